@@ -1,0 +1,363 @@
+package pipeline
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// Config describes a pipeline. Source, Decoder and Device are needed; zero counts mean 1.
+type Config struct {
+	Source  Source
+	Decoder Decoder
+	Stages  []Step
+	Device  Device
+	// RingSlots batches at most are in flight before their copy, DeviceSlots behind it.
+	RingSlots, DeviceSlots int
+	// Workers is the number of batches decoded at the same time.
+	Workers int
+	// Prefetch is the number of finished batches that closes Warm; at most RingSlots count.
+	Prefetch int
+	// Reject is told of every rejected row, once for each batch it would have been in. An error stops the run.
+	// Calls may overlap. Nil ignores them.
+	Reject func(b *Batch, rows []Rejected) error
+}
+
+// Step is a stage with its place in the pipeline.
+type Step struct {
+	Name    string
+	Augment bool // skipped by evaluation batches
+	Stage   Stage
+}
+
+// State is where a device slot stands.
+type State int32
+
+// A device slot goes round these states in this order.
+const (
+	Free State = iota
+	Preparing
+	Ready
+	Training
+)
+
+func (s State) String() string {
+	return [...]string{"FREE", "PREPARING", "READY", "TRAINING"}[s]
+}
+
+// DeviceSlot is a batch on the device. It belongs to the trainer from Acquire to Release.
+type DeviceSlot struct {
+	Index int
+	Batch Batch
+	state atomic.Int32
+}
+
+// State returns where the slot stands now.
+func (d *DeviceSlot) State() State { return State(d.state.Load()) }
+
+// move goes one state on; another state than the expected one is a bug of this package.
+func (d *DeviceSlot) move(from, to State) {
+	if !d.state.CompareAndSwap(int32(from), int32(to)) {
+		panic(fmt.Sprintf("pipeline: device slot %d is %s, not %s", d.Index, d.State(), from))
+	}
+}
+
+// Pipeline is a running pipeline. Acquire and Release belong to one goroutine, the trainer's.
+type Pipeline struct {
+	cfg     Config
+	slots   []DeviceSlot
+	workers chan int      // idle decode workers
+	built   []chan *Batch // built[seq % RingSlots]: the finished batch of that number
+	reuse   []chan struct{}
+	free    chan *DeviceSlot
+	ready   chan *DeviceSlot
+	warm    chan struct{} // closed when Prefetch batches are finished, or all there are
+	ended   chan struct{} // closed when the source is exhausted; end is set before
+
+	mu    sync.Mutex // guards the source and next
+	next  uint64
+	end   uint64
+	count atomic.Int64 // batches finished so far
+
+	failure error // set before ready is closed
+	stats   stats
+}
+
+// New checks the configuration. Nothing runs before Run.
+func New(cfg Config) (*Pipeline, error) {
+	if cfg.Source == nil || cfg.Decoder == nil || cfg.Device == nil {
+		return nil, errors.New("pipeline: source, decoder and device are needed")
+	}
+	cfg.RingSlots, cfg.DeviceSlots, cfg.Workers = max(1, cfg.RingSlots), max(1, cfg.DeviceSlots), max(1, cfg.Workers)
+	cfg.Prefetch = min(max(1, cfg.Prefetch), cfg.RingSlots)
+	p := &Pipeline{
+		cfg:     cfg,
+		slots:   make([]DeviceSlot, cfg.DeviceSlots),
+		workers: make(chan int, cfg.Workers),
+		built:   make([]chan *Batch, cfg.RingSlots),
+		reuse:   make([]chan struct{}, cfg.RingSlots),
+		free:    make(chan *DeviceSlot, cfg.DeviceSlots),
+		ready:   make(chan *DeviceSlot, cfg.DeviceSlots),
+		warm:    make(chan struct{}),
+		ended:   make(chan struct{}),
+	}
+	for i := range cfg.Workers {
+		p.workers <- i
+	}
+	for i := range cfg.RingSlots {
+		p.built[i] = make(chan *Batch, 1)
+		p.reuse[i] = make(chan struct{}, 1)
+	}
+	for i := range p.slots {
+		p.slots[i].Index = i
+		p.free <- &p.slots[i]
+	}
+	p.stats.init(p.phases())
+	return p, nil
+}
+
+// Run works until the source is exhausted and all its batches are copied, until ctx ends, or until something fails.
+// It returns when no goroutine of the pipeline is left. After a failure, Acquire returns it too.
+func (p *Pipeline) Run(ctx context.Context) error {
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	var wg sync.WaitGroup
+	for slot := range p.cfg.RingSlots {
+		wg.Go(func() {
+			if err := p.fill(ctx, slot); err != nil {
+				stop(err)
+			}
+		})
+	}
+	if err := p.copyAll(ctx); err != nil {
+		stop(err)
+	}
+	wg.Wait()
+	p.failure = context.Cause(ctx)
+	close(p.ready)
+	return p.failure
+}
+
+// fill builds one batch after the other in a ring slot.
+func (p *Pipeline) fill(ctx context.Context, slot int) error {
+	b := &Batch{}
+	for {
+		// The worker comes first, then the number: so batches are decoded in the order of the plan.
+		idle := time.Now()
+		var worker int
+		select {
+		case worker = <-p.workers:
+		case <-ctx.Done():
+			return nil
+		}
+		if !p.take(b) {
+			p.workers <- worker
+			return nil
+		}
+		b.Slot = slot
+		if err := p.build(ctx, worker, time.Since(idle), b); err != nil {
+			return err
+		}
+		b.built = time.Now()
+		p.built[b.seq%uint64(len(p.built))] <- b
+		if p.count.Add(1) == int64(p.cfg.Prefetch) {
+			p.closeWarm()
+		}
+		select {
+		case <-p.reuse[slot]:
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+// take asks the source for the next batch.
+func (p *Pipeline) take(b *Batch) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	select {
+	case <-p.ended:
+		return false
+	default:
+	}
+	if !p.cfg.Source.Next(b) {
+		p.end = p.next
+		close(p.ended)
+		return false
+	}
+	b.seq = p.next
+	p.next++
+	return true
+}
+
+// build decodes the batch and passes it through the stages, again and again until an attempt goes through.
+// It gives the worker back as soon as it no longer decodes.
+func (p *Pipeline) build(ctx context.Context, worker int, queue time.Duration, b *Batch) error {
+	for {
+		again, err := p.attempt(ctx, worker, queue, b)
+		if err != nil || !again {
+			return err
+		}
+		select {
+		case worker = <-p.workers:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+func (p *Pipeline) attempt(ctx context.Context, worker int, queue time.Duration, b *Batch) (again bool, err error) {
+	began := time.Now()
+	rejected, err := p.cfg.Decoder.Decode(ctx, worker, b)
+	p.workers <- worker
+	b.cost = append(b.cost[:0], cost{queue, time.Since(began)})
+	if err != nil {
+		return false, fmt.Errorf("decode: %w", err)
+	}
+	if err := p.reject(b, rejected); err != nil {
+		return false, err
+	}
+	for _, s := range p.cfg.Stages {
+		if s.Augment && b.Eval {
+			b.cost = append(b.cost, cost{})
+			continue
+		}
+		began := time.Now()
+		rejected, busy, err := s.Stage.Process(ctx, b)
+		b.cost = append(b.cost, cost{max(0, time.Since(began)-busy), busy})
+		switch {
+		case errors.Is(err, ErrRebuild):
+			p.stats.rebuilt.Add(1)
+			return true, nil
+		case err != nil:
+			return false, fmt.Errorf("stage %s: %w", s.Name, err)
+		case len(rejected) > 0:
+			if b.Rows[rejected[0].Row] < 0 {
+				return false, fmt.Errorf("stage %s rejects row %d, which is empty: %s", s.Name, rejected[0].Row, rejected[0].Reason)
+			}
+			return true, p.reject(b, rejected)
+		}
+	}
+	return false, nil
+}
+
+// reject empties rows of the batch.
+func (p *Pipeline) reject(b *Batch, rows []Rejected) error {
+	if len(rows) == 0 {
+		return nil
+	}
+	if p.cfg.Reject != nil {
+		if err := p.cfg.Reject(b, rows); err != nil {
+			return err
+		}
+	}
+	for _, r := range rows {
+		b.Rows[r.Row] = -1
+	}
+	return nil
+}
+
+// copyAll moves finished batches to device slots, in the order of the plan.
+func (p *Pipeline) copyAll(ctx context.Context) error {
+	var began, ended time.Time // of the copy before
+	for seq := uint64(0); ; seq++ {
+		b := p.await(ctx, seq)
+		if b == nil {
+			p.closeWarm()
+			return nil
+		}
+		var d *DeviceSlot
+		select {
+		case d = <-p.free:
+		case <-ctx.Done():
+			return nil
+		}
+		d.move(Free, Preparing)
+		queue := max(0, ended.Sub(latest(b.built, began))) // behind the copy before; not for a free slot
+		began = time.Now()
+		if err := p.cfg.Device.Copy(d.Index, b); err != nil {
+			return fmt.Errorf("copy to device slot %d: %w", d.Index, err)
+		}
+		ended = time.Now()
+		b.cost = append(b.cost, cost{queue, ended.Sub(began)})
+		b.copyTo(&d.Batch)
+		p.reuse[b.Slot] <- struct{}{}
+		d.move(Preparing, Ready)
+		p.ready <- d
+	}
+}
+
+func latest(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}
+
+// await returns the finished batch of that number, nil when there is none or the run ends.
+func (p *Pipeline) await(ctx context.Context, seq uint64) *Batch {
+	built := p.built[seq%uint64(len(p.built))]
+	select {
+	case b := <-built:
+		return b
+	case <-ctx.Done():
+		return nil
+	case <-p.ended:
+	}
+	if seq == p.end {
+		return nil
+	}
+	select {
+	case b := <-built:
+		return b
+	case <-ctx.Done():
+		return nil
+	}
+}
+
+// closeWarm may be called twice: by the batch that reaches the prefetch target, and at the end of the source.
+func (p *Pipeline) closeWarm() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	select {
+	case <-p.warm:
+	default:
+		close(p.warm)
+	}
+}
+
+// Warm returns a channel that is closed when Config.Prefetch batches are finished, or when there are no more.
+func (p *Pipeline) Warm() <-chan struct{} { return p.warm }
+
+// Finished returns the number of batches built so far.
+func (p *Pipeline) Finished() int { return int(p.count.Load()) }
+
+// Acquire waits for the next batch in the order of the plan. It returns io.EOF behind the last one, the failure that
+// stopped the pipeline, or ctx's error.
+func (p *Pipeline) Acquire(ctx context.Context) (*DeviceSlot, error) {
+	began := time.Now()
+	select {
+	case d, ok := <-p.ready:
+		if !ok {
+			if p.failure != nil {
+				return nil, p.failure
+			}
+			return nil, io.EOF
+		}
+		d.move(Ready, Training)
+		p.stats.acquired(&d.Batch, time.Since(began))
+		return d, nil
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+}
+
+// Release gives the slot back; its Batch must not be used any more.
+func (p *Pipeline) Release(d *DeviceSlot) {
+	d.move(Training, Free)
+	p.free <- d
+}

@@ -1,0 +1,224 @@
+package manifest
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Bundle is the content of bundle.json. docs/bundle.md is its specification.
+type Bundle struct {
+	Version      int               `json:"version"`
+	Name         string            `json:"name"`
+	Description  string            `json:"description,omitempty"`
+	License      string            `json:"license,omitempty"`
+	Inputs       []TensorSpec      `json:"inputs"`
+	Outputs      []TensorSpec      `json:"outputs"`
+	Parameters   []Parameter       `json:"parameters"`
+	Buckets      []Bucket          `json:"buckets"`
+	Features     Features          `json:"features"`
+	Tokenizer    *Tokenizer        `json:"tokenizer,omitempty"`
+	Pipeline     []StageInstance   `json:"pipeline"`
+	Optimizer    Optimizer         `json:"optimizer"`
+	Schedule     Schedule          `json:"schedule"`
+	Graphs       []Graph           `json:"graphs"`
+	Accumulation string            `json:"accumulation"`
+	Baselines    []Baseline        `json:"baselines,omitempty"`
+	Cost         []Cost            `json:"cost,omitempty"`
+	Files        map[string]string `json:"files"`
+}
+
+// Parameter is one trained tensor. The order of parameters is the order of the arena.
+type Parameter struct {
+	Name    string   `json:"name"`
+	Shape   []int    `json:"shape"`
+	Decay   bool     `json:"decay,omitempty"`
+	Frozen  bool     `json:"frozen,omitempty"`
+	Compute DType    `json:"compute,omitempty"`
+	Aliases []string `json:"aliases,omitempty"`
+}
+
+// Elements returns the number of values of the parameter.
+func (p Parameter) Elements() int {
+	n := 1
+	for _, d := range p.Shape {
+		n *= d
+	}
+	return n
+}
+
+// Bucket gives every symbol but B its value.
+type Bucket map[string]int
+
+// Values returns the symbols' values with B = batchSize added.
+func (b Bucket) Values(batchSize int) map[string]int {
+	v := make(map[string]int, len(b)+1)
+	for s, n := range b {
+		v[s] = n
+	}
+	v[BatchSymbol] = batchSize
+	return v
+}
+
+// Tokenizer names the tokenizer's file.
+type Tokenizer struct {
+	File string `json:"file"`
+}
+
+// StageInstance is one step of the pipeline. Inputs and Outputs map the stage's ports to tensors of the batch.
+type StageInstance struct {
+	Name string `json:"name"`
+	// Stage is the stage's name, or "plugin/stage" where two plugins have a stage of that name.
+	Stage   string            `json:"stage"`
+	Config  map[string]any    `json:"config,omitempty"`
+	Inputs  map[string]string `json:"inputs"`
+	Outputs map[string]string `json:"outputs"`
+}
+
+// Optimizer holds the default hyper-parameters.
+type Optimizer struct {
+	Name        string     `json:"name"`
+	LR          float64    `json:"lr"`
+	Betas       [2]float64 `json:"betas,omitempty"`
+	Eps         float64    `json:"eps,omitempty"`
+	WeightDecay float64    `json:"weight_decay,omitempty"`
+	GradClip    float64    `json:"grad_clip,omitempty"`
+}
+
+// Schedule is the learning rate's course: "constant" or "cosine", after a linear warm-up.
+type Schedule struct {
+	Name        string `json:"name"`
+	WarmupSteps int    `json:"warmup_steps,omitempty"`
+}
+
+// Graph is one ONNX file of the bundle. Kind is "train" or "eval".
+type Graph struct {
+	File      string `json:"file"`
+	Kind      string `json:"kind"`
+	Precision string `json:"precision"`
+}
+
+// Baseline asks the report for the loss of two predictors that know no model.
+type Baseline struct {
+	Metric string  `json:"metric"`
+	Target string  `json:"target"`
+	Loss   string  `json:"loss"`
+	Delta  float64 `json:"delta,omitempty"`
+}
+
+// Cost counts one training step of a bucket.
+type Cost struct {
+	Bucket    int     `json:"bucket"`
+	BatchSize int     `json:"batch_size"`
+	FLOPs     float64 `json:"flops"`
+	Bytes     float64 `json:"bytes"`
+}
+
+// ParseBundle reads bundle.json. file is used in messages only. Beyond the schema it checks what a schema
+// cannot say: the arena's order, unique names, and that every symbol of an input has a value in every bucket.
+func ParseBundle(file string, data []byte) (*Bundle, error) {
+	b := new(Bundle)
+	if err := decode(file, bundleSchema, data, b); err != nil {
+		return nil, err
+	}
+	if err := b.check(); err != nil {
+		return nil, fmt.Errorf("%s: %w", file, err)
+	}
+	return b, nil
+}
+
+func (b *Bundle) check() error {
+	names := map[string]string{"seed": "the seed"}
+	claim := func(name, what string) error {
+		if had, ok := names[name]; ok {
+			return fmt.Errorf("%s %q has the name of %s", what, name, had)
+		}
+		names[name] = what
+		return nil
+	}
+	for _, t := range b.Inputs {
+		if err := claim(t.Name, "input"); err != nil {
+			return err
+		}
+	}
+	rank := func(p Parameter) int {
+		switch {
+		case p.Frozen:
+			return 2
+		case p.Decay:
+			return 0
+		}
+		return 1
+	}
+	for i, p := range b.Parameters {
+		if err := claim(p.Name, "parameter"); err != nil {
+			return err
+		}
+		if i > 0 && rank(b.Parameters[i-1]) > rank(p) {
+			return fmt.Errorf("parameters: %q stands behind %q: the order is decayed, not decayed, frozen", p.Name, b.Parameters[i-1].Name)
+		}
+	}
+	inputs := map[string]TensorSpec{}
+	for _, t := range b.Inputs {
+		inputs[t.Name] = t
+	}
+	for _, t := range b.Inputs {
+		if t.Lengths != "" && inputs[t.Lengths].DType != I32 {
+			return fmt.Errorf("inputs: the lengths tensor %q of %q is not an i32 input", t.Lengths, t.Name)
+		}
+		for i, bucket := range b.Buckets {
+			if _, err := t.Shape.Resolve(bucket.Values(1)); err != nil {
+				return fmt.Errorf("buckets[%d]: input %q: %w", i, t.Name, err)
+			}
+		}
+	}
+	for i := 1; i < len(b.Buckets); i++ {
+		for s, n := range b.Buckets[i] {
+			if n < b.Buckets[i-1][s] {
+				return fmt.Errorf("buckets[%d]: %s = %d is smaller than in the bucket before (%d): buckets are ascending", i, s, n, b.Buckets[i-1][s])
+			}
+		}
+	}
+	var loss, weight bool
+	for _, t := range b.Outputs {
+		switch {
+		case t.Name == "loss":
+			loss = true
+		case t.Name == "loss_weight":
+			weight = true
+		case !strings.HasPrefix(t.Name, "metric."):
+			return fmt.Errorf("outputs: %q is neither loss, loss_weight nor metric.<name>", t.Name)
+		}
+	}
+	if !loss || !weight {
+		return fmt.Errorf("outputs: loss and loss_weight are both needed")
+	}
+	seen := map[string]bool{}
+	for _, s := range b.Pipeline {
+		if seen[s.Name] {
+			return fmt.Errorf("pipeline: two instances are named %q", s.Name)
+		}
+		seen[s.Name] = true
+	}
+	return nil
+}
+
+// Graph returns the graph of a kind and precision, or false.
+func (b *Bundle) Graph(kind, precision string) (Graph, bool) {
+	for _, g := range b.Graphs {
+		if g.Kind == kind && g.Precision == precision {
+			return g, true
+		}
+	}
+	return Graph{}, false
+}
+
+// Metrics returns the names of the outputs metric.<name>, without the prefix, in their order.
+func (b *Bundle) Metrics() []string {
+	var out []string
+	for _, t := range b.Outputs {
+		if name, ok := strings.CutPrefix(t.Name, "metric."); ok {
+			out = append(out, name)
+		}
+	}
+	return out
+}

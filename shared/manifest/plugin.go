@@ -1,0 +1,108 @@
+package manifest
+
+import (
+	"fmt"
+	"runtime"
+)
+
+// PluginFile and SumFile are the names of a plugin folder's manifest and checksums.
+const (
+	PluginFile = "plugin.json"
+	SumFile    = "plugin.sum"
+)
+
+// Plugin is the content of plugin.json. docs/plugin-protocol.md is its specification.
+type Plugin struct {
+	ID          string `json:"id"`
+	Version     string `json:"version"`
+	Protocol    int    `json:"protocol"`
+	Description string `json:"description,omitempty"`
+	License     string `json:"license,omitempty"`
+	// Executable maps "os_arch" to a file of the folder. Argv is a command instead, run in the folder.
+	Executable map[string]string `json:"executable,omitempty"`
+	Argv       []string          `json:"argv,omitempty"`
+	Stages     []Stage           `json:"stages"`
+}
+
+// Stage kinds. A preprocess stage makes tensors from others and always runs; an augment stage edits tensors in
+// place, and evaluation skips it.
+const (
+	Preprocess = "preprocess"
+	Augment    = "augment"
+)
+
+// Stage is one thing a plugin does to a batch.
+type Stage struct {
+	Name    string       `json:"name"`
+	Kind    string       `json:"kind"`
+	Inputs  []TensorSpec `json:"inputs"`
+	Outputs []TensorSpec `json:"outputs"`
+	// Config is the JSON Schema of the instance's configuration; nil takes none.
+	Config map[string]any `json:"config,omitempty"`
+	// MaxGrowth bounds by what factor the stage lengthens a row; 0 means 1.
+	MaxGrowth float64 `json:"max_growth,omitempty"`
+	// GPU is "none" (also when empty), "optional" or "required".
+	GPU           string `json:"gpu,omitempty"`
+	Deterministic bool   `json:"deterministic"`
+}
+
+// ParsePlugin reads plugin.json. file is used in messages only.
+func ParsePlugin(file string, data []byte) (*Plugin, error) {
+	p := new(Plugin)
+	if err := decode(file, pluginSchema, data, p); err != nil {
+		return nil, err
+	}
+	if err := p.check(); err != nil {
+		return nil, fmt.Errorf("%s: %w", file, err)
+	}
+	return p, nil
+}
+
+func (p *Plugin) check() error {
+	if (len(p.Executable) == 0) == (len(p.Argv) == 0) {
+		return fmt.Errorf("exactly one of executable and argv is needed")
+	}
+	stages := map[string]bool{}
+	for _, s := range p.Stages {
+		if stages[s.Name] {
+			return fmt.Errorf("stages: two are named %q", s.Name)
+		}
+		stages[s.Name] = true
+		in := map[string]bool{}
+		for _, t := range s.Inputs {
+			if in[t.Name] {
+				return fmt.Errorf("stage %q: two inputs are named %q", s.Name, t.Name)
+			}
+			in[t.Name] = true
+		}
+		for _, t := range s.Outputs {
+			if s.Kind == Augment && !in[t.Name] {
+				return fmt.Errorf("stage %q: output %q is not an input: an augment stage edits its inputs in place", s.Name, t.Name)
+			}
+		}
+	}
+	return nil
+}
+
+// Command returns the executable for this machine relative to the plugin's folder, or the argv of a script.
+func (p *Plugin) Command() ([]string, error) {
+	if len(p.Argv) > 0 {
+		return p.Argv, nil
+	}
+	platform := runtime.GOOS + "_" + runtime.GOARCH
+	exe, ok := p.Executable[platform]
+	if !ok {
+		return nil, fmt.Errorf("plugin %s has no executable for %s", p.ID, platform)
+	}
+	return []string{exe}, nil
+}
+
+// Stage returns the stage of that name, or false.
+func (p *Plugin) Stage(name string) (Stage, bool) {
+	for _, s := range p.Stages {
+		if s.Name == name {
+			return s, true
+		}
+	}
+	return Stage{}, false
+}

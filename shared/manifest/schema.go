@@ -1,0 +1,113 @@
+package manifest
+
+import (
+	"bytes"
+	_ "embed"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+	"github.com/santhosh-tekuri/jsonschema/v6/kind"
+)
+
+//go:embed bundle.schema.json
+var bundleSchemaJSON []byte
+
+//go:embed plugin.schema.json
+var pluginSchemaJSON []byte
+
+var (
+	bundleSchema = mustCompile("bundle.schema.json", bundleSchemaJSON)
+	pluginSchema = mustCompile("plugin.schema.json", pluginSchemaJSON)
+)
+
+func mustCompile(name string, data []byte) *jsonschema.Schema {
+	s, err := compile(name, data)
+	if err != nil {
+		panic(err) // an embedded schema is part of the program
+	}
+	return s
+}
+
+func compile(name string, data []byte) (*jsonschema.Schema, error) {
+	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(data))
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	c := jsonschema.NewCompiler()
+	if err := c.AddResource(name, doc); err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	return c.Compile(name)
+}
+
+// decode checks data against the schema, then fills v.
+func decode(file string, schema *jsonschema.Schema, data []byte, v any) error {
+	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(data))
+	if err != nil {
+		return fmt.Errorf("%s: not JSON: %w", file, err)
+	}
+	if err := validate(schema, doc); err != nil {
+		return fmt.Errorf("%s: %w", file, err)
+	}
+	if err := json.Unmarshal(data, v); err != nil {
+		return fmt.Errorf("%s: %w", file, err)
+	}
+	return nil
+}
+
+// ValidateConfig checks the configuration of a stage instance against the schema that its plugin declares.
+// A stage without a schema takes no configuration.
+func ValidateConfig(s Stage, config map[string]any) error {
+	if s.Config == nil {
+		if len(config) > 0 {
+			return fmt.Errorf("stage %q takes no config", s.Name)
+		}
+		return nil
+	}
+	raw, err := json.Marshal(s.Config)
+	if err != nil {
+		return fmt.Errorf("config schema of stage %q: %w", s.Name, err)
+	}
+	schema, err := compile("config of "+s.Name, raw)
+	if err != nil {
+		return fmt.Errorf("config schema of stage %q: %w", s.Name, err)
+	}
+	if config == nil {
+		config = map[string]any{}
+	}
+	raw, err = json.Marshal(config)
+	if err != nil {
+		return fmt.Errorf("config of stage %q: %w", s.Name, err)
+	}
+	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(raw))
+	if err != nil {
+		return fmt.Errorf("config of stage %q: %w", s.Name, err)
+	}
+	if err := validate(schema, doc); err != nil {
+		return fmt.Errorf("config of stage %q: %w", s.Name, err)
+	}
+	return nil
+}
+
+// validate words the library's tree of causes as one line: the deepest cause is the one a person can act on.
+func validate(schema *jsonschema.Schema, doc any) error {
+	err := schema.Validate(doc)
+	var v *jsonschema.ValidationError
+	if !errors.As(err, &v) {
+		return err
+	}
+	for len(v.Causes) > 0 {
+		v = v.Causes[0]
+	}
+	place := strings.Join(v.InstanceLocation, ".")
+	if place == "" {
+		place = "top level"
+	}
+	if k, ok := v.ErrorKind.(*kind.AdditionalProperties); ok {
+		return fmt.Errorf("%s: unknown key %q", place, k.Properties[0])
+	}
+	return fmt.Errorf("%s: %s", place, v.ErrorKind.LocalizedString(printer))
+}

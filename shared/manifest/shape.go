@@ -1,0 +1,91 @@
+package manifest
+
+import (
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// BatchSymbol is the symbol of the rows of a batch. The host gives it its value (--batch-size);
+// every other symbol gets one from the bucket.
+const BatchSymbol = "B"
+
+// Dim is one dimension: a positive number, or a symbol such as "T_mel" when Symbol is not empty.
+type Dim struct {
+	Symbol string
+	Size   int
+}
+
+// Fixed returns the dimension of a known size.
+func Fixed(n int) Dim { return Dim{Size: n} }
+
+// Sym returns the dimension named by a symbol.
+func Sym(name string) Dim { return Dim{Symbol: name} }
+
+func (d Dim) String() string {
+	if d.Symbol != "" {
+		return d.Symbol
+	}
+	return strconv.Itoa(d.Size)
+}
+
+// UnmarshalJSON accepts a number or a string.
+func (d *Dim) UnmarshalJSON(b []byte) error {
+	if len(b) > 0 && b[0] == '"' {
+		*d = Dim{}
+		return json.Unmarshal(b, &d.Symbol)
+	}
+	*d = Dim{}
+	return json.Unmarshal(b, &d.Size)
+}
+
+// MarshalJSON writes a symbol as a string and a size as a number.
+func (d Dim) MarshalJSON() ([]byte, error) {
+	if d.Symbol != "" {
+		return json.Marshal(d.Symbol)
+	}
+	return json.Marshal(d.Size)
+}
+
+// Shape is a list of dimensions. The empty shape is a scalar.
+type Shape []Dim
+
+func (s Shape) String() string {
+	parts := make([]string, len(s))
+	for i, d := range s {
+		parts[i] = d.String()
+	}
+	return "[" + strings.Join(parts, ",") + "]"
+}
+
+// Resolve gives every symbol its value. It fails on a symbol without one.
+func (s Shape) Resolve(values map[string]int) ([]int, error) {
+	out := make([]int, len(s))
+	for i, d := range s {
+		out[i] = d.Size
+		if d.Symbol != "" {
+			v, ok := values[d.Symbol]
+			if !ok {
+				return nil, fmt.Errorf("dimension %s of %s has no value", d.Symbol, s)
+			}
+			out[i] = v
+		}
+	}
+	return out, nil
+}
+
+// TensorSpec describes a tensor of a graph, or a port of a stage.
+type TensorSpec struct {
+	Name  string `json:"name"`
+	DType DType  `json:"dtype"`
+	Shape Shape  `json:"shape"`
+	// Pad fills a row behind its length.
+	Pad float64 `json:"pad,omitempty"`
+	// Lengths names the i32[B] tensor that counts the valid part of axis 1, if there is one.
+	Lengths string `json:"lengths,omitempty"`
+	// Origin says who makes a graph input: "dataset" or "stage". It is empty for ports.
+	Origin string `json:"origin,omitempty"`
+}
+
+func (t TensorSpec) String() string { return fmt.Sprintf("%s %s%s", t.Name, t.DType, t.Shape) }
