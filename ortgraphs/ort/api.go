@@ -1,0 +1,293 @@
+package ort
+
+/*
+#cgo noescape ort_run
+#cgo nocallback ort_run
+#cgo LDFLAGS: -ldl
+#include <dlfcn.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+// The library's types are opaque here, its enumerations plain integers.
+typedef struct OrtAllocator OrtAllocator;
+typedef struct OrtIoBinding OrtIoBinding;
+typedef struct OrtMemoryInfo OrtMemoryInfo;
+typedef struct OrtRunOptions OrtRunOptions;
+typedef struct OrtSession OrtSession;
+typedef struct OrtStatus OrtStatus;
+typedef struct OrtTensorTypeAndShapeInfo OrtTensorTypeAndShapeInfo;
+typedef struct OrtTypeInfo OrtTypeInfo;
+typedef struct OrtValue OrtValue;
+typedef int ONNXTensorElementDataType;
+typedef int OrtAllocatorType;
+typedef int OrtMemType;
+
+#include "slots.h"
+
+#define CONSTANT(name, value) enum { name = value };
+ORT_CONSTANTS(CONSTANT)
+#define DECLARE(name, slot, result, ...) \
+	typedef result (*name##_fn)(__VA_ARGS__); \
+	enum { name##_slot = slot };
+ORT_SLOTS(DECLARE)
+
+static const void *const *ort_table; // struct OrtApi, constant once ort_open succeeded
+static const char *ort_version = "";
+
+#define ORT(name) ((name##_fn)ort_table[name##_slot])
+
+typedef struct {
+	const void *const *(*GetApi)(uint32_t);
+	const char *(*GetVersionString)(void);
+} ort_api_base;
+
+enum { ORT_OPENED, ORT_NO_LIBRARY, ORT_NO_ENTRY, ORT_OLD };
+
+// ort_open keeps the library open for the rest of the process: its threads may outlive the environment.
+static int ort_open(const char *path, const char **detail) {
+	void *lib = dlopen(path, RTLD_LAZY | RTLD_LOCAL);
+	if (!lib) {
+		*detail = dlerror();
+		return ORT_NO_LIBRARY;
+	}
+	ort_api_base *(*get)(void) = (ort_api_base * (*)(void)) dlsym(lib, "OrtGetApiBase");
+	if (!get) {
+		dlclose(lib);
+		return ORT_NO_ENTRY;
+	}
+	const void *const *table = get()->GetApi(ORT_API_VERSION);
+	*detail = get()->GetVersionString(); // a constant of the library, which therefore stays open
+	if (!table) return ORT_OLD;
+	ort_table = table;
+	ort_version = *detail;
+	return ORT_OPENED;
+}
+
+static const char *ort_get_version(void) { return ort_version; }
+static const char *ort_message(OrtStatus *s) { return ORT(GetErrorMessage)(s); }
+static void ort_release_status(OrtStatus *s) { ORT(ReleaseStatus)(s); }
+
+static OrtStatus *ort_cpu_info(OrtMemoryInfo **out) {
+	return ORT(CreateMemoryInfo)("Cpu", OrtDeviceAllocator, 0, OrtMemTypeDefault, out);
+}
+static void ort_release_info(OrtMemoryInfo *i) { ORT(ReleaseMemoryInfo)(i); }
+
+static OrtStatus *ort_new_value(OrtMemoryInfo *info, void *mem, size_t bytes, const int64_t *shape, size_t rank,
+                                int type, OrtValue **out) {
+	return ORT(CreateTensorWithDataAsOrtValue)(info, mem, bytes, shape, rank, type, out);
+}
+static OrtStatus *ort_value_data(OrtValue *v, void **out) { return ORT(GetTensorMutableData)(v, out); }
+static void ort_release_value(OrtValue *v) { ORT(ReleaseValue)(v); }
+
+static OrtStatus *ort_new_binding(OrtSession *s, OrtIoBinding **out) { return ORT(CreateIoBinding)(s, out); }
+static void ort_release_binding(OrtIoBinding *b) { ORT(ReleaseIoBinding)(b); }
+static OrtStatus *ort_bind(OrtIoBinding *b, int output, const char *name, const OrtValue *v) {
+	return output ? ORT(BindOutput)(b, name, v) : ORT(BindInput)(b, name, v);
+}
+static OrtStatus *ort_run(OrtSession *s, const OrtRunOptions *o, const OrtIoBinding *b) {
+	return ORT(RunWithBinding)(s, o, b);
+}
+
+static OrtStatus *ort_count(OrtSession *s, int output, size_t *out) {
+	return output ? ORT(SessionGetOutputCount)(s, out) : ORT(SessionGetInputCount)(s, out);
+}
+static OrtStatus *ort_name(OrtSession *s, int output, size_t i, char **out) {
+	OrtAllocator *a;
+	OrtStatus *st = ORT(GetAllocatorWithDefaultOptions)(&a);
+	if (st) return st;
+	return output ? ORT(SessionGetOutputName)(s, i, a, out) : ORT(SessionGetInputName)(s, i, a, out);
+}
+static OrtStatus *ort_free_name(char *name) {
+	OrtAllocator *a;
+	OrtStatus *st = ORT(GetAllocatorWithDefaultOptions)(&a);
+	return st ? st : ORT(AllocatorFree)(a, name);
+}
+static OrtStatus *ort_type_info(OrtSession *s, int output, size_t i, OrtTypeInfo **out) {
+	return output ? ORT(SessionGetOutputTypeInfo)(s, i, out) : ORT(SessionGetInputTypeInfo)(s, i, out);
+}
+// ort_tensor_info sets *out to NULL for a value that is not a tensor.
+static OrtStatus *ort_tensor_info(OrtTypeInfo *t, const OrtTensorTypeAndShapeInfo **out, int *type, size_t *rank) {
+	OrtStatus *st = ORT(CastTypeInfoToTensorInfo)(t, out);
+	if (st || !*out) return st;
+	if ((st = ORT(GetTensorElementType)(*out, type))) return st;
+	return ORT(GetDimensionsCount)(*out, rank);
+}
+static OrtStatus *ort_dimensions(const OrtTensorTypeAndShapeInfo *t, int64_t *sizes, const char **symbols, size_t rank) {
+	OrtStatus *st = ORT(GetDimensions)(t, sizes, rank);
+	return st ? st : ORT(GetSymbolicDimensions)(t, symbols, rank);
+}
+static void ort_release_type_info(OrtTypeInfo *t) { ORT(ReleaseTypeInfo)(t); }
+*/
+import "C"
+
+import (
+	"errors"
+	"fmt"
+	"unsafe"
+
+	"github.com/xtts-host/xtts-host/shared/manifest"
+)
+
+// This is the package's only file with C in it. The names below let the others speak of the library's
+// objects.
+type (
+	cBinding    = C.OrtIoBinding
+	cMemoryInfo = C.OrtMemoryInfo
+	cRunOptions = C.OrtRunOptions
+	cSession    = C.OrtSession
+	cValue      = C.OrtValue
+)
+
+// elementTypes gives the library's number of an element type.
+var elementTypes = map[manifest.DType]C.int{
+	manifest.F32:  C.ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT,
+	manifest.F64:  C.ONNX_TENSOR_ELEMENT_DATA_TYPE_DOUBLE,
+	manifest.F16:  C.ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT16,
+	manifest.BF16: C.ONNX_TENSOR_ELEMENT_DATA_TYPE_BFLOAT16,
+	manifest.I32:  C.ONNX_TENSOR_ELEMENT_DATA_TYPE_INT32,
+	manifest.I64:  C.ONNX_TENSOR_ELEMENT_DATA_TYPE_INT64,
+	manifest.U8:   C.ONNX_TENSOR_ELEMENT_DATA_TYPE_UINT8,
+	manifest.Bool: C.ONNX_TENSOR_ELEMENT_DATA_TYPE_BOOL,
+}
+
+// openLibrary loads the library and takes its function table. The table is the process's only one: the
+// dynamic loader gives onnxruntime_go, which opens the same path, the same library.
+func openLibrary(path string) error {
+	p := C.CString(path)
+	defer C.free(unsafe.Pointer(p))
+	var detail *C.char
+	switch C.ort_open(p, &detail) {
+	case C.ORT_OPENED:
+		return nil
+	case C.ORT_NO_ENTRY:
+		return errors.New("not an ONNX Runtime library: it has no OrtGetApiBase")
+	case C.ORT_OLD:
+		return fmt.Errorf("ONNX Runtime %s lacks API version %d: 1.%d or later is needed",
+			C.GoString(detail), C.ORT_API_VERSION, C.ORT_API_VERSION)
+	default:
+		return errors.New(C.GoString(detail))
+	}
+}
+
+func libraryVersion() string { return C.GoString(C.ort_get_version()) }
+
+// check turns a status into an error and releases it.
+func check(s *C.OrtStatus) error {
+	if s == nil {
+		return nil
+	}
+	defer C.ort_release_status(s)
+	return classify(C.GoString(C.ort_message(s)))
+}
+
+func newCPUInfo() (*cMemoryInfo, error) {
+	var out *cMemoryInfo
+	return out, check(C.ort_cpu_info(&out))
+}
+
+func releaseInfo(i *cMemoryInfo) { C.ort_release_info(i) }
+
+// newValue makes a value over mem, which must be at least as large as dtype and shape demand.
+func newValue(info *cMemoryInfo, mem []byte, dtype manifest.DType, shape []int64) (*cValue, error) {
+	data := unsafe.Pointer(unsafe.SliceData(mem))
+	var out *cValue
+	err := check(C.ort_new_value(info, data, C.size_t(len(mem)), (*C.int64_t)(unsafe.SliceData(shape)),
+		C.size_t(len(shape)), elementTypes[dtype], &out))
+	if err != nil {
+		return nil, err
+	}
+	// Everything here rests on the value being a view. A library that copied would train on stale data.
+	var got unsafe.Pointer
+	if err = check(C.ort_value_data(out, &got)); err == nil && got != data {
+		err = errors.New("the library copied the memory instead of using it in place")
+	}
+	if err != nil {
+		C.ort_release_value(out)
+		return nil, err
+	}
+	return out, nil
+}
+
+func releaseValue(v *cValue) { C.ort_release_value(v) }
+
+func newBinding(s *cSession) (*cBinding, error) {
+	var out *cBinding
+	return out, check(C.ort_new_binding(s, &out))
+}
+
+func releaseBinding(b *cBinding) { C.ort_release_binding(b) }
+
+func bind(b *cBinding, side side, name string, v *cValue) error {
+	n := C.CString(name)
+	defer C.free(unsafe.Pointer(n))
+	return check(C.ort_bind(b, C.int(side), n, v))
+}
+
+func run(s *cSession, o *cRunOptions, b *cBinding) error { return check(C.ort_run(s, o, b)) }
+
+// describeAll lists a session's inputs or outputs.
+func describeAll(s *cSession, side side) ([]ValueInfo, error) {
+	var n C.size_t
+	if err := check(C.ort_count(s, C.int(side), &n)); err != nil {
+		return nil, err
+	}
+	infos := make([]ValueInfo, n)
+	for i := range infos {
+		var err error
+		if infos[i], err = describe(s, side, C.size_t(i)); err != nil {
+			return nil, err
+		}
+	}
+	return infos, nil
+}
+
+func describe(s *cSession, side side, i C.size_t) (ValueInfo, error) {
+	var v ValueInfo
+	var name *C.char
+	if err := check(C.ort_name(s, C.int(side), i, &name)); err != nil {
+		return v, err
+	}
+	v.Name = C.GoString(name)
+	if err := check(C.ort_free_name(name)); err != nil {
+		return v, err
+	}
+
+	var info *C.OrtTypeInfo
+	if err := check(C.ort_type_info(s, C.int(side), i, &info)); err != nil {
+		return v, err
+	}
+	defer C.ort_release_type_info(info)
+	var tensor *C.OrtTensorTypeAndShapeInfo // lives as long as info, as do the symbols
+	var element C.int
+	var rank C.size_t
+	if err := check(C.ort_tensor_info(info, &tensor, &element, &rank)); err != nil {
+		return v, err
+	}
+	if tensor == nil {
+		return v, fmt.Errorf("%s %q is not a tensor", side, v.Name)
+	}
+	for dtype, number := range elementTypes {
+		if number == element {
+			v.DType = dtype
+		}
+	}
+	if v.DType == "" {
+		return v, fmt.Errorf("%s %q has an element type that is not supported (ONNX number %d)", side, v.Name, element)
+	}
+
+	sizes := make([]int64, rank)
+	symbols := make([]*C.char, rank)
+	err := check(C.ort_dimensions(tensor, (*C.int64_t)(unsafe.SliceData(sizes)), unsafe.SliceData(symbols), rank))
+	if err != nil {
+		return v, err
+	}
+	v.Shape = make(manifest.Shape, rank)
+	for i := range v.Shape {
+		// A symbol has no size, and the library's -1 for "unknown" would be mistaken for one.
+		if v.Shape[i].Symbol = C.GoString(symbols[i]); v.Shape[i].Symbol == "" {
+			v.Shape[i].Size = int(sizes[i])
+		}
+	}
+	return v, nil
+}

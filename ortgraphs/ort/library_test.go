@@ -1,0 +1,94 @@
+package ort
+
+import (
+	"bytes"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+func TestCandidates(t *testing.T) {
+	const name = "libonnxruntime.so.1.29.0"
+	for _, tt := range []struct {
+		test        string
+		option, env string
+		want        []string
+	}{
+		{"option before environment", "/a/lib.so", "/b/lib.so", []string{"/a/lib.so"}},
+		{"environment", "", "/b/lib.so", []string{"/b/lib.so"}},
+		{"a bare name is a file here, not one for the loader", "lib.so", "", []string{"./lib.so"}},
+		{"neither", "", "", []string{
+			"/opt/xtts/bin/lib/" + name, "/opt/xtts/lib/" + name, "/opt/xtts/.cache/ort/1.29.0/" + name, "libonnxruntime.so.1"}},
+	} {
+		t.Run(tt.test, func(t *testing.T) {
+			if got := candidates(tt.option, tt.env, "/opt/xtts/bin"); !slices.Equal(got, tt.want) {
+				t.Errorf("got %q, want %q", got, tt.want)
+			}
+		})
+	}
+}
+
+func TestLoad(t *testing.T) {
+	dir := t.TempDir()
+	good, other, broken, absent := filepath.Join(dir, "good"), filepath.Join(dir, "other"), filepath.Join(dir, "broken"), filepath.Join(dir, "absent")
+	for _, f := range []string{good, other, broken} {
+		if err := os.WriteFile(f, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	errBroken := errors.New("broken")
+	for _, tt := range []struct {
+		name       string
+		candidates []string
+		found      bool // by the loader
+		want       string
+		tried      []string
+		err        error
+	}{
+		{"first", []string{good, other}, false, good, nil, nil},
+		{"skips absent ones", []string{absent, other, good}, false, other, nil, nil},
+		{"never skips a broken one", []string{absent, broken, good}, false, "", []string{broken}, errBroken},
+		{"loader", []string{absent, loaderDefault}, true, loaderDefault, nil, nil},
+		{"nothing", []string{absent, loaderDefault}, false, "", []string{absent, loaderDefault}, errBroken},
+		{"named and absent", []string{absent}, true, "", []string{absent}, fs.ErrNotExist},
+		{"below a file", []string{filepath.Join(good, "lib"), other}, true, "", []string{filepath.Join(good, "lib")}, unix.ENOTDIR},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			got, err := load(tt.candidates, func(path string) error {
+				if path == broken || path == loaderDefault && !tt.found {
+					return errBroken
+				}
+				return nil
+			})
+			if got != tt.want {
+				t.Errorf("loaded %q, want %q", got, tt.want)
+			}
+			e, _ := errors.AsType[*LibraryError](err)
+			if (tt.tried != nil) != (e != nil) || e != nil && (!slices.Equal(e.Tried, tt.tried) || !errors.Is(e, tt.err)) {
+				t.Errorf("error %v, want one that tried %q: %v", err, tt.tried, tt.err)
+			}
+			for _, path := range tt.tried {
+				if !strings.Contains(err.Error(), path) {
+					t.Errorf("%v does not name %s", err, path)
+				}
+			}
+		})
+	}
+}
+
+func TestFetchScriptAgrees(t *testing.T) {
+	script, err := os.ReadFile("../../scripts/fetch-ort.sh")
+	if err != nil {
+		t.Fatal(err)
+	}
+	version := strings.TrimPrefix(libraryName, "libonnxruntime.so.")
+	if !bytes.Contains(script, []byte("\nversion="+version+"\n")) || !bytes.Contains(script, []byte("/.cache/ort/$version/$name")) {
+		t.Errorf("scripts/fetch-ort.sh does not make %s", CachedLibrary)
+	}
+}

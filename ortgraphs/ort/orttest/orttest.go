@@ -1,0 +1,67 @@
+// Package orttest loads ONNX Runtime for the tests of a package and ends it after them:
+//
+//	func TestMain(m *testing.M) { os.Exit(orttest.Run(m)) }
+//
+// Tests that forget to close a session, a tensor or run options make the whole test binary fail.
+package orttest
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/xtts-host/xtts-host/ortgraphs/ort"
+)
+
+// Run initialises the library, runs the tests, shuts the library down and returns the exit status. A
+// missing library fails the tests instead of skipping them, with the command that fetches it.
+func Run(m *testing.M) int {
+	if err := Init(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	code := m.Run()
+	if err := ort.Shutdown(); err != nil && code == 0 {
+		fmt.Fprintln(os.Stderr, "a test left something open:", err)
+		return 1
+	}
+	return code
+}
+
+// Init is for a TestMain that has more to do than Run. It finds the library as the program does, and also
+// in the cache of the checkout around the working directory, because a test binary lies elsewhere.
+func Init() error {
+	var o ort.Options
+	if os.Getenv(ort.LibraryEnv) == "" {
+		o.Library = cached()
+	}
+	err := ort.Init(o)
+	if missing, ok := errors.AsType[*ort.LibraryError](err); ok {
+		return fmt.Errorf("%w\nhint: %s", err, missing.Hint())
+	}
+	return err
+}
+
+// cached returns the library in the nearest checkout above the working directory that has it, or "".
+func cached() string {
+	dir, err := os.Getwd()
+	if err != nil {
+		return ""
+	}
+	for ; ; dir = filepath.Dir(dir) {
+		lib := filepath.Join(dir, ort.CachedLibrary)
+		if exists(filepath.Join(dir, "go.mod")) && exists(lib) {
+			return lib
+		}
+		if dir == filepath.Dir(dir) {
+			return ""
+		}
+	}
+}
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
+}

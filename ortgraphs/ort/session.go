@@ -1,0 +1,172 @@
+package ort
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"runtime"
+	"sync"
+	"unsafe"
+
+	"github.com/xtts-host/xtts-host/shared/manifest"
+	onnx "github.com/yalue/onnxruntime_go"
+)
+
+// SessionConfig says what a session runs, and how.
+type SessionConfig struct {
+	// Path is the graph's file. Exactly one of Path and Model is set; a graph with external data needs
+	// Path, which its data files lie beside.
+	Path string
+	// Model is the graph as the bytes of a file. They are not kept.
+	Model []byte
+	// Name stands in messages. The default is the last element of Path, or "graph".
+	Name string
+	// Threads that compute inside an operator, with the one that calls Run. The default 0 means
+	// GOMAXPROCS, which follows the container's CPU limit, unlike ONNX Runtime's own default.
+	Threads int
+}
+
+// ValueInfo describes an input or output of a graph.
+type ValueInfo struct {
+	Name  string
+	DType manifest.DType
+	// Shape has a number or a symbol in each dimension, and the number -1 where the graph says neither.
+	Shape manifest.Shape
+}
+
+// Session is a loaded and optimised graph on the CPU. Any number of bindings may run at the same time;
+// each run in flight holds one thread of the operating system beside the session's own. Close must not
+// overlap with anything else.
+type Session struct {
+	name    string
+	session *onnx.DynamicAdvancedSession
+	inputs  []ValueInfo
+	outputs []ValueInfo
+
+	mu       sync.Mutex
+	bindings map[*Binding]struct{} // open ones
+}
+
+// side tells a graph's inputs from its outputs.
+type side int
+
+const (
+	input side = iota
+	output
+)
+
+func (s side) String() string {
+	if s == output {
+		return "output"
+	}
+	return "input"
+}
+
+// NewSession loads a graph, optimises it and makes its threads. Operators run one after the other, with
+// all graph optimisations, and waiting threads sleep: spinning ones would take the CPU from the workers
+// that prepare the next batch. Every input and output must be a tensor of a type that manifest knows.
+func NewSession(c SessionConfig) (*Session, error) {
+	if c.Name == "" {
+		c.Name = "graph"
+		if c.Path != "" {
+			c.Name = filepath.Base(c.Path)
+		}
+	}
+	s, err := newSession(c)
+	if err != nil {
+		return nil, fmt.Errorf("open %s: %w", c.Name, err)
+	}
+	return s, nil
+}
+
+func newSession(c SessionConfig) (*Session, error) {
+	if (c.Path == "") == (len(c.Model) == 0) {
+		return nil, errors.New("needs either a path or a model")
+	}
+	if c.Threads < 0 {
+		return nil, fmt.Errorf("%d threads", c.Threads)
+	}
+	if c.Threads == 0 {
+		c.Threads = runtime.GOMAXPROCS(0)
+	}
+	if err := retain(sessionKind); err != nil {
+		return nil, err
+	}
+	s := &Session{name: c.Name, bindings: make(map[*Binding]struct{})}
+	if err := s.open(c); err != nil {
+		s.Close() // never fails
+		return nil, err
+	}
+	return s, nil
+}
+
+func (s *Session) open(c SessionConfig) error {
+	options, err := onnx.NewSessionOptions()
+	if err != nil {
+		return reclassify(err)
+	}
+	defer options.Destroy()
+	for _, set := range []func() error{
+		func() error { return options.SetIntraOpNumThreads(c.Threads) },
+		func() error { return options.SetInterOpNumThreads(1) },
+		func() error { return options.SetExecutionMode(onnx.ExecutionModeSequential) },
+		func() error { return options.SetGraphOptimizationLevel(onnx.GraphOptimizationLevelEnableAll) },
+		// A memory pattern makes the second run allocate all over again in one block and keeps both:
+		// twice the memory at the same speed.
+		func() error { return options.SetMemPattern(false) },
+		func() error { return options.SetLogSeverityLevel(onnx.LoggingLevelFatal) },
+		func() error { return options.AddSessionConfigEntry("session.intra_op.allow_spinning", "0") },
+		func() error { return options.AddSessionConfigEntry("session.inter_op.allow_spinning", "0") },
+	} {
+		if err := set(); err != nil {
+			return reclassify(err)
+		}
+	}
+	// No names: they are for onnxruntime_go's own Run, not for bindings.
+	if c.Path != "" {
+		s.session, err = onnx.NewDynamicAdvancedSession(c.Path, nil, nil, options)
+	} else {
+		s.session, err = onnx.NewDynamicAdvancedSessionWithONNXData(c.Model, nil, nil, options)
+	}
+	if err != nil {
+		return reclassify(err)
+	}
+	if s.inputs, err = describeAll(s.pointer(), input); err != nil {
+		return err
+	}
+	s.outputs, err = describeAll(s.pointer(), output)
+	return err
+}
+
+// pointer takes the C session out of onnxruntime_go's: its first field is a pointer to a struct whose
+// first field is what we want. layout_test.go watches that.
+func (s *Session) pointer() *cSession {
+	return **(***cSession)(unsafe.Pointer(s.session))
+}
+
+// Name returns the name that stands in messages.
+func (s *Session) Name() string { return s.name }
+
+// Inputs lists the graph's inputs in its order. The caller must not change the list.
+func (s *Session) Inputs() []ValueInfo { return s.inputs }
+
+// Outputs lists the graph's outputs in its order. The caller must not change the list.
+func (s *Session) Outputs() []ValueInfo { return s.outputs }
+
+// Close releases the session and the bindings made from it.
+func (s *Session) Close() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.bindings == nil {
+		return nil
+	}
+	for b := range s.bindings {
+		b.release()
+	}
+	s.bindings = nil
+	if s.session != nil {
+		s.session.Destroy() // never fails
+	}
+	release(sessionKind)
+	return nil
+}

@@ -1,0 +1,109 @@
+package ort
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// slotsCheck includes slots.h together with the header that onnxruntime_go was compiled with.
+const slotsCheck = `
+#include <stddef.h>
+#include <onnxruntime_c_api.h>
+#include "slots.h"
+#define SLOT(name, slot, result, ...) \
+	_Static_assert(offsetof(OrtApi, name) == (slot) * sizeof(void *), "slot of " #name); \
+	_Static_assert(__builtin_types_compatible_p(__typeof__(((OrtApi *)0)->name), result (*)(__VA_ARGS__)), "type of " #name);
+ORT_SLOTS(SLOT)
+#define CONSTANT(name, value) _Static_assert((name) == (value), "value of " #name);
+ORT_CONSTANTS(CONSTANT)
+_Static_assert(sizeof(ONNXTensorElementDataType) == sizeof(int), "api.go passes enumerations as int");
+`
+
+func TestSlots(t *testing.T) {
+	slots, err := os.ReadFile("slots.h")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if out, err := compileSlots(t, slots); err != nil {
+		t.Errorf("slots.h disagrees with the header of onnxruntime_go: %v\n%s", err, out)
+	}
+
+	// The check itself must fail when it should.
+	for _, m := range []struct{ old, new, want string }{
+		{"X(RunWithBinding, 133,", "X(RunWithBinding, 134,", "slot of RunWithBinding"},
+		{"X(RunWithBinding, 133, OrtStatus *, OrtSession *, const OrtRunOptions *,", "X(RunWithBinding, 133, OrtStatus *, OrtSession *,", "type of RunWithBinding"},
+		{"X(ORT_API_VERSION, 29)", "X(ORT_API_VERSION, 28)", "value of ORT_API_VERSION"},
+	} {
+		wrong := bytes.Replace(slots, []byte(m.old), []byte(m.new), 1)
+		if bytes.Equal(wrong, slots) {
+			t.Fatalf("slots.h has no %q", m.old)
+		}
+		if out, err := compileSlots(t, wrong); err == nil || !strings.Contains(out, m.want) {
+			t.Errorf("%q instead of %q was not noticed: %v\n%s", m.new, m.old, err, out)
+		}
+	}
+}
+
+func compileSlots(t *testing.T, slots []byte) (string, error) {
+	t.Helper()
+	dir := t.TempDir()
+	for name, text := range map[string][]byte{"slots.h": slots, "check.c": []byte(slotsCheck)} {
+		if err := os.WriteFile(filepath.Join(dir, name), text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	header := goTool(t, "list", "-m", "-f", "{{.Dir}}", "github.com/yalue/onnxruntime_go")
+	compiler := strings.Fields(goTool(t, "env", "CC"))
+	args := append(compiler[1:], "-fsyntax-only", "-Werror", "-I", header, filepath.Join(dir, "check.c"))
+	out, err := exec.Command(compiler[0], args...).CombinedOutput()
+	return string(out), err
+}
+
+func goTool(t *testing.T, args ...string) string {
+	t.Helper()
+	out, err := exec.Command("go", args...).Output()
+	if s := strings.TrimSpace(string(out)); err == nil && s != "" {
+		return s
+	}
+	t.Fatalf("go %s: %v, %q", strings.Join(args, " "), err, out)
+	return ""
+}
+
+// A library from before API 29 hands out no table. openLibrary must say so, and keep the table it has.
+func TestUnusableLibraries(t *testing.T) {
+	version := Version()
+	for _, tt := range []struct{ name, source, want string }{
+		{"old", `
+			static const void *api(unsigned version) { return 0; }
+			static const char *version(void) { return "1.20.1"; }
+			static struct { const void *(*api)(unsigned); const char *(*version)(void); } base = {api, version};
+			void *OrtGetApiBase(void) { return &base; }`,
+			"ONNX Runtime 1.20.1 lacks API version 29: 1.29 or later is needed"},
+		{"another", "int unrelated;", "not an ONNX Runtime library: it has no OrtGetApiBase"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			dir := t.TempDir()
+			source, lib := filepath.Join(dir, "lib.c"), filepath.Join(dir, "lib.so")
+			if err := os.WriteFile(source, []byte(tt.source), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			compiler := strings.Fields(goTool(t, "env", "CC"))
+			args := append(compiler[1:], "-shared", "-fPIC", "-o", lib, source)
+			if out, err := exec.Command(compiler[0], args...).CombinedOutput(); err != nil {
+				t.Fatalf("%v\n%s", err, out)
+			}
+			_, err := load([]string{lib, loaderDefault}, openLibrary)
+			if want := fmt.Sprintf("ONNX Runtime library %s: %s", lib, tt.want); err == nil || err.Error() != want {
+				t.Errorf("error %v, want %s", err, want)
+			}
+		})
+	}
+	if Version() != version {
+		t.Errorf("the version became %s", Version())
+	}
+}

@@ -1,0 +1,96 @@
+package ort
+
+import (
+	"fmt"
+	"math/bits"
+	"unsafe"
+
+	"github.com/xtts-host/xtts-host/shared/manifest"
+)
+
+// Tensor is a typed, shaped view of memory that the caller owns, as ONNX Runtime sees it. It may be bound
+// to any number of bindings, as an input and as an output. A Tensor must not be closed while it is being
+// bound; otherwise it is safe for concurrent use.
+type Tensor struct {
+	value *cValue
+	mem   []byte
+	dtype manifest.DType
+	shape []int
+}
+
+// NewTensor views the first bytes of mem as a tensor in row-major order. No byte is copied. The empty shape
+// is a scalar; every dimension must be positive. mem may be larger than needed, but not smaller, must be
+// aligned to the size of an element, and must not lie in the Go heap (see [Buffer]). It has to stay mapped
+// as long as the tensor or a binding refers to it.
+func NewTensor(mem []byte, dtype manifest.DType, shape []int) (*Tensor, error) {
+	t, err := newTensor(mem, dtype, shape)
+	if err != nil {
+		return nil, fmt.Errorf("tensor %s%v: %w", dtype, shape, err)
+	}
+	return t, nil
+}
+
+func newTensor(mem []byte, dtype manifest.DType, shape []int) (*Tensor, error) {
+	need, err := byteSize(dtype, shape)
+	if err != nil {
+		return nil, err
+	}
+	if len(mem) < need {
+		return nil, fmt.Errorf("needs %d bytes, the memory has %d", need, len(mem))
+	}
+	if a := uintptr(unsafe.Pointer(unsafe.SliceData(mem))); a%uintptr(dtype.Size()) != 0 {
+		return nil, fmt.Errorf("the memory at %#x is not aligned to %d bytes", a, dtype.Size())
+	}
+	if err := retain(tensorKind); err != nil {
+		return nil, err
+	}
+	t := &Tensor{mem: mem[:need:need], dtype: dtype, shape: append([]int(nil), shape...)}
+	dims := make([]int64, len(shape))
+	for i, d := range shape {
+		dims[i] = int64(d)
+	}
+	if t.value, err = newValue(env.cpu, t.mem, dtype, dims); err != nil {
+		release(tensorKind)
+		return nil, err
+	}
+	return t, nil
+}
+
+// byteSize returns the bytes that a tensor occupies.
+func byteSize(dtype manifest.DType, shape []int) (int, error) {
+	n := uint64(dtype.Size())
+	if n == 0 {
+		return 0, fmt.Errorf("unknown element type %q", string(dtype))
+	}
+	for _, d := range shape {
+		if d <= 0 {
+			return 0, fmt.Errorf("dimension %d is not positive", d)
+		}
+		high, low := bits.Mul64(n, uint64(d))
+		if high != 0 || low > 1<<62 {
+			return 0, fmt.Errorf("has more elements than memory can hold")
+		}
+		n = low
+	}
+	return int(n), nil
+}
+
+// DType returns the element type.
+func (t *Tensor) DType() manifest.DType { return t.dtype }
+
+// Shape returns the dimensions. The caller must not change them.
+func (t *Tensor) Shape() []int { return t.shape }
+
+// Bytes returns exactly the memory that the tensor occupies.
+func (t *Tensor) Bytes() []byte { return t.mem }
+
+// Close releases ONNX Runtime's view; the memory is the caller's. Bindings that hold the tensor stay valid.
+func (t *Tensor) Close() error {
+	if t.value == nil {
+		return nil
+	}
+	releaseValue(t.value)
+	t.value = nil
+	release(tensorKind)
+	return nil
+}

@@ -1,0 +1,80 @@
+#!/usr/bin/env bash
+# Fetches the ONNX Runtime CPU library that xtts-host is tested with.
+#
+#   scripts/fetch-ort.sh [DEST]
+#
+# DEST is the file to write; the default is .cache/ort/1.29.0/libonnxruntime.so.1.29.0
+# in the repository, where the program and its tests look for it. A library that is
+# already there and has the right checksum is left alone, without a network access.
+#
+# The library comes out of the project's own wheel on PyPI. pip compares the wheel with
+# the pinned hash, then the library inside is compared with its own. The wheel is built
+# for one Python version, but the library in it does not depend on Python, so any
+# python3 that has pip will do. Nothing is written outside DEST and a temporary folder.
+set -euo pipefail
+
+version=1.29.0
+name=libonnxruntime.so.$version
+
+fail() {
+	echo "fetch-ort: $*" >&2
+	exit 1
+}
+
+case "$(uname -s) $(uname -m)" in
+"Linux x86_64")
+	platform=manylinux_2_28_x86_64
+	wheel_sha256=85f8e8406c52658735fe5c7fbfd3ebaa1ed340768324f6252e4274e374580a23
+	library_sha256=8902e52a04bf6bf26f1613746811d6194f9c97ce7a6a7a28452b48522d3bd8d0
+	;;
+"Linux aarch64")
+	platform=manylinux_2_28_aarch64
+	wheel_sha256=16925ef8497e2c07e4b5ae15b504079b3ab3f65e22c58efd10dde0f3caea969a
+	library_sha256=1444bdca675524f4d265f71397810c9b1f39164b6dccc8f1a39cd81d938e98f4
+	;;
+*)
+	fail "no pinned library for $(uname -s) $(uname -m); supported are Linux on x86_64 and aarch64"
+	;;
+esac
+
+# Without an argument the library goes into the repository, wherever the caller stands.
+dest=${1:-$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)/.cache/ort/$version/$name}
+
+is_right() {
+	[ -f "$1" ] && echo "$library_sha256  $1" | sha256sum --check --status
+}
+
+if is_right "$dest"; then
+	exit 0
+fi
+
+command -v python3 >/dev/null || fail "python3 is missing: it fetches and unpacks the library"
+python3 -m pip --version >/dev/null 2>&1 || fail "pip is missing: install it for $(command -v python3) (python3-pip on Debian)"
+
+# The temporary folder is beside the target, so that the last step is an atomic rename.
+mkdir -p "$(dirname "$dest")"
+tmp=$(mktemp -d "$(dirname "$dest")/.fetch-XXXXXX")
+trap 'rm -rf "$tmp"' EXIT
+
+echo "onnxruntime==$version --hash=sha256:$wheel_sha256" >"$tmp/requirements.txt"
+# Nothing below HOME: no cache, no version check, and a home of its own for rustup, because
+# pip runs "rustc --version" for its user agent.
+PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_CACHE_DIR=1 RUSTUP_HOME="$tmp/rustup" \
+	python3 -m pip download --quiet --no-deps --require-hashes --only-binary=:all: \
+	--implementation cp --python-version 3.11 --platform "$platform" \
+	--dest "$tmp" --requirement "$tmp/requirements.txt" ||
+	fail "pip could not fetch onnxruntime $version (its message is above)"
+
+python3 - "$tmp" "$name" <<'PYTHON'
+import pathlib, sys, zipfile
+
+folder, name = pathlib.Path(sys.argv[1]), sys.argv[2]
+(wheel,) = folder.glob("onnxruntime-*.whl")
+with zipfile.ZipFile(wheel) as z:
+    (folder / name).write_bytes(z.read(f"onnxruntime/capi/{name}"))
+PYTHON
+
+is_right "$tmp/$name" || fail "the library in the wheel has an unexpected checksum"
+chmod 0755 "$tmp/$name"
+mv -f "$tmp/$name" "$dest"
+echo "fetch-ort: ONNX Runtime $version at $dest" >&2
