@@ -1,0 +1,28 @@
+// Package checkpoint saves and loads the state of a training run so that a run that is killed anywhere goes on
+// as if it had not been.
+//
+// A checkpoint is a folder in the run folder:
+//
+//	checkpoints/step-000200/
+//	    params.safetensors      weights, f32, under their PyTorch names
+//	    optimizer.safetensors   moments: exp_avg.<parameter>, exp_avg_sq.<parameter>
+//	    state.json              counters, schedule, quarantine, hashes of what changes numbers
+//	    MANIFEST                SHA-256 of the three: sha256sum -c MANIFEST checks them
+//
+// It is complete or it is not there: files are written to step-000200.tmp and synced, MANIFEST last, then the
+// folder is renamed and its parent synced. Loading verifies every byte. Equal states give equal files: they
+// hold no clock and no path.
+//
+//	store := checkpoint.NewStore(runDir)
+//	path, err := store.Save(ctx, state, params, moments)
+//	...
+//	c, skipped, err := store.Latest()
+//	if err != nil {
+//		return err // errors.Is(err, checkpoint.ErrNone): a run that has not saved yet
+//	}
+//	defer c.Close()
+//	if err := c.Match(hashes); err != nil {
+//		return err // names what changed since, and both values
+//	}
+//	err = c.Restore(params, moments) // fills the arenas
+package checkpoint

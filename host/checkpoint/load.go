@@ -1,0 +1,211 @@
+package checkpoint
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"path/filepath"
+	"slices"
+
+	"github.com/xtts-host/xtts-host/ortgraphs/safetensors"
+)
+
+var (
+	// ErrNone says that a run has no checkpoint that can be loaded.
+	ErrNone = errors.New("no intact checkpoint")
+	// ErrDamaged says that a checkpoint is not what was saved.
+	ErrDamaged = errors.New("damaged checkpoint")
+)
+
+// maxText bounds state.json and MANIFEST, in bytes.
+const maxText = 64 << 20
+
+// Checkpoint is one that was loaded and verified. Its weights and moments stay in their files, which are open
+// until Close. It is safe for concurrent use.
+type Checkpoint struct {
+	// Path is its folder.
+	Path  string
+	State State
+	// Params and Moments read params.safetensors and optimizer.safetensors.
+	Params, Moments *safetensors.Reader
+
+	manifest []byte
+	files    []io.Closer
+}
+
+// Skipped is a checkpoint that Latest could not load.
+type Skipped struct {
+	Path string
+	Err  error
+}
+
+// Latest loads the newest checkpoint that is intact. Newer ones that are not are returned too, newest first,
+// also when there is an error: the caller tells the user. The error is an ErrNone when nothing is left.
+// Latest changes nothing, so it may read the folder of another run.
+func (s *Store) Latest() (*Checkpoint, []Skipped, error) {
+	found, err := s.list()
+	if err != nil {
+		return nil, nil, err
+	}
+	var skipped []Skipped
+	for _, path := range found {
+		c, err := load(s.fs, path)
+		if err == nil {
+			return c, skipped, nil
+		}
+		skipped = append(skipped, Skipped{Path: path, Err: err})
+	}
+	if len(skipped) > 0 {
+		return nil, skipped, fmt.Errorf("%s: %w: the newest of %d: %w", s.dir, ErrNone, len(skipped), skipped[0].Err)
+	}
+	return nil, nil, fmt.Errorf("%s: %w", s.dir, ErrNone)
+}
+
+// Load loads the checkpoint in a folder and verifies every byte of it. The error is an ErrDamaged when a file
+// is missing or is not what MANIFEST says. The caller closes the checkpoint.
+func Load(path string) (*Checkpoint, error) { return load(osFS{}, path) }
+
+func load(fsys fileSystem, path string) (_ *Checkpoint, err error) {
+	c := &Checkpoint{Path: path}
+	defer func() {
+		if err != nil {
+			c.Close()
+			err = fmt.Errorf("load checkpoint %s: %w", path, err)
+		}
+	}()
+	if _, err := fsys.ReadDir(path); err != nil {
+		return nil, err
+	}
+	open := func(name string) (file readFile, size int64, err error) {
+		f, err := fsys.Open(filepath.Join(path, name))
+		if err != nil {
+			if errors.Is(err, fs.ErrNotExist) {
+				err = fmt.Errorf("%w: %w", ErrDamaged, err)
+			}
+			return nil, 0, err
+		}
+		c.files = append(c.files, f)
+		size, err = f.Size()
+		return f, size, err
+	}
+	f, size, err := open(manifestFile)
+	if err != nil {
+		return nil, err
+	}
+	if c.manifest, err = readText(f, size); err != nil {
+		return nil, fmt.Errorf("%s: %w", manifestFile, err)
+	}
+	want, err := decodeManifest(c.manifest)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %s: %w", ErrDamaged, manifestFile, err)
+	}
+	for _, name := range contents {
+		f, size, err := open(name)
+		if err != nil {
+			return nil, err
+		}
+		if err := verify(f, size, want[name]); err != nil {
+			return nil, fmt.Errorf("%s: %w", name, err)
+		}
+		switch name {
+		case paramsFile:
+			c.Params, err = safetensors.NewReader(f, size)
+		case optimizerFile:
+			c.Moments, err = safetensors.NewReader(f, size)
+		case stateFile:
+			var data []byte
+			if data, err = readText(f, size); err == nil {
+				c.State, err = decodeState(data)
+			}
+		}
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", name, err)
+		}
+	}
+	if step, ok := parseStep(filepath.Base(path)); ok && step != c.State.Step {
+		return nil, fmt.Errorf("%w: %s: step %d", ErrDamaged, stateFile, c.State.Step)
+	}
+	return c, nil
+}
+
+func verify(f io.ReaderAt, size int64, want []byte) error {
+	hash := sha256.New()
+	n, err := io.CopyBuffer(hash, io.NewSectionReader(f, 0, size), make([]byte, 1<<20))
+	if err != nil {
+		return err
+	}
+	if n != size || !bytes.Equal(hash.Sum(nil), want) {
+		return fmt.Errorf("%w: its %d bytes have another SHA-256 than %s says", ErrDamaged, size, manifestFile)
+	}
+	return nil
+}
+
+func readText(f io.ReaderAt, size int64) ([]byte, error) {
+	if size > maxText {
+		return nil, fmt.Errorf("%w: %d bytes", ErrDamaged, size)
+	}
+	return io.ReadAll(io.NewSectionReader(f, 0, size))
+}
+
+// Close closes the files. Closing twice is harmless.
+func (c *Checkpoint) Close() error {
+	var errs []error
+	for _, f := range c.files {
+		errs = append(errs, f.Close())
+	}
+	c.files = nil
+	return errors.Join(errs...)
+}
+
+// Match compares the checkpoint's hashes with those of the run that wants to go on from it. The error is a
+// *MismatchError that names each difference.
+func (c *Checkpoint) Match(now map[string]string) error {
+	if d := Diff(c.State.Hashes, now); len(d) > 0 {
+		return &MismatchError{Path: c.Path, Differences: d}
+	}
+	return nil
+}
+
+// Restore fills the tensors with the saved weights and moments. They must be those that were saved, by name
+// and shape, no more and no fewer; nothing is filled before that is known.
+func (c *Checkpoint) Restore(params, moments []Tensor) error {
+	for _, group := range []struct {
+		file    string
+		saved   *safetensors.Reader
+		tensors []Tensor
+	}{{paramsFile, c.Params, params}, {optimizerFile, c.Moments, moments}} {
+		if err := agree(group.saved, group.tensors); err != nil {
+			return fmt.Errorf("%s: %w", filepath.Join(c.Path, group.file), err)
+		}
+	}
+	for _, t := range params {
+		if err := c.Params.Read(t.Name, t.Data); err != nil {
+			return fmt.Errorf("%s: %w", filepath.Join(c.Path, paramsFile), err)
+		}
+	}
+	for _, t := range moments {
+		if err := c.Moments.Read(t.Name, t.Data); err != nil {
+			return fmt.Errorf("%s: %w", filepath.Join(c.Path, optimizerFile), err)
+		}
+	}
+	return nil
+}
+
+func agree(saved *safetensors.Reader, tensors []Tensor) error {
+	for _, t := range tensors {
+		s, ok := saved.Tensor(t.Name)
+		switch {
+		case !ok:
+			return fmt.Errorf("no tensor %q", t.Name)
+		case s.DType != safetensors.F32 || !slices.Equal(s.Shape, t.Shape) || s.Bytes != int64(len(t.Data)):
+			return fmt.Errorf("tensor %q is %s%v, not F32%v of %d bytes", t.Name, s.DType, s.Shape, t.Shape, len(t.Data))
+		}
+	}
+	if len(saved.Tensors()) != len(tensors) {
+		return fmt.Errorf("%d tensors, want %d", len(saved.Tensors()), len(tensors))
+	}
+	return nil
+}

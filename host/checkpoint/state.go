@@ -1,0 +1,121 @@
+package checkpoint
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+)
+
+// Version is the version of state.json.
+const Version = 1
+
+// State is everything of a run but its weights and moments. It holds no clock and no path, so that equal runs
+// save equal files; reasons of the quarantine must keep to that.
+type State struct {
+	// Version is set by Save.
+	Version int `json:"version"`
+	// Step counts the windows that are over, skipped ones included; it is the next window's index from 0.
+	Step int64 `json:"step"`
+	// OptimizerStep counts the updates of the weights: windows that were not skipped.
+	OptimizerStep int64 `json:"optimizer_step"`
+	// Epoch and Batch name the next batch: Batch is its index in the epoch.
+	Epoch int `json:"epoch"`
+	Batch int `json:"batch"`
+	// Seed is the run's seed.
+	Seed     int64    `json:"seed"`
+	Schedule Schedule `json:"schedule"`
+	// Samples and Frames count what was trained on: rows that were not empty, and their frames.
+	Samples int64 `json:"samples"`
+	Frames  int64 `json:"frames"`
+	// Best is the best evaluation so far, nil before the first.
+	Best *Best `json:"best,omitempty"`
+	// Quarantine lists the rows that are left out, in any order.
+	Quarantine []Quarantined `json:"quarantine,omitempty"`
+	// Hashes names what changes numbers: graph, features, data, pipeline, ... Values are hashes or plain texts.
+	Hashes map[string]string `json:"hashes"`
+}
+
+// Schedule is the learning rate's course. TotalSteps is frozen by the first checkpoint: a resumed run that
+// is given another length keeps its learning rates.
+type Schedule struct {
+	Name        string  `json:"name"`
+	BaseLR      float64 `json:"base_lr"`
+	WarmupSteps int64   `json:"warmup_steps"`
+	TotalSteps  int64   `json:"total_steps"`
+}
+
+// Best is the evaluation with the lowest loss and the step it was made at.
+type Best struct {
+	Step int64   `json:"step"`
+	Loss float64 `json:"loss"`
+}
+
+// Quarantined is a row that is left out, and why.
+type Quarantined struct {
+	ID     string `json:"id"`
+	Reason string `json:"reason"`
+}
+
+// encode returns state.json. Equal states give equal bytes.
+func (s State) encode() ([]byte, error) {
+	s.Version = Version
+	s.Quarantine = slices.Clone(s.Quarantine)
+	slices.SortFunc(s.Quarantine, func(a, b Quarantined) int {
+		return cmp.Or(cmp.Compare(a.ID, b.ID), cmp.Compare(a.Reason, b.Reason))
+	})
+	if s.Hashes == nil {
+		s.Hashes = map[string]string{}
+	}
+	if err := s.check(); err != nil {
+		return nil, err
+	}
+	var out bytes.Buffer
+	enc := json.NewEncoder(&out)
+	enc.SetEscapeHTML(false) // ids and reasons stay readable
+	enc.SetIndent("", "  ")
+	if err := enc.Encode(s); err != nil {
+		return nil, err
+	}
+	return out.Bytes(), nil
+}
+
+// decodeState reads state.json. Unknown keys are refused: a checkpoint of a later version must not be
+// half understood.
+func decodeState(data []byte) (State, error) {
+	var s State
+	dec := json.NewDecoder(bytes.NewReader(data))
+	dec.DisallowUnknownFields()
+	if err := dec.Decode(&s); err != nil {
+		return State{}, err
+	}
+	if _, err := dec.Token(); err != io.EOF {
+		return State{}, errors.New("more than one value")
+	}
+	if s.Version != Version {
+		return State{}, fmt.Errorf("version %d, this program reads version %d", s.Version, Version)
+	}
+	return s, s.check()
+}
+
+func (s State) check() error {
+	for _, c := range []struct {
+		name  string
+		value int64
+	}{
+		{"step", s.Step}, {"optimizer_step", s.OptimizerStep}, {"epoch", int64(s.Epoch)}, {"batch", int64(s.Batch)},
+		{"samples", s.Samples}, {"frames", s.Frames},
+		{"schedule.warmup_steps", s.Schedule.WarmupSteps}, {"schedule.total_steps", s.Schedule.TotalSteps},
+	} {
+		if c.value < 0 {
+			return fmt.Errorf("%s is %d", c.name, c.value)
+		}
+	}
+	if s.OptimizerStep > s.Step {
+		return fmt.Errorf("optimizer_step %d is larger than step %d", s.OptimizerStep, s.Step)
+	}
+	return nil
+}

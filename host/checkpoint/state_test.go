@@ -1,0 +1,164 @@
+package checkpoint
+
+import (
+	"bytes"
+	"math"
+	"reflect"
+	"strings"
+	"testing"
+)
+
+func someState(step int64) State {
+	return State{
+		Version: Version, Step: step, OptimizerStep: step, Epoch: 1, Batch: 7, Seed: -3,
+		Schedule: Schedule{Name: "cosine", BaseLR: 0.1 + 0.2, WarmupSteps: 20, TotalSteps: 300},
+		Samples:  16 * step, Frames: 4000 * step,
+		Best:       &Best{Step: 1, Loss: 1.25},
+		Quarantine: []Quarantined{{"LJ001-0001", "no <audio> & no text"}, {"LJ001-0002", "truncated"}},
+		Hashes:     map[string]string{"graph": strings.Repeat("ab", 32), "batch_size": "16"},
+	}
+}
+
+func TestStateRoundTrip(t *testing.T) {
+	want := someState(200)
+	data, err := want.encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := decodeState(data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("got %+v\nwant %+v", got, want)
+	}
+}
+
+func TestStateDoesNotDependOnOrder(t *testing.T) {
+	a, b := someState(1), someState(1)
+	b.Quarantine[0], b.Quarantine[1] = b.Quarantine[1], b.Quarantine[0]
+	first := b.Quarantine[0]
+	dataA, errA := a.encode()
+	dataB, errB := b.encode()
+	if errA != nil || errB != nil {
+		t.Fatal(errA, errB)
+	}
+	if !bytes.Equal(dataA, dataB) {
+		t.Errorf("equal states differ:\n%s\n%s", dataA, dataB)
+	}
+	if b.Quarantine[0] != first {
+		t.Error("encode sorted the caller's list")
+	}
+}
+
+func TestStateRefuses(t *testing.T) {
+	for name, change := range map[string]func(*State){
+		"negative step":           func(s *State) { s.Step, s.OptimizerStep = -1, -1 },
+		"negative batch":          func(s *State) { s.Batch = -1 },
+		"more updates than steps": func(s *State) { s.OptimizerStep = s.Step + 1 },
+		"loss not a number":       func(s *State) { s.Best.Loss = math.NaN() },
+	} {
+		s := someState(5)
+		change(&s)
+		if _, err := s.encode(); err == nil {
+			t.Errorf("%s: no error", name)
+		}
+	}
+	for name, data := range map[string]string{
+		"empty":         ``,
+		"not an object": `[]`,
+		"unknown key":   `{"version":1,"clock":1}`,
+		"two values":    `{"version":1}{}`,
+		"no version":    `{}`,
+		"later version": `{"version":2}`,
+		"negative step": `{"version":1,"step":-1,"optimizer_step":-1}`,
+		"too large":     `{"version":1,"step":9223372036854775808}`,
+	} {
+		if _, err := decodeState([]byte(data)); err == nil {
+			t.Errorf("%s: no error", name)
+		}
+	}
+}
+
+func TestManifest(t *testing.T) {
+	sum := func(b byte) []byte { return bytes.Repeat([]byte{b}, 32) }
+	want := sums{paramsFile: sum(1), optimizerFile: sum(2), stateFile: sum(3)}
+	text := want.encode()
+	got, err := decodeManifest(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+	for n := range text {
+		if _, err := decodeManifest(text[:n]); err == nil {
+			t.Errorf("the first %d of %d bytes were accepted", n, len(text))
+		}
+	}
+	for name, s := range map[string]string{
+		"a line more":       string(text) + "x\n",
+		"upper case":        strings.ToUpper(string(text)),
+		"another order":     strings.Join([]string{strings.Split(string(text), "\n")[1], strings.Split(string(text), "\n")[0], strings.Split(string(text), "\n")[2], ""}, "\n"),
+		"carriage returns":  strings.ReplaceAll(string(text), "\n", "\r\n"),
+		"another separator": strings.ReplaceAll(string(text), "  ", " *"),
+	} {
+		if _, err := decodeManifest([]byte(s)); err == nil {
+			t.Errorf("%s: no error", name)
+		}
+	}
+}
+
+func TestDiff(t *testing.T) {
+	saved := map[string]string{"graph": strings.Repeat("ab", 32), "batch_size": "16", "seed": "1"}
+	now := map[string]string{"graph": strings.Repeat("cd", 32), "batch_size": "16", "features": "x"}
+	var got []string
+	for _, d := range Diff(saved, now) {
+		got = append(got, d.String())
+	}
+	want := []string{"features was absent, is x", "graph was abababababab, is cdcdcdcdcdcd", "seed was 1, is absent"}
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("got %q\nwant %q", got, want)
+	}
+	if d := Diff(saved, saved); d != nil {
+		t.Errorf("equal hashes differ: %v", d)
+	}
+}
+
+func FuzzState(f *testing.F) {
+	data, err := someState(3).encode()
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(data)
+	f.Add([]byte(`{"version":1,"quarantine":[{}],"best":null,"hashes":{"a":"b"}}`))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		s, err := decodeState(data)
+		if err != nil {
+			return
+		}
+		once, err := s.encode()
+		if err != nil {
+			t.Fatal(err)
+		}
+		again, err := decodeState(once)
+		if err != nil {
+			t.Fatal(err)
+		}
+		twice, err := again.encode()
+		if err != nil || !bytes.Equal(once, twice) {
+			t.Fatalf("%v\n%s\n%s", err, once, twice)
+		}
+	})
+}
+
+func FuzzManifest(f *testing.F) {
+	f.Add(sums{paramsFile: make([]byte, 32), optimizerFile: make([]byte, 32), stateFile: make([]byte, 32)}.encode())
+	f.Add([]byte("\n\n\n"))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		s, err := decodeManifest(data)
+		if err == nil && !bytes.Equal(s.encode(), data) {
+			t.Fatalf("%q was accepted", data)
+		}
+	})
+}

@@ -1,0 +1,330 @@
+package checkpoint
+
+import (
+	"bufio"
+	"bytes"
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"github.com/xtts-host/xtts-host/ortgraphs/safetensors"
+)
+
+// Folder is the name of the folder of checkpoints in a run folder.
+const Folder = "checkpoints"
+
+// Store keeps the checkpoints of one run. One process at a time may save to and prune it, from one goroutine;
+// any number may read.
+type Store struct {
+	dir string
+	fs  fileSystem
+}
+
+// NewStore returns the store of a run folder. Nothing is read or made until it is used.
+func NewStore(runDir string) *Store {
+	return &Store{dir: filepath.Join(runDir, Folder), fs: osFS{}}
+}
+
+// Tensor is one f32 tensor of an arena. Data is its values, little endian, row by row, in memory of the
+// caller: Save reads it and Restore fills it. A scalar has an empty shape.
+type Tensor struct {
+	Name  string
+	Shape []int
+	Data  []byte
+}
+
+// Moment returns the name in optimizer.safetensors of a moment of a parameter; kind is "exp_avg" or
+// "exp_avg_sq", as PyTorch names them.
+func Moment(kind, parameter string) string { return kind + "." + parameter }
+
+// Save writes the checkpoint of state.Step and returns its folder. It returns once the checkpoint is durable;
+// when it fails, or the process dies, those saved before are as they were. Saving again what is there already
+// changes nothing; another state of the same step replaces it. ctx ends a save between two tensors. Leftovers
+// of a save that was killed are removed. An error for a full disk is a syscall.ENOSPC and has a hint.
+func (s *Store) Save(ctx context.Context, state State, params, moments []Tensor) (string, error) {
+	path := s.path(state.Step)
+	if err := s.save(ctx, path, state, params, moments); err != nil {
+		err = fmt.Errorf("save checkpoint %s: %w", path, err)
+		if errors.Is(err, syscall.ENOSPC) {
+			err = fullError{err}
+		}
+		return "", err
+	}
+	return path, nil
+}
+
+func (s *Store) save(ctx context.Context, path string, state State, params, moments []Tensor) (err error) {
+	stateJSON, err := state.encode()
+	if err != nil {
+		return fmt.Errorf("%s: %w", stateFile, err)
+	}
+	if err := s.prepare(); err != nil {
+		return err
+	}
+	tmp := path + tmpSuffix
+	defer func() {
+		if err != nil {
+			s.fs.RemoveAll(tmp) // frees the space now; if it fails, the next save tries again
+		}
+	}()
+	if err := s.fs.MkdirAll(tmp); err != nil {
+		return err
+	}
+	written := sums{}
+	for _, f := range []struct {
+		name    string
+		content func(io.Writer) error
+	}{
+		{paramsFile, func(w io.Writer) error { return writeTensors(w, params) }},
+		{optimizerFile, func(w io.Writer) error { return writeTensors(w, moments) }},
+		{stateFile, func(w io.Writer) error { return writeAll(w, stateJSON) }},
+	} {
+		if written[f.name], err = s.write(ctx, filepath.Join(tmp, f.name), f.content); err != nil {
+			return fmt.Errorf("%s: %w", f.name, err)
+		}
+	}
+	manifest := written.encode()
+	if _, err := s.write(ctx, filepath.Join(tmp, manifestFile), func(w io.Writer) error { return writeAll(w, manifest) }); err != nil {
+		return fmt.Errorf("%s: %w", manifestFile, err)
+	}
+	if err := s.fs.SyncDir(tmp); err != nil {
+		return err
+	}
+	return s.publish(tmp, path, manifest)
+}
+
+// Folders that are not a checkpoint yet, or not any more: one being written or removed, and one that
+// another of the same step is about to replace.
+const (
+	tmpSuffix = ".tmp"
+	oldSuffix = ".old"
+)
+
+// prepare makes the folder of checkpoints, durably, and clears it.
+func (s *Store) prepare() error {
+	if err := s.fs.MkdirAll(s.dir); err != nil {
+		return err
+	}
+	if err := s.fs.SyncDir(filepath.Dir(s.dir)); err != nil {
+		return err
+	}
+	return s.clear()
+}
+
+// clear finishes what a save or prune that was killed had begun.
+func (s *Store) clear() error {
+	names, err := s.fs.ReadDir(s.dir)
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		suffix := filepath.Ext(name)
+		main := strings.TrimSuffix(name, suffix)
+		if _, ok := parseStep(main); !ok {
+			continue // not ours
+		}
+		path := filepath.Join(s.dir, name)
+		switch {
+		case suffix == tmpSuffix, suffix == oldSuffix && slices.Contains(names, main):
+			err = s.fs.RemoveAll(path)
+		case suffix == oldSuffix: // what was to replace it has not come
+			err = s.fs.Rename(path, filepath.Join(s.dir, main))
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// publish gives a finished folder its name. A checkpoint of the same step is moved aside, not removed, until
+// the new one has its place: at no moment is there neither.
+func (s *Store) publish(tmp, path string, manifest []byte) error {
+	names, err := s.fs.ReadDir(s.dir)
+	if err != nil {
+		return err
+	}
+	replaces := slices.Contains(names, filepath.Base(path))
+	if replaces {
+		if s.holds(path, manifest) {
+			return s.fs.RemoveAll(tmp)
+		}
+		if err := s.fs.Rename(path, path+oldSuffix); err != nil {
+			return err
+		}
+	}
+	if err := s.fs.Rename(tmp, path); err != nil {
+		return err
+	}
+	if err := s.fs.SyncDir(s.dir); err != nil {
+		return err
+	}
+	if replaces {
+		return s.fs.RemoveAll(path + oldSuffix)
+	}
+	return nil
+}
+
+// holds reports whether the checkpoint at path is intact and has this MANIFEST.
+func (s *Store) holds(path string, manifest []byte) bool {
+	c, err := load(s.fs, path)
+	if err != nil {
+		return false
+	}
+	defer c.Close()
+	return bytes.Equal(c.manifest, manifest)
+}
+
+// write makes a file durable and returns its SHA-256.
+func (s *Store) write(ctx context.Context, path string, content func(io.Writer) error) (sum []byte, err error) {
+	f, err := s.fs.Create(path)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	buf := bufio.NewWriterSize(f, 1<<20) // small tensors together; large ones pass by without a copy
+	hash := sha256.New()
+	if err := content(cancelWriter{ctx, io.MultiWriter(buf, hash)}); err != nil {
+		return nil, err
+	}
+	if err := buf.Flush(); err != nil {
+		return nil, err
+	}
+	if err := f.Sync(); err != nil {
+		return nil, err
+	}
+	return hash.Sum(nil), nil
+}
+
+// cancelWriter fails once its context is over.
+type cancelWriter struct {
+	ctx context.Context
+	w   io.Writer
+}
+
+func (c cancelWriter) Write(p []byte) (int, error) {
+	if err := context.Cause(c.ctx); err != nil {
+		return 0, err
+	}
+	return c.w.Write(p)
+}
+
+func writeAll(w io.Writer, data []byte) error {
+	_, err := w.Write(data)
+	return err
+}
+
+func writeTensors(w io.Writer, tensors []Tensor) error {
+	list := make([]safetensors.Tensor, len(tensors))
+	for i, t := range tensors {
+		list[i] = safetensors.Tensor{Name: t.Name, DType: safetensors.F32, Shape: t.Shape, Data: t.Data}
+	}
+	return safetensors.Write(w, list, map[string]string{"format": "pt"})
+}
+
+// Prune removes the oldest checkpoints until keep are left; 0 or less keeps all. Those at the given paths are
+// kept too, and not counted: the best one, say.
+func (s *Store) Prune(keep int, paths ...string) error {
+	if keep <= 0 {
+		return nil
+	}
+	if err := s.clear(); errors.Is(err, fs.ErrNotExist) {
+		return nil
+	} else if err != nil {
+		return fmt.Errorf("prune checkpoints: %w", err)
+	}
+	found, err := s.list()
+	if err != nil {
+		return fmt.Errorf("prune checkpoints: %w", err)
+	}
+	var doomed []string
+	for _, path := range found {
+		switch {
+		case slices.Contains(paths, path):
+		case keep > 0:
+			keep--
+		default:
+			doomed = append(doomed, path)
+		}
+	}
+	if err := s.remove(doomed); err != nil {
+		return fmt.Errorf("prune checkpoints: %w", err)
+	}
+	return nil
+}
+
+// remove takes the folders' names away, durably, before their files: one that is half removed must not look
+// like a damaged checkpoint.
+func (s *Store) remove(paths []string) error {
+	if len(paths) == 0 {
+		return nil
+	}
+	for _, path := range paths {
+		if err := s.fs.Rename(path, path+tmpSuffix); err != nil {
+			return err
+		}
+	}
+	if err := s.fs.SyncDir(s.dir); err != nil {
+		return err
+	}
+	for _, path := range paths {
+		if err := s.fs.RemoveAll(path + tmpSuffix); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// list returns the folders of checkpoints, intact or not, the newest first. One that was moved aside stands
+// behind the one that replaces it.
+func (s *Store) list() ([]string, error) {
+	names, err := s.fs.ReadDir(s.dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	var found []string
+	for _, name := range names {
+		if _, ok := parseStep(strings.TrimSuffix(name, oldSuffix)); ok {
+			found = append(found, filepath.Join(s.dir, name))
+		}
+	}
+	slices.SortFunc(found, func(a, b string) int {
+		stepA, _ := parseStep(strings.TrimSuffix(filepath.Base(a), oldSuffix))
+		stepB, _ := parseStep(strings.TrimSuffix(filepath.Base(b), oldSuffix))
+		return cmp.Or(cmp.Compare(stepB, stepA), cmp.Compare(a, b))
+	})
+	return found, nil
+}
+
+func (s *Store) path(step int64) string {
+	return filepath.Join(s.dir, stepName(step))
+}
+
+func stepName(step int64) string { return fmt.Sprintf("step-%06d", step) }
+
+// parseStep reads a folder's name. Only what stepName writes is one.
+func parseStep(name string) (int64, bool) {
+	digits, _ := strings.CutPrefix(name, "step-")
+	step, err := strconv.ParseInt(digits, 10, 64)
+	return step, err == nil && step >= 0 && stepName(step) == name
+}
+
+// fullError adds a hint to an error for a full disk.
+type fullError struct{ error }
+
+func (e fullError) Unwrap() error { return e.error }
+func (e fullError) Hint() string {
+	return "free some space, or keep fewer checkpoints with --keep-last, then go on with --resume"
+}

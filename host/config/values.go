@@ -1,0 +1,109 @@
+package config
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Bytes is an amount of memory. As text it is a number of MB (2^20 bytes, as everywhere in this program's flags), or
+// a number with a unit: KiB, MiB, GiB, TiB, or KB, MB, GB, TB.
+type Bytes int64
+
+var units = []struct {
+	name string
+	size float64
+}{
+	{"KiB", 1 << 10}, {"MiB", 1 << 20}, {"GiB", 1 << 30}, {"TiB", 1 << 40},
+	{"KB", 1e3}, {"MB", 1e6}, {"GB", 1e9}, {"TB", 1e12}, {"", 1 << 20},
+}
+
+// Set implements pflag.Value.
+func (b *Bytes) Set(text string) error {
+	for _, u := range units {
+		number, ok := strings.CutSuffix(text, u.name)
+		if !ok {
+			continue
+		}
+		v, err := strconv.ParseFloat(strings.TrimSpace(number), 64)
+		if err != nil || !(v > 0) || v*u.size > 1<<62 {
+			break
+		}
+		*b = Bytes(v * u.size)
+		return nil
+	}
+	return fmt.Errorf("%q is no amount of memory: write MB as a number, or a unit as in 1GiB", text)
+}
+
+func (b *Bytes) String() string {
+	switch v := *b; {
+	case v%(1<<30) == 0:
+		return fmt.Sprintf("%dGiB", v>>30)
+	case v%(1<<20) == 0:
+		return fmt.Sprintf("%dMiB", v>>20)
+	default:
+		return fmt.Sprintf("%gMiB", float64(v)/(1<<20))
+	}
+}
+
+// Type implements pflag.Value.
+func (b *Bytes) Type() string { return "memory" }
+
+// Auto is a number of device slots, or 0 for "auto".
+type Auto int
+
+// Set implements pflag.Value.
+func (a *Auto) Set(text string) error {
+	if text == "auto" {
+		*a = 0
+		return nil
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 2 || n > 8 {
+		return fmt.Errorf("%q is neither 2 to 8 nor auto", text)
+	}
+	*a = Auto(n)
+	return nil
+}
+
+func (a *Auto) String() string {
+	if *a == 0 {
+		return "auto"
+	}
+	return strconv.Itoa(int(*a))
+}
+
+// Type implements pflag.Value.
+func (a *Auto) Type() string { return "n" }
+
+// workers is the number of processes by plugin.
+type workers map[string]int
+
+// Set adds one or more ID=N, separated by commas.
+func (w *workers) Set(text string) error {
+	for _, part := range strings.Split(text, ",") {
+		id, number, _ := strings.Cut(part, "=")
+		n, err := strconv.Atoi(number)
+		if id == "" || err != nil || n < 1 {
+			return fmt.Errorf("%q is not ID=N with a positive N", part)
+		}
+		if *w == nil {
+			*w = workers{}
+		}
+		(*w)[id] = n
+	}
+	return nil
+}
+
+func (w *workers) String() string {
+	var parts []string
+	for _, id := range slices.Sorted(maps.Keys(*w)) {
+		parts = append(parts, fmt.Sprintf("%s=%d", id, (*w)[id]))
+	}
+	return strings.Join(parts, ",")
+}
+
+// Type implements pflag.Value.
+func (w *workers) Type() string { return "ID=N" }

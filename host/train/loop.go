@@ -1,0 +1,240 @@
+package train
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"runtime"
+	"time"
+
+	"github.com/xtts-host/xtts-host/host/pipeline"
+)
+
+// Feed hands out batches in the order of the plan, as *pipeline.Pipeline does: Acquire waits for the next
+// and returns io.EOF behind the last.
+type Feed interface {
+	Acquire(ctx context.Context) (*pipeline.DeviceSlot, error)
+	Release(*pipeline.DeviceSlot)
+	LastWait() time.Duration
+}
+
+// Window is what one optimizer step was: one batch, or the batches of an accumulation window. Its slices are
+// overwritten by the next window.
+type Window struct {
+	// Step counts from 1: it is the number of windows that are over.
+	Step int64
+	// Epoch and Bucket of the last batch.
+	Epoch, Bucket int
+	// Loss and Metrics are means over the window, weighted as the loss is.
+	Loss     float64
+	Metrics  []float64
+	LR       float64
+	GradNorm float64
+	// Skipped windows changed nothing: loss or gradients were not finite, or every row was empty.
+	Skipped bool
+	// Rows are the data set's rows of the window, without the empty ones.
+	Rows []int32
+	// Time is the wall time since the end of the window before, evaluation excluded; the others are its parts.
+	Time, InputWait, Train, Optimize time.Duration
+}
+
+// Evaluation is the mean over the validation set.
+type Evaluation struct {
+	Step    int64
+	Loss    float64
+	Metrics []float64
+	Samples int
+	Time    time.Duration
+}
+
+// Progress is where a run stands between two windows. A checkpoint holds it.
+type Progress struct {
+	// Step is the number of windows that are over.
+	Step int64
+	// Epoch and Batch name the next batch.
+	Epoch, Batch int
+	// EvaluatedStep is the step of the last evaluation, 0 before the first.
+	EvaluatedStep int64
+	Best          *Best
+}
+
+// Best is the evaluation with the lowest loss.
+type Best struct {
+	Step int64
+	Loss float64
+}
+
+// Observer is told what happens, on the loop's goroutine. An error stops the run.
+type Observer interface {
+	// Batch is told of every training batch that was computed, while its slot is still held.
+	Batch(d *pipeline.DeviceSlot)
+	// Window and Evaluated are told between windows, where a checkpoint may be taken.
+	Window(w *Window) error
+	Evaluated(e *Evaluation) error
+}
+
+// Loop trains until the feed ends, Stop is closed, or something fails.
+type Loop struct {
+	Model     *Model
+	Optimizer *Optimizer
+	Schedule  Schedule
+	Feed      Feed
+	Observer  Observer
+	// Seed gives the dropout seed of a batch.
+	Seed func(step int64, micro int) int64
+	// Stop, when closed, ends the run at the next window. A window that waits for its batch is abandoned: it has
+	// changed nothing yet.
+	Stop <-chan struct{}
+	// MaxSkipped windows in a row end the run with ErrNotFinite.
+	MaxSkipped int
+	// Progress is where to begin. The loop keeps it up to date; an Observer may read it.
+	Progress Progress
+
+	window  Window
+	mean    mean
+	eval    Evaluation
+	ended   time.Time // the window before, or the evaluation
+	skipped int       // windows in a row
+}
+
+// The ways a run ends before the feed does.
+var (
+	ErrInterrupted = errors.New("interrupted")
+	ErrNotFinite   = errors.New("training does not stay finite")
+)
+
+// Run is the loop. It locks its goroutine to its thread.
+func (l *Loop) Run(ctx context.Context) error {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	done := make(chan struct{})
+	defer func() { cancel(nil); <-done }()
+	go func() {
+		defer close(done)
+		select {
+		case <-l.Stop:
+			cancel(ErrInterrupted)
+		case <-ctx.Done():
+		}
+	}()
+
+	l.ended = time.Now()
+	for {
+		d, err := l.Feed.Acquire(ctx)
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if d.Batch.Eval {
+			err = l.evaluate(d)
+		} else {
+			l.window.InputWait += l.Feed.LastWait()
+			err = l.train(d)
+		}
+		last := d.Batch.Last
+		l.Feed.Release(d)
+		if err == nil && last && ctx.Err() != nil {
+			err = context.Cause(ctx)
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// train computes one micro-batch, and the update when it is the window's last.
+func (l *Loop) train(d *pipeline.DeviceSlot) error {
+	b, w := &d.Batch, &l.window
+	if b.Micro == 0 {
+		l.mean.reset()
+		w.Rows, w.Train = w.Rows[:0], 0
+	}
+	began := time.Now()
+	r, err := l.Model.Train(d.Index, b.Bucket, l.Seed(b.Step, b.Micro))
+	if err != nil {
+		return fmt.Errorf("step %d: %w", b.Step+1, err)
+	}
+	l.mean.add(r)
+	if err := l.Optimizer.Accumulate(r.Weight, b.Micro == 0); err != nil {
+		return fmt.Errorf("step %d: %w", b.Step+1, err)
+	}
+	w.Train += time.Since(began)
+	for _, row := range b.Rows {
+		if row >= 0 {
+			w.Rows = append(w.Rows, row)
+		}
+	}
+	l.Observer.Batch(d)
+	if !b.Last {
+		return nil
+	}
+	return l.step(b)
+}
+
+// step ends the window.
+func (l *Loop) step(b *pipeline.Batch) error {
+	w := &l.window
+	began := time.Now()
+	w.Step, w.Epoch, w.Bucket, w.LR = b.Step+1, b.Epoch, b.Bucket, l.Schedule.LR(b.Step)
+	w.Loss, w.Metrics = l.mean.result(w.Metrics)
+	norm, updated, err := l.Optimizer.Step(w.LR, w.Loss, l.mean.weight)
+	if err != nil {
+		return fmt.Errorf("step %d: %w", w.Step, err)
+	}
+	now := time.Now()
+	w.GradNorm, w.Skipped, w.Optimize, w.Time = norm, !updated, now.Sub(began), now.Sub(l.ended)
+	l.ended = now
+	l.Progress.Step, l.Progress.Epoch, l.Progress.Batch = w.Step, b.Epoch, b.Index+1
+
+	err = l.Observer.Window(w)
+	w.InputWait = 0
+	if err != nil {
+		return err
+	}
+	if updated {
+		l.skipped = 0
+		return nil
+	}
+	if l.skipped++; l.skipped >= l.MaxSkipped {
+		return fmt.Errorf("%w: %d steps in a row were skipped, the last was step %d", ErrNotFinite, l.skipped, w.Step)
+	}
+	return nil
+}
+
+// evaluate computes one batch of the validation set, and the result when it is the last.
+func (l *Loop) evaluate(d *pipeline.DeviceSlot) error {
+	b, e := &d.Batch, &l.eval
+	if b.Index == 0 {
+		l.mean.reset()
+		e.Samples, e.Time = 0, 0
+	}
+	began := time.Now()
+	r, err := l.Model.Evaluate(d.Index, b.Bucket)
+	if err != nil {
+		return fmt.Errorf("evaluation after step %d: %w", l.Progress.Step, err)
+	}
+	l.mean.add(r)
+	for _, row := range b.Rows {
+		if row >= 0 {
+			e.Samples++
+		}
+	}
+	e.Time += time.Since(began)
+	if !b.Last {
+		return nil
+	}
+	e.Step = l.Progress.Step
+	e.Loss, e.Metrics = l.mean.result(e.Metrics)
+	l.Progress.EvaluatedStep = e.Step
+	if best := l.Progress.Best; best == nil || e.Loss < best.Loss {
+		l.Progress.Best = &Best{e.Step, e.Loss}
+	}
+	err = l.Observer.Evaluated(e)
+	l.ended = time.Now()
+	return err
+}

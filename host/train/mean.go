@@ -1,0 +1,34 @@
+package train
+
+// mean is a weighted mean of the loss and the metrics of several batches.
+type mean struct {
+	weight, loss float64
+	metrics      []float64
+}
+
+func (m *mean) reset() { m.weight, m.loss, m.metrics = 0, 0, m.metrics[:0] }
+
+// add counts one batch. A batch of empty rows weighs nothing, whatever its metrics are.
+func (m *mean) add(r Result) {
+	if len(m.metrics) == 0 {
+		m.metrics = append(m.metrics, make([]float64, len(r.Metrics))...)
+	}
+	if r.Weight == 0 {
+		return
+	}
+	m.weight += r.Weight
+	m.loss += r.Weight * r.Loss
+	for i, v := range r.Metrics {
+		m.metrics[i] += r.Weight * v
+	}
+}
+
+// result returns the means, NaN when nothing was counted. metrics is overwritten. For one batch the result is that
+// batch's, to the bit: f32 times f32 is exact in f64.
+func (m *mean) result(metrics []float64) (float64, []float64) {
+	metrics = metrics[:0]
+	for _, v := range m.metrics {
+		metrics = append(metrics, v/m.weight)
+	}
+	return m.loss / m.weight, metrics
+}

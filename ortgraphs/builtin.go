@@ -1,0 +1,142 @@
+package ortgraphs
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"embed"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+//go:embed builtin
+var builtins embed.FS
+
+//go:embed optim/*.onnx
+var optimizers embed.FS
+
+// ErrUnknownBuiltin says that no embedded bundle has a name.
+var ErrUnknownBuiltin = errors.New("unknown builtin bundle")
+
+// Builtins returns the names of the embedded bundles, sorted.
+func Builtins() []string {
+	entries, err := builtins.ReadDir("builtin")
+	if err != nil {
+		panic(err) // the folder is part of the program
+	}
+	names := make([]string, len(entries))
+	for i, e := range entries {
+		names[i] = e.Name()
+	}
+	return names
+}
+
+// Builtin loads an embedded bundle from the cache and unpacks it there first when it is not there, or not as
+// it was: plugins and ONNX Runtime need files. cacheDir is the program's cache folder; empty means xtts-host in
+// the user's. Any number of processes may do so at the same time.
+func Builtin(name, cacheDir string) (*Bundle, error) {
+	if !slices.Contains(Builtins(), name) {
+		return nil, &hintError{fmt.Errorf("%w %q", ErrUnknownBuiltin, name), "there is " + strings.Join(Builtins(), ", ")}
+	}
+	if cacheDir == "" {
+		user, err := os.UserCacheDir()
+		if err != nil {
+			return nil, fmt.Errorf("cache: %w", err)
+		}
+		cacheDir = filepath.Join(user, "xtts-host")
+	}
+	bundle, err := fs.Sub(builtins, path.Join("builtin", name))
+	if err != nil {
+		return nil, fmt.Errorf("builtin bundle %s: %w", name, err)
+	}
+	dir, err := unpack(bundle, filepath.Join(cacheDir, "bundles"), name)
+	if err != nil {
+		return nil, fmt.Errorf("unpack builtin bundle %s: %w", name, err)
+	}
+	return Load(dir)
+}
+
+// unpack makes a folder under parent with the files of a bundle and returns its path, which holds the bundle's
+// hash: versions of one bundle live side by side.
+func unpack(bundle fs.FS, parent, name string) (string, error) {
+	manifest, err := fs.ReadFile(bundle, ManifestFile) // has the hashes of all other files
+	if err != nil {
+		return "", err
+	}
+	dir := filepath.Join(parent, fmt.Sprintf("%s-%.8x", name, sha256.Sum256(manifest)))
+	if same(bundle, dir) {
+		return dir, nil
+	}
+	if err := os.MkdirAll(parent, 0o777); err != nil {
+		return "", err
+	}
+	tmp, err := os.MkdirTemp(parent, "."+name+"-")
+	if err != nil {
+		return "", err
+	}
+	defer os.RemoveAll(tmp)
+	fresh, damaged := filepath.Join(tmp, "fresh"), filepath.Join(tmp, "damaged")
+	if err := os.CopyFS(fresh, bundle); err != nil {
+		return "", err
+	}
+	if err := os.Rename(fresh, dir); err == nil {
+		return dir, nil
+	}
+	if same(bundle, dir) {
+		return dir, nil // another process was faster
+	}
+	if err := os.Rename(dir, damaged); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return "", err
+	}
+	if err := os.Rename(fresh, dir); err != nil && !same(bundle, dir) {
+		return "", err
+	}
+	return dir, nil
+}
+
+// same reports whether a folder holds exactly the files of a bundle.
+func same(bundle fs.FS, dir string) bool {
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return false
+	}
+	defer root.Close()
+	want, err := fs.ReadDir(bundle, ".")
+	if err != nil {
+		return false
+	}
+	got, err := fs.ReadDir(root.FS(), ".")
+	if err != nil || len(got) != len(want) {
+		return false
+	}
+	for _, e := range want {
+		a, err := fs.ReadFile(bundle, e.Name())
+		if err != nil {
+			return false
+		}
+		info, err := root.Lstat(e.Name())
+		if err != nil || !info.Mode().IsRegular() {
+			return false
+		}
+		b, err := root.ReadFile(e.Name())
+		if err != nil || !bytes.Equal(a, b) {
+			return false
+		}
+	}
+	return true
+}
+
+// Optimizer returns an embedded graph of the optimizer: "accumulate" and "norm" serve every optimizer, the
+// others are named as in bundle.json ("adamw"). Their inputs and outputs are flat vectors and scalars.
+func Optimizer(name string) ([]byte, error) {
+	data, err := optimizers.ReadFile(path.Join("optim", name+".onnx"))
+	if err != nil {
+		return nil, fmt.Errorf("no optimizer graph %q: %w", name, fs.ErrNotExist)
+	}
+	return data, nil
+}

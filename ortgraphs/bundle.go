@@ -1,0 +1,111 @@
+package ortgraphs
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/xtts-host/xtts-host/ortgraphs/safetensors"
+	"github.com/xtts-host/xtts-host/shared/manifest"
+)
+
+// The files of a bundle that have a fixed name.
+const (
+	ManifestFile = "bundle.json"
+	WeightsFile  = "params.safetensors"
+)
+
+// builtinPrefix marks the name of an embedded bundle.
+const builtinPrefix = "builtin:"
+
+// Bundle is a folder that was found to be what its bundle.json says. It does not change and is safe for
+// concurrent use.
+type Bundle struct {
+	// Dir is the absolute path of the folder.
+	Dir string
+	// Manifest is the content of bundle.json.
+	Manifest *manifest.Bundle
+
+	graphs []GraphSummary
+}
+
+// Open loads what a value of --graph names: "builtin:NAME" or a folder. cacheDir is as for Builtin.
+func Open(spec, cacheDir string) (*Bundle, error) {
+	if name, ok := strings.CutPrefix(spec, builtinPrefix); ok {
+		return Builtin(name, cacheDir)
+	}
+	b, err := Load(spec)
+	if errors.Is(err, fs.ErrNotExist) && slices.Contains(Builtins(), spec) {
+		return nil, &hintError{err, fmt.Sprintf("the bundle of that name in the program is %s%s", builtinPrefix, spec)}
+	}
+	return b, err
+}
+
+// Load reads and checks a bundle. Every file is read once, to verify its SHA-256. The error is an *InvalidError
+// when the folder is not a valid bundle, and an fs.ErrNotExist when there is no bundle.json in it.
+func Load(dir string) (*Bundle, error) {
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return nil, fmt.Errorf("bundle: %w", err)
+	}
+	// A Root refuses every path and link that leaves the folder.
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return nil, notABundle(err)
+	}
+	defer root.Close()
+	data, err := root.ReadFile(ManifestFile)
+	if err != nil {
+		return nil, notABundle(fmt.Errorf("%s: %w", dir, err))
+	}
+	m, err := manifest.ParseBundle(filepath.Join(dir, ManifestFile), data)
+	if err != nil {
+		return nil, err
+	}
+	b := &Bundle{Dir: dir, Manifest: m}
+	if list := b.check(root); len(list) > 0 {
+		return nil, &InvalidError{Dir: dir, Faults: list}
+	}
+	return b, nil
+}
+
+func notABundle(err error) error {
+	return &hintError{fmt.Errorf("bundle: %w", err), "a bundle is a folder with a bundle.json, or " + builtinPrefix + strings.Join(Builtins(), " or "+builtinPrefix)}
+}
+
+// Path returns the absolute path of one of the bundle's files.
+func (b *Bundle) Path(file string) string { return filepath.Join(b.Dir, file) }
+
+// Weights opens the initial weights. The caller closes them.
+func (b *Bundle) Weights() (*safetensors.File, error) { return safetensors.Open(b.Path(WeightsFile)) }
+
+// Hash identifies what changes numbers in a bundle: the content of its files, and the parts of bundle.json that
+// say what goes into the graphs. Names, texts and costs do not count, nor do the defaults that a run may
+// override and records by themselves: features, pipeline, optimizer, schedule. It is a hex SHA-256.
+func (b *Bundle) Hash() string {
+	m := b.Manifest
+	parameters := slices.Clone(m.Parameters)
+	for i := range parameters {
+		parameters[i].Aliases = nil
+	}
+	data, err := json.Marshal(struct { // maps are written with sorted keys
+		Inputs, Outputs []manifest.TensorSpec
+		Parameters      []manifest.Parameter
+		Buckets         []manifest.Bucket
+		Graphs          []manifest.Graph
+		Accumulation    string
+		Files           map[string]string
+	}{m.Inputs, m.Outputs, parameters, m.Buckets, m.Graphs, m.Accumulation, m.Files})
+	if err != nil {
+		panic(err) // only numbers that JSON cannot hold, and these came from JSON
+	}
+	sum := sha256.Sum256(data)
+	return hex.EncodeToString(sum[:])
+}

@@ -1,0 +1,187 @@
+package ortgraphs
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"google.golang.org/protobuf/proto"
+
+	"github.com/xtts-host/xtts-host/ortgraphs/onnxpb"
+	"github.com/xtts-host/xtts-host/ortgraphs/safetensors"
+	"github.com/xtts-host/xtts-host/shared/manifest"
+)
+
+// maxModel is protobuf's own bound on a message, in bytes. Weights are not in the graphs, so they are far
+// below it.
+const maxModel = 1<<31 - 1
+
+// check reads all files and returns everything that is wrong. It fills the summaries of the graphs.
+func (b *Bundle) check(root *os.Root) []Fault {
+	list := b.checkManifest()
+	list = append(list, b.checkListing(root)...)
+	for _, name := range slices.Sorted(maps.Keys(b.Manifest.Files)) {
+		f := &faults{file: name}
+		b.checkFile(root, name, f)
+		list = append(list, f.list...)
+	}
+	return list
+}
+
+// checkManifest checks the references inside bundle.json.
+func (b *Bundle) checkManifest() []Fault {
+	m := b.Manifest
+	f := &faults{file: ManifestFile}
+	listed := func(place, file string) {
+		if _, ok := m.Files[file]; !ok {
+			f.add(place, "%s is not listed in files", file)
+		}
+	}
+	listed("files", WeightsFile)
+	if m.Tokenizer != nil {
+		listed("tokenizer", m.Tokenizer.File)
+	}
+	trains := false
+	for i, g := range m.Graphs {
+		place := fmt.Sprintf("graphs[%d]", i)
+		listed(place, g.File)
+		trains = trains || g.Kind == "train"
+		if j := slices.IndexFunc(m.Graphs, func(o manifest.Graph) bool { return o.File == g.File || o.Kind == g.Kind && o.Precision == g.Precision }); j < i {
+			f.add(place, "graphs[%d] has the same file, or the same kind and precision", j)
+		}
+	}
+	if !trains {
+		f.add("graphs", "none is of kind train")
+	}
+	for i, c := range m.Cost {
+		if c.Bucket >= len(m.Buckets) {
+			f.add(fmt.Sprintf("cost[%d]", i), "bucket %d of %d", c.Bucket, len(m.Buckets))
+		}
+	}
+	for i, c := range m.Baselines {
+		if !slices.Contains(m.Metrics(), c.Metric) {
+			f.add(fmt.Sprintf("baselines[%d]", i), "metric.%s is not in outputs", c.Metric)
+		}
+		if !slices.ContainsFunc(m.Inputs, func(t manifest.TensorSpec) bool { return t.Name == c.Target }) {
+			f.add(fmt.Sprintf("baselines[%d]", i), "%q is not in inputs", c.Target)
+		}
+	}
+	return f.list
+}
+
+// checkListing finds what lies in the folder and is not listed.
+func (b *Bundle) checkListing(root *os.Root) []Fault {
+	entries, err := fs.ReadDir(root.FS(), ".")
+	if err != nil {
+		return []Fault{{File: ".", Reason: err.Error()}}
+	}
+	var list []Fault
+	for _, e := range entries {
+		if _, ok := b.Manifest.Files[e.Name()]; !ok && e.Name() != ManifestFile {
+			list = append(list, Fault{File: e.Name(), Reason: "not listed in files of " + ManifestFile})
+		}
+	}
+	return list
+}
+
+// checkFile verifies one file's SHA-256 and, when it is what was exported, looks into it.
+func (b *Bundle) checkFile(root *os.Root, name string, f *faults) {
+	info, err := root.Stat(name)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		f.add("", "missing, and listed in files of %s", ManifestFile)
+		return
+	case err != nil:
+		f.add("", "%v", err)
+		return
+	case !info.Mode().IsRegular(): // opening a pipe would wait for ever
+		f.add("", "not a regular file")
+		return
+	}
+	file, err := root.Open(name)
+	if err != nil {
+		f.add("", "%v", err)
+		return
+	}
+	defer file.Close()
+	hash := sha256.New()
+	var model bytes.Buffer
+	content := io.Writer(hash)
+	if filepath.Ext(name) == ".onnx" {
+		if info.Size() > maxModel {
+			f.add("", "%d bytes: an ONNX file has at most 2 GiB", info.Size())
+			return
+		}
+		content = io.MultiWriter(hash, &model)
+	}
+	if _, err := io.Copy(content, io.LimitReader(file, info.Size())); err != nil {
+		f.add("", "%v", err)
+		return
+	}
+	if sum := hex.EncodeToString(hash.Sum(nil)); sum != b.Manifest.Files[name] {
+		f.add("", "its SHA-256 is %.12s..., %s says %.12s...", sum, ManifestFile, b.Manifest.Files[name])
+		return
+	}
+	switch {
+	case filepath.Ext(name) == ".onnx":
+		b.checkModel(name, model.Bytes(), f)
+	case name == WeightsFile:
+		b.checkWeights(file, info.Size(), f)
+	}
+}
+
+// checkModel checks an ONNX file: every one for portability, the graphs also for their contract.
+func (b *Bundle) checkModel(name string, data []byte, f *faults) {
+	model := new(onnxpb.ModelProto)
+	if err := proto.Unmarshal(data, model); err != nil {
+		f.add("model", "not an ONNX file: %v", err)
+		return
+	}
+	if model.Graph == nil {
+		f.add("model", "has no graph")
+		return
+	}
+	checkPortable(model, b.Manifest.Files, f)
+	for _, g := range b.Manifest.Graphs {
+		if g.File == name {
+			checkContract(b.Manifest, g, model.Graph, f)
+			b.graphs = append(b.graphs, summarize(g, model, len(data)))
+		}
+	}
+}
+
+// checkWeights checks that the weights are exactly the parameters.
+func (b *Bundle) checkWeights(file io.ReaderAt, size int64, f *faults) {
+	weights, err := safetensors.NewReader(file, size)
+	if err != nil {
+		f.add("header", "%v", err)
+		return
+	}
+	known := map[string]bool{}
+	for _, p := range b.Manifest.Parameters {
+		known[p.Name] = true
+		place := fmt.Sprintf("tensor %q", p.Name)
+		t, ok := weights.Tensor(p.Name)
+		switch {
+		case !ok:
+			f.add(place, "missing")
+		case t.DType != safetensors.F32:
+			f.add(place, "is %s, must be F32", t.DType)
+		case !slices.Equal(t.Shape, p.Shape):
+			f.add(place, "has shape %s, %s says %s", fixed(t.Shape), ManifestFile, fixed(p.Shape))
+		}
+	}
+	for _, t := range weights.Tensors() {
+		if !known[t.Name] {
+			f.add(fmt.Sprintf("tensor %q", t.Name), "is not a parameter in %s", ManifestFile)
+		}
+	}
+}

@@ -1,0 +1,335 @@
+package ortgraphs
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"google.golang.org/protobuf/proto"
+
+	"github.com/xtts-host/xtts-host/ortgraphs/onnxpb"
+	"github.com/xtts-host/xtts-host/ortgraphs/safetensors"
+	"github.com/xtts-host/xtts-host/shared/manifest"
+)
+
+// Each case makes one change to a valid bundle; want is in the message, and is all of it that is wrong.
+func TestLoadRefuses(t *testing.T) {
+	const train, eval = "training_model.onnx", "eval_model.onnx"
+	for name, c := range map[string]struct {
+		change func(*fixture)
+		want   string
+	}{
+		"IR version": {
+			func(f *fixture) { f.models[train].IrVersion = proto.Int64(11) },
+			"training_model.onnx: ir_version: 11, must be 10 or lower",
+		},
+		"opset": {
+			func(f *fixture) { f.models[train].OpsetImport[0].Version = proto.Int64(21) },
+			"training_model.onnx: opset_import: opset 21, must be 20",
+		},
+		"no opset": {
+			func(f *fixture) { f.models[train].OpsetImport = f.models[train].OpsetImport[1:] },
+			"training_model.onnx: opset_import: names no opset, must name 20",
+		},
+		"opset of a function": {
+			func(f *fixture) { f.models[train].Functions[0].OpsetImport[0].Version = proto.Int64(18) },
+			"training_model.onnx: function xtts.fused.v1.Gelu opset_import: opset 18, must be 20",
+		},
+		"foreign domain": {
+			func(f *fixture) {
+				f.models[train].OpsetImport = append(f.models[train].OpsetImport, opset("com.microsoft", 1))
+			},
+			`training_model.onnx: opset_import: domain "com.microsoft" is neither`,
+		},
+		"foreign operator": {
+			func(f *fixture) { f.models[train].Graph.Node[3].OpType = proto.String("FusedGelu") },
+			`training_model.onnx: node 3 "n" (FusedGelu): the model has no function of that name in domain "xtts.fused.v1"`,
+		},
+		"random operator": {
+			func(f *fixture) { f.models[train].Graph.Node[0].OpType = proto.String("RandomNormalLike") },
+			`training_model.onnx: node 0 "n" (RandomNormalLike): draws random numbers`,
+		},
+		"random operator in a function": {
+			func(f *fixture) { f.models[train].Functions[0].Node[0].OpType = proto.String("Bernoulli") },
+			`training_model.onnx: function xtts.fused.v1.Gelu node 0 "n" (Bernoulli): draws random numbers`,
+		},
+		"random operator in a branch": {
+			func(f *fixture) {
+				f.models[train].Graph.Node[0].Attribute = []*onnxpb.AttributeProto{{
+					Name: proto.String("then_branch"),
+					G:    &onnxpb.GraphProto{Node: []*onnxpb.NodeProto{node("Multinomial", "", "x")}},
+				}}
+			},
+			`training_model.onnx: node 0 "n" (ReduceSum) attribute "then_branch" node 0 "n" (Multinomial): draws`,
+		},
+		"training dropout": {
+			func(f *fixture) { f.models[train].Graph.Node[0] = node("Dropout", "ai.onnx", "x", "ratio", "training") },
+			`training_model.onnx: node 0 "n" (Dropout): draws random numbers`,
+		},
+		"external data": {
+			func(f *fixture) {
+				f.models[eval].Graph.Initializer = []*onnxpb.TensorProto{{
+					Name: proto.String("table0"), DataLocation: onnxpb.TensorProto_EXTERNAL.Enum(),
+					ExternalData: []*onnxpb.StringStringEntryProto{{Key: proto.String("location"), Value: proto.String("../secret")}},
+				}}
+			},
+			`eval_model.onnx: initializer "table0": has its data in "../secret"`,
+		},
+		"external data of a constant": {
+			func(f *fixture) {
+				f.models[eval].Graph.Node[0].Attribute = []*onnxpb.AttributeProto{{
+					Name: proto.String("value"), T: &onnxpb.TensorProto{DataLocation: onnxpb.TensorProto_EXTERNAL.Enum()},
+				}}
+			},
+			`eval_model.onnx: node 0 "n" (ReduceSum) attribute "value" "": has its data in ""`,
+		},
+		"unknown input": {
+			func(f *fixture) { f.models[train].Graph.Input[1].Name = proto.String("mel_len") },
+			`training_model.onnx: input "mel_len": is neither in inputs nor a parameter nor the seed`,
+		},
+		"input twice": {
+			func(f *fixture) { g := f.models[train].Graph; g.Input = append(g.Input, g.Input[1]) },
+			`training_model.onnx: input "mel_lengths": stands twice`,
+		},
+		"input with a default": {
+			func(f *fixture) {
+				f.models[train].Graph.Initializer = []*onnxpb.TensorProto{{Name: proto.String("out.bias")}}
+			},
+			`training_model.onnx: input "out.bias": has a default value`,
+		},
+		"dtype of an input": {
+			func(f *fixture) {
+				f.models[train].Graph.Input[1] = value("mel_lengths", onnxpb.TensorProto_INT64, "batch")
+			},
+			`training_model.onnx: input "mel_lengths": is i64, bundle.json says i32`,
+		},
+		"dtype unknown to the contract": {
+			func(f *fixture) {
+				f.models[train].Graph.Input[1] = value("mel_lengths", onnxpb.TensorProto_STRING, "batch")
+			},
+			`training_model.onnx: input "mel_lengths": is STRING, bundle.json says i32`,
+		},
+		"not a tensor": {
+			func(f *fixture) { f.models[train].Graph.Input[1].Type = nil },
+			`training_model.onnx: input "mel_lengths": is not a tensor`,
+		},
+		"no shape": {
+			func(f *fixture) { f.models[train].Graph.Input[1].GetType().GetTensorType().Shape = nil },
+			`training_model.onnx: input "mel_lengths": declares no shape, bundle.json says [B]`,
+		},
+		"rank": {
+			func(f *fixture) {
+				f.models[train].Graph.Input[1] = value("mel_lengths", onnxpb.TensorProto_INT32, "batch", 1)
+			},
+			`training_model.onnx: input "mel_lengths": has shape [batch,1], bundle.json says [B]`,
+		},
+		"number": {
+			func(f *fixture) {
+				f.models[train].Graph.Input[0] = value("mel_spectrograms", onnxpb.TensorProto_FLOAT, "batch", "frames", 5)
+			},
+			`training_model.onnx: input "mel_spectrograms": has shape [batch,frames,5], bundle.json says [B,T_mel,4]`,
+		},
+		"baked in": {
+			func(f *fixture) {
+				f.models[train].Graph.Input[0] = value("mel_spectrograms", onnxpb.TensorProto_FLOAT, "batch", 10, 4)
+			},
+			`training_model.onnx: input "mel_spectrograms": has shape [batch,10,4]: dimension 1 must be dynamic`,
+		},
+		"unnamed dimension": {
+			func(f *fixture) {
+				f.models[train].Graph.Input[0] = value("mel_spectrograms", onnxpb.TensorProto_FLOAT, "batch", nil, 4)
+			},
+			`training_model.onnx: input "mel_spectrograms": has shape [batch,?,4]: dimension 1 must be dynamic`,
+		},
+		"one name for two symbols": {
+			func(f *fixture) {
+				f.models[train].Graph.Input[0] = value("mel_spectrograms", onnxpb.TensorProto_FLOAT, "batch", "batch", 4)
+			},
+			`training_model.onnx: input "mel_spectrograms": the graph calls both B and T_mel "batch"`,
+		},
+		"shape of a parameter": {
+			func(f *fixture) {
+				f.models[train].Graph.Input[2] = value("out.weight", onnxpb.TensorProto_FLOAT, 3, 4)
+			},
+			`training_model.onnx: input "out.weight": has shape [3,4], bundle.json says [4,3]`,
+		},
+		"dynamic parameter": {
+			func(f *fixture) {
+				f.models[train].Graph.Input[2] = value("out.weight", onnxpb.TensorProto_FLOAT, "n", 3)
+			},
+			`training_model.onnx: input "out.weight": has shape [n,3], bundle.json says [4,3]`,
+		},
+		"f32 weights in the bf16 graph": {
+			func(f *fixture) {
+				f.models["training_model.bf16.onnx"].Graph.Input[2] = value("out.weight", onnxpb.TensorProto_FLOAT, 4, 3)
+			},
+			`training_model.bf16.onnx: input "out.weight": is f32, bundle.json says bf16`,
+		},
+		"no gradient": {
+			func(f *fixture) { f.models[train].Graph.Output = f.models[train].Graph.Output[:4] },
+			`training_model.onnx: output "grad.out.bias": missing`,
+		},
+		"shape of a gradient": {
+			func(f *fixture) {
+				f.models[train].Graph.Output[4] = value("grad.out.bias", onnxpb.TensorProto_FLOAT, 4)
+			},
+			`training_model.onnx: output "grad.out.bias": has shape [4], bundle.json says [3]`,
+		},
+		"gradient of a frozen parameter": {
+			func(f *fixture) {
+				g := f.models[train].Graph
+				g.Output = append(g.Output, value("grad.table", onnxpb.TensorProto_FLOAT, 2))
+			},
+			`training_model.onnx: output "grad.table": is not in outputs, nor the gradient of a parameter that is trained`,
+		},
+		"no metric in the training graph": {
+			func(f *fixture) { g := f.models[train].Graph; g.Output = slices.Delete(g.Output, 2, 3) },
+			`training_model.onnx: output "metric.mel_loss": missing`,
+		},
+		"no loss weight in the eval graph": {
+			func(f *fixture) { f.models[eval].Graph.Output = f.models[eval].Graph.Output[:1] },
+			`eval_model.onnx: output "loss_weight": missing`,
+		},
+		"gradient in the eval graph": {
+			func(f *fixture) {
+				g := f.models[eval].Graph
+				g.Output = append(g.Output, value("grad.out.bias", onnxpb.TensorProto_FLOAT, 3))
+			},
+			`eval_model.onnx: output "grad.out.bias": is not in outputs`,
+		},
+		"not ONNX": {
+			func(f *fixture) { delete(f.models, eval); f.files[eval] = []byte("no") },
+			"eval_model.onnx: model: not an ONNX file",
+		},
+		"no graph": {
+			func(f *fixture) { f.models[eval].Graph = nil },
+			"eval_model.onnx: model: has no graph",
+		},
+		"stage graph": {
+			func(f *fixture) {
+				f.models["logmel.onnx"] = &onnxpb.ModelProto{IrVersion: proto.Int64(10), OpsetImport: []*onnxpb.OperatorSetIdProto{opset("", 21)}, Graph: &onnxpb.GraphProto{}}
+			},
+			"logmel.onnx: opset_import: opset 21, must be 20",
+		},
+		"weight missing": {
+			func(f *fixture) { f.weights = f.weights[1:] },
+			`params.safetensors: tensor "out.weight": missing`,
+		},
+		"weight too many": {
+			func(f *fixture) {
+				f.weights = append(f.weights, safetensors.Tensor{Name: "x", DType: safetensors.F32, Data: make([]byte, 4)})
+			},
+			`params.safetensors: tensor "x": is not a parameter in bundle.json`,
+		},
+		"weight of another type": {
+			func(f *fixture) { f.weights[1].DType = safetensors.BF16; f.weights[1].Data = make([]byte, 6) },
+			`params.safetensors: tensor "out.bias": is BF16, must be F32`,
+		},
+		"weight of another shape": {
+			func(f *fixture) { f.weights[0].Shape = []int{3, 4} },
+			`params.safetensors: tensor "out.weight": has shape [3,4], bundle.json says [4,3]`,
+		},
+		"broken weights": {
+			func(f *fixture) { f.weights = nil; f.files[WeightsFile] = []byte("no") },
+			"params.safetensors: header: not a valid safetensors file",
+		},
+		"another sum": {
+			func(f *fixture) { f.manifest.Files[eval] = strings.Repeat("0", 64) },
+			"eval_model.onnx: its SHA-256 is",
+		},
+		"listed and missing": {
+			func(f *fixture) { f.manifest.Files["readme.txt"] = strings.Repeat("0", 64) },
+			"readme.txt: missing, and listed in files of bundle.json",
+		},
+		"no training graph": {
+			func(f *fixture) {
+				f.manifest.Graphs = f.manifest.Graphs[2:]
+				delete(f.models, train)
+				delete(f.models, "training_model.bf16.onnx")
+			},
+			"bundle.json: graphs: none is of kind train",
+		},
+		"two graphs of one kind": {
+			func(f *fixture) { f.manifest.Graphs[1].Precision = "f32"; delete(f.models, "training_model.bf16.onnx") },
+			"bundle.json: graphs[1]: training_model.bf16.onnx is not listed in files\n  bundle.json: graphs[1]: graphs[0] has the same file, or the same kind and precision",
+		},
+		"tokenizer not listed": {
+			func(f *fixture) { f.manifest.Tokenizer = &manifest.Tokenizer{File: "tokenizer.json"} },
+			"bundle.json: tokenizer: tokenizer.json is not listed in files",
+		},
+		"cost of no bucket": {
+			func(f *fixture) { f.manifest.Cost[0].Bucket = 2 },
+			"bundle.json: cost[0]: bucket 2 of 2",
+		},
+		"baseline of no metric": {
+			func(f *fixture) { f.manifest.Baselines[0].Metric = "other" },
+			"bundle.json: baselines[0]: metric.other is not in outputs",
+		},
+		"baseline of no input": {
+			func(f *fixture) { f.manifest.Baselines[0].Target = "other" },
+			`bundle.json: baselines[0]: "other" is not in inputs`,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFixture()
+			c.change(f)
+			dir := f.write(t)
+			_, err := Load(dir)
+			var invalid *InvalidError
+			if !errors.As(err, &invalid) {
+				t.Fatalf("got %v, want an *InvalidError", err)
+			}
+			if !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), dir) {
+				t.Errorf("got  %v\nwant %s", err, c.want)
+			}
+			if n := 1 + strings.Count(c.want, "\n"); len(invalid.Faults) != n {
+				t.Errorf("%d faults, want %d: %v", len(invalid.Faults), n, err)
+			}
+		})
+	}
+}
+
+func TestLoadListsAllFaults(t *testing.T) {
+	f := newFixture()
+	f.models["training_model.onnx"].IrVersion = proto.Int64(12)
+	f.models["eval_model.onnx"].Graph.Output = nil
+	f.weights = f.weights[:2]
+	f.manifest.Files["lost.txt"] = strings.Repeat("0", 64)
+	dir := f.write(t)
+	if err := os.WriteFile(filepath.Join(dir, "extra.txt"), nil, 0o666); err != nil {
+		t.Fatal(err)
+	}
+	_, err := Load(dir)
+	want := "bundle " + dir + `: 6 faults:
+  extra.txt: not listed in files of bundle.json
+  eval_model.onnx: output "loss": missing
+  eval_model.onnx: output "loss_weight": missing
+  lost.txt: missing, and listed in files of bundle.json
+  params.safetensors: tensor "table": missing
+  training_model.onnx: ir_version: 12, must be 10 or lower`
+	if err == nil || err.Error() != want {
+		t.Errorf("got\n%v\nwant\n%s", err, want)
+	}
+}
+
+func TestInvalidErrorIsBounded(t *testing.T) {
+	e := &InvalidError{Dir: "d"}
+	for i := range 1000 {
+		e.Faults = append(e.Faults, Fault{File: "g.onnx", Place: fmt.Sprint(i), Reason: "bad"})
+	}
+	if got := e.Error(); strings.Count(got, "\n") != maxShown+1 || !strings.HasSuffix(got, "and 980 more") {
+		t.Errorf("%s", got)
+	}
+}
+
+func TestHintFollowsTheFaults(t *testing.T) {
+	files := &InvalidError{Faults: []Fault{{File: "a", Reason: "missing"}}}
+	content := &InvalidError{Faults: []Fault{{File: "a", Reason: "missing"}, {File: "b", Place: "p", Reason: "bad"}}}
+	if !strings.Contains(files.Hint(), "copy the folder") || !strings.Contains(content.Hint(), "docs/bundle.md") {
+		t.Errorf("%q, %q", files.Hint(), content.Hint())
+	}
+}

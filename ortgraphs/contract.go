@@ -1,0 +1,180 @@
+package ortgraphs
+
+import (
+	"fmt"
+
+	"github.com/xtts-host/xtts-host/ortgraphs/onnxpb"
+	"github.com/xtts-host/xtts-host/shared/manifest"
+)
+
+// seedInput is the name of the input that a graph's random numbers come from.
+const seedInput = "seed"
+
+// gradPrefix stands before a parameter's name in the name of its gradient.
+const gradPrefix = "grad."
+
+// elemTypes maps ONNX's element types to ours. Others do not occur in a contract.
+var elemTypes = map[int32]manifest.DType{
+	int32(onnxpb.TensorProto_FLOAT):    manifest.F32,
+	int32(onnxpb.TensorProto_DOUBLE):   manifest.F64,
+	int32(onnxpb.TensorProto_FLOAT16):  manifest.F16,
+	int32(onnxpb.TensorProto_BFLOAT16): manifest.BF16,
+	int32(onnxpb.TensorProto_INT32):    manifest.I32,
+	int32(onnxpb.TensorProto_INT64):    manifest.I64,
+	int32(onnxpb.TensorProto_UINT8):    manifest.U8,
+	int32(onnxpb.TensorProto_BOOL):     manifest.Bool,
+}
+
+// elemName words an element type of ONNX, known to us or not.
+func elemName(t int32) string {
+	if d, ok := elemTypes[t]; ok {
+		return string(d)
+	}
+	return onnxpb.TensorProto_DataType(t).String()
+}
+
+// tensorType is what the contract says of an input or output.
+type tensorType struct {
+	dtype manifest.DType
+	shape manifest.Shape
+}
+
+// checkContract compares the inputs and outputs of a graph with what bundle.json makes of them.
+func checkContract(m *manifest.Bundle, g manifest.Graph, graph *onnxpb.GraphProto, f *faults) {
+	inputs, outputs, needed := contract(m, g)
+	symbols := map[string]string{}
+	check := func(kind string, values []*onnxpb.ValueInfoProto, want map[string]tensorType, unknown string) map[string]bool {
+		seen := map[string]bool{}
+		for _, v := range values {
+			place := fmt.Sprintf("%s %q", kind, v.GetName())
+			w, ok := want[v.GetName()]
+			switch {
+			case seen[v.GetName()]:
+				f.add(place, "stands twice")
+			case !ok:
+				f.add(place, "%s", unknown)
+			default:
+				checkType(place, v.GetType(), w, symbols, f)
+			}
+			seen[v.GetName()] = true
+		}
+		return seen
+	}
+	given := check("input", graph.Input, inputs, "is neither in inputs nor a parameter nor the seed")
+	for _, t := range graph.Initializer {
+		if given[t.GetName()] {
+			f.add(fmt.Sprintf("input %q", t.GetName()), "has a default value: an initializer of the same name")
+		}
+	}
+	unknown := "is not in outputs, nor the gradient of a parameter that is trained"
+	if g.Kind == "eval" {
+		unknown = "is not in outputs"
+	}
+	made := check("output", graph.Output, outputs, unknown)
+	for _, name := range needed {
+		if !made[name] {
+			f.add(fmt.Sprintf("output %q", name), "missing")
+		}
+	}
+}
+
+// contract returns the inputs a graph may have, the outputs it may have, and those it must have. In a graph
+// of precision bf16, parameters with compute bf16 and their gradients are bf16.
+func contract(m *manifest.Bundle, g manifest.Graph) (inputs, outputs map[string]tensorType, needed []string) {
+	inputs = map[string]tensorType{seedInput: {dtype: manifest.I64}}
+	outputs = map[string]tensorType{}
+	for _, t := range m.Inputs {
+		inputs[t.Name] = tensorType{t.DType, t.Shape}
+	}
+	for _, t := range m.Outputs {
+		outputs[t.Name] = tensorType{t.DType, t.Shape}
+		if g.Kind == "train" || t.Name == "loss" || t.Name == "loss_weight" {
+			needed = append(needed, t.Name)
+		}
+	}
+	for _, p := range m.Parameters {
+		w := tensorType{manifest.F32, fixed(p.Shape)}
+		if g.Precision == string(manifest.BF16) && p.Compute == manifest.BF16 {
+			w.dtype = manifest.BF16
+		}
+		inputs[p.Name] = w
+		if g.Kind == "train" && !p.Frozen {
+			outputs[gradPrefix+p.Name] = w
+			needed = append(needed, gradPrefix+p.Name)
+		}
+	}
+	return inputs, outputs, needed
+}
+
+// fixed returns the shape of numbers only.
+func fixed(dims []int) manifest.Shape {
+	shape := make(manifest.Shape, len(dims))
+	for i, d := range dims {
+		shape[i] = manifest.Fixed(d)
+	}
+	return shape
+}
+
+// checkType compares the declared type of an input or output. symbols maps the graph's own names of dynamic
+// dimensions to symbols of the bundle: ONNX Runtime takes dimensions of one name for equal when it plans its
+// memory.
+func checkType(place string, t *onnxpb.TypeProto, want tensorType, symbols map[string]string, f *faults) {
+	tensor := t.GetTensorType()
+	if tensor == nil {
+		f.add(place, "is not a tensor")
+		return
+	}
+	if got, ok := elemTypes[tensor.GetElemType()]; !ok || got != want.dtype {
+		f.add(place, "is %s, %s says %s", elemName(tensor.GetElemType()), ManifestFile, want.dtype)
+	}
+	if tensor.Shape == nil {
+		f.add(place, "declares no shape, %s says %s", ManifestFile, want.shape)
+		return
+	}
+	dims := tensor.Shape.Dim
+	if len(dims) != len(want.shape) {
+		f.add(place, "has shape %s, %s says %s", shapeText(dims), ManifestFile, want.shape)
+		return
+	}
+	for i, d := range dims {
+		w := want.shape[i]
+		name := d.GetDimParam()
+		switch {
+		case w.Symbol == "" && d.GetDimValue() != int64(w.Size):
+			f.add(place, "has shape %s, %s says %s", shapeText(dims), ManifestFile, want.shape)
+			return
+		case w.Symbol != "" && name == "":
+			f.add(place, "has shape %s: dimension %d must be dynamic, %s says %s", shapeText(dims), i, ManifestFile, want.shape)
+			return
+		case w.Symbol != "":
+			if _, ok := symbols[name]; !ok {
+				symbols[name] = w.Symbol
+			}
+			if other := symbols[name]; other != w.Symbol {
+				f.add(place, "the graph calls both %s and %s %q", other, w.Symbol, name)
+			}
+		}
+	}
+}
+
+// shapeText writes a declared shape as bundle.json would, with ? for a dimension without name and size.
+func shapeText(dims []*onnxpb.TensorShapeProto_Dimension) string {
+	shape := make(manifest.Shape, len(dims))
+	for i, d := range dims {
+		switch v := d.Value.(type) {
+		case *onnxpb.TensorShapeProto_Dimension_DimParam:
+			shape[i] = manifest.Sym(v.DimParam)
+		case *onnxpb.TensorShapeProto_Dimension_DimValue:
+			shape[i] = manifest.Fixed(int(v.DimValue))
+		default:
+			shape[i] = manifest.Sym("?")
+		}
+	}
+	return shape.String()
+}
+
+// valueText writes an input or output as "name dtype[shape]".
+func valueText(v *onnxpb.ValueInfoProto) string {
+	t := v.GetType().GetTensorType()
+	return fmt.Sprintf("%s %s%s", v.GetName(), elemName(t.GetElemType()), shapeText(t.GetShape().GetDim()))
+}

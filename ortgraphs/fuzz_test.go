@@ -1,0 +1,23 @@
+package ortgraphs
+
+import (
+	"testing"
+
+	"google.golang.org/protobuf/proto"
+)
+
+// Whatever stands in an ONNX file, checking it ends, with or without faults.
+func FuzzCheckModel(f *testing.F) {
+	for _, m := range newFixture().models {
+		data, err := proto.Marshal(m)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(data)
+	}
+	f.Add([]byte{})
+	f.Fuzz(func(t *testing.T, data []byte) {
+		b := &Bundle{Manifest: newFixture().manifest}
+		b.checkModel("training_model.onnx", data, &faults{file: "training_model.onnx"})
+	})
+}

@@ -1,0 +1,75 @@
+package ortgraphs
+
+import (
+	"fmt"
+	"strings"
+)
+
+// InvalidError lists everything that is wrong with a bundle.
+type InvalidError struct {
+	// Dir is the bundle's folder.
+	Dir string
+	// Faults has at least one entry.
+	Faults []Fault
+}
+
+// Fault is one thing that is wrong: in which file, where in it (empty for the file as a whole), and why.
+type Fault struct {
+	File, Place, Reason string
+}
+
+func (f Fault) String() string {
+	if f.Place == "" {
+		return f.File + ": " + f.Reason
+	}
+	return f.File + ": " + f.Place + ": " + f.Reason
+}
+
+// maxShown is how many faults a message holds. A graph of another model can have thousands; the first ones
+// tell.
+const maxShown = 20
+
+func (e *InvalidError) Error() string {
+	if len(e.Faults) == 1 {
+		return fmt.Sprintf("bundle %s: %s", e.Dir, e.Faults[0])
+	}
+	var out strings.Builder
+	fmt.Fprintf(&out, "bundle %s: %d faults:", e.Dir, len(e.Faults))
+	for i, f := range e.Faults {
+		if i == maxShown {
+			fmt.Fprintf(&out, "\n  and %d more", len(e.Faults)-i)
+			break
+		}
+		fmt.Fprintf(&out, "\n  %s", f)
+	}
+	return out.String()
+}
+
+// Hint says what to do.
+func (e *InvalidError) Hint() string {
+	for _, f := range e.Faults {
+		if f.Place != "" {
+			return "docs/bundle.md holds the contract of graphs and weights; correct the export and export the bundle again"
+		}
+	}
+	return "files were changed, added or lost after the export: copy the folder again or export it again"
+}
+
+// hintError adds the next step to an error.
+type hintError struct {
+	error
+	hint string
+}
+
+func (e *hintError) Unwrap() error { return e.error }
+func (e *hintError) Hint() string  { return e.hint }
+
+// faults collects what is wrong with one file.
+type faults struct {
+	file string
+	list []Fault
+}
+
+func (f *faults) add(place, format string, args ...any) {
+	f.list = append(f.list, Fault{File: f.file, Place: place, Reason: fmt.Sprintf(format, args...)})
+}

@@ -1,0 +1,138 @@
+package ortgraphs
+
+import (
+	"fmt"
+
+	"github.com/xtts-host/xtts-host/ortgraphs/onnxpb"
+)
+
+// What every graph of a bundle is written in, so that the stock ONNX Runtime runs it.
+const (
+	maxIRVersion = 10
+	opsetVersion = 20
+)
+
+// randomOps draw from a generator of the session: their numbers do not come back after a resume. Dropout is
+// one when it has its training_mode input.
+var randomOps = map[string]bool{
+	"Bernoulli": true, "Multinomial": true,
+	"RandomNormal": true, "RandomNormalLike": true, "RandomUniform": true, "RandomUniformLike": true,
+}
+
+// portable walks over everything in a model.
+type portable struct {
+	files     map[string]string
+	functions map[[2]string]bool // domain, name
+	domains   map[string]bool    // of functions
+	*faults
+}
+
+// checkPortable finds what stock ONNX Runtime does not run, what is not reproducible, and weights outside the
+// bundle's files.
+func checkPortable(model *onnxpb.ModelProto, files map[string]string, f *faults) {
+	p := &portable{files: files, functions: map[[2]string]bool{}, domains: map[string]bool{}, faults: f}
+	for _, fn := range model.Functions {
+		p.functions[[2]string{fn.GetDomain(), fn.GetName()}] = true
+		p.domains[fn.GetDomain()] = true
+	}
+	if v := model.GetIrVersion(); v < 1 || v > maxIRVersion {
+		p.add("ir_version", "%d, must be %d or lower", v, maxIRVersion)
+	}
+	p.opsets("opset_import", model.OpsetImport)
+	p.graph("", model.Graph)
+	for _, fn := range model.Functions {
+		place := fmt.Sprintf("function %s.%s", fn.GetDomain(), fn.GetName())
+		if isDefault(fn.GetDomain()) {
+			p.add(place, "is in ONNX's own domain")
+		}
+		p.opsets(place+" opset_import", fn.OpsetImport)
+		p.nodes(place+" ", fn.Node)
+	}
+}
+
+// isDefault reports whether a domain is that of ONNX's own operators, which has two names.
+func isDefault(domain string) bool { return domain == "" || domain == "ai.onnx" }
+
+func (p *portable) opsets(place string, imports []*onnxpb.OperatorSetIdProto) {
+	found := false
+	for _, o := range imports {
+		switch {
+		case isDefault(o.GetDomain()):
+			found = true
+			if o.GetVersion() != opsetVersion {
+				p.add(place, "opset %d, must be %d", o.GetVersion(), opsetVersion)
+			}
+		case !p.domains[o.GetDomain()]:
+			p.add(place, "domain %q is neither ONNX's own nor that of a function of the model", o.GetDomain())
+		}
+	}
+	if !found {
+		p.add(place, "names no opset, must name %d", opsetVersion)
+	}
+}
+
+// graph checks a graph and those inside its nodes. where is empty, or says in whose attribute it is.
+func (p *portable) graph(where string, g *onnxpb.GraphProto) {
+	for _, t := range g.Initializer {
+		p.tensor(where+"initializer", t)
+	}
+	for _, t := range g.SparseInitializer {
+		p.sparse(where+"sparse initializer", t)
+	}
+	p.nodes(where, g.Node)
+}
+
+func (p *portable) nodes(where string, nodes []*onnxpb.NodeProto) {
+	for i, n := range nodes {
+		place := fmt.Sprintf("%snode %d %q (%s)", where, i, n.GetName(), n.GetOpType())
+		switch {
+		case !isDefault(n.GetDomain()):
+			if !p.functions[[2]string{n.GetDomain(), n.GetOpType()}] {
+				p.add(place, "the model has no function of that name in domain %q", n.GetDomain())
+			}
+		case randomOps[n.GetOpType()], n.GetOpType() == "Dropout" && len(n.Input) > 2 && n.Input[2] != "":
+			p.add(place, "draws random numbers of its own, which must come from the seed input")
+		}
+		for _, a := range n.Attribute {
+			at := fmt.Sprintf("%s attribute %q", place, a.GetName())
+			if a.T != nil {
+				p.tensor(at, a.T)
+			}
+			for _, t := range a.Tensors {
+				p.tensor(at, t)
+			}
+			if a.SparseTensor != nil {
+				p.sparse(at, a.SparseTensor)
+			}
+			for _, t := range a.SparseTensors {
+				p.sparse(at, t)
+			}
+			if a.G != nil {
+				p.graph(at+" ", a.G)
+			}
+			for _, g := range a.Graphs {
+				p.graph(at+" ", g)
+			}
+		}
+	}
+}
+
+func (p *portable) sparse(place string, t *onnxpb.SparseTensorProto) {
+	p.tensor(place, t.GetValues())
+	p.tensor(place, t.GetIndices())
+}
+
+func (p *portable) tensor(place string, t *onnxpb.TensorProto) {
+	if t.GetDataLocation() != onnxpb.TensorProto_EXTERNAL {
+		return
+	}
+	location := ""
+	for _, e := range t.ExternalData {
+		if e.GetKey() == "location" {
+			location = e.GetValue()
+		}
+	}
+	if _, ok := p.files[location]; !ok {
+		p.add(fmt.Sprintf("%s %q", place, t.GetName()), "has its data in %q, which is not a file of the bundle", location)
+	}
+}

@@ -1,0 +1,37 @@
+"""python -m export [bundles] [optimizer] [parity] [learn]: writes the repository's own graphs; without a name, all but learn."""
+
+import sys
+
+import torch
+
+from . import builtin, optimizer
+from .baseline import learn, parity
+
+
+def bundles() -> None:
+    for folder, bundle in builtin.FOLDERS.items():
+        bundle.write(folder)
+        print(f"wrote {bundle.name} to {folder}")
+
+
+def goldens() -> None:
+    folder = builtin.REPOSITORY / "ortgraphs/testdata/parity"
+    # More threads would split sums in other places.
+    torch.set_num_threads(1)
+    parity.write(builtin.MYXTTS_NANO, folder, "nano")
+    parity.write(builtin.MYXTTS_PICO, folder, "pico")
+    parity.write_accumulation(builtin.MYXTTS_PICO, folder, "pico")
+    print(f"wrote golden numbers to {folder}")
+
+
+COMMANDS = {
+    "bundles": bundles,
+    "optimizer": lambda: optimizer.write(builtin.REPOSITORY / "ortgraphs/optim"),
+    "parity": goldens,
+    "learn": lambda: learn.run(builtin.MYXTTS_NANO),
+}
+
+for command in sys.argv[1:] or ("bundles", "optimizer", "parity"):
+    if command not in COMMANDS:
+        sys.exit(f"error: unknown command {command!r}\nhint: one of {', '.join(COMMANDS)}")
+    COMMANDS[command]()

@@ -1,0 +1,68 @@
+"""ONNX Runtime against PyTorch's golden numbers, and the generator against its published vectors."""
+
+import json
+
+import numpy as np
+import pytest
+from safetensors.numpy import load_file
+
+from .. import builtin, session
+from . import parity
+from .counter import Batch, floats, splitmix64
+
+GOLDENS = builtin.REPOSITORY / "ortgraphs/testdata/parity"
+OPTIMIZER = builtin.REPOSITORY / "ortgraphs/optim"
+FOLDERS = {bundle.name: folder for folder, bundle in builtin.FOLDERS.items()}
+
+
+def trainer(bundle) -> session.Trainer:
+    return session.Trainer(bundle, FOLDERS[bundle.name], OPTIMIZER)
+
+
+def test_counter():
+    # The first values of SplitMix64 seeded with 0 are its output function at multiples of the increment.
+    at = np.array([0, 0x9E3779B97F4A7C15, 0x3C6EF372FE94F82A], np.uint64)
+    assert [f"{v:016x}" for v in splitmix64(at)] == ["e220a8397b1dcdaf", "6e789e6aa1b965f4", "06c45d188009454f"]
+    values = floats(5, 1000)
+    assert values.dtype == np.float32 and -1 <= values.min() < -0.9 and 0.9 < values.max() < 1
+
+
+@pytest.mark.parametrize(("name", "bundle"), [("pico", builtin.MYXTTS_PICO), ("nano", builtin.MYXTTS_NANO)])
+def test_training_is_pytorchs(name, bundle):
+    golden = json.loads((GOLDENS / f"{name}.json").read_text())
+    ours = trainer(bundle)
+    start = {key: x.copy() for key, x in ours.parameters.items()}
+    symbols = ("T_text", "T_mel", "T_ref_mel")
+    worst = 0.0
+    for want in golden["steps"]:
+        batch = Batch(want["batch"], {s: want[s] for s in symbols}, want["empty_row"])
+        loss, norm = ours.step(parity.tensors(bundle, batch), golden["optimizer"])
+        worst = max(worst, abs(loss / want["loss"] - 1))
+        assert loss == pytest.approx(want["loss"], rel=1e-4)
+        assert norm == pytest.approx(want["grad_norm"], rel=1e-2)
+    final = load_file(GOLDENS / f"{name}.final.safetensors")
+    ratios = {}
+    for key, want in final.items():
+        size = max(np.linalg.norm(want), np.linalg.norm(want - start[key]))
+        ratios[key] = np.linalg.norm(ours.parameters[key] - want) / size
+    print(f"{name}: worst loss {worst:.1e}, worst weights {max(ratios.values()):.1e} ({max(ratios, key=ratios.get)})")
+    assert max(ratios.values()) <= 1e-3
+
+
+def test_accumulation_is_concatenation():
+    bundle = builtin.MYXTTS_PICO
+    golden = json.loads((GOLDENS / "pico.accumulation.json").read_text())
+    ours = trainer(bundle)
+    accumulate = session.load(OPTIMIZER / "accumulate.onnx")
+    acc = np.full_like(ours.grad, np.nan)
+    weights = losses = 0.0
+    for i, batch in enumerate(parity.micro_batches(bundle)):
+        out = ours.backward(parity.tensors(bundle, batch))
+        weights += out["loss_weight"]
+        losses += out["loss"] * out["loss_weight"]
+        session.in_place(accumulate, {"grads": ours.grad, "weight": out["loss_weight"], "first": np.array(i == 0)}, {"acc": acc})
+    assert weights == golden["loss_weight"]
+    assert losses / weights == pytest.approx(golden["loss"], rel=1e-6)
+    ours.grad[...] = acc / weights
+    for key, want in load_file(GOLDENS / "pico.accumulation.safetensors").items():
+        assert np.linalg.norm(ours.gradients[key.removeprefix("grad.")] - want) <= 1e-5 * np.linalg.norm(want), key

@@ -1,0 +1,221 @@
+"""MyXTTS: a small autoregressive mel model with a text and a speaker encoder.
+
+Sizes aside, `nano` (the embedded default bundle) and `pico` (the bundle of the tests) are the same model. It is written for
+export: every size is symbolic, masks are arithmetic on lengths, positions are computed, no operator draws random numbers.
+"""
+
+import math
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from .dropout import Dropout
+
+
+@dataclass(frozen=True)
+class Sizes:
+    vocab: int
+    n_mels: int = 80
+    width: int = 96
+    heads: int = 2
+    feed_forward: int = 192
+    text_layers: int = 1
+    decoder_layers: int = 2
+    prenet_dropout: float = 0.2
+    # Mel frames per text token at usual speaking rate. Text positions are counted in frames, so that cross-attention starts
+    # out near the diagonal (the position rate of Deep Voice 3, arXiv:1710.07654, section 3.4).
+    frames_per_token: float = 5.5
+
+
+# Losses of the founding model: mel Huber and stop cross-entropy.
+MEL_WEIGHT = 2.5
+STOP_WEIGHT = 1.0
+STOP_POSITIVE_WEIGHT = 5.0
+STOP_SMOOTHING = 0.1
+
+_MASKED = 1e9
+
+
+def valid(lengths: Tensor, size: int) -> Tensor:
+    """bool[B, size]: the positions before each row's length."""
+    return torch.arange(size, device=lengths.device)[None, :] < lengths[:, None]
+
+
+def sinusoids(size: int, width: int, rate: float, like: Tensor) -> Tensor:
+    """f32[size, width] positions, computed so that no table bounds the length."""
+    at = torch.arange(size, device=like.device).to(like.dtype)[:, None] * rate
+    frequency = torch.exp(torch.arange(width // 2, device=like.device).to(like.dtype) * (-math.log(10000.0) / (width // 2)))
+    angle = at * frequency[None, :]
+    return torch.cat([torch.sin(angle), torch.cos(angle)], dim=-1)
+
+
+def silu(x: Tensor) -> Tensor:
+    """x * sigmoid(x), smooth so that rounding cannot switch a unit off, as with ReLU. F.silu's backward formula has no ONNX form."""
+    return x * torch.sigmoid(x)
+
+
+class Attention(nn.Module):
+    """Multi-head attention without biases: a bias of the keys has no gradient, and one of the values or the output repeats."""
+
+    def __init__(self, width: int, heads: int):
+        super().__init__()
+        self.heads = heads
+        self.query = nn.Linear(width, width, bias=False)
+        self.key = nn.Linear(width, width, bias=False)
+        self.value = nn.Linear(width, width, bias=False)
+        self.out = nn.Linear(width, width, bias=False)
+
+    def forward(self, x: Tensor, memory: Tensor, mask: Tensor) -> Tensor:
+        batch, time, width = x.shape
+        q, k, v = (
+            p(m).view(batch, m.shape[1], self.heads, width // self.heads).transpose(1, 2)
+            for p, m in ((self.query, x), (self.key, memory), (self.value, memory))
+        )
+        scores = torch.matmul(q * (1 / math.sqrt(width // self.heads)), k.transpose(-1, -2)) + mask
+        y = torch.matmul(torch.softmax(scores, dim=-1), v)
+        return self.out(y.transpose(1, 2).reshape(batch, time, width))
+
+
+class Block(nn.Module):
+    """Pre-norm transformer block, with cross-attention when it has a memory."""
+
+    def __init__(self, sizes: Sizes, cross: bool):
+        super().__init__()
+        self.attention_norm = nn.LayerNorm(sizes.width)
+        self.attention = Attention(sizes.width, sizes.heads)
+        if cross:
+            self.cross_norm = nn.LayerNorm(sizes.width)
+            self.cross = Attention(sizes.width, sizes.heads)
+        self.feed_norm = nn.LayerNorm(sizes.width)
+        self.feed_in = nn.Linear(sizes.width, sizes.feed_forward)
+        self.feed_out = nn.Linear(sizes.feed_forward, sizes.width, bias=False)
+
+    def forward(self, x: Tensor, mask: Tensor, memory: Tensor | None = None, memory_mask: Tensor | None = None) -> Tensor:
+        y = self.attention_norm(x)
+        x = x + self.attention(y, y, mask)
+        if memory is not None:
+            x = x + self.cross(self.cross_norm(x), memory, memory_mask)
+        return x + self.feed_out(silu(self.feed_in(self.feed_norm(x))))
+
+
+class TextEncoder(nn.Module):
+    """text_sequences -> memory[B, T_text, width], and its additive mask."""
+
+    def __init__(self, sizes: Sizes):
+        super().__init__()
+        self.rate = sizes.frames_per_token
+        self.embedding = nn.Embedding(sizes.vocab, sizes.width)
+        nn.init.normal_(self.embedding.weight, std=1.0)
+        self.blocks = nn.ModuleList(Block(sizes, cross=False) for _ in range(sizes.text_layers))
+        self.norm = nn.LayerNorm(sizes.width)
+
+    def forward(self, text: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
+        weight = self.embedding.weight
+        inside = valid(lengths, text.shape[1]).to(weight.dtype)
+        # One-hot times table: its gradient is a matrix product, where a gather's is a scatter in no fixed order.
+        vocabulary = torch.arange(weight.shape[0], device=text.device, dtype=text.dtype)
+        one_hot = (text[:, :, None] == vocabulary).to(weight.dtype) * inside[:, :, None]
+        position = sinusoids(text.shape[1], weight.shape[1], self.rate, weight)
+        x = torch.matmul(one_hot, weight) + position
+        mask = ((inside - 1) * _MASKED)[:, None, None, :]
+        for block in self.blocks:
+            x = block(x, mask)
+        # The position once more, so that the decoder can look for it.
+        return self.norm(x) + position, mask
+
+
+class SpeakerEncoder(nn.Module):
+    """reference_mel_spectrograms -> speaker[B, width]; zero for an empty reference."""
+
+    def __init__(self, sizes: Sizes):
+        super().__init__()
+        self.frame_in = nn.Linear(sizes.n_mels, sizes.width)
+        self.frame_out = nn.Linear(sizes.width, sizes.width)
+        self.out = nn.Linear(sizes.width, sizes.width, bias=False)
+
+    def forward(self, mel: Tensor, lengths: Tensor) -> Tensor:
+        inside = valid(lengths, mel.shape[1])[:, :, None]
+        # where, not a product: NaN * 0 would be NaN.
+        mel = torch.where(inside, mel, torch.zeros_like(mel))
+        weight = inside.to(mel.dtype)
+        frames = silu(self.frame_out(silu(self.frame_in(mel)))) * weight
+        return self.out(frames.sum(1) / weight.sum(1).clamp(min=1.0))
+
+
+class Decoder(nn.Module):
+    """Predicts frame t from the frames before it, the text and the speaker."""
+
+    def __init__(self, sizes: Sizes):
+        super().__init__()
+        self.prenet_in = nn.Linear(sizes.n_mels, 2 * sizes.width)
+        self.prenet_out = nn.Linear(2 * sizes.width, sizes.width)
+        self.dropout = Dropout(sizes.prenet_dropout, site=0)
+        self.blocks = nn.ModuleList(Block(sizes, cross=True) for _ in range(sizes.decoder_layers))
+        self.norm = nn.LayerNorm(sizes.width)
+
+    def forward(self, mel: Tensor, speaker: Tensor, memory: Tensor, memory_mask: Tensor, seed: Tensor | None) -> Tensor:
+        frames = mel.shape[1]
+        # Not F.pad: tracing it bakes in the example's sizes.
+        previous = torch.cat([torch.zeros_like(mel[:, :1]), mel[:, :-1]], dim=1)
+        x = silu(self.prenet_in(previous))
+        if seed is not None:
+            x = self.dropout(x, seed)
+        x = self.prenet_out(x)
+        x = x + sinusoids(frames, x.shape[2], 1.0, x) + speaker[:, None, :]
+        at = torch.arange(frames, device=mel.device)
+        # Causality alone masks the padding too: it stands behind every valid frame.
+        mask = ((at[None, :] <= at[:, None]).to(x.dtype) - 1) * _MASKED
+        for block in self.blocks:
+            x = block(x, mask, memory, memory_mask)
+        return self.norm(x)
+
+
+class MyXTTS(nn.Module):
+    """The training step's forward half: a batch in, its loss out.
+
+    forward takes text_sequences i32[B, T_text], text_lengths i32[B], mel_spectrograms f32[B, T_mel, n_mels], mel_lengths i32[B],
+    reference_mel_spectrograms f32[B, T_ref_mel, n_mels], reference_mel_lengths i32[B] and seed i64[] (None: no dropout). It returns the
+    f32 scalars named in OUTPUTS; all but the loss are detached.
+    """
+
+    OUTPUTS = ("loss", "loss_weight", "metric.mel_loss", "metric.stop_loss")
+
+    def __init__(self, sizes: Sizes):
+        super().__init__()
+        self.text_encoder = TextEncoder(sizes)
+        self.speaker_encoder = SpeakerEncoder(sizes)
+        self.decoder = Decoder(sizes)
+        self.mel_head = nn.Linear(sizes.width, sizes.n_mels)
+        self.stop_head = nn.Linear(sizes.width, 1)
+
+    def forward(self, text_sequences, text_lengths, mel_spectrograms, mel_lengths,
+                reference_mel_spectrograms, reference_mel_lengths, seed=None):
+        inside = valid(mel_lengths, mel_spectrograms.shape[1])
+        mel = torch.where(inside[:, :, None], mel_spectrograms, torch.zeros_like(mel_spectrograms))
+        memory, memory_mask = self.text_encoder(text_sequences, text_lengths)
+        speaker = self.speaker_encoder(reference_mel_spectrograms, reference_mel_lengths)
+        state = self.decoder(mel, speaker, memory, memory_mask, seed)
+
+        weight = inside.to(mel.dtype)
+        count = weight.sum()
+        total = count.clamp(min=1.0)
+        mel_loss = (huber(self.mel_head(state), mel).mean(-1) * weight).sum() / total
+        last = (torch.arange(mel.shape[1], device=mel.device)[None, :] == mel_lengths[:, None] - 1).to(mel.dtype)
+        stop_loss = (stop_cross_entropy(self.stop_head(state).squeeze(-1), last) * weight).sum() / total
+        return MEL_WEIGHT * mel_loss + STOP_WEIGHT * stop_loss, count, mel_loss.detach(), stop_loss.detach()
+
+
+def huber(prediction: Tensor, target: Tensor) -> Tensor:
+    """Huber loss with delta 1, element by element."""
+    error = prediction - target
+    near = error.clamp(-1.0, 1.0)
+    return near * (error - 0.5 * near)
+
+
+def stop_cross_entropy(logits: Tensor, last: Tensor) -> Tensor:
+    """Binary cross-entropy with a weight for the one positive frame of a clip and with label smoothing."""
+    target = last * (1 - STOP_SMOOTHING) + 0.5 * STOP_SMOOTHING
+    softplus = torch.clamp(-logits, min=0.0) + torch.log(1 + torch.exp(-logits.abs()))
+    return (1 - target) * logits + (1 + (STOP_POSITIVE_WEIGHT - 1) * target) * softplus
+

@@ -1,0 +1,117 @@
+"""The optimizer's graphs: a few elementwise operators over flat vectors, whatever the model.
+
+Every input of a vector's length is read for an element before that element of an output is written, and an output's last
+operator depends on all readers of the input it replaces. So the host may bind acc_out onto acc, param_out onto param and so on.
+"""
+
+from pathlib import Path
+
+import onnx
+import onnx.parser
+
+from .joint import IR_VERSION, OPSET
+
+_HEADER = f'<ir_version: {IR_VERSION}, opset_import: ["" : {OPSET}]>\n'
+
+ACCUMULATE = """
+accumulate (float[N] acc, float[N] grads, float weight, bool first) => (float[N] acc_out) {
+    zero = Constant <value = float {0}> ()
+    before = Where (first, zero, acc)
+    weighted = Mul (weight, grads)
+    acc_out = Add (before, weighted)
+}
+"""
+
+# Comparisons with the largest f32 are false for infinities and for NaN.
+NORM = """
+norm (float[N] grads, float loss, float grad_scale) => (float grad_norm, bool finite) {
+    largest = Constant <value = float {3.4028234663852886e38}> ()
+    zero = Constant <value = float {0}> ()
+    square = ReduceSumSquare <keepdims = 0> (grads)
+    root = Sqrt (square)
+    grad_norm = Mul (root, grad_scale)
+    loss_size = Abs (loss)
+    loss_finite = LessOrEqual (loss_size, largest)
+    square_finite = LessOrEqual (square, largest)
+    both_finite = And (loss_finite, square_finite)
+    counted = Greater (grad_scale, zero)
+    finite = And (both_finite, counted)
+}
+"""
+
+# AdamW as torch.optim.AdamW computes it: scalars in f64, then f32 vectors. torch's lerp is exp_avg + (1-beta1) * (grad-exp_avg).
+# Where at the end, rather than a zero step: it keeps every bit, -0 included, whatever the gradients are.
+ADAMW = """
+adamw (double lr, double beta1, double beta2, double eps, double weight_decay, double max_norm, int64 step,
+       float grad_scale, float grad_norm, bool finite,
+       float[N] param, float[N] grad, float[N] exp_avg, float[N] exp_avg_sq)
+      => (float[N] param_out, float[N] exp_avg_out, float[N] exp_avg_sq_out) {
+    zero = Constant <value = double {0}> ()
+    one = Constant <value = double {1}> ()
+    tiny = Constant <value = double {1e-6}> ()
+
+    norm = Cast <to = 11> (grad_norm)
+    norm_tiny = Add (norm, tiny)
+    ratio = Div (max_norm, norm_tiny)
+    shrink = Min (ratio, one)
+    clipping = Greater (max_norm, zero)
+    clip = Where (clipping, shrink, one)
+    mean_scale = Cast <to = 11> (grad_scale)
+    scale_f64 = Mul (mean_scale, clip)
+    scale = Cast <to = 1> (scale_f64)
+
+    t = Cast <to = 11> (step)
+    beta1_power = Pow (beta1, t)
+    correction1 = Sub (one, beta1_power)
+    step_size_f64 = Div (lr, correction1)
+    step_size = Cast <to = 1> (step_size_f64)
+    beta2_power = Pow (beta2, t)
+    correction2 = Sub (one, beta2_power)
+    root2_f64 = Sqrt (correction2)
+    root2 = Cast <to = 1> (root2_f64)
+    lr_decay = Mul (lr, weight_decay)
+    keep_f64 = Sub (one, lr_decay)
+    keep = Cast <to = 1> (keep_f64)
+    rest1_f64 = Sub (one, beta1)
+    rest1 = Cast <to = 1> (rest1_f64)
+    rest2_f64 = Sub (one, beta2)
+    rest2 = Cast <to = 1> (rest2_f64)
+    decay2 = Cast <to = 1> (beta2)
+    eps_f32 = Cast <to = 1> (eps)
+
+    g = Mul (grad, scale)
+    to_g = Sub (g, exp_avg)
+    to_g_part = Mul (to_g, rest1)
+    exp_avg_new = Add (exp_avg, to_g_part)
+    exp_avg_out = Where (finite, exp_avg_new, exp_avg)
+
+    g_square = Mul (g, g)
+    g_square_part = Mul (g_square, rest2)
+    exp_avg_sq_part = Mul (exp_avg_sq, decay2)
+    exp_avg_sq_new = Add (exp_avg_sq_part, g_square_part)
+    exp_avg_sq_out = Where (finite, exp_avg_sq_new, exp_avg_sq)
+
+    root = Sqrt (exp_avg_sq_out)
+    root_corrected = Div (root, root2)
+    denominator = Add (root_corrected, eps_f32)
+    direction = Div (exp_avg_out, denominator)
+    change = Mul (direction, step_size)
+    param_decayed = Mul (param, keep)
+    param_new = Sub (param_decayed, change)
+    param_out = Where (finite, param_new, param)
+}
+"""
+
+GRAPHS = {"accumulate": ACCUMULATE, "norm": NORM, "adamw": ADAMW}
+
+
+def build(name: str) -> onnx.ModelProto:
+    model = onnx.parser.parse_model(_HEADER + GRAPHS[name])
+    onnx.checker.check_model(model, full_check=True)
+    return model
+
+
+def write(folder: Path) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    for name in GRAPHS:
+        (folder / f"{name}.onnx").write_bytes(build(name).SerializeToString(deterministic=True))

@@ -1,0 +1,90 @@
+"""Runs a bundle's graphs in ONNX Runtime as the host does: arenas, accumulation, norm, AdamW in place. For tests and checks."""
+
+from pathlib import Path
+
+import numpy as np
+import onnxruntime as ort
+
+from .bundle import Bundle
+
+# The largest chunk of a flat vector that one optimizer call updates; the host's choice on a CPU.
+CHUNK = 1 << 18
+
+
+def load(path: Path, threads: int = 1) -> ort.InferenceSession:
+    options = ort.SessionOptions()
+    options.intra_op_num_threads = threads
+    options.log_severity_level = 3
+    return ort.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
+
+
+def run(session: ort.InferenceSession, feed: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """All outputs by name; entries of feed that the graph does not have are left out."""
+    names = [o.name for o in session.get_outputs()]
+    return dict(zip(names, session.run(names, {i.name: np.asarray(feed[i.name]) for i in session.get_inputs()}), strict=True))
+
+
+def batch_feed(bundle: Bundle, tensors: list, seed: int) -> dict[str, np.ndarray]:
+    names = [i["name"] for i in bundle.inputs]
+    return {**{n: t.numpy() for n, t in zip(names, tensors, strict=True)}, "seed": np.array(seed, np.int64)}
+
+
+class Trainer:
+    """Parameters, gradients and moments of a bundle in flat vectors, each with views by name."""
+
+    def __init__(self, bundle: Bundle, graphs: Path, optimizer_graphs: Path):
+        module = bundle.make()
+        values = {name: p.detach().numpy() for name, p in module.named_parameters()}
+        self.bundle = bundle
+        self.order = bundle.parameters(module)
+        sizes = [int(np.prod(p["shape"])) for p in self.order]
+        self.decayed = sum(n for n, p in zip(sizes, self.order, strict=True) if p["decay"])
+        self.param, self.grad, self.exp_avg, self.exp_avg_sq = (np.zeros(sum(sizes), np.float32) for _ in range(4))
+        ends = np.cumsum(sizes)
+        self.parameters, self.gradients = (
+            {p["name"]: arena[end - n:end].reshape(p["shape"]) for p, n, end in zip(self.order, sizes, ends, strict=True)}
+            for arena in (self.param, self.grad)
+        )
+        for name, view in self.parameters.items():
+            view[...] = values[name]
+        self.train = load(graphs / "training_model.onnx")
+        self.norm = load(optimizer_graphs / "norm.onnx")
+        self.adamw = load(optimizer_graphs / "adamw.onnx")
+        self.updates = 0
+
+    def backward(self, tensors: list, seed: int = -1) -> dict[str, np.ndarray]:
+        out = run(self.train, {**self.parameters, **batch_feed(self.bundle, tensors, seed)})
+        for name, view in self.gradients.items():
+            view[...] = out["grad." + name]
+        return out
+
+    def step(self, tensors: list, spec: dict) -> tuple[float, float]:
+        """Loss and gradient norm of one step."""
+        loss = self.backward(tensors)["loss"]
+        one = np.float32(1)
+        norm, finite = run(self.norm, {"grads": self.grad, "loss": loss, "grad_scale": one}).values()
+        self.updates += int(finite)
+        scalars = {
+            "lr": np.float64(spec["lr"]), "beta1": np.float64(spec["betas"][0]), "beta2": np.float64(spec["betas"][1]),
+            "eps": np.float64(spec["eps"]), "max_norm": np.float64(spec["grad_clip"]), "step": np.int64(self.updates),
+            "grad_scale": one, "grad_norm": norm, "finite": finite,
+        }
+        for start, stop, decay in ((0, self.decayed, spec["weight_decay"]), (self.decayed, len(self.param), 0.0)):
+            for at in range(start, stop, CHUNK):
+                part = slice(at, min(at + CHUNK, stop))
+                vectors = {"param": self.param[part], "exp_avg": self.exp_avg[part], "exp_avg_sq": self.exp_avg_sq[part]}
+                in_place(self.adamw, {**scalars, "weight_decay": np.float64(decay), "grad": self.grad[part]}, vectors)
+        return float(loss), float(norm)
+
+
+def in_place(session: ort.InferenceSession, feed: dict[str, np.ndarray], vectors: dict[str, np.ndarray]) -> None:
+    """Runs with the output NAME_out bound onto the memory of the input NAME, for each of vectors."""
+    binding = session.io_binding()
+    # ONNX Runtime does not keep arrays alive: kept holds them until the run is over.
+    kept = [np.array(x) for x in feed.values()]
+    for name, x in zip(feed, kept, strict=True):
+        binding.bind_input(name, "cpu", 0, x.dtype, x.shape, x.ctypes.data)
+    for name, x in vectors.items():
+        binding.bind_input(name, "cpu", 0, x.dtype, x.shape, x.ctypes.data)
+        binding.bind_output(name + "_out", "cpu", 0, x.dtype, x.shape, x.ctypes.data)
+    session.run_with_iobinding(binding)

@@ -1,0 +1,122 @@
+package ring
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+// Ring is a mapping of the shared memory. The host creates it, every plugin process attaches to it.
+type Ring struct {
+	file     *os.File
+	mem      []byte
+	slots    int
+	slotSize int
+}
+
+// Create makes the memory: slots of slotSize bytes (rounded up to Align) in a memfd that is sealed against
+// shrinking and growing, so that no peer can turn a later access into SIGBUS. It has no name: nothing is left
+// behind, however the processes end. All pages are reserved here, so that a later access cannot fail.
+func Create(slots, slotSize int) (*Ring, error) {
+	if slots < 1 || slotSize < 1 || slotSize > math.MaxInt/slots-Align {
+		return nil, fmt.Errorf("ring of %d slots of %d bytes", slots, slotSize)
+	}
+	slotSize = (slotSize + Align - 1) &^ (Align - 1)
+	size := int64(slots) * int64(slotSize)
+	if free, err := available(); err == nil && size > free {
+		return nil, fmt.Errorf("reserve %d MiB of ring memory: %d MiB are available", size>>20, free>>20)
+	}
+	fd, err := unix.MemfdCreate("xtts-host-ring", unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
+	if err != nil {
+		return nil, fmt.Errorf("create ring memory: %w", err)
+	}
+	f := os.NewFile(uintptr(fd), "xtts-host-ring")
+	if err := unix.Fallocate(fd, 0, 0, size); err != nil {
+		f.Close()
+		return nil, fmt.Errorf("reserve %d MiB of ring memory: %w", size>>20, err)
+	}
+	if _, err := unix.FcntlInt(uintptr(fd), unix.F_ADD_SEALS, unix.F_SEAL_SHRINK|unix.F_SEAL_GROW|unix.F_SEAL_SEAL); err != nil {
+		f.Close()
+		return nil, fmt.Errorf("seal ring memory: %w", err)
+	}
+	r, err := Attach(f, slots, slotSize)
+	if err != nil {
+		f.Close()
+		return nil, err
+	}
+	return r, nil
+}
+
+// available returns the bytes that the machine can give without swapping. A memfd has no limit of its own: where memory
+// runs out the kernel does not fail the reservation, it kills a process.
+func available() (int64, error) {
+	f, err := os.Open("/proc/meminfo")
+	if err != nil {
+		return 0, err
+	}
+	defer f.Close()
+	lines := bufio.NewScanner(f)
+	for lines.Scan() {
+		var kib int64
+		if n, _ := fmt.Sscanf(lines.Text(), "MemAvailable: %d kB", &kib); n == 1 {
+			return kib << 10, nil
+		}
+	}
+	return 0, errors.New("/proc/meminfo: no MemAvailable")
+}
+
+// Attach maps the ring behind an inherited file descriptor. The ring owns f from then on; on an error the caller
+// keeps it. Memory that is not exactly slots*slotSize bytes is refused, for then the two sides disagree about where
+// slots lie; so is a file that is not sealed, which a peer could shrink under our accesses.
+func Attach(f *os.File, slots, slotSize int) (*Ring, error) {
+	if slots < 1 || slotSize < 1 || slots > math.MaxInt/slotSize {
+		return nil, fmt.Errorf("attach ring: %d slots of %d bytes", slots, slotSize)
+	}
+	size := slots * slotSize
+	var st unix.Stat_t
+	if err := unix.Fstat(int(f.Fd()), &st); err != nil {
+		return nil, fmt.Errorf("attach ring: %w", err)
+	}
+	if st.Size != int64(size) {
+		return nil, fmt.Errorf("attach ring: memory of %d bytes is not %d slots of %d", st.Size, slots, slotSize)
+	}
+	seals, err := unix.FcntlInt(f.Fd(), unix.F_GET_SEALS, 0)
+	if err != nil || seals&unix.F_SEAL_SHRINK == 0 {
+		return nil, fmt.Errorf("attach ring: %s is no sealed memory", f.Name())
+	}
+	mem, err := unix.Mmap(int(f.Fd()), 0, size, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
+	if err != nil {
+		return nil, fmt.Errorf("attach ring: %w", err)
+	}
+	return &Ring{file: f, mem: mem, slots: slots, slotSize: slotSize}, nil
+}
+
+// File returns the descriptor that plugin processes inherit. The ring keeps ownership.
+func (r *Ring) File() *os.File { return r.file }
+
+// Slots returns the number of slots, SlotSize the bytes of each.
+func (r *Ring) Slots() int    { return r.slots }
+func (r *Ring) SlotSize() int { return r.slotSize }
+
+// Slot returns the memory of slot i, valid until Close. The caller must own the slot.
+func (r *Ring) Slot(i int) []byte {
+	return r.mem[i*r.slotSize : (i+1)*r.slotSize : (i+1)*r.slotSize]
+}
+
+// Close unmaps the memory. Slices of slots must not be used any more. It is idempotent.
+func (r *Ring) Close() error {
+	if r.mem == nil {
+		return nil
+	}
+	mem := r.mem
+	r.mem = nil
+	err := unix.Munmap(mem)
+	if cerr := r.file.Close(); err == nil {
+		err = cerr
+	}
+	return err
+}

@@ -1,0 +1,124 @@
+package ring
+
+import (
+	"errors"
+	"math"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+func create(t testing.TB, slots, size int) *Ring {
+	t.Helper()
+	r, err := Create(slots, size)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { r.Close() })
+	return r
+}
+
+// duplicate is what a child process gets: the same memory behind another descriptor.
+func duplicate(t testing.TB, f *os.File) *os.File {
+	t.Helper()
+	fd, err := unix.FcntlInt(f.Fd(), unix.F_DUPFD_CLOEXEC, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return os.NewFile(uintptr(fd), "ring")
+}
+
+func TestRingShares(t *testing.T) {
+	host := create(t, 3, 1000)
+	if host.SlotSize() != 1024 || host.Slots() != 3 {
+		t.Fatalf("%d slots of %d bytes", host.Slots(), host.SlotSize())
+	}
+	peer, err := Attach(duplicate(t, host.File()), 3, 1024)
+	if err != nil {
+		t.Fatal(err)
+	}
+	host.Slot(1)[5] = 7
+	peer.Slot(2)[0] = 8
+	if peer.Slot(1)[5] != 7 || host.Slot(2)[0] != 8 {
+		t.Error("the mappings are not of one memory")
+	}
+	if host.Slot(0)[0] != 0 || len(host.Slot(1)) != 1024 || cap(host.Slot(1)) != 1024 {
+		t.Error("slots overlap")
+	}
+	// The memory outlives a peer.
+	if err := peer.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := peer.Close(); err != nil {
+		t.Errorf("second close: %v", err)
+	}
+	if host.Slot(2)[0] != 8 {
+		t.Error("closing one mapping changed the other")
+	}
+}
+
+func TestRingIsSealed(t *testing.T) {
+	r := create(t, 2, 4096)
+	for _, size := range []int64{0, 4096, 1 << 20} {
+		if err := unix.Ftruncate(int(r.File().Fd()), size); !errors.Is(err, unix.EPERM) {
+			t.Errorf("truncate to %d: %v", size, err)
+		}
+	}
+	if _, err := unix.FcntlInt(r.File().Fd(), unix.F_ADD_SEALS, unix.F_SEAL_WRITE); !errors.Is(err, unix.EPERM) {
+		t.Errorf("a further seal: %v", err)
+	}
+}
+
+func TestAttachRefuses(t *testing.T) {
+	r := create(t, 4, 4096)
+	for _, c := range []struct{ slots, size int }{
+		{5, 4096}, {4, 8192}, {3, 4096}, {0, 4096}, {4, 0}, {-4, -4096}, {math.MaxInt, 2}, {1 << 62, 1 << 62},
+	} {
+		if _, err := Attach(r.File(), c.slots, c.size); err == nil {
+			t.Errorf("%d slots of %d bytes were accepted", c.slots, c.size)
+		}
+	}
+	fd, err := unix.MemfdCreate("unsealed", unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
+	if err != nil {
+		t.Fatal(err)
+	}
+	unsealed := os.NewFile(uintptr(fd), "unsealed")
+	defer unsealed.Close()
+	plain, err := os.Create(filepath.Join(t.TempDir(), "plain"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer plain.Close()
+	for _, f := range []*os.File{unsealed, plain} {
+		if err := f.Truncate(4096); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := Attach(f, 1, 4096); err == nil {
+			t.Errorf("the file %q, which is not sealed, was accepted", f.Name())
+		}
+		if _, err := f.Stat(); err != nil {
+			t.Errorf("a refused file was closed: %v", err)
+		}
+	}
+}
+
+func TestCreateRefuses(t *testing.T) {
+	for _, c := range []struct{ slots, size int }{{0, 1}, {1, 0}, {-1, -1}, {math.MaxInt, 256}, {1, math.MaxInt}, {1, 1 << 60}} {
+		if r, err := Create(c.slots, c.size); err == nil {
+			r.Close()
+			t.Errorf("%d slots of %d bytes were made", c.slots, c.size)
+		}
+	}
+}
+
+// BenchmarkFill copies a batch of 2.56 MB into a slot, as the host does.
+func BenchmarkFill(b *testing.B) {
+	r := create(b, 2, 2_560_000)
+	src := make([]byte, 2_560_000)
+	b.SetBytes(int64(len(src)))
+	for b.Loop() {
+		copy(r.Slot(1), src)
+	}
+}

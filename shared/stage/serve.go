@@ -1,0 +1,122 @@
+package stage
+
+import (
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+
+	"github.com/hashicorp/go-hclog"
+	"github.com/hashicorp/go-plugin"
+	"golang.org/x/sys/unix"
+	"google.golang.org/grpc"
+)
+
+// Serve runs the plugin until the host ends it, and never returns. It is all that main does. Do not print to the
+// standard output before: the first line there belongs to the handshake. Afterwards printing is harmless; the
+// Log of a Config is better, it has levels and fields.
+func Serve(p Plugin) {
+	os.Exit(serve(p))
+}
+
+func serve(p Plugin) int {
+	if os.Getenv(Handshake.MagicCookieKey) != Handshake.MagicCookieValue {
+		fmt.Fprintf(os.Stderr, "error: %s %s is a plugin of xtts-host and does nothing by itself\n", p.ID, p.Version)
+		fmt.Fprintln(os.Stderr, "hint: put its folder into a folder of plugins and run xtts-host --plugins DIR")
+		return 1
+	}
+	stderr := os.Stderr // go-plugin replaces the variable
+	log := newLogger(stderr)
+	fail := func(err error) int {
+		log.Error("cannot serve", "error", err)
+		return 1
+	}
+	if err := watchLifeline(); err != nil {
+		return fail(err)
+	}
+	if err := divertStdout(); err != nil {
+		return fail(err)
+	}
+	unix.CloseOnExec(RingFD)
+	s, err := NewServer(p, os.NewFile(RingFD, "ring"), log)
+	if err != nil {
+		return fail(err)
+	}
+	plugin.Serve(&plugin.ServeConfig{
+		HandshakeConfig: Handshake,
+		Plugins:         plugin.PluginSet{PluginName: &grpcPlugin{server: s}},
+		GRPCServer: func(opts []grpc.ServerOption) *grpc.Server {
+			return grpc.NewServer(append(opts, grpc.MaxRecvMsgSize(MaxMessage), grpc.MaxSendMsgSize(MaxMessage))...)
+		},
+		Logger: hclog.New(&hclog.LoggerOptions{Level: hclog.Warn, Output: stderr, JSONFormat: true}),
+	})
+	return 0
+}
+
+// watchLifeline ends the process when the host's end of the lifeline is closed: by the host, or by the kernel when
+// the host was killed. Asking for a signal at the parent's death instead would not do: the kernel sends that when the
+// thread that started us ends (prctl(2), PR_SET_PDEATHSIG). The goroutine lives as long as the process.
+func watchLifeline() error {
+	var st unix.Stat_t
+	if err := unix.Fstat(LifelineFD, &st); err != nil || st.Mode&unix.S_IFMT != unix.S_IFIFO {
+		return fmt.Errorf("descriptor %d is not the lifeline: the host must give the read end of a pipe", LifelineFD)
+	}
+	unix.CloseOnExec(LifelineFD)
+	f := os.NewFile(LifelineFD, "lifeline")
+	go func() {
+		_, _ = io.Copy(io.Discard, f) // until end of file; an error ends the watch, and so the process, too
+		os.Exit(0)
+	}()
+	return nil
+}
+
+// divertStdout keeps the real standard output for the handshake line alone: descriptor 1 becomes a copy of
+// descriptor 2, so that a native library that greets on stdout cannot break the start.
+func divertStdout() error {
+	fd, err := unix.FcntlInt(1, unix.F_DUPFD_CLOEXEC, LifelineFD+1)
+	if err != nil {
+		return fmt.Errorf("copy the standard output: %w", err)
+	}
+	if err := unix.Dup3(2, 1, 0); err != nil {
+		return fmt.Errorf("divert the standard output: %w", err)
+	}
+	os.Stdout = os.NewFile(uintptr(fd), "stdout")
+	return nil
+}
+
+// newLogger writes entries in the form that docs/plugin-protocol.md asks for.
+func newLogger(w io.Writer) *slog.Logger {
+	return slog.New(slog.NewJSONHandler(w, &slog.HandlerOptions{Level: slog.LevelDebug, ReplaceAttr: hclogAttr}))
+}
+
+// hclogAttr renames slog's built-in keys to those of hclog's JSON.
+func hclogAttr(groups []string, a slog.Attr) slog.Attr {
+	if len(groups) > 0 {
+		return a
+	}
+	switch a.Key {
+	case slog.TimeKey:
+		if a.Value.Kind() == slog.KindTime {
+			return slog.String("@timestamp", a.Value.Time().Format(hclog.TimeFormatJSON))
+		}
+	case slog.MessageKey:
+		return slog.String("@message", a.Value.String())
+	case slog.LevelKey:
+		if l, ok := a.Value.Any().(slog.Level); ok {
+			return slog.String("@level", levelName(l))
+		}
+	}
+	return a
+}
+
+func levelName(l slog.Level) string {
+	switch {
+	case l < slog.LevelInfo:
+		return "debug"
+	case l < slog.LevelWarn:
+		return "info"
+	case l < slog.LevelError:
+		return "warn"
+	}
+	return "error"
+}

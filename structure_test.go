@@ -1,0 +1,155 @@
+// Rules of the repository that hold for every package: who may import whom, and that each one explains itself.
+package xttshost_test
+
+import (
+	"encoding/json"
+	"errors"
+	"io"
+	"os/exec"
+	"path"
+	"strings"
+	"testing"
+)
+
+const module = "github.com/xtts-host/xtts-host/"
+
+// rule says what the packages below a folder may import of this module and of others. Standard packages are free. The
+// longest matching folder counts.
+type rule struct {
+	folder string
+	own    []string // folders of this module; "..." behind a folder means everything below it
+	others []string // module paths
+	noCgo  bool
+}
+
+var (
+	wire   = []string{"golang.org/x/sys/", "google.golang.org/grpc", "google.golang.org/protobuf/"}
+	plugin = append([]string{"github.com/hashicorp/go-plugin", "github.com/hashicorp/go-hclog", "github.com/santhosh-tekuri/jsonschema/v6", "golang.org/x/text/"}, wire...)
+)
+
+var rules = []rule{
+	{folder: "", own: nil}, // a package in a folder without a rule may import nothing of ours
+	{folder: "cmd", own: []string{"host"}, others: []string{"github.com/spf13/pflag"}},
+	{folder: "host", own: []string{"host...", "ortgraphs", "ortgraphs/ort", "gpu", "shared..."}, others: []string{"github.com/goccy/go-yaml", "golang.org/x/sys/", "golang.org/x/sync/"}},
+	{folder: "host/catalog", own: []string{"shared..."}, noCgo: true},
+	{folder: "host/checkpoint", own: []string{"ortgraphs/safetensors", "shared..."}, noCgo: true},
+	{folder: "host/dataset", own: []string{"host/dataset...", "shared..."}, others: []string{"github.com/go-audio/", "github.com/gomlx/go-huggingface/", "golang.org/x/text/", "golang.org/x/sync/"}, noCgo: true},
+	{folder: "host/pipeline", own: nil, noCgo: true},
+	{folder: "host/report", own: []string{"host/pipeline", "host/train", "shared..."}, others: []string{"golang.org/x/sys/"}},
+	{folder: "host/supervise", own: []string{"host/catalog", "shared..."}, others: plugin, noCgo: true},
+	{folder: "host/train", own: []string{"host/pipeline", "host/checkpoint", "ortgraphs", "ortgraphs/ort", "shared..."}},
+	{folder: "ortgraphs", own: []string{"ortgraphs/onnxpb", "ortgraphs/safetensors", "shared/manifest"}, others: []string{"google.golang.org/protobuf/", "github.com/nlpodyssey/safetensors"}, noCgo: true},
+	{folder: "ortgraphs/ort", own: []string{"ortgraphs/ort", "shared/manifest"}, others: []string{"github.com/yalue/onnxruntime_go", "golang.org/x/sys/"}},
+	{folder: "gpu", noCgo: true},
+	{folder: "shared", own: []string{"shared..."}, others: plugin, noCgo: true},
+	{folder: "plugins", own: []string{"plugins...", "shared..."}, others: []string{"gonum.org/v1/gonum/"}, noCgo: true},
+}
+
+// onlyImporter names the one folder that may import a module.
+var onlyImporter = map[string]string{
+	"github.com/yalue/onnxruntime_go": "ortgraphs/ort",
+	"gorgonia.org/cu":                 "gpu/cuda",
+	"github.com/NVIDIA/go-nvml":       "gpu/nvml",
+}
+
+type pkg struct {
+	ImportPath, Doc, Name string
+	Imports, CgoFiles     []string
+	GoFiles               []string
+}
+
+func list(t *testing.T) []pkg {
+	t.Helper()
+	out, err := exec.Command("go", "list", "-json=ImportPath,Doc,Name,Imports,CgoFiles,GoFiles", "./...").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var pkgs []pkg
+	for dec := json.NewDecoder(strings.NewReader(string(out))); ; {
+		var p pkg
+		if err := dec.Decode(&p); errors.Is(err, io.EOF) {
+			return pkgs
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		if len(p.GoFiles)+len(p.CgoFiles) > 0 {
+			pkgs = append(pkgs, p)
+		}
+	}
+}
+
+func TestPackagesExplainThemselves(t *testing.T) {
+	for _, p := range list(t) {
+		if p.Doc == "" {
+			t.Errorf("%s has no doc comment", p.ImportPath)
+		}
+	}
+}
+
+func TestImportArrows(t *testing.T) {
+	for _, p := range list(t) {
+		folder := strings.TrimPrefix(p.ImportPath, module)
+		r := ruleOf(folder)
+		if r.noCgo && len(p.CgoFiles) > 0 {
+			t.Errorf("%s uses cgo (%s)", folder, p.CgoFiles[0])
+		}
+		for _, imp := range p.Imports {
+			if why := r.refuses(folder, imp); why != "" {
+				t.Errorf("%s imports %s: %s", folder, imp, why)
+			}
+		}
+	}
+}
+
+func TestRulesRefuse(t *testing.T) {
+	for _, c := range []struct{ folder, imp string }{
+		{"host/pipeline", module + "ortgraphs/ort"},
+		{"host/pipeline", "github.com/hashicorp/go-plugin"},
+		{"shared/stage", module + "host/catalog"},
+		{"shared/ring", "github.com/yalue/onnxruntime_go"},
+		{"plugins/features", module + "host"},
+		{"gpu", "gorgonia.org/cu"},
+		{"ortgraphs", module + "host"},
+		{"host/train", "github.com/yalue/onnxruntime_go"},
+	} {
+		if ruleOf(c.folder).refuses(c.folder, c.imp) == "" {
+			t.Errorf("%s may import %s", c.folder, c.imp)
+		}
+	}
+}
+
+func ruleOf(folder string) rule {
+	best := rules[0]
+	for _, r := range rules {
+		if (folder == r.folder || strings.HasPrefix(folder, r.folder+"/")) && len(r.folder) > len(best.folder) {
+			best = r
+		}
+	}
+	return best
+}
+
+func (r rule) refuses(folder, imp string) string {
+	for mod, only := range onlyImporter {
+		if strings.HasPrefix(imp, mod) && folder != only {
+			return "only " + only + " may"
+		}
+	}
+	if own, ok := strings.CutPrefix(imp, module); ok {
+		for _, allowed := range r.own {
+			tree, below := strings.CutSuffix(allowed, "...")
+			if own == tree || own == allowed || below && strings.HasPrefix(own, tree+"/") || strings.HasPrefix(own, path.Join(folder, "internal")) {
+				return ""
+			}
+		}
+		return "the arrows are " + strings.Join(r.own, ", ")
+	}
+	if first, _, _ := strings.Cut(imp, "/"); !strings.Contains(first, ".") {
+		return "" // standard library
+	}
+	for _, allowed := range r.others {
+		if strings.HasPrefix(imp, allowed) {
+			return ""
+		}
+	}
+	return "no rule names this module"
+}
