@@ -31,6 +31,8 @@ type State struct {
 	// Samples and Frames count what was trained on: rows that were not empty, and their frames.
 	Samples int64 `json:"samples"`
 	Frames  int64 `json:"frames"`
+	// EvaluatedStep is the step of the last evaluation, 0 before the first.
+	EvaluatedStep int64 `json:"evaluated_step"`
 	// Best is the best evaluation so far, nil before the first.
 	Best *Best `json:"best,omitempty"`
 	// Quarantine lists the rows that are left out, in any order.
@@ -107,7 +109,7 @@ func (s State) check() error {
 		value int64
 	}{
 		{"step", s.Step}, {"optimizer_step", s.OptimizerStep}, {"epoch", int64(s.Epoch)}, {"batch", int64(s.Batch)},
-		{"samples", s.Samples}, {"frames", s.Frames},
+		{"evaluated_step", s.EvaluatedStep}, {"samples", s.Samples}, {"frames", s.Frames},
 		{"schedule.warmup_steps", s.Schedule.WarmupSteps}, {"schedule.total_steps", s.Schedule.TotalSteps},
 	} {
 		if c.value < 0 {

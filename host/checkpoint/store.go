@@ -51,7 +51,7 @@ func Moment(kind, parameter string) string { return kind + "." + parameter }
 // changes nothing; another state of the same step replaces it. ctx ends a save between two tensors. Leftovers
 // of a save that was killed are removed. An error for a full disk is a syscall.ENOSPC and has a hint.
 func (s *Store) Save(ctx context.Context, state State, params, moments []Tensor) (string, error) {
-	path := s.path(state.Step)
+	path := s.Path(state.Step)
 	if err := s.save(ctx, path, state, params, moments); err != nil {
 		err = fmt.Errorf("save checkpoint %s: %w", path, err)
 		if errors.Is(err, syscall.ENOSPC) {
@@ -308,7 +308,8 @@ func (s *Store) list() ([]string, error) {
 	return found, nil
 }
 
-func (s *Store) path(step int64) string {
+// Path returns the folder of a step's checkpoint, whether there is one or not.
+func (s *Store) Path(step int64) string {
 	return filepath.Join(s.dir, stepName(step))
 }
 

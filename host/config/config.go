@@ -229,6 +229,9 @@ func (s *Set) TakeBundle(b *manifest.Bundle) {
 	take("schedule", b.Schedule.Name)
 }
 
+// Note records why a setting has another value than it was given.
+func (s *Set) Note(name, origin string) { s.origins[name] = origin }
+
 // YAML returns every setting with its origin as a comment, in the order of the help.
 func (s *Set) YAML() string {
 	var out strings.Builder

@@ -53,6 +53,7 @@ type Source interface {
 type Rejected struct {
 	Row    int // in the batch
 	Reason string
+	Phase  string // set by the pipeline: "decode", or the stage's name
 }
 
 // Decoder writes the data set's tensors of a batch into its ring slot. worker is below Config.Workers and

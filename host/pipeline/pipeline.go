@@ -218,7 +218,7 @@ func (p *Pipeline) attempt(ctx context.Context, worker int, queue time.Duration,
 	if err != nil {
 		return false, fmt.Errorf("decode: %w", err)
 	}
-	if err := p.reject(b, rejected); err != nil {
+	if err := p.reject(b, "decode", rejected); err != nil {
 		return false, err
 	}
 	for _, s := range p.cfg.Stages {
@@ -239,16 +239,19 @@ func (p *Pipeline) attempt(ctx context.Context, worker int, queue time.Duration,
 			if b.Rows[rejected[0].Row] < 0 {
 				return false, fmt.Errorf("stage %s rejects row %d, which is empty: %s", s.Name, rejected[0].Row, rejected[0].Reason)
 			}
-			return true, p.reject(b, rejected)
+			return true, p.reject(b, s.Name, rejected)
 		}
 	}
 	return false, nil
 }
 
 // reject empties rows of the batch.
-func (p *Pipeline) reject(b *Batch, rows []Rejected) error {
+func (p *Pipeline) reject(b *Batch, phase string, rows []Rejected) error {
 	if len(rows) == 0 {
 		return nil
+	}
+	for i := range rows {
+		rows[i].Phase = phase
 	}
 	if p.cfg.Reject != nil {
 		if err := p.cfg.Reject(b, rows); err != nil {

@@ -305,7 +305,7 @@ func TestRejectedRowsAreEmptiedOnceAndBuiltAgain(t *testing.T) {
 				mu.Lock()
 				defer mu.Unlock()
 				for _, r := range rows {
-					told[fmt.Sprintf("%d/%d %s", b.Index, r.Row, r.Reason)]++
+					told[fmt.Sprintf("%d/%d %s %s", b.Index, r.Row, r.Phase, r.Reason)]++
 				}
 				return nil
 			},
@@ -322,7 +322,7 @@ func TestRejectedRowsAreEmptiedOnceAndBuiltAgain(t *testing.T) {
 			t.Fatal(err)
 		}
 		checkOrder(t, seen, 10)
-		if len(told) != 2 || told["2/1 truncated"] != 1 || told["2/3 NaN"] != 1 {
+		if len(told) != 2 || told["2/1 decode truncated"] != 1 || told["2/3 check NaN"] != 1 {
 			t.Errorf("told of %v", told)
 		}
 	})

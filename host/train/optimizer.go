@@ -155,3 +155,6 @@ func (o *Optimizer) Step(lr, loss, weight float64) (gradNorm float64, updated bo
 func (o *Optimizer) Moments() []checkpoint.Tensor {
 	return append(o.model.views("exp_avg", o.expAvg), o.model.views("exp_avg_sq", o.expAvgSq)...)
 }
+
+// Bytes returns the memory of the moments and the accumulated gradients.
+func (o *Optimizer) Bytes() int { return len(o.expAvg) + len(o.expAvgSq) + len(o.acc) }

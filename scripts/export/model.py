@@ -22,7 +22,7 @@ class Sizes:
     feed_forward: int = 192
     text_layers: int = 1
     decoder_layers: int = 2
-    prenet_dropout: float = 0.2
+    prenet_dropout: float = 0.1
     # Mel frames per text token at usual speaking rate. Text positions are counted in frames, so that cross-attention starts
     # out near the diagonal (the position rate of Deep Voice 3, arXiv:1710.07654, section 3.4).
     frames_per_token: float = 5.5

@@ -1,0 +1,46 @@
+# Everything that is fetched or built lies below this folder: nothing is written to HOME.
+CACHE := $(CURDIR)/.cache
+export GOPATH := $(CACHE)/go
+export GOCACHE := $(CACHE)/go-build
+export GOENV := $(HOME)/.config/go/env
+export XDG_CONFIG_HOME := $(CACHE)/config
+export XDG_CACHE_HOME := $(CACHE)
+export ORT_DISABLE_TELEMETRY := 1
+export GOFLAGS := $(GOFLAGS) -buildvcs=false
+
+PLATFORM = $(shell go env GOOS)_$(shell go env GOARCH)
+ORT := $(CACHE)/ort/1.29.0/libonnxruntime.so.1.29.0
+
+.PHONY: run build test test-go test-export check fuzz bench clean
+
+run: ## fetch what is missing, build, and train on the embedded sample
+	@scripts/run.sh
+
+build: $(ORT) ## bin/xtts-host, and each plugin's executable in its own folder
+	go build -trimpath -o bin/xtts-host ./cmd/xtts-host
+	go build -trimpath -o plugins/features/features_$(PLATFORM) ./plugins/features
+	cd plugins/features && sha256sum plugin.json features_$(PLATFORM) > plugin.sum
+
+$(ORT):
+	scripts/fetch-ort.sh
+
+test: check test-go ## everything that needs no PyTorch
+
+test-go: build
+	go test -race -timeout 10m ./...
+
+check:
+	@test -z "$$(gofmt -l $$(git ls-files '*.go'))" || { gofmt -l $$(git ls-files '*.go'); echo 'error: not gofmt-clean'; exit 1; }
+	go vet ./...
+
+test-export: ## the exporter's tests, in their own PyTorch environment (5.5 GB)
+	scripts/export/test.sh
+
+fuzz: build ## every fuzz target for FUZZTIME (1m)
+	scripts/fuzz.sh $(or $(FUZZTIME),1m)
+
+bench: build
+	go test -run '^$$' -bench . ./...
+
+clean:
+	rm -rf bin runs plugins/*/*_$(PLATFORM) plugins/*/plugin.sum

@@ -1,0 +1,299 @@
+package catalog
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+
+	"github.com/xtts-host/xtts-host/shared/manifest"
+	"github.com/xtts-host/xtts-host/shared/stage"
+)
+
+// State says what Scan found out about a folder.
+type State string
+
+// The states of a folder. Only verified and unverified plugins can be started.
+const (
+	Verified   State = "verified"   // every file has the sum that plugin.sum gives
+	Unverified State = "unverified" // there is no plugin.sum
+	Modified   State = "modified"   // plugin.sum and the files do not agree
+	Broken     State = "broken"     // the manifest or the program cannot be used
+	Skipped    State = "skipped"    // not a plugin folder
+)
+
+// Entry is one folder below the plugins folder.
+type Entry struct {
+	// Dir is the absolute path of the folder, links resolved.
+	Dir string
+	// Manifest is nil for a skipped folder and for a manifest that cannot be read.
+	Manifest *manifest.Plugin
+	State    State
+	// Reason says why the state is not Verified, for people; Hint is the next step, or empty.
+	Reason string
+	Hint   string
+	// Command is the program with its arguments, to be run in Dir. Command[0] is an absolute path. It is empty when
+	// the plugin cannot be started.
+	Command []string
+	// Sum is the hex SHA-256 of Command[0] that plugin.sum gives; empty without one, and for a script's interpreter.
+	Sum string
+}
+
+// Name returns the plugin's id, or the folder's name where there is no readable manifest.
+func (e *Entry) Name() string {
+	if e.Manifest != nil {
+		return e.Manifest.ID
+	}
+	return filepath.Base(e.Dir)
+}
+
+// Startable reports whether the plugin may be started.
+func (e *Entry) Startable() bool { return e.State == Verified || e.State == Unverified }
+
+// maxManifest bounds plugin.json and plugin.sum: beyond it, they are not what they claim to be.
+const maxManifest = 1 << 20
+
+// Scan looks at <dir>/<name>/plugin.json for every folder of dir, in the order of their names. Every folder has an Entry,
+// also those that are no plugins; plain files in dir are ignored. The error is about dir itself.
+func Scan(dir string) ([]Entry, error) {
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return nil, fmt.Errorf("scan plugins: %w", err)
+	}
+	if _, err := os.Stat(filepath.Join(dir, manifest.PluginFile)); err == nil {
+		return nil, &refusal{
+			msg:  fmt.Sprintf("scan plugins: %s is a plugin, not a folder of plugins", dir),
+			hint: "--plugins " + filepath.Dir(dir),
+		}
+	}
+	names, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, fmt.Errorf("scan plugins: %w", err)
+	}
+	var entries []Entry
+	for _, n := range names {
+		path := filepath.Join(dir, n.Name())
+		if info, err := os.Stat(path); err != nil {
+			entries = append(entries, Entry{Dir: path, State: Broken, Reason: cause(err)})
+		} else if info.IsDir() {
+			entries = append(entries, inspect(path))
+		}
+	}
+	refuseTwins(entries)
+	return entries, nil
+}
+
+// inspect finds out what one folder is.
+func inspect(dir string) Entry {
+	e := Entry{Dir: dir}
+	if strings.HasPrefix(filepath.Base(dir), ".") {
+		e.State, e.Reason = Skipped, "its name begins with a dot"
+		return e
+	}
+	if real, err := filepath.EvalSymlinks(dir); err == nil {
+		e.Dir = real
+	}
+	// A Root follows links inside the folder and refuses those that lead out of it.
+	root, err := os.OpenRoot(e.Dir)
+	if err != nil {
+		e.State, e.Reason = Broken, cause(err)
+		return e
+	}
+	defer root.Close()
+
+	data, err := readFile(root, manifest.PluginFile)
+	if errors.Is(err, fs.ErrNotExist) {
+		e.State, e.Reason = Skipped, "it has no "+manifest.PluginFile
+		return e
+	}
+	if err != nil {
+		e.State, e.Reason = Broken, err.Error()
+		return e
+	}
+	if e.Manifest, err = manifest.ParsePlugin(manifest.PluginFile, data); err != nil {
+		e.State, e.Reason = Broken, err.Error()
+		return e
+	}
+	if e.Manifest.Protocol != stage.Protocol {
+		e.State = Broken
+		e.Reason = fmt.Sprintf("it speaks protocol %d, this host %d", e.Manifest.Protocol, stage.Protocol)
+		return e
+	}
+	command, files, err := findCommand(root, e.Dir, e.Manifest)
+	if err != nil {
+		e.State, e.Reason, e.Hint = Broken, err.Error(), hintOf(err)
+		return e
+	}
+	sums, err := readFile(root, manifest.SumFile)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		e.State, e.Reason = Unverified, "it has no "+manifest.SumFile
+	case err != nil:
+		e.State, e.Reason = Modified, err.Error()
+	default:
+		e.Sum, err = verify(root, sums, files, command[0])
+		if e.State = Verified; err != nil {
+			e.State, e.Reason = Modified, err.Error()
+			e.Hint = "install the plugin again; if the change is yours, write its " + manifest.SumFile + " anew with sha256sum"
+		}
+	}
+	if e.Startable() {
+		e.Command = command
+	}
+	return e
+}
+
+// findCommand returns what starts the plugin, and the names of the files of the folder that decide what that does.
+func findCommand(root *os.Root, dir string, m *manifest.Plugin) (command, files []string, err error) {
+	argv, err := m.Command()
+	if err != nil {
+		return nil, nil, err
+	}
+	files = []string{manifest.PluginFile}
+	if len(m.Argv) == 0 {
+		if err := checkExecutable(root, argv[0]); err != nil {
+			return nil, nil, err
+		}
+		return []string{filepath.Join(dir, argv[0])}, append(files, argv[0]), nil
+	}
+	command = append([]string(nil), argv...)
+	if strings.Contains(argv[0], "/") {
+		if !filepath.IsLocal(argv[0]) {
+			return nil, nil, fmt.Errorf("argv[0] %q leads out of the folder", argv[0])
+		}
+		if err := checkExecutable(root, argv[0]); err != nil {
+			return nil, nil, err
+		}
+		command[0] = filepath.Join(dir, argv[0])
+		files = append(files, filepath.Clean(argv[0]))
+	} else {
+		path, err := exec.LookPath(argv[0])
+		if err == nil {
+			path, err = filepath.Abs(path)
+		}
+		if err != nil {
+			return nil, nil, fmt.Errorf("argv[0]: %q is not in PATH", argv[0])
+		}
+		command[0] = path
+	}
+	for _, arg := range argv[1:] {
+		if !filepath.IsLocal(arg) {
+			continue
+		}
+		if _, err := root.Lstat(arg); err != nil {
+			continue // no file of the folder: an option, or a module's name
+		}
+		info, err := root.Stat(arg)
+		if err != nil {
+			return nil, nil, fmt.Errorf("argv: %s: %s", arg, linkReason(root, arg, err))
+		}
+		if info.Mode().IsRegular() {
+			files = append(files, filepath.Clean(arg))
+		}
+	}
+	return command, files, nil
+}
+
+func checkExecutable(root *os.Root, name string) error {
+	info, err := root.Stat(name)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return &refusal{msg: fmt.Sprintf("executable %s is missing", name), hint: "make build"}
+	case err != nil:
+		return fmt.Errorf("executable %s: %s", name, linkReason(root, name, err))
+	case !info.Mode().IsRegular():
+		return fmt.Errorf("executable %s is no regular file", name)
+	case info.Mode()&0o111 == 0:
+		return &refusal{
+			msg:  fmt.Sprintf("executable %s lacks the executable bit", name),
+			hint: "chmod +x " + filepath.Join(root.Name(), name),
+		}
+	}
+	return nil
+}
+
+// refuseTwins marks folders with the same plugin id: which of them a pipeline means cannot be known.
+func refuseTwins(entries []Entry) {
+	byID := map[string][]int{}
+	for i, e := range entries {
+		if e.Manifest != nil {
+			byID[e.Manifest.ID] = append(byID[e.Manifest.ID], i)
+		}
+	}
+	for id, at := range byID {
+		if len(at) < 2 {
+			continue
+		}
+		for k, i := range at {
+			other := at[0]
+			if k == 0 {
+				other = at[1]
+			}
+			e := &entries[i]
+			e.State, e.Command, e.Sum = Broken, nil, ""
+			e.Reason = fmt.Sprintf("plugin id %q is also that of %s", id, entries[other].Dir)
+			e.Hint = "remove one of the two folders, or give one plugin another id"
+		}
+	}
+}
+
+// readFile reads a small file of the folder.
+func readFile(root *os.Root, name string) ([]byte, error) {
+	info, err := root.Stat(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		if _, lerr := root.Lstat(name); lerr == nil {
+			return nil, fmt.Errorf("%s is a link to nothing", name)
+		}
+		return nil, err
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s: %s", name, linkReason(root, name, err))
+	}
+	if !info.Mode().IsRegular() {
+		return nil, fmt.Errorf("%s is no regular file", name)
+	}
+	if info.Size() > maxManifest {
+		return nil, fmt.Errorf("%s has %d bytes, more than the %d that are read", name, info.Size(), maxManifest)
+	}
+	data, err := root.ReadFile(name)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %s", name, cause(err))
+	}
+	return data, nil
+}
+
+// linkReason words the error that a Root gives for a link that leads out of the folder.
+func linkReason(root *os.Root, name string, err error) string {
+	if info, lerr := root.Lstat(name); lerr == nil && info.Mode()&fs.ModeSymlink != 0 {
+		return "a link that leads out of the folder"
+	}
+	return cause(err)
+}
+
+// cause drops the operation and the path, which the message already has.
+func cause(err error) string {
+	var p *fs.PathError
+	if errors.As(err, &p) {
+		return p.Err.Error()
+	}
+	return err.Error()
+}
+
+// refusal is an error with a next step.
+type refusal struct{ msg, hint string }
+
+func (e *refusal) Error() string { return e.msg }
+
+// Hint is the next step, for the command line.
+func (e *refusal) Hint() string { return e.hint }
+
+func hintOf(err error) string {
+	var h interface{ Hint() string }
+	if errors.As(err, &h) {
+		return h.Hint()
+	}
+	return ""
+}

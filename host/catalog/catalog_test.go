@@ -1,0 +1,240 @@
+package catalog
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+)
+
+const platform = runtime.GOOS + "_" + runtime.GOARCH
+
+// pluginJSON is a small valid manifest.
+func pluginJSON(id, program string) string {
+	return fmt.Sprintf(`{"id": %q, "version": "1.0.0", "protocol": 1, %s, "stages": [{"name": "gain", "kind": "augment",
+		"inputs": [{"name": "waveform", "dtype": "f32", "shape": ["B", "T_wav"]}],
+		"outputs": [{"name": "waveform", "dtype": "f32", "shape": ["B", "T_wav"]}], "deterministic": true}]}`, id, program)
+}
+
+func executable(name string) string { return fmt.Sprintf(`"executable": {%q: %q}`, platform, name) }
+
+func sumOf(content, name string) string {
+	return fmt.Sprintf("%x  %s\n", sha256.Sum256([]byte(content)), name)
+}
+
+// write makes a file with its folders; a content "-> x" makes a link to x. Names that begin with "prog" are executable.
+func write(t *testing.T, path, content string) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if target, ok := strings.CutPrefix(content, "-> "); ok {
+		if err := os.Symlink(target, path); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	mode := os.FileMode(0o644)
+	if strings.HasPrefix(filepath.Base(path), "prog") {
+		mode = 0o755
+	}
+	if err := os.WriteFile(path, []byte(content), mode); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestScanStates(t *testing.T) {
+	manifest := pluginJSON("noise", executable("prog"))
+	script := pluginJSON("noise", `"argv": ["sh", "-e", "main.sh"]`)
+	tests := []struct {
+		name    string
+		files   map[string]string
+		state   State
+		reason  string
+		hint    string
+		command []string // relative to the folder
+		sum     bool
+	}{
+		{"unverified", map[string]string{"plugin.json": manifest, "prog": "x"},
+			Unverified, "it has no plugin.sum", "", []string{"prog"}, false},
+		{"verified", map[string]string{"plugin.json": manifest, "prog": "x", "plugin.sum": sumOf(manifest, "plugin.json") + sumOf("x", "prog")},
+			Verified, "", "", []string{"prog"}, true},
+		{"program changed", map[string]string{"plugin.json": manifest, "prog": "y", "plugin.sum": sumOf(manifest, "plugin.json") + sumOf("x", "prog")},
+			Modified, fmt.Sprintf("prog has sha256 %x, plugin.sum says %x", sha256.Sum256([]byte("y")), sha256.Sum256([]byte("x"))),
+			"install the plugin again; if the change is yours, write its plugin.sum anew with sha256sum", nil, false},
+		{"sums leave the manifest out", map[string]string{"plugin.json": manifest, "prog": "x", "plugin.sum": sumOf("x", "prog")},
+			Modified, "plugin.sum does not list plugin.json", "install the plugin again; if the change is yours, write its plugin.sum anew with sha256sum", nil, false},
+		{"sums leave the program out", map[string]string{"plugin.json": manifest, "prog": "x", "plugin.sum": sumOf(manifest, "plugin.json")},
+			Modified, "plugin.sum does not list prog", "install the plugin again; if the change is yours, write its plugin.sum anew with sha256sum", nil, false},
+		{"a listed file is missing", map[string]string{"plugin.json": manifest, "prog": "x", "plugin.sum": sumOf(manifest, "plugin.json") + sumOf("x", "prog") + sumOf("", "data.bin")},
+			Modified, "data.bin: no such file or directory", "install the plugin again; if the change is yours, write its plugin.sum anew with sha256sum", nil, false},
+		{"sums are garbage", map[string]string{"plugin.json": manifest, "prog": "x", "plugin.sum": "hello\n"},
+			Modified, "plugin.sum:1: not a line of sha256sum", "install the plugin again; if the change is yours, write its plugin.sum anew with sha256sum", nil, false},
+		{"no manifest", map[string]string{"README.md": ""}, Skipped, "it has no plugin.json", "", nil, false},
+		{"manifest is not JSON", map[string]string{"plugin.json": "{"}, Broken, "plugin.json: not JSON: unexpected EOF", "", nil, false},
+		{"manifest has an unknown key", map[string]string{"plugin.json": strings.Replace(manifest, `"id"`, `"color": 1, "id"`, 1), "prog": "x"},
+			Broken, `plugin.json: top level: unknown key "color"`, "", nil, false},
+		{"another protocol", map[string]string{"plugin.json": strings.Replace(manifest, `"protocol": 1`, `"protocol": 2`, 1), "prog": "x"},
+			Broken, "it speaks protocol 2, this host 1", "", nil, false},
+		{"not built", map[string]string{"plugin.json": manifest}, Broken, "executable prog is missing", "make build", nil, false},
+		{"not built, with sums", map[string]string{"plugin.json": manifest, "plugin.sum": sumOf("x", "prog")},
+			Broken, "executable prog is missing", "make build", nil, false},
+		{"another platform", map[string]string{"plugin.json": pluginJSON("noise", `"executable": {"plan9_mips": "prog"}`), "prog": "x"},
+			Broken, "plugin noise has no executable for " + platform, "", nil, false},
+		{"not executable", map[string]string{"plugin.json": pluginJSON("noise", executable("data")), "data": "x"},
+			Broken, "executable data lacks the executable bit", "chmod +x DIR/data", nil, false},
+		{"program is a folder", map[string]string{"plugin.json": manifest, "prog/x": ""}, Broken, "executable prog is no regular file", "", nil, false},
+		{"link inside", map[string]string{"plugin.json": manifest, "prog": "-> prog_v2", "prog_v2": "x"},
+			Unverified, "it has no plugin.sum", "", []string{"prog"}, false},
+		{"program leads out", map[string]string{"plugin.json": manifest, "prog": "-> /bin/sh"},
+			Broken, "executable prog: a link that leads out of the folder", "", nil, false},
+		{"program leads out by ..", map[string]string{"plugin.json": manifest, "prog": "-> ../prog"},
+			Broken, "executable prog: a link that leads out of the folder", "", nil, false},
+		{"manifest leads out", map[string]string{"plugin.json": "-> /etc/hostname"},
+			Broken, "plugin.json: a link that leads out of the folder", "", nil, false},
+		{"manifest dangles", map[string]string{"plugin.json": "-> gone"}, Broken, "plugin.json is a link to nothing", "", nil, false},
+		{"sums lead out", map[string]string{"plugin.json": manifest, "prog": "x", "plugin.sum": "-> /etc/hostname"},
+			Modified, "plugin.sum: a link that leads out of the folder", "", nil, false},
+		{"script", map[string]string{"plugin.json": script, "main.sh": "x"}, Unverified, "it has no plugin.sum", "", []string{"sh", "-e", "main.sh"}, false},
+		{"verified script", map[string]string{"plugin.json": script, "main.sh": "x", "plugin.sum": sumOf(script, "plugin.json") + sumOf("x", "main.sh")},
+			Verified, "", "", []string{"sh", "-e", "main.sh"}, false},
+		{"script not listed", map[string]string{"plugin.json": script, "main.sh": "x", "plugin.sum": sumOf(script, "plugin.json")},
+			Modified, "plugin.sum does not list main.sh", "install the plugin again; if the change is yours, write its plugin.sum anew with sha256sum", nil, false},
+		{"script leads out", map[string]string{"plugin.json": script, "main.sh": "-> /bin/sh"},
+			Broken, "argv: main.sh: a link that leads out of the folder", "", nil, false},
+		{"script in the folder", map[string]string{"plugin.json": pluginJSON("noise", `"argv": ["./prog.sh"]`), "prog.sh": "x"},
+			Unverified, "it has no plugin.sum", "", []string{"prog.sh"}, false},
+		{"script elsewhere", map[string]string{"plugin.json": pluginJSON("noise", `"argv": ["../prog.sh"]`)},
+			Broken, `argv[0] "../prog.sh" leads out of the folder`, "", nil, false},
+		{"absolute script", map[string]string{"plugin.json": pluginJSON("noise", `"argv": ["/bin/sh"]`)},
+			Broken, `argv[0] "/bin/sh" leads out of the folder`, "", nil, false},
+		{"no interpreter", map[string]string{"plugin.json": pluginJSON("noise", `"argv": ["no-such-interpreter"]`)},
+			Broken, `argv[0]: "no-such-interpreter" is not in PATH`, "", nil, false},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			dir := t.TempDir()
+			folder := filepath.Join(dir, "one")
+			for name, content := range tt.files {
+				write(t, filepath.Join(folder, name), content)
+			}
+			entries, err := Scan(dir)
+			if err != nil || len(entries) != 1 {
+				t.Fatalf("Scan: %d entries, %v", len(entries), err)
+			}
+			e := entries[0]
+			if e.State != tt.state || e.Reason != tt.reason {
+				t.Errorf("state %s: %q\nwant  %s: %q", e.State, e.Reason, tt.state, tt.reason)
+			}
+			if got := strings.ReplaceAll(e.Hint, folder, "DIR"); got != tt.hint {
+				t.Errorf("hint %q, want %q", got, tt.hint)
+			}
+			if e.Startable() != (tt.command != nil) || len(e.Command) != len(tt.command) {
+				t.Fatalf("startable %v with command %q, want %q", e.Startable(), e.Command, tt.command)
+			}
+			if e.Startable() {
+				if !filepath.IsAbs(e.Command[0]) || filepath.Base(e.Command[0]) != tt.command[0] || !slices.Equal(e.Command[1:], tt.command[1:]) {
+					t.Errorf("command %q, want %q", e.Command, tt.command)
+				}
+			}
+			if (e.Sum != "") != tt.sum {
+				t.Errorf("sum %q", e.Sum)
+			}
+		})
+	}
+}
+
+func TestScanFolder(t *testing.T) {
+	dir := t.TempDir()
+	write(t, filepath.Join(dir, "b", "plugin.json"), pluginJSON("beta", executable("prog")))
+	write(t, filepath.Join(dir, "b", "prog"), "x")
+	write(t, filepath.Join(dir, "README.md"), "no folder")
+	write(t, filepath.Join(dir, ".git", "plugin.json"), "{}")
+	elsewhere := t.TempDir()
+	write(t, filepath.Join(elsewhere, "plugin.json"), pluginJSON("alpha", executable("prog")))
+	write(t, filepath.Join(elsewhere, "prog"), "x")
+	write(t, filepath.Join(dir, "a"), "-> "+elsewhere)
+	write(t, filepath.Join(dir, "dangling"), "-> nowhere")
+
+	entries, err := Scan(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, e := range entries {
+		got = append(got, fmt.Sprintf("%s %s %s", e.Name(), e.State, e.Reason))
+	}
+	want := []string{
+		".git skipped its name begins with a dot",
+		"alpha unverified it has no plugin.sum",
+		"beta unverified it has no plugin.sum",
+		"dangling broken no such file or directory",
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+	if entries[1].Dir != elsewhere {
+		t.Errorf("a linked folder has Dir %s, want %s", entries[1].Dir, elsewhere)
+	}
+}
+
+func TestScanRefusesTwins(t *testing.T) {
+	dir := t.TempDir()
+	for _, name := range []string{"a", "b"} {
+		write(t, filepath.Join(dir, name, "plugin.json"), pluginJSON("noise", executable("prog")))
+		write(t, filepath.Join(dir, name, "prog"), "x")
+	}
+	entries, err := Scan(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, other := range []string{"b", "a"} {
+		e := entries[i]
+		if want := fmt.Sprintf("plugin id %q is also that of %s", "noise", filepath.Join(dir, other)); e.State != Broken || e.Reason != want || e.Command != nil {
+			t.Errorf("%s is %s: %q with command %q, want %q", e.Dir, e.State, e.Reason, e.Command, want)
+		}
+	}
+}
+
+func TestScanErrors(t *testing.T) {
+	dir := t.TempDir()
+	if _, err := Scan(filepath.Join(dir, "gone")); err == nil || !strings.HasPrefix(err.Error(), "scan plugins: ") {
+		t.Errorf("a missing folder: %v", err)
+	}
+	write(t, filepath.Join(dir, "one", "plugin.json"), pluginJSON("noise", executable("prog")))
+	_, err := Scan(filepath.Join(dir, "one"))
+	if err == nil || hintOf(err) != "--plugins "+dir {
+		t.Errorf("a plugin's own folder: %v, hint %q", err, hintOf(err))
+	}
+}
+
+func FuzzParseSums(f *testing.F) {
+	f.Add(sumOf("x", "prog") + sumOf("y", "plugin.json"))
+	f.Add(sumOf("x", "prog") + sumOf("x", "prog"))
+	f.Add(sumOf("x", "../prog"))
+	f.Add(sumOf("x", "/prog"))
+	f.Add(sumOf("x", ""))
+	f.Add("")
+	f.Add("\n")
+	f.Add(strings.ToUpper(sumOf("x", "prog")))
+	f.Fuzz(func(t *testing.T, text string) {
+		lines, err := parseSums([]byte(text))
+		if err != nil {
+			return
+		}
+		var back strings.Builder
+		for _, l := range lines {
+			if !filepath.IsLocal(l.name) {
+				t.Errorf("%q leads out of the folder", l.name)
+			}
+			back.WriteString(l.sum + "  " + l.name + "\n")
+		}
+		if back.String() != text {
+			t.Errorf("%q was read as %q", text, back.String())
+		}
+	})
+}

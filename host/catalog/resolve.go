@@ -1,0 +1,283 @@
+package catalog
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/xtts-host/xtts-host/shared/manifest"
+)
+
+// Types is what a pipeline is checked against.
+type Types struct {
+	// Dataset holds every tensor that the host can make, by name, with the tensor that counts its rows (Lengths).
+	Dataset map[string]manifest.TensorSpec
+	// Inputs are the batch inputs of the training graph.
+	Inputs   []manifest.TensorSpec
+	Buckets  []manifest.Bucket
+	Features manifest.Features
+	// RequireChecksums refuses plugins that are not verified.
+	RequireChecksums bool
+}
+
+// Resolved is a pipeline whose every name has a meaning. All tensors of a slot are graph inputs or Intermediates.
+type Resolved struct {
+	// Instances are in the order of the pipeline.
+	Instances []Instance
+	// Plugins are those that the instances need, in the order of their first use.
+	Plugins []Entry
+	// Dataset are the tensors that the host has to make: those that something consumes. Graph inputs come first, in their
+	// order and as the graph declares them, then the others by name.
+	Dataset []manifest.TensorSpec
+	// Intermediates are the tensors that only stages exchange: first those of the data set, by name, then those
+	// that stages make, in the order of the pipeline.
+	Intermediates []manifest.TensorSpec
+	// MaxGrowth is by what factor, at most, all stages together lengthen a row.
+	MaxGrowth float64
+}
+
+// Instance is a step of the pipeline with the declaration of its stage.
+type Instance struct {
+	Name   string
+	Stage  manifest.Stage
+	Config map[string]any
+	// Inputs and Outputs map the stage's ports to tensors.
+	Inputs, Outputs map[string]string
+	// Plugin is an index into Resolved.Plugins; Index counts the instances of that plugin, as ConfigureRequest does.
+	Plugin, Index int
+}
+
+// Resolve type-checks a pipeline: from the tensors of the data set, stage by stage, to the inputs of the graph. Ports are
+// unified with tensors: each symbol of a stage gets one meaning within an instance (T_wav may be T_ref, n_mels is that of the
+// feature contract). The error names the instance, the port, the tensor, and what would fit.
+func Resolve(pipeline []manifest.StageInstance, entries []Entry, types Types) (*Resolved, error) {
+	r := &resolver{types: types, entries: entries, tensors: map[string]*tensor{}, graph: map[string]manifest.TensorSpec{}}
+	r.out.MaxGrowth = 1
+	if err := r.declare(); err != nil {
+		return nil, err
+	}
+	for _, s := range pipeline {
+		if err := r.add(s, pipeline); err != nil {
+			return nil, fmt.Errorf("pipeline: instance %q: %w", s.Name, err)
+		}
+	}
+	if err := r.finish(); err != nil {
+		return nil, err
+	}
+	return &r.out, nil
+}
+
+type resolver struct {
+	types   Types
+	entries []Entry
+	graph   map[string]manifest.TensorSpec // inputs of the graph
+	tensors map[string]*tensor             // what is in flight at this point of the pipeline
+	made    []string                       // intermediates made by stages, in order
+	out     Resolved
+}
+
+// tensor is a tensor in flight.
+type tensor struct {
+	spec manifest.TensorSpec
+	// maker is the instance that wrote it last, empty for the data set; port is the maker's.
+	maker, port string
+	used        bool // something reads it, or did
+	read        bool // something reads what maker wrote
+}
+
+func (t *tensor) consume() { t.used, t.read = true, true }
+
+// declare puts the tensors of the data set in flight, as the graph declares them where it does.
+func (r *resolver) declare() error {
+	for name, spec := range r.types.Dataset {
+		spec.Name = name
+		r.tensors[name] = &tensor{spec: spec}
+	}
+	var errs []error
+	for _, in := range r.types.Inputs {
+		r.graph[in.Name] = in
+		if in.Origin != "dataset" {
+			continue
+		}
+		t, ok := r.tensors[in.Name]
+		switch {
+		case !ok:
+			errs = append(errs, fmt.Errorf("graph input %q %s%s has origin dataset, but the host cannot make it; it can make %s",
+				in.Name, in.DType, in.Shape, list(slices.Sorted(maps.Keys(r.types.Dataset)))))
+		case t.spec.DType != in.DType || !slices.Equal(t.spec.Shape, in.Shape):
+			errs = append(errs, fmt.Errorf("graph input %q is %s%s, the host makes %s%s",
+				in.Name, in.DType, in.Shape, t.spec.DType, t.spec.Shape))
+		default:
+			t.spec = in
+			t.consume()
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// add checks one instance and appends it.
+func (r *resolver) add(s manifest.StageInstance, pipeline []manifest.StageInstance) error {
+	for _, had := range r.out.Instances {
+		if had.Name == s.Name {
+			return errors.New("the name is used twice")
+		}
+	}
+	entry, stage, err := r.find(s.Stage)
+	if err != nil {
+		return err
+	}
+	if err := manifest.ValidateConfig(stage, s.Config); err != nil {
+		return err
+	}
+	i := Instance{Name: s.Name, Stage: stage, Config: s.Config, Inputs: s.Inputs, Outputs: s.Outputs}
+	if err := r.bindPorts(&i, pipeline); err != nil {
+		return err
+	}
+	i.Plugin = slices.IndexFunc(r.out.Plugins, func(e Entry) bool { return e.Dir == entry.Dir })
+	if i.Plugin < 0 {
+		i.Plugin = len(r.out.Plugins)
+		r.out.Plugins = append(r.out.Plugins, *entry)
+	}
+	for _, had := range r.out.Instances {
+		if had.Plugin == i.Plugin {
+			i.Index++
+		}
+	}
+	r.out.Instances = append(r.out.Instances, i)
+	if stage.MaxGrowth > 0 {
+		r.out.MaxGrowth *= stage.MaxGrowth
+	}
+	return nil
+}
+
+// find returns the stage that a pipeline calls "stage" or "plugin/stage". Plugins that cannot be started count too: the
+// name must not change its meaning when a folder breaks.
+func (r *resolver) find(name string) (*Entry, manifest.Stage, error) {
+	plugin, short, qualified := strings.Cut(name, "/")
+	if !qualified {
+		short = name
+	}
+	var all, candidates []string
+	var entry *Entry
+	var stage manifest.Stage
+	for i := range r.entries {
+		e := &r.entries[i]
+		if e.Manifest == nil {
+			continue
+		}
+		for _, s := range e.Manifest.Stages {
+			full := e.Manifest.ID + "/" + s.Name
+			all = append(all, full)
+			if s.Name == short && (!qualified || e.Manifest.ID == plugin) {
+				candidates = append(candidates, full)
+				entry, stage = e, s
+			}
+		}
+	}
+	slices.Sort(candidates)
+	candidates = slices.Compact(candidates) // two folders of one plugin are both broken, and say so
+	switch {
+	case len(all) == 0:
+		return nil, stage, &refusal{msg: fmt.Sprintf("no plugin has a stage %q: there are no plugins", name), hint: "name their folder with --plugins"}
+	case len(candidates) == 0:
+		slices.Sort(all)
+		return nil, stage, fmt.Errorf("no plugin has a stage %q; there are %s", name, list(slices.Compact(all)))
+	case len(candidates) > 1:
+		return nil, stage, fmt.Errorf("stage %q is ambiguous: write %s", name, strings.Join(candidates, " or "))
+	case !entry.Startable():
+		return nil, stage, &refusal{msg: fmt.Sprintf("stage %q: plugin %s is %s: %s", name, entry.Dir, entry.State, entry.Reason), hint: entry.Hint}
+	case r.types.RequireChecksums && entry.State != Verified:
+		return nil, stage, &refusal{
+			msg:  fmt.Sprintf("stage %q: plugin %s is %s: %s", name, entry.Dir, entry.State, entry.Reason),
+			hint: fmt.Sprintf("write its %s with sha256sum, or run without --require-checksums", manifest.SumFile),
+		}
+	}
+	return entry, stage, nil
+}
+
+// finish checks that nothing is missing and nothing is made in vain, and collects what has to be made.
+func (r *resolver) finish() error {
+	var errs []error
+	for _, in := range r.types.Inputs {
+		if t, ok := r.tensors[in.Name]; ok && (in.Origin == "dataset" || t.maker != "") {
+			t.consume()
+		} else {
+			errs = append(errs, fmt.Errorf("graph input %q %s%s: no stage of the pipeline makes it; %s", in.Name, in.DType, in.Shape, r.makers(in)))
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(r.tensors)) {
+		t := r.tensors[name]
+		if t.maker != "" && !t.read {
+			errs = append(errs, fmt.Errorf("pipeline: instance %q: output port %q writes tensor %q, which no later stage and no graph input takes", t.maker, t.port, name))
+		}
+		if symbol := r.unknownSymbol(t.spec.Shape); t.used && symbol != "" {
+			errs = append(errs, fmt.Errorf("tensor %q %s%s: not every bucket gives %s a value", name, t.spec.DType, t.spec.Shape, symbol))
+		}
+	}
+	if err := errors.Join(errs...); err != nil {
+		return err
+	}
+	for _, in := range r.types.Inputs {
+		if in.Origin == "dataset" {
+			r.out.Dataset = append(r.out.Dataset, r.tensors[in.Name].spec)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(r.types.Dataset)) {
+		t := r.tensors[name]
+		if _, ok := r.graph[name]; t.used && !ok {
+			r.out.Dataset = append(r.out.Dataset, t.spec)
+			r.out.Intermediates = append(r.out.Intermediates, t.spec)
+		}
+	}
+	for _, name := range r.made {
+		r.out.Intermediates = append(r.out.Intermediates, r.tensors[name].spec)
+	}
+	return nil
+}
+
+// makers lists the stages that could make a graph input.
+func (r *resolver) makers(in manifest.TensorSpec) string {
+	var can []string
+	for _, e := range r.entries {
+		if e.Manifest == nil {
+			continue
+		}
+		for _, s := range e.Manifest.Stages {
+			for _, port := range s.Outputs {
+				b := newBindings(r.types.Features)
+				if s.Kind == manifest.Preprocess && b.unify(port, in) == "" {
+					can = append(can, fmt.Sprintf("%s/%s (port %s)", e.Manifest.ID, s.Name, port.Name))
+				}
+			}
+		}
+	}
+	if len(can) == 0 {
+		return "no plugin has a stage that could"
+	}
+	return "stages that could: " + strings.Join(can, ", ")
+}
+
+// unknownSymbol returns a symbol to which not every bucket gives a value.
+func (r *resolver) unknownSymbol(shape manifest.Shape) string {
+	for _, d := range shape {
+		if d.Symbol == "" || d.Symbol == manifest.BatchSymbol {
+			continue
+		}
+		for _, b := range r.types.Buckets {
+			if _, ok := b[d.Symbol]; !ok {
+				return d.Symbol
+			}
+		}
+	}
+	return ""
+}
+
+// list words a list of names.
+func list(names []string) string {
+	if len(names) == 0 {
+		return "nothing"
+	}
+	return strings.Join(names, ", ")
+}

@@ -1,0 +1,92 @@
+package catalog
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/xtts-host/xtts-host/shared/manifest"
+)
+
+// sumLine is one line of plugin.sum.
+type sumLine struct {
+	sum  string // hex
+	name string
+}
+
+// parseSums reads what sha256sum writes in text mode: 64 lower-case hex digits, two spaces, a file name, a line feed.
+func parseSums(data []byte) ([]sumLine, error) {
+	text, ok := strings.CutSuffix(string(data), "\n")
+	if !ok {
+		return nil, fmt.Errorf("%s does not end with a line feed", manifest.SumFile)
+	}
+	var lines []sumLine
+	for i, line := range strings.Split(text, "\n") {
+		at := func(format string, args ...any) error {
+			return fmt.Errorf("%s:%d: %s", manifest.SumFile, i+1, fmt.Sprintf(format, args...))
+		}
+		if len(line) < 2*sha256.Size+3 || line[2*sha256.Size:2*sha256.Size+2] != "  " {
+			return nil, at("not a line of sha256sum")
+		}
+		l := sumLine{sum: line[:2*sha256.Size], name: line[2*sha256.Size+2:]}
+		if strings.Trim(l.sum, "0123456789abcdef") != "" {
+			return nil, at("%q is no lower-case SHA-256", l.sum)
+		}
+		if !filepath.IsLocal(l.name) || filepath.Clean(l.name) != l.name || l.name == "." {
+			return nil, at("%q is no file of the folder", l.name)
+		}
+		if slices.ContainsFunc(lines, func(had sumLine) bool { return had.name == l.name }) {
+			return nil, at("%s is listed twice", l.name)
+		}
+		lines = append(lines, l)
+	}
+	return lines, nil
+}
+
+// verify checks every listed file, and that the files that matter are listed. It returns the sum of program when that is a
+// file of the folder.
+func verify(root *os.Root, sums []byte, files []string, program string) (string, error) {
+	lines, err := parseSums(sums)
+	if err != nil {
+		return "", err
+	}
+	listed := map[string]string{}
+	for _, l := range lines {
+		got, err := hashFile(root, l.name)
+		if err != nil {
+			return "", err
+		}
+		if got != l.sum {
+			return "", fmt.Errorf("%s has sha256 %s, %s says %s", l.name, got, manifest.SumFile, l.sum)
+		}
+		listed[l.name] = l.sum
+	}
+	for _, name := range files {
+		if listed[name] == "" {
+			return "", fmt.Errorf("%s does not list %s", manifest.SumFile, name)
+		}
+	}
+	rel, err := filepath.Rel(root.Name(), program)
+	if err != nil {
+		return "", nil // another volume: an interpreter from PATH
+	}
+	return listed[rel], nil
+}
+
+func hashFile(root *os.Root, name string) (string, error) {
+	f, err := root.Open(name)
+	if err != nil {
+		return "", fmt.Errorf("%s: %s", name, linkReason(root, name, err))
+	}
+	defer f.Close()
+	h := sha256.New()
+	if _, err := io.Copy(h, f); err != nil {
+		return "", fmt.Errorf("%s: %s", name, cause(err))
+	}
+	return hex.EncodeToString(h.Sum(nil)), nil
+}

@@ -1,0 +1,109 @@
+package dataset
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/gob"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+)
+
+// cacheMark starts a cache file and changes with scannedRow.
+const cacheMark = "xtts-host index 1\n"
+
+// cache keeps the scan of one list in one file: the mark, the key of what it depends on, the SHA-256 of the rest, and the
+// rows in gob. Folder, list, tokenizer and sample rate give the name, so a changed data set replaces its file and two
+// bundles do not evict each other.
+type cache struct {
+	file string // empty: no cache
+}
+
+func newCache(ix *Index, cfg Config) *cache {
+	if cfg.CacheDir == "" {
+		return &cache{}
+	}
+	b := appendField(nil, ix.Dir)
+	b = appendField(b, ix.List)
+	b = appendInt(b, int64(cfg.SampleRate))
+	if cfg.Tokenizer != nil {
+		b = appendField(b, cfg.Tokenizer.Hash())
+	}
+	sum := sha256.Sum256(b)
+	return &cache{filepath.Join(cfg.CacheDir, "index-"+hex.EncodeToString(sum[:8])+".bin")}
+}
+
+// load returns nil when there is nothing for the key. A file that is damaged is an error, and nothing worse.
+func (c *cache) load(key [sha256.Size]byte, rows int) ([]scannedRow, error) {
+	if c.file == "" {
+		return nil, nil
+	}
+	data, err := os.ReadFile(c.file)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("index cache: %w", err)
+	}
+	damaged := fmt.Errorf("index cache %s is damaged", c.file)
+	data, ok := bytes.CutPrefix(data, []byte(cacheMark))
+	if !ok || len(data) < 2*sha256.Size {
+		return nil, damaged
+	}
+	if !bytes.Equal(data[:sha256.Size], key[:]) {
+		return nil, nil // of another state of the data set
+	}
+	want, data := data[sha256.Size:2*sha256.Size], data[2*sha256.Size:]
+	if sum := sha256.Sum256(data); !bytes.Equal(sum[:], want) {
+		return nil, damaged
+	}
+	var scanned []scannedRow
+	if err := gob.NewDecoder(bytes.NewReader(data)).Decode(&scanned); err != nil || len(scanned) != rows {
+		return nil, damaged
+	}
+	return scanned, nil
+}
+
+// store writes the file beside its name and renames it, so a reader never sees half of it.
+func (c *cache) store(key [sha256.Size]byte, scanned []scannedRow) error {
+	if c.file == "" {
+		return nil
+	}
+	var rows bytes.Buffer
+	if err := gob.NewEncoder(&rows).Encode(scanned); err != nil {
+		return fmt.Errorf("index cache: %w", err)
+	}
+	sum := sha256.Sum256(rows.Bytes())
+	if err := writeFile(c.file, []byte(cacheMark), key[:], sum[:], rows.Bytes()); err != nil {
+		return fmt.Errorf("index cache: %w", err)
+	}
+	return nil
+}
+
+func writeFile(file string, parts ...[]byte) (err error) {
+	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+		return err
+	}
+	f, err := os.CreateTemp(filepath.Dir(file), filepath.Base(file)+".*.tmp")
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			os.Remove(f.Name())
+		}
+	}()
+	for _, p := range parts {
+		if _, err := f.Write(p); err != nil {
+			f.Close()
+			return err
+		}
+	}
+	if err := f.Close(); err != nil {
+		return err
+	}
+	return os.Rename(f.Name(), file)
+}

@@ -1,0 +1,23 @@
+// Package dataset turns a folder of recordings and their texts into batches: it indexes the folder, plans which rows
+// form which batch, decodes and resamples audio, and writes the dataset tensors of a batch into memory it is given.
+//
+// Everything random is a pure function of the seed, so the same seed gives the same batches with any number of
+// workers, on any machine, and after any restart; docs/data-plan.md specifies the algorithm. A clip that cannot be
+// read never changes the plan: its row becomes empty and is reported by name.
+//
+//	tok, err := dataset.LoadTokenizer("bundle/tokenizer.json")
+//	...
+//	ix, err := dataset.Open(ctx, dataset.Config{Dir: "LJSpeech-1.1", SampleRate: 22050, Tokenizer: tok, CacheDir: cache})
+//	...
+//	plan, err := dataset.NewPlan(ix.Rows, dataset.PlanConfig{Seed: 1, BatchSize: 16, Buckets: bundle.Buckets})
+//	...
+//	fill := dataset.NewFiller(ix, dataset.NewReferences(ix, 1), &quarantine) // one per worker
+//	epoch := plan.Epoch(0)
+//	for i := range epoch.Len() {
+//		bad, err := fill.Fill(epoch.Batch(i), tensors)
+//		...
+//	}
+//
+// Index, Plan, Epoch, References, Tokenizer and Quarantine are safe for concurrent use; a Decoder or a Filler belongs
+// to one goroutine at a time.
+package dataset

@@ -1,0 +1,200 @@
+package dataset
+
+import (
+	"fmt"
+
+	"github.com/xtts-host/xtts-host/shared/manifest"
+)
+
+// Filler writes the dataset tensors of batches. It reuses its buffers, so give each goroutine one of its own.
+type Filler struct {
+	ix         *Index
+	refs       *References
+	quarantine *Quarantine
+	specs      map[string]manifest.TensorSpec
+	decoder    *Decoder
+	wave, ref  []float32
+	bad        []BadRow
+	wanted     wanted
+}
+
+// wanted holds the tensors of one call by name; nil is not asked for.
+type wanted struct {
+	text, textLengths, wave, waveLengths, ref, refLengths, speakers, languages *Tensor
+}
+
+// NewFiller returns a filler of batches over an index. The rows of the quarantine, which the caller may add to at any
+// time, are left empty and never read. A nil quarantine is empty.
+func NewFiller(ix *Index, refs *References, quarantine *Quarantine) *Filler {
+	if quarantine == nil {
+		quarantine = new(Quarantine)
+	}
+	return &Filler{ix: ix, refs: refs, quarantine: quarantine, specs: Specs(), decoder: NewDecoder(ix.SampleRate)}
+}
+
+// Fill writes all of each tensor, padding included, and produces nothing else: audio is read only when a waveform is
+// asked for.
+//
+// A row whose clip cannot be read is left empty and returned. So is a clip that was to be a reference; its row takes a
+// part of itself instead. The list is valid until the next call. An error means that the call was wrong or the
+// machine is out of files or memory; the tensors then hold anything.
+func (f *Filler) Fill(b Batch, tensors []Tensor) ([]BadRow, error) {
+	f.bad = f.bad[:0]
+	if err := f.want(tensors, len(b.Rows)); err != nil {
+		return nil, fmt.Errorf("batch %d of epoch %d: %w", b.Index, b.Epoch, err)
+	}
+	for i, row := range b.Rows {
+		if err := f.row(b.Epoch, i, row); err != nil {
+			return nil, fmt.Errorf("batch %d of epoch %d: row %d: %w", b.Index, b.Epoch, i, err)
+		}
+	}
+	return f.bad, nil
+}
+
+// want finds the tensors by name.
+func (f *Filler) want(tensors []Tensor, rows int) error {
+	f.wanted = wanted{}
+	for i := range tensors {
+		t := &tensors[i]
+		if err := t.check(f.specs[t.Name], rows); err != nil {
+			return err
+		}
+		switch t.Name {
+		case "text_sequences":
+			f.wanted.text = t
+		case "text_lengths":
+			f.wanted.textLengths = t
+		case "waveform":
+			f.wanted.wave = t
+		case "waveform_lengths":
+			f.wanted.waveLengths = t
+		case "reference_waveform":
+			f.wanted.ref = t
+		case "reference_lengths":
+			f.wanted.refLengths = t
+		case "speaker_ids":
+			f.wanted.speakers = t
+		case "language_ids":
+			f.wanted.languages = t
+		}
+	}
+	if f.wanted.refLengths != nil && f.wanted.ref == nil {
+		return fmt.Errorf("reference_lengths is asked for without reference_waveform")
+	}
+	return nil
+}
+
+// row fills row i of the tensors. The audio comes first, because a row that cannot be read is empty everywhere.
+func (f *Filler) row(epoch, i int, row int32) error {
+	if row < 0 || f.quarantine.Has(row) || f.wasBad(row, i) {
+		f.empty(i)
+		return nil
+	}
+	r, w := &f.ix.Rows[row], &f.wanted
+	if w.text != nil && len(r.Tokens) > w.text.width() {
+		return fmt.Errorf("%s has %d tokens, the tensor holds %d", r.ID, len(r.Tokens), w.text.width())
+	}
+	f.wave, f.ref = f.wave[:0], f.ref[:0]
+	if w.wave != nil {
+		if r.Samples > w.wave.width() {
+			return fmt.Errorf("%s has %d samples, the tensor holds %d", r.ID, r.Samples, w.wave.width())
+		}
+		f.wave = grow(f.wave, r.Samples)
+		if ok, err := f.decode(f.wave, Crop{Row: row, Length: r.Samples}, i); !ok {
+			f.empty(i)
+			return err
+		}
+	}
+	if w.ref != nil {
+		if ok, err := f.reference(epoch, i, row); !ok {
+			f.empty(i)
+			return err
+		}
+	}
+	f.put(i, r)
+	return nil
+}
+
+// reference fills f.ref. It reports false when nothing can be had, not even of the row itself.
+func (f *Filler) reference(epoch, i int, row int32) (bool, error) {
+	width := f.wanted.ref.width()
+	c := f.refs.Crop(epoch, row, width)
+	if c.Row != row && !f.quarantine.Has(c.Row) && !f.wasBad(c.Row, -1) {
+		f.ref = grow(f.ref, c.Length)
+		if ok, err := f.decode(f.ref, c, -1); ok || err != nil {
+			return ok, err
+		}
+	}
+	c = f.refs.Own(epoch, row, width)
+	f.ref = grow(f.ref, c.Length)
+	if f.wanted.wave != nil {
+		copy(f.ref, f.wave[c.Offset:])
+		return true, nil
+	}
+	return f.decode(f.ref, c, i)
+}
+
+// decode reads a part of a clip. A clip that cannot be read is noted as bad: the result is false, without an error.
+func (f *Filler) decode(dst []float32, c Crop, position int) (bool, error) {
+	r := &f.ix.Rows[c.Row]
+	err := f.decoder.Decode(dst, r, c.Offset)
+	if err == nil || hostTrouble(err) != nil {
+		return err == nil, err
+	}
+	f.bad = append(f.bad, BadRow{Row: c.Row, ID: r.ID, Path: r.Path, Reason: err.Error(), Position: position})
+	return false, nil
+}
+
+// wasBad says whether this call has met the row already and could not read it, and notes its place in the batch.
+func (f *Filler) wasBad(row int32, position int) bool {
+	for i := range f.bad {
+		if f.bad[i].Row == row {
+			f.bad[i].Position = max(f.bad[i].Position, position)
+			return true
+		}
+	}
+	return false
+}
+
+func (f *Filler) put(i int, r *Row) {
+	w := &f.wanted
+	if w.text != nil {
+		w.text.putInts(i, r.Tokens)
+	}
+	if w.textLengths != nil {
+		w.textLengths.putInt(i, len(r.Tokens))
+	}
+	if w.wave != nil {
+		w.wave.putFloats(i, f.wave)
+	}
+	if w.waveLengths != nil {
+		w.waveLengths.putInt(i, r.Samples)
+	}
+	if w.ref != nil {
+		w.ref.putFloats(i, f.ref)
+	}
+	if w.refLengths != nil {
+		w.refLengths.putInt(i, len(f.ref))
+	}
+	if w.speakers != nil {
+		w.speakers.putInt(i, int(r.SpeakerID))
+	}
+	if w.languages != nil {
+		w.languages.putInt(i, int(r.LanguageID))
+	}
+}
+
+// empty pads row i of every tensor; lengths are 0.
+func (f *Filler) empty(i int) {
+	w := &f.wanted
+	for _, t := range [...]*Tensor{w.text, w.wave, w.ref, w.speakers, w.languages} {
+		if t != nil {
+			pad(t.row(i), t.padBits())
+		}
+	}
+	for _, t := range [...]*Tensor{w.textLengths, w.waveLengths, w.refLengths} {
+		if t != nil {
+			t.putInt(i, 0)
+		}
+	}
+}

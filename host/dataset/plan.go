@@ -1,0 +1,275 @@
+package dataset
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"math"
+	"math/bits"
+	"math/rand/v2"
+	"slices"
+	"sync"
+
+	"github.com/xtts-host/xtts-host/shared/manifest"
+)
+
+// windowBatches is the number of batches whose rows are sorted by length together: enough to fill the buckets,
+// and few enough to keep the order random.
+const windowBatches = 64
+
+// The symbols of a bucket that rows must fit. A bucket without one of them does not limit it.
+const (
+	symbolText = "T_text"
+	symbolWav  = "T_wav"
+	symbolRef  = "T_ref"
+)
+
+// PlanConfig says how rows become batches. BatchSize and Buckets are needed.
+type PlanConfig struct {
+	Seed      int64
+	BatchSize int
+	// Buckets are ascending; a row goes to the first that holds it. For one shape only, give the last one only.
+	Buckets []manifest.Bucket
+	// MaxGrowth is the factor by which the pipeline's stages may lengthen a waveform; 0 means 1.
+	MaxGrowth float64
+}
+
+// Excluded is a row that no bucket holds.
+type Excluded struct {
+	Row    int32
+	Reason string
+}
+
+// Batch names BatchSize rows. Rows belong to the plan and are read-only.
+type Batch struct {
+	Epoch, Index int
+	Bucket       int     // index into PlanConfig.Buckets
+	Rows         []int32 // places in Index.Rows; -1 is an empty row, and empty rows stand last
+}
+
+// Plan says which rows form which batch of which epoch: a pure function of rows, PlanConfig and epoch, specified in
+// docs/data-plan.md. It is safe for concurrent use.
+type Plan struct {
+	cfg      PlanConfig
+	buckets  []int32 // of each row, -1 for excluded ones
+	samples  []int   // of each row
+	excluded []Excluded
+	batches  int
+	fixed    *Epoch // of an evaluation plan
+
+	mu     sync.Mutex
+	recent [2]*Epoch // the one in use and the one that is being prepared
+}
+
+// Epoch is the order of one epoch. It is immutable.
+type Epoch struct {
+	epoch, size int
+	buckets     []int32
+	rows        []int32 // of all batches
+}
+
+// NewPlan returns the plan of a training run. It fails with ErrNoRows when no row fits the largest bucket.
+func NewPlan(rows []Row, cfg PlanConfig) (*Plan, error) {
+	if cfg.BatchSize < 1 {
+		return nil, fmt.Errorf("plan: batch size %d", cfg.BatchSize)
+	}
+	if len(cfg.Buckets) == 0 {
+		return nil, errors.New("plan: no buckets")
+	}
+	if cfg.MaxGrowth == 0 {
+		cfg.MaxGrowth = 1
+	}
+	if !(cfg.MaxGrowth >= 1) || math.IsInf(cfg.MaxGrowth, 1) {
+		return nil, fmt.Errorf("plan: max growth %v is not a factor of 1 or more", cfg.MaxGrowth)
+	}
+	p := &Plan{cfg: cfg, buckets: make([]int32, len(rows)), samples: make([]int, len(rows))}
+	counts := make([]int, len(cfg.Buckets))
+	for i := range rows {
+		tokens, samples := len(rows[i].Tokens), rows[i].Samples
+		grown := int(math.Ceil(float64(samples) * cfg.MaxGrowth))
+		p.samples[i] = samples
+		b := slices.IndexFunc(cfg.Buckets, func(b manifest.Bucket) bool { return misfit(b, tokens, grown) == "" })
+		p.buckets[i] = int32(b)
+		if b < 0 {
+			p.excluded = append(p.excluded, Excluded{int32(i), misfit(cfg.Buckets[len(cfg.Buckets)-1], tokens, grown)})
+			continue
+		}
+		counts[b]++
+	}
+	for _, n := range counts {
+		p.batches += (n + cfg.BatchSize - 1) / cfg.BatchSize
+	}
+	if p.batches > 0 {
+		return p, nil
+	}
+	if len(rows) == 0 {
+		return nil, fmt.Errorf("plan: %w", ErrNoRows)
+	}
+	e := p.excluded[0]
+	return nil, withHint("cut the recordings into shorter clips, or take a graph with larger buckets",
+		"plan: %w: none of %d rows fits the largest bucket; %s is too long: %s", ErrNoRows, len(rows), rows[e.Row].ID, e.Reason)
+}
+
+// NewEvalPlan returns the plan of an evaluation: rows in file order, grouped by bucket, the same in every epoch. Its
+// batches have Epoch 0, so their references are the same as well.
+func NewEvalPlan(rows []Row, cfg PlanConfig) (*Plan, error) {
+	p, err := NewPlan(rows, cfg)
+	if err != nil {
+		return nil, err
+	}
+	perBucket := make([][]int32, len(cfg.Buckets))
+	for i, b := range p.buckets {
+		if b >= 0 {
+			perBucket[b] = append(perBucket[b], int32(i))
+		}
+	}
+	e := p.newEpoch(0)
+	for b, rows := range perBucket {
+		for len(rows) > 0 {
+			n := min(p.cfg.BatchSize, len(rows))
+			e.add(int32(b), rows[:n])
+			rows = rows[n:]
+		}
+	}
+	p.fixed = e
+	return p, nil
+}
+
+// misfit says why a row does not fit a bucket, or "".
+func misfit(b manifest.Bucket, tokens, samples int) string {
+	text, limited := b[symbolText]
+	if limited && tokens > text {
+		return fmt.Sprintf("%d tokens, the bucket holds %d", tokens, text)
+	}
+	wav, limited := b[symbolWav]
+	if limited && samples > wav {
+		return fmt.Sprintf("%d samples, the bucket holds %d", samples, wav)
+	}
+	return ""
+}
+
+// Excluded lists the rows that no bucket holds, in file order.
+func (p *Plan) Excluded() []Excluded { return p.excluded }
+
+// Batches returns the number of batches of an epoch: the same in every epoch, because each bucket always has the
+// same rows and leaves at most one batch with empty rows.
+func (p *Plan) Batches() int { return p.batches }
+
+// Bucket returns the bucket of a row, -1 for an excluded one.
+func (p *Plan) Bucket(row int32) int { return int(p.buckets[row]) }
+
+// Epoch returns the order of an epoch, counted from 0. The last two asked for are kept.
+func (p *Plan) Epoch(epoch int) *Epoch {
+	if p.fixed != nil {
+		return p.fixed
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, e := range p.recent {
+		if e != nil && e.epoch == epoch {
+			return e
+		}
+	}
+	p.recent[1], p.recent[0] = p.recent[0], p.order(epoch)
+	return p.recent[0]
+}
+
+// Len returns the number of batches.
+func (e *Epoch) Len() int { return len(e.buckets) }
+
+// Batch returns batch i, 0 <= i < Len, in constant time.
+func (e *Epoch) Batch(i int) Batch {
+	return Batch{Epoch: e.epoch, Index: i, Bucket: int(e.buckets[i]), Rows: e.rows[i*e.size : (i+1)*e.size : (i+1)*e.size]}
+}
+
+func (p *Plan) newEpoch(epoch int) *Epoch {
+	return &Epoch{epoch: epoch, size: p.cfg.BatchSize,
+		buckets: make([]int32, 0, p.batches), rows: make([]int32, 0, p.batches*p.cfg.BatchSize)}
+}
+
+// add appends a batch, with empty rows behind the given ones.
+func (e *Epoch) add(bucket int32, rows []int32) {
+	e.buckets = append(e.buckets, bucket)
+	e.rows = append(e.rows, rows...)
+	for range e.size - len(rows) {
+		e.rows = append(e.rows, -1)
+	}
+}
+
+// order is the algorithm of docs/data-plan.md.
+func (p *Plan) order(epoch int) *Epoch {
+	rng := orderGenerator(p.cfg.Seed, epoch)
+	order := make([]int32, 0, len(p.buckets))
+	for i, b := range p.buckets {
+		if b >= 0 {
+			order = append(order, int32(i))
+		}
+	}
+	shuffle(rng, order)
+
+	type cut struct {
+		bucket int32
+		rows   []int32
+	}
+	var cuts []cut
+	left := make([][]int32, len(p.cfg.Buckets)) // remainders that wait for the next window
+	e, size := p.newEpoch(epoch), p.cfg.BatchSize
+	for len(order) > 0 {
+		n := min(windowBatches*size, len(order))
+		window := slices.Concat(slices.Concat(left...), order[:n])
+		order = order[n:]
+		slices.SortFunc(window, func(a, b int32) int {
+			return cmp.Or(cmp.Compare(p.samples[a], p.samples[b]), cmp.Compare(a, b))
+		})
+		clear(left)
+		for _, row := range window {
+			left[p.buckets[row]] = append(left[p.buckets[row]], row)
+		}
+		cuts = cuts[:0]
+		for b := range left {
+			for len(left[b]) >= size {
+				cuts = append(cuts, cut{int32(b), left[b][:size]})
+				left[b] = left[b][size:]
+			}
+		}
+		shuffle(rng, cuts)
+		for _, c := range cuts {
+			e.add(c.bucket, c.rows)
+		}
+	}
+	for b, rows := range left {
+		if len(rows) > 0 {
+			e.add(int32(b), rows)
+		}
+	}
+	return e
+}
+
+// orderGenerator is ChaCha8 (c2sp.org/chacha8rand) seeded with SHA-256("order", seed, epoch).
+func orderGenerator(seed int64, epoch int) *rand.ChaCha8 {
+	b := appendField(nil, "order")
+	b = appendInt(b, seed)
+	b = appendInt(b, int64(epoch))
+	return rand.NewChaCha8(sha256.Sum256(b))
+}
+
+// shuffle is the algorithm of Fisher and Yates, from the end.
+func shuffle[T any](rng *rand.ChaCha8, s []T) {
+	for i := len(s) - 1; i > 0; i-- {
+		j := bounded(rng, uint64(i)+1)
+		s[i], s[j] = s[j], s[i]
+	}
+}
+
+// bounded draws from 0..n-1 without bias, by multiplication and rejection: Lemire, "Fast random integer generation
+// in an interval", 2019. It is written out here because math/rand/v2 does not promise how it bounds integers.
+func bounded(rng *rand.ChaCha8, n uint64) uint64 {
+	reject := -n % n // 2^64 mod n
+	for {
+		hi, lo := bits.Mul64(rng.Uint64(), n)
+		if lo >= reject {
+			return hi
+		}
+	}
+}

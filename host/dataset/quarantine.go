@@ -1,0 +1,59 @@
+package dataset
+
+import (
+	"cmp"
+	"slices"
+	"sync"
+)
+
+// BadRow is a row whose clip could not be used.
+type BadRow struct {
+	Row    int32  `json:"row"` // place in Index.Rows
+	ID     string `json:"id"`
+	Path   string `json:"path"`
+	Reason string `json:"reason"`
+	// Position is the row's place in the batch, -1 when it was read as the reference of another row only; that one then
+	// takes a part of itself.
+	Position int `json:"-"`
+}
+
+// Quarantine is a set of rows that are left empty. The zero value is an empty set, ready for use. It is safe for
+// concurrent use.
+type Quarantine struct {
+	mu   sync.RWMutex
+	rows map[int32]BadRow
+}
+
+// Add puts a row into the set and reports whether it is new there.
+func (q *Quarantine) Add(b BadRow) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if _, ok := q.rows[b.Row]; ok {
+		return false
+	}
+	if q.rows == nil {
+		q.rows = map[int32]BadRow{}
+	}
+	q.rows[b.Row] = b
+	return true
+}
+
+// Has reports whether the row is in the set.
+func (q *Quarantine) Has(row int32) bool {
+	q.mu.RLock()
+	defer q.mu.RUnlock()
+	_, ok := q.rows[row]
+	return ok
+}
+
+// Rows lists the set in the order of the index.
+func (q *Quarantine) Rows() []BadRow {
+	q.mu.RLock()
+	defer q.mu.RUnlock()
+	rows := make([]BadRow, 0, len(q.rows))
+	for _, b := range q.rows {
+		rows = append(rows, b)
+	}
+	slices.SortFunc(rows, func(a, b BadRow) int { return cmp.Compare(a.Row, b.Row) })
+	return rows
+}

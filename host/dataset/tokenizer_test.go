@@ -1,0 +1,119 @@
+package dataset
+
+import (
+	"encoding/json"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// testdata/tokenizers.py writes the tokenizers and the ids that the Hugging Face library gives.
+func TestTokenizerParity(t *testing.T) {
+	data, err := os.ReadFile("testdata/tokenizer_parity.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var tables map[string][]struct {
+		Text string  `json:"text"`
+		IDs  []int32 `json:"ids"`
+	}
+	if err := json.Unmarshal(data, &tables); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"characters", "whitespace", "metaspace"} {
+		t.Run(name, func(t *testing.T) {
+			tok, err := LoadTokenizer("testdata/" + name + ".json")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(tables[name]) < 100 {
+				t.Fatalf("only %d cases", len(tables[name]))
+			}
+			for _, c := range tables[name] {
+				if got, _ := tok.Encode(c.Text); !slices.Equal(got, c.IDs) {
+					t.Errorf("%q\n got  %v\n want %v", c.Text, got, c.IDs)
+				}
+			}
+		})
+	}
+}
+
+func TestTokenizerUnknown(t *testing.T) {
+	for _, c := range []struct{ file, text, want string }{
+		{"characters", "plain text", ""},
+		{"characters", "né 日 é", "é日é"},
+		{"characters", "a\tb", "\t"},
+		{"characters", "İ", "\u0307"}, // becomes i and a dot
+		{"whitespace", "[en] a\tb ⅷ Я", "я"},
+		{"whitespace", "[UNK] as an added token is no unknown character", ""},
+		{"metaspace", "é å", "\u030a"}, // decomposed; the acute accent is known
+	} {
+		tok, err := LoadTokenizer("testdata/" + c.file + ".json")
+		if err != nil {
+			t.Fatal(err)
+		}
+		ids, unknown := tok.Encode(c.text)
+		if string(unknown) != c.want {
+			t.Errorf("%s: %q has the unknown characters %q, want %q", c.file, c.text, string(unknown), c.want)
+		}
+		n := 0
+		for _, id := range ids {
+			if id == tok.unknown {
+				n++
+			}
+		}
+		if !strings.Contains(c.text, "[UNK]") && n != len(unknown) {
+			t.Errorf("%s: %q: %d unknown ids for %d characters", c.file, c.text, n, len(unknown))
+		}
+	}
+}
+
+func TestTokenizerRefuses(t *testing.T) {
+	const good = `{"pre_tokenizer": {"type": "Whitespace"}, "model": {"type": "BPE", "unk_token": "?", "vocab": {"?": 0, "a": 1}, "merges": []}}`
+	if _, err := parseTokenizer([]byte(good)); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct{ name, old, new, err string }{
+		{"not JSON", "{", "[", "invalid character"},
+		{"byte level", "Whitespace", "ByteLevel", "ByteLevel is not supported"},
+		{"unknown pre-tokenizer", "Whitespace", "Digits", "Digits is not supported"},
+		{"no pre-tokenizer", `{"type": "Whitespace"}`, "null", "pre_tokenizer is missing"},
+		{"Metaspace with a prefix", "Whitespace", `Metaspace", "replacement": "▁", "prepend_scheme": "always`, "Metaspace is supported with"},
+		{"another model", "BPE", "Unigram", "model Unigram"},
+		{"byte fallback", `"merges"`, `"byte_fallback": true, "merges"`, "byte_fallback"},
+		{"no unknown token", `"unk_token": "?"`, `"unk_token": null`, "would vanish"},
+		{"large id", `"a": 1`, `"a": 3000000000`, "not an i32"},
+		{"merge of three", `[]`, `["a b c"]`, "merges[0]"},
+		{"merge across words", `[]`, `["a ,"]`, `"a," reaches across`},
+		{"normalizer", `"model"`, `"normalizer": {"type": "Sequence", "normalizers": [{"type": "NFC"}, {"type": "Strip"}]}, "model"`, "normalizer Strip"},
+		{"post-processor", `"model"`, `"post_processor": {"type": "TemplateProcessing"}, "model"`, "post_processor TemplateProcessing"},
+		{"truncation", `"model"`, `"truncation": {"max_length": 5}, "model"`, "truncation"},
+		{"added token", `"model"`, `"added_tokens": [{"content": "x", "lstrip": true}], "model"`, `added token "x"`},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			_, err := parseTokenizer([]byte(strings.Replace(good, c.old, c.new, 1)))
+			contains(t, err, c.err)
+		})
+	}
+	_, err := LoadTokenizer("testdata/none.json")
+	contains(t, err, "testdata/none.json")
+}
+
+func FuzzTokenizer(f *testing.F) {
+	tok, err := LoadTokenizer("testdata/whitespace.json")
+	if err != nil {
+		f.Fatal(err)
+	}
+	for _, s := range []string{"", "[en] hello", "[SPACE][STOP]", "a\xffb", "İ ½", " \t "} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		ids, _ := tok.Encode(s)
+		for _, id := range ids {
+			if id < 0 || int(id) >= len(tok.vocab)+len(tok.added) {
+				t.Errorf("%q: id %d", s, id)
+			}
+		}
+	})
+}

@@ -1,0 +1,317 @@
+package host
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strconv"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/xtts-host/xtts-host/gpu"
+	"github.com/xtts-host/xtts-host/host/catalog"
+	"github.com/xtts-host/xtts-host/host/config"
+	"github.com/xtts-host/xtts-host/host/dataset"
+	"github.com/xtts-host/xtts-host/host/supervise"
+	"github.com/xtts-host/xtts-host/host/train"
+	"github.com/xtts-host/xtts-host/ortgraphs"
+	"github.com/xtts-host/xtts-host/ortgraphs/ort"
+	"github.com/xtts-host/xtts-host/shared/manifest"
+	"github.com/xtts-host/xtts-host/shared/ring"
+)
+
+// job is everything that a run is made of, in the order in which it is made.
+type job struct {
+	set *config.Set
+	cfg *config.Config
+	log *slog.Logger
+
+	cache    string
+	bundle   *ortgraphs.Bundle
+	buckets  []manifest.Bucket
+	train    *split
+	val      *split
+	pipeline *catalog.Resolved
+	layouts  []ring.Layout
+	slots    int // device slots
+	prefetch int
+	hashes   map[string]string
+
+	ring      *ring.Ring
+	pools     []*supervise.Pool // by plugin of the pipeline
+	model     *train.Model
+	optimizer *train.Optimizer
+}
+
+// plan does all that needs no process and no memory to speak of, and so finds most of what can be wrong.
+func (j *job) plan(ctx context.Context) error {
+	for _, step := range []func(context.Context) error{j.findDevice, j.openBundle, j.openData, j.resolve, j.fit} {
+		if err := step(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// findDevice refuses to train on the CPU of a machine with a GPU unless told to.
+func (j *job) findDevice(context.Context) error {
+	if j.cfg.Device != "auto" {
+		return nil
+	}
+	gpus, err := gpu.Detect()
+	if err != nil {
+		return err
+	}
+	if len(gpus) > 0 {
+		return withHint("train on the CPU with --device cpu", "this machine has %s, but this build has no CUDA", gpus[0])
+	}
+	return nil
+}
+
+func (j *job) openBundle(context.Context) (err error) {
+	if j.cache, err = cacheDir(j.cfg.CacheDir); err != nil {
+		return err
+	}
+	if j.bundle, err = ortgraphs.Open(j.cfg.Graph, filepath.Join(j.cache, "bundles")); err != nil {
+		return err
+	}
+	j.set.TakeBundle(j.bundle.Manifest)
+	j.buckets = j.bundle.Manifest.Buckets
+	if j.cfg.StaticShapes {
+		j.buckets = j.buckets[len(j.buckets)-1:]
+	}
+	if _, ok := j.bundle.Manifest.Graph("train", "f32"); !ok {
+		return fmt.Errorf("bundle %s has no training graph in f32", j.bundle.Dir)
+	}
+	return nil
+}
+
+func cacheDir(given string) (string, error) {
+	if given != "" {
+		return filepath.Abs(given)
+	}
+	user, err := os.UserCacheDir()
+	if err != nil {
+		return "", withHint("name a folder with --cache-dir", "no cache folder: %w", err)
+	}
+	return filepath.Join(user, "xtts-host"), nil
+}
+
+func (j *job) openData(ctx context.Context) error {
+	var tokenizer *dataset.Tokenizer
+	if t := j.bundle.Manifest.Tokenizer; t != nil {
+		var err error
+		if tokenizer, err = dataset.LoadTokenizer(j.bundle.Path(t.File)); err != nil {
+			return err
+		}
+	}
+	dir := j.cfg.TrainData
+	if dir == "" {
+		var err error
+		if dir, err = dataset.Sample(j.cache); err != nil {
+			return err
+		}
+	}
+	open := func(dir string, which dataset.Split, speakers, languages []string) (*dataset.Index, error) {
+		return dataset.Open(ctx, dataset.Config{
+			Dir: dir, Split: which, SampleRate: j.bundle.Manifest.Features.SampleRate, Tokenizer: tokenizer,
+			Speakers: speakers, Languages: languages, CacheDir: filepath.Join(j.cache, "index"),
+		})
+	}
+	ix, err := open(dir, dataset.Train, nil, nil)
+	if err != nil {
+		return err
+	}
+	j.train = &split{index: ix}
+	val := j.cfg.ValData
+	if val == "" {
+		has, err := dataset.HasEval(dir)
+		if err != nil || !has {
+			return err
+		}
+		val = dir
+	}
+	if ix, err = open(val, dataset.Eval, ix.Speakers, ix.Languages); err != nil {
+		return err
+	}
+	j.val = &split{index: ix}
+	return nil
+}
+
+// resolve finds the plugins and checks the pipeline like a program.
+func (j *job) resolve(context.Context) error {
+	entries, err := catalog.Scan(j.cfg.Plugins)
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		if e.State != catalog.Verified {
+			j.log.Info("plugin folder", "dir", e.Dir, "state", e.State, "reason", e.Reason)
+		}
+	}
+	j.pipeline, err = catalog.Resolve(j.bundle.Manifest.Pipeline, entries, catalog.Types{
+		Dataset: dataset.Specs(), Inputs: j.bundle.Manifest.Inputs, Buckets: j.buckets,
+		Features: j.bundle.Manifest.Features, RequireChecksums: j.cfg.RequireChecksums,
+	})
+	if err != nil {
+		return err
+	}
+	for id := range j.cfg.PluginWorkers {
+		if !j.uses(id) {
+			return fmt.Errorf("--plugin-workers %s: no plugin of that name is in the pipeline", id)
+		}
+	}
+	return nil
+}
+
+func (j *job) uses(plugin string) bool {
+	for _, e := range j.pipeline.Plugins {
+		if e.Name() == plugin {
+			return true
+		}
+	}
+	return false
+}
+
+// fit sizes plan, slots and ring.
+func (j *job) fit(context.Context) error {
+	c := j.cfg
+	plan := dataset.PlanConfig{Seed: c.Seed, BatchSize: c.BatchSize, Buckets: j.buckets, MaxGrowth: j.pipeline.MaxGrowth}
+	p, err := dataset.NewPlan(j.train.index.Rows, plan)
+	if err != nil {
+		return err
+	}
+	j.train = newSplit(j.train.index, p, c.Seed, c.NumWorkers)
+	if j.val != nil {
+		if p, err = dataset.NewEvalPlan(j.val.index.Rows, plan); err != nil {
+			return fmt.Errorf("validation: %w", err)
+		}
+		j.val = newSplit(j.val.index, p, c.Seed, c.NumWorkers)
+	}
+	if j.layouts, err = layouts(j.buckets, c.BatchSize, j.bundle.Manifest.Inputs, j.pipeline.Intermediates); err != nil {
+		return err
+	}
+	// Depths are those of the founding documents: the smaller the batch, the more of them are kept ready.
+	j.prefetch = max(2, min(8, 64/c.BatchSize))
+	j.slots = int(c.Slots)
+	if j.slots == 0 {
+		j.slots = max(3, min(8, 64/c.BatchSize))
+	}
+	slot := j.slotSize()
+	if most := int(c.RingMemory) / slot; most < c.BufferSize {
+		if most < 1 {
+			return withHint(fmt.Sprintf("give --ring-memory %dMiB or more", slot>>20+1), "--ring-memory %s holds no slot of %.1f MiB", &c.RingMemory, float64(slot)/(1<<20))
+		}
+		c.BufferSize = most
+		j.set.Note("buffer-size", "lowered to fit --ring-memory")
+	}
+	j.hashes = j.hash()
+	return nil
+}
+
+func (j *job) slotSize() int {
+	size := 0
+	for _, l := range j.layouts {
+		size = max(size, l.Size)
+	}
+	return size
+}
+
+// hash names everything that changes numbers. Two runs with equal hashes are the same run.
+func (j *job) hash() map[string]string {
+	b, c := j.bundle.Manifest, j.cfg
+	text := func(v any) string {
+		data, err := json.Marshal(v)
+		if err != nil {
+			panic(err) // plain data
+		}
+		return string(data)
+	}
+	var plugins []string
+	for _, e := range j.pipeline.Plugins {
+		plugins = append(plugins, e.Manifest.ID+" "+e.Manifest.Version)
+	}
+	return map[string]string{
+		"graph":         j.bundle.Hash(),
+		"features":      b.Features.Hash(),
+		"data":          j.train.index.Hash(),
+		"pipeline":      text(b.Pipeline),
+		"plugins":       text(plugins),
+		"seed":          strconv.FormatInt(c.Seed, 10),
+		"batch_size":    strconv.Itoa(c.BatchSize),
+		"accumulation":  strconv.Itoa(c.Accumulate),
+		"static_shapes": strconv.FormatBool(c.StaticShapes),
+		"optimizer":     text([]any{b.Optimizer.Name, c.LR, b.Optimizer.Betas, b.Optimizer.Eps, c.WeightDecay, c.GradClip}),
+		"schedule":      text([]any{c.Schedule, c.WarmupSteps}),
+	}
+}
+
+// start makes memory, processes and sessions. Plugins start while the host opens its graphs: they are other
+// processes.
+func (j *job) start(ctx context.Context) (err error) {
+	if j.ring, err = ring.Create(j.cfg.BufferSize, j.slotSize()); err != nil {
+		return err
+	}
+	j.pools = make([]*supervise.Pool, len(j.pipeline.Plugins))
+	g, ctx := errgroup.WithContext(ctx)
+	for i, entry := range j.pipeline.Plugins {
+		req, err := configureRequest(j.bundle, j.pipeline, i, j.layouts)
+		if err != nil {
+			return err
+		}
+		g.Go(func() (err error) {
+			j.pools[i], err = supervise.NewPool(ctx, supervise.Config{
+				Plugin: entry, Workers: j.cfg.PluginWorkers[entry.Name()], Ring: j.ring, Configure: req, Logger: j.log,
+			})
+			return err
+		})
+	}
+	g.Go(j.openGraphs)
+	return g.Wait()
+}
+
+func (j *job) openGraphs() (err error) {
+	if err := ort.Init(ort.Options{Library: j.cfg.ORTLib}); err != nil {
+		return err
+	}
+	b, threads := j.bundle.Manifest, j.threads()
+	if j.model, err = train.NewModel(train.ModelConfig{Bundle: j.bundle, Layouts: j.layouts, Slots: j.slots, Threads: threads}); err != nil {
+		return err
+	}
+	p := b.Optimizer
+	p.LR, p.WeightDecay, p.GradClip = j.cfg.LR, j.cfg.WeightDecay, j.cfg.GradClip
+	j.optimizer, err = train.NewOptimizer(j.model, p, j.cfg.Accumulate > 1, threads)
+	return err
+}
+
+func (j *job) threads() int {
+	if j.cfg.Threads > 0 {
+		return j.cfg.Threads
+	}
+	return runtime.GOMAXPROCS(0)
+}
+
+// close takes down what start made. It is safe after a failed start.
+func (j *job) close(ctx context.Context) error {
+	var errs []error
+	for _, p := range j.pools {
+		if p != nil {
+			errs = append(errs, p.Drain(ctx), p.Close())
+		}
+	}
+	if j.optimizer != nil {
+		errs = append(errs, j.optimizer.Close())
+	}
+	if j.model != nil {
+		errs = append(errs, j.model.Close())
+	}
+	if j.ring != nil {
+		errs = append(errs, j.ring.Close())
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,266 @@
+package host
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"runtime"
+	"time"
+
+	"github.com/xtts-host/xtts-host/host/checkpoint"
+	"github.com/xtts-host/xtts-host/host/dataset"
+	"github.com/xtts-host/xtts-host/host/pipeline"
+	"github.com/xtts-host/xtts-host/host/report"
+	"github.com/xtts-host/xtts-host/host/train"
+	"github.com/xtts-host/xtts-host/ortgraphs/ort"
+	"github.com/xtts-host/xtts-host/shared/ring"
+)
+
+const (
+	metricsFile = "metrics.jsonl"
+	evalFile    = "eval.jsonl"
+	reportFile  = "report.json"
+)
+
+// observer writes the run folder and tells the person: it is told of every step and decides when to save.
+type observer struct {
+	run        *run
+	metrics    *report.Metrics
+	evals      *report.Evaluations
+	progress   report.Progress
+	collector  *report.Collector
+	baselines  *report.Baselines
+	quarantine *quarantine
+
+	frames       int   // of the window so far
+	samplesTotal int64 // trained on, also before a resume
+	framesTotal  int64
+	saved        int64 // step of the last checkpoint, -1 before the first
+}
+
+func newObserver(r *run, p train.Progress, state *checkpoint.State) (_ *observer, err error) {
+	names := r.bundle.Manifest.Metrics()
+	o := &observer{run: r, saved: -1}
+	defer func() {
+		if err != nil {
+			o.close()
+		}
+	}()
+	if o.quarantine, err = newQuarantine(filepath.Join(r.dir, "quarantine.jsonl"), r.job); err != nil {
+		return nil, err
+	}
+	if state != nil {
+		o.samplesTotal, o.framesTotal, o.saved = state.Samples, state.Frames, state.Step
+		o.quarantine.restore(state.Quarantine)
+	}
+	if o.metrics, err = report.OpenMetrics(filepath.Join(r.dir, metricsFile), names, p.Step); err != nil {
+		return nil, err
+	}
+	if o.evals, err = report.OpenEvaluations(filepath.Join(r.dir, evalFile), names, p.EvaluatedStep); err != nil {
+		return nil, err
+	}
+	o.progress = report.Progress{Metrics: names, Total: r.source.total(), Every: r.cfg.LogEvery, Bottleneck: func() string { return r.pipe.Stats().Bottleneck() }}
+	o.collector = report.NewCollector(names, o.metrics.History())
+	o.baselines, err = report.NewBaselines(r.bundle.Manifest.Baselines, r.bundle.Manifest.Inputs)
+	return o, err
+}
+
+// close closes the files. It may be called again.
+func (o *observer) close() error {
+	var errs []error
+	if o.metrics != nil {
+		errs = append(errs, o.metrics.Close())
+	}
+	if o.evals != nil {
+		errs = append(errs, o.evals.Close())
+	}
+	if o.quarantine != nil {
+		errs = append(errs, o.quarantine.Close())
+	}
+	return errors.Join(errs...)
+}
+
+func (o *observer) say(line string) {
+	if line != "" {
+		fmt.Fprintln(o.run.console.Out, line)
+	}
+}
+
+// seen is told of every batch before it leaves the ring, by the copier.
+func (o *observer) seen(b *pipeline.Batch, layout *ring.Layout, slot []byte) {
+	o.baselines.Record(b.Eval, b.Rows, layout, slot)
+}
+
+// rejected and unread are told of rows that cannot be used, by the pipeline's workers.
+func (o *observer) rejected(b *pipeline.Batch, rows []pipeline.Rejected) error {
+	s := o.run.road.of(b)
+	for _, r := range rows {
+		row := &s.index.Rows[b.Rows[r.Row]]
+		if err := o.quarantine.add(report.Quarantined{ID: row.ID, Path: row.Path, Reason: r.Reason, Stage: r.Phase}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (o *observer) unread(s *split, bad []dataset.BadRow) error {
+	for _, b := range bad {
+		s.bad.Add(b)
+		if err := o.quarantine.add(report.Quarantined{ID: b.ID, Path: b.Path, Reason: b.Reason, Stage: "decode"}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Batch implements train.Observer.
+func (o *observer) Batch(d *pipeline.DeviceSlot) {
+	o.frames += o.run.copier.frames[d.Index]
+	plan := o.run.job.train.plan.Epoch(d.Batch.Epoch).Batch(d.Batch.Index)
+	for i, row := range plan.Rows {
+		if row >= 0 && d.Batch.Rows[i] < 0 {
+			o.quarantine.trained(o.run.job.train.index.Rows[row].ID)
+		}
+	}
+}
+
+// Window implements train.Observer.
+func (o *observer) Window(w *train.Window) error {
+	frames := o.frames
+	o.frames = 0
+	o.samplesTotal += int64(len(w.Rows))
+	o.framesTotal += int64(frames)
+	o.collector.Step(w, frames)
+	if err := o.metrics.Write(w, frames); err != nil {
+		return err
+	}
+	if w.Skipped {
+		o.say(o.progress.Skipped(w, func(row int32) string { return o.run.job.train.index.Rows[row].ID }))
+	}
+	o.say(o.progress.Window(w))
+	if every := o.run.cfg.CheckpointEvery; every > 0 && w.Step%every == 0 {
+		return o.save(w.Step)
+	}
+	return nil
+}
+
+// Evaluated implements train.Observer.
+func (o *observer) Evaluated(e *train.Evaluation) error {
+	best := o.run.loop.Progress.Best
+	isBest := best != nil && best.Step == e.Step
+	o.collector.Evaluated(e)
+	o.say(o.progress.Evaluated(e, isBest))
+	if err := o.evals.Write(e); err != nil {
+		return err
+	}
+	if isBest && o.run.cfg.CheckpointEvery > 0 {
+		return o.save(e.Step)
+	}
+	return nil
+}
+
+// save takes a checkpoint. The lines of the steps that it counts are made durable first.
+func (o *observer) save(step int64) error {
+	r := o.run
+	if err := errors.Join(o.metrics.Sync(), o.evals.Sync()); err != nil {
+		return err
+	}
+	p := r.loop.Progress
+	state := checkpoint.State{
+		Step: p.Step, OptimizerStep: r.optimizer.Steps, Epoch: p.Epoch, Batch: p.Batch, Seed: r.cfg.Seed,
+		Schedule:      checkpoint.Schedule{Name: r.schedule.Name, BaseLR: r.schedule.BaseLR, WarmupSteps: r.schedule.WarmupSteps, TotalSteps: r.schedule.TotalSteps},
+		EvaluatedStep: p.EvaluatedStep, Samples: o.samplesTotal, Frames: o.framesTotal,
+		Quarantine: o.quarantine.list(), Hashes: r.hashes,
+	}
+	var keep []string
+	if p.Best != nil {
+		state.Best = &checkpoint.Best{Step: p.Best.Step, Loss: p.Best.Loss}
+		keep = append(keep, r.store.Path(p.Best.Step))
+	}
+	path, err := r.store.Save(context.Background(), state, r.model.Weights(), r.optimizer.Moments())
+	if err != nil {
+		return err
+	}
+	o.saved = step
+	r.log.Info("checkpoint", "path", path, "step", step)
+	if r.cfg.KeepLast > 0 {
+		return r.store.Prune(r.cfg.KeepLast, keep...)
+	}
+	return nil
+}
+
+// finish saves what is not saved yet, writes the report and prints the table. outcome is how training ended, which
+// it returns unless something worse happened.
+func (o *observer) finish(outcome error) error {
+	r := o.run
+	err := outcome
+	if step := r.loop.Progress.Step; step > 0 && step != o.saved {
+		if serr := o.save(step); serr != nil {
+			err = errors.Join(err, serr)
+		}
+	}
+	if cerr := o.close(); cerr != nil {
+		err = errors.Join(err, cerr)
+	}
+	facts, ferr := o.facts(outcome)
+	if ferr != nil {
+		return errors.Join(err, ferr)
+	}
+	out := o.collector.Build(facts)
+	if werr := out.Write(filepath.Join(r.dir, reportFile)); werr != nil {
+		return errors.Join(err, werr)
+	}
+	fmt.Fprint(r.console.Out, out.Table(r.dir))
+	return err
+}
+
+// facts gathers what the report says beside the steps.
+func (o *observer) facts(outcome error) (report.Run, error) {
+	r := o.run
+	wall := time.Since(r.began)
+	memory, utilization, err := report.CPU("model", wall)
+	if err != nil {
+		return report.Run{}, err
+	}
+	weights, grads, slots := r.model.Bytes()
+	memory.ArenaPeakBytes = int64(weights + grads + slots + r.optimizer.Bytes())
+	f := report.Run{
+		Bundle: r.bundle.Manifest.Name, Device: "cpu", Outcome: outcomeOf(outcome), Wall: wall,
+		Versions: map[string]string{"onnxruntime": ort.Version(), "go": runtime.Version()},
+		Pipeline: r.pipe.Stats(), Best: r.loop.Progress.Best,
+		Memory: []report.Memory{memory}, Utilization: []report.Utilization{utilization},
+		Quarantined:  o.quarantine.count(),
+		Accumulation: report.Accumulation{Mode: r.bundle.Manifest.Accumulation, MicroBatches: r.cfg.Accumulate},
+		Baselines:    o.baselines.Losses(),
+		Setup: report.Setup{
+			OnCPU: true, Threads: r.threads(), NumWorkers: r.cfg.NumWorkers, BufferSize: r.cfg.BufferSize, Slots: r.slots,
+			PluginOf: map[string]string{},
+		},
+	}
+	for _, in := range r.pipeline.Instances {
+		f.Setup.PluginOf[in.Name] = r.pipeline.Plugins[in.Plugin].Name()
+	}
+	for i, pool := range r.pools {
+		s, id := pool.Stats(), r.pipeline.Plugins[i].Name()
+		f.Versions["plugin "+id] = r.pipeline.Plugins[i].Manifest.Version
+		f.Plugins = append(f.Plugins, report.Plugin{
+			ID: id, Workers: max(1, r.cfg.PluginWorkers[id]), Restarts: int(s.Restarts), Calls: int64(s.Calls),
+			P50Ms: milliseconds(s.P50), P99Ms: milliseconds(s.P99),
+		})
+	}
+	return f, nil
+}
+
+func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
+
+// outcomeOf words for report.json how training ended.
+func outcomeOf(err error) string {
+	switch {
+	case err == nil:
+		return "done"
+	case errors.Is(err, train.ErrInterrupted):
+		return "interrupted"
+	}
+	return err.Error()
+}

@@ -1,0 +1,221 @@
+package report
+
+import (
+	"maps"
+	"math"
+	"time"
+
+	"github.com/xtts-host/xtts-host/host/pipeline"
+	"github.com/xtts-host/xtts-host/host/train"
+)
+
+// warmSteps is the number of steps up to which the first one counts in the step times: in a shorter run it would be
+// missed.
+const warmSteps = 10
+
+// recentSteps is the number of last training steps whose metrics are compared with the baselines.
+const recentSteps = 20
+
+// Collector gathers the figures of a run as it goes.
+type Collector struct {
+	metrics []string
+	history History
+	recent  [][]float64 // of each metric, the values of the last steps that were not skipped
+
+	resumedAt, last int64 // steps
+	windows         int64 // of this process
+	first           window
+	rest            totals
+	all             sample
+	byBucket        map[int]*sample
+
+	evaluation *Evaluation
+}
+
+// window is what is kept of the first window, until it is known whether it counts.
+type window struct {
+	totals
+	bucket int
+}
+
+// totals are sums over windows.
+type totals struct {
+	time, wait, train, optimize time.Duration
+	frames                      int64
+}
+
+func (t *totals) add(o totals) {
+	t.time += o.time
+	t.wait += o.wait
+	t.train += o.train
+	t.optimize += o.optimize
+	t.frames += o.frames
+}
+
+// NewCollector returns a collector for windows with these metrics. before sums up the steps that a resumed run has
+// behind it.
+func NewCollector(metrics []string, before History) *Collector {
+	return &Collector{metrics: metrics, history: before, recent: make([][]float64, len(metrics)), byBucket: map[int]*sample{}, last: before.Steps}
+}
+
+// Step counts a window. frames is the number of valid target frames in it.
+func (c *Collector) Step(w *train.Window, frames int) {
+	c.history.add(w.Loss, w.Skipped, int64(len(w.Rows)), int64(frames))
+	c.last = w.Step
+	t := totals{w.Time, w.InputWait, w.Train, w.Optimize, int64(frames)}
+	c.windows++
+	if c.windows == 1 {
+		c.resumedAt = w.Step - 1
+		c.first = window{t, w.Bucket}
+	} else {
+		c.rest.add(t)
+		c.time(w.Bucket).add(millis(w.Time))
+		c.all.add(millis(w.Time))
+	}
+	if w.Skipped {
+		return
+	}
+	for i, v := range w.Metrics {
+		if len(c.recent[i]) == recentSteps {
+			copy(c.recent[i], c.recent[i][1:])
+			c.recent[i] = c.recent[i][:recentSteps-1]
+		}
+		c.recent[i] = append(c.recent[i], v)
+	}
+}
+
+func (c *Collector) time(bucket int) *sample {
+	s := c.byBucket[bucket]
+	if s == nil {
+		s = new(sample)
+		c.byBucket[bucket] = s
+	}
+	return s
+}
+
+// Evaluated notes the last evaluation.
+func (c *Collector) Evaluated(e *train.Evaluation) {
+	v := &Evaluation{Step: e.Step, Loss: Float(e.Loss), Metrics: map[string]Float{}, Samples: e.Samples}
+	for i, name := range c.metrics {
+		v.Metrics[name] = Float(e.Metrics[i])
+	}
+	if best := c.evaluation; best != nil && best.Best.Loss <= v.Loss {
+		v.Best = best.Best
+	} else {
+		v.Best = Best{e.Step, v.Loss}
+	}
+	c.evaluation = v
+}
+
+// Run is what a report says of a run that its steps do not.
+type Run struct {
+	Bundle, Device, Outcome string
+	Versions                map[string]string
+	Wall                    time.Duration
+	Pipeline                pipeline.Stats
+	// Best is the best evaluation of the whole run; nil means the best of this process.
+	Best         *train.Best
+	Memory       []Memory
+	Utilization  []Utilization
+	Plugins      []Plugin
+	Quarantined  int
+	Accumulation Accumulation
+	Baselines    []BaselineLosses
+	Setup        Setup
+}
+
+// Build returns the report. The collector may go on afterwards.
+func (c *Collector) Build(run Run) *Report {
+	r := &Report{
+		Version: Version, Bundle: run.Bundle, Device: run.Device, Versions: maps.Clone(run.Versions), Outcome: run.Outcome, ResumedAt: c.resumedAt,
+		Steps: c.last, SkippedSteps: c.history.Skipped, Samples: c.history.Samples, Frames: c.history.Frames, WallS: run.Wall.Seconds(),
+		Loss:       c.losses(),
+		Evaluation: c.evaluated(run.Best),
+		Memory:     append([]Memory{}, run.Memory...), Utilization: append([]Utilization{}, run.Utilization...), Plugins: append([]Plugin{}, run.Plugins...),
+		Quarantined: run.Quarantined, Accumulation: run.Accumulation,
+		TransferHiddenRatio: transferHidden(run.Pipeline),
+	}
+	r.Baselines = c.baselines(run.Baselines, r.Evaluation)
+	c.speed(r)
+	c.steps(r, run.Pipeline)
+	r.Verdict = judge(diagnose(r, run.Pipeline, run.Setup))
+	return r
+}
+
+func (c *Collector) losses() Losses {
+	if c.history.Steps == c.history.Skipped {
+		none := Float(math.NaN())
+		return Losses{none, none, none}
+	}
+	return Losses{Float(c.history.First), Float(c.history.Last), Float(c.history.Best)}
+}
+
+func (c *Collector) evaluated(best *train.Best) *Evaluation {
+	if c.evaluation == nil {
+		return nil
+	}
+	e := *c.evaluation
+	if best != nil {
+		e.Best = Best{best.Step, Float(best.Loss)}
+	}
+	return &e
+}
+
+// speed fills in what is measured from the end of the first step on, or over it when there is no other.
+func (c *Collector) speed(r *Report) {
+	steps, t := c.windows-1, c.rest
+	if c.windows == 1 {
+		steps, t = 1, c.first.totals
+	}
+	if t.time <= 0 {
+		return
+	}
+	r.StepsPerSecond = float64(steps) / t.time.Seconds()
+	r.FramesPerSecond = float64(t.frames) / t.time.Seconds()
+	r.InputStallRatio = ratio(c.rest.wait, c.rest.time)
+}
+
+// steps fills in the times of steps and phases.
+func (c *Collector) steps(r *Report, s pipeline.Stats) {
+	n, t, all := c.windows-1, c.rest, c.all
+	r.StepMs.ByBucket = map[int]Distribution{}
+	for bucket, s := range c.byBucket {
+		r.StepMs.ByBucket[bucket] = s.distribution()
+	}
+	switch {
+	case c.windows > warmSteps:
+		r.StepMs.FirstStepExcluded = true
+	case c.windows > 0:
+		n++
+		t.add(c.first.totals)
+		all.add(millis(c.first.time))
+		var bucket sample
+		if s := c.byBucket[c.first.bucket]; s != nil {
+			bucket = *s
+		}
+		bucket.add(millis(c.first.time))
+		r.StepMs.ByBucket[c.first.bucket] = bucket.distribution()
+	}
+	r.StepMs.Distribution = all.distribution()
+
+	for _, p := range s.Phases {
+		r.PhasesMs = append(r.PhasesMs, Phase{p.Name, millis(p.Busy) / float64(max(1, s.Batches))})
+	}
+	for _, p := range []struct {
+		name string
+		sum  time.Duration
+	}{{"wait", t.wait}, {"train", t.train}, {"optimizer", t.optimize}, {"other", t.time - t.wait - t.train - t.optimize}} {
+		r.PhasesMs = append(r.PhasesMs, Phase{p.name, millis(p.sum) / float64(max(1, n))})
+	}
+}
+
+// transferHidden returns the share of the copies' time in which the trainer did not wait. How much of the waiting was
+// for a copy is not known, so all of it is held against them: it is at least this share.
+func transferHidden(s pipeline.Stats) float64 {
+	for _, p := range s.Phases {
+		if p.Name == "transfer" && p.Busy > 0 {
+			return 1 - ratio(min(s.Wait, p.Busy), p.Busy)
+		}
+	}
+	return 1
+}

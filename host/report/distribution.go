@@ -1,0 +1,74 @@
+package report
+
+import "math"
+
+// Distribution describes the times of steps, in milliseconds.
+type Distribution struct {
+	Steps int64   `json:"steps"`
+	Mean  float64 `json:"mean"`
+	// Std is the standard deviation of these steps (over n, not n-1).
+	Std float64 `json:"std"`
+	Min float64 `json:"min"`
+	Max float64 `json:"max"`
+	// P50 and P99 are the smallest times that half and 99 % of the steps do not exceed, within 0.5 %.
+	P50 float64 `json:"p50"`
+	P99 float64 `json:"p99"`
+	// Variation is Std / Mean.
+	Variation float64 `json:"variation"`
+}
+
+// The histogram's first cell begins at histogramMin ms, each is histogramGrowth times as long as the one before, and
+// they reach beyond three hours: whatever the run's length, quantiles take 18 KiB and are off by half a cell at most.
+const (
+	histogramMin    = 1e-3
+	histogramGrowth = 1.01
+	histogramCells  = 2320
+)
+
+// sample collects times. The zero value is empty.
+type sample struct {
+	n        int64
+	mean, m2 float64 // m2 is the sum of squared distances from the mean
+	min, max float64
+	cells    [histogramCells]int64
+}
+
+// add counts one time in ms, by Welford's method: no cancellation however long the run is.
+func (s *sample) add(ms float64) {
+	if s.n == 0 {
+		s.min, s.max = ms, ms
+	}
+	s.n++
+	d := ms - s.mean
+	s.mean += d / float64(s.n)
+	s.m2 += d * (ms - s.mean)
+	s.min, s.max = min(s.min, ms), max(s.max, ms)
+	cell := 0
+	if ms > histogramMin {
+		cell = min(histogramCells-1, int(math.Log(ms/histogramMin)/math.Log(histogramGrowth)))
+	}
+	s.cells[cell]++
+}
+
+func (s *sample) distribution() Distribution {
+	if s.n == 0 {
+		return Distribution{}
+	}
+	d := Distribution{Steps: s.n, Mean: s.mean, Std: math.Sqrt(s.m2 / float64(s.n)), Min: s.min, Max: s.max, P50: s.quantile(0.5), P99: s.quantile(0.99)}
+	if d.Mean > 0 {
+		d.Variation = d.Std / d.Mean
+	}
+	return d
+}
+
+// quantile returns the time that a share q of the steps does not exceed: the middle of its cell.
+func (s *sample) quantile(q float64) float64 {
+	left := int64(math.Ceil(q * float64(s.n)))
+	for i, n := range s.cells {
+		if left -= n; left <= 0 {
+			v := histogramMin * math.Pow(histogramGrowth, float64(i)+0.5)
+			return min(max(v, s.min), s.max)
+		}
+	}
+	return s.max
+}

@@ -1,0 +1,105 @@
+package report
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"time"
+)
+
+// number writes a loss, a norm or a rate to about four figures, in at most seven characters.
+func number(v float64) string {
+	a := math.Abs(v)
+	switch {
+	case math.IsNaN(v), math.IsInf(v, 0):
+		return "-"
+	case a == 0:
+		return "0"
+	case a < 0.00995, a >= 99999.5:
+		return fmt.Sprintf("%.1e", v)
+	case a < 9.9995:
+		return fmt.Sprintf("%.3f", v)
+	case a < 99.995:
+		return fmt.Sprintf("%.2f", v)
+	case a < 999.95:
+		return fmt.Sprintf("%.1f", v)
+	}
+	return fmt.Sprintf("%.0f", v)
+}
+
+// rate writes a speed to two or three figures.
+func rate(v float64) string {
+	switch {
+	case v >= 99.95:
+		return fmt.Sprintf("%.0f", v)
+	case v >= 0.995:
+		return fmt.Sprintf("%.1f", v)
+	}
+	return fmt.Sprintf("%.2f", v)
+}
+
+// percent writes a ratio.
+func percent(v float64) string {
+	if v < 0.0995 {
+		return fmt.Sprintf("%.1f %%", 100*v)
+	}
+	return fmt.Sprintf("%.0f %%", 100*v)
+}
+
+// milliseconds writes a time given in milliseconds to about three figures.
+func milliseconds(v float64) string {
+	switch {
+	case v < 9.995:
+		return fmt.Sprintf("%.2f ms", v)
+	case v < 99.95:
+		return fmt.Sprintf("%.1f ms", v)
+	}
+	return fmt.Sprintf("%.0f ms", v)
+}
+
+// duration writes a time as people say it: two units at most.
+func duration(d time.Duration) string {
+	const day = 24 * time.Hour
+	if d.Round(time.Millisecond) < time.Second {
+		return fmt.Sprintf("%d ms", d.Round(time.Millisecond).Milliseconds())
+	}
+	if r := d.Round(100 * time.Millisecond); r < 10*time.Second {
+		return fmt.Sprintf("%.1f s", r.Seconds())
+	}
+	switch s, m, h := d.Round(time.Second), d.Round(time.Minute), d.Round(time.Hour); {
+	case s < time.Minute:
+		return fmt.Sprintf("%d s", s/time.Second)
+	case s < time.Hour:
+		return fmt.Sprintf("%d min %02d s", s/time.Minute, s%time.Minute/time.Second)
+	case m < day:
+		return fmt.Sprintf("%d h %02d min", m/time.Hour, m%time.Hour/time.Minute)
+	default:
+		return fmt.Sprintf("%d d %02d h", h/day, h%day/time.Hour)
+	}
+}
+
+// size writes a number of bytes.
+func size(n int64) string {
+	const mib, gib = 1 << 20, 1 << 30
+	if n < gib {
+		return fmt.Sprintf("%d MiB", (n+mib/2)/mib)
+	}
+	return fmt.Sprintf("%.1f GiB", float64(n)/gib)
+}
+
+// grouped writes a count of things that is not negative, with a comma between thousands.
+func grouped(n int64) string {
+	s := strconv.FormatInt(n, 10)
+	for at := len(s) - 3; at > 0; at -= 3 {
+		s = s[:at] + "," + s[at:]
+	}
+	return s
+}
+
+// plural writes "1 row" or "2 rows".
+func plural(n int64, thing string) string {
+	if n == 1 {
+		return "1 " + thing
+	}
+	return grouped(n) + " " + thing + "s"
+}

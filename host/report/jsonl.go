@@ -1,0 +1,111 @@
+package report
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"strconv"
+	"syscall"
+)
+
+// lines is a file of JSON objects, one per line. Every line is one write: whoever reads along, and whoever reads
+// what a killed run left, sees whole lines but for perhaps the last. The system call costs some microseconds, a training
+// step milliseconds, so nothing is gained by a buffer that would have to be flushed.
+type lines struct {
+	path string
+	file *os.File
+	end  int64 // behind the last whole line
+	buf  []byte
+}
+
+// openLines opens or creates a file and cuts it off in front of the first line for which keep is false, or that has
+// no end. An error of keep is returned with the line's number.
+func openLines(path string, keep func(line []byte) (bool, error)) (*lines, error) {
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o666)
+	if err != nil {
+		return nil, err
+	}
+	l := &lines{path: path, file: f}
+	if err := l.cut(keep); err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return l, nil
+}
+
+func (l *lines) cut(keep func(line []byte) (bool, error)) error {
+	r := bufio.NewReader(l.file)
+	for n := 1; ; n++ {
+		line, err := r.ReadBytes('\n')
+		if err == io.EOF {
+			break
+		}
+		if err != nil {
+			return err
+		}
+		ok, err := keep(line)
+		if err != nil {
+			return &damaged{fmt.Errorf("%s: line %d: %w", l.path, n, err)}
+		}
+		if !ok {
+			break
+		}
+		l.end += int64(len(line))
+	}
+	return l.file.Truncate(l.end)
+}
+
+// write appends l.buf. After a failure the file ends with the last whole line.
+func (l *lines) write() error {
+	n, err := l.file.WriteAt(l.buf, l.end)
+	if err != nil {
+		if n > 0 {
+			l.file.Truncate(l.end) // if it fails too, the torn line is dropped when the file is opened again
+		}
+		if errors.Is(err, syscall.ENOSPC) {
+			return fullError{err}
+		}
+		return err
+	}
+	l.end += int64(len(l.buf))
+	return nil
+}
+
+// sync makes the lines durable.
+func (l *lines) sync() error {
+	if err := l.file.Sync(); err != nil {
+		return fmt.Errorf("sync %s: %w", l.path, err)
+	}
+	return nil
+}
+
+func (l *lines) close() error {
+	if err := l.file.Close(); err != nil && !errors.Is(err, os.ErrClosed) {
+		return err
+	}
+	return nil
+}
+
+// fullError adds a hint to an error for a full disk.
+type fullError struct{ error }
+
+func (e fullError) Unwrap() error { return e.error }
+func (e fullError) Hint() string  { return "free some space, then go on with --resume" }
+
+// damaged is a line in the middle of a file that this package did not write.
+type damaged struct{ error }
+
+func (e *damaged) Unwrap() error { return e.error }
+func (e *damaged) Hint() string {
+	return "repair the line, or move the file away: the run goes on without the steps in it"
+}
+
+// appendFloat writes the shortest text that gives v back, and null for what JSON has no number for.
+func appendFloat(b []byte, v float64) []byte {
+	if math.IsNaN(v) || math.IsInf(v, 0) {
+		return append(b, "null"...)
+	}
+	return strconv.AppendFloat(b, v, 'g', -1, 64)
+}

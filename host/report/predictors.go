@@ -1,0 +1,129 @@
+package report
+
+import (
+	"encoding/binary"
+	"math"
+
+	"github.com/xtts-host/xtts-host/shared/manifest"
+)
+
+// lossOf returns the loss of one difference between prediction and target, nil for an unknown name. The Huber loss
+// is PyTorch's huber_loss: d²/2 up to delta, then a line; delta is 1 when the bundle gives none.
+func lossOf(b manifest.Baseline) func(d float64) float64 {
+	switch b.Loss {
+	case "l1":
+		return math.Abs
+	case "l2":
+		return func(d float64) float64 { return d * d }
+	case "huber":
+		delta := b.Delta
+		if delta == 0 {
+			delta = 1
+		}
+		return func(d float64) float64 {
+			if d = math.Abs(d); d > delta {
+				return delta * (d - delta/2)
+			}
+			return d * d / 2
+		}
+	}
+	return nil
+}
+
+// mean returns the mean of each band over all frames, NaN without any.
+func (s *side) mean(bands int) []float64 {
+	sum := make([]float64, bands)
+	var values int
+	for _, row := range s.rows {
+		for i := range len(row) / 4 {
+			sum[i%bands] += value(row, i)
+		}
+		values += len(row) / 4
+	}
+	for i := range sum {
+		sum[i] /= float64(values / bands)
+	}
+	return sum
+}
+
+// losses returns the mean loss over all frames and bands of predicting the constant, and the frame before.
+func (s *side) losses(constant []float64, loss func(float64) float64) PredictorLosses {
+	bands := len(constant)
+	var byConstant, byPrevious float64
+	var values int
+	for _, row := range s.rows {
+		for i := range len(row) / 4 {
+			v, previous := value(row, i), 0.0
+			if i >= bands {
+				previous = value(row, i-bands)
+			}
+			byConstant += loss(constant[i%bands] - v)
+			byPrevious += loss(previous - v)
+		}
+		values += len(row) / 4
+	}
+	return PredictorLosses{len(s.rows), byConstant / float64(values), byPrevious / float64(values)}
+}
+
+func value(row []byte, i int) float64 {
+	return float64(math.Float32frombits(binary.LittleEndian.Uint32(row[4*i:])))
+}
+
+// Baseline compares a metric of the model with two predictors that know no model. Losses are null where nothing was
+// recorded or measured.
+type Baseline struct {
+	Metric string `json:"metric"`
+	Target string `json:"target"`
+	Loss   string `json:"loss"`
+	// Rows and EvalRows are how many rows the predictors' losses are means over.
+	Rows     int `json:"rows"`
+	EvalRows int `json:"eval_rows"`
+
+	// On training rows: the predictors, the metric's mean over the last 20 steps, and metric / constant.
+	Constant        Float `json:"constant"`
+	PreviousFrame   Float `json:"previous_frame"`
+	TrainMeanLast20 Float `json:"train_mean_last_20"`
+	RatioTrain      Float `json:"ratio_train"`
+
+	// On held-out rows: the same predictors (the constant is still that of the training rows), the metric of the last
+	// evaluation, and metric / constant.
+	EvalConstant      Float `json:"eval_constant"`
+	EvalPreviousFrame Float `json:"eval_previous_frame"`
+	Eval              Float `json:"eval"`
+	RatioEval         Float `json:"ratio_eval"`
+}
+
+// baselines puts the metrics beside the predictors' losses.
+func (c *Collector) baselines(list []BaselineLosses, e *Evaluation) []Baseline {
+	out := make([]Baseline, 0, len(list))
+	for _, b := range list {
+		train, eval := Float(math.NaN()), Float(math.NaN())
+		for i, name := range c.metrics {
+			if name == b.Metric {
+				train = mean(c.recent[i])
+			}
+		}
+		if e != nil {
+			if v, ok := e.Metrics[b.Metric]; ok {
+				eval = v
+			}
+		}
+		out = append(out, Baseline{
+			Metric: b.Metric, Target: b.Target, Loss: b.Loss, Rows: b.Train.Rows, EvalRows: b.Eval.Rows,
+			Constant: Float(b.Train.Constant), PreviousFrame: Float(b.Train.PreviousFrame),
+			TrainMeanLast20: train, RatioTrain: train / Float(b.Train.Constant),
+			EvalConstant: Float(b.Eval.Constant), EvalPreviousFrame: Float(b.Eval.PreviousFrame),
+			Eval: eval, RatioEval: eval / Float(b.Eval.Constant),
+		})
+	}
+	return out
+}
+
+// mean is NaN without values.
+func mean(values []float64) Float {
+	var sum float64
+	for _, v := range values {
+		sum += v
+	}
+	return Float(sum / float64(len(values)))
+}

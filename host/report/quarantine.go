@@ -1,0 +1,80 @@
+package report
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sync"
+)
+
+// Quarantined is a row of the data set that is left out.
+type Quarantined struct {
+	// ID names the row, Path is its recording.
+	ID   string `json:"id"`
+	Path string `json:"path"`
+	// Reason is why, and Stage who found it: "decode" or the name of a stage instance.
+	Reason string `json:"reason"`
+	Stage  string `json:"stage"`
+}
+
+// Quarantine writes quarantine.jsonl, one line per row. It is safe for concurrent use: rows are rejected by whichever
+// worker reads them.
+type Quarantine struct {
+	mu    sync.Mutex
+	lines *lines
+	ids   map[string]bool
+}
+
+// OpenQuarantine opens or creates quarantine.jsonl. Rows that are in it stay and are not written again: what a
+// killed run found broken is still broken. A last line without an end goes.
+func OpenQuarantine(path string) (*Quarantine, error) {
+	q := &Quarantine{ids: map[string]bool{}}
+	var err error
+	q.lines, err = openLines(path, func(line []byte) (bool, error) {
+		var row Quarantined
+		if err := json.Unmarshal(line, &row); err != nil {
+			return false, err
+		}
+		if row.ID == "" {
+			return false, errors.New(`"id" is missing`)
+		}
+		q.ids[row.ID] = true
+		return true, nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("open quarantine: %w", err)
+	}
+	return q, nil
+}
+
+// Add writes the line of a row and reports whether the row is new. An error names the file and the row.
+func (q *Quarantine) Add(row Quarantined) (bool, error) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.ids[row.ID] {
+		return false, nil
+	}
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false) // reasons stay readable
+	if err := enc.Encode(row); err != nil {
+		return false, fmt.Errorf("quarantine of row %s: %w", row.ID, err)
+	}
+	q.lines.buf = b.Bytes()
+	if err := q.lines.write(); err != nil {
+		return false, fmt.Errorf("quarantine of row %s: %w", row.ID, err)
+	}
+	q.ids[row.ID] = true
+	return true, nil
+}
+
+// Count returns the number of rows in the file.
+func (q *Quarantine) Count() int {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return len(q.ids)
+}
+
+// Close closes the file. It may be called again.
+func (q *Quarantine) Close() error { return q.lines.close() }

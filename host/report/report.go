@@ -1,0 +1,231 @@
+package report
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"syscall"
+)
+
+// Version is the version of report.json.
+const Version = 1
+
+// Report is the content of report.json. docs/report.md says how each figure is made. Times and speeds are those of
+// this process; steps, samples, frames and losses are those of the run, also of what came before it was resumed.
+type Report struct {
+	Version int    `json:"version"`
+	Bundle  string `json:"bundle"`
+	Device  string `json:"device"`
+	// Versions of what computed the numbers, by name.
+	Versions map[string]string `json:"versions"`
+	// Outcome is "done", "interrupted", or the error that ended the run.
+	Outcome string `json:"outcome"`
+	// ResumedAt is the step of the checkpoint that the run went on from; absent for 0.
+	ResumedAt int64 `json:"resumed_at,omitempty"`
+
+	Steps        int64   `json:"steps"`
+	SkippedSteps int64   `json:"skipped_steps"`
+	Samples      int64   `json:"samples"`
+	Frames       int64   `json:"frames"`
+	WallS        float64 `json:"wall_s"`
+
+	Loss       Losses      `json:"loss"`
+	Evaluation *Evaluation `json:"evaluation"` // null without one
+	Baselines  []Baseline  `json:"baselines"`
+
+	StepsPerSecond      float64  `json:"steps_per_second"`
+	FramesPerSecond     float64  `json:"frames_per_second"`
+	InputStallRatio     float64  `json:"input_stall_ratio"`
+	TransferHiddenRatio float64  `json:"transfer_hidden_ratio"`
+	StepMs              StepTime `json:"step_ms"`
+	PhasesMs            Phases   `json:"phases_ms"`
+
+	Memory       []Memory      `json:"memory"`
+	Utilization  []Utilization `json:"utilization"`
+	Plugins      []Plugin      `json:"plugins"`
+	Quarantined  int           `json:"quarantined"`
+	Accumulation Accumulation  `json:"accumulation"`
+	Verdict      Verdict       `json:"verdict"`
+}
+
+// Losses are training losses of steps that were not skipped, null when there was none. Best is the lowest.
+type Losses struct {
+	First Float `json:"first"`
+	Last  Float `json:"last"`
+	Best  Float `json:"best"`
+}
+
+// Evaluation is the last evaluation of the run, and the step and loss of the best.
+type Evaluation struct {
+	Step    int64            `json:"step"`
+	Loss    Float            `json:"loss"`
+	Metrics map[string]Float `json:"metrics"`
+	Samples int              `json:"samples"`
+	Best    Best             `json:"best"`
+}
+
+// Best is the evaluation with the lowest loss.
+type Best struct {
+	Step int64 `json:"step"`
+	Loss Float `json:"loss"`
+}
+
+// StepTime describes the wall time of the steps of this process, evaluation excluded.
+type StepTime struct {
+	Distribution
+	// FirstStepExcluded says that the first step of this process, which waits for everything to warm up, is not counted: so
+	// in runs of more than ten steps.
+	FirstStepExcluded bool                 `json:"first_step_excluded"`
+	ByBucket          map[int]Distribution `json:"by_bucket"`
+}
+
+// Phase is the mean time of one phase in milliseconds.
+type Phase struct {
+	Name string
+	Ms   float64
+}
+
+// Phases is a JSON object whose keys keep their order: decode, the stages and transfer per batch, which run beside
+// training; then wait, train, optimizer and other per step, which add up to it.
+type Phases []Phase
+
+// MarshalJSON writes the object.
+func (p Phases) MarshalJSON() ([]byte, error) {
+	var b bytes.Buffer
+	for i, phase := range p {
+		key, err := json.Marshal(phase.Name)
+		if err != nil {
+			return nil, err
+		}
+		value, err := json.Marshal(phase.Ms)
+		if err != nil {
+			return nil, err
+		}
+		b.WriteString([]string{"{", ","}[min(i, 1)])
+		b.Write(key)
+		b.WriteByte(':')
+		b.Write(value)
+	}
+	if len(p) == 0 {
+		b.WriteByte('{')
+	}
+	b.WriteByte('}')
+	return b.Bytes(), nil
+}
+
+// UnmarshalJSON reads the object in the order of its keys.
+func (p *Phases) UnmarshalJSON(data []byte) error {
+	*p = nil
+	dec := json.NewDecoder(bytes.NewReader(data))
+	if t, err := dec.Token(); err != nil || t != json.Delim('{') {
+		return errors.Join(errors.New("phases are no object"), err)
+	}
+	for dec.More() {
+		key, err := dec.Token()
+		if err != nil {
+			return err
+		}
+		phase := Phase{Name: key.(string)} // the decoder lets nothing else be a key
+		if err := dec.Decode(&phase.Ms); err != nil {
+			return fmt.Errorf("phase %s: %w", phase.Name, err)
+		}
+		*p = append(*p, phase)
+	}
+	return nil
+}
+
+// Memory is the memory of one device. What is absent was not limited or not measured.
+type Memory struct {
+	Device           string `json:"device"`
+	Role             string `json:"role"`
+	LimitBytes       int64  `json:"limit_bytes,omitempty"`
+	ArenaPeakBytes   int64  `json:"arena_peak_bytes,omitempty"`
+	ProcessPeakBytes int64  `json:"process_peak_bytes,omitempty"`
+}
+
+// Utilization is the share of the run's wall time that a device was busy, 1 for all of it.
+type Utilization struct {
+	Device string  `json:"device"`
+	Role   string  `json:"role"`
+	Mean   float64 `json:"mean"`
+}
+
+// Plugin is how one plugin's processes served the run.
+type Plugin struct {
+	ID       string  `json:"id"`
+	Workers  int     `json:"workers"`
+	Restarts int     `json:"restarts"`
+	Calls    int64   `json:"calls"`
+	P50Ms    float64 `json:"p50_ms"`
+	P99Ms    float64 `json:"p99_ms"`
+}
+
+// Accumulation says how gradients of micro-batches became those of a step: mode "exact" or "mean".
+type Accumulation struct {
+	Mode         string `json:"mode"`
+	MicroBatches int    `json:"micro_batches"`
+}
+
+// Float is a number that may not be one: NaN and infinities are null in JSON, and null is read as NaN.
+type Float float64
+
+// MarshalJSON writes a number or null.
+func (f Float) MarshalJSON() ([]byte, error) { return appendFloat(nil, float64(f)), nil }
+
+// UnmarshalJSON reads a number or null.
+func (f *Float) UnmarshalJSON(data []byte) error {
+	v := math.NaN()
+	if string(data) != "null" {
+		if err := json.Unmarshal(data, &v); err != nil {
+			return err
+		}
+	}
+	*f = Float(v)
+	return nil
+}
+
+// Write makes path the report: the file is complete, or what it was before.
+func (r *Report) Write(path string) error {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	enc.SetIndent("", "  ")
+	if err := enc.Encode(r); err != nil {
+		return fmt.Errorf("write %s: %w", path, err)
+	}
+	err := replaceFile(path, b.Bytes())
+	if errors.Is(err, syscall.ENOSPC) {
+		err = fullError{err}
+	}
+	if err != nil {
+		return fmt.Errorf("write report: %w", err) // a *fs.PathError names the file
+	}
+	return nil
+}
+
+func replaceFile(path string, data []byte) (err error) {
+	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-*")
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			os.Remove(f.Name())
+		}
+	}()
+	_, err = f.Write(data)
+	if err == nil {
+		err = f.Chmod(0o644) // the temporary file is for its owner only
+	}
+	if err == nil {
+		err = f.Sync()
+	}
+	if err := errors.Join(err, f.Close()); err != nil {
+		return err
+	}
+	return os.Rename(f.Name(), path)
+}

@@ -1,0 +1,151 @@
+package report
+
+import (
+	"fmt"
+	"math"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// columns is how wide the table may be, label how wide its first column is.
+const (
+	columns = 100
+	label   = 14
+)
+
+// Table returns the report for people: the figures that matter, and what to do about them. folder is where the run's
+// files are.
+func (r *Report) Table(folder string) string {
+	t := &table{}
+	t.head(r)
+	t.results(r)
+	for _, b := range r.Baselines {
+		t.baseline(b)
+	}
+	t.speed(r)
+	t.troubles(r)
+	t.row("limited by", r.Verdict.Bottleneck)
+	for _, advice := range r.Verdict.Advice {
+		t.row("", advice)
+	}
+	t.row("run folder", filepath.Clean(folder))
+	return t.b.String()
+}
+
+type table struct{ b strings.Builder }
+
+// row writes a labelled text, broken at the table's width.
+func (t *table) row(name, text string) {
+	const room = columns - label - 4
+	for {
+		line := text
+		if len([]rune(line)) > room {
+			if at := strings.LastIndexByte(string([]rune(line)[:room+1]), ' '); at > 0 {
+				line = line[:at]
+			}
+		}
+		fmt.Fprintf(&t.b, "  %-*s  %s\n", label, name, line)
+		text = strings.TrimSpace(text[len(line):])
+		if text == "" {
+			return
+		}
+		name = ""
+	}
+}
+
+func (t *table) gap() { t.b.WriteByte('\n') }
+
+func (t *table) head(r *Report) {
+	fmt.Fprintf(&t.b, "%s on %s: %s after %s, %s, %s\n", r.Bundle, r.Device, r.Outcome,
+		plural(r.Steps, "step"), plural(r.Samples, "sample"), duration(time.Duration(r.WallS*float64(time.Second))))
+	if r.ResumedAt > 0 {
+		fmt.Fprintf(&t.b, "resumed at step %d: times and speeds are of the steps since\n", r.ResumedAt)
+	}
+	t.gap()
+}
+
+func (t *table) results(r *Report) {
+	t.row("loss", fmt.Sprintf("%s -> %s  (best %s)", number(float64(r.Loss.First)), number(float64(r.Loss.Last)), number(float64(r.Loss.Best))))
+	if e := r.Evaluation; e == nil {
+		t.row("evaluation", "none")
+	} else {
+		t.row("evaluation", fmt.Sprintf("%s at step %d, %s  (best %s at step %d)",
+			number(float64(e.Loss)), e.Step, plural(int64(e.Samples), "row"), number(float64(e.Best.Loss)), e.Best.Step))
+	}
+}
+
+// baseline writes a small table: the metric of the model beside the predictors that know no model.
+func (t *table) baseline(b Baseline) {
+	cells := func(name, constant, previous, model, share string) {
+		t.row(name, fmt.Sprintf("%8s  %14s  %8s  %16s", constant, previous, model, share))
+	}
+	line := func(name string, constant, previous, model, share Float) {
+		if math.IsNaN(float64(model)) {
+			return
+		}
+		text := "-"
+		if !math.IsNaN(float64(share)) {
+			text = fmt.Sprintf("%.0f %%", 100*share)
+		}
+		cells(name, number(float64(constant)), number(float64(previous)), number(float64(model)), text)
+	}
+	t.gap()
+	cells(b.Metric, "constant", "previous frame", "model", "model / constant")
+	line("  training", b.Constant, b.PreviousFrame, b.TrainMeanLast20, b.RatioTrain)
+	line("  held out", b.EvalConstant, b.EvalPreviousFrame, b.Eval, b.RatioEval)
+}
+
+func (t *table) speed(r *Report) {
+	t.gap()
+	t.row("speed", fmt.Sprintf("%s steps/s, %s frames/s", rate(r.StepsPerSecond), grouped(int64(math.Round(r.FramesPerSecond)))))
+	t.row("input stall", fmt.Sprintf("%s of the time; %s of the transfers hidden behind training", percent(r.InputStallRatio), percent(r.TransferHiddenRatio)))
+	s := r.StepMs
+	text := fmt.Sprintf("mean %s, p50 %s, p99 %s, %s to %s, variation %s", milliseconds(s.Mean), milliseconds(s.P50), milliseconds(s.P99),
+		milliseconds(s.Min), milliseconds(s.Max), percent(s.Variation))
+	if s.FirstStepExcluded {
+		text += " (without the first)"
+	}
+	t.row("step time", text)
+	var batch, step []string
+	for i, p := range r.PhasesMs {
+		text := p.Name + " " + milliseconds(p.Ms)
+		if i < len(r.PhasesMs)-stepPhases {
+			batch = append(batch, text)
+		} else {
+			step = append(step, text)
+		}
+	}
+	t.row("of a step", strings.Join(step, ", "))
+	if len(batch) > 0 {
+		t.row("of a batch", strings.Join(batch, ", ")+", beside training")
+	}
+	for _, m := range r.Memory {
+		text := fmt.Sprintf("%s (%s): ", m.Device, m.Role)
+		if m.ArenaPeakBytes > 0 {
+			text += "arenas " + size(m.ArenaPeakBytes) + ", "
+		}
+		text += "process " + size(m.ProcessPeakBytes) + " at the peak"
+		if m.LimitBytes > 0 {
+			text += ", limit " + size(m.LimitBytes)
+		}
+		t.row("memory", text)
+	}
+}
+
+// stepPhases is the number of phases of a step; they stand behind those of a batch.
+const stepPhases = 4
+
+func (t *table) troubles(r *Report) {
+	for _, p := range r.Plugins {
+		t.row("plugin "+p.ID, fmt.Sprintf("%s, %s, p50 %s, p99 %s, %s", plural(int64(p.Workers), "worker"),
+			plural(p.Calls, "call"), milliseconds(p.P50Ms), milliseconds(p.P99Ms), plural(int64(p.Restarts), "restart")))
+	}
+	if r.SkippedSteps > 0 {
+		t.row("skipped", plural(r.SkippedSteps, "step")+" that were not finite or empty")
+	}
+	if r.Quarantined > 0 {
+		t.row("quarantined", plural(int64(r.Quarantined), "row")+", listed in quarantine.jsonl")
+	}
+	t.gap()
+}

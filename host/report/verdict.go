@@ -1,0 +1,117 @@
+package report
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/xtts-host/xtts-host/host/pipeline"
+)
+
+// The limits of what is called good. Below stallLimit the trainer as good as never waits for a batch; a variation above
+// variationLimit is worth a warning.
+const (
+	stallLimit     = 0.02
+	variationLimit = 0.30
+)
+
+// Verdict names what limits the speed and what to change.
+type Verdict struct {
+	// Bottleneck is "train", or the phase that the trainer waits for.
+	Bottleneck string   `json:"bottleneck"`
+	Advice     []string `json:"advice"`
+}
+
+// Setup is what the advice may tell to change. A count of 0 is not known and is not told.
+type Setup struct {
+	// OnCPU says that training and the pipeline share the cores. Threads 0 means all of them.
+	OnCPU                                  bool
+	Threads, NumWorkers, BufferSize, Slots int
+	// PluginOf gives the plugin that serves a stage instance.
+	PluginOf map[string]string
+}
+
+// symptoms is what a verdict is made of.
+type symptoms struct {
+	stall           float64
+	variation       float64
+	bucketVariation float64 // the largest within one bucket
+	bottleneck      string  // of the pipeline
+	queued          bool    // batches queue for it
+	plugin          Plugin  // serves it; no ID when it is no stage
+	setup           Setup
+}
+
+func diagnose(r *Report, s pipeline.Stats, setup Setup) symptoms {
+	out := symptoms{stall: r.InputStallRatio, variation: r.StepMs.Variation, bottleneck: s.Bottleneck(), setup: setup}
+	for _, d := range r.StepMs.ByBucket {
+		out.bucketVariation = max(out.bucketVariation, d.Variation)
+	}
+	for _, p := range s.Phases {
+		if p.Name == out.bottleneck {
+			out.queued = p.Queue > p.Busy/queuedShare
+		}
+	}
+	out.plugin.ID = setup.PluginOf[out.bottleneck]
+	for _, p := range r.Plugins {
+		if p.ID == out.plugin.ID {
+			out.plugin = p
+		}
+	}
+	return out
+}
+
+// queuedShare: batches that wait less than a tenth of the time a phase works on them do not queue for it.
+const queuedShare = time.Duration(10)
+
+// judge turns symptoms into a verdict.
+func judge(s symptoms) Verdict {
+	v := Verdict{Bottleneck: s.bottleneck, Advice: []string{}}
+	say := func(format string, args ...any) { v.Advice = append(v.Advice, fmt.Sprintf(format, args...)) }
+	if s.stall < stallLimit {
+		v.Bottleneck = "train"
+		say("No bottleneck in front of the model: it waits for data %s of the time. A larger --batch-size trains more frames per second while memory lasts.", percent(s.stall))
+	} else {
+		s.advise(say)
+	}
+	switch {
+	case s.variation <= variationLimit:
+	case s.bucketVariation <= variationLimit:
+		say("Step time varies by %s because the buckets differ in length; within a bucket it is %s at most. --enable-static-shapes makes all steps equal, at the price of padding.",
+			percent(s.variation), percent(s.bucketVariation))
+	default:
+		say("Step time varies by %s, also within a bucket: other programs on this machine, or batches that come late. A larger --buffer-size and more --num-workers absorb late batches.",
+			percent(s.variation))
+	}
+	return v
+}
+
+// advise says how the trainer would wait less.
+func (s symptoms) advise(say func(format string, args ...any)) {
+	setup := s.setup
+	switch {
+	case !s.queued:
+		say("No phase is busy all the time: too few batches are in flight. Raise --buffer-size%s, and --ring-memory if that holds it down.", now(setup.BufferSize))
+	case s.bottleneck == "decode":
+		say("Decoding limits the run: raise --num-workers%s. Clips that have the bundle's sample rate need no resampling.", now(setup.NumWorkers))
+	case s.bottleneck == "transfer":
+		say("Copies to the device limit the run: more --slots%s absorb single slow ones; when all are slow, a smaller --batch-size moves less at a time.", now(setup.Slots))
+	case s.plugin.ID != "":
+		say("Stage %s limits the run: give its plugin more processes, --plugin-workers %s=%d%s.",
+			s.bottleneck, s.plugin.ID, max(1, s.plugin.Workers)+1, now(s.plugin.Workers))
+	default:
+		say("Stage %s limits the run: give its plugin more processes with --plugin-workers ID=N.", s.bottleneck)
+	}
+	if setup.OnCPU && setup.Threads == 0 {
+		say("Training and the pipeline share the CPU: --threads N (now all cores) leaves the other cores to the pipeline.")
+	} else if setup.OnCPU && setup.Threads > 1 {
+		say("Training and the pipeline share the CPU: fewer --threads%s leave more of it to the pipeline.", now(setup.Threads))
+	}
+}
+
+// now writes the present value of a setting.
+func now(n int) string {
+	if n <= 0 {
+		return ""
+	}
+	return fmt.Sprintf(" (now %d)", n)
+}

@@ -1,0 +1,245 @@
+package host
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/xtts-host/xtts-host/host/checkpoint"
+	"github.com/xtts-host/xtts-host/host/config"
+	"github.com/xtts-host/xtts-host/host/dataset"
+	"github.com/xtts-host/xtts-host/host/pipeline"
+	"github.com/xtts-host/xtts-host/host/train"
+	"github.com/xtts-host/xtts-host/shared/manifest"
+)
+
+// Console is how a run meets a person.
+type Console struct {
+	// Out gets the banner, progress and the final table, Err the warnings.
+	Out, Err io.Writer
+	// Stop, when closed, makes the run save a checkpoint at the next step and end. Nil never does.
+	Stop <-chan struct{}
+}
+
+// drainTimeout bounds the end of a run, from the last step to the last plugin.
+const drainTimeout = 15 * time.Second
+
+// Run trains. It returns when the run is over and nothing of it is left but the run folder. ExitCode gives the
+// exit status of its error, Hint what to do about it.
+func Run(ctx context.Context, set *config.Set, console Console) (err error) {
+	began := time.Now()
+	j := &job{set: set, cfg: &set.Config, log: slog.New(warnings{console.Err})}
+	prepare, done := stoppable(ctx, console.Stop)
+	defer done()
+	if err := j.plan(prepare); err != nil {
+		return refusal{err}
+	}
+	dir, err := runDir(set, began)
+	if err != nil {
+		return err
+	}
+	log, err := openLog(dir, console.Err)
+	if err != nil {
+		return err
+	}
+	defer log.Close()
+	j.log = log.Logger
+	if err := os.WriteFile(filepath.Join(dir, "config.yaml"), []byte(set.YAML()), 0o666); err != nil {
+		return err
+	}
+	banner(console.Out, j, dir)
+	defer func() {
+		// The caller's context may be over; the plugins still get their time.
+		drain, cancel := context.WithTimeout(context.WithoutCancel(ctx), drainTimeout)
+		defer cancel()
+		if cerr := j.close(drain); err == nil {
+			err = cerr
+		}
+	}()
+	if err := j.start(prepare); err != nil {
+		return refusal{err}
+	}
+	r := &run{job: j, dir: dir, console: console, began: began, store: checkpoint.NewStore(dir)}
+	return r.train(ctx)
+}
+
+// stoppable returns a context that ends with train.ErrInterrupted when stop is closed.
+func stoppable(ctx context.Context, stop <-chan struct{}) (context.Context, func()) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	go func() {
+		select {
+		case <-stop:
+			cancel(train.ErrInterrupted)
+		case <-ctx.Done():
+		}
+	}()
+	return ctx, func() { cancel(nil) }
+}
+
+// runDir makes the run's folder, or takes that of the run to go on with.
+func runDir(set *config.Set, now time.Time) (string, error) {
+	if set.Resume != "" {
+		return set.Resume, nil
+	}
+	dir := set.RunDir
+	if dir == "" {
+		dir = filepath.Join("runs", now.UTC().Format("20060102T150405Z"))
+	}
+	if _, err := os.Stat(filepath.Join(dir, metricsFile)); err == nil {
+		return "", refusal{withHint("go on with it by --resume "+dir+", or name another folder", "--run-dir %s: there is a run in it", dir)}
+	}
+	if err := os.MkdirAll(dir, 0o777); err != nil {
+		return "", fmt.Errorf("run folder: %w", err)
+	}
+	return dir, nil
+}
+
+// run is a job that trains.
+type run struct {
+	*job
+	dir     string
+	console Console
+	began   time.Time
+	store   *checkpoint.Store
+
+	schedule train.Schedule
+	source   *source
+	road     *road
+	copier   *copier
+	pipe     *pipeline.Pipeline
+	loop     *train.Loop
+	observer *observer
+}
+
+func (r *run) train(ctx context.Context) error {
+	progress, state, err := r.resume()
+	if err != nil {
+		return refusal{err}
+	}
+	if err := r.build(progress, state); err != nil {
+		return err
+	}
+	defer r.observer.close()
+	pipeCtx, stopPipe := context.WithCancel(ctx)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		r.pipe.Run(pipeCtx) // its failure comes back through Acquire
+	}()
+	r.warmUp(ctx)
+	err = r.loop.Run(ctx)
+	stopPipe()
+	<-done
+	return r.observer.finish(err)
+}
+
+// resume restores weights, moments and progress from the newest checkpoint of the run that goes on. A new run has
+// no state.
+func (r *run) resume() (train.Progress, *checkpoint.State, error) {
+	if r.cfg.Resume == "" {
+		return train.Progress{}, nil, nil
+	}
+	c, skipped, err := r.store.Latest()
+	for _, s := range skipped {
+		r.log.Warn("damaged checkpoint passed over", "path", s.Path, "error", s.Err)
+	}
+	if err != nil {
+		return train.Progress{}, nil, fmt.Errorf("--resume %s: %w", r.cfg.Resume, err)
+	}
+	defer c.Close()
+	if err := c.Match(r.hashes); err != nil {
+		return train.Progress{}, nil, err
+	}
+	if err := c.Restore(r.model.Weights(), r.optimizer.Moments()); err != nil {
+		return train.Progress{}, nil, err
+	}
+	s := c.State
+	r.optimizer.Steps = s.OptimizerStep
+	p := train.Progress{Step: s.Step, Epoch: s.Epoch, Batch: s.Batch, EvaluatedStep: s.EvaluatedStep}
+	if s.Best != nil {
+		p.Best = &train.Best{Step: s.Best.Step, Loss: s.Best.Loss}
+	}
+	fmt.Fprintf(r.console.Out, "resumed      %s\n", c.Path)
+	return p, &s, nil
+}
+
+// build makes pipeline and loop.
+func (r *run) build(progress train.Progress, state *checkpoint.State) (err error) {
+	c := r.cfg
+	r.source = &source{train: r.job.train.plan, accumulate: c.Accumulate, evalEvery: c.EvalEvery, epochs: c.Epochs, maxSteps: c.MaxSteps}
+	if r.val != nil {
+		r.source.val = r.val.plan
+	}
+	r.source.start(progress)
+	r.schedule = train.Schedule{Name: c.Schedule, BaseLR: c.LR, WarmupSteps: c.WarmupSteps, TotalSteps: r.source.total()}
+	if state != nil {
+		r.schedule.TotalSteps = state.Schedule.TotalSteps // the course was fixed when the run began
+	}
+	if r.observer, err = newObserver(r, progress, state); err != nil {
+		return err
+	}
+	r.road = &road{
+		seed: c.Seed, ring: r.ring, layouts: r.layouts, made: madeByHost(r.layouts, r.pipeline.Dataset),
+		train: r.job.train, val: r.val, tensors: make([][]dataset.Tensor, c.NumWorkers), unread: r.observer.unread,
+	}
+	r.copier = &copier{
+		road: r.road, model: r.model, frames: make([]int, r.slots), lengths: frameLengths(r.bundle.Manifest.Inputs), seen: r.observer.seen,
+	}
+	cfg := pipeline.Config{
+		Source: r.source, Decoder: r.road, Device: r.copier, Reject: r.observer.rejected,
+		RingSlots: c.BufferSize, DeviceSlots: r.slots, Workers: c.NumWorkers, Prefetch: r.prefetch,
+	}
+	for _, in := range r.pipeline.Instances {
+		cfg.Stages = append(cfg.Stages, pipeline.Step{
+			Name: in.Name, Augment: in.Stage.Kind == manifest.Augment,
+			Stage: newStageRunner(r.road, r.pools[in.Plugin], in, c.BatchSize),
+		})
+	}
+	if r.pipe, err = pipeline.New(cfg); err != nil {
+		return err
+	}
+	r.loop = &train.Loop{
+		Model: r.model, Optimizer: r.optimizer, Schedule: r.schedule, Feed: r.pipe, Observer: r.observer,
+		Seed: func(step int64, micro int) int64 { return dataset.GraphSeed(c.Seed, step, micro) },
+		Stop: r.console.Stop, MaxSkipped: c.MaxSkipped, Progress: progress,
+	}
+	return nil
+}
+
+// frameLengths names the tensor that frames are counted by: the lengths of the first graph input that a stage makes, or
+// of the first that has any.
+func frameLengths(inputs []manifest.TensorSpec) string {
+	first := ""
+	for _, t := range inputs {
+		switch {
+		case t.Lengths == "":
+		case t.Origin == "stage":
+			return t.Lengths
+		case first == "":
+			first = t.Lengths
+		}
+	}
+	return first
+}
+
+// warmUp lets the pipeline fill: until the prefetch target is ready, at most for --model-start-delay.
+func (r *run) warmUp(ctx context.Context) {
+	began := time.Now()
+	delay := time.NewTimer(time.Duration(r.cfg.ModelStartDelay * float64(time.Second)))
+	defer delay.Stop()
+	fmt.Fprintln(r.console.Out, "waiting for the data pipeline to warm up")
+	select {
+	case <-r.pipe.Warm():
+	case <-delay.C:
+	case <-r.console.Stop:
+	case <-ctx.Done():
+	}
+	fmt.Fprintf(r.console.Out, "training starting now: %d batches ready after %.2f s\n\n", r.pipe.Finished(), time.Since(began).Seconds())
+}
+
+var errNoWeights = errors.New("no step was trained, so there is no checkpoint")

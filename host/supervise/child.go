@@ -1,0 +1,223 @@
+package supervise
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// child is an operating system process, started once. It is the runner that go-plugin starts plugins through. Left to
+// itself, go-plugin would hand the host's standard input on, wait for whoever holds the output pipes, and kill
+// one process where a script has started several.
+type child struct {
+	cmd       *exec.Cmd
+	sum       string // hex SHA-256 of the executable, or empty
+	socketDir string // the only place that the plugin may listen in
+	journal   *journal
+	onExit    func()
+
+	handshake *handshake
+	outR      *io.PipeReader
+	done      chan struct{} // closed when the process has been reaped
+
+	mu     sync.Mutex // guards the rest
+	pid    int        // 0: not started, or reaped
+	reaped bool
+	killed bool // by kill, before it ended by itself
+}
+
+// outputDelay is how long output is still read after the exit, when somebody else holds the pipe open.
+const outputDelay = 2 * time.Second
+
+func newChild(cmd *exec.Cmd, sum string, j *journal, onExit func()) *child {
+	c := &child{cmd: cmd, sum: sum, journal: j, onExit: onExit, done: make(chan struct{})}
+	r, w := io.Pipe()
+	c.outR = r
+	c.handshake = &handshake{to: w, rest: j.writer()}
+	cmd.Stdin = nil // /dev/null
+	cmd.Stdout = c.handshake
+	cmd.Stderr = j.writer()
+	cmd.WaitDelay = outputDelay
+	// A group of its own: Ctrl-C in the terminal is for the host, which drains its plugins first.
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	return c
+}
+
+// Start checks the executable's sum and starts it.
+func (c *child) Start(context.Context) error {
+	if c.sum != "" {
+		if err := checkSum(c.cmd.Path, c.sum); err != nil {
+			return err
+		}
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.killed {
+		return errors.New("ended before it was started")
+	}
+	if err := c.cmd.Start(); err != nil {
+		return err
+	}
+	c.pid = c.cmd.Process.Pid
+	go c.reap(c.pid)
+	return nil
+}
+
+// reap waits for the exit. Whoever waits for done waits for this goroutine.
+func (c *child) reap(pid int) {
+	// Wait for the exit without taking it: as long as the process is a zombie, its id, which is also its group's,
+	// cannot mean anybody else, and what it left behind can be killed safely.
+	for unix.Waitid(unix.P_PID, pid, nil, unix.WEXITED|unix.WNOWAIT, nil) == unix.EINTR {
+	}
+	c.mu.Lock()
+	unix.Kill(-pid, unix.SIGKILL)
+	c.pid, c.reaped = 0, true
+	c.mu.Unlock()
+	c.cmd.Wait() // the state says how it ended
+	c.handshake.close()
+	if w, ok := c.cmd.Stderr.(*lineWriter); ok {
+		w.flush()
+	}
+	c.onExit()
+	close(c.done)
+}
+
+// kill ends the process and its group at once, and before its start prevents that. It does not wait.
+func (c *child) kill() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.reaped {
+		return
+	}
+	c.killed = true
+	if c.pid > 0 {
+		unix.Kill(-c.pid, unix.SIGKILL)
+	}
+}
+
+// exit says how the process ended, empty before done. byItself is false when kill ended it.
+func (c *child) exit() (how string, byItself bool) {
+	select {
+	case <-c.done:
+	default:
+		return "", false
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.cmd.ProcessState.String(), !c.killed
+}
+
+// What follows is go-plugin's runner.Runner.
+
+func (c *child) Kill(context.Context) error { c.kill(); return nil }
+
+func (c *child) Wait(context.Context) error { <-c.done; return nil }
+
+func (c *child) Stdout() io.ReadCloser { return c.outR }
+
+// Stderr is empty: the journal reads it.
+func (c *child) Stderr() io.ReadCloser { return io.NopCloser(strings.NewReader("")) }
+
+func (c *child) Name() string { return c.cmd.Path }
+
+func (c *child) Diagnose(context.Context) string { return "" }
+
+func (c *child) ID() string {
+	if c.cmd.Process == nil {
+		return ""
+	}
+	return strconv.Itoa(c.cmd.Process.Pid)
+}
+
+// PluginToHost accepts only a socket in the private folder: the host is going to connect to it and to remove it.
+func (c *child) PluginToHost(network, address string) (string, string, error) {
+	if network != "unix" || filepath.Dir(address) != c.socketDir {
+		return "", "", fmt.Errorf("it listens on %s %s, not on a unix socket in PLUGIN_UNIX_SOCKET_DIR", network, address)
+	}
+	return network, address, nil
+}
+
+func (c *child) HostToPlugin(network, address string) (string, string, error) {
+	return network, address, nil
+}
+
+// checkSum refuses a file that is not the one the catalog saw.
+func checkSum(path, want string) error {
+	f, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	h := sha256.New()
+	if _, err := io.Copy(h, f); err != nil {
+		return err
+	}
+	if got := hex.EncodeToString(h.Sum(nil)); got != want {
+		return fmt.Errorf("%s was changed since it was checked: sha256 %s, plugin.sum says %s", path, got, want)
+	}
+	return nil
+}
+
+// handshake passes the first line of standard output to go-plugin, and whatever follows to the journal.
+type handshake struct {
+	to   *io.PipeWriter
+	rest *lineWriter
+
+	mu   sync.Mutex // guards the rest
+	line []byte
+	done bool
+}
+
+// maxHandshake is far beyond any handshake: five short fields and a path.
+const maxHandshake = 4 << 10
+
+func (h *handshake) Write(b []byte) (int, error) {
+	n := len(b)
+	h.mu.Lock()
+	if !h.done {
+		i := bytes.IndexByte(b, '\n')
+		end := i
+		if i < 0 {
+			end = len(b)
+		}
+		h.line = append(h.line, b[:end]...)
+		if i < 0 && len(h.line) < maxHandshake {
+			h.mu.Unlock()
+			return n, nil
+		}
+		h.line = h.line[:min(len(h.line), maxHandshake)]
+		h.done = true
+		b = b[end:]
+		h.to.Write(append(h.line, '\n')) // fails only when nobody listens any more
+		h.to.Close()
+	}
+	h.mu.Unlock()
+	h.rest.Write(b)
+	return n, nil
+}
+
+func (h *handshake) close() {
+	h.to.Close()
+	h.rest.flush()
+}
+
+// text returns what was written in place of the handshake, for messages.
+func (h *handshake) text() string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return strings.TrimSpace(strings.ToValidUTF8(string(h.line), "\uFFFD"))
+}

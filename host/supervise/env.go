@@ -1,0 +1,35 @@
+package supervise
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// inherited are the host's variables that a plugin gets. A list of what may pass, not of what may not: the host's
+// CUDA_VISIBLE_DEVICES would undo the pinning, and its secrets are none of a plugin's business.
+var inherited = []string{"PATH", "HOME", "TMPDIR", "LANG", "LC_ALL", "TZ", "LD_LIBRARY_PATH", "GOMAXPROCS", "OMP_NUM_THREADS"}
+
+// inheritedPrefixes are those of container runtimes' GPU settings and of plugin authors' own.
+var inheritedPrefixes = []string{"NVIDIA_", "XTTS_PLUGIN_"}
+
+// environment builds a plugin's environment from the host's. device is the UUID of the only GPU to be seen, or empty.
+func environment(host []string, device string, threads int) []string {
+	var env []string
+	for _, kv := range host {
+		key, _, _ := strings.Cut(kv, "=")
+		if slices.Contains(inherited, key) || slices.ContainsFunc(inheritedPrefixes, func(p string) bool { return strings.HasPrefix(key, p) }) {
+			env = append(env, kv)
+		}
+	}
+	env = append(env,
+		"CUDA_VISIBLE_DEVICES="+device, // empty: no GPU at all, not all of them
+		"CUDA_DEVICE_ORDER=PCI_BUS_ID",
+		"ORT_DISABLE_TELEMETRY=1",
+	)
+	if threads > 0 {
+		n := strconv.Itoa(threads)
+		env = append(env, "GOMAXPROCS="+n, "OMP_NUM_THREADS="+n, "XTTS_PLUGIN_THREADS="+n) // the last of a name wins
+	}
+	return env
+}

@@ -1,0 +1,33 @@
+package supervise
+
+import (
+	"slices"
+	"testing"
+)
+
+func TestEnvironment(t *testing.T) {
+	host := []string{"PATH=/bin", "HOME=/home/me", "TMPDIR=/tmp", "LANG=C", "LC_ALL=C", "TZ=UTC", "LD_LIBRARY_PATH=/lib", "GOMAXPROCS=8",
+		"OMP_NUM_THREADS=8", "NVIDIA_VISIBLE_DEVICES=all", "XTTS_PLUGIN_CACHE=/c", "CUDA_VISIBLE_DEVICES=0", "CUDA_DEVICE_ORDER=FASTEST_FIRST",
+		"ORT_DISABLE_TELEMETRY=0", "XTTS_HOST_SEED=1", "AWS_SECRET_ACCESS_KEY=x", "LD_PRELOAD=/x.so", "PATHOLOGY=1", "EMPTY", "=odd"}
+	passed := host[:11:11]
+	pinned := func(device string) []string {
+		return []string{"CUDA_VISIBLE_DEVICES=" + device, "CUDA_DEVICE_ORDER=PCI_BUS_ID", "ORT_DISABLE_TELEMETRY=1"}
+	}
+	tests := []struct {
+		name    string
+		device  string
+		threads int
+		want    []string
+	}{
+		{"CPU", "", 0, append(passed, pinned("")...)},
+		{"GPU", "GPU-1", 0, append(passed, pinned("GPU-1")...)},
+		{"threads", "", 4, append(append(passed, pinned("")...), "GOMAXPROCS=4", "OMP_NUM_THREADS=4", "XTTS_PLUGIN_THREADS=4")},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			if got := environment(host, tt.device, tt.threads); !slices.Equal(got, tt.want) {
+				t.Errorf("got  %q\nwant %q", got, tt.want)
+			}
+		})
+	}
+}

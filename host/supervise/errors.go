@@ -1,0 +1,54 @@
+package supervise
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+)
+
+var (
+	// ErrLost says that the process that served the call is gone. The slot's content is undefined; build it again and
+	// call again: another process serves it.
+	ErrLost = errors.New("plugin process lost")
+	// ErrFailed says that the stage answered the call with an error. The process goes on.
+	ErrFailed = errors.New("stage failed")
+	// ErrCrashLoop says that the plugin was restarted too often. The pool has failed for good.
+	ErrCrashLoop = errors.New("plugin keeps crashing")
+	// ErrClosed says that the pool accepts no more calls.
+	ErrClosed = errors.New("plugin pool is closed")
+)
+
+// PluginError is what went wrong with a plugin. It wraps one of the errors above, or the reason why a process could not
+// be started.
+type PluginError struct {
+	Plugin string // id
+	// Exit is how the process ended, as "exit status 3" or "signal: killed"; empty when it did not run or still runs.
+	Exit string
+	// LastStderr holds the last lines that the process wrote to its standard error, at most 8 KiB.
+	LastStderr string
+	Err        error
+
+	hint string
+}
+
+// shownLines of the last stderr lines stand in the error's text.
+const shownLines = 10
+
+// Error names the plugin and the reason, and quotes the last lines of its standard error.
+func (e *PluginError) Error() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "plugin %s: %v", e.Plugin, e.Err)
+	if text := strings.TrimRight(e.LastStderr, "\n"); text != "" {
+		lines := strings.Split(text, "\n")
+		b.WriteString("\nits last lines on stderr:")
+		for _, l := range lines[max(0, len(lines)-shownLines):] {
+			b.WriteString("\n  " + l)
+		}
+	}
+	return b.String()
+}
+
+func (e *PluginError) Unwrap() error { return e.Err }
+
+// Hint is the next step, for the command line, or empty.
+func (e *PluginError) Hint() string { return e.hint }

@@ -1,0 +1,377 @@
+package supervise
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+)
+
+// Pool is a plugin as n equal processes. All methods are safe for concurrent use.
+type Pool struct {
+	cfg   Config
+	ctx   context.Context // ends when no process may be started any more
+	stop  context.CancelFunc
+	group sync.WaitGroup // the workers' goroutines
+
+	mu       sync.Mutex // guards the rest
+	workers  []*worker
+	changed  chan struct{} // closed and replaced when something that a waiter waits for may have changed
+	closing  bool
+	failure  error // set once, for good
+	limits   deadlines
+	calls    histogram
+	inFlight int
+	stats    Stats
+	endErrs  []error // of processes that did not end well when asked
+}
+
+// worker is one place in the pool, taken by one process after the other.
+type worker struct {
+	index    int
+	restarts restarts // used by the worker's goroutine only
+	proc     *process // guarded by Pool.mu; also while it is being retired
+	up       bool     // guarded by Pool.mu; proc takes calls
+	inFlight int      // guarded by Pool.mu
+}
+
+// NewPool starts all processes and configures them. The first failure ends them all: what a plugin refuses at the start is
+// for people to mend. ctx bounds the start only.
+func NewPool(ctx context.Context, cfg Config) (*Pool, error) {
+	if err := cfg.setDefaults(); err != nil {
+		return nil, fmt.Errorf("plugin %s: %w", cfg.Plugin.Name(), err)
+	}
+	p := &Pool{cfg: cfg, changed: make(chan struct{}), limits: deadlines{fixed: cfg.CallTimeout}}
+	p.ctx, p.stop = context.WithCancel(context.Background())
+	launching, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var starts sync.WaitGroup
+	var once sync.Once
+	var first error
+	for i := range cfg.Workers {
+		w := &worker{index: i, restarts: restarts{policy: cfg.Restart}}
+		p.workers = append(p.workers, w)
+		starts.Go(func() {
+			var err error
+			if w.proc, err = launch(launching, &p.cfg, ProcessID{Worker: i}); err != nil {
+				once.Do(func() { first = err })
+				cancel()
+			}
+		})
+	}
+	starts.Wait()
+	for _, w := range p.workers {
+		if w.proc != nil {
+			w.up = true
+			p.group.Go(func() { p.run(w) })
+		}
+	}
+	if first != nil {
+		p.Close()
+		return nil, first
+	}
+	cfg.Logger.Debug("plugin started", "plugin", cfg.Plugin.Name(), "version", cfg.Plugin.Manifest.Version, "pids", p.PIDs())
+	return p, nil
+}
+
+// run serves one worker's processes, one after the other.
+func (p *Pool) run(w *worker) {
+	for {
+		proc := w.proc
+		err := proc.serve()
+		p.update(func() { w.up = false })
+		if err == nil && p.drained() {
+			err = proc.finish(p.cfg.DrainTimeout)
+			p.update(func() {
+				if err != nil {
+					p.endErrs = append(p.endErrs, err)
+				}
+				w.proc = nil
+			})
+			close(proc.gone)
+			return
+		}
+		lost := proc.retire(err)
+		close(proc.gone)
+		p.update(func() {
+			w.proc = nil
+			if p.closing {
+				p.endErrs = append(p.endErrs, lost)
+			}
+			if !errors.Is(lost, ErrLost) {
+				p.failure = lost
+			}
+		})
+		if !p.replace(w, proc.id, lost) {
+			return
+		}
+	}
+}
+
+// drained reports whether the processes have been asked to end and have nothing left to do.
+func (p *Pool) drained() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.closing && p.inFlight == 0
+}
+
+// replace starts another process for a worker. It gives up when the pool ends, or when the policy says so.
+func (p *Pool) replace(w *worker, id ProcessID, cause error) bool {
+	for {
+		if p.ctx.Err() != nil {
+			return false
+		}
+		wait, ok := w.restarts.next(time.Now())
+		if !ok {
+			p.fail(w, cause)
+			return false
+		}
+		p.log(w, cause, wait)
+		select {
+		case <-p.ctx.Done():
+			return false
+		case <-time.After(wait):
+		}
+		id.Generation++
+		proc, err := launch(p.ctx, &p.cfg, id)
+		p.update(func() {
+			p.stats.Restarts++
+			if err == nil {
+				w.proc, w.up = proc, true
+			}
+			if err == nil && p.closing {
+				proc.kill(endReason) // Close and Drain did not see it
+			}
+		})
+		if err == nil {
+			return true
+		}
+		cause = err
+	}
+}
+
+func (p *Pool) log(w *worker, cause error, wait time.Duration) {
+	args := []any{"plugin", p.cfg.Plugin.Name(), "worker", w.index, "wait", wait}
+	var e *PluginError
+	if errors.As(cause, &e) {
+		args = append(args, "reason", e.Err.Error(), "exit", e.Exit)
+	}
+	p.cfg.Logger.Warn("plugin restarts", args...)
+}
+
+// fail ends the pool for good because a worker's process keeps ending.
+func (p *Pool) fail(w *worker, cause error) {
+	e := &PluginError{Plugin: p.cfg.Plugin.Name()}
+	why := cause.Error()
+	var last *PluginError
+	if errors.As(cause, &last) {
+		e.Exit, e.LastStderr, e.hint, why = last.Exit, last.LastStderr, last.hint, last.Err.Error()
+	}
+	r := p.cfg.Restart
+	e.Err = fmt.Errorf("%w: more than %d restarts within %v; the last time: %s", ErrCrashLoop, r.Limit, r.Window, why)
+	p.update(func() {
+		if p.failure == nil {
+			p.failure = e
+		}
+	})
+	p.cfg.Logger.Error("plugin given up", "plugin", p.cfg.Plugin.Name(), "worker", w.index, "reason", why)
+}
+
+// update changes the state and wakes whoever waits for a change.
+func (p *Pool) update(change func()) {
+	p.mu.Lock()
+	change()
+	p.wake()
+	p.mu.Unlock()
+}
+
+// wake needs mu.
+func (p *Pool) wake() {
+	close(p.changed)
+	p.changed = make(chan struct{})
+}
+
+// Call has a stage instance work on the batch in a slot. It waits for a process when none is up, and for the answer. When it
+// returns, no process writes to the slot any more, whatever the outcome:
+//
+//   - an error that wraps ErrLost: the process ended, did not answer in time, or broke the protocol; it is dead
+//   - ErrFailed: the stage answered with an error
+//   - ErrCrashLoop, ErrClosed: the pool takes no calls any more
+//   - the cause of ctx's end, before a process got the call. A call under way is waited for, Config.DrainTimeout at most
+//
+// All but the last two are *PluginError.
+func (p *Pool) Call(ctx context.Context, req Request) (Result, error) {
+	if req.Instance < 0 || req.Instance >= len(p.cfg.Configure.Instances) {
+		return Result{}, fmt.Errorf("plugin %s has no instance %d", p.cfg.Plugin.Name(), req.Instance)
+	}
+	for {
+		w, proc, limit, err := p.acquire(ctx)
+		if err != nil {
+			return Result{}, err
+		}
+		began := time.Now()
+		out, taken := proc.do(ctx, &req, limit)
+		took := time.Since(began)
+		p.release(w, out.err, took, taken)
+		if taken {
+			out.res.Busy = min(max(0, out.res.Busy), took)
+			return out.res, out.err
+		}
+	}
+}
+
+// acquire waits for a process and returns that with the fewest calls in flight, the first of several.
+func (p *Pool) acquire(ctx context.Context) (*worker, *process, time.Duration, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for {
+		switch {
+		case p.failure != nil:
+			return nil, nil, 0, p.failure
+		case p.closing:
+			return nil, nil, 0, fmt.Errorf("plugin %s: %w", p.cfg.Plugin.Name(), ErrClosed)
+		}
+		var best *worker
+		for _, w := range p.workers {
+			if w.up && (best == nil || w.inFlight < best.inFlight) {
+				best = w
+			}
+		}
+		if best != nil && ctx.Err() == nil {
+			best.inFlight++
+			p.inFlight++
+			return best, best.proc, p.limits.next(), nil
+		}
+		changed := p.changed
+		p.mu.Unlock()
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			p.mu.Lock()
+			return nil, nil, 0, fmt.Errorf("plugin %s: %w", p.cfg.Plugin.Name(), context.Cause(ctx))
+		}
+		p.mu.Lock()
+	}
+}
+
+// release accounts for a call that is over.
+func (p *Pool) release(w *worker, err error, took time.Duration, taken bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	w.inFlight--
+	p.inFlight--
+	if p.closing && p.inFlight == 0 {
+		p.wake()
+	}
+	if !taken {
+		return
+	}
+	p.stats.Calls++
+	switch {
+	case errors.Is(err, ErrLost):
+		p.stats.Lost++
+		return // what it would have taken is unknown
+	case err != nil:
+		p.stats.Failed++
+	}
+	p.limits.observe(took)
+	p.calls.add(took)
+}
+
+// Kick has one process killed and replaced, and returns when it has ended. It is for what only the host can see: a
+// slot with a damaged guard. The restart counts as any other. A process that is already gone is left in peace.
+func (p *Pool) Kick(id ProcessID, reason string) {
+	p.kick(reason, func(have ProcessID) bool { return have == id })
+}
+
+// KickAll does so with all processes of the pool, when it is not known which of them did the damage.
+func (p *Pool) KickAll(reason string) {
+	p.kick(reason, func(ProcessID) bool { return true })
+}
+
+func (p *Pool) kick(reason string, match func(ProcessID) bool) {
+	var kicked []*process
+	for _, proc := range p.processes() {
+		if match(proc.id) {
+			proc.kill(reason)
+			kicked = append(kicked, proc)
+		}
+	}
+	for _, proc := range kicked {
+		<-proc.gone
+	}
+}
+
+func (p *Pool) processes() []*process {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var all []*process
+	for _, w := range p.workers {
+		if w.proc != nil {
+			all = append(all, w.proc)
+		}
+	}
+	return all
+}
+
+// Drain ends the pool in order: no more calls are accepted, those in flight are waited for, then every process is asked to end
+// and waited for. When ctx ends before, or Config.DrainTimeout behind the last call, what is left is killed; the
+// error says so. Close is still needed.
+func (p *Pool) Drain(ctx context.Context) error {
+	p.update(func() { p.closing = true })
+	p.stop()
+	for !p.drained() && p.waitChange(ctx) {
+	}
+	var asked sync.WaitGroup
+	for _, proc := range p.processes() {
+		asked.Go(func() { proc.drain(ctx) })
+	}
+	asked.Wait()
+	ended := make(chan struct{})
+	go func() { p.group.Wait(); close(ended) }() // ends with the workers, which the kill below ends
+	select {
+	case <-ended:
+	case <-ctx.Done():
+		for _, proc := range p.processes() {
+			proc.kill("it did not end in time")
+		}
+		<-ended
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if ctx.Err() != nil {
+		return fmt.Errorf("drain plugin %s: %w", p.cfg.Plugin.Name(), context.Cause(ctx))
+	}
+	return errors.Join(p.endErrs...)
+}
+
+// waitChange waits for a change of the pool's state, false when ctx ends before.
+func (p *Pool) waitChange(ctx context.Context) bool {
+	p.mu.Lock()
+	changed, drained := p.changed, p.closing && p.inFlight == 0
+	p.mu.Unlock()
+	if drained {
+		return true
+	}
+	select {
+	case <-changed:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+const endReason = "the host ends"
+
+// Close kills what is still there and returns when every process has been reaped, every goroutine has ended and nothing is
+// left in the file system. Calls in flight return. It is idempotent and never fails.
+func (p *Pool) Close() error {
+	p.update(func() { p.closing = true })
+	p.stop()
+	for _, proc := range p.processes() {
+		proc.kill(endReason)
+	}
+	p.group.Wait()
+	return nil
+}

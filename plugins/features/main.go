@@ -1,0 +1,21 @@
+// Features is the first-party plugin for preprocessing: its stage logmel makes mel spectrograms from waveforms, as the
+// graph bundle's feature contract says. It is started by xtts-host, never by hand:
+//
+//	go build -o plugins/features/features_linux_amd64 ./plugins/features
+//	xtts-host --plugins ./plugins --train-data LJSpeech-1.1
+package main
+
+import (
+	"github.com/xtts-host/xtts-host/plugins/features/logmel"
+	"github.com/xtts-host/xtts-host/shared/stage"
+)
+
+func main() {
+	stage.Serve(stage.Plugin{
+		ID:      "features",
+		Version: "0.1.0",
+		Stages: map[string]func() stage.Stage{
+			"logmel": func() stage.Stage { return new(logmel.Stage) },
+		},
+	})
+}
