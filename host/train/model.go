@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"maps"
 	"math"
-	"strings"
 
 	"github.com/xtts-host/xtts-host/host/checkpoint"
 	"github.com/xtts-host/xtts-host/ortgraphs"
@@ -206,21 +205,4 @@ func (m *Model) Bytes() (weights, grads, slots int) {
 		slots += len(s)
 	}
 	return len(m.weights), len(m.grads), slots
-}
-
-// Groups sums up the gradients of the last Train by the first part of the parameters' names: the root mean
-// square of each group's elements.
-func (m *Model) Groups() map[string]float64 {
-	sum, n := map[string]float64{}, map[string]int{}
-	for _, t := range m.Gradients() {
-		group, _, _ := strings.Cut(t.Name, ".")
-		for _, g := range ort.View[float32](t.Data) {
-			sum[group] += float64(g) * float64(g)
-		}
-		n[group] += len(t.Data) / 4
-	}
-	for group := range sum {
-		sum[group] = math.Sqrt(sum[group] / float64(n[group]))
-	}
-	return sum
 }

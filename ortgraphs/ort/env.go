@@ -37,17 +37,22 @@ var env struct {
 	open    [kinds]int
 }
 
-// Init loads ONNX Runtime and makes its environment, once in a process: also after [Shutdown], a second
-// Init is an error. A failed Init may be tried again. The error is a [*LibraryError] when no usable library
-// was found.
+// Init loads ONNX Runtime and makes its environment. There is one in a process: a second Init is welcome while
+// it names no other library, and an error behind [Shutdown]. A failed Init may be tried again. The error is a
+// [*LibraryError] when no usable library was found.
 //
 // Init sets ORT_DISABLE_TELEMETRY=1 in the process's environment, whatever it was: unless it is set before
 // the library is loaded, ONNX Runtime 1.29 writes files below HOME and TMPDIR and looks up names.
 func Init(o Options) error {
 	env.mu.Lock()
 	defer env.mu.Unlock()
-	if env.ready || env.ended {
-		return errors.New("ONNX Runtime can be initialised only once in a process")
+	switch {
+	case env.ended:
+		return errors.New("ONNX Runtime was shut down and cannot be initialised again in this process")
+	case env.ready && o.Library != "" && asFile(o.Library) != env.library:
+		return fmt.Errorf("ONNX Runtime is in use from %s and cannot be loaded from %s as well", env.library, o.Library)
+	case env.ready:
+		return nil
 	}
 	// In a program with cgo, Setenv sets the variable for C, too. The library's own switch
 	// (DisableTelemetryEvents) comes too late and changes nothing.

@@ -151,8 +151,11 @@ func lifecycleChild() error {
 	if err := ort.Init(ort.Options{}); err != nil {
 		return fmt.Errorf("Init after a failed one: %w", err)
 	}
-	if err := ort.Init(ort.Options{}); err == nil {
-		return errors.New("a second Init passed")
+	if err := ort.Init(ort.Options{}); err != nil {
+		return fmt.Errorf("a second Init: %w", err)
+	}
+	if err := ort.Init(ort.Options{Library: "no/such/library.so"}); err == nil {
+		return errors.New("a second Init with another library passed")
 	}
 
 	s, err := ort.NewSession(ort.SessionConfig{Model: model})

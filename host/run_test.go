@@ -1,0 +1,301 @@
+package host
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/xtts-host/xtts-host/host/config"
+	"github.com/xtts-host/xtts-host/ortgraphs/ort/orttest"
+)
+
+const pico = "../ortgraphs/testdata/pico"
+
+// plugins is a folder with the features plugin, built for these tests as `make build` does.
+var plugins string
+
+func TestMain(m *testing.M) { os.Exit(testMain(m)) }
+
+func testMain(m *testing.M) int {
+	dir, err := os.MkdirTemp("", "xtts-host-test")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer os.RemoveAll(dir)
+	plugins = filepath.Join(dir, "plugins")
+	features := filepath.Join(plugins, "features")
+	if err := os.MkdirAll(features, 0o777); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	exe := filepath.Join(features, "features_"+runtime.GOOS+"_"+runtime.GOARCH)
+	for _, cmd := range []*exec.Cmd{
+		exec.Command("go", "build", "-o", exe, "../plugins/features"),
+		exec.Command("cp", "../plugins/features/plugin.json", features),
+	} {
+		if out, err := cmd.CombinedOutput(); err != nil {
+			fmt.Fprintf(os.Stderr, "%v: %v\n%s", cmd.Args, err, out)
+			return 1
+		}
+	}
+	os.Setenv("XDG_CACHE_HOME", filepath.Join(dir, "cache"))
+	return orttest.Run(m)
+}
+
+// train runs pico on the sample with these flags and returns its folder.
+func trainPico(t *testing.T, console Console, flags ...string) (dir string, err error) {
+	t.Helper()
+	dir = filepath.Join(t.TempDir(), "run")
+	args := append([]string{"--plugins", plugins, "--graph", pico, "--batch-size", "4", "--run-dir", dir, "--buffer-size", "6"}, flags...)
+	return dir, runFlags(t, console, args...)
+}
+
+func runFlags(t *testing.T, console Console, args ...string) error {
+	t.Helper()
+	set := config.New()
+	if err := set.Parse(args, nil); err != nil {
+		t.Fatal(err)
+	}
+	if console.Out == nil {
+		console.Out = io.Discard
+	}
+	var warnings bytes.Buffer
+	console.Err = &warnings
+	err := Run(t.Context(), set, console)
+	if warnings.Len() > 0 {
+		t.Logf("warnings:\n%s", &warnings)
+	}
+	return err
+}
+
+func mustTrain(t *testing.T, flags ...string) string {
+	t.Helper()
+	dir, err := trainPico(t, Console{}, flags...)
+	if err != nil {
+		t.Fatalf("%v: %v", flags, err)
+	}
+	return dir
+}
+
+// losses reads the part of metrics.jsonl that no clock is in.
+func losses(t *testing.T, dir string) []string {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join(dir, metricsFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out []string
+	for line := range strings.Lines(string(data)) {
+		var v map[string]any
+		if err := json.Unmarshal([]byte(line), &v); err != nil {
+			t.Fatal(err)
+		}
+		delete(v, "step_ms")
+		delete(v, "input_wait_ms")
+		text, _ := json.Marshal(v)
+		out = append(out, string(text))
+	}
+	return out
+}
+
+// checkpoints hashes every file of every checkpoint.
+func checkpoints(t *testing.T, dir string) map[string][32]byte {
+	t.Helper()
+	out := map[string][32]byte{}
+	root := os.DirFS(filepath.Join(dir, "checkpoints"))
+	err := fs.WalkDir(root, ".", func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		data, err := fs.ReadFile(root, path)
+		out[path] = sha256.Sum256(data)
+		return err
+	})
+	if err != nil || len(out) == 0 {
+		t.Fatalf("%s: %d files, %v", dir, len(out), err)
+	}
+	return out
+}
+
+// sameRun fails unless two runs have the same losses and the same checkpoint files, bit for bit.
+func sameRun(t *testing.T, what, want, got string) {
+	t.Helper()
+	a, b := losses(t, want), losses(t, got)
+	for i := range min(len(a), len(b)) {
+		if a[i] != b[i] {
+			t.Fatalf("%s: line %d differs:\n%s\n%s", what, i+1, a[i], b[i])
+		}
+	}
+	if len(a) != len(b) {
+		t.Fatalf("%s: %d steps, want %d", what, len(b), len(a))
+	}
+	x, y := checkpoints(t, want), checkpoints(t, got)
+	for path, sum := range x {
+		if y[path] != sum {
+			t.Errorf("%s: %s differs", what, path)
+		}
+	}
+	if len(x) != len(y) {
+		t.Errorf("%s: %d checkpoint files, want %d", what, len(y), len(x))
+	}
+}
+
+var reference = []string{"--max-steps", "24", "--checkpoint-every", "10", "--eval-every", "7"}
+
+func TestSameBits(t *testing.T) {
+	want := mustTrain(t, append(reference, "--num-workers", "1", "--threads", "1")...)
+	for _, flags := range [][]string{
+		{"--num-workers", "1", "--threads", "1"},
+		{"--num-workers", "2"},
+		{"--num-workers", "4", "--buffer-size", "3"},
+		{"--plugin-workers", "features=2", "--slots", "5"},
+		{"--threads", "2"},
+	} {
+		sameRun(t, strings.Join(flags, " "), want, mustTrain(t, append(slices.Clone(reference), flags...)...))
+	}
+	if a, b := losses(t, want), losses(t, mustTrain(t, append(slices.Clone(reference), "--seed", "2")...)); a[0] == b[0] {
+		t.Error("another seed gives the same first step")
+	}
+}
+
+// stopAfter closes Stop when so many progress lines were printed.
+type stopAfter struct {
+	lines int
+	stop  chan struct{}
+	once  sync.Once
+}
+
+func (s *stopAfter) Write(p []byte) (int, error) {
+	if bytes.Contains(p, []byte("step ")) {
+		if s.lines--; s.lines == 0 {
+			s.once.Do(func() { close(s.stop) })
+		}
+	}
+	return len(p), nil
+}
+
+func TestInterruptedAndResumedIsTheSameRun(t *testing.T) {
+	for _, accumulate := range []string{"1", "2"} {
+		flags := append(slices.Clone(reference), "--accumulate", accumulate, "--log-every", "1")
+		want := mustTrain(t, flags...)
+		s := &stopAfter{lines: 8, stop: make(chan struct{})} // in the middle of an epoch
+		dir, err := trainPico(t, Console{Out: s, Stop: s.stop}, flags...)
+		if ExitCode(err) != 130 {
+			t.Fatalf("accumulate %s: exit status %d: %v", accumulate, ExitCode(err), err)
+		}
+		done := len(losses(t, dir))
+		if done >= 24 {
+			t.Fatalf("accumulate %s: the run was not interrupted", accumulate)
+		}
+		args := append([]string{"--plugins", plugins, "--graph", pico, "--batch-size", "4", "--num-workers", "3", "--resume", dir}, flags...)
+		if err := runFlags(t, Console{}, args...); err != nil {
+			t.Fatal(err)
+		}
+		// The interrupted run has a checkpoint more: that of the step it stopped at.
+		extra := filepath.Join(dir, "checkpoints", fmt.Sprintf("step-%06d", done))
+		if done%10 != 0 && done%7 != 0 {
+			if err := os.RemoveAll(extra); err != nil {
+				t.Fatal(err)
+			}
+		}
+		sameRun(t, "resumed after step "+strconv.Itoa(done), want, dir)
+	}
+}
+
+// TestKilledPluginChangesNothing kills the plugin's process as soon as training is under way, with batches in its hands.
+func TestKilledPluginChangesNothing(t *testing.T) {
+	want := mustTrain(t, reference...)
+	killed := false
+	kill := writer(func(p []byte) {
+		if !killed && bytes.Contains(p, []byte("training starting")) {
+			for _, pid := range children(t) {
+				if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+					t.Error(err)
+				}
+				killed = true
+			}
+		}
+	})
+	dir, err := trainPico(t, Console{Out: kill}, reference...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !killed {
+		t.Fatal("no plugin process was found")
+	}
+	var r struct{ Plugins []struct{ Restarts int } }
+	data, err := os.ReadFile(filepath.Join(dir, reportFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal(data, &r); err != nil || len(r.Plugins) != 1 || r.Plugins[0].Restarts != 1 {
+		t.Errorf("report says %+v, %v", r, err)
+	}
+	sameRun(t, "plugin killed", want, dir)
+	if left := children(t); len(left) > 0 {
+		t.Errorf("processes left: %v", left)
+	}
+}
+
+type writer func(p []byte)
+
+func (w writer) Write(p []byte) (int, error) { w(p); return len(p), nil }
+
+// children lists the processes that this one has started and that are still there.
+func children(t *testing.T) []int {
+	t.Helper()
+	tasks, err := filepath.Glob("/proc/self/task/*/children")
+	if err != nil || len(tasks) == 0 {
+		t.Fatalf("no list of children: %v", err)
+	}
+	var pids []int
+	for _, file := range tasks {
+		data, _ := os.ReadFile(file) // a thread may be gone by now
+		for _, field := range strings.Fields(string(data)) {
+			if pid, err := strconv.Atoi(field); err == nil && pid > 1 {
+				pids = append(pids, pid)
+			}
+		}
+	}
+	return pids
+}
+
+func TestResumeRefusesAnotherRun(t *testing.T) {
+	dir := mustTrain(t, "--max-steps", "2")
+	err := runFlags(t, Console{}, "--plugins", plugins, "--graph", pico, "--batch-size", "8", "--seed", "9", "--max-steps", "4", "--resume", dir)
+	if err == nil || ExitCode(err) != 2 || !strings.Contains(err.Error(), "batch_size was 4, is 8") || !strings.Contains(err.Error(), "seed was 1, is 9") {
+		t.Errorf("exit status %d: %v", ExitCode(err), err)
+	}
+}
+
+func TestCancelledRunLeavesNothing(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), 900*time.Millisecond)
+	defer cancel()
+	set := config.New()
+	if err := set.Parse([]string{"--plugins", plugins, "--graph", pico, "--batch-size", "4", "--run-dir", filepath.Join(t.TempDir(), "run")}, nil); err != nil {
+		t.Fatal(err)
+	}
+	err := Run(ctx, set, Console{Out: io.Discard, Err: io.Discard})
+	if err == nil {
+		t.Error("a cancelled run has no error")
+	}
+	if left := children(t); len(left) > 0 {
+		t.Errorf("processes left: %v", left)
+	}
+}

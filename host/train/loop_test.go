@@ -1,0 +1,229 @@
+package train
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"math"
+	"testing"
+	"time"
+
+	"github.com/xtts-host/xtts-host/host/pipeline"
+	"github.com/xtts-host/xtts-host/ortgraphs/ort"
+)
+
+// feed plays a list of batches from the model's one slot.
+type feed struct {
+	slot    pipeline.DeviceSlot
+	batches []pipeline.Batch
+	before  func(b *pipeline.Batch) // fills the slot
+}
+
+func (f *feed) Acquire(ctx context.Context) (*pipeline.DeviceSlot, error) {
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
+	if len(f.batches) == 0 {
+		return nil, io.EOF
+	}
+	f.slot.Batch, f.batches = f.batches[0], f.batches[1:]
+	if f.before != nil {
+		f.before(&f.slot.Batch)
+	}
+	return &f.slot, nil
+}
+
+func (f *feed) Release(d *pipeline.DeviceSlot) { d.Batch = pipeline.Batch{} }
+func (f *feed) LastWait() time.Duration        { return time.Millisecond }
+
+// record keeps what an Observer is told.
+type record struct {
+	windows []Window
+	evals   []Evaluation
+	onStep  func(w *Window) error
+}
+
+func (r *record) Batch(*pipeline.DeviceSlot) {}
+func (r *record) Window(w *Window) error {
+	c := *w
+	c.Rows, c.Metrics = append([]int32(nil), w.Rows...), append([]float64(nil), w.Metrics...)
+	r.windows = append(r.windows, c)
+	if r.onStep != nil {
+		return r.onStep(w)
+	}
+	return nil
+}
+func (r *record) Evaluated(e *Evaluation) error { r.evals = append(r.evals, *e); return nil }
+
+// steps returns windows of k micro-batches each.
+func steps(n, k int) []pipeline.Batch {
+	var out []pipeline.Batch
+	for s := range n {
+		for micro := range k {
+			out = append(out, pipeline.Batch{Step: int64(s), Index: s*k + micro, Micro: micro, Last: micro == k-1, Rows: []int32{int32(s), -1, 2, 3}})
+		}
+	}
+	return out
+}
+
+func newLoop(t *testing.T, f *feed, r *record, accumulating bool) *Loop {
+	t.Helper()
+	m, _, _, _ := batchOf(t, pico, "pico", 1)
+	return &Loop{
+		Model: m, Optimizer: newOptimizer(t, m, open(t, pico).Manifest.Optimizer, accumulating), Feed: f, Observer: r, MaxSkipped: 3,
+		Schedule: Schedule{Name: "constant", BaseLR: 1e-3, WarmupSteps: 2}, Seed: func(step int64, micro int) int64 { return 10*step + int64(micro) },
+	}
+}
+
+func TestLoopLearns(t *testing.T) {
+	r := &record{}
+	l := newLoop(t, &feed{batches: steps(30, 1)}, r, false)
+	if err := l.Run(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	first, last := r.windows[0], r.windows[29]
+	if !(last.Loss < 0.9*first.Loss) {
+		t.Errorf("loss %v -> %v", first.Loss, last.Loss)
+	}
+	if first.Step != 1 || first.LR != 0.5e-3 || last.LR != 1e-3 || len(first.Rows) != 3 || first.Train <= 0 || first.InputWait != time.Millisecond {
+		t.Errorf("first window: %+v", first)
+	}
+	if p := l.Progress; p.Step != 30 || p.Batch != 30 || l.Optimizer.Steps != 30 {
+		t.Errorf("progress %+v, %d updates", p, l.Optimizer.Steps)
+	}
+}
+
+// TestWindowWithNaNIsSkippedWhole: one bad micro-batch takes its window along, and nothing else.
+func TestWindowWithNaNIsSkippedWhole(t *testing.T) {
+	r := &record{}
+	f := &feed{batches: steps(4, 2)}
+	l := newLoop(t, f, r, true)
+	mel := ort.View[float32](l.Model.layouts[0].View(l.Model.slots[0], "mel_spectrograms"))
+	good := mel[0]
+	f.before = func(b *pipeline.Batch) {
+		mel[0] = good
+		if b.Step == 1 && b.Micro == 0 {
+			mel[0] = float32(math.NaN())
+		}
+	}
+	var before []byte
+	r.onStep = func(w *Window) error {
+		switch w.Step {
+		case 1:
+			before = bytes.Join([][]byte{l.Model.weights, l.Optimizer.expAvg, l.Optimizer.expAvgSq}, nil)
+		case 2:
+			if after := bytes.Join([][]byte{l.Model.weights, l.Optimizer.expAvg, l.Optimizer.expAvgSq}, nil); !bytes.Equal(before, after) {
+				t.Error("a skipped window changed weights or moments")
+			}
+		}
+		return nil
+	}
+	if err := l.Run(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for i, w := range r.windows {
+		if w.Skipped != (i == 1) || math.IsNaN(w.Loss) != (i == 1) {
+			t.Errorf("window %d: skipped %v, loss %v", i, w.Skipped, w.Loss)
+		}
+	}
+	if l.Progress.Step != 4 || l.Optimizer.Steps != 3 || r.windows[2].LR != 1e-3 {
+		t.Errorf("step %d, %d updates", l.Progress.Step, l.Optimizer.Steps)
+	}
+}
+
+func TestLoopStopsWhenNothingIsFinite(t *testing.T) {
+	r := &record{}
+	l := newLoop(t, &feed{batches: steps(10, 1)}, r, false)
+	ort.View[float32](l.Model.weights)[0] = float32(math.Inf(1))
+	if err := l.Run(t.Context()); !errors.Is(err, ErrNotFinite) || len(r.windows) != 3 {
+		t.Errorf("%d windows, %v", len(r.windows), err)
+	}
+}
+
+// TestEmptyWindowIsSkipped: a window whose rows were all quarantined has nothing to say.
+func TestEmptyWindowIsSkipped(t *testing.T) {
+	r := &record{}
+	l := newLoop(t, &feed{batches: steps(2, 1)}, r, false)
+	for row := range 4 {
+		empty(&l.Model.layouts[0], l.Model.slots[0], row)
+	}
+	if err := l.Run(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if !r.windows[0].Skipped || l.Optimizer.Steps != 0 {
+		t.Errorf("%+v, %d updates", r.windows[0], l.Optimizer.Steps)
+	}
+}
+
+func TestEvaluationIsTheWeightedMean(t *testing.T) {
+	r := &record{}
+	f := &feed{batches: []pipeline.Batch{
+		{Eval: true, Index: 0, Rows: []int32{0, 1, 2, 3}},
+		{Eval: true, Index: 1, Last: true, Rows: []int32{4, -1, -1, -1}},
+	}}
+	l := newLoop(t, f, r, false)
+	layout, slot := &l.Model.layouts[0], l.Model.slots[0]
+	var want, weight float64
+	f.before = func(b *pipeline.Batch) {
+		if b.Index == 1 {
+			for row := 1; row < 4; row++ {
+				empty(layout, slot, row)
+			}
+		}
+		res, err := l.Model.Evaluate(0, 0)
+		if err != nil {
+			t.Error(err)
+		}
+		want += res.Loss * res.Weight
+		weight += res.Weight
+	}
+	if err := l.Run(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if len(r.evals) != 1 || math.Abs(r.evals[0].Loss-want/weight) > 1e-12 || r.evals[0].Samples != 5 || l.Progress.Best == nil {
+		t.Errorf("%+v, want loss %v", r.evals, want/weight)
+	}
+	if l.Progress.Step != 0 || l.Optimizer.Steps != 0 {
+		t.Error("an evaluation trained")
+	}
+}
+
+func TestStopEndsBehindTheWindow(t *testing.T) {
+	r := &record{}
+	stop := make(chan struct{})
+	l := newLoop(t, &feed{batches: steps(100, 2)}, r, true)
+	l.Stop = stop
+	r.onStep = func(w *Window) error {
+		if w.Step == 3 {
+			close(stop)
+		}
+		return nil
+	}
+	err := l.Run(t.Context())
+	if !errors.Is(err, ErrInterrupted) || l.Progress.Step < 3 || l.Progress.Step == 100 {
+		t.Errorf("step %d, %v", l.Progress.Step, err)
+	}
+}
+
+func TestSchedule(t *testing.T) {
+	for _, c := range []struct {
+		s    Schedule
+		step int64
+		want float64
+	}{
+		{Schedule{Name: "constant", BaseLR: 2, WarmupSteps: 4}, 0, 0.5},
+		{Schedule{Name: "constant", BaseLR: 2, WarmupSteps: 4}, 3, 2},
+		{Schedule{Name: "constant", BaseLR: 2}, 0, 2},
+		{Schedule{Name: "constant", BaseLR: 2}, 1e6, 2},
+		{Schedule{Name: "cosine", BaseLR: 2, TotalSteps: 100}, 0, 2},
+		{Schedule{Name: "cosine", BaseLR: 2, TotalSteps: 100}, 50, 1},
+		{Schedule{Name: "cosine", BaseLR: 2, TotalSteps: 100}, 100, 0},
+		{Schedule{Name: "cosine", BaseLR: 2, TotalSteps: 100}, 150, 0},
+		{Schedule{Name: "cosine", BaseLR: 2, WarmupSteps: 100, TotalSteps: 100}, 49, (1 + math.Cos(math.Pi*0.49)) / 2},
+	} {
+		if got := c.s.LR(c.step); math.Abs(got-c.want) > 1e-12 {
+			t.Errorf("%+v: step %d: %v, want %v", c.s, c.step, got, c.want)
+		}
+	}
+}
