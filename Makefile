@@ -6,7 +6,6 @@ export GOENV := $(HOME)/.config/go/env
 export XDG_CONFIG_HOME := $(CACHE)/config
 export XDG_CACHE_HOME := $(CACHE)
 export ORT_DISABLE_TELEMETRY := 1
-export GOFLAGS := $(GOFLAGS) -buildvcs=false
 
 PLATFORM = $(shell go env GOOS)_$(shell go env GOARCH)
 ORT := $(CACHE)/ort/1.29.0/libonnxruntime.so.1.29.0

@@ -74,7 +74,8 @@ MYXTTS_NANO = _bundle(
 )
 
 MYXTTS_PICO = _bundle(
-    "myxtts-pico", "myxtts-nano in miniature, for tests", PICO, {**FEATURES, "n_fft": 512, "win_length": 512, "n_mels": 20},
+    "myxtts-pico", "myxtts-nano in miniature, for tests", PICO,
+    {**FEATURES, "n_fft": 512, "win_length": 512, "n_mels": 20, "normalization": {"mean": -6.4, "std": 2.8}},
     [_bucket(text, samples, 8192, 256) for text, samples in ((16, 11008), (32, 22016), (48, 44032))],
 )
 
