@@ -3,6 +3,7 @@ package dataset
 import (
 	"encoding/binary"
 	"fmt"
+	"os"
 
 	"github.com/xtts-host/xtts-host/host/dataset/internal/resample"
 	"github.com/xtts-host/xtts-host/host/dataset/internal/wav"
@@ -56,12 +57,16 @@ const maxSample = 32767.0 / 32768
 
 // read fills dst with frames of the clip at the file's own rate, from the given one on.
 func (d *Decoder) read(dst []float32, row *Row, from int) error {
-	f, size, err := openAudio(row.Path)
+	info, err := statAudio(row.Path)
+	if err != nil {
+		return err
+	}
+	f, err := os.Open(row.Path)
 	if err != nil {
 		return err
 	}
 	defer f.Close()
-	h, err := wav.ReadHeader(f, size)
+	h, err := wav.ReadHeader(f, info.Size())
 	if err != nil {
 		return err
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -32,18 +31,21 @@ type scan struct {
 	cfg     Config
 	dir     string
 	entries []entry
-	paths   []string // empty for an entry without audio
-	sizes   []int64  // -1 where there is no file
-	times   []int64  // of the last change, in nanoseconds since 1970
+	files   []audioFile // of each entry
+}
+
+// audioFile is what is known without opening the file.
+type audioFile struct {
+	path   string
+	size   int64 // -1 without a file that can be read
+	time   int64 // of the last change, in nanoseconds since 1970
+	reason string
 }
 
 func newScan(ix *Index, cfg Config, entries []entry) *scan {
-	s := &scan{cfg: cfg, dir: ix.Dir, entries: entries,
-		paths: make([]string, len(entries)), sizes: make([]int64, len(entries)), times: make([]int64, len(entries))}
+	s := &scan{cfg: cfg, dir: ix.Dir, entries: entries, files: make([]audioFile, len(entries))}
 	for i, e := range entries {
-		if e.reason == "" {
-			s.paths[i] = ix.audioPath(e.id)
-		}
+		s.files[i] = audioFile{path: ix.audioPath(e.id), size: -1, reason: e.reason}
 	}
 	return s
 }
@@ -52,17 +54,31 @@ func newScan(ix *Index, cfg Config, entries []entry) *scan {
 // whether the cache is good.
 func (s *scan) stat(ctx context.Context) error {
 	return s.each(ctx, func(i int) error {
-		s.sizes[i] = -1
-		if s.paths[i] == "" {
+		f := &s.files[i]
+		if f.reason != "" {
 			return nil
 		}
-		info, err := os.Stat(s.paths[i])
-		if err != nil {
-			return hostTrouble(err) // run will say what is wrong with the file
+		info, err := statAudio(f.path)
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			rel, _ := filepath.Rel(s.dir, f.path) // both are absolute
+			f.reason = "there is no " + filepath.ToSlash(rel)
+		case err != nil:
+			f.reason = err.Error()
+		default:
+			f.size, f.time = info.Size(), info.ModTime().UnixNano()
 		}
-		s.sizes[i], s.times[i] = info.Size(), info.ModTime().UnixNano()
-		return nil
+		return hostTrouble(err)
 	})
+}
+
+// statAudio refuses what is not a regular file before anybody opens it, because opening a named pipe waits for ever.
+func statAudio(path string) (fs.FileInfo, error) {
+	info, err := os.Stat(path)
+	if err == nil && !info.Mode().IsRegular() {
+		err = errors.New("not a regular file")
+	}
+	return info, err
 }
 
 // key identifies everything that a scan depends on.
@@ -74,9 +90,9 @@ func (s *scan) key(list []byte) [sha256.Size]byte {
 	b := appendField(nil, string(list))
 	b = appendField(b, tokenizer)
 	b = appendInt(b, int64(s.cfg.SampleRate))
-	for i := range s.entries {
-		b = appendInt(b, s.sizes[i])
-		b = appendInt(b, s.times[i])
+	for i := range s.files {
+		b = appendInt(b, s.files[i].size)
+		b = appendInt(b, s.files[i].time)
 	}
 	return sha256.Sum256(b)
 }
@@ -99,15 +115,10 @@ func (s *scan) run(ctx context.Context) ([]scannedRow, error) {
 }
 
 func (s *scan) row(i int) (scannedRow, error) {
-	e := s.entries[i]
-	if e.reason != "" {
-		return scannedRow{}, errors.New(e.reason)
+	if reason := s.files[i].reason; reason != "" {
+		return scannedRow{}, errors.New(reason)
 	}
-	h, err := readHeader(s.paths[i])
-	if errors.Is(err, fs.ErrNotExist) {
-		rel, _ := filepath.Rel(s.dir, s.paths[i])
-		return scannedRow{}, fmt.Errorf("there is no %s", filepath.ToSlash(rel))
-	}
+	h, err := readHeader(&s.files[i])
 	if err != nil {
 		return scannedRow{}, err
 	}
@@ -118,34 +129,20 @@ func (s *scan) row(i int) (scannedRow, error) {
 	if s.cfg.Tokenizer == nil {
 		return row, nil
 	}
-	row.Tokens, row.Unknown = s.cfg.Tokenizer.Encode(e.text)
+	row.Tokens, row.Unknown = s.cfg.Tokenizer.Encode(s.entries[i].text)
 	if len(row.Tokens) == 0 {
 		return scannedRow{}, errors.New("the text has no tokens")
 	}
 	return row, nil
 }
 
-func readHeader(path string) (wav.Header, error) {
-	f, size, err := openAudio(path)
+func readHeader(file *audioFile) (wav.Header, error) {
+	f, err := os.Open(file.path)
 	if err != nil {
 		return wav.Header{}, err
 	}
 	defer f.Close()
-	return wav.ReadHeader(f, size)
-}
-
-// openAudio opens a regular file and returns its size. Anything else is refused before it is opened, because opening
-// a named pipe waits for ever.
-func openAudio(path string) (*os.File, int64, error) {
-	info, err := os.Stat(path)
-	if err != nil {
-		return nil, 0, err
-	}
-	if !info.Mode().IsRegular() {
-		return nil, 0, errors.New("not a regular file")
-	}
-	f, err := os.Open(path)
-	return f, info.Size(), err
+	return wav.ReadHeader(f, file.size)
 }
 
 // hostTrouble returns the errors that are no fault of a file: they stop the run instead of rejecting rows.

@@ -6,17 +6,20 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"iter"
 	"math"
 	"os"
+	"slices"
 	"strings"
+	"sync"
 	"unicode"
 
 	"github.com/gomlx/go-huggingface/tokenizers/hftokenizer"
 	"golang.org/x/text/unicode/norm"
 )
 
-// Tokenizer gives the token ids that the Hugging Face library gives for the same tokenizer.json. It is immutable and
-// safe for concurrent use.
+// Tokenizer gives the token ids that the Hugging Face library gives for the same tokenizer.json. It is safe for
+// concurrent use.
 //
 // It reads BPE models without byte fallback, behind a Whitespace, WhitespaceSplit or Metaspace pre-tokenizer and the
 // normalizers Lowercase, NFC, NFD, NFKC and NFKD. LoadTokenizer refuses everything else by name: a tokenizer that is
@@ -29,7 +32,13 @@ type Tokenizer struct {
 	normalizers []string
 	metaspace   bool
 	added       []addedToken
+
+	mu    sync.RWMutex
+	words map[string][]int32 // the ids of words met before: texts repeat them
 }
+
+// maxWords bounds Tokenizer.words, for texts that are no language.
+const maxWords = 1 << 16
 
 // tokenizerFile is what decides ids in tokenizer.json. Values that are only checked stay raw.
 type tokenizerFile struct {
@@ -103,7 +112,7 @@ func parseTokenizer(data []byte) (*Tokenizer, error) {
 		return nil, err
 	}
 	sum := sha256.Sum256(data)
-	t := &Tokenizer{hash: hex.EncodeToString(sum[:]), added: f.AddedTokens}
+	t := &Tokenizer{hash: hex.EncodeToString(sum[:]), added: f.AddedTokens, words: map[string][]int32{}}
 	if err := t.check(&f); err != nil {
 		return nil, err
 	}
@@ -274,12 +283,11 @@ func (t *Tokenizer) nextAdded(text string) (at int, token *addedToken) {
 
 func (t *Tokenizer) encodePlain(ids []int32, unknown []rune, text string) ([]int32, []rune) {
 	text = t.normalize(text)
-	missing := false
-	for _, id := range t.model.Encode(text) {
-		missing = missing || int32(id) == t.unknown
-		ids = append(ids, int32(id))
+	start := len(ids)
+	for word := range t.split(text) {
+		ids = append(ids, t.encodeWord(word)...)
 	}
-	if !missing {
+	if !slices.Contains(ids[start:], t.unknown) {
 		return ids, unknown
 	}
 	for _, r := range text {
@@ -295,6 +303,44 @@ func (t *Tokenizer) encodePlain(ids []int32, unknown []rune, text string) ([]int
 		}
 	}
 	return ids, unknown
+}
+
+// split yields the parts of a text that the pre-tokenizer keeps apart at white space, so that each has its ids whatever
+// stands beside it. Metaspace leaves the space at the front of its word.
+func (t *Tokenizer) split(text string) iter.Seq[string] {
+	if !t.metaspace {
+		return strings.FieldsSeq(text)
+	}
+	return func(yield func(string) bool) {
+		for text != "" {
+			end := len(text)
+			if i := strings.IndexByte(text[1:], ' '); i >= 0 {
+				end = 1 + i
+			}
+			if !yield(text[:end]) {
+				return
+			}
+			text = text[end:]
+		}
+	}
+}
+
+func (t *Tokenizer) encodeWord(word string) []int32 {
+	t.mu.RLock()
+	ids, ok := t.words[word]
+	t.mu.RUnlock()
+	if ok {
+		return ids
+	}
+	for _, id := range t.model.Encode(word) {
+		ids = append(ids, int32(id))
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if len(t.words) < maxWords {
+		t.words[strings.Clone(word)] = ids // word is a part of its text, which would live on
+	}
+	return ids
 }
 
 func (t *Tokenizer) normalize(s string) string {

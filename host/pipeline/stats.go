@@ -19,6 +19,7 @@ type Stats struct {
 	Batches int
 	Wait    time.Duration // the trainer's time in Acquire, without the first call
 	Startup time.Duration // the first call: the pipeline fills
+	Exposed time.Duration // the part of Wait in which the batch that was waited for was being copied
 	Phases  []Phase       // decode, the stages, transfer
 	Rebuilt int           // attempts that had to be repeated because a stage was lost
 }
@@ -78,6 +79,8 @@ func (s *stats) acquired(b *Batch, wait time.Duration) {
 		s.s.Startup = wait
 	} else {
 		s.s.Wait += wait
+		// A wait ends with the copy of its batch.
+		s.s.Exposed += min(wait, b.cost[len(b.cost)-1].busy)
 	}
 }
 

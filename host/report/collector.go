@@ -209,12 +209,11 @@ func (c *Collector) steps(r *Report, s pipeline.Stats) {
 	}
 }
 
-// transferHidden returns the share of the copies' time in which the trainer did not wait. How much of the waiting was
-// for a copy is not known, so all of it is held against them: it is at least this share.
+// transferHidden returns the share of the copies' time in which the trainer did not wait for them.
 func transferHidden(s pipeline.Stats) float64 {
 	for _, p := range s.Phases {
 		if p.Name == "transfer" && p.Busy > 0 {
-			return 1 - ratio(min(s.Wait, p.Busy), p.Busy)
+			return 1 - ratio(s.Exposed, p.Busy)
 		}
 	}
 	return 1

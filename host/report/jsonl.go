@@ -59,11 +59,8 @@ func (l *lines) cut(keep func(line []byte) (bool, error)) error {
 
 // write appends l.buf. After a failure the file ends with the last whole line.
 func (l *lines) write() error {
-	n, err := l.file.WriteAt(l.buf, l.end)
-	if err != nil {
-		if n > 0 {
-			l.file.Truncate(l.end) // if it fails too, the torn line is dropped when the file is opened again
-		}
+	if _, err := l.file.WriteAt(l.buf, l.end); err != nil {
+		l.file.Truncate(l.end) // if it fails too, the torn line is dropped when the file is opened again
 		if errors.Is(err, syscall.ENOSPC) {
 			return fullError{err}
 		}
@@ -99,7 +96,7 @@ type damaged struct{ error }
 
 func (e *damaged) Unwrap() error { return e.error }
 func (e *damaged) Hint() string {
-	return "repair the line, or move the file away: the run goes on without the steps in it"
+	return "repair that line, or move the file away: it then begins anew, without what is in it"
 }
 
 // appendFloat writes the shortest text that gives v back, and null for what JSON has no number for.

@@ -76,9 +76,8 @@ func OpenMetrics(path string, metrics []string, afterStep int64) (*Metrics, erro
 	m.lines, err = openLines(path, func(line []byte) (bool, error) {
 		var v struct {
 			Step            *int64
-			Loss            float64
+			Loss            *float64
 			Samples, Frames int64
-			Skipped         bool
 		}
 		if err := json.Unmarshal(line, &v); err != nil {
 			return false, err
@@ -89,7 +88,11 @@ func OpenMetrics(path string, metrics []string, afterStep int64) (*Metrics, erro
 		if *v.Step > afterStep {
 			return false, nil
 		}
-		m.history.add(v.Loss, v.Skipped, v.Samples, v.Frames)
+		if v.Loss == nil { // skipped
+			m.history.add(0, true, v.Samples, v.Frames)
+		} else {
+			m.history.add(*v.Loss, false, v.Samples, v.Frames)
+		}
 		return true, nil
 	})
 	if err != nil {

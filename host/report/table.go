@@ -24,6 +24,7 @@ func (r *Report) Table(folder string) string {
 		t.baseline(b)
 	}
 	t.speed(r)
+	t.memory(r)
 	t.troubles(r)
 	t.row("limited by", r.Verdict.Bottleneck)
 	for _, advice := range r.Verdict.Advice {
@@ -57,7 +58,7 @@ func (t *table) row(name, text string) {
 func (t *table) gap() { t.b.WriteByte('\n') }
 
 func (t *table) head(r *Report) {
-	fmt.Fprintf(&t.b, "%s on %s: %s after %s, %s, %s\n", r.Bundle, r.Device, r.Outcome,
+	fmt.Fprintf(&t.b, "%s on %s: %s after %s and %s in %s\n", r.Bundle, r.Device, r.Outcome,
 		plural(r.Steps, "step"), plural(r.Samples, "sample"), duration(time.Duration(r.WallS*float64(time.Second))))
 	if r.ResumedAt > 0 {
 		fmt.Fprintf(&t.b, "resumed at step %d: times and speeds are of the steps since\n", r.ResumedAt)
@@ -66,7 +67,11 @@ func (t *table) head(r *Report) {
 }
 
 func (t *table) results(r *Report) {
-	t.row("loss", fmt.Sprintf("%s -> %s  (best %s)", number(float64(r.Loss.First)), number(float64(r.Loss.Last)), number(float64(r.Loss.Best))))
+	if math.IsNaN(float64(r.Loss.First)) {
+		t.row("loss", "none")
+	} else {
+		t.row("loss", fmt.Sprintf("%s -> %s  (best %s)", number(float64(r.Loss.First)), number(float64(r.Loss.Last)), number(float64(r.Loss.Best))))
+	}
 	if e := r.Evaluation; e == nil {
 		t.row("evaluation", "none")
 	} else {
@@ -98,15 +103,19 @@ func (t *table) baseline(b Baseline) {
 
 func (t *table) speed(r *Report) {
 	t.gap()
+	if r.StepMs.Steps == 0 {
+		t.row("speed", "no step was made")
+		return
+	}
 	t.row("speed", fmt.Sprintf("%s steps/s, %s frames/s", rate(r.StepsPerSecond), grouped(int64(math.Round(r.FramesPerSecond)))))
 	t.row("input stall", fmt.Sprintf("%s of the time; %s of the transfers hidden behind training", percent(r.InputStallRatio), percent(r.TransferHiddenRatio)))
 	s := r.StepMs
-	text := fmt.Sprintf("mean %s, p50 %s, p99 %s, %s to %s, variation %s", milliseconds(s.Mean), milliseconds(s.P50), milliseconds(s.P99),
-		milliseconds(s.Min), milliseconds(s.Max), percent(s.Variation))
+	text := fmt.Sprintf("mean %s, std %s, variation %s", milliseconds(s.Mean), milliseconds(s.Std), percent(s.Variation))
 	if s.FirstStepExcluded {
-		text += " (without the first)"
+		text += "  (without the first step)"
 	}
 	t.row("step time", text)
+	t.row("", fmt.Sprintf("min %s, p50 %s, p99 %s, max %s", milliseconds(s.Min), milliseconds(s.P50), milliseconds(s.P99), milliseconds(s.Max)))
 	var batch, step []string
 	for i, p := range r.PhasesMs {
 		text := p.Name + " " + milliseconds(p.Ms)
@@ -116,10 +125,17 @@ func (t *table) speed(r *Report) {
 			step = append(step, text)
 		}
 	}
-	t.row("of a step", strings.Join(step, ", "))
+	t.row("per step", strings.Join(step, ", "))
 	if len(batch) > 0 {
-		t.row("of a batch", strings.Join(batch, ", ")+", beside training")
+		t.row("beside it", strings.Join(batch, ", ")+" per batch")
 	}
+}
+
+// stepPhases is the number of phases of a step; they stand behind those of a batch.
+const stepPhases = 4
+
+// memory is that of every device.
+func (t *table) memory(r *Report) {
 	for _, m := range r.Memory {
 		text := fmt.Sprintf("%s (%s): ", m.Device, m.Role)
 		if m.ArenaPeakBytes > 0 {
@@ -133,16 +149,14 @@ func (t *table) speed(r *Report) {
 	}
 }
 
-// stepPhases is the number of phases of a step; they stand behind those of a batch.
-const stepPhases = 4
-
+// troubles lists what may have gone wrong on the way.
 func (t *table) troubles(r *Report) {
 	for _, p := range r.Plugins {
-		t.row("plugin "+p.ID, fmt.Sprintf("%s, %s, p50 %s, p99 %s, %s", plural(int64(p.Workers), "worker"),
+		t.row("plugin", fmt.Sprintf("%s: %s, %s, p50 %s, p99 %s, %s", p.ID, plural(int64(p.Workers), "worker"),
 			plural(p.Calls, "call"), milliseconds(p.P50Ms), milliseconds(p.P99Ms), plural(int64(p.Restarts), "restart")))
 	}
 	if r.SkippedSteps > 0 {
-		t.row("skipped", plural(r.SkippedSteps, "step")+" that were not finite or empty")
+		t.row("skipped", plural(r.SkippedSteps, "step")+": not finite, or no rows")
 	}
 	if r.Quarantined > 0 {
 		t.row("quarantined", plural(int64(r.Quarantined), "row")+", listed in quarantine.jsonl")

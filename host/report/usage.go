@@ -15,6 +15,6 @@ func CPU(role string, wall time.Duration) (Memory, Utilization, error) {
 		return Memory{}, Utilization{}, fmt.Errorf("resource usage of this process: %w", err)
 	}
 	busy := time.Duration(u.Utime.Nano() + u.Stime.Nano())
-	return Memory{Device: "cpu", Role: role, ProcessPeakBytes: u.Maxrss << 10}, // Linux counts in KiB
+	return Memory{Device: "cpu", Role: role, ProcessPeakBytes: int64(u.Maxrss) << 10}, // Linux counts in KiB
 		Utilization{Device: "cpu", Role: role, Mean: ratio(busy, wall*time.Duration(runtime.NumCPU()))}, nil
 }

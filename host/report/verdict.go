@@ -16,7 +16,7 @@ const (
 
 // Verdict names what limits the speed and what to change.
 type Verdict struct {
-	// Bottleneck is "train", or the phase that the trainer waits for.
+	// Bottleneck is "train", the phase that the trainer waits for, or "unknown" after fewer than two steps.
 	Bottleneck string   `json:"bottleneck"`
 	Advice     []string `json:"advice"`
 }
@@ -32,6 +32,7 @@ type Setup struct {
 
 // symptoms is what a verdict is made of.
 type symptoms struct {
+	steps           int64
 	stall           float64
 	variation       float64
 	bucketVariation float64 // the largest within one bucket
@@ -42,7 +43,7 @@ type symptoms struct {
 }
 
 func diagnose(r *Report, s pipeline.Stats, setup Setup) symptoms {
-	out := symptoms{stall: r.InputStallRatio, variation: r.StepMs.Variation, bottleneck: s.Bottleneck(), setup: setup}
+	out := symptoms{steps: r.StepMs.Steps, stall: r.InputStallRatio, variation: r.StepMs.Variation, bottleneck: s.Bottleneck(), setup: setup}
 	for _, d := range r.StepMs.ByBucket {
 		out.bucketVariation = max(out.bucketVariation, d.Variation)
 	}
@@ -67,6 +68,10 @@ const queuedShare = time.Duration(10)
 func judge(s symptoms) Verdict {
 	v := Verdict{Bottleneck: s.bottleneck, Advice: []string{}}
 	say := func(format string, args ...any) { v.Advice = append(v.Advice, fmt.Sprintf(format, args...)) }
+	if s.steps < 2 { // the first says nothing
+		v.Bottleneck = "unknown"
+		return v
+	}
 	if s.stall < stallLimit {
 		v.Bottleneck = "train"
 		say("No bottleneck in front of the model: it waits for data %s of the time. A larger --batch-size trains more frames per second while memory lasts.", percent(s.stall))

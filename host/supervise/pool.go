@@ -99,11 +99,11 @@ func (p *Pool) run(w *worker) {
 			if p.closing {
 				p.endErrs = append(p.endErrs, lost)
 			}
-			if !errors.Is(lost, ErrLost) {
-				p.failure = lost
+			if !errors.Is(lost, ErrLost) && p.failure == nil {
+				p.failure = lost // a process that cannot be killed: another one must not share the ring with it
 			}
 		})
-		if !p.replace(w, proc.id, lost) {
+		if !errors.Is(lost, ErrLost) || !p.replace(w, proc.id, lost) {
 			return
 		}
 	}
@@ -200,7 +200,8 @@ func (p *Pool) wake() {
 //   - ErrCrashLoop, ErrClosed: the pool takes no calls any more
 //   - the cause of ctx's end, before a process got the call. A call under way is waited for, Config.DrainTimeout at most
 //
-// All but the last two are *PluginError.
+// The first three come in a *PluginError. Only when a process cannot be killed, because it hangs in the kernel, the promise is
+// broken; then Call returns a *PluginError that wraps none of these, and the pool has failed for good.
 func (p *Pool) Call(ctx context.Context, req Request) (Result, error) {
 	if req.Instance < 0 || req.Instance >= len(p.cfg.Configure.Instances) {
 		return Result{}, fmt.Errorf("plugin %s has no instance %d", p.cfg.Plugin.Name(), req.Instance)

@@ -1,30 +1,10 @@
 // Package stage is the entry for authors of plugins: programs that prepare or augment the batches of a training
 // run. A plugin is one type per stage and a main of one call:
 //
-//	type Gain struct{ db float64 }
+//	type Gain struct{ maxDB float64 }
 //
-//	func (g *Gain) Configure(ctx context.Context, cfg *stage.Config) error {
-//		var c struct{ MaxDB float64 `json:"max_db"` }
-//		if err := cfg.Decode(&c); err != nil {
-//			return err
-//		}
-//		g.db = c.MaxDB
-//		return nil
-//	}
-//
-//	func (g *Gain) Process(ctx context.Context, b *stage.Batch) error {
-//		wave, lengths, width := b.Float32("waveform"), b.Int32("waveform_lengths"), b.Shape("waveform")[1]
-//		for row, n := range lengths {
-//			if n == 0 {
-//				continue // an empty row stays empty
-//			}
-//			gain := float32(math.Pow(10, g.db*(2*b.Rand(row).Float64()-1)/20))
-//			for i := range wave[row*width : row*width+int(n)] {
-//				wave[row*width+i] *= gain
-//			}
-//		}
-//		return nil
-//	}
+//	func (g *Gain) Configure(ctx context.Context, cfg *stage.Config) error { ... }
+//	func (g *Gain) Process(ctx context.Context, b *stage.Batch) error      { ... }
 //
 //	func main() {
 //		stage.Serve(stage.Plugin{ID: "gain", Version: "1.0.0", Stages: map[string]func() stage.Stage{
@@ -32,8 +12,9 @@
 //		}})
 //	}
 //
-// The folder with the built program and a plugin.json beside it is the plugin. docs/plugin-protocol.md says what
-// happens between the processes; package stagetest checks a stage against it in an ordinary Go test.
+// The example of [Serve] has the rest. A folder with the built program and a plugin.json beside it is the plugin.
+// docs/plugin-protocol.md says what happens between the processes; package stagetest checks a stage against it in an
+// ordinary Go test.
 //
 // Tensors lie in memory that host and plugins share, so a stage reads and writes them in place. Four rules
 // make that safe, and stagetest checks each:

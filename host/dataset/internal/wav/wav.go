@@ -47,11 +47,15 @@ func (h Header) FrameSize() int { return 2 * h.Channels }
 // ReadHeader walks the chunks of a file of size bytes up to its samples. The error says what is wrong in terms of
 // the file's bytes; it does not name the file.
 func ReadHeader(r io.ReaderAt, size int64) (Header, error) {
-	var b [40]byte // the longest chunk that is looked into
 	if size < 12 {
 		return Header{}, fmt.Errorf("not a WAV file: only %d bytes", size)
 	}
-	if err := readAt(r, b[:12], 0); err != nil {
+	f := file{r: r}
+	if err := f.start(size); err != nil {
+		return Header{}, err
+	}
+	var b [40]byte // the longest chunk that is looked into
+	if err := f.read(b[:12], 0); err != nil {
 		return Header{}, err
 	}
 	if string(b[:4]) != "RIFF" || string(b[8:12]) != "WAVE" {
@@ -63,7 +67,7 @@ func ReadHeader(r io.ReaderAt, size int64) (Header, error) {
 		if at+8 > size {
 			return Header{}, fmt.Errorf("no data chunk in %d bytes", size)
 		}
-		if err := readAt(r, b[:8], at); err != nil {
+		if err := f.read(b[:8], at); err != nil {
 			return Header{}, err
 		}
 		id, n := string(b[:4]), int64(binary.LittleEndian.Uint32(b[4:]))
@@ -73,12 +77,12 @@ func ReadHeader(r io.ReaderAt, size int64) (Header, error) {
 		}
 		switch id {
 		case "fmt ":
-			f := b[:min(n, int64(len(b)))]
-			if err := readAt(r, f, at); err != nil {
+			format := b[:min(n, int64(len(b)))]
+			if err := f.read(format, at); err != nil {
 				return Header{}, err
 			}
 			var err error
-			if h, err = parseFormat(f); err != nil {
+			if h, err = parseFormat(format); err != nil {
 				return Header{}, err
 			}
 		case "data":
@@ -123,6 +127,27 @@ func parseFormat(f []byte) (Header, error) {
 		return Header{}, fmt.Errorf("frames of %d bytes do not fit %d channels of 16 bits", u16(12), h.Channels)
 	}
 	return h, nil
+}
+
+// file reads its first bytes once: most headers are in them, and a system call for each chunk would be most of the time
+// that indexing a large data set takes.
+type file struct {
+	r    io.ReaderAt
+	head [256]byte
+	n    int // of head
+}
+
+func (f *file) start(size int64) error {
+	f.n = int(min(size, int64(len(f.head))))
+	return readAt(f.r, f.head[:f.n], 0)
+}
+
+func (f *file) read(b []byte, at int64) error {
+	if end := at + int64(len(b)); end <= int64(f.n) {
+		copy(b, f.head[at:end])
+		return nil
+	}
+	return readAt(f.r, b, at)
 }
 
 func readAt(r io.ReaderAt, b []byte, at int64) error {

@@ -34,7 +34,7 @@ func extensible(code, channels, rate, bits int) []byte {
 	return append(b, 0, 0, 0, 0, 16, 0, 0x80, 0, 0, 0xAA, 0, 0x38, 0x9B, 0x71)
 }
 
-func file(chunks ...[]byte) []byte {
+func riff(chunks ...[]byte) []byte {
 	body := append([]byte("WAVE"), bytes.Join(chunks, nil)...)
 	return append(binary.LittleEndian.AppendUint32([]byte("RIFF"), uint32(len(body))), body...)
 }
@@ -48,30 +48,30 @@ func TestReadHeader(t *testing.T) {
 		want Header
 		err  string
 	}{
-		{"mono", file(pcm, data), Header{22050, 1, 5, 44}, ""},
-		{"stereo", file(chunk("fmt ", format(1, 2, 48000, 16)), chunk("data", make([]byte, 12))), Header{48000, 2, 3, 44}, ""},
-		{"extensible", file(chunk("fmt ", extensible(1, 1, 16000, 16)), data), Header{16000, 1, 5, 68}, ""},
-		{"odd chunk before", file(chunk("LIST", make([]byte, 3)), pcm, data), Header{22050, 1, 5, 56}, ""},
-		{"chunk after", file(pcm, data, chunk("LIST", nil)), Header{22050, 1, 5, 44}, ""},
-		{"no samples", file(pcm, chunk("data", nil)), Header{22050, 1, 0, 44}, ""},
+		{"mono", riff(pcm, data), Header{22050, 1, 5, 44}, ""},
+		{"stereo", riff(chunk("fmt ", format(1, 2, 48000, 16)), chunk("data", make([]byte, 12))), Header{48000, 2, 3, 44}, ""},
+		{"extensible", riff(chunk("fmt ", extensible(1, 1, 16000, 16)), data), Header{16000, 1, 5, 68}, ""},
+		{"odd chunk before", riff(chunk("LIST", make([]byte, 3)), pcm, data), Header{22050, 1, 5, 56}, ""},
+		{"chunk after", riff(pcm, data, chunk("LIST", nil)), Header{22050, 1, 5, 44}, ""},
+		{"no samples", riff(pcm, chunk("data", nil)), Header{22050, 1, 0, 44}, ""},
 		{"empty file", nil, Header{}, "only 0 bytes"},
 		{"another file", []byte("fLaC and then some bytes"), Header{}, "no RIFF/WAVE mark"},
-		{"truncated", file(pcm, data)[:50], Header{}, `"data" chunk declares 10 bytes, the file has 6`},
-		{"endless stream", append(file(pcm), []byte("data\xff\xff\xff\xff\x00\x00")...), Header{}, "declares 4294967295 bytes, the file has 2"},
-		{"no data", file(pcm), Header{}, "no data chunk in 36 bytes"},
-		{"many chunks", file(bytes.Repeat(chunk("junk", nil), maxChunks), pcm, data), Header{}, "first 1000 chunks"},
-		{"data first", file(data, pcm), Header{}, "before the fmt chunk"},
-		{"half a frame", file(pcm, chunk("data", make([]byte, 9))), Header{}, "9 bytes does not hold whole frames of 2"},
-		{"short fmt", file(chunk("fmt ", make([]byte, 14)), data), Header{}, "14 bytes, 16 are needed"},
-		{"8 bits", file(chunk("fmt ", format(1, 1, 22050, 8)), data), Header{}, "8-bit PCM"},
-		{"24 bits", file(chunk("fmt ", format(1, 1, 22050, 24)), data), Header{}, "24-bit PCM"},
-		{"24 bits extensible", file(chunk("fmt ", extensible(1, 1, 22050, 24)), data), Header{}, "24-bit PCM"},
-		{"float", file(chunk("fmt ", format(3, 1, 22050, 32)), data), Header{}, "32-bit float"},
-		{"float extensible", file(chunk("fmt ", extensible(3, 1, 22050, 32)), data), Header{}, "32-bit float"},
-		{"mp3", file(chunk("fmt ", format(0x55, 1, 22050, 16)), data), Header{}, "format 0x0055"},
-		{"no channels", file(chunk("fmt ", format(1, 0, 22050, 16)), data), Header{}, "0 channels"},
-		{"rate", file(chunk("fmt ", format(1, 1, 1, 16)), data), Header{}, "rate of 1 Hz"},
-		{"frame size", file(chunk("fmt ", append(format(1, 1, 22050, 16)[:12], 8, 0, 16, 0)), data), Header{}, "frames of 8 bytes"},
+		{"truncated", riff(pcm, data)[:50], Header{}, `"data" chunk declares 10 bytes, the file has 6`},
+		{"endless stream", append(riff(pcm), []byte("data\xff\xff\xff\xff\x00\x00")...), Header{}, "declares 4294967295 bytes, the file has 2"},
+		{"no data", riff(pcm), Header{}, "no data chunk in 36 bytes"},
+		{"many chunks", riff(bytes.Repeat(chunk("junk", nil), maxChunks), pcm, data), Header{}, "first 1000 chunks"},
+		{"data first", riff(data, pcm), Header{}, "before the fmt chunk"},
+		{"half a frame", riff(pcm, chunk("data", make([]byte, 9))), Header{}, "9 bytes does not hold whole frames of 2"},
+		{"short fmt", riff(chunk("fmt ", make([]byte, 14)), data), Header{}, "14 bytes, 16 are needed"},
+		{"8 bits", riff(chunk("fmt ", format(1, 1, 22050, 8)), data), Header{}, "8-bit PCM"},
+		{"24 bits", riff(chunk("fmt ", format(1, 1, 22050, 24)), data), Header{}, "24-bit PCM"},
+		{"24 bits extensible", riff(chunk("fmt ", extensible(1, 1, 22050, 24)), data), Header{}, "24-bit PCM"},
+		{"float", riff(chunk("fmt ", format(3, 1, 22050, 32)), data), Header{}, "32-bit float"},
+		{"float extensible", riff(chunk("fmt ", extensible(3, 1, 22050, 32)), data), Header{}, "32-bit float"},
+		{"mp3", riff(chunk("fmt ", format(0x55, 1, 22050, 16)), data), Header{}, "format 0x0055"},
+		{"no channels", riff(chunk("fmt ", format(1, 0, 22050, 16)), data), Header{}, "0 channels"},
+		{"rate", riff(chunk("fmt ", format(1, 1, 1, 16)), data), Header{}, "rate of 1 Hz"},
+		{"frame size", riff(chunk("fmt ", append(format(1, 1, 22050, 16)[:12], 8, 0, 16, 0)), data), Header{}, "frames of 8 bytes"},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
@@ -88,9 +88,9 @@ func TestReadHeader(t *testing.T) {
 
 // Whatever the bytes, an accepted header points at samples that are in the file.
 func FuzzReadHeader(f *testing.F) {
-	f.Add(file(chunk("fmt ", format(1, 1, 22050, 16)), chunk("data", make([]byte, 10))))
-	f.Add(file(chunk("LIST", make([]byte, 3)), chunk("fmt ", extensible(1, 2, 48000, 16)), chunk("data", make([]byte, 8))))
-	f.Add(file(chunk("data", make([]byte, 10)), chunk("fmt ", format(3, 1, 22050, 32))))
+	f.Add(riff(chunk("fmt ", format(1, 1, 22050, 16)), chunk("data", make([]byte, 10))))
+	f.Add(riff(chunk("LIST", make([]byte, 3)), chunk("fmt ", extensible(1, 2, 48000, 16)), chunk("data", make([]byte, 8))))
+	f.Add(riff(chunk("data", make([]byte, 10)), chunk("fmt ", format(3, 1, 22050, 32))))
 	f.Add([]byte("RIFF\xff\xff\xff\xffWAVEfmt \xff\xff\xff\xff"))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		h, err := ReadHeader(bytes.NewReader(b), int64(len(b)))

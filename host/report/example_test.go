@@ -1,0 +1,51 @@
+package report_test
+
+import (
+	"fmt"
+	"log"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/xtts-host/xtts-host/host/report"
+	"github.com/xtts-host/xtts-host/host/train"
+)
+
+func Example() {
+	dir, err := os.MkdirTemp("", "run")
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer os.RemoveAll(dir)
+
+	names := []string{"mel_loss"}
+	metrics, err := report.OpenMetrics(filepath.Join(dir, "metrics.jsonl"), names, 0)
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer metrics.Close()
+	progress := report.Progress{Metrics: names, Total: 2, Every: 1}
+	collector := report.NewCollector(names, metrics.History())
+
+	for step := range int64(2) { // the loop tells its observer of each window
+		w := &train.Window{Step: step + 1, Loss: 3 - float64(step), Metrics: []float64{1.5}, LR: 1e-3, GradNorm: 0.8, Rows: make([]int32, 16),
+			Time: 100 * time.Millisecond, InputWait: time.Millisecond}
+		const frames = 2000
+		collector.Step(w, frames)
+		if err := metrics.Write(w, frames); err != nil {
+			log.Fatal(err)
+		}
+		if line := progress.Window(w); line != "" {
+			fmt.Println(line)
+		}
+	}
+	r := collector.Build(report.Run{Bundle: "myxtts-nano", Device: "cpu", Outcome: "done", Wall: time.Second})
+	if err := r.Write(filepath.Join(dir, "report.json")); err != nil {
+		log.Fatal(err)
+	}
+	fmt.Printf("%d frames/s, limited by: %s\n", int(r.FramesPerSecond), r.Verdict.Bottleneck)
+	// Output:
+	// step 1/2  loss 3.000  mel_loss 1.500  lr 1.0e-03  grad_norm 0.800
+	// step 2/2  loss 2.000  mel_loss 1.500  lr 1.0e-03  grad_norm 0.800   10.0 steps/s  input stall 1.0 %
+	// 20000 frames/s, limited by: train
+}

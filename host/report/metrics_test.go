@@ -1,0 +1,299 @@
+package report
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/xtts-host/xtts-host/host/train"
+)
+
+func openMetrics(t testing.TB, path string, after int64) *Metrics {
+	t.Helper()
+	m, err := OpenMetrics(path, []string{"mel_loss", "stop_loss"}, after)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { m.Close() })
+	return m
+}
+
+func stepWindow(step int64) *train.Window {
+	return &train.Window{
+		Step: step, Epoch: 1, Bucket: 2, Loss: 1 / float64(step), Metrics: []float64{0.5, 0.25}, LR: 1e-5, GradNorm: 0.8125, Rows: []int32{7, 3, 1},
+		Time: 101234567 * time.Nanosecond, InputWait: 1500 * time.Microsecond,
+	}
+}
+
+func TestMetricsLine(t *testing.T) {
+	nan := math.NaN()
+	for _, c := range []struct {
+		name   string
+		change func(w *train.Window)
+		want   string
+	}{
+		{"plain", func(*train.Window) {},
+			`{"step":4,"epoch":1,"loss":0.25,"mel_loss":0.5,"stop_loss":0.25,"lr":1e-05,"grad_norm":0.8125,"step_ms":101.235,"input_wait_ms":1.500,"samples":3,"frames":412,"bucket":2}`},
+		{"skipped", func(w *train.Window) { w.Skipped, w.GradNorm = true, math.Inf(1) },
+			`{"step":4,"epoch":1,"loss":null,"mel_loss":null,"stop_loss":null,"lr":1e-05,"grad_norm":null,"step_ms":101.235,"input_wait_ms":1.500,"samples":3,"frames":412,"bucket":2,"skipped":true}`},
+		{"one metric is not finite", func(w *train.Window) { w.Metrics[1] = nan },
+			`{"step":4,"epoch":1,"loss":0.25,"mel_loss":0.5,"stop_loss":null,"lr":1e-05,"grad_norm":0.8125,"step_ms":101.235,"input_wait_ms":1.500,"samples":3,"frames":412,"bucket":2}`},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "metrics.jsonl")
+			m, w := openMetrics(t, path, 0), stepWindow(4)
+			c.change(w)
+			if err := m.Write(w, 412); err != nil {
+				t.Fatal(err)
+			}
+			if got := read(t, path); got != c.want+"\n" {
+				t.Errorf("got  %swant %s", got, c.want)
+			}
+		})
+	}
+}
+
+// A reader gets back the very bits of the loss.
+func TestMetricsKeepEveryBit(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "metrics.jsonl")
+	m, w := openMetrics(t, path, 0), stepWindow(1)
+	w.Loss = float64(float32(0.1)) // as a graph gives it
+	if err := m.Write(w, 0); err != nil {
+		t.Fatal(err)
+	}
+	var got struct{ Loss float64 }
+	if err := json.Unmarshal([]byte(read(t, path)), &got); err != nil || got.Loss != w.Loss {
+		t.Errorf("loss %v, %v; want %v", got.Loss, err, w.Loss)
+	}
+}
+
+func TestMetricsCutBack(t *testing.T) {
+	line := func(step int, loss string) string {
+		return fmt.Sprintf(`{"step":%d,"loss":%s,"samples":2,"frames":10}`+"\n", step, loss)
+	}
+	three := line(1, "4") + line(2, "null") + line(3, "2")
+	for _, c := range []struct {
+		name, content string
+		after         int64
+		want          string
+		history       History
+	}{
+		{"a new run", "", 0, "", History{}},
+		{"a new run in an old folder", three, 0, "", History{}},
+		{"all stay", three, 3, three, History{Steps: 3, Skipped: 1, Samples: 6, Frames: 30, First: 4, Last: 2, Best: 2}},
+		{"the last goes", three, 2, line(1, "4") + line(2, "null"), History{Steps: 2, Skipped: 1, Samples: 4, Frames: 20, First: 4, Last: 4, Best: 4}},
+		{"torn last line", three + `{"step":4,"lo`, 9, three, History{Steps: 3, Skipped: 1, Samples: 6, Frames: 30, First: 4, Last: 2, Best: 2}},
+		{"first steps skipped", line(1, "null") + line(2, "-1") + line(3, "5"), 3, line(1, "null") + line(2, "-1") + line(3, "5"),
+			History{Steps: 3, Skipped: 1, Samples: 6, Frames: 30, First: -1, Last: 5, Best: -1}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "metrics.jsonl")
+			write(t, path, c.content)
+			m := openMetrics(t, path, c.after)
+			if got := read(t, path); got != c.want {
+				t.Errorf("kept %q, want %q", got, c.want)
+			}
+			if m.History() != c.history {
+				t.Errorf("history %+v, want %+v", m.History(), c.history)
+			}
+			if err := m.Write(stepWindow(c.after+1), 0); err != nil {
+				t.Fatal(err)
+			}
+			if got := read(t, path); !strings.HasPrefix(got, c.want+`{"step":`) || !strings.HasSuffix(got, "}\n") {
+				t.Errorf("after another line: %q", got)
+			}
+		})
+	}
+}
+
+func TestOpenRefuses(t *testing.T) {
+	for _, c := range []struct {
+		name, content string
+		metrics       []string
+		want          string
+	}{
+		{"damage in the middle", "{\"step\":1,\"loss\":1}\n\x00\x00\n", nil, "line 2"},
+		{"another program's file", "{\"loss\":1}\n", nil, `line 1: "step" is missing`},
+		{"metric with a fixed name", "", []string{"mel_loss", "lr"}, `metric "lr"`},
+		{"metric twice", "", []string{"mel_loss", "mel_loss"}, `metric "mel_loss"`},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "metrics.jsonl")
+			write(t, path, c.content)
+			for _, open := range []func() error{
+				func() error { _, err := OpenMetrics(path, c.metrics, 9); return err },
+				func() error { _, err := OpenEvaluations(path, c.metrics, 9); return err },
+			} {
+				if err := open(); err == nil || !strings.Contains(err.Error(), c.want) {
+					t.Errorf("error %v, want one with %q", err, c.want)
+				}
+			}
+			if got := read(t, path); got != c.content {
+				t.Errorf("the file was changed to %q", got)
+			}
+		})
+	}
+	if _, err := OpenMetrics(filepath.Join(t.TempDir(), "none", "metrics.jsonl"), nil, 0); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("a folder that is not there: %v", err)
+	}
+}
+
+// /dev/full takes any number of lines and fails each, as a full disk does.
+func TestFullDisk(t *testing.T) {
+	full, err := os.OpenFile("/dev/full", os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer full.Close()
+	m := &Metrics{lines: &lines{path: "/dev/full", file: full}}
+	err = m.Write(stepWindow(57), 0)
+	var hint interface{ Hint() string }
+	if !errors.Is(err, syscall.ENOSPC) || !errors.As(err, &hint) {
+		t.Fatalf("error %v, want ENOSPC with a hint", err)
+	}
+	for _, want := range []string{"/dev/full", "step 57"} {
+		if !strings.Contains(err.Error(), want) {
+			t.Errorf("%q does not name %s", err, want)
+		}
+	}
+}
+
+// A file size limit makes a write stop in the middle of a line, as a disk that fills up does.
+func TestFailedWriteLeavesWholeLines(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "metrics.jsonl")
+	m := openMetrics(t, path, 0)
+	if err := m.Write(stepWindow(1), 0); err != nil {
+		t.Fatal(err)
+	}
+	whole := read(t, path)
+
+	signal.Ignore(syscall.SIGXFSZ) // it would end the process
+	defer signal.Reset(syscall.SIGXFSZ)
+	var limit syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_FSIZE, &limit); err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Setrlimit(syscall.RLIMIT_FSIZE, &syscall.Rlimit{Cur: uint64(len(whole)) + 20, Max: limit.Max}); err != nil {
+		t.Fatal(err)
+	}
+	err := m.Write(stepWindow(2), 0)
+	if back := syscall.Setrlimit(syscall.RLIMIT_FSIZE, &limit); back != nil {
+		t.Fatal(back)
+	}
+	if !errors.Is(err, syscall.EFBIG) {
+		t.Errorf("error %v, want EFBIG", err)
+	}
+	if got := read(t, path); got != whole {
+		t.Errorf("after the failure the file holds %q", got)
+	}
+	if err := m.Write(stepWindow(3), 0); err != nil {
+		t.Fatal(err)
+	}
+	if got := read(t, path); !strings.HasPrefix(got, whole+`{"step":3,`) || strings.Count(got, "\n") != 2 {
+		t.Errorf("after another line the file holds %q", got)
+	}
+}
+
+func TestMetricsDoNotAllocate(t *testing.T) {
+	m, w := openMetrics(t, filepath.Join(t.TempDir(), "metrics.jsonl"), 0), stepWindow(1)
+	m.Write(w, 100) // the first makes the buffer
+	if n := testing.AllocsPerRun(100, func() {
+		w.Step++
+		if err := m.Write(w, 100); err != nil {
+			t.Fatal(err)
+		}
+	}); n > 0 {
+		t.Errorf("%v allocations per line", n)
+	}
+}
+
+func TestCloseTwice(t *testing.T) {
+	m := openMetrics(t, filepath.Join(t.TempDir(), "metrics.jsonl"), 0)
+	if err := errors.Join(m.Sync(), m.Close(), m.Close()); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestEvaluations(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "eval.jsonl")
+	names := []string{"mel_loss"}
+	for _, after := range []int64{0, 100} { // the second time the run is resumed in front of the last evaluation
+		e, err := OpenEvaluations(path, names, after)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, step := range []int64{100, 200} {
+			if step <= after {
+				continue
+			}
+			if err := e.Write(&train.Evaluation{Step: step, Loss: math.NaN(), Metrics: []float64{0.5}, Samples: 64, Time: 1200 * time.Millisecond}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := errors.Join(e.Sync(), e.Close()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want := `{"step":100,"loss":null,"mel_loss":0.5,"samples":64,"eval_ms":1200.000}
+{"step":200,"loss":null,"mel_loss":0.5,"samples":64,"eval_ms":1200.000}
+`
+	if got := read(t, path); got != want {
+		t.Errorf("got\n%swant\n%s", got, want)
+	}
+}
+
+func FuzzOpenMetrics(f *testing.F) {
+	f.Add([]byte(`{"step":1,"loss":0.5,"samples":2}`+"\n"+`{"step":2,"loss":null,"skipped":true}`+"\n"), int64(1))
+	f.Add([]byte(`{"step":1}`), int64(1))
+	f.Add([]byte("\n\x00{"), int64(3))
+	f.Add([]byte(`{"step":9e99}`+"\n"), int64(3))
+	f.Fuzz(func(t *testing.T, content []byte, after int64) {
+		path := filepath.Join(t.TempDir(), "metrics.jsonl")
+		write(t, path, string(content))
+		m, err := OpenMetrics(path, nil, after)
+		if err != nil {
+			if got := read(t, path); got != string(content) {
+				t.Fatalf("refused, but changed to %q", got)
+			}
+			return
+		}
+		defer m.Close()
+		kept := read(t, path)
+		if !strings.HasPrefix(string(content), kept) || kept != "" && !strings.HasSuffix(kept, "\n") {
+			t.Fatalf("kept %q", kept)
+		}
+		again, err := OpenMetrics(path, nil, after) // what stays once stays again
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer again.Close()
+		if !reflect.DeepEqual(again.History(), m.History()) || read(t, path) != kept {
+			t.Fatalf("opened again: %+v, want %+v", again.History(), m.History())
+		}
+	})
+}
+
+func read(t testing.TB, path string) string {
+	t.Helper()
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}
+
+func write(t testing.TB, path, content string) {
+	t.Helper()
+	if err := os.WriteFile(path, []byte(content), 0o666); err != nil {
+		t.Fatal(err)
+	}
+}

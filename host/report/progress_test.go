@@ -1,0 +1,81 @@
+package report
+
+import (
+	"fmt"
+	"math"
+	"testing"
+	"time"
+
+	"github.com/xtts-host/xtts-host/host/train"
+)
+
+func progressWindow(step int64) *train.Window {
+	return &train.Window{Step: step, Loss: 1.2344, Metrics: []float64{0.3451}, LR: 2.9e-3, GradNorm: 0.8123, Time: 100 * time.Millisecond, InputWait: 400 * time.Microsecond}
+}
+
+func TestProgress(t *testing.T) {
+	p := Progress{Metrics: []string{"mel_loss"}, Total: 240, Every: 100, Bottleneck: func() string { return "target" }}
+	var got []string
+	for step := int64(1); step <= 240; step++ {
+		w := progressWindow(step)
+		switch {
+		case step == 1:
+			w.Time = time.Minute // the pipeline fills: no speed is made of it
+		case step > 200:
+			w.InputWait = 30 * time.Millisecond
+		}
+		w.Skipped = step == 200
+		if line := p.Window(w); line != "" {
+			got = append(got, line)
+		}
+		if step == 100 {
+			got = append(got, p.Evaluated(&train.Evaluation{Step: step, Loss: 1.5, Metrics: []float64{0.4}, Samples: 64, Time: 9900 * time.Millisecond}, true))
+		}
+	}
+	want := []string{
+		"step   1/240  loss 1.234  mel_loss 0.345  lr 2.9e-03  grad_norm 0.812",
+		"step 100/240  loss 1.234  mel_loss 0.345  lr 2.9e-03  grad_norm 0.812   10.0 steps/s  input stall 0.4 %  eta 14 s",
+		"step 100/240  loss 1.500  mel_loss 0.400  evaluation of 64 rows in 9.9 s, the best so far",
+		"step 200/240  loss     -  mel_loss     -  lr 2.9e-03  grad_norm 0.812   10.0 steps/s  input stall 0.4 %  eta 6.0 s",
+		"step 240/240  loss 1.234  mel_loss 0.345  lr 2.9e-03  grad_norm 0.812   10.0 steps/s  input stall  30 % (target)",
+	}
+	if len(got) != len(want) {
+		t.Errorf("%d lines, want %d", len(got), len(want))
+	}
+	for i := range min(len(got), len(want)) {
+		if got[i] != want[i] {
+			t.Errorf("got  %s\nwant %s", got[i], want[i])
+		}
+	}
+}
+
+func TestProgressOff(t *testing.T) {
+	var p Progress
+	if line := p.Window(progressWindow(1)); line != "" {
+		t.Errorf("the zero value says %q", line)
+	}
+	p.Every = 1 // and no total: the end is not known
+	p.Window(progressWindow(1))
+	if got, want := p.Window(progressWindow(2)), "step      2  loss 1.234  lr 2.9e-03  grad_norm 0.812   10.0 steps/s  input stall 0.4 %"; got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+}
+
+func TestSkippedLine(t *testing.T) {
+	p := Progress{Total: 240}
+	name := func(row int32) string { return fmt.Sprintf("LJ%03d", row) }
+	for _, c := range []struct {
+		w    train.Window
+		want string
+	}{
+		{train.Window{Loss: math.NaN()}, "step   7/240  skipped: every row is empty"},
+		{train.Window{Loss: math.NaN(), Rows: []int32{1}}, "step   7/240  skipped: the loss is not finite (NaN); rows LJ001"},
+		{train.Window{Loss: 1, GradNorm: math.Inf(1), Rows: []int32{1, 2, 3, 4, 5}}, "step   7/240  skipped: the gradients are not finite (grad_norm +Inf); rows LJ001, LJ002, LJ003, LJ004, LJ005"},
+		{train.Window{Loss: math.Inf(-1), Rows: []int32{1, 2, 3, 4, 5, 6, 7, 8}}, "step   7/240  skipped: the loss is not finite (-Inf); rows LJ001, LJ002, LJ003, LJ004, LJ005 and 3 more"},
+	} {
+		c.w.Step, c.w.Skipped = 7, true
+		if got := p.Skipped(&c.w, name); got != c.want {
+			t.Errorf("got  %s\nwant %s", got, c.want)
+		}
+	}
+}

@@ -1,0 +1,159 @@
+package report
+
+import (
+	"encoding/json"
+	"errors"
+	"flag"
+	"io/fs"
+	"math"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/xtts-host/xtts-host/host/pipeline"
+	"github.com/xtts-host/xtts-host/host/train"
+)
+
+var update = flag.Bool("update", false, "write the golden files")
+
+func golden(t *testing.T, name, got string) {
+	t.Helper()
+	path := filepath.Join("testdata", name)
+	if *update {
+		write(t, path, got)
+	}
+	if want := read(t, path); got != want {
+		t.Errorf("%s (go test -update writes it): got\n%s\nwant\n%s", name, got, want)
+	}
+}
+
+// whole is the report of a run in which everything happened.
+func whole() *Report {
+	metrics := []string{"mel_loss", "stop_loss"}
+	c := NewCollector(metrics, History{Steps: 120, Samples: 1920, Frames: 240000, First: 5.2134, Last: 1.1, Best: 1.05})
+	for step := int64(121); step <= 240; step++ {
+		w := timed(step, int(step%3), 80*time.Millisecond+time.Duration(step%3)*15*time.Millisecond, 300*time.Microsecond)
+		w.Loss, w.Metrics, w.Rows, w.Skipped = 0.6+1/float64(step), []float64{0.35, 0.2}, make([]int32, 16), step == 200
+		c.Step(w, 2000)
+	}
+	c.Evaluated(&train.Evaluation{Step: 200, Loss: 0.6412, Metrics: []float64{0.3712, 0.22}, Samples: 64, Time: time.Second})
+	return c.Build(Run{
+		Bundle: "myxtts-nano", Device: "cpu", Outcome: "done", Versions: map[string]string{"xtts-host": "1.0.0", "onnxruntime": "1.29.0"}, Wall: 24600 * time.Millisecond,
+		Pipeline: pipeline.Stats{Batches: 120, Wait: 36 * time.Millisecond, Phases: []pipeline.Phase{
+			{Name: "decode", Busy: 1500 * time.Millisecond}, {Name: "target", Busy: 960 * time.Millisecond, Queue: time.Millisecond},
+			{Name: "reference", Busy: 720 * time.Millisecond}, {Name: "transfer", Busy: 40 * time.Millisecond}}},
+		Memory:      []Memory{{Device: "cpu", Role: "model", ProcessPeakBytes: 812 << 20}},
+		Utilization: []Utilization{{Device: "cpu", Role: "model", Mean: 0.875}},
+		Plugins:     []Plugin{{ID: "augment", Workers: 1, Calls: 120, P50Ms: 2.25, P99Ms: 8.5}, {ID: "features", Workers: 2, Restarts: 1, Calls: 1240, P50Ms: 8.25, P99Ms: 14.5}},
+		Quarantined: 2, Accumulation: Accumulation{"exact", 1},
+		Baselines: []BaselineLosses{{Train: PredictorLosses{412, 0.5123, 0.2881}, Eval: PredictorLosses{64, 0.5304, 0.3011}, Baseline: baseline("mel_loss", "huber", 1)}},
+		Setup:     Setup{OnCPU: true, Threads: 2, NumWorkers: 1, BufferSize: 50, Slots: 3, PluginOf: map[string]string{"target": "features"}},
+	})
+}
+
+func TestGolden(t *testing.T) {
+	r := whole()
+	path := filepath.Join(t.TempDir(), "report.json")
+	if err := r.Write(path); err != nil {
+		t.Fatal(err)
+	}
+	golden(t, "report.json", read(t, path))
+	golden(t, "table.txt", r.Table("runs/20260102T030405Z"))
+}
+
+// The table of a run that ended before anything happened has no empty lines of figures.
+func TestTableOfNothing(t *testing.T) {
+	r := NewCollector(nil, History{}).Build(Run{Bundle: "myxtts-nano", Device: "cpu", Outcome: "interrupted"})
+	golden(t, "table_empty.txt", r.Table("runs/x/"))
+}
+
+func TestTableIsNotTooWide(t *testing.T) {
+	r := whole()
+	r.Verdict.Advice = append(r.Verdict.Advice, strings.Repeat("long ", 60), strings.Repeat("x", 200))
+	for _, line := range strings.Split(r.Table("runs/x"), "\n") {
+		if len([]rune(line)) > columns && !strings.Contains(line, "xxx") { // a word longer than the table is not broken
+			t.Errorf("%d columns: %s", len([]rune(line)), line)
+		}
+	}
+}
+
+func TestReportReadsBack(t *testing.T) {
+	want := whole()
+	b, err := json.Marshal(want)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := new(Report)
+	if err := json.Unmarshal(b, got); err != nil {
+		t.Fatal(err)
+	}
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("got  %+v\nwant %+v", got, want)
+	}
+}
+
+func TestWriteReplacesAtOnce(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "report.json")
+	for range 2 {
+		if err := whole().Write(path); err != nil {
+			t.Fatal(err)
+		}
+	}
+	entries, err := os.ReadDir(dir)
+	if err != nil || len(entries) != 1 {
+		t.Errorf("the folder holds %v, %v", entries, err)
+	}
+	if err := os.Mkdir(filepath.Join(dir, "folder"), 0o777); err != nil {
+		t.Fatal(err)
+	}
+	if err := whole().Write(filepath.Join(dir, "folder")); err == nil {
+		t.Error("a folder was replaced")
+	}
+	if entries, err := os.ReadDir(dir); err != nil || len(entries) != 2 {
+		t.Errorf("after a failure the folder holds %v, %v", entries, err)
+	}
+	if err := whole().Write(filepath.Join(dir, "none", "report.json")); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("a folder that is not there: %v", err)
+	}
+}
+
+func TestPhasesRefuse(t *testing.T) {
+	for _, s := range []string{`[]`, `1`, `{"a":"b"}`} {
+		if err := json.Unmarshal([]byte(s), new(Phases)); err == nil {
+			t.Errorf("%s was read", s)
+		}
+	}
+	if b, err := json.Marshal(Phases{}); err != nil || string(b) != "{}" {
+		t.Errorf("no phase is %s, %v", b, err)
+	}
+}
+
+func TestFloat(t *testing.T) {
+	for _, v := range []float64{0, -1.5, 1e-300, math.NaN(), math.Inf(1), math.Inf(-1)} {
+		b, err := json.Marshal(Float(v))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got Float
+		if err := json.Unmarshal(b, &got); err != nil {
+			t.Fatal(err)
+		}
+		if math.IsInf(v, 0) {
+			v = math.NaN()
+		}
+		if float64(got) != v && !(math.IsNaN(v) && math.IsNaN(float64(got))) {
+			t.Errorf("%v became %s and %v", v, b, got)
+		}
+	}
+}
+
+func TestCPU(t *testing.T) {
+	m, u, err := CPU("model", time.Hour)
+	if err != nil || m.Device != "cpu" || m.Role != "model" || m.ProcessPeakBytes < 1<<20 || m.ProcessPeakBytes > 1<<40 || u.Mean < 0 || u.Mean > 1 {
+		t.Errorf("got %+v, %+v, %v", m, u, err)
+	}
+}

@@ -1,0 +1,72 @@
+package report
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/xtts-host/xtts-host/host/pipeline"
+)
+
+func TestJudge(t *testing.T) {
+	setup := Setup{Threads: 2, NumWorkers: 4, BufferSize: 50, Slots: 3}
+	onCPU := setup
+	onCPU.OnCPU = true
+	allCores := onCPU
+	allCores.Threads = 0
+	for _, c := range []struct {
+		name string
+		s    symptoms
+		want string
+		says []string // in each piece of advice
+	}{
+		{"the model", symptoms{stall: 0.019, bottleneck: "decode", queued: true, setup: setup}, "train", []string{"--batch-size"}},
+		{"decode", symptoms{stall: 0.02, bottleneck: "decode", queued: true, setup: setup}, "decode", []string{"--num-workers (now 4)"}},
+		{"a stage", symptoms{stall: 0.5, bottleneck: "target", queued: true, plugin: Plugin{ID: "features", Workers: 2}, setup: setup}, "target", []string{"--plugin-workers features=3 (now 2)"}},
+		{"a stage of a pool that is not known", symptoms{stall: 0.5, bottleneck: "target", queued: true, plugin: Plugin{ID: "features"}}, "target", []string{"--plugin-workers features=2."}},
+		{"a stage of nobody", symptoms{stall: 0.5, bottleneck: "target", queued: true}, "target", []string{"--plugin-workers ID=N"}},
+		{"copies", symptoms{stall: 0.5, bottleneck: "transfer", queued: true, setup: setup}, "transfer", []string{"--slots (now 3)"}},
+		{"too few batches", symptoms{stall: 0.5, bottleneck: "decode", setup: setup}, "decode", []string{"--buffer-size (now 50)"}},
+		{"shared cores", symptoms{stall: 0.5, bottleneck: "decode", queued: true, setup: onCPU}, "decode", []string{"--num-workers", "--threads (now 2)"}},
+		{"all cores", symptoms{stall: 0.5, bottleneck: "decode", queued: true, setup: allCores}, "decode", []string{"--num-workers", "(now all cores)"}},
+		{"buckets differ", symptoms{variation: 0.42, bucketVariation: 0.08}, "train", []string{"--batch-size", "--enable-static-shapes"}},
+		{"jitter", symptoms{variation: 0.42, bucketVariation: 0.31}, "train", []string{"--batch-size", "--buffer-size"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			c.s.steps = 100
+			v := judge(c.s)
+			if v.Bottleneck != c.want {
+				t.Errorf("bottleneck %q, want %q", v.Bottleneck, c.want)
+			}
+			if len(v.Advice) != len(c.says) {
+				t.Fatalf("advice %q, want %d pieces", v.Advice, len(c.says))
+			}
+			for i, say := range c.says {
+				if !strings.Contains(v.Advice[i], say) {
+					t.Errorf("advice %q does not say %q", v.Advice[i], say)
+				}
+			}
+		})
+	}
+}
+
+func TestJudgeKnowsNothingAfterOneStep(t *testing.T) {
+	if v := judge(symptoms{steps: 1, stall: 0.5, bottleneck: "decode"}); v.Bottleneck != "unknown" || len(v.Advice) != 0 {
+		t.Errorf("got %+v", v)
+	}
+}
+
+func TestDiagnose(t *testing.T) {
+	r := &Report{InputStallRatio: 0.5, Plugins: []Plugin{{ID: "augment"}, {ID: "features", Workers: 2}}}
+	r.StepMs.Steps, r.StepMs.Variation = 100, 0.4
+	r.StepMs.ByBucket = map[int]Distribution{0: {Variation: 0.1}, 1: {Variation: 0.2}}
+	stats := pipeline.Stats{Phases: []pipeline.Phase{{Name: "decode", Busy: 10 * time.Second}, {Name: "target", Busy: 5 * time.Second, Queue: time.Second}}}
+	s := diagnose(r, stats, Setup{PluginOf: map[string]string{"target": "features"}})
+	if s.steps != 100 || s.stall != 0.5 || s.variation != 0.4 || s.bucketVariation != 0.2 || s.bottleneck != "target" || !s.queued || s.plugin.ID != "features" || s.plugin.Workers != 2 {
+		t.Errorf("got %+v", s)
+	}
+	stats.Phases[1].Queue = 400 * time.Millisecond // less than a tenth of the work
+	if s := diagnose(r, stats, Setup{}); s.queued || s.plugin.ID != "" {
+		t.Errorf("got %+v", s)
+	}
+}

@@ -1,0 +1,202 @@
+package supervise
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+func TestKick(t *testing.T) {
+	r := newRig(t, "ok")
+	r.Workers = 2
+	p := r.open()
+	before := p.PIDs()
+	res, err := callSlot(t, p, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.Kick(res.Process, "it wrote behind a tensor")
+	if alive(before[0]) || !alive(before[1]) {
+		t.Errorf("alive: %v %v, want false true", alive(before[0]), alive(before[1]))
+	}
+	eventually(t, "restart", func() bool { return len(p.PIDs()) == 2 })
+	now := p.PIDs()
+	p.Kick(res.Process, "again") // its generation is over
+	if !slices.Equal(p.PIDs(), now) {
+		t.Error("a process of another generation was killed")
+	}
+	p.KickAll("nobody knows who did it")
+	if alive(now[0]) || alive(now[1]) {
+		t.Error("KickAll returns before the end of the processes")
+	}
+	if res, err := callSlot(t, p, 0); err != nil || res.Process.Generation == 0 {
+		t.Errorf("%+v, %v", res, err)
+	}
+	if !strings.Contains(r.log.String(), "plugin process lost: it wrote behind a tensor") {
+		t.Errorf("the log does not give the reason:\n%s", r.log)
+	}
+}
+
+func TestHealth(t *testing.T) {
+	r := newRig(t, "ill")
+	r.HealthInterval = 20 * time.Millisecond
+	p := r.open()
+	if _, err := callSlot(t, p, 0); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "replacement", func() bool { return p.Stats().Restarts > 0 })
+	if !strings.Contains(r.log.String(), "it says that it cannot work: the device is gone") {
+		t.Errorf("the log does not give the reason:\n%s", r.log)
+	}
+}
+
+func TestDrain(t *testing.T) {
+	tests := []struct{ name, mode, want string }{
+		{"calls in flight", "slow=200ms", ""},
+		{"hangs when asked to drain", "hang-at-drain", "plugin fake: plugin process lost: asked to drain: context deadline exceeded"},
+		{"hangs at the end", "hang-at-end,ignores-lifeline", "plugin fake: it did not end within 300ms"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			r := newRig(t, tt.mode)
+			r.Workers = 2
+			if strings.HasPrefix(tt.mode, "hang") {
+				r.DrainTimeout = 300 * time.Millisecond
+			}
+			p := r.open()
+			var wg sync.WaitGroup
+			if strings.HasPrefix(tt.mode, "slow") {
+				for slot := range 4 {
+					wg.Go(func() {
+						if _, err := callSlot(t, p, slot); err != nil {
+							t.Errorf("a call in flight: %v", err)
+						}
+					})
+				}
+				eventually(t, "calls", func() bool { p.mu.Lock(); defer p.mu.Unlock(); return p.inFlight == 4 })
+			}
+			err := p.Drain(t.Context())
+			wg.Wait()
+			if tt.want == "" && err != nil {
+				t.Error(err)
+			}
+			if tt.want != "" && (err == nil || !strings.HasPrefix(err.Error(), tt.want)) {
+				t.Errorf("%v, want %s", err, tt.want)
+			}
+			if len(children(t)) > 0 {
+				t.Error("processes are left behind Drain")
+			}
+		})
+	}
+	t.Run("context ends", func(t *testing.T) {
+		r := newRig(t, "hang-at-call=1")
+		p := r.open()
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			if _, err := callSlot(t, p, 0); !errors.Is(err, ErrLost) {
+				t.Error(err)
+			}
+		})
+		eventually(t, "call", func() bool { p.mu.Lock(); defer p.mu.Unlock(); return p.inFlight == 1 })
+		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+		defer cancel()
+		if err := p.Drain(ctx); !errors.Is(err, context.DeadlineExceeded) {
+			t.Error(err)
+		}
+		wg.Wait()
+	})
+}
+
+func TestClose(t *testing.T) {
+	t.Run("call in flight", func(t *testing.T) {
+		p := newRig(t, "hang-at-call=1").open()
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			if _, err := callSlot(t, p, 0); !errors.Is(err, ErrLost) {
+				t.Error(err)
+			}
+		})
+		eventually(t, "call", func() bool { p.mu.Lock(); defer p.mu.Unlock(); return p.inFlight == 1 })
+		for range 2 {
+			wg.Go(func() { p.Close() })
+		}
+		wg.Wait()
+		if err := p.Close(); err != nil {
+			t.Error(err)
+		}
+		if _, err := callSlot(t, p, 0); !errors.Is(err, ErrClosed) {
+			t.Error(err)
+		}
+	})
+	t.Run("during restarts", func(t *testing.T) {
+		for i := range 8 {
+			p := newRig(t, "ok").open()
+			p.KickAll("for a start")
+			time.Sleep(time.Duration(i) * 10 * time.Millisecond)
+			p.Close()
+		}
+	})
+}
+
+// TestChildrenOfAPlugin has a script start a process of its own: it must not outlive the plugin, however that ends.
+func TestChildrenOfAPlugin(t *testing.T) {
+	for mode, end := range map[string]func(*testing.T, *Pool){
+		"ok": func(_ *testing.T, p *Pool) { p.Close() },
+		"crash-at-call=1": func(t *testing.T, p *Pool) {
+			if _, err := callSlot(t, p, 0); !errors.Is(err, ErrLost) {
+				t.Error(err)
+			}
+		},
+	} {
+		t.Run(mode, func(t *testing.T) {
+			r := newRig(t, mode)
+			sh, err := exec.LookPath("sh")
+			if err != nil {
+				t.Fatal(err)
+			}
+			pids := filepath.Join(t.TempDir(), "pid")
+			r.Plugin.Command = append([]string{sh, "-c", "sleep 1000 & echo $! >" + pids + `; exec "$@"`, "sh"}, r.Plugin.Command...)
+			p := r.open()
+			var pid int
+			b, _ := os.ReadFile(pids)
+			if _, err := fmt.Sscan(string(b), &pid); err != nil || !running(pid) {
+				t.Fatalf("no child %q: %v", b, err)
+			}
+			end(t, p)
+			eventually(t, "end of the child", func() bool { return !running(pid) })
+		})
+	}
+}
+
+// TestHostIsKilled has a host die without a chance to do anything: its plugins must see it.
+func TestHostIsKilled(t *testing.T) {
+	tmp := t.TempDir()
+	cmd := exec.Command(os.Args[0], "fake-host", tmp)
+	cmd.Env = append(os.Environ(), "TMPDIR="+tmp)
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd.Stderr = os.Stderr
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	var a, b int
+	if _, err := fmt.Fscan(out, &a, &b); err != nil || !running(a) || !running(b) {
+		t.Errorf("processes %d and %d: %v", a, b, err)
+	}
+	cmd.Process.Kill()
+	cmd.Wait()
+	eventually(t, "end of the plugins", func() bool { return !running(a) && !running(b) })
+	if left, _ := filepath.Glob(filepath.Join(tmp, "*")); len(left) > 0 {
+		t.Errorf("files are left: %v", left)
+	}
+}

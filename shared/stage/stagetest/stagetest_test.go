@@ -1,0 +1,110 @@
+package stagetest
+
+import (
+	"context"
+	"os"
+	"os/exec"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"unsafe"
+
+	"github.com/xtts-host/xtts-host/shared/manifest"
+	"github.com/xtts-host/xtts-host/shared/stage"
+)
+
+// noise is a correct stage, and with a fault one that breaks a rule.
+type noise struct {
+	level float32
+	fault string
+	calls atomic.Int64
+}
+
+func (n *noise) Configure(_ context.Context, cfg *stage.Config) error {
+	var c struct {
+		Level float32 `json:"level"`
+	}
+	if err := cfg.Decode(&c); err != nil {
+		return err
+	}
+	n.level = c.Level
+	return nil
+}
+
+func (n *noise) Process(_ context.Context, b *stage.Batch) error {
+	wave, lengths, width := b.Float32("waveform"), b.Int32("waveform_lengths"), b.Shape("waveform")[1]
+	call := n.calls.Add(1)
+	switch n.fault {
+	case "guard":
+		// One element too many, past the end of the slice.
+		*(*float32)(unsafe.Add(unsafe.Pointer(unsafe.SliceData(wave)), 4*len(wave))) = 0
+	case "other tensor":
+		b.Int32("text")[0]++
+	case "state":
+		wave[0] = float32(call)
+	case "pad":
+		wave[2*width-1] = 0 // row 1 is empty
+	case "nan":
+		wave[0] /= 0
+		wave[0] -= wave[0]
+	case "lengths":
+		lengths[1] = 3
+	case "all empty":
+		if n := lengths[0] + lengths[2]; n == 0 {
+			panic("nothing to do")
+		}
+	case "reject":
+		b.Reject(0, "too loud")
+	}
+	for row, length := range lengths {
+		rng := b.Rand(row)
+		if n.fault == "row number" {
+			rng = b.Rand(0)
+		}
+		for i := range wave[row*width : row*width+int(length)] {
+			wave[row*width+i] += n.level * float32(rng.Float64())
+		}
+	}
+	return nil
+}
+
+func run(t *testing.T, fault string) {
+	Run(t, func() stage.Stage { return &noise{fault: fault} }, Options{
+		Manifest: "testdata/plugin.json",
+		Stage:    "noise",
+		Config:   `{"level": 0.5}`,
+		Buckets:  []manifest.Bucket{{"T_wav": 103, "T_text": 7}, {"T_wav": 500, "T_text": 9}},
+	})
+}
+
+func TestGoodStagePasses(t *testing.T) { run(t, "") }
+
+// TestFaultsAreFound runs stages with one fault each in a process of their own, whose tests must fail.
+func TestFaultsAreFound(t *testing.T) {
+	const variable = "STAGETEST_FAULT"
+	if fault := os.Getenv(variable); fault != "" {
+		run(t, fault)
+		return
+	}
+	for fault, want := range map[string]string{
+		"guard":        `byte 0 behind the end of tensor "tensor_waveform" was overwritten`,
+		"other tensor": "tensor_text is no output and was changed",
+		"lengths":      "tensor_waveform_lengths is no output and was changed",
+		"pad":          "lies behind the row's 0 and is 0, not the pad value -2.5",
+		"nan":          "row 0: element 0 of waveform is NaN",
+		"state":        "the same batch gave other bits",
+		"row number":   "its result must depend on the row and its key only",
+		"all empty":    "process: panic: nothing to do",
+		"reject":       "row 0 of a batch of plain noise was rejected: too loud",
+	} {
+		t.Run(fault, func(t *testing.T) {
+			t.Parallel()
+			cmd := exec.Command(os.Args[0], "-test.run=^TestFaultsAreFound$", "-test.count=1")
+			cmd.Env = append(os.Environ(), variable+"="+fault)
+			out, err := cmd.CombinedOutput()
+			if err == nil || !strings.Contains(string(out), want) {
+				t.Errorf("%v; the output has no %q:\n%s", err, want, out)
+			}
+		})
+	}
+}
