@@ -42,8 +42,8 @@ func Hint(err error) string {
 	return ""
 }
 
-// Usage marks an error of the command line.
-func Usage(err error) error { return refusal{err} }
+// Usage marks an error of the command line, with the next step.
+func Usage(err error, hint string) error { return refusal{&hinted{err, hint}} }
 
 // ExitCode is the exit status for what Run returned: 0 done; 1 input or output failed, or training did not stay
 // finite; 2 refused before the first step; 3 out of memory; 4 a plugin keeps crashing; 5 too many unusable rows; 130

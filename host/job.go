@@ -36,7 +36,8 @@ type job struct {
 	buckets  []manifest.Bucket
 	train    *split
 	val      *split
-	pipeline *catalog.Resolved
+	stages   []manifest.StageInstance // the pipeline as it is asked for
+	pipeline *catalog.Resolved        // and as it was understood
 	layouts  []ring.Layout
 	slots    int // device slots
 	prefetch int
@@ -77,7 +78,7 @@ func (j *job) openBundle(context.Context) (err error) {
 	if j.cache, err = cacheDir(j.cfg.CacheDir); err != nil {
 		return err
 	}
-	if j.bundle, err = ortgraphs.Open(j.cfg.Graph, filepath.Join(j.cache, "bundles")); err != nil {
+	if j.bundle, err = ortgraphs.Open(j.cfg.Graph, j.cache); err != nil {
 		return err
 	}
 	j.set.TakeBundle(j.bundle.Manifest)
@@ -154,7 +155,14 @@ func (j *job) resolve(context.Context) error {
 			j.log.Info("plugin folder", "dir", e.Dir, "state", e.State, "reason", e.Reason)
 		}
 	}
-	j.pipeline, err = catalog.Resolve(j.bundle.Manifest.Pipeline, entries, catalog.Types{
+	j.stages = j.bundle.Manifest.Pipeline
+	if j.cfg.Pipeline != nil {
+		j.stages = j.cfg.Pipeline
+	}
+	if j.stages, err = catalog.Augment(j.stages, j.cfg.Augment, entries); err != nil {
+		return err
+	}
+	j.pipeline, err = catalog.Resolve(j.stages, entries, catalog.Types{
 		Dataset: dataset.Specs(), Inputs: j.bundle.Manifest.Inputs, Buckets: j.buckets,
 		Features: j.bundle.Manifest.Features, RequireChecksums: j.cfg.RequireChecksums,
 	})
@@ -240,7 +248,7 @@ func (j *job) hash() map[string]string {
 		"graph":         j.bundle.Hash(),
 		"features":      b.Features.Hash(),
 		"data":          j.train.index.Hash(),
-		"pipeline":      text(b.Pipeline),
+		"pipeline":      text(j.stages),
 		"plugins":       text(plugins),
 		"seed":          strconv.FormatInt(c.Seed, 10),
 		"batch_size":    strconv.Itoa(c.BatchSize),

@@ -36,6 +36,13 @@ func Run(ctx context.Context, set *config.Set, console Console) (err error) {
 	j := &job{set: set, cfg: &set.Config, log: slog.New(warnings{console.Err})}
 	prepare, done := stoppable(ctx, console.Stop)
 	defer done()
+	if set.PrintConfig() {
+		if err := j.openBundle(prepare); err != nil {
+			return refusal{err}
+		}
+		_, err := io.WriteString(console.Out, set.YAML())
+		return err
+	}
 	if err := j.plan(prepare); err != nil {
 		return refusal{err}
 	}
@@ -142,7 +149,7 @@ func (r *run) train(ctx context.Context) error {
 // no state.
 func (r *run) resume() (train.Progress, *checkpoint.State, error) {
 	if r.cfg.Resume == "" {
-		return train.Progress{}, nil, nil
+		return train.Progress{}, nil, r.init()
 	}
 	c, skipped, err := r.store.Latest()
 	for _, s := range skipped {
@@ -166,6 +173,28 @@ func (r *run) resume() (train.Progress, *checkpoint.State, error) {
 	}
 	fmt.Fprintf(r.console.Out, "resumed      %s\n", c.Path)
 	return p, &s, nil
+}
+
+// init takes over weights by name where --init asks for it, and lists what matched.
+func (r *run) init() error {
+	if r.cfg.Init == "" {
+		return nil
+	}
+	from, err := openWeights(r.cfg.Init)
+	if err != nil {
+		return fmt.Errorf("--init %s: %w", r.cfg.Init, err)
+	}
+	defer from.Close()
+	m, err := from.into(r.model.Weights())
+	if err != nil {
+		return fmt.Errorf("--init %s: %w", from.path, err)
+	}
+	r.log.Info("init", "from", from.path, "taken", m.taken, "other_shape", m.reshaped, "not_there", m.missing, "not_used", m.unused)
+	fmt.Fprint(r.console.Out, m.text(from.path))
+	if len(m.taken) == 0 {
+		return withHint("tensors are matched by name and shape", "--init %s: no tensor of it fits the bundle %s", from.path, r.bundle.Manifest.Name)
+	}
+	return nil
 }
 
 // build makes pipeline and loop.

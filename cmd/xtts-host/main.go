@@ -1,5 +1,5 @@
 // Command xtts-host trains XTTS text-to-speech models: it runs exported training graphs through ONNX Runtime while
-// plugins prepare the next batches. docs/ and README.md say how to use it; --help lists the flags.
+// plugins prepare the next batches. README.md says how to use it; --help lists the flags.
 package main
 
 import (
@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"runtime/debug"
 	"syscall"
 
 	"github.com/spf13/pflag"
@@ -19,7 +20,10 @@ import (
 const usage = `xtts-host trains XTTS text-to-speech models from exported training graphs.
 
 Usage:
-  xtts-host --plugins ./plugins [flags]
+  xtts-host --plugins ./plugins [flags]     train
+  xtts-host plugins list [DIR]              what is in a folder of plugins, and why it can or cannot be started
+  xtts-host graph inspect BUNDLE            inputs, outputs, parameters, buckets and cost of a bundle
+  xtts-host version
 
 Without --graph and --train-data it trains the embedded model on the embedded sample.
 Every flag has an environment variable: --batch-size is XTTS_HOST_BATCH_SIZE.
@@ -28,12 +32,36 @@ Every flag has an environment variable: --batch-size is XTTS_HOST_BATCH_SIZE.
 func main() { os.Exit(run(os.Args[1:])) }
 
 func run(args []string) int {
+	if len(args) == 0 || args[0] == "" || args[0][0] == '-' {
+		return train(args)
+	}
+	command := args[0]
+	if len(args) > 1 && (command == "plugins" || command == "graph") {
+		command += " " + args[1]
+		args = args[1:]
+	}
+	args = args[1:]
+	switch {
+	case command == "plugins list" && len(args) <= 1:
+		return exit(host.ListPlugins(os.Stdout, append(args, "plugins")[0]))
+	case command == "graph inspect" && len(args) == 1:
+		return exit(host.InspectGraph(os.Stdout, args[0]))
+	case command == "version" && len(args) == 0:
+		fmt.Println("xtts-host", version())
+		return 0
+	case command == "help":
+		return train([]string{"--help"})
+	}
+	return exit(host.Usage(fmt.Errorf("%q is no command", command), "xtts-host --help lists them"))
+}
+
+func train(args []string) int {
 	set := config.New()
 	if err := set.Parse(args, os.Environ()); errors.Is(err, pflag.ErrHelp) {
 		fmt.Print(usage, set.Usage())
 		return 0
 	} else if err != nil {
-		return fail(host.Usage(err))
+		return exit(host.Usage(err, "xtts-host --help lists the flags"))
 	}
 	stop := make(chan struct{})
 	signals := make(chan os.Signal, 2)
@@ -47,11 +75,11 @@ func run(args []string) int {
 		<-signals
 		cancel()
 	}()
-	return fail(host.Run(ctx, set, host.Console{Out: os.Stdout, Err: os.Stderr, Stop: stop}))
+	return exit(host.Run(ctx, set, host.Console{Out: os.Stdout, Err: os.Stderr, Stop: stop}))
 }
 
-// fail prints an error for people and returns the exit status for it.
-func fail(err error) int {
+// exit prints an error for people and returns the exit status for it.
+func exit(err error) int {
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "error:", err)
 		if hint := host.Hint(err); hint != "" {
@@ -59,4 +87,13 @@ func fail(err error) int {
 		}
 	}
 	return host.ExitCode(err)
+}
+
+// version is the module's version, or the commit that was built.
+func version() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return "unknown"
+	}
+	return info.Main.Version
 }

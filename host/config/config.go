@@ -1,7 +1,7 @@
 // Package config is what a run is told: every setting, its flag, its default, and where its value came from.
 //
 // A value comes from the flag, else from the environment (XTTS_HOST_BATCH_SIZE for --batch-size), else from the
-// bundle (learning rate, schedule, ...), else it is the default:
+// file that --config names, else from the bundle (learning rate, schedule, ...), else it is the default:
 //
 //	s := config.New()
 //	if err := s.Parse(os.Args[1:], os.Environ()); err != nil { ... }
@@ -22,7 +22,10 @@ import (
 
 // Config holds the values. The flags' help says what each means.
 type Config struct {
-	Plugins, Graph, TrainData, ValData, RunDir, Resume string
+	Plugins, Graph, TrainData, ValData, RunDir, Resume, Init string
+	Augment                                                  []string
+	// Pipeline replaces the bundle's when a config file gives one; nil leaves it.
+	Pipeline []manifest.StageInstance
 
 	Epochs                int
 	MaxSteps              int64
@@ -55,6 +58,8 @@ type Set struct {
 	Config
 	sections []section
 	flags    *pflag.FlagSet // all of them
+	file     string         // --config
+	print    bool           // --print-config
 	origins  map[string]string
 }
 
@@ -77,6 +82,10 @@ func New() *Set {
 	f.StringVar(&c.ValData, "val-data", "", "validation `folder`; without it metadata_eval.csv of the training data, if there is one")
 	f.StringVar(&c.RunDir, "run-dir", "", "`folder` for the run's files (default runs/<UTC time>)")
 	f.StringVar(&c.Resume, "resume", "", "go on with the run in that `folder`")
+	f.StringVar(&c.Init, "init", "", "begin with the weights of that safetensors `file`, checkpoint or run, by name")
+	f.StringSliceVar(&c.Augment, "augment", nil, "augmentations to add, as `stage,...`: on the waveform before the features, on the features behind them")
+	f.StringVar(&s.file, "config", "", "YAML or JSON `file` with any of these settings (docs/config.schema.json)")
+	f.BoolVar(&s.print, "print-config", false, "print every setting with its origin, and end")
 
 	f = s.section("Length and batches")
 	f.IntVar(&c.Epochs, "epochs", 100, "passes over the training data")
@@ -174,8 +183,16 @@ func (s *Set) Parse(args, environ []string) error {
 	if err != nil {
 		return err
 	}
+	if s.file != "" {
+		if err := s.readFile(s.file); err != nil {
+			return err
+		}
+	}
 	return s.check()
 }
+
+// PrintConfig reports whether the settings are to be printed instead of used.
+func (s *Set) PrintConfig() bool { return s.print }
 
 // check refuses values that no run can use.
 func (s *Set) check() error {
@@ -206,6 +223,9 @@ func (s *Set) check() error {
 	}
 	if c.Resume != "" && c.RunDir != "" {
 		return fmt.Errorf("--resume %s goes on in that folder: --run-dir %s does not go with it", c.Resume, c.RunDir)
+	}
+	if c.Resume != "" && c.Init != "" {
+		return fmt.Errorf("--resume %s has weights of its own: --init %s does not go with it", c.Resume, c.Init)
 	}
 	return nil
 }
@@ -242,11 +262,14 @@ func (s *Set) YAML() string {
 			if origin == "" {
 				origin = "default"
 			}
+			if !isSetting(f) {
+				return
+			}
 			value := f.Value.String()
 			if f.Value.Type() == "string" {
 				value = strconv.Quote(value)
 			}
-			fmt.Fprintf(&out, "%s: %s  # %s\n", strings.ReplaceAll(f.Name, "-", "_"), value, origin)
+			fmt.Fprintf(&out, "%s: %s  # %s\n", key(f.Name), value, origin)
 		})
 	}
 	return out.String()

@@ -23,8 +23,8 @@ type wanted struct {
 	text, textLengths, wave, waveLengths, ref, refLengths, speakers, languages *Tensor
 }
 
-// NewFiller returns a filler of batches over an index. The rows of the quarantine, which the caller may add to at any
-// time, are left empty and never read. A nil quarantine is empty.
+// NewFiller returns a filler of batches over an index. Rows in the quarantine, which the caller may add to at any
+// time, are left empty. A nil quarantine is empty.
 func NewFiller(ix *Index, refs *References, quarantine *Quarantine) *Filler {
 	if quarantine == nil {
 		quarantine = new(Quarantine)
@@ -115,11 +115,12 @@ func (f *Filler) row(epoch, i int, row int32) error {
 	return nil
 }
 
-// reference fills f.ref. It reports false when nothing can be had, not even of the row itself.
+// reference fills f.ref. It reports false when nothing can be had, not even of the row itself. It tries clips in quarantine
+// as well: when a row got there depends on how far other workers are, and what can be read does not.
 func (f *Filler) reference(epoch, i int, row int32) (bool, error) {
 	width := f.wanted.ref.width()
 	c := f.refs.Crop(epoch, row, width)
-	if c.Row != row && !f.quarantine.Has(c.Row) && !f.wasBad(c.Row, -1) {
+	if c.Row != row && !f.wasBad(c.Row, -1) {
 		f.ref = grow(f.ref, c.Length)
 		if ok, err := f.decode(f.ref, c, -1); ok || err != nil {
 			return ok, err
@@ -140,6 +141,9 @@ func (f *Filler) decode(dst []float32, c Crop, position int) (bool, error) {
 	err := f.decoder.Decode(dst, r, c.Offset)
 	if err == nil || hostTrouble(err) != nil {
 		return err == nil, err
+	}
+	if position < 0 && f.quarantine.Has(c.Row) {
+		return false, nil // known
 	}
 	f.bad = append(f.bad, BadRow{Row: c.Row, ID: r.ID, Path: r.Path, Reason: err.Error(), Position: position})
 	return false, nil

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// testdata/tokenizers.py writes the tokenizers and the ids that the Hugging Face library gives.
+// testdata/make_tokenizers.py writes the tokenizers and the ids that the Hugging Face library gives.
 func TestTokenizerParity(t *testing.T) {
 	data, err := os.ReadFile("testdata/tokenizer_parity.json")
 	if err != nil {
@@ -90,6 +90,7 @@ func TestTokenizerRefuses(t *testing.T) {
 		{"post-processor", `"model"`, `"post_processor": {"type": "TemplateProcessing"}, "model"`, "post_processor TemplateProcessing"},
 		{"truncation", `"model"`, `"truncation": {"max_length": 5}, "model"`, "truncation"},
 		{"added token", `"model"`, `"added_tokens": [{"content": "x", "lstrip": true}], "model"`, `added token "x"`},
+		{"added token's id", `"model"`, `"added_tokens": [{"content": "x", "id": -1}], "model"`, "id -1 is not an i32"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			_, err := parseTokenizer([]byte(strings.Replace(good, c.old, c.new, 1)))

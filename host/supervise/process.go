@@ -6,20 +6,13 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
-	"strconv"
-	"strings"
 	"sync"
 	"time"
 
-	"github.com/hashicorp/go-hclog"
 	"github.com/hashicorp/go-plugin"
-	"github.com/hashicorp/go-plugin/runner"
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
-	"github.com/xtts-host/xtts-host/shared/stage"
 	"github.com/xtts-host/xtts-host/shared/stagepb"
 )
 
@@ -49,200 +42,6 @@ type process struct {
 	lastID  uint64
 	retired bool   // accepts no more calls
 	reason  string // why the host killed it
-}
-
-// launch starts a process and brings it to the point where it takes calls. The end of ctx ends a launch under
-// way, not the process.
-func launch(ctx context.Context, cfg *Config, id ProcessID) (*process, error) {
-	log := cfg.Logger.With("plugin", cfg.Plugin.Name(), "worker", id.Worker)
-	p := &process{id: id, cfg: cfg, journal: newJournal(log), gone: make(chan struct{}), pending: map[uint64]*call{}}
-	p.ctx, p.cancel = context.WithCancel(context.Background())
-	if err := p.start(ctx); err != nil {
-		return nil, p.abort(ctx, err)
-	}
-	return p, nil
-}
-
-// phaseError is a failed step of the start.
-type phaseError struct {
-	phase string // empty: up to the handshake
-	err   error
-}
-
-func (e *phaseError) Error() string { return e.phase + ": " + e.err.Error() }
-func (e *phaseError) Unwrap() error { return e.err }
-
-func (p *process) start(ctx context.Context) error {
-	// The socket's folder is needed until the connection stands. Removing it then means that nothing is left behind,
-	// whichever side is killed.
-	dir, err := os.MkdirTemp(socketRoot(os.TempDir()), "xtts-host-")
-	if err != nil {
-		return &phaseError{"make the socket's folder", err}
-	}
-	defer os.RemoveAll(dir)
-	read, write, err := os.Pipe()
-	if err != nil {
-		return &phaseError{"make the lifeline", err}
-	}
-	defer read.Close()
-	p.lifeline = write
-
-	command := p.cfg.Plugin.Command
-	cmd := exec.Command(command[0], command[1:]...)
-	cmd.Dir = p.cfg.Plugin.Dir
-	cmd.ExtraFiles = []*os.File{stage.RingFD - 3: p.cfg.Ring.File(), stage.LifelineFD - 3: read}
-	p.child = newChild(cmd, p.cfg.Plugin.Sum, p.journal, p.cancel)
-	p.client = plugin.NewClient(&plugin.ClientConfig{
-		HandshakeConfig:  stage.Handshake,
-		Plugins:          stage.PluginSet(),
-		AllowedProtocols: []plugin.Protocol{plugin.ProtocolGRPC},
-		SkipHostEnv:      true,
-		StartTimeout:     p.cfg.StartTimeout,
-		UnixSocketConfig: &plugin.UnixSocketConfig{TempDir: dir},
-		RunnerFunc: func(_ hclog.Logger, vars *exec.Cmd, socketDir string) (runner.Runner, error) {
-			cmd.Env = append(environment(os.Environ(), p.cfg.Configure.GetDeviceUuid(), p.cfg.Threads), vars.Env...)
-			p.child.socketDir = socketDir
-			return p.child, nil
-		},
-		Logger:     hclog.NewNullLogger(), // what it would say is said here, once
-		SyncStdout: p.journal.writer(),
-		SyncStderr: p.journal.writer(),
-		GRPCDialOptions: []grpc.DialOption{
-			grpc.WithIdleTimeout(0), // an idle connection would be closed, and its socket is gone
-			grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(stage.MaxMessage), grpc.MaxCallSendMsgSize(stage.MaxMessage)),
-		},
-	})
-	defer context.AfterFunc(ctx, p.child.kill)()
-	began := time.Now()
-	if p.conn, err = p.client.Client(); err != nil {
-		return &phaseError{"", err}
-	}
-	raw, err := p.conn.Dispense(stage.PluginName)
-	if err != nil {
-		return &phaseError{"", err}
-	}
-	p.stage = raw.(stagepb.StageClient)
-
-	var info *stagepb.InfoResponse
-	if err := p.step(ctx, "Info", max(p.cfg.StartTimeout-time.Since(began), time.Second), func(ctx context.Context) (err error) {
-		info, err = p.stage.Info(ctx, &stagepb.InfoRequest{})
-		return err
-	}); err != nil {
-		return err
-	}
-	if m := p.cfg.Plugin.Manifest; info.Id != m.ID || info.Version != m.Version {
-		return &phaseError{"Info", fmt.Errorf("the program says that it is %s %s, its plugin.json says %s %s", info.Id, info.Version, m.ID, m.Version)}
-	}
-	if err := p.step(ctx, "Configure", p.cfg.ConfigureTimeout, func(ctx context.Context) error {
-		_, err := p.stage.Configure(ctx, p.cfg.Configure)
-		return err
-	}); err != nil {
-		return err
-	}
-	if err := p.step(ctx, "Attach", p.cfg.ConfigureTimeout, func(ctx context.Context) error {
-		_, err := p.stage.Attach(ctx, &stagepb.AttachRequest{Slots: uint32(p.cfg.Ring.Slots()), SlotSize: uint64(p.cfg.Ring.SlotSize())})
-		return err
-	}); err != nil {
-		return err
-	}
-	if p.stream, err = p.stage.Process(p.ctx); err != nil {
-		return &phaseError{"Process", err}
-	}
-	return nil
-}
-
-// socketRoot returns the folder for sockets: a socket's path has at most 107 bytes (unix(7)), of which up to 60 come
-// below.
-func socketRoot(tmp string) string {
-	if len(tmp) > 107-60 {
-		return "/tmp"
-	}
-	return tmp
-}
-
-// step makes one call of the start within its time.
-func (p *process) step(ctx context.Context, phase string, limit time.Duration, call func(context.Context) error) error {
-	ctx, cancel := context.WithTimeout(ctx, limit)
-	defer cancel()
-	err := call(ctx)
-	// The plugin's side of the connection knows the deadline, too, and may be the first to say so.
-	if err != nil && (ctx.Err() == context.DeadlineExceeded || status.Code(err) == codes.DeadlineExceeded) {
-		err = fmt.Errorf("no answer within %v", limit)
-	}
-	if err != nil {
-		return &phaseError{phase, err}
-	}
-	return nil
-}
-
-// exitDelay is how long a process whose connection broke has to end by itself, so that its own exit status can be told.
-const exitDelay = time.Second
-
-// abort ends a process whose start failed, and words why.
-func (p *process) abort(ctx context.Context, err error) error {
-	if p.child == nil { // not even tried
-		p.cancel()
-		if p.lifeline != nil {
-			p.lifeline.Close()
-		}
-		return &PluginError{Plugin: p.cfg.Plugin.Name(), Err: fmt.Errorf("start: %w", err)}
-	}
-	started := p.child.ID() != ""
-	if started && status.Code(errors.Unwrap(err)) == codes.Unavailable {
-		p.awaitExit(exitDelay)
-	}
-	p.child.kill()
-	if started && !p.awaitExit(killTimeout) {
-		return p.stuck()
-	}
-	p.release()
-	if ctx.Err() != nil {
-		return fmt.Errorf("start plugin %s: %w", p.cfg.Plugin.Name(), context.Cause(ctx))
-	}
-	return p.startError(err, started)
-}
-
-const stdoutHint = "nothing may write to the standard output before the handshake: docs/plugin-protocol.md, Process"
-
-func (p *process) startError(err error, started bool) error {
-	e := &PluginError{Plugin: p.cfg.Plugin.Name(), LastStderr: p.journal.last()}
-	var byItself bool
-	if started {
-		e.Exit, byItself = p.child.exit()
-	}
-	var phase *phaseError
-	errors.As(err, &phase)
-	text := p.child.handshake.text()
-	fields := strings.Split(text, "|")
-	switch {
-	case !started:
-		e.Err = fmt.Errorf("start: %w", phase.err)
-	case phase.phase == "" && len(fields) >= 5 && fields[1] != strconv.Itoa(stage.Protocol):
-		e.Err = fmt.Errorf("start: the program speaks protocol %s, this host %d", fields[1], stage.Protocol)
-	case phase.phase == "" && text != "" && len(fields) < 4:
-		e.Err = fmt.Errorf("start: it wrote %q to its standard output in place of the handshake", shorten(text, 200))
-		e.hint = stdoutHint
-	case byItself:
-		where := phase.phase
-		if where == "" {
-			where = "the handshake"
-		}
-		e.Err = fmt.Errorf("start: it ended before %s was done: %s", where, e.Exit)
-	case phase.phase == "" && text == "":
-		e.Err = fmt.Errorf("start: no handshake within %v", p.cfg.StartTimeout)
-	case phase.phase == "":
-		e.Err = fmt.Errorf("start: %w", phase.err)
-	default:
-		e.Err = fmt.Errorf("%s: %s", phase.phase, status.Convert(phase.err).Message())
-	}
-	return e
-}
-
-func shorten(s string, n int) string {
-	if len(s) <= n {
-		return s
-	}
-	return s[:n] + "..."
 }
 
 // serve takes in results until the stream ends, and says why it ended: nil when the plugin closed it.
@@ -276,9 +75,11 @@ func (p *process) watch() {
 			return
 		case <-t.C:
 		}
-		ctx, cancel := context.WithTimeout(p.ctx, healthTimeout)
-		h, err := p.stage.Health(ctx, &stagepb.HealthRequest{})
-		cancel()
+		var h *stagepb.HealthResponse
+		err := within(p.ctx, healthTimeout, func(ctx context.Context) (err error) {
+			h, err = p.stage.Health(ctx, &stagepb.HealthRequest{})
+			return err
+		})
 		switch {
 		case p.ctx.Err() != nil:
 			return
@@ -298,6 +99,7 @@ func (p *process) kill(reason string) {
 	}
 	p.mu.Unlock()
 	p.child.kill()
+	p.cancel() // serve must end even when the process cannot
 }
 
 // killTimeout is how long a killed process may take to end. Only one that hangs in the kernel takes longer.
@@ -380,13 +182,28 @@ func (p *process) why(err error) string {
 
 // drain asks the plugin to finish, then closes the stream; serve ends when the plugin has, too.
 func (p *process) drain(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, p.cfg.DrainTimeout)
-	defer cancel()
-	if _, err := p.stage.Drain(ctx, &stagepb.DrainRequest{}); err != nil {
+	if err := within(ctx, p.cfg.DrainTimeout, func(ctx context.Context) error {
+		_, err := p.stage.Drain(ctx, &stagepb.DrainRequest{})
+		return err
+	}); err != nil {
 		p.kill("asked to drain: " + status.Convert(err).Message())
 		return
 	}
 	p.sendMu.Lock()
 	defer p.sendMu.Unlock()
 	p.stream.CloseSend()
+}
+
+// within bounds a call's time. The plugin is not told the deadline: if it were, its side of the connection could end
+// the call first, with an error of its own.
+func within(ctx context.Context, limit time.Duration, call func(context.Context) error) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	late := fmt.Errorf("no answer within %v", limit)
+	defer time.AfterFunc(limit, func() { cancel(late) }).Stop()
+	err := call(ctx)
+	if err != nil && context.Cause(ctx) == late {
+		return late
+	}
+	return err
 }

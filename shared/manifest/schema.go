@@ -58,6 +58,31 @@ func decode(file string, schema *jsonschema.Schema, data []byte, v any) error {
 	return nil
 }
 
+// Decode checks a JSON object against a JSON Schema and returns its members. Numbers are json.Number. file is used in
+// messages only.
+func Decode(file string, schema map[string]any, data []byte) (map[string]any, error) {
+	raw, err := json.Marshal(schema)
+	if err != nil {
+		return nil, fmt.Errorf("schema of %s: %w", file, err)
+	}
+	s, err := compile("schema of "+file, raw)
+	if err != nil {
+		return nil, err
+	}
+	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(data))
+	if err != nil {
+		return nil, fmt.Errorf("%s: not JSON: %w", file, err)
+	}
+	if err := validate(s, doc); err != nil {
+		return nil, fmt.Errorf("%s: %w", file, err)
+	}
+	members, ok := doc.(map[string]any)
+	if !ok {
+		return nil, fmt.Errorf("%s: not an object", file)
+	}
+	return members, nil
+}
+
 // ValidateConfig checks the configuration of a stage instance against the schema that its plugin declares.
 // A stage without a schema takes no configuration.
 func ValidateConfig(s Stage, config map[string]any) error {
@@ -67,29 +92,15 @@ func ValidateConfig(s Stage, config map[string]any) error {
 		}
 		return nil
 	}
-	raw, err := json.Marshal(s.Config)
-	if err != nil {
-		return fmt.Errorf("config schema of stage %q: %w", s.Name, err)
-	}
-	schema, err := compile("config of "+s.Name, raw)
-	if err != nil {
-		return fmt.Errorf("config schema of stage %q: %w", s.Name, err)
-	}
 	if config == nil {
 		config = map[string]any{}
 	}
-	raw, err = json.Marshal(config)
+	data, err := json.Marshal(config)
 	if err != nil {
 		return fmt.Errorf("config of stage %q: %w", s.Name, err)
 	}
-	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(raw))
-	if err != nil {
-		return fmt.Errorf("config of stage %q: %w", s.Name, err)
-	}
-	if err := validate(schema, doc); err != nil {
-		return fmt.Errorf("config of stage %q: %w", s.Name, err)
-	}
-	return nil
+	_, err = Decode(fmt.Sprintf("config of stage %q", s.Name), s.Config, data)
+	return err
 }
 
 // validate words the library's tree of causes as one line: the deepest cause is the one a person can act on.

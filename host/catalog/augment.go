@@ -1,0 +1,92 @@
+package catalog
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/xtts-host/xtts-host/shared/manifest"
+)
+
+// Augment returns the pipeline with an instance of each named augmentation ("stage" or "plugin/stage") added where its
+// tensors are in flight. Its ports are matched by name with those of the preprocess stages: an augmentation of what the first
+// such instance reads (a waveform) stands in front of it, one of what it writes (mel spectrograms) behind it. Where none
+// matches, the augmentation comes last and its ports are tensors of the same names. The given pipeline is not
+// changed.
+func Augment(pipeline []manifest.StageInstance, names []string, entries []Entry) ([]manifest.StageInstance, error) {
+	out := slices.Clone(pipeline)
+	r := &resolver{entries: entries}
+	behind := map[string]int{} // augmentations that stand behind an instance already
+	for _, name := range names {
+		_, stage, err := r.find(name)
+		if err != nil {
+			return nil, fmt.Errorf("--augment %s: %w", name, err)
+		}
+		if stage.Kind != manifest.Augment {
+			return nil, fmt.Errorf("--augment %s: the stage is of kind %s; the pipeline of the bundle or of --config says where such a stage stands", name, stage.Kind)
+		}
+		i := manifest.StageInstance{Name: instanceName(stage.Name, out), Stage: name}
+		at := len(out)
+		i.Inputs, i.Outputs = bindByName(stage, nil)
+		for k, had := range out {
+			if _, host, err := r.find(had.Stage); err != nil || host.Kind != manifest.Preprocess {
+				continue
+			}
+			if covers(had.Inputs, stage) {
+				at = k
+				i.Inputs, i.Outputs = bindByName(stage, had.Inputs)
+				break
+			}
+			if covers(had.Outputs, stage) {
+				behind[had.Name]++
+				at = k + behind[had.Name]
+				i.Inputs, i.Outputs = bindByName(stage, had.Outputs)
+				break
+			}
+		}
+		out = slices.Insert(out, at, i)
+	}
+	return out, nil
+}
+
+// covers reports whether the ports include all that the augmentation reads.
+func covers(ports map[string]string, stage manifest.Stage) bool {
+	for _, p := range stage.Inputs {
+		if _, ok := ports[p.Name]; !ok {
+			return false
+		}
+	}
+	return true
+}
+
+// bindByName binds the augmentation's ports to what the ports of the same names are bound to; without those, to tensors
+// of the same names.
+func bindByName(stage manifest.Stage, ports map[string]string) (inputs, outputs map[string]string) {
+	tensor := func(port string) string {
+		if t, ok := ports[port]; ok {
+			return t
+		}
+		return port
+	}
+	inputs, outputs = map[string]string{}, map[string]string{}
+	for _, p := range stage.Inputs {
+		inputs[p.Name] = tensor(p.Name)
+	}
+	for _, p := range stage.Outputs {
+		outputs[p.Name] = tensor(p.Name)
+	}
+	return inputs, outputs
+}
+
+// instanceName is the stage's name, with a number when the pipeline has that name already. Draws depend on it, so
+// it depends on the pipeline alone.
+func instanceName(stage string, pipeline []manifest.StageInstance) string {
+	used := map[string]bool{}
+	for _, i := range pipeline {
+		used[i.Name] = true
+	}
+	name := stage
+	for n := 2; used[name]; n++ {
+		name = fmt.Sprintf("%s-%d", stage, n)
+	}
+	return name
+}

@@ -1,0 +1,98 @@
+package host
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/xtts-host/xtts-host/host/checkpoint"
+	"github.com/xtts-host/xtts-host/ortgraphs"
+	"github.com/xtts-host/xtts-host/ortgraphs/safetensors"
+)
+
+// weights is a safetensors file that a run begins with.
+type weights struct {
+	*safetensors.Reader
+	io.Closer
+	path string
+}
+
+// openWeights takes a safetensors file, the folder of a checkpoint or bundle, or a run's folder: then its newest
+// checkpoint that is intact.
+func openWeights(from string) (*weights, error) {
+	info, err := os.Stat(from)
+	if err != nil {
+		return nil, err
+	}
+	if info.IsDir() {
+		if _, err := os.Stat(filepath.Join(from, checkpoint.Folder)); err == nil {
+			c, _, err := checkpoint.NewStore(from).Latest()
+			if err != nil {
+				return nil, err
+			}
+			return &weights{c.Params, c, c.Path}, nil
+		}
+		from = filepath.Join(from, ortgraphs.WeightsFile)
+	}
+	f, err := safetensors.Open(from)
+	if err != nil {
+		return nil, err
+	}
+	return &weights{f.Reader, f, from}, nil
+}
+
+// match says what became of every tensor, by name.
+type match struct {
+	taken, reshaped, missing, unused []string
+}
+
+// into fills the tensors that have the same name and shape; the others keep what they hold.
+func (w *weights) into(tensors []checkpoint.Tensor) (match, error) {
+	var m match
+	wanted := map[string]bool{}
+	for _, t := range tensors {
+		wanted[t.Name] = true
+		from, ok := w.Tensor(t.Name)
+		switch {
+		case !ok:
+			m.missing = append(m.missing, t.Name)
+		case from.DType != safetensors.F32 || !slices.Equal(from.Shape, t.Shape):
+			m.reshaped = append(m.reshaped, fmt.Sprintf("%s (%s%v there, F32%v here)", t.Name, from.DType, from.Shape, t.Shape))
+		default:
+			if err := w.Read(t.Name, t.Data); err != nil {
+				return m, err
+			}
+			m.taken = append(m.taken, t.Name)
+		}
+	}
+	for _, t := range w.Tensors() {
+		if !wanted[t.Name] {
+			m.unused = append(m.unused, t.Name)
+		}
+	}
+	return m, nil
+}
+
+// text tells a person what matched. Lists of names stay short; log.jsonl has them whole.
+func (m match) text(path string) string {
+	const shown = 5
+	var b strings.Builder
+	fmt.Fprintf(&b, "%-12s %s: %d tensors taken over\n", "weights", path, len(m.taken))
+	for _, l := range []struct {
+		what  string
+		names []string
+	}{{"of another shape or type, so not taken", m.reshaped}, {"not in the file, so as in the bundle", m.missing}, {"in the file, but not in the bundle", m.unused}} {
+		if len(l.names) == 0 {
+			continue
+		}
+		more := ""
+		if n := len(l.names) - shown; n > 0 {
+			more = fmt.Sprintf(" and %d more", n)
+		}
+		fmt.Fprintf(&b, "%-12s %d %s: %s%s\n", "", len(l.names), l.what, strings.Join(l.names[:min(shown, len(l.names))], ", "), more)
+	}
+	return b.String()
+}

@@ -1,0 +1,133 @@
+package host
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/xtts-host/xtts-host/host/catalog"
+	"github.com/xtts-host/xtts-host/ortgraphs"
+	"github.com/xtts-host/xtts-host/shared/manifest"
+)
+
+// ListPlugins says what is in a folder of plugins. Nothing is started.
+func ListPlugins(out io.Writer, dir string) error {
+	entries, err := catalog.Scan(dir)
+	if err != nil {
+		return refusal{err}
+	}
+	if len(entries) == 0 {
+		fmt.Fprintf(out, "%s: no folder in it\n", dir)
+	}
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	for _, e := range entries {
+		version := ""
+		if e.Manifest != nil {
+			version = e.Manifest.Version
+		}
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", e.Name(), version, e.State, e.Reason)
+		if e.Hint != "" {
+			fmt.Fprintf(w, "\t\t\thint: %s\n", e.Hint)
+		}
+		if e.Manifest == nil {
+			continue
+		}
+		for _, s := range e.Manifest.Stages {
+			fmt.Fprintf(w, "  %s\t%s\t\t%s -> %s\n", s.Name, s.Kind, ports(s.Inputs), ports(s.Outputs))
+		}
+	}
+	return w.Flush()
+}
+
+func ports(specs []manifest.TensorSpec) string {
+	parts := make([]string, len(specs))
+	for i, s := range specs {
+		parts[i] = s.String()
+	}
+	return strings.Join(parts, ", ")
+}
+
+// InspectGraph says what a bundle is: a folder, or builtin:NAME.
+func InspectGraph(out io.Writer, spec string) error {
+	cache, err := cacheDir("")
+	if err != nil {
+		return refusal{err}
+	}
+	b, err := ortgraphs.Open(spec, cache)
+	if err != nil {
+		return refusal{err}
+	}
+	m, s := b.Manifest, b.Inspect()
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	line := func(label string, format string, args ...any) {
+		fmt.Fprintf(w, "%s\t%s\n", label, fmt.Sprintf(format, args...))
+	}
+	line("bundle", "%s: %s", m.Name, m.Description)
+	line("folder", "%s", b.Dir)
+	line("license", "%s", m.License)
+	for i, t := range m.Inputs {
+		lengths := ""
+		if t.Lengths != "" {
+			lengths = ", counted by " + t.Lengths
+		}
+		line(first(i, "inputs"), "%s from the %s%s", t, t.Origin, lengths)
+	}
+	for i, t := range m.Outputs {
+		line(first(i, "outputs"), "%s", t)
+	}
+	line("parameters", "%s values in %d tensors, %.1f MiB: %s with weight decay, %s without, %s frozen",
+		thousands(s.Parameters.Elements), s.Parameters.Tensors, float64(4*s.Parameters.Elements)/(1<<20),
+		thousands(s.Parameters.Decayed), thousands(s.Parameters.NotDecayed), thousands(s.Parameters.Frozen))
+	for i, bucket := range m.Buckets {
+		cost := ""
+		for _, c := range m.Cost {
+			if c.Bucket == i {
+				cost = fmt.Sprintf("; a step of %d rows: %.2f GFLOP, %.2f GB", c.BatchSize, c.FLOPs/1e9, c.Bytes/1e9)
+			}
+		}
+		line(first(i, "buckets"), "%s%s", symbols(bucket, m.Inputs), cost)
+	}
+	for i, p := range m.Pipeline {
+		line(first(i, "pipeline"), "%s: %s", p.Name, p.Stage)
+	}
+	line("optimizer", "%s, learning rate %g, weight decay %g, clipped at %g, %s after %d steps",
+		m.Optimizer.Name, m.Optimizer.LR, m.Optimizer.WeightDecay, m.Optimizer.GradClip, m.Schedule.Name, m.Schedule.WarmupSteps)
+	line("accumulation", "%s", m.Accumulation)
+	for i, g := range s.Graphs {
+		var ops []string
+		for _, op := range g.Ops[:min(8, len(g.Ops))] {
+			ops = append(ops, fmt.Sprintf("%s %d", op.Op, op.Nodes))
+		}
+		line(first(i, "graphs"), "%s (%s, %s): %d nodes: %s ...", g.File, g.Kind, g.Precision, g.Nodes, strings.Join(ops, ", "))
+	}
+	return w.Flush()
+}
+
+func first(i int, label string) string {
+	if i == 0 {
+		return label
+	}
+	return ""
+}
+
+// symbols writes a bucket with its symbols in the order in which the inputs use them.
+func symbols(b manifest.Bucket, inputs []manifest.TensorSpec) string {
+	var parts []string
+	seen := map[string]bool{manifest.BatchSymbol: true}
+	add := func(s string) {
+		if n, ok := b[s]; ok && !seen[s] {
+			seen[s] = true
+			parts = append(parts, fmt.Sprintf("%s %d", s, n))
+		}
+	}
+	for _, t := range inputs {
+		for _, d := range t.Shape {
+			add(d.Symbol)
+		}
+	}
+	for _, s := range []string{"T_wav", "T_ref"} {
+		add(s)
+	}
+	return strings.Join(parts, ", ")
+}
