@@ -66,7 +66,7 @@ func trainPico(t *testing.T, console Console, flags ...string) (dir string, err 
 	return dir, runFlags(t, console, args...)
 }
 
-func runFlags(t *testing.T, console Console, args ...string) error {
+func runFlags(t testing.TB, console Console, args ...string) error {
 	t.Helper()
 	set := config.New()
 	if err := set.Parse(args, nil); err != nil {

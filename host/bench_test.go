@@ -1,0 +1,107 @@
+package host
+
+import (
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/xtts-host/xtts-host/host/catalog"
+	"github.com/xtts-host/xtts-host/host/supervise"
+	"github.com/xtts-host/xtts-host/ortgraphs/ort"
+	"github.com/xtts-host/xtts-host/shared/manifest"
+	"github.com/xtts-host/xtts-host/shared/ring"
+	"github.com/xtts-host/xtts-host/shared/stage"
+	"github.com/xtts-host/xtts-host/shared/stagepb"
+)
+
+// BenchmarkHop compares, in pairs, one pass over a batch of 16 x 500 x 80 f32 (2.56 MB) in this process with the same pass
+// in a plugin process. hop-µs is the median of the differences: what it costs that the stage is another process.
+func BenchmarkHop(b *testing.B) {
+	dir := filepath.Join(b.TempDir(), "pass")
+	if err := os.MkdirAll(dir, 0o777); err != nil {
+		b.Fatal(err)
+	}
+	for _, cmd := range []*exec.Cmd{
+		exec.Command("go", "build", "-o", filepath.Join(dir, "pass"), "./testdata/pass"),
+		exec.Command("cp", "testdata/pass/plugin.json", dir),
+	} {
+		if out, err := cmd.CombinedOutput(); err != nil {
+			b.Fatalf("%v: %v\n%s", cmd.Args, err, out)
+		}
+	}
+	entries, err := catalog.Scan(filepath.Dir(dir))
+	if err != nil {
+		b.Fatal(err)
+	}
+	const rows = 16
+	layout := ring.NewLayout([]ring.Tensor{{Name: "x", DType: manifest.F32, Shape: []int{rows, 500, 80}}}, nil)
+	r, err := ring.Create(4, layout.Size)
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer r.Close()
+	pool, err := supervise.NewPool(b.Context(), supervise.Config{Plugin: entries[0], Ring: r, Configure: &stagepb.ConfigureRequest{
+		FeaturesJson: "{}",
+		Instances:    []*stagepb.Instance{{Name: "pass", Stage: "pass", Inputs: map[string]string{"x": "x"}, Outputs: map[string]string{"x": "x"}}},
+		Layouts:      []*stagepb.Layout{{Tensors: []*stagepb.Tensor{{Name: "x", Dtype: "f32", Shape: []uint64{rows, 500, 80}}}}},
+	}})
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer pool.Close()
+
+	request := supervise.Request{RowKeys: make([]byte, rows*stage.KeySize)}
+	x := ort.View[float32](layout.View(r.Slot(0), "x"))
+	var here, there, hop []float64
+	micro := func(d time.Duration) float64 { return float64(d.Nanoseconds()) / 1e3 }
+	for b.Loop() {
+		t0 := time.Now()
+		for i := range x {
+			x[i] *= 1.0001
+		}
+		t1 := time.Now()
+		if _, err := pool.Call(b.Context(), request); err != nil {
+			b.Fatal(err)
+		}
+		t2 := time.Now()
+		here, there, hop = append(here, micro(t1.Sub(t0))), append(there, micro(t2.Sub(t1))), append(hop, micro(t2.Sub(t1))-micro(t1.Sub(t0)))
+	}
+	b.ReportMetric(quantile(here, 0.5), "in-process-µs")
+	b.ReportMetric(quantile(there, 0.5), "plugin-µs")
+	b.ReportMetric(quantile(hop, 0.5), "hop-µs")
+	b.ReportMetric(quantile(hop, 0.9), "hop-p90-µs")
+}
+
+func quantile(x []float64, q float64) float64 {
+	x = slices.Sorted(slices.Values(x))
+	return x[int(q*float64(len(x)-1))]
+}
+
+// BenchmarkHostTime trains pico and reports what a step costs outside the graphs: waiting for a batch, accounting, files.
+func BenchmarkHostTime(b *testing.B) {
+	for b.Loop() {
+		dir := filepath.Join(b.TempDir(), "run")
+		if err := runFlags(b, Console{}, "--plugins", plugins, "--graph", pico, "--batch-size", "4", "--run-dir", dir,
+			"--max-steps", "400", "--epochs", "1000", "--eval-every", "1000", "--checkpoint-every", "0", "--log-every", "0", "--threads", "1"); err != nil {
+			b.Fatal(err)
+		}
+		data, err := os.ReadFile(filepath.Join(dir, reportFile))
+		if err != nil {
+			b.Fatal(err)
+		}
+		var r struct {
+			Phases map[string]float64 `json:"phases_ms"`
+			Stall  float64            `json:"input_stall_ratio"`
+		}
+		if err := json.Unmarshal(data, &r); err != nil {
+			b.Fatal(err)
+		}
+		b.ReportMetric(1000*(r.Phases["wait"]+r.Phases["other"]), "host-µs/step")
+		b.ReportMetric(1000*(r.Phases["train"]+r.Phases["optimizer"]), "graphs-µs/step")
+		b.ReportMetric(100*r.Stall, "stall-%")
+	}
+}
