@@ -56,7 +56,7 @@ func Run(ctx context.Context, set *config.Set, console Console) (err error) {
 	}
 	defer log.Close()
 	j.log = log.Logger
-	if err := os.WriteFile(filepath.Join(dir, "config.yaml"), []byte(set.YAML()), 0o666); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, config.RunFile), []byte(set.YAML()), 0o666); err != nil {
 		return err
 	}
 	banner(console.Out, j, dir)

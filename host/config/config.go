@@ -1,7 +1,7 @@
 // Package config is what a run is told: every setting, its flag, its default, and where its value came from.
 //
 // A value comes from the flag, else from the environment (XTTS_HOST_BATCH_SIZE for --batch-size), else from the
-// file that --config names, else from the bundle (learning rate, schedule, ...), else it is the default:
+// file that --config names, else from the run that --resume names, else from the bundle (learning rate, schedule, ...), else it is the default:
 //
 //	s := config.New()
 //	if err := s.Parse(os.Args[1:], os.Environ()); err != nil { ... }
@@ -10,7 +10,11 @@
 package config
 
 import (
+	"encoding/json"
+	"errors"
 	"fmt"
+	"io/fs"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -52,6 +56,9 @@ type Config struct {
 	RequireChecksums bool
 	ORTLib, CacheDir string
 }
+
+// RunFile is the name of the file in a run's folder that holds its settings.
+const RunFile = "config.yaml"
 
 // Set is a Config, the flags that fill it, and the origin of every value.
 type Set struct {
@@ -188,6 +195,12 @@ func (s *Set) Parse(args, environ []string) error {
 			return err
 		}
 	}
+	if s.Resume != "" {
+		// A run goes on with its own settings. What is given beside them has come first.
+		if err := s.readFile(filepath.Join(s.Resume, RunFile)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
 	return s.check()
 }
 
@@ -266,11 +279,18 @@ func (s *Set) YAML() string {
 				return
 			}
 			value := f.Value.String()
-			if f.Value.Type() == "string" {
+			if t := f.Value.Type(); t == "string" || t == "ID=N" {
 				value = strconv.Quote(value)
 			}
 			fmt.Fprintf(&out, "%s: %s  # %s\n", key(f.Name), value, origin)
 		})
+	}
+	if s.Pipeline != nil {
+		list, err := json.Marshal(s.Pipeline) // JSON is YAML
+		if err != nil {
+			panic(err) // it came from JSON
+		}
+		fmt.Fprintf(&out, "%s: %s  # %s\n", pipelineKey, list, s.origins[pipelineKey])
 	}
 	return out.String()
 }

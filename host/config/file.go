@@ -19,6 +19,9 @@ const pipelineKey = "pipeline"
 // key is the name of a flag in a config file.
 func key(flag string) string { return strings.ReplaceAll(flag, "-", "_") }
 
+// ofOneRun are settings that name a run; another run does not take them over from a file.
+var ofOneRun = map[string]bool{"run-dir": true, "resume": true, "init": true}
+
 // isSetting tells settings from flags that only say what to do with them.
 func isSetting(f *pflag.Flag) bool { return f.Name != "config" && f.Name != "print-config" }
 
@@ -43,13 +46,13 @@ func (s *Set) readFile(path string) error {
 	if err := json.Unmarshal(data, &file); err != nil {
 		return fmt.Errorf("%s: %w", path, err)
 	}
-	if file.Pipeline != nil {
+	if file.Pipeline != nil && s.Pipeline == nil {
 		s.Pipeline = file.Pipeline
 		s.origins[pipelineKey] = path
 	}
 	s.flags.VisitAll(func(f *pflag.Flag) {
 		v, ok := doc[key(f.Name)]
-		if !ok || s.origins[f.Name] != "" || err != nil {
+		if !ok || s.origins[f.Name] != "" || ofOneRun[f.Name] || err != nil {
 			return
 		}
 		if e := f.Value.Set(text(v)); e != nil {

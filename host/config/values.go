@@ -81,8 +81,11 @@ func (a *Auto) Type() string { return "n" }
 // workers is the number of processes by plugin.
 type workers map[string]int
 
-// Set adds one or more ID=N, separated by commas.
+// Set adds one or more ID=N, separated by commas. The empty text adds none.
 func (w *workers) Set(text string) error {
+	if text == "" {
+		return nil
+	}
 	for _, part := range strings.Split(text, ",") {
 		id, number, _ := strings.Cut(part, "=")
 		n, err := strconv.Atoi(number)
