@@ -1,0 +1,149 @@
+package host
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"google.golang.org/protobuf/proto"
+
+	"github.com/xtts-host/xtts-host/ortgraphs/onnxpb"
+	"github.com/xtts-host/xtts-host/shared/manifest"
+)
+
+// rebuild writes a copy of pico in which every tensor and parameter has another name, and returns its folder. change may
+// alter the manifest further.
+func rebuild(t *testing.T, change func(m *manifest.Bundle)) string {
+	t.Helper()
+	dir := filepath.Join(t.TempDir(), "renamed")
+	if err := os.CopyFS(dir, os.DirFS(pico)); err != nil {
+		t.Fatal(err)
+	}
+	data, err := os.ReadFile(filepath.Join(dir, "bundle.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := manifest.ParseBundle("bundle.json", data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	names := map[string]string{}
+	for i := range m.Inputs {
+		if in := &m.Inputs[i]; in.Origin == "stage" { // the data set's tensors have names that the host knows
+			names[in.Name] = "feature." + strings.ToUpper(in.Name)
+		}
+	}
+	rename := func(s *string) {
+		if to, ok := names[*s]; ok {
+			*s = to
+		}
+	}
+	for i := range m.Inputs {
+		rename(&m.Inputs[i].Name)
+		rename(&m.Inputs[i].Lengths)
+	}
+	for i := range m.Pipeline {
+		for port, tensor := range m.Pipeline[i].Outputs {
+			rename(&tensor)
+			m.Pipeline[i].Outputs[port] = tensor
+		}
+	}
+	for i := range m.Baselines {
+		rename(&m.Baselines[i].Target)
+	}
+	for i := range m.Outputs {
+		if name, ok := strings.CutPrefix(m.Outputs[i].Name, "metric."); ok {
+			names["metric."+name] = "metric.my_" + name
+			m.Outputs[i].Name = "metric.my_" + name
+		}
+	}
+	for i := range m.Baselines {
+		m.Baselines[i].Metric = "my_" + m.Baselines[i].Metric
+	}
+	m.Name = "renamed"
+	if change != nil {
+		change(m)
+	}
+	for _, g := range m.Graphs {
+		path := filepath.Join(dir, g.File)
+		data, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var model onnxpb.ModelProto
+		if err := proto.Unmarshal(data, &model); err != nil {
+			t.Fatal(err)
+		}
+		for _, v := range append(model.Graph.Input, model.Graph.Output...) {
+			rename(v.Name)
+		}
+		for _, n := range model.Graph.Node {
+			for i := range n.Input {
+				rename(&n.Input[i])
+			}
+			for i := range n.Output {
+				rename(&n.Output[i])
+			}
+		}
+		if data, err = proto.Marshal(&model); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, data, 0o666); err != nil {
+			t.Fatal(err)
+		}
+		sum := sha256.Sum256(data)
+		m.Files[g.File] = hex.EncodeToString(sum[:])
+	}
+	if data, err = json.Marshal(m); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "bundle.json"), data, 0o666); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+func lossesOf(t *testing.T, dir string) []any {
+	t.Helper()
+	var out []any
+	for _, line := range losses(t, dir) {
+		var v map[string]any
+		if err := json.Unmarshal([]byte(line), &v); err != nil {
+			t.Fatal(err)
+		}
+		out = append(out, v["loss"])
+	}
+	return out
+}
+
+// TestRenamedBundleTrainsTheSame: the host knows a graph's tensors from its manifest alone.
+func TestRenamedBundleTrainsTheSame(t *testing.T) {
+	want := lossesOf(t, mustTrain(t, "--max-steps", "8"))
+	got := lossesOf(t, mustTrain(t, "--max-steps", "8", "--graph", rebuild(t, nil)))
+	for i := range want {
+		if want[i] != got[i] {
+			t.Fatalf("step %d: loss %v, with other names %v", i+1, want[i], got[i])
+		}
+	}
+}
+
+// TestResizedBundle: other buckets need no other program.
+func TestResizedBundle(t *testing.T) {
+	dir := rebuild(t, func(m *manifest.Bundle) {
+		hop := m.Features.HopLength
+		m.Buckets = []manifest.Bucket{
+			{"T_text": 40, "T_wav": 150 * hop, "T_mel": 151, "T_ref": 20 * hop, "T_ref_mel": 21},
+			{"T_text": 60, "T_wav": 220 * hop, "T_mel": 221, "T_ref": 20 * hop, "T_ref_mel": 21},
+		}
+		m.Cost = nil
+	})
+	run := mustTrain(t, "--max-steps", "20", "--graph", dir)
+	l := lossesOf(t, run)
+	if first, last := l[0].(float64), l[len(l)-1].(float64); !(last < first) {
+		t.Errorf("loss %v -> %v", first, last)
+	}
+}
