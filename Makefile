@@ -8,6 +8,7 @@ export XDG_CACHE_HOME := $(CACHE)
 export ORT_DISABLE_TELEMETRY := 1
 
 PLATFORM = $(shell go env GOOS)_$(shell go env GOARCH)
+PLUGINS := features augment
 ORT := $(CACHE)/ort/1.29.0/libonnxruntime.so.1.29.0
 
 .PHONY: run build test test-go test-export check fuzz bench clean
@@ -15,10 +16,10 @@ ORT := $(CACHE)/ort/1.29.0/libonnxruntime.so.1.29.0
 run: ## fetch what is missing, build, and train on the embedded sample
 	@scripts/run.sh
 
-build: $(ORT) ## bin/xtts-host, and each plugin's executable in its own folder
-	go build -trimpath -o bin/xtts-host ./cmd/xtts-host
-	go build -trimpath -o plugins/features/features_$(PLATFORM) ./plugins/features
-	cd plugins/features && sha256sum plugin.json features_$(PLATFORM) > plugin.sum
+build: $(ORT) ## bin/xtts-host, and each first-party plugin's executable in its own folder
+	go build -trimpath -ldflags '-s -w' -o bin/xtts-host ./cmd/xtts-host
+	@for p in $(PLUGINS); do (set -ex; CGO_ENABLED=0 go build -trimpath -ldflags '-s -w' -o plugins/$$p/$${p}_$(PLATFORM) ./plugins/$$p; \
+		cd plugins/$$p && sha256sum plugin.json $${p}_$(PLATFORM) > plugin.sum) || exit 1; done
 
 $(ORT):
 	scripts/fetch-ort.sh
@@ -26,7 +27,10 @@ $(ORT):
 test: check test-go ## everything that needs no PyTorch
 
 test-go: build
+	scripts/venv-plugin.sh
 	go test -race -timeout 10m ./...
+	scripts/test-template.sh
+	scripts/test-docs.sh
 
 check:
 	@test -z "$$(gofmt -l $$(git ls-files '*.go'))" || { gofmt -l $$(git ls-files '*.go'); echo 'error: not gofmt-clean'; exit 1; }

@@ -26,7 +26,7 @@ import (
 
 const pico = "../ortgraphs/testdata/pico"
 
-// plugins is a folder with the features plugin, built for these tests as `make build` does.
+// plugins is a folder with the first-party plugins, built for these tests as `make build` does.
 var plugins string
 
 func TestMain(m *testing.M) { os.Exit(testMain(m)) }
@@ -39,19 +39,21 @@ func testMain(m *testing.M) int {
 	}
 	defer os.RemoveAll(dir)
 	plugins = filepath.Join(dir, "plugins")
-	features := filepath.Join(plugins, "features")
-	if err := os.MkdirAll(features, 0o777); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	exe := filepath.Join(features, "features_"+runtime.GOOS+"_"+runtime.GOARCH)
-	for _, cmd := range []*exec.Cmd{
-		exec.Command("go", "build", "-o", exe, "../plugins/features"),
-		exec.Command("cp", "../plugins/features/plugin.json", features),
-	} {
-		if out, err := cmd.CombinedOutput(); err != nil {
-			fmt.Fprintf(os.Stderr, "%v: %v\n%s", cmd.Args, err, out)
+	for _, name := range []string{"features", "augment"} {
+		folder := filepath.Join(plugins, name)
+		if err := os.MkdirAll(folder, 0o777); err != nil {
+			fmt.Fprintln(os.Stderr, err)
 			return 1
+		}
+		exe := filepath.Join(folder, name+"_"+runtime.GOOS+"_"+runtime.GOARCH)
+		for _, cmd := range []*exec.Cmd{
+			exec.Command("go", "build", "-o", exe, "../plugins/"+name),
+			exec.Command("cp", "../plugins/"+name+"/plugin.json", folder),
+		} {
+			if out, err := cmd.CombinedOutput(); err != nil {
+				fmt.Fprintf(os.Stderr, "%v: %v\n%s", cmd.Args, err, out)
+				return 1
+			}
 		}
 	}
 	os.Setenv("XDG_CACHE_HOME", filepath.Join(dir, "cache"))

@@ -1,0 +1,167 @@
+// Package augmenttest sends batches of given rows and keys through an augment stage, behind the protocol's server and in
+// real shared memory, for tests that look at numbers:
+//
+//	r, err := augmenttest.New(t, new(waveaug.Stage), augmenttest.Options{
+//		Data: "waveform", Lengths: "waveform_lengths", Shape: []int{8000},
+//	})
+//	...
+//	out, err := r.Process(t, []augmenttest.Row{{Key: key, Data: clip}})
+//
+// Whether a stage keeps the rules of the protocol is the business of package stagetest.
+package augmenttest
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"slices"
+	"testing"
+	"unsafe"
+
+	"github.com/xtts-host/xtts-host/shared/manifest"
+	"github.com/xtts-host/xtts-host/shared/ring"
+	"github.com/xtts-host/xtts-host/shared/stage"
+	"github.com/xtts-host/xtts-host/shared/stagepb"
+)
+
+// Pad is the pad value of the data.
+const Pad = -2.5
+
+// Options describes an instance whose ports are bound to tensors of the same names.
+type Options struct {
+	Data    string // the port of the f32 tensor that is edited
+	Lengths string // the port of the i32[B] tensor that counts its axis 1
+	Shape   []int  // the data's shape without B
+	Config  string // a JSON object, or empty
+}
+
+// Row is one row of a batch: its key and the valid part of its data.
+type Row struct {
+	Key  [stage.KeySize]byte
+	Data []float32
+}
+
+// Runner is a configured stage.
+type Runner struct {
+	options Options
+	server  *stage.Server
+	memory  *ring.Ring
+	layout  ring.Layout
+}
+
+// maxRows bounds the rows of a batch. The layout has that many; the rest of a batch is left empty.
+const maxRows = 8
+
+// New configures the stage. The error is what Configure answered.
+func New(t testing.TB, s stage.Stage, o Options) (*Runner, error) {
+	t.Helper()
+	r := &Runner{options: o}
+	r.layout = ring.NewLayout([]ring.Tensor{
+		{Name: o.Data, DType: manifest.F32, Shape: append([]int{maxRows}, o.Shape...), Pad: Pad},
+		{Name: o.Lengths, DType: manifest.I32, Shape: []int{maxRows}},
+	}, nil)
+	var err error
+	if r.memory, err = ring.Create(1, r.layout.Size); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { r.memory.Close() })
+	plugin := stage.Plugin{ID: "test", Version: "1", Stages: map[string]func() stage.Stage{"test": func() stage.Stage { return s }}}
+	if r.server, err = stage.NewServer(plugin, r.memory.File(), slog.New(slog.DiscardHandler)); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { r.server.Close() })
+	if _, err := r.server.Configure(t.Context(), r.request()); err != nil {
+		return nil, err
+	}
+	if _, err := r.server.Attach(t.Context(), &stagepb.AttachRequest{Slots: 1, SlotSize: uint64(r.memory.SlotSize())}); err != nil {
+		t.Fatal(err)
+	}
+	return r, nil
+}
+
+func (r *Runner) request() *stagepb.ConfigureRequest {
+	o := r.options
+	layout := &stagepb.Layout{}
+	for _, x := range r.layout.Tensors {
+		p := &stagepb.Tensor{Name: x.Name, Dtype: string(x.DType), Pad: x.Pad, Offset: uint64(x.Offset)}
+		for _, d := range x.Shape {
+			p.Shape = append(p.Shape, uint64(d))
+		}
+		layout.Tensors = append(layout.Tensors, p)
+	}
+	return &stagepb.ConfigureRequest{
+		Layouts: []*stagepb.Layout{layout},
+		Instances: []*stagepb.Instance{{
+			Name: "test", Stage: "test", ConfigJson: o.Config,
+			Inputs:  map[string]string{o.Data: o.Data, o.Lengths: o.Lengths},
+			Outputs: map[string]string{o.Data: o.Data},
+		}},
+	}
+}
+
+// Process sends the rows as one batch and returns what became of each, with the padding behind it. Rejected rows and
+// failed calls are errors.
+func (r *Runner) Process(t testing.TB, rows []Row) ([][]float32, error) {
+	t.Helper()
+	if len(rows) > maxRows {
+		t.Fatalf("%d rows: a batch has at most %d", len(rows), maxRows)
+	}
+	slot := r.memory.Slot(0)
+	data := view[float32](r.layout.View(slot, r.options.Data))
+	lengths := view[int32](r.layout.View(slot, r.options.Lengths))
+	width, step := len(data)/maxRows, 1
+	if len(r.options.Shape) > 1 {
+		step = r.options.Shape[1]
+	}
+	for i := range data {
+		data[i] = Pad
+	}
+	clear(lengths)
+	keys := make([]byte, maxRows*stage.KeySize)
+	for i, row := range rows {
+		copy(data[i*width:(i+1)*width], row.Data)
+		lengths[i] = int32(len(row.Data) / step)
+		copy(keys[i*stage.KeySize:], row.Key[:])
+	}
+	stream := &stream{ctx: t.Context(), call: &stagepb.Call{RowKeys: keys}}
+	if err := r.server.Process(stream); err != nil {
+		t.Fatal(err)
+	}
+	if res := stream.result; res.Error != "" || len(res.BadRows) > 0 {
+		return nil, fmt.Errorf("%s%v", res.Error, res.BadRows)
+	}
+	out := make([][]float32, len(rows))
+	for i := range rows {
+		out[i] = slices.Clone(data[i*width : (i+1)*width])
+	}
+	return out, nil
+}
+
+func view[T float32 | int32](b []byte) []T {
+	return unsafe.Slice((*T)(unsafe.Pointer(unsafe.SliceData(b))), len(b)/4)
+}
+
+// stream is the host's side of a stream with one call.
+type stream struct {
+	stagepb.Stage_ProcessServer
+	ctx    context.Context
+	call   *stagepb.Call
+	result *stagepb.Result
+}
+
+func (s *stream) Context() context.Context { return s.ctx }
+
+func (s *stream) Recv() (*stagepb.Call, error) {
+	call := s.call
+	if call == nil {
+		return nil, io.EOF
+	}
+	s.call = nil
+	return call, nil
+}
+
+func (s *stream) Send(r *stagepb.Result) error {
+	s.result = r
+	return nil
+}

@@ -1,0 +1,48 @@
+package augmenttest
+
+import (
+	"encoding/json"
+	"maps"
+	"os"
+	"testing"
+
+	"github.com/xtts-host/xtts-host/shared/manifest"
+)
+
+// Spec returns the declaration of a stage of the plugin, from the test's folder beside plugin.json's.
+func Spec(t testing.TB, name string) manifest.Stage {
+	t.Helper()
+	data, err := os.ReadFile("../plugin.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := manifest.ParsePlugin("plugin.json", data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, ok := p.Stage(name)
+	if !ok {
+		t.Fatalf("plugin.json has no stage %q", name)
+	}
+	return s
+}
+
+// CheckDefaults holds a stage's configuration, with its defaults, to what plugin.json states, key by key.
+func CheckDefaults(t *testing.T, s manifest.Stage, config any) {
+	t.Helper()
+	stated := map[string]any{}
+	for key, property := range s.Config["properties"].(map[string]any) {
+		stated[key] = property.(map[string]any)["default"]
+	}
+	data, err := json.Marshal(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var used map[string]any
+	if err := json.Unmarshal(data, &used); err != nil {
+		t.Fatal(err)
+	}
+	if !maps.Equal(used, stated) {
+		t.Errorf("the program's defaults are %v, plugin.json says %v", used, stated)
+	}
+}

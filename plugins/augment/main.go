@@ -1,0 +1,25 @@
+// Augment is the first-party plugin for augmentation. Its stage waveaug changes level, noise and polarity of
+// waveforms, its stage specaugment masks bands and frames of mel spectrograms. It is started by xtts-host, never by hand:
+//
+//	go build -o plugins/augment/augment_linux_amd64 ./plugins/augment
+//	xtts-host --plugins ./plugins --train-data LJSpeech-1.1 --augment waveaug
+//
+// plugin.json gives the keys of each stage's configuration with their units and defaults.
+package main
+
+import (
+	"github.com/xtts-host/xtts-host/plugins/augment/specaugment"
+	"github.com/xtts-host/xtts-host/plugins/augment/waveaug"
+	"github.com/xtts-host/xtts-host/shared/stage"
+)
+
+func main() {
+	stage.Serve(stage.Plugin{
+		ID:      "augment",
+		Version: "0.1.0",
+		Stages: map[string]func() stage.Stage{
+			"waveaug":     func() stage.Stage { return new(waveaug.Stage) },
+			"specaugment": func() stage.Stage { return new(specaugment.Stage) },
+		},
+	})
+}

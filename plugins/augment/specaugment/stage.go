@@ -1,0 +1,63 @@
+package specaugment
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/xtts-host/xtts-host/plugins/augment/rows"
+	"github.com/xtts-host/xtts-host/shared/stage"
+)
+
+// The ports, as plugin.json names them.
+const (
+	melSpectrograms = "mel_spectrograms" // f32[B, T_mel, n_mels], edited in place
+	melLengths      = "mel_lengths"      // i32[B], in frames
+)
+
+// Stage serves the masks as the stage "specaugment". plugin.json documents its configuration.
+type Stage struct {
+	config config
+}
+
+// Configure refuses frequency masks that may be wider than the spectrogram.
+func (s *Stage) Configure(_ context.Context, cfg *stage.Config) error {
+	s.config = defaults()
+	if err := cfg.Decode(&s.config); err != nil {
+		return err
+	}
+	for bucket := range cfg.Buckets() {
+		if bands := cfg.Shape(bucket, melSpectrograms)[2]; s.config.FreqMaskWidth > bands {
+			return &tooWide{s.config.FreqMaskWidth, bands}
+		}
+	}
+	return nil
+}
+
+// tooWide refuses a frequency mask that does not fit.
+type tooWide struct{ width, bands int }
+
+func (e *tooWide) Error() string {
+	return fmt.Sprintf("config: freq_mask_width %d is more than the %d bands of %s", e.width, e.bands, melSpectrograms)
+}
+
+func (e *tooWide) Hint() string {
+	return fmt.Sprintf("the default is %d; a mask of all bands leaves nothing of the row", defaults().FreqMaskWidth)
+}
+
+// Process masks the rows in parallel; each row's bits depend on that row and its key only.
+func (s *Stage) Process(ctx context.Context, b *stage.Batch) error {
+	mel, lengths, shape := b.Float32(melSpectrograms), b.Int32(melLengths), b.Shape(melSpectrograms)
+	frames, bands, pad := shape[1], shape[2], float32(b.Pad(melSpectrograms))
+	for row, n := range lengths {
+		if n < 0 || int(n) > frames {
+			return fmt.Errorf("row %d: %d frames in a row of %d", row, n, frames)
+		}
+	}
+	rows.Each(len(lengths), func(row int) {
+		if ctx.Err() != nil {
+			return // nobody waits for the result any more
+		}
+		s.config.apply(mel[row*frames*bands:][:int(lengths[row])*bands], bands, pad, b.Rand(row))
+	})
+	return ctx.Err()
+}

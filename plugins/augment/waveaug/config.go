@@ -1,0 +1,42 @@
+package waveaug
+
+import "fmt"
+
+// config is an instance's configuration; plugin.json declares and bounds each key.
+type config struct {
+	GainProbability     float64 `json:"gain_probability"`
+	GainDBMin           float64 `json:"gain_db_min"`
+	GainDBMax           float64 `json:"gain_db_max"`
+	NoiseProbability    float64 `json:"noise_probability"`
+	SNRDBMin            float64 `json:"snr_db_min"`
+	SNRDBMax            float64 `json:"snr_db_max"`
+	PolarityProbability float64 `json:"polarity_probability"`
+}
+
+// defaults are those that plugin.json states.
+func defaults() config {
+	return config{
+		GainProbability: 0.5, GainDBMin: -6, GainDBMax: 6,
+		NoiseProbability: 0.5, SNRDBMin: 15, SNRDBMax: 40,
+		PolarityProbability: 0.5,
+	}
+}
+
+// check refuses what a JSON Schema cannot: bounds in the wrong order.
+func (c config) check() error {
+	if c.GainDBMin > c.GainDBMax {
+		return &refusal{fmt.Sprintf("gain_db_min %g is above gain_db_max %g", c.GainDBMin, c.GainDBMax)}
+	}
+	if c.SNRDBMin > c.SNRDBMax {
+		return &refusal{fmt.Sprintf("snr_db_min %g is above snr_db_max %g", c.SNRDBMin, c.SNRDBMax)}
+	}
+	return nil
+}
+
+// refusal is a range without a value in it.
+type refusal struct{ reason string }
+
+func (r *refusal) Error() string { return "config: " + r.reason }
+func (r *refusal) Hint() string {
+	return "a key that is left out has the default of plugin.json: give both ends of the range"
+}

@@ -1,0 +1,148 @@
+package waveaug
+
+import (
+	"encoding/json"
+	"math"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/xtts-host/xtts-host/plugins/augment/internal/augmenttest"
+	"github.com/xtts-host/xtts-host/shared/manifest"
+	"github.com/xtts-host/xtts-host/shared/stage"
+	"github.com/xtts-host/xtts-host/shared/stage/stagetest"
+)
+
+const (
+	everything = `{"gain_probability": 1, "noise_probability": 1, "polarity_probability": 1}`
+	nothing    = `{"gain_probability": 0, "noise_probability": 0, "polarity_probability": 0}`
+)
+
+func TestStageConforms(t *testing.T) {
+	for name, config := range map[string]string{"defaults": "", "everything": everything, "nothing": nothing} {
+		t.Run(name, func(t *testing.T) {
+			stagetest.Run(t, func() stage.Stage { return new(Stage) }, stagetest.Options{
+				Manifest: "../plugin.json",
+				Stage:    "waveaug",
+				Config:   config,
+				Buckets:  []manifest.Bucket{{"T_wav": 2000}, {"T_wav": 8191}},
+			})
+		})
+	}
+}
+
+func TestDefaults(t *testing.T) {
+	augmenttest.CheckDefaults(t, augmenttest.Spec(t, "waveaug"), defaults())
+}
+
+func runner(t testing.TB, config string) (*augmenttest.Runner, error) {
+	return augmenttest.New(t, new(Stage), augmenttest.Options{Data: waveform, Lengths: waveformLengths, Shape: []int{3000}, Config: config})
+}
+
+func process(t testing.TB, config string, rows []augmenttest.Row) [][]float32 {
+	t.Helper()
+	r, err := runner(t, config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := r.Process(t, rows)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+func row(key byte, n int) augmenttest.Row {
+	return augmenttest.Row{Key: [stage.KeySize]byte{key}, Data: tone(n)}
+}
+
+// TestRowsDoNotKnowTheirBatch looks for one row in other places, companies and numbers of threads.
+func TestRowsDoNotKnowTheirBatch(t *testing.T) {
+	alone := process(t, everything, []augmenttest.Row{row(7, 2500)})[0]
+	want := tone(2500)
+	if err := certain().apply(want, generator(7)); err != nil || !sameBits(alone[:2500], want) || sameBits(want, tone(2500)) {
+		t.Fatalf("the row is not augmented over its 2500 samples, with the generator of its key (%v)", err)
+	}
+	for name, c := range map[string]struct {
+		rows    []augmenttest.Row
+		at      int
+		workers int
+	}{
+		"second of two":     {[]augmenttest.Row{row(1, 3000), row(7, 2500)}, 1, 2},
+		"behind an empty":   {[]augmenttest.Row{row(9, 100), {}, row(7, 2500), row(3, 1)}, 2, 1},
+		"with many threads": {[]augmenttest.Row{row(1, 50), row(2, 60), row(3, 70), row(7, 2500), row(5, 2900), row(6, 1)}, 3, 8},
+	} {
+		old := runtime.GOMAXPROCS(c.workers)
+		got := process(t, everything, c.rows)
+		runtime.GOMAXPROCS(old)
+		if !sameBits(got[c.at], alone) {
+			t.Errorf("%s: other bits than alone", name)
+		}
+	}
+	if other := process(t, everything, []augmenttest.Row{row(8, 2500)})[0]; sameBits(other, alone) {
+		t.Error("another key gave the same bits")
+	}
+}
+
+func TestNothingIsTheIdentity(t *testing.T) {
+	rows := []augmenttest.Row{row(1, 3000), row(2, 1234), {}, row(4, 1)}
+	rows[1].Data[5] = float32(math.Copysign(0, -1))
+	for i, got := range process(t, nothing, rows) {
+		want := slices.Concat(rows[i].Data, slices.Repeat([]float32{augmenttest.Pad}, 3000-len(rows[i].Data)))
+		if !sameBits(got, want) {
+			t.Errorf("row %d changed", i)
+		}
+	}
+}
+
+func TestStageRefuses(t *testing.T) {
+	for config, want := range map[string]string{
+		`{"gain_db_min": 7}`:  "config: gain_db_min 7 is above gain_db_max 6\nhint: ",
+		`{"snr_db_max": -20}`: "config: snr_db_min 15 is above snr_db_max -20\nhint: ",
+		`{"snr": 20}`:         `unknown field "snr"`,
+	} {
+		if _, err := runner(t, config); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: got %v, want %q", config, err, want)
+		}
+	}
+	r, err := runner(t, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	bad := row(1, 10)
+	bad.Data[3] = float32(math.NaN())
+	if _, err := r.Process(t, []augmenttest.Row{bad}); err == nil || !strings.Contains(err.Error(), "a sample is not finite") {
+		t.Errorf("a row with a NaN: %v", err)
+	}
+}
+
+// FuzzConfig has every configuration that the schema lets through either refused or used without a bad number.
+func FuzzConfig(f *testing.F) {
+	for _, seed := range []string{everything, nothing, `{}`, `{"gain_db_min": 60, "gain_db_max": 60, "gain_probability": 1}`,
+		`{"snr_db_min": -60, "snr_db_max": 100, "noise_probability": 1}`, `{"gain_db_min": 1e-320}`, `{"snr_db_min": 50}`, `[]`, `{"gain_db_max": null}`} {
+		f.Add(seed)
+	}
+	declared := augmenttest.Spec(f, "waveaug")
+	f.Fuzz(func(t *testing.T, config string) {
+		var values map[string]any
+		if json.Unmarshal([]byte(config), &values) != nil || manifest.ValidateConfig(declared, values) != nil {
+			return
+		}
+		r, err := runner(t, config)
+		if err != nil {
+			return
+		}
+		out, err := r.Process(t, []augmenttest.Row{row(1, 300), {}, row(3, 1)})
+		if err != nil {
+			t.Fatalf("%s: %v", config, err)
+		}
+		for i, valid := range []int{300, 0, 1} {
+			for at, x := range out[i] {
+				if x-x != 0 || at >= valid && x != augmenttest.Pad {
+					t.Fatalf("%s: element %d of row %d is %v", config, at, i, x)
+				}
+			}
+		}
+	})
+}

@@ -1,0 +1,37 @@
+#!/usr/bin/env bash
+# Makes .cache/venv-plugin, the Python environment in which the tests run the plugin of plugins/testdata/python.
+#
+#   scripts/venv-plugin.sh
+#
+# An environment that is complete is left alone, without a network access. Nothing is written outside .cache in the
+# repository and a temporary folder.
+set -euo pipefail
+
+packages=(grpcio==1.85.1 protobuf==7.36.2 numpy==2.4.6 typing-extensions==4.16.0)
+
+fail() {
+	echo "venv-plugin: $*" >&2
+	exit 1
+}
+
+venv=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)/.cache/venv-plugin
+if [ "$(cat "$venv/ready" 2>/dev/null)" = "${packages[*]}" ] && [ -x "$venv/bin/python" ]; then
+	exit 0
+fi
+
+command -v python3 >/dev/null || fail "python3 is missing: install Python 3.11 or later"
+python3 -c 'import sys; sys.exit(sys.version_info < (3, 11))' ||
+	fail "$(command -v python3) is $(python3 --version): numpy needs Python 3.11 or later"
+
+# Nothing below HOME: no cache, no version check, and a home of its own for rustup, because pip runs "rustc --version"
+# for its user agent.
+tmp=$(mktemp -d)
+trap 'rm -rf "$tmp"' EXIT
+export PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_CACHE_DIR=1 RUSTUP_HOME="$tmp/rustup"
+
+# The paths in an environment are absolute, so it is made where it stays; `ready` is written last.
+python3 -m venv --clear "$venv" || fail "python3 -m venv failed: install the venv module (python3-venv on Debian)"
+"$venv/bin/python" -m pip install --quiet --only-binary=:all: "${packages[@]}" ||
+	fail "pip could not install ${packages[*]} (its message is above)"
+echo "${packages[*]}" >"$venv/ready"
+echo "venv-plugin: ${packages[*]} in $venv" >&2
