@@ -41,6 +41,7 @@ var rules = []rule{
 	{folder: "host/dataset", own: []string{"host/dataset...", "shared..."}, others: []string{"github.com/gomlx/go-huggingface/", "golang.org/x/text/", "golang.org/x/sync/"}, noCgo: true},
 	{folder: "host/pipeline", own: nil, noCgo: true},
 	{folder: "host/report", own: []string{"host/pipeline", "host/train", "shared..."}, others: []string{"github.com/vbauerster/mpb/v8"}},
+	{folder: "host/report/screentest", others: []string{"golang.org/x/sys/"}},
 	{folder: "host/supervise", own: []string{"host/catalog", "shared..."}, others: plugin, noCgo: true},
 	{folder: "host/train", own: []string{"host/pipeline", "host/checkpoint", "ortgraphs", "ortgraphs/ort", "shared..."}},
 	{folder: "ortgraphs", own: []string{"ortgraphs/onnxpb", "ortgraphs/safetensors", "shared/manifest"}, others: []string{"google.golang.org/protobuf/", "github.com/nlpodyssey/safetensors"}, noCgo: true},

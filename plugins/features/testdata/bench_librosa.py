@@ -1,0 +1,30 @@
+"""How fast librosa computes what BenchmarkCompute computes: 5 s of audio by the contract of myxtts-nano, one thread.
+
+Run with OMP_NUM_THREADS=1; prints seconds of audio per second, the median of 30 runs.
+"""
+
+import statistics
+import time
+
+import librosa
+import numpy as np
+
+RATE, SECONDS = 22050, 5
+wave = np.random.default_rng(0).standard_normal(RATE * SECONDS, dtype=np.float32) * np.float32(0.1)
+
+
+def mel() -> np.ndarray:
+    power = librosa.feature.melspectrogram(
+        y=wave, sr=RATE, n_fft=1024, hop_length=256, win_length=1024, window="hann", center=True, pad_mode="constant",
+        power=1.0, n_mels=80, fmin=0, fmax=11025, htk=False, norm="slaney",
+    )
+    return (np.log(np.maximum(power, 1e-5)) + 5.6) / 2.8
+
+
+mel()
+times = []
+for _ in range(30):
+    start = time.perf_counter()
+    mel()
+    times.append(time.perf_counter() - start)
+print(f"librosa {librosa.__version__}: {SECONDS / statistics.median(times):.0f} audio seconds per second")
