@@ -12,6 +12,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/xtts-host/xtts-host/shared/hint"
 )
 
 //go:embed builtin
@@ -41,7 +43,7 @@ func Builtins() []string {
 // the user's. Any number of processes may do so at the same time.
 func Builtin(name, cacheDir string) (*Bundle, error) {
 	if !slices.Contains(Builtins(), name) {
-		return nil, &hintError{fmt.Errorf("%w %q", ErrUnknownBuiltin, name), "there is " + strings.Join(Builtins(), ", ")}
+		return nil, hint.Errorf("there is "+strings.Join(Builtins(), ", "), "%w %q", ErrUnknownBuiltin, name)
 	}
 	if cacheDir == "" {
 		user, err := os.UserCacheDir()

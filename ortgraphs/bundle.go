@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"github.com/xtts-host/xtts-host/ortgraphs/safetensors"
+	"github.com/xtts-host/xtts-host/shared/hint"
 	"github.com/xtts-host/xtts-host/shared/manifest"
 )
 
@@ -43,7 +44,7 @@ func Open(spec, cacheDir string) (*Bundle, error) {
 	}
 	b, err := Load(spec)
 	if errors.Is(err, fs.ErrNotExist) && slices.Contains(Builtins(), spec) {
-		return nil, &hintError{err, fmt.Sprintf("the bundle of that name in the program is %s%s", builtinPrefix, spec)}
+		return nil, hint.Errorf("the bundle of that name in the program is "+builtinPrefix+spec, "%w", err)
 	}
 	return b, err
 }
@@ -77,7 +78,7 @@ func Load(dir string) (*Bundle, error) {
 }
 
 func notABundle(err error) error {
-	return &hintError{fmt.Errorf("bundle: %w", err), "a bundle is a folder with a bundle.json, or " + builtinPrefix + strings.Join(Builtins(), " or "+builtinPrefix)}
+	return hint.Errorf("a bundle is a folder with a bundle.json, or "+builtinPrefix+strings.Join(Builtins(), " or "+builtinPrefix), "bundle: %w", err)
 }
 
 // Path returns the absolute path of one of the bundle's files.

@@ -55,15 +55,6 @@ func (e *InvalidError) Hint() string {
 	return "files were changed, added or lost after the export: copy the folder again or export it again"
 }
 
-// hintError adds the next step to an error.
-type hintError struct {
-	error
-	hint string
-}
-
-func (e *hintError) Unwrap() error { return e.error }
-func (e *hintError) Hint() string  { return e.hint }
-
 // faults collects what is wrong with one file.
 type faults struct {
 	file string

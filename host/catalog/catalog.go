@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/xtts-host/xtts-host/shared/hint"
 	"github.com/xtts-host/xtts-host/shared/manifest"
 	"github.com/xtts-host/xtts-host/shared/stage"
 )
@@ -64,10 +65,7 @@ func Scan(dir string) ([]Entry, error) {
 		return nil, fmt.Errorf("scan plugins: %w", err)
 	}
 	if _, err := os.Stat(filepath.Join(dir, manifest.PluginFile)); err == nil {
-		return nil, &refusal{
-			msg:  fmt.Sprintf("scan plugins: %s is a plugin, not a folder of plugins", dir),
-			hint: "--plugins " + filepath.Dir(dir),
-		}
+		return nil, hint.Errorf("--plugins "+filepath.Dir(dir), "scan plugins: %s is a plugin, not a folder of plugins", dir)
 	}
 	names, err := os.ReadDir(dir)
 	if err != nil {
@@ -124,7 +122,7 @@ func inspect(dir string) Entry {
 	}
 	command, files, err := findCommand(root, e.Dir, e.Manifest)
 	if err != nil {
-		e.State, e.Reason, e.Hint = Broken, err.Error(), hintOf(err)
+		e.State, e.Reason, e.Hint = Broken, err.Error(), hint.Of(err)
 		return e
 	}
 	sums, err := readFile(root, manifest.SumFile)
@@ -201,16 +199,13 @@ func checkExecutable(root *os.Root, name string) error {
 	info, err := root.Stat(name)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return &refusal{msg: fmt.Sprintf("executable %s is missing", name), hint: "make build"}
+		return hint.Errorf("build it; make build does so for the plugins that come with xtts-host", "executable %s is missing", name)
 	case err != nil:
 		return fmt.Errorf("executable %s: %s", name, linkReason(root, name, err))
 	case !info.Mode().IsRegular():
 		return fmt.Errorf("executable %s is no regular file", name)
 	case info.Mode()&0o111 == 0:
-		return &refusal{
-			msg:  fmt.Sprintf("executable %s lacks the executable bit", name),
-			hint: "chmod +x " + filepath.Join(root.Name(), name),
-		}
+		return hint.Errorf("chmod +x "+filepath.Join(root.Name(), name), "executable %s lacks the executable bit", name)
 	}
 	return nil
 }
@@ -280,20 +275,4 @@ func cause(err error) string {
 		return p.Err.Error()
 	}
 	return err.Error()
-}
-
-// refusal is an error with a next step.
-type refusal struct{ msg, hint string }
-
-func (e *refusal) Error() string { return e.msg }
-
-// Hint is the next step, for the command line.
-func (e *refusal) Hint() string { return e.hint }
-
-func hintOf(err error) string {
-	var h interface{ Hint() string }
-	if errors.As(err, &h) {
-		return h.Hint()
-	}
-	return ""
 }

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/xtts-host/xtts-host/shared/hint"
 )
 
 const platform = runtime.GOOS + "_" + runtime.GOARCH
@@ -80,9 +82,9 @@ func TestScanStates(t *testing.T) {
 			Broken, `plugin.json: top level: unknown key "color"`, "", nil, false},
 		{"another protocol", map[string]string{"plugin.json": strings.Replace(manifest, `"protocol": 1`, `"protocol": 2`, 1), "prog": "x"},
 			Broken, "it speaks protocol 2, this host 1", "", nil, false},
-		{"not built", map[string]string{"plugin.json": manifest}, Broken, "executable prog is missing", "make build", nil, false},
+		{"not built", map[string]string{"plugin.json": manifest}, Broken, "executable prog is missing", "build it; make build does so for the plugins that come with xtts-host", nil, false},
 		{"not built, with sums", map[string]string{"plugin.json": manifest, "plugin.sum": sumOf("x", "prog")},
-			Broken, "executable prog is missing", "make build", nil, false},
+			Broken, "executable prog is missing", "build it; make build does so for the plugins that come with xtts-host", nil, false},
 		{"another platform", map[string]string{"plugin.json": pluginJSON("noise", `"executable": {"plan9_mips": "prog"}`), "prog": "x"},
 			Broken, "plugin noise has no executable for " + platform, "", nil, false},
 		{"not executable", map[string]string{"plugin.json": pluginJSON("noise", executable("data")), "data": "x"},
@@ -207,8 +209,8 @@ func TestScanErrors(t *testing.T) {
 	}
 	write(t, filepath.Join(dir, "one", "plugin.json"), pluginJSON("noise", executable("prog")))
 	_, err := Scan(filepath.Join(dir, "one"))
-	if err == nil || hintOf(err) != "--plugins "+dir {
-		t.Errorf("a plugin's own folder: %v, hint %q", err, hintOf(err))
+	if err == nil || hint.Of(err) != "--plugins "+dir {
+		t.Errorf("a plugin's own folder: %v, hint %q", err, hint.Of(err))
 	}
 }
 

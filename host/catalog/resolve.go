@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/xtts-host/xtts-host/shared/hint"
 	"github.com/xtts-host/xtts-host/shared/manifest"
 )
 
@@ -180,19 +181,17 @@ func (r *resolver) find(name string) (*Entry, manifest.Stage, error) {
 	candidates = slices.Compact(candidates) // two folders of one plugin are both broken, and say so
 	switch {
 	case len(all) == 0:
-		return nil, stage, &refusal{msg: fmt.Sprintf("no plugin has a stage %q: there are no plugins", name), hint: "name their folder with --plugins"}
+		return nil, stage, hint.Errorf("name their folder with --plugins", "no plugin has a stage %q: there are no plugins", name)
 	case len(candidates) == 0:
 		slices.Sort(all)
 		return nil, stage, fmt.Errorf("no plugin has a stage %q; there are %s", name, list(slices.Compact(all)))
 	case len(candidates) > 1:
 		return nil, stage, fmt.Errorf("stage %q is ambiguous: write %s", name, strings.Join(candidates, " or "))
 	case !entry.Startable():
-		return nil, stage, &refusal{msg: fmt.Sprintf("stage %q: plugin %s is %s: %s", name, entry.Dir, entry.State, entry.Reason), hint: entry.Hint}
+		return nil, stage, hint.Errorf(entry.Hint, "stage %q: plugin %s is %s: %s", name, entry.Dir, entry.State, entry.Reason)
 	case r.types.RequireChecksums && entry.State != Verified:
-		return nil, stage, &refusal{
-			msg:  fmt.Sprintf("stage %q: plugin %s is %s: %s", name, entry.Dir, entry.State, entry.Reason),
-			hint: fmt.Sprintf("write its %s with sha256sum, or run without --require-checksums", manifest.SumFile),
-		}
+		return nil, stage, hint.Errorf("write its "+manifest.SumFile+" with sha256sum, or run without --require-checksums",
+			"stage %q: plugin %s is %s: %s", name, entry.Dir, entry.State, entry.Reason)
 	}
 	return entry, stage, nil
 }

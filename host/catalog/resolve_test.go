@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/xtts-host/xtts-host/shared/hint"
 	"github.com/xtts-host/xtts-host/shared/manifest"
 )
 
@@ -284,12 +285,12 @@ func TestResolveRefuses(t *testing.T) {
 			if err.Error() != tt.want {
 				t.Errorf("got  %s\nwant %s", err, tt.want)
 			}
-			if got := hintOf(err); got != tt.hint {
+			if got := hint.Of(err); got != tt.hint {
 				t.Errorf("hint %q, want %q", got, tt.hint)
 			}
 		})
 	}
-	if _, err := Resolve([]manifest.StageInstance{target}, nil, testTypes()); err == nil || hintOf(err) != "name their folder with --plugins" {
-		t.Errorf("no plugins: %v, hint %q", err, hintOf(err))
+	if _, err := Resolve([]manifest.StageInstance{target}, nil, testTypes()); err == nil || hint.Of(err) != "name their folder with --plugins" {
+		t.Errorf("no plugins: %v, hint %q", err, hint.Of(err))
 	}
 }

@@ -10,6 +10,8 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+
+	"github.com/xtts-host/xtts-host/shared/hint"
 )
 
 // Split names one of the two lists of a data set.
@@ -163,7 +165,7 @@ func (ix *Index) open(ctx context.Context, cfg Config) error {
 		return fmt.Errorf("%s: %w", ix.List, ErrNoRows)
 	}
 	r := ix.Rejected[0]
-	return withHint("each line is id|text, and its audio is wavs/<id>.wav",
+	return hint.Errorf("each line is id|text, and its audio is wavs/<id>.wav",
 		"%s: %w: all %d lines are rejected, the first (%s) because: %s", ix.List, ErrNoRows, len(ix.Rejected), r.Place, r.Reason)
 }
 
@@ -179,7 +181,7 @@ func (ix *Index) readList(split Split) ([]byte, error) {
 			return data, err
 		}
 	}
-	return nil, withHint("a data set is a folder with metadata.csv (id|text) and wavs/<id>.wav", "neither %s nor %s is there", own, listAll)
+	return nil, hint.Errorf("a data set is a folder with metadata.csv (id|text) and wavs/<id>.wav", "neither %s nor %s is there", own, listAll)
 }
 
 // fill makes rows of the usable entries and collects the others.

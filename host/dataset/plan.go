@@ -11,6 +11,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/xtts-host/xtts-host/shared/hint"
 	"github.com/xtts-host/xtts-host/shared/manifest"
 )
 
@@ -107,7 +108,7 @@ func NewPlan(rows []Row, cfg PlanConfig) (*Plan, error) {
 		return nil, fmt.Errorf("plan: %w", ErrNoRows)
 	}
 	e := p.excluded[0]
-	return nil, withHint("cut the recordings into shorter clips, or take a graph with larger buckets",
+	return nil, hint.Errorf("cut the recordings into shorter clips, or take a graph with larger buckets",
 		"plan: %w: none of %d rows fits the largest bucket; %s is too long: %s", ErrNoRows, len(rows), rows[e.Row].ID, e.Reason)
 }
 

@@ -12,6 +12,8 @@ import (
 	"unicode"
 
 	"github.com/gomlx/go-huggingface/tokenizers/hftokenizer"
+
+	"github.com/xtts-host/xtts-host/shared/hint"
 )
 
 // LoadTokenizer reads tokenizer.json.
@@ -145,7 +147,7 @@ func (t *Tokenizer) checkPreTokenizer(p *preTokenizer, merged []string) error {
 	crosses := func(string) bool { return false }
 	switch p.Type {
 	case "ByteLevel":
-		return withHint("train it with a Whitespace or Metaspace pre-tokenizer instead",
+		return hint.Errorf("train it with a Whitespace or Metaspace pre-tokenizer instead",
 			"pre_tokenizer ByteLevel is not supported: its ids would differ from the Hugging Face library's")
 	case "Whitespace":
 		crosses = func(s string) bool {

@@ -21,9 +21,6 @@ type Config struct {
 	// Configure is sent to every process, also after a restart. It must not change any more. Its device_uuid is
 	// the only GPU that the processes see; without one they see none.
 	Configure *stagepb.ConfigureRequest
-	// Threads is the number of threads that each process should use, given to it as GOMAXPROCS, OMP_NUM_THREADS and
-	// XTTS_PLUGIN_THREADS; 0 leaves it to the plugin.
-	Threads int
 	// Logger gets state changes and the plugin's own log lines, with their levels; nil discards them.
 	Logger *slog.Logger
 

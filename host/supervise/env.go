@@ -2,7 +2,6 @@ package supervise
 
 import (
 	"slices"
-	"strconv"
 	"strings"
 )
 
@@ -14,7 +13,7 @@ var inherited = []string{"PATH", "HOME", "TMPDIR", "LANG", "LC_ALL", "TZ", "LD_L
 var inheritedPrefixes = []string{"NVIDIA_", "XTTS_PLUGIN_"}
 
 // environment builds a plugin's environment from the host's. device is the UUID of the only GPU to be seen, or empty.
-func environment(host []string, device string, threads int) []string {
+func environment(host []string, device string) []string {
 	var env []string
 	for _, kv := range host {
 		key, _, _ := strings.Cut(kv, "=")
@@ -22,14 +21,9 @@ func environment(host []string, device string, threads int) []string {
 			env = append(env, kv)
 		}
 	}
-	env = append(env,
+	return append(env,
 		"CUDA_VISIBLE_DEVICES="+device, // empty: no GPU at all, not all of them
 		"CUDA_DEVICE_ORDER=PCI_BUS_ID",
 		"ORT_DISABLE_TELEMETRY=1",
 	)
-	if threads > 0 {
-		n := strconv.Itoa(threads)
-		env = append(env, "GOMAXPROCS="+n, "OMP_NUM_THREADS="+n, "XTTS_PLUGIN_THREADS="+n) // the last of a name wins
-	}
-	return env
 }

@@ -70,7 +70,7 @@ func (p *process) start(ctx context.Context) error {
 		StartTimeout:     p.cfg.StartTimeout,
 		UnixSocketConfig: &plugin.UnixSocketConfig{TempDir: dir},
 		RunnerFunc: func(_ hclog.Logger, vars *exec.Cmd, socketDir string) (runner.Runner, error) {
-			cmd.Env = append(environment(os.Environ(), p.cfg.Configure.GetDeviceUuid(), p.cfg.Threads), vars.Env...)
+			cmd.Env = append(environment(os.Environ(), p.cfg.Configure.GetDeviceUuid()), vars.Env...)
 			p.child.socketDir = socketDir
 			return p.child, nil
 		},

@@ -85,7 +85,7 @@ func TestSurroundings(t *testing.T) {
 	t.Setenv("XTTS_PLUGIN_AUTHOR", "free")
 	t.Setenv("GOMAXPROCS", "64")
 	r := newRig(t, "environment")
-	r.Configure.DeviceUuid, r.Threads = "GPU-1234", 3
+	r.Configure.DeviceUuid = "GPU-1234"
 	_, err := callSlot(t, r.open(), 0)
 	if !errors.Is(err, ErrFailed) {
 		t.Fatal(err)
@@ -101,8 +101,8 @@ func TestSurroundings(t *testing.T) {
 		env[key] = value
 	}
 	for key, want := range map[string]string{
-		"CUDA_VISIBLE_DEVICES": "GPU-1234", "CUDA_DEVICE_ORDER": "PCI_BUS_ID", "ORT_DISABLE_TELEMETRY": "1", "GOMAXPROCS": "3",
-		"OMP_NUM_THREADS": "3", "XTTS_PLUGIN_THREADS": "3", "XTTS_PLUGIN_AUTHOR": "free", "PATH": os.Getenv("PATH"), "TMPDIR": r.tmp,
+		"CUDA_VISIBLE_DEVICES": "GPU-1234", "CUDA_DEVICE_ORDER": "PCI_BUS_ID", "ORT_DISABLE_TELEMETRY": "1", "GOMAXPROCS": "64",
+		"XTTS_PLUGIN_AUTHOR": "free", "PATH": os.Getenv("PATH"), "TMPDIR": r.tmp,
 	} {
 		if env[key] != want {
 			t.Errorf("%s=%s, want %s", key, env[key], want)

@@ -2,6 +2,7 @@ package manifest
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -192,10 +193,21 @@ func (b *Bundle) check() error {
 	if !loss || !weight {
 		return fmt.Errorf("outputs: loss and loss_weight are both needed")
 	}
+	return CheckPipeline(b.Pipeline)
+}
+
+// phases are what the host calls its own parts of a batch's road in reports.
+var phases = []string{"decode", "transfer", "wait", "train", "optimizer", "other"}
+
+// CheckPipeline refuses instances whose names do not tell them apart from each other, and from the host's phases.
+func CheckPipeline(pipeline []StageInstance) error {
 	seen := map[string]bool{}
-	for _, s := range b.Pipeline {
+	for _, s := range pipeline {
 		if seen[s.Name] {
 			return fmt.Errorf("pipeline: two instances are named %q", s.Name)
+		}
+		if slices.Contains(phases, s.Name) {
+			return fmt.Errorf("pipeline: %q is the name of a phase of the host", s.Name)
 		}
 		seen[s.Name] = true
 	}

@@ -16,6 +16,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/xtts-host/xtts-host/shared/hint"
 	"github.com/xtts-host/xtts-host/shared/ring"
 	"github.com/xtts-host/xtts-host/shared/stagepb"
 )
@@ -314,9 +315,8 @@ func (s *Server) Stats(context.Context, *stagepb.StatsRequest) (*stagepb.StatsRe
 
 // text words an error for the other process, with its hint as a last line.
 func text(err error) string {
-	var h interface{ Hint() string }
-	if errors.As(err, &h) && h.Hint() != "" {
-		return err.Error() + "\nhint: " + h.Hint()
+	if h := hint.Of(err); h != "" {
+		return err.Error() + "\nhint: " + h
 	}
 	return err.Error()
 }

@@ -4,7 +4,7 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/xtts-host/xtts-host/plugins/augment/rows"
+	"github.com/xtts-host/xtts-host/shared/hint"
 	"github.com/xtts-host/xtts-host/shared/stage"
 )
 
@@ -27,21 +27,11 @@ func (s *Stage) Configure(_ context.Context, cfg *stage.Config) error {
 	}
 	for bucket := range cfg.Buckets() {
 		if bands := cfg.Shape(bucket, melSpectrograms)[2]; s.config.FreqMaskWidth > bands {
-			return &tooWide{s.config.FreqMaskWidth, bands}
+			return hint.Errorf(fmt.Sprintf("the default is %d; a mask of all bands leaves nothing of the row", defaults().FreqMaskWidth),
+				"config: freq_mask_width %d is more than the %d bands of %s", s.config.FreqMaskWidth, bands, melSpectrograms)
 		}
 	}
 	return nil
-}
-
-// tooWide refuses a frequency mask that does not fit.
-type tooWide struct{ width, bands int }
-
-func (e *tooWide) Error() string {
-	return fmt.Sprintf("config: freq_mask_width %d is more than the %d bands of %s", e.width, e.bands, melSpectrograms)
-}
-
-func (e *tooWide) Hint() string {
-	return fmt.Sprintf("the default is %d; a mask of all bands leaves nothing of the row", defaults().FreqMaskWidth)
 }
 
 // Process masks the rows in parallel; each row's bits depend on that row and its key only.
@@ -53,7 +43,7 @@ func (s *Stage) Process(ctx context.Context, b *stage.Batch) error {
 			return fmt.Errorf("row %d: %d frames in a row of %d", row, n, frames)
 		}
 	}
-	rows.Each(len(lengths), func(row int) {
+	stage.EachRow(len(lengths), func(row int) {
 		if ctx.Err() != nil {
 			return // nobody waits for the result any more
 		}

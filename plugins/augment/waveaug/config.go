@@ -1,6 +1,6 @@
 package waveaug
 
-import "fmt"
+import "github.com/xtts-host/xtts-host/shared/hint"
 
 // config is an instance's configuration; plugin.json declares and bounds each key.
 type config struct {
@@ -22,21 +22,15 @@ func defaults() config {
 	}
 }
 
+const bothEnds = "a key that is left out has the default of plugin.json: give both ends of the range"
+
 // check refuses what a JSON Schema cannot: bounds in the wrong order.
 func (c config) check() error {
 	if c.GainDBMin > c.GainDBMax {
-		return &refusal{fmt.Sprintf("gain_db_min %g is above gain_db_max %g", c.GainDBMin, c.GainDBMax)}
+		return hint.Errorf(bothEnds, "config: gain_db_min %g is above gain_db_max %g", c.GainDBMin, c.GainDBMax)
 	}
 	if c.SNRDBMin > c.SNRDBMax {
-		return &refusal{fmt.Sprintf("snr_db_min %g is above snr_db_max %g", c.SNRDBMin, c.SNRDBMax)}
+		return hint.Errorf(bothEnds, "config: snr_db_min %g is above snr_db_max %g", c.SNRDBMin, c.SNRDBMax)
 	}
 	return nil
-}
-
-// refusal is a range without a value in it.
-type refusal struct{ reason string }
-
-func (r *refusal) Error() string { return "config: " + r.reason }
-func (r *refusal) Hint() string {
-	return "a key that is left out has the default of plugin.json: give both ends of the range"
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/xtts-host/xtts-host/plugins/augment/rows"
 	"github.com/xtts-host/xtts-host/shared/stage"
 )
 
@@ -37,7 +36,7 @@ func (s *Stage) Process(ctx context.Context, b *stage.Batch) error {
 			return fmt.Errorf("row %d: %d samples in a row of %d", row, n, width)
 		}
 	}
-	rows.Each(len(lengths), func(row int) {
+	stage.EachRow(len(lengths), func(row int) {
 		if ctx.Err() != nil {
 			return // nobody waits for the result any more
 		}

@@ -1,23 +1,13 @@
 package logmel
 
 import (
-	"fmt"
-
+	"github.com/xtts-host/xtts-host/shared/hint"
 	"github.com/xtts-host/xtts-host/shared/manifest"
 )
 
-// refusal is a contract that cannot be computed, with advice.
-type refusal struct {
-	reason string
-	hint   string
-}
-
-func (r *refusal) Error() string { return r.reason }
-func (r *refusal) Hint() string  { return r.hint }
-
 func check(f manifest.Features) error {
-	refuse := func(hint, format string, args ...any) error {
-		return &refusal{"features: " + fmt.Sprintf(format, args...), hint}
+	refuse := func(advice, format string, args ...any) error {
+		return hint.Errorf(advice, "features: "+format, args...)
 	}
 	nyquist := float64(f.SampleRate) / 2
 	switch {

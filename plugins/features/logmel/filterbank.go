@@ -1,9 +1,9 @@
 package logmel
 
 import (
-	"fmt"
 	"math"
 
+	"github.com/xtts-host/xtts-host/shared/hint"
 	"github.com/xtts-host/xtts-host/shared/manifest"
 )
 
@@ -49,11 +49,9 @@ func newFilterbank(f manifest.Features) (filterbank, error) {
 			b.weights = append(b.weights, w*area)
 		}
 		if b.weights == nil {
-			return bank, &refusal{
-				reason: fmt.Sprintf("features: mel band %d of %d (%.1f to %.1f Hz) holds no FFT bin: n_fft %d at %d Hz has one every %.1f Hz",
-					i, f.NMels, lower, upper, f.NFFT, f.SampleRate, spacing),
-				hint: "the band would be silent in every clip: use a smaller n_mels or a larger n_fft",
-			}
+			return bank, hint.Errorf("the band would be silent in every clip: use a smaller n_mels or a larger n_fft",
+				"features: mel band %d of %d (%.1f to %.1f Hz) holds no FFT bin: n_fft %d at %d Hz has one every %.1f Hz",
+				i, f.NMels, lower, upper, f.NFFT, f.SampleRate, spacing)
 		}
 		bank.first = min(bank.first, b.first)
 		bank.end = max(bank.end, b.first+len(b.weights))

@@ -3,11 +3,9 @@ package logmel
 import (
 	"context"
 	"fmt"
-	"runtime"
 	"slices"
-	"sync"
-	"sync/atomic"
 
+	"github.com/xtts-host/xtts-host/shared/hint"
 	"github.com/xtts-host/xtts-host/shared/stage"
 )
 
@@ -52,16 +50,12 @@ func fits(e *Extractor, cfg *stage.Config, bucket int) error {
 	}
 	f := e.features
 	if mel[2] != f.NMels {
-		return &refusal{
-			fmt.Sprintf("%s has %d bands, the feature contract n_mels = %d", melSpectrograms, mel[2], f.NMels),
-			"the bundle's input and its features must agree",
-		}
+		return hint.Errorf("the bundle's input and its features must agree",
+			"%s has %d bands, the feature contract n_mels = %d", melSpectrograms, mel[2], f.NMels)
 	}
 	if frames := f.Frames(wave[1]); mel[1] < frames {
-		return &refusal{
-			fmt.Sprintf("%s has room for %d frames, but %d samples make %d", melSpectrograms, mel[1], wave[1], frames),
-			fmt.Sprintf("give the bucket at least %d frames, or fewer samples", frames),
-		}
+		return hint.Errorf(fmt.Sprintf("give the bucket at least %d frames, or fewer samples", frames),
+			"%s has room for %d frames, but %d samples make %d", melSpectrograms, mel[1], wave[1], frames)
 	}
 	return nil
 }
@@ -80,7 +74,7 @@ func (s *Stage) Process(ctx context.Context, b *stage.Batch) error {
 			return fmt.Errorf("row %d: %d samples in a row of %d", row, n, width)
 		}
 	}
-	eachRow(len(samples), func(row int) {
+	stage.EachRow(len(samples), func(row int) {
 		n := int(samples[row])
 		out := mel[row*size : (row+1)*size]
 		count := s.extractor.features.Frames(n)
@@ -98,20 +92,4 @@ func (s *Stage) Process(ctx context.Context, b *stage.Batch) error {
 		}
 	})
 	return ctx.Err()
-}
-
-// eachRow calls work for each row, from as many goroutines as can run, and waits for them.
-func eachRow(rows int, work func(row int)) {
-	var next atomic.Int64
-	loop := func() {
-		for row := int(next.Add(1)) - 1; row < rows; row = int(next.Add(1)) - 1 {
-			work(row)
-		}
-	}
-	var wg sync.WaitGroup
-	for range min(runtime.GOMAXPROCS(0), rows) - 1 {
-		wg.Go(loop)
-	}
-	loop()
-	wg.Wait()
 }

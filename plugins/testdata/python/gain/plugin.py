@@ -4,6 +4,8 @@ It is written from docs/plugin-protocol.md alone and shows all that a plugin in 
 stage_pb2_grpc.py come from shared/stagepb/stage.proto, by grpcio-tools 1.85.1:
 
     python -m grpc_tools.protoc -I shared/stagepb --python_out=DIR --grpc_python_out=DIR stage.proto
+
+The python3 that is first in the host's PATH runs it, with numpy, grpcio 1.85.1 and protobuf 7.35.1 or later.
 """
 import json
 import mmap

@@ -1,0 +1,242 @@
+package manifest
+
+import (
+	"encoding/json"
+	"os"
+	"reflect"
+	"strings"
+	"testing"
+)
+
+const (
+	pico     = "../../ortgraphs/testdata/pico/bundle.json"
+	features = "../../plugins/features/plugin.json"
+)
+
+func read(t testing.TB, file string) []byte {
+	t.Helper()
+	data, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return data
+}
+
+func TestParseBundle(t *testing.T) {
+	b, err := ParseBundle("bundle.json", read(t, pico))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if b.Name != "myxtts-pico" || len(b.Parameters) == 0 || len(b.Buckets) != 3 {
+		t.Errorf("got %s with %d parameters and %d buckets", b.Name, len(b.Parameters), len(b.Buckets))
+	}
+	if g, ok := b.Graph("train", "f32"); !ok || g.File != "training_model.onnx" {
+		t.Errorf("training graph %+v, %v", g, ok)
+	}
+	if _, ok := b.Graph("train", "bf16"); ok {
+		t.Error("a graph that is not there was found")
+	}
+	if got := b.Metrics(); !reflect.DeepEqual(got, []string{"mel_loss", "stop_loss"}) {
+		t.Errorf("metrics %v", got)
+	}
+	again, err := json.Marshal(b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := ParseBundle("again", again)
+	if err != nil || !reflect.DeepEqual(b, c) {
+		t.Errorf("written and read again it is another bundle: %v", err)
+	}
+}
+
+// edit changes one place of a JSON document. A path step is a key or an index.
+func edit(t *testing.T, data []byte, value any, path ...any) []byte {
+	t.Helper()
+	var doc any
+	if err := json.Unmarshal(data, &doc); err != nil {
+		t.Fatal(err)
+	}
+	at := doc
+	for _, step := range path[:len(path)-1] {
+		if key, ok := step.(string); ok {
+			at = at.(map[string]any)[key]
+		} else {
+			at = at.([]any)[step.(int)]
+		}
+	}
+	last := path[len(path)-1]
+	switch {
+	case value == nil:
+		delete(at.(map[string]any), last.(string))
+	default:
+		if key, ok := last.(string); ok {
+			at.(map[string]any)[key] = value
+		} else {
+			at.([]any)[last.(int)] = value
+		}
+	}
+	out, err := json.Marshal(doc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+func TestBundleRefusals(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		value any
+		path  []any
+		want  string
+	}{
+		{"version", 2, []any{"version"}, "bundle.json: version: "},
+		{"unknown key", 1, []any{"colour"}, `bundle.json: top level: unknown key "colour"`},
+		{"unknown key inside", 1, []any{"inputs", 0, "colour"}, `bundle.json: inputs.0: unknown key "colour"`},
+		{"missing", nil, []any{"parameters"}, "bundle.json: top level: missing property 'parameters'"},
+		{"dtype", "f31", []any{"inputs", 0, "dtype"}, "bundle.json: inputs.0.dtype: "},
+		{"path in a file name", "../x.onnx", []any{"graphs", 0, "file"}, "bundle.json: graphs.0.file: "},
+		{"hash", "abc", []any{"files", "training_model.onnx"}, "bundle.json: files.training_model.onnx: "},
+		{"lengths", "mel_spectrograms", []any{"inputs", 2, "lengths"}, `bundle.json: inputs: the lengths tensor "mel_spectrograms" of`},
+		{"same names", "text_lengths", []any{"inputs", 0, "name"}, `bundle.json: input "text_lengths" has the name of input`},
+		{"seed", "seed", []any{"inputs", 0, "name"}, `bundle.json: input "seed" has the name of the seed`},
+		{"symbol without value", nil, []any{"buckets", 1, "T_mel"}, `bundle.json: buckets[1]: input "mel_spectrograms": dimension T_mel`},
+		{"descending", 1, []any{"buckets", 2, "T_text"}, "bundle.json: buckets[2]: T_text = 1 is smaller"},
+		{"arena order", false, []any{"parameters", 0, "decay"}, "stands behind"},
+		{"output", "gradient", []any{"outputs", 2, "name"}, `bundle.json: outputs: "gradient" is neither`},
+		{"loss", "metric.x", []any{"outputs", 0, "name"}, "bundle.json: outputs: loss and loss_weight are both needed"},
+		{"twins in the pipeline", "target", []any{"pipeline", 1, "name"}, `bundle.json: pipeline: two instances are named "target"`},
+		{"reserved name", "train", []any{"pipeline", 1, "name"}, `bundle.json: pipeline: "train" is the name of a phase of the host`},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			_, err := ParseBundle("bundle.json", edit(t, read(t, pico), c.value, c.path...))
+			if err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("got  %v\nwant %s", err, c.want)
+			}
+		})
+	}
+	if _, err := ParseBundle("x/bundle.json", []byte("{")); err == nil || !strings.HasPrefix(err.Error(), "x/bundle.json: not JSON: ") {
+		t.Errorf("half a file: %v", err)
+	}
+}
+
+func TestParsePlugin(t *testing.T) {
+	p, err := ParsePlugin("plugin.json", read(t, features))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, ok := p.Stage("logmel")
+	if !ok || s.Kind != Preprocess || len(s.Inputs) != 2 || len(s.Outputs) != 2 {
+		t.Errorf("stage %+v, %v", s, ok)
+	}
+	if command, err := p.Command(); err != nil || len(command) != 1 {
+		t.Errorf("command %v, %v", command, err)
+	}
+	if _, ok := p.Stage("nothing"); ok {
+		t.Error("a stage that is not there was found")
+	}
+}
+
+func TestPluginRefusals(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		value any
+		path  []any
+		want  string
+	}{
+		{"id", "Big Name", []any{"id"}, "plugin.json: id: "},
+		{"path out of the folder", "../sh", []any{"executable", "linux_amd64"}, "plugin.json: executable.linux_amd64: "},
+		{"two commands", []string{"python3"}, []any{"argv"}, "plugin.json: exactly one of executable and argv is needed"},
+		{"no command", nil, []any{"executable"}, "plugin.json: exactly one of executable and argv is needed"},
+		{"kind", "filter", []any{"stages", 0, "kind"}, "plugin.json: stages.0.kind: "},
+		{"augment with a new output", "augment", []any{"stages", 0, "kind"}, `plugin.json: stage "logmel": output "mel_spectrograms" is not an input`},
+		{"port twice", "waveform", []any{"stages", 0, "inputs", 1, "name"}, `plugin.json: stage "logmel": two inputs are named "waveform"`},
+		{"growth", 0.5, []any{"stages", 0, "max_growth"}, "plugin.json: stages.0.max_growth: "},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			_, err := ParsePlugin("plugin.json", edit(t, read(t, features), c.value, c.path...))
+			if err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("got  %v\nwant %s", err, c.want)
+			}
+		})
+	}
+}
+
+func TestValidateConfig(t *testing.T) {
+	s := Stage{Name: "noise", Config: map[string]any{"type": "object", "additionalProperties": false,
+		"properties": map[string]any{"snr_db": map[string]any{"type": "number", "minimum": 0}}}}
+	for _, c := range []struct {
+		config map[string]any
+		want   string
+	}{
+		{nil, ""},
+		{map[string]any{"snr_db": 3}, ""},
+		{map[string]any{"snr_db": -1}, `config of stage "noise": snr_db: `},
+		{map[string]any{"snr": 3}, `config of stage "noise": top level: unknown key "snr"`},
+	} {
+		err := ValidateConfig(s, c.config)
+		if (err == nil) != (c.want == "") || err != nil && !strings.HasPrefix(err.Error(), c.want) {
+			t.Errorf("%v: %v, want %q", c.config, err, c.want)
+		}
+	}
+	if err := ValidateConfig(Stage{Name: "plain"}, map[string]any{"a": 1}); err == nil || err.Error() != `stage "plain" takes no config` {
+		t.Errorf("a stage without a schema: %v", err)
+	}
+}
+
+func TestShape(t *testing.T) {
+	s := Shape{Sym("B"), Sym("T_mel"), Fixed(80)}
+	if s.String() != "[B,T_mel,80]" {
+		t.Error(s.String())
+	}
+	got, err := s.Resolve(Bucket{"T_mel": 173}.Values(4))
+	if err != nil || !reflect.DeepEqual(got, []int{4, 173, 80}) {
+		t.Errorf("%v, %v", got, err)
+	}
+	if _, err := s.Resolve(map[string]int{"B": 1}); err == nil {
+		t.Error("a symbol without a value was resolved")
+	}
+}
+
+func TestFrames(t *testing.T) {
+	centred, plain := Features{NFFT: 1024, HopLength: 256, Center: true}, Features{NFFT: 1024, HopLength: 256}
+	for _, c := range []struct {
+		f       Features
+		n, want int
+	}{{centred, 0, 0}, {centred, 1, 1}, {centred, 255, 1}, {centred, 256, 2}, {plain, 1023, 0}, {plain, 1024, 1}, {plain, 1280, 2}} {
+		if got := c.f.Frames(c.n); got != c.want {
+			t.Errorf("centre %v, %d samples: %d frames, want %d", c.f.Center, c.n, got, c.want)
+		}
+	}
+}
+
+func TestFeaturesHash(t *testing.T) {
+	b, err := ParseBundle("bundle.json", read(t, pico))
+	if err != nil {
+		t.Fatal(err)
+	}
+	// sha256sum of the contract's canonical JSON, made by another program.
+	const want = "84060c1644e18ad245757c7fab1d183c3d3051612c0dd9e086e16ea4472c1a7f"
+	if got := b.Features.Hash(); got != want {
+		t.Errorf("hash %s, want %s", got, want)
+	}
+	other := b.Features
+	other.FMax--
+	if other.Hash() == want {
+		t.Error("another contract has the same hash")
+	}
+}
+
+func FuzzParse(f *testing.F) {
+	f.Add(read(f, pico))
+	f.Add(read(f, features))
+	f.Add([]byte(`{"version":1}`))
+	f.Add([]byte(`[`))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		if b, err := ParseBundle("f", data); err == nil {
+			b.Features.Hash()
+		}
+		if p, err := ParsePlugin("f", data); err == nil {
+			p.Command()
+		}
+	})
+}
