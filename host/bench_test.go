@@ -21,19 +21,7 @@ import (
 // BenchmarkHop compares, in pairs, one pass over a batch of 16 x 500 x 80 f32 (2.56 MB) in this process with the same pass
 // in a plugin process. hop-µs is the median of the differences: what it costs that the stage is another process.
 func BenchmarkHop(b *testing.B) {
-	dir := filepath.Join(b.TempDir(), "pass")
-	if err := os.MkdirAll(dir, 0o777); err != nil {
-		b.Fatal(err)
-	}
-	for _, cmd := range []*exec.Cmd{
-		exec.Command("go", "build", "-o", filepath.Join(dir, "pass"), "./testdata/pass"),
-		exec.Command("cp", "testdata/pass/plugin.json", dir),
-	} {
-		if out, err := cmd.CombinedOutput(); err != nil {
-			b.Fatalf("%v: %v\n%s", cmd.Args, err, out)
-		}
-	}
-	entries, err := catalog.Scan(filepath.Dir(dir))
+	entries, err := catalog.Scan(passPlugin(b, b.TempDir()))
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -74,6 +62,24 @@ func BenchmarkHop(b *testing.B) {
 	b.ReportMetric(quantile(there, 0.5), "plugin-µs")
 	b.ReportMetric(quantile(hop, 0.5), "hop-µs")
 	b.ReportMetric(quantile(hop, 0.9), "hop-p90-µs")
+}
+
+// passPlugin builds the plugin "pass" into a folder of plugins, which it returns.
+func passPlugin(t testing.TB, folder string) string {
+	t.Helper()
+	dir := filepath.Join(folder, "pass")
+	if err := os.MkdirAll(dir, 0o777); err != nil {
+		t.Fatal(err)
+	}
+	for _, cmd := range []*exec.Cmd{
+		exec.Command("go", "build", "-o", filepath.Join(dir, "pass"), "./testdata/pass"),
+		exec.Command("cp", "testdata/pass/plugin.json", dir),
+	} {
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Fatalf("%v: %v\n%s", cmd.Args, err, out)
+		}
+	}
+	return folder
 }
 
 func quantile(x []float64, q float64) float64 {

@@ -188,6 +188,17 @@ func TestSlowCopyIsTheBottleneck(t *testing.T) {
 	})
 }
 
+// TestShortRing: two slots cannot queue for a stage that takes both at a time.
+func TestShortRing(t *testing.T) {
+	s := Stats{Phases: []Phase{{"decode", 10, 0}, {"features", 30, 9}, {"molasses", 900, 4}, {"transfer", 1, 0}}}
+	if got := s.Bottleneck(); got != "molasses" {
+		t.Errorf("bottleneck %q", got)
+	}
+	if got := (Stats{}).Bottleneck(); got != "" {
+		t.Errorf("bottleneck of nothing: %q", got)
+	}
+}
+
 func TestOrderSurvivesJitter(t *testing.T) {
 	for seed := range uint64(20) {
 		synctest.Test(t, func(t *testing.T) {

@@ -24,16 +24,23 @@ type Stats struct {
 	Rebuilt int           // attempts that had to be repeated because a stage was lost
 }
 
-// Bottleneck returns the phase that limits the pipeline: the one that batches queue for. Where none queue, the
-// ring is too short to keep the phases busy at the same time, and the longest phase is named.
+// Bottleneck returns the phase that limits the pipeline: the one that batches queue for. Where hardly any queue, the ring
+// is too short to keep the phases busy at the same time, and the longest phase is named.
 func (s Stats) Bottleneck() string {
-	var worst Phase
+	var queued, longest Phase
 	for _, p := range s.Phases {
-		if p.Queue > worst.Queue || p.Queue == worst.Queue && p.Busy > worst.Busy {
-			worst = p
+		if p.Queue > queued.Queue {
+			queued = p
+		}
+		if p.Busy > longest.Busy {
+			longest = p
 		}
 	}
-	return worst.Name
+	// The way to a plugin and back counts as queueing, too: it is short, and says nothing.
+	if 10*queued.Queue < longest.Busy {
+		return longest.Name
+	}
+	return queued.Name
 }
 
 type stats struct {

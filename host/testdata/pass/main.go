@@ -1,24 +1,31 @@
-// Command pass is a plugin for benchmarks: its one stage reads and writes every value of its tensor once.
+// Command pass is a plugin for tests and benchmarks: its one stage reads and writes every value of its tensor once, and
+// takes as long as it is told.
 package main
 
 import (
 	"context"
+	"time"
 
 	"github.com/xtts-host/xtts-host/shared/stage"
 )
 
-type pass struct{}
+type pass struct {
+	config struct {
+		SleepMs int `json:"sleep_ms"`
+	}
+}
 
-func (pass) Configure(context.Context, *stage.Config) error { return nil }
+func (p *pass) Configure(_ context.Context, cfg *stage.Config) error { return cfg.Decode(&p.config) }
 
-func (pass) Process(_ context.Context, b *stage.Batch) error {
+func (p *pass) Process(_ context.Context, b *stage.Batch) error {
 	x := b.Float32("x")
 	for i := range x {
 		x[i] *= 1.0001
 	}
+	time.Sleep(time.Duration(p.config.SleepMs) * time.Millisecond)
 	return nil
 }
 
 func main() {
-	stage.Serve(stage.Plugin{ID: "pass", Version: "0", Stages: map[string]func() stage.Stage{"pass": func() stage.Stage { return pass{} }}})
+	stage.Serve(stage.Plugin{ID: "pass", Version: "0", Stages: map[string]func() stage.Stage{"pass": func() stage.Stage { return new(pass) }}})
 }
