@@ -9,32 +9,80 @@ import (
 // banner says what is about to run, before it does.
 func banner(out io.Writer, j *job, dir string) {
 	b, c := j.bundle.Manifest, j.cfg
-	line := func(label, format string, args ...any) {
-		fmt.Fprintf(out, "%-12s %s\n", label, fmt.Sprintf(format, args...))
+	var text strings.Builder
+	row := func(label, format string, args ...any) {
+		fmt.Fprintf(&text, "  %-12s %s\n", label, fmt.Sprintf(format, args...))
 	}
 	n := 0
 	for _, p := range b.Parameters {
 		n += p.Elements()
 	}
-	line("bundle", "%s, %s parameters, %s, learning rate %g (%s)", b.Name, thousands(n), b.Optimizer.Name, c.LR, c.Schedule)
-	line("data", "%s: %d clips, %d speakers, %.1f min", j.train.index.Dir, len(j.train.index.Rows), len(j.train.index.Speakers), j.train.minutes())
-	if j.val != nil {
-		line("validation", "%d clips, %.1f min", len(j.val.index.Rows), j.val.minutes())
+	schedule := c.Schedule
+	if c.WarmupSteps > 0 {
+		schedule += " after " + count(int(c.WarmupSteps), "step") + " of warm-up"
 	}
-	if n := len(j.train.plan.Excluded()); n > 0 {
-		line("", "%d clips fit no bucket and are left out (log.jsonl names them)", n)
-	}
-	line("device", "cpu, %d threads: the model is created on the CPU, plugins run on the CPU", j.threads())
+	fmt.Fprintf(&text, "xtts-host trains %s\n\n", b.Name)
+	row("model", "%s parameters in f32", thousands(n))
+	row("optimizer", "%s, learning rate %g, %s", b.Optimizer.Name, c.LR, schedule)
+	row("data", "%s", j.train.index.Dir)
+	row("", "%s, %s, %.1f min", count(len(j.train.index.Rows), "clip"), count(len(j.train.index.Speakers), "speaker"), j.train.minutes())
+	row("validation", "%s", j.validation())
+	row("batches", "%s", j.batches())
+	text.WriteByte('\n')
+
 	var stages []string
 	for _, in := range j.pipeline.Instances {
-		stages = append(stages, fmt.Sprintf("%s (%s/%s)", in.Name, j.pipeline.Plugins[in.Plugin].Name(), in.Stage.Name))
+		stages = append(stages, in.Name)
 	}
-	line("pipeline", "decode -> %s -> transfer -> train", strings.Join(stages, " -> "))
-	line("batches", "%d rows x %d, %d buckets, %d batches an epoch", c.BatchSize, c.Accumulate, len(j.buckets), j.train.plan.Batches())
-	line("depths", "%d ring slots of %.1f MiB, %d device slots, training starts at %d ready batches or after %g s",
-		c.BufferSize, float64(j.slotSize())/(1<<20), j.slots, min(j.prefetch, c.BufferSize), c.ModelStartDelay)
-	line("run", "%s", dir)
-	fmt.Fprintln(out)
+	row("pipeline", "decode -> %s -> transfer -> train", strings.Join(stages, " -> "))
+	row("plugins", "%s", strings.Join(j.plugins(), ", "))
+	row("devices", "cpu -> data:  decoding by %s, plugins", count(c.NumWorkers, "worker"))
+	row("", "cpu -> model: the model is created here; training and evaluation with %s", count(j.threads(), "thread"))
+	row("depths", "ring of %s of %.1f MiB (--buffer-size), %s (--slots)", count(c.BufferSize, "slot"), float64(j.slotSize())/(1<<20), count(j.slots, "device slot"))
+	row("prefetch", "training starts when %s are ready, or after %g s", count(min(j.prefetch, c.BufferSize), "batch"), c.ModelStartDelay)
+	row("run folder", "%s", dir)
+	text.WriteByte('\n')
+	io.WriteString(out, text.String())
+}
+
+// validation says on what the model is evaluated, and when.
+func (j *job) validation() string {
+	if j.val == nil {
+		return "none (--val-data, or metadata_eval.csv beside the training list)"
+	}
+	when := "every epoch"
+	if n := j.cfg.EvalEvery; n > 0 {
+		when = "every " + count(int(n), "step")
+	}
+	return fmt.Sprintf("%s, %.1f min, after %s", count(len(j.val.index.Rows), "clip"), j.val.minutes(), when)
+}
+
+// batches says how long the run is.
+func (j *job) batches() string {
+	c := j.cfg
+	s := source{train: j.train.plan, accumulate: c.Accumulate, epochs: c.Epochs, maxSteps: c.MaxSteps}
+	size := count(c.BatchSize, "row")
+	if c.Accumulate > 1 {
+		size += fmt.Sprintf(" x %d accumulated", c.Accumulate)
+	}
+	return fmt.Sprintf("%s, by length in %s; %s an epoch, %s in all",
+		size, count(len(j.buckets), "bucket"), count(int(s.stepsPerEpoch()), "step"), count(int(s.total()), "step"))
+}
+
+// plugins names the plugins, the stages that they serve, and their processes.
+func (j *job) plugins() []string {
+	s := j.setup()
+	var out []string
+	for i, e := range j.pipeline.Plugins {
+		var stages []string
+		for _, in := range j.pipeline.Instances {
+			if in.Plugin == i {
+				stages = append(stages, in.Name)
+			}
+		}
+		out = append(out, fmt.Sprintf("%s %s (%s; %s)", e.Name(), e.Manifest.Version, strings.Join(stages, ", "), count(s.WorkersOf[e.Name()], "process")))
+	}
+	return out
 }
 
 func (s *split) minutes() float64 {
@@ -43,6 +91,18 @@ func (s *split) minutes() float64 {
 		samples += r.Samples
 	}
 	return float64(samples) / float64(s.index.SampleRate) / 60
+}
+
+// count writes "1 batch" or "1,200 batches".
+func count(n int, thing string) string {
+	switch {
+	case n == 1:
+	case strings.HasSuffix(thing, "ch"), strings.HasSuffix(thing, "s"):
+		thing += "es"
+	default:
+		thing += "s"
+	}
+	return thousands(n) + " " + thing
 }
 
 // thousands writes 371793 as 371,793.

@@ -1,8 +1,10 @@
 package host
 
 import (
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -17,11 +19,12 @@ import (
 type weights struct {
 	*safetensors.Reader
 	io.Closer
-	path string
+	path    string
+	damaged []checkpoint.Skipped // newer checkpoints of the same run
 }
 
 // openWeights takes a safetensors file, the folder of a checkpoint or bundle, or a run's folder: then its newest
-// checkpoint that is intact.
+// checkpoint that is intact. A checkpoint is verified as for a run that goes on.
 func openWeights(from string) (*weights, error) {
 	info, err := os.Stat(from)
 	if err != nil {
@@ -29,11 +32,18 @@ func openWeights(from string) (*weights, error) {
 	}
 	if info.IsDir() {
 		if _, err := os.Stat(filepath.Join(from, checkpoint.Folder)); err == nil {
-			c, _, err := checkpoint.NewStore(from).Latest()
+			c, damaged, err := checkpoint.NewStore(from).Latest()
 			if err != nil {
 				return nil, err
 			}
-			return &weights{c.Params, c, c.Path}, nil
+			return &weights{c.Params, c, c.Path, damaged}, nil
+		}
+		c, err := checkpoint.Load(from)
+		if err == nil {
+			return &weights{c.Params, c, c.Path, nil}, nil
+		}
+		if !errors.Is(err, fs.ErrNotExist) { // otherwise files of a checkpoint are missing: it is none
+			return nil, err
 		}
 		from = filepath.Join(from, ortgraphs.WeightsFile)
 	}
@@ -41,17 +51,18 @@ func openWeights(from string) (*weights, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &weights{f.Reader, f, from}, nil
+	return &weights{f.Reader, f, from, nil}, nil
 }
 
 // match says what became of every tensor, by name.
 type match struct {
 	taken, reshaped, missing, unused []string
+	damaged                          []checkpoint.Skipped
 }
 
 // into fills the tensors that have the same name and shape; the others keep what they hold.
 func (w *weights) into(tensors []checkpoint.Tensor) (match, error) {
-	var m match
+	m := match{damaged: w.damaged}
 	wanted := map[string]bool{}
 	for _, t := range tensors {
 		wanted[t.Name] = true
@@ -81,6 +92,9 @@ func (m match) text(path string) string {
 	const shown = 5
 	var b strings.Builder
 	fmt.Fprintf(&b, "%-12s %s: %d tensors taken over\n", "weights", path, len(m.taken))
+	for _, d := range m.damaged {
+		fmt.Fprintf(&b, "%-12s %s is damaged, so passed over: %v\n", "", d.Path, d.Err)
+	}
 	for _, l := range []struct {
 		what  string
 		names []string

@@ -36,10 +36,12 @@ type job struct {
 	buckets  []manifest.Bucket
 	train    *split
 	val      *split
+	folders  []catalog.Entry          // of --plugins
 	stages   []manifest.StageInstance // the pipeline as it is asked for
 	pipeline *catalog.Resolved        // and as it was understood
 	layouts  []ring.Layout
 	slots    int // device slots
+	asked    int // ring slots before they were lowered to fit --ring-memory
 	prefetch int
 	hashes   map[string]string
 
@@ -150,16 +152,15 @@ func (j *job) resolve(context.Context) error {
 	if err != nil {
 		return err
 	}
-	for _, e := range entries {
-		if e.State != catalog.Verified {
-			j.log.Info("plugin folder", "dir", e.Dir, "state", e.State, "reason", e.Reason)
-		}
-	}
+	j.folders = entries
 	j.stages = j.bundle.Manifest.Pipeline
 	if j.cfg.Pipeline != nil {
 		j.stages = j.cfg.Pipeline
 	}
 	if j.stages, err = catalog.Augment(j.stages, j.cfg.Augment, entries); err != nil {
+		return err
+	}
+	if err := manifest.CheckPipeline(j.stages); err != nil {
 		return err
 	}
 	j.pipeline, err = catalog.Resolve(j.stages, entries, catalog.Types{
@@ -211,6 +212,7 @@ func (j *job) fit(context.Context) error {
 		j.slots = max(3, min(8, 64/c.BatchSize))
 	}
 	slot := j.slotSize()
+	j.asked = c.BufferSize
 	if most := int(c.RingMemory) / slot; most < c.BufferSize {
 		if most < 1 {
 			return withHint(fmt.Sprintf("give --ring-memory %dMiB or more", slot>>20+1), "--ring-memory %s holds no slot of %.1f MiB", &c.RingMemory, float64(slot)/(1<<20))

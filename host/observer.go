@@ -29,6 +29,7 @@ type observer struct {
 	metrics    *report.Metrics
 	evals      *report.Evaluations
 	progress   report.Progress
+	pace       report.Pace
 	collector  *report.Collector
 	baselines  *report.Baselines
 	quarantine *quarantine
@@ -60,7 +61,8 @@ func newObserver(r *run, p train.Progress, state *checkpoint.State) (_ *observer
 	if o.evals, err = report.OpenEvaluations(filepath.Join(r.dir, evalFile), names, p.EvaluatedStep); err != nil {
 		return nil, err
 	}
-	o.progress = report.Progress{Metrics: names, Total: r.source.total(), Every: r.cfg.LogEvery, Bottleneck: func() string { return r.pipe.Stats().Bottleneck() }}
+	o.progress = report.Progress{Metrics: names, Total: r.source.total(), Every: r.cfg.LogEvery, Bar: r.console.bar != nil, Bottleneck: func() string { return r.pipe.Stats().Bottleneck() }}
+	o.pace = report.Pace{Every: r.cfg.LogEvery, Setup: r.setup(), Pipeline: func() pipeline.Stats { return r.pipe.Stats() }}
 	o.collector = report.NewCollector(names, o.metrics.History())
 	o.baselines, err = report.NewBaselines(r.bundle.Manifest.Baselines, r.bundle.Manifest.Inputs)
 	return o, err
@@ -139,6 +141,12 @@ func (o *observer) Window(w *train.Window) error {
 		o.say(o.progress.Skipped(w, func(row int32) string { return o.run.job.train.index.Rows[row].ID }))
 	}
 	o.say(o.progress.Window(w))
+	o.run.console.bar.Show(o.progress.Status())
+	line, warning := o.pace.Window(w)
+	o.say(line)
+	if warning != "" {
+		o.run.log.Warn(warning, "step", w.Step)
+	}
 	if every := o.run.cfg.CheckpointEvery; every > 0 && w.Step%every == 0 {
 		return o.save(w.Step)
 	}
@@ -211,7 +219,8 @@ func (o *observer) finish(outcome error) error {
 	if werr := out.Write(filepath.Join(r.dir, reportFile)); werr != nil {
 		return errors.Join(err, werr)
 	}
-	fmt.Fprint(r.console.Out, out.Table(r.dir))
+	r.console.bar.Close()
+	fmt.Fprint(r.console.Out, "\n", out.Table(r.dir))
 	return err
 }
 
@@ -233,23 +242,30 @@ func (o *observer) facts(outcome error) (report.Run, error) {
 		Quarantined:  o.quarantine.count(),
 		Accumulation: report.Accumulation{Mode: r.bundle.Manifest.Accumulation, MicroBatches: r.cfg.Accumulate},
 		Baselines:    o.baselines.Losses(),
-		Setup: report.Setup{
-			OnCPU: true, Threads: r.threads(), NumWorkers: r.cfg.NumWorkers, BufferSize: r.cfg.BufferSize, Slots: r.slots,
-			PluginOf: map[string]string{},
-		},
-	}
-	for _, in := range r.pipeline.Instances {
-		f.Setup.PluginOf[in.Name] = r.pipeline.Plugins[in.Plugin].Name()
+		Setup:        r.setup(),
 	}
 	for i, pool := range r.pools {
 		s, id := pool.Stats(), r.pipeline.Plugins[i].Name()
 		f.Versions["plugin "+id] = r.pipeline.Plugins[i].Manifest.Version
 		f.Plugins = append(f.Plugins, report.Plugin{
-			ID: id, Workers: max(1, r.cfg.PluginWorkers[id]), Restarts: int(s.Restarts), Calls: int64(s.Calls),
+			ID: id, Workers: f.Setup.WorkersOf[id], Restarts: int(s.Restarts), Calls: int64(s.Calls),
 			P50Ms: milliseconds(s.P50), P99Ms: milliseconds(s.P99),
 		})
 	}
 	return f, nil
+}
+
+// setup is what advice about the speed may tell to change.
+func (j *job) setup() report.Setup {
+	s := report.Setup{
+		OnCPU: true, Threads: j.threads(), NumWorkers: j.cfg.NumWorkers, BufferSize: j.cfg.BufferSize, Slots: j.slots,
+		PluginOf: map[string]string{}, WorkersOf: map[string]int{},
+	}
+	for _, in := range j.pipeline.Instances {
+		id := j.pipeline.Plugins[in.Plugin].Name()
+		s.PluginOf[in.Name], s.WorkersOf[id] = id, max(1, j.cfg.PluginWorkers[id])
+	}
+	return s
 }
 
 func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }

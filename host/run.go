@@ -14,17 +14,10 @@ import (
 	"github.com/xtts-host/xtts-host/host/config"
 	"github.com/xtts-host/xtts-host/host/dataset"
 	"github.com/xtts-host/xtts-host/host/pipeline"
+	"github.com/xtts-host/xtts-host/host/report"
 	"github.com/xtts-host/xtts-host/host/train"
 	"github.com/xtts-host/xtts-host/shared/manifest"
 )
-
-// Console is how a run meets a person.
-type Console struct {
-	// Out gets the banner, progress and the final table, Err the warnings.
-	Out, Err io.Writer
-	// Stop, when closed, makes the run save a checkpoint at the next step and end. Nil never does.
-	Stop <-chan struct{}
-}
 
 // drainTimeout bounds the end of a run, from the last step to the last plugin.
 const drainTimeout = 15 * time.Second
@@ -33,8 +26,10 @@ const drainTimeout = 15 * time.Second
 // exit status of its error, Hint what to do about it.
 func Run(ctx context.Context, set *config.Set, console Console) (err error) {
 	began := time.Now()
+	console = console.withBar()
+	defer console.bar.Close()
 	j := &job{set: set, cfg: &set.Config, log: slog.New(warnings{console.Err})}
-	prepare, done := stoppable(ctx, console.Stop)
+	prepare, done := stoppable(ctx, console)
 	defer done()
 	if set.PrintConfig() {
 		if err := j.openBundle(prepare); err != nil {
@@ -60,6 +55,7 @@ func Run(ctx context.Context, set *config.Set, console Console) (err error) {
 		return err
 	}
 	banner(console.Out, j, dir)
+	j.warn()
 	defer func() {
 		// The caller's context may be over; the plugins still get their time.
 		drain, cancel := context.WithTimeout(context.WithoutCancel(ctx), drainTimeout)
@@ -75,17 +71,20 @@ func Run(ctx context.Context, set *config.Set, console Console) (err error) {
 	return r.train(ctx)
 }
 
-// stoppable returns a context that ends with train.ErrInterrupted when stop is closed.
-func stoppable(ctx context.Context, stop <-chan struct{}) (context.Context, func()) {
+// stoppable returns a context that ends with train.ErrInterrupted when the console's Stop is closed, which it confirms.
+func stoppable(ctx context.Context, console Console) (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
+	over := make(chan struct{})
 	go func() {
+		defer close(over)
 		select {
-		case <-stop:
+		case <-console.Stop:
+			fmt.Fprintln(console.Err, "stopping at the next step; once more to stop at once")
 			cancel(train.ErrInterrupted)
 		case <-ctx.Done():
 		}
 	}()
-	return ctx, func() { cancel(nil) }
+	return ctx, func() { cancel(nil); <-over }
 }
 
 // runDir makes the run's folder, or takes that of the run to go on with.
@@ -139,6 +138,7 @@ func (r *run) train(ctx context.Context) error {
 		r.pipe.Run(pipeCtx) // its failure comes back through Acquire
 	}()
 	r.warmUp(ctx)
+	r.console.bar.Start(report.Status{Step: progress.Step, Total: r.source.total()})
 	err = r.loop.Run(ctx)
 	stopPipe()
 	<-done

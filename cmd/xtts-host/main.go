@@ -9,9 +9,11 @@ import (
 	"os"
 	"os/signal"
 	"runtime/debug"
+	"strings"
 	"syscall"
 
 	"github.com/spf13/pflag"
+	"golang.org/x/term"
 
 	"github.com/xtts-host/xtts-host/host"
 	"github.com/xtts-host/xtts-host/host/config"
@@ -35,6 +37,7 @@ func run(args []string) int {
 	if len(args) == 0 || args[0] == "" || args[0][0] == '-' {
 		return train(args)
 	}
+	given := strings.Join(args, " ")
 	command := args[0]
 	if len(args) > 1 && (command == "plugins" || command == "graph") {
 		command += " " + args[1]
@@ -52,7 +55,7 @@ func run(args []string) int {
 	case command == "help":
 		return train([]string{"--help"})
 	}
-	return exit(host.Usage(fmt.Errorf("%q is no command", command), "xtts-host --help lists them"))
+	return exit(host.Usage(fmt.Errorf("%q is no command", given), "xtts-host --help lists them"))
 }
 
 func train(args []string) int {
@@ -70,12 +73,22 @@ func train(args []string) int {
 	defer cancel()
 	go func() {
 		<-signals
-		fmt.Fprintln(os.Stderr, "stopping at the next step; once more to stop at once")
 		close(stop)
 		<-signals
 		cancel()
 	}()
-	return exit(host.Run(ctx, set, host.Console{Out: os.Stdout, Err: os.Stderr, Stop: stop}))
+	return exit(host.Run(ctx, set, host.Console{
+		Out: os.Stdout, Err: os.Stderr, Terminal: terminal(os.Stdout), ErrTerminal: terminal(os.Stderr), Stop: stop,
+	}))
+}
+
+// terminal reports whether a bar can be drawn on f: it is a terminal that can move its cursor and knows its width.
+func terminal(f *os.File) bool {
+	if os.Getenv("TERM") == "dumb" {
+		return false
+	}
+	width, _, err := term.GetSize(int(f.Fd()))
+	return err == nil && width > 0
 }
 
 // exit prints an error for people and returns the exit status for it.

@@ -1,7 +1,8 @@
 // Package config is what a run is told: every setting, its flag, its default, and where its value came from.
 //
 // A value comes from the flag, else from the environment (XTTS_HOST_BATCH_SIZE for --batch-size), else from the
-// file that --config names, else from the run that --resume names, else from the bundle (learning rate, schedule, ...), else it is the default:
+// file that --config names, else from the run that --resume names, else from the bundle (learning rate, schedule,
+// ...), else it is the default:
 //
 //	s := config.New()
 //	if err := s.Parse(os.Args[1:], os.Environ()); err != nil { ... }
@@ -10,12 +11,10 @@
 package config
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -159,35 +158,28 @@ func (s *Set) Usage() string {
 // envPrefix and the flag's name in capitals make the name of an environment variable.
 const envPrefix = "XTTS_HOST_"
 
+// The origins of values. That of a value in a config file is the file's path, and a Note may say more.
+const (
+	fromFlag   = "flag"
+	fromEnv    = "environment"
+	fromBundle = "bundle"
+	isDefault  = "default"
+)
+
 // Parse reads the command line and, for what it leaves open, the environment. Nothing but flags may stand on the
 // command line. It returns pflag.ErrHelp for --help.
 func (s *Set) Parse(args, environ []string) error {
 	if err := s.flags.Parse(args); err != nil {
+		if bad, ok := errors.AsType[*pflag.InvalidValueError](err); ok {
+			return fmt.Errorf("--%s %s: %w", bad.GetFlag().Name, bad.GetValue(), reason(bad.Unwrap()))
+		}
 		return err
 	}
 	if s.flags.NArg() > 0 {
 		return fmt.Errorf("unexpected argument %q", s.flags.Arg(0))
 	}
-	s.flags.Visit(func(f *pflag.Flag) { s.origins[f.Name] = "flag" })
-	env := map[string]string{}
-	for _, e := range environ {
-		if name, value, ok := strings.Cut(e, "="); ok && strings.HasPrefix(name, envPrefix) {
-			env[name] = value
-		}
-	}
-	var err error
-	s.flags.VisitAll(func(f *pflag.Flag) {
-		name := envPrefix + strings.ToUpper(strings.ReplaceAll(f.Name, "-", "_"))
-		value, ok := env[name]
-		if !ok || value == "" || s.origins[f.Name] != "" || err != nil {
-			return
-		}
-		if e := f.Value.Set(value); e != nil {
-			err = fmt.Errorf("%s=%s: %w", name, value, e)
-		}
-		s.origins[f.Name] = "environment"
-	})
-	if err != nil {
+	s.flags.Visit(func(f *pflag.Flag) { s.origins[f.Name] = fromFlag })
+	if err := s.readEnv(environ); err != nil {
 		return err
 	}
 	if s.file != "" {
@@ -204,44 +196,62 @@ func (s *Set) Parse(args, environ []string) error {
 	return s.check()
 }
 
+func (s *Set) readEnv(environ []string) (err error) {
+	env := map[string]string{}
+	for _, e := range environ {
+		if name, value, ok := strings.Cut(e, "="); ok && strings.HasPrefix(name, envPrefix) {
+			env[name] = value
+		}
+	}
+	s.flags.VisitAll(func(f *pflag.Flag) {
+		value := env[envName(f)]
+		if value == "" || !s.open(f, fromEnv) || err != nil {
+			return
+		}
+		if e := f.Value.Set(value); e != nil {
+			err = fmt.Errorf("%s=%s: %w", envName(f), value, reason(e))
+		}
+		s.origins[f.Name] = fromEnv
+	})
+	return err
+}
+
+func envName(f *pflag.Flag) string {
+	return envPrefix + strings.ToUpper(strings.ReplaceAll(f.Name, "-", "_"))
+}
+
+// exclusive lists what does not go together: the folder of a run to go on with, and what only a new run has.
+var exclusive = map[string][]string{"resume": {"run-dir", "init"}, "run-dir": {"resume"}, "init": {"resume"}}
+
+// open reports whether a source may fill a flag: nothing that goes before it has, and nothing that goes before it
+// excludes the flag. So --resume RUN works beside a config file with a run_dir.
+func (s *Set) open(f *pflag.Flag, source string) bool {
+	for _, other := range exclusive[f.Name] {
+		if had := s.origins[other]; had != "" && had != source {
+			return false
+		}
+	}
+	return s.origins[f.Name] == ""
+}
+
+// reason words for people why a value cannot be read.
+func reason(err error) error {
+	bad, ok := errors.AsType[*strconv.NumError](err)
+	switch {
+	case !ok:
+		return err
+	case errors.Is(bad.Err, strconv.ErrRange):
+		return errors.New("out of range")
+	case bad.Func == "ParseBool":
+		return errors.New("neither true nor false")
+	case bad.Func == "ParseFloat":
+		return errors.New("not a number")
+	}
+	return errors.New("not a whole number")
+}
+
 // PrintConfig reports whether the settings are to be printed instead of used.
 func (s *Set) PrintConfig() bool { return s.print }
-
-// check refuses values that no run can use.
-func (s *Set) check() error {
-	c := &s.Config
-	for _, n := range []struct {
-		flag       string
-		value, min int64
-	}{
-		{"epochs", int64(c.Epochs), 1}, {"max-steps", c.MaxSteps, 0}, {"batch-size", int64(c.BatchSize), 1}, {"accumulate", int64(c.Accumulate), 1},
-		{"warmup-steps", c.WarmupSteps, 0}, {"max-skipped", int64(c.MaxSkipped), 1}, {"eval-every", c.EvalEvery, 0},
-		{"checkpoint-every", c.CheckpointEvery, 0}, {"keep-last", int64(c.KeepLast), 0}, {"log-every", c.LogEvery, 0},
-		{"num-workers", int64(c.NumWorkers), 1}, {"threads", int64(c.Threads), 0}, {"buffer-size", int64(c.BufferSize), 1}, {"max-quarantine", int64(c.MaxQuarantine), -1},
-	} {
-		if n.value < n.min {
-			return fmt.Errorf("--%s %d: the smallest value is %d", n.flag, n.value, n.min)
-		}
-	}
-	for flag, value := range map[string]float64{"lr": c.LR, "weight-decay": c.WeightDecay, "grad-clip": c.GradClip, "model-start-delay": c.ModelStartDelay} {
-		if !(value >= 0) {
-			return fmt.Errorf("--%s %v: must not be negative", flag, value)
-		}
-	}
-	if !slices.Contains([]string{"", "constant", "cosine"}, c.Schedule) {
-		return fmt.Errorf("--schedule %s: it is constant or cosine", c.Schedule)
-	}
-	if !slices.Contains([]string{"auto", "cpu"}, c.Device) {
-		return fmt.Errorf("--device %s: it is auto or cpu", c.Device)
-	}
-	if c.Resume != "" && c.RunDir != "" {
-		return fmt.Errorf("--resume %s goes on in that folder: --run-dir %s does not go with it", c.Resume, c.RunDir)
-	}
-	if c.Resume != "" && c.Init != "" {
-		return fmt.Errorf("--resume %s has weights of its own: --init %s does not go with it", c.Resume, c.Init)
-	}
-	return nil
-}
 
 // TakeBundle fills what flags and environment left open with the bundle's defaults.
 func (s *Set) TakeBundle(b *manifest.Bundle) {
@@ -252,7 +262,7 @@ func (s *Set) TakeBundle(b *manifest.Bundle) {
 		if err := s.flags.Lookup(name).Value.Set(value); err != nil {
 			panic(fmt.Sprintf("config: the bundle's %s %q: %v", name, value, err)) // the bundle's schema knows better
 		}
-		s.origins[name] = "bundle"
+		s.origins[name] = fromBundle
 	}
 	number := func(v float64) string { return strconv.FormatFloat(v, 'g', -1, 64) }
 	take("lr", number(b.Optimizer.LR))
@@ -264,33 +274,3 @@ func (s *Set) TakeBundle(b *manifest.Bundle) {
 
 // Note records why a setting has another value than it was given.
 func (s *Set) Note(name, origin string) { s.origins[name] = origin }
-
-// YAML returns every setting with its origin as a comment, in the order of the help.
-func (s *Set) YAML() string {
-	var out strings.Builder
-	for _, part := range s.sections {
-		fmt.Fprintf(&out, "# %s\n", part.title)
-		part.flags.VisitAll(func(f *pflag.Flag) {
-			origin := s.origins[f.Name]
-			if origin == "" {
-				origin = "default"
-			}
-			if !isSetting(f) {
-				return
-			}
-			value := f.Value.String()
-			if t := f.Value.Type(); t == "string" || t == "ID=N" {
-				value = strconv.Quote(value)
-			}
-			fmt.Fprintf(&out, "%s: %s  # %s\n", key(f.Name), value, origin)
-		})
-	}
-	if s.Pipeline != nil {
-		list, err := json.Marshal(s.Pipeline) // JSON is YAML
-		if err != nil {
-			panic(err) // it came from JSON
-		}
-		fmt.Fprintf(&out, "%s: %s  # %s\n", pipelineKey, list, s.origins[pipelineKey])
-	}
-	return out.String()
-}

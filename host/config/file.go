@@ -1,10 +1,11 @@
 package config
 
 import (
-	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"os"
+	"strconv"
 	"strings"
 
 	"github.com/goccy/go-yaml"
@@ -19,7 +20,8 @@ const pipelineKey = "pipeline"
 // key is the name of a flag in a config file.
 func key(flag string) string { return strings.ReplaceAll(flag, "-", "_") }
 
-// ofOneRun are settings that name a run; another run does not take them over from a file.
+// ofOneRun are settings that name a run. YAML writes them as comments, so that another run that reads the text does not
+// take them over.
 var ofOneRun = map[string]bool{"run-dir": true, "resume": true, "init": true}
 
 // isSetting tells settings from flags that only say what to do with them.
@@ -30,13 +32,18 @@ func isSetting(f *pflag.Flag) bool { return f.Name != "config" && f.Name != "pri
 func (s *Set) readFile(path string) error {
 	data, err := os.ReadFile(path)
 	if err != nil {
-		return fmt.Errorf("--config: %w", err)
+		return fmt.Errorf("config file: %w", err)
 	}
-	if data, err = yaml.YAMLToJSON(data); err != nil {
+	var content any
+	if err := yaml.Unmarshal(data, &content); err != nil {
 		return fmt.Errorf("%s: %w", path, err)
 	}
-	if len(bytes.TrimSpace(data)) == 0 || bytes.Equal(bytes.TrimSpace(data), []byte("null")) {
+	if content == nil {
 		return nil
+	}
+	s.numbers(content)
+	if data, err = json.Marshal(content); err != nil {
+		return fmt.Errorf("%s: %w", path, err)
 	}
 	doc, err := manifest.Decode(path, s.Schema(), data)
 	if err != nil {
@@ -52,42 +59,102 @@ func (s *Set) readFile(path string) error {
 	}
 	s.flags.VisitAll(func(f *pflag.Flag) {
 		v, ok := doc[key(f.Name)]
-		if !ok || s.origins[f.Name] != "" || ofOneRun[f.Name] || err != nil {
+		if !ok || !s.open(f, path) || err != nil {
 			return
 		}
-		if e := f.Value.Set(text(v)); e != nil {
-			err = fmt.Errorf("%s: %s: %w", path, key(f.Name), e)
+		if e := setValue(f, v); e != nil {
+			err = fmt.Errorf("%s: %s: %w", path, key(f.Name), reason(e))
 		}
 		s.origins[f.Name] = path
 	})
 	return err
 }
 
-// text writes a value of the file as a flag takes it.
-func text(v any) string {
+// numbers makes numbers of texts such as 1e-4 where a number is due: the parser follows YAML 1.1, in which a float has a
+// point. People leave it out, and so does Set.YAML.
+func (s *Set) numbers(content any) {
+	members, _ := content.(map[string]any)
+	s.flags.VisitAll(func(f *pflag.Flag) {
+		if text, ok := members[key(f.Name)].(string); ok && f.Value.Type() == "float64" {
+			if v, err := strconv.ParseFloat(text, 64); err == nil {
+				members[key(f.Name)] = v
+			}
+		}
+	})
+}
+
+// setValue gives a flag a value of the file.
+func setValue(f *pflag.Flag, v any) error {
 	switch v := v.(type) {
 	case []any:
-		parts := make([]string, len(v))
+		list := make([]string, len(v))
 		for i, e := range v {
-			parts[i] = text(e)
+			list[i] = fmt.Sprint(e)
 		}
-		return strings.Join(parts, ",")
+		return f.Value.(pflag.SliceValue).Replace(list)
 	case map[string]any:
-		parts := make([]string, 0, len(v))
-		for k, e := range v {
-			parts = append(parts, k+"="+text(e))
+		for name, e := range v {
+			if err := f.Value.Set(fmt.Sprintf("%s=%v", name, e)); err != nil {
+				return err
+			}
 		}
-		return strings.Join(parts, ",")
+		return nil
 	}
-	return fmt.Sprint(v)
+	return f.Value.Set(fmt.Sprint(v))
+}
+
+// YAML returns every setting with its origin as a comment, in the order of the help. As the text of a config file it gives
+// the same settings again, but for the folders of the run itself (run_dir, resume, init), which are comments.
+func (s *Set) YAML() string {
+	var out strings.Builder
+	origin := func(name string) string { return cmp.Or(s.origins[name], isDefault) }
+	for _, part := range s.sections {
+		fmt.Fprintf(&out, "# %s\n", part.title)
+		part.flags.VisitAll(func(f *pflag.Flag) {
+			if ofOneRun[f.Name] {
+				out.WriteString("# ")
+			}
+			if isSetting(f) {
+				fmt.Fprintf(&out, "%s: %s  # %s\n", key(f.Name), valueText(f), origin(f.Name))
+			}
+		})
+	}
+	if s.Pipeline != nil {
+		fmt.Fprintf(&out, "# Stages\n%s: %s  # %s\n", pipelineKey, jsonText(s.Pipeline), origin(pipelineKey))
+	}
+	return out.String()
+}
+
+// valueText writes a value as YAML. What is no number, no word and no list of those is JSON, which is YAML as well.
+func valueText(f *pflag.Flag) string {
+	switch v := f.Value.(type) {
+	case pflag.SliceValue:
+		return jsonText(append([]string{}, v.GetSlice()...))
+	case *workers:
+		if len(*v) == 0 {
+			return "{}" // as JSON, a nil map is null
+		}
+		return jsonText(*v)
+	}
+	if f.Value.Type() == "string" {
+		return jsonText(f.Value.String())
+	}
+	return f.Value.String()
+}
+
+func jsonText(v any) string {
+	var out strings.Builder
+	enc := json.NewEncoder(&out)
+	enc.SetEscapeHTML(false) // it is read by people
+	if err := enc.Encode(v); err != nil {
+		panic(err) // plain data
+	}
+	return strings.TrimSuffix(out.String(), "\n")
 }
 
 // Schema returns the JSON Schema of a config file, made of the flags: docs/config.schema.json is its text.
 func (s *Set) Schema() map[string]any {
-	properties := map[string]any{pipelineKey: map[string]any{
-		"type": "array", "items": map[string]any{"type": "object"},
-		"description": "stage instances in order, as in bundle.json; replaces the bundle's",
-	}}
+	properties := map[string]any{pipelineKey: pipelineSchema()}
 	s.flags.VisitAll(func(f *pflag.Flag) {
 		if !isSetting(f) {
 			return
@@ -108,7 +175,7 @@ func (s *Set) Schema() map[string]any {
 			p["items"] = map[string]any{"type": "string"}
 		case "ID=N":
 			p["type"] = []any{"object", "string"}
-			p["additionalProperties"] = map[string]any{"type": "integer", "minimum": 1}
+			p["additionalProperties"] = map[string]any{"type": "integer", "minimum": 1, "maximum": maxWorkers}
 		default: // amounts of memory, slots
 			p["type"] = []any{"integer", "string"}
 		}
@@ -117,5 +184,20 @@ func (s *Set) Schema() map[string]any {
 	return map[string]any{
 		"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "config file of xtts-host", "type": "object",
 		"additionalProperties": false, "properties": properties,
+	}
+}
+
+// pipelineSchema is that of bundle.json, where the same list stands.
+func pipelineSchema() map[string]any {
+	text := map[string]any{"type": "string", "minLength": 1}
+	ports := map[string]any{"type": "object", "additionalProperties": text, "description": "tensors by the stage's ports"}
+	return map[string]any{
+		"type": "array", "description": "stage instances in order, as in bundle.json; replaces the bundle's",
+		"items": map[string]any{
+			"type": "object", "additionalProperties": false, "required": []string{"name", "stage", "inputs", "outputs"},
+			"properties": map[string]any{
+				"name": text, "stage": text, "config": map[string]any{"type": "object"}, "inputs": ports, "outputs": ports,
+			},
+		},
 	}
 }

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -28,13 +29,13 @@ func (b *Bytes) Set(text string) error {
 			continue
 		}
 		v, err := strconv.ParseFloat(strings.TrimSpace(number), 64)
-		if err != nil || !(v > 0) || v*u.size > 1<<62 {
+		if err != nil || !(v*u.size >= 1) || v*u.size > 1<<53 { // up to there every amount can be printed exactly
 			break
 		}
 		*b = Bytes(v * u.size)
 		return nil
 	}
-	return fmt.Errorf("%q is no amount of memory: write MB as a number, or a unit as in 1GiB", text)
+	return errors.New("no amount of memory: write MB as a number, or a unit as in 1GiB")
 }
 
 func (b *Bytes) String() string {
@@ -62,7 +63,7 @@ func (a *Auto) Set(text string) error {
 	}
 	n, err := strconv.Atoi(text)
 	if err != nil || n < 2 || n > 8 {
-		return fmt.Errorf("%q is neither 2 to 8 nor auto", text)
+		return errors.New("neither 2 to 8 nor auto")
 	}
 	*a = Auto(n)
 	return nil
@@ -81,6 +82,9 @@ func (a *Auto) Type() string { return "n" }
 // workers is the number of processes by plugin.
 type workers map[string]int
 
+// maxWorkers of one plugin: each is a process.
+const maxWorkers = 1024
+
 // Set adds one or more ID=N, separated by commas. The empty text adds none.
 func (w *workers) Set(text string) error {
 	if text == "" {
@@ -89,8 +93,8 @@ func (w *workers) Set(text string) error {
 	for _, part := range strings.Split(text, ",") {
 		id, number, _ := strings.Cut(part, "=")
 		n, err := strconv.Atoi(number)
-		if id == "" || err != nil || n < 1 {
-			return fmt.Errorf("%q is not ID=N with a positive N", part)
+		if id == "" || err != nil || n < 1 || n > maxWorkers {
+			return fmt.Errorf("%q is not ID=N with N of 1 to %d", part, maxWorkers)
 		}
 		if *w == nil {
 			*w = workers{}

@@ -25,23 +25,33 @@ const (
 	histogramCells  = 2320
 )
 
-// sample collects times. The zero value is empty.
-type sample struct {
+// moments sums up times. The zero value is empty.
+type moments struct {
 	n        int64
 	mean, m2 float64 // m2 is the sum of squared distances from the mean
+}
+
+// add counts one time in ms, by Welford's method: no cancellation however long the run is.
+func (m *moments) add(ms float64) {
+	m.n++
+	d := ms - m.mean
+	m.mean += d / float64(m.n)
+	m.m2 += d * (ms - m.mean)
+}
+
+// sample collects times with their quantiles. The zero value is empty.
+type sample struct {
+	moments
 	min, max float64
 	cells    [histogramCells]int64
 }
 
-// add counts one time in ms, by Welford's method: no cancellation however long the run is.
+// add counts one time in ms.
 func (s *sample) add(ms float64) {
 	if s.n == 0 {
 		s.min, s.max = ms, ms
 	}
-	s.n++
-	d := ms - s.mean
-	s.mean += d / float64(s.n)
-	s.m2 += d * (ms - s.mean)
+	s.moments.add(ms)
 	s.min, s.max = min(s.min, ms), max(s.max, ms)
 	cell := 0
 	if ms > histogramMin {

@@ -1,9 +1,9 @@
 // Package report is everything that a person or a program reads about a run: the files metrics.jsonl, eval.jsonl,
-// quarantine.jsonl and report.json, the lines that show progress, and the table at the end. docs/report.md is the
-// specification of the files.
+// quarantine.jsonl and report.json, the lines and the bar that show progress, and the table at the end. docs/report.md
+// is the specification of the files and the lines.
 //
-// It is given plain values and starts nothing: no goroutine, no process, no clock. So a run is reported the same way
-// whatever it ran on.
+// It is given plain values and starts nothing: no process, no clock, and no goroutine but those that draw a Bar. So a
+// run is reported the same way whatever it ran on.
 //
 //	metrics, err := report.OpenMetrics(filepath.Join(dir, "metrics.jsonl"), names, step) // step 0: a new run
 //	...
@@ -20,5 +20,12 @@
 //	if err := r.Write(filepath.Join(dir, "report.json")); err != nil { ... }
 //	fmt.Print(r.Table(dir))
 //
-// Progress, Collector and Baselines belong to one goroutine, the trainer's; the writers of files say for themselves.
+// On a terminal everything is printed through a Bar, which keeps it above itself:
+//
+//	bar := report.NewBar(os.Stdout)
+//	bar.Start(progress.Status())
+//	defer bar.Close()
+//	... fmt.Fprintln(bar, line); bar.Show(progress.Status())
+//
+// Progress, Pace, Collector and Baselines belong to one goroutine, the trainer's; the others say for themselves.
 package report

@@ -10,8 +10,8 @@ import (
 	"github.com/xtts-host/xtts-host/host/train"
 )
 
-// Progress writes the lines that a person, or a file behind a pipe, sees of a running training. Its clock is the
-// durations in the windows.
+// Progress writes the lines that a person, or a file behind a pipe, sees of a running training, and knows what a Bar
+// shows. Its clock is the durations in the windows.
 type Progress struct {
 	// Metrics names the metrics of a window.
 	Metrics []string
@@ -19,12 +19,29 @@ type Progress struct {
 	Total int64
 	// Every says how many steps pass from line to line. 0 switches the lines off.
 	Every int64
+	// Bar says that a Bar shows speed and time left, so that lines have room without them.
+	Bar bool
 	// Bottleneck names what limits the pipeline. It is asked for a line whose input stall is high. Nil leaves the name out.
 	Bottleneck func() string
 
 	started bool
 	all     span // behind the first window of this process
 	since   span // behind the last line
+	recent  struct{ steps, time, wait float64 }
+	status  Status
+}
+
+// recall is the weight that recent steps lose with each new one: the speed in a Status is that of about 20 of them.
+const recall = 0.95
+
+// Status is where a run stands after a window.
+type Status struct {
+	Step, Total int64   // Total 0: not known
+	Loss        float64 // NaN in a skipped window
+	// StepsPerSecond and InputStall are means of the last steps. They are 0 up to the second.
+	StepsPerSecond, InputStall float64
+	// Left is the time to the end, 0 when it is not known.
+	Left time.Duration
 }
 
 // span is a number of windows in a row.
@@ -36,19 +53,16 @@ type span struct {
 // Window returns the line of a window, without a line end, or "" when none is due. Lines are due at the first window,
 // at multiples of Every, and at the last. Speed and input stall are means since the line before.
 func (p *Progress) Window(w *train.Window) string {
-	if p.Every <= 0 {
-		return ""
-	}
 	first := !p.started
 	p.started = true
 	if !first { // the first waits for the pipeline to fill: it says nothing about the others
-		for _, s := range []*span{&p.all, &p.since} {
-			s.steps++
-			s.time += w.Time
-			s.wait += w.InputWait
-		}
+		p.count(w)
 	}
-	if !first && w.Step%p.Every != 0 && w.Step != p.Total {
+	p.status.Step, p.status.Total, p.status.Loss, p.status.Left = w.Step, p.Total, w.Loss, p.left(w.Step)
+	if w.Skipped {
+		p.status.Loss = math.NaN()
+	}
+	if p.Every <= 0 || !first && w.Step%p.Every != 0 && w.Step != p.Total {
 		return ""
 	}
 	line := p.line(w)
@@ -56,21 +70,48 @@ func (p *Progress) Window(w *train.Window) string {
 	return line
 }
 
+func (p *Progress) count(w *train.Window) {
+	for _, s := range []*span{&p.all, &p.since} {
+		s.steps++
+		s.time += w.Time
+		s.wait += w.InputWait
+	}
+	r := &p.recent
+	r.steps, r.time, r.wait = recall*r.steps+1, recall*r.time+w.Time.Seconds(), recall*r.wait+w.InputWait.Seconds()
+	if r.time > 0 {
+		p.status.StepsPerSecond, p.status.InputStall = r.steps/r.time, r.wait/r.time
+	}
+}
+
+// left estimates the time to the end, with evaluations as often as before.
+func (p *Progress) left(step int64) time.Duration {
+	if p.Total <= step || p.all.steps == 0 {
+		return 0
+	}
+	perStep := float64(p.all.time+p.all.evaluate) / float64(p.all.steps)
+	return time.Duration(perStep * float64(p.Total-step))
+}
+
+// Status returns where the run stands after the last window.
+func (p *Progress) Status() Status { return p.status }
+
 func (p *Progress) line(w *train.Window) string {
 	var b strings.Builder
-	b.WriteString(p.head(w.Step))
+	b.WriteString(head(w.Step, p.Total))
 	p.losses(&b, w.Loss, w.Metrics, w.Skipped)
 	fmt.Fprintf(&b, "  lr %.1e  grad_norm %5s", w.LR, number(w.GradNorm))
-	if p.since.time > 0 {
-		stall := ratio(p.since.wait, p.since.time)
-		fmt.Fprintf(&b, "  %5s steps/s  input stall %5s", rate(float64(p.since.steps)/p.since.time.Seconds()), percent(stall))
-		if stall >= stallLimit && p.Bottleneck != nil {
-			fmt.Fprintf(&b, " (%s)", p.Bottleneck())
-		}
+	stall := ratio(p.since.wait, p.since.time)
+	if p.since.time > 0 && !p.Bar {
+		fmt.Fprintf(&b, "  %5s steps/s", rate(float64(p.since.steps)/p.since.time.Seconds()))
 	}
-	if left := p.Total - w.Step; left > 0 && p.all.steps > 0 {
-		perStep := float64(p.all.time+p.all.evaluate) / float64(p.all.steps)
-		b.WriteString("  eta " + duration(time.Duration(perStep*float64(left))))
+	if p.since.time > 0 && !p.Bar || stall >= stallLimit {
+		fmt.Fprintf(&b, "  input stall %5s", percent(stall))
+	}
+	if stall >= stallLimit && p.Bottleneck != nil {
+		fmt.Fprintf(&b, " (%s)", p.Bottleneck())
+	}
+	if left := p.status.Left; left > 0 && !p.Bar {
+		b.WriteString("  eta " + duration(left))
 	}
 	return b.String()
 }
@@ -79,11 +120,11 @@ func (p *Progress) line(w *train.Window) string {
 func (p *Progress) Evaluated(e *train.Evaluation, best bool) string {
 	p.all.evaluate += e.Time
 	var b strings.Builder
-	b.WriteString(p.head(e.Step))
+	b.WriteString(head(e.Step, p.Total))
 	p.losses(&b, e.Loss, e.Metrics, false)
 	fmt.Fprintf(&b, "  evaluation of %s in %s", plural(int64(e.Samples), "row"), duration(e.Time))
 	if best {
-		b.WriteString(", the best so far")
+		b.WriteString(" (best)")
 	}
 	return b.String()
 }
@@ -94,7 +135,7 @@ const maxNames = 5
 // Skipped returns the line of a skipped window, which says why and which rows were in it. name gives a row's id in the
 // data set. Such a line is due at once, and whatever Every is.
 func (p *Progress) Skipped(w *train.Window, name func(row int32) string) string {
-	line := p.head(w.Step) + "  skipped: "
+	line := head(w.Step, p.Total) + "  skipped: "
 	switch {
 	case len(w.Rows) == 0:
 		return line + "every row is empty"
@@ -115,11 +156,11 @@ func (p *Progress) Skipped(w *train.Window, name func(row int32) string) string 
 }
 
 // head begins a line: "step  12/240".
-func (p *Progress) head(step int64) string {
-	if p.Total <= 0 {
+func head(step, of int64) string {
+	if of <= 0 {
 		return fmt.Sprintf("step %6d", step)
 	}
-	total := strconv.FormatInt(p.Total, 10)
+	total := strconv.FormatInt(of, 10)
 	return fmt.Sprintf("step %*d/%s", len(total), step, total)
 }
 

@@ -35,7 +35,7 @@ func TestProgress(t *testing.T) {
 	want := []string{
 		"step   1/240  loss 1.234  mel_loss 0.345  lr 2.9e-03  grad_norm 0.812",
 		"step 100/240  loss 1.234  mel_loss 0.345  lr 2.9e-03  grad_norm 0.812   10.0 steps/s  input stall 0.4 %  eta 14 s",
-		"step 100/240  loss 1.500  mel_loss 0.400  evaluation of 64 rows in 9.9 s, the best so far",
+		"step 100/240  loss 1.500  mel_loss 0.400  evaluation of 64 rows in 9.9 s (best)",
 		"step 200/240  loss     -  mel_loss     -  lr 2.9e-03  grad_norm 0.812   10.0 steps/s  input stall 0.4 %  eta 6.0 s",
 		"step 240/240  loss 1.234  mel_loss 0.345  lr 2.9e-03  grad_norm 0.812   10.0 steps/s  input stall  30 % (target)",
 	}
@@ -46,6 +46,51 @@ func TestProgress(t *testing.T) {
 		if got[i] != want[i] {
 			t.Errorf("got  %s\nwant %s", got[i], want[i])
 		}
+	}
+}
+
+func TestProgressBesideABar(t *testing.T) {
+	p := Progress{Metrics: []string{"mel_loss"}, Total: 240, Every: 1, Bar: true, Bottleneck: func() string { return "target" }}
+	for step, want := range []string{
+		"step   1/240  loss 1.234  mel_loss 0.345  lr 2.9e-03  grad_norm 0.812",
+		"step   2/240  loss 1.234  mel_loss 0.345  lr 2.9e-03  grad_norm 0.812",
+		"step   3/240  loss 1.234  mel_loss 0.345  lr 2.9e-03  grad_norm 0.812  input stall  30 % (target)",
+	} {
+		w := progressWindow(int64(step + 1))
+		if step == 2 {
+			w.InputWait = 30 * time.Millisecond
+		}
+		if got := p.Window(w); got != want {
+			t.Errorf("got  %s\nwant %s", got, want)
+		}
+	}
+}
+
+func TestStatus(t *testing.T) {
+	p := Progress{Metrics: []string{"mel_loss"}, Total: 240}
+	if got := p.Status(); got != (Status{}) {
+		t.Errorf("before the first window: %+v", got)
+	}
+	w := progressWindow(41) // resumed
+	w.Time = time.Minute
+	p.Window(w)
+	if got, want := p.Status(), (Status{Step: 41, Total: 240, Loss: 1.2344}); got != want {
+		t.Errorf("got %+v, want %+v", got, want)
+	}
+	for step := int64(42); step <= 140; step++ {
+		p.Window(progressWindow(step))
+	}
+	got := p.Status()
+	if got.Step != 140 || math.Abs(got.StepsPerSecond-10) > 1e-9 || math.Abs(got.InputStall-0.004) > 1e-9 || got.Left != 10*time.Second {
+		t.Errorf("got %+v", got)
+	}
+	for step := int64(141); step <= 240; step++ { // twice as slow: the last steps say so
+		w := progressWindow(step)
+		w.Time, w.Skipped = 200*time.Millisecond, step == 240
+		p.Window(w)
+	}
+	if got := p.Status(); math.Abs(got.StepsPerSecond-5) > 0.05 || got.Left != 0 || !math.IsNaN(got.Loss) {
+		t.Errorf("got %+v", got)
 	}
 }
 

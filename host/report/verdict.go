@@ -26,8 +26,9 @@ type Setup struct {
 	// OnCPU says that training and the pipeline share the cores. Threads 0 means all of them.
 	OnCPU                                  bool
 	Threads, NumWorkers, BufferSize, Slots int
-	// PluginOf gives the plugin that serves a stage instance.
-	PluginOf map[string]string
+	// PluginOf gives the plugin that serves a stage instance, WorkersOf the number of a plugin's processes.
+	PluginOf  map[string]string
+	WorkersOf map[string]int
 }
 
 // symptoms is what a verdict is made of.
@@ -38,25 +39,27 @@ type symptoms struct {
 	bucketVariation float64 // the largest within one bucket
 	bottleneck      string  // of the pipeline
 	queued          bool    // batches queue for it
-	plugin          Plugin  // serves it; no ID when it is no stage
+	plugin          string  // serves it; "" when it is no stage
 	setup           Setup
 }
 
-func diagnose(r *Report, s pipeline.Stats, setup Setup) symptoms {
-	out := symptoms{steps: r.StepMs.Steps, stall: r.InputStallRatio, variation: r.StepMs.Variation, bottleneck: s.Bottleneck(), setup: setup}
-	for _, d := range r.StepMs.ByBucket {
-		out.bucketVariation = max(out.bucketVariation, d.Variation)
-	}
+// limits finds what limits a pipeline.
+func limits(s pipeline.Stats, setup Setup) symptoms {
+	out := symptoms{bottleneck: s.Bottleneck(), setup: setup}
 	for _, p := range s.Phases {
 		if p.Name == out.bottleneck {
 			out.queued = p.Queue > p.Busy/queuedShare
 		}
 	}
-	out.plugin.ID = setup.PluginOf[out.bottleneck]
-	for _, p := range r.Plugins {
-		if p.ID == out.plugin.ID {
-			out.plugin = p
-		}
+	out.plugin = setup.PluginOf[out.bottleneck]
+	return out
+}
+
+func diagnose(r *Report, s pipeline.Stats, setup Setup) symptoms {
+	out := limits(s, setup)
+	out.steps, out.stall, out.variation = r.StepMs.Steps, r.InputStallRatio, r.StepMs.Variation
+	for _, d := range r.StepMs.ByBucket {
+		out.bucketVariation = max(out.bucketVariation, d.Variation)
 	}
 	return out
 }
@@ -100,9 +103,10 @@ func (s symptoms) advise(say func(format string, args ...any)) {
 		say("Decoding limits the run: raise --num-workers%s. Clips that have the bundle's sample rate need no resampling.", now(setup.NumWorkers))
 	case s.bottleneck == "transfer":
 		say("Copies to the device limit the run: more --slots%s absorb single slow ones; when all are slow, a smaller --batch-size moves less at a time.", now(setup.Slots))
-	case s.plugin.ID != "":
+	case s.plugin != "":
+		workers := setup.WorkersOf[s.plugin]
 		say("Stage %s limits the run: give its plugin more processes, --plugin-workers %s=%d%s.",
-			s.bottleneck, s.plugin.ID, max(1, s.plugin.Workers)+1, now(s.plugin.Workers))
+			s.bottleneck, s.plugin, max(1, workers)+1, now(workers))
 	default:
 		say("Stage %s limits the run: give its plugin more processes with --plugin-workers ID=N.", s.bottleneck)
 	}

@@ -9,7 +9,7 @@ import (
 )
 
 func TestJudge(t *testing.T) {
-	setup := Setup{Threads: 2, NumWorkers: 4, BufferSize: 50, Slots: 3}
+	setup := Setup{Threads: 2, NumWorkers: 4, BufferSize: 50, Slots: 3, WorkersOf: map[string]int{"features": 2}}
 	onCPU := setup
 	onCPU.OnCPU = true
 	allCores := onCPU
@@ -22,8 +22,8 @@ func TestJudge(t *testing.T) {
 	}{
 		{"the model", symptoms{stall: 0.019, bottleneck: "decode", queued: true, setup: setup}, "train", []string{"--batch-size"}},
 		{"decode", symptoms{stall: 0.02, bottleneck: "decode", queued: true, setup: setup}, "decode", []string{"--num-workers (now 4)"}},
-		{"a stage", symptoms{stall: 0.5, bottleneck: "target", queued: true, plugin: Plugin{ID: "features", Workers: 2}, setup: setup}, "target", []string{"--plugin-workers features=3 (now 2)"}},
-		{"a stage of a pool that is not known", symptoms{stall: 0.5, bottleneck: "target", queued: true, plugin: Plugin{ID: "features"}}, "target", []string{"--plugin-workers features=2."}},
+		{"a stage", symptoms{stall: 0.5, bottleneck: "target", queued: true, plugin: "features", setup: setup}, "target", []string{"--plugin-workers features=3 (now 2)"}},
+		{"a stage of a pool that is not known", symptoms{stall: 0.5, bottleneck: "target", queued: true, plugin: "features"}, "target", []string{"--plugin-workers features=2."}},
 		{"a stage of nobody", symptoms{stall: 0.5, bottleneck: "target", queued: true}, "target", []string{"--plugin-workers ID=N"}},
 		{"copies", symptoms{stall: 0.5, bottleneck: "transfer", queued: true, setup: setup}, "transfer", []string{"--slots (now 3)"}},
 		{"too few batches", symptoms{stall: 0.5, bottleneck: "decode", setup: setup}, "decode", []string{"--buffer-size (now 50)"}},
@@ -57,16 +57,16 @@ func TestJudgeKnowsNothingAfterOneStep(t *testing.T) {
 }
 
 func TestDiagnose(t *testing.T) {
-	r := &Report{InputStallRatio: 0.5, Plugins: []Plugin{{ID: "augment"}, {ID: "features", Workers: 2}}}
+	r := &Report{InputStallRatio: 0.5}
 	r.StepMs.Steps, r.StepMs.Variation = 100, 0.4
 	r.StepMs.ByBucket = map[int]Distribution{0: {Variation: 0.1}, 1: {Variation: 0.2}}
 	stats := pipeline.Stats{Phases: []pipeline.Phase{{Name: "decode", Busy: 10 * time.Second}, {Name: "target", Busy: 5 * time.Second, Queue: time.Second}}}
 	s := diagnose(r, stats, Setup{PluginOf: map[string]string{"target": "features"}})
-	if s.steps != 100 || s.stall != 0.5 || s.variation != 0.4 || s.bucketVariation != 0.2 || s.bottleneck != "target" || !s.queued || s.plugin.ID != "features" || s.plugin.Workers != 2 {
+	if s.steps != 100 || s.stall != 0.5 || s.variation != 0.4 || s.bucketVariation != 0.2 || s.bottleneck != "target" || !s.queued || s.plugin != "features" {
 		t.Errorf("got %+v", s)
 	}
 	stats.Phases[1].Queue = 400 * time.Millisecond // less than a tenth of the work
-	if s := diagnose(r, stats, Setup{}); s.queued || s.plugin.ID != "" {
+	if s := diagnose(r, stats, Setup{}); s.queued || s.plugin != "" {
 		t.Errorf("got %+v", s)
 	}
 }

@@ -1,0 +1,87 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/pflag"
+)
+
+// bound is the smallest and the largest value of a setting.
+type bound struct{ min, max float64 }
+
+const (
+	many = 1<<31 - 1 // products of two such numbers, and sums of those, stay within 64 bits
+	huge = 1e30      // the arithmetic of a step is in f32, which ends at 3.4e38
+)
+
+// bounds holds the numbers that no run can use. They end far beyond what is useful, and before memory or arithmetic does.
+var bounds = map[string]bound{
+	"epochs": {1, many}, "max-steps": {0, many}, "batch-size": {1, 1 << 20}, "accumulate": {1, 1 << 20},
+	"lr": {0, huge}, "warmup-steps": {0, many}, "weight-decay": {0, huge}, "grad-clip": {0, huge}, "max-skipped": {1, many},
+	"eval-every": {0, many}, "checkpoint-every": {0, many}, "keep-last": {0, many}, "log-every": {0, many},
+	"num-workers": {1, 1024}, "threads": {0, 1024}, "buffer-size": {1, 1 << 20}, "model-start-delay": {0, 86400},
+	"max-quarantine": {-1, many},
+}
+
+// choices holds the words that a setting may be.
+var choices = map[string][]string{"schedule": {"", "constant", "cosine"}, "device": {"auto", "cpu"}}
+
+// check refuses values that no run can use.
+func (s *Set) check() (err error) {
+	s.flags.VisitAll(func(f *pflag.Flag) {
+		if e := checkValue(f); e != nil && err == nil {
+			err = fmt.Errorf("%s: %w", s.place(f), e)
+		}
+	})
+	if err != nil {
+		return err
+	}
+	c := &s.Config
+	if c.Resume != "" && c.RunDir != "" {
+		return fmt.Errorf("--resume %s goes on in that folder: --run-dir %s does not go with it", c.Resume, c.RunDir)
+	}
+	if c.Resume != "" && c.Init != "" {
+		return fmt.Errorf("--resume %s has weights of its own: --init %s does not go with it", c.Resume, c.Init)
+	}
+	return nil
+}
+
+func checkValue(f *pflag.Flag) error {
+	text := f.Value.String()
+	if words, ok := choices[f.Name]; ok && !slices.Contains(words, text) {
+		return fmt.Errorf("it is %s", strings.Join(slices.DeleteFunc(slices.Clone(words), func(w string) bool { return w == "" }), " or "))
+	}
+	b, ok := bounds[f.Name]
+	if !ok {
+		return nil
+	}
+	v, err := strconv.ParseFloat(text, 64)
+	switch {
+	case err != nil || math.IsNaN(v):
+		return errors.New("not a number")
+	case v < b.min:
+		return fmt.Errorf("the smallest value is %.0f", b.min)
+	case v > b.max && b.max == huge:
+		return fmt.Errorf("the largest value is %g", b.max)
+	case v > b.max:
+		return fmt.Errorf("the largest value is %.0f", b.max)
+	}
+	return nil
+}
+
+// place names a setting and its value as the person wrote it.
+func (s *Set) place(f *pflag.Flag) string {
+	switch value, origin := f.Value.String(), s.origins[f.Name]; origin {
+	case fromEnv:
+		return envName(f) + "=" + value
+	case fromFlag:
+		return "--" + f.Name + " " + value
+	default:
+		return origin + ": " + key(f.Name) + ": " + value
+	}
+}

@@ -1,0 +1,214 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/spf13/pflag"
+
+	"github.com/xtts-host/xtts-host/shared/manifest"
+)
+
+// write makes a file in a folder of the test.
+func write(t *testing.T, name, text string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), name)
+	if err := os.WriteFile(path, []byte(text), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func parse(t *testing.T, environ []string, args ...string) *Set {
+	t.Helper()
+	s := New()
+	if err := s.Parse(args, environ); err != nil {
+		t.Fatalf("%v: %v", args, err)
+	}
+	return s
+}
+
+var bundle = &manifest.Bundle{
+	Optimizer: manifest.Optimizer{LR: 0.002, WeightDecay: 0.03, GradClip: 4},
+	Schedule:  manifest.Schedule{Name: "cosine", WarmupSteps: 50},
+}
+
+// TestPrecedence gives the learning rate by every set of sources: the first of them, in this order, decides.
+func TestPrecedence(t *testing.T) {
+	run := t.TempDir()
+	if err := os.WriteFile(filepath.Join(run, RunFile), []byte("lr: 0.4\n"), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	file := write(t, "given.yaml", "lr: 0.3\n")
+	sources := []struct {
+		lr     float64
+		origin string
+	}{{0.1, "flag"}, {0.2, "environment"}, {0.3, file}, {0.4, filepath.Join(run, RunFile)}, {0.002, "bundle"}, {0, "default"}}
+	const last = 5 // the default is always there
+	for set := range 1 << last {
+		var args, environ []string
+		given := func(i int) bool { return set&(1<<i) != 0 }
+		if given(0) {
+			args = append(args, "--lr", "0.1")
+		}
+		if given(1) {
+			environ = append(environ, "XTTS_HOST_LR=0.2")
+		}
+		if given(2) {
+			args = append(args, "--config", file)
+		}
+		if given(3) {
+			args = append(args, "--resume", run)
+		}
+		s := parse(t, environ, args...)
+		if given(4) {
+			s.TakeBundle(bundle)
+		}
+		want := last
+		for i := last - 1; i >= 0; i-- {
+			if given(i) {
+				want = i
+			}
+		}
+		line := fmt.Sprintf("\nlr: %v  # %s\n", sources[want].lr, sources[want].origin)
+		if s.LR != sources[want].lr || !strings.Contains(s.YAML(), line) {
+			t.Errorf("sources %05b: learning rate %v, and no line%sin\n%s", set, s.LR, line, s.YAML())
+		}
+	}
+}
+
+func TestTakeBundle(t *testing.T) {
+	s := parse(t, nil, "--weight-decay", "0", "--schedule", "constant")
+	s.TakeBundle(bundle)
+	if s.LR != 0.002 || s.WarmupSteps != 50 || s.GradClip != 4 {
+		t.Errorf("not the bundle's: %+v", s.Config)
+	}
+	if s.WeightDecay != 0 || s.Schedule != "constant" {
+		t.Errorf("the bundle replaces what was given: weight decay %v, schedule %s", s.WeightDecay, s.Schedule)
+	}
+}
+
+func TestEnvironment(t *testing.T) {
+	s := parse(t, []string{"XTTS_HOST_BATCH_SIZE=4", "XTTS_HOST_AUGMENT=a,b", "XTTS_HOST_SEED=", "XTTS_HOST_PORT=tcp://10.0.0.1:80", "BATCH_SIZE=9", "=x"}, "--augment", "c")
+	if s.BatchSize != 4 || s.Seed != 1 || !reflect.DeepEqual(s.Augment, []string{"c"}) {
+		t.Errorf("batch size %d, seed %d, augment %v", s.BatchSize, s.Seed, s.Augment)
+	}
+	s = parse(t, []string{"XTTS_HOST_CONFIG=" + write(t, "c.json", `{"batch_size": 5}`)})
+	if s.BatchSize != 5 {
+		t.Errorf("the file that the environment names was not read: batch size %d", s.BatchSize)
+	}
+}
+
+// TestOneRun checks that the folders of a run go with the source that names them first.
+func TestOneRun(t *testing.T) {
+	file := write(t, "c.yaml", "run_dir: of-the-file\ninit: weights\n")
+	for _, tt := range []struct {
+		name                 string
+		environ, args        []string
+		runDir, resume, init string
+	}{
+		{"file", nil, []string{"--config", file}, "of-the-file", "", "weights"},
+		{"flag goes before the file", nil, []string{"--config", file, "--run-dir", "x"}, "x", "", "weights"},
+		{"resume excludes the file's", nil, []string{"--config", file, "--resume", "x"}, "", "x", ""},
+		{"resume excludes the environment's", []string{"XTTS_HOST_RUN_DIR=y"}, []string{"--resume", "x"}, "", "x", ""},
+		{"a new run excludes the environment's", []string{"XTTS_HOST_RESUME=y"}, []string{"--run-dir", "x"}, "x", "", ""},
+	} {
+		s := parse(t, tt.environ, tt.args...)
+		if s.RunDir != tt.runDir || s.Resume != tt.resume || s.Init != tt.init {
+			t.Errorf("%s: run-dir %q, resume %q, init %q", tt.name, s.RunDir, s.Resume, s.Init)
+		}
+	}
+}
+
+func TestRefused(t *testing.T) {
+	for _, tt := range []struct {
+		args    string
+		environ string
+		want    string
+	}{
+		{"--nope", "", "unknown flag: --nope"},
+		{"run", "", `unexpected argument "run"`},
+		{"--batch-size", "", "flag needs an argument: --batch-size"},
+		{"--batch-size x", "", "--batch-size x: not a whole number"},
+		{"--batch-size 1.5", "", "--batch-size 1.5: not a whole number"},
+		{"--batch-size 99999999999999999999", "", "--batch-size 99999999999999999999: out of range"},
+		{"--batch-size 0", "", "--batch-size 0: the smallest value is 1"},
+		{"--batch-size 2000000", "", "--batch-size 2000000: the largest value is 1048576"},
+		{"--epochs 0", "", "--epochs 0: the smallest value is 1"},
+		{"--num-workers 0", "", "--num-workers 0: the smallest value is 1"},
+		{"--max-quarantine=-2", "", "--max-quarantine -2: the smallest value is -1"},
+		{"--lr x", "", "--lr x: not a number"},
+		{"--lr=-1", "", "--lr -1: the smallest value is 0"},
+		{"--lr nan", "", "--lr NaN: not a number"},
+		{"--grad-clip inf", "", "--grad-clip +Inf: the largest value is 1e+30"},
+		{"--model-start-delay 1e9", "", "--model-start-delay 1e+09: the largest value is 86400"},
+		{"--enable-static-shapes=perhaps", "", "--enable-static-shapes perhaps: neither true nor false"},
+		{"--slots 9", "", "--slots 9: neither 2 to 8 nor auto"},
+		{"--slots 1", "", "--slots 1: neither 2 to 8 nor auto"},
+		{"--ring-memory lots", "", "--ring-memory lots: no amount of memory: write MB as a number, or a unit as in 1GiB"},
+		{"--plugin-workers features", "", `--plugin-workers features: "features" is not ID=N with N of 1 to 1024`},
+		{"--schedule linear", "", "--schedule linear: it is constant or cosine"},
+		{"--device tpu", "", "--device tpu: it is auto or cpu"},
+		{"--resume a --run-dir b", "", "--resume a goes on in that folder: --run-dir b does not go with it"},
+		{"--resume a --init b", "", "--resume a has weights of its own: --init b does not go with it"},
+		{"", "XTTS_HOST_BATCH_SIZE=x", "XTTS_HOST_BATCH_SIZE=x: not a whole number"},
+		{"", "XTTS_HOST_BATCH_SIZE=0", "XTTS_HOST_BATCH_SIZE=0: the smallest value is 1"},
+		{"", "XTTS_HOST_SLOTS=9", "XTTS_HOST_SLOTS=9: neither 2 to 8 nor auto"},
+	} {
+		err := New().Parse(strings.Fields(tt.args), []string{tt.environ})
+		if err == nil {
+			t.Errorf("%s %s: accepted", tt.args, tt.environ)
+		} else if err.Error() != tt.want {
+			t.Errorf("%s %s:\ngot  %v\nwant %s", tt.args, tt.environ, err, tt.want)
+		}
+	}
+}
+
+func TestHelp(t *testing.T) {
+	s := New()
+	if err := s.Parse([]string{"--help"}, nil); !errors.Is(err, pflag.ErrHelp) {
+		t.Errorf("error %v", err)
+	}
+	usage := s.Usage()
+	s.flags.VisitAll(func(f *pflag.Flag) {
+		if strings.Count(usage, "--"+f.Name+" ") == 0 {
+			t.Errorf("--%s is in no section of the help", f.Name)
+		}
+	})
+	for line := range strings.Lines(usage) {
+		if len(strings.TrimSuffix(line, "\n")) > 100 {
+			t.Errorf("longer than 100 characters: %s", line)
+		}
+	}
+}
+
+// TestBounds checks that no bound or choice is of a flag that is gone, and that every default is within its own.
+func TestBounds(t *testing.T) {
+	s := New()
+	for name := range bounds {
+		if f := s.flags.Lookup(name); f == nil {
+			t.Errorf("bound of an unknown flag %s", name)
+		}
+	}
+	for name := range choices {
+		if s.flags.Lookup(name) == nil {
+			t.Errorf("choices of an unknown flag %s", name)
+		}
+	}
+	s.flags.VisitAll(func(f *pflag.Flag) {
+		if err := checkValue(f); err != nil {
+			t.Errorf("the default of --%s: %v", f.Name, err)
+		}
+		switch _, bounded := bounds[f.Name]; f.Value.Type() {
+		case "int", "int64", "float64":
+			if !bounded && f.Name != "seed" {
+				t.Errorf("--%s has no bounds", f.Name)
+			}
+		}
+	})
+}

@@ -1,0 +1,154 @@
+package report
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"github.com/vbauerster/mpb/v8"
+	"github.com/vbauerster/mpb/v8/cwriter"
+	"github.com/vbauerster/mpb/v8/decor"
+)
+
+// Bar is the line at the foot of a terminal that moves while a run trains:
+//
+//	step 120/240 ━━━━━━━━━━━━━━━╸─────────────── loss 1.234   11.9 steps/s  stall 0.0 %  eta 14 s
+//
+// It takes over the terminal from Start to Close. All else that is said meanwhile has to go through Write, which
+// puts it above the bar; a line that something else writes to the terminal tears it. Cursor and modes of the terminal
+// are never changed, so there is nothing to restore after a crash.
+//
+// Start and Close belong to one goroutine; Write and Show are safe for concurrent use. A nil Bar draws nothing: only
+// Write needs one.
+type Bar struct {
+	out    io.Writer
+	status atomic.Pointer[Status]
+
+	mu        sync.Mutex // guards what follows
+	container *mpb.Progress
+	bar       *mpb.Bar
+}
+
+// NewBar returns a bar for a terminal. It draws nothing yet, and until Start, Write writes straight to out.
+func NewBar(out io.Writer) *Bar { return &Bar{out: out} }
+
+// Start shows the bar. Its goroutines end with Close.
+func (b *Bar) Start(s Status) {
+	if b == nil {
+		return
+	}
+	b.Show(s)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.container = mpb.New(mpb.WithOutput(frames{b.out}), mpb.WithAutoRefresh())
+	// Without a total it does not end by itself when it is full: the last lines still go above it.
+	b.bar = b.container.MustAdd(0, mpb.BarFillerFunc(func(w io.Writer, _ decor.Statistics) error {
+		_, err := io.WriteString(w, foot(*b.status.Load(), b.columns()))
+		return err
+	}), mpb.BarFillerTrim())
+}
+
+// Show changes what the bar says, at the next refresh.
+func (b *Bar) Show(s Status) {
+	if b != nil {
+		b.status.Store(&s)
+	}
+}
+
+// Write writes whole lines above the bar. They appear at the next refresh, within 150 ms; without a bar at once.
+func (b *Bar) Write(lines []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.container != nil {
+		// The container refuses once it could not draw: the terminal is gone, and out says so better.
+		if n, err := b.container.Write(lines); err == nil {
+			return n, nil
+		}
+	}
+	return b.out.Write(lines)
+}
+
+// Close takes the bar away and returns when every line has been written. Write goes on without a bar. It may be
+// called again.
+func (b *Bar) Close() {
+	if b == nil {
+		return
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.container == nil {
+		return
+	}
+	b.bar.Abort(true)
+	b.container.Wait()
+	b.container, b.bar = nil, nil
+}
+
+// frames begins each frame at the left edge. A frame first goes up and erases the one before, from the column on
+// that the cursor is in, which is another when someone types: the terminal shows ^C where the cursor was.
+type frames struct{ out io.Writer }
+
+func (f frames) Write(frame []byte) (int, error) {
+	n, err := f.out.Write(append([]byte{'\r'}, frame...))
+	return max(0, n-1), err
+}
+
+// columns is the width of the terminal at this moment: people pull at windows.
+func (b *Bar) columns() int {
+	if f, ok := b.out.(*os.File); ok {
+		if width, _, err := cwriter.GetSize(int(f.Fd())); err == nil && width > 0 {
+			return width
+		}
+	}
+	return 80
+}
+
+// minBar is the number of columns that the moving part keeps before figures are left out.
+const minBar = 10
+
+// foot draws the bar, one column narrower than the terminal: in the last one, some begin the next line.
+func foot(s Status, columns int) string {
+	left := head(s.Step, s.Total) + " "
+	right := " " + tail(s, columns-1-len(left)-minBar-1)
+	text := left
+	if room := columns - 1 - len(left) - len(right); s.Total > 0 && room >= minBar {
+		done := int(min(s.Step, s.Total) * int64(room) / s.Total)
+		text += strings.Repeat("━", max(0, done-1)) + strings.Repeat("╸", min(1, done)) + strings.Repeat("─", room-done)
+	}
+	runes := []rune(text + right)
+	return string(runes[:min(len(runes), max(0, columns-1))])
+}
+
+// tail returns figures that fit into so many columns, in the order in which they are read. Stall, speed and the time
+// left go first, in this order; the loss stays. Fields have a fixed width so that the bar does not wobble.
+func tail(s Status, columns int) string {
+	if s.StepsPerSecond == 0 {
+		return "first steps"
+	}
+	figures := []struct {
+		rank int
+		text string
+	}{
+		{0, fmt.Sprintf("loss %5s", number(s.Loss))},
+		{2, fmt.Sprintf("%5s steps/s", rate(s.StepsPerSecond))},
+		{3, fmt.Sprintf("stall %5s", percent(s.InputStall))},
+		{1, fmt.Sprintf("eta %-10s", duration(s.Left))},
+	}
+	if s.Left == 0 {
+		figures = figures[:3]
+	}
+	for most := 3; ; most-- {
+		var parts []string
+		for _, f := range figures {
+			if f.rank <= most {
+				parts = append(parts, f.text)
+			}
+		}
+		if text := strings.Join(parts, "  "); most == 0 || len(text) <= columns {
+			return text
+		}
+	}
+}

@@ -1,0 +1,138 @@
+package report
+
+import (
+	"bytes"
+	"fmt"
+	"math"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/xtts-host/xtts-host/host/report/screentest"
+)
+
+var running = Status{Step: 120, Total: 240, Loss: 1.2344, StepsPerSecond: 11.94, InputStall: 0.004, Left: 14 * time.Second}
+
+func TestFoot(t *testing.T) {
+	skipped, full, last, endless := running, running, running, running
+	skipped.Loss = math.NaN()
+	full.Step, full.Left = 240, 0
+	last.Left = 0
+	endless.Total = 0
+	for _, c := range []struct {
+		s       Status
+		columns int
+		want    string
+	}{
+		{running, 100, "step 120/240 ━━━━━━━━━━━━━━╸──────────────── loss 1.234   11.9 steps/s  stall 0.4 %  eta 14 s      "},
+		{running, 79, "step 120/240 ━━━━╸───── loss 1.234   11.9 steps/s  stall 0.4 %  eta 14 s      "},
+		{running, 78, "step 120/240 ━━━━━━━━━━╸─────────── loss 1.234   11.9 steps/s  eta 14 s      "},
+		{running, 60, "step 120/240 ━━━━━━━━╸────────── loss 1.234  eta 14 s      "},
+		{running, 35, "step 120/240 ━━━━╸───── loss 1.234"},
+		{running, 30, "step 120/240  loss 1.234"},
+		{running, 11, "step 120/2"},
+		{running, 0, ""},
+		{skipped, 35, "step 120/240 ━━━━╸───── loss     -"},
+		{full, 79, "step 240/240 ━━━━━━━━━━━━━━━━━━━━━━━━━╸ loss 1.234   11.9 steps/s  stall 0.4 %"},
+		{endless, 78, "step    120  loss 1.234   11.9 steps/s  stall 0.4 %  eta 14 s      "},
+		{Status{Total: 240}, 40, "step   0/240 ────────────── first steps"},
+	} {
+		if got := foot(c.s, c.columns); got != c.want {
+			t.Errorf("%d columns:\ngot  %q\nwant %q", c.columns, got, c.want)
+		}
+	}
+}
+
+// TestBarOnATerminal looks at the screen while the bar stands there, and when it is gone.
+func TestBarOnATerminal(t *testing.T) {
+	for _, columns := range []int{100, 60, 30} {
+		s := screentest.Open(t, columns, 24)
+		b := NewBar(s.TTY)
+		fmt.Fprintln(b, "before")
+		b.Start(Status{Total: 240})
+		b.Show(running)
+		fmt.Fprintln(b, "above 1")
+		fmt.Fprintln(b, "above 2")
+		time.Sleep(400 * time.Millisecond) // some refreshes
+		screen := s.Close()
+		b.Close() // onto a terminal that is gone: it must end all the same
+
+		want := fmt.Sprintf("before\nabove 1\nabove 2\n%s\n", strings.TrimRight(foot(running, columns), " "))
+		if screen != want {
+			t.Errorf("%d columns: got\n%s\nwant\n%s", columns, screen, want)
+		}
+	}
+}
+
+// TestBarOutlivesTyping: what is typed, ^C among it, moves the cursor.
+func TestBarOutlivesTyping(t *testing.T) {
+	s := screentest.Open(t, 100, 24)
+	b := NewBar(s.TTY)
+	b.Start(Status{Total: 240})
+	for range 3 {
+		time.Sleep(200 * time.Millisecond)
+		fmt.Fprint(s.TTY, "^C")
+	}
+	fmt.Fprintln(b, "stopping")
+	time.Sleep(200 * time.Millisecond)
+	fmt.Fprint(s.TTY, "^C")
+	b.Close()
+	fmt.Fprintln(b, "the table")
+	if got, want := s.Close(), "stopping\nthe table\n"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+// TestBarKeepsLinesWhole has many goroutines write while the bar is refreshed. Every line is there once and whole, in
+// each one's order, and nothing is left of the bar.
+func TestBarKeepsLinesWhole(t *testing.T) {
+	s := screentest.Open(t, 100, 24)
+	b := NewBar(s.TTY)
+	b.Start(Status{Total: 400})
+	const writers, each = 4, 100
+	var wg sync.WaitGroup
+	for w := range writers {
+		wg.Go(func() {
+			for i := range each {
+				fmt.Fprintf(b, "writer %d line %d\n", w, i)
+				now := running
+				now.Step, now.Total = int64(i), 400
+				b.Show(now)
+				time.Sleep(4 * time.Millisecond)
+			}
+		})
+	}
+	wg.Wait()
+	b.Close()
+	b.Close()
+	b.Show(running)
+	fmt.Fprintln(b, "the table")
+	lines := strings.Split(s.Close(), "\n")
+	if len(lines) != writers*each+2 || lines[writers*each] != "the table" || lines[writers*each+1] != "" {
+		t.Fatalf("%d lines, the last are %q", len(lines), lines[max(0, len(lines)-3):])
+	}
+	var next [writers]int
+	for _, line := range lines[:writers*each] {
+		var w, i int
+		if n, _ := fmt.Sscanf(line, "writer %d line %d", &w, &i); n != 2 || i != next[w] {
+			t.Fatalf("line %q, next is %d", line, next[w])
+		}
+		next[w]++
+	}
+}
+
+func TestBarThatNeverStarts(t *testing.T) {
+	var out bytes.Buffer
+	b := NewBar(&out)
+	b.Show(running)
+	fmt.Fprintln(b, "a line")
+	b.Close()
+	if out.String() != "a line\n" {
+		t.Errorf("got %q", out.String())
+	}
+	var none *Bar
+	none.Start(running)
+	none.Show(running)
+	none.Close()
+}

@@ -1,0 +1,158 @@
+package report
+
+import (
+	"fmt"
+	"math"
+	"strings"
+	"time"
+
+	"github.com/xtts-host/xtts-host/host/pipeline"
+	"github.com/xtts-host/xtts-host/host/train"
+)
+
+// Pace says from time to time how fast and how even the steps are, and warns when they are not. The zero value says
+// nothing.
+type Pace struct {
+	// Every says how many steps pass from progress line to progress line. Every tenth of them brings a line of
+	// Pace, but never fewer than 20 steps. 0 switches it off.
+	Every int64
+	// Setup is what the advice may tell to change.
+	Setup Setup
+	// Pipeline returns the pipeline's figures since the start of the run.
+	Pipeline func() pipeline.Stats
+
+	started bool
+	since   pace
+	before  pipeline.Stats // at the start of the period
+	warned  string         // what the last warning named; "" when the period behind it was even
+}
+
+const (
+	// paceLines progress lines make a period.
+	paceLines = 10
+	// paceSteps is the least number of steps that a variation is made of.
+	paceSteps = 20
+)
+
+// pace sums up one period. Times are kept by bucket: longer batches take longer, which is no jitter.
+type pace struct {
+	span
+	buckets map[int]*[1 + len(paceParts)]moments // the whole step, then its parts
+}
+
+// paceParts are the parts of a step, in the order of report.json's phases.
+var paceParts = [...]string{"wait", "train", "optimizer", "other"}
+
+func (p *pace) add(w *train.Window) {
+	p.steps++
+	p.time += w.Time
+	p.wait += w.InputWait
+	if p.buckets == nil {
+		p.buckets = map[int]*[1 + len(paceParts)]moments{}
+	}
+	b := p.buckets[w.Bucket]
+	if b == nil {
+		b = new([1 + len(paceParts)]moments)
+		p.buckets[w.Bucket] = b
+	}
+	other := w.Time - w.InputWait - w.Train - w.Optimize
+	for i, d := range [...]time.Duration{w.Time, w.InputWait, w.Train, w.Optimize, other} {
+		b[i].add(millis(d))
+	}
+}
+
+// std returns the standard deviation within buckets, in ms: the root of the mean squared distance from the
+// bucket's mean. which is 0 for the step, 1+i for paceParts[i].
+func (p *pace) std(which int) float64 {
+	sum := 0.0
+	for _, b := range p.buckets {
+		sum += b[which].m2
+	}
+	return math.Sqrt(sum / float64(max(1, p.steps)))
+}
+
+// uneven names the part of a step that varies most.
+func (p *pace) uneven() string {
+	worst := 0
+	for i := range paceParts {
+		if p.std(1+i) > p.std(1+worst) {
+			worst = i
+		}
+	}
+	return paceParts[worst]
+}
+
+// Window counts a window. When a period ends with it, line is the period's figures. warning is what makes the steps
+// uneven and what to try, once: it comes again when something else does, or after an even period. The first
+// window of the process is left out.
+func (p *Pace) Window(w *train.Window) (line, warning string) {
+	if p.Every <= 0 {
+		return "", ""
+	}
+	if !p.started {
+		p.started = true
+		p.before = p.Pipeline()
+		return "", ""
+	}
+	p.since.add(w)
+	if w.Step%max(paceSteps, paceLines*p.Every) != 0 {
+		return "", ""
+	}
+	now := p.Pipeline()
+	line, warning = p.period(between(p.before, now))
+	p.since, p.before = pace{}, now
+	return line, warning
+}
+
+func (p *Pace) period(s pipeline.Stats) (line, warning string) {
+	t := &p.since
+	mean, std := millis(t.time)/float64(t.steps), t.std(0)
+	variation, stall := 0.0, ratio(t.wait, t.time)
+	if mean > 0 {
+		variation = std / mean
+	}
+	line = fmt.Sprintf("pipeline  step %.1f ± %.1f ms  %s steps/s  variation %s  stall %s",
+		mean, std, rate(float64(t.steps)/max(t.time.Seconds(), 1e-9)), percent(variation), percent(stall))
+	if t.steps < paceSteps {
+		return line, "" // resumed in the middle of a period
+	}
+	if variation <= variationLimit {
+		p.warned = ""
+		return line, ""
+	}
+	cause, advice := p.cause(s)
+	if cause == p.warned {
+		return line, ""
+	}
+	p.warned = cause
+	return line, fmt.Sprintf("step time varies by %s within a bucket, most of it in %s: %s", percent(variation), cause, advice)
+}
+
+// cause names the phase that makes the steps uneven, and says what to try.
+func (p *Pace) cause(s pipeline.Stats) (phase, advice string) {
+	switch part := p.since.uneven(); part {
+	case "wait":
+		limit := limits(s, p.Setup)
+		var all []string
+		limit.advise(func(format string, args ...any) { all = append(all, fmt.Sprintf(format, args...)) })
+		return limit.bottleneck, "batches come late. " + strings.Join(all, " ")
+	case "other":
+		return part, "checkpoints and files, between the steps. Raise --checkpoint-every, or put --run-dir on a faster disk."
+	default:
+		if p.Setup.OnCPU {
+			return part, fmt.Sprintf("something else uses the cores. Give training fewer with --threads%s, or stop other programs.", now(p.Setup.Threads))
+		}
+		return part, "something else uses the device. Stop other programs on it."
+	}
+}
+
+// between returns what the pipeline did from one moment to a later one, in its phases.
+func between(from, to pipeline.Stats) pipeline.Stats {
+	d := pipeline.Stats{Phases: make([]pipeline.Phase, len(to.Phases))}
+	copy(d.Phases, to.Phases)
+	for i := range from.Phases {
+		d.Phases[i].Busy -= from.Phases[i].Busy
+		d.Phases[i].Queue -= from.Phases[i].Queue
+	}
+	return d
+}

@@ -1,0 +1,142 @@
+package host
+
+import (
+	"cmp"
+	"fmt"
+	"runtime"
+	"slices"
+	"strings"
+
+	"github.com/xtts-host/xtts-host/host/catalog"
+	"github.com/xtts-host/xtts-host/host/dataset"
+)
+
+// choices is what a run was told and what it found, as far as it can make the run poor.
+type choices struct {
+	onCPU                   bool
+	batchSize, accumulate   int
+	bufferSize, bufferAsked int // ring slots: fewer than asked when --ring-memory holds no more
+	slotSize                int // bytes of one
+	ringMemory              string
+	workers, cores          int
+	batches                 int // of an epoch
+	slots                   int // of the device
+	data                    []findings
+}
+
+// findings is what was found in one data set.
+type findings struct {
+	name            string // "training" or "validation"
+	clips, excluded int
+	excludedSeconds float64
+	unknown         []dataset.UnknownChar
+	cacheError      error
+}
+
+// The least that is not poor.
+const (
+	goodBatch  = 8
+	goodBuffer = 2
+)
+
+// poor returns a line for each choice that is known to make a run slow or its result worse, with what to do about it.
+func poor(c choices) []string {
+	var lines []string
+	say := func(format string, args ...any) { lines = append(lines, fmt.Sprintf(format, args...)) }
+	switch {
+	case c.batchSize >= goodBatch:
+	case c.onCPU:
+		say("--batch-size %d leaves the CPU's vector units idle (give it %d or more)", c.batchSize, goodBatch)
+	default:
+		say("--batch-size %d leaves most of the GPU idle (give it %d or more, as far as its memory goes)", c.batchSize, goodBatch)
+	}
+	if c.bufferSize < c.bufferAsked {
+		say("--buffer-size %d was lowered to %d to fit --ring-memory %s (raise that to %dMiB)",
+			c.bufferAsked, c.bufferSize, c.ringMemory, (c.bufferAsked*c.slotSize+1<<20-1)>>20)
+	}
+	if c.bufferSize < goodBuffer {
+		say("--buffer-size %d prepares a batch only when the one before is done (give it %d or more)", c.bufferSize, goodBuffer)
+	}
+	if c.workers > c.cores {
+		say("--num-workers %d is more than the machine has cores (give it %d or fewer)", c.workers, c.cores)
+	}
+	if c.accumulate > c.batches {
+		say("--accumulate %d is more than an epoch has batches, and steps do not cross epochs (give it %d or less)", c.accumulate, c.batches)
+	}
+	if c.batches < c.slots {
+		say("an epoch has fewer batches (%d) than the device has slots (%d) (more data, or a smaller --batch-size)", c.batches, c.slots)
+	}
+	for _, d := range c.data {
+		if d.excluded > 0 {
+			say("%d of the %d %s clips are too long for the bundle and left out, %.1f s of sound (cut them; log.jsonl names them)",
+				d.excluded, d.clips, d.name, d.excludedSeconds)
+		}
+		if len(d.unknown) > 0 {
+			say("the tokenizer does not know %s in the %s texts (spell them with characters it knows)", characters(d.unknown), d.name)
+		}
+		if d.cacheError != nil {
+			say("the next start reads every %s clip again: %v (is there room and leave to write in --cache-dir?)", d.name, d.cacheError)
+		}
+	}
+	return lines
+}
+
+// maxCharacters is how many characters a line names.
+const maxCharacters = 4
+
+// characters counts characters and names the most frequent.
+func characters(found []dataset.UnknownChar) string {
+	found = slices.Clone(found)
+	slices.SortStableFunc(found, func(a, b dataset.UnknownChar) int { return cmp.Compare(b.Count, a.Count) })
+	total := 0
+	var names []string
+	for i, c := range found {
+		total += c.Count
+		if i < maxCharacters {
+			names = append(names, fmt.Sprintf("%q (%d, first in %s)", c.Char, c.Count, c.Place))
+		}
+	}
+	if more := len(found) - maxCharacters; more > 0 {
+		names = append(names, fmt.Sprintf("%d others", more))
+	}
+	return fmt.Sprintf("%d characters: %s", total, strings.Join(names, ", "))
+}
+
+// warn says what is poor about the run that is about to start, and writes down what was passed over.
+func (j *job) warn() {
+	c := j.cfg
+	facts := choices{
+		onCPU: true, batchSize: c.BatchSize, accumulate: c.Accumulate,
+		bufferSize: c.BufferSize, bufferAsked: j.asked, slotSize: j.slotSize(), ringMemory: c.RingMemory.String(),
+		workers: c.NumWorkers, cores: runtime.NumCPU(), batches: j.train.plan.Batches(), slots: j.slots,
+		data: []findings{j.train.findings("training")},
+	}
+	if j.val != nil {
+		facts.data = append(facts.data, j.val.findings("validation"))
+	}
+	for _, line := range poor(facts) {
+		j.log.Warn(line)
+	}
+	for _, e := range j.folders {
+		if e.State != catalog.Verified {
+			j.log.Info("plugin folder", "dir", e.Dir, "state", e.State, "reason", e.Reason)
+		}
+	}
+	for _, s := range []*split{j.train, j.val} {
+		if s == nil {
+			continue
+		}
+		for _, e := range s.plan.Excluded() {
+			j.log.Info("clip left out", "id", s.index.Rows[e.Row].ID, "reason", e.Reason)
+		}
+	}
+}
+
+func (s *split) findings(name string) findings {
+	f := findings{name: name, clips: len(s.index.Rows), unknown: s.index.Unknown, cacheError: s.index.CacheError}
+	for _, e := range s.plan.Excluded() {
+		f.excluded++
+		f.excludedSeconds += float64(s.index.Rows[e.Row].Samples) / float64(s.index.SampleRate)
+	}
+	return f
+}

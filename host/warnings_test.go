@@ -1,0 +1,58 @@
+package host
+
+import (
+	"errors"
+	"slices"
+	"testing"
+
+	"github.com/xtts-host/xtts-host/host/dataset"
+)
+
+func TestPoorChoices(t *testing.T) {
+	good := choices{
+		onCPU: true, batchSize: 8, accumulate: 4, bufferSize: 2, bufferAsked: 2, slotSize: 6 << 20, ringMemory: "1GiB",
+		workers: 2, cores: 2, batches: 4, slots: 3,
+		data: []findings{{name: "training", clips: 24}, {name: "validation", clips: 6}},
+	}
+	unknown := []dataset.UnknownChar{
+		{Char: 'é', Count: 2, Place: "metadata.csv:3"}, {Char: '\u200d', Count: 40, Place: "metadata.csv:9"}, {Char: 'ß', Count: 1, Place: "metadata.csv:10"},
+		{Char: 'ø', Count: 1, Place: "metadata.csv:11"}, {Char: 'å', Count: 1, Place: "metadata.csv:12"}, {Char: 'æ', Count: 1, Place: "metadata.csv:12"},
+	}
+	for _, c := range []struct {
+		name   string
+		change func(*choices)
+		want   []string
+	}{
+		{"nothing", func(*choices) {}, nil},
+		{"batch on the CPU", func(c *choices) { c.batchSize = 4 }, []string{"--batch-size 4 leaves the CPU's vector units idle (give it 8 or more)"}},
+		{"batch on a GPU", func(c *choices) { c.batchSize, c.onCPU = 4, false },
+			[]string{"--batch-size 4 leaves most of the GPU idle (give it 8 or more, as far as its memory goes)"}},
+		{"buffer", func(c *choices) { c.bufferSize, c.bufferAsked = 1, 1 }, []string{"--buffer-size 1 prepares a batch only when the one before is done (give it 2 or more)"}},
+		{"lowered", func(c *choices) { c.bufferAsked, c.ringMemory = 50, "12MiB" },
+			[]string{"--buffer-size 50 was lowered to 2 to fit --ring-memory 12MiB (raise that to 300MiB)"}},
+		{"lowered to one", func(c *choices) { c.bufferSize, c.ringMemory = 1, "6.5MiB" }, []string{
+			"--buffer-size 2 was lowered to 1 to fit --ring-memory 6.5MiB (raise that to 12MiB)",
+			"--buffer-size 1 prepares a batch only when the one before is done (give it 2 or more)",
+		}},
+		{"workers", func(c *choices) { c.workers = 3 }, []string{"--num-workers 3 is more than the machine has cores (give it 2 or fewer)"}},
+		{"accumulation", func(c *choices) { c.accumulate = 5 },
+			[]string{"--accumulate 5 is more than an epoch has batches, and steps do not cross epochs (give it 4 or less)"}},
+		{"short epoch", func(c *choices) { c.slots = 5 },
+			[]string{"an epoch has fewer batches (4) than the device has slots (5) (more data, or a smaller --batch-size)"}},
+		{"long clips", func(c *choices) { c.data[1].excluded, c.data[1].excludedSeconds = 2, 31.25 },
+			[]string{"2 of the 6 validation clips are too long for the bundle and left out, 31.2 s of sound (cut them; log.jsonl names them)"}},
+		{"unknown characters", func(c *choices) { c.data[0].unknown = unknown },
+			[]string{`the tokenizer does not know 46 characters: '\u200d' (40, first in metadata.csv:9), 'é' (2, first in metadata.csv:3), 'ß' (1, first in metadata.csv:10), 'ø' (1, first in metadata.csv:11), 2 others in the training texts (spell them with characters it knows)`}},
+		{"no cache", func(c *choices) { c.data[0].cacheError = errors.New("mkdir index: permission denied") },
+			[]string{"the next start reads every training clip again: mkdir index: permission denied (is there room and leave to write in --cache-dir?)"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			poorer := good
+			poorer.data = slices.Clone(good.data)
+			c.change(&poorer)
+			if got := poor(poorer); !slices.Equal(got, c.want) {
+				t.Errorf("got  %q\nwant %q", got, c.want)
+			}
+		})
+	}
+}
