@@ -72,7 +72,7 @@ func passPlugin(t testing.TB, folder string) string {
 		t.Fatal(err)
 	}
 	for _, cmd := range []*exec.Cmd{
-		exec.Command("go", "build", "-o", filepath.Join(dir, "pass"), "./testdata/pass"),
+		buildPlugin(filepath.Join(dir, "pass"), "./testdata/pass"),
 		exec.Command("cp", "testdata/pass/plugin.json", dir),
 	} {
 		if out, err := cmd.CombinedOutput(); err != nil {

@@ -2,6 +2,7 @@ package host
 
 import (
 	"io"
+	"sync"
 
 	"github.com/xtts-host/xtts-host/host/report"
 )
@@ -20,8 +21,8 @@ type Console struct {
 	bar *report.Bar // nil without a terminal
 }
 
-// withBar returns the console of a run, whose bar the run closes.
-func (c Console) withBar() Console {
+// forRun returns the console of a run, whose bar the run closes. Its Err may be written to from any goroutine.
+func (c Console) forRun() Console {
 	if c.Terminal {
 		c.bar = report.NewBar(c.Out)
 		c.Out = c.bar
@@ -29,5 +30,18 @@ func (c Console) withBar() Console {
 			c.Err = c.bar
 		}
 	}
+	c.Err = &locked{out: c.Err}
 	return c
+}
+
+// locked is a writer for warnings, which come from the supervisors of several plugins at once.
+type locked struct {
+	mu  sync.Mutex // guards out
+	out io.Writer
+}
+
+func (l *locked) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.out.Write(p)
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/xtts-host/xtts-host/gpu"
 	"github.com/xtts-host/xtts-host/host/catalog"
+	"github.com/xtts-host/xtts-host/host/checkpoint"
 	"github.com/xtts-host/xtts-host/host/config"
 	"github.com/xtts-host/xtts-host/host/dataset"
 	"github.com/xtts-host/xtts-host/host/supervise"
@@ -45,6 +46,11 @@ type job struct {
 	prefetch int
 	hashes   map[string]string
 
+	// What the run begins with, if not with the bundle's weights: one of the two.
+	resumed *checkpoint.Checkpoint
+	damaged []checkpoint.Skipped // newer ones than resumed
+	weights *weights
+
 	ring      *ring.Ring
 	pools     []*supervise.Pool // by plugin of the pipeline
 	model     *train.Model
@@ -53,7 +59,7 @@ type job struct {
 
 // plan does all that needs no process and no memory to speak of, and so finds most of what can be wrong.
 func (j *job) plan(ctx context.Context) error {
-	for _, step := range []func(context.Context) error{j.findDevice, j.openBundle, j.openData, j.resolve, j.fit} {
+	for _, step := range []func(context.Context) error{j.findDevice, j.openBundle, j.openData, j.resolve, j.fit, j.findStart} {
 		if err := step(ctx); err != nil {
 			return err
 		}
@@ -258,6 +264,31 @@ func (j *job) hash() map[string]string {
 		"static_shapes": strconv.FormatBool(c.StaticShapes),
 		"optimizer":     text([]any{b.Optimizer.Name, c.LR, b.Optimizer.Betas, b.Optimizer.Eps, c.WeightDecay, c.GradClip}),
 		"schedule":      text([]any{c.Schedule, c.WarmupSteps}),
+	}
+}
+
+// findStart opens what the run begins with, so that nothing is written where it does not fit.
+func (j *job) findStart(context.Context) (err error) {
+	switch c := j.cfg; {
+	case c.Resume != "":
+		if j.resumed, j.damaged, err = checkpoint.NewStore(c.Resume).Latest(); err != nil {
+			return fmt.Errorf("--resume %s: %w", c.Resume, err)
+		}
+		return j.resumed.Match(j.hashes)
+	case c.Init != "":
+		if j.weights, err = openWeights(c.Init); err != nil {
+			return fmt.Errorf("--init %s: %w", c.Init, err)
+		}
+	}
+	return nil
+}
+
+func (j *job) closeStart() {
+	if j.resumed != nil {
+		j.resumed.Close() // only read
+	}
+	if j.weights != nil {
+		j.weights.Close()
 	}
 }
 

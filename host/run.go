@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -26,7 +27,7 @@ const drainTimeout = 15 * time.Second
 // exit status of its error, Hint what to do about it.
 func Run(ctx context.Context, set *config.Set, console Console) (err error) {
 	began := time.Now()
-	console = console.withBar()
+	console = console.forRun()
 	defer console.bar.Close()
 	j := &job{set: set, cfg: &set.Config, log: slog.New(warnings{console.Err})}
 	prepare, done := stoppable(ctx, console)
@@ -38,22 +39,25 @@ func Run(ctx context.Context, set *config.Set, console Console) (err error) {
 		_, err := io.WriteString(console.Out, set.YAML())
 		return err
 	}
+	defer j.closeStart()
 	if err := j.plan(prepare); err != nil {
 		return refusal{err}
 	}
-	dir, err := runDir(set, began)
+	dir, made, err := runDir(set, began)
 	if err != nil {
 		return err
 	}
+	defer func() {
+		if r := (refusal{}); made && errors.As(err, &r) {
+			os.RemoveAll(dir) // what was refused leaves nothing behind
+		}
+	}()
 	log, err := openLog(dir, console.Err)
 	if err != nil {
 		return err
 	}
 	defer log.Close()
 	j.log = log.Logger
-	if err := os.WriteFile(filepath.Join(dir, config.RunFile), []byte(set.YAML()), 0o666); err != nil {
-		return err
-	}
 	banner(console.Out, j, dir)
 	j.warn()
 	defer func() {
@@ -65,7 +69,13 @@ func Run(ctx context.Context, set *config.Set, console Console) (err error) {
 		}
 	}()
 	if err := j.start(prepare); err != nil {
+		if cause := context.Cause(prepare); cause != nil {
+			err = cause // what stopped the start, not what it was doing
+		}
 		return refusal{err}
+	}
+	if err := os.WriteFile(filepath.Join(dir, config.RunFile), []byte(set.YAML()), 0o666); err != nil {
+		return err
 	}
 	r := &run{job: j, dir: dir, console: console, began: began, store: checkpoint.NewStore(dir)}
 	return r.train(ctx)
@@ -87,22 +97,24 @@ func stoppable(ctx context.Context, console Console) (context.Context, func()) {
 	return ctx, func() { cancel(nil); <-over }
 }
 
-// runDir makes the run's folder, or takes that of the run to go on with.
-func runDir(set *config.Set, now time.Time) (string, error) {
+// runDir makes the run's folder, or takes that of the run to go on with. made says that it was not there before.
+func runDir(set *config.Set, now time.Time) (dir string, made bool, err error) {
 	if set.Resume != "" {
-		return set.Resume, nil
+		return set.Resume, false, nil
 	}
-	dir := set.RunDir
+	dir = set.RunDir
 	if dir == "" {
 		dir = filepath.Join("runs", now.UTC().Format("20060102T150405Z"))
 	}
 	if _, err := os.Stat(filepath.Join(dir, metricsFile)); err == nil {
-		return "", refusal{withHint("go on with it by --resume "+dir+", or name another folder", "--run-dir %s: there is a run in it", dir)}
+		return "", false, refusal{withHint("go on with it by --resume "+dir+", or name another folder", "--run-dir %s: there is a run in it", dir)}
 	}
+	_, err = os.Stat(dir)
+	made = errors.Is(err, fs.ErrNotExist)
 	if err := os.MkdirAll(dir, 0o777); err != nil {
-		return "", fmt.Errorf("run folder: %w", err)
+		return "", false, fmt.Errorf("run folder: %w", err)
 	}
-	return dir, nil
+	return dir, made, nil
 }
 
 // run is a job that trains.
@@ -151,16 +163,9 @@ func (r *run) resume() (train.Progress, *checkpoint.State, error) {
 	if r.cfg.Resume == "" {
 		return train.Progress{}, nil, r.init()
 	}
-	c, skipped, err := r.store.Latest()
-	for _, s := range skipped {
+	c := r.resumed
+	for _, s := range r.damaged {
 		r.log.Warn("damaged checkpoint passed over", "path", s.Path, "error", s.Err)
-	}
-	if err != nil {
-		return train.Progress{}, nil, fmt.Errorf("--resume %s: %w", r.cfg.Resume, err)
-	}
-	defer c.Close()
-	if err := c.Match(r.hashes); err != nil {
-		return train.Progress{}, nil, err
 	}
 	if err := c.Restore(r.model.Weights(), r.optimizer.Moments()); err != nil {
 		return train.Progress{}, nil, err
@@ -180,11 +185,7 @@ func (r *run) init() error {
 	if r.cfg.Init == "" {
 		return nil
 	}
-	from, err := openWeights(r.cfg.Init)
-	if err != nil {
-		return fmt.Errorf("--init %s: %w", r.cfg.Init, err)
-	}
-	defer from.Close()
+	from := r.weights
 	m, err := from.into(r.model.Weights())
 	if err != nil {
 		return fmt.Errorf("--init %s: %w", from.path, err)

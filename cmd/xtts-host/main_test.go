@@ -61,6 +61,7 @@ func TestScripts(t *testing.T) {
 			env.Setenv(ort.LibraryEnv, library)
 			env.Setenv("XTTS_HOST_DEVICE", "cpu")            // also on a machine with a GPU
 			env.Setenv("XTTS_HOST_MODEL_START_DELAY", "0.1") // runs of a few batches never fill the pipeline
+			env.Setenv("GORACE", "atexit_sleep_ms=0")        // under -race each program would rest for a second at its end
 			env.Values[background{}] = new(background)
 			return nil
 		},

@@ -1,7 +1,9 @@
 package dataset
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 
 	"github.com/xtts-host/xtts-host/shared/manifest"
 )
@@ -135,6 +137,14 @@ func (f *Filler) reference(epoch, i int, row int32) (bool, error) {
 	return f.decode(f.ref, c, i)
 }
 
+// reason words why a clip cannot be read, without its path: that stands beside it, and a checkpoint lists reasons.
+func reason(err error) string {
+	if p := (*fs.PathError)(nil); errors.As(err, &p) {
+		return p.Op + ": " + p.Err.Error()
+	}
+	return err.Error()
+}
+
 // decode reads a part of a clip. A clip that cannot be read is noted as bad: the result is false, without an error.
 func (f *Filler) decode(dst []float32, c Crop, position int) (bool, error) {
 	r := &f.ix.Rows[c.Row]
@@ -145,7 +155,7 @@ func (f *Filler) decode(dst []float32, c Crop, position int) (bool, error) {
 	if position < 0 && f.quarantine.Has(c.Row) {
 		return false, nil // known
 	}
-	f.bad = append(f.bad, BadRow{Row: c.Row, ID: r.ID, Path: r.Path, Reason: err.Error(), Position: position})
+	f.bad = append(f.bad, BadRow{Row: c.Row, ID: r.ID, Path: r.Path, Reason: reason(err), Position: position})
 	return false, nil
 }
 

@@ -164,7 +164,7 @@ func (p *Pipeline) fill(ctx context.Context, slot int) error {
 		}
 		b.built = time.Now()
 		p.built[b.seq%uint64(len(p.built))] <- b
-		if p.count.Add(1) == int64(p.cfg.Prefetch) {
+		if n := p.count.Add(1); n == int64(p.cfg.Prefetch) || p.complete(n) {
 			p.closeWarm()
 		}
 		select {
@@ -187,11 +187,24 @@ func (p *Pipeline) take(b *Batch) bool {
 	if !p.cfg.Source.Next(b) {
 		p.end = p.next
 		close(p.ended)
+		if p.complete(p.count.Load()) {
+			p.warmed()
+		}
 		return false
 	}
 	b.seq = p.next
 	p.next++
 	return true
+}
+
+// complete reports whether n batches are all that the source has.
+func (p *Pipeline) complete(n int64) bool {
+	select {
+	case <-p.ended:
+		return uint64(n) == p.end
+	default:
+		return false
+	}
 }
 
 // build decodes the batch and passes it through the stages, again and again until an attempt goes through.
@@ -322,10 +335,15 @@ func (p *Pipeline) await(ctx context.Context, seq uint64) *Batch {
 	}
 }
 
-// closeWarm may be called twice: by the batch that reaches the prefetch target, and at the end of the source.
+// closeWarm may be called more than once: at the prefetch target, and at the end of the source.
 func (p *Pipeline) closeWarm() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	p.warmed()
+}
+
+// warmed closes warm. The caller holds mu.
+func (p *Pipeline) warmed() {
 	select {
 	case <-p.warm:
 	default:

@@ -433,7 +433,7 @@ func TestWarm(t *testing.T) {
 	for _, c := range []struct {
 		batches, prefetch int
 		want              time.Duration
-	}{{100, 4, 40 * time.Millisecond}, {100, 50, 60 * time.Millisecond}, {2, 4, 20 * time.Millisecond}} {
+	}{{100, 4, 40 * time.Millisecond}, {100, 50, 60 * time.Millisecond}, {2, 4, 20 * time.Millisecond}, {5, 6, 50 * time.Millisecond}} {
 		synctest.Test(t, func(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
 			p, err := New(Config{Source: &plan{n: c.batches}, Decoder: takes(10 * time.Millisecond), Device: device(instant), RingSlots: 6, DeviceSlots: 3, Prefetch: c.prefetch})

@@ -1,0 +1,64 @@
+package host
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"testing"
+
+	"github.com/xtts-host/xtts-host/host/supervise"
+	"github.com/xtts-host/xtts-host/host/train"
+	"github.com/xtts-host/xtts-host/ortgraphs/ort"
+)
+
+func TestExitCode(t *testing.T) {
+	wrap := func(err error) error { return fmt.Errorf("step 3: %w", err) }
+	for _, tt := range []struct {
+		name string
+		err  error
+		want int
+	}{
+		{"done", nil, 0},
+		{"a file", wrap(fs.ErrPermission), 1},
+		{"cancelled", context.Canceled, 1},
+		{"not finite", wrap(train.ErrNotFinite), 1},
+		{"refused", refusal{errors.New("no bundle")}, 2},
+		{"refused, wrapped", wrap(refusal{errors.New("no bundle")}), 2},
+		{"usage", Usage(errors.New("unknown flag"), "--help"), 2},
+		{"out of memory", wrap(ort.ErrOutOfMemory), 3},
+		{"out of memory before the first step", refusal{wrap(ort.ErrOutOfMemory)}, 3},
+		{"crash loop", wrap(supervise.ErrCrashLoop), 4},
+		{"crash loop before the first step", refusal{wrap(supervise.ErrCrashLoop)}, 4},
+		{"quarantine", withHint("mend", "%w: 7", ErrQuarantine), 5},
+		{"interrupted", wrap(train.ErrInterrupted), 130},
+		{"interrupted before the first step", refusal{wrap(train.ErrInterrupted)}, 130},
+		{"interrupted, and then something else", errors.Join(train.ErrInterrupted, errors.New("disk full")), 130},
+	} {
+		if got := ExitCode(tt.err); got != tt.want {
+			t.Errorf("%s: exit status %d, want %d", tt.name, got, tt.want)
+		}
+	}
+}
+
+func TestHint(t *testing.T) {
+	inner := withHint("inner", "no file")
+	for _, tt := range []struct {
+		err  error
+		want string
+	}{
+		{nil, ""},
+		{errors.New("no hint"), ""},
+		{inner, "inner"},
+		{fmt.Errorf("run: %w", refusal{inner}), "inner"},
+		{Usage(errors.New("unknown flag"), "--help"), "--help"},
+		{withHint("outer", "run: %w", inner), "outer"},
+		{errors.Join(errors.New("first"), inner), "inner"},
+		{fmt.Errorf("step 3: %w", ort.ErrOutOfMemory), "try a smaller --batch-size, then a smaller --buffer-size, then --accumulate"},
+		{withHint("less", "step 3: %w", ort.ErrOutOfMemory), "less"},
+	} {
+		if got := Hint(tt.err); got != tt.want {
+			t.Errorf("%v: hint %q, want %q", tt.err, got, tt.want)
+		}
+	}
+}

@@ -1,0 +1,129 @@
+package host
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/xtts-host/xtts-host/host/checkpoint"
+	"github.com/xtts-host/xtts-host/host/config"
+	"github.com/xtts-host/xtts-host/host/dataset"
+	"github.com/xtts-host/xtts-host/host/report"
+)
+
+// quarantineJob has a data set of so many rows and rejected lines.
+func quarantineJob(rows, rejected, limit int) *job {
+	ix := &dataset.Index{Rows: make([]dataset.Row, rows)}
+	for i := range rejected {
+		ix.Rejected = append(ix.Rejected, dataset.Rejected{Place: fmt.Sprintf("metadata.csv:%d", i+1), Reason: "no '|' between id and text"})
+	}
+	return &job{cfg: &config.Config{MaxQuarantine: limit}, train: &split{index: ix}}
+}
+
+func TestQuarantineLimit(t *testing.T) {
+	for _, tt := range []struct{ rows, rejected, limit, more, allowed int }{
+		{24, 0, -1, 2, 1},   // 1 %, at least one row
+		{500, 0, -1, 6, 5},  // 1 %
+		{24, 0, 3, 4, 3},    // as given
+		{24, 0, 0, 1, 0},    // none
+		{24, 2, 3, 2, 1},    // what the index rejected counts
+		{24, 2, 100, 9, 99}, // far below the limit
+	} {
+		q, err := newQuarantine(filepath.Join(t.TempDir(), "quarantine.jsonl"), quarantineJob(tt.rows, tt.rejected, tt.limit))
+		if err != nil {
+			t.Errorf("%+v: %v", tt, err)
+			continue
+		}
+		for i := range tt.more {
+			err := q.add(report.Quarantined{ID: fmt.Sprint(i), Path: "x.wav", Reason: "torn", Stage: "decode"})
+			if over := i >= tt.allowed; over != errors.Is(err, ErrQuarantine) || over != (err != nil) {
+				t.Errorf("%+v: row %d: %v", tt, i+1, err)
+			}
+		}
+		if q.count() != tt.rejected+tt.more {
+			t.Errorf("%+v: %d rows counted", tt, q.count())
+		}
+		if err := q.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	path := filepath.Join(t.TempDir(), "quarantine.jsonl")
+	_, err := newQuarantine(path, quarantineJob(24, 2, -1))
+	if !errors.Is(err, ErrQuarantine) || !strings.Contains(err.Error(), "too many unusable rows: 2, and 1 are allowed; the last is metadata.csv:2: no '|'") || Hint(err) == "" {
+		t.Errorf("%v, hint %q", err, Hint(err))
+	}
+	if data, _ := os.ReadFile(path); strings.Count(string(data), "\n") != 2 {
+		t.Errorf("the rows that were too many are not written down:\n%s", data)
+	}
+}
+
+// TestQuarantineListsWhatTrainingPassed checks that a checkpoint does not depend on how far ahead rows were found.
+func TestQuarantineListsWhatTrainingPassed(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "quarantine.jsonl")
+	q, err := newQuarantine(path, quarantineJob(24, 0, 9))
+	if err != nil {
+		t.Fatal(err)
+	}
+	q.restore([]checkpoint.Quarantined{{ID: "old", Reason: "torn"}})
+	for _, id := range []string{"a", "b", "a", "old"} { // twice: as a row and as another row's reference
+		if err := q.add(report.Quarantined{ID: id, Path: id + ".wav", Reason: "torn", Stage: "decode"}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	q.trained("b")
+	passed := map[string]string{}
+	for _, r := range q.list() {
+		passed[r.ID] = r.Reason
+	}
+	if len(passed) != 2 || passed["old"] != "torn" || passed["b"] != "torn" {
+		t.Errorf("a checkpoint lists %v", passed)
+	}
+	if q.count() != 3 {
+		t.Errorf("%d rows counted, want 3", q.count())
+	}
+	if err := q.Close(); err != nil {
+		t.Error(err)
+	}
+	if data, _ := os.ReadFile(path); strings.Count(string(data), "\n") != 2 {
+		t.Errorf("a and b have a line each, old has that of the run before:\n%s", data)
+	}
+}
+
+// TestClipTornDuringTheRun truncates a clip behind the index: the decoder finds it, the run goes on without it, and the checkpoint
+// names it.
+func TestClipTornDuringTheRun(t *testing.T) {
+	sample, err := dataset.Sample(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	clip := filepath.Join(sample, "wavs", "A", "0003.wav")
+	torn := false
+	tear := writer(func(p []byte) { // the banner comes when the plan stands
+		if !torn {
+			torn = true
+			if err := os.Truncate(clip, 20000); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+	dir, err := trainPico(t, Console{Out: tear}, "--train-data", sample, "--max-steps", "5", "--model-start-delay", "0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for file, want := range map[string]string{
+		"quarantine.jsonl":                   `{"id":"A/0003","path":"` + clip + `","reason":"truncated: the \"data\" chunk declares 82898 bytes, the file has 19956","stage":"decode"}` + "\n",
+		"report.json":                        `"quarantined": 1`,
+		"checkpoints/step-000005/state.json": `"id": "A/0003"`,
+	} {
+		data, err := os.ReadFile(filepath.Join(dir, file))
+		if err != nil || !strings.Contains(string(data), want) {
+			t.Errorf("%s does not have %s: %v\n%s", file, want, err, data)
+		}
+	}
+	if data, _ := os.ReadFile(filepath.Join(dir, "quarantine.jsonl")); strings.Count(string(data), "\n") != 1 {
+		t.Errorf("more rows than one:\n%s", data)
+	}
+}
