@@ -134,7 +134,7 @@ func same(bundle fs.FS, dir string) bool {
 }
 
 // Optimizer returns an embedded graph of the optimizer: "accumulate" and "norm" serve every optimizer, the
-// others are named as in bundle.json ("adamw"). Their inputs and outputs are flat vectors and scalars.
+// others are named as in bundle.json ("adamw", "sgd"). Their inputs and outputs are flat vectors and scalars.
 func Optimizer(name string) ([]byte, error) {
 	data, err := optimizers.ReadFile(path.Join("optim", name+".onnx"))
 	if err != nil {

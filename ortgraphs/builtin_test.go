@@ -16,8 +16,8 @@ import (
 )
 
 func TestBuiltins(t *testing.T) {
-	if !slices.Contains(Builtins(), "myxtts-nano") {
-		t.Errorf("builtins are %v", Builtins())
+	if want := []string{"myxtts-multispeaker", "myxtts-nano"}; !slices.Equal(Builtins(), want) {
+		t.Errorf("builtins are %v, want %v", Builtins(), want)
 	}
 	for _, name := range Builtins() {
 		b, err := Open("builtin:"+name, t.TempDir())
@@ -115,7 +115,7 @@ func TestUnpackAtTheSameTime(t *testing.T) {
 }
 
 func TestOptimizer(t *testing.T) {
-	for _, name := range []string{"accumulate", "norm", "adamw"} {
+	for _, name := range []string{"accumulate", "norm", "adamw", "sgd"} {
 		data, err := Optimizer(name)
 		if err != nil {
 			t.Fatal(err)

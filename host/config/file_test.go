@@ -102,7 +102,7 @@ func TestFileRefused(t *testing.T) {
 
 // TestYAMLReadsBack sets every flag to values drawn at random and reads the printed settings again.
 func TestYAMLReadsBack(t *testing.T) {
-	const rounds = 200
+	const rounds = 50
 	r := rand.New(rand.NewPCG(1, 2))
 	for round := range rounds {
 		s := New()

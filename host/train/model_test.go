@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/xtts-host/xtts-host/ortgraphs/ort"
+	"github.com/xtts-host/xtts-host/shared/manifest"
 	"github.com/xtts-host/xtts-host/shared/ring"
 )
 
@@ -17,7 +18,7 @@ func batchOf(t *testing.T, dir, name string, threads int) (*Model, golden, golde
 	batch := g.Steps[0]
 	layouts, _ := shaped(t, b, g.Rows, []goldenBatch{batch})
 	m := newModel(t, b, layouts, threads)
-	g.fill(batch, &layouts[0], m.slots[0])
+	g.fill(t, batch, &layouts[0], m.slots[0])
 	return m, g, batch, &layouts[0]
 }
 
@@ -47,17 +48,17 @@ func empty(layout *ring.Layout, slot []byte, row int) {
 	}
 }
 
-// scribble fills a row of every tensor but the lengths.
-func scribble(layout *ring.Layout, slot []byte, row int, value func(i int) float32, token int32) {
+// scribble fills a row of every tensor but the lengths: the f32 ones with values, the i32 ones with id.
+func scribble(layout *ring.Layout, slot []byte, row int, value func(i int) float32, id int32) {
 	for _, t := range layout.Tensors {
 		data := t.In(slot)
 		n := len(data) / t.Shape[0]
 		data = data[row*n : (row+1)*n]
 		switch {
 		case strings.HasSuffix(t.Name, "_lengths"):
-		case t.Name == "text_sequences":
+		case t.DType == manifest.I32:
 			for i, v := 0, ort.View[int32](data); i < len(v); i++ {
-				v[i] = token
+				v[i] = id
 			}
 		default:
 			for i, v := 0, ort.View[float32](data); i < len(v); i++ {
@@ -68,7 +69,7 @@ func scribble(layout *ring.Layout, slot []byte, row int, value func(i int) float
 }
 
 func TestEmptyRows(t *testing.T) {
-	for name, dir := range map[string]string{"pico": pico, "nano": nano} {
+	for name, dir := range bundles {
 		t.Run(name, func(t *testing.T) {
 			m, g, _, layout := batchOf(t, dir, name, 2)
 			slot := m.slots[0]
@@ -120,49 +121,58 @@ func finite(r Result) bool {
 
 // TestEveryGroupLearns: the gradient of every group of parameters has a root mean square of at least 1e-4 of the largest's.
 func TestEveryGroupLearns(t *testing.T) {
-	m, _, _, _ := batchOf(t, nano, "nano", 2)
-	outputs(t, m, -1)
-	sum, n := map[string]float64{}, map[string]float64{}
-	for _, g := range m.Gradients() {
-		group, _, _ := strings.Cut(g.Name, ".")
-		for _, v := range floats(g.Data) {
-			sum[group] += float64(v) * float64(v)
-			n[group]++
-		}
-		if norm(floats(g.Data)) == 0 {
-			t.Errorf("%s has no gradient", g.Name)
-		}
-	}
-	largest := 0.0
-	for group := range sum {
-		sum[group] = math.Sqrt(sum[group] / n[group])
-		largest = max(largest, sum[group])
-	}
-	if len(sum) < 3 {
-		t.Errorf("groups: %v", sum)
-	}
-	for group, rms := range sum {
-		t.Logf("%-20s %.2g of the largest", group, rms/largest)
-		if rms < 1e-4*largest {
-			t.Errorf("the gradient of %s is %.2g of the largest", group, rms/largest)
-		}
+	for _, name := range []string{"nano", "multispeaker"} {
+		t.Run(name, func(t *testing.T) {
+			m, _, _, _ := batchOf(t, bundles[name], name, 2)
+			outputs(t, m, -1)
+			sum, n := map[string]float64{}, map[string]float64{}
+			for _, g := range m.Gradients() {
+				group, _, _ := strings.Cut(g.Name, ".")
+				for _, v := range floats(g.Data) {
+					sum[group] += float64(v) * float64(v)
+					n[group]++
+				}
+				if norm(floats(g.Data)) == 0 {
+					t.Errorf("%s has no gradient", g.Name)
+				}
+			}
+			largest := 0.0
+			for group := range sum {
+				sum[group] = math.Sqrt(sum[group] / n[group])
+				largest = max(largest, sum[group])
+			}
+			if len(sum) < 3 {
+				t.Errorf("groups: %v", sum)
+			}
+			for group, rms := range sum {
+				t.Logf("%-20s %.2g of the largest", group, rms/largest)
+				if rms < 1e-4*largest {
+					t.Errorf("the gradient of %s is %.2g of the largest", group, rms/largest)
+				}
+			}
+		})
 	}
 }
 
-// TestConditionsMatter: another text, or another reference, is another loss.
+// TestConditionsMatter: another text, or another voice, is another loss.
 func TestConditionsMatter(t *testing.T) {
-	for _, name := range []string{"text_sequences", "reference_mel_spectrograms"} {
-		m, _, _, layout := batchOf(t, nano, "nano", 2)
-		before, _ := outputs(t, m, -1)
-		tensor, _ := layout.Find(name)
-		data := tensor.In(m.slots[0])
-		n := len(data) / tensor.Shape[0]
-		first := append([]byte(nil), data[:n]...)
-		copy(data[:n], data[n:2*n])
-		copy(data[n:2*n], first)
-		after, _ := outputs(t, m, -1)
-		if d := math.Abs(after.Loss-before.Loss) / before.Loss; d < 1e-6 {
-			t.Errorf("%s of two rows swapped: the loss changes by %.2g", name, d)
+	for name, conditions := range map[string][]string{
+		"nano":         {"text_sequences", "reference_mel_spectrograms"},
+		"multispeaker": {"text_sequences", "speaker_ids", "language_ids"},
+	} {
+		for _, condition := range conditions {
+			m, _, _, layout := batchOf(t, bundles[name], name, 2)
+			before, _ := outputs(t, m, -1)
+			tensor, _ := layout.Find(condition)
+			data := tensor.In(m.slots[0])
+			n := len(data) / tensor.Shape[0]
+			last := bytes.Clone(data[len(data)-n:])
+			copy(data[n:], data)
+			copy(data, last)
+			after, _ := outputs(t, m, -1)
+			if d := math.Abs(after.Loss-before.Loss) / before.Loss; d < 1e-6 {
+				t.Errorf("%s: %s moved on by a row: the loss changes by %.2g", name, condition, d)
+			}
 		}
 	}
 }
@@ -186,7 +196,7 @@ func TestSeedDrivesDropout(t *testing.T) {
 }
 
 func TestThreadsChangeNoBit(t *testing.T) {
-	for name, dir := range map[string]string{"pico": pico, "nano": nano} {
+	for name, dir := range bundles {
 		one, _, _, _ := batchOf(t, dir, name, 1)
 		two, _, _, _ := batchOf(t, dir, name, 2)
 		a, aGrads := outputs(t, one, 3)

@@ -3,6 +3,9 @@ package train
 import (
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
+	"strings"
 
 	"github.com/xtts-host/xtts-host/host/checkpoint"
 	"github.com/xtts-host/xtts-host/ortgraphs"
@@ -15,14 +18,40 @@ import (
 // vector and 210 ms in chunks of a quarter.
 const chunk = 1 << 18
 
+// rule is what tells one optimizer's graph from another's. The graph has the rule's name, and beside what the rule
+// lists it takes the inputs that every optimizer does.
+type rule struct {
+	// state names the vectors that it keeps: the input NAME, the output NAME_out. They begin at 0. A checkpoint has
+	// them as NAME.<parameter>, which is PyTorch's name.
+	state []string
+	// scalars returns the f64 inputs that stay as they are.
+	scalars func(p manifest.Optimizer) map[string]float64
+}
+
+var rules = map[string]rule{
+	"adamw": {
+		state: []string{"exp_avg", "exp_avg_sq"},
+		scalars: func(p manifest.Optimizer) map[string]float64 {
+			return map[string]float64{"beta1": p.Betas[0], "beta2": p.Betas[1], "eps": p.Eps}
+		},
+	},
+	"sgd": {
+		state: []string{"momentum_buffer"},
+		scalars: func(p manifest.Optimizer) map[string]float64 {
+			return map[string]float64{"momentum": p.Momentum}
+		},
+	},
+}
+
 // Optimizer updates a model's weights in place. It belongs to the trainer's goroutine.
 type Optimizer struct {
 	memory
 	model  *Model
 	params manifest.Optimizer
+	rule   rule
 
-	expAvg, expAvgSq []byte // moments, laid out like the weights
-	acc              []byte // accumulated gradients; nil without accumulation
+	state [][]byte // the rule's vectors, laid out like the weights
+	acc   []byte   // accumulated gradients; nil without accumulation
 
 	lr                    scalar[float64]
 	step                  scalar[int64]
@@ -39,10 +68,14 @@ type Optimizer struct {
 	Steps int64
 }
 
-// NewOptimizer makes the optimizer p.Name for a model. accumulating says whether windows have more than one
+// NewOptimizer makes the optimizer p.Name, "adamw" or "sgd", for a model. accumulating says whether windows have more than one
 // micro-batch. threads compute inside an operator, 0 means all cores.
 func NewOptimizer(m *Model, p manifest.Optimizer, accumulating bool, threads int) (*Optimizer, error) {
-	o := &Optimizer{model: m, params: p}
+	r, ok := rules[p.Name]
+	if !ok {
+		return nil, fmt.Errorf("optimizer %q is unknown: there is %s", p.Name, strings.Join(slices.Sorted(maps.Keys(rules)), " and "))
+	}
+	o := &Optimizer{model: m, params: p, rule: r}
 	o.open(accumulating, threads)
 	if o.err != nil {
 		o.Close()
@@ -61,7 +94,9 @@ func (o *Optimizer) open(accumulating bool, threads int) {
 		}
 		return o.session(ort.SessionConfig{Model: model, Name: name, Threads: threads})
 	}
-	o.expAvg, o.expAvgSq = o.buffer(4*n), o.buffer(4*n)
+	for range o.rule.state {
+		o.state = append(o.state, o.buffer(4*n))
+	}
 	o.lr, o.step = newScalar[float64](&o.memory, manifest.F64), newScalar[int64](&o.memory, manifest.I64)
 	o.loss, o.scale = newScalar[float32](&o.memory, manifest.F32), newScalar[float32](&o.memory, manifest.F32)
 	o.gradNorm, o.weight = newScalar[float32](&o.memory, manifest.F32), newScalar[float32](&o.memory, manifest.F32)
@@ -87,8 +122,10 @@ func (o *Optimizer) open(accumulating bool, threads int) {
 	}
 	inputs := map[string]*ort.Tensor{
 		"lr": o.lr.tensor, "step": o.step.tensor, "grad_scale": o.scale.tensor, "grad_norm": o.gradNorm.tensor, "finite": o.finite.tensor,
-		"beta1": constant(o.params.Betas[0]), "beta2": constant(o.params.Betas[1]), "eps": constant(o.params.Eps),
 		"max_norm": constant(o.params.GradClip),
+	}
+	for name, v := range o.rule.scalars(o.params) {
+		inputs[name] = constant(v)
 	}
 	update := session(o.params.Name)
 	for _, segment := range []struct {
@@ -100,11 +137,13 @@ func (o *Optimizer) open(accumulating bool, threads int) {
 			size := min(chunk, segment.End-from)
 			view := func(arena []byte) *ort.Tensor { return o.floats(arena, from, size) }
 			inputs["param"], inputs["grad"] = view(o.model.weights), view(grads)
-			inputs["exp_avg"], inputs["exp_avg_sq"] = view(o.expAvg), view(o.expAvgSq)
 			// In place: the graph is elementwise, so an element is read before it is written.
-			o.updates = append(o.updates, o.bind(update, inputs, map[string]*ort.Tensor{
-				"param_out": inputs["param"], "exp_avg_out": inputs["exp_avg"], "exp_avg_sq_out": inputs["exp_avg_sq"],
-			}))
+			outputs := map[string]*ort.Tensor{"param_out": inputs["param"]}
+			for i, name := range o.rule.state {
+				inputs[name] = view(o.state[i])
+				outputs[name+"_out"] = inputs[name]
+			}
+			o.updates = append(o.updates, o.bind(update, inputs, outputs))
 		}
 	}
 }
@@ -151,10 +190,20 @@ func (o *Optimizer) Step(lr, loss, weight float64) (gradNorm float64, updated bo
 	return gradNorm, true, nil
 }
 
-// Moments returns the first and second moments as tensors, named as checkpoints name them.
+// Moments returns the optimizer's state as tensors, named as checkpoints name them: "exp_avg.<parameter>" and so on.
 func (o *Optimizer) Moments() []checkpoint.Tensor {
-	return append(o.model.views("exp_avg", o.expAvg), o.model.views("exp_avg_sq", o.expAvgSq)...)
+	var out []checkpoint.Tensor
+	for i, name := range o.rule.state {
+		out = append(out, o.model.views(name, o.state[i])...)
+	}
+	return out
 }
 
-// Bytes returns the memory of the moments and the accumulated gradients.
-func (o *Optimizer) Bytes() int { return len(o.expAvg) + len(o.expAvgSq) + len(o.acc) }
+// Bytes returns the memory of the state and the accumulated gradients.
+func (o *Optimizer) Bytes() int {
+	n := len(o.acc)
+	for _, s := range o.state {
+		n += len(s)
+	}
+	return n
+}

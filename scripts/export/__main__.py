@@ -19,16 +19,22 @@ def goldens() -> None:
     # More threads would split sums in other places.
     torch.set_num_threads(1)
     parity.write(builtin.MYXTTS_NANO, folder, "nano")
-    parity.write(builtin.MYXTTS_PICO, folder, "pico")
-    parity.write_accumulation(builtin.MYXTTS_PICO, folder, "pico")
+    for bundle, name in ((builtin.MYXTTS_PICO, "pico"), (builtin.MYXTTS_MULTISPEAKER, "multispeaker")):
+        parity.write(bundle, folder, name)
+        parity.write_accumulation(bundle, folder, name)
     print(f"wrote golden numbers to {folder}")
+
+
+def learns() -> None:
+    for bundle in (builtin.MYXTTS_NANO, builtin.MYXTTS_MULTISPEAKER):
+        learn.run(bundle)
 
 
 COMMANDS = {
     "bundles": bundles,
     "optimizer": lambda: optimizer.write(builtin.REPOSITORY / "ortgraphs/optim"),
     "parity": goldens,
-    "learn": lambda: learn.run(builtin.MYXTTS_NANO),
+    "learn": learns,
 }
 
 for command in sys.argv[1:] or ("bundles", "optimizer", "parity"):

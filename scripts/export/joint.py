@@ -39,9 +39,20 @@ def _decompositions() -> dict:
             aten.native_layer_norm_backward, aten._softmax_backward_data, aten._log_softmax_backward_data,
             aten.embedding_dense_backward, aten.gelu_backward, aten.nll_loss_forward, aten.nll_loss_backward,
         ]),
+        aten.slice_backward.default: _slice_backward,
     }
     whole = ("aten.native_layer_norm.default", "aten._softmax.default", "aten.gelu.default", "aten.log1p", "aten.addmm")
     return {op: f for op, f in table.items() if not str(op).startswith(whole)}
+
+
+def _slice_backward(grad: Tensor, sizes: list[int], dim: int, start: int, end: int, step: int) -> Tensor:
+    """The gradient between zeros. PyTorch's own formula writes it into zeros, which in ONNX is a scatter."""
+    if step != 1:
+        raise ValueError(f"a slice with step {step} has no gradient in plain ONNX")
+    dim %= len(sizes)
+    start = start + sizes[dim] if start < 0 else start
+    zeros = lambda count: grad.new_zeros([*sizes[:dim], count, *sizes[dim + 1:]])
+    return torch.cat([zeros(start), grad, zeros(sizes[dim] - start - grad.shape[dim])], dim)
 
 
 def export(module: nn.Module, inputs: list[Input], example: list[Tensor], outputs: tuple[str, ...], path, backward: bool = True) -> None:

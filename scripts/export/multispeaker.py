@@ -29,13 +29,13 @@ class Sizes:
     text_kernel: int = 3
     frame_kernel: int = 5
     dropout: float = 0.05
-    # At usual speaking rate, 16 characters and 80 frames a second: where durations begin. They end at four times that.
-    frames_per_token: float = 5.0
+    # At usual speaking rate, 16 characters and 62.5 frames a second: where durations begin. They end at four times that.
+    frames_per_token: float = 4.0
     # Where the prediction of a band begins: log10 of the power of speech.
-    typical_level: float = -1.0
+    typical_level: float = -1.6
 
 
-LENGTH_WEIGHT = 0.2
+LENGTH_WEIGHT = 0.1
 # Standard deviation, in frames, of a token's Gaussian.
 _SPREAD = 2.0
 _MASKED = 1e9
@@ -49,6 +49,7 @@ class Convolution(nn.Module):
         self.reach = kernel // 2
         self.norm = nn.LayerNorm(width)
         self.mix = nn.Linear(kernel * width, width)
+        nn.init.kaiming_normal_(self.mix.weight, nonlinearity="relu")
         self.dropout = Dropout(dropout, site)
 
     def forward(self, x: Tensor, inside: Tensor, seed: Tensor | None) -> Tensor:
@@ -67,7 +68,7 @@ class Table(nn.Module):
 
     def __init__(self, rows: int, width: int):
         super().__init__()
-        self.weight = nn.Parameter(torch.randn(rows, width))
+        self.weight = nn.Parameter(0.3 * torch.randn(rows, width))
 
     def forward(self, ids: Tensor, weight: Tensor) -> Tensor:
         """f32[B, width], zero where weight f32[B] is."""
@@ -98,11 +99,12 @@ class MultiSpeaker(nn.Module):
         self.speakers = Table(s.speakers, s.width)
         self.languages = Table(s.languages, s.width)
         self.text = nn.ModuleList(Convolution(s.width, s.text_kernel, s.dropout, site) for site in range(s.text_blocks))
+        self.text_norm = nn.LayerNorm(s.width)
         self.duration = nn.Linear(s.width, 1)
         nn.init.constant_(self.duration.bias, -math.log(3.0))
         self.frames = nn.ModuleList(
             Convolution(s.width, s.frame_kernel, s.dropout, s.text_blocks + site) for site in range(s.frame_blocks))
-        self.norm = nn.LayerNorm(s.width)
+        self.frame_norm = nn.LayerNorm(s.width)
         self.mel_head = nn.Linear(s.width, s.n_mels)
         nn.init.constant_(self.mel_head.bias, s.typical_level)
 
@@ -118,6 +120,7 @@ class MultiSpeaker(nn.Module):
         x = self.characters(text_sequences, tokens) + sinusoids(tokens.shape[1], self.sizes.width, 1.0, mel) + voice
         for block in self.text:
             x = block(x, tokens[:, :, None], seed)
+        x = self.text_norm(x)
 
         # A quarter of four times the usual duration, to begin with.
         durations = 4 * self.sizes.frames_per_token * torch.sigmoid(self.duration(x).squeeze(-1)) * tokens
@@ -125,7 +128,7 @@ class MultiSpeaker(nn.Module):
         x = spread(x, durations * (length / predicted)[:, None], tokens, mel.shape[1]) + voice
         for block in self.frames:
             x = block(x, weight[:, :, None], seed)
-        error = (self.mel_head(self.norm(x)) - mel).abs().mean(-1)
+        error = (self.mel_head(self.frame_norm(x)) - mel).abs().mean(-1)
 
         clips = spoken.sum()
         spectrum_loss = (error * weight).sum() / weight.sum().clamp(min=1.0)

@@ -1,4 +1,4 @@
-"""The optimizer's graphs: a few elementwise operators over flat vectors, whatever the model.
+"""The optimizers' graphs: a few elementwise operators over flat vectors, whatever the model.
 
 Every input of a vector's length is read for an element before that element of an output is written, and an output's last
 operator depends on all readers of the input it replaces. So the host may bind acc_out onto acc, param_out onto param and so on.
@@ -39,13 +39,8 @@ norm (float[N] grads, float loss, float grad_scale) => (float grad_norm, bool fi
 }
 """
 
-# AdamW as torch.optim.AdamW computes it: scalars in f64, then f32 vectors. torch's lerp is exp_avg + (1-beta1) * (grad-exp_avg).
-# Where at the end, rather than a zero step: it keeps every bit, -0 included, whatever the gradients are.
-ADAMW = """
-adamw (double lr, double beta1, double beta2, double eps, double weight_decay, double max_norm, int64 step,
-       float grad_scale, float grad_norm, bool finite,
-       float[N] param, float[N] grad, float[N] exp_avg, float[N] exp_avg_sq)
-      => (float[N] param_out, float[N] exp_avg_out, float[N] exp_avg_sq_out) {
+# How every optimizer's graph begins: what the gradient is multiplied with.
+_CLIP = """
     zero = Constant <value = double {0}> ()
     one = Constant <value = double {1}> ()
     tiny = Constant <value = double {1e-6}> ()
@@ -59,7 +54,15 @@ adamw (double lr, double beta1, double beta2, double eps, double weight_decay, d
     mean_scale = Cast <to = 11> (grad_scale)
     scale_f64 = Mul (mean_scale, clip)
     scale = Cast <to = 1> (scale_f64)
+"""
 
+# AdamW as torch.optim.AdamW computes it: scalars in f64, then f32 vectors. torch's lerp is exp_avg + (1-beta1) * (grad-exp_avg).
+# Where at the end, rather than a zero step: it keeps every bit, -0 included, whatever the gradients are.
+ADAMW = """
+adamw (double lr, double beta1, double beta2, double eps, double weight_decay, double max_norm, int64 step,
+       float grad_scale, float grad_norm, bool finite,
+       float[N] param, float[N] grad, float[N] exp_avg, float[N] exp_avg_sq)
+      => (float[N] param_out, float[N] exp_avg_out, float[N] exp_avg_sq_out) {""" + _CLIP + """
     t = Cast <to = 11> (step)
     beta1_power = Pow (beta1, t)
     correction1 = Sub (one, beta1_power)
@@ -102,7 +105,46 @@ adamw (double lr, double beta1, double beta2, double eps, double weight_decay, d
 }
 """
 
-GRAPHS = {"accumulate": ACCUMULATE, "norm": NORM, "adamw": ADAMW}
+# SGD as torch.optim.SGD computes it, with dampening 0: decay is added to the gradient, and a buffer that begins at 0 makes the first
+# step what PyTorch's is, whose buffer begins as the first gradient.
+SGD = """
+sgd (double lr, double momentum, double weight_decay, double max_norm,
+     float grad_scale, float grad_norm, bool finite,
+     float[N] param, float[N] grad, float[N] momentum_buffer)
+    => (float[N] param_out, float[N] momentum_buffer_out) {""" + _CLIP + """
+    momentum_f32 = Cast <to = 1> (momentum)
+    decay = Cast <to = 1> (weight_decay)
+    step_size = Cast <to = 1> (lr)
+
+    g = Mul (grad, scale)
+    pull = Mul (param, decay)
+    g_decayed = Add (g, pull)
+    carried = Mul (momentum_buffer, momentum_f32)
+    momentum_buffer_new = Add (carried, g_decayed)
+    momentum_buffer_out = Where (finite, momentum_buffer_new, momentum_buffer)
+
+    change = Mul (momentum_buffer_out, step_size)
+    param_new = Sub (param, change)
+    param_out = Where (finite, param_new, param)
+}
+"""
+
+GRAPHS = {"accumulate": ACCUMULATE, "norm": NORM, "adamw": ADAMW, "sgd": SGD}
+
+# What each optimizer keeps of every parameter, as PyTorch names it: the graph's inputs NAME and outputs NAME_out. It begins at 0.
+STATE = {"adamw": ("exp_avg", "exp_avg_sq"), "sgd": ("momentum_buffer",)}
+
+
+def scalars(spec: dict) -> dict[str, float]:
+    """The f64 inputs that a bundle's `optimizer` fixes; weight_decay is left to the caller, who knows which vectors it is for."""
+    common = {"lr": spec["lr"], "max_norm": spec["grad_clip"]}
+    match spec["name"]:
+        case "adamw":
+            beta1, beta2 = spec["betas"]
+            return {**common, "beta1": beta1, "beta2": beta2, "eps": spec["eps"]}
+        case "sgd":
+            return {**common, "momentum": spec["momentum"]}
+    raise ValueError(f"unknown optimizer {spec['name']!r}")
 
 
 def build(name: str) -> onnx.ModelProto:

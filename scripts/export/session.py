@@ -1,10 +1,11 @@
-"""Runs a bundle's graphs in ONNX Runtime as the host does: arenas, accumulation, norm, AdamW in place. For tests and checks."""
+"""Runs a bundle's graphs in ONNX Runtime as the host does: arenas, accumulation, norm, update in place. For tests and checks."""
 
 from pathlib import Path
 
 import numpy as np
 import onnxruntime as ort
 
+from . import optimizer
 from .bundle import Bundle
 
 # The largest chunk of a flat vector that one optimizer call updates; the host's choice on a CPU.
@@ -30,26 +31,27 @@ def batch_feed(bundle: Bundle, tensors: list, seed: int) -> dict[str, np.ndarray
 
 
 class Trainer:
-    """Parameters, gradients and moments of a bundle in flat vectors, each with views by name."""
+    """Parameters, gradients and the optimizer's state of a bundle in flat vectors; the first two have views by name."""
 
-    def __init__(self, bundle: Bundle, graphs: Path, optimizer_graphs: Path):
+    def __init__(self, bundle: Bundle, graphs: Path, optimizer_graphs: Path, spec: dict):
         module = bundle.make()
         values = {name: p.detach().numpy() for name, p in module.named_parameters()}
-        self.bundle = bundle
+        self.bundle, self.spec = bundle, spec
         self.order = bundle.parameters(module)
         sizes = [int(np.prod(p["shape"])) for p in self.order]
         self.decayed = sum(n for n, p in zip(sizes, self.order, strict=True) if p["decay"])
-        self.param, self.grad, self.exp_avg, self.exp_avg_sq = (np.zeros(sum(sizes), np.float32) for _ in range(4))
+        self.vectors = {name: np.zeros(sum(sizes), np.float32) for name in ("param", *optimizer.STATE[spec["name"]])}
+        self.grad = np.zeros(sum(sizes), np.float32)
         ends = np.cumsum(sizes)
         self.parameters, self.gradients = (
             {p["name"]: arena[end - n:end].reshape(p["shape"]) for p, n, end in zip(self.order, sizes, ends, strict=True)}
-            for arena in (self.param, self.grad)
+            for arena in (self.vectors["param"], self.grad)
         )
         for name, view in self.parameters.items():
             view[...] = values[name]
         self.train = load(graphs / "training_model.onnx")
         self.norm = load(optimizer_graphs / "norm.onnx")
-        self.adamw = load(optimizer_graphs / "adamw.onnx")
+        self.update = load(optimizer_graphs / f"{spec['name']}.onnx")
         self.updates = 0
 
     def backward(self, tensors: list, seed: int = -1) -> dict[str, np.ndarray]:
@@ -58,31 +60,29 @@ class Trainer:
             view[...] = out["grad." + name]
         return out
 
-    def step(self, tensors: list, spec: dict) -> tuple[float, float]:
+    def step(self, tensors: list) -> tuple[float, float]:
         """Loss and gradient norm of one step."""
         loss = self.backward(tensors)["loss"]
         one = np.float32(1)
         norm, finite = run(self.norm, {"grads": self.grad, "loss": loss, "grad_scale": one}).values()
         self.updates += int(finite)
-        scalars = {
-            "lr": np.float64(spec["lr"]), "beta1": np.float64(spec["betas"][0]), "beta2": np.float64(spec["betas"][1]),
-            "eps": np.float64(spec["eps"]), "max_norm": np.float64(spec["grad_clip"]), "step": np.int64(self.updates),
-            "grad_scale": one, "grad_norm": norm, "finite": finite,
-        }
-        for start, stop, decay in ((0, self.decayed, spec["weight_decay"]), (self.decayed, len(self.param), 0.0)):
+        scalars = {name: np.float64(x) for name, x in optimizer.scalars(self.spec).items()}
+        scalars |= {"step": np.int64(self.updates), "grad_scale": one, "grad_norm": norm, "finite": finite}
+        for start, stop, decay in ((0, self.decayed, self.spec["weight_decay"]), (self.decayed, len(self.grad), 0.0)):
             for at in range(start, stop, CHUNK):
                 part = slice(at, min(at + CHUNK, stop))
-                vectors = {"param": self.param[part], "exp_avg": self.exp_avg[part], "exp_avg_sq": self.exp_avg_sq[part]}
-                in_place(self.adamw, {**scalars, "weight_decay": np.float64(decay), "grad": self.grad[part]}, vectors)
+                vectors = {name: x[part] for name, x in self.vectors.items()}
+                in_place(self.update, {**scalars, "weight_decay": np.float64(decay), "grad": self.grad[part]}, vectors)
         return float(loss), float(norm)
 
 
 def in_place(session: ort.InferenceSession, feed: dict[str, np.ndarray], vectors: dict[str, np.ndarray]) -> None:
-    """Runs with the output NAME_out bound onto the memory of the input NAME, for each of vectors."""
+    """Runs with the output NAME_out bound onto the memory of the input NAME, for each of vectors. Inputs that the graph lacks are left out."""
     binding = session.io_binding()
     # ONNX Runtime does not keep arrays alive: kept holds them until the run is over.
-    kept = [np.array(x) for x in feed.values()]
-    for name, x in zip(feed, kept, strict=True):
+    known = {i.name for i in session.get_inputs()}
+    kept = {name: np.array(x) for name, x in feed.items() if name in known}
+    for name, x in kept.items():
         binding.bind_input(name, "cpu", 0, x.dtype, x.shape, x.ctypes.data)
     for name, x in vectors.items():
         binding.bind_input(name, "cpu", 0, x.dtype, x.shape, x.ctypes.data)

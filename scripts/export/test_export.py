@@ -11,12 +11,18 @@ import torch
 from safetensors.numpy import load_file
 
 from . import builtin, session, tokenizer
+from .baseline.learn import conditioning
 from .dropout import dropout
 from .joint import Input, export
 
 BUNDLES = [pytest.param(bundle, folder, id=bundle.name) for folder, bundle in builtin.FOLDERS.items()]
-SCALARS = builtin.MyXTTS.OUTPUTS
 SIZES = {"T_text": 21, "T_mel": 40, "T_ref_mel": 18}
+
+# The groups of parameters that have a gradient of like size.
+GROUPS = {
+    "MyXTTS": {"text_encoder", "speaker_encoder", "decoder", "mel_head", "stop_head"},
+    "MultiSpeaker": {"characters", "speakers", "languages", "text", "text_norm", "duration", "frames", "frame_norm", "mel_head"},
+}
 
 
 @cache
@@ -24,26 +30,35 @@ def load(path):
     return session.load(path)
 
 
-def batch(bundle, lengths: list[tuple[int, int, int]], sizes: dict = SIZES, seed: int = 0) -> list[torch.Tensor]:
-    """Random rows of these text, mel and reference lengths; behind a length stands as much content as before it."""
+def batch(bundle, lengths: list[tuple[int, int, int]], sizes: dict = SIZES, seed: int = 0) -> dict[str, torch.Tensor]:
+    """Random rows of these text, mel and reference lengths; behind a length stands as much content as before it.
+
+    A bundle without a reference leaves the third length out.
+    """
     random = torch.Generator().manual_seed(seed)
-    rows = len(lengths)
-    n_mels = bundle.features["n_mels"]
-    text, mel, reference = (torch.tensor(column, dtype=torch.int32) for column in zip(*lengths, strict=True))
-    return [
-        torch.randint(0, len(tokenizer.VOCABULARY), (rows, sizes["T_text"]), generator=random, dtype=torch.int32), text,
-        torch.randn(rows, sizes["T_mel"], n_mels, generator=random), mel,
-        torch.randn(rows, sizes["T_ref_mel"], n_mels, generator=random), reference,
-    ]
+    columns = dict(zip(("T_text", "T_mel", "T_ref_mel"), zip(*lengths, strict=True), strict=True))
+    of = {i["lengths"]: i["shape"][1] for i in bundle.inputs if "lengths" in i}
+    tensors = {}
+    for spec in bundle.inputs:
+        shape = [{**sizes, "B": len(lengths)}.get(d, d) for d in spec["shape"]]
+        if symbol := of.get(spec["name"]):
+            tensors[spec["name"]] = torch.tensor(columns[symbol], dtype=torch.int32)
+        elif spec["dtype"] == "f32":
+            tensors[spec["name"]] = torch.randn(shape, generator=random)
+        else:
+            count = len(tokenizer.VOCABULARY) if spec["name"] == "text_sequences" else 4
+            tensors[spec["name"]] = torch.randint(0, count, shape, generator=random, dtype=torch.int32)
+    return tensors
 
 
 def graph(bundle, folder, tensors, seed=-1, file="training_model.onnx") -> dict[str, np.ndarray]:
     feed = {name: p.detach().numpy() for name, p in bundle.make().named_parameters()}
-    return session.run(load(folder / file), {**feed, **session.batch_feed(bundle, tensors, seed)})
+    return session.run(load(folder / file), {**feed, **session.batch_feed(bundle, list(tensors.values()), seed)})
 
 
 FULL = [(21, 40, 18), (9, 33, 7), (14, 5, 18)]
 WITH_EMPTY = [(8, 30, 11), (0, 0, 0), (21, 40, 18), (1, 1, 1)]
+EMPTY = 1
 
 
 @pytest.mark.parametrize(("bundle", "folder"), BUNDLES)
@@ -59,9 +74,9 @@ def test_gradients_are_autograds(bundle, folder, lengths, sizes, seed):
     tensors = batch(bundle, lengths, sizes)
     out = graph(bundle, folder, tensors, seed)
     module = bundle.make()
-    scalars = module(*tensors, torch.tensor(seed))
+    scalars = module(*tensors.values(), torch.tensor(seed))
     scalars[0].backward()
-    for name, want in zip(SCALARS, scalars, strict=True):
+    for name, want in zip(bundle.outputs, scalars, strict=True):
         assert out[name].shape == () and out[name] == pytest.approx(want.item(), rel=1e-5), name
     gradients = {name: p.grad.numpy() for name, p in module.named_parameters()}
     # A lone text frame makes the attention's softmax flat, so that rounding is all that some gradients hold.
@@ -79,16 +94,27 @@ def test_every_parameter_learns(bundle, folder):
             assert np.any(gradient), name
             groups.setdefault(name.split(".")[1], []).append(gradient.ravel())
     size = {name: np.sqrt(np.mean(np.concatenate(g) ** 2)) for name, g in groups.items()}
-    assert set(size) == {"text_encoder", "speaker_encoder", "decoder", "mel_head", "stop_head"}
+    assert set(size) == GROUPS[type(bundle.make()).__name__]
     assert min(size.values()) >= 1e-3 * max(size.values()), size
 
 
-@pytest.mark.parametrize(("bundle", "folder"), BUNDLES)
-@pytest.mark.parametrize(("first", "count"), [(0, 2), (4, 2)], ids=["text", "reference"])
-def test_conditions_matter(bundle, folder, first, count):
+@pytest.mark.parametrize(("bundle", "folder", "condition"), [
+    pytest.param(bundle, folder, condition, id=f"{bundle.name} {condition}")
+    for folder, bundle in builtin.FOLDERS.items()
+    for condition in sorted(conditioning(bundle)) if not condition.endswith("_lengths")
+])
+def test_conditions_matter(bundle, folder, condition):
     tensors = batch(bundle, [(21, 40, 18)] * 2)
-    swapped = [x.flip(0) if first <= i < first + count else x for i, x in enumerate(tensors)]
+    swapped = {name: x.flip(0) if name == condition else x for name, x in tensors.items()}
     assert graph(bundle, folder, tensors)["loss"] != graph(bundle, folder, swapped)["loss"]
+
+
+def test_ids_beyond_the_table_take_its_ends():
+    bundle, folder = builtin.MYXTTS_MULTISPEAKER, builtin.REPOSITORY / "ortgraphs/builtin/myxtts-multispeaker"
+    loss = lambda ids: graph(bundle, folder, {**batch(bundle, FULL), "speaker_ids": torch.tensor(ids, dtype=torch.int32)})["loss"]
+    last = builtin.MULTISPEAKER.speakers - 1
+    assert loss([-1, last + 1, 3]) == loss([-(2**31), 2**31 - 1, 3]) == loss([0, last, 3])
+    assert loss([0, last, 3]) != loss([0, last - 1, 3])
 
 
 @pytest.mark.parametrize(("bundle", "folder"), BUNDLES)
@@ -103,10 +129,15 @@ def test_all_rows_empty(bundle, folder):
 @pytest.mark.parametrize(("float_garbage", "int_garbage"), [(1e30, 2**31 - 1), (float("nan"), -(2**31)), (float("inf"), 64)])
 def test_garbage_behind_lengths_changes_no_bit(bundle, folder, file, float_garbage, int_garbage):
     clean = batch(bundle, WITH_EMPTY)
-    dirty = [x.clone() for x in clean]
-    for i, garbage in ((0, int_garbage), (2, float_garbage), (4, float_garbage)):
-        for row, length in enumerate(clean[i + 1]):
-            dirty[i][row, length:] = garbage
+    dirty = {name: x.clone() for name, x in clean.items()}
+    lengths = {i["name"]: i.get("lengths") for i in bundle.inputs}
+    for name, x in dirty.items():
+        garbage = float_garbage if x.is_floating_point() else int_garbage
+        if lengths[name]:
+            for row, length in enumerate(clean[lengths[name]]):
+                x[row, length:] = garbage
+        elif name not in lengths.values():
+            x[EMPTY] = garbage
     want, got = (graph(bundle, folder, tensors, 3, file) for tensors in (clean, dirty))
     for name in want:
         assert want[name].tobytes() == got[name].tobytes(), name
@@ -158,7 +189,7 @@ def test_bundle_describes_its_graphs(bundle, folder):
     assert decays == sorted(decays, reverse=True)
     weights = load_file(folder / "params.safetensors")
     assert {name: list(x.shape) for name, x in weights.items()} == {p["name"]: p["shape"] for p in document["parameters"]}
-    assert sum(x.size for x in weights.values()) <= (450_000 if folder.name == "myxtts-nano" else 15_000)
+    assert sum(x.size for x in weights.values()) <= {"myxtts-nano": 450_000, "myxtts-multispeaker": 60_000, "pico": 15_000}[folder.name]
 
     evaluation = onnx.load(folder / "eval_model.onnx")
     assert {i.name: shape(i) for i in evaluation.graph.input} == declared
@@ -169,7 +200,7 @@ def test_bundle_describes_its_graphs(bundle, folder):
 
 def test_vocabulary_fits_the_embedding():
     ids = tokenizer.encode("The “quick” fox,  it's 5 — naïve [PAD]?")
-    assert max(ids) < len(tokenizer.VOCABULARY) == builtin.NANO.vocab
+    assert max(ids) < len(tokenizer.VOCABULARY) == builtin.NANO.vocab == builtin.MULTISPEAKER.vocab
     assert tokenizer.encode("Ab c") == [tokenizer.VOCABULARY.index(c) for c in ("a", "b", tokenizer.SPACE, "c")]
     assert tokenizer.VOCABULARY[:2] == ["[PAD]", "[UNK]"] and len(set(tokenizer.VOCABULARY)) == 64
 
@@ -179,6 +210,29 @@ def test_writing_again_gives_the_same_bytes(tmp_path):
     builtin.MYXTTS_PICO.write(tmp_path)
     for path in folder.iterdir():
         assert path.read_bytes() == (tmp_path / path.name).read_bytes(), path.name
+
+
+class Sliced(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.weight = torch.nn.Parameter(torch.arange(1.0, 5.0))
+
+    def forward(self, x):
+        y = x * self.weight
+        return ((y[:, 1:] * y[:, :-1]).sum() + (y[:, -2:].square() * y[:, :2]).sum() + (y[..., 1:3] * y[..., -2:]).sum(),)
+
+
+def test_slices_have_gradients_without_a_scatter(tmp_path):
+    path = tmp_path / "x.onnx"
+    module = Sliced()
+    export(module, [Input("x", "f32", ("B", "T", 4))], [torch.zeros(3, 5, 4)], ("loss",), path)
+    assert not any("Scatter" in n.op_type for n in onnx.load(path).graph.node)
+    x = torch.randn(2, 7, 4, generator=torch.Generator().manual_seed(0))
+    [loss] = module(x)
+    loss.backward()
+    out = session.run(session.load(path), {"x": x.numpy(), "weight": module.weight.detach().numpy()})
+    np.testing.assert_allclose(out["loss"], loss.item(), rtol=1e-5)
+    np.testing.assert_allclose(out["grad.weight"], module.weight.grad.numpy(), rtol=1e-5)
 
 
 class Frozen(torch.nn.Module):

@@ -1,4 +1,4 @@
-"""The optimizer graphs against PyTorch."""
+"""The optimizers' graphs against PyTorch."""
 
 import numpy as np
 import onnxruntime as ort
@@ -6,21 +6,26 @@ import pytest
 import torch
 
 from . import optimizer, session
+from .baseline import reference
 
 GRAPHS = {name: ort.InferenceSession(optimizer.build(name).SerializeToString(), providers=["CPUExecutionProvider"]) for name in optimizer.GRAPHS}
-SPEC = {"lr": 1e-3, "beta1": 0.9, "beta2": 0.999, "eps": 1e-8, "weight_decay": 0.01, "max_norm": 1.0}
+SPECS = {
+    "adamw": {"name": "adamw", "lr": 1e-3, "betas": [0.9, 0.999], "eps": 1e-8, "weight_decay": 0.01, "grad_clip": 1.0},
+    "sgd": {"name": "sgd", "lr": 0.05, "momentum": 0.9, "weight_decay": 0.01, "grad_clip": 1.0},
+}
 
 
-def scalars(step: int, norm, finite=True, grad_scale: float = 1.0, **spec) -> dict:
-    feed = {name: np.array(value, np.float64) for name, value in {**SPEC, **spec}.items()}
+def scalars(spec: dict, step: int, norm, finite=True, grad_scale: float = 1.0) -> dict:
+    feed = {name: np.array(value, np.float64) for name, value in {**optimizer.scalars(spec), "weight_decay": spec["weight_decay"]}.items()}
     return {**feed, "step": np.array(step, np.int64), "grad_scale": np.array(grad_scale, np.float32),
             "grad_norm": np.array(norm, np.float32), "finite": np.array(finite)}
 
 
-def vectors(seed: int, size: int = 5000) -> dict:
+def vectors(name: str, seed: int, size: int = 5000) -> dict:
     random = np.random.default_rng(seed)
-    state = {name: random.standard_normal(size, np.float32) for name in ("param", "exp_avg", "exp_avg_sq")}
-    state["exp_avg_sq"] **= 2
+    state = {vector: random.standard_normal(size, np.float32) for vector in ("param", *optimizer.STATE[name])}
+    if name == "adamw":
+        state["exp_avg_sq"] **= 2
     return state
 
 
@@ -29,57 +34,72 @@ def norm(grads, loss=1.0, grad_scale=1.0):
     return session.run(GRAPHS["norm"], feed).values()
 
 
-@pytest.mark.parametrize("max_norm", [1.0, 0.0])
-def test_adamw_is_pytorchs(max_norm):
+@pytest.mark.parametrize("grad_clip", [1.0, 0.0])
+@pytest.mark.parametrize("change", [
+    pytest.param({"name": "adamw"}, id="adamw"),
+    pytest.param({"name": "sgd"}, id="sgd"),
+    pytest.param({"name": "sgd", "weight_decay": 0.0}, id="sgd without decay"),
+    pytest.param({"name": "sgd", "momentum": 0.0}, id="sgd without momentum"),
+])
+def test_update_is_pytorchs(change, grad_clip):
+    spec = {**SPECS[change["name"]], **change, "grad_clip": grad_clip}
     random = np.random.default_rng(3)
-    start = random.standard_normal(3000, np.float32)
-    theirs = torch.nn.Parameter(torch.tensor(start))
-    adamw = torch.optim.AdamW([theirs], lr=SPEC["lr"], weight_decay=SPEC["weight_decay"])
-    ours = {"param": start.copy(), "exp_avg": np.zeros_like(start), "exp_avg_sq": np.zeros_like(start)}
+    start = random.standard_normal((60, 50), np.float32)
+    module = torch.nn.Linear(50, 60, bias=False)
+    theirs = module.weight
+    theirs.data[...] = torch.tensor(start)
+    update = reference.optimizer(module, spec)
+    ours = {"param": start.ravel().copy(), **{name: np.zeros(start.size, np.float32) for name in optimizer.STATE[spec["name"]]}}
     for step in range(1, 21):
         # By turns far above and far below the clipping norm.
-        gradient = random.standard_normal(3000, np.float32) * np.float32(3.0 if step % 2 else 1e-4)
+        gradient = random.standard_normal(start.shape, np.float32) * np.float32(3.0 if step % 2 else 1e-4)
         theirs.grad = torch.tensor(gradient)
-        their_norm = torch.nn.utils.clip_grad_norm_([theirs], max_norm or float("inf"))
-        adamw.step()
-        our_norm, finite = norm(gradient)
+        their_norm = torch.nn.utils.clip_grad_norm_([theirs], grad_clip or float("inf"))
+        update.step()
+        our_norm, finite = norm(gradient.ravel())
         assert finite and our_norm == pytest.approx(their_norm.item(), rel=1e-6)
-        session.in_place(GRAPHS["adamw"], {**scalars(step, our_norm, max_norm=max_norm), "grad": gradient}, ours)
-    theirs_by_name = {"param": theirs.detach(), **adamw.state[theirs]}
-    for name, x in ours.items():
-        want = theirs_by_name[name].numpy()
-        assert np.linalg.norm(x - want) <= 1e-6 * np.linalg.norm(want), name
+        session.in_place(GRAPHS[spec["name"]], {**scalars(spec, step, our_norm), "grad": gradient.ravel()}, ours)
+    # Without momentum PyTorch keeps no buffer.
+    state = {name: x for name, x in update.state[theirs].items() if name in ours and x is not None}
+    assert set(state) == (set() if spec.get("momentum") == 0 else set(optimizer.STATE[spec["name"]]))
+    for name, want in {"param": theirs.detach(), **state}.items():
+        want = want.numpy().ravel()
+        assert np.linalg.norm(ours[name] - want) <= 1e-6 * np.linalg.norm(want), name
 
 
 @pytest.mark.parametrize("finite", [True, False])
-def test_adamw_in_place_equals_out_of_place(finite):
-    state, gradient = vectors(1), np.random.default_rng(2).standard_normal(5000, np.float32)
-    feed = {**scalars(7, 70.0, finite), "grad": gradient}
-    apart = session.run(GRAPHS["adamw"], {**feed, **state})
-    together = {name: x.copy() for name, x in state.items()}
-    session.in_place(GRAPHS["adamw"], feed, together)
-    for name in state:
-        assert together[name].tobytes() == apart[name + "_out"].tobytes()
-        assert (together[name].tobytes() == state[name].tobytes()) == (not finite)
+@pytest.mark.parametrize("name", SPECS)
+def test_in_place_equals_out_of_place(name, finite):
+    state, gradient = vectors(name, 1), np.random.default_rng(2).standard_normal(5000, np.float32)
+    feed = {**scalars(SPECS[name], 7, 70.0, finite), "grad": gradient}
+    apart = session.run(GRAPHS[name], {**feed, **state})
+    together = {vector: x.copy() for vector, x in state.items()}
+    session.in_place(GRAPHS[name], feed, together)
+    for vector in state:
+        assert together[vector].tobytes() == apart[vector + "_out"].tobytes()
+        assert (together[vector].tobytes() == state[vector].tobytes()) == (not finite)
 
 
-def test_skipped_update_keeps_every_bit():
-    state = vectors(4)
+@pytest.mark.parametrize("name", SPECS)
+def test_skipped_update_keeps_every_bit(name):
+    state = vectors(name, 4)
     state["param"][0] = -0.0
-    state["exp_avg"][:3] = [-0.0, 1e-42, 0.0]
-    before = {name: x.copy() for name, x in state.items()}
+    state[optimizer.STATE[name][0]][:3] = [-0.0, 1e-42, 0.0]
+    before = {vector: x.copy() for vector, x in state.items()}
     gradient = np.full(5000, np.nan, np.float32)
     gradient[::2] = np.inf
     our_norm, finite = norm(gradient)
-    session.in_place(GRAPHS["adamw"], {**scalars(3, our_norm, finite), "grad": gradient}, state)
-    assert all(state[name].tobytes() == before[name].tobytes() for name in state)
+    session.in_place(GRAPHS[name], {**scalars(SPECS[name], 3, our_norm, finite), "grad": gradient}, state)
+    assert all(state[vector].tobytes() == before[vector].tobytes() for vector in state)
 
 
-def test_adamw_scales_the_gradient():
-    state, gradient = vectors(5), np.random.default_rng(6).standard_normal(5000, np.float32)
-    halved = session.run(GRAPHS["adamw"], {**scalars(2, 1.0, max_norm=0), "grad": gradient / 2, **state})
-    scaled = session.run(GRAPHS["adamw"], {**scalars(2, 1.0, max_norm=0, grad_scale=0.5), "grad": gradient, **state})
-    assert all(np.array_equal(halved[name], scaled[name]) for name in halved)
+@pytest.mark.parametrize("name", SPECS)
+def test_update_scales_the_gradient(name):
+    spec = {**SPECS[name], "grad_clip": 0.0}
+    state, gradient = vectors(name, 5), np.random.default_rng(6).standard_normal(5000, np.float32)
+    halved = session.run(GRAPHS[name], {**scalars(spec, 2, 1.0), "grad": gradient / 2, **state})
+    scaled = session.run(GRAPHS[name], {**scalars(spec, 2, 1.0, grad_scale=0.5), "grad": gradient, **state})
+    assert all(np.array_equal(halved[vector], scaled[vector]) for vector in halved)
 
 
 @pytest.mark.parametrize(("gradient", "loss", "scale", "want"), [

@@ -75,12 +75,14 @@ type StageInstance struct {
 	Outputs map[string]string `json:"outputs"`
 }
 
-// Optimizer holds the default hyper-parameters.
+// Optimizer holds the default hyper-parameters of "adamw" or "sgd". Betas and Eps are AdamW's, Momentum is SGD's; 0 switches
+// momentum, decay and clipping off.
 type Optimizer struct {
 	Name        string     `json:"name"`
 	LR          float64    `json:"lr"`
-	Betas       [2]float64 `json:"betas,omitempty"`
+	Betas       [2]float64 `json:"betas,omitzero"`
 	Eps         float64    `json:"eps,omitempty"`
+	Momentum    float64    `json:"momentum,omitempty"`
 	WeightDecay float64    `json:"weight_decay,omitempty"`
 	GradClip    float64    `json:"grad_clip,omitempty"`
 }

@@ -6,8 +6,6 @@ import numpy as np
 import torch
 
 ROWS = 4
-# The first two ids are padding and unknown.
-FIRST_TOKEN = 2
 
 
 def splitmix64(x: np.ndarray) -> np.ndarray:
@@ -38,20 +36,23 @@ class Batch:
     sizes: dict[str, int]
     empty_row: int | None = None
 
-    def tensors(self, vocab: int, n_mels: int) -> list[torch.Tensor]:
-        """The graph's inputs but for the seed. What stands behind a row's length is not padding: graphs must not look at it."""
-        t_text, t_mel, t_ref = self.sizes["T_text"], self.sizes["T_mel"], self.sizes["T_ref_mel"]
-        stream = 4 * self.index
-        lengths = integers(stream, ROWS, 3) % np.array([t_text, t_mel, t_ref], dtype=np.uint64) + np.uint64(1)
-        if self.empty_row is not None:
-            lengths[self.empty_row] = 0
-        text = FIRST_TOKEN + integers(stream + 1, ROWS, t_text) % np.uint64(vocab - FIRST_TOKEN)
-        arrays = [
-            text.astype(np.int32), lengths[:, 0].astype(np.int32),
-            2 * floats(stream + 2, ROWS, t_mel, n_mels), lengths[:, 1].astype(np.int32),
-            2 * floats(stream + 3, ROWS, t_ref, n_mels), lengths[:, 2].astype(np.int32),
-        ]
-        return [torch.from_numpy(a) for a in arrays]
+    def tensors(self, recipes: list[dict]) -> list[torch.Tensor]:
+        """One tensor for each recipe, in order. What stands behind a row's length is not padding: graphs must not look at it."""
+        return [self._tensor(len(recipes) * self.index + place, recipe) for place, recipe in enumerate(recipes)]
+
+    def _tensor(self, stream: int, recipe: dict) -> torch.Tensor:
+        shape = [{**self.sizes, "B": ROWS}.get(d, d) for d in recipe["shape"]]
+        match recipe["fill"]:
+            case "lengths":
+                values = 1 + (integers(stream, *shape) % np.uint64(self.sizes[recipe["of"]])).astype(np.int32)
+                if self.empty_row is not None:
+                    values[self.empty_row] = 0
+            case "integers":
+                low, count = recipe["low"], recipe["count"]
+                values = low + (integers(stream, *shape) % np.uint64(count)).astype(np.int32)
+            case "floats":
+                values = np.float32(recipe["scale"]) * floats(stream, *shape)
+        return torch.from_numpy(values)
 
 
 def concatenate(batches: list[list[torch.Tensor]]) -> list[torch.Tensor]:

@@ -4,9 +4,9 @@ import io
 import wave
 import zipfile
 
+import librosa
 import numpy as np
 import torch
-from scipy.signal import resample_poly
 
 from .. import builtin, tokenizer
 from ..bundle import Bundle
@@ -42,7 +42,7 @@ def clips(bundle: Bundle, split: str) -> list[dict]:
 def _resampled(wav: bytes, rate: int) -> np.ndarray:
     with wave.open(io.BytesIO(wav)) as f:
         samples = np.frombuffer(f.readframes(f.getnframes()), "<i2").astype(np.float32) / 32768
-        return samples if rate == f.getframerate() else resample_poly(samples, rate, f.getframerate()).astype(np.float32)
+        return librosa.resample(samples, orig_sr=f.getframerate(), target_sr=rate, res_type="polyphase")
 
 
 def batch(bundle: Bundle, rows: list[dict]) -> dict[str, torch.Tensor]:
@@ -50,12 +50,87 @@ def batch(bundle: Bundle, rows: list[dict]) -> dict[str, torch.Tensor]:
     tensors = {}
     for spec in bundle.inputs:
         dtype = np.int32 if spec["dtype"] == "i32" else np.float32
-        if values := [r[spec["name"]] for r in rows if spec["name"] in r]:
-            sequence = "lengths" in spec
-            array = np.zeros((len(rows), *([max(map(len, values))] if sequence else []), *np.shape(values[0])[1:]), dtype)
-            for i, value in enumerate(values):
-                array[i, :len(value)] = value
-            tensors[spec["name"]] = torch.from_numpy(array)
-            if sequence:
-                tensors[spec["lengths"]] = torch.tensor([len(v) for v in values], dtype=torch.int32)
+        values = [r.get(spec["name"]) for r in rows]
+        if "lengths" in spec:
+            longest = max(map(len, values))
+            padded = [np.pad(v, [(0, longest - len(v))] + [(0, 0)] * (np.ndim(v) - 1)) for v in values]
+            tensors[spec["name"]] = torch.from_numpy(np.stack(padded).astype(dtype))
+            tensors[spec["lengths"]] = torch.tensor([len(v) for v in values], dtype=torch.int32)
+        elif spec["name"] not in tensors:
+            tensors[spec["name"]] = torch.from_numpy(np.array(values, dtype))
     return {spec["name"]: tensors[spec["name"]] for spec in bundle.inputs}
+
+
+def baselines(bundle: Bundle, train: list[dict], rows: list[dict]) -> tuple[float, float]:
+    """Losses of the mean training frame and of the previous frame (zero before the first), as the bundle's first baseline has them."""
+    spec = bundle.baselines[0]
+    loss = LOSSES[spec["loss"]]
+    constant = torch.from_numpy(np.concatenate([r[spec["target"]] for r in train]).mean(0))
+    mel = [torch.from_numpy(r[spec["target"]]) for r in rows]
+    previous = torch.cat([torch.cat([torch.zeros_like(m[:1]), m[:-1]]) for m in mel])
+    mel = torch.cat(mel)
+    return loss(constant, mel).mean().item(), loss(previous, mel).mean().item()
+
+
+def learning_rate(bundle: Bundle, step: int, steps: int) -> float:
+    """As the host computes it: linear warm-up, then constant or cosine to zero."""
+    warmup = min(1.0, (step + 1) / max(bundle.schedule["warmup_steps"], 1))
+    shape = 0.5 * (1 + np.cos(np.pi * step / steps)) if bundle.schedule["name"] == "cosine" else 1.0
+    return bundle.optimizer["lr"] * warmup * shape
+
+
+def run(bundle: Bundle, steps: int = 240, rows: int = 8, seed: int = 0) -> None:
+    """Trains with the bundle's defaults and prints the figures."""
+    train, held_out = clips(bundle, "train"), clips(bundle, "eval")
+    spec = bundle.baselines[0]
+    metric = bundle.outputs.index("metric." + spec["metric"])
+    frames = np.concatenate([r[spec["target"]] for r in train])
+    module = bundle.make()
+    print(f"{bundle.name}: {sum(p.numel() for p in module.parameters())} parameters, {len(train)} clips of {len(frames) / len(train):.0f} frames, "
+          f"{spec['target']} of mean {frames.mean():.2f} and deviation {frames.std():.2f}")
+    optimizer = reference.optimizer(module, bundle.optimizer)
+    random = np.random.default_rng(seed)
+    per_epoch = len(train) // rows
+    history = []
+    for step in range(steps):
+        if step % per_epoch == 0:
+            order = random.permutation(len(train))
+        at = step % per_epoch * rows
+        for group in optimizer.param_groups:
+            group["lr"] = learning_rate(bundle, step, steps)
+        inputs = batch(bundle, [train[i] for i in order[at:at + rows]])
+        outputs, norm = reference.step(module, optimizer, inputs.values(), torch.tensor(step), bundle.optimizer["grad_clip"])
+        history.append([*outputs, norm])
+        if step == 0:
+            _print_gradients(module)
+        if step % 20 == 19 or step == 0:
+            figures = zip((*bundle.outputs, "grad_norm"), np.mean(history[-20:], 0), strict=True)
+            print(f"steps to {step + 1}: " + ", ".join(f"{name.removeprefix('metric.')} {x:.4f}" for name, x in figures))
+    _print_verdict("training", baselines(bundle, train, train), np.mean(history[-20:], 0)[metric])
+    inputs, off = batch(bundle, held_out), torch.tensor(-1)
+    with torch.no_grad():
+        evaluate = lambda tensors: module(*tensors.values(), off)[metric].item()
+        _print_verdict("held out", baselines(bundle, train, held_out), evaluate(inputs))
+        conditions = conditioning(bundle)
+        # Half of the rows are the other speaker's.
+        swapped = {"text": ("text_", 1), "speaker": (("speaker_", "reference_"), len(held_out) // 2)}
+        for what, (prefixes, by) in swapped.items():
+            others = {name: x.roll(by, 0) if name in conditions and name.startswith(prefixes) else x for name, x in inputs.items()}
+            print(f"held out with another {what}: {evaluate(others):.4f}")
+
+
+def conditioning(bundle: Bundle) -> set[str]:
+    """The inputs that the target is predicted from."""
+    target = next(i for i in bundle.inputs if i["name"] == bundle.baselines[0]["target"])
+    return {i["name"] for i in bundle.inputs} - {target["name"], target["lengths"]}
+
+
+def _print_gradients(module: torch.nn.Module) -> None:
+    for name, child in module.named_children():
+        gradient = torch.cat([p.grad.flatten() for p in child.parameters()])
+        print(f"gradient of {name}: rms {gradient.square().mean().sqrt().item():.1e}")
+
+
+def _print_verdict(what: str, baseline: tuple[float, float], loss: float) -> None:
+    constant, previous = baseline
+    print(f"{what}: constant {constant:.4f}, previous frame {previous:.4f}, model {loss:.4f} = {loss / constant:.3f} of constant")

@@ -1,0 +1,82 @@
+package train
+
+import (
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/xtts-host/xtts-host/shared/manifest"
+)
+
+// TestSGDByHand: PyTorch's formula on f64, one element at a time. The first step's buffer is the gradient itself.
+func TestSGDByHand(t *testing.T) {
+	const lr, momentum, decay = 0.1, 0.9, 0.02
+	m, _, _, _ := batchOf(t, pico, "pico", 1)
+	o := newOptimizer(t, m, manifest.Optimizer{Name: "sgd", LR: lr, Momentum: momentum, WeightDecay: decay}, false)
+	type element struct{ weight, buffer, decay float64 }
+	track := map[string]*element{} // the first element of every parameter
+	for i, w := range m.Weights() {
+		e := &element{weight: float64(floats(w.Data[:4])[0])}
+		if m.params[i].Decay {
+			e.decay = decay
+		}
+		track[w.Name] = e
+	}
+	for range 3 {
+		r, err := m.Train(0, 0, -1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, g := range m.Gradients() {
+			name := strings.TrimPrefix(g.Name, "grad.")
+			e := track[name]
+			e.buffer = momentum*e.buffer + float64(floats(g.Data[:4])[0]) + e.decay*e.weight
+			e.weight -= lr * e.buffer
+		}
+		if _, updated, err := o.Step(lr, r.Loss, r.Weight); err != nil || !updated {
+			t.Fatalf("updated %v, %v", updated, err)
+		}
+	}
+	near := func(what string, got float32, want float64) {
+		if math.Abs(float64(got)-want) > 1e-6*max(1, math.Abs(want)) {
+			t.Errorf("%s is %v, want %v", what, got, want)
+		}
+	}
+	for _, w := range m.Weights() {
+		near(w.Name, floats(w.Data[:4])[0], track[w.Name].weight)
+	}
+	for _, s := range o.Moments() {
+		name, ok := strings.CutPrefix(s.Name, "momentum_buffer.")
+		if !ok {
+			t.Fatalf("state %s", s.Name)
+		}
+		near(s.Name, floats(s.Data[:4])[0], track[name].buffer)
+	}
+}
+
+func TestOptimizerState(t *testing.T) {
+	for name, kinds := range map[string][]string{"adamw": {"exp_avg", "exp_avg_sq"}, "sgd": {"momentum_buffer"}} {
+		m, _, _, _ := batchOf(t, pico, "pico", 1)
+		o := newOptimizer(t, m, manifest.Optimizer{Name: name, Eps: 1e-8}, false)
+		var want []string
+		for _, kind := range kinds {
+			for _, p := range m.params {
+				want = append(want, kind+"."+p.Name)
+			}
+		}
+		var got []string
+		for _, s := range o.Moments() {
+			got = append(got, s.Name)
+		}
+		if strings.Join(got, " ") != strings.Join(want, " ") {
+			t.Errorf("%s keeps %v, want %v", name, got, want)
+		}
+		if o.Bytes() != 4*m.arena.Len*len(kinds) {
+			t.Errorf("%s has %d bytes for %d weights", name, o.Bytes(), m.arena.Len)
+		}
+	}
+	m, _, _, _ := batchOf(t, pico, "pico", 1)
+	if _, err := NewOptimizer(m, manifest.Optimizer{Name: "norm"}, false, 1); err == nil || !strings.Contains(err.Error(), "adamw and sgd") {
+		t.Errorf("got %v", err)
+	}
+}

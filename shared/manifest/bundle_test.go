@@ -1,0 +1,70 @@
+package manifest
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+)
+
+// bundleWith is the least bundle.json, with an optimizer.
+func bundleWith(optimizer string) string {
+	return fmt.Sprintf(`{
+		"version": 1, "name": "tiny", "pipeline": [], "schedule": {"name": "constant"}, "accumulation": "exact", "files": {},
+		"inputs": [{"name": "x", "dtype": "f32", "shape": ["B", "T"], "origin": "stage"}],
+		"outputs": [{"name": "loss", "dtype": "f32", "shape": []}, {"name": "loss_weight", "dtype": "f32", "shape": []}],
+		"parameters": [{"name": "w", "shape": [2]}], "buckets": [{"T": 3}],
+		"features": {"sample_rate": 16000, "n_fft": 512, "win_length": 400, "hop_length": 200, "window": "hann", "center": true,
+			"pad_mode": "reflect", "power": 2, "n_mels": 40, "mel_scale": "htk", "mel_norm": "none", "f_min": 0, "f_max": 8000,
+			"log": "log10", "log_floor": 1e-4},
+		"graphs": [{"file": "t.onnx", "kind": "train", "precision": "f32"}],
+		"optimizer": %s
+	}`, optimizer)
+}
+
+func TestOptimizer(t *testing.T) {
+	for _, c := range []struct {
+		json string
+		want Optimizer
+		err  string
+	}{
+		{json: `{"name": "adamw", "lr": 0.1, "betas": [0.9, 0.99], "eps": 1e-8, "weight_decay": 0.01, "grad_clip": 1}`,
+			want: Optimizer{Name: "adamw", LR: 0.1, Betas: [2]float64{0.9, 0.99}, Eps: 1e-8, WeightDecay: 0.01, GradClip: 1}},
+		{json: `{"name": "sgd", "lr": 0.1, "momentum": 0.9, "weight_decay": 0.01, "grad_clip": 1}`,
+			want: Optimizer{Name: "sgd", LR: 0.1, Momentum: 0.9, WeightDecay: 0.01, GradClip: 1}},
+		{json: `{"name": "sgd", "lr": 0.1}`, want: Optimizer{Name: "sgd", LR: 0.1}},
+		{json: `{"name": "lion", "lr": 0.1}`, err: "optimizer.name: "},
+		{json: `{"name": "sgd"}`, err: "'lr'"},
+		{json: `{"lr": 0.1}`, err: "'name'"},
+		{json: `{"name": "sgd", "lr": 0.1, "momentum": 1}`, err: "optimizer.momentum: "},
+		{json: `{"name": "sgd", "lr": 0.1, "momentum": -0.1}`, err: "optimizer.momentum: "},
+		{json: `{"name": "sgd", "lr": 0.1, "betas": [0.9, 0.999]}`, err: `optimizer: unknown key "betas"`},
+		{json: `{"name": "adamw", "lr": 0.1, "momentum": 0.9}`, err: `optimizer: unknown key "momentum"`},
+	} {
+		b, err := ParseBundle("bundle.json", []byte(bundleWith(c.json)))
+		switch {
+		case c.err != "":
+			if err == nil || !strings.Contains(err.Error(), c.err) {
+				t.Errorf("%s: got %v, want %q", c.json, err, c.err)
+			}
+		case err != nil:
+			t.Errorf("%s: %v", c.json, err)
+		case b.Optimizer != c.want:
+			t.Errorf("%s: got %+v", c.json, b.Optimizer)
+		}
+	}
+}
+
+// TestOptimizerIsWrittenAsItIsRead: a key that its optimizer does not have would be refused.
+func TestOptimizerIsWrittenAsItIsRead(t *testing.T) {
+	for _, want := range []Optimizer{{Name: "sgd", LR: 0.1, Momentum: 0.9}, {Name: "adamw", LR: 0.1, Betas: [2]float64{0, 0.9}, Eps: 1}} {
+		data, err := json.Marshal(want)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b, err := ParseBundle("bundle.json", []byte(bundleWith(string(data))))
+		if err != nil || b.Optimizer != want {
+			t.Errorf("%s: %v", data, err)
+		}
+	}
+}
