@@ -10,6 +10,7 @@ import (
 	"github.com/xtts-host/xtts-host/host/supervise"
 	"github.com/xtts-host/xtts-host/host/train"
 	"github.com/xtts-host/xtts-host/ortgraphs/ort"
+	"github.com/xtts-host/xtts-host/shared/hint"
 )
 
 func TestExitCode(t *testing.T) {
@@ -30,10 +31,10 @@ func TestExitCode(t *testing.T) {
 		{"out of memory before the first step", refusal{wrap(ort.ErrOutOfMemory)}, 3},
 		{"crash loop", wrap(supervise.ErrCrashLoop), 4},
 		{"crash loop before the first step", refusal{wrap(supervise.ErrCrashLoop)}, 4},
-		{"quarantine", withHint("mend", "%w: 7", ErrQuarantine), 5},
+		{"quarantine", hint.Errorf("mend", "%w: 7", ErrQuarantine), 5},
 		{"interrupted", wrap(train.ErrInterrupted), 130},
 		{"interrupted before the first step", refusal{wrap(train.ErrInterrupted)}, 130},
-		{"interrupted, and then something else", errors.Join(train.ErrInterrupted, errors.New("disk full")), 130},
+		{"interrupted, and the checkpoint failed", fmt.Errorf("%w (after: %v)", errors.New("disk full"), train.ErrInterrupted), 1},
 	} {
 		if got := ExitCode(tt.err); got != tt.want {
 			t.Errorf("%s: exit status %d, want %d", tt.name, got, tt.want)
@@ -42,7 +43,7 @@ func TestExitCode(t *testing.T) {
 }
 
 func TestHint(t *testing.T) {
-	inner := withHint("inner", "no file")
+	inner := hint.Errorf("inner", "no file")
 	for _, tt := range []struct {
 		err  error
 		want string
@@ -52,10 +53,10 @@ func TestHint(t *testing.T) {
 		{inner, "inner"},
 		{fmt.Errorf("run: %w", refusal{inner}), "inner"},
 		{Usage(errors.New("unknown flag"), "--help"), "--help"},
-		{withHint("outer", "run: %w", inner), "outer"},
+		{hint.Errorf("outer", "run: %w", inner), "outer"},
 		{errors.Join(errors.New("first"), inner), "inner"},
 		{fmt.Errorf("step 3: %w", ort.ErrOutOfMemory), "try a smaller --batch-size, then a smaller --buffer-size, then --accumulate"},
-		{withHint("less", "step 3: %w", ort.ErrOutOfMemory), "less"},
+		{hint.Errorf("less", "step 3: %w", ort.ErrOutOfMemory), "less"},
 	} {
 		if got := Hint(tt.err); got != tt.want {
 			t.Errorf("%v: hint %q, want %q", tt.err, got, tt.want)

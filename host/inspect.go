@@ -48,9 +48,10 @@ func ports(specs []manifest.TensorSpec) string {
 	return strings.Join(parts, ", ")
 }
 
-// InspectGraph says what a bundle is: a folder, or builtin:NAME.
-func InspectGraph(out io.Writer, spec string) error {
-	cache, err := cacheDir("")
+// InspectGraph says what a bundle is: a folder, or builtin:NAME, which is unpacked into the cache folder. An empty one is the
+// user's.
+func InspectGraph(out io.Writer, spec, cache string) error {
+	cache, err := cacheDir(cache)
 	if err != nil {
 		return refusal{err}
 	}

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"strconv"
+	"strings"
 
 	"golang.org/x/sync/errgroup"
 
@@ -22,8 +23,10 @@ import (
 	"github.com/xtts-host/xtts-host/host/train"
 	"github.com/xtts-host/xtts-host/ortgraphs"
 	"github.com/xtts-host/xtts-host/ortgraphs/ort"
+	"github.com/xtts-host/xtts-host/shared/hint"
 	"github.com/xtts-host/xtts-host/shared/manifest"
 	"github.com/xtts-host/xtts-host/shared/ring"
+	"github.com/xtts-host/xtts-host/shared/stagepb"
 )
 
 // job is everything that a run is made of, in the order in which it is made.
@@ -77,7 +80,7 @@ func (j *job) findDevice(context.Context) error {
 		return err
 	}
 	if len(gpus) > 0 {
-		return withHint("train on the CPU with --device cpu", "this machine has %s, but this build has no CUDA", gpus[0])
+		return hint.Errorf("train on the CPU with --device cpu", "this machine has %s, but this build has no CUDA", gpus[0])
 	}
 	return nil
 }
@@ -106,7 +109,7 @@ func cacheDir(given string) (string, error) {
 	}
 	user, err := os.UserCacheDir()
 	if err != nil {
-		return "", withHint("name a folder with --cache-dir", "no cache folder: %w", err)
+		return "", hint.Errorf("name a folder with --cache-dir", "no cache folder: %w", err)
 	}
 	return filepath.Join(user, "xtts-host"), nil
 }
@@ -211,7 +214,7 @@ func (j *job) fit(context.Context) error {
 	if j.layouts, err = layouts(j.buckets, c.BatchSize, j.bundle.Manifest.Inputs, j.pipeline.Intermediates); err != nil {
 		return err
 	}
-	// Depths are those of the founding documents: the smaller the batch, the more of them are kept ready.
+	// The smaller the batch, the shorter the step, and the more batches are kept ready.
 	j.prefetch = max(2, min(8, 64/c.BatchSize))
 	j.slots = int(c.Slots)
 	if j.slots == 0 {
@@ -221,7 +224,7 @@ func (j *job) fit(context.Context) error {
 	j.asked = c.BufferSize
 	if most := int(c.RingMemory) / slot; most < c.BufferSize {
 		if most < 1 {
-			return withHint(fmt.Sprintf("give --ring-memory %dMiB or more", slot>>20+1), "--ring-memory %s holds no slot of %.1f MiB", &c.RingMemory, float64(slot)/(1<<20))
+			return hint.Errorf(fmt.Sprintf("give --ring-memory %dMiB or more", slot>>20+1), "--ring-memory %s holds no slot of %.1f MiB", &c.RingMemory, float64(slot)/(1<<20))
 		}
 		c.BufferSize = most
 		j.set.Note("buffer-size", "lowered to fit --ring-memory")
@@ -250,7 +253,7 @@ func (j *job) hash() map[string]string {
 	}
 	var plugins []string
 	for _, e := range j.pipeline.Plugins {
-		plugins = append(plugins, e.Manifest.ID+" "+e.Manifest.Version)
+		plugins = append(plugins, strings.TrimSpace(e.Manifest.ID+" "+e.Manifest.Version+" "+e.Sum))
 	}
 	return map[string]string{
 		"graph":         j.bundle.Hash(),
@@ -262,7 +265,7 @@ func (j *job) hash() map[string]string {
 		"batch_size":    strconv.Itoa(c.BatchSize),
 		"accumulation":  strconv.Itoa(c.Accumulate),
 		"static_shapes": strconv.FormatBool(c.StaticShapes),
-		"optimizer":     text([]any{b.Optimizer.Name, c.LR, b.Optimizer.Betas, b.Optimizer.Eps, c.WeightDecay, c.GradClip}),
+		"optimizer":     text([]any{b.Optimizer.Name, c.LR, b.Optimizer.Betas, b.Optimizer.Eps, b.Optimizer.Momentum, c.WeightDecay, c.GradClip}),
 		"schedule":      text([]any{c.Schedule, c.WarmupSteps}),
 	}
 }
@@ -298,16 +301,18 @@ func (j *job) start(ctx context.Context) (err error) {
 	if j.ring, err = ring.Create(j.cfg.BufferSize, j.slotSize()); err != nil {
 		return err
 	}
+	requests := make([]*stagepb.ConfigureRequest, len(j.pipeline.Plugins))
+	for i := range requests {
+		if requests[i], err = configureRequest(j.bundle, j.pipeline, i, j.layouts); err != nil {
+			return err
+		}
+	}
 	j.pools = make([]*supervise.Pool, len(j.pipeline.Plugins))
 	g, ctx := errgroup.WithContext(ctx)
 	for i, entry := range j.pipeline.Plugins {
-		req, err := configureRequest(j.bundle, j.pipeline, i, j.layouts)
-		if err != nil {
-			return err
-		}
 		g.Go(func() (err error) {
 			j.pools[i], err = supervise.NewPool(ctx, supervise.Config{
-				Plugin: entry, Workers: j.cfg.PluginWorkers[entry.Name()], Ring: j.ring, Configure: req, Logger: j.log,
+				Plugin: entry, Workers: j.cfg.PluginWorkers[entry.Name()], Ring: j.ring, Configure: requests[i], Logger: j.log,
 			})
 			return err
 		})
@@ -339,12 +344,13 @@ func (j *job) threads() int {
 
 // close takes down what start made. It is safe after a failed start.
 func (j *job) close(ctx context.Context) error {
-	var errs []error
+	var drain errgroup.Group // each has the whole time: one that hangs does not take it from the others
 	for _, p := range j.pools {
 		if p != nil {
-			errs = append(errs, p.Drain(ctx), p.Close())
+			drain.Go(func() error { return errors.Join(p.Drain(ctx), p.Close()) })
 		}
 	}
+	errs := []error{drain.Wait()}
 	if j.optimizer != nil {
 		errs = append(errs, j.optimizer.Close())
 	}

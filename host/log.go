@@ -8,6 +8,9 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
+
+	"github.com/xtts-host/xtts-host/shared/hint"
 )
 
 // runLog writes everything to log.jsonl, and warnings to people as well.
@@ -20,6 +23,11 @@ func openLog(dir string, console io.Writer) (*runLog, error) {
 	f, err := os.OpenFile(filepath.Join(dir, "log.jsonl"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o666)
 	if err != nil {
 		return nil, fmt.Errorf("log: %w", err)
+	}
+	// One process at a time writes to a run's folder. The lock goes with the process, however it ends.
+	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+		f.Close()
+		return nil, refusal{hint.Errorf("wait for it, or stop it with Ctrl-C", "%s: another process is training in this folder", dir)}
 	}
 	return &runLog{slog.New(slog.NewMultiHandler(slog.NewJSONHandler(f, nil), warnings{console})), f}, nil
 }

@@ -1,6 +1,7 @@
 package host
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -14,6 +15,7 @@ import (
 	"github.com/xtts-host/xtts-host/host/report"
 	"github.com/xtts-host/xtts-host/host/train"
 	"github.com/xtts-host/xtts-host/ortgraphs/ort"
+	"github.com/xtts-host/xtts-host/shared/hint"
 	"github.com/xtts-host/xtts-host/shared/ring"
 )
 
@@ -37,12 +39,13 @@ type observer struct {
 	frames       int   // of the window so far
 	samplesTotal int64 // trained on, also before a resume
 	framesTotal  int64
-	saved        int64 // step of the last checkpoint, -1 before the first
+	saved        [2]int64 // step and evaluated step of the last checkpoint, -1 before the first
+	lost         bool     // a line of metrics.jsonl could not be written
 }
 
 func newObserver(r *run, p train.Progress, state *checkpoint.State) (_ *observer, err error) {
 	names := r.bundle.Manifest.Metrics()
-	o := &observer{run: r, saved: -1}
+	o := &observer{run: r, saved: [2]int64{-1, -1}}
 	defer func() {
 		if err != nil {
 			o.close()
@@ -52,8 +55,8 @@ func newObserver(r *run, p train.Progress, state *checkpoint.State) (_ *observer
 		return nil, err
 	}
 	if state != nil {
-		o.samplesTotal, o.framesTotal, o.saved = state.Samples, state.Frames, state.Step
-		o.quarantine.restore(state.Quarantine)
+		o.samplesTotal, o.framesTotal, o.saved = state.Samples, state.Frames, [2]int64{state.Step, state.EvaluatedStep}
+		o.quarantine.restore(state.Quarantine, r.job.train)
 	}
 	if o.metrics, err = report.OpenMetrics(filepath.Join(r.dir, metricsFile), names, p.Step); err != nil {
 		return nil, err
@@ -135,6 +138,7 @@ func (o *observer) Window(w *train.Window) error {
 	o.framesTotal += int64(frames)
 	o.collector.Step(w, frames)
 	if err := o.metrics.Write(w, frames); err != nil {
+		o.lost = true
 		return err
 	}
 	if w.Skipped {
@@ -148,7 +152,7 @@ func (o *observer) Window(w *train.Window) error {
 		o.run.log.Warn(warning, "step", w.Step)
 	}
 	if every := o.run.cfg.CheckpointEvery; every > 0 && w.Step%every == 0 {
-		return o.save(w.Step)
+		return o.save()
 	}
 	return nil
 }
@@ -163,13 +167,13 @@ func (o *observer) Evaluated(e *train.Evaluation) error {
 		return err
 	}
 	if isBest && o.run.cfg.CheckpointEvery > 0 {
-		return o.save(e.Step)
+		return o.save()
 	}
 	return nil
 }
 
 // save takes a checkpoint. The lines of the steps that it counts are made durable first.
-func (o *observer) save(step int64) error {
+func (o *observer) save() error {
 	r := o.run
 	if err := errors.Join(o.metrics.Sync(), o.evals.Sync()); err != nil {
 		return err
@@ -190,23 +194,33 @@ func (o *observer) save(step int64) error {
 	if err != nil {
 		return err
 	}
-	o.saved = step
-	r.log.Info("checkpoint", "path", path, "step", step)
+	o.saved = [2]int64{p.Step, p.EvaluatedStep}
+	r.log.Info("checkpoint", "path", path, "step", p.Step)
 	if r.cfg.KeepLast > 0 {
 		return r.store.Prune(r.cfg.KeepLast, keep...)
 	}
 	return nil
 }
 
+var errDone = errors.New("the last step")
+
 // finish saves what is not saved yet, writes the report and prints the table. outcome is how training ended, which
 // it returns unless something worse happened.
 func (o *observer) finish(outcome error) error {
 	r := o.run
 	err := outcome
-	if step := r.loop.Progress.Step; step > 0 && step != o.saved {
-		if serr := o.save(step); serr != nil {
-			err = errors.Join(err, serr)
+	switch p := r.loop.Progress; {
+	case p.Step == 0 || o.saved == [2]int64{p.Step, p.EvaluatedStep}:
+	case r.optimizer.Torn() || o.lost:
+		r.log.Warn(fmt.Sprintf("step %d is not saved: it is not whole; go on from the checkpoint before it with --resume %s", p.Step, r.dir))
+	default:
+		if serr := o.save(); serr != nil {
+			// Not joined: an interruption whose checkpoint failed must not look like one that was saved.
+			err = fmt.Errorf("%w (after: %v)", serr, cmp.Or(outcome, errDone))
 		}
+	}
+	if errors.Is(err, train.ErrInterrupted) && o.saved[0] > 0 {
+		err = hint.Errorf("go on with --resume "+r.dir, "%w", err)
 	}
 	if cerr := o.close(); cerr != nil {
 		err = errors.Join(err, cerr)

@@ -4,7 +4,9 @@ import (
 	"sync"
 
 	"github.com/xtts-host/xtts-host/host/checkpoint"
+	"github.com/xtts-host/xtts-host/host/dataset"
 	"github.com/xtts-host/xtts-host/host/report"
+	"github.com/xtts-host/xtts-host/shared/hint"
 )
 
 // quarantine knows the rows that cannot be used. Rows are found ahead of training, by whichever worker reads them first;
@@ -47,10 +49,17 @@ func newQuarantine(path string, j *job) (*quarantine, error) {
 	return q, nil
 }
 
-// restore takes over what a checkpoint lists.
-func (q *quarantine) restore(rows []checkpoint.Quarantined) {
+// restore takes over what a checkpoint lists: what the run left out, it goes on leaving out.
+func (q *quarantine) restore(rows []checkpoint.Quarantined, s *split) {
+	reasons := map[string]string{}
 	for _, r := range rows {
+		reasons[r.ID] = r.Reason
 		q.reasons[r.ID], q.passed[r.ID] = r.Reason, r.Reason
+	}
+	for i, row := range s.index.Rows {
+		if reason, ok := reasons[row.ID]; ok {
+			s.bad.Add(dataset.BadRow{Row: int32(i), ID: row.ID, Path: row.Path, Reason: reason})
+		}
 	}
 }
 
@@ -66,7 +75,7 @@ func (q *quarantine) add(row report.Quarantined) error {
 		return err
 	}
 	if len(q.reasons) > q.limit {
-		return withHint("mend the clips that quarantine.jsonl names, or allow more with --max-quarantine",
+		return hint.Errorf("mend the clips that quarantine.jsonl names, or allow more with --max-quarantine",
 			"%w: %d, and %d are allowed; the last is %s: %s", ErrQuarantine, len(q.reasons), q.limit, row.ID, row.Reason)
 	}
 	return nil

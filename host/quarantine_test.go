@@ -63,11 +63,17 @@ func TestQuarantineLimit(t *testing.T) {
 // TestQuarantineListsWhatTrainingPassed checks that a checkpoint does not depend on how far ahead rows were found.
 func TestQuarantineListsWhatTrainingPassed(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "quarantine.jsonl")
-	q, err := newQuarantine(path, quarantineJob(24, 0, 9))
+	j := quarantineJob(24, 0, 9)
+	j.train.bad = new(dataset.Quarantine)
+	j.train.index.Rows[5].ID = "old"
+	q, err := newQuarantine(path, j)
 	if err != nil {
 		t.Fatal(err)
 	}
-	q.restore([]checkpoint.Quarantined{{ID: "old", Reason: "torn"}})
+	q.restore([]checkpoint.Quarantined{{ID: "old", Reason: "torn"}}, j.train)
+	if !j.train.bad.Has(5) || j.train.bad.Has(4) {
+		t.Errorf("left out after a resume: %v", j.train.bad.Rows())
+	}
 	for _, id := range []string{"a", "b", "a", "old"} { // twice: as a row and as another row's reference
 		if err := q.add(report.Quarantined{ID: id, Path: id + ".wav", Reason: "torn", Stage: "decode"}); err != nil {
 			t.Fatal(err)

@@ -17,6 +17,7 @@ import (
 	"github.com/xtts-host/xtts-host/host/pipeline"
 	"github.com/xtts-host/xtts-host/host/report"
 	"github.com/xtts-host/xtts-host/host/train"
+	"github.com/xtts-host/xtts-host/shared/hint"
 	"github.com/xtts-host/xtts-host/shared/manifest"
 )
 
@@ -48,8 +49,10 @@ func Run(ctx context.Context, set *config.Set, console Console) (err error) {
 		return err
 	}
 	defer func() {
-		if r := (refusal{}); made && errors.As(err, &r) {
-			os.RemoveAll(dir) // what was refused leaves nothing behind
+		// What was refused, or stopped before it began, leaves nothing behind. A plugin's last words and a list of
+		// bad clips stay.
+		if code, r := ExitCode(err), (refusal{}); made && errors.As(err, &r) && (code == 2 || code == 130) {
+			os.RemoveAll(dir)
 		}
 	}()
 	log, err := openLog(dir, console.Err)
@@ -74,7 +77,7 @@ func Run(ctx context.Context, set *config.Set, console Console) (err error) {
 		}
 		return refusal{err}
 	}
-	if err := os.WriteFile(filepath.Join(dir, config.RunFile), []byte(set.YAML()), 0o666); err != nil {
+	if err := replaceFile(filepath.Join(dir, config.RunFile), set.YAML()); err != nil {
 		return err
 	}
 	r := &run{job: j, dir: dir, console: console, began: began, store: checkpoint.NewStore(dir)}
@@ -102,12 +105,12 @@ func runDir(set *config.Set, now time.Time) (dir string, made bool, err error) {
 	if set.Resume != "" {
 		return set.Resume, false, nil
 	}
-	dir = set.RunDir
-	if dir == "" {
-		dir = filepath.Join("runs", now.UTC().Format("20060102T150405Z"))
+	if set.RunDir == "" {
+		return defaultRunDir(filepath.Join("runs", now.UTC().Format("20060102T150405Z")))
 	}
+	dir = set.RunDir
 	if _, err := os.Stat(filepath.Join(dir, metricsFile)); err == nil {
-		return "", false, refusal{withHint("go on with it by --resume "+dir+", or name another folder", "--run-dir %s: there is a run in it", dir)}
+		return "", false, refusal{hint.Errorf("go on with it by --resume "+dir+", or name another folder", "--run-dir %s: there is a run in it", dir)}
 	}
 	_, err = os.Stat(dir)
 	made = errors.Is(err, fs.ErrNotExist)
@@ -115,6 +118,32 @@ func runDir(set *config.Set, now time.Time) (dir string, made bool, err error) {
 		return "", false, fmt.Errorf("run folder: %w", err)
 	}
 	return dir, made, nil
+}
+
+// defaultRunDir makes a folder of that name, with a number behind it when a run of the same second has it.
+func defaultRunDir(name string) (dir string, made bool, err error) {
+	if err := os.MkdirAll(filepath.Dir(name), 0o777); err != nil {
+		return "", false, fmt.Errorf("run folder: %w", err)
+	}
+	dir = name
+	for n := 2; ; n++ {
+		err := os.Mkdir(dir, 0o777)
+		if err == nil {
+			return dir, true, nil
+		}
+		if !errors.Is(err, fs.ErrExist) {
+			return "", false, fmt.Errorf("run folder: %w", err)
+		}
+		dir = fmt.Sprintf("%s-%d", name, n)
+	}
+}
+
+// replaceFile writes a file whole or not at all.
+func replaceFile(path, text string) error {
+	if err := os.WriteFile(path+".tmp", []byte(text), 0o666); err != nil {
+		return err
+	}
+	return os.Rename(path+".tmp", path)
 }
 
 // run is a job that trains.
@@ -139,8 +168,9 @@ func (r *run) train(ctx context.Context) error {
 	if err != nil {
 		return refusal{err}
 	}
+	r.closeStart() // a checkpoint that is pruned later is to give its space back
 	if err := r.build(progress, state); err != nil {
-		return err
+		return refusal{err}
 	}
 	defer r.observer.close()
 	pipeCtx, stopPipe := context.WithCancel(ctx)
@@ -193,7 +223,7 @@ func (r *run) init() error {
 	r.log.Info("init", "from", from.path, "taken", m.taken, "other_shape", m.reshaped, "not_there", m.missing, "not_used", m.unused)
 	fmt.Fprint(r.console.Out, m.text(from.path))
 	if len(m.taken) == 0 {
-		return withHint("tensors are matched by name and shape", "--init %s: no tensor of it fits the bundle %s", from.path, r.bundle.Manifest.Name)
+		return hint.Errorf("tensors are matched by name and shape", "--init %s: no tensor of it fits the bundle %s", from.path, r.bundle.Manifest.Name)
 	}
 	return nil
 }
@@ -209,6 +239,10 @@ func (r *run) build(progress train.Progress, state *checkpoint.State) (err error
 	r.schedule = train.Schedule{Name: c.Schedule, BaseLR: c.LR, WarmupSteps: c.WarmupSteps, TotalSteps: r.source.total()}
 	if state != nil {
 		r.schedule.TotalSteps = state.Schedule.TotalSteps // the course was fixed when the run began
+		if total := r.source.total(); c.Schedule == "cosine" && total > r.schedule.TotalSteps {
+			r.log.Warn(fmt.Sprintf("the cosine schedule ends at step %d, where the run was to end when it began: the learning rate is 0 from there to step %d (begin a new run with --init %s)",
+				r.schedule.TotalSteps, total, r.dir))
+		}
 	}
 	if r.observer, err = newObserver(r, progress, state); err != nil {
 		return err
@@ -271,5 +305,3 @@ func (r *run) warmUp(ctx context.Context) {
 	}
 	fmt.Fprintf(r.console.Out, "training starting now: %d batches ready after %.2f s\n\n", r.pipe.Finished(), time.Since(began).Seconds())
 }
-
-var errNoWeights = errors.New("no step was trained, so there is no checkpoint")

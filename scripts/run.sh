@@ -13,7 +13,7 @@ python3 -m pip --version >/dev/null 2>&1 || { echo "error: pip is missing: insta
 start=$(date +%s)
 make --no-print-directory build
 built=$(date +%s)
-bin/xtts-host --plugins ./plugins --batch-size 8 --max-steps "${STEPS:-240}" --eval-every 80 --log-every 20 --cache-dir .cache/xtts-host
+bin/xtts-host --plugins ./plugins --device cpu --batch-size 8 --max-steps "${STEPS:-240}" --eval-every 80 --log-every 20 --cache-dir .cache/xtts-host
 ended=$(date +%s)
 echo
 echo "fetch and build: $((built - start)) s, run: $((ended - built)) s"

@@ -48,7 +48,7 @@ func run(args []string) int {
 	case command == "plugins list" && len(args) <= 1:
 		return exit(host.ListPlugins(os.Stdout, append(args, "plugins")[0]))
 	case command == "graph inspect" && len(args) == 1:
-		return exit(host.InspectGraph(os.Stdout, args[0]))
+		return exit(host.InspectGraph(os.Stdout, args[0], os.Getenv("XTTS_HOST_CACHE_DIR")))
 	case command == "version" && len(args) == 0:
 		fmt.Println("xtts-host", version())
 		return 0
@@ -69,15 +69,15 @@ func train(args []string) int {
 	stop := make(chan struct{})
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
-	ctx, cancel := context.WithCancel(context.Background())
-	defer cancel()
 	go func() {
 		<-signals
 		close(stop)
 		<-signals
-		cancel()
+		// Plugins see the host's end by themselves, and every checkpoint on the disk is whole.
+		fmt.Fprintln(os.Stderr, "error: stopped at once; what was trained since the last checkpoint is lost")
+		os.Exit(1)
 	}()
-	return exit(host.Run(ctx, set, host.Console{
+	return exit(host.Run(context.Background(), set, host.Console{
 		Out: os.Stdout, Err: os.Stderr, Terminal: terminal(os.Stdout), ErrTerminal: terminal(os.Stderr), Stop: stop,
 	}))
 }

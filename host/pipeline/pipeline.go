@@ -249,8 +249,10 @@ func (p *Pipeline) attempt(ctx context.Context, worker int, queue time.Duration,
 		case err != nil:
 			return false, fmt.Errorf("stage %s: %w", s.Name, err)
 		case len(rejected) > 0:
-			if b.Rows[rejected[0].Row] < 0 {
-				return false, fmt.Errorf("stage %s rejects row %d, which is empty: %s", s.Name, rejected[0].Row, rejected[0].Reason)
+			for _, r := range rejected {
+				if b.Rows[r.Row] < 0 {
+					return false, fmt.Errorf("stage %s rejects row %d, which is empty: %s", s.Name, r.Row, r.Reason)
+				}
 			}
 			return true, p.reject(b, s.Name, rejected)
 		}

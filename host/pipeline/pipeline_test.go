@@ -386,6 +386,17 @@ func TestFailureStopsEverything(t *testing.T) {
 			c.Decoder = decoder(func(b *Batch) ([]Rejected, error) { return []Rejected{{Row: 0}}, nil })
 			c.Reject = func(*Batch, []Rejected) error { return boom }
 		},
+		"stage features rejects row 3, which is empty": func(c *Config) {
+			c.Decoder = decoder(func(b *Batch) ([]Rejected, error) {
+				if b.Rows[3] >= 0 {
+					return []Rejected{{Row: 3, Reason: "torn"}}, nil
+				}
+				return nil, nil
+			})
+			c.Stages[0].Stage = newStage(func(b *Batch) ([]Rejected, error) {
+				return []Rejected{{Row: 0, Reason: "no"}, {Row: 3, Reason: "no"}}, nil
+			})
+		},
 		"stage features rejects row 0, which is empty": func(c *Config) {
 			c.Stages[0].Stage = newStage(func(b *Batch) ([]Rejected, error) { return []Rejected{{Row: 0, Reason: "no"}}, nil })
 		},

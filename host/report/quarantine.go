@@ -13,7 +13,7 @@ type Quarantined struct {
 	// ID names the row, Path is its recording.
 	ID   string `json:"id"`
 	Path string `json:"path"`
-	// Reason is why, and Stage who found it: "decode" or the name of a stage instance.
+	// Reason is why, and Stage who found it: "index", "decode" or the name of a stage instance.
 	Reason string `json:"reason"`
 	Stage  string `json:"stage"`
 }

@@ -10,6 +10,6 @@
 //   - [Loop]: accumulation windows, windows that are skipped because something is not finite, evaluation, and when to
 //     save.
 //
-// Everything here runs on one goroutine, locked to its thread: CUDA's context and ONNX Runtime's captured graphs belong
+// All but [Model.Load], which is the copier's, runs on one goroutine, locked to its thread: CUDA's context and ONNX Runtime's captured graphs belong
 // to a thread.
 package train

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"runtime"
 	"time"
 
@@ -206,6 +207,9 @@ func (l *Loop) step(b *pipeline.Batch) error {
 	return nil
 }
 
+// isFinite tells a loss from what an evaluation of empty rows, or of a model that has run away, gives.
+func isFinite(loss float64) bool { return !math.IsNaN(loss) && !math.IsInf(loss, 0) }
+
 // evaluate computes one batch of the validation set, and the result when it is the last.
 func (l *Loop) evaluate(d *pipeline.DeviceSlot) error {
 	b, e := &d.Batch, &l.eval
@@ -231,7 +235,7 @@ func (l *Loop) evaluate(d *pipeline.DeviceSlot) error {
 	e.Step = l.Progress.Step
 	e.Loss, e.Metrics = l.mean.result(e.Metrics)
 	l.Progress.EvaluatedStep = e.Step
-	if best := l.Progress.Best; best == nil || e.Loss < best.Loss {
+	if best := l.Progress.Best; isFinite(e.Loss) && (best == nil || e.Loss < best.Loss) {
 		l.Progress.Best = &Best{e.Step, e.Loss}
 	}
 	err = l.Observer.Evaluated(e)

@@ -228,3 +228,19 @@ func TestSchedule(t *testing.T) {
 		}
 	}
 }
+
+// TestEvaluationOfNothingIsNoBest: a validation set without a usable clip has no loss, and the best one is still to come.
+func TestEvaluationOfNothingIsNoBest(t *testing.T) {
+	r := &record{}
+	f := &feed{batches: []pipeline.Batch{{Eval: true, Last: true, Rows: []int32{-1, -1, -1, -1}}}}
+	l := newLoop(t, f, r, false)
+	for row := range 4 {
+		empty(&l.Model.layouts[0], l.Model.slots[0], row)
+	}
+	if err := l.Run(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if len(r.evals) != 1 || !math.IsNaN(r.evals[0].Loss) || l.Progress.Best != nil {
+		t.Errorf("%+v, best %+v", r.evals, l.Progress.Best)
+	}
+}

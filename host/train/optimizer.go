@@ -66,6 +66,7 @@ type Optimizer struct {
 
 	// Steps counts the updates. Skipped windows do not count.
 	Steps int64
+	torn  bool
 }
 
 // NewOptimizer makes the optimizer p.Name, "adamw" or "sgd", for a model. accumulating says whether windows have more than one
@@ -181,14 +182,19 @@ func (o *Optimizer) Step(lr, loss, weight float64) (gradNorm float64, updated bo
 	if *o.finite.value == 0 {
 		return gradNorm, false, nil
 	}
+	o.torn = true
 	for _, u := range o.updates {
 		if err := u.Run(nil); err != nil {
 			return gradNorm, false, err
 		}
 	}
+	o.torn = false
 	o.Steps++
 	return gradNorm, true, nil
 }
+
+// Torn reports whether an update failed half-way: weights and moments are those of no step, and must not be saved.
+func (o *Optimizer) Torn() bool { return o.torn }
 
 // Moments returns the optimizer's state as tensors, named as checkpoints name them: "exp_avg.<parameter>" and so on.
 func (o *Optimizer) Moments() []checkpoint.Tensor {

@@ -53,7 +53,7 @@ def _bucket(text: int, samples: int, reference: int, hop: int) -> dict:
     return {"T_text": text, "T_wav": samples, "T_mel": 1 + samples // hop, "T_ref": reference, "T_ref_mel": 1 + reference // hop}
 
 
-# NumPy features of the founding model; mean and std make the mels of synthetic English speech roughly standard.
+# NumPy features of MyXTTS; mean and std make the mels of synthetic English speech roughly standard.
 FEATURES = {
     "sample_rate": 22050, "n_fft": 1024, "win_length": 1024, "hop_length": 256, "window": "hann", "center": True, "pad_mode": "constant",
     "power": 1, "n_mels": 80, "mel_scale": "slaney", "mel_norm": "slaney", "f_min": 0, "f_max": 11025, "log": "ln", "log_floor": 1e-5,

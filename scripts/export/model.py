@@ -28,7 +28,7 @@ class Sizes:
     frames_per_token: float = 5.5
 
 
-# Losses of the founding model: mel Huber and stop cross-entropy.
+# Mel Huber and stop cross-entropy, with the weights of MyXTTS.
 MEL_WEIGHT = 2.5
 STOP_WEIGHT = 1.0
 STOP_POSITIVE_WEIGHT = 5.0
