@@ -17,6 +17,7 @@ run: ## fetch what is missing, build, and train on the embedded sample
 	@scripts/run.sh
 
 build: $(ORT) ## bin/xtts-host, and each first-party plugin's executable in its own folder
+	@scripts/need.sh
 	go build -trimpath -ldflags '-s -w' -o bin/xtts-host ./cmd/xtts-host
 	@for p in $(PLUGINS); do (set -ex; CGO_ENABLED=0 go build -trimpath -ldflags '-s -w' -o plugins/$$p/$${p}_$(PLATFORM) ./plugins/$$p; \
 		cd plugins/$$p && sha256sum plugin.json $${p}_$(PLATFORM) > plugin.sum) || exit 1; done

@@ -5,7 +5,7 @@
 //
 //	checkpoints/step-000200/
 //	    params.safetensors      weights, f32, under their PyTorch names
-//	    optimizer.safetensors   moments: exp_avg.<parameter>, exp_avg_sq.<parameter>
+//	    optimizer.safetensors   the optimizer's state: exp_avg.<parameter>, momentum_buffer.<parameter>, ...
 //	    state.json              counters, schedule, quarantine, hashes of what changes numbers
 //	    MANIFEST                SHA-256 of the three: sha256sum -c MANIFEST checks them
 //

@@ -55,7 +55,7 @@ func (t *totals) add(o totals) {
 // NewCollector returns a collector for windows with these metrics. before sums up the steps that a resumed run has
 // behind it.
 func NewCollector(metrics []string, before History) *Collector {
-	return &Collector{metrics: metrics, history: before, recent: make([][]float64, len(metrics)), byBucket: map[int]*sample{}, last: before.Steps}
+	return &Collector{metrics: metrics, history: before, recent: make([][]float64, len(metrics)), byBucket: map[int]*sample{}, last: before.Steps, resumedAt: before.Steps}
 }
 
 // Step counts a window. frames is the number of valid target frames in it.

@@ -7,7 +7,8 @@ import (
 	"github.com/xtts-host/xtts-host/shared/stage"
 )
 
-// softClip distorts each clip as an overdriven microphone does, with a drive uniform in [1, maxDrive].
+// softClip distorts each clip as an overdriven microphone does, with a drive uniform in [0, maxDrive).
+// Without drive, a clip stays as it is.
 type softClip struct {
 	maxDrive float64
 }
@@ -32,14 +33,18 @@ func (s *softClip) Process(_ context.Context, b *stage.Batch) error {
 	width := b.Shape("waveform")[1]        // T_wav, which differs from bucket to bucket
 	for row, n := range lengths {
 		// The row's own generator: the clip gets the same drive in any batch, process or restarted run.
-		drive := 1 + (s.maxDrive-1)*b.Rand(row).Float64()
+		drive := s.maxDrive * b.Rand(row).Float64()
 		overdrive(wave[row*width:][:n], drive) // behind the n samples lies padding: leave it as it is
 	}
 	return nil
 }
 
-// overdrive replaces each sample x by tanh(drive*x) / tanh(drive), which keeps full scale at full scale.
+// overdrive replaces each sample x by tanh(drive*x) / tanh(drive), which keeps full scale at full scale. A drive of 0 changes
+// nothing.
 func overdrive(clip []float32, drive float64) {
+	if drive == 0 {
+		return
+	}
 	scale := 1 / math.Tanh(drive)
 	for i, x := range clip {
 		clip[i] = float32(scale * math.Tanh(drive*float64(x)))

@@ -24,6 +24,7 @@ func TestConforms(t *testing.T) {
 func TestOverdrive(t *testing.T) {
 	for _, c := range []struct{ x, drive, want float64 }{
 		{0, 4, 0},
+		{0.25, 0, 0.25},
 		{1, 4, 1},
 		{-1, 4, -1},
 		{0.25, 4, 0.7621}, // tanh(1) / tanh(4)
