@@ -11,7 +11,7 @@ PLATFORM = $(shell go env GOOS)_$(shell go env GOARCH)
 PLUGINS := features augment
 ORT := $(CACHE)/ort/1.29.0/libonnxruntime.so.1.29.0
 
-.PHONY: run build test test-go test-export check fuzz bench clean
+.PHONY: run build plugins test test-go test-export check fuzz bench clean
 
 run: ## fetch what is missing, build, and train on the embedded sample
 	@scripts/run.sh
@@ -19,6 +19,9 @@ run: ## fetch what is missing, build, and train on the embedded sample
 build: $(ORT) ## bin/xtts-host, and each first-party plugin's executable in its own folder
 	@scripts/need.sh
 	go build -trimpath -ldflags '-s -w' -o bin/xtts-host ./cmd/xtts-host
+	@$(MAKE) --no-print-directory plugins
+
+plugins:
 	@for p in $(PLUGINS); do (set -ex; CGO_ENABLED=0 go build -trimpath -ldflags '-s -w' -o plugins/$$p/$${p}_$(PLATFORM) ./plugins/$$p; \
 		cd plugins/$$p && sha256sum plugin.json $${p}_$(PLATFORM) > plugin.sum) || exit 1; done
 
@@ -29,7 +32,7 @@ test: test-go ## everything that needs no PyTorch
 	scripts/test-template.sh
 	scripts/test-docs.sh
 
-test-go: check $(ORT)
+test-go: check $(ORT) plugins
 	scripts/venv-plugin.sh
 	go test -race -timeout 10m ./...
 

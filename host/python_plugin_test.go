@@ -127,8 +127,8 @@ func TestPythonPlugin(t *testing.T) {
 				t.Errorf("%s differs", path)
 			}
 		}
-		if calls, restarts := served(t, dir); calls < 24 || restarts != 0 {
-			t.Errorf("%d calls in 24 steps, %d restarts", calls, restarts)
+		if calls, restarts := served(t, dir); calls < 16 || restarts != 0 {
+			t.Errorf("%d calls in 16 steps, %d restarts", calls, restarts)
 		}
 	})
 
@@ -148,7 +148,7 @@ func TestPythonPlugin(t *testing.T) {
 		want := train(t, "--config", config)
 		killed := 0
 		kill := writer(func(p []byte) {
-			if killed == 0 && bytes.Contains(p, []byte("step  8/24  loss")) {
+			if killed == 0 && bytes.Contains(p, []byte("step  8/16  loss")) {
 				for _, pid := range pythonProcesses(t) {
 					if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
 						t.Error(err)
