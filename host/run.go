@@ -77,7 +77,7 @@ func Run(ctx context.Context, set *config.Set, console Console) (err error) {
 		}
 		return refusal{err}
 	}
-	if err := replaceFile(filepath.Join(dir, config.RunFile), set.YAML()); err != nil {
+	if err := report.ReplaceFile(filepath.Join(dir, config.RunFile), []byte(set.YAML())); err != nil {
 		return err
 	}
 	r := &run{job: j, dir: dir, console: console, began: began, store: checkpoint.NewStore(dir)}
@@ -136,14 +136,6 @@ func defaultRunDir(name string) (dir string, made bool, err error) {
 		}
 		dir = fmt.Sprintf("%s-%d", name, n)
 	}
-}
-
-// replaceFile writes a file whole or not at all.
-func replaceFile(path, text string) error {
-	if err := os.WriteFile(path+".tmp", []byte(text), 0o666); err != nil {
-		return err
-	}
-	return os.Rename(path+".tmp", path)
 }
 
 // run is a job that trains.

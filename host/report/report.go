@@ -197,7 +197,7 @@ func (r *Report) Write(path string) error {
 	if err := enc.Encode(r); err != nil {
 		return fmt.Errorf("write %s: %w", path, err)
 	}
-	err := replaceFile(path, b.Bytes())
+	err := ReplaceFile(path, b.Bytes())
 	if errors.Is(err, syscall.ENOSPC) {
 		err = fullError{err}
 	}
@@ -207,7 +207,8 @@ func (r *Report) Write(path string) error {
 	return nil
 }
 
-func replaceFile(path string, data []byte) (err error) {
+// ReplaceFile writes a file whole and durably, or leaves what was there.
+func ReplaceFile(path string, data []byte) (err error) {
 	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-*")
 	if err != nil {
 		return err
