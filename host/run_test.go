@@ -12,6 +12,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"runtime/debug"
 	"slices"
 	"strconv"
 	"strings"
@@ -26,16 +27,21 @@ import (
 
 const pico = "../ortgraphs/testdata/pico"
 
-// plugins is a folder with the first-party plugins, built for these tests as `make build` does.
-var plugins string
+var (
+	plugins string // a folder with the first-party plugins, built for these tests
+	clips   string // the sample data set, cut short
+)
 
 func TestMain(m *testing.M) { os.Exit(testMain(m)) }
 
-// buildPlugin builds with the flags of `make build`, so that what it compiled serves here too.
+// buildPlugin compiles as these tests were compiled: nothing is compiled twice, and under -race the detector watches the
+// plugins too.
 func buildPlugin(exe, folder string) *exec.Cmd {
-	cmd := exec.Command("go", "build", "-trimpath", "-ldflags", "-s -w", "-o", exe, folder)
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
-	return cmd
+	args := []string{"build", "-o", exe}
+	if info, ok := debug.ReadBuildInfo(); ok && slices.Contains(info.Settings, debug.BuildSetting{Key: "-race", Value: "true"}) {
+		args = append(args, "-race")
+	}
+	return exec.Command("go", append(args, folder)...)
 }
 
 func testMain(m *testing.M) int {
@@ -71,14 +77,19 @@ func testMain(m *testing.M) int {
 	}
 	os.Setenv("GOCACHE", strings.TrimSpace(string(goCache)))
 	os.Setenv("XDG_CACHE_HOME", filepath.Join(dir, "cache"))
+	os.Setenv("GORACE", "atexit_sleep_ms=0") // under -race each plugin would rest for a second at its end
+	if clips, err = shortSample(dir); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
 	return orttest.Run(m)
 }
 
-// train runs pico on the sample with these flags and returns its folder.
+// trainPico runs pico on the short clips with these flags and returns its folder.
 func trainPico(t *testing.T, console Console, flags ...string) (dir string, err error) {
 	t.Helper()
 	dir = filepath.Join(t.TempDir(), "run")
-	args := append([]string{"--plugins", plugins, "--graph", pico, "--batch-size", "4", "--run-dir", dir, "--buffer-size", "6"}, flags...)
+	args := append([]string{"--plugins", plugins, "--graph", pico, "--train-data", clips, "--batch-size", "4", "--run-dir", dir, "--buffer-size", "6"}, flags...)
 	return dir, runFlags(t, console, args...)
 }
 
@@ -219,7 +230,7 @@ func TestInterruptedAndResumedIsTheSameRun(t *testing.T) {
 		if done >= 16 {
 			t.Fatalf("accumulate %s: the run was not interrupted", accumulate)
 		}
-		args := append([]string{"--plugins", plugins, "--graph", pico, "--batch-size", "4", "--num-workers", "3", "--resume", dir}, flags...)
+		args := append([]string{"--plugins", plugins, "--graph", pico, "--train-data", clips, "--batch-size", "4", "--num-workers", "3", "--resume", dir}, flags...)
 		if err := runFlags(t, Console{}, args...); err != nil {
 			t.Fatal(err)
 		}
@@ -294,7 +305,7 @@ func children(t *testing.T) []int {
 
 func TestResumeRefusesAnotherRun(t *testing.T) {
 	dir := mustTrain(t, "--max-steps", "2")
-	err := runFlags(t, Console{}, "--plugins", plugins, "--graph", pico, "--batch-size", "8", "--seed", "9", "--max-steps", "4", "--resume", dir)
+	err := runFlags(t, Console{}, "--plugins", plugins, "--graph", pico, "--train-data", clips, "--batch-size", "8", "--seed", "9", "--max-steps", "4", "--resume", dir)
 	if err == nil || ExitCode(err) != 2 || !strings.Contains(err.Error(), "batch_size was 4, is 8") || !strings.Contains(err.Error(), "seed was 1, is 9") {
 		t.Errorf("exit status %d: %v", ExitCode(err), err)
 	}
@@ -304,7 +315,7 @@ func TestCancelledRunLeavesNothing(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 900*time.Millisecond)
 	defer cancel()
 	set := config.New()
-	if err := set.Parse([]string{"--plugins", plugins, "--graph", pico, "--batch-size", "4", "--run-dir", filepath.Join(t.TempDir(), "run")}, nil); err != nil {
+	if err := set.Parse([]string{"--plugins", plugins, "--graph", pico, "--train-data", clips, "--batch-size", "4", "--run-dir", filepath.Join(t.TempDir(), "run")}, nil); err != nil {
 		t.Fatal(err)
 	}
 	err := Run(ctx, set, Console{Out: io.Discard, Err: io.Discard})

@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"regexp"
 	"runtime"
+	"runtime/debug"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -85,8 +87,11 @@ func buildPlugins(t *testing.T) string {
 		t.Fatal(err)
 	}
 	exe := filepath.Join(features, "features_"+runtime.GOOS+"_"+runtime.GOARCH)
-	build := exec.Command("go", "build", "-trimpath", "-ldflags", "-s -w", "-o", exe, "../../plugins/features") // as make does: it is in the cache
-	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	args := []string{"build", "-o", exe}
+	if info, ok := debug.ReadBuildInfo(); ok && slices.Contains(info.Settings, debug.BuildSetting{Key: "-race", Value: "true"}) {
+		args = append(args, "-race") // as these tests were compiled: nothing is compiled twice
+	}
+	build := exec.Command("go", append(args, "../../plugins/features")...)
 	for _, cmd := range []*exec.Cmd{
 		build,
 		exec.Command("cp", "../../plugins/features/plugin.json", features),

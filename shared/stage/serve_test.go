@@ -143,7 +143,7 @@ func start(t *testing.T) *process {
 	t.Cleanup(func() { lifeWrite.Close() })
 	log := new(logBuffer)
 	cmd := exec.Command(os.Args[0])
-	cmd.Env = []string{serveVariable + "=1", "PLUGIN_UNIX_SOCKET_DIR=" + t.TempDir()}
+	cmd.Env = []string{serveVariable + "=1", "GORACE=" + os.Getenv("GORACE"), "PLUGIN_UNIX_SOCKET_DIR=" + t.TempDir()}
 	cmd.ExtraFiles = []*os.File{r.File(), lifeRead}
 	client := plugin.NewClient(&plugin.ClientConfig{
 		HandshakeConfig:  Handshake,
