@@ -34,7 +34,7 @@ var (
 var rules = []rule{
 	{folder: "", own: nil}, // a package in a folder without a rule may import nothing of ours
 	{folder: "cmd", own: []string{"host", "host/config"}, others: []string{"github.com/spf13/pflag", "golang.org/x/term"}},
-	{folder: "host", own: []string{"host...", "ortgraphs", "ortgraphs/ort", "ortgraphs/safetensors", "gpu", "shared..."}, others: []string{"golang.org/x/sync/"}},
+	{folder: "host", own: []string{"host...", "ortgraphs", "ortgraphs/lint", "ortgraphs/ort", "ortgraphs/safetensors", "gpu", "shared..."}, others: []string{"golang.org/x/sync/"}},
 	{folder: "host/config", own: []string{"shared/manifest"}, others: []string{"github.com/spf13/pflag", "github.com/goccy/go-yaml"}, noCgo: true},
 	{folder: "host/catalog", own: []string{"shared..."}, noCgo: true},
 	{folder: "host/checkpoint", own: []string{"ortgraphs/safetensors", "shared..."}, noCgo: true},
@@ -44,7 +44,7 @@ var rules = []rule{
 	{folder: "host/report/screentest", others: []string{"golang.org/x/sys/"}},
 	{folder: "host/supervise", own: []string{"host/catalog", "shared..."}, others: plugin, noCgo: true},
 	{folder: "host/train", own: []string{"host/pipeline", "host/checkpoint", "ortgraphs", "ortgraphs/ort", "shared..."}},
-	{folder: "ortgraphs", own: []string{"ortgraphs/onnxpb", "ortgraphs/safetensors", "shared/hint", "shared/manifest"}, others: []string{"google.golang.org/protobuf/", "github.com/nlpodyssey/safetensors"}, noCgo: true},
+	{folder: "ortgraphs", own: []string{"ortgraphs/onnxpb", "ortgraphs/safetensors", "ortgraphs/shapes", "shared/hint", "shared/manifest"}, others: []string{"google.golang.org/protobuf/", "github.com/nlpodyssey/safetensors"}, noCgo: true},
 	{folder: "ortgraphs/ort", own: []string{"ortgraphs/ort", "shared/manifest"}, others: []string{"github.com/yalue/onnxruntime_go", "golang.org/x/sys/"}},
 	{folder: "gpu", noCgo: true},
 	{folder: "shared", own: []string{"shared..."}, others: plugin, noCgo: true},

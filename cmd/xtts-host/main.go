@@ -25,6 +25,7 @@ Usage:
   xtts-host --plugins ./plugins [flags]     train
   xtts-host plugins list [DIR]              what is in a folder of plugins, and why it can or cannot be started
   xtts-host graph inspect BUNDLE            inputs, outputs, parameters, buckets and cost of a bundle
+  xtts-host graph lint BUNDLE               what in its graphs would be slow, wrong or not reproducible on a GPU
   xtts-host version
 
 Without --graph and --train-data it trains the embedded model on the embedded sample.
@@ -49,6 +50,8 @@ func run(args []string) int {
 		return exit(host.ListPlugins(os.Stdout, append(args, "plugins")[0]))
 	case command == "graph inspect" && len(args) == 1:
 		return exit(host.InspectGraph(os.Stdout, args[0], os.Getenv("XTTS_HOST_CACHE_DIR")))
+	case command == "graph lint" && len(args) == 1:
+		return exit(host.LintGraph(os.Stdout, args[0], os.Getenv("XTTS_HOST_CACHE_DIR"), os.Getenv("XTTS_HOST_ORT_LIB")))
 	case command == "version" && len(args) == 0:
 		fmt.Println("xtts-host", version())
 		return 0

@@ -16,6 +16,8 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.export import Dim
 from torch.fx.experimental.symbolic_shapes import DimDynamic, ShapeEnv, StatelessSymbolicContext
 
+from . import capture
+
 aten = torch.ops.aten
 
 OPSET = 20
@@ -134,7 +136,8 @@ def _graph_outputs(graph, signature, outputs, backward) -> list[str]:
 
 
 def _plain(model: onnx.ModelProto) -> onnx.ModelProto:
-    """Drops stack traces (most of the file) and checks what remains."""
+    """Rewrites what a CUDA graph cannot hold, drops stack traces (most of the file) and checks what remains."""
+    capture.rewrite(model)
     model.ir_version = IR_VERSION
     model.producer_version = ""
     model.ClearField("metadata_props")

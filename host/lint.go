@@ -1,0 +1,67 @@
+package host
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"github.com/xtts-host/xtts-host/ortgraphs"
+	"github.com/xtts-host/xtts-host/ortgraphs/lint"
+	"github.com/xtts-host/xtts-host/ortgraphs/ort"
+	"github.com/xtts-host/xtts-host/shared/hint"
+)
+
+// LintGraph looks for what makes a bundle's graphs slow, wrong or not reproducible on a GPU, in the files and in what ONNX
+// Runtime's optimiser makes of them. It fails when there is something. spec and cache are as for InspectGraph, library as
+// --ort-lib.
+func LintGraph(out io.Writer, spec, cache, library string) error {
+	cache, err := cacheDir(cache)
+	if err != nil {
+		return refusal{err}
+	}
+	b, err := ortgraphs.Open(spec, cache)
+	if err != nil {
+		return refusal{err}
+	}
+	if err := ort.Init(ort.Options{Library: library}); err != nil {
+		return refusal{err}
+	}
+	defer ort.Shutdown()
+	dir, err := os.MkdirTemp("", "xtts-host-lint-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+
+	total := 0
+	report := func(what, path string) error {
+		model, err := ortgraphs.ReadModel(path)
+		if err != nil {
+			return err
+		}
+		findings := lint.Check(model, lint.Trials(b.Manifest))
+		fmt.Fprintf(out, "%s: %s, %s\n", what, count(len(model.Graph.Node), "node"), count(len(findings), "finding"))
+		for _, f := range findings {
+			fmt.Fprintf(out, "  %-18s  %s (%s): %s\n  %-18s  fix: %s\n", f.Rule, f.Place, f.Op, f.Reason, "", f.Fix)
+		}
+		total += len(findings)
+		return nil
+	}
+	for _, g := range b.Manifest.Graphs {
+		if err := report(g.File, b.Path(g.File)); err != nil {
+			return refusal{err}
+		}
+		optimized := filepath.Join(dir, g.File)
+		if err := ort.Optimize(b.Path(g.File), optimized); err != nil {
+			return refusal{err}
+		}
+		if err := report(g.File+" as ONNX Runtime optimises it", optimized); err != nil {
+			return refusal{err}
+		}
+	}
+	if total > 0 {
+		return refusal{hint.Errorf("correct the model and export it again; docs/bundle.md tells what graphs are made of", "%s: %s", spec, count(total, "finding"))}
+	}
+	return nil
+}

@@ -1,0 +1,259 @@
+package lint
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/xtts-host/xtts-host/ortgraphs/onnxpb"
+	"github.com/xtts-host/xtts-host/ortgraphs/shapes"
+	"github.com/xtts-host/xtts-host/shared/manifest"
+)
+
+// Rule names what is wrong.
+type Rule string
+
+// The rules. Each finding of one of them costs time, reproducibility or correctness on a GPU.
+const (
+	CPUNode           Rule = "cpu-node"           // no CUDA kernel: the node runs on the CPU
+	Memcpy            Rule = "memcpy"             // a copy between host and device within the step
+	HostSync          Rule = "host-sync"          // the host waits for the device
+	NonDeterministic  Rule = "non-deterministic"  // other numbers in each run
+	FrozenDimension   Rule = "frozen-dimension"   // a size of the export's example is part of the graph
+	OversizedConstant Rule = "oversized-constant" // a constant that should be an input or be computed
+	CUDAGraph         Rule = "cuda-graph"         // cannot be captured, or is wrong when replayed
+	Unknown           Rule = "unknown"            // the shape cannot be followed, so the other rules cannot be checked behind it
+)
+
+// Finding is one fault.
+type Finding struct {
+	Rule Rule `json:"rule"`
+	// Place names the node, or the constant.
+	Place  string `json:"place"`
+	Op     string `json:"op,omitempty"`
+	Reason string `json:"reason"`
+	// Fix says what to write in the model instead.
+	Fix string `json:"fix"`
+}
+
+func (f Finding) String() string {
+	at := f.Place
+	if f.Op != "" {
+		at += " (" + f.Op + ")"
+	}
+	return fmt.Sprintf("%s: %s: %s; %s", f.Rule, at, f.Reason, f.Fix)
+}
+
+// MaxConstant is the size of the largest constant that passes, in bytes.
+const MaxConstant = 1 << 20
+
+// maxInputs is the number of tensors up to which the kernel of Concat takes their addresses as arguments; with more it
+// copies a table from the host.
+const maxInputs = 32
+
+// Trials are the sizes with which a bundle's graphs are checked: each bucket, with one row and with several.
+func Trials(m *manifest.Bundle) []shapes.Sizes {
+	var trials []shapes.Sizes
+	for _, bucket := range m.Buckets {
+		for _, rows := range []int64{1, 3, 8} {
+			sizes := shapes.Sizes{manifest.BatchSymbol: rows}
+			for symbol, n := range bucket {
+				sizes[symbol] = int64(n)
+			}
+			trials = append(trials, sizes)
+		}
+	}
+	return trials
+}
+
+// Check returns what is wrong with a model's graph, in the order of its nodes; a fault that shows with several trials
+// is told once. Trials must not be empty.
+func Check(model *onnxpb.ModelProto, trials []shapes.Sizes) []Finding {
+	l := &linter{seen: map[string][]Rule{}}
+	for _, sizes := range trials {
+		r, err := shapes.Infer(model, sizes)
+		if err != nil {
+			l.frozen(err, sizes)
+			continue
+		}
+		l.constants(r)
+		p := place(r)
+		for _, n := range r.Nodes {
+			l.node(n, p)
+		}
+	}
+	return l.list
+}
+
+type linter struct {
+	list []Finding
+	seen map[string][]Rule // by place
+}
+
+func (l *linter) add(f Finding) {
+	if !slices.Contains(l.seen[f.Place], f.Rule) {
+		l.seen[f.Place] = append(l.seen[f.Place], f.Rule)
+		l.list = append(l.list, f)
+	}
+}
+
+func (l *linter) found(rule Rule, n *shapes.Node, fix, format string, args ...any) {
+	l.add(Finding{Rule: rule, Place: n.Place, Op: n.Op(), Reason: fmt.Sprintf(format, args...), Fix: fix})
+}
+
+func (l *linter) frozen(err error, sizes shapes.Sizes) {
+	fault, ok := errors.AsType[*shapes.NodeError](err)
+	if !ok {
+		l.add(Finding{Rule: Unknown, Place: "the graph", Reason: err.Error(), Fix: "export it again"})
+		return
+	}
+	l.add(Finding{
+		Rule: FrozenDimension, Place: fault.Place, Op: fault.Op, Reason: fmt.Sprintf("%s with %s", fault.Reason, sizesText(sizes)),
+		Fix: "take the size from an input's shape where the model has a number of the example batch",
+	})
+}
+
+func sizesText(sizes shapes.Sizes) string {
+	var parts []string
+	for symbol, n := range sizes {
+		parts = append(parts, fmt.Sprintf("%s %d", symbol, n))
+	}
+	slices.Sort(parts)
+	return strings.Join(parts, ", ")
+}
+
+func (l *linter) constants(r *shapes.Result) {
+	large := func(v *shapes.Value, place, op string) {
+		if v != nil && v.Bytes() > MaxConstant {
+			l.add(Finding{
+				Rule: OversizedConstant, Place: place, Op: op, Reason: fmt.Sprintf("%.1f MiB of numbers in the graph", float64(v.Bytes())/(1<<20)),
+				Fix: "make it a parameter, or compute it from positions",
+			})
+		}
+	}
+	for _, v := range r.Constants {
+		large(v, "initializer "+v.Name, "")
+	}
+	for _, n := range r.Nodes {
+		if n.Op() == "Constant" && len(n.Out) > 0 {
+			large(n.Out[0], n.Place, n.Op())
+		}
+	}
+}
+
+// random draws from a generator of the session, whose state is in no checkpoint.
+var random = []string{"RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike", "Bernoulli", "Multinomial"}
+
+func (l *linter) node(n *shapes.Node, p placement) {
+	op := n.Op()
+	switch {
+	case slices.Contains(random, op) || op == "Dropout" && n.Input(2) != nil:
+		l.found(NonDeterministic, n, "compute the mask from the seed input", "draws numbers from a generator of the session")
+		return
+	case op == "NonZero" || op == "Compress" || op == "Unique" || op == "NonMaxSuppression":
+		l.found(HostSync, n, "multiply by a mask, or use Where", "the shape of its output depends on the data, so the host must read it")
+		return
+	case op == "If" || op == "Loop" || op == "Scan":
+		l.found(HostSync, n, "write it without a branch or loop: Where, or the steps one after the other", "the host decides what runs next")
+		return
+	case p.cpu[n]:
+		return
+	}
+	if op == "MemcpyToHost" || op == "MemcpyFromHost" {
+		l.found(Memcpy, n, "find the node beside it that runs on the CPU", "ONNX Runtime put a copy between host and device here")
+		return
+	}
+	if has, types := kernel(n); !has {
+		reason := "the CUDA provider has no kernel of it"
+		fix := "write it with other operators"
+		if types != "" {
+			reason = fmt.Sprintf("the CUDA provider has no kernel of it for %s (only %s)", typeNames[n.Input(data[op]).Type], types)
+			fix = "compute it in f32 and cast, or write it with other operators"
+		}
+		l.found(CPUNode, n, fix, "%s", reason)
+		return
+	}
+	l.transfers(n, p)
+	l.capture(n)
+	if op == "ScatterND" || op == "ScatterElements" {
+		if a := n.Attribute("reduction"); a != nil && string(a.GetS()) != "none" {
+			l.found(NonDeterministic, n, "multiply by a one-hot matrix", "adds with atomic operations, in another order in each run")
+		}
+	}
+	unknown := func(v *shapes.Value) bool { return v != nil && !v.Known() }
+	if len(l.seen[n.Place]) == 0 && slices.ContainsFunc(n.Out, unknown) && !slices.ContainsFunc(n.In, unknown) {
+		l.found(Unknown, n, "write it with other operators", "the shape of its output cannot be followed, so what is behind it is not checked")
+	}
+}
+
+// transfers finds values on the wrong side.
+func (l *linter) transfers(n *shapes.Node, p placement) {
+	for i, v := range n.In {
+		switch want := slices.Contains(onHost[n.Op()], i); {
+		case v == nil || v.Constant:
+		case want && !p.host[v]:
+			l.found(HostSync, n, "compute it from Shape, or make it a constant", "%s is computed on the device, and the host needs it for the output's shape", v.Name)
+		case !want && p.host[v] && n.Op() != "Shape" && n.Op() != "Size":
+			l.found(Memcpy, n, "compute it from a tensor on the device: a mean by a sum and a count that is a tensor (lengths, the sum of a mask)",
+				"%s is computed from shapes on the host, and is copied to the device here", v.Name)
+		}
+	}
+	// A Range whose first number comes from a shape moves a number of the host to the device by a detour: the captured
+	// graph keeps the number of the shape that it was captured with.
+	if n.Op() == "Range" && n.Input(0) != nil && !n.In[0].Constant {
+		l.found(CUDAGraph, n, "compute it from a tensor on the device", "carries a number that is computed from shapes to the device; replayed for another shape it is stale")
+	}
+}
+
+// capture finds nodes whose kernels read tables in the host's memory, which a captured graph reads again at replay.
+func (l *linter) capture(n *shapes.Node) {
+	switch n.Op() {
+	case "GatherND":
+		l.found(CUDAGraph, n, "use Gather or GatherElements", "its kernel copies a table from the host, which is stale at replay")
+	case "Concat":
+		a := n.Attribute("axis").GetI()
+		if len(n.In) > maxInputs {
+			l.found(CUDAGraph, n, "concatenate in two steps", "%d inputs: from %d on its kernel copies a table from the host, which is stale at replay", len(n.In), maxInputs+1)
+		} else if unequal(n.In, a) {
+			l.found(CUDAGraph, n, "pad each part with zeros and add them", "parts of different sizes: its kernel copies a table from the host, which is stale at replay")
+		}
+	case "Split":
+		if unequal(n.Out, n.Attribute("axis").GetI()) {
+			l.found(CUDAGraph, n, "slice instead", "parts of different sizes: its kernel copies a table from the host, which is stale at replay")
+		}
+	case "MatMul", "com.microsoft.FusedMatMul":
+		a, b, ok := n.MatMulShapes()
+		if !ok || len(b) == 2 {
+			return
+		}
+		if batchA, batchB := a[:len(a)-2], b[:len(b)-2]; !slices.Equal(batchA, batchB) && !(ones(batchA) && ones(batchB)) {
+			l.found(CUDAGraph, n, "expand the smaller operand, or fold the batch into the rows", "broadcasts %d by %d: its kernel copies a table from the host, which is stale at replay", a, b)
+		}
+	}
+}
+
+func ones(shape []int64) bool {
+	return !slices.ContainsFunc(shape, func(d int64) bool { return d != 1 })
+}
+
+func unequal(values []*shapes.Value, axis int64) bool {
+	var first int64 = -1
+	for _, v := range values {
+		if !v.Known() {
+			return false // told already
+		}
+		a := axis
+		if a < 0 {
+			a += int64(len(v.Shape))
+		}
+		if a < 0 || a >= int64(len(v.Shape)) {
+			return false
+		}
+		if first >= 0 && v.Shape[a] != first {
+			return true
+		}
+		first = v.Shape[a]
+	}
+	return false
+}

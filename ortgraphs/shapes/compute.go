@@ -1,0 +1,237 @@
+package shapes
+
+import (
+	"math"
+	"slices"
+
+	"github.com/xtts-host/xtts-host/ortgraphs/onnxpb"
+)
+
+func ceil(x float64) float64 { return math.Ceil(x) }
+
+// compute returns the numbers of a node's output, for the operators with which graphs compute shapes; nil for others,
+// and when an input's numbers are not known.
+func compute(n *Node) []float64 {
+	for _, v := range n.In {
+		if v != nil && v.Data == nil {
+			return nil
+		}
+	}
+	if len(n.In) == 0 || n.In[0] == nil {
+		return nil
+	}
+	out := n.Out[0]
+	switch n.Op() {
+	case "Reshape", "Unsqueeze", "Squeeze", "Flatten", "Identity":
+		return n.In[0].Data
+	case "Cast", "CastLike":
+		return toType(n.In[0].Data, out.Type)
+	case "Concat":
+		if len(out.Shape) == 1 {
+			var all []float64
+			for _, v := range n.In {
+				all = append(all, v.Data...)
+			}
+			return all
+		}
+	case "Gather":
+		return gatherData(n)
+	case "Slice":
+		return sliceData(n)
+	case "Expand":
+		return index(out.Shape, n.In[0])
+	case "Split":
+		return nil // the parts of a shape: no exporter writes it
+	case "ReduceProd", "ReduceSum", "ReduceMax", "ReduceMin":
+		if len(out.Data) == 0 && out.Elements() == 1 {
+			return []float64{fold(n.Op(), n.In[0].Data)}
+		}
+	case "Neg", "Floor", "Ceil", "Sqrt", "Abs", "Not", "Reciprocal":
+		data := make([]float64, len(n.In[0].Data))
+		for i, x := range n.In[0].Data {
+			data[i] = unary(n.Op(), x)
+		}
+		return data
+	case "Add", "Sub", "Mul", "Div", "Mod", "Pow", "Min", "Max", "Equal", "Less", "LessOrEqual", "Greater", "GreaterOrEqual", "And", "Or":
+		if len(n.In) != 2 {
+			return nil
+		}
+		a, b := index(out.Shape, n.In[0]), index(out.Shape, n.In[1])
+		data := make([]float64, len(a))
+		for i := range a {
+			data[i] = binaryOp(n.Op(), a[i], b[i], isInteger(n.In[0].Type))
+		}
+		return data
+	case "Where":
+		c, a, b := index(out.Shape, n.In[0]), index(out.Shape, n.In[1]), index(out.Shape, n.In[2])
+		for i := range c {
+			if c[i] == 0 {
+				a[i] = b[i]
+			}
+		}
+		return a
+	}
+	return nil
+}
+
+// index broadcasts a value's numbers to a shape.
+func index(shape []int64, v *Value) []float64 {
+	out := make([]float64, product(shape))
+	lead := len(shape) - len(v.Shape)
+	for i := range out {
+		rest, at, stride := int64(i), int64(0), int64(1)
+		for k := len(shape) - 1; k >= lead; k-- {
+			d := rest % shape[k]
+			rest /= shape[k]
+			if v.Shape[k-lead] != 1 {
+				at += d * stride
+			}
+			stride *= v.Shape[k-lead]
+		}
+		out[i] = v.Data[at]
+	}
+	return out
+}
+
+func gatherData(n *Node) []float64 {
+	x, indices := n.In[0], n.In[1]
+	if len(x.Shape) != 1 {
+		return nil
+	}
+	out := make([]float64, len(indices.Data))
+	for i, f := range indices.Data {
+		k := int64(f)
+		if k < 0 {
+			k += x.Shape[0]
+		}
+		if k < 0 || k >= x.Shape[0] {
+			return nil
+		}
+		out[i] = x.Data[k]
+	}
+	return out
+}
+
+func sliceData(n *Node) []float64 {
+	x := n.In[0]
+	if len(x.Shape) != 1 {
+		return nil
+	}
+	starts, _, _ := n.list(1, "starts")
+	steps, _, _ := n.list(4, "")
+	step := int64(1)
+	if len(steps) == 1 {
+		step = steps[0]
+	}
+	if len(starts) != 1 {
+		return nil
+	}
+	out := make([]float64, n.Out[0].Shape[0])
+	for i := range out {
+		out[i] = x.Data[clamp(starts[0], step, x.Shape[0])+int64(i)*step]
+	}
+	return out
+}
+
+func toType(data []float64, t Type) []float64 {
+	out := slices.Clone(data)
+	for i, x := range out {
+		switch {
+		case t == onnxpb.TensorProto_BOOL && x != 0:
+			out[i] = 1
+		case isInteger(t):
+			out[i] = math.Trunc(x)
+		case t == onnxpb.TensorProto_FLOAT:
+			out[i] = float64(float32(x))
+		}
+	}
+	return out
+}
+
+func fold(op string, data []float64) float64 {
+	if len(data) == 0 {
+		return 0
+	}
+	out := data[0]
+	for _, x := range data[1:] {
+		switch op {
+		case "ReduceProd":
+			out *= x
+		case "ReduceSum":
+			out += x
+		case "ReduceMax":
+			out = max(out, x)
+		case "ReduceMin":
+			out = min(out, x)
+		}
+	}
+	return out
+}
+
+func unary(op string, x float64) float64 {
+	switch op {
+	case "Neg":
+		return -x
+	case "Floor":
+		return math.Floor(x)
+	case "Ceil":
+		return math.Ceil(x)
+	case "Sqrt":
+		return math.Sqrt(x)
+	case "Abs":
+		return math.Abs(x)
+	case "Reciprocal":
+		return 1 / x
+	}
+	return truth(x == 0) // Not
+}
+
+func truth(b bool) float64 {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+func binaryOp(op string, a, b float64, integer bool) float64 {
+	switch op {
+	case "Add":
+		return a + b
+	case "Sub":
+		return a - b
+	case "Mul":
+		return a * b
+	case "Div":
+		if integer {
+			if b == 0 {
+				return 0
+			}
+			return math.Trunc(a / b)
+		}
+		return a / b
+	case "Mod": // of integers, with the sign of the divisor
+		if b == 0 {
+			return 0
+		}
+		return a - b*math.Floor(a/b)
+	case "Pow":
+		return math.Pow(a, b)
+	case "Min":
+		return min(a, b)
+	case "Max":
+		return max(a, b)
+	case "Equal":
+		return truth(a == b)
+	case "Less":
+		return truth(a < b)
+	case "LessOrEqual":
+		return truth(a <= b)
+	case "Greater":
+		return truth(a > b)
+	case "GreaterOrEqual":
+		return truth(a >= b)
+	case "And":
+		return truth(a != 0 && b != 0)
+	}
+	return truth(a != 0 || b != 0) // Or
+}

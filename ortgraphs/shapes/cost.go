@@ -1,0 +1,97 @@
+package shapes
+
+// Cost is what one run of the graph takes, from shapes alone.
+type Cost struct {
+	// FLOPs counts 2mkn for a product of [m, k] and [k, n], and one per element of the largest operand for another node;
+	// shape arithmetic and views count nothing. The exporter counts the same way (scripts/export/cost.py).
+	FLOPs float64
+	// Bytes sums the inputs and outputs of the same nodes, in bytes: an upper bound, which fusion lowers.
+	Bytes float64
+	// Peak is the most memory that values other than inputs, initializers and outputs need at one time, in bytes, when
+	// each is freed behind its last use and nothing is computed in place.
+	Peak int64
+	// Unknown is the number of nodes whose shapes are not known; they count nothing.
+	Unknown int
+}
+
+// free are operators that cost nothing, or nothing when run well.
+var free = map[string]bool{"Reshape": true, "Unsqueeze": true, "Squeeze": true, "Shape": true, "Identity": true, "Constant": true, "Range": true, "Expand": true}
+
+// views are operators whose output is the input's memory under another shape.
+var views = map[string]bool{"Reshape": true, "Squeeze": true, "Unsqueeze": true, "Flatten": true, "Identity": true, "Shape": true, "Size": true, "Constant": true}
+
+// Cost adds up the graph.
+func (r *Result) Cost() Cost {
+	var c Cost
+	owner := map[*Value]*Value{} // a view's memory is another value's
+	root := func(v *Value) *Value {
+		for owner[v] != nil {
+			v = owner[v]
+		}
+		return v
+	}
+	last := map[*Value]int{}
+	kept := map[*Value]bool{}
+	for i, n := range r.Nodes {
+		if views[n.Op()] && len(n.In) > 0 && n.In[0] != nil && len(n.Out) > 0 && n.Out[0] != nil {
+			owner[n.Out[0]] = n.In[0]
+		}
+		for _, v := range n.In {
+			if v != nil {
+				last[root(v)] = i
+			}
+		}
+	}
+	for _, v := range r.Outputs {
+		if v != nil {
+			kept[root(v)] = true
+		}
+	}
+	var live int64
+	for i, n := range r.Nodes {
+		known := true
+		for _, v := range n.Out {
+			known = known && (v == nil || v.Known())
+		}
+		if !known {
+			c.Unknown++
+			continue
+		}
+		var moved, largest int64
+		for _, v := range append(n.In[:len(n.In):len(n.In)], n.Out...) {
+			moved += v.Bytes()
+			largest = max(largest, v.Elements())
+		}
+		if !free[n.Op()] {
+			c.Bytes += float64(moved)
+			c.FLOPs += n.flops(largest)
+		}
+		for _, v := range n.Out {
+			if v != nil && !kept[v] && !views[n.Op()] {
+				live += v.Bytes()
+			}
+		}
+		c.Peak = max(c.Peak, live)
+		freed := map[*Value]bool{}
+		for _, v := range append(n.In[:len(n.In):len(n.In)], n.Out...) {
+			if v == nil {
+				continue
+			}
+			if v = root(v); v.From != nil && !kept[v] && !freed[v] && last[v] <= i && !views[v.From.Op()] {
+				freed[v] = true
+				live -= v.Bytes()
+			}
+		}
+	}
+	return c
+}
+
+func (n *Node) flops(largest int64) float64 {
+	if a, _, ok := n.MatMulShapes(); ok && len(n.Out) > 0 && n.Out[0].Known() {
+		return 2 * float64(product(n.Out[0].Shape)) * float64(a[len(a)-1])
+	}
+	if n.Op() == "Conv" && n.Out[0].Known() && n.Input(1).Known() {
+		return 2 * float64(n.Out[0].Elements()) * float64(product(n.In[1].Shape[1:]))
+	}
+	return float64(largest)
+}

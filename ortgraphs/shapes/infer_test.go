@@ -1,0 +1,60 @@
+package shapes_test
+
+import (
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"github.com/xtts-host/xtts-host/ortgraphs"
+	"github.com/xtts-host/xtts-host/ortgraphs/shapes"
+)
+
+var bundles = []string{"../builtin/myxtts-nano", "../builtin/myxtts-multispeaker", "../testdata/pico"}
+
+// TestExportedGraphs: every shape of the graphs that were exported from PyTorch follows from their inputs, the gradients
+// have the shapes of the parameters, and the cost is what the exporter counted.
+func TestExportedGraphs(t *testing.T) {
+	for _, dir := range bundles {
+		b, err := ortgraphs.Load(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		model, err := ortgraphs.ReadModel(filepath.Join(dir, "training_model.onnx"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, bucket := range b.Manifest.Buckets {
+			for _, batch := range []int64{1, 3, 8} {
+				sizes := shapes.Sizes{"B": batch}
+				for symbol, n := range bucket {
+					sizes[symbol] = int64(n)
+				}
+				r, err := shapes.Infer(model, sizes)
+				if err != nil {
+					t.Fatalf("%s %v: %v", dir, sizes, err)
+				}
+				for _, n := range r.Nodes {
+					for _, v := range n.Out {
+						if v != nil && !v.Known() {
+							t.Fatalf("%s %v: %s (%s): the shape of %s is not known", dir, sizes, n.Place, n.Op(), v.Name)
+						}
+					}
+				}
+				for _, p := range b.Manifest.Parameters {
+					want := make([]int64, len(p.Shape))
+					for k, d := range p.Shape {
+						want[k] = int64(d)
+					}
+					if grad := r.Value("grad." + p.Name); grad == nil || !slices.Equal(grad.Shape, want) {
+						t.Errorf("%s %v: gradient of %s: %v, want %d", dir, sizes, p.Name, grad, want)
+					}
+				}
+				for _, c := range b.Manifest.Cost {
+					if got := r.Cost(); c.Bucket == i && int64(c.BatchSize) == batch && (got.FLOPs != c.FLOPs || got.Bytes != c.Bytes || got.Unknown != 0) {
+						t.Errorf("%s %v: %+v, the exporter counted %g operations and %g bytes", dir, sizes, got, c.FLOPs, c.Bytes)
+					}
+				}
+			}
+		}
+	}
+}

@@ -1,0 +1,510 @@
+package shapes
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/xtts-host/xtts-host/ortgraphs/onnxpb"
+)
+
+// The operators that move elements without changing them, and those about shapes themselves.
+
+func transpose(n *Node) error {
+	if err := needs(n, 1); err != nil {
+		return err
+	}
+	x := n.In[0].Shape
+	shape := slices.Clone(x)
+	if a := n.Attribute("perm"); a != nil {
+		if len(a.Ints) != len(x) {
+			return fmt.Errorf("perm %d for the shape %d", a.Ints, x)
+		}
+		for i, p := range a.Ints {
+			k, err := axis(p, len(x))
+			if err != nil {
+				return err
+			}
+			shape[i] = x[k]
+		}
+	} else {
+		slices.Reverse(shape)
+	}
+	n.set(0, n.In[0].Type, shape)
+	return nil
+}
+
+func reshape(n *Node) error {
+	if err := needs(n, 2); err != nil {
+		return err
+	}
+	x := n.In[0]
+	want, _, ok := n.list(1, "")
+	if !ok {
+		return nil
+	}
+	shape, free, rest := make([]int64, len(want)), -1, int64(1)
+	for i, d := range want {
+		if d == 0 && n.integer("allowzero", 0) == 0 {
+			if i >= len(x.Shape) {
+				return fmt.Errorf("%d cannot be reshaped to %d", x.Shape, want)
+			}
+			d = x.Shape[i]
+		}
+		shape[i] = d
+		if d == -1 {
+			free = i
+		} else {
+			rest *= d
+		}
+	}
+	total := product(x.Shape)
+	if free >= 0 && rest > 0 && total%rest == 0 {
+		shape[free] = total / rest
+		rest = total
+	}
+	if rest != total || slices.Contains(shape, -1) {
+		return fmt.Errorf("%d cannot be reshaped to %d", x.Shape, want)
+	}
+	n.set(0, x.Type, shape)
+	return nil
+}
+
+func flatten(n *Node) error {
+	if err := needs(n, 1); err != nil {
+		return err
+	}
+	x := n.In[0].Shape
+	a := n.integer("axis", 1)
+	if a < 0 {
+		a += int64(len(x))
+	}
+	if a < 0 || a > int64(len(x)) {
+		return fmt.Errorf("axis %d of %d", a, x)
+	}
+	n.set(0, n.In[0].Type, []int64{product(x[:a]), product(x[a:])})
+	return nil
+}
+
+func unsqueeze(n *Node) error {
+	if err := needs(n, 1); err != nil {
+		return err
+	}
+	axes, _, ok := n.list(1, "axes")
+	if !ok {
+		return nil
+	}
+	x := n.In[0].Shape
+	rank := len(x) + len(axes)
+	added := make([]bool, rank)
+	for _, a := range axes {
+		i, err := axis(a, rank)
+		if err != nil {
+			return err
+		}
+		added[i] = true
+	}
+	shape := []int64{}
+	for i := range rank {
+		if added[i] {
+			shape = append(shape, 1)
+		} else if len(x) > 0 {
+			shape, x = append(shape, x[0]), x[1:]
+		}
+	}
+	n.set(0, n.In[0].Type, shape)
+	return nil
+}
+
+func squeeze(n *Node) error {
+	if err := needs(n, 1); err != nil {
+		return err
+	}
+	axes, given, ok := n.list(1, "axes")
+	if !ok {
+		return nil
+	}
+	x := n.In[0].Shape
+	if !given {
+		for i, d := range x {
+			if d == 1 {
+				axes = append(axes, int64(i))
+			}
+		}
+	}
+	for _, a := range axes {
+		i, err := axis(a, len(x))
+		if err != nil {
+			return err
+		}
+		if x[i] != 1 {
+			return fmt.Errorf("axis %d of %d is not 1", a, x)
+		}
+	}
+	shape, err := without(x, axes, false)
+	if err != nil {
+		return err
+	}
+	n.set(0, n.In[0].Type, shape)
+	return nil
+}
+
+func concat(n *Node) error {
+	if err := needs(n, 1); err != nil {
+		return err
+	}
+	shape := slices.Clone(n.In[0].Shape)
+	a, err := axis(n.integer("axis", 0), len(shape))
+	if err != nil {
+		return err
+	}
+	for _, v := range n.In[1:] {
+		if v == nil || len(v.Shape) != len(shape) {
+			return fmt.Errorf("inputs of different ranks")
+		}
+		for i, d := range v.Shape {
+			if i != a && d != shape[i] {
+				return fmt.Errorf("%d and %d do not fit together along axis %d", n.In[0].Shape, v.Shape, a)
+			}
+		}
+		shape[a] += v.Shape[a]
+	}
+	n.set(0, n.In[0].Type, shape)
+	return nil
+}
+
+func split(n *Node) error {
+	if err := needs(n, 1); err != nil {
+		return err
+	}
+	x := n.In[0]
+	a, err := axis(n.integer("axis", 0), len(x.Shape))
+	if err != nil {
+		return err
+	}
+	sizes, given, ok := n.list(1, "split")
+	if !ok {
+		return nil
+	}
+	if !given {
+		parts := n.integer("num_outputs", int64(len(n.Out)))
+		if parts <= 0 || parts > int64(len(n.Out)) {
+			return fmt.Errorf("%d parts for %d outputs", parts, len(n.Out))
+		}
+		each := (x.Shape[a] + parts - 1) / parts
+		for left := x.Shape[a]; left > 0; left -= each {
+			sizes = append(sizes, min(each, left))
+		}
+	}
+	sum := int64(0)
+	for i, d := range sizes {
+		sum += d
+		shape := slices.Clone(x.Shape)
+		shape[a] = d
+		n.set(i, x.Type, shape)
+	}
+	if sum != x.Shape[a] || len(sizes) != len(n.Out) {
+		return fmt.Errorf("%d along axis %d is not split into %d", x.Shape, a, sizes)
+	}
+	return nil
+}
+
+func slice(n *Node) error {
+	if err := needs(n, 1); err != nil {
+		return err
+	}
+	x := n.In[0]
+	starts, _, ok1 := n.list(1, "starts")
+	ends, _, ok2 := n.list(2, "ends")
+	axes, given, ok3 := n.list(3, "axes")
+	steps, stepped, ok4 := n.list(4, "")
+	if !ok1 || !ok2 || !ok3 || !ok4 {
+		return nil
+	}
+	shape := slices.Clone(x.Shape)
+	for i, start := range starts {
+		at, step := int64(i), int64(1)
+		if given && i < len(axes) {
+			at = axes[i]
+		}
+		if stepped && i < len(steps) {
+			step = steps[i]
+		}
+		k, err := axis(at, len(shape))
+		if err != nil {
+			return err
+		}
+		if i >= len(ends) || step == 0 {
+			return fmt.Errorf("starts %d, ends %d, steps %d", starts, ends, steps)
+		}
+		shape[k] = span(start, ends[i], step, x.Shape[k])
+	}
+	n.set(0, x.Type, shape)
+	return nil
+}
+
+// span counts the elements from start to end, both clamped as the operator says.
+func span(start, end, step, size int64) int64 {
+	first, count := clamp(start, step, size), int64(0)
+	last := end
+	if last < 0 {
+		last += size
+	}
+	if step > 0 {
+		last = min(max(last, 0), size)
+		count = (last - first + step - 1) / step
+	} else {
+		last = min(max(last, -1), size-1)
+		if end < -size {
+			last = -1
+		}
+		count = (first - last - step - 1) / -step
+	}
+	return max(count, 0)
+}
+
+// clamp is where a slice begins.
+func clamp(start, step, size int64) int64 {
+	if start < 0 {
+		start += size
+	}
+	if step > 0 {
+		return min(max(start, 0), size)
+	}
+	return min(max(start, 0), size-1)
+}
+
+func gather(n *Node) error {
+	if err := needs(n, 2); err != nil {
+		return err
+	}
+	x, indices := n.In[0], n.In[1]
+	a, err := axis(n.integer("axis", 0), len(x.Shape))
+	if err != nil {
+		return err
+	}
+	n.set(0, x.Type, slices.Concat(x.Shape[:a], indices.Shape, x.Shape[a+1:]))
+	return nil
+}
+
+func gatherElements(n *Node) error {
+	if err := needs(n, 2); err != nil {
+		return err
+	}
+	n.set(0, n.In[0].Type, slices.Clone(n.In[1].Shape))
+	return nil
+}
+
+func gatherND(n *Node) error {
+	if err := needs(n, 2); err != nil {
+		return err
+	}
+	x, indices := n.In[0].Shape, n.In[1].Shape
+	batch := n.integer("batch_dims", 0)
+	if len(indices) == 0 || batch < 0 || batch+indices[len(indices)-1] > int64(len(x)) {
+		return fmt.Errorf("indices of %d in a tensor of %d", indices, x)
+	}
+	n.set(0, n.In[0].Type, slices.Concat(indices[:len(indices)-1], x[batch+indices[len(indices)-1]:]))
+	return nil
+}
+
+func expand(n *Node) error {
+	if err := needs(n, 2); err != nil {
+		return err
+	}
+	want, _, ok := n.list(1, "")
+	if !ok {
+		return nil
+	}
+	shape, err := broadcast(n.In[0].Shape, want)
+	if err != nil {
+		return err
+	}
+	n.set(0, n.In[0].Type, shape)
+	return nil
+}
+
+func tile(n *Node) error {
+	if err := needs(n, 2); err != nil {
+		return err
+	}
+	repeats, _, ok := n.list(1, "")
+	if !ok {
+		return nil
+	}
+	shape := slices.Clone(n.In[0].Shape)
+	if len(repeats) != len(shape) {
+		return fmt.Errorf("repeats %d for the shape %d", repeats, shape)
+	}
+	for i, r := range repeats {
+		shape[i] *= r
+	}
+	n.set(0, n.In[0].Type, shape)
+	return nil
+}
+
+func padding(n *Node) error {
+	if err := needs(n, 1); err != nil {
+		return err
+	}
+	pads, _, ok := n.list(1, "pads")
+	axes, given, ok2 := n.list(3, "")
+	if !ok || !ok2 {
+		return nil
+	}
+	shape := slices.Clone(n.In[0].Shape)
+	if !given {
+		for i := range shape {
+			axes = append(axes, int64(i))
+		}
+	}
+	if len(pads) != 2*len(axes) {
+		return fmt.Errorf("pads %d for %d axes", pads, len(axes))
+	}
+	for i, at := range axes {
+		k, err := axis(at, len(shape))
+		if err != nil {
+			return err
+		}
+		shape[k] += pads[i] + pads[len(axes)+i]
+	}
+	n.set(0, n.In[0].Type, shape)
+	return nil
+}
+
+func oneHot(n *Node) error {
+	if err := needs(n, 3); err != nil {
+		return err
+	}
+	depth, _, ok := n.list(1, "")
+	if !ok || len(depth) != 1 {
+		return nil
+	}
+	x := n.In[0].Shape
+	a, err := axis(n.integer("axis", -1), len(x)+1)
+	if err != nil {
+		return err
+	}
+	n.set(0, n.In[2].Type, slices.Insert(slices.Clone(x), a, depth[0]))
+	return nil
+}
+
+func shapeOf(n *Node) error {
+	if err := needs(n, 1); err != nil {
+		return err
+	}
+	x := n.In[0].Shape
+	clip := func(i int64) int64 {
+		if i < 0 {
+			i += int64(len(x))
+		}
+		return min(max(i, 0), int64(len(x)))
+	}
+	start, end := clip(n.integer("start", 0)), clip(n.integer("end", int64(len(x))))
+	x = x[start:max(start, end)]
+	n.set(0, onnxpb.TensorProto_INT64, []int64{int64(len(x))})
+	n.Out[0].Data = floats(x)
+	return nil
+}
+
+func floats(values []int64) []float64 {
+	out := make([]float64, len(values))
+	for i, v := range values {
+		out[i] = float64(v)
+	}
+	return out
+}
+
+func sizeOf(n *Node) error {
+	if err := needs(n, 1); err != nil {
+		return err
+	}
+	n.set(0, onnxpb.TensorProto_INT64, nil)
+	n.Out[0].Data = []float64{float64(product(n.In[0].Shape))}
+	return nil
+}
+
+func constantOfShape(n *Node) error {
+	if err := needs(n, 1); err != nil {
+		return err
+	}
+	shape, _, ok := n.list(0, "")
+	t, value := onnxpb.TensorProto_FLOAT, []float64{0}
+	if a := n.Attribute("value"); a.GetT() != nil {
+		t, value = Type(a.T.GetDataType()), numbers(a.T, 1)
+	}
+	if !ok {
+		n.Out[0].Type = t
+		return nil
+	}
+	n.set(0, t, shape)
+	if total := product(n.Out[0].Shape); total >= 0 && total <= maxData && len(value) == 1 {
+		n.Out[0].Data = slices.Repeat(value, int(total))
+	}
+	return nil
+}
+
+func constantNode(n *Node) error {
+	if len(n.Out) == 0 || n.Out[0] == nil {
+		return fmt.Errorf("output 0 is missing")
+	}
+	out := n.Out[0]
+	for _, a := range n.Proto.Attribute {
+		switch a.GetName() {
+		case "value":
+			v := constant(a.GetT())
+			out.Type, out.Shape, out.Data = v.Type, v.Shape, v.Data
+		case "value_int":
+			out.Type, out.Shape, out.Data = onnxpb.TensorProto_INT64, []int64{}, []float64{float64(a.GetI())}
+		case "value_float":
+			out.Type, out.Shape, out.Data = onnxpb.TensorProto_FLOAT, []int64{}, []float64{float64(a.GetF())}
+		case "value_ints":
+			out.Type, out.Shape, out.Data = onnxpb.TensorProto_INT64, []int64{int64(len(a.Ints))}, floats(a.Ints)
+		case "value_floats":
+			out.Type, out.Shape, out.Data = onnxpb.TensorProto_FLOAT, []int64{int64(len(a.Floats))}, make([]float64, len(a.Floats))
+			for i, f := range a.Floats {
+				out.Data[i] = float64(f)
+			}
+		}
+	}
+	return nil
+}
+
+func rangeOf(n *Node) error {
+	if err := needs(n, 3); err != nil {
+		return err
+	}
+	t := n.In[0].Type
+	n.Out[0].Type = t
+	var v [3]float64
+	for i := range v {
+		if len(n.In[i].Data) != 1 {
+			return nil
+		}
+		v[i] = n.In[i].Data[0]
+	}
+	if v[2] == 0 {
+		return fmt.Errorf("a delta of 0")
+	}
+	count := int64(max(0, ceil((v[1]-v[0])/v[2])))
+	n.set(0, t, []int64{count})
+	if count <= maxData {
+		data := make([]float64, count)
+		for i := range data {
+			data[i] = v[0] + float64(i)*v[2]
+		}
+		n.Out[0].Data = data
+	}
+	return nil
+}
+
+func eyeLike(n *Node) error {
+	if err := needs(n, 1); err != nil {
+		return err
+	}
+	t := n.In[0].Type
+	if a := n.Attribute("dtype"); a != nil {
+		t = Type(a.GetI())
+	}
+	n.set(0, t, slices.Clone(n.In[0].Shape))
+	return nil
+}

@@ -1,0 +1,331 @@
+package shapes
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/xtts-host/xtts-host/ortgraphs/onnxpb"
+)
+
+// rule sets the outputs of a node whose inputs are known; one that it leaves alone stays unknown.
+type rule func(n *Node) error
+
+// rules has the operators that training graphs are made of.
+var rules = map[string]rule{}
+
+func init() {
+	add := func(r rule, ops ...string) {
+		for _, op := range ops {
+			rules[op] = r
+		}
+	}
+	add(elementwise, "Add", "Sub", "Mul", "Div", "Mod", "Pow", "Min", "Max", "Sum", "Mean", "PRelu", "And", "Or", "Xor", "Equal", "Less", "LessOrEqual", "Greater",
+		"GreaterOrEqual", "Where", "BitwiseAnd", "BitwiseOr", "BitwiseXor", "BitShift", "com.microsoft.BiasGelu", "com.microsoft.FastGelu")
+	add(like, "Abs", "Neg", "Sqrt", "Exp", "Log", "Erf", "Tanh", "Sigmoid", "Relu", "LeakyRelu", "Elu", "Selu", "Celu", "Gelu", "HardSigmoid", "HardSwish",
+		"Mish", "Softplus", "Softsign", "ThresholdedRelu", "Sin", "Cos", "Tan", "Asin", "Acos", "Atan", "Sinh", "Cosh", "Asinh", "Acosh", "Atanh", "Floor", "Ceil",
+		"Round", "Reciprocal", "Sign", "Not", "BitwiseNot", "Clip", "Identity", "Softmax", "LogSoftmax", "Hardmax", "CumSum", "Trilu", "LpNormalization",
+		"InstanceNormalization", "GroupNormalization", "BatchNormalization", "MeanVarianceNormalization", "IsNaN", "IsInf", "Dropout", "ReverseSequence",
+		"ScatterElements", "ScatterND", "com.microsoft.QuickGelu", "MemcpyFromHost", "MemcpyToHost")
+	add(cast, "Cast", "CastLike")
+	add(layerNormalization, "LayerNormalization", "SimplifiedLayerNormalization", "com.microsoft.SkipLayerNormalization")
+	add(matMul, "MatMul", "com.microsoft.FusedMatMul")
+	add(gemm, "Gemm")
+	add(transpose, "Transpose")
+	add(reshape, "Reshape")
+	add(flatten, "Flatten")
+	add(unsqueeze, "Unsqueeze")
+	add(squeeze, "Squeeze")
+	add(concat, "Concat")
+	add(split, "Split")
+	add(slice, "Slice")
+	add(gather, "Gather")
+	add(gatherElements, "GatherElements")
+	add(gatherND, "GatherND")
+	add(expand, "Expand")
+	add(tile, "Tile")
+	add(padding, "Pad")
+	add(oneHot, "OneHot")
+	add(reduce, "ReduceSum", "ReduceMean", "ReduceMax", "ReduceMin", "ReduceProd", "ReduceL1", "ReduceL2", "ReduceSumSquare", "ReduceLogSum", "ReduceLogSumExp")
+	add(arg, "ArgMax", "ArgMin")
+	add(shapeOf, "Shape")
+	add(sizeOf, "Size")
+	add(constantOfShape, "ConstantOfShape")
+	add(constantNode, "Constant")
+	add(rangeOf, "Range")
+	add(eyeLike, "EyeLike")
+	add(conv, "Conv")
+}
+
+// infer sets the outputs of a node.
+func infer(n *Node) error {
+	r := rules[n.Op()]
+	if r == nil {
+		return nil
+	}
+	constant := true
+	for _, v := range n.In {
+		if v == nil {
+			continue
+		}
+		if !v.Known() {
+			types(n)
+			return nil
+		}
+		constant = constant && v.Constant
+	}
+	if err := r(n); err != nil {
+		return err
+	}
+	for _, v := range n.Out {
+		if v != nil {
+			v.Constant = constant && n.Op() != "Shape" // a constant's shape is one too, and needs no node
+			if len(n.In) > 0 && v.Known() && v.Data == nil && product(v.Shape) <= maxData {
+				v.Data = compute(n)
+			}
+		}
+	}
+	return nil
+}
+
+// types sets what is known of the outputs' types when a shape is not.
+func types(n *Node) {
+	if len(n.Out) == 0 || n.Out[0] == nil {
+		return
+	}
+	switch n.Op() {
+	case "Equal", "Less", "LessOrEqual", "Greater", "GreaterOrEqual", "Not", "And", "Or", "Xor", "IsNaN", "IsInf":
+		n.Out[0].Type = onnxpb.TensorProto_BOOL
+	case "Shape", "Size", "ArgMax", "ArgMin":
+		n.Out[0].Type = onnxpb.TensorProto_INT64
+	case "Cast":
+		n.Out[0].Type = Type(n.integer("to", 0))
+	case "Where", "OneHot":
+		if v := n.Input(len(n.In) - 1); v != nil {
+			n.Out[0].Type = v.Type
+		}
+	default:
+		if v := n.Input(0); v != nil {
+			for _, out := range n.Out {
+				if out != nil {
+					out.Type = v.Type
+				}
+			}
+		}
+	}
+}
+
+// needs makes sure of the first inputs, which a hostile graph may lack.
+func needs(n *Node, inputs int) error {
+	for i := range inputs {
+		if n.Input(i) == nil {
+			return fmt.Errorf("input %d is missing", i)
+		}
+	}
+	if len(n.Out) == 0 || n.Out[0] == nil {
+		return fmt.Errorf("output 0 is missing")
+	}
+	return nil
+}
+
+func (n *Node) set(i int, t Type, shape []int64) {
+	if i < len(n.Out) && n.Out[i] != nil {
+		if shape == nil {
+			shape = []int64{}
+		}
+		n.Out[i].Type, n.Out[i].Shape = t, shape
+	}
+}
+
+// axis makes a possibly negative axis one of 0 to rank-1.
+func axis(a int64, rank int) (int, error) {
+	if a < 0 {
+		a += int64(rank)
+	}
+	if a < 0 || a >= int64(rank) {
+		return 0, fmt.Errorf("axis %d of a tensor with %d", a, rank)
+	}
+	return int(a), nil
+}
+
+// list returns the integers of an input, or of an attribute where older opsets have one; ok is false when they are not
+// known before the graph runs.
+func (n *Node) list(input int, attribute string) (values []int64, given, ok bool) {
+	if v := n.Input(input); v != nil {
+		if v.Data == nil {
+			return nil, true, false
+		}
+		for _, f := range v.Data {
+			values = append(values, int64(f))
+		}
+		return values, true, true
+	}
+	if a := n.Attribute(attribute); a != nil {
+		return a.Ints, true, true
+	}
+	return nil, false, true
+}
+
+// broadcast joins shapes as ONNX's operators do.
+func broadcast(shapes ...[]int64) ([]int64, error) {
+	rank := 0
+	for _, s := range shapes {
+		rank = max(rank, len(s))
+	}
+	out := make([]int64, rank)
+	for i := range out {
+		out[i] = 1
+		for _, s := range shapes {
+			k := i - (rank - len(s))
+			if k < 0 || s[k] == 1 {
+				continue
+			}
+			if out[i] != 1 && out[i] != s[k] {
+				return nil, fmt.Errorf("the shapes %d do not fit together", shapes)
+			}
+			out[i] = s[k]
+		}
+	}
+	return out, nil
+}
+
+func elementwise(n *Node) error {
+	if err := needs(n, 1); err != nil {
+		return err
+	}
+	shapes := make([][]int64, 0, len(n.In))
+	for _, v := range n.In {
+		if v != nil {
+			shapes = append(shapes, v.Shape)
+		}
+	}
+	shape, err := broadcast(shapes...)
+	if err != nil {
+		return err
+	}
+	t := n.In[0].Type
+	switch n.Op() {
+	case "And", "Or", "Xor", "Equal", "Less", "LessOrEqual", "Greater", "GreaterOrEqual":
+		t = onnxpb.TensorProto_BOOL
+	case "Where":
+		if err := needs(n, 3); err != nil {
+			return err
+		}
+		t = n.In[1].Type
+	}
+	n.set(0, t, shape)
+	return nil
+}
+
+// like is for operators whose outputs have the shape of the first input.
+func like(n *Node) error {
+	if err := needs(n, 1); err != nil {
+		return err
+	}
+	x := n.In[0]
+	t := x.Type
+	if op := n.Op(); op == "IsNaN" || op == "IsInf" {
+		t = onnxpb.TensorProto_BOOL
+	}
+	n.set(0, t, slices.Clone(x.Shape))
+	if n.Op() == "Dropout" {
+		n.set(1, onnxpb.TensorProto_BOOL, slices.Clone(x.Shape))
+	}
+	return nil
+}
+
+func cast(n *Node) error {
+	if err := needs(n, 1); err != nil {
+		return err
+	}
+	t := Type(n.integer("to", 0))
+	if like := n.Input(1); n.Op() == "CastLike" && like != nil {
+		t = like.Type
+	}
+	n.set(0, t, slices.Clone(n.In[0].Shape))
+	return nil
+}
+
+func layerNormalization(n *Node) error {
+	if err := like(n); err != nil {
+		return err
+	}
+	x := n.In[0]
+	a, err := axis(n.integer("axis", -1), len(x.Shape))
+	if err != nil {
+		return err
+	}
+	if scale := n.Input(1); n.Op() == "LayerNormalization" && scale != nil {
+		if _, err := broadcast(x.Shape[a:], scale.Shape); err != nil {
+			return err
+		}
+	}
+	stat := slices.Clone(x.Shape)
+	for i := a; i < len(stat); i++ {
+		stat[i] = 1
+	}
+	n.set(1, onnxpb.TensorProto_FLOAT, stat)
+	n.set(2, onnxpb.TensorProto_FLOAT, slices.Clone(stat))
+	return nil
+}
+
+func reduce(n *Node) error {
+	if err := needs(n, 1); err != nil {
+		return err
+	}
+	x := n.In[0]
+	axes, given, ok := n.list(1, "axes")
+	if !ok {
+		return nil
+	}
+	if len(axes) == 0 {
+		if given || n.integer("noop_with_empty_axes", 0) == 0 {
+			for i := range x.Shape {
+				axes = append(axes, int64(i))
+			}
+		} else {
+			n.set(0, x.Type, slices.Clone(x.Shape))
+			return nil
+		}
+	}
+	keep := n.integer("keepdims", 1) != 0
+	shape, err := without(x.Shape, axes, keep)
+	if err != nil {
+		return err
+	}
+	n.set(0, x.Type, shape)
+	return nil
+}
+
+// without takes axes out of a shape, or makes them 1.
+func without(shape, axes []int64, keep bool) ([]int64, error) {
+	gone := make([]bool, len(shape))
+	for _, a := range axes {
+		i, err := axis(a, len(shape))
+		if err != nil {
+			return nil, err
+		}
+		gone[i] = true
+	}
+	out := []int64{}
+	for i, d := range shape {
+		switch {
+		case !gone[i]:
+			out = append(out, d)
+		case keep:
+			out = append(out, 1)
+		}
+	}
+	return out, nil
+}
+
+func arg(n *Node) error {
+	if err := needs(n, 1); err != nil {
+		return err
+	}
+	shape, err := without(n.In[0].Shape, []int64{n.integer("axis", 0)}, n.integer("keepdims", 1) != 0)
+	if err != nil {
+		return err
+	}
+	n.set(0, onnxpb.TensorProto_INT64, shape)
+	return nil
+}

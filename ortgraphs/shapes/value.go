@@ -1,0 +1,172 @@
+package shapes
+
+import (
+	"encoding/binary"
+	"math"
+	"slices"
+
+	"github.com/xtts-host/xtts-host/ortgraphs/onnxpb"
+)
+
+// Type is an element type of ONNX, as TensorProto.DataType numbers them.
+type Type = onnxpb.TensorProto_DataType
+
+// Value is a tensor of the graph.
+type Value struct {
+	Name string
+	Type Type
+	// Shape is nil while it is not known. A scalar's is empty and not nil.
+	Shape []int64
+	// Data is what is in the tensor, when that follows from constants and shapes alone and is no more than maxData
+	// numbers; otherwise nil. Integers are exact up to 2^53.
+	Data []float64
+	// Constant says that it is an initializer, the output of Constant, or computed from such values only.
+	Constant bool
+	// From is the node that computes it, nil for inputs and initializers.
+	From *Node
+}
+
+// maxData bounds the numbers that are computed along with the shapes.
+const maxData = 4096
+
+// Known reports whether the shape is known.
+func (v *Value) Known() bool { return v != nil && v.Shape != nil }
+
+// Elements is the number of elements; 0 when the shape is not known.
+func (v *Value) Elements() int64 {
+	if !v.Known() {
+		return 0
+	}
+	return product(v.Shape)
+}
+
+// Bytes is the size of the tensor; 0 when the shape is not known.
+func (v *Value) Bytes() int64 {
+	if !v.Known() {
+		return 0
+	}
+	return product(v.Shape) * size(v.Type)
+}
+
+// Node is a node of the graph, or of a function's body where it is called.
+type Node struct {
+	Proto *onnxpb.NodeProto
+	// Place names the node for a person: its name, or else "the node of" its first output, behind the names of the
+	// functions that it is in.
+	Place   string
+	In, Out []*Value // nil where an optional one is left out
+}
+
+func product(shape []int64) int64 {
+	n := int64(1)
+	for _, d := range shape {
+		n *= d
+	}
+	return n
+}
+
+// size of one element in bytes.
+func size(t Type) int64 {
+	switch t {
+	case onnxpb.TensorProto_FLOAT, onnxpb.TensorProto_INT32, onnxpb.TensorProto_UINT32:
+		return 4
+	case onnxpb.TensorProto_DOUBLE, onnxpb.TensorProto_INT64, onnxpb.TensorProto_UINT64:
+		return 8
+	case onnxpb.TensorProto_FLOAT16, onnxpb.TensorProto_BFLOAT16, onnxpb.TensorProto_INT16, onnxpb.TensorProto_UINT16:
+		return 2
+	}
+	return 1
+}
+
+func isInteger(t Type) bool {
+	switch t {
+	case onnxpb.TensorProto_FLOAT, onnxpb.TensorProto_DOUBLE, onnxpb.TensorProto_FLOAT16, onnxpb.TensorProto_BFLOAT16:
+		return false
+	}
+	return true
+}
+
+// constant reads an initializer.
+func constant(t *onnxpb.TensorProto) *Value {
+	v := &Value{Name: t.GetName(), Type: Type(t.GetDataType()), Shape: slices.Clone(t.Dims), Constant: true}
+	if v.Shape == nil {
+		v.Shape = []int64{}
+	}
+	for _, d := range v.Shape {
+		if d < 0 || d > math.MaxInt32 {
+			v.Shape = nil // no tensor is like that; the file's own check says so
+			return v
+		}
+	}
+	if n := product(v.Shape); n >= 0 && n <= maxData {
+		v.Data = numbers(t, int(n))
+	}
+	return v
+}
+
+// numbers returns the n numbers of a tensor, nil when the file does not hold them here.
+func numbers(t *onnxpb.TensorProto, n int) []float64 {
+	if t.GetDataLocation() == onnxpb.TensorProto_EXTERNAL {
+		return nil
+	}
+	kind := Type(t.GetDataType())
+	out := make([]float64, n)
+	if raw := t.RawData; len(raw) > 0 || n == 0 {
+		width := int(size(kind))
+		if len(raw) != n*width {
+			return nil
+		}
+		for i := range out {
+			out[i] = number(raw[i*width:], kind)
+		}
+		return out
+	}
+	set := func(count int, at func(i int) float64) []float64 {
+		if count != n {
+			return nil
+		}
+		for i := range out {
+			out[i] = at(i)
+		}
+		return out
+	}
+	switch kind {
+	case onnxpb.TensorProto_FLOAT:
+		return set(len(t.FloatData), func(i int) float64 { return float64(t.FloatData[i]) })
+	case onnxpb.TensorProto_DOUBLE:
+		return set(len(t.DoubleData), func(i int) float64 { return t.DoubleData[i] })
+	case onnxpb.TensorProto_INT64:
+		return set(len(t.Int64Data), func(i int) float64 { return float64(t.Int64Data[i]) })
+	case onnxpb.TensorProto_INT32, onnxpb.TensorProto_BOOL, onnxpb.TensorProto_INT16, onnxpb.TensorProto_INT8,
+		onnxpb.TensorProto_UINT16, onnxpb.TensorProto_UINT8:
+		return set(len(t.Int32Data), func(i int) float64 { return float64(t.Int32Data[i]) })
+	}
+	return nil
+}
+
+func number(raw []byte, t Type) float64 {
+	le := binary.LittleEndian
+	switch t {
+	case onnxpb.TensorProto_FLOAT:
+		return float64(math.Float32frombits(le.Uint32(raw)))
+	case onnxpb.TensorProto_DOUBLE:
+		return math.Float64frombits(le.Uint64(raw))
+	case onnxpb.TensorProto_BFLOAT16:
+		return float64(math.Float32frombits(uint32(le.Uint16(raw)) << 16))
+	case onnxpb.TensorProto_INT64:
+		return float64(int64(le.Uint64(raw)))
+	case onnxpb.TensorProto_UINT64:
+		return float64(le.Uint64(raw))
+	case onnxpb.TensorProto_INT32:
+		return float64(int32(le.Uint32(raw)))
+	case onnxpb.TensorProto_UINT32:
+		return float64(le.Uint32(raw))
+	case onnxpb.TensorProto_INT16:
+		return float64(int16(le.Uint16(raw)))
+	case onnxpb.TensorProto_UINT16:
+		return float64(le.Uint16(raw))
+	case onnxpb.TensorProto_INT8:
+		return float64(int8(raw[0]))
+	}
+	return float64(raw[0]) // bool, u8; a float16 is never part of a shape
+}
