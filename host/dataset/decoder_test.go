@@ -44,7 +44,7 @@ func TestDecode(t *testing.T) {
 		}
 	}
 	whole := decode(2, 0, 2205)
-	if lo, hi := slices.Min(whole), slices.Max(whole); lo != -1 || hi != maxSample {
+	if lo, hi := slices.Min(whole), slices.Max(whole); lo != -1 || hi != 1 {
 		t.Errorf("samples reach from %v to %v", lo, hi)
 	}
 	for _, from := range []int{0, 1, 1000, 2204} {

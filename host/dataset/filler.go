@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 
+	"github.com/xtts-host/xtts-host/shared/hint"
 	"github.com/xtts-host/xtts-host/shared/manifest"
 )
 
@@ -137,10 +138,14 @@ func (f *Filler) reference(epoch, i int, row int32) (bool, error) {
 	return f.decode(f.ref, c, i)
 }
 
-// reason words why a clip cannot be read, without its path: that stands beside it, and a checkpoint lists reasons.
+// reason words why a clip cannot be read and what helps, without its path: that stands beside it, and a checkpoint lists
+// reasons.
 func reason(err error) string {
 	if p := (*fs.PathError)(nil); errors.As(err, &p) {
 		return p.Op + ": " + p.Err.Error()
+	}
+	if h := hint.Of(err); h != "" {
+		return err.Error() + "; " + h
 	}
 	return err.Error()
 }

@@ -157,7 +157,7 @@ func (ix *Index) open(ctx context.Context, cfg Config) error {
 			ix.CacheError = err
 		}
 	}
-	ix.fill(cfg, entries, scanned)
+	ix.fill(cfg, entries, s.files, scanned)
 	if len(ix.Rows) > 0 {
 		return nil
 	}
@@ -185,7 +185,7 @@ func (ix *Index) readList(split Split) ([]byte, error) {
 }
 
 // fill makes rows of the usable entries and collects the others.
-func (ix *Index) fill(cfg Config, entries []entry, scanned []scannedRow) {
+func (ix *Index) fill(cfg Config, entries []entry, files []audioFile, scanned []scannedRow) {
 	ix.Speakers, ix.Languages = slices.Clone(cfg.Speakers), slices.Clone(cfg.Languages)
 	number := func(names *[]string) func(string) int32 {
 		ids := make(map[string]int32, len(*names))
@@ -211,14 +211,14 @@ func (ix *Index) fill(cfg Config, entries []entry, scanned []scannedRow) {
 		if s.Reason != "" {
 			r := Rejected{Place: place, ID: e.id, Reason: s.Reason}
 			if e.id != "" {
-				r.Path = ix.audioPath(e.id)
+				r.Path = files[i].path
 			}
 			ix.Rejected = append(ix.Rejected, r)
 			continue
 		}
 		speaker := speakerOf(e.id)
 		ix.Rows = append(ix.Rows, Row{
-			ID: e.id, Path: ix.audioPath(e.id), Line: e.line,
+			ID: e.id, Path: files[i].path, Line: e.line,
 			Frames: s.Frames, FileRate: s.Rate, FileChannels: s.Channels, Samples: s.Samples,
 			Text: e.text, Tokens: s.Tokens,
 			Language: cfg.Language, Speaker: speaker, LanguageID: languageID(cfg.Language), SpeakerID: speakerID(speaker),
@@ -235,6 +235,7 @@ func (ix *Index) fill(cfg Config, entries []entry, scanned []scannedRow) {
 	}
 }
 
+// audioPath is where the audio of an id is looked for first; see statAudio.
 func (ix *Index) audioPath(id string) string {
 	return filepath.Join(ix.Dir, "wavs", filepath.FromSlash(id)+".wav")
 }

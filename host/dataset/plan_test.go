@@ -144,7 +144,7 @@ func speakers(ids []string, samples []int) *Index {
 	for i := range ids {
 		entries[i], scanned[i] = entry{id: ids[i]}, scannedRow{Samples: samples[i]}
 	}
-	ix.fill(Config{}, entries, scanned)
+	ix.fill(Config{}, entries, make([]audioFile, len(ids)), scanned)
 	return ix
 }
 

@@ -5,14 +5,14 @@ import (
 	"crypto/sha256"
 	"errors"
 	"io/fs"
-	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
 
+	"github.com/xtts-host/xtts-host/host/dataset/internal/audio"
 	"github.com/xtts-host/xtts-host/host/dataset/internal/resample"
-	"github.com/xtts-host/xtts-host/host/dataset/internal/wav"
 )
 
 // scannedRow is what the files and the tokenizer say about one entry of the list: what the cache keeps.
@@ -58,13 +58,14 @@ func (s *scan) stat(ctx context.Context) error {
 		if f.reason != "" {
 			return nil
 		}
-		info, err := statAudio(f.path)
+		path, info, err := statAudio(f.path)
+		f.path = path
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
 			rel, _ := filepath.Rel(s.dir, f.path) // both are absolute
-			f.reason = "there is no " + filepath.ToSlash(rel)
+			f.reason = "there is no " + filepath.ToSlash(rel) + " or .flac"
 		case err != nil:
-			f.reason = err.Error()
+			f.reason = reason(err)
 		default:
 			f.size, f.time = info.Size(), info.ModTime().UnixNano()
 		}
@@ -72,13 +73,16 @@ func (s *scan) stat(ctx context.Context) error {
 	})
 }
 
-// statAudio refuses what is not a regular file before anybody opens it, because opening a named pipe waits for ever.
-func statAudio(path string) (fs.FileInfo, error) {
-	info, err := os.Stat(path)
-	if err == nil && !info.Mode().IsRegular() {
-		err = errors.New("not a regular file")
+// statAudio finds the audio file of a path ending in .wav: that one, or where there is none the .flac file of the same
+// name. It opens nothing.
+func statAudio(path string) (string, fs.FileInfo, error) {
+	info, err := audio.Stat(path)
+	if stem, ok := strings.CutSuffix(path, ".wav"); ok && errors.Is(err, fs.ErrNotExist) {
+		if info, err := audio.Stat(stem + ".flac"); !errors.Is(err, fs.ErrNotExist) {
+			return stem + ".flac", info, err
+		}
 	}
-	return info, err
+	return path, info, err
 }
 
 // key identifies everything that a scan depends on.
@@ -106,7 +110,7 @@ func (s *scan) run(ctx context.Context) ([]scannedRow, error) {
 			return err
 		}
 		if err != nil {
-			row = scannedRow{Reason: err.Error()}
+			row = scannedRow{Reason: reason(err)}
 		}
 		rows[i] = row
 		return nil
@@ -118,7 +122,7 @@ func (s *scan) row(i int) (scannedRow, error) {
 	if reason := s.files[i].reason; reason != "" {
 		return scannedRow{}, errors.New(reason)
 	}
-	h, err := readHeader(&s.files[i])
+	h, err := readHeader(s.files[i].path)
 	if err != nil {
 		return scannedRow{}, err
 	}
@@ -136,13 +140,13 @@ func (s *scan) row(i int) (scannedRow, error) {
 	return row, nil
 }
 
-func readHeader(file *audioFile) (wav.Header, error) {
-	f, err := os.Open(file.path)
+func readHeader(path string) (audio.Info, error) {
+	f, err := audio.Open(path)
 	if err != nil {
-		return wav.Header{}, err
+		return audio.Info{}, err
 	}
 	defer f.Close()
-	return wav.ReadHeader(f, file.size)
+	return f.Info, nil
 }
 
 // hostTrouble returns the errors that are no fault of a file: they stop the run instead of rejecting rows.
