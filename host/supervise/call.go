@@ -151,7 +151,7 @@ func (p *process) deliver(r *stagepb.Result) error {
 	}
 	if r.Error != "" {
 		message, hint := splitHint(r.Error)
-		out.err = &PluginError{Plugin: p.cfg.Plugin.Name(), Err: fmt.Errorf("%s: %w: %s", c.stage(), ErrFailed, message), hint: cmp.Or(hint, crashHint)}
+		out.err = &PluginError{Plugin: p.cfg.Plugin.Name(), Err: fmt.Errorf("%s %w: %s", c.stage(), ErrFailed, message), hint: cmp.Or(hint, crashHint)}
 	} else {
 		p.served++
 	}

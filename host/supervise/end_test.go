@@ -40,7 +40,7 @@ func TestKick(t *testing.T) {
 	if res, err := callSlot(t, p, 0); err != nil || res.Process.Generation == 0 {
 		t.Errorf("%+v, %v", res, err)
 	}
-	if !strings.Contains(r.log.String(), "plugin fake is started again: process lost: it wrote behind a tensor") {
+	if !strings.Contains(r.log.String(), "plugin fake is started again: it wrote behind a tensor") {
 		t.Errorf("the log does not give the reason:\n%s", r.log)
 	}
 }
@@ -48,8 +48,8 @@ func TestKick(t *testing.T) {
 // TestHealth finds processes that cannot work, also between calls.
 func TestHealth(t *testing.T) {
 	for mode, want := range map[string]string{
-		"ill":            "process lost: it says that it cannot work: the device is gone",
-		"hang-at-health": "process lost: asked after its health: no answer within 100ms",
+		"ill":            "it says that it cannot work: the device is gone",
+		"hang-at-health": "asked after its health: no answer within 100ms",
 	} {
 		t.Run(mode, func(t *testing.T) {
 			r := newRig(t, mode)

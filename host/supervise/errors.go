@@ -11,7 +11,7 @@ var (
 	// call again: another process serves it.
 	ErrLost = errors.New("process lost")
 	// ErrFailed says that the stage answered the call with an error. The process goes on.
-	ErrFailed = errors.New("stage failed")
+	ErrFailed = errors.New("failed")
 	// ErrCrashLoop says that the plugin was restarted too often, as RestartPolicy has it. The pool has failed for good.
 	ErrCrashLoop = errors.New("it keeps crashing")
 	// ErrClosed says that the pool accepts no more calls.

@@ -158,14 +158,17 @@ func (p *Pool) replace(w *worker, id ProcessID, ended life, cause error) bool {
 
 // log says why a process is replaced, with its last line on stderr: the others are in the log already.
 func (p *Pool) log(w *worker, cause error, wait time.Duration) {
-	args := []any{"worker", w.index}
+	var args []any
+	if p.cfg.Workers > 1 {
+		args = append(args, "worker", w.index)
+	}
 	if wait > 0 {
 		args = append(args, "wait", wait)
 	}
 	why := cause.Error()
 	var e *PluginError
 	if errors.As(cause, &e) {
-		why = e.Err.Error()
+		why = strings.TrimPrefix(e.Err.Error(), ErrLost.Error()+": ")
 		lines := strings.Split(strings.TrimRight(e.LastStderr, "\n"), "\n")
 		if last := lines[len(lines)-1]; last != "" {
 			args = append(args, "stderr", shorten(last, 200))

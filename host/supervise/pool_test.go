@@ -97,7 +97,7 @@ func TestAnswers(t *testing.T) {
 		p := newRig(t, "fail").open()
 		for range 3 {
 			_, err := callSlot(t, p, 0)
-			if !errors.Is(err, ErrFailed) || err.Error() != "plugin fake: stage first: stage failed: no idea what to do" {
+			if !errors.Is(err, ErrFailed) || err.Error() != "plugin fake: stage first failed: no idea what to do" {
 				t.Error(err)
 			}
 		}

@@ -91,7 +91,7 @@ func TestSurroundings(t *testing.T) {
 		t.Fatal(err)
 	}
 	var s surroundings
-	_, text, _ := strings.Cut(err.Error(), "stage failed: ")
+	_, text, _ := strings.Cut(err.Error(), " failed: ")
 	if err := json.Unmarshal([]byte(text), &s); err != nil {
 		t.Fatal(err)
 	}
