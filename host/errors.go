@@ -32,7 +32,8 @@ func Hint(err error) string {
 func Usage(err error, advice string) error { return refusal{hint.Errorf(advice, "%w", err)} }
 
 // ExitCode is the exit status for what Run returned: 0 done; 1 input or output failed, or training did not stay
-// finite; 2 refused before the first step; 3 out of memory; 4 a plugin keeps crashing; 5 too many unusable rows; 130
+// finite; 2 refused before the first step; 3 out of memory; 4 a plugin keeps
+// crashing or failing; 5 too many unusable rows; 130
 // interrupted, with a checkpoint saved.
 func ExitCode(err error) int {
 	var r refusal
@@ -43,7 +44,7 @@ func ExitCode(err error) int {
 		return 130
 	case errors.Is(err, ort.ErrOutOfMemory):
 		return 3
-	case errors.Is(err, supervise.ErrCrashLoop):
+	case errors.Is(err, supervise.ErrCrashLoop), errors.Is(err, supervise.ErrFailed):
 		return 4
 	case errors.Is(err, ErrQuarantine):
 		return 5

@@ -11,6 +11,7 @@ import (
 	"runtime"
 	"strconv"
 	"strings"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 
@@ -311,14 +312,36 @@ func (j *job) start(ctx context.Context) (err error) {
 	g, ctx := errgroup.WithContext(ctx)
 	for i, entry := range j.pipeline.Plugins {
 		g.Go(func() (err error) {
-			j.pools[i], err = supervise.NewPool(ctx, supervise.Config{
-				Plugin: entry, Workers: j.cfg.PluginWorkers[entry.Name()], Ring: j.ring, Configure: requests[i], Logger: j.log,
-			})
+			j.pools[i], err = supervise.NewPool(ctx, j.poolConfig(entry, requests[i]))
 			return err
 		})
 	}
 	g.Go(j.openGraphs)
 	return g.Wait()
+}
+
+// poolConfig applies the limits that were given. --plugin-timeout is that of a batch, and bounds what takes less than one.
+func (j *job) poolConfig(entry catalog.Entry, configure *stagepb.ConfigureRequest) supervise.Config {
+	seconds := func(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
+	start, call := seconds(j.cfg.PluginStartTimeout), seconds(j.cfg.PluginTimeout)
+	c := supervise.Config{
+		Plugin: entry, Workers: j.cfg.PluginWorkers[entry.Name()], Ring: j.ring, Configure: configure, Logger: j.log,
+		StartTimeout: start, ConfigureTimeout: start, CallTimeout: call,
+	}
+	if call > 0 {
+		c.DrainTimeout, c.HealthTimeout = min(call, 10*time.Second), min(call, 5*time.Second)
+	}
+	return c
+}
+
+// newGuards watches over the ring and all that map it.
+func (j *job) newGuards() *guards {
+	g := newGuards(j.ring, j.layouts)
+	g.pools = j.pools
+	for i := range j.pipeline.Plugins {
+		g.names = append(g.names, j.pipeline.Plugins[i].Name())
+	}
+	return g
 }
 
 func (j *job) openGraphs() (err error) {
@@ -342,12 +365,18 @@ func (j *job) threads() int {
 	return runtime.GOMAXPROCS(0)
 }
 
-// close takes down what start made. It is safe after a failed start.
+// close takes down what start made. It is safe after a failed start. A plugin that does not end when it is asked to is
+// ended, which costs the run nothing any more but a warning.
 func (j *job) close(ctx context.Context) error {
 	var drain errgroup.Group // each has the whole time: one that hangs does not take it from the others
 	for _, p := range j.pools {
 		if p != nil {
-			drain.Go(func() error { return errors.Join(p.Drain(ctx), p.Close()) })
+			drain.Go(func() error {
+				if err := p.Drain(ctx); err != nil {
+					j.log.Warn(err.Error())
+				}
+				return p.Close()
+			})
 		}
 	}
 	errs := []error{drain.Wait()}

@@ -13,6 +13,7 @@ import (
 	"github.com/xtts-host/xtts-host/host/dataset"
 	"github.com/xtts-host/xtts-host/host/pipeline"
 	"github.com/xtts-host/xtts-host/host/report"
+	"github.com/xtts-host/xtts-host/host/supervise"
 	"github.com/xtts-host/xtts-host/host/train"
 	"github.com/xtts-host/xtts-host/ortgraphs/ort"
 	"github.com/xtts-host/xtts-host/shared/hint"
@@ -221,6 +222,9 @@ func (o *observer) finish(outcome error) error {
 	}
 	if errors.Is(err, train.ErrInterrupted) && o.saved[0] > 0 {
 		err = hint.Errorf("go on with --resume "+r.dir, "%w", err)
+	}
+	if (errors.Is(err, supervise.ErrCrashLoop) || errors.Is(err, supervise.ErrFailed)) && o.saved[0] > 0 {
+		err = hint.Errorf(hint.Of(err)+"; then go on with --resume "+r.dir, "%w", err)
 	}
 	if cerr := o.close(); cerr != nil {
 		err = errors.Join(err, cerr)

@@ -75,7 +75,7 @@ func (q *quarantine) add(row report.Quarantined) error {
 		return err
 	}
 	if len(q.reasons) > q.limit {
-		return hint.Errorf("mend the clips that quarantine.jsonl names, or allow more with --max-quarantine",
+		return hint.Errorf("mend the clips, or the stages, that quarantine.jsonl names, or allow more with --max-quarantine",
 			"%w: %d, and %d are allowed; the last is %s: %s", ErrQuarantine, len(q.reasons), q.limit, row.ID, row.Reason)
 	}
 	return nil

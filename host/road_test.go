@@ -40,7 +40,7 @@ func TestDecodeEmptiesUnreadableRows(t *testing.T) {
 	}
 	var unread []string
 	r := &road{
-		ring: memory, layouts: ls, made: madeByHost(ls, specs), train: newSplit(ix, plan, 1, 1), tensors: make([][]dataset.Tensor, 1),
+		ring: memory, layouts: ls, guards: newGuards(memory, ls), made: madeByHost(ls, specs), train: newSplit(ix, plan, 1, 1), tensors: make([][]dataset.Tensor, 1),
 		unread: func(s *split, bad []dataset.BadRow) error {
 			for _, b := range bad {
 				unread = append(unread, b.ID)

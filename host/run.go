@@ -241,7 +241,7 @@ func (r *run) build(progress train.Progress, state *checkpoint.State) (err error
 	}
 	r.road = &road{
 		seed: c.Seed, ring: r.ring, layouts: r.layouts, made: madeByHost(r.layouts, r.pipeline.Dataset),
-		train: r.job.train, val: r.val, tensors: make([][]dataset.Tensor, c.NumWorkers), unread: r.observer.unread,
+		guards: r.newGuards(), train: r.job.train, val: r.val, tensors: make([][]dataset.Tensor, c.NumWorkers), unread: r.observer.unread,
 	}
 	r.copier = &copier{
 		road: r.road, model: r.model, frames: make([]int, r.slots), lengths: frameLengths(r.bundle.Manifest.Inputs), seen: r.observer.seen,
@@ -253,7 +253,7 @@ func (r *run) build(progress train.Progress, state *checkpoint.State) (err error
 	for _, in := range r.pipeline.Instances {
 		cfg.Stages = append(cfg.Stages, pipeline.Step{
 			Name: in.Name, Augment: in.Stage.Kind == manifest.Augment,
-			Stage: newStageRunner(r.road, r.pools[in.Plugin], in, c.BatchSize),
+			Stage: newStageRunner(r.road, r.pools[in.Plugin], r.pipeline.Plugins[in.Plugin].Name(), in, c.BatchSize, r.log),
 		})
 	}
 	if r.pipe, err = pipeline.New(cfg); err != nil {

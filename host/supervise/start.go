@@ -1,6 +1,7 @@
 package supervise
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -32,6 +33,9 @@ func launch(ctx context.Context, cfg *Config, id ProcessID) (*process, error) {
 	}
 	return p, nil
 }
+
+// errOther says that a program is not the one that its plugin.json describes.
+var errOther = errors.New("another program")
 
 // phaseError is a failed step of the start.
 type phaseError struct {
@@ -101,7 +105,7 @@ func (p *process) start(ctx context.Context) error {
 		return err
 	}
 	if m := p.cfg.Plugin.Manifest; info.Id != m.ID || info.Version != m.Version {
-		return &phaseError{"Info", fmt.Errorf("the program says that it is %s %s, its plugin.json says %s %s", info.Id, info.Version, m.ID, m.Version)}
+		return &phaseError{"Info", fmt.Errorf("%w: it says that it is %s %s, its plugin.json says %s %s", errOther, info.Id, info.Version, m.ID, m.Version)}
 	}
 	if err := p.step(ctx, "Configure", p.cfg.ConfigureTimeout, func(ctx context.Context) error {
 		_, err := p.stage.Configure(ctx, p.cfg.Configure)
@@ -118,6 +122,7 @@ func (p *process) start(ctx context.Context) error {
 	if p.stream, err = p.stage.Process(p.ctx); err != nil {
 		return &phaseError{"Process", err}
 	}
+	p.began = time.Now()
 	return nil
 }
 
@@ -168,7 +173,7 @@ func (p *process) abort(ctx context.Context, err error) error {
 const stdoutHint = "nothing may write to the standard output before the handshake: docs/plugin-protocol.md, Process"
 
 func (p *process) startError(err error, started bool) error {
-	e := &PluginError{Plugin: p.cfg.Plugin.Name(), LastStderr: p.journal.last()}
+	e := &PluginError{Plugin: p.cfg.Plugin.Name(), LastStderr: p.journal.last(), hint: startHint}
 	var byItself bool
 	if started {
 		e.Exit, byItself = p.child.exit()
@@ -182,6 +187,7 @@ func (p *process) startError(err error, started bool) error {
 		e.Err = fmt.Errorf("start: %w", phase.err)
 	case phase.phase == "" && len(fields) >= 5 && fields[1] != strconv.Itoa(stage.Protocol):
 		e.Err = fmt.Errorf("start: the program speaks protocol %s, this host %d", fields[1], stage.Protocol)
+		e.hint = protocolHint
 	case phase.phase == "" && text != "" && len(fields) < 4:
 		e.Err = fmt.Errorf("start: it wrote %q to its standard output in place of the handshake", shorten(text, 200))
 		e.hint = stdoutHint
@@ -193,10 +199,17 @@ func (p *process) startError(err error, started bool) error {
 		e.Err = fmt.Errorf("start: it ended before %s was done: %s", where, e.Exit)
 	case phase.phase == "" && text == "":
 		e.Err = fmt.Errorf("start: no handshake within %v", p.cfg.StartTimeout)
+		e.hint = startLateHint
 	case phase.phase == "":
 		e.Err = fmt.Errorf("start: %w", phase.err)
+		e.hint = rulesHint
+	case errors.Is(phase.err, errLate):
+		e.Err, e.hint = fmt.Errorf("%s: %w", phase.phase, phase.err), startLateHint
+	case errors.Is(phase.err, errOther):
+		e.Err, e.hint = fmt.Errorf("%s: %w", phase.phase, phase.err), versionHint
 	default:
-		e.Err = fmt.Errorf("%s: %s", phase.phase, status.Convert(phase.err).Message())
+		message, hint := splitHint(status.Convert(phase.err).Message())
+		e.Err, e.hint = fmt.Errorf("%s: %s", phase.phase, message), cmp.Or(hint, rulesHint)
 	}
 	return e
 }
