@@ -31,6 +31,14 @@ func Hint(err error) string {
 // Usage marks an error of the command line, with the next step.
 func Usage(err error, advice string) error { return refusal{hint.Errorf(advice, "%w", err)} }
 
+// advised adds the next step to an error that names none of its own.
+func advised(err error, advice string) error {
+	if err == nil || Hint(err) != "" {
+		return err
+	}
+	return hint.Errorf(advice, "%w", err)
+}
+
 // ExitCode is the exit status for what Run returned: 0 done; 1 input or output failed, or training did not stay
 // finite; 2 refused before the first step; 3 out of memory; 4 a plugin keeps
 // crashing or failing; 5 too many unusable rows; 130

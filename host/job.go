@@ -120,7 +120,7 @@ func (j *job) openData(ctx context.Context) error {
 	if t := j.bundle.Manifest.Tokenizer; t != nil {
 		var err error
 		if tokenizer, err = dataset.LoadTokenizer(j.bundle.Path(t.File)); err != nil {
-			return err
+			return advised(err, "docs/bundle.md says which tokenizers can be read; correct the file, or export the bundle again")
 		}
 	}
 	dir := j.cfg.TrainData
@@ -131,10 +131,11 @@ func (j *job) openData(ctx context.Context) error {
 		}
 	}
 	open := func(dir string, which dataset.Split, speakers, languages []string) (*dataset.Index, error) {
-		return dataset.Open(ctx, dataset.Config{
+		ix, err := dataset.Open(ctx, dataset.Config{
 			Dir: dir, Split: which, SampleRate: j.bundle.Manifest.Features.SampleRate, Tokenizer: tokenizer,
 			Speakers: speakers, Languages: languages, CacheDir: filepath.Join(j.cache, "index"),
 		})
+		return ix, advised(err, "README.md says how a data set is laid out")
 	}
 	ix, err := open(dir, dataset.Train, nil, nil)
 	if err != nil {
@@ -281,7 +282,7 @@ func (j *job) findStart(context.Context) (err error) {
 		return j.resumed.Match(j.hashes)
 	case c.Init != "":
 		if j.weights, err = openWeights(c.Init); err != nil {
-			return fmt.Errorf("--init %s: %w", c.Init, err)
+			return advised(fmt.Errorf("--init %s: %w", c.Init, err), "name a safetensors file, or the folder of a run, a checkpoint or a bundle")
 		}
 	}
 	return nil

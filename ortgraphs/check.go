@@ -20,9 +20,8 @@ import (
 	"github.com/xtts-host/xtts-host/shared/manifest"
 )
 
-// maxModel is protobuf's own bound on a message, in bytes. Weights are not in the graphs, so they are far
-// below it.
-const maxModel = 1<<31 - 1
+// maxModel bounds an ONNX file, in bytes. Weights are not in the graphs: those of thousands of nodes have a few MiB.
+const maxModel = 64 << 20
 
 // check reads all files and returns everything that is wrong. It fills the summaries of the graphs.
 func (b *Bundle) check(root *os.Root) []Fault {
@@ -117,9 +116,10 @@ func (b *Bundle) checkFile(root *os.Root, name string, f *faults) {
 	content := io.Writer(hash)
 	if filepath.Ext(name) == ".onnx" {
 		if info.Size() > maxModel {
-			f.add("", "%d bytes: an ONNX file has at most 2 GiB", info.Size())
+			f.add("", "%d bytes: of an ONNX file at most %d are read", info.Size(), maxModel)
 			return
 		}
+		model.Grow(int(info.Size()))
 		content = io.MultiWriter(hash, &model)
 	}
 	if _, err := io.Copy(content, io.LimitReader(file, info.Size())); err != nil {
@@ -140,6 +140,10 @@ func (b *Bundle) checkFile(root *os.Root, name string, f *faults) {
 
 // checkModel checks an ONNX file: every one for portability, the graphs also for their contract.
 func (b *Bundle) checkModel(name string, data []byte, f *faults) {
+	if err := measure(data); err != nil {
+		f.add("model", "not an ONNX file: %v", err)
+		return
+	}
 	model := new(onnxpb.ModelProto)
 	if err := proto.Unmarshal(data, model); err != nil {
 		f.add("model", "not an ONNX file: %v", err)
