@@ -20,6 +20,7 @@ import (
 	"github.com/xtts-host/xtts-host/host/checkpoint"
 	"github.com/xtts-host/xtts-host/host/config"
 	"github.com/xtts-host/xtts-host/host/dataset"
+	"github.com/xtts-host/xtts-host/host/debug"
 	"github.com/xtts-host/xtts-host/host/supervise"
 	"github.com/xtts-host/xtts-host/host/train"
 	"github.com/xtts-host/xtts-host/ortgraphs"
@@ -55,6 +56,7 @@ type job struct {
 	damaged []checkpoint.Skipped // newer ones than resumed
 	weights *weights
 
+	debug     *debug.Folder
 	ring      *ring.Ring
 	pools     []*supervise.Pool // by plugin of the pipeline
 	model     *train.Model
@@ -322,15 +324,20 @@ func (j *job) start(ctx context.Context) (err error) {
 }
 
 // poolConfig applies the limits that were given. --plugin-timeout is that of a batch, and bounds what takes less than one.
-func (j *job) poolConfig(entry catalog.Entry, configure *stagepb.ConfigureRequest) supervise.Config {
+func (j *job) poolConfig(plugin catalog.Entry, configure *stagepb.ConfigureRequest) supervise.Config {
 	seconds := func(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
 	start, call := seconds(j.cfg.PluginStartTimeout), seconds(j.cfg.PluginTimeout)
 	c := supervise.Config{
-		Plugin: entry, Workers: j.cfg.PluginWorkers[entry.Name()], Ring: j.ring, Configure: configure, Logger: j.log,
+		Plugin: plugin, Workers: j.cfg.PluginWorkers[plugin.Name()], Ring: j.ring, Configure: configure, Logger: j.log,
 		StartTimeout: start, ConfigureTimeout: start, CallTimeout: call,
 	}
 	if call > 0 {
 		c.DrainTimeout, c.HealthTimeout = min(call, 10*time.Second), min(call, 5*time.Second)
+	}
+	if j.debug != nil {
+		c.Reached = func(phase supervise.Phase, p supervise.ProcessID, pid int) {
+			j.debug.Reach(debug.Point{Phase: string(phase), Plugin: plugin.Name(), PID: pid, Worker: p.Worker, Generation: p.Generation})
+		}
 	}
 	return c
 }
@@ -373,8 +380,9 @@ func (j *job) close(ctx context.Context) error {
 	for _, p := range j.pools {
 		if p != nil {
 			drain.Go(func() error {
+				// Whatever becomes of a plugin now, the run is whole: it is told, and fails nothing.
 				if err := p.Drain(ctx); err != nil {
-					j.log.Warn(err.Error())
+					j.log.Warn("a plugin did not end in order", "reason", err)
 				}
 				return p.Close()
 			})

@@ -56,6 +56,8 @@ type Config struct {
 	MaxQuarantine    int // rows; -1 means max(1, 1 %)
 	RequireChecksums bool
 	ORTLib, CacheDir string
+
+	DebugDir string
 }
 
 // RunFile is the name of the file in a run's folder that holds its settings.
@@ -136,6 +138,9 @@ func New() *Set {
 	f.BoolVar(&c.RequireChecksums, "require-checksums", false, "refuse plugins without checksums")
 	f.StringVar(&c.ORTLib, "ort-lib", "", "`path` of libonnxruntime.so")
 	f.StringVar(&c.CacheDir, "cache-dir", "", "`folder` for what can be made again (default the user's cache folder)")
+
+	f = s.section("Debugging")
+	f.StringVar(&c.DebugDir, "debug-dir", "", "`folder` for the rows of each step and the memory over time, and for tests to stop the run from (docs/torture.md)")
 
 	for _, part := range s.sections {
 		s.flags.AddFlagSet(part.flags)

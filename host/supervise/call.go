@@ -76,6 +76,7 @@ func (p *process) do(ctx context.Context, req *Request, limit time.Duration) (ou
 	}
 	c.timer.Reset(limit)
 	p.send(&c.msg)
+	p.reached(Batch)
 	var out outcome
 	select {
 	case out = <-c.done:

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"strings"
 	"sync"
 	"time"
@@ -39,7 +40,8 @@ type worker struct {
 }
 
 // NewPool starts all processes and configures them. The first failure ends them all: what a plugin refuses at the start is
-// for people to mend. ctx bounds the start only.
+// for people to mend. Only a process that is killed from outside or does not answer in time is started once more. ctx bounds
+// the start only.
 func NewPool(ctx context.Context, cfg Config) (*Pool, error) {
 	if err := cfg.setDefaults(); err != nil {
 		return nil, fmt.Errorf("plugin %s: %w", cfg.Plugin.Name(), err)
@@ -49,6 +51,7 @@ func NewPool(ctx context.Context, cfg Config) (*Pool, error) {
 		p.limits = append(p.limits, deadlines{fixed: cfg.CallTimeout, first: cfg.ConfigureTimeout})
 	}
 	p.ctx, p.stop = context.WithCancel(context.Background())
+	sweepSocketDirs(socketRoot(os.TempDir()))
 	launching, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var starts sync.WaitGroup
@@ -59,7 +62,7 @@ func NewPool(ctx context.Context, cfg Config) (*Pool, error) {
 		p.workers = append(p.workers, w)
 		starts.Go(func() {
 			var err error
-			if w.proc, err = launch(launching, &p.cfg, ProcessID{Worker: i}); err != nil {
+			if w.proc, err = p.launchFirst(launching, w); err != nil {
 				once.Do(func() { first = err })
 				cancel()
 			}

@@ -66,6 +66,7 @@ func (p *process) serve() error {
 		if err != nil {
 			return err
 		}
+		p.reached(Reply)
 		if err := p.deliver(r); err != nil {
 			p.kill(err.Error(), rulesHint)
 			return err
@@ -178,6 +179,7 @@ func (p *process) stuck() *PluginError {
 
 // finish ends a process that has answered everything: it is asked first, then killed when the time is over.
 func (p *process) finish(limit time.Duration) error {
+	p.reached(Shutdown)
 	timer := time.AfterFunc(limit, func() { p.kill(fmt.Sprintf("it did not end within %v", limit), "") })
 	p.conn.Close()     // GRPCController.Shutdown
 	p.lifeline.Close() // for plugins without one
@@ -225,6 +227,7 @@ func (p *process) during() string {
 
 // drain asks the plugin to finish, then closes the stream; serve ends when the plugin has, too.
 func (p *process) drain(ctx context.Context) {
+	p.reached(Drain)
 	if err := within(ctx, p.cfg.DrainTimeout, func(ctx context.Context) error {
 		_, err := p.stage.Drain(ctx, &stagepb.DrainRequest{})
 		return err
