@@ -13,6 +13,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/xtts-host/xtts-host/shared/manifest"
 )
 
 // faulty is the plugin whose one fault each of these tests chooses. It is built once, by the first that needs it.
@@ -160,12 +162,13 @@ func TestRunSurvivesFault(t *testing.T) {
 	}
 }
 
+const lastWords = "\nits last lines on stderr:\n  segmentation fault in libmixer.so"
+
 // TestFaultEndsRun has the plugin do what no restart cures: the run ends, says why, and what to do next.
 func TestFaultEndsRun(t *testing.T) {
 	edit := func(from, to string) func(string) {
 		return func(dir string) { editFile(t, filepath.Join(dir, "plugin.json"), from, to) }
 	}
-	const last = "\nits last lines on stderr:\n  segmentation fault in libmixer.so"
 	for _, tt := range []struct {
 		fault  string
 		change func(dir string) // of the plugin's folder
@@ -175,7 +178,7 @@ func TestFaultEndsRun(t *testing.T) {
 		hint   string
 	}{
 		{"crash at start", nil, nil, 2,
-			"plugin faulty: start: it ended before the handshake was done: exit status 3" + last,
+			"plugin faulty: start: it ended before the handshake was done: exit status 3" + lastWords,
 			"install the plugin again, or leave its stages out of the pipeline"},
 		{"hang at start", nil, []string{"--plugin-start-timeout", "3"}, 2,
 			"plugin faulty: start: no handshake within 3s",
@@ -189,24 +192,34 @@ func TestFaultEndsRun(t *testing.T) {
 		{"speaks another protocol", nil, nil, 2,
 			"plugin faulty: start: the program speaks protocol 2, this host 1",
 			"install a build of the plugin for this host's protocol (docs/plugin-protocol.md)"},
-		{"declares another protocol", edit(`"protocol": 1`, `"protocol": 2`), nil, 2, "", ""},
-		{"declares another dtype", edit(`"waveform", "dtype": "f32"`, `"waveform", "dtype": "f64"`), nil, 2, "", ""},
-		{"crash at start", modify(t), nil, 2, "", ""},
+		{"declares another protocol", edit(`"protocol": 1`, `"protocol": 2`), nil, 2,
+			`--augment mix: stage "mix": plugin DIR is broken: it speaks protocol 2, this host 1`,
+			"install a build of the plugin for this host's protocol (docs/plugin-protocol.md)"},
+		{"declares another dtype", edit(`"waveform", "dtype": "f32"`, `"waveform", "dtype": "f64"`), nil, 2,
+			`pipeline: instance "mix": input port "waveform" of stage mix wants f64[B,T_wav], tensor "waveform" is f32[B,T_wav]; tensors that fit: nothing`,
+			"bind another tensor in the pipeline, or mend the ports in DIR/plugin.json"},
+		{"is modified", modify(t), nil, 2,
+			`--augment mix: stage "mix": plugin DIR is modified: PROGRAM has sha256 SUM, plugin.sum says SUM`,
+			"install the plugin again; if the change is yours, write its plugin.sum anew with sha256sum"},
+		{"refuses its configuration", nil, []string{"--config", mixPipeline(t, 5)}, 2,
+			`plugin faulty: Configure: instance "mix": amount is 5`,
+			"take an amount from 0 to 1"},
 		{"takes another dtype", nil, nil, 4,
 			`stage mix: 3 times in a row: plugin faulty: stage mix failed: panic: port "waveform" is f32, not i32`,
-			"docs/plugins.md, section Test, says how to run a stage by itself; then go on with --resume RUN"},
-		{"crashes at one batch", nil, nil, 4,
-			"stage mix: plugin faulty: it keeps crashing: 5 restarts within 1m0s were not enough; the last time: it ended: exit status 3, while it worked on stage mix" + last,
-			"docs/plugins.md, section Test, says how to run a stage by itself; then go on with --resume RUN"},
+			"mend the plugin: docs/plugins.md, Test, runs a stage by itself; then go on with --resume RUN"},
 	} {
 		t.Run(tt.fault, func(t *testing.T) {
 			folder := faultyPlugins(t, tt.change)
-			got := trainFaulty(t, tt.fault, "", append(append(slices.Clone(faultFlags), "--plugins", folder), tt.flags...)...)
+			flags := append(append(slices.Clone(faultFlags), "--plugins", folder), tt.flags...)
+			if slices.Contains(tt.flags, "--config") {
+				flags = append(flags, "--augment", "") // the pipeline has it
+			}
+			got := trainFaulty(t, tt.fault, "", flags...)
 			if ExitCode(got.err) != tt.exit || got.err == nil {
 				t.Fatalf("exit status %d, want %d: %v", ExitCode(got.err), tt.exit, got.err)
 			}
-			names := strings.NewReplacer(filepath.Join(folder, "faulty"), "DIR", got.dir, "RUN")
-			if text := names.Replace(got.err.Error()); text != tt.err {
+			names := strings.NewReplacer(filepath.Join(folder, "faulty"), "DIR", got.dir, "RUN", faultyProgram(), "PROGRAM")
+			if text := sums.ReplaceAllString(names.Replace(got.err.Error()), "SUM"); text != tt.err {
 				t.Errorf("error:\n%s\nwant:\n%s", text, tt.err)
 			}
 			if text := names.Replace(Hint(got.err)); text != tt.hint {
@@ -218,6 +231,90 @@ func TestFaultEndsRun(t *testing.T) {
 		})
 	}
 }
+
+// TestCrashLoopLeavesCheckpoint ends a run by a batch that no process survives, and goes on when the plugin is mended.
+func TestCrashLoopLeavesCheckpoint(t *testing.T) {
+	flags := append(slices.Clone(faultFlags), "--plugins", faultyPlugins(t, nil))
+	want := trainFaulty(t, "", "", flags...)
+	got := trainFaulty(t, "crashes at one batch", "", flags...)
+	if want.err != nil || ExitCode(got.err) != 4 {
+		t.Fatalf("%v; exit status %d: %v", want.err, ExitCode(got.err), got.err)
+	}
+	const text = "stage mix: plugin faulty: it keeps crashing: 5 restarts within 1m0s were not enough; the last time: it ended: exit status 3, while it worked on stage mix" + lastWords
+	if got.err.Error() != text {
+		t.Errorf("error:\n%v\nwant:\n%s", got.err, text)
+	}
+	if hint := "mend the plugin: docs/plugins.md, Test, runs a stage by itself; then go on with --resume " + got.dir; Hint(got.err) != hint {
+		t.Errorf("hint:\n%s\nwant:\n%s", Hint(got.err), hint)
+	}
+	if n := strings.Count(got.warnings, "warning: plugin faulty is started again: it ended: exit status 3"); n != 5 || got.restarts["features"] > 0 {
+		t.Errorf("%d restarts were told, restarts %v:\n%s", n, got.restarts, got.warnings)
+	}
+	done := len(losses(t, got.dir))
+	if done == 0 || done >= len(losses(t, want.dir)) {
+		t.Fatalf("the run ended behind step %d", done)
+	}
+	t.Setenv("XTTS_PLUGIN_FAULT", "")
+	if err := runFlags(t, Console{}, "--resume", got.dir); err != nil {
+		t.Fatal(err)
+	}
+	if done%4 != 0 && done%5 != 0 { // the step it ended at has no checkpoint in the other run
+		if err := os.RemoveAll(filepath.Join(got.dir, "checkpoints", fmt.Sprintf("step-%06d", done))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	sameRun(t, fmt.Sprintf("resumed after step %d", done), want.dir, got.dir)
+}
+
+// TestRowThatIsNeverFinite is given up after a second try, by name.
+func TestRowThatIsNeverFinite(t *testing.T) {
+	got := trainFaulty(t, "gives NaN for one row", "", append(slices.Clone(faultFlags), "--plugins", faultyPlugins(t, nil))...)
+	if got.err != nil {
+		t.Fatal(got.err)
+	}
+	data, err := os.ReadFile(filepath.Join(got.dir, "quarantine.jsonl"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var row struct{ ID, Reason, Stage string }
+	if err := json.Unmarshal(data, &row); err != nil { // one line
+		t.Fatalf("%s: %v", data, err)
+	}
+	if row.ID == "" || row.Stage != "mix" || row.Reason != "mix: waveform is not finite, twice" {
+		t.Errorf("%+v", row)
+	}
+	if want := "stage mix: waveform of clip " + row.ID + " is not finite; the batch is built again\n"; strings.Count(got.warnings, want) != 1 {
+		t.Errorf("warnings:\n%s\nwant once:\n%s", got.warnings, want)
+	}
+	if n := len(losses(t, got.dir)); n != 10 || got.restarts["faulty"] != 0 {
+		t.Errorf("%d steps, restarts %v", n, got.restarts)
+	}
+}
+
+// mixPipeline writes a config file with the pipeline of pico behind mix with that amount.
+func mixPipeline(t *testing.T, amount float64) string {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join(pico, "bundle.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	bundle, err := manifest.ParseBundle("bundle.json", data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ports := map[string]string{"waveform": "waveform", "waveform_lengths": "waveform_lengths"}
+	mix := manifest.StageInstance{Name: "mix", Stage: "mix", Config: map[string]any{"amount": amount}, Inputs: ports, Outputs: ports}
+	if data, err = json.Marshal(map[string]any{"pipeline": append([]manifest.StageInstance{mix}, bundle.Pipeline...)}); err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "config.json")
+	if err := os.WriteFile(path, data, 0o666); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+var sums = regexp.MustCompile(`\b[0-9a-f]{64}\b`)
 
 func editFile(t *testing.T, path, from, to string) {
 	t.Helper()

@@ -58,6 +58,8 @@ func (s *stageRunner) Process(ctx context.Context, b *pipeline.Batch) ([]pipelin
 		Instance: s.instance.Index, Slot: b.Slot, Bucket: b.Bucket, Epoch: int64(b.Epoch), Step: b.Step, RowKeys: a.keys,
 	})
 	switch {
+	case err != nil && ctx.Err() != nil: // the run ends; the cause may be another stage's failure
+		return nil, res.Busy, err
 	case errors.Is(err, supervise.ErrLost):
 		return nil, res.Busy, fmt.Errorf("%w: %w", pipeline.ErrRebuild, err)
 	case errors.Is(err, supervise.ErrFailed):

@@ -120,6 +120,7 @@ func inspect(dir string) Entry {
 	if e.Manifest.Protocol != stage.Protocol {
 		e.State = Broken
 		e.Reason = fmt.Sprintf("it speaks protocol %d, this host %d", e.Manifest.Protocol, stage.Protocol)
+		e.Hint = "install a build of the plugin for this host's protocol (docs/plugin-protocol.md)"
 		return e
 	}
 	command, files, err := findCommand(root, e.Dir, e.Manifest)

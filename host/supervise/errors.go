@@ -57,7 +57,7 @@ const (
 	startLateHint = "if it needs that long, allow more with --plugin-start-timeout SECONDS"
 	protocolHint  = "install a build of the plugin for this host's protocol (docs/plugin-protocol.md)"
 	versionHint   = "build the program and its plugin.json from one source"
-	crashHint     = "docs/plugins.md, section Test, says how to run a stage by itself"
+	crashHint     = "mend the plugin: docs/plugins.md, Test, runs a stage by itself"
 	lateHint      = "if a batch may take that long, allow more with --plugin-timeout SECONDS"
 	rulesHint     = "docs/plugin-protocol.md has the rules that a plugin keeps to"
 )
