@@ -22,8 +22,11 @@ func Hint(err error) string {
 	if h := hint.Of(err); h != "" {
 		return h
 	}
-	if errors.Is(err, ort.ErrOutOfMemory) {
+	switch {
+	case errors.Is(err, ort.ErrOutOfMemory):
 		return "try a smaller --batch-size, then a smaller --buffer-size, then --accumulate"
+	case errors.Is(err, train.ErrNotFinite):
+		return "try a smaller --lr, a longer --warmup-steps or a smaller --grad-clip, and listen to the rows of the skipped steps"
 	}
 	return ""
 }

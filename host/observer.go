@@ -11,6 +11,7 @@ import (
 
 	"github.com/xtts-host/xtts-host/host/checkpoint"
 	"github.com/xtts-host/xtts-host/host/dataset"
+	"github.com/xtts-host/xtts-host/host/disk"
 	"github.com/xtts-host/xtts-host/host/pipeline"
 	"github.com/xtts-host/xtts-host/host/report"
 	"github.com/xtts-host/xtts-host/host/supervise"
@@ -42,7 +43,9 @@ type observer struct {
 	samplesTotal int64 // trained on, also before a resume
 	framesTotal  int64
 	saved        [2]int64 // step and evaluated step of the last checkpoint, -1 before the first
-	lost         bool     // a line of metrics.jsonl could not be written
+	unsaved      int      // checkpoints that the disk had no room for
+	best         string   // folder of the best checkpoint that was saved
+	lost         bool     // a line of metrics.jsonl or log.jsonl could not be written
 }
 
 func newObserver(r *run, p train.Progress, state *checkpoint.State) (_ *observer, err error) {
@@ -58,6 +61,9 @@ func newObserver(r *run, p train.Progress, state *checkpoint.State) (_ *observer
 	}
 	if state != nil {
 		o.samplesTotal, o.framesTotal, o.saved = state.Samples, state.Frames, [2]int64{state.Step, state.EvaluatedStep}
+		if state.Best != nil {
+			o.best = r.store.Path(state.Best.Step)
+		}
 		o.quarantine.restore(state.Quarantine, r.job.train)
 	}
 	if o.metrics, err = report.OpenMetrics(filepath.Join(r.dir, metricsFile), names, p.Step); err != nil {
@@ -158,9 +164,26 @@ func (o *observer) Window(w *train.Window) error {
 	if warning != "" {
 		o.run.log.Warn(warning, "step", w.Step)
 	}
-	if every := o.run.cfg.CheckpointEvery; every > 0 && w.Step%every == 0 {
-		return o.save()
+	if err := o.run.logged(); err != nil {
+		o.lost = true
+		return err
 	}
+	if every := o.run.cfg.CheckpointEvery; every > 0 && w.Step%every == 0 {
+		return o.saveIfRoom()
+	}
+	return nil
+}
+
+// saveIfRoom takes a checkpoint on the way. A disk without room for it does not end the run: the checkpoint before is as
+// it was, and by the next one there may be room. The lines of metrics.jsonl have to fit all the same.
+func (o *observer) saveIfRoom() error {
+	err := o.save()
+	full, ok := errors.AsType[*disk.FullError](err)
+	if !ok || filepath.Dir(full.Path) != filepath.Join(o.run.dir, checkpoint.Folder) {
+		return err
+	}
+	o.unsaved++
+	o.run.log.Warn("the disk is full: the run goes on without this checkpoint ("+full.Hint()+")", "step", o.run.loop.Progress.Step, "error", err)
 	return nil
 }
 
@@ -174,7 +197,7 @@ func (o *observer) Evaluated(e *train.Evaluation) error {
 		return err
 	}
 	if isBest && o.run.cfg.CheckpointEvery > 0 {
-		return o.save()
+		return o.saveIfRoom()
 	}
 	return nil
 }
@@ -192,19 +215,20 @@ func (o *observer) save() error {
 		EvaluatedStep: p.EvaluatedStep, Samples: o.samplesTotal, Frames: o.framesTotal,
 		Quarantine: o.quarantine.list(), Hashes: r.hashes,
 	}
-	var keep []string
 	if p.Best != nil {
 		state.Best = &checkpoint.Best{Step: p.Best.Step, Loss: p.Best.Loss}
-		keep = append(keep, r.store.Path(p.Best.Step))
 	}
 	path, err := r.store.Save(context.Background(), state, r.model.Weights(), r.optimizer.Moments())
 	if err != nil {
 		return err
 	}
 	o.saved = [2]int64{p.Step, p.EvaluatedStep}
+	if p.Best != nil && p.Best.Step == p.Step {
+		o.best = path // where the disk had no room for a better one, it stays the one before
+	}
 	r.log.Info("checkpoint", "path", path, "step", p.Step)
 	if r.cfg.KeepLast > 0 {
-		return r.store.Prune(r.cfg.KeepLast, keep...)
+		return r.store.Prune(r.cfg.KeepLast, o.best)
 	}
 	return nil
 }
@@ -263,7 +287,7 @@ func (o *observer) facts(outcome error) (report.Run, error) {
 		Versions: map[string]string{"onnxruntime": ort.Version(), "go": runtime.Version()},
 		Pipeline: r.pipe.Stats(), Best: r.loop.Progress.Best,
 		Memory: []report.Memory{memory}, Utilization: []report.Utilization{utilization},
-		Quarantined:  o.quarantine.count(),
+		Quarantined: o.quarantine.count(), UnsavedCheckpoints: o.unsaved,
 		Accumulation: report.Accumulation{Mode: r.bundle.Manifest.Accumulation, MicroBatches: r.cfg.Accumulate},
 		Baselines:    o.baselines.Losses(),
 		Setup:        r.setup(),

@@ -89,7 +89,7 @@ func Run(ctx context.Context, set *config.Set, console Console) (err error) {
 	if err := report.ReplaceFile(filepath.Join(dir, config.RunFile), []byte(set.YAML())); err != nil {
 		return err
 	}
-	r := &run{job: j, dir: dir, console: console, began: began, store: checkpoint.NewStore(dir)}
+	r := &run{job: j, dir: dir, logged: log.Err, console: console, began: began, store: checkpoint.NewStore(dir)}
 	if j.debug != nil {
 		r.store.Reached = func(phase checkpoint.Phase) { j.debug.Reach(debug.Point{Phase: string(phase)}) }
 	}
@@ -154,6 +154,7 @@ func defaultRunDir(name string) (dir string, made bool, err error) {
 type run struct {
 	*job
 	dir     string
+	logged  func() error // runLog.Err
 	console Console
 	began   time.Time
 	store   *checkpoint.Store

@@ -14,8 +14,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"syscall"
 
+	"github.com/xtts-host/xtts-host/host/disk"
 	"github.com/xtts-host/xtts-host/ortgraphs/safetensors"
 )
 
@@ -70,19 +70,23 @@ func Moment(kind, parameter string) string { return kind + "." + parameter }
 // Save writes the checkpoint of state.Step and returns its folder. It returns once the checkpoint is durable;
 // when it fails, or the process dies, those saved before are as they were. Saving again what is there already
 // changes nothing; another state of the same step replaces it. ctx ends a save between two tensors. Leftovers
-// of a save that was killed are removed. An error for a full disk is a syscall.ENOSPC and has a hint.
+// of a save that was killed are removed. The error for a full disk is a *disk.FullError.
 func (s *Store) Save(ctx context.Context, state State, params, moments []Tensor) (string, error) {
 	path := s.Path(state.Step)
 	s.reached(Begin)
 	if err := s.save(ctx, path, state, params, moments); err != nil {
-		err = fmt.Errorf("save checkpoint %s: %w", path, err)
-		if errors.Is(err, syscall.ENOSPC) {
-			err = fullError{err}
-		}
-		return "", err
+		return "", disk.Explain(fmt.Errorf("save checkpoint %s: %w", path, err), path, size(params)+size(moments))
 	}
 	s.reached(Saved)
 	return path, nil
+}
+
+// size returns the bytes of the tensors' values, which are nearly all of a checkpoint.
+func size(tensors []Tensor) (n int64) {
+	for _, t := range tensors {
+		n += int64(len(t.Data))
+	}
+	return n
 }
 
 func (s *Store) save(ctx context.Context, path string, state State, params, moments []Tensor) (err error) {
@@ -352,12 +356,4 @@ func parseStep(name string) (int64, bool) {
 	digits, _ := strings.CutPrefix(name, "step-")
 	step, err := strconv.ParseInt(digits, 10, 64)
 	return step, err == nil && step >= 0 && stepName(step) == name
-}
-
-// fullError adds a hint to an error for a full disk.
-type fullError struct{ error }
-
-func (e fullError) Unwrap() error { return e.error }
-func (e fullError) Hint() string {
-	return "free some space, or keep fewer checkpoints with --keep-last, then go on with --resume"
 }

@@ -9,8 +9,8 @@ import (
 	"math"
 	"os"
 	"strconv"
-	"syscall"
 
+	"github.com/xtts-host/xtts-host/host/disk"
 	"github.com/xtts-host/xtts-host/shared/regular"
 )
 
@@ -73,10 +73,7 @@ func (l *lines) cut(keep func(line []byte) (bool, error)) error {
 func (l *lines) write() error {
 	if _, err := l.file.WriteAt(l.buf, l.end); err != nil {
 		l.file.Truncate(l.end) // if it fails too, the torn line is dropped when the file is opened again
-		if errors.Is(err, syscall.ENOSPC) {
-			return fullError{err}
-		}
-		return err
+		return disk.Explain(err, l.path, int64(len(l.buf)))
 	}
 	l.end += int64(len(l.buf))
 	return nil
@@ -85,7 +82,7 @@ func (l *lines) write() error {
 // sync makes the lines durable.
 func (l *lines) sync() error {
 	if err := l.file.Sync(); err != nil {
-		return fmt.Errorf("sync %s: %w", l.path, err)
+		return disk.Explain(fmt.Errorf("sync %s: %w", l.path, err), l.path, int64(len(l.buf)))
 	}
 	return nil
 }
@@ -96,12 +93,6 @@ func (l *lines) close() error {
 	}
 	return nil
 }
-
-// fullError adds a hint to an error for a full disk.
-type fullError struct{ error }
-
-func (e fullError) Unwrap() error { return e.error }
-func (e fullError) Hint() string  { return "free some space, then go on with --resume" }
 
 // damaged is a file, or a line in the middle of it, that this package did not write.
 type damaged struct{ error }

@@ -7,7 +7,8 @@ import (
 	"fmt"
 	"math"
 	"os"
-	"syscall"
+
+	"github.com/xtts-host/xtts-host/host/disk"
 )
 
 // Version is the version of report.json.
@@ -43,12 +44,14 @@ type Report struct {
 	StepMs              StepTime `json:"step_ms"`
 	PhasesMs            Phases   `json:"phases_ms"`
 
-	Memory       []Memory      `json:"memory"`
-	Utilization  []Utilization `json:"utilization"`
-	Plugins      []Plugin      `json:"plugins"`
-	Quarantined  int           `json:"quarantined"`
-	Accumulation Accumulation  `json:"accumulation"`
-	Verdict      Verdict       `json:"verdict"`
+	Memory      []Memory      `json:"memory"`
+	Utilization []Utilization `json:"utilization"`
+	Plugins     []Plugin      `json:"plugins"`
+	Quarantined int           `json:"quarantined"`
+	// UnsavedCheckpoints counts those that the disk had no room for; the run went on without them.
+	UnsavedCheckpoints int          `json:"unsaved_checkpoints"`
+	Accumulation       Accumulation `json:"accumulation"`
+	Verdict            Verdict      `json:"verdict"`
 }
 
 // Losses are training losses of steps that were not skipped, null when there was none. Best is the lowest.
@@ -196,11 +199,7 @@ func (r *Report) Write(path string) error {
 	if err := enc.Encode(r); err != nil {
 		return fmt.Errorf("write %s: %w", path, err)
 	}
-	err := ReplaceFile(path, b.Bytes())
-	if errors.Is(err, syscall.ENOSPC) {
-		err = fullError{err}
-	}
-	if err != nil {
+	if err := ReplaceFile(path, b.Bytes()); err != nil {
 		return fmt.Errorf("write report: %w", err) // a *fs.PathError names the file
 	}
 	return nil
@@ -211,7 +210,7 @@ func (r *Report) Write(path string) error {
 func ReplaceFile(path string, data []byte) (err error) {
 	f, err := os.Create(path + ".tmp")
 	if err != nil {
-		return err
+		return disk.Explain(err, path, int64(len(data)))
 	}
 	defer func() {
 		if err != nil {
@@ -222,8 +221,8 @@ func ReplaceFile(path string, data []byte) (err error) {
 	if err == nil {
 		err = f.Sync()
 	}
-	if err := errors.Join(err, f.Close()); err != nil {
-		return err
+	if err = errors.Join(err, f.Close()); err != nil {
+		return disk.Explain(err, path, int64(len(data)))
 	}
 	return os.Rename(f.Name(), path)
 }
