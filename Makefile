@@ -32,6 +32,7 @@ $(ORT):
 test: test-go ## everything that needs no PyTorch
 	scripts/test-template.sh
 	scripts/test-docs.sh
+	scripts/test-audio.sh
 
 test-go: check $(ORT)
 	scripts/venv-plugin.sh
