@@ -33,6 +33,7 @@ test: test-go ## everything that needs no PyTorch
 	scripts/test-template.sh
 	scripts/test-docs.sh
 	@$(MAKE) --no-print-directory torture KILLS=25
+	scripts/test-audio.sh
 
 test-go: check $(ORT)
 	scripts/venv-plugin.sh

@@ -44,13 +44,14 @@ func formatOf(head []byte) string {
 			return m.format
 		}
 	}
-	// MPEG audio has no mark, only frames that start with 11 bits of 1; the next two bits are the version and then the
-	// layer, which is 0 in AAC's ADTS frames.
+	// MPEG audio has no mark, only frames that start with 11 bits of 1; the next two bits are the version (01 is none), then
+	// two the layer (01 is 3, 10 is 2), which is 00 in AAC's ADTS frames. Layer 1 is not in use, and would be the byte order
+	// mark of UTF-16.
 	if len(head) > 1 && head[0] == 0xFF && head[1]&0xE0 == 0xE0 {
 		switch {
 		case head[1]&0xF6 == 0xF0:
 			return "AAC"
-		case head[1]&0x06 != 0 && head[1]&0x18 != 0x08:
+		case head[1]&0x18 != 0x08 && (head[1]&0x06 == 2 || head[1]&0x06 == 4):
 			return "MP3"
 		}
 	}

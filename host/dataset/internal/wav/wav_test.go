@@ -123,10 +123,16 @@ func TestReadHeader(t *testing.T) {
 	}
 }
 
-// Whatever the bytes, an accepted header points at samples that are in the file.
+// Whatever the bytes, an accepted header points at samples that are in the file, and they can be converted.
 func FuzzReadHeader(f *testing.F) {
 	f.Add(riff(chunk("fmt ", format(1, 1, 22050, 16)), chunk("data", make([]byte, 10))))
 	f.Add(riff(chunk("LIST", make([]byte, 3)), chunk("fmt ", extensible(1, 2, 48000, 16)), chunk("data", make([]byte, 8))))
+	f.Add(riff(chunk("fmt ", format(1, 1, 22050, 8)), chunk("data", make([]byte, 3))))
+	f.Add(riff(chunk("fmt ", format20(2)), chunk("data", make([]byte, 12))))
+	f.Add(riff(chunk("fmt ", validBits(20, 32)), chunk("data", make([]byte, 8))))
+	f.Add(riff(chunk("fmt ", format(3, 1, 22050, 32)), chunk("data", []byte{0, 0, 0xC0, 0x7F})))
+	f.Add(riff(chunk("fmt ", extensible(3, 2, 22050, 64)), chunk("data", make([]byte, 16))))
+	f.Add(large("RF64", chunk("fmt ", format(1, 1, 22050, 16)), 10))
 	f.Add(riff(chunk("data", make([]byte, 10)), chunk("fmt ", format(3, 1, 22050, 32))))
 	f.Add([]byte("RIFF\xff\xff\xff\xffWAVEfmt \xff\xff\xff\xff"))
 	f.Fuzz(func(t *testing.T, b []byte) {
@@ -134,8 +140,22 @@ func FuzzReadHeader(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if h.Frames < 0 || h.Channels < 1 || h.Offset < 12 || h.Offset+int64(h.Frames)*int64(h.FrameSize()) > int64(len(b)) {
-			t.Errorf("%+v does not lie in %d bytes", h, len(b))
+		n := int64(h.Frames) * int64(h.FrameSize())
+		if h.Frames < 0 || h.Channels < 1 || h.Offset < 12 || h.Offset+n > int64(len(b)) {
+			t.Fatalf("%+v does not lie in %d bytes", h, len(b))
+		}
+		samples := make([]float32, h.Frames)
+		if err := h.Mono(samples, b[h.Offset:][:n]); err != nil {
+			return
+		}
+		limit := float32(1)
+		if h.Float {
+			limit = maxFloat
+		}
+		for i, v := range samples {
+			if !(v >= -limit && v <= limit) {
+				t.Fatalf("%+v: sample %d is %v", h, i, v)
+			}
 		}
 	})
 }
