@@ -19,6 +19,7 @@ import (
 	"github.com/xtts-host/xtts-host/host/checkpoint"
 	"github.com/xtts-host/xtts-host/host/config"
 	"github.com/xtts-host/xtts-host/host/dataset"
+	"github.com/xtts-host/xtts-host/host/report"
 	"github.com/xtts-host/xtts-host/host/supervise"
 	"github.com/xtts-host/xtts-host/host/train"
 	"github.com/xtts-host/xtts-host/ortgraphs"
@@ -114,6 +115,14 @@ func cacheDir(given string) (string, error) {
 	return filepath.Join(user, "xtts-host"), nil
 }
 
+// splits lists the data of the run.
+func (j *job) splits() []*split {
+	if j.val == nil {
+		return []*split{j.train}
+	}
+	return []*split{j.train, j.val}
+}
+
 func (j *job) openData(ctx context.Context) error {
 	var tokenizer *dataset.Tokenizer
 	if t := j.bundle.Manifest.Tokenizer; t != nil {
@@ -204,12 +213,12 @@ func (j *job) fit(context.Context) error {
 	if err != nil {
 		return err
 	}
-	j.train = newSplit(j.train.index, p, c.Seed, c.NumWorkers)
+	j.train = newSplit(report.Train, j.train.index, p, c.Seed, c.NumWorkers)
 	if j.val != nil {
 		if p, err = dataset.NewEvalPlan(j.val.index.Rows, plan); err != nil {
 			return fmt.Errorf("validation: %w", err)
 		}
-		j.val = newSplit(j.val.index, p, c.Seed, c.NumWorkers)
+		j.val = newSplit(report.Validation, j.val.index, p, c.Seed, c.NumWorkers)
 	}
 	if j.layouts, err = layouts(j.buckets, c.BatchSize, j.bundle.Manifest.Inputs, j.pipeline.Intermediates); err != nil {
 		return err

@@ -20,7 +20,7 @@ func quarantineJob(rows, rejected, limit int) *job {
 	for i := range rejected {
 		ix.Rejected = append(ix.Rejected, dataset.Rejected{Place: fmt.Sprintf("metadata.csv:%d", i+1), Reason: "no '|' between id and text"})
 	}
-	return &job{cfg: &config.Config{MaxQuarantine: limit}, train: &split{index: ix}}
+	return &job{cfg: &config.Config{MaxQuarantine: limit}, train: &split{name: report.Train, index: ix, plan: new(dataset.Plan)}}
 }
 
 func TestQuarantineLimit(t *testing.T) {
@@ -38,7 +38,7 @@ func TestQuarantineLimit(t *testing.T) {
 			continue
 		}
 		for i := range tt.more {
-			err := q.add(report.Quarantined{ID: fmt.Sprint(i), Path: "x.wav", Reason: "torn", Stage: "decode"})
+			err := q.add(report.Quarantined{ID: fmt.Sprint(i), Path: "x.wav", Reason: "torn", Stage: "decode", Split: report.Train})
 			if over := i >= tt.allowed; over != errors.Is(err, ErrQuarantine) || over != (err != nil) {
 				t.Errorf("%+v: row %d: %v", tt, i+1, err)
 			}
@@ -52,7 +52,7 @@ func TestQuarantineLimit(t *testing.T) {
 	}
 	path := filepath.Join(t.TempDir(), "quarantine.jsonl")
 	_, err := newQuarantine(path, quarantineJob(24, 2, -1))
-	if !errors.Is(err, ErrQuarantine) || !strings.Contains(err.Error(), "too many unusable rows: 2, and 1 are allowed; the last is metadata.csv:2: no '|'") || Hint(err) == "" {
+	if !errors.Is(err, ErrQuarantine) || !strings.Contains(err.Error(), "too many unusable rows: 2 in the training data, and 1 are allowed; the last is metadata.csv:2: no '|'") || Hint(err) == "" {
 		t.Errorf("%v, hint %q", err, Hint(err))
 	}
 	if data, _ := os.ReadFile(path); strings.Count(string(data), "\n") != 2 {
@@ -75,7 +75,7 @@ func TestQuarantineListsWhatTrainingPassed(t *testing.T) {
 		t.Errorf("left out after a resume: %v", j.train.bad.Rows())
 	}
 	for _, id := range []string{"a", "b", "a", "old"} { // twice: as a row and as another row's reference
-		if err := q.add(report.Quarantined{ID: id, Path: id + ".wav", Reason: "torn", Stage: "decode"}); err != nil {
+		if err := q.add(report.Quarantined{ID: id, Path: id + ".wav", Reason: "torn", Stage: "decode", Split: report.Train}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -120,7 +120,7 @@ func TestClipTornDuringTheRun(t *testing.T) {
 		t.Fatal(err)
 	}
 	for file, want := range map[string]string{
-		"quarantine.jsonl":                   `{"id":"A/0003","path":"` + clip + `","reason":"truncated: the \"data\" chunk declares 82898 bytes, the file has 19956","stage":"decode"}` + "\n",
+		"quarantine.jsonl":                   `{"id":"A/0003","path":"` + clip + `","reason":"truncated: the \"data\" chunk declares 82898 bytes, the file has 19956","stage":"decode","split":"train"}` + "\n",
 		"report.json":                        `"quarantined": 1`,
 		"checkpoints/step-000005/state.json": `"id": "A/0003"`,
 	} {

@@ -57,7 +57,7 @@ const maxSample = 32767.0 / 32768
 
 // read fills dst with frames of the clip at the file's own rate, from the given one on.
 func (d *Decoder) read(dst []float32, row *Row, from int) error {
-	info, err := statAudio(row.Path)
+	info, err := statRegular(row.Path)
 	if err != nil {
 		return err
 	}

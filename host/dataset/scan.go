@@ -4,12 +4,13 @@ import (
 	"context"
 	"crypto/sha256"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"sync"
 	"sync/atomic"
 	"syscall"
+	"unicode/utf8"
 
 	"github.com/xtts-host/xtts-host/host/dataset/internal/resample"
 	"github.com/xtts-host/xtts-host/host/dataset/internal/wav"
@@ -18,6 +19,7 @@ import (
 // scannedRow is what the files and the tokenizer say about one entry of the list: what the cache keeps.
 type scannedRow struct {
 	Reason   string // why the entry cannot be used; then the rest is empty
+	Offset   int    // of the clip in the file, in frames like the next
 	Frames   int
 	Rate     int
 	Channels int
@@ -26,10 +28,13 @@ type scannedRow struct {
 	Unknown  []rune
 }
 
+// maxText is the longest text of a clip, in characters: some minutes of speech. Merging takes time that grows with the
+// square of a word's length, and a text without spaces is one word.
+const maxText = 4096
+
 // scan reads what an index needs to know of its files, several at a time.
 type scan struct {
 	cfg     Config
-	dir     string
 	entries []entry
 	files   []audioFile // of each entry
 }
@@ -43,9 +48,9 @@ type audioFile struct {
 }
 
 func newScan(ix *Index, cfg Config, entries []entry) *scan {
-	s := &scan{cfg: cfg, dir: ix.Dir, entries: entries, files: make([]audioFile, len(entries))}
+	s := &scan{cfg: cfg, entries: entries, files: make([]audioFile, len(entries))}
 	for i, e := range entries {
-		s.files[i] = audioFile{path: ix.audioPath(e.id), size: -1, reason: e.reason}
+		s.files[i] = audioFile{path: ix.audioPath(&e), size: -1, reason: e.reason}
 	}
 	return s
 }
@@ -58,13 +63,12 @@ func (s *scan) stat(ctx context.Context) error {
 		if f.reason != "" {
 			return nil
 		}
-		info, err := statAudio(f.path)
+		info, err := statRegular(f.path)
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
-			rel, _ := filepath.Rel(s.dir, f.path) // both are absolute
-			f.reason = "there is no " + filepath.ToSlash(rel)
+			f.reason = "there is no " + s.entries[i].audio
 		case err != nil:
-			f.reason = err.Error()
+			f.reason = reason(err)
 		default:
 			f.size, f.time = info.Size(), info.ModTime().UnixNano()
 		}
@@ -72,22 +76,33 @@ func (s *scan) stat(ctx context.Context) error {
 	})
 }
 
-// statAudio refuses what is not a regular file before anybody opens it, because opening a named pipe waits for ever.
-func statAudio(path string) (fs.FileInfo, error) {
+// statRegular refuses what is not a regular file before anybody opens it, because opening a named pipe waits for ever.
+func statRegular(path string) (fs.FileInfo, error) {
 	info, err := os.Stat(path)
-	if err == nil && !info.Mode().IsRegular() {
-		err = errors.New("not a regular file")
+	if err != nil || info.Mode().IsRegular() {
+		return info, err
 	}
-	return info, err
+	kind := "a special file"
+	switch mode := info.Mode(); {
+	case mode.IsDir():
+		kind = "a folder"
+	case mode&fs.ModeNamedPipe != 0:
+		kind = "a named pipe"
+	case mode&fs.ModeSocket != 0:
+		kind = "a socket"
+	case mode&fs.ModeDevice != 0:
+		kind = "a device"
+	}
+	return nil, errors.New(kind + ", not a regular file")
 }
 
 // key identifies everything that a scan depends on.
-func (s *scan) key(list []byte) [sha256.Size]byte {
+func (s *scan) key(list [sha256.Size]byte) [sha256.Size]byte {
 	tokenizer := ""
 	if s.cfg.Tokenizer != nil {
 		tokenizer = s.cfg.Tokenizer.Hash()
 	}
-	b := appendField(nil, string(list))
+	b := appendField(nil, string(list[:]))
 	b = appendField(b, tokenizer)
 	b = appendInt(b, int64(s.cfg.SampleRate))
 	for i := range s.files {
@@ -106,7 +121,7 @@ func (s *scan) run(ctx context.Context) ([]scannedRow, error) {
 			return err
 		}
 		if err != nil {
-			row = scannedRow{Reason: err.Error()}
+			row = scannedRow{Reason: reason(err)}
 		}
 		rows[i] = row
 		return nil
@@ -125,11 +140,19 @@ func (s *scan) row(i int) (scannedRow, error) {
 	if h.Frames == 0 {
 		return scannedRow{}, errors.New("the audio has no samples")
 	}
-	row := scannedRow{Frames: h.Frames, Rate: h.SampleRate, Channels: h.Channels, Samples: resample.Len(h.Frames, h.SampleRate, s.cfg.SampleRate)}
+	e := &s.entries[i]
+	row := scannedRow{Rate: h.SampleRate, Channels: h.Channels}
+	if row.Offset, row.Frames, err = e.part.frames(h.Frames, h.SampleRate); err != nil {
+		return scannedRow{}, err
+	}
+	row.Samples = resample.Len(row.Frames, h.SampleRate, s.cfg.SampleRate)
 	if s.cfg.Tokenizer == nil {
 		return row, nil
 	}
-	row.Tokens, row.Unknown = s.cfg.Tokenizer.Encode(s.entries[i].text)
+	if n := utf8.RuneCountInString(e.text); n > maxText {
+		return scannedRow{}, fmt.Errorf("the text has %d characters, more than %d", n, maxText)
+	}
+	row.Tokens, row.Unknown = s.cfg.Tokenizer.Encode(e.text)
 	if len(row.Tokens) == 0 {
 		return scannedRow{}, errors.New("the text has no tokens")
 	}
