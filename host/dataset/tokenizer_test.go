@@ -21,7 +21,7 @@ func TestTokenizerParity(t *testing.T) {
 	if err := json.Unmarshal(data, &tables); err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range []string{"characters", "whitespace", "metaspace"} {
+	for _, name := range []string{"characters", "whitespace", "metaspace", "persian"} {
 		t.Run(name, func(t *testing.T) {
 			tok, err := LoadTokenizer("testdata/" + name + ".json")
 			if err != nil {
@@ -47,7 +47,8 @@ func TestTokenizerUnknown(t *testing.T) {
 		{"characters", "İ", "\u0307"}, // becomes i and a dot
 		{"whitespace", "[en] a\tb ⅷ Я", "я"},
 		{"whitespace", "[UNK] as an added token is no unknown character", ""},
-		{"metaspace", "é å", "\u030a"}, // decomposed; the acute accent is known
+		{"metaspace", "é å", "\u030a"},      // decomposed; the acute accent is known
+		{"persian", "سلام ي، ۱۲ é", "ي۱۲é"}, // spelled in bytes
 	} {
 		tok, err := LoadTokenizer("testdata/" + c.file + ".json")
 		if err != nil {
@@ -63,7 +64,11 @@ func TestTokenizerUnknown(t *testing.T) {
 				n++
 			}
 		}
-		if !strings.Contains(c.text, "[UNK]") && n != len(unknown) {
+		want := len(unknown)
+		if tok.ByteFallback() {
+			want = 0
+		}
+		if !strings.Contains(c.text, "[UNK]") && n != want {
 			t.Errorf("%s: %q: %d unknown ids for %d characters", c.file, c.text, n, len(unknown))
 		}
 	}
@@ -116,6 +121,41 @@ func FuzzTokenizer(f *testing.F) {
 		for _, id := range ids {
 			if id < 0 || int(id) >= len(tok.vocab)+len(tok.added) {
 				t.Errorf("%q: id %d", s, id)
+			}
+		}
+	})
+}
+
+// Whatever the file, it is refused or gives a tokenizer that ends and gives ids of its vocabulary.
+func FuzzParseTokenizer(f *testing.F) {
+	for _, name := range []string{"characters", "whitespace", "metaspace", "persian"} {
+		data, err := os.ReadFile("testdata/" + name + ".json")
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(data, "سلام [en] they é")
+	}
+	f.Add([]byte(`{"pre_tokenizer": {"type": "Whitespace"}, "model": {"type": "BPE", "unk_token": "?", "vocab": {"?": 0, "a": 1, "aa": 2}, "merges": ["a a"]}}`), "aaa b")
+	f.Add([]byte(`{"normalizer": {"type": "Sequence", "normalizers": [{"type": "Sequence"}]}, "added_tokens": [{"content": "", "id": -1}]}`), "")
+	f.Fuzz(func(t *testing.T, data []byte, text string) {
+		tok, err := parseTokenizer(data)
+		if err != nil {
+			return
+		}
+		known := map[int32]bool{}
+		for _, id := range tok.vocab {
+			known[int32(id)] = true
+		}
+		for _, a := range tok.added {
+			known[int32(a.ID)] = true
+		}
+		if len(text) > maxText {
+			text = text[:maxText]
+		}
+		ids, _ := tok.Encode(text)
+		for _, id := range ids {
+			if !known[id] {
+				t.Errorf("%q: id %d is of no token", text, id)
 			}
 		}
 	})
