@@ -60,6 +60,33 @@ func TestQuarantineLimit(t *testing.T) {
 	}
 }
 
+// TestQuarantineOfTwoLists checks that a clip that two lists name counts in each, against a limit of each.
+func TestQuarantineOfTwoLists(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "quarantine.jsonl")
+	j := quarantineJob(24, 0, -1)
+	j.val = &split{name: report.Validation, index: &dataset.Index{Rows: make([]dataset.Row, 6)}, plan: new(dataset.Plan)}
+	q, err := newQuarantine(path, j)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer q.Close()
+	for _, split := range []string{report.Train, report.Validation, report.Train} {
+		if err := q.add(report.Quarantined{ID: "a", Reason: "torn", Stage: "decode", Split: split}); err != nil {
+			t.Error(err)
+		}
+	}
+	if q.count() != 2 {
+		t.Errorf("%d rows counted, want 2", q.count())
+	}
+	err = q.add(report.Quarantined{ID: "b", Reason: "torn", Stage: "decode", Split: report.Validation})
+	if !errors.Is(err, ErrQuarantine) || !strings.Contains(err.Error(), "2 in the validation data, and 1 are allowed") {
+		t.Errorf("one more in the validation data: %v", err)
+	}
+	if data, _ := os.ReadFile(path); strings.Count(string(data), "\n") != 3 {
+		t.Errorf("not three lines:\n%s", data)
+	}
+}
+
 // TestQuarantineListsWhatTrainingPassed checks that a checkpoint does not depend on how far ahead rows were found.
 func TestQuarantineListsWhatTrainingPassed(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "quarantine.jsonl")

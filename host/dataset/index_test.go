@@ -45,7 +45,7 @@ func TestOpen(t *testing.T) {
 }
 
 func TestOpenRejects(t *testing.T) {
-	dir := folder(t, "good|text", "missing|text", "broken|text", "silent|text", "no columns", "pipe|text", "untold|", "blank|\u200b")
+	dir := folder(t, "good|text", "missing|text", "broken|text", "silent|text", "no columns", "pipe|text", "untold|", "blank|\u200b", "closed|text")
 	for _, id := range []string{"good", "untold"} {
 		clip(t, dir, id, 22050, 1, ramp(0, 10))
 	}
@@ -53,6 +53,10 @@ func TestOpenRejects(t *testing.T) {
 	clip(t, dir, "blank", 22050, 1, ramp(0, 10))
 	write(t, filepath.Join(dir, "wavs", "broken.wav"), wavFile(22050, 1, ramp(0, 100))[:144])
 	if err := syscall.Mkfifo(filepath.Join(dir, "wavs", "pipe.wav"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	clip(t, dir, "closed", 22050, 1, ramp(0, 10))
+	if err := os.Chmod(filepath.Join(dir, "wavs", "closed.wav"), 0); err != nil {
 		t.Fatal(err)
 	}
 	ix := open(t, Config{Dir: dir, SampleRate: 22050, Tokenizer: testTokenizer(t)})
@@ -68,10 +72,16 @@ func TestOpenRejects(t *testing.T) {
 		"metadata.csv:6": "pipe: a named pipe, not a regular file",
 		"metadata.csv:7": "untold: the text is empty",
 	}
+	rows := 2
+	if os.Geteuid() == 0 {
+		rows++ // nothing is closed to root
+	} else {
+		want["metadata.csv:9"] = "closed: open: permission denied"
+	}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("got %v\nwant %v", got, want)
 	}
-	if len(ix.Rows) != 2 || ix.Rows[0].ID != "good" {
+	if len(ix.Rows) != rows || ix.Rows[0].ID != "good" {
 		t.Errorf("rows %v", ix.Rows)
 	}
 }

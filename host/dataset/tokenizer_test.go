@@ -2,7 +2,9 @@ package dataset
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -87,6 +89,7 @@ func TestTokenizerRefuses(t *testing.T) {
 		{"Metaspace with a prefix", "Whitespace", `Metaspace", "replacement": "▁", "prepend_scheme": "always`, "Metaspace is supported with"},
 		{"another model", "BPE", "Unigram", "model Unigram"},
 		{"byte fallback without bytes", `"merges"`, `"byte_fallback": true, "merges"`, "byte_fallback is set, and <0x00> is not in the vocabulary"},
+		{"merge of bytes", `"a": 1}, "merges": []`, `"a": 1, ` + byteTokens() + `, "<0x41><0x42>": 300}, "byte_fallback": true, "merges": ["<0x41> <0x42>"]`, "merges[0]: merges of bytes are not supported"},
 		{"merge of what is not there", `[]`, `["a b"]`, `merges[0]: "b" is not in the vocabulary`},
 		{"merge into what is not there", `[]`, `["a a"]`, `merges[0]: "aa" is not in the vocabulary`},
 		{"no unknown token", `"unk_token": "?"`, `"unk_token": null`, "would vanish"},
@@ -106,6 +109,15 @@ func TestTokenizerRefuses(t *testing.T) {
 	}
 	_, err := LoadTokenizer("testdata/none.json")
 	contains(t, err, "testdata/none.json")
+	large := filepath.Join(t.TempDir(), "tokenizer.json")
+	write(t, large, nil)
+	if err := os.Truncate(large, maxTokenizer+1); err != nil { // it takes no room
+		t.Fatal(err)
+	}
+	_, err = LoadTokenizer(large)
+	contains(t, err, "tokenizer.json has 67108865 bytes, more than 64 MiB")
+	_, err = LoadTokenizer(t.TempDir())
+	contains(t, err, "is not a regular file")
 }
 
 func FuzzTokenizer(f *testing.F) {
@@ -128,14 +140,17 @@ func FuzzTokenizer(f *testing.F) {
 
 // Whatever the file, it is refused or gives a tokenizer that ends and gives ids of its vocabulary.
 func FuzzParseTokenizer(f *testing.F) {
-	for _, name := range []string{"characters", "whitespace", "metaspace", "persian"} {
-		data, err := os.ReadFile("testdata/" + name + ".json")
-		if err != nil {
-			f.Fatal(err)
-		}
-		f.Add(data, "سلام [en] they é")
+	// Small ones: the whole files leave the fuzzer little to find in a minute.
+	const model = `{"pre_tokenizer": {"type": "%s"}, "model": {"type": "BPE", "unk_token": "?", "vocab": {%s}, "merges": [%s]%s}%s}`
+	for _, s := range []struct{ split, vocab, merges, flags, more, text string }{
+		{"Whitespace", `"?": 0, "a": 1, "aa": 2`, `"a a"`, "", "", "aaa b"},
+		{"WhitespaceSplit", `"?": 0, "a": 1, "b": 2, "ab": 3`, `["a", "b"]`, `, "byte_fallback": false`, `, "normalizer": {"type": "Lowercase"}`, "AB c"},
+		{`Metaspace", "replacement": "▁", "prepend_scheme": "never`, `"?": 0, "▁": 1, "س": 2, "▁س": 3`, `"▁ س"`, "",
+			`, "normalizer": {"type": "Sequence", "normalizers": [{"type": "NFC"}]}, "added_tokens": [{"id": 9, "content": "[en]"}]`, "س س[en]é"},
+		{"Whitespace", byteTokens(), "", `, "byte_fallback": true`, "", "é"},
+	} {
+		f.Add(fmt.Appendf(nil, model, s.split, s.vocab, s.merges, s.flags, s.more), s.text)
 	}
-	f.Add([]byte(`{"pre_tokenizer": {"type": "Whitespace"}, "model": {"type": "BPE", "unk_token": "?", "vocab": {"?": 0, "a": 1, "aa": 2}, "merges": ["a a"]}}`), "aaa b")
 	f.Add([]byte(`{"normalizer": {"type": "Sequence", "normalizers": [{"type": "Sequence"}]}, "added_tokens": [{"content": "", "id": -1}]}`), "")
 	f.Fuzz(func(t *testing.T, data []byte, text string) {
 		tok, err := parseTokenizer(data)
@@ -159,4 +174,13 @@ func FuzzParseTokenizer(f *testing.F) {
 			}
 		}
 	})
+}
+
+// byteTokens is a vocabulary of nothing but the bytes.
+func byteTokens() string {
+	var tokens []string
+	for b := range 256 {
+		tokens = append(tokens, fmt.Sprintf(`"<0x%02X>": %d`, b, b))
+	}
+	return strings.Join(tokens, ", ")
 }
