@@ -21,6 +21,7 @@ import (
 	"github.com/xtts-host/xtts-host/host/config"
 	"github.com/xtts-host/xtts-host/host/dataset"
 	"github.com/xtts-host/xtts-host/host/debug"
+	"github.com/xtts-host/xtts-host/host/report"
 	"github.com/xtts-host/xtts-host/host/supervise"
 	"github.com/xtts-host/xtts-host/host/train"
 	"github.com/xtts-host/xtts-host/ortgraphs"
@@ -117,6 +118,14 @@ func cacheDir(given string) (string, error) {
 	return filepath.Join(user, "xtts-host"), nil
 }
 
+// splits lists the data of the run.
+func (j *job) splits() []*split {
+	if j.val == nil {
+		return []*split{j.train}
+	}
+	return []*split{j.train, j.val}
+}
+
 func (j *job) openData(ctx context.Context) error {
 	var tokenizer *dataset.Tokenizer
 	if t := j.bundle.Manifest.Tokenizer; t != nil {
@@ -208,12 +217,12 @@ func (j *job) fit(context.Context) error {
 	if err != nil {
 		return err
 	}
-	j.train = newSplit(j.train.index, p, c.Seed, c.NumWorkers)
+	j.train = newSplit(report.Train, j.train.index, p, c.Seed, c.NumWorkers)
 	if j.val != nil {
 		if p, err = dataset.NewEvalPlan(j.val.index.Rows, plan); err != nil {
 			return fmt.Errorf("validation: %w", err)
 		}
-		j.val = newSplit(j.val.index, p, c.Seed, c.NumWorkers)
+		j.val = newSplit(report.Validation, j.val.index, p, c.Seed, c.NumWorkers)
 	}
 	if j.layouts, err = layouts(j.buckets, c.BatchSize, j.bundle.Manifest.Inputs, j.pipeline.Intermediates); err != nil {
 		return err
@@ -380,9 +389,8 @@ func (j *job) close(ctx context.Context) error {
 	for _, p := range j.pools {
 		if p != nil {
 			drain.Go(func() error {
-				// Whatever becomes of a plugin now, the run is whole: it is told, and fails nothing.
 				if err := p.Drain(ctx); err != nil {
-					j.log.Warn("a plugin did not end in order", "reason", err)
+					j.log.Warn(err.Error())
 				}
 				return p.Close()
 			})

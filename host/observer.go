@@ -56,6 +56,9 @@ func newObserver(r *run, p train.Progress, state *checkpoint.State) (_ *observer
 			o.close()
 		}
 	}()
+	if err = r.writeExcluded(r.dir); err != nil {
+		return nil, err
+	}
 	if o.quarantine, err = newQuarantine(filepath.Join(r.dir, "quarantine.jsonl"), r.job); err != nil {
 		return nil, err
 	}
@@ -114,7 +117,7 @@ func (o *observer) rejected(b *pipeline.Batch, rows []pipeline.Rejected) error {
 	s := o.run.road.of(b)
 	for _, r := range rows {
 		row := &s.index.Rows[b.Rows[r.Row]]
-		if err := o.quarantine.add(report.Quarantined{ID: row.ID, Path: row.Path, Reason: r.Reason, Stage: r.Phase}); err != nil {
+		if err := o.quarantine.add(report.Quarantined{ID: row.ID, Path: row.Path, Reason: r.Reason, Stage: r.Phase, Split: s.name}); err != nil {
 			return err
 		}
 	}
@@ -124,7 +127,7 @@ func (o *observer) rejected(b *pipeline.Batch, rows []pipeline.Rejected) error {
 func (o *observer) unread(s *split, bad []dataset.BadRow) error {
 	for _, b := range bad {
 		s.bad.Add(b)
-		if err := o.quarantine.add(report.Quarantined{ID: b.ID, Path: b.Path, Reason: b.Reason, Stage: "decode"}); err != nil {
+		if err := o.quarantine.add(report.Quarantined{ID: b.ID, Path: b.Path, Reason: b.Reason, Stage: "decode", Split: s.name}); err != nil {
 			return err
 		}
 	}
@@ -288,6 +291,7 @@ func (o *observer) facts(outcome error) (report.Run, error) {
 		Pipeline: r.pipe.Stats(), Best: r.loop.Progress.Best,
 		Memory: []report.Memory{memory}, Utilization: []report.Utilization{utilization},
 		Quarantined: o.quarantine.count(), UnsavedCheckpoints: o.unsaved,
+		Excluded: r.excluded(), UnknownCharacters: r.unknownCharacters(),
 		Accumulation: report.Accumulation{Mode: r.bundle.Manifest.Accumulation, MicroBatches: r.cfg.Accumulate},
 		Baselines:    o.baselines.Losses(),
 		Setup:        r.setup(),

@@ -12,14 +12,15 @@ import (
 
 // split is a data set with what fills batches from it.
 type split struct {
+	name    string // report.Train or report.Validation
 	index   *dataset.Index
 	plan    *dataset.Plan
 	fillers []*dataset.Filler // one per worker
 	bad     *dataset.Quarantine
 }
 
-func newSplit(ix *dataset.Index, plan *dataset.Plan, seed int64, workers int) *split {
-	s := &split{index: ix, plan: plan, bad: new(dataset.Quarantine)}
+func newSplit(name string, ix *dataset.Index, plan *dataset.Plan, seed int64, workers int) *split {
+	s := &split{name: name, index: ix, plan: plan, bad: new(dataset.Quarantine)}
 	refs := dataset.NewReferences(ix, seed)
 	for range workers {
 		s.fillers = append(s.fillers, dataset.NewFiller(ix, refs, s.bad))

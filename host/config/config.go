@@ -88,8 +88,8 @@ func New() *Set {
 	f := s.section("What to train, and on what")
 	f.StringVar(&c.Plugins, "plugins", "plugins", "`folder` of plugins")
 	f.StringVar(&c.Graph, "graph", "builtin:myxtts-nano", "bundle `folder`, or builtin:NAME")
-	f.StringVar(&c.TrainData, "train-data", "", "LJSpeech `folder`; without it the embedded sample")
-	f.StringVar(&c.ValData, "val-data", "", "validation `folder`; without it metadata_eval.csv of the training data, if there is one")
+	f.StringVar(&c.TrainData, "train-data", "", "data set: LJSpeech `folder`, or JSON Lines file; without it the embedded sample")
+	f.StringVar(&c.ValData, "val-data", "", "validation data set, `folder` or file; without it the list for evaluation in the training data's folder, if there is one")
 	f.StringVar(&c.RunDir, "run-dir", "", "`folder` for the run's files (default runs/<UTC time>)")
 	f.StringVar(&c.Resume, "resume", "", "go on with the run in that `folder`")
 	f.StringVar(&c.Init, "init", "", "begin with the weights of that safetensors `file`, checkpoint or run, by name")
@@ -130,7 +130,7 @@ func New() *Set {
 	c.Slots = 3
 	f.Var(&c.Slots, "slots", "device slots: 2 to 8, or auto")
 	f.Float64Var(&c.ModelStartDelay, "model-start-delay", 2, "longest wait for the pipeline to warm up, in `seconds`")
-	f.IntVar(&c.MaxQuarantine, "max-quarantine", -1, "stop when more `rows` are unusable; -1: 1 %, at least 1")
+	f.IntVar(&c.MaxQuarantine, "max-quarantine", -1, "stop when more `rows` of a list are unusable; -1: 1 %, at least 1")
 
 	f = s.section("Machine")
 	f.StringVar(&c.Device, "device", "auto", "auto or cpu")

@@ -142,7 +142,7 @@ func speakers(ids []string, samples []int) *Index {
 	scanned := make([]scannedRow, len(ids))
 	entries := make([]entry, len(ids))
 	for i := range ids {
-		entries[i], scanned[i] = entry{id: ids[i]}, scannedRow{Samples: samples[i]}
+		entries[i], scanned[i] = entry{id: ids[i], speaker: speakerOf(ids[i])}, scannedRow{Samples: samples[i]}
 	}
 	ix.fill(Config{}, entries, make([]audioFile, len(ids)), scanned)
 	return ix

@@ -49,9 +49,12 @@ type Report struct {
 	Plugins     []Plugin      `json:"plugins"`
 	Quarantined int           `json:"quarantined"`
 	// UnsavedCheckpoints counts those that the disk had no room for; the run went on without them.
-	UnsavedCheckpoints int          `json:"unsaved_checkpoints"`
-	Accumulation       Accumulation `json:"accumulation"`
-	Verdict            Verdict      `json:"verdict"`
+	UnsavedCheckpoints int `json:"unsaved_checkpoints"`
+	// Excluded counts the rows that no bucket holds.
+	Excluded          int                `json:"excluded"`
+	UnknownCharacters []UnknownCharacter `json:"unknown_characters"`
+	Accumulation      Accumulation       `json:"accumulation"`
+	Verdict           Verdict            `json:"verdict"`
 }
 
 // Losses are training losses of steps that were not skipped, null when there was none. Best is the lowest.
@@ -170,6 +173,17 @@ type Plugin struct {
 type Accumulation struct {
 	Mode         string `json:"mode"`
 	MicroBatches int    `json:"micro_batches"`
+}
+
+// UnknownCharacter is a character that stands in texts and not in the tokenizer's vocabulary.
+type UnknownCharacter struct {
+	Split string `json:"split"`
+	Char  string `json:"char"`
+	Code  string `json:"code"` // as "U+064A"
+	Count int    `json:"count"`
+	First string `json:"first"` // list and line of the first, as "metadata.csv:12"
+	// As says what the model is given for it: "unknown" is the one token of all such characters, "bytes" its bytes.
+	As string `json:"as"`
 }
 
 // Float is a number that may not be one: NaN and infinities are null in JSON, and null is read as NaN.

@@ -164,5 +164,8 @@ func (t *table) troubles(r *Report) {
 	if r.Quarantined > 0 {
 		t.row("quarantined", plural(int64(r.Quarantined), "row")+", listed in quarantine.jsonl")
 	}
+	if r.Excluded > 0 {
+		t.row("left out", plural(int64(r.Excluded), "row")+" too long for the bundle, listed in excluded.jsonl")
+	}
 	t.gap()
 }

@@ -49,6 +49,24 @@ func ReadIn(root *os.Root, name string, limit int64) ([]byte, error) {
 	return read(f, name, size, limit)
 }
 
+// Check says what a name is that is not a regular file's; the error is an ErrNotRegular.
+func Check(info fs.FileInfo) error {
+	kind := "a special file"
+	switch mode := info.Mode(); {
+	case mode.IsRegular():
+		return nil
+	case mode.IsDir():
+		kind = "a folder"
+	case mode&fs.ModeNamedPipe != 0:
+		kind = "a named pipe"
+	case mode&fs.ModeSocket != 0:
+		kind = "a socket"
+	case mode&fs.ModeDevice != 0:
+		kind = "a device"
+	}
+	return fmt.Errorf("%s, %w", kind, ErrNotRegular)
+}
+
 func open(name string, stat func(string) (fs.FileInfo, error), open func(string) (*os.File, error)) (*os.File, int64, error) {
 	info, err := stat(name) // before it is opened: opening a pipe waits for a writer
 	if err != nil {
@@ -57,8 +75,8 @@ func open(name string, stat func(string) (fs.FileInfo, error), open func(string)
 		}
 		return nil, 0, err
 	}
-	if !info.Mode().IsRegular() {
-		return nil, 0, &fs.PathError{Op: "open", Path: name, Err: ErrNotRegular}
+	if err := Check(info); err != nil {
+		return nil, 0, &fs.PathError{Op: "open", Path: name, Err: err}
 	}
 	f, err := open(name)
 	if err != nil {

@@ -22,6 +22,7 @@ import (
 	"github.com/xtts-host/xtts-host/host/dataset/internal/flac"
 	"github.com/xtts-host/xtts-host/host/dataset/internal/wav"
 	"github.com/xtts-host/xtts-host/shared/hint"
+	"github.com/xtts-host/xtts-host/shared/regular"
 )
 
 // Sample rates outside these are damaged headers rather than recordings, and would ask for a resampling filter of any
@@ -51,16 +52,9 @@ type File struct {
 func Stat(path string) (fs.FileInfo, error) {
 	info, err := os.Stat(path)
 	if err == nil {
-		err = regular(info)
+		err = regular.Check(info)
 	}
 	return info, err
-}
-
-func regular(info fs.FileInfo) error {
-	if !info.Mode().IsRegular() {
-		return errors.New("not a regular file")
-	}
-	return nil
 }
 
 // Open reads the header of a file. The error says what is wrong with it; it names the file only where the operating
@@ -77,7 +71,7 @@ func Open(path string) (*File, error) {
 	}
 	info, err := f.Stat()
 	if err == nil {
-		err = regular(info)
+		err = regular.Check(info)
 	}
 	if err != nil {
 		f.Close()
