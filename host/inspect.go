@@ -1,6 +1,7 @@
 package host
 
 import (
+	"encoding/json"
 	"fmt"
 	"io"
 	"strings"
@@ -49,8 +50,8 @@ func ports(specs []manifest.TensorSpec) string {
 }
 
 // InspectGraph says what a bundle is: a folder, or builtin:NAME, which is unpacked into the cache folder. An empty one is the
-// user's.
-func InspectGraph(out io.Writer, spec, cache string) error {
+// user's. asJSON writes an ortgraphs.Summary for programs instead of the text for people.
+func InspectGraph(out io.Writer, spec, cache string, asJSON bool) error {
 	cache, err := cacheDir(cache)
 	if err != nil {
 		return refusal{err}
@@ -60,6 +61,11 @@ func InspectGraph(out io.Writer, spec, cache string) error {
 		return refusal{err}
 	}
 	m, s := b.Manifest, b.Inspect()
+	if asJSON {
+		enc := json.NewEncoder(out)
+		enc.SetIndent("", "  ")
+		return enc.Encode(s)
+	}
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	line := func(label string, format string, args ...any) {
 		fmt.Fprintf(w, "%s\t%s\n", label, fmt.Sprintf(format, args...))
@@ -81,14 +87,20 @@ func InspectGraph(out io.Writer, spec, cache string) error {
 		thousands(s.Parameters.Elements), s.Parameters.Tensors, float64(4*s.Parameters.Elements)/(1<<20),
 		thousands(s.Parameters.Decayed), thousands(s.Parameters.NotDecayed), thousands(s.Parameters.Frozen))
 	for i, bucket := range m.Buckets {
-		cost := ""
-		for _, c := range m.Cost {
-			if c.Bucket == i {
-				cost = fmt.Sprintf("; a step of %d rows: %.2f GFLOP, %.2f GB", c.BatchSize, c.FLOPs/1e9, c.Bytes/1e9)
-			}
-		}
-		line(first(i, "buckets"), "%s%s", symbols(bucket, m.Inputs), cost)
+		line(first(i, "buckets"), "%s", symbols(bucket, m.Inputs))
 	}
+	for i, c := range s.Steps {
+		line(first(i, "step"), "%s", stepText(c))
+	}
+	arena := float64(s.Parameters.ArenaBytes) / (1 << 20)
+	line("memory", "%.1f MiB for weights, gradients and the state of %s: %d arenas of %.1f MiB (computed; --accumulate takes one more)",
+		float64(s.Parameters.Arenas)*arena, m.Optimizer.Name, s.Parameters.Arenas, arena)
+	var slots []string
+	for _, rows := range []int{1, 8, 16, 32} {
+		slots = append(slots, fmt.Sprintf("%.2f MiB for %d", b.StepCost(len(m.Buckets)-1, rows).InputBytes/(1<<20), rows))
+	}
+	line("", "%s rows in each of --slots (computed, largest bucket)", strings.Join(slots, ", "))
+	line("", "what lies between the nodes of the graph is not declared, and grows with the batch: a first run shows it")
 	for i, p := range m.Pipeline {
 		line(first(i, "pipeline"), "%s: %s", p.Name, p.Stage)
 	}
@@ -103,6 +115,14 @@ func InspectGraph(out io.Writer, spec, cache string) error {
 		line(first(i, "graphs"), "%s (%s, %s): %d nodes: %s ...", g.File, g.Kind, g.Precision, g.Nodes, strings.Join(ops, ", "))
 	}
 	return w.Flush()
+}
+
+func stepText(c ortgraphs.StepCost) string {
+	text := fmt.Sprintf("bucket %d, %d rows: %.2f GFLOP", c.Bucket, c.BatchSize, c.FLOPs/1e9)
+	if c.Estimated {
+		return text + " (estimated: 6 for each trained parameter and frame)"
+	}
+	return text + fmt.Sprintf(", %.2f GB read and written at most (declared in bundle.json)", c.Bytes/1e9)
 }
 
 func first(i int, label string) string {

@@ -11,46 +11,71 @@ import (
 
 // Summary is what a person asks about a bundle.
 type Summary struct {
-	Name, Description, License string
+	Name        string `json:"name"`
+	Description string `json:"description"`
+	License     string `json:"license"`
 	// Hash is Bundle.Hash.
-	Hash            string
-	Inputs, Outputs []manifest.TensorSpec
-	Parameters      ParameterSummary
-	Buckets         []manifest.Bucket
+	Hash       string                `json:"hash"`
+	Inputs     []manifest.TensorSpec `json:"inputs"`
+	Outputs    []manifest.TensorSpec `json:"outputs"`
+	Parameters ParameterSummary      `json:"parameters"`
+	Buckets    []manifest.Bucket     `json:"buckets"`
+	// Steps says what a step of each bucket takes, in the order of the buckets.
+	Steps []StepCost `json:"steps"`
 	// Graphs stand in the order of bundle.json.
-	Graphs []GraphSummary
+	Graphs []GraphSummary `json:"graphs"`
 }
 
 // ParameterSummary counts tensors, and values: all of them, and by what the optimizer does with them.
 type ParameterSummary struct {
-	Tensors                               int
-	Elements, Decayed, NotDecayed, Frozen int
-	// ArenaBytes is the size of one arena: weights, gradients and each of two moments have one.
-	ArenaBytes int64
+	Tensors    int `json:"tensors"`
+	Elements   int `json:"elements"`
+	Decayed    int `json:"decayed"`
+	NotDecayed int `json:"not_decayed"`
+	Frozen     int `json:"frozen"`
+	// ArenaBytes is the size of one arena; there are Arenas of them: weights, gradients, and the optimizer's state.
+	// Accumulation takes one more.
+	ArenaBytes int64 `json:"arena_bytes"`
+	Arenas     int   `json:"arenas"`
+}
+
+// StepCost is what one training step takes.
+type StepCost struct {
+	// Bucket is the index of the bucket, BatchSize the rows of the batch.
+	Bucket    int `json:"bucket"`
+	BatchSize int `json:"batch_size"`
+	// FLOPs are those that bundle.json declares or, where Estimated, 6 for each trained parameter and frame.
+	FLOPs     float64 `json:"flops"`
+	Estimated bool    `json:"estimated"`
+	// Bytes are read and written at most, as bundle.json declares; 0 where it does not.
+	Bytes float64 `json:"bytes,omitempty"`
+	// InputBytes is the size of the batch's tensors: each slot of the device holds them once.
+	InputBytes float64 `json:"input_bytes"`
 }
 
 // GraphSummary describes one graph.
 type GraphSummary struct {
 	manifest.Graph
 	// Bytes is the size of the file.
-	Bytes int
+	Bytes int `json:"bytes"`
 	// Producer is the program that wrote it, with its version.
-	Producer  string
-	IRVersion int64
+	Producer  string `json:"producer"`
+	IRVersion int64  `json:"ir_version"`
 	// Inputs and Outputs are written "name dtype[shape]", in the graph's order.
-	Inputs, Outputs []string
+	Inputs  []string `json:"inputs"`
+	Outputs []string `json:"outputs"`
 	// Nodes counts all nodes, those of functions and of graphs inside nodes included. Ops counts them by
 	// type, the most frequent first.
-	Nodes int
-	Ops   []OpCount
+	Nodes int       `json:"nodes"`
+	Ops   []OpCount `json:"ops"`
 	// Functions names the model-local functions as "domain.name", sorted.
-	Functions []string
+	Functions []string `json:"functions,omitempty"`
 }
 
 // OpCount is an operator, "domain.name" where it is not ONNX's own, and the number of its nodes.
 type OpCount struct {
-	Op    string
-	Nodes int
+	Op    string `json:"op"`
+	Nodes int    `json:"nodes"`
 }
 
 // Inspect summarises the bundle.
@@ -59,7 +84,7 @@ func (b *Bundle) Inspect() Summary {
 	s := Summary{
 		Name: m.Name, Description: m.Description, License: m.License, Hash: b.Hash(),
 		Inputs: m.Inputs, Outputs: m.Outputs, Buckets: m.Buckets,
-		Parameters: ParameterSummary{Tensors: len(m.Parameters), ArenaBytes: 4 * int64(LayoutArena(m.Parameters).Len)},
+		Parameters: ParameterSummary{Tensors: len(m.Parameters), ArenaBytes: 4 * int64(LayoutArena(m.Parameters).Len), Arenas: 2 + states(m.Optimizer)},
 	}
 	for _, p := range m.Parameters {
 		n := p.Elements()
@@ -73,11 +98,72 @@ func (b *Bundle) Inspect() Summary {
 			s.Parameters.NotDecayed += n
 		}
 	}
+	for i := range m.Buckets {
+		s.Steps = append(s.Steps, b.StepCost(i, 0))
+	}
 	for _, g := range m.Graphs {
 		i := slices.IndexFunc(b.graphs, func(s GraphSummary) bool { return s.Graph == g })
 		s.Graphs = append(s.Graphs, b.graphs[i])
 	}
 	return s
+}
+
+// states returns how many vectors of the parameters' size an optimizer keeps.
+func states(o manifest.Optimizer) int {
+	switch {
+	case o.Name == "adamw":
+		return 2
+	case o.Momentum > 0:
+		return 1
+	}
+	return 0
+}
+
+// defaultBatch is the batch size of a step whose cost is not declared.
+const defaultBatch = 8
+
+// StepCost returns what a step of a bucket takes. A batchSize of 0 is the one that bundle.json declares the cost of, or 8.
+// For another one the declared cost is scaled by the rows, as nearly all of it is theirs.
+func (b *Bundle) StepCost(bucket, batchSize int) StepCost {
+	m := b.Manifest
+	c := StepCost{Bucket: bucket, BatchSize: batchSize}
+	declared := slices.IndexFunc(m.Cost, func(d manifest.Cost) bool { return d.Bucket == bucket })
+	if c.BatchSize == 0 {
+		c.BatchSize = defaultBatch
+		if declared >= 0 {
+			c.BatchSize = m.Cost[declared].BatchSize
+		}
+	}
+	values := m.Buckets[bucket].Values(c.BatchSize)
+	frames := 0.0
+	for _, t := range m.Inputs {
+		shape, err := t.Shape.Resolve(values)
+		if err != nil {
+			continue // Load has refused it
+		}
+		elements := 1.0 // a float: the product of eight numbers of the manifest may be beyond any integer
+		for _, d := range shape {
+			elements *= float64(d)
+		}
+		c.InputBytes += elements * float64(t.DType.Size())
+		if t.Lengths != "" && len(shape) > 1 {
+			frames = max(frames, float64(shape[0])*float64(shape[1]))
+		}
+	}
+	if declared >= 0 {
+		scale := float64(c.BatchSize) / float64(m.Cost[declared].BatchSize)
+		c.FLOPs, c.Bytes = scale*m.Cost[declared].FLOPs, scale*m.Cost[declared].Bytes
+		return c
+	}
+	// 2 in the forward and 4 in the backward pass (Kaplan et al. 2020, "Scaling Laws for Neural Language Models",
+	// section 2.1).
+	c.Estimated = true
+	for _, p := range m.Parameters {
+		if !p.Frozen {
+			c.FLOPs += 6 * float64(p.Elements()) * frames
+		}
+	}
+	return c
 }
 
 func summarize(g manifest.Graph, model *onnxpb.ModelProto, size int) GraphSummary {
