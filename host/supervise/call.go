@@ -70,6 +70,7 @@ func (p *process) do(ctx context.Context, req *Request, limit time.Duration) (ou
 	}
 	c.timer.Reset(limit)
 	p.send(&c.msg)
+	p.reached(Batch)
 	var out outcome
 	select {
 	case out = <-c.done:
@@ -148,6 +149,7 @@ func (p *process) deliver(r *stagepb.Result) error {
 		out.err = &PluginError{Plugin: p.cfg.Plugin.Name(), Err: fmt.Errorf("instance %s: %w: %s", name, ErrFailed, r.Error)}
 	}
 	delete(p.pending, r.Id)
+	p.worked = true
 	c.done <- out
 	return nil
 }

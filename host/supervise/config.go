@@ -36,6 +36,9 @@ type Config struct {
 	HealthInterval time.Duration
 	// Restart says how processes that end are replaced.
 	Restart RestartPolicy
+	// Reached, if set, is told where a process stands, and the process waits there until it returns. For tests that
+	// break a run at a chosen point. Calls overlap.
+	Reached func(phase Phase, id ProcessID, pid int)
 }
 
 const healthTimeout = 5 * time.Second

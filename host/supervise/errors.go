@@ -29,6 +29,7 @@ type PluginError struct {
 	Err        error
 
 	hint string
+	lost bool // Is(ErrLost), beside what Err says
 }
 
 // shownLines of the last stderr lines stand in the error's text.
@@ -49,6 +50,9 @@ func (e *PluginError) Error() string {
 }
 
 func (e *PluginError) Unwrap() error { return e.Err }
+
+// Is tells a start that failed because the process was lost from one that the plugin refused.
+func (e *PluginError) Is(target error) bool { return e.lost && target == ErrLost }
 
 // Hint is the next step, for the command line, or empty.
 func (e *PluginError) Hint() string { return e.hint }

@@ -7,6 +7,9 @@ type RestartPolicy struct {
 	// Limit restarts of one process within Window are allowed (0: 5 and one minute); one more, and the pool fails.
 	Limit  int
 	Window time.Duration
+	// A process that was ready for Steady (0: 5 s) and answered a call is in no crash loop, whatever ends it then: it is
+	// replaced at once and not counted.
+	Steady time.Duration
 	// The first restart within the window happens at once, the next after Backoff (0: 0.1 s), each further one after
 	// twice the time of the one before, at most MaxBackoff (0: 5 s).
 	Backoff, MaxBackoff time.Duration
@@ -17,6 +20,7 @@ func (p *RestartPolicy) setDefaults() {
 		p.Limit = 5
 	}
 	setDefault(&p.Window, time.Minute)
+	setDefault(&p.Steady, 5*time.Second)
 	setDefault(&p.Backoff, 100*time.Millisecond)
 	setDefault(&p.MaxBackoff, 5*time.Second)
 }
@@ -28,8 +32,12 @@ type restarts struct {
 	recent []time.Time // restarts within the window
 }
 
-// next records a restart at the time now and says how long to wait before it, or false when it is one too many.
-func (r *restarts) next(now time.Time) (wait time.Duration, ok bool) {
+// next records a restart at the time now, unless the process before was steady, and says how long to wait before it, or
+// false when it is one too many.
+func (r *restarts) next(now time.Time, steady bool) (wait time.Duration, ok bool) {
+	if steady {
+		return 0, true
+	}
 	for len(r.recent) > 0 && now.Sub(r.recent[0]) >= r.policy.Window {
 		r.recent = r.recent[1:]
 	}

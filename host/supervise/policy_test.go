@@ -10,16 +10,18 @@ func TestRestartPolicy(t *testing.T) {
 	const never = -1
 	ms := time.Millisecond
 	tests := []struct {
-		name  string
-		limit int
-		gap   time.Duration // between one restart and the next end
-		want  []time.Duration
+		name   string
+		limit  int
+		gap    time.Duration // between one restart and the next end
+		steady bool
+		want   []time.Duration
 	}{
-		{"ends at once", 0, 0, []time.Duration{0, 100 * ms, 200 * ms, 400 * ms, 800 * ms, never}},
-		{"ends every ten seconds", 0, 10 * time.Second, []time.Duration{0, 100 * ms, 200 * ms, 400 * ms, 800 * ms, never}},
-		{"ends every 13 seconds", 0, 13 * time.Second, []time.Duration{0, 100 * ms, 200 * ms, 400 * ms, 800 * ms, 800 * ms, 800 * ms}},
-		{"ends every minute", 0, time.Minute, []time.Duration{0, 0, 0}},
-		{"the wait is bounded", 9, 0, []time.Duration{0, 100 * ms, 200 * ms, 400 * ms, 800 * ms, 1600 * ms, 3200 * ms, 5 * time.Second, 5 * time.Second, never}},
+		{"works, and ends every ten seconds", 0, 10 * time.Second, true, []time.Duration{0, 0, 0, 0, 0, 0, 0, 0}},
+		{"ends at once", 0, 0, false, []time.Duration{0, 100 * ms, 200 * ms, 400 * ms, 800 * ms, never}},
+		{"ends every ten seconds", 0, 10 * time.Second, false, []time.Duration{0, 100 * ms, 200 * ms, 400 * ms, 800 * ms, never}},
+		{"ends every 13 seconds", 0, 13 * time.Second, false, []time.Duration{0, 100 * ms, 200 * ms, 400 * ms, 800 * ms, 800 * ms, 800 * ms}},
+		{"ends every minute", 0, time.Minute, false, []time.Duration{0, 0, 0}},
+		{"the wait is bounded", 9, 0, false, []time.Duration{0, 100 * ms, 200 * ms, 400 * ms, 800 * ms, 1600 * ms, 3200 * ms, 5 * time.Second, 5 * time.Second, never}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -28,7 +30,7 @@ func TestRestartPolicy(t *testing.T) {
 				policy.setDefaults()
 				r := restarts{policy: policy}
 				for i, want := range tt.want {
-					wait, ok := r.next(time.Now())
+					wait, ok := r.next(time.Now(), tt.steady)
 					if ok != (want != never) || ok && wait != want {
 						t.Fatalf("restart %d waits %v, %v, want %v", i+1, wait, ok, want)
 					}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"sync"
 	"time"
 )
@@ -37,13 +38,15 @@ type worker struct {
 }
 
 // NewPool starts all processes and configures them. The first failure ends them all: what a plugin refuses at the start is
-// for people to mend. ctx bounds the start only.
+// for people to mend. Only a process that is killed from outside or does not answer in time is started once more. ctx bounds
+// the start only.
 func NewPool(ctx context.Context, cfg Config) (*Pool, error) {
 	if err := cfg.setDefaults(); err != nil {
 		return nil, fmt.Errorf("plugin %s: %w", cfg.Plugin.Name(), err)
 	}
 	p := &Pool{cfg: cfg, changed: make(chan struct{}), limits: deadlines{fixed: cfg.CallTimeout}}
 	p.ctx, p.stop = context.WithCancel(context.Background())
+	sweepSocketDirs(socketRoot(os.TempDir()))
 	launching, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var starts sync.WaitGroup
@@ -54,7 +57,7 @@ func NewPool(ctx context.Context, cfg Config) (*Pool, error) {
 		p.workers = append(p.workers, w)
 		starts.Go(func() {
 			var err error
-			if w.proc, err = launch(launching, &p.cfg, ProcessID{Worker: i}); err != nil {
+			if w.proc, err = p.launchFirst(launching, w); err != nil {
 				once.Do(func() { first = err })
 				cancel()
 			}
@@ -103,7 +106,7 @@ func (p *Pool) run(w *worker) {
 				p.failure = lost // a process that cannot be killed: another one must not share the ring with it
 			}
 		})
-		if !errors.Is(lost, ErrLost) || !p.replace(w, proc.id, lost) {
+		if !errors.Is(lost, ErrLost) || !p.replace(w, proc, lost) {
 			return
 		}
 	}
@@ -117,12 +120,13 @@ func (p *Pool) drained() bool {
 }
 
 // replace starts another process for a worker. It gives up when the pool ends, or when the policy says so.
-func (p *Pool) replace(w *worker, id ProcessID, cause error) bool {
-	for {
+func (p *Pool) replace(w *worker, old *process, cause error) bool {
+	id, steady := old.id, old.steady(p.cfg.Restart.Steady)
+	for ; ; steady = false {
 		if p.ctx.Err() != nil {
 			return false
 		}
-		wait, ok := w.restarts.next(time.Now())
+		wait, ok := w.restarts.next(time.Now(), steady)
 		if !ok {
 			p.fail(w, cause)
 			return false

@@ -33,6 +33,7 @@ type process struct {
 	stream   grpc.BidiStreamingClient[stagepb.Call, stagepb.Result]
 	ctx      context.Context // ends with the process
 	cancel   context.CancelFunc
+	began    time.Time     // when it was ready for calls
 	gone     chan struct{} // closed when it has been reaped and its calls have returned
 
 	sendMu sync.Mutex // one Send at a time
@@ -42,6 +43,14 @@ type process struct {
 	lastID  uint64
 	retired bool   // accepts no more calls
 	reason  string // why the host killed it
+	worked  bool   // it has answered a call
+}
+
+// steady reports whether the process was up and at work for that long: its end is no part of a crash loop.
+func (p *process) steady(limit time.Duration) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.worked && time.Since(p.began) >= limit
 }
 
 // serve takes in results until the stream ends, and says why it ended: nil when the plugin closed it.
@@ -58,6 +67,7 @@ func (p *process) serve() error {
 		if err != nil {
 			return err
 		}
+		p.reached(Reply)
 		if err := p.deliver(r); err != nil {
 			p.kill(err.Error())
 			return err
@@ -149,6 +159,7 @@ func (p *process) stuck() *PluginError {
 
 // finish ends a process that has answered everything: it is asked first, then killed when the time is over.
 func (p *process) finish(limit time.Duration) error {
+	p.reached(Shutdown)
 	timer := time.AfterFunc(limit, func() { p.kill(fmt.Sprintf("it did not end within %v", limit)) })
 	p.conn.Close()     // GRPCController.Shutdown
 	p.lifeline.Close() // for plugins without one
@@ -182,6 +193,7 @@ func (p *process) why(err error) string {
 
 // drain asks the plugin to finish, then closes the stream; serve ends when the plugin has, too.
 func (p *process) drain(ctx context.Context) {
+	p.reached(Drain)
 	if err := within(ctx, p.cfg.DrainTimeout, func(ctx context.Context) error {
 		_, err := p.stage.Drain(ctx, &stagepb.DrainRequest{})
 		return err
@@ -199,7 +211,7 @@ func (p *process) drain(ctx context.Context) {
 func within(ctx context.Context, limit time.Duration, call func(context.Context) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	late := fmt.Errorf("no answer within %v", limit)
+	late := lateError{limit}
 	defer time.AfterFunc(limit, func() { cancel(late) }).Stop()
 	err := call(ctx)
 	if err != nil && context.Cause(ctx) == late {
@@ -207,3 +219,8 @@ func within(ctx context.Context, limit time.Duration, call func(context.Context)
 	}
 	return err
 }
+
+// lateError says that an answer did not come in time.
+type lateError struct{ limit time.Duration }
+
+func (e lateError) Error() string { return fmt.Sprintf("no answer within %v", e.limit) }

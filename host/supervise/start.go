@@ -30,7 +30,22 @@ func launch(ctx context.Context, cfg *Config, id ProcessID) (*process, error) {
 	if err := p.start(ctx); err != nil {
 		return nil, p.abort(ctx, err)
 	}
+	p.began = time.Now()
 	return p, nil
+}
+
+// launchFirst starts the first process of a worker. What a plugin refuses is for people to mend, but one that is
+// killed from outside, or does not answer, has one more chance, as later in the run.
+func (p *Pool) launchFirst(ctx context.Context, w *worker) (*process, error) {
+	id := ProcessID{Worker: w.index}
+	proc, err := launch(ctx, &p.cfg, id)
+	if !errors.Is(err, ErrLost) || ctx.Err() != nil {
+		return proc, err
+	}
+	p.log(w, err, 0)
+	p.update(func() { p.stats.Restarts++ })
+	id.Generation++
+	return launch(ctx, &p.cfg, id)
 }
 
 // phaseError is a failed step of the start.
@@ -45,11 +60,11 @@ func (e *phaseError) Unwrap() error { return e.err }
 func (p *process) start(ctx context.Context) error {
 	// The socket's folder is needed until the connection stands. Removing it then means that nothing is left behind,
 	// whichever side is killed.
-	dir, err := os.MkdirTemp(socketRoot(os.TempDir()), "xtts-host-")
+	dir, err := newSocketDir(socketRoot(os.TempDir()))
 	if err != nil {
 		return &phaseError{"make the socket's folder", err}
 	}
-	defer os.RemoveAll(dir)
+	defer dir.remove()
 	read, write, err := os.Pipe()
 	if err != nil {
 		return &phaseError{"make the lifeline", err}
@@ -62,13 +77,14 @@ func (p *process) start(ctx context.Context) error {
 	cmd.Dir = p.cfg.Plugin.Dir
 	cmd.ExtraFiles = []*os.File{stage.RingFD - 3: p.cfg.Ring.File(), stage.LifelineFD - 3: read}
 	p.child = newChild(cmd, p.cfg.Plugin.Sum, p.journal, p.cancel)
+	p.child.onStart = func() { p.reached(Start) }
 	p.client = plugin.NewClient(&plugin.ClientConfig{
 		HandshakeConfig:  stage.Handshake,
 		Plugins:          stage.PluginSet(),
 		AllowedProtocols: []plugin.Protocol{plugin.ProtocolGRPC},
 		SkipHostEnv:      true,
 		StartTimeout:     p.cfg.StartTimeout,
-		UnixSocketConfig: &plugin.UnixSocketConfig{TempDir: dir},
+		UnixSocketConfig: &plugin.UnixSocketConfig{TempDir: dir.path},
 		RunnerFunc: func(_ hclog.Logger, vars *exec.Cmd, socketDir string) (runner.Runner, error) {
 			cmd.Env = append(environment(os.Environ(), p.cfg.Configure.GetDeviceUuid()), vars.Env...)
 			p.child.socketDir = socketDir
@@ -93,6 +109,7 @@ func (p *process) start(ctx context.Context) error {
 	}
 	p.stage = raw.(stagepb.StageClient)
 
+	p.reached(Handshake)
 	var info *stagepb.InfoResponse
 	if err := p.step(ctx, "Info", max(p.cfg.StartTimeout-time.Since(began), time.Second), func(ctx context.Context) (err error) {
 		info, err = p.stage.Info(ctx, &stagepb.InfoRequest{})
@@ -103,12 +120,14 @@ func (p *process) start(ctx context.Context) error {
 	if m := p.cfg.Plugin.Manifest; info.Id != m.ID || info.Version != m.Version {
 		return &phaseError{"Info", fmt.Errorf("the program says that it is %s %s, its plugin.json says %s %s", info.Id, info.Version, m.ID, m.Version)}
 	}
+	p.reached(Configure)
 	if err := p.step(ctx, "Configure", p.cfg.ConfigureTimeout, func(ctx context.Context) error {
 		_, err := p.stage.Configure(ctx, p.cfg.Configure)
 		return err
 	}); err != nil {
 		return err
 	}
+	p.reached(Attach)
 	if err := p.step(ctx, "Attach", p.cfg.ConfigureTimeout, func(ctx context.Context) error {
 		_, err := p.stage.Attach(ctx, &stagepb.AttachRequest{Slots: uint32(p.cfg.Ring.Slots()), SlotSize: uint64(p.cfg.Ring.SlotSize())})
 		return err
@@ -190,12 +209,15 @@ func (p *process) startError(err error, started bool) error {
 		if where == "" {
 			where = "the handshake"
 		}
+		e.lost = p.child.wasKilled()
 		e.Err = fmt.Errorf("start: it ended before %s was done: %s", where, e.Exit)
 	case phase.phase == "" && text == "":
+		e.lost = true
 		e.Err = fmt.Errorf("start: no handshake within %v", p.cfg.StartTimeout)
 	case phase.phase == "":
 		e.Err = fmt.Errorf("start: %w", phase.err)
 	default:
+		e.lost = errors.As(phase.err, new(lateError))
 		e.Err = fmt.Errorf("%s: %s", phase.phase, status.Convert(phase.err).Message())
 	}
 	return e

@@ -111,7 +111,7 @@ func TestSurroundings(t *testing.T) {
 	if _, ok := env["HOST_SECRET"]; ok {
 		t.Error("the host's environment leaks")
 	}
-	if dir := env["PLUGIN_UNIX_SOCKET_DIR"]; !strings.HasPrefix(dir, r.tmp+"/xtts-host-") {
+	if dir := env["PLUGIN_UNIX_SOCKET_DIR"]; !strings.HasPrefix(dir, r.tmp+"/"+socketPrefix) {
 		t.Errorf("socket folder %s", dir)
 	} else if _, err := os.Stat(dir); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("socket folder %s is still there: %v", dir, err)
