@@ -25,8 +25,29 @@ const Folder = "checkpoints"
 // Store keeps the checkpoints of one run. One process at a time may save to and prune it, from one goroutine;
 // any number may read.
 type Store struct {
+	// Reached, if set, is told how far a Save has come, and the Save waits there until it returns. For tests that
+	// break a run at a chosen point.
+	Reached func(Phase)
+
 	dir string
 	fs  fileSystem
+}
+
+// Phase names a point of a Save.
+type Phase string
+
+// The phases of a Save, in order.
+const (
+	Begin   Phase = "checkpoint-begin"
+	Written Phase = "checkpoint-file"   // one file of it is durable; four times
+	Publish Phase = "checkpoint-rename" // all are; the folder gets its name next
+	Saved   Phase = "checkpoint-saved"
+)
+
+func (s *Store) reached(p Phase) {
+	if s.Reached != nil {
+		s.Reached(p)
+	}
 }
 
 // NewStore returns the store of a run folder. Nothing is read or made until it is used.
@@ -52,6 +73,7 @@ func Moment(kind, parameter string) string { return kind + "." + parameter }
 // of a save that was killed are removed. An error for a full disk is a syscall.ENOSPC and has a hint.
 func (s *Store) Save(ctx context.Context, state State, params, moments []Tensor) (string, error) {
 	path := s.Path(state.Step)
+	s.reached(Begin)
 	if err := s.save(ctx, path, state, params, moments); err != nil {
 		err = fmt.Errorf("save checkpoint %s: %w", path, err)
 		if errors.Is(err, syscall.ENOSPC) {
@@ -59,6 +81,7 @@ func (s *Store) Save(ctx context.Context, state State, params, moments []Tensor)
 		}
 		return "", err
 	}
+	s.reached(Saved)
 	return path, nil
 }
 
@@ -99,6 +122,7 @@ func (s *Store) save(ctx context.Context, path string, state State, params, mome
 	if err := s.fs.SyncDir(tmp); err != nil {
 		return err
 	}
+	s.reached(Publish)
 	return s.publish(tmp, path, manifest)
 }
 
@@ -120,7 +144,14 @@ func (s *Store) prepare() error {
 	return s.clear()
 }
 
-// clear finishes what a save or prune that was killed had begun.
+// Clean finishes what a Save or Prune that was killed had begun: a run that is resumed may have nothing left to save.
+func (s *Store) Clean() error {
+	if err := s.clear(); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("clean checkpoints: %w", err)
+	}
+	return nil
+}
+
 func (s *Store) clear() error {
 	names, err := s.fs.ReadDir(s.dir)
 	if err != nil {
@@ -202,6 +233,7 @@ func (s *Store) write(ctx context.Context, path string, content func(io.Writer) 
 	if err := f.Sync(); err != nil {
 		return nil, err
 	}
+	s.reached(Written)
 	return hash.Sum(nil), nil
 }
 

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"math"
 	"os"
-	"path/filepath"
 	"syscall"
 )
 
@@ -207,9 +206,10 @@ func (r *Report) Write(path string) error {
 	return nil
 }
 
-// ReplaceFile writes a file whole and durably, or leaves what was there.
+// ReplaceFile writes a file whole and durably, or leaves what was there. What a killed process leaves is path + ".tmp",
+// which the next ReplaceFile takes: one process at a time writes the file.
 func ReplaceFile(path string, data []byte) (err error) {
-	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-*")
+	f, err := os.Create(path + ".tmp")
 	if err != nil {
 		return err
 	}
@@ -219,9 +219,6 @@ func ReplaceFile(path string, data []byte) (err error) {
 		}
 	}()
 	_, err = f.Write(data)
-	if err == nil {
-		err = f.Chmod(0o644) // the temporary file is for its owner only
-	}
 	if err == nil {
 		err = f.Sync()
 	}
