@@ -39,6 +39,7 @@ var rules = []rule{
 	{folder: "host/catalog", own: []string{"shared..."}, noCgo: true},
 	{folder: "host/checkpoint", own: []string{"ortgraphs/safetensors", "shared..."}, noCgo: true},
 	{folder: "host/dataset", own: []string{"host/dataset...", "shared..."}, others: []string{"github.com/gomlx/go-huggingface/", "golang.org/x/text/", "golang.org/x/sync/"}, noCgo: true},
+	{folder: "host/debug", noCgo: true},
 	{folder: "host/pipeline", own: nil, noCgo: true},
 	{folder: "host/report", own: []string{"host/pipeline", "host/train", "shared..."}, others: []string{"github.com/vbauerster/mpb/v8"}},
 	{folder: "host/report/screentest", others: []string{"golang.org/x/sys/"}},

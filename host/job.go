@@ -11,6 +11,7 @@ import (
 	"runtime"
 	"strconv"
 	"strings"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 
@@ -19,6 +20,7 @@ import (
 	"github.com/xtts-host/xtts-host/host/checkpoint"
 	"github.com/xtts-host/xtts-host/host/config"
 	"github.com/xtts-host/xtts-host/host/dataset"
+	"github.com/xtts-host/xtts-host/host/debug"
 	"github.com/xtts-host/xtts-host/host/supervise"
 	"github.com/xtts-host/xtts-host/host/train"
 	"github.com/xtts-host/xtts-host/ortgraphs"
@@ -54,6 +56,7 @@ type job struct {
 	damaged []checkpoint.Skipped // newer ones than resumed
 	weights *weights
 
+	debug     *debug.Folder
 	ring      *ring.Ring
 	pools     []*supervise.Pool // by plugin of the pipeline
 	model     *train.Model
@@ -311,14 +314,26 @@ func (j *job) start(ctx context.Context) (err error) {
 	g, ctx := errgroup.WithContext(ctx)
 	for i, entry := range j.pipeline.Plugins {
 		g.Go(func() (err error) {
-			j.pools[i], err = supervise.NewPool(ctx, supervise.Config{
-				Plugin: entry, Workers: j.cfg.PluginWorkers[entry.Name()], Ring: j.ring, Configure: requests[i], Logger: j.log,
-			})
+			j.pools[i], err = supervise.NewPool(ctx, j.poolConfig(entry, requests[i]))
 			return err
 		})
 	}
 	g.Go(j.openGraphs)
 	return g.Wait()
+}
+
+func (j *job) poolConfig(plugin catalog.Entry, configure *stagepb.ConfigureRequest) supervise.Config {
+	id, limit := plugin.Name(), time.Duration(j.cfg.PluginTimeout*float64(time.Second))
+	c := supervise.Config{
+		Plugin: plugin, Workers: j.cfg.PluginWorkers[id], Ring: j.ring, Configure: configure, Logger: j.log,
+		StartTimeout: limit, ConfigureTimeout: limit, CallTimeout: limit, DrainTimeout: limit,
+	}
+	if j.debug != nil {
+		c.Reached = func(phase supervise.Phase, p supervise.ProcessID, pid int) {
+			j.debug.Reach(debug.Point{Phase: string(phase), Plugin: id, PID: pid, Worker: p.Worker, Generation: p.Generation})
+		}
+	}
+	return c
 }
 
 func (j *job) openGraphs() (err error) {
@@ -347,7 +362,13 @@ func (j *job) close(ctx context.Context) error {
 	var drain errgroup.Group // each has the whole time: one that hangs does not take it from the others
 	for _, p := range j.pools {
 		if p != nil {
-			drain.Go(func() error { return errors.Join(p.Drain(ctx), p.Close()) })
+			drain.Go(func() error {
+				// Whatever becomes of a plugin now, the run is whole: it is told, and fails nothing.
+				if err := p.Drain(ctx); err != nil {
+					j.log.Warn("a plugin did not end in order", "reason", err)
+				}
+				return p.Close()
+			})
 		}
 	}
 	errs := []error{drain.Wait()}

@@ -30,6 +30,7 @@ type observer struct {
 	run        *run
 	metrics    *report.Metrics
 	evals      *report.Evaluations
+	ledger     *report.Ledger
 	progress   report.Progress
 	pace       report.Pace
 	collector  *report.Collector
@@ -64,6 +65,9 @@ func newObserver(r *run, p train.Progress, state *checkpoint.State) (_ *observer
 	if o.evals, err = report.OpenEvaluations(filepath.Join(r.dir, evalFile), names, p.EvaluatedStep); err != nil {
 		return nil, err
 	}
+	if o.ledger, err = report.OpenLedger(r.debug.Ledger(), p.Step); err != nil {
+		return nil, err
+	}
 	o.progress = report.Progress{Metrics: names, Total: r.source.total(), Every: r.cfg.LogEvery, Bar: r.console.bar != nil, Bottleneck: func() string { return r.pipe.Stats().Bottleneck() }}
 	o.pace = report.Pace{Every: r.cfg.LogEvery, Setup: r.setup(), Pipeline: func() pipeline.Stats { return r.pipe.Stats() }}
 	o.collector = report.NewCollector(names, o.metrics.History())
@@ -83,6 +87,7 @@ func (o *observer) close() error {
 	if o.quarantine != nil {
 		errs = append(errs, o.quarantine.Close())
 	}
+	errs = append(errs, o.ledger.Close())
 	return errors.Join(errs...)
 }
 
@@ -122,6 +127,7 @@ func (o *observer) unread(s *split, bad []dataset.BadRow) error {
 // Batch implements train.Observer.
 func (o *observer) Batch(d *pipeline.DeviceSlot) {
 	o.frames += o.run.copier.frames[d.Index]
+	o.ledger.Batch(&d.Batch, func(row int32) string { return o.run.job.train.index.Rows[row].ID })
 	plan := o.run.job.train.plan.Epoch(d.Batch.Epoch).Batch(d.Batch.Index)
 	for i, row := range plan.Rows {
 		if row >= 0 && d.Batch.Rows[i] < 0 {
@@ -137,7 +143,7 @@ func (o *observer) Window(w *train.Window) error {
 	o.samplesTotal += int64(len(w.Rows))
 	o.framesTotal += int64(frames)
 	o.collector.Step(w, frames)
-	if err := o.metrics.Write(w, frames); err != nil {
+	if err := errors.Join(o.ledger.Write(w.Step), o.metrics.Write(w, frames)); err != nil {
 		o.lost = true
 		return err
 	}
@@ -175,7 +181,7 @@ func (o *observer) Evaluated(e *train.Evaluation) error {
 // save takes a checkpoint. The lines of the steps that it counts are made durable first.
 func (o *observer) save() error {
 	r := o.run
-	if err := errors.Join(o.metrics.Sync(), o.evals.Sync()); err != nil {
+	if err := errors.Join(o.metrics.Sync(), o.evals.Sync(), o.ledger.Sync()); err != nil {
 		return err
 	}
 	p := r.loop.Progress

@@ -14,6 +14,7 @@ import (
 	"github.com/xtts-host/xtts-host/host/checkpoint"
 	"github.com/xtts-host/xtts-host/host/config"
 	"github.com/xtts-host/xtts-host/host/dataset"
+	"github.com/xtts-host/xtts-host/host/debug"
 	"github.com/xtts-host/xtts-host/host/pipeline"
 	"github.com/xtts-host/xtts-host/host/report"
 	"github.com/xtts-host/xtts-host/host/train"
@@ -61,6 +62,14 @@ func Run(ctx context.Context, set *config.Set, console Console) (err error) {
 	}
 	defer log.Close()
 	j.log = log.Logger
+	if j.debug, err = debug.Open(j.cfg.DebugDir); err != nil {
+		return refusal{err}
+	}
+	defer func() {
+		if cerr := j.debug.Close(); err == nil {
+			err = cerr
+		}
+	}()
 	banner(console.Out, j, dir)
 	j.warn()
 	defer func() {
@@ -81,6 +90,9 @@ func Run(ctx context.Context, set *config.Set, console Console) (err error) {
 		return err
 	}
 	r := &run{job: j, dir: dir, console: console, began: began, store: checkpoint.NewStore(dir)}
+	if j.debug != nil {
+		r.store.Reached = func(phase checkpoint.Phase) { j.debug.Reach(debug.Point{Phase: string(phase)}) }
+	}
 	return r.train(ctx)
 }
 
@@ -184,6 +196,9 @@ func (r *run) train(ctx context.Context) error {
 func (r *run) resume() (train.Progress, *checkpoint.State, error) {
 	if r.cfg.Resume == "" {
 		return train.Progress{}, nil, r.init()
+	}
+	if err := r.store.Clean(); err != nil {
+		return train.Progress{}, nil, err
 	}
 	c := r.resumed
 	for _, s := range r.damaged {

@@ -48,12 +48,15 @@ type Config struct {
 	RingMemory                      Bytes
 	Slots                           Auto
 	ModelStartDelay                 float64 // seconds
+	PluginTimeout                   float64 // seconds; 0: the limits of docs/plugin-protocol.md
 	StaticShapes                    bool
 
 	Device           string
 	MaxQuarantine    int // rows; -1 means max(1, 1 %)
 	RequireChecksums bool
 	ORTLib, CacheDir string
+
+	DebugDir string
 }
 
 // RunFile is the name of the file in a run's folder that holds its settings.
@@ -124,6 +127,7 @@ func New() *Set {
 	c.Slots = 3
 	f.Var(&c.Slots, "slots", "device slots: 2 to 8, or auto")
 	f.Float64Var(&c.ModelStartDelay, "model-start-delay", 2, "longest wait for the pipeline to warm up, in `seconds`")
+	f.Float64Var(&c.PluginTimeout, "plugin-timeout", 0, "longest time for any answer of a plugin, in `seconds`; 0: 30, or 20 times the slowest")
 	f.IntVar(&c.MaxQuarantine, "max-quarantine", -1, "stop when more `rows` are unusable; -1: 1 %, at least 1")
 
 	f = s.section("Machine")
@@ -132,6 +136,9 @@ func New() *Set {
 	f.BoolVar(&c.RequireChecksums, "require-checksums", false, "refuse plugins without checksums")
 	f.StringVar(&c.ORTLib, "ort-lib", "", "`path` of libonnxruntime.so")
 	f.StringVar(&c.CacheDir, "cache-dir", "", "`folder` for what can be made again (default the user's cache folder)")
+
+	f = s.section("Debugging")
+	f.StringVar(&c.DebugDir, "debug-dir", "", "`folder` for the rows of each step and the memory over time, and for tests to stop the run from (docs/torture.md)")
 
 	for _, part := range s.sections {
 		s.flags.AddFlagSet(part.flags)
