@@ -5,6 +5,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"golang.org/x/sys/unix"
 )
@@ -61,8 +62,15 @@ func (d *socketDir) remove() {
 
 // sweepSocketDirs removes the folders of hosts that were killed. What it may not or need not remove it leaves.
 func sweepSocketDirs(root string) {
-	found, _ := filepath.Glob(filepath.Join(root, socketPrefix+"*")) // fails on a bad pattern only
-	for _, path := range found {
+	entries, err := os.ReadDir(root)
+	if err != nil {
+		return // whoever makes a folder there will say so
+	}
+	for _, e := range entries {
+		path := filepath.Join(root, e.Name())
+		if !strings.HasPrefix(e.Name(), socketPrefix) {
+			continue
+		}
 		if lock, err := lockDir(path); err == nil {
 			if holdsNothing(path) {
 				os.RemoveAll(path)

@@ -101,6 +101,8 @@ func newCase(seed uint64, number int, points func(variant int, phase string) int
 		s.pick, s.own = r.Uint32(), r.IntN(4) > 0
 		s.freeze = s.fatal() && r.IntN(4) == 0
 		switch phase {
+		case "batch":
+			s.delay /= 2 // a call takes some 2 ms: before it is read, in the midst of it, or just answered
 		case "reply", "checkpoint-saved", "shutdown":
 			s.held = true // what comes behind is another phase, or the end
 		}

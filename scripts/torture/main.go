@@ -17,6 +17,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"runtime"
 	"sync"
 	"time"
 )
@@ -36,7 +37,7 @@ func run(ctx context.Context) error {
 	kills := flag.Int("kills", 200, "number of cases")
 	seed := flag.Uint64("seed", 1, "cases are a function of it")
 	one := flag.Int("case", -1, "run only the case of this `number`")
-	jobs := flag.Int("jobs", 2, "cases at the same time")
+	jobs := flag.Int("jobs", 2*runtime.NumCPU(), "cases at the same time: half of their time they wait")
 	soak := flag.Duration("soak", 0, "train for that long instead, with a plugin killed every 10 s")
 	results := flag.String("json", "", "`file` for the soak's figures")
 	flag.StringVar(&l.host, "host", "bin/xtts-host", "the program to break")
