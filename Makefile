@@ -32,6 +32,8 @@ $(ORT):
 test: test-go ## everything that needs no PyTorch
 	scripts/test-template.sh
 	scripts/test-docs.sh
+	@$(MAKE) --no-print-directory build
+	scripts/test-hostile.sh
 
 test-go: check $(ORT)
 	scripts/venv-plugin.sh
