@@ -34,6 +34,7 @@ test: test-go ## everything that needs no PyTorch
 	scripts/test-docs.sh
 	@$(MAKE) --no-print-directory torture KILLS=25
 	scripts/test-audio.sh
+	scripts/test-hostile.sh
 
 test-go: check $(ORT)
 	scripts/venv-plugin.sh
