@@ -113,7 +113,6 @@ func faults() []fault {
 		{"B/0001", `^the file is neither WAV nor FLAC`, func(p string) error { return os.WriteFile(p, []byte("<html>404 Not Found</html>"), 0o666) }},
 		{"B/0002", `^silent: no sample is above -80 dB of full scale$`, samples(0)},
 		{"B/0003", `^silent: `, samples(3)},
-		// As long as samples of 32 bits are not read, the index says so.
 		{"B/0004", `^sample 200 of channel 1 is NaN: not finite$`, floatsWithNaN},
 		{"C/0001", `: 100 samples with a window of 512: the waveform is shorter than one window$`, func(p string) error { return writeSamples(p, 100) }},
 	}
