@@ -122,7 +122,7 @@ func New() *Set {
 	f = s.section("Pipeline")
 	f.IntVar(&c.NumWorkers, "num-workers", 2, "batches decoded at the same time")
 	f.Var((*workers)(&c.PluginWorkers), "plugin-workers", "processes of a plugin, as `ID=N`; may be repeated")
-	f.Float64Var(&c.PluginTimeout, "plugin-timeout", 0, "longest time for a batch in a stage, in `seconds`; 0: 30, or 20 times what its batches take")
+	f.Float64Var(&c.PluginTimeout, "plugin-timeout", 0, "longest time for a batch in a stage, in `seconds`; 0: 20 times what its batches take, at least 30")
 	f.Float64Var(&c.PluginStartTimeout, "plugin-start-timeout", 0, "longest time for a plugin to start, and again to be configured, in `seconds`; 0: 30 and 60")
 	f.IntVar(&c.BufferSize, "buffer-size", 50, "ring slots: batches in preparation")
 	c.RingMemory = 1 << 30
