@@ -15,7 +15,7 @@ import (
 // must be those of libsndfile to the bit.
 //
 // Resampled ones are compared with soxr's quality HQ up to 0.8 of the lower Nyquist frequency: the error there must be
-// 90 dB below the clip. Above that soxr's own response falls (by 0.008 dB at 0.9), and in the transition band, from 0.91 on, no
+// 90 dB below the clip. Above that soxr's own response falls (by 0.007 dB at 0.9), and in the transition band, from 0.91 on, no
 // two filters agree; with those bands it must be 78 dB below.
 func TestFormats(t *testing.T) {
 	dir := os.Getenv("AUDIO_REFERENCES")

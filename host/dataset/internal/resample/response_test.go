@@ -8,7 +8,7 @@ import (
 // The response of the filter itself, at all frequencies: -v prints the table of docs/audio.md.
 func TestResponse(t *testing.T) {
 	for _, c := range []struct{ from, to int }{
-		{8000, 22050}, {44100, 22050}, {48000, 22050}, {96000, 22050}, {22050, 24000}, {48000, 24000},
+		{8000, 22050}, {44100, 22050}, {48000, 22050}, {96000, 22050}, {48000, 24000},
 	} {
 		r := New(c.from, c.to)
 		nyquist := float64(min(c.from, c.to)) / float64(c.from) // of the input's
@@ -25,7 +25,7 @@ func TestResponse(t *testing.T) {
 			}
 			return sum / float64(r.up)
 		}
-		const step = 0.041
+		const step = 0.083
 		for w := 0.0; w <= passEnd; w += step {
 			ripple = max(ripple, math.Abs(response(w*nyquist)-1))
 		}
