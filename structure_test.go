@@ -35,11 +35,12 @@ var rules = []rule{
 	{folder: "", own: nil}, // a package in a folder without a rule may import nothing of ours
 	{folder: "cmd", own: []string{"host", "host/config"}, others: []string{"github.com/spf13/pflag", "golang.org/x/term"}},
 	{folder: "host", own: []string{"host...", "ortgraphs", "ortgraphs/ort", "ortgraphs/safetensors", "gpu", "shared..."}, others: []string{"golang.org/x/sync/"}},
-	{folder: "host/config", own: []string{"shared..."}, others: []string{"github.com/spf13/pflag", "github.com/goccy/go-yaml"}, noCgo: true},
+	{folder: "host/config", own: []string{"shared/manifest", "shared/regular"}, others: []string{"github.com/spf13/pflag", "github.com/goccy/go-yaml"}, noCgo: true},
 	{folder: "host/catalog", own: []string{"shared..."}, noCgo: true},
 	{folder: "host/checkpoint", own: []string{"host/disk", "ortgraphs/safetensors", "shared..."}, noCgo: true},
 	{folder: "host/dataset", own: []string{"host/dataset...", "shared..."}, others: []string{"github.com/gomlx/go-huggingface/", "golang.org/x/text/", "golang.org/x/sync/"}, noCgo: true},
 	{folder: "host/debug", noCgo: true},
+	{folder: "host/disk", own: nil, noCgo: true},
 	{folder: "host/pipeline", own: nil, noCgo: true},
 	{folder: "host/report", own: []string{"host/disk", "host/pipeline", "host/train", "shared..."}, others: []string{"github.com/vbauerster/mpb/v8"}},
 	{folder: "host/report/screentest", others: []string{"golang.org/x/sys/"}},

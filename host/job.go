@@ -367,7 +367,7 @@ func (j *job) openGraphs() (err error) {
 	}
 	b, threads := j.bundle.Manifest, j.threads()
 	if j.model, err = train.NewModel(train.ModelConfig{Bundle: j.bundle, Layouts: j.layouts, Slots: j.slots, Threads: threads}); err != nil {
-		return err
+		return advised(err, "what the host can check of the graphs is right, and ONNX Runtime does not take them: export the bundle again")
 	}
 	p := b.Optimizer
 	p.LR, p.WeightDecay, p.GradClip = j.cfg.LR, j.cfg.WeightDecay, j.cfg.GradClip
