@@ -20,8 +20,31 @@ import (
 	"github.com/xtts-host/xtts-host/shared/manifest"
 )
 
-// maxModel bounds an ONNX file, in bytes. Weights are not in the graphs: those of thousands of nodes have a few MiB.
-const maxModel = 64 << 20
+// Bounds of the files, in bytes: every start reads each to its end.
+const (
+	maxModel = 64 << 20  // weights are not in the graphs: those of thousands of nodes have a few MiB
+	maxOther = 256 << 20 // tokenizers have up to 30 MiB
+	maxExtra = 16 << 20  // what weights may have beside the parameters' values: their header
+)
+
+// limit returns how large a file may be.
+func (b *Bundle) limit(name string) float64 {
+	switch {
+	case filepath.Ext(name) == ".onnx":
+		return maxModel
+	case name != WeightsFile:
+		return maxOther
+	}
+	values := 0.0 // a float: the product of eight numbers of the manifest may be beyond any integer
+	for _, p := range b.Manifest.Parameters {
+		n := 4.0
+		for _, d := range p.Shape {
+			n *= float64(d)
+		}
+		values += n
+	}
+	return values + maxExtra
+}
 
 // check reads all files and returns everything that is wrong. It fills the summaries of the graphs.
 func (b *Bundle) check(root *os.Root) []Fault {
@@ -104,6 +127,9 @@ func (b *Bundle) checkFile(root *os.Root, name string, f *faults) {
 	case !info.Mode().IsRegular(): // opening a pipe would wait for ever
 		f.add("", "not a regular file")
 		return
+	case float64(info.Size()) > b.limit(name):
+		f.add("", "%d bytes: of this file at most %.0f are read", info.Size(), b.limit(name))
+		return
 	}
 	file, err := root.Open(name)
 	if err != nil {
@@ -115,10 +141,6 @@ func (b *Bundle) checkFile(root *os.Root, name string, f *faults) {
 	var model bytes.Buffer
 	content := io.Writer(hash)
 	if filepath.Ext(name) == ".onnx" {
-		if info.Size() > maxModel {
-			f.add("", "%d bytes: of an ONNX file at most %d are read", info.Size(), maxModel)
-			return
-		}
 		model.Grow(int(info.Size()))
 		content = io.MultiWriter(hash, &model)
 	}
