@@ -12,7 +12,7 @@ PLATFORM = $(shell go env GOOS)_$(shell go env GOARCH)
 PLUGINS := features augment
 ORT := $(CACHE)/ort/1.29.0/libonnxruntime.so.1.29.0
 
-.PHONY: run build plugins test test-go test-export check fuzz bench clean
+.PHONY: run build plugins test test-go test-export check torture soak fuzz bench clean
 
 run: ## fetch what is missing, build, and train on the embedded sample
 	@scripts/run.sh
@@ -32,6 +32,9 @@ $(ORT):
 test: test-go ## everything that needs no PyTorch
 	scripts/test-template.sh
 	scripts/test-docs.sh
+	@$(MAKE) --no-print-directory torture KILLS=25
+	scripts/test-audio.sh
+	scripts/test-hostile.sh
 
 test-go: check $(ORT)
 	scripts/venv-plugin.sh
@@ -44,6 +47,12 @@ check:
 
 test-export: ## the exporter's tests, in their own PyTorch environment (5.5 GB)
 	scripts/export/test.sh
+
+torture: build ## stop and kill KILLS (200) runs from SEED (1), or the one of CASE
+	go run ./scripts/torture -kills $(or $(KILLS),200) -seed $(or $(SEED),1) $(if $(CASE),-case $(CASE))
+
+soak: build ## MINUTES (20) of training with a plugin killed every 10 s; JSON=FILE takes the figures
+	go run ./scripts/torture -soak $(or $(MINUTES),20)m $(if $(JSON),-json $(JSON))
 
 fuzz: build ## every fuzz target for FUZZTIME (1m)
 	scripts/fuzz.sh $(or $(FUZZTIME),1m)

@@ -3,6 +3,7 @@ package host
 import (
 	"fmt"
 	"io"
+	"path/filepath"
 	"strings"
 )
 
@@ -24,7 +25,7 @@ func banner(out io.Writer, j *job, dir string) {
 	fmt.Fprintf(&text, "xtts-host trains %s\n\n", b.Name)
 	row("model", "%s parameters in f32", thousands(n))
 	row("optimizer", "%s, learning rate %g, %s", b.Optimizer.Name, c.LR, schedule)
-	row("data", "%s", j.train.index.Dir)
+	row("data", "%s", filepath.Join(j.train.index.Dir, j.train.index.List))
 	row("", "%s, %s, %.1f min", count(len(j.train.index.Rows), "clip"), count(len(j.train.index.Speakers), "speaker"), j.train.minutes())
 	row("validation", "%s", j.validation())
 	row("batches", "%s", j.batches())
@@ -48,7 +49,7 @@ func banner(out io.Writer, j *job, dir string) {
 // validation says on what the model is evaluated, and when.
 func (j *job) validation() string {
 	if j.val == nil {
-		return "none (--val-data, or metadata_eval.csv beside the training list)"
+		return "none (--val-data, or metadata_eval.csv or eval.jsonl in the folder of the training data)"
 	}
 	when := "every epoch"
 	if n := j.cfg.EvalEvery; n > 0 {

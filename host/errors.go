@@ -22,8 +22,11 @@ func Hint(err error) string {
 	if h := hint.Of(err); h != "" {
 		return h
 	}
-	if errors.Is(err, ort.ErrOutOfMemory) {
+	switch {
+	case errors.Is(err, ort.ErrOutOfMemory):
 		return "try a smaller --batch-size, then a smaller --buffer-size, then --accumulate"
+	case errors.Is(err, train.ErrNotFinite):
+		return "try a smaller --lr, a longer --warmup-steps or a smaller --grad-clip, and listen to the rows of the skipped steps"
 	}
 	return ""
 }
@@ -31,8 +34,17 @@ func Hint(err error) string {
 // Usage marks an error of the command line, with the next step.
 func Usage(err error, advice string) error { return refusal{hint.Errorf(advice, "%w", err)} }
 
+// advised adds the next step to an error that names none of its own.
+func advised(err error, advice string) error {
+	if err == nil || Hint(err) != "" {
+		return err
+	}
+	return hint.Errorf(advice, "%w", err)
+}
+
 // ExitCode is the exit status for what Run returned: 0 done; 1 input or output failed, or training did not stay
-// finite; 2 refused before the first step; 3 out of memory; 4 a plugin keeps crashing; 5 too many unusable rows; 130
+// finite; 2 refused before the first step; 3 out of memory; 4 a plugin keeps
+// crashing or failing; 5 too many unusable rows; 130
 // interrupted, with a checkpoint saved.
 func ExitCode(err error) int {
 	var r refusal
@@ -43,7 +55,7 @@ func ExitCode(err error) int {
 		return 130
 	case errors.Is(err, ort.ErrOutOfMemory):
 		return 3
-	case errors.Is(err, supervise.ErrCrashLoop):
+	case errors.Is(err, supervise.ErrCrashLoop), errors.Is(err, supervise.ErrFailed):
 		return 4
 	case errors.Is(err, ErrQuarantine):
 		return 5

@@ -1,6 +1,7 @@
 package host
 
 import (
+	"encoding/json"
 	"fmt"
 	"io"
 	"strings"
@@ -49,8 +50,8 @@ func ports(specs []manifest.TensorSpec) string {
 }
 
 // InspectGraph says what a bundle is: a folder, or builtin:NAME, which is unpacked into the cache folder. An empty one is the
-// user's.
-func InspectGraph(out io.Writer, spec, cache string) error {
+// user's. asJSON writes an ortgraphs.Summary for programs instead of the text for people.
+func InspectGraph(out io.Writer, spec, cache string, asJSON bool) error {
 	cache, err := cacheDir(cache)
 	if err != nil {
 		return refusal{err}
@@ -60,6 +61,11 @@ func InspectGraph(out io.Writer, spec, cache string) error {
 		return refusal{err}
 	}
 	m, s := b.Manifest, b.Inspect()
+	if asJSON {
+		enc := json.NewEncoder(out)
+		enc.SetIndent("", "  ")
+		return enc.Encode(s)
+	}
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	line := func(label string, format string, args ...any) {
 		fmt.Fprintf(w, "%s\t%s\n", label, fmt.Sprintf(format, args...))
@@ -81,14 +87,26 @@ func InspectGraph(out io.Writer, spec, cache string) error {
 		thousands(s.Parameters.Elements), s.Parameters.Tensors, float64(4*s.Parameters.Elements)/(1<<20),
 		thousands(s.Parameters.Decayed), thousands(s.Parameters.NotDecayed), thousands(s.Parameters.Frozen))
 	for i, bucket := range m.Buckets {
-		cost := ""
-		for _, c := range m.Cost {
-			if c.Bucket == i {
-				cost = fmt.Sprintf("; a step of %d rows: %.2f GFLOP, %.2f GB", c.BatchSize, c.FLOPs/1e9, c.Bytes/1e9)
-			}
-		}
-		line(first(i, "buckets"), "%s%s", symbols(bucket, m.Inputs), cost)
+		line(first(i, "buckets"), "%s", symbols(bucket, m.Inputs))
 	}
+	for _, c := range s.Steps {
+		if c.BatchSize == shownBatch {
+			line(first(c.Bucket, "step"), "%s", stepText(c))
+		}
+	}
+	arena := float64(s.Parameters.ArenaBytes) / (1 << 20)
+	line("memory", "%.1f MiB for weights, gradients and the state of %s: %d arenas of %.1f MiB (computed; --accumulate takes one more)",
+		float64(s.Parameters.Arenas)*arena, m.Optimizer.Name, s.Parameters.Arenas, arena)
+	var slots, between, rows []string
+	for _, c := range s.Steps {
+		if c.Bucket == len(m.Buckets)-1 {
+			rows = append(rows, fmt.Sprint(c.BatchSize))
+			slots = append(slots, mebibytes(c.InputBytes))
+			between = append(between, mebibytes(c.ActivationBytes))
+		}
+	}
+	line("", "for %s rows of the largest bucket: %s MiB in each of --slots, %s MiB between the nodes (computed)",
+		strings.Join(rows, ", "), strings.Join(slots, ", "), strings.Join(between, ", "))
 	for i, p := range m.Pipeline {
 		line(first(i, "pipeline"), "%s: %s", p.Name, p.Stage)
 	}
@@ -104,6 +122,23 @@ func InspectGraph(out io.Writer, spec, cache string) error {
 	}
 	return w.Flush()
 }
+
+// shownBatch is the batch size of the lines about steps; --json has others.
+const shownBatch = 8
+
+func stepText(c ortgraphs.StepCost) string {
+	text := fmt.Sprintf("bucket %d, %d rows: ", c.Bucket, c.BatchSize)
+	if c.Problem != "" && c.FLOPs == 0 {
+		return text + c.Problem
+	}
+	text += fmt.Sprintf("%.2f GFLOP, %.2f GB read and written at most", c.FLOPs/1e9, c.Bytes/1e9)
+	if c.Problem != "" {
+		text += ", or more: " + c.Problem
+	}
+	return text
+}
+
+func mebibytes(n float64) string { return fmt.Sprintf("%.1f", n/(1<<20)) }
 
 func first(i int, label string) string {
 	if i == 0 {

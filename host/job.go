@@ -11,6 +11,7 @@ import (
 	"runtime"
 	"strconv"
 	"strings"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 
@@ -19,6 +20,8 @@ import (
 	"github.com/xtts-host/xtts-host/host/checkpoint"
 	"github.com/xtts-host/xtts-host/host/config"
 	"github.com/xtts-host/xtts-host/host/dataset"
+	"github.com/xtts-host/xtts-host/host/debug"
+	"github.com/xtts-host/xtts-host/host/report"
 	"github.com/xtts-host/xtts-host/host/supervise"
 	"github.com/xtts-host/xtts-host/host/train"
 	"github.com/xtts-host/xtts-host/ortgraphs"
@@ -54,6 +57,7 @@ type job struct {
 	damaged []checkpoint.Skipped // newer ones than resumed
 	weights *weights
 
+	debug     *debug.Folder
 	ring      *ring.Ring
 	pools     []*supervise.Pool // by plugin of the pipeline
 	model     *train.Model
@@ -114,12 +118,20 @@ func cacheDir(given string) (string, error) {
 	return filepath.Join(user, "xtts-host"), nil
 }
 
+// splits lists the data of the run.
+func (j *job) splits() []*split {
+	if j.val == nil {
+		return []*split{j.train}
+	}
+	return []*split{j.train, j.val}
+}
+
 func (j *job) openData(ctx context.Context) error {
 	var tokenizer *dataset.Tokenizer
 	if t := j.bundle.Manifest.Tokenizer; t != nil {
 		var err error
 		if tokenizer, err = dataset.LoadTokenizer(j.bundle.Path(t.File)); err != nil {
-			return err
+			return advised(err, "docs/bundle.md says which tokenizers can be read; correct the file, or export the bundle again")
 		}
 	}
 	dir := j.cfg.TrainData
@@ -130,10 +142,11 @@ func (j *job) openData(ctx context.Context) error {
 		}
 	}
 	open := func(dir string, which dataset.Split, speakers, languages []string) (*dataset.Index, error) {
-		return dataset.Open(ctx, dataset.Config{
+		ix, err := dataset.Open(ctx, dataset.Config{
 			Dir: dir, Split: which, SampleRate: j.bundle.Manifest.Features.SampleRate, Tokenizer: tokenizer,
 			Speakers: speakers, Languages: languages, CacheDir: filepath.Join(j.cache, "index"),
 		})
+		return ix, advised(err, "README.md says how a data set is laid out")
 	}
 	ix, err := open(dir, dataset.Train, nil, nil)
 	if err != nil {
@@ -204,12 +217,12 @@ func (j *job) fit(context.Context) error {
 	if err != nil {
 		return err
 	}
-	j.train = newSplit(j.train.index, p, c.Seed, c.NumWorkers)
+	j.train = newSplit(report.Train, j.train.index, p, c.Seed, c.NumWorkers)
 	if j.val != nil {
 		if p, err = dataset.NewEvalPlan(j.val.index.Rows, plan); err != nil {
 			return fmt.Errorf("validation: %w", err)
 		}
-		j.val = newSplit(j.val.index, p, c.Seed, c.NumWorkers)
+		j.val = newSplit(report.Validation, j.val.index, p, c.Seed, c.NumWorkers)
 	}
 	if j.layouts, err = layouts(j.buckets, c.BatchSize, j.bundle.Manifest.Inputs, j.pipeline.Intermediates); err != nil {
 		return err
@@ -280,7 +293,7 @@ func (j *job) findStart(context.Context) (err error) {
 		return j.resumed.Match(j.hashes)
 	case c.Init != "":
 		if j.weights, err = openWeights(c.Init); err != nil {
-			return fmt.Errorf("--init %s: %w", c.Init, err)
+			return advised(fmt.Errorf("--init %s: %w", c.Init, err), "name a safetensors file, or the folder of a run, a checkpoint or a bundle")
 		}
 	}
 	return nil
@@ -311,14 +324,41 @@ func (j *job) start(ctx context.Context) (err error) {
 	g, ctx := errgroup.WithContext(ctx)
 	for i, entry := range j.pipeline.Plugins {
 		g.Go(func() (err error) {
-			j.pools[i], err = supervise.NewPool(ctx, supervise.Config{
-				Plugin: entry, Workers: j.cfg.PluginWorkers[entry.Name()], Ring: j.ring, Configure: requests[i], Logger: j.log,
-			})
+			j.pools[i], err = supervise.NewPool(ctx, j.poolConfig(entry, requests[i]))
 			return err
 		})
 	}
 	g.Go(j.openGraphs)
 	return g.Wait()
+}
+
+// poolConfig applies the limits that were given. --plugin-timeout is that of a batch, and bounds what takes less than one.
+func (j *job) poolConfig(plugin catalog.Entry, configure *stagepb.ConfigureRequest) supervise.Config {
+	seconds := func(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
+	start, call := seconds(j.cfg.PluginStartTimeout), seconds(j.cfg.PluginTimeout)
+	c := supervise.Config{
+		Plugin: plugin, Workers: j.cfg.PluginWorkers[plugin.Name()], Ring: j.ring, Configure: configure, Logger: j.log,
+		StartTimeout: start, ConfigureTimeout: start, CallTimeout: call,
+	}
+	if call > 0 {
+		c.DrainTimeout, c.HealthTimeout = min(call, 10*time.Second), min(call, 5*time.Second)
+	}
+	if j.debug != nil {
+		c.Reached = func(phase supervise.Phase, p supervise.ProcessID, pid int) {
+			j.debug.Reach(debug.Point{Phase: string(phase), Plugin: plugin.Name(), PID: pid, Worker: p.Worker, Generation: p.Generation})
+		}
+	}
+	return c
+}
+
+// newGuards watches over the ring and all that map it.
+func (j *job) newGuards() *guards {
+	g := newGuards(j.ring, j.layouts)
+	g.pools = j.pools
+	for i := range j.pipeline.Plugins {
+		g.names = append(g.names, j.pipeline.Plugins[i].Name())
+	}
+	return g
 }
 
 func (j *job) openGraphs() (err error) {
@@ -327,7 +367,7 @@ func (j *job) openGraphs() (err error) {
 	}
 	b, threads := j.bundle.Manifest, j.threads()
 	if j.model, err = train.NewModel(train.ModelConfig{Bundle: j.bundle, Layouts: j.layouts, Slots: j.slots, Threads: threads}); err != nil {
-		return err
+		return advised(err, "what the host can check of the graphs is right, and ONNX Runtime does not take them: export the bundle again")
 	}
 	p := b.Optimizer
 	p.LR, p.WeightDecay, p.GradClip = j.cfg.LR, j.cfg.WeightDecay, j.cfg.GradClip
@@ -342,12 +382,18 @@ func (j *job) threads() int {
 	return runtime.GOMAXPROCS(0)
 }
 
-// close takes down what start made. It is safe after a failed start.
+// close takes down what start made. It is safe after a failed start. A plugin that does not end when it is asked to is
+// ended, which costs the run nothing any more but a warning.
 func (j *job) close(ctx context.Context) error {
 	var drain errgroup.Group // each has the whole time: one that hangs does not take it from the others
 	for _, p := range j.pools {
 		if p != nil {
-			drain.Go(func() error { return errors.Join(p.Drain(ctx), p.Close()) })
+			drain.Go(func() error {
+				if err := p.Drain(ctx); err != nil {
+					j.log.Warn(err.Error())
+				}
+				return p.Close()
+			})
 		}
 	}
 	errs := []error{drain.Wait()}

@@ -8,15 +8,32 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"syscall"
 
+	"github.com/xtts-host/xtts-host/host/disk"
 	"github.com/xtts-host/xtts-host/shared/hint"
 )
 
 // runLog writes everything to log.jsonl, and warnings to people as well.
 type runLog struct {
 	*slog.Logger
-	file *os.File
+	file *logFile
+}
+
+// logFile notes the first write that failed: slog drops errors, and a run must not go on unlogged.
+type logFile struct {
+	*os.File
+	failed atomic.Pointer[error]
+}
+
+func (f *logFile) Write(p []byte) (int, error) {
+	n, err := f.File.Write(p)
+	if err != nil {
+		err = fmt.Errorf("log: %w", disk.Explain(err, f.Name(), int64(len(p))))
+		f.failed.CompareAndSwap(nil, &err)
+	}
+	return n, err
 }
 
 func openLog(dir string, console io.Writer) (*runLog, error) {
@@ -29,7 +46,16 @@ func openLog(dir string, console io.Writer) (*runLog, error) {
 		f.Close()
 		return nil, refusal{hint.Errorf("wait for it, or stop it with Ctrl-C", "%s: another process is training in this folder", dir)}
 	}
-	return &runLog{slog.New(slog.NewMultiHandler(slog.NewJSONHandler(f, nil), warnings{console})), f}, nil
+	file := &logFile{File: f}
+	return &runLog{slog.New(slog.NewMultiHandler(slog.NewJSONHandler(file, nil), warnings{console})), file}, nil
+}
+
+// Err returns the error of the first line that could not be written, or nil. It may be called by any goroutine.
+func (l *runLog) Err() error {
+	if err := l.file.failed.Load(); err != nil {
+		return *err
+	}
+	return nil
 }
 
 // Close closes the file.

@@ -11,8 +11,10 @@ import (
 
 	"github.com/xtts-host/xtts-host/host/checkpoint"
 	"github.com/xtts-host/xtts-host/host/dataset"
+	"github.com/xtts-host/xtts-host/host/disk"
 	"github.com/xtts-host/xtts-host/host/pipeline"
 	"github.com/xtts-host/xtts-host/host/report"
+	"github.com/xtts-host/xtts-host/host/supervise"
 	"github.com/xtts-host/xtts-host/host/train"
 	"github.com/xtts-host/xtts-host/ortgraphs/ort"
 	"github.com/xtts-host/xtts-host/shared/hint"
@@ -30,6 +32,7 @@ type observer struct {
 	run        *run
 	metrics    *report.Metrics
 	evals      *report.Evaluations
+	ledger     *report.Ledger
 	progress   report.Progress
 	pace       report.Pace
 	collector  *report.Collector
@@ -40,7 +43,9 @@ type observer struct {
 	samplesTotal int64 // trained on, also before a resume
 	framesTotal  int64
 	saved        [2]int64 // step and evaluated step of the last checkpoint, -1 before the first
-	lost         bool     // a line of metrics.jsonl could not be written
+	unsaved      int      // checkpoints that the disk had no room for
+	best         string   // folder of the best checkpoint that was saved
+	lost         bool     // a line of metrics.jsonl or log.jsonl could not be written
 }
 
 func newObserver(r *run, p train.Progress, state *checkpoint.State) (_ *observer, err error) {
@@ -51,17 +56,26 @@ func newObserver(r *run, p train.Progress, state *checkpoint.State) (_ *observer
 			o.close()
 		}
 	}()
+	if err = r.writeExcluded(r.dir); err != nil {
+		return nil, err
+	}
 	if o.quarantine, err = newQuarantine(filepath.Join(r.dir, "quarantine.jsonl"), r.job); err != nil {
 		return nil, err
 	}
 	if state != nil {
 		o.samplesTotal, o.framesTotal, o.saved = state.Samples, state.Frames, [2]int64{state.Step, state.EvaluatedStep}
+		if state.Best != nil {
+			o.best = r.store.Path(state.Best.Step)
+		}
 		o.quarantine.restore(state.Quarantine, r.job.train)
 	}
 	if o.metrics, err = report.OpenMetrics(filepath.Join(r.dir, metricsFile), names, p.Step); err != nil {
 		return nil, err
 	}
 	if o.evals, err = report.OpenEvaluations(filepath.Join(r.dir, evalFile), names, p.EvaluatedStep); err != nil {
+		return nil, err
+	}
+	if o.ledger, err = report.OpenLedger(r.debug.Ledger(), p.Step); err != nil {
 		return nil, err
 	}
 	o.progress = report.Progress{Metrics: names, Total: r.source.total(), Every: r.cfg.LogEvery, Bar: r.console.bar != nil, Bottleneck: func() string { return r.pipe.Stats().Bottleneck() }}
@@ -83,6 +97,7 @@ func (o *observer) close() error {
 	if o.quarantine != nil {
 		errs = append(errs, o.quarantine.Close())
 	}
+	errs = append(errs, o.ledger.Close())
 	return errors.Join(errs...)
 }
 
@@ -102,7 +117,7 @@ func (o *observer) rejected(b *pipeline.Batch, rows []pipeline.Rejected) error {
 	s := o.run.road.of(b)
 	for _, r := range rows {
 		row := &s.index.Rows[b.Rows[r.Row]]
-		if err := o.quarantine.add(report.Quarantined{ID: row.ID, Path: row.Path, Reason: r.Reason, Stage: r.Phase}); err != nil {
+		if err := o.quarantine.add(report.Quarantined{ID: row.ID, Path: row.Path, Reason: r.Reason, Stage: r.Phase, Split: s.name}); err != nil {
 			return err
 		}
 	}
@@ -112,7 +127,7 @@ func (o *observer) rejected(b *pipeline.Batch, rows []pipeline.Rejected) error {
 func (o *observer) unread(s *split, bad []dataset.BadRow) error {
 	for _, b := range bad {
 		s.bad.Add(b)
-		if err := o.quarantine.add(report.Quarantined{ID: b.ID, Path: b.Path, Reason: b.Reason, Stage: "decode"}); err != nil {
+		if err := o.quarantine.add(report.Quarantined{ID: b.ID, Path: b.Path, Reason: b.Reason, Stage: "decode", Split: s.name}); err != nil {
 			return err
 		}
 	}
@@ -122,6 +137,7 @@ func (o *observer) unread(s *split, bad []dataset.BadRow) error {
 // Batch implements train.Observer.
 func (o *observer) Batch(d *pipeline.DeviceSlot) {
 	o.frames += o.run.copier.frames[d.Index]
+	o.ledger.Batch(&d.Batch, func(row int32) string { return o.run.job.train.index.Rows[row].ID })
 	plan := o.run.job.train.plan.Epoch(d.Batch.Epoch).Batch(d.Batch.Index)
 	for i, row := range plan.Rows {
 		if row >= 0 && d.Batch.Rows[i] < 0 {
@@ -137,7 +153,7 @@ func (o *observer) Window(w *train.Window) error {
 	o.samplesTotal += int64(len(w.Rows))
 	o.framesTotal += int64(frames)
 	o.collector.Step(w, frames)
-	if err := o.metrics.Write(w, frames); err != nil {
+	if err := errors.Join(o.ledger.Write(w.Step), o.metrics.Write(w, frames)); err != nil {
 		o.lost = true
 		return err
 	}
@@ -151,9 +167,26 @@ func (o *observer) Window(w *train.Window) error {
 	if warning != "" {
 		o.run.log.Warn(warning, "step", w.Step)
 	}
-	if every := o.run.cfg.CheckpointEvery; every > 0 && w.Step%every == 0 {
-		return o.save()
+	if err := o.run.logged(); err != nil {
+		o.lost = true
+		return err
 	}
+	if every := o.run.cfg.CheckpointEvery; every > 0 && w.Step%every == 0 {
+		return o.saveIfRoom()
+	}
+	return nil
+}
+
+// saveIfRoom takes a checkpoint on the way. A disk without room for it does not end the run: the checkpoint before is as
+// it was, and by the next one there may be room. The lines of metrics.jsonl have to fit all the same.
+func (o *observer) saveIfRoom() error {
+	err := o.save()
+	full, ok := errors.AsType[*disk.FullError](err)
+	if !ok || filepath.Dir(full.Path) != filepath.Join(o.run.dir, checkpoint.Folder) {
+		return err
+	}
+	o.unsaved++
+	o.run.log.Warn("the disk is full: the run goes on without this checkpoint ("+full.Hint()+")", "step", o.run.loop.Progress.Step, "error", err)
 	return nil
 }
 
@@ -167,7 +200,7 @@ func (o *observer) Evaluated(e *train.Evaluation) error {
 		return err
 	}
 	if isBest && o.run.cfg.CheckpointEvery > 0 {
-		return o.save()
+		return o.saveIfRoom()
 	}
 	return nil
 }
@@ -175,7 +208,7 @@ func (o *observer) Evaluated(e *train.Evaluation) error {
 // save takes a checkpoint. The lines of the steps that it counts are made durable first.
 func (o *observer) save() error {
 	r := o.run
-	if err := errors.Join(o.metrics.Sync(), o.evals.Sync()); err != nil {
+	if err := errors.Join(o.metrics.Sync(), o.evals.Sync(), o.ledger.Sync()); err != nil {
 		return err
 	}
 	p := r.loop.Progress
@@ -185,19 +218,20 @@ func (o *observer) save() error {
 		EvaluatedStep: p.EvaluatedStep, Samples: o.samplesTotal, Frames: o.framesTotal,
 		Quarantine: o.quarantine.list(), Hashes: r.hashes,
 	}
-	var keep []string
 	if p.Best != nil {
 		state.Best = &checkpoint.Best{Step: p.Best.Step, Loss: p.Best.Loss}
-		keep = append(keep, r.store.Path(p.Best.Step))
 	}
 	path, err := r.store.Save(context.Background(), state, r.model.Weights(), r.optimizer.Moments())
 	if err != nil {
 		return err
 	}
 	o.saved = [2]int64{p.Step, p.EvaluatedStep}
+	if p.Best != nil && p.Best.Step == p.Step {
+		o.best = path // where the disk had no room for a better one, it stays the one before
+	}
 	r.log.Info("checkpoint", "path", path, "step", p.Step)
 	if r.cfg.KeepLast > 0 {
-		return r.store.Prune(r.cfg.KeepLast, keep...)
+		return r.store.Prune(r.cfg.KeepLast, o.best)
 	}
 	return nil
 }
@@ -221,6 +255,9 @@ func (o *observer) finish(outcome error) error {
 	}
 	if errors.Is(err, train.ErrInterrupted) && o.saved[0] > 0 {
 		err = hint.Errorf("go on with --resume "+r.dir, "%w", err)
+	}
+	if (errors.Is(err, supervise.ErrCrashLoop) || errors.Is(err, supervise.ErrFailed)) && o.saved[0] > 0 {
+		err = hint.Errorf(hint.Of(err)+"; then go on with --resume "+r.dir, "%w", err)
 	}
 	if cerr := o.close(); cerr != nil {
 		err = errors.Join(err, cerr)
@@ -253,7 +290,8 @@ func (o *observer) facts(outcome error) (report.Run, error) {
 		Versions: map[string]string{"onnxruntime": ort.Version(), "go": runtime.Version()},
 		Pipeline: r.pipe.Stats(), Best: r.loop.Progress.Best,
 		Memory: []report.Memory{memory}, Utilization: []report.Utilization{utilization},
-		Quarantined:  o.quarantine.count(),
+		Quarantined: o.quarantine.count(), UnsavedCheckpoints: o.unsaved,
+		Excluded: r.excluded(), UnknownCharacters: r.unknownCharacters(),
 		Accumulation: report.Accumulation{Mode: r.bundle.Manifest.Accumulation, MicroBatches: r.cfg.Accumulate},
 		Baselines:    o.baselines.Losses(),
 		Setup:        r.setup(),

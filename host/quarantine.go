@@ -1,6 +1,7 @@
 package host
 
 import (
+	"cmp"
 	"sync"
 
 	"github.com/xtts-host/xtts-host/host/checkpoint"
@@ -12,36 +13,36 @@ import (
 // quarantine knows the rows that cannot be used. Rows are found ahead of training, by whichever worker reads them first;
 // what a checkpoint lists are those that training has come past, so that it does not depend on who was how far
 // ahead.
+//
+// A list of the run has a limit of its own: a recording that two lists name is broken in both.
 type quarantine struct {
-	file  *report.Quarantine
-	limit int
+	file   *report.Quarantine
+	limits map[string]int // by split
 
-	mu      sync.Mutex // guards what follows
-	reasons map[string]string
-	passed  map[string]string
+	mu      sync.Mutex                   // guards what follows
+	reasons map[string]map[string]string // by split and id
+	passed  map[string]string            // by id, of the training data
 }
 
 // newQuarantine lists the rows that the index could not take, too.
-func newQuarantine(path string, j *job) (*quarantine, error) {
-	file, err := report.OpenQuarantine(path)
-	if err != nil {
+func newQuarantine(path string, j *job) (_ *quarantine, err error) {
+	q := &quarantine{limits: map[string]int{}, reasons: map[string]map[string]string{}, passed: map[string]string{}}
+	if q.file, err = report.OpenQuarantine(path); err != nil {
 		return nil, err
 	}
-	q := &quarantine{file: file, limit: j.cfg.MaxQuarantine, reasons: map[string]string{}, passed: map[string]string{}}
-	if q.limit < 0 {
-		q.limit = max(1, len(j.train.index.Rows)/100)
-	}
-	for _, s := range []*split{j.train, j.val} {
-		if s == nil {
-			continue
+	defer func() {
+		if err != nil {
+			q.file.Close()
+		}
+	}()
+	for _, s := range j.splits() {
+		q.reasons[s.name], q.limits[s.name] = map[string]string{}, j.cfg.MaxQuarantine
+		if q.limits[s.name] < 0 {
+			q.limits[s.name] = max(1, len(s.index.Rows)/100)
 		}
 		for _, r := range s.index.Rejected {
-			id := r.ID
-			if id == "" {
-				id = r.Place
-			}
-			if err := q.add(report.Quarantined{ID: id, Path: r.Path, Reason: r.Reason, Stage: "index"}); err != nil {
-				file.Close()
+			id := cmp.Or(r.ID, r.Place)
+			if err := q.add(report.Quarantined{ID: id, Path: r.Path, Reason: r.Reason, Stage: "index", Split: s.name}); err != nil {
 				return nil, err
 			}
 		}
@@ -49,12 +50,12 @@ func newQuarantine(path string, j *job) (*quarantine, error) {
 	return q, nil
 }
 
-// restore takes over what a checkpoint lists: what the run left out, it goes on leaving out.
+// restore takes over what a checkpoint lists of the training data: what the run left out, it goes on leaving out.
 func (q *quarantine) restore(rows []checkpoint.Quarantined, s *split) {
 	reasons := map[string]string{}
 	for _, r := range rows {
 		reasons[r.ID] = r.Reason
-		q.reasons[r.ID], q.passed[r.ID] = r.Reason, r.Reason
+		q.reasons[s.name][r.ID], q.passed[r.ID] = r.Reason, r.Reason
 	}
 	for i, row := range s.index.Rows {
 		if reason, ok := reasons[row.ID]; ok {
@@ -67,16 +68,17 @@ func (q *quarantine) restore(rows []checkpoint.Quarantined, s *split) {
 func (q *quarantine) add(row report.Quarantined) error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if _, known := q.reasons[row.ID]; known {
+	reasons, limit := q.reasons[row.Split], q.limits[row.Split]
+	if _, known := reasons[row.ID]; known {
 		return nil
 	}
-	q.reasons[row.ID] = row.Reason
+	reasons[row.ID] = row.Reason
 	if _, err := q.file.Add(row); err != nil {
 		return err
 	}
-	if len(q.reasons) > q.limit {
-		return hint.Errorf("mend the clips that quarantine.jsonl names, or allow more with --max-quarantine",
-			"%w: %d, and %d are allowed; the last is %s: %s", ErrQuarantine, len(q.reasons), q.limit, row.ID, row.Reason)
+	if len(reasons) > limit {
+		return hint.Errorf("mend the clips, or the stages, that quarantine.jsonl names, or allow more with --max-quarantine",
+			"%w: %d in the %s data, and %d are allowed; the last is %s: %s", ErrQuarantine, len(reasons), dataName[row.Split], limit, row.ID, row.Reason)
 	}
 	return nil
 }
@@ -85,7 +87,7 @@ func (q *quarantine) add(row report.Quarantined) error {
 func (q *quarantine) trained(id string) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.passed[id] = q.reasons[id]
+	q.passed[id] = q.reasons[report.Train][id]
 }
 
 // list returns the rows that training came past.
@@ -99,10 +101,15 @@ func (q *quarantine) list() []checkpoint.Quarantined {
 	return out
 }
 
+// count counts the rows of all lists.
 func (q *quarantine) count() int {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	return len(q.reasons)
+	n := 0
+	for _, reasons := range q.reasons {
+		n += len(reasons)
+	}
+	return n
 }
 
 // Close closes the file.

@@ -20,7 +20,7 @@ func quarantineJob(rows, rejected, limit int) *job {
 	for i := range rejected {
 		ix.Rejected = append(ix.Rejected, dataset.Rejected{Place: fmt.Sprintf("metadata.csv:%d", i+1), Reason: "no '|' between id and text"})
 	}
-	return &job{cfg: &config.Config{MaxQuarantine: limit}, train: &split{index: ix}}
+	return &job{cfg: &config.Config{MaxQuarantine: limit}, train: &split{name: report.Train, index: ix, plan: new(dataset.Plan)}}
 }
 
 func TestQuarantineLimit(t *testing.T) {
@@ -38,7 +38,7 @@ func TestQuarantineLimit(t *testing.T) {
 			continue
 		}
 		for i := range tt.more {
-			err := q.add(report.Quarantined{ID: fmt.Sprint(i), Path: "x.wav", Reason: "torn", Stage: "decode"})
+			err := q.add(report.Quarantined{ID: fmt.Sprint(i), Path: "x.wav", Reason: "torn", Stage: "decode", Split: report.Train})
 			if over := i >= tt.allowed; over != errors.Is(err, ErrQuarantine) || over != (err != nil) {
 				t.Errorf("%+v: row %d: %v", tt, i+1, err)
 			}
@@ -52,11 +52,38 @@ func TestQuarantineLimit(t *testing.T) {
 	}
 	path := filepath.Join(t.TempDir(), "quarantine.jsonl")
 	_, err := newQuarantine(path, quarantineJob(24, 2, -1))
-	if !errors.Is(err, ErrQuarantine) || !strings.Contains(err.Error(), "too many unusable rows: 2, and 1 are allowed; the last is metadata.csv:2: no '|'") || Hint(err) == "" {
+	if !errors.Is(err, ErrQuarantine) || !strings.Contains(err.Error(), "too many unusable rows: 2 in the training data, and 1 are allowed; the last is metadata.csv:2: no '|'") || Hint(err) == "" {
 		t.Errorf("%v, hint %q", err, Hint(err))
 	}
 	if data, _ := os.ReadFile(path); strings.Count(string(data), "\n") != 2 {
 		t.Errorf("the rows that were too many are not written down:\n%s", data)
+	}
+}
+
+// TestQuarantineOfTwoLists checks that a clip that two lists name counts in each, against a limit of each.
+func TestQuarantineOfTwoLists(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "quarantine.jsonl")
+	j := quarantineJob(24, 0, -1)
+	j.val = &split{name: report.Validation, index: &dataset.Index{Rows: make([]dataset.Row, 6)}, plan: new(dataset.Plan)}
+	q, err := newQuarantine(path, j)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer q.Close()
+	for _, split := range []string{report.Train, report.Validation, report.Train} {
+		if err := q.add(report.Quarantined{ID: "a", Reason: "torn", Stage: "decode", Split: split}); err != nil {
+			t.Error(err)
+		}
+	}
+	if q.count() != 2 {
+		t.Errorf("%d rows counted, want 2", q.count())
+	}
+	err = q.add(report.Quarantined{ID: "b", Reason: "torn", Stage: "decode", Split: report.Validation})
+	if !errors.Is(err, ErrQuarantine) || !strings.Contains(err.Error(), "2 in the validation data, and 1 are allowed") {
+		t.Errorf("one more in the validation data: %v", err)
+	}
+	if data, _ := os.ReadFile(path); strings.Count(string(data), "\n") != 3 {
+		t.Errorf("not three lines:\n%s", data)
 	}
 }
 
@@ -75,7 +102,7 @@ func TestQuarantineListsWhatTrainingPassed(t *testing.T) {
 		t.Errorf("left out after a resume: %v", j.train.bad.Rows())
 	}
 	for _, id := range []string{"a", "b", "a", "old"} { // twice: as a row and as another row's reference
-		if err := q.add(report.Quarantined{ID: id, Path: id + ".wav", Reason: "torn", Stage: "decode"}); err != nil {
+		if err := q.add(report.Quarantined{ID: id, Path: id + ".wav", Reason: "torn", Stage: "decode", Split: report.Train}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -120,7 +147,7 @@ func TestClipTornDuringTheRun(t *testing.T) {
 		t.Fatal(err)
 	}
 	for file, want := range map[string]string{
-		"quarantine.jsonl":                   `{"id":"A/0003","path":"` + clip + `","reason":"truncated: the \"data\" chunk declares 82898 bytes, the file has 19956","stage":"decode"}` + "\n",
+		"quarantine.jsonl":                   `{"id":"A/0003","path":"` + clip + `","reason":"truncated: the \"data\" chunk declares 82898 bytes, the file has 19956","stage":"decode","split":"train"}` + "\n",
 		"report.json":                        `"quarantined": 1`,
 		"checkpoints/step-000005/state.json": `"id": "A/0003"`,
 	} {

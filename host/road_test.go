@@ -9,6 +9,7 @@ import (
 
 	"github.com/xtts-host/xtts-host/host/dataset"
 	"github.com/xtts-host/xtts-host/host/pipeline"
+	"github.com/xtts-host/xtts-host/host/report"
 	"github.com/xtts-host/xtts-host/shared/manifest"
 	"github.com/xtts-host/xtts-host/shared/ring"
 )
@@ -40,7 +41,7 @@ func TestDecodeEmptiesUnreadableRows(t *testing.T) {
 	}
 	var unread []string
 	r := &road{
-		ring: memory, layouts: ls, made: madeByHost(ls, specs), train: newSplit(ix, plan, 1, 1), tensors: make([][]dataset.Tensor, 1),
+		ring: memory, layouts: ls, guards: newGuards(memory, ls), made: madeByHost(ls, specs), train: newSplit(report.Train, ix, plan, 1, 1), tensors: make([][]dataset.Tensor, 1),
 		unread: func(s *split, bad []dataset.BadRow) error {
 			for _, b := range bad {
 				unread = append(unread, b.ID)

@@ -14,6 +14,7 @@ import (
 	"github.com/xtts-host/xtts-host/host/checkpoint"
 	"github.com/xtts-host/xtts-host/host/config"
 	"github.com/xtts-host/xtts-host/host/dataset"
+	"github.com/xtts-host/xtts-host/host/debug"
 	"github.com/xtts-host/xtts-host/host/pipeline"
 	"github.com/xtts-host/xtts-host/host/report"
 	"github.com/xtts-host/xtts-host/host/train"
@@ -61,6 +62,14 @@ func Run(ctx context.Context, set *config.Set, console Console) (err error) {
 	}
 	defer log.Close()
 	j.log = log.Logger
+	if j.debug, err = debug.Open(j.cfg.DebugDir); err != nil {
+		return refusal{err}
+	}
+	defer func() {
+		if cerr := j.debug.Close(); err == nil {
+			err = cerr
+		}
+	}()
 	banner(console.Out, j, dir)
 	j.warn()
 	defer func() {
@@ -80,7 +89,10 @@ func Run(ctx context.Context, set *config.Set, console Console) (err error) {
 	if err := report.ReplaceFile(filepath.Join(dir, config.RunFile), []byte(set.YAML())); err != nil {
 		return err
 	}
-	r := &run{job: j, dir: dir, console: console, began: began, store: checkpoint.NewStore(dir)}
+	r := &run{job: j, dir: dir, logged: log.Err, console: console, began: began, store: checkpoint.NewStore(dir)}
+	if j.debug != nil {
+		r.store.Reached = func(phase checkpoint.Phase) { j.debug.Reach(debug.Point{Phase: string(phase)}) }
+	}
 	return r.train(ctx)
 }
 
@@ -142,6 +154,7 @@ func defaultRunDir(name string) (dir string, made bool, err error) {
 type run struct {
 	*job
 	dir     string
+	logged  func() error // runLog.Err
 	console Console
 	began   time.Time
 	store   *checkpoint.Store
@@ -184,6 +197,9 @@ func (r *run) train(ctx context.Context) error {
 func (r *run) resume() (train.Progress, *checkpoint.State, error) {
 	if r.cfg.Resume == "" {
 		return train.Progress{}, nil, r.init()
+	}
+	if err := r.store.Clean(); err != nil {
+		return train.Progress{}, nil, err
 	}
 	c := r.resumed
 	for _, s := range r.damaged {
@@ -241,7 +257,7 @@ func (r *run) build(progress train.Progress, state *checkpoint.State) (err error
 	}
 	r.road = &road{
 		seed: c.Seed, ring: r.ring, layouts: r.layouts, made: madeByHost(r.layouts, r.pipeline.Dataset),
-		train: r.job.train, val: r.val, tensors: make([][]dataset.Tensor, c.NumWorkers), unread: r.observer.unread,
+		guards: r.newGuards(), train: r.job.train, val: r.val, tensors: make([][]dataset.Tensor, c.NumWorkers), unread: r.observer.unread,
 	}
 	r.copier = &copier{
 		road: r.road, model: r.model, frames: make([]int, r.slots), lengths: frameLengths(r.bundle.Manifest.Inputs), seen: r.observer.seen,
@@ -253,7 +269,7 @@ func (r *run) build(progress train.Progress, state *checkpoint.State) (err error
 	for _, in := range r.pipeline.Instances {
 		cfg.Stages = append(cfg.Stages, pipeline.Step{
 			Name: in.Name, Augment: in.Stage.Kind == manifest.Augment,
-			Stage: newStageRunner(r.road, r.pools[in.Plugin], in, c.BatchSize),
+			Stage: newStageRunner(r.road, r.pools[in.Plugin], r.pipeline.Plugins[in.Plugin].Name(), in, c.BatchSize, r.log),
 		})
 	}
 	if r.pipe, err = pipeline.New(cfg); err != nil {

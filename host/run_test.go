@@ -103,7 +103,10 @@ func runFlags(t testing.TB, console Console, args ...string) error {
 		console.Out = io.Discard
 	}
 	var warnings bytes.Buffer
-	console.Err = &warnings
+	if console.Err == nil {
+		console.Err = io.Discard
+	}
+	console.Err = io.MultiWriter(&warnings, console.Err)
 	err := Run(t.Context(), set, console)
 	if warnings.Len() > 0 {
 		t.Logf("warnings:\n%s", &warnings)

@@ -6,9 +6,11 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"unicode"
 
 	"github.com/xtts-host/xtts-host/host/catalog"
 	"github.com/xtts-host/xtts-host/host/dataset"
+	"github.com/xtts-host/xtts-host/host/report"
 )
 
 // choices is what a run was told and what it found, as far as it can make the run poor.
@@ -30,6 +32,7 @@ type findings struct {
 	clips, excluded int
 	excludedSeconds float64
 	unknown         []dataset.UnknownChar
+	bytes           bool // unknown characters are spelled in bytes
 	cacheError      error
 }
 
@@ -68,11 +71,11 @@ func poor(c choices) []string {
 	}
 	for _, d := range c.data {
 		if d.excluded > 0 {
-			say("%d of the %d %s clips are too long for the bundle and left out, %.1f s of sound (cut them; log.jsonl names them)",
+			say("%d of the %d %s clips are too long for the bundle and left out, %.1f s of sound (cut them; excluded.jsonl names them)",
 				d.excluded, d.clips, d.name, d.excludedSeconds)
 		}
-		if len(d.unknown) > 0 {
-			say("the tokenizer does not know %s in the %s texts (spell them with characters it knows)", characters(d.unknown), d.name)
+		if len(d.unknown) > 0 && !d.bytes {
+			say("the tokenizer does not know %s in the %s texts (%s)", characters(d.unknown), d.name, spelling(d.unknown))
 		}
 		if d.cacheError != nil {
 			say("the next start reads every %s clip again: %v (is there room and leave to write in --cache-dir?)", d.name, d.cacheError)
@@ -84,16 +87,22 @@ func poor(c choices) []string {
 // maxCharacters is how many characters a line names.
 const maxCharacters = 4
 
-// characters counts characters and names the most frequent.
-func characters(found []dataset.UnknownChar) string {
+// byCount sorts characters, the most frequent first.
+func byCount(found []dataset.UnknownChar) []dataset.UnknownChar {
 	found = slices.Clone(found)
 	slices.SortStableFunc(found, func(a, b dataset.UnknownChar) int { return cmp.Compare(b.Count, a.Count) })
+	return found
+}
+
+// characters counts characters and names the most frequent.
+func characters(found []dataset.UnknownChar) string {
+	found = byCount(found)
 	total := 0
 	var names []string
 	for i, c := range found {
 		total += c.Count
 		if i < maxCharacters {
-			names = append(names, fmt.Sprintf("%q (%d, first in %s)", c.Char, c.Count, c.Place))
+			names = append(names, fmt.Sprintf("%#U (%d, first in %s)", c.Char, c.Count, c.Place))
 		}
 	}
 	if more := len(found) - maxCharacters; more > 0 {
@@ -102,6 +111,52 @@ func characters(found []dataset.UnknownChar) string {
 	return fmt.Sprintf("%d characters: %s", total, strings.Join(names, ", "))
 }
 
+// spelling says what to do about unknown characters.
+func spelling(found []dataset.UnknownChar) string {
+	var advice []string
+	digits := false
+	for _, c := range byCount(found) {
+		switch {
+		case c.Instead != 0 && len(advice) < maxCharacters:
+			advice = append(advice, fmt.Sprintf("%#U instead of U+%04X", c.Instead, c.Char))
+		case c.Instead == 0 && unicode.IsDigit(c.Char):
+			digits = true
+		}
+	}
+	if digits {
+		advice = append(advice, "numbers in words")
+	}
+	if advice == nil {
+		return "spell them with characters it knows"
+	}
+	return "write " + strings.Join(advice, ", ")
+}
+
+// maxReportedCharacters is how many characters of a list the report and the log name: a list in another script has not many
+// more, and one that is no text at all has no end of them.
+const maxReportedCharacters = 200
+
+// unknownCharacters lists for the report what the tokenizer does not know, the most frequent first.
+func (j *job) unknownCharacters() []report.UnknownCharacter {
+	var out []report.UnknownCharacter
+	for _, s := range j.splits() {
+		as := "unknown"
+		if s.index.ByteFallback {
+			as = "bytes"
+		}
+		found := byCount(s.index.Unknown)
+		for _, c := range found[:min(len(found), maxReportedCharacters)] {
+			out = append(out, report.UnknownCharacter{
+				Split: s.name, Char: string(c.Char), Code: fmt.Sprintf("U+%04X", c.Char), Count: c.Count, First: c.Place, As: as,
+			})
+		}
+	}
+	return out
+}
+
+// dataName is what a person is told of a split.
+var dataName = map[string]string{report.Train: "training", report.Validation: "validation"}
+
 // warn says what is poor about the run that is about to start, and writes down what was passed over.
 func (j *job) warn() {
 	c := j.cfg
@@ -109,10 +164,9 @@ func (j *job) warn() {
 		onCPU: true, batchSize: c.BatchSize, accumulate: c.Accumulate,
 		bufferSize: c.BufferSize, bufferAsked: j.asked, slotSize: j.slotSize(), ringMemory: c.RingMemory.String(),
 		workers: c.NumWorkers, cores: runtime.NumCPU(), batches: j.train.plan.Batches(), slots: j.slots,
-		data: []findings{j.train.findings("training")},
 	}
-	if j.val != nil {
-		facts.data = append(facts.data, j.val.findings("validation"))
+	for _, s := range j.splits() {
+		facts.data = append(facts.data, s.findings())
 	}
 	for _, line := range poor(facts) {
 		j.log.Warn(line)
@@ -122,18 +176,13 @@ func (j *job) warn() {
 			j.log.Info("plugin folder", "dir", e.Dir, "state", e.State, "reason", e.Reason)
 		}
 	}
-	for _, s := range []*split{j.train, j.val} {
-		if s == nil {
-			continue
-		}
-		for _, e := range s.plan.Excluded() {
-			j.log.Info("clip left out", "id", s.index.Rows[e.Row].ID, "reason", e.Reason)
-		}
+	for _, c := range j.unknownCharacters() {
+		j.log.Info("character not in the vocabulary", "split", c.Split, "char", c.Char, "code", c.Code, "count", c.Count, "first", c.First, "as", c.As)
 	}
 }
 
-func (s *split) findings(name string) findings {
-	f := findings{name: name, clips: len(s.index.Rows), unknown: s.index.Unknown, cacheError: s.index.CacheError}
+func (s *split) findings() findings {
+	f := findings{name: dataName[s.name], bytes: s.index.ByteFallback, clips: len(s.index.Rows), unknown: s.index.Unknown, cacheError: s.index.CacheError}
 	for _, e := range s.plan.Excluded() {
 		f.excluded++
 		f.excludedSeconds += float64(s.index.Rows[e.Row].Samples) / float64(s.index.SampleRate)

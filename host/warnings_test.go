@@ -40,9 +40,15 @@ func TestPoorChoices(t *testing.T) {
 		{"short epoch", func(c *choices) { c.slots = 5 },
 			[]string{"an epoch has fewer batches (4) than the device has slots (5) (more data, or a smaller --batch-size)"}},
 		{"long clips", func(c *choices) { c.data[1].excluded, c.data[1].excludedSeconds = 2, 31.25 },
-			[]string{"2 of the 6 validation clips are too long for the bundle and left out, 31.2 s of sound (cut them; log.jsonl names them)"}},
+			[]string{"2 of the 6 validation clips are too long for the bundle and left out, 31.2 s of sound (cut them; excluded.jsonl names them)"}},
 		{"unknown characters", func(c *choices) { c.data[0].unknown = unknown },
-			[]string{`the tokenizer does not know 46 characters: '\u200d' (40, first in metadata.csv:9), 'é' (2, first in metadata.csv:3), 'ß' (1, first in metadata.csv:10), 'ø' (1, first in metadata.csv:11), 2 others in the training texts (spell them with characters it knows)`}},
+			[]string{`the tokenizer does not know 46 characters: U+200D (40, first in metadata.csv:9), U+00E9 'é' (2, first in metadata.csv:3), U+00DF 'ß' (1, first in metadata.csv:10), U+00F8 'ø' (1, first in metadata.csv:11), 2 others in the training texts (spell them with characters it knows)`}},
+		{"Arabic letters and digits", func(c *choices) {
+			c.data[0].unknown = []dataset.UnknownChar{
+				{Char: '\u064A', Count: 2, Place: "metadata.csv:3", Instead: '\u06CC'}, {Char: '\u06F1', Count: 1, Place: "metadata.csv:3"},
+			}
+		}, []string{"the tokenizer does not know 3 characters: U+064A 'ي' (2, first in metadata.csv:3), U+06F1 '۱' (1, first in metadata.csv:3) in the training texts (write U+06CC 'ی' instead of U+064A, numbers in words)"}},
+		{"spelled in bytes", func(c *choices) { c.data[0].unknown, c.data[0].bytes = unknown, true }, nil},
 		{"no cache", func(c *choices) { c.data[0].cacheError = errors.New("mkdir index: permission denied") },
 			[]string{"the next start reads every training clip again: mkdir index: permission denied (is there room and leave to write in --cache-dir?)"}},
 	} {

@@ -15,6 +15,7 @@ import (
 	"github.com/xtts-host/xtts-host/ortgraphs/safetensors"
 	"github.com/xtts-host/xtts-host/shared/hint"
 	"github.com/xtts-host/xtts-host/shared/manifest"
+	"github.com/xtts-host/xtts-host/shared/regular"
 )
 
 // The files of a bundle that have a fixed name.
@@ -22,6 +23,9 @@ const (
 	ManifestFile = "bundle.json"
 	WeightsFile  = "params.safetensors"
 )
+
+// maxManifest bounds bundle.json, in bytes. A parameter takes some 100 of them, so this is enough for 10000.
+const maxManifest = 1 << 20
 
 // builtinPrefix marks the name of an embedded bundle.
 const builtinPrefix = "builtin:"
@@ -62,13 +66,13 @@ func Load(dir string) (*Bundle, error) {
 		return nil, notABundle(err)
 	}
 	defer root.Close()
-	data, err := root.ReadFile(ManifestFile)
+	data, err := regular.ReadIn(root, ManifestFile, maxManifest)
 	if err != nil {
 		return nil, notABundle(fmt.Errorf("%s: %w", dir, err))
 	}
 	m, err := manifest.ParseBundle(filepath.Join(dir, ManifestFile), data)
 	if err != nil {
-		return nil, err
+		return nil, hint.Errorf("docs/bundle.md says what stands in "+ManifestFile+"; correct it, or export the bundle again", "bundle: %w", err)
 	}
 	b := &Bundle{Dir: dir, Manifest: m}
 	if list := b.check(root); len(list) > 0 {

@@ -13,16 +13,35 @@ import (
 	"path/filepath"
 	"slices"
 
-	"google.golang.org/protobuf/proto"
-
-	"github.com/xtts-host/xtts-host/ortgraphs/onnxpb"
 	"github.com/xtts-host/xtts-host/ortgraphs/safetensors"
 	"github.com/xtts-host/xtts-host/shared/manifest"
 )
 
-// maxModel is protobuf's own bound on a message, in bytes. Weights are not in the graphs, so they are far
-// below it.
-const maxModel = 1<<31 - 1
+// Bounds of the files, in bytes: every start reads each to its end.
+const (
+	maxModel = 64 << 20  // weights are not in the graphs: those of thousands of nodes have a few MiB
+	maxOther = 256 << 20 // tokenizers have up to 30 MiB
+	maxExtra = 16 << 20  // what weights may have beside the parameters' values: their header
+)
+
+// limit returns how large a file may be.
+func (b *Bundle) limit(name string) float64 {
+	switch {
+	case filepath.Ext(name) == ".onnx":
+		return maxModel
+	case name != WeightsFile:
+		return maxOther
+	}
+	values := 0.0 // a float: the product of eight numbers of the manifest may be beyond any integer
+	for _, p := range b.Manifest.Parameters {
+		n := 4.0
+		for _, d := range p.Shape {
+			n *= float64(d)
+		}
+		values += n
+	}
+	return values + maxExtra
+}
 
 // check reads all files and returns everything that is wrong. It fills the summaries of the graphs.
 func (b *Bundle) check(root *os.Root) []Fault {
@@ -105,6 +124,9 @@ func (b *Bundle) checkFile(root *os.Root, name string, f *faults) {
 	case !info.Mode().IsRegular(): // opening a pipe would wait for ever
 		f.add("", "not a regular file")
 		return
+	case float64(info.Size()) > b.limit(name):
+		f.add("", "%d bytes: of this file at most %.0f are read", info.Size(), b.limit(name))
+		return
 	}
 	file, err := root.Open(name)
 	if err != nil {
@@ -116,10 +138,7 @@ func (b *Bundle) checkFile(root *os.Root, name string, f *faults) {
 	var model bytes.Buffer
 	content := io.Writer(hash)
 	if filepath.Ext(name) == ".onnx" {
-		if info.Size() > maxModel {
-			f.add("", "%d bytes: an ONNX file has at most 2 GiB", info.Size())
-			return
-		}
+		model.Grow(int(info.Size()))
 		content = io.MultiWriter(hash, &model)
 	}
 	if _, err := io.Copy(content, io.LimitReader(file, info.Size())); err != nil {
@@ -140,13 +159,9 @@ func (b *Bundle) checkFile(root *os.Root, name string, f *faults) {
 
 // checkModel checks an ONNX file: every one for portability, the graphs also for their contract.
 func (b *Bundle) checkModel(name string, data []byte, f *faults) {
-	model := new(onnxpb.ModelProto)
-	if err := proto.Unmarshal(data, model); err != nil {
-		f.add("model", "not an ONNX file: %v", err)
-		return
-	}
-	if model.Graph == nil {
-		f.add("model", "has no graph")
+	model, err := parseModel(data)
+	if err != nil {
+		f.add("model", "%v", err)
 		return
 	}
 	checkPortable(model, b.Manifest.Files, f)

@@ -79,6 +79,43 @@ func TestLoadRefuses(t *testing.T) {
 			},
 			`eval_model.onnx: initializer "table0": has its data in "../secret"`,
 		},
+		"external data said twice": {
+			func(f *fixture) {
+				f.models[train].Graph.Initializer = []*onnxpb.TensorProto{outside("params.safetensors", "location", "/etc/passwd")}
+			},
+			`training_model.onnx: initializer "w": says twice what its "location" is
+  training_model.onnx: initializer "w": has its data in "/etc/passwd", which is not a file of the bundle`,
+		},
+		"external data in front of its file": {
+			func(f *fixture) {
+				f.models[train].Graph.Initializer = []*onnxpb.TensorProto{outside("params.safetensors", "offset", "-4096")}
+			},
+			`training_model.onnx: initializer "w": has the impossible offset "-4096"`,
+		},
+		"memory of the process": { // ONNX Runtime's own mark for an address
+			func(f *fixture) {
+				f.models[train].Graph.Initializer = []*onnxpb.TensorProto{outside("*/_ORT_MEM_ADDR_/*", "offset", "4096")}
+			},
+			`training_model.onnx: initializer "w": has its data in "*/_ORT_MEM_ADDR_/*", which is not a file of the bundle`,
+		},
+		"external data of a function's default": {
+			func(f *fixture) {
+				f.models[train].Functions[0].AttributeProto = []*onnxpb.AttributeProto{{Name: proto.String("bias"), T: outside("../secret", "offset", "0")}}
+			},
+			`training_model.onnx: function xtts.fused.v1.Gelu attribute "bias" "w": has its data in "../secret", which is not a file of the bundle`,
+		},
+		"shape beyond all memory": {
+			func(f *fixture) {
+				f.models[train].Graph.Initializer = []*onnxpb.TensorProto{{Name: proto.String("w"), DataType: proto.Int32(1), Dims: []int64{1 << 62, 1 << 62}, RawData: []byte("1234")}}
+			},
+			`training_model.onnx: initializer "w": has the impossible shape [4611686018427387904 4611686018427387904]`,
+		},
+		"shape of another constant": {
+			func(f *fixture) {
+				f.models[train].Graph.Initializer = []*onnxpb.TensorProto{{Name: proto.String("w"), DataType: proto.Int32(1), Dims: []int64{1 << 40}, RawData: []byte("1234")}}
+			},
+			`training_model.onnx: initializer "w": has 4 bytes for 1099511627776 values of 4 bytes`,
+		},
 		"external data of a constant": {
 			func(f *fixture) {
 				f.models[eval].Graph.Node[0].Attribute = []*onnxpb.AttributeProto{{
@@ -331,5 +368,16 @@ func TestHintFollowsTheFaults(t *testing.T) {
 	content := &InvalidError{Faults: []Fault{{File: "a", Reason: "missing"}, {File: "b", Place: "p", Reason: "bad"}}}
 	if !strings.Contains(files.Hint(), "copy the folder") || !strings.Contains(content.Hint(), "docs/bundle.md") {
 		t.Errorf("%q, %q", files.Hint(), content.Hint())
+	}
+}
+
+// outside is a constant whose data stands in a file, with one more entry.
+func outside(location, key, value string) *onnxpb.TensorProto {
+	entry := func(k, v string) *onnxpb.StringStringEntryProto {
+		return &onnxpb.StringStringEntryProto{Key: proto.String(k), Value: proto.String(v)}
+	}
+	return &onnxpb.TensorProto{
+		Name: proto.String("w"), DataType: proto.Int32(1), Dims: []int64{1}, DataLocation: onnxpb.TensorProto_EXTERNAL.Enum(),
+		ExternalData: []*onnxpb.StringStringEntryProto{entry("location", location), entry(key, value)},
 	}
 }

@@ -11,55 +11,66 @@ import (
 
 // Summary is what a person asks about a bundle.
 type Summary struct {
-	Name, Description, License string
+	Name        string `json:"name"`
+	Description string `json:"description"`
+	License     string `json:"license"`
 	// Hash is Bundle.Hash.
-	Hash            string
-	Inputs, Outputs []manifest.TensorSpec
-	Parameters      ParameterSummary
-	Buckets         []manifest.Bucket
+	Hash       string                `json:"hash"`
+	Inputs     []manifest.TensorSpec `json:"inputs"`
+	Outputs    []manifest.TensorSpec `json:"outputs"`
+	Parameters ParameterSummary      `json:"parameters"`
+	Buckets    []manifest.Bucket     `json:"buckets"`
+	// Steps says what a step takes: each bucket with each of BatchSizes.
+	Steps []StepCost `json:"steps"`
 	// Graphs stand in the order of bundle.json.
-	Graphs []GraphSummary
+	Graphs []GraphSummary `json:"graphs"`
 }
 
 // ParameterSummary counts tensors, and values: all of them, and by what the optimizer does with them.
 type ParameterSummary struct {
-	Tensors                               int
-	Elements, Decayed, NotDecayed, Frozen int
-	// ArenaBytes is the size of one arena: weights, gradients and each of two moments have one.
-	ArenaBytes int64
+	Tensors    int `json:"tensors"`
+	Elements   int `json:"elements"`
+	Decayed    int `json:"decayed"`
+	NotDecayed int `json:"not_decayed"`
+	Frozen     int `json:"frozen"`
+	// ArenaBytes is the size of one arena; there are Arenas of them: weights, gradients, and the optimizer's state.
+	// Accumulation takes one more.
+	ArenaBytes int64 `json:"arena_bytes"`
+	Arenas     int   `json:"arenas"`
 }
 
 // GraphSummary describes one graph.
 type GraphSummary struct {
 	manifest.Graph
 	// Bytes is the size of the file.
-	Bytes int
+	Bytes int `json:"bytes"`
 	// Producer is the program that wrote it, with its version.
-	Producer  string
-	IRVersion int64
+	Producer  string `json:"producer"`
+	IRVersion int64  `json:"ir_version"`
 	// Inputs and Outputs are written "name dtype[shape]", in the graph's order.
-	Inputs, Outputs []string
+	Inputs  []string `json:"inputs"`
+	Outputs []string `json:"outputs"`
 	// Nodes counts all nodes, those of functions and of graphs inside nodes included. Ops counts them by
 	// type, the most frequent first.
-	Nodes int
-	Ops   []OpCount
+	Nodes int       `json:"nodes"`
+	Ops   []OpCount `json:"ops"`
 	// Functions names the model-local functions as "domain.name", sorted.
-	Functions []string
+	Functions []string `json:"functions,omitempty"`
 }
 
 // OpCount is an operator, "domain.name" where it is not ONNX's own, and the number of its nodes.
 type OpCount struct {
-	Op    string
-	Nodes int
+	Op    string `json:"op"`
+	Nodes int    `json:"nodes"`
 }
 
-// Inspect summarises the bundle.
+// Inspect summarises the bundle. It reads the training graph once more, for Steps.
 func (b *Bundle) Inspect() Summary {
 	m := b.Manifest
 	s := Summary{
 		Name: m.Name, Description: m.Description, License: m.License, Hash: b.Hash(),
 		Inputs: m.Inputs, Outputs: m.Outputs, Buckets: m.Buckets,
-		Parameters: ParameterSummary{Tensors: len(m.Parameters), ArenaBytes: 4 * int64(LayoutArena(m.Parameters).Len)},
+		Parameters: ParameterSummary{Tensors: len(m.Parameters), ArenaBytes: 4 * int64(LayoutArena(m.Parameters).Len), Arenas: 2 + states(m.Optimizer)},
 	}
 	for _, p := range m.Parameters {
 		n := p.Elements()
@@ -73,11 +84,23 @@ func (b *Bundle) Inspect() Summary {
 			s.Parameters.NotDecayed += n
 		}
 	}
+	s.Steps = b.steps()
 	for _, g := range m.Graphs {
 		i := slices.IndexFunc(b.graphs, func(s GraphSummary) bool { return s.Graph == g })
 		s.Graphs = append(s.Graphs, b.graphs[i])
 	}
 	return s
+}
+
+// states returns how many vectors of the parameters' size an optimizer keeps.
+func states(o manifest.Optimizer) int {
+	switch {
+	case o.Name == "adamw":
+		return 2
+	case o.Momentum > 0:
+		return 1
+	}
+	return 0
 }
 
 func summarize(g manifest.Graph, model *onnxpb.ModelProto, size int) GraphSummary {

@@ -61,6 +61,12 @@ type faults struct {
 	list []Fault
 }
 
+// maxFaults is how many faults of one file are kept: a file that is nothing but faults must not fill the memory.
+const maxFaults = 1000
+
 func (f *faults) add(place, format string, args ...any) {
+	if len(f.list) == maxFaults {
+		return
+	}
 	f.list = append(f.list, Fault{File: f.file, Place: place, Reason: fmt.Sprintf(format, args...)})
 }

@@ -1,33 +1,38 @@
 package ortgraphs
 
 import (
+	"errors"
 	"fmt"
-	"os"
 
 	"google.golang.org/protobuf/proto"
 
 	"github.com/xtts-host/xtts-host/ortgraphs/onnxpb"
+	"github.com/xtts-host/xtts-host/shared/regular"
 )
 
-// ReadModel reads an ONNX file.
+// ReadModel reads an ONNX file, within the bounds of docs/bundle.md.
 func ReadModel(path string) (*onnxpb.ModelProto, error) {
-	info, err := os.Stat(path)
+	data, err := regular.Read(path, maxModel)
 	if err != nil {
 		return nil, err
 	}
-	if info.Size() > maxModel {
-		return nil, fmt.Errorf("%s: %d bytes: an ONNX file has at most 2 GiB", path, info.Size())
-	}
-	data, err := os.ReadFile(path)
+	model, err := parseModel(data)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return model, nil
+}
+
+func parseModel(data []byte) (*onnxpb.ModelProto, error) {
+	if err := measure(data); err != nil {
+		return nil, fmt.Errorf("not an ONNX file: %w", err)
 	}
 	model := new(onnxpb.ModelProto)
 	if err := proto.Unmarshal(data, model); err != nil {
-		return nil, fmt.Errorf("%s: not an ONNX file: %w", path, err)
+		return nil, fmt.Errorf("not an ONNX file: %w", err)
 	}
 	if model.Graph == nil {
-		return nil, fmt.Errorf("%s: has no graph", path)
+		return nil, errors.New("has no graph")
 	}
 	return model, nil
 }

@@ -2,6 +2,9 @@ package ortgraphs
 
 import (
 	"fmt"
+	"math"
+	"math/bits"
+	"strconv"
 
 	"github.com/xtts-host/xtts-host/ortgraphs/onnxpb"
 )
@@ -17,6 +20,14 @@ const (
 var randomOps = map[string]bool{
 	"Bernoulli": true, "Multinomial": true,
 	"RandomNormal": true, "RandomNormalLike": true, "RandomUniform": true, "RandomUniformLike": true,
+}
+
+// elemSizes holds the bytes of one value in raw_data, for the types that constants have.
+var elemSizes = map[int32]int64{
+	int32(onnxpb.TensorProto_FLOAT): 4, int32(onnxpb.TensorProto_DOUBLE): 8, int32(onnxpb.TensorProto_FLOAT16): 2, int32(onnxpb.TensorProto_BFLOAT16): 2,
+	int32(onnxpb.TensorProto_INT8): 1, int32(onnxpb.TensorProto_INT16): 2, int32(onnxpb.TensorProto_INT32): 4, int32(onnxpb.TensorProto_INT64): 8,
+	int32(onnxpb.TensorProto_UINT8): 1, int32(onnxpb.TensorProto_UINT16): 2, int32(onnxpb.TensorProto_UINT32): 4, int32(onnxpb.TensorProto_UINT64): 8,
+	int32(onnxpb.TensorProto_BOOL): 1,
 }
 
 // portable walks over everything in a model.
@@ -46,6 +57,7 @@ func checkPortable(model *onnxpb.ModelProto, files map[string]string, f *faults)
 			p.add(place, "is in ONNX's own domain")
 		}
 		p.opsets(place+" opset_import", fn.OpsetImport)
+		p.attributes(place, fn.AttributeProto)
 		p.nodes(place+" ", fn.Node)
 	}
 }
@@ -93,26 +105,31 @@ func (p *portable) nodes(where string, nodes []*onnxpb.NodeProto) {
 		case randomOps[n.GetOpType()], n.GetOpType() == "Dropout" && len(n.Input) > 2 && n.Input[2] != "":
 			p.add(place, "draws random numbers of its own, which must come from the seed input")
 		}
-		for _, a := range n.Attribute {
-			at := fmt.Sprintf("%s attribute %q", place, a.GetName())
-			if a.T != nil {
-				p.tensor(at, a.T)
-			}
-			for _, t := range a.Tensors {
-				p.tensor(at, t)
-			}
-			if a.SparseTensor != nil {
-				p.sparse(at, a.SparseTensor)
-			}
-			for _, t := range a.SparseTensors {
-				p.sparse(at, t)
-			}
-			if a.G != nil {
-				p.graph(at+" ", a.G)
-			}
-			for _, g := range a.Graphs {
-				p.graph(at+" ", g)
-			}
+		p.attributes(place, n.Attribute)
+	}
+}
+
+// attributes checks the tensors and graphs in the attributes of a node, or in a function's defaults for them.
+func (p *portable) attributes(place string, attributes []*onnxpb.AttributeProto) {
+	for _, a := range attributes {
+		at := fmt.Sprintf("%s attribute %q", place, a.GetName())
+		if a.T != nil {
+			p.tensor(at, a.T)
+		}
+		for _, t := range a.Tensors {
+			p.tensor(at, t)
+		}
+		if a.SparseTensor != nil {
+			p.sparse(at, a.SparseTensor)
+		}
+		for _, t := range a.SparseTensors {
+			p.sparse(at, t)
+		}
+		if a.G != nil {
+			p.graph(at+" ", a.G)
+		}
+		for _, g := range a.Graphs {
+			p.graph(at+" ", g)
 		}
 	}
 }
@@ -122,17 +139,46 @@ func (p *portable) sparse(place string, t *onnxpb.SparseTensorProto) {
 	p.tensor(place, t.GetIndices())
 }
 
+// tensor checks where a constant has its values, and that its shape is theirs.
 func (p *portable) tensor(place string, t *onnxpb.TensorProto) {
-	if t.GetDataLocation() != onnxpb.TensorProto_EXTERNAL {
+	place = fmt.Sprintf("%s %q", place, t.GetName())
+	elements, ok := product(t.GetDims())
+	if !ok {
+		p.add(place, "has the impossible shape %v", t.GetDims()[:min(8, len(t.GetDims()))])
 		return
 	}
-	location := ""
+	if t.GetDataLocation() != onnxpb.TensorProto_EXTERNAL {
+		if size, raw := elemSizes[t.GetDataType()], int64(len(t.GetRawData())); raw > 0 && size > 0 && raw/size != elements {
+			p.add(place, "has %d bytes for %d values of %d bytes", raw, elements, size)
+		}
+		return
+	}
+	keys := map[string]string{}
 	for _, e := range t.ExternalData {
-		if e.GetKey() == "location" {
-			location = e.GetValue()
+		if _, twice := keys[e.GetKey()]; twice {
+			p.add(place, "says twice what its %q is", e.GetKey()) // which of them counts is the reader's choice
+		}
+		keys[e.GetKey()] = e.GetValue()
+	}
+	if _, ok := p.files[keys["location"]]; !ok {
+		p.add(place, "has its data in %q, which is not a file of the bundle", keys["location"])
+	}
+	for _, key := range []string{"offset", "length"} {
+		if v, err := strconv.ParseInt(keys[key], 10, 64); keys[key] != "" && (err != nil || v < 0) {
+			p.add(place, "has the impossible %s %q", key, keys[key])
 		}
 	}
-	if _, ok := p.files[location]; !ok {
-		p.add(fmt.Sprintf("%s %q", place, t.GetName()), "has its data in %q, which is not a file of the bundle", location)
+}
+
+// product returns the number of values of a shape, or false when no tensor can have it.
+func product(dims []int64) (int64, bool) {
+	n := uint64(1)
+	for _, d := range dims {
+		hi, lo := bits.Mul64(n, uint64(d))
+		if d < 0 || hi != 0 || lo > math.MaxInt64/16 { // so that also its bytes can be counted
+			return 0, false
+		}
+		n = lo
 	}
+	return int64(n), true
 }

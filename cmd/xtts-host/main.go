@@ -24,7 +24,7 @@ const usage = `xtts-host trains XTTS text-to-speech models from exported trainin
 Usage:
   xtts-host --plugins ./plugins [flags]     train
   xtts-host plugins list [DIR]              what is in a folder of plugins, and why it can or cannot be started
-  xtts-host graph inspect BUNDLE            inputs, outputs, parameters, buckets and cost of a bundle
+  xtts-host graph inspect [--json] BUNDLE   inputs, outputs, parameters, buckets, FLOPs and memory of a bundle
   xtts-host graph lint BUNDLE               what in its graphs would be slow, wrong or not reproducible on a GPU
   xtts-host version
 
@@ -48,8 +48,10 @@ func run(args []string) int {
 	switch {
 	case command == "plugins list" && len(args) <= 1:
 		return exit(host.ListPlugins(os.Stdout, append(args, "plugins")[0]))
-	case command == "graph inspect" && len(args) == 1:
-		return exit(host.InspectGraph(os.Stdout, args[0], os.Getenv("XTTS_HOST_CACHE_DIR")))
+	case command == "graph inspect" && len(args) == 1 && args[0] != "--json":
+		return exit(host.InspectGraph(os.Stdout, args[0], os.Getenv("XTTS_HOST_CACHE_DIR"), false))
+	case command == "graph inspect" && len(args) == 2 && args[0] == "--json":
+		return exit(host.InspectGraph(os.Stdout, args[1], os.Getenv("XTTS_HOST_CACHE_DIR"), true))
 	case command == "graph lint" && len(args) == 1:
 		return exit(host.LintGraph(os.Stdout, args[0], os.Getenv("XTTS_HOST_CACHE_DIR"), os.Getenv("XTTS_HOST_ORT_LIB")))
 	case command == "version" && len(args) == 0:

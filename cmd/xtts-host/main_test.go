@@ -35,6 +35,8 @@ func TestMain(m *testing.M) {
 //	$PICO     the smallest bundle
 //	$SAMPLE   the embedded data set, unpacked
 //
+// The condition [tmpfs] says that a file system can be mounted by "unshare -Urm".
+//
 // HOME, XDG_CACHE_HOME and TMPDIR are empty folders of the script.
 func TestScripts(t *testing.T) {
 	plugins, sample := buildPlugins(t), unpackSample(t)
@@ -48,6 +50,12 @@ func TestScripts(t *testing.T) {
 		RequireUniqueNames:  true,
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"exits": exits, "await": await, "signal": sendSignal, "status": status, "tree": tree, "empty": empty,
+		},
+		Condition: func(name string) (bool, error) {
+			if name != "tmpfs" {
+				return false, fmt.Errorf("unknown condition %q", name)
+			}
+			return exec.Command("unshare", "-Urm", "mount", "-t", "tmpfs", "tmpfs", "/tmp").Run() == nil, nil
 		},
 		Setup: func(env *testscript.Env) error {
 			for variable, dir := range map[string]string{"HOME": "home", "XDG_CACHE_HOME": "cache", "TMPDIR": "tmp"} {

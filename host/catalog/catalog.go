@@ -8,9 +8,11 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 
 	"github.com/xtts-host/xtts-host/shared/hint"
 	"github.com/xtts-host/xtts-host/shared/manifest"
+	"github.com/xtts-host/xtts-host/shared/regular"
 	"github.com/xtts-host/xtts-host/shared/stage"
 )
 
@@ -118,6 +120,7 @@ func inspect(dir string) Entry {
 	if e.Manifest.Protocol != stage.Protocol {
 		e.State = Broken
 		e.Reason = fmt.Sprintf("it speaks protocol %d, this host %d", e.Manifest.Protocol, stage.Protocol)
+		e.Hint = "install a build of the plugin for this host's protocol (docs/plugin-protocol.md)"
 		return e
 	}
 	command, files, err := findCommand(root, e.Dir, e.Manifest)
@@ -237,7 +240,7 @@ func refuseTwins(entries []Entry) {
 
 // readFile reads a small file of the folder.
 func readFile(root *os.Root, name string) ([]byte, error) {
-	info, err := root.Stat(name)
+	data, err := regular.ReadIn(root, name, maxManifest)
 	if errors.Is(err, fs.ErrNotExist) {
 		if _, lerr := root.Lstat(name); lerr == nil {
 			return nil, fmt.Errorf("%s is a link to nothing", name)
@@ -247,22 +250,13 @@ func readFile(root *os.Root, name string) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %s", name, linkReason(root, name, err))
 	}
-	if !info.Mode().IsRegular() {
-		return nil, fmt.Errorf("%s is no regular file", name)
-	}
-	if info.Size() > maxManifest {
-		return nil, fmt.Errorf("%s has %d bytes, more than the %d that are read", name, info.Size(), maxManifest)
-	}
-	data, err := root.ReadFile(name)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %s", name, cause(err))
-	}
 	return data, nil
 }
 
 // linkReason words the error that a Root gives for a link that leads out of the folder.
 func linkReason(root *os.Root, name string, err error) string {
-	if info, lerr := root.Lstat(name); lerr == nil && info.Mode()&fs.ModeSymlink != 0 {
+	inside := errors.Is(err, regular.ErrNotRegular) || errors.Is(err, regular.ErrTooLarge) || errors.Is(err, syscall.ELOOP)
+	if info, lerr := root.Lstat(name); !inside && lerr == nil && info.Mode()&fs.ModeSymlink != 0 {
 		return "a link that leads out of the folder"
 	}
 	return cause(err)

@@ -81,7 +81,7 @@ func TestScanStates(t *testing.T) {
 		{"manifest has an unknown key", map[string]string{"plugin.json": strings.Replace(manifest, `"id"`, `"color": 1, "id"`, 1), "prog": "x"},
 			Broken, `plugin.json: top level: unknown key "color"`, "", nil, false},
 		{"another protocol", map[string]string{"plugin.json": strings.Replace(manifest, `"protocol": 1`, `"protocol": 2`, 1), "prog": "x"},
-			Broken, "it speaks protocol 2, this host 1", "", nil, false},
+			Broken, "it speaks protocol 2, this host 1", "install a build of the plugin for this host's protocol (docs/plugin-protocol.md)", nil, false},
 		{"not built", map[string]string{"plugin.json": manifest}, Broken, "executable prog is missing", "build it; make build does so for the plugins that come with xtts-host", nil, false},
 		{"not built, with sums", map[string]string{"plugin.json": manifest, "plugin.sum": sumOf("x", "prog")},
 			Broken, "executable prog is missing", "build it; make build does so for the plugins that come with xtts-host", nil, false},

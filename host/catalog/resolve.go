@@ -133,7 +133,7 @@ func (r *resolver) add(s manifest.StageInstance, pipeline []manifest.StageInstan
 		return err
 	}
 	i := Instance{Name: s.Name, Stage: stage, Config: s.Config, Inputs: s.Inputs, Outputs: s.Outputs}
-	if err := r.bindPorts(&i, pipeline); err != nil {
+	if err := r.bindPorts(&i, entry, pipeline); err != nil {
 		return err
 	}
 	i.Plugin = slices.IndexFunc(r.out.Plugins, func(e Entry) bool { return e.Dir == entry.Dir })

@@ -194,6 +194,9 @@ func TestResolveRefuses(t *testing.T) {
 	gain := func(tensor string) manifest.StageInstance {
 		return inst("louder", "augment/gain", m("waveform", tensor), m("waveform", tensor))
 	}
+	mend := func(plugin string) string {
+		return "bind another tensor in the pipeline, or mend the ports in /plugins/" + plugin + "/plugin.json"
+	}
 	tests := []struct {
 		name     string
 		pipeline []manifest.StageInstance
@@ -231,17 +234,17 @@ func TestResolveRefuses(t *testing.T) {
 		{"tensor made later", []manifest.StageInstance{inst("specaugment", "mask", m("mel", "mel_spectrograms", "lengths", "mel_lengths"), m("mel", "mel_spectrograms")), target}, nil,
 			`pipeline: instance "specaugment": input port "mel": tensor "mel_spectrograms" is made only later, by instance "target"; tensors that fit: nothing`, ""},
 		{"wrong dtype", []manifest.StageInstance{with(target, func(s *manifest.StageInstance) { s.Inputs["waveform"] = "text_sequences" })}, nil,
-			`pipeline: instance "target": input port "waveform" of stage logmel wants f32[B,T_wav], tensor "text_sequences" is i32[B,T_text]; tensors that fit: reference_waveform, waveform`, ""},
+			`pipeline: instance "target": input port "waveform" of stage logmel wants f32[B,T_wav], tensor "text_sequences" is i32[B,T_text]; tensors that fit: reference_waveform, waveform`, mend("features")},
 		{"wrong rank", []manifest.StageInstance{with(target, func(s *manifest.StageInstance) { s.Inputs["waveform_lengths"] = "text_sequences" })}, nil,
-			`pipeline: instance "target": input port "waveform_lengths" of stage logmel wants i32[B], tensor "text_sequences" is i32[B,T_text]; tensors that fit: reference_lengths, text_lengths, waveform_lengths`, ""},
+			`pipeline: instance "target": input port "waveform_lengths" of stage logmel wants i32[B], tensor "text_sequences" is i32[B,T_text]; tensors that fit: reference_lengths, text_lengths, waveform_lengths`, mend("features")},
 		{"symbol with two meanings", []manifest.StageInstance{inst("blend", "mix", m("a", "waveform", "b", "reference_waveform"), m("a", "waveform"))}, nil,
-			`pipeline: instance "blend": input port "b" of stage mix wants f32[B,T], tensor "reference_waveform" is f32[B,T_ref], but T is T_wav by port "a"; tensors that fit: waveform`, ""},
+			`pipeline: instance "blend": input port "b" of stage mix wants f32[B,T], tensor "reference_waveform" is f32[B,T_ref], but T is T_wav by port "a"; tensors that fit: waveform`, mend("augment")},
 		{"lengths of another tensor", []manifest.StageInstance{with(reference, func(s *manifest.StageInstance) { s.Inputs["waveform_lengths"] = "waveform_lengths" })}, nil,
 			`pipeline: instance "reference": input port "waveform_lengths" is bound to "waveform_lengths", but the rows of "reference_waveform" are counted by "reference_lengths"`, ""},
 		{"lengths of another output", []manifest.StageInstance{with(target, func(s *manifest.StageInstance) { s.Outputs["mel_lengths"] = "reference_mel_lengths" })}, nil,
 			`pipeline: instance "target": output port "mel_lengths" is bound to "reference_mel_lengths", but the rows of graph input "mel_spectrograms" are counted by "mel_lengths"`, ""},
 		{"output does not fit the graph", []manifest.StageInstance{target, reference}, func(t *Types) { t.Features.NMels = 100 },
-			`pipeline: instance "target": output port "mel_spectrograms" of stage logmel makes f32[B,T_mel,100], the graph input "mel_spectrograms" is f32[B,T_mel,80]`, ""},
+			`pipeline: instance "target": output port "mel_spectrograms" of stage logmel makes f32[B,T_mel,100], the graph input "mel_spectrograms" is f32[B,T_mel,80]`, mend("features")},
 		{"output makes a data set tensor", []manifest.StageInstance{inst("env", "envelope", m("waveform", "waveform"), m("envelope", "reference_waveform"))}, nil,
 			`pipeline: instance "env": output port "envelope": tensor "reference_waveform" is made by the data set`, ""},
 		{"tensor made twice", []manifest.StageInstance{target, with(target, func(s *manifest.StageInstance) { s.Name = "again" })}, nil,

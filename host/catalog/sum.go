@@ -7,11 +7,14 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"github.com/xtts-host/xtts-host/shared/manifest"
+	"github.com/xtts-host/xtts-host/shared/regular"
 )
+
+// maxListed bounds a file that plugin.sum lists: every start of the host reads it to its end.
+const maxListed = 2 << 30
 
 // sumLine is one line of plugin.sum.
 type sumLine struct {
@@ -26,6 +29,7 @@ func parseSums(data []byte) ([]sumLine, error) {
 		return nil, fmt.Errorf("%s does not end with a line feed", manifest.SumFile)
 	}
 	var lines []sumLine
+	listed := map[string]bool{}
 	for i, line := range strings.Split(text, "\n") {
 		at := func(format string, args ...any) error {
 			return fmt.Errorf("%s:%d: %s", manifest.SumFile, i+1, fmt.Sprintf(format, args...))
@@ -40,9 +44,10 @@ func parseSums(data []byte) ([]sumLine, error) {
 		if !filepath.IsLocal(l.name) || filepath.Clean(l.name) != l.name || l.name == "." {
 			return nil, at("%q is no file of the folder", l.name)
 		}
-		if slices.ContainsFunc(lines, func(had sumLine) bool { return had.name == l.name }) {
+		if listed[l.name] {
 			return nil, at("%s is listed twice", l.name)
 		}
+		listed[l.name] = true
 		lines = append(lines, l)
 	}
 	return lines, nil
@@ -79,11 +84,14 @@ func verify(root *os.Root, sums []byte, files []string, program string) (string,
 }
 
 func hashFile(root *os.Root, name string) (string, error) {
-	f, err := root.Open(name)
+	f, size, err := regular.OpenIn(root, name)
 	if err != nil {
 		return "", fmt.Errorf("%s: %s", name, linkReason(root, name, err))
 	}
 	defer f.Close()
+	if size > maxListed {
+		return "", fmt.Errorf("%s has %d bytes, more than the %d that are checked", name, size, maxListed)
+	}
 	h := sha256.New()
 	if _, err := io.Copy(h, f); err != nil {
 		return "", fmt.Errorf("%s: %s", name, cause(err))

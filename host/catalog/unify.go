@@ -3,8 +3,10 @@ package catalog
 import (
 	"fmt"
 	"maps"
+	"path/filepath"
 	"slices"
 
+	"github.com/xtts-host/xtts-host/shared/hint"
 	"github.com/xtts-host/xtts-host/shared/manifest"
 )
 
@@ -64,7 +66,7 @@ func (b bindings) apply(shape manifest.Shape) manifest.Shape {
 }
 
 // bindPorts binds the ports of an instance to tensors in flight and puts what it makes in flight.
-func (r *resolver) bindPorts(i *Instance, pipeline []manifest.StageInstance) error {
+func (r *resolver) bindPorts(i *Instance, entry *Entry, pipeline []manifest.StageInstance) error {
 	if err := checkPorts("input", i.Stage, i.Stage.Inputs, i.Inputs); err != nil {
 		return err
 	}
@@ -75,6 +77,7 @@ func (r *resolver) bindPorts(i *Instance, pipeline []manifest.StageInstance) err
 		return err
 	}
 	b := newBindings(r.types.Features)
+	declared := "bind another tensor in the pipeline, or mend the ports in " + filepath.Join(entry.Dir, manifest.PluginFile)
 	for _, port := range i.Stage.Inputs {
 		name := i.Inputs[port.Name]
 		t, ok := r.tensors[name]
@@ -82,7 +85,7 @@ func (r *resolver) bindPorts(i *Instance, pipeline []manifest.StageInstance) err
 			return fmt.Errorf("input port %q: %s; %s", port.Name, missing(name, i.Name, pipeline), r.fitting(b, port))
 		}
 		if why := b.unify(port, t.spec); why != "" {
-			return fmt.Errorf("input port %q of stage %s %s; %s", port.Name, i.Stage.Name, why, r.fitting(b, port))
+			return hint.Errorf(declared, "input port %q of stage %s %s; %s", port.Name, i.Stage.Name, why, r.fitting(b, port))
 		}
 		t.consume()
 	}
@@ -102,7 +105,7 @@ func (r *resolver) bindPorts(i *Instance, pipeline []manifest.StageInstance) err
 		switch {
 		case edits:
 			if why := b.unify(port, t.spec); why != "" {
-				return fmt.Errorf("output port %q of stage %s %s", port.Name, i.Stage.Name, why)
+				return hint.Errorf(declared, "output port %q of stage %s %s", port.Name, i.Stage.Name, why)
 			}
 			t.maker, t.port, t.read = i.Name, port.Name, false
 			continue
@@ -115,7 +118,7 @@ func (r *resolver) bindPorts(i *Instance, pipeline []manifest.StageInstance) err
 			continue
 		}
 		if why := b.unify(port, in); why != "" {
-			return fmt.Errorf("output port %q of stage %s makes %s%s, the graph input %q is %s%s", port.Name, i.Stage.Name,
+			return hint.Errorf(declared, "output port %q of stage %s makes %s%s, the graph input %q is %s%s", port.Name, i.Stage.Name,
 				port.DType, b.apply(port.Shape), name, in.DType, in.Shape)
 		}
 		if counts := i.counts(port); counts != "" && in.Lengths != "" && counts != in.Lengths {

@@ -13,11 +13,13 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/xtts-host/xtts-host/shared/hint"
 )
 
 var errCrash = errors.New("the machine is off")
 
-// faultyFS is a file system that goes wrong at one operation that changes something.
+// faultyFS is a file system that goes wrong at one operation.
 //
 // With err == errCrash nothing works from that operation on, and lose then takes away what a machine that lost
 // its power may lose: content that was not synced, names whose folder was not synced. Any other err fails that
@@ -27,6 +29,8 @@ type faultyFS struct {
 	left int // operations until the fault
 	err  error
 	dead bool
+	// looking is set once a checkpoint is looked into: one that may have to be replaced.
+	looking bool
 
 	contents map[string]bool // files whose content is not durable
 	entries  map[string]bool // names that are not durable
@@ -75,6 +79,37 @@ func (f *faultyFS) MkdirAll(path string) error {
 		f.entries[path] = true
 	}
 	return f.osFS.MkdirAll(path)
+}
+
+func (f *faultyFS) ReadDir(path string) ([]string, error) {
+	f.looking = f.looking || filepath.Base(path) != Folder
+	if err := f.step(); err != nil {
+		return nil, err
+	}
+	return f.osFS.ReadDir(path)
+}
+
+func (f *faultyFS) Open(path string) (readFile, error) {
+	if err := f.step(); err != nil {
+		return nil, err
+	}
+	r, err := f.osFS.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	return &faultyRead{r, f}, nil
+}
+
+type faultyRead struct {
+	readFile
+	fs *faultyFS
+}
+
+func (r *faultyRead) ReadAt(p []byte, off int64) (int, error) {
+	if err := r.fs.step(); err != nil {
+		return 0, err
+	}
+	return r.readFile.ReadAt(p, off)
 }
 
 func (f *faultyFS) Create(path string) (writeFile, error) {
@@ -263,65 +298,88 @@ func checkSurvivor(t *testing.T, s *Store, k int, before [][2]int64, step, salt 
 	}
 }
 
-// An error of any single operation is returned, harms no checkpoint, and frees the space that was taken.
+// faults are what a disk does. A write that fails has written a part.
+var faults = []error{syscall.ENOSPC, syscall.EIO, io.ErrShortWrite}
+
+// An error of any single operation is returned, harms no checkpoint, and frees the space that was taken. Only looking at
+// the checkpoint that is to be replaced may fail unnoticed: it is then replaced.
 func TestSaveFailsAnywhere(t *testing.T) {
-	all := []error{syscall.ENOSPC, syscall.EIO, io.ErrShortWrite}
 	for _, c := range saves {
-		t.Run(c.name, func(t *testing.T) {
-			for k := 0; ; k++ {
-				fault := all[k%len(all)]
-				s := quickStore(t, c.before)
-				faulty := newFaultyFS(k, fault)
-				s.fs = faulty
-				params, moments := someTensors(c.salt)
-				_, err := s.Save(context.Background(), someState(c.step), params, moments)
-				if !faulty.hit() {
-					return
-				}
-				if !errors.Is(err, fault) {
-					t.Fatalf("operation %d: Save gave %v", k, err)
-				}
-				if hint, ok := err.(interface{ Hint() string }); ok != (fault == syscall.ENOSPC) || ok && hint.Hint() == "" {
-					t.Errorf("operation %d: hint of %v", k, err)
-				}
-				s.fs = sound()
-				checkSurvivor(t, s, k, c.before, c.step, c.salt, false)
-				if tmp, _ := filepath.Glob(filepath.Join(s.dir, "*"+tmpSuffix)); tmp != nil {
-					t.Errorf("operation %d: %v still takes space", k, tmp)
-				}
-			}
-		})
+		for _, fault := range faults {
+			t.Run(fmt.Sprintf("%s/%v", c.name, fault), func(t *testing.T) { saveFailsAnywhere(t, c.before, c.step, c.salt, fault) })
+		}
 	}
 }
 
-// A prune that is killed anywhere leaves the checkpoints that were to be kept, and no damaged ones.
-func TestPruneIsKilledAnywhere(t *testing.T) {
+func saveFailsAnywhere(t *testing.T, before [][2]int64, step, salt int64, fault error) {
 	for k := 0; ; k++ {
-		s := quickStore(t, [][2]int64{{0, 0}, {1, 1}, {2, 2}, {3, 3}})
-		faulty := newFaultyFS(k, errCrash)
+		s := quickStore(t, before)
+		faulty := newFaultyFS(k, fault)
 		s.fs = faulty
-		err := s.Prune(1)
-		faulty.lose(t)
-		s.fs = sound()
-		if (err != nil) != faulty.hit() {
-			t.Fatalf("operation %d: Prune gave %v", k, err)
-		}
-		c, _ := latest(t, s)
-		check(t, c, 3, 3)
-		left, err := s.list()
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, path := range left {
-			c, err := Load(path)
-			if err != nil {
-				t.Errorf("operation %d: %v", k, err)
-				continue
-			}
-			c.Close()
-		}
+		params, moments := someTensors(salt)
+		_, err := s.Save(context.Background(), someState(step), params, moments)
 		if !faulty.hit() {
+			if k < 20 {
+				t.Errorf("only %d operations", k)
+			}
 			return
 		}
+		if err == nil && !faulty.looking {
+			t.Fatalf("operation %d: Save gave no error", k)
+		}
+		if err != nil && !errors.Is(err, fault) {
+			t.Fatalf("operation %d: Save gave %v", k, err)
+		}
+		if h := hint.Of(err); (h != "") != (err != nil && fault == syscall.ENOSPC) {
+			t.Errorf("operation %d: hint %q of %v", k, h, err)
+		}
+		s.fs = sound()
+		checkSurvivor(t, s, k, before, step, salt, err == nil)
+		if tmp, _ := filepath.Glob(filepath.Join(s.dir, "*"+tmpSuffix)); tmp != nil {
+			t.Errorf("operation %d: %v still takes space", k, tmp)
+		}
+	}
+}
+
+// A prune that is killed anywhere, or fails, leaves the checkpoints that were to be kept (the newest, and the best), and
+// no damaged ones. The next save finishes it.
+func TestPruneFailsAnywhere(t *testing.T) {
+	for _, fault := range append([]error{errCrash}, faults...) {
+		t.Run(fault.Error(), func(t *testing.T) {
+			for k := 0; ; k++ {
+				s := quickStore(t, [][2]int64{{0, 0}, {1, 1}, {2, 2}, {3, 3}})
+				faulty := newFaultyFS(k, fault)
+				s.fs = faulty
+				err := s.Prune(1, s.Path(1))
+				if fault == errCrash {
+					faulty.lose(t)
+				}
+				s.fs = sound()
+				if (err != nil) != faulty.hit() || err != nil && !errors.Is(err, fault) {
+					t.Fatalf("operation %d: Prune gave %v", k, err)
+				}
+				c, _ := latest(t, s)
+				check(t, c, 3, 3)
+				left, err := s.list()
+				if err != nil {
+					t.Fatal(err)
+				}
+				for _, path := range append(left, s.Path(1)) {
+					c, err := Load(path)
+					if err != nil {
+						t.Errorf("operation %d: %v", k, err)
+						continue
+					}
+					c.Close()
+				}
+				save(t, s, 4, 4)
+				if tmp, _ := filepath.Glob(filepath.Join(s.dir, "*"+tmpSuffix)); tmp != nil {
+					t.Errorf("operation %d: %v still takes space", k, tmp)
+				}
+				if !faulty.hit() {
+					return
+				}
+			}
+		})
 	}
 }

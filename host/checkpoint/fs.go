@@ -4,6 +4,8 @@ import (
 	"errors"
 	"io"
 	"os"
+
+	"github.com/xtts-host/xtts-host/shared/regular"
 )
 
 // fileSystem is every operation on files that saving and loading need, so that tests can stop or fail a save
@@ -13,6 +15,7 @@ type fileSystem interface {
 	MkdirAll(path string) error
 	// Create makes a new file.
 	Create(path string) (writeFile, error)
+	// Open opens a regular file, and no other.
 	Open(path string) (readFile, error)
 	// ReadDir returns the names in a folder, sorted.
 	ReadDir(path string) ([]string, error)
@@ -31,7 +34,7 @@ type writeFile interface {
 type readFile interface {
 	io.ReaderAt
 	io.Closer
-	Size() (int64, error)
+	Size() int64 // when it was opened
 }
 
 // osFS is the operating system's file system.
@@ -46,11 +49,11 @@ func (osFS) Create(path string) (writeFile, error) {
 }
 
 func (osFS) Open(path string) (readFile, error) {
-	f, err := os.Open(path)
+	f, size, err := regular.Open(path)
 	if err != nil {
 		return nil, err
 	}
-	return osFile{f}, nil
+	return osFile{f, size}, nil
 }
 
 func (osFS) ReadDir(path string) ([]string, error) {
@@ -70,12 +73,9 @@ func (osFS) SyncDir(path string) error {
 	return errors.Join(f.Sync(), f.Close())
 }
 
-type osFile struct{ *os.File }
-
-func (f osFile) Size() (int64, error) {
-	info, err := f.Stat()
-	if err != nil {
-		return 0, err
-	}
-	return info.Size(), nil
+type osFile struct {
+	*os.File
+	size int64
 }
+
+func (f osFile) Size() int64 { return f.size }

@@ -11,6 +11,7 @@ import (
 	"slices"
 
 	"github.com/xtts-host/xtts-host/ortgraphs/safetensors"
+	"github.com/xtts-host/xtts-host/shared/hint"
 )
 
 var (
@@ -20,8 +21,11 @@ var (
 	ErrDamaged = errors.New("damaged checkpoint")
 )
 
-// maxText bounds state.json and MANIFEST, in bytes.
-const maxText = 64 << 20
+// Bounds of state.json and MANIFEST, in bytes. A row of the quarantine takes some 150.
+const (
+	maxState    = 16 << 20
+	maxManifest = 4 << 10
+)
 
 // Checkpoint is one that was loaded and verified. Its weights and moments stay in their files, which are open
 // until Close. It is safe for concurrent use.
@@ -59,9 +63,9 @@ func (s *Store) Latest() (*Checkpoint, []Skipped, error) {
 		skipped = append(skipped, Skipped{Path: path, Err: err})
 	}
 	if len(skipped) > 0 {
-		return nil, skipped, fmt.Errorf("%s: %w: the newest of %d: %w", s.dir, ErrNone, len(skipped), skipped[0].Err)
+		return nil, skipped, hint.Errorf("copy an intact checkpoint into that folder, or begin a new run", "%s: %w: the newest of %d: %w", s.dir, ErrNone, len(skipped), skipped[0].Err)
 	}
-	return nil, nil, fmt.Errorf("%s: %w", s.dir, ErrNone)
+	return nil, nil, hint.Errorf("that run saved nothing: begin a new one", "%s: %w", s.dir, ErrNone)
 }
 
 // Load loads the checkpoint in a folder and verifies every byte of it. The error is an ErrDamaged when a file
@@ -88,14 +92,13 @@ func load(fsys fileSystem, path string) (_ *Checkpoint, err error) {
 			return nil, 0, err
 		}
 		c.files = append(c.files, f)
-		size, err = f.Size()
-		return f, size, err
+		return f, f.Size(), nil
 	}
 	f, size, err := open(manifestFile)
 	if err != nil {
 		return nil, err
 	}
-	if c.manifest, err = readText(f, size); err != nil {
+	if c.manifest, err = readText(f, size, maxManifest); err != nil {
 		return nil, fmt.Errorf("%s: %w", manifestFile, err)
 	}
 	want, err := decodeManifest(c.manifest)
@@ -107,19 +110,24 @@ func load(fsys fileSystem, path string) (_ *Checkpoint, err error) {
 		if err != nil {
 			return nil, err
 		}
-		if err := verify(f, size, want[name]); err != nil {
-			return nil, fmt.Errorf("%s: %w", name, err)
-		}
+		// What a file cannot be is found out before all of it is read: it may be of any size.
+		var text []byte
 		switch name {
 		case paramsFile:
 			c.Params, err = safetensors.NewReader(f, size)
 		case optimizerFile:
 			c.Moments, err = safetensors.NewReader(f, size)
 		case stateFile:
-			var data []byte
-			if data, err = readText(f, size); err == nil {
-				c.State, err = decodeState(data)
-			}
+			text, err = readText(f, size, maxState)
+		}
+		if errors.Is(err, safetensors.ErrFormat) {
+			err = fmt.Errorf("%w: %w", ErrDamaged, err)
+		}
+		if err == nil {
+			err = verify(f, size, want[name])
+		}
+		if err == nil && name == stateFile {
+			c.State, err = decodeState(text)
 		}
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", name, err)
@@ -143,9 +151,9 @@ func verify(f io.ReaderAt, size int64, want []byte) error {
 	return nil
 }
 
-func readText(f io.ReaderAt, size int64) ([]byte, error) {
-	if size > maxText {
-		return nil, fmt.Errorf("%w: %d bytes", ErrDamaged, size)
+func readText(f io.ReaderAt, size, limit int64) ([]byte, error) {
+	if size > limit {
+		return nil, fmt.Errorf("%w: %d bytes, at most %d are read", ErrDamaged, size, limit)
 	}
 	return io.ReadAll(io.NewSectionReader(f, 0, size))
 }

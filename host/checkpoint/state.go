@@ -35,7 +35,7 @@ type State struct {
 	EvaluatedStep int64 `json:"evaluated_step"`
 	// Best is the best evaluation so far, nil before the first.
 	Best *Best `json:"best,omitempty"`
-	// Quarantine lists the rows that are left out, in any order.
+	// Quarantine lists the rows of the training data that are left out, in any order.
 	Quarantine []Quarantined `json:"quarantine,omitempty"`
 	// Hashes names what changes numbers: graph, features, data, pipeline, ... Values are hashes or plain texts.
 	Hashes map[string]string `json:"hashes"`

@@ -14,8 +14,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"syscall"
 
+	"github.com/xtts-host/xtts-host/host/disk"
 	"github.com/xtts-host/xtts-host/ortgraphs/safetensors"
 )
 
@@ -25,8 +25,29 @@ const Folder = "checkpoints"
 // Store keeps the checkpoints of one run. One process at a time may save to and prune it, from one goroutine;
 // any number may read.
 type Store struct {
+	// Reached, if set, is told how far a Save has come, and the Save waits there until it returns. For tests that
+	// break a run at a chosen point.
+	Reached func(Phase)
+
 	dir string
 	fs  fileSystem
+}
+
+// Phase names a point of a Save.
+type Phase string
+
+// The phases of a Save, in order.
+const (
+	Begin   Phase = "checkpoint-begin"
+	Written Phase = "checkpoint-file"   // one file of it is durable; four times
+	Publish Phase = "checkpoint-rename" // all are; the folder gets its name next
+	Saved   Phase = "checkpoint-saved"
+)
+
+func (s *Store) reached(p Phase) {
+	if s.Reached != nil {
+		s.Reached(p)
+	}
 }
 
 // NewStore returns the store of a run folder. Nothing is read or made until it is used.
@@ -49,17 +70,23 @@ func Moment(kind, parameter string) string { return kind + "." + parameter }
 // Save writes the checkpoint of state.Step and returns its folder. It returns once the checkpoint is durable;
 // when it fails, or the process dies, those saved before are as they were. Saving again what is there already
 // changes nothing; another state of the same step replaces it. ctx ends a save between two tensors. Leftovers
-// of a save that was killed are removed. An error for a full disk is a syscall.ENOSPC and has a hint.
+// of a save that was killed are removed. The error for a full disk is a *disk.FullError.
 func (s *Store) Save(ctx context.Context, state State, params, moments []Tensor) (string, error) {
 	path := s.Path(state.Step)
+	s.reached(Begin)
 	if err := s.save(ctx, path, state, params, moments); err != nil {
-		err = fmt.Errorf("save checkpoint %s: %w", path, err)
-		if errors.Is(err, syscall.ENOSPC) {
-			err = fullError{err}
-		}
-		return "", err
+		return "", disk.Explain(fmt.Errorf("save checkpoint %s: %w", path, err), path, size(params)+size(moments))
 	}
+	s.reached(Saved)
 	return path, nil
+}
+
+// size returns the bytes of the tensors' values, which are nearly all of a checkpoint.
+func size(tensors []Tensor) (n int64) {
+	for _, t := range tensors {
+		n += int64(len(t.Data))
+	}
+	return n
 }
 
 func (s *Store) save(ctx context.Context, path string, state State, params, moments []Tensor) (err error) {
@@ -99,6 +126,7 @@ func (s *Store) save(ctx context.Context, path string, state State, params, mome
 	if err := s.fs.SyncDir(tmp); err != nil {
 		return err
 	}
+	s.reached(Publish)
 	return s.publish(tmp, path, manifest)
 }
 
@@ -120,7 +148,14 @@ func (s *Store) prepare() error {
 	return s.clear()
 }
 
-// clear finishes what a save or prune that was killed had begun.
+// Clean finishes what a Save or Prune that was killed had begun: a run that is resumed may have nothing left to save.
+func (s *Store) Clean() error {
+	if err := s.clear(); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("clean checkpoints: %w", err)
+	}
+	return nil
+}
+
 func (s *Store) clear() error {
 	names, err := s.fs.ReadDir(s.dir)
 	if err != nil {
@@ -202,6 +237,7 @@ func (s *Store) write(ctx context.Context, path string, content func(io.Writer) 
 	if err := f.Sync(); err != nil {
 		return nil, err
 	}
+	s.reached(Written)
 	return hash.Sum(nil), nil
 }
 
@@ -320,12 +356,4 @@ func parseStep(name string) (int64, bool) {
 	digits, _ := strings.CutPrefix(name, "step-")
 	step, err := strconv.ParseInt(digits, 10, 64)
 	return step, err == nil && step >= 0 && stepName(step) == name
-}
-
-// fullError adds a hint to an error for a full disk.
-type fullError struct{ error }
-
-func (e fullError) Unwrap() error { return e.error }
-func (e fullError) Hint() string {
-	return "free some space, or keep fewer checkpoints with --keep-last, then go on with --resume"
 }

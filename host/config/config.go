@@ -45,6 +45,8 @@ type Config struct {
 
 	NumWorkers, Threads, BufferSize int
 	PluginWorkers                   map[string]int
+	PluginTimeout                   float64 // seconds; 0: by measurement
+	PluginStartTimeout              float64 // seconds
 	RingMemory                      Bytes
 	Slots                           Auto
 	ModelStartDelay                 float64 // seconds
@@ -54,6 +56,8 @@ type Config struct {
 	MaxQuarantine    int // rows; -1 means max(1, 1 %)
 	RequireChecksums bool
 	ORTLib, CacheDir string
+
+	DebugDir string
 }
 
 // RunFile is the name of the file in a run's folder that holds its settings.
@@ -84,8 +88,8 @@ func New() *Set {
 	f := s.section("What to train, and on what")
 	f.StringVar(&c.Plugins, "plugins", "plugins", "`folder` of plugins")
 	f.StringVar(&c.Graph, "graph", "builtin:myxtts-nano", "bundle `folder`, or builtin:NAME")
-	f.StringVar(&c.TrainData, "train-data", "", "LJSpeech `folder`; without it the embedded sample")
-	f.StringVar(&c.ValData, "val-data", "", "validation `folder`; without it metadata_eval.csv of the training data, if there is one")
+	f.StringVar(&c.TrainData, "train-data", "", "data set: LJSpeech `folder`, or JSON Lines file; without it the embedded sample")
+	f.StringVar(&c.ValData, "val-data", "", "validation data set, `folder` or file; without it the list for evaluation in the training data's folder, if there is one")
 	f.StringVar(&c.RunDir, "run-dir", "", "`folder` for the run's files (default runs/<UTC time>)")
 	f.StringVar(&c.Resume, "resume", "", "go on with the run in that `folder`")
 	f.StringVar(&c.Init, "init", "", "begin with the weights of that safetensors `file`, checkpoint or run, by name")
@@ -118,13 +122,15 @@ func New() *Set {
 	f = s.section("Pipeline")
 	f.IntVar(&c.NumWorkers, "num-workers", 2, "batches decoded at the same time")
 	f.Var((*workers)(&c.PluginWorkers), "plugin-workers", "processes of a plugin, as `ID=N`; may be repeated")
+	f.Float64Var(&c.PluginTimeout, "plugin-timeout", 0, "longest time for a batch in a stage, in `seconds`; 0: 20 times what its batches take, at least 30")
+	f.Float64Var(&c.PluginStartTimeout, "plugin-start-timeout", 0, "longest time for a plugin to start, and again to be configured, in `seconds`; 0: 30 and 60")
 	f.IntVar(&c.BufferSize, "buffer-size", 50, "ring slots: batches in preparation")
 	c.RingMemory = 1 << 30
 	f.Var(&c.RingMemory, "ring-memory", "bound on the ring's `size`, in MB or with a unit")
 	c.Slots = 3
 	f.Var(&c.Slots, "slots", "device slots: 2 to 8, or auto")
 	f.Float64Var(&c.ModelStartDelay, "model-start-delay", 2, "longest wait for the pipeline to warm up, in `seconds`")
-	f.IntVar(&c.MaxQuarantine, "max-quarantine", -1, "stop when more `rows` are unusable; -1: 1 %, at least 1")
+	f.IntVar(&c.MaxQuarantine, "max-quarantine", -1, "stop when more `rows` of a list are unusable; -1: 1 %, at least 1")
 
 	f = s.section("Machine")
 	f.StringVar(&c.Device, "device", "auto", "auto or cpu")
@@ -132,6 +138,9 @@ func New() *Set {
 	f.BoolVar(&c.RequireChecksums, "require-checksums", false, "refuse plugins without checksums")
 	f.StringVar(&c.ORTLib, "ort-lib", "", "`path` of libonnxruntime.so")
 	f.StringVar(&c.CacheDir, "cache-dir", "", "`folder` for what can be made again (default the user's cache folder)")
+
+	f = s.section("Debugging")
+	f.StringVar(&c.DebugDir, "debug-dir", "", "`folder` for the rows of each step and the memory over time, and for tests to stop the run from (docs/torture.md)")
 
 	for _, part := range s.sections {
 		s.flags.AddFlagSet(part.flags)

@@ -4,14 +4,16 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
-	"os"
 	"strconv"
 	"strings"
 
 	"github.com/goccy/go-yaml"
+	"github.com/goccy/go-yaml/lexer"
+	"github.com/goccy/go-yaml/token"
 	"github.com/spf13/pflag"
 
 	"github.com/xtts-host/xtts-host/shared/manifest"
+	"github.com/xtts-host/xtts-host/shared/regular"
 )
 
 // pipelineKey is the one setting that has no flag: the list of stage instances, as in bundle.json.
@@ -22,17 +24,26 @@ func key(flag string) string { return strings.ReplaceAll(flag, "-", "_") }
 
 // ofOneRun are settings that name a run. YAML writes them as comments, so that another run that reads the text does not
 // take them over.
-var ofOneRun = map[string]bool{"run-dir": true, "resume": true, "init": true}
+var ofOneRun = map[string]bool{"run-dir": true, "resume": true, "init": true, "debug-dir": true}
 
 // isSetting tells settings from flags that only say what to do with them.
 func isSetting(f *pflag.Flag) bool { return f.Name != "config" && f.Name != "print-config" }
 
+// maxFile bounds a config file, in bytes. Parsing takes a second at most for whatever they are.
+const maxFile = 64 << 10
+
 // readFile fills what flags and environment left open. JSON is YAML, so one parser reads both. A file that a run wrote
 // (config.yaml) can be read again.
 func (s *Set) readFile(path string) error {
-	data, err := os.ReadFile(path)
+	data, err := regular.Read(path, maxFile)
 	if err != nil {
 		return fmt.Errorf("config file: %w", err)
+	}
+	// Aliases make few bytes stand for any number of values, and a list of settings needs none.
+	for _, t := range lexer.Tokenize(string(data)) {
+		if t.Type == token.AnchorType || t.Type == token.AliasType {
+			return fmt.Errorf("%s:%d: anchors and aliases (%s) are not supported", path, t.Position.Line, t.Value)
+		}
 	}
 	var content any
 	if err := yaml.Unmarshal(data, &content); err != nil {
@@ -104,7 +115,7 @@ func setValue(f *pflag.Flag, v any) error {
 }
 
 // YAML returns every setting with its origin as a comment, in the order of the help. As the text of a config file it gives
-// the same settings again, but for the folders of the run itself (run_dir, resume, init), which are comments.
+// the same settings again, but for the folders of the run itself (run_dir, resume, init, debug_dir), which are comments.
 func (s *Set) YAML() string {
 	var out strings.Builder
 	origin := func(name string) string { return cmp.Or(s.origins[name], isDefault) }

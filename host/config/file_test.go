@@ -3,6 +3,7 @@ package config
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
 	"math"
@@ -16,6 +17,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/xtts-host/xtts-host/shared/manifest"
+	"github.com/xtts-host/xtts-host/shared/regular"
 )
 
 var update = flag.Bool("update", false, "write docs/config.schema.json anew")
@@ -83,6 +85,9 @@ func TestFileRefused(t *testing.T) {
 		{"- batch_size", "FILE: top level: got array, want object"},
 		{"batch_size: 4\nbatch_size: 5", `FILE: [2:1] mapping key "batch_size" already defined at [1:1]`},
 		{"batch_size: [", "FILE: [1:13] sequence end token ']' not found"},
+		{"seed: &s 3\nepochs: *s", "FILE:1: anchors and aliases (&) are not supported"},
+		{"seed: 1\nepochs: *s", "FILE:2: anchors and aliases (*) are not supported"},
+		{strings.Repeat("#", maxFile+1), "config file: read FILE: too large: 65537 bytes, at most 65536 are read"},
 	} {
 		path := write(t, "c.yaml", tt.text)
 		err := New().Parse([]string{"--config", path}, nil)
@@ -94,6 +99,9 @@ func TestFileRefused(t *testing.T) {
 		if got != tt.want {
 			t.Errorf("%s:\ngot  %s\nwant %s", tt.text, got, tt.want)
 		}
+	}
+	if err := New().Parse([]string{"--config", t.TempDir()}, nil); !errors.Is(err, regular.ErrNotRegular) {
+		t.Errorf("a folder: %v", err)
 	}
 	if err := New().Parse([]string{"--config", "missing.yaml"}, nil); err == nil || err.Error() != "config file: open missing.yaml: no such file or directory" {
 		t.Errorf("missing file: %v", err)

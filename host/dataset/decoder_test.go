@@ -1,6 +1,9 @@
 package dataset
 
 import (
+	"encoding/binary"
+	"errors"
+	"maps"
 	"math"
 	"os"
 	"path/filepath"
@@ -44,7 +47,7 @@ func TestDecode(t *testing.T) {
 		}
 	}
 	whole := decode(2, 0, 2205)
-	if lo, hi := slices.Min(whole), slices.Max(whole); lo != -1 || hi != maxSample {
+	if lo, hi := slices.Min(whole), slices.Max(whole); lo != -1 || hi != 1 {
 		t.Errorf("samples reach from %v to %v", lo, hi)
 	}
 	for _, from := range []int{0, 1, 1000, 2204} {
@@ -116,5 +119,123 @@ func TestDecodeResamples(t *testing.T) {
 		if want := 0.5 * math.Sin(2*math.Pi*hz*float64(i)/22050); math.Abs(float64(got[i])-want) > 2e-5 { // 16-bit rounding is 1.5e-5
 			t.Fatalf("sample %d is %v, want %v", i, got[i], want)
 		}
+	}
+}
+
+// The audio of an id is a .wav file, or a .flac file where there is none. Links are followed.
+func TestAudioFiles(t *testing.T) {
+	dir := folder(t, "A/wav|a", "A/flac|a", "A/both|a", "A/link|a", "A/mp3|a")
+	flac, err := os.ReadFile("internal/flac/testdata/16-24000-2.flac")
+	if err != nil {
+		t.Fatal(err)
+	}
+	clip(t, dir, "A/wav", 22050, 1, ramp(0, 100))
+	clip(t, dir, "A/both", 22050, 1, ramp(0, 100))
+	write(t, filepath.Join(dir, "wavs/A/both.flac"), flac)
+	write(t, filepath.Join(dir, "wavs/A/flac.flac"), flac)
+	write(t, filepath.Join(dir, "wavs/A/mp3.wav"), []byte("ID3\x04 and more"))
+	if err := os.Symlink("flac.flac", filepath.Join(dir, "wavs/A/link.flac")); err != nil {
+		t.Fatal(err)
+	}
+	ix := open(t, Config{Dir: dir, SampleRate: 22050})
+	got := map[string]int{}
+	for i := range ix.Rows {
+		r := &ix.Rows[i]
+		got[filepath.Base(r.Path)] = r.FileRate
+		if err := NewDecoder(22050).Decode(make([]float32, r.Samples), r, 0); err != nil {
+			t.Errorf("%s: %v", r.ID, err)
+		}
+	}
+	if want := map[string]int{"wav.wav": 22050, "both.wav": 22050, "flac.flac": 24000, "link.flac": 24000}; !maps.Equal(got, want) {
+		t.Errorf("files %v, want %v", got, want)
+	}
+	want := "MP3 is not read; convert with: ffmpeg -i mp3.wav -c:a flac mp3.flac && rm mp3.wav"
+	if len(ix.Rejected) != 1 || ix.Rejected[0].Reason != want {
+		t.Errorf("rejected %+v, want %q", ix.Rejected, want)
+	}
+}
+
+// A row may be a part of a FLAC file as well.
+func TestDecodeFLACPart(t *testing.T) {
+	row := Row{Path: "internal/flac/testdata/16-24000-2.flac", Frames: 10000, FileRate: 24000, FileChannels: 2, Samples: 10000}
+	whole := make([]float32, row.Samples)
+	if err := NewDecoder(24000).Decode(whole, &row, 0); err != nil {
+		t.Fatal(err)
+	}
+	row.Offset, row.Frames, row.Samples = 3000, 4000, 4000
+	part := make([]float32, row.Samples)
+	if err := NewDecoder(24000).Decode(part, &row, 0); err != nil || !slices.Equal(part, whole[3000:7000]) {
+		t.Errorf("the part differs; %v", err)
+	}
+
+	// The same part as a file of its own gives the same bits at another rate.
+	cut := row
+	cut.Path, cut.Offset, cut.FileChannels = filepath.Join(t.TempDir(), "cut.wav"), 0, 1
+	write(t, cut.Path, floatFile(24000, part))
+	row.Samples, cut.Samples = 2000, 2000 // at 12 kHz
+	a, b := make([]float32, 2000), make([]float32, 2000)
+	d := NewDecoder(12000)
+	if err := errors.Join(d.Decode(a, &row, 0), d.Decode(b, &cut, 0)); err != nil || !slices.Equal(a, b) {
+		t.Errorf("a part of a file differs from a file of that part; %v", err)
+	}
+}
+
+// Float samples beyond full scale are clipped; those that are no sound put the clip in quarantine.
+func TestDecodeFloat(t *testing.T) {
+	dir := folder(t, "loud|a", "broken|a")
+	broken := make([]float32, 100)
+	broken[70] = float32(math.NaN())
+	write(t, filepath.Join(dir, "wavs/loud.wav"), floatFile(22050, []float32{0.5, 1.5, -7, 1}))
+	write(t, filepath.Join(dir, "wavs/broken.wav"), floatFile(22050, broken))
+	ix := open(t, Config{Dir: dir, SampleRate: 22050})
+	got := make([]float32, 4)
+	if err := NewDecoder(22050).Decode(got, &ix.Rows[0], 0); err != nil || !slices.Equal(got, []float32{0.5, 1, -1, 1}) {
+		t.Errorf("got %v, %v", got, err)
+	}
+	contains(t, NewDecoder(22050).Decode(make([]float32, 100), &ix.Rows[1], 0), "sample 70 of channel 1 is NaN: not finite")
+	contains(t, NewDecoder(22050).Decode(make([]float32, 70), &ix.Rows[1], 0), "")
+}
+
+// floatFile is a mono WAV file of 32-bit floats.
+func floatFile(rate int, samples []float32) []byte {
+	b := wavFile(rate, 1, make([]int16, 2*len(samples)))
+	b[20], b[32], b[34] = 3, 4, 32
+	for i, v := range samples {
+		binary.LittleEndian.PutUint32(b[44+4*i:], math.Float32bits(v))
+	}
+	return b
+}
+
+// A decoder does not allocate for each clip, whatever the format: what is left is for opening the file.
+func TestDecodeAllocations(t *testing.T) {
+	row := Row{Path: "internal/flac/testdata/16-24000-2.flac", Frames: 10000, FileRate: 24000, FileChannels: 2, Samples: 9188}
+	d, dst := NewDecoder(22050), make([]float32, row.Samples)
+	if n := testing.AllocsPerRun(10, func() {
+		if err := d.Decode(dst, &row, 0); err != nil {
+			t.Fatal(err)
+		}
+	}); n > 12 {
+		t.Errorf("%v allocations for each clip", n)
+	}
+}
+
+func BenchmarkDecode(b *testing.B) {
+	dir := folder(b, "pcm16|a", "float32|a", "48k|a")
+	clip(b, dir, "pcm16", 22050, 1, ramp(0, 22050))
+	clip(b, dir, "48k", 48000, 1, ramp(0, 48000))
+	write(b, filepath.Join(dir, "wavs/float32.wav"), floatFile(22050, make([]float32, 22050)))
+	rows := open(b, Config{Dir: dir, SampleRate: 22050}).Rows
+	rows = append(rows, Row{ID: "flac 24k stereo", Path: "internal/flac/testdata/16-24000-2.flac", Frames: 10000, FileRate: 24000, FileChannels: 2, Samples: 9188})
+	for _, row := range rows {
+		b.Run(row.ID, func(b *testing.B) {
+			d, dst := NewDecoder(22050), make([]float32, row.Samples)
+			b.ReportAllocs()
+			for b.Loop() {
+				if err := d.Decode(dst, &row, 0); err != nil {
+					b.Fatal(err)
+				}
+			}
+			b.ReportMetric(float64(row.Samples)/22050*float64(b.N)/b.Elapsed().Seconds(), "audio-s/s")
+		})
 	}
 }

@@ -1,5 +1,6 @@
-// Package dataset turns a folder of recordings and their texts into batches: it indexes the folder, plans which rows
-// form which batch, decodes and resamples audio, and writes the dataset tensors of a batch into memory it is given.
+// Package dataset turns recordings and their texts into batches: it indexes what a list names (metadata.csv or JSON Lines,
+// docs/data.md), plans which rows form which batch, decodes and resamples audio, and writes the dataset tensors of a
+// batch into memory it is given.
 //
 // Everything random is a pure function of the seed, so the same seed gives the same batches with any number of
 // workers, on any machine, and after any restart; docs/data-plan.md specifies the algorithm. A clip that cannot be

@@ -4,7 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"slices"
 
+	"github.com/xtts-host/xtts-host/shared/hint"
 	"github.com/xtts-host/xtts-host/shared/manifest"
 )
 
@@ -37,9 +39,10 @@ func NewFiller(ix *Index, refs *References, quarantine *Quarantine) *Filler {
 // Fill writes all of each tensor, padding included, and produces nothing else: audio is read only when a waveform is
 // asked for.
 //
-// A row whose clip cannot be read is left empty and returned. So is a clip that was to be a reference; its row takes a
-// part of itself instead. The list is valid until the next call. An error means that the call was wrong or the
-// machine is out of files or memory; the tensors then hold anything.
+// A row whose clip cannot be read, is silent, or has samples that are no numbers is left empty and returned. A clip
+// that was to be a reference and cannot be read is returned as well; its row takes a part of itself instead, as it does
+// when the part of the reference is silent. The list is valid until the next call. An error means that the call was wrong
+// or the machine is out of files or memory; the tensors then hold anything.
 func (f *Filler) Fill(b Batch, tensors []Tensor) ([]BadRow, error) {
 	f.bad = f.bad[:0]
 	if err := f.want(tensors, len(b.Rows)); err != nil {
@@ -124,7 +127,7 @@ func (f *Filler) reference(epoch, i int, row int32) (bool, error) {
 	c := f.refs.Crop(epoch, row, width)
 	if c.Row != row && !f.wasBad(c.Row, -1) {
 		f.ref = grow(f.ref, c.Length)
-		if ok, err := f.decode(f.ref, c, -1); ok || err != nil {
+		if ok, err := f.decode(f.ref, c, -1); err != nil || ok && !silent(f.ref) {
 			return ok, err
 		}
 	}
@@ -137,18 +140,25 @@ func (f *Filler) reference(epoch, i int, row int32) (bool, error) {
 	return f.decode(f.ref, c, i)
 }
 
-// reason words why a clip cannot be read, without its path: that stands beside it, and a checkpoint lists reasons.
+// reason words why a clip cannot be read and what helps, without its path: that stands beside it, and a checkpoint lists
+// reasons.
 func reason(err error) string {
 	if p := (*fs.PathError)(nil); errors.As(err, &p) {
 		return p.Op + ": " + p.Err.Error()
 	}
+	if h := hint.Of(err); h != "" {
+		return err.Error() + "; " + h
+	}
 	return err.Error()
 }
 
-// decode reads a part of a clip. A clip that cannot be read is noted as bad: the result is false, without an error.
+// decode reads a part of a clip. A clip that cannot be used is noted as bad: the result is false, without an error.
 func (f *Filler) decode(dst []float32, c Crop, position int) (bool, error) {
 	r := &f.ix.Rows[c.Row]
 	err := f.decoder.Decode(dst, r, c.Offset)
+	if err == nil {
+		err = flaw(dst, len(dst) == r.Samples)
+	}
 	if err == nil || hostTrouble(err) != nil {
 		return err == nil, err
 	}
@@ -157,6 +167,26 @@ func (f *Filler) decode(dst []float32, c Crop, position int) (bool, error) {
 	}
 	f.bad = append(f.bad, BadRow{Row: c.Row, ID: r.ID, Path: r.Path, Reason: reason(err), Position: position})
 	return false, nil
+}
+
+// silence is the peak, -80 dB of full scale, up to which a clip is silent: some steps of 16-bit noise with nothing in it.
+const silence = 1e-4
+
+func silent(samples []float32) bool {
+	return !slices.ContainsFunc(samples, func(v float32) bool { return v > silence || v < -silence })
+}
+
+// flaw says what is wrong with samples that could be read. Silence counts against a whole clip only, since speech pauses.
+func flaw(samples []float32, whole bool) error {
+	for i, v := range samples {
+		if v-v != 0 { // NaN and infinities
+			return fmt.Errorf("sample %d of %d is not a number", i, len(samples))
+		}
+	}
+	if whole && silent(samples) {
+		return errors.New("silent: no sample is above -80 dB of full scale")
+	}
+	return nil
 }
 
 // wasBad says whether this call has met the row already and could not read it, and notes its place in the batch.

@@ -3,6 +3,8 @@ package dataset
 import (
 	"bytes"
 	"crypto/sha256"
+	"fmt"
+	"math"
 	"os"
 	"slices"
 	"strings"
@@ -319,5 +321,68 @@ func BenchmarkFill(b *testing.B) {
 				i++
 			}
 		})
+	}
+}
+
+func TestFlaw(t *testing.T) {
+	nan, inf := float32(math.NaN()), float32(math.Inf(-1))
+	for _, c := range []struct {
+		name    string
+		samples []float32
+		whole   bool
+		want    string
+	}{
+		{"sound", []float32{0, 0.5}, true, ""},
+		{"just above", []float32{0, -1.1e-4}, true, ""},
+		{"all zero", []float32{0, 0}, true, "silent: no sample is above -80 dB of full scale"},
+		{"three steps of 16 bits", []float32{3. / 32768, -3. / 32768}, true, "silent"},
+		{"a pause", []float32{0, 0}, false, ""},
+		{"NaN", []float32{0.5, nan}, true, "sample 1 of 2 is not a number"},
+		{"infinity", []float32{inf, 0}, false, "sample 0 of 2 is not a number"},
+	} {
+		contains(t, flaw(c.samples, c.whole), c.want)
+	}
+}
+
+// A silent clip is left out by name. As a reference it is no voice: the row takes a part of itself, whether the clip is known
+// to be silent or not.
+func TestFillSilence(t *testing.T) {
+	dir := folder(t, "A/1|a", "A/2|b", "A/3|c")
+	clip(t, dir, "A/1", 22050, 1, ramp(1000, 30))
+	clip(t, dir, "A/2", 22050, 1, make([]int16, 10))
+	half := append(make([]int16, 40), ramp(3000, 10)...) // its reference parts may be silent; it is not
+	clip(t, dir, "A/3", 22050, 1, half)
+	ix := open(t, Config{Dir: dir, SampleRate: 22050, Tokenizer: testTokenizer(t)})
+	refs := NewReferences(ix, 1)
+	var known Quarantine
+	known.Add(BadRow{Row: 1})
+	for epoch := range 20 {
+		c := refs.Crop(epoch, 0, tRef)
+		ts := tensors(t, 1, sizes, allNames...)
+		bad := fill(t, NewFiller(ix, refs, nil), Batch{Epoch: epoch, Rows: []int32{0}}, ts)
+		want := ""
+		if c.Row == 1 {
+			want = "A/2 -1 silent: no sample is above -80 dB of full scale"
+		}
+		got := ""
+		for _, b := range bad {
+			got += fmt.Sprintf("%s %d %s", b.ID, b.Position, b.Reason)
+		}
+		if got != want {
+			t.Errorf("epoch %d: bad rows %q, want %q", epoch, got, want)
+		}
+		if silent(floats(ts[4].Data)) {
+			t.Errorf("epoch %d: the reference is silent", epoch)
+		}
+		again := tensors(t, 1, sizes, allNames...)
+		fill(t, NewFiller(ix, refs, &known), Batch{Epoch: epoch, Rows: []int32{0}}, again)
+		if !bytes.Equal(ts[4].Data, again[4].Data) {
+			t.Errorf("epoch %d: the reference depends on what is known", epoch)
+		}
+	}
+	ts := tensors(t, 1, sizes, allNames...)
+	bad := fill(t, NewFiller(ix, refs, nil), Batch{Rows: []int32{1}}, ts)
+	if len(bad) != 1 || bad[0].Position != 0 || ints(ts[3].Data)[0] != 0 {
+		t.Errorf("the silent row: %+v, length %d", bad, ints(ts[3].Data)[0])
 	}
 }

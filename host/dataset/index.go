@@ -1,13 +1,11 @@
 package dataset
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"errors"
 	"fmt"
-	"io/fs"
-	"os"
 	"path/filepath"
 	"slices"
 
@@ -17,8 +15,8 @@ import (
 // Split names one of the two lists of a data set.
 type Split int
 
-// Train is metadata_train.csv where there is one, Eval is metadata_eval.csv where there is one; otherwise both are
-// metadata.csv.
+// Train is metadata_train.csv or train.jsonl where there is one, Eval is metadata_eval.csv or eval.jsonl; otherwise both
+// are metadata.csv or manifest.jsonl.
 const (
 	Train Split = iota
 	Eval
@@ -26,14 +24,14 @@ const (
 
 // Config says what Open indexes. Dir, SampleRate and Tokenizer are needed.
 type Config struct {
-	// Dir is a folder in the layout of LJSpeech: metadata.csv and wavs/<id>.wav. An id A/0001 has the speaker A.
+	// Dir is a folder with lists, or a JSON Lines file, which then is the list of both splits: docs/data.md.
 	Dir   string
 	Split Split
 	// SampleRate is that of the feature contract, in Hz; audio is resampled to it.
 	SampleRate int
 	// Tokenizer may be nil when no text tensor is consumed; rows then have no tokens.
 	Tokenizer *Tokenizer
-	// Language of all rows, "en" when empty.
+	// Language of rows whose line names none, "en" when empty.
 	Language string
 	// Speakers and Languages come first in those of the index and so fix the numbers of known names. An evaluation set
 	// is given those of the training set's index.
@@ -54,7 +52,7 @@ type Row struct {
 	FileRate       int // of the file, in Hz
 	FileChannels   int
 	Samples        int     // of the clip at the index's sample rate: ceil(Frames*rate/FileRate)
-	Text           string  // as in the list
+	Text           string  // in NFC, without control characters
 	Tokens         []int32 // token ids of the text
 	Language       string
 	Speaker        string
@@ -70,47 +68,40 @@ type Rejected struct {
 	Reason string `json:"reason"`
 }
 
-// UnknownChar is a character that the tokenizer's vocabulary lacks.
+// UnknownChar is a character that the tokenizer's vocabulary lacks. A tokenizer with byte fallback spells it in bytes, and
+// any other has one token for all of them.
 type UnknownChar struct {
-	Char  rune
-	Count int
-	Place string // where it was met first, as "metadata.csv:12"
+	Char    rune // after the tokenizer's own normalization
+	Count   int
+	Place   string // where it was met first, as "metadata.csv:12"
+	Instead rune   // in the vocabulary for the same letter or digit; 0 without one
 }
 
 // Index lists the rows of a data set. Its fields are read-only after Open.
 type Index struct {
-	Dir        string // absolute
+	Dir        string // absolute: the list's folder
 	List       string // the list's file name
 	SampleRate int
 	Rows       []Row      // in file order
 	Rejected   []Rejected // in file order
-	Unknown    []UnknownChar
-	Speakers   []string // Config.Speakers, then others in file order
-	Languages  []string
+	// Unknown are the characters of the texts that the vocabulary lacks, as they were met. ByteFallback says that the
+	// tokenizer spells them in bytes.
+	Unknown      []UnknownChar
+	ByteFallback bool
+	Speakers     []string // Config.Speakers, then others in file order
+	Languages    []string
 	// Cached says that the index came from the cache. CacheError says why the cache could not be read or written; the
 	// index is complete all the same.
 	Cached     bool
 	CacheError error
 }
 
-// HasEval reports whether the folder has a list of its own for evaluation.
-func HasEval(dir string) (bool, error) {
-	return exists(filepath.Join(dir, listEval))
-}
-
-func exists(file string) (bool, error) {
-	_, err := os.Stat(file)
-	if errors.Is(err, fs.ErrNotExist) {
-		return false, nil
-	}
-	return err == nil, err
-}
-
 // Open indexes a data set: it reads the list, the header of every audio file, and the tokens of every text, or takes
 // all that from the cache when list, files (by size and time), tokenizer and sample rate are the same.
 //
 // A line whose text or audio cannot be used is in Index.Rejected and does not fail Open. Open fails on ids that occur
-// twice or leave the folder, on a missing list, when ctx ends, and with ErrNoRows when no row is left.
+// twice or leave the folder, on a missing list and one with a line of more than 1 MiB, when ctx ends, and with ErrNoRows
+// when no row is left.
 func Open(ctx context.Context, cfg Config) (*Index, error) {
 	if cfg.Workers == 0 {
 		cfg.Workers = 8
@@ -118,11 +109,7 @@ func Open(ctx context.Context, cfg Config) (*Index, error) {
 	if cfg.Language == "" {
 		cfg.Language = "en"
 	}
-	dir, err := filepath.Abs(cfg.Dir)
-	if err != nil {
-		return nil, fmt.Errorf("data set %s: %w", cfg.Dir, err)
-	}
-	ix := &Index{Dir: dir, SampleRate: cfg.SampleRate}
+	ix := &Index{SampleRate: cfg.SampleRate}
 	if err := ix.open(ctx, cfg); err != nil {
 		return nil, fmt.Errorf("data set %s: %w", cfg.Dir, err)
 	}
@@ -133,20 +120,24 @@ func (ix *Index) open(ctx context.Context, cfg Config) error {
 	if cfg.SampleRate <= 0 {
 		return fmt.Errorf("sample rate of %d Hz", cfg.SampleRate)
 	}
-	data, err := ix.readList(cfg.Split)
+	path, err := filepath.Abs(cfg.Dir)
 	if err != nil {
 		return err
 	}
-	entries, err := parseList(ix.List, data)
+	if ix.Dir, ix.List, err = locate(path, cfg.Split); err != nil {
+		return err
+	}
+	entries, sum, err := readList(filepath.Join(ix.Dir, ix.List))
 	if err != nil {
 		return err
 	}
+	ix.ByteFallback = cfg.Tokenizer != nil && cfg.Tokenizer.ByteFallback()
 	s := newScan(ix, cfg, entries)
 	if err := s.stat(ctx); err != nil {
 		return err
 	}
 	cache := newCache(ix, cfg)
-	key := s.key(data)
+	key := s.key(sum)
 	scanned, err := cache.load(key, len(entries))
 	ix.Cached, ix.CacheError = scanned != nil, err
 	if scanned == nil {
@@ -157,35 +148,23 @@ func (ix *Index) open(ctx context.Context, cfg Config) error {
 			ix.CacheError = err
 		}
 	}
-	ix.fill(cfg, entries, scanned)
+	ix.fill(cfg, entries, s.files, scanned)
 	if len(ix.Rows) > 0 {
 		return nil
 	}
 	if len(ix.Rejected) == 0 {
 		return fmt.Errorf("%s: %w", ix.List, ErrNoRows)
 	}
-	r := ix.Rejected[0]
-	return hint.Errorf("each line is id|text, and its audio is wavs/<id>.wav",
+	r, form := ix.Rejected[0], "each line is id|text, and its audio is wavs/<id>.wav"
+	if jsonLines(ix.List) {
+		form = `each line is an object such as {"audio_filepath": "clips/1.wav", "text": "One."}`
+	}
+	return hint.Errorf(form,
 		"%s: %w: all %d lines are rejected, the first (%s) because: %s", ix.List, ErrNoRows, len(ix.Rejected), r.Place, r.Reason)
 }
 
-func (ix *Index) readList(split Split) ([]byte, error) {
-	own := listTrain
-	if split == Eval {
-		own = listEval
-	}
-	for _, name := range []string{own, listAll} {
-		ix.List = name
-		data, err := os.ReadFile(filepath.Join(ix.Dir, name))
-		if !errors.Is(err, fs.ErrNotExist) {
-			return data, err
-		}
-	}
-	return nil, hint.Errorf("a data set is a folder with metadata.csv (id|text) and wavs/<id>.wav", "neither %s nor %s is there", own, listAll)
-}
-
 // fill makes rows of the usable entries and collects the others.
-func (ix *Index) fill(cfg Config, entries []entry, scanned []scannedRow) {
+func (ix *Index) fill(cfg Config, entries []entry, files []audioFile, scanned []scannedRow) {
 	ix.Speakers, ix.Languages = slices.Clone(cfg.Speakers), slices.Clone(cfg.Languages)
 	number := func(names *[]string) func(string) int32 {
 		ids := make(map[string]int32, len(*names))
@@ -209,34 +188,36 @@ func (ix *Index) fill(cfg Config, entries []entry, scanned []scannedRow) {
 		s := &scanned[i]
 		place := fmt.Sprintf("%s:%d", ix.List, e.line)
 		if s.Reason != "" {
-			r := Rejected{Place: place, ID: e.id, Reason: s.Reason}
-			if e.id != "" {
-				r.Path = ix.audioPath(e.id)
-			}
-			ix.Rejected = append(ix.Rejected, r)
+			ix.Rejected = append(ix.Rejected, Rejected{Place: place, ID: e.id, Path: files[i].path, Reason: s.Reason})
 			continue
 		}
-		speaker := speakerOf(e.id)
+		language := cmp.Or(e.language, cfg.Language)
 		ix.Rows = append(ix.Rows, Row{
-			ID: e.id, Path: ix.audioPath(e.id), Line: e.line,
-			Frames: s.Frames, FileRate: s.Rate, FileChannels: s.Channels, Samples: s.Samples,
+			ID: e.id, Path: files[i].path, Line: e.line,
+			Offset: s.Offset, Frames: s.Frames, FileRate: s.Rate, FileChannels: s.Channels, Samples: s.Samples,
 			Text: e.text, Tokens: s.Tokens,
-			Language: cfg.Language, Speaker: speaker, LanguageID: languageID(cfg.Language), SpeakerID: speakerID(speaker),
+			Language: language, Speaker: e.speaker, LanguageID: languageID(language), SpeakerID: speakerID(e.speaker),
 		})
 		for _, c := range s.Unknown {
 			at, ok := unknown[c]
 			if !ok {
 				at = len(ix.Unknown)
 				unknown[c] = at
-				ix.Unknown = append(ix.Unknown, UnknownChar{Char: c, Place: place})
+				ix.Unknown = append(ix.Unknown, UnknownChar{Char: c, Place: place, Instead: cfg.Tokenizer.instead(c)})
 			}
 			ix.Unknown[at].Count++
 		}
 	}
 }
 
-func (ix *Index) audioPath(id string) string {
-	return filepath.Join(ix.Dir, "wavs", filepath.FromSlash(id)+".wav")
+// audioPath returns where the recording is looked for first (see statAudio), "" where the line does not say it. Lists may name files anywhere: see
+// docs/data.md.
+func (ix *Index) audioPath(e *entry) string {
+	path := filepath.FromSlash(e.audio)
+	if path == "" || filepath.IsAbs(path) {
+		return path
+	}
+	return filepath.Join(ix.Dir, path)
 }
 
 // Hash identifies what the rows are, whatever the folder and the files' times: the hex SHA-256 over the sample rate and

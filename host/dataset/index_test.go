@@ -35,7 +35,7 @@ func TestOpen(t *testing.T) {
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("got:\n%s\nwant:\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
-	unknown := []UnknownChar{{'ñ', 2, "metadata.csv:3"}, {'ú', 1, "metadata.csv:3"}}
+	unknown := []UnknownChar{{'ñ', 2, "metadata.csv:3", 0}, {'ú', 1, "metadata.csv:3", 0}}
 	if !reflect.DeepEqual(ix.Unknown, unknown) {
 		t.Errorf("unknown characters %v, want %v", ix.Unknown, unknown)
 	}
@@ -45,7 +45,7 @@ func TestOpen(t *testing.T) {
 }
 
 func TestOpenRejects(t *testing.T) {
-	dir := folder(t, "good|text", "missing|text", "broken|text", "silent|text", "no columns", "pipe|text", "untold|", "blank|\u200b")
+	dir := folder(t, "good|text", "missing|text", "broken|text", "silent|text", "no columns", "pipe|text", "untold|", "blank|\u200b", "closed|text")
 	for _, id := range []string{"good", "untold"} {
 		clip(t, dir, id, 22050, 1, ramp(0, 10))
 	}
@@ -55,23 +55,33 @@ func TestOpenRejects(t *testing.T) {
 	if err := syscall.Mkfifo(filepath.Join(dir, "wavs", "pipe.wav"), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	clip(t, dir, "closed", 22050, 1, ramp(0, 10))
+	if err := os.Chmod(filepath.Join(dir, "wavs", "closed.wav"), 0); err != nil {
+		t.Fatal(err)
+	}
 	ix := open(t, Config{Dir: dir, SampleRate: 22050, Tokenizer: testTokenizer(t)})
 	got := map[string]string{}
 	for _, r := range ix.Rejected {
 		got[r.Place] = r.ID + ": " + r.Reason
 	}
 	want := map[string]string{
-		"metadata.csv:2": "missing: there is no wavs/missing.wav",
+		"metadata.csv:2": "missing: there is no wavs/missing.wav or .flac",
 		"metadata.csv:3": `broken: truncated: the "data" chunk declares 200 bytes, the file has 100`,
 		"metadata.csv:4": "silent: the audio has no samples",
 		"metadata.csv:5": ": no '|' between id and text",
-		"metadata.csv:6": "pipe: not a regular file",
+		"metadata.csv:6": "pipe: a named pipe, not a regular file",
 		"metadata.csv:7": "untold: the text is empty",
+	}
+	rows := 2
+	if os.Geteuid() == 0 {
+		rows++ // nothing is closed to root
+	} else {
+		want["metadata.csv:9"] = "closed: open: permission denied"
 	}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("got %v\nwant %v", got, want)
 	}
-	if len(ix.Rows) != 2 || ix.Rows[0].ID != "good" {
+	if len(ix.Rows) != rows || ix.Rows[0].ID != "good" {
 		t.Errorf("rows %v", ix.Rows)
 	}
 }
@@ -82,7 +92,7 @@ func TestOpenFails(t *testing.T) {
 		{"no folder", filepath.Join(t.TempDir(), "none"), "neither metadata_train.csv nor metadata.csv is there", "a data set is a folder"},
 		{"nothing usable", folder(t, "1|one", "2|two"), "no usable row: all 2 lines are rejected, the first (metadata.csv:1) because: there is no wavs/1.wav", "wavs/<id>.wav"},
 		{"empty list", folder(t), "metadata.csv: no usable row", ""},
-		{"duplicate", folder(t, "1|one", "1|two"), "metadata.csv:2: id \"1\"", ""},
+		{"duplicate", folder(t, "1|one", "1|two"), "metadata.csv:2: id \"1\"", "give it another id"},
 	} {
 		_, err := Open(context.Background(), Config{Dir: c.dir, SampleRate: 22050, Tokenizer: tok})
 		contains(t, err, c.err)

@@ -1,10 +1,20 @@
 package dataset
 
 import (
+	"bytes"
 	"reflect"
 	"strings"
 	"testing"
 )
+
+// listed is what a line of metadata.csv becomes.
+func listed(line int, id, text, reason string) entry {
+	e := entry{line: line, id: id, text: text, reason: reason}
+	if id != "" {
+		e.audio, e.flac, e.speaker = "wavs/"+id+".wav", true, speakerOf(id)
+	}
+	return e
+}
 
 func TestParseList(t *testing.T) {
 	for _, c := range []struct {
@@ -12,18 +22,20 @@ func TestParseList(t *testing.T) {
 		want       []entry
 		err        string
 	}{
-		{"two columns", "1|one\n2|two\n", []entry{{1, "1", "one", ""}, {2, "2", "two", ""}}, ""},
-		{"the last column counts", "1|raw 1|raw one\n", []entry{{1, "1", "raw one", ""}}, ""},
-		{"the last that is not empty", "1|raw|\n2|raw| |\n", []entry{{1, "1", "raw", ""}, {2, "2", "raw", ""}}, ""},
-		{"quotes mean nothing", "1|\"a\n", []entry{{1, "1", "\"a", ""}}, ""},
-		{"mark, CRLF, no last newline", "\uFEFF1|one\r\n2|two", []entry{{1, "1", "one", ""}, {2, "2", "two", ""}}, ""},
-		{"empty lines keep the numbering", "\n1|one\n \n2|two\n", []entry{{2, "1", "one", ""}, {4, "2", "two", ""}}, ""},
-		{"trimmed", " A/1 | one \n", []entry{{1, "A/1", "one", ""}}, ""},
+		{"two columns", "1|one\n2|two\n", []entry{listed(1, "1", "one", ""), listed(2, "2", "two", "")}, ""},
+		{"the last column counts", "1|raw 1|raw one\n", []entry{listed(1, "1", "raw one", "")}, ""},
+		{"the last that is not empty", "1|raw|\n2|raw| |\n", []entry{listed(1, "1", "raw", ""), listed(2, "2", "raw", "")}, ""},
+		{"quotes mean nothing", "1|\"a\n", []entry{listed(1, "1", "\"a", "")}, ""},
+		{"mark, CRLF, no last newline", "\uFEFF1|one\r\n2|two", []entry{listed(1, "1", "one", ""), listed(2, "2", "two", "")}, ""},
+		{"empty lines keep the numbering", "\n1|one\n \n2|two\n", []entry{listed(2, "1", "one", ""), listed(4, "2", "two", "")}, ""},
+		{"trimmed", " A/1 | one \n", []entry{listed(1, "A/1", "one", "")}, ""},
+		{"composed, without controls", "1|e\u0301\x07 a\tb\u200c\uFEFF\n", []entry{listed(1, "1", "\u00e9 a b\u200c", "")}, ""},
+		{"only controls", "1|\x01\x02\n", []entry{listed(1, "1", "", "the text is empty")}, ""},
 		{"nothing", "", nil, ""},
-		{"no column", "just words\n", []entry{{1, "", "", "no '|' between id and text"}}, ""},
-		{"no text", "1||\n", []entry{{1, "1", "", "the text is empty"}}, ""},
-		{"no id", "|text\n", []entry{{1, "", "text", "the id is empty"}}, ""},
-		{"latin-1", "1|caf\xe9\n2|ok\n", []entry{{1, "", "", "the line is not UTF-8"}, {2, "2", "ok", ""}}, ""},
+		{"no column", "just words\n", []entry{listed(1, "", "", "no '|' between id and text")}, ""},
+		{"no text", "1||\n", []entry{listed(1, "1", "", "the text is empty")}, ""},
+		{"no id", "|text\n", []entry{listed(1, "", "text", "the id is empty")}, ""},
+		{"latin-1", "1|caf\xe9\n2|ok\n", []entry{listed(1, "", "", "the line is not UTF-8"), listed(2, "2", "ok", "")}, ""},
 		{"duplicate", "1|a\n2|b\n1|c\n", nil, `list:3: id "1" stands in line 1 already`},
 		{"duplicate of a bad line", "1|\n1|c\n", nil, `list:2: id "1" stands in line 1 already`},
 		{"upwards", "../../etc/passwd|x\n", nil, `list:1: id "../../etc/passwd" does not name a file under wavs`},
@@ -33,10 +45,11 @@ func TestParseList(t *testing.T) {
 		{"empty element", "a//b|x\n", nil, "does not name a file"},
 		{"backslash", "a\\b|x\n", nil, "backslash"},
 		{"zero byte", "a\x00b|x\n", nil, "control character"},
+		{"long line", "1|a\n2|" + strings.Repeat("x", maxLine), nil, "list:2: the line is longer than 1024 KiB"},
 		{"many", strings.Repeat("1|x\n", 9), nil, "and 3 more such lines"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			got, err := parseList("list", []byte(c.data))
+			got, err := parseList("list", strings.NewReader(c.data), parseLine)
 			contains(t, err, c.err)
 			if c.err == "" && !reflect.DeepEqual(got, c.want) {
 				t.Errorf("got %+v, want %+v", got, c.want)
@@ -59,7 +72,7 @@ func FuzzParseList(f *testing.F) {
 		f.Add([]byte(s))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
-		entries, err := parseList("list", data)
+		entries, err := parseList("list", bytes.NewReader(data), parseLine)
 		if err != nil {
 			return
 		}

@@ -142,9 +142,9 @@ func speakers(ids []string, samples []int) *Index {
 	scanned := make([]scannedRow, len(ids))
 	entries := make([]entry, len(ids))
 	for i := range ids {
-		entries[i], scanned[i] = entry{id: ids[i]}, scannedRow{Samples: samples[i]}
+		entries[i], scanned[i] = entry{id: ids[i], speaker: speakerOf(ids[i])}, scannedRow{Samples: samples[i]}
 	}
-	ix.fill(Config{}, entries, scanned)
+	ix.fill(Config{}, entries, make([]audioFile, len(ids)), scanned)
 	return ix
 }
 

@@ -4,20 +4,22 @@ import (
 	"context"
 	"crypto/sha256"
 	"errors"
+	"fmt"
 	"io/fs"
-	"os"
-	"path/filepath"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
+	"unicode/utf8"
 
+	"github.com/xtts-host/xtts-host/host/dataset/internal/audio"
 	"github.com/xtts-host/xtts-host/host/dataset/internal/resample"
-	"github.com/xtts-host/xtts-host/host/dataset/internal/wav"
 )
 
 // scannedRow is what the files and the tokenizer say about one entry of the list: what the cache keeps.
 type scannedRow struct {
 	Reason   string // why the entry cannot be used; then the rest is empty
+	Offset   int    // of the clip in the file, in frames like the next
 	Frames   int
 	Rate     int
 	Channels int
@@ -26,10 +28,13 @@ type scannedRow struct {
 	Unknown  []rune
 }
 
+// maxText is the longest text of a clip, in characters: some minutes of speech. Merging takes time that grows with the
+// square of a word's length, and a text without spaces is one word.
+const maxText = 4096
+
 // scan reads what an index needs to know of its files, several at a time.
 type scan struct {
 	cfg     Config
-	dir     string
 	entries []entry
 	files   []audioFile // of each entry
 }
@@ -43,9 +48,9 @@ type audioFile struct {
 }
 
 func newScan(ix *Index, cfg Config, entries []entry) *scan {
-	s := &scan{cfg: cfg, dir: ix.Dir, entries: entries, files: make([]audioFile, len(entries))}
+	s := &scan{cfg: cfg, entries: entries, files: make([]audioFile, len(entries))}
 	for i, e := range entries {
-		s.files[i] = audioFile{path: ix.audioPath(e.id), size: -1, reason: e.reason}
+		s.files[i] = audioFile{path: ix.audioPath(&e), size: -1, reason: e.reason}
 	}
 	return s
 }
@@ -58,13 +63,16 @@ func (s *scan) stat(ctx context.Context) error {
 		if f.reason != "" {
 			return nil
 		}
-		info, err := statAudio(f.path)
+		path, info, err := statAudio(f.path, s.entries[i].flac)
+		f.path = path
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
-			rel, _ := filepath.Rel(s.dir, f.path) // both are absolute
-			f.reason = "there is no " + filepath.ToSlash(rel)
+			f.reason = "there is no " + s.entries[i].audio
+			if s.entries[i].flac {
+				f.reason += " or .flac"
+			}
 		case err != nil:
-			f.reason = err.Error()
+			f.reason = reason(err)
 		default:
 			f.size, f.time = info.Size(), info.ModTime().UnixNano()
 		}
@@ -72,22 +80,25 @@ func (s *scan) stat(ctx context.Context) error {
 	})
 }
 
-// statAudio refuses what is not a regular file before anybody opens it, because opening a named pipe waits for ever.
-func statAudio(path string) (fs.FileInfo, error) {
-	info, err := os.Stat(path)
-	if err == nil && !info.Mode().IsRegular() {
-		err = errors.New("not a regular file")
+// statAudio finds an audio file: that of the path, or where there is none and flac allows it the .flac file of the same
+// name. It opens nothing.
+func statAudio(path string, flac bool) (string, fs.FileInfo, error) {
+	info, err := audio.Stat(path)
+	if stem, ok := strings.CutSuffix(path, ".wav"); flac && ok && errors.Is(err, fs.ErrNotExist) {
+		if info, err := audio.Stat(stem + ".flac"); !errors.Is(err, fs.ErrNotExist) {
+			return stem + ".flac", info, err
+		}
 	}
-	return info, err
+	return path, info, err
 }
 
 // key identifies everything that a scan depends on.
-func (s *scan) key(list []byte) [sha256.Size]byte {
+func (s *scan) key(list [sha256.Size]byte) [sha256.Size]byte {
 	tokenizer := ""
 	if s.cfg.Tokenizer != nil {
 		tokenizer = s.cfg.Tokenizer.Hash()
 	}
-	b := appendField(nil, string(list))
+	b := appendField(nil, string(list[:]))
 	b = appendField(b, tokenizer)
 	b = appendInt(b, int64(s.cfg.SampleRate))
 	for i := range s.files {
@@ -106,7 +117,7 @@ func (s *scan) run(ctx context.Context) ([]scannedRow, error) {
 			return err
 		}
 		if err != nil {
-			row = scannedRow{Reason: err.Error()}
+			row = scannedRow{Reason: reason(err)}
 		}
 		rows[i] = row
 		return nil
@@ -118,31 +129,39 @@ func (s *scan) row(i int) (scannedRow, error) {
 	if reason := s.files[i].reason; reason != "" {
 		return scannedRow{}, errors.New(reason)
 	}
-	h, err := readHeader(&s.files[i])
+	h, err := readHeader(s.files[i].path)
 	if err != nil {
 		return scannedRow{}, err
 	}
 	if h.Frames == 0 {
 		return scannedRow{}, errors.New("the audio has no samples")
 	}
-	row := scannedRow{Frames: h.Frames, Rate: h.SampleRate, Channels: h.Channels, Samples: resample.Len(h.Frames, h.SampleRate, s.cfg.SampleRate)}
+	e := &s.entries[i]
+	row := scannedRow{Rate: h.SampleRate, Channels: h.Channels}
+	if row.Offset, row.Frames, err = e.part.frames(h.Frames, h.SampleRate); err != nil {
+		return scannedRow{}, err
+	}
+	row.Samples = resample.Len(row.Frames, h.SampleRate, s.cfg.SampleRate)
 	if s.cfg.Tokenizer == nil {
 		return row, nil
 	}
-	row.Tokens, row.Unknown = s.cfg.Tokenizer.Encode(s.entries[i].text)
+	if n := utf8.RuneCountInString(e.text); n > maxText {
+		return scannedRow{}, fmt.Errorf("the text has %d characters, more than %d", n, maxText)
+	}
+	row.Tokens, row.Unknown = s.cfg.Tokenizer.Encode(e.text)
 	if len(row.Tokens) == 0 {
 		return scannedRow{}, errors.New("the text has no tokens")
 	}
 	return row, nil
 }
 
-func readHeader(file *audioFile) (wav.Header, error) {
-	f, err := os.Open(file.path)
+func readHeader(path string) (audio.Info, error) {
+	f, err := audio.Open(path)
 	if err != nil {
-		return wav.Header{}, err
+		return audio.Info{}, err
 	}
 	defer f.Close()
-	return wav.ReadHeader(f, file.size)
+	return f.Info, nil
 }
 
 // hostTrouble returns the errors that are no fault of a file: they stop the run instead of rejecting rows.

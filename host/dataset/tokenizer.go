@@ -6,6 +6,7 @@ import (
 	"strings"
 	"sync"
 	"unicode"
+	"unicode/utf8"
 
 	"github.com/gomlx/go-huggingface/tokenizers/hftokenizer"
 	"golang.org/x/text/unicode/norm"
@@ -14,14 +15,15 @@ import (
 // Tokenizer gives the token ids that the Hugging Face library gives for the same tokenizer.json. It is safe for
 // concurrent use.
 //
-// It reads BPE models without byte fallback, behind a Whitespace, WhitespaceSplit or Metaspace pre-tokenizer and the
-// normalizers Lowercase, NFC, NFD, NFKC and NFKD. LoadTokenizer refuses everything else by name: a tokenizer that is
+// It reads BPE models, with or without byte fallback, behind a Whitespace, WhitespaceSplit or Metaspace pre-tokenizer and
+// the normalizers Lowercase, NFC, NFD, NFKC and NFKD. LoadTokenizer refuses everything else by name: a tokenizer that is
 // nearly right trains a model that is nearly right.
 type Tokenizer struct {
 	hash        string
 	model       *hftokenizer.Tokenizer // splits into words and applies the merges, nothing else
 	vocab       map[string]int
-	unknown     int32
+	unknown     int32   // id of unk_token
+	bytes       []int32 // with byte fallback: the id of each byte; unknown is then never used
 	normalizers []string
 	metaspace   bool
 	added       []addedToken
@@ -39,8 +41,12 @@ const metaspace = "▁"
 // Hash identifies the tokenizer: the hex SHA-256 of its file.
 func (t *Tokenizer) Hash() string { return t.hash }
 
+// ByteFallback reports whether a character that the vocabulary lacks is spelled in the bytes of its UTF-8 form, instead of
+// as unk_token.
+func (t *Tokenizer) ByteFallback() bool { return t.bytes != nil }
+
 // Encode returns the token ids of a text, and the characters that the vocabulary lacks, as they are after
-// normalization and as often as they occur; each of them has become the id of unk_token.
+// normalization and as often as they occur; each of them has become the id of unk_token, or of its bytes.
 func (t *Tokenizer) Encode(text string) (ids []int32, unknown []rune) {
 	for text != "" {
 		at, token := t.nextAdded(text)
@@ -73,22 +79,31 @@ func (t *Tokenizer) encodePlain(ids []int32, unknown []rune, text string) ([]int
 	for word := range t.split(text) {
 		ids = append(ids, t.encodeWord(word)...)
 	}
-	if !slices.Contains(ids[start:], t.unknown) {
+	if t.bytes == nil && !slices.Contains(ids[start:], t.unknown) {
 		return ids, unknown
 	}
 	for _, r := range text {
-		s := string(r)
-		switch {
-		case t.metaspace && r == ' ':
-			s = metaspace
-		case !t.metaspace && unicode.IsSpace(r):
+		if !t.metaspace && unicode.IsSpace(r) {
 			continue // separates words
 		}
-		if _, ok := t.vocab[s]; !ok {
+		if !t.knows(t.symbol(r)) {
 			unknown = append(unknown, r)
 		}
 	}
 	return ids, unknown
+}
+
+// symbol returns what the model looks up for a character: itself, but for the space of Metaspace.
+func (t *Tokenizer) symbol(r rune) string {
+	if t.metaspace && r == ' ' {
+		return metaspace
+	}
+	return string(r)
+}
+
+func (t *Tokenizer) knows(token string) bool {
+	_, ok := t.vocab[token]
+	return ok
 }
 
 // split yields the parts of a text that the pre-tokenizer keeps apart at white space, so that each has its ids whatever
@@ -118,14 +133,41 @@ func (t *Tokenizer) encodeWord(word string) []int32 {
 	if ok {
 		return ids
 	}
-	for _, id := range t.model.Encode(word) {
-		ids = append(ids, int32(id))
-	}
+	ids = t.merge(word)
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if len(t.words) < maxWords {
 		t.words[strings.Clone(word)] = ids // word is a part of its text, which would live on
 	}
+	return ids
+}
+
+// merge returns the ids of a word. The library does not know byte fallback, so it gets the stretches between the
+// characters that are spelled in bytes: no merge reaches over those (checkBytes).
+func (t *Tokenizer) merge(word string) (ids []int32) {
+	model := func(s string) {
+		for _, id := range t.model.Encode(s) {
+			ids = append(ids, int32(id))
+		}
+	}
+	if t.bytes == nil {
+		model(word)
+		return ids
+	}
+	start := 0
+	for i, r := range word {
+		symbol := t.symbol(r)
+		if t.knows(symbol) {
+			continue
+		}
+		model(word[start:i])
+		for _, b := range []byte(symbol) {
+			ids = append(ids, t.bytes[b])
+		}
+		_, n := utf8.DecodeRuneInString(word[i:]) // 1 for what is not UTF-8
+		start = i + n
+	}
+	model(word[start:])
 	return ids
 }
 

@@ -16,9 +16,12 @@ import (
 	"github.com/xtts-host/xtts-host/shared/hint"
 )
 
-// LoadTokenizer reads tokenizer.json.
+// maxTokenizer bounds tokenizer.json, in bytes. The largest in use have about 256,000 tokens and 35 MB.
+const maxTokenizer = 64 << 20
+
+// LoadTokenizer reads tokenizer.json. A file of more than 64 MiB is refused without being read.
 func LoadTokenizer(file string) (*Tokenizer, error) {
-	data, err := os.ReadFile(file)
+	data, err := readTokenizer(file)
 	if err != nil {
 		return nil, fmt.Errorf("tokenizer: %w", err)
 	}
@@ -27,6 +30,19 @@ func LoadTokenizer(file string) (*Tokenizer, error) {
 		return nil, fmt.Errorf("tokenizer %s: %w", file, err)
 	}
 	return t, nil
+}
+
+func readTokenizer(file string) ([]byte, error) {
+	info, err := os.Stat(file)
+	switch {
+	case err != nil:
+		return nil, err
+	case !info.Mode().IsRegular():
+		return nil, fmt.Errorf("%s is not a regular file", file)
+	case info.Size() > maxTokenizer:
+		return nil, fmt.Errorf("%s has %d bytes, more than %d MiB", file, info.Size(), maxTokenizer>>20)
+	}
+	return os.ReadFile(file)
 }
 
 func parseTokenizer(data []byte) (*Tokenizer, error) {
@@ -40,7 +56,7 @@ func parseTokenizer(data []byte) (*Tokenizer, error) {
 		return nil, err
 	}
 	id, ok := t.vocab[f.Model.UnkToken]
-	if !ok {
+	if !ok && t.bytes == nil {
 		return nil, fmt.Errorf("model.unk_token %q is not in the vocabulary: unknown characters would vanish", f.Model.UnkToken)
 	}
 	t.unknown = int32(id)
@@ -95,7 +111,49 @@ func (t *Tokenizer) check(f *tokenizerFile) error {
 			return fmt.Errorf("model.vocab: id %d of %q is not an i32", id, token)
 		}
 	}
-	return t.checkPreTokenizer(f.PreTokenizer, f.Model.merged)
+	if err := t.checkMerges(f.Model.merges); err != nil {
+		return err
+	}
+	if f.Model.ByteFallback {
+		if err := t.checkBytes(f.Model.merges); err != nil {
+			return err
+		}
+	}
+	return t.checkPreTokenizer(f.PreTokenizer, f.Model.merges)
+}
+
+// checkMerges refuses what the Hugging Face library refuses: merges of tokens, or into a token, that there are not.
+func (t *Tokenizer) checkMerges(merges [][2]string) error {
+	for i, m := range merges {
+		for _, token := range []string{m[0], m[1], m[0] + m[1]} {
+			if !t.knows(token) {
+				return fmt.Errorf("model.merges[%d]: %q is not in the vocabulary", i, token)
+			}
+		}
+	}
+	return nil
+}
+
+// checkBytes finds the tokens of the bytes, <0x00> to <0xFF>. It refuses a vocabulary that lacks one, since which
+// characters then stay unknown nobody would guess, and merges of bytes, which Tokenizer.merge does not make.
+func (t *Tokenizer) checkBytes(merges [][2]string) error {
+	isByte := map[string]bool{}
+	t.bytes = make([]int32, 256)
+	for b := range t.bytes {
+		token := fmt.Sprintf("<0x%02X>", b)
+		id, ok := t.vocab[token]
+		if !ok {
+			return fmt.Errorf("model: byte_fallback is set, and %s is not in the vocabulary", token)
+		}
+		t.bytes[b] = int32(id)
+		isByte[token] = true
+	}
+	for i, m := range merges {
+		if isByte[m[0]] || isByte[m[1]] {
+			return fmt.Errorf("model.merges[%d]: merges of bytes are not supported", i)
+		}
+	}
+	return nil
 }
 
 func (t *Tokenizer) addNormalizer(n normalizer) error {
@@ -118,8 +176,8 @@ func (m *bpeModel) check() error {
 	switch {
 	case m.Type != "BPE":
 		return fmt.Errorf("model %s is not supported; BPE is", m.Type)
-	case m.Dropout != 0, m.Prefix != "", m.Suffix != "", m.FuseUnk, m.ByteFallback, m.IgnoreMerges:
-		return errors.New("model: dropout, continuing_subword_prefix, end_of_word_suffix, fuse_unk, byte_fallback and ignore_merges are not supported")
+	case m.Dropout != 0, m.Prefix != "", m.Suffix != "", m.FuseUnk, m.IgnoreMerges:
+		return errors.New("model: dropout, continuing_subword_prefix, end_of_word_suffix, fuse_unk and ignore_merges are not supported")
 	}
 	for i, raw := range m.Merges {
 		var pair []string // written as "a b", and since 2024 also as ["a", "b"]
@@ -132,7 +190,7 @@ func (m *bpeModel) check() error {
 		if len(pair) != 2 || strings.Contains(pair[0]+pair[1], " ") {
 			return fmt.Errorf("model.merges[%d]: not two tokens without spaces", i)
 		}
-		m.merged = append(m.merged, pair[0]+pair[1])
+		m.merges = append(m.merges, [2]string(pair))
 	}
 	return nil
 }
@@ -140,7 +198,7 @@ func (m *bpeModel) check() error {
 // checkPreTokenizer refuses what the library splits differently. It splits Whitespace like WhitespaceSplit, so
 // punctuation stays with its word; the ids are the same as long as no merge joins the two. It does not split at a
 // U+2581 in the text itself; again the ids are the same when no merge reaches across one.
-func (t *Tokenizer) checkPreTokenizer(p *preTokenizer, merged []string) error {
+func (t *Tokenizer) checkPreTokenizer(p *preTokenizer, merges [][2]string) error {
 	if p == nil {
 		return errors.New("pre_tokenizer is missing; Whitespace, WhitespaceSplit and Metaspace are supported")
 	}
@@ -163,8 +221,8 @@ func (t *Tokenizer) checkPreTokenizer(p *preTokenizer, merged []string) error {
 	default:
 		return fmt.Errorf("pre_tokenizer %s is not supported; Whitespace, WhitespaceSplit and Metaspace are", p.Type)
 	}
-	for i, s := range merged {
-		if crosses(s) {
+	for i, m := range merges {
+		if s := m[0] + m[1]; crosses(s) {
 			return fmt.Errorf("model.merges[%d]: %q reaches across a boundary of the pre_tokenizer %s", i, s, p.Type)
 		}
 	}
@@ -223,5 +281,5 @@ type bpeModel struct {
 	FuseUnk      bool              `json:"fuse_unk"`
 	ByteFallback bool              `json:"byte_fallback"`
 	IgnoreMerges bool              `json:"ignore_merges"`
-	merged       []string          // the tokens that the merges make
+	merges       [][2]string       // Merges, read
 }

@@ -2,7 +2,9 @@ package dataset
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -21,7 +23,7 @@ func TestTokenizerParity(t *testing.T) {
 	if err := json.Unmarshal(data, &tables); err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range []string{"characters", "whitespace", "metaspace"} {
+	for _, name := range []string{"characters", "whitespace", "metaspace", "persian"} {
 		t.Run(name, func(t *testing.T) {
 			tok, err := LoadTokenizer("testdata/" + name + ".json")
 			if err != nil {
@@ -47,7 +49,8 @@ func TestTokenizerUnknown(t *testing.T) {
 		{"characters", "İ", "\u0307"}, // becomes i and a dot
 		{"whitespace", "[en] a\tb ⅷ Я", "я"},
 		{"whitespace", "[UNK] as an added token is no unknown character", ""},
-		{"metaspace", "é å", "\u030a"}, // decomposed; the acute accent is known
+		{"metaspace", "é å", "\u030a"},      // decomposed; the acute accent is known
+		{"persian", "سلام ي، ۱۲ é", "ي۱۲é"}, // spelled in bytes
 	} {
 		tok, err := LoadTokenizer("testdata/" + c.file + ".json")
 		if err != nil {
@@ -63,7 +66,11 @@ func TestTokenizerUnknown(t *testing.T) {
 				n++
 			}
 		}
-		if !strings.Contains(c.text, "[UNK]") && n != len(unknown) {
+		want := len(unknown)
+		if tok.ByteFallback() {
+			want = 0
+		}
+		if !strings.Contains(c.text, "[UNK]") && n != want {
 			t.Errorf("%s: %q: %d unknown ids for %d characters", c.file, c.text, n, len(unknown))
 		}
 	}
@@ -81,11 +88,14 @@ func TestTokenizerRefuses(t *testing.T) {
 		{"no pre-tokenizer", `{"type": "Whitespace"}`, "null", "pre_tokenizer is missing"},
 		{"Metaspace with a prefix", "Whitespace", `Metaspace", "replacement": "▁", "prepend_scheme": "always`, "Metaspace is supported with"},
 		{"another model", "BPE", "Unigram", "model Unigram"},
-		{"byte fallback", `"merges"`, `"byte_fallback": true, "merges"`, "byte_fallback"},
+		{"byte fallback without bytes", `"merges"`, `"byte_fallback": true, "merges"`, "byte_fallback is set, and <0x00> is not in the vocabulary"},
+		{"merge of bytes", `"a": 1}, "merges": []`, `"a": 1, ` + byteTokens() + `, "<0x41><0x42>": 300}, "byte_fallback": true, "merges": ["<0x41> <0x42>"]`, "merges[0]: merges of bytes are not supported"},
+		{"merge of what is not there", `[]`, `["a b"]`, `merges[0]: "b" is not in the vocabulary`},
+		{"merge into what is not there", `[]`, `["a a"]`, `merges[0]: "aa" is not in the vocabulary`},
 		{"no unknown token", `"unk_token": "?"`, `"unk_token": null`, "would vanish"},
 		{"large id", `"a": 1`, `"a": 3000000000`, "not an i32"},
 		{"merge of three", `[]`, `["a b c"]`, "merges[0]"},
-		{"merge across words", `[]`, `["a ,"]`, `"a," reaches across`},
+		{"merge across words", `"a": 1}, "merges": []`, `"a": 1, ",": 2, "a,": 3}, "merges": ["a ,"]`, `"a," reaches across`},
 		{"normalizer", `"model"`, `"normalizer": {"type": "Sequence", "normalizers": [{"type": "NFC"}, {"type": "Strip"}]}, "model"`, "normalizer Strip"},
 		{"post-processor", `"model"`, `"post_processor": {"type": "TemplateProcessing"}, "model"`, "post_processor TemplateProcessing"},
 		{"truncation", `"model"`, `"truncation": {"max_length": 5}, "model"`, "truncation"},
@@ -99,6 +109,15 @@ func TestTokenizerRefuses(t *testing.T) {
 	}
 	_, err := LoadTokenizer("testdata/none.json")
 	contains(t, err, "testdata/none.json")
+	large := filepath.Join(t.TempDir(), "tokenizer.json")
+	write(t, large, nil)
+	if err := os.Truncate(large, maxTokenizer+1); err != nil { // it takes no room
+		t.Fatal(err)
+	}
+	_, err = LoadTokenizer(large)
+	contains(t, err, "tokenizer.json has 67108865 bytes, more than 64 MiB")
+	_, err = LoadTokenizer(t.TempDir())
+	contains(t, err, "is not a regular file")
 }
 
 func FuzzTokenizer(f *testing.F) {
@@ -117,4 +136,51 @@ func FuzzTokenizer(f *testing.F) {
 			}
 		}
 	})
+}
+
+// Whatever the file, it is refused or gives a tokenizer that ends and gives ids of its vocabulary.
+func FuzzParseTokenizer(f *testing.F) {
+	// Small ones: the whole files leave the fuzzer little to find in a minute.
+	const model = `{"pre_tokenizer": {"type": "%s"}, "model": {"type": "BPE", "unk_token": "?", "vocab": {%s}, "merges": [%s]%s}%s}`
+	for _, s := range []struct{ split, vocab, merges, flags, more, text string }{
+		{"Whitespace", `"?": 0, "a": 1, "aa": 2`, `"a a"`, "", "", "aaa b"},
+		{"WhitespaceSplit", `"?": 0, "a": 1, "b": 2, "ab": 3`, `["a", "b"]`, `, "byte_fallback": false`, `, "normalizer": {"type": "Lowercase"}`, "AB c"},
+		{`Metaspace", "replacement": "▁", "prepend_scheme": "never`, `"?": 0, "▁": 1, "س": 2, "▁س": 3`, `"▁ س"`, "",
+			`, "normalizer": {"type": "Sequence", "normalizers": [{"type": "NFC"}]}, "added_tokens": [{"id": 9, "content": "[en]"}]`, "س س[en]é"},
+		{"Whitespace", byteTokens(), "", `, "byte_fallback": true`, "", "é"},
+	} {
+		f.Add(fmt.Appendf(nil, model, s.split, s.vocab, s.merges, s.flags, s.more), s.text)
+	}
+	f.Add([]byte(`{"normalizer": {"type": "Sequence", "normalizers": [{"type": "Sequence"}]}, "added_tokens": [{"content": "", "id": -1}]}`), "")
+	f.Fuzz(func(t *testing.T, data []byte, text string) {
+		tok, err := parseTokenizer(data)
+		if err != nil {
+			return
+		}
+		known := map[int32]bool{}
+		for _, id := range tok.vocab {
+			known[int32(id)] = true
+		}
+		for _, a := range tok.added {
+			known[int32(a.ID)] = true
+		}
+		if len(text) > maxText {
+			text = text[:maxText]
+		}
+		ids, _ := tok.Encode(text)
+		for _, id := range ids {
+			if !known[id] {
+				t.Errorf("%q: id %d is of no token", text, id)
+			}
+		}
+	})
+}
+
+// byteTokens is a vocabulary of nothing but the bytes.
+func byteTokens() string {
+	var tokens []string
+	for b := range 256 {
+		tokens = append(tokens, fmt.Sprintf(`"<0x%02X>": %d`, b, b))
+	}
+	return strings.Join(tokens, ", ")
 }

@@ -72,10 +72,12 @@ type Stage interface {
 }
 
 // Device owns the device slots. Copy moves the batch in ring slot b.Slot to device slot dst and returns when the ring slot
-// may be used again and the device slot may be trained on. Calls never overlap; they run beside training.
+// may be used again and the device slot may be trained on. An error that wraps ErrRebuild makes the batch be built again, for
+// the same device slot; any other stops the run. Calls never overlap; they run beside training.
 type Device interface {
 	Copy(dst int, b *Batch) error
 }
 
-// ErrRebuild marks a failure that another attempt cures: the process that served the stage is gone.
+// ErrRebuild marks a failure that another attempt cures: the process that served the stage is gone, or the slot's content is
+// not to be trusted.
 var ErrRebuild = errors.New("batch must be built again")

@@ -70,9 +70,9 @@ func (d *DeviceSlot) move(from, to State) {
 type Pipeline struct {
 	cfg     Config
 	slots   []DeviceSlot
-	workers chan int      // idle decode workers
-	built   []chan *Batch // built[seq % RingSlots]: the finished batch of that number
-	reuse   []chan struct{}
+	workers chan int       // idle decode workers
+	built   []chan *Batch  // built[seq % RingSlots]: the finished batch of that number
+	reuse   []chan verdict // by ring slot: what becomes of its finished batch
 	free    chan *DeviceSlot
 	ready   chan *DeviceSlot
 	warm    chan struct{} // closed when Prefetch batches are finished, or all there are
@@ -99,7 +99,7 @@ func New(cfg Config) (*Pipeline, error) {
 		slots:   make([]DeviceSlot, cfg.DeviceSlots),
 		workers: make(chan int, cfg.Workers),
 		built:   make([]chan *Batch, cfg.RingSlots),
-		reuse:   make([]chan struct{}, cfg.RingSlots),
+		reuse:   make([]chan verdict, cfg.RingSlots),
 		free:    make(chan *DeviceSlot, cfg.DeviceSlots),
 		ready:   make(chan *DeviceSlot, cfg.DeviceSlots),
 		warm:    make(chan struct{}),
@@ -110,7 +110,7 @@ func New(cfg Config) (*Pipeline, error) {
 	}
 	for i := range cfg.RingSlots {
 		p.built[i] = make(chan *Batch, 1)
-		p.reuse[i] = make(chan struct{}, 1)
+		p.reuse[i] = make(chan verdict, 1)
 	}
 	for i := range p.slots {
 		p.slots[i].Index = i
@@ -159,18 +159,38 @@ func (p *Pipeline) fill(ctx context.Context, slot int) error {
 			return nil
 		}
 		b.Slot = slot
-		if err := p.build(ctx, worker, time.Since(idle), b); err != nil {
+		done, err := p.deliver(ctx, worker, time.Since(idle), b)
+		if !done || err != nil {
 			return err
+		}
+	}
+}
+
+// deliver builds a batch until the copier has taken it. It reports false when the run ends before.
+func (p *Pipeline) deliver(ctx context.Context, worker int, queue time.Duration, b *Batch) (bool, error) {
+	for first := true; ; first = false {
+		if err := p.build(ctx, worker, queue, b); err != nil {
+			return false, err
 		}
 		b.built = time.Now()
 		p.built[b.seq%uint64(len(p.built))] <- b
-		if n := p.count.Add(1); n == int64(p.cfg.Prefetch) || p.complete(n) {
-			p.closeWarm()
+		if first {
+			if n := p.count.Add(1); n == int64(p.cfg.Prefetch) || p.complete(n) {
+				p.closeWarm()
+			}
 		}
 		select {
-		case <-p.reuse[slot]:
+		case said := <-p.reuse[b.Slot]:
+			if said == copied {
+				return true, nil
+			}
 		case <-ctx.Done():
-			return nil
+			return false, nil
+		}
+		select {
+		case worker = <-p.workers:
+		case <-ctx.Done():
+			return false, nil
 		}
 	}
 }
@@ -277,64 +297,6 @@ func (p *Pipeline) reject(b *Batch, phase string, rows []Rejected) error {
 		b.Rows[r.Row] = -1
 	}
 	return nil
-}
-
-// copyAll moves finished batches to device slots, in the order of the plan.
-func (p *Pipeline) copyAll(ctx context.Context) error {
-	var began, ended time.Time // of the copy before
-	for seq := uint64(0); ; seq++ {
-		b := p.await(ctx, seq)
-		if b == nil {
-			p.closeWarm()
-			return nil
-		}
-		var d *DeviceSlot
-		select {
-		case d = <-p.free:
-		case <-ctx.Done():
-			return nil
-		}
-		d.move(Free, Preparing)
-		queue := max(0, ended.Sub(latest(b.built, began))) // behind the copy before; not for a free slot
-		began = time.Now()
-		if err := p.cfg.Device.Copy(d.Index, b); err != nil {
-			return fmt.Errorf("copy to device slot %d: %w", d.Index, err)
-		}
-		ended = time.Now()
-		b.cost = append(b.cost, cost{queue, ended.Sub(began)})
-		b.copyTo(&d.Batch)
-		p.reuse[b.Slot] <- struct{}{}
-		d.move(Preparing, Ready)
-		p.ready <- d
-	}
-}
-
-func latest(a, b time.Time) time.Time {
-	if a.After(b) {
-		return a
-	}
-	return b
-}
-
-// await returns the finished batch of that number, nil when there is none or the run ends.
-func (p *Pipeline) await(ctx context.Context, seq uint64) *Batch {
-	built := p.built[seq%uint64(len(p.built))]
-	select {
-	case b := <-built:
-		return b
-	case <-ctx.Done():
-		return nil
-	case <-p.ended:
-	}
-	if seq == p.end {
-		return nil
-	}
-	select {
-	case b := <-built:
-		return b
-	case <-ctx.Done():
-		return nil
-	}
 }
 
 // closeWarm may be called more than once: at the prefetch target, and at the end of the source.

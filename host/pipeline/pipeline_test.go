@@ -294,6 +294,43 @@ func TestLostStageRebuildsFromDecode(t *testing.T) {
 	})
 }
 
+// TestCopyThatFailsRebuilds has batches fail at their copy, several times in a row and more than one at a time: each comes
+// to the same device slot in its place, built anew.
+func TestCopyThatFailsRebuilds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		decoded, failures := map[int]int{}, map[int]int{3: 1, 4: 3, 19: 2}
+		var mu sync.Mutex
+		p, seen, err := drive(t, Config{
+			Source: &plan{n: 20}, RingSlots: 4, DeviceSlots: 3, Workers: 1, Prefetch: 4,
+			Decoder: decoder(func(b *Batch) ([]Rejected, error) {
+				mu.Lock()
+				defer mu.Unlock()
+				decoded[b.Index]++
+				return nil, nil
+			}),
+			Device: device(func(_ int, b *Batch) error {
+				if failures[b.Index] > 0 {
+					failures[b.Index]--
+					return fmt.Errorf("not to be trusted: %w", ErrRebuild)
+				}
+				return nil
+			}),
+		}, nil)
+		if err != io.EOF {
+			t.Fatal(err)
+		}
+		checkOrder(t, seen, 20)
+		for i, want := range map[int]int{2: 1, 3: 2, 4: 4, 5: 1, 19: 3} {
+			if decoded[i] != want {
+				t.Errorf("batch %d was decoded %d times, want %d", i, decoded[i], want)
+			}
+		}
+		if p.Finished() != 20 || p.Stats().Rebuilt != 6 {
+			t.Errorf("%d finished, %d rebuilt, want 20 and 6", p.Finished(), p.Stats().Rebuilt)
+		}
+	})
+}
+
 func TestRejectedRowsAreEmptiedOnceAndBuiltAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var mu sync.Mutex

@@ -21,7 +21,7 @@ type Stats struct {
 	Startup time.Duration // the first call: the pipeline fills
 	Exposed time.Duration // the part of Wait in which the batch that was waited for was being copied
 	Phases  []Phase       // decode, the stages, transfer
-	Rebuilt int           // attempts that had to be repeated because a stage was lost
+	Rebuilt int           // attempts that had to be repeated because a stage was lost or a slot damaged
 }
 
 // Bottleneck returns the phase that limits the pipeline: the one that batches queue for. Where hardly any queue, the ring

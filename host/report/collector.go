@@ -114,14 +114,17 @@ type Run struct {
 	Wall                    time.Duration
 	Pipeline                pipeline.Stats
 	// Best is the best evaluation of the whole run; nil means the best of this process.
-	Best         *train.Best
-	Memory       []Memory
-	Utilization  []Utilization
-	Plugins      []Plugin
-	Quarantined  int
-	Accumulation Accumulation
-	Baselines    []BaselineLosses
-	Setup        Setup
+	Best               *train.Best
+	Memory             []Memory
+	Utilization        []Utilization
+	Plugins            []Plugin
+	Quarantined        int
+	UnsavedCheckpoints int // those that the disk had no room for
+	Excluded           int
+	UnknownCharacters  []UnknownCharacter
+	Accumulation       Accumulation
+	Baselines          []BaselineLosses
+	Setup              Setup
 }
 
 // Build returns the report. The collector may go on afterwards.
@@ -132,7 +135,8 @@ func (c *Collector) Build(run Run) *Report {
 		Loss:       c.losses(),
 		Evaluation: c.evaluated(run.Best),
 		Memory:     append([]Memory{}, run.Memory...), Utilization: append([]Utilization{}, run.Utilization...), Plugins: append([]Plugin{}, run.Plugins...),
-		Quarantined: run.Quarantined, Accumulation: run.Accumulation,
+		Quarantined: run.Quarantined, UnsavedCheckpoints: run.UnsavedCheckpoints,
+		Excluded: run.Excluded, UnknownCharacters: append([]UnknownCharacter{}, run.UnknownCharacters...), Accumulation: run.Accumulation,
 		TransferHiddenRatio: transferHidden(run.Pipeline),
 	}
 	r.Baselines = c.baselines(run.Baselines, r.Evaluation)

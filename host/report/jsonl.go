@@ -5,10 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"math"
 	"os"
 	"strconv"
-	"syscall"
+
+	"github.com/xtts-host/xtts-host/host/disk"
+	"github.com/xtts-host/xtts-host/shared/regular"
 )
 
 // lines is a file of JSON objects, one per line. Every line is one write: whoever reads along, and whoever reads
@@ -21,9 +24,15 @@ type lines struct {
 	buf  []byte
 }
 
+// maxLine bounds a line that is read, in bytes. A step's has some 300.
+const maxLine = 64 << 10
+
 // openLines opens or creates a file and cuts it off in front of the first line for which keep is false, or that has
 // no end. An error of keep is returned with the line's number.
 func openLines(path string, keep func(line []byte) (bool, error)) (*lines, error) {
+	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
+		return nil, &damaged{&fs.PathError{Op: "open", Path: path, Err: regular.ErrNotRegular}}
+	}
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o666)
 	if err != nil {
 		return nil, err
@@ -36,11 +45,14 @@ func openLines(path string, keep func(line []byte) (bool, error)) (*lines, error
 }
 
 func (l *lines) cut(keep func(line []byte) (bool, error)) error {
-	r := bufio.NewReader(l.file)
+	r := bufio.NewReaderSize(l.file, maxLine)
 	for n := 1; ; n++ {
-		line, err := r.ReadBytes('\n')
+		line, err := r.ReadSlice('\n')
 		if err == io.EOF {
 			break
+		}
+		if err == bufio.ErrBufferFull {
+			return &damaged{fmt.Errorf("%s: line %d: more than %d bytes", l.path, n, maxLine)}
 		}
 		if err != nil {
 			return err
@@ -61,10 +73,7 @@ func (l *lines) cut(keep func(line []byte) (bool, error)) error {
 func (l *lines) write() error {
 	if _, err := l.file.WriteAt(l.buf, l.end); err != nil {
 		l.file.Truncate(l.end) // if it fails too, the torn line is dropped when the file is opened again
-		if errors.Is(err, syscall.ENOSPC) {
-			return fullError{err}
-		}
-		return err
+		return disk.Explain(err, l.path, int64(len(l.buf)))
 	}
 	l.end += int64(len(l.buf))
 	return nil
@@ -73,7 +82,7 @@ func (l *lines) write() error {
 // sync makes the lines durable.
 func (l *lines) sync() error {
 	if err := l.file.Sync(); err != nil {
-		return fmt.Errorf("sync %s: %w", l.path, err)
+		return disk.Explain(fmt.Errorf("sync %s: %w", l.path, err), l.path, int64(len(l.buf)))
 	}
 	return nil
 }
@@ -85,18 +94,12 @@ func (l *lines) close() error {
 	return nil
 }
 
-// fullError adds a hint to an error for a full disk.
-type fullError struct{ error }
-
-func (e fullError) Unwrap() error { return e.error }
-func (e fullError) Hint() string  { return "free some space, then go on with --resume" }
-
-// damaged is a line in the middle of a file that this package did not write.
+// damaged is a file, or a line in the middle of it, that this package did not write.
 type damaged struct{ error }
 
 func (e *damaged) Unwrap() error { return e.error }
 func (e *damaged) Hint() string {
-	return "repair that line, or move the file away: it then begins anew, without what is in it"
+	return "repair it, or move the file away: it then begins anew, without what is in it"
 }
 
 // appendFloat writes the shortest text that gives v back, and null for what JSON has no number for.

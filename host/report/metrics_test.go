@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/xtts-host/xtts-host/host/train"
+	"github.com/xtts-host/xtts-host/shared/regular"
 )
 
 func openMetrics(t testing.TB, path string, after int64) *Metrics {
@@ -123,6 +124,7 @@ func TestOpenRefuses(t *testing.T) {
 	}{
 		{"damage in the middle", "{\"step\":1,\"loss\":1}\n\x00\x00\n", nil, "line 2"},
 		{"another program's file", "{\"loss\":1}\n", nil, `line 1: "step" is missing`},
+		{"a line without end", strings.Repeat("x", maxLine+1), nil, "line 1: more than 65536 bytes"},
 		{"metric with a fixed name", "", []string{"mel_loss", "lr"}, `metric "lr"`},
 		{"metric twice", "", []string{"mel_loss", "mel_loss"}, `metric "mel_loss"`},
 	} {
@@ -141,6 +143,13 @@ func TestOpenRefuses(t *testing.T) {
 				t.Errorf("the file was changed to %q", got)
 			}
 		})
+	}
+	pipe := filepath.Join(t.TempDir(), "metrics.jsonl")
+	if err := syscall.Mkfifo(pipe, 0o666); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := OpenMetrics(pipe, nil, 0); !errors.Is(err, regular.ErrNotRegular) {
+		t.Errorf("a pipe: %v", err)
 	}
 	if _, err := OpenMetrics(filepath.Join(t.TempDir(), "none", "metrics.jsonl"), nil, 0); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("a folder that is not there: %v", err)

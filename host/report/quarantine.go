@@ -16,20 +16,31 @@ type Quarantined struct {
 	// Reason is why, and Stage who found it: "index", "decode" or the name of a stage instance.
 	Reason string `json:"reason"`
 	Stage  string `json:"stage"`
+	// Split is the list that it is a row of: Train or Validation. A recording may be in both.
+	Split string `json:"split"`
 }
+
+// The splits of a run's data.
+const (
+	Train      = "train"
+	Validation = "validation"
+)
+
+// rowName names a row of a run: ids are unique in one list.
+type rowName struct{ split, id string }
 
 // Quarantine writes quarantine.jsonl, one line per row. It is safe for concurrent use: rows are rejected by whichever
 // worker reads them.
 type Quarantine struct {
 	mu    sync.Mutex
 	lines *lines
-	ids   map[string]bool
+	rows  map[rowName]bool
 }
 
 // OpenQuarantine opens or creates quarantine.jsonl. Rows that are in it stay and are not written again: what a
 // killed run found broken is still broken. A last line without an end goes.
 func OpenQuarantine(path string) (*Quarantine, error) {
-	q := &Quarantine{ids: map[string]bool{}}
+	q := &Quarantine{rows: map[rowName]bool{}}
 	var err error
 	q.lines, err = openLines(path, func(line []byte) (bool, error) {
 		var row Quarantined
@@ -39,7 +50,7 @@ func OpenQuarantine(path string) (*Quarantine, error) {
 		if row.ID == "" {
 			return false, errors.New(`"id" is missing`)
 		}
-		q.ids[row.ID] = true
+		q.rows[rowName{row.Split, row.ID}] = true
 		return true, nil
 	})
 	if err != nil {
@@ -52,7 +63,7 @@ func OpenQuarantine(path string) (*Quarantine, error) {
 func (q *Quarantine) Add(row Quarantined) (bool, error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if q.ids[row.ID] {
+	if q.rows[rowName{row.Split, row.ID}] {
 		return false, nil
 	}
 	var b bytes.Buffer
@@ -65,7 +76,7 @@ func (q *Quarantine) Add(row Quarantined) (bool, error) {
 	if err := q.lines.write(); err != nil {
 		return false, fmt.Errorf("quarantine of row %s: %w", row.ID, err)
 	}
-	q.ids[row.ID] = true
+	q.rows[rowName{row.Split, row.ID}] = true
 	return true, nil
 }
 
@@ -73,7 +84,7 @@ func (q *Quarantine) Add(row Quarantined) (bool, error) {
 func (q *Quarantine) Count() int {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	return len(q.ids)
+	return len(q.rows)
 }
 
 // Close closes the file. It may be called again.

@@ -21,7 +21,7 @@ func TestQuarantine(t *testing.T) {
 	}
 	add := func(q *Quarantine, id string, want bool) {
 		t.Helper()
-		added, err := q.Add(Quarantined{ID: id, Path: "wavs/" + id + ".wav", Reason: "data chunk <2 samples", Stage: "decode"})
+		added, err := q.Add(Quarantined{ID: id, Path: "wavs/" + id + ".wav", Reason: "data chunk <2 samples", Stage: "decode", Split: Train})
 		if err != nil || added != want {
 			t.Errorf("row %s: added %v, %v; want %v", id, added, err, want)
 		}
@@ -30,13 +30,16 @@ func TestQuarantine(t *testing.T) {
 	add(q, "LJ001-0001", true)
 	add(q, "LJ001-0002", true)
 	add(q, "LJ001-0001", false)
-	want := `{"id":"LJ001-0001","path":"wavs/LJ001-0001.wav","reason":"data chunk <2 samples","stage":"decode"}
-{"id":"LJ001-0002","path":"wavs/LJ001-0002.wav","reason":"data chunk <2 samples","stage":"decode"}
+	want := `{"id":"LJ001-0001","path":"wavs/LJ001-0001.wav","reason":"data chunk <2 samples","stage":"decode","split":"train"}
+{"id":"LJ001-0002","path":"wavs/LJ001-0002.wav","reason":"data chunk <2 samples","stage":"decode","split":"train"}
 `
 	if got := read(t, path); got != want {
 		t.Errorf("got\n%swant\n%s", got, want)
 	}
 
+	if added, err := q.Add(Quarantined{ID: "LJ001-0001", Reason: "in two lists", Split: Validation}); !added || err != nil || q.Count() != 3 {
+		t.Errorf("the row of the other list: added %v, %v; %d rows", added, err, q.Count())
+	}
 	write(t, path, want+`{"id":"LJ0`) // killed
 	q = open()
 	add(q, "LJ001-0002", false)

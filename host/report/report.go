@@ -7,8 +7,8 @@ import (
 	"fmt"
 	"math"
 	"os"
-	"path/filepath"
-	"syscall"
+
+	"github.com/xtts-host/xtts-host/host/disk"
 )
 
 // Version is the version of report.json.
@@ -44,12 +44,17 @@ type Report struct {
 	StepMs              StepTime `json:"step_ms"`
 	PhasesMs            Phases   `json:"phases_ms"`
 
-	Memory       []Memory      `json:"memory"`
-	Utilization  []Utilization `json:"utilization"`
-	Plugins      []Plugin      `json:"plugins"`
-	Quarantined  int           `json:"quarantined"`
-	Accumulation Accumulation  `json:"accumulation"`
-	Verdict      Verdict       `json:"verdict"`
+	Memory      []Memory      `json:"memory"`
+	Utilization []Utilization `json:"utilization"`
+	Plugins     []Plugin      `json:"plugins"`
+	Quarantined int           `json:"quarantined"`
+	// UnsavedCheckpoints counts those that the disk had no room for; the run went on without them.
+	UnsavedCheckpoints int `json:"unsaved_checkpoints"`
+	// Excluded counts the rows that no bucket holds.
+	Excluded          int                `json:"excluded"`
+	UnknownCharacters []UnknownCharacter `json:"unknown_characters"`
+	Accumulation      Accumulation       `json:"accumulation"`
+	Verdict           Verdict            `json:"verdict"`
 }
 
 // Losses are training losses of steps that were not skipped, null when there was none. Best is the lowest.
@@ -170,6 +175,17 @@ type Accumulation struct {
 	MicroBatches int    `json:"micro_batches"`
 }
 
+// UnknownCharacter is a character that stands in texts and not in the tokenizer's vocabulary.
+type UnknownCharacter struct {
+	Split string `json:"split"`
+	Char  string `json:"char"`
+	Code  string `json:"code"` // as "U+064A"
+	Count int    `json:"count"`
+	First string `json:"first"` // list and line of the first, as "metadata.csv:12"
+	// As says what the model is given for it: "unknown" is the one token of all such characters, "bytes" its bytes.
+	As string `json:"as"`
+}
+
 // Float is a number that may not be one: NaN and infinities are null in JSON, and null is read as NaN.
 type Float float64
 
@@ -197,21 +213,18 @@ func (r *Report) Write(path string) error {
 	if err := enc.Encode(r); err != nil {
 		return fmt.Errorf("write %s: %w", path, err)
 	}
-	err := ReplaceFile(path, b.Bytes())
-	if errors.Is(err, syscall.ENOSPC) {
-		err = fullError{err}
-	}
-	if err != nil {
+	if err := ReplaceFile(path, b.Bytes()); err != nil {
 		return fmt.Errorf("write report: %w", err) // a *fs.PathError names the file
 	}
 	return nil
 }
 
-// ReplaceFile writes a file whole and durably, or leaves what was there.
+// ReplaceFile writes a file whole and durably, or leaves what was there. What a killed process leaves is path + ".tmp",
+// which the next ReplaceFile takes: one process at a time writes the file.
 func ReplaceFile(path string, data []byte) (err error) {
-	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-*")
+	f, err := os.Create(path + ".tmp")
 	if err != nil {
-		return err
+		return disk.Explain(err, path, int64(len(data)))
 	}
 	defer func() {
 		if err != nil {
@@ -220,13 +233,10 @@ func ReplaceFile(path string, data []byte) (err error) {
 	}()
 	_, err = f.Write(data)
 	if err == nil {
-		err = f.Chmod(0o644) // the temporary file is for its owner only
-	}
-	if err == nil {
 		err = f.Sync()
 	}
-	if err := errors.Join(err, f.Close()); err != nil {
-		return err
+	if err = errors.Join(err, f.Close()); err != nil {
+		return disk.Explain(err, path, int64(len(data)))
 	}
 	return os.Rename(f.Name(), path)
 }

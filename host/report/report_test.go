@@ -48,7 +48,7 @@ func whole() *Report {
 		Memory:      []Memory{{Device: "cpu", Role: "model", ProcessPeakBytes: 812 << 20}},
 		Utilization: []Utilization{{Device: "cpu", Role: "model", Mean: 0.875}},
 		Plugins:     []Plugin{{ID: "augment", Workers: 1, Calls: 120, P50Ms: 2.25, P99Ms: 8.5}, {ID: "features", Workers: 2, Restarts: 1, Calls: 1240, P50Ms: 8.25, P99Ms: 14.5}},
-		Quarantined: 2, Accumulation: Accumulation{"exact", 1},
+		Quarantined: 2, Excluded: 3, UnknownCharacters: []UnknownCharacter{{Validation, "\u064A", "U+064A", 12, "eval.jsonl:7", "unknown"}}, Accumulation: Accumulation{"exact", 1},
 		Baselines: []BaselineLosses{{Train: PredictorLosses{412, 0.5123, 0.2881}, Eval: PredictorLosses{64, 0.5304, 0.3011}, Baseline: baseline("mel_loss", "huber", 1)}},
 		Setup:     Setup{OnCPU: true, Threads: 2, NumWorkers: 1, BufferSize: 50, Slots: 3, PluginOf: map[string]string{"target": "features"}},
 	})

@@ -158,8 +158,14 @@ func (t *table) troubles(r *Report) {
 	if r.SkippedSteps > 0 {
 		t.row("skipped", plural(r.SkippedSteps, "step")+": not finite, or no rows")
 	}
+	if r.UnsavedCheckpoints > 0 {
+		t.row("not saved", plural(int64(r.UnsavedCheckpoints), "checkpoint")+", for want of space on the disk")
+	}
 	if r.Quarantined > 0 {
 		t.row("quarantined", plural(int64(r.Quarantined), "row")+", listed in quarantine.jsonl")
+	}
+	if r.Excluded > 0 {
+		t.row("left out", plural(int64(r.Excluded), "row")+" too long for the bundle, listed in excluded.jsonl")
 	}
 	t.gap()
 }

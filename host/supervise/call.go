@@ -1,6 +1,7 @@
 package supervise
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -59,6 +60,11 @@ var calls = sync.Pool{New: func() any {
 	return c
 }}
 
+// stage names the stage instance for people.
+func (c *call) stage() string {
+	return "stage " + c.proc.cfg.Configure.Instances[c.msg.Instance].GetName()
+}
+
 // do sends the request and waits for its outcome. It reports false when the process did not take it.
 func (p *process) do(ctx context.Context, req *Request, limit time.Duration) (outcome, bool) {
 	c := calls.Get().(*call)
@@ -70,6 +76,7 @@ func (p *process) do(ctx context.Context, req *Request, limit time.Duration) (ou
 	}
 	c.timer.Reset(limit)
 	p.send(&c.msg)
+	p.reached(Batch)
 	var out outcome
 	select {
 	case out = <-c.done:
@@ -114,7 +121,7 @@ func (p *process) send(msg *stagepb.Call) {
 	p.sendMu.Unlock()
 	// io.EOF: the stream is broken, and serve learns why.
 	if err != nil && !errors.Is(err, io.EOF) && p.ctx.Err() == nil {
-		p.kill("the host could not send a call: " + err.Error())
+		p.kill("the host could not send a call: "+err.Error(), crashHint)
 	}
 }
 
@@ -124,7 +131,7 @@ func (p *process) expire(c *call) {
 	late := p.pending[c.msg.Id] == c
 	p.mu.Unlock()
 	if late {
-		p.kill(fmt.Sprintf("no result within %v", c.limit))
+		p.kill(fmt.Sprintf("%s: no result within %v", c.stage(), c.limit), lateHint)
 	}
 }
 
@@ -134,18 +141,20 @@ func (p *process) deliver(r *stagepb.Result) error {
 	defer p.mu.Unlock()
 	c, ok := p.pending[r.Id]
 	if !ok {
-		return fmt.Errorf("it sent a result for call %d, which is not in flight", r.Id)
+		return fmt.Errorf("it sent a result for call %d, which is not in flight%s", r.Id, p.during())
 	}
 	out := outcome{res: Result{Busy: time.Duration(r.Nanoseconds), Process: p.id}}
 	for _, b := range r.BadRows {
 		if int(b.Row) >= c.rows {
-			return fmt.Errorf("it rejects row %d of a batch of %d", b.Row, c.rows)
+			return fmt.Errorf("%s: it rejects row %d of a batch of %d", c.stage(), b.Row, c.rows)
 		}
 		out.res.Bad = append(out.res.Bad, BadRow{int(b.Row), b.Reason})
 	}
 	if r.Error != "" {
-		name := p.cfg.Configure.Instances[c.msg.Instance].GetName()
-		out.err = &PluginError{Plugin: p.cfg.Plugin.Name(), Err: fmt.Errorf("instance %s: %w: %s", name, ErrFailed, r.Error)}
+		message, hint := splitHint(r.Error)
+		out.err = &PluginError{Plugin: p.cfg.Plugin.Name(), Err: fmt.Errorf("%s %w: %s", c.stage(), ErrFailed, message), hint: cmp.Or(hint, crashHint)}
+	} else {
+		p.served++
 	}
 	delete(p.pending, r.Id)
 	c.done <- out

@@ -29,6 +29,7 @@ type child struct {
 	socketDir string // the only place that the plugin may listen in
 	journal   *journal
 	onExit    func()
+	onStart   func() // told of the start, before anything is read
 
 	handshake *handshake
 	outR      *io.PipeReader
@@ -64,6 +65,14 @@ func (c *child) Start(context.Context) error {
 			return err
 		}
 	}
+	if err := c.fork(); err != nil {
+		return err
+	}
+	c.onStart()
+	return nil
+}
+
+func (c *child) fork() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.killed {
@@ -119,6 +128,12 @@ func (c *child) exit() (how string, byItself bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.cmd.ProcessState.String(), !c.killed
+}
+
+// wasKilled reports whether the process, which has ended, was ended by SIGKILL: by kill, or from outside.
+func (c *child) wasKilled() bool {
+	s, ok := c.cmd.ProcessState.Sys().(syscall.WaitStatus)
+	return ok && s.Signaled() && s.Signal() == syscall.SIGKILL
 }
 
 // What follows is go-plugin's runner.Runner.

@@ -26,19 +26,21 @@ type Config struct {
 
 	// StartTimeout bounds start to handshake (0: 30 s), ConfigureTimeout each of Configure and Attach (0: 60 s).
 	StartTimeout, ConfigureTimeout time.Duration
-	// CallTimeout bounds a call; 0 means the greater of 30 s and 20 times the slowest call so far.
+	// CallTimeout bounds a call. 0 means a limit of its own for each stage instance: ConfigureTimeout for the first 100 calls,
+	// which may still compile or load, and then the greater of 30 s and 20 times what 99 of 100 of its calls take.
 	CallTimeout time.Duration
 	// DrainTimeout bounds the end of a process from the moment that it is asked (0: 10 s). A call whose context ends while it
 	// is in flight has that much time left, too.
 	DrainTimeout time.Duration
-	// HealthInterval is the time between two questions after a process's health (0: 10 s), each of which must be
-	// answered within 5 s.
-	HealthInterval time.Duration
+	// HealthInterval is the time between two questions after a process's health (0: 10 s), HealthTimeout what it has for
+	// the answer (0: 5 s). So a process that hangs is found also while it has no call in flight.
+	HealthInterval, HealthTimeout time.Duration
 	// Restart says how processes that end are replaced.
 	Restart RestartPolicy
+	// Reached, if set, is told where a process stands, and the process waits there until it returns. For tests that
+	// break a run at a chosen point. Calls overlap.
+	Reached func(phase Phase, id ProcessID, pid int)
 }
-
-const healthTimeout = 5 * time.Second
 
 func (c *Config) setDefaults() error {
 	switch {
@@ -55,6 +57,7 @@ func (c *Config) setDefaults() error {
 	setDefault(&c.ConfigureTimeout, 60*time.Second)
 	setDefault(&c.DrainTimeout, 10*time.Second)
 	setDefault(&c.HealthInterval, 10*time.Second)
+	setDefault(&c.HealthTimeout, 5*time.Second)
 	c.Restart.setDefaults()
 	return nil
 }

@@ -40,28 +40,36 @@ func TestKick(t *testing.T) {
 	if res, err := callSlot(t, p, 0); err != nil || res.Process.Generation == 0 {
 		t.Errorf("%+v, %v", res, err)
 	}
-	if !strings.Contains(r.log.String(), "plugin process lost: it wrote behind a tensor") {
+	if !strings.Contains(r.log.String(), "plugin fake is started again: it wrote behind a tensor") {
 		t.Errorf("the log does not give the reason:\n%s", r.log)
 	}
 }
 
+// TestHealth finds processes that cannot work, also between calls.
 func TestHealth(t *testing.T) {
-	r := newRig(t, "ill")
-	r.HealthInterval = 20 * time.Millisecond
-	p := r.open()
-	if _, err := callSlot(t, p, 0); err != nil {
-		t.Fatal(err)
-	}
-	eventually(t, "replacement", func() bool { return p.Stats().Restarts > 0 })
-	if !strings.Contains(r.log.String(), "it says that it cannot work: the device is gone") {
-		t.Errorf("the log does not give the reason:\n%s", r.log)
+	for mode, want := range map[string]string{
+		"ill":            "it says that it cannot work: the device is gone",
+		"hang-at-health": "asked after its health: no answer within 100ms",
+	} {
+		t.Run(mode, func(t *testing.T) {
+			r := newRig(t, mode)
+			r.HealthInterval, r.HealthTimeout = 20*time.Millisecond, 100*time.Millisecond
+			p := r.open()
+			if _, err := callSlot(t, p, 0); err != nil {
+				t.Fatal(err)
+			}
+			eventually(t, "replacement", func() bool { return p.Stats().Restarts > 0 })
+			if !strings.Contains(r.log.String(), want) {
+				t.Errorf("the log does not say %q:\n%s", want, r.log)
+			}
+		})
 	}
 }
 
 func TestDrain(t *testing.T) {
 	tests := []struct{ name, mode, want string }{
 		{"calls in flight", "slow=200ms", ""},
-		{"hangs when asked to drain", "hang-at-drain", "plugin fake: plugin process lost: asked to drain: no answer within 300ms"},
+		{"hangs when asked to drain", "hang-at-drain", "plugin fake: process lost: asked to drain: no answer within 300ms"},
 		{"hangs at the end", "hang-at-end,ignores-lifeline", "plugin fake: it did not end within 300ms"},
 	}
 	for _, tt := range tests {

@@ -9,11 +9,11 @@ import (
 var (
 	// ErrLost says that the process that served the call is gone. The slot's content is undefined; build it again and
 	// call again: another process serves it.
-	ErrLost = errors.New("plugin process lost")
+	ErrLost = errors.New("process lost")
 	// ErrFailed says that the stage answered the call with an error. The process goes on.
-	ErrFailed = errors.New("stage failed")
-	// ErrCrashLoop says that the plugin was restarted too often. The pool has failed for good.
-	ErrCrashLoop = errors.New("plugin keeps crashing")
+	ErrFailed = errors.New("failed")
+	// ErrCrashLoop says that the plugin was restarted too often, as RestartPolicy has it. The pool has failed for good.
+	ErrCrashLoop = errors.New("it keeps crashing")
 	// ErrClosed says that the pool accepts no more calls.
 	ErrClosed = errors.New("plugin pool is closed")
 )
@@ -29,6 +29,7 @@ type PluginError struct {
 	Err        error
 
 	hint string
+	lost bool // Is(ErrLost), beside what Err says
 }
 
 // shownLines of the last stderr lines stand in the error's text.
@@ -49,6 +50,28 @@ func (e *PluginError) Error() string {
 }
 
 func (e *PluginError) Unwrap() error { return e.Err }
+
+// The next steps for people, by what went wrong.
+const (
+	startHint     = "install the plugin again, or leave its stages out of the pipeline"
+	startLateHint = "if it needs that long, allow more with --plugin-start-timeout SECONDS"
+	protocolHint  = "install a build of the plugin for this host's protocol (docs/plugin-protocol.md)"
+	versionHint   = "build the program and its plugin.json from one source"
+	crashHint     = "mend the plugin: docs/plugins.md, Test, runs a stage by itself"
+	lateHint      = "if a batch may take that long, allow more with --plugin-timeout SECONDS"
+	rulesHint     = "docs/plugin-protocol.md has the rules that a plugin keeps to"
+)
+
+// splitHint takes the plugin's own hint off its message: a last line "hint: ...".
+func splitHint(text string) (message, hint string) {
+	if i := strings.LastIndex(text, "\nhint: "); i >= 0 && !strings.Contains(text[i+1:], "\n") {
+		return text[:i], strings.TrimSpace(text[i+len("\nhint: "):])
+	}
+	return text, ""
+}
+
+// Is tells a start that failed because the process was lost from one that the plugin refused.
+func (e *PluginError) Is(target error) bool { return e.lost && target == ErrLost }
 
 // Hint is the next step, for the command line, or empty.
 func (e *PluginError) Hint() string { return e.hint }

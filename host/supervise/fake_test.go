@@ -154,7 +154,7 @@ func (f *fake) Info(context.Context, *stagepb.InfoRequest) (*stagepb.InfoRespons
 func (f *fake) Configure(_ context.Context, r *stagepb.ConfigureRequest) (*stagepb.ConfigureResponse, error) {
 	switch {
 	case f.is("refuse-configure"):
-		return nil, fmt.Errorf("bucket 0 is too small for %s", r.Instances[0].Name)
+		return nil, fmt.Errorf("bucket 0 is too small for %s\nhint: take a larger one", r.Instances[0].Name)
 	case f.is("crash-at-configure"):
 		f.crash()
 	case f.is("hang-at-configure"):
@@ -177,6 +177,9 @@ func (f *fake) Drain(context.Context, *stagepb.DrainRequest) (*stagepb.DrainResp
 }
 
 func (f *fake) Health(context.Context, *stagepb.HealthRequest) (*stagepb.HealthResponse, error) {
+	if f.is("hang-at-health") && f.calls.Load() > 0 {
+		time.Sleep(time.Hour)
+	}
 	if f.is("ill") && f.calls.Load() > 0 {
 		return &stagepb.HealthResponse{Message: "the device is gone"}, nil
 	}

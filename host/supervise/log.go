@@ -13,9 +13,10 @@ import (
 )
 
 const (
-	tailSize = 8 << 10  // bytes of the last lines that are kept
-	maxLine  = 64 << 10 // bytes of a log line; longer ones are cut into several
-	logRate  = 200      // lines per second that are logged
+	tailSize = 8 << 10   // bytes of the last lines that are kept
+	maxLine  = 64 << 10  // bytes of a log line; longer ones are cut into several
+	logRate  = 200       // lines per second that are logged,
+	logBytes = 128 << 10 // and bytes: a line of the longest kind, with room
 	trace    = slog.LevelDebug - 4
 )
 
@@ -30,7 +31,7 @@ type journal struct {
 }
 
 func newJournal(log *slog.Logger) *journal {
-	return &journal{log: log, quota: quota{limit: logRate}}
+	return &journal{log: log, quota: quota{lines: logRate, bytes: logBytes}}
 }
 
 // last returns the last lines as text, at most tailSize bytes.
@@ -62,7 +63,7 @@ func (j *journal) line(line []byte) {
 		}
 		j.tail = append(j.tail[:0], j.tail[over:]...)
 	}
-	ok, dropped := j.quota.take(time.Now())
+	ok, dropped := j.quota.take(time.Now(), len(line))
 	j.mu.Unlock()
 	if dropped > 0 {
 		j.log.Warn("plugin log lines dropped", "lines", dropped)

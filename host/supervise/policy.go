@@ -1,12 +1,22 @@
 package supervise
 
-import "time"
+import (
+	"fmt"
+	"time"
+)
 
-// RestartPolicy says how often and how fast a process is replaced. The zero value means the defaults.
+// RestartPolicy tells bad luck from a crash loop, for each worker of a pool by itself, and says how fast a process is
+// replaced. The zero value means the defaults.
+//
+// Two things are a crash loop: Limit restarts within Window and then another end, and Limit restarts in a row without a
+// finished batch, however long they take. A process that ends after it has finished batches and worked for Settled is
+// replaced without being counted: somebody, or the machine, ends it every now and then, and the run goes on between.
 type RestartPolicy struct {
-	// Limit restarts of one process within Window are allowed (0: 5 and one minute); one more, and the pool fails.
+	// Limit and Window: 0 means 5 and one minute.
 	Limit  int
 	Window time.Duration
+	// Settled: 0 means 5 s.
+	Settled time.Duration
 	// The first restart within the window happens at once, the next after Backoff (0: 0.1 s), each further one after
 	// twice the time of the one before, at most MaxBackoff (0: 5 s).
 	Backoff, MaxBackoff time.Duration
@@ -17,6 +27,7 @@ func (p *RestartPolicy) setDefaults() {
 		p.Limit = 5
 	}
 	setDefault(&p.Window, time.Minute)
+	setDefault(&p.Settled, 5*time.Second)
 	setDefault(&p.Backoff, 100*time.Millisecond)
 	setDefault(&p.MaxBackoff, 5*time.Second)
 }
@@ -25,68 +36,93 @@ func (p *RestartPolicy) setDefaults() {
 // large pool at once is no crash loop.
 type restarts struct {
 	policy RestartPolicy
-	recent []time.Time // restarts within the window
+	recent []time.Time // restarts within the window that count
+	barren int         // restarts in a row without a finished batch between
 }
 
-// next records a restart at the time now and says how long to wait before it, or false when it is one too many.
-func (r *restarts) next(now time.Time) (wait time.Duration, ok bool) {
+// life is what a process did before it ended. The zero value is that of one that did not start.
+type life struct {
+	up       time.Duration // since it took calls
+	finished bool          // a batch at least
+}
+
+// next records a restart at the time now of a process that has ended, and says how long to wait before it. When it is one
+// too many, loop says why; otherwise loop is empty.
+func (r *restarts) next(now time.Time, ended life) (wait time.Duration, loop string) {
+	if ended.finished {
+		r.barren = 0
+		if ended.up >= r.policy.Settled {
+			return 0, ""
+		}
+	}
 	for len(r.recent) > 0 && now.Sub(r.recent[0]) >= r.policy.Window {
 		r.recent = r.recent[1:]
 	}
-	n := len(r.recent)
-	if n >= r.policy.Limit {
-		return 0, false
+	switch {
+	case len(r.recent) >= r.policy.Limit:
+		return 0, fmt.Sprintf("%d restarts within %v were not enough", len(r.recent), r.policy.Window)
+	case r.barren >= r.policy.Limit:
+		return 0, fmt.Sprintf("%d restarts in a row without a finished batch", r.barren)
 	}
+	n := max(len(r.recent), r.barren)
 	r.recent = append(r.recent, now)
+	r.barren++
 	if n == 0 {
-		return 0, true
+		return 0, ""
 	}
 	wait = r.policy.Backoff
 	for range n - 1 {
 		wait = min(2*wait, r.policy.MaxBackoff)
 	}
-	return wait, true
+	return wait, ""
 }
 
-// minDeadline is what a call is given at least, slack how many times the slowest one so far.
+// What a call is given when no limit is configured: minDeadline at least, slack times what 99 of 100 calls of its stage take.
+// A quantile, because the slowest call would let one that waited for a suspended machine allow anything from then on.
 const (
 	minDeadline = 30 * time.Second
 	slack       = 20
+	firstCalls  = 100 // after so many the quantile means something
 )
 
-// deadlines says how long a call may take.
+// deadlines says how long a call of one stage instance may take.
 type deadlines struct {
-	fixed   time.Duration // Config.CallTimeout
-	slowest time.Duration
+	fixed time.Duration // Config.CallTimeout
+	first time.Duration // for the first calls
+	took  histogram
 }
 
 func (d *deadlines) next() time.Duration {
-	if d.fixed > 0 {
+	switch {
+	case d.fixed > 0:
 		return d.fixed
+	case d.took.total < firstCalls:
+		return max(minDeadline, d.first)
 	}
-	return max(minDeadline, slack*d.slowest)
+	return max(minDeadline, slack*d.took.quantile(0.99))
 }
 
-func (d *deadlines) observe(took time.Duration) { d.slowest = max(d.slowest, took) }
+func (d *deadlines) observe(took time.Duration) { d.took.add(took) }
 
-// quota lets a number of log lines through per second: a plugin that floods its log must not fill the disk.
+// quota lets a number of log lines and of bytes through per second: a plugin that floods its log must not fill the disk.
 type quota struct {
-	limit   int
-	began   time.Time // of the current second
-	used    int
-	dropped int
+	lines, bytes int       // per second
+	began        time.Time // of the current second
+	used, size   int       // lines and bytes of it so far
+	dropped      int
 }
 
-// take reports whether another line may pass. dropped counts the lines lost before, once.
-func (q *quota) take(now time.Time) (ok bool, dropped int) {
+// take reports whether another line, of so many bytes, may pass. dropped counts the lines lost before, once.
+func (q *quota) take(now time.Time, bytes int) (ok bool, dropped int) {
 	if now.Sub(q.began) >= time.Second {
 		dropped = q.dropped
-		q.began, q.used, q.dropped = now, 0, 0
+		q.began, q.used, q.size, q.dropped = now, 0, 0, 0
 	}
-	if q.used >= q.limit {
+	if q.used >= q.lines || q.size+bytes > q.bytes {
 		q.dropped++
 		return false, dropped
 	}
 	q.used++
+	q.size += bytes
 	return true, dropped
 }

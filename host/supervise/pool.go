@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"strings"
 	"sync"
 	"time"
 )
@@ -19,9 +21,10 @@ type Pool struct {
 	workers  []*worker
 	changed  chan struct{} // closed and replaced when something that a waiter waits for may have changed
 	closing  bool
-	failure  error // set once, for good
-	limits   deadlines
+	failure  error       // set once, for good
+	limits   []deadlines // by stage instance
 	calls    histogram
+	slowest  time.Duration
 	inFlight int
 	stats    Stats
 	endErrs  []error // of processes that did not end well when asked
@@ -37,13 +40,18 @@ type worker struct {
 }
 
 // NewPool starts all processes and configures them. The first failure ends them all: what a plugin refuses at the start is
-// for people to mend. ctx bounds the start only.
+// for people to mend. Only a process that is killed from outside or does not answer in time is started once more. ctx bounds
+// the start only.
 func NewPool(ctx context.Context, cfg Config) (*Pool, error) {
 	if err := cfg.setDefaults(); err != nil {
 		return nil, fmt.Errorf("plugin %s: %w", cfg.Plugin.Name(), err)
 	}
-	p := &Pool{cfg: cfg, changed: make(chan struct{}), limits: deadlines{fixed: cfg.CallTimeout}}
+	p := &Pool{cfg: cfg, changed: make(chan struct{})}
+	for range cfg.Configure.Instances {
+		p.limits = append(p.limits, deadlines{fixed: cfg.CallTimeout, first: cfg.ConfigureTimeout})
+	}
 	p.ctx, p.stop = context.WithCancel(context.Background())
+	sweepSocketDirs(socketRoot(os.TempDir()))
 	launching, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var starts sync.WaitGroup
@@ -54,7 +62,7 @@ func NewPool(ctx context.Context, cfg Config) (*Pool, error) {
 		p.workers = append(p.workers, w)
 		starts.Go(func() {
 			var err error
-			if w.proc, err = launch(launching, &p.cfg, ProcessID{Worker: i}); err != nil {
+			if w.proc, err = p.launchFirst(launching, w); err != nil {
 				once.Do(func() { first = err })
 				cancel()
 			}
@@ -103,7 +111,7 @@ func (p *Pool) run(w *worker) {
 				p.failure = lost // a process that cannot be killed: another one must not share the ring with it
 			}
 		})
-		if !errors.Is(lost, ErrLost) || !p.replace(w, proc.id, lost) {
+		if !errors.Is(lost, ErrLost) || !p.replace(w, proc.id, proc.life(), lost) {
 			return
 		}
 	}
@@ -117,14 +125,14 @@ func (p *Pool) drained() bool {
 }
 
 // replace starts another process for a worker. It gives up when the pool ends, or when the policy says so.
-func (p *Pool) replace(w *worker, id ProcessID, cause error) bool {
+func (p *Pool) replace(w *worker, id ProcessID, ended life, cause error) bool {
 	for {
 		if p.ctx.Err() != nil {
 			return false
 		}
-		wait, ok := w.restarts.next(time.Now())
-		if !ok {
-			p.fail(w, cause)
+		wait, loop := w.restarts.next(time.Now(), ended)
+		if loop != "" {
+			p.fail(w, loop, cause)
 			return false
 		}
 		p.log(w, cause, wait)
@@ -141,41 +149,52 @@ func (p *Pool) replace(w *worker, id ProcessID, cause error) bool {
 				w.proc, w.up = proc, true
 			}
 			if err == nil && p.closing {
-				proc.kill(endReason) // Close and Drain did not see it
+				proc.kill(endReason, "") // Close and Drain did not see it
 			}
 		})
 		if err == nil {
 			return true
 		}
-		cause = err
+		cause, ended = err, life{}
 	}
 }
 
+// log says why a process is replaced, with its last line on stderr: the others are in the log already.
 func (p *Pool) log(w *worker, cause error, wait time.Duration) {
-	args := []any{"plugin", p.cfg.Plugin.Name(), "worker", w.index, "wait", wait}
+	var args []any
+	if p.cfg.Workers > 1 {
+		args = append(args, "worker", w.index)
+	}
+	if wait > 0 {
+		args = append(args, "wait", wait)
+	}
+	why := cause.Error()
 	var e *PluginError
 	if errors.As(cause, &e) {
-		args = append(args, "reason", e.Err.Error(), "exit", e.Exit)
+		why = strings.TrimPrefix(e.Err.Error(), ErrLost.Error()+": ")
+		lines := strings.Split(strings.TrimRight(e.LastStderr, "\n"), "\n")
+		if last := lines[len(lines)-1]; last != "" {
+			args = append(args, "stderr", shorten(last, 200))
+		}
 	}
-	p.cfg.Logger.Warn("plugin restarts", args...)
+	p.cfg.Logger.Warn(fmt.Sprintf("plugin %s is started again: %s", p.cfg.Plugin.Name(), why), args...)
 }
 
 // fail ends the pool for good because a worker's process keeps ending.
-func (p *Pool) fail(w *worker, cause error) {
+func (p *Pool) fail(w *worker, loop string, cause error) {
 	e := &PluginError{Plugin: p.cfg.Plugin.Name()}
 	why := cause.Error()
 	var last *PluginError
 	if errors.As(cause, &last) {
 		e.Exit, e.LastStderr, e.hint, why = last.Exit, last.LastStderr, last.hint, last.Err.Error()
 	}
-	r := p.cfg.Restart
-	e.Err = fmt.Errorf("%w: more than %d restarts within %v; the last time: %s", ErrCrashLoop, r.Limit, r.Window, why)
+	e.Err = fmt.Errorf("%w: %s; the last time: %s", ErrCrashLoop, loop, strings.TrimPrefix(why, ErrLost.Error()+": "))
 	p.update(func() {
 		if p.failure == nil {
 			p.failure = e
 		}
 	})
-	p.cfg.Logger.Error("plugin given up", "plugin", p.cfg.Plugin.Name(), "worker", w.index, "reason", why)
+	p.cfg.Logger.Info("plugin given up", "plugin", p.cfg.Plugin.Name(), "worker", w.index, "reason", e.Err.Error())
 }
 
 // update changes the state and wakes whoever waits for a change.
@@ -207,14 +226,14 @@ func (p *Pool) Call(ctx context.Context, req Request) (Result, error) {
 		return Result{}, fmt.Errorf("plugin %s has no instance %d", p.cfg.Plugin.Name(), req.Instance)
 	}
 	for {
-		w, proc, limit, err := p.acquire(ctx)
+		w, proc, limit, err := p.acquire(ctx, req.Instance)
 		if err != nil {
 			return Result{}, err
 		}
 		began := time.Now()
 		out, taken := proc.do(ctx, &req, limit)
 		took := time.Since(began)
-		p.release(w, out.err, took, taken)
+		p.release(w, req.Instance, out.err, took, taken)
 		if taken {
 			out.res.Busy = min(max(0, out.res.Busy), took)
 			return out.res, out.err
@@ -223,7 +242,7 @@ func (p *Pool) Call(ctx context.Context, req Request) (Result, error) {
 }
 
 // acquire waits for a process and returns that with the fewest calls in flight, the first of several.
-func (p *Pool) acquire(ctx context.Context) (*worker, *process, time.Duration, error) {
+func (p *Pool) acquire(ctx context.Context, instance int) (*worker, *process, time.Duration, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for {
@@ -242,7 +261,7 @@ func (p *Pool) acquire(ctx context.Context) (*worker, *process, time.Duration, e
 		if best != nil && ctx.Err() == nil {
 			best.inFlight++
 			p.inFlight++
-			return best, best.proc, p.limits.next(), nil
+			return best, best.proc, p.limits[instance].next(), nil
 		}
 		changed := p.changed
 		p.mu.Unlock()
@@ -257,7 +276,7 @@ func (p *Pool) acquire(ctx context.Context) (*worker, *process, time.Duration, e
 }
 
 // release accounts for a call that is over.
-func (p *Pool) release(w *worker, err error, took time.Duration, taken bool) {
+func (p *Pool) release(w *worker, instance int, err error, took time.Duration, taken bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	w.inFlight--
@@ -276,8 +295,9 @@ func (p *Pool) release(w *worker, err error, took time.Duration, taken bool) {
 	case err != nil:
 		p.stats.Failed++
 	}
-	p.limits.observe(took)
+	p.limits[instance].observe(took)
 	p.calls.add(took)
+	p.slowest = max(p.slowest, took)
 }
 
 // Kick has one process killed and replaced, and returns when it has ended. It is for what only the host can see: a
@@ -295,7 +315,7 @@ func (p *Pool) kick(reason string, match func(ProcessID) bool) {
 	var kicked []*process
 	for _, proc := range p.processes() {
 		if match(proc.id) {
-			proc.kill(reason)
+			proc.kick(reason)
 			kicked = append(kicked, proc)
 		}
 	}
@@ -335,7 +355,7 @@ func (p *Pool) Drain(ctx context.Context) error {
 	case <-ended:
 	case <-ctx.Done():
 		for _, proc := range p.processes() {
-			proc.kill("it did not end in time")
+			proc.kill("it did not end in time", "")
 		}
 		<-ended
 	}
@@ -371,7 +391,7 @@ func (p *Pool) Close() error {
 	p.update(func() { p.closing = true })
 	p.stop()
 	for _, proc := range p.processes() {
-		proc.kill(endReason)
+		proc.kill(endReason, "")
 	}
 	p.group.Wait()
 	return nil

@@ -97,7 +97,7 @@ func TestAnswers(t *testing.T) {
 		p := newRig(t, "fail").open()
 		for range 3 {
 			_, err := callSlot(t, p, 0)
-			if !errors.Is(err, ErrFailed) || err.Error() != "plugin fake: instance first: stage failed: no idea what to do" {
+			if !errors.Is(err, ErrFailed) || err.Error() != "plugin fake: stage first failed: no idea what to do" {
 				t.Error(err)
 			}
 		}
@@ -115,8 +115,8 @@ func TestAnswers(t *testing.T) {
 
 func TestLostCalls(t *testing.T) {
 	tests := []struct{ mode, want, exit string }{
-		{"crash-at-call=3", "plugin process lost: it ended: exit status 3", "exit status 3"},
-		{"hang-at-call=3", "plugin process lost: no result within 500ms", "signal: killed"},
+		{"crash-at-call=3", "process lost: it ended: exit status 3, while it worked on stage first", "exit status 3"},
+		{"hang-at-call=3", "process lost: stage first: no result within 500ms", "signal: killed"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.mode, func(t *testing.T) {
@@ -181,9 +181,9 @@ func TestLossReachesAllCalls(t *testing.T) {
 
 func TestLies(t *testing.T) {
 	for mode, want := range map[string]string{
-		"unknown-result": "plugin process lost: it sent a result for call 1001, which is not in flight",
-		"end-stream":     "plugin process lost: it ended its stream",
-		"lying-row":      "plugin process lost: it rejects row 99 of a batch of 4",
+		"unknown-result": "process lost: it sent a result for call 1001, which is not in flight, while it worked on stage first",
+		"end-stream":     "process lost: it ended its stream",
+		"lying-row":      "process lost: stage first: it rejects row 99 of a batch of 4",
 	} {
 		t.Run(mode, func(t *testing.T) {
 			_, err := callSlot(t, newRig(t, mode).open(), 0)
@@ -215,7 +215,7 @@ func TestCrashLoop(t *testing.T) {
 			if !errors.Is(err, ErrCrashLoop) || !errors.As(err, &e) || e.Exit != "exit status 3" || e.LastStderr != "something terrible happened\n" {
 				t.Errorf("%v", err)
 			}
-			if !strings.HasPrefix(err.Error(), "plugin fake: plugin keeps crashing: more than 2 restarts within 1m0s; the last time: ") ||
+			if !strings.HasPrefix(err.Error(), "plugin fake: it keeps crashing: 2 restarts within 1m0s were not enough; the last time: ") ||
 				!strings.HasSuffix(err.Error(), "\nits last lines on stderr:\n  something terrible happened") {
 				t.Errorf("%v", err)
 			}

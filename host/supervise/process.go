@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -42,6 +44,11 @@ type process struct {
 	lastID  uint64
 	retired bool   // accepts no more calls
 	reason  string // why the host killed it
+	hint    string // what to do about the reason
+	kicked  bool   // for what it wrote
+	served  int    // batches that it finished
+	began   time.Time
+	serving time.Duration // from began to its end
 }
 
 // serve takes in results until the stream ends, and says why it ended: nil when the plugin closed it.
@@ -50,6 +57,7 @@ func (p *process) serve() error {
 	watch.Go(p.watch)
 	defer watch.Wait()
 	defer p.cancel()
+	defer func() { p.mu.Lock(); p.serving = time.Since(p.began); p.mu.Unlock() }()
 	for {
 		r, err := p.stream.Recv()
 		if errors.Is(err, io.EOF) {
@@ -58,8 +66,9 @@ func (p *process) serve() error {
 		if err != nil {
 			return err
 		}
+		p.reached(Reply)
 		if err := p.deliver(r); err != nil {
-			p.kill(err.Error())
+			p.kill(err.Error(), rulesHint)
 			return err
 		}
 	}
@@ -76,7 +85,7 @@ func (p *process) watch() {
 		case <-t.C:
 		}
 		var h *stagepb.HealthResponse
-		err := within(p.ctx, healthTimeout, func(ctx context.Context) (err error) {
+		err := within(p.ctx, p.cfg.HealthTimeout, func(ctx context.Context) (err error) {
 			h, err = p.stage.Health(ctx, &stagepb.HealthRequest{})
 			return err
 		})
@@ -84,22 +93,43 @@ func (p *process) watch() {
 		case p.ctx.Err() != nil:
 			return
 		case err != nil:
-			p.kill(fmt.Sprintf("asked after its health: %s", status.Convert(err).Message()))
+			p.kill("asked after its health: "+status.Convert(err).Message(), crashHint)
 		case !h.Serving:
-			p.kill("it says that it cannot work: " + h.Message)
+			p.kill("it says that it cannot work: "+h.Message, crashHint)
 		}
 	}
 }
 
-// kill ends the process for a reason; the first one counts. It does not wait: gone tells when it is over.
-func (p *process) kill(reason string) {
+// kill ends the process for a reason, with a hint for people; the first reason counts. It does not wait: gone tells when it
+// is over.
+func (p *process) kill(reason, hint string) {
 	p.mu.Lock()
 	if p.reason == "" {
-		p.reason = reason
+		p.reason, p.hint = reason, hint
 	}
 	p.mu.Unlock()
 	p.child.kill()
 	p.cancel() // serve must end even when the process cannot
+}
+
+// kick kills it for what it wrote.
+func (p *process) kick(reason string) {
+	p.mu.Lock()
+	p.kicked = true
+	p.mu.Unlock()
+	p.kill(reason, rulesHint)
+}
+
+// life says what the process did until its stream ended. The last batches of one that was kicked count for nothing: at most
+// as many as there are slots have not been looked at.
+func (p *process) life() life {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	unseen := 0
+	if p.kicked {
+		unseen = p.cfg.Ring.Slots()
+	}
+	return life{up: p.serving, finished: p.served > unseen}
 }
 
 // killTimeout is how long a killed process may take to end. Only one that hangs in the kernel takes longer.
@@ -133,9 +163,9 @@ func (p *process) retire(err error) error {
 		p.lose(stuck)
 		return stuck
 	}
-	why := p.why(err)
+	why, hint := p.why(err)
 	p.release()
-	lost := &PluginError{Plugin: p.cfg.Plugin.Name(), LastStderr: p.journal.last(), Err: fmt.Errorf("%w: %s", ErrLost, why)}
+	lost := &PluginError{Plugin: p.cfg.Plugin.Name(), LastStderr: p.journal.last(), Err: fmt.Errorf("%w: %s", ErrLost, why), hint: hint}
 	lost.Exit, _ = p.child.exit()
 	p.lose(lost)
 	return lost
@@ -149,7 +179,8 @@ func (p *process) stuck() *PluginError {
 
 // finish ends a process that has answered everything: it is asked first, then killed when the time is over.
 func (p *process) finish(limit time.Duration) error {
-	timer := time.AfterFunc(limit, func() { p.kill(fmt.Sprintf("it did not end within %v", limit)) })
+	p.reached(Shutdown)
+	timer := time.AfterFunc(limit, func() { p.kill(fmt.Sprintf("it did not end within %v", limit), "") })
 	p.conn.Close()     // GRPCController.Shutdown
 	p.lifeline.Close() // for plugins without one
 	exited := p.awaitExit(limit + killTimeout)
@@ -159,34 +190,49 @@ func (p *process) finish(limit time.Duration) error {
 	}
 	p.release()
 	if how, byItself := p.child.exit(); !byItself {
-		return &PluginError{Plugin: p.cfg.Plugin.Name(), Exit: how, LastStderr: p.journal.last(), Err: errors.New(p.why(nil))}
+		why, hint := p.why(nil)
+		return &PluginError{Plugin: p.cfg.Plugin.Name(), Exit: how, LastStderr: p.journal.last(), Err: errors.New(why), hint: hint}
 	}
 	return nil
 }
 
 // why says why the process is gone: the host's reason, its own end, or what the stream said.
-func (p *process) why(err error) string {
+func (p *process) why(err error) (why, hint string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	how, byItself := p.child.exit()
 	switch {
 	case p.reason != "":
-		return p.reason
+		return p.reason, p.hint
 	case byItself:
-		return "it ended: " + how
+		return "it ended: " + how + p.during(), crashHint
 	case err != nil:
-		return status.Convert(err).Message()
+		return status.Convert(err).Message(), crashHint
 	}
-	return "it ended its stream"
+	return "it ended its stream", rulesHint
+}
+
+// during names the stage instances that the process was working on. The caller holds mu.
+func (p *process) during() string {
+	var names []string
+	for _, c := range p.pending {
+		names = append(names, c.stage())
+	}
+	slices.Sort(names)
+	if names = slices.Compact(names); len(names) == 0 {
+		return ""
+	}
+	return ", while it worked on " + strings.Join(names, " and ")
 }
 
 // drain asks the plugin to finish, then closes the stream; serve ends when the plugin has, too.
 func (p *process) drain(ctx context.Context) {
+	p.reached(Drain)
 	if err := within(ctx, p.cfg.DrainTimeout, func(ctx context.Context) error {
 		_, err := p.stage.Drain(ctx, &stagepb.DrainRequest{})
 		return err
 	}); err != nil {
-		p.kill("asked to drain: " + status.Convert(err).Message())
+		p.kill("asked to drain: "+status.Convert(err).Message(), "")
 		return
 	}
 	p.sendMu.Lock()
@@ -194,12 +240,14 @@ func (p *process) drain(ctx context.Context) {
 	p.stream.CloseSend()
 }
 
+var errLate = errors.New("no answer")
+
 // within bounds a call's time. The plugin is not told the deadline: if it were, its side of the connection could end
 // the call first, with an error of its own.
 func within(ctx context.Context, limit time.Duration, call func(context.Context) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	late := fmt.Errorf("no answer within %v", limit)
+	late := fmt.Errorf("%w within %v", errLate, limit)
 	defer time.AfterFunc(limit, func() { cancel(late) }).Stop()
 	err := call(ctx)
 	if err != nil && context.Cause(ctx) == late {

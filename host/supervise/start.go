@@ -1,6 +1,7 @@
 package supervise
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -33,6 +34,23 @@ func launch(ctx context.Context, cfg *Config, id ProcessID) (*process, error) {
 	return p, nil
 }
 
+// errOther says that a program is not the one that its plugin.json describes.
+var errOther = errors.New("another program")
+
+// launchFirst starts the first process of a worker. What a plugin refuses is for people to mend, but one that is
+// killed from outside, or does not answer, has one more chance, as later in the run.
+func (p *Pool) launchFirst(ctx context.Context, w *worker) (*process, error) {
+	id := ProcessID{Worker: w.index}
+	proc, err := launch(ctx, &p.cfg, id)
+	if !errors.Is(err, ErrLost) || ctx.Err() != nil {
+		return proc, err
+	}
+	p.log(w, err, 0)
+	p.update(func() { p.stats.Restarts++ })
+	id.Generation++
+	return launch(ctx, &p.cfg, id)
+}
+
 // phaseError is a failed step of the start.
 type phaseError struct {
 	phase string // empty: up to the handshake
@@ -45,11 +63,11 @@ func (e *phaseError) Unwrap() error { return e.err }
 func (p *process) start(ctx context.Context) error {
 	// The socket's folder is needed until the connection stands. Removing it then means that nothing is left behind,
 	// whichever side is killed.
-	dir, err := os.MkdirTemp(socketRoot(os.TempDir()), "xtts-host-")
+	dir, err := newSocketDir(socketRoot(os.TempDir()))
 	if err != nil {
 		return &phaseError{"make the socket's folder", err}
 	}
-	defer os.RemoveAll(dir)
+	defer dir.remove()
 	read, write, err := os.Pipe()
 	if err != nil {
 		return &phaseError{"make the lifeline", err}
@@ -62,13 +80,14 @@ func (p *process) start(ctx context.Context) error {
 	cmd.Dir = p.cfg.Plugin.Dir
 	cmd.ExtraFiles = []*os.File{stage.RingFD - 3: p.cfg.Ring.File(), stage.LifelineFD - 3: read}
 	p.child = newChild(cmd, p.cfg.Plugin.Sum, p.journal, p.cancel)
+	p.child.onStart = func() { p.reached(Start) }
 	p.client = plugin.NewClient(&plugin.ClientConfig{
 		HandshakeConfig:  stage.Handshake,
 		Plugins:          stage.PluginSet(),
 		AllowedProtocols: []plugin.Protocol{plugin.ProtocolGRPC},
 		SkipHostEnv:      true,
 		StartTimeout:     p.cfg.StartTimeout,
-		UnixSocketConfig: &plugin.UnixSocketConfig{TempDir: dir},
+		UnixSocketConfig: &plugin.UnixSocketConfig{TempDir: dir.path},
 		RunnerFunc: func(_ hclog.Logger, vars *exec.Cmd, socketDir string) (runner.Runner, error) {
 			cmd.Env = append(environment(os.Environ(), p.cfg.Configure.GetDeviceUuid()), vars.Env...)
 			p.child.socketDir = socketDir
@@ -93,6 +112,7 @@ func (p *process) start(ctx context.Context) error {
 	}
 	p.stage = raw.(stagepb.StageClient)
 
+	p.reached(Handshake)
 	var info *stagepb.InfoResponse
 	if err := p.step(ctx, "Info", max(p.cfg.StartTimeout-time.Since(began), time.Second), func(ctx context.Context) (err error) {
 		info, err = p.stage.Info(ctx, &stagepb.InfoRequest{})
@@ -101,14 +121,16 @@ func (p *process) start(ctx context.Context) error {
 		return err
 	}
 	if m := p.cfg.Plugin.Manifest; info.Id != m.ID || info.Version != m.Version {
-		return &phaseError{"Info", fmt.Errorf("the program says that it is %s %s, its plugin.json says %s %s", info.Id, info.Version, m.ID, m.Version)}
+		return &phaseError{"Info", fmt.Errorf("%w: it says that it is %s %s, its plugin.json says %s %s", errOther, info.Id, info.Version, m.ID, m.Version)}
 	}
+	p.reached(Configure)
 	if err := p.step(ctx, "Configure", p.cfg.ConfigureTimeout, func(ctx context.Context) error {
 		_, err := p.stage.Configure(ctx, p.cfg.Configure)
 		return err
 	}); err != nil {
 		return err
 	}
+	p.reached(Attach)
 	if err := p.step(ctx, "Attach", p.cfg.ConfigureTimeout, func(ctx context.Context) error {
 		_, err := p.stage.Attach(ctx, &stagepb.AttachRequest{Slots: uint32(p.cfg.Ring.Slots()), SlotSize: uint64(p.cfg.Ring.SlotSize())})
 		return err
@@ -118,6 +140,7 @@ func (p *process) start(ctx context.Context) error {
 	if p.stream, err = p.stage.Process(p.ctx); err != nil {
 		return &phaseError{"Process", err}
 	}
+	p.began = time.Now()
 	return nil
 }
 
@@ -168,7 +191,7 @@ func (p *process) abort(ctx context.Context, err error) error {
 const stdoutHint = "nothing may write to the standard output before the handshake: docs/plugin-protocol.md, Process"
 
 func (p *process) startError(err error, started bool) error {
-	e := &PluginError{Plugin: p.cfg.Plugin.Name(), LastStderr: p.journal.last()}
+	e := &PluginError{Plugin: p.cfg.Plugin.Name(), LastStderr: p.journal.last(), hint: startHint}
 	var byItself bool
 	if started {
 		e.Exit, byItself = p.child.exit()
@@ -182,6 +205,7 @@ func (p *process) startError(err error, started bool) error {
 		e.Err = fmt.Errorf("start: %w", phase.err)
 	case phase.phase == "" && len(fields) >= 5 && fields[1] != strconv.Itoa(stage.Protocol):
 		e.Err = fmt.Errorf("start: the program speaks protocol %s, this host %d", fields[1], stage.Protocol)
+		e.hint = protocolHint
 	case phase.phase == "" && text != "" && len(fields) < 4:
 		e.Err = fmt.Errorf("start: it wrote %q to its standard output in place of the handshake", shorten(text, 200))
 		e.hint = stdoutHint
@@ -190,13 +214,23 @@ func (p *process) startError(err error, started bool) error {
 		if where == "" {
 			where = "the handshake"
 		}
+		e.lost = p.child.wasKilled()
 		e.Err = fmt.Errorf("start: it ended before %s was done: %s", where, e.Exit)
 	case phase.phase == "" && text == "":
+		e.lost = true
 		e.Err = fmt.Errorf("start: no handshake within %v", p.cfg.StartTimeout)
+		e.hint = startLateHint
 	case phase.phase == "":
 		e.Err = fmt.Errorf("start: %w", phase.err)
+		e.hint = rulesHint
+	case errors.Is(phase.err, errLate):
+		e.lost = true
+		e.Err, e.hint = fmt.Errorf("%s: %w", phase.phase, phase.err), startLateHint
+	case errors.Is(phase.err, errOther):
+		e.Err, e.hint = fmt.Errorf("%s: %w", phase.phase, phase.err), versionHint
 	default:
-		e.Err = fmt.Errorf("%s: %s", phase.phase, status.Convert(phase.err).Message())
+		message, hint := splitHint(status.Convert(phase.err).Message())
+		e.Err, e.hint = fmt.Errorf("%s: %s", phase.phase, message), cmp.Or(hint, rulesHint)
 	}
 	return e
 }

@@ -21,24 +21,24 @@ func TestStartFailures(t *testing.T) {
 		exit   string
 		hint   string
 	}{
-		{"crash-at-start", nil, "start: it ended before the handshake was done: exit status 3", "exit status 3", ""},
+		{"crash-at-start", nil, "start: it ended before the handshake was done: exit status 3", "exit status 3", startHint},
 		{"garbage", nil, `start: it wrote "Hello from a chatty library" to its standard output in place of the handshake`, "signal: killed", stdoutHint},
 		{"garbage-no-newline", nil, `start: it wrote "Hello" to its standard output in place of the handshake`, "exit status 0", stdoutHint},
-		{"hang-at-start", func(r *rig) { r.StartTimeout = 300 * time.Millisecond }, "start: no handshake within 300ms", "signal: killed", ""},
-		{"wrong-protocol", nil, "start: the program speaks protocol 7, this host 1", "signal: killed", ""},
-		{"tcp", nil, "start: it listens on tcp 127.0.0.1:1, not on a unix socket in PLUGIN_UNIX_SOCKET_DIR", "signal: killed", ""},
-		{"wrong-id", nil, "Info: the program says that it is other 0.1, its plugin.json says fake 1.0.0", "signal: killed", ""},
-		{"refuse-configure", nil, "Configure: bucket 0 is too small for first", "signal: killed", ""},
-		{"crash-at-configure", nil, "start: it ended before Configure was done: exit status 3", "exit status 3", ""},
-		{"hang-at-configure", func(r *rig) { r.ConfigureTimeout = 300 * time.Millisecond }, "Configure: no answer within 300ms", "signal: killed", ""},
+		{"hang-at-start", func(r *rig) { r.StartTimeout = 300 * time.Millisecond }, "start: no handshake within 300ms", "signal: killed", startLateHint},
+		{"wrong-protocol", nil, "start: the program speaks protocol 7, this host 1", "signal: killed", protocolHint},
+		{"tcp", nil, "start: it listens on tcp 127.0.0.1:1, not on a unix socket in PLUGIN_UNIX_SOCKET_DIR", "signal: killed", rulesHint},
+		{"wrong-id", nil, "Info: another program: it says that it is other 0.1, its plugin.json says fake 1.0.0", "signal: killed", versionHint},
+		{"refuse-configure", nil, "Configure: bucket 0 is too small for first", "signal: killed", "take a larger one"},
+		{"crash-at-configure", nil, "start: it ended before Configure was done: exit status 3", "exit status 3", startHint},
+		{"hang-at-configure", func(r *rig) { r.ConfigureTimeout = 300 * time.Millisecond }, "Configure: no answer within 300ms", "signal: killed", startLateHint},
 		{"ok", func(r *rig) {
 			r.Plugin.Command = []string{filepath.Join(r.t.TempDir(), "script")}
 			if err := os.WriteFile(r.Plugin.Command[0], []byte("not a program"), 0o700); err != nil {
 				r.t.Fatal(err)
 			}
-		}, "start: fork/exec SCRIPT: exec format error", "", ""},
+		}, "start: fork/exec SCRIPT: exec format error", "", startHint},
 		{"ok", func(r *rig) { r.Plugin.Sum = strings.Repeat("0", 64) },
-			"start: SCRIPT was changed since it was checked: sha256 SUM, plugin.sum says " + strings.Repeat("0", 64), "", ""},
+			"start: SCRIPT was changed since it was checked: sha256 SUM, plugin.sum says " + strings.Repeat("0", 64), "", startHint},
 	}
 	for _, tt := range tests {
 		t.Run(tt.mode, func(t *testing.T) {
@@ -91,7 +91,7 @@ func TestSurroundings(t *testing.T) {
 		t.Fatal(err)
 	}
 	var s surroundings
-	_, text, _ := strings.Cut(err.Error(), "stage failed: ")
+	_, text, _ := strings.Cut(err.Error(), " failed: ")
 	if err := json.Unmarshal([]byte(text), &s); err != nil {
 		t.Fatal(err)
 	}
@@ -111,7 +111,7 @@ func TestSurroundings(t *testing.T) {
 	if _, ok := env["HOST_SECRET"]; ok {
 		t.Error("the host's environment leaks")
 	}
-	if dir := env["PLUGIN_UNIX_SOCKET_DIR"]; !strings.HasPrefix(dir, r.tmp+"/xtts-host-") {
+	if dir := env["PLUGIN_UNIX_SOCKET_DIR"]; !strings.HasPrefix(dir, r.tmp+"/"+socketPrefix) {
 		t.Errorf("socket folder %s", dir)
 	} else if _, err := os.Stat(dir); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("socket folder %s is still there: %v", dir, err)

@@ -21,7 +21,7 @@ func (p *Pool) Stats() Stats {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	s := p.stats
-	s.P50, s.P99, s.Slowest = p.calls.quantile(0.50), p.calls.quantile(0.99), p.limits.slowest
+	s.P50, s.P99, s.Slowest = p.calls.quantile(0.50), p.calls.quantile(0.99), p.slowest
 	return s
 }
 

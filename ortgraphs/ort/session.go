@@ -8,8 +8,9 @@ import (
 	"sync"
 	"unsafe"
 
-	"github.com/xtts-host/xtts-host/shared/manifest"
 	onnx "github.com/yalue/onnxruntime_go"
+
+	"github.com/xtts-host/xtts-host/shared/manifest"
 )
 
 // SessionConfig says what a session runs, and how.

@@ -11,9 +11,10 @@ import (
 	"sync"
 	"testing"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/xtts-host/xtts-host/ortgraphs/ort"
 	"github.com/xtts-host/xtts-host/shared/manifest"
-	"golang.org/x/sys/unix"
 )
 
 func TestSessionDescribesItself(t *testing.T) {

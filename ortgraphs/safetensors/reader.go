@@ -15,11 +15,17 @@ import (
 	"slices"
 
 	nlp "github.com/nlpodyssey/safetensors"
+
+	"github.com/xtts-host/xtts-host/shared/regular"
 )
 
-// maxHeader is the format's own bound on the header, in bytes
-// (https://github.com/huggingface/safetensors, README, "Format").
-const maxHeader = 100_000_000
+// maxHeader bounds the header, in bytes. The format's own bound of 100 MB (https://github.com/huggingface/safetensors,
+// README, "Format") lets a file of that size take gigabytes of memory; a tensor takes some 150 bytes of header, so this
+// is enough for 50000 of them.
+const maxHeader = 8 << 20
+
+// maxRank is how many dimensions a tensor has at most. PyTorch has 64.
+const maxRank = 64
 
 // maxDepth is how deep the header's objects and arrays nest: all tensors, one tensor, its shape.
 const maxDepth = 3
@@ -64,23 +70,14 @@ type File struct {
 
 // Open opens a file and reads its header. Its errors name the file. The caller closes it.
 func Open(path string) (*File, error) {
-	f, err := os.Open(path)
+	f, size, err := regular.Open(path)
 	if err != nil {
 		return nil, err
 	}
-	info, err := f.Stat()
-	if err == nil && !info.Mode().IsRegular() {
-		err = &fs.PathError{Op: "open", Path: path, Err: errors.New("not a regular file")}
-	}
-	var r *Reader
-	if err == nil {
-		if r, err = NewReader(f, info.Size()); err != nil {
-			err = fmt.Errorf("%s: %w", path, err)
-		}
-	}
+	r, err := NewReader(f, size)
 	if err != nil {
 		f.Close()
-		return nil, err
+		return nil, fmt.Errorf("%s: %w", path, err)
 	}
 	return &File{Reader: r, f: f}, nil
 }
@@ -103,8 +100,11 @@ func NewReader(src io.ReaderAt, size int64) (*Reader, error) {
 		return nil, fmt.Errorf("header: %w", err)
 	}
 	n := binary.LittleEndian.Uint64(length[:])
-	if n > maxHeader || n > uint64(size-8) {
+	if n > uint64(size-8) {
 		return nil, fmt.Errorf("%w: header of %d bytes in a file of %d", ErrFormat, n, size)
+	}
+	if n > maxHeader {
+		return nil, fmt.Errorf("%w: header of %d bytes, at most %d are read", ErrFormat, n, maxHeader)
 	}
 	header := make([]byte, n)
 	if err := readAt(src, header, 8); err != nil {
@@ -170,6 +170,9 @@ func (r *Reader) place(tensors map[string]*nlp.TensorInfo, start, end int64) err
 
 // dimensions returns the shape and the size in bytes.
 func dimensions(t *nlp.TensorInfo) ([]int, uint64, error) {
+	if len(t.Shape) > maxRank {
+		return nil, 0, fmt.Errorf("%d dimensions, more than %d", len(t.Shape), maxRank)
+	}
 	size := t.DType.Size()
 	shape := make([]int, len(t.Shape))
 	for i, d := range t.Shape {

@@ -2,6 +2,7 @@ package manifest
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"reflect"
 	"strings"
@@ -237,6 +238,46 @@ func FuzzParse(f *testing.F) {
 		}
 		if p, err := ParsePlugin("f", data); err == nil {
 			p.Command()
+			for _, s := range p.Stages {
+				ValidateConfig(s, map[string]any{"gain": 1.5})
+			}
 		}
 	})
+}
+
+// A schema of a stranger's reads no file of this machine, and costs no more than its size.
+func TestConfigSchemaIsBounded(t *testing.T) {
+	gain := map[string]any{"$defs": map[string]any{"gain": map[string]any{"type": "number"}, "a/b": true},
+		"properties": map[string]any{"gain": map[string]any{"$ref": "#/$defs/gain"}, "b": map[string]any{"$ref": "#/$defs/a~1b"}}}
+	doubling := map[string]any{"last": true}
+	for i := range 40 {
+		next := map[string]any{"$ref": "#/$defs/last"}
+		if i > 0 {
+			next = map[string]any{"$ref": fmt.Sprintf("#/$defs/d%d", i-1)}
+		}
+		doubling[fmt.Sprintf("d%d", i)] = map[string]any{"allOf": []any{next, next}}
+	}
+	ref := func(to string) map[string]any { return map[string]any{"$ref": to} }
+	for _, c := range []struct {
+		name   string
+		schema map[string]any
+		want   string // in the error; empty for none
+	}{
+		{"local", gain, ""},
+		{"device", ref("file:///dev/zero"), "nothing outside itself"},
+		{"file", ref("../../../../etc/passwd"), "nothing outside itself"},
+		{"network", ref("http://127.0.0.1:1/schema"), "nothing outside itself"},
+		{"the host's own", ref("bundle.schema.json"), "nothing outside itself"},
+		{"an anchor", ref("#gain"), "nothing outside itself"},
+		{"nowhere", ref("#/$defs/gain"), "there is no"},
+		{"itself", ref("#"), "more than 10000 parts"},
+		{"2^40 of one", map[string]any{"$ref": "#/$defs/d39", "$defs": doubling}, "more than 10000 parts"},
+		{"another base", map[string]any{"$id": "file:///dev/"}, "$id is not supported"},
+		{"another draft", map[string]any{"$schema": "file:///dev/zero"}, "nothing outside itself"},
+	} {
+		err := ValidateConfig(Stage{Name: "x", Config: c.schema}, map[string]any{"gain": 1.5})
+		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
+			t.Errorf("%s: %v, want %q", c.name, err, c.want)
+		}
+	}
 }

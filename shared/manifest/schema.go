@@ -37,10 +37,18 @@ func compile(name string, data []byte) (*jsonschema.Schema, error) {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
 	c := jsonschema.NewCompiler()
+	c.UseLoader(noLoader{})
 	if err := c.AddResource(name, doc); err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
 	return c.Compile(name)
+}
+
+// noLoader refuses what a schema refers to outside itself: the library's own loader would read any file of the machine.
+type noLoader struct{}
+
+func (noLoader) Load(url string) (any, error) {
+	return nil, errOutside
 }
 
 // decode checks data against the schema, then fills v.
@@ -65,9 +73,16 @@ func Decode(file string, schema map[string]any, data []byte) (map[string]any, er
 	if err != nil {
 		return nil, fmt.Errorf("schema of %s: %w", file, err)
 	}
-	s, err := compile("schema of "+file, raw)
+	var plain any // whatever types the schema was written with
+	if err := json.Unmarshal(raw, &plain); err != nil {
+		return nil, fmt.Errorf("schema of %s: %w", file, err)
+	}
+	if err := checkReferences(plain); err != nil {
+		return nil, fmt.Errorf("schema of %s: %w", file, err)
+	}
+	s, err := compile("schema.json", raw) // a plain name, which references inside the schema are resolved with
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("schema of %s: %w", file, err)
 	}
 	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(data))
 	if err != nil {

@@ -26,6 +26,17 @@ SENTENCES = [
     "\u0301x", "I\u0323\u0307",
 ]
 
+PERSIAN = [
+    "سلام، حال شما چطور است؟", "من هر روز صبح به کتاب\u200cخانه می\u200cروم.", "او می\u200cگوید که باران می\u200cبارد.",
+    "این کتاب را برای شما آورده\u200cام.", "آیا فردا به خانه می\u200cآیید؟", "زبان فارسی شیرین است.", "پنج گربه در حیاط نشسته\u200cاند.",
+]
+
+# Forms that keyboards mix up, digits of three kinds, marks, and what no Persian vocabulary has.
+PERSIAN_PIECES = [
+    *" ".join(PERSIAN).split(), " ", " ", "\u200c", "ي", "ى", "ك", "ی", "ک", "۱۲", "١٢", "12", "آ", "ا\u0653", "ه\u0654", "\u064e", "\u0640",
+    "؟", "«", "»", "café", "e\u0301", "日", "🙂", "<0xD9>", "<0x20>", "[UNK]", "\u200d", "\u200f", "ﻻ", "\u00a0",
+]
+
 # Random texts are made of these: added tokens and parts of them, letters that normalization changes, kinds of space.
 PIECES = [
     "[SPACE]", "[en]", "[STOP]", "[UNK]", "[EN]", "[ENG]", "hello", "they", "the", "é", "e\u0301", "日本", "ß", "İ", "I\u0307",
@@ -44,17 +55,32 @@ def characters() -> Tokenizer:
     return t
 
 
-def trained(pre_tokenizer, normalizer, special: list[str]) -> Tokenizer:
+def trained(pre_tokenizer, normalizer, special: list[str], corpus: list[str] = CORPUS) -> Tokenizer:
     t = Tokenizer(models.BPE(unk_token="[UNK]"))
     t.normalizer = normalizer
     t.pre_tokenizer = pre_tokenizer
-    t.train_from_iterator(CORPUS, trainers.BpeTrainer(vocab_size=160, special_tokens=special, show_progress=False))
+    t.train_from_iterator(corpus, trainers.BpeTrainer(vocab_size=160, special_tokens=special, show_progress=False))
     return t
+
+
+def persian() -> Tokenizer:
+    """A vocabulary learned from PERSIAN, behind the tokens of the bytes, as SentencePiece orders them."""
+    t = trained(pre_tokenizers.Metaspace(prepend_scheme="never"), normalizers.NFC(), ["[UNK]"], PERSIAN * 20)
+    model = json.loads(t.to_str())["model"]
+    tokens = ["[UNK]", *(f"<0x{b:02X}>" for b in range(256)), *sorted(model["vocab"], key=model["vocab"].get)[1:]]
+    t.model = models.BPE(
+        vocab={token: i for i, token in enumerate(tokens)}, merges=[tuple(m) for m in model["merges"]], unk_token="[UNK]", byte_fallback=True)
+    return t
+
+
+def random_texts(pieces: list[str], n: int) -> list[str]:
+    return ["".join(random.choice(pieces) for _ in range(random.randint(1, 14))) for _ in range(n)]
 
 
 def main() -> None:
     random.seed(1)
-    texts = SENTENCES + ["".join(random.choice(PIECES) for _ in range(random.randint(1, 14))) for _ in range(300)]
+    texts = SENTENCES + random_texts(PIECES, 300)
+    persian_texts = PERSIAN + SENTENCES + random_texts(PERSIAN_PIECES, 200)
     tokenizers = {
         "characters": characters(),
         "whitespace": trained(
@@ -63,13 +89,15 @@ def main() -> None:
         "metaspace": trained(
             pre_tokenizers.Metaspace(prepend_scheme="never"), normalizers.Sequence([normalizers.Lowercase(), normalizers.NFD()]),
             ["[PAD]", "[UNK]"]),
+        "persian": persian(),
     }
     tables = []
     for name, tokenizer in tokenizers.items():
         file = FOLDER / f"{name}.json"
         tokenizer.save(str(file))
         tokenizer = Tokenizer.from_file(str(file))
-        cases = [json.dumps({"text": s, "ids": tokenizer.encode(s).ids}, separators=(",", ":")) for s in texts]
+        cases = [json.dumps({"text": s, "ids": tokenizer.encode(s).ids}, separators=(",", ":"))
+                 for s in (persian_texts if name == "persian" else texts)]
         tables.append(json.dumps(name) + ": [\n" + ",\n".join(cases) + "\n]")
     (FOLDER / "tokenizer_parity.json").write_text("{\n" + ",\n".join(tables) + "\n}\n", encoding="utf-8")
 

@@ -1,6 +1,6 @@
 // Package resample converts sample rates with a Kaiser-windowed sinc in polyphase form, for any ratio of whole
-// numbers. The pass band reaches 0.9 of the lower Nyquist frequency and the stop band lies 120 dB below it, so
-// nothing above the new Nyquist frequency folds back audibly.
+// numbers. Of the lower Nyquist frequency, the pass band reaches 0.91 and the stop band, 120 dB below it, starts at 1, so
+// nothing folds back audibly. These are the bands of soxr's quality HQ, and the clips' results agree with it.
 //
 //	r := resample.New(48000, 22050)
 //	out := make([]float32, r.Len(len(clip)))
@@ -10,8 +10,11 @@ package resample
 import "math"
 
 const (
-	attenuation = 120   // of the stop band, in dB: below the noise of 16-bit audio
-	transition  = 0.087 // between pass and stop band, as a share of the lower Nyquist frequency
+	attenuation = 120    // of the stop band, in dB: below the noise of 16-bit audio
+	passEnd     = 0.9136 // as a share of the lower Nyquist frequency
+	// halfWidth is that of the window, in samples at the lower rate. Kaiser's formula gives 90.4 for these bands; 5 % more
+	// are what they take at 120 dB.
+	halfWidth = 95.5
 )
 
 // Resampler holds the filter of one ratio. It is immutable and safe for concurrent use.
@@ -22,16 +25,16 @@ type Resampler struct {
 }
 
 // New designs the filter that converts from one sample rate to another, in Hz, both positive.
-// The formulas for the window's shape and length are from Kaiser, "Nonrecursive digital filter design using the
-// I0-sinh window function", 1974.
+// The formula for the window's shape is from Kaiser, "Nonrecursive digital filter design using the I0-sinh window
+// function", 1974.
 func New(from, to int) *Resampler {
 	g := gcd(from, to)
 	r := &Resampler{up: to / g, down: from / g}
 	nyquist := min(1, float64(to)/float64(from)) // the lower one, as a share of the input's
-	width := transition * nyquist
 	beta := 0.1102 * (attenuation - 8.7)
-	r.half = int(math.Ceil((attenuation - 7.95) / (2.285 * math.Pi * width) / 2))
-	cut := nyquist - width/2
+	window := halfWidth / nyquist
+	r.half = int(math.Ceil(window))
+	cut := nyquist * (passEnd + 1) / 2
 
 	r.phases = make([][]float32, r.up)
 	taps := make([]float64, 2*r.half)
@@ -39,7 +42,7 @@ func New(from, to int) *Resampler {
 		sum := 0.0
 		for k := range taps {
 			t := float64(k-r.half+1) - float64(p)/float64(r.up) // this tap's distance from the output instant
-			taps[k] = cut * sinc(cut*t) * kaiser(t/float64(r.half), beta)
+			taps[k] = cut * sinc(cut*t) * kaiser(t/window, beta)
 			sum += taps[k]
 		}
 		r.phases[p] = make([]float32, len(taps))
@@ -81,21 +84,26 @@ func (r *Resampler) Resample(dst, x []float32, start, first int) {
 	}
 }
 
-// dot sums in four lanes, which the processor adds side by side.
+// dot sums in eight lanes, so that no addition waits for the one before it.
 func dot(a, b []float32) float32 {
 	b = b[:len(a)]
-	var s0, s1, s2, s3 float32
-	for len(a) >= 4 {
-		s0 += a[0] * b[0]
-		s1 += a[1] * b[1]
-		s2 += a[2] * b[2]
-		s3 += a[3] * b[3]
-		a, b = a[4:], b[4:]
+	var s0, s1, s2, s3, s4, s5, s6, s7 float32
+	k := 0
+	for ; k+8 <= len(a); k += 8 {
+		x, y := (*[8]float32)(a[k:]), (*[8]float32)(b[k:])
+		s0 += x[0] * y[0]
+		s1 += x[1] * y[1]
+		s2 += x[2] * y[2]
+		s3 += x[3] * y[3]
+		s4 += x[4] * y[4]
+		s5 += x[5] * y[5]
+		s6 += x[6] * y[6]
+		s7 += x[7] * y[7]
 	}
-	for k := range a {
+	for ; k < len(a); k++ {
 		s0 += a[k] * b[k]
 	}
-	return (s0 + s1) + (s2 + s3)
+	return ((s0 + s1) + (s2 + s3)) + ((s4 + s5) + (s6 + s7))
 }
 
 func sinc(x float64) float64 {

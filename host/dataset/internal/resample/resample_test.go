@@ -24,12 +24,12 @@ func TestTones(t *testing.T) {
 		pass     bool
 	}{
 		{44100, 22050, 1000, true},
-		{44100, 22050, 9900, true}, // 0.9 of Nyquist
+		{44100, 22050, 10050, true}, // 0.91 of Nyquist
 		{48000, 22050, 9900, true},
 		{16000, 22050, 7000, true},
 		{24000, 22050, 5000, true},
 		{22050, 16000, 7100, true},
-		{44100, 22050, 11100, false}, // would alias to 10950 Hz
+		{44100, 22050, 11030, false}, // would alias to 11020 Hz
 		{44100, 22050, 12130, false},
 		{48000, 22050, 16500, false},
 		{22050, 16000, 8100, false},

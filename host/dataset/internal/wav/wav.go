@@ -1,51 +1,53 @@
-// Package wav reads the header of a WAV file and says where its samples are.
+// Package wav reads WAV files: where their samples are, and what they mean.
 //
-// It accepts 16-bit PCM (format 1, or WAVE_FORMAT_EXTENSIBLE with the PCM sub-format) and names whatever else it
-// finds. Headers come from strangers, so every declared size is compared with the file's real one before anything is
-// believed, and nothing is allocated by a declared size.
+// It accepts integer PCM of 1 to 32 bits and IEEE float of 32 or 64 bits, in the plain and the extensible header, in
+// RIFF, RF64 and BW64 files, and names whatever else it finds. Headers come from strangers, so every declared size is
+// compared with the file's real one before anything is believed, and nothing is allocated by a declared size.
 //
 //	h, err := wav.ReadHeader(f, size)
 //	...
-//	f.ReadAt(pcm, h.Offset+int64(frame*h.FrameSize()))
+//	f.ReadAt(b, h.Offset+int64(frame*h.FrameSize()))
+//	err = h.Mono(samples, b)
 package wav
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
 )
 
-// Limits of what is believed. A rate outside them is a damaged header rather than a recording, and would ask for a
-// resampling filter of any size.
-const (
-	MinRate     = 4000
-	MaxRate     = 384000
-	MaxChannels = 64
+// ErrUnsupported is wrapped by the errors about files that are whole and hold samples of a kind that is not read.
+var ErrUnsupported = errors.New("not a kind of WAV that is read")
 
-	maxChunks = 1000 // before the samples; a file of empty chunks is not walked to its end
-)
+// MaxChannels is the largest number of channels that is believed: more is a damaged header rather than a recording.
+const MaxChannels = 1024
 
-// Format codes of the fmt chunk (RFC 2361; Microsoft, mmreg.h).
-const (
-	formatPCM        = 1
-	formatFloat      = 3
-	formatExtensible = 0xFFFE
-)
+const maxChunks = 1000 // before the samples; a file of empty chunks is not walked to its end
 
-// Header describes the samples of a file: interleaved, 16-bit signed, little-endian.
+// Header describes the samples of a file: interleaved, little-endian.
 type Header struct {
-	SampleRate int   // Hz
-	Channels   int   // 1 or more
+	SampleRate int // Hz
+	Channels   int // 1 or more
+	Bits       int // of one sample: 1 to 32, or 32 and 64 with Float
+	Float      bool
 	Frames     int   // samples per channel
 	Offset     int64 // of the first sample, in bytes from the start of the file
 }
 
 // FrameSize returns the bytes of one sample of all channels.
-func (h Header) FrameSize() int { return 2 * h.Channels }
+func (h Header) FrameSize() int { return h.width() * h.Channels }
+
+// width returns the bytes of one sample. Microsoft, "Multiple channel audio data and WAVE files": a sample of an odd number
+// of bits lies in the upper ones of the next larger number of bytes.
+func (h Header) width() int { return (h.Bits + 7) / 8 }
 
 // ReadHeader walks the chunks of a file of size bytes up to its samples. The error says what is wrong in terms of
 // the file's bytes; it does not name the file.
+//
+// A program that writes to a pipe cannot know the length and declares 2^32-1 bytes; the samples then reach to the end of
+// the file.
 func ReadHeader(r io.ReaderAt, size int64) (Header, error) {
 	if size < 12 {
 		return Header{}, fmt.Errorf("not a WAV file: only %d bytes", size)
@@ -58,11 +60,12 @@ func ReadHeader(r io.ReaderAt, size int64) (Header, error) {
 	if err := f.read(b[:12], 0); err != nil {
 		return Header{}, err
 	}
-	if string(b[:4]) != "RIFF" || string(b[8:12]) != "WAVE" {
+	mark := string(b[:4])
+	if mark != "RIFF" && mark != "RF64" && mark != "BW64" || string(b[8:12]) != "WAVE" {
 		return Header{}, errors.New("not a WAV file: no RIFF/WAVE mark")
 	}
 	var h Header
-	at := int64(12)
+	at, large := int64(12), int64(-1) // large is the size of data that the ds64 chunk gives
 	for range maxChunks {
 		if at+8 > size {
 			return Header{}, fmt.Errorf("no data chunk in %d bytes", size)
@@ -72,59 +75,123 @@ func ReadHeader(r io.ReaderAt, size int64) (Header, error) {
 		}
 		id, n := string(b[:4]), int64(binary.LittleEndian.Uint32(b[4:]))
 		at += 8
+		if id == "data" && n == unknown {
+			if large < 0 {
+				h.Offset = at
+				return h.upTo(size - at)
+			}
+			n = large
+		}
 		if n > size-at {
 			return Header{}, fmt.Errorf("truncated: the %q chunk declares %d bytes, the file has %d", id, n, size-at)
 		}
+		chunk := b[:min(n, int64(len(b)))]
 		switch id {
-		case "fmt ":
-			format := b[:min(n, int64(len(b)))]
-			if err := f.read(format, at); err != nil {
+		case "fmt ", "ds64":
+			if err := f.read(chunk, at); err != nil {
 				return Header{}, err
 			}
 			var err error
-			if h, err = parseFormat(format); err != nil {
+			if id == "ds64" {
+				large, err = parseLarge(chunk)
+			} else {
+				h, err = parseFormat(chunk)
+			}
+			if err != nil {
 				return Header{}, err
 			}
 		case "data":
-			if h.Channels == 0 {
-				return Header{}, errors.New("the data chunk stands before the fmt chunk")
-			}
-			if n%int64(h.FrameSize()) != 0 {
+			h.Offset = at
+			if h.Channels > 0 && n%int64(h.FrameSize()) != 0 {
 				return Header{}, fmt.Errorf("data chunk of %d bytes does not hold whole frames of %d bytes", n, h.FrameSize())
 			}
-			h.Offset, h.Frames = at, int(n/int64(h.FrameSize()))
-			return h, nil
+			return h.upTo(n)
 		}
 		at += n + n%2 // chunks are padded to an even size
 	}
 	return Header{}, fmt.Errorf("no data chunk among the first %d chunks", maxChunks)
 }
 
+// unknown is the declared size of data whose real size stands in the ds64 chunk, or nowhere.
+const unknown = 1<<32 - 1
+
+// upTo returns the header of n bytes of samples.
+func (h Header) upTo(n int64) (Header, error) {
+	if h.Channels == 0 {
+		return Header{}, errors.New("the data chunk stands before the fmt chunk")
+	}
+	h.Frames = int(n / int64(h.FrameSize()))
+	return h, nil
+}
+
+// parseLarge returns the size of the samples in an RF64 file (EBU Tech 3306, section 2.3).
+func parseLarge(b []byte) (int64, error) {
+	if len(b) < 16 {
+		return 0, fmt.Errorf("ds64 chunk of %d bytes, 16 are needed", len(b))
+	}
+	n := int64(binary.LittleEndian.Uint64(b[8:]))
+	if n < 0 {
+		return 0, errors.New("ds64 chunk with a size of more than 63 bits")
+	}
+	return n, nil
+}
+
+// Format codes of the fmt chunk (RFC 2361; Microsoft, mmreg.h).
+const (
+	formatPCM        = 1
+	formatFloat      = 3
+	formatExtensible = 0xFFFE
+)
+
+// compressed names the codes that are met.
+var compressed = map[int]string{
+	0x0002: "Microsoft ADPCM",
+	0x0006: "A-law",
+	0x0007: "mu-law",
+	0x0011: "IMA ADPCM",
+	0x0031: "GSM 6.10",
+	0x0050: "MPEG audio",
+	0x0055: "MP3",
+	0x00FF: "AAC",
+	0x0161: "WMA",
+	0xF1AC: "FLAC in WAV",
+}
+
+// subFormat is what follows the plain code in the GUID of an extensible header (KSDATAFORMAT_SUBTYPE_PCM, ksmedia.h).
+var subFormat = []byte{0, 0, 0, 0, 0x10, 0, 0x80, 0, 0, 0xAA, 0, 0x38, 0x9B, 0x71}
+
 func parseFormat(f []byte) (Header, error) {
 	if len(f) < 16 {
 		return Header{}, fmt.Errorf("fmt chunk of %d bytes, 16 are needed", len(f))
 	}
 	u16 := func(at int) int { return int(binary.LittleEndian.Uint16(f[at:])) }
-	code, bits := u16(0), u16(14)
-	if code == formatExtensible && len(f) >= 26 {
-		code = u16(24) // the sub-format's GUID starts with the plain code
+	code := u16(0)
+	h := Header{SampleRate: int(binary.LittleEndian.Uint32(f[4:])), Channels: u16(2), Bits: u16(14)}
+	if code == formatExtensible {
+		if len(f) < 40 {
+			return Header{}, fmt.Errorf("extensible fmt chunk of %d bytes, 40 are needed", len(f))
+		}
+		if code = u16(24); !bytes.Equal(f[26:40], subFormat) {
+			return Header{}, fmt.Errorf("%w: unknown samples (sub-format %x)", ErrUnsupported, f[24:40])
+		}
+		if valid := u16(18); valid > h.Bits {
+			return Header{}, fmt.Errorf("%d valid bits in samples of %d", valid, h.Bits)
+		}
 	}
-	switch {
-	case code == formatFloat:
-		return Header{}, fmt.Errorf("%d-bit float samples; only 16-bit PCM is read", bits)
-	case code != formatPCM:
-		return Header{}, fmt.Errorf("compressed samples (format %#04x); only 16-bit PCM is read", code)
-	case bits != 16:
-		return Header{}, fmt.Errorf("%d-bit PCM samples; only 16-bit PCM is read", bits)
-	}
-	h := Header{SampleRate: int(binary.LittleEndian.Uint32(f[4:])), Channels: u16(2)}
-	switch {
+	h.Float = code == formatFloat
+	switch name := compressed[code]; {
+	case name != "":
+		return Header{}, fmt.Errorf("%w: %s samples", ErrUnsupported, name)
+	case !h.Float && code != formatPCM:
+		return Header{}, fmt.Errorf("%w: compressed samples (format %#04x)", ErrUnsupported, code)
+	case h.Float && h.Bits != 32 && h.Bits != 64:
+		return Header{}, fmt.Errorf("%w: %d-bit float samples", ErrUnsupported, h.Bits)
+	case !h.Float && (h.Bits < 1 || h.Bits > 32):
+		return Header{}, fmt.Errorf("%w: %d-bit PCM samples", ErrUnsupported, h.Bits)
 	case h.Channels < 1 || h.Channels > MaxChannels:
 		return Header{}, fmt.Errorf("%d channels", h.Channels)
-	case h.SampleRate < MinRate || h.SampleRate > MaxRate:
-		return Header{}, fmt.Errorf("sample rate of %d Hz is outside %d..%d", h.SampleRate, MinRate, MaxRate)
 	case u16(12) != h.FrameSize():
-		return Header{}, fmt.Errorf("frames of %d bytes do not fit %d channels of 16 bits", u16(12), h.Channels)
+		return Header{}, fmt.Errorf("frames of %d bytes do not fit %d channels of %d bits", u16(12), h.Channels, h.Bits)
 	}
 	return h, nil
 }

@@ -39,6 +39,28 @@ func riff(chunks ...[]byte) []byte {
 	return append(binary.LittleEndian.AppendUint32([]byte("RIFF"), uint32(len(body))), body...)
 }
 
+// validBits is an extensible header with a number of bits that count.
+func validBits(valid, bits int) []byte {
+	b := extensible(1, 1, 22050, bits)
+	b[18] = byte(valid)
+	return b
+}
+
+// format20 has samples of 20 bits, which take 3 bytes.
+func format20(channels int) []byte {
+	b := format(1, channels, 22050, 24)
+	b[14] = 20
+	return b
+}
+
+// large is an RF64 file of 10 bytes of samples that declares another size.
+func large(mark string, format []byte, size uint64) []byte {
+	ds64 := binary.LittleEndian.AppendUint64(make([]byte, 8), size)
+	b := riff(chunk("ds64", append(ds64, make([]byte, 12)...)), format)
+	copy(b, mark)
+	return append(b, "data\xff\xff\xff\xff1234567890"...)
+}
+
 func TestReadHeader(t *testing.T) {
 	pcm := chunk("fmt ", format(1, 1, 22050, 16))
 	data := chunk("data", make([]byte, 10))
@@ -48,29 +70,44 @@ func TestReadHeader(t *testing.T) {
 		want Header
 		err  string
 	}{
-		{"mono", riff(pcm, data), Header{22050, 1, 5, 44}, ""},
-		{"stereo", riff(chunk("fmt ", format(1, 2, 48000, 16)), chunk("data", make([]byte, 12))), Header{48000, 2, 3, 44}, ""},
-		{"extensible", riff(chunk("fmt ", extensible(1, 1, 16000, 16)), data), Header{16000, 1, 5, 68}, ""},
-		{"odd chunk before", riff(chunk("LIST", make([]byte, 3)), pcm, data), Header{22050, 1, 5, 56}, ""},
-		{"chunk after", riff(pcm, data, chunk("LIST", nil)), Header{22050, 1, 5, 44}, ""},
-		{"no samples", riff(pcm, chunk("data", nil)), Header{22050, 1, 0, 44}, ""},
+		{"mono", riff(pcm, data), Header{22050, 1, 16, false, 5, 44}, ""},
+		{"stereo", riff(chunk("fmt ", format(1, 2, 48000, 16)), chunk("data", make([]byte, 12))), Header{48000, 2, 16, false, 3, 44}, ""},
+		{"extensible", riff(chunk("fmt ", extensible(1, 1, 16000, 16)), data), Header{16000, 1, 16, false, 5, 68}, ""},
+		{"odd chunk before", riff(chunk("LIST", make([]byte, 3)), pcm, data), Header{22050, 1, 16, false, 5, 56}, ""},
+		{"chunk after", riff(pcm, data, chunk("LIST", nil)), Header{22050, 1, 16, false, 5, 44}, ""},
+		{"no samples", riff(pcm, chunk("data", nil)), Header{22050, 1, 16, false, 0, 44}, ""},
 		{"empty file", nil, Header{}, "only 0 bytes"},
 		{"another file", []byte("fLaC and then some bytes"), Header{}, "no RIFF/WAVE mark"},
 		{"truncated", riff(pcm, data)[:50], Header{}, `"data" chunk declares 10 bytes, the file has 6`},
-		{"endless stream", append(riff(pcm), []byte("data\xff\xff\xff\xff\x00\x00")...), Header{}, "declares 4294967295 bytes, the file has 2"},
+		{"from a pipe", append(riff(pcm), "data\xff\xff\xff\xff12345"...), Header{22050, 1, 16, false, 2, 44}, ""},
 		{"no data", riff(pcm), Header{}, "no data chunk in 36 bytes"},
 		{"many chunks", riff(bytes.Repeat(chunk("junk", nil), maxChunks), pcm, data), Header{}, "first 1000 chunks"},
 		{"data first", riff(data, pcm), Header{}, "before the fmt chunk"},
 		{"half a frame", riff(pcm, chunk("data", make([]byte, 9))), Header{}, "9 bytes does not hold whole frames of 2"},
 		{"short fmt", riff(chunk("fmt ", make([]byte, 14)), data), Header{}, "14 bytes, 16 are needed"},
-		{"8 bits", riff(chunk("fmt ", format(1, 1, 22050, 8)), data), Header{}, "8-bit PCM"},
-		{"24 bits", riff(chunk("fmt ", format(1, 1, 22050, 24)), data), Header{}, "24-bit PCM"},
-		{"24 bits extensible", riff(chunk("fmt ", extensible(1, 1, 22050, 24)), data), Header{}, "24-bit PCM"},
-		{"float", riff(chunk("fmt ", format(3, 1, 22050, 32)), data), Header{}, "32-bit float"},
-		{"float extensible", riff(chunk("fmt ", extensible(3, 1, 22050, 32)), data), Header{}, "32-bit float"},
-		{"mp3", riff(chunk("fmt ", format(0x55, 1, 22050, 16)), data), Header{}, "format 0x0055"},
+		{"8 bits", riff(chunk("fmt ", format(1, 1, 22050, 8)), data), Header{22050, 1, 8, false, 10, 44}, ""},
+		{"20 bits", riff(chunk("fmt ", format20(2)), chunk("data", make([]byte, 12))), Header{22050, 2, 20, false, 2, 44}, ""},
+		{"24 bits", riff(chunk("fmt ", format(1, 1, 22050, 24)), chunk("data", make([]byte, 9))), Header{22050, 1, 24, false, 3, 44}, ""},
+		{"24 bits extensible", riff(chunk("fmt ", extensible(1, 6, 22050, 24)), chunk("data", make([]byte, 36))), Header{22050, 6, 24, false, 2, 68}, ""},
+		{"float", riff(chunk("fmt ", format(3, 1, 22050, 32)), chunk("data", make([]byte, 8))), Header{22050, 1, 32, true, 2, 44}, ""},
+		{"float extensible", riff(chunk("fmt ", extensible(3, 1, 22050, 64)), chunk("data", make([]byte, 8))), Header{22050, 1, 64, true, 1, 68}, ""},
+		{"48 bits", riff(chunk("fmt ", format(1, 1, 22050, 48)), data), Header{}, "48-bit PCM"},
+		{"half float", riff(chunk("fmt ", format(3, 1, 22050, 16)), data), Header{}, "16-bit float"},
+		{"mp3", riff(chunk("fmt ", format(0x55, 1, 22050, 16)), data), Header{}, "MP3 samples"},
+		{"mu-law", riff(chunk("fmt ", format(7, 1, 8000, 8)), data), Header{}, "mu-law samples"},
+		{"A-law extensible", riff(chunk("fmt ", extensible(6, 1, 8000, 8)), data), Header{}, "A-law samples"},
+		{"another code", riff(chunk("fmt ", format(0x1234, 1, 8000, 8)), data), Header{}, "format 0x1234"},
+		{"short extensible", riff(chunk("fmt ", extensible(1, 1, 8000, 16)[:38]), data), Header{}, "38 bytes, 40 are needed"},
+		{"another GUID", riff(chunk("fmt ", append(extensible(1, 1, 8000, 16)[:39], 0)), data), Header{}, "sub-format 0100000000001000800000aa00389b00"},
+		{"valid bits", riff(chunk("fmt ", validBits(24, 16)), data), Header{}, "24 valid bits in samples of 16"},
+		{"fewer valid bits", riff(chunk("fmt ", validBits(20, 24)), chunk("data", make([]byte, 9))), Header{22050, 1, 24, false, 3, 68}, ""},
+		{"RF64", large("RF64", pcm, 10), Header{22050, 1, 16, false, 5, 80}, ""},
+		{"BW64", large("BW64", pcm, 10), Header{22050, 1, 16, false, 5, 80}, ""},
+		{"RF64 truncated", large("RF64", pcm, 1<<40), Header{}, "declares 1099511627776 bytes"},
+		{"RF64 negative", large("RF64", pcm, 1<<63), Header{}, "more than 63 bits"},
+		{"short ds64", riff(chunk("ds64", make([]byte, 8)), pcm, data), Header{}, "ds64 chunk of 8 bytes"},
 		{"no channels", riff(chunk("fmt ", format(1, 0, 22050, 16)), data), Header{}, "0 channels"},
-		{"rate", riff(chunk("fmt ", format(1, 1, 1, 16)), data), Header{}, "rate of 1 Hz"},
+		{"many channels", riff(chunk("fmt ", format(1, MaxChannels+1, 22050, 8)), data), Header{}, "1025 channels"},
 		{"frame size", riff(chunk("fmt ", append(format(1, 1, 22050, 16)[:12], 8, 0, 16, 0)), data), Header{}, "frames of 8 bytes"},
 	}
 	for _, c := range cases {
@@ -86,10 +123,16 @@ func TestReadHeader(t *testing.T) {
 	}
 }
 
-// Whatever the bytes, an accepted header points at samples that are in the file.
+// Whatever the bytes, an accepted header points at samples that are in the file, and they can be converted.
 func FuzzReadHeader(f *testing.F) {
 	f.Add(riff(chunk("fmt ", format(1, 1, 22050, 16)), chunk("data", make([]byte, 10))))
 	f.Add(riff(chunk("LIST", make([]byte, 3)), chunk("fmt ", extensible(1, 2, 48000, 16)), chunk("data", make([]byte, 8))))
+	f.Add(riff(chunk("fmt ", format(1, 1, 22050, 8)), chunk("data", make([]byte, 3))))
+	f.Add(riff(chunk("fmt ", format20(2)), chunk("data", make([]byte, 12))))
+	f.Add(riff(chunk("fmt ", validBits(20, 32)), chunk("data", make([]byte, 8))))
+	f.Add(riff(chunk("fmt ", format(3, 1, 22050, 32)), chunk("data", []byte{0, 0, 0xC0, 0x7F})))
+	f.Add(riff(chunk("fmt ", extensible(3, 2, 22050, 64)), chunk("data", make([]byte, 16))))
+	f.Add(large("RF64", chunk("fmt ", format(1, 1, 22050, 16)), 10))
 	f.Add(riff(chunk("data", make([]byte, 10)), chunk("fmt ", format(3, 1, 22050, 32))))
 	f.Add([]byte("RIFF\xff\xff\xff\xffWAVEfmt \xff\xff\xff\xff"))
 	f.Fuzz(func(t *testing.T, b []byte) {
@@ -97,8 +140,22 @@ func FuzzReadHeader(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if h.Frames < 0 || h.Channels < 1 || h.Offset < 12 || h.Offset+int64(h.Frames)*int64(h.FrameSize()) > int64(len(b)) {
-			t.Errorf("%+v does not lie in %d bytes", h, len(b))
+		n := int64(h.Frames) * int64(h.FrameSize())
+		if h.Frames < 0 || h.Channels < 1 || h.Offset < 12 || h.Offset+n > int64(len(b)) {
+			t.Fatalf("%+v does not lie in %d bytes", h, len(b))
+		}
+		samples := make([]float32, h.Frames)
+		if err := h.Mono(samples, b[h.Offset:][:n]); err != nil {
+			return
+		}
+		limit := float32(1)
+		if h.Float {
+			limit = maxFloat
+		}
+		for i, v := range samples {
+			if !(v >= -limit && v <= limit) {
+				t.Fatalf("%+v: sample %d is %v", h, i, v)
+			}
 		}
 	})
 }

@@ -1,0 +1,112 @@
+package audio
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+
+	"github.com/xtts-host/xtts-host/shared/hint"
+)
+
+// marks are the first bytes of formats; a '?' stands for any byte. Sources: the formats' own specifications, as
+// collected in file(1)'s database "audio" and in RFC 9559, RFC 3533, ISO/IEC 14496-12, 11172-3 and 13818-7.
+var marks = []struct{ mark, format string }{
+	{"RIFF????WAVE", "WAV"},
+	{"RF64????WAVE", "WAV"},
+	{"BW64????WAVE", "WAV"},
+	{"fLaC", "FLAC"},
+	{"RIFX????WAVE", "big-endian WAV"},
+	{"riff\x2e\x91\xcf\x11", "Wave64"},
+	{"OggS", "Ogg (Vorbis, Opus or FLAC in Ogg)"},
+	{"ID3", "MP3"},
+	{"????ftyp", "MP4 (M4A, AAC or ALAC)"},
+	{"FORM????AIFF", "AIFF"},
+	{"FORM????AIFC", "AIFF"},
+	{"NIST_1A\n", "NIST SPHERE"},
+	{"caff", "Core Audio"},
+	{".snd", "AU"},
+	{"#!AMR", "AMR"},
+	{"wvpk", "WavPack"},
+	{"MAC ", "Monkey's Audio"},
+	{"\x30\x26\xb2\x75\x8e\x66\xcf\x11", "WMA"},
+	{"\x1a\x45\xdf\xa3", "Matroska or WebM"},
+}
+
+// pointer starts the text file that stands for a file of Git LFS that was not downloaded.
+const pointer = "version https://git-lfs"
+
+// formatOf names the format that a file's first bytes show, or "".
+func formatOf(head []byte) string {
+	for _, m := range marks {
+		if matches(head, m.mark) {
+			return m.format
+		}
+	}
+	// MPEG audio has no mark, only frames that start with 11 bits of 1; the next two bits are the version (01 is none), then
+	// two the layer (01 is 3, 10 is 2), which is 00 in AAC's ADTS frames. Layer 1 is not in use, and would be the byte order
+	// mark of UTF-16.
+	if len(head) > 1 && head[0] == 0xFF && head[1]&0xE0 == 0xE0 {
+		switch {
+		case head[1]&0xF6 == 0xF0:
+			return "AAC"
+		case head[1]&0x18 != 0x08 && (head[1]&0x06 == 2 || head[1]&0x06 == 4):
+			return "MP3"
+		}
+	}
+	return ""
+}
+
+func matches(head []byte, mark string) bool {
+	if len(head) < len(mark) {
+		return false
+	}
+	for i := range len(mark) {
+		if mark[i] != '?' && mark[i] != head[i] {
+			return false
+		}
+	}
+	return true
+}
+
+// refuse names what the file is instead of a format that is read.
+func refuse(head []byte, format, path string) error {
+	switch {
+	case len(head) == 0:
+		return errors.New("the file is empty")
+	case bytes.HasPrefix(head, []byte(pointer)):
+		return hint.Errorf("fetch the recordings with: git lfs pull", "the file is a pointer of Git LFS, not audio")
+	case format == "":
+		return errors.New("the file is neither WAV nor FLAC, nor another known format")
+	}
+	return hint.Errorf(convert(path), "%s is not read", format)
+}
+
+// convert gives the command that makes a file that is read of one that is not. A new WAV file is found before the old
+// one; a new FLAC file only when the WAV file of the same name goes away.
+func convert(path string) string {
+	old := filepath.Base(path)
+	ext := filepath.Ext(old)
+	stem := strings.TrimSuffix(old, ext)
+	switch strings.ToLower(ext) {
+	case ".flac":
+		return fmt.Sprintf("convert with: ffmpeg -i %s -c:a pcm_s24le %s", quote(old), quote(stem+".wav"))
+	case ".wav":
+		return fmt.Sprintf("convert with: ffmpeg -i %s -c:a flac %s && rm %[1]s", quote(old), quote(stem+".flac"))
+	}
+	return fmt.Sprintf("convert with: ffmpeg -i %s -c:a flac %s", quote(old), quote(stem+".flac"))
+}
+
+// quote makes a file name one word of a shell command that is no option.
+func quote(name string) string {
+	if strings.HasPrefix(name, "-") {
+		name = "./" + name
+	}
+	if strings.ContainsFunc(name, func(r rune) bool {
+		return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("._-/", r))
+	}) {
+		return "'" + strings.ReplaceAll(name, "'", `'\''`) + "'"
+	}
+	return name
+}

@@ -1,0 +1,212 @@
+package dataset
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"unicode"
+)
+
+// parseObject returns the parser of JSON Lines: a line is an object in the form of NVIDIA NeMo's manifests
+// (https://docs.nvidia.com/nemo-framework/user-guide/latest/nemotoolkit/asr/datasets.html). Keys that it does not know are
+// passed over. dir is the list's folder, from which paths are taken.
+//
+// Nothing in a line makes the list ambiguous, so the parser returns no error.
+func parseObject(dir string) parser {
+	return func(line string) (entry, error) {
+		var o object
+		if err := json.Unmarshal([]byte(line), &o); err != nil || o == nil {
+			return entry{reason: notObject(line, err)}, nil
+		}
+		return o.entry(dir), nil
+	}
+}
+
+// notObject says why a line is no JSON object.
+func notObject(line string, err error) string {
+	if syntax := (*json.SyntaxError)(nil); errors.As(err, &syntax) {
+		for _, word := range []string{"NaN", "Infinity"} { // Python writes them
+			if strings.HasPrefix(line[max(0, syntax.Offset-1):], word) {
+				return fmt.Sprintf("not JSON: byte %d: %s is no number of JSON", syntax.Offset, word)
+			}
+		}
+		return fmt.Sprintf("not JSON: byte %d: %v", syntax.Offset, err)
+	}
+	return "not a JSON object"
+}
+
+// object is a line of a JSON Lines list.
+type object map[string]json.RawMessage
+
+func (o object) entry(dir string) entry {
+	var e entry
+	var errs [6]error
+	e.audio, errs[0] = o.text("audio_filepath", true)
+	e.part, errs[1] = o.part()
+	e.id, errs[2] = o.text("id", false)
+	e.text, errs[3] = o.text("text", true)
+	e.speaker, errs[4] = o.speaker()
+	e.language, errs[5] = o.text("language", false)
+	e.text = normalize(e.text)
+	e.audio = insideOf(dir, e.audio)
+	if e.id == "" && e.audio != "" && errs[1] == nil && errs[2] == nil {
+		e.id = e.audio + e.part.String()
+	}
+	for _, err := range errs {
+		if err != nil {
+			e.reason = err.Error()
+			return e
+		}
+	}
+	switch {
+	case e.audio == "":
+		e.reason = "audio_filepath is empty"
+	case strings.ContainsFunc(e.id, unicode.IsControl):
+		e.reason = fmt.Sprintf("id %q has a control character", e.id)
+	case e.text == "":
+		e.reason = "the text is empty"
+	}
+	return e
+}
+
+// insideOf cleans a path, and makes one that leads into the list's folder relative to it, so that ids stay the same where the
+// folder moves.
+func insideOf(dir, path string) string {
+	if path == "" {
+		return ""
+	}
+	path = filepath.Clean(filepath.FromSlash(path))
+	if filepath.IsAbs(path) {
+		if rel, err := filepath.Rel(dir, path); err == nil && filepath.IsLocal(rel) {
+			path = rel
+		}
+	}
+	return filepath.ToSlash(path)
+}
+
+// value returns the value of a key, nil when it is not there or null, as Python writes None.
+func (o object) value(key string) json.RawMessage {
+	if v := o[key]; !bytes.Equal(v, []byte("null")) {
+		return v
+	}
+	return nil
+}
+
+func (o object) text(key string, needed bool) (string, error) {
+	v := o.value(key)
+	if v == nil {
+		if needed {
+			return "", fmt.Errorf("%s is missing", key)
+		}
+		return "", nil
+	}
+	var s string
+	if err := json.Unmarshal(v, &s); err != nil {
+		return "", fmt.Errorf("%s is %s, not a string", key, kind(v))
+	}
+	return strings.TrimSpace(s), nil
+}
+
+// speaker also takes a whole number, which manifests for several speakers often have.
+func (o object) speaker() (string, error) {
+	v := o.value("speaker")
+	if n, err := strconv.ParseInt(string(v), 10, 64); err == nil {
+		return strconv.FormatInt(n, 10), nil
+	}
+	return o.text("speaker", false)
+}
+
+func (o object) part() (p part, err error) {
+	offset, has, err := o.seconds("offset")
+	if err != nil {
+		return part{}, err
+	}
+	p.offset, p.given = offset, has
+	if p.duration, p.bounded, err = o.seconds("duration"); err != nil {
+		return part{}, err
+	}
+	p.given = p.given || p.bounded
+	return p, nil
+}
+
+func (o object) seconds(key string) (s float64, has bool, err error) {
+	v := o.value(key)
+	if v == nil {
+		return 0, false, nil
+	}
+	if c := v[0]; c != '-' && (c < '0' || c > '9') {
+		return 0, false, fmt.Errorf("%s is %s, not a number of seconds", key, kind(v))
+	}
+	s, err = strconv.ParseFloat(string(v), 64)
+	switch {
+	case err != nil:
+		return 0, false, fmt.Errorf("%s %s is out of range", key, v)
+	case s < 0:
+		return 0, false, fmt.Errorf("%s %s is negative", key, v)
+	}
+	return s, true, nil
+}
+
+// kind names the type of a JSON value.
+func kind(v json.RawMessage) string {
+	switch v[0] {
+	case '"':
+		return "a string"
+	case '{':
+		return "an object"
+	case '[':
+		return "a list"
+	case 't', 'f':
+		return "true or false"
+	}
+	return "a number"
+}
+
+// part is the part of a recording that is the clip, in seconds. The zero value is all of it.
+type part struct {
+	offset, duration float64
+	bounded          bool // by duration
+	given            bool
+}
+
+// String marks the part in an id: "@offset+duration", with the fewest digits that give the numbers back. Two parts of
+// one recording differ in it.
+func (p part) String() string {
+	if !p.given {
+		return ""
+	}
+	text := "@" + strconv.FormatFloat(p.offset, 'f', -1, 64)
+	if p.bounded {
+		text += "+" + strconv.FormatFloat(p.duration, 'f', -1, 64)
+	}
+	return text
+}
+
+// slack is how far a part may reach behind the recording's end, in seconds: durations are written with two decimals or three.
+const slack = 0.01
+
+// frames returns the part in frames of a recording: it starts at the frame nearest to offset, and ends in front of the
+// one nearest to offset+duration, halves away from 0. So parts that follow each other neither overlap nor leave a gap.
+func (p part) frames(recording, rate int) (first, n int, err error) {
+	length := float64(recording) / float64(rate)
+	begin, end := math.Round(p.offset*float64(rate)), float64(recording)
+	if begin >= end {
+		return 0, 0, fmt.Errorf("offset %g s is not inside the recording of %.3f s", p.offset, length)
+	}
+	if p.bounded {
+		stop := p.offset + p.duration
+		if stop > length+slack {
+			return 0, 0, fmt.Errorf("offset %g s and duration %g s end behind the recording of %.3f s", p.offset, p.duration, length)
+		}
+		end = min(end, math.Round(stop*float64(rate)))
+	}
+	if end <= begin {
+		return 0, 0, fmt.Errorf("a duration of %g s holds no sample at %d Hz", p.duration, rate)
+	}
+	return int(begin), int(end - begin), nil
+}

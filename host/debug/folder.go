@@ -1,0 +1,113 @@
+package debug
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"os"
+	"path/filepath"
+	"sync"
+	"syscall"
+)
+
+// The names in the folder.
+const (
+	ledgerFile = "ledger.jsonl"
+	memoryFile = "memory.jsonl"
+	socketFile = "phases.sock"
+)
+
+// Folder is an open --debug-dir. Nil is one that was not asked for. It is safe for concurrent use.
+type Folder struct {
+	dir    string
+	memory *sampler
+
+	mu     sync.Mutex // held from a point's announcement to its answer: one point at a time
+	conn   net.Conn   // nil without a harness
+	answer *bufio.Reader
+}
+
+// Point is a place in the protocol that a run has come to.
+type Point struct {
+	// Phase is its name: docs/torture.md lists them.
+	Phase string `json:"phase"`
+	// Host is the id of the process that tells; Reach fills it in.
+	Host int `json:"host"`
+	// Plugin, PID, Worker and Generation name the plugin process that the point is about, if it is about one.
+	Plugin     string `json:"plugin,omitempty"`
+	PID        int    `json:"pid,omitempty"`
+	Worker     int    `json:"worker"`
+	Generation int    `json:"generation"`
+}
+
+// Open opens the folder, making it if need be, connects to the harness if one listens, and begins to sample memory.
+// It returns nil for "".
+func Open(dir string) (*Folder, error) {
+	if dir == "" {
+		return nil, nil
+	}
+	if err := os.MkdirAll(dir, 0o777); err != nil {
+		return nil, fmt.Errorf("--debug-dir: %w", err)
+	}
+	f := &Folder{dir: dir}
+	socket := filepath.Join(dir, socketFile)
+	conn, err := net.Dial("unix", socket)
+	switch {
+	case err == nil:
+		f.conn, f.answer = conn, bufio.NewReader(conn)
+	case !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, syscall.ECONNREFUSED): // one that a dead harness left is none
+		return nil, fmt.Errorf("--debug-dir: %w", err)
+	}
+	if f.memory, err = startSampler(filepath.Join(dir, memoryFile)); err != nil {
+		f.Close()
+		return nil, fmt.Errorf("--debug-dir: %w", err)
+	}
+	return f, nil
+}
+
+// Ledger returns the path of the ledger, "" when there is none.
+func (f *Folder) Ledger() string {
+	if f == nil {
+		return ""
+	}
+	return filepath.Join(f.dir, ledgerFile)
+}
+
+// Reach tells the harness of a point and waits for its answer, a line. A harness that has gone is not told any more: the
+// run goes on without it.
+func (f *Folder) Reach(p Point) {
+	if f == nil {
+		return
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.conn == nil {
+		return
+	}
+	p.Host = os.Getpid()
+	err := json.NewEncoder(f.conn).Encode(p)
+	if err == nil {
+		_, err = f.answer.ReadString('\n')
+	}
+	if err != nil {
+		f.conn.Close()
+		f.conn = nil
+	}
+}
+
+// Close ends the sampling and the connection. It may be called again.
+func (f *Folder) Close() error {
+	if f == nil {
+		return nil
+	}
+	f.mu.Lock()
+	if f.conn != nil {
+		f.conn.Close()
+		f.conn = nil
+	}
+	f.mu.Unlock()
+	return f.memory.close()
+}

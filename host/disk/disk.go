@@ -1,0 +1,77 @@
+// Package disk says what is missing when a write fails because the disk is full: how much was to be written where, how
+// much is free there, and what to do.
+//
+//	if _, err := f.Write(data); err != nil {
+//		return disk.Explain(err, path, int64(len(data)))
+//	}
+//	...
+//	if disk.IsFull(err) { ... } // the caller may go on without that file
+package disk
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"syscall"
+)
+
+// FullError is a write that the disk had no room for.
+type FullError struct {
+	// Path is the file or folder that was to be written, Need how many bytes it has at least.
+	Path string
+	Need int64
+	// Free is how many bytes were free on its disk right after the failure, or -1 where that is not known.
+	Free int64
+
+	err error
+}
+
+// Error names the path where the wrapped error does not, as that of a file system may name a part of it.
+func (e *FullError) Error() string {
+	free := "an unknown amount"
+	if e.Free >= 0 {
+		free = size(e.Free)
+	}
+	return fmt.Sprintf("%v (%s needs %s, %s is free)", e.err, e.Path, size(e.Need), free)
+}
+
+func (e *FullError) Unwrap() error { return e.err }
+
+// Hint implements the interface of package hint.
+func (e *FullError) Hint() string {
+	missing := e.Need
+	if e.Free >= 0 {
+		missing = max(e.Need-e.Free, 1)
+	}
+	return fmt.Sprintf("free %s or more below %s, or keep fewer checkpoints with --keep-last, then go on with --resume", size(missing), filepath.Dir(e.Path))
+}
+
+// IsFull reports whether an error means that the disk, or the user's share of it, is full.
+func IsFull(err error) bool {
+	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)
+}
+
+// Explain makes a FullError of an error for a full disk that writing need bytes to path gave, and returns any other as
+// it is.
+func Explain(err error, path string, need int64) error {
+	if !IsFull(err) {
+		return err
+	}
+	e := &FullError{Path: path, Need: need, Free: -1, err: err}
+	var stat syscall.Statfs_t
+	if syscall.Statfs(filepath.Dir(path), &stat) == nil {
+		e.Free = int64(stat.Bavail) * stat.Bsize
+	}
+	return e
+}
+
+// size words a number of bytes.
+func size(n int64) string {
+	switch {
+	case n < 10<<10:
+		return fmt.Sprintf("%d bytes", n)
+	case n < 10<<20:
+		return fmt.Sprintf("%d KiB", (n+1<<10-1)>>10)
+	}
+	return fmt.Sprintf("%d MiB", (n+1<<20-1)>>20)
+}

@@ -1,0 +1,44 @@
+package disk
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/xtts-host/xtts-host/shared/hint"
+)
+
+func TestExplain(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "log.jsonl")
+	for _, cause := range []error{syscall.ENOSPC, syscall.EDQUOT} {
+		err := Explain(&os.PathError{Op: "write", Path: path, Err: cause}, path, 20<<20)
+		full, ok := errors.AsType[*FullError](fmt.Errorf("log: %w", err))
+		if !ok || !IsFull(err) || full.Need != 20<<20 || full.Free <= 0 {
+			t.Fatalf("%v: %+v", cause, err)
+		}
+		if text := err.Error(); !strings.Contains(text, path+" needs 20 MiB, ") {
+			t.Errorf("text %q", text)
+		}
+		if h := hint.Of(err); !strings.HasPrefix(h, "free ") || !strings.Contains(h, filepath.Dir(path)) {
+			t.Errorf("hint %q", h)
+		}
+	}
+	if err := Explain(syscall.EIO, path, 1); err != syscall.EIO || IsFull(err) {
+		t.Errorf("another error became %v", err)
+	}
+	if full, _ := errors.AsType[*FullError](Explain(syscall.ENOSPC, "/nowhere/at all/x", 1)); full.Free != -1 {
+		t.Errorf("%d bytes free in a folder that is not there", full.Free)
+	}
+}
+
+func TestSize(t *testing.T) {
+	for n, want := range map[int64]string{0: "0 bytes", 10239: "10239 bytes", 10240: "10 KiB", 10241: "11 KiB", 20<<20 + 1: "21 MiB"} {
+		if got := size(n); got != want {
+			t.Errorf("size(%d) = %s, want %s", n, got, want)
+		}
+	}
+}

@@ -1,0 +1,356 @@
+package host
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/xtts-host/xtts-host/shared/manifest"
+)
+
+// faulty is the plugin whose one fault each of these tests chooses. It is built once, by the first that needs it.
+const faulty = "../plugins/testdata/faulty"
+
+var buildFaulty = sync.OnceValues(func() (string, error) {
+	dir := filepath.Join(filepath.Dir(plugins), "faulty")
+	if err := os.Mkdir(dir, 0o777); err != nil {
+		return "", err
+	}
+	data, err := os.ReadFile(filepath.Join(faulty, "plugin.json"))
+	if err != nil {
+		return "", err
+	}
+	if err := os.WriteFile(filepath.Join(dir, "plugin.json"), data, 0o666); err != nil {
+		return "", err
+	}
+	out, err := buildPlugin(filepath.Join(dir, faultyProgram()), faulty).CombinedOutput()
+	if err != nil {
+		return "", fmt.Errorf("%w\n%s", err, out)
+	}
+	return dir, nil
+})
+
+func faultyProgram() string { return "faulty_" + runtime.GOOS + "_" + runtime.GOARCH }
+
+// faultyPlugins is a folder with the features plugin and the faulty one. change may alter the latter's copy.
+func faultyPlugins(t *testing.T, change func(dir string)) string {
+	t.Helper()
+	built, err := buildFaulty()
+	if err != nil {
+		t.Fatal(err)
+	}
+	folder := t.TempDir()
+	if err := os.Symlink(filepath.Join(plugins, "features"), filepath.Join(folder, "features")); err != nil {
+		t.Fatal(err)
+	}
+	dir := filepath.Join(folder, "faulty")
+	if change == nil {
+		err = os.Symlink(built, dir)
+	} else {
+		err = os.CopyFS(dir, os.DirFS(built))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if change != nil {
+		change(dir)
+	}
+	return folder
+}
+
+// faultRun is what a run with the faulty plugin left behind.
+type faultRun struct {
+	dir, warnings string
+	restarts      map[string]int // by plugin
+	err           error
+}
+
+// trainFaulty runs pico with the stage mix in front of the features.
+func trainFaulty(t *testing.T, fault, mark string, flags ...string) faultRun {
+	t.Helper()
+	t.Setenv("XTTS_PLUGIN_FAULT", fault)
+	t.Setenv("XTTS_PLUGIN_FAULT_MARK", mark)
+	var warnings bytes.Buffer
+	dir, err := trainPico(t, Console{Err: &warnings}, flags...)
+	if left := children(t); len(left) > 0 {
+		t.Errorf("processes left: %v", left)
+	}
+	r := faultRun{dir: dir, warnings: warnings.String(), restarts: map[string]int{}, err: err}
+	if data, err := os.ReadFile(filepath.Join(dir, reportFile)); err == nil {
+		var report struct {
+			Plugins []struct {
+				ID       string
+				Restarts int
+			}
+		}
+		if err := json.Unmarshal(data, &report); err != nil {
+			t.Fatal(err)
+		}
+		for _, p := range report.Plugins {
+			r.restarts[p.ID] = p.Restarts
+		}
+	}
+	return r
+}
+
+var faultFlags = []string{"--augment", "mix", "--max-steps", "10", "--checkpoint-every", "4", "--eval-every", "5"}
+
+// TestRunSurvivesFault has the plugin do each of these things once, with batches in flight. The person is told, and the run is
+// the undisturbed one, bit for bit.
+func TestRunSurvivesFault(t *testing.T) {
+	folder := faultyPlugins(t, nil)
+	flags := append(slices.Clone(faultFlags), "--plugins", folder)
+	want := trainFaulty(t, "", "", flags...)
+	if want.err != nil {
+		t.Fatal(want.err)
+	}
+	const (
+		again    = "warning: plugin faulty is started again: "
+		whoKnows = again + "N ring slots were overwritten: byte N behind the end of tensor \"text_sequences\" was overwritten; it was one of the plugins faulty, features\n"
+	)
+	for _, tt := range []struct {
+		fault    string
+		restarts bool
+		warning  string // with N in the place of numbers and clips, which differ from run to run
+		flags    []string
+	}{
+		{"crashes", true, again + "it ended: exit status 3, while it worked on stage mix (stderr segmentation fault in libmixer.so)\n", nil},
+		{"hangs", true, again + "stage mix: no result within 1s\n", []string{"--plugin-timeout", "1"}},
+		{"fails", false, "warning: plugin faulty: stage mix failed: panic: index out of range [7] with length 7; the batch is built again\n", nil},
+		{"gives NaN", false, "warning: plugin faulty: stage mix: waveform of clip N is not finite; the batch is built again\n", nil},
+		{"gives a length beyond the tensor", true, again + "stage mix: row N has length N in waveform_lengths, which counts up to N\n", nil},
+		{"gives a negative length", true, again + "stage mix: row N has length -N in waveform_lengths, which counts up to N\n", nil},
+		{"writes beyond its tensor", true, again + "stage mix: byte N behind the end of tensor \"waveform\" was overwritten\n", nil},
+		{"overwrites the whole ring", true, whoKnows, nil},
+		{"overwrites other slots", true, whoKnows, nil},
+		{"answers for an unknown call", true, again + "it sent a result for call N, which is not in flight, while it worked on stage mix\n", nil},
+		{"answers twice", true, again + "it sent a result for call N, which is not in flight", nil},
+		{"rejects a row that is not there", true, again + "stage mix: it rejects row N of a batch of N\n", nil},
+		{"floods its stderr", false, "", nil},
+		{"hangs when asked to drain", false, "warning: plugin faulty: process lost: asked to drain: no answer within 1s\n", []string{"--plugin-timeout", "1"}},
+	} {
+		t.Run(tt.fault, func(t *testing.T) {
+			mark := filepath.Join(t.TempDir(), "struck")
+			got := trainFaulty(t, tt.fault, mark, append(slices.Clone(flags), tt.flags...)...)
+			if got.err != nil {
+				t.Fatal(got.err)
+			}
+			if _, err := os.Stat(mark); err != nil {
+				t.Fatalf("the fault did not strike: %v", err)
+			}
+			numbers := regexp.MustCompile(`\b([A-Z]/)?\d+\b`)
+			if text := numbers.ReplaceAllString(got.warnings, "N"); !strings.Contains(text, numbers.ReplaceAllString(tt.warning, "N")) {
+				t.Errorf("warnings:\n%s\nwant:\n%s", text, tt.warning)
+			}
+			if tt.restarts != (got.restarts["faulty"] > 0) {
+				t.Errorf("restarts: %v, want some: %v", got.restarts, tt.restarts)
+			}
+			sameRun(t, tt.fault, want.dir, got.dir)
+			if info, err := os.Stat(filepath.Join(got.dir, "log.jsonl")); err != nil || info.Size() > 1<<20 {
+				t.Errorf("log of %d bytes, %v", info.Size(), err)
+			}
+		})
+	}
+}
+
+const lastWords = "\nits last lines on stderr:\n  segmentation fault in libmixer.so"
+
+// TestFaultEndsRun has the plugin do what no restart cures: the run ends, says why, and what to do next.
+func TestFaultEndsRun(t *testing.T) {
+	edit := func(from, to string) func(string) {
+		return func(dir string) { editFile(t, filepath.Join(dir, "plugin.json"), from, to) }
+	}
+	for _, tt := range []struct {
+		fault  string
+		change func(dir string) // of the plugin's folder
+		flags  []string
+		exit   int
+		err    string // DIR is the plugin's folder, RUN the run's
+		hint   string
+	}{
+		{"crash at start", nil, nil, 2,
+			"plugin faulty: start: it ended before the handshake was done: exit status 3" + lastWords,
+			"install the plugin again, or leave its stages out of the pipeline"},
+		{"hang at start", nil, []string{"--plugin-start-timeout", "3"}, 2,
+			"plugin faulty: start: no handshake within 3s",
+			"if it needs that long, allow more with --plugin-start-timeout SECONDS"},
+		{"greets on stdout", nil, nil, 2,
+			`plugin faulty: start: it wrote "libmixer 2.1 (c) 2019" to its standard output in place of the handshake`,
+			"nothing may write to the standard output before the handshake: docs/plugin-protocol.md, Process"},
+		{"says another version", nil, nil, 2,
+			"plugin faulty: Info: another program: it says that it is faulty 0.9.0, its plugin.json says faulty 1.0.0",
+			"build the program and its plugin.json from one source"},
+		{"speaks another protocol", nil, nil, 2,
+			"plugin faulty: start: the program speaks protocol 2, this host 1",
+			"install a build of the plugin for this host's protocol (docs/plugin-protocol.md)"},
+		{"declares another protocol", edit(`"protocol": 1`, `"protocol": 2`), nil, 2,
+			`--augment mix: stage "mix": plugin DIR is broken: it speaks protocol 2, this host 1`,
+			"install a build of the plugin for this host's protocol (docs/plugin-protocol.md)"},
+		{"declares another dtype", edit(`"waveform", "dtype": "f32"`, `"waveform", "dtype": "f64"`), nil, 2,
+			`pipeline: instance "mix": input port "waveform" of stage mix wants f64[B,T_wav], tensor "waveform" is f32[B,T_wav]; tensors that fit: nothing`,
+			"bind another tensor in the pipeline, or mend the ports in DIR/plugin.json"},
+		{"is modified", modify(t), nil, 2,
+			`--augment mix: stage "mix": plugin DIR is modified: PROGRAM has sha256 SUM, plugin.sum says SUM`,
+			"install the plugin again; if the change is yours, write its plugin.sum anew with sha256sum"},
+		{"refuses its configuration", nil, []string{"--config", mixPipeline(t, 5)}, 2,
+			`plugin faulty: Configure: instance "mix": amount is 5`,
+			"take an amount from 0 to 1"},
+		{"takes another dtype", nil, nil, 4,
+			`stage mix: 3 times in a row: plugin faulty: stage mix failed: panic: port "waveform" is f32, not i32`,
+			"mend the plugin: docs/plugins.md, Test, runs a stage by itself; then go on with --resume RUN"},
+	} {
+		t.Run(tt.fault, func(t *testing.T) {
+			folder := faultyPlugins(t, tt.change)
+			flags := append(append(slices.Clone(faultFlags), "--plugins", folder), tt.flags...)
+			if slices.Contains(tt.flags, "--config") {
+				flags = append(flags, "--augment", "") // the pipeline has it
+			}
+			got := trainFaulty(t, tt.fault, "", flags...)
+			if ExitCode(got.err) != tt.exit || got.err == nil {
+				t.Fatalf("exit status %d, want %d: %v", ExitCode(got.err), tt.exit, got.err)
+			}
+			names := strings.NewReplacer(filepath.Join(folder, "faulty"), "DIR", got.dir, "RUN", faultyProgram(), "PROGRAM")
+			if text := sums.ReplaceAllString(names.Replace(got.err.Error()), "SUM"); text != tt.err {
+				t.Errorf("error:\n%s\nwant:\n%s", text, tt.err)
+			}
+			if text := names.Replace(Hint(got.err)); text != tt.hint {
+				t.Errorf("hint:\n%s\nwant:\n%s", text, tt.hint)
+			}
+			if _, err := os.Stat(got.dir); (err == nil) != (tt.exit != 2) {
+				t.Errorf("run folder: %v", err)
+			}
+		})
+	}
+}
+
+// TestCrashLoopLeavesCheckpoint ends a run by a batch that no process survives, and goes on when the plugin is mended.
+func TestCrashLoopLeavesCheckpoint(t *testing.T) {
+	flags := append(slices.Clone(faultFlags), "--plugins", faultyPlugins(t, nil))
+	want := trainFaulty(t, "", "", flags...)
+	got := trainFaulty(t, "crashes at one batch", "", flags...)
+	if want.err != nil || ExitCode(got.err) != 4 {
+		t.Fatalf("%v; exit status %d: %v", want.err, ExitCode(got.err), got.err)
+	}
+	const text = "stage mix: plugin faulty: it keeps crashing: 5 restarts within 1m0s were not enough; the last time: it ended: exit status 3, while it worked on stage mix" + lastWords
+	if got.err.Error() != text {
+		t.Errorf("error:\n%v\nwant:\n%s", got.err, text)
+	}
+	if hint := "mend the plugin: docs/plugins.md, Test, runs a stage by itself; then go on with --resume " + got.dir; Hint(got.err) != hint {
+		t.Errorf("hint:\n%s\nwant:\n%s", Hint(got.err), hint)
+	}
+	if n := strings.Count(got.warnings, "warning: plugin faulty is started again: it ended: exit status 3"); n != 5 || got.restarts["features"] > 0 {
+		t.Errorf("%d restarts were told, restarts %v:\n%s", n, got.restarts, got.warnings)
+	}
+	done := len(losses(t, got.dir))
+	if done == 0 || done >= len(losses(t, want.dir)) {
+		t.Fatalf("the run ended behind step %d", done)
+	}
+	t.Setenv("XTTS_PLUGIN_FAULT", "")
+	if err := runFlags(t, Console{}, "--resume", got.dir); err != nil {
+		t.Fatal(err)
+	}
+	if done%4 != 0 && done%5 != 0 { // the step it ended at has no checkpoint in the other run
+		if err := os.RemoveAll(filepath.Join(got.dir, "checkpoints", fmt.Sprintf("step-%06d", done))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	sameRun(t, fmt.Sprintf("resumed after step %d", done), want.dir, got.dir)
+}
+
+// TestRowThatIsNeverFinite is given up after a second try, by name.
+func TestRowThatIsNeverFinite(t *testing.T) {
+	got := trainFaulty(t, "gives NaN for one row", "", append(slices.Clone(faultFlags), "--plugins", faultyPlugins(t, nil))...)
+	if got.err != nil {
+		t.Fatal(got.err)
+	}
+	data, err := os.ReadFile(filepath.Join(got.dir, "quarantine.jsonl"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var row struct{ ID, Reason, Stage string }
+	if err := json.Unmarshal(data, &row); err != nil { // one line
+		t.Fatalf("%s: %v", data, err)
+	}
+	if row.ID == "" || row.Stage != "mix" || row.Reason != "mix: waveform is not finite, twice" {
+		t.Errorf("%+v", row)
+	}
+	if want := "stage mix: waveform of clip " + row.ID + " is not finite; the batch is built again\n"; strings.Count(got.warnings, want) != 1 {
+		t.Errorf("warnings:\n%s\nwant once:\n%s", got.warnings, want)
+	}
+	if n := len(losses(t, got.dir)); n != 10 || got.restarts["faulty"] != 0 {
+		t.Errorf("%d steps, restarts %v", n, got.restarts)
+	}
+}
+
+// mixPipeline writes a config file with the pipeline of pico behind mix with that amount.
+func mixPipeline(t *testing.T, amount float64) string {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join(pico, "bundle.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	bundle, err := manifest.ParseBundle("bundle.json", data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ports := map[string]string{"waveform": "waveform", "waveform_lengths": "waveform_lengths"}
+	mix := manifest.StageInstance{Name: "mix", Stage: "mix", Config: map[string]any{"amount": amount}, Inputs: ports, Outputs: ports}
+	if data, err = json.Marshal(map[string]any{"pipeline": append([]manifest.StageInstance{mix}, bundle.Pipeline...)}); err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "config.json")
+	if err := os.WriteFile(path, data, 0o666); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+var sums = regexp.MustCompile(`\b[0-9a-f]{64}\b`)
+
+func editFile(t *testing.T, path, from, to string) {
+	t.Helper()
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Contains(data, []byte(from)) {
+		t.Fatalf("%s: no %s", path, from)
+	}
+	if err := os.WriteFile(path, bytes.ReplaceAll(data, []byte(from), []byte(to)), 0o666); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// modify changes the program behind its checksums' back.
+func modify(t *testing.T) func(dir string) {
+	return func(dir string) {
+		var sums strings.Builder
+		for _, name := range []string{faultyProgram(), "plugin.json"} {
+			data, err := os.ReadFile(filepath.Join(dir, name))
+			if err != nil {
+				t.Fatal(err)
+			}
+			fmt.Fprintf(&sums, "%x  %s\n", sha256.Sum256(data), name)
+		}
+		if err := os.WriteFile(filepath.Join(dir, "plugin.sum"), []byte(sums.String()), 0o666); err != nil {
+			t.Fatal(err)
+		}
+		f, err := os.OpenFile(filepath.Join(dir, faultyProgram()), os.O_APPEND|os.O_WRONLY, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer f.Close()
+		if _, err := f.WriteString("\n"); err != nil {
+			t.Fatal(err)
+		}
+	}
+}

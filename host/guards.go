@@ -1,0 +1,115 @@
+package host
+
+import (
+	"fmt"
+	"strings"
+	"sync"
+
+	"github.com/xtts-host/xtts-host/host/pipeline"
+	"github.com/xtts-host/xtts-host/host/supervise"
+	"github.com/xtts-host/xtts-host/shared/ring"
+)
+
+// guards watches over the memory that all plugins can write to. Every process maps the whole ring, so what one writes beyond
+// its tensors may be part of any batch. Therefore the first damage that is seen makes everything in flight be built again,
+// behind the end of the process that did it.
+type guards struct {
+	ring    *ring.Ring
+	layouts []ring.Layout
+	pools   []*supervise.Pool // all that map the ring
+	names   []string          // of their plugins
+
+	repair sync.Mutex // held by who deals with a damage, while processes end
+
+	mu     sync.Mutex // guards the rest, and the guards in memory
+	bucket []int      // by slot: the bucket whose guards stand there, -1 before the first
+	begun  []int      // by slot: the age that the batch in it was begun in
+	age    int        // damages so far: a batch of an earlier age is not to be trusted
+}
+
+func newGuards(r *ring.Ring, layouts []ring.Layout) *guards {
+	g := &guards{ring: r, layouts: layouts, bucket: make([]int, r.Slots()), begun: make([]int, r.Slots())}
+	for i := range g.bucket {
+		g.bucket[i] = -1
+	}
+	return g
+}
+
+// begin sets the guards of a slot for a new batch, or for a new attempt at one.
+func (g *guards) begin(b *pipeline.Batch) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.layouts[b.Bucket].WriteGuards(g.ring.Slot(b.Slot))
+	g.bucket[b.Slot], g.begun[b.Slot] = b.Bucket, g.age
+}
+
+// worker is the process that has just given a batch back.
+type worker struct {
+	pool    *supervise.Pool
+	process supervise.ProcessID
+	stage   string // the instance's name
+}
+
+// check returns an error that wraps pipeline.ErrRebuild when the batch's memory was written to by somebody who must not. by
+// is the process that worked on it just now, nil when nobody did. Whoever did the damage has been ended when check
+// returns.
+func (g *guards) check(b *pipeline.Batch, by *worker) error {
+	if g.sound(b) {
+		return nil
+	}
+	g.repair.Lock() // one damage is found in many slots
+	defer g.repair.Unlock()
+	g.mu.Lock()
+	old := g.begun[b.Slot] != g.age
+	damaged, first := g.damaged()
+	g.mu.Unlock()
+	if old {
+		return fmt.Errorf("%w: ring slot %d was begun before the ring was damaged", pipeline.ErrRebuild, b.Slot)
+	}
+	reason := g.end(damaged, first, by)
+	g.mu.Lock()
+	g.age++ // nobody writes any more what an earlier age has begun
+	g.mu.Unlock()
+	return fmt.Errorf("%w: %s", pipeline.ErrRebuild, reason)
+}
+
+func (g *guards) sound(b *pipeline.Batch) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.begun[b.Slot] == g.age && g.layouts[b.Bucket].CheckGuards(g.ring.Slot(b.Slot)) == nil
+}
+
+// damaged counts the slots with a damaged guard, and returns the first damage. The caller holds mu.
+func (g *guards) damaged() (n int, first error) {
+	for slot, bucket := range g.bucket {
+		if bucket < 0 {
+			continue
+		}
+		if err := g.layouts[bucket].CheckGuards(g.ring.Slot(slot)); err != nil {
+			if n++; first == nil {
+				first = err
+			}
+		}
+	}
+	return n, first
+}
+
+// end has the process killed that did the damage. Damage in one slot, which a process has just given back, is that
+// process's. Otherwise nothing tells who it was, so all of them go.
+func (g *guards) end(damaged int, first error, by *worker) (reason string) {
+	if by != nil && damaged == 1 {
+		reason = fmt.Sprintf("stage %s: %v", by.stage, first)
+		by.pool.Kick(by.process, reason)
+		return reason
+	}
+	reason = fmt.Sprintf("%d ring slots were overwritten: %v", damaged, first)
+	if len(g.names) > 1 {
+		reason += "; it was one of the plugins " + strings.Join(g.names, ", ")
+	}
+	var all sync.WaitGroup
+	for _, p := range g.pools {
+		all.Go(func() { p.KickAll(reason) })
+	}
+	all.Wait()
+	return reason
+}

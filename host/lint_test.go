@@ -1,0 +1,60 @@
+package host
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"google.golang.org/protobuf/proto"
+
+	"github.com/xtts-host/xtts-host/ortgraphs"
+	"github.com/xtts-host/xtts-host/ortgraphs/onnxpb"
+)
+
+// TestLintGraph plants a node into a good bundle that the host must wait for. ONNX Runtime keeps it, so it is found twice.
+func TestLintGraph(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "planted")
+	if err := os.CopyFS(dir, os.DirFS(pico)); err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(dir, "training_model.onnx")
+	model, err := ortgraphs.ReadModel(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	was, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	model.Graph.Node = append(model.Graph.Node, &onnxpb.NodeProto{
+		OpType: proto.String("NonZero"), Name: proto.String("find"), Input: []string{"mel_spectrograms"}, Output: []string{"found"},
+	})
+	data, err := proto.Marshal(model)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(file, data, 0o666); err != nil {
+		t.Fatal(err)
+	}
+	manifest, err := os.ReadFile(filepath.Join(dir, "bundle.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	sum := func(b []byte) []byte { h := sha256.Sum256(b); return []byte(hex.EncodeToString(h[:])) }
+	if err := os.WriteFile(filepath.Join(dir, "bundle.json"), bytes.Replace(manifest, sum(was), sum(data), 1), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	var out strings.Builder
+	err = LintGraph(&out, dir, t.TempDir(), "")
+	if err == nil || ExitCode(err) != 2 || !strings.HasSuffix(err.Error(), "planted: 2 findings") || Hint(err) == "" {
+		t.Errorf("exit status %d: %v", ExitCode(err), err)
+	}
+	want := "host-sync           node find (NonZero): the shape of its output depends on the data, so the host must read it\n"
+	if !strings.Contains(out.String(), want) {
+		t.Errorf("it says\n%s\nwant in it\n%s", &out, want)
+	}
+}

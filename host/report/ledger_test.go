@@ -1,0 +1,62 @@
+package report
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/xtts-host/xtts-host/host/pipeline"
+)
+
+func TestLedger(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "ledger.jsonl")
+	write := func(after int64, from, to int) {
+		t.Helper()
+		l, err := OpenLedger(path, after)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for step := from; step <= to; step++ {
+			l.Batch(&pipeline.Batch{Epoch: 1, Index: 2 * step, Bucket: 2, Rows: []int32{0, -1}}, func(row int32) string { return "ab"[row : row+1] })
+			l.Batch(&pipeline.Batch{Epoch: 1, Index: 2*step + 1, Rows: []int32{1}}, func(row int32) string { return "ab"[row : row+1] })
+			if err := l.Write(int64(step)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := l.Sync(); err != nil {
+			t.Error(err)
+		}
+		if err := l.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	write(0, 1, 3)
+	f, err := os.OpenFile(path, os.O_APPEND|os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.WriteString(`{"step":4,"ba`) // killed
+	f.Close()
+	write(1, 2, 2) // resumed from step 1
+	got, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := `{"step":1,"batches":[{"epoch":1,"index":2,"bucket":2,"rows":["a",""]},{"epoch":1,"index":3,"bucket":0,"rows":["b"]}]}
+{"step":2,"batches":[{"epoch":1,"index":4,"bucket":2,"rows":["a",""]},{"epoch":1,"index":5,"bucket":0,"rows":["b"]}]}
+`
+	if string(got) != want {
+		t.Errorf("got\n%swant\n%s", got, want)
+	}
+}
+
+func TestNoLedger(t *testing.T) {
+	l, err := OpenLedger("", 0)
+	if l != nil || err != nil {
+		t.Fatalf("%v, %v", l, err)
+	}
+	l.Batch(&pipeline.Batch{Rows: []int32{0}}, nil)
+	if l.Write(1) != nil || l.Sync() != nil || l.Close() != nil {
+		t.Error("no ledger does something")
+	}
+}

@@ -1,0 +1,142 @@
+package host
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"time"
+
+	"github.com/xtts-host/xtts-host/host/catalog"
+	"github.com/xtts-host/xtts-host/host/dataset"
+	"github.com/xtts-host/xtts-host/host/pipeline"
+	"github.com/xtts-host/xtts-host/host/supervise"
+	"github.com/xtts-host/xtts-host/shared/stage"
+)
+
+// stageRunner sends batches to one stage instance, and looks at what comes back before anybody uses it.
+type stageRunner struct {
+	road     *road
+	pool     *supervise.Pool
+	plugin   string
+	instance catalog.Instance
+	outputs  []outputs // by bucket
+	log      *slog.Logger
+	attempts []attempts // by ring slot
+}
+
+// attempts is what a stage runner knows of the batch in a slot. The slot's goroutine uses it alone.
+type attempts struct {
+	keys   []byte
+	failed int     // calls in a row
+	rows   []int32 // of the data set: not finite in an earlier attempt
+}
+
+// maxFailures of one batch in a row end the run: what fails three times fails for a reason.
+const maxFailures = 3
+
+func newStageRunner(r *road, pool *supervise.Pool, plugin string, instance catalog.Instance, batchSize int, log *slog.Logger) *stageRunner {
+	s := &stageRunner{road: r, pool: pool, plugin: plugin, instance: instance, log: log, attempts: make([]attempts, r.ring.Slots())}
+	for i := range s.attempts {
+		s.attempts[i].keys = make([]byte, batchSize*stage.KeySize)
+	}
+	for i := range r.layouts {
+		s.outputs = append(s.outputs, newOutputs(instance, &r.layouts[i]))
+	}
+	return s
+}
+
+// Process implements pipeline.Stage.
+func (s *stageRunner) Process(ctx context.Context, b *pipeline.Batch) ([]pipeline.Rejected, time.Duration, error) {
+	a := &s.attempts[b.Slot]
+	if err := s.road.guards.check(b, nil); err != nil { // not this plugin's doing
+		return nil, 0, err
+	}
+	s.fillKeys(a.keys, b)
+	res, err := s.pool.Call(ctx, supervise.Request{
+		Instance: s.instance.Index, Slot: b.Slot, Bucket: b.Bucket, Epoch: int64(b.Epoch), Step: b.Step, RowKeys: a.keys,
+	})
+	switch {
+	case err != nil && ctx.Err() != nil: // the run ends; the cause may be another stage's failure
+		return nil, res.Busy, err
+	case errors.Is(err, supervise.ErrLost):
+		return nil, res.Busy, fmt.Errorf("%w: %w", pipeline.ErrRebuild, err)
+	case errors.Is(err, supervise.ErrFailed):
+		if a.failed++; a.failed < maxFailures {
+			s.log.Warn(fmt.Sprintf("%v; the batch is built again", err))
+			return nil, res.Busy, fmt.Errorf("%w: %w", pipeline.ErrRebuild, err)
+		}
+		return nil, res.Busy, fmt.Errorf("%d times in a row: %w", a.failed, err)
+	case err != nil:
+		return nil, res.Busy, err
+	}
+	a.failed = 0
+	if err := s.road.guards.check(b, &worker{s.pool, res.Process, s.instance.Name}); err != nil {
+		return nil, res.Busy, err
+	}
+	if len(res.Bad) > 0 {
+		rejected := make([]pipeline.Rejected, len(res.Bad))
+		for i, bad := range res.Bad {
+			rejected[i] = pipeline.Rejected{Row: bad.Row, Reason: s.instance.Name + ": " + bad.Reason}
+		}
+		return rejected, res.Busy, nil
+	}
+	rejected, err := s.inspect(b, res.Process)
+	return rejected, res.Busy, err
+}
+
+// fillKeys writes the key of each row.
+func (s *stageRunner) fillKeys(keys []byte, b *pipeline.Batch) {
+	rows := s.road.of(b).index.Rows
+	clear(keys)
+	for i, row := range b.Rows {
+		if row >= 0 {
+			key := dataset.RowKey(s.road.seed, b.Epoch, rows[row].ID, s.instance.Name)
+			copy(keys[i*stage.KeySize:], key[:])
+		}
+	}
+}
+
+// inspect looks at what the stage has written. A process that gives impossible lengths, or writes into an empty row, is
+// replaced. A row that is not finite gets a second chance, for the process may have had a reason that is over; then it
+// is the row's own fault.
+func (s *stageRunner) inspect(b *pipeline.Batch, id supervise.ProcessID) (rejected []pipeline.Rejected, err error) {
+	slot, out := s.road.ring.Slot(b.Slot), &s.outputs[b.Bucket]
+	if err := out.checkLengths(slot, b.Rows); err != nil {
+		return nil, s.replace(id, err)
+	}
+	rows, known := s.road.of(b).index.Rows, s.attempts[b.Slot].rows
+	var again error
+	out.notFinite(slot, func(i int, tensor string) {
+		row := b.Rows[i]
+		switch {
+		case slices.ContainsFunc(rejected, func(r pipeline.Rejected) bool { return r.Row == i }):
+		case row < 0:
+			err = s.replace(id, fmt.Errorf("the empty row %d of %s is not finite", i, tensor))
+		case slices.Contains(known, row):
+			rejected = append(rejected, pipeline.Rejected{Row: i, Reason: fmt.Sprintf("%s: %s is not finite, twice", s.instance.Name, tensor)})
+		default:
+			s.attempts[b.Slot].rows = append(s.attempts[b.Slot].rows, row)
+			again = fmt.Errorf("%w: stage %s: %s is not finite", pipeline.ErrRebuild, s.instance.Name, tensor)
+			s.log.Warn(fmt.Sprintf("plugin %s: stage %s: %s of clip %s is not finite; the batch is built again", s.plugin, s.instance.Name, tensor, rows[row].ID))
+		}
+	})
+	switch {
+	case err != nil:
+		return nil, err
+	case len(rejected) > 0:
+		return rejected, nil
+	case again != nil:
+		return nil, again
+	}
+	s.attempts[b.Slot].rows = known[:0]
+	return nil, nil
+}
+
+// replace ends a process that does not keep to the rules.
+func (s *stageRunner) replace(id supervise.ProcessID, why error) error {
+	reason := fmt.Sprintf("stage %s: %v", s.instance.Name, why)
+	s.pool.Kick(id, reason)
+	return fmt.Errorf("%w: %s", pipeline.ErrRebuild, reason)
+}

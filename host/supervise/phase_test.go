@@ -1,0 +1,132 @@
+package supervise
+
+import (
+	"errors"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+func TestPhases(t *testing.T) {
+	r := newRig(t, "ok")
+	var mu sync.Mutex
+	var got []Phase
+	r.Reached = func(p Phase, id ProcessID, pid int) {
+		mu.Lock()
+		defer mu.Unlock()
+		if id != (ProcessID{}) || !alive(pid) {
+			t.Errorf("%s of process %v, which is %d", p, id, pid)
+		}
+		got = append(got, p)
+	}
+	p := r.open()
+	if _, err := callSlot(t, p, 0); err != nil {
+		t.Fatal(err)
+	}
+	if err := p.Drain(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	want := []Phase{Start, Handshake, Configure, Attach, Batch, Reply, Drain, Shutdown}
+	// The answer may be there before the call has been told of.
+	if i, j := slices.Index(got, Batch), slices.Index(got, Reply); i == j+1 {
+		got[i], got[j] = got[j], got[i]
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("%v, want %v", got, want)
+	}
+}
+
+// TestStruckAtStart: a process that somebody else kills or stops while it starts costs its own restart, not the run.
+func TestStruckAtStart(t *testing.T) {
+	for _, phase := range []Phase{Start, Handshake, Configure, Attach} {
+		for _, signal := range []unix.Signal{unix.SIGKILL, unix.SIGSTOP} {
+			if signal == unix.SIGSTOP && phase != Configure {
+				continue // each takes its whole deadline
+			}
+			t.Run(string(phase)+" "+unix.SignalName(signal), func(t *testing.T) {
+				r := newRig(t, "ok")
+				if signal == unix.SIGSTOP {
+					r.StartTimeout, r.ConfigureTimeout = 2*time.Second, 2*time.Second
+				}
+				r.Reached = func(p Phase, id ProcessID, pid int) {
+					if p == phase && id.Generation == 0 {
+						unix.Kill(pid, signal)
+					}
+				}
+				p := r.open()
+				if _, err := callSlot(t, p, 0); err != nil {
+					t.Error(err)
+				}
+				if s := p.Stats(); s.Restarts != 1 {
+					t.Errorf("%d restarts", s.Restarts)
+				}
+			})
+		}
+	}
+}
+
+func TestStruckAtStartTwice(t *testing.T) {
+	r := newRig(t, "ok")
+	r.Reached = func(p Phase, _ ProcessID, pid int) {
+		if p == Configure {
+			unix.Kill(pid, unix.SIGKILL)
+		}
+	}
+	if e := r.refuse(); e.Err.Error() != "start: it ended before Configure was done: signal: killed" || !errors.Is(e, ErrLost) {
+		t.Error(e)
+	}
+}
+
+func TestSweepSocketDirs(t *testing.T) {
+	root := t.TempDir()
+	dir := func(name string) string {
+		path := filepath.Join(root, name)
+		if err := os.MkdirAll(filepath.Join(path, "plugin-dir1"), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	file := func(path, content string) {
+		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	dead := dir(socketPrefix + "dead")
+	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: filepath.Join(dead, "plugin-dir1", "s"), Net: "unix"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.SetUnlinkOnClose(false) // as when its process is killed
+	l.Close()
+	file(filepath.Join(dir(socketPrefix+"early"), "plugin-dir1", "plugin1"), "")
+	file(filepath.Join(dir(socketPrefix+"files"), "plugin-dir1", "thesis.tex"), "hello")
+	dir("other")
+	live, err := newSocketDir(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sweepSocketDirs(root)
+	entries, err := os.ReadDir(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var left []string
+	for _, e := range entries {
+		left = append(left, e.Name())
+	}
+	want := []string{"other", filepath.Base(live.path), socketPrefix + "files"}
+	slices.Sort(want)
+	if !slices.Equal(left, want) {
+		t.Errorf("left: %v, want %v", left, want)
+	}
+	live.remove()
+	if _, err := os.Stat(live.path); !os.IsNotExist(err) {
+		t.Errorf("removed, it is still there: %v", err)
+	}
+}

@@ -1,0 +1,85 @@
+package ortgraphs
+
+import (
+	"github.com/xtts-host/xtts-host/ortgraphs/onnxpb"
+	"github.com/xtts-host/xtts-host/ortgraphs/shapes"
+	"github.com/xtts-host/xtts-host/shared/manifest"
+)
+
+// StepCost is what one training step takes, computed from the shapes of the training graph (package shapes).
+type StepCost struct {
+	// Bucket is the index of the bucket, BatchSize the rows of the batch.
+	Bucket    int `json:"bucket"`
+	BatchSize int `json:"batch_size"`
+	// FLOPs and Bytes count what the nodes compute, and read and write: an upper bound, which fusion lowers.
+	FLOPs float64 `json:"flops"`
+	Bytes float64 `json:"bytes"`
+	// InputBytes is the size of the batch's tensors: each slot of the device holds them once.
+	InputBytes float64 `json:"input_bytes"`
+	// ActivationBytes is the most that values between the nodes take at one time, when each is freed behind its last use.
+	ActivationBytes float64 `json:"activation_bytes"`
+	// Problem says why the counts are missing or too low: a node that does not run with these sizes, or whose shape is
+	// not known.
+	Problem string `json:"problem,omitempty"`
+}
+
+// BatchSizes are those that Summary.Steps is computed for.
+var BatchSizes = []int{1, 8, 16, 32}
+
+func (b *Bundle) steps() []StepCost {
+	m := b.Manifest
+	var model *onnxpb.ModelProto
+	problem := "there is no training graph in f32"
+	for _, g := range m.Graphs {
+		if g.Kind == "train" && g.Precision == "f32" {
+			var err error
+			if model, err = ReadModel(b.Path(g.File)); err != nil {
+				problem = err.Error()
+			}
+		}
+	}
+	var steps []StepCost
+	for i, bucket := range m.Buckets {
+		for _, rows := range BatchSizes {
+			c := StepCost{Bucket: i, BatchSize: rows, InputBytes: inputBytes(m, bucket.Values(rows)), Problem: problem}
+			if model != nil {
+				c.count(model, bucket.Values(rows))
+			}
+			steps = append(steps, c)
+		}
+	}
+	return steps
+}
+
+func (c *StepCost) count(model *onnxpb.ModelProto, values map[string]int) {
+	sizes := shapes.Sizes{}
+	for symbol, n := range values {
+		sizes[symbol] = int64(n)
+	}
+	r, err := shapes.Infer(model, sizes)
+	if err != nil {
+		c.Problem = err.Error()
+		return
+	}
+	cost := r.Cost()
+	c.FLOPs, c.Bytes, c.ActivationBytes, c.Problem = cost.FLOPs, cost.Bytes, float64(cost.Peak), ""
+	if cost.Unknown > 0 {
+		c.Problem = "the shapes of some nodes are not known"
+	}
+}
+
+func inputBytes(m *manifest.Bundle, values map[string]int) float64 {
+	total := 0.0
+	for _, t := range m.Inputs {
+		shape, err := t.Shape.Resolve(values)
+		if err != nil {
+			continue // Load has refused it
+		}
+		elements := 1.0 // a float: the product of eight numbers of the manifest may be beyond any integer
+		for _, d := range shape {
+			elements *= float64(d)
+		}
+		total += elements * float64(t.DType.Size())
+	}
+	return total
+}

@@ -1,0 +1,194 @@
+// Faulty is a plugin that works as it should, but for one fault that XTTS_PLUGIN_FAULT chooses: host/faults_test.go has
+// the list, and sees what a run makes of each. Its stage mix gives each row a gain that is drawn from the row's key, so
+// that a row that was worked on twice, or not at all, changes the losses of a run.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+	"github.com/hashicorp/go-plugin"
+	"golang.org/x/sys/unix"
+	"google.golang.org/grpc"
+
+	"github.com/xtts-host/xtts-host/shared/ring"
+	"github.com/xtts-host/xtts-host/shared/stage"
+	"github.com/xtts-host/xtts-host/shared/stagepb"
+)
+
+// fault is the one that was chosen, and mark the file that it leaves when it strikes; where it lies already nothing
+// strikes any more. Without mark the fault strikes in every process.
+var fault, mark = os.Getenv("XTTS_PLUGIN_FAULT"), os.Getenv("XTTS_PLUGIN_FAULT_MARK")
+
+// stderr is descriptor 2: go-plugin replaces the variable of package os.
+var stderr = os.Stderr
+
+// strikes reports whether the fault of that name is to happen now.
+func strikes(name string) bool {
+	if fault != name {
+		return false
+	}
+	if mark == "" {
+		return true
+	}
+	f, err := os.OpenFile(mark, os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return false
+	}
+	f.Close()
+	return true
+}
+
+func crash() {
+	fmt.Fprintln(stderr, "segmentation fault in libmixer.so")
+	os.Exit(3)
+}
+
+func hang() { time.Sleep(time.Hour) }
+
+func main() {
+	if strikes("crash at start") {
+		crash()
+	}
+	if strikes("hang at start") {
+		hang()
+	}
+	if strikes("greets on stdout") {
+		fmt.Println("libmixer 2.1 (c) 2019")
+	}
+	go func() { // the lifeline
+		io.Copy(io.Discard, os.NewFile(stage.LifelineFD, "lifeline"))
+		os.Exit(0)
+	}()
+	id := stage.Plugin{ID: "faulty", Version: "1.0.0", Stages: map[string]func() stage.Stage{"mix": func() stage.Stage { return new(mix) }}}
+	if strikes("says another version") {
+		id.Version = "0.9.0"
+	}
+	inner, err := stage.NewServer(id, os.NewFile(stage.RingFD, "ring"), slog.New(slog.DiscardHandler))
+	if err != nil {
+		fmt.Fprintln(stderr, err)
+		os.Exit(1)
+	}
+	handshake := stage.Handshake
+	if strikes("speaks another protocol") {
+		handshake.ProtocolVersion = 2
+	}
+	plugin.Serve(&plugin.ServeConfig{
+		HandshakeConfig: handshake,
+		Plugins:         plugin.PluginSet{stage.PluginName: &entry{server: &server{Server: inner}}},
+		GRPCServer:      plugin.DefaultGRPCServer,
+		Logger:          hclog.NewNullLogger(),
+	})
+}
+
+// server is the stage server with faults of the protocol.
+type server struct {
+	*stage.Server
+	ring *ring.Ring // all of it, as every plugin can map it
+}
+
+// entry joins it to go-plugin.
+type entry struct {
+	plugin.NetRPCUnsupportedPlugin
+	server *server
+}
+
+func (e *entry) GRPCServer(_ *plugin.GRPCBroker, g *grpc.Server) error {
+	stagepb.RegisterStageServer(g, e.server)
+	return nil
+}
+
+func (e *entry) GRPCClient(context.Context, *plugin.GRPCBroker, *grpc.ClientConn) (any, error) {
+	return nil, errors.New("not a client")
+}
+
+func (s *server) Attach(ctx context.Context, req *stagepb.AttachRequest) (*stagepb.AttachResponse, error) {
+	fd, err := unix.FcntlInt(stage.RingFD, unix.F_DUPFD_CLOEXEC, 0)
+	if err != nil {
+		return nil, err
+	}
+	if s.ring, err = ring.Attach(os.NewFile(uintptr(fd), "ring"), int(req.Slots), int(req.SlotSize)); err != nil {
+		return nil, err
+	}
+	return s.Server.Attach(ctx, req)
+}
+
+func (s *server) Drain(ctx context.Context, req *stagepb.DrainRequest) (*stagepb.DrainResponse, error) {
+	if strikes("hangs when asked to drain") {
+		hang()
+	}
+	return s.Server.Drain(ctx, req)
+}
+
+func (s *server) Process(stream grpc.BidiStreamingServer[stagepb.Call, stagepb.Result]) error {
+	return s.Server.Process(&liar{BidiStreamingServer: stream, ring: s.ring, slots: map[uint64]int{}})
+}
+
+// liar sends other results than the stage gave.
+type liar struct {
+	grpc.BidiStreamingServer[stagepb.Call, stagepb.Result]
+	ring *ring.Ring
+
+	mu    sync.Mutex     // guards the rest
+	slots map[uint64]int // by call
+	sent  int
+}
+
+func (l *liar) Recv() (*stagepb.Call, error) {
+	c, err := l.BidiStreamingServer.Recv()
+	if err == nil {
+		l.mu.Lock()
+		l.slots[c.Id] = int(c.Slot)
+		l.mu.Unlock()
+	}
+	return c, err
+}
+
+func (l *liar) Send(r *stagepb.Result) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.sent++; l.sent != third {
+		return l.BidiStreamingServer.Send(r)
+	}
+	own := l.slots[r.Id]
+	switch {
+	case strikes("overwrites the whole ring"):
+		l.clear(func(slot int) bool { return true })
+	case strikes("overwrites other slots"):
+		l.clear(func(slot int) bool { return slot != own })
+	case strikes("answers for an unknown call"):
+		r.Id += 1000
+	case strikes("rejects a row that is not there"):
+		r.BadRows = []*stagepb.BadRow{{Row: 4, Reason: "too loud"}}
+	case strikes("answers twice"):
+		if err := l.BidiStreamingServer.Send(r); err != nil {
+			return err
+		}
+	}
+	return l.BidiStreamingServer.Send(r)
+}
+
+func (l *liar) clear(which func(slot int) bool) {
+	for i := range l.ring.Slots() {
+		if which(i) {
+			clear(l.ring.Slot(i))
+		}
+	}
+}
+
+// flood writes 8 MB to the standard error: lines, and one without end.
+func flood() {
+	lines := strings.Repeat(strings.Repeat("x", 999)+"\n", 1000)
+	for range 4 {
+		io.WriteString(stderr, lines)
+	}
+	io.WriteString(stderr, strings.Repeat("y", 4<<20))
+}

@@ -1,0 +1,183 @@
+"""Feeds hostile files to the real program: python3 scripts/hostile [--every N] [--only KIND] [--seed N] [--keep DIR] [-v]
+
+Every variant is made of a good file of the product's own. The program must not crash and must not hang, must end with a
+documented status, and a refusal must name the file, give one hint, and cost little.
+"""
+
+import argparse
+import collections
+import pathlib
+import random
+import shutil
+import sys
+import tempfile
+import time
+import zlib
+
+import good
+import variants
+from trial import Launcher, Trial
+
+REPO = pathlib.Path(__file__).resolve().parents[2]
+MOST = 24  # cuts, and flipped bits, of a file that is not small
+
+
+def kinds(g: good.Good, seed: int):
+    """Yields (kind, name, make): make(folder) writes the variant and returns its trial."""
+    def rng(kind):
+        return random.Random(f"{seed} {kind}")
+
+    def contents(kind, path: pathlib.Path, more=()):
+        data = path.read_bytes()
+        most = len(data) if len(data) <= 1024 else MOST  # of a small file, every 7th byte
+        yield from variants.of_bytes(data, rng(kind), most if len(data) > 1024 else max(MOST, len(data) // 7 + 1))
+        yield from more
+
+    def spoiled(kind, source, name, more, trial, sign=None):
+        """Variants of the file `name` of the folder `source`: other contents, and other things in its place."""
+        for what, data in contents(kind, source / name, more):
+            def make(folder, data=data, what=what):
+                target = variants.copy(source, folder / source.name)
+                (target / name).write_bytes(data)
+                if sign:
+                    sign(target)
+                return trial(target, what)
+            yield kind, what, make
+        for what, _ in variants.in_place(pathlib.Path()):
+            def make(folder, what=what):
+                target = variants.copy(source, folder / source.name)
+                dict(variants.in_place(target / name))[what]()
+                return trial(target, what)
+            yield kind, what, make
+
+    def inspect(kind, subject):
+        return lambda bundle, what: Trial(kind, what, [str(g.program), "graph", "inspect", str(bundle)], subject)
+
+    b, p = g.bundle, g.plugin / "features"
+    yield from spoiled("bundle.json", b, "bundle.json", [*variants.manifests(b), *variants.of_json(variants.json.loads((b / "bundle.json").read_text()))], inspect("bundle.json", "bundle"))
+    yield from spoiled("onnx", b, "training_model.onnx", variants.models((b / "training_model.onnx").read_bytes()), inspect("onnx", "training_model.onnx"), variants.sign)
+    yield from spoiled("safetensors", b, "params.safetensors", variants.weights((b / "params.safetensors").read_bytes()), inspect("safetensors", "params.safetensors"), variants.sign)
+    flips = [(what, data) for what, data in variants.of_bytes((b / "training_model.onnx").read_bytes(), rng("onnx run"), MOST) if "flipped" in what]
+    for what, data in flips:
+        def make(folder, data=data, what=what):
+            bundle = variants.copy(b, folder / "bundle")
+            (bundle / "training_model.onnx").write_bytes(data)
+            variants.sign(bundle)
+            # What ONNX Runtime refuses later than the host, it refuses before the first step too.
+            return Trial("onnx run", what, g.train("--max-steps", "1", graph=bundle), "training_model.onnx|bundle", (0, 1, 2, 3))
+        yield "onnx run", what, make
+    yield from spoiled("tokenizer", b, "tokenizer.json", variants.of_json(variants.json.loads((b / "tokenizer.json").read_text())),
+        lambda bundle, what: Trial("tokenizer", what, g.train("--max-steps", "1", graph=bundle), "tokenizer.json", (0, 2, 5)), variants.sign)
+
+    def listed(kind):
+        # Nothing is refused: the list says of every folder what is the matter with it.
+        return lambda plugin, what: Trial(kind, what, [str(g.program), "plugins", "list", str(plugin.parent)], "features", (0,),
+            r"^features +(\S+ +)?(verified|unverified|modified|broken|skipped)")
+
+    def within(kind, name, more):
+        for _, what, make in spoiled(kind, p, name, more, listed(kind)):
+            def inside(folder, make=make):
+                (folder / "plugins").mkdir()
+                return make(folder / "plugins")
+            yield kind, what, inside
+
+    yield from within("plugin.json", "plugin.json", [*variants.plugin_manifests(p), *variants.of_json(variants.json.loads((p / "plugin.json").read_text()))])
+    yield from within("plugin.sum", "plugin.sum", variants.plugin_sums(p))
+    yield from within("plugin program", "features_linux_amd64", [])
+
+    NAMED = "config.yaml|bundle: open "  # a file that names no bundle is well formed
+
+    def config(kind, what, data):
+        def make(folder):
+            (folder / "config.yaml").write_bytes(data)
+            return Trial(kind, what, [str(g.program), "--config", str(folder / "config.yaml"), "--print-config"], NAMED)
+        return kind, what, make
+
+    for what, data in contents("config", g.config, [*variants.configs(), *variants.of_json({})]):
+        yield config("config", what, data)
+    for what, _ in variants.in_place(pathlib.Path()):
+        def make(folder, what=what):
+            file = variants.copy(g.config, folder / "config.yaml")
+            dict(variants.in_place(file))[what]()
+            return Trial("config", what, [str(g.program), "--config", str(file), "--print-config"], NAMED)
+        yield "config", what, make
+
+    def initial(kind):
+        return lambda checkpoint, what: Trial(kind, what, g.train("--max-steps", "1", "--init", str(checkpoint / "params.safetensors")), "params.safetensors")
+
+    newest = g.run / "checkpoints/step-000002"
+    yield from spoiled("--init", newest, "params.safetensors", variants.weights((newest / "params.safetensors").read_bytes()), initial("--init"))
+
+    def resumed(kind, name, more, sign=None, subject=None):
+        inside = pathlib.Path("checkpoints/step-000002")
+        signed = (lambda folder: sign(folder / inside)) if sign else None
+        yield from spoiled(kind, g.run, str(inside / name), more,
+            lambda folder, what: Trial(kind, what, g.train("--max-steps", "3", "--resume", str(folder)), subject or name), signed)
+
+    yield from resumed("MANIFEST", "MANIFEST", [])
+    yield from resumed("state.json", "state.json", variants.states(newest), variants.sign_checkpoint, "state.json|step-000002: cannot go on with other settings")
+    yield from resumed("checkpoint", "optimizer.safetensors", variants.weights((newest / "optimizer.safetensors").read_bytes()), variants.sign_checkpoint)
+    yield from spoiled("metrics.jsonl", g.run, "metrics.jsonl", [("a line of 64 MiB", b"x" * (64 << 20))],
+        lambda folder, what: Trial("metrics.jsonl", what, g.train("--max-steps", "3", "--resume", str(folder)), "metrics.jsonl"))
+
+    def trained(kind, subject):
+        return lambda data, what: Trial(kind, what, g.train("--max-steps", "1", "--max-quarantine", "2", data=data), subject, (0, 2, 5))
+
+    clip = (g.data / "wavs/clip0.wav").read_bytes()
+    yield from spoiled("metadata", g.data, "metadata_train.csv", variants.lists(), trained("metadata", "metadata_train.csv"))
+    yield from spoiled("wav", g.data, "wavs/clip0.wav", variants.sounds(clip[44:]), trained("wav", "clip0"))
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--every", type=int, default=1, metavar="N", help="every Nth variant only")
+    parser.add_argument("--only", metavar="KIND", help="this kind only")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--keep", type=pathlib.Path, metavar="DIR", help="copy what was not handled well there")
+    parser.add_argument("-v", action="store_true", help="a line for every variant")
+    args = parser.parse_args()
+    began, failed = time.monotonic(), []
+    table = collections.OrderedDict()
+    launcher = Launcher()
+    memory = pathlib.Path("/dev/shm")  # the disk's time is not what is measured
+    with tempfile.TemporaryDirectory(dir=memory if memory.is_dir() else None) as tmp:
+        g = good.Good(REPO, pathlib.Path(tmp) / "good")
+        work = pathlib.Path(tmp) / "work"
+        for i, (kind, what, make) in enumerate(kinds(g, args.seed)):
+            if args.only not in (None, kind) or i % args.every:
+                continue
+            work.mkdir()
+            trial = make(work)
+            o = launcher.run(trial, g.environment(), work)
+            row = table.setdefault(kind, [0, 0, 0, 0, 0.0, 0])
+            row[0] += 1
+            row[1 if o.status == 0 else 2] += 1
+            row[3] += bool(o.faults)
+            if o.status:
+                row[4], row[5] = max(row[4], o.cpu), max(row[5], o.memory)
+            if o.faults:
+                failed.append(f"{kind}: {what}: {'; '.join(o.faults)}\n    {o.err.strip()[:400] or o.out.strip()[-300:]}")
+                if args.keep:
+                    shutil.copytree(work, args.keep / f"{kind}-{zlib.crc32(what.encode()):08x}".replace("/", "-"), symlinks=True, dirs_exist_ok=True, ignore=lambda d, names: [n for n in names if not regular(d, n)])
+            if args.v:
+                print(f"{kind:14} {what[:50]:50} {o.status:4} {o.cpu:6.2f} s {o.memory >> 20:5} MiB {'; '.join(o.faults)}", flush=True)
+            shutil.rmtree(work)
+    launcher.close()
+    print(f"{'kind':14} {'variants':>8} {'accepted':>8} {'refused':>8} {'failed':>8}   refusals: {'CPU s':>6} {'MiB':>5}")
+    for kind, (n, accepted, refused, bad, cpu, memory) in table.items():
+        print(f"{kind:14} {n:8} {accepted:8} {refused:8} {bad:8}             {cpu:6.2f} {memory >> 20:5}")
+    total = sum(row[0] for row in table.values())
+    print(f"{'all':14} {total:8}   in {time.monotonic() - began:.0f} s")
+    for line in failed:
+        print("FAIL", line)
+    return 1 if failed else 0
+
+
+def regular(folder: str, name: str) -> bool:
+    """Reports whether a file can be copied: it is a folder, or a small file and no link."""
+    path = pathlib.Path(folder) / name
+    return not path.is_symlink() and (path.is_dir() or path.is_file() and path.stat().st_size < 64 << 20)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

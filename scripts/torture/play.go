@@ -1,0 +1,213 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// deadline is what a plugin has for an answer: short, because everything waits for it when one is stopped, and long
+// enough for a busy machine.
+const deadline = 5 * time.Second
+
+// hostLimit is what a host may take, with all that its plugins miss.
+const hostLimit = 90 * time.Second
+
+// site is the folder of one run and what runs in it.
+type site struct {
+	lab     *lab
+	dir     string
+	variant variant
+	marker  string // in the environment of every process of it
+}
+
+func (l *lab) site(dir, name string, v variant) (*site, error) {
+	s := &site{lab: l, dir: dir, variant: v, marker: fmt.Sprintf("XTTS_PLUGIN_TORTURE_ID=%d-%s", os.Getpid(), name)}
+	return s, errors.Join(os.MkdirAll(s.path("tmp"), 0o777), os.MkdirAll(s.path("debug"), 0o777), os.MkdirAll(s.path("home"), 0o777))
+}
+
+func (s *site) path(name string) string { return filepath.Join(s.dir, name) }
+
+// command makes a host that trains, or goes on.
+func (s *site) command(resume bool, more ...string) *exec.Cmd {
+	args := []string{"--plugins", s.lab.plugins, "--debug-dir", s.path("debug")}
+	if resume {
+		args = append(args, "--resume", s.path("run"))
+	} else {
+		args = append(args, "--run-dir", s.path("run"), "--graph", s.lab.graph, "--augment", "waveaug,specaugment",
+			"--batch-size", "2", "--buffer-size", "6", "--threads", "1", "--log-every", "0", "--keep-last", "2",
+			"--max-steps", fmt.Sprint(steps), "--checkpoint-every", fmt.Sprint(checkpointEvery), "--plugin-timeout", fmt.Sprint(deadline.Seconds()), "--plugin-start-timeout", fmt.Sprint(deadline.Seconds()))
+		args = append(args, s.variant.args...)
+		args = append(args, more...)
+	}
+	cmd := exec.Command(s.lab.host, args...)
+	cmd.Env = []string{s.marker, "PATH=" + os.Getenv("PATH"), "HOME=" + s.path("home"), "TMPDIR=" + s.path("tmp"),
+		"XDG_CACHE_HOME=" + s.lab.cache, "XTTS_HOST_DEVICE=cpu", "ORT_DISABLE_TELEMETRY=1"}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // Ctrl-C is for the harness, which ends what it started
+	return cmd
+}
+
+// outcome is how a host ended.
+type outcome struct {
+	director *director
+	status   syscall.WaitStatus
+	output   string
+}
+
+// host runs one to its end, striking on the way.
+func (s *site) host(ctx context.Context, resume bool, strike *strike) (*outcome, error) {
+	d, err := direct(filepath.Join(s.path("debug"), "phases.sock"), strike)
+	if err != nil {
+		return nil, err
+	}
+	defer d.close()
+	cmd := s.command(resume)
+	var out bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &out
+	if err := cmd.Start(); err != nil {
+		return nil, err
+	}
+	ended := make(chan struct{})
+	go func() { cmd.Wait(); close(ended) }() // the state says how it ended
+	limit := time.NewTimer(hostLimit)
+	defer limit.Stop()
+	select {
+	case <-ended:
+	case <-ctx.Done():
+		err = context.Cause(ctx)
+	case <-limit.C:
+		err = fmt.Errorf("the host has not ended within %v", hostLimit)
+		cmd.Process.Signal(syscall.SIGQUIT) // says where it hangs
+		time.Sleep(time.Second)
+	}
+	if err != nil {
+		cmd.Process.Kill()
+		<-ended
+	}
+	err = errors.Join(err, d.close())
+	if werr := appendFile(s.path("output.txt"), fmt.Sprintf("$ %s\n%s\n%v\n\n", strings.Join(cmd.Args, " "), &out, cmd.ProcessState)); err == nil {
+		err = werr
+	}
+	return &outcome{d, cmd.ProcessState.Sys().(syscall.WaitStatus), out.String()}, err
+}
+
+func appendFile(path, text string) error {
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o666)
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteString(text)
+	return errors.Join(err, f.Close())
+}
+
+// reference is an undisturbed run.
+type reference struct {
+	result
+	points map[string]int // how often it came to each phase
+}
+
+func (l *lab) reference(ctx context.Context, v variant) (*reference, error) {
+	s, err := l.site(filepath.Join(l.dir, "undisturbed-"+v.name), "undisturbed-"+v.name, v)
+	if err != nil {
+		return nil, err
+	}
+	defer s.killAll()
+	out, err := s.host(ctx, false, nil)
+	if err != nil {
+		return nil, err
+	}
+	if err := errors.Join(out.ended(), s.clean()); err != nil {
+		return nil, err
+	}
+	r, err := s.result()
+	if err != nil {
+		return nil, err
+	}
+	for _, phase := range phases {
+		if out.director.points[phase] == 0 {
+			return nil, fmt.Errorf("the host never comes to %s", phase)
+		}
+	}
+	return &reference{*r, out.director.points}, nil
+}
+
+// ended says what is wrong about the end of a host that nobody killed.
+func (o *outcome) ended() error {
+	if o.status.Exited() && o.status.ExitStatus() == 0 {
+		return nil
+	}
+	return fmt.Errorf("the host ended with status %d, signal %d: %s", o.status.ExitStatus(), o.status.Signal(), lastLines(o.output, 8))
+}
+
+func lastLines(text string, n int) string {
+	lines := strings.Split(strings.TrimSpace(text), "\n")
+	return strings.Join(lines[max(0, len(lines)-n):], "\n       ")
+}
+
+// play runs a case to its end and compares. It returns how many of its strikes hit. The folder of a case that went well
+// is removed.
+func (l *lab) play(ctx context.Context, c *tortureCase, ref *reference) (struck int, err error) {
+	s, err := l.site(l.caseDir(c), fmt.Sprintf("%d-%d", c.seed, c.number), variants[c.variant])
+	if err != nil {
+		return 0, err
+	}
+	defer s.killAll()
+	resume := false
+	for i := 0; ; i++ {
+		var next *strike
+		if i < len(c.strikes) {
+			next = &c.strikes[i]
+		}
+		out, err := s.host(ctx, resume, next)
+		if err != nil {
+			return struck, err
+		}
+		if out.director.struck {
+			struck++
+		} else if i == 0 {
+			return struck, errors.New("the run never came to the point of the strike")
+		}
+		killed := out.director.struck && next.fatal() && out.status.Signaled() && out.status.Signal() == syscall.SIGKILL
+		if err := s.noProcess(); err != nil {
+			return struck, err
+		}
+		if !killed {
+			if err := out.ended(); err != nil {
+				return struck, err
+			}
+			break
+		}
+		if resume, err = s.hasCheckpoint(); err != nil {
+			return struck, err
+		}
+		if !resume {
+			if err := errors.Join(os.RemoveAll(s.path("run")), os.Remove(filepath.Join(s.path("debug"), "ledger.jsonl"))); err != nil && !errors.Is(err, os.ErrNotExist) {
+				return struck, err
+			}
+		}
+	}
+	if err := s.clean(); err != nil {
+		return struck, err
+	}
+	got, err := s.result()
+	if err != nil {
+		return struck, err
+	}
+	if err := got.compare(&ref.result); err != nil {
+		return struck, err
+	}
+	return struck, os.RemoveAll(s.dir)
+}
+
+// hasCheckpoint reports whether there is a checkpoint to go on from: a folder under its final name.
+func (s *site) hasCheckpoint() (bool, error) {
+	found, err := filepath.Glob(filepath.Join(s.path("run"), "checkpoints", "step-[0-9][0-9][0-9][0-9][0-9][0-9]"))
+	return len(found) > 0, err
+}

@@ -1,0 +1,59 @@
+package ring
+
+import (
+	"encoding/binary"
+
+	"github.com/xtts-host/xtts-host/shared/manifest"
+)
+
+// exponents is how 8 bytes of float elements are searched for one whose exponent bits are all ones, which makes it a NaN or
+// an infinity (IEEE 754): of mask only the exponents are left, one added to them carries into the sign bit exactly when
+// they are all ones, and sign finds that.
+type exponents struct{ mask, one, sign uint64 }
+
+var floats = map[manifest.DType]exponents{
+	manifest.F64:  {0x7ff0_0000_0000_0000, 0x0010_0000_0000_0000, 0x8000_0000_0000_0000},
+	manifest.F32:  {0x7f80_0000_7f80_0000, 0x0080_0000_0080_0000, 0x8000_0000_8000_0000},
+	manifest.BF16: {0x7f80_7f80_7f80_7f80, 0x0080_0080_0080_0080, 0x8000_8000_8000_8000},
+	manifest.F16:  {0x7c00_7c00_7c00_7c00, 0x0400_0400_0400_0400, 0x8000_8000_8000_8000},
+}
+
+// NotFinite returns the first row, along axis 0, of the tensor in a slot that holds a NaN or an infinity at or behind row
+// from, padding included; -1 when there is none, and for integers.
+func (t Tensor) NotFinite(slot []byte, from int) int {
+	e, float := floats[t.DType]
+	if !float || len(t.Shape) == 0 {
+		return -1
+	}
+	data := t.In(slot)
+	size := len(data) / t.Shape[0]
+	for row := from; row < t.Shape[0]; row++ {
+		if e.in(data[row*size : (row+1)*size]) {
+			return row
+		}
+	}
+	return -1
+}
+
+// in reports whether an element of data is not finite.
+func (e exponents) in(data []byte) bool {
+	// Eight elements of f32 at a time, and one branch for all: a batch of 2.5 MB takes about 0.2 ms.
+	for ; len(data) >= 32; data = data[32:] {
+		a := binary.LittleEndian.Uint64(data)&e.mask + e.one
+		b := binary.LittleEndian.Uint64(data[8:])&e.mask + e.one
+		c := binary.LittleEndian.Uint64(data[16:])&e.mask + e.one
+		d := binary.LittleEndian.Uint64(data[24:])&e.mask + e.one
+		if (a|b|c|d)&e.sign != 0 {
+			return true
+		}
+	}
+	for len(data) > 0 {
+		var word [8]byte // what is left of a row, and zeros
+		n := copy(word[:], data)
+		if (binary.LittleEndian.Uint64(word[:])&e.mask+e.one)&e.sign != 0 {
+			return true
+		}
+		data = data[n:]
+	}
+	return false
+}

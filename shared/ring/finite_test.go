@@ -1,0 +1,60 @@
+package ring
+
+import (
+	"encoding/binary"
+	"math"
+	"testing"
+
+	"github.com/xtts-host/xtts-host/shared/manifest"
+)
+
+// TestNotFinite puts a value in each place of a tensor whose rows are no multiple of anything.
+func TestNotFinite(t *testing.T) {
+	f64 := math.Float64bits
+	f32 := func(v float64) uint64 { return uint64(math.Float32bits(float32(v))) }
+	inf, nan := math.Inf(1), math.NaN()
+	for _, tt := range []struct {
+		dtype manifest.DType
+		bits  uint64
+		want  bool // found
+	}{
+		{manifest.F32, f32(nan), true}, {manifest.F32, f32(inf), true}, {manifest.F32, f32(-inf), true},
+		{manifest.F32, 0xff80_0001, true}, // a signalling NaN with a sign
+		{manifest.F32, f32(math.MaxFloat32), false}, {manifest.F32, f32(-math.MaxFloat32), false}, {manifest.F32, f32(math.Copysign(0, -1)), false},
+		{manifest.F64, f64(nan), true}, {manifest.F64, f64(-inf), true}, {manifest.F64, f64(-math.MaxFloat64), false},
+		{manifest.BF16, 0x7fc0, true}, {manifest.BF16, 0xff80, true}, {manifest.BF16, 0xff7f, false},
+		{manifest.F16, 0x7e00, true}, {manifest.F16, 0xfc00, true}, {manifest.F16, 0xfbff, false},
+		{manifest.I32, f32(nan), false}, {manifest.U8, 0xff, false},
+	} {
+		l := NewLayout([]Tensor{{Name: "t", DType: tt.dtype, Shape: []int{3, 7, 5}}}, nil)
+		x, slot := l.Tensors[0], make([]byte, l.Size)
+		size := tt.dtype.Size()
+		for i := 0; i < x.Bytes(); i += size {
+			var word [8]byte
+			binary.LittleEndian.PutUint64(word[:], tt.bits)
+			copy(slot[i:i+size], word[:])
+			want := -1
+			if tt.want {
+				want = i / size / 35
+			}
+			if got := x.NotFinite(slot, 0); got != want {
+				t.Fatalf("%s %#x at element %d: row %d, want %d", tt.dtype, tt.bits, i/size, got, want)
+			}
+			if got := x.NotFinite(slot, want+1); got != -1 {
+				t.Fatalf("%s %#x at element %d: another one in row %d", tt.dtype, tt.bits, i/size, got)
+			}
+			clear(slot[i : i+size])
+		}
+	}
+}
+
+func BenchmarkNotFinite(b *testing.B) {
+	l := NewLayout([]Tensor{{Name: "mel", DType: manifest.F32, Shape: []int{16, 500, 80}}}, nil)
+	slot := make([]byte, l.Size)
+	b.SetBytes(int64(l.Tensors[0].Bytes()))
+	for b.Loop() {
+		if row := l.Tensors[0].NotFinite(slot, 0); row >= 0 {
+			b.Fatal(row)
+		}
+	}
+}
