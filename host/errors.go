@@ -2,6 +2,8 @@ package host
 
 import (
 	"errors"
+	"fmt"
+	"strings"
 
 	"github.com/xtts-host/xtts-host/host/supervise"
 	"github.com/xtts-host/xtts-host/host/train"
@@ -29,6 +31,20 @@ func Hint(err error) string {
 		return "try a smaller --lr, a longer --warmup-steps or a smaller --grad-clip, and listen to the rows of the skipped steps"
 	}
 	return ""
+}
+
+// maxLine is how many bytes of a line of a message are shown.
+const maxLine = 2000
+
+// Text returns an error's message for people. Its lines are cut where a stranger's file has put too much into them.
+func Text(err error) string {
+	lines := strings.Split(err.Error(), "\n")
+	for i, line := range lines {
+		if len(line) > maxLine {
+			lines[i] = strings.ToValidUTF8(line[:maxLine], "") + fmt.Sprintf("... and %d bytes more", len(line)-maxLine)
+		}
+	}
+	return strings.Join(lines, "\n")
 }
 
 // Usage marks an error of the command line, with the next step.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"strings"
 	"testing"
 
 	"github.com/xtts-host/xtts-host/host/supervise"
@@ -60,6 +61,18 @@ func TestHint(t *testing.T) {
 	} {
 		if got := Hint(tt.err); got != tt.want {
 			t.Errorf("%v: hint %q, want %q", tt.err, got, tt.want)
+		}
+	}
+}
+
+func TestTextIsCut(t *testing.T) {
+	for text, want := range map[string]string{
+		"short\nlines": "short\nlines",
+		"a\n" + strings.Repeat("é", 1500) + "\nb": "a\n" + strings.Repeat("é", 1000) + "... and 1000 bytes more\nb",
+		"x" + strings.Repeat("é", 1000):           "x" + strings.Repeat("é", 999) + "... and 1 bytes more",
+	} {
+		if got := Text(errors.New(text)); got != want {
+			t.Errorf("%.40q: got %q", text, got)
 		}
 	}
 }

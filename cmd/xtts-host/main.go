@@ -99,7 +99,7 @@ func terminal(f *os.File) bool {
 // exit prints an error for people and returns the exit status for it.
 func exit(err error) int {
 	if err != nil {
-		fmt.Fprintln(os.Stderr, "error:", err)
+		fmt.Fprintln(os.Stderr, "error:", host.Text(err))
 		if hint := host.Hint(err); hint != "" {
 			fmt.Fprintln(os.Stderr, "hint:", hint)
 		}

@@ -304,15 +304,20 @@ var faults = []error{syscall.ENOSPC, syscall.EIO, io.ErrShortWrite}
 // An error of any single operation is returned, harms no checkpoint, and frees the space that was taken. Only looking at
 // the checkpoint that is to be replaced may fail unnoticed: it is then replaced.
 func TestSaveFailsAnywhere(t *testing.T) {
-	for _, c := range saves {
-		for _, fault := range faults {
-			t.Run(fmt.Sprintf("%s/%v", c.name, fault), func(t *testing.T) { saveFailsAnywhere(t, c.before, c.step, c.salt, fault) })
+	for i, c := range saves {
+		for j := range faults {
+			if j > 0 && i > 0 {
+				break // each operation with each fault once, in the first case, is enough
+			}
+			t.Run(fmt.Sprintf("%s/%d", c.name, j), func(t *testing.T) { saveFailsAnywhere(t, c.before, c.step, c.salt, j) })
 		}
 	}
 }
 
-func saveFailsAnywhere(t *testing.T, before [][2]int64, step, salt int64, fault error) {
+// saveFailsAnywhere takes the faults in turn, from one on.
+func saveFailsAnywhere(t *testing.T, before [][2]int64, step, salt int64, first int) {
 	for k := 0; ; k++ {
+		fault := faults[(first+k)%len(faults)]
 		s := quickStore(t, before)
 		faulty := newFaultyFS(k, fault)
 		s.fs = faulty

@@ -103,6 +103,9 @@ func decodeState(data []byte) (State, error) {
 	return s, s.check()
 }
 
+// maxCount is far beyond any run, and counting on from it overflows nothing.
+const maxCount = 1 << 53
+
 func (s State) check() error {
 	for _, c := range []struct {
 		name  string
@@ -112,7 +115,7 @@ func (s State) check() error {
 		{"evaluated_step", s.EvaluatedStep}, {"samples", s.Samples}, {"frames", s.Frames},
 		{"schedule.warmup_steps", s.Schedule.WarmupSteps}, {"schedule.total_steps", s.Schedule.TotalSteps},
 	} {
-		if c.value < 0 {
+		if c.value < 0 || c.value > maxCount {
 			return fmt.Errorf("%s is %d", c.name, c.value)
 		}
 	}

@@ -35,7 +35,7 @@ func openLines(path string, keep func(line []byte) (bool, error)) (*lines, error
 	}
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o666)
 	if err != nil {
-		return nil, err
+		return nil, &damaged{err}
 	}
 	l := &lines{path: path, file: f}
 	if err := l.cut(keep); err != nil {

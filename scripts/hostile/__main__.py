@@ -85,7 +85,7 @@ def kinds(g: good.Good, seed: int):
     yield from within("plugin.sum", "plugin.sum", variants.plugin_sums(p))
     yield from within("plugin program", "features_linux_amd64", [])
 
-    NAMED = "config.yaml|bundle: open "  # a file that names no bundle is well formed
+    NAMED = "config.yaml|bundle: open |unknown builtin bundle"  # a file that names no bundle is well formed
 
     def config(kind, what, data):
         def make(folder):
