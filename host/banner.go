@@ -5,6 +5,8 @@ import (
 	"io"
 	"path/filepath"
 	"strings"
+
+	"github.com/xtts-host/xtts-host/host/report"
 )
 
 // banner says what is about to run, before it does.
@@ -20,13 +22,13 @@ func banner(out io.Writer, j *job, dir string) {
 	}
 	schedule := c.Schedule
 	if c.WarmupSteps > 0 {
-		schedule += " after " + count(int(c.WarmupSteps), "step") + " of warm-up"
+		schedule += " after " + report.Count(int(c.WarmupSteps), "step") + " of warm-up"
 	}
 	fmt.Fprintf(&text, "xtts-host trains %s\n\n", b.Name)
-	row("model", "%s parameters in f32", thousands(n))
+	row("model", "%s parameters in f32", report.Thousands(n))
 	row("optimizer", "%s, learning rate %g, %s", b.Optimizer.Name, c.LR, schedule)
 	row("data", "%s", filepath.Join(j.train.index.Dir, j.train.index.List))
-	row("", "%s, %s, %.1f min", count(len(j.train.index.Rows), "clip"), count(len(j.train.index.Speakers), "speaker"), j.train.minutes())
+	row("", "%s, %s, %.1f min", report.Count(len(j.train.index.Rows), "clip"), report.Count(len(j.train.index.Speakers), "speaker"), j.train.minutes())
 	row("validation", "%s", j.validation())
 	row("batches", "%s", j.batches())
 	text.WriteByte('\n')
@@ -37,10 +39,10 @@ func banner(out io.Writer, j *job, dir string) {
 	}
 	row("pipeline", "decode -> %s -> transfer -> train", strings.Join(stages, " -> "))
 	row("plugins", "%s", strings.Join(j.plugins(), ", "))
-	row("devices", "cpu -> data:  decoding by %s, plugins", count(c.NumWorkers, "worker"))
-	row("", "cpu -> model: the model is created here; training and evaluation with %s", count(j.threads(), "thread"))
-	row("depths", "ring of %s of %.1f MiB (--buffer-size), %s (--slots)", count(c.BufferSize, "slot"), float64(j.slotSize())/(1<<20), count(j.slots, "device slot"))
-	row("prefetch", "training starts when %s are ready, or after %g s", count(min(j.prefetch, c.BufferSize), "batch"), c.ModelStartDelay)
+	row("devices", "cpu -> data:  decoding by %s, plugins", report.Count(c.NumWorkers, "worker"))
+	row("", "cpu -> model: the model is created here; training and evaluation with %s", report.Count(j.threads(), "thread"))
+	row("depths", "ring of %s of %.1f MiB (--buffer-size), %s (--slots)", report.Count(c.BufferSize, "slot"), float64(j.slotSize())/(1<<20), report.Count(j.slots, "device slot"))
+	row("prefetch", "training starts when %s are ready, or after %g s", report.Count(min(j.prefetch, c.BufferSize), "batch"), c.ModelStartDelay)
 	row("run folder", "%s", dir)
 	text.WriteByte('\n')
 	io.WriteString(out, text.String())
@@ -53,21 +55,21 @@ func (j *job) validation() string {
 	}
 	when := "every epoch"
 	if n := j.cfg.EvalEvery; n > 0 {
-		when = "every " + count(int(n), "step")
+		when = "every " + report.Count(int(n), "step")
 	}
-	return fmt.Sprintf("%s, %.1f min, after %s", count(len(j.val.index.Rows), "clip"), j.val.minutes(), when)
+	return fmt.Sprintf("%s, %.1f min, after %s", report.Count(len(j.val.index.Rows), "clip"), j.val.minutes(), when)
 }
 
 // batches says how long the run is.
 func (j *job) batches() string {
 	c := j.cfg
 	s := source{train: j.train.plan, accumulate: c.Accumulate, epochs: c.Epochs, maxSteps: c.MaxSteps}
-	size := count(c.BatchSize, "row")
+	size := report.Count(c.BatchSize, "row")
 	if c.Accumulate > 1 {
 		size += fmt.Sprintf(" x %d accumulated", c.Accumulate)
 	}
 	return fmt.Sprintf("%s, by length in %s; %s an epoch, %s in all",
-		size, count(len(j.buckets), "bucket"), count(int(s.stepsPerEpoch()), "step"), count(int(s.total()), "step"))
+		size, report.Count(len(j.buckets), "bucket"), report.Count(int(s.stepsPerEpoch()), "step"), report.Count(int(s.total()), "step"))
 }
 
 // plugins names the plugins, the stages that they serve, and their processes.
@@ -81,7 +83,7 @@ func (j *job) plugins() []string {
 				stages = append(stages, in.Name)
 			}
 		}
-		out = append(out, fmt.Sprintf("%s %s (%s; %s)", e.Name(), e.Manifest.Version, strings.Join(stages, ", "), count(s.WorkersOf[e.Name()], "process")))
+		out = append(out, fmt.Sprintf("%s %s (%s; %s)", e.Name(), e.Manifest.Version, strings.Join(stages, ", "), report.Count(s.WorkersOf[e.Name()], "process")))
 	}
 	return out
 }
@@ -92,25 +94,4 @@ func (s *split) minutes() float64 {
 		samples += r.Samples
 	}
 	return float64(samples) / float64(s.index.SampleRate) / 60
-}
-
-// count writes "1 batch" or "1,200 batches".
-func count(n int, thing string) string {
-	switch {
-	case n == 1:
-	case strings.HasSuffix(thing, "ch"), strings.HasSuffix(thing, "s"):
-		thing += "es"
-	default:
-		thing += "s"
-	}
-	return thousands(n) + " " + thing
-}
-
-// thousands writes 371793 as 371,793.
-func thousands(n int) string {
-	text := fmt.Sprint(n)
-	for i := len(text) - 3; i > 0; i -= 3 {
-		text = text[:i] + "," + text[i:]
-	}
-	return text
 }

@@ -8,6 +8,7 @@ import (
 	"text/tabwriter"
 
 	"github.com/xtts-host/xtts-host/host/catalog"
+	"github.com/xtts-host/xtts-host/host/report"
 	"github.com/xtts-host/xtts-host/ortgraphs"
 	"github.com/xtts-host/xtts-host/shared/manifest"
 )
@@ -84,8 +85,8 @@ func InspectGraph(out io.Writer, spec, cache string, asJSON bool) error {
 		line(first(i, "outputs"), "%s", t)
 	}
 	line("parameters", "%s values in %d tensors, %.1f MiB: %s with weight decay, %s without, %s frozen",
-		thousands(s.Parameters.Elements), s.Parameters.Tensors, float64(4*s.Parameters.Elements)/(1<<20),
-		thousands(s.Parameters.Decayed), thousands(s.Parameters.NotDecayed), thousands(s.Parameters.Frozen))
+		report.Thousands(s.Parameters.Elements), s.Parameters.Tensors, float64(4*s.Parameters.Elements)/(1<<20),
+		report.Thousands(s.Parameters.Decayed), report.Thousands(s.Parameters.NotDecayed), report.Thousands(s.Parameters.Frozen))
 	for i, bucket := range m.Buckets {
 		line(first(i, "buckets"), "%s", symbols(bucket, m.Inputs))
 	}

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/xtts-host/xtts-host/host/report"
 	"github.com/xtts-host/xtts-host/ortgraphs"
 	"github.com/xtts-host/xtts-host/ortgraphs/lint"
 	"github.com/xtts-host/xtts-host/ortgraphs/ort"
@@ -35,13 +36,13 @@ func LintGraph(out io.Writer, spec, cache, library string) error {
 	defer os.RemoveAll(dir)
 
 	total := 0
-	report := func(what, path string) error {
+	look := func(what, path string) error {
 		model, err := ortgraphs.ReadModel(path)
 		if err != nil {
 			return err
 		}
 		findings := lint.Check(model, lint.Trials(b.Manifest))
-		fmt.Fprintf(out, "%s: %s, %s\n", what, count(len(model.Graph.Node), "node"), count(len(findings), "finding"))
+		fmt.Fprintf(out, "%s: %s, %s\n", what, report.Count(len(model.Graph.Node), "node"), report.Count(len(findings), "finding"))
 		for _, f := range findings {
 			fmt.Fprintf(out, "  %-18s  %s (%s): %s\n  %-18s  fix: %s\n", f.Rule, f.Place, f.Op, f.Reason, "", f.Fix)
 		}
@@ -49,19 +50,19 @@ func LintGraph(out io.Writer, spec, cache, library string) error {
 		return nil
 	}
 	for _, g := range b.Manifest.Graphs {
-		if err := report(g.File, b.Path(g.File)); err != nil {
+		if err := look(g.File, b.Path(g.File)); err != nil {
 			return refusal{err}
 		}
 		optimized := filepath.Join(dir, g.File)
 		if err := ort.Optimize(b.Path(g.File), optimized); err != nil {
 			return refusal{err}
 		}
-		if err := report(g.File+" as ONNX Runtime optimises it", optimized); err != nil {
+		if err := look(g.File+" as ONNX Runtime optimises it", optimized); err != nil {
 			return refusal{err}
 		}
 	}
 	if total > 0 {
-		return refusal{hint.Errorf("correct the model and export it again; docs/bundle.md tells what graphs are made of", "%s: %s", spec, count(total, "finding"))}
+		return refusal{hint.Errorf("correct the model and export it again; docs/bundle.md tells what graphs are made of", "%s: %s", spec, report.Count(total, "finding"))}
 	}
 	return nil
 }

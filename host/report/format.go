@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -87,19 +88,23 @@ func size(n int64) string {
 	return fmt.Sprintf("%.1f GiB", float64(n)/gib)
 }
 
-// grouped writes a count of things that is not negative, with a comma between thousands.
-func grouped(n int64) string {
-	s := strconv.FormatInt(n, 10)
+// Thousands writes a count that is not negative, with a comma between thousands.
+func Thousands[N int | int64](n N) string {
+	s := strconv.FormatInt(int64(n), 10)
 	for at := len(s) - 3; at > 0; at -= 3 {
 		s = s[:at] + "," + s[at:]
 	}
 	return s
 }
 
-// plural writes "1 row" or "2 rows".
-func plural(n int64, thing string) string {
-	if n == 1 {
-		return "1 " + thing
+// Count writes "1 row", "2 rows" or "1,200 batches".
+func Count[N int | int64](n N, thing string) string {
+	switch {
+	case n == 1:
+	case strings.HasSuffix(thing, "ch"), strings.HasSuffix(thing, "s"):
+		thing += "es"
+	default:
+		thing += "s"
 	}
-	return grouped(n) + " " + thing + "s"
+	return Thousands(n) + " " + thing
 }

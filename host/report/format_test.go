@@ -41,8 +41,8 @@ func TestQuantities(t *testing.T) {
 		{percent(0), "0.0 %"}, {percent(0.0042), "0.4 %"}, {percent(0.0999), "10 %"}, {percent(1), "100 %"},
 		{milliseconds(0.1234), "0.12 ms"}, {milliseconds(12.34), "12.3 ms"}, {milliseconds(1234), "1234 ms"},
 		{size(0), "0 MiB"}, {size(812 << 20), "812 MiB"}, {size(3 << 29), "1.5 GiB"},
-		{grouped(0), "0"}, {grouped(999), "999"}, {grouped(1000), "1,000"}, {grouped(12345678), "12,345,678"},
-		{plural(1, "row"), "1 row"}, {plural(0, "row"), "0 rows"}, {plural(1000, "row"), "1,000 rows"},
+		{Thousands(0), "0"}, {Thousands(999), "999"}, {Thousands(1000), "1,000"}, {Thousands(12345678), "12,345,678"},
+		{Count(1, "row"), "1 row"}, {Count(0, "row"), "0 rows"}, {Count(1000, "row"), "1,000 rows"},
 	} {
 		if c.got != c.want {
 			t.Errorf("got %q, want %q", c.got, c.want)

@@ -122,7 +122,7 @@ func (p *Progress) Evaluated(e *train.Evaluation, best bool) string {
 	var b strings.Builder
 	b.WriteString(head(e.Step, p.Total))
 	p.losses(&b, e.Loss, e.Metrics, false)
-	fmt.Fprintf(&b, "  evaluation of %s in %s", plural(int64(e.Samples), "row"), duration(e.Time))
+	fmt.Fprintf(&b, "  evaluation of %s in %s", Count(int64(e.Samples), "row"), duration(e.Time))
 	if best {
 		b.WriteString(" (best)")
 	}

@@ -59,7 +59,7 @@ func (t *table) gap() { t.b.WriteByte('\n') }
 
 func (t *table) head(r *Report) {
 	fmt.Fprintf(&t.b, "%s on %s: %s after %s and %s in %s\n", r.Bundle, r.Device, r.Outcome,
-		plural(r.Steps, "step"), plural(r.Samples, "sample"), duration(time.Duration(r.WallS*float64(time.Second))))
+		Count(r.Steps, "step"), Count(r.Samples, "sample"), duration(time.Duration(r.WallS*float64(time.Second))))
 	if r.ResumedAt > 0 {
 		fmt.Fprintf(&t.b, "resumed at step %d: times and speeds are of the steps since\n", r.ResumedAt)
 	}
@@ -76,7 +76,7 @@ func (t *table) results(r *Report) {
 		t.row("evaluation", "none")
 	} else {
 		t.row("evaluation", fmt.Sprintf("%s at step %d, %s  (best %s at step %d)",
-			number(float64(e.Loss)), e.Step, plural(int64(e.Samples), "row"), number(float64(e.Best.Loss)), e.Best.Step))
+			number(float64(e.Loss)), e.Step, Count(int64(e.Samples), "row"), number(float64(e.Best.Loss)), e.Best.Step))
 	}
 }
 
@@ -107,7 +107,7 @@ func (t *table) speed(r *Report) {
 		t.row("speed", "no step was made")
 		return
 	}
-	t.row("speed", fmt.Sprintf("%s steps/s, %s frames/s", rate(r.StepsPerSecond), grouped(int64(math.Round(r.FramesPerSecond)))))
+	t.row("speed", fmt.Sprintf("%s steps/s, %s frames/s", rate(r.StepsPerSecond), Thousands(int64(math.Round(r.FramesPerSecond)))))
 	t.row("input stall", fmt.Sprintf("%s of the time; %s of the transfers hidden behind training", percent(r.InputStallRatio), percent(r.TransferHiddenRatio)))
 	s := r.StepMs
 	text := fmt.Sprintf("mean %s, std %s, variation %s", milliseconds(s.Mean), milliseconds(s.Std), percent(s.Variation))
@@ -152,20 +152,20 @@ func (t *table) memory(r *Report) {
 // troubles lists what may have gone wrong on the way.
 func (t *table) troubles(r *Report) {
 	for _, p := range r.Plugins {
-		t.row("plugin", fmt.Sprintf("%s: %s, %s, p50 %s, p99 %s, %s", p.ID, plural(int64(p.Workers), "worker"),
-			plural(p.Calls, "call"), milliseconds(p.P50Ms), milliseconds(p.P99Ms), plural(int64(p.Restarts), "restart")))
+		t.row("plugin", fmt.Sprintf("%s: %s, %s, p50 %s, p99 %s, %s", p.ID, Count(int64(p.Workers), "worker"),
+			Count(p.Calls, "call"), milliseconds(p.P50Ms), milliseconds(p.P99Ms), Count(int64(p.Restarts), "restart")))
 	}
 	if r.SkippedSteps > 0 {
-		t.row("skipped", plural(r.SkippedSteps, "step")+": not finite, or no rows")
+		t.row("skipped", Count(r.SkippedSteps, "step")+": not finite, or no rows")
 	}
 	if r.UnsavedCheckpoints > 0 {
-		t.row("not saved", plural(int64(r.UnsavedCheckpoints), "checkpoint")+", for want of space on the disk")
+		t.row("not saved", Count(int64(r.UnsavedCheckpoints), "checkpoint")+", for want of space on the disk")
 	}
 	if r.Quarantined > 0 {
-		t.row("quarantined", plural(int64(r.Quarantined), "row")+", listed in quarantine.jsonl")
+		t.row("quarantined", Count(int64(r.Quarantined), "row")+", listed in quarantine.jsonl")
 	}
 	if r.Excluded > 0 {
-		t.row("left out", plural(int64(r.Excluded), "row")+" too long for the bundle, listed in excluded.jsonl")
+		t.row("left out", Count(int64(r.Excluded), "row")+" too long for the bundle, listed in excluded.jsonl")
 	}
 	t.gap()
 }
