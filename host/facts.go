@@ -1,0 +1,69 @@
+package host
+
+import (
+	"errors"
+	"runtime"
+	"time"
+
+	"github.com/xtts-host/xtts-host/host/report"
+	"github.com/xtts-host/xtts-host/host/train"
+	"github.com/xtts-host/xtts-host/ortgraphs/ort"
+)
+
+// facts gathers what the report says beside the steps.
+func (o *observer) facts(outcome error) (report.Run, error) {
+	r := o.run
+	wall := time.Since(r.began)
+	memory, utilization, err := report.CPU("model", wall)
+	if err != nil {
+		return report.Run{}, err
+	}
+	weights, grads, slots := r.model.Bytes()
+	memory.ArenaPeakBytes = int64(weights + grads + slots + r.optimizer.Bytes())
+	f := report.Run{
+		Bundle: r.bundle.Manifest.Name, Device: "cpu", Outcome: outcomeOf(outcome), Wall: wall,
+		Versions: map[string]string{"onnxruntime": ort.Version(), "go": runtime.Version()},
+		Pipeline: r.pipe.Stats(), Best: r.loop.Progress.Best,
+		Memory: []report.Memory{memory}, Utilization: []report.Utilization{utilization},
+		Quarantined: o.quarantine.count(), UnsavedCheckpoints: o.unsaved,
+		Excluded: r.excluded(), UnknownCharacters: r.unknownCharacters(),
+		Accumulation: report.Accumulation{Mode: r.bundle.Manifest.Accumulation, MicroBatches: r.cfg.Accumulate},
+		Baselines:    o.baselines.Losses(),
+		Setup:        r.setup(),
+	}
+	for i, pool := range r.pools {
+		s, id := pool.Stats(), r.pipeline.Plugins[i].Name()
+		f.Versions["plugin "+id] = r.pipeline.Plugins[i].Manifest.Version
+		f.Plugins = append(f.Plugins, report.Plugin{
+			ID: id, Workers: f.Setup.WorkersOf[id], Restarts: int(s.Restarts), Calls: int64(s.Calls),
+			P50Ms: milliseconds(s.P50), P99Ms: milliseconds(s.P99),
+		})
+	}
+	return f, nil
+}
+
+// setup is what advice about the speed may tell to change.
+func (j *job) setup() report.Setup {
+	s := report.Setup{
+		OnCPU: true, Threads: j.threads(), NumWorkers: j.cfg.NumWorkers, BufferSize: j.cfg.BufferSize, Slots: j.slots,
+		PluginOf: map[string]string{}, WorkersOf: map[string]int{},
+	}
+	for _, in := range j.pipeline.Instances {
+		id := j.pipeline.Plugins[in.Plugin].Name()
+		s.PluginOf[in.Name], s.WorkersOf[id] = id, max(1, j.cfg.PluginWorkers[id])
+	}
+	return s
+}
+
+func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
+
+// outcomeOf words for report.json how training ended.
+func outcomeOf(err error) string {
+	switch {
+	case err == nil:
+		return "done"
+	case errors.Is(err, train.ErrInterrupted):
+		return "interrupted"
+	}
+	return err.Error()
+}
