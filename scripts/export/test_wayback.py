@@ -166,6 +166,17 @@ def test_groups_without_names_go_by_order(middle, tmp_path):
         wayback.from_torch(file, graphs, tmp_path / "one group")
 
 
+@pytest.mark.parametrize("change", [{"optimizer": {"state": 1}}, {"state": "{"}, {"step": "six"}], ids=lambda change: next(iter(change)))
+def test_optimizer_that_makes_no_sense_is_refused(tmp_path, change):
+    bundle, before = made_up(tmp_path)
+    file = tmp_path / "model.pt"
+    wayback.to_torch(before, file, bundle)
+    torch.save(torch.load(file, weights_only=True) | change, file)
+    with pytest.raises(Refused, match="is not as to-torch writes it") as refused:
+        wayback.from_torch(file, bundle, tmp_path / "again")
+    assert refused.value.hint and not (tmp_path / "again").exists()
+
+
 def test_run_gives_its_newest_intact_or_best_checkpoint(trained, tmp_path, capsys):
     _, _, run = trained
     second, newest = sorted(p.name for p in (run / "checkpoints").iterdir())[-2:]

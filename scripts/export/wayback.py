@@ -76,10 +76,14 @@ def from_torch(model: Path, bundle: Path, out: Path) -> Path:
     moments, state = {}, ""
     if saved.get("optimizer") and saved.get("state"):
         kind = document["optimizer"]["name"]
-        moments, steps, more = _restored(kind, parameters, saved["optimizer"])
-        problems += more + differences(_moments(kind, parameters), moments)
-        if not problems:
-            state = _counted(saved, kind, steps)
+        try:
+            moments, steps, more = _restored(kind, parameters, saved["optimizer"])
+            problems += more + differences(_moments(kind, parameters), moments)
+            if not problems:
+                state = _counted(saved, kind, steps)
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
+            raise Refused(f"{model}: `optimizer`, `step` or `state` is not as to-torch writes it: {error!r}",
+                          "leave `optimizer` out: then the weights alone are taken") from error
     if problems:
         raise Refused(_text(f"{model} does not fit the bundle {document['name']}", problems),
                       "export the module as a bundle again, or name the bundle that it was exported to; tensors are f32")
@@ -260,8 +264,10 @@ def _to_torch(arguments: argparse.Namespace) -> str:
 
 def _from_torch(arguments: argparse.Namespace) -> str:
     path = from_torch(arguments.model, arguments.bundle, arguments.out)
-    whole = path.is_dir()
-    return f"wrote {path}\ntrain with it: xtts-host --init {arguments.out}{f', or go on: xtts-host --resume {arguments.out}' if whole else ''}"
+    lines = [f"wrote {path}", f"begin a run with it: xtts-host --init {arguments.out}"]
+    if path.is_dir():
+        lines.append(f"go on with its run:   xtts-host --resume {arguments.out}")
+    return "\n".join(lines)
 
 
 def main(arguments: list[str]) -> None:
