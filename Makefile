@@ -45,7 +45,7 @@ check:
 	@test -z "$$(gofmt -l $$(git ls-files '*.go'))" || { gofmt -l $$(git ls-files '*.go'); echo 'error: not gofmt-clean'; exit 1; }
 	go vet -race ./... # with the packages that the tests need anyway
 
-test-export: ## the exporter's tests, in their own PyTorch environment (5.5 GB)
+test-export: build ## the exporter's tests, in their own PyTorch environment (5.5 GB)
 	scripts/export/test.sh
 
 torture: build ## stop and kill KILLS (200) runs from SEED (1), or the one of CASE

@@ -1,10 +1,13 @@
-"""python -m export [bundles] [optimizer] [parity] [learn]: writes the repository's own graphs; without a name, all but learn."""
+"""python -m export [bundles] [optimizer] [parity] [learn]: writes the repository's own graphs; without a name, all but learn.
+
+python -m export to-torch | from-torch: a run's weights to PyTorch and back (docs/weights.md).
+"""
 
 import sys
 
 import torch
 
-from . import builtin, optimizer
+from . import builtin, optimizer, wayback
 from .baseline import learn, parity
 
 
@@ -37,7 +40,14 @@ COMMANDS = {
     "learn": learns,
 }
 
+# These take arguments of their own.
+ARGUED = ("to-torch", "from-torch")
+
+if sys.argv[1:2] and sys.argv[1] in ARGUED:
+    wayback.main(sys.argv[1:])
+    sys.exit()
+
 for command in sys.argv[1:] or ("bundles", "optimizer", "parity"):
     if command not in COMMANDS:
-        sys.exit(f"error: unknown command {command!r}\nhint: one of {', '.join(COMMANDS)}")
+        sys.exit(f"error: unknown command {command!r}\nhint: one of {', '.join((*COMMANDS, *ARGUED))}")
     COMMANDS[command]()

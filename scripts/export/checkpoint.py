@@ -1,0 +1,137 @@
+"""Checkpoints of xtts-host (Go package host/checkpoint): read when every byte is what was saved, and written with the host's bytes.
+
+    checkpoints/step-000200/
+        params.safetensors      weights, f32, under their PyTorch names
+        optimizer.safetensors   the optimizer's state: exp_avg.<parameter>, momentum_buffer.<parameter>, ...
+        state.json              counters, schedule, quarantine, hashes of what changes numbers
+        MANIFEST                SHA-256 of the three
+"""
+
+import hashlib
+import json
+import re
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file
+
+FOLDER = "checkpoints"
+PARAMS, MOMENTS, STATE, MANIFEST = "params.safetensors", "optimizer.safetensors", "state.json", "MANIFEST"
+VERSION = 1
+
+_NAME = re.compile(r"step-(\d{6,})(?:\.old)?")
+
+
+class Refused(Exception):
+    """What was given cannot be used: why, and what to do about it."""
+
+    def __init__(self, reason: str, hint: str):
+        super().__init__(reason)
+        self.hint = hint
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """One checkpoint, verified. state is the text of state.json, for that alone gives the same bytes again."""
+
+    path: Path
+    params: dict[str, torch.Tensor]
+    moments: dict[str, torch.Tensor]
+    state: str
+
+    @property
+    def counters(self) -> dict:
+        """state.json, parsed."""
+        return json.loads(self.state)
+
+    @property
+    def settings(self) -> str:
+        """The text of the run's config.yaml, empty for a checkpoint that lies in no run's folder."""
+        file = self.path.resolve().parents[1] / "config.yaml"
+        return file.read_text(encoding="utf-8") if file.is_file() else ""
+
+
+def load(path: Path) -> Checkpoint:
+    """The checkpoint in a folder. Refused if a file is missing or is not what MANIFEST says."""
+    try:
+        manifest = (path / MANIFEST).read_text(encoding="utf-8")
+        if manifest != _manifest(path):
+            raise ValueError(f"a file has another SHA-256 than {MANIFEST} says")
+        found = Checkpoint(path, load_file(path / PARAMS), load_file(path / MOMENTS), (path / STATE).read_text(encoding="utf-8"))
+        if found.counters["version"] != VERSION:
+            raise ValueError(f"{STATE} has version {found.counters['version']}, this program reads version {VERSION}")
+    except (OSError, ValueError, KeyError, SafetensorError) as error:
+        hint = "name another checkpoint, or the run's folder: then the newest intact one is taken"
+        raise Refused(f"damaged checkpoint {path}: {error}", hint) from error
+    return found
+
+
+def find(source: Path, best: bool = False) -> Checkpoint:
+    """The checkpoint that `source` is, or of the run that it is: the newest intact one, or that of the best evaluation."""
+    if (source / MANIFEST).is_file():
+        return load(source)
+    if not (source / FOLDER).is_dir():
+        raise Refused(f"{source} is neither a run nor a checkpoint: it has no {FOLDER} and no {MANIFEST}",
+                      "name what --run-dir named, or a folder below its checkpoints")
+    newest = _newest(source)
+    if not best:
+        return newest
+    if "best" not in newest.counters:
+        raise Refused(f"{source}: the run was not evaluated before {newest.path.name}", "take the newest checkpoint: leave --best out")
+    return load(source / FOLDER / name(newest.counters["best"]["step"]))
+
+
+def _newest(run: Path) -> Checkpoint:
+    # One that was moved aside (.old) stands behind the one that replaces it.
+    found = sorted((-int(m[1]), m[0]) for p in (run / FOLDER).iterdir() if (m := _NAME.fullmatch(p.name)))
+    for _, folder in found:
+        try:
+            return load(run / FOLDER / folder)
+        except Refused as damage:
+            print(f"warning: passed over: {damage}", file=sys.stderr)
+    raise Refused(f"{run}: no intact checkpoint among {len(found)}", "train until one is saved: --checkpoint-every says how often")
+
+
+def name(step: int) -> str:
+    """The folder's name of a step's checkpoint."""
+    return f"step-{step:06d}"
+
+
+def write(folder: Path, params: dict[str, torch.Tensor], moments: dict[str, torch.Tensor], state: str) -> None:
+    """Writes a checkpoint into a new folder; MANIFEST comes last, so that one that is not whole is none."""
+    folder.mkdir(parents=True)
+    write_tensors(folder / PARAMS, params)
+    write_tensors(folder / MOMENTS, moments)
+    (folder / STATE).write_text(state, encoding="utf-8", newline="\n")
+    (folder / MANIFEST).write_text(_manifest(folder), encoding="utf-8", newline="\n")
+
+
+def _manifest(folder: Path) -> str:
+    """MANIFEST of the files as they are, in the form that sha256sum writes."""
+    lines = []
+    for file in sorted((PARAMS, MOMENTS, STATE)):
+        with (folder / file).open("rb") as f:
+            lines.append(f"{hashlib.file_digest(f, 'sha256').hexdigest()}  {file}\n")
+    return "".join(lines)
+
+
+def write_tensors(path: Path, tensors: dict[str, torch.Tensor]) -> None:
+    """Writes f32 tensors as the host does. The safetensors library gives the same data, but not for every name the same header."""
+    header: dict = {"__metadata__": {"format": "pt"}}
+    end = 0
+    for key in sorted(tensors):
+        start, end = end, end + 4 * tensors[key].numel()
+        header[key] = {"dtype": "F32", "shape": list(tensors[key].shape), "data_offsets": [start, end]}
+    text = json.dumps(dict(sorted(header.items())), ensure_ascii=False, separators=(",", ":"))
+    # Go's encoding/json writes these so: https://pkg.go.dev/encoding/json#Marshal
+    for char in "<>&\u2028\u2029":
+        text = text.replace(char, f"\\u{ord(char):04x}")
+    encoded = text.encode()
+    encoded += b" " * (-len(encoded) % 8)
+    with path.open("wb") as f:
+        f.write(len(encoded).to_bytes(8, "little") + encoded)
+        for key in sorted(tensors):
+            f.write(tensors[key].detach().contiguous().numpy().astype("<f4", copy=False).tobytes())

@@ -1,0 +1,253 @@
+"""A run's way to PyTorch and back, with real checkpoints: bin/xtts-host must be built."""
+
+import json
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from . import builtin, checkpoint, session, wayback
+from .baseline import parity, reference
+from .baseline.counter import Batch
+from .builtin import REPOSITORY
+from .checkpoint import Refused
+
+BUNDLES = {
+    "adamw": (builtin.MYXTTS_PICO, REPOSITORY / "ortgraphs/testdata/pico"),
+    "sgd": (builtin.MYXTTS_MULTISPEAKER, REPOSITORY / "ortgraphs/builtin/myxtts-multispeaker"),
+}
+FILES = (checkpoint.PARAMS, checkpoint.MOMENTS, checkpoint.STATE, checkpoint.MANIFEST)
+
+
+def host(*arguments) -> None:
+    program = REPOSITORY / "bin/xtts-host"
+    assert program.is_file(), "make build comes first"
+    done = subprocess.run([program, "--plugins", "plugins", *map(str, arguments)], cwd=REPOSITORY, capture_output=True, text=True,
+                          env={**os.environ, "XTTS_HOST_DEVICE": "cpu", "XDG_CACHE_HOME": str(REPOSITORY / ".cache")}, timeout=300)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.fixture(scope="module", params=BUNDLES)
+def trained(request, tmp_path_factory):
+    """A bundle, its folder, and a run of 8 steps with a checkpoint after 6."""
+    bundle, graphs = BUNDLES[request.param]
+    run = tmp_path_factory.mktemp(request.param) / "run"
+    host("--graph", graphs, "--batch-size", 4, "--max-steps", 8, "--checkpoint-every", 6, "--run-dir", run)
+    return bundle, graphs, run
+
+
+@pytest.fixture
+def middle(trained, tmp_path):
+    """The same with the checkpoint after 6 steps as model.pt, and what is in that."""
+    bundle, graphs, run = trained
+    file = tmp_path / "model.pt"
+    wayback.to_torch(run / "checkpoints/step-000006", file)
+    return bundle, graphs, run / "checkpoints/step-000006", file, torch.load(file, weights_only=True)
+
+
+def test_round_trip_keeps_every_bit_and_the_run_goes_on(middle, tmp_path):
+    _, graphs, before, file, _ = middle
+    after = wayback.from_torch(file, graphs, tmp_path / "again")
+    for name in FILES:
+        assert (after / name).read_bytes() == (before / name).read_bytes(), name
+    assert (tmp_path / "again" / checkpoint.PARAMS).read_bytes() == (before / checkpoint.PARAMS).read_bytes()
+    host("--resume", tmp_path / "again")
+    for name in FILES:
+        theirs, ours = (folder.parent / "step-000008" / name for folder in (before, after))
+        assert ours.read_bytes() == theirs.read_bytes(), name
+
+
+def module_and_optimizer(bundle, saved) -> tuple[torch.nn.Module, torch.optim.Optimizer]:
+    """PyTorch's own, loaded as a user would."""
+    module = bundle.make()
+    module.load_state_dict(saved["model"], strict=True)
+    kind = {"adamw": torch.optim.AdamW, "sgd": torch.optim.SGD}[saved["config"]["optimizer"]["name"]]
+    update = kind(wayback.groups(module.named_parameters()), lr=1.0)
+    update.load_state_dict(saved["optimizer"])
+    return module, update
+
+
+def relative(ours: np.ndarray, theirs: torch.Tensor) -> float:
+    theirs = theirs.detach().numpy()
+    return float(np.linalg.norm(ours - theirs) / np.linalg.norm(theirs))
+
+
+def test_pytorch_continues_as_the_host_does(middle):
+    bundle, graphs, _, _, saved = middle
+    module, update = module_and_optimizer(bundle, saved)
+    spec = saved["config"]["optimizer"]
+    rates = [g["lr"] for g in update.param_groups]
+    assert rates == [wayback.learning_rate(saved["config"]["schedule"], 6)] * 2
+    kinds = wayback.optimizer.STATE[spec["name"]]
+    ours = session.Trainer(bundle, graphs, REPOSITORY / "ortgraphs/optim", {**spec, "lr": rates[0]})
+    ours.updates = 6
+    for name, view in ours.parameters.items():
+        view[...] = saved["model"][name].numpy()
+    by_name = dict(module.named_parameters())
+    for kind in kinds:
+        ours.vectors[kind][:] = np.concatenate([update.state[by_name[p["name"]]][kind].numpy().ravel() for p in ours.order])
+    sizes = parity.shapes(bundle)[0]
+    batch = Batch(200, sizes).tensors(parity.recipes(bundle))
+    outputs, norm = reference.step(module, update, batch, torch.tensor(parity.DROPOUT_OFF), spec["grad_clip"])
+    loss, our_norm = ours.step(batch)
+    assert loss == pytest.approx(outputs[0], rel=1e-6) and our_norm == pytest.approx(norm, rel=1e-5)
+    assert max(relative(view, by_name[name]) for name, view in ours.parameters.items()) <= 1e-6
+
+
+def test_learning_rate_is_the_runs(middle):
+    _, _, before, _, saved = middle
+    lines = (before.parents[1] / "metrics.jsonl").read_text().splitlines()
+    for step, line in enumerate(lines):
+        assert json.loads(line)["lr"] == pytest.approx(wayback.learning_rate(saved["config"]["schedule"], step), rel=1e-12)
+
+
+def test_steps_of_pytorch_are_counted(middle, tmp_path):
+    bundle, graphs, _, file, saved = middle
+    module, update = module_and_optimizer(bundle, saved)
+    for p in module.parameters():
+        p.grad = torch.full_like(p, 0.01)
+    update.step()
+    changed = {**saved, "model": module.state_dict(), "optimizer": update.state_dict(), "step": 7}
+    torch.save(changed, file)
+    folder = wayback.from_torch(file, graphs, tmp_path / "further")
+    state = checkpoint.load(folder).counters
+    assert (folder.name, state["step"], state["optimizer_step"]) == ("step-000007", 7, 7)
+    assert {**state, "step": 6, "optimizer_step": 6} == json.loads(saved["state"])
+    host("--resume", tmp_path / "further")
+    if "exp_avg" in update.state[next(module.parameters())]:
+        torch.save({**changed, "step": 6}, file)
+        with pytest.raises(Refused, match="7 updates, but `step` is 6"):
+            wayback.from_torch(file, graphs, tmp_path / "uncounted")
+
+
+def test_state_dict_alone_initialises_a_run(trained, tmp_path):
+    bundle, graphs, _ = trained
+    file, out = tmp_path / "weights.pt", tmp_path / "weights"
+    torch.save(bundle.make().state_dict(), file)
+    assert wayback.from_torch(file, graphs, out) == out / checkpoint.PARAMS
+    assert [p.name for p in out.iterdir()] == [checkpoint.PARAMS]
+    host("--graph", graphs, "--init", out, "--batch-size", 4, "--max-steps", 1, "--run-dir", tmp_path / "run")
+
+
+def test_what_does_not_fit_is_listed_and_nothing_written(middle, tmp_path):
+    _, graphs, _, file, saved = middle
+    model = dict(saved["model"])
+    gone, reshaped, halved, *_ = model
+    model["of.another.model"] = model.pop(gone)
+    model[reshaped], model[halved] = model[reshaped][:, :3], model[halved].half()
+    optimizer = saved["optimizer"]
+    kind = wayback.optimizer.STATE[saved["config"]["optimizer"]["name"]][0]
+    del optimizer["state"][0][kind]
+    torch.save({**saved, "model": model, "optimizer": optimizer}, file)
+    with pytest.raises(Refused) as refused:
+        wayback.from_torch(file, graphs, tmp_path / "again")
+    text = str(refused.value)
+    for want in (f"missing     {gone} ", "unexpected  of.another.model", f"shape       {reshaped} is",
+                 f"dtype       {halved} is torch.float16", f"missing     {kind}.{gone}"):
+        assert want in text
+    assert text.count("\n") == 5 and refused.value.hint and not (tmp_path / "again").exists()
+
+
+def test_groups_without_names_go_by_order(middle, tmp_path):
+    _, graphs, before, file, saved = middle
+    for group in saved["optimizer"]["param_groups"]:
+        del group["param_names"]
+    torch.save(saved, file)
+    after = wayback.from_torch(file, graphs, tmp_path / "again")
+    assert (after / checkpoint.MOMENTS).read_bytes() == (before / checkpoint.MOMENTS).read_bytes()
+    first, second = saved["optimizer"]["param_groups"]
+    saved["optimizer"]["param_groups"] = [{**first, "params": first["params"] + second["params"]}]
+    torch.save(saved, file)
+    with pytest.raises(Refused, match="param_groups without names"):
+        wayback.from_torch(file, graphs, tmp_path / "one group")
+
+
+@pytest.mark.parametrize("change", [{"optimizer": {"state": 1}}, {"state": "{"}, {"step": "six"}], ids=lambda change: next(iter(change)))
+def test_optimizer_that_makes_no_sense_is_refused(tmp_path, change):
+    bundle, before = made_up(tmp_path)
+    file = tmp_path / "model.pt"
+    wayback.to_torch(before, file, bundle)
+    torch.save(torch.load(file, weights_only=True) | change, file)
+    with pytest.raises(Refused, match="is not as to-torch writes it") as refused:
+        wayback.from_torch(file, bundle, tmp_path / "again")
+    assert refused.value.hint and not (tmp_path / "again").exists()
+
+
+def test_run_gives_its_newest_intact_or_best_checkpoint(trained, tmp_path, capsys):
+    _, _, run = trained
+    second, newest = sorted(p.name for p in (run / "checkpoints").iterdir())[-2:]
+    assert checkpoint.find(run).path.name == newest == "step-000008"
+    best = checkpoint.load(run / "checkpoints/step-000008").counters["best"]["step"]
+    assert checkpoint.find(run, best=True).counters["step"] == best
+    copy = tmp_path / "run"
+    shutil.copytree(run, copy)
+    with (copy / "checkpoints" / newest / checkpoint.MOMENTS).open("r+b") as f:
+        f.seek(-1, os.SEEK_END)
+        f.write(b"\x7f")
+    assert checkpoint.find(copy).path.name == second
+    assert "passed over: damaged checkpoint" in capsys.readouterr().err
+    with pytest.raises(Refused, match="another SHA-256"):
+        checkpoint.find(copy / "checkpoints" / newest)
+    with pytest.raises(Refused, match="neither a run nor a checkpoint"):
+        checkpoint.find(tmp_path)
+
+
+STATE = {
+    "version": 1, "step": 3, "optimizer_step": 2, "schedule": {"name": "constant", "base_lr": 0.5, "warmup_steps": 0, "total_steps": 9},
+    "hashes": {"optimizer": '["adamw",0.5,[0.9,0.999],1e-8,0,0.01,1]'},
+}
+
+
+def made_up(folder: Path) -> tuple[Path, Path]:
+    """A bundle with a tied and a frozen tensor and names that JSON escapes, and a checkpoint of it."""
+    parameters = [{"name": "Table<b>.weight", "shape": [2, 3], "decay": True, "aliases": ["head.weight"]},
+                  {"name": "norm.bias", "shape": [3]}, {"name": "mel.filters", "shape": [2], "frozen": True}]
+    (folder / "bundle").mkdir()
+    (folder / "bundle/bundle.json").write_text(json.dumps({"name": "made up", "parameters": parameters, "optimizer": {"name": "adamw"}}))
+    params = {p["name"]: torch.full(p["shape"], float(i + 1)) for i, p in enumerate(parameters)}
+    moments = {f"{kind}.{p['name']}": torch.full(p["shape"], 0.0 if p.get("frozen") else 0.25)
+               for kind in ("exp_avg", "exp_avg_sq") for p in parameters}
+    checkpoint.write(folder / "run/checkpoints/step-000003", params, moments, json.dumps(STATE))
+    return folder / "bundle", folder / "run/checkpoints/step-000003"
+
+
+def test_aliases_and_frozen_tensors(tmp_path):
+    bundle, before = made_up(tmp_path)
+    file = tmp_path / "model.pt"
+    with pytest.raises(Refused, match="no config.yaml"):
+        wayback.to_torch(before, file)
+    wayback.to_torch(before, file, bundle)
+    saved = torch.load(file, weights_only=True)
+    assert list(saved["model"]) == ["Table<b>.weight", "head.weight", "norm.bias", "mel.filters"]
+    assert saved["model"]["head.weight"].data_ptr() == saved["model"]["Table<b>.weight"].data_ptr()
+    assert [g["param_names"] for g in saved["optimizer"]["param_groups"]] == [["Table<b>.weight"], ["norm.bias"]]
+    after = wayback.from_torch(file, bundle, tmp_path / "again")
+    for name in FILES:
+        assert (after / name).read_bytes() == (before / name).read_bytes(), name
+    saved["model"]["head.weight"] = saved["model"]["head.weight"] + 1
+    torch.save(saved, file)
+    with pytest.raises(Refused, match="alias       head.weight is not equal to Table<b>.weight"):
+        wayback.from_torch(file, bundle, tmp_path / "untied")
+
+
+def test_header_is_gos(tmp_path):
+    """The host sorts __metadata__ among the names and escapes as encoding/json does."""
+    checkpoint.write_tensors(tmp_path / "file", {"é": torch.tensor(1.0), "A<b>": torch.zeros(0, 2)})
+    header = ('{"A\\u003cb\\u003e":{"dtype":"F32","shape":[0,2],"data_offsets":[0,0]},"__metadata__":{"format":"pt"},'
+              '"é":{"dtype":"F32","shape":[],"data_offsets":[0,4]}}')
+    data = (tmp_path / "file").read_bytes()
+    size = int.from_bytes(data[:8], "little")
+    assert data[8:8 + size].decode().rstrip(" ") == header and size % 8 == 0 and data[8 + size:] == b"\0\0\x80?"
+
+
+@pytest.mark.parametrize(("arguments", "text"), [
+    (["to-torch", "nowhere", "--out", "m.pt"], "neither a run nor a checkpoint"),
+    (["from-torch", "nowhere.pt", "--bundle", "builtin:myxtts-nano", "--out", "d"], "cannot be read"),
+])
+def test_commands_say_what_is_wrong_and_what_to_do(arguments, text):
+    with pytest.raises(SystemExit, match=f"(?s)^error: .*{text}.*\nhint: "):
+        wayback.main(arguments)

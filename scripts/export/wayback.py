@@ -1,0 +1,294 @@
+"""From a run of xtts-host to PyTorch and back, without a changed bit (docs/weights.md).
+
+    to_torch(Path("runs/mine"), Path("model.pt"))
+    saved = torch.load("model.pt", weights_only=True)
+    module.load_state_dict(saved["model"])
+    optimizer = torch.optim.AdamW(groups(module.named_parameters()))  # decayed first, then the others
+    optimizer.load_state_dict(saved["optimizer"])
+    ...
+    from_torch(Path("model.pt"), Path("bundle"), Path("runs/again"))
+"""
+
+import argparse
+import json
+import math
+import os
+import pickle
+import re
+import sys
+from pathlib import Path
+
+import torch
+
+from . import checkpoint, optimizer
+from .builtin import REPOSITORY
+from .checkpoint import Refused
+
+# How many differences of one kind a message names.
+SHOWN = 10
+
+
+def to_torch(source: Path, out: Path, bundle: Path | None = None, best: bool = False) -> Path:
+    """Writes a run's or a checkpoint's weights and optimizer state as PyTorch has them; returns the checkpoint's folder.
+
+    Of a run it takes the newest intact checkpoint, or that of the best evaluation. The bundle, if not given, is the one
+    that the run's config.yaml names. Refused, with a hint, if something is missing, damaged or does not fit.
+    """
+    found = checkpoint.find(source, best)
+    document = _bundle(bundle or _bundle_of(found))
+    parameters, state = document["parameters"], found.counters
+    spec = _spec(state)
+    problems = differences(_shapes(parameters), found.params) + differences(_moments(spec["name"], parameters), found.moments)
+    if problems:
+        raise Refused(_text(f"{found.path} does not fit the bundle {document['name']}", problems),
+                      "name the bundle that the run was trained with: --bundle DIR")
+    model = {name: found.params[p["name"]] for p in parameters for name in (p["name"], *p.get("aliases", ()))}
+    content = {
+        "model": model,
+        "optimizer": _optimizer(spec, state, parameters, found.moments),
+        "step": state["step"],
+        "config": {
+            "bundle": document["name"], "features": document.get("features"), "optimizer": spec, "schedule": state["schedule"],
+            "settings": found.settings,
+        },
+        "state": found.state,
+    }
+    part = out.with_name(out.name + ".part")
+    torch.save(content, part)
+    os.replace(part, out)
+    return found.path
+
+
+def from_torch(model: Path, bundle: Path, out: Path) -> Path:
+    """Writes a state_dict, or all that to_torch wrote, for xtts-host into a new folder; returns what to give to it.
+
+    out/params.safetensors is for --init. A file with `optimizer` and `state` gives out/checkpoints/step-NNNNNN too, and
+    config.yaml when it has that: --resume out goes on with it. Refused, with a hint, if names, shapes or types differ
+    from the bundle's; then nothing is written.
+    """
+    saved = _load(model)
+    document = _bundle(bundle)
+    if out.exists() and any(out.iterdir()):
+        raise Refused(f"{out} is not empty", "name a new folder: nothing is overwritten")
+    parameters = document["parameters"]
+    weights, problems = _canonical(parameters, saved["model"])
+    problems += differences(_shapes(parameters), weights)
+    moments, state = {}, ""
+    if saved.get("optimizer") and saved.get("state"):
+        kind = document["optimizer"]["name"]
+        try:
+            moments, steps, more = _restored(kind, parameters, saved["optimizer"])
+            problems += more + differences(_moments(kind, parameters), moments)
+            if not problems:
+                state = _counted(saved, kind, steps)
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
+            raise Refused(f"{model}: `optimizer`, `step` or `state` is not as to-torch writes it: {error!r}",
+                          "leave `optimizer` out: then the weights alone are taken") from error
+    if problems:
+        raise Refused(_text(f"{model} does not fit the bundle {document['name']}", problems),
+                      "export the module as a bundle again, or name the bundle that it was exported to; tensors are f32")
+    out.mkdir(parents=True, exist_ok=True)
+    checkpoint.write_tensors(out / checkpoint.PARAMS, weights)
+    if not state:
+        return out / checkpoint.PARAMS
+    if settings := saved.get("config", {}).get("settings"):
+        (out / "config.yaml").write_text(settings, encoding="utf-8", newline="\n")
+    folder = out / checkpoint.FOLDER / checkpoint.name(json.loads(state)["step"])
+    checkpoint.write(folder, weights, moments, state)
+    return folder
+
+
+def learning_rate(schedule: dict, step: int) -> float:
+    """The rate of a step, counted from 0, as host/train/schedule.go has it."""
+    rate = schedule["base_lr"]
+    if step + 1 < schedule["warmup_steps"]:
+        rate *= (step + 1) / schedule["warmup_steps"]
+    if schedule["name"] == "cosine" and schedule["total_steps"] > 0:
+        rate *= (1 + math.cos(math.pi * min(1, step / schedule["total_steps"]))) / 2
+    return rate
+
+
+def groups(named_parameters, parameters: list[dict] | None = None, weight_decay: float = 0.0) -> list[dict]:
+    """param_groups in the order of the saved optimizer: what is decayed, then what is not, in the bundle's order; nothing frozen.
+
+    Without the bundle's `parameters`, tensors of two and more dimensions are decayed, as the exporter of bundles does it.
+    """
+    named = dict(named_parameters)
+    if parameters is None:
+        parameters = [{"name": name, "decay": p.dim() >= 2, "frozen": not p.requires_grad} for name, p in named.items()]
+    trained = [p for p in parameters if not p.get("frozen")]
+    split = [[(p["name"], named[p["name"]]) for p in trained if bool(p.get("decay")) == decay] for decay in (True, False)]
+    return [{"params": part, "weight_decay": rate} for part, rate in zip(split, (weight_decay, 0.0), strict=True) if part]
+
+
+def differences(want: dict[str, tuple[int, ...]], have: dict[str, torch.Tensor]) -> list[str]:
+    """One line for each f32 tensor that is missing, unexpected, or of another shape or type."""
+    out = [f"missing     {name} {list(want[name])}" for name in want if name not in have]
+    out += [f"unexpected  {name} {list(have[name].shape)}" for name in have if name not in want]
+    both = [name for name in want if name in have]
+    out += [f"shape       {n} is {list(have[n].shape)}, not {list(want[n])}" for n in both if tuple(have[n].shape) != want[n]]
+    return out + [f"dtype       {n} is {have[n].dtype}, not torch.float32" for n in both if have[n].dtype != torch.float32]
+
+
+def _text(title: str, problems: list[str]) -> str:
+    """The title and the problems; of those of one kind, the first word, only the first few."""
+    lines, count = [], {}
+    for problem in problems:
+        kind = problem.split()[0]
+        count[kind] = count.get(kind, 0) + 1
+        if count[kind] <= SHOWN:
+            lines.append(problem)
+    lines += [f"{kind:<11} {n - SHOWN} more" for kind, n in count.items() if n > SHOWN]
+    return "\n  ".join([title + ":", *lines])
+
+
+def _bundle_of(found: checkpoint.Checkpoint) -> Path:
+    """The bundle that the run's settings name, from the working folder as the host looks for it."""
+    graph = re.search(r'^graph: ("(?:[^"\\]|\\.)*")', found.settings, re.MULTILINE)
+    if graph is None:
+        raise Refused(f"{found.path}: no config.yaml of its run names the bundle", "name it with --bundle DIR")
+    return Path(json.loads(graph[1]))
+
+
+def _bundle(folder: Path) -> dict:
+    """bundle.json of a folder or of builtin:NAME."""
+    if str(folder).startswith("builtin:"):
+        folder = REPOSITORY / "ortgraphs/builtin" / str(folder).removeprefix("builtin:")
+    try:
+        document = json.loads((folder / "bundle.json").read_text(encoding="utf-8"))
+        return {**document, "parameters": list(document["parameters"])}
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise Refused(f"{folder} is no bundle: {error}", "name a folder with a bundle.json: --bundle DIR, or builtin:NAME") from error
+
+
+def _shapes(parameters: list[dict]) -> dict[str, tuple[int, ...]]:
+    return {p["name"]: tuple(p["shape"]) for p in parameters}
+
+
+def _moments(kind: str, parameters: list[dict]) -> dict[str, tuple[int, ...]]:
+    """Names and shapes in optimizer.safetensors; what is frozen has a state too, which stays 0."""
+    return {f"{moment}.{name}": shape for moment in optimizer.STATE[kind] for name, shape in _shapes(parameters).items()}
+
+
+def _spec(state: dict) -> dict:
+    """The optimizer's settings that the run had, in the form of bundle.json. Their text stands among the hashes (host/job.go)."""
+    name, lr, betas, eps, momentum, weight_decay, grad_clip = json.loads(state["hashes"]["optimizer"])
+    own = {"betas": betas, "eps": eps} if name == "adamw" else {"momentum": momentum}
+    return {"name": name, "lr": lr, **own, "weight_decay": weight_decay, "grad_clip": grad_clip}
+
+
+def _optimizer(spec: dict, state: dict, parameters: list[dict], moments: dict[str, torch.Tensor]) -> dict:
+    """The state_dict of torch's own optimizer, so that it has every key that this torch expects."""
+    stand_ins = {p["name"]: torch.nn.Parameter(torch.empty(p["shape"], device="meta")) for p in parameters}
+    split = [{**g, "initial_lr": spec["lr"]} for g in groups(stand_ins.items(), parameters, spec["weight_decay"])]
+    rate = learning_rate(state["schedule"], state["step"])
+    if spec["name"] == "adamw":
+        made = torch.optim.AdamW(split, lr=rate, betas=tuple(spec["betas"]), eps=spec["eps"])
+        count = {"step": float(state["optimizer_step"])}
+    else:
+        made = torch.optim.SGD(split, lr=rate, momentum=spec["momentum"])
+        count = {}
+    for group in made.param_groups:
+        for name, parameter in zip(group["param_names"], group["params"], strict=True):
+            made.state[parameter] = {key: torch.tensor(n) for key, n in count.items()}
+            made.state[parameter] |= {moment: moments[f"{moment}.{name}"] for moment in optimizer.STATE[spec["name"]]}
+    return made.state_dict()
+
+
+def _load(model: Path) -> dict:
+    """What to_torch wrote, or a file that is a state_dict only, as {"model": it}."""
+    hint = "save it with torch.save({'model': module.state_dict()}, file), or name what to-torch wrote"
+    try:
+        saved = torch.load(model, map_location="cpu", weights_only=True)
+    except (OSError, RuntimeError, EOFError, pickle.UnpicklingError) as error:
+        raise Refused(f"{model} cannot be read: {str(error).splitlines()[0]}", hint) from error
+    if isinstance(saved, dict) and "model" not in saved:
+        saved = {"model": saved}
+    weights = saved["model"] if isinstance(saved, dict) else None
+    if not isinstance(weights, dict) or not all(torch.is_tensor(x) for x in weights.values()):
+        raise Refused(f"{model} holds no state_dict", hint)
+    return saved
+
+
+def _canonical(parameters: list[dict], model: dict[str, torch.Tensor]) -> tuple[dict[str, torch.Tensor], list[str]]:
+    """The tensors under the bundle's own names, and aliases that hold something else."""
+    out, problems = dict(model), []
+    for p in parameters:
+        for alias in p.get("aliases", ()):
+            if (tensor := out.pop(alias, None)) is not None and not torch.equal(out.setdefault(p["name"], tensor), tensor):
+                problems.append(f"alias       {alias} is not equal to {p['name']}")
+    return out, problems
+
+
+def _restored(kind: str, parameters: list[dict], state_dict: dict) -> tuple[dict[str, torch.Tensor], set[float], list[str]]:
+    """The host's optimizer state, the counts of steps that AdamW has in it, and what is wrong with the groups."""
+    saved = state_dict["param_groups"]
+    shapes = _shapes(parameters)
+    ours = [[name for name, _ in g["params"]] for g in groups(shapes.items(), parameters)]
+    if all("param_names" in g for g in saved):
+        names = [name for g in saved for name in g["param_names"]]
+    elif (sizes := [len(g["params"]) for g in saved]) == [len(part) for part in ours]:
+        names = [name for part in ours for name in part]
+    else:
+        return {}, set(), [f"param_groups without names have {sizes} parameters, not {[len(part) for part in ours]}"]
+    out, steps = {}, set()
+    for name, index in zip(names, (i for g in saved for i in g["params"]), strict=True):
+        entry = state_dict["state"].get(index, {})
+        out |= {f"{moment}.{name}": entry[moment] for moment in optimizer.STATE[kind] if torch.is_tensor(entry.get(moment))}
+        if "step" in entry:
+            steps.add(float(entry["step"]))
+    frozen = {p["name"] for p in parameters if p.get("frozen")}
+    out |= {f"{moment}.{name}": torch.zeros(shapes[name]) for moment in optimizer.STATE[kind] for name in frozen}
+    return out, steps, [] if len(steps) <= 1 else [f"step        of the parameters differs: {sorted(steps)}"]
+
+
+def _counted(saved: dict, kind: str, steps: set[float]) -> str:
+    """state.json: the text as it was, or with the counters of the steps that PyTorch made since."""
+    text, state = saved["state"], json.loads(saved["state"])
+    step, updates = saved.get("step", state["step"]), state["optimizer_step"]
+    if kind == "sgd":
+        updates += step - state["step"]
+    elif steps and steps != {torch.tensor(float(updates)).item()}:  # AdamW counts in f32
+        updates = int(max(steps))
+    if not 0 <= updates <= step:
+        raise Refused(f"the optimizer made {updates} updates, but `step` is {step}", "count in the file's `step` the steps that PyTorch made")
+    if (step, updates) == (state["step"], state["optimizer_step"]):
+        return text
+    return json.dumps({**state, "step": step, "optimizer_step": updates}, ensure_ascii=False, indent=2) + "\n"
+
+
+def _to_torch(arguments: argparse.Namespace) -> str:
+    path = to_torch(arguments.source, arguments.out, arguments.bundle, arguments.best)
+    return f"wrote {arguments.out} from {path}"
+
+
+def _from_torch(arguments: argparse.Namespace) -> str:
+    path = from_torch(arguments.model, arguments.bundle, arguments.out)
+    lines = [f"wrote {path}", f"begin a run with it: xtts-host --init {arguments.out}"]
+    if path.is_dir():
+        lines.append(f"go on with its run:   xtts-host --resume {arguments.out}")
+    return "\n".join(lines)
+
+
+def main(arguments: list[str]) -> None:
+    """The commands to-torch and from-torch."""
+    parser = argparse.ArgumentParser(prog="python -m export")
+    commands = parser.add_subparsers(required=True)
+    command = commands.add_parser("to-torch", help="a run or checkpoint to a PyTorch file")
+    command.add_argument("source", type=Path, metavar="RUN|CHECKPOINT")
+    command.add_argument("--out", type=Path, required=True, metavar="FILE")
+    command.add_argument("--bundle", type=Path, metavar="DIR", help="default: the one in the run's config.yaml")
+    command.add_argument("--best", action="store_true", help="the checkpoint of the best evaluation, not the newest")
+    command.set_defaults(run=_to_torch)
+    command = commands.add_parser("from-torch", help="a PyTorch file to weights or a run for xtts-host")
+    command.add_argument("model", type=Path, metavar="FILE")
+    command.add_argument("--bundle", type=Path, required=True, metavar="DIR")
+    command.add_argument("--out", type=Path, required=True, metavar="DIR")
+    command.set_defaults(run=_from_torch)
+    parsed = parser.parse_args(arguments)
+    try:
+        print(parsed.run(parsed))
+    except Refused as error:
+        sys.exit(f"error: {error}\nhint: {error.hint}")
+    except OSError as error:
+        sys.exit(f"error: {error}")
