@@ -28,7 +28,6 @@ func LintGraph(out io.Writer, spec, cache, library string) error {
 	if err := ort.Init(ort.Options{Library: library}); err != nil {
 		return refusal{err}
 	}
-	defer ort.Shutdown()
 	dir, err := os.MkdirTemp("", "xtts-host-lint-")
 	if err != nil {
 		return err
