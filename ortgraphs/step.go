@@ -23,6 +23,9 @@ type StepCost struct {
 	Problem string `json:"problem,omitempty"`
 }
 
+// maxSteps is the number of buckets that are followed through the graph.
+const maxSteps = 32
+
 // BatchSizes are those that Summary.Steps is computed for.
 var BatchSizes = []int{1, 8, 16, 32}
 
@@ -42,7 +45,10 @@ func (b *Bundle) steps() []StepCost {
 	for i, bucket := range m.Buckets {
 		for _, rows := range BatchSizes {
 			c := StepCost{Bucket: i, BatchSize: rows, InputBytes: inputBytes(m, bucket.Values(rows)), Problem: problem}
-			if model != nil {
+			switch {
+			case i >= maxSteps:
+				c.Problem = "not computed: too many buckets"
+			case model != nil:
 				c.count(model, bucket.Values(rows))
 			}
 			steps = append(steps, c)

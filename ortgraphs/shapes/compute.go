@@ -120,7 +120,7 @@ func sliceData(n *Node) []float64 {
 	starts, _, _ := n.list(1, "starts")
 	steps, _, _ := n.list(4, "")
 	step := int64(1)
-	if len(steps) == 1 {
+	if len(steps) > 0 {
 		step = steps[0]
 	}
 	if len(starts) != 1 {

@@ -90,7 +90,7 @@ func (n *Node) flops(largest int64) float64 {
 	if a, _, ok := n.MatMulShapes(); ok && len(n.Out) > 0 && n.Out[0].Known() {
 		return 2 * float64(product(n.Out[0].Shape)) * float64(a[len(a)-1])
 	}
-	if n.Op() == "Conv" && n.Out[0].Known() && n.Input(1).Known() {
+	if n.Op() == "Conv" && len(n.Out) > 0 && n.Out[0].Known() && n.Input(1).Known() {
 		return 2 * float64(n.Out[0].Elements()) * float64(product(n.In[1].Shape[1:]))
 	}
 	return float64(largest)

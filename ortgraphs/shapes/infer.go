@@ -36,8 +36,10 @@ func (e *NodeError) Error() string { return fmt.Sprintf("%s (%s): %s", e.Place, 
 
 // What a hostile file could make large.
 const (
-	maxNodes = 1 << 20
-	maxDepth = 32 // of functions that call functions
+	maxNodes   = 1 << 17
+	maxDepth   = 32      // of functions that call functions
+	maxRank    = 32      // dimensions; ONNX Runtime's kernels have fewer
+	maxNumbers = 1 << 22 // of all Value.Data
 )
 
 var errTooLarge = fmt.Errorf("more than %d nodes, or functions more than %d deep", maxNodes, maxDepth)
@@ -94,6 +96,7 @@ func input(v *onnxpb.ValueInfoProto, sizes Sizes) *Value {
 
 type inference struct {
 	result    *Result
+	numbers   int // in Value.Data so far
 	functions map[[2]string]*onnxpb.FunctionProto
 }
 
@@ -134,8 +137,14 @@ func (in *inference) run(nodes []*onnxpb.NodeProto, scope map[string]*Value, att
 			return &NodeError{n.Place, n.Op(), err.Error()}
 		}
 		for _, v := range n.Out {
-			if v != nil && v.Known() && product(v.Shape) < 0 {
-				return &NodeError{n.Place, n.Op(), fmt.Sprintf("an output of the shape %d", v.Shape)}
+			if v == nil {
+				continue
+			}
+			if len(v.Shape) > maxRank || slices.ContainsFunc(v.Shape, func(d int64) bool { return d < 0 }) {
+				return &NodeError{n.Place, n.Op(), fmt.Sprintf("an output of the shape %.200v", fmt.Sprint(v.Shape))}
+			}
+			if in.numbers += len(v.Data); in.numbers > maxNumbers {
+				v.Data = nil
 			}
 		}
 	}

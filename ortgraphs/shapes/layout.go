@@ -44,6 +44,9 @@ func reshape(n *Node) error {
 	}
 	shape, free, rest := make([]int64, len(want)), -1, int64(1)
 	for i, d := range want {
+		if d < -1 {
+			return fmt.Errorf("%d cannot be reshaped to %d", x.Shape, want)
+		}
 		if d == 0 && n.integer("allowzero", 0) == 0 {
 			if i >= len(x.Shape) {
 				return fmt.Errorf("%d cannot be reshaped to %d", x.Shape, want)
@@ -437,7 +440,10 @@ func constantOfShape(n *Node) error {
 		return nil
 	}
 	n.set(0, t, shape)
-	if total := product(n.Out[0].Shape); total >= 0 && total <= maxData && len(value) == 1 {
+	if slices.ContainsFunc(shape, func(d int64) bool { return d < 0 }) {
+		return fmt.Errorf("the shape %d", shape)
+	}
+	if total := product(n.Out[0].Shape); total <= maxData && len(value) == 1 {
 		n.Out[0].Data = slices.Repeat(value, int(total))
 	}
 	return nil
@@ -485,7 +491,11 @@ func rangeOf(n *Node) error {
 	if v[2] == 0 {
 		return fmt.Errorf("a delta of 0")
 	}
-	count := int64(max(0, ceil((v[1]-v[0])/v[2])))
+	length := ceil((v[1] - v[0]) / v[2])
+	if !(length < 1<<31) {
+		return fmt.Errorf("from %g to %g by %g", v[0], v[1], v[2])
+	}
+	count := int64(max(0, length))
 	n.set(0, t, []int64{count})
 	if count <= maxData {
 		data := make([]float64, count)

@@ -57,9 +57,16 @@ type Node struct {
 	In, Out []*Value // nil where an optional one is left out
 }
 
+// product of sizes that are not negative; no more than the largest integer.
 func product(shape []int64) int64 {
 	n := int64(1)
-	for _, d := range shape {
+	for i, d := range shape {
+		if d == 0 || slices.Contains(shape[i:], 0) {
+			return 0
+		}
+		if n > math.MaxInt64/d {
+			return math.MaxInt64
+		}
 		n *= d
 	}
 	return n
@@ -98,7 +105,7 @@ func constant(t *onnxpb.TensorProto) *Value {
 			return v
 		}
 	}
-	if n := product(v.Shape); n >= 0 && n <= maxData {
+	if n := product(v.Shape); n <= maxData {
 		v.Data = numbers(t, int(n))
 	}
 	return v
