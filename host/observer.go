@@ -62,7 +62,7 @@ func newObserver(r *run, p train.Progress, state *checkpoint.State) (_ *observer
 	if state != nil {
 		o.samplesTotal, o.framesTotal, o.saved = state.Samples, state.Frames, [2]int64{state.Step, state.EvaluatedStep}
 		if state.Best != nil {
-			o.best = r.store.Path(state.Best.Step)
+			o.best = r.store.Kept(state.Best.Step)
 		}
 		o.quarantine.restore(state.Quarantine, r.job.train)
 	}

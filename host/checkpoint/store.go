@@ -344,6 +344,20 @@ func (s *Store) list() ([]string, error) {
 	return found, nil
 }
 
+// Kept returns the path of a step's checkpoint or, where it is not there, of the oldest one: when the disk had no room for the
+// best, the best that was saved is what Prune has left behind all others. It is "" without any.
+func (s *Store) Kept(step int64) string {
+	path := s.Path(step)
+	found, err := s.list()
+	if err != nil || len(found) == 0 {
+		return ""
+	}
+	if slices.Contains(found, path) {
+		return path
+	}
+	return found[len(found)-1] // the newest comes first
+}
+
 // Path returns the folder of a step's checkpoint, whether there is one or not.
 func (s *Store) Path(step int64) string {
 	return filepath.Join(s.dir, stepName(step))

@@ -311,3 +311,21 @@ func TestSaveIsCancelled(t *testing.T) {
 		t.Errorf("left %v", got)
 	}
 }
+
+func TestKept(t *testing.T) {
+	s := NewStore(t.TempDir())
+	if got := s.Kept(3); got != "" {
+		t.Errorf("without any: %s", got)
+	}
+	for _, step := range []int64{2, 5, 9} {
+		if err := os.MkdirAll(s.Path(step), 0o777); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := s.Kept(5); got != s.Path(5) {
+		t.Errorf("that of step 5 is there, got %s", got)
+	}
+	if got := s.Kept(7); got != s.Path(2) {
+		t.Errorf("that of step 7 is not there: got %s, want the oldest", got)
+	}
+}

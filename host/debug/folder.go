@@ -11,6 +11,8 @@ import (
 	"path/filepath"
 	"sync"
 	"syscall"
+
+	"github.com/xtts-host/xtts-host/shared/hint"
 )
 
 // The names in the folder.
@@ -50,17 +52,20 @@ func Open(dir string) (*Folder, error) {
 		return nil, nil
 	}
 	if err := os.MkdirAll(dir, 0o777); err != nil {
-		return nil, fmt.Errorf("--debug-dir: %w", err)
+		return nil, hint.Errorf("name a folder that can be made or written to", "--debug-dir: %w", err)
 	}
 	f := &Folder{dir: dir}
 	socket := filepath.Join(dir, socketFile)
-	conn, err := net.Dial("unix", socket)
-	switch {
-	case err == nil:
-		f.conn, f.answer = conn, bufio.NewReader(conn)
-	case !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, syscall.ECONNREFUSED): // one that a dead harness left is none
-		return nil, fmt.Errorf("--debug-dir: %w", err)
+	if _, err := os.Lstat(socket); err == nil { // the folder's path may be longer than a socket's
+		conn, err := net.Dial("unix", socket)
+		switch {
+		case err == nil:
+			f.conn, f.answer = conn, bufio.NewReader(conn)
+		case !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, syscall.ECONNREFUSED): // one that a dead harness left is none
+			return nil, fmt.Errorf("--debug-dir: %w", err)
+		}
 	}
+	var err error
 	if f.memory, err = startSampler(filepath.Join(dir, memoryFile)); err != nil {
 		f.Close()
 		return nil, fmt.Errorf("--debug-dir: %w", err)

@@ -96,6 +96,7 @@ func input(v *onnxpb.ValueInfoProto, sizes Sizes) *Value {
 
 type inference struct {
 	result    *Result
+	visited   int // nodes and calls so far
 	numbers   int // in Value.Data so far
 	functions map[[2]string]*onnxpb.FunctionProto
 }
@@ -106,7 +107,7 @@ func (in *inference) run(nodes []*onnxpb.NodeProto, scope map[string]*Value, att
 		return errTooLarge
 	}
 	for _, p := range nodes {
-		if len(in.result.Nodes) >= maxNodes {
+		if in.visited++; in.visited > maxNodes { // calls, too: one that does nothing may be made very often
 			return errTooLarge
 		}
 		n := &Node{Proto: resolve(p, attributes), Place: where + place(p)}

@@ -303,7 +303,7 @@ func gatherND(n *Node) error {
 	}
 	x, indices := n.In[0].Shape, n.In[1].Shape
 	batch := n.integer("batch_dims", 0)
-	if len(indices) == 0 || batch < 0 || batch+indices[len(indices)-1] > int64(len(x)) {
+	if len(indices) == 0 || batch < 0 || batch > int64(len(x)) || batch+indices[len(indices)-1] > int64(len(x)) {
 		return fmt.Errorf("indices of %d in a tensor of %d", indices, x)
 	}
 	n.set(0, n.In[0].Type, slices.Concat(indices[:len(indices)-1], x[batch+indices[len(indices)-1]:]))
@@ -457,7 +457,10 @@ func constantNode(n *Node) error {
 	for _, a := range n.Proto.Attribute {
 		switch a.GetName() {
 		case "value":
-			v := constant(a.GetT())
+			if a.T == nil {
+				return fmt.Errorf("value is no tensor")
+			}
+			v := constant(a.T)
 			out.Type, out.Shape, out.Data = v.Type, v.Shape, v.Data
 		case "value_int":
 			out.Type, out.Shape, out.Data = onnxpb.TensorProto_INT64, []int64{}, []float64{float64(a.GetI())}
