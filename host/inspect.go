@@ -84,8 +84,8 @@ func InspectGraph(out io.Writer, spec, cache string, asJSON bool) error {
 	for i, t := range m.Outputs {
 		line(first(i, "outputs"), "%s", t)
 	}
-	line("parameters", "%s values in %d tensors, %.1f MiB: %s with weight decay, %s without, %s frozen",
-		report.Thousands(s.Parameters.Elements), s.Parameters.Tensors, float64(4*s.Parameters.Elements)/(1<<20),
+	line("parameters", "%s values in %d tensors, %s MiB: %s with weight decay, %s without, %s frozen",
+		report.Thousands(s.Parameters.Elements), s.Parameters.Tensors, mebibytes(float64(4*s.Parameters.Elements)),
 		report.Thousands(s.Parameters.Decayed), report.Thousands(s.Parameters.NotDecayed), report.Thousands(s.Parameters.Frozen))
 	for i, bucket := range m.Buckets {
 		line(first(i, "buckets"), "%s", symbols(bucket, m.Inputs))
@@ -95,9 +95,9 @@ func InspectGraph(out io.Writer, spec, cache string, asJSON bool) error {
 			line(first(c.Bucket, "step"), "%s", stepText(c))
 		}
 	}
-	arena := float64(s.Parameters.ArenaBytes) / (1 << 20)
-	line("memory", "%.1f MiB for weights, gradients and the state of %s: %d arenas of %.1f MiB (computed; --accumulate takes one more)",
-		float64(s.Parameters.Arenas)*arena, m.Optimizer.Name, s.Parameters.Arenas, arena)
+	arena := float64(s.Parameters.ArenaBytes)
+	line("memory", "%s MiB for weights, gradients and the state of %s: %d arenas of %s MiB (computed; --accumulate takes one more)",
+		mebibytes(float64(s.Parameters.Arenas)*arena), m.Optimizer.Name, s.Parameters.Arenas, mebibytes(arena))
 	var slots, between, rows []string
 	for _, c := range s.Steps {
 		if c.Bucket == len(m.Buckets)-1 {
@@ -139,7 +139,17 @@ func stepText(c ortgraphs.StepCost) string {
 	return text
 }
 
-func mebibytes(n float64) string { return fmt.Sprintf("%.1f", n/(1<<20)) }
+// mebibytes writes a size to two figures or more.
+func mebibytes(n float64) string {
+	switch m := n / (1 << 20); {
+	case m < 0.1:
+		return fmt.Sprintf("%.3f", m)
+	case m < 10:
+		return fmt.Sprintf("%.2f", m)
+	default:
+		return fmt.Sprintf("%.0f", m)
+	}
+}
 
 func first(i int, label string) string {
 	if i == 0 {

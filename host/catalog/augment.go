@@ -1,9 +1,11 @@
 package catalog
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
+	"github.com/xtts-host/xtts-host/shared/hint"
 	"github.com/xtts-host/xtts-host/shared/manifest"
 )
 
@@ -19,7 +21,7 @@ func Augment(pipeline []manifest.StageInstance, names []string, entries []Entry)
 	for _, name := range names {
 		_, stage, err := r.find(name)
 		if err != nil {
-			return nil, fmt.Errorf("--augment %s: %w", name, err)
+			return nil, hint.Errorf(cmp.Or(hint.Of(err), "name one of these stages, or put the plugin that has it into --plugins"), "--augment %s: %w", name, err)
 		}
 		if stage.Kind != manifest.Augment {
 			return nil, fmt.Errorf("--augment %s: the stage is of kind %s; the pipeline of the bundle or of --config says where such a stage stands", name, stage.Kind)

@@ -13,6 +13,8 @@ import (
 	"io"
 	"io/fs"
 	"os"
+
+	"golang.org/x/sys/unix"
 )
 
 var (
@@ -24,11 +26,11 @@ var (
 
 // Open opens a regular file for reading and returns its size; the caller closes it. Links are followed. The error is a
 // *fs.PathError.
-func Open(path string) (f *os.File, size int64, err error) { return open(path, os.Stat, os.Open) }
+func Open(path string) (f *os.File, size int64, err error) { return open(path, os.Stat, os.OpenFile) }
 
 // OpenIn does the same below a root, which refuses links that leave it.
 func OpenIn(root *os.Root, name string) (f *os.File, size int64, err error) {
-	return open(name, root.Stat, root.Open)
+	return open(name, root.Stat, root.OpenFile)
 }
 
 // Read returns the content of a regular file of at most limit bytes.
@@ -67,8 +69,10 @@ func Check(info fs.FileInfo) error {
 	return fmt.Errorf("%s, %w", kind, ErrNotRegular)
 }
 
-func open(name string, stat func(string) (fs.FileInfo, error), open func(string) (*os.File, error)) (*os.File, int64, error) {
-	info, err := stat(name) // before it is opened: opening a pipe waits for a writer
+func open(name string, stat func(string) (fs.FileInfo, error), openFile func(string, int, fs.FileMode) (*os.File, error)) (*os.File, int64, error) {
+	// Opening a device may do something and opening a pipe waits for a writer, so the name is looked at first. It may be
+	// another file a moment later, so the open does not wait, and what was opened is looked at again.
+	info, err := stat(name)
 	if err != nil {
 		if p, ok := errors.AsType[*fs.PathError](err); ok {
 			p.Op = "open" // what was asked for
@@ -78,8 +82,17 @@ func open(name string, stat func(string) (fs.FileInfo, error), open func(string)
 	if err := Check(info); err != nil {
 		return nil, 0, &fs.PathError{Op: "open", Path: name, Err: err}
 	}
-	f, err := open(name)
+	f, err := openFile(name, os.O_RDONLY|unix.O_NONBLOCK, 0)
 	if err != nil {
+		return nil, 0, err
+	}
+	if info, err = f.Stat(); err == nil {
+		if err = Check(info); err != nil {
+			err = &fs.PathError{Op: "open", Path: name, Err: err}
+		}
+	}
+	if err != nil {
+		f.Close()
 		return nil, 0, err
 	}
 	return f, info.Size(), nil
@@ -87,8 +100,15 @@ func open(name string, stat func(string) (fs.FileInfo, error), open func(string)
 
 func read(f *os.File, name string, size, limit int64) ([]byte, error) {
 	defer f.Close()
-	if size > limit {
-		return nil, &fs.PathError{Op: "read", Path: name, Err: fmt.Errorf("%w: %d bytes, at most %d are read", ErrTooLarge, size, limit)}
+	tooLarge := func(size int64) error {
+		return &fs.PathError{Op: "read", Path: name, Err: fmt.Errorf("%w: %d bytes, at most %d are read", ErrTooLarge, size, limit)}
 	}
-	return io.ReadAll(io.LimitReader(f, limit)) // the limit again: a file may grow while it is read
+	if size > limit {
+		return nil, tooLarge(size)
+	}
+	data, err := io.ReadAll(io.LimitReader(f, limit+1)) // the limit again: a file may grow while it is read
+	if int64(len(data)) > limit {
+		return nil, tooLarge(int64(len(data)))
+	}
+	return data, err
 }

@@ -17,7 +17,6 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"syscall"
 
 	"github.com/xtts-host/xtts-host/host/dataset/internal/flac"
 	"github.com/xtts-host/xtts-host/host/dataset/internal/wav"
@@ -60,24 +59,11 @@ func Stat(path string) (fs.FileInfo, error) {
 // Open reads the header of a file. The error says what is wrong with it; it names the file only where the operating
 // system's does.
 func Open(path string) (*File, error) {
-	// Opening a device may do something and opening a named pipe waits for a writer, so the path is looked at first. It
-	// may be another file a moment later, so the open does not wait, and what was opened is looked at again.
-	if _, err := Stat(path); err != nil {
-		return nil, err
-	}
-	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	f, size, err := regular.Open(path)
 	if err != nil {
 		return nil, err
 	}
-	info, err := f.Stat()
-	if err == nil {
-		err = regular.Check(info)
-	}
-	if err != nil {
-		f.Close()
-		return nil, err
-	}
-	file := &File{file: f, size: info.Size()}
+	file := &File{file: f, size: size}
 	if file.Info, err = file.header(path); err != nil {
 		f.Close()
 		return nil, err
