@@ -240,7 +240,7 @@ func TestCrashLoopLeavesCheckpoint(t *testing.T) {
 	if want.err != nil || ExitCode(got.err) != 4 {
 		t.Fatalf("%v; exit status %d: %v", want.err, ExitCode(got.err), got.err)
 	}
-	const text = "stage mix: plugin faulty: it keeps crashing: 5 restarts within 1m0s were not enough; the last time: it ended: exit status 3, while it worked on stage mix" + lastWords
+	const text = "stage mix: plugin faulty: it keeps crashing: 5 restarts at one batch were not enough; the last time: it ended: exit status 3, while it worked on stage mix" + lastWords
 	if got.err.Error() != text {
 		t.Errorf("error:\n%v\nwant:\n%s", got.err, text)
 	}

@@ -16,7 +16,7 @@ import (
 type guards struct {
 	ring    *ring.Ring
 	layouts []ring.Layout
-	pools   []*supervise.Pool // all that map the ring
+	pools   []processes // all that map the ring
 	names   []string          // of their plugins
 
 	repair sync.Mutex // held by who deals with a damage, while processes end
@@ -45,7 +45,7 @@ func (g *guards) begin(b *pipeline.Batch) {
 
 // worker is the process that has just given a batch back.
 type worker struct {
-	pool    *supervise.Pool
+	pool    processes
 	process supervise.ProcessID
 	stage   string // the instance's name
 }
