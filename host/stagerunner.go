@@ -31,6 +31,7 @@ type processes interface {
 	Call(ctx context.Context, req supervise.Request) (supervise.Result, error)
 	Kick(id supervise.ProcessID, reason string)
 	KickAll(reason string)
+	Workers() int
 }
 
 // attempts is what a stage runner knows of the batch in a slot. The slot's goroutine uses it alone.
@@ -60,8 +61,10 @@ func newStageRunner(r *road, pool processes, plugin string, instance catalog.Ins
 }
 
 // Process implements pipeline.Stage.
-func (s *stageRunner) Process(ctx context.Context, b *pipeline.Batch) ([]pipeline.Rejected, time.Duration, error) {
+func (s *stageRunner) Process(ctx context.Context, b *pipeline.Batch) (_ []pipeline.Rejected, _ time.Duration, err error) {
 	a := &s.attempts[b.Slot]
+	s.road.guards.enter(b.Slot, s.pool)
+	defer func() { s.road.guards.leave(b.Slot, errors.Is(err, supervise.ErrLost)) }()
 	if err := s.road.guards.check(b, nil); err != nil { // not this plugin's doing
 		return nil, 0, err
 	}
@@ -84,7 +87,11 @@ func (s *stageRunner) Process(ctx context.Context, b *pipeline.Batch) ([]pipelin
 		return nil, res.Busy, err
 	}
 	a.failed = 0
-	if err := s.road.guards.check(b, &worker{s.pool, res.Process, s.instance.Name}); err != nil {
+	by := &worker{pool: s.pool, process: res.Process, stage: s.instance.Name}
+	if err := s.road.guards.check(b, by); err != nil {
+		if by.guilty {
+			err = s.lost(a, err)
+		}
 		return nil, res.Busy, err
 	}
 	if len(res.Bad) > 0 {

@@ -17,8 +17,9 @@ import (
 
 // fakePool is a plugin whose calls do what call says. It notes who is kicked.
 type fakePool struct {
-	call   func(slot int) (supervise.Result, error)
-	kicked []string
+	call    func(slot int) (supervise.Result, error)
+	workers int
+	kicked  []string
 }
 
 func (p *fakePool) Call(_ context.Context, req supervise.Request) (supervise.Result, error) {
@@ -27,6 +28,7 @@ func (p *fakePool) Call(_ context.Context, req supervise.Request) (supervise.Res
 func (p *fakePool) Kick(id supervise.ProcessID, reason string) {
 	p.kicked = append(p.kicked, fmt.Sprint(id, " ", reason))
 }
+func (p *fakePool) Workers() int          { return p.workers }
 func (p *fakePool) KickAll(reason string) { p.kicked = append(p.kicked, "all "+reason) }
 
 // fakeRoad has slots for batches of empty rows, and no stage's tensors in them.
