@@ -240,14 +240,15 @@ func TestCrashLoopLeavesCheckpoint(t *testing.T) {
 	if want.err != nil || ExitCode(got.err) != 4 {
 		t.Fatalf("%v; exit status %d: %v", want.err, ExitCode(got.err), got.err)
 	}
-	const text = "stage mix: plugin faulty: it keeps crashing: 5 restarts at one batch were not enough; the last time: it ended: exit status 3, while it worked on stage mix" + lastWords
+	const text = "stage mix: plugin faulty: it keeps crashing: 5 processes ended because of one batch; the last time: it ended: exit status 3, while it worked on stage mix" + lastWords
 	if got.err.Error() != text {
 		t.Errorf("error:\n%v\nwant:\n%s", got.err, text)
 	}
 	if hint := "mend the plugin: docs/plugins.md, Test, runs a stage by itself; then go on with --resume " + got.dir; Hint(got.err) != hint {
 		t.Errorf("hint:\n%s\nwant:\n%s", Hint(got.err), hint)
 	}
-	if n := strings.Count(got.warnings, "warning: plugin faulty is started again: it ended: exit status 3"); n != 5 || got.restarts["features"] > 0 {
+	// The run ends while the fifth process is, or is not yet, being replaced.
+	if n := strings.Count(got.warnings, "warning: plugin faulty is started again: it ended: exit status 3"); n < 4 || n > 5 || got.restarts["features"] > 0 {
 		t.Errorf("%d restarts were told, restarts %v:\n%s", n, got.restarts, got.warnings)
 	}
 	done := len(losses(t, got.dir))

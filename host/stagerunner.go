@@ -45,9 +45,10 @@ type attempts struct {
 // maxFailures of one batch in a row end the run: what fails three times fails for a reason.
 const maxFailures = 3
 
-// maxRestarts because of one batch are as many as supervise.RestartPolicy allows a process by default. That policy misses a
-// batch that no process survives when each finishes others before, and lasts: a hang lasts until the deadline.
-const maxRestarts = 5
+// maxEnds of processes because of one batch end the run. supervise.RestartPolicy misses a batch that no process survives when
+// each finishes others before, and lasts: a hang lasts until the deadline. One less than that policy bears, so that it is
+// certain which of the two speaks when both apply.
+const maxEnds = 5
 
 func newStageRunner(r *road, pool processes, plugin string, instance catalog.Instance, batchSize int, log *slog.Logger) *stageRunner {
 	s := &stageRunner{road: r, pool: pool, plugin: plugin, instance: instance, log: log, attempts: make([]attempts, r.ring.Slots())}
@@ -114,8 +115,8 @@ func (s *stageRunner) lost(a *attempts, err error) error {
 	if p, ok := errors.AsType[*supervise.PluginError](err); ok && p.Kicked {
 		return fmt.Errorf("%w: %w", pipeline.ErrRebuild, err)
 	}
-	if a.ended++; a.ended > maxRestarts {
-		return supervise.CrashLoop(s.plugin, fmt.Sprintf("%d restarts at one batch were not enough", maxRestarts), err)
+	if a.ended++; a.ended >= maxEnds {
+		return supervise.CrashLoop(s.plugin, fmt.Sprintf("%d processes ended because of one batch", maxEnds), err)
 	}
 	return fmt.Errorf("%w: %w", pipeline.ErrRebuild, err)
 }

@@ -48,7 +48,7 @@ func fakeRunner(r *road, pool processes, name string) *stageRunner {
 	return newStageRunner(r, pool, name+"-plugin", catalog.Instance{Name: name}, 1, slog.New(slog.DiscardHandler))
 }
 
-// TestBatchThatEndsEveryProcess is given up after five restarts, though other batches are finished between; batches that are lost
+// TestBatchThatEndsEveryProcess is given up the fifth time, though other batches are finished between; batches that are lost
 // now and then, or because of others, never are.
 func TestBatchThatEndsEveryProcess(t *testing.T) {
 	lost := func(kicked bool) error {
@@ -88,14 +88,14 @@ func TestBatchThatEndsEveryProcess(t *testing.T) {
 	}
 	attempt(lost(true), 20)
 	for range 3 {
-		attempt(lost(false), 5)
+		attempt(lost(false), 4)
 		attempt(nil, 1)
 	}
-	attempt(lost(false), 5)
+	attempt(lost(false), 4)
 	attempt(lost(true), 5)
 	outcome = lost(false)
 	err := process(poison)
-	const want = "plugin mix-plugin: it keeps crashing: 5 restarts at one batch were not enough; the last time: stage mix: no result within 6s\nits last lines on stderr:\n  oh"
+	const want = "plugin mix-plugin: it keeps crashing: 5 processes ended because of one batch; the last time: stage mix: no result within 6s\nits last lines on stderr:\n  oh"
 	if !errors.Is(err, supervise.ErrCrashLoop) || errors.Is(err, pipeline.ErrRebuild) || ExitCode(err) != 4 || err.Error() != want {
 		t.Errorf("exit status %d: %v\nwant 4: %s", ExitCode(err), err, want)
 	}
