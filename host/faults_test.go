@@ -115,7 +115,7 @@ func TestRunSurvivesFault(t *testing.T) {
 	}
 	const (
 		again    = "warning: plugin faulty is started again: "
-		whoKnows = again + "N ring slots were overwritten: byte N behind the end of tensor \"text_sequences\" was overwritten; it was one of the plugins faulty, features\n"
+		whoKnows = again + "N ring slots were damaged: byte N behind the end of tensor \"text_sequences\" was overwritten; it was one of the plugins faulty, features\n"
 	)
 	for _, tt := range []struct {
 		fault    string
@@ -129,7 +129,7 @@ func TestRunSurvivesFault(t *testing.T) {
 		{"gives NaN", false, "warning: plugin faulty: stage mix: waveform of clip N is not finite; the batch is built again\n", nil},
 		{"gives a length beyond the tensor", true, again + "stage mix: row N has length N in waveform_lengths, which counts up to N\n", nil},
 		{"gives a negative length", true, again + "stage mix: row N has length -N in waveform_lengths, which counts up to N\n", nil},
-		{"writes beyond its tensor", true, again + "stage mix: byte N behind the end of tensor \"waveform\" was overwritten\n", nil},
+		{"writes beyond its tensor", true, again + "stage mix: byte N behind the end of tensor \"waveform\" was overwritten\n", []string{"--buffer-size", "1"}}, // so nobody else can have done it
 		{"overwrites the whole ring", true, whoKnows, nil},
 		{"overwrites other slots", true, whoKnows, nil},
 		{"answers for an unknown call", true, again + "it sent a result for call N, which is not in flight, while it worked on stage mix\n", nil},
@@ -240,14 +240,15 @@ func TestCrashLoopLeavesCheckpoint(t *testing.T) {
 	if want.err != nil || ExitCode(got.err) != 4 {
 		t.Fatalf("%v; exit status %d: %v", want.err, ExitCode(got.err), got.err)
 	}
-	const text = "stage mix: plugin faulty: it keeps crashing: 5 restarts within 1m0s were not enough; the last time: it ended: exit status 3, while it worked on stage mix" + lastWords
+	const text = "stage mix: plugin faulty: it keeps crashing: 5 processes ended because of one batch; the last time: it ended: exit status 3, while it worked on stage mix" + lastWords
 	if got.err.Error() != text {
 		t.Errorf("error:\n%v\nwant:\n%s", got.err, text)
 	}
 	if hint := "mend the plugin: docs/plugins.md, Test, runs a stage by itself; then go on with --resume " + got.dir; Hint(got.err) != hint {
 		t.Errorf("hint:\n%s\nwant:\n%s", Hint(got.err), hint)
 	}
-	if n := strings.Count(got.warnings, "warning: plugin faulty is started again: it ended: exit status 3"); n != 5 || got.restarts["features"] > 0 {
+	// The run ends while the fifth process is, or is not yet, being replaced.
+	if n := strings.Count(got.warnings, "warning: plugin faulty is started again: it ended: exit status 3"); n < 4 || n > 5 || got.restarts["features"] > 0 {
 		t.Errorf("%d restarts were told, restarts %v:\n%s", n, got.restarts, got.warnings)
 	}
 	done := len(losses(t, got.dir))

@@ -16,8 +16,8 @@ import (
 type guards struct {
 	ring    *ring.Ring
 	layouts []ring.Layout
-	pools   []*supervise.Pool // all that map the ring
-	names   []string          // of their plugins
+	pools   []processes // all that map the ring
+	names   []string    // of their plugins
 
 	repair sync.Mutex // held by who deals with a damage, while processes end
 
@@ -25,10 +25,17 @@ type guards struct {
 	bucket []int      // by slot: the bucket whose guards stand there, -1 before the first
 	begun  []int      // by slot: the age that the batch in it was begun in
 	age    int        // damages so far: a batch of an earlier age is not to be trusted
+	visits []visit    // by slot
+}
+
+// visit is the time a slot spends with a stage, from before its guards are looked at until they have been looked at again.
+type visit struct {
+	pool   processes // nil between visits
+	shared bool      // another process may have had a batch at the same time
 }
 
 func newGuards(r *ring.Ring, layouts []ring.Layout) *guards {
-	g := &guards{ring: r, layouts: layouts, bucket: make([]int, r.Slots()), begun: make([]int, r.Slots())}
+	g := &guards{ring: r, layouts: layouts, bucket: make([]int, r.Slots()), begun: make([]int, r.Slots()), visits: make([]visit, r.Slots())}
 	for i := range g.bucket {
 		g.bucket[i] = -1
 	}
@@ -43,11 +50,39 @@ func (g *guards) begin(b *pipeline.Batch) {
 	g.bucket[b.Slot], g.begun[b.Slot] = b.Bucket, g.age
 }
 
-// worker is the process that has just given a batch back.
+// enter begins a slot's visit to a plugin, leave ends it.
+func (g *guards) enter(slot int, pool processes) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	v := &g.visits[slot]
+	*v = visit{pool: pool}
+	for i := range g.visits {
+		// Which of several processes serves a call is known when it is over: they count as different ones.
+		if o := &g.visits[i]; i != slot && o.pool != nil && (o.pool != pool || pool.Workers() > 1) {
+			v.shared, o.shared = true, true
+		}
+	}
+}
+
+// leave is told whether the process was lost: whoever visits its plugin may meet the one before and the one behind it.
+func (g *guards) leave(slot int, lost bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	pool := g.visits[slot].pool
+	g.visits[slot] = visit{}
+	for i := range g.visits {
+		if o := &g.visits[i]; lost && o.pool == pool {
+			o.shared = true
+		}
+	}
+}
+
+// worker is the process that has just given a batch back, before the slot's visit to it has ended.
 type worker struct {
-	pool    *supervise.Pool
+	pool    processes
 	process supervise.ProcessID
 	stage   string // the instance's name
+	guilty  bool   // set by check: the damage is this process's
 }
 
 // check returns an error that wraps pipeline.ErrRebuild when the batch's memory was written to by somebody who must not. by
@@ -60,11 +95,14 @@ func (g *guards) check(b *pipeline.Batch, by *worker) error {
 	g.repair.Lock() // one damage is found in many slots
 	defer g.repair.Unlock()
 	g.mu.Lock()
-	old := g.begun[b.Slot] != g.age
+	old, alone := g.begun[b.Slot] != g.age, !g.visits[b.Slot].shared
 	damaged, first := g.damaged()
 	g.mu.Unlock()
 	if old {
 		return fmt.Errorf("%w: ring slot %d was begun before the ring was damaged", pipeline.ErrRebuild, b.Slot)
+	}
+	if by != nil && !alone {
+		by = nil
 	}
 	reason := g.end(damaged, first, by)
 	g.mu.Lock()
@@ -94,15 +132,20 @@ func (g *guards) damaged() (n int, first error) {
 	return n, first
 }
 
-// end has the process killed that did the damage. Damage in one slot, which a process has just given back, is that
-// process's. Otherwise nothing tells who it was, so all of them go.
+// end has the process killed that did the damage. Damage in one slot is that of the process that has just given it back, by,
+// when no other had a batch since the slot was whole. Otherwise by is nil and nothing tells who it was, so all of them go.
 func (g *guards) end(damaged int, first error, by *worker) (reason string) {
 	if by != nil && damaged == 1 {
+		by.guilty = true
 		reason = fmt.Sprintf("stage %s: %v", by.stage, first)
 		by.pool.Kick(by.process, reason)
 		return reason
 	}
-	reason = fmt.Sprintf("%d ring slots were overwritten: %v", damaged, first)
+	slots := "a ring slot was damaged"
+	if damaged > 1 {
+		slots = fmt.Sprintf("%d ring slots were damaged", damaged)
+	}
+	reason = fmt.Sprintf("%s: %v", slots, first)
 	if len(g.names) > 1 {
 		reason += "; it was one of the plugins " + strings.Join(g.names, ", ")
 	}

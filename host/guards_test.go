@@ -2,9 +2,11 @@ package host
 
 import (
 	"errors"
+	"fmt"
 	"testing"
 
 	"github.com/xtts-host/xtts-host/host/pipeline"
+	"github.com/xtts-host/xtts-host/host/supervise"
 	"github.com/xtts-host/xtts-host/shared/manifest"
 	"github.com/xtts-host/xtts-host/shared/ring"
 )
@@ -29,7 +31,7 @@ func TestDamageRebuildsEverythingInFlight(t *testing.T) {
 		}
 	}
 	clear(r.Slot(1))
-	const want = "batch must be built again: 1 ring slots were overwritten: byte 0 behind the end of tensor \"mel\" was overwritten"
+	const want = "batch must be built again: a ring slot was damaged: byte 0 behind the end of tensor \"mel\" was overwritten"
 	if err := g.check(batches[1], nil); !errors.Is(err, pipeline.ErrRebuild) || err.Error() != want {
 		t.Errorf("%v, want %s", err, want)
 	}
@@ -41,5 +43,61 @@ func TestDamageRebuildsEverythingInFlight(t *testing.T) {
 		if err := g.check(batches[slot], nil); err != nil {
 			t.Errorf("slot %d, begun behind it: %v", slot, err)
 		}
+	}
+}
+
+// TestDamageIsBlamedOnNobodyElse: a damage that is found in the slot that a process gives back is that process's only when no
+// other one had a batch since the slot was whole.
+func TestDamageIsBlamedOnNobodyElse(t *testing.T) {
+	for _, tt := range []struct {
+		name    string
+		workers int
+		same    bool // the other batch is with the same plugin
+		before  bool // it has left it when this one comes
+		lost    bool // its process is lost while this one is there
+		all     bool
+	}{
+		{"a batch with another plugin", 1, false, false, false, true},
+		{"a batch with another plugin before", 1, false, true, false, false},
+		{"a batch with the same process", 1, true, false, false, false},
+		{"a batch with a process of the same plugin", 2, true, false, false, true},
+		{"a batch with the process before", 1, true, false, true, true},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			r := fakeRoad(t, 3)
+			returns := func(int) (supervise.Result, error) { return supervise.Result{}, nil }
+			a, b := &fakePool{workers: tt.workers, call: returns}, &fakePool{workers: 1, call: returns}
+			r.guards.pools, r.guards.names = []processes{a, b}, []string{"a", "b"}
+			other := b
+			if tt.same {
+				other = a
+			}
+			batch, beside := &pipeline.Batch{Slot: 0}, &pipeline.Batch{Slot: 1}
+			r.guards.begin(batch)
+			r.guards.begin(beside)
+			r.guards.enter(beside.Slot, other)
+			if tt.before {
+				r.guards.leave(beside.Slot, false)
+			}
+			a.call = func(slot int) (supervise.Result, error) {
+				if tt.lost {
+					r.guards.leave(beside.Slot, true)
+				}
+				clear(r.ring.Slot(slot))
+				return supervise.Result{}, nil
+			}
+			if _, _, err := fakeRunner(r, a, "mix").Process(t.Context(), batch); !errors.Is(err, pipeline.ErrRebuild) {
+				t.Fatal(err)
+			}
+			const damage = `byte 0 behind the end of tensor "mel" was overwritten`
+			want := [2]string{"[{0 0} stage mix: " + damage + "]", "[]"}
+			if tt.all {
+				want[0] = "[all a ring slot was damaged: " + damage + "; it was one of the plugins a, b]"
+				want[1] = want[0]
+			}
+			if got := [2]string{fmt.Sprint(a.kicked), fmt.Sprint(b.kicked)}; got != want {
+				t.Errorf("kicked\n%q, want\n%q", got, want)
+			}
+		})
 	}
 }

@@ -354,7 +354,9 @@ func (j *job) poolConfig(plugin catalog.Entry, configure *stagepb.ConfigureReque
 // newGuards watches over the ring and all that map it.
 func (j *job) newGuards() *guards {
 	g := newGuards(j.ring, j.layouts)
-	g.pools = j.pools
+	for _, p := range j.pools {
+		g.pools = append(g.pools, p)
+	}
 	for i := range j.pipeline.Plugins {
 		g.names = append(g.names, j.pipeline.Plugins[i].Name())
 	}

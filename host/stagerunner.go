@@ -18,7 +18,7 @@ import (
 // stageRunner sends batches to one stage instance, and looks at what comes back before anybody uses it.
 type stageRunner struct {
 	road     *road
-	pool     *supervise.Pool
+	pool     processes
 	plugin   string
 	instance catalog.Instance
 	outputs  []outputs // by bucket
@@ -26,17 +26,31 @@ type stageRunner struct {
 	attempts []attempts // by ring slot
 }
 
+// processes is what a stage runner and the guards want of a *supervise.Pool.
+type processes interface {
+	Call(ctx context.Context, req supervise.Request) (supervise.Result, error)
+	Kick(id supervise.ProcessID, reason string)
+	KickAll(reason string)
+	Workers() int
+}
+
 // attempts is what a stage runner knows of the batch in a slot. The slot's goroutine uses it alone.
 type attempts struct {
 	keys   []byte
 	failed int     // calls in a row
+	ended  int     // processes since its last good call: they ended with the batch in their hands, or for what they made of it
 	rows   []int32 // of the data set: not finite in an earlier attempt
 }
 
 // maxFailures of one batch in a row end the run: what fails three times fails for a reason.
 const maxFailures = 3
 
-func newStageRunner(r *road, pool *supervise.Pool, plugin string, instance catalog.Instance, batchSize int, log *slog.Logger) *stageRunner {
+// maxEnds of processes because of one batch end the run. supervise.RestartPolicy misses a batch that no process survives when
+// each finishes others before, and lasts: a hang lasts until the deadline. One less than that policy bears, so that it is
+// certain which of the two speaks when both apply.
+const maxEnds = 5
+
+func newStageRunner(r *road, pool processes, plugin string, instance catalog.Instance, batchSize int, log *slog.Logger) *stageRunner {
 	s := &stageRunner{road: r, pool: pool, plugin: plugin, instance: instance, log: log, attempts: make([]attempts, r.ring.Slots())}
 	for i := range s.attempts {
 		s.attempts[i].keys = make([]byte, batchSize*stage.KeySize)
@@ -48,8 +62,10 @@ func newStageRunner(r *road, pool *supervise.Pool, plugin string, instance catal
 }
 
 // Process implements pipeline.Stage.
-func (s *stageRunner) Process(ctx context.Context, b *pipeline.Batch) ([]pipeline.Rejected, time.Duration, error) {
+func (s *stageRunner) Process(ctx context.Context, b *pipeline.Batch) (_ []pipeline.Rejected, _ time.Duration, err error) {
 	a := &s.attempts[b.Slot]
+	s.road.guards.enter(b.Slot, s.pool)
+	defer func() { s.road.guards.leave(b.Slot, errors.Is(err, supervise.ErrLost)) }()
 	if err := s.road.guards.check(b, nil); err != nil { // not this plugin's doing
 		return nil, 0, err
 	}
@@ -61,7 +77,7 @@ func (s *stageRunner) Process(ctx context.Context, b *pipeline.Batch) ([]pipelin
 	case err != nil && ctx.Err() != nil: // the run ends; the cause may be another stage's failure
 		return nil, res.Busy, err
 	case errors.Is(err, supervise.ErrLost):
-		return nil, res.Busy, fmt.Errorf("%w: %w", pipeline.ErrRebuild, err)
+		return nil, res.Busy, s.lost(a, err)
 	case errors.Is(err, supervise.ErrFailed):
 		if a.failed++; a.failed < maxFailures {
 			s.log.Warn(fmt.Sprintf("%v; the batch is built again", err))
@@ -72,7 +88,11 @@ func (s *stageRunner) Process(ctx context.Context, b *pipeline.Batch) ([]pipelin
 		return nil, res.Busy, err
 	}
 	a.failed = 0
-	if err := s.road.guards.check(b, &worker{s.pool, res.Process, s.instance.Name}); err != nil {
+	by := &worker{pool: s.pool, process: res.Process, stage: s.instance.Name}
+	if err := s.road.guards.check(b, by); err != nil {
+		if by.guilty {
+			err = s.lost(a, err)
+		}
 		return nil, res.Busy, err
 	}
 	if len(res.Bad) > 0 {
@@ -83,7 +103,22 @@ func (s *stageRunner) Process(ctx context.Context, b *pipeline.Batch) ([]pipelin
 		return rejected, res.Busy, nil
 	}
 	rejected, err := s.inspect(b, res.Process)
+	if err == nil {
+		a.ended = 0
+	}
 	return rejected, res.Busy, err
+}
+
+// lost has the batch built again whose process has ended, unless that has happened too often. A process that was ended for
+// what it, or another, wrote elsewhere says nothing about this batch.
+func (s *stageRunner) lost(a *attempts, err error) error {
+	if p, ok := errors.AsType[*supervise.PluginError](err); ok && p.Kicked {
+		return fmt.Errorf("%w: %w", pipeline.ErrRebuild, err)
+	}
+	if a.ended++; a.ended >= maxEnds {
+		return supervise.CrashLoop(s.plugin, fmt.Sprintf("%d processes ended because of one batch", maxEnds), err)
+	}
+	return fmt.Errorf("%w: %w", pipeline.ErrRebuild, err)
 }
 
 // fillKeys writes the key of each row.
@@ -104,7 +139,7 @@ func (s *stageRunner) fillKeys(keys []byte, b *pipeline.Batch) {
 func (s *stageRunner) inspect(b *pipeline.Batch, id supervise.ProcessID) (rejected []pipeline.Rejected, err error) {
 	slot, out := s.road.ring.Slot(b.Slot), &s.outputs[b.Bucket]
 	if err := out.checkLengths(slot, b.Rows); err != nil {
-		return nil, s.replace(id, err)
+		return nil, s.replace(b.Slot, id, err)
 	}
 	rows, known := s.road.of(b).index.Rows, s.attempts[b.Slot].rows
 	var again error
@@ -113,7 +148,7 @@ func (s *stageRunner) inspect(b *pipeline.Batch, id supervise.ProcessID) (reject
 		switch {
 		case slices.ContainsFunc(rejected, func(r pipeline.Rejected) bool { return r.Row == i }):
 		case row < 0:
-			err = s.replace(id, fmt.Errorf("the empty row %d of %s is not finite", i, tensor))
+			err = s.replace(b.Slot, id, fmt.Errorf("the empty row %d of %s is not finite", i, tensor))
 		case slices.Contains(known, row):
 			rejected = append(rejected, pipeline.Rejected{Row: i, Reason: fmt.Sprintf("%s: %s is not finite, twice", s.instance.Name, tensor)})
 		default:
@@ -135,8 +170,8 @@ func (s *stageRunner) inspect(b *pipeline.Batch, id supervise.ProcessID) (reject
 }
 
 // replace ends a process that does not keep to the rules.
-func (s *stageRunner) replace(id supervise.ProcessID, why error) error {
-	reason := fmt.Sprintf("stage %s: %v", s.instance.Name, why)
-	s.pool.Kick(id, reason)
-	return fmt.Errorf("%w: %s", pipeline.ErrRebuild, reason)
+func (s *stageRunner) replace(slot int, id supervise.ProcessID, why error) error {
+	why = fmt.Errorf("stage %s: %w", s.instance.Name, why)
+	s.pool.Kick(id, why.Error())
+	return s.lost(&s.attempts[slot], why)
 }

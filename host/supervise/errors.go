@@ -12,7 +12,8 @@ var (
 	ErrLost = errors.New("process lost")
 	// ErrFailed says that the stage answered the call with an error. The process goes on.
 	ErrFailed = errors.New("failed")
-	// ErrCrashLoop says that the plugin was restarted too often, as RestartPolicy has it. The pool has failed for good.
+	// ErrCrashLoop says that the plugin was restarted too often: as RestartPolicy has it, and then the pool has failed for
+	// good, or as the caller has it, see CrashLoop.
 	ErrCrashLoop = errors.New("it keeps crashing")
 	// ErrClosed says that the pool accepts no more calls.
 	ErrClosed = errors.New("plugin pool is closed")
@@ -26,7 +27,9 @@ type PluginError struct {
 	Exit string
 	// LastStderr holds the last lines that the process wrote to its standard error, at most 8 KiB.
 	LastStderr string
-	Err        error
+	// Kicked says that the process was ended by Kick or KickAll: what it was working on is not the reason.
+	Kicked bool
+	Err    error
 
 	hint string
 	lost bool // Is(ErrLost), beside what Err says
@@ -68,6 +71,20 @@ func splitHint(text string) (message, hint string) {
 		return text[:i], strings.TrimSpace(text[i+len("\nhint: "):])
 	}
 	return text, ""
+}
+
+// CrashLoop is the error, wrapping ErrCrashLoop, of a caller that gives a plugin up. loop says what happened too often. last is
+// its latest occurrence: of a *PluginError the result keeps how the process ended, its last lines and the hint; anything
+// else is taken for a breach of the protocol.
+func CrashLoop(plugin, loop string, last error) *PluginError {
+	e := &PluginError{Plugin: plugin, hint: rulesHint}
+	why := last.Error()
+	var lost *PluginError
+	if errors.As(last, &lost) {
+		e.Exit, e.LastStderr, e.hint, why = lost.Exit, lost.LastStderr, lost.hint, lost.Err.Error()
+	}
+	e.Err = fmt.Errorf("%w: %s; the last time: %s", ErrCrashLoop, loop, strings.TrimPrefix(why, ErrLost.Error()+": "))
+	return e
 }
 
 // Is tells a start that failed because the process was lost from one that the plugin refused.

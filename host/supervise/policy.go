@@ -10,7 +10,8 @@ import (
 //
 // Two things are a crash loop: Limit restarts within Window and then another end, and Limit restarts in a row without a
 // finished batch, however long they take. A process that ends after it has finished batches and worked for Settled is
-// replaced without being counted: somebody, or the machine, ends it every now and then, and the run goes on between.
+// replaced without being counted: somebody, or the machine, ends it every now and then, and the run goes on between. That
+// the same batch ends it every time is not seen here, for other batches may be finished between: the caller knows its batches.
 type RestartPolicy struct {
 	// Limit and Window: 0 means 5 and one minute.
 	Limit  int

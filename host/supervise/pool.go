@@ -182,13 +182,7 @@ func (p *Pool) log(w *worker, cause error, wait time.Duration) {
 
 // fail ends the pool for good because a worker's process keeps ending.
 func (p *Pool) fail(w *worker, loop string, cause error) {
-	e := &PluginError{Plugin: p.cfg.Plugin.Name()}
-	why := cause.Error()
-	var last *PluginError
-	if errors.As(cause, &last) {
-		e.Exit, e.LastStderr, e.hint, why = last.Exit, last.LastStderr, last.hint, last.Err.Error()
-	}
-	e.Err = fmt.Errorf("%w: %s; the last time: %s", ErrCrashLoop, loop, strings.TrimPrefix(why, ErrLost.Error()+": "))
+	e := CrashLoop(p.cfg.Plugin.Name(), loop, cause)
 	p.update(func() {
 		if p.failure == nil {
 			p.failure = e

@@ -120,6 +120,12 @@ func (p *process) kick(reason string) {
 	p.kill(reason, rulesHint)
 }
 
+func (p *process) wasKicked() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.kicked
+}
+
 // life says what the process did until its stream ended. The last batches of one that was kicked count for nothing: at most
 // as many as there are slots have not been looked at.
 func (p *process) life() life {
@@ -167,6 +173,7 @@ func (p *process) retire(err error) error {
 	p.release()
 	lost := &PluginError{Plugin: p.cfg.Plugin.Name(), LastStderr: p.journal.last(), Err: fmt.Errorf("%w: %s", ErrLost, why), hint: hint}
 	lost.Exit, _ = p.child.exit()
+	lost.Kicked = p.wasKicked()
 	p.lose(lost)
 	return lost
 }

@@ -25,6 +25,9 @@ func (p *Pool) Stats() Stats {
 	return s
 }
 
+// Workers returns the number of processes that the pool has when all are up.
+func (p *Pool) Workers() int { return p.cfg.Workers }
+
 // PIDs returns the ids of the processes that are up, for accounting of device memory.
 func (p *Pool) PIDs() []int {
 	p.mu.Lock()

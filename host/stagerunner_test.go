@@ -1,0 +1,102 @@
+package host
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"testing"
+
+	"github.com/xtts-host/xtts-host/host/catalog"
+	"github.com/xtts-host/xtts-host/host/dataset"
+	"github.com/xtts-host/xtts-host/host/pipeline"
+	"github.com/xtts-host/xtts-host/host/supervise"
+	"github.com/xtts-host/xtts-host/shared/manifest"
+	"github.com/xtts-host/xtts-host/shared/ring"
+)
+
+// fakePool is a plugin whose calls do what call says. It notes who is kicked.
+type fakePool struct {
+	call    func(slot int) (supervise.Result, error)
+	workers int
+	kicked  []string
+}
+
+func (p *fakePool) Call(_ context.Context, req supervise.Request) (supervise.Result, error) {
+	return p.call(req.Slot)
+}
+func (p *fakePool) Kick(id supervise.ProcessID, reason string) {
+	p.kicked = append(p.kicked, fmt.Sprint(id, " ", reason))
+}
+func (p *fakePool) Workers() int          { return p.workers }
+func (p *fakePool) KickAll(reason string) { p.kicked = append(p.kicked, "all "+reason) }
+
+// fakeRoad has slots for batches of empty rows, and no stage's tensors in them.
+func fakeRoad(t *testing.T, slots int) *road {
+	t.Helper()
+	layout := ring.NewLayout([]ring.Tensor{{Name: "mel", DType: manifest.F32, Shape: []int{3, 5, 2}}}, nil)
+	memory, err := ring.Create(slots, layout.Size)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { memory.Close() })
+	layouts := []ring.Layout{layout}
+	return &road{ring: memory, layouts: layouts, guards: newGuards(memory, layouts), train: &split{index: &dataset.Index{}}}
+}
+
+func fakeRunner(r *road, pool processes, name string) *stageRunner {
+	return newStageRunner(r, pool, name+"-plugin", catalog.Instance{Name: name}, 1, slog.New(slog.DiscardHandler))
+}
+
+// TestBatchThatEndsEveryProcess is given up the fifth time, though other batches are finished between; batches that are lost
+// now and then, or because of others, never are.
+func TestBatchThatEndsEveryProcess(t *testing.T) {
+	lost := func(kicked bool) error {
+		return &supervise.PluginError{Plugin: "mix-plugin", Kicked: kicked, LastStderr: "oh\n", Err: fmt.Errorf("%w: stage mix: no result within 6s", supervise.ErrLost)}
+	}
+	r := fakeRoad(t, 2)
+	var outcome error
+	pool := &fakePool{call: func(slot int) (supervise.Result, error) {
+		if slot == 1 {
+			return supervise.Result{}, nil
+		}
+		return supervise.Result{}, outcome
+	}}
+	s := fakeRunner(r, pool, "mix")
+	poison, other := &pipeline.Batch{Slot: 0}, &pipeline.Batch{Slot: 1}
+	process := func(b *pipeline.Batch) error {
+		r.guards.begin(b)
+		_, _, err := s.Process(t.Context(), b)
+		return err
+	}
+	attempt := func(err error, times int) {
+		t.Helper()
+		for range times {
+			if outcome = err; err == nil {
+				if got := process(poison); got != nil {
+					t.Fatal(got)
+				}
+				continue
+			}
+			if got := process(poison); !errors.Is(got, pipeline.ErrRebuild) {
+				t.Fatal(got)
+			}
+			if got := process(other); got != nil {
+				t.Fatal(got)
+			}
+		}
+	}
+	attempt(lost(true), 20)
+	for range 3 {
+		attempt(lost(false), 4)
+		attempt(nil, 1)
+	}
+	attempt(lost(false), 4)
+	attempt(lost(true), 5)
+	outcome = lost(false)
+	err := process(poison)
+	const want = "plugin mix-plugin: it keeps crashing: 5 processes ended because of one batch; the last time: stage mix: no result within 6s\nits last lines on stderr:\n  oh"
+	if !errors.Is(err, supervise.ErrCrashLoop) || errors.Is(err, pipeline.ErrRebuild) || ExitCode(err) != 4 || err.Error() != want {
+		t.Errorf("exit status %d: %v\nwant 4: %s", ExitCode(err), err, want)
+	}
+}
