@@ -21,9 +21,10 @@ var (
 	ErrDamaged = errors.New("damaged checkpoint")
 )
 
-// Bounds of state.json and MANIFEST, in bytes. A row of the quarantine takes some 150.
+// Bounds of state.json and MANIFEST, in bytes. A row of the quarantine takes some 150, and the host cuts it to about 1,000,
+// so that 60,000 rows fit at least. Save refuses what is larger, too.
 const (
-	maxState    = 16 << 20
+	maxState    = 64 << 20
 	maxManifest = 4 << 10
 )
 
