@@ -283,31 +283,6 @@ func (j *job) hash() map[string]string {
 	}
 }
 
-// findStart opens what the run begins with, so that nothing is written where it does not fit.
-func (j *job) findStart(context.Context) (err error) {
-	switch c := j.cfg; {
-	case c.Resume != "":
-		if j.resumed, j.damaged, err = checkpoint.NewStore(c.Resume).Latest(); err != nil {
-			return fmt.Errorf("--resume %s: %w", c.Resume, err)
-		}
-		return j.resumed.Match(j.hashes)
-	case c.Init != "":
-		if j.weights, err = openWeights(c.Init); err != nil {
-			return advised(fmt.Errorf("--init %s: %w", c.Init, err), "name a safetensors file, or the folder of a run, a checkpoint or a bundle")
-		}
-	}
-	return nil
-}
-
-func (j *job) closeStart() {
-	if j.resumed != nil {
-		j.resumed.Close() // only read
-	}
-	if j.weights != nil {
-		j.weights.Close()
-	}
-}
-
 // start makes memory, processes and sessions. Plugins start while the host opens its graphs: they are other
 // processes.
 func (j *job) start(ctx context.Context) (err error) {

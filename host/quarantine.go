@@ -2,7 +2,9 @@ package host
 
 import (
 	"cmp"
+	"strings"
 	"sync"
+	"unicode"
 
 	"github.com/xtts-host/xtts-host/host/checkpoint"
 	"github.com/xtts-host/xtts-host/host/dataset"
@@ -54,6 +56,7 @@ func newQuarantine(path string, j *job) (_ *quarantine, err error) {
 func (q *quarantine) restore(rows []checkpoint.Quarantined, s *split) {
 	reasons := map[string]string{}
 	for _, r := range rows {
+		r.Reason = shorten(r.Reason, maxCell)
 		reasons[r.ID] = r.Reason
 		q.reasons[s.name][r.ID], q.passed[r.ID] = r.Reason, r.Reason
 	}
@@ -64,8 +67,31 @@ func (q *quarantine) restore(rows []checkpoint.Quarantined, s *split) {
 	}
 }
 
-// add writes down a row. The error is ErrQuarantine when there are too many.
+// Bounds of what is kept of a row, in bytes. Reasons quote what strangers wrote: lists, recordings and stages. They go to
+// the terminal, to quarantine.jsonl and into every checkpoint, which are read again within bounds of their own. The id of a
+// row that can be used is never longer (dataset.MaxID), so what is cut still names it.
+const (
+	maxCell = dataset.MaxID
+	maxPath = 4096 // PATH_MAX of Linux
+)
+
+// shorten cuts a text to at most limit bytes, between two characters, and replaces what would steer a terminal.
+func shorten(text string, limit int) string {
+	const ellipsis = "…"
+	if len(text) > limit {
+		text = strings.ToValidUTF8(text[:limit-len(ellipsis)], "") + ellipsis
+	}
+	return strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) {
+			return ' '
+		}
+		return r
+	}, text)
+}
+
+// add writes down a row, cut to what shorten leaves. The error is ErrQuarantine when there are too many.
 func (q *quarantine) add(row report.Quarantined) error {
+	row.ID, row.Path, row.Reason = shorten(row.ID, maxCell), shorten(row.Path, maxPath), shorten(row.Reason, maxCell)
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	reasons, limit := q.reasons[row.Split], q.limits[row.Split]

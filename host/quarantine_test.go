@@ -160,3 +160,32 @@ func TestClipTornDuringTheRun(t *testing.T) {
 		t.Errorf("more rows than one:\n%s", data)
 	}
 }
+
+// TestQuarantineOfStrangers checks that what lists, recordings and stages wrote is neither too long to be read again nor
+// steers a terminal.
+func TestQuarantineOfStrangers(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "quarantine.jsonl")
+	q, err := newQuarantine(path, quarantineJob(24, 0, 0))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer q.Close()
+	row := report.Quarantined{ID: "a", Path: strings.Repeat("p", 1<<20), Reason: "\x1b[1m\nerror: " + strings.Repeat("\u00e9", 1<<19), Stage: "decode", Split: report.Train}
+	err = q.add(row)
+	if !errors.Is(err, ErrQuarantine) || strings.ContainsAny(err.Error(), "\x1b\n") {
+		t.Errorf("add: %q", err)
+	}
+	q.trained("a")
+	want := " [1m error: " + strings.Repeat("\u00e9", 242) + "\u2026" // one byte is left
+	if list := q.list(); len(list) != 1 || list[0].Reason != want {
+		t.Errorf("%q", list)
+	}
+	if err := q.Close(); err != nil {
+		t.Error(err)
+	}
+	again, err := report.OpenQuarantine(path)
+	if err != nil || again.Count() != 1 {
+		t.Fatal(again, err)
+	}
+	again.Close()
+}

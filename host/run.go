@@ -203,7 +203,7 @@ func (r *run) resume() (train.Progress, *checkpoint.State, error) {
 	}
 	c := r.resumed
 	for _, s := range r.damaged {
-		r.log.Warn("damaged checkpoint passed over", "path", s.Path, "error", s.Err)
+		r.log.Warn("damaged checkpoint passed over", "checkpoint", s.Error())
 	}
 	if err := c.Restore(r.model.Weights(), r.optimizer.Moments()); err != nil {
 		return train.Progress{}, nil, err

@@ -21,9 +21,10 @@ var (
 	ErrDamaged = errors.New("damaged checkpoint")
 )
 
-// Bounds of state.json and MANIFEST, in bytes. A row of the quarantine takes some 150.
+// Bounds of state.json and MANIFEST, in bytes. A row of the quarantine takes some 150, and the host cuts it to about 1,000,
+// so that 60,000 rows fit at least. Save refuses what is larger, too.
 const (
-	maxState    = 16 << 20
+	maxState    = 64 << 20
 	maxManifest = 4 << 10
 )
 
@@ -40,11 +41,20 @@ type Checkpoint struct {
 	files    []io.Closer
 }
 
-// Skipped is a checkpoint that Latest could not load.
+// Skipped is a checkpoint that Latest could not load. Err does not name it.
 type Skipped struct {
 	Path string
 	Err  error
 }
+
+// Error gives the folder's name and the reason, as in "step-000008: MANIFEST is missing".
+func (s Skipped) Error() string { return filepath.Base(s.Path) + ": " + s.Err.Error() }
+func (s Skipped) Unwrap() error { return s.Err }
+
+// damage is an ErrDamaged whose message is the reason alone: what is damaged is said once, by who returns it.
+type damage struct{ error }
+
+func (d damage) Unwrap() []error { return []error{ErrDamaged, d.error} }
 
 // Latest loads the newest checkpoint that is intact. Newer ones that are not are returned too, newest first,
 // also when there is an error: the caller tells the user. The error is an ErrNone when nothing is left.
@@ -56,14 +66,23 @@ func (s *Store) Latest() (*Checkpoint, []Skipped, error) {
 	}
 	var skipped []Skipped
 	for _, path := range found {
-		c, err := load(s.fs, path)
+		c, err := read(s.fs, path)
 		if err == nil {
 			return c, skipped, nil
 		}
 		skipped = append(skipped, Skipped{Path: path, Err: err})
 	}
 	if len(skipped) > 0 {
-		return nil, skipped, hint.Errorf("copy an intact checkpoint into that folder, or begin a new run", "%s: %w: the newest of %d: %w", s.dir, ErrNone, len(skipped), skipped[0].Err)
+		const shown = 5
+		var reasons []error
+		for _, s := range skipped[:min(shown, len(skipped))] {
+			reasons = append(reasons, s)
+		}
+		if n := len(skipped) - shown; n > 0 {
+			reasons = append(reasons, fmt.Errorf("and %d more", n))
+		}
+		return nil, skipped, hint.Errorf("copy an intact checkpoint into that folder, or begin a new run",
+			"%s: %w among %d:\n%w", s.dir, ErrNone, len(skipped), errors.Join(reasons...))
 	}
 	return nil, nil, hint.Errorf("that run saved nothing: begin a new one", "%s: %w", s.dir, ErrNone)
 }
@@ -72,12 +91,23 @@ func (s *Store) Latest() (*Checkpoint, []Skipped, error) {
 // is missing or is not what MANIFEST says. The caller closes the checkpoint.
 func Load(path string) (*Checkpoint, error) { return load(osFS{}, path) }
 
-func load(fsys fileSystem, path string) (_ *Checkpoint, err error) {
+func load(fsys fileSystem, path string) (*Checkpoint, error) {
+	c, err := read(fsys, path)
+	switch {
+	case errors.Is(err, ErrDamaged):
+		return nil, fmt.Errorf("load checkpoint %s: %w: %w", path, ErrDamaged, err)
+	case err != nil:
+		return nil, fmt.Errorf("load checkpoint %s: %w", path, err)
+	}
+	return c, nil
+}
+
+// read does what Load does. Its errors do not name the folder.
+func read(fsys fileSystem, path string) (_ *Checkpoint, err error) {
 	c := &Checkpoint{Path: path}
 	defer func() {
 		if err != nil {
 			c.Close()
-			err = fmt.Errorf("load checkpoint %s: %w", path, err)
 		}
 	}()
 	if _, err := fsys.ReadDir(path); err != nil {
@@ -87,7 +117,7 @@ func load(fsys fileSystem, path string) (_ *Checkpoint, err error) {
 		f, err := fsys.Open(filepath.Join(path, name))
 		if err != nil {
 			if errors.Is(err, fs.ErrNotExist) {
-				err = fmt.Errorf("%w: %w", ErrDamaged, err)
+				err = damage{missing(name)}
 			}
 			return nil, 0, err
 		}
@@ -103,7 +133,7 @@ func load(fsys fileSystem, path string) (_ *Checkpoint, err error) {
 	}
 	want, err := decodeManifest(c.manifest)
 	if err != nil {
-		return nil, fmt.Errorf("%w: %s: %w", ErrDamaged, manifestFile, err)
+		return nil, damage{fmt.Errorf("%s: %w", manifestFile, err)}
 	}
 	for _, name := range contents {
 		f, size, err := open(name)
@@ -121,7 +151,7 @@ func load(fsys fileSystem, path string) (_ *Checkpoint, err error) {
 			text, err = readText(f, size, maxState)
 		}
 		if errors.Is(err, safetensors.ErrFormat) {
-			err = fmt.Errorf("%w: %w", ErrDamaged, err)
+			err = damage{err}
 		}
 		if err == nil {
 			err = verify(f, size, want[name])
@@ -134,10 +164,16 @@ func load(fsys fileSystem, path string) (_ *Checkpoint, err error) {
 		}
 	}
 	if step, ok := parseStep(filepath.Base(path)); ok && step != c.State.Step {
-		return nil, fmt.Errorf("%w: %s: step %d", ErrDamaged, stateFile, c.State.Step)
+		return nil, damage{fmt.Errorf("%s: step %d", stateFile, c.State.Step)}
 	}
 	return c, nil
 }
+
+// missing is a file that is not there, an fs.ErrNotExist.
+type missing string
+
+func (m missing) Error() string { return string(m) + " is missing" }
+func (missing) Unwrap() error   { return fs.ErrNotExist }
 
 func verify(f io.ReaderAt, size int64, want []byte) error {
 	hash := sha256.New()
@@ -146,14 +182,14 @@ func verify(f io.ReaderAt, size int64, want []byte) error {
 		return err
 	}
 	if n != size || !bytes.Equal(hash.Sum(nil), want) {
-		return fmt.Errorf("%w: its %d bytes have another SHA-256 than %s says", ErrDamaged, size, manifestFile)
+		return damage{fmt.Errorf("its %d bytes have another SHA-256 than %s says", size, manifestFile)}
 	}
 	return nil
 }
 
 func readText(f io.ReaderAt, size, limit int64) ([]byte, error) {
 	if size > limit {
-		return nil, fmt.Errorf("%w: %d bytes, at most %d are read", ErrDamaged, size, limit)
+		return nil, damage{fmt.Errorf("%d bytes, at most %d are read", size, limit)}
 	}
 	return io.ReadAll(io.NewSectionReader(f, 0, size))
 }

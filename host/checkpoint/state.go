@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"io"
 	"slices"
+
+	"github.com/xtts-host/xtts-host/shared/hint"
 )
 
 // Version is the version of state.json.
@@ -62,7 +64,7 @@ type Quarantined struct {
 	Reason string `json:"reason"`
 }
 
-// encode returns state.json. Equal states give equal bytes.
+// encode returns state.json. Equal states give equal bytes. It refuses what decodeState or its size would refuse.
 func (s State) encode() ([]byte, error) {
 	s.Version = Version
 	s.Quarantine = slices.Clone(s.Quarantine)
@@ -81,6 +83,10 @@ func (s State) encode() ([]byte, error) {
 	enc.SetIndent("", "  ")
 	if err := enc.Encode(s); err != nil {
 		return nil, err
+	}
+	if out.Len() > maxState {
+		return nil, hint.Errorf("mend the rows that the quarantine lists, or allow fewer",
+			"%d bytes with %d rows in quarantine, more than the %d that are read again", out.Len(), len(s.Quarantine), maxState)
 	}
 	return out.Bytes(), nil
 }

@@ -2,6 +2,7 @@ package checkpoint
 
 import (
 	"bytes"
+	"fmt"
 	"math"
 	"reflect"
 	"strings"
@@ -161,4 +162,20 @@ func FuzzManifest(f *testing.F) {
 			t.Fatalf("%q was accepted", data)
 		}
 	})
+}
+
+// What Save writes, Load must read: a state that is too large is refused while the run can still say so.
+func TestEncodeRefusesWhatIsNotRead(t *testing.T) {
+	s := someState(3)
+	reason := strings.Repeat("r", 1<<20)
+	for i := range maxState >> 20 {
+		s.Quarantine = append(s.Quarantine, Quarantined{ID: fmt.Sprint(i), Reason: reason})
+	}
+	if _, err := s.encode(); err == nil || !strings.Contains(err.Error(), "rows in quarantine, more than the 67108864 that are read again") {
+		t.Errorf("encode: %v", err)
+	}
+	s.Quarantine = s.Quarantine[:1]
+	if _, err := s.encode(); err != nil {
+		t.Error(err)
+	}
 }

@@ -199,6 +199,8 @@ func TestLatestSkipsDamage(t *testing.T) {
 			}
 			if _, skipped, err := s.Latest(); !errors.Is(err, ErrNone) || !errors.Is(err, ErrDamaged) || len(skipped) != 2 {
 				t.Errorf("nothing left gave %v, skipped %v", err, skipped)
+			} else if text := err.Error(); !strings.Contains(text, "no intact checkpoint among 2:\nstep-000002: ") || !strings.Contains(text, "\nstep-000001: ") || strings.Contains(text, "damaged checkpoint") {
+				t.Errorf("nothing left gave %v", err)
 			}
 		})
 	}

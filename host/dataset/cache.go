@@ -13,7 +13,7 @@ import (
 )
 
 // cacheMark starts a cache file and changes with scannedRow, and when other files can be read than before.
-const cacheMark = "xtts-host index 3\n"
+const cacheMark = "xtts-host index 4\n"
 
 // cache keeps the scan of one list in one file: the mark, the key of what it depends on, the SHA-256 of the rest, and the
 // rows in gob. Folder, list, tokenizer and sample rate give the name, so a changed data set replaces its file and two

@@ -5,6 +5,7 @@ import (
 
 	"github.com/xtts-host/xtts-host/host/dataset/internal/audio"
 	"github.com/xtts-host/xtts-host/host/dataset/internal/resample"
+	"github.com/xtts-host/xtts-host/shared/hint"
 )
 
 // Decoder reads clips at one sample rate. It reuses its buffers, which grow to the longest part of a clip it was asked for, so give
@@ -16,9 +17,25 @@ type Decoder struct {
 	resamplers map[int]*resample.Resampler
 }
 
-// maxFilters bounds the filters that are kept: a data set has recordings of a few rates, and a filter between odd ones
-// takes megabytes.
-const maxFilters = 16
+// maxFilters bounds the filters that are kept: a data set has recordings of a few rates. maxTaps bounds the coefficients of
+// each, 4 MiB: usual rates take half of that at most (384,000 to 22,050 Hz: 489,216), one without a common divisor
+// 290 MB and a minute to compute.
+const (
+	maxFilters = 16
+	maxTaps    = 1 << 20
+)
+
+// checkRate refuses a recording's rate whose filter would be too large.
+func checkRate(from, to int) error {
+	if from == to {
+		return nil
+	}
+	if n := resample.Taps(from, to); n > maxTaps {
+		return hint.Errorf("resample it to a usual rate, such as 48000 Hz",
+			"a filter from %d to %d Hz would have %d coefficients, more than %d", from, to, n, maxTaps)
+	}
+	return nil
+}
 
 // NewDecoder returns a decoder that gives samples at a rate in Hz.
 func NewDecoder(sampleRate int) *Decoder {
@@ -76,9 +93,16 @@ func (d *Decoder) read(dst []float32, row *Row, from int) error {
 	}
 	defer f.Close()
 	if f.SampleRate != row.FileRate || f.Channels != row.FileChannels || f.Frames < row.Offset+row.Frames {
-		return fmt.Errorf("changed since it was indexed: now %d frames of %d channels at %d Hz", f.Frames, f.Channels, f.SampleRate)
+		return fmt.Errorf("changed since it was indexed: now %d frames of %s at %d Hz", f.Frames, channels(f.Channels), f.SampleRate)
 	}
 	return d.reader.Read(dst, f, row.Offset+from)
+}
+
+func channels(n int) string {
+	if n == 1 {
+		return "1 channel"
+	}
+	return fmt.Sprintf("%d channels", n)
 }
 
 // grow returns a slice of n elements, in s when it is large enough. The elements have any value.

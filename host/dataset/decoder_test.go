@@ -87,7 +87,7 @@ func TestDecodeRow(t *testing.T) {
 	}{
 		{"beyond the end", func() {}, 1001, "samples 1001 to 2001 of a clip of 2000"},
 		{"before the start", func() {}, -1, "samples -1"},
-		{"shorter", func() { clip(t, dir, "long", 44100, 1, ramp(0, 3999)) }, 0, "changed since it was indexed: now 3999 frames of 1 channels at 44100 Hz"},
+		{"shorter", func() { clip(t, dir, "long", 44100, 1, ramp(0, 3999)) }, 0, "changed since it was indexed: now 3999 frames of 1 channel at 44100 Hz"},
 		{"another rate", func() { clip(t, dir, "long", 22050, 1, ramp(0, 4000)) }, 0, "at 22050 Hz"},
 		{"truncated", func() { write(t, row.Path, wavFile(44100, 1, ramp(0, 4000))[:2044]) }, 0, "declares 8000 bytes, the file has 2000"},
 		{"gone", func() { os.Remove(row.Path) }, 0, "no such file"},

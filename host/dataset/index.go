@@ -97,7 +97,8 @@ type Index struct {
 }
 
 // Open indexes a data set: it reads the list, the header of every audio file, and the tokens of every text, or takes
-// all that from the cache when list, files (by size and time), tokenizer and sample rate are the same.
+// all that from the cache when list, files (by size and time), tokenizer and sample rate are the same. Files that the
+// operating system did not let it read are tried each time.
 //
 // A line whose text or audio cannot be used is in Index.Rejected and does not fail Open. Open fails on ids that occur
 // twice or leave the folder, on a missing list and one with a line of more than 1 MiB, when ctx ends, and with ErrNoRows
@@ -140,10 +141,17 @@ func (ix *Index) open(ctx context.Context, cfg Config) error {
 	key := s.key(sum)
 	scanned, err := cache.load(key, len(entries))
 	ix.Cached, ix.CacheError = scanned != nil, err
-	if scanned == nil {
-		if scanned, err = s.run(ctx); err != nil {
-			return err
-		}
+	changed := false
+	if ix.Cached {
+		changed, err = s.again(ctx, scanned)
+	} else {
+		changed = true
+		scanned, err = s.run(ctx)
+	}
+	if err != nil {
+		return err
+	}
+	if changed {
 		if err := cache.store(key, scanned); err != nil {
 			ix.CacheError = err
 		}

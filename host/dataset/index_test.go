@@ -253,3 +253,71 @@ func BenchmarkOpen13000(b *testing.B) {
 		})
 	}
 }
+
+// TestCacheReadsAgain checks that what the operating system said of a file is not taken from the cache: who may read it
+// changes neither its size nor its time.
+func TestCacheReadsAgain(t *testing.T) {
+	dir := folder(t, "1|one", "2|two", "3|three")
+	clip(t, dir, "1", 22050, 1, ramp(0, 50))
+	clip(t, dir, "2", 22050, 1, ramp(0, 50))
+	write(t, filepath.Join(dir, "wavs", "3.wav"), []byte("not audio"))
+	cfg := Config{Dir: dir, SampleRate: 22050, CacheDir: filepath.Join(t.TempDir(), "cache")}
+	first := open(t, cfg)
+
+	// The cache of a time when 2.wav could not be read: permissions do not bind every user who runs this test.
+	ix := &Index{Dir: first.Dir, List: first.List}
+	entries, sum, err := readList(filepath.Join(dir, "metadata.csv"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := newScan(ix, cfg, entries)
+	s.cfg.Workers = 1
+	if err := s.stat(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	cache, key := newCache(ix, cfg), s.key(sum)
+	rows, err := cache.load(key, len(entries))
+	if err != nil || rows == nil {
+		t.Fatal(rows, err)
+	}
+	if rows[2].Again || rows[2].Reason == "" {
+		t.Errorf("what the content says would be read again: %+v", rows[2])
+	}
+	rows[1] = scannedRow{Reason: "open: permission denied", Again: true}
+	if err := cache.store(key, rows); err != nil {
+		t.Fatal(err)
+	}
+	ix = open(t, cfg)
+	if !ix.Cached || !reflect.DeepEqual(ix.Rows, first.Rows) || !reflect.DeepEqual(ix.Rejected, first.Rejected) {
+		t.Errorf("got %+v, want %+v", ix, first)
+	}
+	if rows, err = cache.load(key, len(entries)); err != nil || rows[1].Again {
+		t.Errorf("the file is read on: %+v, %v", rows, err)
+	}
+
+	// An error of the system is marked as such: here a path with a file where a folder should be.
+	s.files[0].path = filepath.Join(dir, "metadata.csv", "x")
+	var row scannedRow
+	if err := s.read(&row, 0); err != nil || !row.Again {
+		t.Errorf("%+v, %v", row, err)
+	}
+}
+
+// TestOddRate checks that a header cannot ask for a filter that fills the memory, and that no usual rate is refused.
+func TestOddRate(t *testing.T) {
+	dir := folder(t, "1|one", "2|two")
+	clip(t, dir, "1", 22050, 1, ramp(0, 50))
+	clip(t, dir, "2", 383989, 1, ramp(0, 50))
+	ix := open(t, Config{Dir: dir, SampleRate: 22050})
+	const want = "a filter from 383989 to 22050 Hz would have 73382400 coefficients, more than 1048576; resample it to a usual rate, such as 48000 Hz"
+	if len(ix.Rows) != 1 || len(ix.Rejected) != 1 || ix.Rejected[0].Reason != want {
+		t.Errorf("rejected: %+v", ix.Rejected)
+	}
+	for _, from := range []int{8000, 11000, 11025, 12000, 16000, 22000, 22050, 24000, 32000, 37800, 44100, 47952, 48000, 50000, 64000, 88200, 96000, 176400, 192000, 352800, 384000} {
+		for _, to := range []int{16000, 22050, 24000, 44100, 48000} {
+			if err := checkRate(from, to); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+}

@@ -57,21 +57,39 @@ func (o object) entry(dir string) entry {
 	if e.id == "" && e.audio != "" && errs[1] == nil && errs[2] == nil {
 		e.id = e.audio + e.part.String()
 	}
+	if len(e.id) > MaxID {
+		e.reason, e.id = longID(e.id), ""
+		return e
+	}
 	for _, err := range errs {
 		if err != nil {
 			e.reason = err.Error()
 			return e
 		}
 	}
+	// Paths and names go into messages, where a control character would move the cursor of whoever reads them.
+	for _, v := range []struct{ key, value string }{{"audio_filepath", e.audio}, {"id", e.id}, {"speaker", e.speaker}, {"language", e.language}} {
+		if strings.ContainsFunc(v.value, unicode.IsControl) {
+			e.reason = fmt.Sprintf("%s %s has a control character", v.key, brief(strconv.Quote(v.value)))
+			return e
+		}
+	}
 	switch {
 	case e.audio == "":
 		e.reason = "audio_filepath is empty"
-	case strings.ContainsFunc(e.id, unicode.IsControl):
-		e.reason = fmt.Sprintf("id %q has a control character", e.id)
 	case e.text == "":
 		e.reason = "the text is empty"
 	}
 	return e
+}
+
+// brief shortens a value of a line for a message: it may be nearly as long as the line.
+func brief(value string) string {
+	const most = 80
+	if len(value) <= most {
+		return value
+	}
+	return strings.ToValidUTF8(value[:most], "") + "..."
 }
 
 // insideOf cleans a path, and makes one that leads into the list's folder relative to it, so that ids stay the same where the
@@ -145,9 +163,9 @@ func (o object) seconds(key string) (s float64, has bool, err error) {
 	s, err = strconv.ParseFloat(string(v), 64)
 	switch {
 	case err != nil:
-		return 0, false, fmt.Errorf("%s %s is out of range", key, v)
+		return 0, false, fmt.Errorf("%s %s is out of range", key, brief(string(v)))
 	case s < 0:
-		return 0, false, fmt.Errorf("%s %s is negative", key, v)
+		return 0, false, fmt.Errorf("%s %s is negative", key, brief(string(v)))
 	}
 	return s, true, nil
 }

@@ -123,6 +123,14 @@ type entry struct {
 // parser reads one line. It returns an error when the line makes the whole list ambiguous.
 type parser func(line string) (entry, error)
 
+// MaxID is how many bytes an id may have. Each file that a run writes about its rows names them.
+const MaxID = 500
+
+// longID is why a line with a longer id is not used. The line then has no id, and is named by its place.
+func longID(id string) string {
+	return fmt.Sprintf("the id has %d bytes, more than %d", len(id), MaxID)
+}
+
 // Limits of a list.
 const (
 	maxLine     = 1 << 20 // bytes: a longer line is no line of a list, and is not read to its end

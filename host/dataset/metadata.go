@@ -26,6 +26,9 @@ func parseLine(line string) (entry, error) {
 		e.reason = "the id is empty"
 		return e, nil
 	}
+	if len(e.id) > MaxID {
+		return entry{reason: longID(e.id)}, nil
+	}
 	if err := checkID(e.id); err != nil {
 		return e, err
 	}

@@ -19,6 +19,7 @@ import (
 // scannedRow is what the files and the tokenizer say about one entry of the list: what the cache keeps.
 type scannedRow struct {
 	Reason   string // why the entry cannot be used; then the rest is empty
+	Again    bool   // the reason may be gone though the file is the same, as for want of permission
 	Offset   int    // of the clip in the file, in frames like the next
 	Frames   int
 	Rate     int
@@ -111,18 +112,40 @@ func (s *scan) key(list [sha256.Size]byte) [sha256.Size]byte {
 // run reads the headers and tokenizes the texts.
 func (s *scan) run(ctx context.Context) ([]scannedRow, error) {
 	rows := make([]scannedRow, len(s.entries))
-	err := s.each(ctx, func(i int) error {
-		row, err := s.row(i)
-		if hostTrouble(err) != nil {
-			return err
-		}
-		if err != nil {
-			row = scannedRow{Reason: reason(err)}
-		}
-		rows[i] = row
-		return nil
-	})
+	err := s.each(ctx, func(i int) error { return s.read(&rows[i], i) })
 	return rows, err
+}
+
+// again reads what the cache cannot know to be still so, and reports whether anything is new.
+func (s *scan) again(ctx context.Context, rows []scannedRow) (changed bool, err error) {
+	var news atomic.Bool
+	err = s.each(ctx, func(i int) error {
+		if !rows[i].Again {
+			return nil
+		}
+		was := rows[i].Reason
+		err := s.read(&rows[i], i)
+		if rows[i].Reason != was {
+			news.Store(true)
+		}
+		return err
+	})
+	return news.Load(), err
+}
+
+// read fills in what is known of an entry. The error is none of the entry's.
+func (s *scan) read(row *scannedRow, i int) error {
+	got, err := s.row(i)
+	if hostTrouble(err) != nil {
+		return err
+	}
+	if err != nil {
+		// The system's reasons are none of the file's content, whose size and time the cache goes by.
+		var system *fs.PathError
+		got = scannedRow{Reason: reason(err), Again: errors.As(err, &system) || s.files[i].size < 0}
+	}
+	*row = got
+	return nil
 }
 
 func (s *scan) row(i int) (scannedRow, error) {
@@ -135,6 +158,9 @@ func (s *scan) row(i int) (scannedRow, error) {
 	}
 	if h.Frames == 0 {
 		return scannedRow{}, errors.New("the audio has no samples")
+	}
+	if err := checkRate(h.SampleRate, s.cfg.SampleRate); err != nil {
+		return scannedRow{}, err
 	}
 	e := &s.entries[i]
 	row := scannedRow{Rate: h.SampleRate, Channels: h.Channels}

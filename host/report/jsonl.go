@@ -18,18 +18,19 @@ import (
 // what a killed run left, sees whole lines but for perhaps the last. The system call costs some microseconds, a training
 // step milliseconds, so nothing is gained by a buffer that would have to be flushed.
 type lines struct {
-	path string
-	file *os.File
-	end  int64 // behind the last whole line
-	buf  []byte
+	path  string
+	file  *os.File
+	limit int   // bytes of a line, its end included
+	end   int64 // behind the last whole line
+	buf   []byte
 }
 
-// maxLine bounds a line that is read, in bytes. A step's has some 300.
+// maxLine bounds a line, in bytes. A step's has some 300.
 const maxLine = 64 << 10
 
-// openLines opens or creates a file and cuts it off in front of the first line for which keep is false, or that has
+// openLines opens or creates a file of lines of at most limit bytes and cuts it off in front of the first line for which keep is false, or that has
 // no end. An error of keep is returned with the line's number.
-func openLines(path string, keep func(line []byte) (bool, error)) (*lines, error) {
+func openLines(path string, limit int, keep func(line []byte) (bool, error)) (*lines, error) {
 	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
 		return nil, &damaged{&fs.PathError{Op: "open", Path: path, Err: regular.ErrNotRegular}}
 	}
@@ -37,7 +38,7 @@ func openLines(path string, keep func(line []byte) (bool, error)) (*lines, error
 	if err != nil {
 		return nil, &damaged{err}
 	}
-	l := &lines{path: path, file: f}
+	l := &lines{path: path, file: f, limit: limit}
 	if err := l.cut(keep); err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
@@ -45,14 +46,14 @@ func openLines(path string, keep func(line []byte) (bool, error)) (*lines, error
 }
 
 func (l *lines) cut(keep func(line []byte) (bool, error)) error {
-	r := bufio.NewReaderSize(l.file, maxLine)
+	r := bufio.NewReader(l.file)
 	for n := 1; ; n++ {
-		line, err := r.ReadSlice('\n')
+		line, err := l.next(r)
 		if err == io.EOF {
 			break
 		}
-		if err == bufio.ErrBufferFull {
-			return &damaged{fmt.Errorf("%s: line %d: more than %d bytes", l.path, n, maxLine)}
+		if err == bufio.ErrTooLong {
+			return &damaged{fmt.Errorf("%s: line %d: more than %d bytes", l.path, n, l.limit)}
 		}
 		if err != nil {
 			return err
@@ -69,8 +70,25 @@ func (l *lines) cut(keep func(line []byte) (bool, error)) error {
 	return l.file.Truncate(l.end)
 }
 
-// write appends l.buf. After a failure the file ends with the last whole line.
+// next reads a line into l.buf. The error is io.EOF also in front of a line without an end, and bufio.ErrTooLong for one that
+// is longer than the limit, which is not read to its end.
+func (l *lines) next(r *bufio.Reader) ([]byte, error) {
+	for l.buf = l.buf[:0]; ; {
+		piece, err := r.ReadSlice('\n')
+		if len(l.buf)+len(piece) > l.limit {
+			return nil, bufio.ErrTooLong
+		}
+		if l.buf = append(l.buf, piece...); err != bufio.ErrBufferFull {
+			return l.buf, err
+		}
+	}
+}
+
+// write appends l.buf, and refuses a line that could not be read again. After a failure the file ends with the last whole line.
 func (l *lines) write() error {
+	if len(l.buf) > l.limit {
+		return fmt.Errorf("%s: a line of %d bytes, more than the %d that are read again", l.path, len(l.buf), l.limit)
+	}
 	if _, err := l.file.WriteAt(l.buf, l.end); err != nil {
 		l.file.Truncate(l.end) // if it fails too, the torn line is dropped when the file is opened again
 		return disk.Explain(err, l.path, int64(len(l.buf)))

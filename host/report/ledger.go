@@ -29,13 +29,16 @@ type ledgerBatch struct {
 	Rows   []string `json:"rows"`
 }
 
+// maxStep bounds a line of the ledger, in bytes: it has the ids of a step's rows, up to 500 bytes each, so 32,000 rows fit.
+const maxStep = 16 << 20
+
 // OpenLedger opens or creates the file as OpenMetrics does metrics.jsonl: only the steps up to afterStep stay. It returns nil
 // for the path "".
 func OpenLedger(path string, afterStep int64) (*Ledger, error) {
 	if path == "" {
 		return nil, nil
 	}
-	lines, err := openLines(path, func(line []byte) (bool, error) {
+	lines, err := openLines(path, maxStep, func(line []byte) (bool, error) {
 		var v struct{ Step *int64 }
 		if err := json.Unmarshal(line, &v); err != nil {
 			return false, err

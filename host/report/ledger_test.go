@@ -1,8 +1,10 @@
 package report
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/xtts-host/xtts-host/host/pipeline"
@@ -58,5 +60,32 @@ func TestNoLedger(t *testing.T) {
 	l.Batch(&pipeline.Batch{Rows: []int32{0}}, nil)
 	if l.Write(1) != nil || l.Sync() != nil || l.Close() != nil {
 		t.Error("no ledger does something")
+	}
+}
+
+// TestLedgerLongLine checks that a step of many rows, which fits into no other file's line, is read again.
+func TestLedgerLongLine(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "ledger.jsonl")
+	l, err := OpenLedger(path, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	id := strings.Repeat("i", 500)
+	for range 12 {
+		l.Batch(&pipeline.Batch{Rows: make([]int32, 64)}, func(int32) string { return id })
+	}
+	if err := errors.Join(l.Write(1), l.Close()); err != nil {
+		t.Fatal(err)
+	}
+	info, err := os.Stat(path)
+	if err != nil || info.Size() < 12*64*500 {
+		t.Fatal(info, err)
+	}
+	if l, err = OpenLedger(path, 1); err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	if again, err := os.Stat(path); err != nil || again.Size() != info.Size() {
+		t.Errorf("%d bytes are left of %d, %v", again.Size(), info.Size(), err)
 	}
 }

@@ -73,7 +73,7 @@ func OpenMetrics(path string, metrics []string, afterStep int64) (*Metrics, erro
 	if m.keys, err = metricKeys(metrics); err != nil {
 		return nil, err
 	}
-	m.lines, err = openLines(path, func(line []byte) (bool, error) {
+	m.lines, err = openLines(path, maxLine, func(line []byte) (bool, error) {
 		var v struct {
 			Step            *int64
 			Loss            *float64
@@ -173,7 +173,7 @@ func OpenEvaluations(path string, metrics []string, afterStep int64) (*Evaluatio
 	if err != nil {
 		return nil, err
 	}
-	l, err := openLines(path, func(line []byte) (bool, error) {
+	l, err := openLines(path, maxLine, func(line []byte) (bool, error) {
 		var v struct{ Step *int64 }
 		if err := json.Unmarshal(line, &v); err != nil {
 			return false, err

@@ -163,7 +163,7 @@ func TestFullDisk(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer full.Close()
-	m := &Metrics{lines: &lines{path: "/dev/full", file: full}}
+	m := &Metrics{lines: &lines{limit: maxLine, path: "/dev/full", file: full}}
 	err = m.Write(stepWindow(57), 0)
 	var hint interface{ Hint() string }
 	if !errors.Is(err, syscall.ENOSPC) || !errors.As(err, &hint) {

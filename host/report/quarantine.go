@@ -42,7 +42,7 @@ type Quarantine struct {
 func OpenQuarantine(path string) (*Quarantine, error) {
 	q := &Quarantine{rows: map[rowName]bool{}}
 	var err error
-	q.lines, err = openLines(path, func(line []byte) (bool, error) {
+	q.lines, err = openLines(path, maxLine, func(line []byte) (bool, error) {
 		var row Quarantined
 		if err := json.Unmarshal(line, &row); err != nil {
 			return false, err

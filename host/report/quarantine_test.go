@@ -76,3 +76,15 @@ func TestQuarantineFromManyWorkers(t *testing.T) {
 		t.Errorf("%d lines, count %d; want 50", n, q.Count())
 	}
 }
+
+// A line that would be refused when the run goes on is refused when it is written.
+func TestQuarantineLongLine(t *testing.T) {
+	q, err := OpenQuarantine(filepath.Join(t.TempDir(), "quarantine.jsonl"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer q.Close()
+	if _, err := q.Add(Quarantined{ID: "a", Reason: strings.Repeat("r", maxLine)}); err == nil || !strings.Contains(err.Error(), "more than the 65536 that are read again") {
+		t.Errorf("Add: %v", err)
+	}
+}

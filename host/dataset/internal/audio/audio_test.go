@@ -81,7 +81,11 @@ func TestOpenRefuses(t *testing.T) {
 	for _, c := range []struct{ name, head, err, hint string }{
 		{"x.wav", "", "the file is empty", ""},
 		{"x.wav", "hello, world", "neither WAV nor FLAC", ""},
-		{"x.wav", "RIFF", "neither WAV nor FLAC", ""},
+		{"x.wav", "RIFF", "truncated: 4 bytes", ""},
+		{"x.wav", "RIFF\x00\x00\x00\x00WAV", "truncated: 11 bytes", ""},
+		{"x.wav", "RIFF\x00\x00\x00\x00AVI", "neither WAV nor FLAC", ""},
+		{"x.flac", "fLa", "truncated: 3 bytes", ""},
+		{"x.wav", "R", "neither WAV nor FLAC", ""},
 		{"x.wav", string(wavFile(6, 8000, 1)), "A-law samples", "ffmpeg -i x.wav -c:a flac x.flac && rm x.wav"},
 		{"x.wav", string(wavFile(3, 3999, 1)), "sample rate of 3999 Hz is outside 4000..384000", ""},
 		{"x.wav", "version https://git-lfs.github.com/spec/v1\noid sha256:", "pointer of Git LFS", "git lfs pull"},

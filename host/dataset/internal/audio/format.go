@@ -77,10 +77,22 @@ func refuse(head []byte, format, path string) error {
 		return errors.New("the file is empty")
 	case bytes.HasPrefix(head, []byte(pointer)):
 		return hint.Errorf("fetch the recordings with: git lfs pull", "the file is a pointer of Git LFS, not audio")
+	case torn(head):
+		return fmt.Errorf("truncated: %d bytes", len(head))
 	case format == "":
 		return errors.New("the file is neither WAV nor FLAC, nor another known format")
 	}
 	return hint.Errorf(convert(path), "%s is not read", format)
+}
+
+// torn tells whether a file ends inside the mark of a format that is read. One byte alone may be anything.
+func torn(head []byte) bool {
+	for _, m := range marks {
+		if n := len(head); (m.format == "WAV" || m.format == "FLAC") && n > 1 && n < len(m.mark) && matches(head, m.mark[:n]) {
+			return true
+		}
+	}
+	return false
 }
 
 // convert gives the command that makes a file that is read of one that is not. A new WAV file is found before the old

@@ -34,9 +34,8 @@ type Resampler struct {
 func New(from, to int) *Resampler {
 	g := gcd(from, to)
 	r := &Resampler{up: to / g, down: from / g}
-	nyquist := min(1, float64(to)/float64(from)) // the lower one, as a share of the input's
+	nyquist, window := bands(from, to)
 	beta := 0.1102 * (attenuation - 8.7)
-	window := halfWidth / nyquist
 	r.half = int(math.Ceil(window))
 	cut := nyquist * (passEnd + 1) / 2
 
@@ -55,6 +54,19 @@ func New(from, to int) *Resampler {
 		}
 	}
 	return r
+}
+
+// bands returns the lower Nyquist frequency, as a share of the input's, and half the window's width in input samples.
+func bands(from, to int) (nyquist, window float64) {
+	nyquist = min(1, float64(to)/float64(from))
+	return nyquist, halfWidth / nyquist
+}
+
+// Taps returns the number of coefficients that New computes, each a float32: what a filter costs in time and memory. It
+// grows with the numbers of the ratio in lowest terms.
+func Taps(from, to int) int {
+	_, window := bands(from, to)
+	return to / gcd(from, to) * 2 * int(math.Ceil(window))
 }
 
 // Len returns the number of output samples for n input samples: ceil(n*to/from).

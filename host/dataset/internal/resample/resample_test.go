@@ -91,3 +91,15 @@ func BenchmarkResample48k(b *testing.B) {
 	}
 	b.ReportMetric(2*float64(b.N)/b.Elapsed().Seconds(), "audio-s/s")
 }
+
+func TestTaps(t *testing.T) {
+	for _, c := range [][2]int{{48000, 22050}, {16000, 22050}, {44100, 22050}, {22050, 22050}} {
+		n := 0
+		for _, phase := range New(c[0], c[1]).phases {
+			n += len(phase)
+		}
+		if got := Taps(c[0], c[1]); got != n {
+			t.Errorf("Taps(%d, %d) = %d, New has %d", c[0], c[1], got, n)
+		}
+	}
+}
