@@ -114,8 +114,9 @@ func TestRunSurvivesFault(t *testing.T) {
 		t.Fatal(want.err)
 	}
 	const (
-		again    = "warning: plugin faulty is started again: "
-		whoKnows = again + "N ring slots were damaged: byte N behind the end of tensor \"text_sequences\" was overwritten; it was one of the plugins faulty, features\n"
+		again = "warning: plugin faulty is started again: "
+		// How many slots show it, and whether anybody else can have done it, depends on the moment: guards_test.go has each.
+		damaged = "byte N behind the end of tensor \"text_sequences\" was overwritten"
 	)
 	for _, tt := range []struct {
 		fault    string
@@ -130,8 +131,8 @@ func TestRunSurvivesFault(t *testing.T) {
 		{"gives a length beyond the tensor", true, again + "stage mix: row N has length N in waveform_lengths, which counts up to N\n", nil},
 		{"gives a negative length", true, again + "stage mix: row N has length -N in waveform_lengths, which counts up to N\n", nil},
 		{"writes beyond its tensor", true, again + "stage mix: byte N behind the end of tensor \"waveform\" was overwritten\n", []string{"--buffer-size", "1"}}, // so nobody else can have done it
-		{"overwrites the whole ring", true, whoKnows, nil},
-		{"overwrites other slots", true, whoKnows, nil},
+		{"overwrites the whole ring", true, damaged, nil},
+		{"overwrites other slots", true, damaged, nil},
 		{"answers for an unknown call", true, again + "it sent a result for call N, which is not in flight, while it worked on stage mix\n", nil},
 		{"answers twice", true, again + "it sent a result for call N, which is not in flight", nil},
 		{"rejects a row that is not there", true, again + "stage mix: it rejects row N of a batch of N\n", nil},
