@@ -331,3 +331,16 @@ func TestKept(t *testing.T) {
 		t.Errorf("that of step 7 is not there: got %s, want the oldest", got)
 	}
 }
+
+func TestLatestNamesFive(t *testing.T) {
+	s := NewStore(t.TempDir())
+	for step := range int64(7) {
+		if err := os.MkdirAll(s.Path(step), 0o777); err != nil {
+			t.Fatal(err)
+		}
+	}
+	_, _, err := s.Latest()
+	if err == nil || !strings.HasSuffix(err.Error(), "among 7:\nstep-000006: MANIFEST is missing\nstep-000005: MANIFEST is missing\nstep-000004: MANIFEST is missing\nstep-000003: MANIFEST is missing\nstep-000002: MANIFEST is missing\nand 2 more") {
+		t.Errorf("%v", err)
+	}
+}
