@@ -53,11 +53,7 @@ func ports(specs []manifest.TensorSpec) string {
 // InspectGraph says what a bundle is: a folder, or builtin:NAME, which is unpacked into the cache folder. An empty one is the
 // user's. asJSON writes an ortgraphs.Summary for programs instead of the text for people.
 func InspectGraph(out io.Writer, spec, cache string, asJSON bool) error {
-	cache, err := cacheDir(cache)
-	if err != nil {
-		return refusal{err}
-	}
-	b, err := ortgraphs.Open(spec, cache)
+	b, err := openBundle(spec, cache)
 	if err != nil {
 		return refusal{err}
 	}
@@ -122,6 +118,15 @@ func InspectGraph(out io.Writer, spec, cache string, asJSON bool) error {
 		line(first(i, "graphs"), "%s (%s, %s): %d nodes: %s ...", g.File, g.Kind, g.Precision, g.Nodes, strings.Join(ops, ", "))
 	}
 	return w.Flush()
+}
+
+// openBundle opens what a command names, with an empty cache folder for the user's.
+func openBundle(spec, cache string) (*ortgraphs.Bundle, error) {
+	cache, err := cacheDir(cache)
+	if err != nil {
+		return nil, err
+	}
+	return ortgraphs.Open(spec, cache)
 }
 
 // shownBatch is the batch size of the lines about steps; --json has others.

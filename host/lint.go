@@ -17,11 +17,7 @@ import (
 // Runtime's optimiser makes of them. It fails when there is something. spec and cache are as for InspectGraph, library as
 // --ort-lib.
 func LintGraph(out io.Writer, spec, cache, library string) error {
-	cache, err := cacheDir(cache)
-	if err != nil {
-		return refusal{err}
-	}
-	b, err := ortgraphs.Open(spec, cache)
+	b, err := openBundle(spec, cache)
 	if err != nil {
 		return refusal{err}
 	}

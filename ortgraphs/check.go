@@ -15,6 +15,7 @@ import (
 
 	"github.com/xtts-host/xtts-host/ortgraphs/safetensors"
 	"github.com/xtts-host/xtts-host/shared/manifest"
+	"github.com/xtts-host/xtts-host/shared/regular"
 )
 
 // Bounds of the files, in bytes: every start reads each to its end.
@@ -32,13 +33,9 @@ func (b *Bundle) limit(name string) float64 {
 	case name != WeightsFile:
 		return maxOther
 	}
-	values := 0.0 // a float: the product of eight numbers of the manifest may be beyond any integer
+	values := 0.0
 	for _, p := range b.Manifest.Parameters {
-		n := 4.0
-		for _, d := range p.Shape {
-			n *= float64(d)
-		}
-		values += n
+		values += 4 * elements(p.Shape)
 	}
 	return values + maxExtra
 }
@@ -113,35 +110,31 @@ func (b *Bundle) checkListing(root *os.Root) []Fault {
 
 // checkFile verifies one file's SHA-256 and, when it is what was exported, looks into it.
 func (b *Bundle) checkFile(root *os.Root, name string, f *faults) {
-	info, err := root.Stat(name)
+	file, size, err := regular.OpenIn(root, name)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		f.add("", "missing, and listed in files of %s", ManifestFile)
 		return
-	case err != nil:
-		f.add("", "%v", err)
-		return
-	case !info.Mode().IsRegular(): // opening a pipe would wait for ever
+	case errors.Is(err, regular.ErrNotRegular):
 		f.add("", "not a regular file")
 		return
-	case float64(info.Size()) > b.limit(name):
-		f.add("", "%d bytes: of this file at most %.0f are read", info.Size(), b.limit(name))
-		return
-	}
-	file, err := root.Open(name)
-	if err != nil {
+	case err != nil:
 		f.add("", "%v", err)
 		return
 	}
 	defer file.Close()
+	if limit := b.limit(name); float64(size) > limit {
+		f.add("", "%d bytes: of this file at most %.0f are read", size, limit)
+		return
+	}
 	hash := sha256.New()
 	var model bytes.Buffer
 	content := io.Writer(hash)
 	if filepath.Ext(name) == ".onnx" {
-		model.Grow(int(info.Size()))
+		model.Grow(int(size))
 		content = io.MultiWriter(hash, &model)
 	}
-	if _, err := io.Copy(content, io.LimitReader(file, info.Size())); err != nil {
+	if _, err := io.Copy(content, io.LimitReader(file, size)); err != nil {
 		f.add("", "%v", err)
 		return
 	}
@@ -153,7 +146,7 @@ func (b *Bundle) checkFile(root *os.Root, name string, f *faults) {
 	case filepath.Ext(name) == ".onnx":
 		b.checkModel(name, model.Bytes(), f)
 	case name == WeightsFile:
-		b.checkWeights(file, info.Size(), f)
+		b.checkWeights(file, size, f)
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"strconv"
 
 	"github.com/xtts-host/xtts-host/ortgraphs/onnxpb"
+	"github.com/xtts-host/xtts-host/ortgraphs/shapes"
 )
 
 // What every graph of a bundle is written in, so that the stock ONNX Runtime runs it.
@@ -20,14 +21,6 @@ const (
 var randomOps = map[string]bool{
 	"Bernoulli": true, "Multinomial": true,
 	"RandomNormal": true, "RandomNormalLike": true, "RandomUniform": true, "RandomUniformLike": true,
-}
-
-// elemSizes holds the bytes of one value in raw_data, for the types that constants have.
-var elemSizes = map[int32]int64{
-	int32(onnxpb.TensorProto_FLOAT): 4, int32(onnxpb.TensorProto_DOUBLE): 8, int32(onnxpb.TensorProto_FLOAT16): 2, int32(onnxpb.TensorProto_BFLOAT16): 2,
-	int32(onnxpb.TensorProto_INT8): 1, int32(onnxpb.TensorProto_INT16): 2, int32(onnxpb.TensorProto_INT32): 4, int32(onnxpb.TensorProto_INT64): 8,
-	int32(onnxpb.TensorProto_UINT8): 1, int32(onnxpb.TensorProto_UINT16): 2, int32(onnxpb.TensorProto_UINT32): 4, int32(onnxpb.TensorProto_UINT64): 8,
-	int32(onnxpb.TensorProto_BOOL): 1,
 }
 
 // portable walks over everything in a model.
@@ -148,7 +141,7 @@ func (p *portable) tensor(place string, t *onnxpb.TensorProto) {
 		return
 	}
 	if t.GetDataLocation() != onnxpb.TensorProto_EXTERNAL {
-		if size, raw := elemSizes[t.GetDataType()], int64(len(t.GetRawData())); raw > 0 && size > 0 && raw/size != elements {
+		if size, raw := shapes.ElementSize(shapes.Type(t.GetDataType())), int64(len(t.GetRawData())); raw > 0 && size > 0 && raw/size != elements {
 			p.add(place, "has %d bytes for %d values of %d bytes", raw, elements, size)
 		}
 		return

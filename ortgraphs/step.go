@@ -33,23 +33,22 @@ func (b *Bundle) steps() []StepCost {
 	m := b.Manifest
 	var model *onnxpb.ModelProto
 	problem := "there is no training graph in f32"
-	for _, g := range m.Graphs {
-		if g.Kind == "train" && g.Precision == "f32" {
-			var err error
-			if model, err = ReadModel(b.Path(g.File)); err != nil {
-				problem = err.Error()
-			}
+	if g, ok := m.Graph("train", "f32"); ok {
+		var err error
+		if model, err = ReadModel(b.Path(g.File)); err != nil {
+			problem = err.Error()
 		}
 	}
 	var steps []StepCost
 	for i, bucket := range m.Buckets {
 		for _, rows := range BatchSizes {
-			c := StepCost{Bucket: i, BatchSize: rows, InputBytes: inputBytes(m, bucket.Values(rows)), Problem: problem}
+			sizes := bucket.Values(rows)
+			c := StepCost{Bucket: i, BatchSize: rows, InputBytes: inputBytes(m, sizes), Problem: problem}
 			switch {
 			case i >= maxSteps:
 				c.Problem = "not computed: too many buckets"
 			case model != nil:
-				c.count(model, bucket.Values(rows))
+				c.count(model, sizes)
 			}
 			steps = append(steps, c)
 		}
@@ -57,11 +56,7 @@ func (b *Bundle) steps() []StepCost {
 	return steps
 }
 
-func (c *StepCost) count(model *onnxpb.ModelProto, values map[string]int) {
-	sizes := shapes.Sizes{}
-	for symbol, n := range values {
-		sizes[symbol] = int64(n)
-	}
+func (c *StepCost) count(model *onnxpb.ModelProto, sizes shapes.Sizes) {
 	r, err := shapes.Infer(model, sizes)
 	if err != nil {
 		c.Problem = err.Error()
@@ -81,11 +76,16 @@ func inputBytes(m *manifest.Bundle, values map[string]int) float64 {
 		if err != nil {
 			continue // Load has refused it
 		}
-		elements := 1.0 // a float: the product of eight numbers of the manifest may be beyond any integer
-		for _, d := range shape {
-			elements *= float64(d)
-		}
-		total += elements * float64(t.DType.Size())
+		total += elements(shape) * float64(t.DType.Size())
 	}
 	return total
+}
+
+// elements is a float: the product of eight numbers of the manifest may be beyond any integer.
+func elements(shape []int) float64 {
+	n := 1.0
+	for _, d := range shape {
+		n *= float64(d)
+	}
+	return n
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/xtts-host/xtts-host/host/dataset/internal/audio"
 	"github.com/xtts-host/xtts-host/host/dataset/internal/resample"
+	"github.com/xtts-host/xtts-host/shared/regular"
 )
 
 // scannedRow is what the files and the tokenizer say about one entry of the list: what the cache keeps.
@@ -84,9 +85,9 @@ func (s *scan) stat(ctx context.Context) error {
 // statAudio finds an audio file: that of the path, or where there is none and flac allows it the .flac file of the same
 // name. It opens nothing.
 func statAudio(path string, flac bool) (string, fs.FileInfo, error) {
-	info, err := audio.Stat(path)
+	info, err := regular.Stat(path)
 	if stem, ok := strings.CutSuffix(path, ".wav"); flac && ok && errors.Is(err, fs.ErrNotExist) {
-		if info, err := audio.Stat(stem + ".flac"); !errors.Is(err, fs.ErrNotExist) {
+		if info, err := regular.Stat(stem + ".flac"); !errors.Is(err, fs.ErrNotExist) {
 			return stem + ".flac", info, err
 		}
 	}

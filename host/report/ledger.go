@@ -38,16 +38,7 @@ func OpenLedger(path string, afterStep int64) (*Ledger, error) {
 	if path == "" {
 		return nil, nil
 	}
-	lines, err := openLines(path, maxStep, func(line []byte) (bool, error) {
-		var v struct{ Step *int64 }
-		if err := json.Unmarshal(line, &v); err != nil {
-			return false, err
-		}
-		if v.Step == nil {
-			return false, errNoStep
-		}
-		return *v.Step <= afterStep, nil
-	})
+	lines, err := openLines(path, maxStep, upTo(afterStep))
 	if err != nil {
 		return nil, fmt.Errorf("open ledger: %w", err)
 	}

@@ -103,6 +103,20 @@ func OpenMetrics(path string, metrics []string, afterStep int64) (*Metrics, erro
 
 var errNoStep = errors.New(`"step" is missing`)
 
+// upTo keeps the lines of steps up to one.
+func upTo(afterStep int64) func(line []byte) (bool, error) {
+	return func(line []byte) (bool, error) {
+		var v struct{ Step *int64 }
+		if err := json.Unmarshal(line, &v); err != nil {
+			return false, err
+		}
+		if v.Step == nil {
+			return false, errNoStep
+		}
+		return *v.Step <= afterStep, nil
+	}
+}
+
 // History sums up the lines that stayed when the file was opened.
 func (m *Metrics) History() History { return m.history }
 
@@ -173,16 +187,7 @@ func OpenEvaluations(path string, metrics []string, afterStep int64) (*Evaluatio
 	if err != nil {
 		return nil, err
 	}
-	l, err := openLines(path, maxLine, func(line []byte) (bool, error) {
-		var v struct{ Step *int64 }
-		if err := json.Unmarshal(line, &v); err != nil {
-			return false, err
-		}
-		if v.Step == nil {
-			return false, errNoStep
-		}
-		return *v.Step <= afterStep, nil
-	})
+	l, err := openLines(path, maxLine, upTo(afterStep))
 	if err != nil {
 		return nil, fmt.Errorf("open evaluations: %w", err)
 	}

@@ -56,12 +56,8 @@ const maxInputs = 32
 func Trials(m *manifest.Bundle) []shapes.Sizes {
 	var trials []shapes.Sizes
 	for _, bucket := range m.Buckets {
-		for _, rows := range []int64{1, 3, 8} {
-			sizes := shapes.Sizes{manifest.BatchSymbol: rows}
-			for symbol, n := range bucket {
-				sizes[symbol] = int64(n)
-			}
-			trials = append(trials, sizes)
+		for _, rows := range []int{1, 3, 8} {
+			trials = append(trials, bucket.Values(rows))
 		}
 	}
 	return trials
@@ -212,14 +208,13 @@ func (l *linter) capture(n *shapes.Node) {
 	case "GatherND":
 		l.found(CUDAGraph, n, "use Gather or GatherElements", "its kernel copies a table from the host, which is stale at replay")
 	case "Concat":
-		a := n.Attribute("axis").GetI()
 		if len(n.In) > maxInputs {
 			l.found(CUDAGraph, n, "concatenate in two steps", "%d inputs: from %d on its kernel copies a table from the host, which is stale at replay", len(n.In), maxInputs+1)
-		} else if unequal(n.In, a) {
+		} else if unequal(n.In) {
 			l.found(CUDAGraph, n, "pad each part with zeros and add them", "parts of different sizes: its kernel copies a table from the host, which is stale at replay")
 		}
 	case "Split":
-		if unequal(n.Out, n.Attribute("axis").GetI()) {
+		if unequal(n.Out) {
 			l.found(CUDAGraph, n, "slice instead", "parts of different sizes: its kernel copies a table from the host, which is stale at replay")
 		}
 	case "MatMul", "com.microsoft.FusedMatMul":
@@ -237,23 +232,10 @@ func ones(shape []int64) bool {
 	return !slices.ContainsFunc(shape, func(d int64) bool { return d != 1 })
 }
 
-func unequal(values []*shapes.Value, axis int64) bool {
-	var first int64 = -1
-	for _, v := range values {
-		if !v.Known() {
-			return false // told already
-		}
-		a := axis
-		if a < 0 {
-			a += int64(len(v.Shape))
-		}
-		if a < 0 || a >= int64(len(v.Shape)) {
-			return false
-		}
-		if first >= 0 && v.Shape[a] != first {
-			return true
-		}
-		first = v.Shape[a]
+// unequal reports whether parts of a tensor differ: their shapes do along one axis only.
+func unequal(parts []*shapes.Value) bool {
+	if slices.ContainsFunc(parts, func(v *shapes.Value) bool { return !v.Known() }) {
+		return false // told already
 	}
-	return false
+	return slices.ContainsFunc(parts, func(v *shapes.Value) bool { return !slices.Equal(v.Shape, parts[0].Shape) })
 }

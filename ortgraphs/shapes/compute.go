@@ -7,8 +7,6 @@ import (
 	"github.com/xtts-host/xtts-host/ortgraphs/onnxpb"
 )
 
-func ceil(x float64) float64 { return math.Ceil(x) }
-
 // compute returns the numbers of a node's output, for the operators with which graphs compute shapes; nil for others,
 // and when an input's numbers are not known.
 func compute(n *Node) []float64 {
@@ -40,10 +38,8 @@ func compute(n *Node) []float64 {
 		return sliceData(n)
 	case "Expand":
 		return index(out.Shape, n.In[0])
-	case "Split":
-		return nil // the parts of a shape: no exporter writes it
 	case "ReduceProd", "ReduceSum", "ReduceMax", "ReduceMin":
-		if len(out.Data) == 0 && out.Elements() == 1 {
+		if out.Elements() == 1 {
 			return []float64{fold(n.Op(), n.In[0].Data)}
 		}
 	case "Neg", "Floor", "Ceil", "Sqrt", "Abs", "Not", "Reciprocal":

@@ -9,7 +9,7 @@ import (
 )
 
 // Sizes gives each symbol of the graph's inputs a value.
-type Sizes map[string]int64
+type Sizes map[string]int
 
 // Result is a graph with the shapes of one set of sizes.
 type Result struct {
@@ -84,7 +84,7 @@ func input(v *onnxpb.ValueInfoProto, sizes Sizes) *Value {
 	for i, d := range t.Shape.Dim {
 		shape[i] = d.GetDimValue()
 		if s := d.GetDimParam(); s != "" {
-			shape[i] = sizes[s]
+			shape[i] = int64(sizes[s])
 		}
 		if shape[i] <= 0 || shape[i] > 1<<31 {
 			return value

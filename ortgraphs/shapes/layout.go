@@ -2,6 +2,7 @@ package shapes
 
 import (
 	"fmt"
+	"math"
 	"slices"
 
 	"github.com/xtts-host/xtts-host/ortgraphs/onnxpb"
@@ -494,7 +495,7 @@ func rangeOf(n *Node) error {
 	if v[2] == 0 {
 		return fmt.Errorf("a delta of 0")
 	}
-	length := ceil((v[1] - v[0]) / v[2])
+	length := math.Ceil((v[1] - v[0]) / v[2])
 	if !(length < 1<<31) {
 		return fmt.Errorf("from %g to %g by %g", v[0], v[1], v[2])
 	}

@@ -45,7 +45,7 @@ func (v *Value) Bytes() int64 {
 	if !v.Known() {
 		return 0
 	}
-	return product(v.Shape) * size(v.Type)
+	return product(v.Shape) * ElementSize(v.Type)
 }
 
 // Node is a node of the graph, or of a function's body where it is called.
@@ -72,17 +72,19 @@ func product(shape []int64) int64 {
 	return n
 }
 
-// size of one element in bytes.
-func size(t Type) int64 {
+// ElementSize is the size of one element in bytes; 0 for types that constants do not have.
+func ElementSize(t Type) int64 {
 	switch t {
-	case onnxpb.TensorProto_FLOAT, onnxpb.TensorProto_INT32, onnxpb.TensorProto_UINT32:
-		return 4
 	case onnxpb.TensorProto_DOUBLE, onnxpb.TensorProto_INT64, onnxpb.TensorProto_UINT64:
 		return 8
+	case onnxpb.TensorProto_FLOAT, onnxpb.TensorProto_INT32, onnxpb.TensorProto_UINT32:
+		return 4
 	case onnxpb.TensorProto_FLOAT16, onnxpb.TensorProto_BFLOAT16, onnxpb.TensorProto_INT16, onnxpb.TensorProto_UINT16:
 		return 2
+	case onnxpb.TensorProto_INT8, onnxpb.TensorProto_UINT8, onnxpb.TensorProto_BOOL:
+		return 1
 	}
-	return 1
+	return 0
 }
 
 func isInteger(t Type) bool {
@@ -119,7 +121,7 @@ func numbers(t *onnxpb.TensorProto, n int) []float64 {
 	kind := Type(t.GetDataType())
 	out := make([]float64, n)
 	if raw := t.RawData; len(raw) > 0 || n == 0 {
-		width := int(size(kind))
+		width := int(ElementSize(kind))
 		if len(raw) != n*width {
 			return nil
 		}

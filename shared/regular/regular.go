@@ -51,6 +51,24 @@ func ReadIn(root *os.Root, name string, limit int64) ([]byte, error) {
 	return read(f, name, size, limit)
 }
 
+// Stat is os.Stat of a file that Open may open: the error is an ErrNotRegular for another.
+func Stat(path string) (fs.FileInfo, error) {
+	info, err := os.Stat(path)
+	if err == nil {
+		err = Check(info)
+	}
+	return info, err
+}
+
+// ReadAt fills b with the bytes from an offset on.
+func ReadAt(r io.ReaderAt, b []byte, at int64) error {
+	n, err := r.ReadAt(b, at)
+	if n == len(b) {
+		return nil // ReadAt may give io.EOF with the last bytes
+	}
+	return fmt.Errorf("reading %d bytes at %d: got %d: %w", len(b), at, n, err)
+}
+
 // Check says what a name is that is not a regular file's; the error is an ErrNotRegular.
 func Check(info fs.FileInfo) error {
 	kind := "a special file"

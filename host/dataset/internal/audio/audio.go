@@ -15,7 +15,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
 
 	"github.com/xtts-host/xtts-host/host/dataset/internal/flac"
@@ -45,15 +44,6 @@ type File struct {
 	size int64
 	wav  wav.Header
 	flac flac.Header // in use when it has channels
-}
-
-// Stat is os.Stat of a file that Open may read: it refuses what is not a regular file.
-func Stat(path string) (fs.FileInfo, error) {
-	info, err := os.Stat(path)
-	if err == nil {
-		err = regular.Check(info)
-	}
-	return info, err
 }
 
 // Open reads the header of a file. The error says what is wrong with it; it names the file only where the operating

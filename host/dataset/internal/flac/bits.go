@@ -5,6 +5,8 @@ import (
 	"errors"
 	"io"
 	"math/bits"
+
+	"github.com/xtts-host/xtts-host/shared/regular"
 )
 
 // errEnd says that the file ended inside a frame.
@@ -82,7 +84,7 @@ func (b *bitReader) load() {
 		b.buf = grown
 	}
 	b.buf = b.buf[:kept+n]
-	if err := readAt(b.src, b.buf[kept:], b.next); err != nil {
+	if err := regular.ReadAt(b.src, b.buf[kept:], b.next); err != nil {
 		b.err, b.buf = err, b.buf[:kept]
 		return
 	}

@@ -16,6 +16,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+
+	"github.com/xtts-host/xtts-host/shared/regular"
 )
 
 // ErrUnsupported is wrapped by the errors about files that are whole and not read.
@@ -45,7 +47,7 @@ func ReadHeader(r io.ReaderAt, size int64) (Header, error) {
 	if size < int64(len(b)) {
 		return Header{}, fmt.Errorf("not a FLAC file: only %d bytes", size)
 	}
-	if err := readAt(r, b[:], 0); err != nil {
+	if err := regular.ReadAt(r, b[:], 0); err != nil {
 		return Header{}, err
 	}
 	if string(b[:4]) != "fLaC" {
@@ -66,7 +68,7 @@ func ReadHeader(r io.ReaderAt, size int64) (Header, error) {
 		if h.Offset+4 > size {
 			return Header{}, fmt.Errorf("truncated in the metadata: the file has %d bytes", size)
 		}
-		if err := readAt(r, b[:4], h.Offset); err != nil {
+		if err := regular.ReadAt(r, b[:4], h.Offset); err != nil {
 			return Header{}, err
 		}
 		last = b[0]&0x80 != 0
@@ -101,12 +103,4 @@ func parseStreamInfo(b []byte) (Header, error) {
 		return Header{}, fmt.Errorf("%w: it lacks its length, as when written to a pipe", ErrUnsupported)
 	}
 	return h, nil
-}
-
-func readAt(r io.ReaderAt, b []byte, at int64) error {
-	n, err := r.ReadAt(b, at)
-	if n == len(b) {
-		return nil // ReadAt may give io.EOF with the last bytes
-	}
-	return fmt.Errorf("reading %d bytes at %d: got %d: %w", len(b), at, n, err)
 }

@@ -16,6 +16,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+
+	"github.com/xtts-host/xtts-host/shared/regular"
 )
 
 // ErrUnsupported is wrapped by the errors about files that are whole and hold samples of a kind that is not read.
@@ -206,7 +208,7 @@ type file struct {
 
 func (f *file) start(size int64) error {
 	f.n = int(min(size, int64(len(f.head))))
-	return readAt(f.r, f.head[:f.n], 0)
+	return regular.ReadAt(f.r, f.head[:f.n], 0)
 }
 
 func (f *file) read(b []byte, at int64) error {
@@ -214,13 +216,5 @@ func (f *file) read(b []byte, at int64) error {
 		copy(b, f.head[at:end])
 		return nil
 	}
-	return readAt(f.r, b, at)
-}
-
-func readAt(r io.ReaderAt, b []byte, at int64) error {
-	n, err := r.ReadAt(b, at)
-	if n == len(b) {
-		return nil // ReadAt may give io.EOF with the last bytes
-	}
-	return fmt.Errorf("reading %d bytes at %d: got %d: %w", len(b), at, n, err)
+	return regular.ReadAt(f.r, b, at)
 }
