@@ -99,6 +99,15 @@ func (d *director) follow(p point) {
 	})
 }
 
+// pick is the plugin process that the strike picks among those that run: at the end of a run some have ended in order.
+func (d *director) pick() int {
+	d.procs = slices.DeleteFunc(d.procs, func(p point) bool { return syscall.Kill(p.PID, 0) != nil })
+	if len(d.procs) == 0 {
+		return 0 // none left to strike
+	}
+	return d.procs[int(d.strike.pick)%len(d.procs)].PID
+}
+
 // hit strikes.
 func (d *director) hit(p point) {
 	s := d.strike
@@ -107,7 +116,10 @@ func (d *director) hit(p point) {
 	if s.target == "plugin" || s.freeze {
 		plugin := p.PID
 		if !s.own || plugin == 0 {
-			plugin = d.procs[int(s.pick)%len(d.procs)].PID
+			plugin = d.pick()
+		}
+		if plugin == 0 {
+			return // to 0 a signal goes to the harness and all that it runs
 		}
 		if s.target == "plugin" {
 			pid = plugin
@@ -130,7 +142,6 @@ func (d *director) hit(p point) {
 		if i > 0 {
 			time.Sleep(s.stop)
 		}
-		// A plugin that another one was picked for may have ended in order just now.
 		if err := syscall.Kill(pid, sig); err == nil {
 			d.struck = true
 		}
