@@ -1,0 +1,64 @@
+"""A written bundle against the module that it came from: gradients, and the promises about empty rows (docs/bundle.md)."""
+
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from . import module, session
+from .refusal import Refusal
+
+# Of a gradient's norm; a gradient far smaller than all others together is rounding, and is measured against these.
+TOLERANCE = 1e-4
+FLOOR = 1e-6
+
+
+def check(export: "module.Export", step: "module.Step", bundle, folder: Path) -> float:
+    """The largest error of a gradient, as a part of its norm. Raises Refusal when it is above TOLERANCE."""
+    train = session.load(folder / "training_model.onnx")
+    random = np.random.default_rng(1)
+    sizes = {name: n + 4 for name, n in bundle.small().items()}
+    worst = 0.0
+    for rows, empty in ((1, None), (3, 1)):
+        tensors = module.batch(export.inputs, {**sizes, "B": rows}, random, empty)
+        got = run(train, bundle, step, tensors)
+        worst = max(worst, compare(step, tensors, got))
+    empty = {name: x if name not in _lengths(export) else torch.zeros_like(x) for name, x in tensors.items()}
+    _refuse_weight_of_nothing(run(train, bundle, step, empty), bundle)
+    return worst
+
+
+def _lengths(export: "module.Export") -> set[str]:
+    return {i.lengths for i in export.inputs if i.lengths}
+
+
+def run(train, bundle, step, tensors: dict[str, torch.Tensor]) -> dict[str, np.ndarray]:
+    """The graph's outputs, with dropout off."""
+    feed = {name: p.detach().numpy() for name, p in step.named_parameters()}
+    return session.run(train, {**feed, **session.batch_feed(bundle, list(tensors.values()), seed=-1)})
+
+
+def compare(step, tensors: dict[str, torch.Tensor], got: dict[str, np.ndarray]) -> float:
+    """The largest error among loss, metrics and gradients against PyTorch's on the same batch."""
+    trained = {name: p for name, p in step.named_parameters() if p.requires_grad}
+    outputs = step(*tensors.values(), torch.tensor(-1))
+    gradients = torch.autograd.grad(outputs[0], trained.values())
+    errors = {name: abs(float(got[name]) - want.item()) / max(abs(want.item()), 1e-6) for name, want in zip(step.outputs, outputs, strict=True)}
+    norms = [float(torch.linalg.vector_norm(g)) for g in gradients]
+    floor = FLOOR * float(np.linalg.norm(norms))
+    for name, want, norm in zip(trained, gradients, norms, strict=True):
+        error = float(np.linalg.norm(got["grad." + name] - want.numpy()))
+        errors["grad." + name] = error / max(norm, floor, np.finfo(np.float32).tiny)
+    name = max(errors, key=lambda n: np.nan_to_num(errors[n], nan=np.inf))
+    if not errors[name] <= TOLERANCE:
+        raise Refusal(f"{name} of the graph differs from PyTorch's by {errors[name]:.1e}", "an empty row must not divide by its length: use .clamp(min=1)"
+                      if np.isnan(errors[name]) else "look for an operation whose result is not determined, as an index out of range")
+    return errors[name]
+
+
+def _refuse_weight_of_nothing(out: dict[str, np.ndarray], bundle) -> None:
+    if out["loss"] != 0 or out["loss_weight"] != 0:
+        raise Refusal(f"with every row empty, loss is {out['loss']:.6g} and loss_weight {out['loss_weight']:.6g}, where both must be 0",
+                      "weight each row's part by a mask of its length, and divide by the masks' sum.clamp(min=1)")
+    if bad := [name for name, x in out.items() if not np.isfinite(x).all()]:
+        raise Refusal(f"with every row empty, {bad[0]} is not finite", "divide by count.clamp(min=1); torch.where must also guard the branch that it leaves out")
