@@ -61,7 +61,7 @@ def _intermediates(model: onnx.ModelProto, feed: dict[str, np.ndarray]) -> dict:
             if name in constants:
                 node.output[i] = name + ".computed"
     concrete.graph.initializer.extend(onnx.numpy_helper.from_array(x, name) for name, x in constants.items())
-    inferred = onnx.shape_inference.infer_shapes(concrete, strict_mode=True, data_prop=True)
+    inferred = onnx.shape_inference.infer_shapes(concrete, strict_mode=True)
 
     known = {name: (x.shape, x.itemsize) for name, x in constants.items()}
     for value in [*inferred.graph.value_info, *inferred.graph.output]:

@@ -33,7 +33,7 @@ def export(module: nn.Module, inputs: list[Input], example: list[Tensor], output
     rehearsal = rehearsal or watch.rehearse(module, inputs, example, backward=backward)
     sizes = Sizes(inputs, example)
     try:
-        with watch.quiet(), sizes.mode, lowering.Replacement(), torch.set_grad_enabled(backward):
+        with watch.quiet(), sizes.mode, lowering.convolutions(), torch.set_grad_enabled(backward):
             graph, signature = aot_export_module(
                 module, tuple(sizes.tensors), trace_joint=backward, output_loss_index=0 if backward else None,
                 decompositions=lowering.decompositions())
@@ -47,7 +47,10 @@ def export(module: nn.Module, inputs: list[Input], example: list[Tensor], output
     sizes.refuse_frozen()
 
     names, values, dynamic = _graph_inputs(graph, signature, module, inputs, example)
-    model = _plain(_translate(graph, values, dynamic, names, _graph_outputs(graph, signature, outputs, backward), rehearsal))
+    constants = _lift_constants(graph)
+    model = _translate(graph, [*values, *constants.values()], [*dynamic, *(None for _ in constants)], [*names, *constants],
+                       _graph_outputs(graph, signature, outputs, backward), rehearsal)
+    model = _plain(_fold_constants(model, constants))
     onnx.save(model, path)
     return model
 
@@ -84,12 +87,6 @@ class _Traced(nn.Module):
     def __init__(self, graph: torch.fx.GraphModule):
         super().__init__()
         self.graph = graph
-        # Constants that forward made are plain attributes, which torch.export does not see; buffers it does.
-        for name in {node.target for node in graph.graph.find_nodes(op="get_attr")}:
-            value = getattr(graph, name)
-            if isinstance(value, Tensor):
-                delattr(graph, name)
-                graph.register_buffer(name, value)
 
     def forward(self, *values):
         return self.graph(*values)
@@ -112,6 +109,32 @@ def _graph_inputs(graph, signature, module, inputs, example):
         values.append(x)
         dynamic.append({i: symbols[d] for i, d in enumerate(spec.shape) if isinstance(d, str)} or None)
     return names, values, dynamic
+
+
+def _lift_constants(graph: torch.fx.GraphModule) -> dict[str, Tensor]:
+    """Makes inputs of the tensors that are the module's own attributes or made in forward: torch.onnx.export loses them otherwise."""
+    constants, lifted = {}, {}
+    last = graph.graph.find_nodes(op="placeholder")[-1]
+    for node in graph.graph.find_nodes(op="get_attr"):
+        if node.target not in lifted:
+            constants[node.target] = getattr(graph, node.target)
+            with graph.graph.inserting_after(last):
+                last = lifted[node.target] = graph.graph.placeholder(node.target)
+        node.replace_all_uses_with(lifted[node.target])
+        graph.graph.erase_node(node)
+    graph.recompile()
+    for name in constants:
+        delattr(graph, name)
+    return constants
+
+
+def _fold_constants(model: onnx.ModelProto, constants: dict[str, Tensor]) -> onnx.ModelProto:
+    """Undoes _lift_constants: the inputs become constants of the graph."""
+    inputs = [i for i in model.graph.input if i.name not in constants]
+    del model.graph.input[:]
+    model.graph.input.extend(inputs)
+    model.graph.initializer.extend(onnx.numpy_helper.from_array(x.detach().numpy(), name) for name, x in constants.items())
+    return model
 
 
 def _graph_outputs(graph, signature, outputs, backward) -> list[str]:

@@ -3,25 +3,66 @@
 A scatter that adds has no fixed order on a GPU, so that equal runs would differ: look-ups get one-hot products instead.
 """
 
+import contextlib
+import itertools
+import math
+from collections.abc import Callable, Iterator
+from unittest import mock
+
 import torch
 from torch import Tensor
 from torch._decomp import core_aten_decompositions, get_decompositions
-from torch.overrides import TorchFunctionMode
 
 from . import refusal
+from .dropout import dropout
 from .layers import conv1d
 from .refusal import Refusal
 
 aten = torch.ops.aten
+functional = torch.nn.functional
+
+# Sites of dropout that lowering numbers itself, apart from those that a model numbers.
+_FIRST_SITE = 1000
+_MASKED = -1e9
 
 
-class Replacement(TorchFunctionMode):
-    """While active, functions in TABLE are computed by their replacements, whoever calls them: nn.Conv1d calls conv1d."""
+@contextlib.contextmanager
+def convolutions() -> Iterator[None]:
+    """conv1d, whoever calls it, is the one of layers.py."""
+    with mock.patch.object(functional, "conv1d", conv1d), mock.patch.object(torch, "conv1d", conv1d):
+        yield
 
-    TABLE = {torch.conv1d: conv1d}
 
-    def __torch_function__(self, function, types, args=(), kwargs=None):
-        return self.TABLE.get(function, function)(*args, **(kwargs or {}))
+@contextlib.contextmanager
+def seeded(seed: Tensor | None) -> Iterator[None]:
+    """nn.Dropout and the dropout of attention take their masks from seed, each place its own; None switches them off."""
+    sites = itertools.count(_FIRST_SITE)
+
+    def drop(x: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
+        if seed is None or p == 0 or not training:
+            return x
+        # Rows of the last axis: dropout's masks are made of a row's and a column's share.
+        return dropout(x.reshape(1, -1, x.shape[-1]), p, seed, next(sites)).reshape(x.shape)
+
+    with mock.patch.object(functional, "dropout", drop), mock.patch.object(functional, "scaled_dot_product_attention", _attention(drop)):
+        yield
+
+
+def _attention(drop: Callable) -> Callable:
+    def attention(query: Tensor, key: Tensor, value: Tensor, attn_mask: Tensor | None = None, dropout_p: float = 0.0,
+                  is_causal: bool = False, scale: float | None = None, enable_gqa: bool = False) -> Tensor:
+        """torch's, step by step; a row whose keys are all masked gets their mean, where torch gives NaN."""
+        if enable_gqa:
+            raise Refusal("scaled_dot_product_attention has enable_gqa", "repeat the keys and values with repeat_interleave", refusal.here())
+        scores = torch.matmul(query * (1 / math.sqrt(query.shape[-1]) if scale is None else scale), key.transpose(-1, -2))
+        if is_causal:
+            behind = torch.arange(key.shape[-2])[None, :] <= torch.arange(query.shape[-2])[:, None]
+            scores = scores + (1 - behind.to(scores.dtype)) * _MASKED
+        if attn_mask is not None:
+            bias = (1 - attn_mask.to(scores.dtype)) * _MASKED if attn_mask.dtype == torch.bool else attn_mask.clamp(min=_MASKED)
+            scores = scores + bias
+        return torch.matmul(drop(torch.softmax(scores, dim=-1), dropout_p), value)
+    return attention
 
 
 def decompositions() -> dict:

@@ -13,7 +13,7 @@ import onnx
 import torch
 from torch import Tensor, nn
 
-from . import verify, watch
+from . import lowering, verify, watch
 from .bundle import Bundle
 from .refusal import Refusal
 
@@ -55,6 +55,9 @@ class Export:
 
     module's forward takes inputs by name: those that it has parameters for, and `seed` (i64 scalar, None in the eval graph) when
     it has one. Its parameters keep their state_dict names; those with requires_grad False are frozen.
+
+    The batch reaches it clean: what stands behind a row's length is padding. nn.Dropout and the dropout of PyTorch's attention are drawn
+    from the seed.
 
     loss(outputs, batch) gets what forward returned and the batch as {name: tensor}. It returns scalars by name: "loss", "loss_weight"
     (what the loss is a mean over; see accumulation) and metrics under any other names. Without loss, forward returns them itself.
@@ -126,14 +129,15 @@ class Step(nn.Module):
     def forward(self, *tensors: Tensor):
         [export] = self._export
         names = [i.name for i in export.inputs]
-        batch = dict(zip(names, tensors, strict=False))
+        batch = _clean(export.inputs, dict(zip(names, tensors, strict=False)))
         given = {**batch, "seed": tensors[len(names)] if len(tensors) > len(names) else None}
         if unknown := [name for name, p in self._takes.items() if name not in given and p.default is p.empty and p.kind != p.VAR_KEYWORD]:
             raise Refusal(f"forward of {type(export.module).__name__} takes {unknown[0]!r}, which is no input",
                           f"inputs are {', '.join(names)}, and seed")
-        result = export.module(**{name: x for name, x in given.items() if name in self._takes})
-        if export.loss is not None:
-            result = export.loss(result, batch)
+        with lowering.seeded(given["seed"]):
+            result = export.module(**{name: x for name, x in given.items() if name in self._takes})
+            if export.loss is not None:
+                result = export.loss(result, batch)
         if not isinstance(result, dict) or not {"loss", "loss_weight"} <= result.keys():
             raise Refusal(f"{'loss function' if export.loss else 'forward'} returned {type(result).__name__} without loss and loss_weight",
                           'return {"loss": ..., "loss_weight": ..., "any_metric": ...}')
@@ -141,6 +145,18 @@ class Step(nn.Module):
         named |= {METRIC + name.removeprefix(METRIC): x for name, x in result.items() if name not in named}
         scalars = {name: x if name == "loss" else x.detach() for name, x in named.items()}
         return tuple(scalars[name] for name in self.outputs) if self.outputs else scalars
+
+
+def _clean(inputs: list[Input], batch: dict[str, Tensor]) -> dict[str, Tensor]:
+    """Padding behind each row's length, whatever stood there: NaN times a mask of 0 is NaN, and an id from nowhere has no row in a table."""
+    cleaned = dict(batch)
+    for i in inputs:
+        if i.lengths:
+            x = batch[i.name]
+            inside = torch.arange(x.shape[1])[None, :] < batch[i.lengths][:, None]
+            inside = inside.view(*inside.shape, *[1] * (x.dim() - 2))
+            cleaned[i.name] = torch.where(inside, x, torch.zeros_like(x) + i.pad if i.pad else torch.zeros_like(x))
+    return cleaned
 
 
 def batch(inputs: list[Input], sizes: dict[str, int], random: np.random.Generator, empty_row: int | None = None) -> dict[str, Tensor]:

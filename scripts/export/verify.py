@@ -23,9 +23,19 @@ def check(export: "module.Export", step: "module.Step", bundle, folder: Path) ->
         tensors = module.batch(export.inputs, {**sizes, "B": rows}, random, empty)
         got = run(train, bundle, step, tensors)
         worst = max(worst, compare(step, tensors, got))
+    _refuse_dependence_on_nothing(got, run(train, bundle, step, _soiled(export, tensors, empty)))
     empty = {name: x if name not in _lengths(export) else torch.zeros_like(x) for name, x in tensors.items()}
     _refuse_weight_of_nothing(run(train, bundle, step, empty), bundle)
     return worst
+
+
+def _soiled(export: "module.Export", tensors: dict[str, torch.Tensor], row: int) -> dict[str, torch.Tensor]:
+    """The batch with garbage in everything but the lengths of a row."""
+    soiled = {name: x.clone() for name, x in tensors.items()}
+    for name, x in soiled.items():
+        if name not in _lengths(export):
+            x[row] = float("nan") if x.is_floating_point() else 2**31 - 1
+    return soiled
 
 
 def _lengths(export: "module.Export") -> set[str]:
@@ -54,6 +64,12 @@ def compare(step, tensors: dict[str, torch.Tensor], got: dict[str, np.ndarray]) 
         raise Refusal(f"{name} of the graph differs from PyTorch's by {errors[name]:.1e}", "an empty row must not divide by its length: use .clamp(min=1)"
                       if np.isnan(errors[name]) else "look for an operation whose result is not determined, as an index out of range")
     return errors[name]
+
+
+def _refuse_dependence_on_nothing(clean: dict[str, np.ndarray], soiled: dict[str, np.ndarray]) -> None:
+    for name, x in clean.items():
+        if x.tobytes() != soiled[name].tobytes():
+            raise Refusal(f"{name} depends on what stands in an empty row", "clean inputs without lengths with torch.where(length > 0, x, 0), and clamp ids to their table")
 
 
 def _refuse_weight_of_nothing(out: dict[str, np.ndarray], bundle) -> None:

@@ -17,8 +17,7 @@ from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 from torch.fx.experimental.symbolic_shapes import DimDynamic, ShapeEnv, StatelessSymbolicContext
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from . import refusal
-from .lowering import Replacement
+from . import lowering, refusal
 from .refusal import Refusal
 
 RECURRENT_HINT = "use convolutions or attention over time; a recurrence over a dynamic length has no form in plain ONNX"
@@ -83,6 +82,9 @@ class _Operators(TorchDispatchMode):
     def __torch_dispatch__(self, operator, types, args=(), kwargs=None):
         if operator not in self.places:
             self.places[operator] = refusal.here()
+            if torch.Tag.nondeterministic_seeded in operator.tags:
+                raise Refusal(f"{operator} draws random numbers from a state that no checkpoint has",
+                              "use nn.Dropout or export.dropout, whose masks come from the seed", refusal.here())
         for argument, value in zip(operator._schema.arguments, args, strict=False):
             if argument.alias_info is not None and argument.alias_info.is_write and isinstance(value, Tensor):
                 name = self.given.get(_storage(value)) or (None if isinstance(value, FakeTensor) else f"a tensor of the module, {list(value.shape)}")
@@ -119,7 +121,7 @@ def rehearse(module: nn.Module, inputs: list, example: list[Tensor], loss=lambda
     watch = _Operators({i.name: x for i, x in zip(inputs, sizes.tensors, strict=True)} | parameters)
     try:
         # Anomaly mode keeps traces for here(), and warns that it is slow.
-        with quiet(), _recurrent_layers_refused(module), torch.autograd.detect_anomaly(check_nan=False), sizes.mode, watch, Replacement():
+        with quiet(), _recurrent_layers_refused(module), torch.autograd.detect_anomaly(check_nan=False), sizes.mode, watch, lowering.convolutions():
             result = module(*sizes.tensors)
             if backward:
                 _refuse_unused(parameters, torch.autograd.grad(loss(result), _trained(parameters), allow_unused=True))
@@ -134,12 +136,18 @@ def rehearse(module: nn.Module, inputs: list, example: list[Tensor], loss=lambda
 
 @contextlib.contextmanager
 def quiet():
-    """Without PyTorch's remarks on its own work: packages that it would like to have, errors that are about to be raised."""
+    """Without PyTorch's remarks on its own work (packages that it would like to have, errors that are about to be raised) and short cuts."""
     for name, level in (("torch._subclasses.fake_tensor", logging.CRITICAL), ("torch.onnx", logging.ERROR)):
         logging.getLogger(name).setLevel(level)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        yield
+    fast = torch.backends.mha.get_fastpath_enabled()
+    # One operator for a whole layer, which ONNX lacks.
+    torch.backends.mha.set_fastpath_enabled(False)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        torch.backends.mha.set_fastpath_enabled(fast)
 
 
 def _trained(parameters: dict[str, nn.Parameter]) -> list[nn.Parameter]:
