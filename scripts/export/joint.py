@@ -33,7 +33,7 @@ def export(module: nn.Module, inputs: list[Input], example: list[Tensor], output
     rehearsal = rehearsal or watch.rehearse(module, inputs, example, backward=backward)
     sizes = Sizes(inputs, example)
     try:
-        with watch.quiet(), sizes.mode, lowering.convolutions(), torch.set_grad_enabled(backward):
+        with watch.quiet(), sizes.mode, lowering.functions(), torch.set_grad_enabled(backward):
             graph, signature = aot_export_module(
                 module, tuple(sizes.tensors), trace_joint=backward, output_loss_index=0 if backward else None,
                 decompositions=lowering.decompositions())

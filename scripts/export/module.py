@@ -91,14 +91,13 @@ class Export:
         bundle = self._bundle(step)
         rows = batch(self.inputs, bundle.small(), np.random.default_rng(0))
         with phase("rehearse"):
-            rehearsal = watch.rehearse(step, bundle.signature(), [*rows.values(), torch.tensor(-1)], loss=lambda result: result["loss"])
-            _check_outputs(rehearsal.result)
+            rehearsal = watch.rehearse(step, bundle.signature(), [*rows.values(), torch.tensor(-1)], loss=_loss)
         step.outputs = tuple(rehearsal.result)
         bundle = self._bundle(step)
         bundle.write(folder, module=step, rehearsal=rehearsal, phase=phase)
         with phase("verify"):
-            found = verify.check(self, step, bundle, folder)
-        print(f"  worst gradient differs from PyTorch's by {found:.1e} of its norm")
+            error, name = verify.check(self, step, bundle, folder)
+        print(f"  differs from PyTorch by at most {error:.1e} of the norm, in {name}")
         for name in ("training_model.onnx", "eval_model.onnx")[:1 + self.eval_graph]:
             print(f"{name}: {_nodes(folder / name)}")
 
@@ -210,7 +209,9 @@ def _refuse_shared(module: nn.Module) -> None:
             raise Refusal(f"parameter {name} is {str(p.dtype).removeprefix('torch.')}", "master weights are float32: call module.float()")
 
 
-def _check_outputs(result: dict[str, Tensor]) -> None:
+def _loss(result: dict[str, Tensor]) -> Tensor:
+    """The loss of what Step returned, which are float32 scalars."""
     for name, x in result.items():
         if x.dim() != 0 or x.dtype != torch.float32:
             raise Refusal(f"{name} is {str(x.dtype).removeprefix('torch.')}{list(x.shape)}, not a float32 scalar", f"reduce {name} with .sum() or .mean(), and .float() it")
+    return result["loss"]

@@ -8,17 +8,19 @@ import torch
 from . import module, session
 from .refusal import Refusal
 
-# Of a gradient's norm; a gradient far smaller than all others together is rounding, and is measured against these.
-TOLERANCE = 1e-4
+# Of a gradient's norm; a gradient far smaller than all others together is rounding, and is measured against these. Right graphs stay
+# below 1e-5 as a rule, but a gradient that is a small difference of large terms loses digits in PyTorch, too: 4e-4 was measured
+# where PyTorch's own float32 was 1e-4 off its float64. Wrong ones are off by parts of one.
+TOLERANCE = 1e-2
 FLOOR = 1e-6
 
 
-def check(export: "module.Export", step: "module.Step", bundle, folder: Path) -> float:
-    """The largest error of a gradient, as a part of its norm. Raises Refusal when it is above TOLERANCE."""
+def check(export: "module.Export", step: "module.Step", bundle, folder: Path) -> tuple[float, str]:
+    """The largest error among outputs and gradients, as a part of their norm, and whose it is. Raises Refusal when it is above TOLERANCE."""
     train = session.load(folder / "training_model.onnx")
     random = np.random.default_rng(1)
     sizes = {name: n + 4 for name, n in bundle.small().items()}
-    worst = 0.0
+    worst = 0.0, "loss"
     for rows, empty in ((1, None), (3, 1)):
         tensors = module.batch(export.inputs, {**sizes, "B": rows}, random, empty)
         got = run(train, bundle, step, tensors)
@@ -48,8 +50,8 @@ def run(train, bundle, step, tensors: dict[str, torch.Tensor]) -> dict[str, np.n
     return session.run(train, {**feed, **session.batch_feed(bundle, list(tensors.values()), seed=-1)})
 
 
-def compare(step, tensors: dict[str, torch.Tensor], got: dict[str, np.ndarray]) -> float:
-    """The largest error among loss, metrics and gradients against PyTorch's on the same batch."""
+def compare(step, tensors: dict[str, torch.Tensor], got: dict[str, np.ndarray]) -> tuple[float, str]:
+    """check's, on one batch."""
     trained = {name: p for name, p in step.named_parameters() if p.requires_grad}
     outputs = step(*tensors.values(), torch.tensor(-1))
     gradients = torch.autograd.grad(outputs[0], trained.values())
@@ -63,7 +65,7 @@ def compare(step, tensors: dict[str, torch.Tensor], got: dict[str, np.ndarray]) 
     if not errors[name] <= TOLERANCE:
         raise Refusal(f"{name} of the graph differs from PyTorch's by {errors[name]:.1e}", "an empty row must not divide by its length: use .clamp(min=1)"
                       if np.isnan(errors[name]) else "look for an operation whose result is not determined, as an index out of range")
-    return errors[name]
+    return errors[name], name
 
 
 def _refuse_dependence_on_nothing(clean: dict[str, np.ndarray], soiled: dict[str, np.ndarray]) -> None:

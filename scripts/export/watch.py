@@ -121,7 +121,7 @@ def rehearse(module: nn.Module, inputs: list, example: list[Tensor], loss=lambda
     watch = _Operators({i.name: x for i, x in zip(inputs, sizes.tensors, strict=True)} | parameters)
     try:
         # Anomaly mode keeps traces for here(), and warns that it is slow.
-        with quiet(), _recurrent_layers_refused(module), torch.autograd.detect_anomaly(check_nan=False), sizes.mode, watch, lowering.convolutions():
+        with quiet(), _recurrent_layers_refused(module), torch.autograd.detect_anomaly(check_nan=False), sizes.mode, watch, lowering.functions():
             result = module(*sizes.tensors)
             if backward:
                 _refuse_unused(parameters, torch.autograd.grad(loss(result), _trained(parameters), allow_unused=True))
