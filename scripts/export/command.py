@@ -10,9 +10,9 @@ from pathlib import Path
 
 import torch
 
-from . import builtin, optimizer, wayback
+from . import builtin, optimizer, presets, wayback
 from .baseline import learn, parity
-from .module import Export, phase
+from .module import Export, describe, phase
 from .refusal import Refusal
 
 USAGE_STATUS = 2
@@ -42,7 +42,10 @@ def _parser() -> argparse.ArgumentParser:
     own = commands.add_parser("module", help="a module of your own (docs/export.md)")
     own.add_argument("builder", metavar="MODULE:FUNCTION", help="what to import and the function that returns an export.Export; MODULE may be a file")
     own.set_defaults(run=lambda options: _write(_build(options.builder), options))
-    for command in (own,):
+    preset = commands.add_parser("myxtts", help="MyXTTS in one of its sizes")
+    preset.add_argument("--preset", choices=presets.NAMES, default="nano")
+    preset.set_defaults(run=_preset)
+    for command in (own, preset):
         command.add_argument("--out", type=Path, required=True, metavar="DIR", help="the bundle's folder")
         command.add_argument("--host", default=None, metavar="FILE", help="the xtts-host that checks the bundle (default: bin/xtts-host or PATH's, if any)")
     for name, (function, text) in OWN.items():
@@ -50,8 +53,24 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
+def _preset(options: argparse.Namespace) -> None:
+    if options.preset != "nano":
+        _write(presets.build(options.preset), options)
+        return
+    bundle = builtin.MYXTTS_NANO
+    module = bundle.make()
+    describe(module)
+    bundle.write(options.out, module=module, phase=phase)
+    _inspect(options)
+
+
 def _write(export: Export, options: argparse.Namespace) -> None:
     export.write(options.out)
+    _inspect(options)
+
+
+def _inspect(options: argparse.Namespace) -> None:
+    """Has the host read the bundle as a run would."""
     host = options.host or (HOST if HOST.exists() else shutil.which("xtts-host"))
     if host is None:
         print("not checked by xtts-host, which is not built here: make build")

@@ -87,7 +87,7 @@ class Export:
     def write(self, folder: Path) -> None:
         """Writes the bundle and prints how long each phase took. Raises Refusal."""
         step = Step(self)
-        _describe(self.module)
+        describe(self.module)
         bundle = self._bundle(step)
         rows = batch(self.inputs, bundle.small(), np.random.default_rng(0))
         with phase("rehearse"):
@@ -189,7 +189,8 @@ def phase(name: str) -> Iterator[None]:
         print(f"{time.monotonic() - start:.1f} s" if done else "failed", flush=True)
 
 
-def _describe(module: nn.Module) -> None:
+def describe(module: nn.Module) -> None:
+    """Prints the size of the module."""
     parameters = list(module.parameters())
     print(f"{type(module).__name__}: {sum(p.numel() for p in parameters):,} parameters in {len(parameters)} tensors", flush=True)
 

@@ -10,7 +10,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from . import examples, layers, session
+from . import examples, layers, presets, session
 from .command import main
 from .joint import Input, export
 from .module import Export, batch, sequence
@@ -265,3 +265,11 @@ def test_refuses_losses_that_break_the_contract(loss, error, tmp_path):
                       eval_graph=False)
     with pytest.raises(Refusal, match=error):
         exported.write(tmp_path)
+
+
+@pytest.mark.parametrize(("name", "millions", "tensors"), [("base", 66.03, 329)])
+def test_presets_have_their_sizes(name, millions, tensors):
+    with torch.device("meta"):
+        parameters = list(presets.MyXTTS(presets.SIZES[name]).parameters())
+    assert sum(p.numel() for p in parameters) / 1e6 == pytest.approx(millions, abs=0.005)
+    assert len(parameters) == tensors
