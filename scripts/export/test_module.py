@@ -130,6 +130,24 @@ def test_other_lowerings(tmp_path):
             np.testing.assert_allclose(out["grad." + name], p.grad.numpy(), rtol=1e-4, atol=1e-5, err_msg=name)
 
 
+def test_parameters_without_requires_grad_are_frozen(tmp_path):
+    class Model(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.fixed, self.linear = nn.Linear(4, 4).requires_grad_(False), nn.Linear(4, 1)
+
+        def forward(self, x, lengths):
+            rows = (self.linear(self.fixed(x)).squeeze(-1).square().sum(1) * (lengths > 0)).sum()
+            return {"loss": rows / (lengths > 0).sum().clamp(min=1), "loss_weight": (lengths > 0).sum().float()}
+
+    Export(name="x", module=Model(), inputs=sequence("x", "f32", "T", 4, lengths="lengths"), buckets=[{"T": 8}], features={},
+           eval_graph=False).write(tmp_path)
+    document = json.loads((tmp_path / "bundle.json").read_text())
+    assert [p["name"] for p in document["parameters"] if p.get("frozen")] == ["fixed.weight", "fixed.bias"] == [p["name"] for p in document["parameters"]][2:]
+    outputs = {o.name for o in onnx.load(tmp_path / "training_model.onnx").graph.output}
+    assert {name for name in outputs if name.startswith("grad.")} == {"grad.linear.weight", "grad.linear.bias"}
+
+
 class Base(nn.Module):
     """x f32[B, T, 4] to its loss, by way of what a subclass does wrong."""
 
