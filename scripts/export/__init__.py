@@ -1,6 +1,13 @@
-"""From a PyTorch module to a graph bundle that xtts-host trains (docs/bundle.md)."""
+"""From a PyTorch module to a graph bundle that xtts-host trains (docs/export.md).
+
+    from export import Export, Input, sequence
+"""
 
 import os
 
 # ONNX Runtime 1.29.0 sends telemetry unless this is set before it is loaded.
 os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
+
+from .module import Export, Input, sequence  # noqa: E402
+
+__all__ = ["Export", "Input", "sequence"]

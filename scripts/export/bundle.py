@@ -3,16 +3,18 @@
 import hashlib
 import json
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import torch
 from safetensors.numpy import save as safetensors
+from safetensors.numpy import save_file
 from torch import nn
 
 from . import cost, joint
-from .joint import Input
+from .watch import Input, Rehearsal
 
 DTYPES = {"f32": torch.float32, "i32": torch.int32, "i64": torch.int64}
 COST_ROWS = 8
@@ -39,37 +41,54 @@ class Bundle:
     pipeline: list[dict]
     baselines: list[dict]
     accumulation: str
-    tokenizer: str
+    tokenizer: str | None
     license: str = "Apache-2.0"
+    eval_graph: bool = True
 
     def signature(self) -> list[Input]:
         """The graph's inputs but for the parameters."""
         return [Input(i["name"], i["dtype"], tuple(i["shape"])) for i in self.inputs] + [Input("seed", "i64", ())]
 
     def parameters(self, module: nn.Module) -> list[dict]:
-        """In arena order: what the optimizer decays (matrices), then the others (biases, norms)."""
-        every = [{"name": name, "shape": list(p.shape), "decay": p.dim() >= 2} for name, p in module.named_parameters()]
-        return sorted(every, key=lambda p: not p["decay"])
+        """In arena order: what the optimizer decays (matrices), then the others (biases, norms), then what is frozen."""
+        entries = []
+        for name, p in module.named_parameters():
+            frozen = {} if p.requires_grad else {"frozen": True}
+            entries.append({"name": name, "shape": list(p.shape), "decay": p.dim() >= 2 and p.requires_grad, **frozen})
+        return sorted(entries, key=lambda p: (p.get("frozen", False), not p["decay"]))
 
     def zeros(self, sizes: dict[str, int]) -> list[torch.Tensor]:
         """A batch of these sizes without content."""
         return [torch.zeros([sizes[d] if isinstance(d, str) else d for d in i.shape], dtype=DTYPES[i.dtype]) for i in self.signature()]
 
-    def write(self, folder: Path) -> None:
+    def write(self, folder: Path, module: nn.Module | None = None, rehearsal: Rehearsal | None = None,
+              phase: Callable[[str], AbstractContextManager] = lambda _: nullcontext()) -> None:
+        """Writes the folder. module is one that make has made, rehearsal its own; phase surrounds each part of the work."""
         folder.mkdir(parents=True, exist_ok=True)
-        module = self.make()
-        (folder / "params.safetensors").write_bytes(weights(module))
-        (folder / "tokenizer.json").write_text(self.tokenizer, encoding="utf-8")
-        # Unequal sizes above 1, so that tracing cannot take one for another or for a constant.
+        module = module or self.make()
+        example = self.zeros(self.small())
+        with phase("training graph"):
+            joint.export(module, self.signature(), example, self.outputs, folder / "training_model.onnx", rehearsal=rehearsal)
+        if self.eval_graph:
+            with phase("eval graph"):
+                joint.export(module, self.signature()[:-1], example[:-1], self.outputs, folder / "eval_model.onnx", backward=False, rehearsal=rehearsal)
+        with phase("weights"):
+            save_file(_arrays(module), folder / "params.safetensors")
+        if self.tokenizer is not None:
+            (folder / "tokenizer.json").write_text(self.tokenizer, encoding="utf-8")
+        with phase("bundle.json"):
+            (folder / "bundle.json").write_text(dump(self.document(module, folder)) + "\n", encoding="utf-8")
+
+    def small(self) -> dict[str, int]:
+        """Unequal sizes above 1 for every symbol, so that tracing cannot take one for another or for a constant."""
         symbols = sorted({d for i in self.inputs for d in i["shape"] if isinstance(d, str)})
-        example = self.zeros({d: 3 + 2 * i for i, d in enumerate(symbols)})
-        joint.export(module, self.signature(), example, self.outputs, folder / "training_model.onnx")
-        joint.export(module, self.signature()[:-1], example[:-1], self.outputs, folder / "eval_model.onnx", backward=False)
-        document = self.document(module, folder)
-        (folder / "bundle.json").write_text(dump(document) + "\n", encoding="utf-8")
+        return {d: 3 + 2 * i for i, d in enumerate(symbols)}
 
     def document(self, module: nn.Module, folder: Path) -> dict:
-        files = ["training_model.onnx", "eval_model.onnx", "params.safetensors", "tokenizer.json"]
+        graphs = [{"file": "training_model.onnx", "kind": "train", "precision": "f32"}]
+        if self.eval_graph:
+            graphs.append({"file": "eval_model.onnx", "kind": "eval", "precision": "f32"})
+        files = [*(g["file"] for g in graphs), "params.safetensors", *([] if self.tokenizer is None else ["tokenizer.json"])]
         return {
             "version": 1,
             "name": self.name,
@@ -80,18 +99,15 @@ class Bundle:
             "parameters": self.parameters(module),
             "buckets": self.buckets,
             "features": self.features,
-            "tokenizer": {"file": "tokenizer.json"},
+            **({} if self.tokenizer is None else {"tokenizer": {"file": "tokenizer.json"}}),
             "pipeline": self.pipeline,
             "optimizer": self.optimizer,
             "schedule": self.schedule,
-            "graphs": [
-                {"file": "training_model.onnx", "kind": "train", "precision": "f32"},
-                {"file": "eval_model.onnx", "kind": "eval", "precision": "f32"},
-            ],
+            "graphs": graphs,
             "accumulation": self.accumulation,
             "baselines": self.baselines,
             "cost": self.cost(module, folder / "training_model.onnx"),
-            "files": {name: hashlib.sha256((folder / name).read_bytes()).hexdigest() for name in files},
+            "files": {name: _sha256(folder / name) for name in files},
         }
 
     def cost(self, module: nn.Module, graph: Path) -> list[dict]:
@@ -107,7 +123,17 @@ class Bundle:
 
 def weights(module: nn.Module) -> bytes:
     """A module's parameters as safetensors, f32, in the file's canonical order."""
-    return safetensors({name: np.ascontiguousarray(p.detach().numpy(), dtype=np.float32) for name, p in module.named_parameters()})
+    return safetensors(_arrays(module))
+
+
+def _arrays(module: nn.Module) -> dict[str, np.ndarray]:
+    """The parameters, without a copy of those that are f32 already."""
+    return {name: np.ascontiguousarray(p.detach().numpy(), dtype=np.float32) for name, p in module.named_parameters()}
+
+
+def _sha256(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def dump(document: dict) -> str:

@@ -54,8 +54,8 @@ class _Rewriter:
             size = self._name(node)
             new.append(helper.make_node("Shape", [part], [size], start=axis, end=axis + 1))
             sizes.append(size)
-        axes = self._constant(np.array([axis], np.int64))
-        none = self._constant(np.array([0], np.int64))
+        none = self._zeros(1)
+        margins = lambda before, after: [self._zeros(axis), before, self._zeros(len(shape) - 1), after, self._zeros(len(shape) - 1 - axis)]
         parts = [(i, part) for i, part in enumerate(node.input) if not self._is_zero(part)]
         if not parts:
             return [node]
@@ -64,9 +64,10 @@ class _Rewriter:
             last = k == len(parts) - 1
             pads = self._name(node)
             before, after = self._sum(node, new, sizes[:i], none), self._sum(node, new, sizes[i + 1:], none)
-            new.append(helper.make_node("Concat", [before, after], [pads], axis=0))
+            # All axes, not Pad's input of axes: ONNX Runtime 1.29.0 forgets that one when it moves a Transpose behind the Pad.
+            new.append(helper.make_node("Concat", [name for name in margins(before, after) if name], [pads], axis=0))
             padded = node.output[0] if last and not total else self._name(node)
-            new.append(helper.make_node("Pad", [part, pads, "", axes], [padded]))
+            new.append(helper.make_node("Pad", [part, pads], [padded]))
             if total:
                 out = node.output[0] if last else self._name(node)
                 new.append(helper.make_node("Add", [total, padded], [out]))
@@ -119,9 +120,10 @@ class _Rewriter:
         self.count += 1
         return f"{node.output[0]}.part{self.count}"
 
-    def _constant(self, value):
-        name = f"axis{int(value[0])}.i64"
-        if name not in self.constants:
-            self.constants[name] = value
-            self.graph.initializer.append(numpy_helper.from_array(value, name))
+    def _zeros(self, count):
+        """A constant of this many zeros; none for 0."""
+        name = f"zeros{count}.i64" if count else ""
+        if count and name not in self.constants:
+            self.constants[name] = np.zeros(count, np.int64)
+            self.graph.initializer.append(numpy_helper.from_array(self.constants[name], name))
         return name

@@ -37,16 +37,66 @@ def count(path, feed: dict[str, np.ndarray]) -> tuple[float, float]:
     return float(flops), float(bytes_)
 
 
+# Which inputs of a node choose the shape of its output; None means all.
+_CHOOSE_SHAPE = {"Range": None, "Reshape": (1,), "Expand": (1,), "Slice": (1, 2, 3, 4), "Split": (1,), "Tile": (1,), "Pad": (1,), "ConstantOfShape": (0,)}
+
+
 def _intermediates(model: onnx.ModelProto, feed: dict[str, np.ndarray]) -> dict:
-    """Shape and item size of every computed value. Running is the one way that no shape expression escapes."""
+    """Shape and item size of every computed value.
+
+    Shape inference alone loses track at computed sizes. They are computed, which needs no other part of the graph and so no
+    memory to speak of, and put into the graph as constants.
+    """
+    computed = {name for node in model.graph.node for name in node.output}
+    sizes = {name for node in model.graph.node if node.op_type in _CHOOSE_SHAPE
+             for i, name in enumerate(node.input) if name in computed and (_CHOOSE_SHAPE[node.op_type] is None or i in _CHOOSE_SHAPE[node.op_type])}
+    concrete = onnx.ModelProto()
+    concrete.CopyFrom(model)
+    for value in concrete.graph.input:
+        for dim, n in zip(value.type.tensor_type.shape.dim, feed[value.name].shape, strict=True):
+            dim.dim_value = n
+    constants = _run(model, sizes, feed)
+    for node in concrete.graph.node:
+        for i, name in enumerate(node.output):
+            if name in constants:
+                node.output[i] = name + ".computed"
+    concrete.graph.initializer.extend(onnx.numpy_helper.from_array(x, name) for name, x in constants.items())
+    inferred = onnx.shape_inference.infer_shapes(concrete, strict_mode=True)
+
+    known = {name: (x.shape, x.itemsize) for name, x in constants.items()}
+    for value in [*inferred.graph.value_info, *inferred.graph.output]:
+        tensor = value.type.tensor_type
+        if not all(dim.HasField("dim_value") for dim in tensor.shape.dim):
+            raise ValueError(f"shape inference lost the shape of {value.name}: {tensor.shape}")
+        shape = tuple(dim.dim_value for dim in tensor.shape.dim)
+        known[value.name.removesuffix(".computed")] = shape, onnx.helper.tensor_dtype_to_np_dtype(tensor.elem_type).itemsize
+    return known
+
+
+def _run(model: onnx.ModelProto, names: set[str], feed: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """The values of these names, computed from the inputs that they need."""
+    if not names:
+        return {}
     probe = onnx.ModelProto()
     probe.CopyFrom(model)
-    known = {o.name for o in probe.graph.output}
-    names = [name for node in probe.graph.node for name in node.output if name]
-    probe.graph.output.extend(onnx.ValueInfoProto(name=name) for name in names if name not in known)
+    del probe.graph.output[:]
+    probe.graph.output.extend(onnx.ValueInfoProto(name=name) for name in sorted(names))
+    _keep_ancestors(probe.graph, names)
     options = ort.SessionOptions()
     options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
+    options.log_severity_level = 3
     session = ort.InferenceSession(probe.SerializeToString(), options, providers=["CPUExecutionProvider"])
-    wanted = [o.name for o in session.get_outputs()]
-    given = {i.name: feed[i.name] for i in session.get_inputs()}
-    return {name: (x.shape, x.itemsize) for name, x in zip(wanted, session.run(wanted, given), strict=True)}
+    return dict(zip(sorted(names), session.run(sorted(names), {i.name: feed[i.name] for i in session.get_inputs()}), strict=True))
+
+
+def _keep_ancestors(graph: onnx.GraphProto, names: set[str]) -> None:
+    """Removes the nodes and inputs that the values of these names do not need."""
+    needed, kept = set(names), []
+    for node in reversed(graph.node):
+        if needed.intersection(node.output):
+            needed.update(node.input)
+            kept.append(node)
+    inputs = [i for i in graph.input if i.name in needed]
+    del graph.node[:], graph.input[:]
+    graph.node.extend(reversed(kept))
+    graph.input.extend(inputs)

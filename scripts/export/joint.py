@@ -4,82 +4,81 @@ AOTAutograd traces the joint graph, decompositions reduce it to operators that O
 the batch and the parameters and returns the module's outputs and one gradient per parameter, under the parameters' names.
 """
 
-from dataclasses import dataclass
+import re
 
 import onnx
 import torch
 from torch import Tensor, nn
-from torch._decomp import core_aten_decompositions, get_decompositions
-from torch._dynamo.source import ConstantSource
 from torch._functorch.aot_autograd import aot_export_module
-from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.export import Dim
-from torch.fx.experimental.symbolic_shapes import DimDynamic, ShapeEnv, StatelessSymbolicContext
 
-from . import capture
+from . import capture, lowering, refusal, watch
+from .refusal import Refusal
+from .watch import Input, Rehearsal, Sizes
 
-aten = torch.ops.aten
+__all__ = ["Input", "export"]
 
 OPSET = 20
 IR_VERSION = 10
 
 
-@dataclass(frozen=True)
-class Input:
-    """An input of the module's forward; a shape's strings are symbols."""
-
-    name: str
-    dtype: str
-    shape: tuple[str | int, ...]
-
-
-def _decompositions() -> dict:
-    """What to take apart: backward formulas without an ONNX operator. What ONNX has as one operator stays whole."""
-    table = {
-        **core_aten_decompositions(),
-        **get_decompositions([
-            aten.native_layer_norm_backward, aten._softmax_backward_data, aten._log_softmax_backward_data,
-            aten.embedding_dense_backward, aten.gelu_backward, aten.nll_loss_forward, aten.nll_loss_backward,
-        ]),
-        aten.slice_backward.default: _slice_backward,
-    }
-    whole = ("aten.native_layer_norm.default", "aten._softmax.default", "aten.gelu.default", "aten.log1p", "aten.addmm")
-    return {op: f for op, f in table.items() if not str(op).startswith(whole)}
-
-
-def _slice_backward(grad: Tensor, sizes: list[int], dim: int, start: int, end: int, step: int) -> Tensor:
-    """The gradient between zeros. PyTorch's own formula writes it into zeros, which in ONNX is a scatter."""
-    if step != 1:
-        raise ValueError(f"a slice with step {step} has no gradient in plain ONNX")
-    dim %= len(sizes)
-    start = start + sizes[dim] if start < 0 else start
-    zeros = lambda count: grad.new_zeros([*sizes[:dim], count, *sizes[dim + 1:]])
-    return torch.cat([zeros(start), grad, zeros(sizes[dim] - start - grad.shape[dim])], dim)
-
-
-def export(module: nn.Module, inputs: list[Input], example: list[Tensor], outputs: tuple[str, ...], path, backward: bool = True) -> None:
+def export(module: nn.Module, inputs: list[Input], example: list[Tensor], outputs: tuple[str, ...], path, backward: bool = True,
+           rehearsal: Rehearsal | None = None) -> onnx.ModelProto:
     """Writes path: the module's forward and, with backward, its gradients.
 
     module(*example) returns f32 scalars, the loss first. Every symbolic size of the example must be greater than 1,
-    because tracing takes 0 and 1 for constants; the graph runs with them all the same.
+    because tracing takes 0 and 1 for constants; the graph runs with them all the same. Raises Refusal for what has no place
+    in a graph. rehearsal is the module's own, if there has been one.
     """
-    _refuse_buffers(module)
-    fake_mode = FakeTensorMode(shape_env=ShapeEnv(), allow_non_fake_inputs=True)
-    fake = []
-    for spec, x in zip(inputs, example, strict=True):
-        sizes = [DimDynamic.DYNAMIC if isinstance(d, str) else DimDynamic.STATIC for d in spec.shape]
-        context = StatelessSymbolicContext(dynamic_sizes=sizes)
-        fake.append(fake_mode.from_tensor(x, symbolic_context=context, source=ConstantSource(spec.name)))
-    with fake_mode, torch.set_grad_enabled(backward):
-        graph, signature = aot_export_module(
-            module, tuple(fake), trace_joint=backward, output_loss_index=0 if backward else None, decompositions=_decompositions())
-    _refuse_frozen_sizes(fake_mode.shape_env)
+    rehearsal = rehearsal or watch.rehearse(module, inputs, example, backward=backward)
+    sizes = Sizes(inputs, example)
+    try:
+        with watch.quiet(), sizes.mode, lowering.functions(), torch.set_grad_enabled(backward):
+            graph, signature = aot_export_module(
+                module, tuple(sizes.tensors), trace_joint=backward, output_loss_index=0 if backward else None,
+                decompositions=lowering.decompositions())
+    except Refusal:
+        raise
+    except Exception as error:
+        # What was baked in may be what made the trace fail.
+        sizes.refuse_frozen()
+        raise Refusal(f"tracing failed: {watch.summary(error)}", "leave parts of forward out until it passes, to find the one that fails",
+                      refusal.within(error)) from error
+    sizes.refuse_frozen()
 
     names, values, dynamic = _graph_inputs(graph, signature, module, inputs, example)
-    program = torch.onnx.export(
-        _Traced(graph).eval(), tuple(values), dynamo=True, verbose=False, opset_version=OPSET, dynamic_shapes=(tuple(dynamic),),
-        input_names=names, output_names=_graph_outputs(graph, signature, outputs, backward))
-    onnx.save(_plain(program.model_proto), path)
+    constants = _lift_constants(graph)
+    model = _translate(graph, [*values, *constants.values()], [*dynamic, *(None for _ in constants)], [*names, *constants],
+                       _graph_outputs(graph, signature, outputs, backward), rehearsal)
+    model = _plain(_fold_constants(model, constants))
+    onnx.save(model, path)
+    return model
+
+
+def _translate(graph: torch.fx.GraphModule, values: list, dynamic: list, inputs: list[str], outputs: list[str],
+               rehearsal: Rehearsal) -> onnx.ModelProto:
+    try:
+        with watch.quiet():
+            program = torch.onnx.export(
+                _Traced(graph).eval(), tuple(values), dynamo=True, verbose=False, opset_version=OPSET, dynamic_shapes=(tuple(dynamic),),
+                input_names=inputs, output_names=outputs)
+    except torch.onnx.errors.OnnxExporterError as error:
+        operator = _failed(error)
+        if operator is None:
+            raise
+        raise Refusal(f"operator {operator} has no form in plain ONNX", "write it with elementwise operators, matrix products, torch.where and torch.cat",
+                      rehearsal.place(operator)) from error
+    return program.model_proto
+
+
+def _failed(error: BaseException) -> torch._ops.OpOverload | None:
+    """The operator that the translation stopped at: its errors have the node in their text only."""
+    while error is not None:
+        if match := re.search(r"torch\.ops\.(\w+)\.(\w+)\.(\w+)", str(error)):
+            namespace, name, overload = match.groups()
+            return getattr(getattr(getattr(torch.ops, namespace), name), overload)
+        error = error.__cause__
+    return None
 
 
 class _Traced(nn.Module):
@@ -91,19 +90,6 @@ class _Traced(nn.Module):
 
     def forward(self, *values):
         return self.graph(*values)
-
-
-def _refuse_buffers(module: nn.Module) -> None:
-    """A buffer would be state that neither the host nor a checkpoint knows."""
-    if buffers := [name for name, _ in module.named_buffers()]:
-        raise ValueError(f"module has buffers, which a bundle cannot hold: {', '.join(buffers)}")
-
-
-def _refuse_frozen_sizes(shape_env: ShapeEnv) -> None:
-    """Tracing records an equality with a number when it baked in the example's size."""
-    frozen = [g.expr for g in shape_env.guards if g.expr.is_Equality and any(side.is_number for side in g.expr.args)]
-    if frozen:
-        raise ValueError(f"sizes of the example were baked in: {frozen}")
 
 
 def _graph_inputs(graph, signature, module, inputs, example):
@@ -123,6 +109,32 @@ def _graph_inputs(graph, signature, module, inputs, example):
         values.append(x)
         dynamic.append({i: symbols[d] for i, d in enumerate(spec.shape) if isinstance(d, str)} or None)
     return names, values, dynamic
+
+
+def _lift_constants(graph: torch.fx.GraphModule) -> dict[str, Tensor]:
+    """Makes inputs of the tensors that are the module's own attributes or made in forward: torch.onnx.export loses them otherwise."""
+    constants, lifted = {}, {}
+    last = graph.graph.find_nodes(op="placeholder")[-1]
+    for node in graph.graph.find_nodes(op="get_attr"):
+        if node.target not in lifted:
+            constants[node.target] = getattr(graph, node.target)
+            with graph.graph.inserting_after(last):
+                last = lifted[node.target] = graph.graph.placeholder(node.target)
+        node.replace_all_uses_with(lifted[node.target])
+        graph.graph.erase_node(node)
+    graph.recompile()
+    for name in constants:
+        delattr(graph, name)
+    return constants
+
+
+def _fold_constants(model: onnx.ModelProto, constants: dict[str, Tensor]) -> onnx.ModelProto:
+    """Undoes _lift_constants: the inputs become constants of the graph."""
+    inputs = [i for i in model.graph.input if i.name not in constants]
+    del model.graph.input[:]
+    model.graph.input.extend(inputs)
+    model.graph.initializer.extend(onnx.numpy_helper.from_array(x.detach().numpy(), name) for name, x in constants.items())
+    return model
 
 
 def _graph_outputs(graph, signature, outputs, backward) -> list[str]:

@@ -1,0 +1,140 @@
+"""The command xtts-export, also as `python -m export`. Exit status 2 is a module that cannot be exported, or wrong usage."""
+
+import argparse
+import importlib
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import torch
+
+from . import builtin, optimizer, presets, wayback
+from .baseline import learn, parity
+from .module import Export, describe, phase
+from .refusal import Refusal
+
+USAGE_STATUS = 2
+# A run's weights to PyTorch and back (docs/weights.md): commands with a parser of their own.
+WAYBACK = ("to-torch", "from-torch")
+HOST = builtin.REPOSITORY / "bin/xtts-host"
+
+
+def main(arguments: list[str] | None = None) -> int:
+    arguments = sys.argv[1:] if arguments is None else arguments
+    if arguments[:1] and arguments[0] in WAYBACK:
+        wayback.main(arguments)
+        return 0
+    options = _parser().parse_args(arguments)
+    try:
+        options.run(options)
+    except Refusal as error:
+        print(f"error: {error}\nhint: {error.hint}", file=sys.stderr)
+        return USAGE_STATUS
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="xtts-export", description=__doc__.splitlines()[0])
+    parser.set_defaults(run=_own)
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND", description=f"without one: bundles, optimizer, parity; also {', '.join(WAYBACK)}")
+    own = commands.add_parser("module", help="a module of your own (docs/export.md)")
+    own.add_argument("builder", metavar="MODULE:FUNCTION", help="what to import and the function that returns an export.Export; MODULE may be a file")
+    own.set_defaults(run=lambda options: _write(_build(options.builder), options))
+    preset = commands.add_parser("myxtts", help="MyXTTS in one of its sizes")
+    preset.add_argument("--preset", choices=presets.NAMES, default="nano")
+    preset.set_defaults(run=_preset)
+    for command in (own, preset):
+        command.add_argument("--out", type=Path, required=True, metavar="DIR", help="the bundle's folder")
+        command.add_argument("--host", default=None, metavar="FILE", help="the xtts-host that checks the bundle (default: bin/xtts-host or PATH's, if any)")
+    for name, (function, text) in OWN.items():
+        commands.add_parser(name, help=text).set_defaults(run=lambda _, function=function: function())
+    return parser
+
+
+def _preset(options: argparse.Namespace) -> None:
+    if options.preset != "nano":
+        _write(presets.build(options.preset), options)
+        return
+    bundle = builtin.MYXTTS_NANO
+    module = bundle.make()
+    describe(module)
+    bundle.write(options.out, module=module, phase=phase)
+    _inspect(options)
+
+
+def _write(export: Export, options: argparse.Namespace) -> None:
+    export.write(options.out)
+    _inspect(options)
+
+
+def _inspect(options: argparse.Namespace) -> None:
+    """Has the host read the bundle as a run would."""
+    host = options.host or (HOST if HOST.exists() else shutil.which("xtts-host"))
+    if host is None:
+        print("not checked by xtts-host, which is not built here: make build")
+    else:
+        with phase("xtts-host graph inspect"):
+            checked = subprocess.run([host, "graph", "inspect", options.out], capture_output=True, text=True)
+            if checked.returncode:
+                raise Refusal(f"xtts-host refuses the bundle: {checked.stderr.strip().removeprefix('error: ')}", "see docs/bundle.md")
+        print(checked.stdout, end="")
+    print(f"wrote {options.out}")
+
+
+def _build(builder: str) -> Export:
+    """Calls the function of MODULE:FUNCTION, where MODULE is importable from the working directory, or a file."""
+    name, _, function = builder.rpartition(":")
+    if not name:
+        raise Refusal(f"{builder!r} is not MODULE:FUNCTION", "xtts-export module my_model:build --out DIR")
+    path = Path(name)
+    sys.path.insert(0, str(path.parent.resolve() if path.suffix == ".py" else Path.cwd()))
+    try:
+        build: Callable[[], Export] = getattr(importlib.import_module(path.stem if path.suffix == ".py" else name), function)
+    except (ModuleNotFoundError, AttributeError) as error:
+        raise Refusal(f"{builder}: {error}", "run it where `python -c 'import MODULE'` works") from error
+    export = build()
+    if not isinstance(export, Export):
+        raise Refusal(f"{builder} returned {type(export).__name__}", "return an export.Export")
+    return export
+
+
+def _bundles() -> None:
+    for folder, bundle in builtin.FOLDERS.items():
+        bundle.write(folder)
+        print(f"wrote {bundle.name} to {folder}")
+
+
+def _optimizer() -> None:
+    optimizer.write(builtin.REPOSITORY / "ortgraphs/optim")
+
+
+def _goldens() -> None:
+    folder = builtin.REPOSITORY / "ortgraphs/testdata/parity"
+    # More threads would split sums in other places.
+    torch.set_num_threads(1)
+    parity.write(builtin.MYXTTS_NANO, folder, "nano")
+    for bundle, name in ((builtin.MYXTTS_PICO, "pico"), (builtin.MYXTTS_MULTISPEAKER, "multispeaker")):
+        parity.write(bundle, folder, name)
+        parity.write_accumulation(bundle, folder, name)
+    print(f"wrote golden numbers to {folder}")
+
+
+def _learn() -> None:
+    for bundle in (builtin.MYXTTS_NANO, builtin.MYXTTS_MULTISPEAKER):
+        learn.run(bundle)
+
+
+OWN = {
+    "bundles": (_bundles, "the repository's own bundles"),
+    "optimizer": (_optimizer, "the optimizer graphs"),
+    "parity": (_goldens, "the golden numbers of the host's tests"),
+    "learn": (_learn, "do the repository's own models learn?"),
+}
+
+
+def _own(_: argparse.Namespace) -> None:
+    """What the repository keeps, without the slow check."""
+    for name in ("bundles", "optimizer", "parity"):
+        OWN[name][0]()

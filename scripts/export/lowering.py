@@ -1,0 +1,149 @@
+"""What tracing puts in place of operators that plain ONNX lacks, or whose gradient it could only write as a scatter.
+
+A scatter that adds has no fixed order on a GPU, so that equal runs would differ: look-ups get one-hot products instead.
+"""
+
+import contextlib
+import itertools
+import math
+from collections.abc import Callable, Iterator
+from unittest import mock
+
+import torch
+from torch import Tensor
+from torch._decomp import core_aten_decompositions, get_decompositions
+
+from . import refusal
+from .dropout import dropout
+from .layers import conv1d
+from .refusal import Refusal
+
+aten = torch.ops.aten
+functional = torch.nn.functional
+
+# Sites of dropout that lowering numbers itself, apart from those that a model numbers.
+_FIRST_SITE = 1000
+_MASKED = -1e9
+
+
+@contextlib.contextmanager
+def functions() -> Iterator[None]:
+    """conv1d, whoever calls it, is the one of layers.py, and padding joins. A decomposition would come too late: PyTorch's own run first."""
+    pad = functional.pad
+
+    def joined(x: Tensor, margins: list[int], mode: str = "constant", value: float | None = None) -> Tensor:
+        return _constant_pad_nd(x, list(margins), value or 0) if mode == "constant" else pad(x, margins, mode, value)
+
+    with (mock.patch.object(functional, "conv1d", conv1d), mock.patch.object(torch, "conv1d", conv1d),
+          mock.patch.object(functional, "pad", joined)):
+        yield
+
+
+@contextlib.contextmanager
+def seeded(seed: Tensor | None) -> Iterator[None]:
+    """nn.Dropout and the dropout of attention take their masks from seed, each place its own; None switches them off."""
+    sites = itertools.count(_FIRST_SITE)
+
+    def drop(x: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
+        if seed is None or p == 0 or not training:
+            return x
+        # Rows of the last axis: dropout's masks are made of a row's and a column's share.
+        return dropout(x.reshape(1, -1, x.shape[-1]), p, seed, next(sites)).reshape(x.shape)
+
+    with mock.patch.object(functional, "dropout", drop), mock.patch.object(functional, "scaled_dot_product_attention", _attention(drop)):
+        yield
+
+
+def _attention(drop: Callable) -> Callable:
+    def attention(query: Tensor, key: Tensor, value: Tensor, attn_mask: Tensor | None = None, dropout_p: float = 0.0,
+                  is_causal: bool = False, scale: float | None = None, enable_gqa: bool = False) -> Tensor:
+        """torch's, step by step; a row whose keys are all masked gets their mean, where torch gives NaN."""
+        if enable_gqa:
+            raise Refusal("scaled_dot_product_attention has enable_gqa", "repeat the keys and values with repeat_interleave", refusal.here())
+        scores = torch.matmul(query * (1 / math.sqrt(query.shape[-1]) if scale is None else scale), key.transpose(-1, -2))
+        if is_causal:
+            behind = torch.arange(key.shape[-2])[None, :] <= torch.arange(query.shape[-2])[:, None]
+            scores = scores + (1 - behind.to(scores.dtype)) * _MASKED
+        if attn_mask is not None:
+            bias = (1 - attn_mask.to(scores.dtype)) * _MASKED if attn_mask.dtype == torch.bool else attn_mask.clamp(min=_MASKED)
+            scores = scores + bias
+        return torch.matmul(drop(torch.softmax(scores, dim=-1), dropout_p), value)
+    return attention
+
+
+def decompositions() -> dict:
+    """What to take apart: backward formulas without an ONNX operator. What ONNX has as one operator stays whole."""
+    table = {
+        **core_aten_decompositions(),
+        **get_decompositions([
+            aten.native_layer_norm_backward, aten._softmax_backward_data, aten._log_softmax_backward_data,
+            aten.gelu_backward, aten.nll_loss_forward, aten.nll_loss2d_forward,
+        ]),
+        aten.slice_backward.default: _slice_backward,
+        aten.constant_pad_nd.default: _constant_pad_nd,
+        aten.empty_permuted.default: _empty_permuted,
+        aten.embedding_dense_backward.default: _embedding_dense_backward,
+        aten.nll_loss_backward.default: _nll_loss_backward,
+        aten.nll_loss2d_backward.default: _nll_loss_backward,
+    }
+    whole = ("aten.native_layer_norm.default", "aten._softmax.default", "aten.gelu.default", "aten.log1p", "aten.addmm")
+    return {op: f for op, f in table.items() if not str(op).startswith(whole)}
+
+
+def _slice_backward(grad: Tensor, sizes: list[int], dim: int, start: int, end: int, step: int) -> Tensor:
+    """The gradient between zeros. PyTorch's own formula writes it into zeros, which in ONNX is a scatter."""
+    dim %= len(sizes)
+    start = start + sizes[dim] if start < 0 else start
+    zeros = lambda count: grad.new_zeros([*sizes[:dim], count, *sizes[dim + 1:]])
+    if step == 1:
+        return torch.cat([zeros(start), grad, zeros(sizes[dim] - start - grad.shape[dim])], dim)
+    # Each element and the step-1 zeros that follow it, as an axis of its own; then more zeros than can be missing.
+    gaps = grad.unsqueeze(dim + 1)
+    gaps = torch.cat([gaps, torch.zeros_like(gaps).expand([*grad.shape[:dim + 1], step - 1, *grad.shape[dim + 1:]])], dim + 1)
+    spread = gaps.reshape([*grad.shape[:dim], grad.shape[dim] * step, *grad.shape[dim + 1:]])
+    return torch.cat([zeros(start), spread, zeros(sizes[dim])], dim).narrow(dim, 0, sizes[dim])
+
+
+def _constant_pad_nd(x: Tensor, pad: list[int], value: float = 0) -> Tensor:
+    """Padding by joining; a negative margin cuts. PyTorch's own formula bakes in the example's sizes."""
+    for i in range(0, len(pad), 2):
+        dim = x.dim() - 1 - i // 2
+        left, right = pad[i], pad[i + 1]
+        x = x.narrow(dim, max(-left, 0), x.shape[dim] - max(-left, 0) - max(-right, 0)) if min(left, right) < 0 else x
+        margin = lambda count: [x.new_full([*x.shape[:dim], count, *x.shape[dim + 1:]], value)] if count > 0 else []
+        parts = [*margin(left), x, *margin(right)]
+        x = torch.cat(parts, dim) if len(parts) > 1 else x
+    return x
+
+
+def _empty_permuted(size: list[int], physical_layout: list[int], **options) -> Tensor:
+    """Some formulas (silu's) make it and never look at it; the order in memory means nothing to ONNX."""
+    options.pop("layout", None)
+    return torch.zeros(size, **options)
+
+
+def _embedding_dense_backward(grad: Tensor, ids: Tensor, rows: int, padding_idx: int, scale_grad_by_freq: bool) -> Tensor:
+    if scale_grad_by_freq:
+        raise Refusal("an embedding with scale_grad_by_freq has no gradient in plain ONNX", "leave scale_grad_by_freq out", refusal.here())
+    flat = ids.reshape(-1)
+    choices = torch.arange(rows, device=ids.device, dtype=ids.dtype)
+    hit = (choices[:, None] == flat[None, :]).to(grad.dtype)
+    if padding_idx >= 0:
+        hit = hit * (flat != padding_idx).to(grad.dtype)[None, :]
+    return torch.matmul(hit, grad.reshape(-1, grad.shape[-1]))
+
+
+def _nll_loss_backward(grad: Tensor, x: Tensor, target: Tensor, weight: Tensor | None, reduction: int, ignore_index: int, total: Tensor) -> Tensor:
+    """Of x[N, C, ...]: minus the one-hot of the target, times the class's weight and what came in."""
+    shape = [1, -1] + [1] * (x.dim() - 2)
+    choices = torch.arange(x.shape[1], device=x.device, dtype=target.dtype).view(shape)
+    hit = (choices == target.unsqueeze(1)).to(x.dtype)
+    if weight is not None:
+        hit = hit * weight.view(shape)
+    hit = hit * (target != ignore_index).to(x.dtype).unsqueeze(1)
+    match reduction:
+        case 0:
+            grad = grad.unsqueeze(1)
+        case 1:
+            grad = grad / total
+    return -hit * grad

@@ -1,0 +1,65 @@
+"""Why a module cannot be exported: one line that names the culprit and its place, and a way out."""
+
+import sysconfig
+import traceback
+from pathlib import Path
+
+import sympy
+import torch
+
+_LIBRARIES = (str(Path(torch.__file__).parent), str(Path(sympy.__file__).parent), "<")
+_STANDARD = sysconfig.get_paths()["stdlib"]
+_OWN = str(Path(__file__).parent)
+# Modules of this package that stand between a user's module and PyTorch; the others are models.
+_MACHINERY = {"command.py", "cost.py", "joint.py", "layers.py", "lowering.py", "module.py", "refusal.py", "verify.py", "watch.py"}
+
+
+class Refusal(ValueError):
+    """An error that the author of the exported module can mend. The command prints it as `error:` and `hint:`."""
+
+    def __init__(self, reason: str, hint: str, place: str | None = None):
+        super().__init__(f"{place}: {reason}" if place else reason)
+        self.hint = hint
+
+
+def _is_users(path: str) -> bool:
+    if path.startswith(_LIBRARIES) or (path.startswith(_STANDARD) and "-packages" not in path):
+        return False
+    return not (path.startswith(_OWN) and Path(path).name in _MACHINERY)
+
+
+def innermost(frames: traceback.StackSummary) -> str | None:
+    """`file.py:12 (text)` of the innermost frame below an exporter's that is neither PyTorch's nor the exporter's."""
+    own = [i for i, f in enumerate(frames) if f.filename.startswith(_OWN) and not _is_users(f.filename)]
+    for frame in reversed(frames[own[0] if own else 0:]):
+        if _is_users(frame.filename):
+            return f"{frame.filename}:{frame.lineno} ({frame.line})"
+    return None
+
+
+def here() -> str | None:
+    """The user's line that is running; during the backward pass, the line whose gradient is being computed.
+
+    For the latter the forward pass must have run in anomaly mode, which keeps a stack trace with each of autograd's nodes.
+    """
+    node = torch._C._current_autograd_node()
+    if node is None:
+        return innermost(traceback.extract_stack())
+    return _from_text(node.metadata.get("traceback_", []))
+
+
+def _from_text(lines: list[str]) -> str | None:
+    """innermost for formatted frames, as anomaly mode stores them: '  File "x.py", line 3, in f\\n    y = g(x)\\n'."""
+    frames = []
+    for entry in lines:
+        head, _, line = entry.strip().partition("\n")
+        if not head.startswith("File "):
+            continue
+        path, number, name = head[len("File "):].split(", ", 2)
+        frames.append(traceback.FrameSummary(path.strip('"'), int(number.removeprefix("line ")), name.removeprefix("in "), line=line.strip()))
+    return innermost(traceback.StackSummary.from_list(frames))
+
+
+def within(error: BaseException) -> str | None:
+    """The user's line that raised the error."""
+    return innermost(traceback.extract_tb(error.__traceback__))

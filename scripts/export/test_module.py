@@ -1,0 +1,293 @@
+"""Modules of users: parity of what is exported, and what is refused, with the line to blame."""
+
+import json
+import re
+
+import numpy as np
+import onnx
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from . import examples, layers, presets, session
+from .command import main
+from .joint import Input, export
+from .module import Export, batch, sequence
+from .refusal import Refusal
+
+EXAMPLES = [examples.fast_speech, examples.conformer, examples.code_model]
+
+
+@pytest.fixture(scope="module", params=EXAMPLES, ids=lambda build: build.__name__)
+def exported(request, tmp_path_factory):
+    """An Export and the folder that it has become."""
+    folder = tmp_path_factory.mktemp(request.param.__name__)
+    assert main(["module", f"export.examples:{request.param.__name__}", "--out", str(folder)]) == 0
+    return request.param(), folder
+
+
+def run(exported: Export, folder, tensors: dict, seed: int = -1) -> dict:
+    feed = {name: p.detach().numpy() for name, p in exported.module.named_parameters()}
+    feed |= {name: x.numpy() for name, x in tensors.items()} | {"seed": np.array(seed, np.int64)}
+    return session.run(session.load(folder / "training_model.onnx"), feed)
+
+
+@pytest.mark.parametrize(("sizes", "empty_row"), [
+    pytest.param({"B": 1, "T_text": 7, "T_mel": 19}, None, id="one row"),
+    pytest.param({"B": 4, "T_text": 30, "T_mel": 61}, 2, id="empty row"),
+    pytest.param({"B": 2, "T_text": 72, "T_mel": 259}, None, id="bucket"),
+])
+def test_gradients_are_autograds(exported, sizes, empty_row):
+    exported, folder = exported
+    tensors = batch(exported.inputs, sizes, np.random.default_rng(sizes["B"]), empty_row)
+    got = run(exported, folder, tensors)
+    for i in exported.inputs:
+        for row, length in enumerate(tensors[i.lengths] if i.lengths else ()):
+            tensors[i.name][row, length:] = 0
+    # PyTorch's own layers: nothing is replaced, and eval switches dropout off.
+    module = exported.module.eval()
+    takes = {name: x for name, x in tensors.items() if name in type(module).forward.__code__.co_varnames}
+    scalars = exported.loss(module(**takes), tensors)
+    module.zero_grad()
+    scalars["loss"].backward()
+    for name, want in scalars.items():
+        assert got[name if name in got else "metric." + name] == pytest.approx(want.item(), rel=1e-4), name
+    gradients = {name: p.grad.numpy() for name, p in module.named_parameters()}
+    floor = 1e-6 * np.sqrt(sum(np.linalg.norm(g) ** 2 for g in gradients.values()))
+    for name, want in gradients.items():
+        assert np.linalg.norm(got["grad." + name] - want) < 1e-4 * max(np.linalg.norm(want), floor), name
+
+
+def test_gradients_have_no_scatter(exported):
+    graph = onnx.load(exported[1] / "training_model.onnx").graph
+    assert not any("Scatter" in node.op_type or "Random" in node.op_type for node in graph.node)
+
+
+def test_bundle_names_what_loss_returns(exported):
+    exported, folder = exported
+    document = json.loads((folder / "bundle.json").read_text())
+    assert {p["name"] for p in document["parameters"]} == set(exported.module.state_dict())
+    assert [o["name"] for o in document["outputs"]][:2] == ["loss", "loss_weight"]
+
+
+def test_dropout_is_the_seeds(exported):
+    exported, folder = exported
+    tensors = batch(exported.inputs, {"B": 2, "T_text": 12, "T_mel": 20}, np.random.default_rng(0))
+    losses = {seed: float(run(exported, folder, tensors, seed)["loss"]) for seed in (-1, -2, 1, 2)}
+    assert losses[-1] == losses[-2]
+    assert len(set(losses.values())) == (3 if exported.name == "code-model" else 1)
+
+
+@pytest.mark.parametrize("arguments", [
+    {"kernel_size": 3, "padding": 1}, {"kernel_size": 1, "bias": False}, {"kernel_size": 4, "padding": "same"}, {"kernel_size": 5, "padding": "valid"},
+    {"kernel_size": 3, "padding": 4, "dilation": 2}, {"kernel_size": 3, "stride": 2, "padding": 1}, {"kernel_size": 3, "groups": 2, "padding": 1},
+    {"kernel_size": 7, "groups": 6, "padding": 3},
+], ids=str)
+def test_conv1d_is_pytorchs(arguments):
+    theirs = nn.Conv1d(6, 6, **arguments)
+    ours = layers.Conv1d(6, 6, **arguments)
+    ours.load_state_dict(theirs.state_dict())
+    x, y = (torch.randn(2, 6, 11, generator=torch.Generator().manual_seed(0)).requires_grad_() for _ in range(2))
+    theirs(x).square().sum().backward()
+    ours(y).square().sum().backward()
+    torch.testing.assert_close(ours(y), theirs(x))
+    for got, want in zip([y, *ours.parameters()], [x, *theirs.parameters()], strict=True):
+        torch.testing.assert_close(got.grad, want.grad, rtol=1e-4, atol=1e-4)
+
+
+class Strided(nn.Module):
+    """Slices with a step, margins, a class weight, a padded embedding, constants: lowerings that no example needs."""
+
+    def __init__(self):
+        super().__init__()
+        self.embedding = nn.Embedding(5, 4, padding_idx=0)
+        self.halve = nn.Conv1d(4, 6, 3, stride=2, padding=1)
+        self.table = torch.arange(1.0, 7.0)
+
+    def forward(self, x, ids):
+        y = F.pad(x * self.embedding(ids)[:, None], (0, 0, 2, 1))[:, 1::2]
+        y = self.halve(y.transpose(1, 2)) * self.table[:, None] + torch.tensor([1.0, 2.0, 3.0, 4.0, 5.0, 6.0])[:, None]
+        target = ids.long() + 1
+        loss = F.cross_entropy(F.silu(y).mean(2), target, weight=self.table, ignore_index=2)
+        return (loss + F.cross_entropy(F.leaky_relu(y), target[:, None].expand(-1, y.shape[2]), reduction="sum"),)
+
+
+def test_other_lowerings(tmp_path):
+    module = Strided()
+    export(module, [Input("x", "f32", ("B", "T", 4)), Input("ids", "i32", ("B",))], [torch.zeros(3, 9, 4), torch.zeros(3, dtype=torch.int32)], ("loss",),
+           tmp_path / "x.onnx")
+    assert not any("Scatter" in n.op_type for n in onnx.load(tmp_path / "x.onnx").graph.node)
+    for time in (6, 13):
+        x, ids = torch.randn(5, time, 4, generator=torch.Generator().manual_seed(0)), torch.arange(5, dtype=torch.int32)
+        module.zero_grad()
+        [loss] = module(x, ids)
+        loss.backward()
+        feed = {"x": x.numpy(), "ids": ids.numpy(), **{name: p.detach().numpy() for name, p in module.named_parameters()}}
+        out = session.run(session.load(tmp_path / "x.onnx"), feed)
+        np.testing.assert_allclose(out["loss"], loss.item(), rtol=1e-5)
+        for name, p in module.named_parameters():
+            np.testing.assert_allclose(out["grad." + name], p.grad.numpy(), rtol=1e-4, atol=1e-5, err_msg=name)
+
+
+def test_parameters_without_requires_grad_are_frozen(tmp_path):
+    class Model(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.fixed, self.linear = nn.Linear(4, 4).requires_grad_(False), nn.Linear(4, 1)
+
+        def forward(self, x, lengths):
+            rows = (self.linear(self.fixed(x)).squeeze(-1).square().sum(1) * (lengths > 0)).sum()
+            return {"loss": rows / (lengths > 0).sum().clamp(min=1), "loss_weight": (lengths > 0).sum().float()}
+
+    Export(name="x", module=Model(), inputs=sequence("x", "f32", "T", 4, lengths="lengths"), buckets=[{"T": 8}], features={},
+           eval_graph=False).write(tmp_path)
+    document = json.loads((tmp_path / "bundle.json").read_text())
+    assert [p["name"] for p in document["parameters"] if p.get("frozen")] == ["fixed.weight", "fixed.bias"] == [p["name"] for p in document["parameters"]][2:]
+    outputs = {o.name for o in onnx.load(tmp_path / "training_model.onnx").graph.output}
+    assert {name for name in outputs if name.startswith("grad.")} == {"grad.linear.weight", "grad.linear.bias"}
+
+
+class Base(nn.Module):
+    """x f32[B, T, 4] to its loss, by way of what a subclass does wrong."""
+
+    def __init__(self):
+        super().__init__()
+        self.linear = nn.Linear(4, 4)
+
+    def forward(self, x):
+        return (self.trap(x, self.linear(x)).square().sum(),)
+
+
+class WritesInput(Base):
+    def trap(self, x, y):
+        x[:, 0] = 0  # blame
+        return y
+
+
+class WritesAttribute(Base):
+    seen = torch.zeros(1)
+
+    def trap(self, x, y):
+        self.seen.add_(1)  # blame
+        return y * self.seen
+
+
+class Frozen(Base):
+    def trap(self, x, y):
+        return y.reshape(3, -1)  # blame
+
+
+class Loops(Base):
+    def trap(self, x, y):
+        return sum(y[:, t] for t in range(x.shape[1]))  # blame
+
+
+class Recurrent(Base):
+    def __init__(self, kind):
+        super().__init__()
+        self.recurrent = kind(4, 4, batch_first=True)
+
+    def trap(self, x, y):
+        return self.recurrent(y)[0]  # blame
+
+
+class Buffered(Base):  # blame
+    def __init__(self):
+        super().__init__()
+        self.norm = nn.BatchNorm1d(4)
+
+
+class NoForward(Base):
+    def trap(self, x, y):
+        return torch.cdist(y, x)  # blame
+
+
+class NoBackward(Base):
+    def trap(self, x, y):
+        return F.conv2d(y[:, None], self.linear.weight[None, None], padding=2)  # blame
+
+
+class Random(Base):
+    def trap(self, x, y):
+        return torch.dropout(y, 0.5, True)  # blame
+
+
+class Wrong(Base):
+    def trap(self, x, y):
+        return self.linear(y[:, :, :3])  # blame
+
+
+class Unused(Base):
+    def trap(self, x, y):
+        return self.linear.weight * x.sum()
+
+
+@pytest.mark.parametrize(("module", "message"), [
+    (WritesInput(), r"aten.fill_.* writes into x"),
+    (WritesAttribute(), r"aten.add_.* writes into a tensor of the module"),
+    (Frozen(), r"dimension B, T was baked in"),
+    (Loops(), r"dimension T was baked in, .* T = 5 only"),
+    (Recurrent(nn.LSTM), r"recurrent is nn.LSTM, a recurrent layer over a dynamic length"),
+    (Recurrent(nn.GRU), r"recurrent is nn.GRU, a recurrent layer over a dynamic length"),
+    (Buffered(), r"module has the buffer norm.running_mean"),
+    (NoForward(), r"operator aten._cdist_forward.default has no form"),
+    (NoBackward(), r"operator aten.convolution_backward.default has no form"),
+    (Random(), r"aten.* draws random numbers"),
+    (Wrong(), r"RuntimeError: .* same reduction dim"),
+    (Unused(), r"the loss does not depend on parameter linear.bias"),
+], ids=lambda x: type(x).__name__ if isinstance(x, nn.Module) else "")
+def test_refuses_and_names_the_line(module, message, tmp_path):
+    with pytest.raises(Refusal, match=message) as caught:
+        export(module, [Input("x", "f32", ("B", "T", 4))], [torch.zeros(3, 5, 4)], ("loss",), tmp_path / "x.onnx")
+    assert caught.value.hint and "\n" not in str(caught.value)
+    if type(module) is not Unused:
+        path, line = re.match(r"(\S+?):(\d+) ", str(caught.value)).groups()
+        assert path == __file__ and "# blame" in open(path).readlines()[int(line) - 1]
+
+
+def recurrent() -> Export:
+    return Export(name="recurrent", module=Recurrent(nn.GRU), loss=lambda outputs, _: {"loss": outputs[0], "loss_weight": outputs[0]},
+                  inputs=sequence("x", "f32", "T", 4, lengths="lengths"), buckets=[{"T": 8}], features={})
+
+
+def other() -> int:
+    return 1
+
+
+@pytest.mark.parametrize(("builder", "error"), [
+    ("recurrent", "recurrent is nn.GRU"), ("other", "returned int"), ("absent", "no attribute 'absent'"),
+])
+def test_command_prints_error_and_hint(builder, error, tmp_path, capsys):
+    assert main(["module", f"export.test_module:{builder}", "--out", str(tmp_path)]) == 2
+    lines = capsys.readouterr().err.splitlines()
+    assert len(lines) == 2 and lines[0].startswith("error: ") and error in lines[0] and lines[1].startswith("hint: ")
+
+
+@pytest.mark.parametrize(("loss", "error"), [
+    (lambda mel, batch: {"loss": mel.square().mean(), "loss_weight": torch.ones(())}, "with every row empty, loss"),
+    (lambda mel, batch: {"loss": mel.square().sum() / batch["lengths"].sum(), "loss_weight": batch["lengths"].sum().float()}, "with every row empty"),
+    (lambda mel, batch: {"loss": mel.square().sum()}, "without loss and loss_weight"),
+    (lambda mel, batch: {"loss": mel.square().sum(1), "loss_weight": torch.ones(())}, "not a float32 scalar"),
+], ids=["weight", "division", "names", "shape"])
+def test_refuses_losses_that_break_the_contract(loss, error, tmp_path):
+    class Model(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.linear = nn.Linear(4, 4)
+
+        def forward(self, x):
+            return self.linear(x)
+
+    exported = Export(name="x", module=Model(), loss=loss, inputs=sequence("x", "f32", "T", 4, lengths="lengths"), buckets=[{"T": 8}], features={},
+                      eval_graph=False)
+    with pytest.raises(Refusal, match=error):
+        exported.write(tmp_path)
+
+
+@pytest.mark.parametrize(("name", "millions", "tensors"), [("base", 66.03, 329)])
+def test_presets_have_their_sizes(name, millions, tensors):
+    with torch.device("meta"):
+        parameters = list(presets.MyXTTS(presets.SIZES[name]).parameters())
+    assert sum(p.numel() for p in parameters) / 1e6 == pytest.approx(millions, abs=0.005)
+    assert len(parameters) == tensors

@@ -1,0 +1,201 @@
+"""A rehearsal of a module on fake tensors: forward and backward by PyTorch itself, without arithmetic and without memory.
+
+Tracing (joint.py) loses the user's lines, and its errors speak of the tracer. So the traps that can be told from a plain run
+are told here, with their lines, and the first line of each operator is noted for what only fails later.
+"""
+
+import contextlib
+import inspect
+import logging
+import warnings
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+from torch._dynamo.source import ConstantSource
+from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
+from torch.fx.experimental.symbolic_shapes import DimDynamic, ShapeEnv, StatelessSymbolicContext
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from . import lowering, refusal
+from .refusal import Refusal
+
+RECURRENT_HINT = "use convolutions or attention over time; a recurrence over a dynamic length has no form in plain ONNX"
+
+
+@dataclass(frozen=True)
+class Input:
+    """An input of the module's forward; a shape's strings are symbols."""
+
+    name: str
+    dtype: str
+    shape: tuple[str | int, ...]
+
+
+class Sizes:
+    """Fake tensors with symbolic sizes, and what the code that ran on them assumed of the sizes."""
+
+    def __init__(self, inputs: list, example: list[Tensor]):
+        environment = ShapeEnv()
+        environment.guards = self._guards = _Guards()
+        self.mode = FakeTensorMode(shape_env=environment, allow_non_fake_inputs=True)
+        self.tensors, self._names = [], {}
+        for spec, x in zip(inputs, example, strict=True):
+            sizes = [DimDynamic.DYNAMIC if isinstance(d, str) else DimDynamic.STATIC for d in spec.shape]
+            context = StatelessSymbolicContext(dynamic_sizes=sizes)
+            fake = self.mode.from_tensor(x, symbolic_context=context, source=ConstantSource(spec.name))
+            self.tensors.append(fake)
+            self._names |= {size.node.expr: d for size, d in zip(fake.shape, spec.shape, strict=True) if isinstance(d, str)}
+
+    def refuse_frozen(self) -> None:
+        """The trace records an equality with a number when it baked in the example's size."""
+        for guard, place in zip(self._guards, self._guards.places, strict=True):
+            if not guard.expr.is_Equality or not any(side.is_number for side in guard.expr.args):
+                continue
+            symbols = sorted({self._names.get(s, str(s)) for s in guard.expr.free_symbols})
+            left, right = (str(side.subs(self._names)) for side in guard.expr.args)
+            raise Refusal(
+                f"dimension {', '.join(symbols)} was baked in, as the graph would hold for {left} = {right} only",
+                "take sizes from x.shape, in views and expansions, too; lengths may not choose sizes or branches", place)
+
+
+class _Guards(list):
+    """ShapeEnv's list of assumptions that notes the user's line of each."""
+
+    def __init__(self):
+        super().__init__()
+        self.places = []
+
+    def append(self, guard) -> None:
+        super().append(guard)
+        self.places.append(refusal.here())
+
+
+class _Operators(TorchDispatchMode):
+    """Notes where each operator is first used and refuses writes into what the module was given."""
+
+    def __init__(self, given: dict[str, Tensor]):
+        super().__init__()
+        self.given = {_storage(x): name for name, x in given.items()}
+        self.places = {}
+
+    def __torch_dispatch__(self, operator, types, args=(), kwargs=None):
+        if operator not in self.places:
+            self.places[operator] = refusal.here()
+            if torch.Tag.nondeterministic_seeded in operator.tags:
+                raise Refusal(f"{operator} draws random numbers from a state that no checkpoint has",
+                              "use nn.Dropout or export.dropout, whose masks come from the seed", refusal.here())
+        for argument, value in zip(operator._schema.arguments, args, strict=False):
+            if argument.alias_info is not None and argument.alias_info.is_write and isinstance(value, Tensor):
+                name = self.given.get(_storage(value)) or (None if isinstance(value, FakeTensor) else f"a tensor of the module, {list(value.shape)}")
+                if name:
+                    raise Refusal(f"{operator} writes into {name}, which outlives the step",
+                                  "make a new tensor: torch.where(mask, a, b), torch.cat or x + y, not x[...] = y or x.add_(y)", refusal.here())
+        return operator(*args, **(kwargs or {}))
+
+
+def _storage(x: Tensor) -> int:
+    return x.untyped_storage()._cdata
+
+
+@dataclass(frozen=True)
+class Rehearsal:
+    """What the module returned, as fake tensors, and the user's line where each operator was first needed."""
+
+    result: object
+    places: dict[object, str | None]
+
+    def place(self, operator) -> str | None:
+        """Of the operator, or else of the one whose gradient it computes: X for X_backward."""
+        if operator in self.places:
+            return self.places[operator]
+        forward = operator._schema.name.removesuffix("_backward")
+        return next((place for op, place in self.places.items() if op._schema.name.startswith(forward)), None)
+
+
+def rehearse(module: nn.Module, inputs: list, example: list[Tensor], loss=lambda result: result[0], backward: bool = True) -> Rehearsal:
+    """Runs module(*example) with symbolic sizes. loss picks the loss from the result. Raises Refusal."""
+    refuse_buffers(module)
+    sizes = Sizes(inputs, example)
+    parameters = dict(module.named_parameters())
+    watch = _Operators({i.name: x for i, x in zip(inputs, sizes.tensors, strict=True)} | parameters)
+    try:
+        # Anomaly mode keeps traces for here(), and warns that it is slow.
+        with quiet(), _recurrent_layers_refused(module), torch.autograd.detect_anomaly(check_nan=False), sizes.mode, watch, lowering.functions():
+            result = module(*sizes.tensors)
+            if backward:
+                _refuse_unused(parameters, torch.autograd.grad(loss(result), _trained(parameters), allow_unused=True))
+    except Refusal:
+        raise
+    except Exception as error:
+        sizes.refuse_frozen()
+        raise Refusal(summary(error), "the module must run in PyTorch on any batch and length before it can be exported", refusal.within(error)) from error
+    sizes.refuse_frozen()
+    return Rehearsal(result, watch.places)
+
+
+@contextlib.contextmanager
+def quiet():
+    """Without PyTorch's remarks on its own work (packages that it would like to have, errors that are about to be raised) and short cuts."""
+    for name, level in (("torch._subclasses.fake_tensor", logging.CRITICAL), ("torch.onnx", logging.ERROR)):
+        logging.getLogger(name).setLevel(level)
+    fast = torch.backends.mha.get_fastpath_enabled()
+    # One operator for a whole layer, which ONNX lacks.
+    torch.backends.mha.set_fastpath_enabled(False)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        torch.backends.mha.set_fastpath_enabled(fast)
+
+
+def _trained(parameters: dict[str, nn.Parameter]) -> list[nn.Parameter]:
+    return [p for p in parameters.values() if p.requires_grad]
+
+
+def summary(error: Exception) -> str:
+    """One line."""
+    text = str(error).strip()
+    return f"{type(error).__name__}: {text.splitlines()[0]}" if text else type(error).__name__
+
+
+def _refuse_unused(parameters: dict[str, nn.Parameter], gradients: tuple) -> None:
+    names = [name for name, p in parameters.items() if p.requires_grad]
+    if unused := [name for name, g in zip(names, gradients, strict=True) if g is None]:
+        raise Refusal(f"the loss does not depend on parameter {unused[0]}" + (f" and {len(unused) - 1} more" if unused[1:] else ""),
+                      "use it, remove it, or set its requires_grad to False, which freezes it")
+
+
+def refuse_buffers(module: nn.Module) -> None:
+    """A buffer would be state that neither the host nor a checkpoint knows."""
+    owners = dict(module.named_modules())
+    for name, _ in module.named_buffers():
+        path = name.split(".")[:-1]
+        while path and type(owners[".".join(path)]).__module__.startswith("torch."):
+            path = path[:-1]
+        raise Refusal(f"module has the buffer {name}, which a bundle cannot hold",
+                      "compute constants in forward (from torch.arange, for one); use layer or group norm in place of batch norm",
+                      _source(type(owners[".".join(path)])))
+
+
+def _source(kind: type) -> str | None:
+    try:
+        return f"{inspect.getsourcefile(kind)}:{inspect.getsourcelines(kind)[1]} (class {kind.__name__})"
+    except (OSError, TypeError):
+        return None
+
+
+@contextlib.contextmanager
+def _recurrent_layers_refused(module: nn.Module):
+    def refuse(name: str, layer: nn.Module):
+        def hook(*_):
+            raise Refusal(f"{name} is nn.{type(layer).__name__}, a recurrent layer over a dynamic length", RECURRENT_HINT, refusal.here())
+        return hook
+    handles = [layer.register_forward_pre_hook(refuse(name or "the module", layer))
+               for name, layer in module.named_modules() if isinstance(layer, nn.RNNBase)]
+    try:
+        yield
+    finally:
+        for handle in handles:
+            handle.remove()
