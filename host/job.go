@@ -60,6 +60,7 @@ type job struct {
 	debug     *debug.Folder
 	ring      *ring.Ring
 	pools     []*supervise.Pool // by plugin of the pipeline
+	device    train.Device
 	model     *train.Model
 	optimizer *train.Optimizer
 }
@@ -343,7 +344,7 @@ func (j *job) openGraphs() (err error) {
 		return err
 	}
 	b, threads := j.bundle.Manifest, j.threads()
-	if j.model, err = train.NewModel(train.ModelConfig{Bundle: j.bundle, Layouts: j.layouts, Slots: j.slots, Threads: threads}); err != nil {
+	if j.model, err = train.NewModel(train.ModelConfig{Bundle: j.bundle, Layouts: j.layouts, Slots: j.slots, Threads: threads, Device: j.device}); err != nil {
 		return advised(err, "what the host can check of the graphs is right, and ONNX Runtime does not take them: export the bundle again")
 	}
 	p := b.Optimizer

@@ -218,6 +218,9 @@ func (o *observer) save() error {
 	if p.Best != nil {
 		state.Best = &checkpoint.Best{Step: p.Best.Step, Loss: p.Best.Loss}
 	}
+	if err := r.pull(); err != nil {
+		return err
+	}
 	path, err := r.store.Save(context.Background(), state, r.model.Weights(), r.optimizer.Moments())
 	if err != nil {
 		return err

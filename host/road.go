@@ -3,7 +3,9 @@ package host
 import (
 	"context"
 	"encoding/binary"
+	"runtime"
 
+	"github.com/xtts-host/xtts-host/gpu"
 	"github.com/xtts-host/xtts-host/host/dataset"
 	"github.com/xtts-host/xtts-host/host/pipeline"
 	"github.com/xtts-host/xtts-host/host/train"
@@ -84,14 +86,31 @@ type copier struct {
 	frames []int // by device slot
 	// lengths names the tensor that frames are counted by, "" when there is none.
 	lengths string
+	gpu     gpu.Context // nil on the CPU
+	bound   bool
 	// seen is told of every batch while it still lies in the ring. It may be nil.
 	seen func(b *pipeline.Batch, layout *ring.Layout, slot []byte)
 }
 
+// bind prepares the thread of the pipeline's goroutine that copies, which is its own from then on, for the GPU.
+func (c *copier) bind() error {
+	if c.gpu == nil || c.bound {
+		return nil
+	}
+	runtime.LockOSThread()
+	c.bound = true
+	return c.gpu.Bind()
+}
+
 // Copy implements pipeline.Device. It looks at the guards behind the copy: what they cover was sound until then.
 func (c *copier) Copy(dst int, b *pipeline.Batch) error {
+	if err := c.bind(); err != nil {
+		return err
+	}
 	slot, layout := c.road.ring.Slot(b.Slot), &c.road.layouts[b.Bucket]
-	c.model.Load(dst, b.Bucket, slot)
+	if err := c.model.Load(dst, b.Bucket, slot); err != nil {
+		return err
+	}
 	if err := c.road.guards.check(b, nil); err != nil {
 		return err
 	}

@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"runtime"
 	"time"
 
 	"github.com/xtts-host/xtts-host/host/checkpoint"
@@ -169,6 +170,13 @@ type run struct {
 }
 
 func (r *run) train(ctx context.Context) error {
+	if r.device.Context != nil {
+		runtime.LockOSThread() // the context is the thread's
+		defer runtime.UnlockOSThread()
+		if err := r.device.Context.Bind(); err != nil {
+			return err
+		}
+	}
 	progress, state, err := r.resume()
 	if err != nil {
 		return refusal{err}
@@ -205,7 +213,13 @@ func (r *run) resume() (train.Progress, *checkpoint.State, error) {
 	for _, s := range r.damaged {
 		r.log.Warn("damaged checkpoint passed over", "checkpoint", s.Error())
 	}
+	if err := r.pull(); err != nil {
+		return train.Progress{}, nil, err
+	}
 	if err := c.Restore(r.model.Weights(), r.optimizer.Moments()); err != nil {
+		return train.Progress{}, nil, err
+	}
+	if err := errors.Join(r.model.Push(), r.optimizer.Push()); err != nil {
 		return train.Progress{}, nil, err
 	}
 	s := c.State
@@ -218,6 +232,9 @@ func (r *run) resume() (train.Progress, *checkpoint.State, error) {
 	return p, &s, nil
 }
 
+// pull brings what the host sees of weights and moments up to date.
+func (r *run) pull() error { return errors.Join(r.model.Pull(), r.optimizer.Pull()) }
+
 // init takes over weights by name where --init asks for it, and lists what matched.
 func (r *run) init() error {
 	if r.cfg.Init == "" {
@@ -227,6 +244,9 @@ func (r *run) init() error {
 	m, err := from.into(r.model.Weights())
 	if err != nil {
 		return fmt.Errorf("--init %s: %w", from.path, err)
+	}
+	if err := r.model.Push(); err != nil {
+		return err
 	}
 	r.log.Info("init", "from", from.path, "taken", m.taken, "other_shape", m.reshaped, "not_there", m.missing, "not_used", m.unused)
 	fmt.Fprint(r.console.Out, m.text(from.path))
@@ -260,7 +280,7 @@ func (r *run) build(progress train.Progress, state *checkpoint.State) (err error
 		guards: r.newGuards(), train: r.job.train, val: r.val, tensors: make([][]dataset.Tensor, c.NumWorkers), unread: r.observer.unread,
 	}
 	r.copier = &copier{
-		road: r.road, model: r.model, frames: make([]int, r.slots), lengths: frameLengths(r.bundle.Manifest.Inputs), seen: r.observer.seen,
+		road: r.road, model: r.model, gpu: r.device.Context, frames: make([]int, r.slots), lengths: frameLengths(r.bundle.Manifest.Inputs), seen: r.observer.seen,
 	}
 	cfg := pipeline.Config{
 		Source: r.source, Decoder: r.road, Device: r.copier, Reject: r.observer.rejected,

@@ -208,6 +208,7 @@ func (p *process) startError(err error, started bool) error {
 		e.hint = protocolHint
 	case phase.phase == "" && text != "" && len(fields) < 4:
 		e.Err = fmt.Errorf("start: it wrote %q to its standard output in place of the handshake", shorten(text, 200))
+		e.LastStderr = "" // may have the handshake's line, which came too late, as if it were a last word
 		e.hint = stdoutHint
 	case byItself:
 		where := phase.phase

@@ -99,7 +99,7 @@ func TestWindowWithNaNIsSkippedWhole(t *testing.T) {
 	r := &record{}
 	f := &feed{batches: steps(4, 2)}
 	l := newLoop(t, f, r, true)
-	mel := ort.View[float32](l.Model.layouts[0].View(l.Model.slots[0], "mel_spectrograms"))
+	mel := ort.View[float32](l.Model.layouts[0].View(l.Model.slots[0].host, "mel_spectrograms"))
 	good := mel[0]
 	f.before = func(b *pipeline.Batch) {
 		mel[0] = good
@@ -107,7 +107,9 @@ func TestWindowWithNaNIsSkippedWhole(t *testing.T) {
 			mel[0] = float32(math.NaN())
 		}
 	}
-	all := func() []byte { return bytes.Join(append([][]byte{l.Model.weights}, l.Optimizer.state...), nil) }
+	all := func() []byte {
+		return bytes.Join(append([][]byte{}, l.Model.weights.host, l.Optimizer.state[0].host, l.Optimizer.state[1].host), nil)
+	}
 	var before []byte
 	r.onStep = func(w *Window) error {
 		switch w.Step {
@@ -136,7 +138,7 @@ func TestWindowWithNaNIsSkippedWhole(t *testing.T) {
 func TestLoopStopsWhenNothingIsFinite(t *testing.T) {
 	r := &record{}
 	l := newLoop(t, &feed{batches: steps(10, 1)}, r, false)
-	ort.View[float32](l.Model.weights)[0] = float32(math.Inf(1))
+	ort.View[float32](l.Model.weights.host)[0] = float32(math.Inf(1))
 	if err := l.Run(t.Context()); !errors.Is(err, ErrNotFinite) || len(r.windows) != 3 {
 		t.Errorf("%d windows, %v", len(r.windows), err)
 	}
@@ -147,7 +149,7 @@ func TestEmptyWindowIsSkipped(t *testing.T) {
 	r := &record{}
 	l := newLoop(t, &feed{batches: steps(2, 1)}, r, false)
 	for row := range 4 {
-		empty(&l.Model.layouts[0], l.Model.slots[0], row)
+		empty(&l.Model.layouts[0], l.Model.slots[0].host, row)
 	}
 	if err := l.Run(t.Context()); err != nil {
 		t.Fatal(err)
@@ -164,7 +166,7 @@ func TestEvaluationIsTheWeightedMean(t *testing.T) {
 		{Eval: true, Index: 1, Last: true, Rows: []int32{4, -1, -1, -1}},
 	}}
 	l := newLoop(t, f, r, false)
-	layout, slot := &l.Model.layouts[0], l.Model.slots[0]
+	layout, slot := &l.Model.layouts[0], l.Model.slots[0].host
 	var want, weight float64
 	f.before = func(b *pipeline.Batch) {
 		if b.Index == 1 {
@@ -235,7 +237,7 @@ func TestEvaluationOfNothingIsNoBest(t *testing.T) {
 	f := &feed{batches: []pipeline.Batch{{Eval: true, Last: true, Rows: []int32{-1, -1, -1, -1}}}}
 	l := newLoop(t, f, r, false)
 	for row := range 4 {
-		empty(&l.Model.layouts[0], l.Model.slots[0], row)
+		empty(&l.Model.layouts[0], l.Model.slots[0].host, row)
 	}
 	if err := l.Run(t.Context()); err != nil {
 		t.Fatal(err)

@@ -1,38 +1,62 @@
 package train
 
 import (
+	"errors"
+
 	"github.com/xtts-host/xtts-host/ortgraphs/ort"
 	"github.com/xtts-host/xtts-host/shared/manifest"
 )
 
-// memory makes buffers and tensors and owns them; the first error sticks, so that a constructor reads as a list.
+// memory makes blocks, tensors, sessions and bindings on a device and owns them; the first error sticks, so that a constructor reads
+// as a list.
 type memory struct {
 	closers
-	err error
+	device Device
+	async  *ort.RunOptions // nil on the CPU
+	err    error
 }
 
-// buffer returns zeroed memory outside Go's heap.
-func (m *memory) buffer(size int) []byte {
+// newMemory begins to make things on a device.
+func newMemory(d Device) memory {
+	m := memory{device: d}
+	if d.CUDA == nil {
+		return m
+	}
+	if m.async, m.err = ort.NewRunOptions(); m.err == nil {
+		m.add(m.async.Close)
+		m.err = m.async.Async()
+	}
+	return m
+}
+
+// block returns zeroed memory of the device.
+func (m *memory) block(size int) block {
+	b := block{size: max(1, size)}
+	if m.err != nil {
+		return b
+	}
+	if !m.device.onGPU() {
+		m.err = m.mirror(&b)
+		return b
+	}
+	if b.dev, m.err = m.device.Context.Allocate(b.size); m.err == nil {
+		m.add(b.dev.Close)
+	}
+	return b
+}
+
+// tensor views size bytes of a block as a tensor.
+func (m *memory) tensor(b block, at int, dtype manifest.DType, shape ...int) *ort.Tensor {
 	if m.err != nil {
 		return nil
 	}
-	b, err := ort.NewBuffer(max(1, size))
-	if err != nil {
-		m.err = err
-		return nil
+	var t *ort.Tensor
+	if m.device.onGPU() {
+		t, m.err = ort.NewTensorAt(m.device.place(), b.dev.Pointer()+uintptr(at), b.size-at, dtype, shape)
+	} else {
+		t, m.err = ort.NewTensor(b.host[at:], dtype, shape)
 	}
-	m.add(b.Close)
-	return b.Bytes()
-}
-
-// tensor views the start of mem as a tensor.
-func (m *memory) tensor(mem []byte, dtype manifest.DType, shape ...int) *ort.Tensor {
 	if m.err != nil {
-		return nil
-	}
-	t, err := ort.NewTensor(mem, dtype, shape)
-	if err != nil {
-		m.err = err
 		return nil
 	}
 	m.add(t.Close)
@@ -40,25 +64,65 @@ func (m *memory) tensor(mem []byte, dtype manifest.DType, shape ...int) *ort.Ten
 }
 
 // floats views elements [from, from+n) of an f32 arena as a tensor.
-func (m *memory) floats(arena []byte, from int, shape ...int) *ort.Tensor {
-	if m.err != nil {
-		return nil
-	}
-	return m.tensor(arena[4*from:], manifest.F32, shape...)
+func (m *memory) floats(arena block, from int, shape ...int) *ort.Tensor {
+	return m.tensor(arena, 4*from, manifest.F32, shape...)
 }
 
-// scalar is one value that a graph reads or writes, with its tensor.
-type scalar[T ort.Element] struct {
+// apart is the distance of words: a GPU's kernels want their operands aligned to it.
+const apart = 256
+
+// words are single values that graphs read or write, in one block, so that one copy moves all.
+type words struct {
+	block
+	used int
+}
+
+// words returns room for n values.
+func (m *memory) words(n int) *words {
+	w := &words{block: m.block(n * apart)}
+	if m.err != nil || !m.device.onGPU() {
+		return w
+	}
+	pinned, err := m.device.Context.AllocateHost(w.size)
+	if err != nil {
+		m.err = err
+		return w
+	}
+	m.add(pinned.Close)
+	w.host = pinned.Bytes()
+	return w
+}
+
+// send queues the copy of the words that the host has written, so that what is queued behind sees them. The host must not write
+// again before that is done.
+func (m *memory) send(w *words) error {
+	if !m.device.onGPU() {
+		return nil
+	}
+	return m.device.Compute.Upload(w.dev, 0, w.host[:w.used])
+}
+
+// receive waits for all that is queued, and for the words that graphs have written.
+func (m *memory) receive(w *words) error {
+	if !m.device.onGPU() {
+		return nil
+	}
+	return errors.Join(m.device.Compute.Download(w.host[:w.used], w.dev, 0), m.device.Compute.Synchronize())
+}
+
+// word is one of words, with its tensor.
+type word[T ort.Element] struct {
 	value  *T
 	tensor *ort.Tensor
 }
 
-func newScalar[T ort.Element](m *memory, dtype manifest.DType) scalar[T] {
-	mem := m.buffer(8)
+func newWord[T ort.Element](m *memory, w *words, dtype manifest.DType) word[T] {
 	if m.err != nil {
-		return scalar[T]{value: new(T)}
+		return word[T]{value: new(T)}
 	}
-	return scalar[T]{&ort.View[T](mem[:dtype.Size()])[0], m.tensor(mem, dtype)}
+	at := w.used
+	w.used += apart
+	return word[T]{&ort.View[T](w.host[at : at+dtype.Size()])[0], m.tensor(w.block, at, dtype)}
 }
 
 // session opens a graph and owns it.
@@ -66,6 +130,7 @@ func (m *memory) session(cfg ort.SessionConfig) *ort.Session {
 	if m.err != nil {
 		return nil
 	}
+	cfg.CUDA, cfg.Deterministic = m.device.CUDA, m.device.Deterministic
 	s, err := ort.NewSession(cfg)
 	if err != nil {
 		m.err = err

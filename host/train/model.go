@@ -1,6 +1,7 @@
 package train
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"math"
@@ -20,8 +21,10 @@ type ModelConfig struct {
 	Layouts []ring.Layout
 	// Slots is the number of device slots.
 	Slots int
-	// Threads compute inside an operator; 0 means all cores.
+	// Threads compute inside an operator on the CPU; 0 means all cores.
 	Threads int
+	// Device is the CPU by default.
+	Device Device
 }
 
 // Model is the bundle's training and evaluation graph with its weights, gradients and device slots.
@@ -33,13 +36,14 @@ type Model struct {
 	arena   ortgraphs.Arena
 	layouts []ring.Layout
 
-	weights, grads []byte   // arenas of arena.Len f32
-	slots          [][]byte // device slots
+	weights, grads block // arenas of arena.Len f32
+	slots          []block
 
 	train, eval  [][]*ort.Binding // by slot and bucket
-	seed         scalar[int64]
-	loss, weight scalar[float32]
-	metrics      []scalar[float32]
+	in, out      *words
+	seed         word[int64]
+	loss, weight word[float32]
+	metrics      []word[float32]
 	values       []float64 // of the metrics
 }
 
@@ -56,7 +60,7 @@ type Result struct {
 // nothing is left open.
 func NewModel(cfg ModelConfig) (*Model, error) {
 	b := cfg.Bundle.Manifest
-	m := &Model{params: b.Parameters, arena: ortgraphs.LayoutArena(b.Parameters), layouts: cfg.Layouts}
+	m := &Model{memory: newMemory(cfg.Device), params: b.Parameters, arena: ortgraphs.LayoutArena(b.Parameters), layouts: cfg.Layouts}
 	m.open(cfg)
 	if m.err == nil {
 		m.err = m.loadWeights(cfg.Bundle)
@@ -68,7 +72,7 @@ func NewModel(cfg ModelConfig) (*Model, error) {
 	return m, nil
 }
 
-// precision of the graphs that run on a CPU, and the name of the input that drives dropout.
+// precision of the graphs that run, and the name of the input that drives dropout.
 const (
 	precision = "f32"
 	seedInput = "seed"
@@ -84,25 +88,27 @@ func (m *Model) open(cfg ModelConfig) {
 	}
 
 	inputs, outputs, grads := map[string]*ort.Tensor{}, map[string]*ort.Tensor{}, map[string]*ort.Tensor{}
-	m.weights, m.grads = m.buffer(4*m.arena.Len), m.buffer(4*m.arena.Len)
+	m.weights, m.grads = m.block(4*m.arena.Len), m.block(4*m.arena.Len)
 	for i, p := range m.params {
 		inputs[p.Name] = m.floats(m.weights, m.arena.Offsets[i], p.Shape...)
 		if !p.Frozen {
 			grads["grad."+p.Name] = m.floats(m.grads, m.arena.Offsets[i], p.Shape...)
 		}
 	}
-	m.loss, m.weight = newScalar[float32](&m.memory, manifest.F32), newScalar[float32](&m.memory, manifest.F32)
+	metrics := b.Metrics()
+	m.in, m.out = m.words(2), m.words(2+len(metrics))
+	m.loss, m.weight = newWord[float32](&m.memory, m.out, manifest.F32), newWord[float32](&m.memory, m.out, manifest.F32)
 	outputs["loss"], outputs["loss_weight"] = m.loss.tensor, m.weight.tensor
-	for _, name := range b.Metrics() {
-		s := newScalar[float32](&m.memory, manifest.F32)
-		outputs["metric."+name] = s.tensor
-		m.metrics = append(m.metrics, s)
+	for _, name := range metrics {
+		w := newWord[float32](&m.memory, m.out, manifest.F32)
+		outputs["metric."+name] = w.tensor
+		m.metrics = append(m.metrics, w)
 	}
 	m.values = make([]float64, len(m.metrics))
 	maps.Copy(grads, outputs) // what training asks for; evaluation asks for outputs alone
 
-	m.seed = newScalar[int64](&m.memory, manifest.I64)
-	noDropout := newScalar[int64](&m.memory, manifest.I64)
+	m.seed = newWord[int64](&m.memory, m.in, manifest.I64)
+	noDropout := newWord[int64](&m.memory, m.in, manifest.I64)
 	*noDropout.value = -1
 
 	size := 0
@@ -111,12 +117,12 @@ func (m *Model) open(cfg ModelConfig) {
 	}
 	m.train, m.eval = make([][]*ort.Binding, cfg.Slots), make([][]*ort.Binding, cfg.Slots)
 	for slot := range cfg.Slots {
-		mem := m.buffer(size)
+		mem := m.block(size)
 		m.slots = append(m.slots, mem)
 		for _, layout := range m.layouts {
 			for _, t := range layout.Tensors {
-				if t.Offset < layout.InputBytes && m.err == nil {
-					inputs[t.Name] = m.tensor(mem[t.Offset:], t.DType, t.Shape...)
+				if t.Offset < layout.InputBytes {
+					inputs[t.Name] = m.tensor(mem, t.Offset, t.DType, t.Shape...)
 				}
 			}
 			inputs[seedInput] = m.seed.tensor
@@ -127,10 +133,19 @@ func (m *Model) open(cfg ModelConfig) {
 	}
 }
 
-// Load copies the graph's inputs of a batch from a ring slot into a device slot.
-func (m *Model) Load(slot, bucket int, src []byte) {
-	n := m.layouts[bucket].InputBytes
-	copy(m.slots[slot][:n], src[:n])
+// Load copies the graph's inputs of a batch from a ring slot into a device slot, in one piece, and returns when it is there. On a
+// GPU the ring slot is pinned, and the caller's thread bound to the context; the copy runs beside the graphs.
+func (m *Model) Load(slot, bucket int, src []byte) error {
+	src = src[:m.layouts[bucket].InputBytes]
+	dst := &m.slots[slot]
+	if !m.device.onGPU() {
+		copy(dst.host, src)
+		return nil
+	}
+	if err := m.device.Transfer.Upload(dst.dev, 0, src); err != nil {
+		return err
+	}
+	return m.device.Transfer.Synchronize()
 }
 
 // Train runs forward and backward on the batch in a device slot. The gradients stand in the gradient arena until
@@ -149,7 +164,13 @@ func (m *Model) run(b *ort.Binding) (Result, error) {
 	for _, s := range m.metrics {
 		*s.value = float32(math.NaN())
 	}
-	if err := b.Run(nil); err != nil {
+	if err := errors.Join(m.send(m.in), m.send(m.out)); err != nil {
+		return Result{}, err
+	}
+	if err := b.Run(m.async); err != nil {
+		return Result{}, err
+	}
+	if err := m.receive(m.out); err != nil {
 		return Result{}, err
 	}
 	for i, s := range m.metrics {
@@ -158,21 +179,31 @@ func (m *Model) run(b *ort.Binding) (Result, error) {
 	return Result{Loss: float64(*m.loss.value), Weight: float64(*m.weight.value), Metrics: m.values}, nil
 }
 
-// Weights returns the parameters as tensors of the arena, in its order. They change with every step.
+// Weights returns the parameters as tensors of the arena, in its order. On the CPU they change with every step; on a GPU they are
+// those of the last Pull.
 func (m *Model) Weights() []checkpoint.Tensor { return m.views("", m.weights) }
 
+// Pull brings what Weights shows up to date, Push takes over what was written there. On the CPU that is always so.
+func (m *Model) Pull() error { return m.pull(&m.weights) }
+
+// Push is the way back from Pull.
+func (m *Model) Push() error { return m.push(&m.weights) }
+
 // Gradients returns the gradients of the last Train by parameter, without the frozen ones.
-func (m *Model) Gradients() []checkpoint.Tensor {
+func (m *Model) Gradients() ([]checkpoint.Tensor, error) {
+	if err := m.pull(&m.grads); err != nil {
+		return nil, err
+	}
 	var out []checkpoint.Tensor
 	for i, t := range m.views("", m.grads) {
 		if !m.params[i].Frozen {
 			out = append(out, t)
 		}
 	}
-	return out
+	return out, nil
 }
 
-func (m *Model) views(kind string, arena []byte) []checkpoint.Tensor {
+func (m *Model) views(kind string, arena block) []checkpoint.Tensor {
 	out := make([]checkpoint.Tensor, len(m.params))
 	for i, p := range m.params {
 		name := p.Name
@@ -180,7 +211,7 @@ func (m *Model) views(kind string, arena []byte) []checkpoint.Tensor {
 			name = checkpoint.Moment(kind, p.Name)
 		}
 		from := 4 * m.arena.Offsets[i]
-		out[i] = checkpoint.Tensor{Name: name, Shape: p.Shape, Data: arena[from : from+4*p.Elements()]}
+		out[i] = checkpoint.Tensor{Name: name, Shape: p.Shape, Data: arena.host[from : from+4*p.Elements()]}
 	}
 	return out
 }
@@ -191,18 +222,21 @@ func (m *Model) loadWeights(b *ortgraphs.Bundle) error {
 		return err
 	}
 	defer f.Close()
+	if err := m.mirror(&m.weights); err != nil {
+		return err
+	}
 	for _, t := range m.Weights() {
 		if err := f.Read(t.Name, t.Data); err != nil {
 			return fmt.Errorf("%s: %w", b.Path(ortgraphs.WeightsFile), err)
 		}
 	}
-	return nil
+	return m.Push()
 }
 
 // Bytes returns the memory of the weights, the gradients and the device slots.
 func (m *Model) Bytes() (weights, grads, slots int) {
 	for _, s := range m.slots {
-		slots += len(s)
+		slots += s.size
 	}
-	return len(m.weights), len(m.grads), slots
+	return m.weights.size, m.grads.size, slots
 }

@@ -18,22 +18,25 @@ func batchOf(t *testing.T, dir, name string, threads int) (*Model, golden, golde
 	batch := g.Steps[0]
 	layouts, _ := shaped(t, b, g.Rows, []goldenBatch{batch})
 	m := newModel(t, b, layouts, threads)
-	g.fill(t, batch, &layouts[0], m.slots[0])
+	g.fill(t, batch, &layouts[0], input(t, m))
 	return m, g, batch, &layouts[0]
 }
 
 // outputs runs the batch and returns everything that the graph makes of it.
 func outputs(t *testing.T, m *Model, seed int64) (Result, []byte) {
 	t.Helper()
-	for i := range m.grads {
-		m.grads[i] = 0xff // NaN: whatever is not written shows
-	}
-	r, err := m.Train(0, 0, seed)
-	if err != nil {
+	if err := m.pull(&m.grads); err != nil {
 		t.Fatal(err)
 	}
+	for i := range m.grads.host {
+		m.grads.host[i] = 0xff // NaN: whatever is not written shows
+	}
+	if err := m.push(&m.grads); err != nil {
+		t.Fatal(err)
+	}
+	r := trainOn(t, m, 0, seed)
 	var grads []byte
-	for _, g := range m.Gradients() {
+	for _, g := range gradients(t, m) {
 		grads = append(grads, g.Data...)
 	}
 	r.Metrics = append([]float64(nil), r.Metrics...)
@@ -72,7 +75,7 @@ func TestEmptyRows(t *testing.T) {
 	for name, dir := range bundles {
 		t.Run(name, func(t *testing.T) {
 			m, g, _, layout := batchOf(t, dir, name, 2)
-			slot := m.slots[0]
+			slot := input(t, m)
 			_, full := outputs(t, m, 7)
 			empty(layout, slot, 1)
 			want, wantGrads := outputs(t, m, 7)
@@ -103,6 +106,7 @@ func TestEmptyRows(t *testing.T) {
 					t.Fatalf("all rows empty: a gradient is %v", v)
 				}
 			}
+			load(t, m, 0)
 			if r, err := m.Evaluate(0, 0); err != nil || r.Loss != 0 || r.Weight != 0 {
 				t.Errorf("all rows empty, evaluation: %+v, %v", r, err)
 			}
@@ -126,7 +130,7 @@ func TestEveryGroupLearns(t *testing.T) {
 			m, _, _, _ := batchOf(t, bundles[name], name, 2)
 			outputs(t, m, -1)
 			sum, n := map[string]float64{}, map[string]float64{}
-			for _, g := range m.Gradients() {
+			for _, g := range gradients(t, m) {
 				group, _, _ := strings.Cut(g.Name, ".")
 				for _, v := range floats(g.Data) {
 					sum[group] += float64(v) * float64(v)
@@ -164,7 +168,7 @@ func TestConditionsMatter(t *testing.T) {
 			m, _, _, layout := batchOf(t, bundles[name], name, 2)
 			before, _ := outputs(t, m, -1)
 			tensor, _ := layout.Find(condition)
-			data := tensor.In(m.slots[0])
+			data := tensor.In(input(t, m))
 			n := len(data) / tensor.Shape[0]
 			last := bytes.Clone(data[len(data)-n:])
 			copy(data[n:], data)
@@ -190,6 +194,7 @@ func TestSeedDrivesDropout(t *testing.T) {
 	if a.Loss != again.Loss || !bytes.Equal(aGrads, againGrads) || off.Loss != other.Loss || !bytes.Equal(offGrads, otherGrads) {
 		t.Error("the same seed gives other numbers")
 	}
+	load(t, m, 0)
 	if e, err := m.Evaluate(0, 0); err != nil || math.Abs(e.Loss-off.Loss) > 1e-6*off.Loss {
 		t.Errorf("evaluation gives %v, training without dropout %v, %v", e.Loss, off.Loss, err)
 	}

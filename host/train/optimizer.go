@@ -18,6 +18,10 @@ import (
 // vector and 210 ms in chunks of a quarter.
 const chunk = 1 << 18
 
+// gpuChunk is the same on a GPU: its intermediates take a few hundred megabytes, and each run launches some 30 kernels. Measured on
+// an H200 with 66 M parameters: 2.6 ms a step, against 2.2 ms over the whole vector, whose intermediates take 2 GB.
+const gpuChunk = 1 << 22
+
 // rule is what tells one optimizer's graph from another's. The graph has the rule's name, and beside what the rule
 // lists it takes the inputs that every optimizer does.
 type rule struct {
@@ -50,15 +54,17 @@ type Optimizer struct {
 	params manifest.Optimizer
 	rule   rule
 
-	state [][]byte // the rule's vectors, laid out like the weights
-	acc   []byte   // accumulated gradients; nil without accumulation
+	state []block // the rule's vectors, laid out like the weights
+	acc   block   // accumulated gradients; none without accumulation
 
-	lr                    scalar[float64]
-	step                  scalar[int64]
-	loss, scale, gradNorm scalar[float32]
-	finite                scalar[uint8]
-	weight                scalar[float32] // of the micro-batch
-	first                 scalar[uint8]   // it is the window's first
+	in, out     *words
+	lr          word[float64]
+	step        word[int64]
+	loss, scale word[float32]
+	gradNorm    word[float32]
+	finite      word[uint8]
+	weight      word[float32] // of the micro-batch
+	first       word[uint8]   // it is the window's first
 
 	accumulate *ort.Binding
 	norm       *ort.Binding
@@ -76,7 +82,7 @@ func NewOptimizer(m *Model, p manifest.Optimizer, accumulating bool, threads int
 	if !ok {
 		return nil, fmt.Errorf("optimizer %q is unknown: there is %s", p.Name, strings.Join(slices.Sorted(maps.Keys(rules)), " and "))
 	}
-	o := &Optimizer{model: m, params: p, rule: r}
+	o := &Optimizer{memory: newMemory(m.device), model: m, params: p, rule: r}
 	o.open(accumulating, threads)
 	if o.err != nil {
 		o.Close()
@@ -96,16 +102,18 @@ func (o *Optimizer) open(accumulating bool, threads int) {
 		return o.session(ort.SessionConfig{Model: model, Name: name, Threads: threads})
 	}
 	for range o.rule.state {
-		o.state = append(o.state, o.buffer(4*n))
+		o.state = append(o.state, o.block(4*n))
 	}
-	o.lr, o.step = newScalar[float64](&o.memory, manifest.F64), newScalar[int64](&o.memory, manifest.I64)
-	o.loss, o.scale = newScalar[float32](&o.memory, manifest.F32), newScalar[float32](&o.memory, manifest.F32)
-	o.gradNorm, o.weight = newScalar[float32](&o.memory, manifest.F32), newScalar[float32](&o.memory, manifest.F32)
-	o.finite, o.first = newScalar[uint8](&o.memory, manifest.Bool), newScalar[uint8](&o.memory, manifest.Bool)
+	constants := o.rule.scalars(o.params)
+	o.in, o.out = o.words(9+len(constants)), o.words(2)
+	o.lr, o.step = newWord[float64](&o.memory, o.in, manifest.F64), newWord[int64](&o.memory, o.in, manifest.I64)
+	o.loss, o.scale = newWord[float32](&o.memory, o.in, manifest.F32), newWord[float32](&o.memory, o.in, manifest.F32)
+	o.weight, o.first = newWord[float32](&o.memory, o.in, manifest.F32), newWord[uint8](&o.memory, o.in, manifest.Bool)
+	o.gradNorm, o.finite = newWord[float32](&o.memory, o.out, manifest.F32), newWord[uint8](&o.memory, o.out, manifest.Bool)
 
 	grads := o.model.grads
 	if accumulating {
-		o.acc = o.buffer(4 * n)
+		o.acc = o.block(4 * n)
 		acc := o.floats(o.acc, 0, trained)
 		o.accumulate = o.bind(session("accumulate"), map[string]*ort.Tensor{
 			"acc": acc, "grads": o.floats(grads, 0, trained), "weight": o.weight.tensor, "first": o.first.tensor,
@@ -117,18 +125,21 @@ func (o *Optimizer) open(accumulating bool, threads int) {
 	}, map[string]*ort.Tensor{"grad_norm": o.gradNorm.tensor, "finite": o.finite.tensor})
 
 	constant := func(v float64) *ort.Tensor {
-		s := newScalar[float64](&o.memory, manifest.F64)
-		*s.value = v
-		return s.tensor
+		w := newWord[float64](&o.memory, o.in, manifest.F64)
+		*w.value = v
+		return w.tensor
 	}
 	inputs := map[string]*ort.Tensor{
 		"lr": o.lr.tensor, "step": o.step.tensor, "grad_scale": o.scale.tensor, "grad_norm": o.gradNorm.tensor, "finite": o.finite.tensor,
 		"max_norm": constant(o.params.GradClip),
 	}
-	for name, v := range o.rule.scalars(o.params) {
+	for name, v := range constants {
 		inputs[name] = constant(v)
 	}
-	update := session(o.params.Name)
+	update, chunk := session(o.params.Name), chunk
+	if o.device.onGPU() {
+		chunk = gpuChunk
+	}
 	for _, segment := range []struct {
 		ortgraphs.Range
 		decay float64
@@ -136,7 +147,7 @@ func (o *Optimizer) open(accumulating bool, threads int) {
 		inputs["weight_decay"] = constant(segment.decay)
 		for from := segment.Start; from < segment.End; from += chunk {
 			size := min(chunk, segment.End-from)
-			view := func(arena []byte) *ort.Tensor { return o.floats(arena, from, size) }
+			view := func(arena block) *ort.Tensor { return o.floats(arena, from, size) }
 			inputs["param"], inputs["grad"] = view(o.model.weights), view(grads)
 			// In place: the graph is elementwise, so an element is read before it is written.
 			outputs := map[string]*ort.Tensor{"param_out": inputs["param"]}
@@ -159,7 +170,10 @@ func (o *Optimizer) Accumulate(weight float64, first bool) error {
 	if first {
 		*o.first.value = 1
 	}
-	return o.accumulate.Run(nil)
+	if err := o.send(o.in); err != nil {
+		return err
+	}
+	return o.accumulate.Run(o.async)
 }
 
 // Step ends a window: it scales the sum of gradients by the sum of the weights, clips it and updates the weights. It
@@ -175,7 +189,13 @@ func (o *Optimizer) Step(lr, loss, weight float64) (gradNorm float64, updated bo
 	default:
 		*o.scale.value = float32(1 / weight)
 	}
-	if err := o.norm.Run(nil); err != nil {
+	if err := o.send(o.in); err != nil {
+		return 0, false, err
+	}
+	if err := o.norm.Run(o.async); err != nil {
+		return 0, false, err
+	}
+	if err := o.receive(o.out); err != nil {
 		return 0, false, err
 	}
 	gradNorm = float64(*o.gradNorm.value)
@@ -184,7 +204,7 @@ func (o *Optimizer) Step(lr, loss, weight float64) (gradNorm float64, updated bo
 	}
 	o.torn = true
 	for _, u := range o.updates {
-		if err := u.Run(nil); err != nil {
+		if err := u.Run(o.async); err != nil {
 			return gradNorm, false, err
 		}
 	}
@@ -195,6 +215,21 @@ func (o *Optimizer) Step(lr, loss, weight float64) (gradNorm float64, updated bo
 
 // Torn reports whether an update failed half-way: weights and moments are those of no step, and must not be saved.
 func (o *Optimizer) Torn() bool { return o.torn }
+
+// Pull brings what Moments shows up to date, Push takes over what was written there. On the CPU that is always so.
+func (o *Optimizer) Pull() error { return o.each(o.pull) }
+
+// Push is the way back from Pull.
+func (o *Optimizer) Push() error { return o.each(o.push) }
+
+func (o *Optimizer) each(move func(*block) error) error {
+	for i := range o.state {
+		if err := move(&o.state[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
 
 // Moments returns the optimizer's state as tensors, named as checkpoints name them: "exp_avg.<parameter>" and so on.
 func (o *Optimizer) Moments() []checkpoint.Tensor {
@@ -207,9 +242,9 @@ func (o *Optimizer) Moments() []checkpoint.Tensor {
 
 // Bytes returns the memory of the state and the accumulated gradients.
 func (o *Optimizer) Bytes() int {
-	n := len(o.acc)
+	n := o.acc.size
 	for _, s := range o.state {
-		n += len(s)
+		n += s.size
 	}
 	return n
 }

@@ -1,6 +1,7 @@
 package train
 
 import (
+	"errors"
 	"math"
 	"strings"
 	"testing"
@@ -23,11 +24,8 @@ func TestSGDByHand(t *testing.T) {
 		track[w.Name] = e
 	}
 	for range 3 {
-		r, err := m.Train(0, 0, -1)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, g := range m.Gradients() {
+		r := trainOn(t, m, 0, -1)
+		for _, g := range gradients(t, m) {
 			name := strings.TrimPrefix(g.Name, "grad.")
 			e := track[name]
 			e.buffer = momentum*e.buffer + float64(floats(g.Data[:4])[0]) + e.decay*e.weight
@@ -41,6 +39,9 @@ func TestSGDByHand(t *testing.T) {
 		if math.Abs(float64(got)-want) > 1e-6*max(1, math.Abs(want)) {
 			t.Errorf("%s is %v, want %v", what, got, want)
 		}
+	}
+	if err := errors.Join(m.Pull(), o.Pull()); err != nil {
+		t.Fatal(err)
 	}
 	for _, w := range m.Weights() {
 		near(w.Name, floats(w.Data[:4])[0], track[w.Name].weight)
@@ -63,6 +64,9 @@ func TestOptimizerState(t *testing.T) {
 			for _, p := range m.params {
 				want = append(want, kind+"."+p.Name)
 			}
+		}
+		if err := o.Pull(); err != nil {
+			t.Fatal(err)
 		}
 		var got []string
 		for _, s := range o.Moments() {

@@ -145,7 +145,7 @@ func open(t *testing.T, dir string) *ortgraphs.Bundle {
 
 func newModel(t *testing.T, b *ortgraphs.Bundle, layouts []ring.Layout, threads int) *Model {
 	t.Helper()
-	m, err := NewModel(ModelConfig{Bundle: b, Layouts: layouts, Slots: 1, Threads: threads})
+	m, err := NewModel(ModelConfig{Bundle: b, Layouts: layouts, Slots: 1, Threads: threads, Device: device(t)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -203,11 +203,8 @@ func TestParityWithPyTorch(t *testing.T) {
 			worst := 0.0
 			for i, want := range g.Steps {
 				bucket := index[want.shape()]
-				g.fill(t, want, &layouts[bucket], m.slots[0])
-				got, err := m.Train(0, bucket, g.Seed)
-				if err != nil {
-					t.Fatal(err)
-				}
+				g.fill(t, want, &layouts[bucket], input(t, m))
+				got := trainOn(t, m, bucket, g.Seed)
 				gradNorm, updated, err := o.Step(g.Optimizer.LR, got.Loss, got.Weight)
 				if err != nil || !updated {
 					t.Fatalf("step %d: updated %v, %v", i, updated, err)
@@ -228,6 +225,9 @@ func TestParityWithPyTorch(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer final.Close()
+			if err := m.Pull(); err != nil {
+				t.Fatal(err)
+			}
 			worstTensor, worstName := 0.0, ""
 			for _, p := range m.Weights() {
 				data := make([]byte, len(p.Data))
@@ -263,11 +263,8 @@ func TestAccumulation(t *testing.T) {
 			o := newOptimizer(t, m, b.Manifest.Optimizer, true)
 			var total mean
 			for i, micro := range g.MicroBatches {
-				g.fill(t, micro, &layouts[0], m.slots[0])
-				r, err := m.Train(0, 0, g.Seed)
-				if err != nil {
-					t.Fatal(err)
-				}
+				g.fill(t, micro, &layouts[0], input(t, m))
+				r := trainOn(t, m, 0, g.Seed)
 				total.add(r)
 				if err := o.Accumulate(r.Weight, i == 0); err != nil {
 					t.Fatal(err)
@@ -283,6 +280,9 @@ func TestAccumulation(t *testing.T) {
 			}
 			defer want.Close()
 			worst := 0.0
+			if err := o.pull(&o.acc); err != nil {
+				t.Fatal(err)
+			}
 			for _, p := range m.views("", o.acc) {
 				data := make([]byte, len(p.Data))
 				if err := want.Read("grad."+p.Name, data); err != nil {

@@ -5,16 +5,19 @@ package ort
 #cgo nocallback ort_run
 #cgo LDFLAGS: -ldl
 #include <dlfcn.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
 
 // The library's types are opaque here, its enumerations plain integers.
 typedef struct OrtAllocator OrtAllocator;
+typedef struct OrtCUDAProviderOptionsV2 OrtCUDAProviderOptionsV2;
 typedef struct OrtIoBinding OrtIoBinding;
 typedef struct OrtMemoryInfo OrtMemoryInfo;
 typedef struct OrtRunOptions OrtRunOptions;
 typedef struct OrtSession OrtSession;
+typedef struct OrtSessionOptions OrtSessionOptions;
 typedef struct OrtStatus OrtStatus;
 typedef struct OrtTensorTypeAndShapeInfo OrtTensorTypeAndShapeInfo;
 typedef struct OrtTypeInfo OrtTypeInfo;
@@ -68,16 +71,17 @@ static const char *ort_get_version(void) { return ort_version; }
 static const char *ort_message(OrtStatus *s) { return ORT(GetErrorMessage)(s); }
 static void ort_release_status(OrtStatus *s) { ORT(ReleaseStatus)(s); }
 
-static OrtStatus *ort_cpu_info(OrtMemoryInfo **out) {
-	return ORT(CreateMemoryInfo)("Cpu", OrtDeviceAllocator, 0, OrtMemTypeDefault, out);
+static OrtStatus *ort_memory_info(const char *name, int id, OrtMemoryInfo **out) {
+	return ORT(CreateMemoryInfo)(name, OrtDeviceAllocator, id, OrtMemTypeDefault, out);
 }
 static void ort_release_info(OrtMemoryInfo *i) { ORT(ReleaseMemoryInfo)(i); }
 
-static OrtStatus *ort_new_value(OrtMemoryInfo *info, void *mem, size_t bytes, const int64_t *shape, size_t rank,
+// An address is an integer here: on a GPU it is no pointer of this process.
+static OrtStatus *ort_new_value(OrtMemoryInfo *info, uintptr_t mem, size_t bytes, const int64_t *shape, size_t rank,
                                 int type, OrtValue **out) {
-	return ORT(CreateTensorWithDataAsOrtValue)(info, mem, bytes, shape, rank, type, out);
+	return ORT(CreateTensorWithDataAsOrtValue)(info, (void *)mem, bytes, shape, rank, type, out);
 }
-static OrtStatus *ort_value_data(OrtValue *v, void **out) { return ORT(GetTensorMutableData)(v, out); }
+static OrtStatus *ort_value_data(OrtValue *v, uintptr_t *out) { return ORT(GetTensorMutableData)(v, (void **)out); }
 static void ort_release_value(OrtValue *v) { ORT(ReleaseValue)(v); }
 
 static OrtStatus *ort_new_binding(OrtSession *s, OrtIoBinding **out) { return ORT(CreateIoBinding)(s, out); }
@@ -88,6 +92,12 @@ static OrtStatus *ort_bind(OrtIoBinding *b, int output, const char *name, const 
 static OrtStatus *ort_run(OrtSession *s, const OrtRunOptions *o, const OrtIoBinding *b) {
 	return ORT(RunWithBinding)(s, o, b);
 }
+
+// The options are onnxruntime_go's. Its own way sets strings only, and a stream as a string means the NULL stream.
+static OrtStatus *ort_cuda_stream(void *options, uintptr_t stream) {
+	return ORT(UpdateCUDAProviderOptionsWithValue)(options, "user_compute_stream", (void *)stream);
+}
+static OrtStatus *ort_deterministic(void *options) { return ORT(SetDeterministicCompute)(options, true); }
 
 static OrtStatus *ort_count(OrtSession *s, int output, size_t *out) {
 	return output ? ORT(SessionGetOutputCount)(s, out) : ORT(SessionGetInputCount)(s, out);
@@ -181,24 +191,29 @@ func check(s *C.OrtStatus) error {
 	return classify(C.GoString(C.ort_message(s)))
 }
 
-func newCPUInfo() (*cMemoryInfo, error) {
+func newMemoryInfo(p Place) (*cMemoryInfo, error) {
+	name, id := C.CString("Cpu"), 0
+	if p != Host {
+		name, id = C.CString("Cuda"), int(p)
+	}
+	defer C.free(unsafe.Pointer(name))
 	var out *cMemoryInfo
-	return out, check(C.ort_cpu_info(&out))
+	return out, check(C.ort_memory_info(name, C.int(id), &out))
 }
 
 func releaseInfo(i *cMemoryInfo) { C.ort_release_info(i) }
 
-// newValue makes a value over mem, which must be at least as large as dtype and shape demand.
-func newValue(info *cMemoryInfo, mem []byte, dtype manifest.DType, shape []int64) (*cValue, error) {
-	data := unsafe.Pointer(unsafe.SliceData(mem))
+// newValue makes a value over size bytes, which must be at least as many as dtype and shape demand.
+func newValue(info *cMemoryInfo, address uintptr, size int, dtype manifest.DType, shape []int64) (*cValue, error) {
+	data := C.uintptr_t(address)
 	var out *cValue
-	err := check(C.ort_new_value(info, data, C.size_t(len(mem)), (*C.int64_t)(unsafe.SliceData(shape)),
+	err := check(C.ort_new_value(info, data, C.size_t(size), (*C.int64_t)(unsafe.SliceData(shape)),
 		C.size_t(len(shape)), elementTypes[dtype], &out))
 	if err != nil {
 		return nil, err
 	}
 	// Everything here rests on the value being a view. A library that copied would train on stale data.
-	var got unsafe.Pointer
+	var got C.uintptr_t
 	if err = check(C.ort_value_data(out, &got)); err == nil && got != data {
 		err = errors.New("the library copied the memory instead of using it in place")
 	}
@@ -223,6 +238,12 @@ func bind(b *cBinding, side side, name string, v *cValue) error {
 	defer C.free(unsafe.Pointer(n))
 	return check(C.ort_bind(b, C.int(side), n, v))
 }
+
+func cudaStream(options unsafe.Pointer, stream uintptr) error {
+	return check(C.ort_cuda_stream(options, C.uintptr_t(stream)))
+}
+
+func deterministic(options unsafe.Pointer) error { return check(C.ort_deterministic(options)) }
 
 func run(s *cSession, o *cRunOptions, b *cBinding) error { return check(C.ort_run(s, o, b)) }
 

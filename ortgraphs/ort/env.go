@@ -33,7 +33,7 @@ var env struct {
 	ready   bool
 	ended   bool
 	library string
-	cpu     *cMemoryInfo
+	infos   map[Place]*cMemoryInfo // made on demand
 	open    [kinds]int
 }
 
@@ -72,10 +72,7 @@ func Init(o Options) error {
 	if err := onnx.InitializeEnvironment(onnx.WithLogLevelFatal()); err != nil {
 		return fmt.Errorf("initialise ONNX Runtime from %s: %w", path, reclassify(err))
 	}
-	if env.cpu, err = newCPUInfo(); err != nil {
-		return errors.Join(fmt.Errorf("initialise ONNX Runtime from %s: %w", path, err), onnx.DestroyEnvironment())
-	}
-	env.library, env.ready = path, true
+	env.library, env.ready, env.infos = path, true, map[Place]*cMemoryInfo{}
 	return nil
 }
 
@@ -92,7 +89,9 @@ func Shutdown() error {
 			env.open[sessionKind], env.open[tensorKind], env.open[runOptionsKind])
 	}
 	env.ready, env.ended = false, true
-	releaseInfo(env.cpu)
+	for _, info := range env.infos {
+		releaseInfo(info)
+	}
 	if err := onnx.DestroyEnvironment(); err != nil {
 		return fmt.Errorf("shut ONNX Runtime down: %w", err)
 	}
@@ -111,6 +110,20 @@ func Library() string {
 	env.mu.Lock()
 	defer env.mu.Unlock()
 	return env.library
+}
+
+// memoryInfo says where a tensor's memory lies. The caller has retained what it is for.
+func memoryInfo(p Place) (*cMemoryInfo, error) {
+	env.mu.Lock()
+	defer env.mu.Unlock()
+	if info, ok := env.infos[p]; ok {
+		return info, nil
+	}
+	info, err := newMemoryInfo(p)
+	if err == nil {
+		env.infos[p] = info
+	}
+	return info, err
 }
 
 // retain says that a value is about to be made; release, that it is gone. In between Shutdown refuses.

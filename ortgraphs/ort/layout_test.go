@@ -9,7 +9,7 @@ import (
 	onnx "github.com/yalue/onnxruntime_go"
 )
 
-// Session.pointer and RunOptions.pointer read the first field of a struct of onnxruntime_go. These are the
+// Session.pointer, RunOptions.pointer, setStream and setDeterministic read the first field of a struct of onnxruntime_go. These are the
 // fields they expect.
 func TestLayoutOfForeignStructs(t *testing.T) {
 	session := reflect.TypeFor[onnx.DynamicAdvancedSession]().Field(0)
@@ -20,6 +20,8 @@ func TestLayoutOfForeignStructs(t *testing.T) {
 		{reflect.TypeFor[onnx.DynamicAdvancedSession](), "s", "*onnxruntime_go.AdvancedSession"},
 		{session.Type.Elem(), "ortSession", "_Ctype_struct_OrtSession"},
 		{reflect.TypeFor[onnx.RunOptions](), "o", "_Ctype_struct_OrtRunOptions"},
+		{reflect.TypeFor[onnx.CUDAProviderOptions](), "o", "_Ctype_struct_OrtCUDAProviderOptionsV2"},
+		{reflect.TypeFor[onnx.SessionOptions](), "o", "_Ctype_struct_OrtSessionOptions"},
 	} {
 		f := tt.in.Field(0)
 		if f.Name != tt.field || f.Offset != 0 || f.Type.Kind() != reflect.Pointer || !strings.HasSuffix(f.Type.String(), tt.kind) {

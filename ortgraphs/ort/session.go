@@ -25,6 +25,11 @@ type SessionConfig struct {
 	// Threads that compute inside an operator, with the one that calls Run. The default 0 means
 	// GOMAXPROCS, which follows the container's CPU limit, unlike ONNX Runtime's own default.
 	Threads int
+	// CUDA has the graph computed on a GPU; nil on the CPU.
+	CUDA *CUDA
+	// Deterministic takes kernels whose results do not depend on the order in which a GPU's threads finish. They are slower;
+	// for a CPU, whose are, it changes nothing.
+	Deterministic bool
 }
 
 // ValueInfo describes an input or output of a graph.
@@ -35,9 +40,9 @@ type ValueInfo struct {
 	Shape manifest.Shape
 }
 
-// Session is a loaded and optimised graph on the CPU. Any number of bindings may run at the same time;
-// each run in flight holds one thread of the operating system beside the session's own. Close must not
-// overlap with anything else.
+// Session is a loaded and optimised graph. On the CPU any number of bindings may run at the same time;
+// each run in flight holds one thread of the operating system beside the session's own; on a GPU all runs come
+// from one thread. Close must not overlap with anything else.
 type Session struct {
 	name    string
 	session *onnx.DynamicAdvancedSession
@@ -118,6 +123,13 @@ func (s *Session) open(c SessionConfig) error {
 		func() error { return options.SetLogSeverityLevel(onnx.LoggingLevelFatal) },
 		func() error { return options.AddSessionConfigEntry("session.intra_op.allow_spinning", "0") },
 		func() error { return options.AddSessionConfigEntry("session.inter_op.allow_spinning", "0") },
+		func() error { return c.CUDA.append(options) },
+		func() error {
+			if !c.Deterministic {
+				return nil
+			}
+			return setDeterministic(options)
+		},
 	} {
 		if err := set(); err != nil {
 			return reclassify(err)

@@ -29,6 +29,8 @@
 	X(CreateIoBinding, 134, OrtStatus *, OrtSession *, OrtIoBinding **) \
 	X(ReleaseIoBinding, 135, void, OrtIoBinding *) \
 	X(BindInput, 136, OrtStatus *, OrtIoBinding *, const char *, const OrtValue *) \
+	X(UpdateCUDAProviderOptionsWithValue, 263, OrtStatus *, OrtCUDAProviderOptionsV2 *, const char *, void *) \
+	X(SetDeterministicCompute, 273, OrtStatus *, OrtSessionOptions *, bool) \
 	X(BindOutput, 137, OrtStatus *, OrtIoBinding *, const char *, const OrtValue *)
 
 // The constants of the library that api.go uses, held against the header in the same way.

@@ -12,6 +12,7 @@ import (
 
 // slotsCheck includes slots.h together with the header that onnxruntime_go was compiled with.
 const slotsCheck = `
+#include <stdbool.h>
 #include <stddef.h>
 #include <onnxruntime_c_api.h>
 #include "slots.h"

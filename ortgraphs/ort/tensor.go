@@ -30,26 +30,56 @@ func NewTensor(mem []byte, dtype manifest.DType, shape []int) (*Tensor, error) {
 	return t, nil
 }
 
+// Place is where memory lies: on the host, or on the GPU of that number, as CUDA counts in this process.
+type Place int
+
+// Host is the machine's own memory.
+const Host Place = -1
+
+// NewTensorAt is NewTensor for size bytes at an address that need not be one of this process: on a GPU it is not. Bytes
+// returns nil.
+func NewTensorAt(place Place, address uintptr, size int, dtype manifest.DType, shape []int) (*Tensor, error) {
+	t, err := newTensorAt(place, address, size, dtype, shape)
+	if err != nil {
+		return nil, fmt.Errorf("tensor %s%v: %w", dtype, shape, err)
+	}
+	return t, nil
+}
+
 func newTensor(mem []byte, dtype manifest.DType, shape []int) (*Tensor, error) {
+	t, err := newTensorAt(Host, uintptr(unsafe.Pointer(unsafe.SliceData(mem))), len(mem), dtype, shape)
+	if err != nil {
+		return nil, err
+	}
+	need, _ := byteSize(dtype, shape)
+	t.mem = mem[:need:need]
+	return t, nil
+}
+
+func newTensorAt(place Place, address uintptr, size int, dtype manifest.DType, shape []int) (*Tensor, error) {
 	need, err := byteSize(dtype, shape)
 	if err != nil {
 		return nil, err
 	}
-	if len(mem) < need {
-		return nil, fmt.Errorf("needs %d bytes, the memory has %d", need, len(mem))
+	if size < need {
+		return nil, fmt.Errorf("needs %d bytes, the memory has %d", need, size)
 	}
-	if a := uintptr(unsafe.Pointer(unsafe.SliceData(mem))); a%uintptr(dtype.Size()) != 0 {
-		return nil, fmt.Errorf("the memory at %#x is not aligned to %d bytes", a, dtype.Size())
+	if address%uintptr(dtype.Size()) != 0 {
+		return nil, fmt.Errorf("the memory at %#x is not aligned to %d bytes", address, dtype.Size())
 	}
 	if err := retain(tensorKind); err != nil {
 		return nil, err
 	}
-	t := &Tensor{mem: mem[:need:need], dtype: dtype, shape: append([]int(nil), shape...)}
+	t := &Tensor{dtype: dtype, shape: append([]int(nil), shape...)}
 	dims := make([]int64, len(shape))
 	for i, d := range shape {
 		dims[i] = int64(d)
 	}
-	if t.value, err = newValue(env.cpu, t.mem, dtype, dims); err != nil {
+	info, err := memoryInfo(place)
+	if err == nil {
+		t.value, err = newValue(info, address, need, dtype, dims)
+	}
+	if err != nil {
 		release(tensorKind)
 		return nil, err
 	}
@@ -81,7 +111,7 @@ func (t *Tensor) DType() manifest.DType { return t.dtype }
 // Shape returns the dimensions. The caller must not change them.
 func (t *Tensor) Shape() []int { return t.shape }
 
-// Bytes returns exactly the memory that the tensor occupies.
+// Bytes returns exactly the memory that the tensor occupies; nil when it was made by NewTensorAt.
 func (t *Tensor) Bytes() []byte { return t.mem }
 
 // Close releases ONNX Runtime's view; the memory is the caller's. Bindings that hold the tensor stay valid.

@@ -1,0 +1,86 @@
+package ort
+
+import (
+	"fmt"
+	"strconv"
+	"unsafe"
+
+	onnx "github.com/yalue/onnxruntime_go"
+)
+
+// CUDA says how a session uses a GPU. It needs the GPU build of the library.
+//
+// Runs are queued on Stream. With run options of [RunOptions.Async] Run returns when everything is queued; without them, when
+// it is done. Nothing else in the process may use CUDA's legacy stream meanwhile.
+type CUDA struct {
+	// Device is the GPU's number, as CUDA counts in this process.
+	Device Place
+	// Stream is the CUstream that kernels are queued on. It outlives the session.
+	Stream uintptr
+	// MemoryLimit caps the session's own memory, in bytes: intermediate values and workspaces, not what is bound. 0 is no
+	// cap. A run that needs more fails with [ErrOutOfMemory]; opening the session never does.
+	MemoryLimit int
+	// TF32 rounds the operands of f32 matrix products to 10 bits of mantissa: about twice as fast, errors of 1e-3.
+	TF32 bool
+	// Graphs lets runs with [RunOptions.SetGraph] be captured once and then replayed.
+	Graphs bool
+}
+
+// append adds the provider to a session's options.
+func (c *CUDA) append(options *onnx.SessionOptions) error {
+	if c == nil {
+		return nil
+	}
+	if c.Stream == 0 {
+		return fmt.Errorf("CUDA needs a stream: 0 is the legacy one, which waits for all others")
+	}
+	p, err := onnx.NewCUDAProviderOptions()
+	if err != nil {
+		return err
+	}
+	defer p.Destroy()
+	flag := func(b bool) string {
+		if b {
+			return "1"
+		}
+		return "0"
+	}
+	settings := map[string]string{
+		"device_id":         strconv.Itoa(int(c.Device)),
+		"use_tf32":          flag(c.TF32),
+		"enable_cuda_graph": flag(c.Graphs),
+		// An arena that doubles itself takes up to twice what is needed.
+		"arena_extend_strategy": "kSameAsRequested",
+	}
+	if c.MemoryLimit > 0 {
+		settings["gpu_mem_limit"] = strconv.Itoa(c.MemoryLimit)
+	}
+	if err := p.Update(settings); err != nil {
+		return err
+	}
+	if err := setStream(p, c.Stream); err != nil {
+		return err
+	}
+	return options.AppendExecutionProviderCUDA(p)
+}
+
+// setStream and setDeterministic take the C options out of onnxruntime_go's, whose only field they are. layout_test.go
+// watches that.
+func setStream(p *onnx.CUDAProviderOptions, stream uintptr) error {
+	return cudaStream(*(*unsafe.Pointer)(unsafe.Pointer(p)), stream)
+}
+
+func setDeterministic(o *onnx.SessionOptions) error {
+	return deterministic(*(*unsafe.Pointer)(unsafe.Pointer(o)))
+}
+
+// Async makes Run on a GPU return as soon as everything is queued on the session's stream. On the CPU it changes nothing.
+func (o *RunOptions) Async() error {
+	return o.AddConfig("disable_synchronize_execution_providers", "1")
+}
+
+// SetGraph gives the binding of these options the number of a CUDA graph, from 0. The first run with it captures what later runs
+// replay: with the memory and the shapes of that time, so a number belongs to one binding for good, and to one thread.
+func (o *RunOptions) SetGraph(n int) error {
+	return o.AddConfig("gpu_graph_id", strconv.Itoa(n+1)) // 0 is ONNX Runtime's default number
+}
