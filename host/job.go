@@ -60,7 +60,8 @@ type job struct {
 	debug     *debug.Folder
 	ring      *ring.Ring
 	pools     []*supervise.Pool // by plugin of the pipeline
-	device    train.Device
+	modelGPU  *gpu.Device       // nil: the CPU
+	device    device
 	model     *train.Model
 	optimizer *train.Optimizer
 }
@@ -77,6 +78,10 @@ func (j *job) plan(ctx context.Context) error {
 
 // findDevice refuses to train on the CPU of a machine with a GPU unless told to.
 func (j *job) findDevice(context.Context) error {
+	if j.cfg.Device == "cuda" {
+		j.modelGPU = &gpu.Device{UUID: os.Getenv("XTTS_TEST_UUID")} // TEMPORARY
+		return nil
+	}
 	if j.cfg.Device != "auto" {
 		return nil
 	}
@@ -340,11 +345,15 @@ func (j *job) newGuards() *guards {
 }
 
 func (j *job) openGraphs() (err error) {
-	if err := ort.Init(ort.Options{Library: j.cfg.ORTLib}); err != nil {
+	if err := ort.Init(ort.Options{Library: j.cfg.ORTLib, CUDA: j.modelGPU != nil}); err != nil {
 		return err
 	}
 	b, threads := j.bundle.Manifest, j.threads()
-	if j.model, err = train.NewModel(train.ModelConfig{Bundle: j.bundle, Layouts: j.layouts, Slots: j.slots, Threads: threads, Device: j.device}); err != nil {
+	if err := j.openDevice(); err != nil {
+		return err
+	}
+	model := train.ModelConfig{Bundle: j.bundle, Layouts: j.layouts, Slots: j.slots, Threads: threads, Device: j.device.Device, CUDAGraphs: j.device.graphs}
+	if j.model, err = train.NewModel(model); err != nil {
 		return advised(err, "what the host can check of the graphs is right, and ONNX Runtime does not take them: export the bundle again")
 	}
 	p := b.Optimizer
@@ -363,6 +372,7 @@ func (j *job) threads() int {
 // close takes down what start made. It is safe after a failed start. A plugin that does not end when it is asked to is
 // ended, which costs the run nothing any more but a warning.
 func (j *job) close(ctx context.Context) error {
+	defer j.device.enter()()
 	var drain errgroup.Group // each has the whole time: one that hangs does not take it from the others
 	for _, p := range j.pools {
 		if p != nil {
@@ -381,6 +391,7 @@ func (j *job) close(ctx context.Context) error {
 	if j.model != nil {
 		errs = append(errs, j.model.Close())
 	}
+	errs = append(errs, j.device.close())
 	if j.ring != nil {
 		errs = append(errs, j.ring.Close())
 	}

@@ -9,7 +9,6 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
-	"runtime"
 	"time"
 
 	"github.com/xtts-host/xtts-host/host/checkpoint"
@@ -170,12 +169,8 @@ type run struct {
 }
 
 func (r *run) train(ctx context.Context) error {
-	if r.device.Context != nil {
-		runtime.LockOSThread() // the context is the thread's
-		defer runtime.UnlockOSThread()
-		if err := r.device.Context.Bind(); err != nil {
-			return err
-		}
+	if err := r.prepare(); err != nil {
+		return refusal{err}
 	}
 	progress, state, err := r.resume()
 	if err != nil {

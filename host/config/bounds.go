@@ -29,7 +29,7 @@ var bounds = map[string]bound{
 }
 
 // choices holds the words that a setting may be.
-var choices = map[string][]string{"schedule": {"", "constant", "cosine"}, "device": {"auto", "cpu"}}
+var choices = map[string][]string{"schedule": {"", "constant", "cosine"}, "device": {"auto", "cpu", "cuda"}, "precision": {"auto", "f32", "tf32"}, "cuda-graphs": {"auto", "on", "off"}}
 
 // check refuses values that no run can use.
 func (s *Set) check() (err error) {

@@ -53,6 +53,9 @@ type Config struct {
 	StaticShapes                    bool
 
 	Device           string
+	Precision        string // of the training graph
+	CUDAGraphs       string
+	Deterministic    bool
 	MaxQuarantine    int // rows; -1 means max(1, 1 %)
 	RequireChecksums bool
 	ORTLib, CacheDir string
@@ -134,6 +137,9 @@ func New() *Set {
 
 	f = s.section("Machine")
 	f.StringVar(&c.Device, "device", "auto", "auto or cpu")
+	f.StringVar(&c.Precision, "precision", "auto", "of matrix products: f32, tf32 (GPUs only; operands rounded to 10 bits of mantissa), or auto: tf32 on a GPU, f32 on the CPU")
+	f.StringVar(&c.CUDAGraphs, "cuda-graphs", "auto", "replay captured steps on a GPU: auto (if the graph can be captured and replays right), on, or off")
+	f.BoolVar(&c.Deterministic, "deterministic", false, "on a GPU take slower kernels that give the same bits in every run")
 	f.IntVar(&c.Threads, "threads", 0, "threads of a training step; 0: all cores")
 	f.BoolVar(&c.RequireChecksums, "require-checksums", false, "refuse plugins without checksums")
 	f.StringVar(&c.ORTLib, "ort-lib", "", "`path` of libonnxruntime.so")

@@ -6,9 +6,6 @@ import (
 	"github.com/xtts-host/xtts-host/host/checkpoint"
 )
 
-// device is what the tests' models compute on.
-func device(*testing.T) Device { return Device{} }
-
 // input is where a test writes the batch of slot 0.
 func input(t *testing.T, m *Model) []byte {
 	t.Helper()

@@ -125,12 +125,17 @@ func newWord[T ort.Element](m *memory, w *words, dtype manifest.DType) word[T] {
 	return word[T]{&ort.View[T](w.host[at : at+dtype.Size()])[0], m.tensor(w.block, at, dtype)}
 }
 
-// session opens a graph and owns it.
-func (m *memory) session(cfg ort.SessionConfig) *ort.Session {
+// open opens a graph and owns its session. graphs lets its runs be captured as CUDA graphs.
+func (m *memory) open(cfg ort.SessionConfig, graphs bool) *ort.Session {
 	if m.err != nil {
 		return nil
 	}
-	cfg.CUDA, cfg.Deterministic = m.device.CUDA, m.device.Deterministic
+	cfg.Deterministic = m.device.Deterministic
+	if m.device.CUDA != nil {
+		cuda := *m.device.CUDA
+		cuda.Graphs = graphs
+		cfg.CUDA = &cuda
+	}
 	s, err := ort.NewSession(cfg)
 	if err != nil {
 		m.err = err

@@ -25,6 +25,8 @@ type ModelConfig struct {
 	Threads int
 	// Device is the CPU by default.
 	Device Device
+	// CUDAGraphs has Prepare capture the training graph of every slot and bucket, so that a step is one launch.
+	CUDAGraphs bool
 }
 
 // Model is the bundle's training and evaluation graph with its weights, gradients and device slots.
@@ -39,12 +41,22 @@ type Model struct {
 	weights, grads block // arenas of arena.Len f32
 	slots          []block
 
-	train, eval  [][]*ort.Binding // by slot and bucket
+	session      *ort.Session // of the training graph
+	capturing    bool         // Prepare is to capture it
+	inputs       []manifest.TensorSpec
+	train, eval  [][]execution // by slot and bucket
 	in, out      *words
 	seed         word[int64]
 	loss, weight word[float32]
 	metrics      []word[float32]
 	values       []float64 // of the metrics
+}
+
+// execution is a binding with what tells ONNX Runtime how to run it. They stay together: with another binding's options a captured
+// graph would be replayed on the other's memory, without a word.
+type execution struct {
+	binding *ort.Binding
+	options *ort.RunOptions // nil on the CPU
 }
 
 // Result is what one run of a graph says about a batch.
@@ -60,8 +72,8 @@ type Result struct {
 // nothing is left open.
 func NewModel(cfg ModelConfig) (*Model, error) {
 	b := cfg.Bundle.Manifest
-	m := &Model{memory: newMemory(cfg.Device), params: b.Parameters, arena: ortgraphs.LayoutArena(b.Parameters), layouts: cfg.Layouts}
-	m.open(cfg)
+	m := &Model{memory: newMemory(cfg.Device), params: b.Parameters, inputs: b.Inputs, capturing: cfg.CUDAGraphs, arena: ortgraphs.LayoutArena(b.Parameters), layouts: cfg.Layouts}
+	m.build(cfg)
 	if m.err == nil {
 		m.err = m.loadWeights(cfg.Bundle)
 	}
@@ -78,13 +90,16 @@ const (
 	seedInput = "seed"
 )
 
-func (m *Model) open(cfg ModelConfig) {
+func (m *Model) build(cfg ModelConfig) {
 	b := cfg.Bundle.Manifest
 	trainGraph, _ := b.Graph("train", precision)
-	train := m.session(ort.SessionConfig{Path: cfg.Bundle.Path(trainGraph.File), Threads: cfg.Threads})
-	eval := train
+	m.session = m.open(ort.SessionConfig{Path: cfg.Bundle.Path(trainGraph.File), Threads: cfg.Threads}, cfg.CUDAGraphs)
+	eval := m.session
 	if g, ok := b.Graph("eval", precision); ok {
-		eval = m.session(ort.SessionConfig{Path: cfg.Bundle.Path(g.File), Threads: cfg.Threads})
+		eval = m.open(ort.SessionConfig{Path: cfg.Bundle.Path(g.File), Threads: cfg.Threads}, false)
+	}
+	if cfg.CUDAGraphs && m.async != nil && m.err == nil {
+		m.err = m.async.NoGraph() // until Prepare
 	}
 
 	inputs, outputs, grads := map[string]*ort.Tensor{}, map[string]*ort.Tensor{}, map[string]*ort.Tensor{}
@@ -115,7 +130,7 @@ func (m *Model) open(cfg ModelConfig) {
 	for _, l := range m.layouts {
 		size = max(size, l.InputBytes)
 	}
-	m.train, m.eval = make([][]*ort.Binding, cfg.Slots), make([][]*ort.Binding, cfg.Slots)
+	m.train, m.eval = make([][]execution, cfg.Slots), make([][]execution, cfg.Slots)
 	for slot := range cfg.Slots {
 		mem := m.block(size)
 		m.slots = append(m.slots, mem)
@@ -126,9 +141,9 @@ func (m *Model) open(cfg ModelConfig) {
 				}
 			}
 			inputs[seedInput] = m.seed.tensor
-			m.train[slot] = append(m.train[slot], m.bind(train, inputs, grads))
+			m.train[slot] = append(m.train[slot], execution{m.bind(m.session, inputs, grads), m.async})
 			inputs[seedInput] = noDropout.tensor
-			m.eval[slot] = append(m.eval[slot], m.bind(eval, inputs, outputs))
+			m.eval[slot] = append(m.eval[slot], execution{m.bind(eval, inputs, outputs), m.async})
 		}
 	}
 }
@@ -160,14 +175,14 @@ func (m *Model) Evaluate(slot, bucket int) (Result, error) {
 	return m.run(m.eval[slot][bucket])
 }
 
-func (m *Model) run(b *ort.Binding) (Result, error) {
+func (m *Model) run(e execution) (Result, error) {
 	for _, s := range m.metrics {
 		*s.value = float32(math.NaN())
 	}
 	if err := errors.Join(m.send(m.in), m.send(m.out)); err != nil {
 		return Result{}, err
 	}
-	if err := b.Run(m.async); err != nil {
+	if err := e.binding.Run(e.options); err != nil {
 		return Result{}, err
 	}
 	if err := m.receive(m.out); err != nil {

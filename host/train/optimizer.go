@@ -83,7 +83,7 @@ func NewOptimizer(m *Model, p manifest.Optimizer, accumulating bool, threads int
 		return nil, fmt.Errorf("optimizer %q is unknown: there is %s", p.Name, strings.Join(slices.Sorted(maps.Keys(rules)), " and "))
 	}
 	o := &Optimizer{memory: newMemory(m.device), model: m, params: p, rule: r}
-	o.open(accumulating, threads)
+	o.build(accumulating, threads)
 	if o.err != nil {
 		o.Close()
 		return nil, fmt.Errorf("optimizer %s: %w", p.Name, o.err)
@@ -91,7 +91,7 @@ func NewOptimizer(m *Model, p manifest.Optimizer, accumulating bool, threads int
 	return o, nil
 }
 
-func (o *Optimizer) open(accumulating bool, threads int) {
+func (o *Optimizer) build(accumulating bool, threads int) {
 	n := o.model.arena.Len
 	trained := o.model.arena.NotDecayed.End // what lies behind is frozen
 	session := func(name string) *ort.Session {
@@ -99,7 +99,7 @@ func (o *Optimizer) open(accumulating bool, threads int) {
 		if err != nil {
 			o.err = errors.Join(o.err, err)
 		}
-		return o.session(ort.SessionConfig{Model: model, Name: name, Threads: threads})
+		return o.open(ort.SessionConfig{Model: model, Name: name, Threads: threads}, false)
 	}
 	for range o.rule.state {
 		o.state = append(o.state, o.block(4*n))

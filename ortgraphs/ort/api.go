@@ -9,11 +9,13 @@ package ort
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <string.h>
 
 // The library's types are opaque here, its enumerations plain integers.
 typedef struct OrtAllocator OrtAllocator;
 typedef struct OrtCUDAProviderOptionsV2 OrtCUDAProviderOptionsV2;
 typedef struct OrtIoBinding OrtIoBinding;
+typedef struct OrtKeyValuePairs OrtKeyValuePairs;
 typedef struct OrtMemoryInfo OrtMemoryInfo;
 typedef struct OrtRunOptions OrtRunOptions;
 typedef struct OrtSession OrtSession;
@@ -91,6 +93,26 @@ static OrtStatus *ort_bind(OrtIoBinding *b, int output, const char *name, const 
 }
 static OrtStatus *ort_run(OrtSession *s, const OrtRunOptions *o, const OrtIoBinding *b) {
 	return ORT(RunWithBinding)(s, o, b);
+}
+
+// ort_stats finds one figure of a session's allocator; 0 where the allocator does not keep it.
+static OrtStatus *ort_stats(OrtSession *s, OrtMemoryInfo *info, const char *key, int64_t *out) {
+	OrtAllocator *a;
+	OrtStatus *st = ORT(CreateAllocator)(s, info, &a);
+	if (st) return st;
+	OrtKeyValuePairs *pairs;
+	st = ORT(AllocatorGetStats)(a, &pairs);
+	if (!st) {
+		const char *const *keys, *const *values;
+		size_t n;
+		ORT(GetKeyValuePairs)(pairs, &keys, &values, &n);
+		*out = 0;
+		for (size_t i = 0; i < n; i++)
+			if (!strcmp(keys[i], key)) *out = atoll(values[i]);
+		ORT(ReleaseKeyValuePairs)(pairs);
+	}
+	ORT(ReleaseAllocator)(a);
+	return st;
 }
 
 // The options are onnxruntime_go's. Its own way sets strings only, and a stream as a string means the NULL stream.
@@ -241,6 +263,14 @@ func bind(b *cBinding, side side, name string, v *cValue) error {
 
 func cudaStream(options unsafe.Pointer, stream uintptr) error {
 	return check(C.ort_cuda_stream(options, C.uintptr_t(stream)))
+}
+
+func stats(s *cSession, info *cMemoryInfo, key string) (int, error) {
+	k := C.CString(key)
+	defer C.free(unsafe.Pointer(k))
+	var n C.int64_t
+	err := check(C.ort_stats(s, info, k, &n))
+	return int(n), err
 }
 
 func deterministic(options unsafe.Pointer) error { return check(C.ort_deterministic(options)) }

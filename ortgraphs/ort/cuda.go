@@ -84,3 +84,23 @@ func (o *RunOptions) Async() error {
 func (o *RunOptions) SetGraph(n int) error {
 	return o.AddConfig("gpu_graph_id", strconv.Itoa(n+1)) // 0 is ONNX Runtime's default number
 }
+
+// NoGraph runs kernel by kernel in a session with CUDA graphs, whatever has been captured.
+func (o *RunOptions) NoGraph() error { return o.AddConfig("gpu_graph_id", "-1") }
+
+// ArenaBytes returns the memory that the session's own arena has taken of the GPU; 0 on the CPU. What was taken stays until the
+// session is closed.
+func (s *Session) ArenaBytes() (int, error) {
+	if s.cuda == nil {
+		return 0, nil
+	}
+	info, err := memoryInfo(s.cuda.Device)
+	if err != nil {
+		return 0, fmt.Errorf("%s: arena: %w", s.name, err)
+	}
+	n, err := stats(s.pointer(), info, "TotalAllocated")
+	if err != nil {
+		return 0, fmt.Errorf("%s: arena: %w", s.name, err)
+	}
+	return n, nil
+}

@@ -15,6 +15,8 @@ type Options struct {
 	// otherwise it is looked for in lib/ beside the program, in ../lib/, in the checkout's cache, and
 	// where the dynamic loader looks.
 	Library string
+	// CUDA looks in the checkout's cache for the library with CUDA.
+	CUDA bool
 }
 
 // kind counts what keeps the library in use.
@@ -63,7 +65,7 @@ func Init(o Options) error {
 	if err != nil {
 		return err
 	}
-	path, err := load(candidates(o.Library, os.Getenv(LibraryEnv), dir), openLibrary)
+	path, err := load(candidates(o.Library, os.Getenv(LibraryEnv), dir, o.CUDA), openLibrary)
 	if err != nil {
 		return err
 	}

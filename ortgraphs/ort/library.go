@@ -15,6 +15,9 @@ const (
 	// CachedLibrary is where scripts/fetch-ort.sh puts the library, seen from the repository's root.
 	CachedLibrary = ".cache/ort/1.29.0/" + libraryName
 
+	// CachedGPULibrary is where scripts/fetch-ort.sh --gpu puts the one with CUDA, and its providers beside it.
+	CachedGPULibrary = ".cache/ort-gpu/1.29.0/" + libraryName
+
 	// loaderDefault has no folder, so the dynamic loader searches its own.
 	loaderDefault = "libonnxruntime.so.1"
 
@@ -46,7 +49,13 @@ func (e *LibraryError) Hint() string {
 
 // candidates lists the places where the library may be, best first. A named library (option, then
 // environment) is the only candidate: when it is wrong, another one must not take its place unseen.
-func candidates(option, env, executableDir string) []string {
+//
+// With cuda the cached one is that with CUDA; the library of the CPU would say only then that it has none, when a session is opened.
+func candidates(option, env, executableDir string, cuda bool) []string {
+	cached := CachedLibrary
+	if cuda {
+		cached = CachedGPULibrary
+	}
 	for _, named := range []string{option, env} {
 		if named != "" {
 			return []string{asFile(named)}
@@ -55,7 +64,7 @@ func candidates(option, env, executableDir string) []string {
 	return []string{
 		filepath.Join(executableDir, "lib", libraryName),       // unpacked release
 		filepath.Join(executableDir, "..", "lib", libraryName), // installed as prefix/bin, prefix/lib
-		filepath.Join(executableDir, "..", CachedLibrary),      // bin/ of a checkout
+		filepath.Join(executableDir, "..", cached),             // bin/ of a checkout
 		loaderDefault,
 	}
 }

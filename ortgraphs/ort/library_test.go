@@ -18,16 +18,19 @@ func TestCandidates(t *testing.T) {
 	for _, tt := range []struct {
 		test        string
 		option, env string
+		cuda        bool
 		want        []string
 	}{
-		{"option before environment", "/a/lib.so", "/b/lib.so", []string{"/a/lib.so"}},
-		{"environment", "", "/b/lib.so", []string{"/b/lib.so"}},
-		{"a bare name is a file here, not one for the loader", "lib.so", "", []string{"./lib.so"}},
-		{"neither", "", "", []string{
+		{"option before environment", "/a/lib.so", "/b/lib.so", true, []string{"/a/lib.so"}},
+		{"environment", "", "/b/lib.so", false, []string{"/b/lib.so"}},
+		{"a bare name is a file here, not one for the loader", "lib.so", "", false, []string{"./lib.so"}},
+		{"neither", "", "", false, []string{
 			"/opt/xtts/bin/lib/" + name, "/opt/xtts/lib/" + name, "/opt/xtts/.cache/ort/1.29.0/" + name, "libonnxruntime.so.1"}},
+		{"neither, CUDA", "", "", true, []string{
+			"/opt/xtts/bin/lib/" + name, "/opt/xtts/lib/" + name, "/opt/xtts/.cache/ort-gpu/1.29.0/" + name, "libonnxruntime.so.1"}},
 	} {
 		t.Run(tt.test, func(t *testing.T) {
-			if got := candidates(tt.option, tt.env, "/opt/xtts/bin"); !slices.Equal(got, tt.want) {
+			if got := candidates(tt.option, tt.env, "/opt/xtts/bin", tt.cuda); !slices.Equal(got, tt.want) {
 				t.Errorf("got %q, want %q", got, tt.want)
 			}
 		})

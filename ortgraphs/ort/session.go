@@ -48,6 +48,7 @@ type Session struct {
 	session *onnx.DynamicAdvancedSession
 	inputs  []ValueInfo
 	outputs []ValueInfo
+	cuda    *CUDA // nil on the CPU
 
 	mu       sync.Mutex
 	bindings map[*Binding]struct{} // open ones
@@ -98,7 +99,7 @@ func newSession(c SessionConfig) (*Session, error) {
 	if err := retain(sessionKind); err != nil {
 		return nil, err
 	}
-	s := &Session{name: c.Name, bindings: make(map[*Binding]struct{})}
+	s := &Session{name: c.Name, cuda: c.CUDA, bindings: make(map[*Binding]struct{})}
 	if err := s.open(c); err != nil {
 		s.Close() // never fails
 		return nil, err

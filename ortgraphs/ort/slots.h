@@ -25,12 +25,17 @@
 	X(ReleaseMemoryInfo, 94, void, OrtMemoryInfo *) \
 	X(ReleaseValue, 96, void, OrtValue *) \
 	X(ReleaseTypeInfo, 98, void, OrtTypeInfo *) \
+	X(CreateAllocator, 131, OrtStatus *, const OrtSession *, const OrtMemoryInfo *, OrtAllocator **) \
+	X(ReleaseAllocator, 132, void, OrtAllocator *) \
 	X(RunWithBinding, 133, OrtStatus *, OrtSession *, const OrtRunOptions *, const OrtIoBinding *) \
 	X(CreateIoBinding, 134, OrtStatus *, OrtSession *, OrtIoBinding **) \
 	X(ReleaseIoBinding, 135, void, OrtIoBinding *) \
 	X(BindInput, 136, OrtStatus *, OrtIoBinding *, const char *, const OrtValue *) \
 	X(UpdateCUDAProviderOptionsWithValue, 263, OrtStatus *, OrtCUDAProviderOptionsV2 *, const char *, void *) \
 	X(SetDeterministicCompute, 273, OrtStatus *, OrtSessionOptions *, bool) \
+	X(GetKeyValuePairs, 298, void, const OrtKeyValuePairs *, const char *const **, const char *const **, size_t *) \
+	X(ReleaseKeyValuePairs, 300, void, OrtKeyValuePairs *) \
+	X(AllocatorGetStats, 319, OrtStatus *, const OrtAllocator *, OrtKeyValuePairs **) \
 	X(BindOutput, 137, OrtStatus *, OrtIoBinding *, const char *, const OrtValue *)
 
 // The constants of the library that api.go uses, held against the header in the same way.

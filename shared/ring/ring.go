@@ -102,6 +102,9 @@ func (r *Ring) File() *os.File { return r.file }
 func (r *Ring) Slots() int    { return r.slots }
 func (r *Ring) SlotSize() int { return r.slotSize }
 
+// Bytes returns all slots, for who pins them; it is valid until Close.
+func (r *Ring) Bytes() []byte { return r.mem }
+
 // Slot returns the memory of slot i, valid until Close. The caller must own the slot.
 func (r *Ring) Slot(i int) []byte {
 	return r.mem[i*r.slotSize : (i+1)*r.slotSize : (i+1)*r.slotSize]

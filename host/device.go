@@ -1,0 +1,143 @@
+package host
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"runtime"
+
+	"github.com/xtts-host/xtts-host/gpu"
+	"github.com/xtts-host/xtts-host/gpu/cuda"
+	"github.com/xtts-host/xtts-host/host/train"
+	"github.com/xtts-host/xtts-host/ortgraphs"
+	"github.com/xtts-host/xtts-host/ortgraphs/lint"
+	"github.com/xtts-host/xtts-host/ortgraphs/ort"
+	"github.com/xtts-host/xtts-host/shared/hint"
+)
+
+// device is the GPU that the model is on. A run on the CPU has none.
+type device struct {
+	train.Device
+	ring gpu.Registration
+	// graphs says whether to capture CUDA graphs, and fault why not although the person let the host choose.
+	graphs bool
+	fault  error
+}
+
+// fakeDriver is set in the environment of tests whose libcuda keeps a GPU's memory on the host. There the CPU computes on it.
+const fakeDriver = "XTTS_HOST_TEST_FAKE_DRIVER"
+
+// openDevice makes the context and the streams of the model GPU, and pins the ring, so that batches cross at full speed. It leaves
+// the calling thread bound to the GPU, and so locked to the goroutine.
+func (j *job) openDevice() (err error) {
+	if j.modelGPU == nil {
+		return nil
+	}
+	runtime.LockOSThread()
+	d := &j.device
+	if d.Context, err = cuda.Open(j.modelGPU.UUID); err != nil {
+		return err
+	}
+	if err = d.Context.Bind(); err != nil {
+		return err
+	}
+	if d.Compute, err = d.Context.NewStream(); err != nil {
+		return err
+	}
+	if d.Transfer, err = d.Context.NewStream(); err != nil {
+		return err
+	}
+	if d.ring, err = d.Context.Register(j.ring.Bytes()); err != nil {
+		return fmt.Errorf("pin the ring: %w", err)
+	}
+	if os.Getenv(fakeDriver) == "" {
+		d.CUDA = &ort.CUDA{Device: ort.Place(d.Context.Device().Index), Stream: d.Compute.Pointer(), TF32: j.cfg.Precision != "f32"}
+	}
+	d.Deterministic = j.cfg.Deterministic
+	d.graphs, d.fault, err = j.wantGraphs()
+	return err
+}
+
+// wantGraphs decides on CUDA graphs by what the training graph is made of.
+func (j *job) wantGraphs() (want bool, fault, err error) {
+	if j.cfg.CUDAGraphs == "off" {
+		return false, nil, nil
+	}
+	g, _ := j.bundle.Manifest.Graph("train", "f32")
+	model, err := ortgraphs.ReadModel(j.bundle.Path(g.File))
+	if err != nil {
+		return false, nil, err
+	}
+	for _, f := range lint.Check(model, lint.Trials(j.bundle.Manifest)) {
+		if f.Rule != lint.CUDAGraph && f.Rule != lint.Memcpy && f.Rule != lint.CPUNode {
+			continue
+		}
+		fault = hint.Errorf("xtts-host graph lint "+j.cfg.Graph+" lists all", "%s: %s", g.File, f)
+		if j.cfg.CUDAGraphs == "on" {
+			return false, nil, fmt.Errorf("--cuda-graphs on: %w", fault)
+		}
+		return false, fault, nil
+	}
+	return true, nil, nil
+}
+
+// prepare makes trial runs and captures on the goroutine that trains.
+func (r *run) prepare() error {
+	if r.modelGPU == nil {
+		return nil
+	}
+	runtime.LockOSThread() // for good: captured graphs are the thread's
+	if err := r.device.Context.Bind(); err != nil {
+		return err
+	}
+	p, err := r.model.Prepare()
+	if err != nil {
+		return err
+	}
+	if p.Fault != nil {
+		if r.cfg.CUDAGraphs == "on" {
+			return hint.Errorf("train with --cuda-graphs off", "--cuda-graphs on: %w", p.Fault)
+		}
+		r.device.fault = p.Fault
+	}
+	switch {
+	case p.Graphs > 0:
+		fmt.Fprintf(r.console.Out, "cuda graphs  %d captured and compared with runs kernel by kernel, arena %.2f GiB, %.2f s\n", p.Graphs, gib(p.ArenaBytes), p.Time.Seconds())
+	case r.device.fault != nil:
+		fmt.Fprintf(r.console.Out, "cuda graphs  off: %v\n", r.device.fault)
+	default:
+		fmt.Fprintf(r.console.Out, "cuda graphs  off; trial runs of all buckets: arena %.2f GiB, %.2f s\n", gib(p.ArenaBytes), p.Time.Seconds())
+	}
+	return nil
+}
+
+func gib(bytes int) float64 { return float64(bytes) / (1 << 30) }
+
+// enter binds the calling thread to the GPU until the function that it returns is called.
+func (d *device) enter() func() {
+	if d.Context == nil {
+		return func() {}
+	}
+	runtime.LockOSThread()
+	d.Context.Bind() // what fails here fails again, and is told, at the first use
+	return runtime.UnlockOSThread
+}
+
+// close gives the GPU back. What was made on it is closed before. It is safe where openDevice failed, or never was.
+func (d *device) close() error {
+	if d.Context == nil {
+		return nil
+	}
+	var errs []error
+	if d.ring != nil {
+		errs = append(errs, d.ring.Close())
+	}
+	for _, s := range []gpu.Stream{d.Compute, d.Transfer} {
+		if s != nil {
+			errs = append(errs, s.Close())
+		}
+	}
+	errs = append(errs, d.Context.Close())
+	*d = device{}
+	return errors.Join(errs...)
+}

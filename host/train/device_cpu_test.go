@@ -1,0 +1,8 @@
+//go:build !cuda
+
+package train
+
+import "testing"
+
+// device is what the tests' models compute on.
+func device(*testing.T) Device { return Device{} }

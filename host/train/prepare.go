@@ -1,0 +1,288 @@
+package train
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"github.com/xtts-host/xtts-host/gpu"
+	"github.com/xtts-host/xtts-host/ortgraphs/ort"
+	"github.com/xtts-host/xtts-host/shared/manifest"
+	"github.com/xtts-host/xtts-host/shared/ring"
+)
+
+// Prepared says what Prepare did.
+type Prepared struct {
+	// Graphs is the number of CUDA graphs that steps replay; 0 when they run kernel by kernel.
+	Graphs int
+	// Fault says why there is none although they were asked for.
+	Fault error
+	// ArenaBytes is the memory that the training graph's intermediate values take.
+	ArenaBytes int
+	Time       time.Duration
+}
+
+// ErrBatchTooLarge marks a bucket whose trial run needs more memory than there is.
+var ErrBatchTooLarge = errors.New("the batch does not fit")
+
+// Prepare runs the training graph on made-up batches of every bucket, the largest first, so that memory is taken and kernels
+// are chosen before the first step, and what does not fit is found there: the error then matches ErrBatchTooLarge and
+// ort.ErrOutOfMemory.
+//
+// With CUDA graphs it then captures one for each slot and bucket, and compares replays with runs kernel by kernel, in another
+// order: graphs that are captured wrongly give wrong numbers without an error. If one differs, none is used.
+//
+// Prepare belongs to the goroutine that trains, locked to its thread: captured graphs are the thread's. Nothing else in the
+// process may use the GPU meanwhile. On the CPU it does nothing.
+func (m *Model) Prepare() (Prepared, error) {
+	var p Prepared
+	if !m.device.onGPU() {
+		return p, nil
+	}
+	began := time.Now()
+	t, err := m.newTrial()
+	if err != nil {
+		return p, err
+	}
+	defer t.close()
+	err = t.settle()
+	if err == nil && m.capturing {
+		if p.Graphs, err = t.capture(); err == nil {
+			p.Fault, err = t.compare()
+		}
+		if p.Fault != nil || err != nil {
+			t.release()
+			p.Graphs = 0
+		}
+	}
+	if err == nil {
+		p.ArenaBytes, err = m.session.ArenaBytes()
+	}
+	p.Time = time.Since(began)
+	return p, err
+}
+
+// trial runs made-up batches.
+type trial struct {
+	*Model
+	stage  gpu.HostMemory // a batch, then gradients
+	random *rand.Rand
+	order  []int // buckets, the largest first: each later one finds room in what the first has taken
+}
+
+func (m *Model) newTrial() (*trial, error) {
+	t := &trial{Model: m, random: rand.New(rand.NewPCG(1, 2))}
+	for i := range m.layouts {
+		t.order = append(t.order, i)
+	}
+	slices.SortStableFunc(t.order, func(a, b int) int { return cmp.Compare(m.layouts[b].InputBytes, m.layouts[a].InputBytes) })
+	size := 2 * 4 * sampled * len(m.params)
+	for _, l := range m.layouts {
+		size = max(size, l.InputBytes)
+	}
+	var err error
+	t.stage, err = m.device.Context.AllocateHost(size)
+	return t, err
+}
+
+func (t *trial) close() { t.stage.Close() }
+
+// settle runs every bucket, again and again until the arena no longer grows.
+func (t *trial) settle() error {
+	const rounds = 4 // two are enough where memory patterns are off
+	before := -1
+	for range rounds {
+		for _, bucket := range t.order {
+			if err := t.fill(0, bucket); err != nil {
+				return err
+			}
+			_, err := t.Train(0, bucket, 1)
+			if errors.Is(err, ort.ErrOutOfMemory) {
+				return fmt.Errorf("%w: bucket %d: %w", ErrBatchTooLarge, bucket, err)
+			}
+			if err != nil {
+				return fmt.Errorf("trial run of bucket %d: %w", bucket, err)
+			}
+		}
+		size, err := t.session.ArenaBytes()
+		if err != nil || size == before {
+			return err
+		}
+		before = size
+	}
+	return nil
+}
+
+// capture takes a graph of every slot and bucket.
+func (t *trial) capture() (int, error) {
+	n := 0
+	for _, bucket := range t.order {
+		for slot := range t.slots {
+			options, err := ort.NewRunOptions()
+			if err != nil {
+				return 0, err
+			}
+			t.add(options.Close)
+			if err := errors.Join(options.Async(), options.SetGraph(n)); err != nil {
+				return 0, err
+			}
+			t.train[slot][bucket].options = options
+			if err := t.fill(slot, bucket); err != nil {
+				return 0, err
+			}
+			if _, err := t.Train(slot, bucket, 1); err != nil {
+				return 0, fmt.Errorf("capture the CUDA graph of slot %d, bucket %d: %w", slot, bucket, err)
+			}
+			n++
+		}
+	}
+	return n, nil
+}
+
+// release goes back to runs kernel by kernel.
+func (t *trial) release() {
+	for slot := range t.train {
+		for bucket := range t.train[slot] {
+			t.train[slot][bucket].options = t.async
+		}
+	}
+}
+
+// tolerance is how far a replay may be from a run kernel by kernel, relative to the norm of what is compared: sums in another
+// order differ by some 1e-7, stale tables by 1e-1 and more.
+const tolerance = 1e-5
+
+// compare replays every graph on a batch of its own, in an order of its own. It returns a fault when one differs.
+func (t *trial) compare() (fault, err error) {
+	type id struct{ slot, bucket int }
+	var ids []id
+	for slot := range t.slots {
+		for bucket := range t.layouts {
+			ids = append(ids, id{slot, bucket})
+		}
+	}
+	t.random.Shuffle(len(ids), func(i, j int) { ids[i], ids[j] = ids[j], ids[i] })
+	for _, at := range ids {
+		if err := t.fill(at.slot, at.bucket); err != nil {
+			return nil, err
+		}
+		e := t.train[at.slot][at.bucket]
+		*t.seed.value = t.random.Int64()
+		replayed, err := t.outcome(e, 0)
+		if err != nil {
+			return nil, err
+		}
+		e.options = t.async
+		eager, err := t.outcome(e, 1)
+		if err != nil {
+			return nil, err
+		}
+		if d := distance(replayed, eager); !(d <= tolerance) {
+			return fmt.Errorf("the replayed CUDA graph of slot %d, bucket %d differs from its kernels by %.2g", at.slot, at.bucket, d), nil
+		}
+	}
+	return nil, nil
+}
+
+// sampled is the number of elements of each gradient that are compared: a wrong graph is wrong everywhere.
+const sampled = 4096
+
+// outcome runs and returns loss, weight, metrics and the beginnings of all gradients, in one half of the stage.
+func (t *trial) outcome(e execution, half int) ([][]float32, error) {
+	r, err := t.run(e)
+	if err != nil {
+		return nil, err
+	}
+	scalars := []float32{float32(r.Loss), float32(r.Weight)}
+	for _, v := range r.Metrics {
+		scalars = append(scalars, float32(v))
+	}
+	out := [][]float32{scalars}
+	room := t.stage.Bytes()[half*4*sampled*len(t.params):]
+	for i, p := range t.params {
+		if p.Frozen {
+			continue
+		}
+		n := 4 * min(sampled, p.Elements())
+		if err := t.device.Compute.Download(room[:n], t.grads.dev, 4*t.arena.Offsets[i]); err != nil {
+			return nil, err
+		}
+		out = append(out, ort.View[float32](room[:n]))
+		room = room[n:]
+	}
+	return out, t.device.Compute.Synchronize()
+}
+
+// distance is the largest distance of two vectors of the lists, relative to the larger of their norm and a millionth of all.
+func distance(a, b [][]float32) float64 {
+	all, worst := 0.0, 0.0
+	for _, x := range a {
+		all += square(x)
+	}
+	for i := range a {
+		d := 0.0
+		for k := range a[i] {
+			x, y := float64(a[i][k]), float64(b[i][k])
+			if x != y && (x == x || y == y) { // made-up numbers may well give NaN, twice
+				d += (x - y) * (x - y)
+			}
+		}
+		if d = math.Sqrt(d / max(square(a[i]), 1e-12*all, 1e-30)); !(d <= worst) {
+			worst = d
+		}
+	}
+	return worst
+}
+
+func square(x []float32) float64 {
+	sum := 0.0
+	for _, v := range x {
+		sum += float64(v) * float64(v)
+	}
+	return sum
+}
+
+// fill makes up a batch: noise for numbers, 0 and 1 for what may be an index, and lengths within the bucket.
+func (t *trial) fill(slot, bucket int) error {
+	layout, mem := &t.layouts[bucket], t.stage.Bytes()
+	axis := map[string]int{} // by lengths tensor: what it counts
+	for _, in := range t.inputs {
+		if tensor, ok := layout.Find(in.Name); ok && in.Lengths != "" && len(tensor.Shape) > 1 {
+			axis[in.Lengths] = tensor.Shape[1]
+		}
+	}
+	for _, tensor := range layout.Tensors {
+		if tensor.Offset < layout.InputBytes {
+			t.makeUp(tensor, mem, axis[tensor.Name])
+		}
+	}
+	if err := t.device.Compute.Upload(t.slots[slot].dev, 0, mem[:layout.InputBytes]); err != nil {
+		return err
+	}
+	return t.device.Compute.Synchronize()
+}
+
+func (t *trial) makeUp(tensor ring.Tensor, mem []byte, longest int) {
+	data := tensor.In(mem)
+	clear(data)
+	switch tensor.DType {
+	case manifest.F32:
+		for i, v := 0, ort.View[float32](data); i < len(v); i++ {
+			v[i] = float32(t.random.NormFloat64())
+		}
+	case manifest.I32:
+		for i, v := 0, ort.View[int32](data); i < len(v); i++ {
+			if v[i] = int32(t.random.IntN(2)); longest > 0 {
+				v[i] = int32(1 + t.random.IntN(longest))
+			}
+		}
+	case manifest.I64:
+		for i, v := 0, ort.View[int64](data); i < len(v); i++ {
+			v[i] = int64(t.random.IntN(2))
+		}
+	}
+}
