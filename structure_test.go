@@ -49,6 +49,8 @@ var rules = []rule{
 	{folder: "ortgraphs", own: []string{"ortgraphs/onnxpb", "ortgraphs/safetensors", "ortgraphs/shapes", "shared/hint", "shared/manifest", "shared/regular"}, others: []string{"google.golang.org/protobuf/", "github.com/nlpodyssey/safetensors"}, noCgo: true},
 	{folder: "ortgraphs/ort", own: []string{"ortgraphs/ort", "shared/manifest"}, others: []string{"github.com/yalue/onnxruntime_go", "golang.org/x/sys/"}},
 	{folder: "gpu", noCgo: true},
+	{folder: "gpu/cuda", own: []string{"gpu"}, others: []string{"gorgonia.org/cu"}},
+	{folder: "gpu/gputest", own: []string{"gpu"}, noCgo: true},
 	{folder: "shared", own: []string{"shared..."}, others: plugin, noCgo: true},
 	{folder: "plugins", own: []string{"plugins...", "shared..."}, others: []string{"gonum.org/v1/gonum/"}, noCgo: true},
 }
@@ -66,9 +68,10 @@ type pkg struct {
 	GoFiles               []string
 }
 
-func list(t *testing.T) []pkg {
+// list returns the packages of a build with these tags, separated by commas.
+func list(t *testing.T, tags string) []pkg {
 	t.Helper()
-	out, err := exec.Command("go", "list", "-json=ImportPath,Doc,Name,Imports,CgoFiles,GoFiles", "./...").Output()
+	out, err := exec.Command("go", "list", "-tags="+tags, "-json=ImportPath,Doc,Name,Imports,CgoFiles,GoFiles", "./...").Output()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -87,7 +90,7 @@ func list(t *testing.T) []pkg {
 }
 
 func TestPackagesExplainThemselves(t *testing.T) {
-	for _, p := range list(t) {
+	for _, p := range list(t, "") {
 		if p.Doc == "" {
 			t.Errorf("%s has no doc comment", p.ImportPath)
 		}
@@ -95,7 +98,7 @@ func TestPackagesExplainThemselves(t *testing.T) {
 }
 
 func TestImportArrows(t *testing.T) {
-	for _, p := range list(t) {
+	for _, p := range append(list(t, ""), list(t, "cuda")...) {
 		folder := strings.TrimPrefix(p.ImportPath, module)
 		r := ruleOf(folder)
 		if r.noCgo && len(p.CgoFiles) > 0 {
@@ -109,6 +112,19 @@ func TestImportArrows(t *testing.T) {
 	}
 }
 
+// TestOnlyTheTagBringsCUDA: a program that links with the driver does not start on a machine without one.
+func TestOnlyTheTagBringsCUDA(t *testing.T) {
+	for tags, want := range map[string]bool{"": false, "cuda": true} {
+		out, err := exec.Command("go", "list", "-tags="+tags, "-deps", "./...").Output()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.Contains(string(out), "gorgonia.org/"); got != want {
+			t.Errorf("with tags %q the build has a package of gorgonia.org: %v, want %v", tags, got, want)
+		}
+	}
+}
+
 func TestRulesRefuse(t *testing.T) {
 	for _, c := range []struct{ folder, imp string }{
 		{"host/pipeline", module + "ortgraphs/ort"},
@@ -117,6 +133,8 @@ func TestRulesRefuse(t *testing.T) {
 		{"shared/ring", "github.com/yalue/onnxruntime_go"},
 		{"plugins/features", module + "host"},
 		{"gpu", "gorgonia.org/cu"},
+		{"gpu/gputest", "gorgonia.org/cu"},
+		{"gpu", module + "gpu/cuda"},
 		{"ortgraphs", module + "host"},
 		{"host/train", "github.com/yalue/onnxruntime_go"},
 	} {

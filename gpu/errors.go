@@ -7,3 +7,6 @@ var ErrOutOfMemory = errors.New("out of GPU memory")
 
 // ErrNotBuilt matches errors of a program that was built without CUDA.
 var ErrNotBuilt = errors.New("this build has no CUDA")
+
+// ErrClosed matches errors of calls on what was closed before.
+var ErrClosed = errors.New("already closed")

@@ -1,0 +1,189 @@
+//go:build cuda
+
+package cuda
+
+// #include <cuda.h>
+import "C"
+
+import (
+	"fmt"
+	"os"
+	"runtime"
+	"strings"
+
+	"github.com/xtts-host/xtts-host/gpu"
+	"gorgonia.org/cu"
+)
+
+// Built reports whether this build has CUDA.
+const Built = true
+
+// DriverVersion is the newest version of CUDA that the machine's driver can do, such as "13.0".
+func DriverVersion() (string, error) {
+	var v C.int
+	if err := check("cuDriverGetVersion", C.cuDriverGetVersion(&v)); err != nil {
+		return "", err
+	}
+	return fmt.Sprintf("%d.%d", v/1000, v%1000/10), nil
+}
+
+// Open returns the GPU with this UUID, as package gpu and nvidia-smi write it. Its Device has the number that CUDA counts it
+// by in this process as Index: what ONNX Runtime wants to know. It differs from gpu.Detect's when CUDA_VISIBLE_DEVICES is set.
+//
+// Open may be called from any goroutine, and leaves the calling thread as it is. The contexts of two calls for the same GPU
+// share its primary context.
+func Open(uuid string) (gpu.Context, error) {
+	c, err := newContext(uuid)
+	if err != nil {
+		return nil, fmt.Errorf("open GPU %s: %w", uuid, err)
+	}
+	return c, nil
+}
+
+func newContext(uuid string) (*context, error) {
+	ordinal, id, err := find(uuid)
+	if err != nil {
+		return nil, err
+	}
+	c := &context{ordinal: ordinal}
+	if c.device, err = describe(ordinal, id); err != nil {
+		return nil, err
+	}
+	if err := wrap("cuDevicePrimaryCtxSetFlags", ordinal.SetPrimaryCtxFlags(cu.SchedBlockingSync)); err != nil {
+		return nil, err
+	}
+	if c.primary, err = ordinal.RetainPrimaryCtx(); err != nil {
+		return nil, wrap("cuDevicePrimaryCtxRetain", err)
+	}
+	err = c.onThisThread(func() (err error) {
+		c.clearing, err = c.newStream()
+		return err
+	})
+	if err != nil {
+		ordinal.ReleasePrimaryCtx() // may well fail, and err has the reason
+		return nil, err
+	}
+	return c, nil
+}
+
+// find returns the number of the GPU with this UUID, and the UUID as package gpu writes it.
+func find(uuid string) (cu.Device, string, error) {
+	count, err := cu.NumDevices()
+	if err != nil {
+		return 0, "", wrap("cuDeviceGetCount", err)
+	}
+	var seen []string
+	for i := range count {
+		device, err := cu.GetDevice(i)
+		if err != nil {
+			return 0, "", wrap("cuDeviceGet", err)
+		}
+		bytes, err := device.UUID()
+		if err != nil {
+			return 0, "", wrap("cuDeviceGetUuid", err)
+		}
+		id := "GPU-" + bytes.String()
+		if strings.EqualFold(id, uuid) {
+			return device, id, nil
+		}
+		seen = append(seen, id)
+	}
+	return 0, "", &notSeen{seen}
+}
+
+// notSeen is a UUID that CUDA shows no GPU for.
+type notSeen struct{ seen []string }
+
+func (e *notSeen) Error() string {
+	if len(e.seen) == 0 {
+		return "CUDA shows this process no GPU"
+	}
+	return "CUDA shows this process only " + strings.Join(e.seen, ", ")
+}
+
+func (e *notSeen) Hint() string {
+	if v := os.Getenv("CUDA_VISIBLE_DEVICES"); v != "" {
+		return "CUDA_VISIBLE_DEVICES=" + v + " hides the others"
+	}
+	return "nvidia-smi -L lists the GPUs of this machine"
+}
+
+func describe(ordinal cu.Device, uuid string) (gpu.Device, error) {
+	name, err := ordinal.Name()
+	if err != nil {
+		return gpu.Device{}, wrap("cuDeviceGetName", err)
+	}
+	var pci [len("0000:00:00.0") + 1]C.char
+	if err := check("cuDeviceGetPCIBusId", C.cuDeviceGetPCIBusId(&pci[0], C.int(len(pci)), C.CUdevice(ordinal))); err != nil {
+		return gpu.Device{}, err
+	}
+	return gpu.Device{Index: int(ordinal), UUID: uuid, PCI: strings.ToLower(C.GoString(&pci[0])), Name: name}, nil
+}
+
+// context is a gpu.Context over a GPU's primary context. Like all types of this package it is closed by its one owner, after
+// all other calls; there is nothing to lock.
+type context struct {
+	ordinal  cu.Device
+	device   gpu.Device
+	primary  cu.CUContext
+	clearing *stream // zeroes new memory
+	closed   bool
+}
+
+func (c *context) open() error {
+	if c.closed {
+		return fmt.Errorf("GPU %s: %w", c.device.UUID, gpu.ErrClosed)
+	}
+	return nil
+}
+
+func (c *context) Device() gpu.Device { return c.device }
+
+func (c *context) Bind() error {
+	err := c.open()
+	if err == nil {
+		err = wrap("cuCtxSetCurrent", cu.SetCurrentContext(c.primary))
+	}
+	if err == nil {
+		// Without this, while another thread captures a CUDA graph, any call that may wait fails with
+		// CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED (900), and so does the capture.
+		mode := C.CUstreamCaptureMode(C.CU_STREAM_CAPTURE_MODE_RELAXED)
+		err = check("cuThreadExchangeStreamCaptureMode", C.cuThreadExchangeStreamCaptureMode(&mode))
+	}
+	return during("bind a thread to the GPU", err)
+}
+
+// onThisThread runs f with the context current and then makes current what was.
+func (c *context) onThisThread(f func() error) error {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	if err := wrap("cuCtxPushCurrent", cu.PushCurrentCtx(c.primary)); err != nil {
+		return err
+	}
+	err := f()
+	if _, popped := cu.PopCurrentCtx(); err == nil {
+		err = wrap("cuCtxPopCurrent", popped)
+	}
+	return err
+}
+
+func (c *context) MemInfo() (free, total int, err error) {
+	const what = "ask for the GPU's memory"
+	if err := c.open(); err != nil {
+		return 0, 0, during(what, err)
+	}
+	f, t, err := cu.MemInfo()
+	return int(f), int(t), during(what, wrap("cuMemGetInfo", err))
+}
+
+func (c *context) Close() error {
+	if c.closed {
+		return nil
+	}
+	c.closed = true
+	err := c.onThisThread(c.clearing.Close)
+	if released := c.ordinal.ReleasePrimaryCtx(); err == nil {
+		err = wrap("cuDevicePrimaryCtxRelease", released)
+	}
+	return during("close the GPU", err)
+}

@@ -1,0 +1,117 @@
+//go:build cuda
+
+package cuda_test
+
+import (
+	"errors"
+	"regexp"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/xtts-host/xtts-host/gpu"
+	"github.com/xtts-host/xtts-host/gpu/cuda"
+	"github.com/xtts-host/xtts-host/gpu/gputest"
+	"gorgonia.org/cu"
+)
+
+// uuid is that of the first GPU, by cu alone: these tests also run where package gpu sees none, on the fake driver.
+func uuid(t *testing.T) string {
+	t.Helper()
+	device, err := cu.GetDevice(0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	id, err := device.UUID()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return "GPU-" + id.String()
+}
+
+func TestContext(t *testing.T) {
+	gputest.TestContext(t, func() (gpu.Context, error) { return cuda.Open(uuid(t)) })
+}
+
+func TestErrorsNameTheCall(t *testing.T) {
+	c := bound(t)
+	_, err := c.Allocate(1 << 45)
+	want := "allocate 35184372088832 bytes of GPU memory: cuMemAlloc: CUDA_ERROR_OUT_OF_MEMORY (2)"
+	if err == nil || err.Error() != want || !errors.Is(err, gpu.ErrOutOfMemory) {
+		t.Errorf("error %v, want %s, as gpu.ErrOutOfMemory", err, want)
+	}
+	e, err := c.NewEvent()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer e.Close()
+	_, err = e.Since(e)
+	want = "measure time between events: cuEventElapsedTime: CUDA_ERROR_INVALID_HANDLE (400)"
+	if err == nil || err.Error() != want || errors.Is(err, gpu.ErrOutOfMemory) {
+		t.Errorf("error %v, want %s", err, want)
+	}
+}
+
+func TestOpenOfAnUnknownGPU(t *testing.T) {
+	const unknown = "GPU-00000000-0000-0000-0000-000000000000"
+	c, err := cuda.Open(unknown)
+	want := "open GPU " + unknown + ": CUDA shows this process only " + uuid(t)
+	if c != nil || err == nil || !strings.HasPrefix(err.Error(), want) || errors.Is(err, gpu.ErrNotBuilt) {
+		t.Errorf("returns %v, %v, want %s", c, err, want)
+	}
+	for visible, hint := range map[string]string{"0": "CUDA_VISIBLE_DEVICES=0 hides the others", "": "nvidia-smi -L lists the GPUs of this machine"} {
+		t.Setenv("CUDA_VISIBLE_DEVICES", visible)
+		var h interface{ Hint() string }
+		if !errors.As(err, &h) || h.Hint() != hint {
+			t.Errorf("with CUDA_VISIBLE_DEVICES=%q no hint %q", visible, hint)
+		}
+	}
+}
+
+// TestOneContextForAll: a GPU that is opened twice stays open until both are closed, and is found by its UUID in any case.
+func TestOneContextForAll(t *testing.T) {
+	first := bound(t)
+	second, err := cuda.Open(strings.ToUpper(uuid(t)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if second.Device() != first.Device() || second.Device().UUID != uuid(t) {
+		t.Errorf("%+v and %+v are one device", first.Device(), second.Device())
+	}
+	m, err := first.Allocate(100)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := second.Close(); err != nil {
+		t.Error(err)
+	}
+	if err := m.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestDriverVersion(t *testing.T) {
+	v, err := cuda.DriverVersion()
+	if err != nil || !regexp.MustCompile(`^1\d\.\d$`).MatchString(v) {
+		t.Errorf("version %q, %v", v, err)
+	}
+}
+
+// bound opens the first GPU for a test and binds its thread, for good.
+func bound(t *testing.T) gpu.Context {
+	t.Helper()
+	runtime.LockOSThread()
+	c, err := cuda.Open(uuid(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := c.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	if err := c.Bind(); err != nil {
+		t.Fatal(err)
+	}
+	return c
+}

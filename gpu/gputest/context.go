@@ -1,0 +1,177 @@
+// Package gputest has a GPU for tests on machines without one, and the test that every gpu.Context passes.
+//
+// The GPU is a fake in pure Go. Its memory is the machine's; each stream does its work in order and beside the other streams,
+// and a copy takes as long as the bandwidth says. In a bubble of testing/synctest that is virtual time, so that a test can
+// say to the nanosecond what overlaps with what, and takes none itself:
+//
+//	synctest.Test(t, func(t *testing.T) {
+//		card := gputest.New(gputest.Config{Bandwidth: 1e9, Misuse: func(err error) { t.Error(err) }})
+//		runtime.LockOSThread()
+//		card.Bind()
+//		stream, _ := card.NewStream()
+//		stream.Upload(slot, 0, batch)                         // 1 ms for 1 MB
+//		stream.(*gputest.Stream).Run(55*time.Millisecond, step) // the work of another library
+//		stream.Synchronize()                                  // 56 ms have passed
+//	})
+//
+// It is strict where CUDA is silent: see ErrMisuse. Failures are injected with Context.Fail.
+package gputest
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/xtts-host/xtts-host/gpu"
+)
+
+// ErrMisuse matches errors about calls that break the rules of package gpu: on a thread without Bind, on what is closed, with
+// memory that is not pinned or not of the card, beyond a block's end; about memory that is closed, or bytes that change, while
+// a copy of them is under way; and about a Context that is closed before everything made with it.
+var ErrMisuse = errors.New("misuse of the GPU")
+
+// Config says what card New makes. The zero value is one of 1 GiB whose copies take no time.
+type Config struct {
+	Device gpu.Device // the zero value means one that is named "Fake card"
+	Memory int        // bytes the card has; 0 means 1 GiB
+	// Bandwidth is how many bytes Upload and Download copy in a second, on each stream; 0 means that they take no time.
+	// Copy and Clear take none.
+	Bandwidth int
+	// Misuse, if set, hears of every misuse, also when the caller who got the error ignores it and when there is no caller.
+	// It may be called from any goroutine, and calls nothing of this package.
+	Misuse func(error)
+}
+
+// Op is a kind of call that Context.Fail can let fail.
+type Op string
+
+const (
+	Allocate     Op = "allocate GPU memory"
+	AllocateHost Op = "allocate pinned memory"
+	Register     Op = "pin memory"
+	Upload       Op = "upload"
+	Download     Op = "download"
+	Copy         Op = "copy"
+	Clear        Op = "clear"
+	Run          Op = "run"
+)
+
+// Context is the fake card; New makes one.
+type Context struct {
+	config Config
+
+	mu      sync.Mutex
+	threads map[int]bool // those that called Bind
+	blocks  []*Memory
+	used    int // bytes of the card
+	open    map[string]int
+	fail    map[Op]injection
+	lost    error // what a stream's work failed with
+	closed  bool
+}
+
+type injection struct {
+	calls int // until the one that fails
+	err   error
+}
+
+// New returns a card.
+func New(config Config) *Context {
+	config.Memory = cmp.Or(config.Memory, 1<<30)
+	config.Device = cmp.Or(config.Device, gpu.Device{UUID: "GPU-a0a1a2a3-a4a5-a6a7-a8a9-aaabacadaeaf", PCI: "0000:1b:00.0", Name: "Fake card"})
+	return &Context{config: config, threads: map[int]bool{}, open: map[string]int{}, fail: map[Op]injection{}}
+}
+
+// Fail lets the nth call of op from now on, counting from 1, fail with err. Work of a stream fails when its turn comes. As with
+// CUDA the context is lost then: what is still queued is not done, and every later call returns the error, but Close closes.
+func (c *Context) Fail(op Op, nth int, err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.fail[op] = injection{nth, err}
+}
+
+// injected counts a call of op, and returns the error that was injected for it. The caller holds mu.
+func (c *Context) injected(op Op) error {
+	f, ok := c.fail[op]
+	if !ok {
+		return nil
+	}
+	if f.calls--; f.calls > 0 {
+		c.fail[op] = f
+		return nil
+	}
+	delete(c.fail, op)
+	return fmt.Errorf("%s: %w", op, f.err)
+}
+
+// misuse makes an error that matches ErrMisuse and tells Config.Misuse of it.
+func (c *Context) misuse(format string, args ...any) error {
+	err := fmt.Errorf("%w: %w", ErrMisuse, fmt.Errorf(format, args...))
+	if c.config.Misuse != nil {
+		c.config.Misuse(err)
+	}
+	return err
+}
+
+// enter is what every call begins with. The caller holds mu.
+func (c *Context) enter(op Op) error {
+	if c.closed {
+		return c.misuse("%s: GPU %s: %w", op, c.config.Device.UUID, gpu.ErrClosed)
+	}
+	if !c.threads[syscall.Gettid()] {
+		return c.misuse("%s: the calling thread is not bound to the GPU", op)
+	}
+	return c.lost
+}
+
+// takes returns how long a copy of size bytes takes.
+func (c *Context) takes(size int) time.Duration {
+	if c.config.Bandwidth == 0 {
+		return 0
+	}
+	return time.Duration(float64(size) / float64(c.config.Bandwidth) * float64(time.Second))
+}
+
+func (c *Context) Device() gpu.Device { return c.config.Device }
+
+func (c *Context) Bind() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.threads[syscall.Gettid()] = true
+	return c.enter("bind a thread")
+}
+
+func (c *Context) MemInfo() (free, total int, err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if err := c.enter("ask for the GPU's memory"); err != nil {
+		return 0, 0, err
+	}
+	return c.config.Memory - c.used, c.config.Memory, nil
+}
+
+// Close returns an error that matches ErrMisuse when something that was made with the context is open.
+func (c *Context) Close() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed {
+		return nil
+	}
+	c.closed = true
+	var left []string
+	for what, n := range c.open {
+		if n > 0 {
+			left = append(left, fmt.Sprintf("%d of %s", n, what))
+		}
+	}
+	if left == nil {
+		return nil
+	}
+	slices.Sort(left)
+	return c.misuse("close the GPU before all that was made with it: open are %s", strings.Join(left, ", "))
+}

@@ -1,0 +1,139 @@
+package gputest
+
+import (
+	"fmt"
+	"slices"
+	"sync/atomic"
+	"syscall"
+	"unsafe"
+
+	"github.com/xtts-host/xtts-host/gpu"
+)
+
+// Memory is what Allocate, AllocateHost and Register make. That of the card is the machine's memory too.
+type Memory struct {
+	c      *Context
+	kind   string // cardMemory, hostMemory or mappedMemory
+	mem    []byte
+	users  int // pieces of work, queued or under way, that name it
+	closed atomic.Bool
+}
+
+const (
+	cardMemory   = "GPU memory"
+	hostMemory   = "pinned memory"
+	mappedMemory = "registered memory"
+)
+
+func (c *Context) Allocate(size int) (gpu.Memory, error) {
+	m, err := c.add(Allocate, cardMemory, size, nil)
+	if err != nil {
+		return nil, err
+	}
+	return m, nil
+}
+
+func (c *Context) AllocateHost(size int) (gpu.HostMemory, error) {
+	m, err := c.add(AllocateHost, hostMemory, size, nil)
+	if err != nil {
+		return nil, err
+	}
+	return m, nil
+}
+
+func (c *Context) Register(mem []byte) (gpu.Registration, error) {
+	m, err := c.add(Register, mappedMemory, len(mem), mem)
+	if err != nil {
+		return nil, err
+	}
+	return m, nil
+}
+
+// add makes a block of mem, or of new memory if that is nil.
+func (c *Context) add(op Op, kind string, size int, mem []byte) (*Memory, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if err := c.enter(op); err != nil {
+		return nil, err
+	}
+	if err := c.injected(op); err != nil {
+		return nil, err
+	}
+	if size <= 0 {
+		return nil, fmt.Errorf("%s: memory has at least one byte", op)
+	}
+	if kind == mappedMemory && c.find(addressOf(mem), 1, mappedMemory) != nil {
+		return nil, fmt.Errorf("%s: it is pinned already", op)
+	}
+	if kind == cardMemory && size > c.config.Memory-c.used {
+		return nil, fmt.Errorf("%s: %d bytes of %d, of which %d are used: %w", op, size, c.config.Memory, c.used, gpu.ErrOutOfMemory)
+	}
+	if mem == nil {
+		// Outside Go's heap, since libraries in C keep its address; and what uses it after Close is killed for it.
+		var err error
+		if mem, err = syscall.Mmap(-1, 0, size, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_PRIVATE|syscall.MAP_ANON); err != nil {
+			return nil, fmt.Errorf("%s: %w", op, err)
+		}
+	}
+	if kind == cardMemory {
+		c.used += size
+	}
+	b := &Memory{c: c, kind: kind, mem: mem}
+	c.blocks = append(c.blocks, b)
+	c.open[kind]++
+	return b, nil
+}
+
+// find returns the block of one of the kinds that has size bytes at an address, or nil. The caller holds mu.
+func (c *Context) find(address uintptr, size int, kinds ...string) *Memory {
+	for _, b := range c.blocks {
+		start := addressOf(b.mem)
+		if slices.Contains(kinds, b.kind) && address >= start && address <= start+uintptr(len(b.mem)) && size <= len(b.mem)-int(address-start) {
+			return b
+		}
+	}
+	return nil
+}
+
+func addressOf(mem []byte) uintptr { return uintptr(unsafe.Pointer(unsafe.SliceData(mem))) }
+
+// Pointer is an address of the machine's memory, which a library that computes on the CPU can work on; 0 after Close.
+func (m *Memory) Pointer() uintptr { return addressOf(m.Bytes()) }
+
+// Bytes are what the memory holds, also that of the card: for work that a test queues with Stream.Run, and for what it
+// asserts. Nil after Close.
+func (m *Memory) Bytes() []byte {
+	if m.closed.Load() {
+		return nil
+	}
+	return m.mem
+}
+
+func (m *Memory) Size() int { return len(m.mem) }
+
+// Close refuses to close memory that queued work names.
+func (m *Memory) Close() error {
+	c := m.c
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if m.closed.Load() {
+		return nil
+	}
+	op := Op("close " + m.kind)
+	if m.users > 0 {
+		return c.misuse("%s: %d pieces of work with it are queued or under way", op, m.users)
+	}
+	err := c.enter(op)
+	m.closed.Store(true)
+	c.open[m.kind]--
+	c.blocks = slices.DeleteFunc(c.blocks, func(x *Memory) bool { return x == m })
+	if m.kind == cardMemory {
+		c.used -= len(m.mem)
+	}
+	if m.kind != mappedMemory {
+		if unmapped := syscall.Munmap(m.mem); err == nil {
+			err = unmapped
+		}
+	}
+	return err
+}

@@ -1,0 +1,61 @@
+#!/usr/bin/env bash
+# Prints the variables with which Go builds the packages behind the tag `cuda`:
+#
+#   eval "$(scripts/cuda-env.sh)" && go build -tags cuda ./...
+#
+# Such a build needs the header cuda.h (CUDA 12 or 13) and a libcuda to link with; neither a driver nor a GPU. The header is
+# that of CUDA_HOME or of /usr/local/cuda; without a toolkit it is fetched from PyPI into .cache/cuda, out of NVIDIA's own
+# wheel, pinned by hash. The libcuda is a stub made here, with the name of every call in the header: what is built finds the
+# driver's own libcuda.so.1 when it starts. XTTS_HOST_CUDA_INCLUDE, also printed, is the folder of cuda.h.
+set -euo pipefail
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+
+fail() {
+	echo "error: $*" >&2
+	exit 1
+}
+
+# fetch DEST writes NVIDIA's cuda.h to DEST. The header is the same for every platform.
+fetch() {
+	local version=13.0.96 platform wheel tmp
+	local header=64025f81a9d6d2b10e9e11654f3523e5b046d01b883f0b9ca474e463274b80d4
+	case "$(uname -m)" in
+	x86_64) platform=manylinux2014_x86_64 wheel=7f82250d7782aa23b6cfe765ecc7db554bd3c2870c43f3d1821f1d18aebf0548 ;;
+	aarch64) platform=manylinux2014_aarch64 wheel=ef9bcbe90493a2b9d810e43d249adb3d02e98dd30200d86607d8d02687c43f55 ;;
+	*) fail "no pinned CUDA header for $(uname -m): set CUDA_HOME to a CUDA toolkit" ;;
+	esac
+	mkdir -p "$(dirname "$1")"
+	tmp=$(mktemp -d "$(dirname "$1")/.fetch-XXXXXX")
+	trap 'rm -rf "$tmp"' RETURN
+	echo "nvidia-cuda-runtime==$version --hash=sha256:$wheel" >"$tmp/requirements.txt"
+	# Nothing below HOME: no cache, no version check, and a home of its own for rustup, because pip runs "rustc --version"
+	# for its user agent.
+	PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_CACHE_DIR=1 RUSTUP_HOME="$tmp/rustup" \
+		python3 -m pip download --quiet --no-deps --require-hashes --only-binary=:all: --platform "$platform" \
+		--dest "$tmp" --requirement "$tmp/requirements.txt" >&2 ||
+		fail "pip could not fetch the headers of CUDA $version (its message is above); set CUDA_HOME to a CUDA toolkit"
+	python3 -m zipfile -e "$tmp"/nvidia_cuda_runtime-*.whl "$tmp"
+	echo "$header  $tmp/nvidia/cu13/include/cuda.h" | sha256sum --check --status || fail "cuda.h in the wheel has an unexpected checksum"
+	mv "$tmp/nvidia/cu13/include/cuda.h" "$1"
+	echo "cuda-env: cuda.h of CUDA $version at $1" >&2
+}
+
+include=
+for home in "${CUDA_HOME:-}" /usr/local/cuda; do
+	if [ -n "$home" ] && [ -f "$home/include/cuda.h" ]; then
+		include=$home/include
+		break
+	fi
+done
+if [ -z "$include" ]; then
+	[ -z "${CUDA_HOME:-}" ] || fail "CUDA_HOME=$CUDA_HOME has no include/cuda.h"
+	include=$root/.cache/cuda/13.0.96
+	[ -f "$include/cuda.h" ] || fetch "$include/cuda.h"
+fi
+
+stub=$root/.cache/cuda/stub
+"$root/scripts/cuda-stub.sh" "$include" "$stub"
+
+# The headers of this repository come first: see gpu/cuda/compat/cuda.h. "-O2 -g" is what Go takes without these variables.
+printf 'export CGO_CFLAGS=%q CGO_LDFLAGS=%q XTTS_HOST_CUDA_INCLUDE=%q\n' \
+	"-O2 -g '-I$root/gpu/cuda/compat' '-I$include'" "-O2 -g '-L$stub'" "$include"

@@ -1,0 +1,28 @@
+#!/usr/bin/env bash
+# Makes OUT/libcuda.so.1, and the link libcuda.so to it, that has every call which INCLUDE/cuda.h declares.
+#
+#   scripts/cuda-stub.sh INCLUDE OUT [SOURCE.c]
+#
+# The calls in SOURCE.c are the library's; every other call returns 34, CUDA_ERROR_STUB_LIBRARY, as those of the toolkit's
+# own stub do. A library that is newer than the header, the source and this script is left alone.
+set -euo pipefail
+include=$(readlink -f "$1") out=$2 source=${3:-}
+library=$out/libcuda.so.1
+if [ "$library" -nt "$include/cuda.h" ] && [ "$library" -nt "${BASH_SOURCE[0]}" ] && { [ -z "$source" ] || [ "$library" -nt "$source" ]; } &&
+	[ "$(cat "$out/include" 2>/dev/null)" = "$include" ]; then
+	exit 0
+fi
+
+mkdir -p "$out"
+tmp=$(mktemp -d "$out/.make-XXXXXX")
+trap 'rm -rf "$tmp"' EXIT
+# Twice, since a call of which the header has several versions shows its old name only with the internal switch.
+for switch in -U__CUDA_API_VERSION_INTERNAL -D__CUDA_API_VERSION_INTERNAL; do
+	echo '#include <cuda.h>' | cc -E -P "$switch" "-I$include" -
+done | tr '\n' ' ' | grep -oE 'CUresult +cu[A-Za-z0-9_]+ *\(' | sed -E 's/CUresult +//; s/ *\(//' | sort -u |
+	sed 's/.*/__attribute__((weak)) int &(void) { return 34; }/' >"$tmp/calls.c"
+[ -s "$tmp/calls.c" ] || { echo "error: $include/cuda.h declares no call" >&2; exit 1; }
+cc -shared -fPIC -O1 -Wall -Werror "-I$include" -Wl,-soname,libcuda.so.1 -o "$tmp/libcuda.so.1" "$tmp/calls.c" ${source:+"$source"}
+echo "$include" >"$out/include"
+ln -sf libcuda.so.1 "$out/libcuda.so"
+mv "$tmp/libcuda.so.1" "$library" # in one step: another build may be linking
