@@ -37,6 +37,7 @@ func device(t *testing.T) Device {
 		must(err)
 		t.Cleanup(func() { must((*s).Close()) })
 	}
+	d.Deterministic = true // tests compare bits
 	if !fake {
 		d.CUDA = &ort.CUDA{Device: ort.Place(d.Context.Device().Index), Stream: d.Compute.Pointer()}
 	}

@@ -145,31 +145,42 @@ func (m *memory) open(cfg ort.SessionConfig, graphs bool) *ort.Session {
 	return s
 }
 
-// bind makes a binding of every input of the graph, and of those outputs that are given.
-func (m *memory) bind(s *ort.Session, inputs, outputs map[string]*ort.Tensor) *ort.Binding {
+// run runs a binding, behind what is queued.
+func (m *memory) run(e execution) error {
+	if m.device.onGPU() && m.device.CUDA == nil { // the CPU provider knows no streams
+		if err := m.device.Compute.Synchronize(); err != nil {
+			return err
+		}
+	}
+	return e.binding.Run(e.options)
+}
+
+// execution is a binding with what tells ONNX Runtime how to run it. They stay together: with another binding's options a captured
+// graph would be replayed on the other's memory, without a word.
+type execution struct {
+	binding *ort.Binding
+	options *ort.RunOptions // nil on the CPU
+}
+
+// execution binds every input of the graph, and those outputs that are given.
+func (m *memory) execution(s *ort.Session, inputs, outputs map[string]*ort.Tensor) execution {
 	if m.err != nil {
-		return nil
+		return execution{}
 	}
 	b, err := s.NewBinding()
 	if err != nil {
 		m.err = err
-		return nil
+		return execution{}
 	}
 	for _, in := range s.Inputs() {
-		if err := b.BindInput(in.Name, inputs[in.Name]); err != nil {
-			m.err = err
-			return nil
+		if m.err == nil {
+			m.err = b.BindInput(in.Name, inputs[in.Name])
 		}
 	}
 	for _, out := range s.Outputs() {
-		t, ok := outputs[out.Name]
-		if !ok {
-			continue // not asked for: ONNX Runtime does not compute it
-		}
-		if err := b.BindOutput(out.Name, t); err != nil {
-			m.err = err
-			return nil
+		if t, ok := outputs[out.Name]; ok && m.err == nil { // one that is not asked for is not computed
+			m.err = b.BindOutput(out.Name, t)
 		}
 	}
-	return b
+	return execution{b, m.async}
 }

@@ -52,13 +52,6 @@ type Model struct {
 	values       []float64 // of the metrics
 }
 
-// execution is a binding with what tells ONNX Runtime how to run it. They stay together: with another binding's options a captured
-// graph would be replayed on the other's memory, without a word.
-type execution struct {
-	binding *ort.Binding
-	options *ort.RunOptions // nil on the CPU
-}
-
 // Result is what one run of a graph says about a batch.
 type Result struct {
 	// Loss is the mean over what Weight counts.
@@ -141,9 +134,9 @@ func (m *Model) build(cfg ModelConfig) {
 				}
 			}
 			inputs[seedInput] = m.seed.tensor
-			m.train[slot] = append(m.train[slot], execution{m.bind(m.session, inputs, grads), m.async})
+			m.train[slot] = append(m.train[slot], m.execution(m.session, inputs, grads))
 			inputs[seedInput] = noDropout.tensor
-			m.eval[slot] = append(m.eval[slot], execution{m.bind(eval, inputs, outputs), m.async})
+			m.eval[slot] = append(m.eval[slot], m.execution(eval, inputs, outputs))
 		}
 	}
 }
@@ -167,22 +160,22 @@ func (m *Model) Load(slot, bucket int, src []byte) error {
 // the next call.
 func (m *Model) Train(slot, bucket int, seed int64) (Result, error) {
 	*m.seed.value = seed
-	return m.run(m.train[slot][bucket])
+	return m.compute(m.train[slot][bucket])
 }
 
 // Evaluate runs the evaluation graph, without dropout.
 func (m *Model) Evaluate(slot, bucket int) (Result, error) {
-	return m.run(m.eval[slot][bucket])
+	return m.compute(m.eval[slot][bucket])
 }
 
-func (m *Model) run(e execution) (Result, error) {
+func (m *Model) compute(e execution) (Result, error) {
 	for _, s := range m.metrics {
 		*s.value = float32(math.NaN())
 	}
 	if err := errors.Join(m.send(m.in), m.send(m.out)); err != nil {
 		return Result{}, err
 	}
-	if err := e.binding.Run(e.options); err != nil {
+	if err := m.run(e); err != nil {
 		return Result{}, err
 	}
 	if err := m.receive(m.out); err != nil {

@@ -66,9 +66,8 @@ type Optimizer struct {
 	weight      word[float32] // of the micro-batch
 	first       word[uint8]   // it is the window's first
 
-	accumulate *ort.Binding
-	norm       *ort.Binding
-	updates    []*ort.Binding // one per chunk
+	accumulate, norm execution
+	updates          []execution // one per chunk
 
 	// Steps counts the updates. Skipped windows do not count.
 	Steps int64
@@ -115,12 +114,12 @@ func (o *Optimizer) build(accumulating bool, threads int) {
 	if accumulating {
 		o.acc = o.block(4 * n)
 		acc := o.floats(o.acc, 0, trained)
-		o.accumulate = o.bind(session("accumulate"), map[string]*ort.Tensor{
+		o.accumulate = o.execution(session("accumulate"), map[string]*ort.Tensor{
 			"acc": acc, "grads": o.floats(grads, 0, trained), "weight": o.weight.tensor, "first": o.first.tensor,
 		}, map[string]*ort.Tensor{"acc_out": acc})
 		grads = o.acc
 	}
-	o.norm = o.bind(session("norm"), map[string]*ort.Tensor{
+	o.norm = o.execution(session("norm"), map[string]*ort.Tensor{
 		"grads": o.floats(grads, 0, trained), "loss": o.loss.tensor, "grad_scale": o.scale.tensor,
 	}, map[string]*ort.Tensor{"grad_norm": o.gradNorm.tensor, "finite": o.finite.tensor})
 
@@ -155,7 +154,7 @@ func (o *Optimizer) build(accumulating bool, threads int) {
 				inputs[name] = view(o.state[i])
 				outputs[name+"_out"] = inputs[name]
 			}
-			o.updates = append(o.updates, o.bind(update, inputs, outputs))
+			o.updates = append(o.updates, o.execution(update, inputs, outputs))
 		}
 	}
 }
@@ -163,7 +162,7 @@ func (o *Optimizer) build(accumulating bool, threads int) {
 // Accumulate adds the gradients of the last Train, times the batch's weight. The first of a window overwrites
 // what the window before left. Without accumulation it does nothing: Step takes the gradients as they are.
 func (o *Optimizer) Accumulate(weight float64, first bool) error {
-	if o.accumulate == nil {
+	if o.accumulate.binding == nil {
 		return nil
 	}
 	*o.weight.value, *o.first.value = float32(weight), 0
@@ -173,7 +172,7 @@ func (o *Optimizer) Accumulate(weight float64, first bool) error {
 	if err := o.send(o.in); err != nil {
 		return err
 	}
-	return o.accumulate.Run(o.async)
+	return o.run(o.accumulate)
 }
 
 // Step ends a window: it scales the sum of gradients by the sum of the weights, clips it and updates the weights. It
@@ -184,7 +183,7 @@ func (o *Optimizer) Step(lr, loss, weight float64) (gradNorm float64, updated bo
 	switch {
 	case weight == 0:
 		*o.scale.value = 0
-	case o.accumulate == nil:
+	case o.accumulate.binding == nil:
 		*o.scale.value = 1
 	default:
 		*o.scale.value = float32(1 / weight)
@@ -192,7 +191,7 @@ func (o *Optimizer) Step(lr, loss, weight float64) (gradNorm float64, updated bo
 	if err := o.send(o.in); err != nil {
 		return 0, false, err
 	}
-	if err := o.norm.Run(o.async); err != nil {
+	if err := o.run(o.norm); err != nil {
 		return 0, false, err
 	}
 	if err := o.receive(o.out); err != nil {
@@ -204,7 +203,7 @@ func (o *Optimizer) Step(lr, loss, weight float64) (gradNorm float64, updated bo
 	}
 	o.torn = true
 	for _, u := range o.updates {
-		if err := u.Run(o.async); err != nil {
+		if err := o.run(u); err != nil {
 			return gradNorm, false, err
 		}
 	}

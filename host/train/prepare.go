@@ -193,7 +193,7 @@ const sampled = 4096
 
 // outcome runs and returns loss, weight, metrics and the beginnings of all gradients, in one half of the stage.
 func (t *trial) outcome(e execution, half int) ([][]float32, error) {
-	r, err := t.run(e)
+	r, err := t.compute(e)
 	if err != nil {
 		return nil, err
 	}
@@ -241,7 +241,9 @@ func distance(a, b [][]float32) float64 {
 func square(x []float32) float64 {
 	sum := 0.0
 	for _, v := range x {
-		sum += float64(v) * float64(v)
+		if v == v {
+			sum += float64(v) * float64(v)
+		}
 	}
 	return sum
 }

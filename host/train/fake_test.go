@@ -1,0 +1,201 @@
+package train
+
+import (
+	"bytes"
+	"errors"
+	"math"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/xtts-host/xtts-host/gpu"
+	"github.com/xtts-host/xtts-host/gpu/gputest"
+	"github.com/xtts-host/xtts-host/ortgraphs/ort"
+	"github.com/xtts-host/xtts-host/shared/manifest"
+)
+
+// fakeDevice is a GPU in pure Go, which tells of every misuse. The CPU computes with its memory.
+func fakeDevice(t *testing.T) (Device, *gputest.Context) {
+	t.Helper()
+	runtime.LockOSThread() // for the test's goroutine, which ends with it
+	card := gputest.New(gputest.Config{Misuse: func(err error) { t.Error(err) }})
+	d := Device{Context: card}
+	if err := card.Bind(); err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range []*gpu.Stream{&d.Compute, &d.Transfer} {
+		var err error
+		if *s, err = card.NewStream(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Cleanup(func() { d.Compute.Close(); d.Transfer.Close(); card.Close() }) // tells what is still open
+	return d, card
+}
+
+// TestDeviceChangesNoBit trains on a fake GPU and on the CPU: every step of the way from ring to weights and back is there, and only the
+// provider is the same.
+func TestDeviceChangesNoBit(t *testing.T) {
+	g, b := readGolden(t, "pico.json"), open(t, pico)
+	layouts, index := shaped(t, b, g.Rows, g.Steps)
+	type state struct {
+		losses           []float64
+		weights, moments []byte
+	}
+	train := func(d Device, accumulating bool) (s state) {
+		m, err := NewModel(ModelConfig{Bundle: b, Layouts: layouts, Slots: 1, Threads: 1, Device: d, CUDAGraphs: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer m.Close()
+		o := newOptimizer(t, m, g.Optimizer, accumulating)
+		p, err := m.Prepare()
+		if err != nil || p.Fault != nil || (p.Graphs == len(layouts)) != d.onGPU() {
+			t.Fatalf("prepared %+v, %v", p, err)
+		}
+		for i, want := range g.Steps[:6] {
+			bucket := index[want.shape()]
+			g.fill(t, want, &layouts[bucket], input(t, m))
+			r := trainOn(t, m, bucket, g.Seed)
+			if err := o.Accumulate(r.Weight, i%2 == 0); err != nil {
+				t.Fatal(err)
+			}
+			if s.losses = append(s.losses, r.Loss); accumulating && i%2 == 0 {
+				continue
+			}
+			if _, updated, err := o.Step(g.Optimizer.LR, r.Loss, r.Weight); err != nil || !updated {
+				t.Fatalf("step %d: updated %v, %v", i, updated, err)
+			}
+		}
+		if err := errors.Join(m.Pull(), o.Pull()); err != nil {
+			t.Fatal(err)
+		}
+		s.weights = bytes.Clone(m.weights.host)
+		for _, x := range o.state {
+			s.moments = append(s.moments, x.host...)
+		}
+		return s
+	}
+	for _, accumulating := range []bool{false, true} {
+		d, _ := fakeDevice(t)
+		want, got := train(Device{}, accumulating), train(d, accumulating)
+		for i, loss := range want.losses {
+			if got.losses[i] != loss {
+				t.Errorf("accumulating %v: loss %d is %v on the device, %v on the CPU", accumulating, i, got.losses[i], loss)
+			}
+		}
+		if !bytes.Equal(got.weights, want.weights) || !bytes.Equal(got.moments, want.moments) {
+			t.Errorf("accumulating %v: weights or moments differ", accumulating)
+		}
+	}
+}
+
+// TestWeightsCrossToTheDevice: what Push takes over is what graphs see, also across more than one piece of staging memory.
+func TestWeightsCrossToTheDevice(t *testing.T) {
+	d, _ := fakeDevice(t)
+	m := newMemory(d)
+	defer m.Close()
+	b := m.block(2*staging + 12)
+	if err := m.mirror(&b); err != nil {
+		t.Fatal(err)
+	}
+	for i := range b.host {
+		b.host[i] = byte(i * 7)
+	}
+	want := bytes.Clone(b.host)
+	if err := m.push(&b); err != nil {
+		t.Fatal(err)
+	}
+	clear(b.host)
+	if err := m.pull(&b); err != nil || !bytes.Equal(b.host, want) {
+		t.Errorf("other bytes came back, %v", err)
+	}
+}
+
+func TestDeviceFailures(t *testing.T) {
+	b := open(t, pico)
+	g := readGolden(t, "pico.json")
+	layouts, _ := shaped(t, b, g.Rows, g.Steps)
+	failed := errors.New("the card is gone")
+	for _, op := range []gputest.Op{gputest.Allocate, gputest.AllocateHost, gputest.Upload} {
+		d, card := fakeDevice(t)
+		card.Fail(op, 1, failed)
+		if _, err := NewModel(ModelConfig{Bundle: b, Layouts: layouts, Slots: 2, Device: d}); !errors.Is(err, failed) {
+			t.Errorf("%s fails: %v", op, err)
+		}
+	}
+	for _, op := range []gputest.Op{gputest.Upload, gputest.Download} {
+		d, card := fakeDevice(t)
+		m, err := NewModel(ModelConfig{Bundle: b, Layouts: layouts, Slots: 1, Device: d})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer m.Close()
+		g.fill(t, g.Steps[0], &layouts[0], input(t, m))
+		card.Fail(op, 2, failed)
+		if err := m.Load(0, 0, input(t, m)); err == nil {
+			_, err = m.Train(0, 0, 1)
+		}
+		if err == nil {
+			_, err = m.Train(0, 0, 1)
+		}
+		if !errors.Is(err, failed) {
+			t.Errorf("%s fails: %v", op, err)
+		}
+	}
+}
+
+// TestDistance: what the self-test of CUDA graphs calls different.
+func TestDistance(t *testing.T) {
+	nan := float32(math.NaN())
+	for _, tt := range []struct {
+		name string
+		a, b [][]float32
+		same bool
+	}{
+		{"equal", [][]float32{{1, 2}, {3}}, [][]float32{{1, 2}, {3}}, true},
+		{"rounding", [][]float32{{1, 2}}, [][]float32{{1, 2 + 1e-6}}, true},
+		{"a stale table", [][]float32{{1, 2}, {3, 4}}, [][]float32{{1, 2}, {3, 4.1}}, false},
+		{"a small vector among large ones", [][]float32{{1000}, {0.01}}, [][]float32{{1000}, {0.02}}, false},
+		{"rounding where a gradient is zero", [][]float32{{1000}, {0}}, [][]float32{{1000}, {1e-9}}, true},
+		{"NaN in both", [][]float32{{nan, 1}}, [][]float32{{nan, 1}}, true},
+		{"NaN in one", [][]float32{{nan, 1}}, [][]float32{{0, 1}}, false},
+	} {
+		if d := distance(tt.a, tt.b); (d <= tolerance) != tt.same {
+			t.Errorf("%s: %g", tt.name, d)
+		}
+	}
+}
+
+// TestMadeUpBatches are what a graph may be given: lengths from 1 to their axis, indices of at least two rows.
+func TestMadeUpBatches(t *testing.T) {
+	d, _ := fakeDevice(t)
+	b := open(t, pico)
+	g := readGolden(t, "pico.json")
+	layouts, _ := shaped(t, b, g.Rows, g.Steps)
+	m, err := NewModel(ModelConfig{Bundle: b, Layouts: layouts, Slots: 1, Device: d})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close()
+	trial, err := m.newTrial()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer trial.close()
+	for bucket, layout := range layouts {
+		if err := trial.fill(0, bucket); err != nil {
+			t.Fatal(err)
+		}
+		for _, tensor := range layout.Tensors {
+			if tensor.DType != manifest.I32 {
+				continue
+			}
+			for _, v := range ort.View[int32](tensor.In(trial.stage.Bytes())) {
+				if long := strings.HasSuffix(tensor.Name, "_lengths"); long && v < 1 || !long && v != 0 && v != 1 {
+					t.Errorf("%s has %d", tensor.Name, v)
+				}
+			}
+		}
+	}
+}
