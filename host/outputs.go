@@ -3,6 +3,8 @@ package host
 import (
 	"encoding/binary"
 	"fmt"
+	"maps"
+	"slices"
 
 	"github.com/xtts-host/xtts-host/host/catalog"
 	"github.com/xtts-host/xtts-host/shared/manifest"
@@ -11,8 +13,9 @@ import (
 
 // outputs are what a stage instance writes, in one bucket.
 type outputs struct {
-	lengths []counted     // that the stage writes
-	floats  []ring.Tensor // that could hold what is not finite
+	lengths []counted        // that the stage writes
+	same    [][2]ring.Tensor // lengths that the stage writes, and those that they must equal
+	floats  []ring.Tensor    // that could hold what is not finite
 }
 
 // counted is a lengths tensor with the room that it counts in.
@@ -38,11 +41,16 @@ func newOutputs(in catalog.Instance, layout *ring.Layout) outputs {
 			o.lengths = append(o.lengths, counted{l, t.Shape[1]})
 		}
 	}
+	for _, counts := range slices.Sorted(maps.Keys(in.Recounts)) {
+		l, _ := layout.Find(counts)
+		graphs, _ := layout.Find(in.Recounts[counts]) // catalog.Resolve has seen both
+		o.same = append(o.same, [2]ring.Tensor{l, graphs})
+	}
 	return o
 }
 
-// checkLengths returns an error for a row whose length is impossible: below 0, beyond the tensor, or not 0 in an empty row,
-// which rows has as -1.
+// checkLengths returns an error for a row whose length is impossible: below 0, beyond the tensor, not 0 in an empty row,
+// which rows has as -1, or another than the graph has for it.
 func (o *outputs) checkLengths(slot []byte, rows []int32) error {
 	for _, l := range o.lengths {
 		view := l.In(slot)
@@ -53,6 +61,15 @@ func (o *outputs) checkLengths(slot []byte, rows []int32) error {
 				return fmt.Errorf("row %d has length %d in %s, which counts up to %d", i, n, l.Name, l.room)
 			case row < 0 && n != 0:
 				return fmt.Errorf("the empty row %d got length %d in %s", i, n, l.Name)
+			}
+		}
+	}
+	for _, pair := range o.same {
+		made, want := pair[0].In(slot), pair[1].In(slot)
+		for i := range rows {
+			n, m := int32(binary.LittleEndian.Uint32(made[4*i:])), int32(binary.LittleEndian.Uint32(want[4*i:]))
+			if n != m {
+				return fmt.Errorf("row %d has length %d in %s, but %d in %s", i, n, pair[0].Name, m, pair[1].Name)
 			}
 		}
 	}

@@ -54,6 +54,31 @@ func TestOutputLengths(t *testing.T) {
 	}
 }
 
+// TestOutputRecounts has a stage count in energy_lengths what the graph counts by mel_lengths.
+func TestOutputRecounts(t *testing.T) {
+	layout := ring.NewLayout([]ring.Tensor{
+		{Name: "mel_lengths", DType: manifest.I32, Shape: []int{3}}, {Name: "energy", DType: manifest.F32, Shape: []int{3, 5}},
+	}, []ring.Tensor{{Name: "energy_lengths", DType: manifest.I32, Shape: []int{3}}})
+	out := newOutputs(catalog.Instance{
+		Stage: manifest.Stage{Outputs: []manifest.TensorSpec{
+			{Name: "energy", DType: manifest.F32, Lengths: "counts"}, {Name: "counts", DType: manifest.I32}}},
+		Outputs:  map[string]string{"energy": "energy", "counts": "energy_lengths"},
+		Recounts: map[string]string{"energy_lengths": "mel_lengths"},
+	}, &layout)
+	slot := make([]byte, layout.Size)
+	for i, n := range []byte{5, 0, 2} {
+		layout.View(slot, "mel_lengths")[4*i], layout.View(slot, "energy_lengths")[4*i] = n, n
+	}
+	rows := []int32{7, -1, 9}
+	if err := out.checkLengths(slot, rows); err != nil {
+		t.Errorf("equal lengths: %v", err)
+	}
+	layout.View(slot, "energy_lengths")[8] = 3
+	if err := out.checkLengths(slot, rows); err == nil || err.Error() != "row 2 has length 3 in energy_lengths, but 2 in mel_lengths" {
+		t.Errorf("other lengths: %v", err)
+	}
+}
+
 func TestOutputsNotFinite(t *testing.T) {
 	out, layout, slot := melOutputs()
 	nan := func(tensor string, element int) {

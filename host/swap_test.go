@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -146,6 +147,24 @@ func TestResizedBundle(t *testing.T) {
 	l := lossesOf(t, run)
 	if first, last := l[0].(float64), l[len(l)-1].(float64); !(last < first) {
 		t.Errorf("loss %v -> %v", first, last)
+	}
+}
+
+// TestProsodyBundle has pitch and energy beside the spectrograms, counted by their lengths. The graph does not use them, so the
+// losses are those without.
+func TestProsodyBundle(t *testing.T) {
+	dir := rebuild(t, func(m *manifest.Bundle) {
+		for _, name := range []string{"pitch", "energy"} {
+			m.Inputs = append(m.Inputs, manifest.TensorSpec{Name: name, DType: manifest.F32, Lengths: "feature.MEL_LENGTHS", Origin: "stage",
+				Shape: manifest.Shape{manifest.Sym("B"), manifest.Sym("T_mel")}})
+		}
+		m.Pipeline = append(m.Pipeline, manifest.StageInstance{Name: "prosody", Stage: "prosody",
+			Inputs:  map[string]string{"waveform": "waveform", "waveform_lengths": "waveform_lengths"},
+			Outputs: map[string]string{"pitch": "pitch", "energy": "energy", "prosody_lengths": "prosody_lengths"}})
+	})
+	want := lossesOf(t, mustTrain(t, "--max-steps", "4"))
+	if got := lossesOf(t, mustTrain(t, "--max-steps", "4", "--graph", dir)); !slices.Equal(got, want) {
+		t.Errorf("losses %v, without pitch and energy %v", got, want)
 	}
 }
 

@@ -46,6 +46,9 @@ type Instance struct {
 	Config map[string]any
 	// Inputs and Outputs map the stage's ports to tensors.
 	Inputs, Outputs map[string]string
+	// Recounts maps lengths that the instance makes, and nothing but the host reads, to those that the graph counts the same
+	// rows by. In every batch the two must be equal. It is nil for an instance that counts as the graph does.
+	Recounts map[string]string
 	// Plugin is an index into Resolved.Plugins; Index counts the instances of that plugin, as ConfigureRequest does.
 	Plugin, Index int
 }

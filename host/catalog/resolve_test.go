@@ -2,6 +2,7 @@ package catalog
 
 import (
 	"maps"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -156,6 +157,78 @@ func TestResolve(t *testing.T) {
 	for i, w := range want {
 		if got := r.Instances[i]; got.Plugin != w.plugin || got.Index != w.index || got.Name != pipeline[i].Name {
 			t.Errorf("instance %d: %s is number %d of plugin %d, want %s, %d, %d", i, got.Name, got.Index, got.Plugin, pipeline[i].Name, w.index, w.plugin)
+		}
+	}
+}
+
+// prosody is the first-party plugins' stage, which counts frames for itself.
+var prosody = inst("prosody", "prosody", m("waveform", "waveform", "waveform_lengths", "waveform_lengths"),
+	m("pitch", "pitch", "energy", "energy", "prosody_lengths", "prosody_lengths"))
+
+// prosodyEntries are those of the tests, with the ports of plugins/features as it declares them.
+func prosodyEntries(t *testing.T) []Entry {
+	t.Helper()
+	data, err := os.ReadFile("../../plugins/features/plugin.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := manifest.ParsePlugin("plugin.json", data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return []Entry{{Dir: "/plugins/features", State: Verified, Manifest: p}}
+}
+
+// prosodyTypes are those of the tests with pitch and energy as graph inputs, counted by lengths.
+func prosodyTypes(lengths string) Types {
+	types := testTypes()
+	types.Inputs = append(types.Inputs, spec("pitch", "f32", "B,T_mel", lengths, "stage"), spec("energy", "f32", "B,T_mel", lengths, "stage"))
+	return types
+}
+
+// TestResolveRecounts has a stage that counts its frames itself make graph inputs. Where the graph counts them by the lengths of
+// its spectrograms, the stage's own lengths stay between host and stage; a graph that wants them as an input gets them.
+func TestResolveRecounts(t *testing.T) {
+	resolve := func(types Types) (*Instance, string) {
+		t.Helper()
+		r, err := Resolve([]manifest.StageInstance{target, reference, prosody}, prosodyEntries(t), types)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return &r.Instances[2], names(r.Intermediates)
+	}
+	data := "reference_lengths i32[B]; reference_waveform f32[B,T_ref]; waveform f32[B,T_wav]; waveform_lengths i32[B]"
+
+	in, between := resolve(prosodyTypes("mel_lengths"))
+	if !maps.Equal(in.Recounts, m("prosody_lengths", "mel_lengths")) || between != data+"; prosody_lengths i32[B]" {
+		t.Errorf("counted by mel_lengths: recounts %v, intermediates %s", in.Recounts, between)
+	}
+
+	types := prosodyTypes("prosody_lengths")
+	types.Inputs = append(types.Inputs, spec("prosody_lengths", "i32", "B", "", "stage"))
+	if in, between = resolve(types); in.Recounts != nil || between != data {
+		t.Errorf("counted by prosody_lengths: recounts %v, intermediates %s", in.Recounts, between)
+	}
+}
+
+func TestResolveRefusesToRecount(t *testing.T) {
+	for _, c := range []struct {
+		name     string
+		pipeline []manifest.StageInstance
+		types    Types
+		want     string
+	}{
+		{"before there is what to compare with", []manifest.StageInstance{prosody, target, reference}, prosodyTypes("mel_lengths"),
+			`pipeline: instance "prosody": output port "prosody_lengths" is bound to "prosody_lengths", but the rows of graph input "pitch" are counted by "mel_lengths"; ` +
+				`tensor "mel_lengths" is made only later, by instance "target"`},
+		{"lengths that the graph has for something else", []manifest.StageInstance{target, inst("prosody", "prosody", prosody.Inputs,
+			m("pitch", "pitch", "energy", "energy", "prosody_lengths", "reference_mel_lengths"))}, prosodyTypes("mel_lengths"),
+			`pipeline: instance "prosody": output port "prosody_lengths" is bound to "reference_mel_lengths", but the rows of graph input "pitch" are counted by "mel_lengths"`},
+		{"a graph that does not count them", []manifest.StageInstance{target, reference, prosody}, prosodyTypes(""),
+			`pipeline: instance "prosody": output port "prosody_lengths" writes tensor "prosody_lengths", which no later stage and no graph input takes`},
+	} {
+		if _, err := Resolve(c.pipeline, prosodyEntries(t), c.types); err == nil || err.Error() != c.want {
+			t.Errorf("%s:\ngot  %v\nwant %s", c.name, err, c.want)
 		}
 	}
 }

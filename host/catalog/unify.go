@@ -121,9 +121,6 @@ func (r *resolver) bindPorts(i *Instance, entry *Entry, pipeline []manifest.Stag
 			return hint.Errorf(declared, "output port %q of stage %s makes %s%s, the graph input %q is %s%s", port.Name, i.Stage.Name,
 				port.DType, b.apply(port.Shape), name, in.DType, in.Shape)
 		}
-		if counts := i.counts(port); counts != "" && in.Lengths != "" && counts != in.Lengths {
-			return fmt.Errorf("output port %q is bound to %q, but the rows of graph input %q are counted by %q", port.Lengths, counts, name, in.Lengths)
-		}
 		r.tensors[name] = &tensor{spec: in, maker: i.Name, port: port.Name}
 	}
 	for _, port := range fresh {
@@ -134,6 +131,32 @@ func (r *resolver) bindPorts(i *Instance, entry *Entry, pipeline []manifest.Stag
 		}
 		r.tensors[name] = &tensor{spec: spec, maker: i.Name, port: port.Name}
 		r.made = append(r.made, name)
+	}
+	return r.checkCounts(i, pipeline)
+}
+
+// checkCounts compares the lengths that a new graph input is counted by with those that its maker counts it by. Where these are
+// a tensor of the maker's own, which nothing else knows, the host is to compare the two in every batch.
+func (r *resolver) checkCounts(i *Instance, pipeline []manifest.StageInstance) error {
+	for _, port := range i.Stage.Outputs {
+		name, counts := i.Outputs[port.Name], i.counts(port)
+		in, graph := r.graph[name]
+		if _, edits := i.Inputs[port.Name]; edits || !graph || counts == "" || in.Lengths == "" || counts == in.Lengths {
+			continue
+		}
+		err := fmt.Errorf("output port %q is bound to %q, but the rows of graph input %q are counted by %q", port.Lengths, counts, name, in.Lengths)
+		_, known := r.graph[counts]
+		if _, own := i.Outputs[port.Lengths]; !own || known {
+			return err
+		}
+		if _, ok := r.tensors[in.Lengths]; !ok {
+			return fmt.Errorf("%w; %s", err, missing(in.Lengths, i.Name, pipeline))
+		}
+		if i.Recounts == nil {
+			i.Recounts = map[string]string{}
+		}
+		i.Recounts[counts] = in.Lengths
+		r.tensors[counts].consume()
 	}
 	return nil
 }

@@ -1,5 +1,6 @@
-// Features is the first-party plugin for preprocessing: its stage logmel makes mel spectrograms from waveforms, as the
-// graph bundle's feature contract says. It is started by xtts-host, never by hand:
+// Features is the first-party plugin for preprocessing: its stage logmel makes mel spectrograms from waveforms, its stage
+// prosody pitch and energy of the same frames, as the graph bundle's feature contract says. It is started by xtts-host,
+// never by hand:
 //
 //	go build -o plugins/features/features_linux_amd64 ./plugins/features
 //	xtts-host --plugins ./plugins --train-data LJSpeech-1.1
@@ -7,6 +8,7 @@ package main
 
 import (
 	"github.com/xtts-host/xtts-host/plugins/features/logmel"
+	"github.com/xtts-host/xtts-host/plugins/features/prosody"
 	"github.com/xtts-host/xtts-host/shared/stage"
 )
 
@@ -15,7 +17,8 @@ func main() {
 		ID:      "features",
 		Version: "0.1.0",
 		Stages: map[string]func() stage.Stage{
-			"logmel": func() stage.Stage { return new(logmel.Stage) },
+			"logmel":  func() stage.Stage { return new(logmel.Stage) },
+			"prosody": func() stage.Stage { return new(prosody.Stage) },
 		},
 	})
 }

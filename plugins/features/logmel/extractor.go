@@ -1,23 +1,24 @@
 package logmel
 
 import (
-	"errors"
-	"fmt"
 	"math"
 	"sync"
 
+	"github.com/xtts-host/xtts-host/plugins/features/internal/fft"
+	"github.com/xtts-host/xtts-host/plugins/features/internal/frame"
 	"github.com/xtts-host/xtts-host/shared/manifest"
 )
 
 // ErrTooShort says that a waveform has no whole window, which frames that are not centred need.
-var ErrTooShort = errors.New("the waveform is shorter than one window")
+var ErrTooShort = frame.ErrTooShort
 
 // Extractor computes the spectrograms of one feature contract. It is immutable and safe for concurrent use.
 type Extractor struct {
 	features manifest.Features
+	cutter   frame.Cutter
 	window   []float64 // n_fft values: the window, centred, and zeros
 	bank     filterbank
-	plan     plan
+	plan     fft.Plan
 	scale    float64 // y = logarithm*scale + shift, with the base and the normalisation in it
 	shift    float64
 	scratch  sync.Pool // of *scratch
@@ -28,11 +29,15 @@ type scratch struct {
 	samples  []float32 // one frame at an edge of the waveform, with its padding
 	frame    []float64 // n_fft windowed samples
 	spectrum []float64 // n_fft/2 + 1 powers or magnitudes
-	fft      transform
+	fft      fft.Transform
 }
 
 // New checks the contract and prepares its tables. The error names the field that cannot be.
 func New(f manifest.Features) (*Extractor, error) {
+	cutter, err := frame.New(f, f.NFFT)
+	if err != nil {
+		return nil, err
+	}
 	if err := check(f); err != nil {
 		return nil, err
 	}
@@ -40,7 +45,7 @@ func New(f manifest.Features) (*Extractor, error) {
 	if err != nil {
 		return nil, err
 	}
-	e := &Extractor{features: f, window: hann(f.WinLength, f.NFFT), bank: bank, plan: newPlan(f.NFFT), scale: 1}
+	e := &Extractor{features: f, cutter: cutter, window: hann(f.WinLength, f.NFFT), bank: bank, plan: fft.New(f.NFFT), scale: 1}
 	if f.Log == "log10" {
 		e.scale = 1 / math.Ln10
 	}
@@ -53,7 +58,7 @@ func New(f manifest.Features) (*Extractor, error) {
 			samples:  make([]float32, f.NFFT),
 			frame:    make([]float64, f.NFFT),
 			spectrum: make([]float64, f.NFFT/2+1),
-			fft:      e.plan.transform(),
+			fft:      e.plan.Transform(),
 		}
 	}
 	return e, nil
@@ -62,31 +67,15 @@ func New(f manifest.Features) (*Extractor, error) {
 // Compute writes the spectrogram of wave, f32[frames, n_mels] with frames = Features.Frames(len(wave)), to the
 // front of mel. It fails on a sample that is not finite, and with ErrTooShort.
 func (e *Extractor) Compute(mel, wave []float32) error {
-	for i, v := range wave {
-		if v-v != 0 {
-			return fmt.Errorf("sample %d is %v", i, v)
-		}
+	frames, err := e.cutter.Count(wave)
+	if err != nil {
+		return err
 	}
-	f := &e.features
-	frames := f.Frames(len(wave))
-	if frames == 0 && len(wave) > 0 {
-		return fmt.Errorf("%d samples with a window of %d: %w", len(wave), f.NFFT, ErrTooShort)
-	}
+	bands := e.features.NMels
 	s := e.scratch.Get().(*scratch)
 	defer e.scratch.Put(s)
-	start := 0
-	if f.Center {
-		start = -f.NFFT / 2
-	}
 	for t := range frames {
-		at := start + t*f.HopLength
-		samples := s.samples
-		if at >= 0 && at+f.NFFT <= len(wave) {
-			samples = wave[at : at+f.NFFT]
-		} else {
-			edge(samples, wave, at, f.PadMode == "reflect")
-		}
-		e.frame(mel[t*f.NMels:(t+1)*f.NMels], samples, s)
+		e.frame(mel[t*bands:(t+1)*bands], e.cutter.Cut(t, wave, s.samples), s)
 	}
 	return nil
 }
@@ -97,7 +86,7 @@ func (e *Extractor) frame(mel []float32, samples []float32, s *scratch) {
 	for i, v := range samples {
 		frame[i] = float64(v) * window[i]
 	}
-	s.fft.power(s.spectrum, frame)
+	s.fft.Power(s.spectrum, frame)
 	if e.features.Power == 1 {
 		used := s.spectrum[e.bank.first:e.bank.end]
 		for i, p := range used {
@@ -108,32 +97,6 @@ func (e *Extractor) frame(mel []float32, samples []float32, s *scratch) {
 		x := math.Max(e.bank.apply(band, s.spectrum), e.features.LogFloor)
 		mel[band] = float32(float64(math.Log(x)*e.scale) + e.shift)
 	}
-}
-
-// edge fills samples from wave beginning at position at, which reaches beyond one end of wave or both.
-func edge(samples, wave []float32, at int, reflect bool) {
-	for i := range samples {
-		j := at + i
-		switch {
-		case j >= 0 && j < len(wave):
-			samples[i] = wave[j]
-		case reflect:
-			samples[i] = wave[mirror(j, len(wave))]
-		default:
-			samples[i] = 0
-		}
-	}
-}
-
-// mirror returns the index in [0,n) that position j is reflected to, the ends not repeated, as numpy.pad's mode
-// "reflect" does: a wave shorter than the padding is reflected as often as it takes.
-func mirror(j, n int) int {
-	if n == 1 {
-		return 0
-	}
-	period := 2 * (n - 1)
-	j = (j%period + period) % period
-	return min(j, period-j)
 }
 
 // hann returns the periodic Hann window of n values in the middle of width values.

@@ -133,18 +133,6 @@ func TestComputeRefuses(t *testing.T) {
 	}
 }
 
-func TestMirror(t *testing.T) {
-	want := []int{1, 0, 1, 2, 1, 0, 1, 2, 1, 0, 1, 2}
-	for i, w := range want {
-		if got := mirror(i-5, 3); got != w {
-			t.Errorf("position %d of 3 is reflected to %d, want %d", i-5, got, w)
-		}
-	}
-	if got := mirror(-7, 1); got != 0 {
-		t.Errorf("position -7 of 1 is reflected to %d", got)
-	}
-}
-
 // TestComputeAllocates holds Compute to memory that does not grow with the waveform.
 func TestComputeAllocates(t *testing.T) {
 	e, err := New(base())

@@ -1,20 +1,13 @@
 package logmel
 
 import (
-	"context"
-	"encoding/json"
-	"io"
-	"log/slog"
 	"math"
-	"os"
 	"runtime"
 	"slices"
 	"strings"
 	"testing"
-	"unsafe"
 
-	"google.golang.org/grpc"
-
+	"github.com/xtts-host/xtts-host/plugins/features/internal/featurestest"
 	"github.com/xtts-host/xtts-host/shared/manifest"
 	"github.com/xtts-host/xtts-host/shared/ring"
 	"github.com/xtts-host/xtts-host/shared/stage"
@@ -40,46 +33,21 @@ func TestStageConforms(t *testing.T) {
 	})
 }
 
-// request configures one instance, with the tensors named as the ports.
-func request(t *testing.T, f manifest.Features, samples, frames, bands int) (*stagepb.ConfigureRequest, ring.Layout) {
+// runner configures the stage for three rows.
+func runner(t *testing.T, f manifest.Features, samples, frames, bands int) (*featurestest.Runner, error) {
 	t.Helper()
 	const rows = 3
-	l := ring.NewLayout([]ring.Tensor{
-		{Name: waveform, DType: manifest.F32, Shape: []int{rows, samples}},
-		{Name: waveformLengths, DType: manifest.I32, Shape: []int{rows}},
-		{Name: melSpectrograms, DType: manifest.F32, Shape: []int{rows, frames, bands}, Pad: -3},
-		{Name: melLengths, DType: manifest.I32, Shape: []int{rows}},
-	}, nil)
-	features, err := json.Marshal(f)
-	if err != nil {
-		t.Fatal(err)
-	}
-	req := &stagepb.ConfigureRequest{
-		FeaturesJson: string(features),
-		Layouts:      []*stagepb.Layout{{}},
-		Instances: []*stagepb.Instance{{Name: "target", Stage: "logmel",
-			Inputs:  map[string]string{waveform: waveform, waveformLengths: waveformLengths},
-			Outputs: map[string]string{melSpectrograms: melSpectrograms, melLengths: melLengths}}},
-	}
-	for _, x := range l.Tensors {
-		p := &stagepb.Tensor{Name: x.Name, Dtype: string(x.DType), Pad: x.Pad, Offset: uint64(x.Offset)}
-		for _, d := range x.Shape {
-			p.Shape = append(p.Shape, uint64(d))
-		}
-		req.Layouts[0].Tensors = append(req.Layouts[0].Tensors, p)
-	}
-	return req, l
-}
-
-func server(t *testing.T, memory *os.File) *stage.Server {
-	t.Helper()
-	s, err := stage.NewServer(stage.Plugin{ID: "features", Version: "1", Stages: map[string]func() stage.Stage{
-		"logmel": func() stage.Stage { return new(Stage) },
-	}}, memory, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return s
+	return featurestest.New(t, new(Stage), featurestest.Options{
+		Features: f,
+		Inputs: []ring.Tensor{
+			{Name: waveform, DType: manifest.F32, Shape: []int{rows, samples}},
+			{Name: waveformLengths, DType: manifest.I32, Shape: []int{rows}},
+		},
+		Outputs: []ring.Tensor{
+			{Name: melSpectrograms, DType: manifest.F32, Shape: []int{rows, frames, bands}, Pad: -3},
+			{Name: melLengths, DType: manifest.I32, Shape: []int{rows}},
+		},
+	})
 }
 
 func TestStageRefuses(t *testing.T) {
@@ -99,8 +67,7 @@ func TestStageRefuses(t *testing.T) {
 			if c.change != nil {
 				c.change(&f)
 			}
-			req, _ := request(t, f, c.samples, c.frames, c.bands)
-			_, err := server(t, nil).Configure(t.Context(), req)
+			_, err := runner(t, f, c.samples, c.frames, c.bands)
 			if err == nil || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("got %v, want %q", err, c.want)
 			}
@@ -108,63 +75,21 @@ func TestStageRefuses(t *testing.T) {
 	}
 }
 
-// calls is a stream that holds calls and takes results.
-type calls struct {
-	grpc.ServerStream
-	ctx     context.Context
-	waiting []*stagepb.Call
-	results []*stagepb.Result
-}
-
-func (c *calls) Context() context.Context { return c.ctx }
-func (c *calls) Recv() (*stagepb.Call, error) {
-	if len(c.waiting) == 0 {
-		return nil, io.EOF
-	}
-	call := c.waiting[0]
-	c.waiting = c.waiting[1:]
-	return call, nil
-}
-func (c *calls) Send(r *stagepb.Result) error {
-	c.results = append(c.results, r)
-	return nil
-}
-
 // TestStageRows processes a good, an empty and a bad row, with one worker and with several: the bits are the same.
 func TestStageRows(t *testing.T) {
 	const samples, frames = 3000, 20
-	req, l := request(t, base(), samples, frames, 80)
 	process := func(workers int) ([]float32, []int32, *stagepb.Result) {
 		defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(workers))
-		r, err := ring.Create(1, l.Size)
+		r, err := runner(t, base(), samples, frames, 80)
 		if err != nil {
 			t.Fatal(err)
 		}
-		s := server(t, r.File())
-		defer r.Close()
-		floats := func(name string) []float32 {
-			b := l.View(r.Slot(0), name)
-			return unsafe.Slice((*float32)(unsafe.Pointer(&b[0])), len(b)/4)
-		}
-		ints := func(name string) []int32 {
-			b := l.View(r.Slot(0), name)
-			return unsafe.Slice((*int32)(unsafe.Pointer(&b[0])), len(b)/4)
-		}
-		copy(floats(waveform), signal(2500))
-		copy(floats(waveform)[2*samples:], signal(100))
-		floats(waveform)[2*samples+42] = float32(math.Inf(1))
-		copy(ints(waveformLengths), []int32{2500, 0, 100})
-		if _, err := s.Configure(t.Context(), req); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := s.Attach(t.Context(), &stagepb.AttachRequest{Slots: 1, SlotSize: uint64(r.SlotSize())}); err != nil {
-			t.Fatal(err)
-		}
-		stream := &calls{ctx: t.Context(), waiting: []*stagepb.Call{{RowKeys: make([]byte, 3*stage.KeySize)}}}
-		if err := s.Process(stream); err != nil {
-			t.Fatal(err)
-		}
-		return slices.Clone(floats(melSpectrograms)), slices.Clone(ints(melLengths)), stream.results[0]
+		copy(r.Float32(waveform), signal(2500))
+		copy(r.Float32(waveform)[2*samples:], signal(100))
+		r.Float32(waveform)[2*samples+42] = float32(math.Inf(1))
+		copy(r.Int32(waveformLengths), []int32{2500, 0, 100})
+		res := r.Process(t)
+		return slices.Clone(r.Float32(melSpectrograms)), slices.Clone(r.Int32(melLengths)), res
 	}
 	mel, lengths, res := process(1)
 	if want := []int32{10, 0, 0}; !slices.Equal(lengths, want) {

@@ -1,4 +1,4 @@
-"""How fast librosa computes what BenchmarkCompute computes: 5 s of audio by the contract of myxtts-nano, one thread.
+"""How fast librosa computes what the two BenchmarkCompute compute: 5 s of audio by the contract of myxtts-nano, one thread.
 
 Run with OMP_NUM_THREADS=1; prints seconds of audio per second, the median of 30 runs.
 """
@@ -21,10 +21,17 @@ def mel() -> np.ndarray:
     return (np.log(np.maximum(power, 1e-5)) + 5.6) / 2.8
 
 
-mel()
-times = []
-for _ in range(30):
-    start = time.perf_counter()
-    mel()
-    times.append(time.perf_counter() - start)
-print(f"librosa {librosa.__version__}: {SECONDS / statistics.median(times):.0f} audio seconds per second")
+def prosody() -> tuple[np.ndarray, np.ndarray]:
+    f0 = librosa.yin(wave, fmin=65, fmax=1000, sr=RATE, frame_length=1360, hop_length=256, trough_threshold=0.15)
+    rms = librosa.feature.rms(y=wave, frame_length=1360, hop_length=256)
+    return np.log(f0), np.log(np.maximum(rms, 1e-5))
+
+
+for work in (mel, prosody):
+    work()
+    times = []
+    for _ in range(30):
+        start = time.perf_counter()
+        work()
+        times.append(time.perf_counter() - start)
+    print(f"librosa {librosa.__version__}, {work.__name__}: {SECONDS / statistics.median(times):.0f} audio seconds per second")

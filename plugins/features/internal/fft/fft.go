@@ -1,4 +1,12 @@
-package logmel
+// Package fft transforms real frames into what the features need of their spectra, in float64:
+//
+//	plan := fft.New(1024)           // tables, to be shared
+//	t := plan.Transform()           // scratch memory, for one goroutine
+//	t.Power(spectrum, frame)        // |X[k]|², k = 0..512
+//	t.Real(correlation, powers)     // of an even sequence, all there is of its spectrum
+//
+// gonum has transforms of any size; those of powers of two are done here, four times as fast.
+package fft
 
 import (
 	"math"
@@ -7,20 +15,23 @@ import (
 	"gonum.org/v1/gonum/dsp/fourier"
 )
 
-// plan makes transforms of one size. It is immutable.
-type plan interface {
-	// transform returns a transform with scratch memory of its own, for one goroutine.
-	transform() transform
+// Plan makes transforms of one size. It is immutable, and safe for concurrent use.
+type Plan interface {
+	// Transform returns a transform with scratch memory of its own, for one goroutine.
+	Transform() Transform
 }
 
-// transform computes power spectra.
-type transform interface {
-	// power writes |X[k]|² of the real frame x for k = 0..len(x)/2 to dst.
-	power(dst, x []float64)
+// Transform computes X[k], the sum of x[i] exp(-2πik/n) over a real frame x of the plan's n elements, without a scale. It
+// allocates nothing. The frame is left as it is.
+type Transform interface {
+	// Power writes |X[k]|² for k = 0..n/2 to dst.
+	Power(dst, x []float64)
+	// Real writes the real part of X[k] for k = 0..n/2 to dst. Where x is even, x[i] = x[n-i], the spectrum is real.
+	Real(dst, x []float64)
 }
 
-// newPlan takes the radix-4 transform for powers of two, four times as fast as gonum's, which does all other sizes.
-func newPlan(n int) plan {
+// New plans transforms of n real numbers; n is even.
+func New(n int) Plan {
 	if n >= 8 && n&(n-1) == 0 {
 		return newRadix4(n)
 	}
@@ -29,7 +40,7 @@ func newPlan(n int) plan {
 
 type gonumPlan int
 
-func (n gonumPlan) transform() transform {
+func (n gonumPlan) Transform() Transform {
 	return &gonumTransform{fft: fourier.NewFFT(int(n)), out: make([]complex128, n/2+1)}
 }
 
@@ -38,9 +49,15 @@ type gonumTransform struct {
 	out []complex128
 }
 
-func (g *gonumTransform) power(dst, x []float64) {
+func (g *gonumTransform) Power(dst, x []float64) {
 	for k, c := range g.fft.Coefficients(g.out, x) {
 		dst[k] = norm2(c)
+	}
+}
+
+func (g *gonumTransform) Real(dst, x []float64) {
+	for k, c := range g.fft.Coefficients(g.out, x) {
+		dst[k] = real(c)
 	}
 }
 
@@ -76,7 +93,7 @@ func root(k, n int) complex128 {
 	return complex(cos, sin)
 }
 
-func (r *radix4) transform() transform {
+func (r *radix4) Transform() Transform {
 	return &radix4Transform{plan: r, a: make([]complex128, r.m), b: make([]complex128, r.m)}
 }
 
@@ -85,7 +102,12 @@ type radix4Transform struct {
 	a, b []complex128
 }
 
-func (t *radix4Transform) power(dst, x []float64) {
+func (t *radix4Transform) Power(dst, x []float64) { t.plan.powers(dst, t.packed(x)) }
+
+func (t *radix4Transform) Real(dst, x []float64) { t.plan.reals(dst, t.packed(x)) }
+
+// packed returns the spectrum of the packed samples.
+func (t *radix4Transform) packed(x []float64) []complex128 {
 	from, to := t.a, t.b
 	t.first(to, x)
 	from, to = to, from
@@ -99,7 +121,7 @@ func (t *radix4Transform) power(dst, x []float64) {
 		last(to, from)
 		from = to
 	}
-	t.plan.powers(dst, from)
+	return from
 }
 
 // first is the pass of stride 1, which packs the samples on the way.
@@ -157,6 +179,18 @@ func (r *radix4) powers(dst []float64, z []complex128) {
 		p, q := z[k], conj(z[m-k])
 		even, odd := p+q, r.split[k]*minus90(p-q) // both doubled
 		dst[k], dst[m-k] = norm2(even+odd)/4, norm2(even-odd)/4
+	}
+}
+
+// reals takes the real parts of the same spectrum out of z.
+func (r *radix4) reals(dst []float64, z []complex128) {
+	m := r.m
+	re, im := real(z[0]), imag(z[0])
+	dst[0], dst[m] = re+im, re-im
+	for k := 1; k <= m/2; k++ {
+		p, q := z[k], conj(z[m-k])
+		even, odd := real(p+q), real(r.split[k]*minus90(p-q)) // both doubled
+		dst[k], dst[m-k] = (even+odd)/2, (even-odd)/2
 	}
 }
 

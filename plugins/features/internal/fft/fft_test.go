@@ -1,4 +1,4 @@
-package logmel
+package fft
 
 import (
 	"fmt"
@@ -8,21 +8,21 @@ import (
 )
 
 // dft is the definition.
-func dft(x []float64) []float64 {
-	out := make([]float64, len(x)/2+1)
-	for k := range out {
+func dft(x []float64) (power, reals []float64) {
+	power, reals = make([]float64, len(x)/2+1), make([]float64, len(x)/2+1)
+	for k := range power {
 		var re, im float64
 		for i, v := range x {
 			sin, cos := math.Sincos(-2 * math.Pi * float64(k*i%len(x)) / float64(len(x)))
 			re += v * cos
 			im += v * sin
 		}
-		out[k] = re*re + im*im
+		power[k], reals[k] = re*re+im*im, re
 	}
-	return out
+	return power, reals
 }
 
-func TestPower(t *testing.T) {
+func TestTransform(t *testing.T) {
 	for _, n := range []int{4, 6, 8, 16, 32, 64, 100, 128, 256, 400, 512, 1024, 1200, 2048} {
 		rng := rand.New(rand.NewPCG(1, uint64(n)))
 		x := make([]float64, n)
@@ -31,13 +31,21 @@ func TestPower(t *testing.T) {
 			x[i] = rng.Float64() - 0.5
 			energy += x[i] * x[i]
 		}
+		power, reals := dft(x)
 		got := make([]float64, n/2+1)
-		tr := newPlan(n).transform()
-		tr.power(got, x) // twice: scratch memory of the first must not matter
-		tr.power(got, x)
-		for k, want := range dft(x) {
-			if d := math.Abs(got[k] - want); d > 1e-12*energy*float64(n) {
-				t.Errorf("n %d: power %d is %v, want %v", n, k, got[k], want)
+		tr := New(n).Transform()
+		for range 2 { // scratch memory of the transform before must not matter
+			tr.Power(got, x)
+			for k, want := range power {
+				if d := math.Abs(got[k] - want); d > 1e-12*energy*float64(n) {
+					t.Errorf("n %d: power %d is %v, want %v", n, k, got[k], want)
+				}
+			}
+			tr.Real(got, x)
+			for k, want := range reals {
+				if d := math.Abs(got[k] - want); d > 1e-12*energy*float64(n) {
+					t.Errorf("n %d: real part %d is %v, want %v", n, k, got[k], want)
+				}
 			}
 		}
 	}
@@ -49,15 +57,15 @@ func BenchmarkPower(b *testing.B) {
 		for i := range x {
 			x[i] = float64(i*7919%1000) - 500
 		}
-		plans := map[string]plan{"gonum": gonumPlan(n)}
+		plans := map[string]Plan{"gonum": gonumPlan(n)}
 		if n&(n-1) == 0 {
 			plans["radix4"] = newRadix4(n)
 		}
 		for name, p := range plans {
 			b.Run(fmt.Sprintf("%s/%d", name, n), func(b *testing.B) {
-				t := p.transform()
+				t := p.Transform()
 				for b.Loop() {
-					t.power(out, x)
+					t.Power(out, x)
 				}
 			})
 		}

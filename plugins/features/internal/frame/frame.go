@@ -1,0 +1,104 @@
+// Package frame cuts waveforms into frames that stand where the mel frames of a feature contract stand, so that everything
+// computed from a clip has the same number of frames, centred on the same samples:
+//
+//	cutter, err := frame.New(features, 1020)
+//	...
+//	n, err := cutter.Count(wave)
+//	for t := range n {
+//		samples := cutter.Cut(t, wave, scratch) // 1020 samples
+//	}
+package frame
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/xtts-host/xtts-host/shared/hint"
+	"github.com/xtts-host/xtts-host/shared/manifest"
+)
+
+// ErrTooShort says that a waveform has no whole mel frame, which frames that are not centred need.
+var ErrTooShort = errors.New("the waveform is shorter than one window")
+
+// Cutter cuts frames of one length. It is immutable and safe for concurrent use.
+type Cutter struct {
+	features manifest.Features
+	length   int
+	first    int // sample that frame 0 begins with; negative in the padding
+}
+
+// New checks what the contract says of frames, and prepares a cutter of frames of length samples. With length n_fft they are
+// the mel frames.
+func New(f manifest.Features, length int) (Cutter, error) {
+	refuse := func(advice, format string, args ...any) (Cutter, error) {
+		return Cutter{}, hint.Errorf(advice, "features: "+format, args...)
+	}
+	switch {
+	case f.SampleRate < 1:
+		return refuse("", "sample_rate is %d", f.SampleRate)
+	case f.NFFT < 4 || f.NFFT%2 != 0:
+		return refuse("", "n_fft is %d: an even number of at least 4 is needed", f.NFFT)
+	case f.HopLength < 1:
+		return refuse("", "hop_length is %d", f.HopLength)
+	case f.PadMode != "constant" && f.PadMode != "reflect":
+		return refuse("constant or reflect", "pad_mode %q is unknown", f.PadMode)
+	}
+	c := Cutter{features: f, length: length, first: -length / 2}
+	if !f.Center {
+		c.first = f.NFFT/2 - length/2
+	}
+	return c, nil
+}
+
+// Count returns the number of frames that wave has, Features.Frames(len(wave)). It fails on a sample that is not finite,
+// and with ErrTooShort.
+func (c *Cutter) Count(wave []float32) (int, error) {
+	for i, v := range wave {
+		if v-v != 0 {
+			return 0, fmt.Errorf("sample %d is %v", i, v)
+		}
+	}
+	n := c.features.Frames(len(wave))
+	if n == 0 && len(wave) > 0 {
+		return 0, fmt.Errorf("%d samples with a window of %d: %w", len(wave), c.features.NFFT, ErrTooShort)
+	}
+	return n, nil
+}
+
+// Cut returns the samples of frame t. They are a part of wave, or stand in scratch, which has room for a frame, where the
+// frame reaches into the padding at the ends.
+func (c *Cutter) Cut(t int, wave, scratch []float32) []float32 {
+	at := c.first + t*c.features.HopLength
+	if at >= 0 && at+c.length <= len(wave) {
+		return wave[at : at+c.length]
+	}
+	scratch = scratch[:c.length]
+	pad(scratch, wave, at, c.features.PadMode == "reflect")
+	return scratch
+}
+
+// pad fills samples from wave beginning at position at, which reaches beyond one end of wave or both.
+func pad(samples, wave []float32, at int, reflect bool) {
+	for i := range samples {
+		j := at + i
+		switch {
+		case j >= 0 && j < len(wave):
+			samples[i] = wave[j]
+		case reflect:
+			samples[i] = wave[mirror(j, len(wave))]
+		default:
+			samples[i] = 0
+		}
+	}
+}
+
+// mirror returns the index in [0,n) that position j is reflected to, the ends not repeated, as numpy.pad's mode
+// "reflect" does: a wave shorter than the padding is reflected as often as it takes.
+func mirror(j, n int) int {
+	if n == 1 {
+		return 0
+	}
+	period := 2 * (n - 1)
+	j = (j%period + period) % period
+	return min(j, period-j)
+}

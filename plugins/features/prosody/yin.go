@@ -1,0 +1,53 @@
+package prosody
+
+import "math"
+
+// flat is the mean difference, as a share of the frame's energy, below which a frame counts as constant: rounding leaves a
+// constant one some 1e-13, and a tone 90 dB below a constant has 1e-9.
+const flat = 1e-9
+
+// period returns the period of s.frame in samples, or 0 when it has none. energy is the sum of the frame's squares.
+func (e *Extractor) period(s *scratch, energy float64) float64 {
+	s.fft.Power(s.spectrum, s.frame)
+	s.even[0] = s.spectrum[0]
+	for k, p := range s.spectrum[1:] {
+		s.even[1+k], s.even[e.size-1-k] = p, p
+	}
+	correlation := s.spectrum // from here on, times e.size
+	s.fft.Real(correlation, s.even)
+
+	frame, diff := s.frame[:e.config.FrameLength], s.diff
+	scale := 2 / float64(e.size)
+	ends := 0.0                              // energy of the samples that lack a partner at this lag, at either end
+	sum := 0.0                               // of the differences
+	before, last := math.Inf(1), math.Inf(1) // the normalised differences at the two lags before
+	period, least := 0, e.config.VoicingThreshold
+	for lag := 1; lag <= e.lags.longest+1; lag++ {
+		head, tail := frame[lag-1], frame[len(frame)-lag]
+		ends += float64(head*head) + float64(tail*tail)
+		diff[lag] = math.Max(2*energy-ends-float64(scale*correlation[lag]), 0) * e.weight[lag]
+		sum += diff[lag]
+		normal := diff[lag] * float64(lag) / sum
+		if last < least && last < before && last <= normal && lag > e.lags.shortest {
+			period, least = lag-1, last
+			if last < e.config.Threshold {
+				break
+			}
+		}
+		before, last = last, normal
+	}
+	if period == 0 || sum <= flat*energy*float64(period) {
+		return 0
+	}
+	return float64(period) + vertex(diff[period-1], diff[period], diff[period+1])
+}
+
+// vertex returns where, relative to the middle one, the parabola through three values at distance 1 has its minimum. It returns 0 when
+// that lies beyond the outer ones, or nowhere.
+func vertex(left, middle, right float64) float64 {
+	shift := (left - right) / (2 * (left - 2*middle + right))
+	if !(math.Abs(shift) <= 1) {
+		return 0
+	}
+	return shift
+}
