@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"math"
+	"time"
 
 	"github.com/xtts-host/xtts-host/host/checkpoint"
 	"github.com/xtts-host/xtts-host/ortgraphs"
@@ -152,6 +153,12 @@ func (m *Model) Load(slot, bucket int, src []byte) error {
 	}
 	if err := m.device.Transfer.Upload(dst.dev, 0, src); err != nil {
 		return err
+	}
+	// Such a copy takes some 50 µs, and a thread that sleeps meanwhile is woken 40 µs late.
+	for began := time.Now(); time.Since(began) < 200*time.Microsecond; {
+		if done, err := m.device.Transfer.Idle(); done || err != nil {
+			return err
+		}
 	}
 	return m.device.Transfer.Synchronize()
 }

@@ -69,6 +69,9 @@ static int ort_open(const char *path, const char **detail) {
 	return ORT_OPENED;
 }
 
+// ort_preload opens a library so that others find it by its name, and returns why it could not.
+static const char *ort_preload(const char *path) { return dlopen(path, RTLD_LAZY | RTLD_GLOBAL) ? NULL : dlerror(); }
+
 static const char *ort_get_version(void) { return ort_version; }
 static const char *ort_message(OrtStatus *s) { return ORT(GetErrorMessage)(s); }
 static void ort_release_status(OrtStatus *s) { ORT(ReleaseStatus)(s); }
@@ -200,6 +203,16 @@ func openLibrary(path string) error {
 	default:
 		return errors.New(C.GoString(detail))
 	}
+}
+
+// preload opens a library for those that need it by its name. It stays open.
+func preload(path string) error {
+	p := C.CString(path)
+	defer C.free(unsafe.Pointer(p))
+	if reason := C.ort_preload(p); reason != nil {
+		return errors.New(C.GoString(reason))
+	}
+	return nil
 }
 
 func libraryVersion() string { return C.GoString(C.ort_get_version()) }

@@ -1,8 +1,12 @@
 package ort
 
 import (
+	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"strconv"
+	"strings"
 	"unsafe"
 
 	onnx "github.com/yalue/onnxruntime_go"
@@ -24,6 +28,24 @@ type CUDA struct {
 	TF32 bool
 	// Graphs lets runs with [RunOptions.SetGraph] be captured once and then replayed.
 	Graphs bool
+}
+
+// cudaLibraries are those that the CUDA provider needs by name, each behind those that it needs itself.
+var cudaLibraries = []string{"libcudart.so.13", "libcublasLt.so.13", "libcublas.so.13", "libcurand.so.10", "libcufft.so.12", "libcudnn.so.9"}
+
+// preloadCUDA opens those that lie beside the library, where scripts/fetch-ort.sh --gpu puts what a machine lacks. The dynamic loader
+// does not look there, and its search path cannot be changed once the process runs.
+func preloadCUDA(library string) error {
+	for _, name := range cudaLibraries {
+		path := filepath.Join(filepath.Dir(library), name)
+		if _, err := os.Stat(path); err != nil {
+			continue // the loader's own, or the provider says that it is missing
+		}
+		if err := preload(path); err != nil {
+			return &LibraryError{Tried: []string{path}, Err: err, CUDA: true}
+		}
+	}
+	return nil
 }
 
 // append adds the provider to a session's options.
@@ -61,7 +83,11 @@ func (c *CUDA) append(options *onnx.SessionOptions) error {
 	if err := setStream(p, c.Stream); err != nil {
 		return err
 	}
-	return options.AppendExecutionProviderCUDA(p)
+	err = options.AppendExecutionProviderCUDA(p)
+	if err != nil && strings.Contains(err.Error(), "not enabled in this build") {
+		return &LibraryError{Tried: []string{env.library}, Err: errors.New("it has no CUDA"), CUDA: true}
+	}
+	return err
 }
 
 // setStream and setDeterministic take the C options out of onnxruntime_go's, whose only field they are. layout_test.go

@@ -66,8 +66,16 @@ func Init(o Options) error {
 		return err
 	}
 	path, err := load(candidates(o.Library, os.Getenv(LibraryEnv), dir, o.CUDA), openLibrary)
+	if library, ok := errors.AsType[*LibraryError](err); ok {
+		library.CUDA = o.CUDA
+	}
 	if err != nil {
 		return err
+	}
+	if o.CUDA {
+		if err := preloadCUDA(path); err != nil {
+			return err
+		}
 	}
 	onnx.SetSharedLibraryPath(path)
 	// Whatever the library logs as an error it also returns. Without this it would print as well.

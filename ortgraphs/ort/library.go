@@ -31,6 +31,8 @@ type LibraryError struct {
 	Tried []string
 	// Err is the reason for the last of them.
 	Err error
+	// CUDA says that the library with CUDA was wanted.
+	CUDA bool
 }
 
 func (e *LibraryError) Error() string {
@@ -44,6 +46,9 @@ func (e *LibraryError) Unwrap() error { return e.Err }
 
 // Hint says how to get the library.
 func (e *LibraryError) Hint() string {
+	if e.CUDA {
+		return "scripts/fetch-ort.sh --gpu fetches the library with CUDA; another one is named by --ort-lib or " + LibraryEnv
+	}
 	return "scripts/fetch-ort.sh fetches the library (make run does it too); another one is named by --ort-lib or " + LibraryEnv
 }
 

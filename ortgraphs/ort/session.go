@@ -133,6 +133,9 @@ func (s *Session) open(c SessionConfig) error {
 		},
 	} {
 		if err := set(); err != nil {
+			if library, ok := errors.AsType[*LibraryError](err); ok {
+				return library
+			}
 			return reclassify(err)
 		}
 	}

@@ -140,3 +140,26 @@ func TestSessionCloseClosesBindings(t *testing.T) {
 		t.Errorf("new binding: %v", err)
 	}
 }
+
+// TestCUDAOfTheCPULibrary: a session is never silently on the CPU, and the error says where the right library comes from.
+func TestCUDAOfTheCPULibrary(t *testing.T) {
+	for _, tt := range []struct {
+		name      string
+		cuda      ort.CUDA
+		err, hint string
+	}{
+		{"no provider", ort.CUDA{Stream: 8}, ": it has no CUDA", "scripts/fetch-ort.sh --gpu fetches the library with CUDA"},
+		{"no stream", ort.CUDA{}, "CUDA needs a stream", ""},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			_, err := ort.NewSession(ort.SessionConfig{Path: "testdata/add_one.onnx", CUDA: &tt.cuda})
+			if err == nil || !strings.Contains(err.Error(), tt.err) {
+				t.Fatalf("error %v, want %s", err, tt.err)
+			}
+			var library *ort.LibraryError
+			if errors.As(err, &library) != (tt.hint != "") || tt.hint != "" && !strings.HasPrefix(library.Hint(), tt.hint) {
+				t.Errorf("error %v without the hint %q", err, tt.hint)
+			}
+		})
+	}
+}
