@@ -5,6 +5,8 @@ package cuda_test
 import (
 	"errors"
 	"io"
+	"os"
+	"os/exec"
 	"regexp"
 	"runtime"
 	"strings"
@@ -76,6 +78,19 @@ func TestOneContextForAll(t *testing.T) {
 	must(t, err)
 	must(t, second.Close())
 	must(t, m.Close())
+}
+
+// TestStartWithoutGPU runs this test's own program where CUDA finds none: our message must come before that of cu.
+func TestStartWithoutGPU(t *testing.T) {
+	program := exec.Command(os.Args[0], "-test.run=^$")
+	program.Env = append(os.Environ(), "CUDA_VISIBLE_DEVICES=")
+	var stdout, stderr strings.Builder
+	program.Stdout, program.Stderr = &stdout, &stderr
+	err := program.Run()
+	want := "error: this program is built with CUDA, and the NVIDIA driver does not start: cuInit: CUDA_ERROR_NO_DEVICE (100)\nhint: "
+	if program.ProcessState.ExitCode() != 1 || stdout.String() != "" || !strings.HasPrefix(stderr.String(), want) {
+		t.Errorf("%v\nstandard output: %s\nstandard error: %s", err, stdout.String(), stderr.String())
+	}
 }
 
 func TestDriverVersion(t *testing.T) {

@@ -78,7 +78,10 @@ static int holds(int kind, const char *start, size_t size) {
 	return found;
 }
 
-CUresult cuInit(unsigned flags) { return CUDA_SUCCESS; }
+CUresult cuInit(unsigned flags) {
+	const char *visible = getenv("CUDA_VISIBLE_DEVICES");
+	return visible && !*visible ? CUDA_ERROR_NO_DEVICE : CUDA_SUCCESS;
+}
 
 CUresult cuDriverGetVersion(int *version) {
 	*version = CUDA_VERSION;
@@ -89,6 +92,7 @@ CUresult cuGetErrorName(CUresult error, const char **name) {
 	switch (error) {
 	case CUDA_ERROR_INVALID_VALUE: *name = "CUDA_ERROR_INVALID_VALUE"; break;
 	case CUDA_ERROR_OUT_OF_MEMORY: *name = "CUDA_ERROR_OUT_OF_MEMORY"; break;
+	case CUDA_ERROR_NO_DEVICE: *name = "CUDA_ERROR_NO_DEVICE"; break;
 	case CUDA_ERROR_INVALID_CONTEXT: *name = "CUDA_ERROR_INVALID_CONTEXT"; break;
 	case CUDA_ERROR_INVALID_HANDLE: *name = "CUDA_ERROR_INVALID_HANDLE"; break;
 	case CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED: *name = "CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED"; break;
