@@ -17,9 +17,9 @@ ORT := $(CACHE)/ort/1.29.0/libonnxruntime.so.1.29.0
 run: ## fetch what is missing, build, and train on the embedded sample
 	@scripts/run.sh
 
-build: $(ORT) ## bin/xtts-host, and each first-party plugin's executable in its own folder
+build: $(ORT) ## bin/xtts-host (CUDA=1 with CUDA, CUDA=0 without), and each first-party plugin's executable in its own folder
 	@scripts/need.sh
-	go build -trimpath -ldflags '-s -w' -o bin/xtts-host ./cmd/xtts-host
+	scripts/build.sh
 	@$(MAKE) --no-print-directory plugins
 
 plugins:
@@ -39,6 +39,7 @@ test: test-go ## everything that needs no PyTorch
 test-go: check $(ORT)
 	scripts/venv-plugin.sh
 	go test -race -vet=off -timeout 10m ./... # vetted by check
+	scripts/test-cuda.sh
 
 check:
 	@scripts/need.sh

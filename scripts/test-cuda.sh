@@ -7,4 +7,5 @@ env=$(scripts/cuda-env.sh)
 eval "$env"
 fake=$PWD/.cache/cuda/fake
 scripts/cuda-stub.sh "$XTTS_HOST_CUDA_INCLUDE" "$fake" gpu/cuda/fakecuda/fake.c
-LD_LIBRARY_PATH=$fake go test -race -tags cuda ./gpu/cuda "$@"
+go vet -race -tags cuda ./gpu/cuda
+LD_LIBRARY_PATH=$fake go test -race -vet=off -tags cuda ./gpu/cuda "$@"

@@ -4,9 +4,13 @@ package cuda_test
 
 import (
 	"errors"
+	"io"
+	"os"
+	"os/exec"
 	"regexp"
 	"runtime"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/xtts-host/xtts-host/gpu"
@@ -16,16 +20,12 @@ import (
 )
 
 // uuid is that of the first GPU, by cu alone: these tests also run where package gpu sees none, on the fake driver.
-func uuid(t *testing.T) string {
+func uuid(t testing.TB) string {
 	t.Helper()
 	device, err := cu.GetDevice(0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	id, err := device.UUID()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return "GPU-" + id.String()
 }
 
@@ -41,9 +41,7 @@ func TestErrorsNameTheCall(t *testing.T) {
 		t.Errorf("error %v, want %s, as gpu.ErrOutOfMemory", err, want)
 	}
 	e, err := c.NewEvent()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer e.Close()
 	_, err = e.Since(e)
 	want = "measure time between events: cuEventElapsedTime: CUDA_ERROR_INVALID_HANDLE (400)"
@@ -72,21 +70,26 @@ func TestOpenOfAnUnknownGPU(t *testing.T) {
 func TestOneContextForAll(t *testing.T) {
 	first := bound(t)
 	second, err := cuda.Open(strings.ToUpper(uuid(t)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if second.Device() != first.Device() || second.Device().UUID != uuid(t) {
 		t.Errorf("%+v and %+v are one device", first.Device(), second.Device())
 	}
 	m, err := first.Allocate(100)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := second.Close(); err != nil {
-		t.Error(err)
-	}
-	if err := m.Close(); err != nil {
-		t.Error(err)
+	must(t, err)
+	must(t, second.Close())
+	must(t, m.Close())
+}
+
+// TestStartWithoutGPU runs this test's own program where CUDA finds none: our message must come before that of cu.
+func TestStartWithoutGPU(t *testing.T) {
+	program := exec.Command(os.Args[0], "-test.run=^$")
+	program.Env = append(os.Environ(), "CUDA_VISIBLE_DEVICES=")
+	var stdout, stderr strings.Builder
+	program.Stdout, program.Stderr = &stdout, &stderr
+	err := program.Run()
+	want := "error: this program is built with CUDA, and the NVIDIA driver does not start: cuInit: CUDA_ERROR_NO_DEVICE (100)\nhint: "
+	if program.ProcessState.ExitCode() != 1 || stdout.String() != "" || !strings.HasPrefix(stderr.String(), want) {
+		t.Errorf("%v\nstandard output: %s\nstandard error: %s", err, stdout.String(), stderr.String())
 	}
 }
 
@@ -97,21 +100,56 @@ func TestDriverVersion(t *testing.T) {
 	}
 }
 
-// bound opens the first GPU for a test and binds its thread, for good.
-func bound(t *testing.T) gpu.Context {
+// BenchmarkUpload measures a batch's road to the GPU as a copier sees it: queue, and sleep until it is there.
+func BenchmarkUpload(b *testing.B) {
+	const size = 16 * 500 * 80 * 4
+	c := bound(b)
+	for name, pin := range map[string]func([]byte) (gpu.Registration, error){
+		"registered":   c.Register,
+		"unregistered": func([]byte) (gpu.Registration, error) { return io.NopCloser(nil), nil },
+	} {
+		b.Run(name, func(b *testing.B) {
+			runtime.LockOSThread()
+			must(b, c.Bind())
+			batch, err := syscall.Mmap(-1, 0, size, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_SHARED|syscall.MAP_ANON|syscall.MAP_POPULATE)
+			must(b, err)
+			defer syscall.Munmap(batch)
+			registration, err := pin(batch)
+			must(b, err)
+			defer registration.Close()
+			stream, err := c.NewStream()
+			must(b, err)
+			defer stream.Close()
+			event, err := c.NewEvent()
+			must(b, err)
+			defer event.Close()
+			memory, err := c.Allocate(size)
+			must(b, err)
+			defer memory.Close()
+			b.SetBytes(size)
+			for b.Loop() {
+				must(b, stream.Upload(memory, 0, batch))
+				must(b, stream.Record(event))
+				must(b, event.Synchronize())
+			}
+		})
+	}
+}
+
+func must(t testing.TB, err error) {
 	t.Helper()
-	runtime.LockOSThread()
-	c, err := cuda.Open(uuid(t))
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() {
-		if err := c.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	if err := c.Bind(); err != nil {
-		t.Fatal(err)
-	}
+}
+
+// bound opens the first GPU for a test and binds its thread, for good.
+func bound(t testing.TB) gpu.Context {
+	t.Helper()
+	runtime.LockOSThread()
+	c, err := cuda.Open(uuid(t))
+	must(t, err)
+	t.Cleanup(func() { must(t, c.Close()) })
+	must(t, c.Bind())
 	return c
 }

@@ -11,7 +11,7 @@
 //
 // The package has two forms. With the build tag `cuda` it links with the driver's libcuda.so.1, through the module
 // gorgonia.org/cu where that has the call and by cgo where it has not; such a program ends when it starts on a machine without
-// a driver or without a GPU, before its main function runs. Without the tag, Open says that the build has no CUDA, and the
+// a driver or without a GPU that CUDA shows it, before its main function runs. Without the tag, Open says that the build has no CUDA, and the
 // program runs everywhere. scripts/cuda-env.sh has what a build with the tag needs; `make build` does all of it.
 //
 // A Context uses the primary context of its GPU, the one that ONNX Runtime and NVIDIA's libraries use too. Its streams do not

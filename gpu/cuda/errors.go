@@ -10,35 +10,24 @@ import (
 	"reflect"
 
 	"github.com/xtts-host/xtts-host/gpu"
+	"github.com/xtts-host/xtts-host/gpu/cuda/internal/driver"
 )
 
-// failure is a call of the driver's that failed.
-type failure struct {
-	call string
-	code C.CUresult
-}
-
-func (f *failure) Error() string {
-	var name *C.char
-	if C.cuGetErrorName(f.code, &name) != C.CUDA_SUCCESS || name == nil {
-		return fmt.Sprintf("%s: CUDA error %d", f.call, int(f.code))
+// check makes an error of what a call of the driver's returned.
+func check(call string, result C.CUresult) error {
+	err := driver.Check(call, int(result))
+	if result == C.CUDA_ERROR_OUT_OF_MEMORY {
+		return outOfMemory{err}
 	}
-	return fmt.Sprintf("%s: %s (%d)", f.call, C.GoString(name), int(f.code))
+	return err
 }
 
-func (f *failure) Is(target error) bool {
-	return target == gpu.ErrOutOfMemory && f.code == C.CUDA_ERROR_OUT_OF_MEMORY
-}
+// outOfMemory matches gpu.ErrOutOfMemory and reads like any other error of the driver's.
+type outOfMemory struct{ error }
 
-// check makes an error of what a call of our own returned.
-func check(call string, code C.CUresult) error {
-	if code == C.CUDA_SUCCESS {
-		return nil
-	}
-	return &failure{call, code}
-}
+func (outOfMemory) Is(target error) bool { return target == gpu.ErrOutOfMemory }
 
-// wrap does the same with an error of cu's. These are integers, CUresult, of a type that is not exported.
+// wrap does what check does with an error of cu's. These are integers, CUresult, of a type that is not exported.
 func wrap(call string, err error) error {
 	if err == nil {
 		return nil

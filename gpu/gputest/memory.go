@@ -121,7 +121,7 @@ func (m *Memory) Close() error {
 	}
 	op := Op("close " + m.kind)
 	if m.users > 0 {
-		return c.misuse("%s: %d pieces of work with it are queued or under way", op, m.users)
+		return c.misuse("%s: work that is queued or under way names it %d times", op, m.users)
 	}
 	err := c.enter(op)
 	m.closed.Store(true)

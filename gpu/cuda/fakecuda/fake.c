@@ -31,10 +31,15 @@ static size_t used;
 static int retained;
 static int primary; // its address is the primary context's handle
 static __thread CUcontext current, below;
+static __thread CUstreamCaptureMode capture = CU_STREAM_CAPTURE_MODE_GLOBAL;
 
 // Every call but the first few needs a current context.
 #define BOUND \
 	if (!current) return CUDA_ERROR_INVALID_CONTEXT
+
+// Some calls are refused on a thread that has not relaxed its mode, while another thread captures a CUDA graph; here always.
+#define RELAXED \
+	if (capture != CU_STREAM_CAPTURE_MODE_RELAXED) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED
 
 static CUresult add(char *start, size_t size, int kind) {
 	CUresult result = CUDA_ERROR_UNKNOWN;
@@ -73,7 +78,10 @@ static int holds(int kind, const char *start, size_t size) {
 	return found;
 }
 
-CUresult cuInit(unsigned flags) { return CUDA_SUCCESS; }
+CUresult cuInit(unsigned flags) {
+	const char *visible = getenv("CUDA_VISIBLE_DEVICES");
+	return visible && !*visible ? CUDA_ERROR_NO_DEVICE : CUDA_SUCCESS;
+}
 
 CUresult cuDriverGetVersion(int *version) {
 	*version = CUDA_VERSION;
@@ -84,6 +92,7 @@ CUresult cuGetErrorName(CUresult error, const char **name) {
 	switch (error) {
 	case CUDA_ERROR_INVALID_VALUE: *name = "CUDA_ERROR_INVALID_VALUE"; break;
 	case CUDA_ERROR_OUT_OF_MEMORY: *name = "CUDA_ERROR_OUT_OF_MEMORY"; break;
+	case CUDA_ERROR_NO_DEVICE: *name = "CUDA_ERROR_NO_DEVICE"; break;
 	case CUDA_ERROR_INVALID_CONTEXT: *name = "CUDA_ERROR_INVALID_CONTEXT"; break;
 	case CUDA_ERROR_INVALID_HANDLE: *name = "CUDA_ERROR_INVALID_HANDLE"; break;
 	case CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED: *name = "CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED"; break;
@@ -154,9 +163,8 @@ CUresult cuCtxPopCurrent(CUcontext *context) {
 }
 
 CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode *mode) {
-	static __thread CUstreamCaptureMode now = CU_STREAM_CAPTURE_MODE_GLOBAL;
-	CUstreamCaptureMode before = now;
-	now = *mode;
+	CUstreamCaptureMode before = capture;
+	capture = *mode;
 	*mode = before;
 	return CUDA_SUCCESS;
 }
@@ -172,6 +180,7 @@ CUresult cuMemGetInfo(size_t *available, size_t *total) {
 
 CUresult cuMemAlloc(CUdeviceptr *memory, size_t size) {
 	BOUND;
+	RELAXED;
 	size_t rounded = (size + 511) & ~511ul;
 	pthread_mutex_lock(&lock);
 	int fits = size <= CARD && rounded <= CARD - used;
@@ -186,6 +195,7 @@ CUresult cuMemAlloc(CUdeviceptr *memory, size_t size) {
 
 CUresult cuMemFree(CUdeviceptr memory) {
 	BOUND;
+	RELAXED;
 	size_t size = take((char *)memory, DEVICE);
 	if (!size) return CUDA_ERROR_INVALID_VALUE;
 	pthread_mutex_lock(&lock);
@@ -213,12 +223,14 @@ CUresult cuMemFreeHost(void *memory) {
 
 CUresult cuMemHostRegister(void *memory, size_t size, unsigned flags) {
 	BOUND;
+	RELAXED;
 	if (holds(REGISTERED, memory, 0)) return CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED;
 	return add(memory, size, REGISTERED);
 }
 
 CUresult cuMemHostUnregister(void *memory) {
 	BOUND;
+	RELAXED;
 	return take(memory, REGISTERED) ? CUDA_SUCCESS : CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED;
 }
 
