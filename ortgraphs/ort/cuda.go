@@ -58,6 +58,9 @@ func (c *CUDA) append(options *onnx.SessionOptions) error {
 	}
 	p, err := onnx.NewCUDAProviderOptions()
 	if err != nil {
+		if strings.Contains(err.Error(), "not enabled in this build") {
+			return &LibraryError{Tried: []string{Library()}, Err: errors.New("it has no CUDA"), CUDA: true}
+		}
 		return err
 	}
 	defer p.Destroy()
@@ -83,11 +86,7 @@ func (c *CUDA) append(options *onnx.SessionOptions) error {
 	if err := setStream(p, c.Stream); err != nil {
 		return err
 	}
-	err = options.AppendExecutionProviderCUDA(p)
-	if err != nil && strings.Contains(err.Error(), "not enabled in this build") {
-		return &LibraryError{Tried: []string{env.library}, Err: errors.New("it has no CUDA"), CUDA: true}
-	}
-	return err
+	return options.AppendExecutionProviderCUDA(p)
 }
 
 // setStream and setDeterministic take the C options out of onnxruntime_go's, whose only field they are. layout_test.go
