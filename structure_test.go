@@ -49,6 +49,8 @@ var rules = []rule{
 	{folder: "ortgraphs", own: []string{"ortgraphs/onnxpb", "ortgraphs/safetensors", "ortgraphs/shapes", "shared/hint", "shared/manifest", "shared/regular"}, others: []string{"google.golang.org/protobuf/", "github.com/nlpodyssey/safetensors"}, noCgo: true},
 	{folder: "ortgraphs/ort", own: []string{"ortgraphs/ort", "shared/manifest"}, others: []string{"github.com/yalue/onnxruntime_go", "golang.org/x/sys/"}},
 	{folder: "gpu", noCgo: true},
+	{folder: "gpu/gputest", own: []string{"gpu"}, noCgo: true},
+	{folder: "gpu/nvml", own: []string{"gpu"}, others: []string{"github.com/NVIDIA/go-nvml/"}},
 	{folder: "shared", own: []string{"shared..."}, others: plugin, noCgo: true},
 	{folder: "plugins", own: []string{"plugins...", "shared..."}, others: []string{"gonum.org/v1/gonum/"}, noCgo: true},
 }
@@ -117,6 +119,8 @@ func TestRulesRefuse(t *testing.T) {
 		{"shared/ring", "github.com/yalue/onnxruntime_go"},
 		{"plugins/features", module + "host"},
 		{"gpu", "gorgonia.org/cu"},
+		{"gpu", "github.com/NVIDIA/go-nvml/pkg/nvml"},
+		{"host/doctor", "github.com/NVIDIA/go-nvml/pkg/nvml"},
 		{"ortgraphs", module + "host"},
 		{"host/train", "github.com/yalue/onnxruntime_go"},
 	} {
