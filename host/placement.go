@@ -12,6 +12,9 @@ import (
 	"github.com/xtts-host/xtts-host/shared/stagepb"
 )
 
+// builtWithCUDA says that this program can train on a GPU.
+const builtWithCUDA = false
+
 // findDevices settles what runs where, before anything does.
 func (j *job) findDevices(context.Context) (err error) {
 	j.placement, err = placeRoles(j.cfg, nvml.Open)
@@ -34,7 +37,7 @@ func placeRoles(c *config.Config, open func() (gpu.Inventory, error)) (gpu.Place
 	return placeRolesOn(c, m)
 }
 
-// placeRolesOn decides for a machine that was looked at.
+// placeRolesOn decides for a machine that was looked at. Where only the build lacks CUDA it returns the placement beside the error.
 func placeRolesOn(c *config.Config, m gpu.Machine) (gpu.Placement, error) {
 	r := gpu.Request{
 		Device: c.Device, Data: string(c.DataGPU), Model: string(c.ModelGPU),
@@ -44,7 +47,7 @@ func placeRolesOn(c *config.Config, m gpu.Machine) (gpu.Placement, error) {
 		r.Visible = &list
 	}
 	p, err := gpu.Place(r, m)
-	if err == nil && !p.Model.OnCPU() {
+	if err == nil && !p.Model.OnCPU() && !builtWithCUDA {
 		err = fmt.Errorf("%s is there to train on, but %w", p.Model.GPU, gpu.ErrNotBuilt)
 	}
 	return p, err
