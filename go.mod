@@ -3,6 +3,7 @@ module github.com/xtts-host/xtts-host
 go 1.26.0
 
 require (
+	github.com/NVIDIA/go-nvml v0.13.2-0
 	github.com/goccy/go-yaml v1.19.2
 	github.com/gomlx/go-huggingface v0.3.4
 	github.com/hashicorp/go-hclog v1.6.3

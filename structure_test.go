@@ -34,7 +34,8 @@ var (
 var rules = []rule{
 	{folder: "", own: nil}, // a package in a folder without a rule may import nothing of ours
 	{folder: "cmd", own: []string{"host", "host/config"}, others: []string{"github.com/spf13/pflag", "golang.org/x/term"}},
-	{folder: "host", own: []string{"host...", "ortgraphs", "ortgraphs/lint", "ortgraphs/ort", "ortgraphs/safetensors", "gpu", "shared..."}, others: []string{"golang.org/x/sync/"}},
+	{folder: "host", own: []string{"host...", "ortgraphs", "ortgraphs/lint", "ortgraphs/ort", "ortgraphs/safetensors", "gpu", "gpu/nvml", "shared..."}, others: []string{"golang.org/x/sync/"}},
+	{folder: "host/doctor", own: []string{"gpu", "gpu/library", "gpu/nvml", "ortgraphs/ort", "shared/hint"}, others: []string{"golang.org/x/sys/"}, noCgo: true},
 	{folder: "host/config", own: []string{"shared/manifest", "shared/regular"}, others: []string{"github.com/spf13/pflag", "github.com/goccy/go-yaml"}, noCgo: true},
 	{folder: "host/catalog", own: []string{"shared..."}, noCgo: true},
 	{folder: "host/checkpoint", own: []string{"host/disk", "ortgraphs/safetensors", "shared..."}, noCgo: true},
@@ -52,6 +53,8 @@ var rules = []rule{
 	{folder: "gpu/cuda", own: []string{"gpu"}, others: []string{"gorgonia.org/cu"}},
 	{folder: "gpu/cuda/internal/driver"}, // see its package doc
 	{folder: "gpu/gputest", own: []string{"gpu"}, noCgo: true},
+	{folder: "gpu/library"},
+	{folder: "gpu/nvml", own: []string{"gpu"}, others: []string{"github.com/NVIDIA/go-nvml/"}},
 	{folder: "shared", own: []string{"shared..."}, others: plugin, noCgo: true},
 	{folder: "plugins", own: []string{"plugins...", "shared..."}, others: []string{"gonum.org/v1/gonum/"}, noCgo: true},
 }
@@ -136,6 +139,8 @@ func TestRulesRefuse(t *testing.T) {
 		{"gpu", "gorgonia.org/cu"},
 		{"gpu/gputest", "gorgonia.org/cu"},
 		{"gpu", module + "gpu/cuda"},
+		{"gpu", "github.com/NVIDIA/go-nvml/pkg/nvml"},
+		{"host/doctor", "github.com/NVIDIA/go-nvml/pkg/nvml"},
 		{"ortgraphs", module + "host"},
 		{"host/train", "github.com/yalue/onnxruntime_go"},
 	} {

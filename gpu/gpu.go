@@ -1,8 +1,13 @@
-// Package gpu knows the graphics processors of a machine by what identifies them for good: their UUID. It is pure Go
-// and asks the driver's own files, so it works in every build, also where no CUDA library can be loaded.
+// Package gpu knows the graphics processors of a machine by what identifies them for good, their UUID, and decides which
+// of them does what. It is pure Go: what asks the driver stands behind the interfaces Inventory (package nvml, in every
+// build) and Context (package cuda), and package gputest has both without a GPU.
 //
-//	devices, err := gpu.Detect()
-//	if len(devices) == 0 { ... } // train on the CPU
+//	inventory, err := nvml.Open()
+//	...
+//	machine, err := gpu.Look(inventory)
+//	...
+//	p, err := gpu.Place(gpu.Request{Data: "0", Model: "GPU-5f"}, machine)
+//	if p.Model.OnCPU() { ... }
 package gpu
 
 import (
@@ -20,10 +25,11 @@ import (
 // Device is one GPU.
 type Device struct {
 	// Index is its place in the order of PCI addresses, as CUDA counts with CUDA_DEVICE_ORDER=PCI_BUS_ID.
-	Index int
-	UUID  string // "GPU-" and 32 hex digits in five groups
-	PCI   string // "0000:1b:00.0"
-	Name  string // "NVIDIA H200"
+	Index  int    `json:"index"`
+	UUID   string `json:"uuid"`                  // "GPU-" and 32 hex digits in five groups
+	PCI    string `json:"pci"`                   // "0000:1b:00.0"
+	Name   string `json:"name"`                  // "NVIDIA H200"
+	Memory int64  `json:"memory_bytes,omitzero"` // all it has, in bytes; 0 when only Detect has seen it
 }
 
 func (d Device) String() string { return fmt.Sprintf("GPU %d (%s, %s)", d.Index, d.Name, d.UUID) }
@@ -32,7 +38,7 @@ func (d Device) String() string { return fmt.Sprintf("GPU %d (%s, %s)", d.Index,
 const driverFolder = "proc/driver/nvidia/gpus"
 
 // Detect lists the GPUs that the NVIDIA kernel driver has found, in the order of their PCI addresses. A machine without the
-// driver has none.
+// driver has none. It reads the driver's files, so it needs no library; an Inventory knows more.
 func Detect() ([]Device, error) { return detect(os.DirFS("/")) }
 
 func detect(root fs.FS) ([]Device, error) {

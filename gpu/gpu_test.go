@@ -15,7 +15,10 @@ func TestDetect(t *testing.T) {
 		"proc/driver/nvidia/gpus/0000:1b:00.0/information": card("NVIDIA L4", "GPU-aaaa", "0000:1b:00.0"),
 	}
 	got, err := detect(root)
-	want := []Device{{0, "GPU-aaaa", "0000:1b:00.0", "NVIDIA L4"}, {1, "GPU-bbbb", "0000:db:00.0", "NVIDIA H200"}}
+	want := []Device{
+		{Index: 0, UUID: "GPU-aaaa", PCI: "0000:1b:00.0", Name: "NVIDIA L4"},
+		{Index: 1, UUID: "GPU-bbbb", PCI: "0000:db:00.0", Name: "NVIDIA H200"},
+	}
 	if err != nil || !slices.Equal(got, want) {
 		t.Errorf("got %v, %v", got, err)
 	}

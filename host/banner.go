@@ -39,8 +39,9 @@ func banner(out io.Writer, j *job, dir string) {
 	}
 	row("pipeline", "decode -> %s -> transfer -> train", strings.Join(stages, " -> "))
 	row("plugins", "%s", strings.Join(j.plugins(), ", "))
-	row("devices", "cpu -> data:  decoding by %s, plugins", report.Count(c.NumWorkers, "worker"))
-	row("", "cpu -> model: the model is created here; training and evaluation with %s", report.Count(j.threads(), "thread"))
+	for i, line := range j.devices() {
+		row(first(i, "devices"), "%s", line)
+	}
 	row("depths", "ring of %s of %.1f MiB (--buffer-size), %s (--slots)", report.Count(c.BufferSize, "slot"), float64(j.slotSize())/(1<<20), report.Count(j.slots, "device slot"))
 	row("prefetch", "training starts when %s are ready, or after %g s", report.Count(min(j.prefetch, c.BufferSize), "batch"), c.ModelStartDelay)
 	row("run folder", "%s", dir)

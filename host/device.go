@@ -27,15 +27,18 @@ type device struct {
 // fakeDriver is set in the environment of tests whose libcuda keeps a GPU's memory on the host. There the CPU computes on it.
 const fakeDriver = "XTTS_HOST_TEST_FAKE_DRIVER"
 
+// onGPU reports whether the model is on a GPU.
+func (j *job) onGPU() bool { return !j.placement.Model.OnCPU() }
+
 // openDevice makes the context and the streams of the model GPU, and pins the ring, so that batches cross at full speed. It leaves
 // the calling thread bound to the GPU, and so locked to the goroutine.
 func (j *job) openDevice() (err error) {
-	if j.modelGPU == nil {
+	if !j.onGPU() {
 		return nil
 	}
 	runtime.LockOSThread()
 	d := &j.device
-	if d.Context, err = cuda.Open(j.modelGPU.UUID); err != nil {
+	if d.Context, err = cuda.Open(j.placement.Model.GPU.UUID); err != nil {
 		return err
 	}
 	if err = d.Context.Bind(); err != nil {
@@ -83,7 +86,7 @@ func (j *job) wantGraphs() (want bool, fault, err error) {
 
 // prepare makes trial runs and captures on the goroutine that trains.
 func (r *run) prepare() error {
-	if r.modelGPU == nil {
+	if !r.onGPU() {
 		return nil
 	}
 	runtime.LockOSThread() // for good: captured graphs are the thread's

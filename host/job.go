@@ -38,6 +38,8 @@ type job struct {
 	cfg *config.Config
 	log *slog.Logger
 
+	placement gpu.Placement
+
 	cache    string
 	bundle   *ortgraphs.Bundle
 	buckets  []manifest.Bucket
@@ -68,29 +70,10 @@ type job struct {
 
 // plan does all that needs no process and no memory to speak of, and so finds most of what can be wrong.
 func (j *job) plan(ctx context.Context) error {
-	for _, step := range []func(context.Context) error{j.findDevice, j.openBundle, j.openData, j.resolve, j.fit, j.findStart} {
+	for _, step := range []func(context.Context) error{j.findDevices, j.openBundle, j.openData, j.resolve, j.fit, j.findStart} {
 		if err := step(ctx); err != nil {
 			return err
 		}
-	}
-	return nil
-}
-
-// findDevice refuses to train on the CPU of a machine with a GPU unless told to.
-func (j *job) findDevice(context.Context) error {
-	if j.cfg.Device == "cuda" {
-		j.modelGPU = &gpu.Device{UUID: os.Getenv("XTTS_TEST_UUID")} // TEMPORARY
-		return nil
-	}
-	if j.cfg.Device != "auto" {
-		return nil
-	}
-	gpus, err := gpu.Detect()
-	if err != nil {
-		return err
-	}
-	if len(gpus) > 0 {
-		return hint.Errorf("train on the CPU with --device cpu", "this machine has %s, but this build has no CUDA", gpus[0])
 	}
 	return nil
 }
@@ -193,7 +176,7 @@ func (j *job) resolve(context.Context) error {
 	}
 	j.pipeline, err = catalog.Resolve(j.stages, entries, catalog.Types{
 		Dataset: dataset.Specs(), Inputs: j.bundle.Manifest.Inputs, Buckets: j.buckets,
-		Features: j.bundle.Manifest.Features, RequireChecksums: j.cfg.RequireChecksums,
+		Features: j.bundle.Manifest.Features, RequireChecksums: j.cfg.RequireChecksums, DataGPU: !j.placement.Data.OnCPU(),
 	})
 	if err != nil {
 		return err
@@ -300,6 +283,7 @@ func (j *job) start(ctx context.Context) (err error) {
 		if requests[i], err = configureRequest(j.bundle, j.pipeline, i, j.layouts); err != nil {
 			return err
 		}
+		j.giveGPU(requests[i], i)
 	}
 	j.pools = make([]*supervise.Pool, len(j.pipeline.Plugins))
 	g, ctx := errgroup.WithContext(ctx)
@@ -345,7 +329,7 @@ func (j *job) newGuards() *guards {
 }
 
 func (j *job) openGraphs() (err error) {
-	if err := ort.Init(ort.Options{Library: j.cfg.ORTLib, CUDA: j.modelGPU != nil}); err != nil {
+	if err := ort.Init(ort.Options{Library: j.cfg.ORTLib, CUDA: j.onGPU()}); err != nil {
 		return err
 	}
 	b, threads := j.bundle.Manifest, j.threads()

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/signal"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -26,6 +27,7 @@ Usage:
   xtts-host plugins list [DIR]              what is in a folder of plugins, and why it can or cannot be started
   xtts-host graph inspect [--json] BUNDLE   inputs, outputs, parameters, buckets, FLOPs and memory of a bundle
   xtts-host graph lint BUNDLE               what in its graphs would be slow, wrong or not reproducible on a GPU
+  xtts-host doctor [--json] [flags]         whether training with these flags can work on this machine, and what is missing
   xtts-host version
 
 Without --graph and --train-data it trains the embedded model on the embedded sample.
@@ -54,6 +56,10 @@ func run(args []string) int {
 		return exit(host.InspectGraph(os.Stdout, args[1], os.Getenv("XTTS_HOST_CACHE_DIR"), true))
 	case command == "graph lint" && len(args) == 1:
 		return exit(host.LintGraph(os.Stdout, args[0], os.Getenv("XTTS_HOST_CACHE_DIR"), os.Getenv("XTTS_HOST_ORT_LIB")))
+	case command == "doctor":
+		return diagnose(args)
+	case command == "doctor-probe" && len(args) == 2: // a process of doctor
+		return exit(host.Probe(os.Stdout, args[0], args[1]))
 	case command == "version" && len(args) == 0:
 		fmt.Println("xtts-host", version())
 		return 0
@@ -85,6 +91,20 @@ func train(args []string) int {
 	return exit(host.Run(context.Background(), set, host.Console{
 		Out: os.Stdout, Err: os.Stderr, Terminal: terminal(os.Stdout), ErrTerminal: terminal(os.Stderr), Stop: stop,
 	}))
+}
+
+// diagnose takes the flags of train, and --json.
+func diagnose(args []string) int {
+	n := len(args)
+	args = slices.DeleteFunc(args, func(arg string) bool { return arg == "--json" })
+	set := config.New()
+	if err := set.Parse(args, os.Environ()); errors.Is(err, pflag.ErrHelp) {
+		fmt.Print(usage, set.Usage())
+		return 0
+	} else if err != nil {
+		return exit(host.Usage(err, "xtts-host --help lists the flags"))
+	}
+	return exit(host.Doctor(context.Background(), os.Stdout, set, version(), len(args) < n))
 }
 
 // terminal reports whether a bar can be drawn on f: it is a terminal that can move its cursor and knows its width.

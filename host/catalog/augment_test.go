@@ -107,12 +107,12 @@ func TestAugmentRefuses(t *testing.T) {
 	const which = "name one of these stages, or put the plugin that has it into --plugins"
 	for _, tt := range []struct{ name, want, hint string }{
 		{"nope", `--augment nope: no plugin has a stage "nope"; there are aug/blur, aug/noise, aug/shift, aug/spec, aug/words, ` +
-			`augment/gain, augment/mask, augment/mix, features/envelope, features/logmel, features/pitch, lost/echo, other/gain`, which},
+			`augment/gain, augment/mask, augment/mix, features/envelope, features/logmel, features/pitch, lost/echo, neural/denoise, neural/dvae, other/gain`, which},
 		{"gain", `--augment gain: stage "gain" is ambiguous: write augment/gain or other/gain`, which},
 		{"echo", `--augment echo: stage "echo": plugin /plugins/lost is broken: executable lost is missing`, "make build"},
 		{"logmel", "--augment logmel: the stage is of kind preprocess; the pipeline of the bundle or of --config says where such a stage stands", ""},
 		{"", `--augment : no plugin has a stage ""; there are aug/blur, aug/noise, aug/shift, aug/spec, aug/words, ` +
-			`augment/gain, augment/mask, augment/mix, features/envelope, features/logmel, features/pitch, lost/echo, other/gain`, which},
+			`augment/gain, augment/mask, augment/mix, features/envelope, features/logmel, features/pitch, lost/echo, neural/denoise, neural/dvae, other/gain`, which},
 	} {
 		_, err := Augment([]manifest.StageInstance{target}, []string{tt.name}, augmentEntries())
 		if err == nil || err.Error() != tt.want || hint.Of(err) != tt.hint {

@@ -21,6 +21,8 @@ type Types struct {
 	Features manifest.Features
 	// RequireChecksums refuses plugins that are not verified.
 	RequireChecksums bool
+	// DataGPU says that the plugins have a GPU. Without, stages that need one are refused.
+	DataGPU bool
 }
 
 // Resolved is a pipeline whose every name has a meaning. All tensors of a slot are graph inputs or Intermediates.
@@ -37,6 +39,13 @@ type Resolved struct {
 	Intermediates []manifest.TensorSpec
 	// MaxGrowth is by what factor, at most, all stages together lengthen a row.
 	MaxGrowth float64
+}
+
+// UsesGPU reports whether any instance of a plugin, an index into Plugins, can use a GPU.
+func (r *Resolved) UsesGPU(plugin int) bool {
+	return slices.ContainsFunc(r.Instances, func(i Instance) bool {
+		return i.Plugin == plugin && (i.Stage.GPU == manifest.GPUOptional || i.Stage.GPU == manifest.GPURequired)
+	})
 }
 
 // Instance is a step of the pipeline with the declaration of its stage.
@@ -134,6 +143,10 @@ func (r *resolver) add(s manifest.StageInstance, pipeline []manifest.StageInstan
 	}
 	if err := manifest.ValidateConfig(stage, s.Config); err != nil {
 		return err
+	}
+	if stage.GPU == manifest.GPURequired && !r.types.DataGPU {
+		return hint.Errorf("give the plugins one with --data-gpu N --model-gpu M, or take another stage",
+			"stage %q of plugin %s needs a GPU, and the plugins run on the CPU", s.Stage, entry.Name())
 	}
 	i := Instance{Name: s.Name, Stage: stage, Config: s.Config, Inputs: s.Inputs, Outputs: s.Outputs}
 	if err := r.bindPorts(&i, entry, pipeline); err != nil {

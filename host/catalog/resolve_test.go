@@ -78,6 +78,9 @@ func testEntries() []Entry {
 	pitch := manifest.Stage{Name: "pitch", Kind: manifest.Preprocess,
 		Inputs:  []manifest.TensorSpec{spec("waveform", "f32", "B,T", "", "")},
 		Outputs: []manifest.TensorSpec{spec("pitch", "f32", "B,T_pitch", "", "")}}
+	dvae := manifest.Stage{Name: "dvae", Kind: manifest.Preprocess, GPU: manifest.GPURequired}
+	denoise := edits("denoise", 0, spec("waveform", "f32", "B,T", "", ""))
+	denoise.GPU = manifest.GPUOptional
 	entry := func(id string, state State, stages ...manifest.Stage) Entry {
 		return Entry{Dir: "/plugins/" + id, State: state, Manifest: &manifest.Plugin{ID: id, Version: "1", Protocol: 1, Stages: stages}}
 	}
@@ -88,6 +91,7 @@ func testEntries() []Entry {
 		{Dir: "/plugins/docs", State: Skipped},
 		entry("features", Verified, logmel, envelope, pitch),
 		broken,
+		entry("neural", Verified, dvae, denoise),
 		entry("other", Verified, gain),
 	}
 }
@@ -245,6 +249,21 @@ func TestResolveConsumesOnlyWhatIsNeeded(t *testing.T) {
 	}
 }
 
+// TestResolveGPU resolves stages that can and that must have a GPU.
+func TestResolveGPU(t *testing.T) {
+	denoise := inst("clean", "denoise", m("waveform", "waveform"), m("waveform", "waveform"))
+	r, err := Resolve([]manifest.StageInstance{denoise, target, reference}, testEntries(), testTypes())
+	if err != nil || !r.UsesGPU(0) || r.UsesGPU(1) {
+		t.Fatalf("a stage that can do without: %+v, %v", r, err)
+	}
+	types := testTypes()
+	types.DataGPU = true
+	r, err = Resolve([]manifest.StageInstance{inst("codes", "dvae", nil, nil), target, reference}, testEntries(), types)
+	if err != nil || !r.UsesGPU(0) || r.UsesGPU(1) {
+		t.Errorf("a stage that cannot: %+v, %v", r, err)
+	}
+}
+
 func TestResolveTakesPadFromTheGraph(t *testing.T) {
 	types := testTypes()
 	types.Inputs = types.Inputs[:2]
@@ -278,9 +297,9 @@ func TestResolveRefuses(t *testing.T) {
 		hint     string
 	}{
 		{"unknown stage", []manifest.StageInstance{inst("x", "logmell", nil, nil)}, nil,
-			`pipeline: instance "x": no plugin has a stage "logmell"; there are augment/gain, augment/mask, augment/mix, features/envelope, features/logmel, features/pitch, lost/echo, other/gain`, ""},
+			`pipeline: instance "x": no plugin has a stage "logmell"; there are augment/gain, augment/mask, augment/mix, features/envelope, features/logmel, features/pitch, lost/echo, neural/denoise, neural/dvae, other/gain`, ""},
 		{"unknown plugin", []manifest.StageInstance{inst("x", "feature/logmel", nil, nil)}, nil,
-			`pipeline: instance "x": no plugin has a stage "feature/logmel"; there are augment/gain, augment/mask, augment/mix, features/envelope, features/logmel, features/pitch, lost/echo, other/gain`, ""},
+			`pipeline: instance "x": no plugin has a stage "feature/logmel"; there are augment/gain, augment/mask, augment/mix, features/envelope, features/logmel, features/pitch, lost/echo, neural/denoise, neural/dvae, other/gain`, ""},
 		{"ambiguous stage", []manifest.StageInstance{inst("x", "gain", nil, nil)}, nil,
 			`pipeline: instance "x": stage "gain" is ambiguous: write augment/gain or other/gain`, ""},
 		{"plugin not built", []manifest.StageInstance{inst("x", "echo", nil, nil)}, nil,
@@ -288,6 +307,9 @@ func TestResolveRefuses(t *testing.T) {
 		{"unverified", []manifest.StageInstance{gain("waveform")}, func(t *Types) { t.RequireChecksums = true },
 			`pipeline: instance "louder": stage "augment/gain": plugin /plugins/augment is unverified: `,
 			"write its plugin.sum with sha256sum, or run without --require-checksums"},
+		{"no GPU for it", []manifest.StageInstance{inst("codes", "dvae", nil, nil)}, nil,
+			`pipeline: instance "codes": stage "dvae" of plugin neural needs a GPU, and the plugins run on the CPU`,
+			"give the plugins one with --data-gpu N --model-gpu M, or take another stage"},
 		{"name twice", []manifest.StageInstance{target, target, reference}, nil,
 			`pipeline: instance "target": the name is used twice`, ""},
 		{"config", []manifest.StageInstance{with(gain("waveform"), func(s *manifest.StageInstance) { s.Config = map[string]any{"bd": 1} })}, nil,

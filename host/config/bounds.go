@@ -48,8 +48,18 @@ func (s *Set) check() (err error) {
 	if c.Resume != "" && c.Init != "" {
 		return fmt.Errorf("--resume %s has weights of its own: --init %s does not go with it", c.Resume, c.Init)
 	}
+	if c.Device == "cpu" {
+		for _, name := range gpuFlags {
+			if f := s.flags.Lookup(name); f.Value.String() != f.DefValue {
+				return fmt.Errorf("%s: %s does not go with it", s.place(s.flags.Lookup("device")), s.place(f))
+			}
+		}
+	}
 	return nil
 }
+
+// gpuFlags mean something on a GPU only.
+var gpuFlags = []string{"data-gpu", "model-gpu", "enable-memory-isolation", "data-gpu-memory", "model-gpu-memory"}
 
 func checkValue(f *pflag.Flag) error {
 	text := f.Value.String()

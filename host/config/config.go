@@ -15,6 +15,7 @@ import (
 	"fmt"
 	"io/fs"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -52,13 +53,17 @@ type Config struct {
 	ModelStartDelay                 float64 // seconds
 	StaticShapes                    bool
 
-	Device           string
-	Precision        string // of the training graph
-	CUDAGraphs       string
-	Deterministic    bool
-	MaxQuarantine    int // rows; -1 means max(1, 1 %)
-	RequireChecksums bool
-	ORTLib, CacheDir string
+	Device            string
+	Precision         string // of the training graph
+	CUDAGraphs        string
+	Deterministic     bool
+	DataGPU, ModelGPU GPU
+	MemoryIsolation   bool
+	DataGPUMemory     Limit
+	ModelGPUMemory    Limit
+	MaxQuarantine     int // rows; -1 means max(1, 1 %)
+	RequireChecksums  bool
+	ORTLib, CacheDir  string
 
 	DebugDir string
 }
@@ -136,7 +141,7 @@ func New() *Set {
 	f.IntVar(&c.MaxQuarantine, "max-quarantine", -1, "stop when more `rows` of a list are unusable; -1: 1 %, at least 1")
 
 	f = s.section("Machine")
-	f.StringVar(&c.Device, "device", "auto", "auto or cpu")
+	f.StringVar(&c.Device, "device", "auto", "auto, cpu or cuda")
 	f.StringVar(&c.Precision, "precision", "auto", "of matrix products: f32, tf32 (GPUs only; operands rounded to 10 bits of mantissa), or auto: tf32 on a GPU, f32 on the CPU")
 	f.StringVar(&c.CUDAGraphs, "cuda-graphs", "auto", "replay captured steps on a GPU: auto (if the graph can be captured and replays right), on, or off")
 	f.BoolVar(&c.Deterministic, "deterministic", false, "on a GPU take slower kernels that give the same bits in every run")
@@ -144,6 +149,14 @@ func New() *Set {
 	f.BoolVar(&c.RequireChecksums, "require-checksums", false, "refuse plugins without checksums")
 	f.StringVar(&c.ORTLib, "ort-lib", "", "`path` of libonnxruntime.so")
 	f.StringVar(&c.CacheDir, "cache-dir", "", "`folder` for what can be made again (default the user's cache folder)")
+
+	f = s.section("GPUs")
+	f.Var(&c.DataGPU, "data-gpu", "the plugins' `GPU`: index, UUID or its beginning, auto; cpu: none; goes with --model-gpu")
+	f.Var(&c.ModelGPU, "model-gpu", "the `GPU` that trains; without the two flags the first, with the plugins on the CPU")
+	f.BoolVar(&c.MemoryIsolation, "enable-memory-isolation", false, "hold each role to its limit of GPU memory")
+	c.DataGPUMemory, c.ModelGPUMemory = 8<<30, 16<<30
+	f.Var(&c.DataGPUMemory, "data-gpu-memory", "`size` that the plugins may use together, in MB or with a unit; auto: 33 % of the GPU")
+	f.Var(&c.ModelGPUMemory, "model-gpu-memory", "`size` that training may use, in MB or with a unit; auto: 67 % of the GPU")
 
 	f = s.section("Debugging")
 	f.StringVar(&c.DebugDir, "debug-dir", "", "`folder` for the rows of each step and the memory over time, and for tests to stop the run from (docs/torture.md)")
@@ -245,6 +258,10 @@ func (s *Set) open(f *pflag.Flag, source string) bool {
 		if had := s.origins[other]; had != "" && had != source {
 			return false
 		}
+	}
+	// So a run on GPUs goes on with --device cpu.
+	if device := s.origins["device"]; s.Device == "cpu" && device != "" && device != source && slices.Contains(gpuFlags, f.Name) {
+		return false
 	}
 	return s.origins[f.Name] == ""
 }

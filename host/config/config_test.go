@@ -125,6 +125,22 @@ func TestOneRun(t *testing.T) {
 	}
 }
 
+// TestDeviceCPU checks that --device cpu undoes what a source behind it says of GPUs, and not what one before it says.
+func TestDeviceCPU(t *testing.T) {
+	file := write(t, "c.yaml", "data_gpu: 0\nmodel_gpu: GPU-1e3\nenable_memory_isolation: true\nmodel_gpu_memory: auto\n")
+	if c := parse(t, nil, "--config", file).Config; c.DataGPU != "0" || c.ModelGPU != "GPU-1e3" || !c.MemoryIsolation || c.ModelGPUMemory != 0 || c.DataGPUMemory != 8<<30 {
+		t.Errorf("read as %+v", c)
+	}
+	if c := parse(t, nil, "--config", file, "--device", "cpu").Config; !reflect.DeepEqual(c, func() Config { w := New().Config; w.Device = "cpu"; return w }()) {
+		t.Errorf("with --device cpu: %+v", c)
+	}
+	file = write(t, "d.yaml", "device: cpu\ndata_gpu: 0\n")
+	want := file + ": device: cpu: " + file + ": data_gpu: 0 does not go with it"
+	if err := New().Parse([]string{"--config", file}, nil); err == nil || err.Error() != want {
+		t.Errorf("in one file: %v", err)
+	}
+}
+
 func TestRefused(t *testing.T) {
 	for _, tt := range []struct {
 		args    string
@@ -153,7 +169,11 @@ func TestRefused(t *testing.T) {
 		{"--ring-memory lots", "", "--ring-memory lots: no amount of memory: write MB as a number, or a unit as in 1GiB"},
 		{"--plugin-workers features", "", `--plugin-workers features: "features" is not ID=N with N of 1 to 1024`},
 		{"--schedule linear", "", "--schedule linear: it is constant or cosine"},
-		{"--device tpu", "", "--device tpu: it is auto or cpu"},
+		{"--device tpu", "", "--device tpu: it is auto or cpu or cuda"},
+		{"--device cpu --data-gpu 0", "", "--device cpu: --data-gpu 0 does not go with it"},
+		{"--device cpu --enable-memory-isolation", "", "--device cpu: --enable-memory-isolation true does not go with it"},
+		{"--model-gpu-memory auto", "XTTS_HOST_DEVICE=cpu", "XTTS_HOST_DEVICE=cpu: --model-gpu-memory auto does not go with it"},
+		{"--data-gpu-memory much", "", "--data-gpu-memory much: no amount of memory: write MB as a number, or a unit as in 1GiB, or auto"},
 		{"--resume a --run-dir b", "", "--resume a goes on in that folder: --run-dir b does not go with it"},
 		{"--resume a --init b", "", "--resume a has weights of its own: --init b does not go with it"},
 		{"", "XTTS_HOST_BATCH_SIZE=x", "XTTS_HOST_BATCH_SIZE=x: not a whole number"},

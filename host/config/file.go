@@ -147,7 +147,7 @@ func valueText(f *pflag.Flag) string {
 		}
 		return jsonText(*v)
 	}
-	if f.Value.Type() == "string" {
+	if t := f.Value.Type(); t == "string" || t == "gpu" {
 		return jsonText(f.Value.String())
 	}
 	return f.Value.String()
@@ -187,7 +187,7 @@ func (s *Set) Schema() map[string]any {
 		case "ID=N":
 			p["type"] = []any{"object", "string"}
 			p["additionalProperties"] = map[string]any{"type": "integer", "minimum": 1, "maximum": maxWorkers}
-		default: // amounts of memory, slots
+		default: // amounts of memory, slots, GPUs
 			p["type"] = []any{"integer", "string"}
 		}
 		properties[key(f.Name)] = p

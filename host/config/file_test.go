@@ -122,6 +122,14 @@ func TestYAMLReadsBack(t *testing.T) {
 				s.origins[f.Name] = "drawn"
 			}
 		})
+		if s.Device == "cpu" {
+			for _, name := range gpuFlags {
+				f := s.flags.Lookup(name)
+				if err := f.Value.Set(f.DefValue); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
 		if round%2 == 0 {
 			s.Pipeline = []manifest.StageInstance{{Name: word(r), Stage: word(r), Config: map[string]any{word(r): r.Float64()},
 				Inputs: map[string]string{word(r): word(r)}, Outputs: map[string]string{word(r): word(r)}}}
@@ -170,6 +178,10 @@ func draw(r *rand.Rand, f *pflag.Flag) string {
 		return fmt.Sprintf("plugin-%d=%d,p=3", r.IntN(9), 1+r.IntN(maxWorkers))
 	case "memory":
 		return fmt.Sprintf("%dKB", 1+r.Int64N(1<<32))
+	case "limit":
+		return []string{"auto", "8192", "16GiB"}[r.IntN(3)]
+	case "gpu":
+		return []string{"", "0", "1e3", "GPU-1e3", "auto", "cpu"}[r.IntN(6)]
 	case "n":
 		return []string{"auto", "2", "3", "8"}[r.IntN(4)]
 	case "stringSlice":

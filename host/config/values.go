@@ -52,6 +52,49 @@ func (b *Bytes) String() string {
 // Type implements pflag.Value.
 func (b *Bytes) Type() string { return "memory" }
 
+// Limit is an amount of memory as Bytes, or 0 for "auto".
+type Limit int64
+
+// Set implements pflag.Value.
+func (l *Limit) Set(text string) error {
+	if text == "auto" {
+		*l = 0
+		return nil
+	}
+	var b Bytes
+	if err := b.Set(text); err != nil {
+		return fmt.Errorf("%w, or auto", err)
+	}
+	*l = Limit(b)
+	return nil
+}
+
+func (l *Limit) String() string {
+	if *l == 0 {
+		return "auto"
+	}
+	b := Bytes(*l)
+	return b.String()
+}
+
+// Type implements pflag.Value.
+func (l *Limit) Type() string { return "limit" }
+
+// GPU names one: an index, a UUID or the beginning of one, auto, or cpu for none. Which names mean something is for the
+// machine to say. Empty is not given.
+type GPU string
+
+// Set implements pflag.Value.
+func (g *GPU) Set(text string) error {
+	*g = GPU(text)
+	return nil
+}
+
+func (g *GPU) String() string { return string(*g) }
+
+// Type implements pflag.Value.
+func (g *GPU) Type() string { return "gpu" }
+
 // Auto is a number of device slots, or 0 for "auto".
 type Auto int
 

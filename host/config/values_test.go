@@ -42,6 +42,24 @@ func TestBytesReadBack(t *testing.T) {
 	}
 }
 
+func TestLimit(t *testing.T) {
+	for _, tt := range []struct {
+		text string
+		want Limit
+		back string
+	}{{"auto", 0, "auto"}, {"8192", 8 << 30, "8GiB"}, {"16GiB", 16 << 30, "16GiB"}, {"100", 100 << 20, "100MiB"}} {
+		l := Limit(5)
+		if err := l.Set(tt.text); err != nil || l != tt.want || l.String() != tt.back {
+			t.Errorf("%q is %d, printed %s, %v", tt.text, l, l.String(), err)
+		}
+	}
+	for _, text := range []string{"", "0", "-1", "Auto", "lots"} {
+		if l := Limit(5); l.Set(text) == nil || l != 5 {
+			t.Errorf("%q: accepted, or the value is gone: %d", text, l)
+		}
+	}
+}
+
 func TestAuto(t *testing.T) {
 	for text, want := range map[string]Auto{"auto": 0, "2": 2, "8": 8} {
 		a := Auto(5)

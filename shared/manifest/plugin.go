@@ -31,6 +31,12 @@ const (
 	Augment    = "augment"
 )
 
+// What Stage.GPU says of a stage that makes use of a GPU.
+const (
+	GPUOptional = "optional"
+	GPURequired = "required"
+)
+
 // Stage is one thing a plugin does to a batch.
 type Stage struct {
 	Name    string       `json:"name"`
@@ -41,7 +47,7 @@ type Stage struct {
 	Config map[string]any `json:"config,omitempty"`
 	// MaxGrowth bounds by what factor the stage lengthens a row; 0 means 1.
 	MaxGrowth float64 `json:"max_growth,omitempty"`
-	// GPU is "none" (also when empty), "optional" or "required".
+	// GPU is "none" (also when empty), GPUOptional or GPURequired.
 	GPU           string `json:"gpu,omitempty"`
 	Deterministic bool   `json:"deterministic"`
 }

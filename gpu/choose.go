@@ -1,0 +1,98 @@
+package gpu
+
+import (
+	"fmt"
+	"slices"
+)
+
+// choose seats the roles that are Auto, beside those that p has already: GPUs that nobody uses first, then the model on the one
+// with the most memory, then the two that are joined best. What is equal then goes by the index, the data first.
+func (s *seats) choose(p Placement) (Placement, error) {
+	type pair struct{ data, model Card }
+	var pairs []pair
+	for _, model := range s.cards(p.Model.GPU, s.Model) {
+		if s.Data == CPU {
+			pairs = append(pairs, pair{model: model})
+			continue
+		}
+		for _, data := range s.cards(p.Data.GPU, s.Data) {
+			if data.UUID != model.UUID {
+				pairs = append(pairs, pair{data, model})
+			}
+		}
+	}
+	if len(pairs) == 0 {
+		if len(s.visible) == 0 {
+			return p, &AdvisedError{"--model-gpu auto: " + s.nothing(), "xtts-host --device cpu trains on the CPU"}
+		}
+		return p, s.tooFew()
+	}
+	best := slices.MinFunc(pairs, func(a, b pair) int { // the first of equal ones
+		if x, y := idle(a.data, a.model), idle(b.data, b.model); x != y {
+			return y - x
+		}
+		if x, y := gigabytes(a.model), gigabytes(b.model); x != y {
+			return y - x
+		}
+		if s.Data != CPU {
+			x, y := s.machine.Link(a.data.Device, a.model.Device), s.machine.Link(b.data.Device, b.model.Device)
+			switch {
+			case x.closer(y):
+				return -1
+			case y.closer(x):
+				return 1
+			}
+		}
+		if a.data.Index != b.data.Index {
+			return a.data.Index - b.data.Index
+		}
+		return a.model.Index - b.model.Index
+	})
+	p.Model.GPU = best.model.Device
+	if s.Data == CPU {
+		p.Reason = fmt.Sprintf("auto: GPU %d is %s, of %d visible", best.model.Index, use(best.model), len(s.visible))
+		return p, nil
+	}
+	p.Data.GPU = best.data.Device
+	p.Reason = fmt.Sprintf("auto: of %d visible GPUs, %d (%s) and %d (%s) are joined %s", len(s.visible),
+		best.data.Index, use(best.data), best.model.Index, use(best.model), s.machine.Link(best.data.Device, best.model.Device))
+	return p, nil
+}
+
+// cards are those that a role may have: the one that it was given, or all visible ones for Auto.
+func (s *seats) cards(given Device, asked string) []Card {
+	var cards []Card
+	for _, c := range s.machine.Cards {
+		if asked == Auto && slices.Contains(s.visible, c.Device) || asked != Auto && c.UUID == given.UUID {
+			cards = append(cards, c)
+		}
+	}
+	return cards
+}
+
+// gigabytes rounds a card's memory, of which two cards of one kind may have a little more or less.
+func gigabytes(c Card) int { return int((c.Memory + 1<<29) >> 30) }
+
+// inUse is the share of a card's memory from which it counts as used. The driver alone takes less than 1 %.
+const inUse = 0.05
+
+func busy(c Card) bool { return float64(c.Used) > inUse*float64(c.Total) }
+
+// idle counts the cards that nobody uses. No card (the CPU) counts as one.
+func idle(cards ...Card) int {
+	n := 0
+	for _, c := range cards {
+		if !busy(c) {
+			n++
+		}
+	}
+	return n
+}
+
+// use words for people how much of a card is taken.
+func use(c Card) string {
+	if busy(c) {
+		return fmt.Sprintf("%d of %d MB in use", c.Used/MB, c.Total/MB)
+	}
+	return fmt.Sprintf("idle, %d MB", c.Total/MB)
+}

@@ -1,0 +1,42 @@
+// Package library asks the dynamic loader for shared libraries by name, as "libcudart.so.13": whether it finds and loads them, and
+// where. What a library does when it is loaded happens in this process, so who asks about strangers' libraries does so from a process
+// of its own.
+package library
+
+/*
+#cgo LDFLAGS: -ldl
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <link.h>
+#include <stdlib.h>
+
+// The library stays loaded: what it may have started runs on.
+static const char *find(const char *name, const char **path) {
+	void *lib = dlopen(name, RTLD_LAZY | RTLD_LOCAL);
+	struct link_map *map;
+	if (!lib || dlinfo(lib, RTLD_DI_LINKMAP, &map) != 0)
+		return dlerror();
+	*path = map->l_name;
+	return NULL;
+}
+*/
+import "C"
+
+import (
+	"errors"
+	"runtime"
+	"unsafe"
+)
+
+// Find loads a library and returns the file that it came from. The error is the loader's, which names the library.
+func Find(name string) (path string, err error) {
+	runtime.LockOSThread() // dlerror is the thread's
+	defer runtime.UnlockOSThread()
+	cname := C.CString(name)
+	defer C.free(unsafe.Pointer(cname))
+	var cpath *C.char
+	if message := C.find(cname, &cpath); message != nil {
+		return "", errors.New(C.GoString(message))
+	}
+	return C.GoString(cpath), nil
+}

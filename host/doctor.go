@@ -1,0 +1,50 @@
+package host
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"os"
+
+	"github.com/xtts-host/xtts-host/gpu"
+	"github.com/xtts-host/xtts-host/gpu/cuda"
+	"github.com/xtts-host/xtts-host/host/config"
+	"github.com/xtts-host/xtts-host/host/doctor"
+	"github.com/xtts-host/xtts-host/host/report"
+	"github.com/xtts-host/xtts-host/shared/hint"
+)
+
+// probeCommand is what the command line calls Probe for, with two arguments. It is for Doctor alone.
+const probeCommand = "doctor-probe"
+
+// Doctor says whether training with these settings can work on this machine, and what is missing. It fails when it cannot. asJSON
+// writes a doctor.Report for programs instead of the text for people. version is that of the program.
+func Doctor(ctx context.Context, out io.Writer, set *config.Set, version string, asJSON bool) error {
+	exe, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	c := &set.Config
+	r := doctor.Examine(ctx, doctor.Config{
+		Command: []string{exe, probeCommand},
+		Place:   func(m gpu.Machine) (gpu.Placement, error) { return placeRolesOn(c, m) },
+		OnCPU:   c.Device == gpu.CPU, CUDA: cuda.Built, Library: c.ORTLib, Version: version,
+	})
+	if asJSON {
+		enc := json.NewEncoder(out)
+		enc.SetIndent("", "  ")
+		err = enc.Encode(r)
+	} else {
+		err = r.Write(out)
+	}
+	if err != nil {
+		return err
+	}
+	if n := r.Bad(); n > 0 {
+		return refusal{hint.Errorf("the lines with a cross say what to do", "training cannot work here as asked: %s", report.Count(n, "problem"))}
+	}
+	return nil
+}
+
+// Probe is the work of a process that Doctor has started.
+func Probe(out io.Writer, name, arg string) error { return doctor.Probe(out, name, arg) }

@@ -1,0 +1,164 @@
+package doctor
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+
+	"github.com/xtts-host/xtts-host/gpu"
+	"github.com/xtts-host/xtts-host/shared/hint"
+)
+
+// Config says what is asked for. Place and Command are needed.
+type Config struct {
+	// Command starts a process that calls Probe with the two arguments that Examine appends.
+	Command []string
+	// Place decides as training would. It says where a GPU would have been used also when it refuses for another reason.
+	Place func(gpu.Machine) (gpu.Placement, error)
+	// OnCPU says that the CPU was asked for: then nothing about GPUs is Bad.
+	OnCPU bool
+	// CUDA says that this build has it.
+	CUDA bool
+	// Library is the path of ONNX Runtime; empty looks for it as training does.
+	Library string
+	// Version is that of this program.
+	Version string
+}
+
+// Examine looks at everything. It takes some seconds on a machine with many GPUs.
+func Examine(ctx context.Context, c Config) *Report {
+	e := &examination{Config: c, report: &Report{Version: 1, Works: true, GPUs: []GPU{}, Links: []gpu.CardLink{}}}
+	driver := c.ask(ctx, probeGPUs, "", &e.machine)
+	e.placement, e.refusal = c.Place(e.machine)
+	e.gpus = !e.placement.Model.OnCPU()
+
+	e.program()
+	e.driver(driver)
+	e.libraries(ctx)
+	e.cards()
+	e.system()
+	e.roles(driver)
+	return e.report
+}
+
+// examination is one in progress.
+type examination struct {
+	Config
+	machine   gpu.Machine
+	placement gpu.Placement
+	refusal   error // of the placement
+	gpus      bool  // training is to use them
+	report    *Report
+}
+
+func (e *examination) program() {
+	e.report.section("program")
+	e.report.add(OK, "", "xtts-host %s, %s %s/%s", e.Version, runtime.Version(), runtime.GOOS, runtime.GOARCH)
+	if e.CUDA {
+		e.report.add(OK, "", "built with CUDA")
+	} else {
+		e.report.add(Note, "", "built without CUDA: trains on the CPU")
+	}
+}
+
+func (e *examination) driver(failed error) {
+	r := e.report
+	r.section("driver")
+	r.Driver = e.machine.Driver
+	seen := nvidiaCards(os.DirFS("/"))
+	switch d := e.machine.Driver; {
+	case failed != nil && e.OnCPU:
+		r.add(Note, hint.Of(failed), "%v", failed)
+	case failed != nil:
+		r.add(Bad, hint.Of(failed), "%v", failed)
+	case d.Absent != "" && seen > 0:
+		r.add(Note, "install NVIDIA's driver, version 580 or later; in a container, start it with its GPUs (docker run --gpus all)",
+			"%s, but the PCI bus has %d of NVIDIA's cards", d.Absent, seen)
+	case d.Absent != "":
+		r.add(Note, "", "%s", d.Absent)
+	default:
+		r.add(OK, "", "NVIDIA driver %s, for CUDA up to %s", d.Version, d.CUDA)
+	}
+}
+
+// cudaLibraries are what ONNX Runtime's CUDA provider loads, in the versions that release 1.29.0 was built for.
+var cudaLibraries = []string{"libcuda.so.1", "libcudart.so.13", "libcublas.so.13", "libcublasLt.so.13", "libcurand.so.10", "libcudnn.so.9"}
+
+// cudaProvider stands beside the library of ONNX Runtime, in its build for CUDA.
+const cudaProvider = "libonnxruntime_providers_cuda.so"
+
+func (e *examination) libraries(ctx context.Context) {
+	r := e.report
+	r.section("libraries")
+	var found loaded
+	if err := e.ask(ctx, probeRuntime, e.Library, &found); err != nil {
+		r.add(Bad, hint.Of(err), "%v", err)
+	} else {
+		r.add(OK, "", "ONNX Runtime %s: %s", found.Version, found.Path)
+		if filepath.IsAbs(found.Path) {
+			e.provider(filepath.Join(filepath.Dir(found.Path), cudaProvider))
+		}
+	}
+	var missing []string
+	for _, name := range cudaLibraries {
+		if err := e.ask(ctx, probeLibrary, name, &found); err == nil {
+			r.add(OK, "", "%s: %s", name, found.Path)
+		} else if e.gpus {
+			r.add(Bad, "install CUDA 13 and cuDNN 9, or name their folders in LD_LIBRARY_PATH", "%v", err)
+		} else {
+			missing = append(missing, name)
+		}
+	}
+	if missing != nil {
+		r.add(Note, "", "not found, and needed on a GPU only: %s", strings.Join(missing, ", "))
+	}
+}
+
+func (e *examination) provider(path string) {
+	if _, err := os.Stat(path); err == nil {
+		e.report.add(OK, "", "its CUDA provider: %s", path)
+	} else if e.gpus {
+		e.report.add(Bad, "name the library of onnxruntime-gpu with --ort-lib", "it has no CUDA provider: %v", err)
+	}
+}
+
+func (e *examination) cards() {
+	r := e.report
+	r.section("GPUs")
+	for _, c := range e.machine.Cards {
+		data, model := gpu.OptimalLimits(c.Memory, c.Memory)
+		r.GPUs = append(r.GPUs, GPU{c, data, model})
+		r.add(OK, "", "%s at %s", c.Device, c.PCI)
+		r.add(OK, "", "GPU %d: %d MB used, %d MB free of %d MB%s; at best %d MB for data, %d MB for the model",
+			c.Index, c.Used/gpu.MB, c.Free/gpu.MB, c.Total/gpu.MB, load(c), data/gpu.MB, model/gpu.MB)
+	}
+	for _, l := range e.machine.Links {
+		r.Links = append(r.Links, l)
+		state := OK
+		if !l.Peer {
+			state = Note
+		}
+		r.add(state, "", "GPU %d and GPU %d are joined %s", l.A, l.B, l.Link)
+	}
+	if len(e.machine.Cards) == 0 {
+		r.add(Note, "", "none")
+	}
+}
+
+// roles is the verdict on what was asked.
+func (e *examination) roles(driver error) {
+	r := e.report
+	r.section("placement")
+	switch {
+	case driver != nil && !e.OnCPU:
+		r.add(Note, "", "not known before the driver answers")
+	case e.refusal != nil:
+		r.add(Bad, hint.Of(e.refusal), "%v", e.refusal)
+	default:
+		p := e.placement
+		r.Placement = &Placement{Seat{p.Data.GPU.UUID, p.Data.Limit}, Seat{p.Model.GPU.UUID, p.Model.Limit}, p.Reason}
+		r.add(OK, "", "plugins on %s, the model on %s%s", place(p.Data), place(p.Model), why(p.Reason))
+	}
+}

@@ -1,0 +1,177 @@
+package doctor
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"github.com/xtts-host/xtts-host/gpu"
+	"github.com/xtts-host/xtts-host/gpu/gputest"
+)
+
+// looked returns the commands of probes that answer as the shell's words do: $1 is the probe, $2 its argument. The file machine.json
+// of the working folder is the answer about this machine.
+func looked(t *testing.T, script string, cards ...gpu.Card) []string {
+	t.Helper()
+	i := &gputest.Inventory{Version: gpu.Driver{Version: "580.1", CUDA: "13.0"}, Cards: cards, Links: map[[2]int]gpu.Link{{0, 1}: {NVLinks: 18, Peer: true}}}
+	if len(cards) == 0 {
+		i.Version = gpu.Driver{Absent: "no driver"}
+	}
+	m, err := gpu.Look(i)
+	if err != nil {
+		t.Fatal(err)
+	}
+	value, err := json.Marshal(map[string]any{"value": m})
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "machine.json")
+	if err := os.WriteFile(file, value, 0o666); err != nil {
+		t.Fatal(err)
+	}
+	return []string{"/bin/sh", "-c", "machine=" + file + "; case $1 in " + script + " esac", "probe"}
+}
+
+// The probes of a machine on which everything is found, and of one on which nothing is.
+const (
+	all = `gpus) cat $machine;; library) echo "{\"value\": {\"Path\": \"/lib/$2\"}}";; onnxruntime) echo '{"value": {"Path": "libonnxruntime.so", "Version": "1.29.0"}}';;`
+	few = `gpus) cat $machine;; library) echo "{\"error\": \"$2: cannot open\"}";; onnxruntime) echo '{"error": "no ONNX Runtime", "hint": "fetch it"}';;`
+)
+
+func placing(r gpu.Request) func(gpu.Machine) (gpu.Placement, error) {
+	return func(m gpu.Machine) (gpu.Placement, error) { return gpu.Place(r, m) }
+}
+
+// texts are the findings of a state, without the numbers of this machine.
+func texts(r *Report, state State) []string {
+	var out []string
+	for _, s := range r.Sections {
+		for _, f := range s.Findings {
+			if f.State == state && s.Title != "machine" && s.Title != "program" {
+				out = append(out, strings.TrimSpace(s.Title+": "+f.Text+" "+f.Hint))
+			}
+		}
+	}
+	return out
+}
+
+func TestGPUs(t *testing.T) {
+	cards := gputest.Cards(2, 24576*gpu.MB)
+	cards[0].Used, cards[0].Free = 1024*gpu.MB, 23552*gpu.MB
+	cards[0].Utilization.GPU, cards[0].Processes = 0.5, []gpu.Process{{PID: 1}, {PID: 2}}
+	cards[1].Utilization = nil
+	r := Examine(t.Context(), Config{
+		Command: looked(t, all, cards...), Version: "v1", CUDA: true,
+		Place: placing(gpu.Request{Data: "0", Model: "1", Isolate: true, ModelLimit: 1 << 30}),
+	})
+	want := []string{
+		"driver: NVIDIA driver 580.1, for CUDA up to 13.0",
+		"libraries: ONNX Runtime 1.29.0: libonnxruntime.so",
+		"libraries: libcuda.so.1: /lib/libcuda.so.1", "libraries: libcudart.so.13: /lib/libcudart.so.13", "libraries: libcublas.so.13: /lib/libcublas.so.13",
+		"libraries: libcublasLt.so.13: /lib/libcublasLt.so.13", "libraries: libcurand.so.10: /lib/libcurand.so.10", "libraries: libcudnn.so.9: /lib/libcudnn.so.9",
+		"GPUs: GPU 0 (Fake GPU, GPU-a0000000-0000-0000-0000-000000000000) at 0000:10:00.0",
+		"GPUs: GPU 0: 1024 MB used, 23552 MB free of 24576 MB, 50 % busy, 2 processes; at best 8110 MB for data, 16465 MB for the model",
+		"GPUs: GPU 1 (Fake GPU, GPU-b0000001-0000-0000-0000-000000000000) at 0000:11:00.0",
+		"GPUs: GPU 1: 0 MB used, 24576 MB free of 24576 MB; at best 8110 MB for data, 16465 MB for the model",
+		"GPUs: GPU 0 and GPU 1 are joined by 18 NVLinks, with peer access",
+		"placement: plugins on GPU 0 (at most 8110 MB), the model on GPU 1 (at most 1024 MB)",
+	}
+	if got := texts(r, OK); !r.Works || !slices.Equal(got, want) {
+		t.Errorf("works %v:\n%s\nwant\n%s", r.Works, strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+	var text, again bytes.Buffer
+	if err := r.Write(&text); err != nil || !strings.HasSuffix(text.String(), "training can work here as asked\n") || !strings.Contains(text.String(), "\n  ✓ libcudnn.so.9: ") {
+		t.Errorf("%v\n%s", err, text.String())
+	}
+	var back Report
+	data, err := json.Marshal(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal(data, &back); err != nil {
+		t.Fatal(err)
+	}
+	if back.Write(&again); again.String() != text.String() || back.GPUs[0].OptimalDataBytes != 8110*gpu.MB || back.Placement.Model.LimitBytes != 1<<30 || back.Links[0].NVLinks != 18 {
+		t.Errorf("JSON loses something: %s", data)
+	}
+}
+
+// TestBad checks what is a cross: only what keeps training from where it was asked to go.
+func TestBad(t *testing.T) {
+	const crash = `gpus) echo dying >&2; kill -SEGV $$;; *) echo '{"value": {}}';;`
+	const garbage = `gpus) echo nonsense;; *) echo '{"value": {}}';;`
+	cards := gputest.Cards(1, 24576*gpu.MB)
+	absent := func(m gpu.Machine) (gpu.Placement, error) {
+		p, err := gpu.Place(gpu.Request{}, m)
+		return p, errors.Join(err, gpu.ErrNotBuilt)
+	}
+	for _, tt := range []struct {
+		name   string
+		script string
+		cards  []gpu.Card
+		place  func(gpu.Machine) (gpu.Placement, error)
+		onCPU  bool
+		want   []string // beginnings
+	}{
+		{"no GPU", all, nil, placing(gpu.Request{}), false, nil},
+		{"no GPU, but asked for", all, nil, placing(gpu.Request{Device: gpu.CUDA}), false, []string{"placement: --device cuda: no GPU found: no driver xtts-host doctor"}},
+		{"nothing there", few, nil, placing(gpu.Request{}), false, []string{"libraries: no ONNX Runtime fetch it"}},
+		{"GPU without libraries", few, cards, placing(gpu.Request{}), false, []string{"libraries: no ONNX Runtime", "libraries: libcuda.so.1: cannot open install CUDA 13",
+			"libraries: libcudart.so.13", "libraries: libcublas.so.13", "libraries: libcublasLt.so.13", "libraries: libcurand.so.10", "libraries: libcudnn.so.9"}},
+		{"GPU passed over", few, cards, placing(gpu.Request{Device: gpu.CPU}), true, []string{"libraries: no ONNX Runtime"}},
+		{"build without CUDA", all, cards, absent, false, []string{"placement: this build has no CUDA make build"}},
+		{"driver crashes", crash, nil, placing(gpu.Request{}), false, []string{"driver: looking at it crashed: signal: segmentation fault"}},
+		{"driver crashes, CPU asked for", crash, nil, placing(gpu.Request{Device: gpu.CPU}), true, nil},
+		{"no answer", garbage, nil, placing(gpu.Request{}), false, []string{"driver: no answer: invalid character"}},
+		{"no program", "", nil, placing(gpu.Request{}), false, []string{"driver: no answer: unexpected end of JSON input", "libraries: no answer: unexpected end of JSON input"}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			r := Examine(t.Context(), Config{Command: looked(t, tt.script, tt.cards...), Place: tt.place, OnCPU: tt.onCPU, CUDA: true})
+			got := texts(r, Bad)
+			if !slices.EqualFunc(got, tt.want, strings.HasPrefix) || r.Works != (tt.want == nil) || r.Bad() != len(tt.want) {
+				t.Errorf("crosses\n%s\nwant\n%s\nworks %v", strings.Join(got, "\n"), strings.Join(tt.want, "\n"), r.Works)
+			}
+		})
+	}
+}
+
+// TestProbe runs the probes in this process.
+func TestProbe(t *testing.T) {
+	for _, tt := range []struct {
+		name, arg string
+		want      string // part of the answer
+	}{
+		{probeGPUs, "", `{"value":{"driver":{`},
+		{probeLibrary, "libm.so.6", `/libm.so.6"`},
+		{probeLibrary, "libnowhere.so", `{"error":"libnowhere.so: cannot open`},
+		{probeRuntime, "/nowhere.so", `{"error":"ONNX Runtime library /nowhere.so: file does not exist","hint":"`},
+		{"nonsense", "", `{"error":"no probe \"nonsense\""}`},
+	} {
+		var out bytes.Buffer
+		if err := Probe(&out, tt.name, tt.arg); err != nil || !strings.Contains(strings.ReplaceAll(out.String(), `\"`, `"`), strings.ReplaceAll(tt.want, `\"`, `"`)) {
+			t.Errorf("%s %s: %s, %v", tt.name, tt.arg, out.String(), err)
+		}
+	}
+}
+
+func TestNVIDIACards(t *testing.T) {
+	file := func(text string) *fstest.MapFile { return &fstest.MapFile{Data: []byte(text + "\n")} }
+	root := fstest.MapFS{
+		"sys/bus/pci/devices/0000:1b:00.0/vendor": file("0x10de"), "sys/bus/pci/devices/0000:1b:00.0/class": file("0x030200"),
+		"sys/bus/pci/devices/0000:1b:00.1/vendor": file("0x10de"), "sys/bus/pci/devices/0000:1b:00.1/class": file("0x040300"), // its sound
+		"sys/bus/pci/devices/0000:02:00.0/vendor": file("0x1a03"), "sys/bus/pci/devices/0000:02:00.0/class": file("0x030000"),
+		"sys/bus/pci/devices/0000:03:00.0/vendor": file("0x10de"), "sys/bus/pci/devices/0000:03:00.0/class": file("0x030000"),
+	}
+	if n := nvidiaCards(root); n != 2 {
+		t.Errorf("%d cards", n)
+	}
+	if n := nvidiaCards(fstest.MapFS{}); n != 0 {
+		t.Errorf("%d cards of nothing", n)
+	}
+}

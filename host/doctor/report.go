@@ -1,0 +1,109 @@
+package doctor
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/xtts-host/xtts-host/gpu"
+)
+
+// State is what a finding means for training.
+type State string
+
+// The states.
+const (
+	OK   State = "ok"
+	Note State = "note" // works, and could be better; or is not needed for what was asked
+	Bad  State = "bad"  // training cannot work as it was asked for
+)
+
+// Finding is one line.
+type Finding struct {
+	State State  `json:"state"`
+	Text  string `json:"text"`
+	Hint  string `json:"hint,omitzero"` // what to do about it
+}
+
+// Section holds findings of one kind.
+type Section struct {
+	Title    string    `json:"title"`
+	Findings []Finding `json:"findings"`
+}
+
+// Report is what Examine found out. As JSON it is the output of `xtts-host doctor --json`; docs/doctor.md says what is in it.
+type Report struct {
+	Version int `json:"version"` // of this format: 1
+	// Works is true when no finding is Bad.
+	Works     bool           `json:"works"`
+	Sections  []Section      `json:"sections"`
+	Driver    gpu.Driver     `json:"driver"`
+	GPUs      []GPU          `json:"gpus"`
+	Links     []gpu.CardLink `json:"links"`
+	Placement *Placement     `json:"placement"` // null when training would be refused
+}
+
+// GPU is one with the memory that each role may use there at best.
+type GPU struct {
+	gpu.Card
+	OptimalDataBytes  int64 `json:"optimal_data_bytes"`
+	OptimalModelBytes int64 `json:"optimal_model_bytes"`
+}
+
+// Placement is where training would run.
+type Placement struct {
+	Data   Seat   `json:"data"`
+	Model  Seat   `json:"model"`
+	Reason string `json:"reason"`
+}
+
+// Seat is a role's place: a GPU, or the CPU when UUID is empty.
+type Seat struct {
+	UUID       string `json:"uuid"`
+	LimitBytes int64  `json:"limit_bytes"` // 0: none
+}
+
+// add appends a finding to the last section.
+func (r *Report) add(state State, hint, format string, args ...any) {
+	s := &r.Sections[len(r.Sections)-1]
+	s.Findings = append(s.Findings, Finding{state, fmt.Sprintf(format, args...), hint})
+	r.Works = r.Works && state != Bad
+}
+
+func (r *Report) section(title string) {
+	r.Sections = append(r.Sections, Section{Title: title, Findings: []Finding{}})
+}
+
+// Bad counts the crosses.
+func (r *Report) Bad() int {
+	n := 0
+	for _, s := range r.Sections {
+		for _, f := range s.Findings {
+			if f.State == Bad {
+				n++
+			}
+		}
+	}
+	return n
+}
+
+var marks = map[State]string{OK: "✓", Note: "-", Bad: "✗"}
+
+// Write tells people.
+func (r *Report) Write(out io.Writer) error {
+	var text strings.Builder
+	for _, s := range r.Sections {
+		fmt.Fprintf(&text, "%s\n", s.Title)
+		for _, f := range s.Findings {
+			fmt.Fprintf(&text, "  %s %s\n", marks[f.State], f.Text)
+			if f.Hint != "" {
+				fmt.Fprintf(&text, "    hint: %s\n", f.Hint)
+			}
+		}
+	}
+	if r.Works {
+		text.WriteString("training can work here as asked\n")
+	}
+	_, err := io.WriteString(out, text.String())
+	return err
+}

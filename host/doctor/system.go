@@ -1,0 +1,69 @@
+package doctor
+
+import (
+	"io/fs"
+	"path"
+	"runtime"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+const unlimited = unix.RLIM_INFINITY
+
+// What is enough. The ring is no file of /dev/shm, but loaders of plugins may be; a plugin takes some 10 descriptors of the host.
+const (
+	enoughShm         = 1 << 30
+	enoughDescriptors = 1024
+)
+
+// system tells the limits of the operating system and of the container.
+func (e *examination) system() {
+	r := e.report
+	r.section("machine")
+	// Go's default for GOMAXPROCS is the smaller of the cores and the container's limit.
+	if all, ours := runtime.NumCPU(), runtime.GOMAXPROCS(0); ours < all {
+		r.add(Note, "give the container more CPUs, or set GOMAXPROCS, if decoding is what limits the speed", "%d CPU cores, of which %d may be used", all, ours)
+	} else {
+		r.add(OK, "", "%d CPU cores", ours)
+	}
+	var shm unix.Statfs_t
+	if err := unix.Statfs("/dev/shm", &shm); err != nil {
+		r.add(Note, "the ring needs none, plugins may", "/dev/shm: %v", err)
+	} else if total := shm.Blocks * uint64(shm.Bsize); total < enoughShm {
+		r.add(Note, "the ring needs none; for plugins that do, docker run --shm-size 1g", "/dev/shm holds %s", size(total))
+	} else {
+		r.add(OK, "", "/dev/shm holds %s", size(total))
+	}
+	var limit unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_MEMLOCK, &limit); err != nil {
+		r.add(Note, "", "locked memory: %v", err)
+	} else if limit.Cur != unlimited && e.gpus {
+		r.add(Note, "if the ring cannot be pinned: ulimit -l unlimited, or docker run --ulimit memlock=-1", "locked memory: %s", size(limit.Cur))
+	} else {
+		r.add(OK, "", "locked memory: %s", size(limit.Cur))
+	}
+	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
+		r.add(Note, "", "open files: %v", err)
+	} else if limit.Cur < enoughDescriptors {
+		r.add(Note, "ulimit -n 4096", "%d open files", limit.Cur)
+	} else {
+		r.add(OK, "", "%d open files", limit.Cur)
+	}
+}
+
+// nvidiaCards counts NVIDIA's display controllers on the PCI bus, whether or not they have a driver. It says 0 where that
+// cannot be read.
+func nvidiaCards(root fs.FS) int {
+	const bus = "sys/bus/pci/devices"
+	cards, _ := fs.ReadDir(root, bus) // as in a container without /sys
+	n := 0
+	for _, c := range cards {
+		vendor, _ := fs.ReadFile(root, path.Join(bus, c.Name(), "vendor"))
+		class, _ := fs.ReadFile(root, path.Join(bus, c.Name(), "class"))
+		if strings.TrimSpace(string(vendor)) == "0x10de" && strings.HasPrefix(string(class), "0x03") {
+			n++
+		}
+	}
+	return n
+}
