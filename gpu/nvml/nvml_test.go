@@ -153,8 +153,15 @@ func TestOpen(t *testing.T) {
 		if d := i.Driver(); (d.Absent == "") != (d.Version != "") || d.Absent != "" && len(i.Devices()) > 0 {
 			t.Errorf("driver %+v and %d GPUs", d, len(i.Devices()))
 		}
-		if _, err := gpu.Look(i); err != nil {
+		m, err := gpu.Look(i)
+		if err != nil {
 			t.Error(err)
+		}
+		t.Logf("%+v", m)
+		if w, err := i.Watch(); err == nil {
+			w.Close()
+		} else if len(m.Cards) > 0 {
+			t.Logf("no faults are reported here: %v", err)
 		}
 		if err := i.Close(); err != nil {
 			t.Error(err)

@@ -149,16 +149,18 @@ func (e *examination) cards() {
 
 // roles is the verdict on what was asked.
 func (e *examination) roles(driver error) {
-	r := e.report
+	r, p := e.report, e.placement
 	r.section("placement")
 	switch {
 	case driver != nil && !e.OnCPU:
 		r.add(Note, "", "not known before the driver answers")
 	case e.refusal != nil:
 		r.add(Bad, hint.Of(e.refusal), "%v", e.refusal)
+		if e.gpus {
+			r.add(Note, "", "it would be: %s", words(p))
+		}
 	default:
-		p := e.placement
 		r.Placement = &Placement{Seat{p.Data.GPU.UUID, p.Data.Limit}, Seat{p.Model.GPU.UUID, p.Model.Limit}, p.Reason}
-		r.add(OK, "", "plugins on %s, the model on %s%s", place(p.Data), place(p.Model), why(p.Reason))
+		r.add(OK, "", "%s", words(p))
 	}
 }

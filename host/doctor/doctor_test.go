@@ -133,6 +133,9 @@ func TestBad(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			r := Examine(t.Context(), Config{Command: looked(t, tt.script, tt.cards...), Place: tt.place, OnCPU: tt.onCPU, CUDA: true})
+			if planned := strings.Contains(strings.Join(texts(r, Note), "\n"), "placement: it would be: plugins on the CPU, the model on GPU 0: the first GPU"); planned != (tt.name == "build without CUDA") {
+				t.Errorf("the placement is told beside its refusal: %v", planned)
+			}
 			got := texts(r, Bad)
 			if !slices.EqualFunc(got, tt.want, strings.HasPrefix) || r.Works != (tt.want == nil) || r.Bad() != len(tt.want) {
 				t.Errorf("crosses\n%s\nwant\n%s\nworks %v", strings.Join(got, "\n"), strings.Join(tt.want, "\n"), r.Works)

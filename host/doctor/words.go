@@ -22,6 +22,15 @@ func load(c gpu.Card) string {
 	return text
 }
 
+// words tells of a placement.
+func words(p gpu.Placement) string {
+	text := fmt.Sprintf("plugins on %s, the model on %s", place(p.Data), place(p.Model))
+	if p.Reason != "" {
+		text += ": " + p.Reason
+	}
+	return text
+}
+
 func place(s gpu.Seat) string {
 	switch {
 	case s.OnCPU():
@@ -30,13 +39,6 @@ func place(s gpu.Seat) string {
 		return fmt.Sprintf("GPU %d (at most %d MB)", s.GPU.Index, s.Limit/gpu.MB)
 	}
 	return fmt.Sprintf("GPU %d", s.GPU.Index)
-}
-
-func why(reason string) string {
-	if reason == "" {
-		return ""
-	}
-	return ": " + reason
 }
 
 // size words an amount of memory; unlimited is all ones.
