@@ -40,6 +40,8 @@ type job struct {
 
 	placement gpu.Placement
 
+	feeding feeding
+
 	cache    string
 	bundle   *ortgraphs.Bundle
 	buckets  []manifest.Bucket

@@ -27,11 +27,16 @@ const drainTimeout = 15 * time.Second
 
 // Run trains. It returns when the run is over and nothing of it is left but the run folder. ExitCode gives the
 // exit status of its error, Hint what to do about it.
-func Run(ctx context.Context, set *config.Set, console Console) (err error) {
+func Run(ctx context.Context, set *config.Set, console Console) error {
+	return trainFed(ctx, set, console, overlapped)
+}
+
+// trainFed is Run with a way of feeding the model.
+func trainFed(ctx context.Context, set *config.Set, console Console, how feeding) (err error) {
 	began := time.Now()
 	console = console.forRun()
 	defer console.bar.Close()
-	j := &job{set: set, cfg: &set.Config, log: slog.New(warnings{console.Err})}
+	j := &job{set: set, cfg: &set.Config, log: slog.New(warnings{console.Err}), feeding: how}
 	prepare, done := stoppable(ctx, console)
 	defer done()
 	if set.PrintConfig() {
@@ -163,6 +168,7 @@ type run struct {
 	source   *source
 	road     *road
 	copier   *copier
+	feeds    feeds
 	pipe     *pipeline.Pipeline
 	loop     *train.Loop
 	observer *observer
@@ -191,6 +197,7 @@ func (r *run) train(ctx context.Context) error {
 	r.console.bar.Start(report.Status{Step: progress.Step, Total: r.source.total()})
 	err = r.loop.Run(ctx)
 	stopPipe()
+	r.feeds.close()
 	<-done
 	return r.observer.finish(err)
 }
@@ -278,7 +285,7 @@ func (r *run) build(progress train.Progress, state *checkpoint.State) (err error
 		road: r.road, model: r.model, gpu: r.device.Context, frames: make([]int, r.slots), lengths: frameLengths(r.bundle.Manifest.Inputs), seen: r.observer.seen,
 	}
 	cfg := pipeline.Config{
-		Source: r.source, Decoder: r.road, Device: r.copier, Reject: r.observer.rejected,
+		Decoder: r.road, Device: r.copier, Reject: r.observer.rejected,
 		RingSlots: c.BufferSize, DeviceSlots: r.slots, Workers: c.NumWorkers, Prefetch: r.prefetch,
 	}
 	for _, in := range r.pipeline.Instances {
@@ -287,11 +294,13 @@ func (r *run) build(progress train.Progress, state *checkpoint.State) (err error
 			Stage: newStageRunner(r.road, r.pools[in.Plugin], r.pipeline.Plugins[in.Plugin].Name(), in, c.BatchSize, r.log),
 		})
 	}
+	r.feeds = feeds{how: r.feeding, steps: r.source.total()}
+	r.feeds.before(&cfg, r.source)
 	if r.pipe, err = pipeline.New(cfg); err != nil {
 		return err
 	}
 	r.loop = &train.Loop{
-		Model: r.model, Optimizer: r.optimizer, Schedule: r.schedule, Feed: r.pipe, Observer: r.observer,
+		Model: r.model, Optimizer: r.optimizer, Schedule: r.schedule, Feed: r.feeds.behind(r.pipe), Observer: r.observer,
 		Seed: func(step int64, micro int) int64 { return dataset.GraphSeed(c.Seed, step, micro) },
 		Stop: r.console.Stop, MaxSkipped: c.MaxSkipped, Progress: progress,
 	}

@@ -28,6 +28,8 @@ Usage:
   xtts-host graph inspect [--json] BUNDLE   inputs, outputs, parameters, buckets, FLOPs and memory of a bundle
   xtts-host graph lint BUNDLE               what in its graphs would be slow, wrong or not reproducible on a GPU
   xtts-host doctor [--json] [flags]         whether training with these flags can work on this machine, and what is missing
+  xtts-host bench [--batch-sizes N,...] [--bench-steps N] [--json FILE] [flags]
+                                            steps per second with and without overlap, on this machine
   xtts-host version
 
 Without --graph and --train-data it trains the embedded model on the embedded sample.
@@ -56,6 +58,8 @@ func run(args []string) int {
 		return exit(host.InspectGraph(os.Stdout, args[1], os.Getenv("XTTS_HOST_CACHE_DIR"), true))
 	case command == "graph lint" && len(args) == 1:
 		return exit(host.LintGraph(os.Stdout, args[0], os.Getenv("XTTS_HOST_CACHE_DIR"), os.Getenv("XTTS_HOST_ORT_LIB")))
+	case command == "bench":
+		return bench(args)
 	case command == "doctor":
 		return diagnose(args)
 	case command == "doctor-probe" && len(args) == 2: // a process of doctor
@@ -77,6 +81,11 @@ func train(args []string) int {
 	} else if err != nil {
 		return exit(host.Usage(err, "xtts-host --help lists the flags"))
 	}
+	return exit(host.Run(context.Background(), set, console()))
+}
+
+// console is standard output and error. The first signal stops the run in order, the second at once.
+func console() host.Console {
 	stop := make(chan struct{})
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
@@ -88,9 +97,31 @@ func train(args []string) int {
 		fmt.Fprintln(os.Stderr, "error: stopped at once; what was trained since the last checkpoint is lost")
 		os.Exit(1)
 	}()
-	return exit(host.Run(context.Background(), set, host.Console{
-		Out: os.Stdout, Err: os.Stderr, Terminal: terminal(os.Stdout), ErrTerminal: terminal(os.Stderr), Stop: stop,
-	}))
+	return host.Console{Out: os.Stdout, Err: os.Stderr, Terminal: terminal(os.Stdout), ErrTerminal: terminal(os.Stderr), Stop: stop}
+}
+
+// bench has flags of its own, and passes the others on.
+func bench(args []string) int {
+	own := pflag.NewFlagSet("bench", pflag.ContinueOnError)
+	own.ParseErrorsWhitelist.UnknownFlags = true
+	own.Usage = func() {}
+	sizes := own.IntSlice("batch-sizes", []int{8, 16, 32, 64, 128}, "")
+	steps := own.Int("bench-steps", 100, "")
+	json := own.String("json", "", "")
+	rest, err := split(own, args)
+	if err == nil {
+		err = own.Parse(args)
+	}
+	if errors.Is(err, pflag.ErrHelp) {
+		fmt.Print(usage, config.New().Usage())
+		return 0
+	}
+	if err != nil {
+		return exit(host.Usage(err, "xtts-host --help lists the flags"))
+	}
+	return exit(host.Bench(context.Background(), host.BenchOptions{
+		Args: rest, Environ: os.Environ(), BatchSizes: *sizes, Steps: *steps, JSON: *json,
+	}, console()))
 }
 
 // diagnose takes the flags of train, and --json.

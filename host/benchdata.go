@@ -1,0 +1,74 @@
+package host
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/xtts-host/xtts-host/ortgraphs"
+	"github.com/xtts-host/xtts-host/shared/manifest"
+)
+
+// makeClips writes a data set whose clips fill a bundle's largest bucket: a voice-like tone in noise, and words. What it says is
+// nothing; what it costs is what speech of that length costs.
+func makeClips(dir string, b *ortgraphs.Bundle, clips int) error {
+	largest := b.Manifest.Buckets[len(b.Manifest.Buckets)-1]
+	samples, ok := largest["T_wav"]
+	if !ok {
+		return fmt.Errorf("bundle %s has no symbol T_wav, so that no clips can be made for it: give --train-data", b.Manifest.Name)
+	}
+	// Half of the tokens that the bucket holds: a tokenizer makes at most one of a letter, and marks of its own.
+	letters := max(1, largest["T_text"]/2)
+	if err := os.MkdirAll(filepath.Join(dir, "wavs"), 0o777); err != nil {
+		return err
+	}
+	random := rand.New(rand.NewPCG(7, 7))
+	var list strings.Builder
+	wave := make([]int16, samples)
+	for i := range clips {
+		// None is quite as long as another, as in speech; augmentations that make clips longer find room.
+		n := samples - samples/20 - random.IntN(max(1, samples/20))
+		tone := 100 + 150*random.Float64()
+		for t := range n {
+			phase := 2 * math.Pi * tone * float64(t) / float64(b.Manifest.Features.SampleRate)
+			v := math.Sin(phase) + 0.5*math.Sin(2*phase) + 0.25*math.Sin(5*phase) + 0.1*random.NormFloat64()
+			wave[t] = int16(6000 * v)
+		}
+		name := fmt.Sprintf("clip-%04d", i)
+		if err := os.WriteFile(filepath.Join(dir, "wavs", name+".wav"), pcm16(wave[:n], b.Manifest.Features), 0o666); err != nil {
+			return err
+		}
+		text := make([]byte, letters)
+		for k := range text {
+			if text[k] = byte('a' + random.IntN(26)); k%6 == 5 {
+				text[k] = ' '
+			}
+		}
+		fmt.Fprintf(&list, "%s|%s\n", name, bytes.TrimSpace(text))
+	}
+	return os.WriteFile(filepath.Join(dir, "metadata.csv"), []byte(list.String()), 0o666)
+}
+
+// pcm16 is a WAV file of one channel: RIFF, a format chunk of 16 bytes, the samples.
+func pcm16(wave []int16, f manifest.Features) []byte {
+	var b bytes.Buffer
+	size, rate := uint32(2*len(wave)), uint32(f.SampleRate)
+	b.WriteString("RIFF")
+	binary.Write(&b, binary.LittleEndian, 36+size)
+	b.WriteString("WAVEfmt ")
+	binary.Write(&b, binary.LittleEndian, struct {
+		Size             uint32
+		PCM, Channels    uint16
+		Rate, BytesASec  uint32
+		BytesAFrame, Bit uint16
+	}{16, 1, 1, rate, 2 * rate, 2, 16})
+	b.WriteString("data")
+	binary.Write(&b, binary.LittleEndian, size)
+	binary.Write(&b, binary.LittleEndian, wave)
+	return b.Bytes()
+}

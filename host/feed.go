@@ -1,0 +1,118 @@
+package host
+
+import (
+	"context"
+	"io"
+	"time"
+
+	"github.com/xtts-host/xtts-host/host/pipeline"
+	"github.com/xtts-host/xtts-host/host/train"
+)
+
+// feeding is how batches come to the trainer. All but the first are for comparison.
+type feeding int
+
+const (
+	// overlapped prepares batches while others are trained on.
+	overlapped feeding = iota
+	// lockstep begins a batch when the one before has been trained on, as a program without a pipeline does.
+	lockstep
+	// resident trains on the first batch again and again: what the device can do when nothing feeds it.
+	resident
+)
+
+// residentFeed hands out one batch for ever.
+type residentFeed struct {
+	feed  train.Feed
+	steps int64
+	slot  *pipeline.DeviceSlot
+	step  int64
+}
+
+func (f *residentFeed) Acquire(ctx context.Context) (*pipeline.DeviceSlot, error) {
+	if f.step == f.steps {
+		return nil, io.EOF
+	}
+	if f.slot == nil {
+		d, err := f.feed.Acquire(ctx)
+		if err != nil {
+			return nil, err
+		}
+		f.slot = d
+	}
+	f.slot.Batch.Step, f.slot.Batch.Micro, f.slot.Batch.Last = f.step, 0, true
+	f.step++
+	return f.slot, ctx.Err()
+}
+
+func (f *residentFeed) Release(*pipeline.DeviceSlot) {}
+func (f *residentFeed) LastWait() time.Duration      { return 0 }
+
+// gate lets the source give a batch when the trainer has released the one before.
+type gate struct {
+	pipeline.Source
+	train.Feed
+	free   chan struct{}
+	closed chan struct{}
+}
+
+func newGate(s pipeline.Source) *gate {
+	g := &gate{Source: s, free: make(chan struct{}, 1), closed: make(chan struct{})}
+	g.free <- struct{}{}
+	return g
+}
+
+// Next implements pipeline.Source.
+func (g *gate) Next(b *pipeline.Batch) bool {
+	select {
+	case <-g.free:
+		return g.Source.Next(b)
+	case <-g.closed:
+		return false
+	}
+}
+
+// Release implements train.Feed.
+func (g *gate) Release(d *pipeline.DeviceSlot) {
+	g.Feed.Release(d)
+	g.free <- struct{}{}
+}
+
+// close lets the pipeline end while it waits for the gate.
+func (g *gate) close() { close(g.closed) }
+
+// feeds puts a way of feeding around a pipeline. The zero value changes nothing.
+type feeds struct {
+	how   feeding
+	steps int64 // of the run
+	gate  *gate
+}
+
+// before sets the pipeline's source, and what else must be.
+func (f *feeds) before(cfg *pipeline.Config, s pipeline.Source) {
+	cfg.Source = s
+	if f.how == lockstep {
+		f.gate = newGate(s)
+		cfg.Source = f.gate
+		cfg.RingSlots, cfg.DeviceSlots, cfg.Workers, cfg.Prefetch = 1, 1, 1, 1
+	}
+}
+
+// behind returns what the trainer takes its batches from.
+func (f *feeds) behind(p *pipeline.Pipeline) train.Feed {
+	switch f.how {
+	case lockstep:
+		f.gate.Feed = p
+		return f.gate
+	case resident:
+		return &residentFeed{feed: p, steps: f.steps}
+	}
+	return p
+}
+
+// close lets the pipeline end.
+func (f *feeds) close() {
+	if f.gate != nil {
+		f.gate.close()
+	}
+}

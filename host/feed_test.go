@@ -1,0 +1,102 @@
+package host
+
+import (
+	"context"
+	"errors"
+	"io"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/xtts-host/xtts-host/host/pipeline"
+)
+
+// slow is a decoder and a device that take their time.
+type slow struct{ decode, copy time.Duration }
+
+func (s slow) Decode(context.Context, int, *pipeline.Batch) ([]pipeline.Rejected, error) {
+	time.Sleep(s.decode)
+	return nil, nil
+}
+
+func (s slow) Copy(int, *pipeline.Batch) error {
+	time.Sleep(s.copy)
+	return nil
+}
+
+// count is a source of n batches.
+type count struct{ n int64 }
+
+func (c *count) Next(b *pipeline.Batch) bool {
+	if c.n == 0 {
+		return false
+	}
+	c.n--
+	b.Last = true
+	return true
+}
+
+// TestFeedings: what the ways of feeding take for the same ten batches, to the millisecond.
+func TestFeedings(t *testing.T) {
+	const decode, transfer, step = 7 * time.Millisecond, 3 * time.Millisecond, 10 * time.Millisecond
+	for how, want := range map[feeding]time.Duration{
+		overlapped: decode + transfer + 10*step,
+		lockstep:   10 * (decode + transfer + step),
+		resident:   decode + transfer + 10*step,
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			f := feeds{how: how, steps: 10}
+			cfg := pipeline.Config{Decoder: slow{decode: decode}, Device: slow{copy: transfer}, RingSlots: 4, DeviceSlots: 3, Workers: 2}
+			f.before(&cfg, &count{10})
+			pipe, err := pipeline.New(cfg)
+			if err != nil {
+				t.Fatal(err)
+			}
+			feed := f.behind(pipe)
+			ctx, stop := context.WithCancel(t.Context())
+			done := make(chan struct{})
+			go func() { defer close(done); pipe.Run(ctx) }()
+			began, steps := time.Now(), 0
+			for {
+				d, err := feed.Acquire(ctx)
+				if errors.Is(err, io.EOF) {
+					break
+				}
+				if err != nil {
+					t.Fatal(err)
+				}
+				time.Sleep(step)
+				feed.Release(d)
+				steps++
+			}
+			if took := time.Since(began); took != want || steps != 10 {
+				t.Errorf("feeding %d: %d steps took %v, want %v", how, steps, took, want)
+			}
+			stop()
+			f.close()
+			<-done
+		})
+	}
+}
+
+// TestLockstepEnds: a run that is stopped while the source waits for the trainer leaves nothing behind.
+func TestLockstepEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := feeds{how: lockstep, steps: 10}
+		cfg := pipeline.Config{Decoder: slow{}, Device: slow{}}
+		f.before(&cfg, &count{10})
+		pipe, err := pipeline.New(cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, stop := context.WithCancel(t.Context())
+		done := make(chan struct{})
+		go func() { defer close(done); pipe.Run(ctx) }()
+		if _, err := f.behind(pipe).Acquire(ctx); err != nil {
+			t.Fatal(err)
+		}
+		stop()
+		f.close()
+		<-done // else synctest says that all goroutines are blocked
+	})
+}
