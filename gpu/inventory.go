@@ -13,7 +13,7 @@ type Inventory interface {
 	Devices() []Device
 	// Memory is that of the whole card, whoever uses it.
 	Memory(uuid string) (MemoryUse, error)
-	// Processes lists those that have a context on the card.
+	// Processes lists those that compute on the card.
 	Processes(uuid string) ([]Process, error)
 	// Utilization is that of the last sample period of the driver, 1 s or less.
 	Utilization(uuid string) (Utilization, error)
@@ -40,7 +40,7 @@ type MemoryUse struct {
 	Total int64 `json:"total_bytes"`
 }
 
-// Process is one with a context on a GPU.
+// Process is one that computes on a GPU.
 type Process struct {
 	// PID is as the machine counts: in a container with process ids of its own it is another, or the process is not listed.
 	PID int `json:"pid"`
