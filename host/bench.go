@@ -6,9 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
+	"strings"
 	"text/tabwriter"
 
 	"github.com/xtts-host/xtts-host/host/config"
@@ -72,9 +75,17 @@ var benchVariants = []benchVariant{
 // Bench trains with every way of feeding and every batch size, a few steps each, in one bucket, and says what each gives. Without
 // --train-data it makes clips that fill the bundle's largest bucket. Nothing of it is left but the file.
 func Bench(ctx context.Context, o BenchOptions, console Console) (err error) {
+	for _, n := range o.BatchSizes {
+		if n < 1 {
+			return Usage(fmt.Errorf("--batch-sizes %d: the smallest value is 1", n), "")
+		}
+	}
+	if o.Steps < 10 {
+		return Usage(fmt.Errorf("--bench-steps %d: the smallest value is 10", o.Steps), "the first of them is not counted")
+	}
 	set := config.New()
 	if err := set.Parse(o.Args, o.Environ); err != nil {
-		return refusal{err}
+		return Usage(err, "xtts-host --help lists the flags")
 	}
 	temp, err := os.MkdirTemp("", "xtts-host-bench-")
 	if err != nil {
@@ -98,7 +109,11 @@ func Bench(ctx context.Context, o BenchOptions, console Console) (err error) {
 		args = append(args[:len(args):len(args)], "--train-data", data)
 	}
 	result := BenchResult{Version: 1, Bundle: b.Manifest.Name, Bucket: b.Manifest.Buckets[len(b.Manifest.Buckets)-1], Steps: o.Steps}
-	fmt.Fprintf(console.Out, "%s, %s each, in the bucket %v\n\n", result.Bundle, report.Count(o.Steps, "step"), result.Bucket)
+	var sizes []string
+	for _, symbol := range slices.Sorted(maps.Keys(result.Bucket)) {
+		sizes = append(sizes, fmt.Sprintf("%s %d", symbol, result.Bucket[symbol]))
+	}
+	fmt.Fprintf(console.Out, "%s, %s each, in the bucket %s\n\n", result.Bundle, report.Count(o.Steps, "step"), strings.Join(sizes, ", "))
 	for _, batch := range o.BatchSizes {
 		if err := result.measure(ctx, o, args, batch, temp, console); err != nil {
 			return err

@@ -56,6 +56,7 @@ fi
 stub=$root/.cache/cuda/stub
 "$root/scripts/cuda-stub.sh" "$include" "$stub"
 
-# The headers of this repository come first: see gpu/cuda/compat/cuda.h. "-O2 -g" is what Go takes without these variables.
+# The headers of this repository come first: see gpu/cuda/compat/cuda.h. What the variables had stays in front; "-O2 -g" is
+# what Go takes without them.
 printf 'export CGO_CFLAGS=%q CGO_LDFLAGS=%q XTTS_HOST_CUDA_INCLUDE=%q\n' \
-	"-O2 -g '-I$root/gpu/cuda/compat' '-I$include'" "-O2 -g '-L$stub'" "$include"
+	"${CGO_CFLAGS:--O2 -g} '-I$root/gpu/cuda/compat' '-I$include'" "${CGO_LDFLAGS:--O2 -g} '-L$stub'" "$include"

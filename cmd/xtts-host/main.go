@@ -102,26 +102,33 @@ func console() host.Console {
 
 // bench has flags of its own, and passes the others on.
 func bench(args []string) int {
-	own := pflag.NewFlagSet("bench", pflag.ContinueOnError)
-	own.ParseErrorsWhitelist.UnknownFlags = true
-	own.Usage = func() {}
-	sizes := own.IntSlice("batch-sizes", []int{8, 16, 32, 64, 128}, "")
-	steps := own.Int("bench-steps", 100, "")
-	json := own.String("json", "", "")
-	rest, err := split(own, args)
-	if err == nil {
-		err = own.Parse(args)
-	}
-	if errors.Is(err, pflag.ErrHelp) {
+	if slices.Contains(args, "--help") || slices.Contains(args, "-h") {
 		fmt.Print(usage, config.New().Usage())
 		return 0
 	}
-	if err != nil {
-		return exit(host.Usage(err, "xtts-host --help lists the flags"))
+	o := host.BenchOptions{Environ: os.Environ()}
+	own := pflag.NewFlagSet("bench", pflag.ContinueOnError)
+	own.IntSliceVar(&o.BatchSizes, "batch-sizes", []int{8, 16, 32, 64, 128}, "")
+	own.IntVar(&o.Steps, "bench-steps", 100, "")
+	own.StringVar(&o.JSON, "json", "", "")
+	for i := 0; i < len(args); i++ {
+		name, value, given := strings.Cut(args[i], "=")
+		f := own.Lookup(strings.TrimPrefix(name, "--"))
+		if f == nil {
+			o.Args = append(o.Args, args[i])
+			continue
+		}
+		if !given {
+			if i++; i == len(args) {
+				return exit(host.Usage(fmt.Errorf("%s needs a value", name), "xtts-host --help lists the flags"))
+			}
+			value = args[i]
+		}
+		if err := f.Value.Set(value); err != nil {
+			return exit(host.Usage(fmt.Errorf("--%s %s: %w", f.Name, value, err), "xtts-host --help lists the flags"))
+		}
 	}
-	return exit(host.Bench(context.Background(), host.BenchOptions{
-		Args: rest, Environ: os.Environ(), BatchSizes: *sizes, Steps: *steps, JSON: *json,
-	}, console()))
+	return exit(host.Bench(context.Background(), o, console()))
 }
 
 // diagnose takes the flags of train, and --json.
