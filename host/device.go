@@ -19,6 +19,7 @@ import (
 type device struct {
 	train.Device
 	ring gpu.Registration
+	plan memoryPlan
 	// graphs says whether to capture CUDA graphs, and fault why not although the person let the host choose.
 	graphs bool
 	fault  error
@@ -38,6 +39,11 @@ func (j *job) openDevice() (err error) {
 	}
 	runtime.LockOSThread()
 	d := &j.device
+	d.plan = j.newMemoryPlan()
+	room, err := d.plan.room()
+	if err != nil {
+		return err
+	}
 	if d.Context, err = cuda.Open(j.placement.Model.GPU.UUID); err != nil {
 		return err
 	}
@@ -54,7 +60,7 @@ func (j *job) openDevice() (err error) {
 		return fmt.Errorf("pin the ring: %w", err)
 	}
 	if os.Getenv(fakeDriver) == "" {
-		d.CUDA = &ort.CUDA{Device: ort.Place(d.Context.Device().Index), Stream: d.Compute.Pointer(), TF32: j.cfg.Precision != "f32"}
+		d.CUDA = &ort.CUDA{Device: ort.Place(d.Context.Device().Index), Stream: d.Compute.Pointer(), TF32: j.cfg.Precision != "f32", MemoryLimit: room}
 	}
 	d.Deterministic = j.cfg.Deterministic
 	d.graphs, d.fault, err = j.wantGraphs()
@@ -94,7 +100,18 @@ func (r *run) prepare() error {
 		return err
 	}
 	p, err := r.model.Prepare()
+	if large, ok := errors.AsType[*train.TooLargeError](err); ok {
+		return r.tooLarge(large, r.device.plan)
+	}
 	if err != nil {
+		return err
+	}
+	updates, err := r.optimizer.Prepare()
+	if err != nil {
+		return err
+	}
+	p.ArenaBytes += updates
+	if err := r.device.plan.check(p.ArenaBytes); err != nil {
 		return err
 	}
 	if p.Fault != nil {

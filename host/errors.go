@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/xtts-host/xtts-host/gpu"
 	"github.com/xtts-host/xtts-host/host/supervise"
 	"github.com/xtts-host/xtts-host/host/train"
 	"github.com/xtts-host/xtts-host/ortgraphs/ort"
@@ -25,7 +26,7 @@ func Hint(err error) string {
 		return h
 	}
 	switch {
-	case errors.Is(err, ort.ErrOutOfMemory):
+	case errors.Is(err, ort.ErrOutOfMemory), errors.Is(err, gpu.ErrOutOfMemory):
 		return "try a smaller --batch-size, then a smaller --buffer-size, then --accumulate"
 	case errors.Is(err, train.ErrNotFinite):
 		return "try a smaller --lr, a longer --warmup-steps or a smaller --grad-clip, and listen to the rows of the skipped steps"
@@ -69,7 +70,7 @@ func ExitCode(err error) int {
 		return 0
 	case errors.Is(err, train.ErrInterrupted):
 		return 130
-	case errors.Is(err, ort.ErrOutOfMemory):
+	case errors.Is(err, ort.ErrOutOfMemory), errors.Is(err, gpu.ErrOutOfMemory):
 		return 3
 	case errors.Is(err, supervise.ErrCrashLoop), errors.Is(err, supervise.ErrFailed):
 		return 4

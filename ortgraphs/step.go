@@ -30,30 +30,45 @@ const maxSteps = 32
 var BatchSizes = []int{1, 8, 16, 32}
 
 func (b *Bundle) steps() []StepCost {
-	m := b.Manifest
-	var model *onnxpb.ModelProto
-	problem := "there is no training graph in f32"
-	if g, ok := m.Graph("train", "f32"); ok {
-		var err error
-		if model, err = ReadModel(b.Path(g.File)); err != nil {
-			problem = err.Error()
-		}
-	}
+	model, problem := b.trainingModel()
 	var steps []StepCost
-	for i, bucket := range m.Buckets {
+	for i := range b.Manifest.Buckets {
 		for _, rows := range BatchSizes {
-			sizes := bucket.Values(rows)
-			c := StepCost{Bucket: i, BatchSize: rows, InputBytes: inputBytes(m, sizes), Problem: problem}
-			switch {
-			case i >= maxSteps:
-				c.Problem = "not computed: too many buckets"
-			case model != nil:
-				c.count(model, sizes)
+			if i >= maxSteps {
+				model, problem = nil, "not computed: too many buckets"
 			}
-			steps = append(steps, c)
+			steps = append(steps, b.step(model, problem, i, rows))
 		}
 	}
 	return steps
+}
+
+// Step is the cost of a batch of that many rows in a bucket.
+func (b *Bundle) Step(bucket, rows int) StepCost {
+	model, problem := b.trainingModel()
+	return b.step(model, problem, bucket, rows)
+}
+
+// trainingModel returns nil and a problem when there is none.
+func (b *Bundle) trainingModel() (model *onnxpb.ModelProto, problem string) {
+	g, ok := b.Manifest.Graph("train", "f32")
+	if !ok {
+		return nil, "there is no training graph in f32"
+	}
+	model, err := ReadModel(b.Path(g.File))
+	if err != nil {
+		return nil, err.Error()
+	}
+	return model, ""
+}
+
+func (b *Bundle) step(model *onnxpb.ModelProto, problem string, bucket, rows int) StepCost {
+	sizes := b.Manifest.Buckets[bucket].Values(rows)
+	c := StepCost{Bucket: bucket, BatchSize: rows, InputBytes: inputBytes(b.Manifest, sizes), Problem: problem}
+	if model != nil {
+		c.count(model, sizes)
+	}
+	return c
 }
 
 func (c *StepCost) count(model *onnxpb.ModelProto, sizes shapes.Sizes) {

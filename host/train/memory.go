@@ -11,9 +11,10 @@ import (
 // as a list.
 type memory struct {
 	closers
-	device Device
-	async  *ort.RunOptions // nil on the CPU
-	err    error
+	device   Device
+	sessions []*ort.Session
+	async    *ort.RunOptions // nil on the CPU
+	err      error
 }
 
 // newMemory begins to make things on a device.
@@ -142,7 +143,20 @@ func (m *memory) open(cfg ort.SessionConfig, graphs bool) *ort.Session {
 		return nil
 	}
 	m.add(s.Close)
+	m.sessions = append(m.sessions, s)
 	return s
+}
+
+// arenaBytes is the memory of a GPU that the sessions have taken for intermediate values.
+func (m *memory) arenaBytes() (total int, err error) {
+	for _, s := range m.sessions {
+		n, err := s.ArenaBytes()
+		if err != nil {
+			return 0, err
+		}
+		total += n
+	}
+	return total, nil
 }
 
 // run runs a binding, behind what is queued.

@@ -42,8 +42,7 @@ type Model struct {
 	weights, grads block // arenas of arena.Len f32
 	slots          []block
 
-	session      *ort.Session // of the training graph
-	capturing    bool         // Prepare is to capture it
+	capturing    bool // Prepare is to capture it
 	inputs       []manifest.TensorSpec
 	train, eval  [][]execution // by slot and bucket
 	in, out      *words
@@ -87,8 +86,8 @@ const (
 func (m *Model) build(cfg ModelConfig) {
 	b := cfg.Bundle.Manifest
 	trainGraph, _ := b.Graph("train", precision)
-	m.session = m.open(ort.SessionConfig{Path: cfg.Bundle.Path(trainGraph.File), Threads: cfg.Threads}, cfg.CUDAGraphs)
-	eval := m.session
+	train := m.open(ort.SessionConfig{Path: cfg.Bundle.Path(trainGraph.File), Threads: cfg.Threads}, cfg.CUDAGraphs)
+	eval := train
 	if g, ok := b.Graph("eval", precision); ok {
 		eval = m.open(ort.SessionConfig{Path: cfg.Bundle.Path(g.File), Threads: cfg.Threads}, false)
 	}
@@ -135,7 +134,7 @@ func (m *Model) build(cfg ModelConfig) {
 				}
 			}
 			inputs[seedInput] = m.seed.tensor
-			m.train[slot] = append(m.train[slot], m.execution(m.session, inputs, grads))
+			m.train[slot] = append(m.train[slot], m.execution(train, inputs, grads))
 			inputs[seedInput] = noDropout.tensor
 			m.eval[slot] = append(m.eval[slot], m.execution(eval, inputs, outputs))
 		}

@@ -159,6 +159,34 @@ func (o *Optimizer) build(accumulating bool, threads int) {
 	}
 }
 
+// StateVectors is the number of vectors of the weights' size that an optimizer keeps.
+func StateVectors(name string) int { return len(rules[name].state) }
+
+// Prepare runs every graph once, in a way that changes nothing, so that its memory is taken before the first step. It returns how much
+// that is. On the CPU it does nothing.
+func (o *Optimizer) Prepare() (arenaBytes int, err error) {
+	if !o.device.onGPU() {
+		return 0, nil
+	}
+	if _, _, err := o.Step(0, 0, 0); err != nil { // a window of weight 0 changes nothing
+		return 0, err
+	}
+	for _, u := range o.updates { // which Step left out: finite is false, so each writes what it read
+		if err := o.run(u); err != nil {
+			return 0, err
+		}
+	}
+	if o.accumulate.binding != nil {
+		if err := o.Accumulate(0, true); err != nil {
+			return 0, err
+		}
+	}
+	if err := o.device.Compute.Synchronize(); err != nil {
+		return 0, err
+	}
+	return o.arenaBytes()
+}
+
 // Accumulate adds the gradients of the last Train, times the batch's weight. The first of a window overwrites
 // what the window before left. Without accumulation it does nothing: Step takes the gradients as they are.
 func (o *Optimizer) Accumulate(weight float64, first bool) error {

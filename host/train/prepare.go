@@ -21,17 +21,24 @@ type Prepared struct {
 	Graphs int
 	// Fault says why there is none although they were asked for.
 	Fault error
-	// ArenaBytes is the memory that the training graph's intermediate values take.
+	// ArenaBytes is the memory that intermediate values of training and evaluation take.
 	ArenaBytes int
 	Time       time.Duration
 }
 
-// ErrBatchTooLarge marks a bucket whose trial run needs more memory than there is.
-var ErrBatchTooLarge = errors.New("the batch does not fit")
+// TooLargeError is a trial run that needs more memory than there is. It matches ort.ErrOutOfMemory.
+type TooLargeError struct {
+	Bucket int
+	Err    error
+}
+
+func (e *TooLargeError) Error() string {
+	return fmt.Sprintf("trial run of bucket %d: %v", e.Bucket, e.Err)
+}
+func (e *TooLargeError) Unwrap() error { return e.Err }
 
 // Prepare runs the training graph on made-up batches of every bucket, the largest first, so that memory is taken and kernels
-// are chosen before the first step, and what does not fit is found there: the error then matches ErrBatchTooLarge and
-// ort.ErrOutOfMemory.
+// are chosen before the first step, and what does not fit is found there: the error is then a *TooLargeError.
 //
 // With CUDA graphs it then captures one for each slot and bucket, and compares replays with runs kernel by kernel, in another
 // order: graphs that are captured wrongly give wrong numbers without an error. If one differs, none is used.
@@ -60,7 +67,7 @@ func (m *Model) Prepare() (Prepared, error) {
 		}
 	}
 	if err == nil {
-		p.ArenaBytes, err = m.session.ArenaBytes()
+		p.ArenaBytes, err = m.arenaBytes()
 	}
 	p.Time = time.Since(began)
 	return p, err
@@ -101,14 +108,17 @@ func (t *trial) settle() error {
 				return err
 			}
 			_, err := t.Train(0, bucket, 1)
+			if err == nil {
+				_, err = t.Evaluate(0, bucket)
+			}
 			if errors.Is(err, ort.ErrOutOfMemory) {
-				return fmt.Errorf("%w: bucket %d: %w", ErrBatchTooLarge, bucket, err)
+				return &TooLargeError{bucket, err}
 			}
 			if err != nil {
 				return fmt.Errorf("trial run of bucket %d: %w", bucket, err)
 			}
 		}
-		size, err := t.session.ArenaBytes()
+		size, err := t.arenaBytes()
 		if err != nil || size == before {
 			return err
 		}
