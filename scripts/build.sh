@@ -23,4 +23,7 @@ if [ "$cuda" = 1 ]; then
 	tags=cuda
 fi
 go build -trimpath -tags "$tags" -ldflags '-s -w' -o bin/xtts-host ./cmd/xtts-host
+if [ "$cuda" = 1 ] && driver; then
+	scripts/fetch-ort.sh --gpu
+fi
 echo "bin/xtts-host: built with$([ "$cuda" = 1 ] || echo out) CUDA ($why)"
