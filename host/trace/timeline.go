@@ -1,0 +1,226 @@
+package trace
+
+import (
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/xtts-host/xtts-host/host/pipeline"
+)
+
+// Run says what is traced.
+type Run struct {
+	// Workers decode, Stages are the pipeline's instances, DeviceSlots the batches on the device.
+	Workers     int
+	Stages      []string
+	DeviceSlots int
+	// Bytes is, by bucket, what the transfer of a batch moves.
+	Bytes []int
+	// GPU says that there is one, whose work gets tracks of its own.
+	GPU bool
+	// Steps is the number of calls of Step behind which the file ends.
+	Steps int
+}
+
+// Timeline knows the tracks of a run. It implements pipeline.Observer. Nil is no tracing.
+type Timeline struct {
+	w        *Writer
+	run      Run
+	decode   []Track
+	stages   []*lanes
+	transfer Track
+	slots    []slot
+	trainer  Track
+	compute  Track // of the GPU
+	copies   Track
+	over     atomic.Bool // the last step is
+	steps    int         // of the trainer's goroutine
+
+	mu              sync.Mutex // guards the rest
+	building, ready int        // ring slots
+}
+
+// slot is a device slot. Who moves it owns it.
+type slot struct {
+	track Track
+	since time.Time // of its state
+}
+
+// The groups of tracks.
+const (
+	road    = "pipeline"
+	slots   = "device slots"
+	trainer = "trainer"
+	card    = "GPU"
+)
+
+// NewTimeline makes the tracks of a run. It returns nil for a nil Writer.
+func NewTimeline(w *Writer, run Run) *Timeline {
+	if w == nil {
+		return nil
+	}
+	t := &Timeline{w: w, run: run}
+	for i := range run.Workers {
+		t.decode = append(t.decode, w.Track(road, fmt.Sprintf("decode %d", i), i))
+	}
+	// Places are far apart: a stage gets more tracks when it works on more batches at a time.
+	for i, name := range run.Stages {
+		t.stages = append(t.stages, &lanes{w: w, name: name, place: (1 + i) << 12})
+	}
+	for _, s := range t.stages {
+		s.add()
+	}
+	t.transfer = w.Track(road, "transfer", (1+len(run.Stages))<<12)
+	t.count(time.Now(), 0, 0)
+	for i := range run.DeviceSlots {
+		t.slots = append(t.slots, slot{w.Track(slots, fmt.Sprintf("slot %d", i), i), time.Now()})
+	}
+	t.trainer = w.Track(trainer, "trainer", 0)
+	if run.GPU {
+		t.compute, t.copies = w.Track(card, "compute", 0), w.Track(card, "transfer", 1)
+	}
+	return t
+}
+
+// batch describes one.
+func batch(b *pipeline.Batch) Args {
+	args := Args{"epoch": b.Epoch, "batch": b.Index, "bucket": b.Bucket, "step": int(b.Step) + 1}
+	if b.Eval {
+		delete(args, "step")
+		args["evaluation"] = 1
+	}
+	return args
+}
+
+// Worked implements pipeline.Observer.
+func (t *Timeline) Worked(phase, place int, b *pipeline.Batch, began, ended time.Time) {
+	if t.over.Load() {
+		return
+	}
+	args := batch(b)
+	args["ring slot"] = b.Slot
+	switch {
+	case phase == 0:
+		t.w.Span(t.decode[place], "decode", began, ended, args)
+	case phase <= len(t.stages):
+		t.stages[phase-1].span(began, ended, args)
+	default:
+		args["device slot"], args["bytes"] = place, t.run.Bytes[b.Bucket]
+		t.w.Span(t.transfer, "transfer", began, ended, args)
+	}
+}
+
+// Ring implements pipeline.Observer.
+func (t *Timeline) Ring(_ int, from, to pipeline.State) {
+	if t.over.Load() {
+		return
+	}
+	change := func(s pipeline.State) int {
+		switch s {
+		case from:
+			return -1
+		case to:
+			return 1
+		}
+		return 0
+	}
+	t.count(time.Now(), change(pipeline.Preparing), change(pipeline.Ready))
+}
+
+// count changes the counters of the ring.
+func (t *Timeline) count(at time.Time, building, ready int) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.building += building
+	t.ready += ready
+	t.w.Count(road, "ring slots", at, Args{"building": t.building, "ready": t.ready})
+}
+
+// Moved implements pipeline.Observer.
+func (t *Timeline) Moved(d *pipeline.DeviceSlot, from, _ pipeline.State) {
+	if t.over.Load() {
+		return
+	}
+	s, now := &t.slots[d.Index], time.Now()
+	var args Args
+	if from != pipeline.Free {
+		args = batch(&d.Batch)
+	}
+	t.w.Span(s.track, from.String(), s.since, now, args)
+	s.since = now
+}
+
+// Trained is told what the trainer's goroutine has done, and for which batch; nil for none.
+func (t *Timeline) Trained(what string, b *pipeline.Batch, began, ended time.Time) {
+	if t == nil || t.over.Load() {
+		return
+	}
+	var args Args
+	if b != nil {
+		args = batch(b)
+	}
+	t.w.Span(t.trainer, what, began, ended, args)
+}
+
+// Computed is told what the GPU has computed, on the host's clock.
+func (t *Timeline) Computed(what string, began, ended time.Time) {
+	if t != nil && !t.over.Load() {
+		t.w.Span(t.compute, what, began, ended, nil)
+	}
+}
+
+// Copied is told of a copy to the GPU, on the host's clock.
+func (t *Timeline) Copied(began, ended time.Time) {
+	if t != nil && !t.over.Load() {
+		t.w.Span(t.copies, "transfer", began, ended, nil)
+	}
+}
+
+// Step is told that an optimizer step is over. All that was done so far outlives the process then. Behind the last step it
+// closes the Writer, whose owner gets its error.
+func (t *Timeline) Step() {
+	if t == nil || t.over.Load() {
+		return
+	}
+	if t.steps++; t.steps < t.run.Steps {
+		t.w.Flush()
+		return
+	}
+	t.over.Store(true)
+	t.w.Close() // its owner's call gives the error again
+}
+
+// lanes are the tracks of a stage: as many as it worked on batches at a time.
+type lanes struct {
+	w     *Writer
+	name  string
+	place int
+
+	mu     sync.Mutex // guards the rest
+	tracks []Track
+	ended  []time.Time // by track, the last span
+}
+
+func (l *lanes) add() {
+	name := l.name
+	if n := len(l.tracks); n > 0 {
+		name = fmt.Sprintf("%s (%d)", name, n+1)
+	}
+	l.tracks = append(l.tracks, l.w.Track(road, name, l.place+len(l.tracks)))
+	l.ended = append(l.ended, time.Time{})
+}
+
+// span puts a span on the first track that has room for it.
+func (l *lanes) span(began, ended time.Time, args Args) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	i := 0
+	for ; i < len(l.tracks) && began.Before(l.ended[i]); i++ {
+	}
+	if i == len(l.tracks) {
+		l.add()
+	}
+	l.ended[i] = ended
+	l.w.Span(l.tracks[i], l.name, began, ended, args)
+}
