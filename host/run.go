@@ -17,6 +17,7 @@ import (
 	"github.com/xtts-host/xtts-host/host/debug"
 	"github.com/xtts-host/xtts-host/host/pipeline"
 	"github.com/xtts-host/xtts-host/host/report"
+	"github.com/xtts-host/xtts-host/host/trace"
 	"github.com/xtts-host/xtts-host/host/train"
 	"github.com/xtts-host/xtts-host/shared/hint"
 	"github.com/xtts-host/xtts-host/shared/manifest"
@@ -70,6 +71,10 @@ func Run(ctx context.Context, set *config.Set, console Console) (err error) {
 			err = cerr
 		}
 	}()
+	if err := j.openTrace(); err != nil {
+		return refusal{err}
+	}
+	defer j.closeTrace()
 	banner(console.Out, j, dir)
 	j.warn()
 	defer func() {
@@ -166,6 +171,7 @@ type run struct {
 	pipe     *pipeline.Pipeline
 	loop     *train.Loop
 	observer *observer
+	timeline *trace.Timeline
 }
 
 func (r *run) train(ctx context.Context) error {
@@ -287,15 +293,15 @@ func (r *run) build(progress train.Progress, state *checkpoint.State) (err error
 			Stage: newStageRunner(r.road, r.pools[in.Plugin], r.pipeline.Plugins[in.Plugin].Name(), in, c.BatchSize, r.log),
 		})
 	}
-	if r.pipe, err = pipeline.New(cfg); err != nil {
-		return err
-	}
 	r.loop = &train.Loop{
-		Model: r.model, Optimizer: r.optimizer, Schedule: r.schedule, Feed: r.pipe, Observer: r.observer,
+		Model: r.model, Optimizer: r.optimizer, Schedule: r.schedule, Observer: r.observer,
 		Seed: func(step int64, micro int) int64 { return dataset.GraphSeed(c.Seed, step, micro) },
 		Stop: r.console.Stop, MaxSkipped: c.MaxSkipped, Progress: progress,
 	}
-	return nil
+	r.watch(&cfg, r.loop)
+	r.pipe, err = pipeline.New(cfg)
+	r.loop.Feed = r.pipe
+	return err
 }
 
 // frameLengths names the tensor that frames are counted by: the lengths of the first graph input that a stage makes, or

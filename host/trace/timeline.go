@@ -60,6 +60,9 @@ func NewTimeline(w *Writer, run Run) *Timeline {
 	if w == nil {
 		return nil
 	}
+	w.mu.Lock()
+	w.start = time.Now() // what came before is not in the picture
+	w.mu.Unlock()
 	t := &Timeline{w: w, run: run}
 	for i := range run.Workers {
 		t.decode = append(t.decode, w.Track(road, fmt.Sprintf("decode %d", i), i))

@@ -50,7 +50,6 @@ func (s *toy) Copy(int, *pipeline.Batch) error {
 // drive trains on a toy, in virtual time, and returns the timeline of its first steps.
 func drive(t *testing.T, s *toy, ring, steps int, train time.Duration) (file tracetest.File, whole bool) {
 	w, path := create(t)
-	w.start = time.Now() // of the bubble
 	line := NewTimeline(w, Run{Workers: 1, Stages: []string{"mel"}, DeviceSlots: 2, Bytes: []int{100, 200}, Steps: steps, GPU: true})
 	p, err := pipeline.New(pipeline.Config{
 		Source: s, Decoder: s, Stages: []pipeline.Step{{Name: "mel", Stage: s}}, Device: s, RingSlots: ring, DeviceSlots: 2, Observer: line,

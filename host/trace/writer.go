@@ -37,7 +37,7 @@ const piece = 64 << 10
 // end is behind the last event.
 const end = "\n]\n"
 
-// Create makes the file, or empties it. It returns nil for "".
+// Create makes the file, or empties it. It returns nil for "". Time 0 is now, or when a Timeline is made.
 func Create(path string) (*Writer, error) {
 	if path == "" {
 		return nil, nil
