@@ -183,17 +183,26 @@ func TestAnchors(t *testing.T) {
 	})
 }
 
+// onGPU returns the GPU that the tests were given, or the fake one.
+func onGPU(t testing.TB) Device {
+	d := device(t)
+	if !d.onGPU() {
+		d, _ = fakeDevice(t)
+	}
+	var err error
+	if d.Timer, err = NewTimer(d); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { d.Timer.Close() })
+	return d
+}
+
 // TestModelIsTimed: a model, its optimizer and its copies are measured, and trial runs are forgotten.
 func TestModelIsTimed(t *testing.T) {
 	g, b := readGolden(t, "pico.json"), open(t, pico)
 	layouts, index := shaped(t, b, g.Rows, g.Steps)
-	d, _ := fakeDevice(t)
-	timer, err := NewTimer(d)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer timer.Close()
-	d.Timer = timer
+	d := onGPU(t)
+	timer := d.Timer
 	m, err := NewModel(ModelConfig{Bundle: b, Layouts: layouts, Slots: 1, Threads: 1, Device: d})
 	if err != nil {
 		t.Fatal(err)
@@ -271,4 +280,34 @@ func TestTimerFailures(t *testing.T) {
 	if none.Transfers() != (Transfers{}) {
 		t.Error("no timer has measured something")
 	}
+}
+
+// BenchmarkTimer is what it costs to measure a step: µs/step on the trainer's thread, µs/transfer on the copier's.
+func BenchmarkTimer(b *testing.B) {
+	d := onGPU(b)
+	var step, transfer time.Duration
+	timed := func(sum *time.Duration, calls ...func() error) {
+		began := time.Now()
+		for _, call := range calls {
+			if err := call(); err != nil {
+				b.Fatal(err)
+			}
+		}
+		*sum += time.Since(began)
+	}
+	for b.Loop() {
+		for _, w := range []Work{Transferring, Training, Optimizing} {
+			sum, read := &step, d.Timer.computed
+			if w == Transferring {
+				sum, read = &transfer, d.Timer.transferred
+			}
+			timed(sum, func() error { return d.Timer.begin(w) }, func() error { return d.Timer.end(w) })
+			if err := d.Timer.stream(w).Synchronize(); err != nil {
+				b.Fatal(err)
+			}
+			timed(sum, read)
+		}
+	}
+	b.ReportMetric(float64(step.Nanoseconds())/1e3/float64(b.N), "µs/step")
+	b.ReportMetric(float64(transfer.Nanoseconds())/1e3/float64(b.N), "µs/transfer")
 }
