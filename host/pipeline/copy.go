@@ -60,7 +60,7 @@ func (p *Pipeline) copy(d *DeviceSlot, b *Batch) (began, ended time.Time, err er
 	began = time.Now()
 	err = p.cfg.Device.Copy(d.Index, b)
 	ended = time.Now()
-	p.worked(len(p.cfg.Stages)+1, d.Index, b, began, ended)
+	p.worked(len(p.cfg.Stages)+1, d.Index, b, began, ended, ended.Sub(began))
 	return began, ended, err
 }
 

@@ -6,8 +6,9 @@ import "time"
 // may overlap, and hold up whoever makes them. What they point to is valid until they return.
 type Observer interface {
 	// Worked is told that a phase, an index into Stats.Phases, has worked on a batch, also when it failed. place is the worker in
-	// decode, the device slot in transfer, and -1 in a stage. A stage's time is placed at the end of its call.
-	Worked(phase, place int, b *Batch, began, ended time.Time)
+	// decode, the device slot in transfer, and -1 in a stage. busy is the part of the time in which a stage worked, and did not
+	// wait for its turn; in the other phases it is all of it.
+	Worked(phase, place int, b *Batch, began, ended time.Time, busy time.Duration)
 	// Ring is told that a ring slot changes its state, which is Preparing from its decode on and Ready until it is copied. It
 	// does not go to Training; a batch that must be built again goes back to Preparing.
 	Ring(slot int, from, to State)
@@ -15,9 +16,9 @@ type Observer interface {
 	Moved(d *DeviceSlot, from, to State)
 }
 
-func (p *Pipeline) worked(phase, place int, b *Batch, began, ended time.Time) {
+func (p *Pipeline) worked(phase, place int, b *Batch, began, ended time.Time, busy time.Duration) {
 	if p.cfg.Observer != nil {
-		p.cfg.Observer.Worked(phase, place, b, began, ended)
+		p.cfg.Observer.Worked(phase, place, b, began, ended, busy)
 	}
 }
 

@@ -25,7 +25,8 @@ func (n *notebook) add(format string, args ...any) {
 
 func (n *notebook) ms(t time.Time) int64 { return t.Sub(n.began).Milliseconds() }
 
-func (n *notebook) Worked(phase, place int, b *Batch, began, ended time.Time) {
+func (n *notebook) Worked(phase, place int, b *Batch, began, ended time.Time, busy time.Duration) {
+	began = ended.Add(-busy) // these stages work at the end of their calls
 	n.add("%02d-%02d phase %d at %d on batch %d", n.ms(began), n.ms(ended), phase, place, b.Index)
 }
 

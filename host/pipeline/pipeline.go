@@ -253,7 +253,7 @@ func (p *Pipeline) attempt(ctx context.Context, worker int, queue time.Duration,
 	ended := time.Now()
 	p.workers <- worker
 	b.cost = append(b.cost[:0], cost{queue, ended.Sub(began)})
-	p.worked(0, worker, b, began, ended)
+	p.worked(0, worker, b, began, ended, ended.Sub(began))
 	if err != nil {
 		return false, fmt.Errorf("decode: %w", err)
 	}
@@ -269,7 +269,7 @@ func (p *Pipeline) attempt(ctx context.Context, worker int, queue time.Duration,
 		rejected, busy, err := s.Stage.Process(ctx, b)
 		ended := time.Now()
 		b.cost = append(b.cost, cost{max(0, ended.Sub(began)-busy), busy})
-		p.worked(1+i, -1, b, ended.Add(-busy), ended)
+		p.worked(1+i, -1, b, began, ended, busy)
 		switch {
 		case errors.Is(err, ErrRebuild):
 			p.stats.rebuilt.Add(1)

@@ -97,7 +97,7 @@ func batch(b *pipeline.Batch) Args {
 }
 
 // Worked implements pipeline.Observer.
-func (t *Timeline) Worked(phase, place int, b *pipeline.Batch, began, ended time.Time) {
+func (t *Timeline) Worked(phase, place int, b *pipeline.Batch, began, ended time.Time, busy time.Duration) {
 	if t.over.Load() {
 		return
 	}
@@ -107,7 +107,7 @@ func (t *Timeline) Worked(phase, place int, b *pipeline.Batch, began, ended time
 	case phase == 0:
 		t.w.Span(t.decode[place], "decode", began, ended, args)
 	case phase <= len(t.stages):
-		t.stages[phase-1].span(began, ended, args)
+		t.stages[phase-1].span(began, ended, busy, args)
 	default:
 		args["device slot"], args["bytes"] = place, t.run.Bytes[b.Bucket]
 		t.w.Span(t.transfer, "transfer", began, ended, args)
@@ -192,38 +192,4 @@ func (t *Timeline) Step() {
 	}
 	t.over.Store(true)
 	t.w.Close() // its owner's call gives the error again
-}
-
-// lanes are the tracks of a stage: as many as it worked on batches at a time.
-type lanes struct {
-	w     *Writer
-	name  string
-	place int
-
-	mu     sync.Mutex // guards the rest
-	tracks []Track
-	ended  []time.Time // by track, the last span
-}
-
-func (l *lanes) add() {
-	name := l.name
-	if n := len(l.tracks); n > 0 {
-		name = fmt.Sprintf("%s (%d)", name, n+1)
-	}
-	l.tracks = append(l.tracks, l.w.Track(road, name, l.place+len(l.tracks)))
-	l.ended = append(l.ended, time.Time{})
-}
-
-// span puts a span on the first track that has room for it.
-func (l *lanes) span(began, ended time.Time, args Args) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	i := 0
-	for ; i < len(l.tracks) && began.Before(l.ended[i]); i++ {
-	}
-	if i == len(l.tracks) {
-		l.add()
-	}
-	l.ended[i] = ended
-	l.w.Span(l.tracks[i], l.name, began, ended, args)
 }
