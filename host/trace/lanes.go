@@ -41,7 +41,7 @@ func (l *lanes) add() {
 }
 
 // span puts the busy time of a call on the first track that has room for it.
-func (l *lanes) span(began, ended time.Time, busy time.Duration, args Args) {
+func (l *lanes) span(began, ended time.Time, busy time.Duration, args []Arg) {
 	if busy = min(busy, ended.Sub(began)); busy <= 0 { // the call failed before the stage got to it
 		return
 	}

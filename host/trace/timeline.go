@@ -86,14 +86,15 @@ func NewTimeline(w *Writer, run Run) *Timeline {
 	return t
 }
 
-// batch describes one.
-func batch(b *pipeline.Batch) Args {
-	args := Args{"epoch": b.Epoch, "batch": b.Index, "bucket": b.Bucket, "step": int(b.Step) + 1}
+// batch describes one, and more.
+func batch(b *pipeline.Batch, more ...Arg) []Arg {
+	args := append(make([]Arg, 0, 8), Arg{"epoch", b.Epoch}, Arg{"batch", b.Index}, Arg{"bucket", b.Bucket})
 	if b.Eval {
-		delete(args, "step")
-		args["evaluation"] = 1
+		args = append(args, Arg{"evaluation", 1})
+	} else {
+		args = append(args, Arg{"step", int(b.Step) + 1})
 	}
-	return args
+	return append(args, more...)
 }
 
 // Worked implements pipeline.Observer.
@@ -101,16 +102,14 @@ func (t *Timeline) Worked(phase, place int, b *pipeline.Batch, began, ended time
 	if t.over.Load() {
 		return
 	}
-	args := batch(b)
-	args["ring slot"] = b.Slot
+	slot := Arg{"ring slot", b.Slot}
 	switch {
 	case phase == 0:
-		t.w.Span(t.decode[place], "decode", began, ended, args)
+		t.w.Span(t.decode[place], "decode", began, ended, batch(b, slot))
 	case phase <= len(t.stages):
-		t.stages[phase-1].span(began, ended, busy, args)
+		t.stages[phase-1].span(began, ended, busy, batch(b, slot))
 	default:
-		args["device slot"], args["bytes"] = place, t.run.Bytes[b.Bucket]
-		t.w.Span(t.transfer, "transfer", began, ended, args)
+		t.w.Span(t.transfer, "transfer", began, ended, batch(b, slot, Arg{"device slot", place}, Arg{"bytes", t.run.Bytes[b.Bucket]}))
 	}
 }
 
@@ -137,7 +136,7 @@ func (t *Timeline) count(at time.Time, building, ready int) {
 	defer t.mu.Unlock()
 	t.building += building
 	t.ready += ready
-	t.w.Count(road, "ring slots", at, Args{"building": t.building, "ready": t.ready})
+	t.w.Count(road, "ring slots", at, []Arg{{"building", t.building}, {"ready", t.ready}})
 }
 
 // Moved implements pipeline.Observer.
@@ -146,7 +145,7 @@ func (t *Timeline) Moved(d *pipeline.DeviceSlot, from, _ pipeline.State) {
 		return
 	}
 	s, now := &t.slots[d.Index], time.Now()
-	var args Args
+	var args []Arg
 	if from != pipeline.Free {
 		args = batch(&d.Batch)
 	}
@@ -159,7 +158,7 @@ func (t *Timeline) Trained(what string, b *pipeline.Batch, began, ended time.Tim
 	if t == nil || t.over.Load() {
 		return
 	}
-	var args Args
+	var args []Arg
 	if b != nil {
 		args = batch(b)
 	}

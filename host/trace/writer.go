@@ -20,6 +20,7 @@ type Writer struct {
 
 	mu     sync.Mutex // guards the rest
 	file   *os.File   // nil when closed
+	line   []byte     // the event that is being made
 	buf    []byte     // whole events
 	size   int        // bytes, those in buf included
 	full   bool
@@ -34,8 +35,8 @@ const MaxBytes = 64 << 20
 // piece is how many bytes are written at a time, if nobody calls Flush before. An event has some 150.
 const piece = 64 << 10
 
-// end is behind the last event.
-const end = "\n]\n"
+// ending is behind the last event.
+const ending = "\n]\n"
 
 // Create makes the file, or empties it. It returns nil for "". Time 0 is now, or when a Timeline is made.
 func Create(path string) (*Writer, error) {
@@ -52,26 +53,10 @@ func Create(path string) (*Writer, error) {
 // Track is a line of the picture.
 type Track struct{ pid, tid int }
 
-// Args are numbers that a viewer shows beside an event.
-type Args map[string]int
-
-// event is one as the format has it.
-type event struct {
-	Phase    string  `json:"ph"` // M: about a track, X: span, C: counters
-	PID      int     `json:"pid"`
-	TID      int     `json:"tid"`
-	Time     micros  `json:"ts"`
-	Duration *micros `json:"dur,omitempty"`
-	Name     string  `json:"name"`
-	Args     any     `json:"args,omitempty"`
-}
-
-// micros is a time in microseconds, to the nanosecond.
-type micros time.Duration
-
-// MarshalJSON implements json.Marshaler.
-func (m micros) MarshalJSON() ([]byte, error) {
-	return strconv.AppendFloat(nil, float64(m)/1e3, 'f', 3, 64), nil
+// Arg is a number that a viewer shows beside an event. Its key needs no quotes in JSON.
+type Arg struct {
+	Key   string
+	Value int
 }
 
 // Track makes a track of a group. A viewer shows groups in the order in which they are first named, the tracks of a group
@@ -84,8 +69,7 @@ func (w *Writer) Track(group, name string, place int) Track {
 	defer w.mu.Unlock()
 	w.tracks++
 	t := Track{w.group(group), w.tracks}
-	w.write(event{Phase: "M", PID: t.pid, TID: t.tid, Name: "thread_name", Args: map[string]string{"name": name}})
-	w.write(event{Phase: "M", PID: t.pid, TID: t.tid, Name: "thread_sort_index", Args: Args{"sort_index": place}})
+	w.meta(t, "thread", name, place)
 	return t
 }
 
@@ -96,51 +80,94 @@ func (w *Writer) group(name string) int {
 	}
 	w.groups = append(w.groups, name)
 	pid := len(w.groups)
-	w.write(event{Phase: "M", PID: pid, Name: "process_name", Args: map[string]string{"name": name}})
-	w.write(event{Phase: "M", PID: pid, Name: "process_sort_index", Args: Args{"sort_index": pid}})
+	w.meta(Track{pid: pid}, "process", name, pid)
 	return pid
 }
 
+// meta names a track, a thread of the format, or a group, a process. The caller holds mu.
+func (w *Writer) meta(t Track, kind, name string, place int) {
+	w.begin('M', t, kind+"_name")
+	w.line = append(append(append(w.line, `,"args":{"name":`...), quote(name)...), '}')
+	w.end()
+	w.begin('M', t, kind+"_sort_index")
+	w.args([]Arg{{"sort_index", place}})
+	w.end()
+}
+
 // Span writes what was done on a track from began to ended. The spans of a track must not overlap.
-func (w *Writer) Span(t Track, name string, began, ended time.Time, args Args) {
+func (w *Writer) Span(t Track, name string, began, ended time.Time, args []Arg) {
 	if w == nil {
 		return
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	took := micros(ended.Sub(began))
-	w.write(event{Phase: "X", PID: t.pid, TID: t.tid, Time: micros(began.Sub(w.start)), Duration: &took, Name: name, Args: args})
+	w.begin('X', t, name)
+	w.micros("ts", began.Sub(w.start))
+	w.micros("dur", ended.Sub(began))
+	w.args(args)
+	w.end()
 }
 
 // Count writes the values that counters of a group have from a moment on.
-func (w *Writer) Count(group, name string, at time.Time, values Args) {
+func (w *Writer) Count(group, name string, at time.Time, values []Arg) {
 	if w == nil {
 		return
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.write(event{Phase: "C", PID: w.group(group), Time: micros(at.Sub(w.start)), Name: name, Args: values})
+	w.begin('C', Track{pid: w.group(group)}, name)
+	w.micros("ts", at.Sub(w.start))
+	w.args(values)
+	w.end()
 }
 
-// write adds an event. The caller holds mu.
-func (w *Writer) write(e event) {
-	if w.file == nil || w.full || w.err != nil {
-		return
-	}
-	text, err := json.Marshal(e)
-	if err != nil {
-		panic(err) // plain data
-	}
-	if w.full = w.size+len(text)+2+len(end) > MaxBytes; w.full {
-		return
-	}
+// begin begins an event in line. The caller holds mu, also for what follows.
+func (w *Writer) begin(phase byte, t Track, name string) {
 	between := ",\n"
 	if w.size == 0 {
 		between = "[\n"
 	}
-	w.buf = append(append(w.buf, between...), text...)
-	w.size += len(between) + len(text)
-	if len(w.buf) >= piece {
+	w.line = append(append(w.line[:0], between...), `{"ph":"`...)
+	w.line = append(append(w.line, phase), `","pid":`...)
+	w.line = strconv.AppendInt(w.line, int64(t.pid), 10)
+	w.line = strconv.AppendInt(append(w.line, `,"tid":`...), int64(t.tid), 10)
+	w.line = append(append(w.line, `,"name":`...), quote(name)...)
+}
+
+func quote(text string) []byte {
+	quoted, err := json.Marshal(text)
+	if err != nil {
+		panic(err) // no text is none of JSON's
+	}
+	return quoted
+}
+
+// micros writes a time in microseconds, to the nanosecond.
+func (w *Writer) micros(key string, d time.Duration) {
+	w.line = append(append(append(w.line, `,"`...), key...), `":`...)
+	w.line = strconv.AppendFloat(w.line, float64(d)/1e3, 'f', 3, 64)
+}
+
+func (w *Writer) args(args []Arg) {
+	between := `,"args":{"`
+	for _, a := range args {
+		w.line = append(append(append(w.line, between...), a.Key...), `":`...)
+		w.line = strconv.AppendInt(w.line, int64(a.Value), 10)
+		between = `,"`
+	}
+	if len(args) > 0 {
+		w.line = append(w.line, '}')
+	}
+}
+
+// end ends an event, and takes it if there is room.
+func (w *Writer) end() {
+	w.line = append(w.line, '}')
+	if w.full = w.full || w.size+len(w.line)+len(ending) > MaxBytes; w.full || w.file == nil || w.err != nil {
+		return
+	}
+	w.buf = append(w.buf, w.line...)
+	if w.size += len(w.line); len(w.buf) >= piece {
 		w.flush()
 	}
 }
@@ -181,7 +208,7 @@ func (w *Writer) Close() error {
 	if w.size == 0 {
 		w.buf = append(w.buf, '[')
 	}
-	w.buf = append(w.buf, end...)
+	w.buf = append(w.buf, ending...)
 	w.flush()
 	if err := w.file.Close(); w.err == nil {
 		w.err = err

@@ -31,8 +31,8 @@ func TestKilled(t *testing.T) {
 	odd := "a \"stage\" \\ of\nلحن"
 	track := w.Track("group", odd, 7)
 	at := w.start.Add(1234567 * time.Nanosecond)
-	w.Span(track, odd, at, at.Add(89), Args{"batch": 3})
-	w.Count("group", "slots", at, Args{"ready": 2})
+	w.Span(track, odd, at, at.Add(89), []Arg{{"batch", 3}})
+	w.Count("group", "slots", at, []Arg{{"ready", 2}})
 	w.Flush()
 	w.Span(track, "lost", at.Add(time.Second), at.Add(time.Minute), nil)
 	killed := tracetest.Read(t, path)
@@ -86,8 +86,8 @@ func TestBound(t *testing.T) {
 	if err := w.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if n := len(tracetest.Read(t, path).Spans["group"]["track"]); n < 5 || n > 15 || w.size+len(end) > MaxBytes {
-		t.Errorf("%d spans in the last 1000 bytes, %d of %d bytes", n, w.size+len(end), MaxBytes)
+	if n := len(tracetest.Read(t, path).Spans["group"]["track"]); n < 5 || n > 15 || w.size+len(ending) > MaxBytes {
+		t.Errorf("%d spans in the last 1000 bytes, %d of %d bytes", n, w.size+len(ending), MaxBytes)
 	}
 	valid(t, path)
 }
