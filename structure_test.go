@@ -34,7 +34,7 @@ var (
 var rules = []rule{
 	{folder: "", own: nil}, // a package in a folder without a rule may import nothing of ours
 	{folder: "cmd", own: []string{"host", "host/config"}, others: []string{"github.com/spf13/pflag", "golang.org/x/term"}},
-	{folder: "host", own: []string{"host...", "ortgraphs", "ortgraphs/lint", "ortgraphs/ort", "ortgraphs/safetensors", "gpu", "gpu/nvml", "shared..."}, others: []string{"golang.org/x/sync/"}},
+	{folder: "host", own: []string{"host...", "ortgraphs", "ortgraphs/lint", "ortgraphs/ort", "ortgraphs/safetensors", "gpu", "gpu/cuda", "gpu/nvml", "shared..."}, others: []string{"golang.org/x/sync/"}},
 	{folder: "host/doctor", own: []string{"gpu", "gpu/library", "gpu/nvml", "ortgraphs/ort", "shared/hint"}, others: []string{"golang.org/x/sys/"}, noCgo: true},
 	{folder: "host/config", own: []string{"shared/manifest", "shared/regular"}, others: []string{"github.com/spf13/pflag", "github.com/goccy/go-yaml"}, noCgo: true},
 	{folder: "host/catalog", own: []string{"shared..."}, noCgo: true},
@@ -46,7 +46,8 @@ var rules = []rule{
 	{folder: "host/report", own: []string{"host/disk", "host/pipeline", "host/train", "shared..."}, others: []string{"github.com/vbauerster/mpb/v8"}},
 	{folder: "host/report/screentest", others: []string{"golang.org/x/sys/"}},
 	{folder: "host/supervise", own: []string{"host/catalog", "shared..."}, others: plugin, noCgo: true},
-	{folder: "host/train", own: []string{"host/pipeline", "host/checkpoint", "ortgraphs", "ortgraphs/ort", "shared..."}},
+	{folder: "host/trace", own: []string{"host/disk", "host/pipeline"}, noCgo: true},
+	{folder: "host/train", own: []string{"gpu", "host/pipeline", "host/checkpoint", "ortgraphs", "ortgraphs/ort", "shared..."}},
 	{folder: "ortgraphs", own: []string{"ortgraphs/onnxpb", "ortgraphs/safetensors", "ortgraphs/shapes", "shared/hint", "shared/manifest", "shared/regular"}, others: []string{"google.golang.org/protobuf/", "github.com/nlpodyssey/safetensors"}, noCgo: true},
 	{folder: "ortgraphs/ort", own: []string{"ortgraphs/ort", "shared/manifest"}, others: []string{"github.com/yalue/onnxruntime_go", "golang.org/x/sys/"}},
 	{folder: "gpu", noCgo: true},

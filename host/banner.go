@@ -45,6 +45,9 @@ func banner(out io.Writer, j *job, dir string) {
 	row("depths", "ring of %s of %.1f MiB (--buffer-size), %s (--slots)", report.Count(c.BufferSize, "slot"), float64(j.slotSize())/(1<<20), report.Count(j.slots, "device slot"))
 	row("prefetch", "training starts when %s are ready, or after %g s", report.Count(min(j.prefetch, c.BufferSize), "batch"), c.ModelStartDelay)
 	row("run folder", "%s", dir)
+	if c.Trace != "" {
+		row("timeline", "%s: up to %s, for https://ui.perfetto.dev", c.Trace, report.Count(c.TraceSteps, "step"))
+	}
 	text.WriteByte('\n')
 	io.WriteString(out, text.String())
 }

@@ -56,6 +56,9 @@ func (j *job) openDevice() (err error) {
 	if d.Transfer, err = d.Context.NewStream(); err != nil {
 		return err
 	}
+	if d.Timer, err = train.NewTimer(d.Device); err != nil {
+		return err
+	}
 	if d.ring, err = d.Context.Register(j.ring.Bytes()); err != nil {
 		return fmt.Errorf("pin the ring: %w", err)
 	}
@@ -151,6 +154,9 @@ func (d *device) close() error {
 	var errs []error
 	if d.ring != nil {
 		errs = append(errs, d.ring.Close())
+	}
+	if d.Timer != nil {
+		errs = append(errs, d.Timer.Close())
 	}
 	for _, s := range []gpu.Stream{d.Compute, d.Transfer} {
 		if s != nil {

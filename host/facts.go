@@ -23,7 +23,7 @@ func (o *observer) facts(outcome error) (report.Run, error) {
 	f := report.Run{
 		Bundle: r.bundle.Manifest.Name, Device: "cpu", Outcome: outcomeOf(outcome), Wall: wall,
 		Versions: map[string]string{"onnxruntime": ort.Version(), "go": runtime.Version()},
-		Pipeline: r.pipe.Stats(), Best: r.loop.Progress.Best,
+		Pipeline: r.pipe.Stats(), Transfers: r.device.Timer.Transfers(), Best: r.loop.Progress.Best,
 		Memory: []report.Memory{memory}, Utilization: []report.Utilization{utilization},
 		Quarantined: o.quarantine.count(), UnsavedCheckpoints: o.unsaved,
 		Excluded: r.excluded(), UnknownCharacters: r.unknownCharacters(),

@@ -23,6 +23,7 @@ import (
 	"github.com/xtts-host/xtts-host/host/debug"
 	"github.com/xtts-host/xtts-host/host/report"
 	"github.com/xtts-host/xtts-host/host/supervise"
+	"github.com/xtts-host/xtts-host/host/trace"
 	"github.com/xtts-host/xtts-host/host/train"
 	"github.com/xtts-host/xtts-host/ortgraphs"
 	"github.com/xtts-host/xtts-host/ortgraphs/ort"
@@ -62,6 +63,7 @@ type job struct {
 	weights *weights
 
 	debug     *debug.Folder
+	trace     *trace.Writer
 	ring      *ring.Ring
 	pools     []*supervise.Pool // by plugin of the pipeline
 	modelGPU  *gpu.Device       // nil: the CPU

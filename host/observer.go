@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"time"
 
 	"github.com/xtts-host/xtts-host/host/checkpoint"
 	"github.com/xtts-host/xtts-host/host/dataset"
@@ -145,6 +146,7 @@ func (o *observer) Batch(d *pipeline.DeviceSlot) {
 
 // Window implements train.Observer.
 func (o *observer) Window(w *train.Window) error {
+	defer o.run.timeline.Step()
 	frames := o.frames
 	o.frames = 0
 	o.samplesTotal += int64(len(w.Rows))
@@ -204,7 +206,8 @@ func (o *observer) Evaluated(e *train.Evaluation) error {
 
 // save takes a checkpoint. The lines of the steps that it counts are made durable first.
 func (o *observer) save() error {
-	r := o.run
+	r, began := o.run, time.Now()
+	defer func() { r.timeline.Trained("checkpoint", nil, began, time.Now()) }()
 	if err := errors.Join(o.metrics.Sync(), o.evals.Sync(), o.ledger.Sync()); err != nil {
 		return err
 	}

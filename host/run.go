@@ -17,6 +17,7 @@ import (
 	"github.com/xtts-host/xtts-host/host/debug"
 	"github.com/xtts-host/xtts-host/host/pipeline"
 	"github.com/xtts-host/xtts-host/host/report"
+	"github.com/xtts-host/xtts-host/host/trace"
 	"github.com/xtts-host/xtts-host/host/train"
 	"github.com/xtts-host/xtts-host/shared/hint"
 	"github.com/xtts-host/xtts-host/shared/manifest"
@@ -75,6 +76,10 @@ func trainFed(ctx context.Context, set *config.Set, console Console, how feeding
 			err = cerr
 		}
 	}()
+	if err := j.openTrace(); err != nil {
+		return refusal{err}
+	}
+	defer j.closeTrace()
 	banner(console.Out, j, dir)
 	j.warn()
 	defer func() {
@@ -172,6 +177,7 @@ type run struct {
 	pipe     *pipeline.Pipeline
 	loop     *train.Loop
 	observer *observer
+	timeline *trace.Timeline
 }
 
 func (r *run) train(ctx context.Context) error {
@@ -294,16 +300,18 @@ func (r *run) build(progress train.Progress, state *checkpoint.State) (err error
 			Stage: newStageRunner(r.road, r.pools[in.Plugin], r.pipeline.Plugins[in.Plugin].Name(), in, c.BatchSize, r.log),
 		})
 	}
-	r.feeds = feeds{how: r.feeding, steps: r.source.total()}
-	r.feeds.before(&cfg, r.source)
-	if r.pipe, err = pipeline.New(cfg); err != nil {
-		return err
-	}
 	r.loop = &train.Loop{
-		Model: r.model, Optimizer: r.optimizer, Schedule: r.schedule, Feed: r.feeds.behind(r.pipe), Observer: r.observer,
+		Model: r.model, Optimizer: r.optimizer, Schedule: r.schedule, Observer: r.observer,
 		Seed: func(step int64, micro int) int64 { return dataset.GraphSeed(c.Seed, step, micro) },
 		Stop: r.console.Stop, MaxSkipped: c.MaxSkipped, Progress: progress,
 	}
+	r.feeds = feeds{how: r.feeding, steps: r.source.total()}
+	r.feeds.before(&cfg, r.source)
+	r.watch(&cfg, r.loop)
+	if r.pipe, err = pipeline.New(cfg); err != nil {
+		return err
+	}
+	r.loop.Feed = r.feeds.behind(r.pipe)
 	return nil
 }
 

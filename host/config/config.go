@@ -65,7 +65,9 @@ type Config struct {
 	RequireChecksums  bool
 	ORTLib, CacheDir  string
 
-	DebugDir string
+	DebugDir   string
+	Trace      string // file
+	TraceSteps int
 }
 
 // RunFile is the name of the file in a run's folder that holds its settings.
@@ -160,6 +162,8 @@ func New() *Set {
 
 	f = s.section("Debugging")
 	f.StringVar(&c.DebugDir, "debug-dir", "", "`folder` for the rows of each step and the memory over time, and for tests to stop the run from (docs/torture.md)")
+	f.StringVar(&c.Trace, "trace", "", "`file` for a timeline of the run, which ui.perfetto.dev opens (docs/timeline.md)")
+	f.IntVar(&c.TraceSteps, "trace-steps", 200, "steps that the timeline has at most")
 
 	for _, part := range s.sections {
 		s.flags.AddFlagSet(part.flags)

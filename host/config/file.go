@@ -24,7 +24,7 @@ func key(flag string) string { return strings.ReplaceAll(flag, "-", "_") }
 
 // ofOneRun are settings that name a run. YAML writes them as comments, so that another run that reads the text does not
 // take them over.
-var ofOneRun = map[string]bool{"run-dir": true, "resume": true, "init": true, "debug-dir": true}
+var ofOneRun = map[string]bool{"run-dir": true, "resume": true, "init": true, "debug-dir": true, "trace": true}
 
 // isSetting tells settings from flags that only say what to do with them.
 func isSetting(f *pflag.Flag) bool { return f.Name != "config" && f.Name != "print-config" }
@@ -115,7 +115,7 @@ func setValue(f *pflag.Flag, v any) error {
 }
 
 // YAML returns every setting with its origin as a comment, in the order of the help. As the text of a config file it gives
-// the same settings again, but for the folders of the run itself (run_dir, resume, init, debug_dir), which are comments.
+// the same settings again, but for the files and folders of the run itself (run_dir, resume, init, debug_dir, trace), which are comments.
 func (s *Set) YAML() string {
 	var out strings.Builder
 	origin := func(name string) string { return cmp.Or(s.origins[name], isDefault) }

@@ -30,29 +30,38 @@ func (p *Pipeline) copyAll(ctx context.Context) error {
 		case <-ctx.Done():
 			return nil
 		}
-		d.move(Free, Preparing)
+		p.move(d, Free, Preparing)
 		queue := max(0, ended.Sub(latest(b.built, began))) // behind the copy before; not for a free slot
-		began = time.Now()
-		err := p.cfg.Device.Copy(d.Index, b)
+		var err error
+		began, ended, err = p.copy(d, b)
 		for errors.Is(err, ErrRebuild) {
 			p.stats.rebuilt.Add(1)
+			p.ring(b.Slot, Ready, Preparing)
 			p.reuse[b.Slot] <- rebuild
 			if b = p.await(ctx, seq); b == nil {
 				return nil
 			}
-			began = time.Now()
-			err = p.cfg.Device.Copy(d.Index, b)
+			began, ended, err = p.copy(d, b)
 		}
 		if err != nil {
 			return fmt.Errorf("copy to device slot %d: %w", d.Index, err)
 		}
-		ended = time.Now()
 		b.cost = append(b.cost, cost{queue, ended.Sub(began)})
 		b.copyTo(&d.Batch)
+		p.ring(b.Slot, Ready, Free)
 		p.reuse[b.Slot] <- copied
-		d.move(Preparing, Ready)
+		p.move(d, Preparing, Ready)
 		p.ready <- d
 	}
+}
+
+// copy makes one attempt.
+func (p *Pipeline) copy(d *DeviceSlot, b *Batch) (began, ended time.Time, err error) {
+	began = time.Now()
+	err = p.cfg.Device.Copy(d.Index, b)
+	ended = time.Now()
+	p.worked(len(p.cfg.Stages)+1, d.Index, b, began, ended, ended.Sub(began))
+	return began, ended, err
 }
 
 func latest(a, b time.Time) time.Time {

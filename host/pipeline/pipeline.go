@@ -25,6 +25,8 @@ type Config struct {
 	// Reject is told of every rejected row, once for each batch it would have been in. An error stops the run.
 	// Calls may overlap. Nil ignores them.
 	Reject func(b *Batch, rows []Rejected) error
+	// Observer, if any, is told of everything.
+	Observer Observer
 }
 
 // Step is a stage with its place in the pipeline.
@@ -159,6 +161,7 @@ func (p *Pipeline) fill(ctx context.Context, slot int) error {
 			return nil
 		}
 		b.Slot = slot
+		p.ring(slot, Free, Preparing)
 		done, err := p.deliver(ctx, worker, time.Since(idle), b)
 		if !done || err != nil {
 			return err
@@ -173,6 +176,7 @@ func (p *Pipeline) deliver(ctx context.Context, worker int, queue time.Duration,
 			return false, err
 		}
 		b.built = time.Now()
+		p.ring(b.Slot, Preparing, Ready)
 		p.built[b.seq%uint64(len(p.built))] <- b
 		if first {
 			if n := p.count.Add(1); n == int64(p.cfg.Prefetch) || p.complete(n) {
@@ -246,22 +250,26 @@ func (p *Pipeline) build(ctx context.Context, worker int, queue time.Duration, b
 func (p *Pipeline) attempt(ctx context.Context, worker int, queue time.Duration, b *Batch) (again bool, err error) {
 	began := time.Now()
 	rejected, err := p.cfg.Decoder.Decode(ctx, worker, b)
+	ended := time.Now()
 	p.workers <- worker
-	b.cost = append(b.cost[:0], cost{queue, time.Since(began)})
+	b.cost = append(b.cost[:0], cost{queue, ended.Sub(began)})
+	p.worked(0, worker, b, began, ended, ended.Sub(began))
 	if err != nil {
 		return false, fmt.Errorf("decode: %w", err)
 	}
 	if err := p.reject(b, "decode", rejected); err != nil {
 		return false, err
 	}
-	for _, s := range p.cfg.Stages {
+	for i, s := range p.cfg.Stages {
 		if s.Augment && b.Eval {
 			b.cost = append(b.cost, cost{})
 			continue
 		}
 		began := time.Now()
 		rejected, busy, err := s.Stage.Process(ctx, b)
-		b.cost = append(b.cost, cost{max(0, time.Since(began)-busy), busy})
+		ended := time.Now()
+		b.cost = append(b.cost, cost{max(0, ended.Sub(began)-busy), busy})
+		p.worked(1+i, -1, b, began, ended, busy)
 		switch {
 		case errors.Is(err, ErrRebuild):
 			p.stats.rebuilt.Add(1)
@@ -333,7 +341,7 @@ func (p *Pipeline) Acquire(ctx context.Context) (*DeviceSlot, error) {
 			}
 			return nil, io.EOF
 		}
-		d.move(Ready, Training)
+		p.move(d, Ready, Training)
 		p.stats.acquired(&d.Batch, time.Since(began))
 		return d, nil
 	case <-ctx.Done():
@@ -343,6 +351,6 @@ func (p *Pipeline) Acquire(ctx context.Context) (*DeviceSlot, error) {
 
 // Release gives the slot back; its Batch must not be used any more.
 func (p *Pipeline) Release(d *DeviceSlot) {
-	d.move(Training, Free)
+	p.move(d, Training, Free)
 	p.free <- d
 }

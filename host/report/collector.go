@@ -41,6 +41,7 @@ type window struct {
 // totals are sums over windows.
 type totals struct {
 	time, wait, train, optimize time.Duration
+	gpuTrain, gpuOptimize       time.Duration
 	frames                      int64
 }
 
@@ -49,6 +50,8 @@ func (t *totals) add(o totals) {
 	t.wait += o.wait
 	t.train += o.train
 	t.optimize += o.optimize
+	t.gpuTrain += o.gpuTrain
+	t.gpuOptimize += o.gpuOptimize
 	t.frames += o.frames
 }
 
@@ -62,7 +65,7 @@ func NewCollector(metrics []string, before History) *Collector {
 func (c *Collector) Step(w *train.Window, frames int) {
 	c.history.add(w.Loss, w.Skipped, int64(len(w.Rows)), int64(frames))
 	c.last = w.Step
-	t := totals{w.Time, w.InputWait, w.Train, w.Optimize, int64(frames)}
+	t := totals{w.Time, w.InputWait, w.Train, w.Optimize, w.GPUTrain, w.GPUOptimize, int64(frames)}
 	c.windows++
 	if c.windows == 1 {
 		c.resumedAt = w.Step - 1
@@ -113,6 +116,8 @@ type Run struct {
 	Versions                map[string]string
 	Wall                    time.Duration
 	Pipeline                pipeline.Stats
+	// Transfers are those that the GPU has timed; the zero value on the CPU.
+	Transfers train.Transfers
 	// Best is the best evaluation of the whole run; nil means the best of this process.
 	Best               *train.Best
 	Memory             []Memory
@@ -137,11 +142,11 @@ func (c *Collector) Build(run Run) *Report {
 		Memory:     append([]Memory{}, run.Memory...), Utilization: append([]Utilization{}, run.Utilization...), Plugins: append([]Plugin{}, run.Plugins...),
 		Quarantined: run.Quarantined, UnsavedCheckpoints: run.UnsavedCheckpoints,
 		Excluded: run.Excluded, UnknownCharacters: append([]UnknownCharacter{}, run.UnknownCharacters...), Accumulation: run.Accumulation,
-		TransferHiddenRatio: transferHidden(run.Pipeline),
+		TransferHiddenRatio: transferHidden(run),
 	}
 	r.Baselines = c.baselines(run.Baselines, r.Evaluation)
 	c.speed(r)
-	c.steps(r, run.Pipeline)
+	c.steps(r, run)
 	r.Verdict = judge(diagnose(r, run.Pipeline, run.Setup))
 	return r
 }
@@ -180,7 +185,7 @@ func (c *Collector) speed(r *Report) {
 }
 
 // steps fills in the times of steps and phases.
-func (c *Collector) steps(r *Report, s pipeline.Stats) {
+func (c *Collector) steps(r *Report, run Run) {
 	n, t, all := c.windows-1, c.rest, c.all
 	r.StepMs.ByBucket = map[int]Distribution{}
 	for bucket, s := range c.byBucket {
@@ -202,19 +207,32 @@ func (c *Collector) steps(r *Report, s pipeline.Stats) {
 	}
 	r.StepMs.Distribution = all.distribution()
 
-	for _, p := range s.Phases {
-		r.PhasesMs = append(r.PhasesMs, Phase{p.Name, millis(p.Busy) / float64(max(1, s.Batches))})
+	phase := func(name string, sum time.Duration, n int64) {
+		r.PhasesMs = append(r.PhasesMs, Phase{name, millis(sum) / float64(max(1, n))})
 	}
-	for _, p := range []struct {
-		name string
-		sum  time.Duration
-	}{{"wait", t.wait}, {"train", t.train}, {"optimizer", t.optimize}, {"other", t.time - t.wait - t.train - t.optimize}} {
-		r.PhasesMs = append(r.PhasesMs, Phase{p.name, millis(p.sum) / float64(max(1, n))})
+	for _, p := range run.Pipeline.Phases {
+		phase(p.Name, p.Busy, int64(run.Pipeline.Batches))
+	}
+	phase("wait", t.wait, n)
+	phase("train", t.train, n)
+	phase("optimizer", t.optimize, n)
+	phase("other", t.time-t.wait-t.train-t.optimize, n)
+	if t.gpuTrain > 0 {
+		phase("gpu_train", t.gpuTrain, n)
+		phase("gpu_optimizer", t.gpuOptimize, n)
+	}
+	if run.Transfers.Batches > 0 {
+		phase("gpu_transfer", run.Transfers.Time, int64(run.Transfers.Batches))
 	}
 }
 
-// transferHidden returns the share of the copies' time in which the trainer did not wait for them.
-func transferHidden(s pipeline.Stats) float64 {
+// transferHidden returns the share of the copies' time in which the GPU computed. Without one that tells, it is the share in
+// which the trainer did not wait for them.
+func transferHidden(run Run) float64 {
+	if t := run.Transfers; t.Time > 0 {
+		return ratio(t.Hidden, t.Time)
+	}
+	s := run.Pipeline
 	for _, p := range s.Phases {
 		if p.Name == "transfer" && p.Busy > 0 {
 			return 1 - ratio(s.Exposed, p.Busy)

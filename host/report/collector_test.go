@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"math"
 	"reflect"
+	"strings"
 	"testing"
 	"time"
 
@@ -146,7 +147,32 @@ func TestPhasesOfABatch(t *testing.T) {
 		want    float64
 	}{{0, 1}, {10 * time.Millisecond, 0.75}, {40 * time.Millisecond, 0}} {
 		s.Exposed = c.exposed
-		near(t, "transfer_hidden_ratio", transferHidden(s), c.want)
+		near(t, "transfer_hidden_ratio", transferHidden(Run{Pipeline: s}), c.want)
 	}
-	near(t, "transfer_hidden_ratio without transfers", transferHidden(pipeline.Stats{}), 1)
+	near(t, "transfer_hidden_ratio without transfers", transferHidden(Run{}), 1)
+}
+
+func TestPhasesOnAGPU(t *testing.T) {
+	c := NewCollector(nil, History{})
+	for step := int64(1); step <= 21; step++ {
+		w := timed(step, 0, 100*time.Millisecond, 20*time.Millisecond)
+		w.Metrics, w.GPUTrain, w.GPUOptimize = nil, 55*time.Millisecond, 2*time.Millisecond
+		if step == 1 {
+			w.GPUOptimize = 0 // no step was before
+		}
+		c.Step(w, 50)
+	}
+	r := c.Build(Run{
+		Transfers: train.Transfers{Batches: 20, Time: 80 * time.Millisecond, Hidden: 60 * time.Millisecond},
+		Pipeline:  pipeline.Stats{Batches: 21, Exposed: 3 * time.Second, Phases: []pipeline.Phase{{Name: "transfer", Busy: 5 * time.Second}}},
+	})
+	if want := (Phases{{"gpu_train", 55}, {"gpu_optimizer", 2}, {"gpu_transfer", 4}}); !reflect.DeepEqual(r.PhasesMs[5:], want) {
+		t.Errorf("phases_ms %v, want %v at the end", r.PhasesMs, want)
+	}
+	near(t, "transfer_hidden_ratio", r.TransferHiddenRatio, 0.75)
+	for _, want := range []string{"per step        wait 20.0 ms, train 60.0 ms, optimizer 10.0 ms, other 10.0 ms\n", "on the GPU      train 55.0 ms, optimizer 2.00 ms, transfer 4.00 ms\n"} {
+		if text := r.Table("runs/x"); !strings.Contains(text, want) {
+			t.Errorf("the table lacks %q:\n%s", want, text)
+		}
+	}
 }

@@ -95,7 +95,8 @@ type Phase struct {
 }
 
 // Phases is a JSON object whose keys keep their order: decode, the stages and transfer per batch, which run beside
-// training; then wait, train, optimizer and other per step, which add up to it.
+// training; then wait, train, optimizer and other per step, which add up to it. Behind them stand, on a GPU and by its own clock,
+// gpu_train and gpu_optimizer per step, and gpu_transfer per batch.
 type Phases []Phase
 
 // MarshalJSON writes the object.

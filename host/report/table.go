@@ -116,23 +116,25 @@ func (t *table) speed(r *Report) {
 	}
 	t.row("step time", text)
 	t.row("", fmt.Sprintf("min %s, p50 %s, p99 %s, max %s", milliseconds(s.Min), milliseconds(s.P50), milliseconds(s.P99), milliseconds(s.Max)))
-	var batch, step []string
-	for i, p := range r.PhasesMs {
-		text := p.Name + " " + milliseconds(p.Ms)
-		if i < len(r.PhasesMs)-stepPhases {
-			batch = append(batch, text)
-		} else {
-			step = append(step, text)
+	var batch, step, gpu []string
+	list := &batch
+	for _, p := range r.PhasesMs {
+		switch p.Name { // no stage may be named so
+		case "wait":
+			list = &step
+		case "gpu_train", "gpu_optimizer", "gpu_transfer":
+			list, p.Name = &gpu, strings.TrimPrefix(p.Name, "gpu_")
 		}
+		*list = append(*list, p.Name+" "+milliseconds(p.Ms))
 	}
 	t.row("per step", strings.Join(step, ", "))
+	if len(gpu) > 0 {
+		t.row("on the GPU", strings.Join(gpu, ", "))
+	}
 	if len(batch) > 0 {
 		t.row("beside it", strings.Join(batch, ", ")+" per batch")
 	}
 }
-
-// stepPhases is the number of phases of a step; they stand behind those of a batch.
-const stepPhases = 4
 
 // memory is that of every device.
 func (t *table) memory(r *Report) {

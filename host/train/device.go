@@ -16,6 +16,8 @@ type Device struct {
 	// CUDA has ONNX Runtime compute on the GPU of Context, on the stream Compute. Without it the CPU provider computes, which
 	// only a Context can do whose memory is the host's, as that of a test.
 	CUDA *ort.CUDA
+	// Timer, if any, measures what the GPU does. It outlives the model.
+	Timer *Timer
 	// Deterministic takes slower kernels that give the same bits in every run.
 	Deterministic bool
 }

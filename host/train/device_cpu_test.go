@@ -5,4 +5,4 @@ package train
 import "testing"
 
 // device is what the tests' models compute on.
-func device(*testing.T) Device { return Device{} }
+func device(testing.TB) Device { return Device{} }

@@ -14,7 +14,7 @@ import (
 
 // device is what the tests' models compute on: the GPU whose UUID the environment names, without TF32. On the fake driver the CPU
 // computes with the driver's memory.
-func device(t *testing.T) Device {
+func device(t testing.TB) Device {
 	uuid, fake := os.Getenv("XTTS_HOST_TEST_GPU"), os.Getenv("XTTS_HOST_TEST_FAKE_DRIVER") != ""
 	if uuid == "" {
 		t.Fatal("XTTS_HOST_TEST_GPU names no GPU")

@@ -15,7 +15,7 @@ import (
 )
 
 // fakeDevice is a GPU in pure Go, which tells of every misuse. The CPU computes with its memory.
-func fakeDevice(t *testing.T) (Device, *gputest.Context) {
+func fakeDevice(t testing.TB) (Device, *gputest.Context) {
 	t.Helper()
 	runtime.LockOSThread() // for the test's goroutine, which ends with it
 	card := gputest.New(gputest.Config{Misuse: func(err error) { t.Error(err) }})

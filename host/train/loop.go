@@ -38,6 +38,9 @@ type Window struct {
 	Rows []int32
 	// Time is the wall time since the end of the window before, evaluation excluded; the others are its parts.
 	Time, InputWait, Train, Optimize time.Duration
+	// GPUTrain is how long the GPU computed gradients, by its own clock; 0 on the CPU. GPUOptimize is the same of the update behind
+	// the window before: that of this one is still under way.
+	GPUTrain, GPUOptimize time.Duration
 }
 
 // Evaluation is the mean over the validation set.
@@ -89,6 +92,9 @@ type Loop struct {
 	Stop <-chan struct{}
 	// MaxSkipped windows in a row end the run with ErrNotFinite.
 	MaxSkipped int
+	// Spent, if set, is told how long the loop waited for a batch, trained, updated and evaluated: "wait", "train", "optimizer",
+	// "evaluate".
+	Spent func(what string, b *pipeline.Batch, began, ended time.Time)
 	// Progress is where to begin. The loop keeps it up to date; an Observer may read it.
 	Progress Progress
 
@@ -124,6 +130,7 @@ func (l *Loop) Run(ctx context.Context) error {
 
 	l.ended = time.Now()
 	for {
+		began := time.Now()
 		d, err := l.Feed.Acquire(ctx)
 		if errors.Is(err, io.EOF) {
 			return nil
@@ -131,6 +138,7 @@ func (l *Loop) Run(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
+		l.spent("wait", &d.Batch, began, time.Now())
 		if d.Batch.Eval {
 			err = l.evaluate(d)
 		} else {
@@ -145,6 +153,12 @@ func (l *Loop) Run(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
+	}
+}
+
+func (l *Loop) spent(what string, b *pipeline.Batch, began, ended time.Time) {
+	if l.Spent != nil {
+		l.Spent(what, b, began, ended)
 	}
 }
 
@@ -164,7 +178,9 @@ func (l *Loop) train(d *pipeline.DeviceSlot) error {
 	if err := l.Optimizer.Accumulate(r.Weight, b.Micro == 0); err != nil {
 		return fmt.Errorf("step %d: %w", b.Step+1, err)
 	}
-	w.Train += time.Since(began)
+	ended := time.Now()
+	w.Train += ended.Sub(began)
+	l.spent("train", b, began, ended)
 	for _, row := range b.Rows {
 		if row >= 0 {
 			w.Rows = append(w.Rows, row)
@@ -189,7 +205,9 @@ func (l *Loop) step(b *pipeline.Batch) error {
 	}
 	now := time.Now()
 	w.GradNorm, w.Skipped, w.Optimize, w.Time = norm, !updated, now.Sub(began), now.Sub(l.ended)
+	w.GPUTrain, w.GPUOptimize = l.Model.device.Timer.takeWindow()
 	l.ended = now
+	l.spent("optimizer", b, began, now)
 	l.Progress.Step, l.Progress.Epoch, l.Progress.Batch = w.Step, b.Epoch, b.Index+1
 
 	err = l.Observer.Window(w)
@@ -228,7 +246,9 @@ func (l *Loop) evaluate(d *pipeline.DeviceSlot) error {
 			e.Samples++
 		}
 	}
-	e.Time += time.Since(began)
+	ended := time.Now()
+	e.Time += ended.Sub(began)
+	l.spent("evaluate", b, began, ended)
 	if !b.Last {
 		return nil
 	}

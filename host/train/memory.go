@@ -108,7 +108,10 @@ func (m *memory) receive(w *words) error {
 	if !m.device.onGPU() {
 		return nil
 	}
-	return errors.Join(m.device.Compute.Download(w.host[:w.used], w.dev, 0), m.device.Compute.Synchronize())
+	if err := errors.Join(m.device.Compute.Download(w.host[:w.used], w.dev, 0), m.device.Compute.Synchronize()); err != nil {
+		return err
+	}
+	return m.device.Timer.computed()
 }
 
 // word is one of words, with its tensor.
@@ -167,6 +170,17 @@ func (m *memory) run(e execution) error {
 		}
 	}
 	return e.binding.Run(e.options)
+}
+
+// timed runs, between the events of a Timer.
+func (m *memory) timed(w Work, e execution) error {
+	if err := m.device.Timer.begin(w); err != nil {
+		return err
+	}
+	if err := m.run(e); err != nil {
+		return err
+	}
+	return m.device.Timer.end(w)
 }
 
 // execution is a binding with what tells ONNX Runtime how to run it. They stay together: with another binding's options a captured

@@ -150,9 +150,18 @@ func (m *Model) Load(slot, bucket int, src []byte) error {
 		copy(dst.host, src)
 		return nil
 	}
-	if err := m.device.Transfer.Upload(dst.dev, 0, src); err != nil {
+	timer := m.device.Timer
+	if err := errors.Join(timer.begin(Transferring), m.device.Transfer.Upload(dst.dev, 0, src), timer.end(Transferring)); err != nil {
 		return err
 	}
+	if err := m.arrive(); err != nil {
+		return err
+	}
+	return timer.transferred()
+}
+
+// arrive waits for the stream Transfer.
+func (m *Model) arrive() error {
 	// Such a copy takes some 50 µs, and a thread that sleeps meanwhile is woken 40 µs late.
 	for began := time.Now(); time.Since(began) < 200*time.Microsecond; {
 		if done, err := m.device.Transfer.Idle(); done || err != nil {
@@ -166,22 +175,22 @@ func (m *Model) Load(slot, bucket int, src []byte) error {
 // the next call.
 func (m *Model) Train(slot, bucket int, seed int64) (Result, error) {
 	*m.seed.value = seed
-	return m.compute(m.train[slot][bucket])
+	return m.compute(Training, m.train[slot][bucket])
 }
 
 // Evaluate runs the evaluation graph, without dropout.
 func (m *Model) Evaluate(slot, bucket int) (Result, error) {
-	return m.compute(m.eval[slot][bucket])
+	return m.compute(Evaluating, m.eval[slot][bucket])
 }
 
-func (m *Model) compute(e execution) (Result, error) {
+func (m *Model) compute(w Work, e execution) (Result, error) {
 	for _, s := range m.metrics {
 		*s.value = float32(math.NaN())
 	}
 	if err := errors.Join(m.send(m.in), m.send(m.out)); err != nil {
 		return Result{}, err
 	}
-	if err := m.run(e); err != nil {
+	if err := m.timed(w, e); err != nil {
 		return Result{}, err
 	}
 	if err := m.receive(m.out); err != nil {

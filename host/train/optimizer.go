@@ -200,7 +200,7 @@ func (o *Optimizer) Accumulate(weight float64, first bool) error {
 	if err := o.send(o.in); err != nil {
 		return err
 	}
-	return o.run(o.accumulate)
+	return o.timed(Accumulating, o.accumulate)
 }
 
 // Step ends a window: it scales the sum of gradients by the sum of the weights, clips it and updates the weights. It
@@ -216,7 +216,7 @@ func (o *Optimizer) Step(lr, loss, weight float64) (gradNorm float64, updated bo
 	default:
 		*o.scale.value = float32(1 / weight)
 	}
-	if err := o.send(o.in); err != nil {
+	if err := errors.Join(o.send(o.in), o.device.Timer.begin(Optimizing)); err != nil {
 		return 0, false, err
 	}
 	if err := o.run(o.norm); err != nil {
@@ -227,7 +227,7 @@ func (o *Optimizer) Step(lr, loss, weight float64) (gradNorm float64, updated bo
 	}
 	gradNorm = float64(*o.gradNorm.value)
 	if *o.finite.value == 0 {
-		return gradNorm, false, nil
+		return gradNorm, false, o.device.Timer.end(Optimizing)
 	}
 	o.torn = true
 	for _, u := range o.updates {
@@ -237,7 +237,7 @@ func (o *Optimizer) Step(lr, loss, weight float64) (gradNorm float64, updated bo
 	}
 	o.torn = false
 	o.Steps++
-	return gradNorm, true, nil
+	return gradNorm, true, o.device.Timer.end(Optimizing)
 }
 
 // Torn reports whether an update failed half-way: weights and moments are those of no step, and must not be saved.

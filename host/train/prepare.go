@@ -69,6 +69,7 @@ func (m *Model) Prepare() (Prepared, error) {
 	if err == nil {
 		p.ArenaBytes, err = m.arenaBytes()
 	}
+	m.device.Timer.restart()
 	p.Time = time.Since(began)
 	return p, err
 }
@@ -203,7 +204,7 @@ const sampled = 4096
 
 // outcome runs and returns loss, weight, metrics and the beginnings of all gradients, in one half of the stage.
 func (t *trial) outcome(e execution, half int) ([][]float32, error) {
-	r, err := t.compute(e)
+	r, err := t.compute(Training, e)
 	if err != nil {
 		return nil, err
 	}

@@ -199,7 +199,7 @@ func (b *Bundle) check() error {
 }
 
 // phases are what the host calls its own parts of a batch's road in reports.
-var phases = []string{"decode", "transfer", "wait", "train", "optimizer", "other"}
+var phases = []string{"decode", "transfer", "wait", "train", "optimizer", "other", "gpu_train", "gpu_optimizer", "gpu_transfer"}
 
 // CheckPipeline refuses instances whose names do not tell them apart from each other, and from the host's phases.
 func CheckPipeline(pipeline []StageInstance) error {

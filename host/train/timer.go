@@ -1,0 +1,298 @@
+package train
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/xtts-host/xtts-host/gpu"
+)
+
+// Work is something that a GPU does for a step.
+type Work int
+
+// Kinds of work, in the order in which those of a step are read.
+const (
+	Accumulating Work = iota
+	Optimizing
+	Training // forward and backward
+	Evaluating
+	Transferring // of a batch, to its device slot
+	kinds
+)
+
+func (w Work) String() string {
+	return [...]string{"accumulate", "optimizer", "train", "evaluate", "transfer"}[w]
+}
+
+// Timer measures by the GPU's own clock what a model, its optimizer and the copier have it do. Events are recorded around the work
+// and read behind a synchronisation that is there anyway, so that it costs some microseconds a step and no waiting. Nil measures
+// nothing.
+//
+// Transferring belongs to the copier, all other work to the trainer's goroutine; Transfers to anyone.
+type Timer struct {
+	// Spent, if set before the first batch, is told of all work, on the host's clock: it is placed to within some 20 µs. Calls for
+	// Transferring come from the copier, all others from the trainer; those of one stream do not overlap.
+	Spent func(w Work, began, ended time.Time)
+
+	closers
+	device Device
+	meters [kinds]meter
+
+	mu      sync.Mutex // guards the rest
+	anchor  moment
+	next    moment       // the anchor to be
+	renew   bool         // it is recorded
+	last    [2]time.Time // by stream, the end of the last work: compute, transfer
+	recent  [64]span     // what was computed last, as a ring
+	at      int          // in recent: the next to be overwritten
+	copies  []copied     // those that work may still overlap with
+	started bool         // something was computed
+
+	transfers Transfers
+	window    struct{ train, optimize time.Duration }
+}
+
+// meter is a pair of events around work.
+type meter struct {
+	begin, end gpu.Event
+	pending    bool // recorded and not read
+}
+
+// moment is an event whose time on the host's clock is known.
+type moment struct {
+	event gpu.Event
+	at    time.Time
+}
+
+// span is from one moment to another, on the host's clock.
+type span struct{ began, ended time.Time }
+
+// overlap returns how long two spans last at the same time.
+func (s span) overlap(o span) time.Duration {
+	return max(0, earlier(s.ended, o.ended).Sub(later(s.began, o.began)))
+}
+
+func earlier(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return a
+	}
+	return b
+}
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}
+
+// copied is a transfer.
+type copied struct {
+	span
+	hidden time.Duration
+}
+
+// Transfers sums up the copies of batches that were trained or evaluated on, without those from before the first computation,
+// which nothing can hide. The zero value is none, as on the CPU.
+type Transfers struct {
+	Batches int
+	// Time is that of the copies, Hidden the part of it in which the GPU computed.
+	Time, Hidden time.Duration
+}
+
+// anchorAge is when a new anchor is recorded. CUDA tells the time between two events in milliseconds as an f32: up to four seconds
+// it is exact to CUDA's resolution of half a microsecond. And the clocks of host and GPU drift.
+const anchorAge = 2 * time.Second
+
+// NewTimer makes a timer for the streams of a device that is on a GPU. It is closed before they are.
+func NewTimer(d Device) (*Timer, error) {
+	t := &Timer{device: d, copies: make([]copied, 0, 16)}
+	events := []*gpu.Event{&t.anchor.event, &t.next.event}
+	for i := range t.meters {
+		events = append(events, &t.meters[i].begin, &t.meters[i].end)
+	}
+	for _, e := range events {
+		var err error
+		if *e, err = d.Context.NewEvent(); err != nil {
+			return nil, errors.Join(err, t.Close())
+		}
+		t.add((*e).Close)
+	}
+	t.anchor.at = time.Now()
+	if err := errors.Join(d.Compute.Record(t.anchor.event), t.anchor.event.Synchronize()); err != nil {
+		return nil, errors.Join(err, t.Close())
+	}
+	return t, nil
+}
+
+func (t *Timer) stream(w Work) gpu.Stream {
+	if w == Transferring {
+		return t.device.Transfer
+	}
+	return t.device.Compute
+}
+
+// begin is called in front of work, end behind it.
+func (t *Timer) begin(w Work) error {
+	if t == nil {
+		return nil
+	}
+	return t.stream(w).Record(t.meters[w].begin)
+}
+
+func (t *Timer) end(w Work) error {
+	if t == nil {
+		return nil
+	}
+	t.meters[w].pending = true
+	return t.stream(w).Record(t.meters[w].end)
+}
+
+// computed reads what ended before the stream Compute was synchronised, which the caller has just done.
+func (t *Timer) computed() error {
+	if t == nil {
+		return nil
+	}
+	for w := range Transferring {
+		if !t.meters[w].pending {
+			continue
+		}
+		s, took, err := t.read(w)
+		if err != nil {
+			return err
+		}
+		t.count(w, s, took)
+		if t.Spent != nil {
+			t.Spent(w, s.began, s.ended)
+		}
+	}
+	return t.moor()
+}
+
+// transferred reads the transfer that has just ended.
+func (t *Timer) transferred() error {
+	if t == nil {
+		return nil
+	}
+	s, _, err := t.read(Transferring)
+	if err != nil {
+		return err
+	}
+	t.mu.Lock()
+	c := copied{span: s}
+	for _, r := range t.recent {
+		c.hidden += c.overlap(r)
+	}
+	t.copies = append(t.copies, c)
+	t.mu.Unlock()
+	if t.Spent != nil {
+		t.Spent(Transferring, s.began, s.ended)
+	}
+	return nil
+}
+
+// read returns when work was done, and how long it took. Both of its events have happened.
+func (t *Timer) read(w Work) (s span, took time.Duration, err error) {
+	m := &t.meters[w]
+	m.pending = false
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	since, err := m.end.Since(t.anchor.event)
+	if err == nil {
+		took, err = m.end.Since(m.begin)
+	}
+	if err != nil {
+		return span{}, 0, fmt.Errorf("time of %s: %w", w, err)
+	}
+	s.ended = t.anchor.at.Add(since)
+	s.began = s.ended.Add(-took)
+	// Another anchor may move the clock by what it had drifted.
+	last := &t.last[0]
+	if w == Transferring {
+		last = &t.last[1]
+	}
+	s.began = later(s.began, *last)
+	s.ended = later(s.ended, s.began)
+	*last = s.ended
+	return s, took, nil
+}
+
+// count adds up what was computed, and finds what was copied meanwhile. Work comes in the order in which it was done: a copy that
+// had ended when it began overlaps with no later one either.
+func (t *Timer) count(w Work, s span, took time.Duration) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	switch w {
+	case Training, Accumulating:
+		t.window.train += took
+	case Optimizing:
+		t.window.optimize += took
+	}
+	t.recent[t.at%len(t.recent)] = s
+	t.at++
+	open := t.copies[:0]
+	for _, c := range t.copies {
+		switch {
+		case c.ended.After(s.began):
+			c.hidden += c.overlap(s)
+			open = append(open, c)
+		case t.started:
+			t.transfers.Batches++
+			t.transfers.Time += c.ended.Sub(c.began)
+			t.transfers.Hidden += c.hidden
+		}
+	}
+	t.copies, t.started = open, true
+}
+
+// moor takes a new anchor when the old one is too old. Compute is idle, so that what is recorded now happens now; it is used when
+// the next synchronisation has shown that it has.
+func (t *Timer) moor() error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.renew {
+		t.anchor, t.next, t.renew = t.next, t.anchor, false
+		return nil
+	}
+	now := time.Now()
+	if now.Sub(t.anchor.at) < anchorAge {
+		return nil
+	}
+	t.next.at, t.renew = now, true
+	return t.device.Compute.Record(t.next.event)
+}
+
+// takeWindow returns how long the GPU trained and updated weights since the last call.
+func (t *Timer) takeWindow() (train, optimize time.Duration) {
+	if t == nil {
+		return 0, 0
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	w := t.window
+	t.window.train, t.window.optimize = 0, 0
+	return w.train, w.optimize
+}
+
+// restart forgets what was measured: trial runs are no steps.
+func (t *Timer) restart() {
+	if t == nil {
+		return
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.started, t.recent, t.copies, t.transfers = false, [64]span{}, t.copies[:0], Transfers{}
+	t.window.train, t.window.optimize = 0, 0
+}
+
+// Transfers returns what is known so far. A copy counts when its batch has been computed.
+func (t *Timer) Transfers() Transfers {
+	if t == nil {
+		return Transfers{}
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.transfers
+}
