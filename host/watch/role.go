@@ -86,7 +86,7 @@ func (r *role) read(inventory gpu.Inventory) (out reading) {
 	out = reading{processes: r.Processes(), used: map[int]int64{}, unknown: true}
 	card, err := inventory.Memory(r.Seat.GPU.UUID)
 	if err != nil {
-		out.err = err
+		out.err, out.unknown = err, false
 		return out
 	}
 	out.card = card.Used
@@ -199,8 +199,9 @@ func (r *role) judge(window int64) {
 		}
 	}
 	switch {
-	case grown >= cleanAt:
+	case grown < warnAt/2:
 		r.warned = false
+	case grown >= cleanAt:
 		r.relieve(worst, window, fmt.Sprintf("it uses %d MB of GPU %d, %d MB more than when it was warm", worst.used/gpu.MB, r.Seat.GPU.Index, (worst.used-worst.baseline)/gpu.MB))
 	case grown >= warnAt && !r.warned:
 		r.warned = true
