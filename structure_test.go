@@ -46,6 +46,7 @@ var rules = []rule{
 	{folder: "host/report", own: []string{"host/disk", "host/pipeline", "host/train", "shared..."}, others: []string{"github.com/vbauerster/mpb/v8"}},
 	{folder: "host/report/screentest", others: []string{"golang.org/x/sys/"}},
 	{folder: "host/supervise", own: []string{"host/catalog", "shared..."}, others: plugin, noCgo: true},
+	{folder: "host/watch", own: []string{"gpu"}, noCgo: true},
 	{folder: "host/train", own: []string{"host/pipeline", "host/checkpoint", "ortgraphs", "ortgraphs/ort", "shared..."}},
 	{folder: "ortgraphs", own: []string{"ortgraphs/onnxpb", "ortgraphs/safetensors", "ortgraphs/shapes", "shared/hint", "shared/manifest", "shared/regular"}, others: []string{"google.golang.org/protobuf/", "github.com/nlpodyssey/safetensors"}, noCgo: true},
 	{folder: "ortgraphs/ort", own: []string{"ortgraphs/ort", "shared/manifest"}, others: []string{"github.com/yalue/onnxruntime_go", "golang.org/x/sys/"}},

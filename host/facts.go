@@ -2,6 +2,7 @@ package host
 
 import (
 	"errors"
+	"fmt"
 	"runtime"
 	"time"
 
@@ -14,17 +15,19 @@ import (
 func (o *observer) facts(outcome error) (report.Run, error) {
 	r := o.run
 	wall := time.Since(r.began)
-	memory, utilization, err := report.CPU("model", wall)
+	device, role := "cpu", "model"
+	if r.onGPU() {
+		device, role = fmt.Sprintf("%s (%s)", deviceName(r.placement.Model), r.placement.Model.GPU.Name), "host"
+	}
+	memory, utilization, err := r.usage(role, wall)
 	if err != nil {
 		return report.Run{}, err
 	}
-	weights, grads, slots := r.model.Bytes()
-	memory.ArenaPeakBytes = int64(weights + grads + slots + r.optimizer.Bytes())
 	f := report.Run{
-		Bundle: r.bundle.Manifest.Name, Device: "cpu", Outcome: outcomeOf(outcome), Wall: wall,
+		Bundle: r.bundle.Manifest.Name, Device: device, Outcome: outcomeOf(outcome), Wall: wall,
 		Versions: map[string]string{"onnxruntime": ort.Version(), "go": runtime.Version()},
 		Pipeline: r.pipe.Stats(), Best: r.loop.Progress.Best,
-		Memory: []report.Memory{memory}, Utilization: []report.Utilization{utilization},
+		Memory: memory, Utilization: utilization,
 		Quarantined: o.quarantine.count(), UnsavedCheckpoints: o.unsaved,
 		Excluded: r.excluded(), UnknownCharacters: r.unknownCharacters(),
 		Accumulation: report.Accumulation{Mode: r.bundle.Manifest.Accumulation, MicroBatches: r.cfg.Accumulate},
@@ -45,7 +48,7 @@ func (o *observer) facts(outcome error) (report.Run, error) {
 // setup is what advice about the speed may tell to change.
 func (j *job) setup() report.Setup {
 	s := report.Setup{
-		OnCPU: true, Threads: j.threads(), NumWorkers: j.cfg.NumWorkers, BufferSize: j.cfg.BufferSize, Slots: j.slots,
+		OnCPU: !j.onGPU(), Card: j.placement.Model.GPU.Memory, BatchSize: j.cfg.BatchSize, Threads: j.threads(), NumWorkers: j.cfg.NumWorkers, BufferSize: j.cfg.BufferSize, Slots: j.slots,
 		PluginOf: map[string]string{}, WorkersOf: map[string]int{},
 	}
 	for _, in := range j.pipeline.Instances {

@@ -157,7 +157,12 @@ func (o *observer) Window(w *train.Window) error {
 	if w.Skipped {
 		o.say(o.progress.Skipped(w, func(row int32) string { return o.run.job.train.index.Rows[row].ID }))
 	}
-	o.say(o.progress.Window(w))
+	progress := o.progress.Window(w)
+	o.say(progress)
+	o.run.watch.Window(w.Step, progress != "")
+	if err := o.run.relieve(); err != nil {
+		return err
+	}
 	o.run.console.bar.Show(o.progress.Status())
 	line, warning := o.pace.Window(w)
 	o.say(line)
@@ -192,6 +197,7 @@ func (o *observer) Evaluated(e *train.Evaluation) error {
 	best := o.run.loop.Progress.Best
 	isBest := best != nil && best.Step == e.Step
 	o.collector.Evaluated(e)
+	o.run.watch.Evaluated()
 	o.say(o.progress.Evaluated(e, isBest))
 	if err := o.evals.Write(e); err != nil {
 		return err

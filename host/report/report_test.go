@@ -64,6 +64,27 @@ func TestGolden(t *testing.T) {
 	golden(t, "table.txt", r.Table("runs/20260102T030405Z"))
 }
 
+// TestGPUs shows the devices of a run on two GPUs, whose model's has a limit.
+func TestGPUs(t *testing.T) {
+	r := NewCollector(nil, History{}).Build(Run{
+		Bundle: "myxtts-nano", Device: "GPU 1 (NVIDIA H200)", Outcome: "done", Wall: 25 * time.Second,
+		Memory: []Memory{
+			{Device: "GPU 0", Role: "data", ProcessPeakBytes: 812 << 20},
+			{Device: "GPU 1", Role: "model", LimitBytes: 16 << 30, ArenaPeakBytes: 8 << 30, ProcessPeakBytes: 9098 << 20},
+			{Device: "cpu", Role: "host", ProcessPeakBytes: 2 << 30},
+		},
+		Utilization: []Utilization{
+			{Device: "GPU 0", Role: "data", Mean: 0.054, Std: 0.02, Samples: 25}, {Device: "GPU 1", Role: "model", Mean: 0.913, Std: 0.0412, Samples: 25},
+			{Device: "cpu", Role: "host", Mean: 0.25},
+		},
+	})
+	golden(t, "table_gpus.txt", r.Table("runs/x/"))
+	b, err := json.Marshal(r.Utilization[1])
+	if want := `{"device":"GPU 1","role":"model","mean":0.913,"std":0.0412,"samples":25}`; err != nil || string(b) != want {
+		t.Errorf("%s, %v, want %s", b, err, want)
+	}
+}
+
 // The table of a run that ended before anything happened has no empty lines of figures.
 func TestTableOfNothing(t *testing.T) {
 	r := NewCollector(nil, History{}).Build(Run{Bundle: "myxtts-nano", Device: "cpu", Outcome: "interrupted"})

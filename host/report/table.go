@@ -134,7 +134,7 @@ func (t *table) speed(r *Report) {
 // stepPhases is the number of phases of a step; they stand behind those of a batch.
 const stepPhases = 4
 
-// memory is that of every device.
+// memory is that of every device, and how busy it was.
 func (t *table) memory(r *Report) {
 	for _, m := range r.Memory {
 		text := fmt.Sprintf("%s (%s): ", m.Device, m.Role)
@@ -146,6 +146,15 @@ func (t *table) memory(r *Report) {
 			text += ", limit " + size(m.LimitBytes)
 		}
 		t.row("memory", text)
+	}
+	for _, u := range r.Utilization {
+		text := fmt.Sprintf("%s (%s): busy %s", u.Device, u.Role, percent(u.Mean))
+		if u.Samples > 0 {
+			text += fmt.Sprintf(" ± %s of the time, %s", percent(u.Std), Count(int64(u.Samples), "sample"))
+		} else {
+			text += " of the time"
+		}
+		t.row("utilization", text)
 	}
 }
 

@@ -65,9 +65,10 @@ func (m *Model) Prepare() (Prepared, error) {
 			t.release()
 			p.Graphs = 0
 		}
+		m.captured = p.Graphs > 0
 	}
 	if err == nil {
-		p.ArenaBytes, err = m.arenaBytes()
+		p.ArenaBytes, err = m.ArenaBytes()
 	}
 	p.Time = time.Since(began)
 	return p, err
@@ -118,7 +119,7 @@ func (t *trial) settle() error {
 				return fmt.Errorf("trial run of bucket %d: %w", bucket, err)
 			}
 		}
-		size, err := t.arenaBytes()
+		size, err := t.ArenaBytes()
 		if err != nil || size == before {
 			return err
 		}
