@@ -2,10 +2,10 @@ package host
 
 import (
 	"errors"
-	"fmt"
 	"runtime"
 	"time"
 
+	"github.com/xtts-host/xtts-host/gpu"
 	"github.com/xtts-host/xtts-host/host/report"
 	"github.com/xtts-host/xtts-host/host/train"
 	"github.com/xtts-host/xtts-host/ortgraphs/ort"
@@ -15,16 +15,12 @@ import (
 func (o *observer) facts(outcome error) (report.Run, error) {
 	r := o.run
 	wall := time.Since(r.began)
-	device, role := "cpu", "model"
-	if r.onGPU() {
-		device, role = fmt.Sprintf("%s (%s)", deviceName(r.placement.Model), r.placement.Model.GPU.Name), "host"
-	}
-	memory, utilization, err := r.usage(role, wall)
+	memory, utilization, err := r.usage(wall)
 	if err != nil {
 		return report.Run{}, err
 	}
 	f := report.Run{
-		Bundle: r.bundle.Manifest.Name, Device: device, Outcome: outcomeOf(outcome), Wall: wall,
+		Bundle: r.bundle.Manifest.Name, Device: r.deviceName(), Outcome: outcomeOf(outcome), Wall: wall,
 		Versions: map[string]string{"onnxruntime": ort.Version(), "go": runtime.Version()},
 		Pipeline: r.pipe.Stats(), Best: r.loop.Progress.Best,
 		Memory: memory, Utilization: utilization,
@@ -43,6 +39,14 @@ func (o *observer) facts(outcome error) (report.Run, error) {
 		})
 	}
 	return f, nil
+}
+
+// deviceName is what the model was trained on, for report.json and its reader.
+func (j *job) deviceName() string {
+	if j.onGPU() {
+		return j.placement.Model.GPU.String()
+	}
+	return gpu.CPU
 }
 
 // setup is what advice about the speed may tell to change.

@@ -90,9 +90,14 @@ func (r *run) sizeArenas() error {
 	return err
 }
 
-// usage says how the devices were used in a run of that wall time: the GPUs by role, and the CPU, whose role is given.
-func (r *run) usage(role string, wall time.Duration) ([]report.Memory, []report.Utilization, error) {
-	cpu, busy, err := report.CPU(role, wall)
+// usage says how the devices were used in a run of that wall time: the CPU, and the GPUs by role. On a GPU the host's process has the
+// data's role on the CPU: it decodes.
+func (r *run) usage(wall time.Duration) ([]report.Memory, []report.Utilization, error) {
+	role := "model"
+	if r.onGPU() {
+		role = "data"
+	}
+	process, busy, err := report.CPU(role, wall)
 	if err == nil {
 		err = r.sizeArenas()
 	}
@@ -102,21 +107,17 @@ func (r *run) usage(role string, wall time.Duration) ([]report.Memory, []report.
 	weights, grads, slots := r.model.Bytes()
 	arenas := int64(weights + grads + slots + r.optimizer.Bytes() + r.arenas)
 	if !r.onGPU() {
-		cpu.ArenaPeakBytes = arenas
+		process.ArenaPeakBytes = arenas
 	}
-	var memory []report.Memory
-	var utilization []report.Utilization
+	memory, utilization := []report.Memory{process}, []report.Utilization{busy}
 	for _, f := range r.watch.Figures() {
-		name, role := deviceName(f.Seat), strings.ToLower(f.Role)
+		name, role := f.Seat.GPU.String(), strings.ToLower(f.Role)
 		m := report.Memory{Device: name, Role: role, LimitBytes: f.Seat.Limit, ProcessPeakBytes: f.Peak}
-		if f.Role == "Model" {
+		if role == "model" {
 			m.ArenaPeakBytes = arenas
 		}
 		memory = append(memory, m)
 		utilization = append(utilization, report.Utilization{Device: name, Role: role, Mean: f.Busy, Std: f.BusyStd, Samples: f.Samples})
 	}
-	return append(memory, cpu), append(utilization, busy), nil
+	return memory, utilization, nil
 }
-
-// deviceName names a GPU in the report.
-func deviceName(s gpu.Seat) string { return fmt.Sprintf("GPU %d", s.GPU.Index) }

@@ -78,19 +78,19 @@ func TestWatch(t *testing.T) {
 	}
 
 	r.arenas = 7 << 30 // what ONNX Runtime had at most
-	memory, utilization, err := r.usage("host", time.Hour)
+	memory, utilization, err := r.usage(time.Hour)
 	if err != nil || len(memory) != 3 || len(utilization) != 3 {
 		t.Fatalf("%+v, %+v, %v", memory, utilization, err)
 	}
 	weights, grads, slots := r.model.Bytes()
 	want := []report.Memory{
-		{Device: "GPU 0", Role: "data", LimitBytes: 8192 * gpu.MB},
-		{Device: "GPU 1", Role: "model", ArenaPeakBytes: int64(weights + grads + slots + r.optimizer.Bytes() + 7<<30), ProcessPeakBytes: 14336 * gpu.MB},
+		{Device: inventory.Cards[0].String(), Role: "data", LimitBytes: 8192 * gpu.MB},
+		{Device: inventory.Cards[1].String(), Role: "model", ArenaPeakBytes: int64(weights + grads + slots + r.optimizer.Bytes() + 7<<30), ProcessPeakBytes: 14336 * gpu.MB},
 	}
-	if !slices.Equal(memory[:2], want) || memory[2].Device != "cpu" || memory[2].ArenaPeakBytes != 0 {
+	if !slices.Equal(memory[1:], want) || memory[0].Device != "cpu" || memory[0].Role != "data" || memory[0].ArenaPeakBytes != 0 {
 		t.Errorf("got  %+v\nwant %+v", memory, want)
 	}
-	if u := utilization[1]; u.Role != "model" || u.Mean != 0.9 || u.Std != 0 || u.Samples != 1 || utilization[2].Samples != 0 {
+	if u := utilization[2]; u.Role != "model" || u.Mean != 0.9 || u.Std != 0 || u.Samples != 1 || utilization[0].Samples != 0 {
 		t.Errorf("%+v", utilization)
 	}
 }
