@@ -197,7 +197,6 @@ func (o *observer) Evaluated(e *train.Evaluation) error {
 	best := o.run.loop.Progress.Best
 	isBest := best != nil && best.Step == e.Step
 	o.collector.Evaluated(e)
-	o.run.watch.Evaluated()
 	o.say(o.progress.Evaluated(e, isBest))
 	if err := o.evals.Write(e); err != nil {
 		return err

@@ -56,7 +56,6 @@ type role struct {
 	used, peak int64
 	accounts   []*account
 	warned     bool  // of the growth since the baselines
-	evaluation bool  // was seen
 	failure    error // the last, which was said
 }
 
@@ -66,7 +65,6 @@ type account struct {
 	used     int64
 	over     bool // its share, and that was acted upon
 	warm     bool // and baseline holds
-	fixed    bool // baseline was given
 	baseline int64
 	since    time.Time // it is getting warm since then
 	window   int64     // and that window
@@ -148,7 +146,7 @@ func (r *role) take(in reading, window int64) {
 		if at := slices.IndexFunc(before, func(b *account) bool { return b.PID == p.PID }); at >= 0 {
 			a = before[at]
 		} else if r.Baseline > 0 {
-			a.warm, a.fixed, a.baseline = true, true, r.Baseline
+			a.warm, a.baseline = true, r.Baseline
 		}
 		a.used = in.used[p.PID]
 		r.used += a.used
@@ -164,19 +162,6 @@ func (r *role) line(step int64) string {
 		most = r.Seat.GPU.Memory
 	}
 	return fmt.Sprintf("[Step %d] %s GPU %d: %d/%dMB (%.1f%%)", step, r.Name, r.Seat.GPU.Index, r.used/gpu.MB, most/gpu.MB, 100*float64(r.used)/float64(most))
-}
-
-// evaluated has baselines taken anew behind the first evaluation.
-func (r *role) evaluated(window int64) {
-	if r.evaluation {
-		return
-	}
-	r.evaluation = true
-	for _, a := range r.accounts {
-		if !a.fixed {
-			a.cool(window)
-		}
-	}
 }
 
 // judge holds processes to their shares, and looks for growth.
@@ -231,7 +216,7 @@ func (r *role) relieve(a *account, window int64, reason string) {
 
 // cool takes the baseline away until the process has had time to get warm.
 func (a *account) cool(window int64) {
-	a.warm, a.fixed, a.since, a.window = false, false, time.Now(), window
+	a.warm, a.since, a.window = false, time.Now(), window
 }
 
 // moments sums up samples. The zero value is empty.

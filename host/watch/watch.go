@@ -25,15 +25,14 @@ const interval = time.Second
 
 // Watch looks at GPUs in the background from Start to Close. A nil Watch, that of a run on the CPU, watches nothing.
 //
-// Window and Evaluated are the trainer's and never wait. New, Start, Close and Figures belong to one goroutine.
+// Window is the trainer's and never waits. New, Start, Close and Figures belong to one goroutine.
 type Watch struct {
 	cfg   Config
 	roles []*role
 	blind bool // the driver does not know our processes, and that was said
 
-	windows   atomic.Int64
-	evaluated atomic.Bool
-	wake      chan struct{} // of capacity 1: steps are due
+	windows atomic.Int64
+	wake    chan struct{} // of capacity 1: steps are due
 
 	mu  sync.Mutex // guards due
 	due []int64    // steps whose lines are to be written
@@ -83,13 +82,6 @@ func (w *Watch) Window(step int64, due bool) {
 	select {
 	case w.wake <- struct{}{}:
 	default: // it is awake
-	}
-}
-
-// Evaluated is told of every evaluation. The first one takes memory for good, which is no growth: baselines are taken anew behind it.
-func (w *Watch) Evaluated() {
-	if w != nil {
-		w.evaluated.Store(true)
 	}
 }
 
@@ -203,11 +195,6 @@ func (w *Watch) measure() {
 
 // judge acts on what was seen.
 func (w *Watch) judge() {
-	if w.evaluated.Load() {
-		for _, r := range w.roles {
-			r.evaluated(w.windows.Load())
-		}
-	}
 	for _, r := range w.roles {
 		r.judge(w.windows.Load())
 	}

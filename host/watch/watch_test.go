@@ -168,7 +168,6 @@ func TestNothingToWatch(t *testing.T) {
 	var w *Watch
 	w.Start()
 	w.Window(100, true)
-	w.Evaluated()
 	if err := w.Close(); err != nil || w.Figures() != nil {
 		t.Errorf("%v, %v", err, w.Figures())
 	}
@@ -239,19 +238,17 @@ func TestPluginThatGrows(t *testing.T) {
 	})
 }
 
-// TestTrainingThatGrows shrinks its arenas; the memory that the first evaluation takes is no growth.
+// TestTrainingThatGrows shrinks its arenas, and what is left is its baseline.
 func TestTrainingThatGrows(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, 0, nil)
 		set := func(mb int64) { r.use(1, map[int]int64{host: mb}) }
 		set(9000)
 		r.Start()
-		r.train(40)
-		r.Evaluated()
+		r.train(10)
 		set(9700)
 		r.train(40)
 		r.expect()
-		r.Evaluated() // the second
 		set(10200)
 		r.train(5)
 		r.expect("arenas are shrunk: it uses 10200 MB of GPU 1, 500 MB more than when it was warm")
@@ -270,9 +267,7 @@ func TestGivenBaseline(t *testing.T) {
 		r := newRig(t, 0, func(_, m *Role) { m.Baseline = 9000 * gpu.MB })
 		r.use(1, map[int]int64{host: 9300})
 		r.Start()
-		r.train(2)
-		r.Evaluated()
-		r.train(2)
+		r.train(4)
 		r.expect("warning: Model GPU 1: memory has grown by 300 MB to 9300 MB, most of it in training; at 500 MB it is made to give it back")
 	})
 }
