@@ -59,7 +59,7 @@ func TestWatch(t *testing.T) {
 	if err := r.watch.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if want := "[Step 100] Model GPU 1: 14336/16384MB (87.5%)\n"; out.String() != want {
+	if want := "[Step 100] Data GPU 0: 0/8192MB (0.0%)\n[Step 100] Model GPU 1: 14336/16384MB (87.5%)\n"; out.String() != want {
 		t.Errorf("%q, want %q", &out, want)
 	}
 	out.Reset()

@@ -76,6 +76,7 @@ type reading struct {
 	used      map[int]int64 // by PID of processes
 	card      int64         // what the whole card uses
 	unknown   bool          // none of our processes is listed with what it uses
+	hidden    bool          // and nothing stands in for them
 	err       error
 }
 
@@ -119,7 +120,7 @@ func (r *reading) owner(pid int) int {
 func (r *role) stand(in *reading, later []*role) {
 	shared := slices.ContainsFunc(later, func(l *role) bool { return l.Seat.GPU.UUID == r.Seat.GPU.UUID })
 	if shared || in.err != nil {
-		in.processes = nil
+		in.processes, in.hidden = nil, true
 		return
 	}
 	if len(in.processes) != 1 { // nobody knows which of them uses how much
@@ -140,7 +141,7 @@ func (r *role) take(in reading, window int64) {
 	}
 	before := r.accounts
 	r.used, r.accounts, r.failure = 0, nil, nil
-	r.known = !in.unknown || len(in.processes) > 0
+	r.known = !in.hidden
 	for _, p := range in.processes {
 		a := &account{Process: p, since: time.Now(), window: window}
 		if at := slices.IndexFunc(before, func(b *account) bool { return b.PID == p.PID }); at >= 0 {

@@ -134,7 +134,7 @@ func TestLines(t *testing.T) {
 		{"one card", func(d, m *Role) { d.Seat = m.Seat }, nil, map[int]int64{host: 9098, plugin: 812},
 			[]string{"[Step 100] Data GPU 1: 812/16384MB (5.0%)", "[Step 100] Model GPU 1: 9098/16384MB (55.5%)"}},
 		{"no plugin on the card", func(d, _ *Role) { d.Processes = func() []Process { return nil } }, nil, map[int]int64{host: 9098},
-			[]string{"[Step 100] Model GPU 1: 9098/16384MB (55.5%)"}},
+			[]string{"[Step 100] Data GPU 0: 0/16384MB (0.0%)", "[Step 100] Model GPU 1: 9098/16384MB (55.5%)"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
