@@ -48,6 +48,7 @@ var rules = []rule{
 	{folder: "host/supervise", own: []string{"host/catalog", "shared..."}, others: plugin, noCgo: true},
 	{folder: "host/trace", own: []string{"host/disk", "host/pipeline"}, noCgo: true},
 	{folder: "host/train", own: []string{"gpu", "host/pipeline", "host/checkpoint", "ortgraphs", "ortgraphs/ort", "shared..."}},
+	{folder: "host/watch", own: []string{"gpu"}, noCgo: true},
 	{folder: "ortgraphs", own: []string{"ortgraphs/onnxpb", "ortgraphs/safetensors", "ortgraphs/shapes", "shared/hint", "shared/manifest", "shared/regular"}, others: []string{"google.golang.org/protobuf/", "github.com/nlpodyssey/safetensors"}, noCgo: true},
 	{folder: "ortgraphs/ort", own: []string{"ortgraphs/ort", "shared/manifest"}, others: []string{"github.com/yalue/onnxruntime_go", "golang.org/x/sys/"}},
 	{folder: "gpu", noCgo: true},

@@ -21,7 +21,7 @@ type Console struct {
 	bar *report.Bar // nil without a terminal
 }
 
-// forRun returns the console of a run, whose bar the run closes. Its Err may be written to from any goroutine.
+// forRun returns the console of a run, whose bar the run closes. Any goroutine may write to its Out and Err.
 func (c Console) forRun() Console {
 	if c.Terminal {
 		c.bar = report.NewBar(c.Out)
@@ -29,12 +29,14 @@ func (c Console) forRun() Console {
 		if c.ErrTerminal {
 			c.Err = c.bar
 		}
+	} else {
+		c.Out = &locked{out: c.Out}
 	}
 	c.Err = &locked{out: c.Err}
 	return c
 }
 
-// locked is a writer for warnings, which come from the supervisors of several plugins at once.
+// locked is a writer for several goroutines: the supervisors of plugins, the trainer, and the watch over GPUs.
 type locked struct {
 	mu  sync.Mutex // guards out
 	out io.Writer

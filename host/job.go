@@ -11,6 +11,7 @@ import (
 	"runtime"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -25,6 +26,7 @@ import (
 	"github.com/xtts-host/xtts-host/host/supervise"
 	"github.com/xtts-host/xtts-host/host/trace"
 	"github.com/xtts-host/xtts-host/host/train"
+	"github.com/xtts-host/xtts-host/host/watch"
 	"github.com/xtts-host/xtts-host/ortgraphs"
 	"github.com/xtts-host/xtts-host/ortgraphs/ort"
 	"github.com/xtts-host/xtts-host/shared/hint"
@@ -66,8 +68,10 @@ type job struct {
 	trace     *trace.Writer
 	ring      *ring.Ring
 	pools     []*supervise.Pool // by plugin of the pipeline
-	modelGPU  *gpu.Device       // nil: the CPU
 	device    device
+	watch     *watch.Watch           // nil on the CPU
+	grown     atomic.Pointer[string] // why training is to give memory back; nil: it is not
+	arenas    int                    // bytes that ONNX Runtime's arenas have held at most
 	model     *train.Model
 	optimizer *train.Optimizer
 }
@@ -372,7 +376,7 @@ func (j *job) close(ctx context.Context) error {
 			})
 		}
 	}
-	errs := []error{drain.Wait()}
+	errs := []error{drain.Wait(), j.watch.Close()}
 	if j.optimizer != nil {
 		errs = append(errs, j.optimizer.Close())
 	}

@@ -159,7 +159,12 @@ func (o *observer) Window(w *train.Window) error {
 	if w.Skipped {
 		o.say(o.progress.Skipped(w, func(row int32) string { return o.run.job.train.index.Rows[row].ID }))
 	}
-	o.say(o.progress.Window(w))
+	progress := o.progress.Window(w)
+	o.say(progress)
+	o.run.watch.Window(w.Step, progress != "")
+	if err := o.run.relieve(); err != nil {
+		return err
+	}
 	o.run.console.bar.Show(o.progress.Status())
 	line, warning := o.pace.Window(w)
 	o.say(line)

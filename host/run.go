@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/xtts-host/xtts-host/gpu/nvml"
 	"github.com/xtts-host/xtts-host/host/checkpoint"
 	"github.com/xtts-host/xtts-host/host/config"
 	"github.com/xtts-host/xtts-host/host/dataset"
@@ -90,6 +91,9 @@ func trainFed(ctx context.Context, set *config.Set, console Console, how feeding
 			err = cerr
 		}
 	}()
+	if err := j.openWatch(nvml.Open, console.Out); err != nil {
+		return refusal{err}
+	}
 	if err := j.start(prepare); err != nil {
 		if cause := context.Cause(prepare); cause != nil {
 			err = cause // what stopped the start, not what it was doing
@@ -201,10 +205,14 @@ func (r *run) train(ctx context.Context) error {
 	}()
 	r.warmUp(ctx)
 	r.console.bar.Start(report.Status{Step: progress.Step, Total: r.source.total()})
+	r.watch.Start()
 	err = r.loop.Run(ctx)
 	stopPipe()
 	r.feeds.close()
 	<-done
+	if werr := r.watch.Close(); werr != nil {
+		r.log.Warn(werr.Error()) // the run is as good without
+	}
 	return r.observer.finish(err)
 }
 

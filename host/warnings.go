@@ -8,6 +8,7 @@ import (
 	"strings"
 	"unicode"
 
+	"github.com/xtts-host/xtts-host/gpu"
 	"github.com/xtts-host/xtts-host/host/catalog"
 	"github.com/xtts-host/xtts-host/host/dataset"
 	"github.com/xtts-host/xtts-host/host/report"
@@ -15,7 +16,7 @@ import (
 
 // choices is what a run was told and what it found, as far as it can make the run poor.
 type choices struct {
-	onCPU                   bool
+	card                    int64 // bytes of the GPU that trains; 0 on the CPU
 	batchSize, accumulate   int
 	bufferSize, bufferAsked int // ring slots: fewer than asked when --ring-memory holds no more
 	slotSize                int // bytes of one
@@ -46,12 +47,14 @@ const (
 func poor(c choices) []string {
 	var lines []string
 	say := func(format string, args ...any) { lines = append(lines, fmt.Sprintf(format, args...)) }
+	suited, buffer, most := report.Suited(c.card)
 	switch {
-	case c.batchSize >= goodBatch:
-	case c.onCPU:
+	case c.card > 0 && c.batchSize < goodBatch:
+		say("--batch-size %d leaves most of the GPU idle (give it %d or more; %d suit a GPU of %d MB)", c.batchSize, goodBatch, suited, c.card/gpu.MB)
+	case c.card > 0 && c.batchSize > most:
+		say("--batch-size %d is much for a GPU of %d MB (give it %d, with --buffer-size %d)", c.batchSize, c.card/gpu.MB, most, buffer)
+	case c.card == 0 && c.batchSize < goodBatch:
 		say("--batch-size %d leaves the CPU's vector units idle (give it %d or more)", c.batchSize, goodBatch)
-	default:
-		say("--batch-size %d leaves most of the GPU idle (give it %d or more, as far as its memory goes)", c.batchSize, goodBatch)
 	}
 	if c.bufferSize < c.bufferAsked {
 		say("--buffer-size %d was lowered to %d to fit --ring-memory %s (raise that to %dMiB)",
@@ -161,7 +164,7 @@ var dataName = map[string]string{report.Train: "training", report.Validation: "v
 func (j *job) warn() {
 	c := j.cfg
 	facts := choices{
-		onCPU: true, batchSize: c.BatchSize, accumulate: c.Accumulate,
+		card: j.placement.Model.GPU.Memory, batchSize: c.BatchSize, accumulate: c.Accumulate,
 		bufferSize: c.BufferSize, bufferAsked: j.asked, slotSize: j.slotSize(), ringMemory: c.RingMemory.String(),
 		workers: c.NumWorkers, cores: runtime.NumCPU(), batches: j.train.plan.Batches(), slots: j.slots,
 	}

@@ -10,7 +10,7 @@ import (
 
 func TestPoorChoices(t *testing.T) {
 	good := choices{
-		onCPU: true, batchSize: 8, accumulate: 4, bufferSize: 2, bufferAsked: 2, slotSize: 6 << 20, ringMemory: "1GiB",
+		batchSize: 8, accumulate: 4, bufferSize: 2, bufferAsked: 2, slotSize: 6 << 20, ringMemory: "1GiB",
 		workers: 2, cores: 2, batches: 4, slots: 3,
 		data: []findings{{name: "training", clips: 24}, {name: "validation", clips: 6}},
 	}
@@ -25,8 +25,16 @@ func TestPoorChoices(t *testing.T) {
 	}{
 		{"nothing", func(*choices) {}, nil},
 		{"batch on the CPU", func(c *choices) { c.batchSize = 4 }, []string{"--batch-size 4 leaves the CPU's vector units idle (give it 8 or more)"}},
-		{"batch on a GPU", func(c *choices) { c.batchSize, c.onCPU = 4, false },
-			[]string{"--batch-size 4 leaves most of the GPU idle (give it 8 or more, as far as its memory goes)"}},
+		{"batch on a GPU", func(c *choices) { c.batchSize, c.card = 4, 143771<<20 },
+			[]string{"--batch-size 4 leaves most of the GPU idle (give it 8 or more; 48 suit a GPU of 143771 MB)"}},
+		{"batch on a small GPU", func(c *choices) { c.batchSize, c.card = 17, 11264<<20 },
+			[]string{"--batch-size 17 is much for a GPU of 11264 MB (give it 16, with --buffer-size 25)"}},
+		{"batch that suits a small GPU", func(c *choices) { c.batchSize, c.card = 16, 11264<<20 }, nil},
+		{"batch on a GPU of 12 GB", func(c *choices) { c.batchSize, c.card = 33, 12282<<20 },
+			[]string{"--batch-size 33 is much for a GPU of 12282 MB (give it 32, with --buffer-size 50)"}},
+		{"batch on a GPU of 24 GB", func(c *choices) { c.batchSize, c.card = 49, 23028<<20 },
+			[]string{"--batch-size 49 is much for a GPU of 23028 MB (give it 48, with --buffer-size 100)"}},
+		{"batch on a large GPU", func(c *choices) { c.batchSize, c.card = 288, 143771<<20 }, nil},
 		{"buffer", func(c *choices) { c.bufferSize, c.bufferAsked = 1, 1 }, []string{"--buffer-size 1 prepares a batch only when the one before is done (give it 2 or more)"}},
 		{"lowered", func(c *choices) { c.bufferAsked, c.ringMemory = 50, "12MiB" },
 			[]string{"--buffer-size 50 was lowered to 2 to fit --ring-memory 12MiB (raise that to 300MiB)"}},

@@ -59,7 +59,7 @@ func (s *Set) check() (err error) {
 }
 
 // gpuFlags mean something on a GPU only.
-var gpuFlags = []string{"data-gpu", "model-gpu", "enable-memory-isolation", "data-gpu-memory", "model-gpu-memory"}
+var gpuFlags = []string{"data-gpu", "model-gpu", "enable-memory-isolation", "data-gpu-memory", "model-gpu-memory", "memory-baseline"}
 
 func checkValue(f *pflag.Flag) error {
 	text := f.Value.String()

@@ -61,6 +61,7 @@ type Config struct {
 	MemoryIsolation   bool
 	DataGPUMemory     Limit
 	ModelGPUMemory    Limit
+	MemoryBaseline    Limit
 	MaxQuarantine     int // rows; -1 means max(1, 1 %)
 	RequireChecksums  bool
 	ORTLib, CacheDir  string
@@ -127,7 +128,7 @@ func New() *Set {
 	f.Int64Var(&c.EvalEvery, "eval-every", 0, "`steps` between evaluations; 0: after every epoch")
 	f.Int64Var(&c.CheckpointEvery, "checkpoint-every", 1000, "`steps` between checkpoints; 0: only at the end")
 	f.IntVar(&c.KeepLast, "keep-last", 3, "checkpoints to keep beside the best; 0: all")
-	f.Int64Var(&c.LogEvery, "log-every", 100, "`steps` between progress lines; 0: none")
+	f.Int64Var(&c.LogEvery, "log-every", 100, "`steps` between progress lines, with the memory of the GPUs; 0: none")
 
 	f = s.section("Pipeline")
 	f.IntVar(&c.NumWorkers, "num-workers", 2, "batches decoded at the same time")
@@ -159,6 +160,7 @@ func New() *Set {
 	c.DataGPUMemory, c.ModelGPUMemory = 8<<30, 16<<30
 	f.Var(&c.DataGPUMemory, "data-gpu-memory", "`size` that the plugins may use together, in MB or with a unit; auto: 33 % of the GPU")
 	f.Var(&c.ModelGPUMemory, "model-gpu-memory", "`size` that training may use, in MB or with a unit; auto: 67 % of the GPU")
+	f.Var(&c.MemoryBaseline, "memory-baseline", "`size` that training uses when it is warm, above which it grows, in MB or with a unit; auto: measured")
 
 	f = s.section("Debugging")
 	f.StringVar(&c.DebugDir, "debug-dir", "", "`folder` for the rows of each step and the memory over time, and for tests to stop the run from (docs/torture.md)")

@@ -153,11 +153,15 @@ type Memory struct {
 	ProcessPeakBytes int64  `json:"process_peak_bytes,omitempty"`
 }
 
-// Utilization is the share of the run's wall time that a device was busy, 1 for all of it.
+// Utilization is the share of time that a device was busy, 1 for all of it.
 type Utilization struct {
 	Device string  `json:"device"`
 	Role   string  `json:"role"`
 	Mean   float64 `json:"mean"`
+	// Std is the standard deviation of the Samples, one per second, whose mean Mean is. Without samples Mean is that of the
+	// run's whole wall time.
+	Std     float64 `json:"std,omitempty"`
+	Samples int     `json:"samples,omitempty"`
 }
 
 // Plugin is how one plugin's processes served the run.

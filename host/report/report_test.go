@@ -64,6 +64,31 @@ func TestGolden(t *testing.T) {
 	golden(t, "table.txt", r.Table("runs/20260102T030405Z"))
 }
 
+// TestGPUs shows the devices of a run on two GPUs, whose model's has a limit.
+func TestGPUs(t *testing.T) {
+	const (
+		one = "GPU 0 (NVIDIA H200, GPU-0f6c1c1e-0a5b-4d5e-9f3a-1b2c3d4e5f60)"
+		two = "GPU 1 (NVIDIA H200, GPU-8f6c1c1e-0a5b-4d5e-9f3a-1b2c3d4e5f60)"
+	)
+	r := NewCollector(nil, History{}).Build(Run{
+		Bundle: "myxtts-nano", Device: two, Outcome: "done", Wall: 25 * time.Second,
+		Memory: []Memory{
+			{Device: "cpu", Role: "data", ProcessPeakBytes: 2 << 30},
+			{Device: one, Role: "data", ProcessPeakBytes: 812 << 20},
+			{Device: two, Role: "model", LimitBytes: 16 << 30, ArenaPeakBytes: 8 << 30, ProcessPeakBytes: 9098 << 20},
+		},
+		Utilization: []Utilization{
+			{Device: "cpu", Role: "data", Mean: 0.25}, {Device: one, Role: "data"},
+			{Device: two, Role: "model", Mean: 0.913, Std: 0.0412, Samples: 25},
+		},
+	})
+	golden(t, "table_gpus.txt", r.Table("runs/x/"))
+	b, err := json.Marshal(r.Utilization[2])
+	if want := `{"device":"` + two + `","role":"model","mean":0.913,"std":0.0412,"samples":25}`; err != nil || string(b) != want {
+		t.Errorf("%s, %v, want %s", b, err, want)
+	}
+}
+
 // The table of a run that ended before anything happened has no empty lines of figures.
 func TestTableOfNothing(t *testing.T) {
 	r := NewCollector(nil, History{}).Build(Run{Bundle: "myxtts-nano", Device: "cpu", Outcome: "interrupted"})

@@ -136,18 +136,34 @@ func (t *table) speed(r *Report) {
 	}
 }
 
-// memory is that of every device.
+// memory is that of every device, and how busy it was.
 func (t *table) memory(r *Report) {
 	for _, m := range r.Memory {
-		text := fmt.Sprintf("%s (%s): ", m.Device, m.Role)
+		var parts []string
 		if m.ArenaPeakBytes > 0 {
-			text += "arenas " + size(m.ArenaPeakBytes) + ", "
+			parts = append(parts, "arenas "+size(m.ArenaPeakBytes))
 		}
-		text += "process " + size(m.ProcessPeakBytes) + " at the peak"
+		if m.ProcessPeakBytes > 0 {
+			parts = append(parts, "process "+size(m.ProcessPeakBytes)+" at the peak")
+		}
 		if m.LimitBytes > 0 {
-			text += ", limit " + size(m.LimitBytes)
+			parts = append(parts, "limit "+size(m.LimitBytes))
 		}
-		t.row("memory", text)
+		if len(parts) > 0 {
+			t.row("memory", fmt.Sprintf("%s (%s): %s", m.Device, m.Role, strings.Join(parts, ", ")))
+		}
+	}
+	for _, u := range r.Utilization { // that of the CPU needs no samples
+		if u.Samples == 0 && u.Device != "cpu" {
+			continue
+		}
+		text := fmt.Sprintf("%s (%s): busy %s", u.Device, u.Role, percent(u.Mean))
+		if u.Samples > 0 {
+			text += fmt.Sprintf(" ± %s of the time, %s", percent(u.Std), Count(int64(u.Samples), "sample"))
+		} else {
+			text += " of the time"
+		}
+		t.row("utilization", text)
 	}
 }
 

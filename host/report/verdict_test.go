@@ -12,6 +12,9 @@ func TestJudge(t *testing.T) {
 	setup := Setup{Threads: 2, NumWorkers: 4, BufferSize: 50, Slots: 3, WorkersOf: map[string]int{"features": 2}}
 	onCPU := setup
 	onCPU.OnCPU = true
+	large, full := setup, setup
+	large.Card, large.BatchSize = 143771<<20, 16
+	full.Card, full.BatchSize = 143771<<20, 48
 	allCores := onCPU
 	allCores.Threads = 0
 	for _, c := range []struct {
@@ -21,6 +24,8 @@ func TestJudge(t *testing.T) {
 		says []string // in each piece of advice
 	}{
 		{"the model", symptoms{stall: 0.019, bottleneck: "decode", queued: true, setup: setup}, "train", []string{"--batch-size"}},
+		{"the model on a GPU", symptoms{setup: large}, "train", []string{"A larger --batch-size trains more frames per second while memory lasts; 48, with --buffer-size 100, suit a GPU of 140.4 GiB."}},
+		{"the model on a GPU that is well used", symptoms{setup: full}, "train", []string{"frames per second while memory lasts."}},
 		{"decode", symptoms{stall: 0.02, bottleneck: "decode", queued: true, setup: setup}, "decode", []string{"--num-workers (now 4)"}},
 		{"a stage", symptoms{stall: 0.5, bottleneck: "target", queued: true, plugin: "features", setup: setup}, "target", []string{"--plugin-workers features=3 (now 2)"}},
 		{"a stage of a pool that is not known", symptoms{stall: 0.5, bottleneck: "target", queued: true, plugin: "features"}, "target", []string{"--plugin-workers features=2."}},

@@ -37,6 +37,7 @@ type worker struct {
 	proc     *process // guarded by Pool.mu; also while it is being retired
 	up       bool     // guarded by Pool.mu; proc takes calls
 	inFlight int      // guarded by Pool.mu
+	recycle  func()   // guarded by Pool.mu; ends proc when its last call is done; nil: it stays
 }
 
 // NewPool starts all processes and configures them. The first failure ends them all: what a plugin refuses at the start is
@@ -103,7 +104,7 @@ func (p *Pool) run(w *worker) {
 		lost := proc.retire(err)
 		close(proc.gone)
 		p.update(func() {
-			w.proc = nil
+			w.proc, w.recycle = nil, nil
 			if p.closing {
 				p.endErrs = append(p.endErrs, lost)
 			}
@@ -275,6 +276,9 @@ func (p *Pool) release(w *worker, instance int, err error, took time.Duration, t
 	defer p.mu.Unlock()
 	w.inFlight--
 	p.inFlight--
+	if w.inFlight == 0 && w.recycle != nil && !p.closing {
+		w.recycle()
+	}
 	if p.closing && p.inFlight == 0 {
 		p.wake()
 	}
@@ -292,30 +296,6 @@ func (p *Pool) release(w *worker, instance int, err error, took time.Duration, t
 	p.limits[instance].observe(took)
 	p.calls.add(took)
 	p.slowest = max(p.slowest, took)
-}
-
-// Kick has one process killed and replaced, and returns when it has ended. It is for what only the host can see: a
-// slot with a damaged guard. The restart counts as any other. A process that is already gone is left in peace.
-func (p *Pool) Kick(id ProcessID, reason string) {
-	p.kick(reason, func(have ProcessID) bool { return have == id })
-}
-
-// KickAll does so with all processes of the pool, when it is not known which of them did the damage.
-func (p *Pool) KickAll(reason string) {
-	p.kick(reason, func(ProcessID) bool { return true })
-}
-
-func (p *Pool) kick(reason string, match func(ProcessID) bool) {
-	var kicked []*process
-	for _, proc := range p.processes() {
-		if match(proc.id) {
-			proc.kick(reason)
-			kicked = append(kicked, proc)
-		}
-	}
-	for _, proc := range kicked {
-		<-proc.gone
-	}
 }
 
 func (p *Pool) processes() []*process {

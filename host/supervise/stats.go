@@ -28,15 +28,30 @@ func (p *Pool) Stats() Stats {
 // Workers returns the number of processes that the pool has when all are up.
 func (p *Pool) Workers() int { return p.cfg.Workers }
 
-// PIDs returns the ids of the processes that are up, for accounting of device memory.
-func (p *Pool) PIDs() []int {
+// Running is a process that takes calls.
+type Running struct {
+	ProcessID
+	PID int
+}
+
+// Running returns the processes that are up, by worker, for accounting of device memory.
+func (p *Pool) Running() []Running {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	var pids []int
+	var all []Running
 	for _, w := range p.workers {
 		if w.up {
-			pids = append(pids, w.proc.child.cmd.Process.Pid)
+			all = append(all, Running{w.proc.id, w.proc.child.cmd.Process.Pid})
 		}
+	}
+	return all
+}
+
+// PIDs returns the operating system's ids of the processes that are up.
+func (p *Pool) PIDs() []int {
+	var pids []int
+	for _, r := range p.Running() {
+		pids = append(pids, r.PID)
 	}
 	return pids
 }

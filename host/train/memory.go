@@ -2,6 +2,7 @@ package train
 
 import (
 	"errors"
+	"slices"
 
 	"github.com/xtts-host/xtts-host/ortgraphs/ort"
 	"github.com/xtts-host/xtts-host/shared/manifest"
@@ -12,8 +13,10 @@ import (
 type memory struct {
 	closers
 	device   Device
-	sessions []*ort.Session
 	async    *ort.RunOptions // nil on the CPU
+	sessions []*ort.Session
+	shrink   *ort.RunOptions // of the next run of each of unshrunk
+	unshrunk []*ort.Session
 	err      error
 }
 
@@ -150,18 +153,6 @@ func (m *memory) open(cfg ort.SessionConfig, graphs bool) *ort.Session {
 	return s
 }
 
-// arenaBytes is the memory of a GPU that the sessions have taken for intermediate values.
-func (m *memory) arenaBytes() (total int, err error) {
-	for _, s := range m.sessions {
-		n, err := s.ArenaBytes()
-		if err != nil {
-			return 0, err
-		}
-		total += n
-	}
-	return total, nil
-}
-
 // run runs a binding, behind what is queued.
 func (m *memory) run(e execution) error {
 	if m.device.onGPU() && m.device.CUDA == nil { // the CPU provider knows no streams
@@ -169,7 +160,12 @@ func (m *memory) run(e execution) error {
 			return err
 		}
 	}
-	return e.binding.Run(e.options)
+	options := e.options
+	if i := slices.Index(m.unshrunk, e.session); i >= 0 {
+		m.unshrunk = slices.Delete(m.unshrunk, i, i+1)
+		options = m.shrink
+	}
+	return e.binding.Run(options)
 }
 
 // timed runs, between the events of a Timer.
@@ -186,6 +182,7 @@ func (m *memory) timed(w Work, e execution) error {
 // execution is a binding with what tells ONNX Runtime how to run it. They stay together: with another binding's options a captured
 // graph would be replayed on the other's memory, without a word.
 type execution struct {
+	session *ort.Session
 	binding *ort.Binding
 	options *ort.RunOptions // nil on the CPU
 }
@@ -210,5 +207,5 @@ func (m *memory) execution(s *ort.Session, inputs, outputs map[string]*ort.Tenso
 			m.err = b.BindOutput(out.Name, t)
 		}
 	}
-	return execution{b, m.async}
+	return execution{s, b, m.async}
 }

@@ -42,7 +42,8 @@ type Model struct {
 	weights, grads block // arenas of arena.Len f32
 	slots          []block
 
-	capturing    bool // Prepare is to capture it
+	capturing    bool // Prepare is to capture the training graph
+	captured     bool // and has
 	inputs       []manifest.TensorSpec
 	train, eval  [][]execution // by slot and bucket
 	in, out      *words

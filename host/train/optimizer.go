@@ -184,7 +184,7 @@ func (o *Optimizer) Prepare() (arenaBytes int, err error) {
 	if err := o.device.Compute.Synchronize(); err != nil {
 		return 0, err
 	}
-	return o.arenaBytes()
+	return o.ArenaBytes()
 }
 
 // Accumulate adds the gradients of the last Train, times the batch's weight. The first of a window overwrites

@@ -65,9 +65,10 @@ func (m *Model) Prepare() (Prepared, error) {
 			t.release()
 			p.Graphs = 0
 		}
+		m.captured = p.Graphs > 0
 	}
 	if err == nil {
-		p.ArenaBytes, err = m.arenaBytes()
+		p.ArenaBytes, err = m.ArenaBytes()
 	}
 	m.device.Timer.restart()
 	p.Time = time.Since(began)
@@ -119,7 +120,7 @@ func (t *trial) settle() error {
 				return fmt.Errorf("trial run of bucket %d: %w", bucket, err)
 			}
 		}
-		size, err := t.arenaBytes()
+		size, err := t.ArenaBytes()
 		if err != nil || size == before {
 			return err
 		}

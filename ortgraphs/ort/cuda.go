@@ -113,8 +113,21 @@ func (o *RunOptions) SetGraph(n int) error {
 // NoGraph runs kernel by kernel in a session with CUDA graphs, whatever has been captured.
 func (o *RunOptions) NoGraph() error { return o.AddConfig("gpu_graph_id", "-1") }
 
+// ShrinkArenas makes runs with these options give back, when they are done, what the session's arena holds of the memory at p and no
+// value lies in. The next run without them takes it again, so such a run is for the rare moment at which an arena has grown beyond
+// what is needed, after a batch of unusual shape or size. It is a run of its own kind in two ways: without Async, since all
+// work must be done before memory goes, and never in a session of which CUDA graphs were captured, which hold addresses in
+// the arena. A session that has no arena at p fails to run.
+func (o *RunOptions) ShrinkArenas(p Place) error {
+	device := "cpu:0"
+	if p != Host {
+		device = "gpu:" + strconv.Itoa(int(p))
+	}
+	return o.AddConfig("memory.enable_memory_arena_shrinkage", device)
+}
+
 // ArenaBytes returns the memory that the session's own arena has taken of the GPU; 0 on the CPU. What was taken stays until the
-// session is closed.
+// session is closed, or a run with [RunOptions.ShrinkArenas] gives it back.
 func (s *Session) ArenaBytes() (int, error) {
 	if s.cuda == nil {
 		return 0, nil

@@ -1,0 +1,201 @@
+package watch
+
+import (
+	"fmt"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/xtts-host/xtts-host/gpu"
+)
+
+// Config says what is watched.
+type Config struct {
+	// Inventory is closed with the Watch, or when New fails.
+	Inventory gpu.Inventory
+	Roles     []Role
+	// Log gets the warnings, Say the lines of steps. Both are called by the Watch's goroutine.
+	Log *slog.Logger
+	Say func(line string)
+}
+
+// interval is the time between two looks. The driver's own figure of how busy a GPU is covers up to a second.
+const interval = time.Second
+
+// Watch looks at GPUs in the background from Start to Close. A nil Watch, that of a run on the CPU, watches nothing.
+//
+// Window is the trainer's and never waits. New, Start, Close and Figures belong to one goroutine.
+type Watch struct {
+	cfg   Config
+	roles []*role
+	blind bool // the driver does not know our processes, and that was said
+
+	windows atomic.Int64
+	wake    chan struct{} // of capacity 1: steps are due
+
+	mu  sync.Mutex // guards due
+	due []int64    // steps whose lines are to be written
+
+	started bool
+	once    sync.Once
+	stop    chan struct{}
+	done    chan struct{}
+	err     error // of Close
+}
+
+// New takes note of what the cards use before anything of ours is on them.
+func New(cfg Config) (*Watch, error) {
+	w := &Watch{cfg: cfg, wake: make(chan struct{}, 1), stop: make(chan struct{}), done: make(chan struct{})}
+	for _, r := range cfg.Roles {
+		use, err := cfg.Inventory.Memory(r.Seat.GPU.UUID)
+		if err != nil {
+			cfg.Inventory.Close()
+			return nil, fmt.Errorf("watch %s: %w", r.Seat.GPU, err)
+		}
+		w.roles = append(w.roles, &role{Role: r, log: cfg.Log, before: use.Used})
+	}
+	return w, nil
+}
+
+// Start begins to look. What the GPUs did before is not in the Figures.
+func (w *Watch) Start() {
+	if w == nil {
+		return
+	}
+	w.started = true
+	go w.run()
+}
+
+// Window is told of every step that is over. due asks for the lines of the step.
+func (w *Watch) Window(step int64, due bool) {
+	if w == nil {
+		return
+	}
+	w.windows.Add(1)
+	if !due {
+		return
+	}
+	w.mu.Lock()
+	w.due = append(w.due, step)
+	w.mu.Unlock()
+	select {
+	case w.wake <- struct{}{}:
+	default: // it is awake
+	}
+}
+
+// Close ends the looking, writes the lines that are due and closes the inventory. It is idempotent.
+func (w *Watch) Close() error {
+	if w == nil {
+		return nil
+	}
+	w.once.Do(func() {
+		close(w.stop)
+		if w.started {
+			<-w.done
+		}
+		w.err = w.cfg.Inventory.Close()
+	})
+	return w.err
+}
+
+// Figures are those of one role.
+type Figures struct {
+	Role string
+	Seat gpu.Seat
+	// Peak is the most memory that its processes used together, in bytes; 0 when nobody knows.
+	Peak int64
+	// Busy is the mean share of time in which the GPU worked, 0 to 1, whoever it worked for, and BusyStd the deviation of
+	// the Samples, one per second.
+	Busy, BusyStd float64
+	Samples       int
+}
+
+// Figures returns those of every role, behind Close.
+func (w *Watch) Figures() []Figures {
+	if w == nil {
+		return nil
+	}
+	var all []Figures
+	for _, r := range w.roles {
+		all = append(all, Figures{Role: r.Name, Seat: r.Seat, Peak: r.peak, Busy: r.busy.mean, BusyStd: r.busy.std(), Samples: r.busy.n})
+	}
+	return all
+}
+
+func (w *Watch) run() {
+	defer close(w.done)
+	t := time.NewTicker(interval)
+	defer t.Stop()
+	w.look()
+	w.measure()
+	for {
+		select {
+		case <-w.stop:
+			w.write()
+			return
+		case <-w.wake:
+			w.write()
+		case <-t.C:
+			w.look()
+			w.measure()
+			w.judge()
+		}
+	}
+}
+
+// write writes the lines of the steps that are due, all with what is used now.
+func (w *Watch) write() {
+	w.mu.Lock()
+	due := w.due
+	w.due = nil
+	w.mu.Unlock()
+	if len(due) == 0 {
+		return
+	}
+	w.look()
+	for _, step := range due {
+		for _, r := range w.roles {
+			if r.known {
+				w.cfg.Say(r.line(step))
+			}
+		}
+	}
+}
+
+// look finds out what every role uses.
+func (w *Watch) look() {
+	all := make([]reading, len(w.roles))
+	blind := len(w.roles) > 0
+	for i, r := range w.roles {
+		all[i] = r.read(w.cfg.Inventory)
+		blind = blind && all[i].unknown
+	}
+	if blind && !w.blind {
+		w.blind = true
+		w.cfg.Log.Warn("the driver does not say what our processes use of the GPUs: what the cards use beyond what they did at the start stands in for it (so it does in a container with process ids of its own; --pid=host avoids that)")
+	}
+	for i, r := range w.roles {
+		if blind {
+			r.stand(&all[i], w.roles[i+1:])
+		}
+		r.take(all[i], w.windows.Load())
+	}
+}
+
+// measure takes a sample of how busy the GPUs are.
+func (w *Watch) measure() {
+	for _, r := range w.roles {
+		if u, err := w.cfg.Inventory.Utilization(r.Seat.GPU.UUID); err == nil { // a part of a card has no such figure
+			r.busy.add(u.GPU)
+		}
+	}
+}
+
+// judge acts on what was seen.
+func (w *Watch) judge() {
+	for _, r := range w.roles {
+		r.judge(w.windows.Load())
+	}
+}
