@@ -66,7 +66,6 @@ type job struct {
 	trace     *trace.Writer
 	ring      *ring.Ring
 	pools     []*supervise.Pool // by plugin of the pipeline
-	modelGPU  *gpu.Device       // nil: the CPU
 	device    device
 	model     *train.Model
 	optimizer *train.Optimizer
@@ -333,7 +332,7 @@ func (j *job) newGuards() *guards {
 }
 
 func (j *job) openGraphs() (err error) {
-	if err := ort.Init(ort.Options{Library: j.cfg.ORTLib, CUDA: j.onGPU()}); err != nil {
+	if err := ort.Init(ort.Options{Library: j.cfg.ORTLib, CUDA: j.onGPU() && !fakeDriver()}); err != nil {
 		return err
 	}
 	b, threads := j.bundle.Manifest, j.threads()
