@@ -5,6 +5,7 @@ import (
 	"runtime"
 	"time"
 
+	"github.com/xtts-host/xtts-host/gpu"
 	"github.com/xtts-host/xtts-host/host/report"
 	"github.com/xtts-host/xtts-host/host/train"
 	"github.com/xtts-host/xtts-host/ortgraphs/ort"
@@ -14,17 +15,15 @@ import (
 func (o *observer) facts(outcome error) (report.Run, error) {
 	r := o.run
 	wall := time.Since(r.began)
-	memory, utilization, err := report.CPU("model", wall)
+	memory, utilization, err := r.memory(wall)
 	if err != nil {
 		return report.Run{}, err
 	}
-	weights, grads, slots := r.model.Bytes()
-	memory.ArenaPeakBytes = int64(weights + grads + slots + r.optimizer.Bytes())
 	f := report.Run{
-		Bundle: r.bundle.Manifest.Name, Device: "cpu", Outcome: outcomeOf(outcome), Wall: wall,
+		Bundle: r.bundle.Manifest.Name, Device: r.deviceName(), Outcome: outcomeOf(outcome), Wall: wall,
 		Versions: map[string]string{"onnxruntime": ort.Version(), "go": runtime.Version()},
 		Pipeline: r.pipe.Stats(), Transfers: r.device.Timer.Transfers(), Best: r.loop.Progress.Best,
-		Memory: []report.Memory{memory}, Utilization: []report.Utilization{utilization},
+		Memory: memory, Utilization: []report.Utilization{utilization},
 		Quarantined: o.quarantine.count(), UnsavedCheckpoints: o.unsaved,
 		Excluded: r.excluded(), UnknownCharacters: r.unknownCharacters(),
 		Accumulation: report.Accumulation{Mode: r.bundle.Manifest.Accumulation, MicroBatches: r.cfg.Accumulate},
@@ -42,10 +41,34 @@ func (o *observer) facts(outcome error) (report.Run, error) {
 	return f, nil
 }
 
+// deviceName is what the model was trained on, for report.json and its reader.
+func (j *job) deviceName() string {
+	if j.onGPU() {
+		return j.placement.Model.GPU.String()
+	}
+	return gpu.CPU
+}
+
+// memory tells what the arenas and this process took, and how busy it kept the cores. On a GPU the process has the data's role.
+func (r *run) memory(wall time.Duration) ([]report.Memory, report.Utilization, error) {
+	weights, grads, slots := r.model.Bytes()
+	model := report.Memory{
+		Device: r.deviceName(), Role: "model", LimitBytes: r.placement.Model.Limit,
+		ArenaPeakBytes: int64(weights + grads + slots + r.optimizer.Bytes()),
+	}
+	if r.onGPU() {
+		process, busy, err := report.CPU("data", wall)
+		return []report.Memory{process, model}, busy, err
+	}
+	process, busy, err := report.CPU("model", wall)
+	model.ProcessPeakBytes = process.ProcessPeakBytes
+	return []report.Memory{model}, busy, err
+}
+
 // setup is what advice about the speed may tell to change.
 func (j *job) setup() report.Setup {
 	s := report.Setup{
-		OnCPU: true, Threads: j.threads(), NumWorkers: j.cfg.NumWorkers, BufferSize: j.cfg.BufferSize, Slots: j.slots,
+		OnCPU: !j.onGPU(), Threads: j.threads(), NumWorkers: j.cfg.NumWorkers, BufferSize: j.cfg.BufferSize, Slots: j.slots,
 		PluginOf: map[string]string{}, WorkersOf: map[string]int{},
 	}
 	for _, in := range j.pipeline.Instances {

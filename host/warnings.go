@@ -161,7 +161,7 @@ var dataName = map[string]string{report.Train: "training", report.Validation: "v
 func (j *job) warn() {
 	c := j.cfg
 	facts := choices{
-		onCPU: true, batchSize: c.BatchSize, accumulate: c.Accumulate,
+		onCPU: !j.onGPU(), batchSize: c.BatchSize, accumulate: c.Accumulate,
 		bufferSize: c.BufferSize, bufferAsked: j.asked, slotSize: j.slotSize(), ringMemory: c.RingMemory.String(),
 		workers: c.NumWorkers, cores: runtime.NumCPU(), batches: j.train.plan.Batches(), slots: j.slots,
 	}

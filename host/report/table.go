@@ -139,15 +139,17 @@ func (t *table) speed(r *Report) {
 // memory is that of every device.
 func (t *table) memory(r *Report) {
 	for _, m := range r.Memory {
-		text := fmt.Sprintf("%s (%s): ", m.Device, m.Role)
+		var parts []string
 		if m.ArenaPeakBytes > 0 {
-			text += "arenas " + size(m.ArenaPeakBytes) + ", "
+			parts = append(parts, "arenas "+size(m.ArenaPeakBytes))
 		}
-		text += "process " + size(m.ProcessPeakBytes) + " at the peak"
+		if m.ProcessPeakBytes > 0 {
+			parts = append(parts, "process "+size(m.ProcessPeakBytes)+" at the peak")
+		}
 		if m.LimitBytes > 0 {
-			text += ", limit " + size(m.LimitBytes)
+			parts = append(parts, "limit "+size(m.LimitBytes))
 		}
-		t.row("memory", text)
+		t.row("memory", fmt.Sprintf("%s (%s): %s", m.Device, m.Role, strings.Join(parts, ", ")))
 	}
 }
 
