@@ -134,6 +134,18 @@ func (r *run) prepare() error {
 	return nil
 }
 
+// full adds to an error about memory that the GPU has not how much it has.
+func (d *device) full(err error) error {
+	if !errors.Is(err, gpu.ErrOutOfMemory) {
+		return err
+	}
+	free, total, asked := d.Context.MemInfo()
+	if asked != nil {
+		return err
+	}
+	return fmt.Errorf("%w: %d of its %d MB are free", err, free/gpu.MB, total/gpu.MB)
+}
+
 func gib(bytes int) float64 { return float64(bytes) / (1 << 30) }
 
 // enter binds the calling thread to the GPU until the function that it returns is called.

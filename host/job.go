@@ -341,12 +341,12 @@ func (j *job) openGraphs() (err error) {
 	}
 	model := train.ModelConfig{Bundle: j.bundle, Layouts: j.layouts, Slots: j.slots, Threads: threads, Device: j.device.Device, CUDAGraphs: j.device.graphs}
 	if j.model, err = train.NewModel(model); err != nil {
-		return advised(err, "what the host can check of the graphs is right, and ONNX Runtime does not take them: export the bundle again")
+		return advised(j.device.full(err), "what the host can check of the graphs is right, and ONNX Runtime does not take them: export the bundle again")
 	}
 	p := b.Optimizer
 	p.LR, p.WeightDecay, p.GradClip = j.cfg.LR, j.cfg.WeightDecay, j.cfg.GradClip
 	j.optimizer, err = train.NewOptimizer(j.model, p, j.cfg.Accumulate > 1, threads)
-	return err
+	return j.device.full(err)
 }
 
 func (j *job) threads() int {

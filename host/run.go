@@ -58,7 +58,7 @@ func trainFed(ctx context.Context, set *config.Set, console Console, how feeding
 	defer func() {
 		// What was refused, or stopped before it began, leaves nothing behind. A plugin's last words and a list of
 		// bad clips stay.
-		if code, r := ExitCode(err), (refusal{}); made && errors.As(err, &r) && (code == 2 || code == 130) {
+		if code, r := ExitCode(err), (refusal{}); made && errors.As(err, &r) && (code == 2 || code == 3 || code == 130) {
 			os.RemoveAll(dir)
 		}
 	}()
