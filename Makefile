@@ -7,10 +7,9 @@ export XDG_CONFIG_HOME := $(CACHE)/config
 export XDG_CACHE_HOME := $(CACHE)
 export ORT_DISABLE_TELEMETRY := 1
 export GORACE := atexit_sleep_ms=0
-# NVML's header marks 40 functions as deprecated, and the binding has them all. Its symbols are found when they are called: a
-# compiler that links with -z now by itself would make a program that cannot start.
-export CGO_CFLAGS := -O2 -g -Wno-deprecated-declarations
-export CGO_LDFLAGS := -Wl,-z,lazy
+# As scripts/cuda-env.sh has them, which says why: so nothing is compiled twice for what has CUDA and what has not.
+export CGO_CFLAGS := -O2 -g -Wno-deprecated-declarations '-I$(CURDIR)/gpu/cuda/compat' '-I$(CACHE)/cuda/include'
+export CGO_LDFLAGS := -O2 -g -Wl,-z,lazy '-L$(CACHE)/cuda/stub'
 
 PLATFORM = $(shell go env GOOS)_$(shell go env GOARCH)
 PLUGINS := features augment

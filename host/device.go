@@ -25,8 +25,8 @@ type device struct {
 	fault  error
 }
 
-// fakeDriver is set in the environment of tests whose libcuda keeps a GPU's memory on the host. There the CPU computes on it.
-const fakeDriver = "XTTS_HOST_TEST_FAKE_DRIVER"
+// fakeDriver reports that this is a test whose libcuda keeps a GPU's memory on the host: there the CPU computes on it.
+func fakeDriver() bool { return os.Getenv("XTTS_HOST_TEST_FAKE_DRIVER") != "" }
 
 // onGPU reports whether the model is on a GPU.
 func (j *job) onGPU() bool { return !j.placement.Model.OnCPU() }
@@ -62,7 +62,7 @@ func (j *job) openDevice() (err error) {
 	if d.ring, err = d.Context.Register(j.ring.Bytes()); err != nil {
 		return fmt.Errorf("pin the ring: %w", err)
 	}
-	if os.Getenv(fakeDriver) == "" {
+	if !fakeDriver() {
 		d.CUDA = &ort.CUDA{Device: ort.Place(d.Context.Device().Index), Stream: d.Compute.Pointer(), TF32: j.cfg.Precision != "f32", MemoryLimit: room}
 	}
 	d.Deterministic = j.cfg.Deterministic
@@ -132,6 +132,18 @@ func (r *run) prepare() error {
 		fmt.Fprintf(r.console.Out, "cuda graphs  off; trial runs of all buckets: arena %.2f GiB, %.2f s\n", gib(p.ArenaBytes), p.Time.Seconds())
 	}
 	return nil
+}
+
+// full adds to an error about memory that the GPU has not how much it has.
+func (d *device) full(err error) error {
+	if !errors.Is(err, gpu.ErrOutOfMemory) {
+		return err
+	}
+	free, total, asked := d.Context.MemInfo()
+	if asked != nil {
+		return err
+	}
+	return fmt.Errorf("%w: %d of its %d MB are free", err, free/gpu.MB, total/gpu.MB)
 }
 
 func gib(bytes int) float64 { return float64(bytes) / (1 << 30) }

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/xtts-host/xtts-host/gpu"
 	"github.com/xtts-host/xtts-host/host/supervise"
 	"github.com/xtts-host/xtts-host/host/train"
 	"github.com/xtts-host/xtts-host/ortgraphs/ort"
@@ -30,6 +31,7 @@ func TestExitCode(t *testing.T) {
 		{"usage", Usage(errors.New("unknown flag"), "--help"), 2},
 		{"out of memory", wrap(ort.ErrOutOfMemory), 3},
 		{"out of memory before the first step", refusal{wrap(ort.ErrOutOfMemory)}, 3},
+		{"out of memory of the GPU before the first step", refusal{wrap(gpu.ErrOutOfMemory)}, 3},
 		{"crash loop", wrap(supervise.ErrCrashLoop), 4},
 		{"crash loop before the first step", refusal{wrap(supervise.ErrCrashLoop)}, 4},
 		{"quarantine", hint.Errorf("mend", "%w: 7", ErrQuarantine), 5},
@@ -57,6 +59,7 @@ func TestHint(t *testing.T) {
 		{hint.Errorf("outer", "run: %w", inner), "outer"},
 		{errors.Join(errors.New("first"), inner), "inner"},
 		{fmt.Errorf("step 3: %w", ort.ErrOutOfMemory), "try a smaller --batch-size, then a smaller --buffer-size, then --accumulate"},
+		{fmt.Errorf("model: %w", gpu.ErrOutOfMemory), "try a smaller --batch-size, then a smaller --buffer-size, then --accumulate"},
 		{hint.Errorf("less", "step 3: %w", ort.ErrOutOfMemory), "less"},
 	} {
 		if got := Hint(tt.err); got != tt.want {

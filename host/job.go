@@ -337,7 +337,7 @@ func (j *job) newGuards() *guards {
 }
 
 func (j *job) openGraphs() (err error) {
-	if err := ort.Init(ort.Options{Library: j.cfg.ORTLib, CUDA: j.onGPU()}); err != nil {
+	if err := ort.Init(ort.Options{Library: j.cfg.ORTLib, CUDA: j.onGPU() && !fakeDriver()}); err != nil {
 		return err
 	}
 	b, threads := j.bundle.Manifest, j.threads()
@@ -346,12 +346,12 @@ func (j *job) openGraphs() (err error) {
 	}
 	model := train.ModelConfig{Bundle: j.bundle, Layouts: j.layouts, Slots: j.slots, Threads: threads, Device: j.device.Device, CUDAGraphs: j.device.graphs}
 	if j.model, err = train.NewModel(model); err != nil {
-		return advised(err, "what the host can check of the graphs is right, and ONNX Runtime does not take them: export the bundle again")
+		return advised(j.device.full(err), "what the host can check of the graphs is right, and ONNX Runtime does not take them: export the bundle again")
 	}
 	p := b.Optimizer
 	p.LR, p.WeightDecay, p.GradClip = j.cfg.LR, j.cfg.WeightDecay, j.cfg.GradClip
 	j.optimizer, err = train.NewOptimizer(j.model, p, j.cfg.Accumulate > 1, threads)
-	return err
+	return j.device.full(err)
 }
 
 func (j *job) threads() int {

@@ -59,7 +59,7 @@ func trainFed(ctx context.Context, set *config.Set, console Console, how feeding
 	defer func() {
 		// What was refused, or stopped before it began, leaves nothing behind. A plugin's last words and a list of
 		// bad clips stay.
-		if code, r := ExitCode(err), (refusal{}); made && errors.As(err, &r) && (code == 2 || code == 130) {
+		if code, r := ExitCode(err), (refusal{}); made && errors.As(err, &r) && (code == 2 || code == 3 || code == 130) {
 			os.RemoveAll(dir)
 		}
 	}()
@@ -315,7 +315,7 @@ func (r *run) build(progress train.Progress, state *checkpoint.State) (err error
 	}
 	r.feeds = feeds{how: r.feeding, steps: r.source.total()}
 	r.feeds.before(&cfg, r.source)
-	r.watch(&cfg, r.loop)
+	r.draw(&cfg, r.loop)
 	if r.pipe, err = pipeline.New(cfg); err != nil {
 		return err
 	}

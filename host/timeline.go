@@ -24,8 +24,8 @@ func (j *job) closeTrace() {
 	}
 }
 
-// watch has the parts of the run tell a timeline what they do, if one was asked for.
-func (r *run) watch(pipe *pipeline.Config, loop *train.Loop) {
+// draw has the parts of the run tell a timeline what they do, if one was asked for.
+func (r *run) draw(pipe *pipeline.Config, loop *train.Loop) {
 	what := trace.Run{Workers: pipe.Workers, DeviceSlots: pipe.DeviceSlots, Steps: r.cfg.TraceSteps, GPU: r.device.Timer != nil}
 	for _, s := range pipe.Stages {
 		what.Stages = append(what.Stages, s.Name)

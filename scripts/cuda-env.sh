@@ -15,10 +15,15 @@ fail() {
 	exit 1
 }
 
-# fetch DEST writes NVIDIA's cuda.h to DEST. The header is the same for every platform.
+version=13.0.96
+# pinned FILE tells whether that is NVIDIA's cuda.h of that version. It is the same for every platform.
+pinned() {
+	echo "64025f81a9d6d2b10e9e11654f3523e5b046d01b883f0b9ca474e463274b80d4  $1" | sha256sum --check --status 2>/dev/null
+}
+
+# fetch DEST writes that cuda.h to DEST.
 fetch() {
-	local version=13.0.96 platform wheel tmp
-	local header=64025f81a9d6d2b10e9e11654f3523e5b046d01b883f0b9ca474e463274b80d4
+	local platform wheel tmp
 	case "$(uname -m)" in
 	x86_64) platform=manylinux2014_x86_64 wheel=7f82250d7782aa23b6cfe765ecc7db554bd3c2870c43f3d1821f1d18aebf0548 ;;
 	aarch64) platform=manylinux2014_aarch64 wheel=ef9bcbe90493a2b9d810e43d249adb3d02e98dd30200d86607d8d02687c43f55 ;;
@@ -35,7 +40,7 @@ fetch() {
 		--dest "$tmp" --requirement "$tmp/requirements.txt" >&2 ||
 		fail "pip could not fetch the headers of CUDA $version (its message is above); set CUDA_HOME to a CUDA toolkit"
 	python3 -m zipfile -e "$tmp"/nvidia_cuda_runtime-*.whl "$tmp"
-	echo "$header  $tmp/nvidia/cu13/include/cuda.h" | sha256sum --check --status || fail "cuda.h in the wheel has an unexpected checksum"
+	pinned "$tmp/nvidia/cu13/include/cuda.h" || fail "cuda.h in the wheel has an unexpected checksum"
 	mv "$tmp/nvidia/cu13/include/cuda.h" "$1"
 	echo "cuda-env: cuda.h of CUDA $version at $1" >&2
 }
@@ -49,14 +54,19 @@ for home in "${CUDA_HOME:-}" /usr/local/cuda; do
 done
 if [ -z "$include" ]; then
 	[ -z "${CUDA_HOME:-}" ] || fail "CUDA_HOME=$CUDA_HOME has no include/cuda.h"
-	include=$root/.cache/cuda/13.0.96
-	[ -f "$include/cuda.h" ] || fetch "$include/cuda.h"
+	include=$root/.cache/cuda/include
+	pinned "$include/cuda.h" || fetch "$include/cuda.h"
 fi
 
 stub=$root/.cache/cuda/stub
 "$root/scripts/cuda-stub.sh" "$include" "$stub"
 
-# The headers of this repository come first: see gpu/cuda/compat/cuda.h. What the variables had stays in front; "-O2 -g" is
-# what Go takes without them.
-printf 'export CGO_CFLAGS=%q CGO_LDFLAGS=%q XTTS_HOST_CUDA_INCLUDE=%q\n' \
-	"${CGO_CFLAGS:--O2 -g} '-I$root/gpu/cuda/compat' '-I$include'" "${CGO_LDFLAGS:--O2 -g} '-L$stub'" "$include"
+# What the variables had stays in front, and is all when it has these already, as in the Makefile. Without them: "-O2 -g" is what
+# Go takes then; NVML's header marks 40 functions as deprecated, and the binding has them all; its symbols are found when they are
+# called, and a compiler that links with -z now by itself would make a program that cannot start.
+# The headers of this repository come first: see gpu/cuda/compat/cuda.h.
+headers="'-I$root/gpu/cuda/compat' '-I$include'" library="'-L$stub'"
+cflags=${CGO_CFLAGS:--O2 -g -Wno-deprecated-declarations} ldflags=${CGO_LDFLAGS:--O2 -g -Wl,-z,lazy}
+[[ $cflags == *"$headers"* ]] || cflags+=" $headers"
+[[ $ldflags == *"$library"* ]] || ldflags+=" $library"
+printf 'export CGO_CFLAGS=%q CGO_LDFLAGS=%q XTTS_HOST_CUDA_INCLUDE=%q\n' "$cflags" "$ldflags" "$include"

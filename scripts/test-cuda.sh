@@ -1,11 +1,14 @@
 #!/usr/bin/env bash
-# Vets and tests what stands behind the build tag `cuda`, on a fake driver: gpu/cuda/fakecuda/fake.c. No GPU is needed.
+# Vets and tests what stands behind the build tag `cuda`, up to the whole program, on fakes: see scripts/cuda-fake.sh. No GPU
+# is needed.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 env=$(scripts/cuda-env.sh)
 eval "$env"
-fake=$PWD/.cache/cuda/fake
-scripts/cuda-stub.sh "$XTTS_HOST_CUDA_INCLUDE" "$fake" gpu/cuda/fakecuda/fake.c
-go vet -race -tags cuda ./gpu/cuda
+fake=$(scripts/cuda-fake.sh)
+# The others are the same without the tag; those that use these are compiled by the tests.
+mapfile -t tagged < <(git grep -l '^//go:build.*cuda' -- '*.go' | xargs -n 1 dirname | sort -u)
+go vet -race -tags cuda "${tagged[@]/#/./}"
 LD_LIBRARY_PATH=$fake go test -race -vet=off -tags cuda ./gpu/cuda "$@"
+LD_LIBRARY_PATH=$fake XTTS_HOST_TEST_FAKE_DRIVER=1 go test -race -vet=off -tags cuda -run 'TestFakeGPU$' ./cmd/xtts-host "$@"

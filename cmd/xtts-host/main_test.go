@@ -38,14 +38,18 @@ func TestMain(m *testing.M) {
 // The condition [tmpfs] says that a file system can be mounted by "unshare -Urm".
 //
 // HOME, XDG_CACHE_HOME and TMPDIR are empty folders of the script.
-func TestScripts(t *testing.T) {
+func TestScripts(t *testing.T) { testscript.Run(t, scripts(t, "testdata/script")) }
+
+// scripts says how the scripts of a folder are run.
+func scripts(t *testing.T, dir string) testscript.Params {
+	t.Helper()
 	plugins, sample := buildPlugins(t), unpackSample(t)
 	library, pico := absolute(t, "../..", ort.CachedLibrary), absolute(t, "../../ortgraphs/testdata/pico")
 	if named := os.Getenv(ort.LibraryEnv); named != "" {
 		library = absolute(t, named)
 	}
-	testscript.Run(t, testscript.Params{
-		Dir:                 "testdata/script",
+	return testscript.Params{
+		Dir:                 dir,
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
@@ -75,7 +79,7 @@ func TestScripts(t *testing.T) {
 			env.Values[background{}] = new(background)
 			return nil
 		},
-	})
+	}
 }
 
 func absolute(t *testing.T, elem ...string) string {

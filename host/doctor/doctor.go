@@ -92,18 +92,24 @@ const cudaProvider = "libonnxruntime_providers_cuda.so"
 func (e *examination) libraries(ctx context.Context) {
 	r := e.report
 	r.section("libraries")
-	var found loaded
-	if err := e.ask(ctx, probeRuntime, e.Library, &found); err != nil {
+	kind := probeRuntime
+	if e.gpus && e.CUDA {
+		kind = probeCUDA
+	}
+	var ours, found loaded
+	if err := e.ask(ctx, kind, e.Library, &ours); err != nil {
 		r.add(Bad, hint.Of(err), "%v", err)
 	} else {
-		r.add(OK, "", "ONNX Runtime %s: %s", found.Version, found.Path)
-		if filepath.IsAbs(found.Path) {
-			e.provider(filepath.Join(filepath.Dir(found.Path), cudaProvider))
+		r.add(OK, "", "ONNX Runtime %s: %s", ours.Version, ours.Path)
+		if filepath.IsAbs(ours.Path) {
+			e.provider(filepath.Join(filepath.Dir(ours.Path), cudaProvider))
 		}
 	}
 	var missing []string
 	for _, name := range cudaLibraries {
-		if err := e.ask(ctx, probeLibrary, name, &found); err == nil {
+		if path := filepath.Join(filepath.Dir(ours.Path), name); kind == probeCUDA && filepath.IsAbs(path) && exists(path) {
+			r.add(OK, "", "%s: %s", name, path) // loaded with ONNX Runtime, before the loader's own
+		} else if err := e.ask(ctx, probeLibrary, name, &found); err == nil {
 			r.add(OK, "", "%s: %s", name, found.Path)
 		} else if e.gpus {
 			r.add(Bad, "install CUDA 13 and cuDNN 9, or name their folders in LD_LIBRARY_PATH", "%v", err)
@@ -114,6 +120,11 @@ func (e *examination) libraries(ctx context.Context) {
 	if missing != nil {
 		r.add(Note, "", "not found, and needed on a GPU only: %s", strings.Join(missing, ", "))
 	}
+}
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
 }
 
 func (e *examination) provider(path string) {

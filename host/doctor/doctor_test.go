@@ -40,8 +40,8 @@ func looked(t *testing.T, script string, cards ...gpu.Card) []string {
 
 // The probes of a machine on which everything is found, and of one on which nothing is.
 const (
-	all = `gpus) cat $machine;; library) echo "{\"value\": {\"Path\": \"/lib/$2\"}}";; onnxruntime) echo '{"value": {"Path": "libonnxruntime.so", "Version": "1.29.0"}}';;`
-	few = `gpus) cat $machine;; library) echo "{\"error\": \"$2: cannot open\"}";; onnxruntime) echo '{"error": "no ONNX Runtime", "hint": "fetch it"}';;`
+	all = `gpus) cat $machine;; library) echo "{\"value\": {\"Path\": \"/lib/$2\"}}";; onnxruntime*) echo '{"value": {"Path": "libonnxruntime.so", "Version": "1.29.0"}}';;`
+	few = `gpus) cat $machine;; library) echo "{\"error\": \"$2: cannot open\"}";; onnxruntime*) echo '{"error": "no ONNX Runtime", "hint": "fetch it"}';;`
 )
 
 func placing(r gpu.Request) func(gpu.Machine) (gpu.Placement, error) {
@@ -99,6 +99,27 @@ func TestGPUs(t *testing.T) {
 	}
 	if back.Write(&again); again.String() != text.String() || back.GPUs[0].OptimalDataBytes != 8110*gpu.MB || back.Placement.Model.LimitBytes != 1<<30 || back.Links[0].NVLinks != 18 {
 		t.Errorf("JSON loses something: %s", data)
+	}
+}
+
+// TestLibrariesBesideONNXRuntime: training on a GPU looks for the library with CUDA, and finds beside it what the loader does not.
+func TestLibrariesBesideONNXRuntime(t *testing.T) {
+	dir := t.TempDir()
+	for _, name := range append([]string{cudaProvider}, cudaLibraries[1:]...) {
+		if err := os.WriteFile(filepath.Join(dir, name), nil, 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+	script := `library) if [ $2 = libcuda.so.1 ]; then echo '{"value": {"Path": "/lib/libcuda.so.1"}}'; else echo "{\"error\": \"$2: cannot open\"}"; fi;; ` +
+		`onnxruntime-cuda) echo '{"value": {"Path": "` + dir + `/libonnxruntime.so", "Version": "1.29.0"}}';; gpus) cat $machine;;`
+	c := Config{Command: looked(t, script, gputest.Cards(1, 24576*gpu.MB)...), CUDA: true, Place: placing(gpu.Request{})}
+	r := Examine(t.Context(), c)
+	if found := strings.Join(texts(r, OK), "\n"); !r.Works || !strings.Contains(found, "libraries: libcudnn.so.9: "+dir+"/libcudnn.so.9") {
+		t.Errorf("works %v:\n%s\n%s", r.Works, found, strings.Join(texts(r, Bad), "\n"))
+	}
+	c.Place, c.OnCPU = placing(gpu.Request{Device: gpu.CPU}), true
+	if r := Examine(t.Context(), c); r.Works {
+		t.Error("training on the CPU looks for the library with CUDA")
 	}
 }
 

@@ -23,6 +23,7 @@ const (
 	probeGPUs    = "gpus"
 	probeLibrary = "library"     // of that name
 	probeRuntime = "onnxruntime" // of that path
+	probeCUDA    = "onnxruntime-cuda"
 )
 
 // answer is what a probe writes: a value, or an error for people.
@@ -59,8 +60,8 @@ func probe(name, arg string) (any, error) {
 	case probeLibrary:
 		path, err := library.Find(arg)
 		return loaded{Path: path}, err
-	case probeRuntime:
-		if err := ort.Init(ort.Options{Library: arg}); err != nil {
+	case probeRuntime, probeCUDA:
+		if err := ort.Init(ort.Options{Library: arg, CUDA: name == probeCUDA}); err != nil {
 			return nil, err
 		}
 		defer ort.Shutdown()

@@ -1,19 +1,23 @@
-// A CUDA driver without a GPU: one card of 1 GiB whose memory is malloc's and whose streams do all work at once, in the call
-// that queues it. It is what the tests of package cuda run on where there is no GPU. The calls that the package needs are
-// here; scripts/cuda-stub.sh adds all others, which return 34. It refuses what the real driver refuses.
+// A CUDA driver without a GPU: the cards of card.h, whose memory is malloc's and whose streams do all work at once, in the call
+// that queues it. It is what package cuda and the program with CUDA are tested on where there is no GPU. The calls that the
+// package needs are here; scripts/cuda-stub.sh adds all others, which return 34. It refuses what the real driver refuses.
 #include <cuda.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <time.h>
 
-enum { CARD = 1 << 30, BLOCKS = 256, TAG = 0x7874 };
+#include "card.h"
+
+enum { BLOCKS = 256, TAG = 0x7874 };
 
 // A block is memory of the card, or memory of the machine that is pinned.
 typedef struct {
 	char *start;
 	size_t size;
 	enum { NONE, DEVICE, HOST, REGISTERED } kind;
+	int card; // of DEVICE
 } block;
 
 typedef struct { // CUstream
@@ -27,11 +31,14 @@ typedef struct { // CUevent
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static block blocks[BLOCKS];
-static size_t used;
-static int retained;
-static int primary; // its address is the primary context's handle
+static size_t memory[CARDS], used[CARDS];
+static int visible[CARDS], count; // the card of each CUdevice that this process sees
+static int retained[CARDS];       // also: the address of each is the primary context's handle
 static __thread CUcontext current, below;
 static __thread CUstreamCaptureMode capture = CU_STREAM_CAPTURE_MODE_GLOBAL;
+
+// here is the card of the current context.
+static int here(void) { return (int)((int *)current - retained); }
 
 // Every call but the first few needs a current context.
 #define BOUND \
@@ -46,7 +53,7 @@ static CUresult add(char *start, size_t size, int kind) {
 	pthread_mutex_lock(&lock);
 	for (block *b = blocks; b < blocks + BLOCKS; b++)
 		if (b->kind == NONE) {
-			*b = (block){start, size, kind};
+			*b = (block){start, size, kind, current ? here() : 0};
 			result = CUDA_SUCCESS;
 			break;
 		}
@@ -54,7 +61,7 @@ static CUresult add(char *start, size_t size, int kind) {
 	return result;
 }
 
-// take removes the block that starts there, and returns its size, or 0.
+// take removes the block that starts there, gives its card the memory back, and returns its size, or 0.
 static size_t take(char *start, int kind) {
 	size_t size = 0;
 	pthread_mutex_lock(&lock);
@@ -62,6 +69,7 @@ static size_t take(char *start, int kind) {
 		if (b->kind == kind && b->start == start) {
 			size = b->size;
 			b->kind = NONE;
+			if (kind == DEVICE) used[b->card] -= size;
 			break;
 		}
 	pthread_mutex_unlock(&lock);
@@ -78,13 +86,43 @@ static int holds(int kind, const char *start, size_t size) {
 	return found;
 }
 
+size_t fake_used(int card) {
+	pthread_mutex_lock(&lock);
+	size_t bytes = used[card];
+	pthread_mutex_unlock(&lock);
+	return bytes;
+}
+
+// named finds a card by its number, or by the beginning of its UUID; -1 if there is none.
+static int named(const char *name, int all) {
+	for (int card = 0; card < all; card++) {
+		unsigned char uuid[16];
+		char text[16];
+		card_uuid(card, uuid);
+		snprintf(text, sizeof text, "GPU-%02x%02x", uuid[0], uuid[1]); // enough to tell them apart
+		if (!strncasecmp(name, text, strlen(text)) || (*name == '0' + card && (!name[1] || name[1] == ','))) return card;
+	}
+	return -1;
+}
+
+// As the driver does, it shows the cards of CUDA_VISIBLE_DEVICES up to the first that it does not know.
 CUresult cuInit(unsigned flags) {
-	const char *visible = getenv("CUDA_VISIBLE_DEVICES");
-	return visible && !*visible ? CUDA_ERROR_NO_DEVICE : CUDA_SUCCESS;
+	int all = cards(memory);
+	const char *list = getenv("CUDA_VISIBLE_DEVICES");
+	count = 0;
+	if (!list)
+		for (; count < all; count++) visible[count] = count;
+	for (; list && count < CARDS; list = strchr(list, ',')) {
+		if (*list == ',') list++;
+		int card = named(list, all);
+		if (card < 0) break;
+		visible[count++] = card;
+	}
+	return count ? CUDA_SUCCESS : CUDA_ERROR_NO_DEVICE;
 }
 
 CUresult cuDriverGetVersion(int *version) {
-	*version = CUDA_VERSION;
+	*version = DRIVER_CUDA;
 	return CUDA_SUCCESS;
 }
 
@@ -101,28 +139,28 @@ CUresult cuGetErrorName(CUresult error, const char **name) {
 	return CUDA_SUCCESS;
 }
 
-CUresult cuDeviceGetCount(int *count) {
-	*count = 1;
+CUresult cuDeviceGetCount(int *n) {
+	*n = count;
 	return CUDA_SUCCESS;
 }
 
 CUresult cuDeviceGet(CUdevice *device, int ordinal) {
 	*device = ordinal;
-	return ordinal ? CUDA_ERROR_INVALID_DEVICE : CUDA_SUCCESS;
+	return ordinal < 0 || ordinal >= count ? CUDA_ERROR_INVALID_DEVICE : CUDA_SUCCESS;
 }
 
 CUresult cuDeviceGetUuid(CUuuid *uuid, CUdevice device) {
-	for (int i = 0; i < 16; i++) uuid->bytes[i] = 0xa0 + i;
+	card_uuid(visible[device], (unsigned char *)uuid->bytes);
 	return CUDA_SUCCESS;
 }
 
 CUresult cuDeviceGetName(char *name, int size, CUdevice device) {
-	strncpy(name, "Fake card", size);
+	snprintf(name, size, CARD_NAME);
 	return CUDA_SUCCESS;
 }
 
 CUresult cuDeviceGetPCIBusId(char *id, int size, CUdevice device) {
-	strncpy(id, "0000:1B:00.0", size);
+	snprintf(id, size, "0000:%02X:00.0", card_bus(visible[device]));
 	return CUDA_SUCCESS;
 }
 
@@ -130,15 +168,15 @@ CUresult cuDevicePrimaryCtxSetFlags(CUdevice device, unsigned flags) { return CU
 
 CUresult cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device) {
 	pthread_mutex_lock(&lock);
-	retained++;
+	retained[visible[device]]++;
 	pthread_mutex_unlock(&lock);
-	*context = (CUcontext)&primary;
+	*context = (CUcontext)&retained[visible[device]];
 	return CUDA_SUCCESS;
 }
 
 CUresult cuDevicePrimaryCtxRelease(CUdevice device) {
 	pthread_mutex_lock(&lock);
-	int left = retained--;
+	int left = retained[visible[device]]--;
 	pthread_mutex_unlock(&lock);
 	return left > 0 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT;
 }
@@ -172,36 +210,32 @@ CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode *mode) {
 CUresult cuMemGetInfo(size_t *available, size_t *total) {
 	BOUND;
 	pthread_mutex_lock(&lock);
-	*available = CARD - used;
+	*available = memory[here()] - used[here()];
 	pthread_mutex_unlock(&lock);
-	*total = CARD;
+	*total = memory[here()];
 	return CUDA_SUCCESS;
 }
 
-CUresult cuMemAlloc(CUdeviceptr *memory, size_t size) {
+CUresult cuMemAlloc(CUdeviceptr *pointer, size_t size) {
 	BOUND;
 	RELAXED;
 	size_t rounded = (size + 511) & ~511ul;
 	pthread_mutex_lock(&lock);
-	int fits = size <= CARD && rounded <= CARD - used;
-	if (fits) used += rounded;
+	int card = here(), fits = size <= memory[card] && rounded <= memory[card] - used[card];
+	if (fits) used[card] += rounded;
 	pthread_mutex_unlock(&lock);
 	if (!fits) return CUDA_ERROR_OUT_OF_MEMORY;
 	char *p = aligned_alloc(512, rounded);
 	memset(p, 0xcd, rounded); // the driver does not clear it
-	*memory = (CUdeviceptr)p;
+	*pointer = (CUdeviceptr)p;
 	return add(p, rounded, DEVICE);
 }
 
-CUresult cuMemFree(CUdeviceptr memory) {
+CUresult cuMemFree(CUdeviceptr pointer) {
 	BOUND;
 	RELAXED;
-	size_t size = take((char *)memory, DEVICE);
-	if (!size) return CUDA_ERROR_INVALID_VALUE;
-	pthread_mutex_lock(&lock);
-	used -= size;
-	pthread_mutex_unlock(&lock);
-	free((void *)memory);
+	if (!take((char *)pointer, DEVICE)) return CUDA_ERROR_INVALID_VALUE;
+	free((void *)pointer);
 	return CUDA_SUCCESS;
 }
 

@@ -1,0 +1,81 @@
+//go:build cuda
+
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
+)
+
+// TestFakeGPU runs the scripts below testdata/fakegpu with all of the program that has CUDA, on cards of which each keeps its
+// memory on the host and has the CPU compute: see scripts/cuda-fake.sh. They start on one card of 1024 MB, by the flags' default;
+// XTTS_HOST_TEST_FAKE_CARDS asks for others. They have one command more:
+//
+//	same RUN...  these runs have equal losses and gradient norms, and saved equal weights and moments, to the last bit
+func TestFakeGPU(t *testing.T) {
+	const fake, folder = "XTTS_HOST_TEST_FAKE_DRIVER", "LD_LIBRARY_PATH"
+	if os.Getenv(fake) == "" {
+		t.Skip("a GPU gives other bits than the CPU: scripts/test-cuda.sh runs this on fake ones")
+	}
+	p := scripts(t, "testdata/fakegpu")
+	setup := p.Setup
+	p.Setup = func(env *testscript.Env) error {
+		env.Setenv(fake, "1")
+		env.Setenv(folder, os.Getenv(folder))
+		err := setup(env)
+		env.Setenv("XTTS_HOST_DEVICE", "auto")
+		for variable, value := range map[string]string{"PLUGINS": env.Getenv("PLUGINS"), "GRAPH": env.Getenv("PICO"), "BATCH_SIZE": "4"} {
+			env.Setenv("XTTS_HOST_"+variable, value)
+		}
+		return err
+	}
+	p.Cmds["same"] = same
+	testscript.Run(t, p)
+}
+
+// same is "same RUN...".
+func same(ts *testscript.TestScript, neg bool, runs []string) {
+	if neg || len(runs) < 2 {
+		ts.Fatalf("usage: same RUN RUN...")
+	}
+	want := outcome(ts, runs[0])
+	for _, run := range runs[1:] {
+		got := outcome(ts, run)
+		for i, file := range []string{"metrics.jsonl", "params.safetensors", "optimizer.safetensors"} {
+			if !bytes.Equal(got[i], want[i]) {
+				ts.Fatalf("%s of %s and %s differ", file, runs[0], run)
+			}
+		}
+	}
+}
+
+// outcome returns the losses and norms of a run's steps, and the two large files of its last checkpoint.
+func outcome(ts *testscript.TestScript, run string) (files [3][]byte) {
+	for line := range bytes.Lines([]byte(ts.ReadFile(filepath.Join(run, "metrics.jsonl")))) {
+		var fields struct {
+			Step     json.Number
+			Loss     json.Number
+			GradNorm json.Number `json:"grad_norm"`
+		}
+		ts.Check(json.Unmarshal(line, &fields))
+		for _, n := range []json.Number{fields.Step, fields.Loss, fields.GradNorm} {
+			files[0] = append(append(files[0], n...), ' ')
+		}
+	}
+	saved, err := filepath.Glob(ts.MkAbs(filepath.Join(run, "checkpoints", "step-*")))
+	ts.Check(err)
+	if len(files[0]) == 0 || len(saved) == 0 {
+		ts.Fatalf("%s has no steps, or no checkpoint", run)
+	}
+	last := saved[len(saved)-1] // in the order of the steps
+	for i, name := range []string{"params.safetensors", "optimizer.safetensors"} {
+		files[1+i], err = os.ReadFile(filepath.Join(last, name))
+		ts.Check(err)
+	}
+	return files
+}
