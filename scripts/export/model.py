@@ -135,10 +135,7 @@ class SpeakerEncoder(nn.Module):
         self.out = nn.Linear(sizes.width, sizes.width, bias=False)
 
     def forward(self, mel: Tensor, lengths: Tensor) -> Tensor:
-        inside = valid(lengths, mel.shape[1])[:, :, None]
-        # where, not a product: NaN * 0 would be NaN.
-        mel = torch.where(inside, mel, torch.zeros_like(mel))
-        weight = inside.to(mel.dtype)
+        weight = valid(lengths, mel.shape[1])[:, :, None].to(mel.dtype)
         frames = silu(self.frame_out(silu(self.frame_in(mel)))) * weight
         return self.out(frames.sum(1) / weight.sum(1).clamp(min=1.0))
 
@@ -172,14 +169,12 @@ class Decoder(nn.Module):
 
 
 class MyXTTS(nn.Module):
-    """The training step's forward half: a batch in, its loss out.
+    """The model of teacher forcing: each frame is predicted from those before it.
 
-    forward takes text_sequences i32[B, T_text], text_lengths i32[B], mel_spectrograms f32[B, T_mel, n_mels], mel_lengths i32[B],
+    forward takes text_sequences i32[B, T_text], text_lengths i32[B], mel_spectrograms f32[B, T_mel, n_mels],
     reference_mel_spectrograms f32[B, T_ref_mel, n_mels], reference_mel_lengths i32[B] and seed i64[] (None: no dropout). It returns the
-    f32 scalars named in OUTPUTS; all but the loss are detached.
+    predicted mels f32[B, T_mel, n_mels] and the logits of the last frame f32[B, T_mel].
     """
-
-    OUTPUTS = ("loss", "loss_weight", "metric.mel_loss", "metric.stop_loss")
 
     def __init__(self, sizes: Sizes):
         super().__init__()
@@ -189,21 +184,24 @@ class MyXTTS(nn.Module):
         self.mel_head = nn.Linear(sizes.width, sizes.n_mels)
         self.stop_head = nn.Linear(sizes.width, 1)
 
-    def forward(self, text_sequences, text_lengths, mel_spectrograms, mel_lengths,
-                reference_mel_spectrograms, reference_mel_lengths, seed=None):
-        inside = valid(mel_lengths, mel_spectrograms.shape[1])
-        mel = torch.where(inside[:, :, None], mel_spectrograms, torch.zeros_like(mel_spectrograms))
+    def forward(self, text_sequences, text_lengths, mel_spectrograms, reference_mel_spectrograms, reference_mel_lengths, seed=None):
         memory, memory_mask = self.text_encoder(text_sequences, text_lengths)
         speaker = self.speaker_encoder(reference_mel_spectrograms, reference_mel_lengths)
-        state = self.decoder(mel, speaker, memory, memory_mask, seed)
+        state = self.decoder(mel_spectrograms, speaker, memory, memory_mask, seed)
+        return self.mel_head(state), self.stop_head(state).squeeze(-1)
 
-        weight = inside.to(mel.dtype)
-        count = weight.sum()
-        total = count.clamp(min=1.0)
-        mel_loss = (huber(self.mel_head(state), mel).mean(-1) * weight).sum() / total
-        last = (torch.arange(mel.shape[1], device=mel.device)[None, :] == mel_lengths[:, None] - 1).to(mel.dtype)
-        stop_loss = (stop_cross_entropy(self.stop_head(state).squeeze(-1), last) * weight).sum() / total
-        return MEL_WEIGHT * mel_loss + STOP_WEIGHT * stop_loss, count, mel_loss.detach(), stop_loss.detach()
+
+def loss(outputs: tuple[Tensor, Tensor], batch: dict[str, Tensor]) -> dict[str, Tensor]:
+    """MyXTTS's, of any size: means over the valid frames."""
+    prediction, logits = outputs
+    mel, lengths = batch["mel_spectrograms"], batch["mel_lengths"]
+    weight = valid(lengths, mel.shape[1]).to(mel.dtype)
+    count = weight.sum()
+    total = count.clamp(min=1.0)
+    mel_loss = (huber(prediction, mel).mean(-1) * weight).sum() / total
+    last = (torch.arange(mel.shape[1], device=mel.device)[None, :] == lengths[:, None] - 1).to(mel.dtype)
+    stop_loss = (stop_cross_entropy(logits, last) * weight).sum() / total
+    return {"loss": MEL_WEIGHT * mel_loss + STOP_WEIGHT * stop_loss, "loss_weight": count, "mel_loss": mel_loss, "stop_loss": stop_loss}
 
 
 def huber(prediction: Tensor, target: Tensor) -> Tensor:
