@@ -25,6 +25,7 @@ class Sizes:
     vocab: int = 32000
     n_mels: int = 80
     positions: int = 0
+    prosody: bool = True
 
 
 class Attention(nn.Module):
@@ -60,7 +61,7 @@ class Block(nn.Module):
 
 
 class MyXTTS(nn.Module):
-    """forward returns the predicted mels f32[B, T_mel, n_mels] and the logits of the last frame f32[B, T_mel]."""
+    """forward returns what model.MyXTTS's does."""
 
     def __init__(self, sizes: Sizes):
         super().__init__()
@@ -78,6 +79,9 @@ class MyXTTS(nn.Module):
         self.decoder = nn.ModuleList(Block(decoder, text) for _ in range(decoder_layers))
         self.norm = nn.LayerNorm(decoder)
         self.mel_head, self.stop_head = nn.Linear(decoder, sizes.n_mels), nn.Linear(decoder, 1)
+        if sizes.prosody:
+            self.pitch_head, self.energy_head = nn.Linear(decoder, 1), nn.Linear(decoder, 1)
+        self.prosody = sizes.prosody
         self.learned = sizes.positions > 0
 
     def forward(self, text_sequences, text_lengths, mel_spectrograms, mel_lengths):
@@ -101,7 +105,8 @@ class MyXTTS(nn.Module):
         for block in self.decoder:
             y = block(y, causal, x, text_mask)
         y = self.norm(y)
-        return self.mel_head(y), self.stop_head(y).squeeze(-1)
+        heads = (self.stop_head, self.pitch_head, self.energy_head) if self.prosody else (self.stop_head,)
+        return self.mel_head(y), *(head(y).squeeze(-1) for head in heads)
 
     def _positions(self, table: str, x: Tensor) -> Tensor:
         return getattr(self, table)[:x.shape[1]] if self.learned else sinusoids(x.shape[1], x.shape[2], 1.0, x)

@@ -15,10 +15,10 @@ SIZES = {
     "small": large.Sizes((384, 6), (512, 6), (1024, 12)),
     "normal": large.Sizes((512, 8), (768, 8), (1536, 16)),
     "big": large.Sizes((768, 10), (1024, 10), (2048, 20)),
-    "base": large.Sizes((512, 6), (512, 4), (512, 8), vocab=256, positions=600),
+    "base": large.Sizes((512, 6), (512, 4), (512, 8), vocab=256, positions=600, prosody=False),
 }
 NAMES = ("nano", *SIZES)
-NANO = model.Sizes(vocab=len(tokenizer.VOCABULARY))
+NANO = model.Sizes(vocab=len(tokenizer.VOCABULARY), prosody=True)
 PICO = model.Sizes(vocab=len(tokenizer.VOCABULARY), n_mels=20, width=16, feed_forward=32, decoder_layers=1)
 
 # NumPy features of MyXTTS; mean and std make the mels of synthetic English speech roughly standard.
@@ -38,6 +38,8 @@ def logmel(name: str, waveform: str, lengths: str, mel: str, mel_lengths: str) -
 
 TARGET = logmel("target", "waveform", "waveform_lengths", "mel_spectrograms", "mel_lengths")
 REFERENCE = logmel("reference", "reference_waveform", "reference_lengths", "reference_mel_spectrograms", "reference_mel_lengths")
+PROSODY = {"name": "prosody", "stage": "prosody", "inputs": {"waveform": "waveform", "waveform_lengths": "waveform_lengths"},
+           "outputs": {"pitch": "pitch", "energy": "energy", "prosody_lengths": "prosody_lengths"}}
 ADAMW = {"name": "adamw", "lr": 0.003, "betas": [0.9, 0.999], "eps": 1e-8, "weight_decay": 0.01, "grad_clip": 1.0}
 # Text lengths leave room for 24 characters a second; English speech has about 16.
 LENGTHS = ((48, 44032), (72, 66048), (96, 88064), (124, 112640))
@@ -50,7 +52,7 @@ def build(name: str) -> Export:
         return _small("myxtts-nano", "text encoder, speaker encoder, autoregressive mel decoder", NANO, FEATURES, LENGTHS, 33024)
     return Export(
         name=f"myxtts-{name}", description="text encoder, mel encoder, autoregressive mel decoder", module=large.MyXTTS(SIZES[name]),
-        inputs=_inputs(SIZES[name].n_mels), buckets=[_bucket(*lengths) for lengths in LENGTHS], features=FEATURES, pipeline=[TARGET],
+        inputs=_inputs(SIZES[name]), buckets=[_bucket(*lengths) for lengths in LENGTHS], features=FEATURES, pipeline=_pipeline(SIZES[name], TARGET),
         optimizer={**ADAMW, "lr": 8e-5, "grad_clip": 0.5}, schedule={"name": "cosine", "warmup_steps": 1500}, **_COMMON)
 
 
@@ -64,15 +66,21 @@ def pico() -> Export:
 def _small(name: str, description: str, sizes: model.Sizes, features: dict, lengths: tuple, reference: int) -> Export:
     return Export(
         name=name, description=description, module=model.MyXTTS(sizes),
-        inputs=[*_inputs(sizes.n_mels),
+        inputs=[*_inputs(sizes),
                 *sequence("reference_mel_spectrograms", "f32", "T_ref_mel", sizes.n_mels, lengths="reference_mel_lengths", origin="stage")],
         buckets=[{**_bucket(*n), "T_ref": reference, "T_ref_mel": _frames(reference)} for n in lengths], features=features,
-        pipeline=[TARGET, REFERENCE], optimizer=ADAMW, schedule={"name": "cosine", "warmup_steps": 20}, **_COMMON)
+        pipeline=_pipeline(sizes, TARGET, REFERENCE), optimizer=ADAMW, schedule={"name": "cosine", "warmup_steps": 20}, **_COMMON)
 
 
-def _inputs(n_mels: int) -> list[Input]:
-    return [*sequence("text_sequences", "i32", "T_text", lengths="text_lengths", below=len(tokenizer.VOCABULARY)),
-            *sequence("mel_spectrograms", "f32", "T_mel", n_mels, lengths="mel_lengths", origin="stage")]
+def _inputs(sizes: model.Sizes | large.Sizes) -> list[Input]:
+    text = sequence("text_sequences", "i32", "T_text", lengths="text_lengths", below=len(tokenizer.VOCABULARY))
+    mel = sequence("mel_spectrograms", "f32", "T_mel", sizes.n_mels, lengths="mel_lengths", origin="stage")
+    prosody = [Input(name, "f32", ("B", "T_mel"), lengths="mel_lengths", origin="stage") for name in ("pitch", "energy") if sizes.prosody]
+    return [*text, *mel, *prosody]
+
+
+def _pipeline(sizes: model.Sizes | large.Sizes, *mels: dict) -> list[dict]:
+    return [*mels, *([PROSODY] if sizes.prosody else [])]
 
 
 def _bucket(text: int, samples: int) -> dict[str, int]:

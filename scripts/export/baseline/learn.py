@@ -1,5 +1,6 @@
 """Does a model learn? Trains it in PyTorch on the embedded sample and compares with predictors that know no model."""
 
+import inspect
 import io
 import wave
 import zipfile
@@ -12,7 +13,7 @@ from .. import builtin, tokenizer
 from ..model import huber
 from ..module import Export, Step
 from . import reference
-from .features import log_mel
+from .features import log_mel, prosody
 
 SAMPLE = builtin.REPOSITORY / "host/dataset/sample/sample.zip"
 
@@ -34,8 +35,10 @@ def clips(export: Export, split: str) -> list[dict]:
         others = [o for o in rows[i + 1:] + rows[:i] if o["speaker"] == r["speaker"]]
         r["reference_waveform"] = others[0]["waveform"][:export.buckets[0].get("T_ref")]
     for stage in export.pipeline:
+        make = {"logmel": log_mel, "prosody": prosody}[stage["stage"]]
         for r in rows:
-            r[stage["outputs"]["mel_spectrograms"]] = log_mel(r[stage["inputs"]["waveform"]], export.features)
+            made = make(r[stage["inputs"]["waveform"]], export.features)
+            r |= {stage["outputs"][port]: x for port, x in made.items()}
     return rows
 
 
@@ -123,9 +126,9 @@ def _recent(history: list[dict[str, float]], name: str) -> float:
 
 
 def conditioning(export: Export) -> set[str]:
-    """The inputs that the target is predicted from."""
+    """The inputs that the target is predicted from: those that the module takes, but for the target."""
     target = next(i for i in export.inputs if i.name == export.baselines[0]["target"])
-    return {i.name for i in export.inputs} - {target.name, target.lengths}
+    return {i.name for i in export.inputs}.intersection(inspect.signature(export.module.forward).parameters) - {target.name, target.lengths}
 
 
 def _print_gradients(module: torch.nn.Module) -> None:
