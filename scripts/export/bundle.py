@@ -3,7 +3,7 @@
 import hashlib
 import json
 from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -24,14 +24,13 @@ COST_ROWS = 8
 class Bundle:
     """All that a bundle's folder is made of.
 
-    make builds the module, seeded, so that equal calls give equal weights. Its forward takes the tensors of `inputs` in that
-    order and then the seed, which the evaluation graph leaves out, and returns the scalars of `outputs`, the loss first, the
-    others detached.
+    module's forward takes the tensors of `inputs` in that order and then the seed, which the evaluation graph leaves out, and
+    returns the scalars of `outputs`, the loss first, the others detached. Its weights are the initial ones.
     """
 
     name: str
     description: str
-    make: Callable[[], nn.Module]
+    module: nn.Module
     inputs: list[dict]
     outputs: tuple[str, ...]
     buckets: list[dict]
@@ -49,42 +48,35 @@ class Bundle:
         """The graph's inputs but for the parameters."""
         return [Input(i["name"], i["dtype"], tuple(i["shape"])) for i in self.inputs] + [Input("seed", "i64", ())]
 
-    def parameters(self, module: nn.Module) -> list[dict]:
-        """In arena order: what the optimizer decays (matrices), then the others (biases, norms), then what is frozen."""
-        entries = []
-        for name, p in module.named_parameters():
-            frozen = {} if p.requires_grad else {"frozen": True}
-            entries.append({"name": name, "shape": list(p.shape), "decay": p.dim() >= 2 and p.requires_grad, **frozen})
-        return sorted(entries, key=lambda p: (p.get("frozen", False), not p["decay"]))
-
     def zeros(self, sizes: dict[str, int]) -> list[torch.Tensor]:
         """A batch of these sizes without content."""
         return [torch.zeros([sizes[d] if isinstance(d, str) else d for d in i.shape], dtype=DTYPES[i.dtype]) for i in self.signature()]
 
-    def write(self, folder: Path, module: nn.Module | None = None, rehearsal: Rehearsal | None = None,
-              phase: Callable[[str], AbstractContextManager] = lambda _: nullcontext()) -> None:
-        """Writes the folder. module is one that make has made, rehearsal its own; phase surrounds each part of the work."""
+    def write(self, folder: Path, rehearsal: Rehearsal, phase: Callable[[str], AbstractContextManager]) -> None:
+        """Writes the folder. rehearsal is the module's; phase surrounds each part of the work."""
         folder.mkdir(parents=True, exist_ok=True)
-        module = module or self.make()
         example = self.zeros(self.small())
         with phase("training graph"):
-            joint.export(module, self.signature(), example, self.outputs, folder / "training_model.onnx", rehearsal=rehearsal)
+            training = joint.export(self.module, self.signature(), example, self.outputs, folder / "training_model.onnx", rehearsal=rehearsal)
         if self.eval_graph:
             with phase("eval graph"):
-                joint.export(module, self.signature()[:-1], example[:-1], self.outputs, folder / "eval_model.onnx", backward=False, rehearsal=rehearsal)
+                if joint.uses(training, "seed"):
+                    joint.export(self.module, self.signature()[:-1], example[:-1], self.outputs, folder / "eval_model.onnx", backward=False, rehearsal=rehearsal)
+                else:
+                    joint.part(training, self.outputs, "seed", folder / "eval_model.onnx")
         with phase("weights"):
-            save_file(_arrays(module), folder / "params.safetensors")
+            save_file(_arrays(self.module), folder / "params.safetensors")
         if self.tokenizer is not None:
             (folder / "tokenizer.json").write_text(self.tokenizer, encoding="utf-8")
         with phase("bundle.json"):
-            (folder / "bundle.json").write_text(dump(self.document(module, folder)) + "\n", encoding="utf-8")
+            (folder / "bundle.json").write_text(dump(self.document(folder)) + "\n", encoding="utf-8")
 
     def small(self) -> dict[str, int]:
         """Unequal sizes above 1 for every symbol, so that tracing cannot take one for another or for a constant."""
         symbols = sorted({d for i in self.inputs for d in i["shape"] if isinstance(d, str)})
         return {d: 3 + 2 * i for i, d in enumerate(symbols)}
 
-    def document(self, module: nn.Module, folder: Path) -> dict:
+    def document(self, folder: Path) -> dict:
         graphs = [{"file": "training_model.onnx", "kind": "train", "precision": "f32"}]
         if self.eval_graph:
             graphs.append({"file": "eval_model.onnx", "kind": "eval", "precision": "f32"})
@@ -96,7 +88,7 @@ class Bundle:
             "license": self.license,
             "inputs": self.inputs,
             "outputs": [{"name": name, "dtype": "f32", "shape": []} for name in self.outputs],
-            "parameters": self.parameters(module),
+            "parameters": arena(self.module),
             "buckets": self.buckets,
             "features": self.features,
             **({} if self.tokenizer is None else {"tokenizer": {"file": "tokenizer.json"}}),
@@ -106,19 +98,28 @@ class Bundle:
             "graphs": graphs,
             "accumulation": self.accumulation,
             "baselines": self.baselines,
-            "cost": self.cost(module, folder / "training_model.onnx"),
+            "cost": self.cost(folder / "training_model.onnx"),
             "files": {name: _sha256(folder / name) for name in files},
         }
 
-    def cost(self, module: nn.Module, graph: Path) -> list[dict]:
+    def cost(self, graph: Path) -> list[dict]:
         out = []
-        feed = {name: p.detach().numpy() for name, p in module.named_parameters()}
+        feed = {name: p.detach().numpy() for name, p in self.module.named_parameters()}
         for i, bucket in enumerate(self.buckets):
             batch = self.zeros({**bucket, "B": COST_ROWS})
             feed |= {spec.name: x.numpy() for spec, x in zip(self.signature(), batch, strict=True)}
             flops, bytes_ = cost.count(graph, feed)
             out.append({"bucket": i, "batch_size": COST_ROWS, "flops": flops, "bytes": bytes_})
         return out
+
+
+def arena(module: nn.Module) -> list[dict]:
+    """The parameters in the order of the host's arena: what the optimizer decays (matrices), then the others (biases, norms), then what is frozen."""
+    entries = []
+    for name, p in module.named_parameters():
+        frozen = {} if p.requires_grad else {"frozen": True}
+        entries.append({"name": name, "shape": list(p.shape), "decay": p.dim() >= 2 and p.requires_grad, **frozen})
+    return sorted(entries, key=lambda p: (p.get("frozen", False), not p["decay"]))
 
 
 def weights(module: nn.Module) -> bytes:

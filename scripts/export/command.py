@@ -10,9 +10,9 @@ from pathlib import Path
 
 import torch
 
-from . import builtin, optimizer, presets, wayback
+from . import builtin, multispeaker, optimizer, presets, wayback
 from .baseline import learn, parity
-from .module import Export, describe, phase
+from .module import Export, phase
 from .refusal import Refusal
 
 USAGE_STATUS = 2
@@ -44,24 +44,13 @@ def _parser() -> argparse.ArgumentParser:
     own.set_defaults(run=lambda options: _write(_build(options.builder), options))
     preset = commands.add_parser("myxtts", help="MyXTTS in one of its sizes")
     preset.add_argument("--preset", choices=presets.NAMES, default="nano")
-    preset.set_defaults(run=_preset)
+    preset.set_defaults(run=lambda options: _write(presets.build(options.preset), options))
     for command in (own, preset):
         command.add_argument("--out", type=Path, required=True, metavar="DIR", help="the bundle's folder")
         command.add_argument("--host", default=None, metavar="FILE", help="the xtts-host that checks the bundle (default: bin/xtts-host or PATH's, if any)")
     for name, (function, text) in OWN.items():
         commands.add_parser(name, help=text).set_defaults(run=lambda _, function=function: function())
     return parser
-
-
-def _preset(options: argparse.Namespace) -> None:
-    if options.preset != "nano":
-        _write(presets.build(options.preset), options)
-        return
-    bundle = builtin.MYXTTS_NANO
-    module = bundle.make()
-    describe(module)
-    bundle.write(options.out, module=module, phase=phase)
-    _inspect(options)
 
 
 def _write(export: Export, options: argparse.Namespace) -> None:
@@ -101,9 +90,9 @@ def _build(builder: str) -> Export:
 
 
 def _bundles() -> None:
-    for folder, bundle in builtin.FOLDERS.items():
-        bundle.write(folder)
-        print(f"wrote {bundle.name} to {folder}")
+    for folder, build in builtin.FOLDERS.items():
+        build().write(folder)
+        print(f"wrote {folder}")
 
 
 def _optimizer() -> None:
@@ -114,16 +103,17 @@ def _goldens() -> None:
     folder = builtin.REPOSITORY / "ortgraphs/testdata/parity"
     # More threads would split sums in other places.
     torch.set_num_threads(1)
-    parity.write(builtin.MYXTTS_NANO, folder, "nano")
-    for bundle, name in ((builtin.MYXTTS_PICO, "pico"), (builtin.MYXTTS_MULTISPEAKER, "multispeaker")):
-        parity.write(bundle, folder, name)
-        parity.write_accumulation(bundle, folder, name)
+    for place, build in builtin.BUNDLES.items():
+        name = Path(place).name.removeprefix("myxtts-")
+        parity.write(build(), folder, name)
+        if name != "nano":
+            parity.write_accumulation(build(), folder, name)
     print(f"wrote golden numbers to {folder}")
 
 
 def _learn() -> None:
-    for bundle in (builtin.MYXTTS_NANO, builtin.MYXTTS_MULTISPEAKER):
-        learn.run(bundle)
+    for export in (presets.build("nano"), multispeaker.build()):
+        learn.run(export)
 
 
 OWN = {

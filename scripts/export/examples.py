@@ -10,7 +10,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from . import Export, Input, sequence, tokenizer
-from .builtin import FEATURES
+from .presets import FEATURES
 
 LOGMEL = {"name": "target", "stage": "logmel", "inputs": {"waveform": "waveform", "waveform_lengths": "waveform_lengths"},
           "outputs": {"mel_spectrograms": "mel_spectrograms", "mel_lengths": "mel_lengths"}}

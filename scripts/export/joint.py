@@ -4,21 +4,17 @@ AOTAutograd traces the joint graph, decompositions reduce it to operators that O
 the batch and the parameters and returns the module's outputs and one gradient per parameter, under the parameters' names.
 """
 
-import re
-
 import onnx
 import torch
 from torch import Tensor, nn
 from torch._functorch.aot_autograd import aot_export_module
-from torch.export import Dim
 
-from . import capture, lowering, refusal, watch
+from . import capture, lowering, refusal, translate, watch
 from .refusal import Refusal
 from .watch import Input, Rehearsal, Sizes
 
 __all__ = ["Input", "export"]
 
-OPSET = 20
 IR_VERSION = 10
 
 
@@ -36,7 +32,7 @@ def export(module: nn.Module, inputs: list[Input], example: list[Tensor], output
         with watch.quiet(), sizes.mode, lowering.functions(), torch.set_grad_enabled(backward):
             graph, signature = aot_export_module(
                 module, tuple(sizes.tensors), trace_joint=backward, output_loss_index=0 if backward else None,
-                decompositions=lowering.decompositions())
+                decompositions={**translate.decompositions(), **lowering.decompositions()})
     except Refusal:
         raise
     except Exception as error:
@@ -46,72 +42,45 @@ def export(module: nn.Module, inputs: list[Input], example: list[Tensor], output
                       refusal.within(error)) from error
     sizes.refuse_frozen()
 
-    names, values, dynamic = _graph_inputs(graph, signature, module, inputs, example)
-    constants = _lift_constants(graph)
-    model = _translate(graph, [*values, *constants.values()], [*dynamic, *(None for _ in constants)], [*names, *constants],
-                       _graph_outputs(graph, signature, outputs, backward), rehearsal)
+    names = _graph_inputs(graph, signature, inputs)
+    constants = _lift_constants(graph, sizes)
+    model = translate.translate(graph, sizes.symbols(), [*names, *constants], _graph_outputs(graph, signature, outputs, backward), rehearsal)
     model = _plain(_fold_constants(model, constants))
     onnx.save(model, path)
     return model
 
 
-def _translate(graph: torch.fx.GraphModule, values: list, dynamic: list, inputs: list[str], outputs: list[str],
-               rehearsal: Rehearsal) -> onnx.ModelProto:
-    try:
-        with watch.quiet():
-            program = torch.onnx.export(
-                _Traced(graph).eval(), tuple(values), dynamo=True, verbose=False, opset_version=OPSET, dynamic_shapes=(tuple(dynamic),),
-                input_names=inputs, output_names=outputs)
-    except torch.onnx.errors.OnnxExporterError as error:
-        operator = _failed(error)
-        if operator is None:
-            raise
-        raise Refusal(f"operator {operator} has no form in plain ONNX", "write it with elementwise operators, matrix products, torch.where and torch.cat",
-                      rehearsal.place(operator)) from error
-    return program.model_proto
+def uses(model: onnx.ModelProto, name: str) -> bool:
+    """Whether any node looks at the value."""
+    return any(name in node.input for node in model.graph.node)
 
 
-def _failed(error: BaseException) -> torch._ops.OpOverload | None:
-    """The operator that the translation stopped at: its errors have the node in their text only."""
-    while error is not None:
-        if match := re.search(r"torch\.ops\.(\w+)\.(\w+)\.(\w+)", str(error)):
-            namespace, name, overload = match.groups()
-            return getattr(getattr(getattr(torch.ops, namespace), name), overload)
-        error = error.__cause__
-    return None
+def part(model: onnx.ModelProto, outputs: tuple[str, ...], without: str, path) -> None:
+    """Writes path: what the outputs need of a graph of export. It keeps all inputs but one, which it does not use."""
+    graph = model.graph
+    needed, nodes = set(outputs), []
+    for node in reversed(graph.node):
+        if needed.intersection(node.output):
+            needed.update(node.input)
+            nodes.append(node)
+    kept = {"node": nodes[::-1], "initializer": [t for t in graph.initializer if t.name in needed],
+            "input": [i for i in graph.input if i.name != without], "output": [o for o in graph.output if o.name in outputs]}
+    small = onnx.ModelProto()
+    small.CopyFrom(model)
+    for field, values in kept.items():
+        small.graph.ClearField(field)
+        getattr(small.graph, field).extend(values)
+    onnx.checker.check_model(small, full_check=True)
+    onnx.save(small, path)
 
 
-class _Traced(nn.Module):
-    """torch.onnx.export takes modules whose forward it can call; a GraphModule's signature is generated."""
-
-    def __init__(self, graph: torch.fx.GraphModule):
-        super().__init__()
-        self.graph = graph
-
-    def forward(self, *values):
-        return self.graph(*values)
+def _graph_inputs(graph, signature, inputs) -> list[str]:
+    """The names of the placeholders, in the graph's order."""
+    remaining = iter(inputs)
+    return [signature.inputs_to_parameters.get(node.name) or next(remaining).name for node in graph.graph.find_nodes(op="placeholder")]
 
 
-def _graph_inputs(graph, signature, module, inputs, example):
-    """Name, value and dynamic dimensions of each placeholder, in the graph's order."""
-    parameters = dict(module.named_parameters())
-    symbols = {d: Dim(d, min=2) for spec in inputs for d in spec.shape if isinstance(d, str)}
-    remaining = iter(zip(inputs, example, strict=True))
-    names, values, dynamic = [], [], []
-    for node in graph.graph.find_nodes(op="placeholder"):
-        if name := signature.inputs_to_parameters.get(node.name):
-            names.append(name)
-            values.append(parameters[name].detach())
-            dynamic.append(None)
-            continue
-        spec, x = next(remaining)
-        names.append(spec.name)
-        values.append(x)
-        dynamic.append({i: symbols[d] for i, d in enumerate(spec.shape) if isinstance(d, str)} or None)
-    return names, values, dynamic
-
-
-def _lift_constants(graph: torch.fx.GraphModule) -> dict[str, Tensor]:
+def _lift_constants(graph: torch.fx.GraphModule, sizes: Sizes) -> dict[str, Tensor]:
     """Makes inputs of the tensors that are the module's own attributes or made in forward: torch.onnx.export loses them otherwise."""
     constants, lifted = {}, {}
     last = graph.graph.find_nodes(op="placeholder")[-1]
@@ -120,6 +89,7 @@ def _lift_constants(graph: torch.fx.GraphModule) -> dict[str, Tensor]:
             constants[node.target] = getattr(graph, node.target)
             with graph.graph.inserting_after(last):
                 last = lifted[node.target] = graph.graph.placeholder(node.target)
+            last.meta["val"] = sizes.mode.from_tensor(constants[node.target], static_shapes=True)
         node.replace_all_uses_with(lifted[node.target])
         graph.graph.erase_node(node)
     graph.recompile()

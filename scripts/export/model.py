@@ -26,13 +26,19 @@ class Sizes:
     # Mel frames per text token at usual speaking rate. Text positions are counted in frames, so that cross-attention starts
     # out near the diagonal (the position rate of Deep Voice 3, arXiv:1710.07654, section 3.4).
     frames_per_token: float = 5.5
+    # Heads of pitch and energy.
+    prosody: bool = False
 
 
-# Mel Huber and stop cross-entropy, with the weights of MyXTTS.
+# Mel Huber, stop cross-entropy, pitch and energy Huber, with the weights of MyXTTS.
 MEL_WEIGHT = 2.5
+PITCH_WEIGHT = ENERGY_WEIGHT = 0.12
 STOP_WEIGHT = 1.0
 STOP_POSITIVE_WEIGHT = 5.0
 STOP_SMOOTHING = 0.1
+# What the prosody heads predict is about standard: ln(F0 / 200 Hz), and the logarithm of the loudness about its middle.
+PITCH_MIDDLE = math.log(200.0)
+ENERGY_MIDDLE, ENERGY_SCALE = -4.0, 2.0
 
 _MASKED = 1e9
 
@@ -135,10 +141,7 @@ class SpeakerEncoder(nn.Module):
         self.out = nn.Linear(sizes.width, sizes.width, bias=False)
 
     def forward(self, mel: Tensor, lengths: Tensor) -> Tensor:
-        inside = valid(lengths, mel.shape[1])[:, :, None]
-        # where, not a product: NaN * 0 would be NaN.
-        mel = torch.where(inside, mel, torch.zeros_like(mel))
-        weight = inside.to(mel.dtype)
+        weight = valid(lengths, mel.shape[1])[:, :, None].to(mel.dtype)
         frames = silu(self.frame_out(silu(self.frame_in(mel)))) * weight
         return self.out(frames.sum(1) / weight.sum(1).clamp(min=1.0))
 
@@ -172,14 +175,13 @@ class Decoder(nn.Module):
 
 
 class MyXTTS(nn.Module):
-    """The training step's forward half: a batch in, its loss out.
+    """The model of teacher forcing: each frame is predicted from those before it.
 
-    forward takes text_sequences i32[B, T_text], text_lengths i32[B], mel_spectrograms f32[B, T_mel, n_mels], mel_lengths i32[B],
+    forward takes text_sequences i32[B, T_text], text_lengths i32[B], mel_spectrograms f32[B, T_mel, n_mels],
     reference_mel_spectrograms f32[B, T_ref_mel, n_mels], reference_mel_lengths i32[B] and seed i64[] (None: no dropout). It returns the
-    f32 scalars named in OUTPUTS; all but the loss are detached.
+    predicted mels f32[B, T_mel, n_mels], the logits of the last frame f32[B, T_mel] and, of sizes with prosody, pitch and energy, both
+    f32[B, T_mel], as prosody_losses has them.
     """
-
-    OUTPUTS = ("loss", "loss_weight", "metric.mel_loss", "metric.stop_loss")
 
     def __init__(self, sizes: Sizes):
         super().__init__()
@@ -188,22 +190,45 @@ class MyXTTS(nn.Module):
         self.decoder = Decoder(sizes)
         self.mel_head = nn.Linear(sizes.width, sizes.n_mels)
         self.stop_head = nn.Linear(sizes.width, 1)
+        if sizes.prosody:
+            self.pitch_head, self.energy_head = nn.Linear(sizes.width, 1), nn.Linear(sizes.width, 1)
+        self.prosody = sizes.prosody
 
-    def forward(self, text_sequences, text_lengths, mel_spectrograms, mel_lengths,
-                reference_mel_spectrograms, reference_mel_lengths, seed=None):
-        inside = valid(mel_lengths, mel_spectrograms.shape[1])
-        mel = torch.where(inside[:, :, None], mel_spectrograms, torch.zeros_like(mel_spectrograms))
+    def forward(self, text_sequences, text_lengths, mel_spectrograms, reference_mel_spectrograms, reference_mel_lengths, seed=None):
         memory, memory_mask = self.text_encoder(text_sequences, text_lengths)
         speaker = self.speaker_encoder(reference_mel_spectrograms, reference_mel_lengths)
-        state = self.decoder(mel, speaker, memory, memory_mask, seed)
+        state = self.decoder(mel_spectrograms, speaker, memory, memory_mask, seed)
+        heads = (self.stop_head, self.pitch_head, self.energy_head) if self.prosody else (self.stop_head,)
+        return self.mel_head(state), *(head(state).squeeze(-1) for head in heads)
 
-        weight = inside.to(mel.dtype)
-        count = weight.sum()
-        total = count.clamp(min=1.0)
-        mel_loss = (huber(self.mel_head(state), mel).mean(-1) * weight).sum() / total
-        last = (torch.arange(mel.shape[1], device=mel.device)[None, :] == mel_lengths[:, None] - 1).to(mel.dtype)
-        stop_loss = (stop_cross_entropy(self.stop_head(state).squeeze(-1), last) * weight).sum() / total
-        return MEL_WEIGHT * mel_loss + STOP_WEIGHT * stop_loss, count, mel_loss.detach(), stop_loss.detach()
+
+def loss(outputs: tuple[Tensor, ...], batch: dict[str, Tensor]) -> dict[str, Tensor]:
+    """MyXTTS's, of any size: means over the valid frames."""
+    prediction, logits, *prosody = outputs
+    mel, lengths = batch["mel_spectrograms"], batch["mel_lengths"]
+    weight = valid(lengths, mel.shape[1]).to(mel.dtype)
+    count = weight.sum()
+    total = count.clamp(min=1.0)
+    mel_loss = (huber(prediction, mel).mean(-1) * weight).sum() / total
+    last = (torch.arange(mel.shape[1], device=mel.device)[None, :] == lengths[:, None] - 1).to(mel.dtype)
+    stop_loss = (stop_cross_entropy(logits, last) * weight).sum() / total
+    losses = {"loss": MEL_WEIGHT * mel_loss + STOP_WEIGHT * stop_loss, "loss_weight": count, "mel_loss": mel_loss, "stop_loss": stop_loss}
+    if prosody:
+        losses["pitch_loss"], losses["energy_loss"] = prosody_losses(*prosody, batch, weight / total)
+        losses["loss"] = losses["loss"] + PITCH_WEIGHT * losses["pitch_loss"] + ENERGY_WEIGHT * losses["energy_loss"]
+    return losses
+
+
+def prosody_losses(pitch: Tensor, energy: Tensor, batch: dict[str, Tensor], share: Tensor) -> tuple[Tensor, Tensor]:
+    """Of pitch, ln(F0 / 200 Hz), in voiced frames, and of energy, (ln(RMS) + 4) / 2. share f32[B, T_mel] is each frame's in the whole.
+
+    Pitch is divided by all valid frames as well, not by the voiced ones: with one denominator, losses of micro-batches add up
+    exactly, and a batch with few voiced frames does not weigh them more.
+    """
+    voiced = (batch["pitch"] > 0).to(share.dtype)
+    pitch_loss = (huber(pitch, batch["pitch"] - PITCH_MIDDLE) * voiced * share).sum()
+    energy_loss = (huber(energy, (batch["energy"] - ENERGY_MIDDLE) / ENERGY_SCALE) * share).sum()
+    return pitch_loss, energy_loss
 
 
 def huber(prediction: Tensor, target: Tensor) -> Tensor:

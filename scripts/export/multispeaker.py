@@ -4,7 +4,8 @@ It spreads the text over the frames by predicted durations, as FastSpeech does (
 each frame takes a mean of the tokens around it, weighted by a Gaussian of the distance to their centres (arXiv:2006.03575,
 appendix A), through which the mel loss reaches the durations. At training time they are scaled to the target's length.
 
-Written for export like model.py. Its two losses have denominators of their own, frames and clips, so its accumulation is `mean`.
+Written for export like model.py. Its two losses have denominators of their own, frames and clips, so its accumulation is `mean`. As a
+bundle it differs from MyXTTS wherever a bundle may differ: architecture, inputs, features, optimizer, kind of accumulation.
 """
 
 import math
@@ -13,8 +14,11 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
+from . import tokenizer
 from .dropout import Dropout
 from .model import silu, sinusoids, valid
+from .module import Export, Input, sequence
+from .presets import logmel
 
 
 @dataclass(frozen=True)
@@ -83,14 +87,10 @@ def one_hot(ids: Tensor, size: int, weight: Tensor) -> Tensor:
 
 
 class MultiSpeaker(nn.Module):
-    """The training step's forward half: a batch in, its loss out.
-
-    forward takes text_sequences i32[B, T_text], text_lengths i32[B], speaker_ids i32[B], language_ids i32[B],
-    target_mels f32[B, T_mel, n_mels], target_mel_lengths i32[B] and seed i64[] (None: no dropout). It returns the f32 scalars named in
-    OUTPUTS; all but the loss are detached.
+    """forward takes text_sequences i32[B, T_text], text_lengths i32[B], speaker_ids i32[B], language_ids i32[B],
+    target_mels f32[B, T_mel, n_mels], target_mel_lengths i32[B] and seed i64[] (None: no dropout). It returns the loss, its weight
+    and its two parts.
     """
-
-    OUTPUTS = ("loss", "loss_weight", "metric.spectrum_loss", "metric.length_loss")
 
     def __init__(self, sizes: Sizes):
         super().__init__()
@@ -109,9 +109,8 @@ class MultiSpeaker(nn.Module):
         nn.init.constant_(self.mel_head.bias, s.typical_level)
 
     def forward(self, text_sequences, text_lengths, speaker_ids, language_ids, target_mels, target_mel_lengths, seed=None):
-        frames = valid(target_mel_lengths, target_mels.shape[1])
-        mel = torch.where(frames[:, :, None], target_mels, torch.zeros_like(target_mels))
-        weight = frames.to(mel.dtype)
+        mel = target_mels
+        weight = valid(target_mel_lengths, mel.shape[1]).to(mel.dtype)
         spoken = (target_mel_lengths > 0).to(mel.dtype)
         length = weight.sum(1)
 
@@ -134,7 +133,7 @@ class MultiSpeaker(nn.Module):
         spectrum_loss = (error * weight).sum() / weight.sum().clamp(min=1.0)
         length_loss = ((predicted.log() - length.clamp(min=1.0).log()).square() * spoken).sum() / clips.clamp(min=1.0)
         loss = spectrum_loss + LENGTH_WEIGHT * length_loss
-        return loss, clips.clamp(max=1.0), spectrum_loss.detach(), length_loss.detach()
+        return {"loss": loss, "loss_weight": clips.clamp(max=1.0), "spectrum_loss": spectrum_loss, "length_loss": length_loss}
 
 
 def spread(x: Tensor, durations: Tensor, tokens: Tensor, frames: int) -> Tensor:
@@ -150,3 +149,26 @@ def spread(x: Tensor, durations: Tensor, tokens: Tensor, frames: int) -> Tensor:
     distance = frame[None, :, None] - centres[:, None, :]
     nearness = distance.square() * (-0.5 / _SPREAD**2) + ((tokens - 1) * _MASKED)[:, None, :]
     return torch.matmul(torch.softmax(nearness, dim=-1), x)
+
+
+SIZES = Sizes(vocab=len(tokenizer.VOCABULARY))
+
+
+def build() -> Export:
+    """Seeded."""
+    torch.manual_seed(0)
+    return Export(
+        name="myxtts-multispeaker", description="speakers by number, text spread over the frames by durations, mels in parallel",
+        module=MultiSpeaker(SIZES),
+        inputs=[*sequence("text_sequences", "i32", "T_text", lengths="text_lengths", below=SIZES.vocab),
+                Input("speaker_ids", "i32", ("B",), below=SIZES.speakers), Input("language_ids", "i32", ("B",), below=SIZES.languages),
+                *sequence("target_mels", "f32", "T_mel", SIZES.n_mels, lengths="target_mel_lengths", origin="stage")],
+        buckets=[{"T_text": text, "T_wav": 256 * hops, "T_mel": 1 + hops} for text, hops in ((48, 125), (62, 160), (96, 250))],
+        features={
+            "sample_rate": 16000, "n_fft": 512, "win_length": 400, "hop_length": 256, "window": "hann", "center": True, "pad_mode": "reflect",
+            "power": 2, "n_mels": SIZES.n_mels, "mel_scale": "htk", "mel_norm": "none", "f_min": 60, "f_max": 7600,
+            "log": "log10", "log_floor": 1e-4,
+        },
+        tokenizer=tokenizer.build(), pipeline=[logmel("target", "waveform", "waveform_lengths", "target_mels", "target_mel_lengths")],
+        accumulation="mean", optimizer={"name": "sgd", "lr": 0.1, "momentum": 0.9, "weight_decay": 1e-5, "grad_clip": 0.25},
+        schedule={"name": "constant", "warmup_steps": 10}, baselines=[{"metric": "spectrum_loss", "target": "target_mels", "loss": "l1"}])

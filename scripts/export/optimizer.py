@@ -9,7 +9,8 @@ from pathlib import Path
 import onnx
 import onnx.parser
 
-from .joint import IR_VERSION, OPSET
+from .joint import IR_VERSION
+from .translate import OPSET
 
 _HEADER = f'<ir_version: {IR_VERSION}, opset_import: ["" : {OPSET}]>\n'
 

@@ -1,148 +1,98 @@
-"""MyXTTS in its sizes, for `xtts-export myxtts --preset NAME`.
+"""MyXTTS in its sizes, for `xtts-export myxtts --preset NAME`, each as an Export.
 
-`nano` is the embedded bundle (model.py). The others are one architecture: a text encoder, a mel encoder whose mean over time is the
-voice, and an autoregressive mel decoder that attends to the text. `base` is the size that the host is measured with; widths and
-depths of `tiny`, `small`, `normal` and `big` are those of MyXTTSModel's presets of these names, at commit 7e78353. That model's style
-tokens and prosody heads have no counterpart here, so that parameter counts differ from its own.
+`nano` is the embedded default bundle, and `pico` the same model, small enough for unit tests (model.py). `base` is the size that the
+host is measured with; widths and depths of `tiny`, `small`, `normal` and `big` are those of MyXTTSModel's presets of these names, at
+commit 7e78353 (large.py; docs/export.md compares the counts of parameters).
 """
 
-import math
-from dataclasses import dataclass
-
 import torch
-import torch.nn.functional as F
-from torch import Tensor, nn
 
-from . import builtin, tokenizer
-from .model import MEL_WEIGHT, STOP_WEIGHT, huber, sinusoids, stop_cross_entropy, valid
-from .module import Export, sequence
-
-_HEAD = 64
-_MASKED = 1e4
-
-
-@dataclass(frozen=True)
-class Sizes:
-    """Width and number of layers of each part. positions is the length of learned position tables, which need equal widths; 0 computes positions."""
-
-    text: tuple[int, int]
-    audio: tuple[int, int]
-    decoder: tuple[int, int]
-    vocab: int = 32000
-    n_mels: int = 80
-    positions: int = 0
-
+from . import large, model, tokenizer
+from .module import Export, Input, sequence
 
 SIZES = {
-    "tiny": Sizes((256, 4), (256, 4), (768, 8)),
-    "small": Sizes((384, 6), (512, 6), (1024, 12)),
-    "normal": Sizes((512, 8), (768, 8), (1536, 16)),
-    "big": Sizes((768, 10), (1024, 10), (2048, 20)),
-    "base": Sizes((512, 6), (512, 4), (512, 8), vocab=256, positions=600),
+    "tiny": large.Sizes((256, 4), (256, 4), (768, 8)),
+    "small": large.Sizes((384, 6), (512, 6), (1024, 12)),
+    "normal": large.Sizes((512, 8), (768, 8), (1536, 16)),
+    "big": large.Sizes((768, 10), (1024, 10), (2048, 20)),
+    "base": large.Sizes((512, 6), (512, 4), (512, 8), vocab=256, positions=600, prosody=False),
 }
 NAMES = ("nano", *SIZES)
+NANO = model.Sizes(vocab=len(tokenizer.VOCABULARY), prosody=True)
+PICO = model.Sizes(vocab=len(tokenizer.VOCABULARY), n_mels=20, width=16, feed_forward=32, decoder_layers=1)
+
+# NumPy features of MyXTTS; mean and std make the mels of synthetic English speech roughly standard.
+FEATURES = {
+    "sample_rate": 22050, "n_fft": 1024, "win_length": 1024, "hop_length": 256, "window": "hann", "center": True, "pad_mode": "constant",
+    "power": 1, "n_mels": 80, "mel_scale": "slaney", "mel_norm": "slaney", "f_min": 0, "f_max": 11025, "log": "ln", "log_floor": 1e-5,
+    "normalization": {"mean": -5.6, "std": 2.8},
+}
 
 
-class Attention(nn.Module):
-    def __init__(self, width: int, memory_width: int):
-        super().__init__()
-        self.query = nn.Linear(width, width)
-        self.key_value = nn.Linear(memory_width, 2 * width)
-        self.out = nn.Linear(width, width)
-
-    def forward(self, x: Tensor, memory: Tensor, mask: Tensor) -> Tensor:
-        split = lambda y: y.unflatten(-1, (-1, _HEAD)).transpose(1, 2)
-        key, value = self.key_value(memory).chunk(2, -1)
-        scores = torch.matmul(split(self.query(x)), split(key).transpose(-1, -2)) * (1 / math.sqrt(_HEAD)) + mask
-        return self.out(torch.matmul(torch.softmax(scores, -1), split(value)).transpose(1, 2).flatten(2))
+def logmel(name: str, waveform: str, lengths: str, mel: str, mel_lengths: str) -> dict:
+    """A pipeline instance that makes mel from waveform."""
+    return {"name": name, "stage": "logmel",
+            "inputs": {"waveform": waveform, "waveform_lengths": lengths},
+            "outputs": {"mel_spectrograms": mel, "mel_lengths": mel_lengths}}
 
 
-class Block(nn.Module):
-    """Pre-norm transformer block; with memory_width it attends to a memory, too."""
-
-    def __init__(self, width: int, memory_width: int | None = None):
-        super().__init__()
-        self.attention_norm, self.attention = nn.LayerNorm(width), Attention(width, width)
-        self.feed_norm, self.feed_in, self.feed_out = nn.LayerNorm(width), nn.Linear(width, 4 * width), nn.Linear(4 * width, width)
-        if memory_width is not None:
-            self.cross_norm, self.cross = nn.LayerNorm(width), Attention(width, memory_width)
-
-    def forward(self, x: Tensor, mask: Tensor, memory: Tensor | None = None, memory_mask: Tensor | None = None) -> Tensor:
-        y = self.attention_norm(x)
-        x = x + self.attention(y, y, mask)
-        if memory is not None:
-            x = x + self.cross(self.cross_norm(x), memory, memory_mask)
-        return x + self.feed_out(F.gelu(self.feed_in(self.feed_norm(x)), approximate="tanh"))
-
-
-class MyXTTS(nn.Module):
-    """forward returns the predicted mels f32[B, T_mel, n_mels] and the logits of the last frame f32[B, T_mel]."""
-
-    def __init__(self, sizes: Sizes):
-        super().__init__()
-        (text, text_layers), (audio, audio_layers), (decoder, decoder_layers) = sizes.text, sizes.audio, sizes.decoder
-        self.embedding = nn.Embedding(sizes.vocab, text)
-        if sizes.positions:
-            self.text_positions = nn.Parameter(torch.randn(sizes.positions, text) * 0.02)
-            self.mel_positions = nn.Parameter(torch.randn(sizes.positions, decoder) * 0.02)
-        self.text_encoder = nn.ModuleList(Block(text) for _ in range(text_layers))
-        self.audio_in = nn.Linear(sizes.n_mels, audio)
-        self.audio_encoder = nn.ModuleList(Block(audio) for _ in range(audio_layers))
-        between = lambda width: nn.Identity() if width == audio else nn.Linear(audio, width, bias=False)
-        self.voice_to_text, self.voice_to_decoder = between(text), between(decoder)
-        self.decoder_in = nn.Linear(sizes.n_mels, decoder)
-        self.decoder = nn.ModuleList(Block(decoder, text) for _ in range(decoder_layers))
-        self.norm = nn.LayerNorm(decoder)
-        self.mel_head, self.stop_head = nn.Linear(decoder, sizes.n_mels), nn.Linear(decoder, 1)
-        self.learned = sizes.positions > 0
-
-    def forward(self, text_sequences, text_lengths, mel_spectrograms, mel_lengths):
-        mel = mel_spectrograms
-        tokens, frames = (valid(n, x.shape[1]).to(mel.dtype) for n, x in ((text_lengths, text_sequences), (mel_lengths, mel)))
-        text_mask, mel_mask = (((inside - 1) * _MASKED)[:, None, None, :] for inside in (tokens, frames))
-        x = self.embedding(text_sequences)
-        x = x + self._positions("text_positions", x)
-        for block in self.text_encoder:
-            x = block(x, text_mask)
-        voice = self.audio_in(mel)
-        voice = voice + self._positions("mel_positions", voice)
-        for block in self.audio_encoder:
-            voice = block(voice, mel_mask)
-        voice = (voice * frames[:, :, None]).sum(1, keepdim=True) / frames.sum(1)[:, None, None].clamp(min=1)
-        x = x + self.voice_to_text(voice)
-        y = self.decoder_in(torch.cat([torch.zeros_like(mel[:, :1]), mel[:, :-1]], dim=1))
-        y = y + self._positions("mel_positions", y) + self.voice_to_decoder(voice)
-        at = torch.arange(mel.shape[1])
-        causal = ((at[None, :] <= at[:, None]).to(mel.dtype) - 1) * _MASKED + mel_mask
-        for block in self.decoder:
-            y = block(y, causal, x, text_mask)
-        y = self.norm(y)
-        return self.mel_head(y), self.stop_head(y).squeeze(-1)
-
-    def _positions(self, table: str, x: Tensor) -> Tensor:
-        return getattr(self, table)[:x.shape[1]] if self.learned else sinusoids(x.shape[1], x.shape[2], 1.0, x)
-
-
-def loss(outputs: tuple[Tensor, Tensor], batch: dict[str, Tensor]) -> dict[str, Tensor]:
-    prediction, logits = outputs
-    mel, lengths = batch["mel_spectrograms"], batch["mel_lengths"]
-    weight = valid(lengths, mel.shape[1]).to(mel.dtype)
-    count = weight.sum()
-    total = count.clamp(min=1)
-    mel_loss = (huber(prediction, mel).mean(-1) * weight).sum() / total
-    last = (torch.arange(mel.shape[1])[None, :] == lengths[:, None] - 1).to(mel.dtype)
-    stop_loss = (stop_cross_entropy(logits, last) * weight).sum() / total
-    return {"loss": MEL_WEIGHT * mel_loss + STOP_WEIGHT * stop_loss, "loss_weight": count, "mel_loss": mel_loss, "stop_loss": stop_loss}
+TARGET = logmel("target", "waveform", "waveform_lengths", "mel_spectrograms", "mel_lengths")
+REFERENCE = logmel("reference", "reference_waveform", "reference_lengths", "reference_mel_spectrograms", "reference_mel_lengths")
+PROSODY = {"name": "prosody", "stage": "prosody", "inputs": {"waveform": "waveform", "waveform_lengths": "waveform_lengths"},
+           "outputs": {"pitch": "pitch", "energy": "energy", "prosody_lengths": "prosody_lengths"}}
+ADAMW = {"name": "adamw", "lr": 0.003, "betas": [0.9, 0.999], "eps": 1e-8, "weight_decay": 0.01, "grad_clip": 1.0}
+# Text lengths leave room for 24 characters a second; English speech has about 16.
+LENGTHS = ((48, 44032), (72, 66048), (96, 88064), (124, 112640))
 
 
 def build(name: str) -> Export:
-    """The preset of SIZES, seeded."""
+    """The preset of NAMES, seeded."""
     torch.manual_seed(0)
-    nano = builtin.MYXTTS_NANO
+    if name == "nano":
+        return _small("myxtts-nano", "text encoder, speaker encoder, autoregressive mel decoder", NANO, FEATURES, LENGTHS, 33024)
     return Export(
-        name=f"myxtts-{name}", description="text encoder, mel encoder, autoregressive mel decoder", module=MyXTTS(SIZES[name]), loss=loss,
-        inputs=[*sequence("text_sequences", "i32", "T_text", lengths="text_lengths", below=len(tokenizer.VOCABULARY)),
-                *sequence("mel_spectrograms", "f32", "T_mel", SIZES[name].n_mels, lengths="mel_lengths", origin="stage")],
-        buckets=[{symbol: n for symbol, n in bucket.items() if not symbol.startswith("T_ref")} for bucket in nano.buckets],
-        features=nano.features, tokenizer=nano.tokenizer, pipeline=nano.pipeline[:1],
-        optimizer={**nano.optimizer, "lr": 8e-5, "grad_clip": 0.5}, schedule={"name": "cosine", "warmup_steps": 1500}, baselines=nano.baselines)
+        name=f"myxtts-{name}", description="text encoder, mel encoder, autoregressive mel decoder", module=large.MyXTTS(SIZES[name]),
+        inputs=_inputs(SIZES[name]), buckets=[_bucket(*lengths) for lengths in LENGTHS], features=FEATURES, pipeline=_pipeline(SIZES[name], TARGET),
+        optimizer={**ADAMW, "lr": 8e-5, "grad_clip": 0.5}, schedule={"name": "cosine", "warmup_steps": 1500}, **_COMMON)
+
+
+def pico() -> Export:
+    """nano in miniature, seeded."""
+    torch.manual_seed(0)
+    features = {**FEATURES, "n_fft": 512, "win_length": 512, "n_mels": 20, "normalization": {"mean": -6.4, "std": 2.8}}
+    return _small("myxtts-pico", "myxtts-nano in miniature, for tests", PICO, features, ((16, 11008), (32, 22016), (48, 44032)), 8192)
+
+
+def _small(name: str, description: str, sizes: model.Sizes, features: dict, lengths: tuple, reference: int) -> Export:
+    return Export(
+        name=name, description=description, module=model.MyXTTS(sizes),
+        inputs=[*_inputs(sizes),
+                *sequence("reference_mel_spectrograms", "f32", "T_ref_mel", sizes.n_mels, lengths="reference_mel_lengths", origin="stage")],
+        buckets=[{**_bucket(*n), "T_ref": reference, "T_ref_mel": _frames(reference)} for n in lengths], features=features,
+        pipeline=_pipeline(sizes, TARGET, REFERENCE), optimizer=ADAMW, schedule={"name": "cosine", "warmup_steps": 20}, **_COMMON)
+
+
+def _inputs(sizes: model.Sizes | large.Sizes) -> list[Input]:
+    text = sequence("text_sequences", "i32", "T_text", lengths="text_lengths", below=len(tokenizer.VOCABULARY))
+    mel = sequence("mel_spectrograms", "f32", "T_mel", sizes.n_mels, lengths="mel_lengths", origin="stage")
+    prosody = [Input(name, "f32", ("B", "T_mel"), lengths="mel_lengths", origin="stage") for name in ("pitch", "energy") if sizes.prosody]
+    return [*text, *mel, *prosody]
+
+
+def _pipeline(sizes: model.Sizes | large.Sizes, *mels: dict) -> list[dict]:
+    return [*mels, *([PROSODY] if sizes.prosody else [])]
+
+
+def _bucket(text: int, samples: int) -> dict[str, int]:
+    return {"T_text": text, "T_wav": samples, "T_mel": _frames(samples)}
+
+
+def _frames(samples: int) -> int:
+    """Centred features have one frame more than whole hops."""
+    return 1 + samples // FEATURES["hop_length"]
+
+
+_COMMON = {
+    "loss": model.loss, "tokenizer": tokenizer.build(), "accumulation": "exact",
+    "baselines": [{"metric": "mel_loss", "target": "mel_spectrograms", "loss": "huber", "delta": 1.0}],
+}

@@ -1,12 +1,14 @@
 """Runs a bundle's graphs in ONNX Runtime as the host does: arenas, accumulation, norm, update in place. For tests and checks."""
 
+from collections.abc import Iterable
 from pathlib import Path
 
 import numpy as np
 import onnxruntime as ort
+import torch
 
-from . import optimizer
-from .bundle import Bundle
+from . import module, optimizer
+from .bundle import arena
 
 # The largest chunk of a flat vector that one optimizer call updates; the host's choice on a CPU.
 CHUNK = 1 << 18
@@ -25,27 +27,25 @@ def run(session: ort.InferenceSession, feed: dict[str, np.ndarray]) -> dict[str,
     return dict(zip(names, session.run(names, {i.name: np.asarray(feed[i.name]) for i in session.get_inputs()}), strict=True))
 
 
-def batch_feed(bundle: Bundle, tensors: list, seed: int) -> dict[str, np.ndarray]:
-    names = [i["name"] for i in bundle.inputs]
-    return {**{n: t.numpy() for n, t in zip(names, tensors, strict=True)}, "seed": np.array(seed, np.int64)}
+def batch_feed(inputs: "list[module.Input]", tensors: Iterable[torch.Tensor], seed: int) -> dict[str, np.ndarray]:
+    return {**{i.name: t.numpy() for i, t in zip(inputs, tensors, strict=True)}, "seed": np.array(seed, np.int64)}
 
 
 class Trainer:
-    """Parameters, gradients and the optimizer's state of a bundle in flat vectors; the first two have views by name."""
+    """Parameters, gradients and the optimizer's state of an Export in flat vectors; the first two have views by name."""
 
-    def __init__(self, bundle: Bundle, graphs: Path, optimizer_graphs: Path, spec: dict):
-        module = bundle.make()
-        values = {name: p.detach().numpy() for name, p in module.named_parameters()}
-        self.bundle, self.spec = bundle, spec
-        self.order = bundle.parameters(module)
+    def __init__(self, export: "module.Export", graphs: Path, optimizer_graphs: Path, spec: dict):
+        values = {name: p.detach().numpy() for name, p in export.module.named_parameters()}
+        self.inputs, self.spec = export.inputs, spec
+        self.order = arena(export.module)
         sizes = [int(np.prod(p["shape"])) for p in self.order]
         self.decayed = sum(n for n, p in zip(sizes, self.order, strict=True) if p["decay"])
         self.vectors = {name: np.zeros(sum(sizes), np.float32) for name in ("param", *optimizer.STATE[spec["name"]])}
         self.grad = np.zeros(sum(sizes), np.float32)
         ends = np.cumsum(sizes)
         self.parameters, self.gradients = (
-            {p["name"]: arena[end - n:end].reshape(p["shape"]) for p, n, end in zip(self.order, sizes, ends, strict=True)}
-            for arena in (self.vectors["param"], self.grad)
+            {p["name"]: vector[end - n:end].reshape(p["shape"]) for p, n, end in zip(self.order, sizes, ends, strict=True)}
+            for vector in (self.vectors["param"], self.grad)
         )
         for name, view in self.parameters.items():
             view[...] = values[name]
@@ -55,7 +55,7 @@ class Trainer:
         self.updates = 0
 
     def backward(self, tensors: list, seed: int = -1) -> dict[str, np.ndarray]:
-        out = run(self.train, {**self.parameters, **batch_feed(self.bundle, tensors, seed)})
+        out = run(self.train, {**self.parameters, **batch_feed(self.inputs, tensors, seed)})
         for name, view in self.gradients.items():
             view[...] = out["grad." + name]
         return out
@@ -77,14 +77,18 @@ class Trainer:
 
 
 def in_place(session: ort.InferenceSession, feed: dict[str, np.ndarray], vectors: dict[str, np.ndarray]) -> None:
-    """Runs with the output NAME_out bound onto the memory of the input NAME, for each of vectors. Inputs that the graph lacks are left out."""
+    """Runs with the output NAME_out bound onto the memory of the input NAME, for each of vectors."""
+    run_into(session, {**feed, **vectors}, {name + "_out": x for name, x in vectors.items()})
+
+
+def run_into(session: ort.InferenceSession, feed: dict[str, np.ndarray], outputs: dict[str, np.ndarray]) -> None:
+    """Runs on feed's own memory, into that of outputs. Entries of feed that the graph does not have are left out."""
     binding = session.io_binding()
-    # ONNX Runtime does not keep arrays alive: kept holds them until the run is over.
     known = {i.name for i in session.get_inputs()}
-    kept = {name: np.array(x) for name, x in feed.items() if name in known}
+    # ONNX Runtime does not keep arrays alive: kept holds them until the run is over. asarray keeps what is an array already.
+    kept = {name: np.asarray(x, order="C") for name, x in feed.items() if name in known}
     for name, x in kept.items():
         binding.bind_input(name, "cpu", 0, x.dtype, x.shape, x.ctypes.data)
-    for name, x in vectors.items():
-        binding.bind_input(name, "cpu", 0, x.dtype, x.shape, x.ctypes.data)
-        binding.bind_output(name + "_out", "cpu", 0, x.dtype, x.shape, x.ctypes.data)
+    for name, x in outputs.items():
+        binding.bind_output(name, "cpu", 0, x.dtype, x.shape, x.ctypes.data)
     session.run_with_iobinding(binding)

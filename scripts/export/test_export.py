@@ -10,18 +10,20 @@ import pytest
 import torch
 from safetensors.numpy import load_file
 
-from . import builtin, session, tokenizer
+from . import builtin, multispeaker, presets, session, tokenizer
 from .baseline.learn import conditioning
 from .dropout import dropout
 from .joint import Input, export
+from .module import Step
 
-BUNDLES = [pytest.param(bundle, folder, id=bundle.name) for folder, bundle in builtin.FOLDERS.items()]
+BUNDLES = [pytest.param(build(), folder, id=folder.name) for folder, build in builtin.FOLDERS.items()]
 SIZES = {"T_text": 21, "T_mel": 40, "T_ref_mel": 18}
 
 # The groups of parameters that have a gradient of like size.
 GROUPS = {
-    "MyXTTS": {"text_encoder", "speaker_encoder", "decoder", "mel_head", "stop_head"},
-    "MultiSpeaker": {"characters", "speakers", "languages", "text", "text_norm", "duration", "frames", "frame_norm", "mel_head"},
+    "myxtts-nano": {"text_encoder", "speaker_encoder", "decoder", "mel_head", "stop_head", "pitch_head", "energy_head"},
+    "myxtts-pico": {"text_encoder", "speaker_encoder", "decoder", "mel_head", "stop_head"},
+    "myxtts-multispeaker": {"characters", "speakers", "languages", "text", "text_norm", "duration", "frames", "frame_norm", "mel_head"},
 }
 
 
@@ -37,23 +39,22 @@ def batch(bundle, lengths: list[tuple[int, int, int]], sizes: dict = SIZES, seed
     """
     random = torch.Generator().manual_seed(seed)
     columns = dict(zip(("T_text", "T_mel", "T_ref_mel"), zip(*lengths, strict=True), strict=True))
-    of = {i["lengths"]: i["shape"][1] for i in bundle.inputs if "lengths" in i}
+    of = {i.lengths: i.shape[1] for i in bundle.inputs if i.lengths}
     tensors = {}
-    for spec in bundle.inputs:
-        shape = [{**sizes, "B": len(lengths)}.get(d, d) for d in spec["shape"]]
-        if symbol := of.get(spec["name"]):
-            tensors[spec["name"]] = torch.tensor(columns[symbol], dtype=torch.int32)
-        elif spec["dtype"] == "f32":
-            tensors[spec["name"]] = torch.randn(shape, generator=random)
+    for i in bundle.inputs:
+        shape = [{**sizes, "B": len(lengths)}.get(d, d) for d in i.shape]
+        if symbol := of.get(i.name):
+            tensors[i.name] = torch.tensor(columns[symbol], dtype=torch.int32)
+        elif i.dtype == "f32":
+            tensors[i.name] = torch.randn(shape, generator=random)
         else:
-            count = len(tokenizer.VOCABULARY) if spec["name"] == "text_sequences" else 4
-            tensors[spec["name"]] = torch.randint(0, count, shape, generator=random, dtype=torch.int32)
+            tensors[i.name] = torch.randint(0, i.below, shape, generator=random, dtype=torch.int32)
     return tensors
 
 
 def graph(bundle, folder, tensors, seed=-1, file="training_model.onnx") -> dict[str, np.ndarray]:
-    feed = {name: p.detach().numpy() for name, p in bundle.make().named_parameters()}
-    return session.run(load(folder / file), {**feed, **session.batch_feed(bundle, list(tensors.values()), seed)})
+    feed = {name: p.detach().numpy() for name, p in bundle.module.named_parameters()}
+    return session.run(load(folder / file), {**feed, **session.batch_feed(bundle.inputs, tensors.values(), seed)})
 
 
 FULL = [(21, 40, 18), (9, 33, 7), (14, 5, 18)]
@@ -73,10 +74,11 @@ EMPTY = 1
 def test_gradients_are_autograds(bundle, folder, lengths, sizes, seed):
     tensors = batch(bundle, lengths, sizes)
     out = graph(bundle, folder, tensors, seed)
-    module = bundle.make()
+    module = Step(bundle)
+    module.zero_grad()
     scalars = module(*tensors.values(), torch.tensor(seed))
-    scalars[0].backward()
-    for name, want in zip(bundle.outputs, scalars, strict=True):
+    scalars["loss"].backward()
+    for name, want in scalars.items():
         assert out[name].shape == () and out[name] == pytest.approx(want.item(), rel=1e-5), name
     gradients = {name: p.grad.numpy() for name, p in module.named_parameters()}
     # A lone text frame makes the attention's softmax flat, so that rounding is all that some gradients hold.
@@ -94,13 +96,13 @@ def test_every_parameter_learns(bundle, folder):
             assert np.any(gradient), name
             groups.setdefault(name.split(".")[1], []).append(gradient.ravel())
     size = {name: np.sqrt(np.mean(np.concatenate(g) ** 2)) for name, g in groups.items()}
-    assert set(size) == GROUPS[type(bundle.make()).__name__]
+    assert set(size) == GROUPS[bundle.name]
     assert min(size.values()) >= 1e-3 * max(size.values()), size
 
 
 @pytest.mark.parametrize(("bundle", "folder", "condition"), [
     pytest.param(bundle, folder, condition, id=f"{bundle.name} {condition}")
-    for folder, bundle in builtin.FOLDERS.items()
+    for bundle, folder in (p.values for p in BUNDLES)
     for condition in sorted(conditioning(bundle)) if not condition.endswith("_lengths")
 ])
 def test_conditions_matter(bundle, folder, condition):
@@ -110,9 +112,9 @@ def test_conditions_matter(bundle, folder, condition):
 
 
 def test_ids_beyond_the_table_take_its_ends():
-    bundle, folder = builtin.MYXTTS_MULTISPEAKER, builtin.REPOSITORY / "ortgraphs/builtin/myxtts-multispeaker"
+    bundle, folder = multispeaker.build(), builtin.REPOSITORY / "ortgraphs/builtin/myxtts-multispeaker"
     loss = lambda ids: graph(bundle, folder, {**batch(bundle, FULL), "speaker_ids": torch.tensor(ids, dtype=torch.int32)})["loss"]
-    last = builtin.MULTISPEAKER.speakers - 1
+    last = multispeaker.SIZES.speakers - 1
     assert loss([-1, last + 1, 3]) == loss([-(2**31), 2**31 - 1, 3]) == loss([0, last, 3])
     assert loss([0, last, 3]) != loss([0, last - 1, 3])
 
@@ -130,7 +132,7 @@ def test_all_rows_empty(bundle, folder):
 def test_garbage_behind_lengths_changes_no_bit(bundle, folder, file, float_garbage, int_garbage):
     clean = batch(bundle, WITH_EMPTY)
     dirty = {name: x.clone() for name, x in clean.items()}
-    lengths = {i["name"]: i.get("lengths") for i in bundle.inputs}
+    lengths = {i.name: i.lengths for i in bundle.inputs}
     for name, x in dirty.items():
         garbage = float_garbage if x.is_floating_point() else int_garbage
         if lengths[name]:
@@ -200,14 +202,14 @@ def test_bundle_describes_its_graphs(bundle, folder):
 
 def test_vocabulary_fits_the_embedding():
     ids = tokenizer.encode("The “quick” fox,  it's 5 — naïve [PAD]?")
-    assert max(ids) < len(tokenizer.VOCABULARY) == builtin.NANO.vocab == builtin.MULTISPEAKER.vocab
+    assert max(ids) < len(tokenizer.VOCABULARY) == presets.NANO.vocab == multispeaker.SIZES.vocab
     assert tokenizer.encode("Ab c") == [tokenizer.VOCABULARY.index(c) for c in ("a", "b", tokenizer.SPACE, "c")]
     assert tokenizer.VOCABULARY[:2] == ["[PAD]", "[UNK]"] and len(set(tokenizer.VOCABULARY)) == 64
 
 
 def test_writing_again_gives_the_same_bytes(tmp_path):
     folder = builtin.REPOSITORY / "ortgraphs/testdata/pico"
-    builtin.MYXTTS_PICO.write(tmp_path)
+    presets.pico().write(tmp_path)
     for path in folder.iterdir():
         assert path.read_bytes() == (tmp_path / path.name).read_bytes(), path.name
 

@@ -10,15 +10,16 @@ import numpy as np
 import pytest
 import torch
 
-from . import builtin, checkpoint, session, wayback
+from . import checkpoint, multispeaker, presets, session, wayback
 from .baseline import parity, reference
 from .baseline.counter import Batch
 from .builtin import REPOSITORY
 from .checkpoint import Refused
+from .module import Step
 
 BUNDLES = {
-    "adamw": (builtin.MYXTTS_PICO, REPOSITORY / "ortgraphs/testdata/pico"),
-    "sgd": (builtin.MYXTTS_MULTISPEAKER, REPOSITORY / "ortgraphs/builtin/myxtts-multispeaker"),
+    "adamw": (presets.pico, REPOSITORY / "ortgraphs/testdata/pico"),
+    "sgd": (multispeaker.build, REPOSITORY / "ortgraphs/builtin/myxtts-multispeaker"),
 }
 FILES = (checkpoint.PARAMS, checkpoint.MOMENTS, checkpoint.STATE, checkpoint.MANIFEST)
 
@@ -33,20 +34,20 @@ def host(*arguments) -> None:
 
 @pytest.fixture(scope="module", params=BUNDLES)
 def trained(request, tmp_path_factory):
-    """A bundle, its folder, and a run of 8 steps with a checkpoint after 6."""
-    bundle, graphs = BUNDLES[request.param]
+    """An Export's builder, its bundle, and a run of 8 steps with a checkpoint after 6."""
+    build, graphs = BUNDLES[request.param]
     run = tmp_path_factory.mktemp(request.param) / "run"
     host("--graph", graphs, "--batch-size", 4, "--max-steps", 8, "--checkpoint-every", 6, "--run-dir", run)
-    return bundle, graphs, run
+    return build, graphs, run
 
 
 @pytest.fixture
 def middle(trained, tmp_path):
     """The same with the checkpoint after 6 steps as model.pt, and what is in that."""
-    bundle, graphs, run = trained
+    build, graphs, run = trained
     file = tmp_path / "model.pt"
     wayback.to_torch(run / "checkpoints/step-000006", file)
-    return bundle, graphs, run / "checkpoints/step-000006", file, torch.load(file, weights_only=True)
+    return build, graphs, run / "checkpoints/step-000006", file, torch.load(file, weights_only=True)
 
 
 def test_round_trip_keeps_every_bit_and_the_run_goes_on(middle, tmp_path):
@@ -61,9 +62,9 @@ def test_round_trip_keeps_every_bit_and_the_run_goes_on(middle, tmp_path):
         assert ours.read_bytes() == theirs.read_bytes(), name
 
 
-def module_and_optimizer(bundle, saved) -> tuple[torch.nn.Module, torch.optim.Optimizer]:
+def module_and_optimizer(export, saved) -> tuple[torch.nn.Module, torch.optim.Optimizer]:
     """PyTorch's own, loaded as a user would."""
-    module = bundle.make()
+    module = Step(export)
     module.load_state_dict(saved["model"], strict=True)
     kind = {"adamw": torch.optim.AdamW, "sgd": torch.optim.SGD}[saved["config"]["optimizer"]["name"]]
     update = kind(wayback.groups(module.named_parameters()), lr=1.0)
@@ -77,24 +78,25 @@ def relative(ours: np.ndarray, theirs: torch.Tensor) -> float:
 
 
 def test_pytorch_continues_as_the_host_does(middle):
-    bundle, graphs, _, _, saved = middle
-    module, update = module_and_optimizer(bundle, saved)
+    build, graphs, _, _, saved = middle
+    export = build()
+    module, update = module_and_optimizer(export, saved)
     spec = saved["config"]["optimizer"]
     rates = [g["lr"] for g in update.param_groups]
     assert rates == [wayback.learning_rate(saved["config"]["schedule"], 6)] * 2
     kinds = wayback.optimizer.STATE[spec["name"]]
-    ours = session.Trainer(bundle, graphs, REPOSITORY / "ortgraphs/optim", {**spec, "lr": rates[0]})
+    ours = session.Trainer(export, graphs, REPOSITORY / "ortgraphs/optim", {**spec, "lr": rates[0]})
     ours.updates = 6
     for name, view in ours.parameters.items():
         view[...] = saved["model"][name].numpy()
     by_name = dict(module.named_parameters())
     for kind in kinds:
         ours.vectors[kind][:] = np.concatenate([update.state[by_name[p["name"]]][kind].numpy().ravel() for p in ours.order])
-    sizes = parity.shapes(bundle)[0]
-    batch = Batch(200, sizes).tensors(parity.recipes(bundle))
+    sizes = parity.shapes(export)[0]
+    batch = Batch(200, sizes).tensors(parity.recipes(export))
     outputs, norm = reference.step(module, update, batch, torch.tensor(parity.DROPOUT_OFF), spec["grad_clip"])
     loss, our_norm = ours.step(batch)
-    assert loss == pytest.approx(outputs[0], rel=1e-6) and our_norm == pytest.approx(norm, rel=1e-5)
+    assert loss == pytest.approx(outputs["loss"], rel=1e-6) and our_norm == pytest.approx(norm, rel=1e-5)
     assert max(relative(view, by_name[name]) for name, view in ours.parameters.items()) <= 1e-6
 
 
@@ -106,8 +108,8 @@ def test_learning_rate_is_the_runs(middle):
 
 
 def test_steps_of_pytorch_are_counted(middle, tmp_path):
-    bundle, graphs, _, file, saved = middle
-    module, update = module_and_optimizer(bundle, saved)
+    build, graphs, _, file, saved = middle
+    module, update = module_and_optimizer(build(), saved)
     for p in module.parameters():
         p.grad = torch.full_like(p, 0.01)
     update.step()
@@ -125,9 +127,9 @@ def test_steps_of_pytorch_are_counted(middle, tmp_path):
 
 
 def test_state_dict_alone_initialises_a_run(trained, tmp_path):
-    bundle, graphs, _ = trained
+    build, graphs, _ = trained
     file, out = tmp_path / "weights.pt", tmp_path / "weights"
-    torch.save(bundle.make().state_dict(), file)
+    torch.save(build().module.state_dict(), file)
     assert wayback.from_torch(file, graphs, out) == out / checkpoint.PARAMS
     assert [p.name for p in out.iterdir()] == [checkpoint.PARAMS]
     host("--graph", graphs, "--init", out, "--batch-size", 4, "--max-steps", 1, "--run-dir", tmp_path / "run")

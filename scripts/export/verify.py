@@ -1,9 +1,16 @@
-"""A written bundle against the module that it came from: gradients, and the promises about empty rows (docs/bundle.md)."""
+"""A written bundle against the module that it came from: gradients, and the promises about empty rows (docs/bundle.md).
 
+Large models decide how: the graph writes its gradients into the same arrays in every run, PyTorch's are compared one by one as they
+come and let go, and runs are compared by digests. So there is one copy of the gradients beside the weights.
+"""
+
+import hashlib
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from . import module, session
 from .refusal import Refusal
@@ -13,25 +20,84 @@ from .refusal import Refusal
 # where PyTorch's own float32 was 1e-4 off its float64. Wrong ones are off by parts of one.
 TOLERANCE = 1e-2
 FLOOR = 1e-6
+# Beside the gradients: activations of small batches, and the session.
+_WORKING_MEMORY = 1 << 30
 
 
-def check(export: "module.Export", step: "module.Step", bundle, folder: Path) -> tuple[float, str]:
+def lacks_memory(step: "module.Step") -> str | None:
+    """Why check would not fit into this machine, or None."""
+    needed = sum(4 * p.numel() for p in step.parameters() if p.requires_grad) + _WORKING_MEMORY
+    free = available()
+    return None if free is None or free >= needed else f"the check needs {needed / 1e9:.1f} GB, and {free / 1e9:.1f} GB are free"
+
+
+def available() -> int | None:
+    """Bytes that can be had without swapping, or None where the system does not say."""
+    try:
+        lines = Path("/proc/meminfo").read_text().splitlines()
+    except OSError:
+        return None
+    return next((1024 * int(line.split()[1]) for line in lines if line.startswith("MemAvailable:")), None)
+
+
+def check(export: "module.Export", step: "module.Step", sizes: dict[str, int], folder: Path) -> tuple[float, str]:
     """The largest error among outputs and gradients, as a part of their norm, and whose it is. Raises Refusal when it is above TOLERANCE."""
-    train = session.load(folder / "training_model.onnx")
+    graph = Graph(export, folder / "training_model.onnx")
     random = np.random.default_rng(1)
-    sizes = {name: n + 4 for name, n in bundle.small().items()}
+    sizes = {name: n + 4 for name, n in sizes.items()}
     worst = 0.0, "loss"
     for rows, empty in ((1, None), (3, 1)):
         tensors = module.batch(export.inputs, {**sizes, "B": rows}, random, empty)
-        got = run(train, bundle, step, tensors)
-        worst = max(worst, compare(step, tensors, got))
-    _refuse_dependence_on_nothing(got, run(train, bundle, step, _soiled(export, tensors, empty)))
-    empty = {name: x if name not in _lengths(export) else torch.zeros_like(x) for name, x in tensors.items()}
-    _refuse_weight_of_nothing(run(train, bundle, step, empty), bundle)
+        worst = max(worst, compare(step, tensors, graph.run(tensors)))
+    clean = _digests(graph.outputs)
+    _refuse_dependence_on_nothing(clean, _digests(graph.run(_soiled(export, tensors, empty))))
+    _refuse_weight_of_nothing(graph.run({name: x if name not in _lengths(export) else torch.zeros_like(x) for name, x in tensors.items()}))
     return worst
 
 
-def _soiled(export: "module.Export", tensors: dict[str, torch.Tensor], row: int) -> dict[str, torch.Tensor]:
+class Graph:
+    """A training graph of an Export, fed the module's own weights. outputs are those of the last run: the next one overwrites them."""
+
+    def __init__(self, export: "module.Export", path: Path):
+        self.session = session.load(path, threads=torch.get_num_threads())
+        self.parameters = {name: p.detach().numpy() for name, p in export.module.named_parameters()}
+        self.inputs = export.inputs
+        self.outputs = {o.name: np.zeros(o.shape, np.float32) for o in self.session.get_outputs()}
+
+    def run(self, tensors: dict[str, Tensor], seed: int = -1) -> dict[str, np.ndarray]:
+        """The outputs; a seed below 0 means without dropout."""
+        session.run_into(self.session, {**self.parameters, **session.batch_feed(self.inputs, tensors.values(), seed)}, self.outputs)
+        return self.outputs
+
+
+def compare(step: "module.Step", tensors: dict[str, Tensor], got: dict[str, np.ndarray]) -> tuple[float, str]:
+    """check's, on one batch."""
+    errors, norms = {}, {}
+
+    def note(name: str, p: Tensor) -> None:
+        want, p.grad = p.grad, None
+        norms[name] = float(torch.linalg.vector_norm(want))
+        errors["grad." + name] = float(torch.linalg.vector_norm(torch.from_numpy(got["grad." + name]) - want))
+
+    hooks = [p.register_post_accumulate_grad_hook(partial(note, name)) for name, p in step.named_parameters() if p.requires_grad]
+    try:
+        outputs = step.named(*tensors.values(), torch.tensor(-1))
+        outputs["loss"].backward()
+    finally:
+        for hook in hooks:
+            hook.remove()
+    floor = FLOOR * float(np.linalg.norm(list(norms.values())))
+    for name, norm in norms.items():
+        errors["grad." + name] /= max(norm, floor, np.finfo(np.float32).tiny)
+    errors |= {name: abs(float(got[name]) - want.item()) / max(abs(want.item()), 1e-6) for name, want in outputs.items()}
+    name = max(errors, key=lambda n: np.nan_to_num(errors[n], nan=np.inf))
+    if not errors[name] <= TOLERANCE:
+        raise Refusal(f"{name} of the graph differs from PyTorch's by {errors[name]:.1e}", "an empty row must not divide by its length: use .clamp(min=1)"
+                      if np.isnan(errors[name]) else "look for an operation whose result is not determined, as an index out of range")
+    return errors[name], name
+
+
+def _soiled(export: "module.Export", tensors: dict[str, Tensor], row: int) -> dict[str, Tensor]:
     """The batch with garbage in everything but the lengths of a row."""
     soiled = {name: x.clone() for name, x in tensors.items()}
     for name, x in soiled.items():
@@ -44,37 +110,17 @@ def _lengths(export: "module.Export") -> set[str]:
     return {i.lengths for i in export.inputs if i.lengths}
 
 
-def run(train, bundle, step, tensors: dict[str, torch.Tensor]) -> dict[str, np.ndarray]:
-    """The graph's outputs, with dropout off."""
-    feed = {name: p.detach().numpy() for name, p in step.named_parameters()}
-    return session.run(train, {**feed, **session.batch_feed(bundle, list(tensors.values()), seed=-1)})
+def _digests(outputs: dict[str, np.ndarray]) -> dict[str, bytes]:
+    return {name: hashlib.sha256(x).digest() for name, x in outputs.items()}
 
 
-def compare(step, tensors: dict[str, torch.Tensor], got: dict[str, np.ndarray]) -> tuple[float, str]:
-    """check's, on one batch."""
-    trained = {name: p for name, p in step.named_parameters() if p.requires_grad}
-    outputs = step(*tensors.values(), torch.tensor(-1))
-    gradients = torch.autograd.grad(outputs[0], trained.values())
-    errors = {name: abs(float(got[name]) - want.item()) / max(abs(want.item()), 1e-6) for name, want in zip(step.outputs, outputs, strict=True)}
-    norms = [float(torch.linalg.vector_norm(g)) for g in gradients]
-    floor = FLOOR * float(np.linalg.norm(norms))
-    for name, want, norm in zip(trained, gradients, norms, strict=True):
-        error = float(np.linalg.norm(got["grad." + name] - want.numpy()))
-        errors["grad." + name] = error / max(norm, floor, np.finfo(np.float32).tiny)
-    name = max(errors, key=lambda n: np.nan_to_num(errors[n], nan=np.inf))
-    if not errors[name] <= TOLERANCE:
-        raise Refusal(f"{name} of the graph differs from PyTorch's by {errors[name]:.1e}", "an empty row must not divide by its length: use .clamp(min=1)"
-                      if np.isnan(errors[name]) else "look for an operation whose result is not determined, as an index out of range")
-    return errors[name], name
-
-
-def _refuse_dependence_on_nothing(clean: dict[str, np.ndarray], soiled: dict[str, np.ndarray]) -> None:
-    for name, x in clean.items():
-        if x.tobytes() != soiled[name].tobytes():
+def _refuse_dependence_on_nothing(clean: dict[str, bytes], soiled: dict[str, bytes]) -> None:
+    for name, digest in clean.items():
+        if digest != soiled[name]:
             raise Refusal(f"{name} depends on what stands in an empty row", "clean inputs without lengths with torch.where(length > 0, x, 0), and clamp ids to their table")
 
 
-def _refuse_weight_of_nothing(out: dict[str, np.ndarray], bundle) -> None:
+def _refuse_weight_of_nothing(out: dict[str, np.ndarray]) -> None:
     if out["loss"] != 0 or out["loss_weight"] != 0:
         raise Refusal(f"with every row empty, loss is {out['loss']:.6g} and loss_weight {out['loss_weight']:.6g}, where both must be 0",
                       "weight each row's part by a mask of its length, and divide by the masks' sum.clamp(min=1)")

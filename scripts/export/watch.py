@@ -47,6 +47,10 @@ class Sizes:
             self.tensors.append(fake)
             self._names |= {size.node.expr: d for size, d in zip(fake.shape, spec.shape, strict=True) if isinstance(d, str)}
 
+    def symbols(self) -> dict[str, str]:
+        """The inputs' names of the symbols that PyTorch calls s0, s1."""
+        return {str(symbol): name for symbol, name in self._names.items()}
+
     def refuse_frozen(self) -> None:
         """The trace records an equality with a number when it baked in the example's size."""
         for guard, place in zip(self._guards, self._guards.places, strict=True):

@@ -1,5 +1,6 @@
 """Does a model learn? Trains it in PyTorch on the embedded sample and compares with predictors that know no model."""
 
+import inspect
 import io
 import wave
 import zipfile
@@ -9,33 +10,35 @@ import numpy as np
 import torch
 
 from .. import builtin, tokenizer
-from ..bundle import Bundle
 from ..model import huber
+from ..module import Export, Step
 from . import reference
-from .features import log_mel
+from .features import log_mel, prosody
 
 SAMPLE = builtin.REPOSITORY / "host/dataset/sample/sample.zip"
 
 LOSSES = {"huber": huber, "l1": lambda x, y: (x - y).abs(), "l2": lambda x, y: (x - y).square()}
 
 
-def clips(bundle: Bundle, split: str) -> list[dict]:
-    """The rows of metadata_SPLIT.csv, each with the values of the bundle's inputs by name. Lengths are left to batch."""
+def clips(export: Export, split: str) -> list[dict]:
+    """The rows of metadata_SPLIT.csv, each with the values of the inputs by name. Lengths are left to batch."""
     rows = []
     with zipfile.ZipFile(SAMPLE) as sample:
         for line in sample.read(f"metadata_{split}.csv").decode().splitlines():
             name, text = line.split("|")
-            waveform = _resampled(sample.read(f"wavs/{name}.wav"), bundle.features["sample_rate"])
+            waveform = _resampled(sample.read(f"wavs/{name}.wav"), export.features["sample_rate"])
             rows.append({"speaker": name.split("/")[0], "text_sequences": tokenizer.encode(text), "waveform": waveform, "language_ids": 0})
     speakers = sorted({r["speaker"] for r in rows})
     for i, r in enumerate(rows):
         r["speaker_ids"] = speakers.index(r["speaker"])
         # The start of the same speaker's next clip.
         others = [o for o in rows[i + 1:] + rows[:i] if o["speaker"] == r["speaker"]]
-        r["reference_waveform"] = others[0]["waveform"][:bundle.buckets[0].get("T_ref")]
-    for stage in bundle.pipeline:
+        r["reference_waveform"] = others[0]["waveform"][:export.buckets[0].get("T_ref")]
+    for stage in export.pipeline:
+        make = {"logmel": log_mel, "prosody": prosody}[stage["stage"]]
         for r in rows:
-            r[stage["outputs"]["mel_spectrograms"]] = log_mel(r[stage["inputs"]["waveform"]], bundle.features)
+            made = make(r[stage["inputs"]["waveform"]], export.features)
+            r |= {stage["outputs"][port]: x for port, x in made.items()}
     return rows
 
 
@@ -45,25 +48,25 @@ def _resampled(wav: bytes, rate: int) -> np.ndarray:
         return librosa.resample(samples, orig_sr=f.getframerate(), target_sr=rate, res_type="polyphase")
 
 
-def batch(bundle: Bundle, rows: list[dict]) -> dict[str, torch.Tensor]:
+def batch(export: Export, rows: list[dict]) -> dict[str, torch.Tensor]:
     """The graph's inputs but for the seed, in order, padded to the longest row."""
     tensors = {}
-    for spec in bundle.inputs:
-        dtype = np.int32 if spec["dtype"] == "i32" else np.float32
-        values = [r.get(spec["name"]) for r in rows]
-        if "lengths" in spec:
+    for i in export.inputs:
+        dtype = np.int32 if i.dtype == "i32" else np.float32
+        values = [r.get(i.name) for r in rows]
+        if i.lengths:
             longest = max(map(len, values))
             padded = [np.pad(v, [(0, longest - len(v))] + [(0, 0)] * (np.ndim(v) - 1)) for v in values]
-            tensors[spec["name"]] = torch.from_numpy(np.stack(padded).astype(dtype))
-            tensors[spec["lengths"]] = torch.tensor([len(v) for v in values], dtype=torch.int32)
-        elif spec["name"] not in tensors:
-            tensors[spec["name"]] = torch.from_numpy(np.array(values, dtype))
-    return {spec["name"]: tensors[spec["name"]] for spec in bundle.inputs}
+            tensors[i.name] = torch.from_numpy(np.stack(padded).astype(dtype))
+            tensors[i.lengths] = torch.tensor([len(v) for v in values], dtype=torch.int32)
+        elif i.name not in tensors:
+            tensors[i.name] = torch.from_numpy(np.array(values, dtype))
+    return {i.name: tensors[i.name] for i in export.inputs}
 
 
-def baselines(bundle: Bundle, train: list[dict], rows: list[dict]) -> tuple[float, float]:
+def baselines(export: Export, train: list[dict], rows: list[dict]) -> tuple[float, float]:
     """Losses of the mean training frame and of the previous frame (zero before the first), as the bundle's first baseline has them."""
-    spec = bundle.baselines[0]
+    spec = export.baselines[0]
     loss = LOSSES[spec["loss"]]
     constant = torch.from_numpy(np.concatenate([r[spec["target"]] for r in train]).mean(0))
     mel = [torch.from_numpy(r[spec["target"]]) for r in rows]
@@ -72,23 +75,23 @@ def baselines(bundle: Bundle, train: list[dict], rows: list[dict]) -> tuple[floa
     return loss(constant, mel).mean().item(), loss(previous, mel).mean().item()
 
 
-def learning_rate(bundle: Bundle, step: int, steps: int) -> float:
+def learning_rate(export: Export, step: int, steps: int) -> float:
     """As the host computes it: linear warm-up, then constant or cosine to zero."""
-    warmup = min(1.0, (step + 1) / max(bundle.schedule["warmup_steps"], 1))
-    shape = 0.5 * (1 + np.cos(np.pi * step / steps)) if bundle.schedule["name"] == "cosine" else 1.0
-    return bundle.optimizer["lr"] * warmup * shape
+    warmup = min(1.0, (step + 1) / max(export.schedule["warmup_steps"], 1))
+    shape = 0.5 * (1 + np.cos(np.pi * step / steps)) if export.schedule["name"] == "cosine" else 1.0
+    return export.optimizer["lr"] * warmup * shape
 
 
-def run(bundle: Bundle, steps: int = 240, rows: int = 8, seed: int = 0) -> None:
+def run(export: Export, steps: int = 240, rows: int = 8, seed: int = 0) -> None:
     """Trains with the bundle's defaults and prints the figures."""
-    train, held_out = clips(bundle, "train"), clips(bundle, "eval")
-    spec = bundle.baselines[0]
-    metric = bundle.outputs.index("metric." + spec["metric"])
+    train, held_out = clips(export, "train"), clips(export, "eval")
+    spec = export.baselines[0]
+    metric = "metric." + spec["metric"]
     frames = np.concatenate([r[spec["target"]] for r in train])
-    module = bundle.make()
-    print(f"{bundle.name}: {sum(p.numel() for p in module.parameters())} parameters, {len(train)} clips of {len(frames) / len(train):.0f} frames, "
+    module = Step(export)
+    print(f"{export.name}: {sum(p.numel() for p in module.parameters())} parameters, {len(train)} clips of {len(frames) / len(train):.0f} frames, "
           f"{spec['target']} of mean {frames.mean():.2f} and deviation {frames.std():.2f}")
-    optimizer = reference.optimizer(module, bundle.optimizer)
+    optimizer = reference.optimizer(module, export.optimizer)
     random = np.random.default_rng(seed)
     per_epoch = len(train) // rows
     history = []
@@ -97,21 +100,20 @@ def run(bundle: Bundle, steps: int = 240, rows: int = 8, seed: int = 0) -> None:
             order = random.permutation(len(train))
         at = step % per_epoch * rows
         for group in optimizer.param_groups:
-            group["lr"] = learning_rate(bundle, step, steps)
-        inputs = batch(bundle, [train[i] for i in order[at:at + rows]])
-        outputs, norm = reference.step(module, optimizer, inputs.values(), torch.tensor(step), bundle.optimizer["grad_clip"])
-        history.append([*outputs, norm])
+            group["lr"] = learning_rate(export, step, steps)
+        inputs = batch(export, [train[i] for i in order[at:at + rows]])
+        outputs, norm = reference.step(module, optimizer, inputs.values(), torch.tensor(step), export.optimizer["grad_clip"])
+        history.append({**outputs, "grad_norm": norm})
         if step == 0:
             _print_gradients(module)
         if step % 20 == 19 or step == 0:
-            figures = zip((*bundle.outputs, "grad_norm"), np.mean(history[-20:], 0), strict=True)
-            print(f"steps to {step + 1}: " + ", ".join(f"{name.removeprefix('metric.')} {x:.4f}" for name, x in figures))
-    _print_verdict("training", baselines(bundle, train, train), np.mean(history[-20:], 0)[metric])
-    inputs, off = batch(bundle, held_out), torch.tensor(-1)
+            print(f"steps to {step + 1}: " + ", ".join(f"{name.removeprefix('metric.')} {_recent(history, name):.4f}" for name in history[0]))
+    _print_verdict("training", baselines(export, train, train), _recent(history, metric))
+    inputs, off = batch(export, held_out), torch.tensor(-1)
     with torch.no_grad():
         evaluate = lambda tensors: module(*tensors.values(), off)[metric].item()
-        _print_verdict("held out", baselines(bundle, train, held_out), evaluate(inputs))
-        conditions = conditioning(bundle)
+        _print_verdict("held out", baselines(export, train, held_out), evaluate(inputs))
+        conditions = conditioning(export)
         # Half of the rows are the other speaker's.
         swapped = {"text": ("text_", 1), "speaker": (("speaker_", "reference_"), len(held_out) // 2)}
         for what, (prefixes, by) in swapped.items():
@@ -119,10 +121,14 @@ def run(bundle: Bundle, steps: int = 240, rows: int = 8, seed: int = 0) -> None:
             print(f"held out with another {what}: {evaluate(others):.4f}")
 
 
-def conditioning(bundle: Bundle) -> set[str]:
-    """The inputs that the target is predicted from."""
-    target = next(i for i in bundle.inputs if i["name"] == bundle.baselines[0]["target"])
-    return {i["name"] for i in bundle.inputs} - {target["name"], target["lengths"]}
+def _recent(history: list[dict[str, float]], name: str) -> float:
+    return float(np.mean([figures[name] for figures in history[-20:]]))
+
+
+def conditioning(export: Export) -> set[str]:
+    """The inputs that the target is predicted from: those that the module takes, but for the target."""
+    target = next(i for i in export.inputs if i.name == export.baselines[0]["target"])
+    return {i.name for i in export.inputs}.intersection(inspect.signature(export.module.forward).parameters) - {target.name, target.lengths}
 
 
 def _print_gradients(module: torch.nn.Module) -> None:

@@ -22,11 +22,11 @@ def optimizer(module: nn.Module, spec: dict) -> torch.optim.Optimizer:
 
 
 def step(module: nn.Module, optimizer: torch.optim.Optimizer, batch: Iterable[torch.Tensor], seed: torch.Tensor,
-         grad_clip: float) -> tuple[list[float], float]:
-    """One training step; returns the module's outputs and the norm of the gradient before clipping."""
+         grad_clip: float) -> tuple[dict[str, float], float]:
+    """One training step of a Step; returns its outputs and the norm of the gradient before clipping."""
     optimizer.zero_grad()
     outputs = module(*batch, seed)
-    outputs[0].backward()
+    outputs["loss"].backward()
     norm = nn.utils.clip_grad_norm_(module.parameters(), grad_clip or float("inf"))
     optimizer.step()
-    return [x.item() for x in outputs], norm.item()
+    return {name: x.item() for name, x in outputs.items()}, norm.item()

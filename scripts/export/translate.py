@@ -1,0 +1,120 @@
+"""A traced graph of PyTorch's operators as ONNX.
+
+torch.onnx.export takes modules: it traces them, traces the trace again to take its operators apart, and tries every rule of its
+optimizer on every node. A graph of joint.py has been traced and taken apart, so it goes in as the program that tracing ends with, and is
+tidied by the rules that find something in such graphs. For large models that is an eighth of the time.
+"""
+
+import logging
+import re
+from collections.abc import Callable
+from functools import cache
+from unittest import mock
+
+import onnx
+import onnx_ir
+import torch
+from onnx_ir.passes import common
+from onnxscript import optimizer, rewriter
+from onnxscript.rewriter.rules import common as rules
+from torch.export import ExportedProgram
+from torch.export.exported_program import ModuleCallEntry, ModuleCallSignature
+from torch.export.graph_signature import ExportGraphSignature, InputKind, InputSpec, OutputKind, OutputSpec, TensorArgument
+from torch.onnx._internal.exporter import _decomp, _fx_passes, _registration
+from torch.utils import _pytree
+
+from . import watch
+from .refusal import Refusal
+from .watch import Rehearsal
+
+OPSET = 20
+_RULES = (
+    rules.cast_cast_rule, rules.no_op_cast_rule, rules.no_op_expand_rule, rules.reshape_reshape_rule, rules.no_op_transpose_rule,
+    rules.transpose_transpose_rule, rules.unsqueeze_unsqueeze_rule, rules.squeeze_reshape_1d_rule, rules.collapse_slice_rule,
+    rules.materialize_reshape_shape_rule, rules.add_0_rule, rules.sub_0_rule, rules.mul_by_1_rule, rules.div_by_1_rule,
+)
+
+
+@cache
+def decompositions() -> dict:
+    """What tracing must take apart because torch.onnx has no function for it."""
+    # It warns of packages that it would like to have.
+    logging.getLogger(_registration.__name__).setLevel(logging.ERROR)
+    return _decomp.create_onnx_friendly_decomposition_table(set(_decomp.get_onnx_implemented_overloads(_registration.ONNXRegistry.from_torchlib())))
+
+
+def translate(graph: torch.fx.GraphModule, symbols: dict[str, str], inputs: list[str], outputs: list[str], rehearsal: Rehearsal) -> onnx.ModelProto:
+    """The graph with these names of inputs and outputs. symbols names the sizes that PyTorch calls s0, s1. Raises Refusal."""
+    _share_sizes(graph)
+    try:
+        with watch.quiet(), mock.patch.object(_fx_passes, "decompose_with_registry", lambda program, registry: program):
+            program = torch.onnx.export(_program(graph), (), dynamo=True, verbose=False, opset_version=OPSET, optimize=False,
+                                        input_names=inputs, output_names=outputs)
+    except torch.onnx.errors.OnnxExporterError as error:
+        operator = _failed(error)
+        if operator is None:
+            raise
+        raise Refusal(f"operator {operator} has no form in plain ONNX", "write it with elementwise operators, matrix products, torch.where and torch.cat",
+                      rehearsal.place(operator)) from error
+    _tidy(program.model)
+    model = program.model_proto
+    for value in [*model.graph.input, *model.graph.output, *model.graph.value_info]:
+        for dim in value.type.tensor_type.shape.dim:
+            if dim.dim_param:
+                dim.dim_param = re.sub(r"\bs\d+\b", lambda match: symbols.get(match[0], match[0]), dim.dim_param)
+    return model
+
+
+def _program(graph: torch.fx.GraphModule) -> ExportedProgram:
+    """What torch.export would have made of it: every placeholder is an input, every result an output."""
+    placeholders = graph.graph.find_nodes(op="placeholder")
+    [returned] = graph.graph.find_nodes(op="output")
+    results = returned.args[0]
+    signature = ExportGraphSignature(
+        [InputSpec(InputKind.USER_INPUT, TensorArgument(node.name), None) for node in placeholders],
+        [OutputSpec(OutputKind.USER_OUTPUT, TensorArgument(node.name), None) for node in results])
+    call = ModuleCallSignature([], [], _pytree.tree_structure(((0,) * len(placeholders), {})), _pytree.tree_structure((0,) * len(results)))
+    return ExportedProgram(root=graph, graph=graph.graph, graph_signature=signature, state_dict={}, range_constraints={},
+                           module_call_graph=[ModuleCallEntry("", call)])
+
+
+def _share_sizes(graph: torch.fx.GraphModule) -> None:
+    """One node for each size: tracing asks each tensor anew, and computes the same products of sizes at every view."""
+    nodes = graph.graph.find_nodes(op="placeholder")
+    known = {}
+    with graph.graph.inserting_after(nodes[-1]):
+        for node in nodes:
+            for dim, size in enumerate(node.meta["val"].shape):
+                if isinstance(size, torch.SymInt) and size.node.expr not in known:
+                    known[size.node.expr] = asked = graph.graph.call_function(torch.ops.aten.sym_size.int, (node, dim))
+                    asked.meta["val"] = size
+    for node in list(graph.graph.nodes):
+        size = node.meta.get("val")
+        if isinstance(size, torch.SymInt) and known.setdefault(size.node.expr, node) is not node:
+            node.replace_all_uses_with(known[size.node.expr])
+            graph.graph.erase_node(node)
+    graph.graph.eliminate_dead_code()
+    graph.recompile()
+
+
+def _tidy(model: onnx_ir.Model) -> None:
+    unused, equal = common.RemoveUnusedNodesPass(), common.CommonSubexpressionEliminationPass()
+    constants = [common.LiftConstantsToInitializersPass(lift_all_constants=True, size_limit=0), common.DeduplicateInitializersPass()]
+    fold: Callable[[], object] = lambda: optimizer.fold_constants_ir(model, onnx_shape_inference=True)
+    tidy = lambda *passes: [step(model) for step in passes]
+    fold()
+    tidy(unused, *constants, equal, unused)
+    for _ in range(2):
+        tidy(rewriter.RewritePass(_RULES), unused)
+        fold()
+    tidy(unused, common.IdentityEliminationPass(), *constants, equal, unused, common.OutputFixPass(), common.NameFixPass(), common.RemoveUnusedOpsetsPass())
+
+
+def _failed(error: BaseException) -> torch._ops.OpOverload | None:
+    """The operator that the translation stopped at: its errors have the node in their text only."""
+    while error is not None:
+        if match := re.search(r"torch\.ops\.(\w+)\.(\w+)\.(\w+)", str(error)):
+            namespace, name, overload = match.groups()
+            return getattr(getattr(getattr(torch.ops, namespace), name), overload)
+        error = error.__cause__
+    return None
