@@ -30,7 +30,7 @@ func init() {
 	add(cast, "Cast", "CastLike")
 	add(layerNormalization, "LayerNormalization", "SimplifiedLayerNormalization", "com.microsoft.SkipLayerNormalization")
 	add(matMul, "MatMul", "com.microsoft.FusedMatMul")
-	add(gemm, "Gemm")
+	add(gemm, "Gemm", "com.microsoft.FusedGemm")
 	add(transpose, "Transpose")
 	add(reshape, "Reshape")
 	add(flatten, "Flatten")
