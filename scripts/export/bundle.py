@@ -14,6 +14,7 @@ from safetensors.numpy import save_file
 from torch import nn
 
 from . import cost, joint
+from .clean import Gains
 from .watch import Input, Rehearsal
 
 DTYPES = {"f32": torch.float32, "i32": torch.int32, "i64": torch.int64}
@@ -62,22 +63,28 @@ class Bundle:
         return [torch.zeros([sizes[d] if isinstance(d, str) else d for d in i.shape], dtype=DTYPES[i.dtype]) for i in self.signature()]
 
     def write(self, folder: Path, module: nn.Module | None = None, rehearsal: Rehearsal | None = None,
-              phase: Callable[[str], AbstractContextManager] = lambda _: nullcontext()) -> None:
-        """Writes the folder. module is one that make has made, rehearsal its own; phase surrounds each part of the work."""
+              phase: Callable[[str], AbstractContextManager] = lambda _: nullcontext()) -> dict[str, Gains]:
+        """Writes the folder and returns what clean-up took away from each graph.
+
+        module is one that make has made, rehearsal its own; phase surrounds each part of the work.
+        """
         folder.mkdir(parents=True, exist_ok=True)
         module = module or self.make()
         example = self.zeros(self.small())
+        gains = {}
         with phase("training graph"):
-            joint.export(module, self.signature(), example, self.outputs, folder / "training_model.onnx", rehearsal=rehearsal)
+            gains["training_model.onnx"] = joint.export(module, self.signature(), example, self.outputs, folder / "training_model.onnx", rehearsal=rehearsal)
         if self.eval_graph:
             with phase("eval graph"):
-                joint.export(module, self.signature()[:-1], example[:-1], self.outputs, folder / "eval_model.onnx", backward=False, rehearsal=rehearsal)
+                gains["eval_model.onnx"] = joint.export(
+                    module, self.signature()[:-1], example[:-1], self.outputs, folder / "eval_model.onnx", backward=False, rehearsal=rehearsal)
         with phase("weights"):
             save_file(_arrays(module), folder / "params.safetensors")
         if self.tokenizer is not None:
             (folder / "tokenizer.json").write_text(self.tokenizer, encoding="utf-8")
         with phase("bundle.json"):
             (folder / "bundle.json").write_text(dump(self.document(module, folder)) + "\n", encoding="utf-8")
+        return gains
 
     def small(self) -> dict[str, int]:
         """Unequal sizes above 1 for every symbol, so that tracing cannot take one for another or for a constant."""
@@ -88,6 +95,7 @@ class Bundle:
         graphs = [{"file": "training_model.onnx", "kind": "train", "precision": "f32"}]
         if self.eval_graph:
             graphs.append({"file": "eval_model.onnx", "kind": "eval", "precision": "f32"})
+        graphs = [{**graph, "nodes": cost.nodes(folder / graph["file"])} for graph in graphs]
         files = [*(g["file"] for g in graphs), "params.safetensors", *([] if self.tokenizer is None else ["tokenizer.json"])]
         return {
             "version": 1,
