@@ -92,13 +92,17 @@ func (b *Bundle) Path(file string) string { return filepath.Join(b.Dir, file) }
 func (b *Bundle) Weights() (*safetensors.File, error) { return safetensors.Open(b.Path(WeightsFile)) }
 
 // Hash identifies what changes numbers in a bundle: the content of its files, and the parts of bundle.json that
-// say what goes into the graphs. Names, texts and costs do not count, nor do the defaults that a run may
+// say what goes into the graphs. Names, texts, counts and costs do not count, nor do the defaults that a run may
 // override and records by themselves: features, pipeline, optimizer, schedule. It is a hex SHA-256.
 func (b *Bundle) Hash() string {
 	m := b.Manifest
 	parameters := slices.Clone(m.Parameters)
 	for i := range parameters {
 		parameters[i].Aliases = nil
+	}
+	graphs := slices.Clone(m.Graphs)
+	for i := range graphs {
+		graphs[i].Nodes = nil
 	}
 	data, err := json.Marshal(struct { // maps are written with sorted keys
 		Inputs, Outputs []manifest.TensorSpec
@@ -107,7 +111,7 @@ func (b *Bundle) Hash() string {
 		Graphs          []manifest.Graph
 		Accumulation    string
 		Files           map[string]string
-	}{m.Inputs, m.Outputs, parameters, m.Buckets, m.Graphs, m.Accumulation, m.Files})
+	}{m.Inputs, m.Outputs, parameters, m.Buckets, graphs, m.Accumulation, m.Files})
 	if err != nil {
 		panic(err) // only numbers that JSON cannot hold, and these came from JSON
 	}

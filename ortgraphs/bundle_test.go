@@ -96,6 +96,7 @@ func TestHash(t *testing.T) {
 	for name, change := range map[string]func(*manifest.Bundle){
 		"description": func(m *manifest.Bundle) { m.Description = "x" },
 		"cost":        func(m *manifest.Bundle) { m.Cost = nil },
+		"nodes":       func(m *manifest.Bundle) { m.Graphs[0].Nodes = nodes() },
 		"aliases":     func(m *manifest.Bundle) { m.Parameters[0].Aliases = []string{"x"} },
 		"learning rate": func(m *manifest.Bundle) {
 			m.Optimizer.LR = 7 // a default, which a run records by itself

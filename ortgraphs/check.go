@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"slices"
 
+	"github.com/xtts-host/xtts-host/ortgraphs/onnxpb"
 	"github.com/xtts-host/xtts-host/ortgraphs/safetensors"
 	"github.com/xtts-host/xtts-host/shared/manifest"
 	"github.com/xtts-host/xtts-host/shared/regular"
@@ -161,7 +162,23 @@ func (b *Bundle) checkModel(name string, data []byte, f *faults) {
 	for _, g := range b.Manifest.Graphs {
 		if g.File == name {
 			checkContract(b.Manifest, g, model.Graph, f)
+			checkNodes(g, model, f)
 			b.graphs = append(b.graphs, summarize(g, model, len(data)))
+		}
+	}
+}
+
+// checkNodes compares the numbers of nodes with those that bundle.json gives, if it does.
+func checkNodes(g manifest.Graph, model *onnxpb.ModelProto, f *faults) {
+	if g.Nodes == nil {
+		return
+	}
+	ops := modelOps(model)
+	both := maps.Clone(ops)
+	maps.Copy(both, g.Nodes)
+	for _, op := range slices.Sorted(maps.Keys(both)) {
+		if ops[op] != g.Nodes[op] {
+			f.add("nodes", "%d of %s, %s says %d", ops[op], op, ManifestFile, g.Nodes[op])
 		}
 	}
 }

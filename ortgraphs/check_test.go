@@ -49,6 +49,14 @@ func TestLoadRefuses(t *testing.T) {
 			func(f *fixture) { f.models[train].Graph.Node[3].OpType = proto.String("FusedGelu") },
 			`training_model.onnx: node 3 "n" (FusedGelu): the model has no function of that name in domain "xtts.fused.v1"`,
 		},
+		"node counts": {
+			func(f *fixture) { f.manifest.Graphs[0].Nodes = nodes(); f.manifest.Graphs[0].Nodes["Identity"] = 3 },
+			"training_model.onnx: nodes: 2 of Identity, bundle.json says 3",
+		},
+		"node counts with an operator that is not there": {
+			func(f *fixture) { f.manifest.Graphs[0].Nodes = nodes(); f.manifest.Graphs[0].Nodes["MatMul"] = 1 },
+			"training_model.onnx: nodes: 0 of MatMul, bundle.json says 1",
+		},
 		"random operator": {
 			func(f *fixture) { f.models[train].Graph.Node[0].OpType = proto.String("RandomNormalLike") },
 			`training_model.onnx: node 0 "n" (RandomNormalLike): draws random numbers`,

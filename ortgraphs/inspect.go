@@ -50,8 +50,8 @@ type GraphSummary struct {
 	// Inputs and Outputs are written "name dtype[shape]", in the graph's order.
 	Inputs  []string `json:"inputs"`
 	Outputs []string `json:"outputs"`
-	// Nodes counts all nodes, those of functions and of graphs inside nodes included. Ops counts them by
-	// type, the most frequent first.
+	// Nodes counts all nodes, those of functions and of graphs inside nodes included; it stands in front of the
+	// manifest's counts. Ops counts them by type, the most frequent first.
 	Nodes int       `json:"nodes"`
 	Ops   []OpCount `json:"ops"`
 	// Functions names the model-local functions as "domain.name", sorted.
@@ -86,7 +86,7 @@ func (b *Bundle) Inspect() Summary {
 	}
 	s.Steps = b.steps()
 	for _, g := range m.Graphs {
-		i := slices.IndexFunc(b.graphs, func(s GraphSummary) bool { return s.Graph == g })
+		i := slices.IndexFunc(b.graphs, func(s GraphSummary) bool { return s.File == g.File })
 		s.Graphs = append(s.Graphs, b.graphs[i])
 	}
 	return s
@@ -114,19 +114,27 @@ func summarize(g manifest.Graph, model *onnxpb.ModelProto, size int) GraphSummar
 	for _, v := range model.Graph.Output {
 		s.Outputs = append(s.Outputs, valueText(v))
 	}
-	ops := map[string]int{}
-	countOps(ops, model.Graph.Node)
 	for _, fn := range model.Functions {
 		s.Functions = append(s.Functions, opName(fn.GetDomain(), fn.GetName()))
-		countOps(ops, fn.Node)
 	}
 	slices.Sort(s.Functions)
+	ops := modelOps(model)
 	for _, op := range slices.Sorted(maps.Keys(ops)) {
 		s.Ops = append(s.Ops, OpCount{op, ops[op]})
 		s.Nodes += ops[op]
 	}
 	slices.SortStableFunc(s.Ops, func(a, b OpCount) int { return cmp.Compare(b.Nodes, a.Nodes) })
 	return s
+}
+
+// modelOps counts a model's nodes by operator, each function's once.
+func modelOps(model *onnxpb.ModelProto) map[string]int {
+	ops := map[string]int{}
+	countOps(ops, model.Graph.Node)
+	for _, fn := range model.Functions {
+		countOps(ops, fn.Node)
+	}
+	return ops
 }
 
 func countOps(ops map[string]int, nodes []*onnxpb.NodeProto) {

@@ -29,7 +29,7 @@ func TestInspect(t *testing.T) {
 		}
 	}
 	for i := range want {
-		if b.Manifest.Graphs[i] != s.Graphs[i].Graph {
+		if !reflect.DeepEqual(b.Manifest.Graphs[i], s.Graphs[i].Graph) {
 			t.Errorf("graph %d is %v", i, s.Graphs[i].Graph)
 		}
 	}

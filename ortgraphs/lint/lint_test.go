@@ -220,6 +220,8 @@ func TestGoodPatterns(t *testing.T) {
 	g.node("turned = Transpose(x)", "perm", []int64{0, 2, 1})
 	g.node("product = MatMul(x, turned)")
 	g.node("twice = Concat(x, x)", "axis", 2)
+	g.node("gate = com.microsoft.FusedGemm(rows, rows)", "transB", 1) // Gemm and Sigmoid, joined by ONNX Runtime's optimiser
+	g.node("gated = MatMul(gate, rows)")
 	if findings := lint.Check(&onnxpb.ModelProto{Graph: g.GraphProto}, trials); len(findings) > 0 {
 		t.Errorf("%v", findings)
 	}

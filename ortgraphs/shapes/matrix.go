@@ -6,11 +6,11 @@ import (
 )
 
 // MatMulShapes returns the shapes of a matrix product's operands as they are multiplied: [batch..., m, k] and
-// [batch..., k, n], with the transpositions of FusedMatMul and Gemm done and a vector made a matrix. ok is false for
+// [batch..., k, n], with the transpositions of FusedMatMul, Gemm and FusedGemm done and a vector made a matrix. ok is false for
 // other nodes and for unknown shapes.
 func (n *Node) MatMulShapes() (a, b []int64, ok bool) {
 	switch n.Op() {
-	case "MatMul", "com.microsoft.FusedMatMul", "Gemm":
+	case "MatMul", "com.microsoft.FusedMatMul", "Gemm", "com.microsoft.FusedGemm":
 	default:
 		return nil, nil, false
 	}

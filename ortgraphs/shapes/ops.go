@@ -2,6 +2,7 @@ package shapes
 
 import (
 	"fmt"
+	"math"
 	"slices"
 
 	"github.com/xtts-host/xtts-host/ortgraphs/onnxpb"
@@ -29,7 +30,7 @@ func init() {
 	add(cast, "Cast", "CastLike")
 	add(layerNormalization, "LayerNormalization", "SimplifiedLayerNormalization", "com.microsoft.SkipLayerNormalization")
 	add(matMul, "MatMul", "com.microsoft.FusedMatMul")
-	add(gemm, "Gemm")
+	add(gemm, "Gemm", "com.microsoft.FusedGemm")
 	add(transpose, "Transpose")
 	add(reshape, "Reshape")
 	add(flatten, "Flatten")
@@ -155,7 +156,7 @@ func (n *Node) list(input int, attribute string) (values []int64, given, ok bool
 			return nil, true, false
 		}
 		for _, f := range v.Data {
-			values = append(values, int64(f))
+			values = append(values, whole(f))
 		}
 		return values, true, true
 	}
@@ -163,6 +164,18 @@ func (n *Node) list(input int, attribute string) (values []int64, given, ok bool
 		return a.Ints, true, true
 	}
 	return nil, false, true
+}
+
+// whole returns the integer that f stands for. The largest i64, with which exporters write "to the end", has no f64: the
+// nearest is 2^63, which Go converts to any number.
+func whole(f float64) int64 {
+	switch {
+	case f >= math.MaxInt64:
+		return math.MaxInt64
+	case f <= math.MinInt64:
+		return math.MinInt64
+	}
+	return int64(f)
 }
 
 // broadcast joins shapes as ONNX's operators do.

@@ -14,6 +14,7 @@ from safetensors.numpy import save_file
 from torch import nn
 
 from . import cost, joint
+from .clean import Gains
 from .watch import Input, Rehearsal
 
 DTYPES = {"f32": torch.float32, "i32": torch.int32, "i64": torch.int64}
@@ -52,16 +53,22 @@ class Bundle:
         """A batch of these sizes without content."""
         return [torch.zeros([sizes[d] if isinstance(d, str) else d for d in i.shape], dtype=DTYPES[i.dtype]) for i in self.signature()]
 
-    def write(self, folder: Path, rehearsal: Rehearsal, phase: Callable[[str], AbstractContextManager]) -> None:
-        """Writes the folder. rehearsal is the module's; phase surrounds each part of the work."""
+    def write(self, folder: Path, rehearsal: Rehearsal, phase: Callable[[str], AbstractContextManager]) -> dict[str, Gains]:
+        """Writes the folder and returns what clean-up took away from each graph that was traced.
+
+        rehearsal is the module's; phase surrounds each part of the work.
+        """
         folder.mkdir(parents=True, exist_ok=True)
         example = self.zeros(self.small())
+        gains = {}
         with phase("training graph"):
-            training = joint.export(self.module, self.signature(), example, self.outputs, folder / "training_model.onnx", rehearsal=rehearsal)
+            training, gains["training_model.onnx"] = joint.export(
+                self.module, self.signature(), example, self.outputs, folder / "training_model.onnx", rehearsal=rehearsal)
         if self.eval_graph:
             with phase("eval graph"):
                 if joint.uses(training, "seed"):
-                    joint.export(self.module, self.signature()[:-1], example[:-1], self.outputs, folder / "eval_model.onnx", backward=False, rehearsal=rehearsal)
+                    _, gains["eval_model.onnx"] = joint.export(
+                        self.module, self.signature()[:-1], example[:-1], self.outputs, folder / "eval_model.onnx", backward=False, rehearsal=rehearsal)
                 else:
                     joint.part(training, self.outputs, "seed", folder / "eval_model.onnx")
         with phase("weights"):
@@ -70,6 +77,7 @@ class Bundle:
             (folder / "tokenizer.json").write_text(self.tokenizer, encoding="utf-8")
         with phase("bundle.json"):
             (folder / "bundle.json").write_text(dump(self.document(folder)) + "\n", encoding="utf-8")
+        return gains
 
     def small(self) -> dict[str, int]:
         """Unequal sizes above 1 for every symbol, so that tracing cannot take one for another or for a constant."""
@@ -80,6 +88,7 @@ class Bundle:
         graphs = [{"file": "training_model.onnx", "kind": "train", "precision": "f32"}]
         if self.eval_graph:
             graphs.append({"file": "eval_model.onnx", "kind": "eval", "precision": "f32"})
+        graphs = [{**graph, "nodes": cost.nodes(folder / graph["file"])} for graph in graphs]
         files = [*(g["file"] for g in graphs), "params.safetensors", *([] if self.tokenizer is None else ["tokenizer.json"])]
         return {
             "version": 1,

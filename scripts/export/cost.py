@@ -1,4 +1,6 @@
-"""What one run of a graph costs, counted from the graph."""
+"""What a graph is made of and what one run of it costs, counted from the graph."""
+
+from collections import Counter
 
 import numpy as np
 import onnx
@@ -6,6 +8,12 @@ import onnxruntime as ort
 
 # Shape arithmetic and views: no floating-point work and, run well, no memory traffic.
 _FREE = {"Reshape", "Unsqueeze", "Squeeze", "Shape", "Identity", "Constant", "Range", "Expand"}
+
+
+def nodes(path) -> dict[str, int]:
+    """The number of a graph's nodes by operator, the most frequent first."""
+    counts = Counter(node.op_type for node in onnx.load(path).graph.node)
+    return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
 
 
 def count(path, feed: dict[str, np.ndarray]) -> tuple[float, float]:

@@ -9,18 +9,28 @@ import torch
 from torch import Tensor, nn
 from torch._functorch.aot_autograd import aot_export_module
 
-from . import capture, lowering, refusal, translate, watch
+from . import capture, clean, lowering, refusal, translate, watch
 from .refusal import Refusal
 from .watch import Input, Rehearsal, Sizes
 
-__all__ = ["Input", "export"]
+__all__ = ["Input", "export", "trace"]
 
 IR_VERSION = 10
 
 
 def export(module: nn.Module, inputs: list[Input], example: list[Tensor], outputs: tuple[str, ...], path, backward: bool = True,
-           rehearsal: Rehearsal | None = None) -> onnx.ModelProto:
-    """Writes path: the module's forward and, with backward, its gradients.
+           rehearsal: Rehearsal | None = None) -> tuple[onnx.ModelProto, clean.Gains]:
+    """Writes path, the graph of trace cleaned and checked, and returns it with what cleaning took away. Raises Refusal."""
+    model = trace(module, inputs, example, outputs, backward, rehearsal)
+    capture.rewrite(model)
+    gains = clean.clean(model)
+    onnx.save(_plain(model), path)
+    return model, gains
+
+
+def trace(module: nn.Module, inputs: list[Input], example: list[Tensor], outputs: tuple[str, ...], backward: bool = True,
+          rehearsal: Rehearsal | None = None) -> onnx.ModelProto:
+    """The module's forward and, with backward, its gradients, as torch.onnx writes them.
 
     module(*example) returns f32 scalars, the loss first. Every symbolic size of the example must be greater than 1,
     because tracing takes 0 and 1 for constants; the graph runs with them all the same. Raises Refusal for what has no place
@@ -45,9 +55,7 @@ def export(module: nn.Module, inputs: list[Input], example: list[Tensor], output
     names = _graph_inputs(graph, signature, inputs)
     constants = _lift_constants(graph, sizes)
     model = translate.translate(graph, sizes.symbols(), [*names, *constants], _graph_outputs(graph, signature, outputs, backward), rehearsal)
-    model = _plain(_fold_constants(model, constants))
-    onnx.save(model, path)
-    return model
+    return _fold_constants(model, constants)
 
 
 def uses(model: onnx.ModelProto, name: str) -> bool:
@@ -118,8 +126,7 @@ def _graph_outputs(graph, signature, outputs, backward) -> list[str]:
 
 
 def _plain(model: onnx.ModelProto) -> onnx.ModelProto:
-    """Rewrites what a CUDA graph cannot hold, drops stack traces (most of the file) and checks what remains."""
-    capture.rewrite(model)
+    """Drops stack traces (most of the file) and checks what remains."""
     model.ir_version = IR_VERSION
     model.producer_version = ""
     model.ClearField("metadata_props")

@@ -1,20 +1,20 @@
 """A module of one's own as a bundle: the description that `xtts-export module` takes, and its way into a folder."""
 
 import inspect
+import json
 import time
-from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
-import onnx
 import torch
 from torch import Tensor, nn
 
 from . import lowering, verify, watch
 from .bundle import Bundle
+from .clean import Gains
 from .refusal import Refusal
 
 METRIC = "metric."
@@ -94,15 +94,14 @@ class Export:
             rehearsal = watch.rehearse(step, bundle.signature(), [*rows.values(), torch.tensor(-1)], loss=_loss)
         step.outputs = tuple(rehearsal.result)
         bundle = self._bundle(step)
-        bundle.write(folder, rehearsal, phase)
+        gains = bundle.write(folder, rehearsal, phase)
         if reason := verify.lacks_memory(step):
             print(f"not compared with PyTorch: {reason}")
         else:
             with phase("verify"):
                 error, name = verify.check(self, step, bundle.small(), folder)
             print(f"  differs from PyTorch by at most {error:.1e} of the norm, in {name}")
-        for name in ("training_model.onnx", "eval_model.onnx")[:1 + self.eval_graph]:
-            print(f"{name}: {_nodes(folder / name)}")
+        report(folder, gains)
 
     def _bundle(self, step: "Step") -> Bundle:
         return Bundle(
@@ -202,9 +201,14 @@ def describe(module: nn.Module) -> None:
     print(f"{type(module).__name__}: {sum(p.numel() for p in parameters):,} parameters in {len(parameters)} tensors", flush=True)
 
 
-def _nodes(path: Path) -> str:
-    kinds = Counter(node.op_type for node in onnx.load(path, load_external_data=False).graph.node)
-    return f"{sum(kinds.values())} nodes: " + ", ".join(f"{count} {kind}" for kind, count in kinds.most_common())
+def report(folder: Path, gains: dict[str, Gains]) -> None:
+    """Prints what the graphs of a bundle are made of, what cleaning took away, and what a step costs."""
+    document = json.loads((folder / "bundle.json").read_text(encoding="utf-8"))
+    for graph in document["graphs"]:
+        print(f"{graph['file']}: " + (f"cleaned {gains[graph['file']]}" if graph["file"] in gains else "the part of training_model.onnx that it needs"))
+        print(f"  {sum(graph['nodes'].values())} nodes: " + ", ".join(f"{n} {kind}" for kind, n in graph["nodes"].items()))
+    for c in document["cost"]:
+        print(f"a step of {c['batch_size']} rows, bucket {c['bucket']}: {c['flops'] / 1e9:.3g} GFLOP, {c['bytes'] / 1e9:.3g} GB read and written at most")
 
 
 def _refuse_shared(module: nn.Module) -> None:

@@ -98,6 +98,9 @@ type Graph struct {
 	File      string `json:"file"`
 	Kind      string `json:"kind"`
 	Precision string `json:"precision"`
+	// Nodes counts the nodes by operator, "domain.name" where it is not ONNX's own, those of functions and of graphs
+	// inside nodes included. It may be absent.
+	Nodes map[string]int `json:"nodes,omitempty"`
 }
 
 // Baseline asks the report for the loss of two predictors that know no model.

@@ -96,6 +96,7 @@ func TestBundleRefusals(t *testing.T) {
 		{"missing", nil, []any{"parameters"}, "bundle.json: top level: missing property 'parameters'"},
 		{"dtype", "f31", []any{"inputs", 0, "dtype"}, "bundle.json: inputs.0.dtype: "},
 		{"path in a file name", "../x.onnx", []any{"graphs", 0, "file"}, "bundle.json: graphs.0.file: "},
+		{"nodes", map[string]any{"MatMul": 0}, []any{"graphs", 0, "nodes"}, "bundle.json: graphs.0.nodes.MatMul: "},
 		{"hash", "abc", []any{"files", "training_model.onnx"}, "bundle.json: files.training_model.onnx: "},
 		{"lengths", "mel_spectrograms", []any{"inputs", 2, "lengths"}, `bundle.json: inputs: the lengths tensor "mel_spectrograms" of`},
 		{"same names", "text_lengths", []any{"inputs", 0, "name"}, `bundle.json: input "text_lengths" has the name of input`},

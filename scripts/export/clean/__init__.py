@@ -1,0 +1,64 @@
+"""Clean-up of exported graphs: passes that take nodes away and leave the numbers.
+
+What torch.onnx writes follows PyTorch's operators, one by one: a matrix is transposed before its product, attention's heads are
+folded into the batch and unfolded again, gradients are views of views. On a GPU each Transpose and Expand is a kernel and a trip through memory.
+
+The passes hold for every size of the batch: what they know of shapes are symbols (graph.py).
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import onnx
+
+from . import elementwise, products, sharing, views
+from .graph import Graph
+
+# Each finds more after the others, so they run in rounds.
+PASSES: dict[str, Callable[[Graph], None]] = {
+    "factors": elementwise.factors,
+    "expansions": elementwise.expansions,
+    "reductions": elementwise.reductions,
+    "transposes": views.transposes,
+    "gemm": products.gemm,
+    "batched": products.batched,
+    "views": views.views,
+    "waiting": views.waiting,
+    "sizes": sharing.sizes,
+    "expressions": sharing.expressions,
+}
+
+
+@dataclass(frozen=True)
+class Gains:
+    """The number of nodes before the passes and behind them, and what each took away."""
+
+    before: int
+    after: int
+    passes: dict[str, int]
+
+    def __str__(self) -> str:
+        return f"{self.before} -> {self.after} nodes: " + ", ".join(f"{name} {-n:+d}" for name, n in self.passes.items() if n)
+
+
+def clean(model: onnx.ModelProto, passes: dict[str, Callable[[Graph], None]] = PASSES) -> Gains:
+    """Changes the model in place. value_info must describe all values, and does so afterwards."""
+    graph = Graph(model)
+    start = end = len(graph.nodes)
+    gains = dict.fromkeys(["unused", *passes], 0)
+
+    def run(name: str, change: Callable[[Graph], None]) -> None:
+        nonlocal end
+        change(graph)
+        graph.tidy()
+        gains[name] += end - len(graph.nodes)
+        end = len(graph.nodes)
+
+    run("unused", lambda _: None)
+    before = end + 1
+    while end < before:
+        before = end
+        for name, change in passes.items():
+            run(name, change)
+    graph.write()
+    return Gains(start, end, gains)

@@ -1,0 +1,64 @@
+"""Products of matrices."""
+
+import sympy
+
+from .graph import Graph, Shape, attribute
+from .sizes import Sizes
+
+
+def gemm(graph: Graph) -> None:
+    """A product of matrices of which one is transposed first is Gemm, which reads it in the other order."""
+    for node in graph.nodes:
+        if node.op_type not in ("MatMul", "Gemm") or any(len(graph.shape(name) or ()) != 2 for name in node.input[:2]):
+            continue
+        inputs, turned = list(node.input), [attribute(node, "transA", 0), attribute(node, "transB", 0)]
+        for i in (0, 1):
+            if inner := graph.maker(inputs[i], "Transpose"):
+                inputs[i], turned[i] = inner.input[0], 1 - turned[i]
+        if inputs != list(node.input):
+            scale = {name: attribute(node, name, 1.0) for name in ("alpha", "beta")} if node.op_type == "Gemm" else {}
+            graph.become(node, "Gemm", inputs, transA=turned[0], transB=turned[1], **scale)
+
+
+def batched(graph: Graph) -> None:
+    """PyTorch multiplies attention's matrices as [B*h, m, n]; ONNX can as [B, h, m, n], which is what stands before and behind."""
+    sizes = Sizes(graph)
+    for node in list(graph.nodes):
+        if node.op_type != "MatMul" or len(graph.shape(node.output[0]) or ()) != 3:
+            continue
+        out = node.output[0]
+        behind = graph.readers(out)
+        shapes = [graph.shape(reader.output[0]) for reader in behind]
+        if (out in graph.outputs or not behind or any(reader.op_type != "Reshape" for reader in behind)
+                or any(shape != shapes[0] for shape in shapes) or shapes[0] is None or not _splits(graph.shape(out), shapes[0])):
+            continue
+        batch = shapes[0][:2]
+        if not all(_viewed(graph, name) for name in node.input):
+            continue
+        inputs = [_split(graph, sizes, name, batch) for name in node.input]
+        if None in inputs:
+            continue
+        product = graph.add("MatMul", inputs, out, shapes[0])
+        for reader in list(behind):
+            graph.replace(reader.output[0], product)
+
+
+def _splits(shape: Shape, split: Shape) -> bool:
+    return len(split) == 4 and shape[1:] == split[2:] and shape[0] == sympy.expand(split[0] * split[1])
+
+
+def _viewed(graph: Graph, name: str) -> bool:
+    """Whether the value has a Reshape before it, or a Reshape and a Transpose of its matrices."""
+    maker = graph.maker(name, "Reshape", "Transpose")
+    if maker is not None and maker.op_type == "Transpose":
+        return attribute(maker, "perm") == [0, 2, 1] and _viewed(graph, maker.input[0])
+    return maker is not None and len(graph.shape(name) or ()) == 3
+
+
+def _split(graph: Graph, sizes: Sizes, name: str, batch: Shape) -> str | None:
+    """The value of shape [b*h, m, n] as [b, h, m, n]."""
+    maker, shape = graph.maker(name), graph.shape(name)
+    if maker.op_type == "Transpose":
+        inner = _split(graph, sizes, maker.input[0], batch)
+        return inner and graph.add("Transpose", [inner], name, (*batch, *shape[1:]), perm=[0, 1, 3, 2])
+    return sizes.reshaped(maker.input[0], (*batch, *shape[1:]))
