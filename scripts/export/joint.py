@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch._functorch.aot_autograd import aot_export_module
 
-from . import capture, lowering, refusal, translate, watch
+from . import capture, lowering, precision, refusal, translate, watch
 from .refusal import Refusal
 from .watch import Input, Rehearsal, Sizes
 
@@ -19,8 +19,8 @@ IR_VERSION = 10
 
 
 def export(module: nn.Module, inputs: list[Input], example: list[Tensor], outputs: tuple[str, ...], path, backward: bool = True,
-           rehearsal: Rehearsal | None = None) -> onnx.ModelProto:
-    """Writes path: the module's forward and, with backward, its gradients.
+           rehearsal: Rehearsal | None = None, compute: str = "f32") -> onnx.ModelProto:
+    """Writes path: the module's forward and, with backward, its gradients. compute is the precision of matrix products.
 
     module(*example) returns f32 scalars, the loss first. Every symbolic size of the example must be greater than 1,
     because tracing takes 0 and 1 for constants; the graph runs with them all the same. Raises Refusal for what has no place
@@ -29,7 +29,7 @@ def export(module: nn.Module, inputs: list[Input], example: list[Tensor], output
     rehearsal = rehearsal or watch.rehearse(module, inputs, example, backward=backward)
     sizes = Sizes(inputs, example)
     try:
-        with watch.quiet(), sizes.mode, lowering.functions(), torch.set_grad_enabled(backward):
+        with watch.quiet(), sizes.mode, lowering.functions(), precision.applied(module, compute), torch.set_grad_enabled(backward):
             graph, signature = aot_export_module(
                 module, tuple(sizes.tensors), trace_joint=backward, output_loss_index=0 if backward else None,
                 decompositions={**translate.decompositions(), **lowering.decompositions()})
@@ -38,13 +38,17 @@ def export(module: nn.Module, inputs: list[Input], example: list[Tensor], output
     except Exception as error:
         # What was baked in may be what made the trace fail.
         sizes.refuse_frozen()
-        raise Refusal(f"tracing failed: {watch.summary(error)}", "leave parts of forward out until it passes, to find the one that fails",
-                      refusal.within(error)) from error
+        hint = ("leave parts of forward out until it passes, to find the one that fails" if compute == "f32" else
+                "in f32 it passes: where two tensors must have one type, cast one with .to(other.dtype)")
+        raise Refusal(f"tracing failed: {watch.summary(error)}", hint, refusal.within(error)) from error
     sizes.refuse_frozen()
 
+    returned = _graph_outputs(graph, signature, outputs, backward)
+    if compute != "f32":
+        precision.lower(graph, signature.inputs_to_parameters, signature.backward_signature.gradients_to_parameters)
     names = _graph_inputs(graph, signature, inputs)
     constants = _lift_constants(graph, sizes)
-    model = translate.translate(graph, sizes.symbols(), [*names, *constants], _graph_outputs(graph, signature, outputs, backward), rehearsal)
+    model = translate.translate(graph, sizes.symbols(), [*names, *constants], returned, rehearsal)
     model = _plain(_fold_constants(model, constants))
     onnx.save(model, path)
     return model
@@ -120,6 +124,7 @@ def _graph_outputs(graph, signature, outputs, backward) -> list[str]:
 def _plain(model: onnx.ModelProto) -> onnx.ModelProto:
     """Rewrites what a CUDA graph cannot hold, drops stack traces (most of the file) and checks what remains."""
     capture.rewrite(model)
+    precision.widen(model)
     model.ir_version = IR_VERSION
     model.producer_version = ""
     model.ClearField("metadata_props")
