@@ -83,6 +83,9 @@ func InspectGraph(out io.Writer, spec, cache string, asJSON bool) error {
 	line("parameters", "%s values in %d tensors, %s MiB: %s with weight decay, %s without, %s frozen",
 		report.Thousands(s.Parameters.Elements), s.Parameters.Tensors, mebibytes(float64(4*s.Parameters.Elements)),
 		report.Thousands(s.Parameters.Decayed), report.Thousands(s.Parameters.NotDecayed), report.Thousands(s.Parameters.Frozen))
+	for i, p := range precisions(s) {
+		line(first(i, "precisions"), "%s", p)
+	}
 	for i, bucket := range m.Buckets {
 		line(first(i, "buckets"), "%s", symbols(bucket, m.Inputs))
 	}
@@ -118,6 +121,22 @@ func InspectGraph(out io.Writer, spec, cache string, asJSON bool) error {
 		line(first(i, "graphs"), "%s (%s, %s): %d nodes: %s ...", g.File, g.Kind, g.Precision, g.Nodes, strings.Join(ops, ", "))
 	}
 	return w.Flush()
+}
+
+// precisions says what each training graph takes in which type.
+func precisions(s ortgraphs.Summary) []string {
+	var list []string
+	for _, g := range s.Graphs {
+		switch {
+		case g.Kind != "train":
+		case g.Precision == string(manifest.BF16):
+			list = append(list, fmt.Sprintf("bf16 (%s): %s of %s values, with gradients, in bf16, the other %d in f32",
+				g.File, report.Count(s.Parameters.BF16Tensors, "parameter"), report.Thousands(s.Parameters.BF16), s.Parameters.Tensors-s.Parameters.BF16Tensors))
+		default:
+			list = append(list, fmt.Sprintf("%s (%s): all parameters in f32", g.Precision, g.File))
+		}
+	}
+	return list
 }
 
 // openBundle opens what a command names, with an empty cache folder for the user's.

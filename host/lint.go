@@ -11,11 +11,12 @@ import (
 	"github.com/xtts-host/xtts-host/ortgraphs/lint"
 	"github.com/xtts-host/xtts-host/ortgraphs/ort"
 	"github.com/xtts-host/xtts-host/shared/hint"
+	"github.com/xtts-host/xtts-host/shared/manifest"
 )
 
 // LintGraph looks for what makes a bundle's graphs slow, wrong or not reproducible on a GPU, in the files and in what ONNX
-// Runtime's optimiser makes of them. It fails when there is something. spec and cache are as for InspectGraph, library as
-// --ort-lib.
+// Runtime's optimiser makes of them; of graphs of precision bf16 in the files only. It fails when there is something. spec and cache
+// are as for InspectGraph, library as --ort-lib.
 func LintGraph(out io.Writer, spec, cache, library string) error {
 	b, err := openBundle(spec, cache)
 	if err != nil {
@@ -47,6 +48,11 @@ func LintGraph(out io.Writer, spec, cache, library string) error {
 	for _, g := range b.Manifest.Graphs {
 		if err := look(g.File, b.Path(g.File)); err != nil {
 			return refusal{err}
+		}
+		if g.Precision == string(manifest.BF16) {
+			// Without a kernel for a node ONNX Runtime makes no session, and so saves no optimised graph, at any level.
+			fmt.Fprintf(out, "%s as ONNX Runtime optimises it: not looked at, as its CPU provider, which would do it, has no bf16 kernels\n", g.File)
+			continue
 		}
 		optimized := filepath.Join(dir, g.File)
 		if err := ort.Optimize(b.Path(g.File), optimized); err != nil {

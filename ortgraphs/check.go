@@ -78,6 +78,7 @@ func (b *Bundle) checkManifest() []Fault {
 	if !trains {
 		f.add("graphs", "none is of kind train")
 	}
+	checkPrecisions(m, f)
 	for i, c := range m.Cost {
 		if c.Bucket >= len(m.Buckets) {
 			f.add(fmt.Sprintf("cost[%d]", i), "bucket %d of %d", c.Bucket, len(m.Buckets))
@@ -92,6 +93,21 @@ func (b *Bundle) checkManifest() []Fault {
 		}
 	}
 	return f.list
+}
+
+// checkPrecisions checks that a graph and parameters are bf16, or neither, and that machines without bf16 have a graph.
+func checkPrecisions(m *manifest.Bundle, f *faults) {
+	graph := slices.IndexFunc(m.Graphs, func(g manifest.Graph) bool { return g.Precision == string(manifest.BF16) })
+	parameter := slices.IndexFunc(m.Parameters, func(p manifest.Parameter) bool { return p.Compute == manifest.BF16 })
+	if graph >= 0 && parameter < 0 {
+		f.add(fmt.Sprintf("graphs[%d]", graph), "precision is bf16, and no parameter has compute bf16")
+	}
+	if parameter >= 0 && graph < 0 {
+		f.add(fmt.Sprintf("parameters[%d]", parameter), "%q has compute bf16, and no graph has precision bf16", m.Parameters[parameter].Name)
+	}
+	if _, ok := m.Graph("train", string(manifest.F32)); graph >= 0 && !ok {
+		f.add(fmt.Sprintf("graphs[%d]", graph), "precision is bf16, and no training graph has precision f32")
+	}
 }
 
 // checkListing finds what lies in the folder and is not listed.

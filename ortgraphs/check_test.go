@@ -18,7 +18,7 @@ import (
 
 // Each case makes one change to a valid bundle; want is in the message, and is all of it that is wrong.
 func TestLoadRefuses(t *testing.T) {
-	const train, eval = "training_model.onnx", "eval_model.onnx"
+	const train, bf16, eval = "training_model.onnx", "training_model.bf16.onnx", "eval_model.onnx"
 	for name, c := range map[string]struct {
 		change func(*fixture)
 		want   string
@@ -210,9 +210,80 @@ func TestLoadRefuses(t *testing.T) {
 		},
 		"f32 weights in the bf16 graph": {
 			func(f *fixture) {
-				f.models["training_model.bf16.onnx"].Graph.Input[2] = value("out.weight", onnxpb.TensorProto_FLOAT, 4, 3)
+				f.models[bf16].Graph.Input[2] = value("out.weight", onnxpb.TensorProto_FLOAT, 4, 3)
 			},
 			`training_model.bf16.onnx: input "out.weight": is f32, bundle.json says bf16`,
+		},
+		"bf16 weights in the f32 graph": {
+			func(f *fixture) {
+				f.models[train].Graph.Input[2] = value("out.weight", onnxpb.TensorProto_BFLOAT16, 4, 3)
+			},
+			`training_model.onnx: input "out.weight": is bf16, bundle.json says f32`,
+		},
+		"bf16 vector in the bf16 graph": {
+			func(f *fixture) {
+				f.models[bf16].Graph.Input[3] = value("out.bias", onnxpb.TensorProto_BFLOAT16, 3)
+			},
+			`training_model.bf16.onnx: input "out.bias": is bf16, bundle.json says f32`,
+		},
+		"f16 weights in the bf16 graph": {
+			func(f *fixture) {
+				f.models[bf16].Graph.Input[2] = value("out.weight", onnxpb.TensorProto_FLOAT16, 4, 3)
+			},
+			`training_model.bf16.onnx: input "out.weight": is f16, bundle.json says bf16`,
+		},
+		"bf16 batch in the bf16 graph": {
+			func(f *fixture) {
+				f.models[bf16].Graph.Input[0] = value("mel_spectrograms", onnxpb.TensorProto_BFLOAT16, "batch", "frames", 4)
+			},
+			`training_model.bf16.onnx: input "mel_spectrograms": is bf16, bundle.json says f32`,
+		},
+		"f32 gradient in the bf16 graph": {
+			func(f *fixture) {
+				f.models[bf16].Graph.Output[3] = value("grad.out.weight", onnxpb.TensorProto_FLOAT, 4, 3)
+			},
+			`training_model.bf16.onnx: output "grad.out.weight": is f32, bundle.json says bf16`,
+		},
+		"bf16 gradient of a vector in the bf16 graph": {
+			func(f *fixture) {
+				f.models[bf16].Graph.Output[4] = value("grad.out.bias", onnxpb.TensorProto_BFLOAT16, 3)
+			},
+			`training_model.bf16.onnx: output "grad.out.bias": is bf16, bundle.json says f32`,
+		},
+		"shape of a gradient in the bf16 graph": {
+			func(f *fixture) {
+				f.models[bf16].Graph.Output[3] = value("grad.out.weight", onnxpb.TensorProto_BFLOAT16, 3, 4)
+			},
+			`training_model.bf16.onnx: output "grad.out.weight": has shape [3,4], bundle.json says [4,3]`,
+		},
+		"no gradient in the bf16 graph": {
+			func(f *fixture) { f.models[bf16].Graph.Output = f.models[bf16].Graph.Output[:4] },
+			`training_model.bf16.onnx: output "grad.out.bias": missing`,
+		},
+		"loss in bf16": {
+			func(f *fixture) { f.models[bf16].Graph.Output[0] = value("loss", onnxpb.TensorProto_BFLOAT16) },
+			`training_model.bf16.onnx: output "loss": is bf16, bundle.json says f32`,
+		},
+		"bf16 graph without bf16": {
+			func(f *fixture) {
+				f.manifest.Parameters[0].Compute = ""
+				f.models[bf16] = newModel(onnxpb.TensorProto_FLOAT, true)
+			},
+			"bundle.json: graphs[1]: precision is bf16, and no parameter has compute bf16",
+		},
+		"bf16 graph without the f32 one": {
+			func(f *fixture) {
+				f.manifest.Graphs = f.manifest.Graphs[1:]
+				delete(f.models, train)
+			},
+			"bundle.json: graphs[0]: precision is bf16, and no training graph has precision f32",
+		},
+		"bf16 without bf16 graph": {
+			func(f *fixture) {
+				f.manifest.Graphs = slices.Delete(f.manifest.Graphs, 1, 2)
+				delete(f.models, bf16)
+			},
+			`bundle.json: parameters[0]: "out.weight" has compute bf16, and no graph has precision bf16`,
 		},
 		"no gradient": {
 			func(f *fixture) { f.models[train].Graph.Output = f.models[train].Graph.Output[:4] },
@@ -293,13 +364,18 @@ func TestLoadRefuses(t *testing.T) {
 		"no training graph": {
 			func(f *fixture) {
 				f.manifest.Graphs = f.manifest.Graphs[2:]
+				f.manifest.Parameters[0].Compute = ""
 				delete(f.models, train)
-				delete(f.models, "training_model.bf16.onnx")
+				delete(f.models, bf16)
 			},
 			"bundle.json: graphs: none is of kind train",
 		},
 		"two graphs of one kind": {
-			func(f *fixture) { f.manifest.Graphs[1].Precision = "f32"; delete(f.models, "training_model.bf16.onnx") },
+			func(f *fixture) {
+				f.manifest.Graphs[1].Precision = "f32"
+				f.manifest.Parameters[0].Compute = ""
+				delete(f.models, bf16)
+			},
 			"bundle.json: graphs[1]: training_model.bf16.onnx is not listed in files\n  bundle.json: graphs[1]: graphs[0] has the same file, or the same kind and precision",
 		},
 		"tokenizer not listed": {

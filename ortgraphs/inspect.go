@@ -33,6 +33,9 @@ type ParameterSummary struct {
 	Decayed    int `json:"decayed"`
 	NotDecayed int `json:"not_decayed"`
 	Frozen     int `json:"frozen"`
+	// BF16Tensors and BF16 count the tensors, and their values, that graphs of precision bf16 take in bf16.
+	BF16Tensors int `json:"bf16_tensors"`
+	BF16        int `json:"bf16"`
 	// ArenaBytes is the size of one arena; there are Arenas of them: weights, gradients, and the optimizer's state.
 	// Accumulation takes one more.
 	ArenaBytes int64 `json:"arena_bytes"`
@@ -82,6 +85,10 @@ func (b *Bundle) Inspect() Summary {
 			s.Parameters.Decayed += n
 		default:
 			s.Parameters.NotDecayed += n
+		}
+		if p.Compute == manifest.BF16 {
+			s.Parameters.BF16Tensors++
+			s.Parameters.BF16 += n
 		}
 	}
 	s.Steps = b.steps()

@@ -11,7 +11,7 @@ func TestInspect(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := b.Inspect()
-	if want := (ParameterSummary{Tensors: 3, Elements: 17, Decayed: 12, NotDecayed: 3, Frozen: 2, ArenaBytes: 4 * 3 * 64, Arenas: 4}); s.Parameters != want {
+	if want := (ParameterSummary{Tensors: 3, Elements: 17, Decayed: 12, NotDecayed: 3, Frozen: 2, BF16Tensors: 1, BF16: 12, ArenaBytes: 4 * 3 * 64, Arenas: 4}); s.Parameters != want {
 		t.Errorf("parameters %+v, want %+v", s.Parameters, want)
 	}
 	if s.Name != "tiny" || s.Hash != b.Hash() || len(s.Buckets) != 2 || len(s.Inputs) != 3 || len(s.Outputs) != 3 {

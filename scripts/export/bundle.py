@@ -8,12 +8,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+import onnx
 import torch
 from safetensors.numpy import save as safetensors
 from safetensors.numpy import save_file
 from torch import nn
 
-from . import cost, joint
+from . import cost, joint, mixed
 from .clean import Gains
 from .watch import Input, Rehearsal
 
@@ -44,6 +45,7 @@ class Bundle:
     tokenizer: str | None
     license: str = "Apache-2.0"
     eval_graph: bool = True
+    precisions: tuple[str, ...] = ("f32",)
 
     def signature(self) -> list[Input]:
         """The graph's inputs but for the parameters."""
@@ -64,6 +66,10 @@ class Bundle:
         with phase("training graph"):
             training, gains["training_model.onnx"] = joint.export(
                 self.module, self.signature(), example, self.outputs, folder / "training_model.onnx", rehearsal=rehearsal)
+        if "bf16" in self.precisions:
+            with phase("training graph in bf16"):
+                _, gains[mixed.FILE] = joint.export(
+                    self.module, self.signature(), example, self.outputs, folder / mixed.FILE, rehearsal=rehearsal, compute="bf16")
         if self.eval_graph:
             with phase("eval graph"):
                 if joint.uses(training, "seed"):
@@ -86,9 +92,13 @@ class Bundle:
 
     def document(self, folder: Path) -> dict:
         graphs = [{"file": "training_model.onnx", "kind": "train", "precision": "f32"}]
+        if "bf16" in self.precisions:
+            graphs.append({"file": mixed.FILE, "kind": "train", "precision": "bf16"})
         if self.eval_graph:
             graphs.append({"file": "eval_model.onnx", "kind": "eval", "precision": "f32"})
         graphs = [{**graph, "nodes": cost.nodes(folder / graph["file"])} for graph in graphs]
+        # The graph has decided which parameters it takes in bf16.
+        compute = {name: {"compute": "bf16"} for name in _inputs(folder / mixed.FILE, onnx.TensorProto.BFLOAT16)} if "bf16" in self.precisions else {}
         files = [*(g["file"] for g in graphs), "params.safetensors", *([] if self.tokenizer is None else ["tokenizer.json"])]
         return {
             "version": 1,
@@ -97,7 +107,7 @@ class Bundle:
             "license": self.license,
             "inputs": self.inputs,
             "outputs": [{"name": name, "dtype": "f32", "shape": []} for name in self.outputs],
-            "parameters": arena(self.module),
+            "parameters": [{**p, **compute.get(p["name"], {})} for p in arena(self.module)],
             "buckets": self.buckets,
             "features": self.features,
             **({} if self.tokenizer is None else {"tokenizer": {"file": "tokenizer.json"}}),
@@ -139,6 +149,11 @@ def weights(module: nn.Module) -> bytes:
 def _arrays(module: nn.Module) -> dict[str, np.ndarray]:
     """The parameters, without a copy of those that are f32 already."""
     return {name: np.ascontiguousarray(p.detach().numpy(), dtype=np.float32) for name, p in module.named_parameters()}
+
+
+def _inputs(graph: Path, element: int) -> list[str]:
+    """Those with elements of this type."""
+    return [i.name for i in onnx.load(graph).graph.input if i.type.tensor_type.elem_type == element]
 
 
 def _sha256(path: Path) -> str:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import torch
 
-from . import builtin, multispeaker, optimizer, presets, wayback
+from . import builtin, multispeaker, optimizer, precision, presets, wayback
 from .baseline import learn, parity
 from .module import Export, phase
 from .refusal import Refusal
@@ -47,14 +47,23 @@ def _parser() -> argparse.ArgumentParser:
     preset.set_defaults(run=lambda options: _write(presets.build(options.preset), options))
     for command in (own, preset):
         command.add_argument("--out", type=Path, required=True, metavar="DIR", help="the bundle's folder")
+        command.add_argument("--precision", type=_precisions, default=("f32",), metavar="LIST",
+                             help="f32, or f32,bf16 for a second training graph with matrix products in bf16 (default: f32)")
         command.add_argument("--host", default=None, metavar="FILE", help="the xtts-host that checks the bundle (default: bin/xtts-host or PATH's, if any)")
     for name, (function, text) in OWN.items():
         commands.add_parser(name, help=text).set_defaults(run=lambda _, function=function: function())
     return parser
 
 
+def _precisions(text: str) -> tuple[str, ...]:
+    names = tuple(text.split(","))
+    if names[0] != "f32" or len(set(names)) < len(names) or not set(names) <= set(precision.NAMES):
+        raise argparse.ArgumentTypeError(f"{text!r} is neither f32 nor f32,bf16")
+    return names
+
+
 def _write(export: Export, options: argparse.Namespace) -> None:
-    export.write(options.out)
+    export.write(options.out, options.precision)
     _inspect(options)
 
 

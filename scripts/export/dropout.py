@@ -31,9 +31,10 @@ def dropout(x: Tensor, rate: float, seed: Tensor, site: int) -> Tensor:
     column = _hash_axis(width, 2 * site + 2, seed)
     y = (row * column + row) % _PRIME_SMALL
     y = (y * y + column) % _PRIME_SMALL
-    keep = (y >= int(rate * _PRIME_SMALL)).to(x.dtype)
-    off = (seed < 0).to(x.dtype)
-    return x * (keep * ((1 - off) / (1 - rate)) + off)
+    keep = (y >= int(rate * _PRIME_SMALL)).to(torch.float32)
+    off = (seed < 0).to(torch.float32)
+    # In f32: bf16 would round the scale, and with it the mean of what is kept.
+    return (x * (keep * ((1 - off) / (1 - rate)) + off)).to(x.dtype)
 
 
 class Dropout(nn.Module):

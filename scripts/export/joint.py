@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch._functorch.aot_autograd import aot_export_module
 
-from . import capture, clean, lowering, refusal, translate, watch
+from . import capture, clean, lowering, precision, refusal, translate, watch
 from .refusal import Refusal
 from .watch import Input, Rehearsal, Sizes
 
@@ -19,18 +19,19 @@ IR_VERSION = 10
 
 
 def export(module: nn.Module, inputs: list[Input], example: list[Tensor], outputs: tuple[str, ...], path, backward: bool = True,
-           rehearsal: Rehearsal | None = None) -> tuple[onnx.ModelProto, clean.Gains]:
+           rehearsal: Rehearsal | None = None, compute: str = "f32") -> tuple[onnx.ModelProto, clean.Gains]:
     """Writes path, the graph of trace cleaned and checked, and returns it with what cleaning took away. Raises Refusal."""
-    model = trace(module, inputs, example, outputs, backward, rehearsal)
+    model = trace(module, inputs, example, outputs, backward, rehearsal, compute)
     capture.rewrite(model)
+    precision.widen(model)
     gains = clean.clean(model)
     onnx.save(_plain(model), path)
     return model, gains
 
 
 def trace(module: nn.Module, inputs: list[Input], example: list[Tensor], outputs: tuple[str, ...], backward: bool = True,
-          rehearsal: Rehearsal | None = None) -> onnx.ModelProto:
-    """The module's forward and, with backward, its gradients, as torch.onnx writes them.
+          rehearsal: Rehearsal | None = None, compute: str = "f32") -> onnx.ModelProto:
+    """The module's forward and, with backward, its gradients, as torch.onnx writes them. compute is the precision of matrix products.
 
     module(*example) returns f32 scalars, the loss first. Every symbolic size of the example must be greater than 1,
     because tracing takes 0 and 1 for constants; the graph runs with them all the same. Raises Refusal for what has no place
@@ -39,7 +40,7 @@ def trace(module: nn.Module, inputs: list[Input], example: list[Tensor], outputs
     rehearsal = rehearsal or watch.rehearse(module, inputs, example, backward=backward)
     sizes = Sizes(inputs, example)
     try:
-        with watch.quiet(), sizes.mode, lowering.functions(), torch.set_grad_enabled(backward):
+        with watch.quiet(), sizes.mode, lowering.functions(), precision.applied(module, compute), torch.set_grad_enabled(backward):
             graph, signature = aot_export_module(
                 module, tuple(sizes.tensors), trace_joint=backward, output_loss_index=0 if backward else None,
                 decompositions={**translate.decompositions(), **lowering.decompositions()})
@@ -48,13 +49,17 @@ def trace(module: nn.Module, inputs: list[Input], example: list[Tensor], outputs
     except Exception as error:
         # What was baked in may be what made the trace fail.
         sizes.refuse_frozen()
-        raise Refusal(f"tracing failed: {watch.summary(error)}", "leave parts of forward out until it passes, to find the one that fails",
-                      refusal.within(error)) from error
+        hint = ("leave parts of forward out until it passes, to find the one that fails" if compute == "f32" else
+                "in f32 it passes: where two tensors must have one type, cast one with .to(other.dtype)")
+        raise Refusal(f"tracing failed: {watch.summary(error)}", hint, refusal.within(error)) from error
     sizes.refuse_frozen()
 
+    returned = _graph_outputs(graph, signature, outputs, backward)
+    if compute != "f32":
+        precision.lower(graph, signature.inputs_to_parameters, signature.backward_signature.gradients_to_parameters)
     names = _graph_inputs(graph, signature, inputs)
     constants = _lift_constants(graph, sizes)
-    model = translate.translate(graph, sizes.symbols(), [*names, *constants], _graph_outputs(graph, signature, outputs, backward), rehearsal)
+    model = translate.translate(graph, sizes.symbols(), [*names, *constants], returned, rehearsal)
     return _fold_constants(model, constants)
 
 

@@ -7,7 +7,7 @@
 import torch
 from torch import Tensor, nn
 
-from . import refusal
+from . import precision, refusal
 from .refusal import Refusal
 
 
@@ -34,13 +34,16 @@ def conv1d(x: Tensor, weight: Tensor, bias: Tensor | None = None, stride=1, padd
         right = reach - left if padding == "same" else 0
     else:
         left = right = _one(padding)
+    depthwise = groups == channels == x.shape[1] and groups > 1
+    if not depthwise:
+        x, weight, bias = precision.operands(x, weight, bias)
     margin = lambda size: [] if size == 0 else [torch.zeros_like(x[:, :, :1]).expand(-1, -1, size)]
     # Not F.pad: tracing it bakes in the example's sizes.
     padded = torch.cat([*margin(left), x, *margin(right)], dim=2) if left or right else x
     span = x.shape[2] + left + right - reach
     shifted = [padded[:, :, i * dilation:i * dilation + span:stride] for i in range(kernel)]
     time = shifted[0].shape[2]
-    if groups == channels == x.shape[1] and groups > 1:
+    if depthwise:
         y = sum(weight[None, :, 0, i, None] * copy for i, copy in enumerate(shifted))
     elif groups == 1:
         y = torch.matmul(_flat(weight), torch.cat(shifted, dim=1))

@@ -60,7 +60,8 @@ def _attention(drop: Callable) -> Callable:
         """torch's, step by step; a row whose keys are all masked gets their mean, where torch gives NaN."""
         if enable_gqa:
             raise Refusal("scaled_dot_product_attention has enable_gqa", "repeat the keys and values with repeat_interleave", refusal.here())
-        scores = torch.matmul(query * (1 / math.sqrt(query.shape[-1]) if scale is None else scale), key.transpose(-1, -2))
+        # Scores in f32 whatever the precision of products, as the softmax has them.
+        scores = torch.matmul(query * (1 / math.sqrt(query.shape[-1]) if scale is None else scale), key.transpose(-1, -2)).float()
         if is_causal:
             behind = torch.arange(key.shape[-2])[None, :] <= torch.arange(query.shape[-2])[:, None]
             scores = scores + (1 - behind.to(scores.dtype)) * _MASKED

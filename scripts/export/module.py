@@ -5,14 +5,14 @@ import json
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
-from . import lowering, verify, watch
+from . import lowering, mixed, verify, watch
 from .bundle import Bundle
 from .clean import Gains
 from .refusal import Refusal
@@ -84,8 +84,8 @@ class Export:
     license: str = "Apache-2.0"
     eval_graph: bool = True
 
-    def write(self, folder: Path) -> None:
-        """Writes the bundle and prints how long each phase took. Raises Refusal."""
+    def write(self, folder: Path, precisions: tuple[str, ...] = ("f32",)) -> None:
+        """Writes the bundle, with a training graph for each precision, and prints how long each phase took. Raises Refusal."""
         step = Step(self)
         describe(self.module)
         bundle = self._bundle(step)
@@ -93,7 +93,7 @@ class Export:
         with phase("rehearse"):
             rehearsal = watch.rehearse(step, bundle.signature(), [*rows.values(), torch.tensor(-1)], loss=_loss)
         step.outputs = tuple(rehearsal.result)
-        bundle = self._bundle(step)
+        bundle = replace(self._bundle(step), precisions=precisions)
         gains = bundle.write(folder, rehearsal, phase)
         if reason := verify.lacks_memory(step):
             print(f"not compared with PyTorch: {reason}")
@@ -101,7 +101,17 @@ class Export:
             with phase("verify"):
                 error, name = verify.check(self, step, bundle.small(), folder)
             print(f"  differs from PyTorch by at most {error:.1e} of the norm, in {name}")
+        if "bf16" in precisions:
+            self._verify_bf16(step, bundle, folder)
         report(folder, gains)
+
+    def _verify_bf16(self, step: "Step", bundle: Bundle, folder: Path) -> None:
+        if reason := verify.lacks_memory(step, mixed.COPIES):
+            print(f"bf16 not compared with PyTorch: {reason}")
+            return
+        with phase("verify bf16"):
+            same, f32 = mixed.check(self, step, bundle.small(), folder)
+        print(f"  differs from PyTorch in bf16 by {same}, in f32 by {f32}")
 
     def _bundle(self, step: "Step") -> Bundle:
         return Bundle(

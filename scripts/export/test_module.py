@@ -24,7 +24,7 @@ EXAMPLES = [examples.fast_speech, examples.conformer, examples.code_model]
 def exported(request, tmp_path_factory):
     """An Export and the folder that it has become."""
     folder = tmp_path_factory.mktemp(request.param.__name__)
-    assert main(["module", f"export.examples:{request.param.__name__}", "--out", str(folder)]) == 0
+    assert main(["module", f"export.examples:{request.param.__name__}", "--out", str(folder), "--precision", "f32,bf16"]) == 0
     return request.param(), folder
 
 
@@ -74,6 +74,15 @@ def test_bundle_names_what_loss_returns(exported):
     document = json.loads((folder / "bundle.json").read_text())
     assert {p["name"] for p in document["parameters"]} == set(exported.module.state_dict())
     assert [o["name"] for o in document["outputs"]][:2] == ["loss", "loss_weight"]
+
+
+def test_bundle_says_what_is_bf16(exported):
+    document = json.loads((exported[1] / "bundle.json").read_text())
+    assert [(g["kind"], g["precision"]) for g in document["graphs"]] == [("train", "f32"), ("train", "bf16"), ("eval", "f32")]
+    graph = onnx.load(exported[1] / document["graphs"][1]["file"]).graph
+    low = {p["name"] for p in document["parameters"] if p.get("compute") == "bf16"}
+    assert low == {i.name for i in graph.input if i.type.tensor_type.elem_type == onnx.TensorProto.BFLOAT16}
+    assert low and {"grad." + name for name in low} == {o.name for o in graph.output if o.type.tensor_type.elem_type == onnx.TensorProto.BFLOAT16}
 
 
 def test_dropout_is_the_seeds(exported):

@@ -24,9 +24,9 @@ FLOOR = 1e-6
 _WORKING_MEMORY = 1 << 30
 
 
-def lacks_memory(step: "module.Step") -> str | None:
-    """Why check would not fit into this machine, or None."""
-    needed = sum(4 * p.numel() for p in step.parameters() if p.requires_grad) + _WORKING_MEMORY
+def lacks_memory(step: "module.Step", copies: int = 1) -> str | None:
+    """Why check would not fit into this machine, or None. copies is how many it makes of the trained parameters: check makes one, of gradients."""
+    needed = copies * sum(4 * p.numel() for p in step.parameters() if p.requires_grad) + _WORKING_MEMORY
     free = available()
     return None if free is None or free >= needed else f"the check needs {needed / 1e9:.1f} GB, and {free / 1e9:.1f} GB are free"
 

@@ -28,7 +28,8 @@ type Bundle struct {
 	Files        map[string]string `json:"files"`
 }
 
-// Parameter is one trained tensor. The order of parameters is the order of the arena.
+// Parameter is one trained tensor. The order of parameters is the order of the arena. Compute is what graphs of precision bf16
+// take it in, and give its gradient in: BF16, of matrices only, or F32, also when it is empty. Its master is F32 always.
 type Parameter struct {
 	Name    string   `json:"name"`
 	Shape   []int    `json:"shape"`
@@ -93,7 +94,8 @@ type Schedule struct {
 	WarmupSteps int    `json:"warmup_steps,omitempty"`
 }
 
-// Graph is one ONNX file of the bundle. Kind is "train" or "eval".
+// Graph is one ONNX file of the bundle. Kind is "train" or "eval". Precision is that of the matrix products: "f32", or, of a
+// training graph, "bf16".
 type Graph struct {
 	File      string `json:"file"`
 	Kind      string `json:"kind"`
@@ -161,6 +163,9 @@ func (b *Bundle) check() error {
 		}
 		if i > 0 && rank(b.Parameters[i-1]) > rank(p) {
 			return fmt.Errorf("parameters: %q stands behind %q: the order is decayed, not decayed, frozen", p.Name, b.Parameters[i-1].Name)
+		}
+		if p.Compute == BF16 && len(p.Shape) < 2 {
+			return fmt.Errorf("parameters: %q has compute bf16, and is no matrix: its shape is %v", p.Name, p.Shape)
 		}
 	}
 	inputs := map[string]TensorSpec{}
