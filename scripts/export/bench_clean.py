@@ -20,9 +20,9 @@ from .clean import clean
 
 PRESET = "tiny"
 SIZES = {"B": 2, "T_text": 16, "T_mel": 32}
-PAIRS = 60
+PAIRS = 150
 # Of Student's distribution with PAIRS - 1 degrees of freedom, two-sided 95 %.
-QUANTILE = 2.001
+QUANTILE = 1.976
 
 
 def main() -> None:

@@ -2,6 +2,7 @@
 
 import sympy
 
+from .elementwise import BROADCASTING, UNARY
 from .graph import Graph, Shape, attribute
 from .sizes import Sizes
 
@@ -13,7 +14,8 @@ def gemm(graph: Graph) -> None:
             continue
         inputs, turned = list(node.input), [attribute(node, "transA", 0), attribute(node, "transB", 0)]
         for i in (0, 1):
-            if inner := graph.maker(inputs[i], "Transpose"):
+            inner = graph.maker(inputs[i], "Transpose")
+            if inner is not None and attribute(inner, "perm") == [1, 0]:
                 inputs[i], turned[i] = inner.input[0], 1 - turned[i]
         if inputs != list(node.input):
             scale = {name: attribute(node, name, 1.0) for name in ("alpha", "beta")} if node.op_type == "Gemm" else {}
@@ -21,7 +23,11 @@ def gemm(graph: Graph) -> None:
 
 
 def batched(graph: Graph) -> None:
-    """PyTorch multiplies attention's matrices as [B*h, m, n]; ONNX can as [B, h, m, n], which is what stands before and behind."""
+    """PyTorch multiplies attention's matrices as [B*h, m, n]; ONNX can as [B, h, m, n], which is what stands before and behind.
+
+    The Reshape stays where a matrix is transposed that a Transpose has made: ONNX Runtime would join both into one more that moves
+    elements, where it reads the matrix in the other order behind a Reshape.
+    """
     sizes = Sizes(graph)
     for node in list(graph.nodes):
         if node.op_type != "MatMul" or len(graph.shape(node.output[0]) or ()) != 3:
@@ -56,9 +62,20 @@ def _viewed(graph: Graph, name: str) -> bool:
 
 
 def _split(graph: Graph, sizes: Sizes, name: str, batch: Shape) -> str | None:
-    """The value of shape [b*h, m, n] as [b, h, m, n]."""
+    """The value of shape [b*h, m, n] as [b, h, m, n], or None."""
     maker, shape = graph.maker(name), graph.shape(name)
     if maker.op_type == "Transpose":
         inner = _split(graph, sizes, maker.input[0], batch)
-        return inner and graph.add("Transpose", [inner], name, (*batch, *shape[1:]), perm=[0, 1, 3, 2])
+        if inner is None or _moved(graph, inner):
+            return None
+        return graph.add("Transpose", [inner], name, (*batch, *shape[1:]), perm=[0, 1, 3, 2])
     return sizes.reshaped(maker.input[0], (*batch, *shape[1:]))
+
+
+def _moved(graph: Graph, name: str) -> bool:
+    """Whether a Transpose makes the value, or would if it waited behind what works on each element alone."""
+    node = graph.maker(name)
+    while node is not None and node.op_type in UNARY | BROADCASTING:
+        tensors = [name for name in node.input if graph.shape(name) != ()]
+        node = graph.maker(tensors[0]) if len(tensors) == 1 else None
+    return node is not None and node.op_type == "Transpose"
