@@ -116,7 +116,7 @@ func TestRunSurvivesFault(t *testing.T) {
 	const (
 		again = "warning: plugin faulty is started again: "
 		// How many slots show it, and whether anybody else can have done it, depends on the moment: guards_test.go has each.
-		damaged = "byte N behind the end of tensor \"text_sequences\" was overwritten"
+		damaged = "byte N behind the end of tensor \"" // which one is found first depends on what else is decoded just then
 	)
 	for _, tt := range []struct {
 		fault    string
