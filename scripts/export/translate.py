@@ -2,20 +2,17 @@
 
 torch.onnx.export takes modules: it traces them, traces the trace again to take its operators apart, and tries every rule of its
 optimizer on every node. A graph of joint.py has been traced and taken apart, so it goes in as the program that tracing ends with, and is
-tidied by the rules that find something in such graphs. For large models that is an eighth of the time.
+tidied by the rules that find something in such graphs. It gives the same nodes in a fifth of the time.
 """
 
 import logging
 import re
-from collections.abc import Callable
 from functools import cache
 from unittest import mock
 
 import onnx
-import onnx_ir
 import torch
-from onnx_ir.passes import common
-from onnxscript import optimizer, rewriter
+from onnxscript import ir, optimizer, rewriter
 from onnxscript.rewriter.rules import common as rules
 from torch.export import ExportedProgram
 from torch.export.exported_program import ModuleCallEntry, ModuleCallSignature
@@ -97,17 +94,16 @@ def _share_sizes(graph: torch.fx.GraphModule) -> None:
     graph.recompile()
 
 
-def _tidy(model: onnx_ir.Model) -> None:
-    unused, equal = common.RemoveUnusedNodesPass(), common.CommonSubexpressionEliminationPass()
-    constants = [common.LiftConstantsToInitializersPass(lift_all_constants=True, size_limit=0), common.DeduplicateInitializersPass()]
-    fold: Callable[[], object] = lambda: optimizer.fold_constants_ir(model, onnx_shape_inference=True)
-    tidy = lambda *passes: [step(model) for step in passes]
-    fold()
-    tidy(unused, *constants, equal, unused)
-    for _ in range(2):
-        tidy(rewriter.RewritePass(_RULES), unused)
-        fold()
-    tidy(unused, common.IdentityEliminationPass(), *constants, equal, unused, common.OutputFixPass(), common.NameFixPass(), common.RemoveUnusedOpsetsPass())
+def _tidy(model: ir.Model) -> None:
+    common = ir.passes.common
+    fold = lambda model: optimizer.fold_constants_ir(model, onnx_shape_inference=True)
+    unused, rewrite = common.RemoveUnusedNodesPass(), rewriter.RewritePass(_RULES)
+    share = (common.LiftConstantsToInitializersPass(lift_all_constants=True, size_limit=0), common.DeduplicateInitializersPass(),
+             common.CommonSubexpressionEliminationPass(), unused)
+    # Rules take the most time: they come when equal nodes are one. What they find makes constants, and constants make more for them.
+    for step in (fold, unused, *share, rewrite, unused, fold, rewrite, unused, fold,
+                 unused, common.IdentityEliminationPass(), *share, common.OutputFixPass(), common.NameFixPass(), common.RemoveUnusedOpsetsPass()):
+        step(model)
 
 
 def _failed(error: BaseException) -> torch._ops.OpOverload | None:
