@@ -33,6 +33,7 @@ $(ORT):
 	scripts/fetch-ort.sh
 
 test: test-go ## everything that needs no PyTorch
+	scripts/test-cuda.sh
 	scripts/test-template.sh
 	scripts/test-docs.sh
 	@$(MAKE) --no-print-directory torture KILLS=25
@@ -42,7 +43,6 @@ test: test-go ## everything that needs no PyTorch
 test-go: check $(ORT)
 	scripts/venv-plugin.sh
 	go test -race -vet=off -timeout 10m ./... # vetted by check
-	scripts/test-cuda.sh
 
 check:
 	@scripts/need.sh

@@ -16,7 +16,7 @@ import (
 	"time"
 )
 
-var killed = flag.Int("killed", 10, "how many times TestSavingIsKilled kills a process that saves")
+var killed = flag.Int("killed", 5, "how many times TestSavingIsKilled kills a process that saves")
 
 // saverEnv makes the test binary a process that saves to the run folder it names, until it is killed.
 const saverEnv = "XTTS_HOST_TEST_SAVER"
