@@ -1,6 +1,7 @@
 package host
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -113,7 +114,7 @@ func (r *run) prepare() error {
 	if err != nil {
 		return err
 	}
-	p.ArenaBytes += updates
+	p.ArenaBytes, p.Time, p.Fault = p.ArenaBytes+updates.ArenaBytes, p.Time+updates.Time, cmp.Or(p.Fault, updates.Fault)
 	if err := r.device.plan.check(p.ArenaBytes); err != nil {
 		return err
 	}
@@ -124,8 +125,11 @@ func (r *run) prepare() error {
 		r.device.fault = p.Fault
 	}
 	switch {
+	case p.Graphs > 0 && r.device.fault != nil:
+		fmt.Fprintf(r.console.Out, "cuda graphs  %d; the optimizer runs kernel by kernel: %v\n", p.Graphs, r.device.fault)
 	case p.Graphs > 0:
-		fmt.Fprintf(r.console.Out, "cuda graphs  %d captured and compared with runs kernel by kernel, arena %.2f GiB, %.2f s\n", p.Graphs, gib(p.ArenaBytes), p.Time.Seconds())
+		fmt.Fprintf(r.console.Out, "cuda graphs  %d, and %d of the optimizer, captured and compared with runs kernel by kernel, arena %.2f GiB, %.2f s\n",
+			p.Graphs, updates.Graphs, gib(p.ArenaBytes), p.Time.Seconds())
 	case r.device.fault != nil:
 		fmt.Fprintf(r.console.Out, "cuda graphs  off: %v\n", r.device.fault)
 	default:

@@ -21,28 +21,32 @@ const (
 	resident
 )
 
-// residentFeed hands out one batch for ever.
+// residentFeed hands out two batches by turns for ever: the trainer may hold two.
 type residentFeed struct {
 	feed  train.Feed
 	steps int64
-	slot  *pipeline.DeviceSlot
+	slots [2]*pipeline.DeviceSlot
 	step  int64
 }
+
+func (f *residentFeed) Ready() bool { return f.step >= 2 && f.step < f.steps }
 
 func (f *residentFeed) Acquire(ctx context.Context) (*pipeline.DeviceSlot, error) {
 	if f.step == f.steps {
 		return nil, io.EOF
 	}
-	if f.slot == nil {
+	turn := &f.slots[f.step%2]
+	if *turn == nil {
 		d, err := f.feed.Acquire(ctx)
 		if err != nil {
 			return nil, err
 		}
-		f.slot = d
+		*turn = d
 	}
-	f.slot.Batch.Step, f.slot.Batch.Micro, f.slot.Batch.Last = f.step, 0, true
+	b := &(*turn).Batch
+	b.Step, b.Index, b.Micro, b.Last = f.step, int(f.step), 0, true
 	f.step++
-	return f.slot, ctx.Err()
+	return *turn, ctx.Err()
 }
 
 func (f *residentFeed) Release(*pipeline.DeviceSlot) {}

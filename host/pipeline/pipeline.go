@@ -329,6 +329,9 @@ func (p *Pipeline) Warm() <-chan struct{} { return p.warm }
 // Finished returns the number of batches built so far.
 func (p *Pipeline) Finished() int { return int(p.count.Load()) }
 
+// Ready reports whether Acquire will return a batch at once.
+func (p *Pipeline) Ready() bool { return len(p.ready) > 0 }
+
 // Acquire waits for the next batch in the order of the plan. It returns io.EOF behind the last one, the failure that
 // stopped the pipeline, or ctx's error.
 func (p *Pipeline) Acquire(ctx context.Context) (*DeviceSlot, error) {

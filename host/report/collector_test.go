@@ -157,9 +157,6 @@ func TestPhasesOnAGPU(t *testing.T) {
 	for step := int64(1); step <= 21; step++ {
 		w := timed(step, 0, 100*time.Millisecond, 20*time.Millisecond)
 		w.Metrics, w.GPUTrain, w.GPUOptimize = nil, 55*time.Millisecond, 2*time.Millisecond
-		if step == 1 {
-			w.GPUOptimize = 0 // no step was before
-		}
 		c.Step(w, 50)
 	}
 	r := c.Build(Run{

@@ -25,8 +25,11 @@ func (m *memory) ArenaBytes() (int, error) {
 }
 
 // Shrink has the arena of each session give back what it does not need, behind its next run; the run after that takes what it needs
-// again. Numbers do not change.
+// again. Numbers do not change. With captured graphs it does nothing and returns ErrCaptured.
 func (m *memory) Shrink() error {
+	if m.captured {
+		return ErrCaptured
+	}
 	if m.shrink == nil {
 		o, err := ort.NewRunOptions()
 		if err != nil {
@@ -41,12 +44,4 @@ func (m *memory) Shrink() error {
 	}
 	m.unshrunk = slices.Clone(m.sessions)
 	return nil
-}
-
-// Shrink is that of the embedded memory. With captured graphs it does nothing and returns ErrCaptured.
-func (m *Model) Shrink() error {
-	if m.captured {
-		return ErrCaptured
-	}
-	return m.memory.Shrink()
 }

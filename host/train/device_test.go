@@ -1,6 +1,7 @@
 package train
 
 import (
+	"errors"
 	"testing"
 
 	"github.com/xtts-host/xtts-host/host/checkpoint"
@@ -37,6 +38,15 @@ func trainOn(t *testing.T, m *Model, bucket int, seed int64) Result {
 		t.Fatal(err)
 	}
 	return r
+}
+
+// step ends a window on the batch that was trained on last.
+func step(t *testing.T, m *Model, o *Optimizer, lr float64) (gradNorm float64, updated bool) {
+	t.Helper()
+	if err := errors.Join(o.Step(lr), m.Drain()); err != nil {
+		t.Fatal(err)
+	}
+	return o.Outcome()
 }
 
 func gradients(t *testing.T, m *Model) []checkpoint.Tensor {

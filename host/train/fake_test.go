@@ -53,18 +53,21 @@ func TestDeviceChangesNoBit(t *testing.T) {
 		if err != nil || p.Fault != nil || (p.Graphs == len(layouts)) != d.onGPU() {
 			t.Fatalf("prepared %+v, %v", p, err)
 		}
+		if p, err := o.Prepare(); err != nil || p.Fault != nil || (p.Graphs >= 3) != d.onGPU() {
+			t.Fatalf("prepared the optimizer %+v, %v", p, err)
+		}
 		for i, want := range g.Steps[:6] {
 			bucket := index[want.shape()]
 			g.fill(t, want, &layouts[bucket], input(t, m))
 			r := trainOn(t, m, bucket, g.Seed)
-			if err := o.Accumulate(r.Weight, i%2 == 0); err != nil {
+			if err := o.Accumulate(i%2 == 0); err != nil {
 				t.Fatal(err)
 			}
 			if s.losses = append(s.losses, r.Loss); accumulating && i%2 == 0 {
 				continue
 			}
-			if _, updated, err := o.Step(g.Optimizer.LR, r.Loss, r.Weight); err != nil || !updated {
-				t.Fatalf("step %d: updated %v, %v", i, updated, err)
+			if _, updated := step(t, m, o, g.Optimizer.LR); !updated {
+				t.Fatalf("step %d: no update", i)
 			}
 		}
 		if err := errors.Join(m.Pull(), o.Pull()); err != nil {

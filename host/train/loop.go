@@ -13,8 +13,9 @@ import (
 )
 
 // Feed hands out batches in the order of the plan, as *pipeline.Pipeline does: Acquire waits for the next
-// and returns io.EOF behind the last.
+// and returns io.EOF behind the last. Two may be held at a time, where Ready tells that Acquire will not wait.
 type Feed interface {
+	Ready() bool
 	Acquire(ctx context.Context) (*pipeline.DeviceSlot, error)
 	Release(*pipeline.DeviceSlot)
 	LastWait() time.Duration
@@ -36,10 +37,10 @@ type Window struct {
 	Skipped bool
 	// Rows are the data set's rows of the window, without the empty ones.
 	Rows []int32
-	// Time is the wall time since the end of the window before, evaluation excluded; the others are its parts.
+	// Time is the wall time since the end of the window before, evaluation excluded; the others are its parts. On a GPU Optimize is
+	// how long it took to queue the update, and Train holds the rest.
 	Time, InputWait, Train, Optimize time.Duration
-	// GPUTrain is how long the GPU computed gradients, by its own clock; 0 on the CPU. GPUOptimize is the same of the update behind
-	// the window before: that of this one is still under way.
+	// GPUTrain and GPUOptimize are how long the GPU computed gradients and the update, by its own clock; 0 on the CPU.
 	GPUTrain, GPUOptimize time.Duration
 }
 
@@ -73,12 +74,16 @@ type Best struct {
 type Observer interface {
 	// Batch is told of every training batch that was computed, while its slot is still held.
 	Batch(d *pipeline.DeviceSlot)
-	// Window and Evaluated are told between windows, where a checkpoint may be taken.
+	// Window and Evaluated are told between windows, where a checkpoint may be taken: weights and optimizer are those behind the
+	// window, though a GPU may be computing the next one's gradients already.
 	Window(w *Window) error
 	Evaluated(e *Evaluation) error
 }
 
 // Loop trains until the feed ends, Stop is closed, or something fails.
+//
+// On a GPU it is one batch ahead: gradients of a batch are queued before the result of the one before is looked at, so that the GPU
+// goes from one to the next without waiting for the host. The update is queued when that result is known.
 type Loop struct {
 	Model     *Model
 	Optimizer *Optimizer
@@ -93,11 +98,12 @@ type Loop struct {
 	// MaxSkipped windows in a row end the run with ErrNotFinite.
 	MaxSkipped int
 	// Spent, if set, is told how long the loop waited for a batch, trained, updated and evaluated: "wait", "train", "optimizer",
-	// "evaluate".
+	// "evaluate". On a GPU to train and to update is to queue that, and "result" is the wait for it.
 	Spent func(what string, b *pipeline.Batch, began, ended time.Time)
 	// Progress is where to begin. The loop keeps it up to date; an Observer may read it.
 	Progress Progress
 
+	ahead   ahead
 	window  Window
 	mean    mean
 	eval    Evaluation
@@ -128,27 +134,32 @@ func (l *Loop) Run(ctx context.Context) error {
 		}
 	}()
 
+	defer l.Model.Drain() // what fails here has failed before
+
 	l.ended = time.Now()
 	for {
+		// Where no batch is ready the GPU will have to wait for one: only behind what is queued does that wait begin.
+		if !l.Feed.Ready() {
+			if err := l.settle(ctx); err != nil {
+				return err
+			}
+		}
 		began := time.Now()
 		d, err := l.Feed.Acquire(ctx)
-		if errors.Is(err, io.EOF) {
-			return nil
-		}
 		if err != nil {
+			if failed := l.settle(ctx); failed != nil {
+				return failed
+			}
+			if errors.Is(err, io.EOF) {
+				return nil
+			}
 			return err
 		}
 		l.spent("wait", &d.Batch, began, time.Now())
 		if d.Batch.Eval {
-			err = l.evaluate(d)
+			err = l.evaluate(ctx, d)
 		} else {
-			l.window.InputWait += l.Feed.LastWait()
-			err = l.train(d)
-		}
-		last := d.Batch.Last
-		l.Feed.Release(d)
-		if err == nil && last && ctx.Err() != nil {
-			err = context.Cause(ctx)
+			err = l.train(ctx, d)
 		}
 		if err != nil {
 			return err
@@ -162,57 +173,105 @@ func (l *Loop) spent(what string, b *pipeline.Batch, began, ended time.Time) {
 	}
 }
 
-// train computes one micro-batch, and the update when it is the window's last.
-func (l *Loop) train(d *pipeline.DeviceSlot) error {
-	b, w := &d.Batch, &l.window
+// ahead is a batch whose result is not known yet.
+type ahead struct {
+	slot            *pipeline.DeviceSlot // nil for none
+	wait            time.Duration        // for the batch
+	train, optimize time.Duration        // to queue it
+	lr              float64
+}
+
+// train queues one micro-batch, and the update when it is the window's last.
+func (l *Loop) train(ctx context.Context, d *pipeline.DeviceSlot) error {
+	b, next := &d.Batch, ahead{slot: d, wait: l.Feed.LastWait(), lr: l.Schedule.LR(d.Batch.Step)}
+	began := time.Now()
+	err := l.Model.Queue(d.Index, b.Bucket, l.Seed(b.Step, b.Micro))
+	next.train = time.Since(began)
+	l.spent("train", b, began, began.Add(next.train))
+	if err != nil {
+		err = fmt.Errorf("step %d: %w", b.Step+1, err)
+	} else {
+		err = l.settle(ctx)
+	}
+	if err != nil {
+		l.Feed.Release(d)
+		return err
+	}
+	l.ahead = next
+	began = time.Now()
+	if err = l.Optimizer.Accumulate(b.Micro == 0); err == nil && b.Last {
+		err = l.Optimizer.Step(next.lr)
+	}
+	if err = errors.Join(err, l.Model.Fetch()); err != nil {
+		return fmt.Errorf("step %d: %w", b.Step+1, err)
+	}
+	if l.ahead.optimize = time.Since(began); b.Last {
+		l.spent("optimizer", b, began, began.Add(l.ahead.optimize))
+	}
+	if l.Model.Async() {
+		return nil
+	}
+	return l.settle(ctx)
+}
+
+// settle waits for the result of the batch that is queued, if any, and ends the window when it is the last.
+func (l *Loop) settle(ctx context.Context) error {
+	a := l.ahead
+	if a.slot == nil {
+		return nil
+	}
+	l.ahead = ahead{}
+	b, w := a.slot.Batch, &l.window
+	began := time.Now()
+	r, err := l.Model.Result()
+	took := time.Since(began)
+	if err != nil {
+		l.Feed.Release(a.slot)
+		return fmt.Errorf("step %d: %w", b.Step+1, err)
+	}
+	if l.Model.Async() {
+		l.spent("result", &b, began, began.Add(took))
+	}
 	if b.Micro == 0 {
 		l.mean.reset()
-		w.Rows, w.Train = w.Rows[:0], 0
+		w.Rows, w.InputWait, w.Train, w.Optimize = w.Rows[:0], 0, 0, 0
 	}
-	began := time.Now()
-	r, err := l.Model.Train(d.Index, b.Bucket, l.Seed(b.Step, b.Micro))
-	if err != nil {
-		return fmt.Errorf("step %d: %w", b.Step+1, err)
-	}
+	w.InputWait += a.wait
+	w.Train += a.train + took
+	w.Optimize += a.optimize
 	l.mean.add(r)
-	if err := l.Optimizer.Accumulate(r.Weight, b.Micro == 0); err != nil {
-		return fmt.Errorf("step %d: %w", b.Step+1, err)
-	}
-	ended := time.Now()
-	w.Train += ended.Sub(began)
-	l.spent("train", b, began, ended)
 	for _, row := range b.Rows {
 		if row >= 0 {
 			w.Rows = append(w.Rows, row)
 		}
 	}
-	l.Observer.Batch(d)
+	l.Observer.Batch(a.slot)
+	l.Feed.Release(a.slot) // with it goes b.Rows
 	if !b.Last {
 		return nil
 	}
-	return l.step(b)
+	if err := l.step(&b, a.lr); err != nil {
+		return err
+	}
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	return nil
 }
 
 // step ends the window.
-func (l *Loop) step(b *pipeline.Batch) error {
-	w := &l.window
-	began := time.Now()
-	w.Step, w.Epoch, w.Bucket, w.LR = b.Step+1, b.Epoch, b.Bucket, l.Schedule.LR(b.Step)
+func (l *Loop) step(b *pipeline.Batch, lr float64) error {
+	w, updated := &l.window, false
+	w.Step, w.Epoch, w.Bucket, w.LR = b.Step+1, b.Epoch, b.Bucket, lr
 	w.Loss, w.Metrics = l.mean.result(w.Metrics)
-	norm, updated, err := l.Optimizer.Step(w.LR, w.Loss, l.mean.weight)
-	if err != nil {
-		return fmt.Errorf("step %d: %w", w.Step, err)
-	}
+	w.GradNorm, updated = l.Optimizer.Outcome()
 	now := time.Now()
-	w.GradNorm, w.Skipped, w.Optimize, w.Time = norm, !updated, now.Sub(began), now.Sub(l.ended)
+	w.Skipped, w.Time = !updated, now.Sub(l.ended)
 	w.GPUTrain, w.GPUOptimize = l.Model.device.Timer.takeWindow()
 	l.ended = now
-	l.spent("optimizer", b, began, now)
 	l.Progress.Step, l.Progress.Epoch, l.Progress.Batch = w.Step, b.Epoch, b.Index+1
 
-	err = l.Observer.Window(w)
-	w.InputWait = 0
-	if err != nil {
+	if err := l.Observer.Window(w); err != nil {
 		return err
 	}
 	if updated {
@@ -229,7 +288,11 @@ func (l *Loop) step(b *pipeline.Batch) error {
 func isFinite(loss float64) bool { return !math.IsNaN(loss) && !math.IsInf(loss, 0) }
 
 // evaluate computes one batch of the validation set, and the result when it is the last.
-func (l *Loop) evaluate(d *pipeline.DeviceSlot) error {
+func (l *Loop) evaluate(ctx context.Context, d *pipeline.DeviceSlot) error {
+	defer l.Feed.Release(d)
+	if err := l.settle(ctx); err != nil {
+		return err
+	}
 	b, e := &d.Batch, &l.eval
 	if b.Index == 0 {
 		l.mean.reset()
@@ -260,5 +323,8 @@ func (l *Loop) evaluate(d *pipeline.DeviceSlot) error {
 	}
 	err = l.Observer.Evaluated(e)
 	l.ended = time.Now()
+	if err == nil && ctx.Err() != nil {
+		err = context.Cause(ctx)
+	}
 	return err
 }

@@ -34,6 +34,7 @@ func (f *feed) Acquire(ctx context.Context) (*pipeline.DeviceSlot, error) {
 	return &f.slot, nil
 }
 
+func (f *feed) Ready() bool                    { return false }
 func (f *feed) Release(d *pipeline.DeviceSlot) { d.Batch = pipeline.Batch{} }
 func (f *feed) LastWait() time.Duration        { return time.Millisecond }
 

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"slices"
 
+	"github.com/xtts-host/xtts-host/gpu"
 	"github.com/xtts-host/xtts-host/ortgraphs/ort"
 	"github.com/xtts-host/xtts-host/shared/manifest"
 )
@@ -17,6 +18,7 @@ type memory struct {
 	sessions []*ort.Session
 	shrink   *ort.RunOptions // of the next run of each of unshrunk
 	unshrunk []*ort.Session
+	captured bool // CUDA graphs hold addresses in the arenas
 	err      error
 }
 
@@ -78,7 +80,8 @@ const apart = 256
 // words are single values that graphs read or write, in one block, so that one copy moves all.
 type words struct {
 	block
-	used int
+	used  int
+	blank []byte // on a GPU all bits set, which is NaN
 }
 
 // words returns room for n values.
@@ -87,14 +90,21 @@ func (m *memory) words(n int) *words {
 	if m.err != nil || !m.device.onGPU() {
 		return w
 	}
-	pinned, err := m.device.Context.AllocateHost(w.size)
+	pinned, err := m.device.Context.AllocateHost(2 * w.size)
 	if err != nil {
 		m.err = err
 		return w
 	}
 	m.add(pinned.Close)
-	w.host = pinned.Bytes()
+	w.host, w.blank = pinned.Bytes()[:w.size], pinned.Bytes()[w.size:]
+	fill(w.blank, 0xff)
 	return w
+}
+
+func fill(b []byte, v byte) {
+	for i := range b {
+		b[i] = v
+	}
 }
 
 // send queues the copy of the words that the host has written, so that what is queued behind sees them. The host must not write
@@ -106,15 +116,35 @@ func (m *memory) send(w *words) error {
 	return m.device.Compute.Upload(w.dev, 0, w.host[:w.used])
 }
 
-// receive waits for all that is queued, and for the words that graphs have written.
+// blank sets all words to NaN, behind what is queued, so that what a graph does not write shows.
+func (m *memory) blank(w *words) error {
+	if !m.device.onGPU() {
+		fill(w.host[:w.used], 0xff)
+		return nil
+	}
+	return m.device.Compute.Upload(w.dev, 0, w.blank[:w.used])
+}
+
+// receive queues the copy of the words that graphs have written.
 func (m *memory) receive(w *words) error {
 	if !m.device.onGPU() {
 		return nil
 	}
-	if err := errors.Join(m.device.Compute.Download(w.host[:w.used], w.dev, 0), m.device.Compute.Synchronize()); err != nil {
-		return err
+	return m.device.Compute.Download(w.host[:w.used], w.dev, 0)
+}
+
+// event returns an event of the device; nil on the CPU.
+func (m *memory) event() gpu.Event {
+	if m.err != nil || !m.device.onGPU() {
+		return nil
 	}
-	return m.device.Timer.computed()
+	e, err := m.device.Context.NewEvent()
+	if err != nil {
+		m.err = err
+		return nil
+	}
+	m.add(e.Close)
+	return e
 }
 
 // word is one of words, with its tensor.
@@ -208,4 +238,15 @@ func (m *memory) execution(s *ort.Session, inputs, outputs map[string]*ort.Tenso
 		}
 	}
 	return execution{s, b, m.async}
+}
+
+// capture has the next run of e capture the CUDA graph id, which later runs replay. ids are the session's.
+func (m *memory) capture(e *execution, id int) error {
+	options, err := ort.NewRunOptions()
+	if err != nil {
+		return err
+	}
+	m.add(options.Close)
+	e.options = options
+	return errors.Join(options.Async(), options.SetGraph(id))
 }

@@ -4,9 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"math"
 	"time"
 
+	"github.com/xtts-host/xtts-host/gpu"
 	"github.com/xtts-host/xtts-host/host/checkpoint"
 	"github.com/xtts-host/xtts-host/ortgraphs"
 	"github.com/xtts-host/xtts-host/ortgraphs/ort"
@@ -42,15 +42,15 @@ type Model struct {
 	weights, grads block // arenas of arena.Len f32
 	slots          []block
 
-	capturing    bool // Prepare is to capture the training graph
-	captured     bool // and has
+	capturing    bool // Prepare is to capture CUDA graphs
 	inputs       []manifest.TensorSpec
 	train, eval  [][]execution // by slot and bucket
 	in, out      *words
-	seed         word[int64]
+	seeds        []word[int64] // by slot: that of one is read while the next is queued
 	loss, weight word[float32]
 	metrics      []word[float32]
 	values       []float64 // of the metrics
+	done         gpu.Event // what was queued before the last Fetch; nil on the CPU
 }
 
 // Result is what one run of a graph says about a batch.
@@ -105,7 +105,7 @@ func (m *Model) build(cfg ModelConfig) {
 		}
 	}
 	metrics := b.Metrics()
-	m.in, m.out = m.words(2), m.words(2+len(metrics))
+	m.in, m.out = m.words(cfg.Slots+1), m.words(2+len(metrics))
 	m.loss, m.weight = newWord[float32](&m.memory, m.out, manifest.F32), newWord[float32](&m.memory, m.out, manifest.F32)
 	outputs["loss"], outputs["loss_weight"] = m.loss.tensor, m.weight.tensor
 	for _, name := range metrics {
@@ -116,7 +116,6 @@ func (m *Model) build(cfg ModelConfig) {
 	m.values = make([]float64, len(m.metrics))
 	maps.Copy(grads, outputs) // what training asks for; evaluation asks for outputs alone
 
-	m.seed = newWord[int64](&m.memory, m.in, manifest.I64)
 	noDropout := newWord[int64](&m.memory, m.in, manifest.I64)
 	*noDropout.value = -1
 
@@ -124,17 +123,19 @@ func (m *Model) build(cfg ModelConfig) {
 	for _, l := range m.layouts {
 		size = max(size, l.InputBytes)
 	}
+	m.done = m.event()
 	m.train, m.eval = make([][]execution, cfg.Slots), make([][]execution, cfg.Slots)
 	for slot := range cfg.Slots {
 		mem := m.block(size)
 		m.slots = append(m.slots, mem)
+		m.seeds = append(m.seeds, newWord[int64](&m.memory, m.in, manifest.I64))
 		for _, layout := range m.layouts {
 			for _, t := range layout.Tensors {
 				if t.Offset < layout.InputBytes {
 					inputs[t.Name] = m.tensor(mem, t.Offset, t.DType, t.Shape...)
 				}
 			}
-			inputs[seedInput] = m.seed.tensor
+			inputs[seedInput] = m.seeds[slot].tensor
 			m.train[slot] = append(m.train[slot], m.execution(train, inputs, grads))
 			inputs[seedInput] = noDropout.tensor
 			m.eval[slot] = append(m.eval[slot], m.execution(eval, inputs, outputs))
@@ -172,35 +173,66 @@ func (m *Model) arrive() error {
 	return m.device.Transfer.Synchronize()
 }
 
-// Train runs forward and backward on the batch in a device slot. The gradients stand in the gradient arena until
-// the next call.
-func (m *Model) Train(slot, bucket int, seed int64) (Result, error) {
-	*m.seed.value = seed
-	return m.compute(Training, m.train[slot][bucket])
+// Async reports whether Queue returns before the batch is computed.
+func (m *Model) Async() bool { return m.device.onGPU() }
+
+// Queue runs forward and backward on the batch in a device slot, which may go on when it has returned. The gradients stand in the
+// gradient arena until the next call. Fetch and Result follow; the next batch, in another slot, may be queued between the two.
+func (m *Model) Queue(slot, bucket int, seed int64) error {
+	*m.seeds[slot].value = seed
+	return m.queue(Training, m.train[slot][bucket])
 }
 
-// Evaluate runs the evaluation graph, without dropout.
-func (m *Model) Evaluate(slot, bucket int) (Result, error) {
-	return m.compute(Evaluating, m.eval[slot][bucket])
+func (m *Model) queue(w Work, e execution) error {
+	return errors.Join(m.send(m.in), m.blank(m.out), m.timed(w, e))
 }
 
-func (m *Model) compute(w Work, e execution) (Result, error) {
-	for _, s := range m.metrics {
-		*s.value = float32(math.NaN())
+// Fetch queues what brings the outcome of all work queued so far to the host.
+func (m *Model) Fetch() error {
+	if !m.Async() {
+		return nil
 	}
-	if err := errors.Join(m.send(m.in), m.send(m.out)); err != nil {
-		return Result{}, err
-	}
-	if err := m.timed(w, e); err != nil {
-		return Result{}, err
-	}
-	if err := m.receive(m.out); err != nil {
-		return Result{}, err
+	m.device.Timer.queued()
+	return errors.Join(m.receive(m.out), m.device.Compute.Record(m.done))
+}
+
+// Result waits for what the last Fetch brings, and with it for all that was queued before.
+func (m *Model) Result() (Result, error) {
+	if m.Async() {
+		if err := errors.Join(m.done.Synchronize(), m.device.Timer.computed()); err != nil {
+			return Result{}, err
+		}
 	}
 	for i, s := range m.metrics {
 		m.values[i] = float64(*s.value)
 	}
 	return Result{Loss: float64(*m.loss.value), Weight: float64(*m.weight.value), Metrics: m.values}, nil
+}
+
+// Train is Queue, Fetch and Result.
+func (m *Model) Train(slot, bucket int, seed int64) (Result, error) {
+	*m.seeds[slot].value = seed
+	return m.compute(Training, m.train[slot][bucket])
+}
+
+// Evaluate runs the evaluation graph, without dropout, and waits for the result.
+func (m *Model) Evaluate(slot, bucket int) (Result, error) {
+	return m.compute(Evaluating, m.eval[slot][bucket])
+}
+
+func (m *Model) compute(w Work, e execution) (Result, error) {
+	if err := errors.Join(m.queue(w, e), m.Fetch()); err != nil {
+		return Result{}, err
+	}
+	return m.Result()
+}
+
+// Drain waits until nothing is queued, such as a batch whose result nobody wants any more.
+func (m *Model) Drain() error {
+	if !m.Async() {
+		return nil
+	}
+	return m.device.Compute.Synchronize()
 }
 
 // Weights returns the parameters as tensors of the arena, in its order. On the CPU they change with every step; on a GPU they are

@@ -57,21 +57,26 @@ type Optimizer struct {
 	state []block // the rule's vectors, laid out like the weights
 	acc   block   // accumulated gradients; none without accumulation
 
-	in, out     *words
-	lr          word[float64]
-	step        word[int64]
-	loss, scale word[float32]
-	gradNorm    word[float32]
-	finite      word[uint8]
-	weight      word[float32] // of the micro-batch
-	first       word[uint8]   // it is the window's first
+	in, out  *words
+	lr       word[float64]
+	step     word[int64]
+	scale    word[float32] // what norm gives the updates
+	gradNorm word[float32]
+	finite   word[uint8]
 
-	accumulate, norm execution
-	updates          []execution // one per chunk
+	accumulate [2]execution // the window's first micro-batch, and the others
+	norm       execution
+	updates    []update
 
 	// Steps counts the updates. Skipped windows do not count.
 	Steps int64
 	torn  bool
+}
+
+// update works on a chunk of the vectors: elements [at, at+size).
+type update struct {
+	execution
+	at, size int
 }
 
 // NewOptimizer makes the optimizer p.Name, "adamw" or "sgd", for a model. accumulating says whether windows have more than one
@@ -98,30 +103,46 @@ func (o *Optimizer) build(accumulating bool, threads int) {
 		if err != nil {
 			o.err = errors.Join(o.err, err)
 		}
-		return o.open(ort.SessionConfig{Model: model, Name: name, Threads: threads}, false)
+		return o.open(ort.SessionConfig{Model: model, Name: name, Threads: threads}, o.model.capturing)
+	}
+	if o.model.capturing && o.async != nil && o.err == nil {
+		o.err = o.async.NoGraph() // until Prepare
 	}
 	for range o.rule.state {
 		o.state = append(o.state, o.block(4*n))
 	}
 	constants := o.rule.scalars(o.params)
-	o.in, o.out = o.words(9+len(constants)), o.words(2)
+	o.in, o.out = o.words(8+len(constants)), o.words(5)
 	o.lr, o.step = newWord[float64](&o.memory, o.in, manifest.F64), newWord[int64](&o.memory, o.in, manifest.I64)
-	o.loss, o.scale = newWord[float32](&o.memory, o.in, manifest.F32), newWord[float32](&o.memory, o.in, manifest.F32)
-	o.weight, o.first = newWord[float32](&o.memory, o.in, manifest.F32), newWord[uint8](&o.memory, o.in, manifest.Bool)
 	o.gradNorm, o.finite = newWord[float32](&o.memory, o.out, manifest.F32), newWord[uint8](&o.memory, o.out, manifest.Bool)
+	o.scale = newWord[float32](&o.memory, o.out, manifest.F32)
+	flag := func(v uint8) *ort.Tensor {
+		w := newWord[uint8](&o.memory, o.in, manifest.Bool)
+		*w.value = v
+		return w.tensor
+	}
+	no, yes := flag(0), flag(1)
 
 	grads := o.model.grads
+	window := map[string]*ort.Tensor{"loss": o.model.loss.tensor, "loss_weight": o.model.weight.tensor, "summed": no}
 	if accumulating {
 		o.acc = o.block(4 * n)
 		acc := o.floats(o.acc, 0, trained)
-		o.accumulate = o.execution(session("accumulate"), map[string]*ort.Tensor{
-			"acc": acc, "grads": o.floats(grads, 0, trained), "weight": o.weight.tensor, "first": o.first.tensor,
-		}, map[string]*ort.Tensor{"acc_out": acc})
+		loss, weight := newWord[float32](&o.memory, o.out, manifest.F32).tensor, newWord[float32](&o.memory, o.out, manifest.F32).tensor
+		add := session("accumulate")
+		for i, first := range []*ort.Tensor{yes, no} {
+			o.accumulate[i] = o.execution(add, map[string]*ort.Tensor{
+				"acc": acc, "grads": o.floats(grads, 0, trained), "loss": o.model.loss.tensor, "loss_weight": o.model.weight.tensor,
+				"first": first, "loss_sum": loss, "weight_sum": weight,
+			}, map[string]*ort.Tensor{"acc_out": acc, "loss_sum_out": loss, "weight_sum_out": weight})
+		}
 		grads = o.acc
+		window = map[string]*ort.Tensor{"loss": loss, "loss_weight": weight, "summed": yes}
 	}
-	o.norm = o.execution(session("norm"), map[string]*ort.Tensor{
-		"grads": o.floats(grads, 0, trained), "loss": o.loss.tensor, "grad_scale": o.scale.tensor,
-	}, map[string]*ort.Tensor{"grad_norm": o.gradNorm.tensor, "finite": o.finite.tensor})
+	window["grads"] = o.floats(grads, 0, trained)
+	o.norm = o.execution(session("norm"), window, map[string]*ort.Tensor{
+		"grad_norm": o.gradNorm.tensor, "grad_scale": o.scale.tensor, "finite": o.finite.tensor,
+	})
 
 	constant := func(v float64) *ort.Tensor {
 		w := newWord[float64](&o.memory, o.in, manifest.F64)
@@ -135,7 +156,7 @@ func (o *Optimizer) build(accumulating bool, threads int) {
 	for name, v := range constants {
 		inputs[name] = constant(v)
 	}
-	update, chunk := session(o.params.Name), chunk
+	step, chunk := session(o.params.Name), chunk
 	if o.device.onGPU() {
 		chunk = gpuChunk
 	}
@@ -154,7 +175,7 @@ func (o *Optimizer) build(accumulating bool, threads int) {
 				inputs[name] = view(o.state[i])
 				outputs[name+"_out"] = inputs[name]
 			}
-			o.updates = append(o.updates, o.execution(update, inputs, outputs))
+			o.updates = append(o.updates, update{o.execution(step, inputs, outputs), from, size})
 		}
 	}
 }
@@ -162,85 +183,46 @@ func (o *Optimizer) build(accumulating bool, threads int) {
 // StateVectors is the number of vectors of the weights' size that an optimizer keeps.
 func StateVectors(name string) int { return len(rules[name].state) }
 
-// Prepare runs every graph once, in a way that changes nothing, so that its memory is taken before the first step. It returns how much
-// that is. On the CPU it does nothing.
-func (o *Optimizer) Prepare() (arenaBytes int, err error) {
-	if !o.device.onGPU() {
-		return 0, nil
+// Accumulate queues that the gradients of the last batch are added to the window's, times the batch's weight. The first of a window
+// overwrites what the window before left. Without accumulation it does nothing: Step takes the gradients as they are.
+func (o *Optimizer) Accumulate(first bool) error {
+	e := o.accumulate[1]
+	if first {
+		e = o.accumulate[0]
 	}
-	if _, _, err := o.Step(0, 0, 0); err != nil { // a window of weight 0 changes nothing
-		return 0, err
-	}
-	for _, u := range o.updates { // which Step left out: finite is false, so each writes what it read
-		if err := o.run(u); err != nil {
-			return 0, err
-		}
-	}
-	if o.accumulate.binding != nil {
-		if err := o.Accumulate(0, true); err != nil {
-			return 0, err
-		}
-	}
-	if err := o.device.Compute.Synchronize(); err != nil {
-		return 0, err
-	}
-	return o.ArenaBytes()
-}
-
-// Accumulate adds the gradients of the last Train, times the batch's weight. The first of a window overwrites
-// what the window before left. Without accumulation it does nothing: Step takes the gradients as they are.
-func (o *Optimizer) Accumulate(weight float64, first bool) error {
-	if o.accumulate.binding == nil {
+	if e.binding == nil {
 		return nil
 	}
-	*o.weight.value, *o.first.value = float32(weight), 0
-	if first {
-		*o.first.value = 1
-	}
-	if err := o.send(o.in); err != nil {
-		return err
-	}
-	return o.timed(Accumulating, o.accumulate)
+	return errors.Join(o.send(o.in), o.timed(Accumulating, e))
 }
 
-// Step ends a window: it scales the sum of gradients by the sum of the weights, clips it and updates the weights. It
-// returns the gradient's norm before clipping. When loss or gradients are not finite, or weight is 0, nothing is
-// changed and updated is false.
-func (o *Optimizer) Step(lr, loss, weight float64) (gradNorm float64, updated bool, err error) {
-	*o.lr.value, *o.step.value, *o.loss.value = lr, o.Steps+1, float32(loss)
-	switch {
-	case weight == 0:
-		*o.scale.value = 0
-	case o.accumulate.binding == nil:
-		*o.scale.value = 1
-	default:
-		*o.scale.value = float32(1 / weight)
-	}
-	if err := errors.Join(o.send(o.in), o.device.Timer.begin(Optimizing)); err != nil {
-		return 0, false, err
-	}
-	if err := o.run(o.norm); err != nil {
-		return 0, false, err
-	}
-	if err := o.receive(o.out); err != nil {
-		return 0, false, err
-	}
-	gradNorm = float64(*o.gradNorm.value)
-	if *o.finite.value == 0 {
-		return gradNorm, false, o.device.Timer.end(Optimizing)
+// Step queues the end of a window: the sum of gradients is scaled by the sum of the weights and clipped, and the weights are
+// updated. When loss or gradients are not finite, or the sum of weights is 0, nothing is changed. Outcome tells, when a Fetch
+// behind Step has its Result; before the next Step it must be asked.
+func (o *Optimizer) Step(lr float64) error {
+	*o.lr.value, *o.step.value = lr, o.Steps+1
+	if err := errors.Join(o.send(o.in), o.device.Timer.begin(Optimizing), o.run(o.norm), o.receive(o.out)); err != nil {
+		return err
 	}
 	o.torn = true
 	for _, u := range o.updates {
-		if err := o.run(u); err != nil {
-			return gradNorm, false, err
+		if err := o.run(u.execution); err != nil {
+			return err
 		}
 	}
-	o.torn = false
-	o.Steps++
-	return gradNorm, true, o.device.Timer.end(Optimizing)
+	return o.device.Timer.end(Optimizing)
 }
 
-// Torn reports whether an update failed half-way: weights and moments are those of no step, and must not be saved.
+// Outcome returns what the last Step did, which is done: the gradient's norm before clipping, and whether weights were updated.
+func (o *Optimizer) Outcome() (gradNorm float64, updated bool) {
+	o.torn = false
+	if updated = *o.finite.value != 0; updated {
+		o.Steps++
+	}
+	return float64(*o.gradNorm.value), updated
+}
+
+// Torn reports whether an update is not known to be whole: weights and moments are those of no step, and must not be saved.
 func (o *Optimizer) Torn() bool { return o.torn }
 
 // Pull brings what Moments shows up to date, Push takes over what was written there. On the CPU that is always so.

@@ -56,20 +56,16 @@ func (m *Model) Prepare() (Prepared, error) {
 		return p, err
 	}
 	defer t.close()
-	err = t.settle()
-	if err == nil && m.capturing {
-		if p.Graphs, err = t.capture(); err == nil {
-			p.Fault, err = t.compare()
-		}
-		if p.Fault != nil || err != nil {
-			t.release()
-			p.Graphs = 0
+	if err = t.settle(); err != nil {
+		return p, err
+	}
+	if m.capturing {
+		if p.Graphs, p.Fault, err = t.graphs(); err != nil {
+			return p, err
 		}
 		m.captured = p.Graphs > 0
 	}
-	if err == nil {
-		p.ArenaBytes, err = m.ArenaBytes()
-	}
+	p.ArenaBytes, err = m.ArenaBytes()
 	m.device.Timer.restart()
 	p.Time = time.Since(began)
 	return p, err
@@ -129,20 +125,29 @@ func (t *trial) settle() error {
 	return nil
 }
 
+// graphs captures and compares. With a fault, none is used.
+func (t *trial) graphs() (n int, fault, err error) {
+	n, fault = t.capture()
+	if errors.Is(fault, ort.ErrOutOfMemory) {
+		return 0, nil, fault
+	}
+	if fault == nil {
+		fault, err = t.compare()
+	}
+	if fault != nil || err != nil {
+		t.release()
+		n = 0
+	}
+	return n, fault, err
+}
+
 // capture takes a graph of every slot and bucket.
-func (t *trial) capture() (int, error) {
-	n := 0
+func (t *trial) capture() (n int, err error) {
 	for _, bucket := range t.order {
 		for slot := range t.slots {
-			options, err := ort.NewRunOptions()
-			if err != nil {
+			if err := t.memory.capture(&t.train[slot][bucket], n); err != nil {
 				return 0, err
 			}
-			t.add(options.Close)
-			if err := errors.Join(options.Async(), options.SetGraph(n)); err != nil {
-				return 0, err
-			}
-			t.train[slot][bucket].options = options
 			if err := t.fill(slot, bucket); err != nil {
 				return 0, err
 			}
@@ -183,7 +188,7 @@ func (t *trial) compare() (fault, err error) {
 			return nil, err
 		}
 		e := t.train[at.slot][at.bucket]
-		*t.seed.value = t.random.Int64()
+		*t.seeds[at.slot].value = t.random.Int64()
 		replayed, err := t.outcome(e, 0)
 		if err != nil {
 			return nil, err

@@ -12,22 +12,21 @@ import (
 // Work is something that a GPU does for a step.
 type Work int
 
-// Kinds of work, in the order in which those of a step are read.
+// Kinds of work, in the order of a step.
 const (
-	Accumulating Work = iota
+	Training Work = iota // forward and backward
+	Accumulating
 	Optimizing
-	Training // forward and backward
 	Evaluating
 	Transferring // of a batch, to its device slot
-	kinds
 )
 
 func (w Work) String() string {
-	return [...]string{"accumulate", "optimizer", "train", "evaluate", "transfer"}[w]
+	return [...]string{"train", "accumulate", "optimizer", "evaluate", "transfer"}[w]
 }
 
 // Timer measures by the GPU's own clock what a model, its optimizer and the copier have it do. Events are recorded around the work
-// and read behind a synchronisation that is there anyway, so that it costs some microseconds a step and no waiting. Nil measures
+// and read when the host waits for its result anyway, so that it costs some microseconds a step and no waiting. Nil measures
 // nothing.
 //
 // Transferring belongs to the copier, all other work to the trainer's goroutine; Transfers to anyone.
@@ -38,7 +37,13 @@ type Timer struct {
 
 	closers
 	device Device
-	meters [kinds]meter
+	// clock is a stream without work: what is recorded there happens at once.
+	clock gpu.Stream
+	// What is queued and what is waited for have events of their own, by turns: the next batch is queued before the result of one
+	// is read.
+	computing    [2][Transferring]meter
+	turn         int // that of what is being queued
+	transferring meter
 
 	mu      sync.Mutex // guards the rest
 	anchor  moment
@@ -109,9 +114,11 @@ const anchorAge = 2 * time.Second
 // NewTimer makes a timer for the streams of a device that is on a GPU. It is closed before they are.
 func NewTimer(d Device) (*Timer, error) {
 	t := &Timer{device: d, copies: make([]copied, 0, 16)}
-	events := []*gpu.Event{&t.anchor.event, &t.next.event}
-	for i := range t.meters {
-		events = append(events, &t.meters[i].begin, &t.meters[i].end)
+	events := []*gpu.Event{&t.anchor.event, &t.next.event, &t.transferring.begin, &t.transferring.end}
+	for turn := range t.computing {
+		for w := range t.computing[turn] {
+			events = append(events, &t.computing[turn][w].begin, &t.computing[turn][w].end)
+		}
 	}
 	for _, e := range events {
 		var err error
@@ -120,8 +127,13 @@ func NewTimer(d Device) (*Timer, error) {
 		}
 		t.add((*e).Close)
 	}
+	var err error
+	if t.clock, err = d.Context.NewStream(); err != nil {
+		return nil, errors.Join(err, t.Close())
+	}
+	t.add(t.clock.Close)
 	t.anchor.at = time.Now()
-	if err := errors.Join(d.Compute.Record(t.anchor.event), t.anchor.event.Synchronize()); err != nil {
+	if err := errors.Join(t.clock.Record(t.anchor.event), t.anchor.event.Synchronize()); err != nil {
 		return nil, errors.Join(err, t.Close())
 	}
 	return t, nil
@@ -134,38 +146,53 @@ func (t *Timer) stream(w Work) gpu.Stream {
 	return t.device.Compute
 }
 
+func (t *Timer) meter(w Work) *meter {
+	if w == Transferring {
+		return &t.transferring
+	}
+	return &t.computing[t.turn][w]
+}
+
 // begin is called in front of work, end behind it.
 func (t *Timer) begin(w Work) error {
 	if t == nil {
 		return nil
 	}
-	return t.stream(w).Record(t.meters[w].begin)
+	return t.stream(w).Record(t.meter(w).begin)
 }
 
 func (t *Timer) end(w Work) error {
 	if t == nil {
 		return nil
 	}
-	t.meters[w].pending = true
-	return t.stream(w).Record(t.meters[w].end)
+	t.meter(w).pending = true
+	return t.stream(w).Record(t.meter(w).end)
 }
 
-// computed reads what ended before the stream Compute was synchronised, which the caller has just done.
+// queued is called when the work of a batch is queued and what follows is another's.
+func (t *Timer) queued() {
+	if t != nil {
+		t.turn = 1 - t.turn
+	}
+}
+
+// computed reads what was queued before the last call of queued, and has ended.
 func (t *Timer) computed() error {
 	if t == nil {
 		return nil
 	}
-	for w := range Transferring {
-		if !t.meters[w].pending {
+	done := &t.computing[1-t.turn]
+	for w := range done {
+		if !done[w].pending {
 			continue
 		}
-		s, took, err := t.read(w)
+		s, took, err := t.read(Work(w), &done[w])
 		if err != nil {
 			return err
 		}
-		t.count(w, s, took)
+		t.count(Work(w), s, took)
 		if t.Spent != nil {
-			t.Spent(w, s.began, s.ended)
+			t.Spent(Work(w), s.began, s.ended)
 		}
 	}
 	return t.moor()
@@ -176,7 +203,7 @@ func (t *Timer) transferred() error {
 	if t == nil {
 		return nil
 	}
-	s, _, err := t.read(Transferring)
+	s, _, err := t.read(Transferring, &t.transferring)
 	if err != nil {
 		return err
 	}
@@ -194,8 +221,7 @@ func (t *Timer) transferred() error {
 }
 
 // read returns when work was done, and how long it took. Both of its events have happened.
-func (t *Timer) read(w Work) (s span, took time.Duration, err error) {
-	m := &t.meters[w]
+func (t *Timer) read(w Work, m *meter) (s span, took time.Duration, err error) {
 	m.pending = false
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -247,8 +273,7 @@ func (t *Timer) count(w Work, s span, took time.Duration) {
 	t.copies, t.started = open, true
 }
 
-// moor takes a new anchor when the old one is too old. Compute is idle, so that what is recorded now happens now; it is used when
-// the next synchronisation has shown that it has.
+// moor takes a new anchor when the old one is too old. It is used from the next call on, when it has happened for certain.
 func (t *Timer) moor() error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -261,7 +286,7 @@ func (t *Timer) moor() error {
 		return nil
 	}
 	t.next.at, t.renew = now, true
-	return t.device.Compute.Record(t.next.event)
+	return t.clock.Record(t.next.event)
 }
 
 // takeWindow returns how long the GPU trained and updated weights since the last call.

@@ -14,20 +14,38 @@ from .translate import OPSET
 
 _HEADER = f'<ir_version: {IR_VERSION}, opset_import: ["" : {OPSET}]>\n'
 
+# A micro-batch's gradients, weight and weighted loss are added to the sums of its window. Weights count frames or tokens: their sum is
+# exact below 2^24. Of the losses only whether their sum is finite matters.
 ACCUMULATE = """
-accumulate (float[N] acc, float[N] grads, float weight, bool first) => (float[N] acc_out) {
+accumulate (float[N] acc, float[N] grads, float loss, float loss_weight, bool first, float loss_sum, float weight_sum)
+      => (float[N] acc_out, float loss_sum_out, float weight_sum_out) {
     zero = Constant <value = float {0}> ()
     before = Where (first, zero, acc)
-    weighted = Mul (weight, grads)
+    weighted = Mul (loss_weight, grads)
     acc_out = Add (before, weighted)
+    loss_before = Where (first, zero, loss_sum)
+    loss_weighted = Mul (loss_weight, loss)
+    loss_sum_out = Add (loss_before, loss_weighted)
+    weight_before = Where (first, zero, weight_sum)
+    weight_sum_out = Add (weight_before, loss_weight)
 }
 """
 
-# Comparisons with the largest f32 are false for infinities and for NaN.
+# What the update needs to know of a window stays where it was computed, so that the host can queue the update before it has seen it.
+# grads is one batch's mean gradient, or the weighted sum of several. Comparisons with the largest f32 are false for infinities
+# and for NaN.
 NORM = """
-norm (float[N] grads, float loss, float grad_scale) => (float grad_norm, bool finite) {
+norm (float[N] grads, float loss, float loss_weight, bool summed) => (float grad_norm, float grad_scale, bool finite) {
     largest = Constant <value = float {3.4028234663852886e38}> ()
     zero = Constant <value = float {0}> ()
+    one = Constant <value = float {1}> ()
+    one_f64 = Constant <value = double {1}> ()
+    weight_f64 = Cast <to = 11> (loss_weight)
+    mean_f64 = Div (one_f64, weight_f64)
+    mean = Cast <to = 1> (mean_f64)
+    scale = Where (summed, mean, one)
+    counted = Greater (loss_weight, zero)
+    grad_scale = Where (counted, scale, zero)
     square = ReduceSumSquare <keepdims = 0> (grads)
     root = Sqrt (square)
     grad_norm = Mul (root, grad_scale)
@@ -35,7 +53,6 @@ norm (float[N] grads, float loss, float grad_scale) => (float grad_norm, bool fi
     loss_finite = LessOrEqual (loss_size, largest)
     square_finite = LessOrEqual (square, largest)
     both_finite = And (loss_finite, square_finite)
-    counted = Greater (grad_scale, zero)
     finite = And (both_finite, counted)
 }
 """

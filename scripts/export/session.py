@@ -62,18 +62,17 @@ class Trainer:
 
     def step(self, tensors: list) -> tuple[float, float]:
         """Loss and gradient norm of one step."""
-        loss = self.backward(tensors)["loss"]
-        one = np.float32(1)
-        norm, finite = run(self.norm, {"grads": self.grad, "loss": loss, "grad_scale": one}).values()
+        out = self.backward(tensors)
+        norm, scale, finite = run(self.norm, {"grads": self.grad, "loss": out["loss"], "loss_weight": out["loss_weight"], "summed": False}).values()
         self.updates += int(finite)
         scalars = {name: np.float64(x) for name, x in optimizer.scalars(self.spec).items()}
-        scalars |= {"step": np.int64(self.updates), "grad_scale": one, "grad_norm": norm, "finite": finite}
+        scalars |= {"step": np.int64(self.updates), "grad_scale": scale, "grad_norm": norm, "finite": finite}
         for start, stop, decay in ((0, self.decayed, self.spec["weight_decay"]), (self.decayed, len(self.grad), 0.0)):
             for at in range(start, stop, CHUNK):
                 part = slice(at, min(at + CHUNK, stop))
                 vectors = {name: x[part] for name, x in self.vectors.items()}
                 in_place(self.update, {**scalars, "weight_decay": np.float64(decay), "grad": self.grad[part]}, vectors)
-        return float(loss), float(norm)
+        return float(out["loss"]), float(norm)
 
 
 def in_place(session: ort.InferenceSession, feed: dict[str, np.ndarray], vectors: dict[str, np.ndarray]) -> None:

@@ -29,8 +29,8 @@ def vectors(name: str, seed: int, size: int = 5000) -> dict:
     return state
 
 
-def norm(grads, loss=1.0, grad_scale=1.0):
-    feed = {"grads": np.asarray(grads, np.float32), "loss": np.float32(loss), "grad_scale": np.float32(grad_scale)}
+def norm(grads, loss=1.0, loss_weight=1.0, summed=False):
+    feed = {"grads": np.asarray(grads, np.float32), "loss": np.float32(loss), "loss_weight": np.float32(loss_weight), "summed": np.array(summed)}
     return session.run(GRAPHS["norm"], feed).values()
 
 
@@ -56,8 +56,8 @@ def test_update_is_pytorchs(change, grad_clip):
         theirs.grad = torch.tensor(gradient)
         their_norm = torch.nn.utils.clip_grad_norm_([theirs], grad_clip or float("inf"))
         update.step()
-        our_norm, finite = norm(gradient.ravel())
-        assert finite and our_norm == pytest.approx(their_norm.item(), rel=1e-6)
+        our_norm, scale, finite = norm(gradient.ravel())
+        assert finite and scale == 1 and our_norm == pytest.approx(their_norm.item(), rel=1e-6)
         session.in_place(GRAPHS[spec["name"]], {**scalars(spec, step, our_norm), "grad": gradient.ravel()}, ours)
     # Without momentum PyTorch keeps no buffer.
     state = {name: x for name, x in update.state[theirs].items() if name in ours and x is not None}
@@ -88,7 +88,7 @@ def test_skipped_update_keeps_every_bit(name):
     before = {vector: x.copy() for vector, x in state.items()}
     gradient = np.full(5000, np.nan, np.float32)
     gradient[::2] = np.inf
-    our_norm, finite = norm(gradient)
+    our_norm, _, finite = norm(gradient)
     session.in_place(GRAPHS[name], {**scalars(SPECS[name], 3, our_norm, finite), "grad": gradient}, state)
     assert all(state[vector].tobytes() == before[vector].tobytes() for vector in state)
 
@@ -102,28 +102,32 @@ def test_update_scales_the_gradient(name):
     assert all(np.array_equal(halved[vector], scaled[vector]) for vector in halved)
 
 
-@pytest.mark.parametrize(("gradient", "loss", "scale", "want"), [
-    ([3.0, 4.0], 1.0, 0.5, True),
-    ([3.0, np.nan], 1.0, 1.0, False),
-    ([3.0, -np.inf], 1.0, 1.0, False),
-    ([3e30, 4.0], 1.0, 1.0, False),
-    ([3.0, 4.0], np.nan, 1.0, False),
-    ([3.0, 4.0], -np.inf, 1.0, False),
-    ([3.0, 4.0], 1.0, 0.0, False),
-    ([0.0, 0.0], 0.0, 1.0, True),
+@pytest.mark.parametrize(("gradient", "loss", "weight", "summed", "scale", "want"), [
+    ([3.0, 4.0], 1.0, 7.0, False, 1.0, True),
+    ([3.0, 4.0], 1.0, 3.0, True, 1 / 3, True),
+    ([3.0, np.nan], 1.0, 1.0, False, 1.0, False),
+    ([3.0, -np.inf], 1.0, 1.0, False, 1.0, False),
+    ([3e30, 4.0], 1.0, 1.0, False, 1.0, False),
+    ([3.0, 4.0], np.nan, 1.0, False, 1.0, False),
+    ([3.0, 4.0], -np.inf, 1.0, True, 1.0, False),
+    ([3.0, 4.0], 1.0, 0.0, False, 0.0, False),
+    ([0.0, 0.0], 0.0, 0.0, True, 0.0, False),
+    ([3.0, 4.0], 1.0, np.nan, True, 0.0, False),
+    ([0.0, 0.0], 0.0, 1.0, False, 1.0, True),
 ])
-def test_norm_tells_what_is_finite(gradient, loss, scale, want):
-    value, finite = norm(gradient, loss, scale)
-    assert finite == want
-    if want:
+def test_norm_tells_what_is_finite(gradient, loss, weight, summed, scale, want):
+    value, grad_scale, finite = norm(gradient, loss, weight, summed)
+    assert finite == want and grad_scale == np.float32(scale)
+    if np.isfinite(gradient).all() and max(gradient) < 1e19:
         assert value == pytest.approx(np.hypot(*gradient) * scale)
 
 
 def test_accumulate():
     gradient = np.array([1.0, -2.0, 3.0], np.float32)
-    # What the vector held before the first micro-batch must not matter.
-    acc = np.array([np.nan, np.inf, 5.0], np.float32)
-    session.in_place(GRAPHS["accumulate"], {"grads": gradient, "weight": np.float32(2), "first": np.array(True)}, {"acc": acc})
-    np.testing.assert_array_equal(acc, 2 * gradient)
-    session.in_place(GRAPHS["accumulate"], {"grads": gradient, "weight": np.float32(3), "first": np.array(False)}, {"acc": acc})
-    np.testing.assert_array_equal(acc, 5 * gradient)
+    # What the sums held before the first micro-batch must not matter.
+    sums = {"acc": np.array([np.nan, np.inf, 5.0], np.float32), "loss_sum": np.array(np.nan, np.float32), "weight_sum": np.array(9, np.float32)}
+    for weight, loss, first in ((2, 0.5, True), (3, 1.5, False)):
+        feed = {"grads": gradient, "loss": np.float32(loss), "loss_weight": np.float32(weight), "first": np.array(first)}
+        session.in_place(GRAPHS["accumulate"], feed, sums)
+    np.testing.assert_array_equal(sums["acc"], 5 * gradient)
+    assert sums["loss_sum"] == 2 * 0.5 + 3 * 1.5 and sums["weight_sum"] == 5

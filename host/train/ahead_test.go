@@ -1,0 +1,140 @@
+package train
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"math"
+	"reflect"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/xtts-host/xtts-host/host/pipeline"
+	"github.com/xtts-host/xtts-host/ortgraphs/ort"
+)
+
+// twoSlots plays a list of batches from two slots by turns. A batch is always ready.
+type twoSlots struct {
+	*testing.T
+	model   *Model
+	batches []pipeline.Batch
+	held    [2]bool
+	slots   [2]pipeline.DeviceSlot
+	most    int // held at a time
+	next    int
+	fill    func(b *pipeline.Batch, slot int)
+}
+
+func (f *twoSlots) Ready() bool { return f.next < len(f.batches) }
+
+func (f *twoSlots) Acquire(context.Context) (*pipeline.DeviceSlot, error) {
+	if !f.Ready() {
+		return nil, io.EOF
+	}
+	turn := f.next % 2
+	if f.held[turn] {
+		f.Fatalf("batch %d: two are held", f.next)
+	}
+	f.held[turn] = true
+	if f.held[1-turn] {
+		f.most = 2
+	}
+	d := &f.slots[turn]
+	d.Index, d.Batch = turn, f.batches[f.next]
+	f.next++
+	f.fill(&d.Batch, turn)
+	return d, nil
+}
+
+func (f *twoSlots) Release(d *pipeline.DeviceSlot) { f.held[d.Index], d.Batch = false, pipeline.Batch{} }
+func (f *twoSlots) LastWait() time.Duration        { return 0 }
+
+// TestAheadChangesNothing trains one batch ahead on a fake GPU, and step by step on the CPU: the same bits in every window, also behind
+// one that is skipped, around evaluations, and in micro-batches.
+func TestAheadChangesNothing(t *testing.T) {
+	for _, micros := range []int{1, 2} {
+		type outcome struct {
+			windows []Window
+			evals   []Evaluation
+			weights []byte
+		}
+		play := func(d Device) (o outcome, most int) {
+			g, b := readGolden(t, "pico.json"), open(t, pico)
+			layouts, _ := shaped(t, b, g.Rows, g.Steps[:1])
+			m, err := NewModel(ModelConfig{Bundle: b, Layouts: layouts, Slots: 2, Threads: 1, Device: d, CUDAGraphs: true})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer m.Close()
+			batches := steps(6, micros)
+			eval := []pipeline.Batch{{Eval: true, Rows: []int32{0, 1}}, {Eval: true, Index: 1, Last: true, Rows: []int32{0}}}
+			f := &twoSlots{T: t, model: m, batches: slices.Concat(batches[:2*micros], eval, batches[2*micros:])}
+			f.fill = func(p *pipeline.Batch, slot int) {
+				room := input(t, m)
+				g.fill(t, g.Steps[0], &layouts[0], room)
+				mel := ort.View[float32](layouts[0].View(room, "mel_spectrograms"))
+				mel[f.next] += float32(f.next) // every batch is another one
+				if !p.Eval && p.Step == 3 {
+					mel[0] = float32(math.NaN())
+				}
+				if !d.onGPU() {
+					copy(m.slots[slot].host, room)
+				} else if err := m.Load(slot, 0, room); err != nil {
+					t.Fatal(err)
+				}
+			}
+			seen := new(record)
+			l := &Loop{
+				Model: m, Optimizer: newOptimizer(t, m, g.Optimizer, micros > 1), Feed: f, Observer: seen, MaxSkipped: 2,
+				Schedule: Schedule{Name: "constant", BaseLR: 1e-3, WarmupSteps: 4}, Seed: func(step int64, micro int) int64 { return 10*step + int64(micro) },
+			}
+			if _, err := m.Prepare(); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := l.Optimizer.Prepare(); err != nil {
+				t.Fatal(err)
+			}
+			if err := l.Run(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if f.held != [2]bool{} || l.Progress.Step != 6 || l.Optimizer.Steps != 5 || l.Optimizer.Torn() {
+				t.Errorf("held %v, progress %+v, %d updates, torn %v", f.held, l.Progress, l.Optimizer.Steps, l.Optimizer.Torn())
+			}
+			for _, w := range seen.windows {
+				if w.Skipped != (w.Step == 4) {
+					t.Errorf("step %d: skipped %v", w.Step, w.Skipped)
+				}
+				if w.Skipped { // NaN is not equal to itself
+					w.Loss, w.Metrics, w.GradNorm = 0, nil, 0
+				}
+				w.Time, w.Train, w.Optimize = 0, 0, 0
+				o.windows = append(o.windows, w)
+			}
+			for _, e := range seen.evals {
+				e.Time, e.Metrics = 0, slices.Clone(e.Metrics)
+				o.evals = append(o.evals, e)
+			}
+			if err := m.Pull(); err != nil {
+				t.Fatal(err)
+			}
+			o.weights = bytes.Clone(m.weights.host)
+			return o, f.most
+		}
+		d, _ := fakeDevice(t)
+		want, one := play(Device{})
+		got, two := play(d)
+		if one != 0 || two != 2 {
+			t.Errorf("held two batches: %d on the CPU, %d ahead", one, two)
+		}
+		if !reflect.DeepEqual(got.windows, want.windows) || len(got.windows) != 6 {
+			t.Errorf("%d micro-batches: windows\n%+v, want\n%+v", micros, got.windows, want.windows)
+		}
+		if !reflect.DeepEqual(got.evals, want.evals) || len(got.evals) != 1 {
+			t.Errorf("%d micro-batches: evaluations %+v, want %+v", micros, got.evals, want.evals)
+		}
+		if !bytes.Equal(got.weights, want.weights) {
+			t.Errorf("%d micro-batches: other weights", micros)
+		}
+	}
+}

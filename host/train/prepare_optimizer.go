@@ -1,0 +1,163 @@
+package train
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/xtts-host/xtts-host/gpu"
+	"github.com/xtts-host/xtts-host/ortgraphs/ort"
+)
+
+// Prepare is Model.Prepare for an optimizer, to be called behind it: every graph runs, in a way that changes neither weights nor state,
+// so that its memory is taken before the first step, and is then captured and compared.
+func (o *Optimizer) Prepare() (Prepared, error) {
+	var p Prepared
+	if !o.device.onGPU() {
+		return p, nil
+	}
+	began := time.Now()
+	all := o.rehearsals()
+	clear(o.out.host)
+	for _, r := range all {
+		// finite is false: each update writes what it read.
+		if err := errors.Join(o.send(o.in), o.send(o.out), o.run(*r.execution)); err != nil {
+			return p, err
+		}
+	}
+	err := o.device.Compute.Synchronize()
+	if err == nil && o.model.capturing {
+		if p.Fault = o.capture(all); errors.Is(p.Fault, ort.ErrOutOfMemory) {
+			return p, p.Fault
+		}
+		if p.Fault == nil {
+			p.Fault, err = o.compare(all)
+		}
+		if p.Graphs = len(all); p.Fault != nil || err != nil {
+			p.Graphs = 0
+			for _, r := range all {
+				r.options = o.async
+			}
+		}
+		o.captured = p.Graphs > 0
+	}
+	if err == nil {
+		p.ArenaBytes, err = o.ArenaBytes()
+	}
+	clear(o.out.host)
+	o.device.Timer.restart()
+	p.Time = time.Since(began)
+	return p, err
+}
+
+// rehearsal is a graph with the memory that it writes.
+type rehearsal struct {
+	*execution
+	name    string
+	regions []region
+}
+
+// region is a part of a block of the device, in bytes.
+type region struct {
+	mem      gpu.Memory
+	at, size int
+}
+
+// rehearsals lists all that a step may run. Of the accumulated gradients, whose content does not matter yet, only the beginning is
+// looked at.
+func (o *Optimizer) rehearsals() []rehearsal {
+	out := region{o.out.dev, 0, o.out.used}
+	all := []rehearsal{{&o.norm, "norm", []region{out}}}
+	if o.acc.size > 0 {
+		for i := range o.accumulate {
+			all = append(all, rehearsal{&o.accumulate[i], "accumulation", []region{{o.acc.dev, 0, min(o.acc.size, 4*sampled)}, out}})
+		}
+	}
+	for i := range o.updates {
+		u := &o.updates[i]
+		r := rehearsal{&u.execution, fmt.Sprintf("update of element %d on", u.at), nil}
+		for _, v := range append([]block{o.model.weights}, o.state...) {
+			r.regions = append(r.regions, region{v.dev, 4 * u.at, 4 * u.size})
+		}
+		all = append(all, r)
+	}
+	return all
+}
+
+// capture takes a graph of each.
+func (o *Optimizer) capture(all []rehearsal) error {
+	for id, r := range all {
+		if err := o.memory.capture(r.execution, id); err != nil {
+			return err
+		}
+		if err := errors.Join(o.send(o.out), o.run(*r.execution), o.device.Compute.Synchronize()); err != nil {
+			return fmt.Errorf("capture the CUDA graph of the optimizer's %s: %w", r.name, err)
+		}
+	}
+	return nil
+}
+
+// compare runs each by its graph and kernel by kernel, on the same memory, which it puts back.
+func (o *Optimizer) compare(all []rehearsal) (fault, err error) {
+	size, regions := 0, 0
+	for _, r := range all {
+		sum := 0
+		for _, part := range r.regions {
+			sum += part.size
+		}
+		size, regions = max(size, sum), max(regions, len(r.regions))
+	}
+	kept, err := o.device.Context.Allocate(size)
+	if err != nil {
+		return nil, err
+	}
+	stage, err := o.device.Context.AllocateHost(2 * regions * 4 * sampled)
+	if err != nil {
+		return nil, errors.Join(err, kept.Close())
+	}
+	defer func() { err = errors.Join(err, stage.Close(), kept.Close()) }()
+
+	*o.lr.value, *o.step.value = 1e-2, 1
+	for _, i := range rand.New(rand.NewPCG(1, 2)).Perm(len(all)) { // in another order than they were captured in
+		r := all[i]
+		*o.finite.value, *o.gradNorm.value, *o.scale.value = 1, 1, 1
+		if err := errors.Join(o.send(o.in), o.send(o.out)); err != nil {
+			return nil, err
+		}
+		replayed, err := o.outcome(r, kept, stage.Bytes()[:len(stage.Bytes())/2])
+		if err != nil {
+			return nil, err
+		}
+		graph := r.options
+		r.options = o.async
+		eager, err := o.outcome(r, kept, stage.Bytes()[len(stage.Bytes())/2:])
+		r.options = graph
+		if err != nil {
+			return nil, err
+		}
+		if d := distance(replayed, eager); !(d <= tolerance) {
+			return fmt.Errorf("the replayed CUDA graph of the optimizer's %s differs from its kernels by %.2g", r.name, d), nil
+		}
+	}
+	return nil, nil
+}
+
+// outcome runs, brings the beginning of each region to stage, and puts the regions back.
+func (o *Optimizer) outcome(r rehearsal, kept gpu.Memory, stage []byte) (out [][]float32, err error) {
+	s, at := o.device.Compute, 0
+	var errs []error
+	for _, part := range r.regions {
+		errs = append(errs, s.Copy(kept, at, part.mem, part.at, part.size))
+		at += part.size
+	}
+	errs = append(errs, o.run(*r.execution))
+	at = 0
+	for _, part := range r.regions {
+		n := min(part.size, 4*sampled)
+		errs = append(errs, s.Download(stage[:n], part.mem, part.at), s.Copy(part.mem, part.at, kept, at, part.size))
+		out = append(out, ort.View[float32](stage[:n]))
+		stage, at = stage[n:], at+part.size
+	}
+	return out, errors.Join(append(errs, s.Synchronize())...)
+}
