@@ -47,8 +47,10 @@ func (f *twoSlots) Acquire(context.Context) (*pipeline.DeviceSlot, error) {
 	return d, nil
 }
 
-func (f *twoSlots) Release(d *pipeline.DeviceSlot) { f.held[d.Index], d.Batch = false, pipeline.Batch{} }
-func (f *twoSlots) LastWait() time.Duration        { return 0 }
+func (f *twoSlots) Release(d *pipeline.DeviceSlot) {
+	f.held[d.Index], d.Batch = false, pipeline.Batch{}
+}
+func (f *twoSlots) LastWait() time.Duration { return 0 }
 
 // TestAheadChangesNothing trains one batch ahead on a fake GPU, and step by step on the CPU: the same bits in every window, also behind
 // one that is skipped, around evaluations, and in micro-batches.
