@@ -44,7 +44,7 @@ func (f *residentFeed) Acquire(ctx context.Context) (*pipeline.DeviceSlot, error
 		*turn = d
 	}
 	b := &(*turn).Batch
-	b.Step, b.Index, b.Micro, b.Last = f.step, int(f.step), 0, true
+	b.Step, b.Micro, b.Last = f.step, 0, true
 	f.step++
 	return *turn, ctx.Err()
 }
