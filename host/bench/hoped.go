@@ -106,7 +106,7 @@ func hopes(r *Result) []Hoped {
 	with := fmt.Sprintf("batch %d, %s", batch, TripleBuffered)
 	missing := fmt.Sprintf("%s: no run", with)
 	noGPU, two := r.Placement == OnCPU, r.Placement == TwoGPUs
-	oneGPU := "the model is on one GPU, and the plugins on it or on the CPU"
+	oneGPU := "no GPU of its own for the data"
 	if noGPU {
 		oneGPU = "no GPU"
 	}
