@@ -12,10 +12,12 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"text/tabwriter"
 
+	"github.com/xtts-host/xtts-host/gpu/nvml"
+	"github.com/xtts-host/xtts-host/host/bench"
 	"github.com/xtts-host/xtts-host/host/config"
 	"github.com/xtts-host/xtts-host/host/report"
+	"github.com/xtts-host/xtts-host/host/train"
 )
 
 // BenchOptions say what Bench measures.
@@ -26,55 +28,17 @@ type BenchOptions struct {
 	BatchSizes []int
 	// Steps of each measurement.
 	Steps int
+	// Rounds is how often everything is measured.
+	Rounds int
 	// JSON is the file for the figures; none when it is empty.
 	JSON string
 }
 
-// BenchResult is what the file has.
-type BenchResult struct {
-	Version int    `json:"version"` // 1
-	Bundle  string `json:"bundle"`
-	// Bucket is the only one that is used, the largest: so steps can be compared.
-	Bucket map[string]int    `json:"bucket"`
-	Steps  int               `json:"steps"`
-	With   map[string]string `json:"with"` // versions
-	Rows   []BenchRow        `json:"rows"`
-}
-
-// BenchRow is one measurement.
-type BenchRow struct {
-	BatchSize int    `json:"batch_size"`
-	Feeding   string `json:"feeding"`
-	Device    string `json:"device"`
-	// OfComputeOnly is the speed as a part of that of the row "compute only" of this batch size.
-	OfComputeOnly       float64             `json:"of_compute_only"`
-	StepsPerSecond      float64             `json:"steps_per_second"`
-	FramesPerSecond     float64             `json:"frames_per_second"`
-	StepMs              report.Distribution `json:"step_ms"`
-	InputStallRatio     float64             `json:"input_stall_ratio"`
-	TransferHiddenRatio float64             `json:"transfer_hidden_ratio"`
-	// Failed says why there are no figures, such as a batch for which there is no memory.
-	Failed string `json:"failed,omitempty"`
-}
-
-// benchVariant is a way of feeding that is measured.
-type benchVariant struct {
-	name string
-	how  feeding
-	args []string
-}
-
-// benchVariants begin with what the others are compared with.
-var benchVariants = []benchVariant{
-	{"compute only", resident, nil},
-	{"synchronous", lockstep, nil},
-	{"double buffered", overlapped, []string{"--slots=2"}},
-	{"triple buffered", overlapped, []string{"--slots=3"}},
-}
-
-// Bench trains with every way of feeding and every batch size, a few steps each, in one bucket, and says what each gives. Without
-// --train-data it makes clips that fill the bundle's largest bucket. Nothing of it is left but the file.
-func Bench(ctx context.Context, o BenchOptions, console Console) (err error) {
+// check refuses what cannot be measured.
+func (o BenchOptions) check() error {
+	if len(o.BatchSizes) == 0 {
+		return Usage(errors.New("--batch-sizes is empty"), "")
+	}
 	for _, n := range o.BatchSizes {
 		if n < 1 {
 			return Usage(fmt.Errorf("--batch-sizes %d: the smallest value is 1", n), "")
@@ -83,110 +47,166 @@ func Bench(ctx context.Context, o BenchOptions, console Console) (err error) {
 	if o.Steps < 10 {
 		return Usage(fmt.Errorf("--bench-steps %d: the smallest value is 10", o.Steps), "the first of them is not counted")
 	}
+	if o.Rounds < 1 {
+		return Usage(fmt.Errorf("--bench-rounds %d: the smallest value is 1", o.Rounds), "")
+	}
+	return nil
+}
+
+// Bench trains with every way of feeding and every batch size, a few steps each, in one bucket, and says what each gives. Where two
+// GPUs are asked for, or there and none is asked for, it trains with one of them, too. Without --train-data it makes clips that
+// fill the bundle's largest bucket. Nothing of it is left but the file. Interrupted, it says what it has measured by then.
+func Bench(ctx context.Context, o BenchOptions, console Console) (err error) {
+	if err := o.check(); err != nil {
+		return err
+	}
 	set := config.New()
 	if err := set.Parse(o.Args, o.Environ); err != nil {
 		return Usage(err, "xtts-host --help lists the flags")
+	}
+	at, err := findBenchSeats(set.Config, nvml.Open)
+	if err != nil {
+		return refusal{err}
 	}
 	temp, err := os.MkdirTemp("", "xtts-host-bench-")
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(temp)) }()
-	b, err := openBundle(set.Graph, set.CacheDir)
+	bundle, err := openBundle(set.Graph, set.CacheDir)
 	if err != nil {
 		return refusal{err}
 	}
-	args := o.Args
+	b := &benchmark{BenchOptions: o, console: console, dir: filepath.Join(temp, "run"), seats: at}
 	if set.TrainData == "" {
-		largest := 0
-		for _, n := range o.BatchSizes {
-			largest = max(largest, n)
-		}
 		data := filepath.Join(temp, "data")
-		if err := makeClips(data, b, 2*largest); err != nil {
+		if err := makeClips(data, bundle, 2*slices.Max(o.BatchSizes)); err != nil {
 			return refusal{err}
 		}
-		args = append(args[:len(args):len(args)], "--train-data", data)
+		b.Args = append(o.Args[:len(o.Args):len(o.Args)], "--train-data", data)
 	}
-	result := BenchResult{Version: 1, Bundle: b.Manifest.Name, Bucket: b.Manifest.Buckets[len(b.Manifest.Buckets)-1], Steps: o.Steps}
+	m := bundle.Manifest
+	b.result = bench.Result{
+		Version: bench.Version, Bundle: m.Name, Bucket: m.Buckets[len(m.Buckets)-1], Steps: o.Steps, BatchSizes: o.BatchSizes,
+		Placement: at.name, Devices: at.devices, Rounds: o.Rounds,
+	}
+	return b.run(ctx)
+}
+
+// benchmark measures.
+type benchmark struct {
+	BenchOptions
+	console Console
+	dir     string // of one run at a time
+	seats   benchSeats
+	result  bench.Result
+	done    int // measurements
+}
+
+// run measures and says what came out, also of a benchmark that ended early.
+func (b *benchmark) run(ctx context.Context) error {
+	r := &b.result
+	b.head()
+	var failure error
+	for _, batch := range b.BatchSizes {
+		failure = b.measure(ctx, batch)
+		r.Compare()
+		fmt.Fprintln(b.console.Out, r.Table(batch))
+		if failure != nil {
+			break
+		}
+	}
+	if r.Interrupted = failure != nil; r.Interrupted {
+		r.Compare()
+	}
+	if len(r.Rows) > 0 {
+		fmt.Fprint(b.console.Out, r.HopedTable())
+	}
+	if b.JSON == "" || len(r.Rows) == 0 {
+		return failure
+	}
+	text, err := json.MarshalIndent(r, "", "  ")
+	if err != nil {
+		return errors.Join(failure, err)
+	}
+	return errors.Join(failure, report.ReplaceFile(b.JSON, append(text, '\n')))
+}
+
+// head says what is going to be measured.
+func (b *benchmark) head() {
 	var sizes []string
-	for _, symbol := range slices.Sorted(maps.Keys(result.Bucket)) {
-		sizes = append(sizes, fmt.Sprintf("%s %d", symbol, result.Bucket[symbol]))
+	for _, symbol := range slices.Sorted(maps.Keys(b.result.Bucket)) {
+		sizes = append(sizes, fmt.Sprintf("%s %d", symbol, b.result.Bucket[symbol]))
 	}
-	fmt.Fprintf(console.Out, "%s, %s each, in the bucket %s\n\n", result.Bundle, report.Count(o.Steps, "step"), strings.Join(sizes, ", "))
-	for _, batch := range o.BatchSizes {
-		if err := result.measure(ctx, o, args, batch, temp, console); err != nil {
-			return err
-		}
+	fmt.Fprintf(b.console.Out, "%s, %s each, in the bucket %s\n", b.result.Bundle, report.Count(b.Steps, "step"), strings.Join(sizes, ", "))
+	for _, role := range slices.Sorted(maps.Keys(b.result.Devices)) {
+		fmt.Fprintf(b.console.Out, "%s on %s\n", map[string]string{"data": "plugins", "model": "the model"}[role], b.result.Devices[role])
 	}
-	if o.JSON == "" {
-		return nil
-	}
-	text, err := json.MarshalIndent(result, "", "  ")
-	if err != nil {
-		return err
-	}
-	return report.ReplaceFile(o.JSON, append(text, '\n'))
+	fmt.Fprintln(b.console.Out)
 }
 
-// measure adds and prints the rows of one batch size.
-func (r *BenchResult) measure(ctx context.Context, o BenchOptions, args []string, batch int, temp string, console Console) error {
-	table := tabwriter.NewWriter(console.Out, 0, 0, 2, ' ', 0)
-	fmt.Fprintf(table, "batch %d\tsteps/s\tframes/s\tms a step\tp99\tstall\thidden\tof compute only\n", batch)
-	compute := 0.0
-	for _, v := range benchVariants {
-		run := filepath.Join(temp, "run")
-		all := append(args[:len(args):len(args)], "--batch-size", strconv.Itoa(batch), "--max-steps", strconv.Itoa(o.Steps), "--epochs=1000000",
-			"--enable-static-shapes", "--checkpoint-every=0", "--log-every=0", "--run-dir", run)
-		row, with, err := benchOnce(ctx, v, append(all, v.args...), o.Environ, run, console.Stop)
-		if ctx.Err() != nil || errors.Is(err, context.Canceled) {
-			return err
-		}
-		row.BatchSize, row.Feeding = batch, v.name
-		if err != nil {
-			if row.Failed = err.Error(); ExitCode(err) != 3 {
-				return fmt.Errorf("%s, batch size %d: %w", v.name, batch, err)
+// measure measures every variant with one batch size, round by round. The error is what ends the benchmark.
+func (b *benchmark) measure(ctx context.Context, batch int) error {
+	variants := bench.Variants(b.seats.name)
+	all := len(b.BatchSizes) * b.Rounds * len(variants)
+	for round := range b.Rounds {
+		for _, v := range bench.InOrder(variants, round) {
+			b.done++
+			if b.result.Failed(batch, v) {
+				continue
 			}
-			fmt.Fprintf(table, "%s\tdoes not fit\n", v.name)
-		} else {
-			r.With = with
-			if v.how == resident {
-				compute = row.StepsPerSecond
+			r, err := b.once(ctx, batch, v)
+			name := fmt.Sprintf("%d of %d  batch %d, %s, %s", b.done, all, batch, v.Feeding, v.Placement)
+			// A batch that does not fit is a figure, too; so are limits that do not suit a placement that nobody asked for.
+			code := ExitCode(err)
+			switch {
+			case err == nil:
+				b.result.With = r.Versions
+				b.result.Add(batch, v, round, bench.Of(r))
+				fmt.Fprintf(b.console.Err, "%s: %.2f steps/s\n", name, r.StepsPerSecond)
+			case code == 3 && ctx.Err() == nil:
+				b.result.Fail(batch, v, "does not fit: "+err.Error())
+				fmt.Fprintf(b.console.Err, "%s: does not fit\n", name)
+			case code == 2 && v.Placement != b.seats.name:
+				b.result.Fail(batch, v, err.Error())
+				fmt.Fprintf(b.console.Err, "%s: %v\n", name, err)
+			case errors.Is(err, train.ErrInterrupted):
+				return err
+			default:
+				return fmt.Errorf("%s, batch size %d: %w", v.Feeding, batch, err)
 			}
-			if compute > 0 {
-				row.OfComputeOnly = row.StepsPerSecond / compute
-			}
-			fmt.Fprintf(table, "%s\t%.2f\t%.0f\t%.2f ± %.2f\t%.2f\t%.2f %%\t%.1f %%\t%.4f\n", v.name, row.StepsPerSecond, row.FramesPerSecond,
-				row.StepMs.Mean, row.StepMs.Std, row.StepMs.P99, 100*row.InputStallRatio, 100*row.TransferHiddenRatio, row.OfComputeOnly)
-		}
-		r.Rows = append(r.Rows, row)
-		if err := os.RemoveAll(run); err != nil {
-			return err
 		}
 	}
-	fmt.Fprintln(table)
-	return table.Flush()
+	return nil
 }
 
-// benchOnce trains once and takes the figures from its report.
-func benchOnce(ctx context.Context, v benchVariant, args, environ []string, dir string, stop <-chan struct{}) (row BenchRow, with map[string]string, err error) {
+// once trains once and returns the report.
+func (b *benchmark) once(ctx context.Context, batch int, v bench.Variant) (_ *report.Report, err error) {
+	args := append(b.Args[:len(b.Args):len(b.Args)], "--batch-size", strconv.Itoa(batch), "--max-steps", strconv.Itoa(b.Steps), "--epochs=1000000",
+		"--enable-static-shapes", "--checkpoint-every=0", "--log-every=0", "--run-dir", b.dir)
+	how := unsaved
+	switch v.Feeding {
+	case bench.ComputeOnly:
+		how = resident
+	case bench.Synchronous:
+		how = lockstep
+	case bench.DoubleBuffered:
+		args = append(args, "--slots=2")
+	case bench.TripleBuffered:
+		args = append(args, "--slots=3")
+	}
 	set := config.New()
-	if err := set.Parse(args, environ); err != nil {
-		return row, nil, refusal{err}
+	if err := set.Parse(append(args, b.seats.args[v.Placement]...), b.Environ); err != nil {
+		return nil, refusal{err}
 	}
-	if err := trainFed(ctx, set, Console{Out: io.Discard, Err: io.Discard, Stop: stop}, v.how); err != nil {
-		return row, nil, err
+	defer func() { err = errors.Join(err, os.RemoveAll(b.dir)) }()
+	if err := trainFed(ctx, set, Console{Out: io.Discard, Err: io.Discard, Stop: b.console.Stop}, how); err != nil {
+		return nil, err
 	}
-	text, err := os.ReadFile(filepath.Join(dir, reportFile))
+	text, err := os.ReadFile(filepath.Join(b.dir, reportFile))
 	if err != nil {
-		return row, nil, err
+		return nil, err
 	}
-	var r report.Report
-	if err := json.Unmarshal(text, &r); err != nil {
-		return row, nil, err
-	}
-	return BenchRow{
-		Device: r.Device, StepsPerSecond: r.StepsPerSecond, FramesPerSecond: r.FramesPerSecond, StepMs: r.StepMs.Distribution,
-		InputStallRatio: r.InputStallRatio, TransferHiddenRatio: r.TransferHiddenRatio,
-	}, r.Versions, nil
+	r := new(report.Report)
+	return r, json.Unmarshal(text, r)
 }

@@ -53,11 +53,13 @@ func (j *job) deviceName() string {
 func (j *job) setup() report.Setup {
 	s := report.Setup{
 		OnCPU: !j.onGPU(), Card: j.placement.Model.GPU.Memory, BatchSize: j.cfg.BatchSize, Threads: j.threads(), NumWorkers: j.cfg.NumWorkers, BufferSize: j.cfg.BufferSize, Slots: j.slots,
-		PluginOf: map[string]string{}, WorkersOf: map[string]int{},
+		PluginOf: map[string]string{}, WorkersOf: map[string]int{}, UsesGPU: map[string]bool{},
+		DataGPU: !j.placement.Data.OnCPU() && !j.placement.Shared(), SharedGPU: j.placement.Shared(),
 	}
 	for _, in := range j.pipeline.Instances {
 		id := j.pipeline.Plugins[in.Plugin].Name()
 		s.PluginOf[in.Name], s.WorkersOf[id] = id, max(1, j.cfg.PluginWorkers[id])
+		s.UsesGPU[id] = j.pipeline.UsesGPU(in.Plugin)
 	}
 	return s
 }

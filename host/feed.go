@@ -9,12 +9,14 @@ import (
 	"github.com/xtts-host/xtts-host/host/train"
 )
 
-// feeding is how batches come to the trainer. All but the first are for comparison.
+// feeding is how batches come to the trainer. All but the first are for measuring.
 type feeding int
 
 const (
 	// overlapped prepares batches while others are trained on.
 	overlapped feeding = iota
+	// unsaved is overlapped in a run of which only the figures are wanted. Neither it nor what follows saves a checkpoint at its end.
+	unsaved
 	// lockstep begins a batch when the one before has been trained on, as a program without a pipeline does.
 	lockstep
 	// resident trains on the first batch again and again: what the device can do when nothing feeds it.

@@ -41,6 +41,7 @@ func TestFeedings(t *testing.T) {
 	const decode, transfer, step = 7 * time.Millisecond, 3 * time.Millisecond, 10 * time.Millisecond
 	for how, want := range map[feeding]time.Duration{
 		overlapped: decode + transfer + 10*step,
+		unsaved:    decode + transfer + 10*step,
 		lockstep:   10 * (decode + transfer + step),
 		resident:   decode + transfer + 10*step,
 	} {

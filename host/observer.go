@@ -252,7 +252,7 @@ func (o *observer) finish(outcome error) error {
 	r := o.run
 	err := outcome
 	switch p := r.loop.Progress; {
-	case p.Step == 0 || o.saved == [2]int64{p.Step, p.EvaluatedStep}:
+	case p.Step == 0 || r.feeding != overlapped || o.saved == [2]int64{p.Step, p.EvaluatedStep}:
 	case r.optimizer.Torn() || o.lost:
 		r.log.Warn(fmt.Sprintf("step %d is not saved: it is not whole; go on from the checkpoint before it with --resume %s", p.Step, r.dir))
 	default:

@@ -1,13 +1,19 @@
 #!/usr/bin/env bash
-# Runs the tests and benchmarks that need a GPU, and writes one JSON file with the GPU's name and the commit.
+# Runs the tests and benchmarks that need a GPU, and writes one JSON file with the GPUs' names and the commit (docs/gpu.md, "The suite").
 #
-#   scripts/gpu-suite.sh pack KIT [BUNDLE]   on a machine with Go: builds what travels, with CUDA, into the folder KIT
-#   scripts/gpu-suite.sh run KIT OUT.json    on a machine with a GPU and Python with numpy; needs neither Go nor a toolkit
+#   scripts/gpu-suite.sh pack KIT [BUNDLE]      on a machine with Go: builds what travels, with CUDA, into the folder KIT
+#   scripts/gpu-suite.sh run KIT OUT.json       on a machine with a GPU and Python with numpy; needs neither Go nor a toolkit
+#   scripts/gpu-suite.sh merge OUT.json PART.json...   joins what several runs have written
 #
-# Both from the repository's root, at the same commit. BUNDLE is a graph bundle to measure with, such as that of
+# All from the repository's root, at the same commit. BUNDLE is a graph bundle to measure with, such as that of
 # `xtts-export myxtts --preset base`; it travels without its weights, which are drawn anew: speed does not depend on them. Without
 # one the embedded bundle is measured. XTTS_HOST_ORT_LIB names the ONNX Runtime library with CUDA where it is not in .cache
-# (scripts/fetch-ort.sh --gpu). MINUTES (8) bounds the run.
+# (scripts/fetch-ort.sh --gpu).
+#
+# SECTIONS names what is run, with the minutes that it may take: SECTIONS="tests losses=3 bench=8 cap faults latency". On a machine with
+# two GPUs losses, bench and cap use both. STEPS (200), BATCH_SIZES (8,16,32,64,128), ROUNDS (1) and PLUGIN_WORKERS (half of the cores) are
+# those of the benchmark, CAP_MB (12000), CAP_DATA_MB (auto), CAP_BATCH (16) and CAP_STEPS (1000) of the run with a limit of memory. The exit
+# status is 0 when everything is as it should be.
 set -euo pipefail
 
 pack() {
@@ -27,96 +33,8 @@ pack() {
 	[ -z "$bundle" ] || { mkdir -p "$kit/bundle" && find "$bundle" -maxdepth 1 -type f ! -name params.safetensors -exec cp {} "$kit/bundle/" \;; }
 }
 
-# weights draws the weights of the bundle: norms pass everything, matrices are small.
-weights() {
-	python3 - "$1" <<'PYTHON'
-import hashlib, json, pathlib, sys
-import numpy as np
-
-folder = pathlib.Path(sys.argv[1])
-bundle = json.loads((folder / "bundle.json").read_text())
-random, header, parts, at = np.random.default_rng(0), {}, [], 0
-for p in bundle["parameters"]:
-    shape = p["shape"]
-    if len(shape) > 1:
-        x = random.standard_normal(shape, dtype=np.float32) * np.float32(0.02)
-    else:
-        x = np.full(shape, "norm" in p["name"] and p["name"].endswith("weight"), np.float32)
-    header[p["name"]] = {"dtype": "F32", "shape": shape, "data_offsets": [at, at + x.nbytes]}
-    parts.append(x.tobytes())
-    at += x.nbytes
-text = json.dumps(header).encode()
-text += b" " * (-len(text) % 8)
-data = b"".join([len(text).to_bytes(8, "little"), text, *parts])
-(folder / "params.safetensors").write_bytes(data)
-bundle["files"]["params.safetensors"] = hashlib.sha256(data).hexdigest()
-(folder / "bundle.json").write_text(json.dumps(bundle))
-PYTHON
-}
-
-run() {
-	local kit out=$2 work deadline=$((SECONDS + 60 * ${MINUTES:-8}))
-	kit=$(cd "$1" && pwd)
-	work=$(mktemp -d)
-	trap 'rm -rf "$work"' EXIT
-	export XTTS_HOST_CACHE_DIR=$work/cache XTTS_HOST_PLUGINS=$kit/plugins XTTS_HOST_DEVICE=cuda ORT_DISABLE_TELEMETRY=1
-	XTTS_HOST_TEST_GPU=$(nvidia-smi --query-gpu=uuid --format=csv,noheader | head -1)
-	export XTTS_HOST_TEST_GPU
-	local graph=()
-	if [ -d "$kit/bundle" ]; then
-		cp -r "$kit/bundle" "$work/bundle"
-		weights "$work/bundle"
-		graph=(--graph "$work/bundle")
-	fi
-	left() { echo $((deadline > SECONDS + 5 ? deadline - SECONDS : 5)); }
-	step() { # NAME COMMAND...: its output and status
-		local name=$1
-		shift
-		echo "== $name" >&2
-		timeout "$(left)" "$@" >"$work/$name.txt" 2>&1 && echo 0 >"$work/$name.rc" || echo $? >"$work/$name.rc"
-		tail -n 40 "$work/$name.txt" >&2
-	}
-	step cuda "$kit/cuda.test" -test.v -test.run TestContext
-	(cd host/train && step train "$kit/train.test" -test.v -test.run 'Parity|Accumulation|EmptyRows|SGD|OptimizerState|SeedDrivesDropout')
-	train() { # NAME FLAGS...: a run whose losses are compared
-		local name=$1
-		shift
-		step "$name" "$kit/xtts-host" "${graph[@]}" --run-dir "$work/$name" --max-steps "${STEPS:-200}" --epochs 100000 --batch-size 8 \
-			--checkpoint-every 0 --eval-every 100000 --log-every 0 "$@"
-	}
-	train deterministic-graphs --deterministic
-	train deterministic-eager --deterministic --cuda-graphs off --buffer-size 1 --num-workers 1 --slots 2
-	train serial-1 --cuda-graphs off --buffer-size 1 --num-workers 1 --slots 2
-	train serial-2 --cuda-graphs off --buffer-size 1 --num-workers 1 --slots 2
-	train pipelined
-	local workers=$(($(nproc) / 2))
-	step bench "$kit/xtts-host" bench "${graph[@]}" --batch-sizes "${BATCH_SIZES:-16,32,64}" --bench-steps "${STEPS:-200}" --json "$work/bench.json" \
-		--num-workers "$workers" --plugin-workers "features=$workers"
-	python3 - "$work" "$kit" <<'PYTHON' >"$out"
-import json, pathlib, subprocess, sys
-
-work, kit = map(pathlib.Path, sys.argv[1:])
-smi = lambda field: subprocess.run(["nvidia-smi", f"--query-gpu={field}", "--format=csv,noheader"], capture_output=True, text=True).stdout.split("\n")[:-1]
-status = {p.stem: int(p.read_text()) for p in sorted(work.glob("*.rc"))}
-losses = {p.parent.name: [json.loads(line)["loss"] for line in p.open()] for p in work.glob("*/metrics.jsonl")}
-apart = lambda a, b: max((abs(x - y) / abs(y) for x, y in zip(losses[a], losses[b])), default=None) if {a, b} <= losses.keys() else None
-bench = work / "bench.json"
-print(json.dumps({
-    "gpus": smi("name"), "driver": smi("driver_version")[0], "commit": (kit / "commit").read_text().strip(),
-    "exit_status": status,
-    "losses": {
-        "steps": {name: len(x) for name, x in sorted(losses.items())},
-        "deterministic_graphs_equal_eager": losses.get("deterministic-graphs", 0) == losses.get("deterministic-eager", 1),
-        "serial_runs_apart": apart("serial-1", "serial-2"), "pipelined_apart_from_serial": apart("pipelined", "serial-1"),
-    },
-    "tests": [line.strip() for name in ("cuda", "train") for line in (work / f"{name}.txt").read_text().split("\n") if "--- " in line or "relative error" in line],
-    "bench": json.loads(bench.read_text()) if bench.exists() else None,
-}, indent=1))
-PYTHON
-	echo "wrote $out" >&2
-}
-
 case "${1:-} $#" in
-"pack 2" | "pack 3" | "run 3") "$@" ;;
+"pack 2" | "pack 3") "$@" ;;
+"run 3" | "merge "[3-9] | "merge "[1-9][0-9]) exec python3 scripts/gpu_suite.py "$@" ;;
 *) sed -n '2,/^set/s/^# \{0,1\}//p' "$0" | sed '$d' >&2 && exit 2 ;;
 esac

@@ -28,8 +28,8 @@ Usage:
   xtts-host graph inspect [--json] BUNDLE   inputs, outputs, parameters, buckets, FLOPs and memory of a bundle
   xtts-host graph lint BUNDLE               what in its graphs would be slow, wrong or not reproducible on a GPU
   xtts-host doctor [--json] [flags]         whether training with these flags can work on this machine, and what is missing
-  xtts-host bench [--batch-sizes N,...] [--bench-steps N] [--json FILE] [flags]
-                                            steps per second with and without overlap, on this machine
+  xtts-host bench [--batch-sizes N,...] [--bench-steps N] [--bench-rounds N] [--json FILE] [flags]
+                                            steps per second with and without overlap, on one GPU and on two
   xtts-host version
 
 Without --graph and --train-data it trains the embedded model on the embedded sample.
@@ -110,6 +110,7 @@ func bench(args []string) int {
 	own := pflag.NewFlagSet("bench", pflag.ContinueOnError)
 	own.IntSliceVar(&o.BatchSizes, "batch-sizes", []int{8, 16, 32, 64, 128}, "")
 	own.IntVar(&o.Steps, "bench-steps", 100, "")
+	own.IntVar(&o.Rounds, "bench-rounds", 1, "")
 	own.StringVar(&o.JSON, "json", "", "")
 	for i := 0; i < len(args); i++ {
 		name, value, given := strings.Cut(args[i], "=")

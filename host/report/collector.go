@@ -148,6 +148,7 @@ func (c *Collector) Build(run Run) *Report {
 	c.speed(r)
 	c.steps(r, run)
 	r.Verdict = judge(diagnose(r, run.Pipeline, run.Setup))
+	r.Verdict.SecondGPU = second(r, run.Setup)
 	return r
 }
 

@@ -30,6 +30,9 @@ func (r *Report) Table(folder string) string {
 	for _, advice := range r.Verdict.Advice {
 		t.row("", advice)
 	}
+	if s := r.Verdict.SecondGPU; s != nil {
+		t.row("a second GPU", fmt.Sprintf("would give %.2f times the speed at most: %s", s.Times, s.Reason))
+	}
 	t.row("run folder", filepath.Clean(folder))
 	return t.b.String()
 }

@@ -19,6 +19,8 @@ type Verdict struct {
 	// Bottleneck is "train", the phase that the trainer waits for, or "unknown" after fewer than two steps.
 	Bottleneck string   `json:"bottleneck"`
 	Advice     []string `json:"advice"`
+	// SecondGPU is what another GPU would give a run that trains on one; absent elsewhere.
+	SecondGPU *SecondGPU `json:"second_gpu,omitempty"`
 }
 
 // Setup is what the advice may tell to change. A count of 0 is not known and is not told.
@@ -33,6 +35,10 @@ type Setup struct {
 	// PluginOf gives the plugin that serves a stage instance, WorkersOf the number of a plugin's processes.
 	PluginOf  map[string]string
 	WorkersOf map[string]int
+	// UsesGPU holds the plugins that can use a GPU. DataGPU says that they have one of their own, SharedGPU that they are on the
+	// one that trains; without both they are on the CPU.
+	UsesGPU            map[string]bool
+	DataGPU, SharedGPU bool
 }
 
 // symptoms is what a verdict is made of.

@@ -1,0 +1,200 @@
+package bench
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/xtts-host/xtts-host/host/report"
+)
+
+// Version is the version of the file.
+const Version = 2
+
+// Result is the whole benchmark, and the content of its file. docs/benchmarks.md describes it.
+type Result struct {
+	Version int    `json:"version"`
+	Bundle  string `json:"bundle"`
+	// Bucket is the only one that is used, the largest: so steps can be compared.
+	Bucket map[string]int `json:"bucket"`
+	Steps  int            `json:"steps"` // of each measurement
+	// BatchSizes are those that were asked for, measured or not.
+	BatchSizes []int `json:"batch_sizes"`
+	// Placement is that which was asked for, or that the machine has by itself.
+	Placement string `json:"placement"`
+	// Devices says which GPUs by role: "model", "data". Empty on the CPU.
+	Devices map[string]string `json:"devices,omitempty"`
+	Rounds  int               `json:"rounds"`
+	With    map[string]string `json:"with"` // versions
+	Rows    []Row             `json:"rows"`
+	Hoped   []Hoped           `json:"hoped"`
+	// Interrupted says that not everything was measured.
+	Interrupted bool `json:"interrupted,omitempty"`
+}
+
+// Row is what one variant gave with one batch size.
+type Row struct {
+	BatchSize int    `json:"batch_size"`
+	Placement string `json:"placement"`
+	Feeding   string `json:"feeding"`
+	// Figures are those of the round with the median speed.
+	Figures
+	// OfComputeOnly is the speed as a part of that of "compute only" in the same round; null where that has none.
+	OfComputeOnly *Spread `json:"of_compute_only"`
+	// Rounds are the figures of every round.
+	Rounds []Round `json:"rounds"`
+	// Failed says why there are no figures, such as a batch for which there is no memory.
+	Failed string `json:"failed,omitempty"`
+}
+
+// Round is one measurement.
+type Round struct {
+	Round int `json:"round"` // counts from 0
+	Figures
+}
+
+// Figures are those of one run.
+type Figures struct {
+	StepsPerSecond      float64             `json:"steps_per_second"`
+	FramesPerSecond     float64             `json:"frames_per_second"`
+	StepMs              report.Distribution `json:"step_ms"`
+	InputStallRatio     float64             `json:"input_stall_ratio"`
+	TransferHiddenRatio float64             `json:"transfer_hidden_ratio"`
+	PhasesMs            report.Phases       `json:"phases_ms"`
+	GPUs                []GPU               `json:"gpus,omitempty"`
+}
+
+// GPU is how a GPU was used in one role. Two roles may share one.
+type GPU struct {
+	Role   string `json:"role"` // "model", "data"
+	Device string `json:"device"`
+	// Busy is the mean share of time in which it worked, whoever it worked for, and Std the deviation of the Samples, one per
+	// second. Without samples it is not known.
+	Busy    float64 `json:"busy"`
+	Std     float64 `json:"std"`
+	Samples int     `json:"samples"`
+	// PeakBytes is the most memory that the role's processes used together; 0 when nobody knows.
+	PeakBytes int64 `json:"peak_bytes"`
+}
+
+// Spread is a figure of several rounds.
+type Spread struct {
+	Median float64 `json:"median"`
+	Min    float64 `json:"min"`
+	Max    float64 `json:"max"`
+}
+
+// Of takes the figures from a run's report.
+func Of(r *report.Report) Figures {
+	f := Figures{
+		StepsPerSecond: r.StepsPerSecond, FramesPerSecond: r.FramesPerSecond, StepMs: r.StepMs.Distribution,
+		InputStallRatio: r.InputStallRatio, TransferHiddenRatio: r.TransferHiddenRatio, PhasesMs: r.PhasesMs,
+	}
+	for _, u := range r.Utilization {
+		if u.Device == "cpu" {
+			continue
+		}
+		g := GPU{Role: u.Role, Device: u.Device, Busy: u.Mean, Std: u.Std, Samples: u.Samples}
+		for _, m := range r.Memory {
+			if m.Device == u.Device && m.Role == u.Role {
+				g.PeakBytes = m.ProcessPeakBytes
+			}
+		}
+		f.GPUs = append(f.GPUs, g)
+	}
+	return f
+}
+
+// gpu returns the GPU of a role; nil where there is none, or no row.
+func (row *Row) gpu(role string) *GPU {
+	if row == nil {
+		return nil
+	}
+	for i := range row.GPUs {
+		if row.GPUs[i].Role == role {
+			return &row.GPUs[i]
+		}
+	}
+	return nil
+}
+
+// find returns the row of a variant, or nil.
+func (r *Result) find(batch int, v Variant) *Row {
+	for i := range r.Rows {
+		if row := &r.Rows[i]; row.BatchSize == batch && row.Placement == v.Placement && row.Feeding == v.Feeding {
+			return row
+		}
+	}
+	return nil
+}
+
+// row returns the row of a variant, made if need be.
+func (r *Result) row(batch int, v Variant) *Row {
+	if r.find(batch, v) == nil {
+		r.Rows = append(r.Rows, Row{BatchSize: batch, Placement: v.Placement, Feeding: v.Feeding, Rounds: []Round{}})
+	}
+	return r.find(batch, v)
+}
+
+// Add keeps what a variant gave in a round.
+func (r *Result) Add(batch int, v Variant, round int, f Figures) {
+	row := r.row(batch, v)
+	row.Rounds = append(row.Rounds, Round{round, f})
+}
+
+// Fail keeps why a variant has no figures.
+func (r *Result) Fail(batch int, v Variant, why string) { r.row(batch, v).Failed = why }
+
+// Failed reports whether a variant is known to have none.
+func (r *Result) Failed(batch int, v Variant) bool {
+	row := r.find(batch, v)
+	return row != nil && row.Failed != ""
+}
+
+// Compare fills in what follows from the rounds: each row's figures and its ratio to "compute only", and what was hoped for.
+func (r *Result) Compare() {
+	order := Variants(r.Placement)
+	slices.SortStableFunc(r.Rows, func(a, b Row) int {
+		place := func(w Row) int { return slices.Index(order, Variant{w.Placement, w.Feeding}) }
+		return cmp.Or(slices.Index(r.BatchSizes, a.BatchSize)-slices.Index(r.BatchSizes, b.BatchSize), place(a)-place(b))
+	})
+	for i := range r.Rows {
+		row := &r.Rows[i]
+		if len(row.Rounds) == 0 {
+			continue
+		}
+		bySpeed := slices.SortedStableFunc(slices.Values(row.Rounds), func(a, b Round) int { return cmp.Compare(a.StepsPerSecond, b.StepsPerSecond) })
+		row.Figures = bySpeed[(len(bySpeed)-1)/2].Figures
+		row.OfComputeOnly = r.ratio(row.BatchSize, order[0], row)
+	}
+	r.Hoped = hopes(r)
+}
+
+// ratio returns a row's speed as a part of a variant's, within rounds; nil when they have none in common.
+func (r *Result) ratio(batch int, base Variant, row *Row) *Spread {
+	b := r.find(batch, base)
+	if b == nil || row == nil {
+		return nil
+	}
+	var all []float64
+	for _, x := range row.Rounds {
+		for _, y := range b.Rounds {
+			if x.Round == y.Round && y.StepsPerSecond > 0 {
+				all = append(all, x.StepsPerSecond/y.StepsPerSecond)
+			}
+		}
+	}
+	if len(all) == 0 {
+		return nil
+	}
+	slices.Sort(all)
+	n := len(all)
+	return &Spread{Median: (all[(n-1)/2] + all[n/2]) / 2, Min: all[0], Max: all[n-1]}
+}
+
+// measured returns a variant's row if it has figures, else nil.
+func (r *Result) measured(batch int, v Variant) *Row {
+	if row := r.find(batch, v); row != nil && len(row.Rounds) > 0 && row.Failed == "" {
+		return row
+	}
+	return nil
+}

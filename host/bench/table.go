@@ -1,0 +1,79 @@
+package bench
+
+import (
+	"fmt"
+	"strings"
+	"text/tabwriter"
+)
+
+// Table returns what was measured with one batch size, for people. It comes behind Compare.
+func (r *Result) Table(batch int) string {
+	var text strings.Builder
+	t := tabwriter.NewWriter(&text, 0, 0, 2, ' ', 0)
+	fmt.Fprintf(t, "batch %d\tsteps/s\tframes/s\tms a step\tp99\tvariation\tstall\thidden\tof compute only", batch)
+	onGPU := r.Placement != OnCPU
+	if onGPU {
+		fmt.Fprint(t, "\tmodel GPU\tdata GPU")
+	}
+	fmt.Fprintln(t)
+	for i := range r.Rows {
+		row := &r.Rows[i]
+		if row.BatchSize != batch {
+			continue
+		}
+		name := row.Feeding
+		if row.Placement != r.Placement {
+			name += ", " + row.Placement
+		}
+		if row.Failed != "" {
+			fmt.Fprintf(t, "%s\t%s\n", name, brief(row.Failed))
+			continue
+		}
+		s := row.StepMs
+		fmt.Fprintf(t, "%s\t%.2f\t%.0f\t%.2f ± %.2f\t%.2f\t%.1f %%\t%.2f %%\t%.1f %%\t%s", name, row.StepsPerSecond, row.FramesPerSecond,
+			s.Mean, s.Std, s.P99, 100*s.Variation, 100*row.InputStallRatio, 100*row.TransferHiddenRatio, row.OfComputeOnly)
+		if onGPU {
+			fmt.Fprintf(t, "\t%s\t%s", row.gpu("model"), row.gpu("data"))
+		}
+		fmt.Fprintln(t)
+	}
+	t.Flush()
+	return text.String()
+}
+
+// brief shortens why there are no figures to a table's line.
+func brief(why string) string {
+	if line, _, _ := strings.Cut(why, "\n"); len(line) <= 100 {
+		return line
+	}
+	return strings.ToValidUTF8(why[:100], "") + "..."
+}
+
+// String is the median, and the spread where there is one; "-" for nil.
+func (s *Spread) String() string {
+	switch {
+	case s == nil:
+		return "-"
+	case s.Min == s.Max:
+		return fmt.Sprintf("%.4f", s.Median)
+	}
+	return fmt.Sprintf("%.4f (%.4f to %.4f)", s.Median, s.Min, s.Max)
+}
+
+// String is how busy the GPU was, and its memory; "-" for nil and for what nobody knows.
+func (g *GPU) String() string {
+	if g == nil {
+		return "-"
+	}
+	var parts []string
+	if g.Samples > 0 {
+		parts = append(parts, fmt.Sprintf("%.0f %%", 100*g.Busy))
+	}
+	if g.PeakBytes > 0 {
+		parts = append(parts, fmt.Sprintf("%d MB", g.PeakBytes>>20))
+	}
+	if len(parts) == 0 {
+		return "-"
+	}
+	return strings.Join(parts, ", ")
+}

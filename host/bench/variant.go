@@ -1,0 +1,45 @@
+package bench
+
+import "slices"
+
+// Where the model and the plugins are. A plugin that cannot use a GPU is on the CPU in all of them.
+const (
+	OnCPU        = "CPU"                // no GPU
+	PluginsOnCPU = "plugins on the CPU" // the model on a GPU
+	OneGPU       = "one GPU"            // which plugins and model share
+	TwoGPUs      = "two GPUs"           // one for the plugins, one for the model
+)
+
+// How batches come to the model.
+const (
+	ComputeOnly    = "compute only"    // the same batch again and again, which is in place: what the device can do
+	Synchronous    = "synchronous"     // a batch is begun when the one before has been trained on
+	DoubleBuffered = "double buffered" // batches are prepared beside training, with two device slots
+	TripleBuffered = "triple buffered" // with three
+)
+
+// Variant is one way of training.
+type Variant struct{ Placement, Feeding string }
+
+// Variants returns what is measured where training has that placement. With two GPUs these are also the ways to train with one of
+// them, with and without overlap. The first is what the others are compared with: it needs no plugin, and so is
+// the same in every placement.
+func Variants(placement string) []Variant {
+	all := []Variant{{placement, ComputeOnly}, {placement, Synchronous}, {placement, DoubleBuffered}, {placement, TripleBuffered}}
+	if placement == TwoGPUs {
+		for _, p := range []string{OneGPU, PluginsOnCPU} {
+			all = append(all, Variant{p, Synchronous}, Variant{p, TripleBuffered})
+		}
+	}
+	return all
+}
+
+// InOrder returns variants in the order in which a round, which counts from 0, measures them: every other round goes backwards, so
+// that what changes steadily, such as a card that warms up, falls on all.
+func InOrder(variants []Variant, round int) []Variant {
+	all := slices.Clone(variants)
+	if round%2 == 1 {
+		slices.Reverse(all)
+	}
+	return all
+}

@@ -1,0 +1,67 @@
+package host
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/xtts-host/xtts-host/gpu"
+	"github.com/xtts-host/xtts-host/gpu/gputest"
+	"github.com/xtts-host/xtts-host/host/bench"
+)
+
+func TestSeatsOf(t *testing.T) {
+	devices := gputest.Cards(2, 24576*gpu.MB)
+	first, second := gpu.Seat{GPU: devices[0].Device}, gpu.Seat{GPU: devices[1].Device}
+	a, b := first.GPU.UUID, second.GPU.UUID
+	for _, c := range []struct {
+		at   gpu.Placement
+		name string
+		// flags that each variant that is measured must have
+		want map[string]string
+	}{
+		{gpu.Placement{}, bench.OnCPU, nil},
+		{gpu.Placement{Model: first}, bench.PluginsOnCPU, map[string]string{bench.PluginsOnCPU: "--data-gpu cpu --model-gpu " + a}},
+		{gpu.Placement{Data: second, Model: second}, bench.OneGPU, map[string]string{bench.OneGPU: "--data-gpu " + b + " --model-gpu " + b}},
+		{gpu.Placement{Data: second, Model: first}, bench.TwoGPUs, map[string]string{
+			bench.TwoGPUs: "--data-gpu " + b + " --model-gpu " + a, bench.OneGPU: "--data-gpu " + a + " --model-gpu " + a, bench.PluginsOnCPU: "--data-gpu cpu --model-gpu " + a}},
+	} {
+		s := seatsOf(c.at)
+		if s.name != c.name {
+			t.Errorf("%+v is %s, want %s", c.at, s.name, c.name)
+		}
+		for _, v := range bench.Variants(s.name) {
+			if got := strings.Join(s.args[v.Placement], " "); got != c.want[v.Placement] {
+				t.Errorf("%s: %s has the flags %q, want %q", s.name, v.Placement, got, c.want[v.Placement])
+			}
+		}
+	}
+}
+
+// TestFindBenchSeats: without CUDA in the build the error names the GPU that was chosen.
+func TestFindBenchSeats(t *testing.T) {
+	for _, c := range []struct {
+		args    string
+		visible string
+		cards   int
+		want    string
+	}{
+		{"", "0,1,2,3", 4, "GPU 1 (Fake GPU"}, // behind the data
+		{"", "3", 4, "GPU 3 (Fake GPU"},
+		{"", "0", 1, "GPU 0 (Fake GPU"},
+		{"--data-gpu 2 --model-gpu 0", "0,1,2,3", 4, "GPU 0 (Fake GPU"},
+		{"--data-gpu 0", "0,1", 2, "--data-gpu 0: --model-gpu is missing"},
+		{"--enable-memory-isolation --data-gpu-memory 30000", "0,1", 2, "--data-gpu-memory 30000: "}, // and not on one
+		{"", "7", 2, "CUDA_VISIBLE_DEVICES"},
+	} {
+		t.Setenv("CUDA_VISIBLE_DEVICES", c.visible)
+		_, err := findBenchSeats(*settings(t, strings.Fields(c.args)...), cards(c.cards))
+		if err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s, visible %s: %v, want %s", c.args, c.visible, err, c.want)
+		}
+	}
+	s, err := findBenchSeats(*settings(t, "--device", "cpu"), cards(2))
+	if err != nil || s.name != bench.OnCPU || len(slices.Concat(s.args[bench.OnCPU])) > 0 {
+		t.Errorf("%+v, %v", s, err)
+	}
+}

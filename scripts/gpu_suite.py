@@ -1,0 +1,352 @@
+"""Runs the tests and benchmarks that need a GPU, section by section, and joins their figures: see scripts/gpu-suite.sh."""
+
+import hashlib
+import json
+import os
+import pathlib
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+
+# How many minutes each section may take, unless SECTIONS says otherwise.
+MINUTES = {"tests": 3, "losses": 4, "bench": 9, "cap": 4, "faults": 4, "latency": 2}
+
+TESTS = [  # binary of the kit, the package's folder, which tests
+    ("cuda", "gpu/cuda", "TestContext"),
+    ("train", "host/train", "Parity|Accumulation|EmptyRows|SGD|OptimizerState|SeedDrivesDropout"),
+]
+
+
+def setting(name, default):
+    return type(default)(os.environ.get(name, default))
+
+
+def draw_weights(folder):
+    """Draws the weights of a bundle that has come without: norms pass everything, matrices are small."""
+    import numpy as np
+
+    bundle = json.loads((folder / "bundle.json").read_text())
+    random, header, parts, at = np.random.default_rng(0), {}, [], 0
+    for p in bundle["parameters"]:
+        shape = p["shape"]
+        if len(shape) > 1:
+            x = random.standard_normal(shape, dtype=np.float32) * np.float32(0.02)
+        else:
+            x = np.full(shape, "norm" in p["name"] and p["name"].endswith("weight"), np.float32)
+        header[p["name"]] = {"dtype": "F32", "shape": shape, "data_offsets": [at, at + x.nbytes]}
+        parts.append(x.tobytes())
+        at += x.nbytes
+    text = json.dumps(header).encode()
+    text += b" " * (-len(text) % 8)
+    data = b"".join([len(text).to_bytes(8, "little"), text, *parts])
+    (folder / "params.safetensors").write_bytes(data)
+    bundle["files"]["params.safetensors"] = hashlib.sha256(data).hexdigest()
+    (folder / "bundle.json").write_text(json.dumps(bundle))
+
+
+def processes_on_gpus():
+    """By UUID, the ids of the processes that have a context there. None where the machine has no tool that says so."""
+    try:
+        out = subprocess.run(["nvidia-smi", "--query-compute-apps=gpu_uuid,pid", "--format=csv,noheader"], capture_output=True, text=True, timeout=20)
+    except (FileNotFoundError, subprocess.TimeoutExpired):
+        return None
+    found = {}
+    for line in out.stdout.splitlines():
+        uuid, _, pid = line.partition(", ")
+        if pid.strip().isdigit():
+            found.setdefault(uuid, set()).add(int(pid))
+    return found if out.returncode == 0 else None
+
+
+def children(pid):
+    """The ids of all processes below one."""
+    parents = {}
+    for stat in pathlib.Path("/proc").glob("[0-9]*/stat"):
+        try:
+            parents[int(stat.parent.name)] = int(stat.read_text().rpartition(")")[2].split()[1])
+        except OSError:
+            pass  # it has ended
+    found, new = set(), {pid}
+    while new:
+        new = {p for p, parent in parents.items() if parent in new} - found
+        found |= new
+    return found
+
+
+class Section:
+    """One part of the suite: its commands, what they gave, and the time that is left."""
+
+    def __init__(self, name, minutes, suite):
+        self.name, self.suite = name, suite
+        self.began = time.monotonic()
+        self.deadline = self.began + 60 * minutes
+        self.result = {"name": name, "minutes": minutes, **suite.machine, "commands": {}}
+
+    def left(self):
+        return max(0.0, self.deadline - time.monotonic())
+
+    def command(self, name, args, want=0, folder=None, watch=None):
+        """Runs a command and returns its output. It is interrupted shortly before the time is over, and says what it has. watch(process) runs
+        beside it, in a thread of its own."""
+        if self.left() < 10:
+            self.result["commands"][name] = {"exit_status": None, "problem": "no time left for it"}
+            return ""
+        print(f"== {self.name}: {name}", file=sys.stderr, flush=True)
+        began = time.monotonic()
+        log = self.suite.work / f"{name}.txt"
+        with log.open("w") as out:
+            process = subprocess.Popen([str(a) for a in args], stdout=out, stderr=subprocess.STDOUT, cwd=folder, env=self.suite.environment)
+            watcher = threading.Thread(target=watch, args=(process,)) if watch else None
+            if watcher:
+                watcher.start()
+            late = None
+            for after, sign in ((max(5.0, self.left() - 30), signal.SIGINT), (20, signal.SIGKILL), (10, None)):
+                try:
+                    process.wait(after)
+                    break
+                except subprocess.TimeoutExpired:
+                    late = "stopped: its time was over"
+                    process.send_signal(sign or signal.SIGKILL)
+            if watcher:
+                watcher.join()
+        text = log.read_text(errors="replace")
+        print("\n".join(text.splitlines()[-25:]), file=sys.stderr, flush=True)
+        entry = {"exit_status": process.returncode, "seconds": round(time.monotonic() - began, 1)}
+        if late:
+            entry["problem"] = late
+        elif process.returncode != want:
+            entry["problem"] = f"exit status {want} was expected"
+            entry["output"] = text[-2000:]
+        self.result["commands"][name] = entry
+        return text
+
+    def train(self, name, *flags, steps=None, resume=False, **more):
+        """A run of training, whose folder has the command's name."""
+        steps = steps or self.suite.steps
+        where = ["--resume" if resume else "--run-dir", self.suite.work / name.removesuffix("-resumed")]
+        return self.command(name, [self.suite.host, *self.suite.graph, *where, "--max-steps", steps, "--epochs", 100000, "--batch-size", 8,
+                                   "--eval-every", 100000, "--log-every", 0, *flags], **more)
+
+    def losses(self, run):
+        file = self.suite.work / run / "metrics.jsonl"
+        return [json.loads(line)["loss"] for line in file.open()] if file.exists() else None
+
+    def report(self, run, *keys):
+        file = self.suite.work / run / "report.json"
+        report = json.loads(file.read_text()) if file.exists() else {}
+        return {key: report.get(key) for key in keys}
+
+    def equal(self, a, b):
+        """Whether two runs had the same losses, bit for bit; None when one has none."""
+        a, b = self.losses(a), self.losses(b)
+        return a == b if a and b else None
+
+    def apart(self, a, b):
+        a, b = self.losses(a), self.losses(b)
+        return max(abs(x - y) / abs(y) for x, y in zip(a, b)) if a and b else None
+
+    def tests(self):
+        for name, folder, which in TESTS:
+            text = self.command(name, [self.suite.kit / f"{name}.test", "-test.v", "-test.run", which], folder=folder)
+            self.result[name] = [line.strip() for line in text.splitlines() if "--- " in line or "relative error" in line]
+
+    def runs_compared(self):
+        serial = ["--buffer-size", 1, "--num-workers", 1, "--slots", 2, "--cuda-graphs", "off"]
+        never = ["--checkpoint-every", 0]
+        self.train("deterministic-graphs", "--deterministic", *never)
+        self.train("deterministic-eager", "--deterministic", *serial, *never)
+        self.train("serial-1", *serial, *never)
+        self.train("serial-2", *serial, *never)
+        self.train("pipelined", *never)
+        self.result["deterministic_graphs_equal_eager"] = self.equal("deterministic-graphs", "deterministic-eager")
+        self.result["serial_runs_apart"] = self.apart("serial-1", "serial-2")
+        self.result["pipelined_apart_from_serial"] = self.apart("pipelined", "serial-1")
+        if self.suite.two:
+            self.train("data-0-model-1", "--deterministic", "--data-gpu", 0, "--model-gpu", 1, *never)
+            self.train("data-1-model-0", "--deterministic", "--data-gpu", 1, "--model-gpu", 0, *never)
+            self.result["data_0_model_1_equals_data_1_model_0"] = self.equal("data-0-model-1", "data-1-model-0")
+            # Features that a GPU computes are not those of the CPU to the last bit.
+            self.result["two_gpus_apart_from_one"] = self.apart("data-0-model-1", "deterministic-graphs")
+        runs = sorted(name for name in self.result["commands"] if self.losses(name))
+        self.result["runs"] = {name: self.report(name, "device", "steps", "steps_per_second", "input_stall_ratio", "memory", "utilization", "verdict") for name in runs}
+
+    def bench(self):
+        workers, file = os.cpu_count() // 2 or 1, self.suite.work / "bench.json"
+        self.command("bench", [
+            self.suite.host, "bench", *self.suite.graph, "--batch-sizes", setting("BATCH_SIZES", "8,16,32,64,128"), "--bench-steps", self.suite.steps,
+            "--bench-rounds", setting("ROUNDS", 1), "--json", file, "--num-workers", workers, "--plugin-workers", f"features={setting('PLUGIN_WORKERS', workers)}"])
+        self.result["bench"] = json.loads(file.read_text()) if file.exists() else None
+
+    def cap(self):
+        """Memory stays below its limit, and nobody is on a GPU who has no business there."""
+        limit = setting("CAP_MB", 12000)
+        isolated = ["--enable-memory-isolation", "--checkpoint-every", 0, "--batch-size", setting("CAP_BATCH", 16)]
+        where = ["--data-gpu", 0, "--model-gpu", 1, "--data-gpu-memory", setting("CAP_DATA_MB", "auto")] if self.suite.two else []
+        before, seen = processes_on_gpus(), {}
+
+        def look(process):
+            while process.poll() is None:
+                ours = children(process.pid)
+                for uuid, pids in (processes_on_gpus() or {}).items():
+                    for pid in pids - before.get(uuid, set()):
+                        who = "host" if pid == process.pid else "plugin" if pid in ours else "stranger"
+                        seen.setdefault(uuid, set()).add(who)
+                time.sleep(1)
+
+        if before is None:
+            look, seen = None, None
+        self.train("cap", *where, *isolated, "--model-gpu-memory", limit, steps=setting("CAP_STEPS", 1000), watch=look)
+        told = self.report("cap", "steps", "memory", "verdict")
+        peaks = {m["role"]: m.get("process_peak_bytes", 0) >> 20 for m in told["memory"] or [] if m["device"] != "cpu"}
+        limits = {m["role"]: m.get("limit_bytes", 0) >> 20 for m in told["memory"] or [] if m["device"] != "cpu"}
+        self.result |= {"steps": told["steps"], "limit_mb": limits, "peak_mb": peaks,
+                        "peaks_below_limits": all(peaks[role] <= limits[role] for role in peaks) if peaks else None}
+        if seen is None:
+            self.result["processes"] = "not asked for: no nvidia-smi"
+        else:
+            uuids = [card["uuid"] for card in self.suite.cards]
+            model, data = (uuids[1], uuids[0]) if self.suite.two else (uuids[0], None)
+            right = seen.get(model) == {"host"} and seen.get(data, set()) <= {"plugin"} and set(seen) <= {model, data}
+            self.result |= {"processes": {uuid: sorted(who) for uuid, who in seen.items()}, "processes_as_declared": right if seen else None}
+        # One limit that holds nothing, and one that holds the weights and not the step.
+        for name, mb in ("refused-outright", 100), ("refused-by-trial", peaks.get("model", 0) * 6 // 10):
+            if mb:
+                text = self.train(name, *where, *isolated, "--model-gpu-memory", mb, want=3)
+                self.result[name.replace("-", "_")] = text[text.find("error: "):].splitlines()[:12]
+
+    def faults(self):
+        """A run goes on as if nothing had happened."""
+        flags = ["--deterministic", "--checkpoint-every", 50]
+        steps = max(200, self.suite.steps)
+        self.train("whole", *flags, steps=steps)
+
+        def strike(run, blow):
+            def wait(process):
+                file = self.suite.work / run / "metrics.jsonl"
+                while process.poll() is None:
+                    if file.exists() and file.read_bytes().count(b"\n") > steps // 3:
+                        return blow(process)
+                    time.sleep(0.005)
+
+            return wait
+
+        def kill_plugin(process):
+            pid = min(children(process.pid), default=None)
+            if pid:
+                os.kill(pid, signal.SIGKILL)
+
+        self.train("plugin-killed", *flags, steps=steps, watch=strike("plugin-killed", kill_plugin))
+        self.train("terminated", *flags, steps=steps, want=130, watch=strike("terminated", lambda p: p.send_signal(signal.SIGTERM)))
+        self.train("terminated-resumed", *flags, steps=steps, resume=True)
+        self.train("killed", *flags, steps=steps, want=-signal.SIGKILL, watch=strike("killed", lambda p: p.kill()))
+        self.train("killed-resumed", *flags, steps=steps, resume=True)
+        self.train("one-flag", "--data-gpu", 0, want=2)
+        self.train("no-such-gpu", "--data-gpu", "cpu", "--model-gpu", 99, want=2)
+        self.result |= {f"{run.replace('-', '_')}_equals_whole": self.equal(run, "whole") for run in ("plugin-killed", "terminated", "killed")}
+        plugins = self.report("plugin-killed", "plugins")["plugins"] or []
+        self.result["restarts_of_the_killed_plugin"] = sum(p["restarts"] for p in plugins)
+
+    def latency(self):
+        """What a batch and a step cost outside the graphs."""
+        text = self.command("upload", [self.suite.kit / "cuda.test", "-test.run", "^$", "-test.bench", "Upload", "-test.benchtime", "2000x"], folder="gpu/cuda")
+        for name, figures in re.findall(r"^Benchmark(\S+)\s+\d+\s+(.*)$", text, re.M):
+            self.result[name] = {unit: float(value) for value, unit in re.findall(r"([\d.e+]+) (\S+)", figures)}
+        self.train("steps", "--checkpoint-every", 0, "--enable-static-shapes")
+        told = self.report("steps", "phases_ms", "input_stall_ratio", "transfer_hidden_ratio", "step_ms")
+        phases = told["phases_ms"] or {}
+        self.result |= told
+        if phases:
+            self.result["host_ms_per_step"] = phases["wait"] + phases["other"]
+
+    run = {"tests": tests, "losses": runs_compared, "bench": bench, "cap": cap, "faults": faults, "latency": latency}
+
+
+class Suite:
+    """The kit, the machine, and a folder for what the commands write."""
+
+    def __init__(self, kit, work):
+        self.kit, self.work, self.host = kit, work, kit / "xtts-host"
+        self.steps, self.graph = setting("STEPS", 200), []
+        self.environment = os.environ | {"XTTS_HOST_CACHE_DIR": str(work / "cache"), "XTTS_HOST_PLUGINS": str(kit / "plugins"),
+                                         "XTTS_HOST_DEVICE": "cuda", "ORT_DISABLE_TELEMETRY": "1"}
+        # doctor sees GPUs as training does; what else it finds wrong, the commands will say.
+        doctor = subprocess.run([self.host, "doctor", "--json"], capture_output=True, text=True, env=self.environment)
+        lines = [f["text"] for s in json.loads(doctor.stdout)["sections"] for f in s["findings"]]
+        cards = [re.match(r"GPU \d+ \((.*), (GPU-[0-9a-f-]+)\) at ", line) for line in lines]
+        self.cards = [{"name": c[1], "uuid": c[2]} for c in cards if c]
+        if not self.cards:
+            sys.exit("error: no GPU found\n" + doctor.stdout)
+        self.two = len(self.cards) >= 2
+        self.environment["XTTS_HOST_TEST_GPU"] = self.cards[0]["uuid"]
+        driver = [re.search(r"NVIDIA driver (\S+?),", line) for line in lines]
+        self.machine = {"gpus": [c["name"] for c in self.cards], "driver": next((d[1] for d in driver if d), None), "cores": os.cpu_count(),
+                        "commit": (kit / "commit").read_text().strip()}
+        if (kit / "bundle").is_dir():
+            shutil.copytree(kit / "bundle", work / "bundle")
+            draw_weights(work / "bundle")
+            self.graph = ["--graph", work / "bundle"]
+
+
+def run(kit, out):
+    """Runs the sections of SECTIONS. The file is whole behind each of them."""
+    asked = []
+    for word in os.environ.get("SECTIONS", " ".join(MINUTES)).split():
+        name, _, minutes = word.partition("=")
+        if name not in MINUTES:
+            sys.exit(f"error: SECTIONS: {name} is none of {' '.join(MINUTES)}")
+        asked.append((name, float(minutes or MINUTES[name])))
+    with tempfile.TemporaryDirectory(prefix="gpu-suite-") as work:
+        suite = Suite(pathlib.Path(kit).resolve(), pathlib.Path(work))
+        sections = []
+        for name, minutes in asked:
+            section = Section(name, minutes, suite)
+            try:
+                Section.run[name](section)
+            except Exception as e:  # the other sections are worth having
+                section.result["problem"] = f"{type(e).__name__}: {e}"
+            section.result["seconds"] = round(time.monotonic() - section.began, 1)
+            sections.append(section.result)
+            write(out, sections)
+    return report(sections)
+
+
+def merge(out, parts):
+    """Joins files of the same commit. A section that is in two of them, on one GPU and on two, is there twice."""
+    sections = [section for part in parts for section in json.loads(pathlib.Path(part).read_text())["sections"]]
+    commits = {section["commit"] for section in sections}
+    if len(commits) != 1:
+        sys.exit(f"error: these are of several commits: {', '.join(sorted(commits))}")
+    write(out, sections)
+    return report(sections)
+
+
+def write(out, sections):
+    file = pathlib.Path(out)
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(json.dumps({"version": 1, "sections": sections}, indent=1) + "\n")
+
+
+def report(sections):
+    """Names what is wrong, and returns the exit status."""
+    bad = 0
+    for s in sections:
+        where = f"{s['name']} on {len(s['gpus'])} GPU" + "s" * (len(s["gpus"]) > 1)
+        problems = [s["problem"]] if "problem" in s else []
+        problems += [f"{name}: {c['problem']}" for name, c in s["commands"].items() if "problem" in c]
+        problems += [f"{key} is false" for key, value in s.items() if value is False]
+        problems += [f"{key}: {line}" for key, lines in s.items() if isinstance(lines, list) for line in lines if str(line).startswith("--- FAIL")]
+        for p in problems:
+            print(f"error: {where}: {p}", file=sys.stderr)
+        bad += len(problems)
+        if not problems:
+            print(f"{where}: as it should be, in {s['seconds']:.0f} s", file=sys.stderr)
+    return 1 if bad else 0
+
+
+if __name__ == "__main__":
+    sys.exit(run(*sys.argv[2:]) if sys.argv[1] == "run" else merge(sys.argv[2], sys.argv[3:]))

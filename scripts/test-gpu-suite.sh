@@ -1,0 +1,18 @@
+#!/usr/bin/env bash
+# Runs scripts/gpu-suite.sh from end to end on two fake cards (scripts/cuda-fake.sh), in about two minutes: so what goes to a machine
+# with GPUs, whose minutes are dear, has run before. The figures mean nothing.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+scripts/venv-plugin.sh
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+export PATH=$PWD/.cache/venv-plugin/bin:$PATH
+scripts/gpu-suite.sh pack "$work/kit" ortgraphs/testdata/pico
+LD_LIBRARY_PATH=$(scripts/cuda-fake.sh)
+export LD_LIBRARY_PATH XTTS_HOST_TEST_FAKE_DRIVER=1 XTTS_HOST_TEST_FAKE_CARDS=2048,2048 XTTS_HOST_ORT_LIB=$PWD/.cache/ort/1.29.0/libonnxruntime.so.1.29.0
+export STEPS=20 BATCH_SIZES=4,8 CAP_MB=1500 CAP_BATCH=4 CAP_STEPS=50
+for section in tests losses bench cap faults latency; do
+	SECTIONS=$section scripts/gpu-suite.sh run "$work/kit" "$work/$section.json"
+done
+scripts/gpu-suite.sh merge "$work/all.json" "$work"/{tests,losses,bench,cap,faults,latency}.json
