@@ -62,7 +62,7 @@ func run(args []string) int {
 		return bench(args)
 	case command == "doctor":
 		return diagnose(args)
-	case command == "doctor-probe" && len(args) == 2: // a process of doctor
+	case command == "probe" && len(args) == 2: // a process of doctor or validate
 		return exit(host.Probe(os.Stdout, args[0], args[1]))
 	case command == "version" && len(args) == 0:
 		fmt.Println("xtts-host", version())

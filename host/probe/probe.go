@@ -1,4 +1,4 @@
-package doctor
+package probe
 
 import (
 	"bytes"
@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"os/exec"
 	"strings"
 	"time"
@@ -24,7 +25,34 @@ const (
 	probeLibrary = "library"     // of that name
 	probeRuntime = "onnxruntime" // of that path
 	probeCUDA    = "onnxruntime-cuda"
+	probeRelay   = "relay" // as its request says
 )
+
+// Command starts a process that calls Serve with the two arguments that are appended.
+type Command []string
+
+// Machine looks at the GPUs through the driver. A machine without a driver has none, and is no error.
+func (c Command) Machine(ctx context.Context) (m gpu.Machine, err error) {
+	return m, c.ask(ctx, question{name: probeGPUs}, &m)
+}
+
+// Loaded is a library: the file that it came from, and its version if it has one to tell.
+type Loaded struct{ Path, Version string }
+
+// Library loads a shared library by its name, as the dynamic loader finds it.
+func (c Command) Library(ctx context.Context, name string) (l Loaded, err error) {
+	return l, c.ask(ctx, question{name: probeLibrary, arg: name}, &l)
+}
+
+// Runtime loads ONNX Runtime as training would: from that path, or where it is looked for when path is empty; cuda looks for the
+// one with CUDA first.
+func (c Command) Runtime(ctx context.Context, path string, cuda bool) (l Loaded, err error) {
+	q := question{name: probeRuntime, arg: path}
+	if cuda {
+		q.name = probeCUDA
+	}
+	return l, c.ask(ctx, q, &l)
+}
 
 // answer is what a probe writes: a value, or an error for people.
 type answer struct {
@@ -33,12 +61,9 @@ type answer struct {
 	Hint  string          `json:"hint,omitempty"`
 }
 
-// loaded is the value of the probes that load something.
-type loaded struct{ Path, Version string }
-
-// Probe does what could crash, and writes one JSON object about it. It is the whole life of a process that Examine has started.
-func Probe(out io.Writer, name, arg string) error {
-	value, err := probe(name, arg)
+// Serve does what could crash, and writes one JSON object about it. It is the whole life of a process that a Command has started.
+func Serve(out io.Writer, name, arg string) error {
+	value, err := serve(name, arg)
 	var a answer
 	if err != nil {
 		a.Error, a.Hint = err.Error(), hint.Of(err)
@@ -48,7 +73,7 @@ func Probe(out io.Writer, name, arg string) error {
 	return json.NewEncoder(out).Encode(a)
 }
 
-func probe(name, arg string) (any, error) {
+func serve(name, arg string) (any, error) {
 	switch name {
 	case probeGPUs:
 		inventory, err := nvml.Open()
@@ -59,27 +84,40 @@ func probe(name, arg string) (any, error) {
 		return gpu.Look(inventory)
 	case probeLibrary:
 		path, err := library.Find(arg)
-		return loaded{Path: path}, err
+		return Loaded{Path: path}, err
 	case probeRuntime, probeCUDA:
 		if err := ort.Init(ort.Options{Library: arg, CUDA: name == probeCUDA}); err != nil {
 			return nil, err
 		}
 		defer ort.Shutdown()
-		return loaded{ort.Library(), ort.Version()}, nil
+		return Loaded{ort.Library(), ort.Version()}, nil
+	case probeRelay:
+		return serveRelay(arg, os.NewFile(firstExtra, "ring"))
 	}
 	return nil, fmt.Errorf("no probe %q", name)
 }
 
-// probeTimeout is far more than a driver takes to come up, which is seconds on a machine with many GPUs.
-const probeTimeout = 60 * time.Second
+// question is what a process is started for.
+type question struct {
+	name, arg string
+	env       []string   // beside this process's own
+	files     []*os.File // from descriptor firstExtra on
+}
+
+// firstExtra is the first descriptor behind standard error.
+const firstExtra = 3
+
+// timeout is far more than a driver takes to come up, which is seconds on a machine with many GPUs.
+const timeout = 60 * time.Second
 
 // ask runs a probe in a process of its own. When that ends without an answer, the error tells how.
-func (c *Config) ask(ctx context.Context, name, arg string, value any) error {
-	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
+func (c Command) ask(ctx context.Context, q question, value any) error {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	argv := append(c.Command[1:len(c.Command):len(c.Command)], name, arg)
-	cmd := exec.CommandContext(ctx, c.Command[0], argv...)
+	argv := append(c[1:len(c):len(c)], q.name, q.arg)
+	cmd := exec.CommandContext(ctx, c[0], argv...)
 	cmd.WaitDelay = time.Second
+	cmd.Env, cmd.ExtraFiles = append(os.Environ(), q.env...), q.files // of two equal variables the last counts
 	var out, log bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &log
 	err := cmd.Run()
