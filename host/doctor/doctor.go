@@ -104,16 +104,26 @@ func (e *examination) libraries(ctx context.Context) {
 			e.provider(filepath.Join(filepath.Dir(ours.Path), cudaProvider))
 		}
 	}
-	var missing []string
+	beside := func(name string) string { return filepath.Join(filepath.Dir(ours.Path), name) }
+	var elsewhere, missing []string
 	for _, name := range cudaLibraries {
-		if path := filepath.Join(filepath.Dir(ours.Path), name); onGPU && filepath.IsAbs(path) && exists(path) {
+		if path := beside(name); onGPU && filepath.IsAbs(path) && exists(path) {
 			r.add(OK, "", "%s: %s", name, path) // loaded with ONNX Runtime, before the loader's own
-		} else if found, err := e.Command.Library(ctx, name); err == nil {
-			r.add(OK, "", "%s: %s", name, found.Path)
-		} else if e.gpus {
-			r.add(Bad, "install CUDA 13 and cuDNN 9, or name their folders in LD_LIBRARY_PATH", "%v", err)
 		} else {
-			missing = append(missing, name)
+			elsewhere = append(elsewhere, name)
+		}
+	}
+	if elsewhere == nil {
+		return
+	}
+	for i, found := range e.Command.Libraries(ctx, elsewhere...) {
+		switch {
+		case found.Problem == "":
+			r.add(OK, "", "%s: %s", elsewhere[i], found.Path)
+		case e.gpus:
+			r.add(Bad, "install CUDA 13 and cuDNN 9, or name their folders in LD_LIBRARY_PATH", "%s", found.Problem)
+		default:
+			missing = append(missing, elsewhere[i])
 		}
 	}
 	if missing != nil {

@@ -21,11 +21,11 @@ import (
 
 // The probes. Each has an argument, which may be empty.
 const (
-	probeGPUs    = "gpus"
-	probeLibrary = "library"     // of that name
-	probeRuntime = "onnxruntime" // of that path
-	probeCUDA    = "onnxruntime-cuda"
-	probeRelay   = "relay" // as its request says
+	probeGPUs      = "gpus"
+	probeLibraries = "libraries"   // of those names, with spaces between them
+	probeRuntime   = "onnxruntime" // of that path
+	probeCUDA      = "onnxruntime-cuda"
+	probeRelay     = "relay" // as its request says
 )
 
 // Command starts a process that calls Serve with the two arguments that are appended.
@@ -39,9 +39,25 @@ func (c Command) Machine(ctx context.Context) (m gpu.Machine, err error) {
 // Loaded is a library: the file that it came from, and its version if it has one to tell.
 type Loaded struct{ Path, Version string }
 
-// Library loads a shared library by its name, as the dynamic loader finds it.
-func (c Command) Library(ctx context.Context, name string) (l Loaded, err error) {
-	return l, c.ask(ctx, question{name: probeLibrary, arg: name}, &l)
+// Found is what became of a library that was looked for: it is at Path, or Problem says why it cannot be loaded.
+type Found struct{ Path, Problem string }
+
+// Libraries loads shared libraries by their names, as the dynamic loader finds them, and returns what became of each. If one takes the
+// process down with it, each gets a process of its own, so that it is known which.
+func (c Command) Libraries(ctx context.Context, names ...string) []Found {
+	var all []Found
+	err := c.ask(ctx, question{name: probeLibraries, arg: strings.Join(names, " ")}, &all)
+	switch {
+	case err == nil && len(all) == len(names):
+		return all
+	case len(names) == 1:
+		return []Found{{Problem: fmt.Sprintf("%s: %v", names[0], err)}}
+	}
+	all = nil
+	for _, name := range names {
+		all = append(all, c.Libraries(ctx, name)...)
+	}
+	return all
 }
 
 // Runtime loads ONNX Runtime as training would: from that path, or where it is looked for when path is empty; cuda looks for the
@@ -82,9 +98,17 @@ func serve(name, arg string) (any, error) {
 		}
 		defer inventory.Close()
 		return gpu.Look(inventory)
-	case probeLibrary:
-		path, err := library.Find(arg)
-		return Loaded{Path: path}, err
+	case probeLibraries:
+		var all []Found
+		for name := range strings.FieldsSeq(arg) {
+			path, err := library.Find(name)
+			if err != nil {
+				all = append(all, Found{Problem: err.Error()})
+			} else {
+				all = append(all, Found{Path: path})
+			}
+		}
+		return all, nil
 	case probeRuntime, probeCUDA:
 		if err := ort.Init(ort.Options{Library: arg, CUDA: name == probeCUDA}); err != nil {
 			return nil, err

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"math/rand/v2"
 	"os"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -20,8 +21,7 @@ func TestProbe(t *testing.T) {
 		want      string // part of the answer
 	}{
 		{probeGPUs, "", `{"value":{"driver":{`},
-		{probeLibrary, "libm.so.6", `/libm.so.6"`},
-		{probeLibrary, "libnowhere.so", `{"error":"libnowhere.so: cannot open`},
+		{probeLibraries, "libm.so.6 libnowhere.so", `/libm.so.6","Problem":""},{"Path":"","Problem":"libnowhere.so: cannot open`},
 		{probeRuntime, "/nowhere.so", `{"error":"ONNX Runtime library /nowhere.so: file does not exist","hint":"`},
 		{"nonsense", "", `{"error":"no probe \"nonsense\""}`},
 	} {
@@ -29,6 +29,16 @@ func TestProbe(t *testing.T) {
 		if err := Serve(&out, tt.name, tt.arg); err != nil || !strings.Contains(strings.ReplaceAll(out.String(), `\"`, `"`), strings.ReplaceAll(tt.want, `\"`, `"`)) {
 			t.Errorf("%s %s: %s, %v", tt.name, tt.arg, out.String(), err)
 		}
+	}
+}
+
+// TestLibraries: one that takes its process down keeps nothing from being known of the others.
+func TestLibraries(t *testing.T) {
+	const script = `case $2 in good) echo '{"value": [{"Path": "/lib/good"}]}';; *) echo dying >&2; kill -SEGV $$;; esac`
+	c := Command{"/bin/sh", "-c", script, "probe"}
+	want := []Found{{Path: "/lib/good"}, {Problem: "bad: looking at it crashed: signal: segmentation fault: dying"}}
+	if got := c.Libraries(t.Context(), "good", "bad"); !slices.Equal(got, want) {
+		t.Errorf("%+v, want %+v", got, want)
 	}
 }
 

@@ -40,29 +40,23 @@ func Transfer(road Road, needs ...string) []Check {
 	return []Check{
 		{Name: relay, Needs: needs, Try: func(ctx context.Context) (string, error) { return relayed(ctx, road) }},
 		{Name: load, Needs: needs, Try: func(context.Context) (string, error) { return loaded(road) }},
-		{Name: Arrival, Needs: []string{relay, load}, Try: func(ctx context.Context) (string, error) { return through(ctx, road) }},
+		{Name: Arrival, Needs: []string{relay, load}, Try: func(context.Context) (string, error) { return through(road) }},
 	}
 }
 
-// relayed sends the largest batch through another process.
+// relayed sends the largest batch through another process to ring slot 1, which held something else, and leaves it there.
 func relayed(ctx context.Context, r Road) (string, error) {
-	n := r.Sizes()[largest(r)]
-	sent := pattern(n, 0)
-	took, err := relay(ctx, r, sent)
+	sent := pattern(r.Sizes()[largest(r)], relayKey)
+	copy(r.Ring(0), sent)
+	clear(r.Ring(1))
+	took, err := r.Relay(ctx, len(sent))
 	if err != nil {
 		return "", err
 	}
-	if err := differ(r.Ring(1)[:n], sent, fmt.Sprintf("from the plugins' side (%s) to the ring", r.From())); err != nil {
+	if err := differ(r.Ring(1)[:len(sent)], sent, fmt.Sprintf("from the plugins' side (%s) to the ring", r.From())); err != nil {
 		return "", err
 	}
-	return fmt.Sprintf("another process, on %s: %s, no byte changed", r.From(), speed(n, took)), nil
-}
-
-// relay fills ring slot 0 and has it copied to ring slot 1, which held something else.
-func relay(ctx context.Context, r Road, sent []byte) (time.Duration, error) {
-	copy(r.Ring(0), sent)
-	clear(r.Ring(1))
-	return r.Relay(ctx, len(sent))
+	return fmt.Sprintf("another process, on %s: %s, no byte changed", r.From(), speed(len(sent), took)), nil
 }
 
 // loaded sends a batch of every bucket to every device slot, each another one, and looks at all of them when they are there: so a copy
@@ -99,13 +93,10 @@ func arrived(r Road, device, bucket int, sent []byte) error {
 	return differ(r.Ring(0)[:len(sent)], sent, fmt.Sprintf("from the ring to device slot %d on %s, bucket %d", device, r.To(), bucket))
 }
 
-// through sends the largest batch along the whole road.
-func through(ctx context.Context, r Road) (string, error) {
+// through sends on what was relayed: then it has come the whole way.
+func through(r Road) (string, error) {
 	bucket := largest(r)
-	sent := pattern(r.Sizes()[bucket], key(bucket, r.Slots()))
-	if _, err := relay(ctx, r, sent); err != nil {
-		return "", err
-	}
+	sent := pattern(r.Sizes()[bucket], relayKey)
 	if err := r.Load(0, bucket, 1); err != nil {
 		return "", err
 	}
@@ -125,8 +116,10 @@ func largest(r Road) int {
 	return at
 }
 
-// key tells patterns apart.
+// key tells the patterns of copies apart, and from that with relayKey.
 func key(bucket, device int) uint64 { return uint64(bucket)<<32 | uint64(device) + 1 }
+
+const relayKey = 0
 
 // pattern returns n bytes: each value once, then noise that no other key gives. So what is lost, moved, or left from before shows.
 func pattern(n int, key uint64) []byte {
