@@ -49,6 +49,39 @@ type Placement struct {
 // Shared reports whether both roles are on one GPU.
 func (p Placement) Shared() bool { return !p.Model.OnCPU() && p.Data.GPU.UUID == p.Model.GPU.UUID }
 
+// String tells people, as "plugins on the CPU, the model on GPU 0: the first GPU".
+func (p Placement) String() string {
+	text := fmt.Sprintf("plugins on %s, the model on %s", p.Data, p.Model)
+	if p.Reason != "" {
+		text += ": " + p.Reason
+	}
+	return text
+}
+
+// String names the place, with the limit if there is one.
+func (s Seat) String() string {
+	switch {
+	case s.OnCPU():
+		return "the CPU"
+	case s.Limit > 0:
+		return fmt.Sprintf("GPU %d (at most %d MB)", s.GPU.Index, s.Limit/MB)
+	}
+	return fmt.Sprintf("GPU %d", s.GPU.Index)
+}
+
+// Needs returns how many GPUs the request cannot do without: 0 when it would train on the CPU of a machine without one.
+func (r Request) Needs() int {
+	switch {
+	case r.Device == CPU:
+		return 0
+	case r.Data != "" && r.Model != "" && r.Data != CPU && (r.Data != r.Model || r.Data == Auto):
+		return 2
+	case r.Device == CUDA || r.Data != "" || r.Model != "" || r.Isolate:
+		return 1
+	}
+	return 0
+}
+
 // Place decides. It never takes less than was asked for: what the machine cannot give is an error with a hint.
 func Place(r Request, m Machine) (Placement, error) {
 	if r.Device == CPU {
@@ -134,7 +167,7 @@ func (s *seats) named() (p Placement, err error) {
 	if s.Model == CPU {
 		return p, &AdvisedError{"--model-gpu cpu: the model has no GPU then", "--device cpu trains on the CPU"}
 	}
-	if s.Data != CPU && (s.Data != s.Model || s.Data == Auto) && len(s.visible) < 2 {
+	if s.Needs() == 2 && len(s.visible) < 2 {
 		return p, s.tooFew()
 	}
 	// A named one is settled first: it is what an automatic one is chosen for.

@@ -197,3 +197,18 @@ func TestLookFails(t *testing.T) {
 		t.Errorf("error %v", err)
 	}
 }
+
+func TestNeeds(t *testing.T) {
+	for _, tt := range []struct {
+		request gpu.Request
+		want    int
+	}{
+		{gpu.Request{}, 0}, {gpu.Request{Device: gpu.Auto}, 0}, {gpu.Request{Device: gpu.CPU}, 0},
+		{gpu.Request{Device: gpu.CUDA}, 1}, {gpu.Request{Isolate: true}, 1}, {gpu.Request{Data: gpu.CPU, Model: "1"}, 1}, {gpu.Request{Data: "1", Model: "1"}, 1},
+		{gpu.Request{Data: "0", Model: "1"}, 2}, {gpu.Request{Data: gpu.Auto, Model: gpu.Auto}, 2}, {gpu.Request{Device: gpu.CUDA, Data: "0", Model: gpu.Auto}, 2},
+	} {
+		if got := tt.request.Needs(); got != tt.want {
+			t.Errorf("%+v needs %d, want %d", tt.request, got, tt.want)
+		}
+	}
+}

@@ -94,48 +94,56 @@ func (j *job) wantGraphs() (want bool, fault, err error) {
 	return true, nil, nil
 }
 
-// prepare makes trial runs and captures on the goroutine that trains.
+// prepare makes trial runs and captures on the goroutine that trains, and says how that went.
 func (r *run) prepare() error {
-	if !r.onGPU() {
-		return nil
+	found, err := r.tryGraphs()
+	if err == nil && r.onGPU() {
+		fmt.Fprintf(r.console.Out, "cuda graphs  %s\n", found)
+	}
+	return err
+}
+
+// tryGraphs makes trial runs and captures on the goroutine that trains, and returns in words what it found. On the CPU it does nothing.
+func (j *job) tryGraphs() (found string, err error) {
+	if !j.onGPU() {
+		return "", nil
 	}
 	runtime.LockOSThread() // for good: captured graphs are the thread's
-	if err := r.device.Context.Bind(); err != nil {
-		return err
+	d := &j.device
+	if err := d.Context.Bind(); err != nil {
+		return "", err
 	}
-	p, err := r.model.Prepare()
+	p, err := j.model.Prepare()
 	if large, ok := errors.AsType[*train.TooLargeError](err); ok {
-		return r.tooLarge(large, r.device.plan)
+		return "", j.tooLarge(large, d.plan)
 	}
 	if err != nil {
-		return err
+		return "", err
 	}
-	updates, err := r.optimizer.Prepare()
+	updates, err := j.optimizer.Prepare()
 	if err != nil {
-		return err
+		return "", err
 	}
 	p.ArenaBytes, p.Time, p.Fault = p.ArenaBytes+updates.ArenaBytes, p.Time+updates.Time, cmp.Or(p.Fault, updates.Fault)
-	if err := r.device.plan.check(p.ArenaBytes); err != nil {
-		return err
+	if err := d.plan.check(p.ArenaBytes); err != nil {
+		return "", err
 	}
 	if p.Fault != nil {
-		if r.cfg.CUDAGraphs == "on" {
-			return hint.Errorf("train with --cuda-graphs off", "--cuda-graphs on: %w", p.Fault)
+		if j.cfg.CUDAGraphs == "on" {
+			return "", hint.Errorf("train with --cuda-graphs off", "--cuda-graphs on: %w", p.Fault)
 		}
-		r.device.fault = p.Fault
+		d.fault = p.Fault
 	}
 	switch {
-	case p.Graphs > 0 && r.device.fault != nil:
-		fmt.Fprintf(r.console.Out, "cuda graphs  %d; the optimizer runs kernel by kernel: %v\n", p.Graphs, r.device.fault)
+	case p.Graphs > 0 && d.fault != nil:
+		return fmt.Sprintf("%d; the optimizer runs kernel by kernel: %v", p.Graphs, d.fault), nil
 	case p.Graphs > 0:
-		fmt.Fprintf(r.console.Out, "cuda graphs  %d, and %d of the optimizer, captured and compared with runs kernel by kernel, arena %.2f GiB, %.2f s\n",
-			p.Graphs, updates.Graphs, gib(p.ArenaBytes), p.Time.Seconds())
-	case r.device.fault != nil:
-		fmt.Fprintf(r.console.Out, "cuda graphs  off: %v\n", r.device.fault)
-	default:
-		fmt.Fprintf(r.console.Out, "cuda graphs  off; trial runs of all buckets: arena %.2f GiB, %.2f s\n", gib(p.ArenaBytes), p.Time.Seconds())
+		return fmt.Sprintf("%d, and %d of the optimizer, captured and compared with runs kernel by kernel, arena %.2f GiB, %.2f s",
+			p.Graphs, updates.Graphs, gib(p.ArenaBytes), p.Time.Seconds()), nil
+	case d.fault != nil:
+		return fmt.Sprintf("off: %v", d.fault), nil
 	}
-	return nil
+	return fmt.Sprintf("off; trial runs of all buckets: arena %.2f GiB, %.2f s", gib(p.ArenaBytes), p.Time.Seconds()), nil
 }
 
 // full adds to an error about memory that the GPU has not how much it has.

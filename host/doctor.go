@@ -10,23 +10,30 @@ import (
 	"github.com/xtts-host/xtts-host/gpu/cuda"
 	"github.com/xtts-host/xtts-host/host/config"
 	"github.com/xtts-host/xtts-host/host/doctor"
+	"github.com/xtts-host/xtts-host/host/probe"
 	"github.com/xtts-host/xtts-host/host/report"
 	"github.com/xtts-host/xtts-host/shared/hint"
 )
 
-// probeCommand is what the command line calls Probe for, with two arguments. It is for Doctor alone.
-const probeCommand = "doctor-probe"
+// probeCommand is what the command line calls Probe for, with two arguments. It is for Doctor and Validate alone.
+const probeCommand = "probe"
+
+// prober starts this program again, for what could crash.
+func prober() (probe.Command, error) {
+	exe, err := os.Executable()
+	return probe.Command{exe, probeCommand}, err
+}
 
 // Doctor says whether training with these settings can work on this machine, and what is missing. It fails when it cannot. asJSON
 // writes a doctor.Report for programs instead of the text for people. version is that of the program.
 func Doctor(ctx context.Context, out io.Writer, set *config.Set, version string, asJSON bool) error {
-	exe, err := os.Executable()
+	command, err := prober()
 	if err != nil {
 		return err
 	}
 	c := &set.Config
 	r := doctor.Examine(ctx, doctor.Config{
-		Command: []string{exe, probeCommand},
+		Command: command,
 		Place:   func(m gpu.Machine) (gpu.Placement, error) { return placeRolesOn(c, m) },
 		OnCPU:   c.Device == gpu.CPU, CUDA: cuda.Built, Library: c.ORTLib, Version: version,
 	})
@@ -46,5 +53,5 @@ func Doctor(ctx context.Context, out io.Writer, set *config.Set, version string,
 	return nil
 }
 
-// Probe is the work of a process that Doctor has started.
-func Probe(out io.Writer, name, arg string) error { return doctor.Probe(out, name, arg) }
+// Probe is the work of a process that Doctor or Validate has started.
+func Probe(out io.Writer, name, arg string) error { return probe.Serve(out, name, arg) }

@@ -286,6 +286,14 @@ func (j *job) start(ctx context.Context) (err error) {
 	if j.ring, err = ring.Create(j.cfg.BufferSize, j.slotSize()); err != nil {
 		return err
 	}
+	g, ctx := errgroup.WithContext(ctx)
+	g.Go(func() error { return j.startPlugins(ctx) })
+	g.Go(j.openGraphs)
+	return g.Wait()
+}
+
+// startPlugins starts the processes of all plugins at the same time. ctx bounds the start only.
+func (j *job) startPlugins(ctx context.Context) (err error) {
 	requests := make([]*stagepb.ConfigureRequest, len(j.pipeline.Plugins))
 	for i := range requests {
 		if requests[i], err = configureRequest(j.bundle, j.pipeline, i, j.layouts); err != nil {
@@ -301,7 +309,6 @@ func (j *job) start(ctx context.Context) (err error) {
 			return err
 		})
 	}
-	g.Go(j.openGraphs)
 	return g.Wait()
 }
 

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/xtts-host/xtts-host/host/checkpoint"
-	"github.com/xtts-host/xtts-host/host/dataset"
 	"github.com/xtts-host/xtts-host/host/disk"
 	"github.com/xtts-host/xtts-host/host/pipeline"
 	"github.com/xtts-host/xtts-host/host/report"
@@ -108,28 +107,6 @@ func (o *observer) say(line string) {
 // seen is told of every batch before it leaves the ring, by the copier.
 func (o *observer) seen(b *pipeline.Batch, layout *ring.Layout, slot []byte) {
 	o.baselines.Record(b.Eval, b.Rows, layout, slot)
-}
-
-// rejected and unread are told of rows that cannot be used, by the pipeline's workers.
-func (o *observer) rejected(b *pipeline.Batch, rows []pipeline.Rejected) error {
-	s := o.run.road.of(b)
-	for _, r := range rows {
-		row := &s.index.Rows[b.Rows[r.Row]]
-		if err := o.quarantine.add(report.Quarantined{ID: row.ID, Path: row.Path, Reason: r.Reason, Stage: r.Phase, Split: s.name}); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (o *observer) unread(s *split, bad []dataset.BadRow) error {
-	for _, b := range bad {
-		s.bad.Add(b)
-		if err := o.quarantine.add(report.Quarantined{ID: b.ID, Path: b.Path, Reason: b.Reason, Stage: "decode", Split: s.name}); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // Batch implements train.Observer.

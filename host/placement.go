@@ -35,8 +35,8 @@ func placeRoles(c *config.Config, open func() (gpu.Inventory, error)) (gpu.Place
 	return placeRolesOn(c, m)
 }
 
-// placeRolesOn decides for a machine that was looked at. Where only the build lacks CUDA it returns the placement beside the error.
-func placeRolesOn(c *config.Config, m gpu.Machine) (gpu.Placement, error) {
+// request is what the flags ask for.
+func request(c *config.Config) gpu.Request {
 	r := gpu.Request{
 		Device: c.Device, Data: string(c.DataGPU), Model: string(c.ModelGPU),
 		Isolate: c.MemoryIsolation, DataLimit: int64(c.DataGPUMemory), ModelLimit: int64(c.ModelGPUMemory),
@@ -44,6 +44,15 @@ func placeRolesOn(c *config.Config, m gpu.Machine) (gpu.Placement, error) {
 	if list, ok := os.LookupEnv("CUDA_VISIBLE_DEVICES"); ok {
 		r.Visible = &list
 	}
+	return r
+}
+
+// placeRolesOn decides for a machine that was looked at. Where only the build lacks CUDA it returns the placement beside the error.
+func placeRolesOn(c *config.Config, m gpu.Machine) (gpu.Placement, error) {
+	return placeOn(request(c), m)
+}
+
+func placeOn(r gpu.Request, m gpu.Machine) (gpu.Placement, error) {
 	p, err := gpu.Place(r, m)
 	if err == nil && !p.Model.OnCPU() && !cuda.Built {
 		err = fmt.Errorf("%s is there to train on, but %w", p.Model.GPU, gpu.ErrNotBuilt)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/xtts-host/xtts-host/host/checkpoint"
 	"github.com/xtts-host/xtts-host/host/dataset"
+	"github.com/xtts-host/xtts-host/host/pipeline"
 	"github.com/xtts-host/xtts-host/host/report"
 	"github.com/xtts-host/xtts-host/shared/hint"
 )
@@ -105,6 +106,27 @@ func (q *quarantine) add(row report.Quarantined) error {
 	if len(reasons) > limit {
 		return hint.Errorf("mend the clips, or the stages, that quarantine.jsonl names, or allow more with --max-quarantine",
 			"%w: %d in the %s data, and %d are allowed; the last is %s: %s", ErrQuarantine, len(reasons), dataName[row.Split], limit, row.ID, row.Reason)
+	}
+	return nil
+}
+
+// rejected adds rows of a batch that a stage cannot use, unread those that cannot be read. The pipeline's workers call them.
+func (q *quarantine) rejected(s *split, b *pipeline.Batch, rows []pipeline.Rejected) error {
+	for _, r := range rows {
+		row := &s.index.Rows[b.Rows[r.Row]]
+		if err := q.add(report.Quarantined{ID: row.ID, Path: row.Path, Reason: r.Reason, Stage: r.Phase, Split: s.name}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (q *quarantine) unread(s *split, bad []dataset.BadRow) error {
+	for _, b := range bad {
+		s.bad.Add(b)
+		if err := q.add(report.Quarantined{ID: b.ID, Path: b.Path, Reason: b.Reason, Stage: "decode", Split: s.name}); err != nil {
+			return err
+		}
 	}
 	return nil
 }

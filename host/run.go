@@ -197,6 +197,11 @@ func (r *run) train(ctx context.Context) error {
 		return refusal{err}
 	}
 	defer r.observer.close()
+	return r.observer.finish(r.drive(ctx, progress))
+}
+
+// drive runs pipeline and loop until one ends. Nothing of them runs behind it.
+func (r *run) drive(ctx context.Context, progress train.Progress) error {
 	pipeCtx, stopPipe := context.WithCancel(ctx)
 	done := make(chan struct{})
 	go func() {
@@ -206,14 +211,14 @@ func (r *run) train(ctx context.Context) error {
 	r.warmUp(ctx)
 	r.console.bar.Start(report.Status{Step: progress.Step, Total: r.source.total()})
 	r.watch.Start()
-	err = r.loop.Run(ctx)
+	err := r.loop.Run(ctx)
 	stopPipe()
 	r.feeds.close()
 	<-done
 	if werr := r.watch.Close(); werr != nil {
 		r.log.Warn(werr.Error()) // the run is as good without
 	}
-	return r.observer.finish(err)
+	return err
 }
 
 // resume restores weights, moments and progress from the newest checkpoint of the run that goes on. A new run has
@@ -225,27 +230,35 @@ func (r *run) resume() (train.Progress, *checkpoint.State, error) {
 	if err := r.store.Clean(); err != nil {
 		return train.Progress{}, nil, err
 	}
-	c := r.resumed
 	for _, s := range r.damaged {
 		r.log.Warn("damaged checkpoint passed over", "checkpoint", s.Error())
 	}
-	if err := r.pull(); err != nil {
-		return train.Progress{}, nil, err
+	p, err := r.restore()
+	if err != nil {
+		return p, nil, err
 	}
-	if err := c.Restore(r.model.Weights(), r.optimizer.Moments()); err != nil {
-		return train.Progress{}, nil, err
+	fmt.Fprintf(r.console.Out, "resumed      %s\n", r.resumed.Path)
+	return p, &r.resumed.State, nil
+}
+
+// restore gives model and optimizer what the checkpoint holds, and returns how far it is. It writes nothing.
+func (r *run) restore() (train.Progress, error) {
+	if err := r.pull(); err != nil {
+		return train.Progress{}, err
+	}
+	if err := r.resumed.Restore(r.model.Weights(), r.optimizer.Moments()); err != nil {
+		return train.Progress{}, err
 	}
 	if err := errors.Join(r.model.Push(), r.optimizer.Push()); err != nil {
-		return train.Progress{}, nil, err
+		return train.Progress{}, err
 	}
-	s := c.State
+	s := &r.resumed.State
 	r.optimizer.Steps = s.OptimizerStep
 	p := train.Progress{Step: s.Step, Epoch: s.Epoch, Batch: s.Batch, EvaluatedStep: s.EvaluatedStep}
 	if s.Best != nil {
 		p.Best = &train.Best{Step: s.Best.Step, Loss: s.Best.Loss}
 	}
-	fmt.Fprintf(r.console.Out, "resumed      %s\n", c.Path)
-	return p, &s, nil
+	return p, nil
 }
 
 // pull brings what the host sees of weights and moments up to date.
@@ -291,15 +304,26 @@ func (r *run) build(progress train.Progress, state *checkpoint.State) (err error
 	if r.observer, err = newObserver(r, progress, state); err != nil {
 		return err
 	}
+	if err := r.connect(r.observer, r.observer.quarantine, progress); err != nil {
+		return err
+	}
+	r.copier.seen = r.observer.seen
+	return nil
+}
+
+// connect makes the pipeline and the loop from source and schedule. o is told of every step, q of rows that cannot be used.
+func (r *run) connect(o train.Observer, q *quarantine, progress train.Progress) (err error) {
+	c := r.cfg
 	r.road = &road{
 		seed: c.Seed, ring: r.ring, layouts: r.layouts, made: madeByHost(r.layouts, r.pipeline.Dataset),
-		guards: r.newGuards(), train: r.job.train, val: r.val, tensors: make([][]dataset.Tensor, c.NumWorkers), unread: r.observer.unread,
+		guards: r.newGuards(), train: r.job.train, val: r.val, tensors: make([][]dataset.Tensor, c.NumWorkers), unread: q.unread,
 	}
 	r.copier = &copier{
-		road: r.road, model: r.model, gpu: r.device.Context, frames: make([]int, r.slots), lengths: frameLengths(r.bundle.Manifest.Inputs), seen: r.observer.seen,
+		road: r.road, model: r.model, gpu: r.device.Context, frames: make([]int, r.slots), lengths: frameLengths(r.bundle.Manifest.Inputs),
 	}
 	cfg := pipeline.Config{
-		Decoder: r.road, Device: r.copier, Reject: r.observer.rejected,
+		Decoder: r.road, Device: r.copier,
+		Reject:    func(b *pipeline.Batch, rows []pipeline.Rejected) error { return q.rejected(r.road.of(b), b, rows) },
 		RingSlots: c.BufferSize, DeviceSlots: r.slots, Workers: c.NumWorkers, Prefetch: r.prefetch,
 	}
 	for _, in := range r.pipeline.Instances {
@@ -309,7 +333,7 @@ func (r *run) build(progress train.Progress, state *checkpoint.State) (err error
 		})
 	}
 	r.loop = &train.Loop{
-		Model: r.model, Optimizer: r.optimizer, Schedule: r.schedule, Observer: r.observer,
+		Model: r.model, Optimizer: r.optimizer, Schedule: r.schedule, Observer: o,
 		Seed: func(step int64, micro int) int64 { return dataset.GraphSeed(c.Seed, step, micro) },
 		Stop: r.console.Stop, MaxSkipped: c.MaxSkipped, Progress: progress,
 	}

@@ -28,6 +28,7 @@ Usage:
   xtts-host graph inspect [--json] BUNDLE   inputs, outputs, parameters, buckets, FLOPs and memory of a bundle
   xtts-host graph lint BUNDLE               what in its graphs would be slow, wrong or not reproducible on a GPU
   xtts-host doctor [--json] [flags]         whether training with these flags can work on this machine, and what is missing
+  xtts-host validate [--json FILE] [flags]  whether a run with these flags works: model, transfer, three steps
   xtts-host bench [--batch-sizes N,...] [--bench-steps N] [--bench-rounds N] [--json FILE] [flags]
                                             steps per second with and without overlap, on one GPU and on two
   xtts-host version
@@ -62,7 +63,9 @@ func run(args []string) int {
 		return bench(args)
 	case command == "doctor":
 		return diagnose(args)
-	case command == "doctor-probe" && len(args) == 2: // a process of doctor
+	case command == "validate":
+		return validate(args)
+	case command == "probe" && len(args) == 2: // a process of doctor or validate
 		return exit(host.Probe(os.Stdout, args[0], args[1]))
 	case command == "version" && len(args) == 0:
 		fmt.Println("xtts-host", version())
@@ -112,24 +115,52 @@ func bench(args []string) int {
 	own.IntVar(&o.Steps, "bench-steps", 100, "")
 	own.IntVar(&o.Rounds, "bench-rounds", 1, "")
 	own.StringVar(&o.JSON, "json", "", "")
+	var err error
+	if o.Args, err = take(own, args); err != nil {
+		return exit(host.Usage(err, "xtts-host --help lists the flags"))
+	}
+	return exit(host.Bench(context.Background(), o, console()))
+}
+
+// validate takes the flags of train, and --json FILE.
+func validate(args []string) int {
+	var file string
+	own := pflag.NewFlagSet("validate", pflag.ContinueOnError)
+	own.StringVar(&file, "json", "", "")
+	set := config.New()
+	args, err := take(own, args)
+	if err == nil {
+		err = set.Parse(args, os.Environ())
+	}
+	if errors.Is(err, pflag.ErrHelp) {
+		fmt.Print(usage, set.Usage())
+		return 0
+	} else if err != nil {
+		return exit(host.Usage(err, "xtts-host --help lists the flags"))
+	}
+	return exit(host.Validate(context.Background(), set, version(), file, console()))
+}
+
+// take sets the flags of own, which all have a value, and returns the other arguments.
+func take(own *pflag.FlagSet, args []string) (others []string, err error) {
 	for i := 0; i < len(args); i++ {
 		name, value, given := strings.Cut(args[i], "=")
 		f := own.Lookup(strings.TrimPrefix(name, "--"))
 		if f == nil {
-			o.Args = append(o.Args, args[i])
+			others = append(others, args[i])
 			continue
 		}
 		if !given {
 			if i++; i == len(args) {
-				return exit(host.Usage(fmt.Errorf("%s needs a value", name), "xtts-host --help lists the flags"))
+				return nil, fmt.Errorf("%s needs a value", name)
 			}
 			value = args[i]
 		}
 		if err := f.Value.Set(value); err != nil {
-			return exit(host.Usage(fmt.Errorf("--%s %s: %w", f.Name, value, err), "xtts-host --help lists the flags"))
+			return nil, fmt.Errorf("--%s %s: %w", f.Name, value, err)
 		}
 	}
-	return exit(host.Bench(context.Background(), o, console()))
+	return others, nil
 }
 
 // diagnose takes the flags of train, and --json.

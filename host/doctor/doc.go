@@ -9,6 +9,5 @@
 // A cross means that training cannot work as it was asked for, and nothing else does. So a machine without a GPU has none, unless a GPU
 // was asked for.
 //
-// Libraries of the driver can crash whoever loads them. Therefore they are loaded in processes of their own: Examine starts the program again
-// (Config.Command), which calls Probe and writes what it found as JSON.
+// Libraries of the driver can crash whoever loads them. Therefore package probe loads them in processes of their own.
 package doctor

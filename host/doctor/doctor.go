@@ -8,13 +8,14 @@ import (
 	"strings"
 
 	"github.com/xtts-host/xtts-host/gpu"
+	"github.com/xtts-host/xtts-host/host/probe"
 	"github.com/xtts-host/xtts-host/shared/hint"
 )
 
 // Config says what is asked for. Place and Command are needed.
 type Config struct {
-	// Command starts a process that calls Probe with the two arguments that Examine appends.
-	Command []string
+	// Command starts the processes that load what could crash.
+	Command probe.Command
 	// Place decides as training would. It says where a GPU would have been used also when it refuses for another reason.
 	Place func(gpu.Machine) (gpu.Placement, error)
 	// OnCPU says that the CPU was asked for: then nothing about GPUs is Bad.
@@ -30,7 +31,8 @@ type Config struct {
 // Examine looks at everything. It takes some seconds on a machine with many GPUs.
 func Examine(ctx context.Context, c Config) *Report {
 	e := &examination{Config: c, report: &Report{Version: 1, Works: true, GPUs: []GPU{}, Links: []gpu.CardLink{}}}
-	driver := c.ask(ctx, probeGPUs, "", &e.machine)
+	var driver error
+	e.machine, driver = c.Command.Machine(ctx)
 	e.placement, e.refusal = c.Place(e.machine)
 	e.gpus = !e.placement.Model.OnCPU()
 
@@ -92,12 +94,9 @@ const cudaProvider = "libonnxruntime_providers_cuda.so"
 func (e *examination) libraries(ctx context.Context) {
 	r := e.report
 	r.section("libraries")
-	kind := probeRuntime
-	if e.gpus && e.CUDA {
-		kind = probeCUDA
-	}
-	var ours, found loaded
-	if err := e.ask(ctx, kind, e.Library, &ours); err != nil {
+	onGPU := e.gpus && e.CUDA
+	ours, err := e.Command.Runtime(ctx, e.Library, onGPU)
+	if err != nil {
 		r.add(Bad, hint.Of(err), "%v", err)
 	} else {
 		r.add(OK, "", "ONNX Runtime %s: %s", ours.Version, ours.Path)
@@ -105,16 +104,26 @@ func (e *examination) libraries(ctx context.Context) {
 			e.provider(filepath.Join(filepath.Dir(ours.Path), cudaProvider))
 		}
 	}
-	var missing []string
+	beside := func(name string) string { return filepath.Join(filepath.Dir(ours.Path), name) }
+	var elsewhere, missing []string
 	for _, name := range cudaLibraries {
-		if path := filepath.Join(filepath.Dir(ours.Path), name); kind == probeCUDA && filepath.IsAbs(path) && exists(path) {
+		if path := beside(name); onGPU && filepath.IsAbs(path) && exists(path) {
 			r.add(OK, "", "%s: %s", name, path) // loaded with ONNX Runtime, before the loader's own
-		} else if err := e.ask(ctx, probeLibrary, name, &found); err == nil {
-			r.add(OK, "", "%s: %s", name, found.Path)
-		} else if e.gpus {
-			r.add(Bad, "install CUDA 13 and cuDNN 9, or name their folders in LD_LIBRARY_PATH", "%v", err)
 		} else {
-			missing = append(missing, name)
+			elsewhere = append(elsewhere, name)
+		}
+	}
+	if elsewhere == nil {
+		return
+	}
+	for i, found := range e.Command.Libraries(ctx, elsewhere...) {
+		switch {
+		case found.Problem == "":
+			r.add(OK, "", "%s: %s", elsewhere[i], found.Path)
+		case e.gpus:
+			r.add(Bad, "install CUDA 13 and cuDNN 9, or name their folders in LD_LIBRARY_PATH", "%s", found.Problem)
+		default:
+			missing = append(missing, elsewhere[i])
 		}
 	}
 	if missing != nil {
@@ -168,10 +177,10 @@ func (e *examination) roles(driver error) {
 	case e.refusal != nil:
 		r.add(Bad, hint.Of(e.refusal), "%v", e.refusal)
 		if e.gpus {
-			r.add(Note, "", "it would be: %s", words(p))
+			r.add(Note, "", "it would be: %s", p)
 		}
 	default:
 		r.Placement = &Placement{Seat{p.Data.GPU.UUID, p.Data.Limit}, Seat{p.Model.GPU.UUID, p.Model.Limit}, p.Reason}
-		r.add(OK, "", "%s", words(p))
+		r.add(OK, "", "%s", p)
 	}
 }

@@ -22,25 +22,6 @@ func load(c gpu.Card) string {
 	return text
 }
 
-// words tells of a placement.
-func words(p gpu.Placement) string {
-	text := fmt.Sprintf("plugins on %s, the model on %s", place(p.Data), place(p.Model))
-	if p.Reason != "" {
-		text += ": " + p.Reason
-	}
-	return text
-}
-
-func place(s gpu.Seat) string {
-	switch {
-	case s.OnCPU():
-		return "the CPU"
-	case s.Limit > 0:
-		return fmt.Sprintf("GPU %d (at most %d MB)", s.GPU.Index, s.Limit/gpu.MB)
-	}
-	return fmt.Sprintf("GPU %d", s.GPU.Index)
-}
-
 // size words an amount of memory; unlimited is all ones.
 func size(n uint64) string {
 	switch {

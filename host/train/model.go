@@ -32,7 +32,7 @@ type ModelConfig struct {
 
 // Model is the bundle's training and evaluation graph with its weights, gradients and device slots.
 //
-// Load belongs to the copier; everything else to the trainer's goroutine. Close is idempotent.
+// Load and Unload belong to the copier; everything else to the trainer's goroutine. Close is idempotent.
 type Model struct {
 	memory
 	params  []manifest.Parameter
@@ -160,6 +160,18 @@ func (m *Model) Load(slot, bucket int, src []byte) error {
 		return err
 	}
 	return timer.transferred()
+}
+
+// Unload copies the graph's inputs back from a device slot to memory of the same kind that Load takes them from: the way back, for
+// who wants to see what arrived.
+func (m *Model) Unload(slot, bucket int, dst []byte) error {
+	dst = dst[:m.layouts[bucket].InputBytes]
+	src := &m.slots[slot]
+	if !m.device.onGPU() {
+		copy(dst, src.host)
+		return nil
+	}
+	return errors.Join(m.device.Transfer.Download(dst, src.dev, 0), m.device.Transfer.Synchronize())
 }
 
 // arrive waits for the stream Transfer.

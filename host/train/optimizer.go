@@ -196,6 +196,16 @@ func (o *Optimizer) Accumulate(first bool) error {
 	return errors.Join(o.send(o.in), o.timed(Accumulating, e))
 }
 
+// Norm returns what Step would find of a window of the last batch alone: the gradient's norm before clipping, and whether loss and
+// gradients are finite and the batch has a weight. It waits for that, and changes nothing.
+func (o *Optimizer) Norm() (gradNorm float64, finite bool, err error) {
+	if err := errors.Join(o.Accumulate(true), o.send(o.in), o.run(o.norm), o.receive(o.out), o.model.Fetch()); err != nil {
+		return 0, false, err
+	}
+	_, err = o.model.Result()
+	return float64(*o.gradNorm.value), *o.finite.value != 0, err
+}
+
 // Step queues the end of a window: the sum of gradients is scaled by the sum of the weights and clipped, and the weights are
 // updated. When loss or gradients are not finite, or the sum of weights is 0, nothing is changed. Outcome tells, when a Fetch
 // behind Step has its Result; before the next Step it must be asked.

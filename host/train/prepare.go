@@ -71,10 +71,24 @@ func (m *Model) Prepare() (Prepared, error) {
 	return p, err
 }
 
+// Try runs forward and backward on a made-up batch of a bucket, in the first device slot. The gradients stand in the gradient arena, as
+// behind Train; weights do not change. Like Prepare it belongs to the goroutine that trains.
+func (m *Model) Try(bucket int) (Result, error) {
+	t, err := m.newTrial()
+	if err != nil {
+		return Result{}, err
+	}
+	defer t.close()
+	if err := t.fill(0, bucket); err != nil {
+		return Result{}, err
+	}
+	return t.Train(0, bucket, 1)
+}
+
 // trial runs made-up batches.
 type trial struct {
 	*Model
-	stage  gpu.HostMemory // a batch, then gradients
+	stage  gpu.HostMemory // a batch, then gradients; nil on the CPU
 	random *rand.Rand
 	order  []int // buckets, the largest first: each later one finds room in what the first has taken
 }
@@ -85,6 +99,9 @@ func (m *Model) newTrial() (*trial, error) {
 		t.order = append(t.order, i)
 	}
 	slices.SortStableFunc(t.order, func(a, b int) int { return cmp.Compare(m.layouts[b].InputBytes, m.layouts[a].InputBytes) })
+	if !m.device.onGPU() {
+		return t, nil
+	}
 	size := 2 * 4 * sampled * len(m.params)
 	for _, l := range m.layouts {
 		size = max(size, l.InputBytes)
@@ -94,7 +111,11 @@ func (m *Model) newTrial() (*trial, error) {
 	return t, err
 }
 
-func (t *trial) close() { t.stage.Close() }
+func (t *trial) close() {
+	if t.stage != nil {
+		t.stage.Close()
+	}
+}
 
 // settle runs every bucket, again and again until the arena no longer grows.
 func (t *trial) settle() error {
@@ -267,7 +288,10 @@ func square(x []float32) float64 {
 
 // fill makes up a batch: noise for numbers, 0 and 1 for what may be an index, and lengths within the bucket.
 func (t *trial) fill(slot, bucket int) error {
-	layout, mem := &t.layouts[bucket], t.stage.Bytes()
+	layout, mem := &t.layouts[bucket], t.slots[slot].host
+	if t.stage != nil {
+		mem = t.stage.Bytes()
+	}
 	axis := map[string]int{} // by lengths tensor: what it counts
 	for _, in := range t.inputs {
 		if tensor, ok := layout.Find(in.Name); ok && in.Lengths != "" && len(tensor.Shape) > 1 {
@@ -278,6 +302,9 @@ func (t *trial) fill(slot, bucket int) error {
 		if tensor.Offset < layout.InputBytes {
 			t.makeUp(tensor, mem, axis[tensor.Name])
 		}
+	}
+	if t.stage == nil {
+		return nil
 	}
 	if err := t.device.Compute.Upload(t.slots[slot].dev, 0, mem[:layout.InputBytes]); err != nil {
 		return err

@@ -1,0 +1,176 @@
+package probe
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+	"time"
+
+	"github.com/xtts-host/xtts-host/gpu"
+	"github.com/xtts-host/xtts-host/gpu/library"
+	"github.com/xtts-host/xtts-host/gpu/nvml"
+	"github.com/xtts-host/xtts-host/ortgraphs/ort"
+	"github.com/xtts-host/xtts-host/shared/hint"
+)
+
+// The probes. Each has an argument, which may be empty.
+const (
+	probeGPUs      = "gpus"
+	probeLibraries = "libraries"   // of those names, with spaces between them
+	probeRuntime   = "onnxruntime" // of that path
+	probeCUDA      = "onnxruntime-cuda"
+	probeRelay     = "relay" // as its request says
+)
+
+// Command starts a process that calls Serve with the two arguments that are appended.
+type Command []string
+
+// Machine looks at the GPUs through the driver. A machine without a driver has none, and is no error.
+func (c Command) Machine(ctx context.Context) (m gpu.Machine, err error) {
+	return m, c.ask(ctx, question{name: probeGPUs}, &m)
+}
+
+// Loaded is a library: the file that it came from, and its version if it has one to tell.
+type Loaded struct{ Path, Version string }
+
+// Found is what became of a library that was looked for: it is at Path, or Problem says why it cannot be loaded.
+type Found struct{ Path, Problem string }
+
+// Libraries loads shared libraries by their names, as the dynamic loader finds them, and returns what became of each. If one takes the
+// process down with it, each gets a process of its own, so that it is known which.
+func (c Command) Libraries(ctx context.Context, names ...string) []Found {
+	var all []Found
+	err := c.ask(ctx, question{name: probeLibraries, arg: strings.Join(names, " ")}, &all)
+	switch {
+	case err == nil && len(all) == len(names):
+		return all
+	case len(names) == 1:
+		return []Found{{Problem: fmt.Sprintf("%s: %v", names[0], err)}}
+	}
+	all = nil
+	for _, name := range names {
+		all = append(all, c.Libraries(ctx, name)...)
+	}
+	return all
+}
+
+// Runtime loads ONNX Runtime as training would: from that path, or where it is looked for when path is empty; cuda looks for the
+// one with CUDA first.
+func (c Command) Runtime(ctx context.Context, path string, cuda bool) (l Loaded, err error) {
+	q := question{name: probeRuntime, arg: path}
+	if cuda {
+		q.name = probeCUDA
+	}
+	return l, c.ask(ctx, q, &l)
+}
+
+// answer is what a probe writes: a value, or an error for people.
+type answer struct {
+	Value json.RawMessage `json:"value,omitempty"`
+	Error string          `json:"error,omitempty"`
+	Hint  string          `json:"hint,omitempty"`
+}
+
+// Serve does what could crash, and writes one JSON object about it. It is the whole life of a process that a Command has started.
+func Serve(out io.Writer, name, arg string) error {
+	value, err := serve(name, arg)
+	var a answer
+	if err != nil {
+		a.Error, a.Hint = err.Error(), hint.Of(err)
+	} else if a.Value, err = json.Marshal(value); err != nil {
+		return err
+	}
+	return json.NewEncoder(out).Encode(a)
+}
+
+func serve(name, arg string) (any, error) {
+	switch name {
+	case probeGPUs:
+		inventory, err := nvml.Open()
+		if err != nil {
+			return nil, err
+		}
+		defer inventory.Close()
+		return gpu.Look(inventory)
+	case probeLibraries:
+		var all []Found
+		for name := range strings.FieldsSeq(arg) {
+			path, err := library.Find(name)
+			if err != nil {
+				all = append(all, Found{Problem: err.Error()})
+			} else {
+				all = append(all, Found{Path: path})
+			}
+		}
+		return all, nil
+	case probeRuntime, probeCUDA:
+		if err := ort.Init(ort.Options{Library: arg, CUDA: name == probeCUDA}); err != nil {
+			return nil, err
+		}
+		defer ort.Shutdown()
+		return Loaded{ort.Library(), ort.Version()}, nil
+	case probeRelay:
+		return serveRelay(arg, os.NewFile(firstExtra, "ring"))
+	}
+	return nil, fmt.Errorf("no probe %q", name)
+}
+
+// question is what a process is started for.
+type question struct {
+	name, arg string
+	env       []string   // beside this process's own
+	files     []*os.File // from descriptor firstExtra on
+}
+
+// firstExtra is the first descriptor behind standard error.
+const firstExtra = 3
+
+// timeout is far more than a driver takes to come up, which is seconds on a machine with many GPUs.
+const timeout = 60 * time.Second
+
+// ask runs a probe in a process of its own. When that ends without an answer, the error tells how.
+func (c Command) ask(ctx context.Context, q question, value any) error {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	argv := append(c[1:len(c):len(c)], q.name, q.arg)
+	cmd := exec.CommandContext(ctx, c[0], argv...)
+	cmd.WaitDelay = time.Second
+	cmd.Env, cmd.ExtraFiles = append(os.Environ(), q.env...), q.files // of two equal variables the last counts
+	var out, log bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &log
+	err := cmd.Run()
+	var a answer
+	switch jerr := json.Unmarshal(out.Bytes(), &a); {
+	case ctx.Err() != nil:
+		return fmt.Errorf("no answer: %w", ctx.Err())
+	case err != nil:
+		return fmt.Errorf("looking at it crashed: %w%s", err, lastLine(log.String()))
+	case jerr != nil:
+		return fmt.Errorf("no answer: %w", jerr)
+	case a.Error != "":
+		return hinted(a.Hint, errors.New(a.Error))
+	}
+	return json.Unmarshal(a.Value, value)
+}
+
+func hinted(advice string, err error) error {
+	if advice == "" {
+		return err
+	}
+	return hint.Errorf(advice, "%w", err)
+}
+
+// lastLine is what a crash has to say, behind a colon.
+func lastLine(log string) string {
+	log = strings.TrimSpace(log)
+	if log == "" {
+		return ""
+	}
+	return ": " + log[strings.LastIndexByte(log, '\n')+1:]
+}

@@ -1,0 +1,159 @@
+package validate
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/xtts-host/xtts-host/gpu"
+	"github.com/xtts-host/xtts-host/shared/hint"
+)
+
+// Road is the way of a batch: the ring, through the GPU of the plugins and back, and on to the model's device slots. Calls come from one
+// goroutine.
+type Road interface {
+	// Sizes lists what a batch of each bucket takes, in bytes.
+	Sizes() []int
+	// Slots is the number of device slots.
+	Slots() int
+	// From and To name the two ends for people, as "GPU 0" or "the CPU".
+	From() string
+	To() string
+	// Ring returns ring slot 0 or 1, which hold any batch. They are the caller's.
+	Ring(slot int) []byte
+	// Relay has another process, in the place of a plugin, copy n bytes of ring slot 0 to ring slot 1, through the GPU of the plugins if
+	// they have one. It returns how long a copy from there to the ring takes.
+	Relay(ctx context.Context, n int) (time.Duration, error)
+	// Load copies a batch of a bucket from a ring slot to a device slot, Unload back.
+	Load(device, bucket, ring int) error
+	Unload(device, bucket, ring int) error
+}
+
+// Arrival is the check of the whole road, which has passed where all of Transfer has.
+const Arrival = "plugins to model"
+
+// Transfer sends patterns along a road and looks at what arrives. The checks need what the names say.
+func Transfer(road Road, needs ...string) []Check {
+	const relay, load = "plugins to ring", "ring to model"
+	return []Check{
+		{Name: relay, Needs: needs, Try: func(ctx context.Context) (string, error) { return relayed(ctx, road) }},
+		{Name: load, Needs: needs, Try: func(context.Context) (string, error) { return loaded(road) }},
+		{Name: Arrival, Needs: []string{relay, load}, Try: func(context.Context) (string, error) { return through(road) }},
+	}
+}
+
+// relayed sends the largest batch through another process to ring slot 1, which held something else, and leaves it there.
+func relayed(ctx context.Context, r Road) (string, error) {
+	sent := pattern(r.Sizes()[largest(r)], relayKey)
+	copy(r.Ring(0), sent)
+	clear(r.Ring(1))
+	took, err := r.Relay(ctx, len(sent))
+	if err != nil {
+		return "", err
+	}
+	if err := differ(r.Ring(1)[:len(sent)], sent, fmt.Sprintf("from the plugins' side (%s) to the ring", r.From())); err != nil {
+		return "", err
+	}
+	return fmt.Sprintf("another process, on %s: %s, no byte changed", r.From(), speed(len(sent), took)), nil
+}
+
+// loaded sends a batch of every bucket to every device slot, each another one, and looks at all of them when they are there: so a copy
+// that goes to another slot shows as well.
+func loaded(r Road) (string, error) {
+	var took time.Duration
+	for bucket, n := range r.Sizes() {
+		for device := range r.Slots() {
+			copy(r.Ring(0), pattern(n, key(bucket, device)))
+			began := time.Now()
+			if err := r.Load(device, bucket, 0); err != nil {
+				return "", err
+			}
+			if bucket == largest(r) {
+				took = time.Since(began) // the last is the warmest
+			}
+		}
+		for device := range r.Slots() {
+			if err := arrived(r, device, bucket, pattern(n, key(bucket, device))); err != nil {
+				return "", err
+			}
+		}
+	}
+	n := r.Sizes()[largest(r)]
+	return fmt.Sprintf("to %s, %d device slots, %d sizes: %s, no byte changed", r.To(), r.Slots(), len(r.Sizes()), speed(n, took)), nil
+}
+
+// arrived looks at a device slot.
+func arrived(r Road, device, bucket int, sent []byte) error {
+	clear(r.Ring(0))
+	if err := r.Unload(device, bucket, 0); err != nil {
+		return err
+	}
+	return differ(r.Ring(0)[:len(sent)], sent, fmt.Sprintf("from the ring to device slot %d on %s, bucket %d", device, r.To(), bucket))
+}
+
+// through sends on what was relayed: then it has come the whole way.
+func through(r Road) (string, error) {
+	bucket := largest(r)
+	sent := pattern(r.Sizes()[bucket], relayKey)
+	if err := r.Load(0, bucket, 1); err != nil {
+		return "", err
+	}
+	if err := arrived(r, 0, bucket, sent); err != nil {
+		return "", err
+	}
+	return fmt.Sprintf("%s -> ring -> %s: %d bytes, no byte changed", r.From(), r.To(), len(sent)), nil
+}
+
+func largest(r Road) int {
+	at := 0
+	for i, n := range r.Sizes() {
+		if n > r.Sizes()[at] {
+			at = i
+		}
+	}
+	return at
+}
+
+// key tells the patterns of copies apart, and from that with relayKey.
+func key(bucket, device int) uint64 { return uint64(bucket)<<32 | uint64(device) + 1 }
+
+const relayKey = 0
+
+// pattern returns n bytes: each value once, then noise that no other key gives. So what is lost, moved, or left from before shows.
+func pattern(n int, key uint64) []byte {
+	p := make([]byte, n)
+	var seed [32]byte
+	for i := range 8 {
+		seed[i] = byte(key >> (8 * i))
+	}
+	rand.NewChaCha8(seed).Read(p)
+	for i := range min(n, 256) {
+		p[i] = byte(i) ^ byte(key)
+	}
+	return p
+}
+
+// differ returns an error when what arrived is not what was sent.
+func differ(got, sent []byte, way string) error {
+	if bytes.Equal(got, sent) {
+		return nil
+	}
+	first, n := -1, 0
+	for i := range sent {
+		if got[i] != sent[i] {
+			if n++; first < 0 {
+				first = i
+			}
+		}
+	}
+	return hint.Errorf("run it again; if it stays so, the memory of the machine, the GPU or what joins them is faulty: dmesg and nvidia-smi -q have its errors",
+		"%d of %d bytes changed on the way %s, the first is byte %d: %#02x instead of %#02x", n, len(sent), way, first, got[first], sent[first])
+}
+
+// speed tells of a copy.
+func speed(n int, took time.Duration) string {
+	took = max(took, time.Nanosecond) // a clock may stand still
+	return fmt.Sprintf("%.2f MB in %.1f µs (%.1f GB/s)", float64(n)/gpu.MB, float64(took)/float64(time.Microsecond), float64(n)/float64(took))
+}

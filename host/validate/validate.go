@@ -1,0 +1,161 @@
+package validate
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/xtts-host/xtts-host/shared/hint"
+)
+
+// Section is a list of checks with a title.
+type Section struct {
+	Title  string
+	Checks []Check
+}
+
+// Check is one thing to find out.
+type Check struct {
+	// Name is unique among all checks.
+	Name string
+	// Needs names earlier checks. Unless all of them pass, this one is not tried.
+	Needs []string
+	// Try returns what was found, in a few words, or what is wrong. The error's hint is the remedy; without one Remedy is told.
+	Try    func(ctx context.Context) (detail string, err error)
+	Remedy string
+}
+
+// Report is what Run found out. As JSON it is the file of `xtts-host validate --json`.
+type Report struct {
+	Version int `json:"version"` // of this format: 1
+	// Works is true when every check has passed.
+	Works    bool     `json:"works"`
+	Sections []Result `json:"sections"`
+
+	cross error // that of the first check that failed
+}
+
+// Result is what became of a section.
+type Result struct {
+	Title  string    `json:"title"`
+	Checks []Outcome `json:"checks"`
+}
+
+// Outcome is what became of a check.
+type Outcome struct {
+	Name string `json:"name"`
+	// OK is nil when the check was not tried.
+	OK     *bool   `json:"ok"`
+	Detail string  `json:"detail"`        // what was found, what is wrong, or why it was not tried
+	Hint   string  `json:"hint,omitzero"` // the remedy
+	Ms     float64 `json:"ms"`            // how long it took
+}
+
+// Passed reports whether the check was tried and nothing is wrong.
+func (o *Outcome) Passed() bool { return o.OK != nil && *o.OK }
+
+// Run tries the checks in their order and writes a line about each as it is known, and the verdict behind them. It returns early
+// only when ctx ends, with its cause, or when out cannot be written.
+func Run(ctx context.Context, sections []Section, out io.Writer) (*Report, error) {
+	r := &Report{Version: 1, Works: true}
+	blame := map[string]string{}
+	for i, s := range sections {
+		if _, err := fmt.Fprintf(out, "%d %s\n", i+1, s.Title); err != nil {
+			return r, err
+		}
+		r.Sections = append(r.Sections, Result{Title: s.Title, Checks: []Outcome{}})
+		for _, c := range s.Checks {
+			o, cross := c.outcome(ctx, blame)
+			if ctx.Err() != nil { // whatever the check found, that is why
+				return r, context.Cause(ctx)
+			}
+			r.Works = r.Works && o.Passed()
+			if r.cross == nil {
+				r.cross = cross
+			}
+			list := &r.Sections[i].Checks
+			*list = append(*list, o)
+			if _, err := io.WriteString(out, o.line()); err != nil {
+				return r, err
+			}
+		}
+	}
+	_, err := fmt.Fprintf(out, "\n%s\n", r.Verdict())
+	return r, err
+}
+
+// outcome tries the check, if what it needs has passed. blame has, for each check before that has not passed, the one that failed.
+func (c *Check) outcome(ctx context.Context, blame map[string]string) (o Outcome, cross error) {
+	o.Name = c.Name
+	for _, need := range c.Needs {
+		if failed, ok := blame[need]; ok {
+			blame[c.Name] = failed
+			o.Detail = fmt.Sprintf("not tried: %q failed", failed)
+			return o, nil
+		}
+	}
+	began := time.Now()
+	detail, cross := c.Try(ctx)
+	ok := cross == nil
+	o.OK, o.Detail, o.Ms = &ok, detail, float64(time.Since(began).Microseconds())/1000
+	if !ok {
+		blame[c.Name] = c.Name
+		o.Detail, o.Hint = cross.Error(), hint.Of(cross)
+		if o.Hint == "" {
+			o.Hint = c.Remedy
+		}
+	}
+	return o, cross
+}
+
+// Err returns the error of the first check that failed, or nil.
+func (r *Report) Err() error { return r.cross }
+
+// Count returns how many checks passed, failed, and were not tried.
+func (r *Report) Count() (passed, failed, untried int) {
+	for _, s := range r.Sections {
+		for i := range s.Checks {
+			switch o := &s.Checks[i]; {
+			case o.OK == nil:
+				untried++
+			case *o.OK:
+				passed++
+			default:
+				failed++
+			}
+		}
+	}
+	return passed, failed, untried
+}
+
+// Verdict is the line at the end.
+func (r *Report) Verdict() string {
+	passed, failed, untried := r.Count()
+	if r.Works {
+		return fmt.Sprintf("✓ all %d checks passed: training can begin with these settings", passed)
+	}
+	return fmt.Sprintf("✗ %d of %d checks failed, %d not tried: training cannot work with these settings", failed, passed+failed+untried, untried)
+}
+
+// line tells people of a check. What goes on over several lines stands below its first.
+func (o *Outcome) line() string {
+	const indent = 25 // of the detail
+	mark := "-"
+	if o.OK != nil {
+		mark = map[bool]string{true: "✓", false: "✗"}[*o.OK]
+	}
+	detail := strings.ReplaceAll(o.Detail, "\n", "\n"+strings.Repeat(" ", indent))
+	text := fmt.Sprintf("  %s %-*s %s", mark, indent-5, o.Name, detail)
+	switch {
+	case o.Ms >= 1000:
+		text += fmt.Sprintf(" (%.1f s)", o.Ms/1000)
+	case o.Ms >= 10:
+		text += fmt.Sprintf(" (%.0f ms)", o.Ms)
+	}
+	if o.Hint != "" {
+		text += fmt.Sprintf("\n%*shint: %s", indent, "", o.Hint)
+	}
+	return text + "\n"
+}
