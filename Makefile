@@ -40,8 +40,8 @@ test: test-go ## everything that needs no PyTorch
 	scripts/test-audio.sh
 	scripts/test-hostile.sh
 
-test-go: check $(ORT)
-	scripts/venv-plugin.sh
+test-go:
+	@scripts/venv-plugin.sh & venv=$$!; $(MAKE) --no-print-directory -j2 check $(ORT) && wait $$venv # fetched while it compiles
 	go test -race -vet=off -timeout 10m ./... # vetted by check
 
 check:

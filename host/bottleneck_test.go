@@ -27,7 +27,7 @@ func TestSlowStageIsNamed(t *testing.T) {
 	if err := os.WriteFile(file, []byte(pipeline), 0o666); err != nil {
 		t.Fatal(err)
 	}
-	dir, err := trainPico(t, Console{}, "--plugins", folder, "--config", file, "--max-steps", "15")
+	dir, err := trainPico(t, Console{}, "--plugins", folder, "--config", file, "--max-steps", "8")
 	if err != nil {
 		t.Fatal(err)
 	}

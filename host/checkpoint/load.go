@@ -177,7 +177,7 @@ func (missing) Unwrap() error   { return fs.ErrNotExist }
 
 func verify(f io.ReaderAt, size int64, want []byte) error {
 	hash := sha256.New()
-	n, err := io.CopyBuffer(hash, io.NewSectionReader(f, 0, size), make([]byte, 1<<20))
+	n, err := io.CopyBuffer(hash, io.NewSectionReader(f, 0, size), make([]byte, min(size, 1<<20)+1))
 	if err != nil {
 		return err
 	}

@@ -65,7 +65,9 @@ type Quarantined struct {
 }
 
 // encode returns state.json. Equal states give equal bytes. It refuses what decodeState or its size would refuse.
-func (s State) encode() ([]byte, error) {
+func (s State) encode() ([]byte, error) { return s.encodeWithin(maxState) }
+
+func (s State) encodeWithin(limit int) ([]byte, error) {
 	s.Version = Version
 	s.Quarantine = slices.Clone(s.Quarantine)
 	slices.SortFunc(s.Quarantine, func(a, b Quarantined) int {
@@ -84,9 +86,9 @@ func (s State) encode() ([]byte, error) {
 	if err := enc.Encode(s); err != nil {
 		return nil, err
 	}
-	if out.Len() > maxState {
+	if out.Len() > limit {
 		return nil, hint.Errorf("mend the rows that the quarantine lists, or allow fewer",
-			"%d bytes with %d rows in quarantine, more than the %d that are read again", out.Len(), len(s.Quarantine), maxState)
+			"%d bytes with %d rows in quarantine, more than the %d that are read again", out.Len(), len(s.Quarantine), limit)
 	}
 	return out.Bytes(), nil
 }

@@ -226,7 +226,7 @@ func (s *Store) write(ctx context.Context, path string, content func(io.Writer) 
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
-	buf := bufio.NewWriterSize(f, 1<<20) // small tensors together; large ones pass by without a copy
+	buf := bufio.NewWriterSize(f, 64<<10) // small tensors together; large ones pass by without a copy
 	hash := sha256.New()
 	if err := content(cancelWriter{ctx, io.MultiWriter(buf, hash)}); err != nil {
 		return nil, err

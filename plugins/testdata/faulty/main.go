@@ -1,5 +1,5 @@
-// Faulty is a plugin that works as it should, but for one fault that XTTS_PLUGIN_FAULT chooses: host/faults_test.go has
-// the list, and sees what a run makes of each. Its stage mix gives each row a gain that is drawn from the row's key, so
+// Faulty is a plugin that works as it should, but for the faults that XTTS_PLUGIN_FAULT lists, divided by commas:
+// host/faults_test.go has them, and sees what a run makes of each. Its stage mix gives each row a gain that is drawn from the row's key, so
 // that a row that was worked on twice, or not at all, changes the losses of a run.
 package main
 
@@ -10,6 +10,8 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -24,27 +26,38 @@ import (
 	"github.com/xtts-host/xtts-host/shared/stagepb"
 )
 
-// fault is the one that was chosen, and mark the file that it leaves when it strikes; where it lies already nothing
-// strikes any more. Without mark the fault strikes in every process.
-var fault, mark = os.Getenv("XTTS_PLUGIN_FAULT"), os.Getenv("XTTS_PLUGIN_FAULT_MARK")
+// faults are those that were chosen. Each strikes once, when the ones before it have, and leaves a file of its name in marks. Without
+// marks the first strikes in every process.
+var faults, marks = strings.Split(os.Getenv("XTTS_PLUGIN_FAULT"), ","), os.Getenv("XTTS_PLUGIN_FAULT_MARKS")
 
 // stderr is descriptor 2: go-plugin replaces the variable of package os.
 var stderr = os.Stderr
 
+// doomed is a process that the host will end for what it did: it does nothing else.
+var (
+	striking sync.Mutex
+	doomed   bool
+)
+
 // strikes reports whether the fault of that name is to happen now.
 func strikes(name string) bool {
-	if fault != name {
-		return false
+	if marks == "" {
+		return faults[0] == name
 	}
-	if mark == "" {
+	striking.Lock()
+	defer striking.Unlock()
+	for _, fault := range faults {
+		mark := filepath.Join(marks, fault)
+		if _, err := os.Stat(mark); err == nil {
+			continue
+		}
+		if fault != name || doomed || os.WriteFile(mark, nil, 0o600) != nil {
+			return false
+		}
+		doomed = !slices.Contains([]string{"fails", "gives NaN", "floods its stderr"}, name)
 		return true
 	}
-	f, err := os.OpenFile(mark, os.O_CREATE|os.O_EXCL, 0o600)
-	if err != nil {
-		return false
-	}
-	f.Close()
-	return true
+	return false
 }
 
 func crash() {
@@ -155,7 +168,7 @@ func (l *liar) Recv() (*stagepb.Call, error) {
 func (l *liar) Send(r *stagepb.Result) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.sent++; l.sent != third {
+	if l.sent++; l.sent%third != 0 {
 		return l.BidiStreamingServer.Send(r)
 	}
 	own := l.slots[r.Id]

@@ -16,7 +16,7 @@ type mix struct {
 	calls  atomic.Int64
 }
 
-// third is the batch of a process that its fault strikes: others are in flight by then. poison is the step with the batch that
+// third is how many batches lie between those that a fault may strike: others are in flight by then. poison is the step with the batch that
 // is too much for every process.
 const (
 	third  = 3
@@ -48,7 +48,7 @@ func (m *mix) Process(_ context.Context, b *stage.Batch) error {
 	if b.Step() == poison {
 		m.stumble(b, wave, lengths)
 	}
-	if m.calls.Add(1) == third {
+	if m.calls.Add(1)%third == 0 {
 		m.misbehave(b, wave, lengths)
 	}
 	return nil
