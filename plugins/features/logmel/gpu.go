@@ -3,7 +3,6 @@ package logmel
 import (
 	"context"
 	_ "embed"
-	"errors"
 	"math"
 
 	"github.com/xtts-host/xtts-host/plugins/internal/gpustage"
@@ -23,48 +22,24 @@ const notFinite = "check"
 // framesTogether bounds what the graph's intermediate values take: some 32 KiB a frame with an n_fft of 1024.
 var framesTogether = 8192 // tests lower it
 
-// onGPU computes an extractor's spectrograms on a GPU. Its zero value does not.
-type onGPU struct {
-	device  gpustage.Device
-	program gpustage.Program
-}
-
-// open prepares the graph for the buckets of cfg.
-func (g *onGPU) open(open gpustage.Opener, cfg *stage.Config, e *Extractor) (err error) {
-	if g.device, err = open(cfg); err != nil {
-		return err
-	}
-	spec := gpustage.Graph{Name: "logmel", Model: graph, Tables: e.tables()}
+// load prepares the graph for the buckets of cfg.
+func (s *Stage) load(cfg *stage.Config) error {
+	g := gpustage.Graph{Name: "logmel", Model: graph, Tables: s.extractor.tables()}
 	for bucket := range cfg.Buckets() {
-		spec.Buckets = append(spec.Buckets, e.bucket(cfg.Shape(bucket, waveform), cfg.Shape(bucket, melSpectrograms), cfg.Pad(bucket, melSpectrograms)))
+		shape := func(port string) []int { return cfg.Shape(bucket, port) }
+		g.Buckets = append(g.Buckets, s.extractor.bucket(shape(waveform), shape(melSpectrograms), cfg.Pad(bucket, melSpectrograms)))
 	}
-	if g.program, err = g.device.Load(spec); err != nil {
-		return errors.Join(err, g.device.Close())
-	}
-	return nil
+	return s.gpu.Take(s.OpenGPU, cfg, g)
 }
 
-func (g *onGPU) attach(memory []byte) error {
-	if g.program == nil {
-		return nil
-	}
-	return g.device.Pin(memory)
-}
-
-func (g *onGPU) close() error {
-	if g.program == nil {
-		return nil
-	}
-	return errors.Join(g.program.Close(), g.device.Close())
-}
-
-// process does what Stage.Process does on the CPU. Lengths have been checked.
-func (g *onGPU) process(ctx context.Context, b *stage.Batch, e *Extractor) error {
+// onGPU does what Process does on the CPU. The rows' lengths have been checked.
+func (s *Stage) onGPU(ctx context.Context, b *stage.Batch) error {
+	e := s.extractor
 	samples, frames := b.Int32(waveformLengths), b.Int32(melLengths)
 	for row, n := range samples {
 		frames[row] = int32(e.features.Frames(int(n)))
 	}
-	call, err := g.program.Begin(ctx, b.Bucket())
+	call, err := s.gpu.Program().Begin(ctx, b.Bucket())
 	if err != nil {
 		return err
 	}

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/xtts-host/xtts-host/plugins/internal/datagpu"
 	"github.com/xtts-host/xtts-host/plugins/internal/gpustage"
 	"github.com/xtts-host/xtts-host/shared/hint"
 	"github.com/xtts-host/xtts-host/shared/stage"
@@ -23,11 +22,11 @@ const (
 // no random numbers. A row with a sample that is not finite, or too short for one frame, is rejected. With a GPU to compute on, the
 // spectrograms are a graph's; what is rejected, and why, is the same.
 type Stage struct {
-	// OpenGPU opens the GPU of the configuration; nil means datagpu.Open.
+	// OpenGPU opens the GPU of a configuration that has one; nil refuses it.
 	OpenGPU gpustage.Opener
 
 	extractor *Extractor
-	gpu       onGPU // its program is nil on the CPU
+	gpu       gpustage.Seat
 }
 
 // Configure refuses a contract that cannot be computed, and buckets that do not fit it.
@@ -45,18 +44,14 @@ func (s *Stage) Configure(_ context.Context, cfg *stage.Config) error {
 	if cfg.Device == "" {
 		return nil
 	}
-	open := s.OpenGPU
-	if open == nil {
-		open = datagpu.Open
-	}
-	return s.gpu.open(open, cfg, e)
+	return s.load(cfg)
 }
 
 // Attach pins the memory for copies to the GPU.
-func (s *Stage) Attach(memory []byte) error { return s.gpu.attach(memory) }
+func (s *Stage) Attach(memory []byte) error { return s.gpu.Attach(memory) }
 
 // Close gives the GPU back.
-func (s *Stage) Close() error { return s.gpu.close() }
+func (s *Stage) Close() error { return s.gpu.Close() }
 
 func fits(e *Extractor, cfg *stage.Config, bucket int) error {
 	wave, mel := cfg.Shape(bucket, waveform), cfg.Shape(bucket, melSpectrograms)
@@ -94,8 +89,8 @@ func (s *Stage) Process(ctx context.Context, b *stage.Batch) error {
 			return fmt.Errorf("row %d: %d samples in a row of %d", row, n, width)
 		}
 	}
-	if s.gpu.program != nil {
-		return s.gpu.process(ctx, b, s.extractor)
+	if s.gpu.Program() != nil {
+		return s.onGPU(ctx, b)
 	}
 	stage.EachRow(len(samples), func(row int) {
 		n := int(samples[row])
