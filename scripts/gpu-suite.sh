@@ -10,6 +10,8 @@
 # (scripts/fetch-ort.sh --gpu). MINUTES (8) bounds the run.
 set -euo pipefail
 
+stages=(plugins/features/logmel plugins/augment/waveaug plugins/augment/specaugment)
+
 pack() {
 	local kit=$1 bundle=${2:-} env
 	mkdir -p "$kit"
@@ -18,9 +20,13 @@ pack() {
 	go build -tags cuda -trimpath -ldflags '-s -w' -o "$kit/xtts-host" ./cmd/xtts-host
 	go test -c -tags cuda -trimpath -ldflags '-s -w' -o "$kit/cuda.test" ./gpu/cuda
 	go test -c -tags cuda -trimpath -ldflags '-s -w' -o "$kit/train.test" ./host/train
+	for stage in "${stages[@]}"; do
+		go test -c -tags cuda -trimpath -ldflags '-s -w' -o "$kit/$(basename "$stage").test" "./$stage"
+	done
 	for p in features augment; do
 		mkdir -p "$kit/plugins/$p"
 		CGO_ENABLED=0 go build -trimpath -ldflags '-s -w' -o "$kit/plugins/$p/${p}_linux_amd64" "./plugins/$p"
+		go build -tags cuda -trimpath -ldflags '-s -w' -o "$kit/plugins/$p/${p}_linux_amd64_cuda" "./plugins/$p"
 		cp "plugins/$p/plugin.json" "$kit/plugins/$p/"
 	done
 	git describe --always --dirty >"$kit/commit"
@@ -78,6 +84,9 @@ run() {
 	}
 	step cuda "$kit/cuda.test" -test.v -test.run TestContext
 	(cd host/train && step train "$kit/train.test" -test.v -test.run 'Parity|Accumulation|EmptyRows|SGD|OptimizerState|SeedDrivesDropout')
+	for stage in "${stages[@]}"; do
+		(cd "$stage" && step "$(basename "$stage")" "$kit/$(basename "$stage").test" -test.v -test.run GPU -test.bench 'GPU|Waveaug|Specaugment' -test.benchtime 200x)
+	done
 	train() { # NAME FLAGS...: a run whose losses are compared
 		local name=$1
 		shift
@@ -109,7 +118,8 @@ print(json.dumps({
         "deterministic_graphs_equal_eager": losses.get("deterministic-graphs", 0) == losses.get("deterministic-eager", 1),
         "serial_runs_apart": apart("serial-1", "serial-2"), "pipelined_apart_from_serial": apart("pipelined", "serial-1"),
     },
-    "tests": [line.strip() for name in ("cuda", "train") for line in (work / f"{name}.txt").read_text().split("\n") if "--- " in line or "relative error" in line],
+    "tests": [line.strip() for name in ("cuda", "train", "logmel", "waveaug", "specaugment") for line in (work / f"{name}.txt").read_text().split("\n")
+              if "--- " in line or "relative error" in line or "ns/op" in line],
     "bench": json.loads(bench.read_text()) if bench.exists() else None,
 }, indent=1))
 PYTHON
