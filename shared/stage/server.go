@@ -64,14 +64,21 @@ func (s *Server) Close() error {
 	var errs []error
 	if !s.closed {
 		s.closed = true
-		for _, i := range s.instances {
-			if c, ok := i.stage.(io.Closer); ok {
-				errs = append(errs, c.Close())
-			}
-		}
+		errs = append(errs, closeStages(s.instances))
 	}
 	if s.ring != nil {
 		errs = append(errs, s.ring.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// closeStages closes those that can be closed.
+func closeStages(instances []*instance) error {
+	var errs []error
+	for _, i := range instances {
+		if c, ok := i.stage.(io.Closer); ok {
+			errs = append(errs, c.Close())
+		}
 	}
 	return errors.Join(errs...)
 }
@@ -96,6 +103,7 @@ func (s *Server) Configure(ctx context.Context, req *stagepb.ConfigureRequest) (
 	for _, in := range req.Instances {
 		i, err := s.configure(ctx, setup, in)
 		if err != nil {
+			closeStages(instances) // err has the reason
 			return nil, status.Error(codes.InvalidArgument, fmt.Sprintf("instance %q: %s", in.Name, text(err)))
 		}
 		instances = append(instances, i)

@@ -25,6 +25,7 @@ func (s *Seat) Take(open Opener, cfg *stage.Config, g Graph) (err error) {
 	if s.program, err = s.device.Load(g); err != nil {
 		return errors.Join(err, s.device.Close())
 	}
+	cfg.Log.Debug("computing on the data GPU", "graph", g.Name, "device", cfg.Device)
 	return nil
 }
 

@@ -106,7 +106,8 @@ func (p *program) open() (err error) {
 		g.users++
 		return nil
 	}
-	config := ort.SessionConfig{Model: p.spec.Model, Name: p.spec.Name + ".onnx"}
+	// Deterministic, since a batch has the same bits in every run: it is the kernels that sum rows that would differ.
+	config := ort.SessionConfig{Model: p.spec.Model, Name: p.spec.Name + ".onnx", Deterministic: true}
 	if d.cuda != nil {
 		cuda := *d.cuda
 		if cuda.MemoryLimit, err = d.room(); err != nil {
