@@ -95,6 +95,7 @@ run() {
 	}
 	train deterministic-graphs --deterministic
 	train deterministic-eager --deterministic --cuda-graphs off --buffer-size 1 --num-workers 1 --slots 2
+	train data-gpu --deterministic --cuda-graphs off --data-gpu 0 --model-gpu 0 # on one card, for machines with one
 	train serial-1 --cuda-graphs off --buffer-size 1 --num-workers 1 --slots 2
 	train serial-2 --cuda-graphs off --buffer-size 1 --num-workers 1 --slots 2
 	train pipelined
@@ -116,6 +117,7 @@ print(json.dumps({
     "losses": {
         "steps": {name: len(x) for name, x in sorted(losses.items())},
         "deterministic_graphs_equal_eager": losses.get("deterministic-graphs", 0) == losses.get("deterministic-eager", 1),
+        "data_gpu_apart_from_cpu": apart("data-gpu", "deterministic-eager"),
         "serial_runs_apart": apart("serial-1", "serial-2"), "pipelined_apart_from_serial": apart("pipelined", "serial-1"),
     },
     "tests": [line.strip() for name in ("cuda", "train", "logmel", "waveaug", "specaugment") for line in (work / f"{name}.txt").read_text().split("\n")

@@ -52,11 +52,17 @@ func open(cfg *stage.Config) (*engine.Device, error) {
 	if err != nil {
 		return nil, err
 	}
-	d, err := engine.New(engine.Config{Context: context, OnHost: fake, MemoryLimit: int(cfg.MemoryLimit)})
+	d, err := engine.New(engine.Config{Context: context, OnHost: fake, MemoryLimit: int(cfg.MemoryLimit), Lost: lost})
 	if err != nil {
 		return nil, errors.Join(err, context.Close())
 	}
 	return d, nil
+}
+
+// lost ends the process: the host starts another one, whose context is good, and builds the batches again.
+func lost(err error) {
+	fmt.Fprintf(os.Stderr, "error: the data GPU failed: %v\n", err)
+	os.Exit(1)
 }
 
 // user is one of those who opened the device.

@@ -53,7 +53,9 @@ func (c *call) Run(in, out gpustage.Bytes) error {
 	err = d.do(func() error {
 		if err := c.queue(from, to); err != nil {
 			// What was queued before it failed still uses the memory.
-			return errors.Join(err, d.transfer.Synchronize(), d.compute.Synchronize())
+			waited := errors.Join(d.transfer.Synchronize(), d.compute.Synchronize())
+			d.check(waited)
+			return errors.Join(err, waited)
 		}
 		d.waits <- c
 		return nil

@@ -30,6 +30,8 @@ type Config struct {
 	OnHost bool
 	// MemoryLimit is how many bytes of the card the process may use, with CUDA's own; 0 is no limit.
 	MemoryLimit int
+	// Lost, if set, is told once that the GPU failed. No work that is queued from then on succeeds in this process.
+	Lost func(error)
 }
 
 // Device implements gpustage.Device.
@@ -40,6 +42,7 @@ type Device struct {
 	waits  chan *call
 	ended  sync.WaitGroup // of both goroutines
 	close  sync.Once
+	lost   sync.Once
 	closed chan struct{}
 
 	// What follows is the queueing goroutine's.
@@ -89,7 +92,16 @@ func (d *Device) wait(started chan<- error) {
 	runtime.LockOSThread()
 	started <- d.config.Context.Bind()
 	for c := range d.waits {
-		c.done <- c.lane.computed.Synchronize()
+		err := c.lane.computed.Synchronize()
+		d.check(err)
+		c.done <- err
+	}
+}
+
+// check takes what waiting for the GPU returned. CUDA tells of failed work there, and the context is of no use then.
+func (d *Device) check(err error) {
+	if err != nil && d.config.Lost != nil {
+		d.lost.Do(func() { d.config.Lost(err) })
 	}
 }
 

@@ -206,7 +206,10 @@ func TestRefusals(t *testing.T) {
 func TestFailures(t *testing.T) {
 	broken := errors.New("the card is gone")
 	for _, op := range []gputest.Op{gputest.Upload, gputest.Download} {
-		d, card := newDevice(t, 0)
+		card := gputest.New(gputest.Config{Misuse: func(err error) { t.Error(err) }})
+		var lost []error
+		d, err := engine.New(engine.Config{Context: card, OnHost: true, Lost: func(err error) { lost = append(lost, err) }})
+		check(t, err)
 		p, err := d.Load(masking(t, 2, 0, 4))
 		check(t, err)
 		mem := shared(t, 96)
@@ -216,6 +219,9 @@ func TestFailures(t *testing.T) {
 		card.Fail(op, 1, broken)
 		if err := call.Run(gpustage.Bytes{"mel_spectrograms": mem}, gpustage.Bytes{"masked": mem}); !errors.Is(err, broken) {
 			t.Errorf("%s: %v", op, err)
+		}
+		if len(lost) != 1 || !errors.Is(lost[0], broken) {
+			t.Errorf("%s: told of %v", op, lost)
 		}
 		call.End()
 		errors.Join(p.Close(), d.Close()) // of a lost card they have little to say
