@@ -12,7 +12,6 @@ export CGO_CFLAGS := -O2 -g -Wno-deprecated-declarations '-I$(CURDIR)/gpu/cuda/c
 export CGO_LDFLAGS := -O2 -g -Wl,-z,lazy '-L$(CACHE)/cuda/stub'
 
 PLATFORM = $(shell go env GOOS)_$(shell go env GOARCH)
-PLUGINS := features augment
 ORT := $(CACHE)/ort/1.29.0/libonnxruntime.so.1.29.0
 
 .PHONY: run build plugins test test-go test-export check torture soak fuzz bench clean
@@ -20,14 +19,12 @@ ORT := $(CACHE)/ort/1.29.0/libonnxruntime.so.1.29.0
 run: ## fetch what is missing, build, and train on the embedded sample
 	@scripts/run.sh
 
-build: $(ORT) ## bin/xtts-host (CUDA=1 with CUDA, CUDA=0 without), and each first-party plugin's executable in its own folder
+build: $(ORT) ## bin/xtts-host and the first-party plugins, each in its own folder (CUDA=1 with CUDA, CUDA=0 without)
 	@scripts/need.sh
 	scripts/build.sh
-	@$(MAKE) --no-print-directory plugins
 
 plugins:
-	@for p in $(PLUGINS); do (set -ex; CGO_ENABLED=0 go build -trimpath -ldflags '-s -w' -o plugins/$$p/$${p}_$(PLATFORM) ./plugins/$$p; \
-		cd plugins/$$p && sha256sum plugin.json $${p}_$(PLATFORM) > plugin.sum) || exit 1; done
+	scripts/build.sh plugins
 
 $(ORT):
 	scripts/fetch-ort.sh
@@ -65,4 +62,4 @@ bench: build
 	go test -run '^$$' -bench . ./...
 
 clean:
-	rm -rf bin runs plugins/*/*_$(PLATFORM) plugins/*/plugin.sum
+	rm -rf bin runs plugins/*/*_$(PLATFORM) plugins/*/*_$(PLATFORM)_cuda plugins/*/plugin.sum

@@ -61,6 +61,9 @@ var rules = []rule{
 	{folder: "gpu/library"},
 	{folder: "gpu/nvml", own: []string{"gpu"}, others: []string{"github.com/NVIDIA/go-nvml/"}},
 	{folder: "shared", own: []string{"shared..."}, others: plugin, noCgo: true},
+	{folder: "plugins/internal/datagpu", own: []string{"gpu/cuda", "ortgraphs/ort", "plugins/internal/gpustage...", "shared..."}, noCgo: true},
+	{folder: "plugins/internal/gpustage/engine", own: []string{"gpu", "ortgraphs/ort", "plugins/internal/gpustage", "shared..."}, noCgo: true},
+	{folder: "plugins/internal/gpustage/gpustagetest", own: []string{"gpu...", "ortgraphs/ort...", "plugins/internal...", "shared..."}, noCgo: true},
 	{folder: "plugins", own: []string{"plugins...", "shared..."}, others: []string{"gonum.org/v1/gonum/"}, noCgo: true},
 }
 

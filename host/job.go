@@ -64,6 +64,8 @@ type job struct {
 	damaged []checkpoint.Skipped // newer ones than resumed
 	weights *weights
 
+	ortLibrary string // file that the plugins load too; empty where the dynamic loader finds it
+
 	debug     *debug.Folder
 	trace     *trace.Writer
 	ring      *ring.Ring
@@ -295,6 +297,9 @@ func (j *job) start(ctx context.Context) (err error) {
 // startPlugins starts the processes of all plugins at the same time. ctx bounds the start only.
 func (j *job) startPlugins(ctx context.Context) (err error) {
 	requests := make([]*stagepb.ConfigureRequest, len(j.pipeline.Plugins))
+	if j.ortLibrary, err = ort.Find(j.ortOptions()); err != nil {
+		return err
+	}
 	for i := range requests {
 		if requests[i], err = configureRequest(j.bundle, j.pipeline, i, j.layouts); err != nil {
 			return err
@@ -316,8 +321,11 @@ func (j *job) startPlugins(ctx context.Context) (err error) {
 func (j *job) poolConfig(plugin catalog.Entry, configure *stagepb.ConfigureRequest) supervise.Config {
 	seconds := func(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
 	start, call := seconds(j.cfg.PluginStartTimeout), seconds(j.cfg.PluginTimeout)
+	if configure.DeviceUuid != "" {
+		plugin = plugin.OnGPU()
+	}
 	c := supervise.Config{
-		Plugin: plugin, Workers: j.cfg.PluginWorkers[plugin.Name()], Ring: j.ring, Configure: configure, Logger: j.log,
+		Plugin: plugin, ORTLibrary: j.ortLibrary, Workers: j.cfg.PluginWorkers[plugin.Name()], Ring: j.ring, Configure: configure, Logger: j.log,
 		StartTimeout: start, ConfigureTimeout: start, CallTimeout: call,
 	}
 	if call > 0 {
@@ -344,7 +352,7 @@ func (j *job) newGuards() *guards {
 }
 
 func (j *job) openGraphs() (err error) {
-	if err := ort.Init(ort.Options{Library: j.cfg.ORTLib, CUDA: j.onGPU() && !fakeDriver()}); err != nil {
+	if err := ort.Init(j.ortOptions()); err != nil {
 		return err
 	}
 	b, threads := j.bundle.Manifest, j.threads()
@@ -359,6 +367,10 @@ func (j *job) openGraphs() (err error) {
 	p.LR, p.WeightDecay, p.GradClip = j.cfg.LR, j.cfg.WeightDecay, j.cfg.GradClip
 	j.optimizer, err = train.NewOptimizer(j.model, p, j.cfg.Accumulate > 1, threads)
 	return j.device.full(err)
+}
+
+func (j *job) ortOptions() ort.Options {
+	return ort.Options{Library: j.cfg.ORTLib, CUDA: j.onGPU() && !fakeDriver()}
 }
 
 func (j *job) threads() int {

@@ -15,11 +15,10 @@ import (
 	"github.com/xtts-host/xtts-host/gpu/gputest"
 	"github.com/xtts-host/xtts-host/host/config"
 	"github.com/xtts-host/xtts-host/host/report"
-	"github.com/xtts-host/xtts-host/host/supervise"
 )
 
-// watched is a run before its first step, whose model counts as that of GPU 1 of two, and is on the CPU in truth. Its plugins could
-// see GPU 0, and have no use for it.
+// watched is a run before its first step, whose model counts as that of GPU 1 of two, and is on the CPU in truth. Its plugins, which are
+// to see GPU 0, are not started.
 func watched(t *testing.T, out *bytes.Buffer) (*run, *gputest.Inventory) {
 	t.Helper()
 	set := config.New()
@@ -39,7 +38,6 @@ func watched(t *testing.T, out *bytes.Buffer) (*run, *gputest.Inventory) {
 		Data:  gpu.Seat{GPU: inventory.Cards[0].Device, Limit: 8192 * gpu.MB},
 		Model: gpu.Seat{GPU: inventory.Cards[1].Device},
 	}
-	j.pools = make([]*supervise.Pool, len(j.pipeline.Plugins))
 	if err := j.openWatch(func() (gpu.Inventory, error) { return inventory, nil }, out); err != nil {
 		t.Fatal(err)
 	}

@@ -1,6 +1,10 @@
 #!/usr/bin/env bash
-# Builds bin/xtts-host and says whether with CUDA: with it when this machine has a driver that finds a GPU, since a program
-# that has CUDA does not start without. CUDA=1 builds with it for another machine, CUDA=0 without it for every machine.
+# Builds bin/xtts-host and the first-party plugins, and says whether with CUDA: with it when this machine has a driver that finds a
+# GPU, since a program that has CUDA does not start without. CUDA=1 builds with it for another machine, CUDA=0 without it for every
+# machine. A plugin has a program for the CPU in any case, and with CUDA another one for the data GPU.
+#
+#   scripts/build.sh           all
+#   scripts/build.sh plugins   the plugins
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -22,8 +26,22 @@ if [ "$cuda" = 1 ]; then
 	eval "$env"
 	tags=cuda
 fi
-go build -trimpath -tags "$tags" -ldflags '-s -w' -o bin/xtts-host ./cmd/xtts-host
-if [ "$cuda" = 1 ] && driver; then
-	scripts/fetch-ort.sh --gpu
+if [ "${1:-}" != plugins ]; then
+	go build -trimpath -tags "$tags" -ldflags '-s -w' -o bin/xtts-host ./cmd/xtts-host
+	if [ "$cuda" = 1 ] && driver; then
+		scripts/fetch-ort.sh --gpu
+	fi
+	echo "bin/xtts-host: built with$([ "$cuda" = 1 ] || echo out) CUDA ($why)"
 fi
-echo "bin/xtts-host: built with$([ "$cuda" = 1 ] || echo out) CUDA ($why)"
+
+platform=$(go env GOOS)_$(go env GOARCH)
+for p in features augment; do
+	program=plugins/$p/${p}_$platform
+	CGO_ENABLED=0 go build -trimpath -ldflags '-s -w' -o "$program" "./plugins/$p"
+	rm -f "${program}_cuda" # one of an earlier build would be older than the other program
+	if [ "$cuda" = 1 ]; then
+		go build -trimpath -tags cuda -ldflags '-s -w' -o "${program}_cuda" "./plugins/$p"
+	fi
+	(cd "plugins/$p" && sha256sum plugin.json "${p}_$platform"* >plugin.sum)
+	echo "plugins/$p: built with$([ "$cuda" = 1 ] || echo out) a program for the data GPU"
+done

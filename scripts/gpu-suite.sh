@@ -24,9 +24,13 @@ pack() {
 	go build -tags cuda -trimpath -ldflags '-s -w' -o "$kit/xtts-host" ./cmd/xtts-host
 	go test -c -tags cuda -trimpath -ldflags '-s -w' -o "$kit/cuda.test" ./gpu/cuda
 	go test -c -tags cuda -trimpath -ldflags '-s -w' -o "$kit/train.test" ./host/train
+	for stage in plugins/features/logmel plugins/augment/waveaug plugins/augment/specaugment; do
+		go test -c -tags cuda -trimpath -ldflags '-s -w' -o "$kit/$(basename "$stage").test" "./$stage"
+	done
 	for p in features augment; do
 		mkdir -p "$kit/plugins/$p"
 		CGO_ENABLED=0 go build -trimpath -ldflags '-s -w' -o "$kit/plugins/$p/${p}_linux_amd64" "./plugins/$p"
+		go build -tags cuda -trimpath -ldflags '-s -w' -o "$kit/plugins/$p/${p}_linux_amd64_cuda" "./plugins/$p"
 		cp "plugins/$p/plugin.json" "$kit/plugins/$p/"
 	done
 	git describe --always --dirty >"$kit/commit"

@@ -16,9 +16,12 @@ import time
 # How many minutes each section may take, unless SECTIONS says otherwise.
 MINUTES = {"tests": 3, "losses": 4, "bench": 9, "cap": 4, "faults": 4, "latency": 2}
 
-TESTS = [  # binary of the kit, the package's folder, which tests
-    ("cuda", "gpu/cuda", "TestContext"),
-    ("train", "host/train", "Parity|Accumulation|EmptyRows|SGD|OptimizerState|SeedDrivesDropout"),
+TESTS = [  # binary of the kit, the package's folder, which tests, which benchmarks
+    ("cuda", "gpu/cuda", "TestContext", "^$"),
+    ("train", "host/train", "Parity|Accumulation|EmptyRows|SGD|OptimizerState|SeedDrivesDropout|Ahead", "Timer"),
+    ("logmel", "plugins/features/logmel", "GPU", "GPU"),
+    ("waveaug", "plugins/augment/waveaug", "GPU", "Waveaug"),
+    ("specaugment", "plugins/augment/specaugment", "GPU", "Specaugment"),
 ]
 
 
@@ -151,9 +154,9 @@ class Section:
         return max(abs(x - y) / abs(y) for x, y in zip(a, b)) if a and b else None
 
     def tests(self):
-        for name, folder, which in TESTS:
-            text = self.command(name, [self.suite.kit / f"{name}.test", "-test.v", "-test.run", which], folder=folder)
-            self.result[name] = [line.strip() for line in text.splitlines() if "--- " in line or "relative error" in line]
+        for name, folder, which, bench in TESTS:
+            text = self.command(name, [self.suite.kit / f"{name}.test", "-test.v", "-test.run", which, "-test.bench", bench, "-test.benchtime", "200x"], folder=folder)
+            self.result[name] = [line.strip() for line in text.splitlines() if "--- " in line or "relative error" in line or "ns/op" in line]
 
     def runs_compared(self):
         serial = ["--buffer-size", 1, "--num-workers", 1, "--slots", 2, "--cuda-graphs", "off"]

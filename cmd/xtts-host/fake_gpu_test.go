@@ -5,8 +5,10 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
@@ -14,27 +16,34 @@ import (
 
 // TestFakeGPU runs the scripts below testdata/fakegpu with all of the program that has CUDA, on cards of which each keeps its
 // memory on the host and has the CPU compute: see scripts/cuda-fake.sh. They start on one card of 1024 MB, by the flags' default;
-// XTTS_HOST_TEST_FAKE_CARDS asks for others. They have one command more:
+// XTTS_HOST_TEST_FAKE_CARDS asks for others. Their plugins have programs for the CPU and for a GPU; $PLUGINS has features for the CPU
+// only. They have two commands more:
 //
-//	same RUN...  these runs have equal losses and gradient norms, and saved equal weights and moments, to the last bit
+//	same RUN...     these runs have equal losses and gradient norms, and saved equal weights and moments, to the last bit
+//	close RUN RUN   their losses differ, and by less than a millionth
 func TestFakeGPU(t *testing.T) {
 	const fake, folder = "XTTS_HOST_TEST_FAKE_DRIVER", "LD_LIBRARY_PATH"
 	if os.Getenv(fake) == "" {
 		t.Skip("a GPU gives other bits than the CPU: scripts/test-cuda.sh runs this on fake ones")
 	}
 	p := scripts(t, "testdata/fakegpu")
+	both := t.TempDir()
+	for _, id := range []string{"features", "augment"} {
+		buildPlugin(t, both, id, "")
+		buildPlugin(t, both, id, "_cuda")
+	}
 	setup := p.Setup
 	p.Setup = func(env *testscript.Env) error {
 		env.Setenv(fake, "1")
 		env.Setenv(folder, os.Getenv(folder))
 		err := setup(env)
 		env.Setenv("XTTS_HOST_DEVICE", "auto")
-		for variable, value := range map[string]string{"PLUGINS": env.Getenv("PLUGINS"), "GRAPH": env.Getenv("PICO"), "BATCH_SIZE": "4"} {
+		for variable, value := range map[string]string{"PLUGINS": both, "GRAPH": env.Getenv("PICO"), "BATCH_SIZE": "4"} {
 			env.Setenv("XTTS_HOST_"+variable, value)
 		}
 		return err
 	}
-	p.Cmds["same"] = same
+	p.Cmds["same"], p.Cmds["close"] = same, near
 	testscript.Run(t, p)
 }
 
@@ -50,6 +59,29 @@ func same(ts *testscript.TestScript, neg bool, runs []string) {
 			if !bytes.Equal(got[i], want[i]) {
 				ts.Fatalf("%s of %s and %s differ", file, runs[0], run)
 			}
+		}
+	}
+}
+
+// near is "close RUN RUN".
+func near(ts *testscript.TestScript, neg bool, runs []string) {
+	if neg || len(runs) != 2 {
+		ts.Fatalf("usage: close RUN RUN")
+	}
+	var losses [2][]float64
+	for i, run := range runs {
+		for line := range bytes.Lines([]byte(ts.ReadFile(filepath.Join(run, "metrics.jsonl")))) {
+			var fields struct{ Loss float64 }
+			ts.Check(json.Unmarshal(line, &fields))
+			losses[i] = append(losses[i], fields.Loss)
+		}
+	}
+	if len(losses[0]) == 0 || len(losses[0]) != len(losses[1]) || slices.Equal(losses[0], losses[1]) {
+		ts.Fatalf("the losses are %v and %v", losses[0], losses[1])
+	}
+	for i, want := range losses[0] {
+		if got := losses[1][i]; !(math.Abs(got-want) <= 1e-6*math.Abs(want)) {
+			ts.Fatalf("the losses are %v and %v", losses[0], losses[1])
 		}
 	}
 }

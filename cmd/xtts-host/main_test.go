@@ -94,25 +94,29 @@ func absolute(t *testing.T, elem ...string) string {
 func buildPlugins(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
-	features := filepath.Join(dir, "features")
-	if err := os.Mkdir(features, 0o777); err != nil {
+	buildPlugin(t, dir, "features", "")
+	return dir
+}
+
+// buildPlugin builds a first-party plugin into its folder below dir; with suffix "_cuda" its program for a GPU.
+func buildPlugin(t *testing.T, dir, id, suffix string) {
+	t.Helper()
+	folder := filepath.Join(dir, id)
+	if err := os.MkdirAll(folder, 0o777); err != nil {
 		t.Fatal(err)
 	}
-	exe := filepath.Join(features, "features_"+runtime.GOOS+"_"+runtime.GOARCH)
-	args := []string{"build", "-o", exe}
+	args := []string{"build", "-tags", strings.TrimPrefix(suffix, "_"), "-o", filepath.Join(folder, id+"_"+runtime.GOOS+"_"+runtime.GOARCH+suffix)}
 	if info, ok := debug.ReadBuildInfo(); ok && slices.Contains(info.Settings, debug.BuildSetting{Key: "-race", Value: "true"}) {
 		args = append(args, "-race") // as these tests were compiled: nothing is compiled twice
 	}
-	build := exec.Command("go", append(args, "../../plugins/features")...)
 	for _, cmd := range []*exec.Cmd{
-		build,
-		exec.Command("cp", "../../plugins/features/plugin.json", features),
+		exec.Command("go", append(args, "../../plugins/"+id)...),
+		exec.Command("cp", "../../plugins/"+id+"/plugin.json", folder),
 	} {
 		if out, err := cmd.CombinedOutput(); err != nil {
 			t.Fatalf("%v: %v\n%s", cmd.Args, err, out)
 		}
 	}
-	return dir
 }
 
 func unpackSample(t *testing.T) string {

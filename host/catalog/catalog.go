@@ -43,6 +43,17 @@ type Entry struct {
 	Command []string
 	// Sum is the hex SHA-256 of Command[0] that plugin.sum gives; empty without one, and for a script's interpreter.
 	Sum string
+
+	gpuCommand, gpuSum string // as Command[0] and Sum, of the program for a GPU; empty without one
+}
+
+// OnGPU returns the entry with the program for a process that is given a GPU, where the plugin has one apart. A program that is built with
+// CUDA may not start where CUDA shows it no GPU.
+func (e Entry) OnGPU() Entry {
+	if e.gpuCommand != "" {
+		e.Command, e.Sum = []string{e.gpuCommand}, e.gpuSum
+	}
+	return e
 }
 
 // Name returns the plugin's id, or the folder's name where there is no readable manifest.
@@ -128,6 +139,15 @@ func inspect(dir string) Entry {
 		e.State, e.Reason, e.Hint = Broken, err.Error(), hint.Of(err)
 		return e
 	}
+	gpu := e.Manifest.GPUCommand()
+	if _, missing := root.Stat(gpu); gpu == "" || missing != nil { // not built: the other one will say so
+		gpu = ""
+	} else if err := checkExecutable(root, gpu); err != nil {
+		e.State, e.Reason, e.Hint = Broken, err.Error(), hint.Of(err)
+		return e
+	} else {
+		files = append(files, gpu)
+	}
 	sums, err := readFile(root, manifest.SumFile)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -135,7 +155,11 @@ func inspect(dir string) Entry {
 	case err != nil:
 		e.State, e.Reason = Modified, err.Error()
 	default:
-		e.Sum, err = verify(root, sums, files, command[0])
+		listed, err := verify(root, sums, files)
+		if rel, err := filepath.Rel(root.Name(), command[0]); err == nil { // an interpreter from PATH has no sum
+			e.Sum = listed[rel]
+		}
+		e.gpuSum = listed[gpu]
 		if e.State = Verified; err != nil {
 			e.State, e.Reason = Modified, err.Error()
 			e.Hint = "install the plugin again; if the change is yours, write its " + manifest.SumFile + " anew with sha256sum"
@@ -143,6 +167,9 @@ func inspect(dir string) Entry {
 	}
 	if e.Startable() {
 		e.Command = command
+		if gpu != "" {
+			e.gpuCommand = filepath.Join(e.Dir, gpu)
+		}
 	}
 	return e
 }
@@ -231,7 +258,7 @@ func refuseTwins(entries []Entry) {
 				other = at[1]
 			}
 			e := &entries[i]
-			e.State, e.Command, e.Sum = Broken, nil, ""
+			e.State, e.Command, e.Sum, e.gpuCommand, e.gpuSum = Broken, nil, "", "", ""
 			e.Reason = fmt.Sprintf("plugin id %q is also that of %s", id, entries[other].Dir)
 			e.Hint = "remove one of the two folders, or give one plugin another id"
 		}

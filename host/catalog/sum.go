@@ -53,34 +53,29 @@ func parseSums(data []byte) ([]sumLine, error) {
 	return lines, nil
 }
 
-// verify checks every listed file, and that the files that matter are listed. It returns the sum of program when that is a
-// file of the folder.
-func verify(root *os.Root, sums []byte, files []string, program string) (string, error) {
+// verify checks every listed file, and that the files that matter are listed. It returns the sums by file.
+func verify(root *os.Root, sums []byte, files []string) (map[string]string, error) {
 	lines, err := parseSums(sums)
 	if err != nil {
-		return "", err
+		return nil, err
 	}
 	listed := map[string]string{}
 	for _, l := range lines {
 		got, err := hashFile(root, l.name)
 		if err != nil {
-			return "", err
+			return nil, err
 		}
 		if got != l.sum {
-			return "", fmt.Errorf("%s has sha256 %s, %s says %s", l.name, got, manifest.SumFile, l.sum)
+			return nil, fmt.Errorf("%s has sha256 %s, %s says %s", l.name, got, manifest.SumFile, l.sum)
 		}
 		listed[l.name] = l.sum
 	}
 	for _, name := range files {
 		if listed[name] == "" {
-			return "", fmt.Errorf("%s does not list %s", manifest.SumFile, name)
+			return nil, fmt.Errorf("%s does not list %s", manifest.SumFile, name)
 		}
 	}
-	rel, err := filepath.Rel(root.Name(), program)
-	if err != nil {
-		return "", nil // another volume: an interpreter from PATH
-	}
-	return listed[rel], nil
+	return listed, nil
 }
 
 func hashFile(root *os.Root, name string) (string, error) {

@@ -21,6 +21,8 @@ type Config struct {
 	// Configure is sent to every process, also after a restart. It must not change any more. Its device_uuid is
 	// the only GPU that the processes see; without one they see none.
 	Configure *stagepb.ConfigureRequest
+	// ORTLibrary is the file of ONNX Runtime's library, for stages that run graphs; empty leaves it to them.
+	ORTLibrary string
 	// Logger gets state changes and the plugin's own log lines, with their levels; nil discards them.
 	Logger *slog.Logger
 

@@ -10,17 +10,24 @@ import (
 var inherited = []string{"PATH", "HOME", "TMPDIR", "LANG", "LC_ALL", "TZ", "LD_LIBRARY_PATH", "OMP_NUM_THREADS",
 	"GOMAXPROCS", "GODEBUG", "GORACE", "GOTRACEBACK"}
 
-// inheritedPrefixes are those of container runtimes' GPU settings and of plugin authors' own.
-var inheritedPrefixes = []string{"NVIDIA_", "XTTS_PLUGIN_"}
+// inheritedPrefixes are those of container runtimes' GPU settings, of plugin authors' own, and of the tests' GPUs without a GPU.
+var inheritedPrefixes = []string{"NVIDIA_", "XTTS_PLUGIN_", "XTTS_HOST_TEST_FAKE_"}
 
-// environment builds a plugin's environment from the host's. device is the UUID of the only GPU to be seen, or empty.
-func environment(host []string, device string) []string {
+// ortLibrary names ONNX Runtime's library to plugins, as it does to the host.
+const ortLibrary = "XTTS_HOST_ORT_LIB"
+
+// environment builds a plugin's environment from the host's. device is the UUID of the only GPU to be seen, or empty; library is
+// ONNX Runtime's, or empty.
+func environment(host []string, device, library string) []string {
 	var env []string
 	for _, kv := range host {
 		key, _, _ := strings.Cut(kv, "=")
 		if slices.Contains(inherited, key) || slices.ContainsFunc(inheritedPrefixes, func(p string) bool { return strings.HasPrefix(key, p) }) {
 			env = append(env, kv)
 		}
+	}
+	if library != "" {
+		env = append(env, ortLibrary+"="+library)
 	}
 	return append(env,
 		"CUDA_VISIBLE_DEVICES="+device, // empty: no GPU at all, not all of them

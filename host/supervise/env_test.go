@@ -8,7 +8,7 @@ import (
 func TestEnvironment(t *testing.T) {
 	host := []string{"PATH=/bin", "HOME=/home/me", "TMPDIR=/tmp", "LANG=C", "LC_ALL=C", "TZ=UTC", "LD_LIBRARY_PATH=/lib", "GOMAXPROCS=8",
 		"OMP_NUM_THREADS=8", "NVIDIA_VISIBLE_DEVICES=all", "XTTS_PLUGIN_CACHE=/c", "CUDA_VISIBLE_DEVICES=0", "CUDA_DEVICE_ORDER=FASTEST_FIRST",
-		"ORT_DISABLE_TELEMETRY=0", "XTTS_HOST_SEED=1", "AWS_SECRET_ACCESS_KEY=x", "LD_PRELOAD=/x.so", "PATHOLOGY=1", "EMPTY", "=odd"}
+		"ORT_DISABLE_TELEMETRY=0", "XTTS_HOST_ORT_LIB=/other.so", "XTTS_HOST_SEED=1", "AWS_SECRET_ACCESS_KEY=x", "LD_PRELOAD=/x.so", "PATHOLOGY=1", "EMPTY", "=odd"}
 	passed := host[:11:11]
 	pinned := func(device string) []string {
 		return []string{"CUDA_VISIBLE_DEVICES=" + device, "CUDA_DEVICE_ORDER=PCI_BUS_ID", "ORT_DISABLE_TELEMETRY=1"}
@@ -16,14 +16,15 @@ func TestEnvironment(t *testing.T) {
 	tests := []struct {
 		name   string
 		device string
+		ort    string
 		want   []string
 	}{
-		{"CPU", "", append(passed, pinned("")...)},
-		{"GPU", "GPU-1", append(passed, pinned("GPU-1")...)},
+		{"CPU", "", "", append(passed, pinned("")...)},
+		{"GPU", "GPU-1", "/ort.so", append(append(passed, "XTTS_HOST_ORT_LIB=/ort.so"), pinned("GPU-1")...)},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			if got := environment(host, tt.device); !slices.Equal(got, tt.want) {
+			if got := environment(host, tt.device, tt.ort); !slices.Equal(got, tt.want) {
 				t.Errorf("got  %q\nwant %q", got, tt.want)
 			}
 		})

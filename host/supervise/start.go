@@ -89,7 +89,7 @@ func (p *process) start(ctx context.Context) error {
 		StartTimeout:     p.cfg.StartTimeout,
 		UnixSocketConfig: &plugin.UnixSocketConfig{TempDir: dir.path},
 		RunnerFunc: func(_ hclog.Logger, vars *exec.Cmd, socketDir string) (runner.Runner, error) {
-			cmd.Env = append(environment(os.Environ(), p.cfg.Configure.GetDeviceUuid()), vars.Env...)
+			cmd.Env = append(environment(os.Environ(), p.cfg.Configure.GetDeviceUuid(), p.cfg.ORTLibrary), vars.Env...)
 			p.child.socketDir = socketDir
 			return p.child, nil
 		},

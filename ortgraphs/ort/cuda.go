@@ -28,6 +28,8 @@ type CUDA struct {
 	TF32 bool
 	// Graphs lets runs with [RunOptions.SetGraph] be captured once and then replayed.
 	Graphs bool
+	// Whole refuses a graph that has a node which would run on the CPU, arithmetic on shapes included.
+	Whole bool
 }
 
 // cudaLibraries are those that the CUDA provider needs by name, each behind those that it needs itself.
@@ -85,6 +87,11 @@ func (c *CUDA) append(options *onnx.SessionOptions) error {
 	}
 	if err := setStream(p, c.Stream); err != nil {
 		return err
+	}
+	if c.Whole {
+		if err := options.AddSessionConfigEntry("session.disable_cpu_ep_fallback", "1"); err != nil {
+			return err
+		}
 	}
 	return options.AppendExecutionProviderCUDA(p)
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"sync"
 
 	onnx "github.com/yalue/onnxruntime_go"
@@ -84,6 +85,23 @@ func Init(o Options) error {
 	}
 	env.library, env.ready, env.infos = path, true, map[Place]*cMemoryInfo{}
 	return nil
+}
+
+// Find returns the absolute path of the library that Init would load, without loading it: for another process to load the same. It is
+// "" where the dynamic loader is to find it. The error is that of Init.
+func Find(o Options) (string, error) {
+	dir, err := executableDir()
+	if err != nil {
+		return "", err
+	}
+	path, err := load(candidates(o.Library, os.Getenv(LibraryEnv), dir, o.CUDA), func(string) error { return nil })
+	if library, ok := errors.AsType[*LibraryError](err); ok {
+		library.CUDA = o.CUDA
+	}
+	if err != nil || path == loaderDefault {
+		return "", err
+	}
+	return filepath.Abs(path)
 }
 
 // Shutdown ends ONNX Runtime. It refuses while sessions, tensors or run options are open, and counts them.

@@ -95,3 +95,21 @@ func TestFetchScriptAgrees(t *testing.T) {
 		t.Errorf("scripts/fetch-ort.sh does not make %s", CachedLibrary)
 	}
 }
+
+func TestFind(t *testing.T) {
+	t.Chdir(t.TempDir())
+	dir, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile("lib.so", nil, 0o600); err != nil { // not a library: it is not opened
+		t.Fatal(err)
+	}
+	if got, err := Find(Options{Library: "lib.so"}); err != nil || got != filepath.Join(dir, "lib.so") {
+		t.Errorf("found %s, %v", got, err)
+	}
+	t.Setenv(LibraryEnv, "/nowhere/lib.so")
+	if got, err := Find(Options{CUDA: true}); !errors.Is(err, fs.ErrNotExist) || !strings.Contains(err.(*LibraryError).Hint(), "--gpu") {
+		t.Errorf("found %s, %v", got, err)
+	}
+}

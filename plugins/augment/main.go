@@ -2,6 +2,7 @@
 // waveforms, its stage specaugment masks bands and frames of mel spectrograms. It is started by xtts-host, never by hand:
 //
 //	go build -o plugins/augment/augment_linux_amd64 ./plugins/augment
+//	go build -tags cuda -o plugins/augment/augment_linux_amd64_cuda ./plugins/augment # computes on the data GPU
 //	xtts-host --plugins ./plugins --train-data LJSpeech-1.1 --augment waveaug
 //
 // plugin.json gives the keys of each stage's configuration with their units and defaults.
@@ -10,6 +11,7 @@ package main
 import (
 	"github.com/xtts-host/xtts-host/plugins/augment/specaugment"
 	"github.com/xtts-host/xtts-host/plugins/augment/waveaug"
+	"github.com/xtts-host/xtts-host/plugins/internal/datagpu"
 	"github.com/xtts-host/xtts-host/shared/stage"
 )
 
@@ -18,8 +20,8 @@ func main() {
 		ID:      "augment",
 		Version: "0.1.0",
 		Stages: map[string]func() stage.Stage{
-			"waveaug":     func() stage.Stage { return new(waveaug.Stage) },
-			"specaugment": func() stage.Stage { return new(specaugment.Stage) },
+			"waveaug":     func() stage.Stage { return &waveaug.Stage{OpenGPU: datagpu.Open} },
+			"specaugment": func() stage.Stage { return &specaugment.Stage{OpenGPU: datagpu.Open} },
 		},
 	})
 }

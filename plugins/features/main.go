@@ -3,12 +3,14 @@
 // never by hand:
 //
 //	go build -o plugins/features/features_linux_amd64 ./plugins/features
+//	go build -tags cuda -o plugins/features/features_linux_amd64_cuda ./plugins/features # computes logmel on the data GPU
 //	xtts-host --plugins ./plugins --train-data LJSpeech-1.1
 package main
 
 import (
 	"github.com/xtts-host/xtts-host/plugins/features/logmel"
 	"github.com/xtts-host/xtts-host/plugins/features/prosody"
+	"github.com/xtts-host/xtts-host/plugins/internal/datagpu"
 	"github.com/xtts-host/xtts-host/shared/stage"
 )
 
@@ -17,7 +19,7 @@ func main() {
 		ID:      "features",
 		Version: "0.1.0",
 		Stages: map[string]func() stage.Stage{
-			"logmel":  func() stage.Stage { return new(logmel.Stage) },
+			"logmel":  func() stage.Stage { return &logmel.Stage{OpenGPU: datagpu.Open} },
 			"prosody": func() stage.Stage { return new(prosody.Stage) },
 		},
 	})

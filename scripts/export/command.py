@@ -10,7 +10,7 @@ from pathlib import Path
 
 import torch
 
-from . import builtin, multispeaker, optimizer, precision, presets, wayback
+from . import builtin, multispeaker, optimizer, precision, presets, stages, wayback
 from .baseline import learn, parity
 from .module import Export, phase
 from .refusal import Refusal
@@ -38,7 +38,7 @@ def main(arguments: list[str] | None = None) -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="xtts-export", description=__doc__.splitlines()[0])
     parser.set_defaults(run=_own)
-    commands = parser.add_subparsers(title="commands", metavar="COMMAND", description=f"without one: bundles, optimizer, parity; also {', '.join(WAYBACK)}")
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND", description=f"without one: bundles, optimizer, stages, parity; also {', '.join(WAYBACK)}")
     own = commands.add_parser("module", help="a module of your own (docs/export.md)")
     own.add_argument("builder", metavar="MODULE:FUNCTION", help="what to import and the function that returns an export.Export; MODULE may be a file")
     own.set_defaults(run=lambda options: _write(_build(options.builder), options))
@@ -108,6 +108,10 @@ def _optimizer() -> None:
     optimizer.write(builtin.REPOSITORY / "ortgraphs/optim")
 
 
+def _stages() -> None:
+    stages.write(builtin.REPOSITORY / "plugins")
+
+
 def _goldens() -> None:
     folder = builtin.REPOSITORY / "ortgraphs/testdata/parity"
     # More threads would split sums in other places.
@@ -128,6 +132,7 @@ def _learn() -> None:
 OWN = {
     "bundles": (_bundles, "the repository's own bundles"),
     "optimizer": (_optimizer, "the optimizer graphs"),
+    "stages": (_stages, "the graphs of the plugins' stages"),
     "parity": (_goldens, "the golden numbers of the host's tests"),
     "learn": (_learn, "do the repository's own models learn?"),
 }
@@ -135,5 +140,5 @@ OWN = {
 
 def _own(_: argparse.Namespace) -> None:
     """What the repository keeps, without the slow check."""
-    for name in ("bundles", "optimizer", "parity"):
+    for name in ("bundles", "optimizer", "stages", "parity"):
         OWN[name][0]()

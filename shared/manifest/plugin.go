@@ -18,7 +18,8 @@ type Plugin struct {
 	Protocol    int    `json:"protocol"`
 	Description string `json:"description,omitempty"`
 	License     string `json:"license,omitempty"`
-	// Executable maps "os_arch" to a file of the folder. Argv is a command instead, run in the folder.
+	// Executable maps "os_arch" to a file of the folder, and "os_arch_cuda" to another one for processes that are given a GPU. Argv is a
+	// command instead, run in the folder.
 	Executable map[string]string `json:"executable,omitempty"`
 	Argv       []string          `json:"argv,omitempty"`
 	Stages     []Stage           `json:"stages"`
@@ -102,6 +103,9 @@ func (p *Plugin) Command() ([]string, error) {
 	}
 	return []string{exe}, nil
 }
+
+// GPUCommand returns the executable for a process on this machine that is given a GPU, or "" when that is Command's.
+func (p *Plugin) GPUCommand() string { return p.Executable[runtime.GOOS+"_"+runtime.GOARCH+"_cuda"] }
 
 // Stage returns the stage of that name, or false.
 func (p *Plugin) Stage(name string) (Stage, bool) {

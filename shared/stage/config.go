@@ -60,3 +60,6 @@ func (c *Config) Buckets() int { return len(c.buckets) }
 func (c *Config) Shape(bucket int, port string) []int {
 	return slices.Clone(c.buckets[bucket][port].Shape)
 }
+
+// Pad returns the value that fills a row of the port behind its length, 0 when the pipeline bound no tensor to it.
+func (c *Config) Pad(bucket int, port string) float64 { return c.buckets[bucket][port].Pad }

@@ -37,6 +37,7 @@ type Server struct {
 	inFlight  uint64
 	calls     uint64
 	failed    uint64
+	closed    bool
 }
 
 // instance is one configured stage of the pipeline.
@@ -56,14 +57,30 @@ func NewServer(p Plugin, ring *os.File, log *slog.Logger) (*Server, error) {
 	return &Server{plugin: p, ringFile: ring, log: log}, nil
 }
 
-// Close unmaps the ring. Call it when no stream is open any more. It is idempotent.
+// Close closes the stages that can be closed, and unmaps the ring. Call it when no stream is open any more. It is idempotent.
 func (s *Server) Close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.ring == nil {
-		return nil
+	var errs []error
+	if !s.closed {
+		s.closed = true
+		errs = append(errs, closeStages(s.instances))
 	}
-	return s.ring.Close()
+	if s.ring != nil {
+		errs = append(errs, s.ring.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// closeStages closes those that can be closed.
+func closeStages(instances []*instance) error {
+	var errs []error
+	for _, i := range instances {
+		if c, ok := i.stage.(io.Closer); ok {
+			errs = append(errs, c.Close())
+		}
+	}
+	return errors.Join(errs...)
 }
 
 // Info says who the plugin is.
@@ -86,6 +103,7 @@ func (s *Server) Configure(ctx context.Context, req *stagepb.ConfigureRequest) (
 	for _, in := range req.Instances {
 		i, err := s.configure(ctx, setup, in)
 		if err != nil {
+			closeStages(instances) // err has the reason
 			return nil, status.Error(codes.InvalidArgument, fmt.Sprintf("instance %q: %s", in.Name, text(err)))
 		}
 		instances = append(instances, i)
@@ -141,8 +159,24 @@ func (s *Server) Attach(_ context.Context, req *stagepb.AttachRequest) (*stagepb
 	if err != nil {
 		return nil, status.Error(codes.InvalidArgument, err.Error())
 	}
+	for _, i := range s.instances {
+		if err := i.attach(r.Bytes()); err != nil {
+			r.Close() // unmaps, and err has the reason
+			return nil, status.Error(codes.InvalidArgument, text(err))
+		}
+	}
 	s.ring = r
 	return &stagepb.AttachResponse{}, nil
+}
+
+// attach tells the stage of the ring, if it wants to know.
+func (i *instance) attach(memory []byte) (err error) {
+	a, ok := i.stage.(Attacher)
+	if !ok {
+		return nil
+	}
+	defer i.recover(&err)
+	return a.Attach(memory)
 }
 
 // Process works on the calls of the stream, as many at a time as the process has threads for Go code.

@@ -6,7 +6,8 @@ import (
 )
 
 // Stage is what an author writes: one thing that is done to a batch. The host makes one value for each instance
-// in its pipeline, calls Configure once, and then Process for every batch.
+// in its pipeline, calls Configure once, and then Process for every batch. A Stage may be an [Attacher] and an io.Closer too: it is
+// closed by [Server.Close], but not when a plugin's process ends, which gives back everything by itself.
 type Stage interface {
 	// Configure takes the instance's configuration and checks what can be checked before the first step, such as
 	// the shapes of every bucket. Its error refuses the run and is shown to the user, with a line "hint: ..."
@@ -20,6 +21,14 @@ type Stage interface {
 	// An error, or a panic in the calling goroutine, fails the whole batch, which the host then builds anew; a row that
 	// cannot be used is no error but b.Reject. ctx ends with the process's connection to the host.
 	Process(ctx context.Context, b *Batch) error
+}
+
+// Attacher is a Stage that is told of the shared memory that its batches will lie in: to register it with a GPU's driver, for one, so
+// that copies are fast. Attach is called once, behind Configure and before the first Process; its error refuses the run. The memory
+// stays mapped until the process ends, or until Close has returned where the stage is an io.Closer. What lies in it is no business
+// of Attach.
+type Attacher interface {
+	Attach(memory []byte) error
 }
 
 // Plugin says what a program serves. ID, Version and the names of Stages are those of its plugin.json.

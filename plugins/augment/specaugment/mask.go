@@ -2,35 +2,48 @@ package specaugment
 
 import "math/rand/v2"
 
-// apply masks one row, f32[frames, bands], with value.
+// span is a run of bands or frames.
+type span struct{ first, end int }
+
+// draw draws the masks of one row of frames by bands.
 //
 // From r it takes a uniform number, which decides whether the row is masked, then the 16 bytes that seed the time masks' own
 // generator, then two uniform numbers for each frequency mask: width and first band. Time masks draw alike. So
 // neither the probability nor the configuration of one kind moves the masks of the other.
-func (c config) apply(mel []float32, bands int, value float32, r *rand.Rand) {
+func (c config) draw(frames, bands int, r *rand.Rand) (freqMasks, timeMasks []span) {
 	if r.Float64() >= c.Probability {
-		return
+		return nil, nil
 	}
 	times := rand.New(rand.NewPCG(r.Uint64(), r.Uint64()))
-	frames := len(mel) / bands
 	for range c.FreqMasks {
-		first, end := span(r, c.FreqMaskWidth, bands)
-		for t := range frames {
-			fill(mel[t*bands+first:t*bands+end], value)
-		}
+		freqMasks = append(freqMasks, drawSpan(r, c.FreqMaskWidth, bands))
 	}
 	widest := min(c.TimeMaskWidth, int(c.TimeMaskShare*float64(frames)))
 	for range c.TimeMasks {
-		first, end := span(times, widest, frames)
-		fill(mel[first*bands:end*bands], value)
+		timeMasks = append(timeMasks, drawSpan(times, widest, frames))
+	}
+	return freqMasks, timeMasks
+}
+
+// apply masks one row, f32[frames, bands], with value.
+func (c config) apply(mel []float32, bands int, value float32, r *rand.Rand) {
+	frames := len(mel) / bands
+	freqMasks, timeMasks := c.draw(frames, bands, r)
+	for _, m := range freqMasks {
+		for t := range frames {
+			fill(mel[t*bands+m.first:t*bands+m.end], value)
+		}
+	}
+	for _, m := range timeMasks {
+		fill(mel[m.first*bands:m.end*bands], value)
 	}
 }
 
-// span draws a mask of 0 to widest of size elements; widest is at most size.
-func span(r *rand.Rand, widest, size int) (first, end int) {
+// drawSpan draws a mask of 0 to widest of size elements; widest is at most size.
+func drawSpan(r *rand.Rand, widest, size int) span {
 	width := below(r, widest+1)
-	first = below(r, size-width+1)
-	return first, first + width
+	first := below(r, size-width+1)
+	return span{first, first + width}
 }
 
 // below returns a uniform number in [0,n). Unlike r.IntN, which repeats a draw that would favour small numbers, it takes
@@ -39,7 +52,7 @@ func below(r *rand.Rand, n int) int {
 	return int(r.Float64() * float64(n))
 }
 
-func fill(elements []float32, value float32) {
+func fill[T float32 | bool](elements []T, value T) {
 	for i := range elements {
 		elements[i] = value
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/xtts-host/xtts-host/plugins/internal/gpustage"
 	"github.com/xtts-host/xtts-host/shared/hint"
 	"github.com/xtts-host/xtts-host/shared/stage"
 )
@@ -14,9 +15,14 @@ const (
 	melLengths      = "mel_lengths"      // i32[B], in frames
 )
 
-// Stage serves the masks as the stage "specaugment". plugin.json documents its configuration.
+// Stage serves the masks as the stage "specaugment". plugin.json documents its configuration. On a GPU a graph applies the masks, to the
+// same bits.
 type Stage struct {
+	// OpenGPU opens the GPU of a configuration that has one; nil refuses it.
+	OpenGPU gpustage.Opener
+
 	config config
+	gpu    gpustage.Seat
 }
 
 // Configure refuses frequency masks that may be wider than the spectrogram.
@@ -31,8 +37,17 @@ func (s *Stage) Configure(_ context.Context, cfg *stage.Config) error {
 				"config: freq_mask_width %d is more than the %d bands of %s", s.config.FreqMaskWidth, bands, melSpectrograms)
 		}
 	}
-	return nil
+	if cfg.Device == "" {
+		return nil
+	}
+	return s.load(cfg)
 }
+
+// Attach pins the memory for copies to the GPU.
+func (s *Stage) Attach(memory []byte) error { return s.gpu.Attach(memory) }
+
+// Close gives the GPU back.
+func (s *Stage) Close() error { return s.gpu.Close() }
 
 // Process masks the rows in parallel; each row's bits depend on that row and its key only.
 func (s *Stage) Process(ctx context.Context, b *stage.Batch) error {
@@ -42,6 +57,9 @@ func (s *Stage) Process(ctx context.Context, b *stage.Batch) error {
 		if n < 0 || int(n) > frames {
 			return fmt.Errorf("row %d: %d frames in a row of %d", row, n, frames)
 		}
+	}
+	if s.gpu.Program() != nil {
+		return s.onGPU(ctx, b)
 	}
 	stage.EachRow(len(lengths), func(row int) {
 		if ctx.Err() != nil {

@@ -51,17 +51,23 @@ func addNoise(clip []float32, d draws, signal float64, r *rand.Rand) {
 	*buffer = slices.Grow((*buffer)[:0], len(clip))
 	noise := (*buffer)[:len(clip)]
 
+	power := drawNoise(noise, r)
+	scale := d.factor * math.Sqrt(signal/(power*d.snr))
+	for i, x := range clip {
+		clip[i] = float32(float64(d.factor*float64(x)) + float64(scale*noise[i]))
+	}
+}
+
+// drawNoise fills noise with normal numbers and returns their power, which is not 0.
+func drawNoise[T float32 | float64](noise []T, r *rand.Rand) float64 {
 	power := 0.0
 	for i := range noise {
 		n := r.NormFloat64()
-		noise[i] = n
+		noise[i] = T(n)
 		power += float64(n * n)
 	}
 	if power == 0 { // one sample, and a draw of 0: nothing to scale
 		power = 1
 	}
-	scale := d.factor * math.Sqrt(signal/(power*d.snr))
-	for i, x := range clip {
-		clip[i] = float32(float64(d.factor*float64(x)) + float64(scale*noise[i]))
-	}
+	return power
 }

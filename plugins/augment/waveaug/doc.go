@@ -5,4 +5,6 @@
 // that the row's signal-to-noise ratio is the one that was drawn, uniform in dB, and not only that in the mean; the ratio is of
 // the powers of all the row's samples, pauses included. The sign s is 1 or -1. Each of the three happens with
 // a probability of its own. Nothing is clipped: samples may leave [-1, 1].
+//
+// On a GPU a graph scales and adds; all numbers are drawn on the CPU, so that a row gets the same ones.
 package waveaug

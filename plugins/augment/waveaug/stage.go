@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/xtts-host/xtts-host/plugins/internal/gpustage"
 	"github.com/xtts-host/xtts-host/shared/stage"
 )
 
@@ -14,9 +15,13 @@ const (
 )
 
 // Stage serves the augmentation as the stage "waveaug". plugin.json documents its configuration. A row with
-// a sample that is not finite is rejected.
+// a sample that is not finite is rejected. On a GPU a graph does the arithmetic, and the draws are the same.
 type Stage struct {
+	// OpenGPU opens the GPU of a configuration that has one; nil refuses it.
+	OpenGPU gpustage.Opener
+
 	config config
+	gpu    gpustage.Seat
 }
 
 // Configure refuses a range whose lower end is above its upper one.
@@ -25,8 +30,17 @@ func (s *Stage) Configure(_ context.Context, cfg *stage.Config) error {
 	if err := cfg.Decode(&s.config); err != nil {
 		return err
 	}
-	return s.config.check()
+	if err := s.config.check(); err != nil || cfg.Device == "" {
+		return err
+	}
+	return s.load(cfg)
 }
+
+// Attach pins the memory for copies to the GPU.
+func (s *Stage) Attach(memory []byte) error { return s.gpu.Attach(memory) }
+
+// Close gives the GPU back.
+func (s *Stage) Close() error { return s.gpu.Close() }
 
 // Process augments the rows in parallel; each row's bits depend on that row and its key only.
 func (s *Stage) Process(ctx context.Context, b *stage.Batch) error {
@@ -35,6 +49,9 @@ func (s *Stage) Process(ctx context.Context, b *stage.Batch) error {
 		if n < 0 || int(n) > width {
 			return fmt.Errorf("row %d: %d samples in a row of %d", row, n, width)
 		}
+	}
+	if s.gpu.Program() != nil {
+		return s.onGPU(ctx, b)
 	}
 	stage.EachRow(len(lengths), func(row int) {
 		if ctx.Err() != nil {

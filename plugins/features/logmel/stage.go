@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/xtts-host/xtts-host/plugins/internal/gpustage"
 	"github.com/xtts-host/xtts-host/shared/hint"
 	"github.com/xtts-host/xtts-host/shared/stage"
 )
@@ -18,9 +19,14 @@ const (
 )
 
 // Stage serves an Extractor of the run's feature contract as the stage "logmel". It takes no configuration and
-// no random numbers. A row with a sample that is not finite, or too short for one frame, is rejected.
+// no random numbers. A row with a sample that is not finite, or too short for one frame, is rejected. With a GPU to compute on, the
+// spectrograms are a graph's; what is rejected, and why, is the same.
 type Stage struct {
+	// OpenGPU opens the GPU of a configuration that has one; nil refuses it.
+	OpenGPU gpustage.Opener
+
 	extractor *Extractor
+	gpu       gpustage.Seat
 }
 
 // Configure refuses a contract that cannot be computed, and buckets that do not fit it.
@@ -35,8 +41,17 @@ func (s *Stage) Configure(_ context.Context, cfg *stage.Config) error {
 		}
 	}
 	s.extractor = e
-	return nil
+	if cfg.Device == "" {
+		return nil
+	}
+	return s.load(cfg)
 }
+
+// Attach pins the memory for copies to the GPU.
+func (s *Stage) Attach(memory []byte) error { return s.gpu.Attach(memory) }
+
+// Close gives the GPU back.
+func (s *Stage) Close() error { return s.gpu.Close() }
 
 func fits(e *Extractor, cfg *stage.Config, bucket int) error {
 	wave, mel := cfg.Shape(bucket, waveform), cfg.Shape(bucket, melSpectrograms)
@@ -74,6 +89,9 @@ func (s *Stage) Process(ctx context.Context, b *stage.Batch) error {
 			return fmt.Errorf("row %d: %d samples in a row of %d", row, n, width)
 		}
 	}
+	if s.gpu.Program() != nil {
+		return s.onGPU(ctx, b)
+	}
 	stage.EachRow(len(samples), func(row int) {
 		n := int(samples[row])
 		out := mel[row*size : (row+1)*size]
@@ -86,10 +104,13 @@ func (s *Stage) Process(ctx context.Context, b *stage.Batch) error {
 			count = 0
 		}
 		frames[row] = int32(count)
-		rest := out[count*s.extractor.features.NMels:]
-		for i := range rest {
-			rest[i] = pad
-		}
+		fill(out[count*s.extractor.features.NMels:], pad)
 	})
 	return ctx.Err()
+}
+
+func fill(elements []float32, value float32) {
+	for i := range elements {
+		elements[i] = value
+	}
 }

@@ -37,8 +37,14 @@ func TestStageConforms(t *testing.T) {
 func runner(t *testing.T, f manifest.Features, samples, frames, bands int) (*featurestest.Runner, error) {
 	t.Helper()
 	const rows = 3
-	return featurestest.New(t, new(Stage), featurestest.Options{
-		Features: f,
+	return runnerOf(t, new(Stage), "", f, rows, samples, frames, bands)
+}
+
+// runnerOf configures a stage for a device.
+func runnerOf(t testing.TB, s *Stage, device string, f manifest.Features, rows, samples, frames, bands int) (*featurestest.Runner, error) {
+	t.Helper()
+	return featurestest.New(t, s, featurestest.Options{
+		Features: f, Device: device,
 		Inputs: []ring.Tensor{
 			{Name: waveform, DType: manifest.F32, Shape: []int{rows, samples}},
 			{Name: waveformLengths, DType: manifest.I32, Shape: []int{rows}},

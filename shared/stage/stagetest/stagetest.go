@@ -47,6 +47,8 @@ type Options struct {
 	Features manifest.Features
 	// Files maps names of bundle files to absolute paths, for stages that read them.
 	Files map[string]string
+	// Device is the UUID of the GPU that the stage is given; empty for the CPU.
+	Device string
 	// Buckets gives every symbol of the stage's ports a value, except B. At least one is needed; two or more
 	// find what is kept from one shape to the next.
 	Buckets []manifest.Bucket
@@ -179,7 +181,7 @@ func (k *kit) configuration(o Options) *stagepb.ConfigureRequest {
 	for _, p := range k.spec.Outputs {
 		in.Outputs[p.Name] = tensorName(p.Name)
 	}
-	req := &stagepb.ConfigureRequest{Instances: []*stagepb.Instance{in}, FeaturesJson: string(features), Files: o.Files}
+	req := &stagepb.ConfigureRequest{Instances: []*stagepb.Instance{in}, FeaturesJson: string(features), Files: o.Files, DeviceUuid: o.Device}
 	for _, l := range k.layouts {
 		pl := new(stagepb.Layout)
 		for _, t := range l.Tensors {

@@ -34,6 +34,7 @@ type Options struct {
 	Lengths string // the port of the i32[B] tensor that counts its axis 1
 	Shape   []int  // the data's shape without B
 	Config  string // a JSON object, or empty
+	Device  string // UUID of the GPU, or empty
 }
 
 // Row is one row of a batch: its key and the valid part of its data.
@@ -91,7 +92,8 @@ func (r *Runner) request() *stagepb.ConfigureRequest {
 		layout.Tensors = append(layout.Tensors, p)
 	}
 	return &stagepb.ConfigureRequest{
-		Layouts: []*stagepb.Layout{layout},
+		DeviceUuid: o.Device,
+		Layouts:    []*stagepb.Layout{layout},
 		Instances: []*stagepb.Instance{{
 			Name: "test", Stage: "test", ConfigJson: o.Config,
 			Inputs:  map[string]string{o.Data: o.Data, o.Lengths: o.Lengths},

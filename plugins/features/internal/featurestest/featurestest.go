@@ -28,6 +28,7 @@ import (
 type Options struct {
 	Features manifest.Features
 	Config   string        // a JSON object, or empty
+	Device   string        // UUID of the GPU, or empty
 	Inputs   []ring.Tensor // with name, dtype, shape and pad
 	Outputs  []ring.Tensor
 }
@@ -72,7 +73,7 @@ func New(t testing.TB, s stage.Stage, o Options) (*Runner, error) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { r.server.Close() })
-	request := &stagepb.ConfigureRequest{FeaturesJson: string(features), Layouts: []*stagepb.Layout{layout}, Instances: []*stagepb.Instance{instance}}
+	request := &stagepb.ConfigureRequest{FeaturesJson: string(features), Layouts: []*stagepb.Layout{layout}, Instances: []*stagepb.Instance{instance}, DeviceUuid: o.Device}
 	if _, err := r.server.Configure(t.Context(), request); err != nil {
 		return nil, err
 	}

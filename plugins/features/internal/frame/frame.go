@@ -65,6 +65,9 @@ func (c *Cutter) Count(wave []float32) (int, error) {
 	return n, nil
 }
 
+// First returns the position of the first sample of frame 0; it is negative where that lies in the padding.
+func (c *Cutter) First() int { return c.first }
+
 // Cut returns the samples of frame t. They are a part of wave, or stand in scratch, which has room for a frame, where the
 // frame reaches into the padding at the ends.
 func (c *Cutter) Cut(t int, wave, scratch []float32) []float32 {

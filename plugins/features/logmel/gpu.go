@@ -1,0 +1,138 @@
+package logmel
+
+import (
+	"context"
+	_ "embed"
+	"math"
+
+	"github.com/xtts-host/xtts-host/plugins/internal/gpustage"
+	"github.com/xtts-host/xtts-host/shared/manifest"
+	"github.com/xtts-host/xtts-host/shared/stage"
+)
+
+// graph computes a batch of any contract: all that the contract decides are inputs. scripts/export/stages.py writes it, and says
+// why it computes in f64.
+//
+//go:embed logmel.onnx
+var graph []byte
+
+// notFinite is the output that is NaN in a row with a sample that is not finite, and 0 in others.
+const notFinite = "check"
+
+// framesTogether bounds what the graph's intermediate values take: some 32 KiB a frame with an n_fft of 1024.
+var framesTogether = 8192 // tests lower it
+
+// load prepares the graph for the buckets of cfg.
+func (s *Stage) load(cfg *stage.Config) error {
+	g := gpustage.Graph{Name: "logmel", Model: graph, Tables: s.extractor.tables()}
+	for bucket := range cfg.Buckets() {
+		shape := func(port string) []int { return cfg.Shape(bucket, port) }
+		g.Buckets = append(g.Buckets, s.extractor.bucket(shape(waveform), shape(melSpectrograms), cfg.Pad(bucket, melSpectrograms)))
+	}
+	return s.gpu.Take(s.OpenGPU, cfg, g)
+}
+
+// onGPU does what Process does on the CPU. The rows' lengths have been checked.
+func (s *Stage) onGPU(ctx context.Context, b *stage.Batch) error {
+	e := s.extractor
+	samples, frames := b.Int32(waveformLengths), b.Int32(melLengths)
+	for row, n := range samples {
+		frames[row] = int32(e.features.Frames(int(n)))
+	}
+	call, err := s.gpu.Program().Begin(ctx, b.Bucket())
+	if err != nil {
+		return err
+	}
+	defer call.End()
+	in := gpustage.Bytes{waveform: b.Bytes(waveform), waveformLengths: b.Bytes(waveformLengths), melLengths: b.Bytes(melLengths)}
+	if err := call.Run(in, gpustage.Bytes{melSpectrograms: b.Bytes(melSpectrograms)}); err != nil {
+		return err
+	}
+	wave, width := b.Float32(waveform), b.Shape(waveform)[1]
+	mel, size := b.Float32(melSpectrograms), b.Shape(melSpectrograms)[1]*e.features.NMels
+	for row, c := range gpustage.View[float32](call.Host(notFinite)) {
+		n := int(samples[row])
+		if n == 0 || c == 0 && frames[row] > 0 {
+			continue
+		}
+		if _, err := e.cutter.Count(wave[row*width:][:n]); err != nil {
+			b.Reject(row, err.Error())
+			frames[row] = 0
+			fill(mel[row*size:(row+1)*size], float32(b.Pad(melSpectrograms)))
+		}
+	}
+	return nil
+}
+
+// tables are the graph's inputs that the contract decides: the same numbers that the CPU computes with, without the zeros of the
+// window and with the bins that a filter weighs, filled up to a multiple of 8 for the matrix kernels.
+func (e *Extractor) tables() []gpustage.Table {
+	f := e.features
+	length, before := f.WinLength, (f.NFFT-f.WinLength)/2
+	bins := (e.bank.end - e.bank.first + 7) / 8 * 8
+	sin, cos := make([]float64, f.NFFT), make([]float64, f.NFFT) // of one turn: exact, as large angles are not
+	for i := range sin {
+		sin[i], cos[i] = math.Sincos(2 * math.Pi * float64(i) / float64(f.NFFT))
+	}
+	cosines, sines := make([]float64, length*bins), make([]float64, length*bins)
+	for i := range length {
+		for k := range e.bank.end - e.bank.first {
+			at := (before + i) * (e.bank.first + k) % f.NFFT
+			cosines[i*bins+k], sines[i*bins+k] = cos[at], sin[at]
+		}
+	}
+	bank := make([]float64, bins*f.NMels)
+	for m, b := range e.bank.bands {
+		for k, w := range b.weights {
+			bank[(b.first-e.bank.first+k)*f.NMels+m] = w
+		}
+	}
+	return []gpustage.Table{
+		gpustage.NewTable("reflect", []bool{f.PadMode == "reflect"}),
+		gpustage.NewTable("window", e.window[before:][:length], length),
+		gpustage.NewTable("cosines", cosines, length, bins),
+		gpustage.NewTable("sines", sines, length, bins),
+		gpustage.NewTable("half_power", []float64{f.Power / 2}),
+		gpustage.NewTable("bank", bank, bins, f.NMels),
+		gpustage.NewTable("floor", []float64{f.LogFloor}),
+		gpustage.NewTable("scale", []float64{e.scale}),
+		gpustage.NewTable("shift", []float64{e.shift}),
+	}
+}
+
+// bucket describes the batches whose ports have these shapes.
+func (e *Extractor) bucket(wave, mel []int, pad float64) gpustage.Bucket {
+	f, rows, frames := e.features, wave[0], mel[1]
+	first, before := e.cutter.First(), (f.NFFT-f.WinLength)/2
+	numbers, samples := make([]int32, frames), make([]int32, frames*f.WinLength)
+	for t := range frames {
+		numbers[t] = int32(t)
+		for i := range f.WinLength {
+			samples[t*f.WinLength+i] = int32(t*f.HopLength + before + i)
+		}
+	}
+	// Up to the row's end also where no frame reaches it: every sample is checked.
+	positions := make([]int32, max((frames-1)*f.HopLength+f.NFFT, wave[1]-first))
+	for i := range positions {
+		positions[i] = int32(first + i)
+	}
+	return gpustage.Bucket{
+		Rows:     rows,
+		Together: max(1, framesTogether/frames),
+		Inputs: []gpustage.Tensor{
+			{Name: waveform, DType: manifest.F32, Row: wave[1:]},
+			{Name: waveformLengths, DType: manifest.I32, Row: []int{1}},
+			{Name: melLengths, DType: manifest.I32, Row: []int{1, 1}},
+		},
+		Outputs: []gpustage.Tensor{
+			{Name: melSpectrograms, DType: manifest.F32, Row: mel[1:]},
+			{Name: notFinite, DType: manifest.F32, Row: []int{1}, Own: true},
+		},
+		Tables: []gpustage.Table{
+			gpustage.NewTable("positions", positions, len(positions)),
+			gpustage.NewTable("frames", samples, frames, f.WinLength),
+			gpustage.NewTable("frame_numbers", numbers, frames, 1),
+			gpustage.NewTable("pad", []float32{float32(pad)}),
+		},
+	}
+}

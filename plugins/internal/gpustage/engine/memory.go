@@ -1,0 +1,109 @@
+package engine
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/xtts-host/xtts-host/gpu"
+	"github.com/xtts-host/xtts-host/ortgraphs/ort"
+	"github.com/xtts-host/xtts-host/plugins/internal/gpustage"
+	"github.com/xtts-host/xtts-host/shared/hint"
+)
+
+// libraries is what CUDA's context, cuBLAS and their kernels take of a GPU beside everything that is asked for: 812 MiB were measured
+// on an H200 for a process with a graph of spectrograms.
+const libraries = 920 << 20
+
+// room is what the process's limit leaves for one more session's intermediate values; 0 without a limit.
+func (d *Device) room() (int, error) {
+	if d.config.MemoryLimit == 0 {
+		return 0, nil
+	}
+	used, err := d.used()
+	if err != nil {
+		return 0, err
+	}
+	if used >= d.config.MemoryLimit {
+		return 0, d.tooSmall(used)
+	}
+	return d.config.MemoryLimit - used, nil
+}
+
+// checkMemory refuses what trial runs have shown to be more than the limit.
+func (d *Device) checkMemory() error {
+	used, err := d.used()
+	if err == nil && d.config.MemoryLimit > 0 && used > d.config.MemoryLimit {
+		err = d.tooSmall(used)
+	}
+	return err
+}
+
+// used is what the process takes of the card.
+func (d *Device) used() (int, error) {
+	used := libraries + d.own
+	for _, g := range d.graphs {
+		n, err := g.session.ArenaBytes()
+		if err != nil {
+			return 0, err
+		}
+		used += n
+	}
+	return used, nil
+}
+
+const moreMemory = "raise --data-gpu-memory, lower --plugin-workers, or take a smaller --batch-size"
+
+func (d *Device) tooSmall(used int) error {
+	return hint.Errorf(moreMemory, "the plugin's process may use %d MB of the data GPU, and needs %d, with %d for CUDA and its libraries",
+		d.config.MemoryLimit/gpu.MB, used/gpu.MB, libraries/gpu.MB)
+}
+
+// advise adds the next step to an error about memory.
+func advise(err error) error {
+	if hint.Of(err) == "" && (errors.Is(err, ort.ErrOutOfMemory) || errors.Is(err, gpu.ErrOutOfMemory)) {
+		return hint.Errorf(moreMemory, "%w", err)
+	}
+	return err
+}
+
+// allocate makes memory on the card that the program owns.
+func (p *program) allocate(size int) (gpu.Memory, error) {
+	m, err := p.device.config.Context.Allocate(max(1, size))
+	if err != nil {
+		return nil, err
+	}
+	p.add(m.Close)
+	p.own += m.Size()
+	p.device.own += m.Size()
+	return m, nil
+}
+
+// upload copies tables to the card.
+func (p *program) upload(list []gpustage.Table) (map[string]table, error) {
+	tables := map[string]table{}
+	for _, t := range list {
+		m, err := p.allocate(len(t.Data))
+		if err == nil {
+			err = p.device.send(m, t.Data)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("table %s: %w", t.Name, err)
+		}
+		tables[t.Name] = table{m, t}
+	}
+	return tables, nil
+}
+
+// send copies data, which is not pinned, to the card and waits.
+func (d *Device) send(to gpu.Memory, data []byte) (err error) {
+	stage, err := d.config.Context.AllocateHost(max(1, len(data)))
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, stage.Close()) }()
+	copy(stage.Bytes(), data)
+	if err := d.compute.Upload(to, 0, stage.Bytes()[:len(data)]); err != nil {
+		return err
+	}
+	return d.compute.Synchronize()
+}

@@ -1,0 +1,174 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/xtts-host/xtts-host/gpu"
+	"github.com/xtts-host/xtts-host/ortgraphs/ort"
+	"github.com/xtts-host/xtts-host/plugins/internal/gpustage"
+)
+
+// graph is a session that all programs of its name share.
+type graph struct {
+	session *ort.Session
+	users   int
+}
+
+// program implements gpustage.Program.
+type program struct {
+	device *Device
+	graph  *graph
+	spec   gpustage.Graph
+	lanes  chan *lane // the free ones
+
+	closers
+	own    int // bytes of the card
+	closed bool
+}
+
+// table is where a table lies.
+type table struct {
+	memory gpu.Memory
+	gpustage.Table
+}
+
+// Load implements gpustage.Device.
+func (d *Device) Load(spec gpustage.Graph) (gpustage.Program, error) {
+	p := &program{device: d, spec: spec, lanes: make(chan *lane, gpustage.Lanes)}
+	err := d.do(func() error {
+		err := p.load()
+		if err != nil {
+			err = errors.Join(err, p.release())
+		}
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("graph %s on the GPU: %w", spec.Name, advise(err))
+	}
+	return p, nil
+}
+
+func (p *program) load() error {
+	d := p.device
+	common, err := p.upload(p.spec.Tables)
+	if err != nil {
+		return err
+	}
+	var tables []map[string]table // by bucket
+	for _, b := range p.spec.Buckets {
+		own, err := p.upload(b.Tables)
+		if err != nil {
+			return err
+		}
+		for name, t := range common {
+			own[name] = t
+		}
+		tables = append(tables, own)
+	}
+	places := make([]place, len(p.spec.Buckets))
+	for i, b := range p.spec.Buckets {
+		places[i] = newPlace(b)
+	}
+	var lanes []*lane
+	for range gpustage.Lanes {
+		l, err := p.newLane(places)
+		if err != nil {
+			return err
+		}
+		lanes = append(lanes, l)
+	}
+	if err := p.open(); err != nil {
+		return err
+	}
+	for _, l := range lanes {
+		for i, place := range places {
+			if err := p.bind(l, place, tables[i]); err != nil {
+				return err
+			}
+		}
+		p.lanes <- l
+	}
+	for i := range p.spec.Buckets {
+		if err := p.try(lanes[0], i); err != nil {
+			return fmt.Errorf("trial run of bucket %d: %w", i, err)
+		}
+	}
+	return d.checkMemory()
+}
+
+// open opens the session, unless another program has.
+func (p *program) open() (err error) {
+	d := p.device
+	if g, ok := d.graphs[p.spec.Name]; ok {
+		p.graph = g
+		g.users++
+		return nil
+	}
+	// Deterministic, since a batch has the same bits in every run: it is the kernels that sum rows that would differ.
+	config := ort.SessionConfig{Model: p.spec.Model, Name: p.spec.Name + ".onnx", Deterministic: true}
+	if d.cuda != nil {
+		cuda := *d.cuda
+		if cuda.MemoryLimit, err = d.room(); err != nil {
+			return err
+		}
+		config.CUDA, config.Threads = &cuda, 1
+	}
+	g := &graph{users: 1}
+	if g.session, err = ort.NewSession(config); err != nil {
+		return err
+	}
+	p.graph = g
+	d.graphs[p.spec.Name] = g
+	return nil
+}
+
+// try runs a bucket on what lies in a lane, zeros at first.
+func (p *program) try(l *lane, bucket int) error {
+	for _, c := range l.buckets[bucket].chunks {
+		if err := c.binding.Run(p.device.async); err != nil {
+			return err
+		}
+	}
+	return p.device.compute.Synchronize()
+}
+
+// Begin implements gpustage.Program.
+func (p *program) Begin(ctx context.Context, bucket int) (gpustage.Call, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	select {
+	case l := <-p.lanes:
+		return &call{program: p, lane: l, bucket: bucket, done: make(chan error, 1)}, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// Close implements gpustage.Program.
+func (p *program) Close() error {
+	return p.device.do(func() error {
+		if p.closed {
+			return nil
+		}
+		p.closed = true
+		return p.release()
+	})
+}
+
+// release gives back what load made, whole or in part.
+func (p *program) release() error {
+	err := p.closers.Close()
+	p.device.own -= p.own
+	p.own = 0
+	if g := p.graph; g != nil {
+		if g.users--; g.users == 0 {
+			err = errors.Join(err, g.session.Close())
+			delete(p.device.graphs, p.spec.Name)
+		}
+		p.graph = nil
+	}
+	return err
+}

@@ -1,0 +1,74 @@
+// Package gpustagetest gives the tests of stages a data GPU: without CUDA a fake card in Go, whose memory is the host's, on which ONNX
+// Runtime's CPU provider computes. So the graph, and every step from the ring to the card and back, is held to golden numbers on any
+// machine. A test that is built with the tag cuda computes on the GPU whose UUID the environment names:
+//
+//	func TestMain(m *testing.M) { os.Exit(gpustagetest.Run(m)) }
+//
+//	open, uuid := gpustagetest.Open(t)
+//	stage := &logmel.Stage{OpenGPU: open} // to be configured with uuid as its device, and closed
+package gpustagetest
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"testing"
+
+	"github.com/xtts-host/xtts-host/gpu"
+	"github.com/xtts-host/xtts-host/gpu/cuda"
+	"github.com/xtts-host/xtts-host/gpu/gputest"
+	"github.com/xtts-host/xtts-host/ortgraphs/ort"
+	"github.com/xtts-host/xtts-host/ortgraphs/ort/orttest"
+	"github.com/xtts-host/xtts-host/plugins/internal/datagpu"
+	"github.com/xtts-host/xtts-host/plugins/internal/gpustage"
+	"github.com/xtts-host/xtts-host/plugins/internal/gpustage/engine"
+	"github.com/xtts-host/xtts-host/shared/stage"
+)
+
+// Variable names the GPU that a test with CUDA computes on.
+const Variable = "XTTS_HOST_TEST_GPU"
+
+// Real returns the UUID of that GPU, or "" where the tests compute on a fake one.
+func Real() string {
+	if !cuda.Built {
+		return ""
+	}
+	return os.Getenv(Variable)
+}
+
+// Run loads ONNX Runtime, with CUDA for a real GPU, runs the tests and returns the exit status.
+func Run(m *testing.M) int {
+	initialize := orttest.Init
+	if Real() != "" {
+		initialize = func() error { return ort.Init(ort.Options{CUDA: true}) }
+	}
+	if err := initialize(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	code := m.Run()
+	if err := ort.Shutdown(); err != nil && code == 0 {
+		fmt.Fprintln(os.Stderr, "a test left something open:", err)
+		return 1
+	}
+	return code
+}
+
+// Open returns what opens the test's GPU, and its UUID.
+func Open(t testing.TB) (gpustage.Opener, string) {
+	if uuid := Real(); uuid != "" {
+		return datagpu.Open, uuid
+	}
+	card := Card(t)
+	return func(cfg *stage.Config) (gpustage.Device, error) {
+		if cfg.Device != card.Device().UUID {
+			return nil, errors.New("that is not the test's GPU")
+		}
+		return engine.New(engine.Config{Context: card, OnHost: true, MemoryLimit: int(cfg.MemoryLimit)})
+	}, card.Device().UUID
+}
+
+// Card returns a fake card that tells of every misuse, and of what is open when it is closed.
+func Card(t testing.TB) gpu.Context {
+	return gputest.New(gputest.Config{Misuse: func(err error) { t.Error(err) }})
+}
