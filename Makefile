@@ -29,22 +29,24 @@ plugins:
 $(ORT):
 	scripts/fetch-ort.sh
 
-test: test-go ## everything that needs no PyTorch
+test: test-go check ## everything that needs no PyTorch
 	scripts/test-cuda.sh
 	scripts/test-template.sh
 	scripts/test-docs.sh
-	@$(MAKE) --no-print-directory torture KILLS=25
+	@$(MAKE) --no-print-directory torture KILLS=26
 	scripts/test-audio.sh
 	scripts/test-hostile.sh
 
 test-go:
-	@scripts/venv-plugin.sh & venv=$$!; $(MAKE) --no-print-directory -j2 check $(ORT) && wait $$venv # fetched while it compiles
+	@scripts/need.sh
+	@scripts/venv-plugin.sh & venv=$$!; $(MAKE) --no-print-directory $(ORT) & \
+		go build -race ./... && wait $$venv && wait $$! # fetched while it compiles
 	go test -race -vet=off -timeout 10m ./... # vetted by check
 
 check:
 	@scripts/need.sh
 	@test -z "$$(gofmt -l $$(git ls-files '*.go'))" || { gofmt -l $$(git ls-files '*.go'); echo 'error: not gofmt-clean'; exit 1; }
-	go vet -race ./... # with the packages that the tests need anyway
+	go vet -race ./... # what the tests have compiled
 
 test-export: build ## the exporter's tests, in their own PyTorch environment (5.5 GB)
 	scripts/export/test.sh

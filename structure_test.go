@@ -170,7 +170,7 @@ func ruleOf(folder string) rule {
 
 func (r rule) refuses(folder, imp string) string {
 	for mod, only := range onlyImporter {
-		if strings.HasPrefix(imp, mod) && folder != only {
+		if strings.HasPrefix(imp, mod) && folder != only && !strings.HasPrefix(folder, only+"/") {
 			return "only " + only + " may"
 		}
 	}

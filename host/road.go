@@ -88,6 +88,8 @@ type copier struct {
 	lengths string
 	gpu     gpu.Context // nil on the CPU
 	bound   bool
+	// reached is told that a batch is about to be copied. It may be nil.
+	reached func()
 	// seen is told of every batch while it still lies in the ring. It may be nil.
 	seen func(b *pipeline.Batch, layout *ring.Layout, slot []byte)
 }
@@ -106,6 +108,9 @@ func (c *copier) bind() error {
 func (c *copier) Copy(dst int, b *pipeline.Batch) error {
 	if err := c.bind(); err != nil {
 		return err
+	}
+	if c.reached != nil {
+		c.reached()
 	}
 	slot, layout := c.road.ring.Slot(b.Slot), &c.road.layouts[b.Bucket]
 	if err := c.model.Load(dst, b.Bucket, slot); err != nil {

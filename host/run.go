@@ -321,6 +321,9 @@ func (r *run) connect(o train.Observer, q *quarantine, progress train.Progress) 
 	r.copier = &copier{
 		road: r.road, model: r.model, gpu: r.device.Context, frames: make([]int, r.slots), lengths: frameLengths(r.bundle.Manifest.Inputs),
 	}
+	if r.debug != nil {
+		r.copier.reached = func() { r.debug.Reach(debug.Point{Phase: "copy"}) }
+	}
 	cfg := pipeline.Config{
 		Decoder: r.road, Device: r.copier,
 		Reject:    func(b *pipeline.Batch, rows []pipeline.Rejected) error { return q.rejected(r.road.of(b), b, rows) },

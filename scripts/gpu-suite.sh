@@ -10,10 +10,10 @@
 # one the embedded bundle is measured. XTTS_HOST_ORT_LIB names the ONNX Runtime library with CUDA where it is not in .cache
 # (scripts/fetch-ort.sh --gpu).
 #
-# SECTIONS names what is run, with the minutes that it may take: SECTIONS="tests losses=3 bench=8 cap faults latency". On a machine with
+# SECTIONS names what is run, with the minutes that it may take: SECTIONS="tests losses=3 bench=8 cap faults torture latency". On a machine with
 # two GPUs losses, bench and cap use both. STEPS (200), BATCH_SIZES (8,16,32,64,128), ROUNDS (1) and PLUGIN_WORKERS (half of the cores) are
-# those of the benchmark, CAP_MB (12000), CAP_DATA_MB (auto), CAP_BATCH (16) and CAP_STEPS (1000) of the run with a limit of memory. The exit
-# status is 0 when everything is as it should be.
+# those of the benchmark, CAP_MB (12000), CAP_DATA_MB (auto), CAP_BATCH (16) and CAP_STEPS (1000) of the run with a limit of memory, KILLS (26) and
+# JOBS (4) of the torture. The exit status is 0 when everything is as it should be.
 set -euo pipefail
 
 pack() {
@@ -33,6 +33,10 @@ pack() {
 		go build -tags cuda -trimpath -ldflags '-s -w' -o "$kit/plugins/$p/${p}_linux_amd64_cuda" "./plugins/$p"
 		cp "plugins/$p/plugin.json" "$kit/plugins/$p/"
 	done
+	mkdir -p "$kit/plugins/gpufault"
+	go build -tags cuda -trimpath -ldflags '-s -w' -o "$kit/plugins/gpufault/gpufault_linux_amd64" ./plugins/testdata/gpufault
+	cp plugins/testdata/gpufault/plugin.json "$kit/plugins/gpufault/"
+	go build -trimpath -ldflags '-s -w' -o "$kit/torture" ./scripts/torture
 	git describe --always --dirty >"$kit/commit"
 	[ -z "$bundle" ] || { mkdir -p "$kit/bundle" && find "$bundle" -maxdepth 1 -type f ! -name params.safetensors -exec cp {} "$kit/bundle/" \;; }
 }

@@ -4,9 +4,11 @@ import hashlib
 import json
 import os
 import pathlib
+import random
 import re
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -14,7 +16,7 @@ import threading
 import time
 
 # How many minutes each section may take, unless SECTIONS says otherwise.
-MINUTES = {"tests": 3, "losses": 4, "bench": 9, "cap": 4, "faults": 4, "latency": 2}
+MINUTES = {"tests": 3, "losses": 4, "bench": 9, "cap": 4, "faults": 5, "torture": 4, "latency": 2}
 
 TESTS = [  # binary of the kit, the package's folder, which tests, which benchmarks
     ("cuda", "gpu/cuda", "TestContext", "^$"),
@@ -79,6 +81,37 @@ def children(pid):
         new = {p for p, parent in parents.items() if parent in new} - found
         found |= new
     return found
+
+
+class Points(threading.Thread):
+    """Listens to the points that a run with --debug-dir comes to (docs/torture.md), notes when, and holds it at each copy for up to `hold` seconds."""
+
+    def __init__(self, folder, hold=0.0):
+        super().__init__(daemon=True)
+        self.flags, self.hold, self.seen, self.draw = ["--debug-dir", folder], hold, [], random.Random(1)
+        folder.mkdir()
+        self.listener = socket.socket(socket.AF_UNIX)
+        self.listener.bind(str(folder / "phases.sock"))
+        self.listener.listen(1)
+        self.start()
+
+    def run(self):
+        connection, _ = self.listener.accept()
+        with connection, connection.makefile("r") as lines:
+            try:
+                for line in lines:
+                    point = json.loads(line)
+                    self.seen.append((time.monotonic(), point))
+                    if point["phase"] == "copy":
+                        time.sleep(self.draw.uniform(0, self.hold))
+                    connection.sendall(b"\n")
+            except OSError:
+                pass  # the run was killed
+
+    def back(self, pid, since):
+        """How many seconds behind `since` the successor of a plugin's process gave its first result; None when there was none."""
+        name = next((p["plugin"] for _, p in self.seen if p.get("pid") == pid), None)
+        return next((at - since for at, p in self.seen if at > since and p["phase"] == "reply" and p.get("plugin") == name and p["generation"] > 0), None)
 
 
 class Section:
@@ -238,21 +271,49 @@ class Section:
 
             return wait
 
+        points, killed = Points(self.suite.work / "points"), []
+
         def kill_plugin(process):
             pid = min(children(process.pid), default=None)
             if pid:
                 os.kill(pid, signal.SIGKILL)
+                killed.append((pid, time.monotonic()))
 
-        self.train("plugin-killed", *flags, steps=steps, watch=strike("plugin-killed", kill_plugin))
+        self.train("plugin-killed", *flags, *points.flags, steps=steps, watch=strike("plugin-killed", kill_plugin))
+        if killed:
+            self.result["killed_plugin_is_back_in_s"] = points.back(*killed[0])
+            waits = [json.loads(line)["input_wait_ms"] for line in (self.suite.work / "plugin-killed" / "metrics.jsonl").open()]
+            self.result["longest_wait_for_a_batch_ms"] = max(waits[1:], default=None)
+        self.train("slow-copies", *flags, *Points(self.suite.work / "slow", 0.02).flags, steps=steps)
+        # A plugin's process loses its context of the GPU; one has done so already in the run that this is compared with.
+        where = ["--data-gpu", 0, "--model-gpu", int(self.suite.two), "--augment", "scorch"]
+        for name, marks in ("scorched-before", ["scorched"]), ("scorched", []):
+            folder = pathlib.Path(self.suite.environment.setdefault("XTTS_PLUGIN_FAULT_MARKS", str(self.suite.work / "marks")))
+            shutil.rmtree(folder, ignore_errors=True)
+            folder.mkdir()
+            for mark in marks:
+                (folder / mark).touch()
+            self.train(name, *flags, *where, steps=steps)
+        self.result["scorched_equals_scorched_before"] = self.equal("scorched", "scorched-before")
+        self.result["restarts_when_scorched"] = {p["id"]: p["restarts"] for p in self.report("scorched", "plugins")["plugins"] or []}
         self.train("terminated", *flags, steps=steps, want=130, watch=strike("terminated", lambda p: p.send_signal(signal.SIGTERM)))
         self.train("terminated-resumed", *flags, steps=steps, resume=True)
         self.train("killed", *flags, steps=steps, want=-signal.SIGKILL, watch=strike("killed", lambda p: p.kill()))
         self.train("killed-resumed", *flags, steps=steps, resume=True)
         self.train("one-flag", "--data-gpu", 0, want=2)
         self.train("no-such-gpu", "--data-gpu", "cpu", "--model-gpu", 99, want=2)
-        self.result |= {f"{run.replace('-', '_')}_equals_whole": self.equal(run, "whole") for run in ("plugin-killed", "terminated", "killed")}
+        self.result |= {f"{run.replace('-', '_')}_equals_whole": self.equal(run, "whole") for run in ("plugin-killed", "slow-copies", "terminated", "killed")}
         plugins = self.report("plugin-killed", "plugins")["plugins"] or []
         self.result["restarts_of_the_killed_plugin"] = sum(p["restarts"] for p in plugins)
+
+    def torture(self):
+        """scripts/torture, on GPUs: the host or a plugin is struck at every point of the protocol."""
+        settings = {"DEVICE": "cuda", "DETERMINISTIC": "true", "DATA_GPU": 0, "MODEL_GPU": int(self.suite.two)}
+        environment = [f"XTTS_HOST_{name}={value}" for name, value in settings.items()]
+        environment += [f"{name}={os.environ[name]}" for name in os.environ if name.startswith(("XTTS_HOST_ORT_LIB", "XTTS_HOST_TEST_FAKE_", "LD_LIBRARY_PATH"))]
+        args = [self.suite.kit / "torture", "-host", self.suite.host, "-plugins", self.suite.kit / "plugins", "-kills", setting("KILLS", 26), "-jobs", setting("JOBS", 4)]
+        text = self.command("torture", args + [arg for value in environment for arg in ("-env", value)])
+        self.result["torture"] = text[text.find("\n\n"):].splitlines() if "\n\n" in text else []
 
     def latency(self):
         """What a batch and a step cost outside the graphs."""
@@ -266,7 +327,7 @@ class Section:
         if phases:
             self.result["host_ms_per_step"] = phases["wait"] + phases["other"]
 
-    run = {"tests": tests, "losses": runs_compared, "bench": bench, "cap": cap, "faults": faults, "latency": latency}
+    run = {"tests": tests, "losses": runs_compared, "bench": bench, "cap": cap, "faults": faults, "torture": torture, "latency": latency}
 
 
 class Suite:

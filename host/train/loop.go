@@ -175,19 +175,20 @@ func (l *Loop) spent(what string, b *pipeline.Batch, began, ended time.Time) {
 
 // ahead is a batch whose result is not known yet.
 type ahead struct {
-	slot            *pipeline.DeviceSlot // nil for none
-	wait            time.Duration        // for the batch
-	train, optimize time.Duration        // to queue it
-	lr              float64
+	slot *pipeline.DeviceSlot // nil for none
+	lr   float64
 }
 
 // train queues one micro-batch, and the update when it is the window's last.
 func (l *Loop) train(ctx context.Context, d *pipeline.DeviceSlot) error {
-	b, next := &d.Batch, ahead{slot: d, wait: l.Feed.LastWait(), lr: l.Schedule.LR(d.Batch.Step)}
+	b, next := &d.Batch, ahead{slot: d, lr: l.Schedule.LR(d.Batch.Step)}
 	began := time.Now()
 	err := l.Model.Queue(d.Index, b.Bucket, l.Seed(b.Step, b.Micro))
-	next.train = time.Since(began)
-	l.spent("train", b, began, began.Add(next.train))
+	took := time.Since(began)
+	// What takes time belongs to the window that ends next, though the batch may be of the one behind.
+	l.window.InputWait += l.Feed.LastWait()
+	l.window.Train += took
+	l.spent("train", b, began, began.Add(took))
 	if err != nil {
 		err = fmt.Errorf("step %d: %w", b.Step+1, err)
 	} else {
@@ -205,8 +206,10 @@ func (l *Loop) train(ctx context.Context, d *pipeline.DeviceSlot) error {
 	if err = errors.Join(err, l.Model.Fetch()); err != nil {
 		return fmt.Errorf("step %d: %w", b.Step+1, err)
 	}
-	if l.ahead.optimize = time.Since(began); b.Last {
-		l.spent("optimizer", b, began, began.Add(l.ahead.optimize))
+	took = time.Since(began)
+	l.window.Optimize += took
+	if b.Last {
+		l.spent("optimizer", b, began, began.Add(took))
 	}
 	if l.Model.Async() {
 		return nil
@@ -234,11 +237,9 @@ func (l *Loop) settle(ctx context.Context) error {
 	}
 	if b.Micro == 0 {
 		l.mean.reset()
-		w.Rows, w.InputWait, w.Train, w.Optimize = w.Rows[:0], 0, 0, 0
+		w.Rows = w.Rows[:0]
 	}
-	w.InputWait += a.wait
-	w.Train += a.train + took
-	w.Optimize += a.optimize
+	w.Train += took
 	l.mean.add(r)
 	for _, row := range b.Rows {
 		if row >= 0 {
@@ -271,7 +272,9 @@ func (l *Loop) step(b *pipeline.Batch, lr float64) error {
 	l.ended = now
 	l.Progress.Step, l.Progress.Epoch, l.Progress.Batch = w.Step, b.Epoch, b.Index+1
 
-	if err := l.Observer.Window(w); err != nil {
+	err := l.Observer.Window(w)
+	w.InputWait, w.Train, w.Optimize = 0, 0, 0
+	if err != nil {
 		return err
 	}
 	if updated {

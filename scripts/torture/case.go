@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// phases are the points that a run can be struck at, as host/supervise and host/checkpoint name them.
+// phases are the points that a run can be struck at, as host/supervise, host/checkpoint and the copier name them.
 var phases = []string{
-	"start", "handshake", "configure", "attach", "batch", "reply",
+	"start", "handshake", "configure", "attach", "batch", "reply", "copy",
 	"checkpoint-begin", "checkpoint-file", "checkpoint-rename", "checkpoint-saved", "drain", "shutdown",
 }
 

@@ -42,6 +42,10 @@ func run(ctx context.Context) error {
 	results := flag.String("json", "", "`file` for the soak's figures")
 	flag.StringVar(&l.host, "host", "bin/xtts-host", "the program to break")
 	flag.StringVar(&l.plugins, "plugins", "plugins", "its plugins")
+	flag.Func("env", "`NAME=VALUE` for every run, such as XTTS_HOST_DEVICE=cuda; may be given again", func(v string) error {
+		l.env = append(l.env, v)
+		return nil
+	})
 	flag.StringVar(&l.graph, "graph", "ortgraphs/testdata/pico", "the bundle to train")
 	flag.Parse()
 	if err := l.open(); err != nil {
@@ -111,7 +115,8 @@ func (l *lab) torture(ctx context.Context, seed uint64, numbers []int, jobs int)
 // lab is where runs are made: a temporary folder, and what is to be run.
 type lab struct {
 	host, plugins, graph string
-	cache                string // shared by all runs, as a user's is
+	env                  []string // of every run, above the harness's own
+	cache                string   // shared by all runs, as a user's is
 	dir                  string
 }
 

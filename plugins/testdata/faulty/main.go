@@ -168,7 +168,7 @@ func (l *liar) Recv() (*stagepb.Call, error) {
 func (l *liar) Send(r *stagepb.Result) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.sent++; l.sent%third != 0 {
+	if l.sent++; l.sent%every != 0 {
 		return l.BidiStreamingServer.Send(r)
 	}
 	own := l.slots[r.Id]

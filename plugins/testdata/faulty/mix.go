@@ -16,10 +16,10 @@ type mix struct {
 	calls  atomic.Int64
 }
 
-// third is how many batches lie between those that a fault may strike: others are in flight by then. poison is the step with the batch that
-// is too much for every process.
+// A fault may strike every so many batches of a process: others are in flight by then. poison is the step with the batch that is too
+// much for every process.
 const (
-	third  = 3
+	every  = 2
 	poison = 5
 )
 
@@ -48,7 +48,7 @@ func (m *mix) Process(_ context.Context, b *stage.Batch) error {
 	if b.Step() == poison {
 		m.stumble(b, wave, lengths)
 	}
-	if m.calls.Add(1)%third == 0 {
+	if m.calls.Add(1)%every == 0 {
 		m.misbehave(b, wave, lengths)
 	}
 	return nil

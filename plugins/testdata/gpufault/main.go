@@ -1,0 +1,54 @@
+//go:build cuda
+
+// Gpufault is a plugin whose first process breaks its context of the data GPU at the third batch, as a kernel with a wrong address
+// does. What comes behind works, and changes nothing. XTTS_PLUGIN_FAULT_MARKS names a folder for the mark of what has happened. scripts/gpu_suite.py sees that nobody but
+// that process is hurt.
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"sync/atomic"
+
+	"github.com/xtts-host/xtts-host/gpu"
+	"github.com/xtts-host/xtts-host/gpu/cuda"
+	"github.com/xtts-host/xtts-host/gpu/cuda/cudatest"
+	"github.com/xtts-host/xtts-host/shared/stage"
+)
+
+func main() {
+	stage.Serve(stage.Plugin{ID: "gpufault", Version: "1.0.0", Stages: map[string]func() stage.Stage{"scorch": func() stage.Stage { return new(scorch) }}})
+}
+
+type scorch struct {
+	gpu   gpu.Context
+	calls atomic.Int64
+}
+
+// Configure implements stage.Stage.
+func (s *scorch) Configure(_ context.Context, cfg *stage.Config) (err error) {
+	s.gpu, err = cuda.Open(cfg.Device)
+	return err
+}
+
+// Process implements stage.Stage.
+func (s *scorch) Process(context.Context, *stage.Batch) error {
+	if s.calls.Add(1) != 3 {
+		return nil
+	}
+	mark, err := os.OpenFile(filepath.Join(os.Getenv("XTTS_PLUGIN_FAULT_MARKS"), "scorched"), os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return nil // by a process before this one
+	}
+	mark.Close()
+	runtime.LockOSThread()
+	if err := s.gpu.Bind(); err != nil {
+		return err
+	}
+	fmt.Fprintln(os.Stderr, "a wild write:", cudatest.WriteNowhere())
+	os.Exit(1)
+	return nil
+}
