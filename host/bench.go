@@ -28,6 +28,8 @@ type BenchOptions struct {
 	BatchSizes []int
 	// Steps of each measurement.
 	Steps int
+	// Feedings are the ways of feeding to measure, by the words of bench.Feedings beside "compute"; nil means all.
+	Feedings []string
 	// Rounds is how often everything is measured.
 	Rounds int
 	// JSON is the file for the figures; none when it is empty.
@@ -46,6 +48,11 @@ func (o BenchOptions) check() error {
 	}
 	if o.Steps < 10 {
 		return Usage(fmt.Errorf("--bench-steps %d: the smallest value is 10", o.Steps), "the first of them is not counted")
+	}
+	for _, word := range o.Feedings {
+		if bench.Feedings[word] == "" {
+			return Usage(fmt.Errorf("--feedings %s: there are %s", word, strings.Join(slices.Sorted(maps.Keys(bench.Feedings)), ", ")), "")
+		}
 	}
 	if o.Rounds < 1 {
 		return Usage(fmt.Errorf("--bench-rounds %d: the smallest value is 1", o.Rounds), "")
@@ -147,7 +154,11 @@ func (b *benchmark) head() {
 
 // measure measures every variant with one batch size, round by round. The error is what ends the benchmark.
 func (b *benchmark) measure(ctx context.Context, batch int) error {
-	variants := bench.Variants(b.seats.name)
+	var feedings []string
+	for _, word := range b.Feedings {
+		feedings = append(feedings, bench.Feedings[word])
+	}
+	variants := bench.Variants(b.seats.name, feedings)
 	all := len(b.BatchSizes) * b.Rounds * len(variants)
 	for round := range b.Rounds {
 		for _, v := range bench.InOrder(variants, round) {

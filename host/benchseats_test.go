@@ -30,7 +30,7 @@ func TestSeatsOf(t *testing.T) {
 		if s.name != c.name {
 			t.Errorf("%+v is %s, want %s", c.at, s.name, c.name)
 		}
-		for _, v := range bench.Variants(s.name) {
+		for _, v := range bench.Variants(s.name, nil) {
 			if got := strings.Join(s.args[v.Placement], " "); got != c.want[v.Placement] {
 				t.Errorf("%s: %s has the flags %q, want %q", s.name, v.Placement, got, c.want[v.Placement])
 			}

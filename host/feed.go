@@ -31,24 +31,25 @@ type residentFeed struct {
 	step  int64
 }
 
-func (f *residentFeed) Ready() bool { return f.step >= 2 && f.step < f.steps }
+func (f *residentFeed) Ready() bool { return f.step >= 1 && f.step < f.steps }
 
 func (f *residentFeed) Acquire(ctx context.Context) (*pipeline.DeviceSlot, error) {
 	if f.step == f.steps {
 		return nil, io.EOF
 	}
-	turn := &f.slots[f.step%2]
-	if *turn == nil {
-		d, err := f.feed.Acquire(ctx)
-		if err != nil {
-			return nil, err
+	for i := range f.slots { // both before the first step: nothing is to be waited for behind it
+		if f.slots[i] == nil {
+			d, err := f.feed.Acquire(ctx)
+			if err != nil {
+				return nil, err
+			}
+			f.slots[i] = d
 		}
-		*turn = d
 	}
-	b := &(*turn).Batch
-	b.Step, b.Micro, b.Last = f.step, 0, true
+	d := f.slots[f.step%2]
+	d.Batch.Step, d.Batch.Micro, d.Batch.Last = f.step, 0, true
 	f.step++
-	return *turn, ctx.Err()
+	return d, ctx.Err()
 }
 
 func (f *residentFeed) Release(*pipeline.DeviceSlot) {}

@@ -43,7 +43,7 @@ func TestFeedings(t *testing.T) {
 		overlapped: decode + transfer + 10*step,
 		unsaved:    decode + transfer + 10*step,
 		lockstep:   10 * (decode + transfer + step),
-		resident:   decode + transfer + 10*step,
+		resident:   decode + 2*transfer + 10*step,
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			f := feeds{how: how, steps: 10}

@@ -317,15 +317,20 @@ func (j *job) startPlugins(ctx context.Context) (err error) {
 	return g.Wait()
 }
 
+// onGPUInFlight is how many batches a process has at a time that computes on a GPU: enough for one to cross while another is computed.
+const onGPUInFlight = 4
+
 // poolConfig applies the limits that were given. --plugin-timeout is that of a batch, and bounds what takes less than one.
 func (j *job) poolConfig(plugin catalog.Entry, configure *stagepb.ConfigureRequest) supervise.Config {
 	seconds := func(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
 	start, call := seconds(j.cfg.PluginStartTimeout), seconds(j.cfg.PluginTimeout)
+	inFlight := 0
 	if configure.DeviceUuid != "" {
-		plugin = plugin.OnGPU()
+		plugin, inFlight = plugin.OnGPU(), onGPUInFlight
 	}
 	c := supervise.Config{
-		Plugin: plugin, ORTLibrary: j.ortLibrary, Workers: j.cfg.PluginWorkers[plugin.Name()], Ring: j.ring, Configure: configure, Logger: j.log,
+		InFlight: inFlight,
+		Plugin:   plugin, ORTLibrary: j.ortLibrary, Workers: j.cfg.PluginWorkers[plugin.Name()], Ring: j.ring, Configure: configure, Logger: j.log,
 		StartTimeout: start, ConfigureTimeout: start, CallTimeout: call,
 	}
 	if call > 0 {

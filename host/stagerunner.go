@@ -71,7 +71,7 @@ func (s *stageRunner) Process(ctx context.Context, b *pipeline.Batch) (_ []pipel
 	}
 	s.fillKeys(a.keys, b)
 	res, err := s.pool.Call(ctx, supervise.Request{
-		Instance: s.instance.Index, Slot: b.Slot, Bucket: b.Bucket, Epoch: int64(b.Epoch), Step: b.Step, RowKeys: a.keys,
+		Instance: s.instance.Index, Slot: b.Slot, Bucket: b.Bucket, Epoch: int64(b.Epoch), Step: b.Step, RowKeys: a.keys, Order: b.Order(),
 	})
 	switch {
 	case err != nil && ctx.Err() != nil: // the run ends; the cause may be another stage's failure

@@ -215,7 +215,7 @@ class Section:
         workers, file = os.cpu_count() // 2 or 1, self.suite.work / "bench.json"
         self.command("bench", [
             self.suite.host, "bench", *self.suite.graph, "--batch-sizes", setting("BATCH_SIZES", "8,16,32,64,128"), "--bench-steps", self.suite.steps,
-            "--bench-rounds", setting("ROUNDS", 1), "--json", file, "--num-workers", workers, "--plugin-workers", f"features={setting('PLUGIN_WORKERS', workers)}"])
+            "--bench-rounds", setting("ROUNDS", 1), "--feedings", setting("FEEDINGS", "compute,synchronous,double,triple"), "--json", file, "--num-workers", workers, "--plugin-workers", f"features={setting('PLUGIN_WORKERS', workers)}"])
         self.result["bench"] = json.loads(file.read_text()) if file.exists() else None
 
     def cap(self):
@@ -259,7 +259,8 @@ class Section:
         """A run goes on as if nothing had happened."""
         flags = ["--deterministic", "--checkpoint-every", 50]
         steps = max(200, self.suite.steps)
-        self.train("whole", *flags, steps=steps)
+        where = ["--data-gpu", 0, "--model-gpu", int(self.suite.two)]
+        self.train("whole", *flags, *where, steps=steps)
 
         def strike(run, blow):
             def wait(process):
@@ -279,27 +280,26 @@ class Section:
                 os.kill(pid, signal.SIGKILL)
                 killed.append((pid, time.monotonic()))
 
-        self.train("plugin-killed", *flags, *points.flags, steps=steps, watch=strike("plugin-killed", kill_plugin))
+        self.train("plugin-killed", *flags, *points.flags, *where, steps=steps, watch=strike("plugin-killed", kill_plugin))
         if killed:
             self.result["killed_plugin_is_back_in_s"] = points.back(*killed[0])
             waits = [json.loads(line)["input_wait_ms"] for line in (self.suite.work / "plugin-killed" / "metrics.jsonl").open()]
             self.result["longest_wait_for_a_batch_ms"] = max(waits[1:], default=None)
-        self.train("slow-copies", *flags, *Points(self.suite.work / "slow", 0.02).flags, steps=steps)
+        self.train("slow-copies", *flags, *where, *Points(self.suite.work / "slow", 0.02).flags, steps=steps)
         # A plugin's process loses its context of the GPU; one has done so already in the run that this is compared with.
-        where = ["--data-gpu", 0, "--model-gpu", int(self.suite.two), "--augment", "scorch"]
         for name, marks in ("scorched-before", ["scorched"]), ("scorched", []):
             folder = pathlib.Path(self.suite.environment.setdefault("XTTS_PLUGIN_FAULT_MARKS", str(self.suite.work / "marks")))
             shutil.rmtree(folder, ignore_errors=True)
             folder.mkdir()
             for mark in marks:
                 (folder / mark).touch()
-            self.train(name, *flags, *where, steps=steps)
+            self.train(name, *flags, *where, "--augment", "scorch", steps=steps)
         self.result["scorched_equals_scorched_before"] = self.equal("scorched", "scorched-before")
         self.result["restarts_when_scorched"] = {p["id"]: p["restarts"] for p in self.report("scorched", "plugins")["plugins"] or []}
-        self.train("terminated", *flags, steps=steps, want=130, watch=strike("terminated", lambda p: p.send_signal(signal.SIGTERM)))
-        self.train("terminated-resumed", *flags, steps=steps, resume=True)
-        self.train("killed", *flags, steps=steps, want=-signal.SIGKILL, watch=strike("killed", lambda p: p.kill()))
-        self.train("killed-resumed", *flags, steps=steps, resume=True)
+        self.train("terminated", *flags, *where, steps=steps, want=130, watch=strike("terminated", lambda p: p.send_signal(signal.SIGTERM)))
+        self.train("terminated-resumed", *flags, *where, steps=steps, resume=True)
+        self.train("killed", *flags, *where, steps=steps, want=-signal.SIGKILL, watch=strike("killed", lambda p: p.kill()))
+        self.train("killed-resumed", *flags, *where, steps=steps, resume=True)
         self.train("one-flag", "--data-gpu", 0, want=2)
         self.train("no-such-gpu", "--data-gpu", "cpu", "--model-gpu", 99, want=2)
         self.result |= {f"{run.replace('-', '_')}_equals_whole": self.equal(run, "whole") for run in ("plugin-killed", "slow-copies", "terminated", "killed")}

@@ -29,7 +29,7 @@ Usage:
   xtts-host graph lint BUNDLE               what in its graphs would be slow, wrong or not reproducible on a GPU
   xtts-host doctor [--json] [flags]         whether training with these flags can work on this machine, and what is missing
   xtts-host validate [--json FILE] [flags]  whether a run with these flags works: model, transfer, three steps
-  xtts-host bench [--batch-sizes N,...] [--bench-steps N] [--bench-rounds N] [--json FILE] [flags]
+  xtts-host bench [--batch-sizes N,...] [--bench-steps N] [--bench-rounds N] [--feedings NAME,...] [--json FILE] [flags]
                                             steps per second with and without overlap, on one GPU and on two
   xtts-host version
 
@@ -114,6 +114,7 @@ func bench(args []string) int {
 	own.IntSliceVar(&o.BatchSizes, "batch-sizes", []int{8, 16, 32, 64, 128}, "")
 	own.IntVar(&o.Steps, "bench-steps", 100, "")
 	own.IntVar(&o.Rounds, "bench-rounds", 1, "")
+	own.StringSliceVar(&o.Feedings, "feedings", nil, "")
 	own.StringVar(&o.JSON, "json", "", "")
 	var err error
 	if o.Args, err = take(own, args); err != nil {

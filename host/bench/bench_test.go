@@ -23,13 +23,13 @@ func twoGPUs() *Result {
 	r := &Result{Version: Version, Bundle: "made-up", BatchSizes: []int{16, 8, 64}, Placement: TwoGPUs, Rounds: 2}
 	for _, batch := range r.BatchSizes {
 		for round := range 2 {
-			for i, v := range InOrder(Variants(TwoGPUs), round) {
+			for i, v := range InOrder(Variants(TwoGPUs, nil), round) {
 				if batch == 64 {
 					r.Fail(batch, v, "does not fit: cuMemAlloc\nand more")
 					continue
 				}
 				if round == 1 {
-					i = len(Variants(TwoGPUs)) - 1 - i // the same speeds in either order
+					i = len(Variants(TwoGPUs, nil)) - 1 - i // the same speeds in either order
 				}
 				speed := []float64{10, 5, 8, 9, 4, 6, 5, 10}[i] * 16 / float64(batch)
 				r.Add(batch, v, round, figures(speed+float64(round), 0.85, 0.1))

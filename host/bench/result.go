@@ -152,7 +152,7 @@ func (r *Result) Failed(batch int, v Variant) bool {
 
 // Compare fills in what follows from the rounds: each row's figures and its ratio to "compute only", and what was hoped for.
 func (r *Result) Compare() {
-	order := Variants(r.Placement)
+	order := Variants(r.Placement, nil)
 	slices.SortStableFunc(r.Rows, func(a, b Row) int {
 		place := func(w Row) int { return slices.Index(order, Variant{w.Placement, w.Feeding}) }
 		return cmp.Or(slices.Index(r.BatchSizes, a.BatchSize)-slices.Index(r.BatchSizes, b.BatchSize), place(a)-place(b))

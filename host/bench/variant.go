@@ -21,17 +21,23 @@ const (
 // Variant is one way of training.
 type Variant struct{ Placement, Feeding string }
 
-// Variants returns what is measured where training has that placement. With two GPUs these are also the ways to train with one of
-// them, with and without overlap. The first is what the others are compared with: it needs no plugin, and so is
+// Feedings are all of them by the word that --feedings takes.
+var Feedings = map[string]string{"compute": ComputeOnly, "synchronous": Synchronous, "double": DoubleBuffered, "triple": TripleBuffered}
+
+// Variants returns what is measured where training has that placement, of those feedings; nil means of all. With two GPUs these are also the ways to train with one of
+// them, with and without overlap. The first is what the others are compared with, and always there: it needs no plugin, and so is
 // the same in every placement.
-func Variants(placement string) []Variant {
+func Variants(placement string, feedings []string) []Variant {
 	all := []Variant{{placement, ComputeOnly}, {placement, Synchronous}, {placement, DoubleBuffered}, {placement, TripleBuffered}}
 	if placement == TwoGPUs {
 		for _, p := range []string{OneGPU, PluginsOnCPU} {
 			all = append(all, Variant{p, Synchronous}, Variant{p, TripleBuffered})
 		}
 	}
-	return all
+	if feedings == nil {
+		return all
+	}
+	return slices.DeleteFunc(all, func(v Variant) bool { return v.Feeding != ComputeOnly && !slices.Contains(feedings, v.Feeding) })
 }
 
 // InOrder returns variants in the order in which a round, which counts from 0, measures them: every other round goes backwards, so

@@ -30,6 +30,9 @@ type Batch struct {
 	cost  []cost    // of each phase
 }
 
+// Order numbers batches in the order in which they are trained on.
+func (b *Batch) Order() uint64 { return b.seq }
+
 // cost is what one phase took of one batch.
 type cost struct {
 	queue time.Duration // waiting for its turn

@@ -18,6 +18,8 @@ type Request struct {
 	// Instance is an index into ConfigureRequest.Instances, Bucket into its Layouts, Slot into the ring.
 	Instance, Slot, Bucket int
 	Epoch, Step            int64 // Step is -1 in evaluation
+	// Order says who comes first where calls wait for a process: the lowest.
+	Order uint64
 	// RowKeys holds 16 bytes for each row of the batch. It is read before Call returns, never kept.
 	RowKeys []byte
 }

@@ -3,6 +3,7 @@ package supervise
 import (
 	"errors"
 	"log/slog"
+	"runtime"
 	"time"
 
 	"github.com/xtts-host/xtts-host/host/catalog"
@@ -16,6 +17,9 @@ type Config struct {
 	Plugin catalog.Entry
 	// Workers is the number of processes; 0 means 1.
 	Workers int
+	// InFlight is the number of calls that a process gets at a time; 0 means the number of CPUs, at least 4. Others wait, in the order of
+	// Request.Order: so the batch that is trained on next is not behind all that were decoded early.
+	InFlight int
 	// Ring is inherited by every process. The caller keeps it open until Close has returned.
 	Ring *ring.Ring
 	// Configure is sent to every process, also after a restart. It must not change any more. Its device_uuid is
@@ -52,6 +56,9 @@ func (c *Config) setDefaults() error {
 		return errors.New("a pool needs a ring and a configuration")
 	}
 	c.Workers = max(1, c.Workers)
+	if c.InFlight == 0 {
+		c.InFlight = max(4, runtime.NumCPU())
+	}
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}

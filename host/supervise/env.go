@@ -7,7 +7,7 @@ import (
 
 // inherited are the host's variables that a plugin gets. A list of what may pass, not of what may not: the host's
 // CUDA_VISIBLE_DEVICES would undo the pinning, and its secrets are none of a plugin's business.
-var inherited = []string{"PATH", "HOME", "TMPDIR", "LANG", "LC_ALL", "TZ", "LD_LIBRARY_PATH", "OMP_NUM_THREADS",
+var inherited = []string{"PATH", "HOME", "TMPDIR", "LANG", "LC_ALL", "TZ", "LD_LIBRARY_PATH", "CUDA_CACHE_PATH", "OMP_NUM_THREADS",
 	"GOMAXPROCS", "GODEBUG", "GORACE", "GOTRACEBACK"}
 
 // inheritedPrefixes are those of container runtimes' GPU settings, of plugin authors' own, and of the tests' GPUs without a GPU.

@@ -1,10 +1,12 @@
 package supervise
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -20,6 +22,7 @@ type Pool struct {
 	mu       sync.Mutex // guards the rest
 	workers  []*worker
 	changed  chan struct{} // closed and replaced when something that a waiter waits for may have changed
+	waiting  []*waiter     // for a process, in their order
 	closing  bool
 	failure  error       // set once, for good
 	limits   []deadlines // by stage instance
@@ -221,7 +224,7 @@ func (p *Pool) Call(ctx context.Context, req Request) (Result, error) {
 		return Result{}, fmt.Errorf("plugin %s has no instance %d", p.cfg.Plugin.Name(), req.Instance)
 	}
 	for {
-		w, proc, limit, err := p.acquire(ctx, req.Instance)
+		w, proc, limit, err := p.acquire(ctx, &req)
 		if err != nil {
 			return Result{}, err
 		}
@@ -236,10 +239,24 @@ func (p *Pool) Call(ctx context.Context, req Request) (Result, error) {
 	}
 }
 
-// acquire waits for a process and returns that with the fewest calls in flight, the first of several.
-func (p *Pool) acquire(ctx context.Context, instance int) (*worker, *process, time.Duration, error) {
+// waiter is a call that waits for a process.
+type waiter struct {
+	order uint64
+	turn  chan struct{} // gets a value when it is the first and may find a process
+}
+
+// acquire waits for a process that may take another call, in the calls' order, and returns that with the fewest in flight, the
+// first of several.
+func (p *Pool) acquire(ctx context.Context, req *Request) (*worker, *process, time.Duration, error) {
+	me := &waiter{order: req.Order, turn: make(chan struct{}, 1)}
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	at, _ := slices.BinarySearchFunc(p.waiting, me.order+1, func(w *waiter, order uint64) int { return cmp.Compare(w.order, order) })
+	p.waiting = slices.Insert(p.waiting, at, me)
+	defer func() {
+		p.waiting = slices.DeleteFunc(p.waiting, func(w *waiter) bool { return w == me })
+		p.next()
+	}()
 	for {
 		switch {
 		case p.failure != nil:
@@ -247,26 +264,42 @@ func (p *Pool) acquire(ctx context.Context, instance int) (*worker, *process, ti
 		case p.closing:
 			return nil, nil, 0, fmt.Errorf("plugin %s: %w", p.cfg.Plugin.Name(), ErrClosed)
 		}
-		var best *worker
-		for _, w := range p.workers {
-			if w.up && (best == nil || w.inFlight < best.inFlight) {
-				best = w
-			}
-		}
-		if best != nil && ctx.Err() == nil {
+		if best := p.best(); best != nil && p.waiting[0] == me && ctx.Err() == nil {
 			best.inFlight++
 			p.inFlight++
-			return best, best.proc, p.limits[instance].next(), nil
+			return best, best.proc, p.limits[req.Instance].next(), nil
 		}
 		changed := p.changed
 		p.mu.Unlock()
 		select {
 		case <-changed:
+		case <-me.turn:
 		case <-ctx.Done():
 			p.mu.Lock()
 			return nil, nil, 0, fmt.Errorf("plugin %s: %w", p.cfg.Plugin.Name(), context.Cause(ctx))
 		}
 		p.mu.Lock()
+	}
+}
+
+// best returns the process that is to take the next call; nil for none. It needs mu.
+func (p *Pool) best() (best *worker) {
+	for _, w := range p.workers {
+		if w.up && w.inFlight < p.cfg.InFlight && (best == nil || w.inFlight < best.inFlight) {
+			best = w
+		}
+	}
+	return best
+}
+
+// next wakes the call whose turn it is, if it may find a process. It needs mu.
+func (p *Pool) next() {
+	if len(p.waiting) == 0 || p.best() == nil {
+		return
+	}
+	select {
+	case p.waiting[0].turn <- struct{}{}:
+	default: // it is awake
 	}
 }
 
@@ -282,6 +315,7 @@ func (p *Pool) release(w *worker, instance int, err error, took time.Duration, t
 	if p.closing && p.inFlight == 0 {
 		p.wake()
 	}
+	p.next()
 	if !taken {
 		return
 	}

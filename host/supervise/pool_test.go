@@ -155,7 +155,7 @@ func TestLostCalls(t *testing.T) {
 // TestLossReachesAllCalls has a process die with several calls in flight, while another goes on.
 func TestLossReachesAllCalls(t *testing.T) {
 	r := newRig(t, "crash-at-call=4,slow=200ms")
-	r.Workers = 2
+	r.Workers, r.InFlight = 2, 4
 	p := r.open()
 	var mu sync.Mutex
 	outcomes := map[string]int{}

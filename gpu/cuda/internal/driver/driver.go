@@ -16,10 +16,23 @@ import (
 )
 
 func init() {
+	keepCache()
 	if err := Check("cuInit", int(C.cuInit(0))); err != nil {
 		fmt.Fprintf(os.Stderr, "error: this program is built with CUDA, and the NVIDIA driver does not start: %v\n", err)
 		fmt.Fprintln(os.Stderr, "hint: see what nvidia-smi and CUDA_VISIBLE_DEVICES say, or build without CUDA: make build CUDA=0")
 		os.Exit(1)
+	}
+}
+
+// keepCache has the driver keep the kernels that it compiles where this program keeps what it can do without, not in ~/.nv. Plugins
+// inherit it.
+func keepCache() {
+	const variable = "CUDA_CACHE_PATH"
+	if os.Getenv(variable) != "" {
+		return
+	}
+	if dir, err := os.UserCacheDir(); err == nil {
+		os.Setenv(variable, dir+"/xtts-host/cuda")
 	}
 }
 
