@@ -55,16 +55,13 @@ def test_accumulation(name):
     golden = json.loads((GOLDENS / f"{name}.accumulation.json").read_text())
     ours = trainer(name)
     accumulate = session.load(OPTIMIZER / "accumulate.onnx")
-    acc = np.full_like(ours.grad, np.nan)
-    weights = losses = 0.0
+    sums = {"acc": np.full_like(ours.grad, np.nan), "loss_sum": np.array(np.nan, np.float32), "weight_sum": np.array(np.nan, np.float32)}
     for i, batch in enumerate(parity.micro_batches(builtin.FOLDERS[FOLDERS[name]]())):
         out = ours.backward(batch.tensors(golden["inputs"]))
-        weights += out["loss_weight"]
-        losses += out["loss"] * out["loss_weight"]
-        session.in_place(accumulate, {"grads": ours.grad, "weight": out["loss_weight"], "first": np.array(i == 0)}, {"acc": acc})
-    assert weights == golden["loss_weight"]
-    assert losses / weights == pytest.approx(golden["loss"], rel=1e-6)
-    ours.grad[...] = acc / weights
+        session.in_place(accumulate, {"grads": ours.grad, "loss": out["loss"], "loss_weight": out["loss_weight"], "first": np.array(i == 0)}, sums)
+    assert sums["weight_sum"] == golden["loss_weight"]
+    assert sums["loss_sum"] / sums["weight_sum"] == pytest.approx(golden["loss"], rel=1e-6)
+    ours.grad[...] = sums["acc"] / sums["weight_sum"]
     gradients = load_file(GOLDENS / f"{name}.accumulation.safetensors")
     # Beside it, a gradient that nearly cancels is rounding.
     floor = 1e-6 * max(np.linalg.norm(g) for g in gradients.values())
