@@ -128,6 +128,11 @@ func (w *Watch) run() {
 	defer close(w.done)
 	t := time.NewTicker(interval)
 	defer t.Stop()
+	var faults <-chan gpu.Fault // nil where the driver reports none, as under some hypervisors
+	if watcher, err := w.cfg.Inventory.Watch(); err == nil {
+		defer watcher.Close()
+		faults = watcher.Faults()
+	}
 	w.look()
 	w.measure()
 	for {
@@ -135,6 +140,12 @@ func (w *Watch) run() {
 		case <-w.stop:
 			w.write()
 			return
+		case f, ok := <-faults:
+			if !ok {
+				faults = nil
+				continue
+			}
+			w.tell(f)
 		case <-w.wake:
 			w.write()
 		case <-t.C:
@@ -142,6 +153,21 @@ func (w *Watch) run() {
 			w.measure()
 			w.judge()
 		}
+	}
+}
+
+// tell warns of a fault of one of the GPUs, or of one that is lost and has no name any more.
+func (w *Watch) tell(f gpu.Fault) {
+	for _, r := range w.roles {
+		if f.UUID != "" && f.UUID != r.Seat.GPU.UUID {
+			continue
+		}
+		what := fmt.Sprintf("%s: %s", r.Seat.GPU, f)
+		if f.Hardware() {
+			what += "; the card is at fault, not a program"
+		}
+		w.cfg.Log.Warn(what)
+		return // the other role may have the same GPU
 	}
 }
 

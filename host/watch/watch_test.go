@@ -367,3 +367,23 @@ func TestChildOfProcess(t *testing.T) {
 		t.Errorf("a process that is not there is of process %d", got)
 	}
 }
+
+// TestFaults: a fault of one of the run's GPUs is told once, with what it means, one of another card is not.
+func TestFaults(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, 1, func(data, model *Role) { data.Seat = model.Seat })
+		r.use(1, map[int]int64{host: 900})
+		r.Start()
+		r.train(1)
+		r.inventory.Fault(gpu.Fault{UUID: r.inventory.Cards[0].Device.UUID, XID: 79})
+		r.inventory.Fault(gpu.Fault{UUID: r.inventory.Cards[1].Device.UUID, XID: 31})
+		r.inventory.Fault(gpu.Fault{XID: 79})
+		r.train(1)
+		name := r.inventory.Cards[1].Device.String()
+		r.expect("warning: "+name+": XID 31: a kernel touched memory that is not its own",
+			"warning: "+name+": XID 79: the GPU has fallen off the bus; the card is at fault, not a program")
+		if err := r.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+}
