@@ -19,7 +19,7 @@ const (
 	unsaved
 	// lockstep begins a batch when the one before has been trained on, as a program without a pipeline does.
 	lockstep
-	// resident trains on the first batch again and again: what the device can do when nothing feeds it.
+	// resident trains on the first two batches by turns: what the device can do when nothing feeds it.
 	resident
 )
 
@@ -54,6 +54,18 @@ func (f *residentFeed) Acquire(ctx context.Context) (*pipeline.DeviceSlot, error
 
 func (f *residentFeed) Release(*pipeline.DeviceSlot) {}
 func (f *residentFeed) LastWait() time.Duration      { return 0 }
+
+// beginning is the first batches of a source.
+type beginning struct {
+	pipeline.Source
+	left int
+}
+
+// Next implements pipeline.Source.
+func (f *beginning) Next(b *pipeline.Batch) bool {
+	f.left--
+	return f.left >= 0 && f.Source.Next(b)
+}
 
 // gate lets the source give a batch when the trainer has released the one before.
 type gate struct {
@@ -98,6 +110,9 @@ type feeds struct {
 // before sets the pipeline's source, and what else must be.
 func (f *feeds) before(cfg *pipeline.Config, s pipeline.Source) {
 	cfg.Source = s
+	if f.how == resident {
+		cfg.Source = &beginning{Source: s, left: len(residentFeed{}.slots)} // nothing else goes on beside it
+	}
 	if f.how == lockstep {
 		f.gate = newGate(s)
 		cfg.Source = f.gate

@@ -252,7 +252,11 @@ func (v *validation) trySteps(ctx context.Context) (_ string, err error) {
 	}
 	r.source = &source{train: v.job.train.plan, accumulate: c.Accumulate, epochs: p.Epoch + 1 + rehearsed, maxSteps: p.Step + rehearsed}
 	r.source.start(p)
-	r.schedule = train.Schedule{Name: c.Schedule, BaseLR: c.LR, WarmupSteps: c.WarmupSteps, TotalSteps: r.source.total()}
+	whole := source{train: v.job.train.plan, accumulate: c.Accumulate, epochs: c.Epochs, maxSteps: c.MaxSteps} // its course is the run's
+	r.schedule = train.Schedule{Name: c.Schedule, BaseLR: c.LR, WarmupSteps: c.WarmupSteps, TotalSteps: whole.total()}
+	if v.resumed != nil {
+		r.schedule.TotalSteps = v.resumed.State.Schedule.TotalSteps
+	}
 	if err := r.connect(&v.steps, q, p); err != nil {
 		return "", refusal{err}
 	}

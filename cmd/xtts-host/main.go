@@ -146,8 +146,9 @@ func validate(args []string) int {
 func take(own *pflag.FlagSet, args []string) (others []string, err error) {
 	for i := 0; i < len(args); i++ {
 		name, value, given := strings.Cut(args[i], "=")
-		f := own.Lookup(strings.TrimPrefix(name, "--"))
-		if f == nil {
+		flag, is := strings.CutPrefix(name, "--")
+		f := own.Lookup(flag)
+		if f == nil || !is {
 			others = append(others, args[i])
 			continue
 		}

@@ -12,7 +12,7 @@ const (
 
 // How batches come to the model.
 const (
-	ComputeOnly    = "compute only"    // the same batch again and again, which is in place: what the device can do
+	ComputeOnly    = "compute only"    // two batches by turns, which are in place: what the device can do
 	Synchronous    = "synchronous"     // a batch is begun when the one before has been trained on
 	DoubleBuffered = "double buffered" // batches are prepared beside training, with two device slots
 	TripleBuffered = "triple buffered" // with three

@@ -150,7 +150,7 @@ func TestDeviceFailures(t *testing.T) {
 
 // TestDistance: what the self-test of CUDA graphs calls different.
 func TestDistance(t *testing.T) {
-	nan := float32(math.NaN())
+	nan, inf := float32(math.NaN()), float32(math.Inf(1))
 	for _, tt := range []struct {
 		name string
 		a, b [][]float32
@@ -163,6 +163,11 @@ func TestDistance(t *testing.T) {
 		{"rounding where a gradient is zero", [][]float32{{1000}, {0}}, [][]float32{{1000}, {1e-9}}, true},
 		{"NaN in both", [][]float32{{nan, 1}}, [][]float32{{nan, 1}}, true},
 		{"NaN in one", [][]float32{{nan, 1}}, [][]float32{{0, 1}}, false},
+		{"NaN in one, in front of others", [][]float32{{nan}, {1}}, [][]float32{{0}, {1}}, false},
+		{"NaN in the other", [][]float32{{0}, {1}}, [][]float32{{nan}, {1}}, false},
+		{"infinite in both", [][]float32{{inf, 1}, {2}}, [][]float32{{inf, 1}, {2}}, true},
+		{"infinite in one", [][]float32{{inf}, {2}}, [][]float32{{1}, {2}}, false},
+		{"infinite in both, wrong behind", [][]float32{{inf}, {2}}, [][]float32{{inf}, {3}}, false},
 	} {
 		if d := distance(tt.a, tt.b); (d <= tolerance) != tt.same {
 			t.Errorf("%s: %g", tt.name, d)

@@ -195,21 +195,23 @@ func (l *Loop) train(ctx context.Context, d *pipeline.DeviceSlot) error {
 		err = l.settle(ctx)
 	}
 	if err != nil {
+		l.Model.Drain() // it may be computing, and the copier is not to write to a slot that is read
 		l.Feed.Release(d)
 		return err
 	}
 	l.ahead = next
 	began = time.Now()
-	if err = l.Optimizer.Accumulate(b.Micro == 0); err == nil && b.Last {
+	err = l.Optimizer.Accumulate(b.Micro == 0)
+	l.window.Train += time.Since(began)
+	if err == nil && b.Last {
+		began = time.Now()
 		err = l.Optimizer.Step(next.lr)
+		took = time.Since(began)
+		l.window.Optimize += took
+		l.spent("optimizer", b, began, began.Add(took))
 	}
 	if err = errors.Join(err, l.Model.Fetch()); err != nil {
 		return fmt.Errorf("step %d: %w", b.Step+1, err)
-	}
-	took = time.Since(began)
-	l.window.Optimize += took
-	if b.Last {
-		l.spent("optimizer", b, began, began.Add(took))
 	}
 	if l.Model.Async() {
 		return nil

@@ -47,6 +47,9 @@ var rules = map[string]rule{
 	},
 }
 
+// finiteAt is where the flag lies among the words that graphs write: it is the second.
+const finiteAt = apart
+
 // Optimizer updates a model's weights in place. It belongs to the trainer's goroutine.
 type Optimizer struct {
 	memory
@@ -114,7 +117,7 @@ func (o *Optimizer) build(accumulating bool, threads int) {
 	constants := o.rule.scalars(o.params)
 	o.in, o.out = o.words(8+len(constants)), o.words(5)
 	o.lr, o.step = newWord[float64](&o.memory, o.in, manifest.F64), newWord[int64](&o.memory, o.in, manifest.I64)
-	o.gradNorm, o.finite = newWord[float32](&o.memory, o.out, manifest.F32), newWord[uint8](&o.memory, o.out, manifest.Bool)
+	o.gradNorm, o.finite = newWord[float32](&o.memory, o.out, manifest.F32), newWord[uint8](&o.memory, o.out, manifest.Bool) // at finiteAt
 	o.scale = newWord[float32](&o.memory, o.out, manifest.F32)
 	flag := func(v uint8) *ort.Tensor {
 		w := newWord[uint8](&o.memory, o.in, manifest.Bool)
@@ -178,6 +181,9 @@ func (o *Optimizer) build(accumulating bool, threads int) {
 			o.updates = append(o.updates, update{o.execution(step, inputs, outputs), from, size})
 		}
 	}
+	if o.err == nil {
+		o.err = o.send(o.in) // the constants; Step sends again what changes
+	}
 }
 
 // StateVectors is the number of vectors of the weights' size that an optimizer keeps.
@@ -193,7 +199,7 @@ func (o *Optimizer) Accumulate(first bool) error {
 	if e.binding == nil {
 		return nil
 	}
-	return errors.Join(o.send(o.in), o.timed(Accumulating, e))
+	return o.timed(Accumulating, e)
 }
 
 // Norm returns what Step would find of a window of the last batch alone: the gradient's norm before clipping, and whether loss and

@@ -269,9 +269,10 @@ func distance(a, b [][]float32) float64 {
 				d += (x - y) * (x - y)
 			}
 		}
-		if d = math.Sqrt(d / max(square(a[i]), 1e-12*all, 1e-30)); !(d <= worst) {
-			worst = d
+		if math.IsNaN(d) || math.IsInf(d, 0) {
+			return math.Inf(1) // one has a number where the other has none
 		}
+		worst = max(worst, math.Sqrt(d/max(square(a[i]), 1e-12*all, 1e-30)))
 	}
 	return worst
 }
@@ -279,7 +280,7 @@ func distance(a, b [][]float32) float64 {
 func square(x []float32) float64 {
 	sum := 0.0
 	for _, v := range x {
-		if v == v {
+		if v == v && !math.IsInf(float64(v), 0) {
 			sum += float64(v) * float64(v)
 		}
 	}

@@ -161,7 +161,9 @@ func (s *Server) Attach(_ context.Context, req *stagepb.AttachRequest) (*stagepb
 	}
 	for _, i := range s.instances {
 		if err := i.attach(r.Bytes()); err != nil {
-			r.Close() // unmaps, and err has the reason
+			closeStages(s.instances) // those that were told use the ring until then; err has the reason
+			s.closed = true
+			r.Close()
 			return nil, status.Error(codes.InvalidArgument, text(err))
 		}
 	}

@@ -45,5 +45,7 @@ func (s *Seat) Close() error {
 	if s.program == nil {
 		return nil
 	}
-	return errors.Join(s.program.Close(), s.device.Close())
+	err := errors.Join(s.program.Close(), s.device.Close())
+	s.program, s.device = nil, nil
+	return err
 }

@@ -92,7 +92,7 @@ func (p *program) load() error {
 	}
 	for i := range p.spec.Buckets {
 		if err := p.try(lanes[0], i); err != nil {
-			return fmt.Errorf("trial run of bucket %d: %w", i, err)
+			return errors.Join(fmt.Errorf("trial run of bucket %d: %w", i, err), d.compute.Synchronize()) // what it has queued uses what is freed now
 		}
 	}
 	return d.checkMemory()
