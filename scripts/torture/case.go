@@ -108,7 +108,7 @@ func newCase(seed uint64, number int, points func(variant int, phase string) int
 		}
 		c.strikes = append(c.strikes, s)
 	}
-	draw(phases[number%len(phases)], blows[number%len(blows)]) // 12 and 5 have no common divisor
+	draw(phases[number%len(phases)], blows[number%len(blows)]) // 13 and 5 have no common divisor
 	for last := c.strikes[0]; last.fatal() && len(c.strikes) < 3 && r.IntN(3) == 0; last = c.strikes[len(c.strikes)-1] {
 		draw(phases[r.IntN(len(phases))], blows[r.IntN(len(blows))])
 	}

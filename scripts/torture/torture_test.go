@@ -23,10 +23,10 @@ func TestCases(t *testing.T) {
 		}
 		phase[s.phase]++
 		pair[fmt.Sprint(s.phase, s.blow)]++
-		if n == 24 {
+		if n == 25 {
 			for _, p := range phases {
 				if phase[p] < 2 {
-					t.Errorf("25 cases strike %s %d times", p, phase[p])
+					t.Errorf("26 cases strike %s %d times", p, phase[p])
 				}
 			}
 		}
