@@ -60,10 +60,9 @@ func (m *Model) Prepare() (Prepared, error) {
 		return p, err
 	}
 	if m.capturing {
-		if p.Graphs, p.Fault, err = t.graphs(); err != nil {
+		if err = m.graphs(&p, t); err != nil {
 			return p, err
 		}
-		m.captured = p.Graphs > 0
 	}
 	p.ArenaBytes, err = m.ArenaBytes()
 	m.device.Timer.restart()
@@ -146,20 +145,31 @@ func (t *trial) settle() error {
 	return nil
 }
 
+// capturer has runs that can be captured as CUDA graphs.
+type capturer interface {
+	// capture takes a graph of each and returns their number. An error that is not about memory is a fault.
+	capture() (int, error)
+	// compare runs each by its graph and kernel by kernel. It returns a fault when one differs.
+	compare() (fault, err error)
+	// release goes back to runs kernel by kernel.
+	release()
+}
+
 // graphs captures and compares. With a fault, none is used.
-func (t *trial) graphs() (n int, fault, err error) {
-	n, fault = t.capture()
+func (m *memory) graphs(p *Prepared, c capturer) (err error) {
+	n, fault := c.capture()
 	if errors.Is(fault, ort.ErrOutOfMemory) {
-		return 0, nil, fault
+		return fault
 	}
 	if fault == nil {
-		fault, err = t.compare()
+		fault, err = c.compare()
 	}
 	if fault != nil || err != nil {
-		t.release()
+		c.release()
 		n = 0
 	}
-	return n, fault, err
+	p.Graphs, p.Fault, m.captured = n, fault, n > 0
+	return err
 }
 
 // capture takes a graph of every slot and bucket.
@@ -181,7 +191,6 @@ func (t *trial) capture() (n int, err error) {
 	return n, nil
 }
 
-// release goes back to runs kernel by kernel.
 func (t *trial) release() {
 	for slot := range t.train {
 		for bucket := range t.train[slot] {

@@ -28,19 +28,7 @@ func (o *Optimizer) Prepare() (Prepared, error) {
 	}
 	err := o.device.Compute.Synchronize()
 	if err == nil && o.model.captured { // one that has a fault there is not trusted here
-		if p.Fault = o.capture(all); errors.Is(p.Fault, ort.ErrOutOfMemory) {
-			return p, p.Fault
-		}
-		if p.Fault == nil {
-			p.Fault, err = o.compare(all)
-		}
-		if p.Graphs = len(all); p.Fault != nil || err != nil {
-			p.Graphs = 0
-			for _, r := range all {
-				r.options = o.async
-			}
-		}
-		o.captured = p.Graphs > 0
+		err = o.graphs(&p, &rehearsed{o, all})
 	}
 	if err == nil {
 		p.ArenaBytes, err = o.ArenaBytes()
@@ -85,21 +73,33 @@ func (o *Optimizer) rehearsals() []rehearsal {
 	return all
 }
 
-// capture takes a graph of each.
-func (o *Optimizer) capture(all []rehearsal) error {
-	for id, r := range all {
-		if err := o.memory.capture(r.execution, id); err != nil {
-			return err
-		}
-		if err := errors.Join(o.send(o.out), o.run(*r.execution), o.device.Compute.Synchronize()); err != nil {
-			return fmt.Errorf("capture the CUDA graph of the optimizer's %s: %w", r.name, err)
-		}
-	}
-	return nil
+// rehearsed is the capturer of an optimizer.
+type rehearsed struct {
+	*Optimizer
+	all []rehearsal
 }
 
-// compare runs each by its graph and kernel by kernel, on the same memory, which it puts back.
-func (o *Optimizer) compare(all []rehearsal) (fault, err error) {
+func (o *rehearsed) capture() (int, error) {
+	for id, r := range o.all {
+		if err := o.memory.capture(r.execution, id); err != nil {
+			return 0, err
+		}
+		if err := errors.Join(o.send(o.out), o.run(*r.execution), o.device.Compute.Synchronize()); err != nil {
+			return 0, fmt.Errorf("capture the CUDA graph of the optimizer's %s: %w", r.name, err)
+		}
+	}
+	return len(o.all), nil
+}
+
+func (o *rehearsed) release() {
+	for _, r := range o.all {
+		r.options = o.async
+	}
+}
+
+// compare uses the memory of training for both runs, and puts it back.
+func (o *rehearsed) compare() (fault, err error) {
+	all := o.all
 	size, regions := 0, 0
 	for _, r := range all {
 		sum := 0

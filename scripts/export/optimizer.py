@@ -7,12 +7,8 @@ operator depends on all readers of the input it replaces. So the host may bind a
 from pathlib import Path
 
 import onnx
-import onnx.parser
 
-from .joint import IR_VERSION
-from .translate import OPSET
-
-_HEADER = f'<ir_version: {IR_VERSION}, opset_import: ["" : {OPSET}]>\n'
+from . import textual
 
 # A micro-batch's gradients, weight and weighted loss are added to the sums of its window. Weights count frames or tokens: their sum is
 # exact below 2^24. Of the losses only whether their sum is finite matters.
@@ -166,12 +162,9 @@ def scalars(spec: dict) -> dict[str, float]:
 
 
 def build(name: str) -> onnx.ModelProto:
-    model = onnx.parser.parse_model(_HEADER + GRAPHS[name])
-    onnx.checker.check_model(model, full_check=True)
-    return model
+    return textual.parse(GRAPHS[name])
 
 
 def write(folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
-    for name in GRAPHS:
-        (folder / f"{name}.onnx").write_bytes(build(name).SerializeToString(deterministic=True))
+    textual.write(GRAPHS, folder)

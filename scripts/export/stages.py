@@ -6,13 +6,7 @@ with on the CPU. No node works on a shape, so none runs on the CPU beside a GPU:
 
 from pathlib import Path
 
-import onnx
-import onnx.parser
-
-from .joint import IR_VERSION
-from .translate import OPSET
-
-_HEADER = f'<ir_version: {IR_VERSION}, opset_import: ["" : {OPSET}]>\n'
+from . import textual
 
 # The samples of a row at the positions of its frames, beyond its ends those of the padding: mirrored is what numpy.pad's mode
 # "reflect" takes, and the position itself inside the row. check is 0, or NaN in a row with a sample that is not finite.
@@ -108,7 +102,4 @@ GRAPHS = {"features/logmel/logmel": LOGMEL, "augment/waveaug/waveaug": WAVEAUG, 
 
 
 def write(plugins: Path) -> None:
-    for place, text in GRAPHS.items():
-        model = onnx.parser.parse_model(_HEADER + text)
-        onnx.checker.check_model(model, full_check=True)
-        (plugins / f"{place}.onnx").write_bytes(model.SerializeToString(deterministic=True))
+    textual.write(GRAPHS, plugins)

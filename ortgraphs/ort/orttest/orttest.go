@@ -17,8 +17,11 @@ import (
 
 // Run initialises the library, runs the tests, shuts the library down and returns the exit status. A
 // missing library fails the tests instead of skipping them, with the command that fetches it.
-func Run(m *testing.M) int {
-	if err := Init(); err != nil {
+func Run(m *testing.M) int { return RunWith(m, Init) }
+
+// RunWith is Run for tests that initialise the library in a way of their own.
+func RunWith(m *testing.M, initialize func() error) int {
+	if err := initialize(); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}

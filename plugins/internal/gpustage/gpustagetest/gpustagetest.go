@@ -10,7 +10,6 @@ package gpustagetest
 
 import (
 	"errors"
-	"fmt"
 	"os"
 	"testing"
 
@@ -42,16 +41,7 @@ func Run(m *testing.M) int {
 	if Real() != "" {
 		initialize = func() error { return ort.Init(ort.Options{CUDA: true}) }
 	}
-	if err := initialize(); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	code := m.Run()
-	if err := ort.Shutdown(); err != nil && code == 0 {
-		fmt.Fprintln(os.Stderr, "a test left something open:", err)
-		return 1
-	}
-	return code
+	return orttest.RunWith(m, initialize)
 }
 
 // Open returns what opens the test's GPU, and its UUID.
