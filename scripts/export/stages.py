@@ -2,6 +2,9 @@
 
 What a contract decides (window, transform, filters, floor, ...) are inputs, which the stage fills with the tables that it computes
 with on the CPU. No node works on a shape, so none runs on the CPU beside a GPU: package gpustage refuses a graph that has one.
+
+Rows are summed by a product with ones: ONNX Runtime gives a ReduceSum with a fixed order of additions to cuDNN, which took 7.5 ms of
+logmel's 8.6 for 16 rows of 6 s on an H200.
 """
 
 from pathlib import Path
@@ -16,14 +19,13 @@ from . import textual
 # f32 products of 32 by 32 are no better on the golden numbers (4.5e-5).
 LOGMEL = """
 logmel (float[B, T_wav] waveform, int32[B, 1] waveform_lengths, int32[B, 1, 1] mel_lengths,
-        int32[P] positions, bool reflect, int32[T_mel, L] frames, int32[T_mel, 1] frame_numbers,
+        int32[P] positions, float[P, 1] ones, bool reflect, int32[T_mel, L] frames, int32[T_mel, 1] frame_numbers,
         double[L] window, double[L, K] cosines, double[L, K] sines, double half_power,
         double[K, n_mels] bank, double floor, double scale, double shift, float pad)
     => (float[B, T_mel, n_mels] mel_spectrograms, float[B, 1] check) {
     one = Constant <value = int32 {1}> ()
     two = Constant <value = int32 {2}> ()
     nothing = Constant <value = float {0}> ()
-    axis = Constant <value = int64[1] {1}> ()
 
     last = Sub (waveform_lengths, one)
     twice = Mul (last, two)
@@ -36,7 +38,7 @@ logmel (float[B, T_wav] waveform, int32[B, 1] waveform_lengths, int32[B, 1, 1] m
     taken = GatherElements <axis = 1> (waveform, mirrored)
     padded = Where (kept, taken, nothing)
     nothings = Mul (padded, nothing)
-    check = ReduceSum <keepdims = 1> (nothings, axis)
+    check = MatMul (nothings, ones)
 
     framed = Gather <axis = 1> (padded, frames)
     framed_f64 = Cast <to = 11> (framed)
@@ -60,17 +62,17 @@ logmel (float[B, T_wav] waveform, int32[B, 1] waveform_lengths, int32[B, 1, 1] m
 
 # noise_power is that of the row's noise times the ratio that was drawn, so that signal_power / noise_power is what scales the noise.
 WAVEAUG = """
-waveaug (float[B, T_wav] waveform, int32[B, 1] waveform_lengths, int32[T_wav] positions,
+waveaug (float[B, T_wav] waveform, int32[B, 1] waveform_lengths, int32[T_wav] positions, double[T_wav, 1] ones,
          double[B, 1] factor, bool[B, 1] noisy, double[B, 1] noise_power, float[B, T_wav] noise)
     => (float[B, T_wav] augmented, double[B, 1] signal_power) {
     nothing = Constant <value = float {0}> ()
     nothing_f64 = Constant <value = double {0}> ()
-    axis = Constant <value = int64[1] {1}> ()
 
     inside = Less (positions, waveform_lengths)
     clip = Where (inside, waveform, nothing)
     clip_f64 = Cast <to = 11> (clip)
-    signal_power = ReduceSumSquare <keepdims = 1> (clip_f64, axis)
+    square = Mul (clip_f64, clip_f64)
+    signal_power = MatMul (square, ones)
     loud = Mul (clip_f64, factor)
     noise_f64 = Cast <to = 11> (noise)
     ratio = Div (signal_power, noise_power)

@@ -3,6 +3,7 @@ package waveaug
 import (
 	"context"
 	_ "embed"
+	"slices"
 
 	"github.com/xtts-host/xtts-host/plugins/internal/gpustage"
 	"github.com/xtts-host/xtts-host/shared/manifest"
@@ -54,7 +55,10 @@ func (s *Stage) load(cfg *stage.Config) error {
 				{Name: augmented, DType: manifest.F32, Row: shape[1:]},
 				{Name: signalPower, DType: manifest.F64, Row: one, Own: true},
 			},
-			Tables: []gpustage.Table{gpustage.NewTable("positions", positions, len(positions))},
+			Tables: []gpustage.Table{
+				gpustage.NewTable("positions", positions, len(positions)),
+				gpustage.NewTable("ones", slices.Repeat([]float64{1}, len(positions)), len(positions), 1),
+			},
 		})
 	}
 	return s.gpu.Take(s.OpenGPU, cfg, g)

@@ -4,6 +4,7 @@ import (
 	"context"
 	_ "embed"
 	"math"
+	"slices"
 
 	"github.com/xtts-host/xtts-host/plugins/internal/gpustage"
 	"github.com/xtts-host/xtts-host/shared/manifest"
@@ -116,6 +117,7 @@ func (e *Extractor) bucket(wave, mel []int, pad float64) gpustage.Bucket {
 	for i := range positions {
 		positions[i] = int32(first + i)
 	}
+	ones := slices.Repeat([]float32{1}, len(positions))
 	return gpustage.Bucket{
 		Rows:     rows,
 		Together: max(1, framesTogether/frames),
@@ -130,6 +132,7 @@ func (e *Extractor) bucket(wave, mel []int, pad float64) gpustage.Bucket {
 		},
 		Tables: []gpustage.Table{
 			gpustage.NewTable("positions", positions, len(positions)),
+			gpustage.NewTable("ones", ones, len(ones), 1),
 			gpustage.NewTable("frames", samples, frames, f.WinLength),
 			gpustage.NewTable("frame_numbers", numbers, frames, 1),
 			gpustage.NewTable("pad", []float32{float32(pad)}),
