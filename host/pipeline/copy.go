@@ -21,7 +21,9 @@ func (p *Pipeline) copyAll(ctx context.Context) error {
 	for seq := uint64(0); ; seq++ {
 		b := p.await(ctx, seq)
 		if b == nil {
-			p.closeWarm()
+			p.mu.Lock()
+			p.closeWarm() // whoever waits for it is to see how the run ended
+			p.mu.Unlock()
 			return nil
 		}
 		var d *DeviceSlot
@@ -52,6 +54,10 @@ func (p *Pipeline) copyAll(ctx context.Context) error {
 		p.reuse[b.Slot] <- copied
 		p.move(d, Preparing, Ready)
 		p.ready <- d
+		p.mu.Lock()
+		p.copied++
+		p.warmed()
+		p.mu.Unlock()
 	}
 }
 

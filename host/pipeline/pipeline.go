@@ -20,7 +20,7 @@ type Config struct {
 	RingSlots, DeviceSlots int
 	// Workers is the number of batches decoded at the same time.
 	Workers int
-	// Prefetch is the number of finished batches that closes Warm; at most RingSlots count.
+	// Prefetch is how many batches in front are to be ready before Warm says so; at most RingSlots count.
 	Prefetch int
 	// Reject is told of every rejected row, once for each batch it would have been in. An error stops the run.
 	// Calls may overlap. Nil ignores them.
@@ -77,13 +77,15 @@ type Pipeline struct {
 	reuse   []chan verdict // by ring slot: what becomes of its finished batch
 	free    chan *DeviceSlot
 	ready   chan *DeviceSlot
-	warm    chan struct{} // closed when Prefetch batches are finished, or all there are
+	warm    chan struct{} // closed by warmed
 	ended   chan struct{} // closed when the source is exhausted; end is set before
 
-	mu    sync.Mutex // guards the source and next
-	next  uint64
-	end   uint64
-	count atomic.Int64 // batches finished so far
+	mu       sync.Mutex // guards the source and the following
+	next     uint64
+	end      uint64
+	finished []bool // finished[seq % RingSlots]: that batch is, and one in front of it is not
+	inFront  uint64 // so many batches are finished without a gap
+	copied   uint64
 
 	failure error // set before ready is closed
 	stats   stats
@@ -97,15 +99,16 @@ func New(cfg Config) (*Pipeline, error) {
 	cfg.RingSlots, cfg.DeviceSlots, cfg.Workers = max(1, cfg.RingSlots), max(1, cfg.DeviceSlots), max(1, cfg.Workers)
 	cfg.Prefetch = min(max(1, cfg.Prefetch), cfg.RingSlots)
 	p := &Pipeline{
-		cfg:     cfg,
-		slots:   make([]DeviceSlot, cfg.DeviceSlots),
-		workers: make(chan int, cfg.Workers),
-		built:   make([]chan *Batch, cfg.RingSlots),
-		reuse:   make([]chan verdict, cfg.RingSlots),
-		free:    make(chan *DeviceSlot, cfg.DeviceSlots),
-		ready:   make(chan *DeviceSlot, cfg.DeviceSlots),
-		warm:    make(chan struct{}),
-		ended:   make(chan struct{}),
+		cfg:      cfg,
+		slots:    make([]DeviceSlot, cfg.DeviceSlots),
+		workers:  make(chan int, cfg.Workers),
+		built:    make([]chan *Batch, cfg.RingSlots),
+		reuse:    make([]chan verdict, cfg.RingSlots),
+		finished: make([]bool, cfg.RingSlots),
+		free:     make(chan *DeviceSlot, cfg.DeviceSlots),
+		ready:    make(chan *DeviceSlot, cfg.DeviceSlots),
+		warm:     make(chan struct{}),
+		ended:    make(chan struct{}),
 	}
 	for i := range cfg.Workers {
 		p.workers <- i
@@ -179,9 +182,7 @@ func (p *Pipeline) deliver(ctx context.Context, worker int, queue time.Duration,
 		p.ring(b.Slot, Preparing, Ready)
 		p.built[b.seq%uint64(len(p.built))] <- b
 		if first {
-			if n := p.count.Add(1); n == int64(p.cfg.Prefetch) || p.complete(n) {
-				p.closeWarm()
-			}
+			p.finish(b.seq)
 		}
 		select {
 		case said := <-p.reuse[b.Slot]:
@@ -211,9 +212,7 @@ func (p *Pipeline) take(b *Batch) bool {
 	if !p.cfg.Source.Next(b) {
 		p.end = p.next
 		close(p.ended)
-		if p.complete(p.count.Load()) {
-			p.warmed()
-		}
+		p.warmed()
 		return false
 	}
 	b.seq = p.next
@@ -221,13 +220,38 @@ func (p *Pipeline) take(b *Batch) bool {
 	return true
 }
 
-// complete reports whether n batches are all that the source has.
-func (p *Pipeline) complete(n int64) bool {
+// finish takes note of a finished batch.
+func (p *Pipeline) finish(seq uint64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	n := uint64(len(p.finished))
+	p.finished[seq%n] = true
+	for p.finished[p.inFront%n] {
+		p.finished[p.inFront%n] = false
+		p.inFront++
+	}
+	p.warmed()
+}
+
+// warmed closes warm when the batches in front are finished, and as many copied as have room. The caller holds mu.
+func (p *Pipeline) warmed() {
+	want := uint64(p.cfg.Prefetch)
 	select {
 	case <-p.ended:
-		return uint64(n) == p.end
+		want = min(want, p.end)
 	default:
-		return false
+	}
+	if p.inFront >= want && p.copied >= min(want, uint64(len(p.slots))) {
+		p.closeWarm()
+	}
+}
+
+// closeWarm may be called again. The caller holds mu.
+func (p *Pipeline) closeWarm() {
+	select {
+	case <-p.warm:
+	default:
+		close(p.warm)
 	}
 }
 
@@ -307,27 +331,16 @@ func (p *Pipeline) reject(b *Batch, phase string, rows []Rejected) error {
 	return nil
 }
 
-// closeWarm may be called more than once: at the prefetch target, and at the end of the source.
-func (p *Pipeline) closeWarm() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.warmed()
-}
-
-// warmed closes warm. The caller holds mu.
-func (p *Pipeline) warmed() {
-	select {
-	case <-p.warm:
-	default:
-		close(p.warm)
-	}
-}
-
-// Warm returns a channel that is closed when Config.Prefetch batches are finished, or when there are no more.
+// Warm returns a channel that is closed when the first Prefetch batches of the plan are finished and those of them that have a device
+// slot are there, or when there are no more: batches that are finished out of turn do not count.
 func (p *Pipeline) Warm() <-chan struct{} { return p.warm }
 
-// Finished returns the number of batches built so far.
-func (p *Pipeline) Finished() int { return int(p.count.Load()) }
+// Finished returns the number of batches from the first on that were built so far.
+func (p *Pipeline) Finished() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return int(p.inFront)
+}
 
 // Ready reports whether Acquire will return a batch at once.
 func (p *Pipeline) Ready() bool { return len(p.ready) > 0 }

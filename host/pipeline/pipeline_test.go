@@ -501,6 +501,39 @@ func TestWarm(t *testing.T) {
 	}
 }
 
+// TestWarmInOrder has the first batch come last: what is finished behind it does not let training begin.
+func TestWarmInOrder(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const ms = time.Millisecond
+		decode := decoder(func(b *Batch) ([]Rejected, error) {
+			time.Sleep(10 * ms)
+			if b.Index == 0 {
+				time.Sleep(40 * ms)
+			}
+			return nil, nil
+		})
+		copying := device(func(int, *Batch) error { time.Sleep(3 * ms); return nil })
+		ctx, cancel := context.WithCancel(t.Context())
+		p, err := New(Config{Source: &plan{n: 100}, Decoder: decode, Device: copying, RingSlots: 8, DeviceSlots: 3, Workers: 4, Prefetch: 2})
+		if err != nil {
+			t.Fatal(err)
+		}
+		began := time.Now()
+		done := make(chan error)
+		go func() { done <- p.Run(ctx) }()
+		time.Sleep(49 * ms)
+		if n := p.Finished(); n != 0 {
+			t.Errorf("%d batches in front are finished, and the first is not", n)
+		}
+		<-p.Warm()
+		if took, want := time.Since(began), 56*ms; took != want || p.Finished() < 2 {
+			t.Errorf("warm after %v with %d batches, want two that are copied at %v", took, p.Finished(), want)
+		}
+		cancel()
+		<-done
+	})
+}
+
 func TestSteadyStateDoesNotAllocate(t *testing.T) {
 	p, err := New(Config{Source: &plan{n: 1 << 30}, Decoder: takes(0), Device: device(instant), RingSlots: 4, DeviceSlots: 3,
 		Stages: []Step{{Name: "features", Stage: stageTakes(0)}}})
