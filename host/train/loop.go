@@ -37,8 +37,9 @@ type Window struct {
 	Skipped bool
 	// Rows are the data set's rows of the window, without the empty ones.
 	Rows []int32
-	// Time is the wall time since the end of the window before, evaluation excluded; the others are its parts. On a GPU Optimize is
-	// how long it took to queue the update, and Train holds the rest.
+	// Time is the wall time since the end of the window before, evaluation excluded; the others are its parts. On a GPU a window ends
+	// when its update has been computed, whenever the host gets to know; Optimize is how long it took to queue the update, and Train
+	// holds the rest.
 	Time, InputWait, Train, Optimize time.Duration
 	// GPUTrain and GPUOptimize are how long the GPU computed gradients and the update, by its own clock; 0 on the CPU.
 	GPUTrain, GPUOptimize time.Duration
@@ -107,7 +108,8 @@ type Loop struct {
 	window  Window
 	mean    mean
 	eval    Evaluation
-	ended   time.Time // the window before, or the evaluation
+	ended   time.Time // the window before, or the evaluation, for the host
+	done    time.Time // the same for the device
 	skipped int       // windows in a row
 }
 
@@ -136,7 +138,7 @@ func (l *Loop) Run(ctx context.Context) error {
 
 	defer l.Model.Drain() // what fails here has failed before
 
-	l.ended = time.Now()
+	l.begin()
 	for {
 		// Where no batch is ready the GPU will have to wait for one: only behind what is queued does that wait begin.
 		if !l.Feed.Ready() {
@@ -165,6 +167,19 @@ func (l *Loop) Run(ctx context.Context) error {
 			return err
 		}
 	}
+}
+
+// begin begins to measure a window. Nothing is being computed.
+func (l *Loop) begin() {
+	l.ended = time.Now()
+	l.done = l.ended
+}
+
+// end ends the window's time, for the host and for the device.
+func (l *Loop) end(now, done time.Time) {
+	l.window.Time = done.Sub(l.done)
+	l.window.Train += l.window.Time - now.Sub(l.ended) // the host's window began later and ends later
+	l.ended, l.done = now, done
 }
 
 func (l *Loop) spent(what string, b *pipeline.Batch, began, ended time.Time) {
@@ -268,10 +283,13 @@ func (l *Loop) step(b *pipeline.Batch, lr float64) error {
 	w.Step, w.Epoch, w.Bucket, w.LR = b.Step+1, b.Epoch, b.Bucket, lr
 	w.Loss, w.Metrics = l.mean.result(w.Metrics)
 	w.GradNorm, updated = l.Optimizer.Outcome()
+	w.Skipped = !updated
 	now := time.Now()
-	w.Skipped, w.Time = !updated, now.Sub(l.ended)
-	w.GPUTrain, w.GPUOptimize = l.Model.device.Timer.takeWindow()
-	l.ended = now
+	done := now
+	if timer := l.Model.device.Timer; timer != nil {
+		w.GPUTrain, w.GPUOptimize, done = timer.takeWindow()
+	}
+	l.end(now, done)
 	l.Progress.Step, l.Progress.Epoch, l.Progress.Batch = w.Step, b.Epoch, b.Index+1
 
 	err := l.Observer.Window(w)
@@ -327,7 +345,7 @@ func (l *Loop) evaluate(ctx context.Context, d *pipeline.DeviceSlot) error {
 		l.Progress.Best = &Best{e.Step, e.Loss}
 	}
 	err = l.Observer.Evaluated(e)
-	l.ended = time.Now()
+	l.begin()
 	if err == nil && ctx.Err() != nil {
 		err = context.Cause(ctx)
 	}

@@ -289,16 +289,13 @@ func (t *Timer) moor() error {
 	return t.clock.Record(t.next.event)
 }
 
-// takeWindow returns how long the GPU trained and updated weights since the last call.
-func (t *Timer) takeWindow() (train, optimize time.Duration) {
-	if t == nil {
-		return 0, 0
-	}
+// takeWindow returns how long the GPU trained and updated weights since the last call, and when it had done so.
+func (t *Timer) takeWindow() (train, optimize time.Duration, done time.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	w := t.window
 	t.window.train, t.window.optimize = 0, 0
-	return w.train, w.optimize
+	return w.train, w.optimize, t.last[0]
 }
 
 // restart forgets what was measured: trial runs are no steps.

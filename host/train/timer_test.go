@@ -106,8 +106,8 @@ func TestTimer(t *testing.T) {
 			b.queue(Training, 50*ms)
 			settle()
 			if micro == 2 {
-				if train, optimize := b.takeWindow(); train != 102*ms || optimize != 10*ms {
-					t.Errorf("train %v, optimizer %v, want 102ms and 10ms", train, optimize)
+				if train, optimize, done := b.takeWindow(); train != 102*ms || optimize != 10*ms || b.ms(done) != 115 {
+					t.Errorf("train %v, optimizer %v, done after %v ms, want 102ms, 10ms and 115", train, optimize, b.ms(done))
 				}
 			}
 			b.queue(Accumulating, ms)
@@ -126,7 +126,7 @@ func TestTimer(t *testing.T) {
 			{Evaluating, 227, 247},
 		}, Transfers{})
 		b.restart()
-		if train, optimize := b.takeWindow(); train != 0 || optimize != 0 {
+		if train, optimize, _ := b.takeWindow(); train != 0 || optimize != 0 {
 			t.Errorf("after a restart: %v, %v", train, optimize)
 		}
 	})
@@ -226,7 +226,7 @@ func TestModelIsTimed(t *testing.T) {
 	if _, err := m.Prepare(); err != nil {
 		t.Fatal(err)
 	}
-	if train, _ := timer.takeWindow(); train != 0 || timer.Transfers() != (Transfers{}) {
+	if train, _, _ := timer.takeWindow(); train != 0 || timer.Transfers() != (Transfers{}) {
 		t.Errorf("trial runs count: %v, %+v", train, timer.Transfers())
 	}
 	var works []Work
