@@ -14,9 +14,8 @@ import (
 	"github.com/xtts-host/xtts-host/shared/regular"
 )
 
-// lines is a file of JSON objects, one per line. Every line is one write: whoever reads along, and whoever reads
-// what a killed run left, sees whole lines but for perhaps the last. The system call costs some microseconds, a training
-// step milliseconds, so nothing is gained by a buffer that would have to be flushed.
+// lines is a file of JSON objects, one per line. What is appended is one write: whoever reads along, and whoever reads
+// what a killed run left, sees whole lines but for perhaps the last.
 type lines struct {
 	path  string
 	file  *os.File
@@ -84,16 +83,29 @@ func (l *lines) next(r *bufio.Reader) ([]byte, error) {
 	}
 }
 
-// write appends l.buf, and refuses a line that could not be read again. After a failure the file ends with the last whole line.
+// write appends l.buf, and refuses a line that could not be read again.
 func (l *lines) write() error {
+	if err := l.fits(); err != nil {
+		return err
+	}
+	return l.append(l.buf)
+}
+
+// fits looks at the line in l.buf.
+func (l *lines) fits() error {
 	if len(l.buf) > l.limit {
 		return fmt.Errorf("%s: a line of %d bytes, more than the %d that are read again", l.path, len(l.buf), l.limit)
 	}
-	if _, err := l.file.WriteAt(l.buf, l.end); err != nil {
+	return nil
+}
+
+// append appends whole lines. After a failure the file ends as it did before.
+func (l *lines) append(text []byte) error {
+	if _, err := l.file.WriteAt(text, l.end); err != nil {
 		l.file.Truncate(l.end) // if it fails too, the torn line is dropped when the file is opened again
-		return disk.Explain(err, l.path, int64(len(l.buf)))
+		return disk.Explain(err, l.path, int64(len(text)))
 	}
-	l.end += int64(len(l.buf))
+	l.end += int64(len(text))
 	return nil
 }
 

@@ -11,9 +11,10 @@ import (
 	"github.com/xtts-host/xtts-host/host/train"
 )
 
-// Metrics writes metrics.jsonl, one line per optimizer step. It belongs to one goroutine.
+// Metrics writes metrics.jsonl, one line per optimizer step, a moment later: who reads along is a quarter of a second behind. It belongs to
+// one goroutine.
 type Metrics struct {
-	lines   *lines
+	lines   *deferred
 	keys    []string // `,"name":`
 	history History
 }
@@ -73,7 +74,7 @@ func OpenMetrics(path string, metrics []string, afterStep int64) (*Metrics, erro
 	if m.keys, err = metricKeys(metrics); err != nil {
 		return nil, err
 	}
-	m.lines, err = openLines(path, maxLine, func(line []byte) (bool, error) {
+	file, err := openLines(path, maxLine, func(line []byte) (bool, error) {
 		var v struct {
 			Step            *int64
 			Loss            *float64
@@ -98,6 +99,7 @@ func OpenMetrics(path string, metrics []string, afterStep int64) (*Metrics, erro
 	if err != nil {
 		return nil, fmt.Errorf("open metrics: %w", err)
 	}
+	m.lines = &deferred{lines: file}
 	return m, nil
 }
 
@@ -121,7 +123,7 @@ func upTo(afterStep int64) func(line []byte) (bool, error) {
 func (m *Metrics) History() History { return m.history }
 
 // Write appends the line of a window. frames is the number of valid target frames in it. An error names the file
-// and the step.
+// and the step, though it may be that of a line before.
 func (m *Metrics) Write(w *train.Window, frames int) error {
 	m.lines.buf = m.appendLine(m.lines.buf[:0], w, frames)
 	if err := m.lines.write(); err != nil {

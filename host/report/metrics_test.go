@@ -12,6 +12,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/xtts-host/xtts-host/host/train"
@@ -56,6 +57,7 @@ func TestMetricsLine(t *testing.T) {
 			if err := m.Write(w, 412); err != nil {
 				t.Fatal(err)
 			}
+			m.lines.flush()
 			if got := read(t, path); got != c.want+"\n" {
 				t.Errorf("got  %swant %s", got, c.want)
 			}
@@ -71,6 +73,7 @@ func TestMetricsKeepEveryBit(t *testing.T) {
 	if err := m.Write(w, 0); err != nil {
 		t.Fatal(err)
 	}
+	m.lines.flush()
 	var got struct{ Loss float64 }
 	if err := json.Unmarshal([]byte(read(t, path)), &got); err != nil || got.Loss != w.Loss {
 		t.Errorf("loss %v, %v; want %v", got.Loss, err, w.Loss)
@@ -109,6 +112,7 @@ func TestMetricsCutBack(t *testing.T) {
 			if err := m.Write(stepWindow(c.after+1), 0); err != nil {
 				t.Fatal(err)
 			}
+			m.lines.flush()
 			if got := read(t, path); !strings.HasPrefix(got, c.want+`{"step":`) || !strings.HasSuffix(got, "}\n") {
 				t.Errorf("after another line: %q", got)
 			}
@@ -163,7 +167,13 @@ func TestFullDisk(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer full.Close()
-	m := &Metrics{lines: &lines{limit: maxLine, path: "/dev/full", file: full}}
+	m := &Metrics{lines: &deferred{lines: &lines{limit: maxLine, path: "/dev/full", file: full}}}
+	if err := m.Write(stepWindow(56), 0); err != nil {
+		t.Fatal(err)
+	}
+	if err := m.Sync(); !errors.Is(err, syscall.ENOSPC) { // so that no checkpoint counts it
+		t.Errorf("lines that cannot be written are durable: %v", err)
+	}
 	err = m.Write(stepWindow(57), 0)
 	var hint interface{ Hint() string }
 	if !errors.Is(err, syscall.ENOSPC) || !errors.As(err, &hint) {
@@ -176,6 +186,50 @@ func TestFullDisk(t *testing.T) {
 	}
 }
 
+// TestLineDelay waits for a line as somebody who reads along does.
+func TestLineDelay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		path := filepath.Join(t.TempDir(), "metrics.jsonl")
+		m := openMetrics(t, path, 0)
+		count := func() int { return strings.Count(read(t, path), "\n") }
+		for step := range int64(3) {
+			if err := m.Write(stepWindow(1+step), 0); err != nil {
+				t.Fatal(err)
+			}
+			if n := count(); n != 0 {
+				t.Errorf("%d lines are there at once", n)
+			}
+			time.Sleep(lineDelay / 4)
+		}
+		time.Sleep(lineDelay / 4)
+		synctest.Wait()
+		if n := count(); n != 3 {
+			t.Errorf("%d lines after %v, want 3", n, lineDelay)
+		}
+		for range 2 { // the timer begins anew
+			if err := m.Write(stepWindow(4), 0); err != nil {
+				t.Fatal(err)
+			}
+		}
+		time.Sleep(lineDelay)
+		synctest.Wait()
+		if n := count(); n != 5 {
+			t.Errorf("%d lines, want 5", n)
+		}
+		if err := m.Write(stepWindow(5), 0); err != nil {
+			t.Fatal(err)
+		}
+		for range 2 {
+			if err := m.Close(); err != nil {
+				t.Error(err)
+			}
+		}
+		if n := count(); n != 6 {
+			t.Errorf("%d lines in the closed file, want 6", n)
+		}
+	})
+}
+
 // A file size limit makes a write stop in the middle of a line, as a disk that fills up does.
 func TestFailedWriteLeavesWholeLines(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "metrics.jsonl")
@@ -183,6 +237,7 @@ func TestFailedWriteLeavesWholeLines(t *testing.T) {
 	if err := m.Write(stepWindow(1), 0); err != nil {
 		t.Fatal(err)
 	}
+	m.lines.flush()
 	whole := read(t, path)
 
 	signal.Ignore(syscall.SIGXFSZ) // it would end the process
@@ -195,6 +250,9 @@ func TestFailedWriteLeavesWholeLines(t *testing.T) {
 		t.Fatal(err)
 	}
 	err := m.Write(stepWindow(2), 0)
+	if err == nil {
+		err = m.Sync()
+	}
 	if back := syscall.Setrlimit(syscall.RLIMIT_FSIZE, &limit); back != nil {
 		t.Fatal(back)
 	}
@@ -204,11 +262,8 @@ func TestFailedWriteLeavesWholeLines(t *testing.T) {
 	if got := read(t, path); got != whole {
 		t.Errorf("after the failure the file holds %q", got)
 	}
-	if err := m.Write(stepWindow(3), 0); err != nil {
-		t.Fatal(err)
-	}
-	if got := read(t, path); !strings.HasPrefix(got, whole+`{"step":3,`) || strings.Count(got, "\n") != 2 {
-		t.Errorf("after another line the file holds %q", got)
+	if err := m.Write(stepWindow(3), 0); !errors.Is(err, syscall.EFBIG) || read(t, path) != whole {
+		t.Errorf("behind a gap: %v", err)
 	}
 }
 
