@@ -48,12 +48,21 @@ type Entry struct {
 }
 
 // OnGPU returns the entry with the program for a process that is given a GPU, where the plugin has one apart. A program that is built with
-// CUDA may not start where CUDA shows it no GPU.
+// CUDA may not start where CUDA shows it no GPU. Resolve has refused an entry whose program for a GPU is named and not there.
 func (e Entry) OnGPU() Entry {
 	if e.gpuCommand != "" {
 		e.Command, e.Sum = []string{e.gpuCommand}, e.gpuSum
 	}
 	return e
+}
+
+// missingGPUProgram returns the path of the program for a GPU that the manifest of a plugin that can be started names, and that is not
+// there, or "". Nobody misses it before a process is given a GPU: the plugin may have been built for machines without.
+func (e *Entry) missingGPUProgram() string {
+	if name := e.Manifest.GPUCommand(); name != "" && e.gpuCommand == "" {
+		return filepath.Join(e.Dir, name)
+	}
+	return ""
 }
 
 // Name returns the plugin's id, or the folder's name where there is no readable manifest.
@@ -140,7 +149,7 @@ func inspect(dir string) Entry {
 		return e
 	}
 	gpu := e.Manifest.GPUCommand()
-	if _, missing := root.Stat(gpu); gpu == "" || missing != nil { // not built: the other one will say so
+	if _, err := root.Stat(gpu); gpu == "" || errors.Is(err, fs.ErrNotExist) { // not built: see missingGPUProgram
 		gpu = ""
 	} else if err := checkExecutable(root, gpu); err != nil {
 		e.State, e.Reason, e.Hint = Broken, err.Error(), hint.Of(err)

@@ -21,7 +21,8 @@ type Types struct {
 	Features manifest.Features
 	// RequireChecksums refuses plugins that are not verified.
 	RequireChecksums bool
-	// DataGPU says that the plugins have a GPU. Without, stages that need one are refused.
+	// DataGPU says that the plugins have a GPU. Without, stages that need one are refused; with it, stages that use it and whose
+	// program for it is missing.
 	DataGPU bool
 }
 
@@ -44,7 +45,7 @@ type Resolved struct {
 // UsesGPU reports whether any instance of a plugin, an index into Plugins, can use a GPU.
 func (r *Resolved) UsesGPU(plugin int) bool {
 	return slices.ContainsFunc(r.Instances, func(i Instance) bool {
-		return i.Plugin == plugin && (i.Stage.GPU == manifest.GPUOptional || i.Stage.GPU == manifest.GPURequired)
+		return i.Plugin == plugin && i.Stage.UsesGPU()
 	})
 }
 
@@ -147,6 +148,10 @@ func (r *resolver) add(s manifest.StageInstance, pipeline []manifest.StageInstan
 	if stage.GPU == manifest.GPURequired && !r.types.DataGPU {
 		return hint.Errorf("give the plugins one with --data-gpu N --model-gpu M, or take another stage",
 			"stage %q of plugin %s needs a GPU, and the plugins run on the CPU", s.Stage, entry.Name())
+	}
+	if file := entry.missingGPUProgram(); file != "" && r.types.DataGPU && stage.UsesGPU() {
+		return hint.Errorf("build it; make build CUDA=1 does so for the plugins that come with xtts-host, and with --data-gpu cpu those compute on the CPU",
+			"plugin %s is given the data GPU, and its program for a GPU is missing: %s", entry.Name(), file)
 	}
 	i := Instance{Name: s.Name, Stage: stage, Config: s.Config, Inputs: s.Inputs, Outputs: s.Outputs}
 	if err := r.bindPorts(&i, entry, pipeline); err != nil {

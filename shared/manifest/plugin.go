@@ -53,6 +53,9 @@ type Stage struct {
 	Deterministic bool   `json:"deterministic"`
 }
 
+// UsesGPU reports whether the stage makes use of a GPU that it is given.
+func (s *Stage) UsesGPU() bool { return s.GPU == GPUOptional || s.GPU == GPURequired }
+
 // ParsePlugin reads plugin.json. file is used in messages only.
 func ParsePlugin(file string, data []byte) (*Plugin, error) {
 	p := new(Plugin)
