@@ -157,6 +157,12 @@ func TestPluginRefusals(t *testing.T) {
 		{"augment with a new output", "augment", []any{"stages", 0, "kind"}, `plugin.json: stage "logmel": output "mel_spectrograms" is not an input`},
 		{"port twice", "waveform", []any{"stages", 0, "inputs", 1, "name"}, `plugin.json: stage "logmel": two inputs are named "waveform"`},
 		{"growth", 0.5, []any{"stages", 0, "max_growth"}, "plugin.json: stages.0.max_growth: "},
+		{"no memory", 0, []any{"gpu_memory_mb"}, "plugin.json: gpu_memory_mb: "},
+		{"half a MB", 0.5, []any{"gpu_memory_mb"}, "plugin.json: gpu_memory_mb: "},
+		{"memory as text", "1GB", []any{"gpu_memory_mb"}, "plugin.json: gpu_memory_mb: "},
+		{"memory that no arithmetic holds", 1 << 44, []any{"gpu_memory_mb"}, "plugin.json: gpu_memory_mb: "},
+		{"memory of a stage", 800, []any{"stages", 0, "gpu_memory_mb"}, `plugin.json: stages.0: unknown key "gpu_memory_mb"`},
+		{"unknown key", 800, []any{"gpu_memory"}, `plugin.json: top level: unknown key "gpu_memory"`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			_, err := ParsePlugin("plugin.json", edit(t, read(t, features), c.value, c.path...))
@@ -164,6 +170,25 @@ func TestPluginRefusals(t *testing.T) {
 				t.Errorf("got  %v\nwant %s", err, c.want)
 			}
 		})
+	}
+}
+
+// TestPluginGPUMemory: only a plugin that can use a GPU may need memory of it.
+func TestPluginGPUMemory(t *testing.T) {
+	needs := edit(t, read(t, features), 800, "gpu_memory_mb")
+	for _, c := range []struct {
+		logmel, prosody string // gpu of the two stages
+		want            string
+	}{
+		{"optional", "none", ""},
+		{"none", "required", ""},
+		{"none", "none", "plugin.json: gpu_memory_mb is given, and no stage uses a GPU: none has gpu optional or required"},
+	} {
+		data := edit(t, edit(t, needs, c.logmel, "stages", 0, "gpu"), c.prosody, "stages", 1, "gpu")
+		p, err := ParsePlugin("plugin.json", data)
+		if c.want == "" && (err != nil || p.GPUMemoryMB != 800) || c.want != "" && (err == nil || err.Error() != c.want) {
+			t.Errorf("gpu %s and %s: %v, want %q", c.logmel, c.prosody, err, c.want)
+		}
 	}
 }
 

@@ -3,6 +3,7 @@ package manifest
 import (
 	"fmt"
 	"runtime"
+	"slices"
 )
 
 // PluginFile and SumFile are the names of a plugin folder's manifest and checksums.
@@ -22,7 +23,10 @@ type Plugin struct {
 	// command instead, run in the folder.
 	Executable map[string]string `json:"executable,omitempty"`
 	Argv       []string          `json:"argv,omitempty"`
-	Stages     []Stage           `json:"stages"`
+	// GPUMemoryMB is what one process needs of a GPU at least, in MB of 1 << 20 bytes, its context of CUDA included; 0 says nothing. Only
+	// a plugin with a stage that can use a GPU has it.
+	GPUMemoryMB int     `json:"gpu_memory_mb,omitempty"`
+	Stages      []Stage `json:"stages"`
 }
 
 // Stage kinds. A preprocess stage makes tensors from others and always runs; an augment stage edits tensors in
@@ -71,6 +75,9 @@ func ParsePlugin(file string, data []byte) (*Plugin, error) {
 func (p *Plugin) check() error {
 	if (len(p.Executable) == 0) == (len(p.Argv) == 0) {
 		return fmt.Errorf("exactly one of executable and argv is needed")
+	}
+	if p.GPUMemoryMB > 0 && !slices.ContainsFunc(p.Stages, func(s Stage) bool { return s.UsesGPU() }) {
+		return fmt.Errorf("gpu_memory_mb is given, and no stage uses a GPU: none has gpu %s or %s", GPUOptional, GPURequired)
 	}
 	stages := map[string]bool{}
 	for _, s := range p.Stages {
