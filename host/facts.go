@@ -58,7 +58,7 @@ func (j *job) setup() report.Setup {
 	}
 	for _, in := range j.pipeline.Instances {
 		id := j.pipeline.Plugins[in.Plugin].Name()
-		s.PluginOf[in.Name], s.WorkersOf[id] = id, max(1, j.cfg.PluginWorkers[id])
+		s.PluginOf[in.Name], s.WorkersOf[id] = id, j.workers(in.Plugin)
 		s.UsesGPU[id] = j.pipeline.UsesGPU(in.Plugin)
 	}
 	return s

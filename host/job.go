@@ -167,7 +167,7 @@ func (j *job) openData(ctx context.Context) error {
 	return nil
 }
 
-// resolve finds the plugins and checks the pipeline like a program.
+// resolve finds the plugins, checks the pipeline like a program, and whether its processes have room on the data GPU.
 func (j *job) resolve(context.Context) error {
 	entries, err := catalog.Scan(j.cfg.Plugins)
 	if err != nil {
@@ -196,7 +196,7 @@ func (j *job) resolve(context.Context) error {
 			return fmt.Errorf("--plugin-workers %s: no plugin of that name is in the pipeline", id)
 		}
 	}
-	return nil
+	return j.checkShares()
 }
 
 func (j *job) uses(plugin string) bool {

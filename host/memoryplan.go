@@ -61,20 +61,33 @@ func (p memoryPlan) check(graphs int) error {
 
 // refuse says what the limit would have to hold.
 func (p memoryPlan) refuse(what string, graphs int) error {
-	var table strings.Builder
-	total := 0
-	row := func(name string, bytes int) {
-		total += bytes
-		fmt.Fprintf(&table, "\n  %-52s %6d MB", name, bytes/gpu.MB)
-	}
-	row("weights, gradients, optimizer state", p.arenas)
-	row("device slots", p.slots)
-	row("CUDA and its libraries", libraries)
+	var table memoryTable
+	table.add("weights, gradients, optimizer state", p.arenas)
+	table.add("device slots", p.slots)
+	table.add("CUDA and its libraries", libraries)
 	if graphs > 0 {
-		row("what the graphs compute, by trial of every bucket", graphs)
+		table.add("what the graphs compute, by trial of every bucket", graphs)
 	}
-	return hint.Errorf(fmt.Sprintf("give --model-gpu-memory %d or more, or a smaller --batch-size", (total+total/20)/gpu.MB),
-		"%w: --model-gpu-memory %dMB %s:%s\n  %-52s %6d MB", ort.ErrOutOfMemory, p.limit/gpu.MB, what, &table, "together", total/gpu.MB)
+	return hint.Errorf(fmt.Sprintf("give --model-gpu-memory %d or more, or a smaller --batch-size", (table.total+table.total/20)/gpu.MB),
+		"%w: --model-gpu-memory %dMB %s:%s", ort.ErrOutOfMemory, p.limit/gpu.MB, what, &table)
+}
+
+// memoryTable lists for a refusal what a limit would have to hold.
+type memoryTable struct {
+	rows  string // each behind a line feed
+	total int    // bytes
+}
+
+func (t *memoryTable) add(name string, bytes int) {
+	t.rows += memoryRow(name, bytes)
+	t.total += bytes
+}
+
+// String returns the rows and their sum.
+func (t *memoryTable) String() string { return t.rows + memoryRow("together", t.total) }
+
+func memoryRow(name string, bytes int) string {
+	return fmt.Sprintf("\n  %-52s %6d MB", name, bytes/gpu.MB)
 }
 
 // tooLarge explains a trial run that found no memory.

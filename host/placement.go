@@ -94,18 +94,6 @@ func seat(role, what string, s gpu.Seat) string {
 // giveGPU lets a plugin see the data GPU if one of its stages can use it.
 func (j *job) giveGPU(r *stagepb.ConfigureRequest, plugin int) {
 	if data := j.placement.Data; !data.OnCPU() && j.pipeline.UsesGPU(plugin) {
-		r.DeviceUuid, r.MemoryLimit = data.GPU.UUID, uint64(j.share())
+		r.DeviceUuid, r.MemoryLimit = data.GPU.UUID, uint64(j.share(plugin))
 	}
-}
-
-// share is what each process that sees the data GPU may use there, in bytes; 0 without a limit. The limit of the role is shared out
-// evenly: what each needs is known to nobody before it runs.
-func (j *job) share() int64 {
-	processes := 0
-	for i := range j.pipeline.Plugins {
-		if j.pipeline.UsesGPU(i) {
-			processes += max(1, j.cfg.PluginWorkers[j.pipeline.Plugins[i].Name()])
-		}
-	}
-	return j.placement.Data.Limit / int64(max(1, processes))
 }

@@ -106,35 +106,55 @@ func TestDevices(t *testing.T) {
 	}
 }
 
-// TestGiveGPU shares out 9 GB to three processes of two plugins; a third plugin has no use for it.
-func TestGiveGPU(t *testing.T) {
-	plugin := func(id string) catalog.Entry { return catalog.Entry{Manifest: &manifest.Plugin{ID: id}} }
-	j := &job{
-		cfg: settings(t, "--plugin-workers", "codes=2,features=4"),
+// seated is a run on the data GPU: codes has two processes there and denoise one, which need so many MB each by their manifests. A third
+// plugin has no use for it, and what it needs counts for nothing.
+func seated(t *testing.T, limit int64, codes, denoise int) *job {
+	plugin := func(id string, mb int) catalog.Entry {
+		return catalog.Entry{Manifest: &manifest.Plugin{ID: id, GPUMemoryMB: mb}}
+	}
+	return &job{
+		cfg:       settings(t, "--plugin-workers", "codes=2,features=4"),
+		placement: gpu.Placement{Data: gpu.Seat{GPU: gpu.Device{UUID: "GPU-1"}, Limit: limit}},
 		pipeline: &catalog.Resolved{
-			Plugins: []catalog.Entry{plugin("features"), plugin("codes"), plugin("denoise")},
+			Plugins: []catalog.Entry{plugin("features", 4096), plugin("codes", codes), plugin("denoise", denoise)},
 			Instances: []catalog.Instance{
 				{Plugin: 0, Stage: manifest.Stage{GPU: "none"}}, {Plugin: 1, Stage: manifest.Stage{GPU: manifest.GPURequired}},
 				{Plugin: 1}, {Plugin: 2, Stage: manifest.Stage{GPU: manifest.GPUOptional}}, {Plugin: 0},
 			},
 		},
 	}
-	given := func(plugin int) (string, uint64) {
-		r := new(stagepb.ConfigureRequest)
-		j.giveGPU(r, plugin)
-		return r.DeviceUuid, r.MemoryLimit
-	}
-	if uuid, limit := given(1); uuid != "" || limit != 0 {
-		t.Errorf("on the CPU: %s, %d", uuid, limit)
-	}
-	j.placement.Data = gpu.Seat{GPU: gpu.Device{UUID: "GPU-1"}}
-	if uuid, limit := given(1); uuid != "GPU-1" || limit != 0 {
-		t.Errorf("without limit: %s, %d", uuid, limit)
-	}
-	j.placement.Data.Limit = 9 << 30
-	for plugin, want := range []uint64{0, 3 << 30, 3 << 30} {
-		if uuid, limit := given(plugin); limit != want || (uuid == "GPU-1") != (want > 0) {
-			t.Errorf("plugin %d: %s, %d", plugin, uuid, limit)
+}
+
+// TestGiveGPU shares the data GPU out by what the manifests say.
+func TestGiveGPU(t *testing.T) {
+	onCPU := seated(t, 0, 1000, 0)
+	onCPU.placement = gpu.Placement{}
+	for _, tt := range []struct {
+		name string
+		job  *job
+		uuid string
+		want [3]uint64 // MB of a process, by plugin
+	}{
+		{"on the CPU", onCPU, "", [3]uint64{}},
+		{"without limit", seated(t, 0, 1000, 0), "GPU-1", [3]uint64{}},
+		{"nothing declared", seated(t, 9<<30, 0, 0), "GPU-1", [3]uint64{0, 3072, 3072}},
+		{"one declared", seated(t, 9<<30, 3000, 0), "GPU-1", [3]uint64{0, 4072, 1072}},
+		{"both declared", seated(t, 9<<30, 1024, 4096), "GPU-1", [3]uint64{0, 2048, 5120}},
+		{"nothing left", seated(t, 9<<30, 4096, 1024), "GPU-1", [3]uint64{0, 4096, 1024}},
+	} {
+		if err := tt.job.checkShares(); err != nil {
+			t.Errorf("%s: %v", tt.name, err)
+		}
+		for plugin, want := range tt.want {
+			r := new(stagepb.ConfigureRequest)
+			tt.job.giveGPU(r, plugin)
+			uuid := tt.uuid
+			if plugin == 0 {
+				uuid = ""
+			}
+			if r.DeviceUuid != uuid || r.MemoryLimit != want*gpu.MB {
+				t.Errorf("%s: plugin %d: %q, %d, want %q, %d MB", tt.name, plugin, r.DeviceUuid, r.MemoryLimit, uuid, want)
+			}
 		}
 	}
 }

@@ -1,0 +1,36 @@
+package host
+
+import (
+	"testing"
+
+	"github.com/xtts-host/xtts-host/gpu"
+)
+
+// TestCheckShares refuses limits that do not hold what the plugins need.
+func TestCheckShares(t *testing.T) {
+	for _, tt := range []struct {
+		limit          int64 // MB
+		codes, denoise int   // MB
+		want, advice   string
+	}{
+		{0, 1 << 20, 1 << 20, "", ""}, // without a limit
+		{2300, 1000, 300, "", ""},
+		{2299, 1000, 300, `out of memory: --data-gpu-memory 2299MB is less than the plugins need by gpu_memory_mb in plugin.json:
+  codes: 2 processes x 1000 MB                           2000 MB
+  denoise: 1 process x 300 MB                             300 MB
+  together                                               2300 MB`, "give --data-gpu-memory 2300 or more, or the plugins fewer processes with --plugin-workers"},
+		{2003, 1000, 0, "", ""},
+		{2002, 1000, 0, `out of memory: --data-gpu-memory 2002MB leaves nothing for plugins without gpu_memory_mb in plugin.json:
+  codes: 2 processes x 1000 MB                           2000 MB
+  denoise: 1 process x 0 MB                                 0 MB
+  together                                               2000 MB`, "give --data-gpu-memory 2003 or more, or the plugins fewer processes with --plugin-workers"},
+	} {
+		err := seated(t, tt.limit*gpu.MB, tt.codes, tt.denoise).checkShares()
+		if tt.want == "" && err != nil {
+			t.Errorf("%d MB for %d and %d: %v", tt.limit, tt.codes, tt.denoise, err)
+		}
+		if tt.want != "" && (err == nil || err.Error() != tt.want || Hint(err) != tt.advice || ExitCode(refusal{err}) != 3) {
+			t.Errorf("error:\n%v\nhint: %s\nwant:\n%s\nhint: %s", err, Hint(err), tt.want, tt.advice)
+		}
+	}
+}
