@@ -27,6 +27,8 @@ type Context interface {
 	Register(mem []byte) (Registration, error)
 	NewStream() (Stream, error)
 	NewEvent() (Event, error)
+	// NewKernel has the driver compile PTX, and returns the function of that name in it.
+	NewKernel(ptx, name string) (Kernel, error)
 	Close() error
 }
 
@@ -59,6 +61,9 @@ type Stream interface {
 	Copy(dst Memory, dstOffset int, src Memory, srcOffset, size int) error
 	// Clear fills size bytes with zero.
 	Clear(dst Memory, offset, size int) error
+	// Launch runs a kernel in blocks of threads. The arguments are the kernel's, in its order: addresses (Memory.Pointer) and numbers, which
+	// lie in the low bytes. Nobody checks that they are right.
+	Launch(k Kernel, blocks, threads int, arguments ...uint64) error
 	// Record lets e happen when the work queued so far is done.
 	Record(e Event) error
 	// Wait holds back the work queued from now on until what was recorded last in e has happened.
@@ -80,3 +85,6 @@ type Event interface {
 	Since(earlier Event) (time.Duration, error)
 	Close() error
 }
+
+// Kernel is a function that a GPU runs.
+type Kernel interface{ Close() error }

@@ -166,7 +166,8 @@ func (v *validation) tryCapture(context.Context) (string, error) {
 	if !v.onGPU() {
 		return "none on the CPU", nil
 	}
-	return v.tryGraphs()
+	found, err := v.tryGraphs()
+	return found + "; an update is " + v.updates(), err
 }
 
 // tryCompute computes gradients of a made-up batch, and changes no weight.

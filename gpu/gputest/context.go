@@ -42,6 +42,8 @@ type Config struct {
 	// Bandwidth is how many bytes Upload and Download copy in a second, on each stream; 0 means that they take no time.
 	// Copy and Clear take none.
 	Bandwidth int
+	// Kernels are what Launch calls for a kernel, by its name. The arguments are addresses in the machine's memory, and numbers.
+	Kernels map[string]func(arguments []uint64)
 	// Misuse, if set, hears of every misuse, also when the caller who got the error ignores it and when there is no caller.
 	// It may be called from any goroutine, and calls nothing of this package.
 	Misuse func(error)
@@ -58,6 +60,7 @@ const (
 	Download     Op = "download"
 	Copy         Op = "copy"
 	Clear        Op = "clear"
+	Launch       Op = "launch"
 	Run          Op = "run"
 )
 

@@ -21,9 +21,9 @@ func (p *Pipeline) copyAll(ctx context.Context) error {
 	for seq := uint64(0); ; seq++ {
 		b := p.await(ctx, seq)
 		if b == nil {
-			p.mu.Lock()
+			p.progress.Lock()
 			p.closeWarm() // whoever waits for it is to see how the run ended
-			p.mu.Unlock()
+			p.progress.Unlock()
 			return nil
 		}
 		var d *DeviceSlot
@@ -54,10 +54,10 @@ func (p *Pipeline) copyAll(ctx context.Context) error {
 		p.reuse[b.Slot] <- copied
 		p.move(d, Preparing, Ready)
 		p.ready <- d
-		p.mu.Lock()
+		p.progress.Lock()
 		p.copied++
 		p.warmed()
-		p.mu.Unlock()
+		p.progress.Unlock()
 	}
 }
 

@@ -80,8 +80,10 @@ type Pipeline struct {
 	warm    chan struct{} // closed by warmed
 	ended   chan struct{} // closed when the source is exhausted; end is set before
 
-	mu       sync.Mutex // guards the source and the following
-	next     uint64
+	mu   sync.Mutex // guards the source, which may take its time, and next
+	next uint64
+
+	progress sync.Mutex // guards what follows; never held for long
 	end      uint64
 	finished []bool // finished[seq % RingSlots]: that batch is, and one in front of it is not
 	inFront  uint64 // so many batches are finished without a gap
@@ -210,6 +212,8 @@ func (p *Pipeline) take(b *Batch) bool {
 	default:
 	}
 	if !p.cfg.Source.Next(b) {
+		p.progress.Lock()
+		defer p.progress.Unlock()
 		p.end = p.next
 		close(p.ended)
 		p.warmed()
@@ -222,8 +226,8 @@ func (p *Pipeline) take(b *Batch) bool {
 
 // finish takes note of a finished batch.
 func (p *Pipeline) finish(seq uint64) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
+	p.progress.Lock()
+	defer p.progress.Unlock()
 	n := uint64(len(p.finished))
 	p.finished[seq%n] = true
 	for p.finished[p.inFront%n] {
@@ -233,7 +237,7 @@ func (p *Pipeline) finish(seq uint64) {
 	p.warmed()
 }
 
-// warmed closes warm when the batches in front are finished, and as many copied as have room. The caller holds mu.
+// warmed closes warm when the batches in front are finished, and as many copied as have room. The caller holds progress.
 func (p *Pipeline) warmed() {
 	want := uint64(p.cfg.Prefetch)
 	select {
@@ -246,7 +250,7 @@ func (p *Pipeline) warmed() {
 	}
 }
 
-// closeWarm may be called again. The caller holds mu.
+// closeWarm may be called again. The caller holds progress.
 func (p *Pipeline) closeWarm() {
 	select {
 	case <-p.warm:
@@ -337,8 +341,8 @@ func (p *Pipeline) Warm() <-chan struct{} { return p.warm }
 
 // Finished returns the number of batches from the first on that were built so far.
 func (p *Pipeline) Finished() int {
-	p.mu.Lock()
-	defer p.mu.Unlock()
+	p.progress.Lock()
+	defer p.progress.Unlock()
 	return int(p.inFront)
 }
 

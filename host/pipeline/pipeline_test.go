@@ -534,6 +534,49 @@ func TestWarmInOrder(t *testing.T) {
 	})
 }
 
+// slowPlan gives one batch, and the next when somebody lets it.
+type slowPlan struct {
+	plan
+	more chan struct{}
+}
+
+func (s *slowPlan) Next(b *Batch) bool {
+	if s.at > 0 {
+		<-s.more
+	}
+	return s.plan.Next(b)
+}
+
+// TestSourceTakesItsTime: nobody else waits for a source.
+func TestSourceTakesItsTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		source := &slowPlan{plan{n: 2}, make(chan struct{})}
+		p, err := New(Config{Source: source, Decoder: takes(time.Millisecond), Device: device(instant), RingSlots: 2, Workers: 2})
+		if err != nil {
+			t.Fatal(err)
+		}
+		done := make(chan error)
+		go func() { done <- p.Run(ctx) }()
+		<-p.Warm()
+		if n := p.Finished(); n != 1 {
+			t.Errorf("%d batches are finished, want 1", n)
+		}
+		d, err := p.Acquire(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p.Release(d)
+		close(source.more)
+		if d, err = p.Acquire(ctx); err != nil {
+			t.Fatal(err)
+		}
+		p.Release(d)
+		cancel()
+		<-done
+	})
+}
+
 func TestSteadyStateDoesNotAllocate(t *testing.T) {
 	p, err := New(Config{Source: &plan{n: 1 << 30}, Decoder: takes(0), Device: device(instant), RingSlots: 4, DeviceSlots: 3,
 		Stages: []Step{{Name: "features", Stage: stageTakes(0)}}})

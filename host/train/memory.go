@@ -151,6 +151,7 @@ func (m *memory) event() gpu.Event {
 type word[T ort.Element] struct {
 	value  *T
 	tensor *ort.Tensor
+	at     int // in the block of words
 }
 
 func newWord[T ort.Element](m *memory, w *words, dtype manifest.DType) word[T] {
@@ -159,7 +160,7 @@ func newWord[T ort.Element](m *memory, w *words, dtype manifest.DType) word[T] {
 	}
 	at := w.used
 	w.used += apart
-	return word[T]{&ort.View[T](w.host[at : at+dtype.Size()])[0], m.tensor(w.block, at, dtype)}
+	return word[T]{&ort.View[T](w.host[at : at+dtype.Size()])[0], m.tensor(w.block, at, dtype), at}
 }
 
 // open opens a graph and owns its session. graphs lets its runs be captured as CUDA graphs.

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/xtts-host/xtts-host/gpu"
 	"github.com/xtts-host/xtts-host/host/checkpoint"
 	"github.com/xtts-host/xtts-host/ortgraphs"
 	"github.com/xtts-host/xtts-host/ortgraphs/ort"
@@ -30,6 +31,7 @@ type rule struct {
 	state []string
 	// scalars returns the f64 inputs that stay as they are.
 	scalars func(p manifest.Optimizer) map[string]float64
+	fusion  *fusion // nil for none
 }
 
 var rules = map[string]rule{
@@ -38,6 +40,7 @@ var rules = map[string]rule{
 		scalars: func(p manifest.Optimizer) map[string]float64 {
 			return map[string]float64{"beta1": p.Betas[0], "beta2": p.Betas[1], "eps": p.Eps}
 		},
+		fusion: &fusion{adamwKernel, adamwNumbers},
 	},
 	"sgd": {
 		state: []string{"momentum_buffer"},
@@ -47,9 +50,6 @@ var rules = map[string]rule{
 	},
 }
 
-// finiteAt is where the flag lies among the words that graphs write: it is the second.
-const finiteAt = apart
-
 // Optimizer updates a model's weights in place. It belongs to the trainer's goroutine.
 type Optimizer struct {
 	memory
@@ -57,8 +57,9 @@ type Optimizer struct {
 	params manifest.Optimizer
 	rule   rule
 
-	state []block // the rule's vectors, laid out like the weights
-	acc   block   // accumulated gradients; none without accumulation
+	state   []block // the rule's vectors, laid out like the weights
+	acc     block   // accumulated gradients; none without accumulation
+	vectors []block // what an update works on: weights, gradients, state
 
 	in, out  *words
 	lr       word[float64]
@@ -69,11 +70,20 @@ type Optimizer struct {
 
 	accumulate [2]execution // the window's first micro-batch, and the others
 	norm       execution
-	updates    []update
+	segments   []segment
+	updates    []update   // none with a kernel
+	kernel     gpu.Kernel // nil for none
+	fault      error      // why there is none although the rule has one
 
 	// Steps counts the updates. Skipped windows do not count.
 	Steps int64
 	torn  bool
+}
+
+// segment is a part of the vectors with a weight decay of its own.
+type segment struct {
+	ortgraphs.Range
+	decay float64
 }
 
 // update works on a chunk of the vectors: elements [at, at+size).
@@ -117,7 +127,7 @@ func (o *Optimizer) build(accumulating bool, threads int) {
 	constants := o.rule.scalars(o.params)
 	o.in, o.out = o.words(8+len(constants)), o.words(5)
 	o.lr, o.step = newWord[float64](&o.memory, o.in, manifest.F64), newWord[int64](&o.memory, o.in, manifest.I64)
-	o.gradNorm, o.finite = newWord[float32](&o.memory, o.out, manifest.F32), newWord[uint8](&o.memory, o.out, manifest.Bool) // at finiteAt
+	o.gradNorm, o.finite = newWord[float32](&o.memory, o.out, manifest.F32), newWord[uint8](&o.memory, o.out, manifest.Bool)
 	o.scale = newWord[float32](&o.memory, o.out, manifest.F32)
 	flag := func(v uint8) *ort.Tensor {
 		w := newWord[uint8](&o.memory, o.in, manifest.Bool)
@@ -159,26 +169,34 @@ func (o *Optimizer) build(accumulating bool, threads int) {
 	for name, v := range constants {
 		inputs[name] = constant(v)
 	}
-	step, chunk := session(o.params.Name), chunk
+	graph := session(o.params.Name)
+	bind := func(vectors []block, from, size int) execution { // over weights, gradients and state, of which elements [from, from+size)
+		view := func(arena block) *ort.Tensor { return o.floats(arena, from, size) }
+		inputs["param"], inputs["grad"] = view(vectors[0]), view(vectors[1])
+		// In place: the graph is elementwise, so an element is read before it is written.
+		outputs := map[string]*ort.Tensor{"param_out": inputs["param"]}
+		for i, name := range o.rule.state {
+			inputs[name] = view(vectors[2+i])
+			outputs[name+"_out"] = inputs[name]
+		}
+		return o.execution(graph, inputs, outputs)
+	}
+	o.vectors = append([]block{o.model.weights, grads}, o.state...)
+	o.segments = []segment{{o.model.arena.Decayed, o.params.WeightDecay}, {o.model.arena.NotDecayed, 0}}
+	chunk := chunk
 	if o.device.onGPU() {
 		chunk = gpuChunk
 	}
-	for _, segment := range []struct {
-		ortgraphs.Range
-		decay float64
-	}{{o.model.arena.Decayed, o.params.WeightDecay}, {o.model.arena.NotDecayed, 0}} {
-		inputs["weight_decay"] = constant(segment.decay)
-		for from := segment.Start; from < segment.End; from += chunk {
-			size := min(chunk, segment.End-from)
-			view := func(arena block) *ort.Tensor { return o.floats(arena, from, size) }
-			inputs["param"], inputs["grad"] = view(o.model.weights), view(grads)
-			// In place: the graph is elementwise, so an element is read before it is written.
-			outputs := map[string]*ort.Tensor{"param_out": inputs["param"]}
-			for i, name := range o.rule.state {
-				inputs[name] = view(o.state[i])
-				outputs[name+"_out"] = inputs[name]
+	for i, s := range o.segments {
+		inputs["weight_decay"] = constant(s.decay)
+		if i == 0 && o.rule.fusion != nil && o.device.onGPU() && o.err == nil {
+			if o.fault, o.err = o.fuse(s.decay, bind); o.kernel != nil {
+				break
 			}
-			o.updates = append(o.updates, update{o.execution(step, inputs, outputs), from, size})
+		}
+		for from := s.Start; from < s.End; from += chunk {
+			size := min(chunk, s.End-from)
+			o.updates = append(o.updates, update{bind(o.vectors, from, size), from, size})
 		}
 	}
 	if o.err == nil {
@@ -221,6 +239,13 @@ func (o *Optimizer) Step(lr float64) error {
 		return err
 	}
 	o.torn = true
+	if o.kernel != nil {
+		for _, s := range o.segments {
+			if err := o.launch(o.kernel, o.vectors, s.Start, s.End, o.rule.fusion.numbers(o.params, lr, s.decay, o.Steps+1)); err != nil {
+				return err
+			}
+		}
+	}
 	for _, u := range o.updates {
 		if err := o.run(u.execution); err != nil {
 			return err
@@ -240,6 +265,9 @@ func (o *Optimizer) Outcome() (gradNorm float64, updated bool) {
 
 // Torn reports whether an update is not known to be whole: weights and moments are those of no step, and must not be saved.
 func (o *Optimizer) Torn() bool { return o.torn }
+
+// Fused reports whether an update is one kernel of the GPU, and if the optimizer has one that is not used, why.
+func (o *Optimizer) Fused() (fused bool, fault error) { return o.kernel != nil, o.fault }
 
 // Pull brings what Moments shows up to date, Push takes over what was written there. On the CPU that is always so.
 func (o *Optimizer) Pull() error { return o.each(o.pull) }

@@ -168,7 +168,7 @@ func (o *Optimizer) outcome(r rehearsal, kept gpu.Memory, stage []byte) (out [][
 	}
 	err = errors.Join(append(errs, s.Synchronize())...)
 	if flags != nil { // as a float a flag is next to nothing
-		out = append(out, []float32{float32(flags[finiteAt])})
+		out = append(out, []float32{float32(flags[o.finite.at])})
 	}
 	return out, err
 }

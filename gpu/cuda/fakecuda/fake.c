@@ -9,6 +9,7 @@
 #include <time.h>
 
 #include "card.h"
+#include "kernels.h"
 
 enum { BLOCKS = 256, TAG = 0x7874 };
 
@@ -28,6 +29,10 @@ typedef struct { // CUevent
 	int recorded;
 	struct timespec at;
 } point;
+
+typedef struct { // CUmodule; a CUfunction is the kernel itself
+	int tag;
+} module;
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static block blocks[BLOCKS];
@@ -343,4 +348,34 @@ CUresult cuEventElapsedTime(float *ms, CUevent start, CUevent end) {
 CUresult cuEventDestroy(CUevent e) {
 	free(e);
 	return CUDA_SUCCESS;
+}
+
+CUresult cuModuleLoadData(CUmodule *m, const void *image) {
+	BOUND;
+	if (!strstr(image, ".visible .entry ")) return CUDA_ERROR_INVALID_PTX;
+	module *loaded = malloc(sizeof *loaded);
+	loaded->tag = TAG;
+	*m = (CUmodule)loaded;
+	return CUDA_SUCCESS;
+}
+
+CUresult cuModuleUnload(CUmodule m) {
+	BOUND;
+	if (!m || ((module *)m)->tag != TAG) return CUDA_ERROR_INVALID_HANDLE;
+	free(m);
+	return CUDA_SUCCESS;
+}
+
+CUresult cuModuleGetFunction(CUfunction *f, CUmodule m, const char *name) {
+	BOUND;
+	*f = (CUfunction)named_kernel(name);
+	return *f ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND;
+}
+
+CUresult cuLaunchKernel(CUfunction f, unsigned x, unsigned y, unsigned z, unsigned threads, unsigned height, unsigned depth, unsigned shared,
+	CUstream s, void **arguments, void **extra) {
+	BOUND;
+	if (!x || !threads || threads > 1024) return CUDA_ERROR_INVALID_VALUE;
+	((kernel)f)(arguments);
+	return stream(s);
 }

@@ -1,0 +1,77 @@
+package train
+
+import (
+	"math"
+	"strings"
+	"testing"
+	"unsafe"
+)
+
+// fakeAdamW is kernels/adamw.cu on the CPU, with an error in every new weight.
+func fakeAdamW(off float32) func([]uint64) {
+	return func(arguments []uint64) {
+		f32 := func(i int) float32 { return math.Float32frombits(uint32(arguments[i])) }
+		at := func(i int) unsafe.Pointer { return *(*unsafe.Pointer)(unsafe.Pointer(&arguments[i])) } // as addresses they are no numbers
+		vector := func(i int) []float32 { return unsafe.Slice((*float32)(at(i)), arguments[4]) }
+		param, grad, m, v := vector(0), vector(1), vector(2), vector(3)
+		if *(*uint8)(at(7)) == 0 {
+			return
+		}
+		norm, scale, clip := float64(*(*float32)(at(5))), float64(*(*float32)(at(6))), 1.0
+		if most := math.Float64frombits(arguments[8]); most > 0 {
+			clip = min(most/(norm+1e-6), 1)
+		}
+		by := float32(scale * clip)
+		rest1, decay2, rest2, root2, eps, stepSize, keep := f32(9), f32(10), f32(11), f32(12), f32(13), f32(14), f32(15)
+		for i := range param { // float32() keeps a compiler from joining a product and a sum
+			g := grad[i] * by
+			m[i] += float32((g - m[i]) * rest1)
+			v[i] = float32(v[i]*decay2) + float32(float32(g*g)*rest2)
+			root := float32(math.Sqrt(float64(v[i])))
+			param[i] = float32(param[i]*keep) - float32(m[i]/(root/root2+eps)*stepSize) + off
+		}
+	}
+}
+
+var always uint8 = 1 // of the program's data, which does not move
+
+// TestFusedIsCompared: a kernel is used when it gives what the graph gives, and only then.
+func TestFusedIsCompared(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		kernel func([]uint64)
+		fault  string // "" when it is used
+	}{
+		{"right", fakeAdamW(0), ""},
+		{"wrong", fakeAdamW(1e-4), "the kernel differs from the graph by "},
+		{"takes what is not finite", func(a []uint64) {
+			a[7] = uint64(uintptr(unsafe.Pointer(&always)))
+			fakeAdamW(0)(a)
+		}, "the kernel differs from the graph by "},
+		{"none", nil, "kernel adamw: the fake card has none"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			kernels := map[string]func([]uint64){}
+			if c.kernel != nil {
+				kernels["adamw"] = c.kernel
+			}
+			d, _ := fakeWith(t, kernels)
+			g, b := readGolden(t, "pico.json"), open(t, pico)
+			layouts, _ := shaped(t, b, g.Rows, g.Steps[:1])
+			m, err := NewModel(ModelConfig{Bundle: b, Layouts: layouts, Slots: 1, Threads: 1, Device: d})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer m.Close()
+			o := newOptimizer(t, m, g.Optimizer, false)
+			defer o.Close()
+			fused, fault := o.Fused()
+			if fused != (c.fault == "") || (fault == nil) != fused || (len(o.updates) == 0) != fused {
+				t.Fatalf("fused %v, %d updates by the graph, %v", fused, len(o.updates), fault)
+			}
+			if fault != nil && !strings.HasPrefix(fault.Error(), c.fault) {
+				t.Errorf("%v, want %s", fault, c.fault)
+			}
+		})
+	}
+}

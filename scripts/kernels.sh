@@ -1,0 +1,30 @@
+#!/usr/bin/env bash
+# Compiles the kernels of host/train/kernels/*.cu to the PTX beside them, which the program carries and a GPU's driver compiles for it. Only
+# who changes a kernel needs it.
+#
+# The compiler comes out of NVIDIA's wheels on PyPI, with pinned hashes, into .cache/nvcc (180 MB). It is that of the CUDA that ONNX Runtime
+# is built for: its PTX runs on every driver that runs ONNX Runtime.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+cuda=.cache/nvcc/13.0.88
+if [ ! -x "$cuda/bin/nvcc" ]; then
+	tmp=$(mktemp -d .cache/nvcc-XXXXXX)
+	trap 'rm -rf "$tmp"' EXIT
+	cat >"$tmp/requirements.txt" <<'PINNED'
+nvidia-cuda-nvcc==13.0.88 --hash=sha256:56fe502eb77625a12f25172caa3cdddb4e4c8ba2c8c17dba44b164761b380f03
+nvidia-nvvm==13.0.88 --hash=sha256:c5f41ffeb6466944a026dfa5317d7d85355c119bbec279205d22f1869d1054e0
+nvidia-cuda-crt==13.0.88 --hash=sha256:2c8043c7c9e02492716426e9919fc78d2c5b3b2a7a768a88e952676b08aa55a4
+nvidia-cuda-runtime==13.0.88 --hash=sha256:422a38f7c739ecbdd3a4b6ec7ed0a1d74db43d8e9bc26685f3d845638922b178
+PINNED
+	PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_CACHE_DIR=1 python3 -m pip download --quiet --no-deps --require-hashes --only-binary=:all: \
+		--dest "$tmp" --requirement "$tmp/requirements.txt"
+	for wheel in "$tmp"/*.whl; do python3 -m zipfile -e "$wheel" "$tmp"; done
+	chmod +x "$tmp"/nvidia/cu13/bin/* "$tmp"/nvidia/cu13/nvvm/bin/*
+	mkdir -p .cache/nvcc
+	mv "$tmp/nvidia/cu13" "$cuda"
+fi
+for source in host/train/kernels/*.cu; do
+	# As IEEE 754 says, without joining products and sums. sm_75 is the oldest that this CUDA compiles for.
+	"$cuda/bin/nvcc" -ptx -arch=compute_75 -fmad=false -prec-div=true -prec-sqrt=true -o "${source%.cu}.ptx" "$source"
+done
