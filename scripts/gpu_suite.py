@@ -20,7 +20,7 @@ MINUTES = {"tests": 3, "losses": 4, "bench": 9, "cap": 4, "faults": 5, "torture"
 
 TESTS = [  # binary of the kit, the package's folder, which tests, which benchmarks
     ("cuda", "gpu/cuda", "TestContext", "^$"),
-    ("train", "host/train", "Parity|Accumulation|EmptyRows|SGD|OptimizerState|SeedDrivesDropout|Ahead", "Timer"),
+    ("train", "host/train", "Parity|Accumulation|EmptyRows|SGD|OptimizerState|SeedDrivesDropout|Ahead|Fused", "Timer|Update"),
     ("logmel", "plugins/features/logmel", "GPU", "GPU"),
     ("waveaug", "plugins/augment/waveaug", "GPU", "Waveaug"),
     ("specaugment", "plugins/augment/specaugment", "GPU", "Specaugment"),
