@@ -211,10 +211,11 @@ class Section:
             self.train("data-0-model-1", "--deterministic", "--data-gpu", 0, "--model-gpu", 1, *never)
             self.train("data-1-model-0", "--deterministic", "--data-gpu", 1, "--model-gpu", 0, *never)
             self.result["data_0_model_1_equals_data_1_model_0"] = self.equal("data-0-model-1", "data-1-model-0")
+            self.train("pipelined-two-gpus", "--data-gpu", 0, "--model-gpu", 1, *never)
             # Features that a GPU computes are not those of the CPU to the last bit.
             self.result["two_gpus_apart_from_one"] = self.apart("data-0-model-1", "deterministic-graphs")
         runs = sorted(name for name in self.result["commands"] if self.losses(name))
-        self.result["runs"] = {name: self.report(name, "device", "steps", "steps_per_second", "input_stall_ratio", "memory", "utilization", "verdict") for name in runs}
+        self.result["runs"] = {name: self.report(name, "device", "steps", "steps_per_second", "step_ms", "input_stall_ratio", "transfer_hidden_ratio", "memory", "utilization", "verdict") for name in runs}
 
     def bench(self):
         workers, file = os.cpu_count() // 2 or 1, self.suite.work / "bench.json"

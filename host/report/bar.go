@@ -53,9 +53,11 @@ func (b *Bar) Start(s Status) {
 
 // Show changes what the bar says, at the next refresh.
 func (b *Bar) Show(s Status) {
-	if b != nil {
-		b.status.Store(&s)
+	if b == nil {
+		return
 	}
+	held := s // s itself would be allocated without a bar, too
+	b.status.Store(&held)
 }
 
 // Write writes whole lines above the bar. They appear at the next refresh, within 150 ms; without a bar at once.

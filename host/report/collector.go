@@ -3,6 +3,7 @@ package report
 import (
 	"maps"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/xtts-host/xtts-host/host/pipeline"
@@ -26,7 +27,6 @@ type Collector struct {
 	windows         int64 // of this process
 	first           window
 	rest            totals
-	all             sample
 	byBucket        map[int]*sample
 
 	evaluation *Evaluation
@@ -73,7 +73,6 @@ func (c *Collector) Step(w *train.Window, frames int) {
 	} else {
 		c.rest.add(t)
 		c.time(w.Bucket).add(millis(w.Time))
-		c.all.add(millis(w.Time))
 	}
 	if w.Skipped {
 		return
@@ -187,10 +186,13 @@ func (c *Collector) speed(r *Report) {
 
 // steps fills in the times of steps and phases.
 func (c *Collector) steps(r *Report, run Run) {
-	n, t, all := c.windows-1, c.rest, c.all
+	n, t := c.windows-1, c.rest
+	var all sample
 	r.StepMs.ByBucket = map[int]Distribution{}
-	for bucket, s := range c.byBucket {
+	for _, bucket := range slices.Sorted(maps.Keys(c.byBucket)) {
+		s := c.byBucket[bucket]
 		r.StepMs.ByBucket[bucket] = s.distribution()
+		all.join(s)
 	}
 	switch {
 	case c.windows > warmSteps:

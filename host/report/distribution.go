@@ -60,6 +60,22 @@ func (s *sample) add(ms float64) {
 	s.cells[cell]++
 }
 
+// join adds the times of another sample.
+func (s *sample) join(o *sample) {
+	if s.n == 0 {
+		*s = *o
+		return
+	}
+	n, d := s.n+o.n, o.mean-s.mean
+	s.m2 += o.m2 + d*d*float64(s.n)*float64(o.n)/float64(n)
+	s.mean += d * float64(o.n) / float64(n)
+	s.n = n
+	s.min, s.max = min(s.min, o.min), max(s.max, o.max)
+	for i, c := range o.cells {
+		s.cells[i] += c
+	}
+}
+
 func (s *sample) distribution() Distribution {
 	if s.n == 0 {
 		return Distribution{}

@@ -36,15 +36,27 @@ func TestDistributionOfFew(t *testing.T) {
 // Quantiles are within half a cell of the sorted list's.
 func TestQuantilesOfMany(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
-	var s sample
+	var s, joined sample
+	parts := make([]sample, 3)
 	var all []float64
 	for range 20000 {
 		v := math.Exp(4 + rng.NormFloat64()) // some 55 ms, with a long tail
 		s.add(v)
+		parts[rng.IntN(len(parts))].add(v)
 		all = append(all, v)
 	}
 	slices.Sort(all)
 	d := s.distribution()
+	for i := range parts {
+		joined.join(&parts[i])
+	}
+	j := joined.distribution()
+	if math.Abs(j.Mean-d.Mean) > 1e-9*d.Mean || math.Abs(j.Std-d.Std) > 1e-9*d.Std {
+		t.Errorf("joined %+v, want %+v", j, d)
+	}
+	if j.Mean, j.Std, j.Variation = d.Mean, d.Std, d.Variation; j != d {
+		t.Errorf("joined %+v, want %+v", j, d)
+	}
 	for _, c := range []struct{ got, q float64 }{{d.P50, 0.5}, {d.P99, 0.99}} {
 		want := all[int(math.Ceil(c.q*float64(len(all))))-1]
 		if math.Abs(c.got-want) > 0.005*want {

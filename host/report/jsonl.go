@@ -85,16 +85,16 @@ func (l *lines) next(r *bufio.Reader) ([]byte, error) {
 
 // write appends l.buf, and refuses a line that could not be read again.
 func (l *lines) write() error {
-	if err := l.fits(); err != nil {
+	if err := l.fits(l.buf); err != nil {
 		return err
 	}
 	return l.append(l.buf)
 }
 
-// fits looks at the line in l.buf.
-func (l *lines) fits() error {
-	if len(l.buf) > l.limit {
-		return fmt.Errorf("%s: a line of %d bytes, more than the %d that are read again", l.path, len(l.buf), l.limit)
+// fits looks at a line.
+func (l *lines) fits(line []byte) error {
+	if len(line) > l.limit {
+		return fmt.Errorf("%s: a line of %d bytes, more than the %d that are read again", l.path, len(line), l.limit)
 	}
 	return nil
 }

@@ -99,7 +99,7 @@ func OpenMetrics(path string, metrics []string, afterStep int64) (*Metrics, erro
 	if err != nil {
 		return nil, fmt.Errorf("open metrics: %w", err)
 	}
-	m.lines = &deferred{lines: file}
+	m.lines = &deferred{file: file, line: m.appendLine}
 	return m, nil
 }
 
@@ -122,17 +122,16 @@ func upTo(afterStep int64) func(line []byte) (bool, error) {
 // History sums up the lines that stayed when the file was opened.
 func (m *Metrics) History() History { return m.history }
 
-// Write appends the line of a window. frames is the number of valid target frames in it. An error names the file
-// and the step, though it may be that of a line before.
+// Write notes a window, of which frames is the number of valid target frames. The error may be that of an earlier one's line; it names the
+// file.
 func (m *Metrics) Write(w *train.Window, frames int) error {
-	m.lines.buf = m.appendLine(m.lines.buf[:0], w, frames)
-	if err := m.lines.write(); err != nil {
-		return fmt.Errorf("metrics of step %d: %w", w.Step, err)
+	if err := m.lines.add(w, frames); err != nil {
+		return fmt.Errorf("metrics up to step %d: %w", w.Step, err)
 	}
 	return nil
 }
 
-func (m *Metrics) appendLine(b []byte, w *train.Window, frames int) []byte {
+func (m *Metrics) appendLine(b []byte, w *noted) []byte {
 	b = strconv.AppendInt(append(b, `{"step":`...), w.Step, 10)
 	b = strconv.AppendInt(append(b, `,"epoch":`...), int64(w.Epoch), 10)
 	b = append(b, `,"loss":`...)
@@ -153,8 +152,8 @@ func (m *Metrics) appendLine(b []byte, w *train.Window, frames int) []byte {
 	b = appendFloat(append(b, `,"grad_norm":`...), w.GradNorm)
 	b = appendMillis(append(b, `,"step_ms":`...), w.Time)
 	b = appendMillis(append(b, `,"input_wait_ms":`...), w.InputWait)
-	b = strconv.AppendInt(append(b, `,"samples":`...), int64(len(w.Rows)), 10)
-	b = strconv.AppendInt(append(b, `,"frames":`...), int64(frames), 10)
+	b = strconv.AppendInt(append(b, `,"samples":`...), int64(w.samples), 10)
+	b = strconv.AppendInt(append(b, `,"frames":`...), int64(w.frames), 10)
 	b = strconv.AppendInt(append(b, `,"bucket":`...), int64(w.Bucket), 10)
 	if w.Skipped {
 		b = append(b, `,"skipped":true`...)

@@ -225,7 +225,10 @@ func (l *Loop) train(ctx context.Context, d *pipeline.DeviceSlot) error {
 		l.window.Optimize += took
 		l.spent("optimizer", b, began, began.Add(took))
 	}
-	if err = errors.Join(err, l.Model.Fetch()); err != nil {
+	began = time.Now()
+	err = errors.Join(err, l.Model.Fetch())
+	l.window.Train += time.Since(began)
+	if err != nil {
 		return fmt.Errorf("step %d: %w", b.Step+1, err)
 	}
 	if l.Model.Async() {
