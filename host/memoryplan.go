@@ -28,14 +28,10 @@ func (j *job) newMemoryPlan() memoryPlan {
 	if j.cfg.Accumulate > 1 {
 		n++
 	}
-	slot := 0
-	for _, l := range j.layouts {
-		slot = max(slot, l.InputBytes)
-	}
 	return memoryPlan{
 		limit:  int(j.placement.Model.Limit),
 		arenas: n * 4 * ortgraphs.LayoutArena(j.bundle.Manifest.Parameters).Len,
-		slots:  j.slots * slot,
+		slots:  j.slots * train.SlotBytes(j.layouts),
 	}
 }
 

@@ -1,6 +1,10 @@
 package report
 
-import "math"
+import (
+	"math"
+
+	"github.com/xtts-host/xtts-host/host/stat"
+)
 
 // Distribution describes the times of steps, in milliseconds.
 type Distribution struct {
@@ -25,33 +29,19 @@ const (
 	histogramCells  = 2320
 )
 
-// moments sums up times. The zero value is empty.
-type moments struct {
-	n        int64
-	mean, m2 float64 // m2 is the sum of squared distances from the mean
-}
-
-// add counts one time in ms, by Welford's method: no cancellation however long the run is.
-func (m *moments) add(ms float64) {
-	m.n++
-	d := ms - m.mean
-	m.mean += d / float64(m.n)
-	m.m2 += d * (ms - m.mean)
-}
-
 // sample collects times with their quantiles. The zero value is empty.
 type sample struct {
-	moments
+	stat.Moments
 	min, max float64
 	cells    [histogramCells]int64
 }
 
 // add counts one time in ms.
 func (s *sample) add(ms float64) {
-	if s.n == 0 {
+	if s.N == 0 {
 		s.min, s.max = ms, ms
 	}
-	s.moments.add(ms)
+	s.Add(ms)
 	s.min, s.max = min(s.min, ms), max(s.max, ms)
 	cell := 0
 	if ms > histogramMin {
@@ -62,14 +52,11 @@ func (s *sample) add(ms float64) {
 
 // join adds the times of another sample.
 func (s *sample) join(o *sample) {
-	if s.n == 0 {
+	if s.N == 0 {
 		*s = *o
 		return
 	}
-	n, d := s.n+o.n, o.mean-s.mean
-	s.m2 += o.m2 + d*d*float64(s.n)*float64(o.n)/float64(n)
-	s.mean += d * float64(o.n) / float64(n)
-	s.n = n
+	s.Join(o.Moments)
 	s.min, s.max = min(s.min, o.min), max(s.max, o.max)
 	for i, c := range o.cells {
 		s.cells[i] += c
@@ -77,10 +64,10 @@ func (s *sample) join(o *sample) {
 }
 
 func (s *sample) distribution() Distribution {
-	if s.n == 0 {
+	if s.N == 0 {
 		return Distribution{}
 	}
-	d := Distribution{Steps: s.n, Mean: s.mean, Std: math.Sqrt(s.m2 / float64(s.n)), Min: s.min, Max: s.max, P50: s.quantile(0.5), P99: s.quantile(0.99)}
+	d := Distribution{Steps: s.N, Mean: s.Mean, Std: s.Std(), Min: s.min, Max: s.max, P50: s.quantile(0.5), P99: s.quantile(0.99)}
 	if d.Mean > 0 {
 		d.Variation = d.Std / d.Mean
 	}
@@ -89,7 +76,7 @@ func (s *sample) distribution() Distribution {
 
 // quantile returns the time that a share q of the steps does not exceed: the middle of its cell.
 func (s *sample) quantile(q float64) float64 {
-	left := int64(math.Ceil(q * float64(s.n)))
+	left := int64(math.Ceil(q * float64(s.N)))
 	for i, n := range s.cells {
 		if left -= n; left <= 0 {
 			v := histogramMin * math.Pow(histogramGrowth, float64(i)+0.5)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/xtts-host/xtts-host/host/pipeline"
+	"github.com/xtts-host/xtts-host/host/stat"
 	"github.com/xtts-host/xtts-host/host/train"
 )
 
@@ -37,7 +38,7 @@ const (
 // pace sums up one period. Times are kept by bucket: longer batches take longer, which is no jitter.
 type pace struct {
 	span
-	buckets map[int]*[1 + len(paceParts)]moments // the whole step, then its parts
+	buckets map[int]*[1 + len(paceParts)]stat.Moments // the whole step, then its parts
 }
 
 // paceParts are the parts of a step, in the order of report.json's phases.
@@ -48,16 +49,16 @@ func (p *pace) add(w *train.Window) {
 	p.time += w.Time
 	p.wait += w.InputWait
 	if p.buckets == nil {
-		p.buckets = map[int]*[1 + len(paceParts)]moments{}
+		p.buckets = map[int]*[1 + len(paceParts)]stat.Moments{}
 	}
 	b := p.buckets[w.Bucket]
 	if b == nil {
-		b = new([1 + len(paceParts)]moments)
+		b = new([1 + len(paceParts)]stat.Moments)
 		p.buckets[w.Bucket] = b
 	}
 	other := w.Time - w.InputWait - w.Train - w.Optimize
 	for i, d := range [...]time.Duration{w.Time, w.InputWait, w.Train, w.Optimize, other} {
-		b[i].add(millis(d))
+		b[i].Add(millis(d))
 	}
 }
 
@@ -66,7 +67,7 @@ func (p *pace) add(w *train.Window) {
 func (p *pace) std(which int) float64 {
 	sum := 0.0
 	for _, b := range p.buckets {
-		sum += b[which].m2
+		sum += b[which].M2
 	}
 	return math.Sqrt(sum / float64(max(1, p.steps)))
 }

@@ -78,6 +78,15 @@ func NewModel(cfg ModelConfig) (*Model, error) {
 	return m, nil
 }
 
+// SlotBytes returns the size of a device slot, which holds a batch of any bucket.
+func SlotBytes(layouts []ring.Layout) int {
+	size := 0
+	for _, l := range layouts {
+		size = max(size, l.InputBytes)
+	}
+	return size
+}
+
 // precision of the graphs that run, and the name of the input that drives dropout.
 const (
 	precision = "f32"
@@ -119,10 +128,7 @@ func (m *Model) build(cfg ModelConfig) {
 	noDropout := newWord[int64](&m.memory, m.in, manifest.I64)
 	*noDropout.value = -1
 
-	size := 0
-	for _, l := range m.layouts {
-		size = max(size, l.InputBytes)
-	}
+	size := SlotBytes(m.layouts)
 	m.done = m.event()
 	m.train, m.eval = make([][]execution, cfg.Slots), make([][]execution, cfg.Slots)
 	for slot := range cfg.Slots {

@@ -101,12 +101,8 @@ func (m *Model) newTrial() (*trial, error) {
 	if !m.device.onGPU() {
 		return t, nil
 	}
-	size := 2 * 4 * sampled * len(m.params)
-	for _, l := range m.layouts {
-		size = max(size, l.InputBytes)
-	}
 	var err error
-	t.stage, err = m.device.Context.AllocateHost(size)
+	t.stage, err = m.device.Context.AllocateHost(max(2*4*sampled*len(m.params), SlotBytes(m.layouts)))
 	return t, err
 }
 

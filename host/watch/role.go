@@ -3,12 +3,12 @@ package watch
 import (
 	"fmt"
 	"log/slog"
-	"math"
 	"slices"
 	"syscall"
 	"time"
 
 	"github.com/xtts-host/xtts-host/gpu"
+	"github.com/xtts-host/xtts-host/host/stat"
 )
 
 // Role is what some of our processes do on one GPU.
@@ -50,7 +50,7 @@ type role struct {
 	Role
 	log    *slog.Logger
 	before int64 // what the card used at the start, in bytes
-	busy   moments
+	busy   stat.Moments
 
 	known      bool // used is
 	used, peak int64
@@ -219,20 +219,3 @@ func (r *role) relieve(a *account, window int64, reason string) {
 func (a *account) cool(window int64) {
 	a.warm, a.since, a.window = false, time.Now(), window
 }
-
-// moments sums up samples. The zero value is empty.
-type moments struct {
-	n        int
-	mean, m2 float64 // m2 is the sum of squared distances from the mean
-}
-
-// add counts one, by Welford's method.
-func (m *moments) add(v float64) {
-	m.n++
-	d := v - m.mean
-	m.mean += d / float64(m.n)
-	m.m2 += d * (v - m.mean)
-}
-
-// std is the deviation, over n.
-func (m *moments) std() float64 { return math.Sqrt(m.m2 / float64(max(1, m.n))) }

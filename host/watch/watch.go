@@ -119,7 +119,7 @@ func (w *Watch) Figures() []Figures {
 	}
 	var all []Figures
 	for _, r := range w.roles {
-		all = append(all, Figures{Role: r.Name, Seat: r.Seat, Peak: r.peak, Busy: r.busy.mean, BusyStd: r.busy.std(), Samples: r.busy.n})
+		all = append(all, Figures{Role: r.Name, Seat: r.Seat, Peak: r.peak, Busy: r.busy.Mean, BusyStd: r.busy.Std(), Samples: int(r.busy.N)})
 	}
 	return all
 }
@@ -214,7 +214,7 @@ func (w *Watch) look() {
 func (w *Watch) measure() {
 	for _, r := range w.roles {
 		if u, err := w.cfg.Inventory.Utilization(r.Seat.GPU.UUID); err == nil { // a part of a card has no such figure
-			r.busy.add(u.GPU)
+			r.busy.Add(u.GPU)
 		}
 	}
 }
