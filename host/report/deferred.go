@@ -26,6 +26,7 @@ type deferred struct {
 	due       bool        // the timer runs
 	timer     *time.Timer // nil before the first window
 	err       error       // of a line; nothing is written behind it
+	told      bool        // somebody has got err
 }
 
 // noted is a window and what else its line says.
@@ -44,6 +45,7 @@ func (d *deferred) add(w *train.Window, frames int) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.err != nil {
+		d.told = true
 		return d.err
 	}
 	n := len(d.collected)
@@ -101,17 +103,18 @@ func (d *deferred) write() error {
 	return d.file.append(text)
 }
 
-// failure returns the error of a line.
-func (d *deferred) failure() error {
+// failure returns the error of a line, and whether it has been returned before.
+func (d *deferred) failure() (err error, again bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return d.err
+	again, d.told = d.told, d.told || d.err != nil
+	return d.err, again
 }
 
 // sync makes the lines durable.
 func (d *deferred) sync() error {
 	d.flush()
-	if err := d.failure(); err != nil {
+	if err, _ := d.failure(); err != nil {
 		return err
 	}
 	d.writing.Lock()
@@ -119,7 +122,7 @@ func (d *deferred) sync() error {
 	return d.file.sync()
 }
 
-// close writes what is left. It may be called again.
+// close writes what is left. It may be called again, and tells no error again.
 func (d *deferred) close() error {
 	if d.timer != nil {
 		d.timer.Stop() // flush waits for one that runs already
@@ -127,5 +130,9 @@ func (d *deferred) close() error {
 	d.flush()
 	d.writing.Lock()
 	defer d.writing.Unlock()
-	return errors.Join(d.failure(), d.file.close())
+	err, again := d.failure()
+	if again {
+		err = nil
+	}
+	return errors.Join(err, d.file.close())
 }

@@ -185,6 +185,9 @@ func TestFullDisk(t *testing.T) {
 			t.Errorf("%q does not name %s", err, want)
 		}
 	}
+	if err := m.Close(); err != nil {
+		t.Errorf("Close says again what is known: %v", err)
+	}
 }
 
 // TestLineDelay waits for a line as somebody who reads along does.
