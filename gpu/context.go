@@ -27,7 +27,8 @@ type Context interface {
 	Register(mem []byte) (Registration, error)
 	NewStream() (Stream, error)
 	NewEvent() (Event, error)
-	// NewKernel has the driver compile PTX, and returns the function of that name in it.
+	// NewKernel has the driver compile PTX, and returns the function of that name in it. The error matches ErrNoKernel when the driver
+	// cannot do that for this card.
 	NewKernel(ptx, name string) (Kernel, error)
 	Close() error
 }

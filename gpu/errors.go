@@ -5,6 +5,9 @@ import "errors"
 // ErrOutOfMemory matches errors of a card that has no room for what was asked.
 var ErrOutOfMemory = errors.New("out of GPU memory")
 
+// ErrNoKernel matches errors of a driver that cannot make a kernel from PTX for its card: one that is too old for it, or has no compiler.
+var ErrNoKernel = errors.New("no kernel for this GPU")
+
 // ErrNotBuilt matches errors of a program that was built without CUDA. It has a hint, which names the build line.
 var ErrNotBuilt error = &AdvisedError{
 	Reason: "this build has no CUDA",

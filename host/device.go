@@ -99,19 +99,20 @@ func (r *run) prepare() error {
 	found, err := r.tryGraphs()
 	if err == nil && r.onGPU() {
 		fmt.Fprintf(r.console.Out, "cuda graphs  %s\nupdate       %s\n", found, r.updates())
+		if _, fault := r.optimizer.Fused(); fault != nil {
+			r.log.Warn(fmt.Sprintf("updates take longer than they could: %v; they are made by %s", fault, r.updates()))
+		}
 	}
 	return err
 }
 
 // updates says how the optimizer updates the weights on a GPU.
 func (j *job) updates() string {
-	switch fused, fault := j.optimizer.Fused(); {
-	case fused:
-		return "one kernel, compared with the graph of " + j.bundle.Manifest.Optimizer.Name
-	case fault != nil:
-		return fmt.Sprintf("the graph of %s, operator by operator: %v", j.bundle.Manifest.Optimizer.Name, fault)
+	graph := "the graph of " + j.bundle.Manifest.Optimizer.Name
+	if fused, _ := j.optimizer.Fused(); fused {
+		return "one kernel, which gives the bits of " + graph
 	}
-	return "the graph of " + j.bundle.Manifest.Optimizer.Name + ", operator by operator"
+	return graph
 }
 
 // tryGraphs makes trial runs and captures on the goroutine that trains, and returns in words what it found. On the CPU it does nothing.

@@ -4,11 +4,11 @@
 #   scripts/cuda-stub.sh INCLUDE OUT [SOURCE.c]
 #
 # The calls in SOURCE.c are the library's; every other call returns 34, CUDA_ERROR_STUB_LIBRARY, as those of the toolkit's
-# own stub do. A library that is newer than the header, the folder of the source and this script is left alone.
+# own stub do. A library that is newer than the header, the folder of the source, the kernels and this script is left alone.
 set -euo pipefail
 include=$(readlink -f "$1") out=$2 source=${3:-}
 library=$out/libcuda.so.1
-if [ "$library" -nt "$include/cuda.h" ] && [ "$library" -nt "${BASH_SOURCE[0]}" ] && { [ -z "$source" ] || [ -z "$(find "$(dirname "$source")" -type f -newer "$library")" ]; } &&
+if [ "$library" -nt "$include/cuda.h" ] && [ "$library" -nt "${BASH_SOURCE[0]}" ] && { [ -z "$source" ] || [ -z "$(find "$(dirname "$source")" host/train/kernels -type f -newer "$library")" ]; } &&
 	[ "$(cat "$out/include" 2>/dev/null)" = "$include" ]; then
 	exit 0
 fi

@@ -9,7 +9,8 @@ cd "$(dirname "$0")/.."
 
 cuda=.cache/nvcc/13.0.88
 if [ ! -x "$cuda/bin/nvcc" ]; then
-	tmp=$(mktemp -d .cache/nvcc-XXXXXX)
+	mkdir -p .cache/nvcc
+	tmp=$(mktemp -d .cache/nvcc/fetch-XXXXXX)
 	trap 'rm -rf "$tmp"' EXIT
 	cat >"$tmp/requirements.txt" <<'PINNED'
 nvidia-cuda-nvcc==13.0.88 --hash=sha256:56fe502eb77625a12f25172caa3cdddb4e4c8ba2c8c17dba44b164761b380f03
@@ -21,10 +22,10 @@ PINNED
 		--dest "$tmp" --requirement "$tmp/requirements.txt"
 	for wheel in "$tmp"/*.whl; do python3 -m zipfile -e "$wheel" "$tmp"; done
 	chmod +x "$tmp"/nvidia/cu13/bin/* "$tmp"/nvidia/cu13/nvvm/bin/*
-	mkdir -p .cache/nvcc
 	mv "$tmp/nvidia/cu13" "$cuda"
 fi
 for source in host/train/kernels/*.cu; do
 	# As IEEE 754 says, without joining products and sums. sm_75 is the oldest that this CUDA compiles for.
 	"$cuda/bin/nvcc" -ptx -arch=compute_75 -fmad=false -prec-div=true -prec-sqrt=true -o "${source%.cu}.ptx" "$source"
+	echo "// of the source with the SHA-256 $(sha256sum <"$source" | cut -d ' ' -f 1)" >>"${source%.cu}.ptx" # a test looks
 done

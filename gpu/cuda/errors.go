@@ -16,16 +16,23 @@ import (
 // check makes an error of what a call of the driver's returned.
 func check(call string, result C.CUresult) error {
 	err := driver.Check(call, int(result))
-	if result == C.CUDA_ERROR_OUT_OF_MEMORY {
-		return outOfMemory{err}
+	switch result {
+	case C.CUDA_ERROR_OUT_OF_MEMORY:
+		return known{err, gpu.ErrOutOfMemory}
+	case C.CUDA_ERROR_NO_BINARY_FOR_GPU, C.CUDA_ERROR_INVALID_PTX, C.CUDA_ERROR_UNSUPPORTED_PTX_VERSION, C.CUDA_ERROR_JIT_COMPILER_NOT_FOUND,
+		C.CUDA_ERROR_JIT_COMPILATION_DISABLED:
+		return known{err, gpu.ErrNoKernel}
 	}
 	return err
 }
 
-// outOfMemory matches gpu.ErrOutOfMemory and reads like any other error of the driver's.
-type outOfMemory struct{ error }
+// known matches an error of package gpu and reads like any other error of the driver's.
+type known struct {
+	error
+	as error
+}
 
-func (outOfMemory) Is(target error) bool { return target == gpu.ErrOutOfMemory }
+func (k known) Is(target error) bool { return target == k.as }
 
 // wrap does what check does with an error of cu's. These are integers, CUresult, of a type that is not exported.
 func wrap(call string, err error) error {

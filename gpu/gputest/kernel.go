@@ -3,6 +3,7 @@ package gputest
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/xtts-host/xtts-host/gpu"
 )
@@ -21,8 +22,15 @@ func (c *Context) NewKernel(ptx, name string) (gpu.Kernel, error) {
 		return nil, err
 	}
 	run, ok := c.config.Kernels[name]
-	if !ok {
-		return nil, fmt.Errorf("kernel %s: the fake card has none", name)
+	switch {
+	case ptx == nothingPTX && name == "nothing":
+		run = func([]uint64) {}
+	case !strings.Contains(ptx, ".visible .entry "):
+		return nil, fmt.Errorf("kernel %s: %w", name, gpu.ErrNoKernel)
+	case !strings.Contains(ptx, ".visible .entry "+name+"("):
+		return nil, fmt.Errorf("kernel %s: not found", name)
+	case !ok:
+		return nil, fmt.Errorf("kernel %s: %w", name, gpu.ErrNoKernel)
 	}
 	c.open["kernel"]++
 	return &Kernel{c: c, run: run}, nil
@@ -39,7 +47,11 @@ func (k *Kernel) Close() error {
 	return k.c.enter("close a kernel")
 }
 
-// Launch calls the kernel's function once, whatever the number of threads.
+// nothingPTX is a kernel that does nothing.
+const nothingPTX = ".version 7.0\n.target sm_75\n.address_size 64\n.visible .entry nothing()\n{\n\tret;\n}\n"
+
+// Launch calls the kernel's function once, whatever the number of threads. Blocks of the card that an argument points into are in use until
+// then.
 func (s *Stream) Launch(k gpu.Kernel, blocks, threads int, arguments ...uint64) error {
 	s.c.mu.Lock()
 	defer s.c.mu.Unlock()
@@ -54,6 +66,12 @@ func (s *Stream) Launch(k gpu.Kernel, blocks, threads int, arguments ...uint64) 
 		return s.c.misuse("%s: %d blocks of %d threads", Launch, blocks, threads)
 	}
 	arguments = slices.Clone(arguments)
-	s.queue(Launch, 0, nothing, func() error { own.run(arguments); return nil })
+	var named []*Memory
+	for _, a := range arguments {
+		if b := s.c.find(uintptr(a), 1, cardMemory); b != nil {
+			named = append(named, b)
+		}
+	}
+	s.queue(Launch, 0, nothing, func() error { own.run(arguments); return nil }, named...)
 	return nil
 }

@@ -30,6 +30,7 @@ func TestContext(t *testing.T, open func() (gpu.Context, error)) {
 		{"OutOfRange", testOutOfRange},
 		{"Events", testEvents},
 		{"Order", testOrder},
+		{"Kernels", testKernels},
 		{"Threads", testThreads},
 		{"Closed", testClosed},
 	} {
@@ -342,6 +343,25 @@ func roundTrips(c gpu.Context, src, dst []byte) error {
 		}
 	}
 	return nil
+}
+
+func testKernels(s *suite) {
+	if _, err := s.c.NewKernel("this is no PTX", "nothing"); !errors.Is(err, gpu.ErrNoKernel) {
+		s.Errorf("no PTX: %v, not gpu.ErrNoKernel", err)
+	}
+	if _, err := s.c.NewKernel(nothingPTX, "something"); err == nil || errors.Is(err, gpu.ErrNoKernel) {
+		s.Errorf("a name that is not in it: %v", err)
+	}
+	k, err := s.c.NewKernel(nothingPTX, "nothing")
+	s.no(err)
+	q := s.stream()
+	s.no(errors.Join(q.Launch(k, 3, 64), q.Synchronize()))
+	for range 2 {
+		s.no(k.Close())
+	}
+	if err := q.Launch(k, 1, 1); !errors.Is(err, gpu.ErrClosed) {
+		s.Errorf("Launch of a closed kernel: %v, not gpu.ErrClosed", err)
+	}
 }
 
 func testClosed(s *suite) {

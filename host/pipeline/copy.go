@@ -21,9 +21,6 @@ func (p *Pipeline) copyAll(ctx context.Context) error {
 	for seq := uint64(0); ; seq++ {
 		b := p.await(ctx, seq)
 		if b == nil {
-			p.progress.Lock()
-			p.closeWarm() // whoever waits for it is to see how the run ended
-			p.progress.Unlock()
 			return nil
 		}
 		var d *DeviceSlot
@@ -55,7 +52,7 @@ func (p *Pipeline) copyAll(ctx context.Context) error {
 		p.move(d, Preparing, Ready)
 		p.ready <- d
 		p.progress.Lock()
-		p.copied++
+		p.onDevice++
 		p.warmed()
 		p.progress.Unlock()
 	}

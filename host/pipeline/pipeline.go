@@ -87,7 +87,7 @@ type Pipeline struct {
 	end      uint64
 	finished []bool // finished[seq % RingSlots]: that batch is, and one in front of it is not
 	inFront  uint64 // so many batches are finished without a gap
-	copied   uint64
+	onDevice uint64 // batches copied
 
 	failure error // set before ready is closed
 	stats   stats
@@ -143,6 +143,7 @@ func (p *Pipeline) Run(ctx context.Context) error {
 	if err := p.copyAll(ctx); err != nil {
 		stop(err)
 	}
+	p.endWarm() // whoever waits for it is to see how the run ended
 	wg.Wait()
 	p.failure = context.Cause(ctx)
 	close(p.ready)
@@ -182,10 +183,10 @@ func (p *Pipeline) deliver(ctx context.Context, worker int, queue time.Duration,
 		}
 		b.built = time.Now()
 		p.ring(b.Slot, Preparing, Ready)
-		p.built[b.seq%uint64(len(p.built))] <- b
 		if first {
-			p.finish(b.seq)
+			p.finish(b.seq) // before it is copied: a slot that is free again may hold the number that comes round to the same place
 		}
+		p.built[b.seq%uint64(len(p.built))] <- b
 		select {
 		case said := <-p.reuse[b.Slot]:
 			if said == copied {
@@ -245,9 +246,15 @@ func (p *Pipeline) warmed() {
 		want = min(want, p.end)
 	default:
 	}
-	if p.inFront >= want && p.copied >= min(want, uint64(len(p.slots))) {
+	if p.inFront >= want && p.onDevice >= min(want, uint64(len(p.slots))) {
 		p.closeWarm()
 	}
+}
+
+func (p *Pipeline) endWarm() {
+	p.progress.Lock()
+	defer p.progress.Unlock()
+	p.closeWarm()
 }
 
 // closeWarm may be called again. The caller holds progress.
@@ -336,7 +343,7 @@ func (p *Pipeline) reject(b *Batch, phase string, rows []Rejected) error {
 }
 
 // Warm returns a channel that is closed when the first Prefetch batches of the plan are finished and those of them that have a device
-// slot are there, or when there are no more: batches that are finished out of turn do not count.
+// slot are there, when there are no more, or when the pipeline has ended: batches that are finished out of turn do not count.
 func (p *Pipeline) Warm() <-chan struct{} { return p.warm }
 
 // Finished returns the number of batches from the first on that were built so far.

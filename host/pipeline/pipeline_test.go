@@ -534,6 +534,23 @@ func TestWarmInOrder(t *testing.T) {
 	})
 }
 
+// TestWarmEndsWithTheCopier: who waits for the first batches hears of the first one's failure.
+func TestWarmEndsWithTheCopier(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		lost := errors.New("the device is lost")
+		p, err := New(Config{Source: &plan{n: 100}, Decoder: takes(time.Millisecond), Device: device(func(int, *Batch) error { return lost }), RingSlots: 8, Prefetch: 4})
+		if err != nil {
+			t.Fatal(err)
+		}
+		done := make(chan error)
+		go func() { done <- p.Run(t.Context()) }()
+		<-p.Warm()
+		if err := <-done; !errors.Is(err, lost) {
+			t.Errorf("%v, want %v", err, lost)
+		}
+	})
+}
+
 // slowPlan gives one batch, and the next when somebody lets it.
 type slowPlan struct {
 	plan

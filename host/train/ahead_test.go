@@ -87,6 +87,14 @@ func TestAheadChangesNothing(t *testing.T) {
 				}
 			}
 			seen := new(record)
+			var updates []time.Time // when the GPU was done with each, by its own clock
+			if d.Timer != nil {
+				d.Timer.Spent = func(w Work, _, ended time.Time) {
+					if w == Optimizing {
+						updates = append(updates, ended)
+					}
+				}
+			}
 			l := &Loop{
 				Model: m, Optimizer: newOptimizer(t, m, g.Optimizer, micros > 1), Feed: f, Observer: seen, MaxSkipped: 2,
 				Schedule: Schedule{Name: "constant", BaseLR: 1e-3, WarmupSteps: 4}, Seed: func(step int64, micro int) int64 { return 10*step + int64(micro) },
@@ -103,14 +111,21 @@ func TestAheadChangesNothing(t *testing.T) {
 			if f.held != [2]bool{} || l.Progress.Step != 6 || l.Optimizer.Steps != 5 || l.Optimizer.Torn() {
 				t.Errorf("held %v, progress %+v, %d updates, torn %v", f.held, l.Progress, l.Optimizer.Steps, l.Optimizer.Torn())
 			}
-			for _, w := range seen.windows {
+			for i, w := range seen.windows {
+				// An evaluation lies between the second window and the third.
+				if len(updates) > 0 && i != 0 && i != 2 && w.Time != updates[i].Sub(updates[i-1]) {
+					t.Errorf("step %d took %v, want the %v from update to update", w.Step, w.Time, updates[i].Sub(updates[i-1]))
+				}
+				if rest := w.Time - w.InputWait - w.Train - w.Optimize; rest < 0 {
+					t.Errorf("step %d: the parts are %v longer than the whole", w.Step, -rest)
+				}
 				if w.Skipped != (w.Step == 4) {
 					t.Errorf("step %d: skipped %v", w.Step, w.Skipped)
 				}
 				if w.Skipped { // NaN is not equal to itself
 					w.Loss, w.Metrics, w.GradNorm = 0, nil, 0
 				}
-				w.Time, w.Train, w.Optimize = 0, 0, 0
+				w.Time, w.Train, w.Optimize, w.GPUTrain, w.GPUOptimize = 0, 0, 0, 0, 0
 				o.windows = append(o.windows, w)
 			}
 			for _, e := range seen.evals {
@@ -124,6 +139,11 @@ func TestAheadChangesNothing(t *testing.T) {
 			return o, f.most
 		}
 		d, _ := fakeDevice(t)
+		var err error
+		if d.Timer, err = NewTimer(d); err != nil {
+			t.Fatal(err)
+		}
+		defer d.Timer.Close()
 		want, one := play(Device{})
 		got, two := play(d)
 		if one != 0 || two != 2 {

@@ -1,7 +1,6 @@
 package train
 
 import (
-	"bytes"
 	_ "embed"
 	"errors"
 	"fmt"
@@ -13,151 +12,180 @@ import (
 	"github.com/xtts-host/xtts-host/shared/manifest"
 )
 
-// adamwKernel is written by scripts/kernels.sh.
+// adamwKernel is what scripts/kernels.sh makes of adamw.cu.
 //
 //go:embed kernels/adamw.ptx
 var adamwKernel string
 
 // fusion is a rule's update as one kernel of a GPU: one pass over the vectors, where the graph makes one for each of its operators. The
-// graph says what is computed, and the kernel is used when it gives the same.
+// graph says what is computed, and the kernel is used when it gives the same bits.
 //
 // The kernel has the graph's name. Its arguments are the addresses of weights, gradients and state, the number of elements, which is a
 // multiple of 4, the addresses of grad_norm, grad_scale and finite, and then numbers.
 type fusion struct {
-	ptx     string
-	numbers func(p manifest.Optimizer, lr, weightDecay float64, step int64) []uint64
+	ptx string
+	// numbers appends the kernel's last arguments.
+	numbers func(to []uint64, p manifest.Optimizer, lr, weightDecay float64, step int64) []uint64
+	// draw makes up the state of an element, to compare kernel and graph on.
+	draw func(r *rand.Rand, state []float32)
 }
 
 // adamwNumbers are what the graph makes of its scalars, in f64 as there.
-func adamwNumbers(p manifest.Optimizer, lr, weightDecay float64, step int64) []uint64 {
+func adamwNumbers(to []uint64, p manifest.Optimizer, lr, weightDecay float64, step int64) []uint64 {
 	f32 := func(v float64) uint64 { return uint64(math.Float32bits(float32(v))) }
 	beta1, beta2, t := p.Betas[0], p.Betas[1], float64(step)
-	return []uint64{
-		math.Float64bits(p.GradClip), f32(1 - beta1), f32(beta2), f32(1 - beta2), f32(math.Sqrt(1 - math.Pow(beta2, t))), f32(p.Eps),
-		f32(lr / (1 - math.Pow(beta1, t))), f32(1 - lr*weightDecay),
+	return append(to,
+		math.Float64bits(p.GradClip), f32(1-beta1), f32(beta2), f32(1-beta2), f32(math.Sqrt(1-math.Pow(beta2, t))), f32(p.Eps),
+		f32(lr/(1-math.Pow(beta1, t))), f32(1-lr*weightDecay))
+}
+
+// drawAdamW makes up means of gradients and of their squares, and now and then none yet.
+func drawAdamW(r *rand.Rand, state []float32) {
+	state[0], state[1] = 0, 0
+	if r.IntN(4) > 0 {
+		v := r.NormFloat64() * math.Pow(10, float64(-r.IntN(10))) // down to where eps decides
+		state[0], state[1] = float32(v*r.Float64()), float32(v*v)
 	}
 }
 
-// The shape of a launch: enough threads to keep any GPU busy.
+// kernel is a fusion over vectors.
+type kernel struct {
+	gpu.Kernel
+	*fusion
+	stream    gpu.Stream
+	vectors   []block // weights, gradients, state
+	words     [3]uint64
+	arguments []uint64
+}
+
+// fusedThreads times fusedBlocks is enough to keep any GPU busy.
 const (
 	fusedThreads = 256
 	fusedBlocks  = 4096
 )
 
-// launch queues the kernel over elements [from, to) of vectors, in the order of its arguments.
-func (o *Optimizer) launch(k gpu.Kernel, vectors []block, from, to int, numbers []uint64) error {
+func newKernel(k gpu.Kernel, f *fusion, stream gpu.Stream, vectors []block, s *scalars) *kernel {
+	word := func(at int) uint64 { return uint64(s.out.dev.Pointer()) + uint64(at) }
+	return &kernel{Kernel: k, fusion: f, stream: stream, vectors: vectors, words: [3]uint64{word(s.gradNorm.at), word(s.scale.at), word(s.finite.at)}}
+}
+
+// update queues the update of elements [from, to), by so many blocks of threads at most.
+func (k *kernel) update(from, to, blocks int, p manifest.Optimizer, lr, weightDecay float64, step int64) error {
 	if from == to {
 		return nil
 	}
-	var arguments []uint64
-	for _, v := range vectors {
-		arguments = append(arguments, uint64(v.dev.Pointer())+4*uint64(from))
+	a := k.arguments[:0]
+	for _, v := range k.vectors {
+		a = append(a, uint64(v.dev.Pointer())+4*uint64(from))
 	}
-	arguments = append(arguments, uint64(to-from))
-	for _, at := range []int{o.gradNorm.at, o.scale.at, o.finite.at} {
-		arguments = append(arguments, uint64(o.out.dev.Pointer())+uint64(at))
-	}
-	blocks := min(fusedBlocks, (to-from+4*fusedThreads-1)/(4*fusedThreads))
-	return o.device.Compute.Launch(k, blocks, fusedThreads, append(arguments, numbers...)...)
+	a = append(append(a, uint64(to-from)), k.words[:]...)
+	k.arguments = k.numbers(a, p, lr, weightDecay, step)
+	return k.stream.Launch(k.Kernel, min(blocks, (to-from+4*fusedThreads-1)/(4*fusedThreads)), fusedThreads, k.arguments...)
 }
 
-// proofs is the number of elements that kernel and graph are compared on.
-const proofs = 1 << 14
-
-// fuse makes the rule's kernel and compares it with the graph, of which bind makes an execution over vectors. A fault says why the kernel
-// is not used.
-func (o *Optimizer) fuse(weightDecay float64, bind func(vectors []block, from, size int) execution) (fault, err error) {
-	k, fault := o.device.Context.NewKernel(o.rule.fusion.ptx, o.params.Name)
-	if fault != nil {
-		return fault, nil
+// fuse has the kernel update the weights, if it gives what the graph gives. The fault says why not.
+func (o *Optimizer) fuse() (fault, err error) {
+	made, err := o.device.Context.NewKernel(o.rule.fusion.ptx, o.params.Name)
+	if errors.Is(err, gpu.ErrNoKernel) {
+		return err, nil
 	}
-	o.add(k.Close)
-	p := proof{Optimizer: o, kernel: k, weightDecay: weightDecay}
-	for range 2 + len(o.rule.state) {
-		p.vectors = append(p.vectors, o.block(4*proofs))
-	}
-	p.graph = bind(p.vectors, 0, proofs)
-	if o.err != nil {
-		return nil, nil
-	}
-	if p.room, err = o.device.Context.AllocateHost(2 * len(p.vectors) * 4 * proofs); err != nil {
+	if err != nil {
 		return nil, err
 	}
-	if fault, err = p.compare(); fault == nil && err == nil {
-		o.kernel = k
+	o.add(made.Close)
+	if fault, err = prove(o.device, o.rule, o.params, made); fault == nil && err == nil {
+		o.kernel = newKernel(made, o.rule.fusion, o.device.Compute, o.vectors, &o.scalars)
 	}
-	return fault, errors.Join(err, p.room.Close())
+	return fault, err
 }
 
-// proof compares a kernel with its graph.
-type proof struct {
-	*Optimizer
-	kernel      gpu.Kernel
-	graph       execution
-	weightDecay float64
-	vectors     []block        // weights, gradients, state
-	room        gpu.HostMemory // for what they hold: before, and behind the update
-}
+// proofs is the number of elements that kernel and graph are compared on: several for each thread of the launches.
+const proofs = 1 << 14
 
-// compare updates the same vectors both ways, with gradients that are clipped and not, and with some that are not finite.
-func (p *proof) compare() (fault, err error) {
-	before, behind := p.room.Bytes()[:len(p.room.Bytes())/2], p.room.Bytes()[len(p.room.Bytes())/2:]
-	random, values := rand.New(rand.NewPCG(3, 4)), ort.View[float32](before)
-	for i := range values {
-		values[i] = float32(0.1 * random.NormFloat64())
-		if i >= 3*proofs { // all state but the first vector is a mean of squares
-			values[i] *= values[i]
-		}
+// prove compares a rule's kernel with its graph, on vectors that are made up. Nothing of it is left.
+func prove(d Device, r rule, p manifest.Optimizer, made gpu.Kernel) (fault, err error) {
+	m := newMemory(d)
+	defer func() { err = errors.Join(err, m.Close()) }()
+	if p.GradClip == 0 {
+		p.GradClip = 1 // the kernel is to clip, too
 	}
-	const lr, step = 1e-3, 3
-	*p.lr.value, *p.step.value = lr, step
-	numbers := p.rule.fusion.numbers(p.params, lr, p.weightDecay, step)
+	s := newScalars(&m, r, p, 1, 0)
+	decay := newWord[float64](&m, s.in, manifest.F64)
+	var vectors []block
+	for range 2 + len(r.state) {
+		vectors = append(vectors, m.block(4*proofs))
+	}
+	graph := s.bind(&m, m.optimizer(p.Name, 1, false), r, decay.tensor, vectors, 0, proofs)
+	if m.err != nil {
+		return nil, m.err
+	}
+	k := newKernel(made, r.fusion, d.Compute, vectors, &s)
+	random := rand.New(rand.NewPCG(3, 4))
+	state := make([]float32, len(r.state))
 	for _, c := range []struct {
+		lr, decay   float64
+		step        int64
 		norm, scale float32
 		finite      uint8
-	}{{1e-3, 1, 1}, {1e3, 0.25, 1}, {float32(math.NaN()), 1, 0}} {
-		*p.gradNorm.value, *p.scale.value, *p.finite.value = c.norm, c.scale, c.finite
-		if err := errors.Join(p.send(p.in), p.send(p.out)); err != nil {
-			return nil, err
+	}{{1e-3, 0.01, 1, 1e-3, 1, 1}, {1, 0, 2, 1e3, 0.25, 1}, {1e-4, 0.1, 100000, 3, 1, 1}, {1e-3, 0.01, 3, float32(math.NaN()), 1, 0}} {
+		*s.lr.value, *s.step.value, *decay.value = c.lr, c.step, c.decay
+		*s.gradNorm.value, *s.scale.value, *s.finite.value = c.norm, c.scale, c.finite
+		before := make([][]float32, len(vectors))
+		for i := range before {
+			before[i] = make([]float32, proofs)
 		}
-		want, err := p.outcome(before, behind, func() error { return p.run(p.graph) })
+		for i := range proofs {
+			before[0][i], before[1][i] = float32(random.NormFloat64()), float32(random.NormFloat64()*math.Pow(10, float64(-random.IntN(12))))
+			if c.finite == 0 && i%3 == 0 {
+				before[1][i] = [...]float32{float32(math.NaN()), float32(math.Inf(1)), float32(math.Inf(-1))}[i%9/3]
+			}
+			r.fusion.draw(random, state)
+			for n := range state {
+				before[2+n][i] = state[n]
+			}
+		}
+		want, err := m.updated(&s, vectors, before, func() error { return m.run(graph) })
 		if err != nil {
 			return nil, err
 		}
-		got, err := p.outcome(before, behind, func() error { return p.launch(p.kernel, p.vectors, 0, proofs, numbers) })
+		got, err := m.updated(&s, vectors, before, func() error { // in parts, and by so few threads that each comes round
+			const part = proofs / 4
+			return errors.Join(k.update(0, part, 1, p, c.lr, c.decay, c.step), k.update(part, proofs, 5, p, c.lr, c.decay, c.step))
+		})
 		if err != nil {
 			return nil, err
 		}
 		for i := range got {
-			if d := distance(got[i], want[i]); !(d <= fusedTolerance) {
-				return fmt.Errorf("the kernel differs from the graph by %.2g", d), nil
+			for n := range got[i] {
+				if math.Float32bits(got[i][n]) != math.Float32bits(want[i][n]) {
+					return fmt.Errorf("the kernel makes %g of what the graph makes %g of", got[i][n], want[i][n]), nil
+				}
 			}
-		}
-		if c.finite == 0 && !bytes.Equal(behind, before) {
-			return errors.New("the kernel takes gradients that are not finite"), nil
 		}
 	}
 	return nil, nil
 }
 
-// fusedTolerance bounds the distance of a vector that the kernel gives from the graph's. On the GPUs that were tried it is 0; a compiler that
-// divides otherwise may be one rounding apart.
-const fusedTolerance = 1e-6
-
-// outcome updates the vectors that before holds, and returns what they become, each apart. behind holds that too.
-func (p *proof) outcome(before, behind []byte, update func() error) ([][][]float32, error) {
-	var errs []error
-	for i, v := range p.vectors {
-		errs = append(errs, p.device.Compute.Upload(v.dev, 0, before[4*proofs*i:4*proofs*(i+1)]))
+// updated returns what an update makes of vectors.
+func (m *memory) updated(s *scalars, vectors []block, before [][]float32, update func() error) ([][]float32, error) {
+	for i := range vectors {
+		if err := m.mirror(&vectors[i]); err != nil {
+			return nil, err
+		}
+		copy(ort.View[float32](vectors[i].host), before[i])
+		if err := m.push(&vectors[i]); err != nil {
+			return nil, err
+		}
 	}
-	errs = append(errs, update())
-	for i, v := range p.vectors {
-		errs = append(errs, p.device.Compute.Download(behind[4*proofs*i:4*proofs*(i+1)], v.dev, 0))
+	if err := errors.Join(m.send(s.in), m.send(s.out), update()); err != nil {
+		return nil, err
 	}
-	errs = append(errs, p.device.Compute.Synchronize())
-	var out [][][]float32
-	for i := range p.vectors {
-		out = append(out, [][]float32{append([]float32(nil), ort.View[float32](behind[4*proofs*i:4*proofs*(i+1)])...)})
+	out := make([][]float32, len(vectors))
+	for i := range vectors {
+		if err := m.pull(&vectors[i]); err != nil {
+			return nil, err
+		}
+		out[i] = append(out[i], ort.View[float32](vectors[i].host)...)
 	}
-	return out, errors.Join(errs...)
+	return out, nil
 }

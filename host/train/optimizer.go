@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/xtts-host/xtts-host/gpu"
 	"github.com/xtts-host/xtts-host/host/checkpoint"
 	"github.com/xtts-host/xtts-host/ortgraphs"
 	"github.com/xtts-host/xtts-host/ortgraphs/ort"
@@ -19,8 +18,8 @@ import (
 // vector and 210 ms in chunks of a quarter.
 const chunk = 1 << 18
 
-// gpuChunk is the same on a GPU: its intermediates take a few hundred megabytes, and each run launches some 30 kernels. Measured on
-// an H200 with 66 M parameters: 2.6 ms a step, against 2.2 ms over the whole vector, whose intermediates take 2 GB.
+// gpuChunk is the same on a GPU, where the rule has no kernel: intermediates take a few hundred megabytes, and each run launches some 30
+// kernels of ONNX Runtime's. Measured on an H200 with AdamW and 66 M parameters: 4.0 ms a step; over the whole vector they would take 2 GB.
 const gpuChunk = 1 << 22
 
 // rule is what tells one optimizer's graph from another's. The graph has the rule's name, and beside what the rule
@@ -40,7 +39,7 @@ var rules = map[string]rule{
 		scalars: func(p manifest.Optimizer) map[string]float64 {
 			return map[string]float64{"beta1": p.Betas[0], "beta2": p.Betas[1], "eps": p.Eps}
 		},
-		fusion: &fusion{adamwKernel, adamwNumbers},
+		fusion: &fusion{ptx: adamwKernel, numbers: adamwNumbers, draw: drawAdamW},
 	},
 	"sgd": {
 		state: []string{"momentum_buffer"},
@@ -53,31 +52,73 @@ var rules = map[string]rule{
 // Optimizer updates a model's weights in place. It belongs to the trainer's goroutine.
 type Optimizer struct {
 	memory
+	scalars
 	model  *Model
 	params manifest.Optimizer
 	rule   rule
 
-	state   []block // the rule's vectors, laid out like the weights
-	acc     block   // accumulated gradients; none without accumulation
-	vectors []block // what an update works on: weights, gradients, state
-
-	in, out  *words
-	lr       word[float64]
-	step     word[int64]
-	scale    word[float32] // what norm gives the updates
-	gradNorm word[float32]
-	finite   word[uint8]
+	state    []block // the rule's vectors, laid out like the weights
+	acc      block   // accumulated gradients; none without accumulation
+	vectors  []block // what an update works on: weights, gradients, state
+	segments []segment
 
 	accumulate [2]execution // the window's first micro-batch, and the others
 	norm       execution
-	segments   []segment
-	updates    []update   // none with a kernel
-	kernel     gpu.Kernel // nil for none
-	fault      error      // why there is none although the rule has one
+	updates    []update // none with a kernel
+	kernel     *kernel  // nil for none
+	fault      error    // why there is none although the rule has one
 
 	// Steps counts the updates. Skipped windows do not count.
 	Steps int64
 	torn  bool
+}
+
+// scalars are the single values of an update: those that the host writes, and those that the norm's graph does.
+type scalars struct {
+	in, out  *words
+	lr       word[float64]
+	step     word[int64]
+	gradNorm word[float32]
+	finite   word[uint8]
+	scale    word[float32] // what norm gives the updates
+	inputs   map[string]*ort.Tensor
+}
+
+// newScalars makes them for a rule, with room for more of either kind.
+func newScalars(m *memory, r rule, p manifest.Optimizer, moreIn, moreOut int) scalars {
+	constants := r.scalars(p)
+	constants["max_norm"] = p.GradClip
+	s := scalars{in: m.words(2 + len(constants) + moreIn), out: m.words(3 + moreOut)}
+	s.lr, s.step = newWord[float64](m, s.in, manifest.F64), newWord[int64](m, s.in, manifest.I64)
+	s.gradNorm, s.finite = newWord[float32](m, s.out, manifest.F32), newWord[uint8](m, s.out, manifest.Bool)
+	s.scale = newWord[float32](m, s.out, manifest.F32)
+	s.inputs = map[string]*ort.Tensor{
+		"lr": s.lr.tensor, "step": s.step.tensor, "grad_scale": s.scale.tensor, "grad_norm": s.gradNorm.tensor, "finite": s.finite.tensor,
+	}
+	for name, v := range constants {
+		s.inputs[name] = s.constant(m, v)
+	}
+	return s
+}
+
+// constant makes a value that stays as it is.
+func (s *scalars) constant(m *memory, v float64) *ort.Tensor {
+	w := newWord[float64](m, s.in, manifest.F64)
+	*w.value = v
+	return w.tensor
+}
+
+// bind makes an execution of a rule's graph over elements [from, from+size) of weights, gradients and state.
+func (s *scalars) bind(m *memory, graph *ort.Session, r rule, weightDecay *ort.Tensor, vectors []block, from, size int) execution {
+	inputs, outputs := maps.Clone(s.inputs), map[string]*ort.Tensor{}
+	inputs["weight_decay"] = weightDecay
+	for i, name := range append([]string{"param", "grad"}, r.state...) {
+		inputs[name] = m.floats(vectors[i], from, size)
+		if name != "grad" { // in place: the graph is elementwise, so an element is read before it is written
+			outputs[name+"_out"] = inputs[name]
+		}
+	}
+	return m.execution(graph, inputs, outputs)
 }
 
 // segment is a part of the vectors with a weight decay of its own.
@@ -111,24 +152,14 @@ func NewOptimizer(m *Model, p manifest.Optimizer, accumulating bool, threads int
 func (o *Optimizer) build(accumulating bool, threads int) {
 	n := o.model.arena.Len
 	trained := o.model.arena.NotDecayed.End // what lies behind is frozen
-	session := func(name string) *ort.Session {
-		model, err := ortgraphs.Optimizer(name)
-		if err != nil {
-			o.err = errors.Join(o.err, err)
-		}
-		return o.open(ort.SessionConfig{Model: model, Name: name, Threads: threads}, o.model.capturing)
-	}
+	session := func(name string) *ort.Session { return o.optimizer(name, threads, o.model.capturing) }
 	if o.model.capturing && o.async != nil && o.err == nil {
 		o.err = o.async.NoGraph() // until Prepare
 	}
 	for range o.rule.state {
 		o.state = append(o.state, o.block(4*n))
 	}
-	constants := o.rule.scalars(o.params)
-	o.in, o.out = o.words(8+len(constants)), o.words(5)
-	o.lr, o.step = newWord[float64](&o.memory, o.in, manifest.F64), newWord[int64](&o.memory, o.in, manifest.I64)
-	o.gradNorm, o.finite = newWord[float32](&o.memory, o.out, manifest.F32), newWord[uint8](&o.memory, o.out, manifest.Bool)
-	o.scale = newWord[float32](&o.memory, o.out, manifest.F32)
+	o.scalars = newScalars(&o.memory, o.rule, o.params, 4, 2)
 	flag := func(v uint8) *ort.Tensor {
 		w := newWord[uint8](&o.memory, o.in, manifest.Bool)
 		*w.value = v
@@ -157,50 +188,38 @@ func (o *Optimizer) build(accumulating bool, threads int) {
 		"grad_norm": o.gradNorm.tensor, "grad_scale": o.scale.tensor, "finite": o.finite.tensor,
 	})
 
-	constant := func(v float64) *ort.Tensor {
-		w := newWord[float64](&o.memory, o.in, manifest.F64)
-		*w.value = v
-		return w.tensor
-	}
-	inputs := map[string]*ort.Tensor{
-		"lr": o.lr.tensor, "step": o.step.tensor, "grad_scale": o.scale.tensor, "grad_norm": o.gradNorm.tensor, "finite": o.finite.tensor,
-		"max_norm": constant(o.params.GradClip),
-	}
-	for name, v := range constants {
-		inputs[name] = constant(v)
-	}
-	graph := session(o.params.Name)
-	bind := func(vectors []block, from, size int) execution { // over weights, gradients and state, of which elements [from, from+size)
-		view := func(arena block) *ort.Tensor { return o.floats(arena, from, size) }
-		inputs["param"], inputs["grad"] = view(vectors[0]), view(vectors[1])
-		// In place: the graph is elementwise, so an element is read before it is written.
-		outputs := map[string]*ort.Tensor{"param_out": inputs["param"]}
-		for i, name := range o.rule.state {
-			inputs[name] = view(vectors[2+i])
-			outputs[name+"_out"] = inputs[name]
-		}
-		return o.execution(graph, inputs, outputs)
-	}
 	o.vectors = append([]block{o.model.weights, grads}, o.state...)
 	o.segments = []segment{{o.model.arena.Decayed, o.params.WeightDecay}, {o.model.arena.NotDecayed, 0}}
-	chunk := chunk
-	if o.device.onGPU() {
-		chunk = gpuChunk
+	if o.rule.fusion != nil && o.device.onGPU() && o.err == nil {
+		o.fault, o.err = o.fuse()
 	}
-	for i, s := range o.segments {
-		inputs["weight_decay"] = constant(s.decay)
-		if i == 0 && o.rule.fusion != nil && o.device.onGPU() && o.err == nil {
-			if o.fault, o.err = o.fuse(s.decay, bind); o.kernel != nil {
-				break
-			}
-		}
-		for from := s.Start; from < s.End; from += chunk {
-			size := min(chunk, s.End-from)
-			o.updates = append(o.updates, update{bind(o.vectors, from, size), from, size})
-		}
+	if o.kernel == nil && o.err == nil {
+		o.bindUpdates(session(o.params.Name))
 	}
 	if o.err == nil {
 		o.err = o.send(o.in) // the constants; Step sends again what changes
+	}
+}
+
+// optimizer opens one of the optimizers' graphs.
+func (m *memory) optimizer(name string, threads int, graphs bool) *ort.Session {
+	model, err := ortgraphs.Optimizer(name)
+	m.err = errors.Join(m.err, err)
+	return m.open(ort.SessionConfig{Model: model, Name: name, Threads: threads}, graphs)
+}
+
+// bindUpdates has the graph update the vectors chunk by chunk.
+func (o *Optimizer) bindUpdates(graph *ort.Session) {
+	size := chunk
+	if o.device.onGPU() {
+		size = gpuChunk
+	}
+	for _, s := range o.segments {
+		decay := o.constant(&o.memory, s.decay)
+		for from := s.Start; from < s.End; from += size {
+			n := min(size, s.End-from)
+			o.updates = append(o.updates, update{o.bind(&o.memory, graph, o.rule, decay, o.vectors, from, n), from, n})
+		}
 	}
 }
 
@@ -240,8 +259,8 @@ func (o *Optimizer) Step(lr float64) error {
 	}
 	o.torn = true
 	if o.kernel != nil {
-		for _, s := range o.segments {
-			if err := o.launch(o.kernel, o.vectors, s.Start, s.End, o.rule.fusion.numbers(o.params, lr, s.decay, o.Steps+1)); err != nil {
+		for _, g := range o.segments {
+			if err := o.kernel.update(g.Start, g.End, fusedBlocks, o.params, lr, g.decay, o.Steps+1); err != nil {
 				return err
 			}
 		}

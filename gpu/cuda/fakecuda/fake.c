@@ -30,7 +30,7 @@ typedef struct { // CUevent
 	struct timespec at;
 } point;
 
-typedef struct { // CUmodule; a CUfunction is the kernel itself
+typedef struct { // CUmodule; a CUfunction is a place in kernels, from 1 on
 	int tag;
 } module;
 
@@ -139,6 +139,8 @@ CUresult cuGetErrorName(CUresult error, const char **name) {
 	case CUDA_ERROR_INVALID_CONTEXT: *name = "CUDA_ERROR_INVALID_CONTEXT"; break;
 	case CUDA_ERROR_INVALID_HANDLE: *name = "CUDA_ERROR_INVALID_HANDLE"; break;
 	case CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED: *name = "CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED"; break;
+	case CUDA_ERROR_INVALID_PTX: *name = "CUDA_ERROR_INVALID_PTX"; break;
+	case CUDA_ERROR_NOT_FOUND: *name = "CUDA_ERROR_NOT_FOUND"; break;
 	default: *name = NULL; return CUDA_ERROR_INVALID_VALUE;
 	}
 	return CUDA_SUCCESS;
@@ -368,14 +370,19 @@ CUresult cuModuleUnload(CUmodule m) {
 
 CUresult cuModuleGetFunction(CUfunction *f, CUmodule m, const char *name) {
 	BOUND;
-	*f = (CUfunction)named_kernel(name);
-	return *f ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND;
+	for (long i = 0; i < KERNELS; i++)
+		if (!strcmp(kernels[i].name, name)) {
+			*f = (CUfunction)(i + 1);
+			return CUDA_SUCCESS;
+		}
+	return CUDA_ERROR_NOT_FOUND;
 }
 
 CUresult cuLaunchKernel(CUfunction f, unsigned x, unsigned y, unsigned z, unsigned threads, unsigned height, unsigned depth, unsigned shared,
 	CUstream s, void **arguments, void **extra) {
 	BOUND;
+	if (stream(s)) return CUDA_ERROR_INVALID_HANDLE;
 	if (!x || !threads || threads > 1024) return CUDA_ERROR_INVALID_VALUE;
-	((kernel)f)(arguments);
-	return stream(s);
+	launch((int)((long)f - 1), x, threads, arguments);
+	return CUDA_SUCCESS;
 }

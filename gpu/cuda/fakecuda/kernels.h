@@ -1,27 +1,41 @@
-// The kernels of this repository, for a GPU that is none: name by name what host/train/kernels has, on the CPU.
+// The kernels of host/train/kernels, compiled for the machine: a launch calls them thread by thread.
 #include <math.h>
 #include <string.h>
 
-typedef void (*kernel)(void **arguments);
+typedef struct {
+	float x, y, z, w;
+} float4;
+
+typedef struct {
+	unsigned x;
+} dimension;
+
+static __thread dimension blockIdx, threadIdx, gridDim, blockDim;
+
+#define __global__ static
+#define __launch_bounds__(threads)
+#include "../../../host/train/kernels/adamw.cu"
 
 #define ARGUMENT(type, i) (*(type *)arguments[i])
 
-// Without joined products and sums, as the kernel is compiled: scripts/cuda-stub.sh says -ffp-contract=off.
-static void adamw(void **arguments) {
-	float *param = ARGUMENT(float *, 0), *grad = ARGUMENT(float *, 1), *exp_avg = ARGUMENT(float *, 2), *exp_avg_sq = ARGUMENT(float *, 3);
-	long long n = ARGUMENT(long long, 4);
-	float grad_norm = *ARGUMENT(float *, 5), grad_scale = *ARGUMENT(float *, 6);
-	double max_norm = ARGUMENT(double, 8);
-	float rest1 = ARGUMENT(float, 9), decay2 = ARGUMENT(float, 10), rest2 = ARGUMENT(float, 11), root2 = ARGUMENT(float, 12);
-	float eps = ARGUMENT(float, 13), step_size = ARGUMENT(float, 14), keep = ARGUMENT(float, 15);
-	if (!*ARGUMENT(unsigned char *, 7)) return;
-	float scale = grad_scale * (max_norm > 0 ? fmin(max_norm / (grad_norm + 1e-6), 1.0) : 1.0);
-	for (long long i = 0; i < n; i++) {
-		float g = grad[i] * scale;
-		exp_avg[i] = exp_avg[i] + (g - exp_avg[i]) * rest1;
-		exp_avg_sq[i] = exp_avg_sq[i] * decay2 + g * g * rest2;
-		param[i] = param[i] * keep - exp_avg[i] / (sqrtf(exp_avg_sq[i]) / root2 + eps) * step_size;
-	}
+static void run_adamw(void **arguments) {
+	adamw(ARGUMENT(float4 *, 0), ARGUMENT(float4 *, 1), ARGUMENT(float4 *, 2), ARGUMENT(float4 *, 3), ARGUMENT(long long, 4), ARGUMENT(float *, 5),
+		ARGUMENT(float *, 6), ARGUMENT(unsigned char *, 7), ARGUMENT(double, 8), ARGUMENT(float, 9), ARGUMENT(float, 10), ARGUMENT(float, 11),
+		ARGUMENT(float, 12), ARGUMENT(float, 13), ARGUMENT(float, 14), ARGUMENT(float, 15));
 }
 
-static kernel named_kernel(const char *name) { return strcmp(name, "adamw") ? NULL : adamw; }
+// What package gputest tries a context with.
+static void run_nothing(void **arguments) {}
+
+static const struct {
+	const char *name;
+	void (*run)(void **arguments);
+} kernels[] = {{"adamw", run_adamw}, {"nothing", run_nothing}};
+
+enum { KERNELS = sizeof kernels / sizeof *kernels };
+
+static void launch(int kernel, unsigned blocks, unsigned threads, void **arguments) {
+	gridDim.x = blocks, blockDim.x = threads;
+	for (blockIdx.x = 0; blockIdx.x < blocks; blockIdx.x++)
+		for (threadIdx.x = 0; threadIdx.x < threads; threadIdx.x++) kernels[kernel].run(arguments);
+}

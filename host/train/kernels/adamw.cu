@@ -3,8 +3,11 @@
 // scripts/kernels.sh compiles it; the driver compiles the PTX for its GPU.
 //
 // n is a multiple of 4. Scalars that a run's window decides are read where graphs have written them; the others are the graph's
-// scalars of the same names.
-extern "C" __global__ void __launch_bounds__(256) adamw(
+// scalars of the same names. It is C but for CUDA's words, so that gpu/cuda/fakecuda can compile it too.
+#ifdef __cplusplus
+extern "C"
+#endif
+__global__ void __launch_bounds__(256) adamw(
 	float4 *__restrict__ param, const float4 *__restrict__ grad, float4 *__restrict__ exp_avg, float4 *__restrict__ exp_avg_sq, long long n,
 	const float *__restrict__ grad_norm, const float *__restrict__ grad_scale, const unsigned char *__restrict__ finite, double max_norm,
 	float rest1, float decay2, float rest2, float root2, float eps, float step_size, float keep) {
