@@ -43,7 +43,7 @@ type observer struct {
 	saved        [2]int64 // step and evaluated step of the last checkpoint, -1 before the first
 	unsaved      int      // checkpoints that the disk had no room for
 	best         string   // folder of the best checkpoint that was saved
-	lost         bool     // a line of metrics.jsonl or log.jsonl could not be written
+	lost         bool     // a line of the run folder's files could not be written
 }
 
 func newObserver(r *run, p train.Progress, state *checkpoint.State) (_ *observer, err error) {
@@ -195,6 +195,7 @@ func (o *observer) save() error {
 	r, began := o.run, time.Now()
 	defer func() { r.timeline.Trained("checkpoint", nil, began, time.Now()) }()
 	if err := errors.Join(o.metrics.Sync(), o.evals.Sync(), o.ledger.Sync()); err != nil {
+		o.lost = true // finish shall not try, and say, the same again
 		return err
 	}
 	p := r.loop.Progress
