@@ -52,6 +52,9 @@ func (s *sample) add(ms float64) {
 
 // join adds the times of another sample.
 func (s *sample) join(o *sample) {
+	if o.N == 0 {
+		return // it has no min
+	}
 	if s.N == 0 {
 		*s = *o
 		return

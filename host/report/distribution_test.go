@@ -50,6 +50,7 @@ func TestQuantilesOfMany(t *testing.T) {
 	for i := range parts {
 		joined.join(&parts[i])
 	}
+	joined.join(new(sample)) // which has no least time
 	j := joined.distribution()
 	if math.Abs(j.Mean-d.Mean) > 1e-9*d.Mean || math.Abs(j.Std-d.Std) > 1e-9*d.Std {
 		t.Errorf("joined %+v, want %+v", j, d)
