@@ -2,8 +2,8 @@
 // quarantine.jsonl and report.json, the lines and the bar that show progress, and the table at the end. docs/report.md
 // is the specification of the files and the lines.
 //
-// It is given plain values and starts nothing: no process, no clock, and no goroutine but those that draw a Bar. So a
-// run is reported the same way whatever it ran on.
+// It is given plain values and starts no process, so a run is reported the same way whatever it ran on. Its only goroutines
+// draw a Bar and write the lines of Metrics, for which the trainer does not wait.
 //
 //	metrics, err := report.OpenMetrics(filepath.Join(dir, "metrics.jsonl"), names, step) // step 0: a new run
 //	...
@@ -16,6 +16,7 @@
 //		if line := progress.Window(w); line != "" { fmt.Fprintln(os.Stderr, line) }
 //	}
 //
+//	if err := metrics.Close(); err != nil { ... } // it writes the last lines
 //	r := collector.Build(report.Run{Bundle: "myxtts-nano", Device: "cpu", Wall: wall, Pipeline: p.Stats()})
 //	if err := r.Write(filepath.Join(dir, "report.json")); err != nil { ... }
 //	fmt.Print(r.Table(dir))

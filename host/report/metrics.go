@@ -122,8 +122,8 @@ func upTo(afterStep int64) func(line []byte) (bool, error) {
 // History sums up the lines that stayed when the file was opened.
 func (m *Metrics) History() History { return m.history }
 
-// Write notes a window, of which frames is the number of valid target frames. The error may be that of an earlier one's line; it names the
-// file.
+// Write notes a window, of which frames is the number of valid target frames. An error is that of the line of an earlier one; it
+// names the file.
 func (m *Metrics) Write(w *train.Window, frames int) error {
 	if err := m.lines.add(w, frames); err != nil {
 		return fmt.Errorf("metrics up to step %d: %w", w.Step, err)
