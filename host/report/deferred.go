@@ -26,7 +26,8 @@ type deferred struct {
 	due       bool        // the timer runs
 	timer     *time.Timer // nil before the first window
 	err       error       // of a line; nothing is written behind it
-	told      bool        // somebody has got err
+
+	told bool // err has been returned; flush does not know it
 }
 
 // noted is a window and what else its line says.
@@ -40,10 +41,18 @@ type noted struct {
 // the last checkpoint, where a resumed run goes on, since sync is in front of every checkpoint.
 const lineDelay = 250 * time.Millisecond
 
+// maxCollected is how many windows wait at most, some 20 MB. Behind a disk that hangs for so long add waits too.
+const maxCollected = 1 << 16
+
 // add notes a window, which may be used again. The error is that of an earlier line.
 func (d *deferred) add(w *train.Window, frames int) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	if len(d.collected) == maxCollected {
+		d.mu.Unlock()
+		d.flush()
+		d.mu.Lock()
+	}
 	if d.err != nil {
 		d.told = true
 		return d.err
@@ -89,32 +98,37 @@ func (d *deferred) flush() {
 	}
 }
 
-// write words and writes what is in out.
+// write words and writes what is in out, up to a line that could not be read again.
 func (d *deferred) write() error {
 	text := d.file.buf[:0]
+	var tooLong error
 	for i := range d.out {
 		begin := len(text)
 		text = d.line(text, &d.out[i])
-		if err := d.file.fits(text[begin:]); err != nil {
-			return err
+		if tooLong = d.file.fits(text[begin:]); tooLong != nil {
+			text = text[:begin]
+			break
 		}
 	}
 	d.file.buf = text
-	return d.file.append(text)
+	if err := d.file.append(text); err != nil {
+		return err
+	}
+	return tooLong
 }
 
-// failure returns the error of a line, and whether it has been returned before.
-func (d *deferred) failure() (err error, again bool) {
+// settle writes what has been collected, and returns the error of a line, now or earlier.
+func (d *deferred) settle() error {
+	d.flush()
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	again, d.told = d.told, d.told || d.err != nil
-	return d.err, again
+	return d.err
 }
 
 // sync makes the lines durable.
 func (d *deferred) sync() error {
-	d.flush()
-	if err, _ := d.failure(); err != nil {
+	if err := d.settle(); err != nil {
+		d.told = true
 		return err
 	}
 	d.writing.Lock()
@@ -127,12 +141,12 @@ func (d *deferred) close() error {
 	if d.timer != nil {
 		d.timer.Stop() // flush waits for one that runs already
 	}
-	d.flush()
-	d.writing.Lock()
-	defer d.writing.Unlock()
-	err, again := d.failure()
-	if again {
+	err := d.settle()
+	if d.told {
 		err = nil
 	}
+	d.told = true
+	d.writing.Lock()
+	defer d.writing.Unlock()
 	return errors.Join(err, d.file.close())
 }

@@ -2,6 +2,7 @@ package report
 
 import (
 	"bufio"
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -99,14 +100,22 @@ func (l *lines) fits(line []byte) error {
 	return nil
 }
 
-// append appends whole lines. After a failure the file ends as it did before.
+// append appends whole lines. After a failure the file ends behind the last of them that got through.
 func (l *lines) append(text []byte) error {
-	if _, err := l.file.WriteAt(text, l.end); err != nil {
-		l.file.Truncate(l.end) // if it fails too, the torn line is dropped when the file is opened again
-		return disk.Explain(err, l.path, int64(len(text)))
+	// Not WriteAt, which says nothing of what a failed write got through.
+	if _, err := l.file.Seek(l.end, io.SeekStart); err != nil {
+		return err
 	}
-	l.end += int64(len(text))
-	return nil
+	n, err := l.file.Write(text)
+	if err == nil {
+		l.end += int64(n)
+		return nil
+	}
+	whole := bytes.LastIndexByte(text[:n], '\n') + 1
+	l.end += int64(whole)
+	err = disk.Explain(err, l.path, int64(len(text)-whole)) // while the torn line still takes the room that was free
+	l.file.Truncate(l.end)                                  // if it fails too, the torn line is dropped when the file is opened again
+	return err
 }
 
 // sync makes the lines durable.

@@ -234,15 +234,24 @@ func TestLineDelay(t *testing.T) {
 	})
 }
 
-// A file size limit makes a write stop in the middle of a line, as a disk that fills up does.
+// A file size limit makes a write of several lines stop in the middle of one, as a disk that fills up does.
 func TestFailedWriteLeavesWholeLines(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "metrics.jsonl")
+	steps := func(m *Metrics, from, to int64) (err error) {
+		for step := from; step <= to && err == nil; step++ {
+			err = m.Write(stepWindow(step), 0)
+		}
+		return err
+	}
+	unlimited, path := filepath.Join(t.TempDir(), "metrics.jsonl"), filepath.Join(t.TempDir(), "metrics.jsonl")
+	if m := openMetrics(t, unlimited, 0); errors.Join(steps(m, 1, 3), m.Close()) != nil {
+		t.Fatal("the lines cannot be written")
+	}
+	whole := read(t, unlimited)
 	m := openMetrics(t, path, 0)
-	if err := m.Write(stepWindow(1), 0); err != nil {
+	if err := steps(m, 1, 1); err != nil {
 		t.Fatal(err)
 	}
 	m.lines.flush()
-	whole := read(t, path)
 
 	signal.Ignore(syscall.SIGXFSZ) // it would end the process
 	defer signal.Reset(syscall.SIGXFSZ)
@@ -253,7 +262,7 @@ func TestFailedWriteLeavesWholeLines(t *testing.T) {
 	if err := syscall.Setrlimit(syscall.RLIMIT_FSIZE, &syscall.Rlimit{Cur: uint64(len(whole)) + 20, Max: limit.Max}); err != nil {
 		t.Fatal(err)
 	}
-	err := m.Write(stepWindow(2), 0)
+	err := steps(m, 2, 5) // 4 is torn
 	if err == nil {
 		err = m.Sync()
 	}
@@ -266,9 +275,59 @@ func TestFailedWriteLeavesWholeLines(t *testing.T) {
 	if got := read(t, path); got != whole {
 		t.Errorf("after the failure the file holds %q", got)
 	}
-	if err := m.Write(stepWindow(3), 0); !errors.Is(err, syscall.EFBIG) || read(t, path) != whole {
+	if err := m.Write(stepWindow(6), 0); !errors.Is(err, syscall.EFBIG) || read(t, path) != whole {
 		t.Errorf("behind a gap: %v", err)
 	}
+}
+
+// deferredDots returns one whose line of step n has n dots, and the file, whose lines have 4 bytes at most.
+func deferredDots(t *testing.T) (*deferred, string) {
+	path := filepath.Join(t.TempDir(), "dots")
+	file, err := openLines(path, 4, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := &deferred{file: file, line: func(b []byte, w *noted) []byte {
+		return append(b, strings.Repeat(".", int(w.Step))+"\n"...)
+	}}
+	t.Cleanup(func() { d.close() })
+	return d, path
+}
+
+func TestLineTooLong(t *testing.T) {
+	d, path := deferredDots(t)
+	for _, step := range []int64{1, 3, 4, 2} {
+		if err := d.add(&train.Window{Step: step}, 0); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := d.sync(); err == nil || !strings.Contains(err.Error(), "a line of 5 bytes") {
+		t.Errorf("error %v", err)
+	}
+	if got := read(t, path); got != ".\n...\n" {
+		t.Errorf("the file holds %q, want the lines in front of it", got)
+	}
+}
+
+// Where nothing is written for long, as on a disk that hangs, add writes itself instead of taking ever more memory.
+func TestCollectedIsBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) { // in which no time passes
+		d, path := deferredDots(t)
+		for range maxCollected {
+			if err := d.add(&train.Window{}, 0); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if got := read(t, path); got != "" {
+			t.Errorf("%d bytes are written early", len(got))
+		}
+		if err := d.add(&train.Window{}, 0); err != nil {
+			t.Fatal(err)
+		}
+		if got := read(t, path); len(got) != maxCollected || len(d.collected) != 1 {
+			t.Errorf("%d lines are written and %d wait, want %d and 1", len(got), len(d.collected), maxCollected)
+		}
+	})
 }
 
 func TestMetricsDoNotAllocate(t *testing.T) {
