@@ -48,7 +48,8 @@ type Entry struct {
 }
 
 // OnGPU returns the entry with the program for a process that is given a GPU, where the plugin has one apart. A program that is built with
-// CUDA may not start where CUDA shows it no GPU. Resolve has refused an entry whose program for a GPU is named and not there.
+// CUDA may not start where CUDA shows it no GPU. An entry whose program for a GPU is named and not there keeps the other: Resolve refuses it
+// where the run has a data GPU and a stage in the pipeline uses it.
 func (e Entry) OnGPU() Entry {
 	if e.gpuCommand != "" {
 		e.Command, e.Sum = []string{e.gpuCommand}, e.gpuSum
