@@ -53,6 +53,7 @@ type job struct {
 	folders  []catalog.Entry          // of --plugins
 	stages   []manifest.StageInstance // the pipeline as it is asked for
 	pipeline *catalog.Resolved        // and as it was understood
+	shares   []int64                  // bytes of the data GPU for a process, by plugin of the pipeline; 0 without a limit
 	layouts  []ring.Layout
 	slots    int // device slots
 	asked    int // ring slots before they were lowered to fit --ring-memory
@@ -196,7 +197,7 @@ func (j *job) resolve(context.Context) error {
 			return fmt.Errorf("--plugin-workers %s: no plugin of that name is in the pipeline", id)
 		}
 	}
-	return j.checkShares()
+	return j.shareOut()
 }
 
 func (j *job) uses(plugin string) bool {

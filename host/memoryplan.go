@@ -75,16 +75,22 @@ type memoryTable struct {
 }
 
 func (t *memoryTable) add(name string, bytes int) {
-	t.rows += memoryRow(name, bytes)
+	t.note(name, inMB(bytes))
 	t.total += bytes
 }
 
-// String returns the rows and their sum.
-func (t *memoryTable) String() string { return t.rows + memoryRow("together", t.total) }
+// note adds a row with a word instead of a figure.
+func (t *memoryTable) note(name, word string) { t.rows += memoryRow(name, word) }
 
-func memoryRow(name string, bytes int) string {
-	return fmt.Sprintf("\n  %-52s %6d MB", name, bytes/gpu.MB)
+// String returns the rows and their sum.
+func (t *memoryTable) String() string { return t.rows + memoryRow("together", inMB(t.total)) }
+
+// memoryRow fills the space between the two.
+func memoryRow(name, value string) string {
+	return fmt.Sprintf("\n  %s %*s", name, 61-len(name), value)
 }
+
+func inMB(bytes int) string { return fmt.Sprintf("%d MB", bytes/gpu.MB) }
 
 // tooLarge explains a trial run that found no memory.
 func (j *job) tooLarge(err *train.TooLargeError, p memoryPlan) error {

@@ -94,6 +94,6 @@ func seat(role, what string, s gpu.Seat) string {
 // giveGPU lets a plugin see the data GPU if one of its stages can use it.
 func (j *job) giveGPU(r *stagepb.ConfigureRequest, plugin int) {
 	if data := j.placement.Data; !data.OnCPU() && j.pipeline.UsesGPU(plugin) {
-		r.DeviceUuid, r.MemoryLimit = data.GPU.UUID, uint64(j.share(plugin))
+		r.DeviceUuid, r.MemoryLimit = data.GPU.UUID, uint64(j.shares[plugin])
 	}
 }

@@ -141,8 +141,9 @@ func TestGiveGPU(t *testing.T) {
 		{"one declared", seated(t, 9<<30, 3000, 0), "GPU-1", [3]uint64{0, 4072, 1072}},
 		{"both declared", seated(t, 9<<30, 1024, 4096), "GPU-1", [3]uint64{0, 2048, 5120}},
 		{"nothing left", seated(t, 9<<30, 4096, 1024), "GPU-1", [3]uint64{0, 4096, 1024}},
+		{"a context left", seated(t, 3536*gpu.MB, 1000, 0), "GPU-1", [3]uint64{0, 1512, 512}},
 	} {
-		if err := tt.job.checkShares(); err != nil {
+		if err := tt.job.shareOut(); err != nil {
 			t.Errorf("%s: %v", tt.name, err)
 		}
 		for plugin, want := range tt.want {

@@ -9,62 +9,56 @@ import (
 	"github.com/xtts-host/xtts-host/shared/hint"
 )
 
-// share is what each process of a plugin that sees the data GPU may use there, in bytes; 0 without a limit. plugin is an index into the
-// pipeline's. Of the limit of the role each process has what its manifest says that it needs, and an equal part of what all needs leave:
-// what a process takes beyond, or without such a word, is known to nobody before it runs.
-func (j *job) share(plugin int) int64 {
-	limit := j.placement.Data.Limit
-	if limit == 0 {
-		return 0
-	}
-	rest, processes := limit, 0
-	for i := range j.pipeline.Plugins {
-		if j.pipeline.UsesGPU(i) {
-			n := j.workers(i)
-			rest -= int64(n) * j.need(i)
-			processes += n
-		}
-	}
-	return j.need(plugin) + rest/int64(processes)
-}
+// leastShare is the least share, in bytes, of a process whose plugin does not say what it needs. No process works with less: a CUDA context
+// alone takes half a GiB (518 MiB were measured on an H200). What it computes with is its own to count, and to refuse.
+const leastShare = 512 * gpu.MB
 
-// need is what the manifest says that a process of a plugin needs of a GPU, in bytes.
-func (j *job) need(plugin int) int64 {
-	return int64(j.pipeline.Plugins[plugin].Manifest.GPUMemoryMB) * gpu.MB
-}
-
-// workers is how many processes a plugin has.
-func (j *job) workers(plugin int) int {
-	return max(1, j.cfg.PluginWorkers[j.pipeline.Plugins[plugin].Name()])
-}
-
-// checkShares refuses a limit of the data GPU that does not hold what the manifests ask for, or leaves nothing to processes that ask for
-// nothing: a share of 0 would be no limit to them.
-func (j *job) checkShares() error {
+// shareOut settles what each process of a plugin that sees the data GPU may use there. Of the limit of the role it has what its manifest
+// says that it needs, and an equal part of what all needs leave: what a process takes beyond, or without such a word, is known to nobody
+// before it runs. A limit that does not hold the needs is refused, and one of which a process that says nothing gets too little to start.
+func (j *job) shareOut() error {
+	j.shares = make([]int64, len(j.pipeline.Plugins))
 	limit := int(j.placement.Data.Limit)
 	if limit == 0 {
 		return nil
 	}
 	var table memoryTable
 	processes, undeclared := 0, false
-	for i := range j.pipeline.Plugins {
-		if j.pipeline.UsesGPU(i) {
-			n, need := j.workers(i), int(j.need(i))
-			table.add(fmt.Sprintf("%s: %s x %d MB", j.pipeline.Plugins[i].Name(), report.Count(n, "process"), need/gpu.MB), n*need)
-			processes += n
-			undeclared = undeclared || need == 0
+	for i, plugin := range j.pipeline.Plugins {
+		if !j.pipeline.UsesGPU(i) {
+			continue
+		}
+		n, need := j.workers(i), plugin.Manifest.GPUMemoryMB*gpu.MB
+		row := fmt.Sprintf("%s: %s", plugin.Name(), report.Count(n, "process"))
+		if need > 0 {
+			table.add(fmt.Sprintf("%s x %d MB", row, need/gpu.MB), n*need)
+		} else {
+			table.note(row, "not declared")
+			undeclared = true
+		}
+		j.shares[i] = int64(need)
+		processes += n
+	}
+	rest, what := limit-table.total, "is less than the plugins need by gpu_memory_mb in plugin.json"
+	if undeclared {
+		table.add(fmt.Sprintf("equal parts of the rest: %s x %d MB", report.Count(processes, "process"), leastShare/gpu.MB), processes*leastShare)
+		if rest >= 0 {
+			what = "leaves plugins without gpu_memory_mb in plugin.json less than a CUDA context takes"
 		}
 	}
-	least, what := table.total, "is less than the plugins need by gpu_memory_mb in plugin.json"
-	if undeclared {
-		least += processes * gpu.MB // the rest is for all: 1 MB for each
+	if limit < table.total {
+		return hint.Errorf(fmt.Sprintf("give --data-gpu-memory %d or more, or the plugins fewer processes with --plugin-workers", table.total/gpu.MB),
+			"%w: --data-gpu-memory %dMB %s:%s", ort.ErrOutOfMemory, limit/gpu.MB, what, &table)
 	}
-	if limit >= least {
-		return nil
+	for i := range j.shares {
+		if j.pipeline.UsesGPU(i) {
+			j.shares[i] += int64(rest / processes)
+		}
 	}
-	if limit >= table.total {
-		what = "leaves nothing for plugins without gpu_memory_mb in plugin.json"
-	}
-	return hint.Errorf(fmt.Sprintf("give --data-gpu-memory %d or more, or the plugins fewer processes with --plugin-workers", least/gpu.MB),
-		"%w: --data-gpu-memory %dMB %s:%s", ort.ErrOutOfMemory, limit/gpu.MB, what, &table)
+	return nil
+}
+
+// workers is how many processes a plugin has.
+func (j *job) workers(plugin int) int {
+	return max(1, j.cfg.PluginWorkers[j.pipeline.Plugins[plugin].Name()])
 }

@@ -6,8 +6,8 @@ import (
 	"github.com/xtts-host/xtts-host/gpu"
 )
 
-// TestCheckShares refuses limits that do not hold what the plugins need.
-func TestCheckShares(t *testing.T) {
+// TestShareOut refuses limits that do not hold what the plugins need.
+func TestShareOut(t *testing.T) {
 	for _, tt := range []struct {
 		limit          int64 // MB
 		codes, denoise int   // MB
@@ -19,13 +19,19 @@ func TestCheckShares(t *testing.T) {
   codes: 2 processes x 1000 MB                           2000 MB
   denoise: 1 process x 300 MB                             300 MB
   together                                               2300 MB`, "give --data-gpu-memory 2300 or more, or the plugins fewer processes with --plugin-workers"},
-		{2003, 1000, 0, "", ""},
-		{2002, 1000, 0, `out of memory: --data-gpu-memory 2002MB leaves nothing for plugins without gpu_memory_mb in plugin.json:
+		{3536, 1000, 0, "", ""},
+		{3535, 1000, 0, `out of memory: --data-gpu-memory 3535MB leaves plugins without gpu_memory_mb in plugin.json less than a CUDA context takes:
   codes: 2 processes x 1000 MB                           2000 MB
-  denoise: 1 process x 0 MB                                 0 MB
-  together                                               2000 MB`, "give --data-gpu-memory 2003 or more, or the plugins fewer processes with --plugin-workers"},
+  denoise: 1 process                                not declared
+  equal parts of the rest: 3 processes x 512 MB          1536 MB
+  together                                               3536 MB`, "give --data-gpu-memory 3536 or more, or the plugins fewer processes with --plugin-workers"},
+		{1999, 1000, 0, `out of memory: --data-gpu-memory 1999MB is less than the plugins need by gpu_memory_mb in plugin.json:
+  codes: 2 processes x 1000 MB                           2000 MB
+  denoise: 1 process                                not declared
+  equal parts of the rest: 3 processes x 512 MB          1536 MB
+  together                                               3536 MB`, "give --data-gpu-memory 3536 or more, or the plugins fewer processes with --plugin-workers"},
 	} {
-		err := seated(t, tt.limit*gpu.MB, tt.codes, tt.denoise).checkShares()
+		err := seated(t, tt.limit*gpu.MB, tt.codes, tt.denoise).shareOut()
 		if tt.want == "" && err != nil {
 			t.Errorf("%d MB for %d and %d: %v", tt.limit, tt.codes, tt.denoise, err)
 		}

@@ -49,7 +49,7 @@ func (j *job) plugged() []watch.Process {
 			if pool.Workers() > 1 {
 				name += fmt.Sprintf(", worker %d", p.Worker)
 			}
-			all = append(all, watch.Process{Name: name, PID: p.PID, Share: j.share(i), Relieve: func(reason string) {
+			all = append(all, watch.Process{Name: name, PID: p.PID, Share: j.shares[i], Relieve: func(reason string) {
 				pool.Recycle(p.ProcessID, reason, memoryHint)
 			}})
 		}
