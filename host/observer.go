@@ -182,6 +182,7 @@ func (o *observer) Evaluated(e *train.Evaluation) error {
 	o.collector.Evaluated(e)
 	o.say(o.progress.Evaluated(e, isBest))
 	if err := o.evals.Write(e); err != nil {
+		o.lost = true
 		return err
 	}
 	if isBest && o.run.cfg.CheckpointEvery > 0 {
