@@ -37,6 +37,11 @@ type observer struct {
 	baselines  *report.Baselines
 	quarantine *quarantine
 
+	// Windows are accounted for together: one at a time, each finds nothing of what it needs in the processor's caches, since the trainer
+	// has slept while the device worked.
+	pending   []accounted
+	accounted time.Time // the last time
+
 	frames       int   // of the window so far
 	samplesTotal int64 // trained on, also before a resume
 	framesTotal  int64
@@ -132,32 +137,64 @@ func (o *observer) Window(w *train.Window) error {
 	o.frames = 0
 	o.samplesTotal += int64(len(w.Rows))
 	o.framesTotal += int64(frames)
-	o.collector.Step(w, frames)
 	if err := errors.Join(o.ledger.Write(w.Step), o.metrics.Write(w, frames)); err != nil {
 		o.lost = true
 		return err
 	}
-	if w.Skipped {
-		o.say(o.progress.Skipped(w, func(row int32) string { return o.run.job.train.index.Rows[row].ID }))
-	}
-	progress := o.progress.Window(w)
-	o.say(progress)
-	o.run.watch.Window(w.Step, progress != "")
 	if err := o.run.relieve(); err != nil {
 		return err
 	}
-	o.run.console.bar.Show(o.progress.Status())
-	line, warning := o.pace.Window(w)
-	o.say(line)
-	if warning != "" {
-		o.run.log.Warn(warning, "step", w.Step)
+	if n := len(o.pending); n < cap(o.pending) {
+		o.pending = o.pending[:n+1] // whose slices have been there before
+	} else {
+		o.pending = append(o.pending, accounted{})
 	}
-	if err := o.run.logged(); err != nil {
-		o.lost = true
-		return err
+	last := &o.pending[len(o.pending)-1]
+	w.CopyTo(&last.Window)
+	last.frames = frames
+	if w.Skipped || o.progress.Due(w) || time.Since(o.accounted) >= accountEvery {
+		if err := o.account(); err != nil {
+			return err
+		}
 	}
 	if every := o.run.cfg.CheckpointEvery; every > 0 && w.Step%every == 0 {
 		return o.saveIfRoom()
+	}
+	return nil
+}
+
+// accounted is a window whose place in figures and lines is due.
+type accounted struct {
+	train.Window
+	frames int
+}
+
+// accountEvery is how long a window waits for that at most. A line that is due waits for nothing.
+const accountEvery = time.Second
+
+// account does it for the windows that wait.
+func (o *observer) account() error {
+	o.accounted = time.Now()
+	for i := range o.pending {
+		w := &o.pending[i].Window
+		o.collector.Step(w, o.pending[i].frames)
+		if w.Skipped {
+			o.say(o.progress.Skipped(w, func(row int32) string { return o.run.job.train.index.Rows[row].ID }))
+		}
+		progress := o.progress.Window(w)
+		o.say(progress)
+		o.run.watch.Window(w.Step, progress != "")
+		line, warning := o.pace.Window(w)
+		o.say(line)
+		if warning != "" {
+			o.run.log.Warn(warning, "step", w.Step)
+		}
+	}
+	o.pending = o.pending[:0]
+	o.run.console.bar.Show(o.progress.Status())
+	if err := o.run.logged(); err != nil {
+		o.lost = true
+		return err
 	}
 	return nil
 }
@@ -177,6 +214,9 @@ func (o *observer) saveIfRoom() error {
 
 // Evaluated implements train.Observer.
 func (o *observer) Evaluated(e *train.Evaluation) error {
+	if err := o.account(); err != nil {
+		return err
+	}
 	best := o.run.loop.Progress.Best
 	isBest := best != nil && best.Step == e.Step
 	o.collector.Evaluated(e)
@@ -234,6 +274,9 @@ var errDone = errors.New("the last step")
 func (o *observer) finish(outcome error) error {
 	r := o.run
 	err := outcome
+	if aerr := o.account(); aerr != nil {
+		err = errors.Join(err, aerr)
+	}
 	switch p := r.loop.Progress; {
 	case p.Step == 0 || r.feeding != overlapped || o.saved == [2]int64{p.Step, p.EvaluatedStep}:
 	case r.optimizer.Torn() || o.lost:

@@ -288,7 +288,7 @@ func (r *run) init() error {
 // build makes pipeline and loop.
 func (r *run) build(progress train.Progress, state *checkpoint.State) (err error) {
 	c := r.cfg
-	r.source = &source{train: r.job.train.plan, accumulate: c.Accumulate, evalEvery: c.EvalEvery, epochs: c.Epochs, maxSteps: c.MaxSteps}
+	r.source = &source{train: r.job.train.plan, accumulate: c.Accumulate, evalEvery: c.EvalEvery, epochs: c.Epochs, maxSteps: c.MaxSteps, seed: c.Seed}
 	if r.val != nil {
 		r.source.val = r.val.plan
 	}
@@ -337,7 +337,6 @@ func (r *run) connect(o train.Observer, q *quarantine, progress train.Progress) 
 	}
 	r.loop = &train.Loop{
 		Model: r.model, Optimizer: r.optimizer, Schedule: r.schedule, Observer: o,
-		Seed: func(step int64, micro int) int64 { return dataset.GraphSeed(c.Seed, step, micro) },
 		Stop: r.console.Stop, MaxSkipped: c.MaxSkipped, Progress: progress,
 	}
 	r.feeds = feeds{how: r.feeding, steps: r.source.total()}

@@ -15,6 +15,7 @@ type source struct {
 	evalEvery  int64 // steps; 0: at the end of each epoch
 	epochs     int
 	maxSteps   int64 // 0: no bound
+	seed       int64 // of the run
 
 	epoch, index int
 	step         int64
@@ -77,7 +78,7 @@ func (s *source) Next(b *pipeline.Batch) bool {
 	}
 	n := s.train.Batches()
 	fill(b, s.train.Epoch(s.epoch).Batch(s.index))
-	b.Eval, b.Step, b.Micro = false, s.step, s.micro
+	b.Eval, b.Step, b.Micro, b.Seed = false, s.step, s.micro, dataset.GraphSeed(s.seed, s.step, s.micro)
 	s.micro++
 	s.index++
 	b.Last = s.micro == s.accumulate || s.index == n

@@ -251,7 +251,7 @@ func (v *validation) trySteps(ctx context.Context) (_ string, err error) {
 	if err != nil {
 		return "", refusal{err}
 	}
-	r.source = &source{train: v.job.train.plan, accumulate: c.Accumulate, epochs: p.Epoch + 1 + rehearsed, maxSteps: p.Step + rehearsed}
+	r.source = &source{train: v.job.train.plan, accumulate: c.Accumulate, epochs: p.Epoch + 1 + rehearsed, maxSteps: p.Step + rehearsed, seed: c.Seed}
 	r.source.start(p)
 	whole := source{train: v.job.train.plan, accumulate: c.Accumulate, epochs: c.Epochs, maxSteps: c.MaxSteps} // its course is the run's
 	r.schedule = train.Schedule{Name: c.Schedule, BaseLR: c.LR, WarmupSteps: c.WarmupSteps, TotalSteps: whole.total()}

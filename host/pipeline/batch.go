@@ -16,6 +16,8 @@ type Batch struct {
 	Step  int64
 	Micro int
 	Last  bool
+	// Seed drives the dropout of the training graph.
+	Seed int64
 	// Eval marks a batch of the validation set: augmenting stages skip it.
 	Eval bool
 	// Bucket is the index of the bucket that gives the tensors their shapes.

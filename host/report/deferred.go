@@ -32,9 +32,8 @@ type deferred struct {
 
 // noted is a window and what else its line says.
 type noted struct {
-	train.Window // its Rows are none
-	samples      int
-	frames       int
+	train.Window
+	frames int
 }
 
 // lineDelay is how long a line waits at most. What reads along sees it that much later, and what kills the run loses it: that is behind
@@ -61,12 +60,11 @@ func (d *deferred) add(w *train.Window, frames int) error {
 	if n == cap(d.collected) {
 		d.collected = append(d.collected, noted{})
 	} else {
-		d.collected = d.collected[:n+1] // whose metrics have been there before
+		d.collected = d.collected[:n+1] // whose slices have been there before
 	}
 	c := &d.collected[n]
-	metrics := append(c.Metrics[:0], w.Metrics...)
-	*c = noted{*w, len(w.Rows), frames}
-	c.Metrics, c.Rows = metrics, nil
+	w.CopyTo(&c.Window)
+	c.frames = frames
 	if d.due {
 		return nil
 	}

@@ -50,10 +50,15 @@ type span struct {
 	time, wait, evaluate time.Duration
 }
 
+// Due reports whether Window will return a line.
+func (p *Progress) Due(w *train.Window) bool {
+	return p.Every > 0 && (!p.started || w.Step%p.Every == 0 || w.Step == p.Total)
+}
+
 // Window returns the line of a window, without a line end, or "" when none is due. Lines are due at the first window,
 // at multiples of Every, and at the last. Speed and input stall are means since the line before.
 func (p *Progress) Window(w *train.Window) string {
-	first := !p.started
+	first, due := !p.started, p.Due(w)
 	p.started = true
 	if !first { // the first waits for the pipeline to fill: it says nothing about the others
 		p.count(w)
@@ -62,7 +67,7 @@ func (p *Progress) Window(w *train.Window) string {
 	if w.Skipped {
 		p.status.Loss = math.NaN()
 	}
-	if p.Every <= 0 || !first && w.Step%p.Every != 0 && w.Step != p.Total {
+	if !due {
 		return ""
 	}
 	line := p.line(w)

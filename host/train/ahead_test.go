@@ -97,7 +97,7 @@ func TestAheadChangesNothing(t *testing.T) {
 			}
 			l := &Loop{
 				Model: m, Optimizer: newOptimizer(t, m, g.Optimizer, micros > 1), Feed: f, Observer: seen, MaxSkipped: 2,
-				Schedule: Schedule{Name: "constant", BaseLR: 1e-3, WarmupSteps: 4}, Seed: func(step int64, micro int) int64 { return 10*step + int64(micro) },
+				Schedule: Schedule{Name: "constant", BaseLR: 1e-3, WarmupSteps: 4},
 			}
 			if _, err := m.Prepare(); err != nil {
 				t.Fatal(err)

@@ -45,6 +45,13 @@ type Window struct {
 	GPUTrain, GPUOptimize time.Duration
 }
 
+// CopyTo makes dst what w is, in memory of its own: what dst has is used again.
+func (w *Window) CopyTo(dst *Window) {
+	metrics, rows := dst.Metrics[:0], dst.Rows[:0]
+	*dst = *w
+	dst.Metrics, dst.Rows = append(metrics, w.Metrics...), append(rows, w.Rows...)
+}
+
 // Evaluation is the mean over the validation set.
 type Evaluation struct {
 	Step    int64
@@ -91,8 +98,6 @@ type Loop struct {
 	Schedule  Schedule
 	Feed      Feed
 	Observer  Observer
-	// Seed gives the dropout seed of a batch.
-	Seed func(step int64, micro int) int64
 	// Stop, when closed, ends the run at the next window. A window that waits for its batch is abandoned: it has
 	// changed nothing yet.
 	Stop <-chan struct{}
@@ -198,7 +203,7 @@ type ahead struct {
 func (l *Loop) train(ctx context.Context, d *pipeline.DeviceSlot) error {
 	b, next := &d.Batch, ahead{slot: d, lr: l.Schedule.LR(d.Batch.Step)}
 	began := time.Now()
-	err := l.Model.Queue(d.Index, b.Bucket, l.Seed(b.Step, b.Micro))
+	err := l.Model.Queue(d.Index, b.Bucket, b.Seed)
 	took := time.Since(began)
 	// What takes time belongs to the window that ends next, though the batch may be of the one behind.
 	l.window.InputWait += l.Feed.LastWait()

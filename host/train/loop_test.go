@@ -62,7 +62,7 @@ func steps(n, k int) []pipeline.Batch {
 	var out []pipeline.Batch
 	for s := range n {
 		for micro := range k {
-			out = append(out, pipeline.Batch{Step: int64(s), Index: s*k + micro, Micro: micro, Last: micro == k-1, Rows: []int32{int32(s), -1, 2, 3}})
+			out = append(out, pipeline.Batch{Step: int64(s), Index: s*k + micro, Micro: micro, Last: micro == k-1, Seed: int64(10*s + micro), Rows: []int32{int32(s), -1, 2, 3}})
 		}
 	}
 	return out
@@ -73,7 +73,7 @@ func newLoop(t *testing.T, f *feed, r *record, accumulating bool) *Loop {
 	m, _, _, _ := batchOf(t, pico, "pico", 1)
 	return &Loop{
 		Model: m, Optimizer: newOptimizer(t, m, open(t, pico).Manifest.Optimizer, accumulating), Feed: f, Observer: r, MaxSkipped: 3,
-		Schedule: Schedule{Name: "constant", BaseLR: 1e-3, WarmupSteps: 2}, Seed: func(step int64, micro int) int64 { return 10*step + int64(micro) },
+		Schedule: Schedule{Name: "constant", BaseLR: 1e-3, WarmupSteps: 2},
 	}
 }
 

@@ -245,7 +245,7 @@ func TestModelIsTimed(t *testing.T) {
 	seen := new(record)
 	l := &Loop{
 		Model: m, Optimizer: o, Feed: f, Observer: seen, MaxSkipped: 1,
-		Schedule: Schedule{Name: "constant", BaseLR: 1e-3}, Seed: func(int64, int) int64 { return 1 },
+		Schedule: Schedule{Name: "constant", BaseLR: 1e-3},
 	}
 	if err := l.Run(t.Context()); err != nil {
 		t.Fatal(err)

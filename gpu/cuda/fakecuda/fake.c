@@ -139,7 +139,7 @@ CUresult cuGetErrorName(CUresult error, const char **name) {
 	case CUDA_ERROR_INVALID_CONTEXT: *name = "CUDA_ERROR_INVALID_CONTEXT"; break;
 	case CUDA_ERROR_INVALID_HANDLE: *name = "CUDA_ERROR_INVALID_HANDLE"; break;
 	case CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED: *name = "CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED"; break;
-	case CUDA_ERROR_INVALID_PTX: *name = "CUDA_ERROR_INVALID_PTX"; break;
+	case CUDA_ERROR_INVALID_IMAGE: *name = "CUDA_ERROR_INVALID_IMAGE"; break;
 	case CUDA_ERROR_NOT_FOUND: *name = "CUDA_ERROR_NOT_FOUND"; break;
 	default: *name = NULL; return CUDA_ERROR_INVALID_VALUE;
 	}
@@ -354,7 +354,7 @@ CUresult cuEventDestroy(CUevent e) {
 
 CUresult cuModuleLoadData(CUmodule *m, const void *image) {
 	BOUND;
-	if (!strstr(image, ".visible .entry ")) return CUDA_ERROR_INVALID_PTX;
+	if (!strstr(image, ".visible .entry ")) return CUDA_ERROR_INVALID_IMAGE;
 	module *loaded = malloc(sizeof *loaded);
 	loaded->tag = TAG;
 	*m = (CUmodule)loaded;
