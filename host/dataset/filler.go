@@ -19,6 +19,7 @@ type Filler struct {
 	decoder    *Decoder
 	wave, ref  []float32
 	bad        []BadRow
+	known      []BadRow // in quarantine; not among bad, since a reference may be tried all the same
 	wanted     wanted
 }
 
@@ -28,7 +29,7 @@ type wanted struct {
 }
 
 // NewFiller returns a filler of batches over an index. Rows in the quarantine, which the caller may add to at any
-// time, are left empty. A nil quarantine is empty.
+// time, are left empty as those are that cannot be read. A nil quarantine is empty.
 func NewFiller(ix *Index, refs *References, quarantine *Quarantine) *Filler {
 	if quarantine == nil {
 		quarantine = new(Quarantine)
@@ -39,12 +40,12 @@ func NewFiller(ix *Index, refs *References, quarantine *Quarantine) *Filler {
 // Fill writes all of each tensor, padding included, and produces nothing else: audio is read only when a waveform is
 // asked for.
 //
-// A row whose clip cannot be read, is silent, or has samples that are no numbers is left empty and returned. A clip
+// A row whose clip cannot be read, is silent, has samples that are no numbers, or is in quarantine is left empty and returned. A clip
 // that was to be a reference and cannot be read is returned as well; its row takes a part of itself instead, as it does
 // when the part of the reference is silent. The list is valid until the next call. An error means that the call was wrong
 // or the machine is out of files or memory; the tensors then hold anything.
 func (f *Filler) Fill(b Batch, tensors []Tensor) ([]BadRow, error) {
-	f.bad = f.bad[:0]
+	f.bad, f.known = f.bad[:0], f.known[:0]
 	if err := f.want(tensors, len(b.Rows)); err != nil {
 		return nil, fmt.Errorf("batch %d of epoch %d: %w", b.Index, b.Epoch, err)
 	}
@@ -53,6 +54,7 @@ func (f *Filler) Fill(b Batch, tensors []Tensor) ([]BadRow, error) {
 			return nil, fmt.Errorf("batch %d of epoch %d: row %d: %w", b.Index, b.Epoch, i, err)
 		}
 	}
+	f.bad = append(f.bad, f.known...)
 	return f.bad, nil
 }
 
@@ -91,7 +93,13 @@ func (f *Filler) want(tensors []Tensor, rows int) error {
 
 // row fills row i of the tensors. The audio comes first, because a row that cannot be read is empty everywhere.
 func (f *Filler) row(epoch, i int, row int32) error {
-	if row < 0 || f.quarantine.Has(row) || f.wasBad(row, i) {
+	if row < 0 || f.wasBad(row, i) {
+		f.empty(i)
+		return nil
+	}
+	if known, ok := f.quarantine.get(row); ok { // since the caller looked
+		known.Position = i
+		f.known = append(f.known, known)
 		f.empty(i)
 		return nil
 	}

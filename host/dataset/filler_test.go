@@ -215,14 +215,14 @@ func TestFillBadRow(t *testing.T) {
 		{"a reference", []int32{0, 3}, allNames, false, -1, nil, []int{0}},
 		{"a reference, then the row itself", []int32{0, 1}, allNames, false, 1, []int{1}, []int{0}},
 		{"the row itself, then a reference", []int32{1, 0}, allNames, false, 0, []int{0}, []int{1}},
-		{"known", []int32{1, 0}, allNames, true, -2, []int{0}, []int{1}},
+		{"known", []int32{1, 0}, allNames, true, 0, []int{0}, []int{1}},
 		{"no waveform", []int32{0, 1}, []string{"reference_waveform", "reference_lengths"}, false, 1, []int{1}, []int{0}},
 		{"no audio at all", []int32{1, 0}, []string{"text_sequences", "text_lengths", "waveform_lengths"}, false, -2, nil, nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			q := new(Quarantine)
 			if c.known {
-				q.Add(BadRow{Row: 1})
+				q.Add(BadRow{Row: 1, ID: "A/2", Path: ix.Rows[1].Path, Reason: "declares 100 bytes, the file has 16"})
 			}
 			ts := tensors(t, 2, sizes, c.names...)
 			bad := fill(t, NewFiller(ix, refs, q), Batch{Rows: c.rows}, ts)

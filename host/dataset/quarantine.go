@@ -40,10 +40,16 @@ func (q *Quarantine) Add(b BadRow) bool {
 
 // Has reports whether the row is in the set.
 func (q *Quarantine) Has(row int32) bool {
+	_, ok := q.get(row)
+	return ok
+}
+
+// get returns the row from the set, if it is there.
+func (q *Quarantine) get(row int32) (BadRow, bool) {
 	q.mu.RLock()
 	defer q.mu.RUnlock()
-	_, ok := q.rows[row]
-	return ok
+	b, ok := q.rows[row]
+	return b, ok
 }
 
 // Rows lists the set in the order of the index.
