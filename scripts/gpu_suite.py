@@ -160,7 +160,7 @@ class Section:
         entry = {"exit_status": process.returncode, "seconds": round(time.monotonic() - began, 1)}
         if late:
             entry["problem"] = late
-        elif process.returncode != want:
+        elif process.returncode not in (want if isinstance(want, tuple) else (want,)):
             entry["problem"] = f"exit status {want} was expected"
             entry["output"] = text[-2000:]
         self.result["commands"][name] = entry
@@ -227,8 +227,10 @@ class Section:
     def cap(self):
         """Memory stays below its limit, and nobody is on a GPU who has no business there."""
         limit = setting("CAP_MB", 12000)
-        isolated = ["--enable-memory-isolation", "--checkpoint-every", 0, "--batch-size", setting("CAP_BATCH", 16)]
+        isolated = ["--enable-memory-isolation", "--checkpoint-every", 0]
         where = ["--data-gpu", 0, "--model-gpu", 1, "--data-gpu-memory", setting("CAP_DATA_MB", "auto")] if self.suite.two else []
+        batch = setting("CAP_BATCH", 0) or self.largest(128, *where, *isolated, "--model-gpu-memory", limit)
+        isolated += ["--batch-size", batch]
         before, seen = processes_on_gpus(), {}
 
         def look(process):
@@ -246,7 +248,7 @@ class Section:
         told = self.report("cap", "steps", "memory", "verdict")
         peaks = {m["role"]: m.get("process_peak_bytes", 0) >> 20 for m in told["memory"] or [] if m["device"] != "cpu"}
         limits = {m["role"]: m.get("limit_bytes", 0) >> 20 for m in told["memory"] or [] if m["device"] != "cpu"}
-        self.result |= {"steps": told["steps"], "limit_mb": limits, "peak_mb": peaks,
+        self.result |= {"steps": told["steps"], "batch_size": batch, "limit_mb": limits, "peak_mb": peaks,
                         "peaks_below_limits": all(peaks[role] <= limits[role] for role in peaks) if peaks else None}
         if seen is None:
             self.result["processes"] = "not asked for: no nvidia-smi"
@@ -260,6 +262,21 @@ class Section:
             if mb:
                 text = self.train(name, *where, *isolated, "--model-gpu-memory", mb, want=3)
                 self.result[name.replace("-", "_")] = text[text.find("error: "):].splitlines()[:12]
+
+    def largest(self, batch, *flags):
+        """The largest batch that starts, of up to `batch` rows."""
+
+        def refusal(n):
+            text = self.train(f"batch-{n}", *flags, "--batch-size", n, steps=1, want=(0, 3))
+            return text[text.find("error: ") :] if self.result["commands"][f"batch-{n}"]["exit_status"] else ""
+
+        refused = batch + 1
+        while batch > 1 and (text := refusal(batch)):
+            hint = re.search(r"--batch-size (\d+), the largest", text)
+            refused, batch = batch, min(batch - 1, int(hint[1]) if hint else batch)
+        while batch + 1 < refused and not refusal(batch + 1):  # the hint is an estimate
+            batch += 1
+        return batch
 
     def faults(self):
         """A run goes on as if nothing had happened."""

@@ -238,7 +238,8 @@ func (p *Pipeline) finish(seq uint64) {
 	p.warmed()
 }
 
-// warmed closes warm when the batches in front are finished, and as many copied as have room. The caller holds progress.
+// warmed closes warm when enough batches in front are finished, and all of these copied that have room: no copy is under way that
+// nothing would hide. The caller holds progress.
 func (p *Pipeline) warmed() {
 	want := uint64(p.cfg.Prefetch)
 	select {
@@ -246,7 +247,7 @@ func (p *Pipeline) warmed() {
 		want = min(want, p.end)
 	default:
 	}
-	if p.inFront >= want && p.onDevice >= min(want, uint64(len(p.slots))) {
+	if p.inFront >= want && p.onDevice >= min(p.inFront, uint64(len(p.slots))) {
 		p.closeWarm()
 	}
 }

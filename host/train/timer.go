@@ -99,7 +99,7 @@ type copied struct {
 	hidden time.Duration
 }
 
-// Transfers sums up the copies of batches that were trained or evaluated on, without those from before the first computation,
+// Transfers sums up the copies of batches that were trained or evaluated on, without what lies before the first computation,
 // which nothing can hide. The zero value is none, as on the CPU.
 type Transfers struct {
 	Batches int
@@ -262,6 +262,9 @@ func (t *Timer) count(w Work, s span, took time.Duration) {
 	for _, c := range t.copies {
 		switch {
 		case c.ended.After(s.began):
+			if !t.started { // nothing could hide what lies before
+				c.began = later(c.began, s.began)
+			}
 			c.hidden += c.overlap(s)
 			open = append(open, c)
 		case t.started:

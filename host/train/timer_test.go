@@ -173,6 +173,23 @@ func TestHidden(t *testing.T) {
 	}
 }
 
+// TestHiddenAtTheStart: nothing can hide what of a copy lies before the first computation.
+func TestHiddenAtTheStart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		b.queue(Transferring, 10*ms)
+		time.Sleep(7 * ms)
+		b.queue(Training, 50*ms)
+		b.arrive()
+		b.wait()
+		b.queue(Training, 50*ms) // on the batch that was copied
+		b.wait()
+		if got, want := b.Transfers(), (Transfers{1, 3 * ms, 3 * ms}); got != want {
+			t.Errorf("%+v, want %+v", got, want)
+		}
+	})
+}
+
 // TestAnchors: over a minute the timer takes one anchor after the other, and stays in step with the host's clock.
 func TestAnchors(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
