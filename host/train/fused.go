@@ -102,6 +102,17 @@ func (o *Optimizer) fuse() (fault, err error) {
 // proofs is the number of elements that kernel and graph are compared on: several for each thread of the launches.
 const proofs = 1 << 14
 
+// proof is an update that both make: early and late, with and without decay, with gradients that are clipped, that are not, and that are
+// not finite.
+type proof struct {
+	lr, decay   float64
+	step        int64
+	norm, scale float32
+	finite      uint8
+}
+
+var toProve = []proof{{1e-3, 0.01, 1, 1e-3, 1, 1}, {1, 0, 2, 1e3, 0.25, 1}, {1e-4, 0.1, 100000, 3, 1, 1}, {1e-3, 0.01, 3, float32(math.NaN()), 1, 0}}
+
 // prove compares a rule's kernel with its graph, on vectors that are made up. Nothing of it is left.
 func prove(d Device, r rule, p manifest.Optimizer, made gpu.Kernel) (fault, err error) {
 	m := newMemory(d)
@@ -121,29 +132,10 @@ func prove(d Device, r rule, p manifest.Optimizer, made gpu.Kernel) (fault, err 
 	}
 	k := newKernel(made, r.fusion, d.Compute, vectors, &s)
 	random := rand.New(rand.NewPCG(3, 4))
-	state := make([]float32, len(r.state))
-	for _, c := range []struct {
-		lr, decay   float64
-		step        int64
-		norm, scale float32
-		finite      uint8
-	}{{1e-3, 0.01, 1, 1e-3, 1, 1}, {1, 0, 2, 1e3, 0.25, 1}, {1e-4, 0.1, 100000, 3, 1, 1}, {1e-3, 0.01, 3, float32(math.NaN()), 1, 0}} {
+	for _, c := range toProve {
 		*s.lr.value, *s.step.value, *decay.value = c.lr, c.step, c.decay
 		*s.gradNorm.value, *s.scale.value, *s.finite.value = c.norm, c.scale, c.finite
-		before := make([][]float32, len(vectors))
-		for i := range before {
-			before[i] = make([]float32, proofs)
-		}
-		for i := range proofs {
-			before[0][i], before[1][i] = float32(random.NormFloat64()), float32(random.NormFloat64()*math.Pow(10, float64(-random.IntN(12))))
-			if c.finite == 0 && i%3 == 0 {
-				before[1][i] = [...]float32{float32(math.NaN()), float32(math.Inf(1)), float32(math.Inf(-1))}[i%9/3]
-			}
-			r.fusion.draw(random, state)
-			for n := range state {
-				before[2+n][i] = state[n]
-			}
-		}
+		before := c.draw(random, r)
 		want, err := m.updated(&s, vectors, before, func() error { return m.run(graph) })
 		if err != nil {
 			return nil, err
@@ -164,6 +156,27 @@ func prove(d Device, r rule, p manifest.Optimizer, made gpu.Kernel) (fault, err 
 		}
 	}
 	return nil, nil
+}
+
+// draw makes up weights, gradients and state.
+func (c *proof) draw(random *rand.Rand, r rule) [][]float32 {
+	out := make([][]float32, 2+len(r.state))
+	for i := range out {
+		out[i] = make([]float32, proofs)
+	}
+	notFinite := [...]float32{float32(math.NaN()), float32(math.Inf(1)), float32(math.Inf(-1))}
+	state := make([]float32, len(r.state))
+	for i := range proofs {
+		out[0][i], out[1][i] = float32(random.NormFloat64()), float32(random.NormFloat64()*math.Pow(10, float64(-random.IntN(12))))
+		if c.finite == 0 && i%3 == 0 {
+			out[1][i] = notFinite[i/3%3]
+		}
+		r.fusion.draw(random, state)
+		for n := range state {
+			out[2+n][i] = state[n]
+		}
+	}
+	return out
 }
 
 // updated returns what an update makes of vectors.
