@@ -12,7 +12,7 @@
 #
 # SECTIONS names what is run, with the minutes that it may take: SECTIONS="tests losses=3 bench=8 cap faults torture latency". On a machine with
 # two GPUs losses, bench, cap, faults and torture use both. STEPS (200), BATCH_SIZES (8,16,32,64,128), ROUNDS (1), FEEDINGS (all) and PLUGIN_WORKERS (half of the cores) are
-# those of the benchmark, CAP_MB (12000), CAP_DATA_MB (auto), CAP_BATCH (the largest that fits) and CAP_STEPS (1000) of the run with a limit of memory, KILLS (26) and
+# those of the benchmark, CAP_MB (12000), CAP_DATA_MB (auto), CAP_BATCH (the largest that fits) and CAP_STEPS (1000) of the run with a limit of memory, BENCHTIME (200x) those of the tests' benchmarks, KILLS (26) and
 # JOBS (4) of the torture. The exit status is 0 when everything is as it should be.
 set -euo pipefail
 

@@ -193,7 +193,7 @@ class Section:
 
     def tests(self):
         for name, folder, which, bench in TESTS:
-            text = self.command(name, [self.suite.kit / f"{name}.test", "-test.v", "-test.run", which, "-test.bench", bench, "-test.benchtime", "200x"], folder=folder)
+            text = self.command(name, [self.suite.kit / f"{name}.test", "-test.v", "-test.run", which, "-test.bench", bench, "-test.benchtime", setting("BENCHTIME", "200x")], folder=folder)
             self.result[name] = [line.strip() for line in text.splitlines() if "--- " in line or "relative error" in line or "ns/op" in line]
 
     def runs_compared(self):
