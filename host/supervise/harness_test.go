@@ -181,8 +181,17 @@ func eventually(t *testing.T, what string, holds func() bool) {
 func alive(pid int) bool { return unix.Kill(pid, 0) == nil }
 
 func running(pid int) bool {
+	s := state(pid)
+	return s != "" && s != "Z"
+}
+
+// state is that of a process as /proc/PID/stat has it; "" for none.
+func state(pid int) string {
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	return err == nil && strings.Fields(string(b[bytes.LastIndexByte(b, ')')+1:]))[0] != "Z"
+	if err != nil {
+		return ""
+	}
+	return strings.Fields(string(b[bytes.LastIndexByte(b, ')')+1:]))[0]
 }
 
 func newRing(t testing.TB) *ring.Ring {

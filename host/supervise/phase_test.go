@@ -57,6 +57,9 @@ func TestStruckAtStart(t *testing.T) {
 				r.Reached = func(p Phase, id ProcessID, pid int) {
 					if p == phase && id.Generation == 0 {
 						unix.Kill(pid, signal)
+						for signal == unix.SIGSTOP && state(pid) != "T" { // it may answer until then
+							time.Sleep(time.Millisecond)
+						}
 					}
 				}
 				p := r.open()
