@@ -39,7 +39,7 @@ type observer struct {
 
 	// Windows are accounted for together: one at a time, each finds nothing of what it needs in the processor's caches, since the trainer
 	// has slept while the device worked.
-	pending   []accounted
+	pending   report.Windows
 	accounted time.Time // the last time
 
 	frames       int   // of the window so far
@@ -144,14 +144,7 @@ func (o *observer) Window(w *train.Window) error {
 	if err := o.run.relieve(); err != nil {
 		return err
 	}
-	if n := len(o.pending); n < cap(o.pending) {
-		o.pending = o.pending[:n+1] // whose slices have been there before
-	} else {
-		o.pending = append(o.pending, accounted{})
-	}
-	last := &o.pending[len(o.pending)-1]
-	w.CopyTo(&last.Window)
-	last.frames = frames
+	o.pending.Add(w, frames)
 	if w.Skipped || o.progress.Due(w) || time.Since(o.accounted) >= accountEvery {
 		if err := o.account(); err != nil {
 			return err
@@ -163,12 +156,6 @@ func (o *observer) Window(w *train.Window) error {
 	return nil
 }
 
-// accounted is a window whose place in figures and lines is due.
-type accounted struct {
-	train.Window
-	frames int
-}
-
 // accountEvery is how long a window waits for that at most. A line that is due waits for nothing.
 const accountEvery = time.Second
 
@@ -177,7 +164,7 @@ func (o *observer) account() error {
 	o.accounted = time.Now()
 	for i := range o.pending {
 		w := &o.pending[i].Window
-		o.collector.Step(w, o.pending[i].frames)
+		o.collector.Step(w, o.pending[i].Frames)
 		if w.Skipped {
 			o.say(o.progress.Skipped(w, func(row int32) string { return o.run.job.train.index.Rows[row].ID }))
 		}

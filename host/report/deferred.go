@@ -16,24 +16,18 @@ import (
 type deferred struct {
 	file *lines
 	// line appends the line of a window.
-	line func(b []byte, w *noted) []byte
+	line func(b []byte, w *Noted) []byte
 
 	writing sync.Mutex // held while lines are worded and written; it guards out and file
-	out     []noted
+	out     Windows
 
 	mu        sync.Mutex // guards what follows; the last to be locked
-	collected []noted
+	collected Windows
 	due       bool        // the timer runs
 	timer     *time.Timer // nil before the first window
 	err       error       // of a line; nothing is written behind it
 
 	told bool // err has been returned; flush does not know it
-}
-
-// noted is a window and what else its line says.
-type noted struct {
-	train.Window
-	frames int
 }
 
 // lineDelay is how long a line waits at most. What reads along sees it that much later, and what kills the run loses it: that is behind
@@ -56,15 +50,7 @@ func (d *deferred) add(w *train.Window, frames int) error {
 		d.told = true
 		return d.err
 	}
-	n := len(d.collected)
-	if n == cap(d.collected) {
-		d.collected = append(d.collected, noted{})
-	} else {
-		d.collected = d.collected[:n+1] // whose slices have been there before
-	}
-	c := &d.collected[n]
-	w.CopyTo(&c.Window)
-	c.frames = frames
+	d.collected.Add(w, frames)
 	if d.due {
 		return nil
 	}

@@ -131,7 +131,7 @@ func (m *Metrics) Write(w *train.Window, frames int) error {
 	return nil
 }
 
-func (m *Metrics) appendLine(b []byte, w *noted) []byte {
+func (m *Metrics) appendLine(b []byte, w *Noted) []byte {
 	b = strconv.AppendInt(append(b, `{"step":`...), w.Step, 10)
 	b = strconv.AppendInt(append(b, `,"epoch":`...), int64(w.Epoch), 10)
 	b = append(b, `,"loss":`...)
@@ -153,7 +153,7 @@ func (m *Metrics) appendLine(b []byte, w *noted) []byte {
 	b = appendMillis(append(b, `,"step_ms":`...), w.Time)
 	b = appendMillis(append(b, `,"input_wait_ms":`...), w.InputWait)
 	b = strconv.AppendInt(append(b, `,"samples":`...), int64(len(w.Rows)), 10)
-	b = strconv.AppendInt(append(b, `,"frames":`...), int64(w.frames), 10)
+	b = strconv.AppendInt(append(b, `,"frames":`...), int64(w.Frames), 10)
 	b = strconv.AppendInt(append(b, `,"bucket":`...), int64(w.Bucket), 10)
 	if w.Skipped {
 		b = append(b, `,"skipped":true`...)

@@ -287,7 +287,7 @@ func deferredDots(t *testing.T) (*deferred, string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d := &deferred{file: file, line: func(b []byte, w *noted) []byte {
+	d := &deferred{file: file, line: func(b []byte, w *Noted) []byte {
 		return append(b, strings.Repeat(".", int(w.Step))+"\n"...)
 	}}
 	t.Cleanup(func() { d.close() })

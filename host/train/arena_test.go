@@ -14,13 +14,7 @@ func TestShrinkChangesNoBit(t *testing.T) {
 	d, _ := fakeDevice(t)
 	var want []byte
 	for _, shrinking := range []bool{false, true} {
-		g, b := readGolden(t, "pico.json"), open(t, pico)
-		layouts, _ := shaped(t, b, g.Rows, g.Steps[:1])
-		m, err := NewModel(ModelConfig{Bundle: b, Layouts: layouts, Slots: 1, Threads: 1, Device: d})
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer m.Close()
+		m, g, layouts := picoOn(t, d)
 		o := newOptimizer(t, m, manifest.Optimizer{Name: "sgd", Momentum: 0.9}, false)
 		g.fill(t, g.Steps[0], &layouts[0], input(t, m))
 		for i := range 3 {

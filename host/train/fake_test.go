@@ -12,6 +12,7 @@ import (
 	"github.com/xtts-host/xtts-host/gpu/gputest"
 	"github.com/xtts-host/xtts-host/ortgraphs/ort"
 	"github.com/xtts-host/xtts-host/shared/manifest"
+	"github.com/xtts-host/xtts-host/shared/ring"
 )
 
 // fakeDevice is a GPU in pure Go, which tells of every misuse. The CPU computes with its memory. It has no kernels.
@@ -34,6 +35,19 @@ func fakeWith(t testing.TB, kernels map[string]func([]uint64)) (Device, *gputest
 	}
 	t.Cleanup(func() { d.Compute.Close(); d.Transfer.Close(); card.Close() }) // tells what is still open
 	return d, card
+}
+
+// picoOn opens pico on a device, with one slot and the layouts of its golden run's first batch.
+func picoOn(t *testing.T, d Device) (*Model, golden, []ring.Layout) {
+	t.Helper()
+	g, b := readGolden(t, "pico.json"), open(t, pico)
+	layouts, _ := shaped(t, b, g.Rows, g.Steps[:1])
+	m, err := NewModel(ModelConfig{Bundle: b, Layouts: layouts, Slots: 1, Threads: 1, Device: d})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { m.Close() })
+	return m, g, layouts
 }
 
 // TestDeviceChangesNoBit trains on a fake GPU and on the CPU: every step of the way from ring to weights and back is there, and only the

@@ -78,15 +78,8 @@ func TestFusedIsCompared(t *testing.T) {
 				kernels["adamw"] = c.kernel
 			}
 			d, _ := fakeWith(t, kernels)
-			g, b := readGolden(t, "pico.json"), open(t, pico)
-			layouts, _ := shaped(t, b, g.Rows, g.Steps[:1])
-			m, err := NewModel(ModelConfig{Bundle: b, Layouts: layouts, Slots: 1, Threads: 1, Device: d})
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer m.Close()
+			m, g, _ := picoOn(t, d)
 			o := newOptimizer(t, m, g.Optimizer, false)
-			defer o.Close()
 			fused, fault := o.Fused()
 			if fused != (c.fault == "") || (fault == nil) != fused || (len(o.updates) == 0) != fused {
 				t.Fatalf("fused %v, %d updates by the graph, %v", fused, len(o.updates), fault)
