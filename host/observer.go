@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
-	"slices"
 	"time"
 
 	"github.com/xtts-host/xtts-host/host/checkpoint"
@@ -119,14 +118,8 @@ func (o *observer) seen(b *pipeline.Batch, layout *ring.Layout, slot []byte) {
 func (o *observer) Batch(d *pipeline.DeviceSlot) {
 	o.frames += o.run.copier.frames[d.Index]
 	o.ledger.Batch(&d.Batch, func(row int32) string { return o.run.job.train.index.Rows[row].ID })
-	if !slices.Contains(d.Batch.Rows, -1) {
-		return
-	}
-	plan := o.run.job.train.plan.Epoch(d.Batch.Epoch).Batch(d.Batch.Index)
-	for i, row := range plan.Rows {
-		if row >= 0 && d.Batch.Rows[i] < 0 {
-			o.quarantine.trained(o.run.job.train.index.Rows[row].ID)
-		}
+	for _, row := range d.Batch.LeftOut {
+		o.quarantine.trained(o.run.job.train.index.Rows[row].ID)
 	}
 }
 

@@ -41,7 +41,7 @@ type road struct {
 	train   *split
 	val     *split // nil without validation data
 	tensors [][]dataset.Tensor
-	unread  func(s *split, bad []dataset.BadRow) error // told of rows that cannot be read
+	unread  func(s *split, bad []dataset.BadRow) error // told of rows that cannot be read, again in each epoch
 }
 
 // of returns the data set of a batch.
@@ -56,11 +56,6 @@ func (r *road) of(b *pipeline.Batch) *split {
 func (r *road) Decode(_ context.Context, worker int, b *pipeline.Batch) ([]pipeline.Rejected, error) {
 	slot, s := r.ring.Slot(b.Slot), r.of(b)
 	r.guards.begin(b)
-	for i, row := range b.Rows {
-		if row >= 0 && s.bad.Has(row) {
-			b.Rows[i] = -1 // known since an earlier epoch
-		}
-	}
 	tensors := r.tensors[worker][:0]
 	for _, t := range r.made[b.Bucket] {
 		tensors = append(tensors, dataset.Tensor{Name: t.Name, DType: t.DType, Shape: t.Shape, Pad: t.Pad, Data: t.In(slot)})

@@ -97,7 +97,7 @@ func (f *Filler) row(epoch, i int, row int32) error {
 		f.empty(i)
 		return nil
 	}
-	if known, ok := f.quarantine.get(row); ok { // since the caller looked
+	if known, ok := f.quarantine.get(row); ok {
 		known.Position = i
 		f.known = append(f.known, known)
 		f.empty(i)

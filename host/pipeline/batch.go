@@ -24,6 +24,9 @@ type Batch struct {
 	Bucket int
 	// Rows holds the data set's row of every row of the batch, -1 for an empty one.
 	Rows []int32
+	// LeftOut holds the data set's rows that the plan has in this batch and that are empty in it, since they cannot be used. The
+	// pipeline keeps it.
+	LeftOut []int32
 	// Slot is the ring slot the batch is built in.
 	Slot int
 
@@ -42,9 +45,10 @@ type cost struct {
 }
 
 func (b *Batch) copyTo(dst *Batch) {
-	rows, costs := dst.Rows[:0], dst.cost[:0]
+	rows, left, costs := dst.Rows[:0], dst.LeftOut[:0], dst.cost[:0]
 	*dst = *b
 	dst.Rows = append(rows, b.Rows...)
+	dst.LeftOut = append(left, b.LeftOut...)
 	dst.cost = append(costs, b.cost...)
 }
 

@@ -220,6 +220,7 @@ func (p *Pipeline) take(b *Batch) bool {
 		p.warmed()
 		return false
 	}
+	b.LeftOut = b.LeftOut[:0]
 	b.seq = p.next
 	p.next++
 	return true
@@ -338,6 +339,7 @@ func (p *Pipeline) reject(b *Batch, phase string, rows []Rejected) error {
 		}
 	}
 	for _, r := range rows {
+		b.LeftOut = append(b.LeftOut, b.Rows[r.Row])
 		b.Rows[r.Row] = -1
 	}
 	return nil

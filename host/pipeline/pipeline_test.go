@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -358,12 +359,12 @@ func TestRejectedRowsAreEmptiedOnceAndBuiltAgain(t *testing.T) {
 				return nil
 			},
 		}, func(d *DeviceSlot) {
-			want := [4]int32{0, 1, 2, 3}
+			want, left := []int32{0, 1, 2, 3}, []int32(nil)
 			if d.Batch.Index == 2 {
-				want = [4]int32{0, -1, 2, -1}
+				want, left = []int32{0, -1, 2, -1}, []int32{1, 3}
 			}
-			if got := [4]int32(d.Batch.Rows); got != want {
-				t.Errorf("batch %d has rows %v, want %v", d.Batch.Index, got, want)
+			if !slices.Equal(d.Batch.Rows, want) || !slices.Equal(d.Batch.LeftOut, left) {
+				t.Errorf("batch %d has rows %v without %v, want %v without %v", d.Batch.Index, d.Batch.Rows, d.Batch.LeftOut, want, left)
 			}
 		})
 		if err != io.EOF {

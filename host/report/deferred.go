@@ -12,7 +12,7 @@ import (
 // neither. On a machine whose trainer sleeps while the GPU works, and then finds nothing in its caches, a line took 44 µs of a step:
 // 27 to word the numbers, the rest in the system.
 //
-// Its methods belong to one goroutine, but for flush.
+// Its methods belong to one goroutine, but for tick and flush.
 type deferred struct {
 	file *lines
 	// line appends the line of a window.
@@ -24,7 +24,7 @@ type deferred struct {
 	mu        sync.Mutex // guards what follows; the last to be locked
 	collected Windows
 	due       bool        // the timer runs
-	timer     *time.Timer // nil before the first window
+	timer     *time.Timer // of tick; nil before the first window
 	err       error       // of a line; nothing is written behind it
 
 	told bool // err has been returned; flush does not know it
@@ -56,30 +56,40 @@ func (d *deferred) add(w *train.Window, frames int) error {
 	}
 	d.due = true
 	if d.timer == nil {
-		d.timer = time.AfterFunc(lineDelay, d.flush)
+		d.timer = time.AfterFunc(lineDelay, d.tick)
 	} else {
 		d.timer.Reset(lineDelay)
 	}
 	return nil
 }
 
-// flush writes what has been collected.
-func (d *deferred) flush() {
+// tick writes what has been collected. While there was some, it sets the timer itself: who has a step to note would wait some 8 µs for it.
+func (d *deferred) tick() {
+	n := d.flush()
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.due = n > 0 || len(d.collected) > 0; d.due {
+		d.timer.Reset(lineDelay)
+	}
+}
+
+// flush writes what has been collected, and returns how many windows that were.
+func (d *deferred) flush() int {
 	d.writing.Lock()
 	defer d.writing.Unlock()
 	d.mu.Lock()
 	d.out, d.collected = d.collected, d.out[:0]
-	d.due = false
 	failed := d.err
 	d.mu.Unlock()
 	if failed != nil || len(d.out) == 0 {
-		return
+		return 0
 	}
 	if err := d.write(); err != nil {
 		d.mu.Lock()
 		d.err = err
 		d.mu.Unlock()
 	}
+	return len(d.out)
 }
 
 // write words and writes what is in out, up to a line that could not be read again.
