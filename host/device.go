@@ -125,19 +125,11 @@ func (j *job) tryGraphs() (found string, err error) {
 	if err := d.Context.Bind(); err != nil {
 		return "", err
 	}
-	p, err := j.model.Prepare()
-	if large, ok := errors.AsType[*train.TooLargeError](err); ok {
-		return "", j.tooLarge(large, d.plan)
+	p, updates, err := j.prepareModel()
+	if outOfMemory(err) {
+		return "", j.tooLarge(err, p.ArenaBytes)
 	}
 	if err != nil {
-		return "", err
-	}
-	updates, err := j.optimizer.Prepare()
-	if err != nil {
-		return "", err
-	}
-	p.ArenaBytes, p.Time, p.Fault = p.ArenaBytes+updates.ArenaBytes, p.Time+updates.Time, cmp.Or(p.Fault, updates.Fault)
-	if err := d.plan.check(p.ArenaBytes); err != nil {
 		return "", err
 	}
 	if p.Fault != nil {
@@ -156,6 +148,18 @@ func (j *job) tryGraphs() (found string, err error) {
 		return fmt.Sprintf("off: %v", d.fault), nil
 	}
 	return fmt.Sprintf("off; trial runs of all buckets: arena %.2f GiB, %.2f s", gib(p.ArenaBytes), p.Time.Seconds()), nil
+}
+
+// prepareModel has model and optimizer make trial runs and capture, and checks what they take. p says it of both.
+func (j *job) prepareModel() (p, updates train.Prepared, err error) {
+	if p, err = j.model.Prepare(); err != nil {
+		return train.Prepared{}, updates, err
+	}
+	if updates, err = j.optimizer.Prepare(); err != nil {
+		return train.Prepared{}, updates, err
+	}
+	p.ArenaBytes, p.Time, p.Fault = p.ArenaBytes+updates.ArenaBytes, p.Time+updates.Time, cmp.Or(p.Fault, updates.Fault)
+	return p, updates, j.device.plan.check(p.ArenaBytes)
 }
 
 // full adds to an error about memory that the GPU has not how much it has.

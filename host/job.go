@@ -224,14 +224,10 @@ func (j *job) fit(context.Context) error {
 		}
 		j.val = newSplit(report.Validation, j.val.index, p, c.Seed, c.NumWorkers)
 	}
-	if j.layouts, err = layouts(j.buckets, c.BatchSize, j.bundle.Manifest.Inputs, j.pipeline.Intermediates); err != nil {
-		return err
-	}
 	// The smaller the batch, the shorter the step, and the more batches are kept ready.
 	j.prefetch = max(2, min(8, 64/c.BatchSize))
-	j.slots = int(c.Slots)
-	if j.slots == 0 {
-		j.slots = max(3, min(8, 64/c.BatchSize))
+	if err := j.layOut(c.BatchSize); err != nil {
+		return err
 	}
 	slot := j.slotSize()
 	j.asked = c.BufferSize
@@ -244,6 +240,16 @@ func (j *job) fit(context.Context) error {
 	}
 	j.hashes = j.hash()
 	return nil
+}
+
+// layOut sizes the slots for batches of so many rows.
+func (j *job) layOut(rows int) (err error) {
+	j.slots = int(j.cfg.Slots)
+	if j.slots == 0 {
+		j.slots = max(3, min(8, 64/rows))
+	}
+	j.layouts, err = layouts(j.buckets, rows, j.bundle.Manifest.Inputs, j.pipeline.Intermediates)
+	return err
 }
 
 func (j *job) slotSize() int {
@@ -361,10 +367,19 @@ func (j *job) openGraphs() (err error) {
 	if err := ort.Init(j.ortOptions()); err != nil {
 		return err
 	}
-	b, threads := j.bundle.Manifest, j.threads()
 	if err := j.openDevice(); err != nil {
 		return err
 	}
+	err = j.openModel()
+	if outOfMemory(err) && j.onGPU() {
+		return j.tooLarge(err, 0)
+	}
+	return err
+}
+
+// openModel makes the model and its optimizer.
+func (j *job) openModel() (err error) {
+	b, threads := j.bundle.Manifest, j.threads()
 	model := train.ModelConfig{Bundle: j.bundle, Layouts: j.layouts, Slots: j.slots, Threads: threads, Device: j.device.Device, CUDAGraphs: j.device.graphs}
 	if j.model, err = train.NewModel(model); err != nil {
 		return advised(j.device.full(err), "what the host can check of the graphs is right, and ONNX Runtime does not take them: export the bundle again")
@@ -373,6 +388,19 @@ func (j *job) openGraphs() (err error) {
 	p.LR, p.WeightDecay, p.GradClip = j.cfg.LR, j.cfg.WeightDecay, j.cfg.GradClip
 	j.optimizer, err = train.NewOptimizer(j.model, p, j.cfg.Accumulate > 1, threads)
 	return j.device.full(err)
+}
+
+// closeModel may be called again, and before openModel.
+func (j *job) closeModel() error {
+	var errs []error
+	if j.optimizer != nil {
+		errs = append(errs, j.optimizer.Close())
+	}
+	if j.model != nil {
+		errs = append(errs, j.model.Close())
+	}
+	j.optimizer, j.model = nil, nil
+	return errors.Join(errs...)
 }
 
 func (j *job) ortOptions() ort.Options {
@@ -401,14 +429,7 @@ func (j *job) close(ctx context.Context) error {
 			})
 		}
 	}
-	errs := []error{drain.Wait(), j.watch.Close()}
-	if j.optimizer != nil {
-		errs = append(errs, j.optimizer.Close())
-	}
-	if j.model != nil {
-		errs = append(errs, j.model.Close())
-	}
-	errs = append(errs, j.device.close())
+	errs := []error{drain.Wait(), j.watch.Close(), j.closeModel(), j.device.close()}
 	if j.ring != nil {
 		errs = append(errs, j.ring.Close())
 	}

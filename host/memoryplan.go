@@ -2,7 +2,6 @@ package host
 
 import (
 	"fmt"
-	"strings"
 
 	"github.com/xtts-host/xtts-host/gpu"
 	"github.com/xtts-host/xtts-host/host/train"
@@ -64,8 +63,14 @@ func (p memoryPlan) refuse(what string, graphs int) error {
 	if graphs > 0 {
 		table.add("what the graphs compute, by trial of every bucket", graphs)
 	}
-	return hint.Errorf(fmt.Sprintf("give --model-gpu-memory %d or more, or a smaller --batch-size", (table.total+table.total/20)/gpu.MB),
+	return hint.Errorf(fmt.Sprintf("give --model-gpu-memory %d or more, or a smaller --batch-size", p.need(graphs)),
 		"%w: --model-gpu-memory %dMB %s:%s", ort.ErrOutOfMemory, p.limit/gpu.MB, what, &table)
+}
+
+// need is a limit in MB under which graphs that take so much have room to spare.
+func (p memoryPlan) need(graphs int) int {
+	total := p.arenas + p.slots + libraries + graphs
+	return (total + total/20) / gpu.MB
 }
 
 // memoryTable lists for a refusal what a limit would have to hold.
@@ -91,35 +96,3 @@ func memoryRow(name, value string) string {
 }
 
 func inMB(bytes int) string { return fmt.Sprintf("%d MB", bytes/gpu.MB) }
-
-// tooLarge explains a trial run that found no memory.
-func (j *job) tooLarge(err *train.TooLargeError, p memoryPlan) error {
-	bucket := fmt.Sprintf("a batch of %d rows in bucket %d needs more memory", j.cfg.BatchSize, err.Bucket)
-	has := "the GPU has"
-	advice := []string{"try a smaller --batch-size"}
-	if room, _ := p.room(); room > 0 {
-		has = fmt.Sprintf("the %d MB that --model-gpu-memory %dMB leaves for it", room/gpu.MB, p.limit/gpu.MB)
-		if n := j.largestBatch(err.Bucket, room); n > 0 {
-			advice[0] = fmt.Sprintf("try --batch-size %d, the largest that should fit", n)
-		}
-	}
-	advice = append(advice, fmt.Sprintf("a smaller --buffer-size than %d", j.cfg.BufferSize), fmt.Sprintf("--accumulate %d with a smaller batch", 2*j.cfg.Accumulate))
-	if p.limit > 0 {
-		advice = append(advice, fmt.Sprintf("--model-gpu-memory above %d", p.limit/gpu.MB))
-	}
-	return hint.Errorf(strings.Join(advice, ", then "), "%s than %s: %w", bucket, has, err.Err)
-}
-
-// largestBatch estimates what fits by the shapes of the training graph; 0 when nothing does, or they are not known.
-func (j *job) largestBatch(bucket, room int) int {
-	low, high := 0, j.cfg.BatchSize // low fits, high does not
-	for high-low > 1 {
-		rows := (low + high) / 2
-		if c := j.bundle.Step(bucket, rows); c.Problem == "" && c.ActivationBytes < float64(room) {
-			low = rows
-		} else {
-			high = rows
-		}
-	}
-	return low
-}

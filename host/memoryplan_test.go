@@ -1,15 +1,9 @@
 package host
 
 import (
-	"errors"
-	"strings"
 	"testing"
 
 	"github.com/xtts-host/xtts-host/gpu"
-	"github.com/xtts-host/xtts-host/host/config"
-	"github.com/xtts-host/xtts-host/host/train"
-	"github.com/xtts-host/xtts-host/ortgraphs"
-	"github.com/xtts-host/xtts-host/ortgraphs/ort"
 )
 
 func TestMemoryPlan(t *testing.T) {
@@ -42,24 +36,4 @@ func TestMemoryPlan(t *testing.T) {
   device slots                                             20 MB
   CUDA and its libraries                                  920 MB
   together                                               1340 MB`, "give --model-gpu-memory 1407 or more, or a smaller --batch-size")
-}
-
-// TestTooLarge: the batch that is named fits by the shapes of the graph, and one more row does not.
-func TestTooLarge(t *testing.T) {
-	b, err := ortgraphs.Load("../ortgraphs/testdata/pico")
-	if err != nil {
-		t.Fatal(err)
-	}
-	j := &job{bundle: b, cfg: &config.Config{BatchSize: 64, BufferSize: 50, Accumulate: 1}}
-	bucket := len(b.Manifest.Buckets) - 1
-	room := int(b.Step(bucket, 24).ActivationBytes) + 1
-	p := memoryPlan{limit: room + libraries}
-	err = j.tooLarge(&train.TooLargeError{Bucket: bucket, Err: ort.ErrOutOfMemory}, p)
-	if !errors.Is(err, ort.ErrOutOfMemory) || !strings.HasPrefix(err.Error(), "a batch of 64 rows in bucket 2 needs more memory than the ") {
-		t.Errorf("error %v", err)
-	}
-	if h := Hint(err); !strings.HasPrefix(h, "try --batch-size 24, the largest that should fit, then a smaller --buffer-size than 50, then --accumulate 2 ") ||
-		!strings.HasSuffix(h, ", then --model-gpu-memory above "+strings.TrimSuffix(strings.Split(err.Error(), "--model-gpu-memory ")[1], "MB leaves for it: out of memory")) {
-		t.Errorf("hint %s for %v", h, err)
-	}
 }

@@ -264,19 +264,17 @@ class Section:
                 self.result[name.replace("-", "_")] = text[text.find("error: "):].splitlines()[:12]
 
     def largest(self, batch, *flags):
-        """The largest batch that starts, of up to `batch` rows."""
+        """The largest batch that starts, of up to `batch` rows: what the refusal of that many names. That of one row more is to name the same."""
 
-        def refusal(n):
+        def named(n):
             text = self.train(f"batch-{n}", *flags, "--batch-size", n, steps=1, want=(0, 3))
-            return text[text.find("error: ") :] if self.result["commands"][f"batch-{n}"]["exit_status"] else ""
+            hint = re.search(r"--batch-size (\d+), the largest that fits", text)
+            return int(hint[1]) if hint else n
 
-        refused = batch + 1
-        while batch > 1 and (text := refusal(batch)):
-            hint = re.search(r"--batch-size (\d+), the largest", text)
-            refused, batch = batch, min(batch - 1, int(hint[1]) if hint else batch)
-        while batch + 1 < refused and not refusal(batch + 1):  # the hint is an estimate
-            batch += 1
-        return batch
+        largest = named(batch)
+        if largest < batch:
+            self.result["largest_batch_is_named"] = named(largest + 1) == largest
+        return largest
 
     def faults(self):
         """A run goes on as if nothing had happened."""
