@@ -2,6 +2,7 @@ package host
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -95,8 +96,8 @@ func (j *job) wantGraphs() (want bool, fault, err error) {
 }
 
 // prepare makes trial runs and captures on the goroutine that trains, and says how that went.
-func (r *run) prepare() error {
-	found, err := r.tryGraphs()
+func (r *run) prepare(ctx context.Context) error {
+	found, err := r.tryGraphs(ctx)
 	if err == nil && r.onGPU() {
 		fmt.Fprintf(r.console.Out, "cuda graphs  %s\nupdate       %s\n", found, r.updates())
 		if _, fault := r.optimizer.Fused(); fault != nil {
@@ -116,7 +117,8 @@ func (j *job) updates() string {
 }
 
 // tryGraphs makes trial runs and captures on the goroutine that trains, and returns in words what it found. On the CPU it does nothing.
-func (j *job) tryGraphs() (found string, err error) {
+// ctx bounds what is done when they do not fit.
+func (j *job) tryGraphs(ctx context.Context) (found string, err error) {
 	if !j.onGPU() {
 		return "", nil
 	}
@@ -127,7 +129,7 @@ func (j *job) tryGraphs() (found string, err error) {
 	}
 	p, updates, err := j.prepareModel()
 	if outOfMemory(err) {
-		return "", j.tooLarge(err, p.ArenaBytes)
+		return "", j.tooLarge(ctx, err, p.ArenaBytes)
 	}
 	if err != nil {
 		return "", err

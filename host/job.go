@@ -297,7 +297,7 @@ func (j *job) start(ctx context.Context) (err error) {
 	}
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return j.startPlugins(ctx) })
-	g.Go(j.openGraphs)
+	g.Go(func() error { return j.openGraphs(ctx) })
 	return g.Wait()
 }
 
@@ -363,7 +363,7 @@ func (j *job) newGuards() *guards {
 	return g
 }
 
-func (j *job) openGraphs() (err error) {
+func (j *job) openGraphs(ctx context.Context) (err error) {
 	if err := ort.Init(j.ortOptions()); err != nil {
 		return err
 	}
@@ -372,7 +372,7 @@ func (j *job) openGraphs() (err error) {
 	}
 	err = j.openModel()
 	if outOfMemory(err) && j.onGPU() {
-		return j.tooLarge(err, 0)
+		return j.tooLarge(ctx, err, 0)
 	}
 	return err
 }

@@ -107,6 +107,9 @@ func trainFed(ctx context.Context, set *config.Set, console Console, how feeding
 	if j.debug != nil {
 		r.store.Reached = func(phase checkpoint.Phase) { j.debug.Reach(debug.Point{Phase: string(phase)}) }
 	}
+	if err := r.prepare(prepare); err != nil {
+		return refusal{err}
+	}
 	return r.train(ctx)
 }
 
@@ -185,9 +188,6 @@ type run struct {
 }
 
 func (r *run) train(ctx context.Context) error {
-	if err := r.prepare(); err != nil {
-		return refusal{err}
-	}
 	progress, state, err := r.resume()
 	if err != nil {
 		return refusal{err}

@@ -1,6 +1,7 @@
 package host
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -18,7 +19,7 @@ func outOfMemory(err error) bool {
 
 // tooLarge explains why a batch does not fit on the GPU, and finds the largest that does. graphs is what its graphs have taken, where all
 // have run. The job has no model behind it.
-func (j *job) tooLarge(err error, graphs int) error {
+func (j *job) tooLarge(ctx context.Context, err error, graphs int) error {
 	p := j.device.plan
 	room, _ := p.room()
 	if graphs == 0 { // the error is that of an allocation
@@ -32,8 +33,7 @@ func (j *job) tooLarge(err error, graphs int) error {
 		}
 		err = fmt.Errorf("%s needs more memory than %s: %w", batch, has, err)
 	}
-	j.log.Warn("the batch does not fit on the GPU: smaller ones are tried")
-	rows, sure := j.largestBatch(room)
+	rows, sure := j.largestBatch(ctx, room)
 	var advice []string
 	switch {
 	case rows == 0 && sure:
@@ -59,14 +59,16 @@ func (j *job) tooLarge(err error, graphs int) error {
 	return hint.Errorf("try "+strings.Join(advice, ", then "), "%w", err)
 }
 
-// searchTime is when no other batch is tried.
+// searchTime is how long smaller batches are tried; the last trial may end later.
 const searchTime = time.Minute
 
-// largestBatch finds the largest batch that fits, by trial; 0 when none does. sure says whether there was time to find it.
-func (j *job) largestBatch(room int) (rows int, sure bool) {
-	if err := j.closeModel(); err != nil {
+// largestBatch finds the largest batch that fits, by trial; 0 when none does. sure says whether it had the time for that. Where several
+// batches are measured, it does not take it.
+func (j *job) largestBatch(ctx context.Context, room int) (rows int, sure bool) {
+	if err := j.closeModel(); err != nil || j.feeding != overlapped {
 		return 0, false
 	}
+	j.log.Warn("the batch does not fit on the GPU: smaller ones are tried")
 	if room == 0 {
 		free, _, err := j.device.Context.MemInfo()
 		if err != nil {
@@ -74,11 +76,12 @@ func (j *job) largestBatch(room int) (rows int, sure bool) {
 		}
 		room = free
 	}
-	deadline := time.Now().Add(searchTime)
+	ctx, cancel := context.WithTimeout(ctx, searchTime)
+	defer cancel()
 	guess := j.guessBatch(room * 7 / 10) // what the shapes say was 1.4 times what fitted on an H200: the arena has gaps, and CUDA graphs take memory
 	return searchLargest(j.cfg.BatchSize, guess, room, func(rows int) (int, error) {
-		if time.Now().After(deadline) {
-			return 0, errors.New("no time left")
+		if ctx.Err() != nil {
+			return 0, ctx.Err()
 		}
 		graphs, err := j.tryBatch(rows)
 		return graphs, errors.Join(err, j.closeModel())

@@ -42,7 +42,7 @@ func Validate(ctx context.Context, set *config.Set, version, file string, consol
 		{Title: "prerequisites", Checks: refusing(machine.Prerequisites())},
 		{Title: "placement and settings", Checks: refusing(append(machine.Placement(), v.settings()...))},
 		{Title: "model", Checks: v.modelChecks()},
-		{Title: "transfer", Checks: validate.Transfer(&validatedRoad{v.job, command}, checkModel)},
+		{Title: "transfer", Checks: validate.Transfer(&validatedRoad{v.job, command}, checkGraphs)},
 		{Title: "pipeline", Checks: v.pipelineChecks()},
 	}
 	for _, s := range sections {

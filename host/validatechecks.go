@@ -130,7 +130,7 @@ func (v *validation) modelChecks() []validate.Check {
 	}), validate.Check{Name: checkCompute, Needs: []string{checkGraphs}, Try: v.tryCompute, Remedy: memory})
 }
 
-func (v *validation) tryModel(context.Context) (_ string, err error) {
+func (v *validation) tryModel(ctx context.Context) (_ string, err error) {
 	if err := v.openWatch(nvml.Open, v.console.Out); err != nil {
 		return "", err
 	}
@@ -138,7 +138,7 @@ func (v *validation) tryModel(context.Context) (_ string, err error) {
 	if v.ring, err = ring.Create(max(2, v.cfg.BufferSize), v.slotSize()); err != nil {
 		return "", err
 	}
-	if err := v.openGraphs(); err != nil {
+	if err := v.openGraphs(ctx); err != nil {
 		return "", err
 	}
 	weights, grads, slots := v.model.Bytes()
@@ -162,12 +162,15 @@ func (j *job) modelPlace() string {
 	return "the CPU with " + report.Count(j.threads(), "thread")
 }
 
-func (v *validation) tryCapture(context.Context) (string, error) {
+func (v *validation) tryCapture(ctx context.Context) (string, error) {
 	if !v.onGPU() {
 		return "none on the CPU", nil
 	}
-	found, err := v.tryGraphs()
-	return found + "; an update is " + v.updates(), err
+	found, err := v.tryGraphs(ctx)
+	if err != nil {
+		return "", err
+	}
+	return found + "; an update is " + v.updates(), nil
 }
 
 // tryCompute computes gradients of a made-up batch, and changes no weight.
