@@ -117,7 +117,7 @@ func (j *job) updates() string {
 }
 
 // tryGraphs makes trial runs and captures on the goroutine that trains, and returns in words what it found. On the CPU it does nothing.
-// ctx bounds what is done when they do not fit.
+// Where they do not fit, ctx ends the search for a batch that does.
 func (j *job) tryGraphs(ctx context.Context) (found string, err error) {
 	if !j.onGPU() {
 		return "", nil
@@ -128,11 +128,8 @@ func (j *job) tryGraphs(ctx context.Context) (found string, err error) {
 		return "", err
 	}
 	p, updates, err := j.prepareModel()
-	if outOfMemory(err) {
-		return "", j.tooLarge(ctx, err, p.ArenaBytes)
-	}
 	if err != nil {
-		return "", err
+		return "", j.tooLarge(ctx, err, p.ArenaBytes)
 	}
 	if p.Fault != nil {
 		if j.cfg.CUDAGraphs == "on" {

@@ -297,7 +297,7 @@ func (j *job) start(ctx context.Context) (err error) {
 	}
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return j.startPlugins(ctx) })
-	g.Go(func() error { return j.openGraphs(ctx) })
+	g.Go(j.openGraphs)
 	return g.Wait()
 }
 
@@ -363,18 +363,14 @@ func (j *job) newGuards() *guards {
 	return g
 }
 
-func (j *job) openGraphs(ctx context.Context) (err error) {
+func (j *job) openGraphs() error {
 	if err := ort.Init(j.ortOptions()); err != nil {
 		return err
 	}
 	if err := j.openDevice(); err != nil {
 		return err
 	}
-	err = j.openModel()
-	if outOfMemory(err) && j.onGPU() {
-		return j.tooLarge(ctx, err, 0)
-	}
-	return err
+	return j.openModel()
 }
 
 // openModel makes the model and its optimizer.

@@ -39,17 +39,17 @@ func trainFed(ctx context.Context, set *config.Set, console Console, how feeding
 	console = console.forRun()
 	defer console.bar.Close()
 	j := &job{set: set, cfg: &set.Config, log: slog.New(warnings{console.Err}), feeding: how}
-	prepare, done := stoppable(ctx, console)
+	starting, done := stoppable(ctx, console)
 	defer done()
 	if set.PrintConfig() {
-		if err := j.openBundle(prepare); err != nil {
+		if err := j.openBundle(starting); err != nil {
 			return refusal{err}
 		}
 		_, err := io.WriteString(console.Out, set.YAML())
 		return err
 	}
 	defer j.closeStart()
-	if err := j.plan(prepare); err != nil {
+	if err := j.plan(starting); err != nil {
 		return refusal{err}
 	}
 	dir, made, err := runDir(set, began)
@@ -94,11 +94,11 @@ func trainFed(ctx context.Context, set *config.Set, console Console, how feeding
 	if err := j.openWatch(nvml.Open, console.Out); err != nil {
 		return refusal{err}
 	}
-	if err := j.start(prepare); err != nil {
-		if cause := context.Cause(prepare); cause != nil {
-			err = cause // what stopped the start, not what it was doing
+	if err := j.start(starting); err != nil {
+		if cause := context.Cause(starting); cause != nil {
+			return refusal{cause} // what stopped the start, not what it was doing
 		}
-		return refusal{err}
+		return refusal{j.tooLarge(starting, err, 0)}
 	}
 	if err := report.ReplaceFile(filepath.Join(dir, config.RunFile), []byte(set.YAML())); err != nil {
 		return err
@@ -107,7 +107,7 @@ func trainFed(ctx context.Context, set *config.Set, console Console, how feeding
 	if j.debug != nil {
 		r.store.Reached = func(phase checkpoint.Phase) { j.debug.Reach(debug.Point{Phase: string(phase)}) }
 	}
-	if err := r.prepare(prepare); err != nil {
+	if err := r.prepare(starting); err != nil {
 		return refusal{err}
 	}
 	return r.train(ctx)

@@ -138,8 +138,8 @@ func (v *validation) tryModel(ctx context.Context) (_ string, err error) {
 	if v.ring, err = ring.Create(max(2, v.cfg.BufferSize), v.slotSize()); err != nil {
 		return "", err
 	}
-	if err := v.openGraphs(ctx); err != nil {
-		return "", err
+	if err := v.openGraphs(); err != nil {
+		return "", v.tooLarge(ctx, err, 0)
 	}
 	weights, grads, slots := v.model.Bytes()
 	return fmt.Sprintf("on %s: weights %s MB, gradients %s MB, optimizer state %s MB, device slots %s MB",

@@ -30,7 +30,7 @@ func watched(t *testing.T, out *bytes.Buffer) (*run, *gputest.Inventory) {
 	if err := j.plan(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if err := j.openGraphs(t.Context()); err != nil {
+	if err := j.openGraphs(); err != nil {
 		t.Fatal(err)
 	}
 	inventory := &gputest.Inventory{Cards: gputest.Cards(2, 16384*gpu.MB)}

@@ -268,8 +268,12 @@ class Section:
 
         def named(n):
             text = self.train(f"batch-{n}", *flags, "--batch-size", n, steps=1, want=(0, 3))
+            if self.result["commands"][f"batch-{n}"]["exit_status"] == 0:
+                return n
             hint = re.search(r"--batch-size (\d+), the largest that fits", text)
-            return int(hint[1]) if hint else n
+            if not hint:
+                raise RuntimeError(f"no batch is named that fits, instead of {n} rows")
+            return int(hint[1])
 
         largest = named(batch)
         if largest < batch:

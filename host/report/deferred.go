@@ -25,6 +25,7 @@ type deferred struct {
 	collected Windows
 	due       bool        // the timer runs
 	timer     *time.Timer // of tick; nil before the first window
+	closed    bool        // the timer is not to be set again
 	err       error       // of a line; nothing is written behind it
 
 	told bool // err has been returned; flush does not know it
@@ -68,7 +69,7 @@ func (d *deferred) tick() {
 	n := d.flush()
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.due = n > 0 || len(d.collected) > 0; d.due {
+	if d.due = !d.closed && (n > 0 || len(d.collected) > 0); d.due {
 		d.timer.Reset(lineDelay)
 	}
 }
@@ -132,9 +133,12 @@ func (d *deferred) sync() error {
 
 // close writes what is left. It may be called again, and tells no error again.
 func (d *deferred) close() error {
+	d.mu.Lock()
+	d.closed = true
 	if d.timer != nil {
 		d.timer.Stop() // flush waits for one that runs already
 	}
+	d.mu.Unlock()
 	err := d.settle()
 	if d.told {
 		err = nil

@@ -210,7 +210,9 @@ func TestLineDelay(t *testing.T) {
 		if n := count(); n != 3 {
 			t.Errorf("%d lines after %v, want 3", n, lineDelay)
 		}
-		for range 2 { // the timer begins anew
+		time.Sleep(2 * lineDelay)
+		synctest.Wait()
+		for range 2 { // the timer has stopped, and begins anew
 			if err := m.Write(stepWindow(4), 0); err != nil {
 				t.Fatal(err)
 			}
