@@ -18,7 +18,7 @@ nvidia-nvvm==13.0.88 --hash=sha256:c5f41ffeb6466944a026dfa5317d7d85355c119bbec27
 nvidia-cuda-crt==13.0.88 --hash=sha256:2c8043c7c9e02492716426e9919fc78d2c5b3b2a7a768a88e952676b08aa55a4
 nvidia-cuda-runtime==13.0.88 --hash=sha256:422a38f7c739ecbdd3a4b6ec7ed0a1d74db43d8e9bc26685f3d845638922b178
 PINNED
-	PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_CACHE_DIR=1 python3 -m pip download --quiet --no-deps --require-hashes --only-binary=:all: \
+	PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_CACHE_DIR=1 RUSTUP_HOME="$tmp/rustup" python3 -m pip download --quiet --no-deps --require-hashes --only-binary=:all: \
 		--dest "$tmp" --requirement "$tmp/requirements.txt"
 	for wheel in "$tmp"/*.whl; do python3 -m zipfile -e "$wheel" "$tmp"; done
 	chmod +x "$tmp"/nvidia/cu13/bin/* "$tmp"/nvidia/cu13/nvvm/bin/*

@@ -23,11 +23,11 @@ if [ "$(cat "$venv/ready" 2>/dev/null)" != "${packages[*]}" ] || [ ! -x "$venv/b
 	command -v python3 >/dev/null || fail "python3 is missing: install Python 3.11 or later"
 	python3 -c 'import sys; sys.exit(sys.version_info < (3, 11))' ||
 		fail "$(command -v python3) is $(python3 --version): numpy needs Python 3.11 or later"
-	# Nothing below HOME: no cache, no version check, and a home of its own for rustup, because pip runs "rustc
-	# --version" for its user agent. `ready` is written last.
+	# Nothing below HOME: no cache, no version check, and a home of its own for rustup, because pip, which venv runs, too, runs
+	# "rustc --version" for its user agent. `ready` is written last.
+	export PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_CACHE_DIR=1 RUSTUP_HOME="$tmp/rustup"
 	python3 -m venv --clear "$venv" || fail "python3 -m venv failed: install the venv module (python3-venv on Debian)"
-	PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_CACHE_DIR=1 RUSTUP_HOME="$tmp/rustup" \
-		"$venv/bin/python" -m pip install --quiet --only-binary=:all: "${packages[@]}" ||
+	"$venv/bin/python" -m pip install --quiet --only-binary=:all: "${packages[@]}" ||
 		fail "pip could not install ${packages[*]} (its message is above)"
 	echo "${packages[*]}" >"$venv/ready"
 fi
