@@ -26,12 +26,17 @@ func Hint(err error) string {
 		return h
 	}
 	switch {
-	case errors.Is(err, ort.ErrOutOfMemory), errors.Is(err, gpu.ErrOutOfMemory):
+	case outOfMemory(err):
 		return "try a smaller --batch-size, then a smaller --buffer-size, then --accumulate"
 	case errors.Is(err, train.ErrNotFinite):
 		return "try a smaller --lr, a longer --warmup-steps or a smaller --grad-clip, and listen to the rows of the skipped steps"
 	}
 	return ""
+}
+
+// outOfMemory: ONNX Runtime has found none, or the driver.
+func outOfMemory(err error) bool {
+	return errors.Is(err, ort.ErrOutOfMemory) || errors.Is(err, gpu.ErrOutOfMemory)
 }
 
 // maxLine is how many bytes of a line of a message are shown.
@@ -70,7 +75,7 @@ func ExitCode(err error) int {
 		return 0
 	case errors.Is(err, train.ErrInterrupted):
 		return 130
-	case errors.Is(err, ort.ErrOutOfMemory), errors.Is(err, gpu.ErrOutOfMemory):
+	case outOfMemory(err):
 		return 3
 	case errors.Is(err, supervise.ErrCrashLoop), errors.Is(err, supervise.ErrFailed):
 		return 4

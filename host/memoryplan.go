@@ -39,7 +39,7 @@ func (p memoryPlan) room() (int, error) {
 	if p.limit == 0 {
 		return 0, nil
 	}
-	room := p.limit - p.arenas - p.slots - libraries
+	room := p.limit - p.total(0)
 	if room <= 0 {
 		return 0, p.refuse("leaves nothing for what the graphs compute", 0)
 	}
@@ -48,7 +48,7 @@ func (p memoryPlan) room() (int, error) {
 
 // check refuses graphs whose memory, taken in trial runs, is more than what is left.
 func (p memoryPlan) check(graphs int) error {
-	if p.limit > 0 && p.arenas+p.slots+libraries+graphs > p.limit {
+	if p.limit > 0 && p.total(graphs) > p.limit {
 		return p.refuse("is not enough", graphs)
 	}
 	return nil
@@ -67,11 +67,11 @@ func (p memoryPlan) refuse(what string, graphs int) error {
 		"%w: --model-gpu-memory %dMB %s:%s", ort.ErrOutOfMemory, p.limit/gpu.MB, what, &table)
 }
 
+// total is what is fixed, with graphs that take so much.
+func (p memoryPlan) total(graphs int) int { return p.arenas + p.slots + libraries + graphs }
+
 // need is a limit in MB under which graphs that take so much have room to spare.
-func (p memoryPlan) need(graphs int) int {
-	total := p.arenas + p.slots + libraries + graphs
-	return (total + total/20) / gpu.MB
-}
+func (p memoryPlan) need(graphs int) int { return p.total(graphs) * 21 / 20 / gpu.MB }
 
 // memoryTable lists for a refusal what a limit would have to hold.
 type memoryTable struct {

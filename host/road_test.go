@@ -77,7 +77,7 @@ func TestDecodeEmptiesUnreadableRows(t *testing.T) {
 	}
 
 	b = &pipeline.Batch{Epoch: 1, Rows: []int32{0, 1, 2}}
-	if rejected, err = r.Decode(t.Context(), 0, b); err != nil || len(rejected) != 1 || rejected[0].Row != 1 || rejected[0].Reason == "" {
+	if rejected, err = r.Decode(t.Context(), 0, b); err != nil || len(rejected) != 1 || rejected[0].Row != 1 || rejected[0].Reason == "" || len(unread) != 2 {
 		t.Errorf("the second time: rejected %+v, unread %v, %v", rejected, unread, err)
 	}
 	if got := lengths(); !slices.Equal(got, want) {

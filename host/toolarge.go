@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sort"
 	"strings"
 	"time"
 
@@ -12,10 +13,6 @@ import (
 	"github.com/xtts-host/xtts-host/ortgraphs/ort"
 	"github.com/xtts-host/xtts-host/shared/hint"
 )
-
-func outOfMemory(err error) bool {
-	return errors.Is(err, ort.ErrOutOfMemory) || errors.Is(err, gpu.ErrOutOfMemory)
-}
 
 // tooLarge explains why what is made on the model GPU does not fit, and finds the largest batch that does: the job has no model behind it.
 // graphs is what graphs have taken, where all have run. Other errors are returned as they are. ctx ends the search.
@@ -112,19 +109,13 @@ func (j *job) largestBatch(ctx context.Context) (rows int, sure bool) {
 	})
 }
 
-// guessBatch is the largest batch by the shapes of the training graph.
+// guessBatch is the largest batch below the one asked for that fits by the shapes of the training graph.
 func (j *job) guessBatch(room int) int {
 	bucket := len(j.bundle.Manifest.Buckets) - 1
-	low, high := 0, j.cfg.BatchSize // low fits, high does not
-	for high-low > 1 {
-		rows := (low + high) / 2
-		if c := j.bundle.Step(bucket, rows); c.Problem == "" && c.ActivationBytes < float64(room) {
-			low = rows
-		} else {
-			high = rows
-		}
-	}
-	return low
+	return sort.Search(j.cfg.BatchSize-1, func(rows int) bool { // whether one row more is too much
+		c := j.bundle.Step(bucket, rows+1)
+		return c.Problem != "" || c.ActivationBytes >= float64(room)
+	})
 }
 
 // searchLargest finds the largest number of rows below high that fit, first trying guess. try returns what the graphs take of some room
