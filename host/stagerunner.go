@@ -142,13 +142,15 @@ func (s *stageRunner) inspect(b *pipeline.Batch, id supervise.ProcessID) (reject
 		return nil, s.replace(b.Slot, id, err)
 	}
 	rows, known := s.road.of(b).index.Rows, s.attempts[b.Slot].rows
-	var again error
+	var empty, again error
 	out.notFinite(slot, func(i int, tensor string) {
 		row := b.Rows[i]
 		switch {
 		case slices.ContainsFunc(rejected, func(r pipeline.Rejected) bool { return r.Row == i }):
 		case row < 0:
-			err = s.replace(b.Slot, id, fmt.Errorf("the empty row %d of %s is not finite", i, tensor))
+			if empty == nil {
+				empty = fmt.Errorf("the empty row %d of %s is not finite", i, tensor)
+			}
 		case slices.Contains(known, row):
 			rejected = append(rejected, pipeline.Rejected{Row: i, Reason: fmt.Sprintf("%s: %s is not finite, twice", s.instance.Name, tensor)})
 		default:
@@ -158,8 +160,8 @@ func (s *stageRunner) inspect(b *pipeline.Batch, id supervise.ProcessID) (reject
 		}
 	})
 	switch {
-	case err != nil:
-		return nil, err
+	case empty != nil: // once, however many rows: a process ends once
+		return nil, s.replace(b.Slot, id, empty)
 	case len(rejected) > 0:
 		return rejected, nil
 	case again != nil:

@@ -2,9 +2,12 @@ package host
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
+	"slices"
 	"testing"
 
 	"github.com/xtts-host/xtts-host/host/catalog"
@@ -98,5 +101,40 @@ func TestBatchThatEndsEveryProcess(t *testing.T) {
 	const want = "plugin mix-plugin: it keeps crashing: 5 processes ended because of one batch; the last time: stage mix: no result within 6s\nits last lines on stderr:\n  oh"
 	if !errors.Is(err, supervise.ErrCrashLoop) || errors.Is(err, pipeline.ErrRebuild) || ExitCode(err) != 4 || err.Error() != want {
 		t.Errorf("exit status %d: %v\nwant 4: %s", ExitCode(err), err, want)
+	}
+}
+
+// TestProcessThatSpoilsManyEmptyRows ends once for all of them: the batch is built again.
+func TestProcessThatSpoilsManyEmptyRows(t *testing.T) {
+	mel := ring.Tensor{Name: "mel", DType: manifest.F32, Shape: []int{maxEnds + 1, 2}}
+	layout := ring.NewLayout([]ring.Tensor{mel}, nil)
+	memory, err := ring.Create(1, layout.Size)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer memory.Close()
+	layouts := []ring.Layout{layout}
+	r := &road{ring: memory, layouts: layouts, guards: newGuards(memory, layouts), train: &split{index: &dataset.Index{}}}
+	value := math.Float32bits(float32(math.NaN()))
+	pool := &fakePool{call: func(slot int) (supervise.Result, error) {
+		for view := layout.View(memory.Slot(slot), "mel"); len(view) > 0; view = view[4:] {
+			binary.LittleEndian.PutUint32(view, value)
+		}
+		return supervise.Result{}, nil
+	}}
+	in := catalog.Instance{Name: "mix", Outputs: map[string]string{"mel": "mel"}}
+	in.Stage.Outputs = []manifest.TensorSpec{{Name: "mel", DType: manifest.F32}}
+	s := newStageRunner(r, pool, "mix-plugin", in, maxEnds+1, slog.New(slog.DiscardHandler))
+	b := &pipeline.Batch{Rows: slices.Repeat([]int32{-1}, maxEnds+1)}
+	r.guards.begin(b)
+	if _, _, err := s.Process(t.Context(), b); !errors.Is(err, pipeline.ErrRebuild) {
+		t.Fatalf("the batch is not built again: %v", err)
+	}
+	if want := []string{"{0 0} stage mix: the empty row 0 of mel is not finite"}; !slices.Equal(pool.kicked, want) {
+		t.Errorf("kicked %q, want %q", pool.kicked, want)
+	}
+	value = 0
+	if _, _, err := s.Process(t.Context(), b); err != nil {
+		t.Errorf("a sound attempt: %v", err)
 	}
 }
