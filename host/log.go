@@ -6,13 +6,10 @@ import (
 	"io"
 	"log/slog"
 	"os"
-	"path/filepath"
 	"strings"
 	"sync/atomic"
-	"syscall"
 
 	"github.com/xtts-host/xtts-host/host/disk"
-	"github.com/xtts-host/xtts-host/shared/hint"
 )
 
 // runLog writes everything to log.jsonl, and warnings to people as well.
@@ -36,18 +33,10 @@ func (f *logFile) Write(p []byte) (int, error) {
 	return n, err
 }
 
-func openLog(dir string, console io.Writer) (*runLog, error) {
-	f, err := os.OpenFile(filepath.Join(dir, "log.jsonl"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o666)
-	if err != nil {
-		return nil, fmt.Errorf("log: %w", err)
-	}
-	// One process at a time writes to a run's folder. The lock goes with the process, however it ends.
-	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
-		f.Close()
-		return nil, refusal{hint.Errorf("wait for it, or stop it with Ctrl-C", "%s: another process is training in this folder", dir)}
-	}
+// newLog writes to the log of a run folder, which the folder closes.
+func newLog(f *os.File, console io.Writer) *runLog {
 	file := &logFile{File: f}
-	return &runLog{slog.New(slog.NewMultiHandler(slog.NewJSONHandler(file, nil), warnings{console})), file}, nil
+	return &runLog{slog.New(slog.NewMultiHandler(slog.NewJSONHandler(file, nil), warnings{console})), file}
 }
 
 // Err returns the error of the first line that could not be written, or nil. It may be called by any goroutine.
@@ -57,9 +46,6 @@ func (l *runLog) Err() error {
 	}
 	return nil
 }
-
-// Close closes the file.
-func (l *runLog) Close() error { return l.file.Close() }
 
 // warnings is the slog.Handler of a console: a line for each warning or error, "warning: message (key value, ...)".
 type warnings struct{ out io.Writer }

@@ -5,9 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"log/slog"
-	"os"
 	"path/filepath"
 	"time"
 
@@ -52,22 +50,18 @@ func trainFed(ctx context.Context, set *config.Set, console Console, how feeding
 	if err := j.plan(starting); err != nil {
 		return refusal{err}
 	}
-	dir, made, err := runDir(set, began)
+	folder, err := claimRunFolder(set, began)
 	if err != nil {
 		return err
 	}
 	defer func() {
-		// What was refused, or stopped before it began, leaves nothing behind. A plugin's last words and a list of
-		// bad clips stay.
-		if code, r := ExitCode(err), (refusal{}); made && errors.As(err, &r) && (code == 2 || code == 3 || code == 130) {
-			os.RemoveAll(dir)
-		}
+		// What was refused, or stopped before it began, leaves nothing. A plugin's last words and a list of bad clips
+		// stay.
+		code, r := ExitCode(err), (refusal{})
+		folder.close(errors.As(err, &r) && (code == 2 || code == 3 || code == 130))
 	}()
-	log, err := openLog(dir, console.Err)
-	if err != nil {
-		return err
-	}
-	defer log.Close()
+	dir := folder.path
+	log := newLog(folder.log, console.Err)
 	j.log = log.Logger
 	if j.debug, err = debug.Open(j.cfg.DebugDir); err != nil {
 		return refusal{err}
@@ -127,44 +121,6 @@ func stoppable(ctx context.Context, console Console) (context.Context, func()) {
 		}
 	}()
 	return ctx, func() { cancel(nil); <-over }
-}
-
-// runDir makes the run's folder, or takes that of the run to go on with. made says that it was not there before.
-func runDir(set *config.Set, now time.Time) (dir string, made bool, err error) {
-	if set.Resume != "" {
-		return set.Resume, false, nil
-	}
-	if set.RunDir == "" {
-		return defaultRunDir(filepath.Join("runs", now.UTC().Format("20060102T150405Z")))
-	}
-	dir = set.RunDir
-	if _, err := os.Stat(filepath.Join(dir, metricsFile)); err == nil {
-		return "", false, refusal{hint.Errorf("go on with it by --resume "+dir+", or name another folder", "--run-dir %s: there is a run in it", dir)}
-	}
-	_, err = os.Stat(dir)
-	made = errors.Is(err, fs.ErrNotExist)
-	if err := os.MkdirAll(dir, 0o777); err != nil {
-		return "", false, fmt.Errorf("run folder: %w", err)
-	}
-	return dir, made, nil
-}
-
-// defaultRunDir makes a folder of that name, with a number behind it when a run of the same second has it.
-func defaultRunDir(name string) (dir string, made bool, err error) {
-	if err := os.MkdirAll(filepath.Dir(name), 0o777); err != nil {
-		return "", false, fmt.Errorf("run folder: %w", err)
-	}
-	dir = name
-	for n := 2; ; n++ {
-		err := os.Mkdir(dir, 0o777)
-		if err == nil {
-			return dir, true, nil
-		}
-		if !errors.Is(err, fs.ErrExist) {
-			return "", false, fmt.Errorf("run folder: %w", err)
-		}
-		dir = fmt.Sprintf("%s-%d", name, n)
-	}
 }
 
 // run is a job that trains.

@@ -1,0 +1,122 @@
+package host
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"github.com/xtts-host/xtts-host/host/config"
+	"github.com/xtts-host/xtts-host/shared/hint"
+)
+
+// logFileName is the file whose lock says that a run folder has a writer.
+const logFileName = "log.jsonl"
+
+// runFolder is the folder of a run, which this process alone writes to. The lock goes with the process, however it ends.
+type runFolder struct {
+	path string
+	made bool     // by this process
+	log  *os.File // log.jsonl, locked
+}
+
+// claimRunFolder makes the folder of a new run, or takes that of the run to go on with, and locks it. Whoever does not
+// get the lock leaves the folder as it is.
+func claimRunFolder(set *config.Set, now time.Time) (*runFolder, error) {
+	switch {
+	case set.Resume != "":
+		return lockRunFolder(set.Resume, false)
+	case set.RunDir != "":
+		return claimNamedFolder(set.RunDir)
+	}
+	return claimDatedFolder(filepath.Join("runs", now.UTC().Format("20060102T150405Z")))
+}
+
+// claimNamedFolder takes the folder that --run-dir names, which must hold no run.
+func claimNamedFolder(dir string) (*runFolder, error) {
+	for {
+		made, err := makeRunFolder(dir)
+		if errors.Is(err, fs.ErrExist) {
+			err = os.MkdirAll(dir, 0o777) // an error where it is no folder
+		}
+		if err != nil {
+			return nil, fmt.Errorf("run folder: %w", err)
+		}
+		f, err := lockRunFolder(dir, made)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue // removed by another start, which had made it and was refused
+		}
+		if err != nil {
+			return nil, err
+		}
+		// With the lock: the run of another start may have ended since this one began.
+		if _, err := os.Stat(filepath.Join(dir, metricsFile)); err == nil {
+			f.close(false)
+			return nil, refusal{hint.Errorf("go on with it by --resume "+dir+", or name another folder", "--run-dir %s: there is a run in it", dir)}
+		}
+		return f, nil
+	}
+}
+
+// claimDatedFolder makes a folder of that name, with a number after it when a run of the same second has it.
+func claimDatedFolder(name string) (*runFolder, error) {
+	dir := name
+	for n := 2; ; n++ {
+		_, err := makeRunFolder(dir)
+		if err == nil {
+			return lockRunFolder(dir, true)
+		}
+		if !errors.Is(err, fs.ErrExist) {
+			return nil, fmt.Errorf("run folder: %w", err)
+		}
+		dir = fmt.Sprintf("%s-%d", name, n)
+	}
+}
+
+// makeRunFolder makes the folder and its parents. made is true for the one process that made the folder itself; the
+// error for the others is fs.ErrExist.
+func makeRunFolder(dir string) (made bool, err error) {
+	if err = os.MkdirAll(filepath.Dir(dir), 0o777); err == nil {
+		err = os.Mkdir(dir, 0o777)
+	}
+	return err == nil, err
+}
+
+// lockRunFolder opens the log of a folder and locks it.
+func lockRunFolder(dir string, made bool) (*runFolder, error) {
+	path := filepath.Join(dir, logFileName)
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o666)
+	if err != nil {
+		return nil, fmt.Errorf("log: %w", err)
+	}
+	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+		f.Close()
+		return nil, refusal{hint.Errorf("wait for it, or stop it with Ctrl-C", "%s: another process is training in this folder", dir)}
+	}
+	// The folder may have been removed between the two, and even made anew: then the lock is that of a file which no
+	// one else can open.
+	locked, err := f.Stat()
+	if err == nil {
+		var there fs.FileInfo
+		if there, err = os.Stat(path); err == nil && !os.SameFile(locked, there) {
+			err = fs.ErrNotExist
+		}
+	}
+	if err != nil {
+		f.Close()
+		return nil, fmt.Errorf("log: %w", err)
+	}
+	return &runFolder{path: dir, made: made, log: f}, nil
+}
+
+// close gives the folder up. With remove, a folder that this process made goes too, before its lock.
+func (f *runFolder) close(remove bool) error {
+	var err error
+	if remove && f.made {
+		err = os.RemoveAll(f.path)
+	}
+	return errors.Join(err, f.log.Close())
+}

@@ -1,0 +1,121 @@
+package host
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/xtts-host/xtts-host/host/config"
+)
+
+// TestStartsThatShareAFolder: of many starts with one new --run-dir one at a time has the folder, whatever the others are
+// refused for and remove.
+func TestStartsThatShareAFolder(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "run")
+	set := config.New()
+	if err := set.Parse([]string{"--run-dir", dir}, nil); err != nil {
+		t.Fatal(err)
+	}
+	var holders, claims atomic.Int32
+	var starts sync.WaitGroup
+	for i := range 8 {
+		starts.Go(func() {
+			for range 200 {
+				f, err := claimRunFolder(set, time.Now())
+				if err != nil {
+					if ExitCode(err) != 2 || !strings.Contains(err.Error(), "another process is training in this folder") {
+						t.Errorf("exit status %d: %v", ExitCode(err), err)
+					}
+					continue
+				}
+				claims.Add(1)
+				if n := holders.Add(1); n != 1 {
+					t.Errorf("%d starts have the folder", n)
+				}
+				mine, err := f.log.Stat()
+				if err != nil {
+					t.Error(err)
+				}
+				time.Sleep(50 * time.Microsecond) // for the others
+				if there, err := os.Stat(filepath.Join(dir, logFileName)); err != nil || !os.SameFile(mine, there) {
+					t.Errorf("the folder of the start that has it was removed: %v", err)
+				}
+				holders.Add(-1)
+				if err := f.close(i%2 == 0); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	starts.Wait()
+	if claims.Load() < 8 {
+		t.Errorf("the folder was had %d times", claims.Load())
+	}
+}
+
+// TestFolderOfARunThatEnded is refused with the lock held, and stays.
+func TestFolderOfARunThatEnded(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "run")
+	set := config.New()
+	if err := set.Parse([]string{"--run-dir", dir}, nil); err != nil {
+		t.Fatal(err)
+	}
+	f, err := claimRunFolder(set, time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, metricsFile), nil, 0o666); err != nil {
+		t.Fatal(err)
+	}
+	f.close(false)
+	if _, err := claimRunFolder(set, time.Now()); ExitCode(err) != 2 || !strings.Contains(err.Error(), "there is a run in it") {
+		t.Errorf("exit status %d: %v", ExitCode(err), err)
+	}
+	if _, err := os.Stat(filepath.Join(dir, metricsFile)); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestFolderThatIsNone is refused with its name.
+func TestFolderThatIsNone(t *testing.T) {
+	dir := t.TempDir()
+	file, link := filepath.Join(dir, "file"), filepath.Join(dir, "link")
+	if err := os.WriteFile(file, nil, 0o666); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(filepath.Join(dir, "nothing"), link); err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{file, link} {
+		set := config.New()
+		if err := set.Parse([]string{"--run-dir", path}, nil); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := claimRunFolder(set, time.Now()); err == nil || !strings.Contains(err.Error(), "run folder: mkdir "+path) {
+			t.Errorf("%s: %v", path, err)
+		}
+	}
+}
+
+// TestRunsOfOneSecond have folders of their own.
+func TestRunsOfOneSecond(t *testing.T) {
+	t.Chdir(t.TempDir())
+	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	var paths []string
+	for range 2 {
+		f, err := claimRunFolder(config.New(), now)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer f.close(false)
+		paths = append(paths, f.path)
+	}
+	if want := []string{"runs/20260102T030405Z", "runs/20260102T030405Z-2"}; !slices.Equal(paths, want) {
+		t.Errorf("folders %q, want %q", paths, want)
+	}
+}
