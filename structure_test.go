@@ -45,11 +45,12 @@ var rules = []rule{
 	{folder: "host/disk", own: nil, noCgo: true},
 	{folder: "host/pipeline", own: nil, noCgo: true},
 	{folder: "host/probe", own: []string{"gpu", "gpu/cuda", "gpu/library", "gpu/nvml", "ortgraphs/ort", "shared/hint", "shared/ring"}, noCgo: true},
-	{folder: "host/report", own: []string{"host/disk", "host/pipeline", "host/stat", "host/train", "shared..."}, others: []string{"github.com/vbauerster/mpb/v8"}},
+	{folder: "host/event", noCgo: true},
+	{folder: "host/report", own: []string{"host/disk", "host/event", "host/pipeline", "host/stat", "shared..."}, others: []string{"github.com/vbauerster/mpb/v8"}, noCgo: true},
 	{folder: "host/report/screentest", others: []string{"golang.org/x/sys/"}},
 	{folder: "host/supervise", own: []string{"host/catalog", "shared..."}, others: plugin, noCgo: true},
 	{folder: "host/trace", own: []string{"host/disk", "host/pipeline"}, noCgo: true},
-	{folder: "host/train", own: []string{"gpu", "host/pipeline", "host/checkpoint", "ortgraphs", "ortgraphs/ort", "shared..."}},
+	{folder: "host/train", own: []string{"gpu", "host/event", "host/pipeline", "host/checkpoint", "ortgraphs", "ortgraphs/ort", "shared..."}},
 	{folder: "host/validate", own: []string{"gpu", "host/doctor", "shared/hint"}, noCgo: true},
 	{folder: "host/stat", noCgo: true},
 	{folder: "host/watch", own: []string{"gpu", "host/stat"}, noCgo: true},
@@ -121,6 +122,19 @@ func TestImportArrows(t *testing.T) {
 			if why := r.refuses(folder, imp); why != "" {
 				t.Errorf("%s imports %s: %s", folder, imp, why)
 			}
+		}
+	}
+}
+
+// TestReportsLinkNoONNXRuntime: what reads a run's files and events is built without ONNX Runtime.
+func TestReportsLinkNoONNXRuntime(t *testing.T) {
+	for folder, want := range map[string]bool{"host/event": false, "host/report": false, "host/train": true} {
+		out, err := exec.Command("go", "list", "-deps", "./"+folder).Output()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.Contains(string(out), "onnxruntime_go"); got != want {
+			t.Errorf("%s links ONNX Runtime: %v, want %v", folder, got, want)
 		}
 	}
 }

@@ -22,13 +22,16 @@ func (o *observer) facts(outcome error) (report.Run, error) {
 	f := report.Run{
 		Bundle: r.bundle.Manifest.Name, Device: r.deviceName(), Outcome: outcomeOf(outcome), Wall: wall,
 		Versions: map[string]string{"onnxruntime": ort.Version(), "go": runtime.Version()},
-		Pipeline: r.pipe.Stats(), Transfers: r.device.Timer.Transfers(), Best: r.loop.Progress.Best,
+		Pipeline: r.pipe.Stats(), Transfers: report.Transfers(r.device.Timer.Transfers()),
 		Memory: memory, Utilization: utilization,
 		Quarantined: o.quarantine.count(), UnsavedCheckpoints: o.unsaved,
 		Excluded: r.excluded(), UnknownCharacters: r.unknownCharacters(),
 		Accumulation: report.Accumulation{Mode: r.bundle.Manifest.Accumulation, MicroBatches: r.cfg.Accumulate},
 		Baselines:    o.baselines.Losses(),
 		Setup:        r.setup(),
+	}
+	if best := r.loop.Progress.Best; best != nil {
+		f.Best = &report.Best{Step: best.Step, Loss: report.Float(best.Loss)}
 	}
 	for i, pool := range r.pools {
 		s, id := pool.Stats(), r.pipeline.Plugins[i].Name()

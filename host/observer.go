@@ -10,6 +10,7 @@ import (
 
 	"github.com/xtts-host/xtts-host/host/checkpoint"
 	"github.com/xtts-host/xtts-host/host/disk"
+	"github.com/xtts-host/xtts-host/host/event"
 	"github.com/xtts-host/xtts-host/host/pipeline"
 	"github.com/xtts-host/xtts-host/host/report"
 	"github.com/xtts-host/xtts-host/host/supervise"
@@ -38,7 +39,7 @@ type observer struct {
 
 	// Windows are accounted for together: one at a time, each finds nothing of what it needs in the processor's caches, since the trainer
 	// has slept while the device worked.
-	pending   report.Windows
+	pending   event.Steps
 	accounted time.Time // the last time
 
 	frames       int   // of the window so far
@@ -123,21 +124,20 @@ func (o *observer) Batch(d *pipeline.DeviceSlot) {
 	}
 }
 
-// Window implements train.Observer.
-func (o *observer) Window(w *train.Window) error {
+// Step implements train.Observer.
+func (o *observer) Step(w *event.Step) error {
 	defer o.run.timeline.Step()
-	frames := o.frames
-	o.frames = 0
+	w.Frames, o.frames = o.frames, 0
 	o.samplesTotal += int64(len(w.Rows))
-	o.framesTotal += int64(frames)
-	if err := errors.Join(o.ledger.Write(w.Step), o.metrics.Write(w, frames)); err != nil {
+	o.framesTotal += int64(w.Frames)
+	if err := errors.Join(o.ledger.Write(w.Step), o.metrics.Write(w)); err != nil {
 		o.lost = true
 		return err
 	}
 	if err := o.run.relieve(); err != nil {
 		return err
 	}
-	o.pending.Add(w, frames)
+	o.pending.Add(w)
 	if w.Skipped || o.progress.Due(w) || time.Since(o.accounted) >= accountEvery {
 		if err := o.account(); err != nil {
 			return err
@@ -156,8 +156,8 @@ const accountEvery = time.Second
 func (o *observer) account() error {
 	o.accounted = time.Now()
 	for i := range o.pending {
-		w := &o.pending[i].Window
-		o.collector.Step(w, o.pending[i].Frames)
+		w := &o.pending[i]
+		o.collector.Step(w)
 		if w.Skipped {
 			o.say(o.progress.Skipped(w, func(row int32) string { return o.run.job.train.index.Rows[row].ID }))
 		}
@@ -193,7 +193,7 @@ func (o *observer) saveIfRoom() error {
 }
 
 // Evaluated implements train.Observer.
-func (o *observer) Evaluated(e *train.Evaluation) error {
+func (o *observer) Evaluated(e *event.Evaluation) error {
 	if err := o.account(); err != nil {
 		return err
 	}

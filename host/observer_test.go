@@ -6,8 +6,8 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/xtts-host/xtts-host/host/event"
 	"github.com/xtts-host/xtts-host/host/report"
-	"github.com/xtts-host/xtts-host/host/train"
 )
 
 // TestSaveWithoutLines fails at lines that cannot be made durable; finish then must not save, and say, the same again.
@@ -22,7 +22,7 @@ func TestSaveWithoutLines(t *testing.T) {
 	}
 	o := &observer{run: &run{job: &job{}}, metrics: metrics, evals: evals}
 	defer o.close()
-	if err := errors.Join(metrics.Close(), metrics.Write(&train.Window{Step: 1}, 0)); err != nil { // to a closed file
+	if err := errors.Join(metrics.Close(), metrics.Write(&event.Step{Step: 1})); err != nil { // to a closed file
 		t.Fatal(err)
 	}
 	if err := o.save(); !errors.Is(err, os.ErrClosed) || !o.lost {

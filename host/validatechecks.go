@@ -10,6 +10,7 @@ import (
 
 	"github.com/xtts-host/xtts-host/gpu"
 	"github.com/xtts-host/xtts-host/gpu/nvml"
+	"github.com/xtts-host/xtts-host/host/event"
 	"github.com/xtts-host/xtts-host/host/pipeline"
 	"github.com/xtts-host/xtts-host/host/report"
 	"github.com/xtts-host/xtts-host/host/train"
@@ -219,17 +220,17 @@ func (v *validation) tryServe(ctx context.Context) (string, error) {
 }
 
 // rehearsal is told of the steps.
-type rehearsal struct{ windows []train.Window }
+type rehearsal struct{ done []event.Step }
 
-// Batch, Window and Evaluated implement train.Observer.
+// Batch, Step and Evaluated implement train.Observer.
 func (*rehearsal) Batch(*pipeline.DeviceSlot)        {}
-func (*rehearsal) Evaluated(*train.Evaluation) error { return nil }
+func (*rehearsal) Evaluated(*event.Evaluation) error { return nil }
 
-func (r *rehearsal) Window(w *train.Window) error {
+func (r *rehearsal) Step(w *event.Step) error {
 	if w.Skipped {
 		return fmt.Errorf("step %d: %w: loss %g, gradient norm %g", w.Step, train.ErrNotFinite, w.Loss, w.GradNorm)
 	}
-	r.windows = append(r.windows, *w)
+	r.done = append(r.done, *w)
 	return nil
 }
 
@@ -267,11 +268,11 @@ func (v *validation) trySteps(ctx context.Context) (_ string, err error) {
 	if err := r.drive(ctx, p); err != nil {
 		return "", v.device.full(err)
 	}
-	if n := len(v.steps.windows); n != rehearsed {
+	if n := len(v.steps.done); n != rehearsed {
 		return "", fmt.Errorf("training ended after %s", report.Count(n, "step"))
 	}
 	var losses []string
-	for _, w := range v.steps.windows {
+	for _, w := range v.steps.done {
 		losses = append(losses, fmt.Sprintf("%#.4g", w.Loss))
 	}
 	text := "losses " + strings.Join(losses, ", ")
@@ -284,7 +285,7 @@ func (v *validation) trySteps(ctx context.Context) (_ string, err error) {
 // trySpeed tells of the steps behind the first, which waits for everything to warm up. Three are no measurement: xtts-host bench is.
 func (v *validation) trySpeed(context.Context) (string, error) {
 	var step, wait time.Duration
-	for _, w := range v.steps.windows[1:] {
+	for _, w := range v.steps.done[1:] {
 		step, wait = step+w.Time, wait+w.InputWait
 	}
 	n := time.Duration(rehearsed - 1)

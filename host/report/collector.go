@@ -6,8 +6,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/xtts-host/xtts-host/host/event"
 	"github.com/xtts-host/xtts-host/host/pipeline"
-	"github.com/xtts-host/xtts-host/host/train"
 )
 
 // warmSteps is the number of steps up to which the first one counts in the step times: in a shorter run it would be
@@ -25,33 +25,27 @@ type Collector struct {
 
 	resumedAt, last int64 // steps
 	windows         int64 // of this process
-	first           window
+	first           firstStep
 	rest            totals
 	byBucket        map[int]*sample
 
 	evaluation *Evaluation
 }
 
-// window is what is kept of the first window, until it is known whether it counts.
-type window struct {
+// firstStep is what is kept of the first step, until it is known whether it counts.
+type firstStep struct {
 	totals
 	bucket int
 }
 
-// totals are sums over windows.
+// totals are sums over steps.
 type totals struct {
-	time, wait, train, optimize time.Duration
-	gpuTrain, gpuOptimize       time.Duration
-	frames                      int64
+	event.Times
+	frames int64
 }
 
 func (t *totals) add(o totals) {
-	t.time += o.time
-	t.wait += o.wait
-	t.train += o.train
-	t.optimize += o.optimize
-	t.gpuTrain += o.gpuTrain
-	t.gpuOptimize += o.gpuOptimize
+	t.Times.Add(o.Times)
 	t.frames += o.frames
 }
 
@@ -61,15 +55,15 @@ func NewCollector(metrics []string, before History) *Collector {
 	return &Collector{metrics: metrics, history: before, recent: make([][]float64, len(metrics)), byBucket: map[int]*sample{}, last: before.Steps, resumedAt: before.Steps}
 }
 
-// Step counts a window. frames is the number of valid target frames in it.
-func (c *Collector) Step(w *train.Window, frames int) {
-	c.history.add(w.Loss, w.Skipped, int64(len(w.Rows)), int64(frames))
+// Step counts a step.
+func (c *Collector) Step(w *event.Step) {
+	c.history.add(w.Loss, w.Skipped, int64(len(w.Rows)), int64(w.Frames))
 	c.last = w.Step
-	t := totals{w.Time, w.InputWait, w.Train, w.Optimize, w.GPUTrain, w.GPUOptimize, int64(frames)}
+	t := totals{w.Times, int64(w.Frames)}
 	c.windows++
 	if c.windows == 1 {
 		c.resumedAt = w.Step - 1
-		c.first = window{t, w.Bucket}
+		c.first = firstStep{t, w.Bucket}
 	} else {
 		c.rest.add(t)
 		c.time(w.Bucket).add(millis(w.Time))
@@ -96,7 +90,7 @@ func (c *Collector) time(bucket int) *sample {
 }
 
 // Evaluated notes the last evaluation.
-func (c *Collector) Evaluated(e *train.Evaluation) {
+func (c *Collector) Evaluated(e *event.Evaluation) {
 	v := &Evaluation{Step: e.Step, Loss: Float(e.Loss), Metrics: map[string]Float{}, Samples: e.Samples}
 	for i, name := range c.metrics {
 		v.Metrics[name] = Float(e.Metrics[i])
@@ -109,16 +103,22 @@ func (c *Collector) Evaluated(e *train.Evaluation) {
 	c.evaluation = v
 }
 
+// Transfers sums up the copies of batches to the GPU, by the GPU's own clock. The zero value is none, as on the CPU.
+type Transfers struct {
+	Batches int
+	// Time is that of the copies, Hidden the part of it in which the GPU computed.
+	Time, Hidden time.Duration
+}
+
 // Run is what a report says of a run that its steps do not.
 type Run struct {
 	Bundle, Device, Outcome string
 	Versions                map[string]string
 	Wall                    time.Duration
 	Pipeline                pipeline.Stats
-	// Transfers are those that the GPU has timed; the zero value on the CPU.
-	Transfers train.Transfers
+	Transfers               Transfers
 	// Best is the best evaluation of the whole run; nil means the best of this process.
-	Best               *train.Best
+	Best               *Best
 	Memory             []Memory
 	Utilization        []Utilization
 	Plugins            []Plugin
@@ -159,13 +159,13 @@ func (c *Collector) losses() Losses {
 	return Losses{Float(c.history.First), Float(c.history.Last), Float(c.history.Best)}
 }
 
-func (c *Collector) evaluated(best *train.Best) *Evaluation {
+func (c *Collector) evaluated(best *Best) *Evaluation {
 	if c.evaluation == nil {
 		return nil
 	}
 	e := *c.evaluation
 	if best != nil {
-		e.Best = Best{best.Step, Float(best.Loss)}
+		e.Best = *best
 	}
 	return &e
 }
@@ -176,12 +176,12 @@ func (c *Collector) speed(r *Report) {
 	if c.windows == 1 {
 		steps, t = 1, c.first.totals
 	}
-	if t.time <= 0 {
+	if t.Time <= 0 {
 		return
 	}
-	r.StepsPerSecond = float64(steps) / t.time.Seconds()
-	r.FramesPerSecond = float64(t.frames) / t.time.Seconds()
-	r.InputStallRatio = ratio(c.rest.wait, c.rest.time)
+	r.StepsPerSecond = float64(steps) / t.Time.Seconds()
+	r.FramesPerSecond = float64(t.frames) / t.Time.Seconds()
+	r.InputStallRatio = ratio(c.rest.InputWait, c.rest.Time)
 }
 
 // steps fills in the times of steps and phases.
@@ -200,12 +200,12 @@ func (c *Collector) steps(r *Report, run Run) {
 	case c.windows > 0:
 		n++
 		t.add(c.first.totals)
-		all.add(millis(c.first.time))
+		all.add(millis(c.first.Time))
 		var bucket sample
 		if s := c.byBucket[c.first.bucket]; s != nil {
 			bucket = *s
 		}
-		bucket.add(millis(c.first.time))
+		bucket.add(millis(c.first.Time))
 		r.StepMs.ByBucket[c.first.bucket] = bucket.distribution()
 	}
 	r.StepMs.Distribution = all.distribution()
@@ -216,13 +216,13 @@ func (c *Collector) steps(r *Report, run Run) {
 	for _, p := range run.Pipeline.Phases {
 		phase(p.Name, p.Busy, int64(run.Pipeline.Batches))
 	}
-	phase("wait", t.wait, n)
-	phase("train", t.train, n)
-	phase("optimizer", t.optimize, n)
-	phase("other", t.time-t.wait-t.train-t.optimize, n)
-	if t.gpuTrain > 0 {
-		phase("gpu_train", t.gpuTrain, n)
-		phase("gpu_optimizer", t.gpuOptimize, n)
+	phase("wait", t.InputWait, n)
+	phase("train", t.Train, n)
+	phase("optimizer", t.Optimize, n)
+	phase("other", t.Other(), n)
+	if t.GPUTrain > 0 {
+		phase("gpu_train", t.GPUTrain, n)
+		phase("gpu_optimizer", t.GPUOptimize, n)
 	}
 	if run.Transfers.Batches > 0 {
 		phase("gpu_transfer", run.Transfers.Time, int64(run.Transfers.Batches))

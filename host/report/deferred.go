@@ -5,7 +5,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/xtts-host/xtts-host/host/train"
+	"github.com/xtts-host/xtts-host/host/event"
 )
 
 // deferred collects windows for a moment, and has a goroutine of its own word and write them together: who has a step to note waits for
@@ -16,13 +16,13 @@ import (
 type deferred struct {
 	file *lines
 	// line appends the line of a window.
-	line func(b []byte, w *Noted) []byte
+	line func(b []byte, w *event.Step) []byte
 
 	writing sync.Mutex // held while lines are worded and written; it guards out and file
-	out     Windows
+	out     event.Steps
 
 	mu        sync.Mutex // guards what follows; the last to be locked
-	collected Windows
+	collected event.Steps
 	due       bool        // the timer runs
 	timer     *time.Timer // of tick; nil before the first window
 	closed    bool        // the timer is not to be set again
@@ -39,7 +39,7 @@ const lineDelay = 250 * time.Millisecond
 const maxCollected = 1 << 16
 
 // add notes a window, which may be used again. The error is that of an earlier line.
-func (d *deferred) add(w *train.Window, frames int) error {
+func (d *deferred) add(w *event.Step) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if len(d.collected) == maxCollected {
@@ -51,7 +51,7 @@ func (d *deferred) add(w *train.Window, frames int) error {
 		d.told = true
 		return d.err
 	}
-	d.collected.Add(w, frames)
+	d.collected.Add(w)
 	if d.due {
 		return nil
 	}

@@ -11,8 +11,8 @@
 //	collector := report.NewCollector(names, metrics.History())
 //
 //	for each window {
-//		collector.Step(w, frames)
-//		if err := metrics.Write(w, frames); err != nil { ... }
+//		collector.Step(w)
+//		if err := metrics.Write(w); err != nil { ... }
 //		if line := progress.Window(w); line != "" { fmt.Fprintln(os.Stderr, line) }
 //	}
 //

@@ -7,8 +7,8 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/xtts-host/xtts-host/host/event"
 	"github.com/xtts-host/xtts-host/host/report"
-	"github.com/xtts-host/xtts-host/host/train"
 )
 
 func Example() {
@@ -28,11 +28,10 @@ func Example() {
 	collector := report.NewCollector(names, metrics.History())
 
 	for step := range int64(2) { // the loop tells its observer of each window
-		w := &train.Window{Step: step + 1, Loss: 3 - float64(step), Metrics: []float64{1.5}, LR: 1e-3, GradNorm: 0.8, Rows: make([]int32, 16),
-			Time: 100 * time.Millisecond, InputWait: time.Millisecond}
-		const frames = 2000
-		collector.Step(w, frames)
-		if err := metrics.Write(w, frames); err != nil {
+		w := &event.Step{Step: step + 1, Loss: 3 - float64(step), Metrics: []float64{1.5}, LR: 1e-3, GradNorm: 0.8, Rows: make([]int32, 16),
+			Frames: 2000, Times: event.Times{Time: 100 * time.Millisecond, InputWait: time.Millisecond}}
+		collector.Step(w)
+		if err := metrics.Write(w); err != nil {
 			log.Fatal(err)
 		}
 		if line := progress.Window(w); line != "" {

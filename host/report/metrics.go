@@ -8,7 +8,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/xtts-host/xtts-host/host/train"
+	"github.com/xtts-host/xtts-host/host/event"
 )
 
 // Metrics writes metrics.jsonl, one line per optimizer step, a moment later: who reads along is a quarter of a second behind. It belongs to
@@ -122,16 +122,15 @@ func upTo(afterStep int64) func(line []byte) (bool, error) {
 // History sums up the lines that stayed when the file was opened.
 func (m *Metrics) History() History { return m.history }
 
-// Write notes a window, of which frames is the number of valid target frames. An error is that of the line of an earlier one; it
-// names the file.
-func (m *Metrics) Write(w *train.Window, frames int) error {
-	if err := m.lines.add(w, frames); err != nil {
+// Write notes a step. An error is that of the line of an earlier one; it names the file.
+func (m *Metrics) Write(w *event.Step) error {
+	if err := m.lines.add(w); err != nil {
 		return fmt.Errorf("metrics up to step %d: %w", w.Step, err)
 	}
 	return nil
 }
 
-func (m *Metrics) appendLine(b []byte, w *Noted) []byte {
+func (m *Metrics) appendLine(b []byte, w *event.Step) []byte {
 	b = strconv.AppendInt(append(b, `{"step":`...), w.Step, 10)
 	b = strconv.AppendInt(append(b, `,"epoch":`...), int64(w.Epoch), 10)
 	b = append(b, `,"loss":`...)
@@ -196,7 +195,7 @@ func OpenEvaluations(path string, metrics []string, afterStep int64) (*Evaluatio
 }
 
 // Write appends the line of an evaluation. An error names the file and the step.
-func (e *Evaluations) Write(v *train.Evaluation) error {
+func (e *Evaluations) Write(v *event.Evaluation) error {
 	b := strconv.AppendInt(append(e.lines.buf[:0], `{"step":`...), v.Step, 10)
 	b = appendFloat(append(b, `,"loss":`...), v.Loss)
 	for i, key := range e.keys {

@@ -15,7 +15,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/xtts-host/xtts-host/host/train"
+	"github.com/xtts-host/xtts-host/host/event"
 	"github.com/xtts-host/xtts-host/shared/regular"
 )
 
@@ -29,10 +29,10 @@ func openMetrics(t testing.TB, path string, after int64) *Metrics {
 	return m
 }
 
-func stepWindow(step int64) *train.Window {
-	return &train.Window{
+func stepWindow(step int64) *event.Step {
+	return &event.Step{
 		Step: step, Epoch: 1, Bucket: 2, Loss: 1 / float64(step), Metrics: []float64{0.5, 0.25}, LR: 1e-5, GradNorm: 0.8125, Rows: []int32{7, 3, 1},
-		Time: 101234567 * time.Nanosecond, InputWait: 1500 * time.Microsecond,
+		Frames: 412, Times: event.Times{Time: 101234567 * time.Nanosecond, InputWait: 1500 * time.Microsecond},
 	}
 }
 
@@ -40,21 +40,21 @@ func TestMetricsLine(t *testing.T) {
 	nan := math.NaN()
 	for _, c := range []struct {
 		name   string
-		change func(w *train.Window)
+		change func(w *event.Step)
 		want   string
 	}{
-		{"plain", func(*train.Window) {},
+		{"plain", func(*event.Step) {},
 			`{"step":4,"epoch":1,"loss":0.25,"mel_loss":0.5,"stop_loss":0.25,"lr":1e-05,"grad_norm":0.8125,"step_ms":101.235,"input_wait_ms":1.500,"samples":3,"frames":412,"bucket":2}`},
-		{"skipped", func(w *train.Window) { w.Skipped, w.GradNorm = true, math.Inf(1) },
+		{"skipped", func(w *event.Step) { w.Skipped, w.GradNorm = true, math.Inf(1) },
 			`{"step":4,"epoch":1,"loss":null,"mel_loss":null,"stop_loss":null,"lr":1e-05,"grad_norm":null,"step_ms":101.235,"input_wait_ms":1.500,"samples":3,"frames":412,"bucket":2,"skipped":true}`},
-		{"one metric is not finite", func(w *train.Window) { w.Metrics[1] = nan },
+		{"one metric is not finite", func(w *event.Step) { w.Metrics[1] = nan },
 			`{"step":4,"epoch":1,"loss":0.25,"mel_loss":0.5,"stop_loss":null,"lr":1e-05,"grad_norm":0.8125,"step_ms":101.235,"input_wait_ms":1.500,"samples":3,"frames":412,"bucket":2}`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "metrics.jsonl")
 			m, w := openMetrics(t, path, 0), stepWindow(4)
 			c.change(w)
-			if err := m.Write(w, 412); err != nil {
+			if err := m.Write(w); err != nil {
 				t.Fatal(err)
 			}
 			m.lines.flush()
@@ -70,7 +70,7 @@ func TestMetricsKeepEveryBit(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "metrics.jsonl")
 	m, w := openMetrics(t, path, 0), stepWindow(1)
 	w.Loss = float64(float32(0.1)) // as a graph gives it
-	if err := m.Write(w, 0); err != nil {
+	if err := m.Write(w); err != nil {
 		t.Fatal(err)
 	}
 	m.lines.flush()
@@ -109,7 +109,7 @@ func TestMetricsCutBack(t *testing.T) {
 			if m.History() != c.history {
 				t.Errorf("history %+v, want %+v", m.History(), c.history)
 			}
-			if err := m.Write(stepWindow(c.after+1), 0); err != nil {
+			if err := m.Write(stepWindow(c.after + 1)); err != nil {
 				t.Fatal(err)
 			}
 			m.lines.flush()
@@ -169,13 +169,13 @@ func TestFullDisk(t *testing.T) {
 	defer full.Close()
 	m := &Metrics{}
 	m.lines = &deferred{file: &lines{limit: maxLine, path: "/dev/full", file: full}, line: m.appendLine}
-	if err := m.Write(stepWindow(56), 0); err != nil {
+	if err := m.Write(stepWindow(56)); err != nil {
 		t.Fatal(err)
 	}
 	if err := m.Sync(); !errors.Is(err, syscall.ENOSPC) { // so that no checkpoint counts it
 		t.Errorf("lines that cannot be written are durable: %v", err)
 	}
-	err = m.Write(stepWindow(57), 0)
+	err = m.Write(stepWindow(57))
 	var hint interface{ Hint() string }
 	if !errors.Is(err, syscall.ENOSPC) || !errors.As(err, &hint) {
 		t.Fatalf("error %v, want ENOSPC with a hint", err)
@@ -197,7 +197,7 @@ func TestLineDelay(t *testing.T) {
 		m := openMetrics(t, path, 0)
 		count := func() int { return strings.Count(read(t, path), "\n") }
 		for step := range int64(3) {
-			if err := m.Write(stepWindow(1+step), 0); err != nil {
+			if err := m.Write(stepWindow(1 + step)); err != nil {
 				t.Fatal(err)
 			}
 			if n := count(); n != 0 {
@@ -213,7 +213,7 @@ func TestLineDelay(t *testing.T) {
 		time.Sleep(2 * lineDelay)
 		synctest.Wait()
 		for range 2 { // the timer has stopped, and begins anew
-			if err := m.Write(stepWindow(4), 0); err != nil {
+			if err := m.Write(stepWindow(4)); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -222,7 +222,7 @@ func TestLineDelay(t *testing.T) {
 		if n := count(); n != 5 {
 			t.Errorf("%d lines, want 5", n)
 		}
-		if err := m.Write(stepWindow(5), 0); err != nil {
+		if err := m.Write(stepWindow(5)); err != nil {
 			t.Fatal(err)
 		}
 		for range 2 {
@@ -240,7 +240,7 @@ func TestLineDelay(t *testing.T) {
 func TestFailedWriteLeavesWholeLines(t *testing.T) {
 	steps := func(m *Metrics, from, to int64) (err error) {
 		for step := from; step <= to && err == nil; step++ {
-			err = m.Write(stepWindow(step), 0)
+			err = m.Write(stepWindow(step))
 		}
 		return err
 	}
@@ -277,7 +277,7 @@ func TestFailedWriteLeavesWholeLines(t *testing.T) {
 	if got := read(t, path); got != whole {
 		t.Errorf("after the failure the file holds %q", got)
 	}
-	if err := m.Write(stepWindow(6), 0); !errors.Is(err, syscall.EFBIG) || read(t, path) != whole {
+	if err := m.Write(stepWindow(6)); !errors.Is(err, syscall.EFBIG) || read(t, path) != whole {
 		t.Errorf("behind a gap: %v", err)
 	}
 }
@@ -289,7 +289,7 @@ func deferredDots(t *testing.T) (*deferred, string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d := &deferred{file: file, line: func(b []byte, w *Noted) []byte {
+	d := &deferred{file: file, line: func(b []byte, w *event.Step) []byte {
 		return append(b, strings.Repeat(".", int(w.Step))+"\n"...)
 	}}
 	t.Cleanup(func() { d.close() })
@@ -299,7 +299,7 @@ func deferredDots(t *testing.T) (*deferred, string) {
 func TestLineTooLong(t *testing.T) {
 	d, path := deferredDots(t)
 	for _, step := range []int64{1, 3, 4, 2} {
-		if err := d.add(&train.Window{Step: step}, 0); err != nil {
+		if err := d.add(&event.Step{Step: step}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -316,14 +316,14 @@ func TestCollectedIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) { // in which no time passes
 		d, path := deferredDots(t)
 		for range maxCollected {
-			if err := d.add(&train.Window{}, 0); err != nil {
+			if err := d.add(&event.Step{}); err != nil {
 				t.Fatal(err)
 			}
 		}
 		if got := read(t, path); got != "" {
 			t.Errorf("%d bytes are written early", len(got))
 		}
-		if err := d.add(&train.Window{}, 0); err != nil {
+		if err := d.add(&event.Step{}); err != nil {
 			t.Fatal(err)
 		}
 		if got := read(t, path); len(got) != maxCollected || len(d.collected) != 1 {
@@ -336,13 +336,13 @@ func TestMetricsDoNotAllocate(t *testing.T) {
 	m, w := openMetrics(t, filepath.Join(t.TempDir(), "metrics.jsonl"), 0), stepWindow(1)
 	for range 2 { // of the buffers that take turns
 		for range 101 {
-			m.Write(w, 100)
+			m.Write(w)
 		}
 		m.lines.flush()
 	}
 	if n := testing.AllocsPerRun(100, func() {
 		w.Step++
-		if err := m.Write(w, 100); err != nil {
+		if err := m.Write(w); err != nil {
 			t.Fatal(err)
 		}
 	}); n > 0 {
@@ -369,7 +369,7 @@ func TestEvaluations(t *testing.T) {
 			if step <= after {
 				continue
 			}
-			if err := e.Write(&train.Evaluation{Step: step, Loss: math.NaN(), Metrics: []float64{0.5}, Samples: 64, Time: 1200 * time.Millisecond}); err != nil {
+			if err := e.Write(&event.Evaluation{Step: step, Loss: math.NaN(), Metrics: []float64{0.5}, Samples: 64, Time: 1200 * time.Millisecond}); err != nil {
 				t.Fatal(err)
 			}
 		}

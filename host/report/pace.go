@@ -6,9 +6,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/xtts-host/xtts-host/host/event"
 	"github.com/xtts-host/xtts-host/host/pipeline"
 	"github.com/xtts-host/xtts-host/host/stat"
-	"github.com/xtts-host/xtts-host/host/train"
 )
 
 // Pace says from time to time how fast and how even the steps are, and warns when they are not. The zero value says
@@ -44,7 +44,7 @@ type pace struct {
 // paceParts are the parts of a step, in the order of report.json's phases.
 var paceParts = [...]string{"wait", "train", "optimizer", "other"}
 
-func (p *pace) add(w *train.Window) {
+func (p *pace) add(w *event.Step) {
 	p.steps++
 	p.time += w.Time
 	p.wait += w.InputWait
@@ -56,8 +56,7 @@ func (p *pace) add(w *train.Window) {
 		b = new([1 + len(paceParts)]stat.Moments)
 		p.buckets[w.Bucket] = b
 	}
-	other := w.Time - w.InputWait - w.Train - w.Optimize
-	for i, d := range [...]time.Duration{w.Time, w.InputWait, w.Train, w.Optimize, other} {
+	for i, d := range [...]time.Duration{w.Time, w.InputWait, w.Train, w.Optimize, w.Other()} {
 		b[i].Add(millis(d))
 	}
 }
@@ -86,7 +85,7 @@ func (p *pace) uneven() string {
 // Window counts a window. When a period ends with it, line is the period's figures. warning is what makes the steps
 // uneven and what to try, once: it comes again when something else does, or after an even period. The first
 // window of the process is left out.
-func (p *Pace) Window(w *train.Window) (line, warning string) {
+func (p *Pace) Window(w *event.Step) (line, warning string) {
 	if p.Every <= 0 {
 		return "", ""
 	}

@@ -5,8 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/xtts-host/xtts-host/host/event"
 	"github.com/xtts-host/xtts-host/host/pipeline"
-	"github.com/xtts-host/xtts-host/host/train"
 )
 
 // paceRun gives steps 1 to n, of which window fills in the times in ms, and returns what was said.
@@ -14,7 +14,7 @@ func paceRun(p *Pace, n int64, window func(step int64) (bucket int, wait, train,
 	ms := func(v float64) time.Duration { return time.Duration(v * float64(time.Millisecond)) }
 	for step := int64(1); step <= n; step++ {
 		bucket, wait, training, other := window(step)
-		w := &train.Window{Step: step, Bucket: bucket, InputWait: ms(wait), Train: ms(training), Time: ms(wait + training + other)}
+		w := &event.Step{Step: step, Bucket: bucket, Times: event.Times{InputWait: ms(wait), Train: ms(training), Time: ms(wait + training + other)}}
 		line, warning := p.Window(w)
 		if line != "" {
 			lines = append(lines, line)
@@ -122,7 +122,7 @@ func TestPaceNeedsSteps(t *testing.T) {
 	p := &Pace{Every: 10, Pipeline: queueing("decode")}
 	var said []string
 	for step := int64(85); step <= 100; step++ {
-		w := &train.Window{Step: step, Time: time.Duration(1+step%2) * time.Second}
+		w := &event.Step{Step: step, Times: event.Times{Time: time.Duration(1+step%2) * time.Second}}
 		line, warning := p.Window(w)
 		said = append(said, line)
 		if warning != "" {

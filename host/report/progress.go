@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/xtts-host/xtts-host/host/train"
+	"github.com/xtts-host/xtts-host/host/event"
 )
 
 // Progress writes the lines that a person, or a file behind a pipe, sees of a running training, and knows what a Bar
@@ -51,13 +51,13 @@ type span struct {
 }
 
 // Due reports whether Window will return a line.
-func (p *Progress) Due(w *train.Window) bool {
+func (p *Progress) Due(w *event.Step) bool {
 	return p.Every > 0 && (!p.started || w.Step%p.Every == 0 || w.Step == p.Total)
 }
 
 // Window returns the line of a window, without a line end, or "" when none is due. Lines are due at the first window,
 // at multiples of Every, and at the last. Speed and input stall are means since the line before.
-func (p *Progress) Window(w *train.Window) string {
+func (p *Progress) Window(w *event.Step) string {
 	first, due := !p.started, p.Due(w)
 	p.started = true
 	if !first { // the first waits for the pipeline to fill: it says nothing about the others
@@ -75,7 +75,7 @@ func (p *Progress) Window(w *train.Window) string {
 	return line
 }
 
-func (p *Progress) count(w *train.Window) {
+func (p *Progress) count(w *event.Step) {
 	for _, s := range []*span{&p.all, &p.since} {
 		s.steps++
 		s.time += w.Time
@@ -100,7 +100,7 @@ func (p *Progress) left(step int64) time.Duration {
 // Status returns where the run stands after the last window.
 func (p *Progress) Status() Status { return p.status }
 
-func (p *Progress) line(w *train.Window) string {
+func (p *Progress) line(w *event.Step) string {
 	var b strings.Builder
 	b.WriteString(head(w.Step, p.Total))
 	p.losses(&b, w.Loss, w.Metrics, w.Skipped)
@@ -122,7 +122,7 @@ func (p *Progress) line(w *train.Window) string {
 }
 
 // Evaluated returns the line of an evaluation. best says that it is the best so far.
-func (p *Progress) Evaluated(e *train.Evaluation, best bool) string {
+func (p *Progress) Evaluated(e *event.Evaluation, best bool) string {
 	p.all.evaluate += e.Time
 	var b strings.Builder
 	b.WriteString(head(e.Step, p.Total))
@@ -139,7 +139,7 @@ const maxNames = 5
 
 // Skipped returns the line of a skipped window, which says why and which rows were in it. name gives a row's id in the
 // data set. Such a line is due at once, and whatever Every is.
-func (p *Progress) Skipped(w *train.Window, name func(row int32) string) string {
+func (p *Progress) Skipped(w *event.Step, name func(row int32) string) string {
 	line := head(w.Step, p.Total) + "  skipped: "
 	switch {
 	case len(w.Rows) == 0:

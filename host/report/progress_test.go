@@ -6,11 +6,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/xtts-host/xtts-host/host/train"
+	"github.com/xtts-host/xtts-host/host/event"
 )
 
-func progressWindow(step int64) *train.Window {
-	return &train.Window{Step: step, Loss: 1.2344, Metrics: []float64{0.3451}, LR: 2.9e-3, GradNorm: 0.8123, Time: 100 * time.Millisecond, InputWait: 400 * time.Microsecond}
+func progressWindow(step int64) *event.Step {
+	return &event.Step{Step: step, Loss: 1.2344, Metrics: []float64{0.3451}, LR: 2.9e-3, GradNorm: 0.8123, Times: event.Times{Time: 100 * time.Millisecond, InputWait: 400 * time.Microsecond}}
 }
 
 func TestProgress(t *testing.T) {
@@ -29,7 +29,7 @@ func TestProgress(t *testing.T) {
 			got = append(got, line)
 		}
 		if step == 100 {
-			got = append(got, p.Evaluated(&train.Evaluation{Step: step, Loss: 1.5, Metrics: []float64{0.4}, Samples: 64, Time: 9900 * time.Millisecond}, true))
+			got = append(got, p.Evaluated(&event.Evaluation{Step: step, Loss: 1.5, Metrics: []float64{0.4}, Samples: 64, Time: 9900 * time.Millisecond}, true))
 		}
 	}
 	want := []string{
@@ -110,13 +110,13 @@ func TestSkippedLine(t *testing.T) {
 	p := Progress{Total: 240}
 	name := func(row int32) string { return fmt.Sprintf("LJ%03d", row) }
 	for _, c := range []struct {
-		w    train.Window
+		w    event.Step
 		want string
 	}{
-		{train.Window{Loss: math.NaN()}, "step   7/240  skipped: every row is empty"},
-		{train.Window{Loss: math.NaN(), Rows: []int32{1}}, "step   7/240  skipped: the loss is not finite (NaN); rows LJ001"},
-		{train.Window{Loss: 1, GradNorm: math.Inf(1), Rows: []int32{1, 2, 3, 4, 5}}, "step   7/240  skipped: the gradients are not finite (grad_norm +Inf); rows LJ001, LJ002, LJ003, LJ004, LJ005"},
-		{train.Window{Loss: math.Inf(-1), Rows: []int32{1, 2, 3, 4, 5, 6, 7, 8}}, "step   7/240  skipped: the loss is not finite (-Inf); rows LJ001, LJ002, LJ003, LJ004, LJ005 and 3 more"},
+		{event.Step{Loss: math.NaN()}, "step   7/240  skipped: every row is empty"},
+		{event.Step{Loss: math.NaN(), Rows: []int32{1}}, "step   7/240  skipped: the loss is not finite (NaN); rows LJ001"},
+		{event.Step{Loss: 1, GradNorm: math.Inf(1), Rows: []int32{1, 2, 3, 4, 5}}, "step   7/240  skipped: the gradients are not finite (grad_norm +Inf); rows LJ001, LJ002, LJ003, LJ004, LJ005"},
+		{event.Step{Loss: math.Inf(-1), Rows: []int32{1, 2, 3, 4, 5, 6, 7, 8}}, "step   7/240  skipped: the loss is not finite (-Inf); rows LJ001, LJ002, LJ003, LJ004, LJ005 and 3 more"},
 	} {
 		c.w.Step, c.w.Skipped = 7, true
 		if got := p.Skipped(&c.w, name); got != c.want {

@@ -13,8 +13,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/xtts-host/xtts-host/host/event"
 	"github.com/xtts-host/xtts-host/host/pipeline"
-	"github.com/xtts-host/xtts-host/host/train"
 )
 
 var update = flag.Bool("update", false, "write the golden files")
@@ -36,10 +36,10 @@ func whole() *Report {
 	c := NewCollector(metrics, History{Steps: 120, Samples: 1920, Frames: 240000, First: 5.2134, Last: 1.1, Best: 1.05})
 	for step := int64(121); step <= 240; step++ {
 		w := timed(step, int(step%3), 80*time.Millisecond+time.Duration(step%3)*15*time.Millisecond, 300*time.Microsecond)
-		w.Loss, w.Metrics, w.Rows, w.Skipped = 0.6+1/float64(step), []float64{0.35, 0.2}, make([]int32, 16), step == 200
-		c.Step(w, 2000)
+		w.Loss, w.Metrics, w.Rows, w.Frames, w.Skipped = 0.6+1/float64(step), []float64{0.35, 0.2}, make([]int32, 16), 2000, step == 200
+		c.Step(w)
 	}
-	c.Evaluated(&train.Evaluation{Step: 200, Loss: 0.6412, Metrics: []float64{0.3712, 0.22}, Samples: 64, Time: time.Second})
+	c.Evaluated(&event.Evaluation{Step: 200, Loss: 0.6412, Metrics: []float64{0.3712, 0.22}, Samples: 64, Time: time.Second})
 	return c.Build(Run{
 		Bundle: "myxtts-nano", Device: "cpu", Outcome: "done", Versions: map[string]string{"xtts-host": "1.0.0", "onnxruntime": "1.29.0"}, Wall: 24600 * time.Millisecond,
 		Pipeline: pipeline.Stats{Batches: 120, Wait: 36 * time.Millisecond, Phases: []pipeline.Phase{

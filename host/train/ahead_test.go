@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/xtts-host/xtts-host/host/event"
 	"github.com/xtts-host/xtts-host/host/pipeline"
 	"github.com/xtts-host/xtts-host/ortgraphs/ort"
 )
@@ -57,8 +58,8 @@ func (f *twoSlots) LastWait() time.Duration { return 0 }
 func TestAheadChangesNothing(t *testing.T) {
 	for _, micros := range []int{1, 2} {
 		type outcome struct {
-			windows []Window
-			evals   []Evaluation
+			windows []event.Step
+			evals   []event.Evaluation
 			weights []byte
 		}
 		play := func(d Device) (o outcome, most int) {

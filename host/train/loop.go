@@ -9,6 +9,7 @@ import (
 	"runtime"
 	"time"
 
+	"github.com/xtts-host/xtts-host/host/event"
 	"github.com/xtts-host/xtts-host/host/pipeline"
 )
 
@@ -19,46 +20,6 @@ type Feed interface {
 	Acquire(ctx context.Context) (*pipeline.DeviceSlot, error)
 	Release(*pipeline.DeviceSlot)
 	LastWait() time.Duration
-}
-
-// Window is what one optimizer step was: one batch, or the batches of an accumulation window. Its slices are
-// overwritten by the next window.
-type Window struct {
-	// Step counts from 1: it is the number of windows that are over.
-	Step int64
-	// Epoch and Bucket of the last batch.
-	Epoch, Bucket int
-	// Loss and Metrics are means over the window, weighted as the loss is.
-	Loss     float64
-	Metrics  []float64
-	LR       float64
-	GradNorm float64
-	// Skipped windows changed nothing: loss or gradients were not finite, or every row was empty.
-	Skipped bool
-	// Rows are the data set's rows of the window, without the empty ones.
-	Rows []int32
-	// Time is the wall time since the end of the window before, evaluation excluded; the others are its parts. On a GPU a window ends
-	// when its update has been computed, whenever the host gets to know; Optimize is how long it took to queue the update, and Train
-	// holds the rest.
-	Time, InputWait, Train, Optimize time.Duration
-	// GPUTrain and GPUOptimize are how long the GPU computed gradients and the update, by its own clock; 0 on the CPU.
-	GPUTrain, GPUOptimize time.Duration
-}
-
-// CopyTo makes dst what w is, in memory of its own: what dst has is used again.
-func (w *Window) CopyTo(dst *Window) {
-	metrics, rows := dst.Metrics[:0], dst.Rows[:0]
-	*dst = *w
-	dst.Metrics, dst.Rows = append(metrics, w.Metrics...), append(rows, w.Rows...)
-}
-
-// Evaluation is the mean over the validation set.
-type Evaluation struct {
-	Step    int64
-	Loss    float64
-	Metrics []float64
-	Samples int
-	Time    time.Duration
 }
 
 // Progress is where a run stands between two windows. A checkpoint holds it.
@@ -82,10 +43,11 @@ type Best struct {
 type Observer interface {
 	// Batch is told of every training batch that was computed, while its slot is still held.
 	Batch(d *pipeline.DeviceSlot)
-	// Window and Evaluated are told between windows, where a checkpoint may be taken: weights and optimizer are those behind the
-	// window, though a GPU may be computing the next one's gradients already.
-	Window(w *Window) error
-	Evaluated(e *Evaluation) error
+	// Step and Evaluated are called between windows, where a checkpoint may be taken: weights and optimizer are those after the
+	// step, though a GPU may be computing the next one's gradients already. The loop does not know a step's Frames, and
+	// overwrites its slices in the next step.
+	Step(s *event.Step) error
+	Evaluated(e *event.Evaluation) error
 }
 
 // Loop trains until the feed ends, Stop is closed, or something fails.
@@ -110,9 +72,9 @@ type Loop struct {
 	Progress Progress
 
 	ahead   ahead
-	window  Window
+	window  event.Step
 	mean    mean
-	eval    Evaluation
+	eval    event.Evaluation
 	ended   time.Time // the window before, or the evaluation, for the host
 	done    time.Time // the same for the device
 	skipped int       // windows in a row
@@ -300,7 +262,7 @@ func (l *Loop) step(b *pipeline.Batch, lr float64) error {
 	l.end(now, done)
 	l.Progress.Step, l.Progress.Epoch, l.Progress.Batch = w.Step, b.Epoch, b.Index+1
 
-	err := l.Observer.Window(w)
+	err := l.Observer.Step(w)
 	w.InputWait, w.Train, w.Optimize = 0, 0, 0
 	if err != nil {
 		return err

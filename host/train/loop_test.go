@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/xtts-host/xtts-host/host/event"
 	"github.com/xtts-host/xtts-host/host/pipeline"
 	"github.com/xtts-host/xtts-host/ortgraphs/ort"
 )
@@ -40,13 +41,13 @@ func (f *feed) LastWait() time.Duration        { return time.Millisecond }
 
 // record keeps what an Observer is told.
 type record struct {
-	windows []Window
-	evals   []Evaluation
-	onStep  func(w *Window) error
+	windows []event.Step
+	evals   []event.Evaluation
+	onStep  func(w *event.Step) error
 }
 
 func (r *record) Batch(*pipeline.DeviceSlot) {}
-func (r *record) Window(w *Window) error {
+func (r *record) Step(w *event.Step) error {
 	c := *w
 	c.Rows, c.Metrics = append([]int32(nil), w.Rows...), append([]float64(nil), w.Metrics...)
 	r.windows = append(r.windows, c)
@@ -55,7 +56,7 @@ func (r *record) Window(w *Window) error {
 	}
 	return nil
 }
-func (r *record) Evaluated(e *Evaluation) error { r.evals = append(r.evals, *e); return nil }
+func (r *record) Evaluated(e *event.Evaluation) error { r.evals = append(r.evals, *e); return nil }
 
 // steps returns windows of k micro-batches each.
 func steps(n, k int) []pipeline.Batch {
@@ -112,7 +113,7 @@ func TestWindowWithNaNIsSkippedWhole(t *testing.T) {
 		return bytes.Join(append([][]byte{}, l.Model.weights.host, l.Optimizer.state[0].host, l.Optimizer.state[1].host), nil)
 	}
 	var before []byte
-	r.onStep = func(w *Window) error {
+	r.onStep = func(w *event.Step) error {
 		switch w.Step {
 		case 1:
 			before = all()
@@ -198,7 +199,7 @@ func TestStopEndsBehindTheWindow(t *testing.T) {
 	stop := make(chan struct{})
 	l := newLoop(t, &feed{batches: steps(100, 2)}, r, true)
 	l.Stop = stop
-	r.onStep = func(w *Window) error {
+	r.onStep = func(w *event.Step) error {
 		if w.Step == 3 {
 			close(stop)
 		}

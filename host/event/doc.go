@@ -1,0 +1,2 @@
+// Package event holds what a training run reports, as plain values.
+package event
