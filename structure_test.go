@@ -54,7 +54,7 @@ var rules = []rule{
 	{folder: "host/validate", own: []string{"gpu", "host/doctor", "shared/hint"}, noCgo: true},
 	{folder: "host/stat", noCgo: true},
 	{folder: "host/watch", own: []string{"gpu", "host/stat"}, noCgo: true},
-	{folder: "ortgraphs", own: []string{"ortgraphs/onnxpb", "ortgraphs/safetensors", "ortgraphs/shapes", "shared/hint", "shared/manifest", "shared/regular"}, others: []string{"google.golang.org/protobuf/", "github.com/nlpodyssey/safetensors"}, noCgo: true},
+	{folder: "ortgraphs", own: []string{"ortgraphs/onnxpb", "ortgraphs/prune", "ortgraphs/safetensors", "ortgraphs/shapes", "shared/hint", "shared/manifest", "shared/regular"}, others: []string{"google.golang.org/protobuf/", "github.com/nlpodyssey/safetensors"}, noCgo: true},
 	{folder: "ortgraphs/ort", own: []string{"ortgraphs/ort", "shared/manifest"}, others: []string{"github.com/yalue/onnxruntime_go", "golang.org/x/sys/"}},
 	{folder: "gpu", noCgo: true},
 	{folder: "gpu/cuda", own: []string{"gpu"}, others: []string{"gorgonia.org/cu"}},

@@ -21,6 +21,7 @@ func (o *observer) facts(outcome error) (report.Run, error) {
 	}
 	f := report.Run{
 		Bundle: r.bundle.Manifest.Name, Device: r.deviceName(), Outcome: outcomeOf(outcome), Wall: wall,
+		Graphs:   graphsOf(r.model),
 		Versions: map[string]string{"onnxruntime": ort.Version(), "go": runtime.Version()},
 		Pipeline: r.pipe.Stats(), Transfers: report.Transfers(r.device.Timer.Transfers()),
 		Memory: memory, Utilization: utilization,
@@ -42,6 +43,15 @@ func (o *observer) facts(outcome error) (report.Run, error) {
 		})
 	}
 	return f, nil
+}
+
+// graphsOf lists what runs.
+func graphsOf(m *train.Model) []report.Graph {
+	training, evaluation := m.Programs()
+	graph := func(use string, p train.Program) report.Graph {
+		return report.Graph{Use: use, File: p.File, Precision: p.Precision, Nodes: p.Nodes, SHA256: p.SHA256}
+	}
+	return []report.Graph{graph("training", training), graph("evaluation", evaluation)}
 }
 
 // deviceName is what the model was trained on, for report.json and its reader.

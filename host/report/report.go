@@ -20,6 +20,8 @@ type Report struct {
 	Version int    `json:"version"`
 	Bundle  string `json:"bundle"`
 	Device  string `json:"device"`
+	// Graphs are those that ran: files of the bundle, pruned to what the run asks for.
+	Graphs []Graph `json:"graphs"`
 	// Versions of what computed the numbers, by name.
 	Versions map[string]string `json:"versions"`
 	// Outcome is "done", "interrupted", or the error that ended the run.
@@ -55,6 +57,15 @@ type Report struct {
 	UnknownCharacters []UnknownCharacter `json:"unknown_characters"`
 	Accumulation      Accumulation       `json:"accumulation"`
 	Verdict           Verdict            `json:"verdict"`
+}
+
+// Graph is what ran of one of the bundle's graphs.
+type Graph struct {
+	Use       string `json:"use"` // "training" or "evaluation"
+	File      string `json:"file"`
+	Precision string `json:"precision"`
+	Nodes     int    `json:"nodes"`
+	SHA256    string `json:"sha256"`
 }
 
 // Losses are training losses of steps that were not skipped, null when there was none. Best is the lowest.

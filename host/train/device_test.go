@@ -8,7 +8,7 @@ import (
 )
 
 // input is where a test writes the batch of slot 0.
-func input(t *testing.T, m *Model) []byte {
+func input(t testing.TB, m *Model) []byte {
 	t.Helper()
 	slot := &m.slots[0]
 	if slot.host == nil {
@@ -23,7 +23,7 @@ func input(t *testing.T, m *Model) []byte {
 }
 
 // load moves it to the device.
-func load(t *testing.T, m *Model, bucket int) {
+func load(t testing.TB, m *Model, bucket int) {
 	t.Helper()
 	if err := m.Load(0, bucket, input(t, m)); err != nil {
 		t.Fatal(err)

@@ -218,7 +218,7 @@ type execution struct {
 	options *ort.RunOptions // nil on the CPU
 }
 
-// execution binds every input of the graph, and those outputs that are given.
+// execution binds every input and output of the graph.
 func (m *memory) execution(s *ort.Session, inputs, outputs map[string]*ort.Tensor) execution {
 	if m.err != nil {
 		return execution{}
@@ -234,8 +234,8 @@ func (m *memory) execution(s *ort.Session, inputs, outputs map[string]*ort.Tenso
 		}
 	}
 	for _, out := range s.Outputs() {
-		if t, ok := outputs[out.Name]; ok && m.err == nil { // one that is not asked for is not computed
-			m.err = b.BindOutput(out.Name, t)
+		if m.err == nil {
+			m.err = b.BindOutput(out.Name, outputs[out.Name])
 		}
 	}
 	return execution{s, b, m.async}

@@ -43,6 +43,7 @@ type Model struct {
 	slots          []block
 
 	capturing    bool // Prepare is to capture CUDA graphs
+	programs     []Program
 	inputs       []manifest.TensorSpec
 	train, eval  [][]execution // by slot and bucket
 	in, out      *words
@@ -95,16 +96,6 @@ const (
 
 func (m *Model) build(cfg ModelConfig) {
 	b := cfg.Bundle.Manifest
-	trainGraph, _ := b.Graph("train", precision)
-	train := m.open(ort.SessionConfig{Path: cfg.Bundle.Path(trainGraph.File), Threads: cfg.Threads}, cfg.CUDAGraphs)
-	eval := train
-	if g, ok := b.Graph("eval", precision); ok {
-		eval = m.open(ort.SessionConfig{Path: cfg.Bundle.Path(g.File), Threads: cfg.Threads}, false)
-	}
-	if cfg.CUDAGraphs && m.async != nil && m.err == nil {
-		m.err = m.async.NoGraph() // until Prepare
-	}
-
 	inputs, outputs, grads := map[string]*ort.Tensor{}, map[string]*ort.Tensor{}, map[string]*ort.Tensor{}
 	m.weights, m.grads = m.block(4*m.arena.Len), m.block(4*m.arena.Len)
 	for i, p := range m.params {
@@ -124,6 +115,16 @@ func (m *Model) build(cfg ModelConfig) {
 	}
 	m.values = make([]float64, len(m.metrics))
 	maps.Copy(grads, outputs) // what training asks for; evaluation asks for outputs alone
+
+	trainGraph, _ := b.Graph("train", precision)
+	evalGraph, ok := b.Graph("eval", precision)
+	if !ok {
+		evalGraph = trainGraph
+	}
+	train, eval := m.program(cfg, trainGraph, grads, cfg.CUDAGraphs), m.program(cfg, evalGraph, outputs, false)
+	if cfg.CUDAGraphs && m.async != nil && m.err == nil {
+		m.err = m.async.NoGraph() // until Prepare
+	}
 
 	noDropout := newWord[int64](&m.memory, m.in, manifest.I64)
 	*noDropout.value = -1
@@ -148,6 +149,31 @@ func (m *Model) build(cfg ModelConfig) {
 		}
 	}
 }
+
+// program opens one of the bundle's graphs, pruned to the outputs that are bound.
+func (m *Model) program(cfg ModelConfig, g manifest.Graph, outputs map[string]*ort.Tensor, graphs bool) *ort.Session {
+	if m.err != nil {
+		return nil
+	}
+	p, err := cfg.Bundle.Program(g, func(output string) bool { return outputs[output] != nil })
+	if err != nil {
+		m.err = err
+		return nil
+	}
+	m.programs = append(m.programs, Program{File: g.File, Precision: g.Precision, Nodes: p.Nodes, SHA256: p.Hash()})
+	return m.open(ort.SessionConfig{Model: p.Model, Dir: p.Dir, Name: g.File, Threads: cfg.Threads}, graphs)
+}
+
+// Program says which graph runs: a file of the bundle, pruned to what the run asks for.
+type Program struct {
+	File, Precision string
+	// Nodes and SHA256 are those of what is left.
+	Nodes  int
+	SHA256 string
+}
+
+// Programs returns the training and the evaluation graph.
+func (m *Model) Programs() (training, evaluation Program) { return m.programs[0], m.programs[1] }
 
 // Load copies the graph's inputs of a batch from a ring slot into a device slot, in one piece, and returns when it is there. On a
 // GPU the ring slot is pinned, and the caller's thread bound to the context; the copy runs beside the graphs.

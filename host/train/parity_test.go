@@ -61,7 +61,7 @@ type goldenBatch struct {
 // shape tells batches of different sizes apart: fmt prints maps in the order of their keys.
 func (b goldenBatch) shape() string { return fmt.Sprint(b.Sizes) }
 
-func readGolden(t *testing.T, name string) golden {
+func readGolden(t testing.TB, name string) golden {
 	t.Helper()
 	data, err := os.ReadFile(filepath.Join(gold, name))
 	if err != nil {
@@ -83,7 +83,7 @@ func splitmix64(x uint64) uint64 {
 }
 
 // fill writes the graph inputs of a counter-made batch, the same numbers that the script made.
-func (g golden) fill(t *testing.T, b goldenBatch, layout *ring.Layout, slot []byte) {
+func (g golden) fill(t testing.TB, b goldenBatch, layout *ring.Layout, slot []byte) {
 	t.Helper()
 	for place, r := range g.Inputs {
 		stream := uint64(len(g.Inputs))*b.Batch + uint64(place)
@@ -112,7 +112,7 @@ func (g golden) fill(t *testing.T, b goldenBatch, layout *ring.Layout, slot []by
 }
 
 // shaped returns the layouts of the shapes that the batches have, as if they were buckets.
-func shaped(t *testing.T, b *ortgraphs.Bundle, rows int, batches []goldenBatch) ([]ring.Layout, map[string]int) {
+func shaped(t testing.TB, b *ortgraphs.Bundle, rows int, batches []goldenBatch) ([]ring.Layout, map[string]int) {
 	t.Helper()
 	var layouts []ring.Layout
 	index := map[string]int{}
@@ -134,7 +134,7 @@ func shaped(t *testing.T, b *ortgraphs.Bundle, rows int, batches []goldenBatch) 
 	return layouts, index
 }
 
-func open(t *testing.T, dir string) *ortgraphs.Bundle {
+func open(t testing.TB, dir string) *ortgraphs.Bundle {
 	t.Helper()
 	b, err := ortgraphs.Load(dir)
 	if err != nil {
@@ -143,7 +143,7 @@ func open(t *testing.T, dir string) *ortgraphs.Bundle {
 	return b
 }
 
-func newModel(t *testing.T, b *ortgraphs.Bundle, layouts []ring.Layout, threads int) *Model {
+func newModel(t testing.TB, b *ortgraphs.Bundle, layouts []ring.Layout, threads int) *Model {
 	t.Helper()
 	m, err := NewModel(ModelConfig{Bundle: b, Layouts: layouts, Slots: 1, Threads: threads, Device: device(t)})
 	if err != nil {

@@ -20,8 +20,8 @@ type Binding struct {
 	bound [2]map[string]*Tensor
 }
 
-// NewBinding makes a binding with nothing bound. Every input has to be bound before Run; outputs that are
-// not bound are not computed, unless something else needs them.
+// NewBinding makes a binding with nothing bound. Every input has to be bound before Run. Outputs that are not
+// bound are computed all the same, and dropped: a graph is to be pruned to what is bound before its session is made.
 func (s *Session) NewBinding() (*Binding, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

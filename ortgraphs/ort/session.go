@@ -15,11 +15,12 @@ import (
 
 // SessionConfig says what a session runs, and how.
 type SessionConfig struct {
-	// Path is the graph's file. Exactly one of Path and Model is set; a graph with external data needs
-	// Path, which its data files lie beside.
+	// Path is the graph's file. Exactly one of Path and Model is set.
 	Path string
 	// Model is the graph as the bytes of a file. They are not kept.
 	Model []byte
+	// Dir is the folder of the data files that Model names. Those of the graph in Path lie beside it.
+	Dir string
 	// Name stands in messages. The default is the last element of Path, or "graph".
 	Name string
 	// Threads that compute inside an operator, with the one that calls Run. The default 0 means
@@ -124,6 +125,12 @@ func (s *Session) open(c SessionConfig) error {
 		func() error { return options.SetLogSeverityLevel(onnx.LoggingLevelFatal) },
 		func() error { return options.AddSessionConfigEntry("session.intra_op.allow_spinning", "0") },
 		func() error { return options.AddSessionConfigEntry("session.inter_op.allow_spinning", "0") },
+		func() error {
+			if c.Dir == "" {
+				return nil
+			}
+			return options.AddSessionConfigEntry("session.model_external_initializers_file_folder_path", c.Dir)
+		},
 		func() error { return c.CUDA.append(options) },
 		func() error {
 			if !c.Deterministic {

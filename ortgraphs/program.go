@@ -1,0 +1,47 @@
+package ortgraphs
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+
+	"google.golang.org/protobuf/proto"
+
+	"github.com/xtts-host/xtts-host/ortgraphs/prune"
+	"github.com/xtts-host/xtts-host/shared/manifest"
+)
+
+// Program is a graph of a bundle as a run executes it: with what its outputs need and nothing else.
+type Program struct {
+	// Model is the ONNX file. Data files that it names lie in Dir.
+	Model []byte
+	Dir   string
+	// Nodes counts as GraphSummary does.
+	Nodes int
+}
+
+// Program prunes a graph of the manifest to the outputs that keep accepts.
+func (b *Bundle) Program(g manifest.Graph, keep func(output string) bool) (*Program, error) {
+	path := b.Path(g.File)
+	model, err := ReadModel(path)
+	if err != nil {
+		return nil, err
+	}
+	if model, err = prune.Model(model, keep); err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	p := &Program{Dir: b.Dir}
+	for _, n := range modelOps(model) {
+		p.Nodes += n
+	}
+	if p.Model, err = (proto.MarshalOptions{Deterministic: true}).Marshal(model); err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return p, nil
+}
+
+// Hash is the hex SHA-256 of Model.
+func (p *Program) Hash() string {
+	sum := sha256.Sum256(p.Model)
+	return hex.EncodeToString(sum[:])
+}
