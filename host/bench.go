@@ -16,6 +16,7 @@ import (
 	"github.com/xtts-host/xtts-host/gpu/nvml"
 	"github.com/xtts-host/xtts-host/host/bench"
 	"github.com/xtts-host/xtts-host/host/config"
+	"github.com/xtts-host/xtts-host/host/exit"
 	"github.com/xtts-host/xtts-host/host/report"
 	"github.com/xtts-host/xtts-host/host/train"
 )
@@ -39,23 +40,23 @@ type BenchOptions struct {
 // check refuses what cannot be measured.
 func (o BenchOptions) check() error {
 	if len(o.BatchSizes) == 0 {
-		return Usage(errors.New("--batch-sizes is empty"), "")
+		return exit.Usage(errors.New("--batch-sizes is empty"), "")
 	}
 	for _, n := range o.BatchSizes {
 		if n < 1 {
-			return Usage(fmt.Errorf("--batch-sizes %d: the smallest value is 1", n), "")
+			return exit.Usage(fmt.Errorf("--batch-sizes %d: the smallest value is 1", n), "")
 		}
 	}
 	if o.Steps < 10 {
-		return Usage(fmt.Errorf("--bench-steps %d: the smallest value is 10", o.Steps), "the first of them is not counted")
+		return exit.Usage(fmt.Errorf("--bench-steps %d: the smallest value is 10", o.Steps), "the first of them is not counted")
 	}
 	for _, word := range o.Feedings {
 		if bench.Feedings[word] == "" {
-			return Usage(fmt.Errorf("--feedings %s: there are %s", word, strings.Join(slices.Sorted(maps.Keys(bench.Feedings)), ", ")), "")
+			return exit.Usage(fmt.Errorf("--feedings %s: there are %s", word, strings.Join(slices.Sorted(maps.Keys(bench.Feedings)), ", ")), "")
 		}
 	}
 	if o.Rounds < 1 {
-		return Usage(fmt.Errorf("--bench-rounds %d: the smallest value is 1", o.Rounds), "")
+		return exit.Usage(fmt.Errorf("--bench-rounds %d: the smallest value is 1", o.Rounds), "")
 	}
 	return nil
 }
@@ -69,11 +70,11 @@ func Bench(ctx context.Context, o BenchOptions, console Console) (err error) {
 	}
 	set := config.New()
 	if err := set.Parse(o.Args, o.Environ); err != nil {
-		return Usage(err, "xtts-host --help lists the flags")
+		return exit.Usage(err, "xtts-host --help lists the flags")
 	}
 	at, err := findBenchSeats(set.Config, nvml.Open)
 	if err != nil {
-		return refusal{err}
+		return exit.Refused(err)
 	}
 	temp, err := os.MkdirTemp("", "xtts-host-bench-")
 	if err != nil {
@@ -82,13 +83,13 @@ func Bench(ctx context.Context, o BenchOptions, console Console) (err error) {
 	defer func() { err = errors.Join(err, os.RemoveAll(temp)) }()
 	bundle, err := openBundle(set.Graph, set.CacheDir)
 	if err != nil {
-		return refusal{err}
+		return exit.Refused(err)
 	}
 	b := &benchmark{BenchOptions: o, console: console, dir: filepath.Join(temp, "run"), seats: at}
 	if set.TrainData == "" {
 		data := filepath.Join(temp, "data")
 		if err := makeClips(data, bundle, 2*slices.Max(o.BatchSizes)); err != nil {
-			return refusal{err}
+			return exit.Refused(err)
 		}
 		b.Args = append(o.Args[:len(o.Args):len(o.Args)], "--train-data", data)
 	}
@@ -169,7 +170,7 @@ func (b *benchmark) measure(ctx context.Context, batch int) error {
 			r, err := b.once(ctx, batch, v)
 			name := fmt.Sprintf("%d of %d  batch %d, %s, %s", b.done, all, batch, v.Feeding, v.Placement)
 			// A batch that does not fit is a figure, too; so are limits that do not suit a placement that nobody asked for.
-			code := ExitCode(err)
+			code := exit.Code(err)
 			switch {
 			case err == nil:
 				b.result.With = r.Versions
@@ -208,7 +209,7 @@ func (b *benchmark) once(ctx context.Context, batch int, v bench.Variant) (_ *re
 	}
 	set := config.New()
 	if err := set.Parse(append(args, b.seats.args[v.Placement]...), b.Environ); err != nil {
-		return nil, refusal{err}
+		return nil, exit.Refused(err)
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(b.dir)) }()
 	if err := trainFed(ctx, set, Console{Out: io.Discard, Err: io.Discard, Stop: b.console.Stop}, how); err != nil {

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/xtts-host/xtts-host/host/config"
+	"github.com/xtts-host/xtts-host/host/exit"
 	"github.com/xtts-host/xtts-host/host/report/screentest"
 )
 
@@ -34,8 +35,8 @@ func TestTerminal(t *testing.T) {
 		t.Fatal(err)
 	}
 	err := Run(t.Context(), set, Console{Out: out, Err: out, Terminal: true, ErrTerminal: true, Stop: stop})
-	if ExitCode(err) != 130 {
-		t.Fatalf("exit status %d: %v", ExitCode(err), err)
+	if exit.Code(err) != 130 {
+		t.Fatalf("exit status %d: %v", exit.Code(err), err)
 	}
 	screen := s.Close()
 	for _, line := range []string{

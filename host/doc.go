@@ -4,7 +4,7 @@
 //	set := config.New()
 //	if err := set.Parse(os.Args[1:], os.Environ()); err != nil { ... }
 //	err := host.Run(ctx, set, host.Console{Out: os.Stdout, Stop: interrupted})
-//	os.Exit(host.ExitCode(err))
+//	os.Exit(exit.Code(err))
 //
 // Whatever can be refused is refused before the first step.
 package host

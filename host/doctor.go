@@ -10,6 +10,7 @@ import (
 	"github.com/xtts-host/xtts-host/gpu/cuda"
 	"github.com/xtts-host/xtts-host/host/config"
 	"github.com/xtts-host/xtts-host/host/doctor"
+	"github.com/xtts-host/xtts-host/host/exit"
 	"github.com/xtts-host/xtts-host/host/probe"
 	"github.com/xtts-host/xtts-host/host/report"
 	"github.com/xtts-host/xtts-host/shared/hint"
@@ -48,7 +49,7 @@ func Doctor(ctx context.Context, out io.Writer, set *config.Set, version string,
 		return err
 	}
 	if n := r.Bad(); n > 0 {
-		return refusal{hint.Errorf("the lines with a cross say what to do", "training cannot work here as asked: %s", report.Count(n, "problem"))}
+		return exit.Refused(hint.Errorf("the lines with a cross say what to do", "training cannot work here as asked: %s", report.Count(n, "problem")))
 	}
 	return nil
 }

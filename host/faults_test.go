@@ -14,6 +14,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/xtts-host/xtts-host/host/exit"
 	"github.com/xtts-host/xtts-host/shared/manifest"
 )
 
@@ -238,14 +239,14 @@ func TestFaultEndsRun(t *testing.T) {
 				flags = append(flags, "--augment", "") // the pipeline has it
 			}
 			got := trainFaulty(t, tt.fault, "", flags...)
-			if ExitCode(got.err) != tt.exit || got.err == nil {
-				t.Fatalf("exit status %d, want %d: %v", ExitCode(got.err), tt.exit, got.err)
+			if exit.Code(got.err) != tt.exit || got.err == nil {
+				t.Fatalf("exit status %d, want %d: %v", exit.Code(got.err), tt.exit, got.err)
 			}
 			names := strings.NewReplacer(filepath.Join(folder, "faulty"), "DIR", got.dir, "RUN", faultyProgram(), "PROGRAM")
 			if text := sums.ReplaceAllString(names.Replace(got.err.Error()), "SUM"); text != tt.err {
 				t.Errorf("error:\n%s\nwant:\n%s", text, tt.err)
 			}
-			if text := names.Replace(Hint(got.err)); text != tt.hint {
+			if text := names.Replace(exit.Hint(got.err)); text != tt.hint {
 				t.Errorf("hint:\n%s\nwant:\n%s", text, tt.hint)
 			}
 			if _, err := os.Stat(got.dir); (err == nil) != (tt.exit != 2) {
@@ -260,15 +261,15 @@ func TestCrashLoopLeavesCheckpoint(t *testing.T) {
 	flags := append(slices.Clone(faultFlags), "--plugins", faultyPlugins(t, nil))
 	want := trainFaulty(t, "", "", flags...)
 	got := trainFaulty(t, "crashes at one batch", "", flags...)
-	if want.err != nil || ExitCode(got.err) != 4 {
-		t.Fatalf("%v; exit status %d: %v", want.err, ExitCode(got.err), got.err)
+	if want.err != nil || exit.Code(got.err) != 4 {
+		t.Fatalf("%v; exit status %d: %v", want.err, exit.Code(got.err), got.err)
 	}
 	const text = "stage mix: plugin faulty: it keeps crashing: 5 processes ended because of one batch; the last time: it ended: exit status 3, while it worked on stage mix" + lastWords
 	if got.err.Error() != text {
 		t.Errorf("error:\n%v\nwant:\n%s", got.err, text)
 	}
-	if hint := "mend the plugin: docs/plugins.md, Test, runs a stage by itself; then go on with --resume " + got.dir; Hint(got.err) != hint {
-		t.Errorf("hint:\n%s\nwant:\n%s", Hint(got.err), hint)
+	if hint := "mend the plugin: docs/plugins.md, Test, runs a stage by itself; then go on with --resume " + got.dir; exit.Hint(got.err) != hint {
+		t.Errorf("hint:\n%s\nwant:\n%s", exit.Hint(got.err), hint)
 	}
 	// The run ends while the fifth process is, or is not yet, being replaced.
 	if n := strings.Count(got.warnings, "warning: plugin faulty is started again: it ended: exit status 3"); n < 4 || n > 5 || got.restarts["features"] > 0 {

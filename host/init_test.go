@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/xtts-host/xtts-host/host/checkpoint"
+	"github.com/xtts-host/xtts-host/host/exit"
 )
 
 // floats is a tensor filled with one value.
@@ -214,8 +215,8 @@ func TestInitRefusesWhatFitsNothing(t *testing.T) {
 	var out strings.Builder
 	_, err := trainPico(t, Console{Out: &out}, "--max-steps", "1", "--init", path)
 	want := "--init " + path + ": no tensor of it fits the bundle myxtts-pico"
-	if ExitCode(err) != 2 || err.Error() != want || Hint(err) != "tensors are matched by name and shape" {
-		t.Errorf("exit status %d, %v, hint %q; want %s", ExitCode(err), err, Hint(err), want)
+	if exit.Code(err) != 2 || err.Error() != want || exit.Hint(err) != "tensors are matched by name and shape" {
+		t.Errorf("exit status %d, %v, hint %q; want %s", exit.Code(err), err, exit.Hint(err), want)
 	}
 	for _, line := range []string{": 0 tensors taken over\n", "46 not in the file, so as in the bundle: ", "1 in the file, but not in the bundle: encoder.weight\n"} {
 		if !strings.Contains(out.String(), line) {

@@ -8,6 +8,7 @@ import (
 	"text/tabwriter"
 
 	"github.com/xtts-host/xtts-host/host/catalog"
+	"github.com/xtts-host/xtts-host/host/exit"
 	"github.com/xtts-host/xtts-host/host/report"
 	"github.com/xtts-host/xtts-host/ortgraphs"
 	"github.com/xtts-host/xtts-host/shared/manifest"
@@ -17,7 +18,7 @@ import (
 func ListPlugins(out io.Writer, dir string) error {
 	entries, err := catalog.Scan(dir)
 	if err != nil {
-		return refusal{err}
+		return exit.Refused(err)
 	}
 	if len(entries) == 0 {
 		fmt.Fprintf(out, "%s: no folder in it\n", dir)
@@ -55,7 +56,7 @@ func ports(specs []manifest.TensorSpec) string {
 func InspectGraph(out io.Writer, spec, cache string, asJSON bool) error {
 	b, err := openBundle(spec, cache)
 	if err != nil {
-		return refusal{err}
+		return exit.Refused(err)
 	}
 	m, s := b.Manifest, b.Inspect()
 	if asJSON {

@@ -22,6 +22,7 @@ import (
 	"github.com/xtts-host/xtts-host/host/config"
 	"github.com/xtts-host/xtts-host/host/dataset"
 	"github.com/xtts-host/xtts-host/host/debug"
+	"github.com/xtts-host/xtts-host/host/exit"
 	"github.com/xtts-host/xtts-host/host/report"
 	"github.com/xtts-host/xtts-host/host/supervise"
 	"github.com/xtts-host/xtts-host/host/trace"
@@ -131,7 +132,7 @@ func (j *job) openData(ctx context.Context) error {
 	if t := j.bundle.Manifest.Tokenizer; t != nil {
 		var err error
 		if tokenizer, err = dataset.LoadTokenizer(j.bundle.Path(t.File)); err != nil {
-			return advised(err, "docs/bundle.md says which tokenizers can be read; correct the file, or export the bundle again")
+			return exit.Advise(err, "docs/bundle.md says which tokenizers can be read; correct the file, or export the bundle again")
 		}
 	}
 	dir := j.cfg.TrainData
@@ -146,7 +147,7 @@ func (j *job) openData(ctx context.Context) error {
 			Dir: dir, Split: which, SampleRate: j.bundle.Manifest.Features.SampleRate, Tokenizer: tokenizer,
 			Speakers: speakers, Languages: languages, CacheDir: filepath.Join(j.cache, "index"),
 		})
-		return ix, advised(err, "README.md says how a data set is laid out")
+		return ix, exit.Advise(err, "README.md says how a data set is laid out")
 	}
 	ix, err := open(dir, dataset.Train, nil, nil)
 	if err != nil {
@@ -378,7 +379,7 @@ func (j *job) openModel() (err error) {
 	b, threads := j.bundle.Manifest, j.threads()
 	model := train.ModelConfig{Bundle: j.bundle, Layouts: j.layouts, Slots: j.slots, Threads: threads, Device: j.device.Device, CUDAGraphs: j.device.graphs}
 	if j.model, err = train.NewModel(model); err != nil {
-		return advised(j.device.full(err), "what the host can check of the graphs is right, and ONNX Runtime does not take them: export the bundle again")
+		return exit.Advise(j.device.full(err), "what the host can check of the graphs is right, and ONNX Runtime does not take them: export the bundle again")
 	}
 	p := b.Optimizer
 	p.LR, p.WeightDecay, p.GradClip = j.cfg.LR, j.cfg.WeightDecay, j.cfg.GradClip

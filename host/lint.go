@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/xtts-host/xtts-host/host/exit"
 	"github.com/xtts-host/xtts-host/host/report"
 	"github.com/xtts-host/xtts-host/ortgraphs"
 	"github.com/xtts-host/xtts-host/ortgraphs/lint"
@@ -20,10 +21,10 @@ import (
 func LintGraph(out io.Writer, spec, cache, library string) error {
 	b, err := openBundle(spec, cache)
 	if err != nil {
-		return refusal{err}
+		return exit.Refused(err)
 	}
 	if err := ort.Init(ort.Options{Library: library}); err != nil {
-		return refusal{err}
+		return exit.Refused(err)
 	}
 	dir, err := os.MkdirTemp("", "xtts-host-lint-")
 	if err != nil {
@@ -47,7 +48,7 @@ func LintGraph(out io.Writer, spec, cache, library string) error {
 	}
 	for _, g := range b.Manifest.Graphs {
 		if err := look(g.File, b.Path(g.File)); err != nil {
-			return refusal{err}
+			return exit.Refused(err)
 		}
 		if g.Precision == string(manifest.BF16) {
 			// Without a kernel for a node ONNX Runtime makes no session, and so saves no optimised graph, at any level.
@@ -56,14 +57,14 @@ func LintGraph(out io.Writer, spec, cache, library string) error {
 		}
 		optimized := filepath.Join(dir, g.File)
 		if err := ort.Optimize(b.Path(g.File), optimized); err != nil {
-			return refusal{err}
+			return exit.Refused(err)
 		}
 		if err := look(g.File+" as ONNX Runtime optimises it", optimized); err != nil {
-			return refusal{err}
+			return exit.Refused(err)
 		}
 	}
 	if total > 0 {
-		return refusal{hint.Errorf("correct the model and export it again; docs/bundle.md tells what graphs are made of", "%s: %s", spec, report.Count(total, "finding"))}
+		return exit.Refused(hint.Errorf("correct the model and export it again; docs/bundle.md tells what graphs are made of", "%s: %s", spec, report.Count(total, "finding")))
 	}
 	return nil
 }

@@ -11,6 +11,7 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
+	"github.com/xtts-host/xtts-host/host/exit"
 	"github.com/xtts-host/xtts-host/ortgraphs"
 	"github.com/xtts-host/xtts-host/ortgraphs/onnxpb"
 )
@@ -52,8 +53,8 @@ func TestLintGraph(t *testing.T) {
 	}
 	var out strings.Builder
 	err = LintGraph(&out, dir, t.TempDir(), "")
-	if err == nil || ExitCode(err) != 2 || !strings.HasSuffix(err.Error(), "planted: 2 findings") || Hint(err) == "" {
-		t.Errorf("exit status %d: %v", ExitCode(err), err)
+	if err == nil || exit.Code(err) != 2 || !strings.HasSuffix(err.Error(), "planted: 2 findings") || exit.Hint(err) == "" {
+		t.Errorf("exit status %d: %v", exit.Code(err), err)
 	}
 	want := "host-sync           node find (NonZero): the shape of its output depends on the data, so the host must read it\n"
 	if !strings.Contains(out.String(), want) {

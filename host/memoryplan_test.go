@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/xtts-host/xtts-host/gpu"
+	"github.com/xtts-host/xtts-host/host/exit"
 )
 
 func TestMemoryPlan(t *testing.T) {
@@ -19,8 +20,8 @@ func TestMemoryPlan(t *testing.T) {
 	}
 	refused := func(err error, want, advice string) {
 		t.Helper()
-		if err == nil || err.Error() != want || ExitCode(refusal{err}) != 3 || Hint(err) != advice {
-			t.Errorf("error:\n%v\nhint: %s\nwant:\n%s\nhint: %s", err, Hint(err), want, advice)
+		if err == nil || err.Error() != want || exit.Code(exit.Refused(err)) != 3 || exit.Hint(err) != advice {
+			t.Errorf("error:\n%v\nhint: %s\nwant:\n%s\nhint: %s", err, exit.Hint(err), want, advice)
 		}
 	}
 	refused(p.check(709*gpu.MB), `out of memory: --model-gpu-memory 2048MB is not enough:

@@ -11,6 +11,7 @@ import (
 	"github.com/xtts-host/xtts-host/gpu/gputest"
 	"github.com/xtts-host/xtts-host/host/catalog"
 	"github.com/xtts-host/xtts-host/host/config"
+	"github.com/xtts-host/xtts-host/host/exit"
 	"github.com/xtts-host/xtts-host/shared/manifest"
 	"github.com/xtts-host/xtts-host/shared/stagepb"
 )
@@ -52,10 +53,10 @@ func TestPlaceInBuildWithoutCUDA(t *testing.T) {
 		switch {
 		case tt.want == "" && (err != nil || !p.Model.OnCPU() || !p.Data.OnCPU()):
 			t.Errorf("%s: %+v, %v", tt.args, p, err)
-		case tt.want != "" && (err == nil || !strings.HasPrefix(err.Error(), tt.want) || Hint(err) == ""):
-			t.Errorf("%s: %+v, %v, hint %q", tt.args, p, err, Hint(err))
-		case strings.Contains(tt.want, "GPU-") && (!errors.Is(err, gpu.ErrNotBuilt) || !strings.Contains(Hint(err), "make build")):
-			t.Errorf("%s: %v, hint %q", tt.args, err, Hint(err))
+		case tt.want != "" && (err == nil || !strings.HasPrefix(err.Error(), tt.want) || exit.Hint(err) == ""):
+			t.Errorf("%s: %+v, %v, hint %q", tt.args, p, err, exit.Hint(err))
+		case strings.Contains(tt.want, "GPU-") && (!errors.Is(err, gpu.ErrNotBuilt) || !strings.Contains(exit.Hint(err), "make build")):
+			t.Errorf("%s: %v, hint %q", tt.args, err, exit.Hint(err))
 		}
 	}
 }

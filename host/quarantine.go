@@ -8,6 +8,7 @@ import (
 
 	"github.com/xtts-host/xtts-host/host/checkpoint"
 	"github.com/xtts-host/xtts-host/host/dataset"
+	"github.com/xtts-host/xtts-host/host/exit"
 	"github.com/xtts-host/xtts-host/host/pipeline"
 	"github.com/xtts-host/xtts-host/host/report"
 	"github.com/xtts-host/xtts-host/shared/hint"
@@ -90,7 +91,7 @@ func shorten(text string, limit int) string {
 	}, text)
 }
 
-// add writes down a row, cut to what shorten leaves. The error is ErrQuarantine when there are too many.
+// add writes down a row, cut to what shorten leaves. The error is exit.ErrQuarantine when there are too many.
 func (q *quarantine) add(row report.Quarantined) error {
 	row.ID, row.Path, row.Reason = shorten(row.ID, maxCell), shorten(row.Path, maxPath), shorten(row.Reason, maxCell)
 	q.mu.Lock()
@@ -105,7 +106,7 @@ func (q *quarantine) add(row report.Quarantined) error {
 	}
 	if len(reasons) > limit {
 		return hint.Errorf("mend the clips, or the stages, that quarantine.jsonl names, or allow more with --max-quarantine",
-			"%w: %d in the %s data, and %d are allowed; the last is %s: %s", ErrQuarantine, len(reasons), dataName[row.Split], limit, row.ID, row.Reason)
+			"%w: %d in the %s data, and %d are allowed; the last is %s: %s", exit.ErrQuarantine, len(reasons), dataName[row.Split], limit, row.ID, row.Reason)
 	}
 	return nil
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/xtts-host/xtts-host/host/checkpoint"
 	"github.com/xtts-host/xtts-host/host/config"
 	"github.com/xtts-host/xtts-host/host/dataset"
+	"github.com/xtts-host/xtts-host/host/exit"
 	"github.com/xtts-host/xtts-host/host/report"
 )
 
@@ -39,7 +40,7 @@ func TestQuarantineLimit(t *testing.T) {
 		}
 		for i := range tt.more {
 			err := q.add(report.Quarantined{ID: fmt.Sprint(i), Path: "x.wav", Reason: "torn", Stage: "decode", Split: report.Train})
-			if over := i >= tt.allowed; over != errors.Is(err, ErrQuarantine) || over != (err != nil) {
+			if over := i >= tt.allowed; over != errors.Is(err, exit.ErrQuarantine) || over != (err != nil) {
 				t.Errorf("%+v: row %d: %v", tt, i+1, err)
 			}
 		}
@@ -52,8 +53,8 @@ func TestQuarantineLimit(t *testing.T) {
 	}
 	path := filepath.Join(t.TempDir(), "quarantine.jsonl")
 	_, err := newQuarantine(path, quarantineJob(24, 2, -1))
-	if !errors.Is(err, ErrQuarantine) || !strings.Contains(err.Error(), "too many unusable rows: 2 in the training data, and 1 are allowed; the last is metadata.csv:2: no '|'") || Hint(err) == "" {
-		t.Errorf("%v, hint %q", err, Hint(err))
+	if !errors.Is(err, exit.ErrQuarantine) || !strings.Contains(err.Error(), "too many unusable rows: 2 in the training data, and 1 are allowed; the last is metadata.csv:2: no '|'") || exit.Hint(err) == "" {
+		t.Errorf("%v, hint %q", err, exit.Hint(err))
 	}
 	if data, _ := os.ReadFile(path); strings.Count(string(data), "\n") != 2 {
 		t.Errorf("the rows that were too many are not written down:\n%s", data)
@@ -79,7 +80,7 @@ func TestQuarantineOfTwoLists(t *testing.T) {
 		t.Errorf("%d rows counted, want 2", q.count())
 	}
 	err = q.add(report.Quarantined{ID: "b", Reason: "torn", Stage: "decode", Split: report.Validation})
-	if !errors.Is(err, ErrQuarantine) || !strings.Contains(err.Error(), "2 in the validation data, and 1 are allowed") {
+	if !errors.Is(err, exit.ErrQuarantine) || !strings.Contains(err.Error(), "2 in the validation data, and 1 are allowed") {
 		t.Errorf("one more in the validation data: %v", err)
 	}
 	if data, _ := os.ReadFile(path); strings.Count(string(data), "\n") != 3 {
@@ -172,7 +173,7 @@ func TestQuarantineOfStrangers(t *testing.T) {
 	defer q.Close()
 	row := report.Quarantined{ID: "a", Path: strings.Repeat("p", 1<<20), Reason: "\x1b[1m\nerror: " + strings.Repeat("\u00e9", 1<<19), Stage: "decode", Split: report.Train}
 	err = q.add(row)
-	if !errors.Is(err, ErrQuarantine) || strings.ContainsAny(err.Error(), "\x1b\n") {
+	if !errors.Is(err, exit.ErrQuarantine) || strings.ContainsAny(err.Error(), "\x1b\n") {
 		t.Errorf("add: %q", err)
 	}
 	q.trained("a")

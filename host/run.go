@@ -14,6 +14,7 @@ import (
 	"github.com/xtts-host/xtts-host/host/config"
 	"github.com/xtts-host/xtts-host/host/dataset"
 	"github.com/xtts-host/xtts-host/host/debug"
+	"github.com/xtts-host/xtts-host/host/exit"
 	"github.com/xtts-host/xtts-host/host/pipeline"
 	"github.com/xtts-host/xtts-host/host/report"
 	"github.com/xtts-host/xtts-host/host/trace"
@@ -41,14 +42,14 @@ func trainFed(ctx context.Context, set *config.Set, console Console, how feeding
 	defer done()
 	if set.PrintConfig() {
 		if err := j.openBundle(starting); err != nil {
-			return refusal{err}
+			return exit.Refused(err)
 		}
 		_, err := io.WriteString(console.Out, set.YAML())
 		return err
 	}
 	defer j.closeStart()
 	if err := j.plan(starting); err != nil {
-		return refusal{err}
+		return exit.Refused(err)
 	}
 	folder, err := claimRunFolder(set, began)
 	if err != nil {
@@ -57,14 +58,14 @@ func trainFed(ctx context.Context, set *config.Set, console Console, how feeding
 	defer func() {
 		// What was refused, or stopped before it began, leaves nothing. A plugin's last words and a list of bad clips
 		// stay.
-		code, r := ExitCode(err), (refusal{})
-		folder.close(errors.As(err, &r) && (code == 2 || code == 3 || code == 130))
+		code := exit.Code(err)
+		folder.close(exit.IsRefusal(err) && (code == 2 || code == 3 || code == 130))
 	}()
 	dir := folder.path
 	log := newLog(folder.log, console.Err)
 	j.log = log.Logger
 	if j.debug, err = debug.Open(j.cfg.DebugDir); err != nil {
-		return refusal{err}
+		return exit.Refused(err)
 	}
 	defer func() {
 		if cerr := j.debug.Close(); err == nil {
@@ -72,7 +73,7 @@ func trainFed(ctx context.Context, set *config.Set, console Console, how feeding
 		}
 	}()
 	if err := j.openTrace(); err != nil {
-		return refusal{err}
+		return exit.Refused(err)
 	}
 	defer j.closeTrace()
 	banner(console.Out, j, dir)
@@ -86,13 +87,13 @@ func trainFed(ctx context.Context, set *config.Set, console Console, how feeding
 		}
 	}()
 	if err := j.openWatch(nvml.Open, console.Out); err != nil {
-		return refusal{err}
+		return exit.Refused(err)
 	}
 	if err := j.start(starting); err != nil {
 		if cause := context.Cause(starting); cause != nil {
-			return refusal{cause} // what stopped the start, not what it was doing
+			return exit.Refused(cause) // what stopped the start, not what it was doing
 		}
-		return refusal{j.tooLarge(starting, err, 0)}
+		return exit.Refused(j.tooLarge(starting, err, 0))
 	}
 	if err := report.ReplaceFile(filepath.Join(dir, config.RunFile), []byte(set.YAML())); err != nil {
 		return err
@@ -102,7 +103,7 @@ func trainFed(ctx context.Context, set *config.Set, console Console, how feeding
 		r.store.Reached = func(phase checkpoint.Phase) { j.debug.Reach(debug.Point{Phase: string(phase)}) }
 	}
 	if err := r.prepare(starting); err != nil {
-		return refusal{err}
+		return exit.Refused(err)
 	}
 	return r.train(ctx)
 }
@@ -146,11 +147,11 @@ type run struct {
 func (r *run) train(ctx context.Context) error {
 	progress, state, err := r.resume()
 	if err != nil {
-		return refusal{err}
+		return exit.Refused(err)
 	}
 	r.closeStart() // a checkpoint that is pruned later is to give its space back
 	if err := r.build(progress, state); err != nil {
-		return refusal{err}
+		return exit.Refused(err)
 	}
 	defer r.observer.close()
 	return r.observer.finish(r.drive(ctx, progress))

@@ -22,6 +22,7 @@ import (
 	"time"
 
 	"github.com/xtts-host/xtts-host/host/config"
+	"github.com/xtts-host/xtts-host/host/exit"
 	"github.com/xtts-host/xtts-host/ortgraphs/ort/orttest"
 )
 
@@ -237,8 +238,8 @@ func TestInterruptedAndResumedIsTheSameRun(t *testing.T) {
 		want := mustTrain(t, flags...)
 		s := &stopAfter{lines: 8, stop: make(chan struct{})} // in the middle of an epoch
 		dir, err := trainPico(t, Console{Out: s, Stop: s.stop}, flags...)
-		if ExitCode(err) != 130 {
-			t.Fatalf("accumulate %s: exit status %d: %v", accumulate, ExitCode(err), err)
+		if exit.Code(err) != 130 {
+			t.Fatalf("accumulate %s: exit status %d: %v", accumulate, exit.Code(err), err)
 		}
 		done := len(losses(t, dir))
 		if done >= 16 {
@@ -320,8 +321,8 @@ func children(t *testing.T) []int {
 func TestResumeRefusesAnotherRun(t *testing.T) {
 	dir := mustTrain(t, "--max-steps", "2")
 	err := runFlags(t, Console{}, "--plugins", plugins, "--graph", pico, "--train-data", clips, "--batch-size", "8", "--seed", "9", "--max-steps", "4", "--resume", dir)
-	if err == nil || ExitCode(err) != 2 || !strings.Contains(err.Error(), "batch_size was 4, is 8") || !strings.Contains(err.Error(), "seed was 1, is 9") {
-		t.Errorf("exit status %d: %v", ExitCode(err), err)
+	if err == nil || exit.Code(err) != 2 || !strings.Contains(err.Error(), "batch_size was 4, is 8") || !strings.Contains(err.Error(), "seed was 1, is 9") {
+		t.Errorf("exit status %d: %v", exit.Code(err), err)
 	}
 }
 

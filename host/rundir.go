@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/xtts-host/xtts-host/host/config"
+	"github.com/xtts-host/xtts-host/host/exit"
 	"github.com/xtts-host/xtts-host/shared/hint"
 )
 
@@ -55,7 +56,7 @@ func claimNamedFolder(dir string) (*runFolder, error) {
 		// With the lock: the run of another start may have ended since this one began.
 		if _, err := os.Stat(filepath.Join(dir, metricsFile)); err == nil {
 			f.close(false)
-			return nil, refusal{hint.Errorf("go on with it by --resume "+dir+", or name another folder", "--run-dir %s: there is a run in it", dir)}
+			return nil, exit.Refused(hint.Errorf("go on with it by --resume "+dir+", or name another folder", "--run-dir %s: there is a run in it", dir))
 		}
 		return f, nil
 	}
@@ -94,7 +95,7 @@ func lockRunFolder(dir string, made bool) (*runFolder, error) {
 	}
 	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
 		f.Close()
-		return nil, refusal{hint.Errorf("wait for it, or stop it with Ctrl-C", "%s: another process is training in this folder", dir)}
+		return nil, exit.Refused(hint.Errorf("wait for it, or stop it with Ctrl-C", "%s: another process is training in this folder", dir))
 	}
 	// The folder may have been removed between the two, and even made anew: then the lock is that of a file which no
 	// one else can open.

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/xtts-host/xtts-host/host/config"
+	"github.com/xtts-host/xtts-host/host/exit"
 )
 
 // TestStartsThatShareAFolder: of many starts with one new --run-dir one at a time has the folder, whatever the others are
@@ -28,8 +29,8 @@ func TestStartsThatShareAFolder(t *testing.T) {
 			for range 200 {
 				f, err := claimRunFolder(set, time.Now())
 				if err != nil {
-					if ExitCode(err) != 2 || !strings.Contains(err.Error(), "another process is training in this folder") {
-						t.Errorf("exit status %d: %v", ExitCode(err), err)
+					if exit.Code(err) != 2 || !strings.Contains(err.Error(), "another process is training in this folder") {
+						t.Errorf("exit status %d: %v", exit.Code(err), err)
 					}
 					continue
 				}
@@ -73,8 +74,8 @@ func TestFolderOfARunThatEnded(t *testing.T) {
 		t.Fatal(err)
 	}
 	f.close(false)
-	if _, err := claimRunFolder(set, time.Now()); ExitCode(err) != 2 || !strings.Contains(err.Error(), "there is a run in it") {
-		t.Errorf("exit status %d: %v", ExitCode(err), err)
+	if _, err := claimRunFolder(set, time.Now()); exit.Code(err) != 2 || !strings.Contains(err.Error(), "there is a run in it") {
+		t.Errorf("exit status %d: %v", exit.Code(err), err)
 	}
 	if _, err := os.Stat(filepath.Join(dir, metricsFile)); err != nil {
 		t.Error(err)

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/xtts-host/xtts-host/gpu"
+	"github.com/xtts-host/xtts-host/host/exit"
 )
 
 // TestShareOut refuses limits that do not hold what the plugins need.
@@ -35,8 +36,8 @@ func TestShareOut(t *testing.T) {
 		if tt.want == "" && err != nil {
 			t.Errorf("%d MB for %d and %d: %v", tt.limit, tt.codes, tt.denoise, err)
 		}
-		if tt.want != "" && (err == nil || err.Error() != tt.want || Hint(err) != tt.advice || ExitCode(refusal{err}) != 3) {
-			t.Errorf("error:\n%v\nhint: %s\nwant:\n%s\nhint: %s", err, Hint(err), tt.want, tt.advice)
+		if tt.want != "" && (err == nil || err.Error() != tt.want || exit.Hint(err) != tt.advice || exit.Code(exit.Refused(err)) != 3) {
+			t.Errorf("error:\n%v\nhint: %s\nwant:\n%s\nhint: %s", err, exit.Hint(err), tt.want, tt.advice)
 		}
 	}
 }

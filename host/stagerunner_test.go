@@ -12,6 +12,7 @@ import (
 
 	"github.com/xtts-host/xtts-host/host/catalog"
 	"github.com/xtts-host/xtts-host/host/dataset"
+	"github.com/xtts-host/xtts-host/host/exit"
 	"github.com/xtts-host/xtts-host/host/pipeline"
 	"github.com/xtts-host/xtts-host/host/supervise"
 	"github.com/xtts-host/xtts-host/shared/manifest"
@@ -99,8 +100,8 @@ func TestBatchThatEndsEveryProcess(t *testing.T) {
 	outcome = lost(false)
 	err := process(poison)
 	const want = "plugin mix-plugin: it keeps crashing: 5 processes ended because of one batch; the last time: stage mix: no result within 6s\nits last lines on stderr:\n  oh"
-	if !errors.Is(err, supervise.ErrCrashLoop) || errors.Is(err, pipeline.ErrRebuild) || ExitCode(err) != 4 || err.Error() != want {
-		t.Errorf("exit status %d: %v\nwant 4: %s", ExitCode(err), err, want)
+	if !errors.Is(err, supervise.ErrCrashLoop) || errors.Is(err, pipeline.ErrRebuild) || exit.Code(err) != 4 || err.Error() != want {
+		t.Errorf("exit status %d: %v\nwant 4: %s", exit.Code(err), err, want)
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"github.com/xtts-host/xtts-host/host/checkpoint"
 	"github.com/xtts-host/xtts-host/host/config"
+	"github.com/xtts-host/xtts-host/host/exit"
 	"github.com/xtts-host/xtts-host/shared/hint"
 )
 
@@ -26,7 +27,7 @@ func (j *job) findStart(context.Context) (err error) {
 		return j.resumed.Match(j.hashes)
 	case c.Init != "":
 		if j.weights, err = openWeights(c.Init); err != nil {
-			return advised(fmt.Errorf("--init %s: %w", c.Init, err), "name a safetensors file, or the folder of a run, a checkpoint or a bundle")
+			return exit.Advise(fmt.Errorf("--init %s: %w", c.Init, err), "name a safetensors file, or the folder of a run, a checkpoint or a bundle")
 		}
 	}
 	return nil

@@ -13,6 +13,7 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
+	"github.com/xtts-host/xtts-host/host/exit"
 	"github.com/xtts-host/xtts-host/ortgraphs/onnxpb"
 	"github.com/xtts-host/xtts-host/shared/manifest"
 )
@@ -179,8 +180,8 @@ func TestOtherBundle(t *testing.T) {
 	}
 	s := &stopAfter{lines: 3, stop: make(chan struct{})}
 	dir, err := trainPico(t, Console{Out: s, Stop: s.stop}, flags...)
-	if ExitCode(err) != 130 {
-		t.Fatalf("exit status %d: %v", ExitCode(err), err)
+	if exit.Code(err) != 130 {
+		t.Fatalf("exit status %d: %v", exit.Code(err), err)
 	}
 	done := len(losses(t, dir))
 	if err := runFlags(t, Console{}, "--resume", dir); err != nil {

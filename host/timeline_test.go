@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/xtts-host/xtts-host/host/exit"
 	"github.com/xtts-host/xtts-host/host/trace/tracetest"
 )
 
@@ -63,8 +64,8 @@ func TestTimeline(t *testing.T) {
 
 func TestTimelineThatCannotBeWritten(t *testing.T) {
 	_, err := trainPico(t, Console{}, "--trace", filepath.Join(t.TempDir(), "no", "folder"))
-	if err == nil || ExitCode(err) != 2 || !strings.Contains(err.Error(), "--trace: ") || Hint(err) == "" {
-		t.Errorf("%v, exit status %d, hint %q", err, ExitCode(err), Hint(err))
+	if err == nil || exit.Code(err) != 2 || !strings.Contains(err.Error(), "--trace: ") || exit.Hint(err) == "" {
+		t.Errorf("%v, exit status %d, hint %q", err, exit.Code(err), exit.Hint(err))
 	}
 	// A full disk costs the picture, not the run.
 	var warnings strings.Builder

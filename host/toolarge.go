@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/xtts-host/xtts-host/gpu"
+	"github.com/xtts-host/xtts-host/host/exit"
 	"github.com/xtts-host/xtts-host/host/train"
 	"github.com/xtts-host/xtts-host/ortgraphs/ort"
 	"github.com/xtts-host/xtts-host/shared/hint"
@@ -17,7 +18,7 @@ import (
 // tooLarge explains why what is made on the model GPU does not fit, and finds the largest batch that does: the job has no model behind it.
 // graphs is what graphs have taken, where all have run. Other errors are returned as they are. ctx ends the search.
 func (j *job) tooLarge(ctx context.Context, err error, graphs int) error {
-	if j.device.Context == nil || !outOfMemory(err) {
+	if j.device.Context == nil || !exit.OutOfMemory(err) {
 		return err
 	}
 	defer j.device.enter()()
@@ -102,7 +103,7 @@ func (j *job) largestBatch(ctx context.Context) (rows int, sure bool) {
 			return 0, ctx.Err()
 		}
 		graphs, err := j.tryBatch(rows)
-		if err = errors.Join(err, j.closeModel()); err != nil && !outOfMemory(err) {
+		if err = errors.Join(err, j.closeModel()); err != nil && !exit.OutOfMemory(err) {
 			j.log.Warn(fmt.Sprintf("no smaller batch is tried: %v", err))
 		}
 		return graphs, err
@@ -126,7 +127,7 @@ func searchLargest(high, guess, room int, try func(rows int) (graphs int, err er
 		switch {
 		case err == nil:
 			low = next
-		case outOfMemory(err):
+		case exit.OutOfMemory(err):
 			high = next
 		default:
 			return low, false

@@ -9,6 +9,7 @@ import (
 
 	"github.com/xtts-host/xtts-host/gpu"
 	"github.com/xtts-host/xtts-host/host/config"
+	"github.com/xtts-host/xtts-host/host/exit"
 	"github.com/xtts-host/xtts-host/host/train"
 	"github.com/xtts-host/xtts-host/ortgraphs"
 	"github.com/xtts-host/xtts-host/ortgraphs/ort"
@@ -134,8 +135,8 @@ func TestRefuseBatch(t *testing.T) {
 	} {
 		j := &job{cfg: &config.Config{BatchSize: 64, BufferSize: 50, Accumulate: 2}}
 		err := j.refuseBatch(tt.err, tt.plan, tt.graphs, tt.rows, tt.sure)
-		if err.Error() != tt.want || Hint(err) != tt.hint || ExitCode(refusal{err}) != 3 {
-			t.Errorf("%s:\n%v\nhint: %s\nexit status %d; want\n%s\nhint: %s", name, err, Hint(err), ExitCode(refusal{err}), tt.want, tt.hint)
+		if err.Error() != tt.want || exit.Hint(err) != tt.hint || exit.Code(exit.Refused(err)) != 3 {
+			t.Errorf("%s:\n%v\nhint: %s\nexit status %d; want\n%s\nhint: %s", name, err, exit.Hint(err), exit.Code(exit.Refused(err)), tt.want, tt.hint)
 		}
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/xtts-host/xtts-host/gpu/cuda"
 	"github.com/xtts-host/xtts-host/host/config"
 	"github.com/xtts-host/xtts-host/host/doctor"
+	"github.com/xtts-host/xtts-host/host/exit"
 	"github.com/xtts-host/xtts-host/host/probe"
 	"github.com/xtts-host/xtts-host/host/report"
 	"github.com/xtts-host/xtts-host/host/validate"
@@ -46,7 +47,7 @@ func Validate(ctx context.Context, set *config.Set, version, file string, consol
 		{Title: "pipeline", Checks: v.pipelineChecks()},
 	}
 	for _, s := range sections {
-		eachError(s.Checks, func(err error) error { return hint.Errorf(Hint(err), "%w", err) }) // also a hint that only Hint knows
+		eachError(s.Checks, func(err error) error { return hint.Errorf(exit.Hint(err), "%w", err) }) // also a hint that only Hint knows
 	}
 	r, err := validate.Run(ctx, sections, console.Out)
 	if err != nil {
@@ -81,7 +82,7 @@ func (e *invalid) Unwrap() error { return e.first }
 
 // refusing marks what fails as what training refuses before its first step.
 func refusing(checks []validate.Check) []validate.Check {
-	return eachError(checks, func(err error) error { return refusal{err} })
+	return eachError(checks, func(err error) error { return exit.Refused(err) })
 }
 
 // eachError replaces the errors of checks, in place.

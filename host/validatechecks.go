@@ -11,6 +11,7 @@ import (
 	"github.com/xtts-host/xtts-host/gpu"
 	"github.com/xtts-host/xtts-host/gpu/nvml"
 	"github.com/xtts-host/xtts-host/host/event"
+	"github.com/xtts-host/xtts-host/host/exit"
 	"github.com/xtts-host/xtts-host/host/pipeline"
 	"github.com/xtts-host/xtts-host/host/report"
 	"github.com/xtts-host/xtts-host/host/train"
@@ -253,7 +254,7 @@ func (v *validation) trySteps(ctx context.Context) (_ string, err error) {
 		err = r.init()
 	}
 	if err != nil {
-		return "", refusal{err}
+		return "", exit.Refused(err)
 	}
 	r.source = &source{train: v.job.train.plan, accumulate: c.Accumulate, epochs: p.Epoch + 1 + rehearsed, maxSteps: p.Step + rehearsed, seed: c.Seed}
 	r.source.start(p)
@@ -263,7 +264,7 @@ func (v *validation) trySteps(ctx context.Context) (_ string, err error) {
 		r.schedule.TotalSteps = v.resumed.State.Schedule.TotalSteps
 	}
 	if err := r.connect(&v.steps, q, p); err != nil {
-		return "", refusal{err}
+		return "", exit.Refused(err)
 	}
 	if err := r.drive(ctx, p); err != nil {
 		return "", v.device.full(err)

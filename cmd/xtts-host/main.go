@@ -18,6 +18,7 @@ import (
 
 	"github.com/xtts-host/xtts-host/host"
 	"github.com/xtts-host/xtts-host/host/config"
+	"github.com/xtts-host/xtts-host/host/exit"
 )
 
 const usage = `xtts-host trains XTTS text-to-speech models from exported training graphs.
@@ -52,13 +53,13 @@ func run(args []string) int {
 	args = args[1:]
 	switch {
 	case command == "plugins list" && len(args) <= 1:
-		return exit(host.ListPlugins(os.Stdout, append(args, "plugins")[0]))
+		return end(host.ListPlugins(os.Stdout, append(args, "plugins")[0]))
 	case command == "graph inspect" && len(args) == 1 && args[0] != "--json":
-		return exit(host.InspectGraph(os.Stdout, args[0], os.Getenv("XTTS_HOST_CACHE_DIR"), false))
+		return end(host.InspectGraph(os.Stdout, args[0], os.Getenv("XTTS_HOST_CACHE_DIR"), false))
 	case command == "graph inspect" && len(args) == 2 && args[0] == "--json":
-		return exit(host.InspectGraph(os.Stdout, args[1], os.Getenv("XTTS_HOST_CACHE_DIR"), true))
+		return end(host.InspectGraph(os.Stdout, args[1], os.Getenv("XTTS_HOST_CACHE_DIR"), true))
 	case command == "graph lint" && len(args) == 1:
-		return exit(host.LintGraph(os.Stdout, args[0], os.Getenv("XTTS_HOST_CACHE_DIR"), os.Getenv("XTTS_HOST_ORT_LIB")))
+		return end(host.LintGraph(os.Stdout, args[0], os.Getenv("XTTS_HOST_CACHE_DIR"), os.Getenv("XTTS_HOST_ORT_LIB")))
 	case command == "bench":
 		return bench(args)
 	case command == "doctor":
@@ -66,14 +67,14 @@ func run(args []string) int {
 	case command == "validate":
 		return validate(args)
 	case command == "probe" && len(args) == 2: // a process of doctor or validate
-		return exit(host.Probe(os.Stdout, args[0], args[1]))
+		return end(host.Probe(os.Stdout, args[0], args[1]))
 	case command == "version" && len(args) == 0:
 		fmt.Println("xtts-host", version())
 		return 0
 	case command == "help":
 		return train([]string{"--help"})
 	}
-	return exit(host.Usage(fmt.Errorf("%q is no command", given), "xtts-host --help lists them"))
+	return end(exit.Usage(fmt.Errorf("%q is no command", given), "xtts-host --help lists them"))
 }
 
 func train(args []string) int {
@@ -82,9 +83,9 @@ func train(args []string) int {
 		fmt.Print(usage, set.Usage())
 		return 0
 	} else if err != nil {
-		return exit(host.Usage(err, "xtts-host --help lists the flags"))
+		return end(exit.Usage(err, "xtts-host --help lists the flags"))
 	}
-	return exit(host.Run(context.Background(), set, console()))
+	return end(host.Run(context.Background(), set, console()))
 }
 
 // console is standard output and error. The first signal stops the run in order, the second at once.
@@ -118,9 +119,9 @@ func bench(args []string) int {
 	own.StringVar(&o.JSON, "json", "", "")
 	var err error
 	if o.Args, err = take(own, args); err != nil {
-		return exit(host.Usage(err, "xtts-host --help lists the flags"))
+		return end(exit.Usage(err, "xtts-host --help lists the flags"))
 	}
-	return exit(host.Bench(context.Background(), o, console()))
+	return end(host.Bench(context.Background(), o, console()))
 }
 
 // validate takes the flags of train, and --json FILE.
@@ -137,9 +138,9 @@ func validate(args []string) int {
 		fmt.Print(usage, set.Usage())
 		return 0
 	} else if err != nil {
-		return exit(host.Usage(err, "xtts-host --help lists the flags"))
+		return end(exit.Usage(err, "xtts-host --help lists the flags"))
 	}
-	return exit(host.Validate(context.Background(), set, version(), file, console()))
+	return end(host.Validate(context.Background(), set, version(), file, console()))
 }
 
 // take sets the flags of own, which all have a value, and returns the other arguments.
@@ -174,9 +175,9 @@ func diagnose(args []string) int {
 		fmt.Print(usage, set.Usage())
 		return 0
 	} else if err != nil {
-		return exit(host.Usage(err, "xtts-host --help lists the flags"))
+		return end(exit.Usage(err, "xtts-host --help lists the flags"))
 	}
-	return exit(host.Doctor(context.Background(), os.Stdout, set, version(), len(args) < n))
+	return end(host.Doctor(context.Background(), os.Stdout, set, version(), len(args) < n))
 }
 
 // terminal reports whether a bar can be drawn on f: it is a terminal that can move its cursor and knows its width.
@@ -188,15 +189,15 @@ func terminal(f *os.File) bool {
 	return err == nil && width > 0
 }
 
-// exit prints an error for people and returns the exit status for it.
-func exit(err error) int {
+// end prints an error for people and returns the exit status for it.
+func end(err error) int {
 	if err != nil {
-		fmt.Fprintln(os.Stderr, "error:", host.Text(err))
-		if hint := host.Hint(err); hint != "" {
+		fmt.Fprintln(os.Stderr, "error:", exit.Text(err))
+		if hint := exit.Hint(err); hint != "" {
 			fmt.Fprintln(os.Stderr, "hint:", hint)
 		}
 	}
-	return host.ExitCode(err)
+	return exit.Code(err)
 }
 
 // version is the module's version, or the commit that was built.

@@ -1,4 +1,4 @@
-package host
+package exit
 
 import (
 	"context"
@@ -15,7 +15,7 @@ import (
 	"github.com/xtts-host/xtts-host/shared/hint"
 )
 
-func TestExitCode(t *testing.T) {
+func TestCode(t *testing.T) {
 	wrap := func(err error) error { return fmt.Errorf("step 3: %w", err) }
 	for _, tt := range []struct {
 		name string
@@ -39,7 +39,7 @@ func TestExitCode(t *testing.T) {
 		{"interrupted before the first step", refusal{wrap(train.ErrInterrupted)}, 130},
 		{"interrupted, and the checkpoint failed", fmt.Errorf("%w (after: %v)", errors.New("disk full"), train.ErrInterrupted), 1},
 	} {
-		if got := ExitCode(tt.err); got != tt.want {
+		if got := Code(tt.err); got != tt.want {
 			t.Errorf("%s: exit status %d, want %d", tt.name, got, tt.want)
 		}
 	}
