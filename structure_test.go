@@ -36,7 +36,7 @@ var rules = []rule{
 	{folder: "cmd", own: []string{"host", "host/config", "host/exit"}, others: []string{"github.com/spf13/pflag", "golang.org/x/term"}},
 	{folder: "host", own: []string{"host...", "ortgraphs", "ortgraphs/lint", "ortgraphs/ort", "ortgraphs/safetensors", "gpu", "gpu/cuda", "gpu/nvml", "shared..."}, others: []string{"golang.org/x/sync/"}},
 	{folder: "host/bench", own: []string{"host/report"}, noCgo: true},
-	{folder: "host/doctor", own: []string{"gpu", "host/probe", "shared/hint"}, others: []string{"golang.org/x/sys/"}, noCgo: true},
+	{folder: "host/doctor", own: []string{"gpu", "host/probe", "ortgraphs/ort", "shared/hint"}, others: []string{"golang.org/x/sys/"}, noCgo: true},
 	{folder: "host/config", own: []string{"shared/manifest", "shared/regular"}, others: []string{"github.com/spf13/pflag", "github.com/goccy/go-yaml"}, noCgo: true},
 	{folder: "host/catalog", own: []string{"shared..."}, noCgo: true},
 	{folder: "host/checkpoint", own: []string{"host/disk", "ortgraphs/safetensors", "shared..."}, noCgo: true},

@@ -23,7 +23,7 @@ type memoryPlan struct {
 
 // newMemoryPlan knows what is fixed by the bundle, and what is left for what graphs compute.
 func (j *job) newMemoryPlan() memoryPlan {
-	n := 2 + train.StateVectors(j.bundle.Manifest.Optimizer.Name)
+	n := 2 + len(ortgraphs.OptimizerState(j.bundle.Manifest.Optimizer.Name))
 	if j.cfg.Accumulate > 1 {
 		n++
 	}

@@ -133,6 +133,16 @@ func same(bundle fs.FS, dir string) bool {
 	return true
 }
 
+// optimizerState names the vectors that each optimizer's graph keeps: the input NAME and the output NAME_out, of the
+// trained parameters' size. SGD keeps its vector without momentum too.
+var optimizerState = map[string][]string{
+	"adamw": {"exp_avg", "exp_avg_sq"},
+	"sgd":   {"momentum_buffer"},
+}
+
+// OptimizerState returns the names of the vectors that an optimizer keeps between steps, in the order of its graph.
+func OptimizerState(name string) []string { return slices.Clone(optimizerState[name]) }
+
 // Optimizer returns an embedded graph of the optimizer: "accumulate" and "norm" serve every optimizer, the
 // others are named as in bundle.json ("adamw", "sgd"). Their inputs and outputs are flat vectors and scalars.
 func Optimizer(name string) ([]byte, error) {

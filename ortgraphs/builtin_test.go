@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"testing/fstest"
@@ -128,6 +129,16 @@ func TestOptimizer(t *testing.T) {
 		checkPortable(model, nil, f)
 		for _, fault := range f.list {
 			t.Error(fault)
+		}
+		var state []string
+		for _, v := range model.Graph.Output {
+			vector, updated := strings.CutSuffix(v.GetName(), "_out")
+			if updated && vector != "param" && name != "accumulate" {
+				state = append(state, vector)
+			}
+		}
+		if got := OptimizerState(name); !slices.Equal(got, state) {
+			t.Errorf("OptimizerState(%q) is %v, its graph keeps %v", name, got, state)
 		}
 	}
 	if _, err := Optimizer("../builtin"); !errors.Is(err, fs.ErrNotExist) {

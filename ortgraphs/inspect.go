@@ -73,7 +73,7 @@ func (b *Bundle) Inspect() Summary {
 	s := Summary{
 		Name: m.Name, Description: m.Description, License: m.License, Hash: b.Hash(),
 		Inputs: m.Inputs, Outputs: m.Outputs, Buckets: m.Buckets,
-		Parameters: ParameterSummary{Tensors: len(m.Parameters), ArenaBytes: 4 * int64(LayoutArena(m.Parameters).Len), Arenas: 2 + states(m.Optimizer)},
+		Parameters: ParameterSummary{Tensors: len(m.Parameters), ArenaBytes: 4 * int64(LayoutArena(m.Parameters).Len), Arenas: 2 + len(OptimizerState(m.Optimizer.Name))},
 	}
 	for _, p := range m.Parameters {
 		n := p.Elements()
@@ -97,17 +97,6 @@ func (b *Bundle) Inspect() Summary {
 		s.Graphs = append(s.Graphs, b.graphs[i])
 	}
 	return s
-}
-
-// states returns how many vectors of the parameters' size an optimizer keeps.
-func states(o manifest.Optimizer) int {
-	switch {
-	case o.Name == "adamw":
-		return 2
-	case o.Momentum > 0:
-		return 1
-	}
-	return 0
 }
 
 func summarize(g manifest.Graph, model *onnxpb.ModelProto, size int) GraphSummary {

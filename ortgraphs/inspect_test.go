@@ -3,7 +3,21 @@ package ortgraphs
 import (
 	"reflect"
 	"testing"
+
+	"github.com/xtts-host/xtts-host/shared/manifest"
 )
+
+// TestInspectCountsStateOfSGD: its graph keeps a vector also without momentum.
+func TestInspectCountsStateOfSGD(t *testing.T) {
+	b, err := Load(newFixture().write(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.Manifest.Optimizer = manifest.Optimizer{Name: "sgd"}
+	if got := b.Inspect().Parameters.Arenas; got != 3 {
+		t.Errorf("%d arenas, want those of weights, gradients and one state vector", got)
+	}
+}
 
 func TestInspect(t *testing.T) {
 	b, err := Load(newFixture().write(t))

@@ -304,7 +304,7 @@ func TestPlanIsPure(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	if p.Epoch(2) != p.Epoch(2) {
+	if first, again := p.Epoch(2), p.Epoch(2); first != again {
 		t.Error("an epoch is computed again")
 	}
 	if slices.Equal(p.Epoch(0).rows, p.Epoch(1).rows) {

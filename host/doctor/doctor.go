@@ -9,6 +9,7 @@ import (
 
 	"github.com/xtts-host/xtts-host/gpu"
 	"github.com/xtts-host/xtts-host/host/probe"
+	"github.com/xtts-host/xtts-host/ortgraphs/ort"
 	"github.com/xtts-host/xtts-host/shared/hint"
 )
 
@@ -85,8 +86,8 @@ func (e *examination) driver(failed error) {
 	}
 }
 
-// cudaLibraries are what ONNX Runtime's CUDA provider loads, in the versions that release 1.29.0 was built for.
-var cudaLibraries = []string{"libcuda.so.1", "libcudart.so.13", "libcublas.so.13", "libcublasLt.so.13", "libcurand.so.10", "libcudnn.so.9"}
+// cudaLibraries are the driver's and those that ONNX Runtime's CUDA provider loads.
+var cudaLibraries = append([]string{"libcuda.so.1"}, ort.CUDALibraries()...)
 
 // cudaProvider stands beside the library of ONNX Runtime, in its build for CUDA.
 const cudaProvider = "libonnxruntime_providers_cuda.so"

@@ -25,9 +25,9 @@ func (n *notebook) add(format string, args ...any) {
 
 func (n *notebook) ms(t time.Time) int64 { return t.Sub(n.began).Milliseconds() }
 
-func (n *notebook) Worked(phase, place int, b *Batch, began, ended time.Time, busy time.Duration) {
-	began = ended.Add(-busy) // these stages work at the end of their calls
-	n.add("%02d-%02d phase %d at %d on batch %d", n.ms(began), n.ms(ended), phase, place, b.Index)
+func (n *notebook) Worked(phase, place int, b *Batch, _, ended time.Time, busy time.Duration) {
+	worked := ended.Add(-busy) // these stages work at the end of their calls
+	n.add("%02d-%02d phase %d at %d on batch %d", n.ms(worked), n.ms(ended), phase, place, b.Index)
 }
 
 func (n *notebook) Ring(slot int, from, to State) {

@@ -156,7 +156,7 @@ func TestDeviceFailures(t *testing.T) {
 		defer m.Close()
 		g.fill(t, g.Steps[0], &layouts[0], input(t, m))
 		card.Fail(op, 2, failed)
-		if err := m.Load(0, 0, input(t, m)); err == nil {
+		if err = m.Load(0, 0, input(t, m)); err == nil {
 			_, err = m.Train(0, 0, 1)
 		}
 		if err == nil {

@@ -35,14 +35,14 @@ type rule struct {
 
 var rules = map[string]rule{
 	"adamw": {
-		state: []string{"exp_avg", "exp_avg_sq"},
+		state: ortgraphs.OptimizerState("adamw"),
 		scalars: func(p manifest.Optimizer) map[string]float64 {
 			return map[string]float64{"beta1": p.Betas[0], "beta2": p.Betas[1], "eps": p.Eps}
 		},
 		fusion: &fusion{ptx: adamwKernel, numbers: adamwNumbers, draw: drawAdamW},
 	},
 	"sgd": {
-		state: []string{"momentum_buffer"},
+		state: ortgraphs.OptimizerState("sgd"),
 		scalars: func(p manifest.Optimizer) map[string]float64 {
 			return map[string]float64{"momentum": p.Momentum}
 		},
@@ -222,9 +222,6 @@ func (o *Optimizer) bindUpdates(graph *ort.Session) {
 		}
 	}
 }
-
-// StateVectors is the number of vectors of the weights' size that an optimizer keeps.
-func StateVectors(name string) int { return len(rules[name].state) }
 
 // Accumulate queues that the gradients of the last batch are added to the window's, times the batch's weight. The first of a window
 // overwrites what the window before left. Without accumulation it does nothing: Step takes the gradients as they are.

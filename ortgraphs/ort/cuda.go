@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"unsafe"
@@ -32,8 +33,14 @@ type CUDA struct {
 	Whole bool
 }
 
-// cudaLibraries are those that the CUDA provider needs by name, each behind those that it needs itself.
-var cudaLibraries = []string{"libcudart.so.13", "libcublasLt.so.13", "libcublas.so.13", "libcurand.so.10", "libcufft.so.12", "libcudnn.so.9"}
+// cudaLibraries are those that the CUDA provider loads by name, each after those that it needs itself.
+// scripts/fetch-ort-gpu.sh fetches them.
+var cudaLibraries = []string{
+	"libcudart.so.13", "libcublasLt.so.13", "libcublas.so.13", "libcurand.so.10", "libcufft.so.12", "libcudnn.so.9",
+}
+
+// CUDALibraries returns the libraries of CUDA that the CUDA provider needs, by the names that the loader finds.
+func CUDALibraries() []string { return slices.Clone(cudaLibraries) }
 
 // preloadCUDA opens those that lie beside the library, where scripts/fetch-ort.sh --gpu puts what a machine lacks. The dynamic loader
 // does not look there, and its search path cannot be changed once the process runs.

@@ -1,0 +1,29 @@
+package ort
+
+import (
+	"os"
+	"regexp"
+	"slices"
+	"testing"
+)
+
+// TestCUDALibrariesAreFetched: scripts/fetch-ort-gpu.sh fetches exactly the libraries that the provider loads by name.
+func TestCUDALibrariesAreFetched(t *testing.T) {
+	script, err := os.ReadFile("../../scripts/fetch-ort-gpu.sh")
+	if err != nil {
+		t.Fatal(err)
+	}
+	named := map[string]bool{}
+	for _, name := range regexp.MustCompile(`libcu(dart|blas|blasLt|rand|fft|dnn)\.so\.\d+`).FindAllString(string(script), -1) {
+		named[name] = true
+	}
+	for _, name := range CUDALibraries() {
+		if !named[name] {
+			t.Errorf("%s is not fetched", name)
+		}
+		delete(named, name)
+	}
+	for name := range named {
+		t.Errorf("%s is fetched, but is not in CUDALibraries %v", name, slices.Sorted(slices.Values(CUDALibraries())))
+	}
+}
