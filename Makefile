@@ -12,24 +12,28 @@ export CGO_CFLAGS := -O2 -g -Wno-deprecated-declarations '-I$(CURDIR)/gpu/cuda/c
 export CGO_LDFLAGS := -O2 -g -Wl,-z,lazy '-L$(CACHE)/cuda/stub'
 
 PLATFORM = $(shell go env GOOS)_$(shell go env GOARCH)
-ORT := $(CACHE)/ort/1.29.0/libonnxruntime.so.1.29.0
+# Relative, since the name of a target ends at a space.
+ORT := .cache/ort/1.29.0/libonnxruntime.so.1.29.0
 
-.PHONY: run build plugins test test-go test-export check torture soak fuzz bench clean
+.PHONY: run need build plugins test test-go test-export check torture soak fuzz bench clean
 
 run: ## fetch what is missing, build, and train on the embedded sample
 	@scripts/run.sh
 
-build: $(ORT) ## bin/xtts-host and the first-party plugins, each in its own folder (CUDA=1 with CUDA, CUDA=0 without)
+need:
 	@scripts/need.sh
+
+build: need $(ORT) ## bin/xtts-host and the first-party plugins, each in its own folder (CUDA=1 with CUDA, CUDA=0 without)
 	scripts/build.sh
 
-plugins:
+plugins: need
 	scripts/build.sh plugins
 
 $(ORT):
 	scripts/fetch-ort.sh
 
 test: test-go check ## everything that needs no PyTorch
+	scripts/test-build.sh
 	scripts/test-cuda.sh
 	scripts/test-template.sh
 	scripts/test-docs.sh
@@ -37,14 +41,12 @@ test: test-go check ## everything that needs no PyTorch
 	scripts/test-audio.sh
 	scripts/test-hostile.sh
 
-test-go:
-	@scripts/need.sh
+test-go: need
 	@scripts/venv-plugin.sh & venv=$$!; $(MAKE) --no-print-directory $(ORT) & \
 		go build -race ./... && wait $$venv && wait $$! # fetched while it compiles
 	go test -race -vet=off -timeout 10m ./... # vetted by check
 
-check:
-	@scripts/need.sh
+check: need
 	@test -z "$$(gofmt -l $$(git ls-files '*.go'))" || { gofmt -l $$(git ls-files '*.go'); echo 'error: not gofmt-clean'; exit 1; }
 	go vet -race ./... # what the tests have compiled
 

@@ -34,13 +34,16 @@ if [ "${1:-}" != plugins ]; then
 	echo "bin/xtts-host: built with$([ "$cuda" = 1 ] || echo out) CUDA ($why)"
 fi
 
+# From the same sources a plugin gets the same bytes in any folder and at any commit: a run can only be resumed with the plugins it
+# began with. So neither paths (-trimpath), nor the commit (-buildvcs=false), nor a hash of the flags (-buildid=) are in it. The host
+# holds the commit, as its version.
 platform=$(go env GOOS)_$(go env GOARCH)
 for p in features augment; do
 	program=plugins/$p/${p}_$platform
-	CGO_ENABLED=0 go build -trimpath -ldflags '-s -w' -o "$program" "./plugins/$p"
+	CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags '-s -w -buildid=' -o "$program" "./plugins/$p"
 	rm -f "${program}_cuda" # one of an earlier build would be older than the other program
 	if [ "$cuda" = 1 ]; then
-		go build -trimpath -tags cuda -ldflags '-s -w' -o "${program}_cuda" "./plugins/$p"
+		go build -trimpath -buildvcs=false -tags cuda -ldflags '-s -w -buildid=' -o "${program}_cuda" "./plugins/$p"
 	fi
 	(cd "plugins/$p" && sha256sum plugin.json "${p}_$platform"* >plugin.sum)
 	echo "plugins/$p: built with$([ "$cuda" = 1 ] || echo out) a program for the data GPU"

@@ -29,12 +29,12 @@ pack() {
 	done
 	for p in features augment; do
 		mkdir -p "$kit/plugins/$p"
-		CGO_ENABLED=0 go build -trimpath -ldflags '-s -w' -o "$kit/plugins/$p/${p}_linux_amd64" "./plugins/$p"
-		go build -tags cuda -trimpath -ldflags '-s -w' -o "$kit/plugins/$p/${p}_linux_amd64_cuda" "./plugins/$p"
+		CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags '-s -w -buildid=' -o "$kit/plugins/$p/${p}_linux_amd64" "./plugins/$p"
+		go build -tags cuda -trimpath -buildvcs=false -ldflags '-s -w -buildid=' -o "$kit/plugins/$p/${p}_linux_amd64_cuda" "./plugins/$p"
 		cp "plugins/$p/plugin.json" "$kit/plugins/$p/"
 	done
 	mkdir -p "$kit/plugins/gpufault"
-	go build -tags cuda -trimpath -ldflags '-s -w' -o "$kit/plugins/gpufault/gpufault_linux_amd64" ./plugins/testdata/gpufault
+	go build -tags cuda -trimpath -buildvcs=false -ldflags '-s -w -buildid=' -o "$kit/plugins/gpufault/gpufault_linux_amd64" ./plugins/testdata/gpufault
 	cp plugins/testdata/gpufault/plugin.json "$kit/plugins/gpufault/"
 	go build -trimpath -ldflags '-s -w' -o "$kit/torture" ./scripts/torture
 	git describe --always --dirty >"$kit/commit"

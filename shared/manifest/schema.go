@@ -38,10 +38,11 @@ func compile(name string, data []byte) (*jsonschema.Schema, error) {
 	}
 	c := jsonschema.NewCompiler()
 	c.UseLoader(noLoader{})
-	if err := c.AddResource(name, doc); err != nil {
+	id := "urn:xtts-host:" + name // a relative name would be joined to the working directory, which need not exist or be part of a URL
+	if err := c.AddResource(id, doc); err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
-	return c.Compile(name)
+	return c.Compile(id)
 }
 
 // noLoader refuses what a schema refers to outside itself: the library's own loader would read any file of the machine.
@@ -80,7 +81,7 @@ func Decode(file string, schema map[string]any, data []byte) (map[string]any, er
 	if err := checkReferences(plain); err != nil {
 		return nil, fmt.Errorf("schema of %s: %w", file, err)
 	}
-	s, err := compile("schema.json", raw) // a plain name, which references inside the schema are resolved with
+	s, err := compile("config", raw)
 	if err != nil {
 		return nil, fmt.Errorf("schema of %s: %w", file, err)
 	}
