@@ -82,7 +82,7 @@ func InspectGraph(out io.Writer, spec, cache string, asJSON bool) error {
 		line(first(i, "outputs"), "%s", t)
 	}
 	line("parameters", "%s values in %d tensors, %s MiB: %s with weight decay, %s without, %s frozen",
-		report.Thousands(s.Parameters.Elements), s.Parameters.Tensors, mebibytes(float64(4*s.Parameters.Elements)),
+		report.Thousands(s.Parameters.Elements), s.Parameters.Tensors, mebibytes(float64(s.Parameters.Elements*manifest.F32.Size())),
 		report.Thousands(s.Parameters.Decayed), report.Thousands(s.Parameters.NotDecayed), report.Thousands(s.Parameters.Frozen))
 	for i, p := range precisions(s) {
 		line(first(i, "precisions"), "%s", p)
@@ -95,9 +95,10 @@ func InspectGraph(out io.Writer, spec, cache string, asJSON bool) error {
 			line(first(c.Bucket, "step"), "%s", stepText(c))
 		}
 	}
-	arena := float64(s.Parameters.ArenaBytes)
-	line("memory", "%s MiB for weights, gradients and the state of %s: %d arenas of %s MiB (computed; --accumulate takes one more)",
-		mebibytes(float64(s.Parameters.Arenas)*arena), m.Optimizer.Name, s.Parameters.Arenas, mebibytes(arena))
+	memory := s.Parameters.Memory
+	line("memory", "%s MiB: weights %s, gradients %s, state of %s %s (computed; --accumulate takes the gradients' size once more)",
+		mebibytes(float64(memory.Total())), mebibytes(float64(memory.Weights)), mebibytes(float64(memory.Gradients)),
+		m.Optimizer.Name, mebibytes(float64(memory.Moments)))
 	var slots, between, rows []string
 	for _, c := range s.Steps {
 		if c.Bucket == len(m.Buckets)-1 {

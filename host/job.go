@@ -48,6 +48,7 @@ type job struct {
 
 	cache    string
 	bundle   *ortgraphs.Bundle
+	arena    *ortgraphs.Arena // of the bundle's parameters, as this run trains them
 	buckets  []manifest.Bucket
 	train    *split
 	val      *split
@@ -105,6 +106,7 @@ func (j *job) openBundle(context.Context) (err error) {
 	if _, ok := j.bundle.Manifest.Graph("train", "f32"); !ok {
 		return fmt.Errorf("bundle %s has no training graph in f32", j.bundle.Dir)
 	}
+	j.arena = ortgraphs.NewArena(j.bundle.Manifest.Parameters, ortgraphs.Policy{})
 	return nil
 }
 
@@ -377,7 +379,7 @@ func (j *job) openGraphs() error {
 // openModel makes the model and its optimizer.
 func (j *job) openModel() (err error) {
 	b, threads := j.bundle.Manifest, j.threads()
-	model := train.ModelConfig{Bundle: j.bundle, Layouts: j.layouts, Slots: j.slots, Threads: threads, Device: j.device.Device, CUDAGraphs: j.device.graphs}
+	model := train.ModelConfig{Bundle: j.bundle, Arena: j.arena, Layouts: j.layouts, Slots: j.slots, Threads: threads, Device: j.device.Device, CUDAGraphs: j.device.graphs}
 	if j.model, err = train.NewModel(model); err != nil {
 		return exit.Advise(j.device.full(err), "what the host can check of the graphs is right, and ONNX Runtime does not take them: export the bundle again")
 	}

@@ -5,7 +5,6 @@ import (
 
 	"github.com/xtts-host/xtts-host/gpu"
 	"github.com/xtts-host/xtts-host/host/train"
-	"github.com/xtts-host/xtts-host/ortgraphs"
 	"github.com/xtts-host/xtts-host/ortgraphs/ort"
 	"github.com/xtts-host/xtts-host/shared/hint"
 )
@@ -23,13 +22,9 @@ type memoryPlan struct {
 
 // newMemoryPlan knows what is fixed by the bundle, and what is left for what graphs compute.
 func (j *job) newMemoryPlan() memoryPlan {
-	n := 2 + len(ortgraphs.OptimizerState(j.bundle.Manifest.Optimizer.Name))
-	if j.cfg.Accumulate > 1 {
-		n++
-	}
 	return memoryPlan{
 		limit:  int(j.placement.Model.Limit),
-		arenas: n * 4 * ortgraphs.LayoutArena(j.bundle.Manifest.Parameters).Len,
+		arenas: j.arena.Memory(j.bundle.Manifest.Optimizer.Name, j.cfg.Accumulate > 1).Total(),
 		slots:  j.slots * train.SlotBytes(j.layouts),
 	}
 }

@@ -1,24 +1,101 @@
 package ortgraphs
 
-import "github.com/xtts-host/xtts-host/shared/manifest"
+import (
+	"cmp"
+	"fmt"
+	"slices"
 
-// ArenaAlign is the alignment of every parameter in an arena, in elements: 256 bytes of f32, what CUDA's own
-// allocations have, so that a view is as good as an allocation to every kernel.
-const ArenaAlign = 64
+	"github.com/xtts-host/xtts-host/shared/manifest"
+)
 
-// Arena places the parameters of a model in one flat f32 vector: first those that weight decay applies to, then
-// the others, then the frozen ones, so that an optimizer step is two runs over contiguous memory whatever the
-// model. Gradients and moments have arenas of the same layout. Everything between the parameters is zero and
-// stays zero: its gradient is.
-//
-// The zero value is the arena of no parameters.
-type Arena struct {
-	// Offsets holds the first element of each parameter, in the order of the bundle's list.
-	Offsets []int
-	// Decayed, NotDecayed and Frozen follow each other without a gap. Their ends are aligned, too.
-	Decayed, NotDecayed, Frozen Range
-	// Len is the arena's length in elements.
-	Len int
+// arenaAlign is the alignment, in bytes, of every parameter in every vector: that of CUDA's own allocations, so that a
+// view of a vector is as good as an allocation to every kernel.
+const arenaAlign = 256
+
+// Vector is one of the flat vectors that a run keeps its parameters in.
+type Vector int
+
+// The vectors of a run. An optimizer keeps several of the kind State: its moments, and the accumulated gradients.
+const (
+	Weights   Vector = iota // the f32 masters of all parameters
+	Gradients               // of trained parameters, in the type that the graph gives
+	State                   // f32, of trained parameters
+	Copies                  // bf16, of parameters that the graph reads in bf16
+	vectors
+)
+
+func (v Vector) String() string {
+	return [vectors]string{"weights", "gradients", "state", "copies"}[v]
+}
+
+// Policy is what a run decides about the parameters of a bundle. The zero value trains all that the bundle trains,
+// in f32.
+type Policy struct {
+	// Frozen names the parameters that the run freezes, beside those that the bundle freezes.
+	Frozen map[string]bool
+	// Precision of the training graph: F32, also when it is empty, or BF16.
+	Precision manifest.DType
+	// Gradients holds the type of a gradient, by parameter, where it is not the one that the graph reads the parameter in.
+	Gradients map[string]manifest.DType
+}
+
+// Role is what a run does with a parameter.
+type Role struct {
+	// Trained parameters have a gradient and state.
+	Trained bool
+	// Decay says that weight decay applies.
+	Decay bool
+	// Compute is the type that the graph reads: F32, the master itself, or BF16, its copy.
+	Compute manifest.DType
+	// Gradient is the type of the gradient; empty when there is none.
+	Gradient manifest.DType
+}
+
+func (p Policy) role(parameter manifest.Parameter) Role {
+	r := Role{Trained: !parameter.Frozen && !p.Frozen[parameter.Name], Compute: manifest.F32}
+	if p.Precision == manifest.BF16 && parameter.Compute == manifest.BF16 {
+		r.Compute = manifest.BF16
+	}
+	if r.Trained {
+		r.Decay, r.Gradient = parameter.Decay, cmp.Or(p.Gradients[parameter.Name], r.Compute)
+	}
+	return r
+}
+
+// types returns the element types of the role's parameters by vector, "" for a vector that does not have them.
+func (r Role) types() (t [vectors]manifest.DType) {
+	t[Weights], t[Gradients] = manifest.F32, r.Gradient
+	if r.Trained {
+		t[State] = manifest.F32
+	}
+	if r.Compute == manifest.BF16 {
+		t[Copies] = manifest.BF16
+	}
+	return t
+}
+
+// order ranks roles in the arena: trained before frozen, so that State is a prefix of Weights; then bf16 before f32,
+// which keeps both aligned; then decayed before not decayed.
+func (r Role) order() int {
+	rank := 0
+	for _, last := range []bool{!r.Trained, r.Gradient != manifest.BF16, r.Compute != manifest.BF16, !r.Decay} {
+		rank *= 2
+		if last {
+			rank++
+		}
+	}
+	return rank
+}
+
+// align returns the alignment in elements.
+func (r Role) align() int {
+	smallest := manifest.F32.Size()
+	for _, t := range r.types() {
+		if t != "" {
+			smallest = min(smallest, t.Size())
+		}
+	}
+	return arenaAlign / smallest
 }
 
 // Range is the elements Start <= i < End of an arena.
@@ -27,21 +104,140 @@ type Range struct{ Start, End int }
 // Len returns the number of elements.
 func (r Range) Len() int { return r.End - r.Start }
 
-// LayoutArena computes the layout of parameters that stand in arena order, as those of a bundle do.
-func LayoutArena(parameters []manifest.Parameter) Arena {
-	a := Arena{Offsets: make([]int, len(parameters))}
+// Segment is a range of an arena whose parameters have one role. Its ends are aligned.
+type Segment struct {
+	Role
+	Range
+	offsets [vectors]int // bytes, in the vectors that have the segment
+}
+
+// Span is where elements stand in a vector.
+type Span struct {
+	DType manifest.DType
+	// Offset is in bytes.
+	Offset, Elements int
+}
+
+// Bytes returns the size of the span.
+func (s Span) Bytes() int { return s.Elements * s.DType.Size() }
+
+// Arena places the parameters of a run in flat vectors, grouped by their roles, so that an optimizer step is few runs
+// over contiguous memory whatever the model. All vectors share one numbering of elements: an element of a parameter has
+// the same number everywhere, and the arena says at which byte of which vector it stands. What lies between parameters
+// is zero and stays zero: its gradient is.
+//
+// Nobody else computes a size or an offset.
+type Arena struct {
+	segments []Segment
+	places   []Range // by parameter: its own elements, without what is behind them
+	of       []int   // by parameter: its segment
+	bytes    [vectors]int
+}
+
+// NewArena lays out parameters under a policy. Their order decides within a role only.
+func NewArena(parameters []manifest.Parameter, policy Policy) *Arena {
+	a := &Arena{places: make([]Range, len(parameters)), of: make([]int, len(parameters))}
+	roles, sorted := make([]Role, len(parameters)), make([]int, len(parameters))
 	for i, p := range parameters {
-		a.Offsets[i] = a.Len
-		a.Len += (p.Elements() + ArenaAlign - 1) / ArenaAlign * ArenaAlign
-		switch {
-		case p.Frozen:
-		case p.Decay:
-			a.Decayed.End, a.NotDecayed.End = a.Len, a.Len
-		default:
-			a.NotDecayed.End = a.Len
+		roles[i], sorted[i] = policy.role(p), i
+	}
+	slices.SortStableFunc(sorted, func(i, j int) int { return cmp.Compare(roles[i].order(), roles[j].order()) })
+	end := 0
+	for _, i := range sorted {
+		if n := len(a.segments); n == 0 || a.segments[n-1].Role != roles[i] {
+			a.segments = append(a.segments, Segment{Role: roles[i], Range: Range{end, end}, offsets: a.bytes})
+		}
+		s := &a.segments[len(a.segments)-1]
+		a.of[i], a.places[i] = len(a.segments)-1, Range{end, end + parameters[i].Elements()}
+		align := roles[i].align()
+		aligned := (a.places[i].Len() + align - 1) / align * align
+		end += aligned
+		s.End = end
+		for v, t := range s.types() {
+			a.bytes[v] += aligned * t.Size()
 		}
 	}
-	a.NotDecayed.Start = a.Decayed.End
-	a.Frozen = Range{a.NotDecayed.End, a.Len}
 	return a
 }
+
+// Segments returns the segments in the order of their elements: those that are trained come first.
+func (a *Arena) Segments() []Segment { return a.segments }
+
+// Trained returns the elements of all trained parameters.
+func (a *Arena) Trained() Range {
+	r := Range{}
+	for _, s := range a.segments {
+		if s.Trained {
+			r.End = s.End
+		}
+	}
+	return r
+}
+
+// Role returns the role of a parameter, by its index in the bundle's list.
+func (a *Arena) Role(parameter int) Role { return a.segments[a.of[parameter]].Role }
+
+// Bytes returns the size of a vector.
+func (a *Arena) Bytes(v Vector) int { return a.bytes[v] }
+
+// Parameter returns where a parameter stands in a vector, by its index in the bundle's list; ok is false when the
+// vector does not have it.
+func (a *Arena) Parameter(v Vector, i int) (s Span, ok bool) {
+	segment := a.segments[a.of[i]]
+	if segment.types()[v] == "" {
+		return Span{}, false
+	}
+	return segment.span(v, a.places[i]), true
+}
+
+// Span returns where a range stands in a vector. It panics when the vector does not have all of it, or has it in two
+// types: which ranges are asked for does not depend on data.
+func (a *Arena) Span(v Vector, r Range) Span {
+	var span Span
+	for _, s := range a.segments {
+		part := Range{max(r.Start, s.Start), min(r.End, s.End)}
+		if part.Len() <= 0 {
+			continue
+		}
+		next := s.span(v, part)
+		if span.Elements == 0 {
+			span.DType, span.Offset = next.DType, next.Offset
+		}
+		if next.DType != "" && next.DType == span.DType {
+			span.Elements += next.Elements
+		}
+	}
+	if span.Elements != r.Len() {
+		panic(fmt.Sprintf("ortgraphs: elements %d to %d are not one span of the %s", r.Start, r.End, v))
+	}
+	return span
+}
+
+func (s Segment) span(v Vector, r Range) Span {
+	t := s.types()[v]
+	return Span{DType: t, Offset: s.offsets[v] + (r.Start-s.Start)*t.Size(), Elements: r.Len()}
+}
+
+// Memory is what the vectors of a run take, in bytes.
+type Memory struct {
+	Weights     int `json:"weights_bytes"`
+	Copies      int `json:"copies_bytes,omitempty"`
+	Gradients   int `json:"gradients_bytes"`
+	Moments     int `json:"moments_bytes"`
+	Accumulator int `json:"accumulator_bytes,omitempty"`
+}
+
+// Memory returns what the vectors take with an optimizer of that name (OptimizerState), accumulating gradients or not.
+func (a *Arena) Memory(optimizer string, accumulating bool) Memory {
+	m := Memory{
+		Weights: a.Bytes(Weights), Copies: a.Bytes(Copies), Gradients: a.Bytes(Gradients),
+		Moments: len(OptimizerState(optimizer)) * a.Bytes(State),
+	}
+	if accumulating {
+		m.Accumulator = a.Bytes(State)
+	}
+	return m
+}
+
+// Total returns the sum.
+func (m Memory) Total() int { return m.Weights + m.Copies + m.Gradients + m.Moments + m.Accumulator }

@@ -36,7 +36,7 @@ func (b *Bundle) limit(name string) float64 {
 	}
 	values := 0.0
 	for _, p := range b.Manifest.Parameters {
-		values += 4 * elements(p.Shape)
+		values += elements(p.Shape) * float64(manifest.F32.Size())
 	}
 	return values + maxExtra
 }

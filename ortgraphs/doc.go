@@ -14,7 +14,7 @@
 //	train, _ := b.Manifest.Graph("train", "f32")
 //	program, err := b.Program(train, func(output string) bool { return output != "metric.mel_loss" })
 //	session, err := ort.NewSession(ort.SessionConfig{Model: program.Model, Dir: program.Dir})
-//	arena := ortgraphs.LayoutArena(b.Manifest.Parameters)
+//	arena := ortgraphs.NewArena(b.Manifest.Parameters, ortgraphs.Policy{})
 //	weights, err := b.Weights()
 //
 // The default bundle and the optimizer's graphs are embedded in the program.

@@ -7,18 +7,26 @@ import (
 	"github.com/xtts-host/xtts-host/shared/manifest"
 )
 
-// Two parameters that the optimizer decays, one that it does not, one that is frozen: each begins at a
-// multiple of 64 elements.
-func ExampleLayoutArena() {
-	a := ortgraphs.LayoutArena([]manifest.Parameter{
+// Of four parameters the run freezes one: gradients and moments have no place for it. Each parameter begins at a
+// multiple of 256 bytes.
+func ExampleNewArena() {
+	parameters := []manifest.Parameter{
 		{Name: "in.weight", Shape: []int{8, 8}, Decay: true},
 		{Name: "out.weight", Shape: []int{8, 9}, Decay: true},
 		{Name: "out.bias", Shape: []int{9}},
-		{Name: "positions", Shape: []int{64}, Frozen: true},
-	})
-	fmt.Println(a.Offsets)
-	fmt.Println("decayed", a.Decayed, "not decayed", a.NotDecayed, "frozen", a.Frozen)
+		{Name: "positions", Shape: []int{64}},
+	}
+	a := ortgraphs.NewArena(parameters, ortgraphs.Policy{Frozen: map[string]bool{"in.weight": true}})
+	for i, p := range parameters {
+		weight, _ := a.Parameter(ortgraphs.Weights, i)
+		gradient, ok := a.Parameter(ortgraphs.Gradients, i)
+		fmt.Println(p.Name, weight.Offset, gradient.Offset, ok)
+	}
+	fmt.Println(a.Bytes(ortgraphs.Weights), a.Bytes(ortgraphs.Gradients), a.Memory("adamw", false).Moments)
 	// Output:
-	// [0 64 192 256]
-	// decayed {0 192} not decayed {192 256} frozen {256 320}
+	// in.weight 1024 0 false
+	// out.weight 0 0 true
+	// out.bias 512 512 true
+	// positions 768 768 true
+	// 1280 1024 2048
 }

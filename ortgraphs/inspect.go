@@ -36,10 +36,8 @@ type ParameterSummary struct {
 	// BF16Tensors and BF16 count the tensors, and their values, that graphs of precision bf16 take in bf16.
 	BF16Tensors int `json:"bf16_tensors"`
 	BF16        int `json:"bf16"`
-	// ArenaBytes is the size of one arena; there are Arenas of them: weights, gradients, and the optimizer's state.
-	// Accumulation takes one more.
-	ArenaBytes int64 `json:"arena_bytes"`
-	Arenas     int   `json:"arenas"`
+	// Memory is what a run in f32 takes that freezes no more than the bundle does and does not accumulate.
+	Memory Memory `json:"memory"`
 }
 
 // GraphSummary describes one graph.
@@ -73,7 +71,7 @@ func (b *Bundle) Inspect() Summary {
 	s := Summary{
 		Name: m.Name, Description: m.Description, License: m.License, Hash: b.Hash(),
 		Inputs: m.Inputs, Outputs: m.Outputs, Buckets: m.Buckets,
-		Parameters: ParameterSummary{Tensors: len(m.Parameters), ArenaBytes: 4 * int64(LayoutArena(m.Parameters).Len), Arenas: 2 + len(OptimizerState(m.Optimizer.Name))},
+		Parameters: ParameterSummary{Tensors: len(m.Parameters), Memory: NewArena(m.Parameters, Policy{}).Memory(m.Optimizer.Name, false)},
 	}
 	for _, p := range m.Parameters {
 		n := p.Elements()

@@ -14,8 +14,8 @@ func TestInspectCountsStateOfSGD(t *testing.T) {
 		t.Fatal(err)
 	}
 	b.Manifest.Optimizer = manifest.Optimizer{Name: "sgd"}
-	if got := b.Inspect().Parameters.Arenas; got != 3 {
-		t.Errorf("%d arenas, want those of weights, gradients and one state vector", got)
+	if got := b.Inspect().Parameters.Memory.Moments; got != 2*256 {
+		t.Errorf("moments of %d bytes, want one vector of two parameters", got)
 	}
 }
 
@@ -25,7 +25,7 @@ func TestInspect(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := b.Inspect()
-	if want := (ParameterSummary{Tensors: 3, Elements: 17, Decayed: 12, NotDecayed: 3, Frozen: 2, BF16Tensors: 1, BF16: 12, ArenaBytes: 4 * 3 * 64, Arenas: 4}); s.Parameters != want {
+	if want := (ParameterSummary{Tensors: 3, Elements: 17, Decayed: 12, NotDecayed: 3, Frozen: 2, BF16Tensors: 1, BF16: 12, Memory: Memory{Weights: 3 * 256, Gradients: 2 * 256, Moments: 2 * 2 * 256}}); s.Parameters != want {
 		t.Errorf("parameters %+v, want %+v", s.Parameters, want)
 	}
 	if s.Name != "tiny" || s.Hash != b.Hash() || len(s.Buckets) != 2 || len(s.Inputs) != 3 || len(s.Outputs) != 3 {

@@ -65,7 +65,7 @@ func TestAheadChangesNothing(t *testing.T) {
 		play := func(d Device) (o outcome, most int) {
 			g, b := readGolden(t, "pico.json"), open(t, pico)
 			layouts, _ := shaped(t, b, g.Rows, g.Steps[:1])
-			m, err := NewModel(ModelConfig{Bundle: b, Layouts: layouts, Slots: 2, Threads: 1, Device: d, CUDAGraphs: true})
+			m, err := NewModel(ModelConfig{Bundle: b, Arena: arenaOf(b), Layouts: layouts, Slots: 2, Threads: 1, Device: d, CUDAGraphs: true})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -42,7 +42,7 @@ func picoOn(t *testing.T, d Device) (*Model, golden, []ring.Layout) {
 	t.Helper()
 	g, b := readGolden(t, "pico.json"), open(t, pico)
 	layouts, _ := shaped(t, b, g.Rows, g.Steps[:1])
-	m, err := NewModel(ModelConfig{Bundle: b, Layouts: layouts, Slots: 1, Threads: 1, Device: d})
+	m, err := NewModel(ModelConfig{Bundle: b, Arena: arenaOf(b), Layouts: layouts, Slots: 1, Threads: 1, Device: d})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -60,7 +60,7 @@ func TestDeviceChangesNoBit(t *testing.T) {
 		weights, moments []byte
 	}
 	train := func(d Device, accumulating bool) (s state) {
-		m, err := NewModel(ModelConfig{Bundle: b, Layouts: layouts, Slots: 1, Threads: 1, Device: d, CUDAGraphs: true})
+		m, err := NewModel(ModelConfig{Bundle: b, Arena: arenaOf(b), Layouts: layouts, Slots: 1, Threads: 1, Device: d, CUDAGraphs: true})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -143,13 +143,13 @@ func TestDeviceFailures(t *testing.T) {
 	for _, op := range []gputest.Op{gputest.Allocate, gputest.AllocateHost, gputest.Upload} {
 		d, card := fakeDevice(t)
 		card.Fail(op, 1, failed)
-		if _, err := NewModel(ModelConfig{Bundle: b, Layouts: layouts, Slots: 2, Device: d}); !errors.Is(err, failed) {
+		if _, err := NewModel(ModelConfig{Bundle: b, Arena: arenaOf(b), Layouts: layouts, Slots: 2, Device: d}); !errors.Is(err, failed) {
 			t.Errorf("%s fails: %v", op, err)
 		}
 	}
 	for _, op := range []gputest.Op{gputest.Upload, gputest.Download} {
 		d, card := fakeDevice(t)
-		m, err := NewModel(ModelConfig{Bundle: b, Layouts: layouts, Slots: 1, Device: d})
+		m, err := NewModel(ModelConfig{Bundle: b, Arena: arenaOf(b), Layouts: layouts, Slots: 1, Device: d})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -201,7 +201,7 @@ func TestMadeUpBatches(t *testing.T) {
 	b := open(t, pico)
 	g := readGolden(t, "pico.json")
 	layouts, _ := shaped(t, b, g.Rows, g.Steps)
-	m, err := NewModel(ModelConfig{Bundle: b, Layouts: layouts, Slots: 1, Device: d})
+	m, err := NewModel(ModelConfig{Bundle: b, Arena: arenaOf(b), Layouts: layouts, Slots: 1, Device: d})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 
 	"github.com/xtts-host/xtts-host/gpu"
+	"github.com/xtts-host/xtts-host/ortgraphs"
 	"github.com/xtts-host/xtts-host/ortgraphs/ort"
 	"github.com/xtts-host/xtts-host/shared/manifest"
 )
@@ -53,34 +54,33 @@ type kernel struct {
 	gpu.Kernel
 	*fusion
 	stream    gpu.Stream
-	vectors   []block // weights, gradients, state
+	vectors   []vector // weights, gradients, state
 	words     [3]uint64
 	arguments []uint64
 }
 
-// fusedThreads times fusedBlocks is enough to keep any GPU busy.
+// fusedThreads times fusedBlocks is enough to keep any GPU busy. A block of threads updates fusedWidth elements at a
+// time: each thread loads four at once.
 const (
 	fusedThreads = 256
 	fusedBlocks  = 4096
+	fusedWidth   = 4 * fusedThreads
 )
 
-func newKernel(k gpu.Kernel, f *fusion, stream gpu.Stream, vectors []block, s *scalars) *kernel {
+func newKernel(k gpu.Kernel, f *fusion, stream gpu.Stream, vectors []vector, s *scalars) *kernel {
 	word := func(at int) uint64 { return uint64(s.out.dev.Pointer()) + uint64(at) }
 	return &kernel{Kernel: k, fusion: f, stream: stream, vectors: vectors, words: [3]uint64{word(s.gradNorm.at), word(s.scale.at), word(s.finite.at)}}
 }
 
-// update queues the update of elements [from, to), by so many blocks of threads at most.
-func (k *kernel) update(from, to, blocks int, p manifest.Optimizer, lr, weightDecay float64, step int64) error {
-	if from == to {
-		return nil
-	}
+// update queues the update of a range, by so many blocks of threads at most.
+func (k *kernel) update(over ortgraphs.Range, blocks int, p manifest.Optimizer, lr, weightDecay float64, step int64) error {
 	a := k.arguments[:0]
 	for _, v := range k.vectors {
-		a = append(a, uint64(v.dev.Pointer())+4*uint64(from))
+		a = append(a, v.address(over))
 	}
-	a = append(append(a, uint64(to-from)), k.words[:]...)
+	a = append(append(a, uint64(over.Len())), k.words[:]...)
 	k.arguments = k.numbers(a, p, lr, weightDecay, step)
-	return k.stream.Launch(k.Kernel, min(blocks, (to-from+4*fusedThreads-1)/(4*fusedThreads)), fusedThreads, k.arguments...)
+	return k.stream.Launch(k.Kernel, min(blocks, (over.Len()+fusedWidth-1)/fusedWidth), fusedThreads, k.arguments...)
 }
 
 // fuse has the kernel update the weights, if it gives what the graph gives. The fault says why not.
@@ -122,11 +122,12 @@ func prove(d Device, r rule, p manifest.Optimizer, made gpu.Kernel) (fault, err 
 	}
 	s := newScalars(&m, r, p, 1, 0)
 	decay := newWord[float64](&m, s.in, manifest.F64)
-	var vectors []block
-	for range 2 + len(r.state) {
-		vectors = append(vectors, m.block(4*proofs))
+	arena := ortgraphs.NewArena([]manifest.Parameter{{Shape: []int{proofs}}}, ortgraphs.Policy{})
+	vectors := []vector{m.vector(arena, ortgraphs.Weights), m.vector(arena, ortgraphs.Gradients)}
+	for range r.state {
+		vectors = append(vectors, m.vector(arena, ortgraphs.State))
 	}
-	graph := s.bind(&m, m.optimizer(p.Name, 1, false), r, decay.tensor, vectors, 0, proofs)
+	graph := s.bind(&m, m.optimizer(p.Name, 1, false), r, decay.tensor, vectors, arena.Trained())
 	if m.err != nil {
 		return nil, m.err
 	}
@@ -142,7 +143,8 @@ func prove(d Device, r rule, p manifest.Optimizer, made gpu.Kernel) (fault, err 
 		}
 		got, err := m.updated(&s, vectors, before, func() error { // in parts, and by so few threads that each comes round
 			const part = proofs / 4
-			return errors.Join(k.update(0, part, 1, p, c.lr, c.decay, c.step), k.update(part, proofs, 5, p, c.lr, c.decay, c.step))
+			first, rest := ortgraphs.Range{End: part}, ortgraphs.Range{Start: part, End: proofs}
+			return errors.Join(k.update(first, 1, p, c.lr, c.decay, c.step), k.update(rest, 5, p, c.lr, c.decay, c.step))
 		})
 		if err != nil {
 			return nil, err
@@ -180,13 +182,13 @@ func (c *proof) draw(random *rand.Rand, r rule) [][]float32 {
 }
 
 // updated returns what an update makes of vectors.
-func (m *memory) updated(s *scalars, vectors []block, before [][]float32, update func() error) ([][]float32, error) {
+func (m *memory) updated(s *scalars, vectors []vector, before [][]float32, update func() error) ([][]float32, error) {
 	for i := range vectors {
-		if err := m.mirror(&vectors[i]); err != nil {
+		if err := m.mirror(&vectors[i].block); err != nil {
 			return nil, err
 		}
 		copy(ort.View[float32](vectors[i].host), before[i])
-		if err := m.push(&vectors[i]); err != nil {
+		if err := m.push(&vectors[i].block); err != nil {
 			return nil, err
 		}
 	}
@@ -195,7 +197,7 @@ func (m *memory) updated(s *scalars, vectors []block, before [][]float32, update
 	}
 	out := make([][]float32, len(vectors))
 	for i := range vectors {
-		if err := m.pull(&vectors[i]); err != nil {
+		if err := m.pull(&vectors[i].block); err != nil {
 			return nil, err
 		}
 		out[i] = append(out[i], ort.View[float32](vectors[i].host)...)

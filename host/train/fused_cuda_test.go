@@ -31,11 +31,12 @@ var optimizers = map[bool]func(*Model, manifest.Optimizer) (*Optimizer, error){
 // vectors makes a model of n weights and no graphs, a quarter of which does not decay.
 func vectors(t testing.TB, n int) *Model {
 	t.Helper()
-	m := &Model{memory: newMemory(device(t)), arena: ortgraphs.Arena{Len: n, Decayed: ortgraphs.Range{End: 3 * n / 4}, NotDecayed: ortgraphs.Range{Start: 3 * n / 4, End: n}}}
+	parameters := []manifest.Parameter{{Shape: []int{3 * n / 4}, Decay: true}, {Shape: []int{n / 4}}}
+	m := &Model{memory: newMemory(device(t)), arena: ortgraphs.NewArena(parameters, ortgraphs.Policy{})}
 	t.Cleanup(func() { m.Close() })
 	m.in, m.out = m.words(1), m.words(2)
 	m.loss, m.weight = newWord[float32](&m.memory, m.out, manifest.F32), newWord[float32](&m.memory, m.out, manifest.F32)
-	m.weights, m.grads = m.block(4*n), m.block(4*n)
+	m.weights, m.grads = m.vector(m.arena, ortgraphs.Weights), m.vector(m.arena, ortgraphs.Gradients)
 	*m.loss.value, *m.weight.value = 1, 1
 	if err := errors.Join(m.err, m.send(m.out)); err != nil {
 		t.Fatal(err)
@@ -51,7 +52,7 @@ func TestFusedComesRound(t *testing.T) {
 	var got [2][]byte
 	for i, fused := range []bool{false, true} {
 		m := vectors(t, n)
-		for k, b := range []*block{&m.weights, &m.grads} {
+		for k, b := range []*block{&m.weights.block, &m.grads.block} {
 			if err := m.mirror(b); err != nil {
 				t.Fatal(err)
 			}
@@ -73,7 +74,7 @@ func TestFusedComesRound(t *testing.T) {
 				t.Fatal("no update")
 			}
 		}
-		for _, b := range []*block{&m.weights, &o.state[0], &o.state[1]} {
+		for _, b := range []*block{&m.weights.block, &o.state[0].block, &o.state[1].block} {
 			if err := m.pull(b); err != nil {
 				t.Fatal(err)
 			}
@@ -91,7 +92,7 @@ func TestFusedChangesNoBit(t *testing.T) {
 	layouts, index := shaped(t, b, g.Rows, g.Steps)
 	var weights [2][]byte
 	for i, fused := range []bool{false, true} {
-		m, err := NewModel(ModelConfig{Bundle: b, Layouts: layouts, Slots: 1, Threads: 1, Device: device(t)})
+		m, err := NewModel(ModelConfig{Bundle: b, Arena: arenaOf(b), Layouts: layouts, Slots: 1, Threads: 1, Device: device(t)})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -113,7 +114,7 @@ func TestFusedChangesNoBit(t *testing.T) {
 		if err := errors.Join(m.Pull(), o.Pull()); err != nil {
 			t.Fatal(err)
 		}
-		for _, v := range append([]block{m.weights}, o.state...) {
+		for _, v := range append([]vector{m.weights}, o.state...) {
 			weights[i] = append(weights[i], v.host...)
 		}
 		if err := errors.Join(o.Close(), m.Close()); err != nil {

@@ -69,11 +69,6 @@ func (m *memory) tensor(b block, at int, dtype manifest.DType, shape ...int) *or
 	return t
 }
 
-// floats views elements [from, from+n) of an f32 arena as a tensor.
-func (m *memory) floats(arena block, from int, shape ...int) *ort.Tensor {
-	return m.tensor(arena, 4*from, manifest.F32, shape...)
-}
-
 // apart is the distance of words: a GPU's kernels want their operands aligned to it.
 const apart = 256
 

@@ -17,6 +17,8 @@ import (
 // ModelConfig says what a Model is made of. All fields are needed but Threads.
 type ModelConfig struct {
 	Bundle *ortgraphs.Bundle
+	// Arena lays out the bundle's parameters.
+	Arena *ortgraphs.Arena
 	// Layouts holds one layout per bucket. The leading InputBytes of each are the graph's inputs; a device
 	// slot has the same offsets as a ring slot.
 	Layouts []ring.Layout
@@ -36,10 +38,10 @@ type ModelConfig struct {
 type Model struct {
 	memory
 	params  []manifest.Parameter
-	arena   ortgraphs.Arena
+	arena   *ortgraphs.Arena
 	layouts []ring.Layout
 
-	weights, grads block // arenas of arena.Len f32
+	weights, grads vector
 	slots          []block
 
 	capturing    bool // Prepare is to capture CUDA graphs
@@ -67,7 +69,7 @@ type Result struct {
 // nothing is left open.
 func NewModel(cfg ModelConfig) (*Model, error) {
 	b := cfg.Bundle.Manifest
-	m := &Model{memory: newMemory(cfg.Device), params: b.Parameters, inputs: b.Inputs, capturing: cfg.CUDAGraphs, arena: ortgraphs.LayoutArena(b.Parameters), layouts: cfg.Layouts}
+	m := &Model{memory: newMemory(cfg.Device), params: b.Parameters, inputs: b.Inputs, capturing: cfg.CUDAGraphs, arena: cfg.Arena, layouts: cfg.Layouts}
 	m.build(cfg)
 	if m.err == nil {
 		m.err = m.loadWeights(cfg.Bundle)
@@ -97,11 +99,12 @@ const (
 func (m *Model) build(cfg ModelConfig) {
 	b := cfg.Bundle.Manifest
 	inputs, outputs, grads := map[string]*ort.Tensor{}, map[string]*ort.Tensor{}, map[string]*ort.Tensor{}
-	m.weights, m.grads = m.block(4*m.arena.Len), m.block(4*m.arena.Len)
+	m.weights, m.grads = m.vector(m.arena, ortgraphs.Weights), m.vector(m.arena, ortgraphs.Gradients)
 	for i, p := range m.params {
-		inputs[p.Name] = m.floats(m.weights, m.arena.Offsets[i], p.Shape...)
-		if !p.Frozen {
-			grads["grad."+p.Name] = m.floats(m.grads, m.arena.Offsets[i], p.Shape...)
+		at, _ := m.arena.Parameter(ortgraphs.Weights, i)
+		inputs[p.Name] = m.view(m.weights.block, at, p.Shape...)
+		if at, ok := m.arena.Parameter(ortgraphs.Gradients, i); ok {
+			grads["grad."+p.Name] = m.view(m.grads.block, at, p.Shape...)
 		}
 	}
 	metrics := b.Metrics()
@@ -279,39 +282,37 @@ func (m *Model) Drain() error {
 	return m.device.Compute.Synchronize()
 }
 
-// Weights returns the parameters as tensors of the arena, in its order. On the CPU they change with every step; on a GPU they are
+// Weights returns the parameters as tensors of the arena, in the order of the bundle's list. On the CPU they change with every step; on a GPU they are
 // those of the last Pull.
 func (m *Model) Weights() []checkpoint.Tensor { return m.views("", m.weights) }
 
 // Pull brings what Weights shows up to date, Push takes over what was written there. On the CPU that is always so.
-func (m *Model) Pull() error { return m.pull(&m.weights) }
+func (m *Model) Pull() error { return m.pull(&m.weights.block) }
 
 // Push is the way back from Pull.
-func (m *Model) Push() error { return m.push(&m.weights) }
+func (m *Model) Push() error { return m.push(&m.weights.block) }
 
 // Gradients returns the gradients of the last Train by parameter, without the frozen ones.
 func (m *Model) Gradients() ([]checkpoint.Tensor, error) {
-	if err := m.pull(&m.grads); err != nil {
+	if err := m.pull(&m.grads.block); err != nil {
 		return nil, err
 	}
-	var out []checkpoint.Tensor
-	for i, t := range m.views("", m.grads) {
-		if !m.params[i].Frozen {
-			out = append(out, t)
-		}
-	}
-	return out, nil
+	return m.views("", m.grads), nil
 }
 
-func (m *Model) views(kind string, arena block) []checkpoint.Tensor {
-	out := make([]checkpoint.Tensor, len(m.params))
+// views returns the parameters that a vector has.
+func (m *Model) views(kind string, v vector) []checkpoint.Tensor {
+	var out []checkpoint.Tensor
 	for i, p := range m.params {
+		at, ok := m.arena.Parameter(v.kind, i)
+		if !ok {
+			continue
+		}
 		name := p.Name
 		if kind != "" {
 			name = checkpoint.Moment(kind, p.Name)
 		}
-		from := 4 * m.arena.Offsets[i]
-		out[i] = checkpoint.Tensor{Name: name, Shape: p.Shape, Data: arena.host[from : from+4*p.Elements()]}
+		out = append(out, checkpoint.Tensor{Name: name, Shape: p.Shape, Data: v.host[at.Offset : at.Offset+at.Bytes()]})
 	}
 	return out
 }
@@ -322,7 +323,7 @@ func (m *Model) loadWeights(b *ortgraphs.Bundle) error {
 		return err
 	}
 	defer f.Close()
-	if err := m.mirror(&m.weights); err != nil {
+	if err := m.mirror(&m.weights.block); err != nil {
 		return err
 	}
 	for _, t := range m.Weights() {

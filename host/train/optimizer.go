@@ -57,9 +57,9 @@ type Optimizer struct {
 	params manifest.Optimizer
 	rule   rule
 
-	state    []block // the rule's vectors, laid out like the weights
-	acc      block   // accumulated gradients; none without accumulation
-	vectors  []block // what an update works on: weights, gradients, state
+	state    []vector // the rule's
+	acc      vector   // accumulated gradients; none without accumulation
+	vectors  []vector // what an update works on: weights, gradients, state
 	segments []segment
 
 	accumulate [2]execution // the window's first micro-batch, and the others
@@ -108,12 +108,12 @@ func (s *scalars) constant(m *memory, v float64) *ort.Tensor {
 	return w.tensor
 }
 
-// bind makes an execution of a rule's graph over elements [from, from+size) of weights, gradients and state.
-func (s *scalars) bind(m *memory, graph *ort.Session, r rule, weightDecay *ort.Tensor, vectors []block, from, size int) execution {
+// bind makes an execution of a rule's graph over a range of weights, gradients and state.
+func (s *scalars) bind(m *memory, graph *ort.Session, r rule, weightDecay *ort.Tensor, vectors []vector, over ortgraphs.Range) execution {
 	inputs, outputs := maps.Clone(s.inputs), map[string]*ort.Tensor{}
 	inputs["weight_decay"] = weightDecay
 	for i, name := range append([]string{"param", "grad"}, r.state...) {
-		inputs[name] = m.floats(vectors[i], from, size)
+		inputs[name] = m.flat(vectors[i], over)
 		if name != "grad" { // in place: the graph is elementwise, so an element is read before it is written
 			outputs[name+"_out"] = inputs[name]
 		}
@@ -127,10 +127,10 @@ type segment struct {
 	decay float64
 }
 
-// update works on a chunk of the vectors: elements [at, at+size).
+// update works on a chunk of the vectors.
 type update struct {
 	execution
-	at, size int
+	ortgraphs.Range
 }
 
 // NewOptimizer makes the optimizer p.Name, "adamw" or "sgd", for a model. accumulating says whether windows have more than one
@@ -150,14 +150,13 @@ func NewOptimizer(m *Model, p manifest.Optimizer, accumulating bool, threads int
 }
 
 func (o *Optimizer) build(accumulating bool, threads int) {
-	n := o.model.arena.Len
-	trained := o.model.arena.NotDecayed.End // what lies behind is frozen
+	arena := o.model.arena
 	session := func(name string) *ort.Session { return o.optimizer(name, threads, o.model.capturing) }
 	if o.model.capturing && o.async != nil && o.err == nil {
 		o.err = o.async.NoGraph() // until Prepare
 	}
 	for range o.rule.state {
-		o.state = append(o.state, o.block(4*n))
+		o.state = append(o.state, o.vector(arena, ortgraphs.State))
 	}
 	o.scalars = newScalars(&o.memory, o.rule, o.params, 4, 2)
 	flag := func(v uint8) *ort.Tensor {
@@ -170,26 +169,33 @@ func (o *Optimizer) build(accumulating bool, threads int) {
 	grads := o.model.grads
 	window := map[string]*ort.Tensor{"loss": o.model.loss.tensor, "loss_weight": o.model.weight.tensor, "summed": no}
 	if accumulating {
-		o.acc = o.block(4 * n)
-		acc := o.floats(o.acc, 0, trained)
+		o.acc = o.vector(arena, ortgraphs.State)
+		acc := o.flat(o.acc, arena.Trained())
 		loss, weight := newWord[float32](&o.memory, o.out, manifest.F32).tensor, newWord[float32](&o.memory, o.out, manifest.F32).tensor
 		add := session("accumulate")
 		for i, first := range []*ort.Tensor{yes, no} {
 			o.accumulate[i] = o.execution(add, map[string]*ort.Tensor{
-				"acc": acc, "grads": o.floats(grads, 0, trained), "loss": o.model.loss.tensor, "loss_weight": o.model.weight.tensor,
+				"acc": acc, "grads": o.flat(grads, arena.Trained()), "loss": o.model.loss.tensor, "loss_weight": o.model.weight.tensor,
 				"first": first, "loss_sum": loss, "weight_sum": weight,
 			}, map[string]*ort.Tensor{"acc_out": acc, "loss_sum_out": loss, "weight_sum_out": weight})
 		}
 		grads = o.acc
 		window = map[string]*ort.Tensor{"loss": loss, "loss_weight": weight, "summed": yes}
 	}
-	window["grads"] = o.floats(grads, 0, trained)
+	window["grads"] = o.flat(grads, arena.Trained())
 	o.norm = o.execution(session("norm"), window, map[string]*ort.Tensor{
 		"grad_norm": o.gradNorm.tensor, "grad_scale": o.scale.tensor, "finite": o.finite.tensor,
 	})
 
-	o.vectors = append([]block{o.model.weights, grads}, o.state...)
-	o.segments = []segment{{o.model.arena.Decayed, o.params.WeightDecay}, {o.model.arena.NotDecayed, 0}}
+	o.vectors = append([]vector{o.model.weights, grads}, o.state...)
+	for _, s := range arena.Segments() {
+		switch {
+		case s.Trained && s.Decay:
+			o.segments = append(o.segments, segment{s.Range, o.params.WeightDecay})
+		case s.Trained:
+			o.segments = append(o.segments, segment{s.Range, 0})
+		}
+	}
 	if o.rule.fusion != nil && o.device.onGPU() && o.err == nil {
 		o.fault, o.err = o.fuse()
 	}
@@ -217,8 +223,8 @@ func (o *Optimizer) bindUpdates(graph *ort.Session) {
 	for _, s := range o.segments {
 		decay := o.constant(&o.memory, s.decay)
 		for from := s.Start; from < s.End; from += size {
-			n := min(size, s.End-from)
-			o.updates = append(o.updates, update{o.bind(&o.memory, graph, o.rule, decay, o.vectors, from, n), from, n})
+			over := ortgraphs.Range{Start: from, End: min(from+size, s.End)}
+			o.updates = append(o.updates, update{o.bind(&o.memory, graph, o.rule, decay, o.vectors, over), over})
 		}
 	}
 }
@@ -257,7 +263,7 @@ func (o *Optimizer) Step(lr float64) error {
 	o.torn = true
 	if o.kernel != nil {
 		for _, g := range o.segments {
-			if err := o.kernel.update(g.Start, g.End, fusedBlocks, o.params, lr, g.decay, o.Steps+1); err != nil {
+			if err := o.kernel.update(g.Range, fusedBlocks, o.params, lr, g.decay, o.Steps+1); err != nil {
 				return err
 			}
 		}
@@ -293,7 +299,7 @@ func (o *Optimizer) Push() error { return o.each(o.push) }
 
 func (o *Optimizer) each(move func(*block) error) error {
 	for i := range o.state {
-		if err := move(&o.state[i]); err != nil {
+		if err := move(&o.state[i].block); err != nil {
 			return err
 		}
 	}

@@ -75,8 +75,8 @@ func TestOptimizerState(t *testing.T) {
 		if strings.Join(got, " ") != strings.Join(want, " ") {
 			t.Errorf("%s keeps %v, want %v", name, got, want)
 		}
-		if o.Bytes() != 4*m.arena.Len*len(kinds) {
-			t.Errorf("%s has %d bytes for %d weights", name, o.Bytes(), m.arena.Len)
+		if want := m.arena.Memory(name, false).Moments; o.Bytes() != want || want != len(kinds)*m.weights.size {
+			t.Errorf("%s has %d bytes, want %d", name, o.Bytes(), want)
 		}
 	}
 	m, _, _, _ := batchOf(t, pico, "pico", 1)

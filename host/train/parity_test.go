@@ -134,6 +134,11 @@ func shaped(t testing.TB, b *ortgraphs.Bundle, rows int, batches []goldenBatch) 
 	return layouts, index
 }
 
+// arenaOf lays out a bundle's parameters for a run that freezes nothing itself.
+func arenaOf(b *ortgraphs.Bundle) *ortgraphs.Arena {
+	return ortgraphs.NewArena(b.Manifest.Parameters, ortgraphs.Policy{})
+}
+
 func open(t testing.TB, dir string) *ortgraphs.Bundle {
 	t.Helper()
 	b, err := ortgraphs.Load(dir)
@@ -145,7 +150,7 @@ func open(t testing.TB, dir string) *ortgraphs.Bundle {
 
 func newModel(t testing.TB, b *ortgraphs.Bundle, layouts []ring.Layout, threads int) *Model {
 	t.Helper()
-	m, err := NewModel(ModelConfig{Bundle: b, Layouts: layouts, Slots: 1, Threads: threads, Device: device(t)})
+	m, err := NewModel(ModelConfig{Bundle: b, Arena: arenaOf(b), Layouts: layouts, Slots: 1, Threads: threads, Device: device(t)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -280,7 +285,7 @@ func TestAccumulation(t *testing.T) {
 			}
 			defer want.Close()
 			worst := 0.0
-			if err := o.pull(&o.acc); err != nil {
+			if err := o.pull(&o.acc.block); err != nil {
 				t.Fatal(err)
 			}
 			for _, p := range m.views("", o.acc) {

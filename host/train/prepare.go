@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/xtts-host/xtts-host/gpu"
+	"github.com/xtts-host/xtts-host/ortgraphs"
 	"github.com/xtts-host/xtts-host/ortgraphs/ort"
 	"github.com/xtts-host/xtts-host/shared/manifest"
 	"github.com/xtts-host/xtts-host/shared/ring"
@@ -102,7 +103,7 @@ func (m *Model) newTrial() (*trial, error) {
 		return t, nil
 	}
 	var err error
-	t.stage, err = m.device.Context.AllocateHost(max(2*4*sampled*len(m.params), SlotBytes(m.layouts)))
+	t.stage, err = m.device.Context.AllocateHost(max(2*sampledBytes*len(m.params), SlotBytes(m.layouts)))
 	return t, err
 }
 
@@ -231,8 +232,8 @@ func (t *trial) compare() (fault, err error) {
 	return nil, nil
 }
 
-// sampled is the number of elements of each gradient that are compared: a wrong graph is wrong everywhere.
-const sampled = 4096
+// sampledBytes of each gradient are compared: a wrong graph is wrong everywhere.
+const sampledBytes = 16 << 10
 
 // outcome runs and returns loss, weight, metrics and the beginnings of all gradients, in one half of the stage.
 func (t *trial) outcome(e execution, half int) ([][]float32, error) {
@@ -245,13 +246,14 @@ func (t *trial) outcome(e execution, half int) ([][]float32, error) {
 		scalars = append(scalars, float32(v))
 	}
 	out := [][]float32{scalars}
-	room := t.stage.Bytes()[half*4*sampled*len(t.params):]
-	for i, p := range t.params {
-		if p.Frozen {
+	room := t.stage.Bytes()[half*sampledBytes*len(t.params):]
+	for i := range t.params {
+		at, ok := t.arena.Parameter(ortgraphs.Gradients, i)
+		if !ok {
 			continue
 		}
-		n := 4 * min(sampled, p.Elements())
-		if err := t.device.Compute.Download(room[:n], t.grads.dev, 4*t.arena.Offsets[i]); err != nil {
+		n := min(sampledBytes, at.Bytes())
+		if err := t.device.Compute.Download(room[:n], t.grads.dev, at.Offset); err != nil {
 			return nil, err
 		}
 		out = append(out, ort.View[float32](room[:n]))

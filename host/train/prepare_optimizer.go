@@ -59,14 +59,14 @@ func (o *Optimizer) rehearsals() []rehearsal {
 	all := []rehearsal{{&o.norm, "norm", []region{out}}}
 	if o.acc.size > 0 {
 		for i := range o.accumulate {
-			all = append(all, rehearsal{&o.accumulate[i], "accumulation", []region{{o.acc.dev, 0, min(o.acc.size, 4*sampled)}, out}})
+			all = append(all, rehearsal{&o.accumulate[i], "accumulation", []region{{o.acc.dev, 0, min(o.acc.size, sampledBytes)}, out}})
 		}
 	}
 	for i := range o.updates {
 		u := &o.updates[i]
-		r := rehearsal{&u.execution, fmt.Sprintf("update of element %d on", u.at), nil}
-		for _, v := range append([]block{o.model.weights}, o.state...) {
-			r.regions = append(r.regions, region{v.dev, 4 * u.at, 4 * u.size})
+		r := rehearsal{&u.execution, fmt.Sprintf("update of element %d on", u.Start), nil}
+		for _, v := range append([]vector{o.model.weights}, o.state...) {
+			r.regions = append(r.regions, v.region(u.Range))
 		}
 		all = append(all, r)
 	}
@@ -112,7 +112,7 @@ func (o *rehearsed) compare() (fault, err error) {
 	if err != nil {
 		return nil, err
 	}
-	stage, err := o.device.Context.AllocateHost(2 * regions * 4 * sampled)
+	stage, err := o.device.Context.AllocateHost(2 * regions * sampledBytes)
 	if err != nil {
 		return nil, errors.Join(err, kept.Close())
 	}
@@ -158,7 +158,7 @@ func (o *Optimizer) outcome(r rehearsal, kept gpu.Memory, stage []byte) (out [][
 	errs = append(errs, o.run(*r.execution))
 	at = 0
 	for _, part := range r.regions {
-		n := min(part.size, 4*sampled)
+		n := min(part.size, sampledBytes)
 		errs = append(errs, s.Download(stage[:n], part.mem, part.at), s.Copy(part.mem, part.at, kept, at, part.size))
 		out = append(out, ort.View[float32](stage[:n]))
 		if part.mem == o.out.dev {

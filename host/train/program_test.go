@@ -89,6 +89,7 @@ func everything(t *testing.T, m *Model, b *ortgraphs.Bundle, seed int64) map[str
 	bind := func(to func(string, *ort.Tensor) error, name string, dtype manifest.DType, shape []int, data []byte) {
 		tensor, err := ort.NewTensor(data, dtype, shape)
 		if err == nil {
+			t.Cleanup(func() { tensor.Close() })
 			err = to(name, tensor)
 		}
 		if err != nil {

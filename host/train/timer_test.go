@@ -234,7 +234,7 @@ func TestModelIsTimed(t *testing.T) {
 	layouts, index := shaped(t, b, g.Rows, g.Steps)
 	d := onGPU(t)
 	timer := d.Timer
-	m, err := NewModel(ModelConfig{Bundle: b, Layouts: layouts, Slots: 1, Threads: 1, Device: d})
+	m, err := NewModel(ModelConfig{Bundle: b, Arena: arenaOf(b), Layouts: layouts, Slots: 1, Threads: 1, Device: d})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -17,7 +17,7 @@ func TestTry(t *testing.T) {
 	layouts, _ := shaped(t, b, g.Rows, g.Steps)
 	card, fake := fakeDevice(t)
 	for _, d := range []Device{{}, card} {
-		m, err := NewModel(ModelConfig{Bundle: b, Layouts: layouts, Slots: 1, Threads: 1, Device: d})
+		m, err := NewModel(ModelConfig{Bundle: b, Arena: arenaOf(b), Layouts: layouts, Slots: 1, Threads: 1, Device: d})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -28,8 +28,8 @@ type Bundle struct {
 	Files        map[string]string `json:"files"`
 }
 
-// Parameter is one trained tensor. The order of parameters is the order of the arena. Compute is what graphs of precision bf16
-// take it in, and give its gradient in: BF16, of matrices only, or F32, also when it is empty. Its master is F32 always.
+// Parameter is one tensor of the model's weights. Compute is the type that graphs of precision bf16 read it in, and give
+// its gradient in: BF16, of matrices only, or F32, also when it is empty. Its master is F32 always.
 type Parameter struct {
 	Name    string   `json:"name"`
 	Shape   []int    `json:"shape"`
@@ -122,7 +122,7 @@ type Cost struct {
 }
 
 // ParseBundle reads bundle.json. file is used in messages only. Beyond the schema it checks what a schema
-// cannot say: the arena's order, unique names, and that every symbol of an input has a value in every bucket.
+// cannot say: unique names, and that every symbol of an input has a value in every bucket.
 func ParseBundle(file string, data []byte) (*Bundle, error) {
 	b := new(Bundle)
 	if err := decode(file, bundleSchema, data, b); err != nil {
@@ -148,21 +148,9 @@ func (b *Bundle) check() error {
 			return err
 		}
 	}
-	rank := func(p Parameter) int {
-		switch {
-		case p.Frozen:
-			return 2
-		case p.Decay:
-			return 0
-		}
-		return 1
-	}
-	for i, p := range b.Parameters {
+	for _, p := range b.Parameters {
 		if err := claim(p.Name, "parameter"); err != nil {
 			return err
-		}
-		if i > 0 && rank(b.Parameters[i-1]) > rank(p) {
-			return fmt.Errorf("parameters: %q stands behind %q: the order is decayed, not decayed, frozen", p.Name, b.Parameters[i-1].Name)
 		}
 		if p.Compute == BF16 && len(p.Shape) < 2 {
 			return fmt.Errorf("parameters: %q has compute bf16, and is no matrix: its shape is %v", p.Name, p.Shape)

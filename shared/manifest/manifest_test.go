@@ -103,7 +103,6 @@ func TestBundleRefusals(t *testing.T) {
 		{"seed", "seed", []any{"inputs", 0, "name"}, `bundle.json: input "seed" has the name of the seed`},
 		{"symbol without value", nil, []any{"buckets", 1, "T_mel"}, `bundle.json: buckets[1]: input "mel_spectrograms": dimension T_mel`},
 		{"descending", 1, []any{"buckets", 2, "T_text"}, "bundle.json: buckets[2]: T_text = 1 is smaller"},
-		{"arena order", false, []any{"parameters", 0, "decay"}, "stands behind"},
 		{"bf16 vector", "bf16", []any{"parameters", 45, "compute"}, `has compute bf16, and is no matrix: its shape is [`},
 		{"compute", "f16", []any{"parameters", 0, "compute"}, "bundle.json: parameters.0.compute: "},
 		{"precision", "f16", []any{"graphs", 0, "precision"}, "bundle.json: graphs.0.precision: "},
