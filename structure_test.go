@@ -35,6 +35,7 @@ var rules = []rule{
 	{folder: "", own: nil}, // a package in a folder without a rule may import nothing of ours
 	{folder: "cmd", own: []string{"host", "host/config", "host/exit"}, others: []string{"github.com/spf13/pflag", "golang.org/x/term"}},
 	{folder: "host", own: []string{"host...", "ortgraphs", "ortgraphs/lint", "ortgraphs/ort", "ortgraphs/safetensors", "gpu", "gpu/cuda", "gpu/nvml", "shared..."}, others: []string{"golang.org/x/sync/"}},
+	{folder: "host/batch", own: []string{"gpu", "host/catalog", "host/checkpoint", "host/dataset", "host/pipeline", "host/report", "host/supervise", "host/train", "ortgraphs", "shared..."}, noCgo: true},
 	{folder: "host/bench", own: []string{"host/report"}, noCgo: true},
 	{folder: "host/doctor", own: []string{"gpu", "host/probe", "ortgraphs/ort", "shared/hint"}, others: []string{"golang.org/x/sys/"}, noCgo: true},
 	{folder: "host/config", own: []string{"shared/manifest", "shared/regular"}, others: []string{"github.com/spf13/pflag", "github.com/goccy/go-yaml"}, noCgo: true},
@@ -43,7 +44,7 @@ var rules = []rule{
 	{folder: "host/dataset", own: []string{"host/dataset...", "shared..."}, others: []string{"gonum.org/v1/gonum/", "github.com/gomlx/go-huggingface/", "golang.org/x/text/", "golang.org/x/sync/"}, noCgo: true},
 	{folder: "host/debug", own: []string{"shared/hint"}, noCgo: true},
 	{folder: "host/disk", own: nil, noCgo: true},
-	{folder: "host/exit", own: []string{"gpu", "host/supervise", "host/train", "ortgraphs/ort", "shared/hint"}, noCgo: true},
+	{folder: "host/exit", own: []string{"gpu", "host/batch", "host/supervise", "host/train", "ortgraphs/ort", "shared/hint"}, noCgo: true},
 	{folder: "host/pipeline", own: nil, noCgo: true},
 	{folder: "host/probe", own: []string{"gpu", "gpu/cuda", "gpu/library", "gpu/nvml", "ortgraphs/ort", "shared/hint", "shared/ring"}, noCgo: true},
 	{folder: "host/event", noCgo: true},

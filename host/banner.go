@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/xtts-host/xtts-host/host/batch"
 	"github.com/xtts-host/xtts-host/host/report"
 )
 
@@ -27,8 +28,8 @@ func banner(out io.Writer, j *job, dir string) {
 	fmt.Fprintf(&text, "xtts-host trains %s\n\n", b.Name)
 	row("model", "%s parameters in f32", report.Thousands(n))
 	row("optimizer", "%s, learning rate %g, %s", b.Optimizer.Name, c.LR, schedule)
-	row("data", "%s", filepath.Join(j.train.index.Dir, j.train.index.List))
-	row("", "%s, %s, %.1f min", report.Count(len(j.train.index.Rows), "clip"), report.Count(len(j.train.index.Speakers), "speaker"), j.train.minutes())
+	row("data", "%s", filepath.Join(j.data.Train.Index.Dir, j.data.Train.Index.List))
+	row("", "%s, %s, %.1f min", report.Count(len(j.data.Train.Index.Rows), "clip"), report.Count(len(j.data.Train.Index.Speakers), "speaker"), j.data.Train.Minutes())
 	row("validation", "%s", j.validation())
 	row("batches", "%s", j.batches())
 	text.WriteByte('\n')
@@ -54,26 +55,26 @@ func banner(out io.Writer, j *job, dir string) {
 
 // validation says on what the model is evaluated, and when.
 func (j *job) validation() string {
-	if j.val == nil {
+	if j.data.Val == nil {
 		return "none (--val-data, or metadata_eval.csv or eval.jsonl in the folder of the training data)"
 	}
 	when := "every epoch"
 	if n := j.cfg.EvalEvery; n > 0 {
 		when = "every " + report.Count(int(n), "step")
 	}
-	return fmt.Sprintf("%s, %.1f min, after %s", report.Count(len(j.val.index.Rows), "clip"), j.val.minutes(), when)
+	return fmt.Sprintf("%s, %.1f min, after %s", report.Count(len(j.data.Val.Index.Rows), "clip"), j.data.Val.Minutes(), when)
 }
 
 // batches says how long the run is.
 func (j *job) batches() string {
 	c := j.cfg
-	s := source{train: j.train.plan, accumulate: c.Accumulate, epochs: c.Epochs, maxSteps: c.MaxSteps}
+	s := batch.Source{Train: j.data.Train.Plan, Accumulate: c.Accumulate, Epochs: c.Epochs, MaxSteps: c.MaxSteps}
 	size := report.Count(c.BatchSize, "row")
 	if c.Accumulate > 1 {
 		size += fmt.Sprintf(" x %d accumulated", c.Accumulate)
 	}
 	return fmt.Sprintf("%s, by length in %s; %s an epoch, %s in all",
-		size, report.Count(len(j.buckets), "bucket"), report.Count(int(s.stepsPerEpoch()), "step"), report.Count(int(s.total()), "step"))
+		size, report.Count(len(j.buckets), "bucket"), report.Count(int(s.StepsPerEpoch()), "step"), report.Count(int(s.Total()), "step"))
 }
 
 // plugins names the plugins, the stages that they serve, and their processes.
@@ -90,12 +91,4 @@ func (j *job) plugins() []string {
 		out = append(out, fmt.Sprintf("%s %s (%s; %s)", e.Name(), e.Manifest.Version, strings.Join(stages, ", "), report.Count(s.WorkersOf[e.Name()], "process")))
 	}
 	return out
-}
-
-func (s *split) minutes() float64 {
-	samples := 0
-	for _, r := range s.index.Rows {
-		samples += r.Samples
-	}
-	return float64(samples) / float64(s.index.SampleRate) / 60
 }

@@ -14,6 +14,7 @@ import (
 	"strings"
 
 	"github.com/xtts-host/xtts-host/gpu/nvml"
+	"github.com/xtts-host/xtts-host/host/batch"
 	"github.com/xtts-host/xtts-host/host/bench"
 	"github.com/xtts-host/xtts-host/host/config"
 	"github.com/xtts-host/xtts-host/host/exit"
@@ -116,10 +117,10 @@ func (b *benchmark) run(ctx context.Context) error {
 	r := &b.result
 	b.head()
 	var failure error
-	for _, batch := range b.BatchSizes {
-		failure = b.measure(ctx, batch)
+	for _, size := range b.BatchSizes {
+		failure = b.measure(ctx, size)
 		r.Compare()
-		fmt.Fprintln(b.console.Out, r.Table(batch))
+		fmt.Fprintln(b.console.Out, r.Table(size))
 		if failure != nil {
 			break
 		}
@@ -154,7 +155,7 @@ func (b *benchmark) head() {
 }
 
 // measure measures every variant with one batch size, round by round. The error is what ends the benchmark.
-func (b *benchmark) measure(ctx context.Context, batch int) error {
+func (b *benchmark) measure(ctx context.Context, size int) error {
 	var feedings []string
 	for _, word := range b.Feedings {
 		feedings = append(feedings, bench.Feedings[word])
@@ -164,28 +165,28 @@ func (b *benchmark) measure(ctx context.Context, batch int) error {
 	for round := range b.Rounds {
 		for _, v := range bench.InOrder(variants, round) {
 			b.done++
-			if b.result.Failed(batch, v) {
+			if b.result.Failed(size, v) {
 				continue
 			}
-			r, err := b.once(ctx, batch, v)
-			name := fmt.Sprintf("%d of %d  batch %d, %s, %s", b.done, all, batch, v.Feeding, v.Placement)
+			r, err := b.once(ctx, size, v)
+			name := fmt.Sprintf("%d of %d  batch %d, %s, %s", b.done, all, size, v.Feeding, v.Placement)
 			// A batch that does not fit is a figure, too; so are limits that do not suit a placement that nobody asked for.
 			code := exit.Code(err)
 			switch {
 			case err == nil:
 				b.result.With = r.Versions
-				b.result.Add(batch, v, round, bench.Of(r))
+				b.result.Add(size, v, round, bench.Of(r))
 				fmt.Fprintf(b.console.Err, "%s: %.2f steps/s\n", name, r.StepsPerSecond)
 			case code == 3 && ctx.Err() == nil:
-				b.result.Fail(batch, v, "does not fit: "+err.Error())
+				b.result.Fail(size, v, "does not fit: "+err.Error())
 				fmt.Fprintf(b.console.Err, "%s: does not fit\n", name)
 			case code == 2 && v.Placement != b.seats.name:
-				b.result.Fail(batch, v, err.Error())
+				b.result.Fail(size, v, err.Error())
 				fmt.Fprintf(b.console.Err, "%s: %v\n", name, err)
 			case errors.Is(err, train.ErrInterrupted):
 				return err
 			default:
-				return fmt.Errorf("%s, batch size %d: %w", v.Feeding, batch, err)
+				return fmt.Errorf("%s, batch size %d: %w", v.Feeding, size, err)
 			}
 		}
 	}
@@ -193,15 +194,15 @@ func (b *benchmark) measure(ctx context.Context, batch int) error {
 }
 
 // once trains once and returns the report.
-func (b *benchmark) once(ctx context.Context, batch int, v bench.Variant) (_ *report.Report, err error) {
-	args := append(b.Args[:len(b.Args):len(b.Args)], "--batch-size", strconv.Itoa(batch), "--max-steps", strconv.Itoa(b.Steps), "--epochs=1000000",
+func (b *benchmark) once(ctx context.Context, size int, v bench.Variant) (_ *report.Report, err error) {
+	args := append(b.Args[:len(b.Args):len(b.Args)], "--batch-size", strconv.Itoa(size), "--max-steps", strconv.Itoa(b.Steps), "--epochs=1000000",
 		"--enable-static-shapes", "--checkpoint-every=0", "--log-every=0", "--run-dir", b.dir)
-	how := unsaved
+	how := batch.Unsaved
 	switch v.Feeding {
 	case bench.ComputeOnly:
-		how = resident
+		how = batch.Resident
 	case bench.Synchronous:
-		how = lockstep
+		how = batch.Lockstep
 	case bench.DoubleBuffered:
 		args = append(args, "--slots=2")
 	case bench.TripleBuffered:

@@ -13,6 +13,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/xtts-host/xtts-host/host/batch"
 	"github.com/xtts-host/xtts-host/host/report"
 	"github.com/xtts-host/xtts-host/shared/manifest"
 )
@@ -205,7 +206,7 @@ func TestBrokenClips(t *testing.T) {
 	if len(want) > 0 || len(emptied) < 3 {
 		t.Errorf("not in quarantine: %v; empty rows: %v", want, emptied)
 	}
-	excluded := readRows(t, filepath.Join(broken, excludedFile))
+	excluded := readRows(t, filepath.Join(broken, batch.ExcludedFile))
 	if len(excluded) != 1 || excluded[0].ID != "D/0001" || excluded[0].Reason != "50000 samples, the bucket holds 44032" || excluded[0].Stage != "plan" {
 		t.Errorf("too long: %+v", excluded)
 	}

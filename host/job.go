@@ -17,6 +17,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/xtts-host/xtts-host/gpu"
+	"github.com/xtts-host/xtts-host/host/batch"
 	"github.com/xtts-host/xtts-host/host/catalog"
 	"github.com/xtts-host/xtts-host/host/checkpoint"
 	"github.com/xtts-host/xtts-host/host/config"
@@ -44,14 +45,13 @@ type job struct {
 
 	placement gpu.Placement
 
-	feeding feeding
+	feeding batch.Feeding
 
 	cache    string
 	bundle   *ortgraphs.Bundle
 	arena    *ortgraphs.Arena // of the bundle's parameters, as this run trains them
 	buckets  []manifest.Bucket
-	train    *split
-	val      *split
+	data     batch.Data
 	folders  []catalog.Entry          // of --plugins
 	stages   []manifest.StageInstance // the pipeline as it is asked for
 	pipeline *catalog.Resolved        // and as it was understood
@@ -121,14 +121,6 @@ func cacheDir(given string) (string, error) {
 	return filepath.Join(user, "xtts-host"), nil
 }
 
-// splits lists the data of the run.
-func (j *job) splits() []*split {
-	if j.val == nil {
-		return []*split{j.train}
-	}
-	return []*split{j.train, j.val}
-}
-
 func (j *job) openData(ctx context.Context) error {
 	var tokenizer *dataset.Tokenizer
 	if t := j.bundle.Manifest.Tokenizer; t != nil {
@@ -155,7 +147,7 @@ func (j *job) openData(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	j.train = &split{index: ix}
+	j.data.Train = &batch.Split{Index: ix}
 	val := j.cfg.ValData
 	if val == "" {
 		has, err := dataset.HasEval(dir)
@@ -167,7 +159,7 @@ func (j *job) openData(ctx context.Context) error {
 	if ix, err = open(val, dataset.Eval, ix.Speakers, ix.Languages); err != nil {
 		return err
 	}
-	j.val = &split{index: ix}
+	j.data.Val = &batch.Split{Index: ix}
 	return nil
 }
 
@@ -216,16 +208,16 @@ func (j *job) uses(plugin string) bool {
 func (j *job) fit(context.Context) error {
 	c := j.cfg
 	plan := dataset.PlanConfig{Seed: c.Seed, BatchSize: c.BatchSize, Buckets: j.buckets, MaxGrowth: j.pipeline.MaxGrowth}
-	p, err := dataset.NewPlan(j.train.index.Rows, plan)
+	p, err := dataset.NewPlan(j.data.Train.Index.Rows, plan)
 	if err != nil {
 		return err
 	}
-	j.train = newSplit(report.Train, j.train.index, p, c.Seed, c.NumWorkers)
-	if j.val != nil {
-		if p, err = dataset.NewEvalPlan(j.val.index.Rows, plan); err != nil {
+	j.data.Train = batch.NewSplit(report.Train, j.data.Train.Index, p, c.Seed, c.NumWorkers)
+	if j.data.Val != nil {
+		if p, err = dataset.NewEvalPlan(j.data.Val.Index.Rows, plan); err != nil {
 			return fmt.Errorf("validation: %w", err)
 		}
-		j.val = newSplit(report.Validation, j.val.index, p, c.Seed, c.NumWorkers)
+		j.data.Val = batch.NewSplit(report.Validation, j.data.Val.Index, p, c.Seed, c.NumWorkers)
 	}
 	// The smaller the batch, the shorter the step, and the more batches are kept ready.
 	j.prefetch = max(2, min(8, 64/c.BatchSize))
@@ -251,7 +243,7 @@ func (j *job) layOut(rows int) (err error) {
 	if j.slots == 0 {
 		j.slots = max(3, min(8, 64/rows))
 	}
-	j.layouts, err = layouts(j.buckets, rows, j.bundle.Manifest.Inputs, j.pipeline.Intermediates)
+	j.layouts, err = batch.Layouts(j.buckets, rows, j.bundle.Manifest.Inputs, j.pipeline.Intermediates)
 	return err
 }
 
@@ -280,7 +272,7 @@ func (j *job) hash() map[string]string {
 	return map[string]string{
 		"graph":         j.bundle.Hash(),
 		"features":      b.Features.Hash(),
-		"data":          j.train.index.Hash(),
+		"data":          j.data.Train.Index.Hash(),
 		"pipeline":      text(j.stages),
 		"plugins":       text(plugins),
 		"seed":          strconv.FormatInt(c.Seed, 10),
@@ -311,7 +303,7 @@ func (j *job) startPlugins(ctx context.Context) (err error) {
 		return err
 	}
 	for i := range requests {
-		if requests[i], err = configureRequest(j.bundle, j.pipeline, i, j.layouts); err != nil {
+		if requests[i], err = batch.ConfigureRequest(j.bundle, j.pipeline, i, j.layouts); err != nil {
 			return err
 		}
 		j.giveGPU(requests[i], i)
@@ -352,18 +344,6 @@ func (j *job) poolConfig(plugin catalog.Entry, configure *stagepb.ConfigureReque
 		}
 	}
 	return c
-}
-
-// newGuards watches over the ring and all that map it.
-func (j *job) newGuards() *guards {
-	g := newGuards(j.ring, j.layouts)
-	for _, p := range j.pools {
-		g.pools = append(g.pools, p)
-	}
-	for i := range j.pipeline.Plugins {
-		g.names = append(g.names, j.pipeline.Plugins[i].Name())
-	}
-	return g
 }
 
 func (j *job) openGraphs() error {

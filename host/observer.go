@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/xtts-host/xtts-host/host/batch"
 	"github.com/xtts-host/xtts-host/host/checkpoint"
 	"github.com/xtts-host/xtts-host/host/disk"
 	"github.com/xtts-host/xtts-host/host/event"
@@ -35,7 +36,7 @@ type observer struct {
 	pace       report.Pace
 	collector  *report.Collector
 	baselines  *report.Baselines
-	quarantine *quarantine
+	quarantine *batch.Quarantine
 
 	// Windows are accounted for together: one at a time, each finds nothing of what it needs in the processor's caches, since the trainer
 	// has slept while the device worked.
@@ -59,10 +60,10 @@ func newObserver(r *run, p train.Progress, state *checkpoint.State) (_ *observer
 			o.close()
 		}
 	}()
-	if err = r.writeExcluded(r.dir); err != nil {
+	if err = r.data.WriteExcluded(r.dir); err != nil {
 		return nil, err
 	}
-	if o.quarantine, err = newQuarantine(filepath.Join(r.dir, "quarantine.jsonl"), r.job); err != nil {
+	if o.quarantine, err = batch.OpenQuarantine(filepath.Join(r.dir, "quarantine.jsonl"), r.data, r.cfg.MaxQuarantine); err != nil {
 		return nil, err
 	}
 	if state != nil {
@@ -70,7 +71,7 @@ func newObserver(r *run, p train.Progress, state *checkpoint.State) (_ *observer
 		if state.Best != nil {
 			o.best = r.store.Kept(state.Best.Step)
 		}
-		o.quarantine.restore(state.Quarantine, r.job.train)
+		o.quarantine.Restore(state.Quarantine, r.data.Train)
 	}
 	if o.metrics, err = report.OpenMetrics(filepath.Join(r.dir, metricsFile), names, p.Step); err != nil {
 		return nil, err
@@ -81,8 +82,8 @@ func newObserver(r *run, p train.Progress, state *checkpoint.State) (_ *observer
 	if o.ledger, err = report.OpenLedger(r.debug.Ledger(), p.Step); err != nil {
 		return nil, err
 	}
-	o.progress = report.Progress{Metrics: names, Total: r.source.total(), Every: r.cfg.LogEvery, Bar: r.console.bar != nil, Bottleneck: func() string { return r.pipe.Stats().Bottleneck() }}
-	o.pace = report.Pace{Every: r.cfg.LogEvery, Setup: r.setup(), Pipeline: func() pipeline.Stats { return r.pipe.Stats() }}
+	o.progress = report.Progress{Metrics: names, Total: r.source.Total(), Every: r.cfg.LogEvery, Bar: r.console.bar != nil, Bottleneck: func() string { return r.path.Pipeline.Stats().Bottleneck() }}
+	o.pace = report.Pace{Every: r.cfg.LogEvery, Setup: r.setup(), Pipeline: func() pipeline.Stats { return r.path.Pipeline.Stats() }}
 	o.collector = report.NewCollector(names, o.metrics.History())
 	o.baselines, err = report.NewBaselines(r.bundle.Manifest.Baselines, r.bundle.Manifest.Inputs)
 	return o, err
@@ -110,17 +111,17 @@ func (o *observer) say(line string) {
 	}
 }
 
-// seen is told of every batch before it leaves the ring, by the copier.
+// seen gets every batch before it leaves the ring, from the copier.
 func (o *observer) seen(b *pipeline.Batch, layout *ring.Layout, slot []byte) {
 	o.baselines.Record(b.Eval, b.Rows, layout, slot)
 }
 
 // Batch implements train.Observer.
 func (o *observer) Batch(d *pipeline.DeviceSlot) {
-	o.frames += o.run.copier.frames[d.Index]
-	o.ledger.Batch(&d.Batch, func(row int32) string { return o.run.job.train.index.Rows[row].ID })
+	o.frames += o.run.path.Frames(d)
+	o.ledger.Batch(&d.Batch, func(row int32) string { return o.run.data.Train.Index.Rows[row].ID })
 	for _, row := range d.Batch.LeftOut {
-		o.quarantine.trained(o.run.job.train.index.Rows[row].ID)
+		o.quarantine.Trained(o.run.data.Train.Index.Rows[row].ID)
 	}
 }
 
@@ -159,7 +160,7 @@ func (o *observer) account() error {
 		w := &o.pending[i]
 		o.collector.Step(w)
 		if w.Skipped {
-			o.say(o.progress.Skipped(w, func(row int32) string { return o.run.job.train.index.Rows[row].ID }))
+			o.say(o.progress.Skipped(w, func(row int32) string { return o.run.data.Train.Index.Rows[row].ID }))
 		}
 		progress := o.progress.Window(w)
 		o.say(progress)
@@ -224,7 +225,7 @@ func (o *observer) save() error {
 		Step: p.Step, OptimizerStep: r.optimizer.Steps, Epoch: p.Epoch, Batch: p.Batch, Seed: r.cfg.Seed,
 		Schedule:      checkpoint.Schedule{Name: r.schedule.Name, BaseLR: r.schedule.BaseLR, WarmupSteps: r.schedule.WarmupSteps, TotalSteps: r.schedule.TotalSteps},
 		EvaluatedStep: p.EvaluatedStep, Samples: o.samplesTotal, Frames: o.framesTotal,
-		Quarantine: o.quarantine.list(), Hashes: r.hashes,
+		Quarantine: o.quarantine.List(), Hashes: r.hashes,
 	}
 	if p.Best != nil {
 		state.Best = &checkpoint.Best{Step: p.Best.Step, Loss: p.Best.Loss}
@@ -258,7 +259,7 @@ func (o *observer) finish(outcome error) error {
 		err = errors.Join(err, aerr)
 	}
 	switch p := r.loop.Progress; {
-	case p.Step == 0 || r.feeding != overlapped || o.saved == [2]int64{p.Step, p.EvaluatedStep}:
+	case p.Step == 0 || r.feeding != batch.Overlapped || o.saved == [2]int64{p.Step, p.EvaluatedStep}:
 	case r.optimizer.Torn() || o.lost:
 		r.log.Warn(fmt.Sprintf("step %d is not saved: it is not whole; go on from the checkpoint before it with --resume %s", p.Step, r.dir))
 	default:

@@ -10,9 +10,9 @@ import (
 	"time"
 
 	"github.com/xtts-host/xtts-host/gpu/nvml"
+	"github.com/xtts-host/xtts-host/host/batch"
 	"github.com/xtts-host/xtts-host/host/checkpoint"
 	"github.com/xtts-host/xtts-host/host/config"
-	"github.com/xtts-host/xtts-host/host/dataset"
 	"github.com/xtts-host/xtts-host/host/debug"
 	"github.com/xtts-host/xtts-host/host/exit"
 	"github.com/xtts-host/xtts-host/host/pipeline"
@@ -20,7 +20,7 @@ import (
 	"github.com/xtts-host/xtts-host/host/trace"
 	"github.com/xtts-host/xtts-host/host/train"
 	"github.com/xtts-host/xtts-host/shared/hint"
-	"github.com/xtts-host/xtts-host/shared/manifest"
+	"github.com/xtts-host/xtts-host/shared/ring"
 )
 
 // drainTimeout bounds the end of a run, from the last step to the last plugin.
@@ -29,11 +29,11 @@ const drainTimeout = 15 * time.Second
 // Run trains. It returns when the run is over and nothing of it is left but the run folder. ExitCode gives the
 // exit status of its error, Hint what to do about it.
 func Run(ctx context.Context, set *config.Set, console Console) error {
-	return trainFed(ctx, set, console, overlapped)
+	return trainFed(ctx, set, console, batch.Overlapped)
 }
 
 // trainFed is Run with a way of feeding the model.
-func trainFed(ctx context.Context, set *config.Set, console Console, how feeding) (err error) {
+func trainFed(ctx context.Context, set *config.Set, console Console, how batch.Feeding) (err error) {
 	began := time.Now()
 	console = console.forRun()
 	defer console.bar.Close()
@@ -134,11 +134,8 @@ type run struct {
 	store   *checkpoint.Store
 
 	schedule train.Schedule
-	source   *source
-	road     *road
-	copier   *copier
-	feeds    feeds
-	pipe     *pipeline.Pipeline
+	source   *batch.Source
+	path     *batch.Path
 	loop     *train.Loop
 	observer *observer
 	timeline *trace.Timeline
@@ -157,20 +154,20 @@ func (r *run) train(ctx context.Context) error {
 	return r.observer.finish(r.drive(ctx, progress))
 }
 
-// drive runs pipeline and loop until one ends. Nothing of them runs behind it.
+// drive runs pipeline and loop until one ends. Nothing of them runs after it.
 func (r *run) drive(ctx context.Context, progress train.Progress) error {
 	pipeCtx, stopPipe := context.WithCancel(ctx)
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		r.pipe.Run(pipeCtx) // its failure comes back through Acquire
+		r.path.Pipeline.Run(pipeCtx) // its failure comes back through Acquire
 	}()
 	r.warmUp(ctx)
-	r.console.bar.Start(report.Status{Step: progress.Step, Total: r.source.total()})
+	r.console.bar.Start(report.Status{Step: progress.Step, Total: r.source.Total()})
 	r.watch.Start()
 	err := r.loop.Run(ctx)
 	stopPipe()
-	r.feeds.close()
+	r.path.Close()
 	<-done
 	if werr := r.watch.Close(); werr != nil {
 		r.log.Warn(werr.Error()) // the run is as good without
@@ -245,15 +242,15 @@ func (r *run) init() error {
 // build makes pipeline and loop.
 func (r *run) build(progress train.Progress, state *checkpoint.State) (err error) {
 	c := r.cfg
-	r.source = &source{train: r.job.train.plan, accumulate: c.Accumulate, evalEvery: c.EvalEvery, epochs: c.Epochs, maxSteps: c.MaxSteps, seed: c.Seed}
-	if r.val != nil {
-		r.source.val = r.val.plan
+	r.source = &batch.Source{Train: r.data.Train.Plan, Accumulate: c.Accumulate, EvalEvery: c.EvalEvery, Epochs: c.Epochs, MaxSteps: c.MaxSteps, Seed: c.Seed}
+	if r.data.Val != nil {
+		r.source.Val = r.data.Val.Plan
 	}
-	r.source.start(progress)
-	r.schedule = train.Schedule{Name: c.Schedule, BaseLR: c.LR, WarmupSteps: c.WarmupSteps, TotalSteps: r.source.total()}
+	r.source.Start(progress)
+	r.schedule = train.Schedule{Name: c.Schedule, BaseLR: c.LR, WarmupSteps: c.WarmupSteps, TotalSteps: r.source.Total()}
 	if state != nil {
 		r.schedule.TotalSteps = state.Schedule.TotalSteps // the course was fixed when the run began
-		if total := r.source.total(); c.Schedule == "cosine" && total > r.schedule.TotalSteps {
+		if total := r.source.Total(); c.Schedule == "cosine" && total > r.schedule.TotalSteps {
 			r.log.Warn(fmt.Sprintf("the cosine schedule ends at step %d, where the run was to end when it began: the learning rate is 0 from there to step %d (begin a new run with --init %s)",
 				r.schedule.TotalSteps, total, r.dir))
 		}
@@ -261,65 +258,32 @@ func (r *run) build(progress train.Progress, state *checkpoint.State) (err error
 	if r.observer, err = newObserver(r, progress, state); err != nil {
 		return err
 	}
-	if err := r.connect(r.observer, r.observer.quarantine, progress); err != nil {
-		return err
-	}
-	r.copier.seen = r.observer.seen
-	return nil
+	return r.connect(r.observer, r.observer.quarantine, r.observer.seen, progress)
 }
 
-// connect makes the pipeline and the loop from source and schedule. o is told of every step, q of rows that cannot be used.
-func (r *run) connect(o train.Observer, q *quarantine, progress train.Progress) (err error) {
+// connect makes the batches' path and the loop from source and schedule. o gets every step, q the rows that cannot be used, and
+// seen, where it is not nil, every batch while it lies in the ring.
+func (r *run) connect(o train.Observer, q *batch.Quarantine, seen func(*pipeline.Batch, *ring.Layout, []byte), progress train.Progress) (err error) {
 	c := r.cfg
-	r.road = &road{
-		seed: c.Seed, ring: r.ring, layouts: r.layouts, made: madeByHost(r.layouts, r.pipeline.Dataset),
-		guards: r.newGuards(), train: r.job.train, val: r.val, tensors: make([][]dataset.Tensor, c.NumWorkers), unread: q.unread,
-	}
-	r.copier = &copier{
-		road: r.road, model: r.model, gpu: r.device.Context, frames: make([]int, r.slots), lengths: frameLengths(r.bundle.Manifest.Inputs),
-	}
-	if r.debug != nil {
-		r.copier.reached = func() { r.debug.Reach(debug.Point{Phase: "copy"}) }
-	}
-	cfg := pipeline.Config{
-		Decoder: r.road, Device: r.copier,
-		Reject:    func(b *pipeline.Batch, rows []pipeline.Rejected) error { return q.rejected(r.road.of(b), b, rows) },
-		RingSlots: c.BufferSize, DeviceSlots: r.slots, Workers: c.NumWorkers, Prefetch: r.prefetch,
-	}
-	for _, in := range r.pipeline.Instances {
-		cfg.Stages = append(cfg.Stages, pipeline.Step{
-			Name: in.Name, Augment: in.Stage.Kind == manifest.Augment,
-			Stage: newStageRunner(r.road, r.pools[in.Plugin], r.pipeline.Plugins[in.Plugin].Name(), in, c.BatchSize, r.log),
-		})
-	}
 	r.loop = &train.Loop{
 		Model: r.model, Optimizer: r.optimizer, Schedule: r.schedule, Observer: o,
 		Stop: r.console.Stop, MaxSkipped: c.MaxSkipped, Progress: progress,
 	}
-	r.feeds = feeds{how: r.feeding, steps: r.source.total()}
-	r.feeds.before(&cfg, r.source)
-	r.draw(&cfg, r.loop)
-	if r.pipe, err = pipeline.New(cfg); err != nil {
+	hooks := batch.Hooks{Copied: seen, Observer: func(cfg pipeline.Config) pipeline.Observer { return r.draw(cfg, r.loop) }}
+	if r.debug != nil {
+		hooks.Copy = func() { r.debug.Reach(debug.Point{Phase: "copy"}) }
+	}
+	r.path, err = batch.New(batch.Config{
+		Source: r.source, Feeding: r.feeding, Data: r.data, BatchSize: c.BatchSize,
+		Depths: batch.Depths{Ring: c.BufferSize, Device: r.slots, Workers: c.NumWorkers, Prefetch: r.prefetch},
+		Ring:   r.ring, Layouts: r.layouts, Inputs: r.bundle.Manifest.Inputs, Stages: r.pipeline, Pools: r.pools,
+		Model: r.model, GPU: r.device.Context, Quarantine: q, Log: r.log, Hooks: hooks,
+	})
+	if err != nil {
 		return err
 	}
-	r.loop.Feed = r.feeds.behind(r.pipe)
+	r.loop.Feed = r.path.Feed
 	return nil
-}
-
-// frameLengths names the tensor that frames are counted by: the lengths of the first graph input that a stage makes, or
-// of the first that has any.
-func frameLengths(inputs []manifest.TensorSpec) string {
-	first := ""
-	for _, t := range inputs {
-		switch {
-		case t.Lengths == "":
-		case t.Origin == "stage":
-			return t.Lengths
-		case first == "":
-			first = t.Lengths
-		}
-	}
-	return first
 }
 
 // warmUp lets the pipeline fill: until the prefetch target is ready, at most for --model-start-delay.
@@ -329,10 +293,10 @@ func (r *run) warmUp(ctx context.Context) {
 	defer delay.Stop()
 	fmt.Fprintln(r.console.Out, "waiting for the data pipeline to warm up")
 	select {
-	case <-r.pipe.Warm():
+	case <-r.path.Pipeline.Warm():
 	case <-delay.C:
 	case <-r.console.Stop:
 	case <-ctx.Done():
 	}
-	fmt.Fprintf(r.console.Out, "training starting now: %d batches ready after %.2f s\n\n", r.pipe.Finished(), time.Since(began).Seconds())
+	fmt.Fprintf(r.console.Out, "training starting now: %d batches ready after %.2f s\n\n", r.path.Pipeline.Finished(), time.Since(began).Seconds())
 }

@@ -24,8 +24,8 @@ func (j *job) closeTrace() {
 	}
 }
 
-// draw has the parts of the run tell a timeline what they do, if one was asked for.
-func (r *run) draw(pipe *pipeline.Config, loop *train.Loop) {
+// draw has the parts of the run draw what they do on a timeline, if one was asked for.
+func (r *run) draw(pipe pipeline.Config, loop *train.Loop) pipeline.Observer {
 	what := trace.Run{Workers: pipe.Workers, DeviceSlots: pipe.DeviceSlots, Steps: r.cfg.TraceSteps, GPU: r.device.Timer != nil}
 	for _, s := range pipe.Stages {
 		what.Stages = append(what.Stages, s.Name)
@@ -34,9 +34,9 @@ func (r *run) draw(pipe *pipeline.Config, loop *train.Loop) {
 		what.Bytes = append(what.Bytes, l.InputBytes)
 	}
 	if r.timeline = trace.NewTimeline(r.trace, what); r.timeline == nil {
-		return
+		return nil
 	}
-	pipe.Observer, loop.Spent = r.timeline, r.timeline.Trained
+	loop.Spent = r.timeline.Trained
 	if timer := r.device.Timer; timer != nil {
 		timer.Spent = func(w train.Work, began, ended time.Time) {
 			if w == train.Transferring {
@@ -46,4 +46,5 @@ func (r *run) draw(pipe *pipeline.Config, loop *train.Loop) {
 			}
 		}
 	}
+	return r.timeline
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/xtts-host/xtts-host/gpu"
+	"github.com/xtts-host/xtts-host/host/batch"
 	"github.com/xtts-host/xtts-host/host/exit"
 	"github.com/xtts-host/xtts-host/host/train"
 	"github.com/xtts-host/xtts-host/ortgraphs/ort"
@@ -34,7 +35,7 @@ func (j *job) tooLarge(ctx context.Context, err error, graphs int) error {
 }
 
 // benchmarked: a batch that does not fit is a figure there, and another size is next.
-func (j *job) benchmarked() bool { return j.feeding != overlapped }
+func (j *job) benchmarked() bool { return j.feeding != batch.Overlapped }
 
 // growsWithPlugins: what plugins take of the same GPU depends on the batch, and trials have those of the batch that was refused, or none.
 func (j *job) growsWithPlugins() bool { return j.placement.Shared() && j.placement.Model.Limit == 0 }

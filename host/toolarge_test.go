@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/xtts-host/xtts-host/gpu"
+	"github.com/xtts-host/xtts-host/host/batch"
 	"github.com/xtts-host/xtts-host/host/config"
 	"github.com/xtts-host/xtts-host/host/exit"
 	"github.com/xtts-host/xtts-host/host/train"
@@ -148,11 +149,11 @@ func TestNoSearch(t *testing.T) {
 	capped.Limit = 1 << 30
 	for _, tt := range []struct {
 		data, model gpu.Seat
-		feeding     feeding
+		feeding     batch.Feeding
 		want        bool
 	}{
-		{one, two, overlapped, true}, {one, two, resident, false}, {one, two, unsaved, false},
-		{one, one, overlapped, false}, {one, capped, overlapped, true},
+		{one, two, batch.Overlapped, true}, {one, two, batch.Resident, false}, {one, two, batch.Unsaved, false},
+		{one, one, batch.Overlapped, false}, {one, capped, batch.Overlapped, true},
 	} {
 		j := &job{placement: gpu.Placement{Data: tt.data, Model: tt.model}, feeding: tt.feeding}
 		if got := !j.benchmarked() && !j.growsWithPlugins(); got != tt.want {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/xtts-host/xtts-host/gpu"
 	"github.com/xtts-host/xtts-host/gpu/nvml"
+	"github.com/xtts-host/xtts-host/host/batch"
 	"github.com/xtts-host/xtts-host/host/event"
 	"github.com/xtts-host/xtts-host/host/exit"
 	"github.com/xtts-host/xtts-host/host/pipeline"
@@ -70,8 +71,8 @@ func (v *validation) tryData(ctx context.Context) (string, error) {
 	if err := v.openData(ctx); err != nil {
 		return "", err
 	}
-	ix := v.job.train.index
-	text := fmt.Sprintf("%s: %s, %s, %.1f min", filepath.Join(ix.Dir, ix.List), report.Count(len(ix.Rows), "clip"), report.Count(len(ix.Speakers), "speaker"), v.job.train.minutes())
+	ix := v.data.Train.Index
+	text := fmt.Sprintf("%s: %s, %s, %.1f min", filepath.Join(ix.Dir, ix.List), report.Count(len(ix.Rows), "clip"), report.Count(len(ix.Speakers), "speaker"), v.data.Train.Minutes())
 	if n := len(ix.Rejected); n > 0 {
 		text += fmt.Sprintf("; %s cannot be used", report.Count(n, "line"))
 	}
@@ -242,7 +243,7 @@ func (v *validation) trySteps(ctx context.Context) (_ string, err error) {
 	if v.temp, err = os.MkdirTemp("", "xtts-host-validate-"); err != nil {
 		return "", err
 	}
-	q, err := newQuarantine(filepath.Join(v.temp, "quarantine.jsonl"), v.job)
+	q, err := batch.OpenQuarantine(filepath.Join(v.temp, "quarantine.jsonl"), v.data, c.MaxQuarantine)
 	if err != nil {
 		return "", err
 	}
@@ -256,14 +257,14 @@ func (v *validation) trySteps(ctx context.Context) (_ string, err error) {
 	if err != nil {
 		return "", exit.Refused(err)
 	}
-	r.source = &source{train: v.job.train.plan, accumulate: c.Accumulate, epochs: p.Epoch + 1 + rehearsed, maxSteps: p.Step + rehearsed, seed: c.Seed}
-	r.source.start(p)
-	whole := source{train: v.job.train.plan, accumulate: c.Accumulate, epochs: c.Epochs, maxSteps: c.MaxSteps} // its course is the run's
-	r.schedule = train.Schedule{Name: c.Schedule, BaseLR: c.LR, WarmupSteps: c.WarmupSteps, TotalSteps: whole.total()}
+	r.source = &batch.Source{Train: v.data.Train.Plan, Accumulate: c.Accumulate, Epochs: p.Epoch + 1 + rehearsed, MaxSteps: p.Step + rehearsed, Seed: c.Seed}
+	r.source.Start(p)
+	whole := batch.Source{Train: v.data.Train.Plan, Accumulate: c.Accumulate, Epochs: c.Epochs, MaxSteps: c.MaxSteps} // its course is the run's
+	r.schedule = train.Schedule{Name: c.Schedule, BaseLR: c.LR, WarmupSteps: c.WarmupSteps, TotalSteps: whole.Total()}
 	if v.resumed != nil {
 		r.schedule.TotalSteps = v.resumed.State.Schedule.TotalSteps
 	}
-	if err := r.connect(&v.steps, q, p); err != nil {
+	if err := r.connect(&v.steps, q, nil, p); err != nil {
 		return "", exit.Refused(err)
 	}
 	if err := r.drive(ctx, p); err != nil {
@@ -277,7 +278,7 @@ func (v *validation) trySteps(ctx context.Context) (_ string, err error) {
 		losses = append(losses, fmt.Sprintf("%#.4g", w.Loss))
 	}
 	text := "losses " + strings.Join(losses, ", ")
-	if n := q.count(); n > 0 {
+	if n := q.Count(); n > 0 {
 		text += fmt.Sprintf("; %s cannot be used", report.Count(n, "clip"))
 	}
 	return text, nil
@@ -291,7 +292,7 @@ func (v *validation) trySpeed(context.Context) (string, error) {
 	}
 	n := time.Duration(rehearsed - 1)
 	text := fmt.Sprintf("a step takes %s, of which it waits %s for its batch; a batch:", ms(step/n), ms(wait/n))
-	stats := v.pipe.Stats()
+	stats := v.path.Pipeline.Stats()
 	for i, p := range stats.Phases {
 		if i > 0 {
 			text += ","

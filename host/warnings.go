@@ -9,6 +9,7 @@ import (
 	"unicode"
 
 	"github.com/xtts-host/xtts-host/gpu"
+	"github.com/xtts-host/xtts-host/host/batch"
 	"github.com/xtts-host/xtts-host/host/catalog"
 	"github.com/xtts-host/xtts-host/host/dataset"
 	"github.com/xtts-host/xtts-host/host/report"
@@ -142,23 +143,20 @@ const maxReportedCharacters = 200
 // unknownCharacters lists for the report what the tokenizer does not know, the most frequent first.
 func (j *job) unknownCharacters() []report.UnknownCharacter {
 	var out []report.UnknownCharacter
-	for _, s := range j.splits() {
+	for _, s := range j.data.Splits() {
 		as := "unknown"
-		if s.index.ByteFallback {
+		if s.Index.ByteFallback {
 			as = "bytes"
 		}
-		found := byCount(s.index.Unknown)
+		found := byCount(s.Index.Unknown)
 		for _, c := range found[:min(len(found), maxReportedCharacters)] {
 			out = append(out, report.UnknownCharacter{
-				Split: s.name, Char: string(c.Char), Code: fmt.Sprintf("U+%04X", c.Char), Count: c.Count, First: c.Place, As: as,
+				Split: s.Name, Char: string(c.Char), Code: fmt.Sprintf("U+%04X", c.Char), Count: c.Count, First: c.Place, As: as,
 			})
 		}
 	}
 	return out
 }
-
-// dataName is what a person is told of a split.
-var dataName = map[string]string{report.Train: "training", report.Validation: "validation"}
 
 // warn says what is poor about the run that is about to start, and writes down what was passed over.
 func (j *job) warn() {
@@ -166,10 +164,10 @@ func (j *job) warn() {
 	facts := choices{
 		card: j.placement.Model.GPU.Memory, batchSize: c.BatchSize, accumulate: c.Accumulate,
 		bufferSize: c.BufferSize, bufferAsked: j.asked, slotSize: j.slotSize(), ringMemory: c.RingMemory.String(),
-		workers: c.NumWorkers, cores: runtime.NumCPU(), batches: j.train.plan.Batches(), slots: j.slots,
+		workers: c.NumWorkers, cores: runtime.NumCPU(), batches: j.data.Train.Plan.Batches(), slots: j.slots,
 	}
-	for _, s := range j.splits() {
-		facts.data = append(facts.data, s.findings())
+	for _, s := range j.data.Splits() {
+		facts.data = append(facts.data, findingsOf(s))
 	}
 	for _, line := range poor(facts) {
 		j.log.Warn(line)
@@ -184,11 +182,11 @@ func (j *job) warn() {
 	}
 }
 
-func (s *split) findings() findings {
-	f := findings{name: dataName[s.name], bytes: s.index.ByteFallback, clips: len(s.index.Rows), unknown: s.index.Unknown, cacheError: s.index.CacheError}
-	for _, e := range s.plan.Excluded() {
+func findingsOf(s *batch.Split) findings {
+	f := findings{name: s.Title(), bytes: s.Index.ByteFallback, clips: len(s.Index.Rows), unknown: s.Index.Unknown, cacheError: s.Index.CacheError}
+	for _, e := range s.Plan.Excluded() {
 		f.excluded++
-		f.excludedSeconds += float64(s.index.Rows[e.Row].Samples) / float64(s.index.SampleRate)
+		f.excludedSeconds += float64(s.Index.Rows[e.Row].Samples) / float64(s.Index.SampleRate)
 	}
 	return f
 }

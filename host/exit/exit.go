@@ -8,14 +8,12 @@ import (
 	"strings"
 
 	"github.com/xtts-host/xtts-host/gpu"
+	"github.com/xtts-host/xtts-host/host/batch"
 	"github.com/xtts-host/xtts-host/host/supervise"
 	"github.com/xtts-host/xtts-host/host/train"
 	"github.com/xtts-host/xtts-host/ortgraphs/ort"
 	"github.com/xtts-host/xtts-host/shared/hint"
 )
-
-// ErrQuarantine says that more rows were unusable than the run allows.
-var ErrQuarantine = errors.New("too many unusable rows")
 
 // refusal marks what is wrong before the first step.
 type refusal struct{ error }
@@ -93,7 +91,7 @@ func Code(err error) int {
 		return 3
 	case errors.Is(err, supervise.ErrCrashLoop), errors.Is(err, supervise.ErrFailed):
 		return 4
-	case errors.Is(err, ErrQuarantine):
+	case errors.Is(err, batch.ErrQuarantine):
 		return 5
 	case IsRefusal(err):
 		return 2

@@ -1,4 +1,4 @@
-package host
+package batch
 
 import (
 	"errors"
@@ -9,19 +9,18 @@ import (
 	"testing"
 
 	"github.com/xtts-host/xtts-host/host/checkpoint"
-	"github.com/xtts-host/xtts-host/host/config"
 	"github.com/xtts-host/xtts-host/host/dataset"
-	"github.com/xtts-host/xtts-host/host/exit"
 	"github.com/xtts-host/xtts-host/host/report"
+	"github.com/xtts-host/xtts-host/shared/hint"
 )
 
-// quarantineJob has a data set of so many rows and rejected lines.
-func quarantineJob(rows, rejected, limit int) *job {
+// quarantineData has so many rows and rejected lines.
+func quarantineData(rows, rejected int) Data {
 	ix := &dataset.Index{Rows: make([]dataset.Row, rows)}
 	for i := range rejected {
 		ix.Rejected = append(ix.Rejected, dataset.Rejected{Place: fmt.Sprintf("metadata.csv:%d", i+1), Reason: "no '|' between id and text"})
 	}
-	return &job{cfg: &config.Config{MaxQuarantine: limit}, train: &split{name: report.Train, index: ix, plan: new(dataset.Plan)}}
+	return Data{Train: &Split{Name: report.Train, Index: ix, Plan: new(dataset.Plan)}}
 }
 
 func TestQuarantineLimit(t *testing.T) {
@@ -33,28 +32,28 @@ func TestQuarantineLimit(t *testing.T) {
 		{24, 2, 3, 2, 1},    // what the index rejected counts
 		{24, 2, 100, 9, 99}, // far below the limit
 	} {
-		q, err := newQuarantine(filepath.Join(t.TempDir(), "quarantine.jsonl"), quarantineJob(tt.rows, tt.rejected, tt.limit))
+		q, err := OpenQuarantine(filepath.Join(t.TempDir(), "quarantine.jsonl"), quarantineData(tt.rows, tt.rejected), tt.limit)
 		if err != nil {
 			t.Errorf("%+v: %v", tt, err)
 			continue
 		}
 		for i := range tt.more {
 			err := q.add(report.Quarantined{ID: fmt.Sprint(i), Path: "x.wav", Reason: "torn", Stage: "decode", Split: report.Train})
-			if over := i >= tt.allowed; over != errors.Is(err, exit.ErrQuarantine) || over != (err != nil) {
+			if over := i >= tt.allowed; over != errors.Is(err, ErrQuarantine) || over != (err != nil) {
 				t.Errorf("%+v: row %d: %v", tt, i+1, err)
 			}
 		}
-		if q.count() != tt.rejected+tt.more {
-			t.Errorf("%+v: %d rows counted", tt, q.count())
+		if q.Count() != tt.rejected+tt.more {
+			t.Errorf("%+v: %d rows counted", tt, q.Count())
 		}
 		if err := q.Close(); err != nil {
 			t.Error(err)
 		}
 	}
 	path := filepath.Join(t.TempDir(), "quarantine.jsonl")
-	_, err := newQuarantine(path, quarantineJob(24, 2, -1))
-	if !errors.Is(err, exit.ErrQuarantine) || !strings.Contains(err.Error(), "too many unusable rows: 2 in the training data, and 1 are allowed; the last is metadata.csv:2: no '|'") || exit.Hint(err) == "" {
-		t.Errorf("%v, hint %q", err, exit.Hint(err))
+	_, err := OpenQuarantine(path, quarantineData(24, 2), -1)
+	if !errors.Is(err, ErrQuarantine) || !strings.Contains(err.Error(), "too many unusable rows: 2 in the training data, and 1 are allowed; the last is metadata.csv:2: no '|'") || hint.Of(err) == "" {
+		t.Errorf("%v, hint %q", err, hint.Of(err))
 	}
 	if data, _ := os.ReadFile(path); strings.Count(string(data), "\n") != 2 {
 		t.Errorf("the rows that were too many are not written down:\n%s", data)
@@ -64,9 +63,9 @@ func TestQuarantineLimit(t *testing.T) {
 // TestQuarantineOfTwoLists checks that a clip that two lists name counts in each, against a limit of each.
 func TestQuarantineOfTwoLists(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "quarantine.jsonl")
-	j := quarantineJob(24, 0, -1)
-	j.val = &split{name: report.Validation, index: &dataset.Index{Rows: make([]dataset.Row, 6)}, plan: new(dataset.Plan)}
-	q, err := newQuarantine(path, j)
+	d := quarantineData(24, 0)
+	d.Val = &Split{Name: report.Validation, Index: &dataset.Index{Rows: make([]dataset.Row, 6)}, Plan: new(dataset.Plan)}
+	q, err := OpenQuarantine(path, d, -1)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -76,11 +75,11 @@ func TestQuarantineOfTwoLists(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if q.count() != 2 {
-		t.Errorf("%d rows counted, want 2", q.count())
+	if q.Count() != 2 {
+		t.Errorf("%d rows counted, want 2", q.Count())
 	}
 	err = q.add(report.Quarantined{ID: "b", Reason: "torn", Stage: "decode", Split: report.Validation})
-	if !errors.Is(err, exit.ErrQuarantine) || !strings.Contains(err.Error(), "2 in the validation data, and 1 are allowed") {
+	if !errors.Is(err, ErrQuarantine) || !strings.Contains(err.Error(), "2 in the validation data, and 1 are allowed") {
 		t.Errorf("one more in the validation data: %v", err)
 	}
 	if data, _ := os.ReadFile(path); strings.Count(string(data), "\n") != 3 {
@@ -91,32 +90,32 @@ func TestQuarantineOfTwoLists(t *testing.T) {
 // TestQuarantineListsWhatTrainingPassed checks that a checkpoint does not depend on how far ahead rows were found.
 func TestQuarantineListsWhatTrainingPassed(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "quarantine.jsonl")
-	j := quarantineJob(24, 0, 9)
-	j.train.bad = new(dataset.Quarantine)
-	j.train.index.Rows[5].ID = "old"
-	q, err := newQuarantine(path, j)
+	d := quarantineData(24, 0)
+	d.Train.bad = new(dataset.Quarantine)
+	d.Train.Index.Rows[5].ID = "old"
+	q, err := OpenQuarantine(path, d, 9)
 	if err != nil {
 		t.Fatal(err)
 	}
-	q.restore([]checkpoint.Quarantined{{ID: "old", Reason: "torn"}}, j.train)
-	if !j.train.bad.Has(5) || j.train.bad.Has(4) {
-		t.Errorf("left out after a resume: %v", j.train.bad.Rows())
+	q.Restore([]checkpoint.Quarantined{{ID: "old", Reason: "torn"}}, d.Train)
+	if !d.Train.bad.Has(5) || d.Train.bad.Has(4) {
+		t.Errorf("left out after a resume: %v", d.Train.bad.Rows())
 	}
 	for _, id := range []string{"a", "b", "a", "old"} { // twice: as a row and as another row's reference
 		if err := q.add(report.Quarantined{ID: id, Path: id + ".wav", Reason: "torn", Stage: "decode", Split: report.Train}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	q.trained("b")
+	q.Trained("b")
 	passed := map[string]string{}
-	for _, r := range q.list() {
+	for _, r := range q.List() {
 		passed[r.ID] = r.Reason
 	}
 	if len(passed) != 2 || passed["old"] != "torn" || passed["b"] != "torn" {
 		t.Errorf("a checkpoint lists %v", passed)
 	}
-	if q.count() != 3 {
-		t.Errorf("%d rows counted, want 3", q.count())
+	if q.Count() != 3 {
+		t.Errorf("%d rows counted, want 3", q.Count())
 	}
 	if err := q.Close(); err != nil {
 		t.Error(err)
@@ -126,59 +125,23 @@ func TestQuarantineListsWhatTrainingPassed(t *testing.T) {
 	}
 }
 
-// TestClipTornDuringTheRun truncates a clip behind the index: the decoder finds it, the run goes on without it, and the checkpoint
-// names it.
-func TestClipTornDuringTheRun(t *testing.T) {
-	sample, err := dataset.Sample(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
-	clip := filepath.Join(sample, "wavs", "A", "0003.wav")
-	torn := false
-	tear := writer(func(p []byte) { // the banner comes when the plan stands
-		if !torn {
-			torn = true
-			if err := os.Truncate(clip, 20000); err != nil {
-				t.Error(err)
-			}
-		}
-	})
-	dir, err := trainPico(t, Console{Out: tear}, "--train-data", sample, "--max-steps", "5", "--model-start-delay", "0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for file, want := range map[string]string{
-		"quarantine.jsonl":                   `{"id":"A/0003","path":"` + clip + `","reason":"truncated: the \"data\" chunk declares 82898 bytes, the file has 19956","stage":"decode","split":"train"}` + "\n",
-		"report.json":                        `"quarantined": 1`,
-		"checkpoints/step-000005/state.json": `"id": "A/0003"`,
-	} {
-		data, err := os.ReadFile(filepath.Join(dir, file))
-		if err != nil || !strings.Contains(string(data), want) {
-			t.Errorf("%s does not have %s: %v\n%s", file, want, err, data)
-		}
-	}
-	if data, _ := os.ReadFile(filepath.Join(dir, "quarantine.jsonl")); strings.Count(string(data), "\n") != 1 {
-		t.Errorf("more rows than one:\n%s", data)
-	}
-}
-
 // TestQuarantineOfStrangers checks that what lists, recordings and stages wrote is neither too long to be read again nor
 // steers a terminal.
 func TestQuarantineOfStrangers(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "quarantine.jsonl")
-	q, err := newQuarantine(path, quarantineJob(24, 0, 0))
+	q, err := OpenQuarantine(path, quarantineData(24, 0), 0)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer q.Close()
 	row := report.Quarantined{ID: "a", Path: strings.Repeat("p", 1<<20), Reason: "\x1b[1m\nerror: " + strings.Repeat("\u00e9", 1<<19), Stage: "decode", Split: report.Train}
 	err = q.add(row)
-	if !errors.Is(err, exit.ErrQuarantine) || strings.ContainsAny(err.Error(), "\x1b\n") {
+	if !errors.Is(err, ErrQuarantine) || strings.ContainsAny(err.Error(), "\x1b\n") {
 		t.Errorf("add: %q", err)
 	}
-	q.trained("a")
+	q.Trained("a")
 	want := " [1m error: " + strings.Repeat("\u00e9", 242) + "\u2026" // one byte is left
-	if list := q.list(); len(list) != 1 || list[0].Reason != want {
+	if list := q.List(); len(list) != 1 || list[0].Reason != want {
 		t.Errorf("%q", list)
 	}
 	if err := q.Close(); err != nil {

@@ -1,4 +1,4 @@
-package host
+package batch
 
 import (
 	"encoding/json"
@@ -11,8 +11,8 @@ import (
 	"github.com/xtts-host/xtts-host/shared/stagepb"
 )
 
-// layouts places the tensors of every bucket: the graph's inputs, then what only stages exchange.
-func layouts(buckets []manifest.Bucket, batchSize int, inputs, intermediates []manifest.TensorSpec) ([]ring.Layout, error) {
+// Layouts places the tensors of every bucket: the graph's inputs, then what only stages exchange.
+func Layouts(buckets []manifest.Bucket, batchSize int, inputs, intermediates []manifest.TensorSpec) ([]ring.Layout, error) {
 	out := make([]ring.Layout, len(buckets))
 	for i, bucket := range buckets {
 		values := bucket.Values(batchSize)
@@ -53,8 +53,8 @@ func madeByHost(layouts []ring.Layout, specs []manifest.TensorSpec) [][]ring.Ten
 	return out
 }
 
-// configureRequest is what every process of a plugin is told.
-func configureRequest(bundle *ortgraphs.Bundle, pipeline *catalog.Resolved, plugin int, layouts []ring.Layout) (*stagepb.ConfigureRequest, error) {
+// ConfigureRequest is what every process of a plugin gets.
+func ConfigureRequest(bundle *ortgraphs.Bundle, pipeline *catalog.Resolved, plugin int, layouts []ring.Layout) (*stagepb.ConfigureRequest, error) {
 	features, err := json.Marshal(bundle.Manifest.Features)
 	if err != nil {
 		return nil, err

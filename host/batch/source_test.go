@@ -1,4 +1,4 @@
-package host
+package batch
 
 import (
 	"fmt"
@@ -34,7 +34,7 @@ func testPlan(t *testing.T, n int, eval bool) *dataset.Plan {
 	return p
 }
 
-// word names a batch and its place in the sequence: "step.micro epoch/index [rows]", with "." behind the last batch of a window
+// word names a batch and its place in the sequence: "step.micro epoch/index [rows]", with "." after the last batch of a window
 // or evaluation.
 func word(b *pipeline.Batch) string {
 	text := fmt.Sprintf("%d.%d %d/%d %v", b.Step, b.Micro, b.Epoch, b.Index, b.Rows)
@@ -48,7 +48,7 @@ func word(b *pipeline.Batch) string {
 }
 
 // runsDry takes what is left of a source, at most n batches.
-func runsDry(t *testing.T, s *source, n int) []string {
+func runsDry(t *testing.T, s *Source, n int) []string {
 	t.Helper()
 	var out []string
 	var b pipeline.Batch
@@ -59,31 +59,31 @@ func runsDry(t *testing.T, s *source, n int) []string {
 		out = append(out, word(&b))
 	}
 	if s.Next(&b) {
-		t.Fatal("a batch behind the end")
+		t.Fatal("a batch after the end")
 	}
 	return out
 }
 
 // expected writes the sequence down by its definition: epoch by epoch, window by window.
-func expected(s *source) []string {
+func expected(s *Source) []string {
 	var out []string
-	step, steps := int64(0), s.total()
-	for epoch := range s.epochs {
-		e := s.train.Epoch(epoch)
-		for first := 0; first < e.Len() && step < steps; first += s.accumulate {
-			behind := min(first+s.accumulate, e.Len())
-			for i := first; i < behind; i++ {
-				b := pipeline.Batch{Epoch: epoch, Index: i, Rows: e.Batch(i).Rows, Step: step, Micro: i - first, Last: i == behind-1}
+	step, steps := int64(0), s.Total()
+	for epoch := range s.Epochs {
+		e := s.Train.Epoch(epoch)
+		for first := 0; first < e.Len() && step < steps; first += s.Accumulate {
+			end := min(first+s.Accumulate, e.Len())
+			for i := first; i < end; i++ {
+				b := pipeline.Batch{Epoch: epoch, Index: i, Rows: e.Batch(i).Rows, Step: step, Micro: i - first, Last: i == end-1}
 				out = append(out, word(&b))
 			}
 			step++
-			atEpoch := s.evalEvery == 0 && behind == e.Len()
-			atStep := s.evalEvery > 0 && step%s.evalEvery == 0
-			if s.val == nil || !atEpoch && !atStep && step != steps {
+			atEpoch := s.EvalEvery == 0 && end == e.Len()
+			atStep := s.EvalEvery > 0 && step%s.EvalEvery == 0
+			if s.Val == nil || !atEpoch && !atStep && step != steps {
 				continue
 			}
-			for i, n := 0, s.val.Batches(); i < n; i++ {
-				b := pipeline.Batch{Index: i, Rows: s.val.Epoch(0).Batch(i).Rows, Eval: true, Micro: i, Last: i == n-1}
+			for i, n := 0, s.Val.Batches(); i < n; i++ {
+				b := pipeline.Batch{Index: i, Rows: s.Val.Epoch(0).Batch(i).Rows, Eval: true, Micro: i, Last: i == n-1}
 				out = append(out, word(&b))
 			}
 		}
@@ -94,37 +94,37 @@ func expected(s *source) []string {
 func TestSourceSequence(t *testing.T) {
 	for _, tt := range []struct {
 		name string
-		source
+		Source
 		steps, evaluations int
 		short              int // windows with fewer batches than accumulate
 	}{
-		{"plain", source{train: testPlan(t, 5, false), accumulate: 1, epochs: 2}, 10, 0, 0},
-		{"windows end with the epoch", source{train: testPlan(t, 5, false), accumulate: 2, epochs: 3}, 9, 0, 3},
-		{"windows longer than an epoch", source{train: testPlan(t, 3, false), accumulate: 8, epochs: 2}, 2, 0, 2},
-		{"evaluation behind every epoch", source{train: testPlan(t, 5, false), val: testPlan(t, 2, true), accumulate: 2, epochs: 3}, 9, 3, 3},
-		{"evaluation every 2 steps and at the end", source{train: testPlan(t, 5, false), val: testPlan(t, 2, true), accumulate: 1, epochs: 1, evalEvery: 2}, 5, 3, 0},
-		{"evaluation at the end only", source{train: testPlan(t, 5, false), val: testPlan(t, 2, true), accumulate: 1, epochs: 1, evalEvery: 99}, 5, 1, 0},
-		{"max-steps within an epoch", source{train: testPlan(t, 5, false), val: testPlan(t, 1, true), accumulate: 1, epochs: 9, maxSteps: 7}, 7, 2, 0},
-		{"max-steps beyond the epochs", source{train: testPlan(t, 5, false), accumulate: 5, epochs: 2, maxSteps: 7}, 2, 0, 0},
+		{"plain", Source{Train: testPlan(t, 5, false), Accumulate: 1, Epochs: 2}, 10, 0, 0},
+		{"windows end with the epoch", Source{Train: testPlan(t, 5, false), Accumulate: 2, Epochs: 3}, 9, 0, 3},
+		{"windows longer than an epoch", Source{Train: testPlan(t, 3, false), Accumulate: 8, Epochs: 2}, 2, 0, 2},
+		{"evaluation after every epoch", Source{Train: testPlan(t, 5, false), Val: testPlan(t, 2, true), Accumulate: 2, Epochs: 3}, 9, 3, 3},
+		{"evaluation every 2 steps and at the end", Source{Train: testPlan(t, 5, false), Val: testPlan(t, 2, true), Accumulate: 1, Epochs: 1, EvalEvery: 2}, 5, 3, 0},
+		{"evaluation at the end only", Source{Train: testPlan(t, 5, false), Val: testPlan(t, 2, true), Accumulate: 1, Epochs: 1, EvalEvery: 99}, 5, 1, 0},
+		{"max-steps within an epoch", Source{Train: testPlan(t, 5, false), Val: testPlan(t, 1, true), Accumulate: 1, Epochs: 9, MaxSteps: 7}, 7, 2, 0},
+		{"max-steps beyond the epochs", Source{Train: testPlan(t, 5, false), Accumulate: 5, Epochs: 2, MaxSteps: 7}, 2, 0, 0},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			s := tt.source
-			s.start(train.Progress{})
+			s := tt.Source
+			s.Start(train.Progress{})
 			want := expected(&s)
 			if got := runsDry(t, &s, len(want)); !slices.Equal(got, want) {
 				t.Errorf("got  %q\nwant %q", got, want)
 			}
 			var steps, evaluations, short int
 			var b pipeline.Batch
-			s = tt.source
-			s.start(train.Progress{})
+			s = tt.Source
+			s.Start(train.Progress{})
 			for epoch := 0; s.Next(&b); {
 				switch {
 				case b.Eval && b.Last:
 					evaluations++
 				case b.Last:
 					steps++
-					if b.Micro+1 < s.accumulate {
+					if b.Micro+1 < s.Accumulate {
 						short++
 					}
 				}
@@ -146,10 +146,10 @@ type place struct {
 	batches int
 }
 
-// places goes through the sequence as train.Loop does and lists every state in which it takes a checkpoint: behind each window,
-// whether an evaluation follows or not, and behind each evaluation.
-func places(s *source) []place {
-	s.start(train.Progress{})
+// places goes through the sequence as train.Loop does and lists every state in which it takes a checkpoint: after each window,
+// whether an evaluation follows or not, and after each evaluation.
+func places(s *Source) []place {
+	s.Start(train.Progress{})
 	list := []place{{}}
 	var p place
 	var b pipeline.Batch
@@ -175,21 +175,21 @@ func TestSourceGoesOn(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	places0, due := 0, 0
 	for range sources {
-		s := source{
-			train: testPlan(t, 1+r.IntN(12), false), accumulate: 1 + r.IntN(5), epochs: 1 + r.IntN(4),
-			evalEvery: []int64{0, 1, 2, 3, 7, 100}[r.IntN(6)], maxSteps: int64(max(0, r.IntN(40)-10)),
+		s := Source{
+			Train: testPlan(t, 1+r.IntN(12), false), Accumulate: 1 + r.IntN(5), Epochs: 1 + r.IntN(4),
+			EvalEvery: []int64{0, 1, 2, 3, 7, 100}[r.IntN(6)], MaxSteps: int64(max(0, r.IntN(40)-10)),
 		}
 		if r.IntN(4) > 0 {
-			s.val = testPlan(t, 1+r.IntN(3), true)
+			s.Val = testPlan(t, 1+r.IntN(3), true)
 		}
 		want := expected(&s)
 		for _, p := range places(&s) {
 			again := s
 			again.epoch, again.index, again.step, again.micro, again.evalIndex = 0, 0, 0, 0, 0
-			again.start(p.Progress)
+			again.Start(p.Progress)
 			if got := runsDry(t, &again, len(want)); !slices.Equal(got, want[p.batches:]) {
-				t.Fatalf("%d batches, windows of %d, evaluation every %d, %d epochs, %d steps at most: behind %+v\ngot  %q\nwant %q",
-					s.train.Batches(), s.accumulate, s.evalEvery, s.epochs, s.maxSteps, p.Progress, got, want[p.batches:])
+				t.Fatalf("%d batches, windows of %d, evaluation every %d, %d epochs, %d steps at most: after %+v\ngot  %q\nwant %q",
+					s.Train.Batches(), s.Accumulate, s.EvalEvery, s.Epochs, s.MaxSteps, p.Progress, got, want[p.batches:])
 			}
 			places0++
 			if p.batches < len(want) && p.Step > 0 && want[p.batches][0] == 'e' {
@@ -204,23 +204,23 @@ func TestSourceGoesOn(t *testing.T) {
 
 // TestSourceWithAnotherLength goes on with a run that was to end earlier, or later, than it now is.
 func TestSourceWithAnotherLength(t *testing.T) {
-	long := source{train: testPlan(t, 5, false), val: testPlan(t, 1, true), accumulate: 1, epochs: 4, evalEvery: 4, maxSteps: 10}
+	long := Source{Train: testPlan(t, 5, false), Val: testPlan(t, 1, true), Accumulate: 1, Epochs: 4, EvalEvery: 4, MaxSteps: 10}
 	all := expected(&long)
 	short := long
-	short.maxSteps = 6
+	short.MaxSteps = 6
 	ends := places(&short)
 	end := ends[len(ends)-1]
 	if end.Step != 6 || end.EvaluatedStep != 6 {
 		t.Fatalf("the short run ends at %+v", end)
 	}
 	again := long
-	again.start(end.Progress)
+	again.Start(end.Progress)
 	got := runsDry(t, &again, len(all))
 	if want := all[end.batches-1:]; !slices.Equal(got, want) { // the evaluation at its end is not in the long run
 		t.Errorf("longer:\ngot  %q\nwant %q", got, want)
 	}
 	again = short
-	again.start(train.Progress{Step: 9, Epoch: 1, Batch: 4, EvaluatedStep: 8})
+	again.Start(train.Progress{Step: 9, Epoch: 1, Batch: 4, EvaluatedStep: 8})
 	if got := runsDry(t, &again, len(all)); len(got) > 0 {
 		t.Errorf("shorter than what is done already: %q", got)
 	}

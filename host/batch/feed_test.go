@@ -1,4 +1,4 @@
-package host
+package batch
 
 import (
 	"context"
@@ -39,11 +39,11 @@ func (c *count) Next(b *pipeline.Batch) bool {
 // TestFeedings: what the ways of feeding take for the same ten batches, to the millisecond.
 func TestFeedings(t *testing.T) {
 	const decode, transfer, step = 7 * time.Millisecond, 3 * time.Millisecond, 10 * time.Millisecond
-	for how, want := range map[feeding]time.Duration{
-		overlapped: decode + transfer + 10*step,
-		unsaved:    decode + transfer + 10*step,
-		lockstep:   10 * (decode + transfer + step),
-		resident:   decode + 2*transfer + 10*step,
+	for how, want := range map[Feeding]time.Duration{
+		Overlapped: decode + transfer + 10*step,
+		Unsaved:    decode + transfer + 10*step,
+		Lockstep:   10 * (decode + transfer + step),
+		Resident:   decode + 2*transfer + 10*step,
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			f := feeds{how: how, steps: 10}
@@ -53,7 +53,7 @@ func TestFeedings(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			feed := f.behind(pipe)
+			feed := f.around(pipe)
 			ctx, stop := context.WithCancel(t.Context())
 			done := make(chan struct{})
 			go func() { defer close(done); pipe.Run(ctx) }()
@@ -80,10 +80,10 @@ func TestFeedings(t *testing.T) {
 	}
 }
 
-// TestLockstepEnds: a run that is stopped while the source waits for the trainer leaves nothing behind.
+// TestLockstepEnds: a run that is stopped while the source waits for the trainer ends, too.
 func TestLockstepEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := feeds{how: lockstep, steps: 10}
+		f := feeds{how: Lockstep, steps: 10}
 		cfg := pipeline.Config{Decoder: slow{}, Device: slow{}}
 		f.before(&cfg, &count{10})
 		pipe, err := pipeline.New(cfg)
@@ -93,7 +93,7 @@ func TestLockstepEnds(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())
 		done := make(chan struct{})
 		go func() { defer close(done); pipe.Run(ctx) }()
-		if _, err := f.behind(pipe).Acquire(ctx); err != nil {
+		if _, err := f.around(pipe).Acquire(ctx); err != nil {
 			t.Fatal(err)
 		}
 		stop()

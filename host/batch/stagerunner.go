@@ -1,4 +1,4 @@
-package host
+package batch
 
 import (
 	"context"
@@ -15,9 +15,9 @@ import (
 	"github.com/xtts-host/xtts-host/shared/stage"
 )
 
-// stageRunner sends batches to one stage instance, and looks at what comes back before anybody uses it.
+// stageRunner sends batches to one stage instance, and looks at what comes back before anything uses it.
 type stageRunner struct {
-	road     *road
+	*common
 	pool     processes
 	plugin   string
 	instance catalog.Instance
@@ -50,13 +50,13 @@ const maxFailures = 3
 // certain which of the two speaks when both apply.
 const maxEnds = 5
 
-func newStageRunner(r *road, pool processes, plugin string, instance catalog.Instance, batchSize int, log *slog.Logger) *stageRunner {
-	s := &stageRunner{road: r, pool: pool, plugin: plugin, instance: instance, log: log, attempts: make([]attempts, r.ring.Slots())}
+func newStageRunner(c *common, pool processes, plugin string, instance catalog.Instance, batchSize int, log *slog.Logger) *stageRunner {
+	s := &stageRunner{common: c, pool: pool, plugin: plugin, instance: instance, log: log, attempts: make([]attempts, c.ring.Slots())}
 	for i := range s.attempts {
 		s.attempts[i].keys = make([]byte, batchSize*stage.KeySize)
 	}
-	for i := range r.layouts {
-		s.outputs = append(s.outputs, newOutputs(instance, &r.layouts[i]))
+	for i := range c.layouts {
+		s.outputs = append(s.outputs, newOutputs(instance, &c.layouts[i]))
 	}
 	return s
 }
@@ -64,9 +64,9 @@ func newStageRunner(r *road, pool processes, plugin string, instance catalog.Ins
 // Process implements pipeline.Stage.
 func (s *stageRunner) Process(ctx context.Context, b *pipeline.Batch) (_ []pipeline.Rejected, _ time.Duration, err error) {
 	a := &s.attempts[b.Slot]
-	s.road.guards.enter(b.Slot, s.pool)
-	defer func() { s.road.guards.leave(b.Slot, errors.Is(err, supervise.ErrLost)) }()
-	if err := s.road.guards.check(b, nil); err != nil { // not this plugin's doing
+	s.guards.enter(b.Slot, s.pool)
+	defer func() { s.guards.leave(b.Slot, errors.Is(err, supervise.ErrLost)) }()
+	if err := s.guards.check(b, nil); err != nil { // not this plugin's doing
 		return nil, 0, err
 	}
 	s.fillKeys(a.keys, b)
@@ -89,7 +89,7 @@ func (s *stageRunner) Process(ctx context.Context, b *pipeline.Batch) (_ []pipel
 	}
 	a.failed = 0
 	by := &worker{pool: s.pool, process: res.Process, stage: s.instance.Name}
-	if err := s.road.guards.check(b, by); err != nil {
+	if err := s.guards.check(b, by); err != nil {
 		if by.guilty {
 			err = s.lost(a, err)
 		}
@@ -123,11 +123,11 @@ func (s *stageRunner) lost(a *attempts, err error) error {
 
 // fillKeys writes the key of each row.
 func (s *stageRunner) fillKeys(keys []byte, b *pipeline.Batch) {
-	rows := s.road.of(b).index.Rows
+	rows := s.data.of(b).Index.Rows
 	clear(keys)
 	for i, row := range b.Rows {
 		if row >= 0 {
-			key := dataset.RowKey(s.road.seed, b.Epoch, rows[row].ID, s.instance.Name)
+			key := dataset.RowKey(s.seed, b.Epoch, rows[row].ID, s.instance.Name)
 			copy(keys[i*stage.KeySize:], key[:])
 		}
 	}
@@ -137,11 +137,11 @@ func (s *stageRunner) fillKeys(keys []byte, b *pipeline.Batch) {
 // replaced. A row that is not finite gets a second chance, for the process may have had a reason that is over; then it
 // is the row's own fault.
 func (s *stageRunner) inspect(b *pipeline.Batch, id supervise.ProcessID) (rejected []pipeline.Rejected, err error) {
-	slot, out := s.road.ring.Slot(b.Slot), &s.outputs[b.Bucket]
+	slot, out := s.ring.Slot(b.Slot), &s.outputs[b.Bucket]
 	if err := out.checkLengths(slot, b.Rows); err != nil {
 		return nil, s.replace(b.Slot, id, err)
 	}
-	rows, known := s.road.of(b).index.Rows, s.attempts[b.Slot].rows
+	rows, known := s.data.of(b).Index.Rows, s.attempts[b.Slot].rows
 	var empty, again error
 	out.notFinite(slot, func(i int, tensor string) {
 		row := b.Rows[i]

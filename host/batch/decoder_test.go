@@ -1,4 +1,4 @@
-package host
+package batch
 
 import (
 	"encoding/binary"
@@ -26,7 +26,7 @@ func TestDecodeEmptiesUnreadableRows(t *testing.T) {
 		t.Fatal(err)
 	}
 	specs := []manifest.TensorSpec{tensorSpec("waveform", manifest.F32, 0, "B", "T_wav"), tensorSpec("waveform_lengths", manifest.I32, 0, "B")}
-	ls, err := layouts([]manifest.Bucket{{"T_wav": 100000}}, 3, nil, specs)
+	ls, err := Layouts([]manifest.Bucket{{"T_wav": 100000}}, 3, nil, specs)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -40,9 +40,10 @@ func TestDecodeEmptiesUnreadableRows(t *testing.T) {
 		t.Fatal(err)
 	}
 	var unread []string
-	r := &road{
-		ring: memory, layouts: ls, guards: newGuards(memory, ls), made: madeByHost(ls, specs), train: newSplit(report.Train, ix, plan, 1, 1), tensors: make([][]dataset.Tensor, 1),
-		unread: func(s *split, bad []dataset.BadRow) error {
+	r := &decoder{
+		common: &common{ring: memory, layouts: ls, guards: newGuards(memory, ls), data: Data{Train: NewSplit(report.Train, ix, plan, 1, 1)}},
+		made:   madeByHost(ls, specs), tensors: make([][]dataset.Tensor, 1),
+		unread: func(s *Split, bad []dataset.BadRow) error {
 			for _, b := range bad {
 				unread = append(unread, b.ID)
 				s.bad.Add(b)
@@ -82,24 +83,5 @@ func TestDecodeEmptiesUnreadableRows(t *testing.T) {
 	}
 	if got := lengths(); !slices.Equal(got, want) {
 		t.Errorf("the second time: lengths %v", got)
-	}
-}
-
-func TestFrameLengths(t *testing.T) {
-	counted := func(name, lengths, origin string) manifest.TensorSpec {
-		return manifest.TensorSpec{Name: name, Lengths: lengths, Origin: origin}
-	}
-	for _, tt := range []struct {
-		inputs []manifest.TensorSpec
-		want   string
-	}{
-		{nil, ""},
-		{[]manifest.TensorSpec{counted("speaker_ids", "", "dataset")}, ""},
-		{[]manifest.TensorSpec{counted("text", "text_lengths", "dataset"), counted("waveform", "waveform_lengths", "dataset")}, "text_lengths"},
-		{[]manifest.TensorSpec{counted("text", "text_lengths", "dataset"), counted("mel", "mel_lengths", "stage"), counted("ref", "ref_lengths", "stage")}, "mel_lengths"},
-	} {
-		if got := frameLengths(tt.inputs); got != tt.want {
-			t.Errorf("%+v: %q, want %q", tt.inputs, got, tt.want)
-		}
 	}
 }

@@ -1,4 +1,4 @@
-package host
+package batch
 
 import (
 	"errors"
@@ -41,14 +41,14 @@ func TestDamageRebuildsEverythingInFlight(t *testing.T) {
 		}
 		g.begin(batches[slot])
 		if err := g.check(batches[slot], nil); err != nil {
-			t.Errorf("slot %d, begun behind it: %v", slot, err)
+			t.Errorf("slot %d, begun after it: %v", slot, err)
 		}
 	}
 }
 
-// TestDamageIsBlamedOnNobodyElse: a damage that is found in the slot that a process gives back is that process's only when no
+// TestDamageIsBlamedOnNoOtherProcess: a damage that is found in the slot that a process gives back is that process's only when no
 // other one had a batch since the slot was whole.
-func TestDamageIsBlamedOnNobodyElse(t *testing.T) {
+func TestDamageIsBlamedOnNoOtherProcess(t *testing.T) {
 	for _, tt := range []struct {
 		name    string
 		workers int
@@ -64,7 +64,7 @@ func TestDamageIsBlamedOnNobodyElse(t *testing.T) {
 		{"a batch with the process before", 1, true, false, true, true},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			r := fakeRoad(t, 3)
+			r := fakeCommon(t, 3)
 			returns := func(int) (supervise.Result, error) { return supervise.Result{}, nil }
 			a, b := &fakePool{workers: tt.workers, call: returns}, &fakePool{workers: 1, call: returns}
 			r.guards.pools, r.guards.names = []processes{a, b}, []string{"a", "b"}

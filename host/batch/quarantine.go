@@ -1,25 +1,28 @@
-package host
+package batch
 
 import (
 	"cmp"
+	"errors"
 	"strings"
 	"sync"
 	"unicode"
 
 	"github.com/xtts-host/xtts-host/host/checkpoint"
 	"github.com/xtts-host/xtts-host/host/dataset"
-	"github.com/xtts-host/xtts-host/host/exit"
 	"github.com/xtts-host/xtts-host/host/pipeline"
 	"github.com/xtts-host/xtts-host/host/report"
 	"github.com/xtts-host/xtts-host/shared/hint"
 )
 
-// quarantine knows the rows that cannot be used. Rows are found ahead of training, by whichever worker reads them first;
+// ErrQuarantine says that more rows were unusable than the run allows.
+var ErrQuarantine = errors.New("too many unusable rows")
+
+// Quarantine knows the rows that cannot be used. Rows are found ahead of training, by whichever worker reads them first;
 // what a checkpoint lists are those that training has come past, so that it does not depend on who was how far
 // ahead.
 //
 // A list of the run has a limit of its own: a recording that two lists name is broken in both.
-type quarantine struct {
+type Quarantine struct {
 	file   *report.Quarantine
 	limits map[string]int // by split
 
@@ -28,9 +31,9 @@ type quarantine struct {
 	passed  map[string]string            // by id, of the training data
 }
 
-// newQuarantine lists the rows that the index could not take, too.
-func newQuarantine(path string, j *job) (_ *quarantine, err error) {
-	q := &quarantine{limits: map[string]int{}, reasons: map[string]map[string]string{}, passed: map[string]string{}}
+// OpenQuarantine lists the rows that the index could not take, too. limit bounds the rows of each split; below 0 it is 1 %.
+func OpenQuarantine(path string, data Data, limit int) (_ *Quarantine, err error) {
+	q := &Quarantine{limits: map[string]int{}, reasons: map[string]map[string]string{}, passed: map[string]string{}}
 	if q.file, err = report.OpenQuarantine(path); err != nil {
 		return nil, err
 	}
@@ -39,14 +42,14 @@ func newQuarantine(path string, j *job) (_ *quarantine, err error) {
 			q.file.Close()
 		}
 	}()
-	for _, s := range j.splits() {
-		q.reasons[s.name], q.limits[s.name] = map[string]string{}, j.cfg.MaxQuarantine
-		if q.limits[s.name] < 0 {
-			q.limits[s.name] = max(1, len(s.index.Rows)/100)
+	for _, s := range data.Splits() {
+		q.reasons[s.Name], q.limits[s.Name] = map[string]string{}, limit
+		if limit < 0 {
+			q.limits[s.Name] = max(1, len(s.Index.Rows)/100)
 		}
-		for _, r := range s.index.Rejected {
+		for _, r := range s.Index.Rejected {
 			id := cmp.Or(r.ID, r.Place)
-			if err := q.add(report.Quarantined{ID: id, Path: r.Path, Reason: r.Reason, Stage: "index", Split: s.name}); err != nil {
+			if err := q.add(report.Quarantined{ID: id, Path: r.Path, Reason: r.Reason, Stage: "index", Split: s.Name}); err != nil {
 				return nil, err
 			}
 		}
@@ -54,15 +57,15 @@ func newQuarantine(path string, j *job) (_ *quarantine, err error) {
 	return q, nil
 }
 
-// restore takes over what a checkpoint lists of the training data: what the run left out, it goes on leaving out.
-func (q *quarantine) restore(rows []checkpoint.Quarantined, s *split) {
+// Restore takes over what a checkpoint lists of the training data: what the run left out, it goes on leaving out.
+func (q *Quarantine) Restore(rows []checkpoint.Quarantined, s *Split) {
 	reasons := map[string]string{}
 	for _, r := range rows {
 		r.Reason = shorten(r.Reason, maxCell)
 		reasons[r.ID] = r.Reason
-		q.reasons[s.name][r.ID], q.passed[r.ID] = r.Reason, r.Reason
+		q.reasons[s.Name][r.ID], q.passed[r.ID] = r.Reason, r.Reason
 	}
-	for i, row := range s.index.Rows {
+	for i, row := range s.Index.Rows {
 		if reason, ok := reasons[row.ID]; ok {
 			s.bad.Add(dataset.BadRow{Row: int32(i), ID: row.ID, Path: row.Path, Reason: reason})
 		}
@@ -91,8 +94,8 @@ func shorten(text string, limit int) string {
 	}, text)
 }
 
-// add writes down a row, cut to what shorten leaves. The error is exit.ErrQuarantine when there are too many.
-func (q *quarantine) add(row report.Quarantined) error {
+// add writes down a row, cut to what shorten leaves. The error is ErrQuarantine when there are too many.
+func (q *Quarantine) add(row report.Quarantined) error {
 	row.ID, row.Path, row.Reason = shorten(row.ID, maxCell), shorten(row.Path, maxPath), shorten(row.Reason, maxCell)
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -105,42 +108,42 @@ func (q *quarantine) add(row report.Quarantined) error {
 		return err
 	}
 	if len(reasons) > limit {
-		return hint.Errorf("mend the clips, or the stages, that quarantine.jsonl names, or allow more with --max-quarantine",
-			"%w: %d in the %s data, and %d are allowed; the last is %s: %s", exit.ErrQuarantine, len(reasons), dataName[row.Split], limit, row.ID, row.Reason)
+		return hint.Errorf("correct the clips, or the stages, that quarantine.jsonl names, or allow more with --max-quarantine",
+			"%w: %d in the %s data, and %d are allowed; the last is %s: %s", ErrQuarantine, len(reasons), title[row.Split], limit, row.ID, row.Reason)
 	}
 	return nil
 }
 
 // rejected adds rows of a batch that a stage cannot use, unread those that cannot be read. The pipeline's workers call them.
-func (q *quarantine) rejected(s *split, b *pipeline.Batch, rows []pipeline.Rejected) error {
+func (q *Quarantine) rejected(s *Split, b *pipeline.Batch, rows []pipeline.Rejected) error {
 	for _, r := range rows {
-		row := &s.index.Rows[b.Rows[r.Row]]
-		if err := q.add(report.Quarantined{ID: row.ID, Path: row.Path, Reason: r.Reason, Stage: r.Phase, Split: s.name}); err != nil {
+		row := &s.Index.Rows[b.Rows[r.Row]]
+		if err := q.add(report.Quarantined{ID: row.ID, Path: row.Path, Reason: r.Reason, Stage: r.Phase, Split: s.Name}); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (q *quarantine) unread(s *split, bad []dataset.BadRow) error {
+func (q *Quarantine) unread(s *Split, bad []dataset.BadRow) error {
 	for _, b := range bad {
 		s.bad.Add(b)
-		if err := q.add(report.Quarantined{ID: b.ID, Path: b.Path, Reason: b.Reason, Stage: "decode", Split: s.name}); err != nil {
+		if err := q.add(report.Quarantined{ID: b.ID, Path: b.Path, Reason: b.Reason, Stage: "decode", Split: s.Name}); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// trained notes that training came past the row.
-func (q *quarantine) trained(id string) {
+// Trained notes that training came past the row.
+func (q *Quarantine) Trained(id string) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.passed[id] = q.reasons[report.Train][id]
 }
 
-// list returns the rows that training came past.
-func (q *quarantine) list() []checkpoint.Quarantined {
+// List returns the rows that training came past.
+func (q *Quarantine) List() []checkpoint.Quarantined {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	var out []checkpoint.Quarantined
@@ -150,8 +153,8 @@ func (q *quarantine) list() []checkpoint.Quarantined {
 	return out
 }
 
-// count counts the rows of all lists.
-func (q *quarantine) count() int {
+// Count counts the rows of all lists.
+func (q *Quarantine) Count() int {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	n := 0
@@ -162,4 +165,4 @@ func (q *quarantine) count() int {
 }
 
 // Close closes the file.
-func (q *quarantine) Close() error { return q.file.Close() }
+func (q *Quarantine) Close() error { return q.file.Close() }

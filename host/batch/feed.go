@@ -1,4 +1,4 @@
-package host
+package batch
 
 import (
 	"context"
@@ -9,18 +9,18 @@ import (
 	"github.com/xtts-host/xtts-host/host/train"
 )
 
-// feeding is how batches come to the trainer. All but the first are for measuring.
-type feeding int
+// Feeding is how batches come to the trainer. All but the first are for measuring.
+type Feeding int
 
 const (
-	// overlapped prepares batches while others are trained on.
-	overlapped feeding = iota
-	// unsaved is overlapped in a run of which only the figures are wanted. Neither it nor what follows saves a checkpoint at its end.
-	unsaved
-	// lockstep begins a batch when the one before has been trained on, as a program without a pipeline does.
-	lockstep
-	// resident trains on the first two batches by turns: what the device can do when nothing feeds it.
-	resident
+	// Overlapped prepares batches while others are trained on.
+	Overlapped Feeding = iota
+	// Unsaved is Overlapped in a run of which only the figures are wanted. Neither it nor what follows saves a checkpoint at its end.
+	Unsaved
+	// Lockstep begins a batch when the one before has been trained on, as a program without a pipeline does.
+	Lockstep
+	// Resident trains on the first two batches by turns: what the device can do when nothing feeds it.
+	Resident
 )
 
 // residentFeed hands out two batches by turns for ever: the trainer may hold two.
@@ -37,7 +37,7 @@ func (f *residentFeed) Acquire(ctx context.Context) (*pipeline.DeviceSlot, error
 	if f.step == f.steps {
 		return nil, io.EOF
 	}
-	for i := range f.slots { // both before the first step: nothing is to be waited for behind it
+	for i := range f.slots { // both before the first step: nothing is to be waited for after it
 		if f.slots[i] == nil {
 			d, err := f.feed.Acquire(ctx)
 			if err != nil {
@@ -102,7 +102,7 @@ func (g *gate) close() { close(g.closed) }
 
 // feeds puts a way of feeding around a pipeline. The zero value changes nothing.
 type feeds struct {
-	how   feeding
+	how   Feeding
 	steps int64 // of the run
 	gate  *gate
 }
@@ -110,23 +110,23 @@ type feeds struct {
 // before sets the pipeline's source, and what else must be.
 func (f *feeds) before(cfg *pipeline.Config, s pipeline.Source) {
 	cfg.Source = s
-	if f.how == resident {
+	if f.how == Resident {
 		cfg.Source = &beginning{Source: s, left: len(residentFeed{}.slots)} // nothing else goes on beside it
 	}
-	if f.how == lockstep {
+	if f.how == Lockstep {
 		f.gate = newGate(s)
 		cfg.Source = f.gate
 		cfg.RingSlots, cfg.DeviceSlots, cfg.Workers, cfg.Prefetch = 1, 1, 1, 1
 	}
 }
 
-// behind returns what the trainer takes its batches from.
-func (f *feeds) behind(p *pipeline.Pipeline) train.Feed {
+// around returns what the trainer takes its batches from.
+func (f *feeds) around(p *pipeline.Pipeline) train.Feed {
 	switch f.how {
-	case lockstep:
+	case Lockstep:
 		f.gate.Feed = p
 		return f.gate
-	case resident:
+	case Resident:
 		return &residentFeed{feed: p, steps: f.steps}
 	}
 	return p

@@ -1,4 +1,4 @@
-package host
+package batch
 
 import (
 	"encoding/binary"

@@ -1,4 +1,4 @@
-package host
+package batch
 
 import (
 	"encoding/json"
@@ -27,7 +27,7 @@ var (
 )
 
 func TestLayouts(t *testing.T) {
-	ls, err := layouts(layoutBuckets, 4, layoutInputs, layoutBetween)
+	ls, err := Layouts(layoutBuckets, 4, layoutInputs, layoutBetween)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -50,7 +50,7 @@ func TestLayouts(t *testing.T) {
 	if len(made) != 2 || len(made[1]) != 2 || made[1][0].Name != "waveform" || made[1][0].Shape[1] != 200 || made[1][1].Name != "text" {
 		t.Errorf("the host makes %+v", made)
 	}
-	_, err = layouts(layoutBuckets, 4, layoutInputs, []manifest.TensorSpec{tensorSpec("codes", manifest.I32, 0, "B", "T_codes")})
+	_, err = Layouts(layoutBuckets, 4, layoutInputs, []manifest.TensorSpec{tensorSpec("codes", manifest.I32, 0, "B", "T_codes")})
 	if err == nil || !strings.HasPrefix(err.Error(), "bucket 0: tensor codes: ") {
 		t.Errorf("symbol without a value: %v", err)
 	}
@@ -67,11 +67,11 @@ func TestConfigureRequest(t *testing.T) {
 	pipeline := &catalog.Resolved{Instances: []catalog.Instance{
 		instance("a", 0, nil), instance("b", 1, map[string]any{"db": 3}), instance("c", 0, map[string]any{}), instance("d", 1, nil),
 	}}
-	ls, err := layouts(layoutBuckets, 4, layoutInputs, layoutBetween)
+	ls, err := Layouts(layoutBuckets, 4, layoutInputs, layoutBetween)
 	if err != nil {
 		t.Fatal(err)
 	}
-	req, err := configureRequest(bundle, pipeline, 1, ls)
+	req, err := ConfigureRequest(bundle, pipeline, 1, ls)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,4 +1,4 @@
-package host
+package batch
 
 import (
 	"fmt"
@@ -12,7 +12,7 @@ import (
 
 // guards watches over the memory that all plugins can write to. Every process maps the whole ring, so what one writes beyond
 // its tensors may be part of any batch. Therefore the first damage that is seen makes everything in flight be built again,
-// behind the end of the process that did it.
+// after the end of the process that did it.
 type guards struct {
 	ring    *ring.Ring
 	layouts []ring.Layout
@@ -64,7 +64,7 @@ func (g *guards) enter(slot int, pool processes) {
 	}
 }
 
-// leave is told whether the process was lost: whoever visits its plugin may meet the one before and the one behind it.
+// leave gets whether the process was lost: a batch that is with its plugin then may meet the process before and the one after.
 func (g *guards) leave(slot int, lost bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -85,8 +85,8 @@ type worker struct {
 	guilty  bool   // set by check: the damage is this process's
 }
 
-// check returns an error that wraps pipeline.ErrRebuild when the batch's memory was written to by somebody who must not. by
-// is the process that worked on it just now, nil when nobody did. Whoever did the damage has been ended when check
+// check returns an error that wraps pipeline.ErrRebuild when a process wrote to the batch's memory that must not. by
+// is the process that worked on it just now, nil when none did. The process that did the damage has ended when check
 // returns.
 func (g *guards) check(b *pipeline.Batch, by *worker) error {
 	if g.sound(b) {
@@ -106,7 +106,7 @@ func (g *guards) check(b *pipeline.Batch, by *worker) error {
 	}
 	reason := g.end(damaged, first, by)
 	g.mu.Lock()
-	g.age++ // nobody writes any more what an earlier age has begun
+	g.age++ // no process writes any more what an earlier age has begun
 	g.mu.Unlock()
 	return fmt.Errorf("%w: %s", pipeline.ErrRebuild, reason)
 }

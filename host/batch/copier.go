@@ -1,0 +1,78 @@
+package batch
+
+import (
+	"encoding/binary"
+	"runtime"
+
+	"github.com/xtts-host/xtts-host/gpu"
+	"github.com/xtts-host/xtts-host/host/pipeline"
+	"github.com/xtts-host/xtts-host/shared/manifest"
+)
+
+// Loader takes a batch from a ring slot to a device slot. *train.Model is one.
+type Loader interface {
+	Load(device, bucket int, slot []byte) error
+}
+
+// copier is the pipeline's device.
+type copier struct {
+	*common
+	model   Loader
+	frames  []int       // by device slot
+	lengths string      // the tensor that frames are counted by, "" when there is none
+	gpu     gpu.Context // nil on the CPU
+	bound   bool
+	hooks   Hooks
+}
+
+// bind prepares the thread of the pipeline's goroutine that copies, which is its own from then on, for the GPU.
+func (c *copier) bind() error {
+	if c.gpu == nil || c.bound {
+		return nil
+	}
+	runtime.LockOSThread()
+	c.bound = true
+	return c.gpu.Bind()
+}
+
+// Copy implements pipeline.Device. It looks at the guards after the copy: what they cover was sound until then.
+func (c *copier) Copy(dst int, b *pipeline.Batch) error {
+	if err := c.bind(); err != nil {
+		return err
+	}
+	if c.hooks.Copy != nil {
+		c.hooks.Copy()
+	}
+	slot, layout := c.ring.Slot(b.Slot), &c.layouts[b.Bucket]
+	if err := c.model.Load(dst, b.Bucket, slot); err != nil {
+		return err
+	}
+	if err := c.guards.check(b, nil); err != nil {
+		return err
+	}
+	n := 0
+	for lengths := layout.View(slot, c.lengths); len(lengths) >= 4; lengths = lengths[4:] {
+		n += int(binary.LittleEndian.Uint32(lengths))
+	}
+	c.frames[dst] = n
+	if c.hooks.Copied != nil {
+		c.hooks.Copied(b, layout, slot)
+	}
+	return nil
+}
+
+// frameLengths names the tensor that frames are counted by: the lengths of the first graph input that a stage makes, or
+// of the first that has any.
+func frameLengths(inputs []manifest.TensorSpec) string {
+	first := ""
+	for _, t := range inputs {
+		switch {
+		case t.Lengths == "":
+		case t.Origin == "stage":
+			return t.Lengths
+		case first == "":
+			first = t.Lengths
+		}
+	}
+	return first
+}

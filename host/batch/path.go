@@ -1,0 +1,115 @@
+package batch
+
+import (
+	"log/slog"
+
+	"github.com/xtts-host/xtts-host/gpu"
+	"github.com/xtts-host/xtts-host/host/catalog"
+	"github.com/xtts-host/xtts-host/host/dataset"
+	"github.com/xtts-host/xtts-host/host/pipeline"
+	"github.com/xtts-host/xtts-host/host/supervise"
+	"github.com/xtts-host/xtts-host/host/train"
+	"github.com/xtts-host/xtts-host/shared/manifest"
+	"github.com/xtts-host/xtts-host/shared/ring"
+)
+
+// Config says what a Path is made of.
+type Config struct {
+	Source     *Source
+	Feeding    Feeding
+	Data       Data
+	BatchSize  int
+	Depths     Depths
+	Ring       *ring.Ring
+	Layouts    []ring.Layout // by bucket
+	Inputs     []manifest.TensorSpec
+	Stages     *catalog.Resolved
+	Pools      []*supervise.Pool // by plugin of Stages
+	Model      Loader
+	GPU        gpu.Context // of the model; nil on the CPU
+	Quarantine *Quarantine
+	Log        *slog.Logger
+	Hooks      Hooks
+}
+
+// Depths say how many batches are under way.
+type Depths struct {
+	Ring     int // slots for batches that are prepared
+	Device   int // slots of the model's device
+	Workers  int // that decode
+	Prefetch int // batches that are ready before the first step
+}
+
+// Hooks are called at points of a batch's way. Each may be nil.
+type Hooks struct {
+	// Copy comes before a batch is copied to the device, and Copied after it, while the batch still lies in the ring.
+	Copy   func()
+	Copied func(b *pipeline.Batch, layout *ring.Layout, slot []byte)
+	// Observer returns what looks at the pipeline.
+	Observer func(pipeline.Config) pipeline.Observer
+}
+
+// common is what decoder, stages and copier share.
+type common struct {
+	seed    int64
+	ring    *ring.Ring
+	layouts []ring.Layout
+	guards  *guards
+	data    Data
+}
+
+// Path is the way of all batches of a run, from the plan to the trainer.
+type Path struct {
+	Pipeline *pipeline.Pipeline
+	Feed     train.Feed // what the trainer takes its batches from
+
+	feeds  feeds
+	copier *copier
+}
+
+// New makes a path. Nothing moves on it until the pipeline runs.
+func New(c Config) (*Path, error) {
+	shared := &common{seed: c.Source.Seed, ring: c.Ring, layouts: c.Layouts, guards: newGuards(c.Ring, c.Layouts), data: c.Data}
+	for i, pool := range c.Pools {
+		shared.guards.pools = append(shared.guards.pools, pool)
+		shared.guards.names = append(shared.guards.names, c.Stages.Plugins[i].Name())
+	}
+	p := &Path{
+		feeds: feeds{how: c.Feeding, steps: c.Source.Total()},
+		copier: &copier{
+			common: shared, model: c.Model, gpu: c.GPU, frames: make([]int, c.Depths.Device), lengths: frameLengths(c.Inputs), hooks: c.Hooks,
+		},
+	}
+	cfg := pipeline.Config{
+		Decoder: &decoder{
+			common: shared, made: madeByHost(c.Layouts, c.Stages.Dataset), tensors: make([][]dataset.Tensor, c.Depths.Workers), unread: c.Quarantine.unread,
+		},
+		Device: p.copier,
+		Reject: func(b *pipeline.Batch, rows []pipeline.Rejected) error {
+			return c.Quarantine.rejected(c.Data.of(b), b, rows)
+		},
+		RingSlots: c.Depths.Ring, DeviceSlots: c.Depths.Device, Workers: c.Depths.Workers, Prefetch: c.Depths.Prefetch,
+	}
+	for _, in := range c.Stages.Instances {
+		cfg.Stages = append(cfg.Stages, pipeline.Step{
+			Name: in.Name, Augment: in.Stage.Kind == manifest.Augment,
+			Stage: newStageRunner(shared, c.Pools[in.Plugin], c.Stages.Plugins[in.Plugin].Name(), in, c.BatchSize, c.Log),
+		})
+	}
+	p.feeds.before(&cfg, c.Source)
+	if c.Hooks.Observer != nil {
+		cfg.Observer = c.Hooks.Observer(cfg)
+	}
+	var err error
+	if p.Pipeline, err = pipeline.New(cfg); err != nil {
+		return nil, err
+	}
+	p.Feed = p.feeds.around(p.Pipeline)
+	return p, nil
+}
+
+// Frames counts the valid target frames of the batch in a device slot.
+func (p *Path) Frames(d *pipeline.DeviceSlot) int { return p.copier.frames[d.Index] }
+
+// Close lets a pipeline end that waits for the trainer. It comes after the last step.
+func (p *Path) Close() { p.feeds.close() }

@@ -1,0 +1,104 @@
+package batch
+
+import (
+	"github.com/xtts-host/xtts-host/host/dataset"
+	"github.com/xtts-host/xtts-host/host/pipeline"
+	"github.com/xtts-host/xtts-host/host/train"
+)
+
+// Source turns the plan into the one sequence of batches that a run consists of: accumulation windows, and after some
+// of them the batches of an evaluation. It is a pure function of its fields, so a resumed run continues the sequence of the run
+// that was interrupted.
+type Source struct {
+	Train, Val *dataset.Plan // Val may be nil
+	Accumulate int
+	EvalEvery  int64 // steps; 0: at the end of each epoch
+	Epochs     int
+	MaxSteps   int64 // 0: no bound
+	Seed       int64 // of the run
+
+	epoch, index int
+	step         int64
+	micro        int
+	evalIndex    int // of the next evaluation batch; -1 outside an evaluation
+}
+
+// Start continues after p. An evaluation that was due there and has not been made comes first.
+func (s *Source) Start(p train.Progress) {
+	s.step, s.epoch, s.index, s.evalIndex = p.Step, p.Epoch, p.Batch, -1
+	if s.index >= s.Train.Batches() {
+		s.epoch, s.index = s.epoch+1, 0
+	}
+	if p.EvaluatedStep < p.Step && s.due() {
+		s.evalIndex = 0
+	}
+}
+
+// StepsPerEpoch counts windows. They never cross an epoch, so its last one may be short.
+func (s *Source) StepsPerEpoch() int64 {
+	return int64((s.Train.Batches() + s.Accumulate - 1) / s.Accumulate)
+}
+
+// Total is the number of steps of the whole run.
+func (s *Source) Total() int64 {
+	n := int64(s.Epochs) * s.StepsPerEpoch()
+	if s.MaxSteps > 0 {
+		n = min(n, s.MaxSteps)
+	}
+	return n
+}
+
+// due reports whether an evaluation follows the windows so far. The run's end always has one.
+func (s *Source) due() bool {
+	switch {
+	case s.Val == nil || s.step == 0:
+		return false
+	case s.step == s.Total():
+		return true
+	case s.EvalEvery > 0:
+		return s.step%s.EvalEvery == 0
+	}
+	return s.index == 0
+}
+
+// Next implements pipeline.Source.
+func (s *Source) Next(b *pipeline.Batch) bool {
+	if s.evalIndex >= 0 {
+		e := s.Val.Epoch(0)
+		fill(b, e.Batch(s.evalIndex))
+		b.Eval, b.Step, b.Micro, b.Last = true, evalStep, s.evalIndex, s.evalIndex == e.Len()-1
+		s.evalIndex++
+		if b.Last {
+			s.evalIndex = -1
+		}
+		return true
+	}
+	if s.step >= s.Total() {
+		return false
+	}
+	n := s.Train.Batches()
+	fill(b, s.Train.Epoch(s.epoch).Batch(s.index))
+	b.Eval, b.Step, b.Micro, b.Seed = false, s.step, s.micro, dataset.GraphSeed(s.Seed, s.step, s.micro)
+	s.micro++
+	s.index++
+	b.Last = s.micro == s.Accumulate || s.index == n
+	if s.index == n {
+		s.epoch, s.index = s.epoch+1, 0
+	}
+	if b.Last {
+		s.step++
+		s.micro = 0
+		if s.due() {
+			s.evalIndex = 0
+		}
+	}
+	return true
+}
+
+// evalStep is the step that stages get in an evaluation.
+const evalStep = -1
+
+func fill(b *pipeline.Batch, from dataset.Batch) {
+	b.Epoch, b.Index, b.Bucket = from.Epoch, from.Index, from.Bucket
+	b.Rows = append(b.Rows[:0], from.Rows...)
+}

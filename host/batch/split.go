@@ -1,0 +1,62 @@
+package batch
+
+import (
+	"github.com/xtts-host/xtts-host/host/dataset"
+	"github.com/xtts-host/xtts-host/host/pipeline"
+	"github.com/xtts-host/xtts-host/host/report"
+)
+
+// Data is what a run trains on and is evaluated on.
+type Data struct {
+	Train *Split
+	Val   *Split // nil without validation data
+}
+
+// Splits lists them.
+func (d Data) Splits() []*Split {
+	if d.Val == nil {
+		return []*Split{d.Train}
+	}
+	return []*Split{d.Train, d.Val}
+}
+
+// of returns the split of a batch.
+func (d Data) of(b *pipeline.Batch) *Split {
+	if b.Eval {
+		return d.Val
+	}
+	return d.Train
+}
+
+// Split is a data set with what fills batches from it.
+type Split struct {
+	Name    string // report.Train or report.Validation
+	Index   *dataset.Index
+	Plan    *dataset.Plan
+	fillers []*dataset.Filler // one per worker
+	bad     *dataset.Quarantine
+}
+
+// NewSplit makes what so many workers fill batches of a plan with.
+func NewSplit(name string, ix *dataset.Index, plan *dataset.Plan, seed int64, workers int) *Split {
+	s := &Split{Name: name, Index: ix, Plan: plan, bad: new(dataset.Quarantine)}
+	refs := dataset.NewReferences(ix, seed)
+	for range workers {
+		s.fillers = append(s.fillers, dataset.NewFiller(ix, refs, s.bad))
+	}
+	return s
+}
+
+// Title names the split for people.
+func (s *Split) Title() string { return title[s.Name] }
+
+var title = map[string]string{report.Train: "training", report.Validation: "validation"}
+
+// Minutes is how long its clips are together.
+func (s *Split) Minutes() float64 {
+	samples := 0
+	for _, r := range s.Index.Rows {
+		samples += r.Samples
+	}
+	return float64(samples) / float64(s.Index.SampleRate) / 60
+}
