@@ -1,10 +1,10 @@
-// Command my-plugin is a plugin of xtts-host to copy: one augmentation, soft clipping. docs/plugins.md of xtts-host leads
-// from here to a training run.
+// Command my-plugin is a template for plugins of xtts-host: one augmentation, soft clipping. The guide docs/plugins.md in the
+// repository of xtts-host starts from it.
 package main
 
 import "github.com/xtts-host/xtts-host/shared/stage"
 
-// ID, version and the names of the stages are those of plugin.json.
+// ID, version and stage names must be those in plugin.json.
 func main() {
 	stage.Serve(stage.Plugin{
 		ID:      "my-plugin",

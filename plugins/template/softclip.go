@@ -7,14 +7,14 @@ import (
 	"github.com/xtts-host/xtts-host/shared/stage"
 )
 
-// softClip distorts each clip as an overdriven microphone does, with a drive uniform in [0, maxDrive).
-// Without drive, a clip stays as it is.
+// softClip distorts each clip like an overdriven microphone. The drive of a clip is uniform in [0, maxDrive). A drive of 0
+// leaves the clip unchanged.
 type softClip struct {
 	maxDrive float64
 }
 
-// Configure is called once, before the first batch. The host has checked the configuration against plugin.json by
-// then, but does not fill in defaults.
+// Configure is called once, before the first batch. The host has already checked the configuration against plugin.json. It
+// does not fill in defaults.
 func (s *softClip) Configure(_ context.Context, cfg *stage.Config) error {
 	values := struct {
 		MaxDrive float64 `json:"max_drive"`
@@ -26,20 +26,20 @@ func (s *softClip) Configure(_ context.Context, cfg *stage.Config) error {
 	return nil
 }
 
-// Process edits one batch in place. Several batches may be in it at the same time, so s is only read.
+// Process edits one batch in place. The host may call it for several batches at the same time, so it only reads s.
 func (s *softClip) Process(_ context.Context, b *stage.Batch) error {
-	wave := b.Float32("waveform")          // f32[B, T_wav], one row behind the other
-	lengths := b.Int32("waveform_lengths") // samples of each row; 0 in an empty one
-	width := b.Shape("waveform")[1]        // T_wav, which differs from bucket to bucket
+	wave := b.Float32("waveform")          // f32[B, T_wav], row after row
+	lengths := b.Int32("waveform_lengths") // i32[B], samples per row; 0 for an empty row
+	width := b.Shape("waveform")[1]        // T_wav, which depends on the bucket
 	for row, n := range lengths {
-		// The row's own generator: the clip gets the same drive in any batch, process or restarted run.
+		// Each row has its own generator: a clip gets the same drive in any batch, process or restarted run.
 		drive := s.maxDrive * b.Rand(row).Float64()
-		overdrive(wave[row*width:][:n], drive) // behind the n samples lies padding: leave it as it is
+		overdrive(wave[row*width:][:n], drive) // the samples after the first n are padding: do not change them
 	}
 	return nil
 }
 
-// overdrive replaces each sample x by tanh(drive*x) / tanh(drive), which keeps full scale at full scale. A drive of 0 changes
+// overdrive replaces each sample x by tanh(drive*x) / tanh(drive), so samples of ±1 keep their value. A drive of 0 changes
 // nothing.
 func overdrive(clip []float32, drive float64) {
 	if drive == 0 {

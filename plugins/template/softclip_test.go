@@ -9,8 +9,8 @@ import (
 	"github.com/xtts-host/xtts-host/shared/stage/stagetest"
 )
 
-// TestConforms asks what the host relies on: padding and empty rows are left alone, nothing but the outputs is written, and a
-// row's bits depend on the row and its key only.
+// TestConforms checks what the host relies on: the stage does not change padding and empty rows, it writes only its outputs,
+// and the result of a row depends only on the row and its key.
 func TestConforms(t *testing.T) {
 	stagetest.Run(t, func() stage.Stage { return new(softClip) }, stagetest.Options{
 		Manifest: "plugin.json",
@@ -20,7 +20,7 @@ func TestConforms(t *testing.T) {
 	})
 }
 
-// What the numbers should be is yours to say.
+// Replace this by a test of the numbers that your stage computes.
 func TestOverdrive(t *testing.T) {
 	for _, c := range []struct{ x, drive, want float64 }{
 		{0, 4, 0},
@@ -33,7 +33,7 @@ func TestOverdrive(t *testing.T) {
 		clip := []float32{float32(c.x)}
 		overdrive(clip, c.drive)
 		if math.Abs(float64(clip[0])-c.want) > 1e-4 {
-			t.Errorf("%g at a drive of %g became %g, want %g", c.x, c.drive, clip[0], c.want)
+			t.Errorf("overdrive of %g with drive %g: got %g, want %g", c.x, c.drive, clip[0], c.want)
 		}
 	}
 }
