@@ -118,7 +118,7 @@ func TestRunSurvivesFault(t *testing.T) {
 	const (
 		again = "warning: plugin faulty is started again: "
 		// How many slots show it, and whether anybody else can have done it, depends on the moment: guards_test.go has each.
-		damaged = "byte N behind the end of tensor \"" // which one is found first depends on what else is decoded just then
+		damaged = "byte N after the end of tensor \"" // which one is found first depends on what else is decoded just then
 	)
 	type fault struct {
 		name     string
@@ -149,7 +149,7 @@ func TestRunSurvivesFault(t *testing.T) {
 		}, flags: []string{"--plugin-timeout", "1"}},
 		"is alone": {faults: []fault{
 			{"rejects a row that is not there", true, again + "stage mix: it rejects row N of a batch of N"},
-			{"writes beyond its tensor", true, again + "stage mix: byte N behind the end of tensor \"waveform\" was overwritten"},
+			{"writes beyond its tensor", true, again + "stage mix: byte N after the end of tensor \"waveform\" was overwritten"},
 		}, flags: []string{"--buffer-size", "1"}}, // so nobody else can have done it
 	} {
 		t.Run(name, func(t *testing.T) {

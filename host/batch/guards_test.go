@@ -31,7 +31,7 @@ func TestDamageRebuildsEverythingInFlight(t *testing.T) {
 		}
 	}
 	clear(r.Slot(1))
-	const want = "batch must be built again: a ring slot was damaged: byte 0 behind the end of tensor \"mel\" was overwritten"
+	const want = "batch must be built again: a ring slot was damaged: byte 0 after the end of tensor \"mel\" was overwritten"
 	if err := g.check(batches[1], nil); !errors.Is(err, pipeline.ErrRebuild) || err.Error() != want {
 		t.Errorf("%v, want %s", err, want)
 	}
@@ -89,7 +89,7 @@ func TestDamageIsBlamedOnNoOtherProcess(t *testing.T) {
 			if _, _, err := fakeRunner(r, a, "mix").Process(t.Context(), batch); !errors.Is(err, pipeline.ErrRebuild) {
 				t.Fatal(err)
 			}
-			const damage = `byte 0 behind the end of tensor "mel" was overwritten`
+			const damage = `byte 0 after the end of tensor "mel" was overwritten`
 			want := [2]string{"[{0 0} stage mix: " + damage + "]", "[]"}
 			if tt.all {
 				want[0] = "[all a ring slot was damaged: " + damage + "; it was one of the plugins a, b]"

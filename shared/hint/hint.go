@@ -1,9 +1,9 @@
-// Package hint adds the next step to an error: what a person can do about it. The text of the error does not change;
-// the command line prints the hint on a line of its own, also when the error came from a plugin.
+// Package hint attaches a hint to an error: the next step for the user. The text of the error does not change. The
+// command line prints the hint on a separate line, also for an error from a plugin.
 //
 //	return hint.Errorf("give --ring-memory 64MiB or more", "ring memory of %s holds no slot", size)
 //
-// An error type of its own does the same with a method Hint() string.
+// An error type with a method Hint() string has the same effect.
 package hint
 
 import (

@@ -28,8 +28,9 @@ type Bundle struct {
 	Files        map[string]string `json:"files"`
 }
 
-// Parameter is one tensor of the model's weights. Compute is the type that graphs of precision bf16 read it in, and give
-// its gradient in: BF16, of matrices only, or F32, also when it is empty. Its master is F32 always.
+// Parameter is one tensor of the model's weights. Compute is the dtype in which graphs of precision bf16 take the
+// parameter and return its gradient: BF16 (only for matrices) or F32 (also if empty). Its master weights are always
+// F32.
 type Parameter struct {
 	Name    string   `json:"name"`
 	Shape   []int    `json:"shape"`
@@ -48,10 +49,10 @@ func (p Parameter) Elements() int {
 	return n
 }
 
-// Bucket gives every symbol but B its value.
+// Bucket gives a value to every symbol except B.
 type Bucket map[string]int
 
-// Values returns the symbols' values with B = batchSize added.
+// Values returns the values of the symbols, with B = batchSize.
 func (b Bucket) Values(batchSize int) map[string]int {
 	v := make(map[string]int, len(b)+1)
 	for s, n := range b {
@@ -69,15 +70,15 @@ type Tokenizer struct {
 // StageInstance is one step of the pipeline. Inputs and Outputs map the stage's ports to tensors of the batch.
 type StageInstance struct {
 	Name string `json:"name"`
-	// Stage is the stage's name, or "plugin/stage" where two plugins have a stage of that name.
+	// Stage is the stage's name, or "plugin/stage" if two plugins have a stage of that name.
 	Stage   string            `json:"stage"`
 	Config  map[string]any    `json:"config,omitempty"`
 	Inputs  map[string]string `json:"inputs"`
 	Outputs map[string]string `json:"outputs"`
 }
 
-// Optimizer holds the default hyper-parameters of "adamw" or "sgd". Betas and Eps are AdamW's, Momentum is SGD's; 0 switches
-// momentum, decay and clipping off.
+// Optimizer holds the default hyperparameters of "adamw" or "sgd". Betas and Eps belong to AdamW, Momentum to SGD. A
+// value of 0 switches momentum, weight decay or clipping off.
 type Optimizer struct {
 	Name        string     `json:"name"`
 	LR          float64    `json:"lr"`
@@ -88,24 +89,24 @@ type Optimizer struct {
 	GradClip    float64    `json:"grad_clip,omitempty"`
 }
 
-// Schedule is the learning rate's course: "constant" or "cosine", after a linear warm-up.
+// Schedule is the learning rate schedule: "constant" or "cosine", after a linear warm-up.
 type Schedule struct {
 	Name        string `json:"name"`
 	WarmupSteps int    `json:"warmup_steps,omitempty"`
 }
 
-// Graph is one ONNX file of the bundle. Kind is "train" or "eval". Precision is that of the matrix products: "f32", or, of a
-// training graph, "bf16".
+// Graph is one ONNX file of the bundle. Kind is "train" or "eval". Precision is that of the matrix products: "f32", or
+// "bf16" for a training graph.
 type Graph struct {
 	File      string `json:"file"`
 	Kind      string `json:"kind"`
 	Precision string `json:"precision"`
-	// Nodes counts the nodes by operator, "domain.name" where it is not ONNX's own, those of functions and of graphs
-	// inside nodes included. It may be absent.
+	// Nodes counts the nodes by operator ("domain.name" for operators outside the default domain), including those of
+	// functions and subgraphs. It may be absent.
 	Nodes map[string]int `json:"nodes,omitempty"`
 }
 
-// Baseline asks the report for the loss of two predictors that know no model.
+// Baseline asks the report for the losses of two trivial predictors.
 type Baseline struct {
 	Metric string  `json:"metric"`
 	Target string  `json:"target"`
@@ -113,7 +114,7 @@ type Baseline struct {
 	Delta  float64 `json:"delta,omitempty"`
 }
 
-// Cost counts one training step of a bucket.
+// Cost is the cost of one training step of a bucket.
 type Cost struct {
 	Bucket    int     `json:"bucket"`
 	BatchSize int     `json:"batch_size"`
@@ -121,8 +122,8 @@ type Cost struct {
 	Bytes     float64 `json:"bytes"`
 }
 
-// ParseBundle reads bundle.json. file is used in messages only. Beyond the schema it checks what a schema
-// cannot say: unique names, and that every symbol of an input has a value in every bucket.
+// ParseBundle parses bundle.json. file is only used in messages. It checks the schema, that names are unique, and that
+// every symbol of an input has a value in every bucket.
 func ParseBundle(file string, data []byte) (*Bundle, error) {
 	b := new(Bundle)
 	if err := decode(file, bundleSchema, data, b); err != nil {
@@ -153,7 +154,7 @@ func (b *Bundle) check() error {
 			return err
 		}
 		if p.Compute == BF16 && len(p.Shape) < 2 {
-			return fmt.Errorf("parameters: %q has compute bf16, and is no matrix: its shape is %v", p.Name, p.Shape)
+			return fmt.Errorf("parameters: %q has compute bf16, but is not a matrix: its shape is %v", p.Name, p.Shape)
 		}
 	}
 	inputs := map[string]TensorSpec{}
@@ -194,10 +195,10 @@ func (b *Bundle) check() error {
 	return CheckPipeline(b.Pipeline)
 }
 
-// phases are what the host calls its own parts of a batch's road in reports.
+// phases are the names of the host's own phases of a batch in reports.
 var phases = []string{"decode", "transfer", "wait", "train", "optimizer", "other", "gpu_train", "gpu_optimizer", "gpu_transfer"}
 
-// CheckPipeline refuses instances whose names do not tell them apart from each other, and from the host's phases.
+// CheckPipeline refuses instance names that are not unique, or that equal a phase of the host.
 func CheckPipeline(pipeline []StageInstance) error {
 	seen := map[string]bool{}
 	for _, s := range pipeline {
@@ -222,7 +223,7 @@ func (b *Bundle) Graph(kind, precision string) (Graph, bool) {
 	return Graph{}, false
 }
 
-// Metrics returns the names of the outputs metric.<name>, without the prefix, in their order.
+// Metrics returns the names of the outputs metric.<name>, in order and without the prefix.
 func (b *Bundle) Metrics() []string {
 	var out []string
 	for _, t := range b.Outputs {

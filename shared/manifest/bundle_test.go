@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// bundleWith is the least bundle.json, with an optimizer.
+// bundleWith returns a minimal bundle.json with the given optimizer.
 func bundleWith(optimizer string) string {
 	return fmt.Sprintf(`{
 		"version": 1, "name": "tiny", "pipeline": [], "schedule": {"name": "constant"}, "accumulation": "exact", "files": {},
@@ -55,7 +55,7 @@ func TestOptimizer(t *testing.T) {
 	}
 }
 
-// TestOptimizerIsWrittenAsItIsRead: a key that its optimizer does not have would be refused.
+// TestOptimizerIsWrittenAsItIsRead: ParseBundle refuses a key that does not belong to the optimizer.
 func TestOptimizerIsWrittenAsItIsRead(t *testing.T) {
 	for _, want := range []Optimizer{{Name: "sgd", LR: 0.1, Momentum: 0.9}, {Name: "adamw", LR: 0.1, Betas: [2]float64{0, 0.9}, Eps: 1}} {
 		data, err := json.Marshal(want)

@@ -1,10 +1,8 @@
-// Package manifest holds the two JSON files that strangers write for xtts-host: bundle.json (a folder of
-// training graphs) and plugin.json (a folder with a plugin's executable). It parses them strictly, against
-// embedded JSON Schemas, and gives the small vocabulary they share: element types, symbolic shapes, the
-// feature contract and stage instances.
+// Package manifest parses the two JSON files that users write for xtts-host: bundle.json (a folder of training graphs)
+// and plugin.json (a folder with a plugin's program). It checks them against embedded JSON Schemas and defines the
+// types they share: dtypes, symbolic shapes, the feature contract and stage instances.
 //
-// Parsing never reads anything but the bytes it is given, so a manifest can be checked without trusting
-// the folder it came from:
+// Parsing reads nothing but the given bytes, so a manifest from an untrusted folder can be checked safely:
 //
 //	p, err := manifest.ParsePlugin("plugins/noise/plugin.json", data)
 //	if err != nil {

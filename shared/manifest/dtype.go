@@ -1,9 +1,9 @@
 package manifest
 
-// DType names the element type of a tensor, as it stands in the manifests and in the stage protocol.
+// DType is the element type of a tensor, as written in the manifests and in the stage protocol.
 type DType string
 
-// The element types that tensors may have. Integers made by the host are I32.
+// The element types of tensors. Integers that the host produces are I32.
 const (
 	F32  DType = "f32"
 	F64  DType = "f64"
@@ -15,7 +15,7 @@ const (
 	Bool DType = "bool"
 )
 
-// Size returns the bytes of one element, 0 for a name that is not an element type.
+// Size returns the size of one element in bytes, or 0 for an unknown type.
 func (d DType) Size() int {
 	switch d {
 	case F64, I64:

@@ -6,8 +6,8 @@ import (
 	"encoding/json"
 )
 
-// Features is the feature contract: everything that decides the numbers of a mel spectrogram.
-// docs/bundle.md gives the meaning of each field.
+// Features is the feature contract: all settings that determine the values of a mel spectrogram. docs/bundle.md
+// specifies each field. Lengths are in samples, frequencies in Hz.
 type Features struct {
 	SampleRate    int            `json:"sample_rate"`
 	NFFT          int            `json:"n_fft"`
@@ -27,14 +27,14 @@ type Features struct {
 	Normalization *Normalization `json:"normalization,omitempty"`
 }
 
-// Normalization is y = (x - Mean) / Std, applied to the logarithm.
+// Normalization is y = (x - Mean) / Std, applied after the logarithm.
 type Normalization struct {
 	Mean float64 `json:"mean"`
 	Std  float64 `json:"std"`
 }
 
-// Frames returns the number of frames of a row of n samples: 0 for an empty row, else 1 + n/hop when the
-// frames are centred, and the number of whole windows when they are not.
+// Frames returns the number of frames for n samples: 0 for n <= 0; 1 + n/HopLength if frames are centred; else the
+// number of whole windows of NFFT samples.
 func (f Features) Frames(n int) int {
 	switch {
 	case n <= 0:
@@ -47,11 +47,11 @@ func (f Features) Frames(n int) int {
 	return 1 + (n-f.NFFT)/f.HopLength
 }
 
-// Hash identifies the contract: the hex SHA-256 of its canonical JSON (keys sorted, no white space).
+// Hash identifies the contract: the hex SHA-256 of its canonical JSON (sorted keys, no white space).
 func (f Features) Hash() string {
 	b, err := json.Marshal(f)
 	if err != nil {
-		panic(err) // only numbers that JSON cannot hold, which parsing refuses
+		panic(err) // only for numbers that JSON cannot represent, which parsing refuses
 	}
 	var m map[string]any
 	if err := json.Unmarshal(b, &m); err != nil {

@@ -35,7 +35,7 @@ func TestParseBundle(t *testing.T) {
 		t.Errorf("training graph %+v, %v", g, ok)
 	}
 	if _, ok := b.Graph("train", "bf16"); ok {
-		t.Error("a graph that is not there was found")
+		t.Error("found a graph that does not exist")
 	}
 	if got := b.Metrics(); !reflect.DeepEqual(got, []string{"mel_loss", "stop_loss"}) {
 		t.Errorf("metrics %v", got)
@@ -46,7 +46,7 @@ func TestParseBundle(t *testing.T) {
 	}
 	c, err := ParseBundle("again", again)
 	if err != nil || !reflect.DeepEqual(b, c) {
-		t.Errorf("written and read again it is another bundle: %v", err)
+		t.Errorf("the bundle changed after writing and reading it: %v", err)
 	}
 }
 
@@ -103,13 +103,13 @@ func TestBundleRefusals(t *testing.T) {
 		{"seed", "seed", []any{"inputs", 0, "name"}, `bundle.json: input "seed" has the name of the seed`},
 		{"symbol without value", nil, []any{"buckets", 1, "T_mel"}, `bundle.json: buckets[1]: input "mel_spectrograms": dimension T_mel`},
 		{"descending", 1, []any{"buckets", 2, "T_text"}, "bundle.json: buckets[2]: T_text = 1 is smaller"},
-		{"bf16 vector", "bf16", []any{"parameters", 45, "compute"}, `has compute bf16, and is no matrix: its shape is [`},
+		{"bf16 vector", "bf16", []any{"parameters", 45, "compute"}, `has compute bf16, but is not a matrix: its shape is [`},
 		{"compute", "f16", []any{"parameters", 0, "compute"}, "bundle.json: parameters.0.compute: "},
 		{"precision", "f16", []any{"graphs", 0, "precision"}, "bundle.json: graphs.0.precision: "},
 		{"bf16 evaluation", "bf16", []any{"graphs", 1, "precision"}, "bundle.json: graphs.1.precision: "},
 		{"output", "gradient", []any{"outputs", 2, "name"}, `bundle.json: outputs: "gradient" is neither`},
 		{"loss", "metric.x", []any{"outputs", 0, "name"}, "bundle.json: outputs: loss and loss_weight are both needed"},
-		{"twins in the pipeline", "target", []any{"pipeline", 1, "name"}, `bundle.json: pipeline: two instances are named "target"`},
+		{"two instances of one name", "target", []any{"pipeline", 1, "name"}, `bundle.json: pipeline: two instances are named "target"`},
 		{"reserved name", "train", []any{"pipeline", 1, "name"}, `bundle.json: pipeline: "train" is the name of a phase of the host`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -120,7 +120,7 @@ func TestBundleRefusals(t *testing.T) {
 		})
 	}
 	if _, err := ParseBundle("x/bundle.json", []byte("{")); err == nil || !strings.HasPrefix(err.Error(), "x/bundle.json: not JSON: ") {
-		t.Errorf("half a file: %v", err)
+		t.Errorf("incomplete file: %v", err)
 	}
 }
 
@@ -137,7 +137,7 @@ func TestParsePlugin(t *testing.T) {
 		t.Errorf("command %v, %v", command, err)
 	}
 	if _, ok := p.Stage("nothing"); ok {
-		t.Error("a stage that is not there was found")
+		t.Error("found a stage that does not exist")
 	}
 }
 
@@ -159,7 +159,7 @@ func TestPluginRefusals(t *testing.T) {
 		{"no memory", 0, []any{"gpu_memory_mb"}, "plugin.json: gpu_memory_mb: "},
 		{"half a MB", 0.5, []any{"gpu_memory_mb"}, "plugin.json: gpu_memory_mb: "},
 		{"memory as text", "1GB", []any{"gpu_memory_mb"}, "plugin.json: gpu_memory_mb: "},
-		{"memory that no arithmetic holds", 1 << 44, []any{"gpu_memory_mb"}, "plugin.json: gpu_memory_mb: "},
+		{"memory that overflows", 1 << 44, []any{"gpu_memory_mb"}, "plugin.json: gpu_memory_mb: "},
 		{"memory of a stage", 800, []any{"stages", 0, "gpu_memory_mb"}, `plugin.json: stages.0: unknown key "gpu_memory_mb"`},
 		{"unknown key", 800, []any{"gpu_memory"}, `plugin.json: top level: unknown key "gpu_memory"`},
 	} {
@@ -181,7 +181,7 @@ func TestPluginGPUMemory(t *testing.T) {
 	}{
 		{"optional", "none", ""},
 		{"none", "required", ""},
-		{"none", "none", "plugin.json: gpu_memory_mb is given, and no stage uses a GPU: none has gpu optional or required"},
+		{"none", "none", "plugin.json: gpu_memory_mb is given, but no stage has gpu optional or required"},
 	} {
 		data := edit(t, edit(t, needs, c.logmel, "stages", 0, "gpu"), c.prosody, "stages", 1, "gpu")
 		p, err := ParsePlugin("plugin.json", data)
@@ -244,7 +244,7 @@ func TestFeaturesHash(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// sha256sum of the contract's canonical JSON, made by another program.
+	// The SHA-256 of the contract's canonical JSON, computed by another program.
 	const want = "84060c1644e18ad245757c7fab1d183c3d3051612c0dd9e086e16ea4472c1a7f"
 	if got := b.Features.Hash(); got != want {
 		t.Errorf("hash %s, want %s", got, want)
@@ -274,7 +274,7 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// A schema of a stranger's reads no file of this machine, and costs no more than its size.
+// A schema from an untrusted plugin must not read files of this machine, and its cost must be bounded by its size.
 func TestConfigSchemaIsBounded(t *testing.T) {
 	gain := map[string]any{"$defs": map[string]any{"gain": map[string]any{"type": "number"}, "a/b": true},
 		"properties": map[string]any{"gain": map[string]any{"$ref": "#/$defs/gain"}, "b": map[string]any{"$ref": "#/$defs/a~1b"}}}
@@ -293,16 +293,16 @@ func TestConfigSchemaIsBounded(t *testing.T) {
 		want   string // in the error; empty for none
 	}{
 		{"local", gain, ""},
-		{"device", ref("file:///dev/zero"), "nothing outside itself"},
-		{"file", ref("../../../../etc/passwd"), "nothing outside itself"},
-		{"network", ref("http://127.0.0.1:1/schema"), "nothing outside itself"},
-		{"the host's own", ref("bundle.schema.json"), "nothing outside itself"},
-		{"an anchor", ref("#gain"), "nothing outside itself"},
-		{"nowhere", ref("#/$defs/gain"), "there is no"},
+		{"device", ref("file:///dev/zero"), "nothing outside the schema"},
+		{"file", ref("../../../../etc/passwd"), "nothing outside the schema"},
+		{"network", ref("http://127.0.0.1:1/schema"), "nothing outside the schema"},
+		{"the host's own", ref("bundle.schema.json"), "nothing outside the schema"},
+		{"an anchor", ref("#gain"), "nothing outside the schema"},
+		{"nowhere", ref("#/$defs/gain"), "is missing"},
 		{"itself", ref("#"), "more than 10000 parts"},
 		{"2^40 of one", map[string]any{"$ref": "#/$defs/d39", "$defs": doubling}, "more than 10000 parts"},
 		{"another base", map[string]any{"$id": "file:///dev/"}, "$id is not supported"},
-		{"another draft", map[string]any{"$schema": "file:///dev/zero"}, "nothing outside itself"},
+		{"another draft", map[string]any{"$schema": "file:///dev/zero"}, "nothing outside the schema"},
 	} {
 		err := ValidateConfig(Stage{Name: "x", Config: c.schema}, map[string]any{"gain": 1.5})
 		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {

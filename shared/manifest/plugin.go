@@ -19,48 +19,48 @@ type Plugin struct {
 	Protocol    int    `json:"protocol"`
 	Description string `json:"description,omitempty"`
 	License     string `json:"license,omitempty"`
-	// Executable maps "os_arch" to a file of the folder, and "os_arch_cuda" to another one for processes that are given a GPU. Argv is a
-	// command instead, run in the folder.
+	// Executable maps "os_arch" to a file in the folder, and "os_arch_cuda" to another file for processes that are
+	// given a GPU. Argv is a command instead. It runs in the folder.
 	Executable map[string]string `json:"executable,omitempty"`
 	Argv       []string          `json:"argv,omitempty"`
-	// GPUMemoryMB is what one process needs of a GPU at least, in MB of 1 << 20 bytes, its context of CUDA included; 0 says nothing. Only
-	// a plugin with a stage that can use a GPU has it.
+	// GPUMemoryMB is the minimum GPU memory that one process needs, in MB of 1 << 20 bytes, including its CUDA context.
+	// 0 means unknown. Only a plugin with a stage that can use a GPU may set it.
 	GPUMemoryMB int     `json:"gpu_memory_mb,omitempty"`
 	Stages      []Stage `json:"stages"`
 }
 
-// Stage kinds. A preprocess stage makes tensors from others and always runs; an augment stage edits tensors in
-// place, and evaluation skips it.
+// Stage kinds. A preprocess stage computes tensors from other tensors and always runs. An augment stage edits tensors
+// in place, and evaluation skips it.
 const (
 	Preprocess = "preprocess"
 	Augment    = "augment"
 )
 
-// What Stage.GPU says of a stage that makes use of a GPU.
+// The values of Stage.GPU for a stage that can use a GPU.
 const (
 	GPUOptional = "optional"
 	GPURequired = "required"
 )
 
-// Stage is one thing a plugin does to a batch.
+// Stage is one operation that a plugin offers for a batch.
 type Stage struct {
 	Name    string       `json:"name"`
 	Kind    string       `json:"kind"`
 	Inputs  []TensorSpec `json:"inputs"`
 	Outputs []TensorSpec `json:"outputs"`
-	// Config is the JSON Schema of the instance's configuration; nil takes none.
+	// Config is the JSON Schema of an instance's configuration. If it is nil, the stage takes no configuration.
 	Config map[string]any `json:"config,omitempty"`
-	// MaxGrowth bounds by what factor the stage lengthens a row; 0 means 1.
+	// MaxGrowth is the largest factor by which the stage lengthens a row; 0 means 1.
 	MaxGrowth float64 `json:"max_growth,omitempty"`
 	// GPU is "none" (also when empty), GPUOptional or GPURequired.
 	GPU           string `json:"gpu,omitempty"`
 	Deterministic bool   `json:"deterministic"`
 }
 
-// UsesGPU reports whether the stage makes use of a GPU that it is given.
+// UsesGPU reports whether the stage can use a GPU.
 func (s *Stage) UsesGPU() bool { return s.GPU == GPUOptional || s.GPU == GPURequired }
 
-// ParsePlugin reads plugin.json. file is used in messages only.
+// ParsePlugin parses plugin.json. file is only used in messages.
 func ParsePlugin(file string, data []byte) (*Plugin, error) {
 	p := new(Plugin)
 	if err := decode(file, pluginSchema, data, p); err != nil {
@@ -77,7 +77,7 @@ func (p *Plugin) check() error {
 		return fmt.Errorf("exactly one of executable and argv is needed")
 	}
 	if p.GPUMemoryMB > 0 && !slices.ContainsFunc(p.Stages, func(s Stage) bool { return s.UsesGPU() }) {
-		return fmt.Errorf("gpu_memory_mb is given, and no stage uses a GPU: none has gpu %s or %s", GPUOptional, GPURequired)
+		return fmt.Errorf("gpu_memory_mb is given, but no stage has gpu %s or %s", GPUOptional, GPURequired)
 	}
 	stages := map[string]bool{}
 	for _, s := range p.Stages {
@@ -101,7 +101,7 @@ func (p *Plugin) check() error {
 	return nil
 }
 
-// Command returns the executable for this machine relative to the plugin's folder, or the argv of a script.
+// Command returns the command for this machine: an executable relative to the plugin's folder, or the argv of a script.
 func (p *Plugin) Command() ([]string, error) {
 	if len(p.Argv) > 0 {
 		return p.Argv, nil
@@ -114,7 +114,7 @@ func (p *Plugin) Command() ([]string, error) {
 	return []string{exe}, nil
 }
 
-// GPUCommand returns the executable for a process on this machine that is given a GPU, or "" when that is Command's.
+// GPUCommand returns the executable on this machine for a process that is given a GPU, or "" if Command applies.
 func (p *Plugin) GPUCommand() string { return p.Executable[runtime.GOOS+"_"+runtime.GOARCH+"_cuda"] }
 
 // Stage returns the stage of that name, or false.

@@ -5,5 +5,5 @@ import (
 	"golang.org/x/text/message"
 )
 
-// printer words schema errors in English whatever the machine's locale: messages are part of the interface.
+// printer formats schema errors in English regardless of the machine's locale.
 var printer = message.NewPrinter(language.English)

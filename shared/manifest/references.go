@@ -6,13 +6,14 @@ import (
 	"strings"
 )
 
-// maxSchema bounds a schema of a stranger's with every reference replaced by what it refers to, in objects and arrays.
+// maxSchema bounds the size of a plugin's schema after expanding every reference, in objects and arrays.
 const maxSchema = 10_000
 
-var errSchemaTooLarge = fmt.Errorf("a schema of more than %d parts, counting what references refer to each time", maxSchema)
+var errSchemaTooLarge = fmt.Errorf("a schema of more than %d parts after expanding its references", maxSchema)
 
-// checkReferences refuses a schema whose references leave it, or multiply: twenty definitions that each refer to the next
-// one twice would be checked a million times. A schema that refers to itself has no end, so it is refused too.
+// checkReferences refuses a schema whose references leave it or expand without bound: twenty definitions that each
+// refer to the next one twice would be checked a million times. A schema that refers to itself has no end, so it is
+// refused too.
 func checkReferences(schema any) error {
 	left := maxSchema
 	var walk func(node any) error
@@ -53,10 +54,10 @@ func checkReferences(schema any) error {
 	return walk(schema)
 }
 
-// errOutside words what the library's own loader would try to read from the disk.
-var errOutside = errors.New("a schema refers to nothing outside itself")
+// errOutside replaces the error of a library that would otherwise try to read the file.
+var errOutside = errors.New("a schema must refer to nothing outside the schema")
 
-// resolve follows a JSON pointer (RFC 6901) as it stands in a reference: "#/$defs/gain".
+// resolve follows a JSON pointer (RFC 6901) in a reference, such as "#/$defs/gain".
 func resolve(schema any, ref string) (any, error) {
 	pointer, ok := strings.CutPrefix(ref, "#")
 	if !ok || pointer != "" && pointer[0] != '/' {
@@ -73,7 +74,7 @@ func resolve(schema any, ref string) (any, error) {
 			at, ok = members[part]
 		}
 		if !ok {
-			return nil, fmt.Errorf("$ref %.80q: there is no %.80q", ref, part)
+			return nil, fmt.Errorf("$ref %.80q: %.80q is missing", ref, part)
 		}
 	}
 	return at, nil

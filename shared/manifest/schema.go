@@ -26,7 +26,7 @@ var (
 func mustCompile(name string, data []byte) *jsonschema.Schema {
 	s, err := compile(name, data)
 	if err != nil {
-		panic(err) // an embedded schema is part of the program
+		panic(err) // the embedded schema is part of the program
 	}
 	return s
 }
@@ -45,14 +45,14 @@ func compile(name string, data []byte) (*jsonschema.Schema, error) {
 	return c.Compile(id)
 }
 
-// noLoader refuses what a schema refers to outside itself: the library's own loader would read any file of the machine.
+// noLoader refuses references to other documents. The library's own loader would read any file of the machine.
 type noLoader struct{}
 
 func (noLoader) Load(url string) (any, error) {
 	return nil, errOutside
 }
 
-// decode checks data against the schema, then fills v.
+// decode checks data against the schema and decodes it into v.
 func decode(file string, schema *jsonschema.Schema, data []byte, v any) error {
 	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(data))
 	if err != nil {
@@ -67,14 +67,14 @@ func decode(file string, schema *jsonschema.Schema, data []byte, v any) error {
 	return nil
 }
 
-// Decode checks a JSON object against a JSON Schema and returns its members. Numbers are json.Number. file is used in
-// messages only.
+// Decode checks a JSON object against a JSON Schema and returns its members, with numbers as json.Number. file is only
+// used in messages.
 func Decode(file string, schema map[string]any, data []byte) (map[string]any, error) {
 	raw, err := json.Marshal(schema)
 	if err != nil {
 		return nil, fmt.Errorf("schema of %s: %w", file, err)
 	}
-	var plain any // whatever types the schema was written with
+	var plain any // independent of the Go types that the schema was built from
 	if err := json.Unmarshal(raw, &plain); err != nil {
 		return nil, fmt.Errorf("schema of %s: %w", file, err)
 	}
@@ -99,8 +99,8 @@ func Decode(file string, schema map[string]any, data []byte) (map[string]any, er
 	return members, nil
 }
 
-// ValidateConfig checks the configuration of a stage instance against the schema that its plugin declares.
-// A stage without a schema takes no configuration.
+// ValidateConfig checks the configuration of a stage instance against the schema that its plugin declares. A stage
+// without a schema takes no configuration.
 func ValidateConfig(s Stage, config map[string]any) error {
 	if s.Config == nil {
 		if len(config) > 0 {
@@ -119,7 +119,7 @@ func ValidateConfig(s Stage, config map[string]any) error {
 	return err
 }
 
-// validate words the library's tree of causes as one line: the deepest cause is the one a person can act on.
+// validate reduces the library's tree of causes to one line. The deepest cause is the one that a user can act on.
 func validate(schema *jsonschema.Schema, doc any) error {
 	err := schema.Validate(doc)
 	var v *jsonschema.ValidationError

@@ -7,11 +7,11 @@ import (
 	"strings"
 )
 
-// BatchSymbol is the symbol of the rows of a batch. The host gives it its value (--batch-size);
-// every other symbol gets one from the bucket.
+// BatchSymbol is the symbol for the number of rows of a batch. The host sets its value (--batch-size); the bucket sets
+// all other symbols.
 const BatchSymbol = "B"
 
-// Dim is one dimension: a positive number, or a symbol such as "T_mel" when Symbol is not empty.
+// Dim is one dimension: a symbol such as "T_mel", or a positive number if Symbol is empty.
 type Dim struct {
 	Symbol string
 	Size   int
@@ -59,7 +59,7 @@ func (s Shape) String() string {
 	return "[" + strings.Join(parts, ",") + "]"
 }
 
-// Resolve gives every symbol its value. It fails on a symbol without one.
+// Resolve returns the shape with the values of all symbols. It fails if a symbol has no value.
 func (s Shape) Resolve(values map[string]int) ([]int, error) {
 	out := make([]int, len(s))
 	for i, d := range s {
@@ -80,11 +80,11 @@ type TensorSpec struct {
 	Name  string `json:"name"`
 	DType DType  `json:"dtype"`
 	Shape Shape  `json:"shape"`
-	// Pad fills a row behind its length.
+	// Pad is the value after the end of each row.
 	Pad float64 `json:"pad,omitempty"`
-	// Lengths names the i32[B] tensor that counts the valid part of axis 1, if there is one.
+	// Lengths names the i32[B] tensor that holds the valid length of axis 1 for each row, if there is one.
 	Lengths string `json:"lengths,omitempty"`
-	// Origin says who makes a graph input: "dataset" or "stage". It is empty for ports.
+	// Origin is the producer of a graph input: "dataset" or "stage". It is empty for ports.
 	Origin string `json:"origin,omitempty"`
 }
 

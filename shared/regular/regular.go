@@ -1,7 +1,7 @@
-// Package regular opens files that strangers made: only regular ones, and reads no more of them than a bound.
+// Package regular opens files from untrusted sources: it opens only regular files and limits how much it reads.
 //
-// A name from a downloaded folder may be a pipe, whose opening waits for ever, or lead to a device that never ends:
-// whoever reads a manifest must not hang on it or fill the memory.
+// A name in a downloaded folder may be a pipe, which blocks on open, or lead to a device without an end. Reading a
+// manifest must not hang or exhaust memory.
 //
 //	data, err := regular.Read(path, 1<<20)
 //	if errors.Is(err, regular.ErrTooLarge) { ... }
@@ -18,17 +18,17 @@ import (
 )
 
 var (
-	// ErrNotRegular says that a name is that of a folder, a pipe, a socket or a device.
+	// ErrNotRegular means that the name is a folder, a pipe, a socket or a device.
 	ErrNotRegular = errors.New("not a regular file")
-	// ErrTooLarge says that a file has more bytes than are read.
+	// ErrTooLarge means that the file is larger than the limit.
 	ErrTooLarge = errors.New("too large")
 )
 
-// Open opens a regular file for reading and returns its size; the caller closes it. Links are followed. The error is a
-// *fs.PathError.
+// Open opens a regular file for reading and returns its size in bytes. The caller closes it. Open follows links. The
+// error is a *fs.PathError.
 func Open(path string) (f *os.File, size int64, err error) { return open(path, os.Stat, os.OpenFile) }
 
-// OpenIn does the same below a root, which refuses links that leave it.
+// OpenIn is Open below a root, which refuses links that leave it.
 func OpenIn(root *os.Root, name string) (f *os.File, size int64, err error) {
 	return open(name, root.Stat, root.OpenFile)
 }
@@ -42,7 +42,7 @@ func Read(path string, limit int64) ([]byte, error) {
 	return read(f, path, size, limit)
 }
 
-// ReadIn does the same below a root.
+// ReadIn is Read below a root.
 func ReadIn(root *os.Root, name string, limit int64) ([]byte, error) {
 	f, size, err := OpenIn(root, name)
 	if err != nil {
@@ -51,7 +51,7 @@ func ReadIn(root *os.Root, name string, limit int64) ([]byte, error) {
 	return read(f, name, size, limit)
 }
 
-// Stat is os.Stat of a file that Open may open: the error is an ErrNotRegular for another.
+// Stat is os.Stat for regular files. For other files, the error is ErrNotRegular.
 func Stat(path string) (fs.FileInfo, error) {
 	info, err := os.Stat(path)
 	if err == nil {
@@ -60,16 +60,16 @@ func Stat(path string) (fs.FileInfo, error) {
 	return info, err
 }
 
-// ReadAt fills b with the bytes from an offset on.
+// ReadAt fills b with the bytes from offset at.
 func ReadAt(r io.ReaderAt, b []byte, at int64) error {
 	n, err := r.ReadAt(b, at)
 	if n == len(b) {
-		return nil // ReadAt may give io.EOF with the last bytes
+		return nil // ReadAt may return io.EOF with the last bytes
 	}
 	return fmt.Errorf("reading %d bytes at %d: got %d: %w", len(b), at, n, err)
 }
 
-// Check says what a name is that is not a regular file's; the error is an ErrNotRegular.
+// Check returns an ErrNotRegular that names the kind of file, or nil for a regular file.
 func Check(info fs.FileInfo) error {
 	kind := "a special file"
 	switch mode := info.Mode(); {
@@ -88,12 +88,12 @@ func Check(info fs.FileInfo) error {
 }
 
 func open(name string, stat func(string) (fs.FileInfo, error), openFile func(string, int, fs.FileMode) (*os.File, error)) (*os.File, int64, error) {
-	// Opening a device may do something and opening a pipe waits for a writer, so the name is looked at first. It may be
-	// another file a moment later, so the open does not wait, and what was opened is looked at again.
+	// Opening a device can have side effects, and opening a pipe waits for a writer, so check the name first. The file
+	// may be replaced before the open, so do not block in the open, and check the opened file again.
 	info, err := stat(name)
 	if err != nil {
 		if p, ok := errors.AsType[*fs.PathError](err); ok {
-			p.Op = "open" // what was asked for
+			p.Op = "open" // the operation that the caller asked for
 		}
 		return nil, 0, err
 	}
@@ -124,7 +124,7 @@ func read(f *os.File, name string, size, limit int64) ([]byte, error) {
 	if size > limit {
 		return nil, tooLarge(size)
 	}
-	data, err := io.ReadAll(io.LimitReader(f, limit+1)) // the limit again: a file may grow while it is read
+	data, err := io.ReadAll(io.LimitReader(f, limit+1)) // check the limit again: the file may grow while it is read
 	if int64(len(data)) > limit {
 		return nil, tooLarge(int64(len(data)))
 	}

@@ -8,7 +8,7 @@ import (
 	"github.com/xtts-host/xtts-host/shared/manifest"
 )
 
-// TestNotFinite puts a value in each place of a tensor whose rows are no multiple of anything.
+// TestNotFinite puts a value in each place of a tensor whose row size is not a multiple of 8 bytes.
 func TestNotFinite(t *testing.T) {
 	f64 := math.Float64bits
 	f32 := func(v float64) uint64 { return uint64(math.Float32bits(float32(v))) }
@@ -16,7 +16,7 @@ func TestNotFinite(t *testing.T) {
 	for _, tt := range []struct {
 		dtype manifest.DType
 		bits  uint64
-		want  bool // found
+		want  bool // whether it must be found
 	}{
 		{manifest.F32, f32(nan), true}, {manifest.F32, f32(inf), true}, {manifest.F32, f32(-inf), true},
 		{manifest.F32, 0xff80_0001, true}, // a signalling NaN with a sign

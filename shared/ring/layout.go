@@ -8,19 +8,18 @@ import (
 	"github.com/xtts-host/xtts-host/shared/manifest"
 )
 
-// Align is the alignment of every tensor in a slot, in bytes; GuardSize bytes behind each are never written
-// by a stage.
+// Align is the alignment of every tensor in a slot, in bytes. GuardSize is the space after each tensor that stages must
+// not write to, in bytes.
 const (
 	Align     = 256
 	GuardSize = 64
 )
 
-// guardWord fills the guard behind a tensor. It is no small integer, no pad value and, read as two f32 or one f64,
-// no number that audio or features contain, so a stray write of any of those shows.
+// guardWord fills the guard after a tensor. It is not a small integer or a pad value. Read as two f32 or one f64, it is
+// not a number that occurs in audio or features. So a stray write of any of those is detected.
 const guardWord = 0xa5c3_96e1_7f0b_d24d
 
-// Tensor is one tensor of a slot: its type, its concrete shape, the value that fills rows behind their
-// length, and where it lies.
+// Tensor is one tensor of a slot: name, type, concrete shape, pad value, and offset in the slot in bytes.
 type Tensor struct {
 	Name   string
 	DType  manifest.DType
@@ -41,15 +40,15 @@ func (t Tensor) Bytes() int {
 // Layout places the tensors of one bucket in a slot.
 type Layout struct {
 	Tensors []Tensor
-	// InputBytes is the length of the leading part that holds the graph's inputs: one copy of it moves a
+	// InputBytes is the length of the first part of a slot, which holds the graph's inputs. One copy of it transfers a
 	// batch to the device.
 	InputBytes int
-	// Size is the length of the whole slot.
+	// Size is the length of the whole slot, in bytes.
 	Size int
 }
 
-// NewLayout places the graph's inputs first and together, then the tensors that only stages exchange.
-// The Offset of the given tensors is ignored.
+// NewLayout places the graph's inputs first, then the tensors that only stages use. It ignores the Offset of the given
+// tensors.
 func NewLayout(inputs, intermediates []Tensor) Layout {
 	var l Layout
 	place := func(ts []Tensor) {
@@ -75,7 +74,7 @@ func (l *Layout) Find(name string) (Tensor, bool) {
 	return Tensor{}, false
 }
 
-// View returns the bytes of a tensor in a slot, nil for a name that is not in the layout.
+// View returns the bytes of a tensor in a slot, or nil if the layout has no tensor of that name.
 func (l *Layout) View(slot []byte, name string) []byte {
 	t, ok := l.Find(name)
 	if !ok {
@@ -84,13 +83,13 @@ func (l *Layout) View(slot []byte, name string) []byte {
 	return t.In(slot)
 }
 
-// In returns the bytes of the tensor in a slot. The capacity ends with the tensor.
+// In returns the bytes of the tensor in a slot. The slice's capacity ends with the tensor.
 func (t Tensor) In(slot []byte) []byte {
 	end := t.Offset + t.Bytes()
 	return slot[t.Offset:end:end]
 }
 
-// WriteGuards fills the guards of a slot. The host calls it when it takes the slot for a batch.
+// WriteGuards fills the guards of a slot. The host calls it when it assigns the slot to a batch.
 func (l *Layout) WriteGuards(slot []byte) {
 	for i := range l.Tensors {
 		g := l.guard(slot, i)
@@ -101,14 +100,14 @@ func (l *Layout) WriteGuards(slot []byte) {
 	}
 }
 
-// GuardError says that something wrote beyond a tensor.
+// GuardError means that something wrote past the end of a tensor.
 type GuardError struct {
-	Tensor string // the tensor in front of the damaged guard
-	Offset int    // of the first damaged byte, from that tensor's end
+	Tensor string // the tensor before the damaged guard
+	Offset int    // of the first damaged byte, from the end of that tensor
 }
 
 func (e *GuardError) Error() string {
-	return fmt.Sprintf("byte %d behind the end of tensor %q was overwritten", e.Offset, e.Tensor)
+	return fmt.Sprintf("byte %d after the end of tensor %q was overwritten", e.Offset, e.Tensor)
 }
 
 // CheckGuards returns a *GuardError for the first damaged guard.
@@ -125,11 +124,11 @@ func (l *Layout) CheckGuards(slot []byte) error {
 	return nil
 }
 
-// guardStart returns where the guard behind a tensor begins. A tensor of odd size leaves up to seven unchecked bytes in
-// front of it.
+// guardStart returns the start of the guard after a tensor. Up to seven bytes between the tensor and the guard are not
+// checked.
 func guardStart(t Tensor) int { return (t.Offset + t.Bytes() + 7) &^ 7 }
 
-// guard returns the whole words behind tensor i.
+// guard returns the whole words after tensor i.
 func (l *Layout) guard(slot []byte, i int) []byte {
 	start := guardStart(l.Tensors[i])
 	return slot[start : start+GuardSize-8]

@@ -7,7 +7,7 @@ import (
 	"github.com/xtts-host/xtts-host/shared/manifest"
 )
 
-// testLayout has sizes that end everywhere in an 8-byte word.
+// testLayout has tensors that end at different offsets in an 8-byte word.
 func testLayout() Layout {
 	return NewLayout([]Tensor{
 		{Name: "text", DType: manifest.I32, Shape: []int{3, 5}},
@@ -25,7 +25,7 @@ func TestLayoutPlacesTensors(t *testing.T) {
 	end := 0
 	for _, x := range l.Tensors {
 		if x.Offset%Align != 0 {
-			t.Errorf("%s lies at %d", x.Name, x.Offset)
+			t.Errorf("%s has offset %d", x.Name, x.Offset)
 		}
 		if x.Offset < end {
 			t.Errorf("%s at %d overlaps what ends at %d with its guard", x.Name, x.Offset, end)
@@ -41,7 +41,7 @@ func TestLayoutPlacesTensors(t *testing.T) {
 		t.Errorf("the inputs' part ends at %d: mel ends at %d, waveform begins at %d", l.InputBytes, mel.Offset+mel.Bytes(), waveform.Offset)
 	}
 	if _, ok := l.Find("nothing"); ok {
-		t.Error("found a tensor that is not there")
+		t.Error("found a tensor that does not exist")
 	}
 }
 
@@ -57,11 +57,11 @@ func TestViewEndsWithTensor(t *testing.T) {
 		t.Error("the view is not the slot's memory")
 	}
 	if l.View(slot, "nothing") != nil {
-		t.Error("a view of nothing")
+		t.Error("got a view of a tensor that does not exist")
 	}
 }
 
-// TestGuards overwrites each byte behind each tensor: within the guard's words it must be found.
+// TestGuards overwrites each byte after each tensor. CheckGuards must find those within the guard's words.
 func TestGuards(t *testing.T) {
 	l := testLayout()
 	slot := make([]byte, l.Size)
@@ -72,7 +72,7 @@ func TestGuards(t *testing.T) {
 		}
 	}
 	if err := l.CheckGuards(slot); err != nil {
-		t.Fatalf("tensors filled to the brim: %v", err)
+		t.Fatalf("full tensors: %v", err)
 	}
 	for _, x := range l.Tensors {
 		end := x.Offset + x.Bytes()
@@ -83,14 +83,14 @@ func TestGuards(t *testing.T) {
 			slot[at] ^= 1
 			var g *GuardError
 			if !errors.As(err, &g) || g.Tensor != x.Name {
-				t.Fatalf("byte %d behind %s: %v", at-end, x.Name, err)
+				t.Fatalf("byte %d after %s: %v", at-end, x.Name, err)
 			}
 			if g.Offset != at-end {
-				t.Errorf("byte %d behind %s was reported at %d", at-end, x.Name, g.Offset)
+				t.Errorf("byte %d after %s was reported at %d", at-end, x.Name, g.Offset)
 			}
 		}
 	}
-	// What a stage that counts one frame too far writes: plain floats, also zeros and pad values.
+	// What a stage writes that counts one frame too many: plain floats, zeros and pad values.
 	for _, v := range []byte{0, 0xff} {
 		mel, _ := l.Find("mel")
 		at := slot[mel.Offset+mel.Bytes():][:8]
@@ -99,7 +99,7 @@ func TestGuards(t *testing.T) {
 			at[i] = v
 		}
 		if l.CheckGuards(slot) == nil {
-			t.Errorf("bytes of %#x behind a tensor were not found", v)
+			t.Errorf("bytes of %#x after a tensor were not found", v)
 		}
 		copy(at, saved[:])
 	}

@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Ring is a mapping of the shared memory. The host creates it, every plugin process attaches to it.
+// Ring is a mapping of the shared memory. The host creates it, and every plugin process attaches to it.
 type Ring struct {
 	file     *os.File
 	mem      []byte
@@ -18,9 +18,9 @@ type Ring struct {
 	slotSize int
 }
 
-// Create makes the memory: slots of slotSize bytes (rounded up to Align) in a memfd that is sealed against
-// shrinking and growing, so that no peer can turn a later access into SIGBUS. It has no name: nothing is left
-// behind, however the processes end. All pages are reserved here, so that a later access cannot fail.
+// Create allocates slots of slotSize bytes (rounded up to Align) in a memfd. The memfd is sealed against shrinking and
+// growing, so no peer can make a later access fail with SIGBUS. It has no name, so nothing remains after the processes
+// end. Create reserves all pages, so a later access cannot run out of memory.
 func Create(slots, slotSize int) (*Ring, error) {
 	if slots < 1 || slotSize < 1 || slotSize > math.MaxInt/slots-Align {
 		return nil, fmt.Errorf("ring of %d slots of %d bytes", slots, slotSize)
@@ -51,8 +51,8 @@ func Create(slots, slotSize int) (*Ring, error) {
 	return r, nil
 }
 
-// available returns the bytes that the machine can give without swapping. A memfd has no limit of its own: where memory
-// runs out the kernel does not fail the reservation, it kills a process.
+// available returns the number of bytes that the machine can provide without swapping. A memfd has no limit of its own:
+// if memory runs out, the kernel does not fail the reservation but kills a process.
 func available() (int64, error) {
 	f, err := os.Open("/proc/meminfo")
 	if err != nil {
@@ -69,9 +69,9 @@ func available() (int64, error) {
 	return 0, errors.New("/proc/meminfo: no MemAvailable")
 }
 
-// Attach maps the ring behind an inherited file descriptor. The ring owns f from then on; on an error the caller
-// keeps it. Memory that is not exactly slots*slotSize bytes is refused, for then the two sides disagree about where
-// slots lie; so is a file that is not sealed, which a peer could shrink under our accesses.
+// Attach maps the ring of an inherited file descriptor. The ring then owns f; on an error the caller keeps it. Attach
+// refuses memory that is not exactly slots*slotSize bytes, because then the two sides disagree about the offsets of
+// slots. It refuses a file that is not sealed, because a peer could shrink it during an access.
 func Attach(f *os.File, slots, slotSize int) (*Ring, error) {
 	if slots < 1 || slotSize < 1 || slots > math.MaxInt/slotSize {
 		return nil, fmt.Errorf("attach ring: %d slots of %d bytes", slots, slotSize)
@@ -86,7 +86,7 @@ func Attach(f *os.File, slots, slotSize int) (*Ring, error) {
 	}
 	seals, err := unix.FcntlInt(f.Fd(), unix.F_GET_SEALS, 0)
 	if err != nil || seals&unix.F_SEAL_SHRINK == 0 {
-		return nil, fmt.Errorf("attach ring: %s is no sealed memory", f.Name())
+		return nil, fmt.Errorf("attach ring: %s is not sealed memory", f.Name())
 	}
 	mem, err := unix.Mmap(int(f.Fd()), 0, size, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
 	if err != nil {
@@ -98,11 +98,11 @@ func Attach(f *os.File, slots, slotSize int) (*Ring, error) {
 // File returns the descriptor that plugin processes inherit. The ring keeps ownership.
 func (r *Ring) File() *os.File { return r.file }
 
-// Slots returns the number of slots, SlotSize the bytes of each.
+// Slots returns the number of slots. SlotSize returns the size of each in bytes.
 func (r *Ring) Slots() int    { return r.slots }
 func (r *Ring) SlotSize() int { return r.slotSize }
 
-// Bytes returns all slots, for who pins them; it is valid until Close.
+// Bytes returns the memory of all slots, for example to pin it. It is valid until Close.
 func (r *Ring) Bytes() []byte { return r.mem }
 
 // Slot returns the memory of slot i, valid until Close. The caller must own the slot.
@@ -110,7 +110,7 @@ func (r *Ring) Slot(i int) []byte {
 	return r.mem[i*r.slotSize : (i+1)*r.slotSize : (i+1)*r.slotSize]
 }
 
-// Close unmaps the memory. Slices of slots must not be used any more. It is idempotent.
+// Close unmaps the memory. Slices of slots are invalid afterwards. Close is idempotent.
 func (r *Ring) Close() error {
 	if r.mem == nil {
 		return nil

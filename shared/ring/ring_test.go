@@ -20,7 +20,7 @@ func create(t testing.TB, slots, size int) *Ring {
 	return r
 }
 
-// duplicate is what a child process gets: the same memory behind another descriptor.
+// duplicate returns what a child process inherits: another descriptor of the same memory.
 func duplicate(t testing.TB, f *os.File) *os.File {
 	t.Helper()
 	fd, err := unix.FcntlInt(f.Fd(), unix.F_DUPFD_CLOEXEC, 0)

@@ -11,7 +11,7 @@ import (
 	"github.com/xtts-host/xtts-host/shared/stagepb"
 )
 
-// pinning is a stage that holds on to the memory of its batches.
+// pinning is a stage that keeps a reference to the memory of its batches.
 type pinning struct {
 	scale
 	refuse error

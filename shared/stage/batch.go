@@ -13,11 +13,11 @@ import (
 	"github.com/xtts-host/xtts-host/shared/stagepb"
 )
 
-// Batch is the view of one batch during one call of Process. Tensors are named by the stage's own ports. They
-// are dense and row-major: element (row, t, i) of a port of shape [B, T, n] is at (row*T+t)*n + i.
+// Batch gives access to one batch during one call of Process. Tensors are addressed by the stage's port names. They are
+// dense and row-major: element (row, t, i) of a port of shape [B, T, n] has index (row*T+t)*n + i.
 //
-// The slices are shared memory: reading and writing them is reading and writing the batch. Methods may be called
-// from several goroutines; what they do to the memory is theirs to order.
+// The slices are shared memory: writing to them changes the batch. Methods are safe for concurrent use. The stage must
+// synchronize its own access to the slices.
 type Batch struct {
 	call  *stagepb.Call
 	ports ports
@@ -28,7 +28,7 @@ type Batch struct {
 	rejected []*stagepb.BadRow
 }
 
-// rowRand is one row's generator; it is seeded on first use in a call.
+// rowRand is the generator of one row. It is seeded on first use in a call.
 type rowRand struct {
 	seeded bool
 	source rand.ChaCha8
@@ -50,33 +50,33 @@ func (b *Batch) reset(call *stagepb.Call, p ports, slot []byte) {
 	b.rejected = nil
 }
 
-// Float32 returns the elements of an f32 port. It panics, which fails the call, when the port is not bound or has
-// another type.
+// Float32 returns the elements of an f32 port. It panics if the port is not bound or has another dtype; the panic fails
+// the call.
 func (b *Batch) Float32(port string) []float32 { return view[float32](b, port, manifest.F32) }
 
-// Int32 returns the elements of an i32 port; it panics like Float32.
+// Int32 returns the elements of an i32 port. It panics like Float32.
 func (b *Batch) Int32(port string) []int32 { return view[int32](b, port, manifest.I32) }
 
-// Bytes returns the memory of a port of any type, little-endian; it panics when the port is not bound.
+// Bytes returns the memory of a port of any dtype, little-endian. It panics if the port is not bound.
 func (b *Batch) Bytes(port string) []byte { return b.tensor(port).In(b.slot) }
 
-// Shape returns the port's shape in this batch. The caller must not change it.
+// Shape returns the port's shape in this batch. The caller must not modify it.
 func (b *Batch) Shape(port string) []int { return b.tensor(port).Shape }
 
-// Pad returns the value that fills a row of the port behind its length.
+// Pad returns the value for the padding after the end of each row.
 func (b *Batch) Pad(port string) float64 { return b.tensor(port).Pad }
 
-// Rows returns B, the number of rows with the empty ones.
+// Rows returns B, the number of rows including empty ones.
 func (b *Batch) Rows() int { return len(b.call.RowKeys) / KeySize }
 
-// Key returns the row's key, the only source of randomness that a stage may use.
+// Key returns the key of a row, the only source of randomness that a stage may use.
 func (b *Batch) Key(row int) [KeySize]byte {
 	return [KeySize]byte(b.call.RowKeys[row*KeySize : (row+1)*KeySize])
 }
 
-// Rand returns the row's generator: ChaCha8 seeded with the row's key and 16 zero bytes. All calls for a row within
-// one Process return the same generator, which goes on where it was. Different rows may be used by
-// different goroutines.
+// Rand returns the random generator of a row: ChaCha8 seeded with the row's key and 16 zero bytes. All calls for a row
+// within one Process return the same generator, which continues its sequence. Different goroutines may use the
+// generators of different rows.
 func (b *Batch) Rand(row int) *rand.Rand {
 	r := &b.rands[row]
 	if !r.seeded {
@@ -88,17 +88,18 @@ func (b *Batch) Rand(row int) *rand.Rand {
 	return r.rand
 }
 
-// Bucket returns the index of the batch's shapes, as in Config.Shape.
+// Bucket returns the index of the batch's bucket, as in Config.Shape.
 func (b *Batch) Bucket() int { return int(b.call.Bucket) }
 
-// Step returns the optimizer step the batch is for, counted from 0; it is -1 in evaluation. Schedules read it.
+// Step returns the optimizer step that the batch is for, counted from 0, or -1 in evaluation. Use it for schedules.
 func (b *Batch) Step() int64 { return b.call.Step }
 
-// Epoch returns the epoch the batch is of, counted from 0.
+// Epoch returns the epoch of the batch, counted from 0.
 func (b *Batch) Epoch() int64 { return b.call.Epoch }
 
-// Reject gives a row back as unusable, with a reason for the person who owns the data. The host puts the row's
-// utterance on its quarantine list and calls again with the row empty. The first reason of a row counts.
+// Reject reports a row as unusable, with a reason for the owner of the data. The host quarantines the row's clip and
+// sends the batch again with the row empty. Only the first reason for a row counts. Reject panics if the row does not
+// exist.
 func (b *Batch) Reject(row int, reason string) {
 	if row < 0 || row >= b.Rows() {
 		panic(fmt.Sprintf("row %d of a batch of %d rows was rejected", row, b.Rows()))
@@ -113,7 +114,7 @@ func (b *Batch) Reject(row int, reason string) {
 	b.rejected = append(b.rejected, &stagepb.BadRow{Row: uint32(row), Reason: reason})
 }
 
-// badRows returns the rejected rows in their order, whatever order they were found in.
+// badRows returns the rejected rows in ascending order.
 func (b *Batch) badRows() []*stagepb.BadRow {
 	slices.SortFunc(b.rejected, func(x, y *stagepb.BadRow) int { return cmp.Compare(x.Row, y.Row) })
 	return b.rejected

@@ -12,32 +12,33 @@ import (
 	"github.com/xtts-host/xtts-host/shared/ring"
 )
 
-// Config is what an instance of a stage is told before the first batch. A stage may keep it; nobody writes
-// to it after Configure was called.
+// Config is what an instance of a stage gets before the first batch. A stage may keep it: no one modifies it after the
+// call of Configure.
 type Config struct {
-	// Name is the instance's name in the pipeline, Stage the stage it is one of.
+	// Name is the name of the instance in the pipeline. Stage is the name of its stage.
 	Name  string
 	Stage string
 	// Features is the run's feature contract.
 	Features manifest.Features
 	// Files maps the names of the graph bundle's files to absolute paths.
 	Files map[string]string
-	// Device is the UUID of the GPU that the process may use, empty for the CPU. The process sees no other GPU,
-	// so its index is 0. MemoryLimit is the bytes the process may use there, 0 for no limit.
+	// Device is the UUID of the GPU that the process may use, or empty for the CPU. The process sees no other GPU, so
+	// its CUDA index is 0. MemoryLimit is the GPU memory that the process may use, in bytes and including its CUDA
+	// context; 0 means no limit.
 	Device      string
 	MemoryLimit uint64
-	// Log goes to the host's log, under the plugin's and the instance's name.
+	// Log writes to the host's log, with the names of the plugin and the instance.
 	Log *slog.Logger
 
 	raw     string
 	buckets []ports
 }
 
-// ports maps the port names of an instance to the tensors they are bound to, in one bucket.
+// ports maps the port names of an instance to their tensors, in one bucket.
 type ports map[string]ring.Tensor
 
-// Decode fills v, a pointer to a struct, from the instance's configuration. A key without a field is refused. Fields
-// that the configuration leaves out keep the values they have, so defaults are set before the call.
+// Decode decodes the instance's configuration into v, a pointer to a struct. It refuses a key without a field. Fields
+// that the configuration omits keep their values, so set the defaults before the call.
 func (c *Config) Decode(v any) error {
 	if c.raw == "" {
 		return nil
@@ -53,13 +54,13 @@ func (c *Config) Decode(v any) error {
 	return nil
 }
 
-// Buckets returns the number of shapes that batches come in.
+// Buckets returns the number of buckets.
 func (c *Config) Buckets() int { return len(c.buckets) }
 
-// Shape returns the concrete shape that a port has in a bucket, nil when the pipeline bound no tensor to it.
+// Shape returns the concrete shape of a port in a bucket, or nil if the pipeline binds no tensor to the port.
 func (c *Config) Shape(bucket int, port string) []int {
 	return slices.Clone(c.buckets[bucket][port].Shape)
 }
 
-// Pad returns the value that fills a row of the port behind its length, 0 when the pipeline bound no tensor to it.
+// Pad returns the pad value of a port in a bucket, or 0 if the pipeline binds no tensor to the port.
 func (c *Config) Pad(bucket int, port string) float64 { return c.buckets[bucket][port].Pad }

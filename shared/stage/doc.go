@@ -1,5 +1,5 @@
-// Package stage is the entry for authors of plugins: programs that prepare or augment the batches of a training
-// run. A plugin is one type per stage and a main of one call:
+// Package stage is the SDK for plugins: programs that prepare or augment the batches of a training run. A plugin
+// consists of one type per stage and a main function with one call:
 //
 //	type Gain struct{ maxDB float64 }
 //
@@ -12,17 +12,19 @@
 //		}})
 //	}
 //
-// The example of [Serve] has the rest. A folder with the built program and a plugin.json beside it is the plugin.
-// docs/plugin-protocol.md says what happens between the processes; package stagetest checks a stage against it in an
-// ordinary Go test.
+// The example of [Serve] is complete. A folder with the built program and its plugin.json is a plugin.
+// docs/plugin-protocol.md specifies the protocol between the processes. Package stagetest tests a stage against it in
+// an ordinary Go test.
 //
-// Tensors lie in memory that host and plugins share, so a stage reads and writes them in place. Four rules
-// make that safe, and stagetest checks each:
+// The tensors are in memory that the host shares with its plugins, so a stage reads and writes them in place. Four
+// rules make this safe, and stagetest checks each of them:
 //
-//   - A row with length 0 stays empty. All rows of a batch may be empty.
-//   - Write only your outputs, and all of them: behind each row's length stands the pad value.
-//   - Draw random numbers from [Batch.Rand] only: then a row gets the same draws in any batch, process or restart.
-//   - Keep no state from one call that changes the next: after any failure the host rebuilds the batch and calls again.
+//   - A row of length 0 stays empty. All rows of a batch may be empty.
+//   - Write only your outputs, and all of them: after the end of each row, write the pad value.
+//   - Take random numbers only from [Batch.Rand]. Then a row gets the same draws in any batch, process or restarted
+//     run.
+//   - Keep no state from one call that changes a later call. After a failure, the host rebuilds the batch and calls
+//     Process again.
 //
-// The package needs no cgo, and pulls no GPU code into a plugin.
+// The package needs no cgo and links no GPU code into a plugin.
 package stage

@@ -31,7 +31,7 @@ func (g *Gain) Process(ctx context.Context, b *stage.Batch) error {
 	for row, n := range lengths {
 		db := g.maxDB * (2*b.Rand(row).Float64() - 1)
 		gain := float32(math.Pow(10, db/20))
-		clip := wave[row*width:][:n] // empty in an empty row; behind it lies the padding
+		clip := wave[row*width:][:n] // empty for an empty row; padding follows it
 		for i := range clip {
 			clip[i] *= gain
 		}
@@ -39,7 +39,7 @@ func (g *Gain) Process(ctx context.Context, b *stage.Batch) error {
 	return nil
 }
 
-// A whole plugin: this main and the type Gain.
+// A complete plugin: this main function and the type Gain.
 func ExampleServe() {
 	main := func() {
 		stage.Serve(stage.Plugin{

@@ -6,8 +6,9 @@ import (
 	"sync/atomic"
 )
 
-// EachRow calls work once for each row in [0,n), from at most runtime.GOMAXPROCS(0) goroutines, in no particular order,
-// and returns when all calls have. A batch's bits do not depend on it as long as the work on a row touches that row only:
+// EachRow calls work once for each row in [0,n), from at most runtime.GOMAXPROCS(0) goroutines, in no particular order.
+// It returns when all calls have returned. The result does not depend on the order if the work on a row accesses only
+// that row:
 //
 //	stage.EachRow(b.Rows(), func(row int) { augment(row, b.Rand(row)) })
 func EachRow(n int, work func(row int)) {

@@ -12,9 +12,9 @@ import (
 	"google.golang.org/grpc"
 )
 
-// Serve runs the plugin until the host ends it, and never returns. It is all that main does. Do not print to the
-// standard output before: the first line there belongs to the handshake. Afterwards printing is harmless; the
-// Log of a Config is better, it has levels and fields.
+// Serve runs the plugin until the host ends it. It never returns, and main needs no other call. Do not write to the
+// standard output before Serve, because the first line there is the handshake. Writing to it afterwards is harmless,
+// but prefer Config.Log, which has levels and fields.
 func Serve(p Plugin) {
 	os.Exit(serve(p))
 }
@@ -53,9 +53,9 @@ func serve(p Plugin) int {
 	return 0
 }
 
-// watchLifeline ends the process when the host's end of the lifeline is closed: by the host, or by the kernel when
-// the host was killed. Asking for a signal at the parent's death instead would not do: the kernel sends that when the
-// thread that started us ends (prctl(2), PR_SET_PDEATHSIG). The goroutine lives as long as the process.
+// watchLifeline exits the process when the host's end of the lifeline is closed: by the host, or by the kernel after
+// the host was killed. PR_SET_PDEATHSIG would not be sufficient: the kernel sends that signal when the thread that
+// started this process ends (prctl(2)). The goroutine lives as long as the process.
 func watchLifeline() error {
 	var st unix.Stat_t
 	if err := unix.Fstat(LifelineFD, &st); err != nil || st.Mode&unix.S_IFMT != unix.S_IFIFO {
@@ -64,14 +64,14 @@ func watchLifeline() error {
 	unix.CloseOnExec(LifelineFD)
 	f := os.NewFile(LifelineFD, "lifeline")
 	go func() {
-		_, _ = io.Copy(io.Discard, f) // until end of file; an error ends the watch, and so the process, too
+		_, _ = io.Copy(io.Discard, f) // until end of file; an error also ends the watch and the process
 		os.Exit(0)
 	}()
 	return nil
 }
 
-// divertStdout keeps the real standard output for the handshake line alone: descriptor 1 becomes a copy of
-// descriptor 2, so that a native library that greets on stdout cannot break the start.
+// divertStdout reserves the real standard output for the handshake line: descriptor 1 becomes a copy of descriptor 2,
+// so a native library that prints to stdout cannot break the start.
 func divertStdout() error {
 	fd, err := unix.FcntlInt(1, unix.F_DUPFD_CLOEXEC, LifelineFD+1)
 	if err != nil {
@@ -84,7 +84,7 @@ func divertStdout() error {
 	return nil
 }
 
-// newLogger writes entries in the form that docs/plugin-protocol.md asks for.
+// newLogger writes log entries in the format of docs/plugin-protocol.md.
 func newLogger(w io.Writer) *slog.Logger {
 	return slog.New(slog.NewJSONHandler(w, &slog.HandlerOptions{Level: slog.LevelDebug, ReplaceAttr: hclogAttr}))
 }

@@ -24,7 +24,7 @@ import (
 	"github.com/xtts-host/xtts-host/shared/stagepb"
 )
 
-// The test binary is its own plugin: with this variable set it serves instead of testing.
+// The test binary is its own plugin: if this variable is set, it serves instead of testing.
 const serveVariable = "XTTS_PLUGIN_TEST_SERVE"
 
 func TestMain(m *testing.M) {
@@ -36,7 +36,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// scale multiplies the port x by a factor, and misbehaves on demand.
+// scale multiplies the port x by a factor. Special values of x make it fail.
 type scale struct {
 	config struct {
 		Factor float32 `json:"factor"`
@@ -54,7 +54,7 @@ func (s *scale) Configure(_ context.Context, cfg *Config) error {
 	if s.config.Factor == 0 {
 		return hinted{fmt.Errorf("factor is 0"), "take another factor"}
 	}
-	syscall.Write(1, []byte("a native library greets\n"))
+	syscall.Write(1, []byte("a native library prints\n"))
 	cfg.Log.Info("configured", "factor", s.config.Factor, "note_bytes", len(s.config.Note))
 	return nil
 }
@@ -88,7 +88,7 @@ type hinted struct {
 
 func (h hinted) Hint() string { return h.hint }
 
-// process is a plugin process under test and the host's ends of everything.
+// process is a plugin process under test with the host's side of its resources.
 type process struct {
 	client   *plugin.Client
 	stage    stagepb.StageClient
@@ -98,7 +98,7 @@ type process struct {
 	stderr   *logBuffer
 }
 
-// logBuffer keeps what the process logged; a pipe would block it while nobody reads.
+// logBuffer keeps what the process logged. An unread pipe would block the process.
 type logBuffer struct {
 	mu   sync.Mutex // guards text
 	text strings.Builder
@@ -194,12 +194,12 @@ func TestServeBatches(t *testing.T) {
 	if err != nil || info.Id != "test" || info.Version != "1.2.3" {
 		t.Fatalf("info %v, %v", info, err)
 	}
-	// A configuration far beyond gRPC's default limit of 4 MiB arrives.
+	// A configuration far above gRPC's default limit of 4 MiB must arrive.
 	config, _ := json.Marshal(map[string]any{"factor": 3, "note": strings.Repeat("x", 8<<20)})
 	if _, err := p.stage.Configure(ctx, configureRequest(string(config))); err != nil {
 		t.Fatal(err)
 	}
-	p.stderr.line(t, "a native library greets") // on stderr, where it breaks nothing
+	p.stderr.line(t, "a native library prints") // on stderr, where it is harmless
 	line := p.stderr.line(t, "note_bytes")
 	var entry map[string]any
 	if err := json.Unmarshal([]byte(line), &entry); err != nil {
@@ -277,7 +277,7 @@ func TestServeBatches(t *testing.T) {
 	}
 	p.client.Kill()
 	if code := p.cmd.ProcessState.ExitCode(); code != 0 {
-		t.Errorf("exit status %d after an orderly end", code)
+		t.Errorf("exit status %d after a clean shutdown", code)
 	}
 }
 
@@ -300,7 +300,7 @@ func TestServeExits(t *testing.T) {
 			t.Error("the process still runs after SIGTERM")
 		}
 	})
-	t.Run("a stage at work does not keep it", func(t *testing.T) {
+	t.Run("a busy stage does not prevent the exit", func(t *testing.T) {
 		p := start(t)
 		ctx := t.Context()
 		if _, err := p.stage.Configure(ctx, configureRequest("")); err != nil {

@@ -21,8 +21,8 @@ import (
 	"github.com/xtts-host/xtts-host/shared/stagepb"
 )
 
-// Server answers the stage protocol for a plugin. Serve runs one in a process of its own; a test may run one in
-// its own process, behind any gRPC server.
+// Server implements the stage protocol for a plugin. Serve runs it in a plugin process. A test may run it in the test
+// process, with any gRPC server.
 type Server struct {
 	stagepb.UnimplementedStageServer
 	plugin   Plugin
@@ -48,8 +48,8 @@ type instance struct {
 	batches sync.Pool // of *Batch
 }
 
-// NewServer makes the server of a plugin. ring is the memory that Attach will map; the server owns it from then on. A plugin
-// without an ID, a version or stages is refused.
+// NewServer returns the server of a plugin. ring is the memory that Attach will map; the server owns it. NewServer
+// refuses a plugin without an ID, a version or stages.
 func NewServer(p Plugin, ring *os.File, log *slog.Logger) (*Server, error) {
 	if err := p.check(); err != nil {
 		return nil, err
@@ -57,7 +57,8 @@ func NewServer(p Plugin, ring *os.File, log *slog.Logger) (*Server, error) {
 	return &Server{plugin: p, ringFile: ring, log: log}, nil
 }
 
-// Close closes the stages that can be closed, and unmaps the ring. Call it when no stream is open any more. It is idempotent.
+// Close closes the stages that implement io.Closer and unmaps the ring. Call it when no stream is open. It is
+// idempotent.
 func (s *Server) Close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -72,7 +73,7 @@ func (s *Server) Close() error {
 	return errors.Join(errs...)
 }
 
-// closeStages closes those that can be closed.
+// closeStages closes the stages that implement io.Closer.
 func closeStages(instances []*instance) error {
 	var errs []error
 	for _, i := range instances {
@@ -83,12 +84,12 @@ func closeStages(instances []*instance) error {
 	return errors.Join(errs...)
 }
 
-// Info says who the plugin is.
+// Info returns the plugin's ID and version.
 func (s *Server) Info(context.Context, *stagepb.InfoRequest) (*stagepb.InfoResponse, error) {
 	return &stagepb.InfoResponse{Id: s.plugin.ID, Version: s.plugin.Version}, nil
 }
 
-// Configure makes and configures the stage instances.
+// Configure creates and configures the stage instances.
 func (s *Server) Configure(ctx context.Context, req *stagepb.ConfigureRequest) (*stagepb.ConfigureResponse, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -161,7 +162,7 @@ func (s *Server) Attach(_ context.Context, req *stagepb.AttachRequest) (*stagepb
 	}
 	for _, i := range s.instances {
 		if err := i.attach(r.Bytes()); err != nil {
-			closeStages(s.instances) // those that were told use the ring until then; err has the reason
+			closeStages(s.instances) // stages that were attached use the ring until they are closed; err has the reason
 			s.closed = true
 			r.Close()
 			return nil, status.Error(codes.InvalidArgument, text(err))
@@ -171,7 +172,7 @@ func (s *Server) Attach(_ context.Context, req *stagepb.AttachRequest) (*stagepb
 	return &stagepb.AttachResponse{}, nil
 }
 
-// attach tells the stage of the ring, if it wants to know.
+// attach passes the ring to the stage, if it is an Attacher.
 func (i *instance) attach(memory []byte) (err error) {
 	a, ok := i.stage.(Attacher)
 	if !ok {
@@ -181,7 +182,7 @@ func (i *instance) attach(memory []byte) (err error) {
 	return a.Attach(memory)
 }
 
-// Process works on the calls of the stream, as many at a time as the process has threads for Go code.
+// Process handles the calls of the stream, up to GOMAXPROCS of them at a time.
 func (s *Server) Process(stream grpc.BidiStreamingServer[stagepb.Call, stagepb.Result]) error {
 	s.mu.Lock()
 	r := s.ring
@@ -192,9 +193,9 @@ func (s *Server) Process(stream grpc.BidiStreamingServer[stagepb.Call, stagepb.R
 	ctx, cancel := context.WithCancel(stream.Context())
 	defer cancel()
 
-	// A slot is in one call at most, so this many calls never block the reader.
+	// A slot is in at most one call, so this many calls never block the reader.
 	queue := make(chan *stagepb.Call, r.Slots())
-	var send sync.Mutex // a stream takes one sender at a time
+	var send sync.Mutex // a stream allows one sender at a time
 	var workers sync.WaitGroup
 	for range runtime.GOMAXPROCS(0) {
 		workers.Go(func() {
@@ -205,7 +206,7 @@ func (s *Server) Process(stream grpc.BidiStreamingServer[stagepb.Call, stagepb.R
 				send.Unlock()
 				s.finish(res)
 				if err != nil {
-					cancel() // the host is gone: let the others know
+					cancel() // the connection is lost: stop the other workers
 				}
 			}
 		})
@@ -219,7 +220,7 @@ func (s *Server) Process(stream grpc.BidiStreamingServer[stagepb.Call, stagepb.R
 	return err
 }
 
-// receive moves calls from the stream to the queue until the host closes its side.
+// receive passes calls from the stream to the queue until the host closes its side.
 func (s *Server) receive(ctx context.Context, stream grpc.BidiStreamingServer[stagepb.Call, stagepb.Result], queue chan<- *stagepb.Call, send *sync.Mutex) error {
 	for {
 		call, err := stream.Recv()
@@ -247,8 +248,8 @@ func (s *Server) receive(ctx context.Context, stream grpc.BidiStreamingServer[st
 	}
 }
 
-// call works on one batch and never panics. It reads instances and layouts without the mutex: they do not change
-// once there is a ring.
+// call processes one batch and never panics. It reads instances and layouts without the mutex, because they do not
+// change after Attach.
 func (s *Server) call(ctx context.Context, r *ring.Ring, call *stagepb.Call) (res *stagepb.Result) {
 	res = &stagepb.Result{Id: call.Id}
 	switch {
@@ -273,7 +274,7 @@ func (s *Server) call(ctx context.Context, r *ring.Ring, call *stagepb.Call) (re
 	res.Nanoseconds = time.Since(start).Nanoseconds()
 	if err != nil {
 		res.Error = text(err)
-		return res // b is not used again: a goroutine that the stage left behind may hold it
+		return res // do not reuse b: a goroutine of the stage may still hold it
 	}
 	res.BadRows = b.badRows()
 	i.batches.Put(b)
@@ -285,7 +286,7 @@ func (i *instance) process(ctx context.Context, b *Batch) (err error) {
 	return i.stage.Process(ctx, b)
 }
 
-// recover turns a panic of the author's code into an error, and logs where it happened.
+// recover turns a panic of the stage into an error and logs the stack.
 func (i *instance) recover(err *error) {
 	if p := recover(); p != nil {
 		i.log.Error("panic in the stage", "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
@@ -304,7 +305,7 @@ func (s *Server) accept() bool {
 	return true
 }
 
-// finish counts a call whose result has left.
+// finish counts a call whose result has been sent.
 func (s *Server) finish(res *stagepb.Result) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -318,7 +319,7 @@ func (s *Server) finish(res *stagepb.Result) {
 	}
 }
 
-// Drain refuses further calls and returns when the results of the accepted ones have left.
+// Drain refuses further calls and returns when the results of all accepted calls have been sent.
 func (s *Server) Drain(ctx context.Context, _ *stagepb.DrainRequest) (*stagepb.DrainResponse, error) {
 	s.mu.Lock()
 	if s.drained == nil {
@@ -337,19 +338,19 @@ func (s *Server) Drain(ctx context.Context, _ *stagepb.DrainRequest) (*stagepb.D
 	}
 }
 
-// Health says that the process answers; a stage that cannot go on fails its calls.
+// Health reports that the process answers. A stage that cannot continue fails its calls instead.
 func (s *Server) Health(context.Context, *stagepb.HealthRequest) (*stagepb.HealthResponse, error) {
 	return &stagepb.HealthResponse{Serving: true}, nil
 }
 
-// Stats counts the calls since the start.
+// Stats returns the counts of calls since the start.
 func (s *Server) Stats(context.Context, *stagepb.StatsRequest) (*stagepb.StatsResponse, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return &stagepb.StatsResponse{Calls: s.calls, Failed: s.failed, InFlight: s.inFlight}, nil
 }
 
-// text words an error for the other process, with its hint as a last line.
+// text formats an error for the host, with its hint as the last line.
 func text(err error) string {
 	if h := hint.Of(err); h != "" {
 		return err.Error() + "\nhint: " + h

@@ -137,7 +137,7 @@ func TestNewServerRefuses(t *testing.T) {
 	}
 }
 
-// testBatch is a batch of two rows in a slot of its own.
+// testBatch returns a batch of two rows, and its slot.
 func testBatch() (*Batch, []byte) {
 	layout := ring.NewLayout([]ring.Tensor{
 		{Name: "wave", DType: manifest.F32, Shape: []int{2, 4}, Pad: -1},
@@ -164,13 +164,13 @@ func TestBatchViews(t *testing.T) {
 		t.Errorf("the slot holds %v", got)
 	}
 	if slot[256+4] != 2 || slot[256+5] != 1 || slot[512+3] != 9 {
-		t.Error("a view does not lie where its tensor does")
+		t.Error("a view is not at the offset of its tensor")
 	}
 	if n := len(b.Float32("port_wave")); n != 8 {
 		t.Errorf("%d elements, want 8", n)
 	}
 	if b.Rows() != 2 || b.Step() != 7 || b.Epoch() != 2 || b.Bucket() != 4 || b.Pad("port_wave") != -1 || b.Shape("port_wave")[1] != 4 {
-		t.Error("the batch's facts are not the call's")
+		t.Error("the batch differs from the call")
 	}
 	for name, f := range map[string]func(){
 		`port "nothing" is not bound`:    func() { b.Float32("nothing") },
@@ -196,11 +196,11 @@ func TestBatchRandom(t *testing.T) {
 	want := rand.New(rand.NewChaCha8(seed))
 	first, second := b.Rand(1).Uint64(), b.Rand(1).Uint64()
 	if first != want.Uint64() || second != want.Uint64() {
-		t.Error("the generator is not ChaCha8 seeded with the key, or starts anew within a call")
+		t.Error("the generator is not ChaCha8 seeded with the key, or restarts within a call")
 	}
 	b.reset(b.call, b.ports, b.slot)
 	if b.Rand(1).Uint64() != first {
-		t.Error("the generator does not start anew in the next call")
+		t.Error("the generator does not restart in the next call")
 	}
 	if b.Rand(0).Uint64() == first || b.Key(0) == b.Key(1) {
 		t.Error("two rows share their draws")
@@ -222,7 +222,7 @@ func TestBatchRejects(t *testing.T) {
 	}
 }
 
-// TestCallAllocates bounds what a call costs whatever the size of its tensors.
+// TestCallAllocates bounds the allocations of a call, independent of the size of its tensors.
 func TestCallAllocates(t *testing.T) {
 	s, r := newTestServer(t)
 	if _, err := s.Configure(t.Context(), configureRequest("")); err != nil {

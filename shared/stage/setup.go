@@ -41,7 +41,7 @@ func readSetup(req *stagepb.ConfigureRequest) (*setup, error) {
 	return s, nil
 }
 
-// readLayout checks what the views of a Batch rely on: aligned offsets and sizes that do not overflow.
+// readLayout checks what the views of a Batch require: aligned offsets, and sizes that do not overflow.
 func readLayout(l *stagepb.Layout) (ring.Layout, error) {
 	var out ring.Layout
 	for _, t := range l.Tensors {
@@ -69,7 +69,7 @@ func readLayout(l *stagepb.Layout) (ring.Layout, error) {
 	return out, nil
 }
 
-// bind finds the tensors of an instance's ports in every bucket.
+// bind returns the tensors of an instance's ports in every bucket.
 func (s *setup) bind(in *stagepb.Instance) ([]ports, error) {
 	names := maps.Clone(in.Inputs)
 	if names == nil {

@@ -5,37 +5,38 @@ import (
 	"fmt"
 )
 
-// Stage is what an author writes: one thing that is done to a batch. The host makes one value for each instance
-// in its pipeline, calls Configure once, and then Process for every batch. A Stage may be an [Attacher] and an io.Closer too: it is
-// closed by [Server.Close], but not when a plugin's process ends, which gives back everything by itself.
+// Stage is one operation on a batch. Plugin authors implement it. The host creates one value for each instance in its
+// pipeline, calls Configure once, and then Process for every batch. A Stage may also implement [Attacher] and
+// io.Closer. [Server.Close] closes it; the end of a plugin process does not, because it releases all resources anyway.
 type Stage interface {
-	// Configure takes the instance's configuration and checks what can be checked before the first step, such as
-	// the shapes of every bucket. Its error refuses the run and is shown to the user, with a line "hint: ..."
-	// when it has a method Hint() string.
+	// Configure gets the configuration of the instance. It should check everything that can be checked before the first
+	// step, such as the shapes of every bucket. An error refuses the run. The host shows it to the user, with a line
+	// "hint: ..." if the error has a method Hint() string.
 	Configure(ctx context.Context, cfg *Config) error
 
-	// Process works on one batch in place. It may be called for several batches at the same time, from at most
-	// runtime.GOMAXPROCS(0) goroutines; so what Configure prepared is read only, and scratch memory comes from
-	// the call or a sync.Pool. b and every slice of it are invalid once Process has returned.
+	// Process processes one batch in place. The host may call it for several batches at the same time, from at most
+	// runtime.GOMAXPROCS(0) goroutines. So treat what Configure prepared as read-only, and take scratch memory from the
+	// call or a sync.Pool. b and its slices are invalid after Process has returned.
 	//
-	// An error, or a panic in the calling goroutine, fails the whole batch, which the host then builds anew; a row that
-	// cannot be used is no error but b.Reject. ctx ends with the process's connection to the host.
+	// An error, or a panic in the calling goroutine, fails the whole batch, and the host rebuilds it. A panic in
+	// another goroutine ends the process. An unusable row is not an error: call b.Reject. ctx ends with the connection
+	// to the host.
 	Process(ctx context.Context, b *Batch) error
 }
 
-// Attacher is a Stage that is told of the shared memory that its batches will lie in: to register it with a GPU's driver, for one, so
-// that copies are fast. Attach is called once, behind Configure and before the first Process; its error refuses the run. The memory
-// stays mapped until the process ends, or until Close has returned where the stage is an io.Closer. What lies in it is no business
-// of Attach.
+// Attacher is a Stage that needs the shared memory of all batches, for example to register it with the GPU driver for
+// fast transfers. Attach is called once, after Configure and before the first Process. An error refuses the run. The
+// memory stays mapped until the process ends or, if the stage is an io.Closer, until Close has returned. Attach must
+// not read or write the memory.
 type Attacher interface {
 	Attach(memory []byte) error
 }
 
-// Plugin says what a program serves. ID, Version and the names of Stages are those of its plugin.json.
+// Plugin describes what a program serves. ID, Version and the names of Stages must be those in plugin.json.
 type Plugin struct {
 	ID      string
 	Version string
-	// Stages makes a new Stage for each instance, by stage name.
+	// Stages maps each stage name to a function that returns a new Stage for an instance.
 	Stages map[string]func() Stage
 }
 

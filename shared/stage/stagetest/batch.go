@@ -12,14 +12,14 @@ import (
 	"github.com/xtts-host/xtts-host/shared/stage"
 )
 
-// bystander is a tensor of the batch that the stage was given no port for.
+// bystander is a tensor of the batch that is not bound to any port of the stage.
 const bystander = "bystander"
 
-// tensorName keeps tensors apart from ports: a stage that confuses the two is found.
+// tensorName makes the names of tensors differ from those of ports, to find a stage that confuses the two.
 func tensorName(port string) string { return "tensor_" + port }
 
-// layout places the tensors of the stage's ports, and the bystander between them. Rows are padded with a number
-// that no stage writes by chance; lengths and other integers with 0.
+// layout places the tensors of the stage's ports, with the bystander between them. f32 rows are padded with a number
+// that a stage does not write by chance, integers with 0.
 func layout(spec manifest.Stage, bucket manifest.Bucket) (ring.Layout, error) {
 	var tensors []ring.Tensor
 	seen := map[string]bool{}
@@ -44,11 +44,11 @@ func layout(spec manifest.Stage, bucket manifest.Bucket) (ring.Layout, error) {
 	return ring.NewLayout(tensors, nil), nil
 }
 
-// batch is what the rows of a test batch hold: row i of the batch is the sample with number order[i].
+// batch describes a test batch: row i has the sample number order[i].
 type batch struct {
 	bucket int
 	order  [rows]int
-	empty  bool // all rows are
+	empty  bool // all rows are empty
 }
 
 // keys returns the row keys.
@@ -60,7 +60,7 @@ func (b batch) keys() []byte {
 	return out
 }
 
-// fill writes the batch to a slot: noise in the inputs, poison in the outputs and wherever else nothing is promised.
+// fill writes the batch to a slot: noise in the inputs, and invalid values everywhere else.
 func (k *kit) fill(slot []byte, b batch) {
 	for i := range slot {
 		slot[i] = 0xff // NaN as f32, -1 as i32
@@ -78,7 +78,7 @@ func (k *kit) fill(slot []byte, b batch) {
 		t, _ := l.Find(tensorName(p.Name))
 		for row := range rows {
 			if lengthsOf[p.Name] {
-				continue // written with its tensor
+				continue // filled together with its tensor
 			}
 			n := -1
 			if p.Lengths != "" {
@@ -91,7 +91,8 @@ func (k *kit) fill(slot []byte, b batch) {
 	}
 }
 
-// length is the valid part of a row of the given width. Sample 0 is full, sample 1 is empty, the others differ.
+// length returns the valid length of a row of the given width. Sample 0 is full, sample 1 is empty, the others have
+// different lengths.
 func (b batch) length(row, width int) int {
 	switch sample := b.order[row]; {
 	case b.empty || sample == 1:
@@ -103,7 +104,8 @@ func (b batch) length(row, width int) int {
 	}
 }
 
-// fillRow writes n elements along axis 1 (all, when n is negative), which depend on the sample only, and then the pad.
+// fillRow writes n elements along axis 1 (all of them if n is negative), which depend only on the sample, and then the
+// padding.
 func fillRow(t ring.Tensor, row []byte, n, sample int) {
 	size := t.DType.Size()
 	valid := len(row) / size
@@ -120,7 +122,7 @@ func fillRow(t ring.Tensor, row []byte, n, sample int) {
 				v = float32(t.Pad)
 			}
 			binary.LittleEndian.PutUint32(at, math.Float32bits(v))
-		default: // small integers; bits of zero are a zero in every type
+		default: // small integers; all bits zero is a zero in every type
 			clear(at[:size])
 			if i < valid && (t.DType == manifest.I32 || t.DType == manifest.I64 || t.DType == manifest.U8) {
 				at[0] = byte(rng.IntN(10))

@@ -11,7 +11,7 @@ import (
 	"github.com/xtts-host/xtts-host/shared/stagepb"
 )
 
-// checkBucket runs the batches that every stage must be able to take.
+// checkBucket runs the batches that every stage must handle.
 func (k *kit) checkBucket(t *testing.T, bucket int) {
 	plain := batch{bucket: bucket, order: [rows]int{0, 1, 2, 3, 4}}
 	want := k.run(t, plain)[0]
@@ -26,7 +26,7 @@ func (k *kit) checkBucket(t *testing.T, bucket int) {
 	}
 	for _, again := range k.run(t, plain, plain, plain) {
 		if !bytes.Equal(want, again) {
-			t.Error("the same batch gave other bits: is there randomness that does not come from Batch.Rand, or state between calls?")
+			t.Error("the same batch gave different bits: does the stage use randomness other than Batch.Rand, or keep state between calls?")
 			break
 		}
 	}
@@ -35,7 +35,7 @@ func (k *kit) checkBucket(t *testing.T, bucket int) {
 	k.compareRows(t, plain, want, other, got)
 }
 
-// checkMixed has batches of all buckets in flight at once; each must be as when it was alone.
+// checkMixed has batches of all buckets in flight at once. Each must have the same result as alone.
 func (k *kit) checkMixed(t *testing.T) {
 	if !k.spec.Deterministic {
 		t.Skip("the stage is not declared deterministic")
@@ -47,12 +47,12 @@ func (k *kit) checkMixed(t *testing.T) {
 	together := k.run(t, batches...)
 	for i, b := range batches {
 		if alone := k.run(t, b)[0]; !bytes.Equal(alone, together[i]) {
-			t.Errorf("a batch of bucket %d gave other bits beside other batches: is memory shared between calls?", b.bucket)
+			t.Errorf("a batch of bucket %d gave different bits when other batches were in flight: do calls share memory?", b.bucket)
 		}
 	}
 }
 
-// run sends batches, one to a slot, and returns what the slots hold afterwards.
+// run sends batches, one per slot, and returns the content of the slots afterwards.
 func (k *kit) run(t *testing.T, batches ...batch) [][]byte {
 	t.Helper()
 	for i, b := range batches {
@@ -72,14 +72,14 @@ func (k *kit) run(t *testing.T, batches ...batch) [][]byte {
 			t.Fatalf("process: %s", res.Error)
 		}
 		for _, bad := range res.BadRows {
-			t.Errorf("row %d of a batch of plain noise was rejected: %s", bad.Row, bad.Reason)
+			t.Errorf("row %d of a batch of noise was rejected: %s", bad.Row, bad.Reason)
 		}
 		out[res.Id] = slices.Clone(k.ring.Slot(int(res.Id)))
 	}
 	return out
 }
 
-// checkSlot compares what a slot holds with what the batch was, and with what a stage owes.
+// checkSlot compares the content of a slot with the original batch and with the rules for stages.
 func (k *kit) checkSlot(t *testing.T, what string, b batch, slot []byte) {
 	t.Helper()
 	l := &k.layouts[b.bucket]
@@ -94,7 +94,7 @@ func (k *kit) checkSlot(t *testing.T, what string, b batch, slot []byte) {
 	}
 	for _, tensor := range l.Tensors {
 		if !outputs[tensor.Name] && !bytes.Equal(tensor.In(before), tensor.In(slot)) {
-			t.Errorf("%s: %s is no output and was changed", what, tensor.Name)
+			t.Errorf("%s: %s is not an output, but was changed", what, tensor.Name)
 		}
 	}
 	for _, p := range k.spec.Outputs {
@@ -104,7 +104,7 @@ func (k *kit) checkSlot(t *testing.T, what string, b batch, slot []byte) {
 	}
 }
 
-// checkRow checks one row of an output: finite numbers, and the pad behind them.
+// checkRow checks one row of an output: finite values, followed by padding.
 func (k *kit) checkRow(t *testing.T, what string, b batch, p manifest.TensorSpec, slot []byte, row int) {
 	t.Helper()
 	l := &k.layouts[b.bucket]
@@ -115,11 +115,11 @@ func (k *kit) checkRow(t *testing.T, what string, b batch, p manifest.TensorSpec
 	if p.Lengths != "" {
 		n := int(int32(binary.LittleEndian.Uint32(l.View(slot, tensorName(p.Lengths))[4*row:])))
 		if n < 0 || n > tensor.Shape[1] {
-			t.Errorf("%s: row %d: %s is %d, %s has room for %d (was it written?)", what, row, p.Lengths, n, p.Name, tensor.Shape[1])
+			t.Errorf("%s: row %d: %s is %d, but %s has only %d elements (was the length written?)", what, row, p.Lengths, n, p.Name, tensor.Shape[1])
 			return
 		}
 		if n > 0 && (b.empty || b.order[row] == 1) {
-			t.Errorf("%s: row %d is empty, but %s became %d", what, row, p.Lengths, n)
+			t.Errorf("%s: row %d is empty, but %s was set to %d", what, row, p.Lengths, n)
 		}
 		valid = elements / tensor.Shape[1] * n
 	}
@@ -133,14 +133,14 @@ func (k *kit) checkRow(t *testing.T, what string, b batch, p manifest.TensorSpec
 			t.Errorf("%s: row %d: element %d of %s is %v", what, row, i, p.Name, v)
 			return
 		case i >= valid && v != float32(tensor.Pad):
-			t.Errorf("%s: row %d: element %d of %s lies behind the row's %d and is %v, not the pad value %v",
+			t.Errorf("%s: row %d: element %d of %s is after the row's %d elements and is %v, not the pad value %v",
 				what, row, i, p.Name, valid, v, tensor.Pad)
 			return
 		}
 	}
 }
 
-// compareRows finds the rows of one batch in another, in other places.
+// compareRows compares the rows of one batch with the same rows at other places in another batch.
 func (k *kit) compareRows(t *testing.T, a batch, slotA []byte, b batch, slotB []byte) {
 	t.Helper()
 	l := &k.layouts[a.bucket]
@@ -149,7 +149,7 @@ func (k *kit) compareRows(t *testing.T, a batch, slotA []byte, b batch, slotB []
 		for _, p := range k.spec.Outputs {
 			tensor, _ := l.Find(tensorName(p.Name))
 			if !bytes.Equal(rowOf(tensor, slotA, rowA), rowOf(tensor, slotB, rowB)) {
-				t.Errorf("%s: a row has other bits in row %d than in row %d of a batch: its result must depend on the row and its key only",
+				t.Errorf("%s: a row has different bits as row %d and as row %d of a batch: the result must depend only on the row and its key",
 					p.Name, rowA, rowB)
 			}
 		}

@@ -1,4 +1,4 @@
-// Package stagetest checks a stage against the rules of docs/plugin-protocol.md in an ordinary Go test:
+// Package stagetest tests a stage against the rules of docs/plugin-protocol.md in an ordinary Go test:
 //
 //	func TestGain(t *testing.T) {
 //		stagetest.Run(t, func() stage.Stage { return new(Gain) }, stagetest.Options{
@@ -9,10 +9,10 @@
 //		})
 //	}
 //
-// The stage runs in the test's process, so a debugger and the race detector see it, but behind the real protocol and
-// in real shared memory. What the numbers should be is left to the author's own tests; the kit asks what the host
-// relies on, whatever the stage does: nothing but the outputs is written, and all of them; empty rows stay empty; a row's
-// bits depend on the row and its key only.
+// The stage runs in the test process, so a debugger and the race detector work, but with the real protocol and real
+// shared memory. The package checks the rules that hold for every stage: a stage writes only its outputs, and all of
+// them; empty rows stay empty; the bits of a row depend only on the row and its key. The author's own tests must check
+// the computed values.
 package stagetest
 
 import (
@@ -35,32 +35,32 @@ import (
 	"github.com/xtts-host/xtts-host/shared/stagepb"
 )
 
-// Options says what to test.
+// Options selects the stage to test and its inputs.
 type Options struct {
-	// Manifest is the path of the plugin.json that declares the stage; the kit takes ports and kind from it.
+	// Manifest is the path of the plugin.json that declares the stage, with its ports and kind.
 	Manifest string
-	// Stage is the stage's name there.
+	// Stage is the name of the stage in the manifest.
 	Stage string
-	// Config is the instance's configuration, a JSON object; empty for none.
+	// Config is the configuration of the instance, a JSON object, or empty.
 	Config string
 	// Features is the feature contract, for stages that read it.
 	Features manifest.Features
 	// Files maps names of bundle files to absolute paths, for stages that read them.
 	Files map[string]string
-	// Device is the UUID of the GPU that the stage is given; empty for the CPU.
+	// Device is the UUID of the GPU for the stage, or empty for the CPU.
 	Device string
-	// Buckets gives every symbol of the stage's ports a value, except B. At least one is needed; two or more
-	// find what is kept from one shape to the next.
+	// Buckets gives a value to every symbol of the stage's ports except B. At least one bucket is required. Two or more
+	// can find state that is kept from one shape to the next.
 	Buckets []manifest.Bucket
 }
 
-// rows is the size of the test's batches: row 0 is full, row 1 empty, the others are of some length.
+// rows is the number of rows of the test batches. Row 0 is full, row 1 is empty, the others have different lengths.
 const rows = 5
 
-// slots is the number of batches that are in flight at once.
+// slots is the number of batches in flight at once.
 const slots = 3
 
-// Run checks the stage that newStage makes. Inputs are noise in [-1, 1) and small integers.
+// Run tests the stage that newStage returns. Inputs are noise in [-1, 1) and small integers.
 func Run(t *testing.T, newStage func() stage.Stage, o Options) {
 	t.Helper()
 	k := newKit(t, newStage, o)
@@ -70,7 +70,7 @@ func Run(t *testing.T, newStage func() stage.Stage, o Options) {
 	t.Run("mixed buckets", k.checkMixed)
 }
 
-// kit is a configured stage behind the protocol, and the host's end of the memory.
+// kit is a configured stage, served with the real protocol, and the host's side of the memory.
 type kit struct {
 	spec    manifest.Stage
 	layouts []ring.Layout
@@ -129,14 +129,14 @@ func newKit(t *testing.T, newStage func() stage.Stage, o Options) *kit {
 	if _, err := client.Attach(t.Context(), attach); err != nil {
 		t.Fatalf("attach: %v", err)
 	}
-	// The stream outlives t's context, which ends before the cleanups that stop the server.
+	// The stream outlives t's context, which ends before the cleanup functions that stop the server.
 	if k.stream, err = client.Process(context.WithoutCancel(t.Context())); err != nil {
 		t.Fatal(err)
 	}
 	return k
 }
 
-// serve runs the plugin behind an in-memory connection until the test ends.
+// serve serves the plugin over an in-memory connection until the test ends.
 func serve(t *testing.T, p stage.Plugin, r *ring.Ring) stagepb.StageClient {
 	t.Helper()
 	fd, err := unix.FcntlInt(r.File().Fd(), unix.F_DUPFD_CLOEXEC, 0)

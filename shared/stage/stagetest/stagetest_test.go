@@ -13,7 +13,7 @@ import (
 	"github.com/xtts-host/xtts-host/shared/stage"
 )
 
-// noise is a correct stage, and with a fault one that breaks a rule.
+// noise is a correct stage if fault is empty. Otherwise it breaks a rule.
 type noise struct {
 	level float32
 	fault string
@@ -79,7 +79,7 @@ func run(t *testing.T, fault string) {
 
 func TestGoodStagePasses(t *testing.T) { run(t, "") }
 
-// TestFaultsAreFound runs stages with one fault each in a process of their own, whose tests must fail.
+// TestFaultsAreFound runs stages with one fault each in a separate process. Their tests must fail.
 func TestFaultsAreFound(t *testing.T) {
 	const variable = "STAGETEST_FAULT"
 	if fault := os.Getenv(variable); fault != "" {
@@ -87,15 +87,15 @@ func TestFaultsAreFound(t *testing.T) {
 		return
 	}
 	for fault, want := range map[string]string{
-		"guard":        `byte 0 behind the end of tensor "tensor_waveform" was overwritten`,
-		"other tensor": "tensor_text is no output and was changed",
-		"lengths":      "tensor_waveform_lengths is no output and was changed",
-		"pad":          "lies behind the row's 0 and is 0, not the pad value -2.5",
+		"guard":        `byte 0 after the end of tensor "tensor_waveform" was overwritten`,
+		"other tensor": "tensor_text is not an output, but was changed",
+		"lengths":      "tensor_waveform_lengths is not an output, but was changed",
+		"pad":          "is after the row's 0 elements and is 0, not the pad value -2.5",
 		"nan":          "row 0: element 0 of waveform is NaN",
-		"state":        "the same batch gave other bits",
-		"row number":   "its result must depend on the row and its key only",
+		"state":        "the same batch gave different bits",
+		"row number":   "the result must depend only on the row and its key",
 		"all empty":    "process: panic: nothing to do",
-		"reject":       "row 0 of a batch of plain noise was rejected: too loud",
+		"reject":       "row 0 of a batch of noise was rejected: too loud",
 	} {
 		t.Run(fault, func(t *testing.T) {
 			t.Parallel()
