@@ -37,7 +37,7 @@ var rules = []rule{
 	{folder: "host", own: []string{"host...", "ortgraphs", "ortgraphs/lint", "ortgraphs/ort", "ortgraphs/safetensors", "gpu", "gpu/cuda", "gpu/nvml", "shared..."}, others: []string{"golang.org/x/sync/"}},
 	{folder: "host/batch", own: []string{"gpu", "host/catalog", "host/checkpoint", "host/dataset", "host/pipeline", "host/report", "host/supervise", "host/train", "ortgraphs", "shared..."}, noCgo: true},
 	{folder: "host/bench", own: []string{"host/report"}, noCgo: true},
-	{folder: "host/doctor", own: []string{"gpu", "host/probe", "ortgraphs/ort", "shared/hint"}, others: []string{"golang.org/x/sys/"}, noCgo: true},
+	{folder: "host/doctor", own: []string{"gpu", "host/place", "host/probe", "ortgraphs/ort", "shared/hint"}, others: []string{"golang.org/x/sys/"}, noCgo: true},
 	{folder: "host/config", own: []string{"shared/manifest", "shared/regular"}, others: []string{"github.com/spf13/pflag", "github.com/goccy/go-yaml"}, noCgo: true},
 	{folder: "host/catalog", own: []string{"shared..."}, noCgo: true},
 	{folder: "host/checkpoint", own: []string{"host/disk", "ortgraphs/safetensors", "shared..."}, noCgo: true},
@@ -48,14 +48,15 @@ var rules = []rule{
 	{folder: "host/pipeline", own: nil, noCgo: true},
 	{folder: "host/probe", own: []string{"gpu", "gpu/cuda", "gpu/library", "gpu/nvml", "ortgraphs/ort", "shared/hint", "shared/ring"}, noCgo: true},
 	{folder: "host/event", noCgo: true},
+	{folder: "host/place", own: []string{"gpu", "gpu/cuda", "host/config", "host/report", "shared/hint"}, noCgo: true},
 	{folder: "host/report", own: []string{"host/disk", "host/event", "host/pipeline", "host/stat", "shared..."}, others: []string{"github.com/vbauerster/mpb/v8"}, noCgo: true},
 	{folder: "host/report/screentest", others: []string{"golang.org/x/sys/"}},
 	{folder: "host/supervise", own: []string{"host/catalog", "shared..."}, others: plugin, noCgo: true},
 	{folder: "host/trace", own: []string{"host/disk", "host/pipeline"}, noCgo: true},
 	{folder: "host/train", own: []string{"gpu", "host/event", "host/pipeline", "host/checkpoint", "ortgraphs", "ortgraphs/ort", "shared..."}},
-	{folder: "host/validate", own: []string{"gpu", "host/doctor", "shared/hint"}, noCgo: true},
+	{folder: "host/validate", own: []string{"gpu", "host/doctor", "host/place", "shared/hint"}, noCgo: true},
 	{folder: "host/stat", noCgo: true},
-	{folder: "host/watch", own: []string{"gpu", "host/stat"}, noCgo: true},
+	{folder: "host/watch", own: []string{"gpu", "host/place", "host/stat"}, noCgo: true},
 	{folder: "ortgraphs", own: []string{"ortgraphs/onnxpb", "ortgraphs/prune", "ortgraphs/safetensors", "ortgraphs/shapes", "shared/hint", "shared/manifest", "shared/regular"}, others: []string{"google.golang.org/protobuf/", "github.com/nlpodyssey/safetensors"}, noCgo: true},
 	{folder: "ortgraphs/ort", own: []string{"ortgraphs/ort", "shared/manifest"}, others: []string{"github.com/yalue/onnxruntime_go", "golang.org/x/sys/"}},
 	{folder: "gpu", noCgo: true},
@@ -229,5 +230,24 @@ func TestNoTensorOfAModelIsNamed(t *testing.T) {
 		if err != nil {
 			t.Error(err)
 		}
+	}
+}
+
+// TestGPUsKnowNoFlags: package gpu and those below it serve plugins, too. What a person should write instead is said where flags
+// are known, in host/place.
+func TestGPUsKnowNoFlags(t *testing.T) {
+	flag := regexp.MustCompile(`"[^"\n]*--[a-z][a-z-]+`)
+	err := filepath.WalkDir("gpu", func(file string, _ fs.DirEntry, err error) error {
+		if err != nil || !strings.HasSuffix(file, ".go") || strings.HasSuffix(file, "_test.go") {
+			return err
+		}
+		data, err := os.ReadFile(file)
+		if found := flag.Find(data); found != nil {
+			t.Errorf("%s words a flag: %s", file, found)
+		}
+		return err
+	})
+	if err != nil {
+		t.Error(err)
 	}
 }

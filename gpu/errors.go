@@ -11,7 +11,7 @@ var ErrNoKernel = errors.New("no kernel for this GPU")
 // ErrNotBuilt matches errors of a program that was built without CUDA. It has a hint, which names the build line.
 var ErrNotBuilt error = &AdvisedError{
 	Reason: "this build has no CUDA",
-	Advice: "make build CUDA=1 makes one that has; --device cpu trains on the CPU",
+	Advice: "make build CUDA=1 makes one that has",
 }
 
 // ErrClosed matches errors of calls on what was closed before.

@@ -1,13 +1,12 @@
-// Package gpu knows the graphics processors of a machine by what identifies them for good, their UUID, and decides which
-// of them does what. It is pure Go: what asks the driver stands behind the interfaces Inventory (package nvml, in every
-// build) and Context (package cuda), and package gputest has both without a GPU.
+// Package gpu knows the graphics processors of a machine by what identifies them for good, their UUID. It is pure Go: what
+// asks the driver stands behind the interfaces Inventory (package nvml, in every build) and Context (package cuda), and
+// package gputest has both without a GPU.
 //
 //	inventory, err := nvml.Open()
 //	...
 //	machine, err := gpu.Look(inventory)
 //	...
-//	p, err := gpu.Place(gpu.Request{Data: "0", Model: "GPU-5f"}, machine)
-//	if p.Model.OnCPU() { ... }
+//	device, err := gpu.Resolve("GPU-5f", devices)
 package gpu
 
 import (
@@ -21,6 +20,9 @@ import (
 	"slices"
 	"strings"
 )
+
+// MB is the unit of memory in flags and messages about GPUs: 2^20 bytes, as nvidia-smi counts.
+const MB = 1 << 20
 
 // Device is one GPU.
 type Device struct {

@@ -100,8 +100,8 @@ func (l Link) String() string {
 	return by + ", with peer access"
 }
 
-// closer reports whether l carries more than m.
-func (l Link) closer(m Link) bool {
+// Closer reports whether l carries more than m.
+func (l Link) Closer(m Link) bool {
 	switch {
 	case l.NVLinks != m.NVLinks:
 		return l.NVLinks > m.NVLinks

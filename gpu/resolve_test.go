@@ -60,28 +60,6 @@ func TestVisible(t *testing.T) {
 	}
 }
 
-func TestOptimalLimits(t *testing.T) {
-	for _, tt := range []struct{ total, data, model int64 }{ // MB
-		{143771, 47444, 96326}, // H200
-		{24564, 8106, 16457},   // RTX 4090
-		{16376, 5404, 10971},
-		{12288, 4055, 8232},
-		{12282, 4096, 8192}, // small from here
-		{10240, 4096, 8192},
-		{8188, 4096, 7369},
-		{4096, 3686, 3686},
-		{0, 0, 0},
-	} {
-		data, model := OptimalLimits(tt.total*MB, tt.total*MB)
-		if data/MB != tt.data || model/MB != tt.model || data%MB != 0 || model%MB != 0 {
-			t.Errorf("%d MB: %d and %d, want %d and %d", tt.total, data/MB, model/MB, tt.data, tt.model)
-		}
-		if data, model := sharedLimits(tt.total * MB); data+model > tt.total*MB {
-			t.Errorf("%d MB: %d and %d for two roles on one card", tt.total, data/MB, model/MB)
-		}
-	}
-}
-
 // FuzzVisible reads any list. What is shown is there, once, in order.
 func FuzzVisible(f *testing.F) {
 	for _, list := range []string{"", "0,1", "GPU-aa1", "-1", "2,GPU-1,0", "GPU-", "99999999999999999999", "0,,1", "\x00"} {

@@ -40,7 +40,7 @@ func banner(out io.Writer, j *job, dir string) {
 	}
 	row("pipeline", "decode -> %s -> transfer -> train", strings.Join(stages, " -> "))
 	row("plugins", "%s", strings.Join(j.plugins(), ", "))
-	for i, line := range j.devices() {
+	for i, line := range j.placement.Lines(c.NumWorkers, j.threads()) {
 		row(first(i, "devices"), "%s", line)
 	}
 	row("depths", "ring of %s of %.1f MiB (--buffer-size), %s (--slots)", report.Count(c.BufferSize, "slot"), float64(j.slotSize())/(1<<20), report.Count(j.slots, "device slot"))

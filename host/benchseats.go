@@ -6,6 +6,7 @@ import (
 	"github.com/xtts-host/xtts-host/gpu"
 	"github.com/xtts-host/xtts-host/host/bench"
 	"github.com/xtts-host/xtts-host/host/config"
+	"github.com/xtts-host/xtts-host/host/place"
 )
 
 // benchSeats says where a benchmark trains.
@@ -17,16 +18,16 @@ type benchSeats struct {
 
 // findBenchSeats finds the placement that is asked for. Where none is and there are two GPUs, it is on two.
 func findBenchSeats(c config.Config, open func() (gpu.Inventory, error)) (benchSeats, error) {
-	if c.Device != gpu.CPU && c.DataGPU == "" && c.ModelGPU == "" {
+	if c.Device != place.CPU && c.DataGPU == "" && c.ModelGPU == "" {
 		n, err := countGPUs(open)
 		if err != nil {
 			return benchSeats{}, err
 		}
 		if n >= 2 {
-			c.DataGPU, c.ModelGPU = gpu.Auto, gpu.Auto
+			c.DataGPU, c.ModelGPU = place.Auto, place.Auto
 		}
 	}
-	p, err := placeRoles(&c, open)
+	p, err := place.Find(&c, open)
 	if err != nil {
 		return benchSeats{}, err
 	}
@@ -48,7 +49,7 @@ func countGPUs(open func() (gpu.Inventory, error)) (int, error) {
 }
 
 // seatsOf names the GPUs of every placement by their UUIDs: two runs of a benchmark are on the same ones.
-func seatsOf(p gpu.Placement) benchSeats {
+func seatsOf(p place.Placement) benchSeats {
 	if p.Model.OnCPU() {
 		return benchSeats{name: bench.OnCPU}
 	}
@@ -56,7 +57,7 @@ func seatsOf(p gpu.Placement) benchSeats {
 	flags := func(data string) []string { return []string{"--data-gpu", data, "--model-gpu", model} }
 	s := benchSeats{
 		name:    bench.PluginsOnCPU,
-		args:    map[string][]string{bench.PluginsOnCPU: flags(gpu.CPU), bench.OneGPU: flags(model)},
+		args:    map[string][]string{bench.PluginsOnCPU: flags(place.CPU), bench.OneGPU: flags(model)},
 		devices: map[string]string{"data": "the CPU", "model": p.Model.GPU.String()},
 	}
 	if p.Data.OnCPU() {

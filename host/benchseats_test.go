@@ -8,22 +8,23 @@ import (
 	"github.com/xtts-host/xtts-host/gpu"
 	"github.com/xtts-host/xtts-host/gpu/gputest"
 	"github.com/xtts-host/xtts-host/host/bench"
+	"github.com/xtts-host/xtts-host/host/place"
 )
 
 func TestSeatsOf(t *testing.T) {
 	devices := gputest.Cards(2, 24576*gpu.MB)
-	first, second := gpu.Seat{GPU: devices[0].Device}, gpu.Seat{GPU: devices[1].Device}
+	first, second := place.Role{GPU: devices[0].Device}, place.Role{GPU: devices[1].Device}
 	a, b := first.GPU.UUID, second.GPU.UUID
 	for _, c := range []struct {
-		at   gpu.Placement
+		at   place.Placement
 		name string
 		// flags that each variant that is measured must have
 		want map[string]string
 	}{
-		{gpu.Placement{}, bench.OnCPU, nil},
-		{gpu.Placement{Model: first}, bench.PluginsOnCPU, map[string]string{bench.PluginsOnCPU: "--data-gpu cpu --model-gpu " + a}},
-		{gpu.Placement{Data: second, Model: second}, bench.OneGPU, map[string]string{bench.OneGPU: "--data-gpu " + b + " --model-gpu " + b}},
-		{gpu.Placement{Data: second, Model: first}, bench.TwoGPUs, map[string]string{
+		{place.Placement{}, bench.OnCPU, nil},
+		{place.Placement{Model: first}, bench.PluginsOnCPU, map[string]string{bench.PluginsOnCPU: "--data-gpu cpu --model-gpu " + a}},
+		{place.Placement{Data: second, Model: second}, bench.OneGPU, map[string]string{bench.OneGPU: "--data-gpu " + b + " --model-gpu " + b}},
+		{place.Placement{Data: second, Model: first}, bench.TwoGPUs, map[string]string{
 			bench.TwoGPUs: "--data-gpu " + b + " --model-gpu " + a, bench.OneGPU: "--data-gpu " + a + " --model-gpu " + a, bench.PluginsOnCPU: "--data-gpu cpu --model-gpu " + a}},
 	} {
 		s := seatsOf(c.at)
@@ -63,5 +64,12 @@ func TestFindBenchSeats(t *testing.T) {
 	s, err := findBenchSeats(*settings(t, "--device", "cpu"), cards(2))
 	if err != nil || s.name != bench.OnCPU || len(slices.Concat(s.args[bench.OnCPU])) > 0 {
 		t.Errorf("%+v, %v", s, err)
+	}
+}
+
+// cards opens a machine of n cards of 24 GB.
+func cards(n int) func() (gpu.Inventory, error) {
+	return func() (gpu.Inventory, error) {
+		return &gputest.Inventory{Version: gpu.Driver{Version: "580"}, Cards: gputest.Cards(n, 24576*gpu.MB)}, nil
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/xtts-host/xtts-host/host/config"
 	"github.com/xtts-host/xtts-host/host/doctor"
 	"github.com/xtts-host/xtts-host/host/exit"
+	"github.com/xtts-host/xtts-host/host/place"
 	"github.com/xtts-host/xtts-host/host/probe"
 	"github.com/xtts-host/xtts-host/host/report"
 	"github.com/xtts-host/xtts-host/shared/hint"
@@ -35,8 +36,8 @@ func Doctor(ctx context.Context, out io.Writer, set *config.Set, version string,
 	c := &set.Config
 	r := doctor.Examine(ctx, doctor.Config{
 		Command: command,
-		Place:   func(m gpu.Machine) (gpu.Placement, error) { return placeRolesOn(c, m) },
-		OnCPU:   c.Device == gpu.CPU, CUDA: cuda.Built, Library: c.ORTLib, Version: version,
+		Place:   func(m gpu.Machine) (place.Placement, error) { return place.On(place.RequestOf(c), m) },
+		OnCPU:   c.Device == place.CPU, CUDA: cuda.Built, Library: c.ORTLib, Version: version,
 	})
 	if asJSON {
 		enc := json.NewEncoder(out)

@@ -5,7 +5,7 @@ import (
 	"runtime"
 	"time"
 
-	"github.com/xtts-host/xtts-host/gpu"
+	"github.com/xtts-host/xtts-host/host/place"
 	"github.com/xtts-host/xtts-host/host/report"
 	"github.com/xtts-host/xtts-host/host/train"
 	"github.com/xtts-host/xtts-host/ortgraphs/ort"
@@ -59,7 +59,7 @@ func (j *job) deviceName() string {
 	if j.onGPU() {
 		return j.placement.Model.GPU.String()
 	}
-	return gpu.CPU
+	return place.CPU
 }
 
 // setup is what advice about the speed may tell to change.

@@ -16,7 +16,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/xtts-host/xtts-host/gpu"
+	"github.com/xtts-host/xtts-host/gpu/nvml"
 	"github.com/xtts-host/xtts-host/host/batch"
 	"github.com/xtts-host/xtts-host/host/catalog"
 	"github.com/xtts-host/xtts-host/host/checkpoint"
@@ -24,6 +24,7 @@ import (
 	"github.com/xtts-host/xtts-host/host/dataset"
 	"github.com/xtts-host/xtts-host/host/debug"
 	"github.com/xtts-host/xtts-host/host/exit"
+	"github.com/xtts-host/xtts-host/host/place"
 	"github.com/xtts-host/xtts-host/host/report"
 	"github.com/xtts-host/xtts-host/host/supervise"
 	"github.com/xtts-host/xtts-host/host/trace"
@@ -43,7 +44,7 @@ type job struct {
 	cfg *config.Config
 	log *slog.Logger
 
-	placement gpu.Placement
+	placement place.Placement
 
 	feeding batch.Feeding
 
@@ -83,12 +84,18 @@ type job struct {
 
 // plan does all that needs no process and no memory to speak of, and so finds most of what can be wrong.
 func (j *job) plan(ctx context.Context) error {
-	for _, step := range []func(context.Context) error{j.findDevices, j.openBundle, j.openData, j.resolve, j.fit, j.findStart} {
+	for _, step := range []func(context.Context) error{j.place, j.openBundle, j.openData, j.resolve, j.fit, j.findStart} {
 		if err := step(ctx); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// place decides what runs where, before anything does.
+func (j *job) place(context.Context) (err error) {
+	j.placement, err = place.Find(j.cfg, nvml.Open)
+	return err
 }
 
 func (j *job) openBundle(context.Context) (err error) {
@@ -317,6 +324,13 @@ func (j *job) startPlugins(ctx context.Context) (err error) {
 		})
 	}
 	return g.Wait()
+}
+
+// giveGPU lets a plugin see the data GPU if one of its stages can use it.
+func (j *job) giveGPU(r *stagepb.ConfigureRequest, plugin int) {
+	if data := j.placement.Data; !data.OnCPU() && j.pipeline.UsesGPU(plugin) {
+		r.DeviceUuid, r.MemoryLimit = data.GPU.UUID, uint64(j.shares[plugin])
+	}
 }
 
 // onGPUInFlight is how many batches a process has at a time that computes on a GPU: enough for one to cross while another is computed.

@@ -32,7 +32,7 @@ func TestShareOut(t *testing.T) {
   equal parts of the rest: 3 processes x 512 MB          1536 MB
   together                                               3536 MB`, "give --data-gpu-memory 3536 or more, or the plugins fewer processes with --plugin-workers"},
 	} {
-		err := seated(t, tt.limit*gpu.MB, tt.codes, tt.denoise).shareOut()
+		err := onDataGPU(t, tt.limit*gpu.MB, tt.codes, tt.denoise).shareOut()
 		if tt.want == "" && err != nil {
 			t.Errorf("%d MB for %d and %d: %v", tt.limit, tt.codes, tt.denoise, err)
 		}

@@ -11,6 +11,7 @@ import (
 	"github.com/xtts-host/xtts-host/host/batch"
 	"github.com/xtts-host/xtts-host/host/config"
 	"github.com/xtts-host/xtts-host/host/exit"
+	"github.com/xtts-host/xtts-host/host/place"
 	"github.com/xtts-host/xtts-host/host/train"
 	"github.com/xtts-host/xtts-host/ortgraphs"
 	"github.com/xtts-host/xtts-host/ortgraphs/ort"
@@ -144,18 +145,18 @@ func TestRefuseBatch(t *testing.T) {
 
 // TestNoSearch: benchmarks, and models that share a GPU with plugins without a limit, are refused without trials.
 func TestNoSearch(t *testing.T) {
-	one := gpu.Seat{GPU: gpu.Device{UUID: "GPU-1"}}
-	two, capped := gpu.Seat{GPU: gpu.Device{UUID: "GPU-2"}}, one
+	one := place.Role{GPU: gpu.Device{UUID: "GPU-1"}}
+	two, capped := place.Role{GPU: gpu.Device{UUID: "GPU-2"}}, one
 	capped.Limit = 1 << 30
 	for _, tt := range []struct {
-		data, model gpu.Seat
+		data, model place.Role
 		feeding     batch.Feeding
 		want        bool
 	}{
 		{one, two, batch.Overlapped, true}, {one, two, batch.Resident, false}, {one, two, batch.Unsaved, false},
 		{one, one, batch.Overlapped, false}, {one, capped, batch.Overlapped, true},
 	} {
-		j := &job{placement: gpu.Placement{Data: tt.data, Model: tt.model}, feeding: tt.feeding}
+		j := &job{placement: place.Placement{Data: tt.data, Model: tt.model}, feeding: tt.feeding}
 		if got := !j.benchmarked() && !j.growsWithPlugins(); got != tt.want {
 			t.Errorf("%+v: %t", tt, got)
 		}

@@ -15,6 +15,7 @@ import (
 	"github.com/xtts-host/xtts-host/host/config"
 	"github.com/xtts-host/xtts-host/host/doctor"
 	"github.com/xtts-host/xtts-host/host/exit"
+	"github.com/xtts-host/xtts-host/host/place"
 	"github.com/xtts-host/xtts-host/host/probe"
 	"github.com/xtts-host/xtts-host/host/report"
 	"github.com/xtts-host/xtts-host/host/validate"
@@ -119,11 +120,11 @@ func (v *validation) look(ctx context.Context, version string) *validate.Machine
 	c := v.cfg
 	return &validate.Machine{
 		Report: doctor.Examine(ctx, doctor.Config{
-			Command: v.command, OnCPU: c.Device == gpu.CPU, CUDA: cuda.Built, Library: c.ORTLib, Version: version,
-			Place: func(m gpu.Machine) (gpu.Placement, error) { return placeRolesOn(c, m) },
+			Command: v.command, OnCPU: c.Device == place.CPU, CUDA: cuda.Built, Library: c.ORTLib, Version: version,
+			Place: func(m gpu.Machine) (place.Placement, error) { return place.On(place.RequestOf(c), m) },
 		}),
-		Request: request(c), Place: placeOn,
-		Placed: func(p gpu.Placement) { v.placement = p },
+		Request: place.RequestOf(c), Place: place.On,
+		Placed: func(p place.Placement) { v.placement = p },
 	}
 }
 
@@ -159,8 +160,8 @@ func (r *validatedRoad) Sizes() []int {
 }
 
 func (r *validatedRoad) Slots() int           { return r.slots }
-func (r *validatedRoad) From() string         { return seatName(r.placement.Data) }
-func (r *validatedRoad) To() string           { return seatName(r.placement.Model) }
+func (r *validatedRoad) From() string         { return placeName(r.placement.Data) }
+func (r *validatedRoad) To() string           { return placeName(r.placement.Model) }
 func (r *validatedRoad) Ring(slot int) []byte { return r.ring.Slot(slot) }
 func (r *validatedRoad) Load(device, bucket, slot int) error {
 	return r.model.Load(device, bucket, r.ring.Slot(slot))
@@ -179,8 +180,8 @@ func (r *validatedRoad) Relay(ctx context.Context, n int) (time.Duration, error)
 	return done.Out, err
 }
 
-// seatName is where a role has its place.
-func seatName(s gpu.Seat) string {
+// placeName is where a role is.
+func placeName(s place.Role) string {
 	s.Limit = 0
 	return s.String()
 }

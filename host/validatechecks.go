@@ -214,7 +214,7 @@ func (v *validation) tryServe(ctx context.Context) (string, error) {
 	for i, p := range v.pools {
 		where := "the CPU"
 		if v.job.pipeline.UsesGPU(i) && !v.placement.Data.OnCPU() {
-			where = seatName(v.placement.Data)
+			where = placeName(v.placement.Data)
 		}
 		names = append(names, fmt.Sprintf("%s on %s, %s", v.job.pipeline.Plugins[i].Name(), where, report.Count(p.Workers(), "process")))
 	}

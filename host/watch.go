@@ -23,9 +23,9 @@ func (j *job) openWatch(open func() (gpu.Inventory, error), out io.Writer) error
 	if err != nil {
 		return err
 	}
-	roles := []watch.Role{{Name: "Model", Seat: j.placement.Model, Baseline: int64(j.cfg.MemoryBaseline), Processes: j.training}}
+	roles := []watch.Role{{Name: "Model", Place: j.placement.Model, Baseline: int64(j.cfg.MemoryBaseline), Processes: j.training}}
 	if !j.placement.Data.OnCPU() {
-		roles = append([]watch.Role{{Name: "Data", Seat: j.placement.Data, Processes: j.plugged}}, roles...)
+		roles = append([]watch.Role{{Name: "Data", Place: j.placement.Data, Processes: j.plugged}}, roles...)
 	}
 	j.watch, err = watch.New(watch.Config{Inventory: inventory, Roles: roles, Log: j.log, Say: func(line string) { fmt.Fprintln(out, line) }})
 	return err
@@ -111,8 +111,8 @@ func (r *run) usage(wall time.Duration) ([]report.Memory, []report.Utilization, 
 	}
 	memory, utilization := []report.Memory{process}, []report.Utilization{busy}
 	for _, f := range r.watch.Figures() {
-		name, role := f.Seat.GPU.String(), strings.ToLower(f.Role)
-		m := report.Memory{Device: name, Role: role, LimitBytes: f.Seat.Limit, ProcessPeakBytes: f.Peak}
+		name, role := f.Place.GPU.String(), strings.ToLower(f.Role)
+		m := report.Memory{Device: name, Role: role, LimitBytes: f.Place.Limit, ProcessPeakBytes: f.Peak}
 		if role == "model" {
 			m.ArenaPeakBytes = arenas
 		}

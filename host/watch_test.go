@@ -14,6 +14,7 @@ import (
 	"github.com/xtts-host/xtts-host/gpu"
 	"github.com/xtts-host/xtts-host/gpu/gputest"
 	"github.com/xtts-host/xtts-host/host/config"
+	"github.com/xtts-host/xtts-host/host/place"
 	"github.com/xtts-host/xtts-host/host/report"
 )
 
@@ -34,9 +35,9 @@ func watched(t *testing.T, out *bytes.Buffer) (*run, *gputest.Inventory) {
 		t.Fatal(err)
 	}
 	inventory := &gputest.Inventory{Cards: gputest.Cards(2, 16384*gpu.MB)}
-	j.placement = gpu.Placement{
-		Data:  gpu.Seat{GPU: inventory.Cards[0].Device, Limit: 8192 * gpu.MB},
-		Model: gpu.Seat{GPU: inventory.Cards[1].Device},
+	j.placement = place.Placement{
+		Data:  place.Role{GPU: inventory.Cards[0].Device, Limit: 8192 * gpu.MB},
+		Model: place.Role{GPU: inventory.Cards[1].Device},
 	}
 	if err := j.openWatch(func() (gpu.Inventory, error) { return inventory, nil }, out); err != nil {
 		t.Fatal(err)
@@ -101,7 +102,7 @@ func TestNothingIsWatchedOnTheCPU(t *testing.T) {
 }
 
 func TestWatchWithoutDriver(t *testing.T) {
-	j := &job{placement: gpu.Placement{Model: gpu.Seat{GPU: gpu.Device{UUID: "GPU-1"}}}}
+	j := &job{placement: place.Placement{Model: place.Role{GPU: gpu.Device{UUID: "GPU-1"}}}}
 	if err := j.openWatch(func() (gpu.Inventory, error) { return nil, errors.New("it is gone") }, nil); err == nil || err.Error() != "it is gone" {
 		t.Errorf("error %v", err)
 	}

@@ -47,7 +47,7 @@ func absent(ret nvml.Return, detect func() ([]gpu.Device, error)) (gpu.Inventory
 	if err != nil {
 		return nil, err
 	}
-	why, advice := fmt.Sprintf("NVML does not start (error %d)", int(ret)), "nvidia-smi may say more; --device cpu trains on the CPU"
+	why, advice := fmt.Sprintf("NVML does not start (error %d)", int(ret)), "nvidia-smi may say more"
 	switch ret {
 	case nvml.ERROR_LIBRARY_NOT_FOUND:
 		why = "NVIDIA's driver library (libnvidia-ml.so.1) is not installed"

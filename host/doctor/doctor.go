@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/xtts-host/xtts-host/gpu"
+	"github.com/xtts-host/xtts-host/host/place"
 	"github.com/xtts-host/xtts-host/host/probe"
 	"github.com/xtts-host/xtts-host/ortgraphs/ort"
 	"github.com/xtts-host/xtts-host/shared/hint"
@@ -18,7 +19,7 @@ type Config struct {
 	// Command starts the processes that load what could crash.
 	Command probe.Command
 	// Place decides as training would. It says where a GPU would have been used also when it refuses for another reason.
-	Place func(gpu.Machine) (gpu.Placement, error)
+	Place func(gpu.Machine) (place.Placement, error)
 	// OnCPU says that the CPU was asked for: then nothing about GPUs is Bad.
 	OnCPU bool
 	// CUDA says that this build has it.
@@ -50,7 +51,7 @@ func Examine(ctx context.Context, c Config) *Report {
 type examination struct {
 	Config
 	machine   gpu.Machine
-	placement gpu.Placement
+	placement place.Placement
 	refusal   error // of the placement
 	gpus      bool  // training is to use them
 	report    *Report
@@ -149,7 +150,7 @@ func (e *examination) cards() {
 	r := e.report
 	r.section("GPUs")
 	for _, c := range e.machine.Cards {
-		data, model := gpu.OptimalLimits(c.Memory, c.Memory)
+		data, model := place.OptimalLimits(c.Memory, c.Memory)
 		r.GPUs = append(r.GPUs, GPU{c, data, model})
 		r.add(OK, "", "%s at %s", c.Device, c.PCI)
 		r.add(OK, "", "GPU %d: %d MB used, %d MB free of %d MB%s; at best %d MB for data, %d MB for the model",

@@ -13,6 +13,7 @@ import (
 
 	"github.com/xtts-host/xtts-host/gpu"
 	"github.com/xtts-host/xtts-host/gpu/gputest"
+	"github.com/xtts-host/xtts-host/host/place"
 )
 
 // looked returns the commands of probes that answer as the shell's words do: $1 is the probe, $2 its argument. The file machine.json
@@ -44,8 +45,8 @@ const (
 	few = `gpus) cat $machine;; libraries) echo "{\"value\": [$(for l in $2; do printf '%s{"Problem": "%s: cannot open"}' "$c" $l; c=,; done)]}";; onnxruntime*) echo '{"error": "no ONNX Runtime", "hint": "fetch it"}';;`
 )
 
-func placing(r gpu.Request) func(gpu.Machine) (gpu.Placement, error) {
-	return func(m gpu.Machine) (gpu.Placement, error) { return gpu.Place(r, m) }
+func placing(r place.Request) func(gpu.Machine) (place.Placement, error) {
+	return func(m gpu.Machine) (place.Placement, error) { return place.Decide(r, m) }
 }
 
 // texts are the findings of a state, without the numbers of this machine.
@@ -68,7 +69,7 @@ func TestGPUs(t *testing.T) {
 	cards[1].Utilization = nil
 	r := Examine(t.Context(), Config{
 		Command: looked(t, all, cards...), Version: "v1", CUDA: true,
-		Place: placing(gpu.Request{Data: "0", Model: "1", Isolate: true, ModelLimit: 1 << 30}),
+		Place: placing(place.Request{Data: "0", Model: "1", Isolate: true, ModelLimit: 1 << 30}),
 	})
 	want := []string{
 		"driver: NVIDIA driver 580.1, for CUDA up to 13.0",
@@ -113,12 +114,12 @@ func TestLibrariesBesideONNXRuntime(t *testing.T) {
 	}
 	script := `libraries) echo "{\"value\": [{\"Path\": \"/lib/$2\"}]}";; ` + // of which it asks for no more than libcuda
 		`onnxruntime-cuda) echo '{"value": {"Path": "` + dir + `/libonnxruntime.so", "Version": "1.29.0"}}';; gpus) cat $machine;;`
-	c := Config{Command: looked(t, script, gputest.Cards(1, 24576*gpu.MB)...), CUDA: true, Place: placing(gpu.Request{})}
+	c := Config{Command: looked(t, script, gputest.Cards(1, 24576*gpu.MB)...), CUDA: true, Place: placing(place.Request{})}
 	r := Examine(t.Context(), c)
 	if found := strings.Join(texts(r, OK), "\n"); !r.Works || !strings.Contains(found, "libraries: libcudnn.so.9: "+dir+"/libcudnn.so.9") {
 		t.Errorf("works %v:\n%s\n%s", r.Works, found, strings.Join(texts(r, Bad), "\n"))
 	}
-	c.Place, c.OnCPU = placing(gpu.Request{Device: gpu.CPU}), true
+	c.Place, c.OnCPU = placing(place.Request{Device: place.CPU}), true
 	if r := Examine(t.Context(), c); r.Works {
 		t.Error("training on the CPU looks for the library with CUDA")
 	}
@@ -129,29 +130,29 @@ func TestBad(t *testing.T) {
 	const crash = `gpus) echo dying >&2; kill -SEGV $$;; *) echo '{"value": {}}';;`
 	const garbage = `gpus) echo nonsense;; *) echo '{"value": {}}';;`
 	cards := gputest.Cards(1, 24576*gpu.MB)
-	absent := func(m gpu.Machine) (gpu.Placement, error) {
-		p, err := gpu.Place(gpu.Request{}, m)
+	absent := func(m gpu.Machine) (place.Placement, error) {
+		p, err := place.Decide(place.Request{}, m)
 		return p, errors.Join(err, gpu.ErrNotBuilt)
 	}
 	for _, tt := range []struct {
 		name   string
 		script string
 		cards  []gpu.Card
-		place  func(gpu.Machine) (gpu.Placement, error)
+		place  func(gpu.Machine) (place.Placement, error)
 		onCPU  bool
 		want   []string // beginnings
 	}{
-		{"no GPU", all, nil, placing(gpu.Request{}), false, nil},
-		{"no GPU, but asked for", all, nil, placing(gpu.Request{Device: gpu.CUDA}), false, []string{"placement: --device cuda: no GPU found: no driver xtts-host doctor"}},
-		{"nothing there", few, nil, placing(gpu.Request{}), false, []string{"libraries: no ONNX Runtime fetch it"}},
-		{"GPU without libraries", few, cards, placing(gpu.Request{}), false, []string{"libraries: no ONNX Runtime", "libraries: libcuda.so.1: cannot open install CUDA 13",
+		{"no GPU", all, nil, placing(place.Request{}), false, nil},
+		{"no GPU, but asked for", all, nil, placing(place.Request{Device: place.CUDA}), false, []string{"placement: --device cuda: no GPU found: no driver xtts-host doctor"}},
+		{"nothing there", few, nil, placing(place.Request{}), false, []string{"libraries: no ONNX Runtime fetch it"}},
+		{"GPU without libraries", few, cards, placing(place.Request{}), false, []string{"libraries: no ONNX Runtime", "libraries: libcuda.so.1: cannot open install CUDA 13",
 			"libraries: libcudart.so.13", "libraries: libcublasLt.so.13", "libraries: libcublas.so.13", "libraries: libcurand.so.10", "libraries: libcufft.so.12", "libraries: libcudnn.so.9"}},
-		{"GPU passed over", few, cards, placing(gpu.Request{Device: gpu.CPU}), true, []string{"libraries: no ONNX Runtime"}},
+		{"GPU passed over", few, cards, placing(place.Request{Device: place.CPU}), true, []string{"libraries: no ONNX Runtime"}},
 		{"build without CUDA", all, cards, absent, false, []string{"placement: this build has no CUDA make build"}},
-		{"driver crashes", crash, nil, placing(gpu.Request{}), false, []string{"driver: looking at it crashed: signal: segmentation fault"}},
-		{"driver crashes, CPU asked for", crash, nil, placing(gpu.Request{Device: gpu.CPU}), true, nil},
-		{"no answer", garbage, nil, placing(gpu.Request{}), false, []string{"driver: no answer: invalid character"}},
-		{"no program", "", nil, placing(gpu.Request{}), false, []string{"driver: no answer: unexpected end of JSON input", "libraries: no answer: unexpected end of JSON input"}},
+		{"driver crashes", crash, nil, placing(place.Request{}), false, []string{"driver: looking at it crashed: signal: segmentation fault"}},
+		{"driver crashes, CPU asked for", crash, nil, placing(place.Request{Device: place.CPU}), true, nil},
+		{"no answer", garbage, nil, placing(place.Request{}), false, []string{"driver: no answer: invalid character"}},
+		{"no program", "", nil, placing(place.Request{}), false, []string{"driver: no answer: unexpected end of JSON input", "libraries: no answer: unexpected end of JSON input"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			r := Examine(t.Context(), Config{Command: looked(t, tt.script, tt.cards...), Place: tt.place, OnCPU: tt.onCPU, CUDA: true})

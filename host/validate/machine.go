@@ -8,6 +8,7 @@ import (
 
 	"github.com/xtts-host/xtts-host/gpu"
 	"github.com/xtts-host/xtts-host/host/doctor"
+	"github.com/xtts-host/xtts-host/host/place"
 	"github.com/xtts-host/xtts-host/shared/hint"
 )
 
@@ -23,10 +24,10 @@ type Machine struct {
 	// Report is what package doctor found.
 	Report *doctor.Report
 	// Request is what was asked for, and Place decides on it, as training does.
-	Request gpu.Request
-	Place   func(gpu.Request, gpu.Machine) (gpu.Placement, error)
+	Request place.Request
+	Place   func(place.Request, gpu.Machine) (place.Placement, error)
 	// Placed is told of the decision.
-	Placed func(gpu.Placement)
+	Placed func(place.Placement)
 }
 
 // Prerequisites are the driver, ONNX Runtime with what it needs, and the number of GPUs.
@@ -107,7 +108,7 @@ func (m *Machine) driver(ctx context.Context) (string, error) {
 
 // onCPU reports whether nothing is asked for that the CPU has not, and there is nothing else.
 func (m *Machine) onCPU() bool {
-	return m.Request.Device == gpu.CPU || m.Request.Needs() == 0 && len(m.Report.GPUs) == 0
+	return m.Request.Device == place.CPU || m.Request.Needs() == 0 && len(m.Report.GPUs) == 0
 }
 
 // runtime names ONNX Runtime, and counts what else it loads.
@@ -208,13 +209,13 @@ func (m *Machine) limits(context.Context) (string, error) {
 	case p.Model.OnCPU():
 		return "none: no GPU is used", nil
 	case m.Request.Isolate:
-		return "at most " + each(p, func(s gpu.Seat) string { return fmt.Sprintf("%d of %d MB", s.Limit/gpu.MB, s.GPU.Memory/gpu.MB) }), nil
+		return "at most " + each(p, func(s place.Role) string { return fmt.Sprintf("%d of %d MB", s.Limit/gpu.MB, s.GPU.Memory/gpu.MB) }), nil
 	}
-	return "none; --enable-memory-isolation would give " + each(p, func(s gpu.Seat) string { return fmt.Sprintf("%d MB", s.Plan/gpu.MB) }), nil
+	return "none; --enable-memory-isolation would give " + each(p, func(s place.Role) string { return fmt.Sprintf("%d MB", s.Plan/gpu.MB) }), nil
 }
 
 // each tells something of the roles that are on a GPU.
-func each(p gpu.Placement, tell func(gpu.Seat) string) string {
+func each(p place.Placement, tell func(place.Role) string) string {
 	text := tell(p.Model) + " for training"
 	if !p.Data.OnCPU() {
 		text = tell(p.Data) + " for the plugins, " + text

@@ -8,6 +8,7 @@ import (
 	"github.com/xtts-host/xtts-host/gpu"
 	"github.com/xtts-host/xtts-host/gpu/gputest"
 	"github.com/xtts-host/xtts-host/host/doctor"
+	"github.com/xtts-host/xtts-host/host/place"
 )
 
 // examined is the doctor's report of a machine with cards of 24 GB, on which everything else is found.
@@ -40,42 +41,42 @@ func bad(section int, text, hint string) func(*doctor.Report) {
 // TestMachine: each fault is one cross with its remedy, and what depends on it is not tried.
 func TestMachine(t *testing.T) {
 	one, none := "0", "GPU-ff"
-	two := gpu.Request{Data: "0", Model: "1"}
+	two := place.Request{Data: "0", Model: "1"}
 	for _, tt := range []struct {
 		name    string
 		report  *doctor.Report
-		request gpu.Request
+		request place.Request
 		want    []string // lines, without spaces in a row; all others are ticks
 		untried int
 	}{
-		{"CPU", examined(0), gpu.Request{}, []string{
+		{"CPU", examined(0), place.Request{}, []string{
 			"✓ driver none needed on the CPU: no driver", "✓ runtime ONNX Runtime 1.29.0: ort.so\n", "✓ number of GPUs 0 found, 0 needed",
 			"✓ placement plugins on the CPU, the model on the CPU: ", "✓ memory limits none: no GPU is used"}, 0},
-		{"CPU asked for", examined(2), gpu.Request{Device: gpu.CPU}, []string{"✓ driver none needed on the CPU: NVIDIA driver 580.1", "✓ placement plugins on the CPU, the model on the CPU"}, 0},
-		{"one GPU", examined(1), gpu.Request{}, []string{
+		{"CPU asked for", examined(2), place.Request{Device: place.CPU}, []string{"✓ driver none needed on the CPU: NVIDIA driver 580.1", "✓ placement plugins on the CPU, the model on the CPU"}, 0},
+		{"one GPU", examined(1), place.Request{}, []string{
 			"✓ runtime ONNX Runtime 1.29.0: ort.so, and for CUDA 1 more", "✓ number of GPUs 1 found, 0 needed: Fake GPU with 24576 MB",
 			"✓ placement plugins on the CPU, the model on GPU 0: the first GPU", "✓ memory limits none; --enable-memory-isolation would give 16465 MB for training"}, 0},
-		{"two GPUs", examined(2), gpu.Request{Data: "0", Model: "1", Isolate: true, Visible: new("0,1")}, []string{
+		{"two GPUs", examined(2), place.Request{Data: "0", Model: "1", Isolate: true, Visible: new("0,1")}, []string{
 			"✓ visible GPUs GPU 0, GPU 1: CUDA_VISIBLE_DEVICES=0,1", "✓ placement plugins on GPU 0, the model on GPU 1\n",
 			"✓ memory limits at most 8110 of 24576 MB for the plugins, 16465 of 24576 MB for training"}, 0},
 		{"driver crashed", examined(2, bad(1, "looking at it crashed", "see dmesg")), two, []string{
 			"✗ driver looking at it crashed hint: see dmesg", `- number of GPUs not tried: "driver" failed`, `- memory limits not tried: "driver" failed`}, 4},
 		{"no driver", examined(0), two, []string{"✗ driver no driver hint: install NVIDIA's driver", `- placement not tried: "driver" failed`}, 4},
-		{"libraries missing", examined(1, bad(2, "libcudnn.so.9: cannot open", "install CUDA 13"), bad(2, "libcublas.so.13: cannot open", "install CUDA 13")), gpu.Request{},
+		{"libraries missing", examined(1, bad(2, "libcudnn.so.9: cannot open", "install CUDA 13"), bad(2, "libcublas.so.13: cannot open", "install CUDA 13")), place.Request{},
 			[]string{"✗ runtime libcudnn.so.9: cannot open libcublas.so.13: cannot open hint: install CUDA 13\n"}, 0},
 		{"two asked for, one there", examined(1), two, []string{
 			"✗ number of GPUs multi-GPU needs 2 GPUs, found 1 hint: xtts-host --data-gpu cpu --model-gpu 0 trains on the one that there is", `- placement not tried: "number of GPUs" failed`}, 3},
-		{"one is hidden", examined(2), gpu.Request{Data: "0", Model: "1", Visible: &one}, []string{
+		{"one is hidden", examined(2), place.Request{Data: "0", Model: "1", Visible: &one}, []string{
 			"✓ number of GPUs 2 found, 2 needed", "✗ placement multi-GPU needs 2 GPUs, found 1 (CUDA_VISIBLE_DEVICES=0) hint: "}, 1},
-		{"hidden by what is not there", examined(2), gpu.Request{Visible: &none}, []string{"✗ visible GPUs ", "hint: correct the variable, or unset it"}, 2},
-		{"no such index", examined(2), gpu.Request{Data: "0", Model: "7"}, []string{"✗ placement --model-gpu 7: ", "hint: xtts-host doctor shows every GPU"}, 1},
-		{"one flag alone", examined(2), gpu.Request{Data: "0"}, []string{"✗ placement --data-gpu 0: --model-gpu is missing hint: "}, 1},
-		{"limit beyond the card", examined(2), gpu.Request{Data: "0", Model: "1", Isolate: true, ModelLimit: 1 << 40}, []string{
+		{"hidden by what is not there", examined(2), place.Request{Visible: &none}, []string{"✗ visible GPUs ", "hint: correct the variable, or unset it"}, 2},
+		{"no such index", examined(2), place.Request{Data: "0", Model: "7"}, []string{"✗ placement --model-gpu 7: ", "hint: xtts-host doctor shows every GPU"}, 1},
+		{"one flag alone", examined(2), place.Request{Data: "0"}, []string{"✗ placement --data-gpu 0: --model-gpu is missing hint: "}, 1},
+		{"limit beyond the card", examined(2), place.Request{Data: "0", Model: "1", Isolate: true, ModelLimit: 1 << 40}, []string{
 			"✓ placement plugins on GPU 0, the model on GPU 1\n", "✗ memory limits --model-gpu-memory 1048576: GPU 1", "hint: give less, or --model-gpu-memory auto"}, 0},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			placed := false
-			m := &Machine{Report: tt.report, Request: tt.request, Place: gpu.Place, Placed: func(gpu.Placement) { placed = true }}
+			m := &Machine{Report: tt.report, Request: tt.request, Place: place.Decide, Placed: func(place.Placement) { placed = true }}
 			var out bytes.Buffer
 			r, err := Run(t.Context(), []Section{{"prerequisites", m.Prerequisites()}, {"placement", m.Placement()}}, &out)
 			if err != nil {

@@ -2,7 +2,7 @@
 // the lines that show it, finds memory that grows without end, and holds processes to their share of a limit.
 //
 //	w, err := watch.New(watch.Config{Inventory: inventory, Log: log, Say: say, Roles: []watch.Role{
-//		{Name: "Model", Seat: placement.Model, Processes: func() []watch.Process { return training }},
+//		{Name: "Model", Place: placement.Model, Processes: func() []watch.Process { return training }},
 //	}})
 //	...
 //	defer w.Close()

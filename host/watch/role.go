@@ -8,13 +8,14 @@ import (
 	"time"
 
 	"github.com/xtts-host/xtts-host/gpu"
+	"github.com/xtts-host/xtts-host/host/place"
 	"github.com/xtts-host/xtts-host/host/stat"
 )
 
 // Role is what some of our processes do on one GPU.
 type Role struct {
-	Name string // as lines begin: "Data", "Model"
-	Seat gpu.Seat
+	Name  string // as lines begin: "Data", "Model"
+	Place place.Role
 	// Baseline is what the role uses when it is warm, in bytes; 0 has it measured.
 	Baseline int64
 	// Processes lists those that there are now. Any goroutine may call it.
@@ -83,13 +84,13 @@ type reading struct {
 // read asks the driver.
 func (r *role) read(inventory gpu.Inventory) (out reading) {
 	out = reading{processes: r.Processes(), used: map[int]int64{}, unknown: true}
-	card, err := inventory.Memory(r.Seat.GPU.UUID)
+	card, err := inventory.Memory(r.Place.GPU.UUID)
 	if err != nil {
 		out.err, out.unknown = err, false
 		return out
 	}
 	out.card = card.Used
-	listed, err := inventory.Processes(r.Seat.GPU.UUID)
+	listed, err := inventory.Processes(r.Place.GPU.UUID)
 	if err != nil {
 		return out
 	}
@@ -118,13 +119,13 @@ func (r *reading) owner(pid int) int {
 
 // stand lets the whole card stand in for the processes of a role. On a card with two roles it does so for the one that comes last.
 func (r *role) stand(in *reading, later []*role) {
-	shared := slices.ContainsFunc(later, func(l *role) bool { return l.Seat.GPU.UUID == r.Seat.GPU.UUID })
+	shared := slices.ContainsFunc(later, func(l *role) bool { return l.Place.GPU.UUID == r.Place.GPU.UUID })
 	if shared || in.err != nil {
 		in.processes, in.hidden = nil, true
 		return
 	}
 	if len(in.processes) != 1 { // nobody knows which of them uses how much
-		in.processes = []Process{{Name: "all its processes", Share: r.Seat.Limit}}
+		in.processes = []Process{{Name: "all its processes", Share: r.Place.Limit}}
 	}
 	in.used[in.processes[0].PID] = max(0, in.card-r.before)
 	in.unknown = false
@@ -134,7 +135,7 @@ func (r *role) stand(in *reading, later []*role) {
 func (r *role) take(in reading, window int64) {
 	if in.err != nil {
 		if r.failure == nil {
-			r.log.Warn(fmt.Sprintf("the memory of %s GPU %d is not known: %v", r.Name, r.Seat.GPU.Index, in.err))
+			r.log.Warn(fmt.Sprintf("the memory of %s GPU %d is not known: %v", r.Name, r.Place.GPU.Index, in.err))
 		}
 		r.failure, r.known = in.err, false
 		return
@@ -158,11 +159,11 @@ func (r *role) take(in reading, window int64) {
 
 // line shows what the role uses, of its limit or of the whole card.
 func (r *role) line(step int64) string {
-	most := r.Seat.Limit
+	most := r.Place.Limit
 	if most == 0 {
-		most = r.Seat.GPU.Memory
+		most = r.Place.GPU.Memory
 	}
-	return fmt.Sprintf("[Step %d] %s GPU %d: %d/%dMB (%.1f%%)", step, r.Name, r.Seat.GPU.Index, r.used/gpu.MB, most/gpu.MB, 100*float64(r.used)/float64(most))
+	return fmt.Sprintf("[Step %d] %s GPU %d: %d/%dMB (%.1f%%)", step, r.Name, r.Place.GPU.Index, r.used/gpu.MB, most/gpu.MB, 100*float64(r.used)/float64(most))
 }
 
 // judge holds processes to their shares, and looks for growth.
@@ -188,11 +189,11 @@ func (r *role) judge(window int64) {
 	case grown < warnAt/2:
 		r.warned = false
 	case grown >= cleanAt:
-		r.relieve(worst, window, fmt.Sprintf("it uses %d MB of GPU %d, %d MB more than when it was warm", worst.used/gpu.MB, r.Seat.GPU.Index, (worst.used-worst.baseline)/gpu.MB))
+		r.relieve(worst, window, fmt.Sprintf("it uses %d MB of GPU %d, %d MB more than when it was warm", worst.used/gpu.MB, r.Place.GPU.Index, (worst.used-worst.baseline)/gpu.MB))
 	case grown >= warnAt && !r.warned:
 		r.warned = true
 		r.log.Warn(fmt.Sprintf("%s GPU %d: memory has grown by %d MB to %d MB, most of it in %s; at %d MB it is made to give it back",
-			r.Name, r.Seat.GPU.Index, grown/gpu.MB, r.used/gpu.MB, worst.Name, cleanAt/gpu.MB))
+			r.Name, r.Place.GPU.Index, grown/gpu.MB, r.used/gpu.MB, worst.Name, cleanAt/gpu.MB))
 	}
 }
 
@@ -200,7 +201,7 @@ func (r *role) judge(window int64) {
 func (r *role) hold(a *account, window int64) {
 	over := a.Share > 0 && a.used > a.Share
 	if over && !a.over {
-		r.relieve(a, window, fmt.Sprintf("it uses %d MB of GPU %d, and may use %d", a.used/gpu.MB, r.Seat.GPU.Index, a.Share/gpu.MB))
+		r.relieve(a, window, fmt.Sprintf("it uses %d MB of GPU %d, and may use %d", a.used/gpu.MB, r.Place.GPU.Index, a.Share/gpu.MB))
 	}
 	a.over = over
 }
@@ -209,7 +210,7 @@ func (r *role) hold(a *account, window int64) {
 func (r *role) relieve(a *account, window int64, reason string) {
 	a.cool(window)
 	if a.Relieve == nil {
-		r.log.Warn(fmt.Sprintf("%s GPU %d: %s: %s", r.Name, r.Seat.GPU.Index, a.Name, reason))
+		r.log.Warn(fmt.Sprintf("%s GPU %d: %s: %s", r.Name, r.Place.GPU.Index, a.Name, reason))
 		return
 	}
 	a.Relieve(reason)

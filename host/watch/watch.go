@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/xtts-host/xtts-host/gpu"
+	"github.com/xtts-host/xtts-host/host/place"
 )
 
 // Config says what is watched.
@@ -48,10 +49,10 @@ type Watch struct {
 func New(cfg Config) (*Watch, error) {
 	w := &Watch{cfg: cfg, wake: make(chan struct{}, 1), stop: make(chan struct{}), done: make(chan struct{})}
 	for _, r := range cfg.Roles {
-		use, err := cfg.Inventory.Memory(r.Seat.GPU.UUID)
+		use, err := cfg.Inventory.Memory(r.Place.GPU.UUID)
 		if err != nil {
 			cfg.Inventory.Close()
-			return nil, fmt.Errorf("watch %s: %w", r.Seat.GPU, err)
+			return nil, fmt.Errorf("watch %s: %w", r.Place.GPU, err)
 		}
 		w.roles = append(w.roles, &role{Role: r, log: cfg.Log, before: use.Used})
 	}
@@ -102,8 +103,8 @@ func (w *Watch) Close() error {
 
 // Figures are those of one role.
 type Figures struct {
-	Role string
-	Seat gpu.Seat
+	Role  string
+	Place place.Role
 	// Peak is the most memory that its processes used together, in bytes; 0 when nobody knows.
 	Peak int64
 	// Busy is the mean share of time in which the GPU worked, 0 to 1, whoever it worked for, and BusyStd the deviation of
@@ -119,7 +120,7 @@ func (w *Watch) Figures() []Figures {
 	}
 	var all []Figures
 	for _, r := range w.roles {
-		all = append(all, Figures{Role: r.Name, Seat: r.Seat, Peak: r.peak, Busy: r.busy.Mean, BusyStd: r.busy.Std(), Samples: int(r.busy.N)})
+		all = append(all, Figures{Role: r.Name, Place: r.Place, Peak: r.peak, Busy: r.busy.Mean, BusyStd: r.busy.Std(), Samples: int(r.busy.N)})
 	}
 	return all
 }
@@ -159,10 +160,10 @@ func (w *Watch) run() {
 // tell warns of a fault of one of the GPUs, or of one that is lost and has no name any more.
 func (w *Watch) tell(f gpu.Fault) {
 	for _, r := range w.roles {
-		if f.UUID != "" && f.UUID != r.Seat.GPU.UUID {
+		if f.UUID != "" && f.UUID != r.Place.GPU.UUID {
 			continue
 		}
-		what := fmt.Sprintf("%s: %s", r.Seat.GPU, f)
+		what := fmt.Sprintf("%s: %s", r.Place.GPU, f)
 		if f.Hardware() {
 			what += "; the card is at fault, not a program"
 		}
@@ -213,7 +214,7 @@ func (w *Watch) look() {
 // measure takes a sample of how busy the GPUs are.
 func (w *Watch) measure() {
 	for _, r := range w.roles {
-		if u, err := w.cfg.Inventory.Utilization(r.Seat.GPU.UUID); err == nil { // a part of a card has no such figure
+		if u, err := w.cfg.Inventory.Utilization(r.Place.GPU.UUID); err == nil { // a part of a card has no such figure
 			r.busy.Add(u.GPU)
 		}
 	}

@@ -17,6 +17,7 @@ import (
 
 	"github.com/xtts-host/xtts-host/gpu"
 	"github.com/xtts-host/xtts-host/gpu/gputest"
+	"github.com/xtts-host/xtts-host/host/place"
 )
 
 // The processes of a test. No process of the machine has such ids, so that none is of their group.
@@ -63,12 +64,12 @@ func newRig(t *testing.T, plugins int, change func(data, model *Role)) *rig {
 		name := fmt.Sprintf("plugin codes, process %d", n)
 		r.plugins = append(r.plugins, Process{Name: name, PID: plugin + n, Relieve: func(why string) { r.say(name + " is replaced: " + why) }})
 	}
-	data := Role{Name: "Data", Seat: gpu.Seat{GPU: r.inventory.Cards[0].Device}, Processes: func() []Process {
+	data := Role{Name: "Data", Place: place.Role{GPU: r.inventory.Cards[0].Device}, Processes: func() []Process {
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		return slices.Clone(r.plugins)
 	}}
-	model := Role{Name: "Model", Seat: gpu.Seat{GPU: r.inventory.Cards[1].Device}, Processes: func() []Process {
+	model := Role{Name: "Model", Place: place.Role{GPU: r.inventory.Cards[1].Device}, Processes: func() []Process {
 		return []Process{{Name: "training", PID: host, Share: 0, Relieve: func(why string) { r.say("arenas are shrunk: " + why) }}}
 	}}
 	if change != nil {
@@ -124,14 +125,14 @@ func TestLines(t *testing.T) {
 		model  map[int]int64
 		want   []string
 	}{
-		{"limits", func(d, m *Role) { d.Seat.Limit, m.Seat.Limit = 8192*gpu.MB, 16384*gpu.MB },
+		{"limits", func(d, m *Role) { d.Place.Limit, m.Place.Limit = 8192*gpu.MB, 16384*gpu.MB },
 			map[int]int64{plugin: 5000, plugin + 1: 248, other: 900}, map[int]int64{host: 14336},
 			[]string{"[Step 100] Data GPU 0: 5248/8192MB (64.1%)", "[Step 100] Model GPU 1: 14336/16384MB (87.5%)"}},
 		{"no limits", nil, map[int]int64{plugin: 812}, map[int]int64{host: 9098, other: 2000},
 			[]string{"[Step 100] Data GPU 0: 812/16384MB (5.0%)", "[Step 100] Model GPU 1: 9098/16384MB (55.5%)"}},
-		{"over the limit", func(_, m *Role) { m.Seat.Limit = 8192 * gpu.MB }, nil, map[int]int64{host: 8400},
+		{"over the limit", func(_, m *Role) { m.Place.Limit = 8192 * gpu.MB }, nil, map[int]int64{host: 8400},
 			[]string{"[Step 100] Data GPU 0: 0/16384MB (0.0%)", "[Step 100] Model GPU 1: 8400/8192MB (102.5%)"}},
-		{"one card", func(d, m *Role) { d.Seat = m.Seat }, nil, map[int]int64{host: 9098, plugin: 812},
+		{"one card", func(d, m *Role) { d.Place = m.Place }, nil, map[int]int64{host: 9098, plugin: 812},
 			[]string{"[Step 100] Data GPU 1: 812/16384MB (5.0%)", "[Step 100] Model GPU 1: 9098/16384MB (55.5%)"}},
 		{"no plugin on the card", func(d, _ *Role) { d.Processes = func() []Process { return nil } }, nil, map[int]int64{host: 9098},
 			[]string{"[Step 100] Data GPU 0: 0/16384MB (0.0%)", "[Step 100] Model GPU 1: 9098/16384MB (55.5%)"}},
@@ -275,7 +276,7 @@ func TestGivenBaseline(t *testing.T) {
 // TestShare names and replaces the process that takes more than its share of the limit, though all together do not.
 func TestShare(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, 2, func(d, _ *Role) { d.Seat.Limit = 8192 * gpu.MB })
+		r := newRig(t, 2, func(d, _ *Role) { d.Place.Limit = 8192 * gpu.MB })
 		for i := range r.plugins {
 			r.plugins[i].Share = 4096 * gpu.MB
 		}
@@ -304,7 +305,7 @@ func TestUnknownProcesses(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				r := newRig(t, 2, func(d, m *Role) {
 					if tt.one {
-						d.Seat = m.Seat
+						d.Place = m.Place
 					}
 				})
 				for card := range 2 {
@@ -345,7 +346,7 @@ func TestLostCard(t *testing.T) {
 
 func TestNewFails(t *testing.T) {
 	i := &gputest.Inventory{Cards: gputest.Cards(1, gpu.MB)}
-	if _, err := New(Config{Inventory: i, Roles: []Role{{Seat: gpu.Seat{GPU: gpu.Device{UUID: "GPU-none"}}}}}); err == nil {
+	if _, err := New(Config{Inventory: i, Roles: []Role{{Place: place.Role{GPU: gpu.Device{UUID: "GPU-none"}}}}}); err == nil {
 		t.Error("a GPU that is not there is watched")
 	}
 	if _, err := i.Memory(i.Cards[0].UUID); !errors.Is(err, gpu.ErrClosed) {
@@ -371,7 +372,7 @@ func TestChildOfProcess(t *testing.T) {
 // TestFaults: a fault of one of the run's GPUs is told once, with what it means, one of another card is not.
 func TestFaults(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, 1, func(data, model *Role) { data.Seat = model.Seat })
+		r := newRig(t, 1, func(data, model *Role) { data.Place = model.Place })
 		r.use(1, map[int]int64{host: 900})
 		r.Start()
 		r.train(1)

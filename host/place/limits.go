@@ -1,14 +1,13 @@
-package gpu
+package place
 
-// MB is the unit of memory in flags and messages about GPUs: 2^20 bytes, as nvidia-smi counts.
-const MB = 1 << 20
+import "github.com/xtts-host/xtts-host/gpu"
 
 // The share of a card's memory that a role may use at best, and what it needs on a card that is small. Source: the dual-GPU
 // training of MyXTTSModel (gpu_memory.py and its guide), as fractions of the card's total memory; its small cards have 8 to 12 GB.
 const (
 	dataFraction, modelFraction = 0.33, 0.67
 	smallCard                   = 12 << 30
-	smallData, smallModel       = 4096 * MB, 8192 * MB
+	smallData, smallModel       = 4096 * gpu.MB, 8192 * gpu.MB
 )
 
 // OptimalLimits returns how much of its card's memory each role may use at best, in bytes: a third of the data GPU, two thirds of the model
@@ -20,13 +19,13 @@ func OptimalLimits(dataTotal, modelTotal int64) (data, model int64) {
 
 func optimal(total int64, fraction float64, small int64) int64 {
 	if total < smallCard {
-		return min(small, total/10*9) / MB * MB
+		return min(small, total/10*9) / gpu.MB * gpu.MB
 	}
-	return int64(float64(total)*fraction) / MB * MB
+	return int64(float64(total)*fraction) / gpu.MB * gpu.MB
 }
 
 // sharedLimits is OptimalLimits for a card that has both roles: together they take no more than all of it.
 func sharedLimits(total int64) (data, model int64) {
-	fraction := func(f float64) int64 { return int64(float64(total)*f) / MB * MB }
+	fraction := func(f float64) int64 { return int64(float64(total)*f) / gpu.MB * gpu.MB }
 	return fraction(dataFraction), fraction(modelFraction)
 }

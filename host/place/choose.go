@@ -1,14 +1,16 @@
-package gpu
+package place
 
 import (
 	"fmt"
 	"slices"
+
+	"github.com/xtts-host/xtts-host/gpu"
 )
 
-// choose seats the roles that are Auto, beside those that p has already: GPUs that nobody uses first, then the model on the one
+// choose places the roles that are Auto, beside those that p has already: GPUs that no one uses first, then the model on the one
 // with the most memory, then the two that are joined best. What is equal then goes by the index, the data first.
-func (s *seats) choose(p Placement) (Placement, error) {
-	type pair struct{ data, model Card }
+func (s *roles) choose(p Placement) (Placement, error) {
+	type pair struct{ data, model gpu.Card }
 	var pairs []pair
 	for _, model := range s.cards(p.Model.GPU, s.Model) {
 		if s.Data == CPU {
@@ -23,7 +25,7 @@ func (s *seats) choose(p Placement) (Placement, error) {
 	}
 	if len(pairs) == 0 {
 		if len(s.visible) == 0 {
-			return p, &AdvisedError{"--model-gpu auto: " + s.nothing(), "xtts-host --device cpu trains on the CPU"}
+			return p, refuse("--model-gpu auto: "+s.nothing(), "xtts-host --device cpu trains on the CPU")
 		}
 		return p, s.tooFew()
 	}
@@ -37,9 +39,9 @@ func (s *seats) choose(p Placement) (Placement, error) {
 		if s.Data != CPU {
 			x, y := s.machine.Link(a.data.Device, a.model.Device), s.machine.Link(b.data.Device, b.model.Device)
 			switch {
-			case x.closer(y):
+			case x.Closer(y):
 				return -1
-			case y.closer(x):
+			case y.Closer(x):
 				return 1
 			}
 		}
@@ -60,8 +62,8 @@ func (s *seats) choose(p Placement) (Placement, error) {
 }
 
 // cards are those that a role may have: the one that it was given, or all visible ones for Auto.
-func (s *seats) cards(given Device, asked string) []Card {
-	var cards []Card
+func (s *roles) cards(given gpu.Device, asked string) []gpu.Card {
+	var cards []gpu.Card
 	for _, c := range s.machine.Cards {
 		if asked == Auto && slices.Contains(s.visible, c.Device) || asked != Auto && c.UUID == given.UUID {
 			cards = append(cards, c)
@@ -71,15 +73,15 @@ func (s *seats) cards(given Device, asked string) []Card {
 }
 
 // gigabytes rounds a card's memory, of which two cards of one kind may have a little more or less.
-func gigabytes(c Card) int { return int((c.Memory + 1<<29) >> 30) }
+func gigabytes(c gpu.Card) int { return int((c.Memory + 1<<29) >> 30) }
 
 // inUse is the share of a card's memory from which it counts as used. The driver alone takes less than 1 %.
 const inUse = 0.05
 
-func busy(c Card) bool { return float64(c.Used) > inUse*float64(c.Total) }
+func busy(c gpu.Card) bool { return float64(c.Used) > inUse*float64(c.Total) }
 
-// idle counts the cards that nobody uses. No card (the CPU) counts as one.
-func idle(cards ...Card) int {
+// idle counts the cards that no one uses. No card (the CPU) counts as one.
+func idle(cards ...gpu.Card) int {
 	n := 0
 	for _, c := range cards {
 		if !busy(c) {
@@ -90,9 +92,9 @@ func idle(cards ...Card) int {
 }
 
 // use words for people how much of a card is taken.
-func use(c Card) string {
+func use(c gpu.Card) string {
 	if busy(c) {
-		return fmt.Sprintf("%d of %d MB in use", c.Used/MB, c.Total/MB)
+		return fmt.Sprintf("%d of %d MB in use", c.Used/gpu.MB, c.Total/gpu.MB)
 	}
-	return fmt.Sprintf("idle, %d MB", c.Total/MB)
+	return fmt.Sprintf("idle, %d MB", c.Total/gpu.MB)
 }

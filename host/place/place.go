@@ -1,0 +1,83 @@
+package place
+
+import (
+	"fmt"
+	"os"
+
+	"github.com/xtts-host/xtts-host/gpu"
+	"github.com/xtts-host/xtts-host/gpu/cuda"
+	"github.com/xtts-host/xtts-host/host/config"
+	"github.com/xtts-host/xtts-host/host/report"
+	"github.com/xtts-host/xtts-host/shared/hint"
+)
+
+// Find places the roles by what is asked for and by what the machine has. With --device cpu the driver is not asked.
+func Find(c *config.Config, open func() (gpu.Inventory, error)) (Placement, error) {
+	var m gpu.Machine
+	if c.Device != CPU {
+		inventory, err := open()
+		if err != nil {
+			if advice := hint.Of(err); advice != "" {
+				err = hint.Errorf(advice+"; --device cpu trains on the CPU", "%w", err)
+			}
+			return Placement{}, err
+		}
+		defer inventory.Close() // nothing that it could say now matters
+		if m, err = gpu.Look(inventory); err != nil {
+			return Placement{}, err
+		}
+	}
+	return On(RequestOf(c), m)
+}
+
+// RequestOf is what the flags ask for.
+func RequestOf(c *config.Config) Request {
+	r := Request{
+		Device: c.Device, Data: string(c.DataGPU), Model: string(c.ModelGPU),
+		Isolate: c.MemoryIsolation, DataLimit: int64(c.DataGPUMemory), ModelLimit: int64(c.ModelGPUMemory),
+	}
+	if list, ok := os.LookupEnv("CUDA_VISIBLE_DEVICES"); ok {
+		r.Visible = &list
+	}
+	return r
+}
+
+// On places the roles on a machine that was looked at. Where only the build lacks CUDA it returns the placement beside the error.
+func On(r Request, m gpu.Machine) (Placement, error) {
+	p, err := Decide(r, m)
+	if err == nil && !p.Model.OnCPU() && !cuda.Built {
+		err = hint.Errorf("make build CUDA=1 makes one that has; --device cpu trains on the CPU", "%s is there to train on, but %w", p.Model.GPU, gpu.ErrNotBuilt)
+	}
+	return p, err
+}
+
+// Lines says for people what runs where, by role: with so many workers that decode, and threads where the model is on the CPU.
+func (p Placement) Lines(workers, threads int) []string {
+	decoding := "decoding by " + report.Count(workers, "worker")
+	if p.Data.OnCPU() {
+		decoding += ", plugins"
+	}
+	lines := []string{"cpu -> data:  " + decoding}
+	if !p.Data.OnCPU() {
+		lines = append(lines, p.Data.line("data: ", "plugins, to which it is device 0"))
+	}
+	const model = "the model is created here; training and evaluation"
+	if p.Model.OnCPU() {
+		lines = append(lines, fmt.Sprintf("cpu -> model: %s with %s", model, report.Count(threads, "thread")))
+	} else {
+		lines = append(lines, p.Model.line("model:", model))
+	}
+	if p.Reason != "" {
+		lines = append(lines, p.Reason)
+	}
+	return lines
+}
+
+// line describes a role on a GPU.
+func (r Role) line(role, what string) string {
+	memory := fmt.Sprintf("held to %d of %dMB", r.Limit/gpu.MB, r.GPU.Memory/gpu.MB)
+	if r.Limit == 0 {
+		memory = fmt.Sprintf("no limit in its %dMB (%d with --enable-memory-isolation)", r.GPU.Memory/gpu.MB, r.Plan/gpu.MB)
+	}
+	return fmt.Sprintf("%s -> %s %s; %s", r.GPU, role, what, memory)
+}

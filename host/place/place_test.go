@@ -1,0 +1,105 @@
+package place
+
+import (
+	"errors"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/xtts-host/xtts-host/gpu"
+	"github.com/xtts-host/xtts-host/gpu/gputest"
+	"github.com/xtts-host/xtts-host/host/config"
+	"github.com/xtts-host/xtts-host/shared/hint"
+)
+
+// settings reads a command line.
+func settings(t *testing.T, args ...string) *config.Config {
+	t.Helper()
+	set := config.New()
+	if err := set.Parse(args, nil); err != nil {
+		t.Fatal(err)
+	}
+	return &set.Config
+}
+
+// cards opens a machine of n cards of 24 GB.
+func cards(n int) func() (gpu.Inventory, error) {
+	return func() (gpu.Inventory, error) {
+		return &gputest.Inventory{Version: gpu.Driver{Version: "580"}, Cards: gputest.Cards(n, 24576*gpu.MB)}, nil
+	}
+}
+
+// TestPlaceInBuildWithoutCUDA checks that nothing falls back to the CPU.
+func TestPlaceInBuildWithoutCUDA(t *testing.T) {
+	t.Setenv("CUDA_VISIBLE_DEVICES", "0,1,2,3")
+	for _, tt := range []struct {
+		args  string
+		cards int
+		want  string // refusal; empty: the CPU
+	}{
+		{"", 4, "GPU 0 (Fake GPU, GPU-a0000000-0000-0000-0000-000000000000) is there to train on, but this build has no CUDA"},
+		{"--device cuda", 4, "GPU 0 (Fake GPU, GPU-a"},
+		{"--data-gpu 2 --model-gpu 3", 4, "GPU 3 (Fake GPU, GPU-d"},
+		{"--data-gpu cpu --model-gpu GPU-b", 4, "GPU 1 (Fake GPU, GPU-b"},
+		{"--data-gpu auto --model-gpu auto", 4, "GPU 1 (Fake GPU, GPU-b"},
+		{"--data-gpu 1", 4, "--data-gpu 1: --model-gpu is missing"},
+		{"--device cpu", 4, ""},
+	} {
+		p, err := Find(settings(t, strings.Fields(tt.args)...), cards(tt.cards))
+		switch {
+		case tt.want == "" && (err != nil || !p.Model.OnCPU() || !p.Data.OnCPU()):
+			t.Errorf("%s: %+v, %v", tt.args, p, err)
+		case tt.want != "" && (err == nil || !strings.HasPrefix(err.Error(), tt.want) || hint.Of(err) == ""):
+			t.Errorf("%s: %+v, %v, hint %q", tt.args, p, err, hint.Of(err))
+		case strings.Contains(tt.want, "GPU-") && (!errors.Is(err, gpu.ErrNotBuilt) || !strings.Contains(hint.Of(err), "make build")):
+			t.Errorf("%s: %v, hint %q", tt.args, err, hint.Of(err))
+		}
+	}
+}
+
+// TestPlaceOnCPUAsksNoDriver checks that --device cpu works beside a driver that does not.
+func TestPlaceOnCPUAsksNoDriver(t *testing.T) {
+	broken := func() (gpu.Inventory, error) { return nil, errors.New("broken") }
+	if _, err := Find(settings(t, "--device", "cpu"), broken); err != nil {
+		t.Error(err)
+	}
+	if _, err := Find(settings(t), broken); err == nil || err.Error() != "broken" {
+		t.Errorf("error %v", err)
+	}
+}
+
+func TestLines(t *testing.T) {
+	t.Setenv("CUDA_VISIBLE_DEVICES", "") // restored after the test
+	os.Unsetenv("CUDA_VISIBLE_DEVICES")
+	for _, tt := range []struct {
+		args  string
+		cards int
+		want  []string
+	}{
+		{"", 0, []string{
+			"cpu -> data:  decoding by 2 workers, plugins",
+			"cpu -> model: the model is created here; training and evaluation with 3 threads",
+			"no GPU found",
+		}},
+		{"", 1, []string{
+			"cpu -> data:  decoding by 2 workers, plugins",
+			"GPU 0 (Fake GPU, GPU-a0000000-0000-0000-0000-000000000000) -> model: the model is created here; training and evaluation; no limit in its 24576MB (16384 with --enable-memory-isolation)",
+			"the first GPU; --data-gpu and --model-gpu name others",
+		}},
+		{"--data-gpu 1 --model-gpu 0 --enable-memory-isolation --model-gpu-memory auto", 2, []string{
+			"cpu -> data:  decoding by 2 workers",
+			"GPU 1 (Fake GPU, GPU-b0000001-0000-0000-0000-000000000000) -> data:  plugins, to which it is device 0; held to 8192 of 24576MB",
+			"GPU 0 (Fake GPU, GPU-a0000000-0000-0000-0000-000000000000) -> model: the model is created here; training and evaluation; held to 16465 of 24576MB",
+		}},
+	} {
+		c := settings(t, append(strings.Fields(tt.args), "--threads", "3")...)
+		p, err := Find(c, cards(tt.cards))
+		if err != nil && !errors.Is(err, gpu.ErrNotBuilt) {
+			t.Fatal(err)
+		}
+		if got := p.Lines(c.NumWorkers, c.Threads); !slices.Equal(got, tt.want) {
+			t.Errorf("%s:\n%s\nwant\n%s", tt.args, strings.Join(got, "\n"), strings.Join(tt.want, "\n"))
+		}
+	}
+}

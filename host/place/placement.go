@@ -1,0 +1,50 @@
+package place
+
+import (
+	"fmt"
+
+	"github.com/xtts-host/xtts-host/gpu"
+)
+
+// Role is what a role of a run has: a GPU, with a share of its memory. The zero Role is on the CPU.
+type Role struct {
+	GPU gpu.Device
+	// Limit is the memory in bytes that all processes of the role may use together there, contexts included; 0: no limit.
+	Limit int64
+	// Plan is what Limit is, or would be under Request.Isolate.
+	Plan int64
+}
+
+// OnCPU reports whether the role is on the CPU.
+func (r Role) OnCPU() bool { return r.GPU.UUID == "" }
+
+// Placement says what runs where: the plugins on Data, the model with training and evaluation on Model. No process of ours
+// touches another GPU.
+type Placement struct {
+	Data, Model Role
+	// Reason says for people why these, where no one has named them.
+	Reason string
+}
+
+// Shared reports whether both roles are on one GPU.
+func (p Placement) Shared() bool { return !p.Model.OnCPU() && p.Data.GPU.UUID == p.Model.GPU.UUID }
+
+// String says so for people, as "plugins on the CPU, the model on GPU 0: the first GPU".
+func (p Placement) String() string {
+	text := fmt.Sprintf("plugins on %s, the model on %s", p.Data, p.Model)
+	if p.Reason != "" {
+		text += ": " + p.Reason
+	}
+	return text
+}
+
+// String names the GPU, with the limit if there is one.
+func (r Role) String() string {
+	switch {
+	case r.OnCPU():
+		return "the CPU"
+	case r.Limit > 0:
+		return fmt.Sprintf("GPU %d (at most %d MB)", r.GPU.Index, r.Limit/gpu.MB)
+	}
+	return fmt.Sprintf("GPU %d", r.GPU.Index)
+}
