@@ -21,7 +21,7 @@ func (o *observer) facts(outcome error) (report.Run, error) {
 	}
 	f := report.Run{
 		Bundle: r.bundle.Manifest.Name, Device: r.deviceName(), Outcome: outcomeOf(outcome), Wall: wall,
-		Graphs:   graphsOf(r.model),
+		Graphs: graphsOf(r.model), Parameters: r.trained(),
 		Versions: map[string]string{"onnxruntime": ort.Version(), "go": runtime.Version()},
 		Pipeline: r.path.Pipeline.Stats(), Transfers: report.Transfers(r.device.Timer.Transfers()),
 		Memory: memory, Utilization: utilization,

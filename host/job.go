@@ -51,6 +51,7 @@ type job struct {
 	cache    string
 	bundle   *ortgraphs.Bundle
 	arena    *ortgraphs.Arena // of the bundle's parameters, as this run trains them
+	frozen   string           // freeze.Identity of those that the run freezes
 	buckets  []manifest.Bucket
 	data     batch.Data
 	folders  []catalog.Entry          // of --plugins
@@ -113,8 +114,7 @@ func (j *job) openBundle(context.Context) (err error) {
 	if _, ok := j.bundle.Manifest.Graph("train", "f32"); !ok {
 		return fmt.Errorf("bundle %s has no training graph in f32", j.bundle.Dir)
 	}
-	j.arena = ortgraphs.NewArena(j.bundle.Manifest.Parameters, ortgraphs.Policy{})
-	return nil
+	return j.layOutParameters()
 }
 
 func cacheDir(given string) (string, error) {
@@ -276,7 +276,7 @@ func (j *job) hash() map[string]string {
 	for _, e := range j.pipeline.Plugins {
 		plugins = append(plugins, strings.TrimSpace(e.Manifest.ID+" "+e.Manifest.Version+" "+e.Sum))
 	}
-	return map[string]string{
+	hashes := map[string]string{
 		"graph":         j.bundle.Hash(),
 		"features":      b.Features.Hash(),
 		"data":          j.data.Train.Index.Hash(),
@@ -289,6 +289,10 @@ func (j *job) hash() map[string]string {
 		"optimizer":     text([]any{b.Optimizer.Name, c.LR, b.Optimizer.Betas, b.Optimizer.Eps, b.Optimizer.Momentum, c.WeightDecay, c.GradClip}),
 		"schedule":      text([]any{c.Schedule, c.WarmupSteps}),
 	}
+	if j.frozen != "" {
+		hashes["frozen"] = j.frozen
+	}
+	return hashes
 }
 
 // start makes memory, processes and sessions. Plugins start while the host opens its graphs: they are other

@@ -24,7 +24,7 @@ type memoryPlan struct {
 func (j *job) newMemoryPlan() memoryPlan {
 	return memoryPlan{
 		limit:  int(j.placement.Model.Limit),
-		arenas: j.arena.Memory(j.bundle.Manifest.Optimizer.Name, j.cfg.Accumulate > 1).Total(),
+		arenas: j.memory().Total(),
 		slots:  j.slots * train.SlotBytes(j.layouts),
 	}
 }

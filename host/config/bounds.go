@@ -48,6 +48,10 @@ func (s *Set) check() (err error) {
 	if c.Resume != "" && c.Init != "" {
 		return fmt.Errorf("--resume %s has weights of its own: --init %s does not go with it", c.Resume, c.Init)
 	}
+	if len(c.Freeze) > 0 && len(c.TrainOnly) > 0 {
+		freeze, only := s.place(s.flags.Lookup("freeze")), s.place(s.flags.Lookup("train-only"))
+		return fmt.Errorf("%s: %s does not go with it, which freezes all that it does not name", freeze, only)
+	}
 	if c.Device == "cpu" {
 		for _, name := range gpuFlags {
 			if f := s.flags.Lookup(name); f.Value.String() != f.DefValue {
@@ -86,7 +90,11 @@ func checkValue(f *pflag.Flag) error {
 
 // place names a setting and its value as the person wrote it.
 func (s *Set) place(f *pflag.Flag) string {
-	switch value, origin := f.Value.String(), s.origins[f.Name]; origin {
+	value := f.Value.String()
+	if list, ok := f.Value.(pflag.SliceValue); ok {
+		value = strings.Join(list.GetSlice(), ",")
+	}
+	switch origin := s.origins[f.Name]; origin {
 	case fromEnv:
 		return envName(f) + "=" + value
 	case fromFlag:

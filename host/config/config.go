@@ -28,6 +28,7 @@ import (
 type Config struct {
 	Plugins, Graph, TrainData, ValData, RunDir, Resume, Init string
 	Augment                                                  []string
+	Freeze, TrainOnly                                        []string // patterns of parameters
 	// Pipeline replaces the bundle's when a config file gives one; nil leaves it.
 	Pipeline []manifest.StageInstance
 
@@ -105,6 +106,8 @@ func New() *Set {
 	f.StringVar(&c.Resume, "resume", "", "go on with the run in that `folder`")
 	f.StringVar(&c.Init, "init", "", "begin with the weights of that safetensors `file`, checkpoint or run, by name")
 	f.StringSliceVar(&c.Augment, "augment", nil, "augmentations to add, as `stage,...`: on the waveform before the features, on the features behind them")
+	f.StringSliceVar(&c.Freeze, "freeze", nil, "parameters not to train, as `pattern,...` of names: decoder.norm (a tensor or module), *.bias")
+	f.StringSliceVar(&c.TrainOnly, "train-only", nil, "parameters to train, as `pattern,...`: all others are frozen")
 	f.StringVar(&s.file, "config", "", "YAML or JSON `file` with any of these settings (docs/config.schema.json)")
 	f.BoolVar(&s.print, "print-config", false, "print every setting with its origin, and end")
 
@@ -254,8 +257,12 @@ func envName(f *pflag.Flag) string {
 	return envPrefix + strings.ToUpper(strings.ReplaceAll(f.Name, "-", "_"))
 }
 
-// exclusive lists what does not go together: the folder of a run to go on with, and what only a new run has.
-var exclusive = map[string][]string{"resume": {"run-dir", "init"}, "run-dir": {"resume"}, "init": {"resume"}}
+// exclusive lists what does not go together: the folder of a run to go on with, and what only a new run has; what is
+// frozen, and what is not.
+var exclusive = map[string][]string{
+	"resume": {"run-dir", "init"}, "run-dir": {"resume"}, "init": {"resume"},
+	"freeze": {"train-only"}, "train-only": {"freeze"},
+}
 
 // open reports whether a source may fill a flag: nothing that goes before it has, and nothing that goes before it
 // excludes the flag. So --resume RUN works beside a config file with a run_dir.

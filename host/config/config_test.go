@@ -125,6 +125,20 @@ func TestOneRun(t *testing.T) {
 	}
 }
 
+// TestFreezeOrTrainOnly checks that one of the two undoes what a source after it says of the other.
+func TestFreezeOrTrainOnly(t *testing.T) {
+	file := write(t, "c.yaml", "freeze: [decoder.*]\n")
+	if c := parse(t, nil, "--config", file).Config; !reflect.DeepEqual(c.Freeze, []string{"decoder.*"}) || len(c.TrainOnly) > 0 {
+		t.Errorf("read as %q, %q", c.Freeze, c.TrainOnly)
+	}
+	if c := parse(t, nil, "--config", file, "--train-only", "a,b").Config; len(c.Freeze) > 0 || !reflect.DeepEqual(c.TrainOnly, []string{"a", "b"}) {
+		t.Errorf("with --train-only: %q, %q", c.Freeze, c.TrainOnly)
+	}
+	if c := parse(t, []string{"XTTS_HOST_FREEZE=x.*,y"}, "--config", file).Config; !reflect.DeepEqual(c.Freeze, []string{"x.*", "y"}) {
+		t.Errorf("from the environment: %q", c.Freeze)
+	}
+}
+
 // TestDeviceCPU checks that --device cpu undoes what a source behind it says of GPUs, and not what one before it says.
 func TestDeviceCPU(t *testing.T) {
 	file := write(t, "c.yaml", "data_gpu: 0\nmodel_gpu: GPU-1e3\nenable_memory_isolation: true\nmodel_gpu_memory: auto\n")
@@ -174,6 +188,7 @@ func TestRefused(t *testing.T) {
 		{"--device cpu --enable-memory-isolation", "", "--device cpu: --enable-memory-isolation true does not go with it"},
 		{"--model-gpu-memory auto", "XTTS_HOST_DEVICE=cpu", "XTTS_HOST_DEVICE=cpu: --model-gpu-memory auto does not go with it"},
 		{"--data-gpu-memory much", "", "--data-gpu-memory much: no amount of memory: write MB as a number, or a unit as in 1GiB, or auto"},
+		{"--freeze a,b.* --train-only c", "", "--freeze a,b.*: --train-only c does not go with it, which freezes all that it does not name"},
 		{"--resume a --run-dir b", "", "--resume a goes on in that folder: --run-dir b does not go with it"},
 		{"--resume a --init b", "", "--resume a has weights of its own: --init b does not go with it"},
 		{"", "XTTS_HOST_BATCH_SIZE=x", "XTTS_HOST_BATCH_SIZE=x: not a whole number"},

@@ -114,6 +114,7 @@ type Transfers struct {
 type Run struct {
 	Bundle, Device, Outcome string
 	Graphs                  []Graph
+	Parameters              Parameters
 	Versions                map[string]string
 	Wall                    time.Duration
 	Pipeline                pipeline.Stats
@@ -135,7 +136,7 @@ type Run struct {
 // Build returns the report. The collector may go on afterwards.
 func (c *Collector) Build(run Run) *Report {
 	r := &Report{
-		Version: Version, Bundle: run.Bundle, Device: run.Device, Graphs: append([]Graph{}, run.Graphs...), Versions: maps.Clone(run.Versions), Outcome: run.Outcome, ResumedAt: c.resumedAt,
+		Version: Version, Bundle: run.Bundle, Device: run.Device, Graphs: append([]Graph{}, run.Graphs...), Parameters: run.Parameters, Versions: maps.Clone(run.Versions), Outcome: run.Outcome, ResumedAt: c.resumedAt,
 		Steps: c.last, SkippedSteps: c.history.Skipped, Samples: c.history.Samples, Frames: c.history.Frames, WallS: run.Wall.Seconds(),
 		Loss:       c.losses(),
 		Evaluation: c.evaluated(run.Best),

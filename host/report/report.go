@@ -22,6 +22,8 @@ type Report struct {
 	Device  string `json:"device"`
 	// Graphs are those that ran: files of the bundle, pruned to what the run asks for.
 	Graphs []Graph `json:"graphs"`
+	// Parameters says what was trained.
+	Parameters Parameters `json:"parameters"`
 	// Versions of what computed the numbers, by name.
 	Versions map[string]string `json:"versions"`
 	// Outcome is "done", "interrupted", or the error that ended the run.

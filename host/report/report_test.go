@@ -42,6 +42,9 @@ func whole() *Report {
 	c.Evaluated(&event.Evaluation{Step: 200, Loss: 0.6412, Metrics: []float64{0.3712, 0.22}, Samples: 64, Time: time.Second})
 	return c.Build(Run{
 		Bundle: "myxtts-nano", Device: "cpu", Outcome: "done", Versions: map[string]string{"xtts-host": "1.0.0", "onnxruntime": "1.29.0"}, Wall: 24600 * time.Millisecond,
+		Parameters: Parameters{
+			Trained: Tensors{2, 340}, Frozen: Tensors{44, 8513}, WeightsBytes: 39680, GradientsBytes: 1536, MomentsBytes: 3072, AccumulatorBytes: 1536,
+		},
 		Graphs: []Graph{{Use: "training", File: "training_model.onnx", Precision: "f32", Nodes: 891, SHA256: "0f6c1c1e"}},
 		Pipeline: pipeline.Stats{Batches: 120, Wait: 36 * time.Millisecond, Phases: []pipeline.Phase{
 			{Name: "decode", Busy: 1500 * time.Millisecond}, {Name: "target", Busy: 960 * time.Millisecond, Queue: time.Millisecond},

@@ -1,0 +1,108 @@
+// Package freeze decides which parameters a run trains: what --freeze and --train-only name.
+//
+//	frozen, err := freeze.Resolve(bundle.Parameters, freeze.Patterns{Freeze: []string{"text_encoder", "*.bias"}})
+//	if err != nil {
+//		return err // names the pattern that fits nothing, with the nearest names as a hint
+//	}
+//	arena := ortgraphs.NewArena(bundle.Parameters, ortgraphs.Policy{Frozen: frozen})
+package freeze
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"maps"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/xtts-host/xtts-host/shared/hint"
+	"github.com/xtts-host/xtts-host/shared/manifest"
+)
+
+// Patterns are those of one of the flags; a run has no more than one of them.
+//
+// A pattern fits a parameter when it fits its name, one of its aliases, or the name of a module that the parameter is
+// in. Names are those of PyTorch's state_dict: text_encoder.norm.weight is in text_encoder.norm and in text_encoder.
+// In a pattern * is any text, also across dots, ? one character and [abc] one of these.
+type Patterns struct {
+	// Freeze names what is not trained.
+	Freeze []string
+	// TrainOnly names what is trained: the rest is not.
+	TrainOnly []string
+}
+
+// Resolve returns the parameters that the patterns freeze, by name. Those that the bundle freezes stay frozen whatever
+// the patterns say, and are not listed.
+func Resolve(parameters []manifest.Parameter, p Patterns) (map[string]bool, error) {
+	flag, patterns := "--freeze", p.Freeze
+	if len(p.TrainOnly) > 0 {
+		flag, patterns = "--train-only", p.TrainOnly
+	}
+	named := map[string]bool{}
+	for _, pattern := range patterns {
+		fits := 0
+		for _, q := range parameters {
+			ok, err := fit(pattern, q)
+			if err != nil {
+				return nil, hint.Errorf("write a name with * for any text, ? for one character, [abc] for one of these",
+					"%s %s: not a pattern", flag, pattern)
+			}
+			if ok {
+				fits++
+				named[q.Name] = true
+			}
+		}
+		if fits == 0 {
+			return nil, hint.Errorf("the nearest names are "+strings.Join(nearest(pattern, parameters), ", "),
+				"%s %s: no parameter has such a name", flag, pattern)
+		}
+	}
+	frozen, trained := map[string]bool{}, 0
+	for _, q := range parameters {
+		switch {
+		case q.Frozen:
+		case len(patterns) > 0 && named[q.Name] == (flag == "--freeze"):
+			frozen[q.Name] = true
+		default:
+			trained++
+		}
+	}
+	if len(patterns) > 0 && trained == 0 {
+		return nil, hint.Errorf("leave a parameter to train; some may be frozen by the bundle (xtts-host graph inspect)",
+			"%s %s: no parameter is left to train", flag, strings.Join(patterns, ","))
+	}
+	return frozen, nil
+}
+
+// fit reports whether a pattern fits a parameter.
+func fit(pattern string, p manifest.Parameter) (bool, error) {
+	for _, name := range append([]string{p.Name}, p.Aliases...) {
+		for _, candidate := range modules(name) {
+			if ok, err := path.Match(flat(pattern), flat(candidate)); ok || err != nil {
+				return ok, err
+			}
+		}
+	}
+	return false, nil
+}
+
+// flat hides slashes from path.Match, whose * does not cross them.
+func flat(s string) string { return strings.ReplaceAll(s, "/", "\x00") }
+
+// modules returns a parameter's name and those of the modules that it is in, the longest first.
+func modules(name string) []string {
+	all := []string{name}
+	for i := strings.LastIndexByte(name, '.'); i > 0; i = strings.LastIndexByte(name[:i], '.') {
+		all = append(all, name[:i])
+	}
+	return all
+}
+
+// Identity names what is frozen in a word for a checkpoint: how much, and a hash of the names. It is "" for nothing.
+func Identity(frozen map[string]bool, parameters int) string {
+	if len(frozen) == 0 {
+		return ""
+	}
+	names := slices.Sorted(maps.Keys(frozen))
+	return fmt.Sprintf("%d of %d tensors (%.6x)", len(names), parameters, sha256.Sum256([]byte(strings.Join(names, "\n"))))
+}
