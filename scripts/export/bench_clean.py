@@ -16,9 +16,11 @@ import numpy as np
 import onnx
 import torch
 
-from . import capture, joint, presets, session, watch
-from . import module as modules
+from . import capture, joint, presets, session, writer
 from .clean import clean
+from .inputs import SEED, batch, zeros
+from .module import Export, Step
+from .progress import phase
 
 PRESET = "tiny"
 SIZES = {"B": 2, "T_text": 16, "T_mel": 32}
@@ -32,8 +34,8 @@ QUANTILE = 1.976
 
 def main() -> None:
     export = presets.build(PRESET)
-    step = modules.Step(export)
-    with modules.phase("trace"):
+    step = Step(export)
+    with phase("trace"):
         naive = trace(export, step)
     cleaned = onnx.ModelProto()
     cleaned.CopyFrom(naive)
@@ -41,7 +43,7 @@ def main() -> None:
     print(f"{PRESET}: {clean(cleaned)}")
     share = len(cleaned.graph.node) / len(naive.graph.node)
     print(f"{len(cleaned.graph.node)} nodes are {share:.1%} of the {len(naive.graph.node)} of torch.onnx")
-    rows = modules.batch(export.inputs, SIZES, np.random.default_rng(0))
+    rows = batch(export.inputs, SIZES, np.random.default_rng(0))
     feed = {name: p.detach().numpy() for name, p in step.named_parameters()} | {name: x.numpy() for name, x in rows.items()}
     feed["seed"] = np.array(-1, np.int64)
     ratio, low, high, seconds = compare(naive, cleaned, feed)
@@ -51,13 +53,10 @@ def main() -> None:
         sys.exit(f"more than {MOST:.0%} of the nodes, or slower than {NOT_SLOWER}")
 
 
-def trace(export: modules.Export, step: modules.Step) -> onnx.ModelProto:
+def trace(export: Export, step: Step) -> onnx.ModelProto:
     """The naive training graph, ready to run."""
-    bundle = export._bundle(step)
-    example = bundle.zeros(bundle.small())
-    rehearsal = watch.rehearse(step, bundle.signature(), example, loss=lambda result: result["loss"])
-    step.outputs = tuple(rehearsal.result)
-    model = joint.trace(step, bundle.signature(), example, step.outputs, rehearsal=rehearsal)
+    rehearsal, inputs = writer.rehearse(export, step), [*export.inputs, SEED]
+    model = joint.trace(step, inputs, zeros(inputs, rehearsal.sizes), step.outputs, rehearsal=rehearsal)
     model.ir_version = joint.IR_VERSION
     return model
 

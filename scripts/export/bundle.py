@@ -1,135 +1,99 @@
-"""Writes graph bundles (docs/bundle.md)."""
+"""The files of a graph bundle (docs/bundle.md)."""
 
 import hashlib
 import json
-from collections.abc import Callable
-from contextlib import AbstractContextManager
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import onnx
-import torch
 from safetensors.numpy import save as safetensors
 from safetensors.numpy import save_file
 from torch import nn
 
-from . import cost, joint, mixed
+from . import cost, joint
 from .clean import Gains
-from .watch import Input, Rehearsal
+from .inputs import SEED, zeros
+from .module import Export, Step
+from .progress import phase
+from .watch import Rehearsal
 
-DTYPES = {"f32": torch.float32, "i32": torch.int32, "i64": torch.int64}
+TRAIN, BF16, EVAL, PARAMS, INDEX = "training_model.onnx", "training_model.bf16.onnx", "eval_model.onnx", "params.safetensors", "bundle.json"
+TOKENIZER = "tokenizer.json"
 COST_ROWS = 8
 
 
-@dataclass(frozen=True)
-class Bundle:
-    """All that a bundle's folder is made of.
+def write(export: Export, step: Step, rehearsal: Rehearsal, precisions: tuple[str, ...], folder: Path) -> dict[str, Gains]:
+    """Writes the files into a folder and returns what clean-up took away from each graph that was traced. rehearsal is step's."""
+    inputs, example = [*export.inputs, SEED], zeros([*export.inputs, SEED], rehearsal.sizes)
+    gains = {}
 
-    module's forward takes the tensors of `inputs` in that order and then the seed, which the evaluation graph leaves out, and
-    returns the scalars of `outputs`, the loss first, the others detached. Its weights are the initial ones.
-    """
+    def graph(file: str, inputs: list, example: list, **options) -> onnx.ModelProto:
+        model, gains[file] = joint.export(step, inputs, example, step.outputs, folder / file, rehearsal=rehearsal, buckets=export.buckets, **options)
+        return model
 
-    name: str
-    description: str
-    module: nn.Module
-    inputs: list[dict]
-    outputs: tuple[str, ...]
-    buckets: list[dict]
-    features: dict
-    optimizer: dict
-    schedule: dict
-    pipeline: list[dict]
-    baselines: list[dict]
-    accumulation: str
-    tokenizer: str | None
-    license: str = "Apache-2.0"
-    eval_graph: bool = True
-    precisions: tuple[str, ...] = ("f32",)
+    with phase("training graph"):
+        training = graph(TRAIN, inputs, example)
+    if "bf16" in precisions:
+        with phase("training graph in bf16"):
+            graph(BF16, inputs, example, compute="bf16")
+    if export.eval_graph:
+        with phase("eval graph"):
+            if joint.uses(training, SEED.name):
+                graph(EVAL, inputs[:-1], example[:-1], backward=False)
+            else:
+                joint.part(training, step.outputs, SEED.name, folder / EVAL)
+    with phase("weights"):
+        save_file(_arrays(step), folder / PARAMS)
+        # safetensors makes a file that only its owner reads.
+        (folder / PARAMS).chmod((folder / TRAIN).stat().st_mode & 0o777)
+    if export.tokenizer is not None:
+        (folder / TOKENIZER).write_text(export.tokenizer, encoding="utf-8")
+    with phase(INDEX):
+        (folder / INDEX).write_text(dump(_document(export, step, precisions, folder)) + "\n", encoding="utf-8")
+    return gains
 
-    def signature(self) -> list[Input]:
-        """The graph's inputs but for the parameters."""
-        return [Input(i["name"], i["dtype"], tuple(i["shape"])) for i in self.inputs] + [Input("seed", "i64", ())]
 
-    def zeros(self, sizes: dict[str, int]) -> list[torch.Tensor]:
-        """A batch of these sizes without content."""
-        return [torch.zeros([sizes[d] if isinstance(d, str) else d for d in i.shape], dtype=DTYPES[i.dtype]) for i in self.signature()]
+def _document(export: Export, step: Step, precisions: tuple[str, ...], folder: Path) -> dict:
+    graphs = [{"file": TRAIN, "kind": "train", "precision": "f32"}]
+    if "bf16" in precisions:
+        graphs.append({"file": BF16, "kind": "train", "precision": "bf16"})
+    if export.eval_graph:
+        graphs.append({"file": EVAL, "kind": "eval", "precision": "f32"})
+    graphs = [{**graph, "nodes": cost.nodes(folder / graph["file"])} for graph in graphs]
+    # The graph has decided which parameters it takes in bf16.
+    compute = {name: {"compute": "bf16"} for name in _inputs(folder / BF16, onnx.TensorProto.BFLOAT16)} if "bf16" in precisions else {}
+    files = [*(g["file"] for g in graphs), PARAMS, *([] if export.tokenizer is None else [TOKENIZER])]
+    return {
+        "version": 1,
+        "name": export.name,
+        "description": export.description,
+        "license": export.license,
+        "inputs": [i.entry() for i in export.inputs],
+        "outputs": [{"name": name, "dtype": "f32", "shape": []} for name in step.outputs],
+        "parameters": [{**p, **compute.get(p["name"], {})} for p in arena(step)],
+        "buckets": export.buckets,
+        "features": export.features,
+        **({} if export.tokenizer is None else {"tokenizer": {"file": TOKENIZER}}),
+        "pipeline": export.pipeline,
+        "optimizer": export.optimizer,
+        "schedule": export.schedule,
+        "graphs": graphs,
+        "accumulation": export.accumulation,
+        "baselines": export.baselines,
+        "cost": _cost(export, step, folder / TRAIN),
+        "files": {name: _sha256(folder / name) for name in files},
+    }
 
-    def write(self, folder: Path, rehearsal: Rehearsal, phase: Callable[[str], AbstractContextManager]) -> dict[str, Gains]:
-        """Writes the folder and returns what clean-up took away from each graph that was traced.
 
-        rehearsal is the module's; phase surrounds each part of the work.
-        """
-        folder.mkdir(parents=True, exist_ok=True)
-        example = self.zeros(self.small())
-        gains = {}
-        with phase("training graph"):
-            training, gains["training_model.onnx"] = joint.export(
-                self.module, self.signature(), example, self.outputs, folder / "training_model.onnx", rehearsal=rehearsal)
-        if "bf16" in self.precisions:
-            with phase("training graph in bf16"):
-                _, gains[mixed.FILE] = joint.export(
-                    self.module, self.signature(), example, self.outputs, folder / mixed.FILE, rehearsal=rehearsal, compute="bf16")
-        if self.eval_graph:
-            with phase("eval graph"):
-                if joint.uses(training, "seed"):
-                    _, gains["eval_model.onnx"] = joint.export(
-                        self.module, self.signature()[:-1], example[:-1], self.outputs, folder / "eval_model.onnx", backward=False, rehearsal=rehearsal)
-                else:
-                    joint.part(training, self.outputs, "seed", folder / "eval_model.onnx")
-        with phase("weights"):
-            save_file(_arrays(self.module), folder / "params.safetensors")
-        if self.tokenizer is not None:
-            (folder / "tokenizer.json").write_text(self.tokenizer, encoding="utf-8")
-        with phase("bundle.json"):
-            (folder / "bundle.json").write_text(dump(self.document(folder)) + "\n", encoding="utf-8")
-        return gains
-
-    def small(self) -> dict[str, int]:
-        """Unequal sizes above 1 for every symbol, so that tracing cannot take one for another or for a constant."""
-        symbols = sorted({d for i in self.inputs for d in i["shape"] if isinstance(d, str)})
-        return {d: 3 + 2 * i for i, d in enumerate(symbols)}
-
-    def document(self, folder: Path) -> dict:
-        graphs = [{"file": "training_model.onnx", "kind": "train", "precision": "f32"}]
-        if "bf16" in self.precisions:
-            graphs.append({"file": mixed.FILE, "kind": "train", "precision": "bf16"})
-        if self.eval_graph:
-            graphs.append({"file": "eval_model.onnx", "kind": "eval", "precision": "f32"})
-        graphs = [{**graph, "nodes": cost.nodes(folder / graph["file"])} for graph in graphs]
-        # The graph has decided which parameters it takes in bf16.
-        compute = {name: {"compute": "bf16"} for name in _inputs(folder / mixed.FILE, onnx.TensorProto.BFLOAT16)} if "bf16" in self.precisions else {}
-        files = [*(g["file"] for g in graphs), "params.safetensors", *([] if self.tokenizer is None else ["tokenizer.json"])]
-        return {
-            "version": 1,
-            "name": self.name,
-            "description": self.description,
-            "license": self.license,
-            "inputs": self.inputs,
-            "outputs": [{"name": name, "dtype": "f32", "shape": []} for name in self.outputs],
-            "parameters": [{**p, **compute.get(p["name"], {})} for p in arena(self.module)],
-            "buckets": self.buckets,
-            "features": self.features,
-            **({} if self.tokenizer is None else {"tokenizer": {"file": "tokenizer.json"}}),
-            "pipeline": self.pipeline,
-            "optimizer": self.optimizer,
-            "schedule": self.schedule,
-            "graphs": graphs,
-            "accumulation": self.accumulation,
-            "baselines": self.baselines,
-            "cost": self.cost(folder / "training_model.onnx"),
-            "files": {name: _sha256(folder / name) for name in files},
-        }
-
-    def cost(self, graph: Path) -> list[dict]:
-        out = []
-        feed = {name: p.detach().numpy() for name, p in self.module.named_parameters()}
-        for i, bucket in enumerate(self.buckets):
-            batch = self.zeros({**bucket, "B": COST_ROWS})
-            feed |= {spec.name: x.numpy() for spec, x in zip(self.signature(), batch, strict=True)}
-            flops, bytes_ = cost.count(graph, feed)
-            out.append({"bucket": i, "batch_size": COST_ROWS, "flops": flops, "bytes": bytes_})
-        return out
+def _cost(export: Export, step: Step, graph: Path) -> list[dict]:
+    out = []
+    feed = {name: p.detach().numpy() for name, p in step.named_parameters()}
+    for i, bucket in enumerate(export.buckets):
+        inputs = [*export.inputs, SEED]
+        feed |= {spec.name: x.numpy() for spec, x in zip(inputs, zeros(inputs, {**bucket, "B": COST_ROWS}), strict=True)}
+        flops, bytes_ = cost.count(graph, feed)
+        out.append({"bucket": i, "batch_size": COST_ROWS, "flops": flops, "bytes": bytes_})
+    return out
 
 
 def arena(module: nn.Module) -> list[dict]:

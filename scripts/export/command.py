@@ -10,9 +10,10 @@ from pathlib import Path
 
 import torch
 
-from . import builtin, multispeaker, optimizer, precision, presets, stages, wayback
+from . import builtin, multispeaker, optimizer, precision, presets, stages, wayback, writer
 from .baseline import learn, parity
-from .module import Export, phase
+from .module import Export
+from .progress import phase
 from .refusal import Refusal
 
 USAGE_STATUS = 2
@@ -37,8 +38,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="xtts-export", description=__doc__.splitlines()[0])
-    parser.set_defaults(run=_own)
-    commands = parser.add_subparsers(title="commands", metavar="COMMAND", description=f"without one: bundles, optimizer, stages, parity; also {', '.join(WAYBACK)}")
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True, description=f"also {', '.join(WAYBACK)}, each with its own --help")
     own = commands.add_parser("module", help="a module of your own (docs/export.md)")
     own.add_argument("builder", metavar="MODULE:FUNCTION", help="what to import and the function that returns an export.Export; MODULE may be a file")
     own.set_defaults(run=lambda options: _write(_build(options.builder), options))
@@ -63,22 +63,21 @@ def _precisions(text: str) -> tuple[str, ...]:
 
 
 def _write(export: Export, options: argparse.Namespace) -> None:
-    export.write(options.out, options.precision)
-    _inspect(options)
+    writer.write(export, options.out, options.precision, lambda place: _inspect(place, options))
+    print(f"wrote {options.out}")
 
 
-def _inspect(options: argparse.Namespace) -> None:
-    """Has the host read the bundle as a run would."""
+def _inspect(place: Path, options: argparse.Namespace) -> None:
+    """Has the host read the bundle as a run would, in the place where its files are until they are accepted."""
     host = options.host or (HOST if HOST.exists() else shutil.which("xtts-host"))
     if host is None:
         print("not checked by xtts-host, which is not built here: make build")
-    else:
-        with phase("xtts-host graph inspect"):
-            checked = subprocess.run([host, "graph", "inspect", options.out], capture_output=True, text=True)
-            if checked.returncode:
-                raise Refusal(f"xtts-host refuses the bundle: {checked.stderr.strip().removeprefix('error: ')}", "see docs/bundle.md")
-        print(checked.stdout, end="")
-    print(f"wrote {options.out}")
+        return
+    with phase("xtts-host graph inspect"):
+        checked = subprocess.run([host, "graph", "inspect", place], capture_output=True, text=True)
+        if checked.returncode:
+            raise Refusal(f"xtts-host refuses the bundle: {checked.stderr.strip().removeprefix('error: ')}", "see docs/bundle.md")
+    print(checked.stdout.replace(str(place), str(options.out)), end="")
 
 
 def _build(builder: str) -> Export:
@@ -100,7 +99,7 @@ def _build(builder: str) -> Export:
 
 def _bundles() -> None:
     for folder, build in builtin.FOLDERS.items():
-        build().write(folder)
+        writer.write(build(), folder)
         print(f"wrote {folder}")
 
 
@@ -129,16 +128,17 @@ def _learn() -> None:
         learn.run(export)
 
 
+def _repository() -> None:
+    for name in ("bundles", "optimizer", "stages", "parity"):
+        OWN[name][0]()
+
+
+# What writes into this repository.
 OWN = {
+    "repository": (_repository, "bundles, optimizer, stages and parity"),
     "bundles": (_bundles, "the repository's own bundles"),
     "optimizer": (_optimizer, "the optimizer graphs"),
     "stages": (_stages, "the graphs of the plugins' stages"),
     "parity": (_goldens, "the golden numbers of the host's tests"),
     "learn": (_learn, "do the repository's own models learn?"),
 }
-
-
-def _own(_: argparse.Namespace) -> None:
-    """What the repository keeps, without the slow check."""
-    for name in ("bundles", "optimizer", "stages", "parity"):
-        OWN[name][0]()

@@ -10,18 +10,17 @@ from torch import Tensor, nn
 from torch._functorch.aot_autograd import aot_export_module
 
 from . import capture, clean, lowering, precision, refusal, translate, watch
+from .inputs import Input
 from .refusal import Refusal
-from .watch import Input, Rehearsal, Sizes
-
-__all__ = ["Input", "export", "trace"]
+from .watch import Rehearsal, Sizes
 
 IR_VERSION = 10
 
 
 def export(module: nn.Module, inputs: list[Input], example: list[Tensor], outputs: tuple[str, ...], path, backward: bool = True,
-           rehearsal: Rehearsal | None = None, compute: str = "f32") -> tuple[onnx.ModelProto, clean.Gains]:
+           rehearsal: Rehearsal | None = None, compute: str = "f32", buckets: list[dict] | tuple = ()) -> tuple[onnx.ModelProto, clean.Gains]:
     """Writes path, the graph of trace cleaned and checked, and returns it with what cleaning took away. Raises Refusal."""
-    model = trace(module, inputs, example, outputs, backward, rehearsal, compute)
+    model = trace(module, inputs, example, outputs, backward, rehearsal, compute, buckets)
     capture.rewrite(model)
     precision.widen(model)
     gains = clean.clean(model)
@@ -30,15 +29,15 @@ def export(module: nn.Module, inputs: list[Input], example: list[Tensor], output
 
 
 def trace(module: nn.Module, inputs: list[Input], example: list[Tensor], outputs: tuple[str, ...], backward: bool = True,
-          rehearsal: Rehearsal | None = None, compute: str = "f32") -> onnx.ModelProto:
+          rehearsal: Rehearsal | None = None, compute: str = "f32", buckets: list[dict] | tuple = ()) -> onnx.ModelProto:
     """The module's forward and, with backward, its gradients, as torch.onnx writes them. compute is the precision of matrix products.
 
     module(*example) returns f32 scalars, the loss first. Every symbolic size of the example must be greater than 1,
     because tracing takes 0 and 1 for constants; the graph runs with them all the same. Raises Refusal for what has no place
-    in a graph. rehearsal is the module's own, if there has been one.
+    in a graph. rehearsal is the module's own, if there has been one. buckets are the sizes that the graph will run with.
     """
-    rehearsal = rehearsal or watch.rehearse(module, inputs, example, backward=backward)
-    sizes = Sizes(inputs, example)
+    rehearsal = rehearsal or watch.rehearse(module, inputs, example, backward=backward, buckets=buckets)
+    sizes = Sizes(inputs, example, buckets)
     try:
         with watch.quiet(), sizes.mode, lowering.functions(), precision.applied(module, compute), torch.set_grad_enabled(backward):
             graph, signature = aot_export_module(
@@ -48,11 +47,11 @@ def trace(module: nn.Module, inputs: list[Input], example: list[Tensor], outputs
         raise
     except Exception as error:
         # What was baked in may be what made the trace fail.
-        sizes.refuse_frozen()
+        sizes.refuse_assumptions()
         hint = ("leave parts of forward out until it passes, to find the one that fails" if compute == "f32" else
                 "in f32 it passes: where two tensors must have one type, cast one with .to(other.dtype)")
         raise Refusal(f"tracing failed: {watch.summary(error)}", hint, refusal.within(error)) from error
-    sizes.refuse_frozen()
+    sizes.refuse_assumptions()
 
     returned = _graph_outputs(graph, signature, outputs, backward)
     if compute != "f32":

@@ -9,10 +9,11 @@ import onnxruntime as ort
 import torch
 from torch import Tensor
 
-from . import lowering, module, precision, verify
+from . import lowering, precision, verify
+from .inputs import batch, lengths
+from .module import Export, Step
 from .refusal import Refusal
 
-FILE = "training_model.bf16.onnx"
 # Parts of the loss, and of the norm of all gradients together. Right graphs are within 1e-3 and 1e-2 of the same policy in PyTorch
 # (sums in another order), and within 1e-2 and a few percent of f32; docs/export.md has what was measured. A loss with an edge, such as
 # L1, turns parts of its gradient round where predictions come near the target: 0.15 was measured on a batch of a few frames.
@@ -35,24 +36,22 @@ class Distance:
         return f"{self.loss:.1e} in the loss and {self.gradients:.1e} in the gradients"
 
 
-def check(export: "module.Export", step: "module.Step", sizes: dict[str, int], folder: Path) -> tuple[Distance, Distance]:
+def check(export: Export, step: Step, sizes: dict[str, int], path: Path) -> tuple[Distance, Distance]:
     """The distances from PyTorch in bf16 and in f32 on a batch with an empty row. Raises Refusal when they, or empty rows, break a promise."""
-    session = load(folder / FILE)
+    session = load(path)
     random = np.random.default_rng(1)
-    # Large enough that no single frame decides how far f32 is.
-    sizes = {name: 4 * n + 8 for name, n in sizes.items()}
     empty = 1
-    tensors = module.batch(export.inputs, {**sizes, "B": 4}, random, empty)
+    tensors = batch(export.inputs, {**sizes, "B": 4}, random, empty)
     got = run(session, step, tensors)
     same, f32 = (distance(step, tensors, got, compute) for compute in ("bf16", "f32"))
-    _refuse(same, SAME, "bf16", "look for an operation whose result is not determined, as an index out of range")
-    _refuse(f32, F32, "f32", "leave bf16 out of --precision: what this module computes needs f32")
-    soiled = run(session, step, verify._soiled(export, tensors, empty))
+    _refuse(path.name, same, SAME, "bf16", "look for an operation whose result is not determined, as an index out of range")
+    _refuse(path.name, f32, F32, "f32", "leave bf16 out of --precision: what this module computes needs f32")
+    soiled = run(session, step, verify.soiled(export, tensors, empty))
     if bad := [name for name, x in got.items() if x.tobytes() != soiled[name].tobytes()]:
-        raise Refusal(f"{FILE}: {bad[0]} depends on what stands in an empty row", "clean inputs with torch.where(length > 0, x, 0) before anything else")
-    nothing = run(session, step, {name: torch.zeros_like(x) if name in verify._lengths(export) else x for name, x in tensors.items()})
+        raise Refusal(f"{path.name}: {bad[0]} depends on what stands in an empty row", "clean inputs with torch.where(length > 0, x, 0) before anything else")
+    nothing = run(session, step, {name: torch.zeros_like(x) if name in lengths(export.inputs) else x for name, x in tensors.items()})
     if bad := [name for name, x in nothing.items() if not np.isfinite(x).all()]:
-        raise Refusal(f"{FILE}: with every row empty, {bad[0]} is not finite", "divide by count.clamp(min=1)")
+        raise Refusal(f"{path.name}: with every row empty, {bad[0]} is not finite", "divide by count.clamp(min=1)")
     return same, f32
 
 
@@ -64,14 +63,14 @@ def load(path: Path) -> ort.InferenceSession:
     return ort.InferenceSession(precision.emulated(onnx.load(path)).SerializeToString(), options, providers=["CPUExecutionProvider"])
 
 
-def run(session: ort.InferenceSession, step: "module.Step", tensors: dict[str, Tensor]) -> dict[str, np.ndarray]:
+def run(session: ort.InferenceSession, step: Step, tensors: dict[str, Tensor]) -> dict[str, np.ndarray]:
     """All outputs by name, with dropout off."""
     feed = {name: p.detach() for name, p in step.named_parameters()} | tensors | {"seed": torch.tensor(-1)}
     names = [o.name for o in session.get_outputs()]
     return dict(zip(names, session.run(names, {i.name: feed[i.name].numpy() for i in session.get_inputs()}), strict=True))
 
 
-def distance(step: "module.Step", tensors: dict[str, Tensor], got: dict[str, np.ndarray], compute: str) -> Distance:
+def distance(step: Step, tensors: dict[str, Tensor], got: dict[str, np.ndarray], compute: str) -> Distance:
     """From PyTorch with products in compute."""
     trained = {name: p for name, p in step.named_parameters() if p.requires_grad}
     with lowering.functions(), precision.applied(step, compute):
@@ -83,6 +82,6 @@ def distance(step: "module.Step", tensors: dict[str, Tensor], got: dict[str, np.
     return Distance(abs(float(got["loss"]) - loss) / max(abs(loss), 1e-6), float(error / max(norm, np.finfo(np.float32).tiny)))
 
 
-def _refuse(found: Distance, limits: tuple[float, float], compute: str, hint: str) -> None:
+def _refuse(file: str, found: Distance, limits: tuple[float, float], compute: str, hint: str) -> None:
     if not (found.loss <= limits[0] and found.gradients <= limits[1]):
-        raise Refusal(f"{FILE} differs from PyTorch in {compute} by {found}, where {limits[0]:.0e} and {limits[1]:.0e} are allowed", hint)
+        raise Refusal(f"{file} differs from PyTorch in {compute} by {found}, where {limits[0]:.0e} and {limits[1]:.0e} are allowed", hint)

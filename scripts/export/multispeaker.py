@@ -17,7 +17,8 @@ from torch import Tensor, nn
 from . import tokenizer
 from .dropout import Dropout
 from .model import silu, sinusoids, valid
-from .module import Export, Input, sequence
+from .inputs import Input, sequence
+from .module import Export
 from .presets import logmel
 
 

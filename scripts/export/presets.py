@@ -8,7 +8,8 @@ commit 7e78353 (large.py; docs/export.md compares the counts of parameters).
 import torch
 
 from . import large, model, tokenizer
-from .module import Export, Input, sequence
+from .inputs import Input, sequence
+from .module import Export
 
 SIZES = {
     "tiny": large.Sizes((256, 4), (256, 4), (768, 8)),

@@ -11,7 +11,10 @@ _LIBRARIES = (str(Path(torch.__file__).parent), str(Path(sympy.__file__).parent)
 _STANDARD = sysconfig.get_paths()["stdlib"]
 _OWN = str(Path(__file__).parent)
 # Modules of this package that stand between a user's module and PyTorch; the others are models.
-_MACHINERY = {"command.py", "cost.py", "joint.py", "layers.py", "lowering.py", "module.py", "refusal.py", "translate.py", "verify.py", "watch.py"}
+_MACHINERY = {
+    "bundle.py", "command.py", "cost.py", "inputs.py", "joint.py", "layers.py", "lowering.py", "mixed.py", "module.py", "precision.py", "refusal.py",
+    "translate.py", "verify.py", "watch.py", "writer.py",
+}
 
 
 class Refusal(ValueError):

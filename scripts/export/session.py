@@ -7,8 +7,10 @@ import numpy as np
 import onnxruntime as ort
 import torch
 
-from . import module, optimizer
-from .bundle import arena
+from . import optimizer
+from .bundle import TRAIN, arena
+from .inputs import Input
+from .module import Export
 
 # The largest chunk of a flat vector that one optimizer call updates; the host's choice on a CPU.
 CHUNK = 1 << 18
@@ -27,14 +29,14 @@ def run(session: ort.InferenceSession, feed: dict[str, np.ndarray]) -> dict[str,
     return dict(zip(names, session.run(names, {i.name: np.asarray(feed[i.name]) for i in session.get_inputs()}), strict=True))
 
 
-def batch_feed(inputs: "list[module.Input]", tensors: Iterable[torch.Tensor], seed: int) -> dict[str, np.ndarray]:
+def batch_feed(inputs: list[Input], tensors: Iterable[torch.Tensor], seed: int) -> dict[str, np.ndarray]:
     return {**{i.name: t.numpy() for i, t in zip(inputs, tensors, strict=True)}, "seed": np.array(seed, np.int64)}
 
 
 class Trainer:
     """Parameters, gradients and the optimizer's state of an Export in flat vectors; the first two have views by name."""
 
-    def __init__(self, export: "module.Export", graphs: Path, optimizer_graphs: Path, spec: dict):
+    def __init__(self, export: Export, graphs: Path, optimizer_graphs: Path, spec: dict):
         values = {name: p.detach().numpy() for name, p in export.module.named_parameters()}
         self.inputs, self.spec = export.inputs, spec
         self.order = arena(export.module)
@@ -49,7 +51,7 @@ class Trainer:
         )
         for name, view in self.parameters.items():
             view[...] = values[name]
-        self.train = load(graphs / "training_model.onnx")
+        self.train = load(graphs / TRAIN)
         self.norm = load(optimizer_graphs / "norm.onnx")
         self.update = load(optimizer_graphs / f"{spec['name']}.onnx")
         self.updates = 0

@@ -11,9 +11,9 @@ import torch
 from onnx import numpy_helper
 from onnx.reference import ReferenceEvaluator
 
-from . import capture, examples, joint, large, model, presets, watch
-from . import module as modules
+from . import capture, examples, joint, large, model, presets, writer
 from .clean import PASSES, clean
+from .inputs import SEED, sequence, zeros
 from .joint import IR_VERSION
 from .module import Export, Step
 from .translate import OPSET
@@ -22,20 +22,16 @@ from .translate import OPSET
 def traced(export: Export) -> onnx.ModelProto:
     """The training graph as torch.onnx writes it."""
     step = Step(export)
-    bundle = export._bundle(step)
-    rows = modules.batch(export.inputs, bundle.small(), np.random.default_rng(0))
-    example = [*rows.values(), torch.tensor(-1)]
-    rehearsal = watch.rehearse(step, bundle.signature(), example, loss=modules._loss)
-    step.outputs = tuple(rehearsal.result)
-    return joint.trace(step, bundle.signature(), example, step.outputs, rehearsal=rehearsal)
+    rehearsal, inputs = writer.rehearse(export, step), [*export.inputs, SEED]
+    return joint.trace(step, inputs, zeros(inputs, rehearsal.sizes), step.outputs, rehearsal=rehearsal)
 
 
 def miniature() -> Export:
     """The preset tiny with narrower and fewer layers."""
     torch.manual_seed(0)
     sizes = large.Sizes((64, 1), (64, 1), (128, 2), vocab=64, prosody=False)
-    sequences = [*modules.sequence("text_sequences", "i32", "T_text", lengths="text_lengths", below=sizes.vocab),
-                 *modules.sequence("mel_spectrograms", "f32", "T_mel", sizes.n_mels, lengths="mel_lengths")]
+    sequences = [*sequence("text_sequences", "i32", "T_text", lengths="text_lengths", below=sizes.vocab),
+                 *sequence("mel_spectrograms", "f32", "T_mel", sizes.n_mels, lengths="mel_lengths")]
     return Export(name="myxtts", module=large.MyXTTS(sizes), loss=model.loss, inputs=sequences, buckets=[{"T_text": 8, "T_mel": 8}], features={})
 
 

@@ -13,7 +13,8 @@ from safetensors.numpy import load_file
 from . import builtin, multispeaker, presets, session, tokenizer
 from .baseline.learn import conditioning
 from .dropout import dropout
-from .joint import Input, export
+from .inputs import Input
+from .joint import export
 from .module import Step
 
 BUNDLES = [pytest.param(build(), folder, id=folder.name) for folder, build in builtin.FOLDERS.items()]

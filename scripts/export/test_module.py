@@ -13,9 +13,11 @@ from torch import nn
 
 from . import examples, layers, session, verify
 from .command import main
-from .joint import Input, export
-from .module import Export, batch, sequence
+from .inputs import Input, batch, sequence
+from .joint import export
+from .module import Export
 from .refusal import Refusal
+from .writer import write
 
 EXAMPLES = [examples.fast_speech, examples.conformer, examples.code_model]
 
@@ -154,8 +156,8 @@ def test_parameters_without_requires_grad_are_frozen(tmp_path):
             rows = (self.linear(self.fixed(x)).squeeze(-1).square().sum(1) * (lengths > 0)).sum()
             return {"loss": rows / (lengths > 0).sum().clamp(min=1), "loss_weight": (lengths > 0).sum().float()}
 
-    Export(name="x", module=Model(), inputs=sequence("x", "f32", "T", 4, lengths="lengths"), buckets=[{"T": 8}], features={},
-           eval_graph=False).write(tmp_path)
+    write(Export(name="x", module=Model(), inputs=sequence("x", "f32", "T", 4, lengths="lengths"), buckets=[{"T": 8}], features={},
+                 eval_graph=False), tmp_path)
     document = json.loads((tmp_path / "bundle.json").read_text())
     assert [p["name"] for p in document["parameters"] if p.get("frozen")] == ["fixed.weight", "fixed.bias"] == [p["name"] for p in document["parameters"]][2:]
     outputs = {o.name for o in onnx.load(tmp_path / "training_model.onnx").graph.output}
@@ -295,7 +297,7 @@ def linear(loss) -> Export:
 def test_says_when_memory_is_too_small_for_the_check(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(verify, "available", lambda: 10**9)
     # The check would refuse it.
-    linear(lambda mel, batch: {"loss": mel.square().mean(), "loss_weight": torch.ones(())}).write(tmp_path)
+    write(linear(lambda mel, batch: {"loss": mel.square().mean(), "loss_weight": torch.ones(())}), tmp_path)
     assert "not compared with PyTorch: the check needs 1.1 GB, and 1.0 GB are free" in capsys.readouterr().out
 
 
@@ -307,4 +309,4 @@ def test_says_when_memory_is_too_small_for_the_check(tmp_path, monkeypatch, caps
 ], ids=["weight", "division", "names", "shape"])
 def test_refuses_losses_that_break_the_contract(loss, error, tmp_path):
     with pytest.raises(Refusal, match=error):
-        linear(loss).write(tmp_path)
+        write(linear(loss), tmp_path)

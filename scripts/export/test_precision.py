@@ -10,9 +10,11 @@ from onnx import TensorProto, helper
 from torch import nn
 
 from . import dropout, layers, lowering, mixed, precision, presets, session
+from .bundle import BF16
 from .command import main
-from .joint import Input, export
-from .module import Step, batch
+from .inputs import Input, batch
+from .joint import export
+from .module import Step
 from .refusal import Refusal
 
 LOW = torch.bfloat16
@@ -114,11 +116,11 @@ def test_pico(tmp_path):
     sizes = {"B": 3, "T_text": 5, "T_mel": 7, "T_ref_mel": 9}
     example = [torch.zeros_like(x) for x in batch(exported.inputs, sizes, np.random.default_rng(0)).values()]
     step.outputs = tuple(step.named(*example, torch.tensor(-1)))
-    export(step, [*exported.inputs, Input("seed", "i64", ())], [*example, torch.tensor(-1)], step.outputs, tmp_path / mixed.FILE, compute="bf16")
-    same, f32 = mixed.check(exported, step, sizes, tmp_path)
+    export(step, [*exported.inputs, Input("seed", "i64", ())], [*example, torch.tensor(-1)], step.outputs, tmp_path / BF16, compute="bf16")
+    same, f32 = mixed.check(exported, step, sizes, tmp_path / BF16)
     assert same.loss < 1e-3 and same.gradients < 1e-2
     assert f32.loss < 1e-2 and f32.gradients < 5e-2
-    low = {i.name for i in onnx.load(tmp_path / mixed.FILE).graph.input if i.type.tensor_type.elem_type == TensorProto.BFLOAT16}
+    low = {i.name for i in onnx.load(tmp_path / BF16).graph.input if i.type.tensor_type.elem_type == TensorProto.BFLOAT16}
     assert low == {name for name, p in step.named_parameters() if p.dim() == 2}
 
 
@@ -187,7 +189,7 @@ def test_nodes_without_a_kernel_are_widened():
 @pytest.mark.parametrize("found", [mixed.Distance(0.02, 0.0), mixed.Distance(0.0, 0.1), mixed.Distance(float("nan"), 0.0)])
 def test_refuses_what_is_too_far(found):
     with pytest.raises(Refusal, match=r"training_model.bf16.onnx differs from PyTorch in bf16 by .* 1e-02 and 5e-02 are allowed"):
-        mixed._refuse(found, mixed.SAME, "bf16", "hint")
+        mixed._refuse(BF16, found, mixed.SAME, "bf16", "hint")
 
 
 @pytest.mark.parametrize("text", ["bf16", "f32,f16", "f32,f32", ""])

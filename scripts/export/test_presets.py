@@ -6,7 +6,7 @@ import torch
 
 from . import builtin, large, model, presets, verify
 from .command import main
-from .module import batch
+from .inputs import batch
 from .test_module import eager
 
 # docs/export.md has them beside the founding model's.

@@ -12,7 +12,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from . import module, session
+from . import session
+from .inputs import batch, lengths
+from .module import Export, Step
 from .refusal import Refusal
 
 # Of a gradient's norm; a gradient far smaller than all others together is rounding, and is measured against these. Right graphs stay
@@ -24,7 +26,7 @@ FLOOR = 1e-6
 _WORKING_MEMORY = 1 << 30
 
 
-def lacks_memory(step: "module.Step", copies: int = 1) -> str | None:
+def lacks_memory(step: Step, copies: int = 1) -> str | None:
     """Why check would not fit into this machine, or None. copies is how many it makes of the trained parameters: check makes one, of gradients."""
     needed = copies * sum(4 * p.numel() for p in step.parameters() if p.requires_grad) + _WORKING_MEMORY
     free = available()
@@ -40,25 +42,24 @@ def available() -> int | None:
     return next((1024 * int(line.split()[1]) for line in lines if line.startswith("MemAvailable:")), None)
 
 
-def check(export: "module.Export", step: "module.Step", sizes: dict[str, int], folder: Path) -> tuple[float, str]:
+def check(export: Export, step: Step, sizes: dict[str, int], path: Path) -> tuple[float, str]:
     """The largest error among outputs and gradients, as a part of their norm, and whose it is. Raises Refusal when it is above TOLERANCE."""
-    graph = Graph(export, folder / "training_model.onnx")
+    graph = Graph(export, path)
     random = np.random.default_rng(1)
-    sizes = {name: n + 4 for name, n in sizes.items()}
     worst = 0.0, "loss"
     for rows, empty in ((1, None), (3, 1)):
-        tensors = module.batch(export.inputs, {**sizes, "B": rows}, random, empty)
+        tensors = batch(export.inputs, {**sizes, "B": rows}, random, empty)
         worst = max(worst, compare(step, tensors, graph.run(tensors)))
     clean = _digests(graph.outputs)
-    _refuse_dependence_on_nothing(clean, _digests(graph.run(_soiled(export, tensors, empty))))
-    _refuse_weight_of_nothing(graph.run({name: x if name not in _lengths(export) else torch.zeros_like(x) for name, x in tensors.items()}))
+    _refuse_dependence_on_nothing(clean, _digests(graph.run(soiled(export, tensors, empty))))
+    _refuse_weight_of_nothing(graph.run({name: x if name not in lengths(export.inputs) else torch.zeros_like(x) for name, x in tensors.items()}))
     return worst
 
 
 class Graph:
     """A training graph of an Export, fed the module's own weights. outputs are those of the last run: the next one overwrites them."""
 
-    def __init__(self, export: "module.Export", path: Path):
+    def __init__(self, export: Export, path: Path):
         self.session = session.load(path, threads=torch.get_num_threads())
         self.parameters = {name: p.detach().numpy() for name, p in export.module.named_parameters()}
         self.inputs = export.inputs
@@ -70,7 +71,7 @@ class Graph:
         return self.outputs
 
 
-def compare(step: "module.Step", tensors: dict[str, Tensor], got: dict[str, np.ndarray]) -> tuple[float, str]:
+def compare(step: Step, tensors: dict[str, Tensor], got: dict[str, np.ndarray]) -> tuple[float, str]:
     """check's, on one batch."""
     errors, norms = {}, {}
 
@@ -97,17 +98,13 @@ def compare(step: "module.Step", tensors: dict[str, Tensor], got: dict[str, np.n
     return errors[name], name
 
 
-def _soiled(export: "module.Export", tensors: dict[str, Tensor], row: int) -> dict[str, Tensor]:
+def soiled(export: Export, tensors: dict[str, Tensor], row: int) -> dict[str, Tensor]:
     """The batch with garbage in everything but the lengths of a row."""
     soiled = {name: x.clone() for name, x in tensors.items()}
     for name, x in soiled.items():
-        if name not in _lengths(export):
+        if name not in lengths(export.inputs):
             x[row] = float("nan") if x.is_floating_point() else 2**31 - 1
     return soiled
-
-
-def _lengths(export: "module.Export") -> set[str]:
-    return {i.lengths for i in export.inputs if i.lengths}
 
 
 def _digests(outputs: dict[str, np.ndarray]) -> dict[str, bytes]:

@@ -8,8 +8,11 @@ import contextlib
 import inspect
 import logging
 import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
+import sympy
 import torch
 from torch import Tensor, nn
 from torch._dynamo.source import ConstantSource
@@ -18,49 +21,86 @@ from torch.fx.experimental.symbolic_shapes import DimDynamic, ShapeEnv, Stateles
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from . import lowering, refusal
+from .inputs import Input
 from .refusal import Refusal
 
 RECURRENT_HINT = "use convolutions or attention over time; a recurrence over a dynamic length has no form in plain ONNX"
 
 
-@dataclass(frozen=True)
-class Input:
-    """An input of the module's forward; a shape's strings are symbols."""
+# Rows that a graph must run with, besides those of the example. One row is left to verify.py: PyTorch treats a size of 1 apart.
+ROWS = (2, 3, 8, 64, 256)
+# Draws of sizes that an equation must hold for to say nothing of them.
+_DRAWS = 8
 
-    name: str
-    dtype: str
-    shape: tuple[str | int, ...]
+
+class Narrow(Refusal):
+    """The module runs another way with the buckets' sizes than with the example's."""
 
 
 class Sizes:
     """Fake tensors with symbolic sizes, and what the code that ran on them assumed of the sizes."""
 
-    def __init__(self, inputs: list, example: list[Tensor]):
+    def __init__(self, inputs: list[Input], example: list[Tensor], buckets: Sequence[dict[str, int]] = ()):
         environment = ShapeEnv()
         environment.guards = self._guards = _Guards()
         self.mode = FakeTensorMode(shape_env=environment, allow_non_fake_inputs=True)
-        self.tensors, self._names = [], {}
+        self.tensors, self._names, self.example = [], {}, {}
         for spec, x in zip(inputs, example, strict=True):
             sizes = [DimDynamic.DYNAMIC if isinstance(d, str) else DimDynamic.STATIC for d in spec.shape]
             context = StatelessSymbolicContext(dynamic_sizes=sizes)
             fake = self.mode.from_tensor(x, symbolic_context=context, source=ConstantSource(spec.name))
             self.tensors.append(fake)
             self._names |= {size.node.expr: d for size, d in zip(fake.shape, spec.shape, strict=True) if isinstance(d, str)}
+            self.example |= {d: n for n, d in zip(x.shape, spec.shape, strict=True) if isinstance(d, str)}
+        self._buckets = [{**bucket, "B": rows} for bucket in buckets for rows in ROWS]
+        random = np.random.default_rng(0)
+        self._draws = [{name: int(random.integers(2, 1000)) for name in self.example} for _ in range(_DRAWS)]
 
     def symbols(self) -> dict[str, str]:
         """The inputs' names of the symbols that PyTorch calls s0, s1."""
         return {str(symbol): name for symbol, name in self._names.items()}
 
-    def refuse_frozen(self) -> None:
-        """The trace records an equality with a number when it baked in the example's size."""
+    def holds(self, sizes: dict[str, int]) -> bool:
+        """Whether the code would run the same way with these sizes."""
+        return all(self._true(guard.expr, sizes) for guard in self._guards)
+
+    def refuse_assumptions(self) -> None:
+        """Raises Refusal where the code has made a number of a size, or a choice that some bucket would make in another way."""
         for guard, place in zip(self._guards, self._guards.places, strict=True):
-            if not guard.expr.is_Equality or not any(side.is_number for side in guard.expr.args):
-                continue
-            symbols = sorted({self._names.get(s, str(s)) for s in guard.expr.free_symbols})
-            left, right = (str(side.subs(self._names)) for side in guard.expr.args)
-            raise Refusal(
-                f"dimension {', '.join(symbols)} was baked in, as the graph would hold for {left} = {right} only",
+            self._refuse_number(guard.expr, place)
+        for guard, place in zip(self._guards, self._guards.places, strict=True):
+            self._refuse_choice(guard.expr, place)
+
+    def _refuse_number(self, guard: sympy.Basic, place: str | None) -> None:
+        """An equation with a number says that the trace has baked in the example's size, unless it always holds."""
+        if not guard.is_Equality or not any(side.is_number for side in guard.args):
+            return
+        # Two lengths may be bound to each other, if all buckets are.
+        cases = self._buckets if self._buckets and len(self._symbols(guard)) > 1 else self._draws
+        if not all(self._true(guard, sizes) for sizes in cases):
+            left, right = (str(side.subs(self._names)) for side in guard.args)
+            # What a small size becomes (one frame of 8 samples) need not be what a bucket's becomes. A size itself is a number in both.
+            kind = Refusal if any(side.is_Symbol for side in guard.args) else Narrow
+            raise kind(
+                f"dimension {', '.join(self._symbols(guard))} was baked in, as the graph would hold for {left} = {right} only",
                 "take sizes from x.shape, in views and expansions, too; lengths may not choose sizes or branches", place)
+
+    def _refuse_choice(self, guard: sympy.Basic, place: str | None) -> None:
+        for sizes in self._buckets:
+            if not self._true(guard, sizes):
+                symbols = self._symbols(guard)
+                raise Narrow(
+                    f"dimension {', '.join(symbols)} chose what was traced, which holds for {guard.subs(self._names)} only, "
+                    f"not for {', '.join(f'{name} = {sizes[name]}' for name in symbols)}",
+                    "sizes may choose what is the same in all buckets: use torch.where with a mask of positions, or a bundle for each choice", place)
+
+    def _symbols(self, guard: sympy.Basic) -> list[str]:
+        return sorted({self._names.get(s, str(s)) for s in guard.free_symbols})
+
+    def _true(self, guard: sympy.Basic, sizes: dict[str, int]) -> bool:
+        """Of an assumption about sizes; those about anything else are not for them to break."""
+        value = guard.xreplace({symbol: sympy.Integer(sizes[name]) for symbol, name in self._names.items()})
+        return value != sympy.false
 
 
 class _Guards(list):
@@ -108,6 +148,16 @@ class Rehearsal:
 
     result: object
     places: dict[object, str | None]
+    _sizes: Sizes
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        """The example's."""
+        return self._sizes.example
+
+    def holds(self, sizes: dict[str, int]) -> bool:
+        """Whether the module would run the same way with these sizes."""
+        return self._sizes.holds(sizes)
 
     def place(self, operator) -> str | None:
         """Of the operator, or else of the one whose gradient it computes: X for X_backward."""
@@ -117,10 +167,14 @@ class Rehearsal:
         return next((place for op, place in self.places.items() if op._schema.name.startswith(forward)), None)
 
 
-def rehearse(module: nn.Module, inputs: list, example: list[Tensor], loss=lambda result: result[0], backward: bool = True) -> Rehearsal:
-    """Runs module(*example) with symbolic sizes. loss picks the loss from the result. Raises Refusal."""
+def rehearse(module: nn.Module, inputs: list[Input], example: list[Tensor], loss=lambda result: result[0], backward: bool = True,
+             buckets: Sequence[dict[str, int]] = ()) -> Rehearsal:
+    """Runs module(*example) with symbolic sizes. loss picks the loss from the result.
+
+    Raises Refusal, and Narrow where another example may pass.
+    """
     refuse_buffers(module)
-    sizes = Sizes(inputs, example)
+    sizes = Sizes(inputs, example, buckets)
     parameters = dict(module.named_parameters())
     watch = _Operators({i.name: x for i, x in zip(inputs, sizes.tensors, strict=True)} | parameters)
     try:
@@ -132,10 +186,10 @@ def rehearse(module: nn.Module, inputs: list, example: list[Tensor], loss=lambda
     except Refusal:
         raise
     except Exception as error:
-        sizes.refuse_frozen()
-        raise Refusal(summary(error), "the module must run in PyTorch on any batch and length before it can be exported", refusal.within(error)) from error
-    sizes.refuse_frozen()
-    return Rehearsal(result, watch.places)
+        sizes.refuse_assumptions()
+        raise Narrow(summary(error), "the module must run in PyTorch on any batch and length before it can be exported", refusal.within(error)) from error
+    sizes.refuse_assumptions()
+    return Rehearsal(result, watch.places, sizes)
 
 
 @contextlib.contextmanager

@@ -1,0 +1,88 @@
+"""The tensors of a batch: their description, and batches of given sizes."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+DTYPES = {"f32": torch.float32, "i32": torch.int32, "i64": torch.int64}
+
+
+@dataclass(frozen=True)
+class Input:
+    """A tensor of the batch, as `inputs` of bundle.json has it (docs/bundle.md).
+
+    shape has numbers and symbols, the rows' symbol "B" first. lengths names the input that counts the valid part of axis 1, and
+    pad fills what follows it. origin is "dataset" for what the host makes, "stage" for what a stage of the pipeline makes.
+    below bounds the integers of made-up batches: the size of the table that they index.
+    """
+
+    name: str
+    dtype: str
+    shape: tuple[str | int, ...]
+    lengths: str | None = None
+    pad: float = 0
+    origin: str = "dataset"
+    below: int = 2
+
+    def entry(self) -> dict:
+        entry = {"name": self.name, "dtype": self.dtype, "shape": list(self.shape)}
+        if self.lengths:
+            entry |= {"pad": self.pad, "lengths": self.lengths}
+        return entry | {"origin": self.origin}
+
+
+# The last input of every training graph.
+SEED = Input("seed", "i64", ())
+
+
+def sequence(name: str, dtype: str, *shape: str | int, lengths: str, **rest) -> list[Input]:
+    """The input `name` of rows of a varying length, and the input that has their lengths."""
+    return [Input(name, dtype, ("B", *shape), lengths=lengths, **rest), Input(lengths, "i32", ("B",), origin=rest.get("origin", "dataset"))]
+
+
+def lengths(inputs: list[Input]) -> set[str]:
+    """The names of the inputs that have lengths."""
+    return {i.lengths for i in inputs if i.lengths}
+
+
+def unequal(inputs: list[Input]) -> dict[str, int]:
+    """Unequal sizes above 1 for every symbol, so that tracing cannot take one for another or for a constant."""
+    symbols = sorted({d for i in inputs for d in i.shape if isinstance(d, str)})
+    return {d: 3 + 2 * i for i, d in enumerate(symbols)}
+
+
+def zeros(inputs: list[Input], sizes: dict[str, int]) -> list[Tensor]:
+    """A batch of these sizes without content."""
+    return [torch.zeros([sizes[d] if isinstance(d, str) else d for d in i.shape], dtype=DTYPES[i.dtype]) for i in inputs]
+
+
+def batch(inputs: list[Input], sizes: dict[str, int], random: np.random.Generator, empty_row: int | None = None) -> dict[str, Tensor]:
+    """Random content for inputs in order: floats are normal, integers below their bound, lengths from 1 to their axis."""
+    axis = {i.lengths: i.shape[1] for i in inputs if i.lengths}
+    made = {}
+    for i in inputs:
+        shape = [sizes[d] if isinstance(d, str) else d for d in i.shape]
+        if i.name in axis:
+            counts = random.integers(1, sizes[axis[i.name]] + 1, shape)
+            if empty_row is not None:
+                counts[empty_row] = 0
+            made[i.name] = torch.from_numpy(counts.astype(np.int32))
+        elif i.dtype in ("f32", "bf16", "f16"):
+            made[i.name] = torch.from_numpy(random.standard_normal(shape).astype(np.float32))
+        else:
+            made[i.name] = torch.from_numpy(random.integers(0, i.below, shape).astype(np.int64 if i.dtype == "i64" else np.int32))
+    return made
+
+
+def clean(inputs: list[Input], batch: dict[str, Tensor]) -> dict[str, Tensor]:
+    """Padding after each row's length, whatever stood there: NaN times a mask of 0 is NaN, and an id from nowhere has no row in a table."""
+    cleaned = dict(batch)
+    for i in inputs:
+        if i.lengths:
+            x = batch[i.name]
+            inside = torch.arange(x.shape[1])[None, :] < batch[i.lengths][:, None]
+            inside = inside.view(*inside.shape, *[1] * (x.dim() - 2))
+            cleaned[i.name] = torch.where(inside, x, torch.zeros_like(x) + i.pad if i.pad else torch.zeros_like(x))
+    return cleaned

@@ -1,0 +1,94 @@
+"""A bundle stands in its folder when it has passed every check, and not before."""
+
+import json
+
+import pytest
+import torch
+from torch import nn
+
+from . import verify
+from .command import main
+from .inputs import sequence
+from .module import Export
+from .refusal import Refusal
+from .staging import staged
+from .writer import write
+
+
+def export(weight) -> Export:
+    """A linear layer whose loss weighs the batch by weight(lengths)."""
+    def loss(y, batch):
+        rows = (batch["lengths"] > 0).float()
+        return {"loss": (y.square().mean((1, 2)) * rows).sum() / rows.sum().clamp(min=1), "loss_weight": weight(batch["lengths"])}
+
+    class Linear(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.linear = nn.Linear(4, 4)
+
+        def forward(self, x):
+            return self.linear(x)
+
+    return Export(name="x", module=Linear(), loss=loss, inputs=sequence("x", "f32", "T", 4, lengths="lengths"), buckets=[{"T": 8}], features={},
+                  eval_graph=False)
+
+
+def right() -> Export:
+    return export(lambda lengths: (lengths > 0).float().sum())
+
+
+def wrong() -> Export:
+    """With every row empty its weight must be 0."""
+    return export(lambda lengths: torch.ones(()))
+
+
+def contents(folder) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+def test_what_fails_the_check_is_not_left(tmp_path):
+    with pytest.raises(Refusal, match="with every row empty"):
+        write(wrong(), tmp_path / "bundle")
+    assert contents(tmp_path) == {}
+
+
+def test_what_the_host_refuses_is_not_left(tmp_path, capsys):
+    host = tmp_path / "xtts-host"
+    host.write_text("#!/bin/sh\necho 'error: no good' >&2\nexit 2\n")
+    host.chmod(0o755)
+    assert main(["module", "export.test_writer:right", "--out", str(tmp_path / "bundle"), "--host", str(host)]) == 2
+    assert "error: xtts-host refuses the bundle: no good" in capsys.readouterr().err
+    assert set(contents(tmp_path)) == {"xtts-host"}
+
+
+def test_a_bundle_is_replaced_whole(tmp_path, monkeypatch):
+    folder = tmp_path / "bundle"
+    write(right(), folder)
+    assert {path.stat().st_mode for path in folder.iterdir()} == {(folder / "bundle.json").stat().st_mode}
+    (folder / "notes.txt").write_text("mine")
+    first = contents(folder)
+    with pytest.raises(Refusal):
+        write(wrong(), folder)
+    assert contents(folder) == first
+
+    # So that the first bundle has a file more.
+    document = json.loads(first["bundle.json"])
+    (folder / "training_model.bf16.onnx").write_bytes(b"old")
+    (folder / "bundle.json").write_text(json.dumps({**document, "files": {**document["files"], "training_model.bf16.onnx": "0"}}))
+    monkeypatch.setattr(verify, "check", lambda *_: (0.0, "loss"))
+    write(right(), folder)
+    assert set(contents(folder)) == set(first) and contents(folder)["notes.txt"] == b"mine"
+
+
+def test_a_folder_is_never_a_mixture(tmp_path):
+    """The index goes first and comes last."""
+    folder = tmp_path / "bundle"
+    folder.mkdir()
+    (folder / "bundle.json").write_text('{"files": {"a": "", "..": "", "sub": ""}}')
+    (folder / "a").write_text("old")
+    (folder / "sub").mkdir()
+    (folder / "b").mkdir()
+    with pytest.raises(OSError), staged(folder) as place:
+        (place / "b").write_text("in the way stands a folder")
+        (place / "bundle.json").write_text("new")
+    assert sorted(path.name for path in folder.iterdir()) == ["b", "sub"] and [path.name for path in tmp_path.iterdir()] == ["bundle"]

@@ -1,0 +1,101 @@
+"""Writes an Export as a bundle: traces it, compares the graphs with PyTorch, and only then puts the folder in its place."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import torch
+from torch import Tensor, nn
+
+from . import bundle, mixed, verify, watch
+from .clean import Gains
+from .inputs import SEED, unequal, zeros
+from .module import Export, Step
+from .progress import phase
+from .refusal import Refusal
+from .staging import staged
+from .watch import Rehearsal
+
+
+def write(export: Export, folder: Path, precisions: tuple[str, ...] = ("f32",), accept: Callable[[Path], None] = lambda _: None) -> None:
+    """Writes the bundle, with a training graph for each precision, and prints how long each phase took. Raises Refusal.
+
+    The folder is there, or changes, when every check has passed; accept is the last, and gets the files where they stand until then.
+    """
+    step = Step(export)
+    _describe(export.module)
+    with phase("rehearse"):
+        rehearsal = rehearse(export, step)
+    with staged(folder) as place:
+        gains = bundle.write(export, step, rehearsal, precisions, place)
+        _verify(export, step, rehearsal, precisions, place)
+        _report(place, gains)
+        accept(place)
+
+
+def rehearse(export: Export, step: Step) -> Rehearsal:
+    """The rehearsal of a step, whose outputs it sets. Raises Refusal.
+
+    Small sizes that are all unequal show best what the code assumes of sizes. A module that assumes more than they allow (a least length, a
+    relation of two lengths) is rehearsed with a bucket's.
+    """
+    inputs = [*export.inputs, SEED]
+
+    def attempt(sizes: dict[str, int]) -> Rehearsal:
+        return watch.rehearse(step, inputs, zeros(inputs, sizes), loss=_loss, buckets=export.buckets)
+
+    small = unequal(export.inputs)
+    try:
+        rehearsal = attempt(small)
+    except watch.Narrow:
+        rehearsal = attempt({"B": small["B"], **{name: n for name, n in export.buckets[0].items() if name in small}})
+    step.outputs = tuple(rehearsal.result)
+    return rehearsal
+
+
+def _verify(export: Export, step: Step, rehearsal: Rehearsal, precisions: tuple[str, ...], folder: Path) -> None:
+    if reason := verify.lacks_memory(step):
+        print(f"not compared with PyTorch: {reason}")
+    else:
+        with phase("verify"):
+            error, name = verify.check(export, step, _other(rehearsal, lambda n: n + 4), folder / bundle.TRAIN)
+        print(f"  differs from PyTorch by at most {error:.1e} of the norm, in {name}")
+    if "bf16" not in precisions:
+        return
+    if reason := verify.lacks_memory(step, mixed.COPIES):
+        print(f"bf16 not compared with PyTorch: {reason}")
+        return
+    with phase("verify bf16"):
+        # Large enough that no single frame decides how far f32 is.
+        same, f32 = mixed.check(export, step, _other(rehearsal, lambda n: 4 * n + 8), folder / bundle.BF16)
+    print(f"  differs from PyTorch in bf16 by {same}, in f32 by {f32}")
+
+
+def _other(rehearsal: Rehearsal, grow: Callable[[int], int]) -> dict[str, int]:
+    """Sizes that were not rehearsed, or those that were if the module cannot take others."""
+    grown = {name: grow(n) for name, n in rehearsal.sizes.items()}
+    return grown if rehearsal.holds(grown) else rehearsal.sizes
+
+
+def _loss(result: dict[str, Tensor]) -> Tensor:
+    """The loss of what Step returned, which are float32 scalars."""
+    for name, x in result.items():
+        if x.dim() != 0 or x.dtype != torch.float32:
+            raise Refusal(f"{name} is {str(x.dtype).removeprefix('torch.')}{list(x.shape)}, not a float32 scalar", f"reduce {name} with .sum() or .mean(), and .float() it")
+    return result["loss"]
+
+
+def _describe(module: nn.Module) -> None:
+    """Prints the size of the module."""
+    parameters = list(module.parameters())
+    print(f"{type(module).__name__}: {sum(p.numel() for p in parameters):,} parameters in {len(parameters)} tensors", flush=True)
+
+
+def _report(folder: Path, gains: dict[str, Gains]) -> None:
+    """Prints what the graphs of a bundle are made of, what cleaning took away, and what a step costs."""
+    document = json.loads((folder / bundle.INDEX).read_text(encoding="utf-8"))
+    for graph in document["graphs"]:
+        print(f"{graph['file']}: " + (f"cleaned {gains[graph['file']]}" if graph["file"] in gains else f"the part of {bundle.TRAIN} that it needs"))
+        print(f"  {sum(graph['nodes'].values())} nodes: " + ", ".join(f"{n} {kind}" for kind, n in graph["nodes"].items()))
+    for c in document["cost"]:
+        print(f"a step of {c['batch_size']} rows, bucket {c['bucket']}: {c['flops'] / 1e9:.3g} GFLOP, {c['bytes'] / 1e9:.3g} GB read and written at most")
