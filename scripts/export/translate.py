@@ -13,6 +13,7 @@ from unittest import mock
 import onnx
 import torch
 from onnxscript import ir, optimizer, rewriter
+from onnxscript.rewriter import pattern
 from onnxscript.rewriter.rules import common as rules
 from torch.export import ExportedProgram
 from torch.export.exported_program import ModuleCallEntry, ModuleCallSignature
@@ -25,10 +26,18 @@ from .refusal import Refusal
 from .watch import Rehearsal
 
 OPSET = 20
+
+
+def _neutral(operator: str, number: int) -> pattern.RewriteRule:
+    """An operation by exactly this number changes nothing. onnxscript's own rules take 1e-8 for 0 and 1.000008 for 1."""
+    exactly = pattern.Constant(number, rel_tol=0, abs_tol=0)
+    return pattern.RewriteRule(lambda op, x: getattr(op, operator)(x, exactly), lambda op, x, **_: op.Identity(x))
+
+
 _RULES = (
     rules.cast_cast_rule, rules.no_op_cast_rule, rules.no_op_expand_rule, rules.reshape_reshape_rule, rules.no_op_transpose_rule,
     rules.transpose_transpose_rule, rules.unsqueeze_unsqueeze_rule, rules.squeeze_reshape_1d_rule, rules.collapse_slice_rule,
-    rules.materialize_reshape_shape_rule, rules.add_0_rule, rules.sub_0_rule, rules.mul_by_1_rule, rules.div_by_1_rule,
+    rules.materialize_reshape_shape_rule, _neutral("Add", 0), _neutral("Sub", 0), _neutral("Mul", 1), _neutral("Div", 1),
 )
 
 

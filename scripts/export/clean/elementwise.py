@@ -49,7 +49,7 @@ def factors(graph: Graph) -> None:
             continue
         inner = graph.maker(source)
         inner_factor = _factor(graph, inner) if inner is not None else None
-        if inner_factor is not None and graph.single(source):
+        if inner_factor is not None and graph.single(source) and _normal(factor * inner_factor):
             number = graph.constant(np.array(factor * inner_factor, np.float32), "factor")
             graph.become(node, "Mul", [_other(graph, inner), number])
 
@@ -60,13 +60,19 @@ def _factor(graph: Graph, node) -> float | None:
         return None
     numbers = [graph.scalar(name) for name in node.input]
     match node.op_type, numbers:
-        case "Neg", _:
+        case "Neg", [None]:
             return -1.0
         case "Mul", [None, number] | [number, None]:
             return number
         case "Div", [None, number] if number:
             return 1 / number
     return None
+
+
+def _normal(factor: float) -> bool:
+    """Whether f32 has the number to full precision: two factors may be in range whose product is infinite, or 0."""
+    limits = np.finfo(np.float32)
+    return float(limits.tiny) <= abs(factor) <= float(limits.max)
 
 
 def _other(graph: Graph, node) -> str:

@@ -1,0 +1,46 @@
+"""What tidying takes away changes no number."""
+
+import numpy as np
+import onnx
+import pytest
+import torch
+from torch import nn
+
+from . import session
+from .inputs import Input
+from .joint import export
+
+
+class Model(nn.Module):
+    def __init__(self, body):
+        super().__init__()
+        self.body, self.weight = body, nn.Parameter(torch.ones(4))
+
+    def forward(self, x):
+        return (self.body(x * self.weight).sum(),)
+
+
+def exported(body, path) -> tuple[Model, dict[str, np.ndarray], float]:
+    """The module after a backward pass, the graph's outputs, and PyTorch's loss."""
+    module, x = Model(body), torch.tensor([[0.0, 1, -2, 3], [0.5, 0, 100, 1e-3]])
+    export(module, [Input("x", "f32", ("B", 4))], [torch.zeros(3, 4)], ("loss",), path)
+    got = session.run(session.load(path), {"x": x.numpy(), "weight": module.weight.detach().numpy()})
+    [loss] = module(x)
+    loss.backward()
+    return module, got, loss.item()
+
+
+@pytest.mark.parametrize("body", [
+    lambda x: (torch.relu(x) + 1e-8).log(), lambda x: (x.square() + 1e-9).sqrt(), lambda x: (torch.relu(x) - -1e-9).rsqrt(),
+    lambda x: x * 1.000008 - x, lambda x: x / 0.999995 - x, lambda x: torch.relu(x) * 1e25 * 1e25,
+], ids=["log", "sqrt", "rsqrt", "mul", "div", "overflow"])
+def test_constants_near_0_and_1_stay(body, tmp_path):
+    module, got, loss = exported(body, tmp_path / "x.onnx")
+    np.testing.assert_allclose(got["loss"], loss, rtol=1e-5)
+    np.testing.assert_allclose(got["grad.weight"], module.weight.grad.numpy(), rtol=1e-4)
+
+
+def test_neutral_operations_go(tmp_path):
+    _, got, loss = exported(lambda x: (x * 1.0 + 0.0 - 0.0) / 1.0, tmp_path / "x.onnx")
+    assert got["loss"] == loss
+    assert not {"Add", "Sub", "Div"}.intersection(node.op_type for node in onnx.load(tmp_path / "x.onnx").graph.node)
