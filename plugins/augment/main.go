@@ -1,11 +1,11 @@
-// Augment is the first-party plugin for augmentation. Its stage waveaug changes level, noise and polarity of
-// waveforms, its stage specaugment masks bands and frames of mel spectrograms. It is started by xtts-host, never by hand:
+// Augment is the first-party plugin for augmentation. Its stage waveaug changes the level, noise and polarity of
+// waveforms. Its stage specaugment masks bands and frames of mel spectrograms. xtts-host starts it:
 //
 //	go build -o plugins/augment/augment_linux_amd64 ./plugins/augment
 //	go build -tags cuda -o plugins/augment/augment_linux_amd64_cuda ./plugins/augment # computes on the data GPU
 //	xtts-host --plugins ./plugins --train-data LJSpeech-1.1 --augment waveaug
 //
-// plugin.json gives the keys of each stage's configuration with their units and defaults.
+// plugin.json lists the configuration keys of each stage with their units and defaults.
 package main
 
 import (

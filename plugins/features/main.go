@@ -1,6 +1,6 @@
-// Features is the first-party plugin for preprocessing: its stage logmel makes mel spectrograms from waveforms, its stage
-// prosody pitch and energy of the same frames, as the graph bundle's feature contract says. It is started by xtts-host,
-// never by hand:
+// Features is the first-party plugin for preprocessing. Its stage logmel computes mel spectrograms from waveforms. Its
+// stage prosody computes pitch and energy of the same frames. Both follow the feature contract of the bundle. xtts-host
+// starts it:
 //
 //	go build -o plugins/features/features_linux_amd64 ./plugins/features
 //	go build -tags cuda -o plugins/features/features_linux_amd64_cuda ./plugins/features # computes logmel on the data GPU

@@ -9,12 +9,12 @@ import (
 	"github.com/xtts-host/xtts-host/shared/stage"
 )
 
-// graph applies the masks of a batch; scripts/export/stages.py writes it.
+// graph applies the masks of a batch. scripts/export/stages.py generates it.
 //
 //go:embed specaugment.onnx
 var graph []byte
 
-// The names of the graph's inputs and outputs, beside those that are ports: one truth value for each frame, or band, of a row.
+// The inputs and outputs of the graph that are not ports: one boolean per frame, or per band, of a row.
 const (
 	validFrames  = "valid"
 	maskedFrames = "masked_frames"
@@ -40,10 +40,10 @@ func (s *Stage) load(cfg *stage.Config) error {
 			Tables:  []gpustage.Table{gpustage.NewTable("pad", []float32{float32(cfg.Pad(bucket, melSpectrograms))})},
 		})
 	}
-	return s.gpu.Take(s.OpenGPU, cfg, g)
+	return s.gpu.Open(s.OpenGPU, cfg, g)
 }
 
-// onGPU does what Process does on the CPU. The rows' lengths have been checked.
+// onGPU is the GPU version of Process. The lengths of the rows have been checked.
 func (s *Stage) onGPU(ctx context.Context, b *stage.Batch) error {
 	call, err := s.gpu.Program().Begin(ctx, b.Bucket())
 	if err != nil {

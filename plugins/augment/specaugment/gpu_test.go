@@ -25,7 +25,7 @@ func onDevice(t testing.TB, config string, frames int) *augmenttest.Runner {
 	return r
 }
 
-// TestGPUMasksTheSame sends rows both ways: the bits are equal.
+// TestGPUMasksTheSame: CPU and GPU give the same bits.
 func TestGPUMasksTheSame(t *testing.T) {
 	for _, config := range []string{"", `{"probability": 0.5, "freq_masks": 5, "time_masks": 9}`} {
 		var rows []augmenttest.Row
@@ -33,7 +33,7 @@ func TestGPUMasksTheSame(t *testing.T) {
 			rows = append(rows, row(byte(key), n))
 		}
 		want, r := process(t, config, rows), onDevice(t, config, width)
-		for range 2 { // the second batch finds the flags of the first in its lane, or none in another
+		for range 2 { // the second batch may use a lane with the flags of the first batch, or another lane
 			got, err := r.Process(t, rows)
 			if err != nil {
 				t.Fatal(err)
@@ -55,7 +55,7 @@ func TestStageConformsOnGPU(t *testing.T) {
 	})
 }
 
-// BenchmarkSpecaugment is a batch of 8 rows of 500 frames, from the ring and back.
+// BenchmarkSpecaugment processes a batch of 8 rows of 500 frames, from the ring and back.
 func BenchmarkSpecaugment(b *testing.B) {
 	rows := slices.Repeat([]augmenttest.Row{row(1, 500)}, 8)
 	b.Run("cpu", func(b *testing.B) {

@@ -7,9 +7,10 @@ type span struct{ first, end int }
 
 // draw draws the masks of one row of frames by bands.
 //
-// From r it takes a uniform number, which decides whether the row is masked, then the 16 bytes that seed the time masks' own
-// generator, then two uniform numbers for each frequency mask: width and first band. Time masks draw alike. So
-// neither the probability nor the configuration of one kind moves the masks of the other.
+// It takes from r one uniform number, which decides whether the row is masked, then the 16 bytes that seed a separate
+// generator for the time masks, then two uniform numbers per frequency mask: width and first band. Time masks take
+// their numbers in the same way. So neither the probability nor the configuration of one kind changes the masks of the
+// other kind.
 func (c config) draw(frames, bands int, r *rand.Rand) (freqMasks, timeMasks []span) {
 	if r.Float64() >= c.Probability {
 		return nil, nil
@@ -39,15 +40,15 @@ func (c config) apply(mel []float32, bands int, value float32, r *rand.Rand) {
 	}
 }
 
-// drawSpan draws a mask of 0 to widest of size elements; widest is at most size.
+// drawSpan draws a mask of at most widest elements in [0, size). widest is at most size.
 func drawSpan(r *rand.Rand, widest, size int) span {
 	width := below(r, widest+1)
 	first := below(r, size-width+1)
 	return span{first, first + width}
 }
 
-// below returns a uniform number in [0,n). Unlike r.IntN, which repeats a draw that would favour small numbers, it takes
-// exactly one number from r; the bias that this leaves is n/2^53.
+// below returns a uniform number in [0,n). Unlike r.IntN, which repeats biased draws, it takes exactly one number from
+// r. The remaining bias is n/2^53.
 func below(r *rand.Rand, n int) int {
 	return int(r.Float64() * float64(n))
 }

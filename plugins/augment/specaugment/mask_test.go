@@ -13,17 +13,17 @@ const (
 	mask  = -2.5
 )
 
-// generator returns the generator of a row whose key holds n, as stage.Batch makes it.
+// generator returns the generator of a row whose key holds n, as stage.Batch creates it.
 func generator(n int) *rand.Rand {
 	var seed [32]byte
 	binary.LittleEndian.PutUint64(seed[:], uint64(n))
 	return rand.New(rand.NewChaCha8(seed))
 }
 
-// ones is a spectrogram without an element that could be taken for a masked one.
+// ones returns a spectrogram without an element that could be mistaken for a masked one.
 func ones(frames, bands int) []float32 { return slices.Repeat([]float32{1}, frames*bands) }
 
-// masked returns where the one mask of a sequence lies; end is first for a mask of width 0.
+// masked returns the range of the only mask in a sequence; end equals first for a mask of width 0.
 func masked(t *testing.T, elements []float32) (first, end int) {
 	t.Helper()
 	first = slices.Index(elements, mask)
@@ -64,7 +64,7 @@ func (u *uniformity) check(t *testing.T, what string) {
 	t.Logf("%s: chi-square %.1f, %g degrees of freedom", what, u.chi2, u.freedom)
 }
 
-// TestMaskStatistics measures the masks of 10,000 rows in the spectrograms: widths are uniform in 0..widest, and of
+// TestMaskStatistics measures the masks in the spectrograms of 10,000 rows: widths are uniform in 0..widest, and for
 // each width the positions are uniform in 0..size-width.
 func TestMaskStatistics(t *testing.T) {
 	const count = 10_000
@@ -122,7 +122,7 @@ func column(mel []float32) []float32 {
 	return out
 }
 
-// TestProbability checks the share of masked rows within 5 standard errors.
+// TestProbability checks the share of masked rows to within 5 standard errors.
 func TestProbability(t *testing.T) {
 	const count, p = 10_000, 0.3
 	c := config{Probability: p, FreqMasks: 20, FreqMaskWidth: bands}
@@ -144,7 +144,7 @@ func TestProbability(t *testing.T) {
 	}
 }
 
-// TestKindsAreIndependent changes one kind of mask and looks for the other where it was.
+// TestKindsAreIndependent changes the masks of one kind and expects those of the other kind to stay the same.
 func TestKindsAreIndependent(t *testing.T) {
 	const frames = 100
 	both := defaults()
@@ -171,7 +171,8 @@ func TestKindsAreIndependent(t *testing.T) {
 	}
 }
 
-// TestMasksAreWhole checks that a frequency mask covers all frames, a time mask all bands, and neither more.
+// TestMasksAreWhole checks that a frequency mask covers exactly its bands in all frames, and a time mask exactly its
+// frames in all bands.
 func TestMasksAreWhole(t *testing.T) {
 	const frames = 50
 	for n := range 200 {
@@ -200,8 +201,8 @@ func TestBelow(t *testing.T) {
 	}
 }
 
-// sequence is a source that gives its numbers, the last one for ever. Float64 is 0 for 0, and as near to 1 as it can be
-// for math.MaxUint64.
+// sequence is a source that returns its numbers and then repeats the last one. Float64 is 0 for 0, and the largest
+// value below 1 for math.MaxUint64.
 type sequence []uint64
 
 func (s *sequence) Uint64() uint64 {

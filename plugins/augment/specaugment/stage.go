@@ -9,20 +9,20 @@ import (
 	"github.com/xtts-host/xtts-host/shared/stage"
 )
 
-// The ports, as plugin.json names them.
+// The ports, as named in plugin.json.
 const (
 	melSpectrograms = "mel_spectrograms" // f32[B, T_mel, n_mels], edited in place
 	melLengths      = "mel_lengths"      // i32[B], in frames
 )
 
-// Stage serves the masks as the stage "specaugment". plugin.json documents its configuration. On a GPU a graph applies the masks, to the
-// same bits.
+// Stage implements the stage "specaugment". plugin.json documents its configuration. On a GPU, a graph applies the
+// masks, with the same bits.
 type Stage struct {
-	// OpenGPU opens the GPU of a configuration that has one; nil refuses it.
+	// OpenGPU opens the GPU of a configuration that has one. If it is nil, such a configuration is refused.
 	OpenGPU gpustage.Opener
 
 	config config
-	gpu    gpustage.Seat
+	gpu    gpustage.Handle
 }
 
 // Configure refuses frequency masks that may be wider than the spectrogram.
@@ -43,13 +43,13 @@ func (s *Stage) Configure(_ context.Context, cfg *stage.Config) error {
 	return s.load(cfg)
 }
 
-// Attach pins the memory for copies to the GPU.
+// Attach pins the memory for transfers to the GPU.
 func (s *Stage) Attach(memory []byte) error { return s.gpu.Attach(memory) }
 
-// Close gives the GPU back.
+// Close releases the GPU.
 func (s *Stage) Close() error { return s.gpu.Close() }
 
-// Process masks the rows in parallel; each row's bits depend on that row and its key only.
+// Process masks the rows in parallel. The bits of a row depend only on the row and its key.
 func (s *Stage) Process(ctx context.Context, b *stage.Batch) error {
 	mel, lengths, shape := b.Float32(melSpectrograms), b.Int32(melLengths), b.Shape(melSpectrograms)
 	frames, bands, pad := shape[1], shape[2], float32(b.Pad(melSpectrograms))
@@ -63,7 +63,7 @@ func (s *Stage) Process(ctx context.Context, b *stage.Batch) error {
 	}
 	stage.EachRow(len(lengths), func(row int) {
 		if ctx.Err() != nil {
-			return // nobody waits for the result any more
+			return // no one waits for the result any more
 		}
 		s.config.apply(mel[row*frames*bands:][:int(lengths[row])*bands], bands, pad, b.Rand(row))
 	})

@@ -55,7 +55,8 @@ func row(key byte, frames int) augmenttest.Row {
 	return augmenttest.Row{Key: [stage.KeySize]byte{key}, Data: ones(frames, bands)}
 }
 
-// TestRowsDoNotKnowTheirBatch looks for one row in other places, companies and numbers of threads.
+// TestRowsDoNotKnowTheirBatch: a row has the same bits at other places, among other rows and with other numbers of
+// threads.
 func TestRowsDoNotKnowTheirBatch(t *testing.T) {
 	alone := process(t, "", []augmenttest.Row{row(7, 90)})[0]
 	want := ones(90, bands)
@@ -68,15 +69,15 @@ func TestRowsDoNotKnowTheirBatch(t *testing.T) {
 		at      int
 		workers int
 	}{
-		"second of two":     {[]augmenttest.Row{row(1, width), row(7, 90)}, 1, 2},
-		"behind an empty":   {[]augmenttest.Row{row(9, 10), {}, row(7, 90), row(3, 1)}, 2, 1},
-		"with many threads": {[]augmenttest.Row{row(1, 50), row(2, 60), row(3, 70), row(7, 90), row(5, 119), row(6, 1)}, 3, 8},
+		"second of two":      {[]augmenttest.Row{row(1, width), row(7, 90)}, 1, 2},
+		"after an empty row": {[]augmenttest.Row{row(9, 10), {}, row(7, 90), row(3, 1)}, 2, 1},
+		"with many threads":  {[]augmenttest.Row{row(1, 50), row(2, 60), row(3, 70), row(7, 90), row(5, 119), row(6, 1)}, 3, 8},
 	} {
 		old := runtime.GOMAXPROCS(c.workers)
 		got := process(t, "", c.rows)
 		runtime.GOMAXPROCS(old)
 		if !slices.Equal(got[c.at], alone) {
-			t.Errorf("%s: other bits than alone", name)
+			t.Errorf("%s: different bits than alone", name)
 		}
 	}
 	if other := process(t, "", []augmenttest.Row{row(8, 90)})[0]; slices.Equal(other, alone) {
@@ -111,7 +112,7 @@ func TestStageRefuses(t *testing.T) {
 	}
 }
 
-// FuzzConfig has every configuration that the schema lets through either refused or used within its bounds.
+// FuzzConfig: a configuration that satisfies the schema is either refused or stays within its bounds.
 func FuzzConfig(f *testing.F) {
 	for _, seed := range []string{`{}`, `{"probability": 0}`, `{"freq_mask_width": 80, "freq_masks": 100}`, `{"freq_mask_width": 81}`,
 		`{"time_mask_width": 1048576, "time_mask_share": 1, "time_masks": 100}`, `{"time_masks": 1e1}`, `{"time_mask_share": 1e-320}`, `{"freq_masks": -1}`, `[]`} {

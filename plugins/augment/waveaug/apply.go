@@ -8,24 +8,24 @@ import (
 	"sync"
 )
 
-// errNotFinite says that a row has no power to measure.
+// errNotFinite means that the power of a row cannot be measured.
 var errNotFinite = errors.New("a sample is not finite")
 
-// noiseBuffers holds *[]float64: a row's noise has to be known as a whole before its first sample can be scaled.
+// noiseBuffers holds *[]float64. All noise of a row must be drawn before its first sample can be scaled.
 var noiseBuffers sync.Pool
 
-// apply draws what happens to a clip and does it. A clip whose samples are all 0 gets no noise: no noise has the
-// ratio to it that was drawn. The clip is unchanged when there is an error, or nothing to do.
+// apply draws the effects for a clip and applies them. A clip of zeros gets no noise, because no noise has the drawn
+// ratio to it. On an error, the clip is unchanged.
 //
-// Products are converted before they are added, here and in the other files: the language allows a compiler to fuse
-// the two otherwise, and the bits would depend on the processor's architecture.
+// Products are converted before they are added, here and in the other files: otherwise a compiler may fuse the two
+// operations, and the bits would depend on the processor architecture.
 func (c config) apply(clip []float32, r *rand.Rand) error {
 	d := c.draw(r)
 	signal := 0.0
 	for _, x := range clip {
 		signal += float64(float64(x) * float64(x))
 	}
-	if signal-signal != 0 { // NaN or infinite; finite samples are too small for it
+	if signal-signal != 0 { // NaN or infinite: finite samples cannot overflow the sum
 		return errNotFinite
 	}
 	if d.noisy && signal > 0 {
@@ -41,7 +41,7 @@ func (c config) apply(clip []float32, r *rand.Rand) error {
 	return nil
 }
 
-// addNoise makes the clip factor*(clip + noise), rounded once.
+// addNoise sets the clip to factor*(clip + noise), rounded once.
 func addNoise(clip []float32, d draws, signal float64, r *rand.Rand) {
 	buffer, _ := noiseBuffers.Get().(*[]float64)
 	if buffer == nil {
@@ -58,7 +58,7 @@ func addNoise(clip []float32, d draws, signal float64, r *rand.Rand) {
 	}
 }
 
-// drawNoise fills noise with normal numbers and returns their power, which is not 0.
+// drawNoise fills noise with normally distributed numbers and returns their power, which is not 0.
 func drawNoise[T float32 | float64](noise []T, r *rand.Rand) float64 {
 	power := 0.0
 	for i := range noise {
@@ -66,7 +66,7 @@ func drawNoise[T float32 | float64](noise []T, r *rand.Rand) float64 {
 		noise[i] = T(n)
 		power += float64(n * n)
 	}
-	if power == 0 { // one sample, and a draw of 0: nothing to scale
+	if power == 0 { // one sample with a draw of 0: nothing to scale
 		power = 1
 	}
 	return power

@@ -2,7 +2,7 @@ package waveaug
 
 import "github.com/xtts-host/xtts-host/shared/hint"
 
-// config is an instance's configuration; plugin.json declares and bounds each key.
+// config is the configuration of an instance. plugin.json declares each key and its bounds.
 type config struct {
 	GainProbability     float64 `json:"gain_probability"`
 	GainDBMin           float64 `json:"gain_db_min"`
@@ -13,7 +13,7 @@ type config struct {
 	PolarityProbability float64 `json:"polarity_probability"`
 }
 
-// defaults are those that plugin.json states.
+// defaults are the defaults in plugin.json.
 func defaults() config {
 	return config{
 		GainProbability: 0.5, GainDBMin: -6, GainDBMax: 6,
@@ -22,9 +22,9 @@ func defaults() config {
 	}
 }
 
-const bothEnds = "a key that is left out has the default of plugin.json: give both ends of the range"
+const bothEnds = "an omitted key has its default from plugin.json: give both ends of the range"
 
-// check refuses what a JSON Schema cannot: bounds in the wrong order.
+// check refuses what a JSON Schema cannot: a lower bound above the upper bound.
 func (c config) check() error {
 	if c.GainDBMin > c.GainDBMax {
 		return hint.Errorf(bothEnds, "config: gain_db_min %g is above gain_db_max %g", c.GainDBMin, c.GainDBMax)

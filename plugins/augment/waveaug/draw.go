@@ -5,22 +5,22 @@ import (
 	"math/rand/v2"
 )
 
-// draws is what happens to one row, but for the noise's samples.
+// draws are the random decisions for one row, except the samples of the noise.
 type draws struct {
 	factor float64 // gain and polarity
 	noisy  bool
-	snr    float64 // ratio of the powers of row and noise; of no meaning unless noisy
+	snr    float64 // power ratio of row and noise; only meaningful if noisy
 }
 
-// draw takes five uniform numbers from r, always and in this order: whether the level changes, by how much, whether there
-// is noise, how much, whether the polarity flips. The noise's samples come behind them. So no effect's
-// configuration changes what another one draws.
+// draw takes five uniform numbers from r, always in this order: whether the level changes, by how much, whether noise
+// is added, how much, whether the polarity is inverted. The samples of the noise are drawn after them. So the
+// configuration of one effect does not change the draws of another.
 func (c config) draw(r *rand.Rand) draws {
 	gain, gainDB := r.Float64(), uniform(r, c.GainDBMin, c.GainDBMax)
 	noise, snrDB := r.Float64(), uniform(r, c.SNRDBMin, c.SNRDBMax)
 	polarity := r.Float64()
 
-	// Float64 is below 1: a probability of 0 is never, one of 1 is always.
+	// Float64 is below 1, so a probability of 0 means never and 1 means always.
 	d := draws{factor: 1, noisy: noise < c.NoiseProbability, snr: math.Pow(10, snrDB/10)}
 	if gain < c.GainProbability {
 		d.factor = math.Pow(10, gainDB/20)

@@ -10,24 +10,24 @@ import (
 	"github.com/xtts-host/xtts-host/shared/stage"
 )
 
-// graph does the arithmetic of a batch; scripts/export/stages.py writes it. Every number is drawn here, also those of the noise: no
-// operator gives the bits of Go's generator, and a row must not sound otherwise on another device. The noise crosses in f32, which
-// moves a sample by 6e-8 of it.
+// graph does the arithmetic of a batch. scripts/export/stages.py generates it. All random numbers are drawn in Go, including those
+// of the noise, because no operator reproduces the bits of Go's generator, and a row must not depend on the device. The noise is
+// sent as f32, which changes a sample by 6e-8 of the noise.
 //
 //go:embed waveaug.onnx
 var graph []byte
 
-// The names of the graph's inputs and outputs, beside those that are ports.
+// The inputs and outputs of the graph that are not ports.
 const (
 	factor      = "factor"      // f64: gain and polarity
 	noisy       = "noisy"       // bool
-	noise       = "noise"       // f32[B, T_wav]; anything where there is none
-	noisePower  = "noise_power" // f64: times the ratio that was drawn
+	noise       = "noise"       // f32[B, T_wav]; undefined if there is no noise
+	noisePower  = "noise_power" // f64: multiplied by the drawn ratio
 	augmented   = "augmented"
-	signalPower = "signal_power" // f64: not finite in a row with a sample that is not
+	signalPower = "signal_power" // f64: not finite for a row with a sample that is not finite
 )
 
-// samplesTogether bounds what the graph's intermediate values take: some 64 bytes a sample.
+// samplesTogether bounds the memory of the graph's intermediate values, about 64 bytes per sample.
 const samplesTogether = 4 << 20
 
 // load prepares the graph for the buckets of cfg.
@@ -61,10 +61,10 @@ func (s *Stage) load(cfg *stage.Config) error {
 			},
 		})
 	}
-	return s.gpu.Take(s.OpenGPU, cfg, g)
+	return s.gpu.Open(s.OpenGPU, cfg, g)
 }
 
-// onGPU does what Process does on the CPU. The rows' lengths have been checked.
+// onGPU is the GPU version of Process. The lengths of the rows have been checked.
 func (s *Stage) onGPU(ctx context.Context, b *stage.Batch) error {
 	call, err := s.gpu.Program().Begin(ctx, b.Bucket())
 	if err != nil {

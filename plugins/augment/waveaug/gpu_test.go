@@ -28,7 +28,8 @@ func onDevice(t testing.TB, config string, samples int) *augmenttest.Runner {
 	return r
 }
 
-// TestGPUAgreesWithCPU sends rows both ways. Without noise the bits are equal; with it they are as close as noise in float32 is.
+// TestGPUAgreesWithCPU compares both devices. Without noise the bits are equal. With noise they agree to float32
+// precision of the noise.
 func TestGPUAgreesWithCPU(t *testing.T) {
 	silent := row(6, 500)
 	clear(silent.Data)
@@ -60,7 +61,7 @@ func TestGPURejects(t *testing.T) {
 		broken := row(1, 10)
 		broken.Data[3] = float32(bad)
 		_, err := r.Process(t, []augmenttest.Row{row(2, 100), broken})
-		if text := strings.Join(strings.Fields(fmt.Sprint(err)), " "); !strings.Contains(text, `row:1 reason:"a sample is not finite"`) { // protobuf varies its spaces
+		if text := strings.Join(strings.Fields(fmt.Sprint(err)), " "); !strings.Contains(text, `row:1 reason:"a sample is not finite"`) { // protobuf varies its white space
 			t.Errorf("a row with %v: %v", bad, err)
 		}
 	}
@@ -74,7 +75,7 @@ func TestStageConformsOnGPU(t *testing.T) {
 	})
 }
 
-// BenchmarkWaveaug is a batch of 8 rows of 6 s with noise, from the ring and back.
+// BenchmarkWaveaug processes a batch of 8 rows of 6 s with noise, from the ring and back.
 func BenchmarkWaveaug(b *testing.B) {
 	const samples = 132300
 	rows := slices.Repeat([]augmenttest.Row{row(1, samples)}, 8)

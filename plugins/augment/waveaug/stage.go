@@ -8,23 +8,23 @@ import (
 	"github.com/xtts-host/xtts-host/shared/stage"
 )
 
-// The ports, as plugin.json names them.
+// The ports, as named in plugin.json.
 const (
 	waveform        = "waveform"         // f32[B, T_wav], edited in place
 	waveformLengths = "waveform_lengths" // i32[B], in samples
 )
 
-// Stage serves the augmentation as the stage "waveaug". plugin.json documents its configuration. A row with
-// a sample that is not finite is rejected. On a GPU a graph does the arithmetic, and the draws are the same.
+// Stage implements the stage "waveaug". plugin.json documents its configuration. It rejects a row with a sample that is
+// not finite. On a GPU, a graph does the arithmetic, with the same draws.
 type Stage struct {
-	// OpenGPU opens the GPU of a configuration that has one; nil refuses it.
+	// OpenGPU opens the GPU of a configuration that has one. If it is nil, such a configuration is refused.
 	OpenGPU gpustage.Opener
 
 	config config
-	gpu    gpustage.Seat
+	gpu    gpustage.Handle
 }
 
-// Configure refuses a range whose lower end is above its upper one.
+// Configure refuses a range whose lower end is above its upper end.
 func (s *Stage) Configure(_ context.Context, cfg *stage.Config) error {
 	s.config = defaults()
 	if err := cfg.Decode(&s.config); err != nil {
@@ -36,13 +36,13 @@ func (s *Stage) Configure(_ context.Context, cfg *stage.Config) error {
 	return s.load(cfg)
 }
 
-// Attach pins the memory for copies to the GPU.
+// Attach pins the memory for transfers to the GPU.
 func (s *Stage) Attach(memory []byte) error { return s.gpu.Attach(memory) }
 
-// Close gives the GPU back.
+// Close releases the GPU.
 func (s *Stage) Close() error { return s.gpu.Close() }
 
-// Process augments the rows in parallel; each row's bits depend on that row and its key only.
+// Process augments the rows in parallel. The bits of a row depend only on the row and its key.
 func (s *Stage) Process(ctx context.Context, b *stage.Batch) error {
 	wave, lengths, width := b.Float32(waveform), b.Int32(waveformLengths), b.Shape(waveform)[1]
 	for row, n := range lengths {
@@ -55,7 +55,7 @@ func (s *Stage) Process(ctx context.Context, b *stage.Batch) error {
 	}
 	stage.EachRow(len(lengths), func(row int) {
 		if ctx.Err() != nil {
-			return // nobody waits for the result any more
+			return // no one waits for the result any more
 		}
 		if err := s.config.apply(wave[row*width:][:lengths[row]], b.Rand(row)); err != nil {
 			b.Reject(row, err.Error())

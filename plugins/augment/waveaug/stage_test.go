@@ -57,7 +57,8 @@ func row(key byte, n int) augmenttest.Row {
 	return augmenttest.Row{Key: [stage.KeySize]byte{key}, Data: tone(n)}
 }
 
-// TestRowsDoNotKnowTheirBatch looks for one row in other places, companies and numbers of threads.
+// TestRowsDoNotKnowTheirBatch: a row has the same bits at other places, among other rows and with other numbers of
+// threads.
 func TestRowsDoNotKnowTheirBatch(t *testing.T) {
 	alone := process(t, everything, []augmenttest.Row{row(7, 2500)})[0]
 	want := tone(2500)
@@ -69,15 +70,15 @@ func TestRowsDoNotKnowTheirBatch(t *testing.T) {
 		at      int
 		workers int
 	}{
-		"second of two":     {[]augmenttest.Row{row(1, 3000), row(7, 2500)}, 1, 2},
-		"behind an empty":   {[]augmenttest.Row{row(9, 100), {}, row(7, 2500), row(3, 1)}, 2, 1},
-		"with many threads": {[]augmenttest.Row{row(1, 50), row(2, 60), row(3, 70), row(7, 2500), row(5, 2900), row(6, 1)}, 3, 8},
+		"second of two":      {[]augmenttest.Row{row(1, 3000), row(7, 2500)}, 1, 2},
+		"after an empty row": {[]augmenttest.Row{row(9, 100), {}, row(7, 2500), row(3, 1)}, 2, 1},
+		"with many threads":  {[]augmenttest.Row{row(1, 50), row(2, 60), row(3, 70), row(7, 2500), row(5, 2900), row(6, 1)}, 3, 8},
 	} {
 		old := runtime.GOMAXPROCS(c.workers)
 		got := process(t, everything, c.rows)
 		runtime.GOMAXPROCS(old)
 		if !sameBits(got[c.at], alone) {
-			t.Errorf("%s: other bits than alone", name)
+			t.Errorf("%s: different bits than alone", name)
 		}
 	}
 	if other := process(t, everything, []augmenttest.Row{row(8, 2500)})[0]; sameBits(other, alone) {
@@ -117,7 +118,7 @@ func TestStageRefuses(t *testing.T) {
 	}
 }
 
-// FuzzConfig has every configuration that the schema lets through either refused or used without a bad number.
+// FuzzConfig: a configuration that satisfies the schema is either refused or never gives a sample that is not finite.
 func FuzzConfig(f *testing.F) {
 	for _, seed := range []string{everything, nothing, `{}`, `{"gain_db_min": 60, "gain_db_max": 60, "gain_probability": 1}`,
 		`{"snr_db_min": -60, "snr_db_max": 100, "noise_probability": 1}`, `{"gain_db_min": 1e-320}`, `{"snr_db_min": 50}`, `[]`, `{"gain_db_max": null}`} {

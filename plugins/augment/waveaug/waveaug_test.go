@@ -8,21 +8,21 @@ import (
 	"testing"
 )
 
-// certain has every effect happen.
+// certain applies every effect to every row.
 func certain() config {
 	c := defaults()
 	c.GainProbability, c.NoiseProbability, c.PolarityProbability = 1, 1, 1
 	return c
 }
 
-// generator returns the generator of a row whose key holds n, as stage.Batch makes it.
+// generator returns the generator of a row whose key holds n, as stage.Batch creates it.
 func generator(n int) *rand.Rand {
 	var seed [32]byte
 	binary.LittleEndian.PutUint64(seed[:], uint64(n))
 	return rand.New(rand.NewChaCha8(seed))
 }
 
-// tone is a clip with a pause and a change of level, so that its power is not that of any part of it.
+// tone returns a clip with a pause and a change of level, so no part of it has the power of the whole.
 func tone(n int) []float32 {
 	clip := make([]float32, n)
 	for i := range clip {
@@ -33,7 +33,7 @@ func tone(n int) []float32 {
 	return clip
 }
 
-// TestSNR holds the ratio of every single row to 0.1 dB of the drawn one, whatever the row's length.
+// TestSNR: the ratio of every row is within 0.1 dB of the drawn one, for any row length.
 func TestSNR(t *testing.T) {
 	c := certain()
 	c.SNRDBMin, c.SNRDBMax = -10, 60
@@ -66,7 +66,7 @@ func TestSNR(t *testing.T) {
 	}
 }
 
-// TestNoiseIsWhiteAndGaussian checks moments and correlation of the added noise, each within 5 standard errors.
+// TestNoiseIsWhiteAndGaussian checks moments and correlation of the added noise, each to within 5 standard errors.
 func TestNoiseIsWhiteAndGaussian(t *testing.T) {
 	const n = 200_000
 	c := config{NoiseProbability: 1, SNRDBMin: 20, SNRDBMax: 20}
@@ -107,7 +107,7 @@ func TestNoiseIsWhiteAndGaussian(t *testing.T) {
 	}
 }
 
-// TestDraws checks shares and ranges over 10,000 rows: shares and means within 5 standard errors.
+// TestDraws checks shares and means over 10,000 rows to within 5 standard errors, and ranges.
 func TestDraws(t *testing.T) {
 	const n = 10_000
 	c := config{
@@ -148,7 +148,7 @@ func TestDraws(t *testing.T) {
 	}
 }
 
-// TestEffectsAreIndependent switches each effect off and looks at the others: they draw what they drew.
+// TestEffectsAreIndependent switches each effect off. The draws of the others must not change.
 func TestEffectsAreIndependent(t *testing.T) {
 	all := certain()
 	off := func(change func(*config)) config {
@@ -171,7 +171,7 @@ func TestEffectsAreIndependent(t *testing.T) {
 			t.Errorf("row %d: without polarity %+v, with it %+v", i, d, want)
 		}
 	}
-	// The noise's samples too: without gain the row is the same one, but for its level.
+	// The noise too: without gain, the row is the same except for its level.
 	want, got := tone(3000), tone(3000)
 	all.apply(want, generator(5))
 	quiet.apply(got, generator(5))
@@ -213,7 +213,7 @@ func TestApplyLeavesAlone(t *testing.T) {
 	}
 }
 
-// zeros is a source of nothing but 0, from which Float64 and NormFloat64 make 0.
+// zeros is a source of zeros, from which Float64 and NormFloat64 return 0.
 type zeros struct{}
 
 func (zeros) Uint64() uint64 { return 0 }

@@ -5,7 +5,7 @@ import (
 	"github.com/xtts-host/xtts-host/shared/manifest"
 )
 
-// check refuses what a spectrogram cannot be made with; what the contract says of frames is checked by their cutter.
+// check refuses settings from which no spectrogram can be computed. The cutter checks the settings of the frames.
 func check(f manifest.Features) error {
 	refuse := func(advice, format string, args ...any) error {
 		return hint.Errorf(advice, "features: "+format, args...)
@@ -13,7 +13,7 @@ func check(f manifest.Features) error {
 	nyquist := float64(f.SampleRate) / 2
 	switch {
 	case f.WinLength < 1 || f.WinLength > f.NFFT:
-		return refuse("", "win_length %d does not lie between 1 and n_fft (%d)", f.WinLength, f.NFFT)
+		return refuse("", "win_length %d is not between 1 and n_fft (%d)", f.WinLength, f.NFFT)
 	case f.Window != "hann":
 		return refuse("the only window is hann", "window %q is unknown", f.Window)
 	case f.Power != 1 && f.Power != 2:
@@ -25,7 +25,7 @@ func check(f manifest.Features) error {
 	case f.MelNorm != "slaney" && f.MelNorm != "none":
 		return refuse("slaney or none", "mel_norm %q is unknown", f.MelNorm)
 	case f.FMin < 0 || !(f.FMin < f.FMax):
-		return refuse("", "f_min %v and f_max %v are no band", f.FMin, f.FMax)
+		return refuse("", "f_min %v and f_max %v are not a valid band", f.FMin, f.FMax)
 	case f.FMax > nyquist:
 		return refuse("f_max is at most half the sample rate", "f_max %v Hz is above %v Hz, half of sample_rate %d", f.FMax, nyquist, f.SampleRate)
 	case f.Log != "ln" && f.Log != "log10":

@@ -9,7 +9,7 @@ import (
 	"github.com/xtts-host/xtts-host/shared/manifest"
 )
 
-// ErrTooShort says that a waveform has no whole window, which frames that are not centred need.
+// ErrTooShort means that a waveform is shorter than one window, if frames are not centred.
 var ErrTooShort = frame.ErrTooShort
 
 // Extractor computes the spectrograms of one feature contract. It is immutable and safe for concurrent use.
@@ -19,12 +19,12 @@ type Extractor struct {
 	window   []float64 // n_fft values: the window, centred, and zeros
 	bank     filterbank
 	plan     fft.Plan
-	scale    float64 // y = logarithm*scale + shift, with the base and the normalisation in it
+	scale    float64 // y = logarithm*scale + shift, which includes the base of the logarithm and the normalization
 	shift    float64
 	scratch  sync.Pool // of *scratch
 }
 
-// scratch is what one row needs while it is computed.
+// scratch is the memory that one row needs during the computation.
 type scratch struct {
 	samples  []float32 // one frame at an edge of the waveform, with its padding
 	frame    []float64 // n_fft windowed samples
@@ -32,7 +32,7 @@ type scratch struct {
 	fft      fft.Transform
 }
 
-// New checks the contract and prepares its tables. The error names the field that cannot be.
+// New checks the contract and prepares its tables. The error names the invalid field.
 func New(f manifest.Features) (*Extractor, error) {
 	cutter, err := frame.New(f, f.NFFT)
 	if err != nil {
@@ -64,8 +64,8 @@ func New(f manifest.Features) (*Extractor, error) {
 	return e, nil
 }
 
-// Compute writes the spectrogram of wave, f32[frames, n_mels] with frames = Features.Frames(len(wave)), to the
-// front of mel. It fails on a sample that is not finite, and with ErrTooShort.
+// Compute writes the spectrogram of wave, f32[frames, n_mels] with frames = Features.Frames(len(wave)), to the start of
+// mel. It fails with ErrTooShort, or if a sample is not finite.
 func (e *Extractor) Compute(mel, wave []float32) error {
 	frames, err := e.cutter.Count(wave)
 	if err != nil {
@@ -99,7 +99,7 @@ func (e *Extractor) frame(mel []float32, samples []float32, s *scratch) {
 	}
 }
 
-// hann returns the periodic Hann window of n values in the middle of width values.
+// hann returns the periodic Hann window of n values, centred in width values.
 func hann(n, width int) []float64 {
 	w := make([]float64, width)
 	for i := range n {

@@ -29,7 +29,7 @@ func signal(n int) []float32 {
 	return out
 }
 
-// golden is one case of testdata/golden.json: librosa's numbers in float64.
+// golden is one case of testdata/golden.json: librosa's results in float64.
 type golden struct {
 	Name     string
 	Features manifest.Features
@@ -57,7 +57,7 @@ func readGolden(t *testing.T) []golden {
 	return file.Cases
 }
 
-// apart is the greatest distance between values and those of the file.
+// apart returns the largest distance between values and those of the file.
 func (g golden) apart(mel []float32) float64 {
 	if len(mel) != len(g.LogMel) {
 		return math.Inf(1)
@@ -69,8 +69,8 @@ func (g golden) apart(mel []float32) float64 {
 	return worst
 }
 
-// TestGolden holds the extractor to librosa's numbers in float64. The contract allows an implementation 1e-4 (power) or
-// 1e-3 (magnitude) in ln; float64 gives what the seven digits of the file and the float32 of the result allow.
+// TestGolden compares the extractor with librosa in float64. The contract allows an implementation 1e-4 (power) or 1e-3
+// (magnitude) in ln. float64 is limited only by the seven digits of the file and the float32 of the result.
 func TestGolden(t *testing.T) {
 	for _, c := range readGolden(t) {
 		t.Run(c.Name, func(t *testing.T) {
@@ -99,10 +99,10 @@ func TestNewRefuses(t *testing.T) {
 	}{
 		{func(f *manifest.Features) { f.SampleRate = 0 }, "sample_rate is 0"},
 		{func(f *manifest.Features) { f.SampleRate = 16000 }, "f_max 11025 Hz is above 8000 Hz, half of sample_rate 16000"},
-		{func(f *manifest.Features) { f.FMin = 11025 }, "f_min 11025 and f_max 11025 are no band"},
+		{func(f *manifest.Features) { f.FMin = 11025 }, "f_min 11025 and f_max 11025 are not a valid band"},
 		{func(f *manifest.Features) { f.FMin = math.NaN() }, "f_min NaN"},
 		{func(f *manifest.Features) { f.NFFT = 1023; f.WinLength = 512 }, "n_fft is 1023"},
-		{func(f *manifest.Features) { f.WinLength = 2048 }, "win_length 2048 does not lie between 1 and n_fft (1024)"},
+		{func(f *manifest.Features) { f.WinLength = 2048 }, "win_length 2048 is not between 1 and n_fft (1024)"},
 		{func(f *manifest.Features) { f.HopLength = 0 }, "hop_length is 0"},
 		{func(f *manifest.Features) { f.Window = "hamming" }, `window "hamming" is unknown`},
 		{func(f *manifest.Features) { f.PadMode = "edge" }, `pad_mode "edge" is unknown`},
@@ -113,7 +113,7 @@ func TestNewRefuses(t *testing.T) {
 		{func(f *manifest.Features) { f.Log = "log2" }, `log "log2" is unknown`},
 		{func(f *manifest.Features) { f.LogFloor = 0 }, "log_floor is 0"},
 		{func(f *manifest.Features) { f.Normalization = &manifest.Normalization{Mean: 1} }, "normalization.std is 0"},
-		{func(f *manifest.Features) { f.NFFT = 256; f.WinLength = 256 }, "mel band 0 of 80 (0.0 to 82.2 Hz) holds no FFT bin: n_fft 256 at 22050 Hz has one every 86.1 Hz"},
+		{func(f *manifest.Features) { f.NFFT = 256; f.WinLength = 256 }, "mel band 0 of 80 (0.0 to 82.2 Hz) contains no FFT bin: n_fft 256 at 22050 Hz has one every 86.1 Hz"},
 	} {
 		f := base()
 		c.change(&f)
@@ -149,7 +149,7 @@ func TestComputeRefuses(t *testing.T) {
 	}
 }
 
-// TestComputeAllocates holds Compute to memory that does not grow with the waveform.
+// TestComputeAllocates: the memory of Compute does not grow with the waveform.
 func TestComputeAllocates(t *testing.T) {
 	e, err := New(base())
 	if err != nil {
@@ -157,7 +157,7 @@ func TestComputeAllocates(t *testing.T) {
 	}
 	wave := signal(22050)
 	mel := make([]float32, base().Frames(len(wave))*80)
-	// The race detector makes sync.Pool forget at random; one allocation per frame would be 87.
+	// The race detector makes sync.Pool drop values at random. One allocation per frame would be 87.
 	if n := testing.AllocsPerRun(20, func() { e.Compute(mel, wave) }); n > 8 {
 		t.Errorf("%v allocations", n)
 	}

@@ -10,7 +10,7 @@ import (
 // filterbank holds triangular mel filters without their zeros: each band weighs a short run of bins.
 type filterbank struct {
 	bands      []band
-	first, end int // the bins that any band weighs
+	first, end int // the bins that at least one band uses
 }
 
 type band struct {
@@ -18,8 +18,8 @@ type band struct {
 	weights []float64
 }
 
-// newFilterbank follows the definition that librosa.filters.mel documents: the bands' edges are equally spaced on
-// the mel scale, and a filter rises from its lower edge to its centre and falls to its upper edge, linearly in Hz.
+// newFilterbank follows the definition of librosa.filters.mel: the edges of the bands are equally spaced on the mel
+// scale, and a filter rises from its lower edge to its centre and falls to its upper edge, linearly in Hz.
 func newFilterbank(f manifest.Features) (filterbank, error) {
 	toMel, toHz := slaneyMel, slaneyHz
 	if f.MelScale == "htk" {
@@ -50,7 +50,7 @@ func newFilterbank(f manifest.Features) (filterbank, error) {
 		}
 		if b.weights == nil {
 			return bank, hint.Errorf("the band would be silent in every clip: use a smaller n_mels or a larger n_fft",
-				"features: mel band %d of %d (%.1f to %.1f Hz) holds no FFT bin: n_fft %d at %d Hz has one every %.1f Hz",
+				"features: mel band %d of %d (%.1f to %.1f Hz) contains no FFT bin: n_fft %d at %d Hz has one every %.1f Hz",
 				i, f.NMels, lower, upper, f.NFFT, f.SampleRate, spacing)
 		}
 		bank.first = min(bank.first, b.first)
@@ -70,8 +70,8 @@ func (f *filterbank) apply(i int, spectrum []float64) float64 {
 	return sum
 }
 
-// The scale of Slaney's Auditory Toolbox (1998): linear below 1000 Hz, 15 mels there, then 27 mels for each factor
-// of 6.4.
+// The scale of Slaney's Auditory Toolbox (1998): linear below 1000 Hz, which is 15 mels, then 27 mels per factor of
+// 6.4.
 const (
 	slaneyLinear = 200.0 / 3 // Hz per mel
 	slaneyBreak  = 1000.0

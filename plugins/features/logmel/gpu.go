@@ -11,16 +11,16 @@ import (
 	"github.com/xtts-host/xtts-host/shared/stage"
 )
 
-// graph computes a batch of any contract: all that the contract decides are inputs. scripts/export/stages.py writes it, and says
-// why it computes in f64.
+// graph computes a batch for any contract: everything that depends on the contract is an input. scripts/export/stages.py generates
+// it, and explains why it computes in f64.
 //
 //go:embed logmel.onnx
 var graph []byte
 
-// notFinite is the output that is NaN in a row with a sample that is not finite, and 0 in others.
+// notFinite is the output that is NaN for a row with a sample that is not finite, and 0 for others.
 const notFinite = "check"
 
-// framesTogether bounds what the graph's intermediate values take: some 32 KiB a frame with an n_fft of 1024.
+// framesTogether bounds the memory of the graph's intermediate values, about 32 KiB per frame with an n_fft of 1024.
 var framesTogether = 8192 // tests lower it
 
 // load prepares the graph for the buckets of cfg.
@@ -30,10 +30,10 @@ func (s *Stage) load(cfg *stage.Config) error {
 		shape := func(port string) []int { return cfg.Shape(bucket, port) }
 		g.Buckets = append(g.Buckets, s.extractor.bucket(shape(waveform), shape(melSpectrograms), cfg.Pad(bucket, melSpectrograms)))
 	}
-	return s.gpu.Take(s.OpenGPU, cfg, g)
+	return s.gpu.Open(s.OpenGPU, cfg, g)
 }
 
-// onGPU does what Process does on the CPU. The rows' lengths have been checked.
+// onGPU is the GPU version of Process. The lengths of the rows have been checked.
 func (s *Stage) onGPU(ctx context.Context, b *stage.Batch) error {
 	e := s.extractor
 	samples, frames := b.Int32(waveformLengths), b.Int32(melLengths)
@@ -65,13 +65,13 @@ func (s *Stage) onGPU(ctx context.Context, b *stage.Batch) error {
 	return nil
 }
 
-// tables are the graph's inputs that the contract decides: the same numbers that the CPU computes with, without the zeros of the
-// window and with the bins that a filter weighs, filled up to a multiple of 8 for the matrix kernels.
+// tables are the graph's inputs that depend only on the contract. They have the same values as on the CPU, without the
+// zeros of the window and only with the bins that a filter uses, padded to a multiple of 8 for the matrix kernels.
 func (e *Extractor) tables() []gpustage.Table {
 	f := e.features
 	length, before := f.WinLength, (f.NFFT-f.WinLength)/2
 	bins := (e.bank.end - e.bank.first + 7) / 8 * 8
-	sin, cos := make([]float64, f.NFFT), make([]float64, f.NFFT) // of one turn: exact, as large angles are not
+	sin, cos := make([]float64, f.NFFT), make([]float64, f.NFFT) // of one turn: exact, unlike large angles
 	for i := range sin {
 		sin[i], cos[i] = math.Sincos(2 * math.Pi * float64(i) / float64(f.NFFT))
 	}
@@ -112,7 +112,7 @@ func (e *Extractor) bucket(wave, mel []int, pad float64) gpustage.Bucket {
 			samples[t*f.WinLength+i] = int32(t*f.HopLength + before + i)
 		}
 	}
-	// Up to the row's end also where no frame reaches it: every sample is checked.
+	// Include samples up to the row's end that no frame reaches, because every sample is checked.
 	positions := make([]int32, max((frames-1)*f.HopLength+f.NFFT, wave[1]-first))
 	for i := range positions {
 		positions[i] = int32(first + i)

@@ -28,14 +28,15 @@ func onDevice(t testing.TB, f manifest.Features, rows, samples, frames int) *fea
 	return r
 }
 
-// small is a contract whose tables are soon made.
+// small is a contract with small tables.
 func small() manifest.Features {
 	f := base()
 	f.NFFT, f.WinLength, f.HopLength, f.NMels = 256, 256, 64, 20
 	return f
 }
 
-// TestGoldenOnGPU holds the graph to the extractor's golden numbers, as closely: all of it is float64 too.
+// TestGoldenOnGPU compares the graph with the extractor's golden numbers, with the same tolerance: the graph is float64
+// too.
 func TestGoldenOnGPU(t *testing.T) {
 	for _, c := range readGolden(t) {
 		t.Run(c.Name, func(t *testing.T) {
@@ -52,7 +53,8 @@ func TestGoldenOnGPU(t *testing.T) {
 	}
 }
 
-// TestGPUAgreesWithCPU sends rows of every kind both ways: lengths, rejected rows and their reasons are equal, numbers close.
+// TestGPUAgreesWithCPU compares both devices for rows of every kind: lengths, rejected rows and their reasons are
+// equal, values are close.
 func TestGPUAgreesWithCPU(t *testing.T) {
 	const samples, frames = 1001, 20
 	lengths := []int32{1001, 0, 1, 2, 63, 64, 127, 129, 255, 256, 800, 999}
@@ -69,7 +71,7 @@ func TestGPUAgreesWithCPU(t *testing.T) {
 			var reasons [2]string
 			for i, r := range []*featurestest.Runner{must(runnerOf(t, new(Stage), "", f, len(lengths), samples, frames, f.NMels)), onDevice(t, f, len(lengths), samples, frames)} {
 				wave := r.Float32(waveform)
-				for k := range wave { // what lies behind a row's length is nobody's
+				for k := range wave { // the content after a row's length is undefined
 					wave[k] = float32(math.NaN())
 				}
 				for row, n := range lengths {
@@ -110,7 +112,7 @@ func TestStageConformsOnGPU(t *testing.T) {
 	})
 }
 
-// TestGPUInParts computes more frames than go together.
+// TestGPUInParts computes more frames than fit in one part.
 func TestGPUInParts(t *testing.T) {
 	const rows, samples, frames = 3, 128, 3
 	part := func(together int) []float32 {
@@ -127,12 +129,12 @@ func TestGPUInParts(t *testing.T) {
 		return r.Float32(melSpectrograms)
 	}
 	if whole, parts := part(9), part(6); !slices.Equal(whole, parts) {
-		t.Error("rows have other bits when two are computed at a time")
+		t.Error("rows have different bits when two are computed at a time")
 	}
 }
 
-// BenchmarkLogmelGPU is a batch of 16 rows of 500 frames, from the ring and back. It needs a GPU: on a fake one it says how long the
-// CPU takes for the graph.
+// BenchmarkLogmelGPU processes a batch of 16 rows of 500 frames, from the ring and back. It needs a GPU: on a fake one
+// it measures the CPU.
 func BenchmarkLogmelGPU(b *testing.B) {
 	const rows, frames, samples = 16, 500, 499 * 256
 	r := onDevice(b, base(), rows, samples, frames)

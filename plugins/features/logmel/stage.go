@@ -10,7 +10,7 @@ import (
 	"github.com/xtts-host/xtts-host/shared/stage"
 )
 
-// The ports, as plugin.json names them.
+// The ports, as named in plugin.json.
 const (
 	waveform        = "waveform"         // f32[B, T_wav], samples in [-1, 1]
 	waveformLengths = "waveform_lengths" // i32[B], in samples
@@ -18,18 +18,18 @@ const (
 	melLengths      = "mel_lengths"      // i32[B], in frames
 )
 
-// Stage serves an Extractor of the run's feature contract as the stage "logmel". It takes no configuration and
-// no random numbers. A row with a sample that is not finite, or too short for one frame, is rejected. With a GPU to compute on, the
-// spectrograms are a graph's; what is rejected, and why, is the same.
+// Stage implements the stage "logmel" for the run's feature contract. It takes no configuration and uses no random
+// numbers. It rejects a row with a sample that is not finite, or that is too short for one frame. On a GPU, a graph
+// computes the spectrograms, and the same rows are rejected for the same reasons.
 type Stage struct {
-	// OpenGPU opens the GPU of a configuration that has one; nil refuses it.
+	// OpenGPU opens the GPU of a configuration that has one. If it is nil, such a configuration is refused.
 	OpenGPU gpustage.Opener
 
 	extractor *Extractor
-	gpu       gpustage.Seat
+	gpu       gpustage.Handle
 }
 
-// Configure refuses a contract that cannot be computed, and buckets that do not fit it.
+// Configure refuses an invalid contract, and buckets that do not match the contract.
 func (s *Stage) Configure(_ context.Context, cfg *stage.Config) error {
 	e, err := New(cfg.Features)
 	if err != nil {
@@ -47,10 +47,10 @@ func (s *Stage) Configure(_ context.Context, cfg *stage.Config) error {
 	return s.load(cfg)
 }
 
-// Attach pins the memory for copies to the GPU.
+// Attach pins the memory for transfers to the GPU.
 func (s *Stage) Attach(memory []byte) error { return s.gpu.Attach(memory) }
 
-// Close gives the GPU back.
+// Close releases the GPU.
 func (s *Stage) Close() error { return s.gpu.Close() }
 
 func fits(e *Extractor, cfg *stage.Config, bucket int) error {
@@ -75,7 +75,7 @@ func fits(e *Extractor, cfg *stage.Config, bucket int) error {
 	return nil
 }
 
-// Process computes the rows in parallel; each row's bits depend on that row only.
+// Process computes the rows in parallel. The bits of a row depend only on that row.
 func (s *Stage) Process(ctx context.Context, b *stage.Batch) error {
 	var (
 		wave, samples = b.Float32(waveform), b.Int32(waveformLengths)
@@ -97,7 +97,7 @@ func (s *Stage) Process(ctx context.Context, b *stage.Batch) error {
 		out := mel[row*size : (row+1)*size]
 		count := s.extractor.features.Frames(n)
 		if ctx.Err() != nil {
-			return // nobody waits for the result any more
+			return // no one waits for the result any more
 		}
 		if err := s.extractor.Compute(out, wave[row*width:][:n]); err != nil {
 			b.Reject(row, err.Error())

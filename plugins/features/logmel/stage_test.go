@@ -66,7 +66,7 @@ func TestStageRefuses(t *testing.T) {
 		{"too few frames", nil, 44032, 172, 80, "bucket 0: mel_spectrograms has room for 172 frames, but 44032 samples make 173\nhint: give the bucket at least 173 frames"},
 		{"other bands", nil, 2560, 11, 100, "bucket 0: mel_spectrograms has 100 bands, the feature contract n_mels = 80"},
 		{"contract", func(f *manifest.Features) { f.FMax = 12000 }, 2560, 11, 80, "f_max 12000 Hz is above 11025 Hz"},
-		{"silent band", func(f *manifest.Features) { f.NMels = 400 }, 2560, 11, 400, "holds no FFT bin"},
+		{"silent band", func(f *manifest.Features) { f.NMels = 400 }, 2560, 11, 400, "contains no FFT bin"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			f := base()
@@ -81,7 +81,8 @@ func TestStageRefuses(t *testing.T) {
 	}
 }
 
-// TestStageRows processes a good, an empty and a bad row, with one worker and with several: the bits are the same.
+// TestStageRows processes a valid, an empty and an invalid row, with one worker and with several. The bits are the
+// same.
 func TestStageRows(t *testing.T) {
 	const samples, frames = 3000, 20
 	process := func(workers int) ([]float32, []int32, *stagepb.Result) {
@@ -119,6 +120,6 @@ func TestStageRows(t *testing.T) {
 		t.Error("the rows are not the extractor's with padding")
 	}
 	if many, _, _ := process(4); !slices.Equal(mel, many) {
-		t.Error("four workers gave other bits than one")
+		t.Error("four workers gave different bits than one")
 	}
 }

@@ -10,13 +10,13 @@ import (
 	"github.com/xtts-host/xtts-host/shared/manifest"
 )
 
-// ErrTooShort says that a waveform has no whole mel frame, which frames that are not centred need.
+// ErrTooShort means that a waveform is too short for one mel frame, if frames are not centred.
 var ErrTooShort = frame.ErrTooShort
 
-// silence is the least root mean square that the logarithm sees, 100 dB below full scale.
+// silence is the smallest root mean square before the logarithm, 100 dB below full scale.
 const silence = 1e-5
 
-// Extractor computes pitch and energy by one configuration. It is immutable and safe for concurrent use.
+// Extractor computes pitch and energy for one configuration. It is immutable and safe for concurrent use.
 type Extractor struct {
 	features manifest.Features
 	config   Config // complete
@@ -28,18 +28,18 @@ type Extractor struct {
 	scratch  sync.Pool // of *scratch
 }
 
-// scratch is what one row needs while it is computed.
+// scratch is the memory that one row needs during the computation.
 type scratch struct {
 	samples  []float32 // one frame at an edge of the waveform, with its padding
-	frame    []float64 // the frame and the zeros behind it, size values
+	frame    []float64 // the frame followed by zeros, size values
 	spectrum []float64 // size/2 + 1 powers, then the autocorrelation
 	even     []float64 // the powers of all size frequencies
 	diff     []float64 // by lag: the difference function
 	fft      fft.Transform
 }
 
-// New prepares the tables of a configuration. Of the contract it needs what decides where frames stand: sample_rate,
-// n_fft, hop_length, center and pad_mode. The error names the field that cannot be.
+// New prepares the tables of a configuration. It uses the contract's settings of frame positions: sample_rate, n_fft,
+// hop_length, center and pad_mode. The error names the invalid field.
 func New(f manifest.Features, c Config) (*Extractor, error) {
 	if _, err := frame.New(f, f.NFFT); err != nil { // the contract first: the configuration needs its sample rate
 		return nil, err
@@ -53,7 +53,7 @@ func New(f manifest.Features, c Config) (*Extractor, error) {
 		return nil, err
 	}
 	e := &Extractor{config: c, lags: l, features: f, cutter: cutter}
-	// The transform's product is circular: the frame and one lag more than the longest must fit behind each other.
+	// The convolution is circular: the size must be at least the frame plus one more than the longest lag.
 	e.size = 1 << bits.Len(uint(c.FrameLength+l.longest))
 	e.plan = fft.New(e.size)
 	e.weight = make([]float64, l.longest+2)
@@ -73,8 +73,8 @@ func New(f manifest.Features, c Config) (*Extractor, error) {
 	return e, nil
 }
 
-// Compute writes pitch and energy of wave, f32[frames] each with frames = Features.Frames(len(wave)), to the front of the
-// slices. It fails on a sample that is not finite, and with ErrTooShort.
+// Compute writes pitch and energy of wave, f32[frames] each with frames = Features.Frames(len(wave)), to the start of
+// the slices. It fails with ErrTooShort, or if a sample is not finite.
 func (e *Extractor) Compute(pitch, energy, wave []float32) error {
 	frames, err := e.cutter.Count(wave)
 	if err != nil {

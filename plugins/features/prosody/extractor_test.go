@@ -19,7 +19,7 @@ func base() manifest.Features {
 	return manifest.Features{SampleRate: 22050, NFFT: 1024, WinLength: 1024, HopLength: 256, Center: true, PadMode: "constant"}
 }
 
-// compute fails the test where Compute fails.
+// compute fails the test if Compute fails.
 func compute(t *testing.T, f manifest.Features, c Config, wave []float32) (pitch, energy []float32) {
 	t.Helper()
 	e, err := New(f, c)
@@ -34,7 +34,8 @@ func compute(t *testing.T, f manifest.Features, c Config, wave []float32) (pitch
 	return pitch, energy
 }
 
-// voice returns n samples of a sum of harmonics of hz(t), t in seconds, with the given amplitudes from the first on.
+// voice returns n samples of a sum of harmonics of hz(t), with t in seconds and the given amplitudes, starting with the
+// first harmonic.
 func voice(n, rate int, hz func(t float64) float64, amplitudes ...float64) []float32 {
 	out := make([]float32, n)
 	phase := 0.0
@@ -42,7 +43,7 @@ func voice(n, rate int, hz func(t float64) float64, amplitudes ...float64) []flo
 		for k, a := range amplitudes {
 			out[i] += float32(a * math.Sin(float64(k+1)*phase+float64(k*k)))
 		}
-		// The midpoint's frequency makes the phase exact for a frequency that changes linearly.
+		// The frequency at the midpoint gives the exact phase if the frequency changes linearly.
 		phase += 2 * math.Pi * hz((float64(i)+0.5)/float64(rate)) / float64(rate)
 	}
 	return out
@@ -50,7 +51,7 @@ func voice(n, rate int, hz func(t float64) float64, amplitudes ...float64) []flo
 
 func steady(hz float64) func(float64) float64 { return func(float64) float64 { return hz } }
 
-// TestPitch holds the pitch of signals that are known to half a percent, in every frame that lies within the signal.
+// TestPitch: the pitch of known signals is within half a percent, in every frame that lies within the signal.
 func TestPitch(t *testing.T) {
 	saw := []float64{0.3, 0.15, 0.1, 0.075, 0.06, 0.05, 0.04}
 	glide := func(from, to float64) func(float64) float64 {
@@ -75,7 +76,8 @@ func TestPitch(t *testing.T) {
 		{"rising", 22050, Config{}, glide(90, 250), saw},
 		{"falling", 22050, Config{}, glide(400, 150), saw},
 		{"sweep of a tone", 22050, Config{}, glide(150, 600), []float64{0.5}},
-		// The octave: the fundamental is 30 dB below its harmonics, the even ones of which are twice the odd ones.
+		// Octave errors: the fundamental is 30 dB below its harmonics, and the even harmonics are twice as strong as
+		// the odd ones.
 		{"weak fundamental", 22050, Config{}, steady(150), []float64{0.01, 0.3, 0.15, 0.3, 0.15, 0.3}},
 		{"no fundamental", 22050, Config{}, steady(150), []float64{0, 0.3, 0.3, 0.2}},
 	} {
@@ -94,12 +96,12 @@ func TestPitch(t *testing.T) {
 	}
 }
 
-// TestPitchInNoise keeps the octave, and the voice, 10 dB above white noise.
+// TestPitchInNoise: the octave and the voicing are right with white noise 10 dB below the signal.
 func TestPitchInNoise(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	wave := voice(11025, 22050, steady(140), 0.05, 0.2, 0.1, 0.1)
 	for i := range wave {
-		wave[i] += float32(0.055 * rng.NormFloat64()) // the voice has 0.18 r.m.s.
+		wave[i] += float32(0.055 * rng.NormFloat64()) // the voice has an RMS of 0.18
 	}
 	pitch, _ := compute(t, base(), Config{}, wave)
 	for i, p := range pitch[4 : len(pitch)-4] {
@@ -120,7 +122,7 @@ func TestUnvoiced(t *testing.T) {
 		"a hum below f_min":        func(i int, _ *rand.Rand) float32 { return float32(math.Sin(2 * math.Pi * 25 * float64(i) / 22050)) },
 		"white noise":              white,
 		"dither":                   func(_ int, r *rand.Rand) float32 { return float32(r.IntN(3)-1) / 32768 },
-		"hiss": func(i int, r *rand.Rand) float32 { // what noise has between neighbours, as in a fricative
+		"hiss": func(i int, r *rand.Rand) float32 { // noise with a correlation between neighbours, as in a fricative
 			now := white(i, r)
 			d := now - last
 			last = now
@@ -141,7 +143,7 @@ func TestUnvoiced(t *testing.T) {
 	}
 }
 
-// TestLongLags: noise is as unlike itself at long lags, which few pairs of samples have, as at short ones.
+// TestLongLags: noise has no smaller difference at long lags, which few pairs of samples have, than at short ones.
 func TestLongLags(t *testing.T) {
 	rng := rand.New(rand.NewPCG(5, 6))
 	wave := make([]float32, 11025)
@@ -156,7 +158,7 @@ func TestLongLags(t *testing.T) {
 	}
 }
 
-// TestBand: what is higher than f_max is heard one or more octaves below, and what is lower than f_min not at all.
+// TestBand: a pitch above f_max is reported one or more octaves lower, and a pitch below f_min is not reported.
 func TestBand(t *testing.T) {
 	for _, c := range []struct {
 		config   Config
@@ -174,7 +176,7 @@ func TestBand(t *testing.T) {
 	}
 }
 
-// TestVoicingThreshold takes frames without a sure voice away.
+// TestVoicingThreshold: a lower threshold makes uncertain frames unvoiced.
 func TestVoicingThreshold(t *testing.T) {
 	wave := recording(t)
 	voiced := func(c Config) (n int) {
@@ -199,7 +201,7 @@ func recording(t testing.TB) []float32 {
 	if err != nil {
 		t.Fatal(err)
 	}
-	data = data[44:] // the plainest header that a WAV file has
+	data = data[44:] // the minimal header of a WAV file
 	wave := make([]float32, len(data)/2)
 	for i := range wave {
 		wave[i] = float32(int16(binary.LittleEndian.Uint16(data[2*i:]))) / 32768
@@ -207,8 +209,8 @@ func recording(t testing.TB) []float32 {
 	return wave
 }
 
-// TestGolden holds the extractor to librosa's numbers for a recording: pitch where there is a voice, which librosa.yin does not
-// say, and energy everywhere.
+// TestGolden compares the extractor with librosa for a recording: pitch in voiced frames, which librosa.yin does not
+// decide, and energy in all frames.
 func TestGolden(t *testing.T) {
 	data, err := os.ReadFile("../testdata/golden_prosody.json")
 	if err != nil {
@@ -261,7 +263,7 @@ func TestGolden(t *testing.T) {
 	}
 }
 
-// TestEnergy has levels that are known.
+// TestEnergy uses signals of known level.
 func TestEnergy(t *testing.T) {
 	for _, c := range []struct{ amplitude, want float64 }{
 		{0, math.Log(1e-5)},
@@ -277,7 +279,7 @@ func TestEnergy(t *testing.T) {
 	}
 }
 
-// TestFramesAreNotCentred: a click is loudest where the mel frame's middle is, also when frames are not centred.
+// TestFramesAreNotCentred: a click is loudest in the frame whose centre is closest, also if frames are not centred.
 func TestFramesAreNotCentred(t *testing.T) {
 	f := base()
 	f.Center = false
@@ -305,9 +307,9 @@ func TestNewRefuses(t *testing.T) {
 		{func(f *manifest.Features) { f.SampleRate = 3000 }, Config{}, "config: f_max 1000 Hz is above 750 Hz, a quarter of sample_rate 3000"},
 		{nil, Config{FMin: 5}, "config: f_min is 5 Hz"},
 		{nil, Config{FMin: math.NaN()}, "config: f_min is NaN Hz"},
-		{nil, Config{FMin: 1000}, "config: f_min 1000 and f_max 1000 are no band"},
-		{nil, Config{Threshold: 1}, "config: threshold 1 does not lie between 0 and 1"},
-		{nil, Config{Threshold: 0.5}, "config: voicing_threshold 0.4 does not lie between threshold 0.5 and 1"},
+		{nil, Config{FMin: 1000}, "config: f_min 1000 and f_max 1000 are not a valid band"},
+		{nil, Config{Threshold: 1}, "config: threshold 1 is not between 0 and 1"},
+		{nil, Config{Threshold: 0.5}, "config: voicing_threshold 0.4 is not between threshold 0.5 and 1"},
 		{nil, Config{FrameLength: 679}, "config: frame_length 679 is less than two periods of f_min, 680 samples"},
 	} {
 		f := base()
@@ -340,7 +342,7 @@ func TestComputeRefuses(t *testing.T) {
 	}
 }
 
-// TestComputeRepeats: what an extractor did before changes no bit.
+// TestComputeRepeats: earlier calls of an extractor change no bit.
 func TestComputeRepeats(t *testing.T) {
 	wave := recording(t)
 	e, err := New(base(), Config{})
@@ -363,7 +365,7 @@ func TestComputeRepeats(t *testing.T) {
 	}
 }
 
-// TestComputeAllocates holds Compute to no memory of its own once it has run.
+// TestComputeAllocates: Compute allocates nothing after its first call.
 func TestComputeAllocates(t *testing.T) {
 	e, err := New(base(), Config{})
 	if err != nil {
@@ -372,7 +374,7 @@ func TestComputeAllocates(t *testing.T) {
 	wave := recording(t)
 	n := base().Frames(len(wave))
 	pitch, energy := make([]float32, n), make([]float32, n)
-	// The race detector makes sync.Pool forget at random; one allocation per frame would be 87.
+	// The race detector makes sync.Pool drop values at random. One allocation per frame would be 87.
 	if n := testing.AllocsPerRun(10, func() { e.Compute(pitch, energy, wave) }); n > 9 {
 		t.Errorf("%v allocations", n)
 	}

@@ -9,22 +9,23 @@ import (
 	"github.com/xtts-host/xtts-host/shared/stage"
 )
 
-// The ports, as plugin.json names them.
+// The ports, as named in plugin.json.
 const (
 	waveform        = "waveform"         // f32[B, T_wav], samples in [-1, 1]
 	waveformLengths = "waveform_lengths" // i32[B], in samples
-	pitches         = "pitch"            // f32[B, T_mel], ln Hz, 0 without a voice
+	pitches         = "pitch"            // f32[B, T_mel], ln Hz, 0 if unvoiced
 	energies        = "energy"           // f32[B, T_mel], ln of the root mean square
 	prosodyLengths  = "prosody_lengths"  // i32[B], in frames: the mel_lengths of the same rows
 )
 
-// Stage serves an Extractor of the run's feature contract as the stage "prosody". plugin.json documents its configuration. It
-// takes no random numbers. A row with a sample that is not finite, or too short for one mel frame, is rejected.
+// Stage implements the stage "prosody" for the run's feature contract. plugin.json documents its configuration. It uses
+// no random numbers. It rejects a row with a sample that is not finite, or that is too short for one mel frame.
 type Stage struct {
 	extractor *Extractor
 }
 
-// Configure refuses a configuration that cannot be at the contract's sample rate, and buckets that do not fit it.
+// Configure refuses a configuration that is impossible at the contract's sample rate, and buckets that do not match the
+// contract.
 func (s *Stage) Configure(_ context.Context, cfg *stage.Config) error {
 	var c Config
 	if err := cfg.Decode(&c); err != nil {
@@ -60,7 +61,7 @@ func fits(cfg *stage.Config, bucket int) error {
 	return nil
 }
 
-// Process computes the rows in parallel; each row's bits depend on that row only.
+// Process computes the rows in parallel. The bits of a row depend only on that row.
 func (s *Stage) Process(ctx context.Context, b *stage.Batch) error {
 	var (
 		wave, samples = b.Float32(waveform), b.Int32(waveformLengths)
@@ -75,7 +76,7 @@ func (s *Stage) Process(ctx context.Context, b *stage.Batch) error {
 	}
 	stage.EachRow(len(samples), func(row int) {
 		if ctx.Err() != nil {
-			return // nobody waits for the result any more
+			return // no one waits for the result any more
 		}
 		clip := wave[row*width:][:samples[row]]
 		pitch, energy := pitch[row*room:][:room], energy[row*room:][:room]

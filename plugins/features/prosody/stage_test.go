@@ -28,7 +28,7 @@ func TestStageConforms(t *testing.T) {
 	})
 }
 
-// TestDefaults holds the program's defaults to those that plugin.json states.
+// TestDefaults compares the program's defaults with those in plugin.json.
 func TestDefaults(t *testing.T) {
 	data, err := os.ReadFile("../plugin.json")
 	if err != nil {
@@ -44,7 +44,7 @@ func TestDefaults(t *testing.T) {
 		if value, ok := property.(map[string]any)["default"]; ok {
 			stated[key] = value
 		} else {
-			stated[key] = 4 * 340.0 // frame_length, in words: four periods of 65 Hz at 22,050 Hz
+			stated[key] = 4 * 340.0 // the default of frame_length: four periods of 65 Hz at 22,050 Hz
 		}
 	}
 	var c Config
@@ -91,7 +91,7 @@ func TestStageRefuses(t *testing.T) {
 	}{
 		{"too few frames", "", 22050, 44032, 172, "bucket 0: pitch has room for 172 frames, but 44032 samples make 173\nhint: give the bucket at least 173 frames"},
 		{"sample rate", "", 3000, 2560, 11, "f_max 1000 Hz is above 750 Hz"},
-		{"band", `{"f_max": 50}`, 22050, 2560, 11, "f_min 65 and f_max 50 are no band"},
+		{"band", `{"f_max": 50}`, 22050, 2560, 11, "f_min 65 and f_max 50 are not a valid band"},
 		{"unknown key", `{"fmin": 50}`, 22050, 2560, 11, `unknown field "fmin"`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -104,7 +104,8 @@ func TestStageRefuses(t *testing.T) {
 	}
 }
 
-// TestStageRows processes a good, an empty and a bad row, with one worker and with several: the bits are the same.
+// TestStageRows processes a valid, an empty and an invalid row, with one worker and with several. The bits are the
+// same.
 func TestStageRows(t *testing.T) {
 	const samples, frames = 12000, 50
 	wave := recording(t)[:samples-200]
@@ -137,6 +138,6 @@ func TestStageRows(t *testing.T) {
 	}
 	many, _ := process(4)
 	if !slices.Equal(r.Float32(pitches), many.Float32(pitches)) || !slices.Equal(r.Float32(energies), many.Float32(energies)) {
-		t.Error("four workers gave other bits than one")
+		t.Error("four workers gave different bits than one")
 	}
 }

@@ -2,23 +2,23 @@ package prosody
 
 import "math"
 
-// flat is the mean difference, as a share of the frame's energy, below which a frame counts as constant: rounding leaves a
-// constant one some 1e-13, and a tone 90 dB below a constant has 1e-9.
+// flat is the mean difference, as a share of the frame's energy, below which a frame counts as constant. Rounding
+// leaves about 1e-13 of a constant frame; a tone 90 dB below a constant has 1e-9.
 const flat = 1e-9
 
-// period returns the period of s.frame in samples, or 0 when it has none. energy is the sum of the frame's squares.
+// period returns the period of s.frame in samples, or 0 if it has none. energy is the sum of the frame's squares.
 func (e *Extractor) period(s *scratch, energy float64) float64 {
 	s.fft.Power(s.spectrum, s.frame)
 	s.even[0] = s.spectrum[0]
 	for k, p := range s.spectrum[1:] {
 		s.even[1+k], s.even[e.size-1-k] = p, p
 	}
-	correlation := s.spectrum // from here on, times e.size
+	correlation := s.spectrum // from here on, multiplied by e.size
 	s.fft.Real(correlation, s.even)
 
 	frame, diff := s.frame[:e.config.FrameLength], s.diff
 	scale := 2 / float64(e.size)
-	ends := 0.0                              // energy of the samples that lack a partner at this lag, at either end
+	ends := 0.0                              // energy of the samples at both ends that have no partner at this lag
 	sum := 0.0                               // of the differences
 	before, last := math.Inf(1), math.Inf(1) // the normalised differences at the two lags before
 	period, least := 0, e.config.VoicingThreshold
@@ -42,8 +42,8 @@ func (e *Extractor) period(s *scratch, energy float64) float64 {
 	return float64(period) + vertex(diff[period-1], diff[period], diff[period+1])
 }
 
-// vertex returns where, relative to the middle one, the parabola through three values at distance 1 has its minimum. It returns 0 when
-// that lies beyond the outer ones, or nowhere.
+// vertex returns the position, relative to the middle value, of the minimum of the parabola through three values at
+// distance 1. It returns 0 if the minimum is beyond the outer values, or does not exist.
 func vertex(left, middle, right float64) float64 {
 	shift := (left - right) / (2 * (left - 2*middle + right))
 	if !(math.Abs(shift) <= 1) {

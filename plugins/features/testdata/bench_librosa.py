@@ -1,4 +1,4 @@
-"""How fast librosa computes what the two BenchmarkCompute compute: 5 s of audio by the contract of myxtts-nano, one thread.
+"""Measures how fast librosa computes the features of the two BenchmarkCompute: 5 s of audio, contract of myxtts-nano, one thread.
 
 Run with OMP_NUM_THREADS=1; prints seconds of audio per second, the median of 30 runs.
 """

@@ -5,7 +5,7 @@
     /tmp/golden/bin/python plugins/features/testdata/make_golden.py
 
 The STFT and the mel filters are librosa's; power, logarithm and normalisation follow docs/bundle.md. No audio is
-stored: signal() is integer arithmetic and a few exact divisions, so that any language computes the same samples.
+stored: signal() uses integer arithmetic and a few exact divisions, so any language computes the same samples.
 """
 import json
 import pathlib
@@ -16,7 +16,7 @@ import numpy as np
 BASE = dict(sample_rate=22050, n_fft=1024, win_length=1024, hop_length=256, window="hann", center=True, pad_mode="constant",
             power=1, n_mels=80, mel_scale="slaney", mel_norm="slaney", f_min=0, f_max=11025, log="ln", log_floor=1e-5)
 
-# name, what differs from BASE, samples
+# name, differences from BASE, samples
 CASES = [
     ("xtts", {}, 3000),
     ("power, reflect, log10", dict(power=2, pad_mode="reflect", log="log10", log_floor=1e-10), 3000),

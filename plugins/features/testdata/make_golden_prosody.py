@@ -5,9 +5,9 @@
     /tmp/golden/bin/python plugins/features/testdata/make_golden_prosody.py
 
 voice.wav is the first second of clip B/0001 of the sample corpus in host/dataset/sample: 22,050 Hz, 16 bits, CC0 1.0.
-librosa.yin gives a frequency for every frame and does not say which have a voice. Its difference function leaves out the energy
-of the samples at a frame's end that lack a partner, and is not divided by the number of pairs, so its normalised values are
-others; where there is a voice the minima are in the same places.
+librosa.yin returns a frequency for every frame and does not decide which are voiced. Its difference function omits the energy
+of the samples at a frame's end that have no partner, and is not divided by the number of pairs, so its normalised values
+differ. In voiced frames the minima are at the same lags.
 """
 import json
 import pathlib

@@ -1,7 +1,8 @@
-// Package datagpu opens the GPU that the host has given a plugin's process, for its stages to compute on (package gpustage):
+// Package datagpu opens the GPU that the host gives to a plugin process, for the stages that compute on it (package
+// gpustage):
 //
-//	device, err := datagpu.Open(cfg) // in Configure, when cfg.Device is not empty
+//	device, err := datagpu.Open(cfg) // in Configure, if cfg.Device is not empty
 //
-// It has two forms. With the build tag cuda the device is real; such a program starts only where CUDA shows it a GPU, so plugin.json names
-// it apart from the one for the CPU. Without the tag, Open says that the build has no CUDA.
+// It has two versions. With the build tag cuda, the device is real. Such a program starts only if CUDA finds a GPU, so
+// plugin.json lists it separately from the program for the CPU. Without the tag, Open returns an error.
 package datagpu

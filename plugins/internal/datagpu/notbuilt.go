@@ -11,5 +11,5 @@ import (
 // Open returns an error: this build has no CUDA.
 func Open(cfg *stage.Config) (gpustage.Device, error) {
 	return nil, hint.Errorf("make build CUDA=1 builds the plugins with CUDA too; with --data-gpu cpu they compute on the CPU",
-		"stage %s was given %s, and this build of the plugin has no CUDA", cfg.Stage, cfg.Device)
+		"stage %s was given %s, but this build of the plugin has no CUDA", cfg.Stage, cfg.Device)
 }

@@ -15,16 +15,17 @@ import (
 	"github.com/xtts-host/xtts-host/shared/stage"
 )
 
-// process is the process's one device: it sees no other GPU, and a context takes half a GiB of the card.
+// process is the only device of the process: the process sees no other GPU, and each context takes about half a GiB of
+// GPU memory.
 var process struct {
 	mu     sync.Mutex
-	device *engine.Device // nil while nobody has it open
+	device *engine.Device // nil while no one has it open
 	uuid   string
 	users  int
 }
 
-// Open returns the GPU cfg.Device, held to cfg.MemoryLimit. Whoever opens it again in the same process shares it, and its limit.
-// ONNX Runtime is the library that the environment names, as the host does (ort.LibraryEnv).
+// Open returns the GPU cfg.Device, with the limit cfg.MemoryLimit. Later calls in the same process share the device and
+// its limit. The path of the ONNX Runtime library comes from the environment, as in the host (ort.LibraryEnv).
 func Open(cfg *stage.Config) (gpustage.Device, error) {
 	process.mu.Lock()
 	defer process.mu.Unlock()
@@ -43,7 +44,7 @@ func Open(cfg *stage.Config) (gpustage.Device, error) {
 }
 
 func open(cfg *stage.Config) (*engine.Device, error) {
-	// A test's driver keeps a GPU's memory on the host: there the CPU computes on it.
+	// The memory of a test's driver is host memory, so the CPU computes on it.
 	fake := os.Getenv("XTTS_HOST_TEST_FAKE_DRIVER") != ""
 	if err := ort.Init(ort.Options{CUDA: !fake}); err != nil {
 		return nil, err
@@ -59,13 +60,13 @@ func open(cfg *stage.Config) (*engine.Device, error) {
 	return d, nil
 }
 
-// lost ends the process: the host starts another one, whose context is good, and builds the batches again.
+// lost ends the process. The host starts another one, with a new context, and rebuilds the batches.
 func lost(err error) {
 	fmt.Fprintf(os.Stderr, "error: the data GPU failed: %v\n", err)
 	os.Exit(1)
 }
 
-// user is one of those who opened the device.
+// user is one opener of the device.
 type user struct {
 	*engine.Device
 	closed bool

@@ -1,4 +1,5 @@
-// Package gpustage lets a stage compute its batches on the data GPU, by an ONNX graph that ONNX Runtime runs in the plugin's process:
+// Package gpustage lets a stage compute its batches on the data GPU, with an ONNX graph that ONNX Runtime runs in the
+// plugin process:
 //
 //	func (s *Stage) Configure(_ context.Context, cfg *stage.Config) error {
 //		if cfg.Device == "" { ... } // on the CPU
@@ -15,17 +16,18 @@
 //			return err
 //		}
 //		defer call.End()
-//		copy(gpustage.View[float32](call.Host("gain")), gains) // pinned memory of the call's own
+//		copy(gpustage.View[float32](call.Host("gain")), gains) // pinned memory of the call
 //		return call.Run(gpustage.Bytes{"waveform": b.Bytes("waveform")}, gpustage.Bytes{"louder": b.Bytes("waveform")})
 //	}
 //
-// All stages of a process share one Device: a CUDA context takes half a GiB of the card. One thread of the device queues all
-// work, another waits for it, and up to Lanes batches are under way, so that one crosses while another one is computed and a third one
-// is drawn by the CPU. The work of a batch costs a copy per tensor, of pinned memory and therefore asynchronous, and one run.
+// All stages of a process share one Device, because a CUDA context takes about half a GiB of GPU memory. One thread of
+// the device queues all work, another waits for it. Up to Lanes batches are in flight, so the transfer of one, the
+// computation of another and the draws of a third on the CPU overlap. A batch costs one asynchronous transfer per
+// tensor, from or to pinned memory, and one run.
 //
-// The package itself has neither cgo nor ONNX Runtime, so that a plugin without CUDA is a static program. Package engine has the device,
-// package datagpu opens it in a program that is built with the tag cuda. In one that is not it says so: a stage that was given a GPU never
-// computes on the CPU instead.
+// The package itself uses neither cgo nor ONNX Runtime, so a plugin without CUDA is a static program. Package engine
+// implements the device, and package datagpu opens it in a program that is built with the tag cuda. In other programs,
+// datagpu returns an error: a stage that is given a GPU never falls back to the CPU.
 package gpustage
 
 import (
@@ -36,71 +38,74 @@ import (
 	"github.com/xtts-host/xtts-host/shared/stage"
 )
 
-// Lanes is how many batches of a program are under way at most.
+// Lanes is the maximum number of batches of a program in flight.
 const Lanes = 3
 
-// Opener is how a stage gets at its device: datagpu.Open, or what a test has in its place.
+// Opener opens the device of a stage: datagpu.Open, or a replacement in tests.
 type Opener func(*stage.Config) (Device, error)
 
-// Device is the GPU of the process. Its methods may be called from any goroutine.
+// Device is the GPU of the process. Its methods are safe for concurrent use.
 type Device interface {
-	// Load opens a graph and runs every bucket once, on zeros: what does not fit into the memory that the process may use is refused
-	// here, with a hint, and so is a graph with a node that would run on the CPU. Graphs of one name are loaded once.
+	// Load loads a graph and runs every bucket once, on zeros. It fails, with a hint, if the process's memory limit is
+	// too small, and if a node would run on the CPU. Graphs of one name are loaded once.
 	Load(Graph) (Program, error)
-	// Pin registers the memory that batches lie in, so that copies run at full speed and beside everything else. It is welcome again
-	// for the same memory, which stays mapped until Close.
+	// Pin registers the memory of all batches, so transfers run at full speed and overlap with other work. It may be
+	// called again for the same memory, which must stay mapped until Close.
 	Pin(memory []byte) error
-	// Close gives the device back. The last of those who opened it closes it for good, behind their programs.
+	// Close releases the device. The last opener's Close closes it. All programs of the opener must be closed before.
 	Close() error
 }
 
-// Program is a loaded graph with its tables, and memory on the device for the batches of all buckets.
+// Program is a loaded graph with its tables, and device memory for the batches of all buckets.
 type Program interface {
 	// Begin waits for a free lane. The error is that of ctx.
 	Begin(ctx context.Context, bucket int) (Call, error)
-	// Close is called when no call is under way. It may be called again.
+	// Close must not be called while a call is in flight. It is idempotent.
 	Close() error
 }
 
-// Bytes are tensors' elements, little-endian and row-major, by the names of a graph's inputs or outputs.
+// Bytes maps the names of a graph's inputs or outputs to the elements of the tensors, little-endian and row-major.
 type Bytes map[string][]byte
 
-// Call is one batch. It serves one goroutine, which ends it.
+// Call is one batch. One goroutine uses it and must call End.
 type Call interface {
-	// Host returns the pinned memory of a tensor that the bucket has as Own, for the caller to write before Run, or to read behind it. It
-	// holds anything, and is the caller's until End.
+	// Host returns the pinned memory of a tensor that the bucket lists as Own. The caller writes it before Run, or
+	// reads it after Run. Its initial content is undefined. The caller owns it until End.
 	Host(name string) []byte
-	// Run copies the inputs to the device, computes, copies the outputs that are named back, and returns when they are there. The memory
-	// must be that of Host or Pin. Inputs that are Own are taken from Host when in leaves them out, and outputs that are Own are always
-	// written there. An error leaves anything in the outputs; nobody writes to them any more.
+	// Run copies the inputs to the device, computes, copies the named outputs back, and returns when they have arrived.
+	// The memory must come from Host or be registered with Pin. An Own input that is missing in in is taken from Host.
+	// Own outputs are always written to Host. After an error, the content of the outputs is undefined, but no one
+	// writes to them any more.
 	Run(in, out Bytes) error
 	End()
 }
 
-// Graph is what a stage wants computed.
+// Graph is a computation for a stage.
 type Graph struct {
-	Name  string // stands in messages, and names the model
+	Name  string // used in messages, and identifies the model
 	Model []byte // the ONNX file
 	// Tables are inputs that are the same for every batch and bucket.
 	Tables  []Table
 	Buckets []Bucket
 }
 
-// Bucket describes the batches of one shape. Every input of the graph stands in one of the lists, or in the graph's.
+// Bucket describes the batches of one shape. Every input of the graph is listed in one of these lists or in the graph's
+// Tables.
 type Bucket struct {
 	Rows int // of a batch
-	// Together is how many rows are computed at a time, to bound the memory of intermediate values; 0 means all.
+	// Together is the number of rows that are computed at a time, which bounds the memory of intermediate values; 0
+	// means all.
 	Together        int
 	Inputs, Outputs []Tensor
-	Tables          []Table // of this bucket only
+	Tables          []Table // only of this bucket
 }
 
-// Tensor is an input or output whose first axis is that of the rows.
+// Tensor is an input or output whose first axis is the row.
 type Tensor struct {
 	Name  string
 	DType manifest.DType
 	Row   []int // shape of one row
-	Own   bool  // lies in Call.Host
+	Own   bool  // it is in Call.Host
 }
 
 // RowBytes is the size of a row.
@@ -112,7 +117,7 @@ func (t Tensor) RowBytes() int {
 	return n
 }
 
-// Table is an input that never changes.
+// Table is a constant input.
 type Table struct {
 	Name  string
 	DType manifest.DType
@@ -120,7 +125,7 @@ type Table struct {
 	Data  []byte
 }
 
-// NewTable makes a table of elements. A shape that is left out is that of a scalar. Data is a view of the elements, not a copy.
+// NewTable returns a table of the elements. Without a shape it is a scalar. Data is a view of the elements, not a copy.
 func NewTable[T float32 | float64 | int32 | bool](name string, elements []T, shape ...int) Table {
 	t := Table{Name: name, Shape: shape}
 	switch any(elements).(type) {
@@ -137,7 +142,7 @@ func NewTable[T float32 | float64 | int32 | bool](name string, elements []T, sha
 	return t
 }
 
-// View returns the elements of a tensor's bytes, which are aligned to their size.
+// View returns the elements of a tensor's bytes, which must be aligned to the element size.
 func View[T float32 | float64 | int32 | bool](b []byte) []T {
 	var element T
 	return unsafe.Slice((*T)(unsafe.Pointer(unsafe.SliceData(b))), len(b)/int(unsafe.Sizeof(element)))

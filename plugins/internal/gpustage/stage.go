@@ -7,45 +7,45 @@ import (
 	"github.com/xtts-host/xtts-host/shared/stage"
 )
 
-// Seat is a stage's place on the device: the part of Configure, Attach and Close that does not depend on what it computes. The zero
-// value is that of a stage on the CPU.
-type Seat struct {
+// Handle holds a stage's device and program: the part of Configure, Attach and Close that does not depend on the
+// computation. The zero value belongs to a stage on the CPU.
+type Handle struct {
 	device  Device
 	program Program
 }
 
-// Take opens the device of cfg and loads the graph. The stage closes the seat. Without an opener no device is taken.
-func (s *Seat) Take(open Opener, cfg *stage.Config, g Graph) (err error) {
+// Open opens the device of cfg and loads the graph. The stage must close the handle. Open fails if open is nil.
+func (h *Handle) Open(open Opener, cfg *stage.Config, g Graph) (err error) {
 	if open == nil {
-		return fmt.Errorf("stage %s was given %s, and nothing to open it with", cfg.Stage, cfg.Device)
+		return fmt.Errorf("stage %s was given %s but cannot open a GPU", cfg.Stage, cfg.Device)
 	}
-	if s.device, err = open(cfg); err != nil {
+	if h.device, err = open(cfg); err != nil {
 		return err
 	}
-	if s.program, err = s.device.Load(g); err != nil {
-		return errors.Join(err, s.device.Close())
+	if h.program, err = h.device.Load(g); err != nil {
+		return errors.Join(err, h.device.Close())
 	}
 	cfg.Log.Debug("computing on the data GPU", "graph", g.Name, "device", cfg.Device)
 	return nil
 }
 
-// Program is what was loaded; nil on the CPU.
-func (s *Seat) Program() Program { return s.program }
+// Program returns the loaded program, or nil on the CPU.
+func (h *Handle) Program() Program { return h.program }
 
-// Attach pins the memory of batches: it is that of stage.Attacher.
-func (s *Seat) Attach(memory []byte) error {
-	if s.program == nil {
+// Attach pins the memory of all batches, as in stage.Attacher.
+func (h *Handle) Attach(memory []byte) error {
+	if h.program == nil {
 		return nil
 	}
-	return s.device.Pin(memory)
+	return h.device.Pin(memory)
 }
 
-// Close gives up program and device. On the CPU it does nothing.
-func (s *Seat) Close() error {
-	if s.program == nil {
+// Close releases the program and the device. On the CPU it does nothing.
+func (h *Handle) Close() error {
+	if h.program == nil {
 		return nil
 	}
-	err := errors.Join(s.program.Close(), s.device.Close())
-	s.program, s.device = nil, nil
+	err := errors.Join(h.program.Close(), h.device.Close())
+	h.program, h.device = nil, nil
 	return err
 }

@@ -1,6 +1,6 @@
-// Faulty is a plugin that works as it should, but for the faults that XTTS_PLUGIN_FAULT lists, divided by commas:
-// host/faults_test.go has them, and sees what a run makes of each. Its stage mix gives each row a gain that is drawn from the row's key, so
-// that a row that was worked on twice, or not at all, changes the losses of a run.
+// Faulty is a plugin that works correctly except for the faults that XTTS_PLUGIN_FAULT lists, separated by commas.
+// host/faults_test.go has the list, and checks the effect of each on a run. Its stage mix applies a gain that is drawn
+// from the row's key, so a row that is processed twice, or not at all, changes the losses of a run.
 package main
 
 import (
@@ -26,20 +26,20 @@ import (
 	"github.com/xtts-host/xtts-host/shared/stagepb"
 )
 
-// faults are those that were chosen. Each strikes once, when the ones before it have, and leaves a file of its name in marks. Without
-// marks the first strikes in every process.
+// faults are the selected faults. Each occurs once, after the previous ones, and then leaves a file of its name in
+// marks. Without marks, the first one occurs in every process.
 var faults, marks = strings.Split(os.Getenv("XTTS_PLUGIN_FAULT"), ","), os.Getenv("XTTS_PLUGIN_FAULT_MARKS")
 
 // stderr is descriptor 2: go-plugin replaces the variable of package os.
 var stderr = os.Stderr
 
-// doomed is a process that the host will end for what it did: it does nothing else.
+// doomed is set when the host will end the process for what it did. The process then does nothing else.
 var (
 	striking sync.Mutex
 	doomed   bool
 )
 
-// strikes reports whether the fault of that name is to happen now.
+// strikes reports whether the named fault must occur now.
 func strikes(name string) bool {
 	if marks == "" {
 		return faults[0] == name
@@ -105,10 +105,10 @@ func main() {
 // server is the stage server with faults of the protocol.
 type server struct {
 	*stage.Server
-	ring *ring.Ring // all of it, as every plugin can map it
+	ring *ring.Ring // the whole ring, which every plugin maps
 }
 
-// entry joins it to go-plugin.
+// entry connects the server to go-plugin.
 type entry struct {
 	plugin.NetRPCUnsupportedPlugin
 	server *server
@@ -145,7 +145,7 @@ func (s *server) Process(stream grpc.BidiStreamingServer[stagepb.Call, stagepb.R
 	return s.Server.Process(&liar{BidiStreamingServer: stream, ring: s.ring, slots: map[uint64]int{}})
 }
 
-// liar sends other results than the stage gave.
+// liar sends other results than those of the stage.
 type liar struct {
 	grpc.BidiStreamingServer[stagepb.Call, stagepb.Result]
 	ring *ring.Ring
@@ -197,7 +197,7 @@ func (l *liar) clear(which func(slot int) bool) {
 	}
 }
 
-// flood writes 8 MB to the standard error: lines, and one without end.
+// flood writes 8 MB to the standard error: lines, and one line without an end.
 func flood() {
 	lines := strings.Repeat(strings.Repeat("x", 999)+"\n", 1000)
 	for range 4 {

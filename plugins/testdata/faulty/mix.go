@@ -16,8 +16,8 @@ type mix struct {
 	calls  atomic.Int64
 }
 
-// A fault may strike every so many batches of a process: others are in flight by then. poison is the step with the batch that is too
-// much for every process.
+// A fault may occur every so many batches of a process, when others are in flight. poison is the step of the batch that
+// fails in every process.
 const (
 	every  = 2
 	poison = 5
@@ -54,7 +54,7 @@ func (m *mix) Process(_ context.Context, b *stage.Batch) error {
 	return nil
 }
 
-// stumble does to the poisonous batch what the fault says.
+// stumble applies the fault to the poisonous batch.
 func (m *mix) stumble(b *stage.Batch, wave []float32, lengths []int32) {
 	switch {
 	case strikes("crashes at one batch"):
@@ -66,9 +66,9 @@ func (m *mix) stumble(b *stage.Batch, wave []float32, lengths []int32) {
 	}
 }
 
-// misbehave does to a batch what the fault says.
+// misbehave applies the fault to a batch.
 func (m *mix) misbehave(b *stage.Batch, wave []float32, lengths []int32) {
-	first := 0 // row that is not empty
+	first := 0 // a row that is not empty
 	for lengths[first] == 0 {
 		first++
 	}

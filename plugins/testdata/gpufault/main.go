@@ -1,8 +1,8 @@
 //go:build cuda
 
-// Gpufault is a plugin whose first process breaks its context of the data GPU at the third batch, as a kernel with a wrong address
-// does. What comes behind works, and changes nothing. XTTS_PLUGIN_FAULT_MARKS names a folder for the mark of what has happened. scripts/gpu_suite.py sees that nobody but
-// that process is hurt.
+// Gpufault is a plugin whose first process destroys its CUDA context on the data GPU at the third batch, like a kernel
+// with a wrong address. Later processes work and change nothing. XTTS_PLUGIN_FAULT_MARKS names a folder for the mark of
+// the fault. scripts/gpu_suite.py checks that no other process is affected.
 package main
 
 import (
@@ -41,7 +41,7 @@ func (s *scorch) Process(context.Context, *stage.Batch) error {
 	}
 	mark, err := os.OpenFile(filepath.Join(os.Getenv("XTTS_PLUGIN_FAULT_MARKS"), "scorched"), os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
-		return nil // by a process before this one
+		return nil // by an earlier process
 	}
 	mark.Close()
 	runtime.LockOSThread()

@@ -1,5 +1,5 @@
-// Package augmenttest sends batches of given rows and keys through an augment stage, behind the protocol's server and in
-// real shared memory, for tests that look at numbers:
+// Package augmenttest sends batches of given rows and keys through an augment stage, with the real protocol server and
+// real shared memory, for tests of the computed values:
 //
 //	r, err := augmenttest.New(t, new(waveaug.Stage), augmenttest.Options{
 //		Data: "waveform", Lengths: "waveform_lengths", Shape: []int{8000},
@@ -7,7 +7,7 @@
 //	...
 //	out, err := r.Process(t, []augmenttest.Row{{Key: key, Data: clip}})
 //
-// Whether a stage keeps the rules of the protocol is the business of package stagetest.
+// Package stagetest checks the rules of the protocol.
 package augmenttest
 
 import (
@@ -51,10 +51,10 @@ type Runner struct {
 	layout  ring.Layout
 }
 
-// maxRows bounds the rows of a batch. The layout has that many; the rest of a batch is left empty.
+// maxRows is the number of rows of the layout. A batch with fewer rows has empty rows at the end.
 const maxRows = 8
 
-// New configures the stage. The error is what Configure answered.
+// New configures the stage. The error is that of Configure.
 func New(t testing.TB, s stage.Stage, o Options) (*Runner, error) {
 	t.Helper()
 	r := &Runner{options: o}
@@ -102,8 +102,8 @@ func (r *Runner) request() *stagepb.ConfigureRequest {
 	}
 }
 
-// Process sends the rows as one batch and returns what became of each, with the padding behind it. Rejected rows and
-// failed calls are errors.
+// Process sends the rows as one batch and returns each processed row with its padding. A rejected row or a failed call
+// is an error.
 func (r *Runner) Process(t testing.TB, rows []Row) ([][]float32, error) {
 	t.Helper()
 	if len(rows) > maxRows {

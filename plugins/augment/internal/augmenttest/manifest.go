@@ -9,7 +9,7 @@ import (
 	"github.com/xtts-host/xtts-host/shared/manifest"
 )
 
-// Spec returns the declaration of a stage of the plugin, from the test's folder beside plugin.json's.
+// Spec returns the declaration of a stage. The test's folder must be a subfolder of the plugin's folder.
 func Spec(t testing.TB, name string) manifest.Stage {
 	t.Helper()
 	data, err := os.ReadFile("../plugin.json")
@@ -27,7 +27,7 @@ func Spec(t testing.TB, name string) manifest.Stage {
 	return s
 }
 
-// CheckDefaults holds a stage's configuration, with its defaults, to what plugin.json states, key by key.
+// CheckDefaults compares a stage's default configuration with the defaults in plugin.json, key by key.
 func CheckDefaults(t *testing.T, s manifest.Stage, config any) {
 	t.Helper()
 	stated := map[string]any{}

@@ -1,5 +1,5 @@
-// Package featurestest sends batches through a stage of the plugin, behind the protocol's server and in real shared memory,
-// for tests that look at numbers:
+// Package featurestest sends batches through a stage of the plugin, with the real protocol server and real shared
+// memory, for tests of the computed values:
 //
 //	r, err := featurestest.New(t, new(logmel.Stage), featurestest.Options{Features: features, Inputs: inputs, Outputs: outputs})
 //	...
@@ -7,7 +7,7 @@
 //	result := r.Process(t)
 //	mel := r.Float32("mel_spectrograms")
 //
-// Whether a stage keeps the rules of the protocol is the business of package stagetest.
+// Package stagetest checks the rules of the protocol.
 package featurestest
 
 import (
@@ -33,7 +33,7 @@ type Options struct {
 	Outputs  []ring.Tensor
 }
 
-// Runner is a configured stage, and one slot of memory for its batches.
+// Runner is a configured stage with one slot of memory for its batches.
 type Runner struct {
 	server *stage.Server
 	memory *ring.Ring
@@ -41,7 +41,7 @@ type Runner struct {
 	rows   int
 }
 
-// New configures the stage. The error is what Configure answered. The runner lives until the test ends.
+// New configures the stage. The error is that of Configure. The runner lives until the test ends.
 func New(t testing.TB, s stage.Stage, o Options) (*Runner, error) {
 	t.Helper()
 	r := &Runner{layout: ring.NewLayout(append(append([]ring.Tensor{}, o.Inputs...), o.Outputs...), nil), rows: o.Inputs[0].Shape[0]}
@@ -89,7 +89,7 @@ func (r *Runner) Float32(name string) []float32 { return view[float32](r, name) 
 // Int32 returns the elements of an i32 tensor in the slot.
 func (r *Runner) Int32(name string) []int32 { return view[int32](r, name) }
 
-// Process has the stage work on what lies in the slot.
+// Process runs the stage on the content of the slot.
 func (r *Runner) Process(t testing.TB) *stagepb.Result {
 	t.Helper()
 	s := &stream{ctx: t.Context(), call: &stagepb.Call{RowKeys: make([]byte, r.rows*stage.KeySize)}}

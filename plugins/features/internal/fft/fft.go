@@ -1,11 +1,11 @@
-// Package fft transforms real frames into what the features need of their spectra, in float64:
+// Package fft transforms real frames in float64 and returns the parts of their spectra that the features need:
 //
-//	plan := fft.New(1024)           // tables, to be shared
+//	plan := fft.New(1024)           // tables, safe to share
 //	t := plan.Transform()           // scratch memory, for one goroutine
 //	t.Power(spectrum, frame)        // |X[k]|², k = 0..512
-//	t.Real(correlation, powers)     // of an even sequence, all there is of its spectrum
+//	t.Real(correlation, powers)     // of an even sequence, whose spectrum is real
 //
-// gonum has transforms of any size; those of powers of two are done here, four times as fast.
+// gonum transforms any size. The package transforms powers of two itself, about four times as fast.
 package fft
 
 import (
@@ -15,22 +15,22 @@ import (
 	"gonum.org/v1/gonum/dsp/fourier"
 )
 
-// Plan makes transforms of one size. It is immutable, and safe for concurrent use.
+// Plan creates transforms of one size. It is immutable and safe for concurrent use.
 type Plan interface {
-	// Transform returns a transform with scratch memory of its own, for one goroutine.
+	// Transform returns a transform with its own scratch memory, for one goroutine.
 	Transform() Transform
 }
 
-// Transform computes X[k], the sum of x[i] exp(-2πik/n) over a real frame x of the plan's n elements, without a scale. It
-// allocates nothing. The frame is left as it is.
+// Transform computes X[k], the sum of x[i] exp(-2πik/n) over a real frame x of n elements, without scaling. It
+// allocates nothing and does not change the frame.
 type Transform interface {
 	// Power writes |X[k]|² for k = 0..n/2 to dst.
 	Power(dst, x []float64)
-	// Real writes the real part of X[k] for k = 0..n/2 to dst. Where x is even, x[i] = x[n-i], the spectrum is real.
+	// Real writes the real part of X[k] for k = 0..n/2 to dst. If x is even, x[i] = x[n-i], the spectrum is real.
 	Real(dst, x []float64)
 }
 
-// New plans transforms of n real numbers; n is even.
+// New returns a plan for n real numbers; n must be even.
 func New(n int) Plan {
 	if n >= 8 && n&(n-1) == 0 {
 		return newRadix4(n)
@@ -61,13 +61,13 @@ func (g *gonumTransform) Real(dst, x []float64) {
 	}
 }
 
-// radix4 transforms n real samples, n a power of two, as m = n/2 complex ones: even samples are the real parts, odd
-// ones the imaginary parts, and one last pass takes the two spectra apart. The complex transform is Stockham's:
-// each pass reads one buffer in runs and writes the other in runs, so nothing is reordered by bit reversal.
-// (C. Van Loan, Computational Frameworks for the Fast Fourier Transform, 1992, sections 1.7 and 4.3.)
+// radix4 transforms n real samples (n a power of two) as m = n/2 complex samples: even samples are the real parts, odd
+// samples the imaginary parts, and a last pass separates the two spectra. The complex transform is Stockham's: each
+// pass reads one buffer sequentially and writes the other sequentially, so no bit reversal is needed. (C. Van Loan,
+// Computational Frameworks for the Fast Fourier Transform, 1992, sections 1.7 and 4.3.)
 type radix4 struct {
 	m      int
-	passes [][][3]complex128 // for each radix-4 pass the powers 1 to 3 of its twiddle factors
+	passes [][][3]complex128 // powers 1 to 3 of the twiddle factors, for each radix-4 pass
 	split  []complex128      // exp(-2πik/n), k = 0..m/2
 }
 
@@ -124,7 +124,7 @@ func (t *radix4Transform) packed(x []float64) []complex128 {
 	return from
 }
 
-// first is the pass of stride 1, which packs the samples on the way.
+// first is the pass of stride 1, which also packs the samples.
 func (t *radix4Transform) first(to []complex128, x []float64) {
 	pass := t.plan.passes[0]
 	n := 2 * len(pass)
@@ -141,7 +141,7 @@ func (t *radix4Transform) first(to []complex128, x []float64) {
 	}
 }
 
-// middle is a radix-4 pass of a stride above 1: all butterflies of a run have the same twiddle factors.
+// middle is a radix-4 pass of a stride above 1. All butterflies of a run have the same twiddle factors.
 func middle(to, from []complex128, pass [][3]complex128, stride int) {
 	n := len(pass) * stride
 	for p := range pass {
@@ -159,7 +159,7 @@ func middle(to, from []complex128, pass [][3]complex128, stride int) {
 	}
 }
 
-// last is the radix-2 pass that is left when the size is no power of four.
+// last is the final radix-2 pass, if the size is not a power of four.
 func last(to, from []complex128) {
 	half := len(from) / 2
 	a, b := from[:half], from[half:2*half]
@@ -169,8 +169,9 @@ func last(to, from []complex128) {
 	}
 }
 
-// powers takes the spectrum of the real samples out of z, that of the packed ones. With E and O the spectra of the even
-// and the odd samples, z[k] = E[k] + iO[k], and X[k] = E[k] + w[k]O[k], X[m-k] = conj(E[k] - w[k]O[k]).
+// powers computes the power spectrum of the real samples from z, the spectrum of the packed samples. With E and O the
+// spectra of the even and the odd samples, z[k] = E[k] + iO[k], X[k] = E[k] + w[k]O[k], and X[m-k] = conj(E[k] -
+// w[k]O[k]).
 func (r *radix4) powers(dst []float64, z []complex128) {
 	m := r.m
 	re, im := real(z[0]), imag(z[0])
@@ -182,7 +183,7 @@ func (r *radix4) powers(dst []float64, z []complex128) {
 	}
 }
 
-// reals takes the real parts of the same spectrum out of z.
+// reals computes the real parts of the same spectrum from z.
 func (r *radix4) reals(dst []float64, z []complex128) {
 	m := r.m
 	re, im := real(z[0]), imag(z[0])

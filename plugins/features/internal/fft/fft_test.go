@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// dft is the definition.
+// dft computes the transform by its definition.
 func dft(x []float64) (power, reals []float64) {
 	power, reals = make([]float64, len(x)/2+1), make([]float64, len(x)/2+1)
 	for k := range power {
@@ -34,7 +34,7 @@ func TestTransform(t *testing.T) {
 		power, reals := dft(x)
 		got := make([]float64, n/2+1)
 		tr := New(n).Transform()
-		for range 2 { // scratch memory of the transform before must not matter
+		for range 2 { // the old content of the scratch memory must not matter
 			tr.Power(got, x)
 			for k, want := range power {
 				if d := math.Abs(got[k] - want); d > 1e-12*energy*float64(n) {

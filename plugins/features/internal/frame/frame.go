@@ -1,5 +1,5 @@
-// Package frame cuts waveforms into frames that stand where the mel frames of a feature contract stand, so that everything
-// computed from a clip has the same number of frames, centred on the same samples:
+// Package frame cuts waveforms into frames at the positions of the mel frames of a feature contract. So everything that
+// is computed from a clip has the same number of frames, centred on the same samples:
 //
 //	cutter, err := frame.New(features, 1020)
 //	...
@@ -17,18 +17,18 @@ import (
 	"github.com/xtts-host/xtts-host/shared/manifest"
 )
 
-// ErrTooShort says that a waveform has no whole mel frame, which frames that are not centred need.
+// ErrTooShort means that a waveform is too short for one mel frame, if frames are not centred.
 var ErrTooShort = errors.New("the waveform is shorter than one window")
 
 // Cutter cuts frames of one length. It is immutable and safe for concurrent use.
 type Cutter struct {
 	features manifest.Features
 	length   int
-	first    int // sample that frame 0 begins with; negative in the padding
+	first    int // first sample of frame 0; negative in the padding
 }
 
-// New checks what the contract says of frames, and prepares a cutter of frames of length samples. With length n_fft they are
-// the mel frames.
+// New checks the contract's frame settings and returns a cutter for frames of length samples. If length is n_fft, these
+// are the mel frames.
 func New(f manifest.Features, length int) (Cutter, error) {
 	refuse := func(advice, format string, args ...any) (Cutter, error) {
 		return Cutter{}, hint.Errorf(advice, "features: "+format, args...)
@@ -50,8 +50,8 @@ func New(f manifest.Features, length int) (Cutter, error) {
 	return c, nil
 }
 
-// Count returns the number of frames that wave has, Features.Frames(len(wave)). It fails on a sample that is not finite,
-// and with ErrTooShort.
+// Count returns the number of frames of wave, Features.Frames(len(wave)). It fails with ErrTooShort, or if a sample is
+// not finite.
 func (c *Cutter) Count(wave []float32) (int, error) {
 	for i, v := range wave {
 		if v-v != 0 {
@@ -65,11 +65,11 @@ func (c *Cutter) Count(wave []float32) (int, error) {
 	return n, nil
 }
 
-// First returns the position of the first sample of frame 0; it is negative where that lies in the padding.
+// First returns the index of the first sample of frame 0, which is negative in the padding.
 func (c *Cutter) First() int { return c.first }
 
-// Cut returns the samples of frame t. They are a part of wave, or stand in scratch, which has room for a frame, where the
-// frame reaches into the padding at the ends.
+// Cut returns the samples of frame t: a part of wave, or scratch if the frame extends into the padding at the ends.
+// scratch must have room for a frame.
 func (c *Cutter) Cut(t int, wave, scratch []float32) []float32 {
 	at := c.first + t*c.features.HopLength
 	if at >= 0 && at+c.length <= len(wave) {
@@ -80,7 +80,7 @@ func (c *Cutter) Cut(t int, wave, scratch []float32) []float32 {
 	return scratch
 }
 
-// pad fills samples from wave beginning at position at, which reaches beyond one end of wave or both.
+// pad fills samples from wave, starting at index at, if the range extends beyond one or both ends of wave.
 func pad(samples, wave []float32, at int, reflect bool) {
 	for i := range samples {
 		j := at + i
@@ -95,8 +95,8 @@ func pad(samples, wave []float32, at int, reflect bool) {
 	}
 }
 
-// mirror returns the index in [0,n) that position j is reflected to, the ends not repeated, as numpy.pad's mode
-// "reflect" does: a wave shorter than the padding is reflected as often as it takes.
+// mirror returns the index in [0,n) to which index j is reflected, without repeating the ends, like numpy.pad's mode
+// "reflect": if the wave is shorter than the padding, it is reflected repeatedly.
 func mirror(j, n int) int {
 	if n == 1 {
 		return 0

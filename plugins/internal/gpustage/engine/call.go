@@ -10,7 +10,7 @@ import (
 // call implements gpustage.Call.
 type call struct {
 	program *program
-	lane    *lane // nil behind End
+	lane    *lane // nil after End
 	bucket  int
 	done    chan error
 }
@@ -37,8 +37,8 @@ func (c *call) End() {
 	}
 }
 
-// Run implements gpustage.Call. It waits for the GPU whatever becomes of the caller's connection: until then the memory is not the
-// caller's.
+// Run implements gpustage.Call. It waits for the GPU even if the caller's connection ends, because the GPU uses the
+// caller's memory until then.
 func (c *call) Run(in, out gpustage.Bytes) error {
 	b := &c.lane.buckets[c.bucket]
 	from, err := c.find(b.Inputs, in, true)
@@ -52,7 +52,7 @@ func (c *call) Run(in, out gpustage.Bytes) error {
 	d := c.program.device
 	err = d.do(func() error {
 		if err := c.queue(from, to); err != nil {
-			// What was queued before it failed still uses the memory.
+			// Work that was queued before the failure still uses the memory.
 			waited := errors.Join(d.transfer.Synchronize(), d.compute.Synchronize())
 			d.check(waited)
 			return errors.Join(err, waited)
@@ -69,7 +69,7 @@ func (c *call) Run(in, out gpustage.Bytes) error {
 	return nil
 }
 
-// find returns the memory of each tensor; nil for an output that nobody wants.
+// find returns the memory of each tensor, or nil for an output that is not requested.
 func (c *call) find(list []gpustage.Tensor, given gpustage.Bytes, all bool) ([][]byte, error) {
 	found := make([][]byte, len(list))
 	for i, t := range list {
@@ -99,7 +99,7 @@ func (c *call) queue(from, to [][]byte) error {
 	if err := errors.Join(d.transfer.Record(l.crossed), d.compute.Wait(l.crossed)); err != nil {
 		return err
 	}
-	if d.cuda == nil { // the CPU provider knows no streams
+	if d.cuda == nil { // the CPU provider has no streams
 		if err := d.compute.Synchronize(); err != nil {
 			return err
 		}

@@ -1,13 +1,13 @@
-// Package engine is the device of package gpustage over a gpu.Context and ONNX Runtime.
+// Package engine implements the device of package gpustage with a gpu.Context and ONNX Runtime.
 //
 //	device, err := engine.New(engine.Config{Context: context, MemoryLimit: 2 << 30})
 //	// ...
 //	program, err := device.Load(graph)
 //
-// A thread that is bound to the GPU makes everything and queues all work: copies to the card on one stream; runs, and copies back, on
-// another that waits for the first by an event. A second thread waits for what is queued and wakes the callers, so that the next batch
-// is queued meanwhile. A lane is what one batch under way needs: memory on the card and pinned memory, both laid out for each
-// bucket when the graph is loaded, with bindings made once.
+// One thread, bound to the GPU, creates all resources and queues all work: transfers to the GPU on one stream; runs and
+// transfers back on another stream, which waits for the first by an event. A second thread waits for queued work and
+// wakes the callers, so the next batch is queued meanwhile. A lane holds the resources of one batch in flight: GPU
+// memory and pinned memory, laid out for each bucket when the graph is loaded, with bindings that are created once.
 package engine
 
 import (
@@ -22,15 +22,15 @@ import (
 	"github.com/xtts-host/xtts-host/plugins/internal/gpustage"
 )
 
-// Config describes a device. Context is needed.
+// Config describes a device. Only Context is required.
 type Config struct {
 	// Context is the GPU. The device closes it.
 	Context gpu.Context
-	// OnHost has the CPU compute, which only a Context can do whose memory is the host's, as that of a test.
+	// OnHost makes the CPU compute. This requires a Context whose memory is host memory, as in tests.
 	OnHost bool
-	// MemoryLimit is how many bytes of the card the process may use, with CUDA's own; 0 is no limit.
+	// MemoryLimit is the GPU memory that the process may use, in bytes and including CUDA's own; 0 means no limit.
 	MemoryLimit int
-	// Lost, if set, is told once that the GPU failed. No work that is queued from then on succeeds in this process.
+	// Lost, if not nil, is called once when the GPU has failed. Work that is queued after that fails.
 	Lost func(error)
 }
 
@@ -45,18 +45,18 @@ type Device struct {
 	lost   sync.Once
 	closed chan struct{}
 
-	// What follows is the queueing goroutine's.
+	// The fields below belong to the queueing goroutine.
 	closers
 	compute, transfer gpu.Stream
 	async             *ort.RunOptions
 	graphs            map[string]*graph
-	pinned            map[*byte]int // sizes of what is registered
-	own               int           // bytes of the card that were allocated here
+	pinned            map[*byte]int // sizes of the registered memory
+	own               int           // bytes of GPU memory that were allocated here
 }
 
 var _ gpustage.Device = (*Device)(nil)
 
-// New opens a device. ONNX Runtime has been initialised. After an error the context is still the caller's.
+// New opens a device. ONNX Runtime must be initialized. If New fails, the caller still owns the context.
 func New(cfg Config) (*Device, error) {
 	d := &Device{config: cfg, tasks: make(chan func()), waits: make(chan *call, 64), closed: make(chan struct{}), graphs: map[string]*graph{}, pinned: map[*byte]int{}}
 	started := make(chan error)
@@ -72,9 +72,9 @@ func New(cfg Config) (*Device, error) {
 	return d, nil
 }
 
-// queue runs all that is to be done on the GPU's thread.
+// queue runs all work of the GPU's thread.
 func (d *Device) queue(started chan<- error) {
-	runtime.LockOSThread() // for good: the thread ends with the goroutine
+	runtime.LockOSThread() // never unlocked: the thread ends with the goroutine
 	started <- d.config.Context.Bind()
 	for {
 		select {
@@ -87,7 +87,7 @@ func (d *Device) queue(started chan<- error) {
 	}
 }
 
-// wait wakes the callers, in the order in which their work was queued.
+// wait wakes the callers in the order in which their work was queued.
 func (d *Device) wait(started chan<- error) {
 	runtime.LockOSThread()
 	started <- d.config.Context.Bind()
@@ -98,14 +98,15 @@ func (d *Device) wait(started chan<- error) {
 	}
 }
 
-// check takes what waiting for the GPU returned. CUDA tells of failed work there, and the context is of no use then.
+// check examines the result of waiting for the GPU. CUDA reports failed work there, and the context is unusable
+// afterwards.
 func (d *Device) check(err error) {
 	if err != nil && d.config.Lost != nil {
 		d.lost.Do(func() { d.config.Lost(err) })
 	}
 }
 
-// do has the queueing goroutine call f.
+// do runs f on the queueing goroutine.
 func (d *Device) do(f func() error) error {
 	done := make(chan error, 1)
 	select {
@@ -126,7 +127,7 @@ func (d *Device) open() (err error) {
 	if d.config.OnHost {
 		return nil
 	}
-	// In f32 nothing is rounded to TF32: stages are held to golden numbers.
+	// In f32, nothing is rounded to TF32, because golden numbers test the stages.
 	d.cuda = &ort.CUDA{Device: ort.Place(d.config.Context.Device().Index), Stream: d.compute.Pointer(), Whole: true}
 	if d.async, err = ort.NewRunOptions(); err != nil {
 		return err
@@ -135,7 +136,7 @@ func (d *Device) open() (err error) {
 	return d.async.Async()
 }
 
-// place is where ONNX Runtime finds the card's memory.
+// place is where ONNX Runtime finds the GPU memory.
 func (d *Device) place() ort.Place {
 	if d.cuda == nil {
 		return ort.Host
@@ -160,7 +161,7 @@ func (d *Device) Pin(memory []byte) error {
 	})
 }
 
-// Close implements gpustage.Device. Programs are closed before.
+// Close implements gpustage.Device. All programs must be closed before.
 func (d *Device) Close() error {
 	var err error
 	d.close.Do(func() {
@@ -176,7 +177,7 @@ func (d *Device) stop() error {
 	return nil
 }
 
-// closers close what was made, the last first.
+// closers closes resources in the reverse order of their creation.
 type closers []func() error
 
 func (c *closers) add(f func() error) { *c = append(*c, f) }

@@ -28,7 +28,7 @@ func TestMain(m *testing.M) { os.Exit(orttest.Run(m)) }
 
 const masks = "../../../augment/specaugment/specaugment.onnx"
 
-// masking is the smallest of the stages' graphs, for rows of frames by 3 bands; the pad is -1.
+// masking is the smallest of the stages' graphs, for rows of frames by 3 bands; the pad value is -1.
 func masking(t *testing.T, rows, together int, frames ...int) gpustage.Graph {
 	t.Helper()
 	model, err := os.ReadFile(masks)
@@ -51,7 +51,7 @@ func masking(t *testing.T, rows, together int, frames ...int) gpustage.Graph {
 	return g
 }
 
-// shared returns mapped memory, as a ring is.
+// shared returns mapped memory, like a ring.
 func shared(t *testing.T, size int) []byte {
 	t.Helper()
 	mem, err := unix.Mmap(-1, 0, size, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED|unix.MAP_ANON)
@@ -79,7 +79,7 @@ func check(t *testing.T, err error) {
 	}
 }
 
-// TestManyCalls has more batches of all shapes under way than there are lanes, in parts of two rows, from two programs.
+// TestManyCalls has more batches of all shapes in flight than there are lanes, in parts of two rows, from two programs.
 func TestManyCalls(t *testing.T) {
 	const rows, callers = 5, 8
 	d, _ := newDevice(t, 0)
@@ -131,11 +131,11 @@ func TestManyCalls(t *testing.T) {
 	wg.Wait()
 	check(t, errors.Join(programs[0].Close(), programs[0].Close(), programs[1].Close(), d.Close(), d.Close()))
 	if err := d.Pin(ring); !errors.Is(err, gpu.ErrClosed) {
-		t.Errorf("pin behind Close: %v", err)
+		t.Errorf("pin after Close: %v", err)
 	}
 }
 
-// TestBegin waits for a lane as long as the caller does.
+// TestBegin: Begin waits for a lane until the caller's context ends.
 func TestBegin(t *testing.T) {
 	d, _ := newDevice(t, 0)
 	defer d.Close()
@@ -164,7 +164,7 @@ func TestBegin(t *testing.T) {
 	}
 }
 
-// TestRefusals loads what cannot be, and hands over what does not fit.
+// TestRefusals loads invalid graphs and passes invalid tensors.
 func TestRefusals(t *testing.T) {
 	for _, c := range []struct {
 		name   string
@@ -173,7 +173,7 @@ func TestRefusals(t *testing.T) {
 		want   string
 		hint   bool
 	}{
-		{"limit", 920<<20 + 1000, func(*gpustage.Graph) {}, "may use 920 MB of the data GPU, and needs", true},
+		{"limit", 920<<20 + 1000, func(*gpustage.Graph) {}, "may use 920 MB of the data GPU but needs", true},
 		{"card", 0, func(g *gpustage.Graph) { g.Buckets[0].Rows = 20000 }, "out of GPU memory", true},
 		{"missing input", 0, func(g *gpustage.Graph) { g.Tables = nil }, "pad", false},
 		{"unknown input", 0, func(g *gpustage.Graph) { g.Buckets[0].Inputs[1].Name = "other" }, "the graph has no such name", false},
@@ -202,7 +202,7 @@ func TestRefusals(t *testing.T) {
 	check(t, errors.Join(p.Close(), d.Close()))
 }
 
-// TestFailures lets the card fail at each kind of work: the call returns the error, and everything can be closed.
+// TestFailures makes each kind of GPU work fail: the call returns the error, and everything can be closed.
 func TestFailures(t *testing.T) {
 	broken := errors.New("the card is gone")
 	for _, op := range []gputest.Op{gputest.Upload, gputest.Download} {
@@ -221,10 +221,10 @@ func TestFailures(t *testing.T) {
 			t.Errorf("%s: %v", op, err)
 		}
 		if len(lost) != 1 || !errors.Is(lost[0], broken) {
-			t.Errorf("%s: told of %v", op, lost)
+			t.Errorf("%s: Lost got %v", op, lost)
 		}
 		call.End()
-		errors.Join(p.Close(), d.Close()) // of a lost card they have little to say
+		errors.Join(p.Close(), d.Close()) // after the GPU is lost, errors have little detail
 	}
 	for _, op := range []gputest.Op{gputest.Allocate, gputest.AllocateHost} {
 		d, card := newDevice(t, 0)
@@ -236,7 +236,7 @@ func TestFailures(t *testing.T) {
 	}
 }
 
-// TestGraphsRunOnCUDA looks for nodes that a GPU has no kernel for, or that would have the host wait: what no fake shows.
+// TestGraphsRunOnCUDA finds nodes without a GPU kernel and nodes that make the host wait, which a fake cannot show.
 func TestGraphsRunOnCUDA(t *testing.T) {
 	files, err := filepath.Glob("../../../*/*/*.onnx")
 	if err != nil || len(files) != 3 {

@@ -9,24 +9,24 @@ import (
 	"github.com/xtts-host/xtts-host/shared/manifest"
 )
 
-// align is the distance of tensors: a GPU's kernels want their operands aligned to it.
+// align is the alignment of tensors that GPU kernels require of their operands.
 const align = 256
 
 func aligned(n int) int { return (n + align - 1) / align * align }
 
-// place is where the tensors of a bucket lie in a lane's memory.
+// place is the layout of a bucket's tensors in a lane's memory.
 type place struct {
 	gpustage.Bucket
 	parts []part
-	size  int            // on the card
+	size  int            // on the GPU
 	own   map[string]int // offsets in pinned memory
-	host  int            // size of that
+	host  int            // size of the pinned memory
 }
 
 // part is a run of rows that are computed together.
 type part struct {
 	from, to int
-	at       map[string]int // offsets on the card
+	at       map[string]int // offsets in GPU memory
 }
 
 func newPlace(b gpustage.Bucket) place {
@@ -53,12 +53,12 @@ func newPlace(b gpustage.Bucket) place {
 	return p
 }
 
-// lane is what one batch under way needs.
+// lane holds the resources of one batch in flight.
 type lane struct {
 	memory   gpu.Memory
 	host     gpu.HostMemory
-	crossed  gpu.Event // the inputs are on the card
-	computed gpu.Event // the outputs are back
+	crossed  gpu.Event // the inputs are on the GPU
+	computed gpu.Event // the outputs are in host memory
 	buckets  []bound
 }
 
@@ -73,7 +73,7 @@ type chunk struct {
 	binding *ort.Binding
 }
 
-// newLane makes a lane that holds any bucket.
+// newLane creates a lane that is large enough for any bucket.
 func (p *program) newLane(places []place) (*lane, error) {
 	size, host := 0, 0
 	for _, b := range places {
@@ -97,7 +97,7 @@ func (p *program) newLane(places []place) (*lane, error) {
 	return l, nil
 }
 
-// bind makes the bindings of a bucket in a lane.
+// bind creates the bindings of a bucket in a lane.
 func (p *program) bind(l *lane, b place, tables map[string]table) error {
 	done := bound{place: b}
 	for _, part := range b.parts {
@@ -129,7 +129,7 @@ func (p *program) bind(l *lane, b place, tables map[string]table) error {
 	return nil
 }
 
-// tensor views memory of the card for a bind. ONNX Runtime's value lives on in the binding.
+// tensor creates a view of GPU memory for a binding, which keeps ONNX Runtime's value alive.
 func (p *program) tensor(m gpu.Memory, at int, dtype manifest.DType, shape []int, bind func(*ort.Tensor) error) error {
 	x, err := ort.NewTensorAt(p.device.place(), m.Pointer()+uintptr(at), m.Size()-at, dtype, shape)
 	if err != nil {

@@ -10,11 +10,11 @@ import (
 	"github.com/xtts-host/xtts-host/shared/hint"
 )
 
-// libraries is what CUDA's context, cuBLAS and their kernels take of a GPU beside everything that is asked for: 812 MiB were measured
-// on an H200 for a process with a graph of spectrograms.
+// libraries is the GPU memory that CUDA's context, cuBLAS and their kernels take in addition to all explicit
+// allocations: 812 MiB were measured on an H200 for a process with a graph of spectrograms.
 const libraries = 920 << 20
 
-// room is what the process's limit leaves for one more session's intermediate values; 0 without a limit.
+// room returns what the process's limit leaves for the intermediate values of one more session; 0 without a limit.
 func (d *Device) room() (int, error) {
 	if d.config.MemoryLimit == 0 {
 		return 0, nil
@@ -29,7 +29,7 @@ func (d *Device) room() (int, error) {
 	return d.config.MemoryLimit - used, nil
 }
 
-// checkMemory refuses what trial runs have shown to be more than the limit.
+// checkMemory returns an error if the trial runs used more than the limit.
 func (d *Device) checkMemory() error {
 	used, err := d.used()
 	if err == nil && d.config.MemoryLimit > 0 && used > d.config.MemoryLimit {
@@ -38,7 +38,7 @@ func (d *Device) checkMemory() error {
 	return err
 }
 
-// used is what the process takes of the card.
+// used returns the GPU memory that the process uses.
 func (d *Device) used() (int, error) {
 	used := libraries + d.own
 	for _, g := range d.graphs {
@@ -54,11 +54,11 @@ func (d *Device) used() (int, error) {
 const moreMemory = "raise --data-gpu-memory, lower --plugin-workers, or take a smaller --batch-size"
 
 func (d *Device) tooSmall(used int) error {
-	return hint.Errorf(moreMemory, "the plugin's process may use %d MB of the data GPU, and needs %d, with %d for CUDA and its libraries",
+	return hint.Errorf(moreMemory, "the plugin process may use %d MB of the data GPU but needs %d, including %d for CUDA and its libraries",
 		d.config.MemoryLimit/gpu.MB, used/gpu.MB, libraries/gpu.MB)
 }
 
-// advise adds the next step to an error about memory.
+// advise adds a hint to an error about memory.
 func advise(err error) error {
 	if hint.Of(err) == "" && (errors.Is(err, ort.ErrOutOfMemory) || errors.Is(err, gpu.ErrOutOfMemory)) {
 		return hint.Errorf(moreMemory, "%w", err)
@@ -66,7 +66,7 @@ func advise(err error) error {
 	return err
 }
 
-// allocate makes memory on the card that the program owns.
+// allocate allocates GPU memory that the program owns.
 func (p *program) allocate(size int) (gpu.Memory, error) {
 	m, err := p.device.config.Context.Allocate(max(1, size))
 	if err != nil {
@@ -78,7 +78,7 @@ func (p *program) allocate(size int) (gpu.Memory, error) {
 	return m, nil
 }
 
-// upload copies tables to the card.
+// upload copies tables to the GPU.
 func (p *program) upload(list []gpustage.Table) (map[string]table, error) {
 	tables := map[string]table{}
 	for _, t := range list {
@@ -94,7 +94,7 @@ func (p *program) upload(list []gpustage.Table) (map[string]table, error) {
 	return tables, nil
 }
 
-// send copies data, which is not pinned, to the card and waits.
+// send copies data that is not pinned to the GPU, and waits.
 func (d *Device) send(to gpu.Memory, data []byte) (err error) {
 	stage, err := d.config.Context.AllocateHost(max(1, len(data)))
 	if err != nil {

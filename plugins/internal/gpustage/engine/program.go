@@ -10,7 +10,7 @@ import (
 	"github.com/xtts-host/xtts-host/plugins/internal/gpustage"
 )
 
-// graph is a session that all programs of its name share.
+// graph is a session that all programs of the same name share.
 type graph struct {
 	session *ort.Session
 	users   int
@@ -21,14 +21,14 @@ type program struct {
 	device *Device
 	graph  *graph
 	spec   gpustage.Graph
-	lanes  chan *lane // the free ones
+	lanes  chan *lane // free lanes
 
 	closers
-	own    int // bytes of the card
+	own    int // bytes of GPU memory
 	closed bool
 }
 
-// table is where a table lies.
+// table is the location of a table.
 type table struct {
 	memory gpu.Memory
 	gpustage.Table
@@ -92,13 +92,13 @@ func (p *program) load() error {
 	}
 	for i := range p.spec.Buckets {
 		if err := p.try(lanes[0], i); err != nil {
-			return errors.Join(fmt.Errorf("trial run of bucket %d: %w", i, err), d.compute.Synchronize()) // what it has queued uses what is freed now
+			return errors.Join(fmt.Errorf("trial run of bucket %d: %w", i, err), d.compute.Synchronize()) // queued work uses the memory that is freed now
 		}
 	}
 	return d.checkMemory()
 }
 
-// open opens the session, unless another program has.
+// open opens the session, unless another program has opened it.
 func (p *program) open() (err error) {
 	d := p.device
 	if g, ok := d.graphs[p.spec.Name]; ok {
@@ -106,7 +106,7 @@ func (p *program) open() (err error) {
 		g.users++
 		return nil
 	}
-	// Deterministic, since a batch has the same bits in every run: it is the kernels that sum rows that would differ.
+	// Deterministic, so a batch has the same bits in every run: kernels that sum rows would differ otherwise.
 	config := ort.SessionConfig{Model: p.spec.Model, Name: p.spec.Name + ".onnx", Deterministic: true}
 	if d.cuda != nil {
 		cuda := *d.cuda
@@ -124,7 +124,7 @@ func (p *program) open() (err error) {
 	return nil
 }
 
-// try runs a bucket on what lies in a lane, zeros at first.
+// try runs a bucket on the content of a lane, zeros at first.
 func (p *program) try(l *lane, bucket int) error {
 	for _, c := range l.buckets[bucket].chunks {
 		if err := c.binding.Run(p.device.async); err != nil {
@@ -158,7 +158,7 @@ func (p *program) Close() error {
 	})
 }
 
-// release gives back what load made, whole or in part.
+// release releases what load created, completely or partly.
 func (p *program) release() error {
 	err := p.closers.Close()
 	p.device.own -= p.own

@@ -1,11 +1,12 @@
-// Package gpustagetest gives the tests of stages a data GPU: without CUDA a fake card in Go, whose memory is the host's, on which ONNX
-// Runtime's CPU provider computes. So the graph, and every step from the ring to the card and back, is held to golden numbers on any
-// machine. A test that is built with the tag cuda computes on the GPU whose UUID the environment names:
+// Package gpustagetest provides a data GPU for tests of stages. Without CUDA it is a fake card in Go: its memory is
+// host memory, and ONNX Runtime's CPU provider computes. So golden numbers test the graph, and every step from the ring
+// to the card and back, on any machine. A test that is built with the tag cuda computes on the GPU whose UUID is in the
+// environment:
 //
 //	func TestMain(m *testing.M) { os.Exit(gpustagetest.Run(m)) }
 //
 //	open, uuid := gpustagetest.Open(t)
-//	stage := &logmel.Stage{OpenGPU: open} // to be configured with uuid as its device, and closed
+//	stage := &logmel.Stage{OpenGPU: open} // configure it with uuid as its device, and close it
 package gpustagetest
 
 import (
@@ -24,10 +25,10 @@ import (
 	"github.com/xtts-host/xtts-host/shared/stage"
 )
 
-// Variable names the GPU that a test with CUDA computes on.
+// Variable is the environment variable with the GPU for tests with CUDA.
 const Variable = "XTTS_HOST_TEST_GPU"
 
-// Real returns the UUID of that GPU, or "" where the tests compute on a fake one.
+// Real returns the UUID of that GPU, or "" if the tests use a fake card.
 func Real() string {
 	if !cuda.Built {
 		return ""
@@ -44,7 +45,7 @@ func Run(m *testing.M) int {
 	return orttest.RunWith(m, initialize)
 }
 
-// Open returns what opens the test's GPU, and its UUID.
+// Open returns a function that opens the test's GPU, and its UUID.
 func Open(t testing.TB) (gpustage.Opener, string) {
 	if uuid := Real(); uuid != "" {
 		return datagpu.Open, uuid
@@ -58,7 +59,7 @@ func Open(t testing.TB) (gpustage.Opener, string) {
 	}, card.Device().UUID
 }
 
-// Card returns a fake card that tells of every misuse, and of what is open when it is closed.
+// Card returns a fake card that reports every misuse, and every resource that is still open when it is closed.
 func Card(t testing.TB) gpu.Context {
 	return gputest.New(gputest.Config{Misuse: func(err error) { t.Error(err) }})
 }

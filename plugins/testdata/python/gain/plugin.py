@@ -1,11 +1,11 @@
 """A plugin for xtts-host in Python: the stage `gain` multiplies a row of the waveform by a gain, with a probability.
 
-It is written from docs/plugin-protocol.md alone and shows all that a plugin in another language needs. stage_pb2.py and
-stage_pb2_grpc.py come from shared/stagepb/stage.proto, by grpcio-tools 1.85.1:
+It was written from docs/plugin-protocol.md alone and shows everything that a plugin in another language needs.
+stage_pb2.py and stage_pb2_grpc.py are generated from shared/stagepb/stage.proto with grpcio-tools 1.85.1:
 
     python -m grpc_tools.protoc -I shared/stagepb --python_out=DIR --grpc_python_out=DIR stage.proto
 
-The python3 that is first in the host's PATH runs it, with numpy, grpcio 1.85.1 and protobuf 7.35.1 or later.
+The first python3 in the host's PATH runs it. It needs numpy, grpcio 1.85.1 and protobuf 7.35.1 or later.
 """
 import json
 import mmap
@@ -20,19 +20,19 @@ from concurrent import futures
 if os.environ.get("XTTS_HOST_PLUGIN") != "9c1f6c0e5d7a4b61":
     sys.exit("this is a plugin of xtts-host: name the folder above its own with --plugins")
 
-stdout = os.dup(1)  # for the handshake; whatever a library prints goes to the log
+stdout = os.dup(1)  # for the handshake; output of libraries goes to the log
 os.dup2(2, 1)
 
 
 def lifeline():
-    os.read(4, 1)  # returns when the host closes its end, or has died
+    os.read(4, 1)  # returns when the host closes its end or dies
     os._exit(0)
 
 
 signal.signal(signal.SIGINT, signal.SIG_IGN)
 threading.Thread(target=lifeline, daemon=True).start()
 
-import grpc  # from here on what takes time to load, so behind the lifeline
+import grpc  # slow to load, so after the start of the lifeline thread
 import numpy as np
 
 import stage_pb2 as pb
@@ -40,10 +40,10 @@ from stage_pb2_grpc import StageServicer, add_StageServicer_to_server
 
 
 class Gain:
-    """One instance of the stage: its configuration, and where its tensors lie in each bucket's slots."""
+    """One instance of the stage: its configuration, and the layout of its tensors in each bucket."""
 
     def __init__(self, instance, layouts):
-        config = json.loads(instance.config_json or "{}")  # checked by the host, but for defaults
+        config = json.loads(instance.config_json or "{}")  # the host has checked it, but does not fill in defaults
         self.probability = config.get("probability", 0)
         self.factor = np.float32(10 ** (config.get("db", -6) / 20))
         names = instance.inputs["waveform"], instance.inputs["waveform_lengths"]
@@ -56,7 +56,7 @@ class Gain:
         for row, length in enumerate(np.frombuffer(slot, "<i4", rows, lengths.offset)):
             key = int.from_bytes(call.row_keys[16 * row:16 * row + 16], "little")
             if length and np.random.Generator(np.random.Philox(key=key)).random() < self.probability:
-                waveform[row, :length] *= self.factor  # and leave the padding as it is
+                waveform[row, :length] *= self.factor  # do not change the padding
 
 
 class Plugin(StageServicer):
@@ -87,18 +87,18 @@ class Plugin(StageServicer):
             context.abort(grpc.StatusCode.FAILED_PRECONDITION, "Process was called before Attach")
         accepted = queue.SimpleQueue()
 
-        def accept():  # a thread of its own, so that calls are read while a batch is worked on
+        def accept():  # a separate thread, to read calls while a batch is processed
             try:
                 for call in calls:
                     with self.changed:
                         self.in_flight += 1
                         accepted.put((call, self.draining))
-            finally:  # the host has closed its side, or is gone
+            finally:  # the host has closed its side, or has ended
                 accepted.put(None)
 
         threading.Thread(target=accept, daemon=True).start()
         while item := accepted.get():
-            yield self.work(*item)  # goes on when the result has been sent
+            yield self.work(*item)  # continues when the result has been sent
             with self.changed:
                 self.in_flight -= 1
                 self.changed.notify_all()
@@ -130,10 +130,10 @@ class Plugin(StageServicer):
         return pb.StatsResponse(calls=self.calls, failed=self.failed, in_flight=self.in_flight)
 
 
-# Four threads: Process keeps one, Drain may wait in another, Health and Stats are answered meanwhile.
+# Four threads: one for Process, one for Drain, the others for Health and Stats.
 server = grpc.server(futures.ThreadPoolExecutor(4), options=[("grpc.max_receive_message_length", 64 << 20)])
 add_StageServicer_to_server(Plugin(), server)
-# The standard health service has one method worth answering: HealthCheckResponse{status: SERVING} is these two bytes.
+# The host uses only Check of the standard health service. HealthCheckResponse{status: SERVING} is these two bytes.
 check = grpc.unary_unary_rpc_method_handler(lambda request, context: b"\x08\x01")
 server.add_generic_rpc_handlers([grpc.method_handlers_generic_handler("grpc.health.v1.Health", {"Check": check})])
 socket = os.path.join(os.environ["PLUGIN_UNIX_SOCKET_DIR"], f"{os.getpid()}.sock")
