@@ -23,7 +23,9 @@ import (
 	"github.com/xtts-host/xtts-host/host/config"
 	"github.com/xtts-host/xtts-host/host/dataset"
 	"github.com/xtts-host/xtts-host/host/debug"
+	"github.com/xtts-host/xtts-host/host/device"
 	"github.com/xtts-host/xtts-host/host/exit"
+	"github.com/xtts-host/xtts-host/host/memory"
 	"github.com/xtts-host/xtts-host/host/place"
 	"github.com/xtts-host/xtts-host/host/report"
 	"github.com/xtts-host/xtts-host/host/supervise"
@@ -71,16 +73,19 @@ type job struct {
 
 	ortLibrary string // file that the plugins load too; empty where the dynamic loader finds it
 
-	debug     *debug.Folder
-	trace     *trace.Writer
-	ring      *ring.Ring
-	pools     []*supervise.Pool // by plugin of the pipeline
-	device    device
-	watch     *watch.Watch           // nil on the CPU
-	grown     atomic.Pointer[string] // why training is to give memory back; nil: it is not
-	arenas    int                    // bytes that ONNX Runtime's arenas have held at most
-	model     *train.Model
-	optimizer *train.Optimizer
+	debug      *debug.Folder
+	trace      *trace.Writer
+	ring       *ring.Ring
+	pools      []*supervise.Pool // by plugin of the pipeline
+	device     device.Device
+	memoryPlan memory.Plan            // of the model GPU
+	capture    bool                   // CUDA graphs
+	fault      error                  // why not although the host was to choose
+	watch      *watch.Watch           // nil on the CPU
+	grown      atomic.Pointer[string] // why training is to give memory back; nil: it is not
+	arenas     int                    // bytes that ONNX Runtime's arenas have held at most
+	model      *train.Model
+	optimizer  *train.Optimizer
 }
 
 // plan does all that needs no process and no memory to speak of, and so finds most of what can be wrong.
@@ -199,7 +204,13 @@ func (j *job) resolve(context.Context) error {
 			return fmt.Errorf("--plugin-workers %s: no plugin of that name is in the pipeline", id)
 		}
 	}
-	return j.shareOut()
+	j.shares, err = memory.Shares(int(j.placement.Data.Limit), j.pipeline, j.workers)
+	return err
+}
+
+// workers is how many processes a plugin has.
+func (j *job) workers(plugin int) int {
+	return max(1, j.cfg.PluginWorkers[j.pipeline.Plugins[plugin].Name()])
 }
 
 func (j *job) uses(plugin string) bool {
@@ -377,14 +388,14 @@ func (j *job) openGraphs() error {
 // openModel makes the model and its optimizer.
 func (j *job) openModel() (err error) {
 	b, threads := j.bundle.Manifest, j.threads()
-	model := train.ModelConfig{Bundle: j.bundle, Arena: j.arena, Layouts: j.layouts, Slots: j.slots, Threads: threads, Device: j.device.Device, CUDAGraphs: j.device.graphs}
+	model := train.ModelConfig{Bundle: j.bundle, Arena: j.arena, Layouts: j.layouts, Slots: j.slots, Threads: threads, Device: j.device.Device, CUDAGraphs: j.capture}
 	if j.model, err = train.NewModel(model); err != nil {
-		return exit.Advise(j.device.full(err), "what the host can check of the graphs is right, and ONNX Runtime does not take them: export the bundle again")
+		return exit.Advise(j.device.Full(err), "what the host can check of the graphs is right, and ONNX Runtime does not take them: export the bundle again")
 	}
 	p := b.Optimizer
 	p.LR, p.WeightDecay, p.GradClip = j.cfg.LR, j.cfg.WeightDecay, j.cfg.GradClip
 	j.optimizer, err = train.NewOptimizer(j.model, p, j.cfg.Accumulate > 1, threads)
-	return j.device.full(err)
+	return j.device.Full(err)
 }
 
 // closeModel may be called again, and before openModel.
@@ -401,7 +412,7 @@ func (j *job) closeModel() error {
 }
 
 func (j *job) ortOptions() ort.Options {
-	return ort.Options{Library: j.cfg.ORTLib, CUDA: j.onGPU() && !fakeDriver()}
+	return ort.Options{Library: j.cfg.ORTLib, CUDA: j.onGPU() && !device.Fake()}
 }
 
 func (j *job) threads() int {
@@ -414,7 +425,7 @@ func (j *job) threads() int {
 // close takes down what start made. It is safe after a failed start. A plugin that does not end when it is asked to is
 // ended, which costs the run nothing any more but a warning.
 func (j *job) close(ctx context.Context) error {
-	defer j.device.enter()()
+	defer j.device.Enter()()
 	var drain errgroup.Group // each has the whole time: one that hangs does not take it from the others
 	for _, p := range j.pools {
 		if p != nil {
@@ -426,7 +437,7 @@ func (j *job) close(ctx context.Context) error {
 			})
 		}
 	}
-	errs := []error{drain.Wait(), j.watch.Close(), j.closeModel(), j.device.close()}
+	errs := []error{drain.Wait(), j.watch.Close(), j.closeModel(), j.device.Close()}
 	if j.ring != nil {
 		errs = append(errs, j.ring.Close())
 	}

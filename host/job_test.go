@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/xtts-host/xtts-host/gpu"
+	"github.com/xtts-host/xtts-host/host/batch"
 	"github.com/xtts-host/xtts-host/host/catalog"
 	"github.com/xtts-host/xtts-host/host/config"
 	"github.com/xtts-host/xtts-host/host/place"
@@ -21,56 +22,45 @@ func settings(t *testing.T, args ...string) *config.Config {
 	return &set.Config
 }
 
-// onDataGPU is a run on the data GPU: codes has two processes there and denoise one, which need so many MB each by their manifests. A third
-// plugin has no use for it, and what it needs counts for nothing.
-func onDataGPU(t *testing.T, limit int64, codes, denoise int) *job {
-	plugin := func(id string, mb int) catalog.Entry {
-		return catalog.Entry{Manifest: &manifest.Plugin{ID: id, GPUMemoryMB: mb}}
-	}
-	return &job{
-		cfg:       settings(t, "--plugin-workers", "codes=2,features=4"),
-		placement: place.Placement{Data: place.Role{GPU: gpu.Device{UUID: "GPU-1"}, Limit: limit}},
+// TestGiveGPU: plugins with a stage that can use the data GPU see it, with their share of its memory.
+func TestGiveGPU(t *testing.T) {
+	j := &job{
+		placement: place.Placement{Data: place.Role{GPU: gpu.Device{UUID: "GPU-1"}}},
 		pipeline: &catalog.Resolved{
-			Plugins: []catalog.Entry{plugin("features", 4096), plugin("codes", codes), plugin("denoise", denoise)},
-			Instances: []catalog.Instance{
-				{Plugin: 0, Stage: manifest.Stage{GPU: "none"}}, {Plugin: 1, Stage: manifest.Stage{GPU: manifest.GPURequired}},
-				{Plugin: 1}, {Plugin: 2, Stage: manifest.Stage{GPU: manifest.GPUOptional}}, {Plugin: 0},
-			},
+			Plugins:   make([]catalog.Entry, 2),
+			Instances: []catalog.Instance{{Plugin: 0, Stage: manifest.Stage{GPU: "none"}}, {Plugin: 1, Stage: manifest.Stage{GPU: manifest.GPURequired}}},
 		},
+		shares: []int64{0, 512 * gpu.MB},
+	}
+	for plugin, want := range []string{"", "GPU-1"} {
+		r := new(stagepb.ConfigureRequest)
+		if j.giveGPU(r, plugin); r.DeviceUuid != want || r.MemoryLimit != uint64(j.shares[plugin]) {
+			t.Errorf("plugin %d: %q, %d", plugin, r.DeviceUuid, r.MemoryLimit)
+		}
+	}
+	j.placement = place.Placement{}
+	r := new(stagepb.ConfigureRequest)
+	if j.giveGPU(r, 1); r.DeviceUuid != "" || r.MemoryLimit != 0 {
+		t.Errorf("on the CPU: %q, %d", r.DeviceUuid, r.MemoryLimit)
 	}
 }
 
-// TestGiveGPU shares the data GPU out by what the manifests say.
-func TestGiveGPU(t *testing.T) {
-	onCPU := onDataGPU(t, 0, 1000, 0)
-	onCPU.placement = place.Placement{}
+// TestNoSearch: benchmarks, and models that share a GPU with plugins without a limit, are refused without trials.
+func TestNoSearch(t *testing.T) {
+	one := place.Role{GPU: gpu.Device{UUID: "GPU-1"}}
+	two, capped := place.Role{GPU: gpu.Device{UUID: "GPU-2"}}, one
+	capped.Limit = 1 << 30
 	for _, tt := range []struct {
-		name string
-		job  *job
-		uuid string
-		want [3]uint64 // MB of a process, by plugin
+		data, model place.Role
+		feeding     batch.Feeding
+		want        bool
 	}{
-		{"on the CPU", onCPU, "", [3]uint64{}},
-		{"without limit", onDataGPU(t, 0, 1000, 0), "GPU-1", [3]uint64{}},
-		{"nothing declared", onDataGPU(t, 9<<30, 0, 0), "GPU-1", [3]uint64{0, 3072, 3072}},
-		{"one declared", onDataGPU(t, 9<<30, 3000, 0), "GPU-1", [3]uint64{0, 4072, 1072}},
-		{"both declared", onDataGPU(t, 9<<30, 1024, 4096), "GPU-1", [3]uint64{0, 2048, 5120}},
-		{"nothing left", onDataGPU(t, 9<<30, 4096, 1024), "GPU-1", [3]uint64{0, 4096, 1024}},
-		{"a context left", onDataGPU(t, 3536*gpu.MB, 1000, 0), "GPU-1", [3]uint64{0, 1512, 512}},
+		{one, two, batch.Overlapped, true}, {one, two, batch.Resident, false}, {one, two, batch.Unsaved, false},
+		{one, one, batch.Overlapped, false}, {one, capped, batch.Overlapped, true},
 	} {
-		if err := tt.job.shareOut(); err != nil {
-			t.Errorf("%s: %v", tt.name, err)
-		}
-		for plugin, want := range tt.want {
-			r := new(stagepb.ConfigureRequest)
-			tt.job.giveGPU(r, plugin)
-			uuid := tt.uuid
-			if plugin == 0 {
-				uuid = ""
-			}
-			if r.DeviceUuid != uuid || r.MemoryLimit != want*gpu.MB {
-				t.Errorf("%s: plugin %d: %q, %d, want %q, %d MB", tt.name, plugin, r.DeviceUuid, r.MemoryLimit, uuid, want)
-			}
+		j := &job{placement: place.Placement{Data: tt.data, Model: tt.model}, feeding: tt.feeding}
+		if got := !j.benchmarked() && !j.growsWithPlugins(); got != tt.want {
+			t.Errorf("%+v: %t", tt, got)
 		}
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/xtts-host/xtts-host/host/batch"
 	"github.com/xtts-host/xtts-host/host/event"
 	"github.com/xtts-host/xtts-host/host/exit"
+	"github.com/xtts-host/xtts-host/host/memory"
 	"github.com/xtts-host/xtts-host/host/pipeline"
 	"github.com/xtts-host/xtts-host/host/report"
 	"github.com/xtts-host/xtts-host/host/train"
@@ -96,16 +97,16 @@ func (v *validation) tryBuffers(ctx context.Context) (string, error) {
 
 // tryPlan counts what is known before the model is made. What its graphs compute is known by trial alone.
 func (v *validation) tryPlan(context.Context) (string, error) {
-	p := v.newMemoryPlan()
-	text := fmt.Sprintf("weights, gradients and optimizer state %s MB, device slots %s MB", mb(p.arenas), mb(p.slots))
-	room, err := p.room()
+	p := v.planMemory()
+	text := fmt.Sprintf("weights, gradients and optimizer state %s MB, device slots %s MB", mb(p.Arenas), mb(p.Slots))
+	room, err := p.Room()
 	switch {
 	case err != nil:
 		return "", err
 	case room > 0:
-		text += fmt.Sprintf(", CUDA %d MB; %d MB of %d are left for the graphs", libraries/gpu.MB, room/gpu.MB, p.limit/gpu.MB)
+		text += fmt.Sprintf(", CUDA %d MB; %d MB of %d are left for the graphs", memory.Libraries/gpu.MB, room/gpu.MB, p.Limit/gpu.MB)
 	case v.onGPU():
-		text += fmt.Sprintf(", CUDA %d MB; the GPU has %d MB", libraries/gpu.MB, v.placement.Model.GPU.Memory/gpu.MB)
+		text += fmt.Sprintf(", CUDA %d MB; the GPU has %d MB", memory.Libraries/gpu.MB, v.placement.Model.GPU.Memory/gpu.MB)
 	}
 	return text, nil
 }
@@ -180,7 +181,7 @@ func (v *validation) tryCapture(ctx context.Context) (string, error) {
 func (v *validation) tryCompute(context.Context) (string, error) {
 	r, err := v.model.Try(len(v.buckets) - 1)
 	if err != nil {
-		return "", v.device.full(err)
+		return "", v.device.Full(err)
 	}
 	norm, finite, err := v.optimizer.Norm()
 	if err != nil {
@@ -268,7 +269,7 @@ func (v *validation) trySteps(ctx context.Context) (_ string, err error) {
 		return "", exit.Refused(err)
 	}
 	if err := r.drive(ctx, p); err != nil {
-		return "", v.device.full(err)
+		return "", v.device.Full(err)
 	}
 	if n := len(v.steps.done); n != rehearsed {
 		return "", fmt.Errorf("training ended after %s", report.Count(n, "step"))
@@ -306,12 +307,12 @@ func ms(d time.Duration) string { return fmt.Sprintf("%.2f ms", milliseconds(d))
 
 // tryMemory compares what the roles have used with what they may.
 func (v *validation) tryMemory(context.Context) (string, error) {
-	memory, _, err := v.usage(time.Since(v.began))
+	devices, _, err := v.usage(time.Since(v.began))
 	if err != nil {
 		return "", err
 	}
 	var used []string
-	for _, m := range memory {
+	for _, m := range devices {
 		text := fmt.Sprintf("%s (%s) %d", m.Device, m.Role, m.ProcessPeakBytes/gpu.MB)
 		if m.LimitBytes > 0 {
 			text += fmt.Sprintf(" of %d", m.LimitBytes/gpu.MB)

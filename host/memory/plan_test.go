@@ -1,4 +1,4 @@
-package host
+package memory
 
 import (
 	"testing"
@@ -8,14 +8,14 @@ import (
 )
 
 func TestMemoryPlan(t *testing.T) {
-	p := memoryPlan{limit: 2048 * gpu.MB, arenas: 400 * gpu.MB, slots: 20 * gpu.MB}
-	if room, err := p.room(); err != nil || room != (2048-400-20-920)*gpu.MB {
+	p := Plan{Limit: 2048 * gpu.MB, Arenas: 400 * gpu.MB, Slots: 20 * gpu.MB}
+	if room, err := p.Room(); err != nil || room != (2048-400-20-920)*gpu.MB {
 		t.Errorf("room of %d MB, %v", room/gpu.MB, err)
 	}
-	if err := p.check(708 * gpu.MB); err != nil {
+	if err := p.Check(708 * gpu.MB); err != nil {
 		t.Error(err)
 	}
-	if room, err := (memoryPlan{arenas: 1 << 40}).room(); room != 0 || err != nil {
+	if room, err := (Plan{Arenas: 1 << 40}).Room(); room != 0 || err != nil {
 		t.Errorf("without a limit: room %d, %v", room, err)
 	}
 	refused := func(err error, want, advice string) {
@@ -24,14 +24,14 @@ func TestMemoryPlan(t *testing.T) {
 			t.Errorf("error:\n%v\nhint: %s\nwant:\n%s\nhint: %s", err, exit.Hint(err), want, advice)
 		}
 	}
-	refused(p.check(709*gpu.MB), `out of memory: --model-gpu-memory 2048MB is not enough:
+	refused(p.Check(709*gpu.MB), `out of memory: --model-gpu-memory 2048MB is not enough:
   weights, gradients, optimizer state                     400 MB
   device slots                                             20 MB
   CUDA and its libraries                                  920 MB
   what the graphs compute, by trial of every bucket       709 MB
   together                                               2049 MB`, "give --model-gpu-memory 2151 or more, or a smaller --batch-size")
-	p.limit = 1000 * gpu.MB
-	_, err := p.room()
+	p.Limit = 1000 * gpu.MB
+	_, err := p.Room()
 	refused(err, `out of memory: --model-gpu-memory 1000MB leaves nothing for what the graphs compute:
   weights, gradients, optimizer state                     400 MB
   device slots                                             20 MB

@@ -1,0 +1,32 @@
+package device
+
+import (
+	"fmt"
+
+	"github.com/xtts-host/xtts-host/ortgraphs"
+	"github.com/xtts-host/xtts-host/ortgraphs/lint"
+	"github.com/xtts-host/xtts-host/shared/hint"
+)
+
+// Capture decides on CUDA graphs by what a training graph is made of. mode is --cuda-graphs, and spec is --graph. fault is why
+// they are off although the host was to choose.
+func Capture(mode, spec string, b *ortgraphs.Bundle, file string) (want bool, fault, err error) {
+	if mode == "off" {
+		return false, nil, nil
+	}
+	model, err := ortgraphs.ReadModel(b.Path(file))
+	if err != nil {
+		return false, nil, err
+	}
+	for _, f := range lint.Check(model, lint.Trials(b.Manifest)) {
+		if f.Rule != lint.CUDAGraph && f.Rule != lint.Memcpy && f.Rule != lint.CPUNode {
+			continue
+		}
+		fault = hint.Errorf("xtts-host graph lint "+spec+" lists all", "%s: %s", file, f)
+		if mode == "on" {
+			return false, nil, fmt.Errorf("--cuda-graphs on: %w", fault)
+		}
+		return false, fault, nil
+	}
+	return true, nil, nil
+}

@@ -1,0 +1,119 @@
+// Package device is the GPU that the model is on: its context and streams, the ring pinned for it, and whether the training graph
+// can be captured there.
+package device
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"runtime"
+
+	"github.com/xtts-host/xtts-host/gpu"
+	"github.com/xtts-host/xtts-host/gpu/cuda"
+	"github.com/xtts-host/xtts-host/host/train"
+	"github.com/xtts-host/xtts-host/ortgraphs/ort"
+)
+
+// Device is the GPU that the model is on. The zero Device is the CPU.
+type Device struct {
+	train.Device
+	ring gpu.Registration
+}
+
+// Config says which GPU to open, and how ONNX Runtime uses it.
+type Config struct {
+	UUID          string
+	Ring          []byte // is pinned, so that batches cross at full speed
+	MemoryLimit   int    // bytes of ONNX Runtime's arenas; 0: none
+	TF32          bool
+	Deterministic bool
+}
+
+// Fake reports that this is a test whose libcuda keeps a GPU's memory on the host: there the CPU computes on it.
+func Fake() bool { return os.Getenv("XTTS_HOST_TEST_FAKE_DRIVER") != "" }
+
+// Open makes the context and the streams of a GPU, and pins the ring. It leaves the calling thread bound to the GPU, and so locked
+// to the goroutine. After an error nothing is open.
+func Open(c Config) (_ *Device, err error) {
+	runtime.LockOSThread()
+	d := new(Device)
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, d.Close())
+		}
+	}()
+	if d.Context, err = cuda.Open(c.UUID); err != nil {
+		return nil, err
+	}
+	if err = d.Context.Bind(); err != nil {
+		return nil, err
+	}
+	if d.Compute, err = d.Context.NewStream(); err != nil {
+		return nil, err
+	}
+	if d.Transfer, err = d.Context.NewStream(); err != nil {
+		return nil, err
+	}
+	if d.Timer, err = train.NewTimer(d.Device); err != nil {
+		return nil, err
+	}
+	if d.ring, err = d.Context.Register(c.Ring); err != nil {
+		return nil, fmt.Errorf("pin the ring: %w", err)
+	}
+	if !Fake() {
+		d.CUDA = &ort.CUDA{Device: ort.Place(d.Context.Device().Index), Stream: d.Compute.Pointer(), TF32: c.TF32, MemoryLimit: c.MemoryLimit}
+	}
+	d.Deterministic = c.Deterministic
+	return d, nil
+}
+
+// LimitMemory changes the limit of ONNX Runtime's arenas for sessions that are made after it.
+func (d *Device) LimitMemory(bytes int) {
+	if d.CUDA != nil {
+		d.CUDA.MemoryLimit = bytes
+	}
+}
+
+// Full adds to an error about memory how much of it the GPU has.
+func (d *Device) Full(err error) error {
+	if d.Context == nil || !errors.Is(err, gpu.ErrOutOfMemory) {
+		return err
+	}
+	free, total, asked := d.Context.MemInfo()
+	if asked != nil {
+		return err
+	}
+	return fmt.Errorf("%w: %d of its %d MB are free", err, free/gpu.MB, total/gpu.MB)
+}
+
+// Enter binds the calling thread to the GPU until the function that it returns is called.
+func (d *Device) Enter() func() {
+	if d.Context == nil {
+		return func() {}
+	}
+	runtime.LockOSThread()
+	d.Context.Bind() // what fails here fails again, and is reported, at the first use
+	return runtime.UnlockOSThread
+}
+
+// Close gives the GPU back. What was made on it is closed before. It may be called again.
+func (d *Device) Close() error {
+	if d.Context == nil {
+		return nil
+	}
+	var errs []error
+	if d.ring != nil {
+		errs = append(errs, d.ring.Close())
+	}
+	if d.Timer != nil {
+		errs = append(errs, d.Timer.Close())
+	}
+	for _, s := range []gpu.Stream{d.Compute, d.Transfer} {
+		if s != nil {
+			errs = append(errs, s.Close())
+		}
+	}
+	errs = append(errs, d.Context.Close())
+	*d = Device{}
+	return errors.Join(errs...)
+}

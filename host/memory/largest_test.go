@@ -1,0 +1,98 @@
+package memory
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"testing"
+
+	"github.com/xtts-host/xtts-host/gpu"
+	"github.com/xtts-host/xtts-host/ortgraphs"
+	"github.com/xtts-host/xtts-host/ortgraphs/ort"
+)
+
+// TestSearchLargest has graphs that take memory in other ways than the shapes say: something fixed, something for each row, and from
+// some row on more than before, as a new block of an arena.
+func TestSearchLargest(t *testing.T) {
+	type memory struct{ fixed, row, from, more int } // from: rows
+	const room = 10_000
+	for _, high := range []int{1, 2, 17, 128, 5000} {
+		for _, m := range []memory{{0, 500, 0, 0}, {3000, 400, 0, 0}, {0, 300, 20, 2500}, {0, 1, 0, 0}, {9_999, 1, 0, 0}, {0, 20_000, 0, 0}} {
+			took := func(rows int) int {
+				n := m.fixed + rows*m.row
+				if rows >= m.from {
+					n += m.more
+				}
+				return n
+			}
+			want := 0
+			for want+1 < high && took(want+1) <= room {
+				want++
+			}
+			for _, guess := range []int{0, want / 2, want, want + 7, high} {
+				for _, said := range []float64{0, 0.7, 1, 1.5} { // what fits says that it takes nothing, less, so much, and more than the room
+					tries := 0
+					got, sure := searchLargest(high, guess, room, func(rows int) (int, error) {
+						tries++
+						if rows < 1 || rows >= high {
+							t.Fatalf("%d rows are tried, of 1 to %d", rows, high-1)
+						}
+						switch {
+						case took(rows) > room && tries%2 == 0:
+							return 0, fmt.Errorf("run: %w", ort.ErrOutOfMemory)
+						case took(rows) > room:
+							return 0, fmt.Errorf("allocate: %w", gpu.ErrOutOfMemory)
+						}
+						return int(said * float64(took(rows))), nil
+					})
+					if got != want || !sure || tries > 20 {
+						t.Errorf("%+v, below %d, from %d, said %v: %d after %d tries, sure: %t; want %d", m, high, guess, said, got, tries, sure, want)
+					}
+				}
+			}
+		}
+	}
+}
+
+// A search that ends early names what it knows to fit.
+func TestSearchLargestUnsure(t *testing.T) {
+	tries := 0
+	got, sure := searchLargest(100, 40, 1000, func(rows int) (int, error) {
+		if tries++; tries > 1 {
+			return 0, errors.New("no time left")
+		}
+		return 0, nil
+	})
+	if got != 40 || sure {
+		t.Errorf("%d, sure: %t; want 40, and not sure", got, sure)
+	}
+}
+
+// A search whose context is over tries nothing.
+func TestLargestBatchStops(t *testing.T) {
+	s := Search{Rows: 64, Room: Libraries, Bundle: picoBundle(t), Log: slog.New(slog.DiscardHandler)}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if rows, sure := s.Largest(ctx); rows != 0 || sure {
+		t.Errorf("%d rows, sure: %t", rows, sure)
+	}
+}
+
+// TestGuessBatch: the batch fits by the shapes of the graph, and one more row does not.
+func TestGuessBatch(t *testing.T) {
+	b := picoBundle(t)
+	room := int(b.Step(len(b.Manifest.Buckets)-1, 24).ActivationBytes) + 1
+	if got := (Search{Rows: 64, Bundle: b}).guess(room); got != 24 {
+		t.Errorf("%d rows, want 24", got)
+	}
+}
+
+func picoBundle(t *testing.T) *ortgraphs.Bundle {
+	t.Helper()
+	b, err := ortgraphs.Load("../../ortgraphs/testdata/pico")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}

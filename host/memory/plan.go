@@ -1,0 +1,59 @@
+package memory
+
+import (
+	"fmt"
+
+	"github.com/xtts-host/xtts-host/gpu"
+	"github.com/xtts-host/xtts-host/ortgraphs/ort"
+	"github.com/xtts-host/xtts-host/shared/hint"
+)
+
+// Libraries is what CUDA's context, cuBLAS, cuDNN and their kernels take of a GPU beside everything that is asked for: 885 MiB were
+// measured on an H200 with ONNX Runtime 1.29.
+const Libraries = 920 << 20
+
+// Plan is how the model GPU's memory is shared out.
+type Plan struct {
+	Limit  int // 0: none but the card's
+	Arenas int // weights, gradients, optimizer state, accumulated gradients
+	Slots  int // of the device
+}
+
+// Room is what is left for the graphs' own memory; 0 without a limit.
+func (p Plan) Room() (int, error) {
+	if p.Limit == 0 {
+		return 0, nil
+	}
+	room := p.Limit - p.total(0)
+	if room <= 0 {
+		return 0, p.refuse("leaves nothing for what the graphs compute", 0)
+	}
+	return room, nil
+}
+
+// Check refuses graphs whose memory, taken in trial runs, is more than what is left.
+func (p Plan) Check(graphs int) error {
+	if p.Limit > 0 && p.total(graphs) > p.Limit {
+		return p.refuse("is not enough", graphs)
+	}
+	return nil
+}
+
+// refuse says what the limit would have to hold.
+func (p Plan) refuse(what string, graphs int) error {
+	var t table
+	t.add("weights, gradients, optimizer state", p.Arenas)
+	t.add("device slots", p.Slots)
+	t.add("CUDA and its libraries", Libraries)
+	if graphs > 0 {
+		t.add("what the graphs compute, by trial of every bucket", graphs)
+	}
+	return hint.Errorf(fmt.Sprintf("give --model-gpu-memory %d or more, or a smaller --batch-size", p.Need(graphs)),
+		"%w: --model-gpu-memory %dMB %s:%s", ort.ErrOutOfMemory, p.Limit/gpu.MB, what, &t)
+}
+
+// total is what is fixed, with graphs that take so much.
+func (p Plan) total(graphs int) int { return p.Arenas + p.Slots + Libraries + graphs }
+
+// Need is a limit in MB under which graphs that take so much have room to spare.
+func (p Plan) Need(graphs int) int { return p.total(graphs) * 21 / 20 / gpu.MB }

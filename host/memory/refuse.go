@@ -1,0 +1,56 @@
+package memory
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/xtts-host/xtts-host/gpu"
+	"github.com/xtts-host/xtts-host/host/train"
+	"github.com/xtts-host/xtts-host/ortgraphs/ort"
+	"github.com/xtts-host/xtts-host/shared/hint"
+)
+
+// Batch is a batch that did not fit, and what else takes memory with it.
+type Batch struct{ Rows, Buffer, Accumulate int }
+
+// Refuse words the refusal of a batch. err says why: graphs is what they took where all have run, else 0. rows of the batch fit,
+// and sure says that one row more does not.
+func (b Batch) Refuse(err error, p Plan, graphs, rows int, sure bool) error {
+	room, _ := p.Room()
+	limited := room > 0 && errors.Is(err, ort.ErrOutOfMemory) // the limit is that of ONNX Runtime's arenas
+	if graphs == 0 {                                          // the error is that of an allocation
+		batch, has := fmt.Sprintf("a batch of %d rows", b.Rows), "the GPU has"
+		if large, ok := errors.AsType[*train.TooLargeError](err); ok {
+			batch += fmt.Sprintf(" in bucket %d", large.Bucket)
+			err = large.Err
+		}
+		if limited {
+			has = fmt.Sprintf("the %d MB that --model-gpu-memory %dMB leaves for it", room/gpu.MB, p.Limit/gpu.MB)
+		}
+		err = fmt.Errorf("%s needs more memory than %s: %w", batch, has, err)
+	}
+	var advice []string
+	switch {
+	case rows > 0 && sure:
+		advice = append(advice, fmt.Sprintf("--batch-size %d, the largest that fits", rows))
+	case rows > 0:
+		advice = append(advice, fmt.Sprintf("--batch-size %d, which fits", rows))
+	case !sure:
+		advice = append(advice, "a smaller --batch-size")
+	}
+	if len(advice) > 0 {
+		advice = append(advice, fmt.Sprintf("a smaller --buffer-size than %d", b.Buffer), fmt.Sprintf("--accumulate %d with a smaller batch", 2*b.Accumulate))
+	} else {
+		err = fmt.Errorf("not even one row fits: %w", err)
+	}
+	switch {
+	case graphs > 0:
+		advice = append(advice, fmt.Sprintf("--model-gpu-memory %d", p.Need(graphs)))
+	case limited:
+		advice = append(advice, fmt.Sprintf("--model-gpu-memory above %d", p.Limit/gpu.MB))
+	case len(advice) == 0:
+		advice = append(advice, "a GPU with more memory")
+	}
+	return hint.Errorf("try "+strings.Join(advice, ", then "), "%w", err)
+}

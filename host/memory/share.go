@@ -1,0 +1,60 @@
+package memory
+
+import (
+	"fmt"
+
+	"github.com/xtts-host/xtts-host/gpu"
+	"github.com/xtts-host/xtts-host/host/catalog"
+	"github.com/xtts-host/xtts-host/host/report"
+	"github.com/xtts-host/xtts-host/ortgraphs/ort"
+	"github.com/xtts-host/xtts-host/shared/hint"
+)
+
+// leastShare is the least share, in bytes, of a process whose plugin does not say what it needs. No process works with less: a CUDA context
+// alone takes half a GiB (518 MiB were measured on an H200). What it computes with is its own to count, and to refuse.
+const leastShare = 512 * gpu.MB
+
+// Shares settles what each process of a plugin that sees the data GPU may use there, by plugin; 0 without a limit. Of the role's
+// limit it gets what its manifest says that it needs, and an equal part of what all needs leave: what a process takes beyond, or
+// without such a word, is not known before it runs. A limit that does not hold the needs is refused, and one of which a process
+// that declares nothing gets too little to start.
+func Shares(limit int, plugins *catalog.Resolved, workers func(plugin int) int) ([]int64, error) {
+	shares := make([]int64, len(plugins.Plugins))
+	if limit == 0 {
+		return shares, nil
+	}
+	var t table
+	processes, undeclared := 0, false
+	for i, plugin := range plugins.Plugins {
+		if !plugins.UsesGPU(i) {
+			continue
+		}
+		n, need := workers(i), plugin.Manifest.GPUMemoryMB*gpu.MB
+		row := fmt.Sprintf("%s: %s", plugin.Name(), report.Count(n, "process"))
+		if need > 0 {
+			t.add(fmt.Sprintf("%s x %d MB", row, need/gpu.MB), n*need)
+		} else {
+			t.note(row, "not declared")
+			undeclared = true
+		}
+		shares[i] = int64(need)
+		processes += n
+	}
+	rest, what := limit-t.total, "is less than the plugins need by gpu_memory_mb in plugin.json"
+	if undeclared {
+		t.add(fmt.Sprintf("equal parts of the rest: %s x %d MB", report.Count(processes, "process"), leastShare/gpu.MB), processes*leastShare)
+		if rest >= 0 {
+			what = "leaves plugins without gpu_memory_mb in plugin.json less than a CUDA context takes"
+		}
+	}
+	if limit < t.total {
+		return nil, hint.Errorf(fmt.Sprintf("give --data-gpu-memory %d or more, or the plugins fewer processes with --plugin-workers", t.total/gpu.MB),
+			"%w: --data-gpu-memory %dMB %s:%s", ort.ErrOutOfMemory, limit/gpu.MB, what, &t)
+	}
+	for i := range shares {
+		if plugins.UsesGPU(i) {
+			shares[i] += int64(rest / processes)
+		}
+	}
+	return shares, nil
+}

@@ -1,0 +1,31 @@
+package memory
+
+import (
+	"fmt"
+
+	"github.com/xtts-host/xtts-host/gpu"
+)
+
+// table lists for a refusal what a limit would have to hold.
+type table struct {
+	rows  string // each after a line feed
+	total int    // bytes
+}
+
+func (t *table) add(name string, bytes int) {
+	t.note(name, inMB(bytes))
+	t.total += bytes
+}
+
+// note adds a row with a word instead of a figure.
+func (t *table) note(name, word string) { t.rows += tableRow(name, word) }
+
+// String returns the rows and their sum.
+func (t *table) String() string { return t.rows + tableRow("together", inMB(t.total)) }
+
+// tableRow fills the space between the two.
+func tableRow(name, value string) string {
+	return fmt.Sprintf("\n  %s %*s", name, 61-len(name), value)
+}
+
+func inMB(bytes int) string { return fmt.Sprintf("%d MB", bytes/gpu.MB) }
