@@ -46,12 +46,16 @@ test-go: need
 		go build -race ./... && wait $$venv && wait $$! # fetched while it compiles
 	go test -race -vet=off -timeout 10m ./... # vetted by check
 
-check: need
+check: need ## format, vet, generated files, staticcheck and govulncheck
 	@test -z "$$(gofmt -l $$(git ls-files '*.go'))" || { gofmt -l $$(git ls-files '*.go'); echo 'error: not gofmt-clean'; exit 1; }
 	go vet -race ./... # what the tests have compiled
+	scripts/gen-proto.sh --check
+	scripts/kernels.sh --check
+	scripts/lint.sh
 
-test-export: build ## the exporter's tests, in their own PyTorch environment (5.5 GB)
+test-export: build ## the exporter's tests, in their own PyTorch environment (5.5 GB); commit the record that they write
 	scripts/export/test.sh
+	scripts/export-tested.sh --write
 
 torture: build ## stop and kill KILLS (200) runs from SEED (1), or the one of CASE
 	go run ./scripts/torture -kills $(or $(KILLS),200) -seed $(or $(SEED),1) $(if $(CASE),-case $(CASE))

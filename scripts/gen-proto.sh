@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Regenerates shared/stagepb/*.pb.go from stage.proto.
+# Regenerates the *.pb.go of shared/stagepb/stage.proto and of ortgraphs/onnxpb/onnx.proto. The second is that of the onnx
+# wheel, version 1.23.2.
 #
 #   scripts/gen-proto.sh [--check]
 #
@@ -26,7 +27,7 @@ esac
 
 if [ ! -e "$tools/ready" ]; then
 	python3 -m venv "$tools/venv"
-	"$tools/venv/bin/pip" install --quiet "grpcio-tools==$grpcio_tools"
+	PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_CACHE_DIR=1 "$tools/venv/bin/pip" install --quiet "grpcio-tools==$grpcio_tools"
 	GOBIN=$tools/bin go install "google.golang.org/protobuf/cmd/protoc-gen-go@$protoc_gen_go"
 	GOBIN=$tools/bin go install "google.golang.org/grpc/cmd/protoc-gen-go-grpc@$protoc_gen_go_grpc"
 	touch "$tools/ready"
@@ -34,18 +35,27 @@ fi
 
 out=$(mktemp -d)
 trap 'rm -rf "$out"' EXIT
-PATH=$tools/bin:$PATH "$tools/venv/bin/python" -m grpc_tools.protoc -I "$root/shared/stagepb" \
-	--go_out="$out" --go_opt=paths=source_relative \
-	--go-grpc_out="$out" --go-grpc_opt=paths=source_relative stage.proto
 
-cd "$root/shared/stagepb"
-for file in "$out"/*.go; do
-	if [ "${1-}" = --check ]; then
-		diff -u "$(basename "$file")" "$file" || {
-			echo "gen-proto: $(basename "$file") is not what stage.proto gives; run scripts/gen-proto.sh" >&2
-			exit 1
-		}
-	else
-		cp "$file" .
-	fi
-done
+# generate FOLDER FILE.proto OPTION...: writes what protoc makes of it into the folder, or compares.
+generate() {
+	local folder=$1 proto=$2 file
+	shift 2
+	mkdir -p "$out/$folder"
+	(cd "$out/$folder" && PATH=$tools/bin:$PATH "$tools/venv/bin/python" -m grpc_tools.protoc -I "$root/$folder" \
+		--go_out=. --go_opt=paths=source_relative "$@" "$proto")
+	for file in "$out/$folder"/*.go; do
+		if [ "$mode" = --check ]; then
+			diff -u "$root/$folder/$(basename "$file")" "$file" || {
+				echo "error: $folder/$(basename "$file") is not what $proto gives" >&2
+				echo "hint: scripts/gen-proto.sh writes it" >&2
+				exit 1
+			}
+		else
+			cp "$file" "$root/$folder"
+		fi
+	done
+}
+
+mode=${1-}
+generate shared/stagepb stage.proto --go-grpc_out=. --go-grpc_opt=paths=source_relative
+generate ortgraphs/onnxpb onnx.proto --go_opt=Monnx.proto=github.com/xtts-host/xtts-host/ortgraphs/onnxpb

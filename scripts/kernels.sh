@@ -1,6 +1,11 @@
 #!/usr/bin/env bash
-# Compiles the kernels of host/train/kernels/*.cu to the PTX beside them, which the program carries and a GPU's driver compiles for it. Only
-# who changes a kernel needs it.
+# Compiles the kernels of host/train/kernels/*.cu to the PTX beside them, which the program carries and a GPU's driver
+# compiles for it. It is needed after a kernel was changed.
+#
+#   scripts/kernels.sh [--check]
+#
+# --check changes nothing and fails when the committed PTX is not what the compiler writes. Where the compiler has not been
+# fetched it says so and ends.
 #
 # The compiler comes out of NVIDIA's wheels on PyPI, with pinned hashes, into .cache/nvcc (180 MB). It is that of the CUDA that ONNX Runtime
 # is built for: its PTX runs on every driver that runs ONNX Runtime.
@@ -8,6 +13,10 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 
 cuda=.cache/nvcc/13.0.88
+if [ "${1-}" = --check ] && [ ! -x "$cuda/bin/nvcc" ]; then
+	echo "kernels: skipped: the compiler is not in $cuda, scripts/kernels.sh fetches it"
+	exit
+fi
 if [ ! -x "$cuda/bin/nvcc" ]; then
 	mkdir -p .cache/nvcc
 	tmp=$(mktemp -d .cache/nvcc/fetch-XXXXXX)
@@ -24,8 +33,20 @@ PINNED
 	chmod +x "$tmp"/nvidia/cu13/bin/* "$tmp"/nvidia/cu13/nvvm/bin/*
 	mv "$tmp/nvidia/cu13" "$cuda"
 fi
+out=$(mktemp -d .cache/nvcc/out-XXXXXX)
+trap 'rm -rf "$out" "${tmp-}"' EXIT
 for source in host/train/kernels/*.cu; do
+	ptx=$out/$(basename "${source%.cu}").ptx
 	# As IEEE 754 says, without joining products and sums. sm_75 is the oldest that this CUDA compiles for.
-	"$cuda/bin/nvcc" -ptx -arch=compute_75 -fmad=false -prec-div=true -prec-sqrt=true -o "${source%.cu}.ptx" "$source"
-	echo "// of the source with the SHA-256 $(sha256sum <"$source" | cut -d ' ' -f 1)" >>"${source%.cu}.ptx" # a test looks
+	"$cuda/bin/nvcc" -ptx -arch=compute_75 -fmad=false -prec-div=true -prec-sqrt=true -o "$ptx" "$source"
+	echo "// of the source with the SHA-256 $(sha256sum <"$source" | cut -d ' ' -f 1)" >>"$ptx" # a test looks
+	if [ "${1-}" = --check ]; then
+		cmp "$ptx" "${source%.cu}.ptx" || {
+			echo "error: ${source%.cu}.ptx is not what the compiler makes of $source" >&2
+			echo "hint: scripts/kernels.sh writes it" >&2
+			exit 1
+		}
+	else
+		cp "$ptx" "${source%.cu}.ptx"
+	fi
 done
