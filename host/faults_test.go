@@ -116,7 +116,7 @@ func TestRunSurvivesFault(t *testing.T) {
 		t.Fatal(want.err)
 	}
 	const (
-		again = "warning: plugin faulty is started again: "
+		again = "warning: plugin faulty is restarted: "
 		// How many slots show it, and whether anybody else can have done it, depends on the moment: guards_test.go has each.
 		damaged = "byte N after the end of tensor \"" // which one is found first depends on what else is decoded just then
 	)
@@ -145,7 +145,7 @@ func TestRunSurvivesFault(t *testing.T) {
 		"is late": {faults: []fault{
 			{"hangs", true, again + "stage mix: no result within 1s"},
 			{"answers for an unknown call", true, again + "it sent a result for call N, which is not in flight, while it worked on stage mix"},
-			{"hangs when asked to drain", false, "warning: plugin faulty: process lost: asked to drain: no answer within 1s\n"},
+			{"hangs when asked to drain", false, "warning: plugin faulty: process lost: Drain: no answer within 1s\n"},
 		}, flags: []string{"--plugin-timeout", "1"}},
 		"is alone": {faults: []fault{
 			{"rejects a row that is not there", true, again + "stage mix: it rejects row N of a batch of N"},
@@ -208,11 +208,11 @@ func TestFaultEndsRun(t *testing.T) {
 			"plugin faulty: start: no handshake within 3s",
 			"if it needs that long, allow more with --plugin-start-timeout SECONDS"},
 		{"greets on stdout", nil, nil, 2,
-			`plugin faulty: start: it wrote "libmixer 2.1 (c) 2019" to its standard output in place of the handshake`,
-			"nothing may write to the standard output before the handshake: docs/plugin-protocol.md, Process"},
+			`plugin faulty: start: it wrote "libmixer 2.1 (c) 2019" to its standard output instead of the handshake`,
+			"write nothing to the standard output before the handshake: docs/plugin-protocol.md, Process"},
 		{"says another version", nil, nil, 2,
-			"plugin faulty: Info: another program: it says that it is faulty 0.9.0, its plugin.json says faulty 1.0.0",
-			"build the program and its plugin.json from one source"},
+			"plugin faulty: Info: another program: it reports faulty 0.9.0, but plugin.json has faulty 1.0.0",
+			"build the program and its plugin.json from the same source"},
 		{"speaks another protocol", nil, nil, 2,
 			"plugin faulty: start: the program speaks protocol 2, this host 1",
 			"install a build of the plugin for this host's protocol (docs/plugin-protocol.md)"},
@@ -230,7 +230,7 @@ func TestFaultEndsRun(t *testing.T) {
 			"take an amount from 0 to 1"},
 		{"takes another dtype", nil, nil, 4,
 			`stage mix: 3 times in a row: plugin faulty: stage mix failed: panic: port "waveform" is f32, not i32`,
-			"mend the plugin: docs/plugins.md, Test, runs a stage by itself; then go on with --resume RUN"},
+			"fix the plugin: docs/plugins.md, Test, shows how to run a stage by itself; then go on with --resume RUN"},
 	} {
 		t.Run(tt.fault, func(t *testing.T) {
 			folder := faultyPlugins(t, tt.change)
@@ -268,11 +268,11 @@ func TestCrashLoopLeavesCheckpoint(t *testing.T) {
 	if got.err.Error() != text {
 		t.Errorf("error:\n%v\nwant:\n%s", got.err, text)
 	}
-	if hint := "mend the plugin: docs/plugins.md, Test, runs a stage by itself; then go on with --resume " + got.dir; exit.Hint(got.err) != hint {
+	if hint := "fix the plugin: docs/plugins.md, Test, shows how to run a stage by itself; then go on with --resume " + got.dir; exit.Hint(got.err) != hint {
 		t.Errorf("hint:\n%s\nwant:\n%s", exit.Hint(got.err), hint)
 	}
 	// The run ends while the fifth process is, or is not yet, being replaced.
-	if n := strings.Count(got.warnings, "warning: plugin faulty is started again: it ended: exit status 3"); n < 4 || n > 5 || got.restarts["features"] > 0 {
+	if n := strings.Count(got.warnings, "warning: plugin faulty is restarted: it ended: exit status 3"); n < 4 || n > 5 || got.restarts["features"] > 0 {
 		t.Errorf("%d restarts were told, restarts %v:\n%s", n, got.restarts, got.warnings)
 	}
 	done := len(losses(t, got.dir))

@@ -18,23 +18,23 @@ type Request struct {
 	// Instance is an index into ConfigureRequest.Instances, Bucket into its Layouts, Slot into the ring.
 	Instance, Slot, Bucket int
 	Epoch, Step            int64 // Step is -1 in evaluation
-	// Order says who comes first where calls wait for a process: the lowest.
+	// Order is the priority of calls that wait for a process: the lowest comes first.
 	Order uint64
-	// RowKeys holds 16 bytes for each row of the batch. It is read before Call returns, never kept.
+	// RowKeys holds 16 bytes for each row of the batch. Call reads it before it returns and does not keep it.
 	RowKeys []byte
 }
 
 // Result is a stage's answer.
 type Result struct {
-	// Bad are the rows that the stage rejects. When there are any, the slot's content is undefined.
+	// Bad lists the rows that the stage rejects. If there are any, the slot's content is undefined.
 	Bad []BadRow
-	// Busy is the time spent in the stage itself, as the plugin tells it, at most the duration of the call.
+	// Busy is the time spent in the stage itself, as reported by the plugin, but at most the duration of the call.
 	Busy time.Duration
 	// Process is the process that served the call, for Kick.
 	Process ProcessID
 }
 
-// BadRow is a row of the batch that the stage rejects, with a reason for people.
+// BadRow is a row of the batch that the stage rejects, with a reason for the user.
 type BadRow struct {
 	Row    int
 	Reason string
@@ -45,9 +45,9 @@ type call struct {
 	msg   stagepb.Call
 	rows  int
 	proc  *process
-	limit time.Duration // after which the timer has the process killed
+	limit time.Duration // after it, the timer kills the process
 	timer *time.Timer
-	done  chan outcome // has room for the one outcome
+	done  chan outcome // has room for the only outcome
 }
 
 type outcome struct {
@@ -62,12 +62,12 @@ var calls = sync.Pool{New: func() any {
 	return c
 }}
 
-// stage names the stage instance for people.
+// stage names the stage instance for messages.
 func (c *call) stage() string {
 	return "stage " + c.proc.cfg.Configure.Instances[c.msg.Instance].GetName()
 }
 
-// do sends the request and waits for its outcome. It reports false when the process did not take it.
+// do sends the request and waits for its outcome. It returns false if the process did not accept it.
 func (p *process) do(ctx context.Context, req *Request, limit time.Duration) (outcome, bool) {
 	c := calls.Get().(*call)
 	c.msg.Instance, c.msg.Slot, c.msg.Bucket = uint32(req.Instance), uint32(req.Slot), uint32(req.Bucket)
@@ -83,7 +83,7 @@ func (p *process) do(ctx context.Context, req *Request, limit time.Duration) (ou
 	select {
 	case out = <-c.done:
 	case <-ctx.Done():
-		// The slot is in the plugin's hands until it answers or is dead: a batch takes milliseconds, so let it.
+		// The plugin owns the slot until it answers or is dead. A batch takes milliseconds, so wait for it.
 		if grace := p.cfg.DrainTimeout; grace < limit && c.timer.Stop() {
 			c.limit = grace
 			c.timer.Reset(grace)
@@ -94,7 +94,7 @@ func (p *process) do(ctx context.Context, req *Request, limit time.Duration) (ou
 	return out, true
 }
 
-// release puts the call up for reuse, unless its timer has fired: then expire may still be looking at it.
+// release makes the call available for reuse, unless its timer has fired: then expire may still use it.
 func (c *call) release() {
 	c.msg.RowKeys = nil
 	if c.timer.Stop() {
@@ -103,7 +103,7 @@ func (c *call) release() {
 	}
 }
 
-// register gives the call its number. It fails when the process takes no more calls.
+// register assigns a number to the call. It fails if the process accepts no more calls.
 func (p *process) register(c *call) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -116,18 +116,18 @@ func (p *process) register(c *call) bool {
 	return true
 }
 
-// send passes a message on. gRPC has encoded it when Send returns.
+// send sends a message. gRPC has encoded it when Send returns.
 func (p *process) send(msg *stagepb.Call) {
 	p.sendMu.Lock()
 	err := p.stream.Send(msg)
 	p.sendMu.Unlock()
-	// io.EOF: the stream is broken, and serve learns why.
+	// io.EOF: the stream is broken, and serve finds out why.
 	if err != nil && !errors.Is(err, io.EOF) && p.ctx.Err() == nil {
 		p.kill("the host could not send a call: "+err.Error(), crashHint)
 	}
 }
 
-// expire is what the timer of a call does.
+// expire runs when the timer of a call fires.
 func (p *process) expire(c *call) {
 	p.mu.Lock()
 	late := p.pending[c.msg.Id] == c
@@ -137,7 +137,7 @@ func (p *process) expire(c *call) {
 	}
 }
 
-// deliver gives a result to its call. An error means that the process does not keep to the protocol.
+// deliver passes a result to its call. An error means that the process violated the protocol.
 func (p *process) deliver(r *stagepb.Result) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -163,7 +163,7 @@ func (p *process) deliver(r *stagepb.Result) error {
 	return nil
 }
 
-// lose fails every call in flight. No other is accepted.
+// lose fails every call in flight. No more calls are accepted.
 func (p *process) lose(err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -20,16 +20,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// child is an operating system process, started once. It is the runner that go-plugin starts plugins through. Left to
-// itself, go-plugin would hand the host's standard input on, wait for whoever holds the output pipes, and kill
-// one process where a script has started several.
+// child is an operating system process that is started once. go-plugin starts plugins through it. go-plugin's own
+// runner would inherit the host's standard input, wait for every process that holds the output pipes, and kill only one
+// process if a script has started several.
 type child struct {
 	cmd       *exec.Cmd
 	sum       string // hex SHA-256 of the executable, or empty
-	socketDir string // the only place that the plugin may listen in
+	socketDir string // the only folder in which the plugin may listen
 	journal   *journal
 	onExit    func()
-	onStart   func() // told of the start, before anything is read
+	onStart   func() // called after the start, before anything is read
 
 	handshake *handshake
 	outR      *io.PipeReader
@@ -38,10 +38,10 @@ type child struct {
 	mu     sync.Mutex // guards the rest
 	pid    int        // 0: not started, or reaped
 	reaped bool
-	killed bool // by kill, before it ended by itself
+	killed bool // by kill, before the process ended by itself
 }
 
-// outputDelay is how long output is still read after the exit, when somebody else holds the pipe open.
+// outputDelay is how long the host reads output after the exit, if another process holds the pipe open.
 const outputDelay = 2 * time.Second
 
 func newChild(cmd *exec.Cmd, sum string, j *journal, onExit func()) *child {
@@ -53,12 +53,12 @@ func newChild(cmd *exec.Cmd, sum string, j *journal, onExit func()) *child {
 	cmd.Stdout = c.handshake
 	cmd.Stderr = j.writer()
 	cmd.WaitDelay = outputDelay
-	// A group of its own: Ctrl-C in the terminal is for the host, which drains its plugins first.
+	// A separate process group: Ctrl-C in the terminal is for the host, which drains its plugins first.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	return c
 }
 
-// Start checks the executable's sum and starts it.
+// Start verifies the executable's checksum and starts it.
 func (c *child) Start(context.Context) error {
 	if c.sum != "" {
 		if err := checkSum(c.cmd.Path, c.sum); err != nil {
@@ -86,17 +86,17 @@ func (c *child) fork() error {
 	return nil
 }
 
-// reap waits for the exit. Whoever waits for done waits for this goroutine.
+// reap waits for the exit. Waiting for done is waiting for this goroutine.
 func (c *child) reap(pid int) {
-	// Wait for the exit without taking it: as long as the process is a zombie, its id, which is also its group's,
-	// cannot mean anybody else, and what it left behind can be killed safely.
+	// Wait for the exit without reaping. While the process is a zombie, its id, which is also its group's id, cannot be
+	// reused, so it is safe to kill the rest of the group.
 	for unix.Waitid(unix.P_PID, pid, nil, unix.WEXITED|unix.WNOWAIT, nil) == unix.EINTR {
 	}
 	c.mu.Lock()
 	unix.Kill(-pid, unix.SIGKILL)
 	c.pid, c.reaped = 0, true
 	c.mu.Unlock()
-	c.cmd.Wait() // the state says how it ended
+	c.cmd.Wait() // the state tells how it ended
 	c.handshake.close()
 	if w, ok := c.cmd.Stderr.(*lineWriter); ok {
 		w.flush()
@@ -105,7 +105,7 @@ func (c *child) reap(pid int) {
 	close(c.done)
 }
 
-// kill ends the process and its group at once, and before its start prevents that. It does not wait.
+// kill ends the process and its group at once, or prevents its start. It does not wait.
 func (c *child) kill() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -118,7 +118,7 @@ func (c *child) kill() {
 	}
 }
 
-// exit says how the process ended, empty before done. byItself is false when kill ended it.
+// exit describes how the process ended; it is empty before done. byItself is false if kill ended it.
 func (c *child) exit() (how string, byItself bool) {
 	select {
 	case <-c.done:
@@ -130,13 +130,13 @@ func (c *child) exit() (how string, byItself bool) {
 	return c.cmd.ProcessState.String(), !c.killed
 }
 
-// wasKilled reports whether the process, which has ended, was ended by SIGKILL: by kill, or from outside.
+// wasKilled reports whether SIGKILL ended the process, from kill or from outside. The process must have ended.
 func (c *child) wasKilled() bool {
 	s, ok := c.cmd.ProcessState.Sys().(syscall.WaitStatus)
 	return ok && s.Signaled() && s.Signal() == syscall.SIGKILL
 }
 
-// What follows is go-plugin's runner.Runner.
+// The following methods implement go-plugin's runner.Runner.
 
 func (c *child) Kill(context.Context) error { c.kill(); return nil }
 
@@ -158,7 +158,7 @@ func (c *child) ID() string {
 	return strconv.Itoa(c.cmd.Process.Pid)
 }
 
-// PluginToHost accepts only a socket in the private folder: the host is going to connect to it and to remove it.
+// PluginToHost accepts only a socket in the private folder, because the host connects to it and removes it.
 func (c *child) PluginToHost(network, address string) (string, string, error) {
 	if network != "unix" || filepath.Dir(address) != c.socketDir {
 		return "", "", fmt.Errorf("it listens on %s %s, not on a unix socket in PLUGIN_UNIX_SOCKET_DIR", network, address)
@@ -170,7 +170,7 @@ func (c *child) HostToPlugin(network, address string) (string, string, error) {
 	return network, address, nil
 }
 
-// checkSum refuses a file that is not the one the catalog saw.
+// checkSum refuses a file that differs from the one the catalog checked.
 func checkSum(path, want string) error {
 	f, err := os.Open(path)
 	if err != nil {
@@ -187,7 +187,7 @@ func checkSum(path, want string) error {
 	return nil
 }
 
-// handshake passes the first line of standard output to go-plugin, and whatever follows to the journal.
+// handshake passes the first line of standard output to go-plugin, and everything after it to the journal.
 type handshake struct {
 	to   *io.PipeWriter
 	rest *lineWriter
@@ -197,7 +197,7 @@ type handshake struct {
 	done bool
 }
 
-// maxHandshake is far beyond any handshake: five short fields and a path.
+// maxHandshake is far more than any handshake needs: five short fields and a path.
 const maxHandshake = 4 << 10
 
 func (h *handshake) Write(b []byte) (int, error) {
@@ -217,7 +217,7 @@ func (h *handshake) Write(b []byte) (int, error) {
 		h.line = h.line[:min(len(h.line), maxHandshake)]
 		h.done = true
 		b = b[end:]
-		h.to.Write(append(h.line, '\n')) // fails only when nobody listens any more
+		h.to.Write(append(h.line, '\n')) // fails only if no one reads any more
 		h.to.Close()
 	}
 	h.mu.Unlock()
@@ -230,7 +230,7 @@ func (h *handshake) close() {
 	h.rest.flush()
 }
 
-// text returns what was written in place of the handshake, for messages.
+// text returns what was written instead of the handshake, for messages.
 func (h *handshake) text() string {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -11,40 +11,44 @@ import (
 	"github.com/xtts-host/xtts-host/shared/stagepb"
 )
 
-// Config describes a pool. Plugin, Ring and Configure are needed.
+// Config describes a pool. Plugin, Ring and Configure are required.
 type Config struct {
 	// Plugin is a startable entry of the catalog.
 	Plugin catalog.Entry
 	// Workers is the number of processes; 0 means 1.
 	Workers int
-	// InFlight is the number of calls that a process gets at a time; 0 means the number of CPUs, at least 4. Others wait, in the order of
-	// Request.Order: so the batch that is trained on next is not behind all that were decoded early.
+	// InFlight is the maximum number of calls that a process has at a time; 0 means the number of CPUs, but at least 4.
+	// Other calls wait in the order of Request.Order, so the batch that is trained on next does not wait for batches
+	// that were decoded early.
 	InFlight int
 	// Ring is inherited by every process. The caller keeps it open until Close has returned.
 	Ring *ring.Ring
-	// Configure is sent to every process, also after a restart. It must not change any more. Its device_uuid is
-	// the only GPU that the processes see; without one they see none.
+	// Configure is sent to every process, also after a restart. It must not be modified. Its device_uuid is the only
+	// GPU that the processes see; if it is empty, they see none.
 	Configure *stagepb.ConfigureRequest
-	// ORTLibrary is the file of ONNX Runtime's library, for stages that run graphs; empty leaves it to them.
+	// ORTLibrary is the path of the ONNX Runtime library, for stages that run graphs. If it is empty, the stages find
+	// the library themselves.
 	ORTLibrary string
-	// Logger gets state changes and the plugin's own log lines, with their levels; nil discards them.
+	// Logger gets state changes and the plugin's own log lines, with their levels. If it is nil, they are discarded.
 	Logger *slog.Logger
 
-	// StartTimeout bounds start to handshake (0: 30 s), ConfigureTimeout each of Configure and Attach (0: 60 s).
+	// StartTimeout bounds the time from start to handshake (0: 30 s), ConfigureTimeout each of Configure and Attach (0:
+	// 60 s).
 	StartTimeout, ConfigureTimeout time.Duration
-	// CallTimeout bounds a call. 0 means a limit of its own for each stage instance: ConfigureTimeout for the first 100 calls,
-	// which may still compile or load, and then the greater of 30 s and 20 times what 99 of 100 of its calls take.
+	// CallTimeout bounds a call. 0 means a separate limit for each stage instance: ConfigureTimeout for the first 100
+	// calls, which may still compile or load, and then 30 s, or 20 times the 99th percentile of its call times if that
+	// is more.
 	CallTimeout time.Duration
-	// DrainTimeout bounds the end of a process from the moment that it is asked (0: 10 s). A call whose context ends while it
-	// is in flight has that much time left, too.
+	// DrainTimeout bounds the end of a process, from the request to end (0: 10 s). It also bounds a call in flight
+	// whose context ends.
 	DrainTimeout time.Duration
-	// HealthInterval is the time between two questions after a process's health (0: 10 s), HealthTimeout what it has for
-	// the answer (0: 5 s). So a process that hangs is found also while it has no call in flight.
+	// HealthInterval is the time between two health checks of a process (0: 10 s), HealthTimeout the time for the
+	// answer (0: 5 s). So a hanging process is detected even if it has no call in flight.
 	HealthInterval, HealthTimeout time.Duration
-	// Restart says how processes that end are replaced.
+	// Restart is the policy for replacing processes.
 	Restart RestartPolicy
-	// Reached, if set, is told where a process stands, and the process waits there until it returns. For tests that
-	// break a run at a chosen point. Calls overlap.
+	// Reached, if not nil, is called when a process reaches a phase. The process waits in the phase until it returns.
+	// Tests use it to inject faults. Calls may be concurrent.
 	Reached func(phase Phase, id ProcessID, pid int)
 }
 

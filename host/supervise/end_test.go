@@ -23,33 +23,33 @@ func TestKick(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p.Kick(res.Process, "it wrote behind a tensor")
+	p.Kick(res.Process, "it wrote after a tensor")
 	if alive(before[0]) || !alive(before[1]) {
 		t.Errorf("alive: %v %v, want false true", alive(before[0]), alive(before[1]))
 	}
 	eventually(t, "restart", func() bool { return len(p.PIDs()) == 2 })
 	now := p.PIDs()
-	p.Kick(res.Process, "again") // its generation is over
+	p.Kick(res.Process, "again") // its generation has ended
 	if !slices.Equal(p.PIDs(), now) {
 		t.Error("a process of another generation was killed")
 	}
-	p.KickAll("nobody knows who did it")
+	p.KickAll("an unknown process did it")
 	if alive(now[0]) || alive(now[1]) {
 		t.Error("KickAll returns before the end of the processes")
 	}
 	if res, err := callSlot(t, p, 0); err != nil || res.Process.Generation == 0 {
 		t.Errorf("%+v, %v", res, err)
 	}
-	if !strings.Contains(r.log.String(), "plugin fake is started again: it wrote behind a tensor") {
+	if !strings.Contains(r.log.String(), "plugin fake is restarted: it wrote after a tensor") {
 		t.Errorf("the log does not give the reason:\n%s", r.log)
 	}
 }
 
-// TestHealth finds processes that cannot work, also between calls.
+// TestHealth: a process that cannot work is detected, also between calls.
 func TestHealth(t *testing.T) {
 	for mode, want := range map[string]string{
-		"ill":            "it says that it cannot work: the device is gone",
-		"hang-at-health": "asked after its health: no answer within 100ms",
+		"ill":            "it reports that it cannot work: the device is gone",
+		"hang-at-health": "health check: no answer within 100ms",
 	} {
 		t.Run(mode, func(t *testing.T) {
 			r := newRig(t, mode)
@@ -69,7 +69,7 @@ func TestHealth(t *testing.T) {
 func TestDrain(t *testing.T) {
 	tests := []struct{ name, mode, want string }{
 		{"calls in flight", "slow=200ms", ""},
-		{"hangs when asked to drain", "hang-at-drain", "plugin fake: process lost: asked to drain: no answer within 300ms"},
+		{"hangs when asked to drain", "hang-at-drain", "plugin fake: process lost: Drain: no answer within 300ms"},
 		{"hangs at the end", "hang-at-end,ignores-lifeline", "plugin fake: it did not end within 300ms"},
 	}
 	for _, tt := range tests {
@@ -100,7 +100,7 @@ func TestDrain(t *testing.T) {
 				t.Errorf("%v, want %s", err, tt.want)
 			}
 			if len(children(t)) > 0 {
-				t.Error("processes are left behind Drain")
+				t.Error("processes remain after Drain")
 			}
 		})
 	}
@@ -154,7 +154,7 @@ func TestClose(t *testing.T) {
 	})
 }
 
-// TestChildrenOfAPlugin has a script start a process of its own: it must not outlive the plugin, however that ends.
+// TestChildrenOfAPlugin: a child process of a script must not outlive the plugin, however the plugin ends.
 func TestChildrenOfAPlugin(t *testing.T) {
 	for mode, end := range map[string]func(*testing.T, *Pool){
 		"ok": func(_ *testing.T, p *Pool) { p.Close() },
@@ -184,7 +184,7 @@ func TestChildrenOfAPlugin(t *testing.T) {
 	}
 }
 
-// TestHostIsKilled has a host die without a chance to do anything: its plugins must see it.
+// TestHostIsKilled: the plugins of a host that is killed must end.
 func TestHostIsKilled(t *testing.T) {
 	tmp := t.TempDir()
 	cmd := exec.Command(os.Args[0], "fake-host", tmp)

@@ -7,35 +7,35 @@ import (
 )
 
 var (
-	// ErrLost says that the process that served the call is gone. The slot's content is undefined; build it again and
-	// call again: another process serves it.
+	// ErrLost means that the process that served the call has ended. The slot's content is undefined. Rebuild it and
+	// call again: another process serves the call.
 	ErrLost = errors.New("process lost")
-	// ErrFailed says that the stage answered the call with an error. The process goes on.
+	// ErrFailed means that the stage answered the call with an error. The process continues.
 	ErrFailed = errors.New("failed")
-	// ErrCrashLoop says that the plugin was restarted too often: as RestartPolicy has it, and then the pool has failed for
-	// good, or as the caller has it, see CrashLoop.
+	// ErrCrashLoop means that the plugin was restarted too often, by RestartPolicy or by the caller's own limit
+	// (CrashLoop). With RestartPolicy, the pool has failed permanently.
 	ErrCrashLoop = errors.New("it keeps crashing")
-	// ErrClosed says that the pool accepts no more calls.
+	// ErrClosed means that the pool accepts no more calls.
 	ErrClosed = errors.New("plugin pool is closed")
 )
 
-// PluginError is what went wrong with a plugin. It wraps one of the errors above, or the reason why a process could not
-// be started.
+// PluginError is a failure of a plugin. It wraps one of the errors above, or the reason why a process could not start.
 type PluginError struct {
 	Plugin string // id
-	// Exit is how the process ended, as "exit status 3" or "signal: killed"; empty when it did not run or still runs.
+	// Exit describes how the process ended, such as "exit status 3" or "signal: killed". It is empty if the process did
+	// not run or still runs.
 	Exit string
 	// LastStderr holds the last lines that the process wrote to its standard error, at most 8 KiB.
 	LastStderr string
-	// Kicked says that the process was ended by Kick or KickAll: what it was working on is not the reason.
+	// Kicked means that Kick or KickAll ended the process, so the batch that it worked on is not the reason.
 	Kicked bool
 	Err    error
 
 	hint string
-	lost bool // Is(ErrLost), beside what Err says
+	lost bool // Is(ErrLost), in addition to Err
 }
 
-// shownLines of the last stderr lines stand in the error's text.
+// shownLines is the number of last stderr lines in the error's text.
 const shownLines = 10
 
 // Error names the plugin and the reason, and quotes the last lines of its standard error.
@@ -54,18 +54,18 @@ func (e *PluginError) Error() string {
 
 func (e *PluginError) Unwrap() error { return e.Err }
 
-// The next steps for people, by what went wrong.
+// Hints by kind of failure.
 const (
 	startHint     = "install the plugin again, or leave its stages out of the pipeline"
 	startLateHint = "if it needs that long, allow more with --plugin-start-timeout SECONDS"
 	protocolHint  = "install a build of the plugin for this host's protocol (docs/plugin-protocol.md)"
-	versionHint   = "build the program and its plugin.json from one source"
-	crashHint     = "mend the plugin: docs/plugins.md, Test, runs a stage by itself"
+	versionHint   = "build the program and its plugin.json from the same source"
+	crashHint     = "fix the plugin: docs/plugins.md, Test, shows how to run a stage by itself"
 	lateHint      = "if a batch may take that long, allow more with --plugin-timeout SECONDS"
-	rulesHint     = "docs/plugin-protocol.md has the rules that a plugin keeps to"
+	rulesHint     = "docs/plugin-protocol.md has the rules for plugins"
 )
 
-// splitHint takes the plugin's own hint off its message: a last line "hint: ...".
+// splitHint separates the plugin's own hint from its message: a last line "hint: ...".
 func splitHint(text string) (message, hint string) {
 	if i := strings.LastIndex(text, "\nhint: "); i >= 0 && !strings.Contains(text[i+1:], "\n") {
 		return text[:i], strings.TrimSpace(text[i+len("\nhint: "):])
@@ -73,9 +73,9 @@ func splitHint(text string) (message, hint string) {
 	return text, ""
 }
 
-// CrashLoop is the error, wrapping ErrCrashLoop, of a caller that gives a plugin up. loop says what happened too often. last is
-// its latest occurrence: of a *PluginError the result keeps how the process ended, its last lines and the hint; anything
-// else is taken for a breach of the protocol.
+// CrashLoop returns the error of a caller that gives a plugin up. It wraps ErrCrashLoop. loop says what happened too
+// often. last is its latest occurrence. From a *PluginError, the result takes the exit, the last lines and the hint;
+// any other error counts as a protocol violation.
 func CrashLoop(plugin, loop string, last error) *PluginError {
 	e := &PluginError{Plugin: plugin, hint: rulesHint}
 	why := last.Error()
@@ -87,8 +87,8 @@ func CrashLoop(plugin, loop string, last error) *PluginError {
 	return e
 }
 
-// Is tells a start that failed because the process was lost from one that the plugin refused.
+// Is distinguishes a start that failed because the process was lost from one that the plugin refused.
 func (e *PluginError) Is(target error) bool { return e.lost && target == ErrLost }
 
-// Hint is the next step, for the command line, or empty.
+// Hint returns the hint for the command line, or "".
 func (e *PluginError) Hint() string { return e.hint }

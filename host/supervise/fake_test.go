@@ -25,7 +25,7 @@ import (
 	"github.com/xtts-host/xtts-host/shared/stagepb"
 )
 
-// TestMain makes the test binary a plugin, or a host, when it is started as one.
+// TestMain makes the test binary a plugin, or a host, if it is started as one.
 func TestMain(m *testing.M) {
 	if len(os.Args) > 2 && os.Args[1] == "fake-plugin" {
 		fakePlugin(os.Args[2])
@@ -36,8 +36,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// fake is a plugin that misbehaves on demand. It is written against the protocol, not with the SDK. Its mode is a list
-// of name or name=value, separated by commas.
+// fake is a plugin that misbehaves on demand. It implements the protocol without the SDK. Its mode is a list of name or
+// name=value, separated by commas.
 type fake struct {
 	stagepb.UnimplementedStageServer
 	mode  map[string]string
@@ -48,8 +48,8 @@ type fake struct {
 	held *stagepb.Result
 }
 
-// stderr is descriptor 2. go-plugin replaces the variable of package os, and what is written there right before the
-// end is lost.
+// stderr is descriptor 2. go-plugin replaces the variable of package os, and output there just before the end would be
+// lost.
 var stderr = os.Stderr
 
 func parseMode(text string) map[string]string {
@@ -138,7 +138,7 @@ func (f *fake) is(mode string) bool { _, ok := f.mode[mode]; return ok }
 
 func (f *fake) crash() {
 	stderr.WriteString("something terrible happened\n")
-	unix.Exit(3) // os.Exit has something to say in a binary built for coverage
+	unix.Exit(3) // os.Exit prints a message in a binary built for coverage
 }
 
 func (f *fake) Info(context.Context, *stagepb.InfoRequest) (*stagepb.InfoResponse, error) {
@@ -207,8 +207,8 @@ func (f *fake) Process(s grpc.BidiStreamingServer[stagepb.Call, stagepb.Result])
 	}
 }
 
-// work is what the fake does with a call: it adds the number of the instance, plus one, to every byte of the slot.
-// Instances with a name of special meaning do worse.
+// work is the fake's work on a call: it adds the number of the instance plus one to every byte of the slot. Instances
+// with special names misbehave.
 func (f *fake) work(c *stagepb.Call, send func(*stagepb.Result)) *stagepb.Result {
 	n := f.calls.Add(1)
 	r := &stagepb.Result{Id: c.Id, Nanoseconds: 1000}
@@ -216,7 +216,7 @@ func (f *fake) work(c *stagepb.Call, send func(*stagepb.Result)) *stagepb.Result
 		f.crash()
 	}
 	if at, ok := f.mode["hang-at-call"]; ok && at == strconv.FormatInt(n, 10) {
-		// A hanging call that goes on writing: only death ends it.
+		// A hanging call that continues to write: only the end of the process stops it.
 		for slot := f.ring.Slot(int(c.Slot)); ; time.Sleep(time.Millisecond) {
 			slot[0]++
 		}
@@ -259,7 +259,7 @@ func (f *fake) work(c *stagepb.Call, send func(*stagepb.Result)) *stagepb.Result
 	return r
 }
 
-// surroundings tells what the process got from the host, as JSON.
+// surroundings returns what the process got from the host, as JSON.
 func (f *fake) surroundings() string {
 	stdin, _ := os.Readlink("/proc/self/fd/0")
 	dir, _ := os.Getwd()

@@ -27,7 +27,7 @@ const testSlots = 8
 
 func getpgrp() int { return unix.Getpgrp() }
 
-// fakeConfig describes a pool of one fake plugin. Times are short, so that what waits for them is.
+// fakeConfig describes a pool of one fake plugin. Timeouts are short to keep the tests fast.
 func fakeConfig(mode, dir string, r *ring.Ring) Config {
 	return Config{
 		Plugin: catalog.Entry{
@@ -42,7 +42,7 @@ func fakeConfig(mode, dir string, r *ring.Ring) Config {
 	}
 }
 
-// rig is a config with everything that a test wants to look at afterwards.
+// rig is a config with everything that a test inspects afterwards.
 type rig struct {
 	Config
 	t   *testing.T
@@ -62,7 +62,7 @@ func (l *logBuffer) Write(b []byte) (int, error) {
 }
 func (l *logBuffer) String() string { l.mu.Lock(); defer l.mu.Unlock(); return l.b.String() }
 
-// newRig makes a rig. When the test ends, nothing may be left: no process, no goroutine, no file, no descriptor.
+// newRig returns a rig. When the test ends, no process, goroutine, file or descriptor may remain.
 func newRig(t *testing.T, mode string) *rig {
 	t.Helper()
 	tmp, err := os.MkdirTemp("", "rig")
@@ -108,7 +108,7 @@ func (r *rig) open() *Pool {
 	return p
 }
 
-// refuse starts a pool that must not start, and returns why.
+// refuse starts a pool that must not start, and returns the error.
 func (r *rig) refuse() *PluginError {
 	r.t.Helper()
 	p, err := NewPool(r.t.Context(), r.Config)
@@ -146,7 +146,7 @@ func children(t *testing.T) []int {
 		if err != nil {
 			continue // it has just ended
 		}
-		// pid (comm) state ppid: comm may hold anything, so look behind the last parenthesis.
+		// pid (comm) state ppid: comm may contain anything, so parse after the last parenthesis.
 		fields := strings.Fields(string(b[bytes.LastIndexByte(b, ')')+1:]))
 		if fields[1] == strconv.Itoa(os.Getpid()) {
 			pid, _ := strconv.Atoi(filepath.Base(filepath.Dir(path)))
@@ -165,7 +165,7 @@ func openFiles(t *testing.T) []string {
 	return names
 }
 
-// eventually waits until something holds, for goroutines of gRPC and go-plugin that end by themselves.
+// eventually waits for a condition, for goroutines of gRPC and go-plugin that end asynchronously.
 func eventually(t *testing.T, what string, holds func() bool) {
 	t.Helper()
 	for end := time.Now().Add(10 * time.Second); !holds(); time.Sleep(5 * time.Millisecond) {
@@ -176,8 +176,8 @@ func eventually(t *testing.T, what string, holds func() bool) {
 	}
 }
 
-// alive reports whether the process exists, if only as a zombie; running, whether it runs. The difference matters for a process
-// whose parent is gone and that nobody may ever wait for.
+// alive reports whether the process exists, even as a zombie; running reports whether it runs. They differ for a
+// process whose parent has ended and that no one may ever reap.
 func alive(pid int) bool { return unix.Kill(pid, 0) == nil }
 
 func running(pid int) bool {
@@ -185,7 +185,7 @@ func running(pid int) bool {
 	return s != "" && s != "Z"
 }
 
-// state is that of a process as /proc/PID/stat has it; "" for none.
+// state returns the state of a process from /proc/PID/stat, or "" if there is none.
 func state(pid int) string {
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
@@ -204,7 +204,7 @@ func newRing(t testing.TB) *ring.Ring {
 	return r
 }
 
-// fakeHost is a host with two plugin processes that is never going to end by itself.
+// fakeHost is a host with two plugin processes that never ends by itself.
 func fakeHost(dir string) {
 	r, err := ring.Create(testSlots, 4096)
 	if err != nil {

@@ -1,12 +1,12 @@
 package supervise
 
-// Kick has one process killed and replaced, and returns when it has ended. It is for what only the host can see: a
-// slot with a damaged guard. The restart counts as any other. A process that is already gone is left in peace.
+// Kick kills and replaces one process, and returns when it has ended. It is for violations that only the host can see,
+// such as a damaged guard. The restart counts like any other. Kick does nothing if the process has already ended.
 func (p *Pool) Kick(id ProcessID, reason string) {
 	p.kick(reason, func(have ProcessID) bool { return have == id })
 }
 
-// KickAll does so with all processes of the pool, when it is not known which of them did the damage.
+// KickAll kicks all processes of the pool, for damage by an unknown process.
 func (p *Pool) KickAll(reason string) {
 	p.kick(reason, func(ProcessID) bool { return true })
 }
@@ -24,9 +24,9 @@ func (p *Pool) kick(reason string, match func(ProcessID) bool) {
 	}
 }
 
-// Recycle has one process replaced between two batches: it gets no more of them, and ends when those that it works on are done.
-// Recycle does not wait for that. It is for a process that has done nothing wrong to a batch, but cannot stay: one that takes
-// ever more memory. hint is what people may do about the reason. A process that is already gone is left in peace.
+// Recycle replaces one process between two batches: it gets no more calls and ends when its calls in flight are done.
+// Recycle does not wait for that. It is for a process that has not damaged a batch but cannot stay, for example because
+// its memory grows. hint is the hint for the reason. Recycle does nothing if the process has already ended.
 func (p *Pool) Recycle(id ProcessID, reason, hint string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

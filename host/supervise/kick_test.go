@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestRecycle replaces a process behind the batch that it works on, while the other one takes what comes.
+// TestRecycle: a process is replaced after its batch in flight, while the other process serves new calls.
 func TestRecycle(t *testing.T) {
 	r := newRig(t, "slow=200ms")
 	r.Workers = 2
@@ -22,7 +22,7 @@ func TestRecycle(t *testing.T) {
 		t.Errorf("up: %v", up)
 	}
 	if res, err := callSlot(t, p, 1); err != nil || res.Process != before[1].ProcessID {
-		t.Errorf("a call beside it: %+v, %v", res, err)
+		t.Errorf("a concurrent call: %+v, %v", res, err)
 	}
 	if err := <-done; err != nil {
 		t.Errorf("the call in flight: %v", err)
@@ -35,7 +35,7 @@ func TestRecycle(t *testing.T) {
 	if s := p.Stats(); s.Restarts != 1 || s.Lost != 0 {
 		t.Errorf("%+v", s)
 	}
-	if want := "plugin fake is started again: it uses too much"; !strings.Contains(r.log.String(), want) {
+	if want := "plugin fake is restarted: it uses too much"; !strings.Contains(r.log.String(), want) {
 		t.Errorf("the log lacks %q", want)
 	}
 	p.Recycle(before[0].ProcessID, "it is gone", "")
@@ -44,7 +44,7 @@ func TestRecycle(t *testing.T) {
 	}
 }
 
-// TestRecycleEndsInCrashLoop: one that has to be replaced at once again and again is given up, with its own hint.
+// TestRecycleEndsInCrashLoop: a plugin that has to be recycled again and again is given up, with its own hint.
 func TestRecycleEndsInCrashLoop(t *testing.T) {
 	r := newRig(t, "ok")
 	r.Restart = RestartPolicy{Limit: 1}
@@ -61,7 +61,7 @@ func TestRecycleEndsInCrashLoop(t *testing.T) {
 	}
 }
 
-// inFlightOf counts the calls of a process.
+// inFlightOf returns the number of calls in flight of a process.
 func (p *Pool) inFlightOf(id ProcessID) int {
 	p.mu.Lock()
 	defer p.mu.Unlock()

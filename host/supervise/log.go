@@ -13,15 +13,15 @@ import (
 )
 
 const (
-	tailSize = 8 << 10   // bytes of the last lines that are kept
-	maxLine  = 64 << 10  // bytes of a log line; longer ones are cut into several
-	logRate  = 200       // lines per second that are logged,
-	logBytes = 128 << 10 // and bytes: a line of the longest kind, with room
+	tailSize = 8 << 10   // number of bytes of the last lines that are kept
+	maxLine  = 64 << 10  // maximum bytes of a log line; longer ones are split
+	logRate  = 200       // maximum log lines per second
+	logBytes = 128 << 10 // maximum bytes per second: room for one line of maximum length and more
 	trace    = slog.LevelDebug - 4
 )
 
-// journal takes in what one process writes: it keeps the last lines for error messages and passes them on to
-// the host's log. It is safe for concurrent use.
+// journal receives the output of one process: it keeps the last lines for error messages and passes all lines to the
+// host's log. It is safe for concurrent use.
 type journal struct {
 	log *slog.Logger
 
@@ -41,7 +41,7 @@ func (j *journal) last() string {
 	return string(j.tail)
 }
 
-// line takes in one line.
+// line receives one line.
 func (j *journal) line(line []byte) {
 	level, message, attrs := parseLine(strings.ToValidUTF8(strings.TrimRight(string(line), "\r"), "\uFFFD"))
 	text := message
@@ -57,7 +57,7 @@ func (j *journal) line(line []byte) {
 	j.mu.Lock()
 	j.tail = append(append(j.tail, text...), '\n')
 	if over := len(j.tail) - tailSize; over > 0 {
-		// Cut at a line's start where there is one.
+		// Cut at the start of a line if there is one.
 		if i := bytes.IndexByte(j.tail[over:], '\n'); i >= 0 && over+i+1 < len(j.tail) {
 			over += i + 1
 		}
@@ -81,7 +81,7 @@ type lineWriter struct {
 	buf []byte
 }
 
-// Write never fails: a plugin must not notice what becomes of its log.
+// Write never fails: a plugin must not depend on the host's log.
 func (w *lineWriter) Write(b []byte) (int, error) {
 	n := len(b)
 	for len(b) > 0 {
@@ -103,7 +103,7 @@ func (w *lineWriter) Write(b []byte) (int, error) {
 	return n, nil
 }
 
-// flush takes in what stands there without a line feed.
+// flush passes on a last line without a line feed.
 func (w *lineWriter) flush() {
 	if len(w.buf) > 0 {
 		w.j.line(w.buf)
@@ -111,8 +111,8 @@ func (w *lineWriter) flush() {
 	}
 }
 
-// parseLine takes a line in hclog's JSON format apart (@level, @message, @timestamp and fields); any other line is
-// a message of level info. It is the host's own parser because go-plugin's panics on "@message": 5.
+// parseLine parses a line in hclog's JSON format (@level, @message, @timestamp and fields). Any other line is a message
+// of level info. go-plugin's parser cannot be used, because it panics on "@message": 5.
 func parseLine(text string) (slog.Level, string, []slog.Attr) {
 	var fields map[string]any
 	if !strings.HasPrefix(text, "{") || json.Unmarshal([]byte(text), &fields) != nil {

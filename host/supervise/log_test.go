@@ -35,7 +35,7 @@ func TestJournal(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			for _, step := range []int{1, 3, 1000} { // the cut of the stream must not matter
+			for _, step := range []int{1, 3, 1000} { // the result must not depend on how the stream is cut
 				j, log := testJournal()
 				w := j.writer()
 				for b := []byte(tt.in); len(b) > 0; b = b[min(step, len(b)):] {
@@ -64,7 +64,7 @@ func TestJournalKeepsTheLastLines(t *testing.T) {
 	w.Write(bytes.Repeat([]byte("y"), 3*maxLine))
 	w.flush()
 	if last := j.last(); len(last) > tailSize || strings.Trim(last, "y\n") != "" {
-		t.Errorf("behind a long line: %d bytes, %q...", len(last), last[:20])
+		t.Errorf("after a long line: %d bytes, %q...", len(last), last[:20])
 	}
 }
 
@@ -80,7 +80,7 @@ func FuzzParseLine(f *testing.F) {
 			t.Errorf("level %v", level)
 		}
 		if message != text && !strings.HasPrefix(text, "{") {
-			t.Errorf("%q became %q", text, message)
+			t.Errorf("%q was logged as %q", text, message)
 		}
 		for _, a := range attrs {
 			if strings.HasPrefix(a.Key, "@") {

@@ -7,7 +7,8 @@ import (
 	"testing/synctest"
 )
 
-// TestCallsWaitInOrder: a process has only so many calls, and the next is that of the batch which is trained on first, whoever came when.
+// TestCallsWaitInOrder: a process has a limited number of calls. The next call is that of the batch that is trained on
+// first, regardless of the order of arrival.
 func TestCallsWaitInOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := &Pool{cfg: Config{InFlight: 2}, changed: make(chan struct{}), limits: make([]deadlines, 1), workers: []*worker{{up: true}, {index: 1}}}
@@ -29,11 +30,11 @@ func TestCallsWaitInOrder(t *testing.T) {
 			p.release(p.workers[0], 0, nil, 1, true)
 			synctest.Wait()
 		}
-		// The first two came when it was idle.
+		// The first two came when the process was idle.
 		if want := []uint64{40, 50, 7, 8, 9}; !slices.Equal(got, want) {
 			t.Errorf("calls were served in the order %v, want %v", got, want)
 		}
-		p.update(func() { p.workers[1].up = true }) // another process is there for the last
+		p.update(func() { p.workers[1].up = true }) // another process serves the last one
 		synctest.Wait()
 		if len(got) != 6 || len(p.waiting) != 0 || p.workers[1].inFlight != 1 {
 			t.Errorf("%v served, %d wait, %+v", got, len(p.waiting), p.workers[1])

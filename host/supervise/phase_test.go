@@ -33,7 +33,7 @@ func TestPhases(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := []Phase{Start, Handshake, Configure, Attach, Batch, Reply, Drain, Shutdown}
-	// The answer may be there before the call has been told of.
+	// The answer may arrive before Reached was called for the call.
 	if i, j := slices.Index(got, Batch), slices.Index(got, Reply); i == j+1 {
 		got[i], got[j] = got[j], got[i]
 	}
@@ -42,7 +42,7 @@ func TestPhases(t *testing.T) {
 	}
 }
 
-// TestStruckAtStart: a process that somebody else kills or stops while it starts costs its own restart, not the run.
+// TestStruckAtStart: a process that is killed or stopped from outside while it starts is restarted; the run continues.
 func TestStruckAtStart(t *testing.T) {
 	for _, phase := range []Phase{Start, Handshake, Configure, Attach} {
 		for _, signal := range []unix.Signal{unix.SIGKILL, unix.SIGSTOP} {
@@ -57,7 +57,7 @@ func TestStruckAtStart(t *testing.T) {
 				r.Reached = func(p Phase, id ProcessID, pid int) {
 					if p == phase && id.Generation == 0 {
 						unix.Kill(pid, signal)
-						for signal == unix.SIGSTOP && state(pid) != "T" { // it may answer until then
+						for signal == unix.SIGSTOP && state(pid) != "T" { // it has time to answer until then
 							time.Sleep(time.Millisecond)
 						}
 					}

@@ -5,21 +5,22 @@ import (
 	"time"
 )
 
-// RestartPolicy tells bad luck from a crash loop, for each worker of a pool by itself, and says how fast a process is
-// replaced. The zero value means the defaults.
+// RestartPolicy distinguishes occasional restarts from a crash loop, separately for each worker of a pool, and sets the
+// delays of restarts. The zero value means the defaults.
 //
 // Two things are a crash loop: Limit restarts within Window and then another end, and Limit restarts in a row without a
-// finished batch, however long they take. A process that ends after it has finished batches and worked for Settled is
-// replaced without being counted: somebody, or the machine, ends it every now and then, and the run goes on between. That
-// the same batch ends it every time is not seen here, for other batches may be finished between: the caller knows its batches.
+// finished batch, however long they take. A process that had finished batches and had worked for Settled is replaced
+// without being counted: if something kills it from time to time, the run continues. The policy does not detect that
+// the same batch ends the process every time, because other batches may be finished in between. The caller must detect
+// that.
 type RestartPolicy struct {
 	// Limit and Window: 0 means 5 and one minute.
 	Limit  int
 	Window time.Duration
 	// Settled: 0 means 5 s.
 	Settled time.Duration
-	// The first restart within the window happens at once, the next after Backoff (0: 0.1 s), each further one after
-	// twice the time of the one before, at most MaxBackoff (0: 5 s).
+	// The first restart within the window happens at once. The next one waits for Backoff (0: 0.1 s), each further one
+	// twice as long as the previous one, but at most MaxBackoff (0: 5 s).
 	Backoff, MaxBackoff time.Duration
 }
 
@@ -33,22 +34,22 @@ func (p *RestartPolicy) setDefaults() {
 	setDefault(&p.MaxBackoff, 5*time.Second)
 }
 
-// restarts applies the policy to one worker. Each worker counts for itself, so that an event that ends all processes of a
-// large pool at once is no crash loop.
+// restarts applies the policy to one worker. Workers are counted separately, so an event that ends all processes of a
+// large pool at once is not a crash loop.
 type restarts struct {
 	policy RestartPolicy
-	recent []time.Time // restarts within the window that count
-	barren int         // restarts in a row without a finished batch between
+	recent []time.Time // counted restarts within the window
+	barren int         // consecutive restarts without a finished batch
 }
 
-// life is what a process did before it ended. The zero value is that of one that did not start.
+// life describes what a process did before it ended. The zero value is a process that did not start.
 type life struct {
-	up       time.Duration // since it took calls
-	finished bool          // a batch at least
+	up       time.Duration // time since it accepted calls
+	finished bool          // it finished at least one batch
 }
 
-// next records a restart at the time now of a process that has ended, and says how long to wait before it. When it is one
-// too many, loop says why; otherwise loop is empty.
+// next records a restart, at the time now, of a process that has ended. It returns the delay before the restart. If
+// there were too many restarts, loop says why; otherwise loop is empty.
 func (r *restarts) next(now time.Time, ended life) (wait time.Duration, loop string) {
 	if ended.finished {
 		r.barren = 0
@@ -78,15 +79,16 @@ func (r *restarts) next(now time.Time, ended life) (wait time.Duration, loop str
 	return wait, ""
 }
 
-// What a call is given when no limit is configured: minDeadline at least, slack times what 99 of 100 calls of its stage take.
-// A quantile, because the slowest call would let one that waited for a suspended machine allow anything from then on.
+// The deadline of a call if no limit is configured: at least minDeadline, and slack times the 99th percentile of the
+// call times of its stage. It is not the maximum, because one call that waited for a suspended machine would make all
+// later deadlines too long.
 const (
 	minDeadline = 30 * time.Second
 	slack       = 20
-	firstCalls  = 100 // after so many the quantile means something
+	firstCalls  = 100 // the minimum for a meaningful percentile
 )
 
-// deadlines says how long a call of one stage instance may take.
+// deadlines computes the deadline of the calls of one stage instance.
 type deadlines struct {
 	fixed time.Duration // Config.CallTimeout
 	first time.Duration // for the first calls
@@ -105,15 +107,16 @@ func (d *deadlines) next() time.Duration {
 
 func (d *deadlines) observe(took time.Duration) { d.took.add(took) }
 
-// quota lets a number of log lines and of bytes through per second: a plugin that floods its log must not fill the disk.
+// quota limits the log lines and bytes per second, so a plugin that floods its log does not fill the disk.
 type quota struct {
 	lines, bytes int       // per second
 	began        time.Time // of the current second
-	used, size   int       // lines and bytes of it so far
+	used, size   int       // lines and bytes in the current second
 	dropped      int
 }
 
-// take reports whether another line, of so many bytes, may pass. dropped counts the lines lost before, once.
+// take reports whether another line, of so many bytes, may pass. dropped is the number of lines dropped before; each is
+// reported once.
 func (q *quota) take(now time.Time, bytes int) (ok bool, dropped int) {
 	if now.Sub(q.began) >= time.Second {
 		dropped = q.dropped

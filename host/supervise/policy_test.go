@@ -20,14 +20,14 @@ func TestRestartPolicy(t *testing.T) {
 		ended life
 		takes time.Duration // from one restart to the next end
 		want  []time.Duration
-		loop  string // behind those; empty: it goes on
+		loop  string // after those; empty: it continues
 	}{
 		{"does not start", 0, life{}, 0, rising, often},
 		{"takes long to not start", 0, life{}, 30 * sec, rising, barren},
 		{"hangs at every batch", 0, life{30 * sec, false}, 30 * sec, rising, barren},
 		{"ends at every third batch", 0, works(ms), ms, rising, often},
 		{"ends every 4 seconds", 0, works(4 * sec), 4 * sec, rising, often},
-		{"ends every 13 seconds, in the first batch behind a slow start", 0, works(sec), 13 * sec, append(rising, 800*ms, 800*ms, 800*ms), ""},
+		{"ends every 13 seconds, in the first batch after a slow start", 0, works(sec), 13 * sec, append(rising, 800*ms, 800*ms, 800*ms), ""},
 		{"is killed every 10 seconds", 0, works(10 * sec), 10 * sec, make([]time.Duration, 120), ""},
 		{"is killed every hour", 0, works(time.Hour), time.Hour, make([]time.Duration, 3), ""},
 		{"the wait is bounded", 9, life{}, 0, append(rising, 1600*ms, 3200*ms, 5*sec, 5*sec), "9 restarts within 1m0s were not enough"},
@@ -46,7 +46,7 @@ func TestRestartPolicy(t *testing.T) {
 					time.Sleep(wait + tt.takes)
 				}
 				if _, loop := r.next(time.Now(), tt.ended); loop != tt.loop {
-					t.Errorf("behind %d restarts: %q, want %q", len(tt.want), loop, tt.loop)
+					t.Errorf("after %d restarts: %q, want %q", len(tt.want), loop, tt.loop)
 				}
 			})
 		})
@@ -77,12 +77,12 @@ func TestDeadlines(t *testing.T) {
 			d.observe(took)
 		}
 		if got := d.next(); got < want || got > want*17/16 {
-			t.Errorf("behind %d calls of %v: %v, want %v", calls, took, got, want)
+			t.Errorf("after %d calls of %v: %v, want %v", calls, took, got, want)
 		}
 	}
 	after(99, time.Millisecond, time.Minute)
 	after(1, time.Millisecond, 30*time.Second)
-	after(1, time.Hour, 30*time.Second) // one that waited for a suspended machine
+	after(1, time.Hour, 30*time.Second) // one call that waited for a suspended machine
 	after(100, 3*time.Second, time.Minute)
 	d.fixed = time.Second
 	after(0, 0, time.Second)
@@ -102,7 +102,7 @@ func TestQuota(t *testing.T) {
 				time.Sleep(10 * time.Millisecond)
 			}
 			if passed != 30 || dropped != 180 {
-				t.Errorf("%+v: %d lines passed, %d were told as dropped, want 30 and 180", tt, passed, dropped)
+				t.Errorf("%+v: %d lines passed, %d were reported as dropped, want 30 and 180", tt, passed, dropped)
 			}
 		})
 	}
@@ -124,7 +124,7 @@ func TestHistogram(t *testing.T) {
 	for _, d := range []time.Duration{-1, 0, 1, 15, 16, 17, 31, 32, 33, 1 << 40, 1<<63 - 1} {
 		b := bucketOf(d)
 		if up := upper(b); up < d || bucketOf(up) != b || b > 0 && upper(b-1) >= d {
-			t.Errorf("%d is in bucket %d that ends at %d, behind %d", d, b, up, upper(max(0, b-1)))
+			t.Errorf("%d is in bucket %d that ends at %d, after %d", d, b, up, upper(max(0, b-1)))
 		}
 	}
 }

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// Pool is a plugin as n equal processes. All methods are safe for concurrent use.
+// Pool runs a plugin as n equal processes. All methods are safe for concurrent use.
 type Pool struct {
 	cfg   Config
 	ctx   context.Context // ends when no process may be started any more
@@ -21,31 +21,31 @@ type Pool struct {
 
 	mu       sync.Mutex // guards the rest
 	workers  []*worker
-	changed  chan struct{} // closed and replaced when something that a waiter waits for may have changed
-	waiting  []*waiter     // for a process, in their order
+	changed  chan struct{} // closed and replaced when the state that waiters wait for may have changed
+	waiting  []*waiter     // calls that wait for a process, in their order
 	closing  bool
-	failure  error       // set once, for good
+	failure  error       // set once, permanently
 	limits   []deadlines // by stage instance
 	calls    histogram
 	slowest  time.Duration
 	inFlight int
 	stats    Stats
-	endErrs  []error // of processes that did not end well when asked
+	endErrs  []error // of processes that did not end well when asked to
 }
 
-// worker is one place in the pool, taken by one process after the other.
+// worker is one place in the pool. Its processes follow one another.
 type worker struct {
 	index    int
 	restarts restarts // used by the worker's goroutine only
 	proc     *process // guarded by Pool.mu; also while it is being retired
-	up       bool     // guarded by Pool.mu; proc takes calls
+	up       bool     // guarded by Pool.mu; proc accepts calls
 	inFlight int      // guarded by Pool.mu
-	recycle  func()   // guarded by Pool.mu; ends proc when its last call is done; nil: it stays
+	recycle  func()   // guarded by Pool.mu; ends proc after its last call; nil if proc stays
 }
 
-// NewPool starts all processes and configures them. The first failure ends them all: what a plugin refuses at the start is
-// for people to mend. Only a process that is killed from outside or does not answer in time is started once more. ctx bounds
-// the start only.
+// NewPool starts all processes and configures them. The first failure ends them all, because the user must fix what a
+// plugin refuses at the start. Only a process that is killed from outside or does not answer in time is started once
+// more. ctx bounds only the start.
 func NewPool(ctx context.Context, cfg Config) (*Pool, error) {
 	if err := cfg.setDefaults(); err != nil {
 		return nil, fmt.Errorf("plugin %s: %w", cfg.Plugin.Name(), err)
@@ -87,7 +87,7 @@ func NewPool(ctx context.Context, cfg Config) (*Pool, error) {
 	return p, nil
 }
 
-// run serves one worker's processes, one after the other.
+// run runs the processes of one worker, one after another.
 func (p *Pool) run(w *worker) {
 	for {
 		proc := w.proc
@@ -112,7 +112,7 @@ func (p *Pool) run(w *worker) {
 				p.endErrs = append(p.endErrs, lost)
 			}
 			if !errors.Is(lost, ErrLost) && p.failure == nil {
-				p.failure = lost // a process that cannot be killed: another one must not share the ring with it
+				p.failure = lost // a process that cannot be killed: no other process may share the ring with it
 			}
 		})
 		if !errors.Is(lost, ErrLost) || !p.replace(w, proc.id, proc.life(), lost) {
@@ -121,14 +121,14 @@ func (p *Pool) run(w *worker) {
 	}
 }
 
-// drained reports whether the processes have been asked to end and have nothing left to do.
+// drained reports whether the processes have been asked to end and have no calls in flight.
 func (p *Pool) drained() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.closing && p.inFlight == 0
 }
 
-// replace starts another process for a worker. It gives up when the pool ends, or when the policy says so.
+// replace starts another process for a worker. It gives up if the pool ends or the policy says so.
 func (p *Pool) replace(w *worker, id ProcessID, ended life, cause error) bool {
 	for {
 		if p.ctx.Err() != nil {
@@ -153,7 +153,7 @@ func (p *Pool) replace(w *worker, id ProcessID, ended life, cause error) bool {
 				w.proc, w.up = proc, true
 			}
 			if err == nil && p.closing {
-				proc.kill(endReason, "") // Close and Drain did not see it
+				proc.kill(endReason, "") // Close and Drain did not see the new process
 			}
 		})
 		if err == nil {
@@ -163,7 +163,7 @@ func (p *Pool) replace(w *worker, id ProcessID, ended life, cause error) bool {
 	}
 }
 
-// log says why a process is replaced, with its last line on stderr: the others are in the log already.
+// log logs why a process is replaced, with its last line on stderr. The other lines are in the log already.
 func (p *Pool) log(w *worker, cause error, wait time.Duration) {
 	var args []any
 	if p.cfg.Workers > 1 {
@@ -181,10 +181,10 @@ func (p *Pool) log(w *worker, cause error, wait time.Duration) {
 			args = append(args, "stderr", shorten(last, 200))
 		}
 	}
-	p.cfg.Logger.Warn(fmt.Sprintf("plugin %s is started again: %s", p.cfg.Plugin.Name(), why), args...)
+	p.cfg.Logger.Warn(fmt.Sprintf("plugin %s is restarted: %s", p.cfg.Plugin.Name(), why), args...)
 }
 
-// fail ends the pool for good because a worker's process keeps ending.
+// fail ends the pool permanently because a worker's processes keep ending.
 func (p *Pool) fail(w *worker, loop string, cause error) {
 	e := CrashLoop(p.cfg.Plugin.Name(), loop, cause)
 	p.update(func() {
@@ -195,7 +195,7 @@ func (p *Pool) fail(w *worker, loop string, cause error) {
 	p.cfg.Logger.Info("plugin given up", "plugin", p.cfg.Plugin.Name(), "worker", w.index, "reason", e.Err.Error())
 }
 
-// update changes the state and wakes whoever waits for a change.
+// update changes the state and wakes everyone who waits for a change.
 func (p *Pool) update(change func()) {
 	p.mu.Lock()
 	change()
@@ -203,22 +203,23 @@ func (p *Pool) update(change func()) {
 	p.mu.Unlock()
 }
 
-// wake needs mu.
+// wake requires mu.
 func (p *Pool) wake() {
 	close(p.changed)
 	p.changed = make(chan struct{})
 }
 
-// Call has a stage instance work on the batch in a slot. It waits for a process when none is up, and for the answer. When it
-// returns, no process writes to the slot any more, whatever the outcome:
+// Call lets a stage instance process the batch in a slot. It waits for a process if none is up, and for the result.
+// After it has returned, no process writes to the slot, whatever the outcome:
 //
-//   - an error that wraps ErrLost: the process ended, did not answer in time, or broke the protocol; it is dead
+//   - an error that wraps ErrLost: the process ended, missed its deadline, or violated the protocol. It is dead.
 //   - ErrFailed: the stage answered with an error
-//   - ErrCrashLoop, ErrClosed: the pool takes no calls any more
-//   - the cause of ctx's end, before a process got the call. A call under way is waited for, Config.DrainTimeout at most
+//   - ErrCrashLoop, ErrClosed: the pool accepts no more calls
+//   - the cause of ctx's end, before a process got the call. A call in flight is waited for, at most for
+//     Config.DrainTimeout.
 //
-// The first three come in a *PluginError. Only when a process cannot be killed, because it hangs in the kernel, the promise is
-// broken; then Call returns a *PluginError that wraps none of these, and the pool has failed for good.
+// The first three come in a *PluginError. The guarantee fails only if a process cannot be killed because it hangs in
+// the kernel. Then Call returns a *PluginError that wraps none of these, and the pool has failed permanently.
 func (p *Pool) Call(ctx context.Context, req Request) (Result, error) {
 	if req.Instance < 0 || req.Instance >= len(p.cfg.Configure.Instances) {
 		return Result{}, fmt.Errorf("plugin %s has no instance %d", p.cfg.Plugin.Name(), req.Instance)
@@ -242,11 +243,11 @@ func (p *Pool) Call(ctx context.Context, req Request) (Result, error) {
 // waiter is a call that waits for a process.
 type waiter struct {
 	order uint64
-	turn  chan struct{} // gets a value when it is the first and may find a process
+	turn  chan struct{} // gets a value when it is the first waiter and may find a process
 }
 
-// acquire waits for a process that may take another call, in the calls' order, and returns that with the fewest in flight, the
-// first of several.
+// acquire waits, in the order of the calls, for a process that can accept another call. It returns the process with the
+// fewest calls in flight, or the first of several.
 func (p *Pool) acquire(ctx context.Context, req *Request) (*worker, *process, time.Duration, error) {
 	me := &waiter{order: req.Order, turn: make(chan struct{}, 1)}
 	p.mu.Lock()
@@ -282,7 +283,7 @@ func (p *Pool) acquire(ctx context.Context, req *Request) (*worker, *process, ti
 	}
 }
 
-// best returns the process that is to take the next call; nil for none. It needs mu.
+// best returns the process for the next call, or nil. It requires mu.
 func (p *Pool) best() (best *worker) {
 	for _, w := range p.workers {
 		if w.up && w.inFlight < p.cfg.InFlight && (best == nil || w.inFlight < best.inFlight) {
@@ -292,18 +293,18 @@ func (p *Pool) best() (best *worker) {
 	return best
 }
 
-// next wakes the call whose turn it is, if it may find a process. It needs mu.
+// next wakes the first waiter if it may find a process. It requires mu.
 func (p *Pool) next() {
 	if len(p.waiting) == 0 || p.best() == nil {
 		return
 	}
 	select {
 	case p.waiting[0].turn <- struct{}{}:
-	default: // it is awake
+	default: // it is already awake
 	}
 }
 
-// release accounts for a call that is over.
+// release records the end of a call.
 func (p *Pool) release(w *worker, instance int, err error, took time.Duration, taken bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -323,7 +324,7 @@ func (p *Pool) release(w *worker, instance int, err error, took time.Duration, t
 	switch {
 	case errors.Is(err, ErrLost):
 		p.stats.Lost++
-		return // what it would have taken is unknown
+		return // how long it would have taken is unknown
 	case err != nil:
 		p.stats.Failed++
 	}
@@ -344,9 +345,9 @@ func (p *Pool) processes() []*process {
 	return all
 }
 
-// Drain ends the pool in order: no more calls are accepted, those in flight are waited for, then every process is asked to end
-// and waited for. When ctx ends before, or Config.DrainTimeout behind the last call, what is left is killed; the
-// error says so. Close is still needed.
+// Drain ends the pool cleanly: it accepts no more calls, waits for those in flight, asks every process to end and waits
+// for it. If ctx ends first, or Config.DrainTimeout passes after the last call, Drain kills the rest and returns an
+// error. Close is still required.
 func (p *Pool) Drain(ctx context.Context) error {
 	p.update(func() { p.closing = true })
 	p.stop()
@@ -375,7 +376,7 @@ func (p *Pool) Drain(ctx context.Context) error {
 	return errors.Join(p.endErrs...)
 }
 
-// waitChange waits for a change of the pool's state, false when ctx ends before.
+// waitChange waits for a change of the pool's state. It returns false if ctx ends first.
 func (p *Pool) waitChange(ctx context.Context) bool {
 	p.mu.Lock()
 	changed, drained := p.changed, p.closing && p.inFlight == 0
@@ -393,8 +394,8 @@ func (p *Pool) waitChange(ctx context.Context) bool {
 
 const endReason = "the host ends"
 
-// Close kills what is still there and returns when every process has been reaped, every goroutine has ended and nothing is
-// left in the file system. Calls in flight return. It is idempotent and never fails.
+// Close kills all remaining processes. It returns when every process has been reaped, every goroutine has ended and
+// every temporary file is removed. Calls in flight return. It is idempotent and never fails.
 func (p *Pool) Close() error {
 	p.update(func() { p.closing = true })
 	p.stop()

@@ -34,7 +34,7 @@ func TestCall(t *testing.T) {
 		t.Error(err)
 	}
 	if _, err := callSlot(t, p, 0); !errors.Is(err, ErrClosed) {
-		t.Errorf("a call behind Drain: %v", err)
+		t.Errorf("a call after Drain: %v", err)
 	}
 	if s := p.Stats(); s.Calls != 3 || s.Failed+s.Lost+s.Restarts != 0 || s.P50 <= 0 || s.P99 < s.P50 || s.Slowest < s.P50*15/16 {
 		t.Errorf("%+v", s)
@@ -152,7 +152,7 @@ func TestLostCalls(t *testing.T) {
 	}
 }
 
-// TestLossReachesAllCalls has a process die with several calls in flight, while another goes on.
+// TestLossReachesAllCalls: a process dies with several calls in flight, while another one continues.
 func TestLossReachesAllCalls(t *testing.T) {
 	r := newRig(t, "crash-at-call=4,slow=200ms")
 	r.Workers, r.InFlight = 2, 4
@@ -235,7 +235,7 @@ func TestContextEndsDuringCall(t *testing.T) {
 			t.Errorf("a call under way: %v", err)
 		}
 		if _, err := p.Call(ctx, request(0)); !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("a call behind the end: %v", err)
+			t.Errorf("a call after the end: %v", err)
 		}
 	})
 	t.Run("not answered", func(t *testing.T) {

@@ -18,24 +18,24 @@ import (
 	"github.com/xtts-host/xtts-host/shared/stagepb"
 )
 
-// ProcessID names one process of a pool: the worker, and how many processes that worker had before.
+// ProcessID identifies one process of a pool: the worker, and the number of processes that the worker had before.
 type ProcessID struct{ Worker, Generation int }
 
-// process is one running plugin process, from launch until it has been reaped. It is never started again.
+// process is one running plugin process, from its launch until it has been reaped. It is never restarted.
 type process struct {
 	id      ProcessID
 	cfg     *Config
 	journal *journal
 
 	child    *child
-	lifeline *os.File // the host's end
+	lifeline *os.File // the host's end of the lifeline
 	client   *plugin.Client
 	conn     plugin.ClientProtocol
 	stage    stagepb.StageClient
 	stream   grpc.BidiStreamingClient[stagepb.Call, stagepb.Result]
 	ctx      context.Context // ends with the process
 	cancel   context.CancelFunc
-	gone     chan struct{} // closed when it has been reaped and its calls have returned
+	gone     chan struct{} // closed when the process has been reaped and its calls have returned
 
 	sendMu sync.Mutex // one Send at a time
 
@@ -44,14 +44,14 @@ type process struct {
 	lastID  uint64
 	retired bool   // accepts no more calls
 	reason  string // why the host killed it
-	hint    string // what to do about the reason
-	kicked  bool   // for what it wrote
-	served  int    // batches that it finished
+	hint    string // the hint for the reason
+	kicked  bool   // because of what it wrote
+	served  int    // number of batches that it finished
 	began   time.Time
 	serving time.Duration // from began to its end
 }
 
-// serve takes in results until the stream ends, and says why it ended: nil when the plugin closed it.
+// serve receives results until the stream ends, and returns why it ended: nil if the plugin closed it.
 func (p *process) serve() error {
 	var watch sync.WaitGroup
 	watch.Go(p.watch)
@@ -74,7 +74,7 @@ func (p *process) serve() error {
 	}
 }
 
-// watch asks after the process's health until it ends.
+// watch checks the health of the process until it ends.
 func (p *process) watch() {
 	t := time.NewTicker(p.cfg.HealthInterval)
 	defer t.Stop()
@@ -93,15 +93,15 @@ func (p *process) watch() {
 		case p.ctx.Err() != nil:
 			return
 		case err != nil:
-			p.kill("asked after its health: "+status.Convert(err).Message(), crashHint)
+			p.kill("health check: "+status.Convert(err).Message(), crashHint)
 		case !h.Serving:
-			p.kill("it says that it cannot work: "+h.Message, crashHint)
+			p.kill("it reports that it cannot work: "+h.Message, crashHint)
 		}
 	}
 }
 
-// kill ends the process for a reason, with a hint for people; the first reason counts. It does not wait: gone tells when it
-// is over.
+// kill ends the process for a reason, with a hint. Only the first reason counts. kill does not wait: gone is closed
+// when the process has ended.
 func (p *process) kill(reason, hint string) {
 	p.mu.Lock()
 	if p.reason == "" {
@@ -109,10 +109,10 @@ func (p *process) kill(reason, hint string) {
 	}
 	p.mu.Unlock()
 	p.child.kill()
-	p.cancel() // serve must end even when the process cannot
+	p.cancel() // serve must end even if the process cannot
 }
 
-// kick kills it for what it wrote.
+// kick kills the process because of what it wrote.
 func (p *process) kick(reason string) {
 	p.mu.Lock()
 	p.kicked = true
@@ -126,8 +126,8 @@ func (p *process) wasKicked() bool {
 	return p.kicked
 }
 
-// life says what the process did until its stream ended. The last batches of one that was kicked count for nothing: at most
-// as many as there are slots have not been looked at.
+// life returns what the process did until its stream ended. The last batches of a kicked process do not count: up to
+// one per slot has not been checked yet.
 func (p *process) life() life {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -138,7 +138,7 @@ func (p *process) life() life {
 	return life{up: p.serving, finished: p.served > unseen}
 }
 
-// killTimeout is how long a killed process may take to end. Only one that hangs in the kernel takes longer.
+// killTimeout is how long a killed process may take to end. Only a process that hangs in the kernel takes longer.
 const killTimeout = 10 * time.Second
 
 func (p *process) awaitExit(limit time.Duration) bool {
@@ -152,17 +152,17 @@ func (p *process) awaitExit(limit time.Duration) bool {
 	}
 }
 
-// release frees what is left of a process that has been reaped.
+// release frees the resources of a process that has been reaped.
 func (p *process) release() {
 	p.cancel()
 	p.client.Kill() // ends go-plugin's goroutines and the connection
 	p.lifeline.Close()
 }
 
-// retire kills what is left of a process whose stream has ended, and returns when it has exited: only then do its
-// calls return.
+// retire kills the rest of a process whose stream has ended, and returns when it has exited. Its calls return after
+// that.
 func (p *process) retire(err error) error {
-	p.awaitExit(exitDelay) // a crash breaks the stream a moment before it is an exit
+	p.awaitExit(exitDelay) // a crash breaks the stream shortly before the process exits
 	p.child.kill()
 	if !p.awaitExit(killTimeout) {
 		stuck := p.stuck()
@@ -184,12 +184,12 @@ func (p *process) stuck() *PluginError {
 		hint: "the kernel waits for a device or a file system: see dmesg"}
 }
 
-// finish ends a process that has answered everything: it is asked first, then killed when the time is over.
+// finish ends a process that has answered everything: it asks the process to end, and kills it after the limit.
 func (p *process) finish(limit time.Duration) error {
 	p.reached(Shutdown)
 	timer := time.AfterFunc(limit, func() { p.kill(fmt.Sprintf("it did not end within %v", limit), "") })
 	p.conn.Close()     // GRPCController.Shutdown
-	p.lifeline.Close() // for plugins without one
+	p.lifeline.Close() // for plugins without GRPCController
 	exited := p.awaitExit(limit + killTimeout)
 	timer.Stop()
 	if !exited {
@@ -203,7 +203,7 @@ func (p *process) finish(limit time.Duration) error {
 	return nil
 }
 
-// why says why the process is gone: the host's reason, its own end, or what the stream said.
+// why returns why the process ended: the host's reason, its own exit, or the error of the stream.
 func (p *process) why(err error) (why, hint string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -232,14 +232,14 @@ func (p *process) during() string {
 	return ", while it worked on " + strings.Join(names, " and ")
 }
 
-// drain asks the plugin to finish, then closes the stream; serve ends when the plugin has, too.
+// drain asks the plugin to finish, then closes the stream. serve ends when the plugin has closed its side too.
 func (p *process) drain(ctx context.Context) {
 	p.reached(Drain)
 	if err := within(ctx, p.cfg.DrainTimeout, func(ctx context.Context) error {
 		_, err := p.stage.Drain(ctx, &stagepb.DrainRequest{})
 		return err
 	}); err != nil {
-		p.kill("asked to drain: "+status.Convert(err).Message(), "")
+		p.kill("Drain: "+status.Convert(err).Message(), "")
 		return
 	}
 	p.sendMu.Lock()
@@ -249,8 +249,8 @@ func (p *process) drain(ctx context.Context) {
 
 var errLate = errors.New("no answer")
 
-// within bounds a call's time. The plugin is not told the deadline: if it were, its side of the connection could end
-// the call first, with an error of its own.
+// within bounds the time of a call. It does not send the deadline to the plugin: otherwise the plugin's side of the
+// connection could end the call first, with its own error.
 func within(ctx context.Context, limit time.Duration, call func(context.Context) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)

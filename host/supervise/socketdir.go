@@ -10,8 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// socketPrefix begins the names of the folders that plugins listen in while they start. A host that is killed then leaves
-// its folder behind, and the next one that starts removes it: it is locked as long as its host lives.
+// socketPrefix is the prefix of the folders in which plugins listen while they start. A host that is killed during a
+// start leaves its folder, and the next host that starts removes it. A folder is locked while its host lives.
 const socketPrefix = "xtts-sock-"
 
 // socketDir is such a folder.
@@ -20,7 +20,7 @@ type socketDir struct {
 	lock *os.File
 }
 
-// newSocketDir makes a folder and locks it.
+// newSocketDir creates a folder and locks it.
 func newSocketDir(root string) (*socketDir, error) {
 	for {
 		path, err := os.MkdirTemp(root, socketPrefix)
@@ -31,14 +31,15 @@ func newSocketDir(root string) (*socketDir, error) {
 		if err == nil {
 			return &socketDir{path, lock}, nil
 		}
-		// Another host may take the folder for a dead one's before it is locked.
+		// Another host may remove the folder before it is locked, because it seems to belong to a dead host.
 		if !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, unix.EWOULDBLOCK) {
 			return nil, errors.Join(err, os.RemoveAll(path))
 		}
 	}
 }
 
-// lockDir locks a folder, which must still be there then. The lock ends with the file, and with the process.
+// lockDir locks a folder, which must still exist afterwards. The lock ends with the file descriptor, and with the
+// process.
 func lockDir(path string) (*os.File, error) {
 	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW, 0)
 	if err != nil {
@@ -54,17 +55,17 @@ func lockDir(path string) (*os.File, error) {
 	return f, nil
 }
 
-// remove removes the folder. The lock goes last.
+// remove removes the folder, then releases the lock.
 func (d *socketDir) remove() {
 	os.RemoveAll(d.path)
 	d.lock.Close()
 }
 
-// sweepSocketDirs removes the folders of hosts that were killed. What it may not or need not remove it leaves.
+// sweepSocketDirs removes the folders of hosts that were killed. It skips folders that it may not or need not remove.
 func sweepSocketDirs(root string) {
 	entries, err := os.ReadDir(root)
 	if err != nil {
-		return // whoever makes a folder there will say so
+		return // creating a folder there will report the error
 	}
 	for _, e := range entries {
 		path := filepath.Join(root, e.Name())
@@ -80,8 +81,8 @@ func sweepSocketDirs(root string) {
 	}
 }
 
-// holdsNothing reports whether only folders, sockets and empty files are in a folder: what a plugin that starts makes
-// there, and nobody misses. go-plugin makes an empty file first, to find a name for its socket.
+// holdsNothing reports whether a folder contains only folders, sockets and empty files, which a starting plugin creates
+// and no one needs. go-plugin creates an empty file first to find a name for its socket.
 func holdsNothing(path string) bool {
 	return filepath.WalkDir(path, func(_ string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() || d.Type() == fs.ModeSocket {

@@ -22,8 +22,7 @@ import (
 	"github.com/xtts-host/xtts-host/shared/stagepb"
 )
 
-// launch starts a process and brings it to the point where it takes calls. The end of ctx ends a launch under
-// way, not the process.
+// launch starts a process and prepares it to accept calls. The end of ctx ends the launch, not the process.
 func launch(ctx context.Context, cfg *Config, id ProcessID) (*process, error) {
 	log := cfg.Logger.With("plugin", cfg.Plugin.Name(), "worker", id.Worker)
 	p := &process{id: id, cfg: cfg, journal: newJournal(log), gone: make(chan struct{}), pending: map[uint64]*call{}}
@@ -34,11 +33,11 @@ func launch(ctx context.Context, cfg *Config, id ProcessID) (*process, error) {
 	return p, nil
 }
 
-// errOther says that a program is not the one that its plugin.json describes.
+// errOther means that the program does not match its plugin.json.
 var errOther = errors.New("another program")
 
-// launchFirst starts the first process of a worker. What a plugin refuses is for people to mend, but one that is
-// killed from outside, or does not answer, has one more chance, as later in the run.
+// launchFirst starts the first process of a worker. The user must fix what a plugin refuses. But a process that is
+// killed from outside, or does not answer, gets one more attempt, as later in the run.
 func (p *Pool) launchFirst(ctx context.Context, w *worker) (*process, error) {
 	id := ProcessID{Worker: w.index}
 	proc, err := launch(ctx, &p.cfg, id)
@@ -53,7 +52,7 @@ func (p *Pool) launchFirst(ctx context.Context, w *worker) (*process, error) {
 
 // phaseError is a failed step of the start.
 type phaseError struct {
-	phase string // empty: up to the handshake
+	phase string // empty: before the handshake
 	err   error
 }
 
@@ -61,8 +60,8 @@ func (e *phaseError) Error() string { return e.phase + ": " + e.err.Error() }
 func (e *phaseError) Unwrap() error { return e.err }
 
 func (p *process) start(ctx context.Context) error {
-	// The socket's folder is needed until the connection stands. Removing it then means that nothing is left behind,
-	// whichever side is killed.
+	// The folder of the socket is needed until the connection is open. It is removed then, so nothing remains if either
+	// side is killed.
 	dir, err := newSocketDir(socketRoot(os.TempDir()))
 	if err != nil {
 		return &phaseError{"make the socket's folder", err}
@@ -93,11 +92,11 @@ func (p *process) start(ctx context.Context) error {
 			p.child.socketDir = socketDir
 			return p.child, nil
 		},
-		Logger:     hclog.NewNullLogger(), // what it would say is said here, once
+		Logger:     hclog.NewNullLogger(), // its message is reported here, once
 		SyncStdout: p.journal.writer(),
 		SyncStderr: p.journal.writer(),
 		GRPCDialOptions: []grpc.DialOption{
-			grpc.WithIdleTimeout(0), // an idle connection would be closed, and its socket is gone
+			grpc.WithIdleTimeout(0), // an idle connection would be closed, and its socket no longer exists
 			grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(stage.MaxMessage), grpc.MaxCallSendMsgSize(stage.MaxMessage)),
 		},
 	})
@@ -121,7 +120,7 @@ func (p *process) start(ctx context.Context) error {
 		return err
 	}
 	if m := p.cfg.Plugin.Manifest; info.Id != m.ID || info.Version != m.Version {
-		return &phaseError{"Info", fmt.Errorf("%w: it says that it is %s %s, its plugin.json says %s %s", errOther, info.Id, info.Version, m.ID, m.Version)}
+		return &phaseError{"Info", fmt.Errorf("%w: it reports %s %s, but plugin.json has %s %s", errOther, info.Id, info.Version, m.ID, m.Version)}
 	}
 	p.reached(Configure)
 	if err := p.step(ctx, "Configure", p.cfg.ConfigureTimeout, func(ctx context.Context) error {
@@ -144,8 +143,8 @@ func (p *process) start(ctx context.Context) error {
 	return nil
 }
 
-// socketRoot returns the folder for sockets: a socket's path has at most 107 bytes (unix(7)), of which up to 60 come
-// below.
+// socketRoot returns the folder for sockets. The path of a socket has at most 107 bytes (unix(7)), up to 60 of them
+// below this folder.
 func socketRoot(tmp string) string {
 	if len(tmp) > 107-60 {
 		return "/tmp"
@@ -153,7 +152,7 @@ func socketRoot(tmp string) string {
 	return tmp
 }
 
-// step makes one call of the start within its time.
+// step makes one call of the start with its timeout.
 func (p *process) step(ctx context.Context, phase string, limit time.Duration, call func(context.Context) error) error {
 	if err := within(ctx, limit, call); err != nil {
 		return &phaseError{phase, err}
@@ -161,12 +160,12 @@ func (p *process) step(ctx context.Context, phase string, limit time.Duration, c
 	return nil
 }
 
-// exitDelay is how long a process whose connection broke has to end by itself, so that its own exit status can be told.
+// exitDelay is how long a process whose connection broke has to exit, so that its exit status can be reported.
 const exitDelay = time.Second
 
-// abort ends a process whose start failed, and words why.
+// abort ends a process whose start failed, and returns the error.
 func (p *process) abort(ctx context.Context, err error) error {
-	if p.child == nil { // not even tried
+	if p.child == nil { // not even attempted
 		p.cancel()
 		if p.lifeline != nil {
 			p.lifeline.Close()
@@ -188,7 +187,7 @@ func (p *process) abort(ctx context.Context, err error) error {
 	return p.startError(err, started)
 }
 
-const stdoutHint = "nothing may write to the standard output before the handshake: docs/plugin-protocol.md, Process"
+const stdoutHint = "write nothing to the standard output before the handshake: docs/plugin-protocol.md, Process"
 
 func (p *process) startError(err error, started bool) error {
 	e := &PluginError{Plugin: p.cfg.Plugin.Name(), LastStderr: p.journal.last(), hint: startHint}
@@ -207,8 +206,8 @@ func (p *process) startError(err error, started bool) error {
 		e.Err = fmt.Errorf("start: the program speaks protocol %s, this host %d", fields[1], stage.Protocol)
 		e.hint = protocolHint
 	case phase.phase == "" && text != "" && len(fields) < 4:
-		e.Err = fmt.Errorf("start: it wrote %q to its standard output in place of the handshake", shorten(text, 200))
-		e.LastStderr = "" // may have the handshake's line, which came too late, as if it were a last word
+		e.Err = fmt.Errorf("start: it wrote %q to its standard output instead of the handshake", shorten(text, 200))
+		e.LastStderr = "" // it may contain a handshake line that came too late
 		e.hint = stdoutHint
 	case byItself:
 		where := phase.phase

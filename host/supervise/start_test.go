@@ -22,12 +22,12 @@ func TestStartFailures(t *testing.T) {
 		hint   string
 	}{
 		{"crash-at-start", nil, "start: it ended before the handshake was done: exit status 3", "exit status 3", startHint},
-		{"garbage", nil, `start: it wrote "Hello from a chatty library" to its standard output in place of the handshake`, "signal: killed", stdoutHint},
-		{"garbage-no-newline", nil, `start: it wrote "Hello" to its standard output in place of the handshake`, "exit status 0", stdoutHint},
+		{"garbage", nil, `start: it wrote "Hello from a chatty library" to its standard output instead of the handshake`, "signal: killed", stdoutHint},
+		{"garbage-no-newline", nil, `start: it wrote "Hello" to its standard output instead of the handshake`, "exit status 0", stdoutHint},
 		{"hang-at-start", func(r *rig) { r.StartTimeout = 300 * time.Millisecond }, "start: no handshake within 300ms", "signal: killed", startLateHint},
 		{"wrong-protocol", nil, "start: the program speaks protocol 7, this host 1", "signal: killed", protocolHint},
 		{"tcp", nil, "start: it listens on tcp 127.0.0.1:1, not on a unix socket in PLUGIN_UNIX_SOCKET_DIR", "signal: killed", rulesHint},
-		{"wrong-id", nil, "Info: another program: it says that it is other 0.1, its plugin.json says fake 1.0.0", "signal: killed", versionHint},
+		{"wrong-id", nil, "Info: another program: it reports other 0.1, but plugin.json has fake 1.0.0", "signal: killed", versionHint},
 		{"refuse-configure", nil, "Configure: bucket 0 is too small for first", "signal: killed", "take a larger one"},
 		{"crash-at-configure", nil, "start: it ended before Configure was done: exit status 3", "exit status 3", startHint},
 		{"hang-at-configure", func(r *rig) { r.ConfigureTimeout = 300 * time.Millisecond }, "Configure: no answer within 300ms", "signal: killed", startLateHint},

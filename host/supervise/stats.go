@@ -5,14 +5,14 @@ import (
 	"time"
 )
 
-// Stats is what a pool has done since it was made.
+// Stats counts what a pool has done since it was created.
 type Stats struct {
-	Calls    uint64 // that reached a process
-	Failed   uint64 // of those, answered with an error
-	Lost     uint64 // of those, not answered because the process was lost
-	Restarts uint64 // of processes, also those that failed to start again
-	// P50 and P99 are quantiles of the duration of answered calls as the host sees it, with the time a call waits
-	// inside the plugin; they are right to 1/16. Slowest is exact.
+	Calls    uint64 // calls that reached a process
+	Failed   uint64 // calls answered with an error
+	Lost     uint64 // calls not answered because the process was lost
+	Restarts uint64 // restarts of processes, including failed ones
+	// P50 and P99 are percentiles of the duration of answered calls as measured by the host, including the wait inside
+	// the plugin. They are accurate to 1/16. Slowest is exact.
 	P50, P99, Slowest time.Duration
 }
 
@@ -25,16 +25,16 @@ func (p *Pool) Stats() Stats {
 	return s
 }
 
-// Workers returns the number of processes that the pool has when all are up.
+// Workers returns the number of processes of the pool when all are up.
 func (p *Pool) Workers() int { return p.cfg.Workers }
 
-// Running is a process that takes calls.
+// Running is a process that accepts calls.
 type Running struct {
 	ProcessID
 	PID int
 }
 
-// Running returns the processes that are up, by worker, for accounting of device memory.
+// Running returns the processes that are up, by worker, to account for device memory.
 func (p *Pool) Running() []Running {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -47,7 +47,7 @@ func (p *Pool) Running() []Running {
 	return all
 }
 
-// PIDs returns the operating system's ids of the processes that are up.
+// PIDs returns the process ids of the processes that are up.
 func (p *Pool) PIDs() []int {
 	var pids []int
 	for _, r := range p.Running() {
@@ -56,7 +56,8 @@ func (p *Pool) PIDs() []int {
 	return pids
 }
 
-// histogram counts durations in buckets whose width is 1/16 of the power of two below: constant memory, no allocation.
+// histogram counts durations in buckets whose width is 1/16 of the next lower power of two. It uses constant memory and
+// does not allocate.
 type histogram struct {
 	counts [64 * 16]uint64
 	total  uint64
@@ -67,7 +68,7 @@ func bucketOf(d time.Duration) int {
 	if n < 16 {
 		return int(n)
 	}
-	shift := bits.Len64(n) - 5 // leaves five bits, the first of them 1
+	shift := bits.Len64(n) - 5 // leaves five bits, the first of which is 1
 	return (shift+1)*16 + int(n>>shift) - 16
 }
 
@@ -85,7 +86,7 @@ func (h *histogram) add(d time.Duration) {
 	h.total++
 }
 
-// quantile returns the duration that the share q of all does not exceed, 0 when there are none.
+// quantile returns the duration that the share q of all durations does not exceed, or 0 if there are none.
 func (h *histogram) quantile(q float64) time.Duration {
 	want := uint64(q * float64(h.total))
 	var seen uint64
