@@ -27,7 +27,9 @@ func banner(out io.Writer, j *job, dir string) {
 	}
 	fmt.Fprintf(&text, "xtts-host trains %s\n\n", b.Name)
 	row("model", "%s parameters in f32", report.Thousands(n))
-	row("trained", "%s", j.trainedText())
+	counts, memory := j.trainedText()
+	row("trained", "%s", counts)
+	row("", "%s", memory)
 	row("optimizer", "%s, learning rate %g, %s", b.Optimizer.Name, c.LR, schedule)
 	row("data", "%s", filepath.Join(j.data.Train.Index.Dir, j.data.Train.Index.List))
 	row("", "%s, %s, %.1f min", report.Count(len(j.data.Train.Index.Rows), "clip"), report.Count(len(j.data.Train.Index.Speakers), "speaker"), j.data.Train.Minutes())

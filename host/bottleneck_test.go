@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/xtts-host/xtts-host/host/record"
 )
 
 // TestSlowStageIsNamed: when a stage is slower than training, the report says which, and what to change.
@@ -31,7 +33,7 @@ func TestSlowStageIsNamed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	data, err := os.ReadFile(filepath.Join(dir, reportFile))
+	data, err := os.ReadFile(filepath.Join(dir, record.ReportFile))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -2,14 +2,14 @@ package host
 
 import (
 	"io"
-	"sync"
 
+	"github.com/xtts-host/xtts-host/host/event"
 	"github.com/xtts-host/xtts-host/host/report"
 )
 
 // Console is how a run meets a person.
 type Console struct {
-	// Out gets the banner, progress and the final table, Err the warnings.
+	// Out gets the banner, progress and the final table, Err the warnings. A run waits for neither while it trains.
 	Out, Err io.Writer
 	// Terminal says that Out is a terminal on which the cursor can be moved: while the run trains, a bar at the foot of it
 	// shows how far it is. ErrTerminal says so of Err: then what goes there is put above the bar as well.
@@ -17,33 +17,31 @@ type Console struct {
 	// Stop, when closed, makes the run save a checkpoint at the next step and end. The run confirms it on Err. Nil
 	// never does.
 	Stop <-chan struct{}
-
-	bar *report.Bar // nil without a terminal
 }
 
-// forRun returns the console of a run, whose bar the run closes. Any goroutine may write to its Out and Err.
-func (c Console) forRun() Console {
+// sink returns the sink that writes to the console.
+func (c Console) sink(now func() event.Snapshot) *report.Console {
+	s := report.NewConsole(c.Out, c.Err)
 	if c.Terminal {
-		c.bar = report.NewBar(c.Out)
-		c.Out = c.bar
-		if c.ErrTerminal {
-			c.Err = c.bar
-		}
-	} else {
-		c.Out = &locked{out: c.Out}
+		s.OnTerminal(c.ErrTerminal, now)
 	}
-	c.Err = &locked{out: c.Err}
+	return s
+}
+
+// through returns the console of a run, whose Out and Err publish what is written: it appears in the order in which it is written there and
+// in which all else happens. Any goroutine may write.
+func (c Console) through(bus *event.Bus) Console {
+	c.Out, c.Err = messages{bus: bus}, messages{bus: bus, err: true}
 	return c
 }
 
-// locked is a writer for several goroutines: the supervisors of plugins, the trainer, and the watch over GPUs.
-type locked struct {
-	mu  sync.Mutex // guards out
-	out io.Writer
+// messages publishes whole lines.
+type messages struct {
+	bus *event.Bus
+	err bool
 }
 
-func (l *locked) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.out.Write(p)
+func (m messages) Write(text []byte) (int, error) {
+	m.bus.Publish(&event.Message{Text: string(text), Err: m.err}) // an error of a sink ends the run at its next step
+	return len(text), nil
 }

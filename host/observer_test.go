@@ -2,30 +2,35 @@ package host
 
 import (
 	"errors"
+	"io"
 	"os"
 	"path/filepath"
 	"testing"
 
+	"github.com/xtts-host/xtts-host/host/checkpoint"
 	"github.com/xtts-host/xtts-host/host/event"
+	"github.com/xtts-host/xtts-host/host/record"
 	"github.com/xtts-host/xtts-host/host/report"
 )
 
-// TestSaveWithoutLines fails at lines that cannot be made durable; finish then must not save, and say, the same again.
+// TestSaveWithoutLines fails at lines that cannot be made durable: no checkpoint is taken, and none is tried again at the end.
 func TestSaveWithoutLines(t *testing.T) {
-	metrics, err := report.OpenMetrics(filepath.Join(t.TempDir(), metricsFile), nil, 0)
+	metrics, err := report.OpenMetrics(filepath.Join(t.TempDir(), record.MetricsFile), nil, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
-	evals, err := report.OpenEvaluations(filepath.Join(t.TempDir(), evalFile), nil, 0)
-	if err != nil {
+	dir := t.TempDir()
+	r := &run{job: &job{}, dir: dir, store: checkpoint.NewStore(dir), bus: event.NewBus(), console: Console{Out: io.Discard}}
+	defer r.bus.Close()
+	r.bus.Require(record.MetricsFile, metrics)
+	if err := errors.Join(metrics.Close(), r.bus.Publish(&event.Step{Step: 1})); err != nil { // to a closed file
 		t.Fatal(err)
 	}
-	o := &observer{run: &run{job: &job{}}, metrics: metrics, evals: evals}
-	defer o.close()
-	if err := errors.Join(metrics.Close(), metrics.Write(&event.Step{Step: 1})); err != nil { // to a closed file
-		t.Fatal(err)
+	s := newSaver(r, nil, nil)
+	if err := s.save(event.Periodic); !errors.Is(err, os.ErrClosed) || !errors.Is(r.bus.Flush(), err) {
+		t.Errorf("error %v, and the bus has %v", err, r.bus.Flush())
 	}
-	if err := o.save(); !errors.Is(err, os.ErrClosed) || !o.lost {
-		t.Errorf("error %v; lost: %t", err, o.lost)
+	if _, err := os.Stat(filepath.Join(dir, checkpoint.Folder)); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("a checkpoint was begun: %v", err)
 	}
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"path/filepath"
 	"time"
 
@@ -14,8 +13,10 @@ import (
 	"github.com/xtts-host/xtts-host/host/checkpoint"
 	"github.com/xtts-host/xtts-host/host/config"
 	"github.com/xtts-host/xtts-host/host/debug"
+	"github.com/xtts-host/xtts-host/host/event"
 	"github.com/xtts-host/xtts-host/host/exit"
 	"github.com/xtts-host/xtts-host/host/pipeline"
+	"github.com/xtts-host/xtts-host/host/record"
 	"github.com/xtts-host/xtts-host/host/report"
 	"github.com/xtts-host/xtts-host/host/trace"
 	"github.com/xtts-host/xtts-host/host/train"
@@ -35,16 +36,21 @@ func Run(ctx context.Context, set *config.Set, console Console) error {
 // trainFed is Run with a way of feeding the model.
 func trainFed(ctx context.Context, set *config.Set, console Console, how batch.Feeding) (err error) {
 	began := time.Now()
-	console = console.forRun()
-	defer console.bar.Close()
-	j := &job{set: set, cfg: &set.Config, log: slog.New(warnings{console.Err}), feeding: how}
+	bus := event.NewBus()
+	defer bus.Close()
+	log := record.NewLog(func(w *event.Warning) { bus.Publish(w) })
+	person := console.sink(bus.Snapshot)
+	bus.Offer("console", person, func(text string) { log.Warn(text) })
+	raw := console.Out
+	console = console.through(bus)
+	j := &job{set: set, cfg: &set.Config, log: log.Logger, feeding: how}
 	starting, done := stoppable(ctx, console)
 	defer done()
 	if set.PrintConfig() {
 		if err := j.openBundle(starting); err != nil {
 			return exit.Refused(err)
 		}
-		_, err := io.WriteString(console.Out, set.YAML())
+		_, err := io.WriteString(raw, set.YAML())
 		return err
 	}
 	defer j.closeStart()
@@ -62,8 +68,9 @@ func trainFed(ctx context.Context, set *config.Set, console Console, how batch.F
 		folder.close(exit.IsRefusal(err) && (code == 2 || code == 3 || code == 130))
 	}()
 	dir := folder.path
-	log := newLog(folder.log, console.Err)
-	j.log = log.Logger
+	defer func() { err = errors.Join(err, bus.Close()) }() // while the folder is ours
+	log.Open(folder.log)
+	bus.Require(record.LogFile, log)
 	if j.debug, err = debug.Open(j.cfg.DebugDir); err != nil {
 		return exit.Refused(err)
 	}
@@ -86,7 +93,7 @@ func trainFed(ctx context.Context, set *config.Set, console Console, how batch.F
 			err = cerr
 		}
 	}()
-	if err := j.openWatch(nvml.Open, console.Out); err != nil {
+	if err := j.openWatch(nvml.Open, func(m *event.Memory) { bus.Publish(m) }); err != nil {
 		return exit.Refused(err)
 	}
 	if err := j.start(starting); err != nil {
@@ -98,7 +105,7 @@ func trainFed(ctx context.Context, set *config.Set, console Console, how batch.F
 	if err := report.ReplaceFile(filepath.Join(dir, config.RunFile), []byte(set.YAML())); err != nil {
 		return err
 	}
-	r := &run{job: j, dir: dir, logged: log.Err, console: console, began: began, store: checkpoint.NewStore(dir)}
+	r := &run{job: j, dir: dir, bus: bus, person: person, console: console, began: began, store: checkpoint.NewStore(dir)}
 	if j.debug != nil {
 		r.store.Reached = func(phase checkpoint.Phase) { j.debug.Reach(debug.Point{Phase: string(phase)}) }
 	}
@@ -128,7 +135,8 @@ func stoppable(ctx context.Context, console Console) (context.Context, func()) {
 type run struct {
 	*job
 	dir     string
-	logged  func() error // runLog.Err
+	bus     *event.Bus
+	person  *report.Console
 	console Console
 	began   time.Time
 	store   *checkpoint.Store
@@ -151,11 +159,11 @@ func (r *run) train(ctx context.Context) error {
 		return exit.Refused(err)
 	}
 	defer r.observer.close()
-	return r.observer.finish(r.drive(ctx, progress))
+	return r.finish(r.drive(ctx))
 }
 
 // drive runs pipeline and loop until one ends. Nothing of them runs after it.
-func (r *run) drive(ctx context.Context, progress train.Progress) error {
+func (r *run) drive(ctx context.Context) error {
 	pipeCtx, stopPipe := context.WithCancel(ctx)
 	done := make(chan struct{})
 	go func() {
@@ -163,7 +171,7 @@ func (r *run) drive(ctx context.Context, progress train.Progress) error {
 		r.path.Pipeline.Run(pipeCtx) // its failure comes back through Acquire
 	}()
 	r.warmUp(ctx)
-	r.console.bar.Start(report.Status{Step: progress.Step, Total: r.source.Total()})
+	r.bus.Publish(&event.Phase{Phase: event.Training})
 	r.watch.Start()
 	err := r.loop.Run(ctx)
 	stopPipe()
@@ -291,6 +299,7 @@ func (r *run) warmUp(ctx context.Context) {
 	began := time.Now()
 	delay := time.NewTimer(time.Duration(r.cfg.ModelStartDelay * float64(time.Second)))
 	defer delay.Stop()
+	r.bus.Publish(&event.Phase{Phase: event.WarmingUp})
 	fmt.Fprintln(r.console.Out, "waiting for the data pipeline to warm up")
 	select {
 	case <-r.path.Pipeline.Warm():

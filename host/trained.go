@@ -42,15 +42,15 @@ func (j *job) trained() report.Parameters {
 	return p
 }
 
-// trainedText says it for the banner.
-func (j *job) trainedText() string {
+// trainedText says it for the banner: what is trained, and the memory for it.
+func (j *job) trainedText() (counts, memory string) {
 	p := j.trained()
-	text := fmt.Sprintf("%s of %s, %s of %s parameters; gradients %s MiB, moments %s MiB",
+	counts = fmt.Sprintf("%s of %s, %s of %s parameters",
 		report.Thousands(p.Trained.Tensors), report.Count(p.Trained.Tensors+p.Frozen.Tensors, "tensor"),
-		report.Thousands(p.Trained.Values), report.Thousands(p.Trained.Values+p.Frozen.Values),
-		mebibytes(float64(p.GradientsBytes)), mebibytes(float64(p.MomentsBytes)))
+		report.Thousands(p.Trained.Values), report.Thousands(p.Trained.Values+p.Frozen.Values))
+	memory = fmt.Sprintf("gradients %s MiB, moments %s MiB", mebibytes(float64(p.GradientsBytes)), mebibytes(float64(p.MomentsBytes)))
 	if p.AccumulatorBytes > 0 {
-		text += fmt.Sprintf(", accumulator %s MiB", mebibytes(float64(p.AccumulatorBytes)))
+		memory += fmt.Sprintf(", accumulator %s MiB", mebibytes(float64(p.AccumulatorBytes)))
 	}
-	return text
+	return counts, memory
 }

@@ -14,9 +14,11 @@ import (
 	"github.com/xtts-host/xtts-host/gpu/cuda"
 	"github.com/xtts-host/xtts-host/host/config"
 	"github.com/xtts-host/xtts-host/host/doctor"
+	"github.com/xtts-host/xtts-host/host/event"
 	"github.com/xtts-host/xtts-host/host/exit"
 	"github.com/xtts-host/xtts-host/host/place"
 	"github.com/xtts-host/xtts-host/host/probe"
+	"github.com/xtts-host/xtts-host/host/record"
 	"github.com/xtts-host/xtts-host/host/report"
 	"github.com/xtts-host/xtts-host/host/validate"
 	"github.com/xtts-host/xtts-host/shared/hint"
@@ -110,9 +112,11 @@ type validation struct {
 }
 
 func newValidation(set *config.Set, command probe.Command, console Console) *validation {
-	j := &job{set: set, cfg: &set.Config, log: slog.New(warnings{&locked{out: console.Err}})}
+	bus := event.NewBus()
+	bus.Offer("console", report.NewConsole(io.Discard, console.Err), nil)
+	j := &job{set: set, cfg: &set.Config, log: slog.New(record.Warnings(func(w *event.Warning) { bus.Publish(w) }))}
 	quiet := Console{Out: io.Discard, Err: io.Discard, Stop: console.Stop}
-	return &validation{run: &run{job: j, console: quiet}, command: command}
+	return &validation{run: &run{job: j, bus: bus, console: quiet}, command: command}
 }
 
 // look asks about the machine in other processes.
@@ -141,6 +145,7 @@ func (v *validation) close() error {
 	if v.temp != "" {
 		err = errors.Join(err, os.RemoveAll(v.temp))
 	}
+	err = errors.Join(err, v.bus.Close())
 	return err
 }
 

@@ -15,6 +15,7 @@ import (
 	"github.com/xtts-host/xtts-host/host/exit"
 	"github.com/xtts-host/xtts-host/host/memory"
 	"github.com/xtts-host/xtts-host/host/pipeline"
+	"github.com/xtts-host/xtts-host/host/record"
 	"github.com/xtts-host/xtts-host/host/report"
 	"github.com/xtts-host/xtts-host/host/train"
 	"github.com/xtts-host/xtts-host/host/validate"
@@ -135,7 +136,7 @@ func (v *validation) modelChecks() []validate.Check {
 }
 
 func (v *validation) tryModel(ctx context.Context) (_ string, err error) {
-	if err := v.openWatch(nvml.Open, v.console.Out); err != nil {
+	if err := v.openWatch(nvml.Open, func(*event.Memory) {}); err != nil {
 		return "", err
 	}
 	// A transfer needs two slots, also where a run has one.
@@ -244,7 +245,7 @@ func (v *validation) trySteps(ctx context.Context) (_ string, err error) {
 	if v.temp, err = os.MkdirTemp("", "xtts-host-validate-"); err != nil {
 		return "", err
 	}
-	q, err := batch.OpenQuarantine(filepath.Join(v.temp, "quarantine.jsonl"), v.data, c.MaxQuarantine)
+	q, err := batch.OpenQuarantine(filepath.Join(v.temp, record.QuarantineFile), v.data, c.MaxQuarantine)
 	if err != nil {
 		return "", err
 	}
@@ -268,7 +269,7 @@ func (v *validation) trySteps(ctx context.Context) (_ string, err error) {
 	if err := r.connect(&v.steps, q, nil, p); err != nil {
 		return "", exit.Refused(err)
 	}
-	if err := r.drive(ctx, p); err != nil {
+	if err := r.drive(ctx); err != nil {
 		return "", v.device.Full(err)
 	}
 	if n := len(v.steps.done); n != rehearsed {

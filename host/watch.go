@@ -3,19 +3,19 @@ package host
 import (
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"strings"
 	"time"
 
 	"github.com/xtts-host/xtts-host/gpu"
+	"github.com/xtts-host/xtts-host/host/event"
 	"github.com/xtts-host/xtts-host/host/report"
 	"github.com/xtts-host/xtts-host/host/train"
 	"github.com/xtts-host/xtts-host/host/watch"
 )
 
 // openWatch takes note of the GPUs before anything of the run is on them. A run on the CPU has nothing to watch.
-func (j *job) openWatch(open func() (gpu.Inventory, error), out io.Writer) error {
+func (j *job) openWatch(open func() (gpu.Inventory, error), say func(*event.Memory)) error {
 	if !j.onGPU() {
 		return nil
 	}
@@ -27,9 +27,28 @@ func (j *job) openWatch(open func() (gpu.Inventory, error), out io.Writer) error
 	if !j.placement.Data.OnCPU() {
 		roles = append([]watch.Role{{Name: "Data", Place: j.placement.Data, Processes: j.plugged}}, roles...)
 	}
-	j.watch, err = watch.New(watch.Config{Inventory: inventory, Roles: roles, Log: j.log, Say: func(line string) { fmt.Fprintln(out, line) }})
+	j.watch, err = watch.New(watch.Config{Inventory: inventory, Roles: roles, Log: j.log, Say: say})
 	return err
 }
+
+// watchSink tells the watch of the steps. Its policy is event.Required: memory that grows is found by their number.
+type watchSink struct {
+	watch *watch.Watch
+	due   func(step int64) bool
+}
+
+// Take implements event.Sink.
+func (s watchSink) Take(events []event.Event) error {
+	for _, e := range events {
+		if step, ok := e.(*event.Step); ok {
+			s.watch.Window(step.Step, s.due(step.Step))
+		}
+	}
+	return nil
+}
+
+// Close implements event.Sink.
+func (watchSink) Close() error { return nil }
 
 // training lists the one process that trains.
 func (j *job) training() []watch.Process {

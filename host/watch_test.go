@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"os"
 	"slices"
@@ -14,7 +15,9 @@ import (
 	"github.com/xtts-host/xtts-host/gpu"
 	"github.com/xtts-host/xtts-host/gpu/gputest"
 	"github.com/xtts-host/xtts-host/host/config"
+	"github.com/xtts-host/xtts-host/host/event"
 	"github.com/xtts-host/xtts-host/host/place"
+	"github.com/xtts-host/xtts-host/host/record"
 	"github.com/xtts-host/xtts-host/host/report"
 )
 
@@ -26,7 +29,7 @@ func watched(t *testing.T, out *bytes.Buffer) (*run, *gputest.Inventory) {
 	if err := set.Parse([]string{"--plugins", plugins, "--graph", pico, "--train-data", clips, "--batch-size", "4"}, []string{"XTTS_HOST_DEVICE=cpu"}); err != nil {
 		t.Fatal(err)
 	}
-	j := &job{set: set, cfg: &set.Config, log: slog.New(warnings{out})}
+	j := &job{set: set, cfg: &set.Config, log: slog.New(record.Warnings(func(w *event.Warning) { fmt.Fprintln(out, w) }))}
 	t.Cleanup(func() { j.close(context.Background()) })
 	if err := j.plan(t.Context()); err != nil {
 		t.Fatal(err)
@@ -39,7 +42,7 @@ func watched(t *testing.T, out *bytes.Buffer) (*run, *gputest.Inventory) {
 		Data:  place.Role{GPU: inventory.Cards[0].Device, Limit: 8192 * gpu.MB},
 		Model: place.Role{GPU: inventory.Cards[1].Device},
 	}
-	if err := j.openWatch(func() (gpu.Inventory, error) { return inventory, nil }, out); err != nil {
+	if err := j.openWatch(func() (gpu.Inventory, error) { return inventory, nil }, func(m *event.Memory) { fmt.Fprintln(out, m) }); err != nil {
 		t.Fatal(err)
 	}
 	return &run{job: j}, inventory

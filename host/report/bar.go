@@ -6,11 +6,12 @@ import (
 	"os"
 	"strings"
 	"sync"
-	"sync/atomic"
 
 	"github.com/vbauerster/mpb/v8"
 	"github.com/vbauerster/mpb/v8/cwriter"
 	"github.com/vbauerster/mpb/v8/decor"
+
+	"github.com/xtts-host/xtts-host/host/event"
 )
 
 // Bar is the line at the foot of a terminal that moves while a run trains:
@@ -21,11 +22,9 @@ import (
 // puts it above the bar; a line that something else writes to the terminal tears it. Cursor and modes of the terminal
 // are never changed, so there is nothing to restore after a crash.
 //
-// Start and Close belong to one goroutine; Write and Show are safe for concurrent use. A nil Bar draws nothing: only
-// Write needs one.
+// Start and Close belong to one goroutine; Write is safe for concurrent use.
 type Bar struct {
-	out    io.Writer
-	status atomic.Pointer[Status]
+	out io.Writer
 
 	mu        sync.Mutex // guards what follows
 	container *mpb.Progress
@@ -35,29 +34,19 @@ type Bar struct {
 // NewBar returns a bar for a terminal. It draws nothing yet, and until Start, Write writes straight to out.
 func NewBar(out io.Writer) *Bar { return &Bar{out: out} }
 
-// Start shows the bar. Its goroutines end with Close.
-func (b *Bar) Start(s Status) {
-	if b == nil {
-		return
-	}
-	b.Show(s)
+// Start shows the bar, which asks now where the run stands whenever it is drawn. Its goroutines end with Close.
+func (b *Bar) Start(now func() event.Snapshot) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	if b.container != nil {
+		return
+	}
 	b.container = mpb.New(mpb.WithOutput(frames{b.out}), mpb.WithAutoRefresh())
 	// Without a total it does not end by itself when it is full: the last lines still go above it.
 	b.bar = b.container.MustAdd(0, mpb.BarFillerFunc(func(w io.Writer, _ decor.Statistics) error {
-		_, err := io.WriteString(w, foot(*b.status.Load(), b.columns()))
+		_, err := io.WriteString(w, foot(now(), b.columns()))
 		return err
 	}), mpb.BarFillerTrim())
-}
-
-// Show changes what the bar says, at the next refresh.
-func (b *Bar) Show(s Status) {
-	if b == nil {
-		return
-	}
-	held := s // s itself would be allocated without a bar, too
-	b.status.Store(&held)
 }
 
 // Write writes whole lines above the bar. They appear at the next refresh, within 150 ms; without a bar at once.
@@ -76,9 +65,6 @@ func (b *Bar) Write(lines []byte) (int, error) {
 // Close takes the bar away and returns when every line has been written. Write goes on without a bar. It may be
 // called again.
 func (b *Bar) Close() {
-	if b == nil {
-		return
-	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.container == nil {
@@ -112,12 +98,13 @@ func (b *Bar) columns() int {
 const minBar = 10
 
 // foot draws the bar, one column narrower than the terminal: in the last one, some begin the next line.
-func foot(s Status, columns int) string {
-	left := head(s.Step, s.Total) + " "
+func foot(s event.Snapshot, columns int) string {
+	total := s.Run.Total
+	left := head(s.Step, total) + " "
 	right := " " + tail(s, columns-1-len(left)-minBar-1)
 	text := left
-	if room := columns - 1 - len(left) - len(right); s.Total > 0 && room >= minBar {
-		done := int(min(s.Step, s.Total) * int64(room) / s.Total)
+	if room := columns - 1 - len(left) - len(right); total > 0 && room >= minBar {
+		done := int(min(s.Step, total) * int64(room) / total)
 		text += strings.Repeat("━", max(0, done-1)) + strings.Repeat("╸", min(1, done)) + strings.Repeat("─", room-done)
 	}
 	runes := []rune(text + right)
@@ -126,7 +113,7 @@ func foot(s Status, columns int) string {
 
 // tail returns figures that fit into so many columns, in the order in which they are read. Stall, speed and the time
 // left go first, in this order; the loss stays. Fields have a fixed width so that the bar does not wobble.
-func tail(s Status, columns int) string {
+func tail(s event.Snapshot, columns int) string {
 	if s.StepsPerSecond == 0 {
 		return "first steps"
 	}

@@ -6,22 +6,30 @@ import (
 	"math"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/xtts-host/xtts-host/host/event"
 	"github.com/xtts-host/xtts-host/host/report/screentest"
 )
 
-var running = Status{Step: 120, Total: 240, Loss: 1.2344, StepsPerSecond: 11.94, InputStall: 0.004, Left: 14 * time.Second}
+var running = event.Snapshot{
+	Run: event.Start{Total: 240}, Step: 120, Loss: 1.2344,
+	Speed: event.Speed{StepsPerSecond: 11.94, InputStall: 0.004, Left: 14 * time.Second},
+}
+
+// standing is what a bar asks of a run that stands still.
+func standing(s event.Snapshot) func() event.Snapshot { return func() event.Snapshot { return s } }
 
 func TestFoot(t *testing.T) {
 	skipped, full, last, endless := running, running, running, running
 	skipped.Loss = math.NaN()
 	full.Step, full.Left = 240, 0
 	last.Left = 0
-	endless.Total = 0
+	endless.Run.Total = 0
 	for _, c := range []struct {
-		s       Status
+		s       event.Snapshot
 		columns int
 		want    string
 	}{
@@ -36,7 +44,7 @@ func TestFoot(t *testing.T) {
 		{skipped, 35, "step 120/240 ━━━━╸───── loss     -"},
 		{full, 79, "step 240/240 ━━━━━━━━━━━━━━━━━━━━━━━━━╸ loss 1.234   11.9 steps/s  stall 0.4 %"},
 		{endless, 78, "step    120  loss 1.234   11.9 steps/s  stall 0.4 %  eta 14 s      "},
-		{Status{Total: 240}, 40, "step   0/240 ────────────── first steps"},
+		{event.Snapshot{Run: event.Start{Total: 240}}, 40, "step   0/240 ────────────── first steps"},
 	} {
 		if got := foot(c.s, c.columns); got != c.want {
 			t.Errorf("%d columns:\ngot  %q\nwant %q", c.columns, got, c.want)
@@ -65,8 +73,7 @@ func barScreen(t *testing.T, columns int, wait time.Duration) string {
 	s := screentest.Open(t, columns, 24)
 	b := NewBar(s.TTY)
 	fmt.Fprintln(b, "before")
-	b.Start(Status{Total: 240})
-	b.Show(running)
+	b.Start(standing(running))
 	fmt.Fprintln(b, "above 1")
 	fmt.Fprintln(b, "above 2")
 	time.Sleep(wait)
@@ -79,7 +86,7 @@ func barScreen(t *testing.T, columns int, wait time.Duration) string {
 func TestBarOutlivesTyping(t *testing.T) {
 	s := screentest.Open(t, 100, 24)
 	b := NewBar(s.TTY)
-	b.Start(Status{Total: 240})
+	b.Start(standing(event.Snapshot{Run: event.Start{Total: 240}}))
 	for range 3 {
 		time.Sleep(200 * time.Millisecond)
 		fmt.Fprint(s.TTY, "^C")
@@ -99,16 +106,18 @@ func TestBarOutlivesTyping(t *testing.T) {
 func TestBarKeepsLinesWhole(t *testing.T) {
 	s := screentest.Open(t, 100, 24)
 	b := NewBar(s.TTY)
-	b.Start(Status{Total: 400})
 	const writers, each = 4, 100
+	var drawn atomic.Int64
+	b.Start(func() event.Snapshot {
+		now := running
+		now.Run.Total, now.Step = 400, drawn.Add(1)
+		return now
+	})
 	var wg sync.WaitGroup
 	for w := range writers {
 		wg.Go(func() {
 			for i := range each {
 				fmt.Fprintf(b, "writer %d line %d\n", w, i)
-				now := running
-				now.Step, now.Total = int64(i), 400
-				b.Show(now)
 				time.Sleep(4 * time.Millisecond)
 			}
 		})
@@ -116,7 +125,6 @@ func TestBarKeepsLinesWhole(t *testing.T) {
 	wg.Wait()
 	b.Close()
 	b.Close()
-	b.Show(running)
 	fmt.Fprintln(b, "the table")
 	lines := strings.Split(s.Close(), "\n")
 	if len(lines) != writers*each+2 || lines[writers*each] != "the table" || lines[writers*each+1] != "" {
@@ -135,14 +143,9 @@ func TestBarKeepsLinesWhole(t *testing.T) {
 func TestBarThatNeverStarts(t *testing.T) {
 	var out bytes.Buffer
 	b := NewBar(&out)
-	b.Show(running)
 	fmt.Fprintln(b, "a line")
 	b.Close()
 	if out.String() != "a line\n" {
 		t.Errorf("got %q", out.String())
 	}
-	var none *Bar
-	none.Start(running)
-	none.Show(running)
-	none.Close()
 }

@@ -17,7 +17,7 @@ const warmSteps = 10
 // recentSteps is the number of last training steps whose metrics are compared with the baselines.
 const recentSteps = 20
 
-// Collector gathers the figures of a run as it goes.
+// Collector is the event.Sink that gathers the figures of a run as it goes. Its policy is event.Required.
 type Collector struct {
 	metrics []string
 	history History
@@ -30,6 +30,7 @@ type Collector struct {
 	byBucket        map[int]*sample
 
 	evaluation *Evaluation
+	unsaved    int // checkpoints that the disk had no room for
 }
 
 // firstStep is what is kept of the first step, until it is known whether it counts.
@@ -55,8 +56,27 @@ func NewCollector(metrics []string, before History) *Collector {
 	return &Collector{metrics: metrics, history: before, recent: make([][]float64, len(metrics)), byBucket: map[int]*sample{}, last: before.Steps, resumedAt: before.Steps}
 }
 
-// Step counts a step.
-func (c *Collector) Step(w *event.Step) {
+// Take counts the steps, evaluations and unsaved checkpoints among events.
+func (c *Collector) Take(events []event.Event) error {
+	for _, e := range events {
+		switch e := e.(type) {
+		case *event.Step:
+			c.step(e)
+		case *event.Evaluation:
+			c.evaluated(e)
+		case *event.Checkpoint:
+			if e.Err != nil {
+				c.unsaved++
+			}
+		}
+	}
+	return nil
+}
+
+// Close has nothing to give back.
+func (c *Collector) Close() error { return nil }
+
+func (c *Collector) step(w *event.Step) {
 	c.history.add(w.Loss, w.Skipped, int64(len(w.Rows)), int64(w.Frames))
 	c.last = w.Step
 	t := totals{w.Times, int64(w.Frames)}
@@ -89,8 +109,8 @@ func (c *Collector) time(bucket int) *sample {
 	return s
 }
 
-// Evaluated notes the last evaluation.
-func (c *Collector) Evaluated(e *event.Evaluation) {
+// evaluated keeps the last evaluation.
+func (c *Collector) evaluated(e *event.Evaluation) {
 	v := &Evaluation{Step: e.Step, Loss: Float(e.Loss), Metrics: map[string]Float{}, Samples: e.Samples}
 	for i, name := range c.metrics {
 		v.Metrics[name] = Float(e.Metrics[i])
@@ -120,17 +140,16 @@ type Run struct {
 	Pipeline                pipeline.Stats
 	Transfers               Transfers
 	// Best is the best evaluation of the whole run; nil means the best of this process.
-	Best               *Best
-	Memory             []Memory
-	Utilization        []Utilization
-	Plugins            []Plugin
-	Quarantined        int
-	UnsavedCheckpoints int // those that the disk had no room for
-	Excluded           int
-	UnknownCharacters  []UnknownCharacter
-	Accumulation       Accumulation
-	Baselines          []BaselineLosses
-	Setup              Setup
+	Best              *Best
+	Memory            []Memory
+	Utilization       []Utilization
+	Plugins           []Plugin
+	Quarantined       int
+	Excluded          int
+	UnknownCharacters []UnknownCharacter
+	Accumulation      Accumulation
+	Baselines         []BaselineLosses
+	Setup             Setup
 }
 
 // Build returns the report. The collector may go on afterwards.
@@ -139,9 +158,9 @@ func (c *Collector) Build(run Run) *Report {
 		Version: Version, Bundle: run.Bundle, Device: run.Device, Graphs: append([]Graph{}, run.Graphs...), Parameters: run.Parameters, Versions: maps.Clone(run.Versions), Outcome: run.Outcome, ResumedAt: c.resumedAt,
 		Steps: c.last, SkippedSteps: c.history.Skipped, Samples: c.history.Samples, Frames: c.history.Frames, WallS: run.Wall.Seconds(),
 		Loss:       c.losses(),
-		Evaluation: c.evaluated(run.Best),
+		Evaluation: c.lastEvaluation(run.Best),
 		Memory:     append([]Memory{}, run.Memory...), Utilization: append([]Utilization{}, run.Utilization...), Plugins: append([]Plugin{}, run.Plugins...),
-		Quarantined: run.Quarantined, UnsavedCheckpoints: run.UnsavedCheckpoints,
+		Quarantined: run.Quarantined, UnsavedCheckpoints: c.unsaved,
 		Excluded: run.Excluded, UnknownCharacters: append([]UnknownCharacter{}, run.UnknownCharacters...), Accumulation: run.Accumulation,
 		TransferHiddenRatio: transferHidden(run),
 	}
@@ -161,7 +180,7 @@ func (c *Collector) losses() Losses {
 	return Losses{Float(c.history.First), Float(c.history.Last), Float(c.history.Best)}
 }
 
-func (c *Collector) evaluated(best *Best) *Evaluation {
+func (c *Collector) lastEvaluation(best *Best) *Evaluation {
 	if c.evaluation == nil {
 		return nil
 	}

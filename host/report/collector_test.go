@@ -34,7 +34,7 @@ func TestCollectorLeavesTheFirstStepOut(t *testing.T) {
 		if step == 1 {
 			w.Time, w.InputWait = 5*time.Second, 4*time.Second
 		}
-		c.Step(w)
+		c.Take(events(w))
 	}
 	r := c.Build(Run{})
 	if r.Steps != 21 || r.Samples != 84 || r.Frames != 21*50 || r.ResumedAt != 0 || r.SkippedSteps != 0 {
@@ -63,7 +63,7 @@ func TestCollectorOfShortRuns(t *testing.T) {
 		t.Errorf("without a step: %v in %s", err, b)
 	}
 
-	c.Step(timed(1, 3, time.Second, 900*time.Millisecond))
+	c.Take(events(timed(1, 3, time.Second, 900*time.Millisecond)))
 	r = c.Build(Run{})
 	if s := r.StepMs; s.FirstStepExcluded || s.Steps != 1 || s.Mean != 1000 || s.ByBucket[3].Steps != 1 {
 		t.Errorf("one step: %+v", s)
@@ -71,7 +71,7 @@ func TestCollectorOfShortRuns(t *testing.T) {
 	near(t, "steps_per_second", r.StepsPerSecond, 1)
 	near(t, "input_stall_ratio", r.InputStallRatio, 0) // the first wait is the pipeline's start
 
-	c.Step(timed(2, 3, 100*time.Millisecond, 50*time.Millisecond))
+	c.Take(events(timed(2, 3, 100*time.Millisecond, 50*time.Millisecond)))
 	r = c.Build(Run{})
 	if s := r.StepMs; s.Steps != 2 || s.Mean != 550 || s.ByBucket[3].Steps != 2 {
 		t.Errorf("two steps: %+v", s)
@@ -84,9 +84,9 @@ func TestCollectorGoesOn(t *testing.T) {
 	c := NewCollector(nil, History{Steps: 100, Skipped: 1, Samples: 400, Frames: 9000, First: 5, Last: 2, Best: 0.01})
 	w := timed(101, 0, time.Second, 0)
 	w.Metrics, w.Frames = nil, 10
-	c.Step(w)
+	c.Take(events(w))
 	w.Step, w.Loss, w.Skipped = 102, math.NaN(), true
-	c.Step(w)
+	c.Take(events(w))
 	r := c.Build(Run{})
 	if r.Steps != 102 || r.ResumedAt != 100 || r.Samples != 408 || r.Frames != 9020 || r.SkippedSteps != 2 {
 		t.Errorf("counts: %+v", r)
@@ -102,7 +102,7 @@ func TestCollectorGoesOn(t *testing.T) {
 func TestCollectorEvaluations(t *testing.T) {
 	c := NewCollector([]string{"mel_loss"}, History{})
 	for i, loss := range []float64{3, 1, 2} {
-		c.Evaluated(&event.Evaluation{Step: int64(i+1) * 100, Loss: loss, Metrics: []float64{loss / 2}, Samples: 8})
+		c.Take(events(&event.Evaluation{Step: int64(i+1) * 100, Loss: loss, Metrics: []float64{loss / 2}, Samples: 8}))
 	}
 	want := &Evaluation{Step: 300, Loss: 2, Metrics: map[string]Float{"mel_loss": 1}, Samples: 8, Best: Best{200, 1}}
 	if r := c.Build(Run{}); !reflect.DeepEqual(r.Evaluation, want) {
@@ -120,9 +120,9 @@ func TestCollectorComparesWithBaselines(t *testing.T) {
 		w := timed(step, 0, time.Second, 0)
 		w.Metrics = []float64{-1, float64(step)}
 		w.Skipped = step == 30 // does not count
-		c.Step(w)
+		c.Take(events(w))
 	}
-	c.Evaluated(&event.Evaluation{Step: 30, Metrics: []float64{-1, 7}})
+	c.Take(events(&event.Evaluation{Step: 30, Metrics: []float64{-1, 7}}))
 	list := []BaselineLosses{{Train: PredictorLosses{Rows: 3, Constant: 40, PreviousFrame: 30}, Eval: PredictorLosses{Rows: 2, Constant: 28, PreviousFrame: 20}}}
 	list[0].Metric, list[0].Target, list[0].Loss = "mel_loss", "mel_spectrograms", "huber"
 	want := Baseline{
@@ -157,7 +157,7 @@ func TestPhasesOnAGPU(t *testing.T) {
 	for step := int64(1); step <= 21; step++ {
 		w := timed(step, 0, 100*time.Millisecond, 20*time.Millisecond)
 		w.Metrics, w.GPUTrain, w.GPUOptimize = nil, 55*time.Millisecond, 2*time.Millisecond
-		c.Step(w)
+		c.Take(events(w))
 	}
 	r := c.Build(Run{
 		Transfers: Transfers{Batches: 20, Time: 80 * time.Millisecond, Hidden: 60 * time.Millisecond},

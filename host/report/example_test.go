@@ -23,20 +23,23 @@ func Example() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	defer metrics.Close()
-	progress := report.Progress{Metrics: names, Total: 2, Every: 1}
 	collector := report.NewCollector(names, metrics.History())
+	console := report.NewConsole(os.Stdout, os.Stderr)
+	console.Follow(report.Lines{Progress: report.Progress{Metrics: names, Total: 2, Every: 1}})
 
-	for step := range int64(2) { // the loop tells its observer of each window
-		w := &event.Step{Step: step + 1, Loss: 3 - float64(step), Metrics: []float64{1.5}, LR: 1e-3, GradNorm: 0.8, Rows: make([]int32, 16),
+	bus := event.NewBus()
+	bus.Require("metrics.jsonl", metrics)
+	bus.Require("report.json", collector)
+	bus.Offer("console", console, func(text string) { log.Print(text) })
+	for step := range int64(2) {
+		s := &event.Step{Step: step + 1, Loss: 3 - float64(step), Metrics: []float64{1.5}, LR: 1e-3, GradNorm: 0.8, Rows: make([]int32, 16),
 			Frames: 2000, Times: event.Times{Time: 100 * time.Millisecond, InputWait: time.Millisecond}}
-		collector.Step(w)
-		if err := metrics.Write(w); err != nil {
+		if err := bus.Publish(s); err != nil {
 			log.Fatal(err)
 		}
-		if line := progress.Window(w); line != "" {
-			fmt.Println(line)
-		}
+	}
+	if err := bus.Close(); err != nil {
+		log.Fatal(err)
 	}
 	r := collector.Build(report.Run{Bundle: "myxtts-nano", Device: "cpu", Outcome: "done", Wall: time.Second})
 	if err := r.Write(filepath.Join(dir, "report.json")); err != nil {

@@ -3,16 +3,20 @@ package report
 import (
 	"encoding/json"
 	"fmt"
+	"sync"
 
+	"github.com/xtts-host/xtts-host/host/event"
 	"github.com/xtts-host/xtts-host/host/pipeline"
 )
 
-// Ledger writes ledger.jsonl, one line per optimizer step with the rows that it was trained on: whoever reads it can tell
+// Ledger writes ledger.jsonl, one line per optimizer step with the rows that it was trained on: whoever reads it can see
 // whether a run that was killed and resumed lost a row or trained on one twice. It is a file for tests, written only
-// with --debug-dir. It belongs to one goroutine; nil does nothing.
+// with --debug-dir. It is an event.Durable with the policy event.Required. Nil takes batches and does nothing.
 type Ledger struct {
 	lines *lines
-	step  ledgerStep
+
+	mu      sync.Mutex // guards batches
+	batches []ledgerBatch
 }
 
 // ledgerStep is a line.
@@ -27,6 +31,8 @@ type ledgerBatch struct {
 	Index  int      `json:"index"`
 	Bucket int      `json:"bucket"`
 	Rows   []string `json:"rows"`
+
+	step int64
 }
 
 // maxStep bounds a line of the ledger, in bytes: it has the ids of a step's rows, up to 500 bytes each, so 32,000 rows fit.
@@ -45,50 +51,52 @@ func OpenLedger(path string, afterStep int64) (*Ledger, error) {
 	return &Ledger{lines: lines}, nil
 }
 
-// Batch notes a micro-batch of the step under way. id names a row of the data set.
+// Batch notes a micro-batch that was computed, before its step is published. id names a row of the data set.
 func (l *Ledger) Batch(b *pipeline.Batch, id func(row int32) string) {
 	if l == nil {
 		return
 	}
-	v := ledgerBatch{Epoch: b.Epoch, Index: b.Index, Bucket: b.Bucket, Rows: make([]string, len(b.Rows))}
+	v := ledgerBatch{step: b.Step + 1, Epoch: b.Epoch, Index: b.Index, Bucket: b.Bucket, Rows: make([]string, len(b.Rows))}
 	for i, row := range b.Rows {
 		if row >= 0 {
 			v.Rows[i] = id(row)
 		}
 	}
-	l.step.Batches = append(l.step.Batches, v)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.batches = append(l.batches, v)
 }
 
-// Write appends the line of a step that is over. An error names the file and the step.
-func (l *Ledger) Write(step int64) error {
-	if l == nil {
-		return nil
+// Take appends the lines of the steps among events. An error names the file and the step.
+func (l *Ledger) Take(events []event.Event) error {
+	for _, e := range events {
+		if s, ok := e.(*event.Step); ok {
+			if err := l.write(s.Step); err != nil {
+				return fmt.Errorf("ledger of step %d: %w", s.Step, err)
+			}
+		}
 	}
-	l.step.Step = step
-	line, err := json.Marshal(l.step)
-	if err == nil {
-		l.lines.buf = append(append(l.lines.buf[:0], line...), '\n')
-		err = l.lines.write()
-	}
-	if err != nil {
-		return fmt.Errorf("ledger of step %d: %w", step, err)
-	}
-	l.step.Batches = l.step.Batches[:0]
 	return nil
 }
 
-// Sync makes the lines durable.
-func (l *Ledger) Sync() error {
-	if l == nil {
-		return nil
+func (l *Ledger) write(step int64) error {
+	l.mu.Lock()
+	n := 0
+	for n < len(l.batches) && l.batches[n].step == step {
+		n++
 	}
-	return l.lines.sync()
+	line, err := json.Marshal(ledgerStep{step, l.batches[:n]})
+	l.batches = l.batches[n:]
+	l.mu.Unlock()
+	if err != nil {
+		return err
+	}
+	l.lines.buf = append(append(l.lines.buf[:0], line...), '\n')
+	return l.lines.write()
 }
 
+// Sync makes the lines durable.
+func (l *Ledger) Sync() error { return l.lines.sync() }
+
 // Close closes the file. It may be called again.
-func (l *Ledger) Close() error {
-	if l == nil {
-		return nil
-	}
-	return l.lines.close()
-}
+func (l *Ledger) Close() error { return l.lines.close() }

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/xtts-host/xtts-host/host/event"
 	"github.com/xtts-host/xtts-host/host/pipeline"
 )
 
@@ -19,9 +20,9 @@ func TestLedger(t *testing.T) {
 			t.Fatal(err)
 		}
 		for step := from; step <= to; step++ {
-			l.Batch(&pipeline.Batch{Epoch: 1, Index: 2 * step, Bucket: 2, Rows: []int32{0, -1}}, func(row int32) string { return "ab"[row : row+1] })
-			l.Batch(&pipeline.Batch{Epoch: 1, Index: 2*step + 1, Rows: []int32{1}}, func(row int32) string { return "ab"[row : row+1] })
-			if err := l.Write(int64(step)); err != nil {
+			l.Batch(&pipeline.Batch{Step: int64(step) - 1, Epoch: 1, Index: 2 * step, Bucket: 2, Rows: []int32{0, -1}}, func(row int32) string { return "ab"[row : row+1] })
+			l.Batch(&pipeline.Batch{Step: int64(step) - 1, Epoch: 1, Index: 2*step + 1, Rows: []int32{1}}, func(row int32) string { return "ab"[row : row+1] })
+			if err := l.Take(events(&event.Step{Step: int64(step)})); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -58,9 +59,6 @@ func TestNoLedger(t *testing.T) {
 		t.Fatalf("%v, %v", l, err)
 	}
 	l.Batch(&pipeline.Batch{Rows: []int32{0}}, nil)
-	if l.Write(1) != nil || l.Sync() != nil || l.Close() != nil {
-		t.Error("no ledger does something")
-	}
 }
 
 // TestLedgerLongLine checks that a step of many rows, which fits into no other file's line, is read again.
@@ -74,7 +72,7 @@ func TestLedgerLongLine(t *testing.T) {
 	for range 12 {
 		l.Batch(&pipeline.Batch{Rows: make([]int32, 64)}, func(int32) string { return id })
 	}
-	if err := errors.Join(l.Write(1), l.Close()); err != nil {
+	if err := errors.Join(l.Take(events(&event.Step{Step: 1})), l.Close()); err != nil {
 		t.Fatal(err)
 	}
 	info, err := os.Stat(path)

@@ -11,37 +11,11 @@ import (
 	"github.com/xtts-host/xtts-host/host/event"
 )
 
-// Metrics writes metrics.jsonl, one line per optimizer step, a moment later: who reads along is a quarter of a second behind. It belongs to
-// one goroutine.
+// Metrics is the event.Durable that writes metrics.jsonl, one line per optimizer step. Its policy is event.Required.
 type Metrics struct {
-	lines   *deferred
+	lines   *lines
 	keys    []string // `,"name":`
 	history History
-}
-
-// History sums up steps: those of a run before it was resumed, or all of them. The zero value is no step.
-type History struct {
-	// Steps are over, Skipped of them changed nothing.
-	Steps, Skipped int64
-	// Samples and Frames were trained on.
-	Samples, Frames int64
-	// First, Last and Best (the lowest) are losses of the steps that were not skipped; 0 when there was none.
-	First, Last, Best float64
-}
-
-func (h *History) add(loss float64, skipped bool, samples, frames int64) {
-	h.Samples += samples
-	h.Frames += frames
-	if skipped {
-		h.Steps++
-		h.Skipped++
-		return
-	}
-	if h.Steps == h.Skipped {
-		h.First, h.Best = loss, loss
-	}
-	h.Steps++
-	h.Last, h.Best = loss, min(h.Best, loss)
 }
 
 // fixedKeys are the keys of the lines of metrics.jsonl and eval.jsonl that no metric may have.
@@ -74,7 +48,7 @@ func OpenMetrics(path string, metrics []string, afterStep int64) (*Metrics, erro
 	if m.keys, err = metricKeys(metrics); err != nil {
 		return nil, err
 	}
-	file, err := openLines(path, maxLine, func(line []byte) (bool, error) {
+	m.lines, err = openLines(path, maxLine, func(line []byte) (bool, error) {
 		var v struct {
 			Step            *int64
 			Loss            *float64
@@ -99,7 +73,6 @@ func OpenMetrics(path string, metrics []string, afterStep int64) (*Metrics, erro
 	if err != nil {
 		return nil, fmt.Errorf("open metrics: %w", err)
 	}
-	m.lines = &deferred{file: file, line: m.appendLine}
 	return m, nil
 }
 
@@ -122,10 +95,33 @@ func upTo(afterStep int64) func(line []byte) (bool, error) {
 // History sums up the lines that stayed when the file was opened.
 func (m *Metrics) History() History { return m.history }
 
-// Write notes a step. An error is that of the line of an earlier one; it names the file.
-func (m *Metrics) Write(w *event.Step) error {
-	if err := m.lines.add(w); err != nil {
-		return fmt.Errorf("metrics up to step %d: %w", w.Step, err)
+// Take appends the lines of the steps among events, with one write. An error names the file and the last of them.
+func (m *Metrics) Take(events []event.Event) error {
+	text, last := m.lines.buf[:0], int64(0)
+	var tooLong error
+	for _, e := range events {
+		s, ok := e.(*event.Step)
+		if !ok {
+			continue
+		}
+		begin := len(text)
+		text = m.appendLine(text, s)
+		last = s.Step
+		if tooLong = m.lines.fits(text[begin:]); tooLong != nil {
+			text = text[:begin]
+			break
+		}
+	}
+	m.lines.buf = text
+	if len(text) == 0 && tooLong == nil {
+		return nil
+	}
+	err := m.lines.append(text)
+	if err == nil {
+		err = tooLong
+	}
+	if err != nil {
+		return fmt.Errorf("metrics up to step %d: %w", last, err)
 	}
 	return nil
 }
@@ -167,51 +163,8 @@ func appendMillis(b []byte, d time.Duration) []byte {
 
 func millis(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
 
-// Sync makes the lines durable. A checkpoint is saved behind it, so that the steps it counts are in the file.
+// Sync makes the lines durable. It comes before each checkpoint, so that the steps which that counts are in the file.
 func (m *Metrics) Sync() error { return m.lines.sync() }
 
 // Close closes the file. It may be called again.
 func (m *Metrics) Close() error { return m.lines.close() }
-
-// Evaluations writes eval.jsonl, one line per evaluation. They have a file of their own so that every line of
-// metrics.jsonl is a step. It belongs to one goroutine.
-type Evaluations struct {
-	lines *lines
-	keys  []string
-}
-
-// OpenEvaluations opens or creates eval.jsonl as OpenMetrics does metrics.jsonl. A resumed run passes the step of the
-// last evaluation that its checkpoint knows: one that is made again then has one line.
-func OpenEvaluations(path string, metrics []string, afterStep int64) (*Evaluations, error) {
-	keys, err := metricKeys(metrics)
-	if err != nil {
-		return nil, err
-	}
-	l, err := openLines(path, maxLine, upTo(afterStep))
-	if err != nil {
-		return nil, fmt.Errorf("open evaluations: %w", err)
-	}
-	return &Evaluations{l, keys}, nil
-}
-
-// Write appends the line of an evaluation. An error names the file and the step.
-func (e *Evaluations) Write(v *event.Evaluation) error {
-	b := strconv.AppendInt(append(e.lines.buf[:0], `{"step":`...), v.Step, 10)
-	b = appendFloat(append(b, `,"loss":`...), v.Loss)
-	for i, key := range e.keys {
-		b = appendFloat(append(b, key...), v.Metrics[i])
-	}
-	b = strconv.AppendInt(append(b, `,"samples":`...), int64(v.Samples), 10)
-	b = appendMillis(append(b, `,"eval_ms":`...), v.Time)
-	e.lines.buf = append(b, "}\n"...)
-	if err := e.lines.write(); err != nil {
-		return fmt.Errorf("evaluation of step %d: %w", v.Step, err)
-	}
-	return nil
-}
-
-// Sync makes the lines durable.
-func (e *Evaluations) Sync() error { return e.lines.sync() }
-
-// Close closes the file. It may be called again.
-func (e *Evaluations) Close() error { return e.lines.close() }

@@ -12,7 +12,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/xtts-host/xtts-host/host/event"
@@ -29,7 +28,10 @@ func openMetrics(t testing.TB, path string, after int64) *Metrics {
 	return m
 }
 
-func stepWindow(step int64) *event.Step {
+// events is what a sink takes.
+func events(list ...event.Event) []event.Event { return list }
+
+func metricsStep(step int64) *event.Step {
 	return &event.Step{
 		Step: step, Epoch: 1, Bucket: 2, Loss: 1 / float64(step), Metrics: []float64{0.5, 0.25}, LR: 1e-5, GradNorm: 0.8125, Rows: []int32{7, 3, 1},
 		Frames: 412, Times: event.Times{Time: 101234567 * time.Nanosecond, InputWait: 1500 * time.Microsecond},
@@ -52,12 +54,11 @@ func TestMetricsLine(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "metrics.jsonl")
-			m, w := openMetrics(t, path, 0), stepWindow(4)
+			m, w := openMetrics(t, path, 0), metricsStep(4)
 			c.change(w)
-			if err := m.Write(w); err != nil {
+			if err := m.Take(events(w)); err != nil {
 				t.Fatal(err)
 			}
-			m.lines.flush()
 			if got := read(t, path); got != c.want+"\n" {
 				t.Errorf("got  %swant %s", got, c.want)
 			}
@@ -68,12 +69,11 @@ func TestMetricsLine(t *testing.T) {
 // A reader gets back the very bits of the loss.
 func TestMetricsKeepEveryBit(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "metrics.jsonl")
-	m, w := openMetrics(t, path, 0), stepWindow(1)
+	m, w := openMetrics(t, path, 0), metricsStep(1)
 	w.Loss = float64(float32(0.1)) // as a graph gives it
-	if err := m.Write(w); err != nil {
+	if err := m.Take(events(w)); err != nil {
 		t.Fatal(err)
 	}
-	m.lines.flush()
 	var got struct{ Loss float64 }
 	if err := json.Unmarshal([]byte(read(t, path)), &got); err != nil || got.Loss != w.Loss {
 		t.Errorf("loss %v, %v; want %v", got.Loss, err, w.Loss)
@@ -109,10 +109,9 @@ func TestMetricsCutBack(t *testing.T) {
 			if m.History() != c.history {
 				t.Errorf("history %+v, want %+v", m.History(), c.history)
 			}
-			if err := m.Write(stepWindow(c.after + 1)); err != nil {
+			if err := m.Take(events(metricsStep(c.after + 1))); err != nil {
 				t.Fatal(err)
 			}
-			m.lines.flush()
 			if got := read(t, path); !strings.HasPrefix(got, c.want+`{"step":`) || !strings.HasSuffix(got, "}\n") {
 				t.Errorf("after another line: %q", got)
 			}
@@ -167,15 +166,8 @@ func TestFullDisk(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer full.Close()
-	m := &Metrics{}
-	m.lines = &deferred{file: &lines{limit: maxLine, path: "/dev/full", file: full}, line: m.appendLine}
-	if err := m.Write(stepWindow(56)); err != nil {
-		t.Fatal(err)
-	}
-	if err := m.Sync(); !errors.Is(err, syscall.ENOSPC) { // so that no checkpoint counts it
-		t.Errorf("lines that cannot be written are durable: %v", err)
-	}
-	err = m.Write(stepWindow(57))
+	m := &Metrics{lines: &lines{limit: maxLine, path: "/dev/full", file: full}}
+	err = m.Take(events(metricsStep(56), metricsStep(57)))
 	var hint interface{ Hint() string }
 	if !errors.Is(err, syscall.ENOSPC) || !errors.As(err, &hint) {
 		t.Fatalf("error %v, want ENOSPC with a hint", err)
@@ -190,70 +182,17 @@ func TestFullDisk(t *testing.T) {
 	}
 }
 
-// TestLineDelay waits for a line as somebody who reads along does.
-func TestLineDelay(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		path := filepath.Join(t.TempDir(), "metrics.jsonl")
-		m := openMetrics(t, path, 0)
-		count := func() int { return strings.Count(read(t, path), "\n") }
-		for step := range int64(3) {
-			if err := m.Write(stepWindow(1 + step)); err != nil {
-				t.Fatal(err)
-			}
-			if n := count(); n != 0 {
-				t.Errorf("%d lines are there at once", n)
-			}
-			time.Sleep(lineDelay / 4)
-		}
-		time.Sleep(lineDelay / 4)
-		synctest.Wait()
-		if n := count(); n != 3 {
-			t.Errorf("%d lines after %v, want 3", n, lineDelay)
-		}
-		time.Sleep(2 * lineDelay)
-		synctest.Wait()
-		for range 2 { // the timer has stopped, and begins anew
-			if err := m.Write(stepWindow(4)); err != nil {
-				t.Fatal(err)
-			}
-		}
-		time.Sleep(lineDelay)
-		synctest.Wait()
-		if n := count(); n != 5 {
-			t.Errorf("%d lines, want 5", n)
-		}
-		if err := m.Write(stepWindow(5)); err != nil {
-			t.Fatal(err)
-		}
-		for range 2 {
-			if err := m.Close(); err != nil {
-				t.Error(err)
-			}
-		}
-		if n := count(); n != 6 {
-			t.Errorf("%d lines in the closed file, want 6", n)
-		}
-	})
-}
-
 // A file size limit makes a write of several lines stop in the middle of one, as a disk that fills up does.
 func TestFailedWriteLeavesWholeLines(t *testing.T) {
-	steps := func(m *Metrics, from, to int64) (err error) {
-		for step := from; step <= to && err == nil; step++ {
-			err = m.Write(stepWindow(step))
-		}
-		return err
-	}
 	unlimited, path := filepath.Join(t.TempDir(), "metrics.jsonl"), filepath.Join(t.TempDir(), "metrics.jsonl")
-	if m := openMetrics(t, unlimited, 0); errors.Join(steps(m, 1, 3), m.Close()) != nil {
+	if m := openMetrics(t, unlimited, 0); m.Take(events(metricsStep(1), metricsStep(2), metricsStep(3))) != nil {
 		t.Fatal("the lines cannot be written")
 	}
 	whole := read(t, unlimited)
 	m := openMetrics(t, path, 0)
-	if err := steps(m, 1, 1); err != nil {
+	if err := m.Take(events(metricsStep(1))); err != nil {
 		t.Fatal(err)
 	}
-	m.lines.flush()
 
 	signal.Ignore(syscall.SIGXFSZ) // it would end the process
 	defer signal.Reset(syscall.SIGXFSZ)
@@ -264,10 +203,7 @@ func TestFailedWriteLeavesWholeLines(t *testing.T) {
 	if err := syscall.Setrlimit(syscall.RLIMIT_FSIZE, &syscall.Rlimit{Cur: uint64(len(whole)) + 20, Max: limit.Max}); err != nil {
 		t.Fatal(err)
 	}
-	err := steps(m, 2, 5) // 4 is torn
-	if err == nil {
-		err = m.Sync()
-	}
+	err := m.Take(events(metricsStep(2), metricsStep(3), metricsStep(4), metricsStep(5))) // 4 is torn
 	if back := syscall.Setrlimit(syscall.RLIMIT_FSIZE, &limit); back != nil {
 		t.Fatal(back)
 	}
@@ -277,72 +213,27 @@ func TestFailedWriteLeavesWholeLines(t *testing.T) {
 	if got := read(t, path); got != whole {
 		t.Errorf("after the failure the file holds %q", got)
 	}
-	if err := m.Write(stepWindow(6)); !errors.Is(err, syscall.EFBIG) || read(t, path) != whole {
-		t.Errorf("behind a gap: %v", err)
-	}
 }
 
-// deferredDots returns one whose line of step n has n dots, and the file, whose lines have 4 bytes at most.
-func deferredDots(t *testing.T) (*deferred, string) {
-	path := filepath.Join(t.TempDir(), "dots")
-	file, err := openLines(path, 4, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	d := &deferred{file: file, line: func(b []byte, w *event.Step) []byte {
-		return append(b, strings.Repeat(".", int(w.Step))+"\n"...)
-	}}
-	t.Cleanup(func() { d.close() })
-	return d, path
-}
-
+// A line that could not be read again ends the run. The lines before it stay.
 func TestLineTooLong(t *testing.T) {
-	d, path := deferredDots(t)
-	for _, step := range []int64{1, 3, 4, 2} {
-		if err := d.add(&event.Step{Step: step}); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := d.sync(); err == nil || !strings.Contains(err.Error(), "a line of 5 bytes") {
+	path := filepath.Join(t.TempDir(), "metrics.jsonl")
+	m := openMetrics(t, path, 0)
+	m.lines.limit = len(m.appendLine(nil, metricsStep(4)))
+	if err := m.Take(events(metricsStep(1), &event.Message{}, metricsStep(4), metricsStep(1e9), metricsStep(2))); err == nil || !strings.Contains(err.Error(), "step 1000000000") {
 		t.Errorf("error %v", err)
 	}
-	if got := read(t, path); got != ".\n...\n" {
-		t.Errorf("the file holds %q, want the lines in front of it", got)
+	if got, want := read(t, path), string(m.appendLine(m.appendLine(nil, metricsStep(1)), metricsStep(4))); got != want {
+		t.Errorf("the file holds %q, want the lines before it", got)
 	}
-}
-
-// Where nothing is written for long, as on a disk that hangs, add writes itself instead of taking ever more memory.
-func TestCollectedIsBounded(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) { // in which no time passes
-		d, path := deferredDots(t)
-		for range maxCollected {
-			if err := d.add(&event.Step{}); err != nil {
-				t.Fatal(err)
-			}
-		}
-		if got := read(t, path); got != "" {
-			t.Errorf("%d bytes are written early", len(got))
-		}
-		if err := d.add(&event.Step{}); err != nil {
-			t.Fatal(err)
-		}
-		if got := read(t, path); len(got) != maxCollected || len(d.collected) != 1 {
-			t.Errorf("%d lines are written and %d wait, want %d and 1", len(got), len(d.collected), maxCollected)
-		}
-	})
 }
 
 func TestMetricsDoNotAllocate(t *testing.T) {
-	m, w := openMetrics(t, filepath.Join(t.TempDir(), "metrics.jsonl"), 0), stepWindow(1)
-	for range 2 { // of the buffers that take turns
-		for range 101 {
-			m.Write(w)
-		}
-		m.lines.flush()
-	}
+	m, w := openMetrics(t, filepath.Join(t.TempDir(), "metrics.jsonl"), 0), metricsStep(1)
+	list := events(w)
 	if n := testing.AllocsPerRun(100, func() {
 		w.Step++
-		if err := m.Write(w); err != nil {
+		if err := m.Take(list); err != nil {
 			t.Fatal(err)
 		}
 	}); n > 0 {
@@ -360,7 +251,7 @@ func TestCloseTwice(t *testing.T) {
 func TestEvaluations(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "eval.jsonl")
 	names := []string{"mel_loss"}
-	for _, after := range []int64{0, 100} { // the second time the run is resumed in front of the last evaluation
+	for _, after := range []int64{0, 100} { // the second time the run is resumed before the last evaluation
 		e, err := OpenEvaluations(path, names, after)
 		if err != nil {
 			t.Fatal(err)
@@ -369,7 +260,7 @@ func TestEvaluations(t *testing.T) {
 			if step <= after {
 				continue
 			}
-			if err := e.Write(&event.Evaluation{Step: step, Loss: math.NaN(), Metrics: []float64{0.5}, Samples: 64, Time: 1200 * time.Millisecond}); err != nil {
+			if err := e.Take(events(metricsStep(1), &event.Evaluation{Step: step, Loss: math.NaN(), Metrics: []float64{0.5}, Samples: 64, Time: 1200 * time.Millisecond})); err != nil {
 				t.Fatal(err)
 			}
 		}

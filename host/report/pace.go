@@ -45,9 +45,7 @@ type pace struct {
 var paceParts = [...]string{"wait", "train", "optimizer", "other"}
 
 func (p *pace) add(w *event.Step) {
-	p.steps++
-	p.time += w.Time
-	p.wait += w.InputWait
+	p.span.add(w)
 	if p.buckets == nil {
 		p.buckets = map[int]*[1 + len(paceParts)]stat.Moments{}
 	}
@@ -82,10 +80,10 @@ func (p *pace) uneven() string {
 	return paceParts[worst]
 }
 
-// Window counts a window. When a period ends with it, line is the period's figures. warning is what makes the steps
+// Step counts a step. When a period ends with it, line is the period's figures. warning is what makes the steps
 // uneven and what to try, once: it comes again when something else does, or after an even period. The first
-// window of the process is left out.
-func (p *Pace) Window(w *event.Step) (line, warning string) {
+// step of the process is left out.
+func (p *Pace) Step(w *event.Step) (line, warning string) {
 	if p.Every <= 0 {
 		return "", ""
 	}

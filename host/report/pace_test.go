@@ -15,7 +15,7 @@ func paceRun(p *Pace, n int64, window func(step int64) (bucket int, wait, train,
 	for step := int64(1); step <= n; step++ {
 		bucket, wait, training, other := window(step)
 		w := &event.Step{Step: step, Bucket: bucket, Times: event.Times{InputWait: ms(wait), Train: ms(training), Time: ms(wait + training + other)}}
-		line, warning := p.Window(w)
+		line, warning := p.Step(w)
 		if line != "" {
 			lines = append(lines, line)
 		}
@@ -123,7 +123,7 @@ func TestPaceNeedsSteps(t *testing.T) {
 	var said []string
 	for step := int64(85); step <= 100; step++ {
 		w := &event.Step{Step: step, Times: event.Times{Time: time.Duration(1+step%2) * time.Second}}
-		line, warning := p.Window(w)
+		line, warning := p.Step(w)
 		said = append(said, line)
 		if warning != "" {
 			t.Errorf("warning %q", warning)

@@ -10,10 +10,10 @@ import (
 	"github.com/xtts-host/xtts-host/host/event"
 )
 
-// Progress writes the lines that a person, or a file behind a pipe, sees of a running training, and knows what a Bar
-// shows. Its clock is the durations in the windows.
+// Progress words the lines that a person, or a file at the end of a pipe, sees of a running training. Its clock is the durations of the
+// steps.
 type Progress struct {
-	// Metrics names the metrics of a window.
+	// Metrics names the metrics of a step.
 	Metrics []string
 	// Total is the run's last step, 0 when it is not known: then there is no estimate of the time left.
 	Total int64
@@ -24,81 +24,44 @@ type Progress struct {
 	// Bottleneck names what limits the pipeline. It is asked for a line whose input stall is high. Nil leaves the name out.
 	Bottleneck func() string
 
-	started bool
-	all     span // behind the first window of this process
-	since   span // behind the last line
-	recent  struct{ steps, time, wait float64 }
-	status  Status
+	first int64 // step of this process; 0 before it
+	since span  // the last line
+	rate  event.Rate
 }
 
-// recall is the weight that recent steps lose with each new one: the speed in a Status is that of about 20 of them.
-const recall = 0.95
-
-// Status is where a run stands after a window.
-type Status struct {
-	Step, Total int64   // Total 0: not known
-	Loss        float64 // NaN in a skipped window
-	// StepsPerSecond and InputStall are means of the last steps. They are 0 up to the second.
-	StepsPerSecond, InputStall float64
-	// Left is the time to the end, 0 when it is not known.
-	Left time.Duration
-}
-
-// span is a number of windows in a row.
+// span is a number of steps in a row.
 type span struct {
-	steps                int64
-	time, wait, evaluate time.Duration
+	steps      int64
+	time, wait time.Duration
 }
 
-// Due reports whether Window will return a line.
-func (p *Progress) Due(w *event.Step) bool {
-	return p.Every > 0 && (!p.started || w.Step%p.Every == 0 || w.Step == p.Total)
+func (s *span) add(w *event.Step) {
+	s.steps++
+	s.time += w.Time
+	s.wait += w.InputWait
 }
 
-// Window returns the line of a window, without a line end, or "" when none is due. Lines are due at the first window,
-// at multiples of Every, and at the last. Speed and input stall are means since the line before.
-func (p *Progress) Window(w *event.Step) string {
-	first, due := !p.started, p.Due(w)
-	p.started = true
-	if !first { // the first waits for the pipeline to fill: it says nothing about the others
-		p.count(w)
+// Due reports whether a step brings a progress line: the first of a process, multiples of every, and the last of the run, which has total
+// steps. every is 0 for no lines.
+func Due(step, first, every, total int64) bool {
+	return every > 0 && (step == first || step%every == 0 || step == total)
+}
+
+// Step returns the line of a step, without a line end, or "" when none is due. Speed and input stall are means since the line before.
+func (p *Progress) Step(w *event.Step) string {
+	p.rate.Step(w)
+	if p.first == 0 {
+		p.first = w.Step // it waits for the pipeline to fill: it says nothing about the others
+	} else {
+		p.since.add(w)
 	}
-	p.status.Step, p.status.Total, p.status.Loss, p.status.Left = w.Step, p.Total, w.Loss, p.left(w.Step)
-	if w.Skipped {
-		p.status.Loss = math.NaN()
-	}
-	if !due {
+	if !Due(w.Step, p.first, p.Every, p.Total) {
 		return ""
 	}
 	line := p.line(w)
 	p.since = span{}
 	return line
 }
-
-func (p *Progress) count(w *event.Step) {
-	for _, s := range []*span{&p.all, &p.since} {
-		s.steps++
-		s.time += w.Time
-		s.wait += w.InputWait
-	}
-	r := &p.recent
-	r.steps, r.time, r.wait = recall*r.steps+1, recall*r.time+w.Time.Seconds(), recall*r.wait+w.InputWait.Seconds()
-	if r.time > 0 {
-		p.status.StepsPerSecond, p.status.InputStall = r.steps/r.time, r.wait/r.time
-	}
-}
-
-// left estimates the time to the end, with evaluations as often as before.
-func (p *Progress) left(step int64) time.Duration {
-	if p.Total <= step || p.all.steps == 0 {
-		return 0
-	}
-	perStep := float64(p.all.time+p.all.evaluate) / float64(p.all.steps)
-	return time.Duration(perStep * float64(p.Total-step))
-}
-
-// Status returns where the run stands after the last window.
-func (p *Progress) Status() Status { return p.status }
 
 func (p *Progress) line(w *event.Step) string {
 	var b strings.Builder
@@ -115,20 +78,20 @@ func (p *Progress) line(w *event.Step) string {
 	if stall >= stallLimit && p.Bottleneck != nil {
 		fmt.Fprintf(&b, " (%s)", p.Bottleneck())
 	}
-	if left := p.status.Left; left > 0 && !p.Bar {
+	if left := p.rate.Speed(w.Step, p.Total).Left; left > 0 && !p.Bar {
 		b.WriteString("  eta " + duration(left))
 	}
 	return b.String()
 }
 
-// Evaluated returns the line of an evaluation. best says that it is the best so far.
-func (p *Progress) Evaluated(e *event.Evaluation, best bool) string {
-	p.all.evaluate += e.Time
+// Evaluated returns the line of an evaluation.
+func (p *Progress) Evaluated(e *event.Evaluation) string {
+	p.rate.Evaluation(e)
 	var b strings.Builder
-	b.WriteString(head(e.Step, p.Total))
+	b.WriteString("evaluation after " + head(e.Step, p.Total))
 	p.losses(&b, e.Loss, e.Metrics, false)
-	fmt.Fprintf(&b, "  evaluation of %s in %s", Count(int64(e.Samples), "row"), duration(e.Time))
-	if best {
+	fmt.Fprintf(&b, "  %s in %s", Count(int64(e.Samples), "row"), duration(e.Time))
+	if e.Best {
 		b.WriteString(" (best)")
 	}
 	return b.String()
@@ -137,7 +100,7 @@ func (p *Progress) Evaluated(e *event.Evaluation, best bool) string {
 // maxNames is how many rows a line names.
 const maxNames = 5
 
-// Skipped returns the line of a skipped window, which says why and which rows were in it. name gives a row's id in the
+// Skipped returns the line of a skipped step, which says why and which rows were in it. name gives a row's id in the
 // data set. Such a line is due at once, and whatever Every is.
 func (p *Progress) Skipped(w *event.Step, name func(row int32) string) string {
 	line := head(w.Step, p.Total) + "  skipped: "

@@ -9,7 +9,7 @@ import (
 	"github.com/xtts-host/xtts-host/host/event"
 )
 
-func progressWindow(step int64) *event.Step {
+func progressStep(step int64) *event.Step {
 	return &event.Step{Step: step, Loss: 1.2344, Metrics: []float64{0.3451}, LR: 2.9e-3, GradNorm: 0.8123, Times: event.Times{Time: 100 * time.Millisecond, InputWait: 400 * time.Microsecond}}
 }
 
@@ -17,7 +17,7 @@ func TestProgress(t *testing.T) {
 	p := Progress{Metrics: []string{"mel_loss"}, Total: 240, Every: 100, Bottleneck: func() string { return "target" }}
 	var got []string
 	for step := int64(1); step <= 240; step++ {
-		w := progressWindow(step)
+		w := progressStep(step)
 		switch {
 		case step == 1:
 			w.Time = time.Minute // the pipeline fills: no speed is made of it
@@ -25,17 +25,17 @@ func TestProgress(t *testing.T) {
 			w.InputWait = 30 * time.Millisecond
 		}
 		w.Skipped = step == 200
-		if line := p.Window(w); line != "" {
+		if line := p.Step(w); line != "" {
 			got = append(got, line)
 		}
 		if step == 100 {
-			got = append(got, p.Evaluated(&event.Evaluation{Step: step, Loss: 1.5, Metrics: []float64{0.4}, Samples: 64, Time: 9900 * time.Millisecond}, true))
+			got = append(got, p.Evaluated(&event.Evaluation{Step: step, Loss: 1.5, Metrics: []float64{0.4}, Samples: 64, Time: 9900 * time.Millisecond, Best: true}))
 		}
 	}
 	want := []string{
 		"step   1/240  loss 1.234  mel_loss 0.345  lr 2.9e-03  grad_norm 0.812",
 		"step 100/240  loss 1.234  mel_loss 0.345  lr 2.9e-03  grad_norm 0.812   10.0 steps/s  input stall 0.4 %  eta 14 s",
-		"step 100/240  loss 1.500  mel_loss 0.400  evaluation of 64 rows in 9.9 s (best)",
+		"evaluation after step 100/240  loss 1.500  mel_loss 0.400  64 rows in 9.9 s (best)",
 		"step 200/240  loss     -  mel_loss     -  lr 2.9e-03  grad_norm 0.812   10.0 steps/s  input stall 0.4 %  eta 6.0 s",
 		"step 240/240  loss 1.234  mel_loss 0.345  lr 2.9e-03  grad_norm 0.812   10.0 steps/s  input stall  30 % (target)",
 	}
@@ -56,52 +56,24 @@ func TestProgressBesideABar(t *testing.T) {
 		"step   2/240  loss 1.234  mel_loss 0.345  lr 2.9e-03  grad_norm 0.812",
 		"step   3/240  loss 1.234  mel_loss 0.345  lr 2.9e-03  grad_norm 0.812  input stall  30 % (target)",
 	} {
-		w := progressWindow(int64(step + 1))
+		w := progressStep(int64(step + 1))
 		if step == 2 {
 			w.InputWait = 30 * time.Millisecond
 		}
-		if got := p.Window(w); got != want {
+		if got := p.Step(w); got != want {
 			t.Errorf("got  %s\nwant %s", got, want)
 		}
 	}
 }
 
-func TestStatus(t *testing.T) {
-	p := Progress{Metrics: []string{"mel_loss"}, Total: 240}
-	if got := p.Status(); got != (Status{}) {
-		t.Errorf("before the first window: %+v", got)
-	}
-	w := progressWindow(41) // resumed
-	w.Time = time.Minute
-	p.Window(w)
-	if got, want := p.Status(), (Status{Step: 41, Total: 240, Loss: 1.2344}); got != want {
-		t.Errorf("got %+v, want %+v", got, want)
-	}
-	for step := int64(42); step <= 140; step++ {
-		p.Window(progressWindow(step))
-	}
-	got := p.Status()
-	if got.Step != 140 || math.Abs(got.StepsPerSecond-10) > 1e-9 || math.Abs(got.InputStall-0.004) > 1e-9 || got.Left != 10*time.Second {
-		t.Errorf("got %+v", got)
-	}
-	for step := int64(141); step <= 240; step++ { // twice as slow: the last steps say so
-		w := progressWindow(step)
-		w.Time, w.Skipped = 200*time.Millisecond, step == 240
-		p.Window(w)
-	}
-	if got := p.Status(); math.Abs(got.StepsPerSecond-5) > 0.05 || got.Left != 0 || !math.IsNaN(got.Loss) {
-		t.Errorf("got %+v", got)
-	}
-}
-
 func TestProgressOff(t *testing.T) {
 	var p Progress
-	if line := p.Window(progressWindow(1)); line != "" {
+	if line := p.Step(progressStep(1)); line != "" {
 		t.Errorf("the zero value says %q", line)
 	}
 	p.Every = 1 // and no total: the end is not known
-	p.Window(progressWindow(1))
-	if got, want := p.Window(progressWindow(2)), "step      2  loss 1.234  lr 2.9e-03  grad_norm 0.812   10.0 steps/s  input stall 0.4 %"; got != want {
+	p.Step(progressStep(1))
+	if got, want := p.Step(progressStep(2)), "step      2  loss 1.234  lr 2.9e-03  grad_norm 0.812   10.0 steps/s  input stall 0.4 %"; got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
 }

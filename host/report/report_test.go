@@ -37,9 +37,9 @@ func whole() *Report {
 	for step := int64(121); step <= 240; step++ {
 		w := timed(step, int(step%3), 80*time.Millisecond+time.Duration(step%3)*15*time.Millisecond, 300*time.Microsecond)
 		w.Loss, w.Metrics, w.Rows, w.Frames, w.Skipped = 0.6+1/float64(step), []float64{0.35, 0.2}, make([]int32, 16), 2000, step == 200
-		c.Step(w)
+		c.Take(events(w))
 	}
-	c.Evaluated(&event.Evaluation{Step: 200, Loss: 0.6412, Metrics: []float64{0.3712, 0.22}, Samples: 64, Time: time.Second})
+	c.Take(events(&event.Evaluation{Step: 200, Loss: 0.6412, Metrics: []float64{0.3712, 0.22}, Samples: 64, Time: time.Second}))
 	return c.Build(Run{
 		Bundle: "myxtts-nano", Device: "cpu", Outcome: "done", Versions: map[string]string{"xtts-host": "1.0.0", "onnxruntime": "1.29.0"}, Wall: 24600 * time.Millisecond,
 		Parameters: Parameters{

@@ -1,7 +1,7 @@
 // Package watch looks at the GPUs of a run while it trains: what our processes use of their memory, and how busy they are. It writes
 // the lines that show it, finds memory that grows without end, and holds processes to their share of a limit.
 //
-//	w, err := watch.New(watch.Config{Inventory: inventory, Log: log, Say: say, Roles: []watch.Role{
+//	w, err := watch.New(watch.Config{Inventory: inventory, Log: log, Say: publish, Roles: []watch.Role{
 //		{Name: "Model", Place: placement.Model, Processes: func() []watch.Process { return training }},
 //	}})
 //	...

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/xtts-host/xtts-host/gpu"
+	"github.com/xtts-host/xtts-host/host/event"
 	"github.com/xtts-host/xtts-host/host/place"
 	"github.com/xtts-host/xtts-host/host/stat"
 )
@@ -157,13 +158,13 @@ func (r *role) take(in reading, window int64) {
 	r.peak = max(r.peak, r.used)
 }
 
-// line shows what the role uses, of its limit or of the whole card.
-func (r *role) line(step int64) string {
+// memory is what the role uses, of its limit or of the whole card.
+func (r *role) memory(step int64) *event.Memory {
 	most := r.Place.Limit
 	if most == 0 {
 		most = r.Place.GPU.Memory
 	}
-	return fmt.Sprintf("[Step %d] %s GPU %d: %d/%dMB (%.1f%%)", step, r.Name, r.Place.GPU.Index, r.used/gpu.MB, most/gpu.MB, 100*float64(r.used)/float64(most))
+	return &event.Memory{Step: step, Role: r.Name, GPU: r.Place.GPU.Index, Device: r.Place.GPU.Name, Used: r.used, Limit: most}
 }
 
 // judge holds processes to their shares, and looks for growth.

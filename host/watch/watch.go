@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/xtts-host/xtts-host/gpu"
+	"github.com/xtts-host/xtts-host/host/event"
 	"github.com/xtts-host/xtts-host/host/place"
 )
 
@@ -16,9 +17,10 @@ type Config struct {
 	// Inventory is closed with the Watch, or when New fails.
 	Inventory gpu.Inventory
 	Roles     []Role
-	// Log gets the warnings, Say the lines of steps. Both are called by the Watch's goroutine.
+	// Log gets the warnings, Say what each role uses: with the number of a step that it is due for, and at every look. Both are called
+	// by the Watch's goroutine.
 	Log *slog.Logger
-	Say func(line string)
+	Say func(*event.Memory)
 }
 
 // interval is the time between two looks. The driver's own figure of how busy a GPU is covers up to a second.
@@ -151,6 +153,7 @@ func (w *Watch) run() {
 			w.write()
 		case <-t.C:
 			w.look()
+			w.say(0)
 			w.measure()
 			w.judge()
 		}
@@ -183,10 +186,15 @@ func (w *Watch) write() {
 	}
 	w.look()
 	for _, step := range due {
-		for _, r := range w.roles {
-			if r.known {
-				w.cfg.Say(r.line(step))
-			}
+		w.say(step)
+	}
+}
+
+// say passes on what is known of every role.
+func (w *Watch) say(step int64) {
+	for _, r := range w.roles {
+		if r.known {
+			w.cfg.Say(r.memory(step))
 		}
 	}
 }

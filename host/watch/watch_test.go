@@ -17,6 +17,7 @@ import (
 
 	"github.com/xtts-host/xtts-host/gpu"
 	"github.com/xtts-host/xtts-host/gpu/gputest"
+	"github.com/xtts-host/xtts-host/host/event"
 	"github.com/xtts-host/xtts-host/host/place"
 )
 
@@ -42,6 +43,13 @@ func (r *rig) say(text string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.said = append(r.said, text)
+}
+
+// memory keeps the lines of steps.
+func (r *rig) memory(m *event.Memory) {
+	if m.Step > 0 {
+		r.say(m.String())
+	}
 }
 
 // warnings is a slog.Handler.
@@ -75,7 +83,7 @@ func newRig(t *testing.T, plugins int, change func(data, model *Role)) *rig {
 	if change != nil {
 		change(&data, &model)
 	}
-	w, err := New(Config{Inventory: r.inventory, Roles: []Role{data, model}, Log: slog.New(warnings{say: r.say}), Say: r.say})
+	w, err := New(Config{Inventory: r.inventory, Roles: []Role{data, model}, Log: slog.New(warnings{say: r.say}), Say: r.memory})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,0 +1,51 @@
+package event
+
+import "time"
+
+// Rate measures the speed of a run by the durations of its steps. The first step of a process waits for the pipeline to fill and says
+// nothing about the others: it is left out. The zero value has seen no step.
+type Rate struct {
+	started        bool
+	steps          int64
+	time, evaluate time.Duration
+	recent         struct{ steps, time, wait float64 }
+}
+
+// Speed is how fast a run is. It is 0 up to the second step of a process.
+type Speed struct {
+	// StepsPerSecond and InputStall (the share of time in which the trainer waits for a batch) are of about the last 20 steps.
+	StepsPerSecond, InputStall float64
+	// Left is the time to the end, 0 when it is not known.
+	Left time.Duration
+}
+
+// recall is the weight that earlier steps keep with each new one: the recent speed is that of about 20 of them.
+const recall = 0.95
+
+// Step counts a step.
+func (r *Rate) Step(s *Step) {
+	if !r.started {
+		r.started = true
+		return
+	}
+	r.steps++
+	r.time += s.Time
+	n := &r.recent
+	n.steps, n.time, n.wait = recall*n.steps+1, recall*n.time+s.Time.Seconds(), recall*n.wait+s.InputWait.Seconds()
+}
+
+// Evaluation counts the time of an evaluation.
+func (r *Rate) Evaluation(e *Evaluation) { r.evaluate += e.Time }
+
+// Speed returns the speed after a step of a run that has total steps; 0 for an unknown number. Evaluations are expected to be as
+// frequent as before.
+func (r *Rate) Speed(step, total int64) Speed {
+	var s Speed
+	if n := &r.recent; n.time > 0 {
+		s.StepsPerSecond, s.InputStall = n.steps/n.time, n.wait/n.time
+	}
+	if total > step && r.steps > 0 {
+		s.Left = time.Duration(float64(r.time+r.evaluate) / float64(r.steps) * float64(total-step))
+	}
+	return s
+}

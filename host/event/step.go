@@ -1,0 +1,53 @@
+package event
+
+import "time"
+
+// Step is one optimizer step: one batch, or the micro-batches of an accumulation window.
+type Step struct {
+	// Step counts from 1: it is the number of steps that are over.
+	Step int64
+	// Epoch and Bucket of the last batch.
+	Epoch, Bucket int
+	// Loss and Metrics are means over the step, weighted as the loss is.
+	Loss     float64
+	Metrics  []float64
+	LR       float64
+	GradNorm float64
+	// Skipped steps changed nothing: loss or gradients were not finite, or every row was empty.
+	Skipped bool
+	// Rows are the data set's rows of the step, without the empty ones.
+	Rows []int32
+	// Frames is the number of valid target frames in them.
+	Frames int
+	Times
+}
+
+// Times are the durations of a step, or sums of them.
+type Times struct {
+	// Time is the wall time since the end of the step before, evaluation excluded. InputWait, Train and Optimize are its parts.
+	// On a GPU a step ends when its update has been computed, whenever the host learns of it; Optimize is how long it took to
+	// queue the update, and Train holds the rest.
+	Time, InputWait, Train, Optimize time.Duration
+	// GPUTrain and GPUOptimize are how long the GPU computed gradients and the update, by its own clock; 0 on the CPU.
+	GPUTrain, GPUOptimize time.Duration
+}
+
+// Add adds the durations of o.
+func (t *Times) Add(o Times) {
+	t.Time += o.Time
+	t.InputWait += o.InputWait
+	t.Train += o.Train
+	t.Optimize += o.Optimize
+	t.GPUTrain += o.GPUTrain
+	t.GPUOptimize += o.GPUOptimize
+}
+
+// Other is what lies between the parts of a step: checkpoints, files, log lines.
+func (t *Times) Other() time.Duration { return t.Time - t.InputWait - t.Train - t.Optimize }
+
+// copyTo makes dst a copy of s, and reuses the memory of dst's slices.
+func (s *Step) copyTo(dst *Step) {
+	metrics, rows := dst.Metrics[:0], dst.Rows[:0]
+	*dst = *s
+	dst.Metrics, dst.Rows = append(metrics, s.Metrics...), append(rows, s.Rows...)
+}

@@ -1,0 +1,73 @@
+package host
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"path/filepath"
+
+	"github.com/xtts-host/xtts-host/host/batch"
+	"github.com/xtts-host/xtts-host/host/event"
+	"github.com/xtts-host/xtts-host/host/record"
+	"github.com/xtts-host/xtts-host/host/supervise"
+	"github.com/xtts-host/xtts-host/host/train"
+	"github.com/xtts-host/xtts-host/shared/hint"
+)
+
+var errDone = errors.New("the last step")
+
+// finish saves what is not saved yet, writes the report and prints the table. outcome is how training ended, which
+// it returns unless something worse happened.
+func (r *run) finish(outcome error) error {
+	o := r.observer
+	r.bus.Publish(&event.Phase{Phase: event.Ending})
+	err := outcome
+	lost := r.bus.Flush()
+	if lost != nil && !errors.Is(outcome, lost) {
+		err = errors.Join(err, lost)
+	}
+	switch step := r.loop.Progress.Step; {
+	case step == 0 || r.feeding != batch.Overlapped || o.saver.current():
+	case r.optimizer.Torn() || lost != nil:
+		r.log.Warn(fmt.Sprintf("step %d is not saved: it is not whole; go on from the checkpoint before it with --resume %s", step, r.dir))
+	default:
+		if serr := o.saver.save(event.Last); serr != nil {
+			// Not joined: an interruption whose checkpoint failed must not look like one that was saved.
+			err = fmt.Errorf("%w (after: %v)", serr, cmp.Or(outcome, errDone))
+		}
+	}
+	err = r.resumeHint(err)
+	if cerr := o.close(); cerr != nil {
+		err = errors.Join(err, cerr)
+	}
+	return errors.Join(err, r.report(outcome))
+}
+
+// resumeHint adds how to go on from the last checkpoint.
+func (r *run) resumeHint(err error) error {
+	if r.observer.saver.saved[0] <= 0 {
+		return err
+	}
+	switch {
+	case errors.Is(err, train.ErrInterrupted):
+		return hint.Errorf("go on with --resume "+r.dir, "%w", err)
+	case errors.Is(err, supervise.ErrCrashLoop), errors.Is(err, supervise.ErrFailed):
+		return hint.Errorf(hint.Of(err)+"; then go on with --resume "+r.dir, "%w", err)
+	}
+	return err
+}
+
+// report writes report.json and prints its table.
+func (r *run) report(outcome error) error {
+	facts, err := r.observer.facts(outcome)
+	if err != nil {
+		return err
+	}
+	out := r.observer.collector.Build(facts)
+	if err := out.Write(filepath.Join(r.dir, record.ReportFile)); err != nil {
+		return err
+	}
+	r.bus.Publish(&event.Finish{Step: r.loop.Progress.Step, Outcome: facts.Outcome, Wall: facts.Wall})
+	fmt.Fprint(r.console.Out, "\n", out.Table(r.dir))
+	return nil
+}

@@ -1,0 +1,90 @@
+package record
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"strings"
+	"sync/atomic"
+
+	"github.com/xtts-host/xtts-host/host/disk"
+	"github.com/xtts-host/xtts-host/host/event"
+)
+
+// Log writes every line to log.jsonl, and gives warnings to people as well. As an event.Sink with the policy event.Required it writes the
+// lines of checkpoints, and ends the run when a line is lost. It may be used before it has a file.
+type Log struct {
+	*slog.Logger
+	file *logFile
+}
+
+// logFile notes the first write that failed: slog drops errors, and a run must not go on unlogged.
+type logFile struct {
+	file   atomic.Pointer[os.File]
+	failed atomic.Pointer[error]
+}
+
+func (l *logFile) Write(p []byte) (int, error) {
+	f := l.file.Load()
+	if f == nil {
+		return len(p), nil
+	}
+	n, err := f.Write(p)
+	if err != nil {
+		err = fmt.Errorf("log: %w", disk.Explain(err, f.Name(), int64(len(p))))
+		l.failed.CompareAndSwap(nil, &err)
+	}
+	return n, err
+}
+
+// NewLog returns a log that calls warn, from any goroutine, with each warning.
+func NewLog(warn func(*event.Warning)) *Log {
+	file := new(logFile)
+	return &Log{slog.New(slog.NewMultiHandler(slog.NewJSONHandler(file, nil), Warnings(warn))), file}
+}
+
+// Open has the lines from now on written to f, which the caller closes.
+func (l *Log) Open(f *os.File) { l.file.file.Store(f) }
+
+// Take implements event.Sink. The error is that of the first line that could not be written.
+func (l *Log) Take(events []event.Event) error {
+	for _, e := range events {
+		if c, ok := e.(*event.Checkpoint); ok && c.Err == nil {
+			l.Info("checkpoint", "path", c.Path, "step", c.Step, "reason", c.Reason)
+		}
+	}
+	if err := l.file.failed.Load(); err != nil {
+		return *err
+	}
+	return nil
+}
+
+// Close implements event.Sink. The file is its owner's.
+func (l *Log) Close() error { return nil }
+
+// Warnings is the slog.Handler that passes on warnings and errors as events.
+type Warnings func(*event.Warning)
+
+// Enabled implements slog.Handler.
+func (Warnings) Enabled(_ context.Context, level slog.Level) bool { return level >= slog.LevelWarn }
+
+// Handle implements slog.Handler.
+func (w Warnings) Handle(_ context.Context, r slog.Record) error {
+	var attrs []string
+	r.Attrs(func(a slog.Attr) bool {
+		attrs = append(attrs, fmt.Sprintf("%s %v", a.Key, a.Value))
+		return true
+	})
+	text := r.Message
+	if len(attrs) > 0 {
+		text += " (" + strings.Join(attrs, ", ") + ")"
+	}
+	w(&event.Warning{Error: r.Level >= slog.LevelError, Text: text})
+	return nil
+}
+
+// WithAttrs and WithGroup implement slog.Handler. What a logger carries along identifies it in log.jsonl; a
+// warning for people says so itself.
+func (w Warnings) WithAttrs([]slog.Attr) slog.Handler { return w }
+func (w Warnings) WithGroup(string) slog.Handler      { return w }

@@ -1,0 +1,122 @@
+package report
+
+import (
+	"fmt"
+	"io"
+	"sync"
+
+	"github.com/xtts-host/xtts-host/host/event"
+)
+
+// Console is the event.Sink for a person: lines, and on a terminal a Bar. Its policy is event.BestEffort, so what it writes to may stop
+// or go away. It keeps no error: log.jsonl has the warnings.
+type Console struct {
+	out, err io.Writer
+	bar      *Bar // nil without a terminal
+	now      func() event.Snapshot
+
+	mu    sync.Mutex // guards lines
+	lines *Lines     // nil before Follow
+}
+
+// Lines words what a Console says of steps and evaluations.
+type Lines struct {
+	Progress Progress
+	Pace     Pace
+	// Row names a row of the training data.
+	Row func(row int32) string
+	// Warn gets the warnings of Pace.
+	Warn func(step int64, text string)
+}
+
+// NewConsole returns a console that writes to out, and warnings to err.
+func NewConsole(out, err io.Writer) *Console { return &Console{out: out, err: err} }
+
+// OnTerminal has the console draw a bar at the foot of the terminal that out is, while the run trains; now says where it stands. errToo says
+// that err is the same terminal.
+func (c *Console) OnTerminal(errToo bool, now func() event.Snapshot) {
+	c.bar, c.now = NewBar(c.out), now
+	c.out = c.bar
+	if errToo {
+		c.err = c.bar
+	}
+}
+
+// Follow has the console say something of steps, from now on. Any goroutine may call it.
+func (c *Console) Follow(l Lines) {
+	l.Progress.Bar = c.bar != nil
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.lines = &l
+}
+
+// Take says what there is to say of events.
+func (c *Console) Take(events []event.Event) error {
+	c.mu.Lock()
+	lines := c.lines
+	c.mu.Unlock()
+	for _, e := range events {
+		switch e := e.(type) {
+		case *event.Message:
+			if e.Err {
+				io.WriteString(c.err, e.Text)
+			} else {
+				io.WriteString(c.out, e.Text)
+			}
+		case *event.Warning:
+			fmt.Fprintln(c.err, e)
+		case *event.Phase:
+			c.phase(e.Phase)
+		case *event.Memory:
+			if e.Step > 0 {
+				fmt.Fprintln(c.out, e)
+			}
+		case *event.Step:
+			if lines != nil {
+				lines.step(e, c.say)
+			}
+		case *event.Evaluation:
+			if lines != nil {
+				c.say(lines.Progress.Evaluated(e))
+			}
+		}
+	}
+	return nil
+}
+
+func (c *Console) say(line string) {
+	if line != "" {
+		fmt.Fprintln(c.out, line)
+	}
+}
+
+// phase shows the bar while the run trains.
+func (c *Console) phase(p event.RunPhase) {
+	switch {
+	case c.bar == nil:
+	case p == event.Training:
+		c.bar.Start(c.now)
+	default:
+		c.bar.Close()
+	}
+}
+
+// Close takes the bar away.
+func (c *Console) Close() error {
+	if c.bar != nil {
+		c.bar.Close()
+	}
+	return nil
+}
+
+func (l *Lines) step(s *event.Step, say func(line string)) {
+	if s.Skipped {
+		say(l.Progress.Skipped(s, l.Row))
+	}
+	say(l.Progress.Step(s))
+	line, warning := l.Pace.Step(s)
+	say(line)
+	if warning != "" {
+		l.Warn(s.Step, warning)
+	}
+}

@@ -1,0 +1,54 @@
+package report
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/xtts-host/xtts-host/host/event"
+	"github.com/xtts-host/xtts-host/host/pipeline"
+)
+
+// TestConsole looks at what a person gets on which stream.
+func TestConsole(t *testing.T) {
+	var out, warnings bytes.Buffer
+	var paced []string
+	c := NewConsole(&out, &warnings)
+	c.Take(events(&event.Message{Text: "banner\n"}, &event.Message{Text: "stopping\n", Err: true}, metricsStep(1)))
+	c.Follow(Lines{
+		Progress: Progress{Metrics: []string{"mel_loss", "stop_loss"}, Total: 2, Every: 1},
+		Pace:     Pace{Every: 1, Pipeline: func() pipeline.Stats { return pipeline.Stats{} }},
+		Row:      func(row int32) string { return string(rune('a' + row)) },
+		Warn:     func(step int64, text string) { paced = append(paced, text) },
+	})
+	skipped := metricsStep(1)
+	skipped.Skipped = true
+	c.Take(events(&event.Phase{Phase: event.Training}, skipped, &event.Memory{Role: "Model", Used: 1 << 20, Limit: 2 << 20},
+		&event.Memory{Step: 1, Role: "Model", GPU: 1, Used: 1 << 20, Limit: 2 << 20}, &event.Warning{Text: "w (step 1)"}, &event.Warning{Text: "e", Error: true}))
+	c.Take(events(&event.Evaluation{Step: 1, Loss: 1, Metrics: []float64{2, 3}, Samples: 4, Time: time.Second, Best: true}, &event.Finish{}, metricsStep(2)))
+	if err := c.Close(); err != nil {
+		t.Error(err)
+	}
+	want := `banner
+step 1/2  skipped: the gradients are not finite (grad_norm 0.8125); rows h, d, b
+step 1/2  loss     -  mel_loss     -  stop_loss     -  lr 1.0e-05  grad_norm 0.812
+[Step 1] Model GPU 1: 1/2MB (50.0%)
+evaluation after step 1/2  loss 1.000  mel_loss 2.000  stop_loss 3.000  4 rows in 1.0 s (best)
+step 2/2  loss 0.500  mel_loss 0.500  stop_loss 0.250  lr 1.0e-05  grad_norm 0.812    9.9 steps/s  input stall 1.5 %
+`
+	if got := out.String(); got != want {
+		t.Errorf("got\n%swant\n%s", got, want)
+	}
+	if got, want := warnings.String(), "stopping\nwarning: w (step 1)\nerror: e\n"; got != want {
+		t.Errorf("warnings %q, want %q", got, want)
+	}
+	for step := int64(3); step <= 40; step++ {
+		s := metricsStep(step)
+		s.Time = time.Duration(1+step%2) * time.Second
+		c.Take(events(s))
+	}
+	if len(paced) != 1 || !strings.Contains(paced[0], "step time varies by") {
+		t.Errorf("paced: %q", paced)
+	}
+}

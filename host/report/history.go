@@ -1,0 +1,26 @@
+package report
+
+// History sums up steps: those of a run before it was resumed, or all of them. The zero value is no step.
+type History struct {
+	// Steps are over, Skipped of them changed nothing.
+	Steps, Skipped int64
+	// Samples and Frames were trained on.
+	Samples, Frames int64
+	// First, Last and Best (the lowest) are losses of the steps that were not skipped; 0 when there was none.
+	First, Last, Best float64
+}
+
+func (h *History) add(loss float64, skipped bool, samples, frames int64) {
+	h.Samples += samples
+	h.Frames += frames
+	if skipped {
+		h.Steps++
+		h.Skipped++
+		return
+	}
+	if h.Steps == h.Skipped {
+		h.First, h.Best = loss, loss
+	}
+	h.Steps++
+	h.Last, h.Best = loss, min(h.Best, loss)
+}

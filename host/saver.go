@@ -1,0 +1,120 @@
+package host
+
+import (
+	"context"
+	"errors"
+	"path/filepath"
+	"time"
+
+	"github.com/xtts-host/xtts-host/host/batch"
+	"github.com/xtts-host/xtts-host/host/checkpoint"
+	"github.com/xtts-host/xtts-host/host/disk"
+	"github.com/xtts-host/xtts-host/host/event"
+)
+
+// saver takes the run's checkpoints, and decides when. It belongs to the goroutine that trains.
+type saver struct {
+	run        *run
+	quarantine *batch.Quarantine
+
+	samples, frames int64    // trained on, also before a resume
+	saved           [2]int64 // step and evaluated step of the last checkpoint, -1 before the first
+	best            string   // folder of the best checkpoint that was saved
+}
+
+func newSaver(r *run, q *batch.Quarantine, state *checkpoint.State) *saver {
+	s := &saver{run: r, quarantine: q, saved: [2]int64{-1, -1}}
+	if state != nil {
+		s.samples, s.frames, s.saved = state.Samples, state.Frames, [2]int64{state.Step, state.EvaluatedStep}
+		if state.Best != nil {
+			s.best = r.store.Kept(state.Best.Step)
+		}
+	}
+	return s
+}
+
+// trained counts what a step was trained on.
+func (s *saver) trained(step *event.Step) {
+	s.samples += int64(len(step.Rows))
+	s.frames += int64(step.Frames)
+}
+
+// step takes the checkpoint that is due after a step.
+func (s *saver) step(step int64) error {
+	if every := s.run.cfg.CheckpointEvery; every > 0 && step%every == 0 {
+		return s.saveIfRoom(event.Periodic)
+	}
+	return nil
+}
+
+// evaluated takes a checkpoint of the best evaluation.
+func (s *saver) evaluated(e *event.Evaluation) error {
+	if e.Best && s.run.cfg.CheckpointEvery > 0 {
+		return s.saveIfRoom(event.Best)
+	}
+	return nil
+}
+
+// current reports whether the last checkpoint holds what a new one would.
+func (s *saver) current() bool {
+	p := &s.run.loop.Progress
+	return s.saved == [2]int64{p.Step, p.EvaluatedStep}
+}
+
+// saveIfRoom takes a checkpoint on the way. A disk without room for it does not end the run: the checkpoint before is as
+// it was, and by the next one there may be room. The lines of metrics.jsonl have to fit all the same.
+func (s *saver) saveIfRoom(why event.Reason) error {
+	r := s.run
+	err := s.save(why)
+	full, ok := errors.AsType[*disk.FullError](err)
+	if !ok || filepath.Dir(full.Path) != filepath.Join(r.dir, checkpoint.Folder) {
+		return err
+	}
+	r.log.Warn("the disk is full: the run goes on without this checkpoint ("+full.Hint()+")", "step", r.loop.Progress.Step, "error", err)
+	return r.bus.Publish(&event.Checkpoint{Step: r.loop.Progress.Step, Reason: why, Err: err})
+}
+
+// save takes a checkpoint. The lines of the steps that it counts are made durable first.
+func (s *saver) save(why event.Reason) error {
+	r, began := s.run, time.Now()
+	defer func() { r.timeline.Trained("checkpoint", nil, began, time.Now()) }()
+	if err := r.bus.Sync(); err != nil {
+		return err
+	}
+	if err := r.pull(); err != nil {
+		return err
+	}
+	p := &r.loop.Progress
+	path, err := r.store.Save(context.Background(), s.state(), r.model.Weights(), r.optimizer.Moments())
+	if err != nil {
+		return err
+	}
+	s.saved = [2]int64{p.Step, p.EvaluatedStep}
+	if p.Best != nil && p.Best.Step == p.Step {
+		s.best = path // where the disk had no room for a better one, it stays the one before
+	}
+	if err := r.bus.Publish(&event.Checkpoint{Step: p.Step, Path: path, Reason: why, Time: time.Since(began)}); err != nil {
+		return err
+	}
+	if r.cfg.KeepLast > 0 {
+		return r.store.Prune(r.cfg.KeepLast, s.best)
+	}
+	return nil
+}
+
+// state is what a checkpoint holds beside weights and moments.
+func (s *saver) state() checkpoint.State {
+	r, p := s.run, &s.run.loop.Progress
+	state := checkpoint.State{
+		Step: p.Step, OptimizerStep: r.optimizer.Steps, Epoch: p.Epoch, Batch: p.Batch, Seed: r.cfg.Seed,
+		Schedule: checkpoint.Schedule{
+			Name: r.schedule.Name, BaseLR: r.schedule.BaseLR, WarmupSteps: r.schedule.WarmupSteps, TotalSteps: r.schedule.TotalSteps,
+		},
+		EvaluatedStep: p.EvaluatedStep, Samples: s.samples, Frames: s.frames,
+		Quarantine: s.quarantine.List(), Hashes: r.hashes,
+	}
+	if p.Best != nil {
+		state.Best = &checkpoint.Best{Step: p.Best.Step, Loss: p.Best.Loss}
+	}
+	return state
+}
