@@ -32,6 +32,8 @@ type Device struct {
 	PCI    string `json:"pci"`                   // "0000:1b:00.0"
 	Name   string `json:"name"`                  // "NVIDIA H200"
 	Memory int64  `json:"memory_bytes,omitzero"` // all it has, in bytes; 0 when only Detect has seen it
+	// Capability is CUDA's compute capability times ten: 90 is sm_90. 0 where it is not known.
+	Capability int `json:"compute_capability,omitzero"`
 }
 
 func (d Device) String() string { return fmt.Sprintf("GPU %d (%s, %s)", d.Index, d.Name, d.UUID) }

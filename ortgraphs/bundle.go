@@ -39,6 +39,8 @@ type Bundle struct {
 	Manifest *manifest.Bundle
 
 	graphs []GraphSummary
+	// widened names the parameters that a bf16 graph takes in bf16, and gives the gradients of in f32.
+	widened []string
 }
 
 // Open loads what a value of --graph names: "builtin:NAME" or a folder. cacheDir is as for Builtin.

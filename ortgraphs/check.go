@@ -178,6 +178,9 @@ func (b *Bundle) checkModel(name string, data []byte, f *faults) {
 	for _, g := range b.Manifest.Graphs {
 		if g.File == name {
 			checkContract(b.Manifest, g, model.Graph, f)
+			if g.Precision == string(manifest.BF16) {
+				b.widened = widened(model.Graph)
+			}
 			checkNodes(g, model, f)
 			b.graphs = append(b.graphs, summarize(g, model, len(data)))
 		}

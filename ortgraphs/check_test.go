@@ -238,11 +238,11 @@ func TestLoadRefuses(t *testing.T) {
 			},
 			`training_model.bf16.onnx: input "mel_spectrograms": is bf16, bundle.json says f32`,
 		},
-		"f32 gradient in the bf16 graph": {
+		"f16 gradient in the bf16 graph": {
 			func(f *fixture) {
-				f.models[bf16].Graph.Output[3] = value("grad.out.weight", onnxpb.TensorProto_FLOAT, 4, 3)
+				f.models[bf16].Graph.Output[3] = value("grad.out.weight", onnxpb.TensorProto_FLOAT16, 4, 3)
 			},
-			`training_model.bf16.onnx: output "grad.out.weight": is f32, bundle.json says bf16`,
+			`training_model.bf16.onnx: output "grad.out.weight": is f16, bundle.json says bf16`,
 		},
 		"bf16 gradient of a vector in the bf16 graph": {
 			func(f *fixture) {

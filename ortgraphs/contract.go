@@ -37,6 +37,7 @@ func elemName(t int32) string {
 type tensorType struct {
 	dtype manifest.DType
 	shape manifest.Shape
+	orF32 bool // f32 will do, too
 }
 
 // checkContract compares the inputs and outputs of a graph with what bundle.json makes of them.
@@ -79,26 +80,27 @@ func checkContract(m *manifest.Bundle, g manifest.Graph, graph *onnxpb.GraphProt
 }
 
 // contract returns the inputs a graph may have, the outputs it may have, and those it must have. In a graph
-// of precision bf16, parameters with compute bf16 and their gradients are bf16.
+// of precision bf16, parameters with compute bf16 are bf16, and their gradients may be.
 func contract(m *manifest.Bundle, g manifest.Graph) (inputs, outputs map[string]tensorType, needed []string) {
 	inputs = map[string]tensorType{seedInput: {dtype: manifest.I64}}
 	outputs = map[string]tensorType{}
 	for _, t := range m.Inputs {
-		inputs[t.Name] = tensorType{t.DType, t.Shape}
+		inputs[t.Name] = tensorType{dtype: t.DType, shape: t.Shape}
 	}
 	for _, t := range m.Outputs {
-		outputs[t.Name] = tensorType{t.DType, t.Shape}
+		outputs[t.Name] = tensorType{dtype: t.DType, shape: t.Shape}
 		if g.Kind == "train" || t.Name == "loss" || t.Name == "loss_weight" {
 			needed = append(needed, t.Name)
 		}
 	}
 	for _, p := range m.Parameters {
-		w := tensorType{manifest.F32, fixed(p.Shape)}
+		w := tensorType{dtype: manifest.F32, shape: fixed(p.Shape)}
 		if g.Precision == string(manifest.BF16) && p.Compute == manifest.BF16 {
 			w.dtype = manifest.BF16
 		}
 		inputs[p.Name] = w
 		if g.Kind == "train" && !p.Frozen {
+			w.orF32 = true
 			outputs[gradPrefix+p.Name] = w
 			needed = append(needed, gradPrefix+p.Name)
 		}
@@ -124,7 +126,7 @@ func checkType(place string, t *onnxpb.TypeProto, want tensorType, symbols map[s
 		f.add(place, "is not a tensor")
 		return
 	}
-	if got, ok := elemTypes[tensor.GetElemType()]; !ok || got != want.dtype {
+	if got, ok := elemTypes[tensor.GetElemType()]; !ok || got != want.dtype && !(want.orF32 && got == manifest.F32) {
 		f.add(place, "is %s, %s says %s", elemName(tensor.GetElemType()), ManifestFile, want.dtype)
 	}
 	if tensor.Shape == nil {

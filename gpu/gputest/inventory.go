@@ -31,7 +31,7 @@ func Cards(n int, memory int64) []gpu.Card {
 		cards[i] = gpu.Card{
 			Device: gpu.Device{
 				Index: i, UUID: fmt.Sprintf("GPU-%c%07x-0000-0000-0000-000000000000", 'a'+i, i),
-				PCI: fmt.Sprintf("0000:%02x:00.0", 0x10+i), Name: "Fake GPU", Memory: memory,
+				PCI: fmt.Sprintf("0000:%02x:00.0", 0x10+i), Name: "Fake GPU", Memory: memory, Capability: 90,
 			},
 			MemoryUse: gpu.MemoryUse{Free: memory, Total: memory}, Utilization: &gpu.Utilization{},
 		}

@@ -66,7 +66,7 @@ func TestInventory(t *testing.T) {
 		t.Errorf("driver %+v", got)
 	}
 	devices := i.Devices()
-	want := gpu.Device{Index: 7, UUID: "GPU-0", PCI: "0001:20:03.0", Name: "Mock NVIDIA A100-SXM4-40GB", Memory: 40 << 30}
+	want := gpu.Device{Index: 7, UUID: "GPU-0", PCI: "0001:20:03.0", Name: "Mock NVIDIA A100-SXM4-40GB", Memory: 40 << 30, Capability: 80}
 	if len(devices) != 8 || devices[7] != want || devices[0].UUID != "GPU-7" {
 		t.Errorf("devices %v", devices)
 	}

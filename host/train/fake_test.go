@@ -98,7 +98,7 @@ func TestDeviceChangesNoBit(t *testing.T) {
 	}
 	for _, accumulating := range []bool{false, true} {
 		want := train(Device{}, accumulating)
-		for _, kernels := range []map[string]func([]uint64){nil, {"adamw": fakeAdamW(0)}} {
+		for _, kernels := range []map[string]func([]uint64){nil, fakeKernels()} {
 			d, _ := fakeWith(t, kernels)
 			got := train(d, accumulating)
 			for i, loss := range want.losses {

@@ -9,7 +9,6 @@ import (
 
 	"github.com/xtts-host/xtts-host/gpu"
 	"github.com/xtts-host/xtts-host/ortgraphs"
-	"github.com/xtts-host/xtts-host/ortgraphs/ort"
 	"github.com/xtts-host/xtts-host/shared/manifest"
 )
 
@@ -21,8 +20,9 @@ var adamwKernel string
 // fusion is a rule's update as one kernel of a GPU: one pass over the vectors, where the graph makes one for each of its operators. The
 // graph says what is computed, and the kernel is used when it gives the same bits.
 //
-// The kernel has the graph's name. Its arguments are the addresses of weights, gradients and state, the number of elements, which is a
-// multiple of 4, the addresses of grad_norm, grad_scale and finite, and then numbers.
+// The kernel has the graph's name, followed by "_copy" when it writes bf16 copies of the weights, and by "_bf16" when the gradients are
+// bf16. Its arguments are the addresses of weights, gradients, state and copies, the number of elements, which is a multiple of 4, the
+// addresses of grad_norm, grad_scale and finite, and then numbers.
 type fusion struct {
 	ptx string
 	// numbers appends the kernel's last arguments.
@@ -54,7 +54,7 @@ type kernel struct {
 	gpu.Kernel
 	*fusion
 	stream    gpu.Stream
-	vectors   []vector // weights, gradients, state
+	vectors   []vector // weights, gradients, state, copies
 	words     [3]uint64
 	arguments []uint64
 }
@@ -67,9 +67,20 @@ const (
 	fusedWidth   = 4 * fusedThreads
 )
 
-func newKernel(k gpu.Kernel, f *fusion, stream gpu.Stream, vectors []vector, s *scalars) *kernel {
+// kernelName names the kernel of an optimizer for such vectors.
+func kernelName(optimizer string, f forms) string {
+	if f.copies {
+		optimizer += "_copy"
+	}
+	if f.gradients {
+		optimizer += "_bf16"
+	}
+	return optimizer
+}
+
+func newKernel(k gpu.Kernel, f *fusion, stream gpu.Stream, v vectors, s *scalars) *kernel {
 	word := func(at int) uint64 { return uint64(s.out.dev.Pointer()) + uint64(at) }
-	return &kernel{Kernel: k, fusion: f, stream: stream, vectors: vectors, words: [3]uint64{word(s.gradNorm.at), word(s.scale.at), word(s.finite.at)}}
+	return &kernel{Kernel: k, fusion: f, stream: stream, vectors: v.list(), words: [3]uint64{word(s.gradNorm.at), word(s.scale.at), word(s.finite.at)}}
 }
 
 // update queues the update of a range, by so many blocks of threads at most.
@@ -83,20 +94,32 @@ func (k *kernel) update(over ortgraphs.Range, blocks int, p manifest.Optimizer, 
 	return k.stream.Launch(k.Kernel, min(blocks, (over.Len()+fusedWidth-1)/fusedWidth), fusedThreads, k.arguments...)
 }
 
-// fuse has the kernel update the weights, if it gives what the graph gives. The fault says why not.
+// fuse has kernels update the weights, if they give what the graph gives. The fault says why not.
 func (o *Optimizer) fuse() (fault, err error) {
-	made, err := o.device.Context.NewKernel(o.rule.fusion.ptx, o.params.Name)
-	if errors.Is(err, gpu.ErrNoKernel) {
-		return err, nil
+	made := map[forms]*kernel{}
+	for _, s := range o.segments {
+		if made[s.forms] != nil {
+			continue
+		}
+		k, err := o.device.Context.NewKernel(o.rule.fusion.ptx, kernelName(o.params.Name, s.forms))
+		if errors.Is(err, gpu.ErrNoKernel) {
+			return err, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		o.add(k.Close)
+		if fault, err := prove(o.device, o.rule, o.params, s.forms, k); fault != nil || err != nil {
+			return fault, err
+		}
+		v := o.vectors()
+		if !s.copies {
+			v.copies = vector{}
+		}
+		made[s.forms] = newKernel(k, o.rule.fusion, o.device.Compute, v, &o.scalars)
 	}
-	if err != nil {
-		return nil, err
-	}
-	o.add(made.Close)
-	if fault, err = prove(o.device, o.rule, o.params, made); fault == nil && err == nil {
-		o.kernel = newKernel(made, o.rule.fusion, o.device.Compute, o.vectors, &o.scalars)
-	}
-	return fault, err
+	o.kernels = made
+	return nil, nil
 }
 
 // proofs is the number of elements that kernel and graph are compared on: several for each thread of the launches.
@@ -113,8 +136,29 @@ type proof struct {
 
 var toProve = []proof{{1e-3, 0.01, 1, 1e-3, 1, 1}, {1, 0, 2, 1e3, 0.25, 1}, {1e-4, 0.1, 100000, 3, 1, 1}, {1e-3, 0.01, 3, float32(math.NaN()), 1, 0}}
 
+// newProof makes vectors of proofs elements in the forms.
+func newProof(m *memory, r rule, f forms) vectors {
+	parameter := manifest.Parameter{Shape: []int{proofs}}
+	policy := ortgraphs.Policy{Precision: manifest.BF16}
+	if f.copies {
+		parameter.Compute = manifest.BF16
+	}
+	if !f.gradients {
+		policy.Gradients = map[string]manifest.DType{parameter.Name: manifest.F32}
+	}
+	arena := ortgraphs.NewArena([]manifest.Parameter{parameter}, policy)
+	v := vectors{weights: m.vector(arena, ortgraphs.Weights), grads: m.vector(arena, ortgraphs.Gradients)}
+	for range r.state {
+		v.state = append(v.state, m.vector(arena, ortgraphs.State))
+	}
+	if f.copies {
+		v.copies = m.vector(arena, ortgraphs.Copies)
+	}
+	return v
+}
+
 // prove compares a rule's kernel with its graph, on vectors that are made up. Nothing of it is left.
-func prove(d Device, r rule, p manifest.Optimizer, made gpu.Kernel) (fault, err error) {
+func prove(d Device, r rule, p manifest.Optimizer, f forms, made gpu.Kernel) (fault, err error) {
 	m := newMemory(d)
 	defer func() { err = errors.Join(err, m.Close()) }()
 	if p.GradClip == 0 {
@@ -122,26 +166,23 @@ func prove(d Device, r rule, p manifest.Optimizer, made gpu.Kernel) (fault, err 
 	}
 	s := newScalars(&m, r, p, 1, 0)
 	decay := newWord[float64](&m, s.in, manifest.F64)
-	arena := ortgraphs.NewArena([]manifest.Parameter{{Shape: []int{proofs}}}, ortgraphs.Policy{})
-	vectors := []vector{m.vector(arena, ortgraphs.Weights), m.vector(arena, ortgraphs.Gradients)}
-	for range r.state {
-		vectors = append(vectors, m.vector(arena, ortgraphs.State))
-	}
-	graph := s.bind(&m, m.optimizer(p.Name, 1, false), r, decay.tensor, vectors, arena.Trained())
+	v := newProof(&m, r, f)
+	whole := ortgraphs.Range{End: proofs}
+	execution := s.bind(&m, m.optimizer(graph{p.Name, f}, 1, false), r, decay.tensor, v, f, whole)
 	if m.err != nil {
 		return nil, m.err
 	}
-	k := newKernel(made, r.fusion, d.Compute, vectors, &s)
+	k := newKernel(made, r.fusion, d.Compute, v, &s)
 	random := rand.New(rand.NewPCG(3, 4))
 	for _, c := range toProve {
 		*s.lr.value, *s.step.value, *decay.value = c.lr, c.step, c.decay
 		*s.gradNorm.value, *s.scale.value, *s.finite.value = c.norm, c.scale, c.finite
 		before := c.draw(random, r)
-		want, err := m.updated(&s, vectors, before, func() error { return m.run(graph) })
+		want, err := m.updated(&s, v, before, func() error { return m.run(execution) })
 		if err != nil {
 			return nil, err
 		}
-		got, err := m.updated(&s, vectors, before, func() error { // in parts, and by so few threads that each comes round
+		got, err := m.updated(&s, v, before, func() error { // in parts, and by so few threads that each comes round
 			const part = proofs / 4
 			first, rest := ortgraphs.Range{End: part}, ortgraphs.Range{Start: part, End: proofs}
 			return errors.Join(k.update(first, 1, p, c.lr, c.decay, c.step), k.update(rest, 5, p, c.lr, c.decay, c.step))
@@ -160,7 +201,7 @@ func prove(d Device, r rule, p manifest.Optimizer, made gpu.Kernel) (fault, err 
 	return nil, nil
 }
 
-// draw makes up weights, gradients and state.
+// draw makes up weights, gradients and state; copies are the weights'.
 func (c *proof) draw(random *rand.Rand, r rule) [][]float32 {
 	out := make([][]float32, 2+len(r.state))
 	for i := range out {
@@ -178,29 +219,30 @@ func (c *proof) draw(random *rand.Rand, r rule) [][]float32 {
 			out[2+n][i] = state[n]
 		}
 	}
-	return out
+	return append(out, out[0])
 }
 
 // updated returns what an update makes of vectors.
-func (m *memory) updated(s *scalars, vectors []vector, before [][]float32, update func() error) ([][]float32, error) {
-	for i := range vectors {
-		if err := m.mirror(&vectors[i].block); err != nil {
+func (m *memory) updated(s *scalars, v vectors, before [][]float32, update func() error) ([][]float32, error) {
+	all := v.list()
+	for i := range all {
+		if err := m.mirror(&all[i].block); err != nil {
 			return nil, err
 		}
-		copy(ort.View[float32](vectors[i].host), before[i])
-		if err := m.push(&vectors[i].block); err != nil {
+		all[i].set(before[i])
+		if err := m.push(&all[i].block); err != nil {
 			return nil, err
 		}
 	}
 	if err := errors.Join(m.send(s.in), m.send(s.out), update()); err != nil {
 		return nil, err
 	}
-	out := make([][]float32, len(vectors))
-	for i := range vectors {
-		if err := m.pull(&vectors[i].block); err != nil {
+	out := make([][]float32, len(all))
+	for i := range all {
+		if err := m.pull(&all[i].block); err != nil {
 			return nil, err
 		}
-		out[i] = append(out[i], ort.View[float32](vectors[i].host)...)
+		out[i] = all[i].numbers(all[i].arena.Trained())
 	}
 	return out, nil
 }

@@ -28,8 +28,8 @@ var optimizers = map[bool]func(*Model, manifest.Optimizer) (*Optimizer, error){
 	true: func(m *Model, p manifest.Optimizer) (*Optimizer, error) { return NewOptimizer(m, p, false, 2) },
 }
 
-// vectors makes a model of n weights and no graphs, a quarter of which does not decay.
-func vectors(t testing.TB, n int) *Model {
+// flatModel makes a model of n weights and no graphs, a quarter of which does not decay.
+func flatModel(t testing.TB, n int) *Model {
 	t.Helper()
 	parameters := []manifest.Parameter{{Shape: []int{3 * n / 4}, Decay: true}, {Shape: []int{n / 4}}}
 	m := &Model{memory: newMemory(device(t)), arena: ortgraphs.NewArena(parameters, ortgraphs.Policy{})}
@@ -51,7 +51,7 @@ func TestFusedComesRound(t *testing.T) {
 	const n = 2 * 4 * fusedThreads * fusedBlocks
 	var got [2][]byte
 	for i, fused := range []bool{false, true} {
-		m := vectors(t, n)
+		m := flatModel(t, n)
 		for k, b := range []*block{&m.weights.block, &m.grads.block} {
 			if err := m.mirror(b); err != nil {
 				t.Fatal(err)
@@ -134,7 +134,7 @@ func BenchmarkUpdate(b *testing.B) {
 	}
 	for _, fused := range []bool{false, true} {
 		b.Run(fmt.Sprintf("fused=%v", fused), func(b *testing.B) {
-			m := vectors(b, n)
+			m := flatModel(b, n)
 			o, err := optimizers[fused](m, adamw)
 			if err != nil {
 				b.Fatal(err)

@@ -194,12 +194,12 @@ func (m *memory) run(e execution) error {
 	return e.binding.Run(options)
 }
 
-// timed runs, between the events of a Timer.
-func (m *memory) timed(w Work, e execution) error {
+// timed runs work between the events of a Timer.
+func (m *memory) timed(w Work, work func() error) error {
 	if err := m.device.Timer.begin(w); err != nil {
 		return err
 	}
-	if err := m.run(e); err != nil {
+	if err := work(); err != nil {
 		return err
 	}
 	return m.device.Timer.end(w)
@@ -214,7 +214,7 @@ type execution struct {
 }
 
 // execution binds every input and output of the graph.
-func (m *memory) execution(s *ort.Session, inputs, outputs map[string]*ort.Tensor) execution {
+func (m *memory) execution(s *ort.Session, inputs, outputs tensors) execution {
 	if m.err != nil {
 		return execution{}
 	}

@@ -1,15 +1,14 @@
 package train
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
-	"maps"
 	"time"
 
 	"github.com/xtts-host/xtts-host/gpu"
 	"github.com/xtts-host/xtts-host/host/checkpoint"
 	"github.com/xtts-host/xtts-host/ortgraphs"
-	"github.com/xtts-host/xtts-host/ortgraphs/ort"
 	"github.com/xtts-host/xtts-host/shared/manifest"
 	"github.com/xtts-host/xtts-host/shared/ring"
 )
@@ -19,6 +18,8 @@ type ModelConfig struct {
 	Bundle *ortgraphs.Bundle
 	// Arena lays out the bundle's parameters.
 	Arena *ortgraphs.Arena
+	// Precision is that of the training graph, and of Arena: F32, also when it is empty, or BF16.
+	Precision manifest.DType
 	// Layouts holds one layout per bucket. The leading InputBytes of each are the graph's inputs; a device
 	// slot has the same offsets as a ring slot.
 	Layouts []ring.Layout
@@ -37,11 +38,13 @@ type ModelConfig struct {
 // Load and Unload belong to the copier; everything else to the trainer's goroutine. Close is idempotent.
 type Model struct {
 	memory
-	params  []manifest.Parameter
-	arena   *ortgraphs.Arena
-	layouts []ring.Layout
+	params    []manifest.Parameter
+	arena     *ortgraphs.Arena
+	precision manifest.DType
+	layouts   []ring.Layout
 
 	weights, grads vector
+	copies         vector // of the weights, in bf16; empty in f32
 	slots          []block
 
 	capturing    bool // Prepare is to capture CUDA graphs
@@ -69,7 +72,7 @@ type Result struct {
 // nothing is left open.
 func NewModel(cfg ModelConfig) (*Model, error) {
 	b := cfg.Bundle.Manifest
-	m := &Model{memory: newMemory(cfg.Device), params: b.Parameters, inputs: b.Inputs, capturing: cfg.CUDAGraphs, arena: cfg.Arena, layouts: cfg.Layouts}
+	m := &Model{memory: newMemory(cfg.Device), params: b.Parameters, inputs: b.Inputs, capturing: cfg.CUDAGraphs, arena: cfg.Arena, precision: cmp.Or(cfg.Precision, manifest.F32), layouts: cfg.Layouts}
 	m.build(cfg)
 	if m.err == nil {
 		m.err = m.loadWeights(cfg.Bundle)
@@ -89,94 +92,6 @@ func SlotBytes(layouts []ring.Layout) int {
 	}
 	return size
 }
-
-// precision of the graphs that run, and the name of the input that drives dropout.
-const (
-	precision = "f32"
-	seedInput = "seed"
-)
-
-func (m *Model) build(cfg ModelConfig) {
-	b := cfg.Bundle.Manifest
-	inputs, outputs, grads := map[string]*ort.Tensor{}, map[string]*ort.Tensor{}, map[string]*ort.Tensor{}
-	m.weights, m.grads = m.vector(m.arena, ortgraphs.Weights), m.vector(m.arena, ortgraphs.Gradients)
-	for i, p := range m.params {
-		at, _ := m.arena.Parameter(ortgraphs.Weights, i)
-		inputs[p.Name] = m.view(m.weights.block, at, p.Shape...)
-		if at, ok := m.arena.Parameter(ortgraphs.Gradients, i); ok {
-			grads["grad."+p.Name] = m.view(m.grads.block, at, p.Shape...)
-		}
-	}
-	metrics := b.Metrics()
-	m.in, m.out = m.words(cfg.Slots+1), m.words(2+len(metrics))
-	m.loss, m.weight = newWord[float32](&m.memory, m.out, manifest.F32), newWord[float32](&m.memory, m.out, manifest.F32)
-	outputs["loss"], outputs["loss_weight"] = m.loss.tensor, m.weight.tensor
-	for _, name := range metrics {
-		w := newWord[float32](&m.memory, m.out, manifest.F32)
-		outputs["metric."+name] = w.tensor
-		m.metrics = append(m.metrics, w)
-	}
-	m.values = make([]float64, len(m.metrics))
-	maps.Copy(grads, outputs) // what training asks for; evaluation asks for outputs alone
-
-	trainGraph, _ := b.Graph("train", precision)
-	evalGraph, ok := b.Graph("eval", precision)
-	if !ok {
-		evalGraph = trainGraph
-	}
-	train, eval := m.program(cfg, trainGraph, grads, cfg.CUDAGraphs), m.program(cfg, evalGraph, outputs, false)
-	if cfg.CUDAGraphs && m.async != nil && m.err == nil {
-		m.err = m.async.NoGraph() // until Prepare
-	}
-
-	noDropout := newWord[int64](&m.memory, m.in, manifest.I64)
-	*noDropout.value = -1
-
-	size := SlotBytes(m.layouts)
-	m.done = m.event()
-	m.train, m.eval = make([][]execution, cfg.Slots), make([][]execution, cfg.Slots)
-	for slot := range cfg.Slots {
-		mem := m.block(size)
-		m.slots = append(m.slots, mem)
-		m.seeds = append(m.seeds, newWord[int64](&m.memory, m.in, manifest.I64))
-		for _, layout := range m.layouts {
-			for _, t := range layout.Tensors {
-				if t.Offset < layout.InputBytes {
-					inputs[t.Name] = m.tensor(mem, t.Offset, t.DType, t.Shape...)
-				}
-			}
-			inputs[seedInput] = m.seeds[slot].tensor
-			m.train[slot] = append(m.train[slot], m.execution(train, inputs, grads))
-			inputs[seedInput] = noDropout.tensor
-			m.eval[slot] = append(m.eval[slot], m.execution(eval, inputs, outputs))
-		}
-	}
-}
-
-// program opens one of the bundle's graphs, pruned to the outputs that are bound.
-func (m *Model) program(cfg ModelConfig, g manifest.Graph, outputs map[string]*ort.Tensor, graphs bool) *ort.Session {
-	if m.err != nil {
-		return nil
-	}
-	p, err := cfg.Bundle.Program(g, func(output string) bool { return outputs[output] != nil })
-	if err != nil {
-		m.err = err
-		return nil
-	}
-	m.programs = append(m.programs, Program{File: g.File, Precision: g.Precision, Nodes: p.Nodes, SHA256: p.Hash()})
-	return m.open(ort.SessionConfig{Model: p.Model, Dir: p.Dir, Name: g.File, Threads: cfg.Threads}, graphs)
-}
-
-// Program says which graph runs: a file of the bundle, pruned to what the run asks for.
-type Program struct {
-	File, Precision string
-	// Nodes and SHA256 are those of what is left.
-	Nodes  int
-	SHA256 string
-}
-
-// Programs returns the training and the evaluation graph.
-func (m *Model) Programs() (training, evaluation Program) { return m.programs[0], m.programs[1] }
 
 // Load copies the graph's inputs of a batch from a ring slot into a device slot, in one piece, and returns when it is there. On a
 // GPU the ring slot is pinned, and the caller's thread bound to the context; the copy runs beside the graphs.
@@ -231,7 +146,7 @@ func (m *Model) Queue(slot, bucket int, seed int64) error {
 }
 
 func (m *Model) queue(w Work, e execution) error {
-	return errors.Join(m.send(m.in), m.blank(m.out), m.timed(w, e))
+	return errors.Join(m.send(m.in), m.blank(m.out), m.timed(w, func() error { return m.run(e) }))
 }
 
 // Fetch queues what brings the outcome of all work queued so far to the host.
@@ -274,7 +189,7 @@ func (m *Model) compute(w Work, e execution) (Result, error) {
 	return m.Result()
 }
 
-// Drain waits until nothing is queued, such as a batch whose result nobody wants any more.
+// Drain waits until nothing is queued, such as a batch whose result no one needs any more.
 func (m *Model) Drain() error {
 	if !m.Async() {
 		return nil
@@ -286,11 +201,25 @@ func (m *Model) Drain() error {
 // those of the last Pull.
 func (m *Model) Weights() []checkpoint.Tensor { return m.views("", m.weights) }
 
-// Pull brings what Weights shows up to date, Push takes over what was written there. On the CPU that is always so.
+// Pull brings what Weights shows up to date. On the CPU that is always so.
 func (m *Model) Pull() error { return m.pull(&m.weights.block) }
 
-// Push is the way back from Pull.
-func (m *Model) Push() error { return m.push(&m.weights.block) }
+// Push takes over what was written to Weights, and copies of it.
+func (m *Model) Push() error {
+	if err := m.push(&m.weights.block); err != nil || m.copies.arena == nil {
+		return err
+	}
+	if err := m.mirror(&m.copies.block); err != nil {
+		return err
+	}
+	for _, s := range m.arena.Segments() {
+		if s.Compute == manifest.BF16 {
+			at := m.copies.span(s.Range)
+			narrow(m.copies.host[at.Offset:at.Offset+at.Bytes()], m.weights.numbers(s.Range))
+		}
+	}
+	return m.push(&m.copies.block)
+}
 
 // Gradients returns the gradients of the last Train by parameter, without the frozen ones.
 func (m *Model) Gradients() ([]checkpoint.Tensor, error) {
@@ -300,7 +229,7 @@ func (m *Model) Gradients() ([]checkpoint.Tensor, error) {
 	return m.views("", m.grads), nil
 }
 
-// views returns the parameters that a vector has.
+// views returns the parameters that a vector has, in its types.
 func (m *Model) views(kind string, v vector) []checkpoint.Tensor {
 	var out []checkpoint.Tensor
 	for i, p := range m.params {
@@ -334,10 +263,10 @@ func (m *Model) loadWeights(b *ortgraphs.Bundle) error {
 	return m.Push()
 }
 
-// Bytes returns the memory of the weights, the gradients and the device slots.
+// Bytes returns the memory of the weights with their copies, of the gradients, and of the device slots.
 func (m *Model) Bytes() (weights, grads, slots int) {
 	for _, s := range m.slots {
 		slots += s.size
 	}
-	return m.weights.size, m.grads.size, slots
+	return m.weights.size + m.copies.size, m.grads.size, slots
 }

@@ -58,15 +58,11 @@ type Optimizer struct {
 	rule   rule
 
 	state    []vector // the rule's
-	acc      vector   // accumulated gradients; none without accumulation
-	vectors  []vector // what an update works on: weights, gradients, state
+	window   window
 	segments []segment
-
-	accumulate [2]execution // the window's first micro-batch, and the others
-	norm       execution
-	updates    []update // none with a kernel
-	kernel     *kernel  // nil for none
-	fault      error    // why there is none although the rule has one
+	updates  []update          // none with kernels
+	kernels  map[forms]*kernel // by what a segment is made of; nil for none
+	fault    error             // why there are none although the rule has them
 
 	// Steps counts the updates. Skipped windows do not count.
 	Steps int64
@@ -108,31 +104,6 @@ func (s *scalars) constant(m *memory, v float64) *ort.Tensor {
 	return w.tensor
 }
 
-// bind makes an execution of a rule's graph over a range of weights, gradients and state.
-func (s *scalars) bind(m *memory, graph *ort.Session, r rule, weightDecay *ort.Tensor, vectors []vector, over ortgraphs.Range) execution {
-	inputs, outputs := maps.Clone(s.inputs), map[string]*ort.Tensor{}
-	inputs["weight_decay"] = weightDecay
-	for i, name := range append([]string{"param", "grad"}, r.state...) {
-		inputs[name] = m.flat(vectors[i], over)
-		if name != "grad" { // in place: the graph is elementwise, so an element is read before it is written
-			outputs[name+"_out"] = inputs[name]
-		}
-	}
-	return m.execution(graph, inputs, outputs)
-}
-
-// segment is a part of the vectors with a weight decay of its own.
-type segment struct {
-	ortgraphs.Range
-	decay float64
-}
-
-// update works on a chunk of the vectors.
-type update struct {
-	execution
-	ortgraphs.Range
-}
-
 // NewOptimizer makes the optimizer p.Name, "adamw" or "sgd", for a model. accumulating says whether windows have more than one
 // micro-batch. threads compute inside an operator, 0 means all cores.
 func NewOptimizer(m *Model, p manifest.Optimizer, accumulating bool, threads int) (*Optimizer, error) {
@@ -150,106 +121,25 @@ func NewOptimizer(m *Model, p manifest.Optimizer, accumulating bool, threads int
 }
 
 func (o *Optimizer) build(accumulating bool, threads int) {
-	arena := o.model.arena
-	session := func(name string) *ort.Session { return o.optimizer(name, threads, o.model.capturing) }
 	if o.model.capturing && o.async != nil && o.err == nil {
 		o.err = o.async.NoGraph() // until Prepare
 	}
 	for range o.rule.state {
-		o.state = append(o.state, o.vector(arena, ortgraphs.State))
+		o.state = append(o.state, o.vector(o.model.arena, ortgraphs.State))
 	}
-	o.scalars = newScalars(&o.memory, o.rule, o.params, 4, 2)
-	flag := func(v uint8) *ort.Tensor {
-		w := newWord[uint8](&o.memory, o.in, manifest.Bool)
-		*w.value = v
-		return w.tensor
-	}
-	no, yes := flag(0), flag(1)
-
-	grads := o.model.grads
-	window := map[string]*ort.Tensor{"loss": o.model.loss.tensor, "loss_weight": o.model.weight.tensor, "summed": no}
-	if accumulating {
-		o.acc = o.vector(arena, ortgraphs.State)
-		acc := o.flat(o.acc, arena.Trained())
-		loss, weight := newWord[float32](&o.memory, o.out, manifest.F32).tensor, newWord[float32](&o.memory, o.out, manifest.F32).tensor
-		add := session("accumulate")
-		for i, first := range []*ort.Tensor{yes, no} {
-			o.accumulate[i] = o.execution(add, map[string]*ort.Tensor{
-				"acc": acc, "grads": o.flat(grads, arena.Trained()), "loss": o.model.loss.tensor, "loss_weight": o.model.weight.tensor,
-				"first": first, "loss_sum": loss, "weight_sum": weight,
-			}, map[string]*ort.Tensor{"acc_out": acc, "loss_sum_out": loss, "weight_sum_out": weight})
-		}
-		grads = o.acc
-		window = map[string]*ort.Tensor{"loss": loss, "loss_weight": weight, "summed": yes}
-	}
-	window["grads"] = o.flat(grads, arena.Trained())
-	o.norm = o.execution(session("norm"), window, map[string]*ort.Tensor{
-		"grad_norm": o.gradNorm.tensor, "grad_scale": o.scale.tensor, "finite": o.finite.tensor,
-	})
-
-	o.vectors = append([]vector{o.model.weights, grads}, o.state...)
-	for _, s := range arena.Segments() {
-		switch {
-		case s.Trained && s.Decay:
-			o.segments = append(o.segments, segment{s.Range, o.params.WeightDecay})
-		case s.Trained:
-			o.segments = append(o.segments, segment{s.Range, 0})
-		}
-	}
+	o.scalars = newScalars(&o.memory, o.rule, o.params, 3+len(o.model.arena.Segments()), 5)
+	graphs := &graphs{memory: &o.memory, threads: threads, capturing: o.model.capturing, open: map[graph]*ort.Session{}}
+	o.bindWindow(graphs, accumulating)
+	o.findSegments()
 	if o.rule.fusion != nil && o.device.onGPU() && o.err == nil {
 		o.fault, o.err = o.fuse()
 	}
-	if o.kernel == nil && o.err == nil {
-		o.bindUpdates(session(o.params.Name))
+	if o.kernels == nil && o.err == nil {
+		o.bindUpdates(graphs)
 	}
 	if o.err == nil {
 		o.err = o.send(o.in) // the constants; Step sends again what changes
 	}
-}
-
-// optimizer opens one of the optimizers' graphs.
-func (m *memory) optimizer(name string, threads int, graphs bool) *ort.Session {
-	model, err := ortgraphs.Optimizer(name)
-	m.err = errors.Join(m.err, err)
-	return m.open(ort.SessionConfig{Model: model, Name: name, Threads: threads}, graphs)
-}
-
-// bindUpdates has the graph update the vectors chunk by chunk.
-func (o *Optimizer) bindUpdates(graph *ort.Session) {
-	size := chunk
-	if o.device.onGPU() {
-		size = gpuChunk
-	}
-	for _, s := range o.segments {
-		decay := o.constant(&o.memory, s.decay)
-		for from := s.Start; from < s.End; from += size {
-			over := ortgraphs.Range{Start: from, End: min(from+size, s.End)}
-			o.updates = append(o.updates, update{o.bind(&o.memory, graph, o.rule, decay, o.vectors, over), over})
-		}
-	}
-}
-
-// Accumulate queues that the gradients of the last batch are added to the window's, times the batch's weight. The first of a window
-// overwrites what the window before left. Without accumulation it does nothing: Step takes the gradients as they are.
-func (o *Optimizer) Accumulate(first bool) error {
-	e := o.accumulate[1]
-	if first {
-		e = o.accumulate[0]
-	}
-	if e.binding == nil {
-		return nil
-	}
-	return o.timed(Accumulating, e)
-}
-
-// Norm returns what Step would find of a window of the last batch alone: the gradient's norm before clipping, and whether loss and
-// gradients are finite and the batch has a weight. It waits for that, and changes nothing.
-func (o *Optimizer) Norm() (gradNorm float64, finite bool, err error) {
-	if err := errors.Join(o.Accumulate(true), o.send(o.in), o.run(o.norm), o.receive(o.out), o.model.Fetch()); err != nil {
-		return 0, false, err
-	}
-	_, err = o.model.Result()
-	return float64(*o.gradNorm.value), *o.finite.value != 0, err
 }
 
 // Step queues the end of a window: the sum of gradients is scaled by the sum of the weights and clipped, and the weights are
@@ -257,13 +147,14 @@ func (o *Optimizer) Norm() (gradNorm float64, finite bool, err error) {
 // behind Step has its Result; before the next Step it must be asked.
 func (o *Optimizer) Step(lr float64) error {
 	*o.lr.value, *o.step.value = lr, o.Steps+1
-	if err := errors.Join(o.send(o.in), o.device.Timer.begin(Optimizing), o.run(o.norm), o.receive(o.out)); err != nil {
+	if err := errors.Join(o.send(o.in), o.device.Timer.begin(Optimizing), o.measure(), o.receive(o.out)); err != nil {
 		return err
 	}
 	o.torn = true
-	if o.kernel != nil {
+	if o.kernels != nil {
 		for _, g := range o.segments {
-			if err := o.kernel.update(g.Range, fusedBlocks, o.params, lr, g.decay, o.Steps+1); err != nil {
+			k := o.kernels[g.forms]
+			if err := k.update(g.Range, fusedBlocks, o.params, lr, g.decay, o.Steps+1); err != nil {
 				return err
 			}
 		}
@@ -289,7 +180,7 @@ func (o *Optimizer) Outcome() (gradNorm float64, updated bool) {
 func (o *Optimizer) Torn() bool { return o.torn }
 
 // Fused reports whether an update is one kernel of the GPU, and if the optimizer has one that is not used, why.
-func (o *Optimizer) Fused() (fused bool, fault error) { return o.kernel != nil, o.fault }
+func (o *Optimizer) Fused() (fused bool, fault error) { return o.kernels != nil, o.fault }
 
 // Pull brings what Moments shows up to date, Push takes over what was written there. On the CPU that is always so.
 func (o *Optimizer) Pull() error { return o.each(o.pull) }
@@ -317,7 +208,7 @@ func (o *Optimizer) Moments() []checkpoint.Tensor {
 
 // Bytes returns the memory of the state and the accumulated gradients.
 func (o *Optimizer) Bytes() int {
-	n := o.acc.size
+	n := o.window.acc.size
 	for _, s := range o.state {
 		n += s.size
 	}

@@ -158,7 +158,7 @@ func newModel(t testing.TB, b *ortgraphs.Bundle, layouts []ring.Layout, threads 
 	return m
 }
 
-func newOptimizer(t *testing.T, m *Model, p manifest.Optimizer, accumulating bool) *Optimizer {
+func newOptimizer(t testing.TB, m *Model, p manifest.Optimizer, accumulating bool) *Optimizer {
 	t.Helper()
 	o, err := NewOptimizer(m, p, accumulating, 2)
 	if err != nil {
@@ -285,10 +285,10 @@ func TestAccumulation(t *testing.T) {
 			}
 			defer want.Close()
 			worst := 0.0
-			if err := o.pull(&o.acc.block); err != nil {
+			if err := o.pull(&o.window.acc.block); err != nil {
 				t.Fatal(err)
 			}
-			for _, p := range m.views("", o.acc) {
+			for _, p := range m.views("", o.window.acc) {
 				data := make([]byte, len(p.Data))
 				if err := want.Read("grad."+p.Name, data); err != nil {
 					t.Fatal(err)

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/xtts-host/xtts-host/gpu"
-	"github.com/xtts-host/xtts-host/ortgraphs/ort"
+	"github.com/xtts-host/xtts-host/shared/manifest"
 )
 
 // Prepare is Model.Prepare for an optimizer, to be called behind it: every graph runs, in a way that changes neither weights nor state,
@@ -50,22 +50,33 @@ type rehearsal struct {
 type region struct {
 	mem      gpu.Memory
 	at, size int
+	dtype    manifest.DType
 }
 
 // rehearsals lists all that a step may run. Of the accumulated gradients, whose content does not matter yet, only the beginning is
 // looked at.
 func (o *Optimizer) rehearsals() []rehearsal {
-	out := region{o.out.dev, 0, o.out.used}
-	all := []rehearsal{{&o.norm, "norm", []region{out}}}
-	if o.acc.size > 0 {
-		for i := range o.accumulate {
-			all = append(all, rehearsal{&o.accumulate[i], "accumulation", []region{{o.acc.dev, 0, min(o.acc.size, sampledBytes)}, out}})
+	w, out := &o.window, region{o.out.dev, 0, o.out.used, manifest.F32}
+	all := []rehearsal{{&w.norm, "norm", []region{out}}}
+	for i := range w.squares {
+		all = append(all, rehearsal{&w.squares[i], "sum of squares", []region{out}})
+	}
+	for first := range w.accumulate {
+		for i := range w.accumulate[first] {
+			a := &w.accumulate[first][i]
+			acc := w.acc.region(a.Range)
+			acc.size = min(acc.size, sampledBytes)
+			all = append(all, rehearsal{&a.execution, fmt.Sprintf("accumulation of element %d on", a.Start), []region{acc, out}})
 		}
 	}
 	for i := range o.updates {
 		u := &o.updates[i]
 		r := rehearsal{&u.execution, fmt.Sprintf("update of element %d on", u.Start), nil}
-		for _, v := range append([]vector{o.model.weights}, o.state...) {
+		written := append([]vector{o.model.weights}, o.state...)
+		if u.copies {
+			written = append(written, o.model.copies)
+		}
+		for _, v := range written {
 			r.regions = append(r.regions, v.region(u.Range))
 		}
 		all = append(all, r)
@@ -138,7 +149,7 @@ func (o *rehearsed) compare() (fault, err error) {
 			if err != nil {
 				return nil, err
 			}
-			if d := distance(replayed, eager); !(d <= tolerance) {
+			if d := distance(replayed, eager); !(d <= o.model.tolerance()) {
 				return fmt.Errorf("the replayed CUDA graph of the optimizer's %s differs from its kernels by %.2g", r.name, d), nil
 			}
 		}
@@ -151,6 +162,7 @@ func (o *Optimizer) outcome(r rehearsal, kept gpu.Memory, stage []byte) (out [][
 	s, at := o.device.Compute, 0
 	var errs []error
 	var flags []byte
+	var samples []sample
 	for _, part := range r.regions {
 		errs = append(errs, s.Copy(kept, at, part.mem, part.at, part.size))
 		at += part.size
@@ -160,13 +172,14 @@ func (o *Optimizer) outcome(r rehearsal, kept gpu.Memory, stage []byte) (out [][
 	for _, part := range r.regions {
 		n := min(part.size, sampledBytes)
 		errs = append(errs, s.Download(stage[:n], part.mem, part.at), s.Copy(part.mem, part.at, kept, at, part.size))
-		out = append(out, ort.View[float32](stage[:n]))
+		samples = append(samples, sample{stage[:n], part.dtype})
 		if part.mem == o.out.dev {
 			flags = stage[:n]
 		}
 		stage, at = stage[n:], at+part.size
 	}
 	err = errors.Join(append(errs, s.Synchronize())...)
+	out = values(samples)
 	if flags != nil { // as a float a flag is next to nothing
 		out = append(out, []float32{float32(flags[o.finite.at])})
 	}

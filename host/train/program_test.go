@@ -76,7 +76,7 @@ func withoutEval(t testing.TB, dir string) *ortgraphs.Bundle {
 // everything runs the training graph as it stands in the bundle, beside a model, and returns each of its outputs.
 func everything(t *testing.T, m *Model, b *ortgraphs.Bundle, seed int64) map[string][]byte {
 	t.Helper()
-	g, _ := b.Manifest.Graph("train", precision)
+	g, _ := b.Manifest.Graph("train", string(manifest.F32))
 	whole, err := ort.NewSession(ort.SessionConfig{Path: b.Path(g.File), Threads: 1})
 	if err != nil {
 		t.Fatal(err)
@@ -179,7 +179,7 @@ func TestEvaluationHasNoBackwardPass(t *testing.T) {
 	g := readGolden(t, "nano.json")
 	layouts, _ := shaped(t, b, g.Rows, g.Steps[:1])
 	training, evaluation := newModel(t, b, layouts, 1).Programs()
-	graph, _ := b.Manifest.Graph("train", precision)
+	graph, _ := b.Manifest.Graph("train", string(manifest.F32))
 	forward, err := b.Program(graph, func(output string) bool { return !strings.HasPrefix(output, "grad.") })
 	if err != nil {
 		t.Fatal(err)

@@ -33,7 +33,7 @@ func (v *vector) span(r ortgraphs.Range) ortgraphs.Span { return v.arena.Span(v.
 // region is the memory of a range, on a GPU.
 func (v *vector) region(r ortgraphs.Range) region {
 	s := v.span(r)
-	return region{v.dev, s.Offset, s.Bytes()}
+	return region{v.dev, s.Offset, s.Bytes(), s.DType}
 }
 
 // address is that of a range, on a GPU.

@@ -27,11 +27,22 @@ accumulate (float[N] acc, float[N] grads, float loss, float loss_weight, bool fi
 }
 """
 
+# The squares of gradients that the norm's graph does not get itself, chunk by chunk.
+SQUARES = """
+squares (float[N] grads, bool first, float sum) => (float sum_out) {
+    zero = Constant <value = float {0}> ()
+    before = Where (first, zero, sum)
+    own = ReduceSumSquare <keepdims = 0> (grads)
+    sum_out = Add (before, own)
+}
+"""
+
 # What the update needs to know of a window stays where it was computed, so that the host can queue the update before it has seen it.
-# grads is one batch's mean gradient, or the weighted sum of several. Comparisons with the largest f32 are false for infinities
+# grads is one batch's mean gradient, or the weighted sum of several; others is the sum of the squares of those that are not among
+# them. Comparisons with the largest f32 are false for infinities
 # and for NaN.
 NORM = """
-norm (float[N] grads, float loss, float loss_weight, bool summed) => (float grad_norm, float grad_scale, bool finite) {
+norm (float[N] grads, float others, float loss, float loss_weight, bool summed) => (float grad_norm, float grad_scale, bool finite) {
     largest = Constant <value = float {3.4028234663852886e38}> ()
     zero = Constant <value = float {0}> ()
     one = Constant <value = float {1}> ()
@@ -42,7 +53,8 @@ norm (float[N] grads, float loss, float loss_weight, bool summed) => (float grad
     scale = Where (summed, mean, one)
     counted = Greater (loss_weight, zero)
     grad_scale = Where (counted, scale, zero)
-    square = ReduceSumSquare <keepdims = 0> (grads)
+    own = ReduceSumSquare <keepdims = 0> (grads)
+    square = Add (own, others)
     root = Sqrt (square)
     grad_norm = Mul (root, grad_scale)
     loss_size = Abs (loss)
@@ -143,7 +155,7 @@ sgd (double lr, double momentum, double weight_decay, double max_norm,
 }
 """
 
-GRAPHS = {"accumulate": ACCUMULATE, "norm": NORM, "adamw": ADAMW, "sgd": SGD}
+GRAPHS = {"accumulate": ACCUMULATE, "squares": SQUARES, "norm": NORM, "adamw": ADAMW, "sgd": SGD}
 
 # What each optimizer keeps of every parameter, as PyTorch names it: the graph's inputs NAME and outputs NAME_out. It begins at 0.
 STATE = {"adamw": ("exp_avg", "exp_avg_sq"), "sgd": ("momentum_buffer",)}

@@ -65,7 +65,7 @@ class Trainer:
     def step(self, tensors: list) -> tuple[float, float]:
         """Loss and gradient norm of one step."""
         out = self.backward(tensors)
-        norm, scale, finite = run(self.norm, {"grads": self.grad, "loss": out["loss"], "loss_weight": out["loss_weight"], "summed": False}).values()
+        norm, scale, finite = run(self.norm, {"grads": self.grad, "others": np.float32(0), "loss": out["loss"], "loss_weight": out["loss_weight"], "summed": False}).values()
         self.updates += int(finite)
         scalars = {name: np.float64(x) for name, x in optimizer.scalars(self.spec).items()}
         scalars |= {"step": np.int64(self.updates), "grad_scale": scale, "grad_norm": norm, "finite": finite}

@@ -29,8 +29,8 @@ def vectors(name: str, seed: int, size: int = 5000) -> dict:
     return state
 
 
-def norm(grads, loss=1.0, loss_weight=1.0, summed=False):
-    feed = {"grads": np.asarray(grads, np.float32), "loss": np.float32(loss), "loss_weight": np.float32(loss_weight), "summed": np.array(summed)}
+def norm(grads, loss=1.0, loss_weight=1.0, summed=False, others=0.0):
+    feed = {"grads": np.asarray(grads, np.float32), "others": np.float32(others), "loss": np.float32(loss), "loss_weight": np.float32(loss_weight), "summed": np.array(summed)}
     return session.run(GRAPHS["norm"], feed).values()
 
 
@@ -120,6 +120,17 @@ def test_norm_tells_what_is_finite(gradient, loss, weight, summed, scale, want):
     assert finite == want and grad_scale == np.float32(scale)
     if np.isfinite(gradient).all() and max(gradient) < 1e19:
         assert value == pytest.approx(np.hypot(*gradient) * scale)
+
+
+def test_squares_of_others_count():
+    total = np.float32(np.nan)  # What the sum held before the first chunk must not matter.
+    for chunk, first in (([3.0, 4.0], True), ([12.0], False)):
+        (total,) = session.run(GRAPHS["squares"], {"grads": np.array(chunk, np.float32), "first": np.array(first), "sum": np.float32(total)}).values()
+    value, _, finite = norm([84.0], others=total)
+    assert finite and value == 85.0
+    for others in (np.nan, np.inf):
+        _, _, finite = norm([84.0], others=others)
+        assert not finite
 
 
 def test_accumulate():

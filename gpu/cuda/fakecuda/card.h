@@ -1,5 +1,6 @@
 // The machine that both fakes, of the driver and of NVML, make up: XTTS_HOST_TEST_FAKE_CARDS has the MB of each card, such as
-// "1024,24" for two cards; without it there is one of 1024.
+// "1024,24" for two cards; without it there is one of 1024. XTTS_HOST_TEST_FAKE_CAPABILITY is their compute capability times ten, 90
+// without it.
 #ifndef XTTS_HOST_FAKE_CARD_H
 #define XTTS_HOST_FAKE_CARD_H
 #include <stdio.h>

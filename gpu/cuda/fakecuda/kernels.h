@@ -7,21 +7,39 @@ typedef struct {
 } float4;
 
 typedef struct {
+	unsigned short x, y, z, w;
+} ushort4;
+
+typedef struct {
 	unsigned x;
 } dimension;
 
 static __thread dimension blockIdx, threadIdx, gridDim, blockDim;
 
 #define __global__ static
+#define __device__
 #define __launch_bounds__(threads)
 #include "../../../host/train/kernels/adamw.cu"
 
 #define ARGUMENT(type, i) (*(type *)arguments[i])
 
+// From the number of elements on the arguments of all three are the same.
+#define SCALARS_FROM(i) \
+	ARGUMENT(long long, i), ARGUMENT(float *, i + 1), ARGUMENT(float *, i + 2), ARGUMENT(unsigned char *, i + 3), ARGUMENT(double, i + 4), \
+		ARGUMENT(float, i + 5), ARGUMENT(float, i + 6), ARGUMENT(float, i + 7), ARGUMENT(float, i + 8), ARGUMENT(float, i + 9), \
+		ARGUMENT(float, i + 10), ARGUMENT(float, i + 11)
+
 static void run_adamw(void **arguments) {
-	adamw(ARGUMENT(float4 *, 0), ARGUMENT(float4 *, 1), ARGUMENT(float4 *, 2), ARGUMENT(float4 *, 3), ARGUMENT(long long, 4), ARGUMENT(float *, 5),
-		ARGUMENT(float *, 6), ARGUMENT(unsigned char *, 7), ARGUMENT(double, 8), ARGUMENT(float, 9), ARGUMENT(float, 10), ARGUMENT(float, 11),
-		ARGUMENT(float, 12), ARGUMENT(float, 13), ARGUMENT(float, 14), ARGUMENT(float, 15));
+	adamw(ARGUMENT(float4 *, 0), ARGUMENT(float4 *, 1), ARGUMENT(float4 *, 2), ARGUMENT(float4 *, 3), SCALARS_FROM(4));
+}
+
+static void run_adamw_copy(void **arguments) {
+	adamw_copy(ARGUMENT(float4 *, 0), ARGUMENT(float4 *, 1), ARGUMENT(float4 *, 2), ARGUMENT(float4 *, 3), ARGUMENT(ushort4 *, 4), SCALARS_FROM(5));
+}
+
+static void run_adamw_copy_bf16(void **arguments) {
+	adamw_copy_bf16(
+		ARGUMENT(float4 *, 0), ARGUMENT(ushort4 *, 1), ARGUMENT(float4 *, 2), ARGUMENT(float4 *, 3), ARGUMENT(ushort4 *, 4), SCALARS_FROM(5));
 }
 
 // What package gputest tries a context with.
@@ -30,7 +48,8 @@ static void run_nothing(void **arguments) {}
 static const struct {
 	const char *name;
 	void (*run)(void **arguments);
-} kernels[] = {{"adamw", run_adamw}, {"nothing", run_nothing}};
+} kernels[] = {
+	{"adamw", run_adamw}, {"adamw_copy", run_adamw_copy}, {"adamw_copy_bf16", run_adamw_copy_bf16}, {"nothing", run_nothing}};
 
 enum { KERNELS = sizeof kernels / sizeof *kernels };
 

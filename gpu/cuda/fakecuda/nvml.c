@@ -64,6 +64,13 @@ nvmlReturn_t nvmlDeviceGetPciInfo_v3(nvmlDevice_t device, nvmlPciInfo_t *pci) {
 	return NVML_SUCCESS;
 }
 
+nvmlReturn_t nvmlDeviceGetCudaComputeCapability(nvmlDevice_t device, int *major, int *minor) {
+	const char *capability = getenv("XTTS_HOST_TEST_FAKE_CAPABILITY");
+	int n = capability && *capability ? atoi(capability) : 90;
+	*major = n / 10, *minor = n % 10;
+	return NVML_SUCCESS;
+}
+
 nvmlReturn_t nvmlDeviceGetMemoryInfo(nvmlDevice_t device, nvmlMemory_t *m) {
 	int c = card(device);
 	*m = (nvmlMemory_t){.total = memory[c], .free = memory[c] - used(c), .used = used(c)};

@@ -1,0 +1,59 @@
+package train
+
+import (
+	"math"
+	"slices"
+
+	"github.com/xtts-host/xtts-host/ortgraphs"
+	"github.com/xtts-host/xtts-host/ortgraphs/ort"
+	"github.com/xtts-host/xtts-host/shared/manifest"
+)
+
+// narrow writes f32 numbers as bf16: the nearest, and the even one of two that are as near. A NaN stays one.
+func narrow(to []byte, from []float32) {
+	bits := ort.View[uint16](to)
+	for i, x := range from {
+		bits[i] = toBF16(x)
+	}
+}
+
+func toBF16(x float32) uint16 {
+	bits := math.Float32bits(x)
+	if x != x {
+		return uint16(bits>>16) | 1<<6 // rounding could carry it to infinity
+	}
+	return uint16((bits + 0x7fff + bits>>16&1) >> 16)
+}
+
+// widen returns bf16 numbers as f32, which is exact.
+func widen(from []byte) []float32 {
+	narrow := ort.View[uint16](from)
+	wide := make([]float32, len(narrow))
+	for i, x := range narrow {
+		wide[i] = math.Float32frombits(uint32(x) << 16)
+	}
+	return wide
+}
+
+// numbers returns what bytes of a type hold, as f32; a copy of them.
+func numbers(data []byte, t manifest.DType) []float32 {
+	if t == manifest.BF16 {
+		return widen(data)
+	}
+	return slices.Clone(ort.View[float32](data))
+}
+
+// numbers returns a range of a vector, of Go's side.
+func (v *vector) numbers(r ortgraphs.Range) []float32 {
+	s := v.span(r)
+	return numbers(v.host[s.Offset:s.Offset+s.Bytes()], s.DType)
+}
+
+// set writes a vector of one type from the first element on, on Go's side.
+func (v *vector) set(x []float32) {
+	if s := v.span(ortgraphs.Range{End: len(x)}); s.DType == manifest.BF16 {
+		narrow(v.host, x)
+	} else {
+		copy(ort.View[float32](v.host), x)
+	}
+}

@@ -1,0 +1,136 @@
+package train
+
+import (
+	"errors"
+	"maps"
+
+	"github.com/xtts-host/xtts-host/ortgraphs"
+	"github.com/xtts-host/xtts-host/ortgraphs/ort"
+	"github.com/xtts-host/xtts-host/shared/manifest"
+)
+
+// forms says what an update is made for beside f32 vectors.
+type forms struct {
+	gradients bool // bf16 gradients
+	copies    bool // bf16 copies of the weights
+}
+
+// graph is one of the optimizers' graphs.
+type graph struct {
+	name string
+	forms
+}
+
+// graphs opens the optimizers' graphs, each once.
+type graphs struct {
+	*memory
+	threads   int
+	capturing bool
+	open      map[graph]*ort.Session
+}
+
+func (g *graphs) session(which graph) *ort.Session {
+	s, ok := g.open[which]
+	if !ok {
+		s = g.optimizer(which, g.threads, g.capturing)
+		g.open[which] = s
+	}
+	return s
+}
+
+// optimizer opens one of the optimizers' graphs.
+func (m *memory) optimizer(which graph, threads int, capturing bool) *ort.Session {
+	model, err := ortgraphs.OptimizerBF16(which.name, which.gradients, which.copies)
+	m.err = errors.Join(m.err, err)
+	return m.open(ort.SessionConfig{Model: model, Name: which.name, Threads: threads}, capturing)
+}
+
+// vectors are what an update works on.
+type vectors struct {
+	weights, grads vector
+	state          []vector
+	copies         vector // empty where nothing is copied
+}
+
+// list returns them in the order of a kernel's arguments.
+func (v vectors) list() []vector {
+	all := append([]vector{v.weights, v.grads}, v.state...)
+	if v.copies.arena != nil {
+		all = append(all, v.copies)
+	}
+	return all
+}
+
+// segment is a part of the vectors with a weight decay and forms of its own.
+type segment struct {
+	ortgraphs.Range
+	forms
+	decay float64
+}
+
+// update works on a chunk of the vectors.
+type update struct {
+	execution
+	ortgraphs.Range
+	forms
+}
+
+// vectors returns those of a step.
+func (o *Optimizer) vectors() vectors {
+	return vectors{weights: o.model.weights, grads: o.window.grads, state: o.state, copies: o.model.copies}
+}
+
+// findSegments lists what is trained.
+func (o *Optimizer) findSegments() {
+	for _, s := range o.model.arena.Segments() {
+		if !s.Trained {
+			continue
+		}
+		part := segment{Range: s.Range, forms: forms{copies: s.Compute == manifest.BF16}}
+		part.gradients = o.window.grads.span(s.Range).DType == manifest.BF16
+		if s.Decay {
+			part.decay = o.params.WeightDecay
+		}
+		o.segments = append(o.segments, part)
+	}
+}
+
+// chunks cuts a range into parts for one run of a graph each.
+func (m *memory) chunks(r ortgraphs.Range) (parts []ortgraphs.Range) {
+	size := chunk
+	if m.device.onGPU() {
+		size = gpuChunk
+	}
+	for from := r.Start; from < r.End; from += size {
+		parts = append(parts, ortgraphs.Range{Start: from, End: min(from+size, r.End)})
+	}
+	return parts
+}
+
+// bindUpdates has the graph update the vectors chunk by chunk.
+func (o *Optimizer) bindUpdates(g *graphs) {
+	v := o.vectors()
+	for _, s := range o.segments {
+		session, decay := g.session(graph{o.params.Name, s.forms}), o.constant(&o.memory, s.decay)
+		for _, over := range o.chunks(s.Range) {
+			o.updates = append(o.updates, update{o.bind(&o.memory, session, o.rule, decay, v, s.forms, over), over, s.forms})
+		}
+	}
+}
+
+// bind makes an execution of a rule's graph over a range.
+func (s *scalars) bind(m *memory, session *ort.Session, r rule, weightDecay *ort.Tensor, v vectors, f forms, over ortgraphs.Range) execution {
+	inputs, outputs := maps.Clone(s.inputs), map[string]*ort.Tensor{}
+	inputs["weight_decay"], inputs["grad"] = weightDecay, m.flat(v.grads, over)
+	// In place: the graph is elementwise, so an element is read before it is written.
+	inputs["param"] = m.flat(v.weights, over)
+	outputs["param_out"] = inputs["param"]
+	for i, name := range r.state {
+		inputs[name] = m.flat(v.state[i], over)
+		outputs[name+"_out"] = inputs[name]
+	}
+	if f.copies {
+		outputs["copy_out"] = m.flat(v.copies, over)
+	}
+	return m.execution(session, inputs, outputs)
+}

@@ -1,0 +1,154 @@
+package train
+
+import (
+	"errors"
+
+	"github.com/xtts-host/xtts-host/ortgraphs"
+	"github.com/xtts-host/xtts-host/ortgraphs/ort"
+	"github.com/xtts-host/xtts-host/shared/manifest"
+)
+
+// window is what becomes of the gradients of one or several micro-batches, up to their norm.
+type window struct {
+	acc   vector // accumulated gradients; none without accumulation
+	grads vector // what is measured and applied: acc, or the gradients of the batch
+
+	accumulate [2][]accumulation // the window's first micro-batch, and the others
+	squares    []execution       // of bf16 gradients, in chunks: as f32 they would take twice their memory
+	norm       execution
+}
+
+// accumulation adds the gradients of a range.
+type accumulation struct {
+	execution
+	ortgraphs.Range
+}
+
+// spans returns the trained parameters whose gradients are bf16, and the others.
+func spans(v vector) (narrow, wide ortgraphs.Range) {
+	trained := v.arena.Trained()
+	narrow.Start, narrow.End = trained.Start, trained.Start
+	for _, s := range v.arena.Segments() { // bf16 comes first
+		if s.Trained && v.span(s.Range).DType == manifest.BF16 {
+			narrow.End = s.End
+		}
+	}
+	return narrow, ortgraphs.Range{Start: narrow.End, End: trained.End}
+}
+
+func (o *Optimizer) flag(v uint8) *ort.Tensor {
+	w := newWord[uint8](&o.memory, o.in, manifest.Bool)
+	*w.value = v
+	return w.tensor
+}
+
+// bindWindow makes what accumulates and measures gradients.
+func (o *Optimizer) bindWindow(g *graphs, accumulating bool) {
+	no, yes := o.flag(0), o.flag(1)
+	w := &o.window
+	w.grads = o.model.grads
+	sums := tensors{"loss": o.model.loss.tensor, "loss_weight": o.model.weight.tensor, "summed": no}
+	if accumulating {
+		sums = o.bindAccumulation(g, yes, no)
+		sums["summed"] = yes
+	}
+	narrow, wide := spans(w.grads)
+	sums["others"] = o.bindSquares(g, narrow, yes, no)
+	if wide.Len() > 0 {
+		sums["grads"] = o.flat(w.grads, wide)
+	} else {
+		sums["grads"] = o.tensor(o.block(apart), 0, manifest.F32, 1) // a zero: a graph needs at least one element
+	}
+	w.norm = o.execution(g.session(graph{name: "norm"}), sums, tensors{
+		"grad_norm": o.gradNorm.tensor, "grad_scale": o.scale.tensor, "finite": o.finite.tensor,
+	})
+}
+
+// word makes an output.
+func (o *Optimizer) word() *ort.Tensor {
+	return newWord[float32](&o.memory, o.out, manifest.F32).tensor
+}
+
+// bindAccumulation returns the sums of losses and weights.
+func (o *Optimizer) bindAccumulation(g *graphs, yes, no *ort.Tensor) tensors {
+	w := &o.window
+	w.acc = o.vector(o.model.arena, ortgraphs.State)
+	loss, weight := o.word(), o.word()
+	ignored := [2]*ort.Tensor{o.word(), o.word()} // the sums of all parts but the first, which are the same sums
+	narrow, wide := spans(o.model.grads)
+	parts := o.chunks(narrow)
+	if wide.Len() > 0 {
+		parts = append([]ortgraphs.Range{wide}, parts...)
+	}
+	for i, first := range []*ort.Tensor{yes, no} {
+		for n, part := range parts {
+			sums := [2]*ort.Tensor{loss, weight}
+			if n > 0 {
+				sums = ignored
+			}
+			acc := o.flat(w.acc, part)
+			session := g.session(graph{"accumulate", forms{gradients: part.Start < narrow.End}})
+			e := o.execution(session, tensors{
+				"acc": acc, "grads": o.flat(o.model.grads, part), "loss": o.model.loss.tensor, "loss_weight": o.model.weight.tensor,
+				"first": first, "loss_sum": sums[0], "weight_sum": sums[1],
+			}, tensors{"acc_out": acc, "loss_sum_out": sums[0], "weight_sum_out": sums[1]})
+			w.accumulate[i] = append(w.accumulate[i], accumulation{e, part})
+		}
+	}
+	w.grads = w.acc
+	return tensors{"loss": loss, "loss_weight": weight}
+}
+
+// bindSquares returns the sum of the squares of bf16 gradients; 0 without them.
+func (o *Optimizer) bindSquares(g *graphs, narrow ortgraphs.Range, yes, no *ort.Tensor) *ort.Tensor {
+	if narrow.Len() == 0 {
+		return newWord[float32](&o.memory, o.in, manifest.F32).tensor
+	}
+	sum, first := o.word(), yes
+	for _, part := range o.chunks(narrow) {
+		o.window.squares = append(o.window.squares, o.execution(g.session(graph{"squares", forms{gradients: true}}),
+			tensors{"grads": o.flat(o.window.grads, part), "first": first, "sum": sum}, tensors{"sum_out": sum}))
+		first = no
+	}
+	return sum
+}
+
+// Accumulate queues that the gradients of the last batch are added to the window's, times the batch's weight. The first of a window
+// overwrites what the window before left. Without accumulation it does nothing: Step takes the gradients as they are.
+func (o *Optimizer) Accumulate(first bool) error {
+	all := o.window.accumulate[1]
+	if first {
+		all = o.window.accumulate[0]
+	}
+	if len(all) == 0 {
+		return nil
+	}
+	return o.timed(Accumulating, func() error {
+		for _, a := range all {
+			if err := o.run(a.execution); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// measure queues the norm of the window's gradients.
+func (o *Optimizer) measure() error {
+	for _, e := range o.window.squares {
+		if err := o.run(e); err != nil {
+			return err
+		}
+	}
+	return o.run(o.window.norm)
+}
+
+// Norm returns what Step would find of a window of the last batch alone: the gradient's norm before clipping, and whether loss and
+// gradients are finite and the batch has a weight. It waits for that, and changes nothing.
+func (o *Optimizer) Norm() (gradNorm float64, finite bool, err error) {
+	if err := errors.Join(o.Accumulate(true), o.send(o.in), o.measure(), o.receive(o.out), o.model.Fetch()); err != nil {
+		return 0, false, err
+	}
+	_, err = o.model.Result()
+	return float64(*o.gradNorm.value), *o.finite.value != 0, err
+}
