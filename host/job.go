@@ -16,6 +16,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/xtts-host/xtts-host/gpu/cuda"
 	"github.com/xtts-host/xtts-host/gpu/nvml"
 	"github.com/xtts-host/xtts-host/host/batch"
 	"github.com/xtts-host/xtts-host/host/catalog"
@@ -412,7 +413,7 @@ func (j *job) closeModel() error {
 }
 
 func (j *job) ortOptions() ort.Options {
-	return ort.Options{Library: j.cfg.ORTLib, CUDA: j.onGPU() && !device.Fake()}
+	return ort.Options{Library: j.cfg.ORTLib, CUDA: j.onGPU() && !cuda.Fake}
 }
 
 func (j *job) threads() int {

@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # Makes a machine with GPUs out of none: in FOLDER (.cache/cuda/fake) a libcuda.so.1 and a libnvidia-ml.so.1 that keep a GPU's
-# memory on the host. gpu/cuda/fakecuda says how. A program with CUDA then trains, with the CPU for a GPU:
+# memory on the host. gpu/cuda/fakecuda says how. A program that was built for it then trains, with the CPU for a GPU:
 #
-#   export LD_LIBRARY_PATH=$(scripts/cuda-fake.sh) XTTS_HOST_TEST_FAKE_DRIVER=1
+#   export LD_LIBRARY_PATH=$(scripts/cuda-fake.sh)
+#   go build -tags cuda,fakegpu -o bin/xtts-host ./cmd/xtts-host
 #   bin/xtts-host --plugins ./plugins --ort-lib .cache/ort/1.29.0/libonnxruntime.so.1.29.0
 #
 # XTTS_HOST_TEST_FAKE_CARDS=1024,1024 makes two cards of 1024 MB each. It prints the folder.

@@ -13,28 +13,28 @@
 # SECTIONS names what is run, with the minutes that it may take: SECTIONS="tests losses=3 bench=8 cap faults torture latency". On a machine with
 # two GPUs losses, bench, cap, faults and torture use both. STEPS (200), BATCH_SIZES (8,16,32,64,128), ROUNDS (1), FEEDINGS (all) and PLUGIN_WORKERS (half of the cores) are
 # those of the benchmark, CAP_MB (12000), CAP_DATA_MB (auto), CAP_BATCH (the largest that fits) and CAP_STEPS (1000) of the run with a limit of memory, BENCHTIME (200x) those of the tests' benchmarks, KILLS (26) and
-# JOBS (4) of the torture. The exit status is 0 when everything is as it should be.
+# JOBS (4) of the torture. GPU_TAGS (cuda) are the build tags of pack. The exit status is 0 when everything is as it should be.
 set -euo pipefail
 
 pack() {
-	local kit=$1 bundle=${2:-} env
+	local kit=$1 bundle=${2:-} env tags=${GPU_TAGS:-cuda}
 	mkdir -p "$kit"
 	env=$(scripts/cuda-env.sh)
 	eval "$env"
-	go build -tags cuda -trimpath -ldflags '-s -w' -o "$kit/xtts-host" ./cmd/xtts-host
-	go test -c -tags cuda -trimpath -ldflags '-s -w' -o "$kit/cuda.test" ./gpu/cuda
-	go test -c -tags cuda -trimpath -ldflags '-s -w' -o "$kit/train.test" ./host/train
+	go build -tags "$tags" -trimpath -ldflags '-s -w' -o "$kit/xtts-host" ./cmd/xtts-host
+	go test -c -tags "$tags" -trimpath -ldflags '-s -w' -o "$kit/cuda.test" ./gpu/cuda
+	go test -c -tags "$tags" -trimpath -ldflags '-s -w' -o "$kit/train.test" ./host/train
 	for stage in plugins/features/logmel plugins/augment/waveaug plugins/augment/specaugment; do
-		go test -c -tags cuda -trimpath -ldflags '-s -w' -o "$kit/$(basename "$stage").test" "./$stage"
+		go test -c -tags "$tags" -trimpath -ldflags '-s -w' -o "$kit/$(basename "$stage").test" "./$stage"
 	done
 	for p in features augment; do
 		mkdir -p "$kit/plugins/$p"
 		CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags '-s -w -buildid=' -o "$kit/plugins/$p/${p}_linux_amd64" "./plugins/$p"
-		go build -tags cuda -trimpath -buildvcs=false -ldflags '-s -w -buildid=' -o "$kit/plugins/$p/${p}_linux_amd64_cuda" "./plugins/$p"
+		go build -tags "$tags" -trimpath -buildvcs=false -ldflags '-s -w -buildid=' -o "$kit/plugins/$p/${p}_linux_amd64_cuda" "./plugins/$p"
 		cp "plugins/$p/plugin.json" "$kit/plugins/$p/"
 	done
 	mkdir -p "$kit/plugins/gpufault"
-	go build -tags cuda -trimpath -buildvcs=false -ldflags '-s -w -buildid=' -o "$kit/plugins/gpufault/gpufault_linux_amd64" ./plugins/testdata/gpufault
+	go build -tags "$tags" -trimpath -buildvcs=false -ldflags '-s -w -buildid=' -o "$kit/plugins/gpufault/gpufault_linux_amd64" ./plugins/testdata/gpufault
 	cp plugins/testdata/gpufault/plugin.json "$kit/plugins/gpufault/"
 	go build -trimpath -ldflags '-s -w' -o "$kit/torture" ./scripts/torture
 	git describe --always --dirty >"$kit/commit"

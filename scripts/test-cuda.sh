@@ -9,8 +9,8 @@ eval "$env"
 fake=$(scripts/cuda-fake.sh)
 # The others are the same without the tag; those that use these are compiled by the tests.
 mapfile -t tagged < <(git grep -l '^//go:build.*cuda' -- '*.go' | xargs -n 1 dirname | sort -u)
-go vet -race -tags cuda "${tagged[@]/#/./}"
-LD_LIBRARY_PATH=$fake go test -race -vet=off -tags cuda ./gpu/cuda "$@"
-LD_LIBRARY_PATH=$fake XTTS_HOST_TEST_FAKE_DRIVER=1 XTTS_HOST_TEST_GPU=GPU-a0a1a2a3-a4a5-a6a7-a8a9-aaabacadaeaf \
-	go test -race -vet=off -tags cuda -run Fused -bench Update -benchtime 1x ./host/train "$@"
-LD_LIBRARY_PATH=$fake XTTS_HOST_TEST_FAKE_DRIVER=1 go test -race -vet=off -tags cuda -run 'TestFakeGPU$' ./cmd/xtts-host "$@"
+go vet -race -tags cuda,fakegpu "${tagged[@]/#/./}"
+LD_LIBRARY_PATH=$fake go test -race -vet=off -tags cuda,fakegpu ./gpu/cuda "$@"
+LD_LIBRARY_PATH=$fake XTTS_HOST_TEST_GPU=GPU-a0a1a2a3-a4a5-a6a7-a8a9-aaabacadaeaf \
+	go test -race -vet=off -tags cuda,fakegpu -run Fused -bench Update -benchtime 1x ./host/train "$@"
+LD_LIBRARY_PATH=$fake go test -race -vet=off -tags cuda,fakegpu -run 'TestFakeGPU$' ./cmd/xtts-host "$@"

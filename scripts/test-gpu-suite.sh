@@ -8,9 +8,9 @@ scripts/venv-plugin.sh
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 export PATH=$PWD/.cache/venv-plugin/bin:$PATH
-scripts/gpu-suite.sh pack "$work/kit" ortgraphs/testdata/pico
+GPU_TAGS=cuda,fakegpu scripts/gpu-suite.sh pack "$work/kit" ortgraphs/testdata/pico
 LD_LIBRARY_PATH=$(scripts/cuda-fake.sh)
-export LD_LIBRARY_PATH XTTS_HOST_TEST_FAKE_DRIVER=1 XTTS_HOST_TEST_FAKE_CARDS=2048,2048 XTTS_HOST_ORT_LIB=$PWD/.cache/ort/1.29.0/libonnxruntime.so.1.29.0
+export LD_LIBRARY_PATH XTTS_HOST_TEST_FAKE_CARDS=2048,2048 XTTS_HOST_ORT_LIB=$PWD/.cache/ort/1.29.0/libonnxruntime.so.1.29.0
 export STEPS=20 BATCH_SIZES=4,8 CAP_MB=1500 CAP_BATCH=4 CAP_STEPS=50 BENCHTIME=3x
 export KILLS=13 JOBS=2
 for section in tests losses bench cap faults torture latency; do

@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/xtts-host/xtts-host/gpu/cuda"
 )
 
 // TestFakeGPU runs the scripts below testdata/fakegpu with all of the program that has CUDA, on cards of which each keeps its
@@ -21,8 +23,8 @@ import (
 //	same RUN...     these runs have equal losses and gradient norms, and saved equal weights and moments, to the last bit
 //	close RUN RUN   their losses differ by less than a millionth, and what they saved is not the same
 func TestFakeGPU(t *testing.T) {
-	const fake, folder = "XTTS_HOST_TEST_FAKE_DRIVER", "LD_LIBRARY_PATH"
-	if os.Getenv(fake) == "" {
+	const folder = "LD_LIBRARY_PATH"
+	if !cuda.Fake {
 		t.Skip("a GPU gives other bits than the CPU: scripts/test-cuda.sh runs this on fake ones")
 	}
 	p := scripts(t, "testdata/fakegpu")
@@ -33,7 +35,6 @@ func TestFakeGPU(t *testing.T) {
 	}
 	setup := p.Setup
 	p.Setup = func(env *testscript.Env) error {
-		env.Setenv(fake, "1")
 		env.Setenv(folder, os.Getenv(folder))
 		err := setup(env)
 		env.Setenv("XTTS_HOST_DEVICE", "auto")

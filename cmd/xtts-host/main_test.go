@@ -19,6 +19,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"github.com/xtts-host/xtts-host/gpu/cuda"
 	"github.com/xtts-host/xtts-host/host/dataset"
 	"github.com/xtts-host/xtts-host/ortgraphs/ort"
 )
@@ -105,7 +106,11 @@ func buildPlugin(t *testing.T, dir, id, suffix string) {
 	if err := os.MkdirAll(folder, 0o777); err != nil {
 		t.Fatal(err)
 	}
-	args := []string{"build", "-tags", strings.TrimPrefix(suffix, "_"), "-o", filepath.Join(folder, id+"_"+runtime.GOOS+"_"+runtime.GOARCH+suffix)}
+	tags := strings.TrimPrefix(suffix, "_")
+	if cuda.Fake && tags != "" {
+		tags += ",fakegpu"
+	}
+	args := []string{"build", "-tags", tags, "-o", filepath.Join(folder, id+"_"+runtime.GOOS+"_"+runtime.GOARCH+suffix)}
 	if info, ok := debug.ReadBuildInfo(); ok && slices.Contains(info.Settings, debug.BuildSetting{Key: "-race", Value: "true"}) {
 		args = append(args, "-race") // as these tests were compiled: nothing is compiled twice
 	}

@@ -5,7 +5,6 @@ package device
 import (
 	"errors"
 	"fmt"
-	"os"
 	"runtime"
 
 	"github.com/xtts-host/xtts-host/gpu"
@@ -28,9 +27,6 @@ type Config struct {
 	TF32          bool
 	Deterministic bool
 }
-
-// Fake reports that this is a test whose libcuda keeps a GPU's memory on the host: there the CPU computes on it.
-func Fake() bool { return os.Getenv("XTTS_HOST_TEST_FAKE_DRIVER") != "" }
 
 // Open makes the context and the streams of a GPU, and pins the ring. It leaves the calling thread bound to the GPU, and so locked
 // to the goroutine. After an error nothing is open.
@@ -60,7 +56,7 @@ func Open(c Config) (_ *Device, err error) {
 	if d.ring, err = d.Context.Register(c.Ring); err != nil {
 		return nil, fmt.Errorf("pin the ring: %w", err)
 	}
-	if !Fake() {
+	if !cuda.Fake {
 		d.CUDA = &ort.CUDA{Device: ort.Place(d.Context.Device().Index), Stream: d.Compute.Pointer(), TF32: c.TF32, MemoryLimit: c.MemoryLimit}
 	}
 	d.Deterministic = c.Deterministic

@@ -10,9 +10,8 @@ import (
 var inherited = []string{"PATH", "HOME", "TMPDIR", "LANG", "LC_ALL", "TZ", "LD_LIBRARY_PATH", "CUDA_CACHE_PATH", "OMP_NUM_THREADS",
 	"GOMAXPROCS", "GODEBUG", "GORACE", "GOTRACEBACK"}
 
-// inheritedPrefixes are the prefixes for GPU settings of container runtimes, for plugin authors, and for fake GPUs in
-// tests.
-var inheritedPrefixes = []string{"NVIDIA_", "XTTS_PLUGIN_", "XTTS_HOST_TEST_FAKE_"}
+// inheritedPrefixes are the prefixes for GPU settings of container runtimes and for plugin authors.
+var inheritedPrefixes = []string{"NVIDIA_", "XTTS_PLUGIN_"}
 
 // ortLibrary is the variable with the path of the ONNX Runtime library, for plugins and for the host.
 const ortLibrary = "XTTS_HOST_ORT_LIB"

@@ -15,7 +15,7 @@ import (
 // device is what the tests' models compute on: the GPU whose UUID the environment names, without TF32. On the fake driver the CPU
 // computes with the driver's memory.
 func device(t testing.TB) Device {
-	uuid, fake := os.Getenv("XTTS_HOST_TEST_GPU"), os.Getenv("XTTS_HOST_TEST_FAKE_DRIVER") != ""
+	uuid := os.Getenv("XTTS_HOST_TEST_GPU")
 	if uuid == "" {
 		t.Fatal("XTTS_HOST_TEST_GPU names no GPU")
 	}
@@ -38,7 +38,7 @@ func device(t testing.TB) Device {
 		t.Cleanup(func() { must((*s).Close()) })
 	}
 	d.Deterministic = true // tests compare bits
-	if !fake {
+	if !cuda.Fake {
 		d.CUDA = &ort.CUDA{Device: ort.Place(d.Context.Device().Index), Stream: d.Compute.Pointer()}
 	}
 	return d

@@ -7,9 +7,9 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"testing"
 
+	"github.com/xtts-host/xtts-host/gpu/cuda"
 	"github.com/xtts-host/xtts-host/ortgraphs"
 	"github.com/xtts-host/xtts-host/ortgraphs/ort"
 	"github.com/xtts-host/xtts-host/shared/manifest"
@@ -129,7 +129,7 @@ func TestFusedChangesNoBit(t *testing.T) {
 // BenchmarkUpdate is an update of 69 M parameters, the gradient's norm included; on a fake driver of few, to see that it runs.
 func BenchmarkUpdate(b *testing.B) {
 	n := 66 << 20
-	if os.Getenv("XTTS_HOST_TEST_FAKE_DRIVER") != "" {
+	if cuda.Fake {
 		n = 1 << 16
 	}
 	for _, fused := range []bool{false, true} {

@@ -44,16 +44,14 @@ func Open(cfg *stage.Config) (gpustage.Device, error) {
 }
 
 func open(cfg *stage.Config) (*engine.Device, error) {
-	// The memory of a test's driver is host memory, so the CPU computes on it.
-	fake := os.Getenv("XTTS_HOST_TEST_FAKE_DRIVER") != ""
-	if err := ort.Init(ort.Options{CUDA: !fake}); err != nil {
+	if err := ort.Init(ort.Options{CUDA: !cuda.Fake}); err != nil {
 		return nil, err
 	}
 	context, err := cuda.Open(cfg.Device)
 	if err != nil {
 		return nil, err
 	}
-	d, err := engine.New(engine.Config{Context: context, OnHost: fake, MemoryLimit: int(cfg.MemoryLimit), Lost: lost})
+	d, err := engine.New(engine.Config{Context: context, OnHost: cuda.Fake, MemoryLimit: int(cfg.MemoryLimit), Lost: lost})
 	if err != nil {
 		return nil, errors.Join(err, context.Close())
 	}
