@@ -7,7 +7,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"github.com/xtts-host/xtts-host/host/checkpoint"
@@ -17,7 +16,7 @@ import (
 
 // weights is a safetensors file that a run begins with.
 type weights struct {
-	*safetensors.Reader
+	checkpoint.Weights
 	io.Closer
 	path    string
 	damaged []checkpoint.Skipped // newer checkpoints of the same run
@@ -36,11 +35,11 @@ func openWeights(from string) (*weights, error) {
 			if err != nil {
 				return nil, err
 			}
-			return &weights{c.Params, c, c.Path, damaged}, nil
+			return &weights{c.Weights, c, c.Path, damaged}, nil
 		}
 		c, err := checkpoint.Load(from)
 		if err == nil {
-			return &weights{c.Params, c, c.Path, nil}, nil
+			return &weights{c.Weights, c, c.Path, nil}, nil
 		}
 		if !errors.Is(err, fs.ErrNotExist) { // otherwise files of a checkpoint are missing: it is none
 			return nil, err
@@ -51,7 +50,7 @@ func openWeights(from string) (*weights, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &weights{f.Reader, f, from, nil}, nil
+	return &weights{checkpoint.Weights{f.Reader}, f, from, nil}, nil
 }
 
 // match says what became of every tensor, by name.
@@ -70,7 +69,7 @@ func (w *weights) into(tensors []checkpoint.Tensor) (match, error) {
 		switch {
 		case !ok:
 			m.missing = append(m.missing, t.Name)
-		case from.DType != safetensors.F32 || !slices.Equal(from.Shape, t.Shape):
+		case !t.Fits(from):
 			m.reshaped = append(m.reshaped, fmt.Sprintf("%s (%s%v there, F32%v here)", t.Name, from.DType, from.Shape, t.Shape))
 		default:
 			if err := w.Read(t.Name, t.Data); err != nil {

@@ -222,6 +222,10 @@ var saves = []struct {
 	{"one more", [][2]int64{{1, 1}, {2, 2}}, 3, 3},
 	{"another state of the same step", [][2]int64{{1, 1}}, 1, 9},
 	{"the same again", [][2]int64{{1, 1}}, 1, 1},
+	{"the first with frozen weights", nil, 1, 101},
+	{"one more with frozen weights", [][2]int64{{1, 101}, {2, 102}}, 3, 103},
+	{"other frozen weights", [][2]int64{{1, 101}}, 1, 209},
+	{"the same again with frozen weights", [][2]int64{{1, 101}}, 1, 101},
 }
 
 // Whatever operation a save is killed at, and whether the disk kept what was not synced or lost it, the run goes

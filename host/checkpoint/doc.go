@@ -4,10 +4,13 @@
 // A checkpoint is a folder in the run folder:
 //
 //	checkpoints/step-000200/
-//	    params.safetensors      weights, f32, under their PyTorch names
+//	    params.safetensors      trained weights under their PyTorch names
 //	    optimizer.safetensors   the optimizer's state: exp_avg.<parameter>, momentum_buffer.<parameter>, ...
 //	    state.json              counters, schedule, quarantine, hashes of what changes numbers
 //	    MANIFEST                SHA-256 of the three: sha256sum -c MANIFEST checks them
+//	checkpoints/frozen-<SHA-256>.safetensors
+//	                            weights that the run freezes: written once, shared by its checkpoints, listed in each
+//	                            MANIFEST as ../frozen-<SHA-256>.safetensors
 //
 // It is complete or it is not there: files are written to step-000200.tmp and synced, MANIFEST last, then the
 // folder is renamed and its parent synced. Loading verifies every byte. Equal states give equal files: they

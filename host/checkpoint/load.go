@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/xtts-host/xtts-host/ortgraphs/safetensors"
 	"github.com/xtts-host/xtts-host/shared/hint"
@@ -34,8 +35,10 @@ type Checkpoint struct {
 	// Path is its folder.
 	Path  string
 	State State
-	// Params and Moments read params.safetensors and optimizer.safetensors.
-	Params, Moments *safetensors.Reader
+	// Weights reads params.safetensors and, of a run that freezes some, the frozen weights. Moments reads
+	// optimizer.safetensors.
+	Weights Weights
+	Moments *safetensors.Reader
 
 	manifest []byte
 	files    []io.Closer
@@ -124,17 +127,11 @@ func read(fsys fileSystem, path string) (_ *Checkpoint, err error) {
 		c.files = append(c.files, f)
 		return f, f.Size(), nil
 	}
-	f, size, err := open(manifestFile)
+	text, want, err := readManifest(fsys, path)
 	if err != nil {
 		return nil, err
 	}
-	if c.manifest, err = readText(f, size, maxManifest); err != nil {
-		return nil, fmt.Errorf("%s: %w", manifestFile, err)
-	}
-	want, err := decodeManifest(c.manifest)
-	if err != nil {
-		return nil, damage{fmt.Errorf("%s: %w", manifestFile, err)}
-	}
+	c.manifest = text
 	for _, name := range contents {
 		f, size, err := open(name)
 		if err != nil {
@@ -144,7 +141,8 @@ func read(fsys fileSystem, path string) (_ *Checkpoint, err error) {
 		var text []byte
 		switch name {
 		case paramsFile:
-			c.Params, err = safetensors.NewReader(f, size)
+			c.Weights = make(Weights, 1)
+			c.Weights[0], err = safetensors.NewReader(f, size)
 		case optimizerFile:
 			c.Moments, err = safetensors.NewReader(f, size)
 		case stateFile:
@@ -154,13 +152,18 @@ func read(fsys fileSystem, path string) (_ *Checkpoint, err error) {
 			err = damage{err}
 		}
 		if err == nil {
-			err = verify(f, size, want[name])
+			err = verify(f, size, want.files[name])
 		}
 		if err == nil && name == stateFile {
 			c.State, err = decodeState(text)
 		}
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", name, err)
+		}
+	}
+	if want.frozen != nil {
+		if err := c.openFrozen(fsys, want.frozen); err != nil {
+			return nil, err
 		}
 	}
 	if step, ok := parseStep(filepath.Base(path)); ok && step != c.State.Step {
@@ -218,15 +221,16 @@ func (c *Checkpoint) Match(now map[string]string) error {
 func (c *Checkpoint) Restore(params, moments []Tensor) error {
 	for _, group := range []struct {
 		file    string
-		saved   *safetensors.Reader
+		saved   Weights
 		tensors []Tensor
-	}{{paramsFile, c.Params, params}, {optimizerFile, c.Moments, moments}} {
-		if err := agree(group.saved, group.tensors); err != nil {
+		unused  int
+	}{{paramsFile, c.Weights, params, 0}, {optimizerFile, Weights{c.Moments}, moments, c.unusedMoments(params)}} {
+		if err := agree(group.saved, group.tensors, group.unused); err != nil {
 			return fmt.Errorf("%s: %w", filepath.Join(c.Path, group.file), err)
 		}
 	}
 	for _, t := range params {
-		if err := c.Params.Read(t.Name, t.Data); err != nil {
+		if err := c.Weights.Read(t.Name, t.Data); err != nil {
 			return fmt.Errorf("%s: %w", filepath.Join(c.Path, paramsFile), err)
 		}
 	}
@@ -238,18 +242,31 @@ func (c *Checkpoint) Restore(params, moments []Tensor) error {
 	return nil
 }
 
-func agree(saved *safetensors.Reader, tensors []Tensor) error {
+// unusedMoments counts the moments of frozen weights, which version 1 has: they are zero.
+func (c *Checkpoint) unusedMoments(params []Tensor) int {
+	n := 0
+	for _, saved := range c.Moments.Tensors() {
+		_, parameter, _ := strings.Cut(saved.Name, ".")
+		if c.State.Version == 1 && slices.ContainsFunc(params, func(t Tensor) bool { return t.Frozen && t.Name == parameter }) {
+			n++
+		}
+	}
+	return n
+}
+
+// agree compares tensors with the saved ones, of which some may be left over.
+func agree(saved Weights, tensors []Tensor, unused int) error {
 	for _, t := range tensors {
 		s, ok := saved.Tensor(t.Name)
 		switch {
 		case !ok:
 			return fmt.Errorf("no tensor %q", t.Name)
-		case s.DType != safetensors.F32 || !slices.Equal(s.Shape, t.Shape) || s.Bytes != int64(len(t.Data)):
-			return fmt.Errorf("tensor %q is %s%v, not F32%v of %d bytes", t.Name, s.DType, s.Shape, t.Shape, len(t.Data))
+		case !t.Fits(s):
+			return fmt.Errorf("tensor %q is %s%v, not %s%v of %d bytes", t.Name, s.DType, s.Shape, t.stored(), t.Shape, len(t.Data))
 		}
 	}
-	if len(saved.Tensors()) != len(tensors) {
-		return fmt.Errorf("%d tensors, want %d", len(saved.Tensors()), len(tensors))
+	if n := len(saved.Tensors()) - unused; n != len(tensors) {
+		return fmt.Errorf("%d tensors, want %d", n, len(tensors))
 	}
 	return nil
 }

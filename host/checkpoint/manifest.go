@@ -3,7 +3,10 @@ package checkpoint
 import (
 	"bytes"
 	"encoding/hex"
+	"errors"
 	"fmt"
+	"io/fs"
+	"path/filepath"
 	"strings"
 )
 
@@ -15,17 +18,23 @@ const (
 	manifestFile  = "MANIFEST"
 )
 
-// contents are the files that MANIFEST lists, in its order.
+// contents are the files of the folder that MANIFEST lists, in its order.
 var contents = []string{optimizerFile, paramsFile, stateFile}
 
-// sums holds the SHA-256 of each file in contents.
-type sums map[string][]byte
+// sums holds the SHA-256 of each file in contents, and that of the frozen weights, nil without any.
+type sums struct {
+	files  map[string][]byte
+	frozen []byte
+}
 
-// encode returns MANIFEST, in the form that sha256sum writes.
+// encode returns MANIFEST, in the form that sha256sum writes. The frozen weights come first.
 func (s sums) encode() []byte {
 	var out bytes.Buffer
+	if s.frozen != nil {
+		fmt.Fprintf(&out, "%x  ../%s\n", s.frozen, frozenName(s.frozen))
+	}
 	for _, name := range contents {
-		fmt.Fprintf(&out, "%x  %s\n", s[name], name)
+		fmt.Fprintf(&out, "%x  %s\n", s.files[name], name)
 	}
 	return out.Bytes()
 }
@@ -33,20 +42,48 @@ func (s sums) encode() []byte {
 // decodeManifest reads MANIFEST. Only what encode writes is accepted: anything else is damage.
 func decodeManifest(data []byte) (sums, error) {
 	lines := strings.Split(string(data), "\n")
-	s := sums{}
+	s := sums{files: map[string][]byte{}}
+	if sum, name, ok := strings.Cut(lines[0], "  ../"); ok {
+		raw, err := hex.DecodeString(sum)
+		if err != nil || len(raw) != 32 || name != frozenName(raw) {
+			return sums{}, errors.New("line 1 is not the SHA-256 of frozen weights")
+		}
+		s.frozen, lines = raw, lines[1:]
+	}
 	for i, name := range contents {
 		if i >= len(lines) {
-			return nil, fmt.Errorf("no line for %s", name)
+			return sums{}, fmt.Errorf("no line for %s", name)
 		}
 		sum, ok := strings.CutSuffix(lines[i], "  "+name)
 		raw, err := hex.DecodeString(sum)
 		if !ok || err != nil || len(raw) != 32 {
-			return nil, fmt.Errorf("line %d is not the SHA-256 of %s", i+1, name)
+			return sums{}, fmt.Errorf("no SHA-256 of %s where it belongs", name)
 		}
-		s[name] = raw
+		s.files[name] = raw
 	}
 	if !bytes.Equal(s.encode(), data) {
-		return nil, fmt.Errorf("more than the lines of %s", strings.Join(contents, ", "))
+		return sums{}, fmt.Errorf("more than the lines of %s", strings.Join(contents, ", "))
 	}
 	return s, nil
+}
+
+// readManifest returns the text of a checkpoint's MANIFEST, and what it says.
+func readManifest(fsys fileSystem, path string) ([]byte, sums, error) {
+	f, err := fsys.Open(filepath.Join(path, manifestFile))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, sums{}, damage{missing(manifestFile)}
+	}
+	if err != nil {
+		return nil, sums{}, err
+	}
+	defer f.Close()
+	text, err := readText(f, f.Size(), maxManifest)
+	if err != nil {
+		return nil, sums{}, fmt.Errorf("%s: %w", manifestFile, err)
+	}
+	s, err := decodeManifest(text)
+	if err != nil {
+		return nil, sums{}, damage{fmt.Errorf("%s: %w", manifestFile, err)}
+	}
+	return text, s, nil
 }

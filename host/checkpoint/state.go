@@ -12,8 +12,9 @@ import (
 	"github.com/xtts-host/xtts-host/shared/hint"
 )
 
-// Version is the version of state.json.
-const Version = 1
+// Version is the version that Save writes. Version 1, which is read, had all weights in params.safetensors, and moments
+// of frozen ones, too.
+const Version = 2
 
 // State is everything of a run but its weights and moments. It holds no clock and no path, so that equal runs
 // save equal files; reasons of the quarantine must keep to that.
@@ -105,8 +106,8 @@ func decodeState(data []byte) (State, error) {
 	if _, err := dec.Token(); err != io.EOF {
 		return State{}, errors.New("more than one value")
 	}
-	if s.Version != Version {
-		return State{}, fmt.Errorf("version %d, this program reads version %d", s.Version, Version)
+	if s.Version < 1 || s.Version > Version {
+		return State{}, fmt.Errorf("version %d, this program reads versions 1 to %d", s.Version, Version)
 	}
 	return s, s.check()
 }

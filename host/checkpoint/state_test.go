@@ -71,7 +71,7 @@ func TestStateRefuses(t *testing.T) {
 		"unknown key":   `{"version":1,"clock":1}`,
 		"two values":    `{"version":1}{}`,
 		"no version":    `{}`,
-		"later version": `{"version":2}`,
+		"later version": `{"version":3}`,
 		"negative step": `{"version":1,"step":-1,"optimizer_step":-1}`,
 		"too large":     `{"version":1,"step":9223372036854775808}`,
 	} {
@@ -83,29 +83,34 @@ func TestStateRefuses(t *testing.T) {
 
 func TestManifest(t *testing.T) {
 	sum := func(b byte) []byte { return bytes.Repeat([]byte{b}, 32) }
-	want := sums{paramsFile: sum(1), optimizerFile: sum(2), stateFile: sum(3)}
-	text := want.encode()
-	got, err := decodeManifest(text)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !reflect.DeepEqual(got, want) {
-		t.Errorf("got %v, want %v", got, want)
-	}
-	for n := range text {
-		if _, err := decodeManifest(text[:n]); err == nil {
-			t.Errorf("the first %d of %d bytes were accepted", n, len(text))
+	for _, frozen := range [][]byte{nil, sum(4)} {
+		want := sums{files: map[string][]byte{paramsFile: sum(1), optimizerFile: sum(2), stateFile: sum(3)}, frozen: frozen}
+		text := want.encode()
+		got, err := decodeManifest(text)
+		if err != nil {
+			t.Fatal(err)
 		}
-	}
-	for name, s := range map[string]string{
-		"a line more":       string(text) + "x\n",
-		"upper case":        strings.ToUpper(string(text)),
-		"another order":     strings.Join([]string{strings.Split(string(text), "\n")[1], strings.Split(string(text), "\n")[0], strings.Split(string(text), "\n")[2], ""}, "\n"),
-		"carriage returns":  strings.ReplaceAll(string(text), "\n", "\r\n"),
-		"another separator": strings.ReplaceAll(string(text), "  ", " *"),
-	} {
-		if _, err := decodeManifest([]byte(s)); err == nil {
-			t.Errorf("%s: no error", name)
+		if !reflect.DeepEqual(got, want) {
+			t.Errorf("got %v, want %v", got, want)
+		}
+		for n := range text {
+			if _, err := decodeManifest(text[:n]); err == nil {
+				t.Errorf("the first %d of %d bytes were accepted", n, len(text))
+			}
+		}
+		lines := strings.SplitAfter(string(text), "\n")
+		for name, s := range map[string]string{
+			"a line more":       string(text) + "x\n",
+			"a line twice":      lines[0] + string(text),
+			"upper case":        strings.ToUpper(string(text)),
+			"another order":     lines[1] + lines[0] + strings.Join(lines[2:], ""),
+			"carriage returns":  strings.ReplaceAll(string(text), "\n", "\r\n"),
+			"another separator": strings.ReplaceAll(string(text), "  ", " *"),
+			"another folder":    strings.ReplaceAll(string(text), "  ", "  ../"),
+		} {
+			if _, err := decodeManifest([]byte(s)); err == nil {
+				t.Errorf("%s: no error", name)
+			}
 		}
 	}
 }
@@ -154,7 +159,10 @@ func FuzzState(f *testing.F) {
 }
 
 func FuzzManifest(f *testing.F) {
-	f.Add(sums{paramsFile: make([]byte, 32), optimizerFile: make([]byte, 32), stateFile: make([]byte, 32)}.encode())
+	s := sums{files: map[string][]byte{paramsFile: make([]byte, 32), optimizerFile: make([]byte, 32), stateFile: make([]byte, 32)}}
+	f.Add(s.encode())
+	s.frozen = make([]byte, 32)
+	f.Add(s.encode())
 	f.Add([]byte("\n\n\n"))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		s, err := decodeManifest(data)

@@ -16,7 +16,6 @@ import (
 	"strings"
 
 	"github.com/xtts-host/xtts-host/host/disk"
-	"github.com/xtts-host/xtts-host/ortgraphs/safetensors"
 )
 
 // Folder is the name of the folder of checkpoints in a run folder.
@@ -29,8 +28,9 @@ type Store struct {
 	// break a run at a chosen point.
 	Reached func(Phase)
 
-	dir string
-	fs  fileSystem
+	dir    string
+	fs     fileSystem
+	frozen string // file of frozen weights that this process wrote or verified
 }
 
 // Phase names a point of a Save.
@@ -39,7 +39,7 @@ type Phase string
 // The phases of a Save, in order.
 const (
 	Begin   Phase = "checkpoint-begin"
-	Written Phase = "checkpoint-file"   // one file of it is durable; four times
+	Written Phase = "checkpoint-file"   // one file of it is durable; four times, once more for new frozen weights
 	Publish Phase = "checkpoint-rename" // all are; the folder gets its name next
 	Saved   Phase = "checkpoint-saved"
 )
@@ -55,22 +55,11 @@ func NewStore(runDir string) *Store {
 	return &Store{dir: filepath.Join(runDir, Folder), fs: osFS{}}
 }
 
-// Tensor is one f32 tensor of an arena. Data is its values, little endian, row by row, in memory of the
-// caller: Save reads it and Restore fills it. A scalar has an empty shape.
-type Tensor struct {
-	Name  string
-	Shape []int
-	Data  []byte
-}
-
-// Moment returns the name in optimizer.safetensors of a moment of a parameter; kind is "exp_avg" or
-// "exp_avg_sq", as PyTorch names them.
-func Moment(kind, parameter string) string { return kind + "." + parameter }
-
 // Save writes the checkpoint of state.Step and returns its folder. It returns once the checkpoint is durable;
 // when it fails, or the process dies, those saved before are as they were. Saving again what is there already
 // changes nothing; another state of the same step replaces it. ctx ends a save between two tensors. Leftovers
-// of a save that was killed are removed. The error for a full disk is a *disk.FullError.
+// of a save that was killed are removed. Frozen weights are written once for all checkpoints of the run. The error for
+// a full disk is a *disk.FullError.
 func (s *Store) Save(ctx context.Context, state State, params, moments []Tensor) (string, error) {
 	path := s.Path(state.Step)
 	s.reached(Begin)
@@ -81,14 +70,6 @@ func (s *Store) Save(ctx context.Context, state State, params, moments []Tensor)
 	return path, nil
 }
 
-// size returns the bytes of the tensors' values, which are nearly all of a checkpoint.
-func size(tensors []Tensor) (n int64) {
-	for _, t := range tensors {
-		n += int64(len(t.Data))
-	}
-	return n
-}
-
 func (s *Store) save(ctx context.Context, path string, state State, params, moments []Tensor) (err error) {
 	stateJSON, err := state.encode()
 	if err != nil {
@@ -96,6 +77,18 @@ func (s *Store) save(ctx context.Context, path string, state State, params, mome
 	}
 	if err := s.prepare(); err != nil {
 		return err
+	}
+	var trained, frozen []Tensor
+	for _, t := range params {
+		if t.Frozen {
+			frozen = append(frozen, t)
+		} else {
+			trained = append(trained, t)
+		}
+	}
+	written := sums{files: map[string][]byte{}}
+	if written.frozen, err = s.saveFrozen(ctx, frozen); err != nil {
+		return fmt.Errorf("frozen weights: %w", err)
 	}
 	tmp := path + tmpSuffix
 	defer func() {
@@ -106,16 +99,15 @@ func (s *Store) save(ctx context.Context, path string, state State, params, mome
 	if err := s.fs.MkdirAll(tmp); err != nil {
 		return err
 	}
-	written := sums{}
 	for _, f := range []struct {
 		name    string
 		content func(io.Writer) error
 	}{
-		{paramsFile, func(w io.Writer) error { return writeTensors(w, params) }},
+		{paramsFile, func(w io.Writer) error { return writeTensors(w, trained) }},
 		{optimizerFile, func(w io.Writer) error { return writeTensors(w, moments) }},
 		{stateFile, func(w io.Writer) error { return writeAll(w, stateJSON) }},
 	} {
-		if written[f.name], err = s.write(ctx, filepath.Join(tmp, f.name), f.content); err != nil {
+		if written.files[f.name], err = s.write(ctx, filepath.Join(tmp, f.name), f.content); err != nil {
 			return fmt.Errorf("%s: %w", f.name, err)
 		}
 	}
@@ -164,7 +156,7 @@ func (s *Store) clear() error {
 	for _, name := range names {
 		suffix := filepath.Ext(name)
 		main := strings.TrimSuffix(name, suffix)
-		if _, ok := parseStep(main); !ok {
+		if _, ok := parseStep(main); !ok && !(isFrozen(main) && suffix == tmpSuffix) {
 			continue // not ours
 		}
 		path := filepath.Join(s.dir, name)
@@ -259,16 +251,8 @@ func writeAll(w io.Writer, data []byte) error {
 	return err
 }
 
-func writeTensors(w io.Writer, tensors []Tensor) error {
-	list := make([]safetensors.Tensor, len(tensors))
-	for i, t := range tensors {
-		list[i] = safetensors.Tensor{Name: t.Name, DType: safetensors.F32, Shape: t.Shape, Data: t.Data}
-	}
-	return safetensors.Write(w, list, map[string]string{"format": "pt"})
-}
-
 // Prune removes the oldest checkpoints until keep are left; 0 or less keeps all. Those at the given paths are
-// kept too, and not counted: the best one, say.
+// kept too, and not counted: the best one, say. Frozen weights go with the last checkpoint that shares them.
 func (s *Store) Prune(keep int, paths ...string) error {
 	if keep <= 0 {
 		return nil
@@ -292,7 +276,7 @@ func (s *Store) Prune(keep int, paths ...string) error {
 			doomed = append(doomed, path)
 		}
 	}
-	if err := s.remove(doomed); err != nil {
+	if err := errors.Join(s.remove(doomed), s.sweep()); err != nil {
 		return fmt.Errorf("prune checkpoints: %w", err)
 	}
 	return nil

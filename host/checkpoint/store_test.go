@@ -14,9 +14,12 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/xtts-host/xtts-host/shared/manifest"
 )
 
-// someTensors returns weights and moments whose values depend on salt.
+// someTensors returns weights and moments whose values depend on salt. From 100 on one of the weights is frozen; its
+// values depend on the hundreds.
 func someTensors(salt int64) (params, moments []Tensor) {
 	data := func(n int, kind int64) []byte {
 		var b []byte
@@ -25,11 +28,18 @@ func someTensors(salt int64) (params, moments []Tensor) {
 		}
 		return b
 	}
-	params = []Tensor{{"out.weight", []int{2, 3}, data(6, 1)}, {"out.bias", []int{2}, data(2, 2)}, {"scale", nil, data(1, 3)}}
+	tensor := func(name string, shape []int, data []byte) Tensor {
+		return Tensor{Name: name, Shape: shape, Data: data}
+	}
+	params = []Tensor{tensor("out.weight", []int{2, 3}, data(6, 1)), tensor("out.bias", []int{2}, data(2, 2)), tensor("scale", nil, data(1, 3))}
 	for i, kind := range []string{"exp_avg", "exp_avg_sq"} {
 		for _, p := range params {
-			moments = append(moments, Tensor{Moment(kind, p.Name), p.Shape, data(len(p.Data)/4, int64(4+i))})
+			moments = append(moments, tensor(Moment(kind, p.Name), p.Shape, data(len(p.Data)/4, int64(4+i))))
 		}
+	}
+	if salt >= 100 {
+		salt /= 100
+		params = append(params, Tensor{Name: "table", DType: manifest.BF16, Shape: []int{4, 2}, Data: data(4, 9), Frozen: true})
 	}
 	return params, moments
 }
@@ -95,12 +105,12 @@ func TestSaveAndLoad(t *testing.T) {
 		t.Errorf("a run without checkpoints gave %v", err)
 	}
 	for _, step := range []int64{5, 999_999, 1_000_000} {
-		path := save(t, s, step, step)
+		path := save(t, s, step, step%10)
 		c, skipped := latest(t, s)
 		if c.Path != path || len(skipped) != 0 {
 			t.Errorf("latest is %s (skipped %v), want %s", c.Path, skipped, path)
 		}
-		check(t, c, step, step)
+		check(t, c, step, step%10)
 		if err := errors.Join(c.Close(), c.Close()); err != nil {
 			t.Error(err)
 		}
@@ -228,8 +238,11 @@ func TestRestoreRefusesOthers(t *testing.T) {
 	}
 	defer c.Close()
 	for name, change := range map[string]func(params, moments []Tensor) ([]Tensor, []Tensor){
-		"one fewer":     func(p, m []Tensor) ([]Tensor, []Tensor) { return p[1:], m },
-		"one more":      func(p, m []Tensor) ([]Tensor, []Tensor) { return append(p, Tensor{"new", nil, make([]byte, 4)}), m },
+		"another type": func(p, m []Tensor) ([]Tensor, []Tensor) { p[0].DType = manifest.BF16; return p, m },
+		"one fewer":    func(p, m []Tensor) ([]Tensor, []Tensor) { return p[1:], m },
+		"one more": func(p, m []Tensor) ([]Tensor, []Tensor) {
+			return append(p, Tensor{Name: "new", Data: make([]byte, 4)}), m
+		},
 		"another shape": func(p, m []Tensor) ([]Tensor, []Tensor) { p[0].Shape = []int{3, 2}; return p, m },
 		"another size":  func(p, m []Tensor) ([]Tensor, []Tensor) { p[0].Data = p[0].Data[4:]; return p, m },
 		"no moments":    func(p, m []Tensor) ([]Tensor, []Tensor) { return p, nil },

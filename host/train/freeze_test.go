@@ -5,6 +5,7 @@ import (
 	"errors"
 	"testing"
 
+	"github.com/xtts-host/xtts-host/host/checkpoint"
 	"github.com/xtts-host/xtts-host/ortgraphs"
 	"github.com/xtts-host/xtts-host/shared/manifest"
 )
@@ -86,5 +87,27 @@ func TestFreezeChangesNoOtherBit(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestRestoreVersion1 gives model and optimizer a checkpoint of a run of pico that a program before version 2 saved.
+func TestRestoreVersion1(t *testing.T) {
+	m, g, _, _ := batchOf(t, pico, "pico", 1)
+	o := newOptimizer(t, m, g.Optimizer, false)
+	c, err := checkpoint.Load("../checkpoint/testdata/version1/pico/step-000002")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	before := bytes.Clone(m.weights.host)
+	if err := errors.Join(m.Pull(), o.Pull(), c.Restore(m.Weights(), o.Moments())); err != nil {
+		t.Fatal(err)
+	}
+	if bytes.Equal(before, m.weights.host) {
+		t.Error("the weights are still those of the bundle")
+	}
+	trainOn(t, m, 0, 1)
+	if _, updated := step(t, m, o, 0.01); !updated {
+		t.Error("no update")
 	}
 }

@@ -241,7 +241,10 @@ func (m *Model) views(kind string, v vector) []checkpoint.Tensor {
 		if kind != "" {
 			name = checkpoint.Moment(kind, p.Name)
 		}
-		out = append(out, checkpoint.Tensor{Name: name, Shape: p.Shape, Data: v.host[at.Offset : at.Offset+at.Bytes()]})
+		out = append(out, checkpoint.Tensor{
+			Name: name, DType: at.DType, Shape: p.Shape, Data: v.host[at.Offset : at.Offset+at.Bytes()],
+			Frozen: !m.arena.Role(i).Trained,
+		})
 	}
 	return out
 }

@@ -1,10 +1,14 @@
 """Checkpoints of xtts-host (Go package host/checkpoint): read when every byte is what was saved, and written with the host's bytes.
 
     checkpoints/step-000200/
-        params.safetensors      weights, f32, under their PyTorch names
+        params.safetensors      trained weights, f32, under their PyTorch names
         optimizer.safetensors   the optimizer's state: exp_avg.<parameter>, momentum_buffer.<parameter>, ...
         state.json              counters, schedule, quarantine, hashes of what changes numbers
-        MANIFEST                SHA-256 of the three
+        MANIFEST                SHA-256 of the three, and of the frozen weights
+    checkpoints/frozen-<SHA-256>.safetensors
+                                weights that the run freezes, if it does: shared by its checkpoints
+
+Version 1 had all weights in params.safetensors, and moments, which are zero, of frozen ones too.
 """
 
 import hashlib
@@ -20,9 +24,10 @@ from safetensors.torch import load_file
 
 FOLDER = "checkpoints"
 PARAMS, MOMENTS, STATE, MANIFEST = "params.safetensors", "optimizer.safetensors", "state.json", "MANIFEST"
-VERSION = 1
+VERSIONS = 1, 2
 
 _NAME = re.compile(r"step-(\d{6,})(?:\.old)?")
+_SHARED = re.compile(r"[0-9a-f]{64}  (\.\./frozen-[0-9a-f]{64}\.safetensors)\n")
 
 
 class Refused(Exception):
@@ -38,9 +43,10 @@ class Checkpoint:
     """One checkpoint, verified. state is the text of state.json, for that alone gives the same bytes again."""
 
     path: Path
-    params: dict[str, torch.Tensor]
+    params: dict[str, torch.Tensor]  # frozen ones too
     moments: dict[str, torch.Tensor]
     state: str
+    frozen: frozenset[str] = frozenset()  # names of the weights that the run freezes; empty in version 1
 
     @property
     def counters(self) -> dict:
@@ -58,11 +64,15 @@ def load(path: Path) -> Checkpoint:
     """The checkpoint in a folder. Refused if a file is missing or is not what MANIFEST says."""
     try:
         manifest = (path / MANIFEST).read_text(encoding="utf-8")
-        if manifest != _manifest(path):
+        shared = _SHARED.match(manifest)
+        shared = path / shared[1] if shared else None
+        if manifest != _manifest(path, shared):
             raise ValueError(f"a file has another SHA-256 than {MANIFEST} says")
-        found = Checkpoint(path, load_file(path / PARAMS), load_file(path / MOMENTS), (path / STATE).read_text(encoding="utf-8"))
-        if found.counters["version"] != VERSION:
-            raise ValueError(f"{STATE} has version {found.counters['version']}, this program reads version {VERSION}")
+        frozen = load_file(shared) if shared else {}
+        state = (path / STATE).read_text(encoding="utf-8")
+        found = Checkpoint(path, {**load_file(path / PARAMS), **frozen}, load_file(path / MOMENTS), state, frozenset(frozen))
+        if found.counters["version"] not in VERSIONS:
+            raise ValueError(f"{STATE} has version {found.counters['version']}, this program reads versions 1 and 2")
     except (OSError, ValueError, KeyError, SafetensorError) as error:
         hint = "name another checkpoint, or the run's folder: then the newest intact one is taken"
         raise Refused(f"damaged checkpoint {path}: {error}", hint) from error
@@ -100,22 +110,33 @@ def name(step: int) -> str:
     return f"step-{step:06d}"
 
 
-def write(folder: Path, params: dict[str, torch.Tensor], moments: dict[str, torch.Tensor], state: str) -> None:
-    """Writes a checkpoint into a new folder; MANIFEST comes last, so that one that is not whole is none."""
+def write(folder: Path, params: dict[str, torch.Tensor], moments: dict[str, torch.Tensor], state: str,
+          frozen: frozenset[str] = frozenset()) -> None:
+    """Writes a checkpoint into a new folder; MANIFEST comes last, so that one that is not whole is none.
+
+    `frozen` names the weights for the file that checkpoints share, which is written beside the folder.
+    """
     folder.mkdir(parents=True)
-    write_tensors(folder / PARAMS, params)
+    shared = None
+    if frozen:
+        part = folder.parent / "frozen.safetensors.tmp"
+        write_tensors(part, {name: params[name] for name in frozen})
+        shared = part.rename(folder.parent / f"frozen-{_sum(part)}.safetensors")
+    write_tensors(folder / PARAMS, {name: tensor for name, tensor in params.items() if name not in frozen})
     write_tensors(folder / MOMENTS, moments)
     (folder / STATE).write_text(state, encoding="utf-8", newline="\n")
-    (folder / MANIFEST).write_text(_manifest(folder), encoding="utf-8", newline="\n")
+    (folder / MANIFEST).write_text(_manifest(folder, shared), encoding="utf-8", newline="\n")
 
 
-def _manifest(folder: Path) -> str:
+def _manifest(folder: Path, shared: Path | None) -> str:
     """MANIFEST of the files as they are, in the form that sha256sum writes."""
-    lines = []
-    for file in sorted((PARAMS, MOMENTS, STATE)):
-        with (folder / file).open("rb") as f:
-            lines.append(f"{hashlib.file_digest(f, 'sha256').hexdigest()}  {file}\n")
-    return "".join(lines)
+    lines = [f"{_sum(shared)}  ../{shared.name}\n"] if shared else []
+    return "".join(lines + [f"{_sum(folder / file)}  {file}\n" for file in sorted((PARAMS, MOMENTS, STATE))])
+
+
+def _sum(file: Path) -> str:
+    with file.open("rb") as f:
+        return hashlib.file_digest(f, "sha256").hexdigest()
 
 
 def write_tensors(path: Path, tensors: dict[str, torch.Tensor]) -> None:

@@ -50,16 +50,44 @@ def middle(trained, tmp_path):
     return build, graphs, run / "checkpoints/step-000006", file, torch.load(file, weights_only=True)
 
 
+def same(before: Path, after: Path) -> None:
+    """Two checkpoints have the same files, the frozen weights included."""
+    for name in FILES:
+        assert (after / name).read_bytes() == (before / name).read_bytes(), name
+    theirs, ours = ({p.name: p.read_bytes() for p in c.parent.glob("frozen-*")} for c in (before, after))
+    assert ours == theirs
+
+
 def test_round_trip_keeps_every_bit_and_the_run_goes_on(middle, tmp_path):
     _, graphs, before, file, _ = middle
     after = wayback.from_torch(file, graphs, tmp_path / "again")
-    for name in FILES:
-        assert (after / name).read_bytes() == (before / name).read_bytes(), name
+    same(before, after)
     assert (tmp_path / "again" / checkpoint.PARAMS).read_bytes() == (before / checkpoint.PARAMS).read_bytes()
     host("--resume", tmp_path / "again")
     for name in FILES:
         theirs, ours = (folder.parent / "step-000008" / name for folder in (before, after))
         assert ours.read_bytes() == theirs.read_bytes(), name
+
+
+def test_a_part_of_a_model_goes_there_and_back(tmp_path):
+    build, graphs = BUNDLES["adamw"]
+    run, file = tmp_path / "run", tmp_path / "model.pt"
+    host("--graph", graphs, "--batch-size", 4, "--max-steps", 4, "--checkpoint-every", 2, "--train-only", "mel_head,decoder.norm",
+         "--run-dir", run)
+    before = run / "checkpoints/step-000002"
+    wayback.to_torch(before, file)
+    saved = torch.load(file, weights_only=True)
+    module = Step(build())
+    module.load_state_dict(saved["model"], strict=True)
+    for name in saved["config"]["frozen"]:
+        module.get_parameter(name).requires_grad_(False)
+    update = torch.optim.AdamW(wayback.groups(module.named_parameters()), lr=1.0)
+    update.load_state_dict(saved["optimizer"])
+    assert sum(p.requires_grad for p in module.parameters()) == len(update.state_dict()["state"]) == 4
+    after = wayback.from_torch(file, graphs, tmp_path / "again")
+    same(before, after)
+    host("--resume", tmp_path / "again")
+    same(run / "checkpoints/step-000004", after.parent / "step-000004")
 
 
 def module_and_optimizer(export, saved) -> tuple[torch.nn.Module, torch.optim.Optimizer]:
@@ -199,12 +227,12 @@ def test_run_gives_its_newest_intact_or_best_checkpoint(trained, tmp_path, capsy
 
 
 STATE = {
-    "version": 1, "step": 3, "optimizer_step": 2, "schedule": {"name": "constant", "base_lr": 0.5, "warmup_steps": 0, "total_steps": 9},
+    "step": 3, "optimizer_step": 2, "schedule": {"name": "constant", "base_lr": 0.5, "warmup_steps": 0, "total_steps": 9},
     "hashes": {"optimizer": '["adamw",0.5,[0.9,0.999],1e-8,0,0.01,1]'},
 }
 
 
-def made_up(folder: Path) -> tuple[Path, Path]:
+def made_up(folder: Path, version: int = 2) -> tuple[Path, Path]:
     """A bundle with a tied and a frozen tensor and names that JSON escapes, and a checkpoint of it."""
     parameters = [{"name": "Table<b>.weight", "shape": [2, 3], "decay": True, "aliases": ["head.weight"]},
                   {"name": "norm.bias", "shape": [3]}, {"name": "mel.filters", "shape": [2], "frozen": True}]
@@ -212,13 +240,15 @@ def made_up(folder: Path) -> tuple[Path, Path]:
     (folder / "bundle/bundle.json").write_text(json.dumps({"name": "made up", "parameters": parameters, "optimizer": {"name": "adamw"}}))
     params = {p["name"]: torch.full(p["shape"], float(i + 1)) for i, p in enumerate(parameters)}
     moments = {f"{kind}.{p['name']}": torch.full(p["shape"], 0.0 if p.get("frozen") else 0.25)
-               for kind in ("exp_avg", "exp_avg_sq") for p in parameters}
-    checkpoint.write(folder / "run/checkpoints/step-000003", params, moments, json.dumps(STATE))
+               for kind in ("exp_avg", "exp_avg_sq") for p in parameters if version == 1 or not p.get("frozen")}
+    frozen = frozenset() if version == 1 else frozenset({"mel.filters"})
+    checkpoint.write(folder / "run/checkpoints/step-000003", params, moments, json.dumps({**STATE, "version": version}), frozen)
     return folder / "bundle", folder / "run/checkpoints/step-000003"
 
 
-def test_aliases_and_frozen_tensors(tmp_path):
-    bundle, before = made_up(tmp_path)
+@pytest.mark.parametrize("version", checkpoint.VERSIONS)
+def test_aliases_and_frozen_tensors(tmp_path, version):
+    bundle, before = made_up(tmp_path, version)
     file = tmp_path / "model.pt"
     with pytest.raises(Refused, match="no config.yaml"):
         wayback.to_torch(before, file)
@@ -228,8 +258,7 @@ def test_aliases_and_frozen_tensors(tmp_path):
     assert saved["model"]["head.weight"].data_ptr() == saved["model"]["Table<b>.weight"].data_ptr()
     assert [g["param_names"] for g in saved["optimizer"]["param_groups"]] == [["Table<b>.weight"], ["norm.bias"]]
     after = wayback.from_torch(file, bundle, tmp_path / "again")
-    for name in FILES:
-        assert (after / name).read_bytes() == (before / name).read_bytes(), name
+    same(before, after)
     saved["model"]["head.weight"] = saved["model"]["head.weight"] + 1
     torch.save(saved, file)
     with pytest.raises(Refused, match="alias       head.weight is not equal to Table<b>.weight"):

@@ -36,9 +36,10 @@ def to_torch(source: Path, out: Path, bundle: Path | None = None, best: bool = F
     """
     found = checkpoint.find(source, best)
     document = _bundle(bundle or _bundle_of(found))
-    parameters, state = document["parameters"], found.counters
-    spec = _spec(state)
-    problems = differences(_shapes(parameters), found.params) + differences(_moments(spec["name"], parameters), found.moments)
+    state = found.counters
+    parameters, spec = _frozen(document["parameters"], found.frozen), _spec(state)
+    problems = differences(_shapes(parameters), found.params)
+    problems += differences(_moments(spec["name"], parameters, state["version"]), found.moments)
     if problems:
         raise Refused(_text(f"{found.path} does not fit the bundle {document['name']}", problems),
                       "name the bundle that the run was trained with: --bundle DIR")
@@ -49,7 +50,7 @@ def to_torch(source: Path, out: Path, bundle: Path | None = None, best: bool = F
         "step": state["step"],
         "config": {
             "bundle": document["name"], "features": document.get("features"), "optimizer": spec, "schedule": state["schedule"],
-            "settings": found.settings,
+            "settings": found.settings, "frozen": sorted(found.frozen),
         },
         "state": found.state,
     }
@@ -70,15 +71,18 @@ def from_torch(model: Path, bundle: Path, out: Path) -> Path:
     document = _bundle(bundle)
     if out.exists() and any(out.iterdir()):
         raise Refused(f"{out} is not empty", "name a new folder: nothing is overwritten")
-    parameters = document["parameters"]
+    frozen = frozenset(saved.get("config", {}).get("frozen", ()))
+    parameters = _frozen(document["parameters"], frozen)
     weights, problems = _canonical(parameters, saved["model"])
     problems += differences(_shapes(parameters), weights)
+    problems += [f"frozen      {name} is no parameter" for name in sorted(frozen - _shapes(parameters).keys())]
     moments, state = {}, ""
     if saved.get("optimizer") and saved.get("state"):
         kind = document["optimizer"]["name"]
         try:
-            moments, steps, more = _restored(kind, parameters, saved["optimizer"])
-            problems += more + differences(_moments(kind, parameters), moments)
+            version = json.loads(saved["state"])["version"]
+            moments, steps, more = _restored(kind, parameters, saved["optimizer"], version)
+            problems += more + differences(_moments(kind, parameters, version), moments)
             if not problems:
                 state = _counted(saved, kind, steps)
         except (AttributeError, KeyError, TypeError, ValueError) as error:
@@ -94,7 +98,7 @@ def from_torch(model: Path, bundle: Path, out: Path) -> Path:
     if settings := saved.get("config", {}).get("settings"):
         (out / "config.yaml").write_text(settings, encoding="utf-8", newline="\n")
     folder = out / checkpoint.FOLDER / checkpoint.name(json.loads(state)["step"])
-    checkpoint.write(folder, weights, moments, state)
+    checkpoint.write(folder, weights, moments, state, frozen)
     return folder
 
 
@@ -165,9 +169,15 @@ def _shapes(parameters: list[dict]) -> dict[str, tuple[int, ...]]:
     return {p["name"]: tuple(p["shape"]) for p in parameters}
 
 
-def _moments(kind: str, parameters: list[dict]) -> dict[str, tuple[int, ...]]:
-    """Names and shapes in optimizer.safetensors; what is frozen has a state too, which stays 0."""
-    return {f"{moment}.{name}": shape for moment in optimizer.STATE[kind] for name, shape in _shapes(parameters).items()}
+def _frozen(parameters: list[dict], names: frozenset[str]) -> list[dict]:
+    """The parameters, with those that the run freezes marked as those that the bundle freezes."""
+    return [{**p, "frozen": True} if p["name"] in names else p for p in parameters]
+
+
+def _moments(kind: str, parameters: list[dict], version: int) -> dict[str, tuple[int, ...]]:
+    """Names and shapes in optimizer.safetensors; in version 1 what is frozen has a state too, which stays 0."""
+    kept = [p for p in parameters if version == 1 or not p.get("frozen")]
+    return {f"{moment}.{name}": shape for moment in optimizer.STATE[kind] for name, shape in _shapes(kept).items()}
 
 
 def _spec(state: dict) -> dict:
@@ -220,7 +230,7 @@ def _canonical(parameters: list[dict], model: dict[str, torch.Tensor]) -> tuple[
     return out, problems
 
 
-def _restored(kind: str, parameters: list[dict], state_dict: dict) -> tuple[dict[str, torch.Tensor], set[float], list[str]]:
+def _restored(kind: str, parameters: list[dict], state_dict: dict, version: int) -> tuple[dict[str, torch.Tensor], set[float], list[str]]:
     """The host's optimizer state, the counts of steps that AdamW has in it, and what is wrong with the groups."""
     saved = state_dict["param_groups"]
     shapes = _shapes(parameters)
@@ -237,7 +247,7 @@ def _restored(kind: str, parameters: list[dict], state_dict: dict) -> tuple[dict
         out |= {f"{moment}.{name}": entry[moment] for moment in optimizer.STATE[kind] if torch.is_tensor(entry.get(moment))}
         if "step" in entry:
             steps.add(float(entry["step"]))
-    frozen = {p["name"] for p in parameters if p.get("frozen")}
+    frozen = {p["name"] for p in parameters if p.get("frozen") and version == 1}
     out |= {f"{moment}.{name}": torch.zeros(shapes[name]) for moment in optimizer.STATE[kind] for name in frozen}
     return out, steps, [] if len(steps) <= 1 else [f"step        of the parameters differs: {sorted(steps)}"]
 

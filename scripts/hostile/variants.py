@@ -296,7 +296,7 @@ def states(checkpoint: pathlib.Path):
         for number in (-1, 2**63 - 1, 2**64, 1e300):
             yield f"{key} {number:g}", json.dumps(value | {key: number}).encode()
     yield "quarantine of 100000 rows", json.dumps(value | {"quarantine": [{"id": f"r{i}", "reason": "x"} for i in range(100_000)]}).encode()
-    yield "another version", json.dumps(value | {"version": 2}).encode()
+    yield "another version", json.dumps(value | {"version": 3}).encode()
     yield "a schedule that never ends", json.dumps(value | {"schedule": value["schedule"] | {"total_steps": 2**63 - 1}}).encode()
     yield from of_json(value)
 
