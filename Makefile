@@ -15,7 +15,7 @@ PLATFORM = $(shell go env GOOS)_$(shell go env GOARCH)
 # Relative, since the name of a target ends at a space.
 ORT := .cache/ort/1.29.0/libonnxruntime.so.1.29.0
 
-.PHONY: run need build plugins test test-go test-export check torture soak fuzz bench clean
+.PHONY: run need build plugins test test-go test-export check torture soak fuzz bench docs clean
 
 run: ## fetch what is missing, build, and train on the embedded sample
 	@scripts/run.sh
@@ -68,6 +68,9 @@ fuzz: build ## every fuzz target for FUZZTIME (1m)
 
 bench: build
 	go test -run '^$$' -bench . ./...
+
+docs: ## manual pages in .cache/man
+	go run ./cmd/xtts-docs .cache/man
 
 clean:
 	rm -rf bin runs plugins/*/*_$(PLATFORM) plugins/*/*_$(PLATFORM)_cuda plugins/*/plugin.sum

@@ -33,12 +33,13 @@ var (
 
 var rules = []rule{
 	{folder: "", own: nil}, // a package in a folder without a rule may import nothing of ours
-	{folder: "cmd", own: []string{"host", "host/config", "host/exit"}, others: []string{"github.com/spf13/pflag", "golang.org/x/term"}},
+	{folder: "cmd", own: []string{"cmd/internal/cli"}, others: []string{"github.com/spf13/cobra/doc"}},
+	{folder: "cmd/internal/cli", own: []string{"host", "host/bench", "host/catalog", "host/config", "host/exit", "ortgraphs", "shared/hint", "shared/manifest"}, others: []string{"github.com/spf13/cobra", "github.com/spf13/pflag", "golang.org/x/term"}},
 	{folder: "host", own: []string{"host...", "ortgraphs", "ortgraphs/lint", "ortgraphs/ort", "ortgraphs/safetensors", "gpu", "gpu/cuda", "gpu/nvml", "shared..."}, others: []string{"golang.org/x/sync/"}},
 	{folder: "host/batch", own: []string{"gpu", "host/catalog", "host/checkpoint", "host/dataset", "host/pipeline", "host/record", "host/report", "host/supervise", "host/train", "ortgraphs", "shared..."}, noCgo: true},
 	{folder: "host/bench", own: []string{"host/report"}, noCgo: true},
 	{folder: "host/doctor", own: []string{"gpu", "host/place", "host/probe", "ortgraphs/ort", "shared/hint"}, others: []string{"golang.org/x/sys/"}, noCgo: true},
-	{folder: "host/config", own: []string{"shared/manifest", "shared/regular"}, others: []string{"github.com/spf13/pflag", "github.com/goccy/go-yaml"}, noCgo: true},
+	{folder: "host/config", own: []string{"shared/hint", "shared/manifest", "shared/regular"}, others: []string{"github.com/spf13/pflag", "github.com/goccy/go-yaml"}, noCgo: true},
 	{folder: "host/catalog", own: []string{"shared..."}, noCgo: true},
 	{folder: "host/checkpoint", own: []string{"host/disk", "ortgraphs/safetensors", "shared..."}, noCgo: true},
 	{folder: "host/dataset", own: []string{"host/dataset...", "shared..."}, others: []string{"gonum.org/v1/gonum/", "github.com/gomlx/go-huggingface/", "golang.org/x/text/", "golang.org/x/sync/"}, noCgo: true},

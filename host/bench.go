@@ -35,8 +35,8 @@ type BenchOptions struct {
 	Feedings []string
 	// Rounds is how often everything is measured.
 	Rounds int
-	// JSON is the file for the figures; none when it is empty.
-	JSON string
+	// JSON writes the figures to the standard output, and the text for people to standard error.
+	JSON bool
 }
 
 // check refuses what cannot be measured.
@@ -65,10 +65,14 @@ func (o BenchOptions) check() error {
 
 // Bench trains with every way of feeding and every batch size, a few steps each, in one bucket, and says what each gives. Where two
 // GPUs are asked for, or there and none is asked for, it trains with one of them, too. Without --train-data it makes clips that
-// fill the bundle's largest bucket. Nothing of it is left but the file. Interrupted, it says what it has measured by then.
+// fill the bundle's largest bucket. Nothing of it is left. Interrupted, it says what it has measured by then.
 func Bench(ctx context.Context, o BenchOptions, console Console) (err error) {
 	if err := o.check(); err != nil {
 		return err
+	}
+	figures := console.Out
+	if o.JSON {
+		console.Out = console.Err
 	}
 	set := config.New()
 	if err := set.Parse(o.Args, o.Environ); err != nil {
@@ -87,7 +91,7 @@ func Bench(ctx context.Context, o BenchOptions, console Console) (err error) {
 	if err != nil {
 		return exit.Refused(err)
 	}
-	b := &benchmark{BenchOptions: o, console: console, dir: filepath.Join(temp, "run"), seats: at}
+	b := &benchmark{BenchOptions: o, console: console, figures: figures, dir: filepath.Join(temp, "run"), seats: at}
 	if set.TrainData == "" {
 		data := filepath.Join(temp, "data")
 		if err := makeClips(data, bundle, 2*slices.Max(o.BatchSizes)); err != nil {
@@ -107,7 +111,8 @@ func Bench(ctx context.Context, o BenchOptions, console Console) (err error) {
 type benchmark struct {
 	BenchOptions
 	console Console
-	dir     string // of one run at a time
+	figures io.Writer // of the JSON
+	dir     string    // of one run at a time
 	seats   benchSeats
 	result  bench.Result
 	done    int // measurements
@@ -132,14 +137,10 @@ func (b *benchmark) run(ctx context.Context) error {
 	if len(r.Rows) > 0 {
 		fmt.Fprint(b.console.Out, r.HopedTable())
 	}
-	if b.JSON == "" || len(r.Rows) == 0 {
+	if !b.JSON || len(r.Rows) == 0 {
 		return failure
 	}
-	text, err := json.MarshalIndent(r, "", "  ")
-	if err != nil {
-		return errors.Join(failure, err)
-	}
-	return errors.Join(failure, report.ReplaceFile(b.JSON, append(text, '\n')))
+	return errors.Join(failure, report.JSON(b.figures, r))
 }
 
 // head says what is going to be measured.

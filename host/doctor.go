@@ -2,7 +2,6 @@ package host
 
 import (
 	"context"
-	"encoding/json"
 	"io"
 	"os"
 
@@ -40,9 +39,7 @@ func Doctor(ctx context.Context, out io.Writer, set *config.Set, version string,
 		OnCPU:   c.Device == place.CPU, CUDA: cuda.Built, Library: c.ORTLib, Version: version,
 	})
 	if asJSON {
-		enc := json.NewEncoder(out)
-		enc.SetIndent("", "  ")
-		err = enc.Encode(r)
+		err = report.JSON(out, r)
 	} else {
 		err = r.Write(out)
 	}

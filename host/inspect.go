@@ -1,7 +1,6 @@
 package host
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"strings"
@@ -14,11 +13,44 @@ import (
 	"github.com/xtts-host/xtts-host/shared/manifest"
 )
 
-// ListPlugins says what is in a folder of plugins. Nothing is started.
-func ListPlugins(out io.Writer, dir string) error {
+// PluginList is the content of a folder of plugins. As JSON it is the output of `xtts-host plugins list --json`.
+type PluginList struct {
+	Version int            `json:"version"`
+	Plugins []ListedPlugin `json:"plugins"`
+}
+
+// ListedPlugin is a folder below it. Version and Stages are empty for one whose manifest cannot be read.
+type ListedPlugin struct {
+	Name    string           `json:"name"`
+	Folder  string           `json:"folder"`
+	Version string           `json:"version,omitempty"`
+	State   string           `json:"state"`
+	Reason  string           `json:"reason,omitempty"`
+	Hint    string           `json:"hint,omitempty"`
+	Stages  []manifest.Stage `json:"stages"`
+}
+
+func listOf(entries []catalog.Entry) PluginList {
+	list := PluginList{Version: 1, Plugins: []ListedPlugin{}}
+	for _, e := range entries {
+		p := ListedPlugin{Name: e.Name(), Folder: e.Dir, State: fmt.Sprint(e.State), Reason: e.Reason, Hint: e.Hint, Stages: []manifest.Stage{}}
+		if e.Manifest != nil {
+			p.Version, p.Stages = e.Manifest.Version, e.Manifest.Stages
+		}
+		list.Plugins = append(list.Plugins, p)
+	}
+	return list
+}
+
+// ListPlugins says what is in a folder of plugins. Nothing is started. asJSON writes a PluginList for programs instead of the text
+// for people.
+func ListPlugins(out io.Writer, dir string, asJSON bool) error {
 	entries, err := catalog.Scan(dir)
 	if err != nil {
 		return exit.Refused(err)
+	}
+	if asJSON {
+		return report.JSON(out, listOf(entries))
 	}
 	if len(entries) == 0 {
 		fmt.Fprintf(out, "%s: no folder in it\n", dir)
@@ -60,9 +92,7 @@ func InspectGraph(out io.Writer, spec, cache string, asJSON bool) error {
 	}
 	m, s := b.Manifest, b.Inspect()
 	if asJSON {
-		enc := json.NewEncoder(out)
-		enc.SetIndent("", "  ")
-		return enc.Encode(s)
+		return report.JSON(out, s)
 	}
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	line := func(label string, format string, args ...any) {

@@ -1,10 +1,12 @@
 package host
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/xtts-host/xtts-host/host/exit"
 	"github.com/xtts-host/xtts-host/host/report"
@@ -15,10 +17,28 @@ import (
 	"github.com/xtts-host/xtts-host/shared/manifest"
 )
 
+// LintReport is what LintGraph found. As JSON it is the output of `xtts-host graph lint --json`.
+type LintReport struct {
+	Version int           `json:"version"`
+	Bundle  string        `json:"bundle"`
+	Works   bool          `json:"works"` // there is no finding
+	Graphs  []LintedGraph `json:"graphs"`
+}
+
+// LintedGraph is a file of a bundle, or what ONNX Runtime's optimizer makes of it.
+type LintedGraph struct {
+	File      string `json:"file"`
+	Optimized bool   `json:"optimized"`
+	Nodes     int    `json:"nodes"`
+	// Skipped says why nothing was looked for.
+	Skipped  string         `json:"skipped,omitempty"`
+	Findings []lint.Finding `json:"findings"`
+}
+
 // LintGraph looks for what makes a bundle's graphs slow, wrong or not reproducible on a GPU, in the files and in what ONNX
-// Runtime's optimiser makes of them; of graphs of precision bf16 in the files only. It fails when there is something. spec and cache
-// are as for InspectGraph, library as --ort-lib.
-func LintGraph(out io.Writer, spec, cache, library string) error {
+// Runtime's optimizer makes of them; of graphs of precision bf16 in the files only. It fails when there is something. spec and cache
+// are as for InspectGraph, library as --ort-lib. asJSON writes a LintReport for programs instead of the text for people.
+func LintGraph(out io.Writer, spec, cache, library string, asJSON bool) error {
 	b, err := openBundle(spec, cache)
 	if err != nil {
 		return exit.Refused(err)
@@ -26,45 +46,79 @@ func LintGraph(out io.Writer, spec, cache, library string) error {
 	if err := ort.Init(ort.Options{Library: library}); err != nil {
 		return exit.Refused(err)
 	}
-	dir, err := os.MkdirTemp("", "xtts-host-lint-")
-	if err != nil {
+	r := LintReport{Version: 1, Bundle: b.Manifest.Name}
+	if r.Graphs, err = lintGraphs(b); err != nil {
 		return err
 	}
-	defer os.RemoveAll(dir)
+	found := 0
+	for _, g := range r.Graphs {
+		found += len(g.Findings)
+	}
+	r.Works = found == 0
+	if asJSON {
+		err = report.JSON(out, r)
+	} else {
+		err = r.write(out)
+	}
+	if err == nil && found > 0 {
+		err = exit.Refused(hint.Errorf("correct the model and export it again; docs/bundle.md says what graphs are made of", "%s: %s", spec, report.Count(found, "finding")))
+	}
+	return err
+}
 
-	total := 0
-	look := func(what, path string) error {
+// lintGraphs looks at every graph of a bundle, then at what the optimizer makes of it.
+func lintGraphs(b *ortgraphs.Bundle) (list []LintedGraph, err error) {
+	dir, err := os.MkdirTemp("", "xtts-host-lint-")
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	look := func(file, path string, optimized bool) error {
 		model, err := ortgraphs.ReadModel(path)
 		if err != nil {
-			return err
+			return exit.Refused(err)
 		}
 		findings := lint.Check(model, lint.Trials(b.Manifest))
-		fmt.Fprintf(out, "%s: %s, %s\n", what, report.Count(len(model.Graph.Node), "node"), report.Count(len(findings), "finding"))
-		for _, f := range findings {
-			fmt.Fprintf(out, "  %-18s  %s (%s): %s\n  %-18s  fix: %s\n", f.Rule, f.Place, f.Op, f.Reason, "", f.Fix)
-		}
-		total += len(findings)
+		list = append(list, LintedGraph{File: file, Optimized: optimized, Nodes: len(model.Graph.Node), Findings: append([]lint.Finding{}, findings...)})
 		return nil
 	}
 	for _, g := range b.Manifest.Graphs {
-		if err := look(g.File, b.Path(g.File)); err != nil {
-			return exit.Refused(err)
+		if err := look(g.File, b.Path(g.File), false); err != nil {
+			return nil, err
 		}
 		if g.Precision == string(manifest.BF16) {
-			// Without a kernel for a node ONNX Runtime makes no session, and so saves no optimised graph, at any level.
-			fmt.Fprintf(out, "%s as ONNX Runtime optimises it: not looked at, as its CPU provider, which would do it, has no bf16 kernels\n", g.File)
+			// Without a kernel for a node ONNX Runtime makes no session, and so saves no optimized graph, at any level.
+			list = append(list, LintedGraph{File: g.File, Optimized: true, Skipped: "ONNX Runtime's CPU provider, which would optimize it, has no bf16 kernels", Findings: []lint.Finding{}})
 			continue
 		}
 		optimized := filepath.Join(dir, g.File)
 		if err := ort.Optimize(b.Path(g.File), optimized); err != nil {
-			return exit.Refused(err)
+			return nil, exit.Refused(err)
 		}
-		if err := look(g.File+" as ONNX Runtime optimises it", optimized); err != nil {
-			return exit.Refused(err)
+		if err := look(g.File, optimized, true); err != nil {
+			return nil, err
 		}
 	}
-	if total > 0 {
-		return exit.Refused(hint.Errorf("correct the model and export it again; docs/bundle.md tells what graphs are made of", "%s: %s", spec, report.Count(total, "finding")))
+	return list, nil
+}
+
+// write prints the report for people.
+func (r LintReport) write(out io.Writer) error {
+	var text strings.Builder
+	for _, g := range r.Graphs {
+		text.WriteString(g.File)
+		if g.Optimized {
+			text.WriteString(" as ONNX Runtime optimizes it")
+		}
+		if g.Skipped != "" {
+			fmt.Fprintf(&text, ": skipped: %s\n", g.Skipped)
+			continue
+		}
+		fmt.Fprintf(&text, ": %s, %s\n", report.Count(g.Nodes, "node"), report.Count(len(g.Findings), "finding"))
+		for _, f := range g.Findings {
+			fmt.Fprintf(&text, "  %-18s  %s (%s): %s\n  %-18s  fix: %s\n", f.Rule, f.Place, f.Op, f.Reason, "", f.Fix)
+		}
 	}
-	return nil
+	_, err := io.WriteString(out, text.String())
+	return err
 }

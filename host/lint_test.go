@@ -52,7 +52,7 @@ func TestLintGraph(t *testing.T) {
 		t.Fatal(err)
 	}
 	var out strings.Builder
-	err = LintGraph(&out, dir, t.TempDir(), "")
+	err = LintGraph(&out, dir, t.TempDir(), "", false)
 	if err == nil || exit.Code(err) != 2 || !strings.HasSuffix(err.Error(), "planted: 2 findings") || exit.Hint(err) == "" {
 		t.Errorf("exit status %d: %v", exit.Code(err), err)
 	}

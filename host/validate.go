@@ -2,7 +2,6 @@ package host
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -25,10 +24,15 @@ import (
 )
 
 // Validate tries what a run with these settings would do, up to three steps of it, and says of each part whether it works. Nothing
-// of it is left but the file, if one is named, which takes a validate.Report as JSON. version is that of the program.
+// of it is left. asJSON writes a validate.Report for programs to console.Out, and the text for people to console.Err. version is that
+// of the program.
 //
 // The error of a check that failed has the exit status that training would have ended with.
-func Validate(ctx context.Context, set *config.Set, version, file string, console Console) (err error) {
+func Validate(ctx context.Context, set *config.Set, version string, asJSON bool, console Console) (err error) {
+	out := console.Out
+	if asJSON {
+		console.Out = console.Err
+	}
 	ctx, done := stoppable(ctx, console)
 	defer done()
 	command, err := prober()
@@ -56,12 +60,8 @@ func Validate(ctx context.Context, set *config.Set, version, file string, consol
 	if err != nil {
 		return err
 	}
-	if file != "" {
-		text, err := json.MarshalIndent(r, "", "  ")
-		if err != nil {
-			return err
-		}
-		if err := report.ReplaceFile(file, append(text, '\n')); err != nil {
+	if asJSON {
+		if err := report.JSON(out, r); err != nil {
 			return err
 		}
 	}

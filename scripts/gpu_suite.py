@@ -131,17 +131,17 @@ class Section:
     def left(self):
         return max(0.0, self.deadline - time.monotonic())
 
-    def command(self, name, args, want=0, folder=None, watch=None):
+    def command(self, name, args, want=0, folder=None, watch=None, stdout=None):
         """Runs a command and returns its output. It is interrupted shortly before the time is over, and says what it has. watch(process) runs
-        beside it, in a thread of its own."""
+        beside it, in a thread of its own. The file `stdout` takes the standard output apart from the rest."""
         if self.left() < 10:
             self.result["commands"][name] = {"exit_status": None, "problem": "no time left for it"}
             return ""
         print(f"== {self.name}: {name}", file=sys.stderr, flush=True)
         began = time.monotonic()
         log = self.suite.work / f"{name}.txt"
-        with log.open("w") as out:
-            process = subprocess.Popen([str(a) for a in args], stdout=out, stderr=subprocess.STDOUT, cwd=folder, env=self.suite.environment)
+        with log.open("w") as said, open(stdout or os.devnull, "w") as apart:
+            process = subprocess.Popen([str(a) for a in args], stdout=apart if stdout else said, stderr=said, cwd=folder, env=self.suite.environment)
             watcher = threading.Thread(target=watch, args=(process,)) if watch else None
             if watcher:
                 watcher.start()
@@ -221,8 +221,9 @@ class Section:
         workers, file = os.cpu_count() // 2 or 1, self.suite.work / "bench.json"
         self.command("bench", [
             self.suite.host, "bench", *self.suite.graph, "--batch-sizes", setting("BATCH_SIZES", "8,16,32,64,128"), "--bench-steps", self.suite.steps,
-            "--bench-rounds", setting("ROUNDS", 1), "--feedings", setting("FEEDINGS", "compute,synchronous,double,triple"), "--json", file, "--num-workers", workers, "--plugin-workers", f"features={setting('PLUGIN_WORKERS', workers)}"])
-        self.result["bench"] = json.loads(file.read_text()) if file.exists() else None
+            "--bench-rounds", setting("ROUNDS", 1), "--feedings", setting("FEEDINGS", "compute,synchronous,double,triple"), "--json", "--num-workers", workers, "--plugin-workers", f"features={setting('PLUGIN_WORKERS', workers)}"], stdout=file)
+        text = file.read_text() if file.exists() else ""
+        self.result["bench"] = json.loads(text) if text else None
 
     def cap(self):
         """Memory stays below its limit, and nobody is on a GPU who has no business there."""

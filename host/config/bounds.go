@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"github.com/spf13/pflag"
+
+	"github.com/xtts-host/xtts-host/shared/hint"
 )
 
 // bound is the smallest and the largest value of a setting.
@@ -30,6 +32,11 @@ var bounds = map[string]bound{
 
 // choices holds the words that a setting may be.
 var choices = map[string][]string{"schedule": {"", "constant", "cosine"}, "device": {"auto", "cpu", "cuda"}, "precision": {"auto", "f32", "tf32"}, "cuda-graphs": {"auto", "on", "off"}}
+
+// Choices returns the words that a setting may be, or nil when it is no choice between words.
+func Choices(flag string) []string {
+	return slices.DeleteFunc(slices.Clone(choices[flag]), func(word string) bool { return word == "" })
+}
 
 // check refuses values that no run can use.
 func (s *Set) check() (err error) {
@@ -68,7 +75,12 @@ var gpuFlags = []string{"data-gpu", "model-gpu", "enable-memory-isolation", "dat
 func checkValue(f *pflag.Flag) error {
 	text := f.Value.String()
 	if words, ok := choices[f.Name]; ok && !slices.Contains(words, text) {
-		return fmt.Errorf("it is %s", strings.Join(slices.DeleteFunc(slices.Clone(words), func(w string) bool { return w == "" }), " or "))
+		words = Choices(f.Name)
+		advice := ""
+		if len(text) > 4 { // the nearest to a shorter word may mean the opposite: gpu, cpu
+			advice = hint.DidYouMean(text, words)
+		}
+		return hint.Errorf(advice, "it is %s", strings.Join(words, " or "))
 	}
 	b, ok := bounds[f.Name]
 	if !ok {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/xtts-host/xtts-host/shared/hint"
 	"github.com/xtts-host/xtts-host/shared/manifest"
 )
 
@@ -94,7 +95,7 @@ func TestTakeBundle(t *testing.T) {
 }
 
 func TestEnvironment(t *testing.T) {
-	s := parse(t, []string{"XTTS_HOST_BATCH_SIZE=4", "XTTS_HOST_AUGMENT=a,b", "XTTS_HOST_SEED=", "XTTS_HOST_PORT=tcp://10.0.0.1:80", "BATCH_SIZE=9", "=x"}, "--augment", "c")
+	s := parse(t, []string{"XTTS_HOST_BATCH_SIZE=4", "XTTS_HOST_AUGMENT=a,b", "XTTS_HOST_SEED=", "BATCH_SIZE=9", "=x"}, "--augment", "c")
 	if s.BatchSize != 4 || s.Seed != 1 || !reflect.DeepEqual(s.Augment, []string{"c"}) {
 		t.Errorf("batch size %d, seed %d, augment %v", s.BatchSize, s.Seed, s.Augment)
 	}
@@ -204,21 +205,62 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-func TestHelp(t *testing.T) {
-	s := New()
-	if err := s.Parse([]string{"--help"}, nil); !errors.Is(err, pflag.ErrHelp) {
-		t.Errorf("error %v", err)
+// TestSuggestions: what is mistyped gets the hint that names the right one, whatever says it.
+func TestSuggestions(t *testing.T) {
+	for _, tt := range []struct {
+		args, environ, file string
+		err, hint           string
+	}{
+		{"--train-dta x", "", "", "unknown flag: --train-dta", "did you mean --train-data?"},
+		{"--batch_size=4", "", "", "unknown flag: --batch_size", "did you mean --batch-size?"},
+		{"-batch-size 4", "", "", "unknown shorthand flag: 'b' in -batch-size", "did you mean --batch-size?"},
+		{"--frobnicate", "", "", "unknown flag: --frobnicate", ""},
+		{"--schedule cosin", "", "", "--schedule cosin: it is constant or cosine", "did you mean cosine?"},
+		{"--device gpu", "", "", "--device gpu: it is auto or cpu or cuda", ""},
+		{"", "XTTS_HOST_BATCHSIZE=4", "", "XTTS_HOST_BATCHSIZE: no setting has this variable", "did you mean XTTS_HOST_BATCH_SIZE?"},
+		{"", "XTTS_HOST_SCHEDULE=constnt", "", "XTTS_HOST_SCHEDULE=constnt: it is constant or cosine", "did you mean constant?"},
+		{"", "XTTS_HOST_FROBNICATE=4", "", "XTTS_HOST_FROBNICATE: no setting has this variable", "a setting's variable is XTTS_HOST_ and its flag in capitals"},
+		{"", "", "batch-size: 4", `FILE: unknown key "batch-size"`, "did you mean batch_size?"},
+		{"", "", "train_dta: x", `FILE: unknown key "train_dta"`, "did you mean train_data?"},
+		{"", "", "pipline: []", `FILE: unknown key "pipline"`, "did you mean pipeline?"},
+		{"", "", "schedule: cosin", "FILE: schedule: cosin: it is constant or cosine", "did you mean cosine?"},
+	} {
+		args, path := strings.Fields(tt.args), ""
+		if tt.file != "" {
+			path = write(t, "c.yaml", tt.file)
+			args = append(args, "--config", path)
+		}
+		err := New().Parse(args, []string{tt.environ})
+		if err == nil {
+			t.Errorf("%+v: accepted", tt)
+		} else if got := strings.ReplaceAll(err.Error(), path, "FILE"); path != "" && got != tt.err || path == "" && err.Error() != tt.err || hint.Of(err) != tt.hint {
+			t.Errorf("%s %s %s:\ngot  %v (%s)\nwant %s (%s)", tt.args, tt.environ, tt.file, err, hint.Of(err), tt.err, tt.hint)
+		}
 	}
-	usage := s.Usage()
-	s.flags.VisitAll(func(f *pflag.Flag) {
-		if strings.Count(usage, "--"+f.Name+" ") == 0 {
-			t.Errorf("--%s is in no section of the help", f.Name)
-		}
-	})
-	for line := range strings.Lines(usage) {
-		if len(strings.TrimSuffix(line, "\n")) > 100 {
-			t.Errorf("longer than 100 characters: %s", line)
-		}
+}
+
+// TestNotSettings: variables that tests and Kubernetes make are nothing that a person has mistyped.
+func TestNotSettings(t *testing.T) {
+	parse(t, []string{"XTTS_HOST_TEST_FAKE_CARDS=1", "XTTS_HOST_PORT_80_TCP_ADDR=10.0.0.1", "XTTS_HOST_SERVICE_HOST=10.0.0.1",
+		"XTTS_HOST_SERVICE_PORT_HTTP=80", "XTTS_HOST_FROBNICATE="})
+}
+
+// TestArgs: the flags of a command line, read again, give the same settings.
+func TestArgs(t *testing.T) {
+	line := []string{"--augment", "a,b", "--augment", "c", "--plugin-workers", "x=2,y=3", "--ring-memory", "100KiB", "--deterministic", "--train-data", "a b,c", "--lr", "1e-4", "--slots", "auto"}
+	s := parse(t, []string{"XTTS_HOST_SEED=5"}, line...)
+	again := parse(t, []string{"XTTS_HOST_SEED=5"}, s.Args()...)
+	if len(s.Args()) != 7 || !reflect.DeepEqual(s.Config, again.Config) {
+		t.Errorf("%q gives\n%+v\nwant\n%+v", s.Args(), again.Config, s.Config)
+	}
+	if args := parse(t, nil).Args(); args != nil {
+		t.Errorf("%q of an empty command line", args)
+	}
+}
+
+func TestParseHelp(t *testing.T) {
+	if err := New().Parse([]string{"--help"}, nil); !errors.Is(err, pflag.ErrHelp) {
+		t.Errorf("error %v", err)
 	}
 }
 

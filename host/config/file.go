@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -12,6 +14,7 @@ import (
 	"github.com/goccy/go-yaml/token"
 	"github.com/spf13/pflag"
 
+	"github.com/xtts-host/xtts-host/shared/hint"
 	"github.com/xtts-host/xtts-host/shared/manifest"
 	"github.com/xtts-host/xtts-host/shared/regular"
 )
@@ -52,6 +55,9 @@ func (s *Set) readFile(path string) error {
 	if content == nil {
 		return nil
 	}
+	if err := s.checkKeys(content); err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
 	s.numbers(content)
 	if data, err = json.Marshal(content); err != nil {
 		return fmt.Errorf("%s: %w", path, err)
@@ -79,6 +85,23 @@ func (s *Set) readFile(path string) error {
 		s.origins[f.Name] = path
 	})
 	return err
+}
+
+// checkKeys refuses a key of no setting, and names the nearest one.
+func (s *Set) checkKeys(content any) error {
+	members, _ := content.(map[string]any)
+	keys := []string{pipelineKey}
+	s.flags.VisitAll(func(f *pflag.Flag) {
+		if isSetting(f) {
+			keys = append(keys, key(f.Name))
+		}
+	})
+	for _, typed := range slices.Sorted(maps.Keys(members)) {
+		if !slices.Contains(keys, typed) {
+			return hint.Errorf(hint.DidYouMean(typed, keys), "unknown key %q", typed)
+		}
+	}
+	return nil
 }
 
 // numbers makes numbers of texts such as 1e-4 where a number is due: the parser follows YAML 1.1, in which a float has a
@@ -119,9 +142,9 @@ func setValue(f *pflag.Flag, v any) error {
 func (s *Set) YAML() string {
 	var out strings.Builder
 	origin := func(name string) string { return cmp.Or(s.origins[name], isDefault) }
-	for _, part := range s.sections {
-		fmt.Fprintf(&out, "# %s\n", part.title)
-		part.flags.VisitAll(func(f *pflag.Flag) {
+	for _, g := range s.groups {
+		fmt.Fprintf(&out, "# %s\n", g.Title)
+		g.Flags.VisitAll(func(f *pflag.Flag) {
 			if ofOneRun[f.Name] {
 				out.WriteString("# ")
 			}
@@ -141,6 +164,8 @@ func valueText(f *pflag.Flag) string {
 	switch v := f.Value.(type) {
 	case pflag.SliceValue:
 		return jsonText(append([]string{}, v.GetSlice()...))
+	case *choice:
+		return jsonText(v.String())
 	case *workers:
 		if len(*v) == 0 {
 			return "{}" // as JSON, a nil map is null
@@ -172,7 +197,11 @@ func (s *Set) Schema() map[string]any {
 		}
 		_, usage := pflag.UnquoteUsage(f)
 		p := map[string]any{"description": usage}
-		switch f.Value.Type() {
+		kind := f.Value.Type()
+		if _, ok := f.Value.(*choice); ok {
+			kind = "string"
+		}
+		switch kind {
 		case "int", "int64":
 			p["type"] = "integer"
 		case "float64":

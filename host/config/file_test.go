@@ -64,8 +64,8 @@ func TestFile(t *testing.T) {
 
 func TestFileRefused(t *testing.T) {
 	for _, tt := range []struct{ text, want string }{
-		{"batch_sizes: 4", `FILE: top level: unknown key "batch_sizes"`},
-		{"config: other.yaml", `FILE: top level: unknown key "config"`},
+		{"batch_sizes: 4", `FILE: unknown key "batch_sizes"`},
+		{"config: other.yaml", `FILE: unknown key "config"`},
 		{"batch_size: many", "FILE: batch_size: got string, want integer"},
 		{"batch_size: 1.5", "FILE: batch_size: got number, want integer"},
 		{"batch_size: 0", "FILE: batch_size: 0: the smallest value is 1"},

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/spf13/pflag"
 )
 
 // Bytes is an amount of memory. As text it is a number of MB (2^20 bytes, as everywhere in this program's flags), or
@@ -94,6 +96,29 @@ func (g *GPU) String() string { return string(*g) }
 
 // Type implements pflag.Value.
 func (g *GPU) Type() string { return "gpu" }
+
+// choice is one of the words in choices. That it is one is checked when all settings are read, since the message names the source.
+type choice struct {
+	value *string
+	words []string
+}
+
+// choose makes a flag whose value is one of its Choices.
+func choose(f *pflag.FlagSet, value *string, name, standard, usage string) {
+	*value = standard
+	f.Var(&choice{value, Choices(name)}, name, usage)
+}
+
+// Set implements pflag.Value.
+func (c *choice) Set(text string) error {
+	*c.value = text
+	return nil
+}
+
+func (c *choice) String() string { return *c.value }
+
+// Type implements pflag.Value. The help shows it as the placeholder of the value.
+func (c *choice) Type() string { return strings.Join(c.words, "|") }
 
 // Auto is a number of device slots, or 0 for "auto".
 type Auto int

@@ -1,0 +1,37 @@
+package cli
+
+import (
+	"maps"
+	"os"
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"github.com/xtts-host/xtts-host/host"
+	"github.com/xtts-host/xtts-host/host/bench"
+	"github.com/xtts-host/xtts-host/host/config"
+)
+
+func newBench() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "bench",
+		Short: "Measure steps per second with and without overlap",
+		Long: `Measures steps per second with and without overlap of transfer and training, for several batch
+sizes, on one GPU, and on two where there are two. It leaves no run folder.`,
+		Example: `xtts-host bench --batch-sizes 8,16 --bench-steps 50
+xtts-host bench --graph my-bundle --bench-rounds 3 --json > bench.json`,
+		Args: noArguments,
+	}
+	o := host.BenchOptions{}
+	f := cmd.Flags()
+	f.IntSliceVar(&o.BatchSizes, "batch-sizes", []int{8, 16, 32, 64, 128}, "batch `sizes` to measure, separated by commas")
+	f.IntVar(&o.Steps, "bench-steps", 100, "`steps` of each measurement, at least 10")
+	f.IntVar(&o.Rounds, "bench-rounds", 1, "`times` that everything is measured")
+	f.StringSliceVar(&o.Feedings, "feedings", nil, "`ways` of feeding to measure: compute, synchronous, double, triple (default: all)")
+	must(cmd.RegisterFlagCompletionFunc("feedings", completeList(func() []string { return slices.Sorted(maps.Keys(bench.Feedings)) })))
+	asJSON := jsonFlag(cmd)
+	return withSettings(cmd, func(cmd *cobra.Command, set *config.Set) error {
+		o.Args, o.Environ, o.JSON = set.Args(), os.Environ(), *asJSON
+		return host.Bench(cmd.Context(), o, console())
+	})
+}

@@ -1,0 +1,116 @@
+package cli
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/xtts-host/xtts-host/host/config"
+)
+
+var update = flag.Bool("update", false, "write docs/commands.md anew")
+
+// all returns a command and all below it that people see.
+func all(cmd *cobra.Command) []*cobra.Command {
+	list := []*cobra.Command{cmd}
+	for _, c := range cmd.Commands() {
+		if c.IsAvailableCommand() {
+			list = append(list, all(c)...)
+		}
+	}
+	return list
+}
+
+func TestHelpFits(t *testing.T) {
+	for _, cmd := range all(New()) {
+		help := Help(cmd)
+		for line := range strings.Lines(help) {
+			if n := utf8.RuneCountInString(strings.TrimSuffix(line, "\n")); n > width {
+				t.Errorf("help of %s: %d columns: %s", cmd.CommandPath(), n, line)
+			}
+		}
+		if !strings.Contains(help, "\nUsage:\n  "+cmd.CommandPath()) {
+			t.Errorf("help of %s has no usage:\n%s", cmd.CommandPath(), help)
+		}
+		if cmd.Example == "" && cmd.HasLocalFlags() && !cmd.HasAvailableSubCommands() && cmd.Name() != "version" {
+			t.Errorf("help of %s has no example", cmd.CommandPath())
+		}
+	}
+}
+
+// TestEveryFlagIsInTheHelp: once, in the help of its command or in that of train.
+func TestEveryFlagIsInTheHelp(t *testing.T) {
+	root := New()
+	train, _, err := root.Find([]string{"train"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, cmd := range all(root) {
+		help := Help(cmd)
+		cmd.Flags().VisitAll(func(f *pflag.Flag) {
+			text := help
+			if f.Annotations[groupAnnotation] != nil && !listsSettings(cmd) {
+				text = Help(train)
+			}
+			if n := strings.Count(text, " --"+f.Name+" "); n < 1 {
+				t.Errorf("--%s of %s is in the help %d times", f.Name, cmd.CommandPath(), n)
+			}
+		})
+	}
+}
+
+// TestFlagsOfOneCommand: what only one command takes is not known to the others.
+func TestFlagsOfOneCommand(t *testing.T) {
+	settings := map[string]bool{}
+	for _, g := range config.New().Groups() {
+		g.Flags.VisitAll(func(f *pflag.Flag) { settings[f.Name] = true })
+	}
+	owner := map[string]string{}
+	for _, cmd := range all(New()) {
+		cmd.LocalFlags().VisitAll(func(f *pflag.Flag) {
+			if settings[f.Name] || f.Name == "json" || f.Name == "help" {
+				return
+			}
+			if other := owner[f.Name]; other != "" {
+				t.Errorf("--%s is a flag of %s and of %s", f.Name, other, cmd.CommandPath())
+			}
+			owner[f.Name] = cmd.CommandPath()
+		})
+	}
+	for flag, want := range map[string]string{"batch-sizes": "xtts-host bench", "feedings": "xtts-host bench", "version": "xtts-host"} {
+		if owner[flag] != want {
+			t.Errorf("--%s is a flag of %q, want %s", flag, owner[flag], want)
+		}
+	}
+}
+
+// TestCommandsPage: docs/commands.md is the help of all commands.
+func TestCommandsPage(t *testing.T) {
+	const golden = "../../../docs/commands.md"
+	var page strings.Builder
+	page.WriteString("# Commands\n\n" +
+		"The help of every command. This page is generated: `go test ./cmd/internal/cli -update` writes it anew.\n")
+	for _, cmd := range all(New()) {
+		if !cmd.HasParent() || !cmd.HasAvailableSubCommands() && cmd.Name() != "train" { // which has the help of the program
+			fmt.Fprintf(&page, "\n## %s\n\n```text\n%s```\n", cmd.CommandPath(), Help(cmd))
+		}
+	}
+	if *update {
+		if err := os.WriteFile(golden, []byte(page.String()), 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(golden)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if page.String() != string(want) {
+		t.Errorf("%s is not the help of the commands: go test ./cmd/internal/cli -update writes it anew", golden)
+	}
+}

@@ -1,0 +1,41 @@
+package cli
+
+import (
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/xtts-host/xtts-host/host"
+	"github.com/xtts-host/xtts-host/host/config"
+	"github.com/xtts-host/xtts-host/host/exit"
+)
+
+func newDoctor() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "doctor",
+		Short: "Check whether this machine can train with these flags",
+		Long: `Checks driver, libraries, GPUs and limits of this machine, and whether training with these flags can
+work on it. It starts no training.`,
+		Example: `xtts-host doctor
+xtts-host doctor --data-gpu 0 --model-gpu 1
+xtts-host doctor --json > doctor.json`,
+		Args: noArguments,
+	}
+	asJSON := jsonFlag(cmd)
+	return withSettings(cmd, func(cmd *cobra.Command, set *config.Set) error {
+		return host.Doctor(cmd.Context(), os.Stdout, set, version(), *asJSON)
+	})
+}
+
+// newProbe is a process that doctor or validate starts for what could crash.
+func newProbe() *cobra.Command {
+	return &cobra.Command{
+		Use:    "probe NAME ARGUMENT",
+		Short:  "Do a part of doctor or validate in a process of its own",
+		Hidden: true,
+		Args: func(cmd *cobra.Command, args []string) error {
+			return exit.Refused(cobra.ExactArgs(2)(cmd, args))
+		},
+		RunE: func(_ *cobra.Command, args []string) error { return host.Probe(os.Stdout, args[0], args[1]) },
+	}
+}

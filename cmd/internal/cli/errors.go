@@ -1,0 +1,90 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/xtts-host/xtts-host/host/config"
+	"github.com/xtts-host/xtts-host/host/exit"
+	"github.com/xtts-host/xtts-host/shared/hint"
+)
+
+// usage refuses a command line. The hint is that of the error, or else the command's help.
+func usage(cmd *cobra.Command, err error) error {
+	return exit.Refused(exit.Advise(err, cmd.CommandPath()+" --help lists the flags"))
+}
+
+// flagError refuses flags, and names the right one or the command that has it.
+func flagError(cmd *cobra.Command, err error) error {
+	if unknown, ok := errors.AsType[*pflag.NotExistError](err); ok {
+		if other := commandWith(cmd.Root(), unknown.GetSpecifiedName()); other != nil {
+			return usage(cmd, hint.Errorf(fmt.Sprintf("it is a flag of %q", other.CommandPath()), "%w", err))
+		}
+	}
+	return usage(cmd, config.FlagError(cmd.Flags(), err))
+}
+
+// commandWith returns a command that has a flag, or nil.
+func commandWith(root *cobra.Command, flag string) *cobra.Command {
+	for _, cmd := range runnable(root) {
+		if cmd.LocalFlags().Lookup(flag) != nil {
+			return cmd
+		}
+	}
+	return nil
+}
+
+// noArguments refuses arguments: those of a command that has others below it are mistyped commands.
+func noArguments(cmd *cobra.Command, args []string) error {
+	switch {
+	case len(args) == 0:
+		return nil
+	case cmd.HasAvailableSubCommands():
+		return unknownCommand(cmd, args)
+	}
+	return exit.Usage(fmt.Errorf("unexpected argument %q", args[0]), cmd.CommandPath()+" --help shows how to call it")
+}
+
+// unknownCommand names the command that was meant.
+func unknownCommand(below *cobra.Command, args []string) error {
+	root := below.Root()
+	typed := strings.Join(append(strings.Fields(below.CommandPath())[1:], args[0]), " ")
+	advice := hint.DidYouMean(typed, names(below))
+	if advice == "" {
+		advice = root.Name() + " --help lists the commands"
+	}
+	return exit.Usage(fmt.Errorf("unknown command %q", typed), advice)
+}
+
+// missingCommand names the commands below a group.
+func missingCommand(cmd *cobra.Command) error {
+	return exit.Usage(fmt.Errorf("%q is not a command by itself", cmd.CommandPath()), "the commands are: "+strings.Join(names(cmd), ", "))
+}
+
+// names returns the commands below one that can be run, as they are typed.
+func names(cmd *cobra.Command) []string {
+	var list []string
+	for _, c := range runnable(cmd) {
+		list = append(list, strings.TrimPrefix(c.CommandPath(), cmd.Root().Name()+" "))
+	}
+	return list
+}
+
+// runnable returns the commands below one that do something, in the order of the table.
+func runnable(cmd *cobra.Command) []*cobra.Command {
+	var list []*cobra.Command
+	for _, c := range cmd.Commands() {
+		switch {
+		case !c.IsAvailableCommand():
+		case c.HasAvailableSubCommands():
+			list = append(list, runnable(c)...)
+		default:
+			list = append(list, c)
+		}
+	}
+	return list
+}

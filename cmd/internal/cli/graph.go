@@ -1,0 +1,53 @@
+package cli
+
+import (
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/xtts-host/xtts-host/host"
+	"github.com/xtts-host/xtts-host/host/config"
+	"github.com/xtts-host/xtts-host/shared/hint"
+)
+
+func newInspect() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "inspect BUNDLE",
+		Short: "Show a graph bundle: tensors, parameters, buckets, cost",
+		Long: `Shows what a graph bundle holds: inputs, outputs, parameters, buckets, pipeline, and the operations
+and memory of a step. BUNDLE is a folder or builtin:NAME.`,
+		Example: `xtts-host graph inspect builtin:myxtts-nano
+xtts-host graph inspect my-bundle --json > bundle.json`,
+		Args:              oneBundle,
+		ValidArgsFunction: firstArgument(completeBundle),
+	}
+	asJSON := jsonFlag(cmd)
+	return withSome(cmd, []string{"cache-dir"}, func(_ *cobra.Command, set *config.Set, args []string) error {
+		return host.InspectGraph(os.Stdout, args[0], set.CacheDir, *asJSON)
+	})
+}
+
+func newLint() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "lint BUNDLE",
+		Short: "Find what is slow, wrong or not reproducible on a GPU in a graph bundle",
+		Long: `Finds operations in the graphs of a bundle that are slow, wrong or not reproducible on a GPU, before
+and after ONNX Runtime's optimizer. BUNDLE is a folder or builtin:NAME. The exit status is 2 when
+there is a finding.`,
+		Example:           `xtts-host graph lint my-bundle`,
+		Args:              oneBundle,
+		ValidArgsFunction: firstArgument(completeBundle),
+	}
+	asJSON := jsonFlag(cmd)
+	return withSome(cmd, []string{"cache-dir", "ort-lib"}, func(_ *cobra.Command, set *config.Set, args []string) error {
+		return host.LintGraph(os.Stdout, args[0], set.CacheDir, set.ORTLib, *asJSON)
+	})
+}
+
+// oneBundle asks for one argument.
+func oneBundle(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return usage(cmd, hint.Errorf("for example: "+cmd.CommandPath()+" builtin:myxtts-nano", "BUNDLE is missing: a folder, or builtin:NAME"))
+	}
+	return noArguments(cmd, args[1:])
+}

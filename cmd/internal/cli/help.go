@@ -1,0 +1,106 @@
+package cli
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+// width of the help in columns.
+const width = 100
+
+// Help returns what --help prints.
+func Help(cmd *cobra.Command) string {
+	var out strings.Builder
+	text := cmd.Long
+	if text == "" {
+		text = cmd.Short + "."
+	}
+	fmt.Fprintf(&out, "%s\n\nUsage:\n", text)
+	if !cmd.HasAvailableSubCommands() || cmd == cmd.Root() {
+		fmt.Fprintf(&out, "  %s\n", cmd.UseLine())
+	}
+	if commands := runnable(cmd); len(commands) > 0 {
+		fmt.Fprintf(&out, "  %s COMMAND\n\nCommands:\n", cmd.CommandPath())
+		for _, c := range commands {
+			fmt.Fprintf(&out, "  %-14s  %s\n", strings.TrimPrefix(c.CommandPath(), cmd.Root().Name()+" "), c.Short)
+		}
+	}
+	if cmd.Example != "" {
+		fmt.Fprintf(&out, "\nExamples:\n  %s\n", strings.ReplaceAll(cmd.Example, "\n", "\n  "))
+	}
+	for _, g := range flagGroups(cmd) {
+		fmt.Fprintf(&out, "\n%s:\n%s", g.Name(), g.FlagUsagesWrapped(width))
+	}
+	if hasSettings(cmd) && !listsSettings(cmd) {
+		fmt.Fprintf(&out, "\nIt also takes every flag of training: \"%s train --help\" lists them.\n", cmd.Root().Name())
+	}
+	return out.String()
+}
+
+// flagGroups returns the flags that the help of a command lists, by title, the settings first.
+func flagGroups(cmd *cobra.Command) []*pflag.FlagSet {
+	cmd.InitDefaultHelpFlag() // which adds the flags of the commands above
+	own := pflag.NewFlagSet("Flags", pflag.ContinueOnError)
+	var groups []*pflag.FlagSet
+	add := func(f *pflag.Flag) {
+		title := f.Annotations[groupAnnotation]
+		switch {
+		case f.Hidden:
+		case title == nil:
+			own.AddFlag(f)
+		case listsSettings(cmd):
+			if len(groups) == 0 || groups[len(groups)-1].Name() != title[0] {
+				groups = append(groups, pflag.NewFlagSet(title[0], pflag.ContinueOnError))
+				groups[len(groups)-1].SortFlags = false
+			}
+			groups[len(groups)-1].AddFlag(f)
+		}
+	}
+	own.SortFlags = false
+	cmd.Flags().VisitAll(add)
+	if len(groups) > 0 {
+		own.Init("Other", pflag.ContinueOnError)
+	}
+	return append(groups, own)
+}
+
+// hasSettings reports whether every setting of a run is a flag of the command.
+func hasSettings(cmd *cobra.Command) bool {
+	f := cmd.Flags().Lookup("plugins")
+	return f != nil && f.Annotations[groupAnnotation] != nil
+}
+
+// listsSettings reports whether the help of a command lists them: that of those which train.
+func listsSettings(cmd *cobra.Command) bool {
+	return cmd == cmd.Root() || cmd.Name() == "train"
+}
+
+func newHelp() *cobra.Command {
+	return &cobra.Command{
+		Use:   "help [COMMAND]",
+		Short: "Print the help of a command",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			found, rest, err := cmd.Root().Find(args)
+			if err != nil || len(rest) > 0 {
+				return unknownCommand(found, rest)
+			}
+			return found.Help()
+		},
+		ValidArgsFunction: func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+			found, rest, err := cmd.Root().Find(args)
+			if err != nil || len(rest) > 0 {
+				return nil, cobra.ShellCompDirectiveNoFileComp
+			}
+			var words []string
+			for _, c := range found.Commands() {
+				if c.IsAvailableCommand() {
+					words = append(words, c.Name()+"\t"+c.Short)
+				}
+			}
+			return words, cobra.ShellCompDirectiveNoFileComp
+		},
+	}
+}

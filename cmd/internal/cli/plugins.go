@@ -1,0 +1,29 @@
+package cli
+
+import (
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/xtts-host/xtts-host/host"
+)
+
+func newList() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "list [FOLDER]",
+		Short: "List the plugins of a folder, with their stages and faults",
+		Long: `Lists the plugins in FOLDER (default: plugins), with their versions and stages, and why one cannot
+be started. It starts none.`,
+		Example: `xtts-host plugins list
+xtts-host plugins list my-plugins --json`,
+		Args: func(cmd *cobra.Command, args []string) error { return noArguments(cmd, args[min(1, len(args)):]) },
+		ValidArgsFunction: firstArgument(func(string) ([]string, cobra.ShellCompDirective) {
+			return nil, cobra.ShellCompDirectiveFilterDirs
+		}),
+	}
+	asJSON := jsonFlag(cmd)
+	cmd.RunE = func(_ *cobra.Command, args []string) error {
+		return host.ListPlugins(os.Stdout, append(args, "plugins")[0], *asJSON)
+	}
+	return cmd
+}

@@ -1,0 +1,49 @@
+package cli
+
+import (
+	"os"
+	"slices"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/xtts-host/xtts-host/host/config"
+)
+
+// groupAnnotation of a flag is its title in the help.
+const groupAnnotation = "xtts-host-group"
+
+// withSettings gives a command every setting of a run as a flag, and runs it with all of them filled in.
+func withSettings(cmd *cobra.Command, run func(*cobra.Command, *config.Set) error) *cobra.Command {
+	return withSome(cmd, nil, func(cmd *cobra.Command, set *config.Set, _ []string) error { return run(cmd, set) })
+}
+
+// withSome gives a command the named settings as flags, or all when there are no names.
+func withSome(cmd *cobra.Command, names []string, run func(*cobra.Command, *config.Set, []string) error) *cobra.Command {
+	set := config.New()
+	flags := cmd.Flags()
+	flags.SortFlags = false
+	for _, g := range set.Groups() {
+		g.Flags.VisitAll(func(f *pflag.Flag) {
+			if names == nil {
+				f.Annotations = map[string][]string{groupAnnotation: {g.Title}}
+			} else if !slices.Contains(names, f.Name) {
+				return
+			}
+			flags.AddFlag(f)
+		})
+	}
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if err := set.Load(os.Environ()); err != nil {
+			return usage(cmd, err)
+		}
+		return run(cmd, set, args)
+	}
+	complete(cmd, set)
+	return cmd
+}
+
+// jsonFlag gives a command the flag --json.
+func jsonFlag(cmd *cobra.Command) *bool {
+	return cmd.Flags().Bool("json", false, "write one JSON object to the standard output")
+}

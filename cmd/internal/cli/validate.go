@@ -1,0 +1,24 @@
+package cli
+
+import (
+	"github.com/spf13/cobra"
+
+	"github.com/xtts-host/xtts-host/host"
+	"github.com/xtts-host/xtts-host/host/config"
+)
+
+func newValidate() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "validate",
+		Short: "Try each part of a run: settings, model, transfer, three steps",
+		Long: `Tries each part of the run that these flags set up, with up to three training steps, and prints what
+works and what does not. It leaves no run folder. The exit status is that of a run which ends so.`,
+		Example: `xtts-host validate --train-data LJSpeech-1.1 --batch-size 32
+xtts-host validate --resume runs/first --json > report.json`,
+		Args: noArguments,
+	}
+	asJSON := jsonFlag(cmd)
+	return withSettings(cmd, func(cmd *cobra.Command, set *config.Set) error {
+		return host.Validate(cmd.Context(), set, version(), *asJSON, console())
+	})
+}

@@ -1,0 +1,54 @@
+package config
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/spf13/pflag"
+
+	"github.com/xtts-host/xtts-host/shared/hint"
+)
+
+// envPrefix and the flag's name in capitals make the name of an environment variable.
+const envPrefix = "XTTS_HOST_"
+
+func envName(f *pflag.Flag) string {
+	return envPrefix + strings.ToUpper(strings.ReplaceAll(f.Name, "-", "_"))
+}
+
+// notSettings are variables with the prefix that are none of ours to refuse: those of tests, and those that Kubernetes makes for a
+// service of the name xtts-host.
+var notSettings = regexp.MustCompile(`^XTTS_HOST_(TEST_.*|SERVICE_HOST|SERVICE_PORT(_.*)?|PORT(_[0-9]+_.*)?)$`)
+
+// readEnv fills what the flags left open. An empty variable counts for nothing, a variable of no flag is refused.
+func (s *Set) readEnv(environ []string) (err error) {
+	env := map[string]string{}
+	for _, e := range environ {
+		if name, value, _ := strings.Cut(e, "="); value != "" && strings.HasPrefix(name, envPrefix) && !notSettings.MatchString(name) {
+			env[name] = value
+		}
+	}
+	var names []string
+	s.flags.VisitAll(func(f *pflag.Flag) {
+		name := envName(f)
+		names = append(names, name)
+		value := env[name]
+		delete(env, name)
+		if value == "" || !s.open(f, fromEnv) || err != nil {
+			return
+		}
+		if e := f.Value.Set(value); e != nil {
+			err = fmt.Errorf("%s=%s: %w", name, value, reason(e))
+		}
+		s.origins[f.Name] = fromEnv
+	})
+	if err != nil || len(env) == 0 {
+		return err
+	}
+	unknown := slices.Min(slices.Collect(maps.Keys(env)))
+	return hint.Errorf(cmp.Or(hint.DidYouMean(unknown, names), "a setting's variable is "+envPrefix+" and its flag in capitals"), "%s: no setting has this variable", unknown)
+}

@@ -1,0 +1,99 @@
+package config
+
+import "github.com/spf13/pflag"
+
+// define makes the flags, in the order of the help. Each says in one sentence what it sets, with its unit, and its default where the
+// library does not add it.
+func (s *Set) define() {
+	c := &s.Config
+	s.defineInputs(s.group("Model, data and run folder"))
+	defineTraining(c, s.group("Length and batches"), s.group("Optimizer (defaults come from the bundle)"))
+
+	f := s.group("Evaluation, checkpoints, log")
+	f.Int64Var(&c.EvalEvery, "eval-every", 0, "`steps` between evaluations (default 0: after every epoch)")
+	f.Int64Var(&c.CheckpointEvery, "checkpoint-every", 1000, "`steps` between checkpoints; 0 means only at the end")
+	f.IntVar(&c.KeepLast, "keep-last", 3, "`checkpoints` to keep beside the best one; 0 means all")
+	f.Int64Var(&c.LogEvery, "log-every", 100, "`steps` between progress lines; 0 means none")
+
+	definePipeline(c, s.group("Pipeline"))
+	defineMachine(c, s.group("Machine"), s.group("GPUs"))
+
+	f = s.group("Debugging")
+	f.StringVar(&c.DebugDir, "debug-dir", "", "`folder` for the rows of each step and the memory over time (docs/torture.md)")
+	f.StringVar(&c.Trace, "trace", "", "`file` for a timeline of the run, to open in ui.perfetto.dev (docs/timeline.md)")
+	f.IntVar(&c.TraceSteps, "trace-steps", 200, "largest number of `steps` in the timeline")
+}
+
+func (s *Set) group(title string) *pflag.FlagSet {
+	f := pflag.NewFlagSet(title, pflag.ContinueOnError)
+	f.SortFlags = false
+	s.groups = append(s.groups, Group{title, f})
+	return f
+}
+
+func (s *Set) defineInputs(f *pflag.FlagSet) {
+	c := &s.Config
+	f.StringVar(&c.Plugins, "plugins", "plugins", "`folder` of the plugins")
+	f.StringVar(&c.Graph, "graph", "builtin:myxtts-nano", "`folder` of the graph bundle, or builtin:NAME for an embedded one")
+	f.StringVar(&c.TrainData, "train-data", "", "`path` of an LJSpeech folder or a JSON Lines file to train on (default: the embedded sample)")
+	f.StringVar(&c.ValData, "val-data", "", "`path` of a folder or file to validate on (default: the training data's evaluation list, if any)")
+	f.StringVar(&c.RunDir, "run-dir", "", "`folder` for the files of a new run (default runs/<UTC time>)")
+	f.StringVar(&c.Resume, "resume", "", "continue the run in this `folder`")
+	f.StringVar(&c.Init, "init", "", "`path` of a safetensors file, checkpoint or run whose weights a new run starts from")
+	f.StringSliceVar(&c.Augment, "augment", nil, "augmentation `stages` to add, separated by commas")
+	f.StringSliceVar(&c.Freeze, "freeze", nil, "`patterns` of parameters not to train, separated by commas: decoder.norm (a tensor or module), *.bias")
+	f.StringSliceVar(&c.TrainOnly, "train-only", nil, "`patterns` of parameters to train, separated by commas; all others are frozen")
+	f.StringVar(&s.file, "config", "", "YAML or JSON `file` with settings (docs/config.schema.json)")
+	f.BoolVar(&s.print, "print-config", false, "print every setting and its origin, then exit")
+}
+
+func defineTraining(c *Config, f, optimizer *pflag.FlagSet) {
+	f.IntVar(&c.Epochs, "epochs", 100, "`passes` over the training data")
+	f.Int64Var(&c.MaxSteps, "max-steps", 0, "stop after this many optimizer `steps` (default 0: after the last epoch)")
+	f.IntVar(&c.BatchSize, "batch-size", 16, "`rows` (clips) per batch")
+	f.IntVar(&c.Accumulate, "accumulate", 1, "`batches` per optimizer step")
+	f.Int64Var(&c.Seed, "seed", 1, "`seed` of batch order, reference clips, augmentation and dropout")
+	f.BoolVar(&c.StaticShapes, "enable-static-shapes", false, "pad every batch to the largest bucket")
+
+	f = optimizer
+	f.Float64Var(&c.LR, "lr", 0, "learning `rate` after the warm-up")
+	f.Int64Var(&c.WarmupSteps, "warmup-steps", 0, "`steps` over which the learning rate rises")
+	choose(f, &c.Schedule, "schedule", "", "learning rate after the warm-up")
+	f.Float64Var(&c.WeightDecay, "weight-decay", 0, "decoupled weight `decay`")
+	f.Float64Var(&c.GradClip, "grad-clip", 0, "largest gradient `norm`; 0 means no clipping")
+	f.IntVar(&c.MaxSkipped, "max-skipped", 10, "stop after this many skipped `steps` in a row")
+}
+
+func definePipeline(c *Config, f *pflag.FlagSet) {
+	f.IntVar(&c.NumWorkers, "num-workers", 2, "`batches` that are decoded at the same time")
+	f.Var((*workers)(&c.PluginWorkers), "plugin-workers", "processes of a plugin, as `ID=N` (default 1 each); can be repeated")
+	f.Float64Var(&c.PluginTimeout, "plugin-timeout", 0, "time limit for a batch in a stage, in `seconds` (default 0: 20 times the usual time, at least 30)")
+	f.Float64Var(&c.PluginStartTimeout, "plugin-start-timeout", 0, "time limit for the start of a plugin, and again for its configuration, in `seconds` (default 0: 30 and 60)")
+	f.IntVar(&c.BufferSize, "buffer-size", 50, "ring `slots`, each for a batch in preparation")
+	c.RingMemory = 1 << 30
+	f.Var(&c.RingMemory, "ring-memory", "largest `size` of the ring, in MB or with a unit")
+	c.Slots = 3
+	f.Var(&c.Slots, "slots", "device slots: 2 to 8, or auto")
+	f.Float64Var(&c.ModelStartDelay, "model-start-delay", 2, "longest wait for the warm-up of the pipeline, in `seconds`")
+	f.IntVar(&c.MaxQuarantine, "max-quarantine", -1, "stop when more `rows` of a list are unusable; -1 means 1% of them, at least 1")
+}
+
+func defineMachine(c *Config, f, gpus *pflag.FlagSet) {
+	choose(f, &c.Device, "device", "auto", "device that trains")
+	choose(f, &c.Precision, "precision", "auto", "precision of matrix products; auto means tf32 (10 bits of mantissa) on a GPU, f32 on the CPU")
+	choose(f, &c.CUDAGraphs, "cuda-graphs", "auto", "replay of steps as CUDA graphs; auto means on where a replay gives the same result")
+	f.BoolVar(&c.Deterministic, "deterministic", false, "use slower GPU kernels that give the same bits in every run")
+	f.IntVar(&c.Threads, "threads", 0, "CPU `threads` of a training step (default 0: all cores)")
+	f.BoolVar(&c.RequireChecksums, "require-checksums", false, "refuse plugins without checksums")
+	f.StringVar(&c.ORTLib, "ort-lib", "", "`file` of the ONNX Runtime library, libonnxruntime.so")
+	f.StringVar(&c.CacheDir, "cache-dir", "", "`folder` for files that can be made again (default: the user's cache folder)")
+
+	f = gpus
+	f.Var(&c.DataGPU, "data-gpu", "`GPU` of the plugins: index, UUID, start of a UUID, auto, or cpu for none; requires --model-gpu")
+	f.Var(&c.ModelGPU, "model-gpu", "`GPU` of the model (default: the first one, with the plugins on the CPU)")
+	f.BoolVar(&c.MemoryIsolation, "enable-memory-isolation", false, "enforce the memory limits of plugins and model")
+	c.DataGPUMemory, c.ModelGPUMemory = 8<<30, 16<<30
+	f.Var(&c.DataGPUMemory, "data-gpu-memory", "memory limit of all plugins together, as a `size` in MB or with a unit; auto means 33 % of the GPU")
+	f.Var(&c.ModelGPUMemory, "model-gpu-memory", "memory limit of training, as a `size` in MB or with a unit; auto means 67 % of the GPU")
+	f.Var(&c.MemoryBaseline, "memory-baseline", "memory of training after its warm-up, from which growth is counted, as a `size` in MB or with a unit; auto means measured")
+}

@@ -1,0 +1,133 @@
+package config
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/pflag"
+
+	"github.com/xtts-host/xtts-host/shared/hint"
+)
+
+// The origins of values. That of a value in a config file is the file's path, and a Note may say more.
+const (
+	fromFlag   = "flag"
+	fromEnv    = "environment"
+	fromBundle = "bundle"
+	isDefault  = "default"
+)
+
+// Parse reads the command line and, for what it leaves open, what Load reads. Nothing but flags may stand on the command line.
+// It returns pflag.ErrHelp for --help.
+func (s *Set) Parse(args, environ []string) error {
+	if err := s.flags.Parse(args); err != nil {
+		return FlagError(s.flags, err)
+	}
+	if s.flags.NArg() > 0 {
+		return fmt.Errorf("unexpected argument %q", s.flags.Arg(0))
+	}
+	return s.Load(environ)
+}
+
+// Load fills what the flags, which have been parsed, leave open: from the environment, the file of --config and the run of
+// --resume.
+func (s *Set) Load(environ []string) error {
+	s.flags.VisitAll(func(f *pflag.Flag) {
+		if f.Changed {
+			s.origins[f.Name] = fromFlag
+		}
+	})
+	if err := s.readEnv(environ); err != nil {
+		return err
+	}
+	if s.file != "" {
+		if err := s.readFile(s.file); err != nil {
+			return err
+		}
+	}
+	if s.Resume != "" {
+		// A run goes on with its own settings. What is given beside them has come first.
+		if err := s.readFile(filepath.Join(s.Resume, RunFile)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	return s.check()
+}
+
+// Args returns the flags that the command line gave, as another command line that gives the same.
+func (s *Set) Args() []string {
+	var args []string
+	s.flags.VisitAll(func(f *pflag.Flag) {
+		if f.Changed {
+			value := f.Value.String()
+			if _, list := f.Value.(pflag.SliceValue); list {
+				value = strings.TrimSuffix(strings.TrimPrefix(value, "["), "]")
+			}
+			args = append(args, "--"+f.Name+"="+value)
+		}
+	})
+	return args
+}
+
+// FlagError words an error of parsing flags: it names the flag, the value and the reason, and an unknown flag's nearest.
+func FlagError(flags *pflag.FlagSet, err error) error {
+	if bad, ok := errors.AsType[*pflag.InvalidValueError](err); ok {
+		return fmt.Errorf("--%s %s: %w", bad.GetFlag().Name, bad.GetValue(), reason(bad.Unwrap()))
+	}
+	if unknown, ok := errors.AsType[*pflag.NotExistError](err); ok {
+		var names []string
+		flags.VisitAll(func(f *pflag.Flag) {
+			if !f.Hidden {
+				names = append(names, "--"+f.Name)
+			}
+		})
+		if advice := hint.DidYouMean(cmp.Or(unknown.GetSpecifiedShortnames(), unknown.GetSpecifiedName()), names); advice != "" {
+			return hint.Errorf(advice, "%w", err)
+		}
+	}
+	return err
+}
+
+// exclusive lists what does not go together: the folder of a run to go on with, and what only a new run has; what is
+// frozen, and what is not.
+var exclusive = map[string][]string{
+	"resume": {"run-dir", "init"}, "run-dir": {"resume"}, "init": {"resume"},
+	"freeze": {"train-only"}, "train-only": {"freeze"},
+}
+
+// open reports whether a source may fill a flag: nothing that goes before it has, and nothing that goes before it
+// excludes the flag. So --resume RUN works beside a config file with a run_dir.
+func (s *Set) open(f *pflag.Flag, source string) bool {
+	for _, other := range exclusive[f.Name] {
+		if had := s.origins[other]; had != "" && had != source {
+			return false
+		}
+	}
+	// So a run on GPUs goes on with --device cpu.
+	if device := s.origins["device"]; s.Device == "cpu" && device != "" && device != source && slices.Contains(gpuFlags, f.Name) {
+		return false
+	}
+	return s.origins[f.Name] == ""
+}
+
+// reason words for people why a value cannot be read.
+func reason(err error) error {
+	bad, ok := errors.AsType[*strconv.NumError](err)
+	switch {
+	case !ok:
+		return err
+	case errors.Is(bad.Err, strconv.ErrRange):
+		return errors.New("out of range")
+	case bad.Func == "ParseBool":
+		return errors.New("neither true nor false")
+	case bad.Func == "ParseFloat":
+		return errors.New("not a number")
+	}
+	return errors.New("not a whole number")
+}
