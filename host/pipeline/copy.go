@@ -7,17 +7,17 @@ import (
 	"time"
 )
 
-// verdict is the copier's word on a finished batch.
+// verdict is the copier's decision about a finished batch.
 type verdict int
 
 const (
 	copied  verdict = iota // its ring slot is free
-	rebuild                // it must be built again
+	rebuild                // the batch must be rebuilt
 )
 
-// copyAll moves finished batches to device slots, in the order of the plan.
+// copyAll copies finished batches to device slots, in the order of the plan.
 func (p *Pipeline) copyAll(ctx context.Context) error {
-	var began, ended time.Time // of the copy before
+	var began, ended time.Time // of the previous copy
 	for seq := uint64(0); ; seq++ {
 		b := p.await(ctx, seq)
 		if b == nil {
@@ -30,7 +30,7 @@ func (p *Pipeline) copyAll(ctx context.Context) error {
 			return nil
 		}
 		p.move(d, Free, Preparing)
-		queue := max(0, ended.Sub(latest(b.built, began))) // behind the copy before; not for a free slot
+		queue := max(0, ended.Sub(latest(b.built, began))) // since the previous copy, without the wait for a free slot
 		var err error
 		began, ended, err = p.copy(d, b)
 		for errors.Is(err, ErrRebuild) {
@@ -74,7 +74,7 @@ func latest(a, b time.Time) time.Time {
 	return b
 }
 
-// await returns the finished batch of that number, nil when there is none or the run ends.
+// await returns the finished batch of that number, or nil if there is none or the run ends.
 func (p *Pipeline) await(ctx context.Context, seq uint64) *Batch {
 	built := p.built[seq%uint64(len(p.built))]
 	select {

@@ -2,17 +2,17 @@ package pipeline
 
 import "time"
 
-// Observer is told what the pipeline does, for a timeline. Calls come from every goroutine of the pipeline and from the trainer's,
-// may overlap, and hold up whoever makes them. What they point to is valid until they return.
+// Observer gets the events of the pipeline, for a timeline. All goroutines of the pipeline and the trainer's goroutine
+// call it, possibly at the same time. A call blocks its caller. Pointers are valid until the call returns.
 type Observer interface {
-	// Worked is told that a phase, an index into Stats.Phases, has worked on a batch, also when it failed. place is the worker in
-	// decode, the device slot in transfer, and -1 in a stage. busy is the part of the time in which a stage worked, and did not
-	// wait for its turn; in the other phases it is all of it.
+	// Worked reports that a phase, an index into Stats.Phases, has worked on a batch, also if it failed. place is the
+	// worker in decode, the device slot in transfer, and -1 in a stage. busy is the time in which a stage worked,
+	// without the wait for its turn; in other phases it is the whole time.
 	Worked(phase, place int, b *Batch, began, ended time.Time, busy time.Duration)
-	// Ring is told that a ring slot changes its state, which is Preparing from its decode on and Ready until it is copied. It
-	// does not go to Training; a batch that must be built again goes back to Preparing.
+	// Ring reports a new state of a ring slot: Preparing from its decode on, and Ready until it is copied. It never
+	// becomes Training. A batch that must be rebuilt goes back to Preparing.
 	Ring(slot int, from, to State)
-	// Moved is told that a device slot changes its state. Its Batch is what it holds or, on its way to Preparing, held.
+	// Moved reports a new state of a device slot. Its Batch is its content or, for Preparing, its previous content.
 	Moved(d *DeviceSlot, from, to State)
 }
 
@@ -28,7 +28,7 @@ func (p *Pipeline) ring(slot int, from, to State) {
 	}
 }
 
-// move takes a device slot that the caller owns one state on.
+// move advances a device slot, which the caller owns, by one state.
 func (p *Pipeline) move(d *DeviceSlot, from, to State) {
 	d.move(from, to)
 	if p.cfg.Observer != nil {

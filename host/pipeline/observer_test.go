@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// notebook writes down what an Observer is told, with the milliseconds since it was made.
+// notebook records the calls of an Observer, with the milliseconds since its creation.
 type notebook struct {
 	began time.Time
 	mu    sync.Mutex // guards lines
@@ -38,8 +38,8 @@ func (n *notebook) Moved(d *DeviceSlot, from, to State) {
 	n.add("%02d device slot %d %s to %s", n.ms(time.Now()), d.Index, from, to)
 }
 
-// TestObserver: one slot of each kind, so that the second batch is decoded while the first is trained on, and the second copy of
-// the second batch is the one that goes through.
+// TestObserver has one slot of each kind. So the second batch is decoded while the first is trained on, and the second
+// copy of the second batch succeeds.
 func TestObserver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const ms = time.Millisecond
@@ -86,7 +86,7 @@ func TestObserver(t *testing.T) {
 			"42 device slot 0 READY to TRAINING",
 			"62 device slot 0 TRAINING to FREE",
 		}
-		// What happens in the same instant on several goroutines is told in any order.
+		// The order of events in the same instant on several goroutines is arbitrary.
 		slices.Sort(want)
 		slices.Sort(seen.lines)
 		if !slices.Equal(seen.lines, want) {

@@ -10,22 +10,22 @@ import (
 	"time"
 )
 
-// Config describes a pipeline. Source, Decoder and Device are needed; zero counts mean 1.
+// Config describes a pipeline. Source, Decoder and Device are required. Counts of zero mean 1.
 type Config struct {
 	Source  Source
 	Decoder Decoder
 	Stages  []Step
 	Device  Device
-	// RingSlots batches at most are in flight before their copy, DeviceSlots behind it.
+	// RingSlots is the maximum number of batches that are not yet copied, DeviceSlots of those that are.
 	RingSlots, DeviceSlots int
-	// Workers is the number of batches decoded at the same time.
+	// Workers is the number of batches that are decoded at the same time.
 	Workers int
-	// Prefetch is how many batches in front are to be ready before Warm says so; at most RingSlots count.
+	// Prefetch is the number of finished batches, from the first on, after which Warm is closed; at most RingSlots.
 	Prefetch int
-	// Reject is told of every rejected row, once for each batch it would have been in. An error stops the run.
-	// Calls may overlap. Nil ignores them.
+	// Reject is called for every rejected row, once for each batch that contains it. An error stops the run. Calls may
+	// be concurrent. It may be nil.
 	Reject func(b *Batch, rows []Rejected) error
-	// Observer, if any, is told of everything.
+	// Observer gets all events. It may be nil.
 	Observer Observer
 }
 
@@ -36,10 +36,10 @@ type Step struct {
 	Stage   Stage
 }
 
-// State is where a device slot stands.
+// State is the state of a device slot.
 type State int32
 
-// A device slot goes round these states in this order.
+// A device slot goes through these states in this order, again and again.
 const (
 	Free State = iota
 	Preparing
@@ -51,42 +51,42 @@ func (s State) String() string {
 	return [...]string{"FREE", "PREPARING", "READY", "TRAINING"}[s]
 }
 
-// DeviceSlot is a batch on the device. It belongs to the trainer from Acquire to Release.
+// DeviceSlot is a batch on the device. The trainer owns it from Acquire to Release.
 type DeviceSlot struct {
 	Index int
 	Batch Batch
 	state atomic.Int32
 }
 
-// State returns where the slot stands now.
+// State returns the current state of the slot.
 func (d *DeviceSlot) State() State { return State(d.state.Load()) }
 
-// move goes one state on; another state than the expected one is a bug of this package.
+// move advances the state by one. An unexpected state is a bug of this package.
 func (d *DeviceSlot) move(from, to State) {
 	if !d.state.CompareAndSwap(int32(from), int32(to)) {
 		panic(fmt.Sprintf("pipeline: device slot %d is %s, not %s", d.Index, d.State(), from))
 	}
 }
 
-// Pipeline is a running pipeline. Acquire and Release belong to one goroutine, the trainer's.
+// Pipeline is a running pipeline. Only the trainer's goroutine may call Acquire and Release.
 type Pipeline struct {
 	cfg     Config
 	slots   []DeviceSlot
 	workers chan int       // idle decode workers
 	built   []chan *Batch  // built[seq % RingSlots]: the finished batch of that number
-	reuse   []chan verdict // by ring slot: what becomes of its finished batch
+	reuse   []chan verdict // by ring slot: the decision about its finished batch
 	free    chan *DeviceSlot
 	ready   chan *DeviceSlot
 	warm    chan struct{} // closed by warmed
 	ended   chan struct{} // closed when the source is exhausted; end is set before
 
-	mu   sync.Mutex // guards the source, which may take its time, and next
+	mu   sync.Mutex // guards the source, which may block, and next
 	next uint64
 
-	progress sync.Mutex // guards what follows; never held for long
+	progress sync.Mutex // guards the following; never held for long
 	end      uint64
-	finished []bool // finished[seq % RingSlots]: that batch is, and one in front of it is not
-	inFront  uint64 // so many batches are finished without a gap
+	finished []bool // finished[seq % RingSlots]: that batch is finished, and an earlier one is not
+	inFront  uint64 // the number of finished batches without a gap
 	onDevice uint64 // batches copied
 
 	failure error // set before ready is closed
@@ -127,8 +127,8 @@ func New(cfg Config) (*Pipeline, error) {
 	return p, nil
 }
 
-// Run works until the source is exhausted and all its batches are copied, until ctx ends, or until something fails.
-// It returns when no goroutine of the pipeline is left. After a failure, Acquire returns it too.
+// Run runs until the source is exhausted and all its batches are copied, until ctx ends, or until something fails. It
+// returns when no goroutine of the pipeline is left. After a failure, Acquire returns the same error.
 func (p *Pipeline) Run(ctx context.Context) error {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
@@ -143,18 +143,18 @@ func (p *Pipeline) Run(ctx context.Context) error {
 	if err := p.copyAll(ctx); err != nil {
 		stop(err)
 	}
-	p.endWarm() // whoever waits for it is to see how the run ended
+	p.endWarm() // waiters must see how the run ended
 	wg.Wait()
 	p.failure = context.Cause(ctx)
 	close(p.ready)
 	return p.failure
 }
 
-// fill builds one batch after the other in a ring slot.
+// fill builds one batch after another in a ring slot.
 func (p *Pipeline) fill(ctx context.Context, slot int) error {
 	b := &Batch{}
 	for {
-		// The worker comes first, then the number: so batches are decoded in the order of the plan.
+		// Get a worker first, then the number, so batches are decoded in the order of the plan.
 		idle := time.Now()
 		var worker int
 		select {
@@ -175,7 +175,7 @@ func (p *Pipeline) fill(ctx context.Context, slot int) error {
 	}
 }
 
-// deliver builds a batch until the copier has taken it. It reports false when the run ends before.
+// deliver builds a batch until the copier has accepted it. It returns false if the run ends first.
 func (p *Pipeline) deliver(ctx context.Context, worker int, queue time.Duration, b *Batch) (bool, error) {
 	for first := true; ; first = false {
 		if err := p.build(ctx, worker, queue, b); err != nil {
@@ -184,7 +184,7 @@ func (p *Pipeline) deliver(ctx context.Context, worker int, queue time.Duration,
 		b.built = time.Now()
 		p.ring(b.Slot, Preparing, Ready)
 		if first {
-			p.finish(b.seq) // before it is copied: a slot that is free again may hold the number that comes round to the same place
+			p.finish(b.seq) // before the copy: a free slot may already hold the batch that follows at the same index
 		}
 		p.built[b.seq%uint64(len(p.built))] <- b
 		select {
@@ -203,7 +203,7 @@ func (p *Pipeline) deliver(ctx context.Context, worker int, queue time.Duration,
 	}
 }
 
-// take asks the source for the next batch.
+// take gets the next batch from the source.
 func (p *Pipeline) take(b *Batch) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -226,7 +226,7 @@ func (p *Pipeline) take(b *Batch) bool {
 	return true
 }
 
-// finish takes note of a finished batch.
+// finish records a finished batch.
 func (p *Pipeline) finish(seq uint64) {
 	p.progress.Lock()
 	defer p.progress.Unlock()
@@ -239,8 +239,8 @@ func (p *Pipeline) finish(seq uint64) {
 	p.warmed()
 }
 
-// warmed closes warm when enough batches in front are finished, and all of these copied that have room: no copy is under way that
-// nothing would hide. The caller holds progress.
+// warmed closes warm when enough of the first batches are finished and those that fit in device slots are copied, so
+// that training does not start while a copy is in progress that nothing could hide. The caller holds progress.
 func (p *Pipeline) warmed() {
 	want := uint64(p.cfg.Prefetch)
 	select {
@@ -259,7 +259,7 @@ func (p *Pipeline) endWarm() {
 	p.closeWarm()
 }
 
-// closeWarm may be called again. The caller holds progress.
+// closeWarm is idempotent. The caller holds progress.
 func (p *Pipeline) closeWarm() {
 	select {
 	case <-p.warm:
@@ -268,8 +268,8 @@ func (p *Pipeline) closeWarm() {
 	}
 }
 
-// build decodes the batch and passes it through the stages, again and again until an attempt goes through.
-// It gives the worker back as soon as it no longer decodes.
+// build decodes the batch and passes it through the stages until an attempt succeeds. It releases the worker after
+// decoding.
 func (p *Pipeline) build(ctx context.Context, worker int, queue time.Duration, b *Batch) error {
 	for {
 		again, err := p.attempt(ctx, worker, queue, b)
@@ -316,7 +316,7 @@ func (p *Pipeline) attempt(ctx context.Context, worker int, queue time.Duration,
 		case len(rejected) > 0:
 			for _, r := range rejected {
 				if b.Rows[r.Row] < 0 {
-					return false, fmt.Errorf("stage %s rejects row %d, which is empty: %s", s.Name, r.Row, r.Reason)
+					return false, fmt.Errorf("stage %s rejects row %d, but the row is empty: %s", s.Name, r.Row, r.Reason)
 				}
 			}
 			return true, p.reject(b, s.Name, rejected)
@@ -345,21 +345,22 @@ func (p *Pipeline) reject(b *Batch, phase string, rows []Rejected) error {
 	return nil
 }
 
-// Warm returns a channel that is closed when the first Prefetch batches of the plan are finished and those of them that have a device
-// slot are there, when there are no more, or when the pipeline has ended: batches that are finished out of turn do not count.
+// Warm returns a channel that is closed when the first Prefetch batches of the plan are finished and those of them that
+// fit are in device slots, when there are no more batches, or when the pipeline has ended. Later batches that are
+// finished earlier do not count.
 func (p *Pipeline) Warm() <-chan struct{} { return p.warm }
 
-// Finished returns the number of batches from the first on that were built so far.
+// Finished returns the number of finished batches, from the first on without a gap.
 func (p *Pipeline) Finished() int {
 	p.progress.Lock()
 	defer p.progress.Unlock()
 	return int(p.inFront)
 }
 
-// Ready reports whether Acquire will return a batch at once.
+// Ready reports whether Acquire would return a batch at once.
 func (p *Pipeline) Ready() bool { return len(p.ready) > 0 }
 
-// Acquire waits for the next batch in the order of the plan. It returns io.EOF behind the last one, the failure that
+// Acquire waits for the next batch in the order of the plan. It returns io.EOF after the last one, the failure that
 // stopped the pipeline, or ctx's error.
 func (p *Pipeline) Acquire(ctx context.Context) (*DeviceSlot, error) {
 	began := time.Now()
@@ -379,7 +380,7 @@ func (p *Pipeline) Acquire(ctx context.Context) (*DeviceSlot, error) {
 	}
 }
 
-// Release gives the slot back; its Batch must not be used any more.
+// Release frees the slot. Its Batch is invalid afterwards.
 func (p *Pipeline) Release(d *DeviceSlot) {
 	p.move(d, Training, Free)
 	p.free <- d

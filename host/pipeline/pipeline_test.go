@@ -26,7 +26,7 @@ func (s *plan) Next(b *Batch) bool {
 	return true
 }
 
-// decoder takes a time and may reject.
+// decoder takes a given time and may reject rows.
 type decoder func(b *Batch) ([]Rejected, error)
 
 func (f decoder) Decode(_ context.Context, _ int, b *Batch) ([]Rejected, error) { return f(b) }
@@ -35,8 +35,8 @@ func takes(d time.Duration) decoder {
 	return func(*Batch) ([]Rejected, error) { time.Sleep(d); return nil, nil }
 }
 
-// stage serves one batch at a time, as one plugin process with one core does. Its turn is a channel and not a mutex:
-// virtual time stands still while anything waits for a mutex.
+// stage serves one batch at a time, like one plugin process with one core. A channel controls its turn, not a mutex:
+// virtual time does not advance while a goroutine waits for a mutex.
 type stage struct {
 	turn chan struct{}
 	f    func(b *Batch) ([]Rejected, error)
@@ -64,7 +64,7 @@ func (f device) Copy(dst int, b *Batch) error { return f(dst, b) }
 
 func instant(int, *Batch) error { return nil }
 
-// drive trains on every batch and returns what was seen, in order, and the error that ended it.
+// drive trains on every batch and returns the batches in order, and the error that ended the run.
 func drive(t *testing.T, cfg Config, train func(d *DeviceSlot)) (*Pipeline, []int, error) {
 	t.Helper()
 	p, err := New(cfg)
@@ -119,7 +119,7 @@ func TestThroughputIsThatOfTheSlowestStage(t *testing.T) {
 					t.Fatal(err)
 				}
 				checkOrder(t, seen, n)
-				// The first batch passes all three, each later one costs the slowest.
+				// The first batch passes all three stages; each later one takes the time of the slowest.
 				slowest := max(times[0], times[1], times[2])
 				want := (times[0] + times[1] + times[2] + (n-1)*slowest) * ms
 				if got := time.Since(began); got != want {
@@ -145,7 +145,7 @@ func TestThroughputIsThatOfTheSlowestStage(t *testing.T) {
 	}
 }
 
-// stallOf runs 1,000 batches with a copy of 0-20 ms and training of 12 ms behind a ring that is always full.
+// stallOf runs 1,000 batches with copies of 0-20 ms and training of 12 ms, with a ring that is always full.
 func stallOf(t *testing.T, slots int) time.Duration {
 	var stall time.Duration
 	synctest.Test(t, func(t *testing.T) {
@@ -189,7 +189,7 @@ func TestSlowCopyIsTheBottleneck(t *testing.T) {
 	})
 }
 
-// TestShortRing: two slots cannot queue for a stage that takes both at a time.
+// TestShortRing: two slots cannot queue for a stage that processes both at a time.
 func TestShortRing(t *testing.T) {
 	s := Stats{Phases: []Phase{{"decode", 10, 0}, {"features", 30, 9}, {"molasses", 900, 4}, {"transfer", 1, 0}}}
 	if got := s.Bottleneck(); got != "molasses" {
@@ -295,8 +295,8 @@ func TestLostStageRebuildsFromDecode(t *testing.T) {
 	})
 }
 
-// TestCopyThatFailsRebuilds has batches fail at their copy, several times in a row and more than one at a time: each comes
-// to the same device slot in its place, built anew.
+// TestCopyThatFailsRebuilds: copies of batches fail, several times in a row and for more than one batch at a time. Each
+// batch is rebuilt and reaches the same device slot in its order.
 func TestCopyThatFailsRebuilds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		decoded, failures := map[int]int{}, map[int]int{3: 1, 4: 3, 19: 2}
@@ -372,7 +372,7 @@ func TestRejectedRowsAreEmptiedOnceAndBuiltAgain(t *testing.T) {
 		}
 		checkOrder(t, seen, 10)
 		if len(told) != 2 || told["2/1 decode truncated"] != 1 || told["2/3 check NaN"] != 1 {
-			t.Errorf("told of %v", told)
+			t.Errorf("rejected rows: %v", told)
 		}
 	})
 }
@@ -424,7 +424,7 @@ func TestFailureStopsEverything(t *testing.T) {
 			c.Decoder = decoder(func(b *Batch) ([]Rejected, error) { return []Rejected{{Row: 0}}, nil })
 			c.Reject = func(*Batch, []Rejected) error { return boom }
 		},
-		"stage features rejects row 3, which is empty": func(c *Config) {
+		"stage features rejects row 3, but the row is empty": func(c *Config) {
 			c.Decoder = decoder(func(b *Batch) ([]Rejected, error) {
 				if b.Rows[3] >= 0 {
 					return []Rejected{{Row: 3, Reason: "torn"}}, nil
@@ -435,7 +435,7 @@ func TestFailureStopsEverything(t *testing.T) {
 				return []Rejected{{Row: 0, Reason: "no"}, {Row: 3, Reason: "no"}}, nil
 			})
 		},
-		"stage features rejects row 0, which is empty": func(c *Config) {
+		"stage features rejects row 0, but the row is empty": func(c *Config) {
 			c.Stages[0].Stage = newStage(func(b *Batch) ([]Rejected, error) { return []Rejected{{Row: 0, Reason: "no"}}, nil })
 		},
 	}
@@ -502,7 +502,7 @@ func TestWarm(t *testing.T) {
 	}
 }
 
-// TestWarmInOrder has the first batch come last: what is finished behind it does not let training begin.
+// TestWarmInOrder: the first batch is finished last. Later batches that are finished before it do not start training.
 func TestWarmInOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const ms = time.Millisecond
@@ -535,7 +535,7 @@ func TestWarmInOrder(t *testing.T) {
 	})
 }
 
-// TestWarmEndsWithTheCopier: who waits for the first batches hears of the first one's failure.
+// TestWarmEndsWithTheCopier: a waiter for the first batches sees the failure of the first one.
 func TestWarmEndsWithTheCopier(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		lost := errors.New("the device is lost")
@@ -552,7 +552,7 @@ func TestWarmEndsWithTheCopier(t *testing.T) {
 	})
 }
 
-// slowPlan gives one batch, and the next when somebody lets it.
+// slowPlan returns one batch, and the next one when the test allows it.
 type slowPlan struct {
 	plan
 	more chan struct{}
@@ -565,7 +565,7 @@ func (s *slowPlan) Next(b *Batch) bool {
 	return s.plan.Next(b)
 }
 
-// TestSourceTakesItsTime: nobody else waits for a source.
+// TestSourceTakesItsTime: a blocked source blocks nothing else.
 func TestSourceTakesItsTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())

@@ -6,26 +6,26 @@ import (
 	"time"
 )
 
-// Phase is what one step of the road cost, summed over the batches that reached the trainer. Phases of different
-// batches overlap, so the sums may exceed the wall time.
+// Phase is the cost of one phase, summed over the batches that reached the trainer. Phases of different batches
+// overlap, so the sums may exceed the wall time.
 type Phase struct {
 	Name  string
 	Busy  time.Duration // working
 	Queue time.Duration // batches waiting for their turn in it
 }
 
-// Stats is what the pipeline knows about its own speed.
+// Stats are the pipeline's figures about its own speed.
 type Stats struct {
 	Batches int
 	Wait    time.Duration // the trainer's time in Acquire, without the first call
 	Startup time.Duration // the first call: the pipeline fills
-	Exposed time.Duration // the part of Wait in which the batch that was waited for was being copied
+	Exposed time.Duration // the part of Wait during the copy of the batch that the trainer waited for
 	Phases  []Phase       // decode, the stages, transfer
-	Rebuilt int           // attempts that had to be repeated because a stage was lost or a slot damaged
+	Rebuilt int           // attempts that were repeated because a process was lost or a slot was damaged
 }
 
-// Bottleneck returns the phase that limits the pipeline: the one that batches queue for. Where hardly any queue, the ring
-// is too short to keep the phases busy at the same time, and the longest phase is named.
+// Bottleneck returns the phase that limits the pipeline: the one that batches queue for. If hardly any batches queue,
+// the ring is too short to keep the phases busy at the same time, and Bottleneck returns the longest phase.
 func (s Stats) Bottleneck() string {
 	var queued, longest Phase
 	for _, p := range s.Phases {
@@ -36,7 +36,7 @@ func (s Stats) Bottleneck() string {
 			longest = p
 		}
 	}
-	// The way to a plugin and back counts as queueing, too: it is short, and says nothing.
+	// The transfer of the call to the plugin and back also counts as queueing. It is short and not significant.
 	if 10*queued.Queue < longest.Busy {
 		return longest.Name
 	}
@@ -72,7 +72,7 @@ func (s *stats) init(phases []string) {
 	}
 }
 
-// acquired accounts for a batch that the trainer waited for.
+// acquired records that the trainer waited for a batch.
 func (s *stats) acquired(b *Batch, wait time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

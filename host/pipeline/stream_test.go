@@ -16,27 +16,29 @@ import (
 	"github.com/xtts-host/xtts-host/gpu/gputest"
 )
 
-// card is a Device as the host has one: a fake GPU with a stream for copies, and another on which batches are trained on. Ring slots
-// are pinned memory. A copy takes 1 µs per byte. Each batch is as long as size says, and all of it says which batch it is.
+// card is a Device like the host's: a fake GPU with one stream for copies and another for training. Ring slots are
+// pinned memory. A copy takes 1 µs per byte. The length of each batch comes from size, and its content identifies the
+// batch.
 type card struct {
 	*testing.T
 	*gputest.Context
 	transfer, compute *gputest.Stream
 	ring              []*gputest.Memory
 	slots             []*gputest.Memory
-	size              func(index int) int // bytes of a batch; it lies at the end of its slot
+	size              func(index int) int // bytes of a batch, which is at the end of its slot
 	bound             bool                // the copier's thread
 	copies            int
 }
 
-const largest = 20_000 // bytes of a batch, which take 20 ms
+const largest = 20_000 // bytes of a batch, whose copy takes 20 ms
 
-// onCard runs f in a bubble of virtual time, on a thread that is bound to a new card, which everything is given back to. Misuse of the
-// card fails the test: above all a ring slot that changes while it is copied, and memory that is given back while it is in use.
+// onCard runs f in a bubble of virtual time, on a thread that is bound to a new card, and requires that all resources
+// of the card are released. Misuse of the card fails the test, above all a ring slot that changes during its copy, and
+// memory that is freed while in use.
 func onCard(t *testing.T, ring, slots int, f func(c *card)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		runtime.LockOSThread() // for the test's goroutine, which ends with it
+		runtime.LockOSThread() // never unlocked: the thread ends with the test's goroutine
 		c := &card{T: t, size: func(int) int { return largest }}
 		c.Context = gputest.New(gputest.Config{Bandwidth: 1e6, Misuse: func(err error) { t.Error(err) }})
 		c.no(c.Bind())
@@ -58,7 +60,7 @@ func onCard(t *testing.T, ring, slots int, f func(c *card)) {
 		}
 		f(c)
 		for _, x := range open {
-			x.Close() // fails where the card was lost, and closes
+			x.Close() // fails if the card was lost, but closes anyway
 		}
 		c.no(c.Context.Close())
 	})
@@ -102,7 +104,7 @@ func (c *card) Copy(dst int, b *Batch) error {
 	return nil
 }
 
-// train has the card work on a batch for a time, at whose end the slot still holds it.
+// train makes the card work on a batch for a time. The slot must still hold the batch at the end.
 func (c *card) train(d *DeviceSlot, takes time.Duration) {
 	index := uint64(d.Batch.Index)
 	c.compute.Run(takes, func() error {
@@ -114,10 +116,10 @@ func (c *card) train(d *DeviceSlot, takes time.Duration) {
 		}
 		return nil
 	})
-	c.compute.Synchronize() // an error is the one that the copy told, too
+	c.compute.Synchronize() // an error here was also returned by the copy
 }
 
-// TestCopyBesideTraining: of copy and training only the longer one takes time, from two slots on.
+// TestCopyBesideTraining: with two or more slots, copy and training take only the time of the longer one.
 func TestCopyBesideTraining(t *testing.T) {
 	const n, ms = 50, time.Millisecond
 	for _, tt := range []struct {
@@ -152,7 +154,7 @@ func TestCopyBesideTraining(t *testing.T) {
 	}
 }
 
-// TestSlotStates looks at three slots in the middle of things: F(ree), P(reparing), R(eady), T(raining).
+// TestSlotStates examines three slots during a run: F(ree), P(reparing), R(eady), T(raining).
 func TestSlotStates(t *testing.T) {
 	for _, tt := range []struct {
 		name        string
@@ -204,8 +206,8 @@ func TestSlotStates(t *testing.T) {
 	}
 }
 
-// TestBackPressure: while the trainer stands still, as many batches are copied as there are slots, and as many more prepared as the
-// ring holds. No slot is lost over it.
+// TestBackPressure: while the trainer is blocked, as many batches are copied as there are device slots, and as many
+// more are prepared as there are ring slots. No slot is lost.
 func TestBackPressure(t *testing.T) {
 	const ring, n = 5, 40
 	for slots := 2; slots <= 8; slots++ {
@@ -215,7 +217,7 @@ func TestBackPressure(t *testing.T) {
 			p, seen, err := drive(c.T, cfg, func(d *DeviceSlot) {
 				if d.Batch.Index == 0 {
 					time.Sleep(time.Hour)
-					synctest.Wait() // for everybody else, also in the race detector's eyes
+					synctest.Wait() // for all other goroutines, also for the race detector
 					if c.copies != slots || source.at != slots+ring {
 						c.Errorf("%d slots: %d batches copied, %d taken from the plan", slots, c.copies, source.at)
 					}
@@ -235,8 +237,8 @@ func TestBackPressure(t *testing.T) {
 	}
 }
 
-// TestFailedCopyEndsTheRun: a card that is lost while it copies ends the run with that error. No goroutine is left, which the bubble
-// checks, and nothing of the card in use.
+// TestFailedCopyEndsTheRun: if the card is lost during a copy, the run ends with that error. No goroutine is left (the
+// bubble checks this), and nothing of the card is in use.
 func TestFailedCopyEndsTheRun(t *testing.T) {
 	gone := errors.New("the card is gone")
 	for _, nth := range []int{1, 2, 7} {
@@ -255,7 +257,7 @@ func TestFailedCopyEndsTheRun(t *testing.T) {
 	}
 }
 
-// TestCancelWaitsForTheCopy: when Run returns, no copy is under way, so that memory can be given back.
+// TestCancelWaitsForTheCopy: when Run returns, no copy is in progress, so memory can be freed.
 func TestCancelWaitsForTheCopy(t *testing.T) {
 	onCard(t, 4, 2, func(c *card) {
 		p, err := New(c.config(20))
@@ -266,14 +268,14 @@ func TestCancelWaitsForTheCopy(t *testing.T) {
 		if err := p.Run(ctx); !errors.Is(err, context.DeadlineExceeded) {
 			c.Errorf("Run returned %v", err)
 		}
-		// What is there to be copied when ctx ends may be, as far as slots are free.
+		// Batches that are finished when ctx ends may still be copied if slots are free.
 		if got := time.Since(began); c.copies == 0 || got != time.Duration(c.copies)*largest*time.Microsecond {
 			c.Errorf("Run returned after %v and %d copies, in the middle of one", got, c.copies)
 		}
 	})
 }
 
-// TestOrderSurvivesSlowCopies: copies of 8 µs to 20 ms, in no order.
+// TestOrderSurvivesSlowCopies: copies take 8 µs to 20 ms, in random order.
 func TestOrderSurvivesSlowCopies(t *testing.T) {
 	for seed := range uint64(8) {
 		rng := rand.New(rand.NewPCG(seed, 0))

@@ -1,11 +1,11 @@
-// Package probe does what could crash, or what this process must not do, in a process of its own: libraries of a driver can take down
-// whoever loads them, and a context on the data GPU belongs to nobody but a plugin.
+// Package probe runs code in a separate process that could crash, or that the host process must not run: driver
+// libraries can crash the process that loads them, and only plugin processes may have a context on the data GPU.
 //
-// The program starts itself again for that. Its command line calls Serve in the new process, and methods of Command speak for it in
-// the old one:
+// For that, the program starts itself again. Its command line calls Serve in the new process. Methods of Command
+// communicate with it:
 //
 //	c := probe.Command{exe, "probe"}   // such that `exe probe NAME ARG` calls Serve(os.Stdout, NAME, ARG)
-//	machine, err := c.Machine(ctx)     // the GPUs, as the driver has them
+//	machine, err := c.Machine(ctx)     // the GPUs, as the driver reports them
 //
-// A process that ends without an answer is an error that says how it ended. Each lives for one answer.
+// If a process ends without an answer, the error says how it ended. Each process gives one answer.
 package probe

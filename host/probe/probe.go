@@ -22,8 +22,8 @@ import (
 // The probes. Each has an argument, which may be empty.
 const (
 	probeGPUs      = "gpus"
-	probeLibraries = "libraries"   // of those names, with spaces between them
-	probeRuntime   = "onnxruntime" // of that path
+	probeLibraries = "libraries"   // with these names, separated by spaces
+	probeRuntime   = "onnxruntime" // from that path
 	probeCUDA      = "onnxruntime-cuda"
 	probeRelay     = "relay" // as its request says
 )
@@ -31,19 +31,19 @@ const (
 // Command starts a process that calls Serve with the two arguments that are appended.
 type Command []string
 
-// Machine looks at the GPUs through the driver. A machine without a driver has none, and is no error.
+// Machine queries the GPUs through the driver. A machine without a driver has none; that is not an error.
 func (c Command) Machine(ctx context.Context) (m gpu.Machine, err error) {
 	return m, c.ask(ctx, question{name: probeGPUs}, &m)
 }
 
-// Loaded is a library: the file that it came from, and its version if it has one to tell.
+// Loaded is a library: the path of its file, and its version if it has one.
 type Loaded struct{ Path, Version string }
 
-// Found is what became of a library that was looked for: it is at Path, or Problem says why it cannot be loaded.
+// Found is the result for a library: its Path, or the Problem with loading it.
 type Found struct{ Path, Problem string }
 
-// Libraries loads shared libraries by their names, as the dynamic loader finds them, and returns what became of each. If one takes the
-// process down with it, each gets a process of its own, so that it is known which.
+// Libraries loads shared libraries by name, as the dynamic loader finds them, and returns the result of each. If one
+// crashes the process, each one is loaded in its own process, to find the one that crashes.
 func (c Command) Libraries(ctx context.Context, names ...string) []Found {
 	var all []Found
 	err := c.ask(ctx, question{name: probeLibraries, arg: strings.Join(names, " ")}, &all)
@@ -60,8 +60,8 @@ func (c Command) Libraries(ctx context.Context, names ...string) []Found {
 	return all
 }
 
-// Runtime loads ONNX Runtime as training would: from that path, or where it is looked for when path is empty; cuda looks for the
-// one with CUDA first.
+// Runtime loads ONNX Runtime as training would: from path, or by search if path is empty. With cuda, the search looks
+// for the version with CUDA first.
 func (c Command) Runtime(ctx context.Context, path string, cuda bool) (l Loaded, err error) {
 	q := question{name: probeRuntime, arg: path}
 	if cuda {
@@ -70,14 +70,15 @@ func (c Command) Runtime(ctx context.Context, path string, cuda bool) (l Loaded,
 	return l, c.ask(ctx, q, &l)
 }
 
-// answer is what a probe writes: a value, or an error for people.
+// answer is the output of a probe: a value, or an error message.
 type answer struct {
 	Value json.RawMessage `json:"value,omitempty"`
 	Error string          `json:"error,omitempty"`
 	Hint  string          `json:"hint,omitempty"`
 }
 
-// Serve does what could crash, and writes one JSON object about it. It is the whole life of a process that a Command has started.
+// Serve runs a probe and writes one JSON object with its result. A process that a Command has started does nothing
+// else.
 func Serve(out io.Writer, name, arg string) error {
 	value, err := serve(name, arg)
 	var a answer
@@ -121,27 +122,27 @@ func serve(name, arg string) (any, error) {
 	return nil, fmt.Errorf("no probe %q", name)
 }
 
-// question is what a process is started for.
+// question describes a process to start.
 type question struct {
 	name, arg string
-	env       []string   // beside this process's own
-	files     []*os.File // from descriptor firstExtra on
+	env       []string   // in addition to this process's own
+	files     []*os.File // as descriptors from firstExtra on
 }
 
-// firstExtra is the first descriptor behind standard error.
+// firstExtra is the first descriptor after standard error.
 const firstExtra = 3
 
-// timeout is far more than a driver takes to come up, which is seconds on a machine with many GPUs.
+// timeout is far more than the start of a driver takes, which is seconds on a machine with many GPUs.
 const timeout = 60 * time.Second
 
-// ask runs a probe in a process of its own. When that ends without an answer, the error tells how.
+// ask runs a probe in a separate process. If that ends without an answer, the error says how.
 func (c Command) ask(ctx context.Context, q question, value any) error {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	argv := append(c[1:len(c):len(c)], q.name, q.arg)
 	cmd := exec.CommandContext(ctx, c[0], argv...)
 	cmd.WaitDelay = time.Second
-	cmd.Env, cmd.ExtraFiles = append(os.Environ(), q.env...), q.files // of two equal variables the last counts
+	cmd.Env, cmd.ExtraFiles = append(os.Environ(), q.env...), q.files // of two equal variables, the last counts
 	var out, log bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &log
 	err := cmd.Run()
@@ -166,7 +167,7 @@ func hinted(advice string, err error) error {
 	return hint.Errorf(advice, "%w", err)
 }
 
-// lastLine is what a crash has to say, behind a colon.
+// lastLine returns the last line of a crash's output, after a colon.
 func lastLine(log string) string {
 	log = strings.TrimSpace(log)
 	if log == "" {

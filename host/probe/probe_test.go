@@ -32,7 +32,7 @@ func TestProbe(t *testing.T) {
 	}
 }
 
-// TestLibraries: one that takes its process down keeps nothing from being known of the others.
+// TestLibraries: a library that crashes its process does not hide the results of the others.
 func TestLibraries(t *testing.T) {
 	const script = `case $2 in good) echo '{"value": [{"Path": "/lib/good"}]}';; *) echo dying >&2; kill -SEGV $$;; esac`
 	c := Command{"/bin/sh", "-c", script, "probe"}
@@ -42,7 +42,8 @@ func TestLibraries(t *testing.T) {
 	}
 }
 
-// TestRelay copies in this process; TestScripts of cmd/xtts-host does so in another, and TestFakeGPU there through a GPU.
+// TestRelay copies in this process. TestScripts of cmd/xtts-host copies in another process, TestFakeGPU there through a
+// GPU.
 func TestRelay(t *testing.T) {
 	r, err := ring.Create(2, 1000)
 	if err != nil {

@@ -15,25 +15,25 @@ import (
 	"github.com/xtts-host/xtts-host/shared/ring"
 )
 
-// Relay is a copy from one slot of a ring to another, by a process that maps the ring as a plugin does.
+// Relay is a copy from one slot of a ring to another, by a process that maps the ring like a plugin.
 type Relay struct {
-	// From and To are slots, Bytes is how much of them is copied.
+	// From and To are slots, Bytes is the number of bytes to copy.
 	From, To, Bytes int
-	// UUID names the GPU that the bytes go through; empty: none.
+	// UUID is the GPU that the bytes go through, or empty for none.
 	UUID string
 }
 
-// Relayed is how that went.
+// Relayed is the result of a Relay.
 type Relayed struct {
-	// Device is the GPU that it went through; the zero Device without one.
+	// Device is the GPU that the bytes went through, or the zero Device.
 	Device gpu.Device
-	// In is the time of the copy from the ring to the GPU, Out of that back. Without a GPU Out is that of the only copy. They are
-	// medians of some copies.
+	// In is the time of the copy from the ring to the GPU, Out the time of the copy back. Without a GPU, Out is the
+	// time of the only copy. They are medians of several copies.
 	In, Out time.Duration
 }
 
-// Relay has a process copy. It sees no GPU but the one that is named, and so is the only one of ours with a context there; when
-// Relay returns it has ended. The caller owns both slots.
+// Relay makes a process copy. The process sees only the named GPU, so it is the only process of the run with a context
+// there. When Relay returns, the process has ended. The caller owns both slots.
 func (c Command) Relay(ctx context.Context, r *ring.Ring, what Relay) (done Relayed, err error) {
 	arg, err := json.Marshal(relayRequest{what, r.Slots(), r.SlotSize()})
 	if err != nil {
@@ -67,9 +67,10 @@ func serveRelay(arg string, file *os.File) (done Relayed, err error) {
 	return done, err
 }
 
-// throughGPU copies as a stage on the data GPU does: what it reads crosses to the GPU, what it writes comes back.
+// throughGPU copies like a stage on the data GPU: it reads from the ring to the GPU and writes from the GPU to the
+// ring.
 func throughGPU(uuid string, r *ring.Ring, from, to []byte) (done Relayed, err error) {
-	runtime.LockOSThread() // for the process's life, which is short
+	runtime.LockOSThread() // for the life of the process, which is short
 	c, err := cuda.Open(uuid)
 	if err != nil {
 		return done, err
@@ -101,7 +102,7 @@ func throughGPU(uuid string, r *ring.Ring, from, to []byte) (done Relayed, err e
 	return done, err
 }
 
-// copies is how often each copy is made: the first wakes what sleeps, and one of the others may be disturbed.
+// copies is the number of times that each copy is made: the first one warms up, and others may be disturbed.
 const copies = 9
 
 // median returns the median time of a copy.

@@ -7,7 +7,7 @@ import (
 	"github.com/xtts-host/xtts-host/host/pipeline"
 )
 
-// BenchmarkSpan is what one span with the numbers of a batch costs who is traced.
+// BenchmarkSpan measures the cost of one span with the numbers of a batch.
 func BenchmarkSpan(b *testing.B) {
 	w, err := Create(b.TempDir() + "/timeline.json")
 	if err != nil {

@@ -7,11 +7,11 @@ import (
 	"time"
 )
 
-// lanes are the tracks of a stage: as many as it worked on batches at a time.
+// lanes are the tracks of a stage: one for each batch that it worked on at the same time.
 //
-// How long a plugin worked is known, but not when within the call that the host waited for; on a machine whose cores are all
-// busy the host may come to several answers late and at once. So a span is put as late in its call as a track has room for it:
-// that is where it was when nobody was late, and otherwise there are no more tracks than needed.
+// The host knows how long a plugin worked, but not when within the call. On a busy machine, the host may receive
+// several answers late and at once. So a span is placed as late in its call as a track has room for it. That is exact
+// if no answer was late; otherwise it avoids unnecessary tracks.
 type lanes struct {
 	w     *Writer
 	name  string
@@ -29,7 +29,8 @@ type lane struct {
 
 type interval struct{ began, ended time.Time }
 
-// remembered is how many spans of a lane are looked at. What ended before them is not where a call of now had its work.
+// remembered is the number of spans of a lane that are considered. Earlier spans ended before the work of a current
+// call.
 const remembered = 64
 
 func (l *lanes) add() {
@@ -37,12 +38,12 @@ func (l *lanes) add() {
 	if n := len(l.lanes); n > 0 {
 		name = fmt.Sprintf("%s (%d)", name, n+1)
 	}
-	l.lanes = append(l.lanes, lane{track: l.w.Track(road, name, l.place+len(l.lanes))})
+	l.lanes = append(l.lanes, lane{track: l.w.Track(pipelineGroup, name, l.place+len(l.lanes))})
 }
 
 // span puts the busy time of a call on the first track that has room for it.
 func (l *lanes) span(began, ended time.Time, busy time.Duration, args []Arg) {
-	if busy = min(busy, ended.Sub(began)); busy <= 0 { // the call failed before the stage got to it
+	if busy = min(busy, ended.Sub(began)); busy <= 0 { // the call failed before the stage started
 		return
 	}
 	l.mu.Lock()
@@ -58,7 +59,7 @@ func (l *lanes) span(began, ended time.Time, busy time.Duration, args []Arg) {
 	}
 }
 
-// put finds the last room of that length between two moments, and takes it.
+// put finds the last gap of that length between two times, and takes it.
 func (l *lane) put(began, ended time.Time, busy time.Duration) (interval, bool) {
 	at := len(l.latest)
 	for ; at > 0 && l.latest[at-1].ended.Add(busy).After(ended); at-- {

@@ -13,12 +13,12 @@ func TestLanes(t *testing.T) {
 	for _, c := range []struct {
 		name               string
 		began, ended, busy int
-		lane, from         int // where it is put
+		lane, from         int // where it is placed
 	}{
 		{"alone", 0, 10, 4, 0, 6},
-		{"behind it", 8, 20, 10, 0, 10},
-		{"beside it", 8, 20, 11, 1, 9},
-		{"told late, done before", 0, 20, 5, 0, 1},
+		{"after it", 8, 20, 10, 0, 10},
+		{"at the same time", 8, 20, 11, 1, 9},
+		{"reported late, done before", 0, 20, 5, 0, 1},
 		{"in the gap of the second", 0, 19, 9, 1, 0},
 		{"nothing fits", 0, 20, 18, 2, 2},
 		{"more than there was", 20, 22, 3, 0, 20},
@@ -35,7 +35,7 @@ func TestLanes(t *testing.T) {
 			t.Errorf("%s: not at %d of track %d: %v", c.name, c.from, c.lane, l.lanes)
 		}
 	}
-	l.span(at(3), at(3), 0, nil) // failed
+	l.span(at(3), at(3), 0, nil) // it failed
 	for i := range 10 * remembered {
 		l.span(at(30+i), at(31+i), ms, nil)
 	}

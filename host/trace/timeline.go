@@ -9,21 +9,22 @@ import (
 	"github.com/xtts-host/xtts-host/host/pipeline"
 )
 
-// Run says what is traced.
+// Run describes what is traced.
 type Run struct {
-	// Workers decode, Stages are the pipeline's instances, DeviceSlots the batches on the device.
+	// Workers is the number of decode workers, Stages the names of the pipeline's instances, DeviceSlots the number of
+	// device slots.
 	Workers     int
 	Stages      []string
 	DeviceSlots int
-	// Bytes is, by bucket, what the transfer of a batch moves.
+	// Bytes is the number of bytes that the transfer of a batch moves, by bucket.
 	Bytes []int
-	// GPU says that there is one, whose work gets tracks of its own.
+	// GPU means that a GPU trains. Its work gets separate tracks.
 	GPU bool
-	// Steps is the number of calls of Step behind which the file ends.
+	// Steps is the number of calls of Step after which the file ends.
 	Steps int
 }
 
-// Timeline knows the tracks of a run. It implements pipeline.Observer. Nil is no tracing.
+// Timeline holds the tracks of a run. It implements pipeline.Observer. Nil means no tracing.
 type Timeline struct {
 	w        *Writer
 	run      Run
@@ -34,59 +35,59 @@ type Timeline struct {
 	trainer  Track
 	compute  Track // of the GPU
 	copies   Track
-	over     atomic.Bool // the last step is
+	over     atomic.Bool // the last step has been traced
 	steps    int         // of the trainer's goroutine
 
 	mu              sync.Mutex // guards the rest
 	building, ready int        // ring slots
 }
 
-// slot is a device slot. Who moves it owns it.
+// slot is a device slot. The goroutine that moves it owns it.
 type slot struct {
 	track Track
-	since time.Time // of its state
+	since time.Time // since when it has its state
 }
 
 // The groups of tracks.
 const (
-	road    = "pipeline"
-	slots   = "device slots"
-	trainer = "trainer"
-	card    = "GPU"
+	pipelineGroup = "pipeline"
+	slots         = "device slots"
+	trainer       = "trainer"
+	gpuGroup      = "GPU"
 )
 
-// NewTimeline makes the tracks of a run. It returns nil for a nil Writer.
+// NewTimeline creates the tracks of a run. It returns nil for a nil Writer.
 func NewTimeline(w *Writer, run Run) *Timeline {
 	if w == nil {
 		return nil
 	}
 	w.mu.Lock()
-	w.start = time.Now() // what came before is not in the picture
+	w.start = time.Now() // earlier times are not in the picture
 	w.mu.Unlock()
 	t := &Timeline{w: w, run: run}
 	for i := range run.Workers {
-		t.decode = append(t.decode, w.Track(road, fmt.Sprintf("decode %d", i), i))
+		t.decode = append(t.decode, w.Track(pipelineGroup, fmt.Sprintf("decode %d", i), i))
 	}
-	// Places are far apart: a stage gets more tracks when it works on more batches at a time.
+	// Places are far apart, because a stage gets more tracks when it works on more batches at a time.
 	for i, name := range run.Stages {
 		t.stages = append(t.stages, &lanes{w: w, name: name, place: (1 + i) << 12})
 	}
 	for _, s := range t.stages {
 		s.add()
 	}
-	t.transfer = w.Track(road, "transfer", (1+len(run.Stages))<<12)
+	t.transfer = w.Track(pipelineGroup, "transfer", (1+len(run.Stages))<<12)
 	t.count(time.Now(), 0, 0)
 	for i := range run.DeviceSlots {
 		t.slots = append(t.slots, slot{w.Track(slots, fmt.Sprintf("slot %d", i), i), time.Now()})
 	}
 	t.trainer = w.Track(trainer, "trainer", 0)
 	if run.GPU {
-		t.compute, t.copies = w.Track(card, "compute", 0), w.Track(card, "transfer", 1)
+		t.compute, t.copies = w.Track(gpuGroup, "compute", 0), w.Track(gpuGroup, "transfer", 1)
 	}
 	return t
 }
 
-// batch describes one, and more.
+// batch returns the numbers of a batch, and more.
 func batch(b *pipeline.Batch, more ...Arg) []Arg {
 	args := append(make([]Arg, 0, 8), Arg{"epoch", b.Epoch}, Arg{"batch", b.Index}, Arg{"bucket", b.Bucket})
 	if b.Eval {
@@ -136,7 +137,7 @@ func (t *Timeline) count(at time.Time, building, ready int) {
 	defer t.mu.Unlock()
 	t.building += building
 	t.ready += ready
-	t.w.Count(road, "ring slots", at, []Arg{{"building", t.building}, {"ready", t.ready}})
+	t.w.Count(pipelineGroup, "ring slots", at, []Arg{{"building", t.building}, {"ready", t.ready}})
 }
 
 // Moved implements pipeline.Observer.
@@ -153,7 +154,7 @@ func (t *Timeline) Moved(d *pipeline.DeviceSlot, from, _ pipeline.State) {
 	s.since = now
 }
 
-// Trained is told what the trainer's goroutine has done, and for which batch; nil for none.
+// Trained records what the trainer's goroutine has done, and for which batch; nil for none.
 func (t *Timeline) Trained(what string, b *pipeline.Batch, began, ended time.Time) {
 	if t == nil || t.over.Load() {
 		return
@@ -165,22 +166,22 @@ func (t *Timeline) Trained(what string, b *pipeline.Batch, began, ended time.Tim
 	t.w.Span(t.trainer, what, began, ended, args)
 }
 
-// Computed is told what the GPU has computed, on the host's clock.
+// Computed records what the GPU has computed, on the host's clock.
 func (t *Timeline) Computed(what string, began, ended time.Time) {
 	if t != nil && !t.over.Load() {
 		t.w.Span(t.compute, what, began, ended, nil)
 	}
 }
 
-// Copied is told of a copy to the GPU, on the host's clock.
+// Copied records a transfer to the GPU, on the host's clock.
 func (t *Timeline) Copied(began, ended time.Time) {
 	if t != nil && !t.over.Load() {
 		t.w.Span(t.copies, "transfer", began, ended, nil)
 	}
 }
 
-// Step is told that an optimizer step is over. All that was done so far outlives the process then. Behind the last step it
-// closes the Writer, whose owner gets its error.
+// Step records the end of an optimizer step, and flushes all events so far. After the last step it closes the Writer.
+// The Writer's owner gets its error.
 func (t *Timeline) Step() {
 	if t == nil || t.over.Load() {
 		return
@@ -190,5 +191,5 @@ func (t *Timeline) Step() {
 		return
 	}
 	t.over.Store(true)
-	t.w.Close() // its owner's call gives the error again
+	t.w.Close() // the owner's Close returns the error again
 }

@@ -17,7 +17,8 @@ import (
 
 const ms = time.Millisecond
 
-// toy is a plan of n batches and a road whose parts take a time each. Its stage takes all batches at a time.
+// toy is a plan of n batches and a pipeline whose parts take a fixed time. Its stage processes all batches at the same
+// time.
 type toy struct {
 	n, at                   int
 	decode, stage, transfer time.Duration
@@ -104,7 +105,7 @@ func TestTimeline(t *testing.T) {
 		}{
 			{"pipeline", "decode 0", [][2]time.Duration{{0, 2}, {2, 4}, {8, 10}}},
 			{"pipeline", "mel", [][2]time.Duration{{2, 7}, {10, 15}}},
-			{"pipeline", "mel (2)", [][2]time.Duration{{4, 9}}}, // beside the first
+			{"pipeline", "mel (2)", [][2]time.Duration{{4, 9}}}, // at the same time as the first
 			{"pipeline", "transfer", [][2]time.Duration{{7, 8}, {9, 10}, {18, 19}}},
 			{"device slots", "slot 0", [][2]time.Duration{{0, 7}, {7, 8}, {8, 8}, {8, 18}, {18, 18}, {18, 19}, {19, 28}, {28, 38}}},
 			{"device slots", "slot 1", [][2]time.Duration{{0, 9}, {9, 10}, {10, 18}, {18, 28}}},
@@ -118,7 +119,7 @@ func TestTimeline(t *testing.T) {
 			}
 		}
 		second := file.Spans["pipeline"]["transfer"][1]
-		delete(second.Args, "ring slot") // either
+		delete(second.Args, "ring slot") // either is possible
 		if want := (map[string]int{"epoch": 0, "batch": 1, "bucket": 1, "step": 2, "device slot": 1, "bytes": 200}); !reflect.DeepEqual(second.Args, want) {
 			t.Errorf("a transfer has %v, want %v", second.Args, want)
 		}
@@ -143,7 +144,7 @@ func TestTimeline(t *testing.T) {
 	})
 }
 
-// TestSteps: behind the last traced step nothing is written, and the run goes on.
+// TestSteps: after the last traced step nothing is written, and the run continues.
 func TestSteps(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		file, whole := drive(t, &toy{n: 50, decode: ms, stage: ms, transfer: ms}, 4, 7, 10*ms)

@@ -12,33 +12,33 @@ import (
 	"github.com/xtts-host/xtts-host/host/disk"
 )
 
-// Writer writes a file of events. It is safe for concurrent use. Its owner closes it; what comes behind that, behind the first
-// error, or beyond MaxBytes is dropped, so that nobody who is traced has to care. Nil drops everything.
+// Writer writes a file of events. It is safe for concurrent use. Its owner closes it. Events after that, after the
+// first error, or beyond MaxBytes are dropped, so callers need not care. Nil drops everything.
 type Writer struct {
 	path  string
 	start time.Time // time 0 of the file
 
 	mu     sync.Mutex // guards the rest
 	file   *os.File   // nil when closed
-	line   []byte     // the event that is being made
+	line   []byte     // the event that is being written
 	buf    []byte     // whole events
-	size   int        // bytes, those in buf included
+	size   int        // bytes, including those in buf
 	full   bool
 	err    error    // of the first write that failed
 	groups []string // pid i+1
 	tracks int
 }
 
-// MaxBytes bounds a file. A viewer in a browser takes as much well.
+// MaxBytes bounds the size of a file, to what a viewer in a browser can handle.
 const MaxBytes = 64 << 20
 
-// piece is how many bytes are written at a time, if nobody calls Flush before. An event has some 150.
+// piece is the number of bytes that are written at a time, if Flush is not called before. An event has about 150 bytes.
 const piece = 64 << 10
 
-// ending is behind the last event.
+// ending follows the last event.
 const ending = "\n]\n"
 
-// Create makes the file, or empties it. It returns nil for "". Time 0 is now, or when a Timeline is made.
+// Create creates or truncates the file. It returns nil for "". Time 0 is the time of this call, or of NewTimeline.
 func Create(path string) (*Writer, error) {
 	if path == "" {
 		return nil, nil
@@ -50,17 +50,17 @@ func Create(path string) (*Writer, error) {
 	return &Writer{path: path, file: f, start: time.Now()}, nil
 }
 
-// Track is a line of the picture.
+// Track is a row of the picture.
 type Track struct{ pid, tid int }
 
-// Arg is a number that a viewer shows beside an event. Its key needs no quotes in JSON.
+// Arg is a number that a viewer shows with an event. Its key must need no quoting in JSON.
 type Arg struct {
 	Key   string
 	Value int
 }
 
-// Track makes a track of a group. A viewer shows groups in the order in which they are first named, the tracks of a group
-// by their places.
+// Track creates a track in a group. A viewer shows groups in the order of their creation, and the tracks of a group in
+// the order of their places.
 func (w *Writer) Track(group, name string, place int) Track {
 	if w == nil {
 		return Track{}
@@ -84,7 +84,7 @@ func (w *Writer) group(name string) int {
 	return pid
 }
 
-// meta names a track, a thread of the format, or a group, a process. The caller holds mu.
+// meta names a track (a thread in the format) or a group (a process). The caller holds mu.
 func (w *Writer) meta(t Track, kind, name string, place int) {
 	w.begin('M', t, kind+"_name")
 	w.line = append(append(append(w.line, `,"args":{"name":`...), quote(name)...), '}')
@@ -94,7 +94,7 @@ func (w *Writer) meta(t Track, kind, name string, place int) {
 	w.end()
 }
 
-// Span writes what was done on a track from began to ended. The spans of a track must not overlap.
+// Span writes the work on a track from began to ended. The spans of a track must not overlap.
 func (w *Writer) Span(t Track, name string, began, ended time.Time, args []Arg) {
 	if w == nil {
 		return
@@ -108,7 +108,7 @@ func (w *Writer) Span(t Track, name string, began, ended time.Time, args []Arg) 
 	w.end()
 }
 
-// Count writes the values that counters of a group have from a moment on.
+// Count writes the values of the counters of a group from a time on.
 func (w *Writer) Count(group, name string, at time.Time, values []Arg) {
 	if w == nil {
 		return
@@ -121,7 +121,7 @@ func (w *Writer) Count(group, name string, at time.Time, values []Arg) {
 	w.end()
 }
 
-// begin begins an event in line. The caller holds mu, also for what follows.
+// begin begins an event in line. The caller holds mu, also for the following methods.
 func (w *Writer) begin(phase byte, t Track, name string) {
 	between := ",\n"
 	if w.size == 0 {
@@ -137,7 +137,7 @@ func (w *Writer) begin(phase byte, t Track, name string) {
 func quote(text string) []byte {
 	quoted, err := json.Marshal(text)
 	if err != nil {
-		panic(err) // no text is none of JSON's
+		panic(err) // an empty text would be invalid JSON
 	}
 	return quoted
 }
@@ -160,7 +160,7 @@ func (w *Writer) args(args []Arg) {
 	}
 }
 
-// end ends an event, and takes it if there is room.
+// end ends an event, and keeps it if there is room.
 func (w *Writer) end() {
 	w.line = append(w.line, '}')
 	if w.full = w.full || w.size+len(w.line)+len(ending) > MaxBytes; w.full || w.file == nil || w.err != nil {
@@ -183,7 +183,7 @@ func (w *Writer) flush() {
 	w.buf = w.buf[:0]
 }
 
-// Flush writes all whole events, so that they outlive the process.
+// Flush writes all complete events, so that they outlive the process.
 func (w *Writer) Flush() {
 	if w == nil {
 		return
@@ -195,7 +195,7 @@ func (w *Writer) Flush() {
 	}
 }
 
-// Close ends the file. It returns the first error of all writes, also when it is called again.
+// Close ends the file. It returns the first error of all writes, also if it is called again.
 func (w *Writer) Close() error {
 	if w == nil {
 		return nil

@@ -25,7 +25,7 @@ func create(t *testing.T) (*Writer, string) {
 	return w, path
 }
 
-// TestKilled: what was flushed can be read although the file was never closed; closed, it is JSON.
+// TestKilled: flushed events can be read although the file was never closed. A closed file is valid JSON.
 func TestKilled(t *testing.T) {
 	w, path := create(t)
 	odd := "a \"stage\" \\ of\nلحن"
@@ -62,7 +62,7 @@ func valid(t *testing.T, path string) {
 	t.Helper()
 	data, err := os.ReadFile(path)
 	if err != nil || !json.Valid(data) {
-		t.Errorf("a closed file is no JSON: %v\n%s", err, data)
+		t.Errorf("a closed file is not JSON: %v\n%s", err, data)
 	}
 }
 
@@ -74,7 +74,7 @@ func TestEmpty(t *testing.T) {
 	valid(t, path)
 }
 
-// TestBound: a file ends in front of MaxBytes, and is whole.
+// TestBound: a file ends before MaxBytes, and is complete.
 func TestBound(t *testing.T) {
 	w, path := create(t)
 	track := w.Track("group", "track", 0)

@@ -1,5 +1,6 @@
-// Package watch looks at the GPUs of a run while it trains: what our processes use of their memory, and how busy they are. It writes
-// the lines that show it, finds memory that grows without end, and holds processes to their share of a limit.
+// Package watch observes the GPUs of a run during training: the memory that the run's processes use, and the
+// utilization. It writes the memory lines, detects memory that grows without end, and enforces the memory share of each
+// process.
 //
 //	w, err := watch.New(watch.Config{Inventory: inventory, Log: log, Say: publish, Roles: []watch.Role{
 //		{Name: "Model", Place: placement.Model, Processes: func() []watch.Process { return training }},
@@ -13,17 +14,18 @@
 //	w.Close()
 //	figures := w.Figures()
 //
-// The driver takes its time to answer, some milliseconds on a busy machine. So it is asked by a goroutine of the Watch alone, and
-// whoever trains leaves word and goes on.
+// The driver takes some milliseconds to answer on a busy machine. So only the Watch's goroutine calls it, and the
+// trainer never waits.
 //
 // # Growth
 //
-// A process takes memory until it has seen its first batches; what it uses then is its baseline. What a role uses beyond the baselines of
-// its processes is growth: 200 MB of it bring a warning, and 500 MB have the process that has grown most give it back. Behind that it
-// gets a new baseline.
+// The baseline of a process is the memory that it uses after its first batches. The growth of a role is what its
+// processes use above their baselines. A growth of 200 MB causes a warning. At 500 MB, the process that has grown most
+// must release memory. Then it gets a new baseline.
 //
 // # Processes that the driver does not know
 //
-// The driver counts processes as the machine does. In a container with process ids of its own, ours are not among them, and some
-// drivers do not say how much a process uses. What the whole card uses beyond what it did at the start stands in for it then.
+// The driver reports process ids of the machine. In a container with its own process ids, the run's processes are not
+// among them, and some drivers do not report the memory of a process. Then the Watch uses the growth of the whole
+// card's memory use since the start instead.
 package watch

@@ -13,76 +13,77 @@ import (
 	"github.com/xtts-host/xtts-host/host/stat"
 )
 
-// Role is what some of our processes do on one GPU.
+// Role is what some of the run's processes do on one GPU.
 type Role struct {
-	Name  string // as lines begin: "Data", "Model"
+	Name  string // first word of its lines: "Data", "Model"
 	Place place.Role
-	// Baseline is what the role uses when it is warm, in bytes; 0 has it measured.
+	// Baseline is the memory that the role uses after its warm-up, in bytes; 0 means that it is measured.
 	Baseline int64
-	// Processes lists those that there are now. Any goroutine may call it.
+	// Processes returns the current processes. It must be safe for concurrent use.
 	Processes func() []Process
 }
 
-// Process is one of ours. The processes that it has started, which are of its process group, count as one with it.
+// Process is one of the run's processes. Processes in its process group, which it has started, count as part of it.
 type Process struct {
-	Name string // for people: "plugin codes"
+	Name string // for messages: "plugin codes"
 	PID  int
-	// Share is what it may use of the role's limit, in bytes; 0: no limit.
+	// Share is the part of the role's limit that it may use, in bytes; 0 means no limit.
 	Share int64
-	// Relieve has it give memory back between two batches, and does not wait for that. reason says for people why: "it uses
-	// 3100 MB of GPU 0, ...". It comes from the Watch's goroutine.
+	// Relieve makes it release memory between two batches, without waiting. reason is for the user: "it uses 3100 MB of
+	// GPU 0, ...". The Watch's goroutine calls it.
 	Relieve func(reason string)
 }
 
-// The growth of a role in bytes that brings a warning, and that is acted upon. Source: the dual-GPU training of MyXTTSModel.
+// The growth of a role in bytes that causes a warning, and that causes an action. Source: the dual-GPU training of
+// MyXTTSModel.
 const (
 	warnAt  = 200 * gpu.MB
 	cleanAt = 500 * gpu.MB
 )
 
-// A process is warm after so many windows and so much time: by then it has had batches of every length, and a plugin that was
-// started anew, for which full ring slots wait no longer, its first ones.
+// The warm-up of a process, in windows and in time. After it, the process has had batches of every length. A restarted
+// plugin, for which no full ring slots wait, has had its first batches.
 const (
 	warmWindows = 20
 	warmTime    = 30 * time.Second
 )
 
-// role is a Role as the Watch knows it.
+// role is the Watch's state of a Role.
 type role struct {
 	Role
 	log    *slog.Logger
 	before int64 // what the card used at the start, in bytes
 	busy   stat.Moments
 
-	known      bool // used is
+	known      bool // memory use
 	used, peak int64
 	accounts   []*account
-	warned     bool  // of the growth since the baselines
-	failure    error // the last, which was said
+	warned     bool  // growth since the baselines
+	failure    error // the last error, which was reported
 }
 
-// account is what a role knows of one process.
+// account is a role's state of one process.
 type account struct {
 	Process
 	used     int64
-	over     bool // its share, and that was acted upon
-	warm     bool // and baseline holds
+	over     bool // it exceeded its share, and the role has acted
+	warm     bool // whether baseline is set
 	baseline int64
-	since    time.Time // it is getting warm since then
-	window   int64     // and that window
+	since    time.Time // start of its warm-up
+	window   int64     // and the window at that time
 }
 
-// reading is what one look finds.
+// reading is the result of one look.
 type reading struct {
 	processes []Process
-	used      map[int]int64 // by PID of processes
-	card      int64         // what the whole card uses
-	unknown   bool          // none of our processes is listed with what it uses
-	hidden    bool          // and nothing stands in for them
+	used      map[int]int64 // by PID of the run's processes
+	card      int64         // memory use of the whole card
+	unknown   bool          // the driver reports the memory of none of the run's processes
+	hidden    bool          // and there is no replacement figure
 	err       error
 }
 
-// read asks the driver.
+// read queries the driver.
 func (r *role) read(inventory gpu.Inventory) (out reading) {
 	out = reading{processes: r.Processes(), used: map[int]int64{}, unknown: true}
 	card, err := inventory.Memory(r.Place.GPU.UUID)
@@ -104,7 +105,7 @@ func (r *role) read(inventory gpu.Inventory) (out reading) {
 	return out
 }
 
-// owner returns the process of ours that a process is, or that has started it; 0 when it is none of ours.
+// owner returns the run's process that a process is, or that has started it; 0 if it is not one of the run's.
 func (r *reading) owner(pid int) int {
 	is := func(pid int) bool {
 		return slices.ContainsFunc(r.processes, func(p Process) bool { return p.PID == pid })
@@ -118,21 +119,22 @@ func (r *reading) owner(pid int) int {
 	return 0
 }
 
-// stand lets the whole card stand in for the processes of a role. On a card with two roles it does so for the one that comes last.
+// stand uses the growth of the whole card for the processes of a role. On a card with two roles, it does so for the
+// last one.
 func (r *role) stand(in *reading, later []*role) {
 	shared := slices.ContainsFunc(later, func(l *role) bool { return l.Place.GPU.UUID == r.Place.GPU.UUID })
 	if shared || in.err != nil {
 		in.processes, in.hidden = nil, true
 		return
 	}
-	if len(in.processes) != 1 { // nobody knows which of them uses how much
+	if len(in.processes) != 1 { // the use of each process is unknown
 		in.processes = []Process{{Name: "all its processes", Share: r.Place.Limit}}
 	}
 	in.used[in.processes[0].PID] = max(0, in.card-r.before)
 	in.unknown = false
 }
 
-// take keeps what a look has found.
+// take records a reading.
 func (r *role) take(in reading, window int64) {
 	if in.err != nil {
 		if r.failure == nil {
@@ -158,7 +160,7 @@ func (r *role) take(in reading, window int64) {
 	r.peak = max(r.peak, r.used)
 }
 
-// memory is what the role uses, of its limit or of the whole card.
+// memory returns the memory use of the role, and its limit or the size of the card.
 func (r *role) memory(step int64) *event.Memory {
 	most := r.Place.Limit
 	if most == 0 {
@@ -167,7 +169,7 @@ func (r *role) memory(step int64) *event.Memory {
 	return &event.Memory{Step: step, Role: r.Name, GPU: r.Place.GPU.Index, Device: r.Place.GPU.Name, Used: r.used, Limit: most}
 }
 
-// judge holds processes to their shares, and looks for growth.
+// judge enforces the shares of processes, and detects growth.
 func (r *role) judge(window int64) {
 	if !r.known {
 		return
@@ -190,10 +192,10 @@ func (r *role) judge(window int64) {
 	case grown < warnAt/2:
 		r.warned = false
 	case grown >= cleanAt:
-		r.relieve(worst, window, fmt.Sprintf("it uses %d MB of GPU %d, %d MB more than when it was warm", worst.used/gpu.MB, r.Place.GPU.Index, (worst.used-worst.baseline)/gpu.MB))
+		r.relieve(worst, window, fmt.Sprintf("it uses %d MB of GPU %d, %d MB more than after its warm-up", worst.used/gpu.MB, r.Place.GPU.Index, (worst.used-worst.baseline)/gpu.MB))
 	case grown >= warnAt && !r.warned:
 		r.warned = true
-		r.log.Warn(fmt.Sprintf("%s GPU %d: memory has grown by %d MB to %d MB, most of it in %s; at %d MB it is made to give it back",
+		r.log.Warn(fmt.Sprintf("%s GPU %d: memory has grown by %d MB to %d MB, most of it in %s; at %d MB of growth that process must release memory",
 			r.Name, r.Place.GPU.Index, grown/gpu.MB, r.used/gpu.MB, worst.Name, cleanAt/gpu.MB))
 	}
 }
@@ -202,12 +204,12 @@ func (r *role) judge(window int64) {
 func (r *role) hold(a *account, window int64) {
 	over := a.Share > 0 && a.used > a.Share
 	if over && !a.over {
-		r.relieve(a, window, fmt.Sprintf("it uses %d MB of GPU %d, and may use %d", a.used/gpu.MB, r.Place.GPU.Index, a.Share/gpu.MB))
+		r.relieve(a, window, fmt.Sprintf("it uses %d MB of GPU %d, but may use %d", a.used/gpu.MB, r.Place.GPU.Index, a.Share/gpu.MB))
 	}
 	a.over = over
 }
 
-// relieve has a process give memory back. What it uses when it is warm again is its baseline.
+// relieve makes a process release memory. Its next baseline is what it uses after its next warm-up.
 func (r *role) relieve(a *account, window int64, reason string) {
 	a.cool(window)
 	if a.Relieve == nil {
@@ -217,7 +219,7 @@ func (r *role) relieve(a *account, window int64, reason string) {
 	a.Relieve(reason)
 }
 
-// cool takes the baseline away until the process has had time to get warm.
+// cool removes the baseline until the process has warmed up again.
 func (a *account) cool(window int64) {
 	a.warm, a.since, a.window = false, time.Now(), window
 }

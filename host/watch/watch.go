@@ -14,40 +14,40 @@ import (
 
 // Config says what is watched.
 type Config struct {
-	// Inventory is closed with the Watch, or when New fails.
+	// Inventory is closed with the Watch, or if New fails.
 	Inventory gpu.Inventory
 	Roles     []Role
-	// Log gets the warnings, Say what each role uses: with the number of a step that it is due for, and at every look. Both are called
-	// by the Watch's goroutine.
+	// Log gets the warnings. Say gets the memory use of each role, at every look and, with the number of the step, when a line is due.
+	// The Watch's goroutine calls both.
 	Log *slog.Logger
 	Say func(*event.Memory)
 }
 
-// interval is the time between two looks. The driver's own figure of how busy a GPU is covers up to a second.
+// interval is the time between two looks. The driver's figure of GPU utilization covers up to a second.
 const interval = time.Second
 
-// Watch looks at GPUs in the background from Start to Close. A nil Watch, that of a run on the CPU, watches nothing.
+// Watch observes GPUs in the background from Start to Close. A nil Watch, for a run on the CPU, does nothing.
 //
-// Window is the trainer's and never waits. New, Start, Close and Figures belong to one goroutine.
+// The trainer calls Window, which never waits. One goroutine must call New, Start, Close and Figures.
 type Watch struct {
 	cfg   Config
 	roles []*role
-	blind bool // the driver does not know our processes, and that was said
+	blind bool // the driver does not know the run's processes, and that was reported
 
 	windows atomic.Int64
 	wake    chan struct{} // of capacity 1: steps are due
 
 	mu  sync.Mutex // guards due
-	due []int64    // steps whose lines are to be written
+	due []int64    // steps whose lines have to be written
 
 	started bool
 	once    sync.Once
 	stop    chan struct{}
 	done    chan struct{}
-	err     error // of Close
+	err     error // the error of Close
 }
 
-// New takes note of what the cards use before anything of ours is on them.
+// New records what the cards use before the run uses them.
 func New(cfg Config) (*Watch, error) {
 	w := &Watch{cfg: cfg, wake: make(chan struct{}, 1), stop: make(chan struct{}), done: make(chan struct{})}
 	for _, r := range cfg.Roles {
@@ -61,7 +61,7 @@ func New(cfg Config) (*Watch, error) {
 	return w, nil
 }
 
-// Start begins to look. What the GPUs did before is not in the Figures.
+// Start begins to observe. Figures do not include what the GPUs did before.
 func (w *Watch) Start() {
 	if w == nil {
 		return
@@ -70,7 +70,7 @@ func (w *Watch) Start() {
 	go w.run()
 }
 
-// Window is told of every step that is over. due asks for the lines of the step.
+// Window reports every finished step. due asks for the lines of the step.
 func (w *Watch) Window(step int64, due bool) {
 	if w == nil {
 		return
@@ -84,11 +84,11 @@ func (w *Watch) Window(step int64, due bool) {
 	w.mu.Unlock()
 	select {
 	case w.wake <- struct{}{}:
-	default: // it is awake
+	default: // it is already awake
 	}
 }
 
-// Close ends the looking, writes the lines that are due and closes the inventory. It is idempotent.
+// Close stops observing, writes the lines that are due and closes the inventory. It is idempotent.
 func (w *Watch) Close() error {
 	if w == nil {
 		return nil
@@ -103,19 +103,19 @@ func (w *Watch) Close() error {
 	return w.err
 }
 
-// Figures are those of one role.
+// Figures are the figures of one role.
 type Figures struct {
 	Role  string
 	Place place.Role
-	// Peak is the most memory that its processes used together, in bytes; 0 when nobody knows.
+	// Peak is the most memory that its processes used together, in bytes; 0 if it is unknown.
 	Peak int64
-	// Busy is the mean share of time in which the GPU worked, 0 to 1, whoever it worked for, and BusyStd the deviation of
-	// the Samples, one per second.
+	// Busy is the mean utilization of the GPU, 0 to 1, by all processes. BusyStd is the standard deviation of the
+	// Samples, one per second.
 	Busy, BusyStd float64
 	Samples       int
 }
 
-// Figures returns those of every role, behind Close.
+// Figures returns the figures of every role. Call it after Close.
 func (w *Watch) Figures() []Figures {
 	if w == nil {
 		return nil
@@ -131,7 +131,7 @@ func (w *Watch) run() {
 	defer close(w.done)
 	t := time.NewTicker(interval)
 	defer t.Stop()
-	var faults <-chan gpu.Fault // nil where the driver reports none, as under some hypervisors
+	var faults <-chan gpu.Fault // nil if the driver reports none, as under some hypervisors
 	if watcher, err := w.cfg.Inventory.Watch(); err == nil {
 		defer watcher.Close()
 		faults = watcher.Faults()
@@ -160,7 +160,7 @@ func (w *Watch) run() {
 	}
 }
 
-// tell warns of a fault of one of the GPUs, or of one that is lost and has no name any more.
+// tell warns of a fault of one of the run's GPUs, or of a GPU that is lost and has no name any more.
 func (w *Watch) tell(f gpu.Fault) {
 	for _, r := range w.roles {
 		if f.UUID != "" && f.UUID != r.Place.GPU.UUID {
@@ -171,11 +171,11 @@ func (w *Watch) tell(f gpu.Fault) {
 			what += "; the card is at fault, not a program"
 		}
 		w.cfg.Log.Warn(what)
-		return // the other role may have the same GPU
+		return // the other role may use the same GPU
 	}
 }
 
-// write writes the lines of the steps that are due, all with what is used now.
+// write writes the lines of the steps that are due, all with the current memory use.
 func (w *Watch) write() {
 	w.mu.Lock()
 	due := w.due
@@ -199,7 +199,7 @@ func (w *Watch) say(step int64) {
 	}
 }
 
-// look finds out what every role uses.
+// look reads the memory use of every role.
 func (w *Watch) look() {
 	all := make([]reading, len(w.roles))
 	blind := len(w.roles) > 0
@@ -209,7 +209,7 @@ func (w *Watch) look() {
 	}
 	if blind && !w.blind {
 		w.blind = true
-		w.cfg.Log.Warn("the driver does not say what our processes use of the GPUs: what the cards use beyond what they did at the start stands in for it (so it does in a container with process ids of its own; --pid=host avoids that)")
+		w.cfg.Log.Warn("the driver does not report the GPU memory of our processes: the growth of each card's memory use since the start is used instead (this happens in a container with its own process ids; --pid=host avoids it)")
 	}
 	for i, r := range w.roles {
 		if blind {
@@ -219,16 +219,16 @@ func (w *Watch) look() {
 	}
 }
 
-// measure takes a sample of how busy the GPUs are.
+// measure takes a sample of the utilization of the GPUs.
 func (w *Watch) measure() {
 	for _, r := range w.roles {
-		if u, err := w.cfg.Inventory.Utilization(r.Place.GPU.UUID); err == nil { // a part of a card has no such figure
+		if u, err := w.cfg.Inventory.Utilization(r.Place.GPU.UUID); err == nil { // a part of a card (MIG) has no such figure
 			r.busy.Add(u.GPU)
 		}
 	}
 }
 
-// judge acts on what was seen.
+// judge acts on the readings.
 func (w *Watch) judge() {
 	for _, r := range w.roles {
 		r.judge(w.windows.Load())

@@ -21,13 +21,13 @@ import (
 	"github.com/xtts-host/xtts-host/host/place"
 )
 
-// The processes of a test. No process of the machine has such ids, so that none is of their group.
+// The processes of a test. No process of the machine has such ids, so none is in their process groups.
 const (
 	host   = 1 << 30
-	plugin = 1<<30 + 100 // and those behind it
+	plugin = 1<<30 + 100 // and later ones
 )
 
-// rig is two GPUs, or one that is shared, with a host and plugin processes, under a Watch. It lives in a bubble of synctest.
+// rig is two GPUs, or a shared one, with a host and plugin processes, under a Watch. It runs in a bubble of synctest.
 type rig struct {
 	t         *testing.T
 	inventory *gputest.Inventory
@@ -36,7 +36,7 @@ type rig struct {
 
 	mu      sync.Mutex // guards the rest
 	plugins []Process
-	said    []string // lines, warnings and what processes are told
+	said    []string // lines, warnings and requests to processes
 }
 
 func (r *rig) say(text string) {
@@ -64,7 +64,7 @@ func (w warnings) Handle(_ context.Context, r slog.Record) error {
 	return nil
 }
 
-// newRig changes the roles as the test wants them. The cards have 16384 MB.
+// newRig lets the test change the roles. The cards have 16384 MB.
 func newRig(t *testing.T, plugins int, change func(data, model *Role)) *rig {
 	t.Helper()
 	r := &rig{t: t, inventory: &gputest.Inventory{Cards: gputest.Cards(2, 16384*gpu.MB)}}
@@ -92,10 +92,10 @@ func newRig(t *testing.T, plugins int, change func(data, model *Role)) *rig {
 	return r
 }
 
-// use sets what processes use of a card, in MB.
+// use sets the memory use of processes on a card, in MB.
 func (r *rig) use(card int, mb map[int]int64) {
 	r.inventory.Update(card, func(c *gpu.Card) {
-		c.Processes, c.Used = nil, 618*gpu.MB // with what the driver keeps
+		c.Processes, c.Used = nil, 618*gpu.MB // including the driver's reserve
 		for pid, n := range mb {
 			c.Processes = append(c.Processes, gpu.Process{PID: pid, Used: n * gpu.MB})
 			c.Used += n * gpu.MB
@@ -103,7 +103,7 @@ func (r *rig) use(card int, mb map[int]int64) {
 	})
 }
 
-// train makes so many steps of a second.
+// train runs so many steps of one second.
 func (r *rig) train(steps int) {
 	for range steps {
 		time.Sleep(time.Second)
@@ -113,7 +113,7 @@ func (r *rig) train(steps int) {
 	synctest.Wait()
 }
 
-// expect compares what was said since the last time.
+// expect compares the output since the last call.
 func (r *rig) expect(want ...string) {
 	r.t.Helper()
 	r.mu.Lock()
@@ -125,7 +125,7 @@ func (r *rig) expect(want ...string) {
 }
 
 func TestLines(t *testing.T) {
-	const other = plugin + 50 // somebody else's process
+	const other = plugin + 50 // a process of someone else
 	for _, tt := range []struct {
 		name   string
 		change func(data, model *Role)
@@ -156,7 +156,7 @@ func TestLines(t *testing.T) {
 				r.Window(100, true)
 				synctest.Wait()
 				r.expect(tt.want...)
-				r.Window(101, true) // written at the latest when it ends
+				r.Window(101, true) // written at the latest when the Watch ends
 				r.Close()
 				r.Close()
 				r.mu.Lock()
@@ -165,7 +165,7 @@ func TestLines(t *testing.T) {
 					t.Errorf("at the end: %q", r.said)
 				}
 				if _, err := r.inventory.Memory(r.inventory.Cards[0].UUID); !errors.Is(err, gpu.ErrClosed) {
-					t.Errorf("the inventory behind Close: %v", err)
+					t.Errorf("the inventory after Close: %v", err)
 				}
 			})
 		})
@@ -207,7 +207,7 @@ func TestFigures(t *testing.T) {
 	})
 }
 
-// TestPluginThatGrows is warned of, replaced, and has a baseline of its own again.
+// TestPluginThatGrows: a plugin process that grows causes a warning, is replaced, and gets a new baseline.
 func TestPluginThatGrows(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, 2, nil)
@@ -226,12 +226,12 @@ func TestPluginThatGrows(t *testing.T) {
 		r.expect()
 		set(plugin, 1501)
 		r.train(5)
-		r.expect("warning: Data GPU 0: memory has grown by 200 MB to 3100 MB, most of it in plugin codes, process 1; at 500 MB it is made to give it back")
+		r.expect("warning: Data GPU 0: memory has grown by 200 MB to 3100 MB, most of it in plugin codes, process 1; at 500 MB of growth that process must release memory")
 		set(plugin, 1700)
 		set(plugin+1, 1700)
 		r.train(5)
-		r.expect("plugin codes, process 1 is replaced: it uses 1700 MB of GPU 0, 300 MB more than when it was warm")
-		// The new process takes its memory, which is no growth.
+		r.expect("plugin codes, process 1 is replaced: it uses 1700 MB of GPU 0, 300 MB more than after its warm-up")
+		// The new process allocates its memory, which is not growth.
 		r.mu.Lock()
 		r.plugins[1].PID = plugin + 2
 		r.mu.Unlock()
@@ -240,14 +240,14 @@ func TestPluginThatGrows(t *testing.T) {
 		r.train(5)
 		set(plugin+2, 1400)
 		r.train(40)
-		r.expect() // of what is left was warned
+		r.expect() // the rest was reported before
 		set(plugin+2, 1701)
 		r.train(5)
-		r.expect("plugin codes, process 1 is replaced: it uses 1701 MB of GPU 0, 301 MB more than when it was warm")
+		r.expect("plugin codes, process 1 is replaced: it uses 1701 MB of GPU 0, 301 MB more than after its warm-up")
 	})
 }
 
-// TestTrainingThatGrows shrinks its arenas, and what is left is its baseline.
+// TestTrainingThatGrows: training shrinks its arenas, and the rest is its new baseline.
 func TestTrainingThatGrows(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, 0, nil)
@@ -260,28 +260,28 @@ func TestTrainingThatGrows(t *testing.T) {
 		r.expect()
 		set(10200)
 		r.train(5)
-		r.expect("arenas are shrunk: it uses 10200 MB of GPU 1, 500 MB more than when it was warm")
-		set(10100) // that was all
+		r.expect("arenas are shrunk: it uses 10200 MB of GPU 1, 500 MB more than after its warm-up")
+		set(10100) // nothing else was reported
 		r.train(40)
 		r.expect()
 		set(10650)
 		r.train(5)
-		r.expect("arenas are shrunk: it uses 10650 MB of GPU 1, 550 MB more than when it was warm")
+		r.expect("arenas are shrunk: it uses 10650 MB of GPU 1, 550 MB more than after its warm-up")
 	})
 }
 
-// TestGivenBaseline counts from the first moment.
+// TestGivenBaseline: growth counts from the start.
 func TestGivenBaseline(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, 0, func(_, m *Role) { m.Baseline = 9000 * gpu.MB })
 		r.use(1, map[int]int64{host: 9300})
 		r.Start()
 		r.train(4)
-		r.expect("warning: Model GPU 1: memory has grown by 300 MB to 9300 MB, most of it in training; at 500 MB it is made to give it back")
+		r.expect("warning: Model GPU 1: memory has grown by 300 MB to 9300 MB, most of it in training; at 500 MB of growth that process must release memory")
 	})
 }
 
-// TestShare names and replaces the process that takes more than its share of the limit, though all together do not.
+// TestShare: a process that exceeds its share of the limit is named and replaced, even if the sum is below the limit.
 func TestShare(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, 2, func(d, _ *Role) { d.Place.Limit = 8192 * gpu.MB })
@@ -292,17 +292,18 @@ func TestShare(t *testing.T) {
 		r.use(0, map[int]int64{plugin: 4096, plugin + 1: 4097})
 		r.Start()
 		r.train(10)
-		r.expect("plugin codes, process 1 is replaced: it uses 4097 MB of GPU 0, and may use 4096")
+		r.expect("plugin codes, process 1 is replaced: it uses 4097 MB of GPU 0, but may use 4096")
 	})
 }
 
-// TestUnknownProcesses: in a container with process ids of its own a card stands in for the processes of a role.
+// TestUnknownProcesses: in a container with its own process ids, the figure of the card replaces those of a role's
+// processes.
 func TestUnknownProcesses(t *testing.T) {
 	for _, tt := range []struct {
 		name string
 		one  bool // card
 		pid  int
-		used int64 // in MB; -1 where the driver does not say
+		used int64 // in MB; -1 if the driver does not report it
 		want []string
 	}{
 		{"other ids", false, 4, 3000, []string{"[Step 1] Data GPU 0: 3000/16384MB (18.3%)", "[Step 1] Model GPU 1: 3000/16384MB (18.3%)"}},
@@ -326,18 +327,18 @@ func TestUnknownProcesses(t *testing.T) {
 				r.train(1)
 				r.Window(1, true)
 				synctest.Wait()
-				r.expect(append([]string{"warning: the driver does not say what our processes use of the GPUs: what the cards use beyond what they did at the start stands in for it (so it does in a container with process ids of its own; --pid=host avoids that)"}, tt.want...)...)
+				r.expect(append([]string{"warning: the driver does not report the GPU memory of our processes: the growth of each card's memory use since the start is used instead (this happens in a container with its own process ids; --pid=host avoids it)"}, tt.want...)...)
 				r.inventory.Update(1, func(c *gpu.Card) { c.Used += 600 * gpu.MB })
-				r.train(40) // 3600 MB are what is used when it is warm
+				r.train(40) // 3600 MB are in use after the warm-up
 				r.inventory.Update(1, func(c *gpu.Card) { c.Used += 600 * gpu.MB })
 				r.train(2)
-				r.expect("arenas are shrunk: it uses 4200 MB of GPU 1, 600 MB more than when it was warm")
+				r.expect("arenas are shrunk: it uses 4200 MB of GPU 1, 600 MB more than after its warm-up")
 			})
 		})
 	}
 }
 
-// TestLostCard says once that nothing is known any more, and no more lines of it.
+// TestLostCard: the loss is reported once, and no more lines are written.
 func TestLostCard(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, 0, nil)
@@ -358,11 +359,11 @@ func TestNewFails(t *testing.T) {
 		t.Error("a GPU that is not there is watched")
 	}
 	if _, err := i.Memory(i.Cards[0].UUID); !errors.Is(err, gpu.ErrClosed) {
-		t.Errorf("the inventory behind it: %v", err)
+		t.Errorf("the inventory after it: %v", err)
 	}
 }
 
-// TestChildOfProcess counts what a process has started as its own.
+// TestChildOfProcess: memory of a child process counts as that of its parent.
 func TestChildOfProcess(t *testing.T) {
 	group, err := syscall.Getpgid(0)
 	if err != nil {
@@ -377,7 +378,7 @@ func TestChildOfProcess(t *testing.T) {
 	}
 }
 
-// TestFaults: a fault of one of the run's GPUs is told once, with what it means, one of another card is not.
+// TestFaults: a fault of one of the run's GPUs is reported once, with its meaning. A fault of another card is not.
 func TestFaults(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, 1, func(data, model *Role) { data.Place = model.Place })

@@ -1,4 +1,4 @@
-// Package tracetest reads a timeline back and checks what every viewer relies on.
+// Package tracetest reads a timeline and checks what every viewer relies on.
 //
 //	file := tracetest.Read(t, path)
 //	for _, span := range file.Spans["trainer"]["trainer"] { ... }
@@ -15,15 +15,16 @@ import (
 	"time"
 )
 
-// File is what a timeline has.
+// File is the content of a timeline.
 type File struct {
-	// Spans holds those of each track, in the order of time, by the names of group and track. A track without any is there.
+	// Spans holds the spans of each track, in the order of time, by the names of group and track. Tracks without spans
+	// are included.
 	Spans map[string]map[string][]Span
 	// Counters holds the values of each counter that changed.
 	Counters map[string][]int
 }
 
-// Span is one. Its times count from the file's time 0.
+// Span is one span. Its times count from the file's time 0.
 type Span struct {
 	Name         string
 	Began, Ended time.Duration
@@ -37,8 +38,8 @@ type event struct {
 	Args     map[string]any
 }
 
-// Read reads a file, also one whose end was never written. It fails the test when a line is no event, when a span is on no
-// track or ends before it begins, and when spans of a track overlap.
+// Read reads a file, even if its end was never written. It fails the test if a line is not an event, a span is on no
+// track or ends before it begins, or spans of a track overlap.
 func Read(t testing.TB, path string) File {
 	t.Helper()
 	data, err := os.ReadFile(path)
