@@ -18,7 +18,6 @@ import (
 	"github.com/xtts-host/xtts-host/host/bench"
 	"github.com/xtts-host/xtts-host/host/config"
 	"github.com/xtts-host/xtts-host/host/exit"
-	"github.com/xtts-host/xtts-host/host/record"
 	"github.com/xtts-host/xtts-host/host/report"
 	"github.com/xtts-host/xtts-host/host/train"
 )
@@ -218,7 +217,7 @@ func (b *benchmark) once(ctx context.Context, size int, v bench.Variant) (_ *rep
 	if err := trainFed(ctx, set, Console{Out: io.Discard, Err: io.Discard, Stop: b.console.Stop}, how); err != nil {
 		return nil, err
 	}
-	text, err := os.ReadFile(filepath.Join(b.dir, record.ReportFile))
+	text, err := os.ReadFile(filepath.Join(b.dir, report.ReportFile))
 	if err != nil {
 		return nil, err
 	}

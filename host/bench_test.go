@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/xtts-host/xtts-host/host/catalog"
-	"github.com/xtts-host/xtts-host/host/record"
+	"github.com/xtts-host/xtts-host/host/report"
 	"github.com/xtts-host/xtts-host/host/supervise"
 	"github.com/xtts-host/xtts-host/ortgraphs/ort"
 	"github.com/xtts-host/xtts-host/shared/manifest"
@@ -96,7 +96,7 @@ func BenchmarkHostTime(b *testing.B) {
 			"--max-steps", "400", "--epochs", "1000", "--eval-every", "1000", "--checkpoint-every", "0", "--log-every", "0", "--threads", "1"); err != nil {
 			b.Fatal(err)
 		}
-		data, err := os.ReadFile(filepath.Join(dir, record.ReportFile))
+		data, err := os.ReadFile(filepath.Join(dir, report.ReportFile))
 		if err != nil {
 			b.Fatal(err)
 		}

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/xtts-host/xtts-host/host/record"
+	"github.com/xtts-host/xtts-host/host/report"
 )
 
 // TestSlowStageIsNamed: when a stage is slower than training, the report says which, and what to change.
@@ -33,7 +33,7 @@ func TestSlowStageIsNamed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	data, err := os.ReadFile(filepath.Join(dir, record.ReportFile))
+	data, err := os.ReadFile(filepath.Join(dir, report.ReportFile))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,7 +13,6 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/xtts-host/xtts-host/host/record"
 	"github.com/xtts-host/xtts-host/host/report"
 	"github.com/xtts-host/xtts-host/shared/manifest"
 )
@@ -184,7 +183,7 @@ func TestBrokenClips(t *testing.T) {
 	}
 	broken := mustTrain(t, append(flags, "--train-data", dir)...)
 
-	rows := readRows(t, filepath.Join(broken, record.QuarantineFile))
+	rows := readRows(t, filepath.Join(broken, report.QuarantineFile))
 	var rejected, emptied []string
 	for _, r := range rows {
 		name := r.Split + " " + r.ID
@@ -206,11 +205,11 @@ func TestBrokenClips(t *testing.T) {
 	if len(want) > 0 || len(emptied) < 3 {
 		t.Errorf("not in quarantine: %v; empty rows: %v", want, emptied)
 	}
-	excluded := readRows(t, filepath.Join(broken, record.ExcludedFile))
+	excluded := readRows(t, filepath.Join(broken, report.ExcludedFile))
 	if len(excluded) != 1 || excluded[0].ID != "D/0001" || excluded[0].Reason != "50000 samples, the bucket holds 44032" || excluded[0].Stage != "plan" {
 		t.Errorf("too long: %+v", excluded)
 	}
-	data, err := os.ReadFile(filepath.Join(broken, record.ReportFile))
+	data, err := os.ReadFile(filepath.Join(broken, report.ReportFile))
 	if err != nil || !strings.Contains(string(data), fmt.Sprintf(`"quarantined": %d,`, len(rows))) || !strings.Contains(string(data), `"excluded": 1,`) {
 		t.Errorf("the report does not count %d rows: %v", len(rows), err)
 	}

@@ -15,7 +15,7 @@ import (
 	"testing"
 
 	"github.com/xtts-host/xtts-host/host/exit"
-	"github.com/xtts-host/xtts-host/host/record"
+	"github.com/xtts-host/xtts-host/host/report"
 	"github.com/xtts-host/xtts-host/shared/manifest"
 )
 
@@ -88,7 +88,7 @@ func trainFaulty(t *testing.T, faults, marks string, flags ...string) faultRun {
 		t.Errorf("processes left: %v", left)
 	}
 	r := faultRun{dir: dir, warnings: warnings.String(), restarts: map[string]int{}, err: err}
-	if data, err := os.ReadFile(filepath.Join(dir, record.ReportFile)); err == nil {
+	if data, err := os.ReadFile(filepath.Join(dir, report.ReportFile)); err == nil {
 		var report struct {
 			Plugins []struct {
 				ID       string

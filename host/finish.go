@@ -8,7 +8,7 @@ import (
 
 	"github.com/xtts-host/xtts-host/host/batch"
 	"github.com/xtts-host/xtts-host/host/event"
-	"github.com/xtts-host/xtts-host/host/record"
+	"github.com/xtts-host/xtts-host/host/report"
 	"github.com/xtts-host/xtts-host/host/supervise"
 	"github.com/xtts-host/xtts-host/host/train"
 	"github.com/xtts-host/xtts-host/shared/hint"
@@ -64,7 +64,7 @@ func (r *run) report(outcome error) error {
 		return err
 	}
 	out := r.observer.collector.Build(facts)
-	if err := out.Write(filepath.Join(r.dir, record.ReportFile)); err != nil {
+	if err := out.Write(filepath.Join(r.dir, report.ReportFile)); err != nil {
 		return err
 	}
 	r.bus.Publish(&event.Finish{Step: r.loop.Progress.Step, Outcome: facts.Outcome, Wall: facts.Wall})

@@ -112,7 +112,7 @@ func InspectGraph(out io.Writer, spec, cache string, asJSON bool) error {
 		line(first(i, "outputs"), "%s", t)
 	}
 	line("parameters", "%s values in %d tensors, %s MiB: %s with weight decay, %s without, %s frozen",
-		report.Thousands(s.Parameters.Elements), s.Parameters.Tensors, mebibytes(float64(s.Parameters.Elements*manifest.F32.Size())),
+		report.Thousands(s.Parameters.Elements), s.Parameters.Tensors, report.Mebibytes(float64(s.Parameters.Elements*manifest.F32.Size())),
 		report.Thousands(s.Parameters.Decayed), report.Thousands(s.Parameters.NotDecayed), report.Thousands(s.Parameters.Frozen))
 	for i, p := range precisions(s) {
 		line(first(i, "precisions"), "%s", p)
@@ -127,14 +127,14 @@ func InspectGraph(out io.Writer, spec, cache string, asJSON bool) error {
 	}
 	memory := s.Parameters.Memory
 	line("memory", "%s MiB: weights %s, gradients %s, state of %s %s (computed; --accumulate takes the gradients' size once more)",
-		mebibytes(float64(memory.Total())), mebibytes(float64(memory.Weights)), mebibytes(float64(memory.Gradients)),
-		m.Optimizer.Name, mebibytes(float64(memory.Moments)))
+		report.Mebibytes(float64(memory.Total())), report.Mebibytes(float64(memory.Weights)), report.Mebibytes(float64(memory.Gradients)),
+		m.Optimizer.Name, report.Mebibytes(float64(memory.Moments)))
 	var slots, between, rows []string
 	for _, c := range s.Steps {
 		if c.Bucket == len(m.Buckets)-1 {
 			rows = append(rows, fmt.Sprint(c.BatchSize))
-			slots = append(slots, mebibytes(c.InputBytes))
-			between = append(between, mebibytes(c.ActivationBytes))
+			slots = append(slots, report.Mebibytes(c.InputBytes))
+			between = append(between, report.Mebibytes(c.ActivationBytes))
 		}
 	}
 	line("", "for %s rows of the largest bucket: %s MiB in each of --slots, %s MiB between the nodes (computed)",
@@ -193,18 +193,6 @@ func stepText(c ortgraphs.StepCost) string {
 		text += ", or more: " + c.Problem
 	}
 	return text
-}
-
-// mebibytes writes a size to two figures or more.
-func mebibytes(n float64) string {
-	switch m := n / (1 << 20); {
-	case m < 0.1:
-		return fmt.Sprintf("%.3f", m)
-	case m < 10:
-		return fmt.Sprintf("%.2f", m)
-	default:
-		return fmt.Sprintf("%.0f", m)
-	}
 }
 
 func first(i int, label string) string {

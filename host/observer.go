@@ -7,7 +7,6 @@ import (
 	"github.com/xtts-host/xtts-host/host/checkpoint"
 	"github.com/xtts-host/xtts-host/host/event"
 	"github.com/xtts-host/xtts-host/host/pipeline"
-	"github.com/xtts-host/xtts-host/host/record"
 	"github.com/xtts-host/xtts-host/host/report"
 	"github.com/xtts-host/xtts-host/host/train"
 	"github.com/xtts-host/xtts-host/shared/ring"
@@ -32,7 +31,7 @@ func newObserver(r *run, p train.Progress, state *checkpoint.State) (_ *observer
 	if err = r.data.WriteExcluded(r.dir); err != nil {
 		return nil, err
 	}
-	if o.quarantine, err = batch.OpenQuarantine(filepath.Join(r.dir, record.QuarantineFile), r.data, r.cfg.MaxQuarantine); err != nil {
+	if o.quarantine, err = batch.OpenQuarantine(filepath.Join(r.dir, report.QuarantineFile), r.data, r.cfg.MaxQuarantine); err != nil {
 		return nil, err
 	}
 	defer func() {
@@ -51,7 +50,7 @@ func newObserver(r *run, p train.Progress, state *checkpoint.State) (_ *observer
 		return nil, err
 	}
 	return o, r.bus.Publish(&event.Start{
-		Dir: r.dir, Bundle: r.bundle.Manifest.Name, Device: r.deviceName(), Metrics: r.bundle.Manifest.Metrics(),
+		Dir: r.dir, Bundle: r.bundle.Manifest.Name, Device: r.record().Device(), Metrics: r.bundle.Manifest.Metrics(),
 		Step: p.Step, Total: r.source.Total(),
 	})
 }
@@ -59,16 +58,16 @@ func newObserver(r *run, p train.Progress, state *checkpoint.State) (_ *observer
 // addSinks adds what takes the run's events, beside the console. The bus closes it.
 func (o *observer) addSinks(p train.Progress) error {
 	r, names := o.run, o.run.bundle.Manifest.Metrics()
-	metrics, err := report.OpenMetrics(filepath.Join(r.dir, record.MetricsFile), names, p.Step)
+	metrics, err := report.OpenMetrics(filepath.Join(r.dir, report.MetricsFile), names, p.Step)
 	if err != nil {
 		return err
 	}
-	r.bus.Require(record.MetricsFile, metrics)
-	evaluations, err := report.OpenEvaluations(filepath.Join(r.dir, record.EvalFile), names, p.EvaluatedStep)
+	r.bus.Require(report.MetricsFile, metrics)
+	evaluations, err := report.OpenEvaluations(filepath.Join(r.dir, report.EvalFile), names, p.EvaluatedStep)
 	if err != nil {
 		return err
 	}
-	r.bus.Require(record.EvalFile, evaluations)
+	r.bus.Require(report.EvalFile, evaluations)
 	if o.ledger, err = report.OpenLedger(r.debug.Ledger(), p.Step); err != nil {
 		return err
 	}
@@ -76,7 +75,7 @@ func (o *observer) addSinks(p train.Progress) error {
 		r.bus.Require("ledger", o.ledger)
 	}
 	o.collector = report.NewCollector(names, metrics.History())
-	r.bus.Require(record.ReportFile, o.collector)
+	r.bus.Require(report.ReportFile, o.collector)
 	if r.watch != nil {
 		r.bus.Require("watch", watchSink{r.watch, o.due})
 	}
@@ -85,7 +84,7 @@ func (o *observer) addSinks(p train.Progress) error {
 			Metrics: names, Total: r.source.Total(), Every: r.cfg.LogEvery,
 			Bottleneck: func() string { return r.path.Pipeline.Stats().Bottleneck() },
 		},
-		Pace: report.Pace{Every: r.cfg.LogEvery, Setup: r.setup(), Pipeline: func() pipeline.Stats { return r.path.Pipeline.Stats() }},
+		Pace: report.Pace{Every: r.cfg.LogEvery, Setup: r.record().Setup(), Pipeline: func() pipeline.Stats { return r.path.Pipeline.Stats() }},
 		Row:  r.trainingRow,
 		Warn: func(step int64, text string) { r.log.Warn(text, "step", step) },
 	})

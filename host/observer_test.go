@@ -9,20 +9,19 @@ import (
 
 	"github.com/xtts-host/xtts-host/host/checkpoint"
 	"github.com/xtts-host/xtts-host/host/event"
-	"github.com/xtts-host/xtts-host/host/record"
 	"github.com/xtts-host/xtts-host/host/report"
 )
 
 // TestSaveWithoutLines fails at lines that cannot be made durable: no checkpoint is taken, and none is tried again at the end.
 func TestSaveWithoutLines(t *testing.T) {
-	metrics, err := report.OpenMetrics(filepath.Join(t.TempDir(), record.MetricsFile), nil, 0)
+	metrics, err := report.OpenMetrics(filepath.Join(t.TempDir(), report.MetricsFile), nil, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
 	dir := t.TempDir()
 	r := &run{job: &job{}, dir: dir, store: checkpoint.NewStore(dir), bus: event.NewBus(), console: Console{Out: io.Discard}}
 	defer r.bus.Close()
-	r.bus.Require(record.MetricsFile, metrics)
+	r.bus.Require(report.MetricsFile, metrics)
 	if err := errors.Join(metrics.Close(), r.bus.Publish(&event.Step{Step: 1})); err != nil { // to a closed file
 		t.Fatal(err)
 	}

@@ -17,7 +17,7 @@ import (
 	"google.golang.org/protobuf/reflect/protodesc"
 	"google.golang.org/protobuf/types/descriptorpb"
 
-	"github.com/xtts-host/xtts-host/host/record"
+	"github.com/xtts-host/xtts-host/host/report"
 	"github.com/xtts-host/xtts-host/shared/stagepb"
 )
 
@@ -82,7 +82,7 @@ func gainPipeline(t *testing.T, probability, db float64) string {
 // served returns how many calls the Python plugin answered in a run, and how often it was started again.
 func served(t *testing.T, dir string) (calls, restarts int) {
 	t.Helper()
-	data, err := os.ReadFile(filepath.Join(dir, record.ReportFile))
+	data, err := os.ReadFile(filepath.Join(dir, report.ReportFile))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -70,7 +70,7 @@ func trainFed(ctx context.Context, set *config.Set, console Console, how batch.F
 	dir := folder.path
 	defer func() { err = errors.Join(err, bus.Close()) }() // while the folder is ours
 	log.Open(folder.log)
-	bus.Require(record.LogFile, log)
+	bus.Require(report.LogFile, log)
 	if j.debug, err = debug.Open(j.cfg.DebugDir); err != nil {
 		return exit.Refused(err)
 	}
@@ -83,8 +83,9 @@ func trainFed(ctx context.Context, set *config.Set, console Console, how batch.F
 		return exit.Refused(err)
 	}
 	defer j.closeTrace()
-	banner(console.Out, j, dir)
-	j.warn()
+	plan := j.record()
+	io.WriteString(console.Out, plan.Banner(dir))
+	j.warn(plan)
 	defer func() {
 		// The caller's context may be over; the plugins still get their time.
 		drain, cancel := context.WithTimeout(context.WithoutCancel(ctx), drainTimeout)

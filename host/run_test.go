@@ -23,7 +23,7 @@ import (
 
 	"github.com/xtts-host/xtts-host/host/config"
 	"github.com/xtts-host/xtts-host/host/exit"
-	"github.com/xtts-host/xtts-host/host/record"
+	"github.com/xtts-host/xtts-host/host/report"
 	"github.com/xtts-host/xtts-host/ortgraphs/ort/orttest"
 )
 
@@ -128,7 +128,7 @@ func mustTrain(t *testing.T, flags ...string) string {
 // losses reads the part of metrics.jsonl that no clock is in.
 func losses(t *testing.T, dir string) []string {
 	t.Helper()
-	data, err := os.ReadFile(filepath.Join(dir, record.MetricsFile))
+	data, err := os.ReadFile(filepath.Join(dir, report.MetricsFile))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -283,7 +283,7 @@ func TestKilledPluginChangesNothing(t *testing.T) {
 		t.Fatal("no plugin process was found")
 	}
 	var r struct{ Plugins []struct{ Restarts int } }
-	data, err := os.ReadFile(filepath.Join(dir, record.ReportFile))
+	data, err := os.ReadFile(filepath.Join(dir, report.ReportFile))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,7 +11,7 @@ import (
 
 	"github.com/xtts-host/xtts-host/host/config"
 	"github.com/xtts-host/xtts-host/host/exit"
-	"github.com/xtts-host/xtts-host/host/record"
+	"github.com/xtts-host/xtts-host/host/report"
 	"github.com/xtts-host/xtts-host/shared/hint"
 )
 
@@ -52,7 +52,7 @@ func claimNamedFolder(dir string) (*runFolder, error) {
 			return nil, err
 		}
 		// With the lock: the run of another start may have ended since this one began.
-		if _, err := os.Stat(filepath.Join(dir, record.MetricsFile)); err == nil {
+		if _, err := os.Stat(filepath.Join(dir, report.MetricsFile)); err == nil {
 			f.close(false)
 			return nil, exit.Refused(hint.Errorf("go on with it by --resume "+dir+", or name another folder", "--run-dir %s: there is a run in it", dir))
 		}
@@ -86,7 +86,7 @@ func makeRunFolder(dir string) (made bool, err error) {
 
 // lockRunFolder opens the log of a folder and locks it.
 func lockRunFolder(dir string, made bool) (*runFolder, error) {
-	path := filepath.Join(dir, record.LogFile)
+	path := filepath.Join(dir, report.LogFile)
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o666)
 	if err != nil {
 		return nil, fmt.Errorf("log: %w", err)

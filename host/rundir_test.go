@@ -12,7 +12,7 @@ import (
 
 	"github.com/xtts-host/xtts-host/host/config"
 	"github.com/xtts-host/xtts-host/host/exit"
-	"github.com/xtts-host/xtts-host/host/record"
+	"github.com/xtts-host/xtts-host/host/report"
 )
 
 // TestStartsThatShareAFolder: of many starts with one new --run-dir one at a time has the folder, whatever the others are
@@ -44,7 +44,7 @@ func TestStartsThatShareAFolder(t *testing.T) {
 					t.Error(err)
 				}
 				time.Sleep(50 * time.Microsecond) // for the others
-				if there, err := os.Stat(filepath.Join(dir, record.LogFile)); err != nil || !os.SameFile(mine, there) {
+				if there, err := os.Stat(filepath.Join(dir, report.LogFile)); err != nil || !os.SameFile(mine, there) {
 					t.Errorf("the folder of the start that has it was removed: %v", err)
 				}
 				holders.Add(-1)
@@ -71,14 +71,14 @@ func TestFolderOfARunThatEnded(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(filepath.Join(dir, record.MetricsFile), nil, 0o666); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, report.MetricsFile), nil, 0o666); err != nil {
 		t.Fatal(err)
 	}
 	f.close(false)
 	if _, err := claimRunFolder(set, time.Now()); exit.Code(err) != 2 || !strings.Contains(err.Error(), "there is a run in it") {
 		t.Errorf("exit status %d: %v", exit.Code(err), err)
 	}
-	if _, err := os.Stat(filepath.Join(dir, record.MetricsFile)); err != nil {
+	if _, err := os.Stat(filepath.Join(dir, report.MetricsFile)); err != nil {
 		t.Error(err)
 	}
 }

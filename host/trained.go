@@ -1,8 +1,6 @@
 package host
 
 import (
-	"fmt"
-
 	"github.com/xtts-host/xtts-host/host/freeze"
 	"github.com/xtts-host/xtts-host/host/report"
 	"github.com/xtts-host/xtts-host/ortgraphs"
@@ -40,17 +38,4 @@ func (j *job) trained() report.Parameters {
 		count.Values += q.Elements()
 	}
 	return p
-}
-
-// trainedText says it for the banner: what is trained, and the memory for it.
-func (j *job) trainedText() (counts, memory string) {
-	p := j.trained()
-	counts = fmt.Sprintf("%s of %s, %s of %s parameters",
-		report.Thousands(p.Trained.Tensors), report.Count(p.Trained.Tensors+p.Frozen.Tensors, "tensor"),
-		report.Thousands(p.Trained.Values), report.Thousands(p.Trained.Values+p.Frozen.Values))
-	memory = fmt.Sprintf("gradients %s MiB, moments %s MiB", mebibytes(float64(p.GradientsBytes)), mebibytes(float64(p.MomentsBytes)))
-	if p.AccumulatorBytes > 0 {
-		memory += fmt.Sprintf(", accumulator %s MiB", mebibytes(float64(p.AccumulatorBytes)))
-	}
-	return counts, memory
 }

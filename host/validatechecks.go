@@ -15,7 +15,6 @@ import (
 	"github.com/xtts-host/xtts-host/host/exit"
 	"github.com/xtts-host/xtts-host/host/memory"
 	"github.com/xtts-host/xtts-host/host/pipeline"
-	"github.com/xtts-host/xtts-host/host/record"
 	"github.com/xtts-host/xtts-host/host/report"
 	"github.com/xtts-host/xtts-host/host/train"
 	"github.com/xtts-host/xtts-host/host/validate"
@@ -85,7 +84,7 @@ func (v *validation) tryPlugins(ctx context.Context) (string, error) {
 	if err := v.resolve(ctx); err != nil {
 		return "", err
 	}
-	return strings.Join(v.job.plugins(), ", "), nil
+	return strings.Join(v.record().Plugins(), ", "), nil
 }
 
 func (v *validation) tryBuffers(ctx context.Context) (string, error) {
@@ -245,7 +244,7 @@ func (v *validation) trySteps(ctx context.Context) (_ string, err error) {
 	if v.temp, err = os.MkdirTemp("", "xtts-host-validate-"); err != nil {
 		return "", err
 	}
-	q, err := batch.OpenQuarantine(filepath.Join(v.temp, record.QuarantineFile), v.data, c.MaxQuarantine)
+	q, err := batch.OpenQuarantine(filepath.Join(v.temp, report.QuarantineFile), v.data, c.MaxQuarantine)
 	if err != nil {
 		return "", err
 	}

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"path/filepath"
 
-	"github.com/xtts-host/xtts-host/host/record"
 	"github.com/xtts-host/xtts-host/host/report"
 )
 
@@ -20,14 +19,14 @@ func (d Data) WriteExcluded(dir string) error {
 		for _, e := range s.Plan.Excluded() {
 			row := &s.Index.Rows[e.Row]
 			if err := enc.Encode(report.Quarantined{ID: row.ID, Path: row.Path, Reason: e.Reason, Stage: "plan", Split: s.Name}); err != nil {
-				return fmt.Errorf("%s: row %s: %w", record.ExcludedFile, row.ID, err)
+				return fmt.Errorf("%s: row %s: %w", report.ExcludedFile, row.ID, err)
 			}
 		}
 	}
 	if lines.Len() == 0 {
 		return nil
 	}
-	return report.ReplaceFile(filepath.Join(dir, record.ExcludedFile), lines.Bytes())
+	return report.ReplaceFile(filepath.Join(dir, report.ExcludedFile), lines.Bytes())
 }
 
 // Excluded counts the rows that no bucket holds.

@@ -61,7 +61,7 @@ func OpenQuarantine(path string, data Data, limit int) (_ *Quarantine, err error
 func (q *Quarantine) Restore(rows []checkpoint.Quarantined, s *Split) {
 	reasons := map[string]string{}
 	for _, r := range rows {
-		r.Reason = shorten(r.Reason, maxCell)
+		r.Reason = Shorten(r.Reason, maxCell)
 		reasons[r.ID] = r.Reason
 		q.reasons[s.Name][r.ID], q.passed[r.ID] = r.Reason, r.Reason
 	}
@@ -80,8 +80,8 @@ const (
 	maxPath = 4096 // PATH_MAX of Linux
 )
 
-// shorten cuts a text to at most limit bytes, between two characters, and replaces what would steer a terminal.
-func shorten(text string, limit int) string {
+// Shorten cuts a text to at most limit bytes, between two characters, and replaces what would steer a terminal.
+func Shorten(text string, limit int) string {
 	const ellipsis = "…"
 	if len(text) > limit {
 		text = strings.ToValidUTF8(text[:limit-len(ellipsis)], "") + ellipsis
@@ -94,9 +94,9 @@ func shorten(text string, limit int) string {
 	}, text)
 }
 
-// add writes down a row, cut to what shorten leaves. The error is ErrQuarantine when there are too many.
+// add writes down a row, cut to what Shorten leaves. The error is ErrQuarantine when there are too many.
 func (q *Quarantine) add(row report.Quarantined) error {
-	row.ID, row.Path, row.Reason = shorten(row.ID, maxCell), shorten(row.Path, maxPath), shorten(row.Reason, maxCell)
+	row.ID, row.Path, row.Reason = Shorten(row.ID, maxCell), Shorten(row.Path, maxPath), Shorten(row.Reason, maxCell)
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	reasons, limit := q.reasons[row.Split], q.limits[row.Split]

@@ -108,3 +108,15 @@ func Count[N int | int64](n N, thing string) string {
 	}
 	return Thousands(n) + " " + thing
 }
+
+// Mebibytes writes a size to two figures or more.
+func Mebibytes(n float64) string {
+	switch m := n / (1 << 20); {
+	case m < 0.1:
+		return fmt.Sprintf("%.3f", m)
+	case m < 10:
+		return fmt.Sprintf("%.2f", m)
+	default:
+		return fmt.Sprintf("%.0f", m)
+	}
+}

@@ -1,4 +1,4 @@
-package record
+package report
 
 // The files of a run folder, beside its checkpoints and the configuration that it began with.
 const (

@@ -1,0 +1,122 @@
+package record
+
+import (
+	"fmt"
+	"path/filepath"
+	"strings"
+
+	"github.com/xtts-host/xtts-host/host/batch"
+	"github.com/xtts-host/xtts-host/host/report"
+)
+
+// banner is lines with labels.
+type banner struct{ text strings.Builder }
+
+func (b *banner) row(label, format string, args ...any) {
+	fmt.Fprintf(&b.text, "  %-12s %s\n", label, fmt.Sprintf(format, args...))
+}
+
+// rows writes lines under one label.
+func (b *banner) rows(label string, lines []string) {
+	for _, line := range lines {
+		b.row(label, "%s", line)
+		label = ""
+	}
+}
+
+func (b *banner) gap() { b.text.WriteByte('\n') }
+
+// Banner says what is about to run, in the folder dir.
+func (p *Plan) Banner(dir string) string {
+	var b banner
+	fmt.Fprintf(&b.text, "xtts-host trains %s\n\n", p.Manifest.Name)
+	p.model(&b)
+	train := p.Data.Train
+	b.row("data", "%s", filepath.Join(train.Index.Dir, train.Index.List))
+	b.row("", "%s, %s, %.1f min", report.Count(len(train.Index.Rows), "clip"), report.Count(len(train.Index.Speakers), "speaker"), train.Minutes())
+	b.row("validation", "%s", p.validation())
+	b.row("batches", "%s", p.batches())
+	b.gap()
+	p.path(&b)
+	b.row("run folder", "%s", dir)
+	if c := p.Config; c.Trace != "" {
+		b.row("timeline", "%s: up to %s, for https://ui.perfetto.dev", c.Trace, report.Count(c.TraceSteps, "step"))
+	}
+	b.gap()
+	return b.text.String()
+}
+
+// model says what is trained, and how.
+func (p *Plan) model(b *banner) {
+	c, n := p.Config, p.Parameters
+	values := n.Trained.Values + n.Frozen.Values
+	schedule := c.Schedule
+	if c.WarmupSteps > 0 {
+		schedule += " after " + report.Count(int(c.WarmupSteps), "step") + " of warm-up"
+	}
+	b.row("model", "%s parameters in f32", report.Thousands(values))
+	b.row("trained", "%s of %s, %s of %s parameters", report.Thousands(n.Trained.Tensors),
+		report.Count(n.Trained.Tensors+n.Frozen.Tensors, "tensor"), report.Thousands(n.Trained.Values), report.Thousands(values))
+	memory := fmt.Sprintf("gradients %s MiB, moments %s MiB", report.Mebibytes(float64(n.GradientsBytes)), report.Mebibytes(float64(n.MomentsBytes)))
+	if n.AccumulatorBytes > 0 {
+		memory += fmt.Sprintf(", accumulator %s MiB", report.Mebibytes(float64(n.AccumulatorBytes)))
+	}
+	b.row("", "%s", memory)
+	b.row("optimizer", "%s, learning rate %g, %s", p.Manifest.Optimizer.Name, c.LR, schedule)
+}
+
+// path says how batches come to the model.
+func (p *Plan) path(b *banner) {
+	c := p.Config
+	var stages []string
+	for _, in := range p.Pipeline.Instances {
+		stages = append(stages, in.Name)
+	}
+	b.row("pipeline", "decode -> %s -> transfer -> train", strings.Join(stages, " -> "))
+	b.row("plugins", "%s", strings.Join(p.Plugins(), ", "))
+	b.rows("devices", p.Placement.Lines(c.NumWorkers, p.Threads))
+	b.row("depths", "ring of %s of %.1f MiB (--buffer-size), %s (--slots)",
+		report.Count(c.BufferSize, "slot"), float64(p.SlotBytes)/(1<<20), report.Count(p.DeviceSlots, "device slot"))
+	b.row("prefetch", "training starts when %s are ready, or after %g s", report.Count(min(p.Prefetch, c.BufferSize), "batch"), c.ModelStartDelay)
+}
+
+// validation says on what the model is evaluated, and when.
+func (p *Plan) validation() string {
+	val := p.Data.Val
+	if val == nil {
+		return "none (--val-data, or metadata_eval.csv or eval.jsonl in the folder of the training data)"
+	}
+	when := "every epoch"
+	if n := p.Config.EvalEvery; n > 0 {
+		when = "every " + report.Count(int(n), "step")
+	}
+	return fmt.Sprintf("%s, %.1f min, after %s", report.Count(len(val.Index.Rows), "clip"), val.Minutes(), when)
+}
+
+// batches says how long the run is.
+func (p *Plan) batches() string {
+	c := p.Config
+	s := batch.Source{Train: p.Data.Train.Plan, Accumulate: c.Accumulate, Epochs: c.Epochs, MaxSteps: c.MaxSteps}
+	size := report.Count(c.BatchSize, "row")
+	if c.Accumulate > 1 {
+		size += fmt.Sprintf(" x %d accumulated", c.Accumulate)
+	}
+	return fmt.Sprintf("%s, by length in %s; %s an epoch, %s in all",
+		size, report.Count(p.Buckets, "bucket"), report.Count(int(s.StepsPerEpoch()), "step"), report.Count(int(s.Total()), "step"))
+}
+
+// Plugins names the plugins, the stages that they serve, and their processes.
+func (p *Plan) Plugins() []string {
+	workers := p.Setup().WorkersOf
+	var out []string
+	for i, e := range p.Pipeline.Plugins {
+		var stages []string
+		for _, in := range p.Pipeline.Instances {
+			if in.Plugin == i {
+				stages = append(stages, in.Name)
+			}
+		}
+		out = append(out, fmt.Sprintf("%s %s (%s; %s)", e.Name(), e.Manifest.Version, strings.Join(stages, ", "), report.Count(workers[e.Name()], "process")))
+	}
+	return out
+}

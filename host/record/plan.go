@@ -1,0 +1,66 @@
+package record
+
+import (
+	"maps"
+
+	"github.com/xtts-host/xtts-host/host/batch"
+	"github.com/xtts-host/xtts-host/host/catalog"
+	"github.com/xtts-host/xtts-host/host/config"
+	"github.com/xtts-host/xtts-host/host/place"
+	"github.com/xtts-host/xtts-host/host/report"
+	"github.com/xtts-host/xtts-host/shared/manifest"
+)
+
+// Plan is what is known of a run before it begins.
+type Plan struct {
+	Config     *config.Config
+	Manifest   *manifest.Bundle
+	Parameters report.Parameters
+	Data       batch.Data
+	Pipeline   *catalog.Resolved
+	Placement  place.Placement
+	// Buckets is the number of buckets in use, Threads that of the model where it trains on the CPU.
+	Buckets, Threads int
+	// RingAsked is the number of ring slots before it was lowered to fit --ring-memory, SlotBytes the size of one.
+	RingAsked, SlotBytes int
+	// DeviceSlots is the number of slots on the device, Prefetch how many batches are to be ready before training starts.
+	DeviceSlots, Prefetch int
+}
+
+// Device names what the model is trained on.
+func (p *Plan) Device() string {
+	if p.Placement.Model.OnCPU() {
+		return place.CPU
+	}
+	return p.Placement.Model.GPU.String()
+}
+
+// Setup is what advice about the speed may name.
+func (p *Plan) Setup() report.Setup {
+	c, at := p.Config, p.Placement
+	s := report.Setup{
+		OnCPU: at.Model.OnCPU(), Card: at.Model.GPU.Memory, BatchSize: c.BatchSize, Threads: p.Threads,
+		NumWorkers: c.NumWorkers, BufferSize: c.BufferSize, Slots: p.DeviceSlots,
+		PluginOf: map[string]string{}, WorkersOf: map[string]int{}, UsesGPU: map[string]bool{},
+		DataGPU: !at.Data.OnCPU() && !at.Shared(), SharedGPU: at.Shared(),
+	}
+	for _, in := range p.Pipeline.Instances {
+		id := p.Pipeline.Plugins[in.Plugin].Name()
+		s.PluginOf[in.Name], s.WorkersOf[id] = id, max(1, c.PluginWorkers[id])
+		s.UsesGPU[id] = p.Pipeline.UsesGPU(in.Plugin)
+	}
+	return s
+}
+
+// Facts are those of report.json that the plan knows, with the versions of what computes beside the plugins.
+func (p *Plan) Facts(versions map[string]string) report.Run {
+	versions = maps.Clone(versions)
+	for _, e := range p.Pipeline.Plugins {
+		versions["plugin "+e.Name()] = e.Manifest.Version
+	}
+	return report.Run{
+		Bundle: p.Manifest.Name, Device: p.Device(), Versions: versions, Parameters: p.Parameters,
+		Excluded: p.Data.Excluded(), UnknownCharacters: p.UnknownCharacters(), Setup: p.Setup(),
+		Accumulation: report.Accumulation{Mode: p.Manifest.Accumulation, MicroBatches: p.Config.Accumulate},
+	}
+}

@@ -1,0 +1,116 @@
+package record
+
+import (
+	"fmt"
+	"runtime"
+
+	"github.com/xtts-host/xtts-host/gpu"
+	"github.com/xtts-host/xtts-host/host/batch"
+	"github.com/xtts-host/xtts-host/host/dataset"
+	"github.com/xtts-host/xtts-host/host/report"
+)
+
+// choices is what was asked of a run and what it found, as far as that can make the run poor.
+type choices struct {
+	card                    int64 // bytes of the GPU that trains; 0 on the CPU
+	batchSize, accumulate   int
+	bufferSize, bufferAsked int // ring slots: fewer than asked when --ring-memory holds no more
+	slotSize                int // bytes of one
+	ringMemory              string
+	workers, cores          int
+	batches                 int // of an epoch
+	slots                   int // of the device
+	data                    []findings
+}
+
+// findings is what was found in one data set.
+type findings struct {
+	name            string // "training" or "validation"
+	clips, excluded int
+	excludedSeconds float64
+	rejected        []dataset.Rejected
+	unknown         []dataset.UnknownChar
+	bytes           bool // unknown characters are spelled in bytes
+	cacheError      error
+}
+
+// The least that is not poor.
+const (
+	goodBatch  = 8
+	goodBuffer = 2
+)
+
+// poor returns a line for each choice that is known to make a run slow or its result worse, with what to do about it.
+func poor(c choices) []string {
+	var lines []string
+	say := func(format string, args ...any) { lines = append(lines, fmt.Sprintf(format, args...)) }
+	suited, buffer, most := report.Suited(c.card)
+	switch {
+	case c.card > 0 && c.batchSize < goodBatch:
+		say("--batch-size %d leaves most of the GPU idle (give it %d or more; %d suit a GPU of %d MB)", c.batchSize, goodBatch, suited, c.card/gpu.MB)
+	case c.card > 0 && c.batchSize > most:
+		say("--batch-size %d is much for a GPU of %d MB (give it %d, with --buffer-size %d)", c.batchSize, c.card/gpu.MB, most, buffer)
+	case c.card == 0 && c.batchSize < goodBatch:
+		say("--batch-size %d leaves the CPU's vector units idle (give it %d or more)", c.batchSize, goodBatch)
+	}
+	if c.bufferSize < c.bufferAsked {
+		say("--buffer-size %d was lowered to %d to fit --ring-memory %s (raise that to %dMiB)",
+			c.bufferAsked, c.bufferSize, c.ringMemory, (c.bufferAsked*c.slotSize+1<<20-1)>>20)
+	}
+	if c.bufferSize < goodBuffer {
+		say("--buffer-size %d prepares a batch only when the one before is done (give it %d or more)", c.bufferSize, goodBuffer)
+	}
+	if c.workers > c.cores {
+		say("--num-workers %d is more than the machine has cores (give it %d or fewer)", c.workers, c.cores)
+	}
+	if c.accumulate > c.batches {
+		say("--accumulate %d is more than an epoch has batches, and steps do not cross epochs (give it %d or less)", c.accumulate, c.batches)
+	}
+	if c.batches < c.slots {
+		say("an epoch has fewer batches (%d) than the device has slots (%d) (more data, or a smaller --batch-size)", c.batches, c.slots)
+	}
+	for _, d := range c.data {
+		if n := len(d.rejected); n > 0 {
+			first := d.rejected[0]
+			say("%d of the %d %s clips cannot be used and are left out, the first (%s) because: %s (quarantine.jsonl names them)",
+				n, n+d.clips, d.name, first.Place, batch.Shorten(first.Reason, dataset.MaxID))
+		}
+		if d.excluded > 0 {
+			say("%d of the %d %s clips are too long for the bundle and left out, %.1f s of sound (cut them; excluded.jsonl names them)",
+				d.excluded, d.clips, d.name, d.excludedSeconds)
+		}
+		if len(d.unknown) > 0 && !d.bytes {
+			say("the tokenizer does not know %s in the %s texts (%s)", characters(d.unknown), d.name, spelling(d.unknown))
+		}
+		if d.cacheError != nil {
+			say("the next start reads every %s clip again: %v (is there room and leave to write in --cache-dir?)", d.name, d.cacheError)
+		}
+	}
+	return lines
+}
+
+// Warnings are lines about what is poor in the plan, each with what to do about it.
+func (p *Plan) Warnings() []string {
+	c := p.Config
+	all := choices{
+		card: p.Placement.Model.GPU.Memory, batchSize: c.BatchSize, accumulate: c.Accumulate,
+		bufferSize: c.BufferSize, bufferAsked: p.RingAsked, slotSize: p.SlotBytes, ringMemory: c.RingMemory.String(),
+		workers: c.NumWorkers, cores: runtime.NumCPU(), batches: p.Data.Train.Plan.Batches(), slots: p.DeviceSlots,
+	}
+	for _, s := range p.Data.Splits() {
+		all.data = append(all.data, findingsOf(s))
+	}
+	return poor(all)
+}
+
+func findingsOf(s *batch.Split) findings {
+	f := findings{
+		name: s.Title(), bytes: s.Index.ByteFallback, clips: len(s.Index.Rows), rejected: s.Index.Rejected,
+		unknown: s.Index.Unknown, cacheError: s.Index.CacheError,
+	}
+	for _, e := range s.Plan.Excluded() {
+		f.excluded++
+		f.excludedSeconds += float64(s.Index.Rows[e.Row].Samples) / float64(s.Index.SampleRate)
+	}
+	return f
+}
