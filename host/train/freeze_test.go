@@ -58,7 +58,7 @@ func TestFreezeChangesNoOtherBit(t *testing.T) {
 				return weights, m, o
 			}
 			initial, _, _ := after(ortgraphs.Policy{}, 0)
-			all, _, _ := after(ortgraphs.Policy{}, 1)
+			all, training, _ := after(ortgraphs.Policy{}, 1)
 			for steps := 1; steps <= 2; steps++ {
 				got, m, o := after(ortgraphs.Policy{Frozen: frozen}, steps)
 				trained := 0
@@ -74,6 +74,10 @@ func TestFreezeChangesNoOtherBit(t *testing.T) {
 					if !frozen[p.Name] {
 						trained += (p.Elements() + 63) / 64 * 256 // aligned
 					}
+				}
+				part, _ := m.Programs()
+				if whole, _ := training.Programs(); part.Nodes >= whole.Nodes {
+					t.Errorf("the graph has %d nodes, and %d when all are trained", part.Nodes, whole.Nodes)
 				}
 				if n := len(b.Manifest.Parameters) / 2; len(o.Moments()) != n || len(gradients(t, m)) != n {
 					t.Errorf("%d moments and %d gradients of %d trained parameters", len(o.Moments()), len(gradients(t, m)), n)
