@@ -34,11 +34,11 @@ var (
 var rules = []rule{
 	{folder: "", own: nil}, // a package in a folder without a rule may import nothing of ours
 	{folder: "cmd", own: []string{"cmd/internal/cli"}, others: []string{"github.com/spf13/cobra/doc"}},
-	{folder: "cmd/internal/cli", own: []string{"host", "host/bench", "host/catalog", "host/config", "host/exit", "ortgraphs", "shared/hint", "shared/manifest"}, others: []string{"github.com/spf13/cobra", "github.com/spf13/pflag", "golang.org/x/term"}},
+	{folder: "cmd/internal/cli", own: []string{"host", "host/bench", "host/catalog", "host/config", "host/doctor", "host/exit", "host/inspect", "host/probe", "ortgraphs", "shared/hint", "shared/manifest"}, others: []string{"github.com/spf13/cobra", "github.com/spf13/pflag", "golang.org/x/term"}},
 	{folder: "host", own: []string{"host...", "ortgraphs", "ortgraphs/lint", "ortgraphs/ort", "ortgraphs/safetensors", "gpu", "gpu/cuda", "gpu/nvml", "shared..."}, others: []string{"golang.org/x/sync/"}},
 	{folder: "host/batch", own: []string{"gpu", "host/catalog", "host/checkpoint", "host/dataset", "host/pipeline", "host/report", "host/supervise", "host/train", "ortgraphs", "shared..."}, noCgo: true},
 	{folder: "host/bench", own: []string{"host/report"}, noCgo: true},
-	{folder: "host/doctor", own: []string{"gpu", "host/place", "host/probe", "ortgraphs/ort", "shared/hint"}, others: []string{"golang.org/x/sys/"}, noCgo: true},
+	{folder: "host/doctor", own: []string{"gpu", "gpu/cuda", "host/config", "host/exit", "host/place", "host/probe", "host/report", "ortgraphs/ort", "shared/hint"}, others: []string{"golang.org/x/sys/"}, noCgo: true},
 	{folder: "host/config", own: []string{"shared/hint", "shared/manifest", "shared/regular"}, others: []string{"github.com/spf13/pflag", "github.com/goccy/go-yaml"}, noCgo: true},
 	{folder: "host/catalog", own: []string{"shared..."}, noCgo: true},
 	{folder: "host/checkpoint", own: []string{"host/disk", "ortgraphs/safetensors", "shared..."}, noCgo: true},
@@ -48,6 +48,7 @@ var rules = []rule{
 	{folder: "host/disk", own: nil, noCgo: true},
 	{folder: "host/freeze", own: []string{"shared/hint", "shared/manifest"}, noCgo: true},
 	{folder: "host/exit", own: []string{"gpu", "host/batch", "host/supervise", "host/train", "ortgraphs/ort", "shared/hint"}, noCgo: true},
+	{folder: "host/inspect", own: []string{"host/catalog", "host/config", "host/exit", "host/report", "ortgraphs", "ortgraphs/lint", "ortgraphs/ort", "shared/hint", "shared/manifest"}, noCgo: true},
 	{folder: "host/memory", own: []string{"gpu", "host/catalog", "host/exit", "host/report", "host/train", "ortgraphs", "ortgraphs/ort", "shared/hint"}, noCgo: true},
 	{folder: "host/pipeline", own: nil, noCgo: true},
 	{folder: "host/probe", own: []string{"gpu", "gpu/cuda", "gpu/library", "gpu/nvml", "ortgraphs/ort", "shared/hint", "shared/ring"}, noCgo: true},

@@ -20,6 +20,7 @@ import (
 	"github.com/xtts-host/xtts-host/host/exit"
 	"github.com/xtts-host/xtts-host/host/report"
 	"github.com/xtts-host/xtts-host/host/train"
+	"github.com/xtts-host/xtts-host/ortgraphs"
 )
 
 // BenchOptions say what Bench measures.
@@ -86,7 +87,11 @@ func Bench(ctx context.Context, o BenchOptions, console Console) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(temp)) }()
-	bundle, err := openBundle(set.Graph, set.CacheDir)
+	cache, err := config.CacheFolder(set.CacheDir)
+	if err != nil {
+		return exit.Refused(err)
+	}
+	bundle, err := ortgraphs.Open(set.Graph, cache)
 	if err != nil {
 		return exit.Refused(err)
 	}

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"os"
 	"path/filepath"
 	"runtime"
 	"strconv"
@@ -106,7 +105,7 @@ func (j *job) place(context.Context) (err error) {
 }
 
 func (j *job) openBundle(context.Context) (err error) {
-	if j.cache, err = cacheDir(j.cfg.CacheDir); err != nil {
+	if j.cache, err = config.CacheFolder(j.cfg.CacheDir); err != nil {
 		return err
 	}
 	if j.bundle, err = ortgraphs.Open(j.cfg.Graph, j.cache); err != nil {
@@ -121,17 +120,6 @@ func (j *job) openBundle(context.Context) (err error) {
 		return fmt.Errorf("bundle %s has no training graph in f32", j.bundle.Dir)
 	}
 	return j.layOutParameters()
-}
-
-func cacheDir(given string) (string, error) {
-	if given != "" {
-		return filepath.Abs(given)
-	}
-	user, err := os.UserCacheDir()
-	if err != nil {
-		return "", hint.Errorf("name a folder with --cache-dir", "no cache folder: %w", err)
-	}
-	return filepath.Join(user, "xtts-host"), nil
 }
 
 func (j *job) openData(ctx context.Context) error {

@@ -35,7 +35,7 @@ func Validate(ctx context.Context, set *config.Set, version string, asJSON bool,
 	}
 	ctx, done := stoppable(ctx, console)
 	defer done()
-	command, err := prober()
+	command, err := probe.Self()
 	if err != nil {
 		return err
 	}

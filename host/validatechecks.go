@@ -13,6 +13,7 @@ import (
 	"github.com/xtts-host/xtts-host/host/batch"
 	"github.com/xtts-host/xtts-host/host/event"
 	"github.com/xtts-host/xtts-host/host/exit"
+	"github.com/xtts-host/xtts-host/host/inspect"
 	"github.com/xtts-host/xtts-host/host/memory"
 	"github.com/xtts-host/xtts-host/host/pipeline"
 	"github.com/xtts-host/xtts-host/host/report"
@@ -65,7 +66,7 @@ func (v *validation) tryBundle(ctx context.Context) (string, error) {
 		n += p.Elements()
 	}
 	return fmt.Sprintf("%s: %s parameters, %s up to %s", m.Name, report.Thousands(n), report.Count(len(v.buckets), "bucket"),
-		symbols(v.buckets[len(v.buckets)-1], m.Inputs)), nil
+		inspect.Symbols(v.buckets[len(v.buckets)-1], m.Inputs)), nil
 }
 
 func (v *validation) tryData(ctx context.Context) (string, error) {

@@ -28,6 +28,15 @@ const (
 	probeRelay     = "relay" // as its request says
 )
 
+// Name is what the command line calls Serve for, with two arguments.
+const Name = "probe"
+
+// Self starts this program again.
+func Self() (Command, error) {
+	exe, err := os.Executable()
+	return Command{exe, Name}, err
+}
+
 // Command starts a process that calls Serve with the two arguments that are appended.
 type Command []string
 

@@ -5,9 +5,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/xtts-host/xtts-host/host"
 	"github.com/xtts-host/xtts-host/host/config"
+	"github.com/xtts-host/xtts-host/host/doctor"
 	"github.com/xtts-host/xtts-host/host/exit"
+	"github.com/xtts-host/xtts-host/host/probe"
 )
 
 func newDoctor() *cobra.Command {
@@ -23,7 +24,7 @@ xtts-host doctor --json > doctor.json`,
 	}
 	asJSON := jsonFlag(cmd)
 	return withSettings(cmd, func(cmd *cobra.Command, set *config.Set) error {
-		return host.Doctor(cmd.Context(), os.Stdout, set, version(), *asJSON)
+		return doctor.Run(cmd.Context(), os.Stdout, set, version(), *asJSON)
 	})
 }
 
@@ -36,6 +37,6 @@ func newProbe() *cobra.Command {
 		Args: func(cmd *cobra.Command, args []string) error {
 			return exit.Refused(cobra.ExactArgs(2)(cmd, args))
 		},
-		RunE: func(_ *cobra.Command, args []string) error { return host.Probe(os.Stdout, args[0], args[1]) },
+		RunE: func(_ *cobra.Command, args []string) error { return probe.Serve(os.Stdout, args[0], args[1]) },
 	}
 }

@@ -5,8 +5,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/xtts-host/xtts-host/host"
 	"github.com/xtts-host/xtts-host/host/config"
+	"github.com/xtts-host/xtts-host/host/inspect"
 	"github.com/xtts-host/xtts-host/shared/hint"
 )
 
@@ -23,7 +23,7 @@ xtts-host graph inspect my-bundle --json > bundle.json`,
 	}
 	asJSON := jsonFlag(cmd)
 	return withSome(cmd, []string{"cache-dir"}, func(_ *cobra.Command, set *config.Set, args []string) error {
-		return host.InspectGraph(os.Stdout, args[0], set.CacheDir, *asJSON)
+		return inspect.Graph(os.Stdout, args[0], set.CacheDir, *asJSON)
 	})
 }
 
@@ -40,7 +40,7 @@ there is a finding.`,
 	}
 	asJSON := jsonFlag(cmd)
 	return withSome(cmd, []string{"cache-dir", "ort-lib"}, func(_ *cobra.Command, set *config.Set, args []string) error {
-		return host.LintGraph(os.Stdout, args[0], set.CacheDir, set.ORTLib, *asJSON)
+		return inspect.Lint(os.Stdout, args[0], set.CacheDir, set.ORTLib, *asJSON)
 	})
 }
 

@@ -5,7 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/xtts-host/xtts-host/host"
+	"github.com/xtts-host/xtts-host/host/inspect"
 )
 
 func newList() *cobra.Command {
@@ -23,7 +23,7 @@ xtts-host plugins list my-plugins --json`,
 	}
 	asJSON := jsonFlag(cmd)
 	cmd.RunE = func(_ *cobra.Command, args []string) error {
-		return host.ListPlugins(os.Stdout, append(args, "plugins")[0], *asJSON)
+		return inspect.Plugins(os.Stdout, append(args, "plugins")[0], *asJSON)
 	}
 	return cmd
 }

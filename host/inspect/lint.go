@@ -1,4 +1,4 @@
-package host
+package inspect
 
 import (
 	"errors"
@@ -17,7 +17,7 @@ import (
 	"github.com/xtts-host/xtts-host/shared/manifest"
 )
 
-// LintReport is what LintGraph found. As JSON it is the output of `xtts-host graph lint --json`.
+// LintReport is what Lint found. As JSON it is the output of `xtts-host graph lint --json`.
 type LintReport struct {
 	Version int           `json:"version"`
 	Bundle  string        `json:"bundle"`
@@ -35,10 +35,10 @@ type LintedGraph struct {
 	Findings []lint.Finding `json:"findings"`
 }
 
-// LintGraph looks for what makes a bundle's graphs slow, wrong or not reproducible on a GPU, in the files and in what ONNX
+// Lint looks for what makes a bundle's graphs slow, wrong or not reproducible on a GPU, in the files and in what ONNX
 // Runtime's optimizer makes of them; of graphs of precision bf16 in the files only. It fails when there is something. spec and cache
-// are as for InspectGraph, library as --ort-lib. asJSON writes a LintReport for programs instead of the text for people.
-func LintGraph(out io.Writer, spec, cache, library string, asJSON bool) error {
+// are as for Graph, library as --ort-lib. asJSON writes a LintReport for programs instead of the text for people.
+func Lint(out io.Writer, spec, cache, library string, asJSON bool) error {
 	b, err := openBundle(spec, cache)
 	if err != nil {
 		return exit.Refused(err)

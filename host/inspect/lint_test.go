@@ -1,4 +1,4 @@
-package host
+package inspect
 
 import (
 	"bytes"
@@ -16,10 +16,10 @@ import (
 	"github.com/xtts-host/xtts-host/ortgraphs/onnxpb"
 )
 
-// TestLintGraph plants a node into a good bundle that the host must wait for. ONNX Runtime keeps it, so it is found twice.
-func TestLintGraph(t *testing.T) {
+// TestLint plants a node into a good bundle that the host must wait for. ONNX Runtime keeps it, so it is found twice.
+func TestLint(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "planted")
-	if err := os.CopyFS(dir, os.DirFS(pico)); err != nil {
+	if err := os.CopyFS(dir, os.DirFS("../../ortgraphs/testdata/pico")); err != nil {
 		t.Fatal(err)
 	}
 	file := filepath.Join(dir, "training_model.onnx")
@@ -52,7 +52,7 @@ func TestLintGraph(t *testing.T) {
 		t.Fatal(err)
 	}
 	var out strings.Builder
-	err = LintGraph(&out, dir, t.TempDir(), "", false)
+	err = Lint(&out, dir, t.TempDir(), "", false)
 	if err == nil || exit.Code(err) != 2 || !strings.HasSuffix(err.Error(), "planted: 2 findings") || exit.Hint(err) == "" {
 		t.Errorf("exit status %d: %v", exit.Code(err), err)
 	}

@@ -1,0 +1,42 @@
+package doctor
+
+import (
+	"context"
+	"io"
+
+	"github.com/xtts-host/xtts-host/gpu"
+	"github.com/xtts-host/xtts-host/gpu/cuda"
+	"github.com/xtts-host/xtts-host/host/config"
+	"github.com/xtts-host/xtts-host/host/exit"
+	"github.com/xtts-host/xtts-host/host/place"
+	"github.com/xtts-host/xtts-host/host/probe"
+	"github.com/xtts-host/xtts-host/host/report"
+	"github.com/xtts-host/xtts-host/shared/hint"
+)
+
+// Run is the command: it says whether training with these settings can work on this machine, and what is missing. It fails when
+// training cannot. asJSON writes a Report for programs instead of the text for people. version is that of the program.
+func Run(ctx context.Context, out io.Writer, set *config.Set, version string, asJSON bool) error {
+	command, err := probe.Self()
+	if err != nil {
+		return err
+	}
+	c := &set.Config
+	r := Examine(ctx, Config{
+		Command: command,
+		Place:   func(m gpu.Machine) (place.Placement, error) { return place.On(place.RequestOf(c), m) },
+		OnCPU:   c.Device == place.CPU, CUDA: cuda.Built, Library: c.ORTLib, Version: version,
+	})
+	if asJSON {
+		err = report.JSON(out, r)
+	} else {
+		err = r.Write(out)
+	}
+	if err != nil {
+		return err
+	}
+	if n := r.Bad(); n > 0 {
+		return exit.Refused(hint.Errorf("the lines with a cross say what to do", "training cannot work here as asked: %s", report.Count(n, "problem")))
+	}
+	return nil
+}

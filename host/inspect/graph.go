@@ -1,0 +1,173 @@
+package inspect
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/xtts-host/xtts-host/host/config"
+	"github.com/xtts-host/xtts-host/host/exit"
+	"github.com/xtts-host/xtts-host/host/report"
+	"github.com/xtts-host/xtts-host/ortgraphs"
+	"github.com/xtts-host/xtts-host/shared/manifest"
+)
+
+// Graph says what a bundle is: a folder, or builtin:NAME, which is unpacked into the cache folder. An empty one is the user's.
+// asJSON writes an ortgraphs.Summary for programs instead of the text for people.
+func Graph(out io.Writer, spec, cache string, asJSON bool) error {
+	b, err := openBundle(spec, cache)
+	if err != nil {
+		return exit.Refused(err)
+	}
+	s := b.Inspect()
+	if asJSON {
+		return report.JSON(out, s)
+	}
+	t := &table{tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)}
+	t.line("bundle", "%s: %s", b.Manifest.Name, b.Manifest.Description)
+	t.line("folder", "%s", b.Dir)
+	t.line("license", "%s", b.Manifest.License)
+	t.tensors(b.Manifest, s)
+	t.memory(b.Manifest, s)
+	t.training(b.Manifest, s)
+	return t.w.Flush()
+}
+
+// table is lines with labels.
+type table struct{ w *tabwriter.Writer }
+
+func (t *table) line(label, format string, args ...any) {
+	fmt.Fprintf(t.w, "%s\t%s\n", label, fmt.Sprintf(format, args...))
+}
+
+// tensors says what goes in and out, and what is trained in which buckets.
+func (t *table) tensors(m *manifest.Bundle, s ortgraphs.Summary) {
+	for i, in := range m.Inputs {
+		lengths := ""
+		if in.Lengths != "" {
+			lengths = ", counted by " + in.Lengths
+		}
+		t.line(first(i, "inputs"), "%s from the %s%s", in, in.Origin, lengths)
+	}
+	for i, out := range m.Outputs {
+		t.line(first(i, "outputs"), "%s", out)
+	}
+	t.line("parameters", "%s values in %d tensors, %s MiB: %s with weight decay, %s without, %s frozen",
+		report.Thousands(s.Parameters.Elements), s.Parameters.Tensors, report.Mebibytes(float64(s.Parameters.Elements*manifest.F32.Size())),
+		report.Thousands(s.Parameters.Decayed), report.Thousands(s.Parameters.NotDecayed), report.Thousands(s.Parameters.Frozen))
+	for i, p := range precisions(s) {
+		t.line(first(i, "precisions"), "%s", p)
+	}
+	for i, bucket := range m.Buckets {
+		t.line(first(i, "buckets"), "%s", Symbols(bucket, m.Inputs))
+	}
+}
+
+// memory says what a step costs, and what takes memory.
+func (t *table) memory(m *manifest.Bundle, s ortgraphs.Summary) {
+	for _, c := range s.Steps {
+		if c.BatchSize == shownBatch {
+			t.line(first(c.Bucket, "step"), "%s", stepText(c))
+		}
+	}
+	memory := s.Parameters.Memory
+	t.line("memory", "%s MiB: weights %s, gradients %s, state of %s %s (computed; --accumulate takes the gradients' size once more)",
+		report.Mebibytes(float64(memory.Total())), report.Mebibytes(float64(memory.Weights)), report.Mebibytes(float64(memory.Gradients)),
+		m.Optimizer.Name, report.Mebibytes(float64(memory.Moments)))
+	var slots, between, rows []string
+	for _, c := range s.Steps {
+		if c.Bucket == len(m.Buckets)-1 {
+			rows = append(rows, fmt.Sprint(c.BatchSize))
+			slots = append(slots, report.Mebibytes(c.InputBytes))
+			between = append(between, report.Mebibytes(c.ActivationBytes))
+		}
+	}
+	t.line("", "for %s rows of the largest bucket: %s MiB in each of --slots, %s MiB between the nodes (computed)",
+		strings.Join(rows, ", "), strings.Join(slots, ", "), strings.Join(between, ", "))
+}
+
+// training says how the bundle wants to be trained, and what its graphs are made of.
+func (t *table) training(m *manifest.Bundle, s ortgraphs.Summary) {
+	for i, p := range m.Pipeline {
+		t.line(first(i, "pipeline"), "%s: %s", p.Name, p.Stage)
+	}
+	t.line("optimizer", "%s, learning rate %g, weight decay %g, clipped at %g, %s after %d steps",
+		m.Optimizer.Name, m.Optimizer.LR, m.Optimizer.WeightDecay, m.Optimizer.GradClip, m.Schedule.Name, m.Schedule.WarmupSteps)
+	t.line("accumulation", "%s", m.Accumulation)
+	for i, g := range s.Graphs {
+		var ops []string
+		for _, op := range g.Ops[:min(8, len(g.Ops))] {
+			ops = append(ops, fmt.Sprintf("%s %d", op.Op, op.Nodes))
+		}
+		t.line(first(i, "graphs"), "%s (%s, %s): %d nodes: %s ...", g.File, g.Kind, g.Precision, g.Nodes, strings.Join(ops, ", "))
+	}
+}
+
+// precisions says what each training graph takes in which type.
+func precisions(s ortgraphs.Summary) []string {
+	var list []string
+	for _, g := range s.Graphs {
+		switch {
+		case g.Kind != "train":
+		case g.Precision == string(manifest.BF16):
+			list = append(list, fmt.Sprintf("bf16 (%s): %s of %s values, with gradients, in bf16, the other %d in f32",
+				g.File, report.Count(s.Parameters.BF16Tensors, "parameter"), report.Thousands(s.Parameters.BF16), s.Parameters.Tensors-s.Parameters.BF16Tensors))
+		default:
+			list = append(list, fmt.Sprintf("%s (%s): all parameters in f32", g.Precision, g.File))
+		}
+	}
+	return list
+}
+
+// openBundle opens what a command names, with an empty cache folder for the user's.
+func openBundle(spec, cache string) (*ortgraphs.Bundle, error) {
+	cache, err := config.CacheFolder(cache)
+	if err != nil {
+		return nil, err
+	}
+	return ortgraphs.Open(spec, cache)
+}
+
+// shownBatch is the batch size of the lines about steps; --json has others.
+const shownBatch = 8
+
+func stepText(c ortgraphs.StepCost) string {
+	text := fmt.Sprintf("bucket %d, %d rows: ", c.Bucket, c.BatchSize)
+	if c.Problem != "" && c.FLOPs == 0 {
+		return text + c.Problem
+	}
+	text += fmt.Sprintf("%.2f GFLOP, %.2f GB read and written at most", c.FLOPs/1e9, c.Bytes/1e9)
+	if c.Problem != "" {
+		text += ", or more: " + c.Problem
+	}
+	return text
+}
+
+func first(i int, label string) string {
+	if i == 0 {
+		return label
+	}
+	return ""
+}
+
+// Symbols writes a bucket with its symbols in the order in which the inputs use them.
+func Symbols(b manifest.Bucket, inputs []manifest.TensorSpec) string {
+	var parts []string
+	seen := map[string]bool{manifest.BatchSymbol: true}
+	add := func(s string) {
+		if n, ok := b[s]; ok && !seen[s] {
+			seen[s] = true
+			parts = append(parts, fmt.Sprintf("%s %d", s, n))
+		}
+	}
+	for _, t := range inputs {
+		for _, d := range t.Shape {
+			add(d.Symbol)
+		}
+	}
+	for _, s := range []string{"T_wav", "T_ref"} {
+		add(s)
+	}
+	return strings.Join(parts, ", ")
+}

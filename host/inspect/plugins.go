@@ -1,0 +1,83 @@
+package inspect
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/xtts-host/xtts-host/host/catalog"
+	"github.com/xtts-host/xtts-host/host/exit"
+	"github.com/xtts-host/xtts-host/host/report"
+	"github.com/xtts-host/xtts-host/shared/manifest"
+)
+
+// PluginList is the content of a folder of plugins. As JSON it is the output of `xtts-host plugins list --json`.
+type PluginList struct {
+	Version int            `json:"version"`
+	Plugins []ListedPlugin `json:"plugins"`
+}
+
+// ListedPlugin is a folder below it. Version and Stages are empty for one whose manifest cannot be read.
+type ListedPlugin struct {
+	Name    string           `json:"name"`
+	Folder  string           `json:"folder"`
+	Version string           `json:"version,omitempty"`
+	State   string           `json:"state"`
+	Reason  string           `json:"reason,omitempty"`
+	Hint    string           `json:"hint,omitempty"`
+	Stages  []manifest.Stage `json:"stages"`
+}
+
+func listOf(entries []catalog.Entry) PluginList {
+	list := PluginList{Version: 1, Plugins: []ListedPlugin{}}
+	for _, e := range entries {
+		p := ListedPlugin{Name: e.Name(), Folder: e.Dir, State: fmt.Sprint(e.State), Reason: e.Reason, Hint: e.Hint, Stages: []manifest.Stage{}}
+		if e.Manifest != nil {
+			p.Version, p.Stages = e.Manifest.Version, e.Manifest.Stages
+		}
+		list.Plugins = append(list.Plugins, p)
+	}
+	return list
+}
+
+// Plugins says what is in a folder of plugins. Nothing is started. asJSON writes a PluginList for programs instead of the text
+// for people.
+func Plugins(out io.Writer, dir string, asJSON bool) error {
+	entries, err := catalog.Scan(dir)
+	if err != nil {
+		return exit.Refused(err)
+	}
+	if asJSON {
+		return report.JSON(out, listOf(entries))
+	}
+	if len(entries) == 0 {
+		fmt.Fprintf(out, "%s: no folder in it\n", dir)
+	}
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	for _, e := range entries {
+		version := ""
+		if e.Manifest != nil {
+			version = e.Manifest.Version
+		}
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", e.Name(), version, e.State, e.Reason)
+		if e.Hint != "" {
+			fmt.Fprintf(w, "\t\t\thint: %s\n", e.Hint)
+		}
+		if e.Manifest == nil {
+			continue
+		}
+		for _, s := range e.Manifest.Stages {
+			fmt.Fprintf(w, "  %s\t%s\t\t%s -> %s\n", s.Name, s.Kind, ports(s.Inputs), ports(s.Outputs))
+		}
+	}
+	return w.Flush()
+}
+
+func ports(specs []manifest.TensorSpec) string {
+	parts := make([]string, len(specs))
+	for i, s := range specs {
+		parts[i] = s.String()
+	}
+	return strings.Join(parts, ", ")
+}
