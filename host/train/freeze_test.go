@@ -10,85 +10,88 @@ import (
 	"github.com/xtts-host/xtts-host/shared/manifest"
 )
 
-// TestFreezeChangesNoOtherBit trains two steps with half of the parameters frozen: those keep their bits, and the first
-// step gives the others the bits that training all gives them. Nothing is kept for the frozen ones.
-func TestFreezeChangesNoOtherBit(t *testing.T) {
+// Without momentum and clipping an update depends on no other parameter.
+var plainSGD = manifest.Optimizer{Name: "sgd", LR: 0.1, WeightDecay: 0.02}
+
+// afterSteps trains pico on its golden run's first batch and returns its weights by name.
+func afterSteps(t *testing.T, d Device, policy ortgraphs.Policy, accumulating bool, steps int) (map[string][]byte, *Model, *Optimizer) {
+	t.Helper()
 	g, b := readGolden(t, "pico.json"), open(t, pico)
 	layouts, _ := shaped(t, b, g.Rows, g.Steps[:1])
-	frozen := map[string]bool{}
-	for i, p := range b.Manifest.Parameters {
-		frozen[p.Name] = i%2 == 0
+	arena := ortgraphs.NewArena(b.Manifest.Parameters, policy)
+	m, err := NewModel(ModelConfig{Bundle: b, Arena: arena, Layouts: layouts, Slots: 1, Threads: 1, Device: d})
+	if err != nil {
+		t.Fatal(err)
 	}
-	// Without momentum and clipping an update depends on no other parameter.
-	sgd := manifest.Optimizer{Name: "sgd", LR: 0.1, WeightDecay: 0.02}
-	for name, c := range map[string]struct{ gpu, accumulating bool }{"cpu": {}, "cpu, accumulating": {accumulating: true}, "fake GPU": {gpu: true}} {
+	t.Cleanup(func() { m.Close() })
+	o := newOptimizer(t, m, plainSGD, accumulating)
+	if _, err := o.Prepare(); err != nil {
+		t.Fatal(err)
+	}
+	g.fill(t, g.Steps[0], &layouts[0], input(t, m))
+	for range steps {
+		trainOn(t, m, 0, g.Seed)
+		if err := o.Accumulate(true); err != nil {
+			t.Fatal(err)
+		}
+		if _, updated := step(t, m, o, plainSGD.LR); !updated {
+			t.Fatal("no update")
+		}
+	}
+	if err := errors.Join(m.Pull(), o.Pull()); err != nil {
+		t.Fatal(err)
+	}
+	weights := map[string][]byte{}
+	for _, w := range m.Weights() {
+		weights[w.Name] = bytes.Clone(w.Data)
+	}
+	return weights, m, o
+}
+
+// TestFreezeChangesNoOtherBit trains with half of the parameters frozen: those keep their bits, and the first step
+// gives the others the bits that training all gives them. Nothing is kept for the frozen ones.
+func TestFreezeChangesNoOtherBit(t *testing.T) {
+	parameters := open(t, pico).Manifest.Parameters
+	policy, size := ortgraphs.Policy{Frozen: map[string]bool{}}, 0
+	for i, p := range parameters {
+		if policy.Frozen[p.Name] = i%2 == 0; i%2 != 0 {
+			size += (p.Elements() + 63) / 64 * 256 // aligned
+		}
+	}
+	for name, c := range map[string]struct {
+		gpu, accumulating bool
+		vectors           int // momentum, accumulated gradients
+	}{"cpu": {vectors: 1}, "cpu, accumulating": {accumulating: true, vectors: 2}, "fake GPU": {gpu: true, vectors: 1}} {
 		t.Run(name, func(t *testing.T) {
 			var d Device
 			if c.gpu {
 				d, _ = fakeDevice(t)
 			}
-			after := func(policy ortgraphs.Policy, steps int) (map[string][]byte, *Model, *Optimizer) {
-				arena := ortgraphs.NewArena(b.Manifest.Parameters, policy)
-				m, err := NewModel(ModelConfig{Bundle: b, Arena: arena, Layouts: layouts, Slots: 1, Threads: 1, Device: d})
-				if err != nil {
-					t.Fatal(err)
+			initial, _, _ := afterSteps(t, d, ortgraphs.Policy{}, c.accumulating, 0)
+			all, whole, _ := afterSteps(t, d, ortgraphs.Policy{}, c.accumulating, 1)
+			got, m, o := afterSteps(t, d, policy, c.accumulating, 1)
+			later, _, _ := afterSteps(t, d, policy, c.accumulating, 2)
+			for _, p := range parameters {
+				want := all[p.Name]
+				if policy.Frozen[p.Name] {
+					want = initial[p.Name]
 				}
-				t.Cleanup(func() { m.Close() })
-				o := newOptimizer(t, m, sgd, c.accumulating)
-				if _, err := o.Prepare(); err != nil {
-					t.Fatal(err)
+				if !bytes.Equal(got[p.Name], want) {
+					t.Errorf("%s (frozen: %v) has other bits", p.Name, policy.Frozen[p.Name])
 				}
-				g.fill(t, g.Steps[0], &layouts[0], input(t, m))
-				for range steps {
-					trainOn(t, m, 0, g.Seed)
-					if err := o.Accumulate(true); err != nil {
-						t.Fatal(err)
-					}
-					if _, updated := step(t, m, o, sgd.LR); !updated {
-						t.Fatal("no update")
-					}
+				if still := bytes.Equal(later[p.Name], got[p.Name]); still != policy.Frozen[p.Name] {
+					t.Errorf("%s (frozen: %v) keeps its bits in the second step: %v", p.Name, policy.Frozen[p.Name], still)
 				}
-				if err := errors.Join(m.Pull(), o.Pull()); err != nil {
-					t.Fatal(err)
-				}
-				weights := map[string][]byte{}
-				for _, w := range m.Weights() {
-					weights[w.Name] = bytes.Clone(w.Data)
-				}
-				return weights, m, o
 			}
-			initial, _, _ := after(ortgraphs.Policy{}, 0)
-			all, training, _ := after(ortgraphs.Policy{}, 1)
-			for steps := 1; steps <= 2; steps++ {
-				got, m, o := after(ortgraphs.Policy{Frozen: frozen}, steps)
-				trained := 0
-				for _, p := range b.Manifest.Parameters {
-					switch {
-					case frozen[p.Name] && !bytes.Equal(got[p.Name], initial[p.Name]):
-						t.Errorf("step %d: %s is frozen and changed", steps, p.Name)
-					case !frozen[p.Name] && bytes.Equal(got[p.Name], initial[p.Name]):
-						t.Errorf("step %d: %s is trained and did not change", steps, p.Name)
-					case !frozen[p.Name] && steps == 1 && !bytes.Equal(got[p.Name], all[p.Name]):
-						t.Errorf("%s differs from what it is when all are trained", p.Name)
-					}
-					if !frozen[p.Name] {
-						trained += (p.Elements() + 63) / 64 * 256 // aligned
-					}
-				}
-				part, _ := m.Programs()
-				if whole, _ := training.Programs(); part.Nodes >= whole.Nodes {
-					t.Errorf("the graph has %d nodes, and %d when all are trained", part.Nodes, whole.Nodes)
-				}
-				if n := len(b.Manifest.Parameters) / 2; len(o.Moments()) != n || len(gradients(t, m)) != n {
-					t.Errorf("%d moments and %d gradients of %d trained parameters", len(o.Moments()), len(gradients(t, m)), n)
-				}
-				vectors := 1 // momentum
-				if c.accumulating {
-					vectors++
-				}
-				if _, grads, _ := m.Bytes(); grads != trained || o.Bytes() != vectors*trained {
-					t.Errorf("gradients of %d and state of %d bytes, want %d and %d", grads, o.Bytes(), trained, vectors*trained)
-				}
+			if n := len(parameters) / 2; len(o.Moments()) != n || len(gradients(t, m)) != n {
+				t.Errorf("%d moments and %d gradients of %d trained parameters", len(o.Moments()), len(gradients(t, m)), n)
+			}
+			if _, grads, _ := m.Bytes(); grads != size || o.Bytes() != c.vectors*size {
+				t.Errorf("gradients of %d and state of %d bytes, want %d and %d", grads, o.Bytes(), size, c.vectors*size)
+			}
+			part, _ := m.Programs()
+			if all, _ := whole.Programs(); part.Nodes >= all.Nodes {
+				t.Errorf("the graph has %d nodes, and %d when all are trained", part.Nodes, all.Nodes)
 			}
 		})
 	}
