@@ -32,6 +32,7 @@ import (
 	"github.com/xtts-host/xtts-host/host/trace"
 	"github.com/xtts-host/xtts-host/host/train"
 	"github.com/xtts-host/xtts-host/host/watch"
+	"github.com/xtts-host/xtts-host/host/world"
 	"github.com/xtts-host/xtts-host/ortgraphs"
 	"github.com/xtts-host/xtts-host/ortgraphs/ort"
 	"github.com/xtts-host/xtts-host/shared/hint"
@@ -39,6 +40,9 @@ import (
 	"github.com/xtts-host/xtts-host/shared/ring"
 	"github.com/xtts-host/xtts-host/shared/stagepb"
 )
+
+// ranks is the world of a run, which is one process.
+var ranks = world.World{Rank: 0, Size: 1}
 
 // job is everything that a run is made of, in the order in which it is made.
 type job struct {
@@ -214,13 +218,14 @@ func (j *job) uses(plugin string) bool {
 // fit sizes plan, slots and ring.
 func (j *job) fit(context.Context) error {
 	c := j.cfg
-	plan := dataset.PlanConfig{Seed: c.Seed, BatchSize: c.BatchSize, Buckets: j.buckets, MaxGrowth: j.pipeline.MaxGrowth}
+	plan := dataset.PlanConfig{Seed: c.Seed, BatchSize: ranks.BatchSize(c.BatchSize), Buckets: j.buckets, MaxGrowth: j.pipeline.MaxGrowth}
 	p, err := dataset.NewPlan(j.data.Train.Index.Rows, plan)
 	if err != nil {
 		return err
 	}
 	j.data.Train = batch.NewSplit(report.Train, j.data.Train.Index, p, c.Seed, c.NumWorkers)
 	if j.data.Val != nil {
+		plan.BatchSize = c.BatchSize // each rank evaluates on all rows
 		if p, err = dataset.NewEvalPlan(j.data.Val.Index.Rows, plan); err != nil {
 			return fmt.Errorf("validation: %w", err)
 		}
@@ -292,6 +297,7 @@ func (j *job) hash() map[string]string {
 	if j.frozen != "" {
 		hashes["frozen"] = j.frozen
 	}
+	ranks.Identify(hashes)
 	return hashes
 }
 
@@ -383,7 +389,7 @@ func (j *job) openModel() (err error) {
 	}
 	p := b.Optimizer
 	p.LR, p.WeightDecay, p.GradClip = j.cfg.LR, j.cfg.WeightDecay, j.cfg.GradClip
-	j.optimizer, err = train.NewOptimizer(j.model, p, j.cfg.Accumulate > 1, threads)
+	j.optimizer, err = train.NewOptimizer(j.model, p, j.accumulates(), threads)
 	return j.device.Full(err)
 }
 

@@ -251,7 +251,7 @@ func (r *run) init() error {
 // build makes pipeline and loop.
 func (r *run) build(progress train.Progress, state *checkpoint.State) (err error) {
 	c := r.cfg
-	r.source = &batch.Source{Train: r.data.Train.Plan, Accumulate: c.Accumulate, EvalEvery: c.EvalEvery, Epochs: c.Epochs, MaxSteps: c.MaxSteps, Seed: c.Seed}
+	r.source = &batch.Source{Train: r.data.Train.Plan, Accumulate: c.Accumulate, EvalEvery: c.EvalEvery, Epochs: c.Epochs, MaxSteps: c.MaxSteps, Seed: c.Seed, World: ranks}
 	if r.data.Val != nil {
 		r.source.Val = r.data.Val.Plan
 	}

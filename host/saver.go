@@ -76,6 +76,9 @@ func (s *saver) saveIfRoom(why event.Reason) error {
 
 // save takes a checkpoint. The lines of the steps that it counts are made durable first.
 func (s *saver) save(why event.Reason) error {
+	if !ranks.Leads() {
+		return nil // the leading rank saves the same weights
+	}
 	r, began := s.run, time.Now()
 	defer func() { r.timeline.Trained("checkpoint", nil, began, time.Now()) }()
 	if err := r.bus.Sync(); err != nil {

@@ -18,9 +18,12 @@ func (j *job) layOutParameters() error {
 	return nil
 }
 
+// accumulates reports whether gradients are summed up before an update: over micro-batches or over ranks.
+func (j *job) accumulates() bool { return j.cfg.Accumulate > 1 || !ranks.Alone() }
+
 // memory is what weights, gradients and the optimizer take.
 func (j *job) memory() ortgraphs.Memory {
-	return j.arena.Memory(j.bundle.Manifest.Optimizer.Name, j.cfg.Accumulate > 1)
+	return j.arena.Memory(j.bundle.Manifest.Optimizer.Name, j.accumulates())
 }
 
 // trained says for the report what the run trains.

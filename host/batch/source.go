@@ -4,6 +4,7 @@ import (
 	"github.com/xtts-host/xtts-host/host/dataset"
 	"github.com/xtts-host/xtts-host/host/pipeline"
 	"github.com/xtts-host/xtts-host/host/train"
+	"github.com/xtts-host/xtts-host/host/world"
 )
 
 // Source turns the plan into the one sequence of batches that a run consists of: accumulation windows, and after some
@@ -16,6 +17,8 @@ type Source struct {
 	Epochs     int
 	MaxSteps   int64 // 0: no bound
 	Seed       int64 // of the run
+	// World says which rows of Train's batches this process computes. It computes all of Val's.
+	World world.World
 
 	epoch, index int
 	step         int64
@@ -65,7 +68,7 @@ func (s *Source) due() bool {
 func (s *Source) Next(b *pipeline.Batch) bool {
 	if s.evalIndex >= 0 {
 		e := s.Val.Epoch(0)
-		fill(b, e.Batch(s.evalIndex))
+		fill(b, e.Batch(s.evalIndex), world.World{})
 		b.Eval, b.Step, b.Micro, b.Last = true, evalStep, s.evalIndex, s.evalIndex == e.Len()-1
 		s.evalIndex++
 		if b.Last {
@@ -77,8 +80,8 @@ func (s *Source) Next(b *pipeline.Batch) bool {
 		return false
 	}
 	n := s.Train.Batches()
-	fill(b, s.Train.Epoch(s.epoch).Batch(s.index))
-	b.Eval, b.Step, b.Micro, b.Seed = false, s.step, s.micro, dataset.GraphSeed(s.Seed, s.step, s.micro)
+	fill(b, s.Train.Epoch(s.epoch).Batch(s.index), s.World)
+	b.Eval, b.Step, b.Micro, b.Seed = false, s.step, s.micro, dataset.GraphSeed(s.Seed, s.step, s.World.Micro(s.micro))
 	s.micro++
 	s.index++
 	b.Last = s.micro == s.Accumulate || s.index == n
@@ -98,7 +101,7 @@ func (s *Source) Next(b *pipeline.Batch) bool {
 // evalStep is the step that stages get in an evaluation.
 const evalStep = -1
 
-func fill(b *pipeline.Batch, from dataset.Batch) {
+func fill(b *pipeline.Batch, from dataset.Batch, w world.World) {
 	b.Epoch, b.Index, b.Bucket = from.Epoch, from.Index, from.Bucket
-	b.Rows = append(b.Rows[:0], from.Rows...)
+	b.Rows = w.Rows(b.Rows[:0], from.Rows)
 }

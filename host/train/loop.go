@@ -252,6 +252,9 @@ func (l *Loop) step(b *pipeline.Batch, lr float64) error {
 	w, updated := &l.window, false
 	w.Step, w.Epoch, w.Bucket, w.LR = b.Step+1, b.Epoch, b.Bucket, lr
 	w.Loss, w.Metrics = l.mean.result(w.Metrics)
+	if loss, ok := l.Optimizer.sharedLoss(); ok {
+		w.Loss = loss
+	}
 	w.GradNorm, updated = l.Optimizer.Outcome()
 	w.Skipped = !updated
 	now := time.Now()

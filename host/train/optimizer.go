@@ -147,7 +147,7 @@ func (o *Optimizer) build(accumulating bool, threads int) {
 // behind Step has its Result; before the next Step it must be asked.
 func (o *Optimizer) Step(lr float64) error {
 	*o.lr.value, *o.step.value = lr, o.Steps+1
-	if err := errors.Join(o.send(o.in), o.device.Timer.begin(Optimizing), o.measure(), o.receive(o.out)); err != nil {
+	if err := errors.Join(o.send(o.in), o.device.Timer.begin(Optimizing), o.window.share.sum(), o.measure(), o.receive(o.out)); err != nil {
 		return err
 	}
 	o.torn = true

@@ -16,6 +16,9 @@ type window struct {
 	accumulate [2][]accumulation // the window's first micro-batch, and the others
 	squares    []execution       // of bf16 gradients, in chunks: as f32 they would take twice their memory
 	norm       execution
+
+	loss, weight word[float32] // the sums of a window; none without accumulation
+	share        share
 }
 
 // accumulation adds the gradients of a range.
@@ -73,7 +76,8 @@ func (o *Optimizer) word() *ort.Tensor {
 func (o *Optimizer) bindAccumulation(g *graphs, yes, no *ort.Tensor) tensors {
 	w := &o.window
 	w.acc = o.vector(o.model.arena, ortgraphs.State)
-	loss, weight := o.word(), o.word()
+	w.loss, w.weight = newWord[float32](&o.memory, o.out, manifest.F32), newWord[float32](&o.memory, o.out, manifest.F32)
+	loss, weight := w.loss.tensor, w.weight.tensor
 	ignored := [2]*ort.Tensor{o.word(), o.word()} // the sums of all parts but the first, which are the same sums
 	narrow, wide := spans(o.model.grads)
 	parts := o.chunks(narrow)

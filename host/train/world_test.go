@@ -1,0 +1,145 @@
+package train_test
+
+import (
+	"bytes"
+	"math"
+	"slices"
+	"testing"
+
+	"github.com/xtts-host/xtts-host/host/checkpoint"
+	"github.com/xtts-host/xtts-host/host/world"
+	"github.com/xtts-host/xtts-host/ortgraphs"
+	"github.com/xtts-host/xtts-host/ortgraphs/ort"
+)
+
+const (
+	pico         = "../../ortgraphs/testdata/pico"
+	multispeaker = "../../ortgraphs/builtin/myxtts-multispeaker"
+)
+
+func load(t *testing.T, dir string) *ortgraphs.Bundle {
+	t.Helper()
+	b, err := ortgraphs.Load(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+// sameBits compares what ranks, or runs, end each step with.
+func sameBits(t *testing.T, what string, a, b []step) {
+	t.Helper()
+	if len(a) != len(b) || len(a) == 0 {
+		t.Fatalf("%s: %d and %d steps", what, len(a), len(b))
+	}
+	for i := range a {
+		if !bytes.Equal(a[i].weights, b[i].weights) {
+			t.Errorf("%s: weights differ after step %d", what, a[i].Step.Step)
+			return
+		}
+	}
+}
+
+// distance is that of two vectors of f32, relative to the second.
+func distance(a, b []byte) float64 {
+	var difference, size float64
+	for i, v := range ort.View[float32](b) {
+		d := float64(ort.View[float32](a)[i]) - float64(v)
+		difference, size = difference+d*d, size+float64(v)*float64(v)
+	}
+	return math.Sqrt(difference / size)
+}
+
+// TestTwoRanksAreOne trains two ranks of 4 rows, and one of 8: every step has the same rows, loss, gradient norm and weights. The
+// windows have two micro-batches, the last of an epoch one; the last batches of an epoch leave a rank without a row. Dropout is off
+// since a graph draws it by the row's place in the batch.
+func TestTwoRanksAreOne(t *testing.T) {
+	b := load(t, pico)
+	two := experiment{bundle: b, ranks: 2, rows: 4, accumulate: 2}.run(t)
+	one := experiment{bundle: b, ranks: 1, rows: 8, accumulate: 2}.run(t)[0]
+	sameBits(t, "the ranks", two[0], two[1])
+	worst, idle := 0.0, false
+	for i, s := range one {
+		a, b := two[0][i], two[1][i]
+		idle = idle || b.empty && !a.empty
+		rows := slices.Sorted(slices.Values(slices.Concat(a.rows, b.rows)))
+		if !slices.Equal(rows, slices.Sorted(slices.Values(s.rows))) {
+			t.Errorf("step %d: the ranks train on %v and %v, one on %v", s.Step.Step, a.rows, b.rows, s.rows)
+		}
+		if a.Loss != b.Loss || a.GradNorm != b.GradNorm || a.Skipped || b.Skipped {
+			t.Errorf("step %d: rank 0 reports %v of norm %v, rank 1 %v of norm %v", s.Step.Step, a.Loss, a.GradNorm, b.Loss, b.GradNorm)
+		}
+		worst = max(worst, math.Abs(a.Loss/s.Loss-1), math.Abs(a.GradNorm/s.GradNorm-1), distance(a.weights, s.weights))
+	}
+	if worst > 1e-6 || !idle {
+		t.Errorf("largest relative difference %.2g; a rank had no row: %v", worst, idle)
+	}
+	t.Logf("%d steps: largest relative difference of loss, norm or weights %.2g", len(one), worst)
+}
+
+// TestRanksAreMicroBatches: two ranks are one with two micro-batches, bit for bit, dropout included, also where the mean of losses
+// counts rather than that of frames.
+func TestRanksAreMicroBatches(t *testing.T) {
+	for kind, dir := range map[string]string{"exact": pico, "mean": multispeaker} {
+		t.Run(kind, func(t *testing.T) {
+			b := load(t, dir)
+			if b.Manifest.Accumulation != kind {
+				t.Fatalf("the accumulation is %s", b.Manifest.Accumulation)
+			}
+			two := experiment{bundle: b, ranks: 2, rows: 4, accumulate: 1, dropout: true}
+			one := experiment{bundle: b, ranks: 1, rows: 4, accumulate: 2, dropout: true, halves: true}
+			sameBits(t, "ranks and micro-batches", two.run(t)[0], one.run(t)[0])
+		})
+	}
+}
+
+// TestRanksResume: a checkpoint of rank 0 is all that both need.
+func TestRanksResume(t *testing.T) {
+	x := experiment{bundle: load(t, pico), ranks: 2, rows: 4, accumulate: 2, dropout: true, dir: t.TempDir()}
+	whole := x.run(t)
+	first, then := x, x
+	first.saveAfter, then.resume = 2, true
+	begun, ended := first.run(t), then.run(t)
+	for rank := range whole {
+		sameBits(t, "resumed", whole[rank], append(begun[rank], ended[rank]...))
+	}
+	sameBits(t, "the ranks", ended[0], ended[1])
+
+	c, _, err := checkpoint.NewStore(x.dir).Latest()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	for _, size := range []int{1, 3} {
+		hashes := map[string]string{}
+		world.World{Size: size}.Identify(hashes)
+		if err := c.Match(hashes); err == nil {
+			t.Errorf("a checkpoint of 2 ranks is taken for one of %d", size)
+		}
+	}
+}
+
+// TestRanksSkipTogether: what is not a number on one rank changes the weights of none.
+func TestRanksSkipTogether(t *testing.T) {
+	const spoilt = 2
+	two := experiment{bundle: load(t, pico), ranks: 2, rows: 4, accumulate: 2, spoilt: spoilt}.run(t)
+	sameBits(t, "the ranks", two[0], two[1])
+	for rank, seen := range two {
+		for i, s := range seen {
+			if s.Skipped != (s.Step.Step == spoilt) || math.IsNaN(s.Loss) != s.Skipped {
+				t.Errorf("rank %d, step %d: skipped %v, loss %v", rank, s.Step.Step, s.Skipped, s.Loss)
+			}
+			if s.Skipped != (i > 0 && bytes.Equal(s.weights, seen[i-1].weights)) {
+				t.Errorf("rank %d, step %d: a skipped step changed weights, or another did not", rank, s.Step.Step)
+			}
+		}
+	}
+}
+
+// TestShareNeedsAccumulation: an optimizer that takes the gradients as they are cannot share them.
+func TestShareNeedsAccumulation(t *testing.T) {
+	r := experiment{bundle: load(t, pico), ranks: 1, rows: 4, accumulate: 1}.newRank(t, world.World{})
+	if err := r.loop.Optimizer.Share(member{}); err == nil {
+		t.Error("gradients that no weight was put on are shared")
+	}
+}

@@ -1,0 +1,56 @@
+// Package world divides a run among processes that train one model together, each with its part of every batch.
+//
+// A process is a rank. All ranks follow the same plan and hold the same weights; docs/data-plan.md says which rows a rank takes.
+package world
+
+import (
+	"fmt"
+	"strconv"
+)
+
+// World is the place of a process among those that train together. The zero value is a process that trains alone.
+type World struct {
+	// Rank counts from 0. Rank 0 writes what a run writes: its checkpoints above all.
+	Rank int
+	// Size is the number of ranks; 0 means 1.
+	Size int
+}
+
+func (w World) size() int { return max(1, w.Size) }
+
+// Check refuses a rank that is not one of the world's.
+func (w World) Check() error {
+	if w.Size < 0 || w.Rank < 0 || w.Rank >= w.size() {
+		return fmt.Errorf("rank %d is not one of a world of %d", w.Rank, w.size())
+	}
+	return nil
+}
+
+// Alone reports whether there is no other rank.
+func (w World) Alone() bool { return w.size() == 1 }
+
+// Leads reports whether this rank writes what only one may write.
+func (w World) Leads() bool { return w.Rank == 0 }
+
+// BatchSize returns the rows of a batch of the plan, of which each rank computes rows.
+func (w World) BatchSize(rows int) int { return rows * w.size() }
+
+// Rows appends the rank's rows of a batch of the plan to dst: row i is that of rank i mod Size. So the ranks' rows are of like length,
+// empty rows stand last on each, and no rank has more than one of them more than another.
+func (w World) Rows(dst, rows []int32) []int32 {
+	for i := w.Rank; i < len(rows); i += w.size() {
+		dst = append(dst, rows[i])
+	}
+	return dst
+}
+
+// Micro numbers the rank's micro-batch among those of all ranks in a window, so that no two of them draw the same dropout.
+func (w World) Micro(micro int) int { return micro*w.size() + w.Rank }
+
+// Identify adds the world to the hashes that a checkpoint is known by. One rank alone adds nothing: its checkpoints are those of a
+// program that knows no ranks.
+func (w World) Identify(hashes map[string]string) {
+	if !w.Alone() {
+		hashes["world_size"] = strconv.Itoa(w.Size)
+	}
+}

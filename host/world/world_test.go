@@ -1,0 +1,72 @@
+package world
+
+import (
+	"maps"
+	"slices"
+	"testing"
+)
+
+// TestRanksShareABatch: every row is that of one rank, each rank has as many, and empty rows stand last.
+func TestRanksShareABatch(t *testing.T) {
+	batch := []int32{7, 3, 9, 4, 1, -1, -1, -1}
+	for _, size := range []int{1, 2, 4, 8} {
+		var all []int32
+		for rank := range size {
+			w := World{Rank: rank, Size: size}
+			rows := w.Rows(nil, batch)
+			if len(rows)*size != w.BatchSize(len(rows)) || w.BatchSize(len(rows)) != len(batch) {
+				t.Errorf("rank %d of %d has %d rows", rank, size, len(rows))
+			}
+			if empty := slices.Index(rows, -1); empty >= 0 && slices.Max(rows[empty:]) >= 0 {
+				t.Errorf("rank %d of %d has rows after an empty one: %v", rank, size, rows)
+			}
+			all = append(all, rows...)
+		}
+		slices.Sort(all)
+		if want := slices.Sorted(slices.Values(batch)); !slices.Equal(all, want) {
+			t.Errorf("the ranks of %d have %v, want %v", size, all, want)
+		}
+	}
+}
+
+// TestAloneIsAsBefore: a process that trains alone takes the plan's batches, micro-batches and identity as they are.
+func TestAloneIsAsBefore(t *testing.T) {
+	for _, w := range []World{{}, {Rank: 0, Size: 1}} {
+		hashes := map[string]string{"seed": "1"}
+		w.Identify(hashes)
+		if !w.Alone() || !w.Leads() || w.Check() != nil || w.BatchSize(8) != 8 || w.Micro(3) != 3 || !maps.Equal(hashes, map[string]string{"seed": "1"}) {
+			t.Errorf("%+v changes what a process alone computes: %v", w, hashes)
+		}
+		if rows := w.Rows(nil, []int32{2, 1, -1}); !slices.Equal(rows, []int32{2, 1, -1}) {
+			t.Errorf("%+v has the rows %v", w, rows)
+		}
+	}
+}
+
+// TestMicroBatchesHaveNumbersOfTheirOwn: no two micro-batches of a window have one.
+func TestMicroBatchesHaveNumbersOfTheirOwn(t *testing.T) {
+	var all []int
+	for rank := range 3 {
+		for micro := range 2 {
+			all = append(all, World{Rank: rank, Size: 3}.Micro(micro))
+		}
+	}
+	slices.Sort(all)
+	if want := []int{0, 1, 2, 3, 4, 5}; !slices.Equal(all, want) {
+		t.Errorf("micro-batches have the numbers %v, want %v", all, want)
+	}
+}
+
+func TestWorldHasItsRanks(t *testing.T) {
+	for _, w := range []World{{Rank: -1}, {Rank: 1}, {Rank: 2, Size: 2}, {Size: -1}} {
+		if w.Check() == nil {
+			t.Errorf("%+v is taken", w)
+		}
+	}
+	hashes := map[string]string{}
+	if w := (World{Rank: 1, Size: 2}); w.Check() != nil || w.Leads() {
+		t.Errorf("%+v: %v", w, w.Check())
+	} else if w.Identify(hashes); hashes["world_size"] != "2" {
+		t.Errorf("a world of 2 has the identity %v", hashes)
+	}
+}
