@@ -9,22 +9,22 @@ import (
 	"github.com/xtts-host/xtts-host/shared/manifest"
 )
 
-// Augment returns the pipeline with an instance of each named augmentation ("stage" or "plugin/stage") added where its
-// tensors are in flight. Its ports are matched by name with those of the preprocess stages: an augmentation of what the first
-// such instance reads (a waveform) stands in front of it, one of what it writes (mel spectrograms) behind it. Where none
-// matches, the augmentation comes last and its ports are tensors of the same names. The given pipeline is not
-// changed.
+// Augment returns a copy of the pipeline with an instance of each named augmentation ("stage" or "plugin/stage"). It
+// matches the ports of an augmentation by name with those of the preprocess stages. An augmentation of what the first
+// matching instance reads (a waveform) is inserted before that instance; an augmentation of what it writes (mel
+// spectrograms) is inserted after it. Without a match, the augmentation is appended, and its ports are bound to tensors
+// of the same names.
 func Augment(pipeline []manifest.StageInstance, names []string, entries []Entry) ([]manifest.StageInstance, error) {
 	out := slices.Clone(pipeline)
 	r := &resolver{entries: entries}
-	behind := map[string]int{} // augmentations that stand behind an instance already
+	behind := map[string]int{} // augmentations that were inserted after an instance already
 	for _, name := range names {
 		_, stage, err := r.find(name)
 		if err != nil {
-			return nil, hint.Errorf(cmp.Or(hint.Of(err), "name one of these stages, or put the plugin that has it into --plugins"), "--augment %s: %w", name, err)
+			return nil, hint.Errorf(cmp.Or(hint.Of(err), "name one of these stages, or add a plugin that has it to the folder of --plugins"), "--augment %s: %w", name, err)
 		}
 		if stage.Kind != manifest.Augment {
-			return nil, fmt.Errorf("--augment %s: the stage is of kind %s; the pipeline of the bundle or of --config says where such a stage stands", name, stage.Kind)
+			return nil, fmt.Errorf("--augment %s: the stage is of kind %s; put such a stage into a pipeline with --config", name, stage.Kind)
 		}
 		i := manifest.StageInstance{Name: instanceName(stage.Name, out), Stage: name}
 		at := len(out)
@@ -50,7 +50,7 @@ func Augment(pipeline []manifest.StageInstance, names []string, entries []Entry)
 	return out, nil
 }
 
-// covers reports whether the ports include all that the augmentation reads.
+// covers reports whether the ports include everything that the augmentation reads.
 func covers(ports map[string]string, stage manifest.Stage) bool {
 	for _, p := range stage.Inputs {
 		if _, ok := ports[p.Name]; !ok {
@@ -60,8 +60,8 @@ func covers(ports map[string]string, stage manifest.Stage) bool {
 	return true
 }
 
-// bindByName binds the augmentation's ports to what the ports of the same names are bound to; without those, to tensors
-// of the same names.
+// bindByName binds the ports of the augmentation to the tensors of the given ports of the same names, or else to
+// tensors of the same names.
 func bindByName(stage manifest.Stage, ports map[string]string) (inputs, outputs map[string]string) {
 	tensor := func(port string) string {
 		if t, ok := ports[port]; ok {
@@ -79,8 +79,8 @@ func bindByName(stage manifest.Stage, ports map[string]string) (inputs, outputs 
 	return inputs, outputs
 }
 
-// instanceName is the stage's name, with a number when the pipeline has that name already. Draws depend on it, so
-// it depends on the pipeline alone.
+// instanceName returns the name of the stage, with a number if the pipeline already has that name. Random draws depend
+// on it, so it must depend only on the pipeline.
 func instanceName(stage string, pipeline []manifest.StageInstance) string {
 	used := map[string]bool{}
 	for _, i := range pipeline {

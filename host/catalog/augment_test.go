@@ -10,7 +10,7 @@ import (
 	"github.com/xtts-host/xtts-host/shared/manifest"
 )
 
-// augmentEntries has augmentations whose ports are called as the features plugin calls its own.
+// augmentEntries has augmentations whose ports have the names that the features plugin uses.
 func augmentEntries() []Entry {
 	edits := func(name string, ports ...manifest.TensorSpec) manifest.Stage {
 		return manifest.Stage{Name: name, Kind: manifest.Augment, Inputs: ports, Outputs: ports[:1]}
@@ -24,7 +24,7 @@ func augmentEntries() []Entry {
 	return append(testEntries(), plugin)
 }
 
-// renamed is the pipeline of a bundle that calls its tensors by names of its own.
+// renamed is the pipeline of a bundle with other tensor names.
 func renamed() []manifest.StageInstance {
 	return []manifest.StageInstance{
 		inst("t", "logmel", m("waveform", "wave_in", "waveform_lengths", "wave_n"), m("mel_spectrograms", "y", "mel_lengths", "y_n")),
@@ -48,8 +48,8 @@ func TestAugment(t *testing.T) {
 		want     []manifest.StageInstance
 	}{
 		{"none", bundle, "", bundle},
-		{"waveform in front of the features", bundle, "noise", []manifest.StageInstance{noise, target, reference}},
-		{"spectrogram behind them", bundle, "spec", []manifest.StageInstance{target, mask, reference}},
+		{"waveform before the features", bundle, "noise", []manifest.StageInstance{noise, target, reference}},
+		{"spectrogram after them", bundle, "spec", []manifest.StageInstance{target, mask, reference}},
 		{"several keep their order", bundle, "spec,noise,blur,aug/shift",
 			[]manifest.StageInstance{noise, shift, target, mask, blur, reference}},
 		{"and the other way round", bundle, "blur,aug/shift,spec,noise",
@@ -61,7 +61,7 @@ func TestAugment(t *testing.T) {
 			noise, called(noise, "noise-2"), target, mask, called(mask, "spec-2"), called(mask, "spec-3"), reference}},
 		{"a name that the bundle has", []manifest.StageInstance{called(target, "noise"), called(reference, "noise-2")}, "noise",
 			[]manifest.StageInstance{called(noise, "noise-3"), called(target, "noise"), called(reference, "noise-2")}},
-		{"behind what the bundle augments itself", []manifest.StageInstance{shift, target, reference}, "noise",
+		{"after the bundle's own augmentations", []manifest.StageInstance{shift, target, reference}, "noise",
 			[]manifest.StageInstance{shift, noise, target, reference}},
 		{"no match", bundle, "words", []manifest.StageInstance{target, reference, words}},
 		{"no match, then a match", bundle, "words,noise", []manifest.StageInstance{noise, target, reference, words}},
@@ -92,7 +92,7 @@ func TestAugment(t *testing.T) {
 	}
 }
 
-// TestAugmentedResolves checks that what Augment makes is a pipeline.
+// TestAugmentedResolves checks that the result of Augment is a valid pipeline.
 func TestAugmentedResolves(t *testing.T) {
 	stages, err := Augment([]manifest.StageInstance{target, reference}, []string{"spec", "noise", "words", "blur"}, augmentEntries())
 	if err != nil {
@@ -104,13 +104,13 @@ func TestAugmentedResolves(t *testing.T) {
 }
 
 func TestAugmentRefuses(t *testing.T) {
-	const which = "name one of these stages, or put the plugin that has it into --plugins"
+	const which = "name one of these stages, or add a plugin that has it to the folder of --plugins"
 	for _, tt := range []struct{ name, want, hint string }{
 		{"nope", `--augment nope: no plugin has a stage "nope"; there are aug/blur, aug/noise, aug/shift, aug/spec, aug/words, ` +
 			`augment/gain, augment/mask, augment/mix, features/envelope, features/logmel, features/pitch, lost/echo, neural/denoise, neural/dvae, other/gain`, which},
 		{"gain", `--augment gain: stage "gain" is ambiguous: write augment/gain or other/gain`, which},
 		{"echo", `--augment echo: stage "echo": plugin /plugins/lost is broken: executable lost is missing`, "make build"},
-		{"logmel", "--augment logmel: the stage is of kind preprocess; the pipeline of the bundle or of --config says where such a stage stands", ""},
+		{"logmel", "--augment logmel: the stage is of kind preprocess; put such a stage into a pipeline with --config", ""},
 		{"", `--augment : no plugin has a stage ""; there are aug/blur, aug/noise, aug/shift, aug/spec, aug/words, ` +
 			`augment/gain, augment/mask, augment/mix, features/envelope, features/logmel, features/pitch, lost/echo, neural/denoise, neural/dvae, other/gain`, which},
 	} {

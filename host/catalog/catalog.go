@@ -16,40 +16,41 @@ import (
 	"github.com/xtts-host/xtts-host/shared/stage"
 )
 
-// State says what Scan found out about a folder.
+// State is what Scan found out about a folder.
 type State string
 
 // The states of a folder. Only verified and unverified plugins can be started.
 const (
-	Verified   State = "verified"   // every file has the sum that plugin.sum gives
+	Verified   State = "verified"   // every listed file has the sum in plugin.sum
 	Unverified State = "unverified" // there is no plugin.sum
-	Modified   State = "modified"   // plugin.sum and the files do not agree
-	Broken     State = "broken"     // the manifest or the program cannot be used
+	Modified   State = "modified"   // plugin.sum and the files do not match
+	Broken     State = "broken"     // the manifest or the program is unusable
 	Skipped    State = "skipped"    // not a plugin folder
 )
 
-// Entry is one folder below the plugins folder.
+// Entry is one folder in the plugins folder.
 type Entry struct {
 	// Dir is the absolute path of the folder, links resolved.
 	Dir string
-	// Manifest is nil for a skipped folder and for a manifest that cannot be read.
+	// Manifest is nil for a skipped folder and for an unreadable manifest.
 	Manifest *manifest.Plugin
 	State    State
-	// Reason says why the state is not Verified, for people; Hint is the next step, or empty.
+	// Reason says why the state is not Verified. Hint is the next step for the user, or empty.
 	Reason string
 	Hint   string
-	// Command is the program with its arguments, to be run in Dir. Command[0] is an absolute path. It is empty when
-	// the plugin cannot be started.
+	// Command is the program with its arguments, to be run in Dir. Command[0] is an absolute path. It is empty if the
+	// plugin cannot be started.
 	Command []string
-	// Sum is the hex SHA-256 of Command[0] that plugin.sum gives; empty without one, and for a script's interpreter.
+	// Sum is the hex SHA-256 of Command[0] in plugin.sum. It is empty without plugin.sum, and for the interpreter of a
+	// script.
 	Sum string
 
-	gpuCommand, gpuSum string // as Command[0] and Sum, of the program for a GPU; empty without one
+	gpuCommand, gpuSum string // like Command[0] and Sum, for the program for a GPU; empty without one
 }
 
-// OnGPU returns the entry with the program for a process that is given a GPU, where the plugin has one apart. A program that is built with
-// CUDA may not start where CUDA shows it no GPU. An entry whose program for a GPU is named and not there keeps the other: Resolve refuses it
-// where the run has a data GPU and a stage in the pipeline uses it.
+// OnGPU returns the entry with the program for a process that is given a GPU, if the plugin has a separate one. A
+// program that is built with CUDA may not start if CUDA finds no GPU. If the program for a GPU is named but missing,
+// the entry keeps the other program: Resolve refuses it if the run has a data GPU and a stage in the pipeline uses it.
 func (e Entry) OnGPU() Entry {
 	if e.gpuCommand != "" {
 		e.Command, e.Sum = []string{e.gpuCommand}, e.gpuSum
@@ -57,8 +58,9 @@ func (e Entry) OnGPU() Entry {
 	return e
 }
 
-// missingGPUProgram returns the path of the program for a GPU that the manifest of a plugin that can be started names, and that is not
-// there, or "". Nobody misses it before a process is given a GPU: the plugin may have been built for machines without.
+// missingGPUProgram returns the path of the program for a GPU if the manifest of a startable plugin names it but it
+// does not exist, or "". That is only an error if a process is given a GPU: the plugin may have been built for machines
+// without one.
 func (e *Entry) missingGPUProgram() string {
 	if name := e.Manifest.GPUCommand(); name != "" && e.gpuCommand == "" {
 		return filepath.Join(e.Dir, name)
@@ -66,7 +68,7 @@ func (e *Entry) missingGPUProgram() string {
 	return ""
 }
 
-// Name returns the plugin's id, or the folder's name where there is no readable manifest.
+// Name returns the plugin's id, or the folder's name if there is no readable manifest.
 func (e *Entry) Name() string {
 	if e.Manifest != nil {
 		return e.Manifest.ID
@@ -77,11 +79,11 @@ func (e *Entry) Name() string {
 // Startable reports whether the plugin may be started.
 func (e *Entry) Startable() bool { return e.State == Verified || e.State == Unverified }
 
-// maxManifest bounds plugin.json and plugin.sum: beyond it, they are not what they claim to be.
+// maxManifest bounds the size of plugin.json and plugin.sum.
 const maxManifest = 1 << 20
 
-// Scan looks at <dir>/<name>/plugin.json for every folder of dir, in the order of their names. Every folder has an Entry,
-// also those that are no plugins; plain files in dir are ignored. The error is about dir itself.
+// Scan reads <dir>/<name>/plugin.json for every subfolder of dir, in the order of their names. Every subfolder gets an
+// Entry, even if it is not a plugin. Scan ignores plain files in dir. The error is about dir itself.
 func Scan(dir string) ([]Entry, error) {
 	dir, err := filepath.Abs(dir)
 	if err != nil {
@@ -107,7 +109,7 @@ func Scan(dir string) ([]Entry, error) {
 	return entries, nil
 }
 
-// inspect finds out what one folder is.
+// inspect examines one folder.
 func inspect(dir string) Entry {
 	e := Entry{Dir: dir}
 	if strings.HasPrefix(filepath.Base(dir), ".") {
@@ -117,7 +119,7 @@ func inspect(dir string) Entry {
 	if real, err := filepath.EvalSymlinks(dir); err == nil {
 		e.Dir = real
 	}
-	// A Root follows links inside the folder and refuses those that lead out of it.
+	// A Root follows links inside the folder and refuses links that leave it.
 	root, err := os.OpenRoot(e.Dir)
 	if err != nil {
 		e.State, e.Reason = Broken, cause(err)
@@ -140,7 +142,7 @@ func inspect(dir string) Entry {
 	}
 	if e.Manifest.Protocol != stage.Protocol {
 		e.State = Broken
-		e.Reason = fmt.Sprintf("it speaks protocol %d, this host %d", e.Manifest.Protocol, stage.Protocol)
+		e.Reason = fmt.Sprintf("it uses protocol %d, but this host uses %d", e.Manifest.Protocol, stage.Protocol)
 		e.Hint = "install a build of the plugin for this host's protocol (docs/plugin-protocol.md)"
 		return e
 	}
@@ -172,7 +174,7 @@ func inspect(dir string) Entry {
 		e.gpuSum = listed[gpu]
 		if e.State = Verified; err != nil {
 			e.State, e.Reason = Modified, err.Error()
-			e.Hint = "install the plugin again; if the change is yours, write its " + manifest.SumFile + " anew with sha256sum"
+			e.Hint = "install the plugin again; if the change is yours, write its " + manifest.SumFile + " again with sha256sum"
 		}
 	}
 	if e.Startable() {
@@ -184,7 +186,8 @@ func inspect(dir string) Entry {
 	return e
 }
 
-// findCommand returns what starts the plugin, and the names of the files of the folder that decide what that does.
+// findCommand returns the command that starts the plugin, and the names of the files in the folder that determine what
+// it does.
 func findCommand(root *os.Root, dir string, m *manifest.Plugin) (command, files []string, err error) {
 	argv, err := m.Command()
 	if err != nil {
@@ -200,7 +203,7 @@ func findCommand(root *os.Root, dir string, m *manifest.Plugin) (command, files 
 	command = append([]string(nil), argv...)
 	if strings.Contains(argv[0], "/") {
 		if !filepath.IsLocal(argv[0]) {
-			return nil, nil, fmt.Errorf("argv[0] %q leads out of the folder", argv[0])
+			return nil, nil, fmt.Errorf("argv[0] %q leaves the folder", argv[0])
 		}
 		if err := checkExecutable(root, argv[0]); err != nil {
 			return nil, nil, err
@@ -222,7 +225,7 @@ func findCommand(root *os.Root, dir string, m *manifest.Plugin) (command, files 
 			continue
 		}
 		if _, err := root.Lstat(arg); err != nil {
-			continue // no file of the folder: an option, or a module's name
+			continue // not a file in the folder: an option, or the name of a module
 		}
 		info, err := root.Stat(arg)
 		if err != nil {
@@ -239,18 +242,18 @@ func checkExecutable(root *os.Root, name string) error {
 	info, err := root.Stat(name)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return hint.Errorf("build it; make build does so for the plugins that come with xtts-host", "executable %s is missing", name)
+		return hint.Errorf("build it; make build builds the plugins that come with xtts-host", "executable %s is missing", name)
 	case err != nil:
 		return fmt.Errorf("executable %s: %s", name, linkReason(root, name, err))
 	case !info.Mode().IsRegular():
-		return fmt.Errorf("executable %s is no regular file", name)
+		return fmt.Errorf("executable %s is not a regular file", name)
 	case info.Mode()&0o111 == 0:
 		return hint.Errorf("chmod +x "+filepath.Join(root.Name(), name), "executable %s lacks the executable bit", name)
 	}
 	return nil
 }
 
-// refuseTwins marks folders with the same plugin id: which of them a pipeline means cannot be known.
+// refuseTwins marks folders with the same plugin id as broken: it is unknown which of them a pipeline means.
 func refuseTwins(entries []Entry) {
 	byID := map[string][]int{}
 	for i, e := range entries {
@@ -290,16 +293,16 @@ func readFile(root *os.Root, name string) ([]byte, error) {
 	return data, nil
 }
 
-// linkReason words the error that a Root gives for a link that leads out of the folder.
+// linkReason replaces the error of a Root for a link that leaves the folder.
 func linkReason(root *os.Root, name string, err error) string {
 	inside := errors.Is(err, regular.ErrNotRegular) || errors.Is(err, regular.ErrTooLarge) || errors.Is(err, syscall.ELOOP)
 	if info, lerr := root.Lstat(name); !inside && lerr == nil && info.Mode()&fs.ModeSymlink != 0 {
-		return "a link that leads out of the folder"
+		return "a link that leaves the folder"
 	}
 	return cause(err)
 }
 
-// cause drops the operation and the path, which the message already has.
+// cause drops the operation and the path, which the message already contains.
 func cause(err error) string {
 	var p *fs.PathError
 	if errors.As(err, &p) {

@@ -1,6 +1,6 @@
-// Package catalog knows the plugins of a run before any of them runs. Scan reads the folders below --plugins
-// and says of each what it is and whether it may be started; Resolve type-checks the run's pipeline against them, the
-// tensors that the host can make, and the inputs of the training graph:
+// Package catalog finds and checks the plugins of a run before any of them is started. Scan reads the subfolders of
+// --plugins and reports what each is and whether it may be started. Resolve type-checks the run's pipeline against the
+// plugins, the tensors that the host can produce, and the inputs of the training graph:
 //
 //	entries, err := catalog.Scan("plugins")
 //	...
@@ -11,9 +11,9 @@
 //	}
 //	for _, i := range r.Instances { fmt.Println(i.Name, r.Plugins[i.Plugin].Dir) }
 //
-// Nothing here executes anything: a program that is started to learn what it is has already run.
+// The package executes nothing: a program that is started to ask what it is has already run.
 //
-// A file of a plugin folder (its manifest, checksums, executable, scripts) may be a relative link to another file of that
-// folder, never a link that leads out of it: what was checked would not be what is started. The folder itself may
-// be a link, which is how a plugin under development is put into a plugins folder.
+// A file of a plugin folder (manifest, checksums, executable, script) may be a relative link to another file in that
+// folder, but not a link that leaves it: otherwise the checked file might not be the file that is started. The folder
+// itself may be a link, for example to a plugin under development.
 package catalog

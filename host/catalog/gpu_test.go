@@ -10,7 +10,7 @@ import (
 	"github.com/xtts-host/xtts-host/shared/manifest"
 )
 
-// TestOnGPU scans a plugin with a program of its own for a GPU, built or not.
+// TestOnGPU scans a plugin with a separate program for a GPU, built or not built.
 func TestOnGPU(t *testing.T) {
 	manifest := pluginJSON("gain", fmt.Sprintf(`"executable": {%q: "prog", %q: "prog_cuda"}`, platform, platform+"_cuda"))
 	sums := sumOf(manifest, "plugin.json") + sumOf("x", "prog")
@@ -58,8 +58,8 @@ func TestOnGPU(t *testing.T) {
 	}
 }
 
-// TestResolveMissingGPUProgram resolves a plugin that was built without the program for a GPU that it names: that is refused where a
-// stage of it would get one, and nowhere else.
+// TestResolveMissingGPUProgram: a plugin without the program for a GPU that it names is refused only if one of its
+// stages would get a GPU.
 func TestResolveMissingGPUProgram(t *testing.T) {
 	dir := t.TempDir()
 	both := fmt.Sprintf(`"executable": {%q: "prog", %q: "prog_cuda"}`, platform, platform+"_cuda")
@@ -75,7 +75,7 @@ func TestResolveMissingGPUProgram(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := `pipeline: instance "louder": plugin missing is given the data GPU, and its program for a GPU is missing: ` + filepath.Join(entries[1].Dir, "prog_cuda")
+	want := `pipeline: instance "louder": plugin missing is given the data GPU, but its program for a GPU is missing: ` + filepath.Join(entries[1].Dir, "prog_cuda")
 	for _, c := range []struct {
 		stage, port string
 		gpu         bool

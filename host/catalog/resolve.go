@@ -13,7 +13,7 @@ import (
 
 // Types is what a pipeline is checked against.
 type Types struct {
-	// Dataset holds every tensor that the host can make, by name, with the tensor that counts its rows (Lengths).
+	// Dataset holds every tensor that the host can produce, by name, each with its lengths tensor (Lengths).
 	Dataset map[string]manifest.TensorSpec
 	// Inputs are the batch inputs of the training graph.
 	Inputs   []manifest.TensorSpec
@@ -21,24 +21,24 @@ type Types struct {
 	Features manifest.Features
 	// RequireChecksums refuses plugins that are not verified.
 	RequireChecksums bool
-	// DataGPU says that the plugins have a GPU. Without, stages that need one are refused; with it, stages that use it and whose
-	// program for it is missing.
+	// DataGPU means that the plugins have a GPU. Without it, stages that require a GPU are refused. With it, stages
+	// that use a GPU are refused if their program for it is missing.
 	DataGPU bool
 }
 
-// Resolved is a pipeline whose every name has a meaning. All tensors of a slot are graph inputs or Intermediates.
+// Resolved is a pipeline in which every name is resolved. All tensors of a slot are graph inputs or Intermediates.
 type Resolved struct {
-	// Instances are in the order of the pipeline.
+	// Instances are in pipeline order.
 	Instances []Instance
-	// Plugins are those that the instances need, in the order of their first use.
+	// Plugins are the plugins of the instances, in the order of their first use.
 	Plugins []Entry
-	// Dataset are the tensors that the host has to make: those that something consumes. Graph inputs come first, in their
+	// Dataset are the tensors that the host has to produce: those that are consumed. Graph inputs come first, in their
 	// order and as the graph declares them, then the others by name.
 	Dataset []manifest.TensorSpec
-	// Intermediates are the tensors that only stages exchange: first those of the data set, by name, then those
-	// that stages make, in the order of the pipeline.
+	// Intermediates are the tensors that only stages use: first those of the data set, by name, then those that stages
+	// produce, in pipeline order.
 	Intermediates []manifest.TensorSpec
-	// MaxGrowth is by what factor, at most, all stages together lengthen a row.
+	// MaxGrowth is the largest factor by which all stages together lengthen a row.
 	MaxGrowth float64
 }
 
@@ -49,23 +49,24 @@ func (r *Resolved) UsesGPU(plugin int) bool {
 	})
 }
 
-// Instance is a step of the pipeline with the declaration of its stage.
+// Instance is an instance of the pipeline with the declaration of its stage.
 type Instance struct {
 	Name   string
 	Stage  manifest.Stage
 	Config map[string]any
 	// Inputs and Outputs map the stage's ports to tensors.
 	Inputs, Outputs map[string]string
-	// Recounts maps lengths that the instance makes, and nothing but the host reads, to those that the graph counts the same
-	// rows by. In every batch the two must be equal. It is nil for an instance that counts as the graph does.
+	// Recounts maps lengths tensors that the instance writes and only the host reads to the lengths tensors that the
+	// graph uses for the same rows. In every batch the two must be equal. It is nil if the instance uses the graph's
+	// lengths.
 	Recounts map[string]string
-	// Plugin is an index into Resolved.Plugins; Index counts the instances of that plugin, as ConfigureRequest does.
+	// Plugin is an index into Resolved.Plugins. Index counts the instances of that plugin, as in ConfigureRequest.
 	Plugin, Index int
 }
 
-// Resolve type-checks a pipeline: from the tensors of the data set, stage by stage, to the inputs of the graph. Ports are
-// unified with tensors: each symbol of a stage gets one meaning within an instance (T_wav may be T_ref, n_mels is that of the
-// feature contract). The error names the instance, the port, the tensor, and what would fit.
+// Resolve type-checks a pipeline: from the tensors of the data set, stage by stage, to the inputs of the graph. It
+// unifies ports with tensors: each symbol of a stage gets one meaning within an instance (T_wav may be T_ref, n_mels is
+// that of the feature contract). The error names the instance, the port, the tensor, and what would fit.
 func Resolve(pipeline []manifest.StageInstance, entries []Entry, types Types) (*Resolved, error) {
 	r := &resolver{types: types, entries: entries, tensors: map[string]*tensor{}, graph: map[string]manifest.TensorSpec{}}
 	r.out.MaxGrowth = 1
@@ -87,23 +88,23 @@ type resolver struct {
 	types   Types
 	entries []Entry
 	graph   map[string]manifest.TensorSpec // inputs of the graph
-	tensors map[string]*tensor             // what is in flight at this point of the pipeline
-	made    []string                       // intermediates made by stages, in order
+	tensors map[string]*tensor             // available at this point of the pipeline
+	made    []string                       // intermediates produced by stages, in order
 	out     Resolved
 }
 
-// tensor is a tensor in flight.
+// tensor is a tensor that is available at a point of the pipeline.
 type tensor struct {
 	spec manifest.TensorSpec
-	// maker is the instance that wrote it last, empty for the data set; port is the maker's.
+	// maker is the instance that wrote it last, or empty for the data set. port is the maker's port.
 	maker, port string
-	used        bool // something reads it, or did
+	used        bool // something reads it, or has read it
 	read        bool // something reads what maker wrote
 }
 
 func (t *tensor) consume() { t.used, t.read = true, true }
 
-// declare puts the tensors of the data set in flight, as the graph declares them where it does.
+// declare makes the tensors of the data set available, as declared by the graph if it declares them.
 func (r *resolver) declare() error {
 	for name, spec := range r.types.Dataset {
 		spec.Name = name
@@ -121,7 +122,7 @@ func (r *resolver) declare() error {
 			errs = append(errs, fmt.Errorf("graph input %q %s%s has origin dataset, but the host cannot make it; it can make %s",
 				in.Name, in.DType, in.Shape, list(slices.Sorted(maps.Keys(r.types.Dataset)))))
 		case t.spec.DType != in.DType || !slices.Equal(t.spec.Shape, in.Shape):
-			errs = append(errs, fmt.Errorf("graph input %q is %s%s, the host makes %s%s",
+			errs = append(errs, fmt.Errorf("graph input %q is %s%s, but the host makes %s%s",
 				in.Name, in.DType, in.Shape, t.spec.DType, t.spec.Shape))
 		default:
 			t.spec = in
@@ -135,7 +136,7 @@ func (r *resolver) declare() error {
 func (r *resolver) add(s manifest.StageInstance, pipeline []manifest.StageInstance) error {
 	for _, had := range r.out.Instances {
 		if had.Name == s.Name {
-			return errors.New("the name is used twice")
+			return errors.New("two instances have this name")
 		}
 	}
 	entry, stage, err := r.find(s.Stage)
@@ -146,12 +147,12 @@ func (r *resolver) add(s manifest.StageInstance, pipeline []manifest.StageInstan
 		return err
 	}
 	if stage.GPU == manifest.GPURequired && !r.types.DataGPU {
-		return hint.Errorf("give the plugins one with --data-gpu N --model-gpu M, or take another stage",
-			"stage %q of plugin %s needs a GPU, and the plugins run on the CPU", s.Stage, entry.Name())
+		return hint.Errorf("give the plugins one with --data-gpu N --model-gpu M, or use another stage",
+			"stage %q of plugin %s needs a GPU, but the plugins run on the CPU", s.Stage, entry.Name())
 	}
 	if file := entry.missingGPUProgram(); file != "" && r.types.DataGPU && stage.UsesGPU() {
-		return hint.Errorf("build it; make build CUDA=1 does so for the plugins that come with xtts-host, and with --data-gpu cpu those compute on the CPU",
-			"plugin %s is given the data GPU, and its program for a GPU is missing: %s", entry.Name(), file)
+		return hint.Errorf("build it; make build CUDA=1 builds the plugins that come with xtts-host; with --data-gpu cpu they compute on the CPU",
+			"plugin %s is given the data GPU, but its program for a GPU is missing: %s", entry.Name(), file)
 	}
 	i := Instance{Name: s.Name, Stage: stage, Config: s.Config, Inputs: s.Inputs, Outputs: s.Outputs}
 	if err := r.bindPorts(&i, entry, pipeline); err != nil {
@@ -174,7 +175,7 @@ func (r *resolver) add(s manifest.StageInstance, pipeline []manifest.StageInstan
 	return nil
 }
 
-// find returns the stage that a pipeline calls "stage" or "plugin/stage". Plugins that cannot be started count too: the
+// find returns the stage that a pipeline names "stage" or "plugin/stage". It includes plugins that cannot be started: a
 // name must not change its meaning when a folder breaks.
 func (r *resolver) find(name string) (*Entry, manifest.Stage, error) {
 	plugin, short, qualified := strings.Cut(name, "/")
@@ -199,7 +200,7 @@ func (r *resolver) find(name string) (*Entry, manifest.Stage, error) {
 		}
 	}
 	slices.Sort(candidates)
-	candidates = slices.Compact(candidates) // two folders of one plugin are both broken, and say so
+	candidates = slices.Compact(candidates) // two folders of one plugin are both broken, with this reason
 	switch {
 	case len(all) == 0:
 		return nil, stage, hint.Errorf("name their folder with --plugins", "no plugin has a stage %q: there are no plugins", name)
@@ -217,7 +218,7 @@ func (r *resolver) find(name string) (*Entry, manifest.Stage, error) {
 	return entry, stage, nil
 }
 
-// finish checks that nothing is missing and nothing is made in vain, and collects what has to be made.
+// finish checks that no tensor is missing and none is unused, and collects what the host has to produce.
 func (r *resolver) finish() error {
 	var errs []error
 	for _, in := range r.types.Inputs {
@@ -230,7 +231,7 @@ func (r *resolver) finish() error {
 	for _, name := range slices.Sorted(maps.Keys(r.tensors)) {
 		t := r.tensors[name]
 		if t.maker != "" && !t.read {
-			errs = append(errs, fmt.Errorf("pipeline: instance %q: output port %q writes tensor %q, which no later stage and no graph input takes", t.maker, t.port, name))
+			errs = append(errs, fmt.Errorf("pipeline: instance %q: output port %q writes tensor %q, but no later stage and no graph input uses it", t.maker, t.port, name))
 		}
 		if symbol := r.unknownSymbol(t.spec.Shape); t.used && symbol != "" {
 			errs = append(errs, fmt.Errorf("tensor %q %s%s: not every bucket gives %s a value", name, t.spec.DType, t.spec.Shape, symbol))
@@ -257,7 +258,7 @@ func (r *resolver) finish() error {
 	return nil
 }
 
-// makers lists the stages that could make a graph input.
+// makers lists the stages that could produce a graph input.
 func (r *resolver) makers(in manifest.TensorSpec) string {
 	var can []string
 	for _, e := range r.entries {
@@ -294,7 +295,7 @@ func (r *resolver) unknownSymbol(shape manifest.Shape) string {
 	return ""
 }
 
-// list words a list of names.
+// list formats a list of names.
 func list(names []string) string {
 	if len(names) == 0 {
 		return "nothing"

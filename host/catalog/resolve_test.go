@@ -11,7 +11,7 @@ import (
 	"github.com/xtts-host/xtts-host/shared/manifest"
 )
 
-// shape reads "B,T_wav,80".
+// shape parses "B,T_wav,80".
 func shape(s string) manifest.Shape {
 	var out manifest.Shape
 	for _, d := range strings.Split(s, ",") {
@@ -109,7 +109,7 @@ func inst(name, stage string, in, out map[string]string) manifest.StageInstance 
 	return manifest.StageInstance{Name: name, Stage: stage, Inputs: in, Outputs: out}
 }
 
-// m makes a port map from pairs.
+// m returns a port map from pairs.
 func m(pairs ...string) map[string]string {
 	out := map[string]string{}
 	for i := 0; i < len(pairs); i += 2 {
@@ -165,11 +165,11 @@ func TestResolve(t *testing.T) {
 	}
 }
 
-// prosody is the first-party plugins' stage, which counts frames for itself.
+// prosody is the first-party stage, which has its own lengths.
 var prosody = inst("prosody", "prosody", m("waveform", "waveform", "waveform_lengths", "waveform_lengths"),
 	m("pitch", "pitch", "energy", "energy", "prosody_lengths", "prosody_lengths"))
 
-// prosodyEntries are those of the tests, with the ports of plugins/features as it declares them.
+// prosodyEntries are the plugins of the tests, with the ports of plugins/features.
 func prosodyEntries(t *testing.T) []Entry {
 	t.Helper()
 	data, err := os.ReadFile("../../plugins/features/plugin.json")
@@ -183,15 +183,15 @@ func prosodyEntries(t *testing.T) []Entry {
 	return []Entry{{Dir: "/plugins/features", State: Verified, Manifest: p}}
 }
 
-// prosodyTypes are those of the tests with pitch and energy as graph inputs, counted by lengths.
+// prosodyTypes are the types of the tests, with pitch and energy as graph inputs that use lengths.
 func prosodyTypes(lengths string) Types {
 	types := testTypes()
 	types.Inputs = append(types.Inputs, spec("pitch", "f32", "B,T_mel", lengths, "stage"), spec("energy", "f32", "B,T_mel", lengths, "stage"))
 	return types
 }
 
-// TestResolveRecounts has a stage that counts its frames itself make graph inputs. Where the graph counts them by the lengths of
-// its spectrograms, the stage's own lengths stay between host and stage; a graph that wants them as an input gets them.
+// TestResolveRecounts: a stage with its own lengths produces graph inputs. If the graph uses the lengths of its
+// spectrograms for them, only the host reads the stage's own lengths. A graph that has them as an input gets them.
 func TestResolveRecounts(t *testing.T) {
 	resolve := func(types Types) (*Instance, string) {
 		t.Helper()
@@ -223,13 +223,13 @@ func TestResolveRefusesToRecount(t *testing.T) {
 		want     string
 	}{
 		{"before there is what to compare with", []manifest.StageInstance{prosody, target, reference}, prosodyTypes("mel_lengths"),
-			`pipeline: instance "prosody": output port "prosody_lengths" is bound to "prosody_lengths", but the rows of graph input "pitch" are counted by "mel_lengths"; ` +
+			`pipeline: instance "prosody": output port "prosody_lengths" is bound to "prosody_lengths", but the lengths tensor of graph input "pitch" is "mel_lengths"; ` +
 				`tensor "mel_lengths" is made only later, by instance "target"`},
 		{"lengths that the graph has for something else", []manifest.StageInstance{target, inst("prosody", "prosody", prosody.Inputs,
 			m("pitch", "pitch", "energy", "energy", "prosody_lengths", "reference_mel_lengths"))}, prosodyTypes("mel_lengths"),
-			`pipeline: instance "prosody": output port "prosody_lengths" is bound to "reference_mel_lengths", but the rows of graph input "pitch" are counted by "mel_lengths"`},
+			`pipeline: instance "prosody": output port "prosody_lengths" is bound to "reference_mel_lengths", but the lengths tensor of graph input "pitch" is "mel_lengths"`},
 		{"a graph that does not count them", []manifest.StageInstance{target, reference, prosody}, prosodyTypes(""),
-			`pipeline: instance "prosody": output port "prosody_lengths" writes tensor "prosody_lengths", which no later stage and no graph input takes`},
+			`pipeline: instance "prosody": output port "prosody_lengths" writes tensor "prosody_lengths", but no later stage and no graph input uses it`},
 	} {
 		if _, err := Resolve(c.pipeline, prosodyEntries(t), c.types); err == nil || err.Error() != c.want {
 			t.Errorf("%s:\ngot  %v\nwant %s", c.name, err, c.want)
@@ -249,7 +249,7 @@ func TestResolveConsumesOnlyWhatIsNeeded(t *testing.T) {
 	}
 }
 
-// TestResolveGPU resolves stages that can and that must have a GPU.
+// TestResolveGPU resolves stages that can use a GPU, and stages that require one.
 func TestResolveGPU(t *testing.T) {
 	denoise := inst("clean", "denoise", m("waveform", "waveform"), m("waveform", "waveform"))
 	r, err := Resolve([]manifest.StageInstance{denoise, target, reference}, testEntries(), testTypes())
@@ -287,7 +287,7 @@ func TestResolveRefuses(t *testing.T) {
 		return inst("louder", "augment/gain", m("waveform", tensor), m("waveform", tensor))
 	}
 	mend := func(plugin string) string {
-		return "bind another tensor in the pipeline, or mend the ports in /plugins/" + plugin + "/plugin.json"
+		return "bind another tensor in the pipeline, or correct the ports in /plugins/" + plugin + "/plugin.json"
 	}
 	tests := []struct {
 		name     string
@@ -308,13 +308,13 @@ func TestResolveRefuses(t *testing.T) {
 			`pipeline: instance "louder": stage "augment/gain": plugin /plugins/augment is unverified: `,
 			"write its plugin.sum with sha256sum, or run without --require-checksums"},
 		{"no GPU for it", []manifest.StageInstance{inst("codes", "dvae", nil, nil)}, nil,
-			`pipeline: instance "codes": stage "dvae" of plugin neural needs a GPU, and the plugins run on the CPU`,
-			"give the plugins one with --data-gpu N --model-gpu M, or take another stage"},
+			`pipeline: instance "codes": stage "dvae" of plugin neural needs a GPU, but the plugins run on the CPU`,
+			"give the plugins one with --data-gpu N --model-gpu M, or use another stage"},
 		{"name twice", []manifest.StageInstance{target, target, reference}, nil,
-			`pipeline: instance "target": the name is used twice`, ""},
+			`pipeline: instance "target": two instances have this name`, ""},
 		{"config", []manifest.StageInstance{with(gain("waveform"), func(s *manifest.StageInstance) { s.Config = map[string]any{"bd": 1} })}, nil,
 			`pipeline: instance "louder": config of stage "gain": top level: unknown key "bd"`, ""},
-		{"config where none is taken", []manifest.StageInstance{with(target, func(s *manifest.StageInstance) { s.Config = map[string]any{"db": 1} })}, nil,
+		{"config for a stage without one", []manifest.StageInstance{with(target, func(s *manifest.StageInstance) { s.Config = map[string]any{"db": 1} })}, nil,
 			`pipeline: instance "target": stage "logmel" takes no config`, ""},
 		{"input port not bound", []manifest.StageInstance{with(target, func(s *manifest.StageInstance) { delete(s.Inputs, "waveform") })}, nil,
 			`pipeline: instance "target": input port "waveform" f32[B,T_wav] of stage logmel is not bound to a tensor`, ""},
@@ -329,31 +329,31 @@ func TestResolveRefuses(t *testing.T) {
 		{"tensor made later", []manifest.StageInstance{inst("specaugment", "mask", m("mel", "mel_spectrograms", "lengths", "mel_lengths"), m("mel", "mel_spectrograms")), target}, nil,
 			`pipeline: instance "specaugment": input port "mel": tensor "mel_spectrograms" is made only later, by instance "target"; tensors that fit: nothing`, ""},
 		{"wrong dtype", []manifest.StageInstance{with(target, func(s *manifest.StageInstance) { s.Inputs["waveform"] = "text_sequences" })}, nil,
-			`pipeline: instance "target": input port "waveform" of stage logmel wants f32[B,T_wav], tensor "text_sequences" is i32[B,T_text]; tensors that fit: reference_waveform, waveform`, mend("features")},
+			`pipeline: instance "target": input port "waveform" of stage logmel needs f32[B,T_wav], but tensor "text_sequences" is i32[B,T_text]; tensors that fit: reference_waveform, waveform`, mend("features")},
 		{"wrong rank", []manifest.StageInstance{with(target, func(s *manifest.StageInstance) { s.Inputs["waveform_lengths"] = "text_sequences" })}, nil,
-			`pipeline: instance "target": input port "waveform_lengths" of stage logmel wants i32[B], tensor "text_sequences" is i32[B,T_text]; tensors that fit: reference_lengths, text_lengths, waveform_lengths`, mend("features")},
+			`pipeline: instance "target": input port "waveform_lengths" of stage logmel needs i32[B], but tensor "text_sequences" is i32[B,T_text]; tensors that fit: reference_lengths, text_lengths, waveform_lengths`, mend("features")},
 		{"symbol with two meanings", []manifest.StageInstance{inst("blend", "mix", m("a", "waveform", "b", "reference_waveform"), m("a", "waveform"))}, nil,
-			`pipeline: instance "blend": input port "b" of stage mix wants f32[B,T], tensor "reference_waveform" is f32[B,T_ref], but T is T_wav by port "a"; tensors that fit: waveform`, mend("augment")},
+			`pipeline: instance "blend": input port "b" of stage mix needs f32[B,T], but tensor "reference_waveform" is f32[B,T_ref], and T is T_wav by port "a"; tensors that fit: waveform`, mend("augment")},
 		{"lengths of another tensor", []manifest.StageInstance{with(reference, func(s *manifest.StageInstance) { s.Inputs["waveform_lengths"] = "waveform_lengths" })}, nil,
-			`pipeline: instance "reference": input port "waveform_lengths" is bound to "waveform_lengths", but the rows of "reference_waveform" are counted by "reference_lengths"`, ""},
+			`pipeline: instance "reference": input port "waveform_lengths" is bound to "waveform_lengths", but the lengths tensor of "reference_waveform" is "reference_lengths"`, ""},
 		{"lengths of another output", []manifest.StageInstance{with(target, func(s *manifest.StageInstance) { s.Outputs["mel_lengths"] = "reference_mel_lengths" })}, nil,
-			`pipeline: instance "target": output port "mel_lengths" is bound to "reference_mel_lengths", but the rows of graph input "mel_spectrograms" are counted by "mel_lengths"`, ""},
+			`pipeline: instance "target": output port "mel_lengths" is bound to "reference_mel_lengths", but the lengths tensor of graph input "mel_spectrograms" is "mel_lengths"`, ""},
 		{"output does not fit the graph", []manifest.StageInstance{target, reference}, func(t *Types) { t.Features.NMels = 100 },
-			`pipeline: instance "target": output port "mel_spectrograms" of stage logmel makes f32[B,T_mel,100], the graph input "mel_spectrograms" is f32[B,T_mel,80]`, mend("features")},
+			`pipeline: instance "target": output port "mel_spectrograms" of stage logmel makes f32[B,T_mel,100], but the graph input "mel_spectrograms" is f32[B,T_mel,80]`, mend("features")},
 		{"output makes a data set tensor", []manifest.StageInstance{inst("env", "envelope", m("waveform", "waveform"), m("envelope", "reference_waveform"))}, nil,
 			`pipeline: instance "env": output port "envelope": tensor "reference_waveform" is made by the data set`, ""},
 		{"tensor made twice", []manifest.StageInstance{target, with(target, func(s *manifest.StageInstance) { s.Name = "again" })}, nil,
 			`pipeline: instance "again": output port "mel_spectrograms": tensor "mel_spectrograms" is already made by instance "target"`, ""},
 		{"augment moves its tensor", []manifest.StageInstance{inst("louder", "augment/gain", m("waveform", "waveform"), m("waveform", "loud"))}, nil,
-			`pipeline: instance "louder": port "waveform" is input and output, so it is bound to one tensor: not to "waveform" and "loud"`, ""},
+			`pipeline: instance "louder": port "waveform" is both input and output and must be bound to one tensor, not to "waveform" and "loud"`, ""},
 		{"augment reads what it edits", []manifest.StageInstance{inst("blend", "mix", m("a", "waveform", "b", "waveform"), m("a", "waveform"))}, nil,
 			`pipeline: instance "blend": input port "b" and output port "a" are both bound to "waveform"`, ""},
 		{"two outputs, one tensor", []manifest.StageInstance{with(target, func(s *manifest.StageInstance) { s.Outputs["mel_lengths"] = "mel_spectrograms" })}, nil,
 			`pipeline: instance "target": output ports "mel_spectrograms" and "mel_lengths" are both bound to "mel_spectrograms"`, ""},
 		{"nothing takes an output", []manifest.StageInstance{target, reference, inst("env", "envelope", m("waveform", "waveform"), m("envelope", "env"))}, nil,
-			`pipeline: instance "env": output port "envelope" writes tensor "env", which no later stage and no graph input takes`, ""},
+			`pipeline: instance "env": output port "envelope" writes tensor "env", but no later stage and no graph input uses it`, ""},
 		{"augmented too late", []manifest.StageInstance{target, reference, gain("waveform")}, nil,
-			`pipeline: instance "louder": output port "waveform" writes tensor "waveform", which no later stage and no graph input takes`, ""},
+			`pipeline: instance "louder": output port "waveform" writes tensor "waveform", but no later stage and no graph input uses it`, ""},
 		{"symbol without a value", []manifest.StageInstance{inst("f0", "pitch", m("waveform", "waveform"), m("pitch", "pitch"))}, nil,
 			`pipeline: instance "f0": output port "pitch" makes tensor "pitch" f32[B,T_pitch]: not every bucket gives T_pitch a value`, ""},
 		{"data set symbol without a value", []manifest.StageInstance{target, reference}, func(t *Types) { delete(t.Buckets[0], "T_ref") },
@@ -368,7 +368,7 @@ func TestResolveRefuses(t *testing.T) {
 			`graph input "phonemes" i32[B,T_text] has origin dataset, but the host cannot make it; it can make ` +
 				`reference_lengths, reference_waveform, text_lengths, text_sequences, waveform, waveform_lengths`, ""},
 		{"the host makes another shape", nil, func(t *Types) { t.Inputs[0].Shape = shape("B,T_mel") },
-			`graph input "text_sequences" is i32[B,T_mel], the host makes i32[B,T_text]`, ""},
+			`graph input "text_sequences" is i32[B,T_mel], but the host makes i32[B,T_text]`, ""},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

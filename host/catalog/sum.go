@@ -13,7 +13,7 @@ import (
 	"github.com/xtts-host/xtts-host/shared/regular"
 )
 
-// maxListed bounds a file that plugin.sum lists: every start of the host reads it to its end.
+// maxListed bounds the size of a file in plugin.sum, because every start of the host reads it completely.
 const maxListed = 2 << 30
 
 // sumLine is one line of plugin.sum.
@@ -22,7 +22,8 @@ type sumLine struct {
 	name string
 }
 
-// parseSums reads what sha256sum writes in text mode: 64 lower-case hex digits, two spaces, a file name, a line feed.
+// parseSums parses the format of sha256sum in text mode: 64 lower-case hex digits, two spaces, a file name, a line
+// feed.
 func parseSums(data []byte) ([]sumLine, error) {
 	text, ok := strings.CutSuffix(string(data), "\n")
 	if !ok {
@@ -39,10 +40,10 @@ func parseSums(data []byte) ([]sumLine, error) {
 		}
 		l := sumLine{sum: line[:2*sha256.Size], name: line[2*sha256.Size+2:]}
 		if strings.Trim(l.sum, "0123456789abcdef") != "" {
-			return nil, at("%q is no lower-case SHA-256", l.sum)
+			return nil, at("%q is not a lower-case SHA-256", l.sum)
 		}
 		if !filepath.IsLocal(l.name) || filepath.Clean(l.name) != l.name || l.name == "." {
-			return nil, at("%q is no file of the folder", l.name)
+			return nil, at("%q is not a file in the folder", l.name)
 		}
 		if listed[l.name] {
 			return nil, at("%s is listed twice", l.name)
@@ -53,7 +54,7 @@ func parseSums(data []byte) ([]sumLine, error) {
 	return lines, nil
 }
 
-// verify checks every listed file, and that the files that matter are listed. It returns the sums by file.
+// verify checks every listed file, and that the required files are listed. It returns the sums by file.
 func verify(root *os.Root, sums []byte, files []string) (map[string]string, error) {
 	lines, err := parseSums(sums)
 	if err != nil {
@@ -66,7 +67,7 @@ func verify(root *os.Root, sums []byte, files []string) (map[string]string, erro
 			return nil, err
 		}
 		if got != l.sum {
-			return nil, fmt.Errorf("%s has sha256 %s, %s says %s", l.name, got, manifest.SumFile, l.sum)
+			return nil, fmt.Errorf("%s has sha256 %s, but %s has %s", l.name, got, manifest.SumFile, l.sum)
 		}
 		listed[l.name] = l.sum
 	}

@@ -10,7 +10,7 @@ import (
 	"github.com/xtts-host/xtts-host/shared/manifest"
 )
 
-// bindings give a stage's symbols their meaning within one instance.
+// bindings give the symbols of a stage their meaning within one instance.
 type bindings map[string]binding
 
 type binding struct {
@@ -18,7 +18,8 @@ type binding struct {
 	from string // where the meaning comes from
 }
 
-// newBindings knows what holds for every stage: B counts rows, n_mels is that of the feature contract.
+// newBindings returns the bindings that hold for every stage: B is the batch size, n_mels is that of the feature
+// contract.
 func newBindings(f manifest.Features) bindings {
 	b := bindings{manifest.BatchSymbol: {manifest.Sym(manifest.BatchSymbol), "the batch"}}
 	if f.NMels > 0 {
@@ -27,10 +28,10 @@ func newBindings(f manifest.Features) bindings {
 	return b
 }
 
-// unify gives the port's symbols the meaning that they have in the tensor. It returns why that is impossible, or "";
-// then b is unchanged.
+// unify gives the symbols of a port the meaning that they have in the tensor. It returns why that is impossible,
+// without changing b, or "".
 func (b bindings) unify(port, t manifest.TensorSpec) string {
-	want := fmt.Sprintf("wants %s%s, tensor %q is %s%s", port.DType, port.Shape, t.Name, t.DType, t.Shape)
+	want := fmt.Sprintf("needs %s%s, but tensor %q is %s%s", port.DType, port.Shape, t.Name, t.DType, t.Shape)
 	if port.DType != t.DType || len(port.Shape) != len(t.Shape) {
 		return want
 	}
@@ -47,7 +48,7 @@ func (b bindings) unify(port, t manifest.TensorSpec) string {
 		if !ok {
 			trial[d.Symbol] = binding{is, fmt.Sprintf("port %q", port.Name)}
 		} else if had.dim != is {
-			return fmt.Sprintf("%s, but %s is %s by %s", want, d.Symbol, had.dim, had.from)
+			return fmt.Sprintf("%s, and %s is %s by %s", want, d.Symbol, had.dim, had.from)
 		}
 	}
 	maps.Copy(b, trial)
@@ -65,7 +66,7 @@ func (b bindings) apply(shape manifest.Shape) manifest.Shape {
 	return out
 }
 
-// bindPorts binds the ports of an instance to tensors in flight and puts what it makes in flight.
+// bindPorts binds the ports of an instance to available tensors, and makes its outputs available.
 func (r *resolver) bindPorts(i *Instance, entry *Entry, pipeline []manifest.StageInstance) error {
 	if err := checkPorts("input", i.Stage, i.Stage.Inputs, i.Inputs); err != nil {
 		return err
@@ -77,7 +78,7 @@ func (r *resolver) bindPorts(i *Instance, entry *Entry, pipeline []manifest.Stag
 		return err
 	}
 	b := newBindings(r.types.Features)
-	declared := "bind another tensor in the pipeline, or mend the ports in " + filepath.Join(entry.Dir, manifest.PluginFile)
+	declared := "bind another tensor in the pipeline, or correct the ports in " + filepath.Join(entry.Dir, manifest.PluginFile)
 	for _, port := range i.Stage.Inputs {
 		name := i.Inputs[port.Name]
 		t, ok := r.tensors[name]
@@ -92,10 +93,10 @@ func (r *resolver) bindPorts(i *Instance, entry *Entry, pipeline []manifest.Stag
 	for _, port := range i.Stage.Inputs {
 		t := r.tensors[i.Inputs[port.Name]]
 		if counts := i.Inputs[port.Lengths]; counts != "" && t.spec.Lengths != "" && counts != t.spec.Lengths {
-			return fmt.Errorf("input port %q is bound to %q, but the rows of %q are counted by %q", port.Lengths, counts, t.spec.Name, t.spec.Lengths)
+			return fmt.Errorf("input port %q is bound to %q, but the lengths tensor of %q is %q", port.Lengths, counts, t.spec.Name, t.spec.Lengths)
 		}
 	}
-	// Tensors that exist decide what the symbols of new ones mean, whatever the order of the ports.
+	// Existing tensors determine the symbols of new ones, regardless of the order of the ports.
 	var fresh []manifest.TensorSpec
 	for _, port := range i.Stage.Outputs {
 		name := i.Outputs[port.Name]
@@ -118,7 +119,7 @@ func (r *resolver) bindPorts(i *Instance, entry *Entry, pipeline []manifest.Stag
 			continue
 		}
 		if why := b.unify(port, in); why != "" {
-			return hint.Errorf(declared, "output port %q of stage %s makes %s%s, the graph input %q is %s%s", port.Name, i.Stage.Name,
+			return hint.Errorf(declared, "output port %q of stage %s makes %s%s, but the graph input %q is %s%s", port.Name, i.Stage.Name,
 				port.DType, b.apply(port.Shape), name, in.DType, in.Shape)
 		}
 		r.tensors[name] = &tensor{spec: in, maker: i.Name, port: port.Name}
@@ -135,8 +136,8 @@ func (r *resolver) bindPorts(i *Instance, entry *Entry, pipeline []manifest.Stag
 	return r.checkCounts(i, pipeline)
 }
 
-// checkCounts compares the lengths that a new graph input is counted by with those that its maker counts it by. Where these are
-// a tensor of the maker's own, which nothing else knows, the host is to compare the two in every batch.
+// checkCounts compares the lengths tensor of a new graph input with the one that its maker uses. If the maker's is its
+// own tensor, which nothing else uses, the host must compare the two in every batch.
 func (r *resolver) checkCounts(i *Instance, pipeline []manifest.StageInstance) error {
 	for _, port := range i.Stage.Outputs {
 		name, counts := i.Outputs[port.Name], i.counts(port)
@@ -144,7 +145,7 @@ func (r *resolver) checkCounts(i *Instance, pipeline []manifest.StageInstance) e
 		if _, edits := i.Inputs[port.Name]; edits || !graph || counts == "" || in.Lengths == "" || counts == in.Lengths {
 			continue
 		}
-		err := fmt.Errorf("output port %q is bound to %q, but the rows of graph input %q are counted by %q", port.Lengths, counts, name, in.Lengths)
+		err := fmt.Errorf("output port %q is bound to %q, but the lengths tensor of graph input %q is %q", port.Lengths, counts, name, in.Lengths)
 		_, known := r.graph[counts]
 		if _, own := i.Outputs[port.Lengths]; !own || known {
 			return err
@@ -161,7 +162,7 @@ func (r *resolver) checkCounts(i *Instance, pipeline []manifest.StageInstance) e
 	return nil
 }
 
-// counts returns the tensor that counts the rows of an output port, or "".
+// counts returns the lengths tensor of an output port, or "".
 func (i *Instance) counts(port manifest.TensorSpec) string {
 	if name, ok := i.Outputs[port.Lengths]; ok {
 		return name
@@ -169,7 +170,7 @@ func (i *Instance) counts(port manifest.TensorSpec) string {
 	return i.Inputs[port.Lengths]
 }
 
-// checkPorts compares the ports that an instance binds with those that its stage has.
+// checkPorts compares the ports that an instance binds with the ports of its stage.
 func checkPorts(side string, s manifest.Stage, ports []manifest.TensorSpec, bound map[string]string) error {
 	names := make([]string, len(ports))
 	for i, p := range ports {
@@ -188,14 +189,14 @@ func checkPorts(side string, s manifest.Stage, ports []manifest.TensorSpec, boun
 	return nil
 }
 
-// checkSharing refuses two ports that would work on one tensor while one of them writes it, and a port that
-// is input and output with two tensors.
+// checkSharing refuses two ports that are bound to one tensor if one of them writes it, and a port that is both input
+// and output but bound to two tensors.
 func checkSharing(i *Instance) error {
 	writer := map[string]string{}
 	for _, port := range i.Stage.Outputs {
 		name := i.Outputs[port.Name]
 		if in, ok := i.Inputs[port.Name]; ok && in != name {
-			return fmt.Errorf("port %q is input and output, so it is bound to one tensor: not to %q and %q", port.Name, in, name)
+			return fmt.Errorf("port %q is both input and output and must be bound to one tensor, not to %q and %q", port.Name, in, name)
 		}
 		if had, ok := writer[name]; ok {
 			return fmt.Errorf("output ports %q and %q are both bound to %q", had, port.Name, name)
@@ -211,7 +212,7 @@ func checkSharing(i *Instance) error {
 	return nil
 }
 
-// missing says why a tensor is not in flight when instance wants it.
+// missing says why a tensor that instance needs is not available.
 func missing(name, instance string, pipeline []manifest.StageInstance) string {
 	for _, s := range pipeline {
 		for _, made := range s.Outputs {
@@ -223,7 +224,7 @@ func missing(name, instance string, pipeline []manifest.StageInstance) string {
 	return fmt.Sprintf("there is no tensor %q", name)
 }
 
-// fitting lists the tensors in flight that the port could be bound to.
+// fitting lists the available tensors to which the port could be bound.
 func (r *resolver) fitting(b bindings, port manifest.TensorSpec) string {
 	var fit []string
 	for _, name := range slices.Sorted(maps.Keys(r.tensors)) {

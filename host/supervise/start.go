@@ -203,7 +203,7 @@ func (p *process) startError(err error, started bool) error {
 	case !started:
 		e.Err = fmt.Errorf("start: %w", phase.err)
 	case phase.phase == "" && len(fields) >= 5 && fields[1] != strconv.Itoa(stage.Protocol):
-		e.Err = fmt.Errorf("start: the program speaks protocol %s, this host %d", fields[1], stage.Protocol)
+		e.Err = fmt.Errorf("start: the program uses protocol %s, but this host uses %d", fields[1], stage.Protocol)
 		e.hint = protocolHint
 	case phase.phase == "" && text != "" && len(fields) < 4:
 		e.Err = fmt.Errorf("start: it wrote %q to its standard output instead of the handshake", shorten(text, 200))

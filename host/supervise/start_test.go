@@ -25,7 +25,7 @@ func TestStartFailures(t *testing.T) {
 		{"garbage", nil, `start: it wrote "Hello from a chatty library" to its standard output instead of the handshake`, "signal: killed", stdoutHint},
 		{"garbage-no-newline", nil, `start: it wrote "Hello" to its standard output instead of the handshake`, "exit status 0", stdoutHint},
 		{"hang-at-start", func(r *rig) { r.StartTimeout = 300 * time.Millisecond }, "start: no handshake within 300ms", "signal: killed", startLateHint},
-		{"wrong-protocol", nil, "start: the program speaks protocol 7, this host 1", "signal: killed", protocolHint},
+		{"wrong-protocol", nil, "start: the program uses protocol 7, but this host uses 1", "signal: killed", protocolHint},
 		{"tcp", nil, "start: it listens on tcp 127.0.0.1:1, not on a unix socket in PLUGIN_UNIX_SOCKET_DIR", "signal: killed", rulesHint},
 		{"wrong-id", nil, "Info: another program: it reports other 0.1, but plugin.json has fake 1.0.0", "signal: killed", versionHint},
 		{"refuse-configure", nil, "Configure: bucket 0 is too small for first", "signal: killed", "take a larger one"},
