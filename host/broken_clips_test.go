@@ -101,7 +101,7 @@ func writeSamples(path string, n int) error {
 func faults() []fault {
 	all := []fault{
 		{"A/0001", `^truncated: the "data" chunk declares \d+ bytes, the file has 5000$`, func(p string) error { return os.Truncate(p, 44+5000) }},
-		{"A/0002", `^truncated: the "data" chunk declares 2000000000 bytes, the file has \d+$`, header(40, 2_000_000_000)},
+		{"A/0002", `^truncated: the "data" chunk declares 2000000000 bytes, but the file has \d+$`, header(40, 2_000_000_000)},
 		{"A/0003", `^sample rate of 0 Hz is outside`, header(24, 0)},
 		{"A/0004", `^sample rate of 4000000000 Hz is outside`, header(24, 4_000_000_000)},
 		{"A/0005", `^the audio has no samples$`, instead(func(p string) error { return writeSamples(p, 0) })},
@@ -206,7 +206,7 @@ func TestBrokenClips(t *testing.T) {
 		t.Errorf("not in quarantine: %v; empty rows: %v", want, emptied)
 	}
 	excluded := readRows(t, filepath.Join(broken, report.ExcludedFile))
-	if len(excluded) != 1 || excluded[0].ID != "D/0001" || excluded[0].Reason != "50000 samples, the bucket holds 44032" || excluded[0].Stage != "plan" {
+	if len(excluded) != 1 || excluded[0].ID != "D/0001" || excluded[0].Reason != "50000 samples, but the bucket holds 44032" || excluded[0].Stage != "plan" {
 		t.Errorf("too long: %+v", excluded)
 	}
 	data, err := os.ReadFile(filepath.Join(broken, report.ReportFile))

@@ -12,12 +12,12 @@ import (
 	"path/filepath"
 )
 
-// cacheMark starts a cache file and changes with scannedRow, and when other files can be read than before.
+// cacheMark starts a cache file. It changes with scannedRow, and when the set of readable files changes.
 const cacheMark = "xtts-host index 4\n"
 
-// cache keeps the scan of one list in one file: the mark, the key of what it depends on, the SHA-256 of the rest, and the
-// rows in gob. Folder, list, tokenizer and sample rate give the name, so a changed data set replaces its file and two
-// bundles do not evict each other.
+// cache stores the scan of one list in one file: the mark, the key of everything it depends on, the SHA-256 of the
+// rest, and the rows in gob. The file name comes from folder, list, tokenizer and sample rate, so a changed data set
+// replaces its file and two bundles do not evict each other.
 type cache struct {
 	file string // empty: no cache
 }
@@ -36,7 +36,7 @@ func newCache(ix *Index, cfg Config) *cache {
 	return &cache{filepath.Join(cfg.CacheDir, "index-"+hex.EncodeToString(sum[:8])+".bin")}
 }
 
-// load returns nil when there is nothing for the key. A file that is damaged is an error, and nothing worse.
+// load returns nil if there is nothing for the key. A damaged file is an error without further consequences.
 func (c *cache) load(key [sha256.Size]byte, rows int) ([]scannedRow, error) {
 	if c.file == "" {
 		return nil, nil
@@ -54,7 +54,7 @@ func (c *cache) load(key [sha256.Size]byte, rows int) ([]scannedRow, error) {
 		return nil, damaged
 	}
 	if !bytes.Equal(data[:sha256.Size], key[:]) {
-		return nil, nil // of another state of the data set
+		return nil, nil // for another state of the data set
 	}
 	want, data := data[sha256.Size:2*sha256.Size], data[2*sha256.Size:]
 	if sum := sha256.Sum256(data); !bytes.Equal(sum[:], want) {
@@ -67,7 +67,7 @@ func (c *cache) load(key [sha256.Size]byte, rows int) ([]scannedRow, error) {
 	return scanned, nil
 }
 
-// store writes the file beside its name and renames it, so a reader never sees half of it.
+// store writes a temporary file and renames it, so a reader never sees a partial file.
 func (c *cache) store(key [sha256.Size]byte, scanned []scannedRow) error {
 	if c.file == "" {
 		return nil

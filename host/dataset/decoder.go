@@ -8,8 +8,8 @@ import (
 	"github.com/xtts-host/xtts-host/shared/hint"
 )
 
-// Decoder reads clips at one sample rate. It reuses its buffers, which grow to the longest part of a clip it was asked for, so give
-// each goroutine one of its own.
+// Decoder reads clips at one sample rate. It reuses its buffers, which grow to the longest part of a clip that was
+// requested, so use one Decoder per goroutine.
 type Decoder struct {
 	rate       int
 	reader     audio.Reader
@@ -17,15 +17,15 @@ type Decoder struct {
 	resamplers map[int]*resample.Resampler
 }
 
-// maxFilters bounds the filters that are kept: a data set has recordings of a few rates. maxTaps bounds the coefficients of
-// each, 4 MiB: usual rates take half of that at most (384,000 to 22,050 Hz: 489,216), one without a common divisor
-// 290 MB and a minute to compute.
+// maxFilters bounds the number of filters that are kept: a data set has recordings of a few rates. maxTaps bounds the
+// coefficients of each, 4 MiB. Usual rates need at most half of that (384,000 to 22,050 Hz: 489,216). A rate without a
+// common divisor would need 290 MB and a minute of computation.
 const (
 	maxFilters = 16
 	maxTaps    = 1 << 20
 )
 
-// checkRate refuses a recording's rate whose filter would be too large.
+// checkRate refuses a sample rate whose filter would be too large.
 func checkRate(from, to int) error {
 	if from == to {
 		return nil
@@ -37,16 +37,16 @@ func checkRate(from, to int) error {
 	return nil
 }
 
-// NewDecoder returns a decoder that gives samples at a rate in Hz.
+// NewDecoder returns a decoder that converts to a sample rate in Hz.
 func NewDecoder(sampleRate int) *Decoder {
 	return &Decoder{rate: sampleRate, resamplers: map[int]*resample.Resampler{}}
 }
 
-// Decode fills dst with the row's samples from, from+1, ..., in [-1,1]; channels are averaged. The row must have that
-// many: from+len(dst) <= row.Samples. Only the needed part of the file is read. What lies beyond full scale, in a float
-// file or by a filter's overshoot, is clipped.
+// Decode fills dst with the row's samples from, from+1, ..., in [-1,1], averaged over the channels. The row must have
+// that many: from+len(dst) <= row.Samples. Decode reads only the needed part of the file. Samples beyond full scale,
+// from a float file or an overshoot of the filter, are clipped.
 //
-// It fails when the file cannot be read, is not the one that was indexed, or has float samples that are not finite or
+// It fails if the file cannot be read, if it differs from the indexed file, or if float samples are not finite or
 // beyond 8 times full scale. The error does not name the file.
 func (d *Decoder) Decode(dst []float32, row *Row, from int) error {
 	if len(dst) == 0 || from < 0 || from+len(dst) > row.Samples {
@@ -56,7 +56,7 @@ func (d *Decoder) Decode(dst []float32, row *Row, from int) error {
 		if err := d.read(dst, row, from); err != nil {
 			return err
 		}
-		limit(dst) // float files may go beyond
+		limit(dst) // float files may exceed full scale
 		return nil
 	}
 	r, ok := d.resamplers[row.FileRate]
@@ -85,7 +85,7 @@ func limit(s []float32) {
 	}
 }
 
-// read fills dst with samples of the row at the file's own rate, from the given one on.
+// read fills dst with samples of the row at the file's own rate, starting at the given one.
 func (d *Decoder) read(dst []float32, row *Row, from int) error {
 	f, err := audio.Open(row.Path)
 	if err != nil {
@@ -105,7 +105,7 @@ func channels(n int) string {
 	return fmt.Sprintf("%d channels", n)
 }
 
-// grow returns a slice of n elements, in s when it is large enough. The elements have any value.
+// grow returns a slice of n elements, using s if it is large enough. The elements have arbitrary values.
 func grow[T any](s []T, n int) []T {
 	if n > cap(s) {
 		return make([]T, n)

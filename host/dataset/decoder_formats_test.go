@@ -11,12 +11,13 @@ import (
 	"gonum.org/v1/gonum/dsp/fourier"
 )
 
-// The clips and references are made by scripts/test-audio.sh, which needs Python and sets the folder. Decoded samples
-// must be those of libsndfile to the bit.
+// scripts/test-audio.sh generates the clips and references. It needs Python and sets the folder. Decoded samples must
+// equal those of libsndfile to the bit.
 //
-// Resampled ones are compared with soxr's quality HQ: the error's RMS must be 90 dB below full scale. Up to 0.8 of
-// the lower Nyquist frequency it must even be 90 dB below the clip itself. Above that soxr's own response falls (by 0.007 dB
-// at 0.9), and in the transition band, from 0.91 on, no two filters agree; with those bands it must be 78 dB below the clip.
+// Resampled clips are compared with soxr's quality HQ: the RMS of the error must be 90 dB below full scale. Up to 0.8
+// of the lower Nyquist frequency it must also be 90 dB below the clip itself. Above that, soxr's own response falls (by
+// 0.007 dB at 0.9), and in the transition band, from 0.91 on, no two filters agree. With those bands the error must be
+// 78 dB below the clip.
 func TestFormats(t *testing.T) {
 	dir := os.Getenv("AUDIO_REFERENCES")
 	if dir == "" {
@@ -88,7 +89,7 @@ func exact(t *testing.T, dir string, ix *Index) {
 	}
 }
 
-// level is the RMS of the difference in dB relative to full scale.
+// level returns the RMS of the difference in dB relative to full scale.
 func level(got, want []float32) float64 {
 	sum := 0.0
 	for i := range got {
@@ -98,10 +99,10 @@ func level(got, want []float32) float64 {
 	return 10 * math.Log10(sum/float64(len(got)))
 }
 
-// difference gives the energy of got-want in dB relative to that of want, below a share of the Nyquist frequency and in
-// all.
+// difference returns the energy of got-want in dB relative to that of want, below a share of the Nyquist frequency and
+// over the whole band.
 func difference(got, want []float32, share float64) (inBand, all float64) {
-	e := make([]float64, 1<<bits.Len(uint(len(got)))) // zeros change no energy, and a power of 2 is fast
+	e := make([]float64, 1<<bits.Len(uint(len(got)))) // zeros do not change the energy, and a power of 2 is fast
 	total := 0.0
 	for i := range got {
 		e[i] = float64(got[i]) - float64(want[i])

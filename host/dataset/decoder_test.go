@@ -15,7 +15,7 @@ func TestDecode(t *testing.T) {
 	dir := folder(t, "mono|a", "stereo|a", "full|a")
 	clip(t, dir, "mono", 22050, 1, []int16{0, 1, -1, 32767, -32768})
 	clip(t, dir, "stereo", 22050, 2, []int16{10, 20, -32768, -32768, 32767, 32767, 1, 0})
-	full := make([]int16, 4410) // a square wave at full scale: a filter overshoots its edges
+	full := make([]int16, 4410) // a square wave at full scale, where a filter overshoots
 	for i := range full {
 		full[i] = 32767
 		if i/200%2 == 1 {
@@ -52,7 +52,7 @@ func TestDecode(t *testing.T) {
 	}
 	for _, from := range []int{0, 1, 1000, 2204} {
 		if got := decode(2, from, min(300, 2205-from)); !slices.Equal(got, whole[from:from+len(got)]) {
-			t.Errorf("the part from %d has other bits than the whole", from)
+			t.Errorf("the part from %d has different bits than the whole", from)
 		}
 	}
 }
@@ -89,7 +89,7 @@ func TestDecodeRow(t *testing.T) {
 		{"before the start", func() {}, -1, "samples -1"},
 		{"shorter", func() { clip(t, dir, "long", 44100, 1, ramp(0, 3999)) }, 0, "changed since it was indexed: now 3999 frames of 1 channel at 44100 Hz"},
 		{"another rate", func() { clip(t, dir, "long", 22050, 1, ramp(0, 4000)) }, 0, "at 22050 Hz"},
-		{"truncated", func() { write(t, row.Path, wavFile(44100, 1, ramp(0, 4000))[:2044]) }, 0, "declares 8000 bytes, the file has 2000"},
+		{"truncated", func() { write(t, row.Path, wavFile(44100, 1, ramp(0, 4000))[:2044]) }, 0, "declares 8000 bytes, but the file has 2000"},
 		{"gone", func() { os.Remove(row.Path) }, 0, "no such file"},
 		{"a folder", func() { os.Mkdir(row.Path, 0o755) }, 0, "not a regular file"},
 	} {
@@ -98,7 +98,7 @@ func TestDecodeRow(t *testing.T) {
 	}
 }
 
-// The level of a tone does not change on its way through file, conversion and decoder.
+// File, conversion and decoder do not change the level of a tone.
 func TestDecodeResamples(t *testing.T) {
 	const hz, rate = 1000, 48000
 	dir := folder(t, "tone|a")
@@ -116,13 +116,13 @@ func TestDecodeResamples(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i := 1000; i < len(got)-1000; i++ {
-		if want := 0.5 * math.Sin(2*math.Pi*hz*float64(i)/22050); math.Abs(float64(got[i])-want) > 2e-5 { // 16-bit rounding is 1.5e-5
+		if want := 0.5 * math.Sin(2*math.Pi*hz*float64(i)/22050); math.Abs(float64(got[i])-want) > 2e-5 { // rounding to 16 bits is 1.5e-5
 			t.Fatalf("sample %d is %v, want %v", i, got[i], want)
 		}
 	}
 }
 
-// The audio of an id is a .wav file, or a .flac file where there is none. Links are followed.
+// The audio of an id is a .wav file, or a .flac file if there is no .wav. Links are followed.
 func TestAudioFiles(t *testing.T) {
 	dir := folder(t, "A/wav|a", "A/flac|a", "A/both|a", "A/link|a", "A/mp3|a")
 	flac, err := os.ReadFile("internal/flac/testdata/16-24000-2.flac")
@@ -155,7 +155,7 @@ func TestAudioFiles(t *testing.T) {
 	}
 }
 
-// A row may be a part of a FLAC file as well.
+// A row may also be a part of a FLAC file.
 func TestDecodeFLACPart(t *testing.T) {
 	row := Row{Path: "internal/flac/testdata/16-24000-2.flac", Frames: 10000, FileRate: 24000, FileChannels: 2, Samples: 10000}
 	whole := make([]float32, row.Samples)
@@ -168,7 +168,7 @@ func TestDecodeFLACPart(t *testing.T) {
 		t.Errorf("the part differs; %v", err)
 	}
 
-	// The same part as a file of its own gives the same bits at another rate.
+	// The same part as a separate file gives the same bits at another rate.
 	cut := row
 	cut.Path, cut.Offset, cut.FileChannels = filepath.Join(t.TempDir(), "cut.wav"), 0, 1
 	write(t, cut.Path, floatFile(24000, part))
@@ -180,7 +180,7 @@ func TestDecodeFLACPart(t *testing.T) {
 	}
 }
 
-// Float samples beyond full scale are clipped; those that are no sound put the clip in quarantine.
+// Float samples beyond full scale are clipped. Samples that are not valid audio put the clip in quarantine.
 func TestDecodeFloat(t *testing.T) {
 	dir := folder(t, "loud|a", "broken|a")
 	broken := make([]float32, 100)
@@ -196,7 +196,7 @@ func TestDecodeFloat(t *testing.T) {
 	contains(t, NewDecoder(22050).Decode(make([]float32, 70), &ix.Rows[1], 0), "")
 }
 
-// floatFile is a mono WAV file of 32-bit floats.
+// floatFile writes a mono WAV file of 32-bit floats.
 func floatFile(rate int, samples []float32) []byte {
 	b := wavFile(rate, 1, make([]int16, 2*len(samples)))
 	b[20], b[32], b[34] = 3, 4, 32
@@ -206,7 +206,7 @@ func floatFile(rate int, samples []float32) []byte {
 	return b
 }
 
-// A decoder does not allocate for each clip, whatever the format: what is left is for opening the file.
+// A decoder does not allocate for each clip of any format, except for opening the file.
 func TestDecodeAllocations(t *testing.T) {
 	row := Row{Path: "internal/flac/testdata/16-24000-2.flac", Frames: 10000, FileRate: 24000, FileChannels: 2, Samples: 9188}
 	d, dst := NewDecoder(22050), make([]float32, row.Samples)

@@ -1,10 +1,10 @@
-// Package dataset turns recordings and their texts into batches: it indexes what a list names (metadata.csv or JSON Lines,
+// Package dataset turns recordings and their texts into batches: it indexes a list (metadata.csv or JSON Lines,
 // docs/data.md), plans which rows form which batch, decodes and resamples audio, and writes the dataset tensors of a
-// batch into memory it is given.
+// batch to given memory.
 //
-// Everything random is a pure function of the seed, so the same seed gives the same batches with any number of
-// workers, on any machine, and after any restart; docs/data-plan.md specifies the algorithm. A clip that cannot be
-// read never changes the plan: its row becomes empty and is reported by name.
+// Everything random is a pure function of the seed, so the same seed gives the same batches with any number of workers,
+// on any machine, and after any restart. docs/data-plan.md specifies the algorithm. An unreadable clip never changes
+// the plan: its row becomes empty and is reported by name.
 //
 //	tok, err := dataset.LoadTokenizer("bundle/tokenizer.json")
 //	...
@@ -19,6 +19,6 @@
 //		...
 //	}
 //
-// Index, Plan, Epoch, References, Tokenizer and Quarantine are safe for concurrent use; a Decoder or a Filler belongs
-// to one goroutine at a time.
+// Index, Plan, Epoch, References, Tokenizer and Quarantine are safe for concurrent use. Only one goroutine at a time
+// may use a Decoder or a Filler.
 package dataset

@@ -10,7 +10,7 @@ import (
 	"github.com/xtts-host/xtts-host/shared/manifest"
 )
 
-// Filler writes the dataset tensors of batches. It reuses its buffers, so give each goroutine one of its own.
+// Filler writes the dataset tensors of batches. It reuses its buffers, so use one Filler per goroutine.
 type Filler struct {
 	ix         *Index
 	refs       *References
@@ -19,17 +19,17 @@ type Filler struct {
 	decoder    *Decoder
 	wave, ref  []float32
 	bad        []BadRow
-	known      []BadRow // in quarantine; not among bad, since a reference may be tried all the same
+	known      []BadRow // in quarantine; not among bad, because it may still be tried as a reference
 	wanted     wanted
 }
 
-// wanted holds the tensors of one call by name; nil is not asked for.
+// wanted holds the requested tensors of one call; nil means not requested.
 type wanted struct {
 	text, textLengths, wave, waveLengths, ref, refLengths, speakers, languages *Tensor
 }
 
-// NewFiller returns a filler of batches over an index. Rows in the quarantine, which the caller may add to at any
-// time, are left empty as those are that cannot be read. A nil quarantine is empty.
+// NewFiller returns a filler for batches of an index. It leaves rows in the quarantine empty, like unreadable rows. The
+// caller may add to the quarantine at any time. A nil quarantine is empty.
 func NewFiller(ix *Index, refs *References, quarantine *Quarantine) *Filler {
 	if quarantine == nil {
 		quarantine = new(Quarantine)
@@ -37,13 +37,12 @@ func NewFiller(ix *Index, refs *References, quarantine *Quarantine) *Filler {
 	return &Filler{ix: ix, refs: refs, quarantine: quarantine, specs: Specs(), decoder: NewDecoder(ix.SampleRate)}
 }
 
-// Fill writes all of each tensor, padding included, and produces nothing else: audio is read only when a waveform is
-// asked for.
+// Fill writes every element of each tensor, padding included. It reads audio only if a waveform is requested.
 //
-// A row whose clip cannot be read, is silent, has samples that are no numbers, or is in quarantine is left empty and returned. A clip
-// that was to be a reference and cannot be read is returned as well; its row takes a part of itself instead, as it does
-// when the part of the reference is silent. The list is valid until the next call. An error means that the call was wrong
-// or the machine is out of files or memory; the tensors then hold anything.
+// A row is left empty and returned if its clip is unreadable, silent, in quarantine, or has samples that are not
+// finite. An unreadable reference clip is returned too; its row uses a part of its own clip instead, also if the part
+// of the reference is silent. The list is valid until the next call. An error means that the call was invalid, or that
+// the machine is out of files or memory. The content of the tensors is then undefined.
 func (f *Filler) Fill(b Batch, tensors []Tensor) ([]BadRow, error) {
 	f.bad, f.known = f.bad[:0], f.known[:0]
 	if err := f.want(tensors, len(b.Rows)); err != nil {
@@ -58,7 +57,7 @@ func (f *Filler) Fill(b Batch, tensors []Tensor) ([]BadRow, error) {
 	return f.bad, nil
 }
 
-// want finds the tensors by name.
+// want looks the tensors up by name.
 func (f *Filler) want(tensors []Tensor, rows int) error {
 	f.wanted = wanted{}
 	for i := range tensors {
@@ -91,7 +90,7 @@ func (f *Filler) want(tensors []Tensor, rows int) error {
 	return nil
 }
 
-// row fills row i of the tensors. The audio comes first, because a row that cannot be read is empty everywhere.
+// row fills row i of the tensors. It starts with the audio, because an unreadable row is empty in all tensors.
 func (f *Filler) row(epoch, i int, row int32) error {
 	if row < 0 || f.wasBad(row, i) {
 		f.empty(i)
@@ -105,12 +104,12 @@ func (f *Filler) row(epoch, i int, row int32) error {
 	}
 	r, w := &f.ix.Rows[row], &f.wanted
 	if w.text != nil && len(r.Tokens) > w.text.width() {
-		return fmt.Errorf("%s has %d tokens, the tensor holds %d", r.ID, len(r.Tokens), w.text.width())
+		return fmt.Errorf("%s has %d tokens, but the tensor holds %d", r.ID, len(r.Tokens), w.text.width())
 	}
 	f.wave, f.ref = f.wave[:0], f.ref[:0]
 	if w.wave != nil {
 		if r.Samples > w.wave.width() {
-			return fmt.Errorf("%s has %d samples, the tensor holds %d", r.ID, r.Samples, w.wave.width())
+			return fmt.Errorf("%s has %d samples, but the tensor holds %d", r.ID, r.Samples, w.wave.width())
 		}
 		f.wave = grow(f.wave, r.Samples)
 		if ok, err := f.decode(f.wave, Crop{Row: row, Length: r.Samples}, i); !ok {
@@ -128,8 +127,8 @@ func (f *Filler) row(epoch, i int, row int32) error {
 	return nil
 }
 
-// reference fills f.ref. It reports false when nothing can be had, not even of the row itself. It tries clips in quarantine
-// as well: when a row got there depends on how far other workers are, and what can be read does not.
+// reference fills f.ref. It returns false if even the row's own clip is unreadable. It also tries clips in quarantine:
+// when a row gets there depends on the progress of other workers, but whether a clip is readable does not.
 func (f *Filler) reference(epoch, i int, row int32) (bool, error) {
 	width := f.wanted.ref.width()
 	c := f.refs.Crop(epoch, row, width)
@@ -148,8 +147,8 @@ func (f *Filler) reference(epoch, i int, row int32) (bool, error) {
 	return f.decode(f.ref, c, i)
 }
 
-// reason words why a clip cannot be read and what helps, without its path: that stands beside it, and a checkpoint lists
-// reasons.
+// reason says why a clip cannot be read, and what to do. It omits the path, which is stored separately; a checkpoint
+// contains the reasons.
 func reason(err error) string {
 	if p := (*fs.PathError)(nil); errors.As(err, &p) {
 		return p.Op + ": " + p.Err.Error()
@@ -160,7 +159,7 @@ func reason(err error) string {
 	return err.Error()
 }
 
-// decode reads a part of a clip. A clip that cannot be used is noted as bad: the result is false, without an error.
+// decode reads a part of a clip. An unusable clip is recorded as bad: the result is false, without an error.
 func (f *Filler) decode(dst []float32, c Crop, position int) (bool, error) {
 	r := &f.ix.Rows[c.Row]
 	err := f.decoder.Decode(dst, r, c.Offset)
@@ -171,20 +170,20 @@ func (f *Filler) decode(dst []float32, c Crop, position int) (bool, error) {
 		return err == nil, err
 	}
 	if position < 0 && f.quarantine.Has(c.Row) {
-		return false, nil // known
+		return false, nil // already known
 	}
 	f.bad = append(f.bad, BadRow{Row: c.Row, ID: r.ID, Path: r.Path, Reason: reason(err), Position: position})
 	return false, nil
 }
 
-// silence is the peak, -80 dB of full scale, up to which a clip is silent: some steps of 16-bit noise with nothing in it.
+// silence is the largest peak of a silent clip, -80 dB of full scale: three steps of 16 bits.
 const silence = 1e-4
 
 func silent(samples []float32) bool {
 	return !slices.ContainsFunc(samples, func(v float32) bool { return v > silence || v < -silence })
 }
 
-// flaw says what is wrong with samples that could be read. Silence counts against a whole clip only, since speech pauses.
+// flaw returns what is wrong with readable samples. Silence counts only for a whole clip, because speech has pauses.
 func flaw(samples []float32, whole bool) error {
 	for i, v := range samples {
 		if v-v != 0 { // NaN and infinities
@@ -197,7 +196,7 @@ func flaw(samples []float32, whole bool) error {
 	return nil
 }
 
-// wasBad says whether this call has met the row already and could not read it, and notes its place in the batch.
+// wasBad reports whether this call has already found the row unreadable, and records its place in the batch.
 func (f *Filler) wasBad(row int32, position int) bool {
 	for i := range f.bad {
 		if f.bad[i].Row == row {
@@ -236,7 +235,7 @@ func (f *Filler) put(i int, r *Row) {
 	}
 }
 
-// empty pads row i of every tensor; lengths are 0.
+// empty pads row i of every tensor; lengths become 0.
 func (f *Filler) empty(i int) {
 	w := &f.wanted
 	for _, t := range [...]*Tensor{w.text, w.wave, w.ref, w.speakers, w.languages} {

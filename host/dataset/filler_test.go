@@ -21,7 +21,7 @@ const (
 	tRef  = 20
 )
 
-// tensors makes memory for the named tensors, full of what nobody wrote.
+// tensors allocates the named tensors and fills them with invalid values.
 func tensors(t testing.TB, rows int, values map[string]int, names ...string) []Tensor {
 	t.Helper()
 	out := make([]Tensor, len(names))
@@ -47,7 +47,7 @@ var allNames = []string{"text_sequences", "text_lengths", "waveform", "waveform_
 
 var sizes = map[string]int{"T_text": tText, "T_wav": tWav, "T_ref": tRef}
 
-// four makes a data set of two speakers; sample i of clip k is 1000*k + i.
+// four creates a data set of two speakers. Sample i of clip k is 1000*k + i.
 func four(t testing.TB) *Index {
 	dir := folder(t, "A/1|ab", "A/2|abc", "B/1|b", "B/2|ba!")
 	clip(t, dir, "A/1", 22050, 1, ramp(0, 30))
@@ -121,7 +121,7 @@ func TestFill(t *testing.T) {
 	}
 }
 
-// Every part of the tensors is written, and the same by a used filler as by a new one.
+// Every element of the tensors is written. A used filler writes the same as a new one.
 func TestFillIsPure(t *testing.T) {
 	ix := four(t)
 	refs := NewReferences(ix, 1)
@@ -146,7 +146,7 @@ func TestFillIsPure(t *testing.T) {
 	}
 }
 
-// However many workers fill an epoch, in whatever order, every batch has the same bits.
+// Any number of workers may fill an epoch, in any order: every batch has the same bits.
 func TestFillByManyWorkers(t *testing.T) {
 	dir, err := Sample(t.TempDir())
 	if err != nil {
@@ -206,10 +206,10 @@ func TestFillBadRow(t *testing.T) {
 		name  string
 		rows  []int32
 		names []string
-		known bool  // the row is in quarantine before
+		known bool  // the row is already in quarantine
 		place int   // BadRow.Position; -2 for none
 		empty []int // rows that must be empty
-		own   []int // rows whose reference is a part of themselves
+		own   []int // rows that use a part of their own clip as reference
 	}{
 		{"the row itself", []int32{1, 3}, allNames, false, 0, []int{0}, nil},
 		{"a reference", []int32{0, 3}, allNames, false, -1, nil, []int{0}},
@@ -222,7 +222,7 @@ func TestFillBadRow(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			q := new(Quarantine)
 			if c.known {
-				q.Add(BadRow{Row: 1, ID: "A/2", Path: ix.Rows[1].Path, Reason: "declares 100 bytes, the file has 16"})
+				q.Add(BadRow{Row: 1, ID: "A/2", Path: ix.Rows[1].Path, Reason: "declares 100 bytes, but the file has 16"})
 			}
 			ts := tensors(t, 2, sizes, c.names...)
 			bad := fill(t, NewFiller(ix, refs, q), Batch{Rows: c.rows}, ts)
@@ -231,7 +231,7 @@ func TestFillBadRow(t *testing.T) {
 					t.Errorf("bad rows %v", bad)
 				}
 			} else if len(bad) != 1 || bad[0].Row != 1 || bad[0].ID != "A/2" || bad[0].Path != ix.Rows[1].Path ||
-				bad[0].Position != c.place || !strings.Contains(bad[0].Reason, "declares 100 bytes, the file has 16") {
+				bad[0].Position != c.place || !strings.Contains(bad[0].Reason, "declares 100 bytes, but the file has 16") {
 				t.Errorf("bad rows %+v", bad)
 			}
 			for i := range c.rows {
@@ -268,12 +268,12 @@ func TestFillRefuses(t *testing.T) {
 		err     string
 	}{
 		{"unknown tensor", one("waveform", func(t *Tensor) { t.Name = "mel_spectrograms" }), `tensor "mel_spectrograms" is not one`},
-		{"dtype", one("text_lengths", func(t *Tensor) { t.DType = manifest.I64 }), "text_lengths is i64, the data set produces i32"},
+		{"dtype", one("text_lengths", func(t *Tensor) { t.DType = manifest.I64 }), "text_lengths is i64, but the data set produces i32"},
 		{"rank", one("waveform", func(t *Tensor) { t.Shape = []int{tWav} }), "waveform has the shape [50]"},
 		{"rows", one("waveform", func(t *Tensor) { t.Shape = []int{2, tWav} }), "with 1 rows"},
 		{"bytes", one("waveform", func(t *Tensor) { t.Data = t.Data[4:] }), "has 196 bytes, not 200"},
-		{"too many tokens", tensors(t, 1, map[string]int{"T_text": 2}, "text_sequences"), "A/2 has 3 tokens, the tensor holds 2"},
-		{"too many samples", tensors(t, 1, map[string]int{"T_wav": 49}, "waveform"), "A/2 has 50 samples, the tensor holds 49"},
+		{"too many tokens", tensors(t, 1, map[string]int{"T_text": 2}, "text_sequences"), "A/2 has 3 tokens, but the tensor holds 2"},
+		{"too many samples", tensors(t, 1, map[string]int{"T_wav": 49}, "waveform"), "A/2 has 50 samples, but the tensor holds 49"},
 		{"lengths of nothing", tensors(t, 1, sizes, "reference_lengths"), "without reference_waveform"},
 	} {
 		_, err := f.Fill(Batch{Epoch: 3, Index: 4, Rows: []int32{1}}, c.tensors)
@@ -288,14 +288,14 @@ func TestQuarantine(t *testing.T) {
 		t.Error("the zero value is not empty")
 	}
 	if !q.Add(BadRow{Row: 5, Reason: "first"}) || !q.Add(BadRow{Row: 1}) || q.Add(BadRow{Row: 5, Reason: "second"}) {
-		t.Error("Add does not tell what is new")
+		t.Error("Add does not report which rows are new")
 	}
 	if r := q.Rows(); len(r) != 2 || r[0].Row != 1 || r[1].Reason != "first" || !q.Has(5) || q.Has(2) {
 		t.Errorf("rows %v", r)
 	}
 }
 
-// The allocations that are left are those of opening files: os.Stat, os.Open and reading the header.
+// The remaining allocations are those of opening files: os.Stat, os.Open and reading the header.
 func BenchmarkFill(b *testing.B) {
 	dir, err := Sample(b.TempDir())
 	if err != nil {
@@ -344,13 +344,13 @@ func TestFlaw(t *testing.T) {
 	}
 }
 
-// A silent clip is left out by name. As a reference it is no voice: the row takes a part of itself, whether the clip is known
-// to be silent or not.
+// A silent clip is left out by name. It is not used as a reference: the row uses a part of its own clip, whether the
+// silent clip is known or not.
 func TestFillSilence(t *testing.T) {
 	dir := folder(t, "A/1|a", "A/2|b", "A/3|c")
 	clip(t, dir, "A/1", 22050, 1, ramp(1000, 30))
 	clip(t, dir, "A/2", 22050, 1, make([]int16, 10))
-	half := append(make([]int16, 40), ramp(3000, 10)...) // its reference parts may be silent; it is not
+	half := append(make([]int16, 40), ramp(3000, 10)...) // parts of it may be silent, the whole clip is not
 	clip(t, dir, "A/3", 22050, 1, half)
 	ix := open(t, Config{Dir: dir, SampleRate: 22050, Tokenizer: testTokenizer(t)})
 	refs := NewReferences(ix, 1)

@@ -28,7 +28,7 @@ func open(t testing.TB, cfg Config) *Index {
 	return ix
 }
 
-// folder makes a data set of the given list lines, without audio.
+// folder creates a data set with the given list lines, without audio.
 func folder(t testing.TB, lines ...string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -72,7 +72,7 @@ func wavFile(rate, channels int, samples []int16) []byte {
 	return b
 }
 
-// ramp gives n samples start, start+1, ...: every sample tells where it is from.
+// ramp returns n samples start, start+1, ..., so every sample shows its origin.
 func ramp(start, n int) []int16 {
 	s := make([]int16, n)
 	for i := range s {
@@ -97,7 +97,7 @@ func ints(b []byte) []int32 {
 	return out
 }
 
-// contains checks an error against a part of its text; "" wants none.
+// contains checks an error against a part of its text; "" requires no error.
 func contains(t testing.TB, err error, want string) {
 	t.Helper()
 	if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {

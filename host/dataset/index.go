@@ -15,30 +15,30 @@ import (
 // Split names one of the two lists of a data set.
 type Split int
 
-// Train is metadata_train.csv or train.jsonl where there is one, Eval is metadata_eval.csv or eval.jsonl; otherwise both
-// are metadata.csv or manifest.jsonl.
+// Train is metadata_train.csv or train.jsonl if it exists, Eval is metadata_eval.csv or eval.jsonl; otherwise both are
+// metadata.csv or manifest.jsonl.
 const (
 	Train Split = iota
 	Eval
 )
 
-// Config says what Open indexes. Dir, SampleRate and Tokenizer are needed.
+// Config says what Open indexes. Dir, SampleRate and Tokenizer are required.
 type Config struct {
-	// Dir is a folder with lists, or a JSON Lines file, which then is the list of both splits: docs/data.md.
+	// Dir is a folder with lists, or a JSON Lines file, which is then the list of both splits (docs/data.md).
 	Dir   string
 	Split Split
-	// SampleRate is that of the feature contract, in Hz; audio is resampled to it.
+	// SampleRate is that of the feature contract, in Hz. Audio is resampled to it.
 	SampleRate int
-	// Tokenizer may be nil when no text tensor is consumed; rows then have no tokens.
+	// Tokenizer may be nil if no text tensor is used. Then rows have no tokens.
 	Tokenizer *Tokenizer
-	// Language of rows whose line names none, "en" when empty.
+	// Language is the language of rows whose line names none; empty means "en".
 	Language string
-	// Speakers and Languages come first in those of the index and so fix the numbers of known names. An evaluation set
-	// is given those of the training set's index.
+	// Speakers and Languages are the first entries of the index's lists, so known names keep their numbers. An
+	// evaluation set gets those of the training set.
 	Speakers, Languages []string
-	// CacheDir is the folder of the index cache, made when missing. Empty: no cache.
+	// CacheDir is the folder of the index cache. Open creates it if it does not exist. Empty means no cache.
 	CacheDir string
-	// Workers is the number of files read at a time, 8 when 0: reading headers waits for the disk.
+	// Workers is the number of files to read at a time; 0 means 8, because reading headers waits for the disk.
 	Workers int
 }
 
@@ -47,20 +47,20 @@ type Row struct {
 	ID   string
 	Path string // of the audio file
 	Line int    // in the list
-	// Offset and Frames give the part of the file that is the clip, in samples per channel at the file's own rate.
+	// Offset and Frames are the part of the file that is the clip, in samples per channel at the file's own rate.
 	Offset, Frames int
 	FileRate       int // of the file, in Hz
 	FileChannels   int
-	Samples        int     // of the clip at the index's sample rate: ceil(Frames*rate/FileRate)
+	Samples        int     // samples of the clip at the index's sample rate: ceil(Frames*rate/FileRate)
 	Text           string  // in NFC, without control characters
 	Tokens         []int32 // token ids of the text
 	Language       string
 	Speaker        string
-	LanguageID     int32 // place in Index.Languages
-	SpeakerID      int32 // place in Index.Speakers
+	LanguageID     int32 // index into Index.Languages
+	SpeakerID      int32 // index into Index.Speakers
 }
 
-// Rejected is a line of the list that cannot be used. It is no row of the index.
+// Rejected is an unusable line of the list. It is not a row of the index.
 type Rejected struct {
 	Place  string `json:"place"` // list file and line, as "metadata.csv:12"
 	ID     string `json:"id,omitempty"`
@@ -68,41 +68,41 @@ type Rejected struct {
 	Reason string `json:"reason"`
 }
 
-// UnknownChar is a character that the tokenizer's vocabulary lacks. A tokenizer with byte fallback spells it in bytes, and
-// any other has one token for all of them.
+// UnknownChar is a character that the tokenizer's vocabulary does not contain. A tokenizer with byte fallback encodes
+// it as bytes; any other tokenizer has one token for all unknown characters.
 type UnknownChar struct {
 	Char    rune // after the tokenizer's own normalization
 	Count   int
-	Place   string // where it was met first, as "metadata.csv:12"
-	Instead rune   // in the vocabulary for the same letter or digit; 0 without one
+	Place   string // first occurrence, as "metadata.csv:12"
+	Instead rune   // the character in the vocabulary for the same letter or digit, or 0
 }
 
 // Index lists the rows of a data set. Its fields are read-only after Open.
 type Index struct {
-	Dir        string // absolute: the list's folder
-	List       string // the list's file name
+	Dir        string // absolute path of the list's folder
+	List       string // file name of the list
 	SampleRate int
 	Rows       []Row      // in file order
 	Rejected   []Rejected // in file order
-	// Unknown are the characters of the texts that the vocabulary lacks, as they were met. ByteFallback says that the
-	// tokenizer spells them in bytes.
+	// Unknown are the characters of the texts that the vocabulary does not contain, in the order of their first
+	// occurrence. ByteFallback means that the tokenizer encodes them as bytes.
 	Unknown      []UnknownChar
 	ByteFallback bool
 	Speakers     []string // Config.Speakers, then others in file order
 	Languages    []string
-	// Cached says that the index came from the cache. CacheError says why the cache could not be read or written; the
-	// index is complete all the same.
+	// Cached means that the index came from the cache. CacheError is the reason why the cache could not be read or
+	// written; the index is complete anyway.
 	Cached     bool
 	CacheError error
 }
 
-// Open indexes a data set: it reads the list, the header of every audio file, and the tokens of every text, or takes
-// all that from the cache when list, files (by size and time), tokenizer and sample rate are the same. Files that the
-// operating system did not let it read are tried each time.
+// Open indexes a data set: it reads the list, the header of every audio file and the tokens of every text. It takes all
+// of them from the cache if list, files (by size and time), tokenizer and sample rate are unchanged. It retries files
+// that the operating system did not allow it to read.
 //
-// A line whose text or audio cannot be used is in Index.Rejected and does not fail Open. Open fails on ids that occur
-// twice or leave the folder, on a missing list and one with a line of more than 1 MiB, when ctx ends, and with ErrNoRows
-// when no row is left.
+// A line with unusable text or audio is added to Index.Rejected; Open does not fail. Open fails on ids that occur twice
+// or leave the folder, on a missing list, on a line of more than 1 MiB, if ctx ends, and with ErrNoRows if no row is
+// left.
 func Open(ctx context.Context, cfg Config) (*Index, error) {
 	if cfg.Workers == 0 {
 		cfg.Workers = 8
@@ -171,7 +171,7 @@ func (ix *Index) open(ctx context.Context, cfg Config) error {
 		"%s: %w: all %d lines are rejected, the first (%s) because: %s", ix.List, ErrNoRows, len(ix.Rejected), r.Place, r.Reason)
 }
 
-// fill makes rows of the usable entries and collects the others.
+// fill creates rows from the usable entries and collects the others.
 func (ix *Index) fill(cfg Config, entries []entry, files []audioFile, scanned []scannedRow) {
 	ix.Speakers, ix.Languages = slices.Clone(cfg.Speakers), slices.Clone(cfg.Languages)
 	number := func(names *[]string) func(string) int32 {
@@ -218,8 +218,8 @@ func (ix *Index) fill(cfg Config, entries []entry, files []audioFile, scanned []
 	}
 }
 
-// audioPath returns where the recording is looked for first (see statAudio), "" where the line does not say it. Lists may name files anywhere: see
-// docs/data.md.
+// audioPath returns the first path at which to look for the recording (see statAudio), or "" if the line has none.
+// Lists may name any file (docs/data.md).
 func (ix *Index) audioPath(e *entry) string {
 	path := filepath.FromSlash(e.audio)
 	if path == "" || filepath.IsAbs(path) {
@@ -228,7 +228,7 @@ func (ix *Index) audioPath(e *entry) string {
 	return filepath.Join(ix.Dir, path)
 }
 
-// Hash identifies what the rows are, whatever the folder and the files' times: the hex SHA-256 over the sample rate and
+// Hash identifies the rows, independent of the folder and of file times: the hex SHA-256 of the sample rate and of
 // every row's id, tokens, language, speaker and clip.
 func (ix *Index) Hash() string {
 	h := sha256.New()

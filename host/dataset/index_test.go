@@ -66,7 +66,7 @@ func TestOpenRejects(t *testing.T) {
 	}
 	want := map[string]string{
 		"metadata.csv:2": "missing: there is no wavs/missing.wav or .flac",
-		"metadata.csv:3": `broken: truncated: the "data" chunk declares 200 bytes, the file has 100`,
+		"metadata.csv:3": `broken: truncated: the "data" chunk declares 200 bytes, but the file has 100`,
 		"metadata.csv:4": "silent: the audio has no samples",
 		"metadata.csv:5": ": no '|' between id and text",
 		"metadata.csv:6": "pipe: a named pipe, not a regular file",
@@ -74,7 +74,7 @@ func TestOpenRejects(t *testing.T) {
 	}
 	rows := 2
 	if os.Geteuid() == 0 {
-		rows++ // nothing is closed to root
+		rows++ // root can read everything
 	} else {
 		want["metadata.csv:9"] = "closed: open: permission denied"
 	}
@@ -89,7 +89,7 @@ func TestOpenRejects(t *testing.T) {
 func TestOpenFails(t *testing.T) {
 	tok := testTokenizer(t)
 	for _, c := range []struct{ name, dir, err, hint string }{
-		{"no folder", filepath.Join(t.TempDir(), "none"), "neither metadata_train.csv nor metadata.csv is there", "a data set is a folder"},
+		{"no folder", filepath.Join(t.TempDir(), "none"), "neither metadata_train.csv nor metadata.csv exists", "a data set is a folder"},
 		{"nothing usable", folder(t, "1|one", "2|two"), "no usable row: all 2 lines are rejected, the first (metadata.csv:1) because: there is no wavs/1.wav", "wavs/<id>.wav"},
 		{"empty list", folder(t), "metadata.csv: no usable row", ""},
 		{"duplicate", folder(t, "1|one", "1|two"), "metadata.csv:2: id \"1\"", "give it another id"},
@@ -167,7 +167,7 @@ func TestCache(t *testing.T) {
 		bad[i] ^= 0x40
 		write(t, file, bad)
 		if ix := open(t, cfg); ix.Cached {
-			t.Fatalf("damage at byte %d of %d goes unseen", i, len(good))
+			t.Fatalf("damage at byte %d of %d was not detected", i, len(good))
 		}
 	}
 	write(t, file, good[:len(good)/2])
@@ -212,7 +212,7 @@ func TestHash(t *testing.T) {
 	}
 }
 
-// 13,000 utterances of LJSpeech's length of text, with nothing but headers as audio.
+// 13,000 utterances with text of LJSpeech's length, whose audio consists of headers only.
 func manyRows(b *testing.B) string {
 	dir := b.TempDir()
 	if err := os.Mkdir(filepath.Join(dir, "wavs"), 0o755); err != nil {
@@ -254,8 +254,8 @@ func BenchmarkOpen13000(b *testing.B) {
 	}
 }
 
-// TestCacheReadsAgain checks that what the operating system said of a file is not taken from the cache: who may read it
-// changes neither its size nor its time.
+// TestCacheReadsAgain: errors of the operating system are not taken from the cache, because a change of permissions
+// changes neither the size nor the time of a file.
 func TestCacheReadsAgain(t *testing.T) {
 	dir := folder(t, "1|one", "2|two", "3|three")
 	clip(t, dir, "1", 22050, 1, ramp(0, 50))
@@ -264,7 +264,7 @@ func TestCacheReadsAgain(t *testing.T) {
 	cfg := Config{Dir: dir, SampleRate: 22050, CacheDir: filepath.Join(t.TempDir(), "cache")}
 	first := open(t, cfg)
 
-	// The cache of a time when 2.wav could not be read: permissions do not bind every user who runs this test.
+	// A cache from a time when 2.wav was unreadable: permissions do not restrict every user who runs this test.
 	ix := &Index{Dir: first.Dir, List: first.List}
 	entries, sum, err := readList(filepath.Join(dir, "metadata.csv"))
 	if err != nil {
@@ -281,7 +281,7 @@ func TestCacheReadsAgain(t *testing.T) {
 		t.Fatal(rows, err)
 	}
 	if rows[2].Again || rows[2].Reason == "" {
-		t.Errorf("what the content says would be read again: %+v", rows[2])
+		t.Errorf("an error in the content would be read again: %+v", rows[2])
 	}
 	rows[1] = scannedRow{Reason: "open: permission denied", Again: true}
 	if err := cache.store(key, rows); err != nil {
@@ -295,7 +295,7 @@ func TestCacheReadsAgain(t *testing.T) {
 		t.Errorf("the file is read on: %+v, %v", rows, err)
 	}
 
-	// An error of the system is marked as such: here a path with a file where a folder should be.
+	// An error of the operating system is marked as such, here a path with a file instead of a folder.
 	s.files[0].path = filepath.Join(dir, "metadata.csv", "x")
 	var row scannedRow
 	if err := s.read(&row, 0); err != nil || !row.Again {
@@ -303,7 +303,7 @@ func TestCacheReadsAgain(t *testing.T) {
 	}
 }
 
-// TestOddRate checks that a header cannot ask for a filter that fills the memory, and that no usual rate is refused.
+// TestOddRate: a header cannot request a filter that exhausts memory, and no usual rate is refused.
 func TestOddRate(t *testing.T) {
 	dir := folder(t, "1|one", "2|two")
 	clip(t, dir, "1", 22050, 1, ramp(0, 50))

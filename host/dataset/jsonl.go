@@ -12,11 +12,11 @@ import (
 	"unicode"
 )
 
-// parseObject returns the parser of JSON Lines: a line is an object in the form of NVIDIA NeMo's manifests
-// (https://docs.nvidia.com/nemo-framework/user-guide/latest/nemotoolkit/asr/datasets.html). Keys that it does not know are
-// passed over. dir is the list's folder, from which paths are taken.
+// parseObject returns the parser for JSON Lines: a line is an object in the form of NVIDIA NeMo's manifests
+// (https://docs.nvidia.com/nemo-framework/user-guide/latest/nemotoolkit/asr/datasets.html). It ignores unknown keys.
+// Paths are relative to dir, the folder of the list.
 //
-// Nothing in a line makes the list ambiguous, so the parser returns no error.
+// No line can make the list ambiguous, so the parser returns no error.
 func parseObject(dir string) parser {
 	return func(line string) (entry, error) {
 		var o object
@@ -27,12 +27,12 @@ func parseObject(dir string) parser {
 	}
 }
 
-// notObject says why a line is no JSON object.
+// notObject returns why a line is not a JSON object.
 func notObject(line string, err error) string {
 	if syntax := (*json.SyntaxError)(nil); errors.As(err, &syntax) {
 		for _, word := range []string{"NaN", "Infinity"} { // Python writes them
 			if strings.HasPrefix(line[max(0, syntax.Offset-1):], word) {
-				return fmt.Sprintf("not JSON: byte %d: %s is no number of JSON", syntax.Offset, word)
+				return fmt.Sprintf("not JSON: byte %d: %s is not a JSON number", syntax.Offset, word)
 			}
 		}
 		return fmt.Sprintf("not JSON: byte %d: %v", syntax.Offset, err)
@@ -67,7 +67,7 @@ func (o object) entry(dir string) entry {
 			return e
 		}
 	}
-	// Paths and names go into messages, where a control character would move the cursor of whoever reads them.
+	// Messages contain paths and names. A control character in them would change the reader's terminal.
 	for _, v := range []struct{ key, value string }{{"audio_filepath", e.audio}, {"id", e.id}, {"speaker", e.speaker}, {"language", e.language}} {
 		if strings.ContainsFunc(v.value, unicode.IsControl) {
 			e.reason = fmt.Sprintf("%s %s has a control character", v.key, brief(strconv.Quote(v.value)))
@@ -83,7 +83,7 @@ func (o object) entry(dir string) entry {
 	return e
 }
 
-// brief shortens a value of a line for a message: it may be nearly as long as the line.
+// brief shortens a value of a line for a message, because it may be nearly as long as the line.
 func brief(value string) string {
 	const most = 80
 	if len(value) <= most {
@@ -92,8 +92,8 @@ func brief(value string) string {
 	return strings.ToValidUTF8(value[:most], "") + "..."
 }
 
-// insideOf cleans a path, and makes one that leads into the list's folder relative to it, so that ids stay the same where the
-// folder moves.
+// insideOf cleans a path. A path below the list's folder becomes relative to it, so ids stay the same when the folder
+// moves.
 func insideOf(dir, path string) string {
 	if path == "" {
 		return ""
@@ -107,7 +107,7 @@ func insideOf(dir, path string) string {
 	return filepath.ToSlash(path)
 }
 
-// value returns the value of a key, nil when it is not there or null, as Python writes None.
+// value returns the value of a key, or nil if the key is missing or null, as Python writes None.
 func (o object) value(key string) json.RawMessage {
 	if v := o[key]; !bytes.Equal(v, []byte("null")) {
 		return v
@@ -130,7 +130,7 @@ func (o object) text(key string, needed bool) (string, error) {
 	return strings.TrimSpace(s), nil
 }
 
-// speaker also takes a whole number, which manifests for several speakers often have.
+// speaker also accepts an integer, which manifests with several speakers often have.
 func (o object) speaker() (string, error) {
 	v := o.value("speaker")
 	if n, err := strconv.ParseInt(string(v), 10, 64); err == nil {
@@ -185,15 +185,15 @@ func kind(v json.RawMessage) string {
 	return "a number"
 }
 
-// part is the part of a recording that is the clip, in seconds. The zero value is all of it.
+// part is the part of a recording that is the clip, in seconds. The zero value is the whole recording.
 type part struct {
 	offset, duration float64
-	bounded          bool // by duration
+	bounded          bool // bounded by duration
 	given            bool
 }
 
-// String marks the part in an id: "@offset+duration", with the fewest digits that give the numbers back. Two parts of
-// one recording differ in it.
+// String identifies the part in an id: "@offset+duration", with the fewest digits that represent the numbers exactly.
+// It differs between two parts of one recording.
 func (p part) String() string {
 	if !p.given {
 		return ""
@@ -205,11 +205,12 @@ func (p part) String() string {
 	return text
 }
 
-// slack is how far a part may reach behind the recording's end, in seconds: durations are written with two decimals or three.
+// slack is how far a part may extend past the end of the recording, in seconds: durations are written with two or three
+// decimals.
 const slack = 0.01
 
-// frames returns the part in frames of a recording: it starts at the frame nearest to offset, and ends in front of the
-// one nearest to offset+duration, halves away from 0. So parts that follow each other neither overlap nor leave a gap.
+// frames returns the part in frames of a recording. It starts at the frame nearest to offset and ends before the frame
+// nearest to offset+duration, with halves rounded away from 0. So consecutive parts neither overlap nor leave a gap.
 func (p part) frames(recording, rate int) (first, n int, err error) {
 	length := float64(recording) / float64(rate)
 	begin, end := math.Round(p.offset*float64(rate)), float64(recording)
@@ -219,12 +220,12 @@ func (p part) frames(recording, rate int) (first, n int, err error) {
 	if p.bounded {
 		stop := p.offset + p.duration
 		if stop > length+slack {
-			return 0, 0, fmt.Errorf("offset %g s and duration %g s end behind the recording of %.3f s", p.offset, p.duration, length)
+			return 0, 0, fmt.Errorf("offset %g s and duration %g s end after the recording of %.3f s", p.offset, p.duration, length)
 		}
 		end = min(end, math.Round(stop*float64(rate)))
 	}
 	if end <= begin {
-		return 0, 0, fmt.Errorf("a duration of %g s holds no sample at %d Hz", p.duration, rate)
+		return 0, 0, fmt.Errorf("a duration of %g s contains no sample at %d Hz", p.duration, rate)
 	}
 	return int(begin), int(end - begin), nil
 }

@@ -32,8 +32,8 @@ func TestParseObject(t *testing.T) {
 		{"absolute inside", `{"audio_filepath": "/data/set/b/a.wav", "text": "x"}`, entry{id: "b/a.wav", audio: "b/a.wav", text: "x"}},
 
 		{"not JSON", `{"text": }`, entry{reason: "not JSON: byte 10: invalid character '}' looking for beginning of value"}},
-		{"NaN", `{"audio_filepath": "a.wav", "duration": NaN}`, entry{reason: "not JSON: byte 41: NaN is no number of JSON"}},
-		{"Infinity", `{"offset": -Infinity}`, entry{reason: "not JSON: byte 13: Infinity is no number of JSON"}},
+		{"NaN", `{"audio_filepath": "a.wav", "duration": NaN}`, entry{reason: "not JSON: byte 41: NaN is not a JSON number"}},
+		{"Infinity", `{"offset": -Infinity}`, entry{reason: "not JSON: byte 13: Infinity is not a JSON number"}},
 		{"two objects", `{} {}`, entry{reason: "not JSON: byte 4: invalid character '{' after top-level value"}},
 		{"list", `[1]`, entry{reason: "not a JSON object"}},
 		{"null", `null`, entry{reason: "not a JSON object"}},
@@ -78,11 +78,11 @@ func TestPartFrames(t *testing.T) {
 		{"from", part{offset: 0.25, given: true}, 250, 750, ""},
 		{"to the nearest frame, halves up", part{0.0025, 0.0020, true, true}, 3, 2, ""}, // 2.5 and 4.5
 		{"a few milliseconds too many", part{0.5, 0.505, true, true}, 500, 500, ""},
-		{"behind the end", part{0.5, 0.6, true, true}, 0, 0, "offset 0.5 s and duration 0.6 s end behind the recording of 1.000 s"},
-		{"far behind", part{0, 1e300, true, true}, 0, 0, "end behind the recording"},
+		{"after the end", part{0.5, 0.6, true, true}, 0, 0, "offset 0.5 s and duration 0.6 s end after the recording of 1.000 s"},
+		{"far after", part{0, 1e300, true, true}, 0, 0, "end after the recording"},
 		{"offset at the end", part{offset: 1, given: true}, 0, 0, "offset 1 s is not inside the recording of 1.000 s"},
-		{"offset far behind", part{offset: 1e300, given: true}, 0, 0, "is not inside the recording"},
-		{"nothing", part{0.5, 0.0001, true, true}, 0, 0, "a duration of 0.0001 s holds no sample at 1000 Hz"},
+		{"offset far after", part{offset: 1e300, given: true}, 0, 0, "is not inside the recording"},
+		{"nothing", part{0.5, 0.0001, true, true}, 0, 0, "a duration of 0.0001 s contains no sample at 1000 Hz"},
 	} {
 		first, n, err := c.part.frames(1000, 1000)
 		contains(t, err, c.err)
@@ -92,7 +92,7 @@ func TestPartFrames(t *testing.T) {
 	}
 }
 
-// Two parts of one recording are two clips, and a line that cannot be used is named.
+// Two parts of one recording are two clips, and an unusable line is named.
 func TestOpenJSONLines(t *testing.T) {
 	dir, other := t.TempDir(), t.TempDir()
 	write(t, filepath.Join(dir, "long.wav"), wavFile(1000*8, 1, ramp(0, 8000)))
@@ -131,7 +131,7 @@ func TestOpenJSONLines(t *testing.T) {
 		got = append(got, r.Place+" "+r.ID+" "+strings.TrimPrefix(r.Path, dir)+": "+r.Reason)
 	}
 	want = []string{
-		"clips.json:6 long.wav@0.5+0.75 /long.wav: offset 0.5 s and duration 0.75 s end behind the recording of 1.000 s",
+		"clips.json:6 long.wav@0.5+0.75 /long.wav: offset 0.5 s and duration 0.75 s end after the recording of 1.000 s",
 		"clips.json:7  : the line is not UTF-8",
 		"clips.json:8 none.wav /none.wav: there is no none.wav",
 		"clips.json:9 long.wav /long.wav: the text has 5000 characters, more than 4096",
@@ -149,11 +149,11 @@ func TestOpenJSONLines(t *testing.T) {
 func TestOpenJSONLinesFails(t *testing.T) {
 	const line = `{"audio_filepath": "a.wav", "offset": 1, "text": "x"}` + "\n"
 	for _, c := range []struct{ name, file, data, err string }{
-		{"the same part twice", "manifest.jsonl", line + "\n" + line, `manifest.jsonl:3: id "a.wav@1" stands in line 1 already`},
+		{"the same part twice", "manifest.jsonl", line + "\n" + line, `manifest.jsonl:3: id "a.wav@1" is already in line 1`},
 		{"no line", "manifest.jsonl", "\n", "manifest.jsonl: no usable row"},
 		{"a list over lines", "manifest.jsonl", "[\n{},\n]\n", "all 3 lines are rejected, the first (manifest.jsonl:1) because: not JSON: byte 1: unexpected end"},
-		{"no list", "other.jsonl", line, "neither metadata_train.csv nor metadata.csv is there"},
-		{"evaluation alone", "eval.jsonl", line, "neither train.jsonl nor manifest.jsonl is there"},
+		{"no list", "other.jsonl", line, "neither metadata_train.csv nor metadata.csv exists"},
+		{"evaluation alone", "eval.jsonl", line, "neither train.jsonl nor manifest.jsonl exists"},
 	} {
 		dir := t.TempDir()
 		write(t, filepath.Join(dir, c.file), []byte(c.data))
@@ -173,7 +173,7 @@ func TestOpenJSONLinesFails(t *testing.T) {
 	contains(t, err, "metadata.csv: a folder, not a regular file")
 }
 
-// A folder's layout is that of the first list that is found.
+// The layout of a folder is that of the first list that is found.
 func TestLayouts(t *testing.T) {
 	dir := t.TempDir()
 	has := func(want bool) {
@@ -208,7 +208,7 @@ func TestLayouts(t *testing.T) {
 	}
 }
 
-// endless is a line without an end that counts what is read of it.
+// endless is a line without an end that counts how much of it is read.
 type endless struct{ read int }
 
 func (e *endless) Read(b []byte) (int, error) {
@@ -228,7 +228,7 @@ func TestLongLineIsNotRead(t *testing.T) {
 	}
 }
 
-// Whatever the bytes, an accepted list has unique ids and lines with a text, a path, and a part that can be cut.
+// For any bytes, an accepted list has unique ids, and lines with a text, a path and a valid part.
 func FuzzParseObjects(f *testing.F) {
 	for _, s := range []string{
 		`{"audio_filepath": "a/1.wav", "text": "One.", "offset": 1.5, "duration": 2}` + "\n" + `{"audio_filepath": "b.wav", "text": "x", "speaker": 92, "id": "b"}`,

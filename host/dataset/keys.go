@@ -7,8 +7,8 @@ import (
 	"strconv"
 )
 
-// Everything random starts from SHA-256 over fields: each a UTF-8 string behind its length as a big-endian u32,
-// integers in decimal. The lengths keep ("a", "bc") and ("ab", "c") apart.
+// Everything random starts from SHA-256 over fields. Each field is a UTF-8 string, preceded by its length as a
+// big-endian u32; integers are in decimal. The lengths distinguish ("a", "bc") from ("ab", "c").
 
 func appendField(b []byte, s string) []byte {
 	b = binary.BigEndian.AppendUint32(b, uint32(len(s)))
@@ -22,8 +22,8 @@ func appendInt(b []byte, n int64) []byte {
 	return b
 }
 
-// RowKey returns the key from which a stage instance draws its random numbers for a row: the first 16 bytes of
-// SHA-256("row", seed, epoch, id, instance). id is the row's, instance the name of the stage instance.
+// RowKey returns the key for the random numbers of a stage instance for a row: the first 16 bytes of SHA-256("row",
+// seed, epoch, id, instance). id is the id of the row, instance the name of the stage instance.
 func RowKey(seed int64, epoch int, id, instance string) [16]byte {
 	var space [256]byte
 	b := appendField(space[:0], "row")
@@ -35,8 +35,8 @@ func RowKey(seed int64, epoch int, id, instance string) [16]byte {
 	return [16]byte(sum[:16])
 }
 
-// GraphSeed returns the seed input of a training graph: 63 bits of SHA-256("graph", seed, step, micro), so it is
-// never negative (a negative seed switches dropout off).
+// GraphSeed returns the seed input of a training graph: 63 bits of SHA-256("graph", seed, step, micro). It is never
+// negative, because a negative seed switches dropout off.
 func GraphSeed(seed int64, step int64, micro int) int64 {
 	var space [64]byte
 	b := appendField(space[:0], "graph")

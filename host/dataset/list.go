@@ -18,17 +18,17 @@ import (
 	"github.com/xtts-host/xtts-host/shared/regular"
 )
 
-// layout names the lists of a folder. A split that has no list of its own takes all.
+// layout is the names of the lists of a folder. A split without its own list uses the common one.
 type layout struct{ train, eval, all string }
 
-// layouts are the lists that a folder may have. The first layout of which there is any list counts, and the others are not
-// looked at: two formats side by side are copies more often than parts.
+// layouts are the possible lists of a folder. The first layout with an existing list counts, and the others are
+// ignored: two formats in one folder are usually copies.
 var layouts = [...]layout{
 	{"metadata_train.csv", "metadata_eval.csv", "metadata.csv"},
 	{"train.jsonl", "eval.jsonl", "manifest.jsonl"},
 }
 
-// candidates are the lists of a split, in the order in which they are looked for.
+// candidates returns the lists of a split, in the order of search.
 func (l layout) candidates(split Split) []string {
 	if split == Eval {
 		return []string{l.eval, l.all}
@@ -36,7 +36,7 @@ func (l layout) candidates(split Split) []string {
 	return []string{l.train, l.all}
 }
 
-// layoutOf returns the layout of a folder; the first one when it has no list at all.
+// layoutOf returns the layout of a folder, or the first one if the folder has no list.
 func layoutOf(dir string) (layout, error) {
 	for _, l := range layouts {
 		for _, name := range []string{l.train, l.eval, l.all} {
@@ -56,7 +56,7 @@ func exists(file string) (bool, error) {
 	return err == nil, err
 }
 
-// HasEval reports whether a data set has a list of its own for evaluation. A JSON Lines file has none.
+// HasEval reports whether a data set has a separate list for evaluation. A JSON Lines file has none.
 func HasEval(dir string) (bool, error) {
 	if file, err := isFile(dir); file || err != nil {
 		return false, err
@@ -84,7 +84,7 @@ func locate(path string, split Split) (dir, list string, err error) {
 	}
 	if file {
 		if !jsonLines(path) {
-			return "", "", hint.Errorf("give the folder of a data set, or a JSON Lines file", "a file that is neither .jsonl nor .json")
+			return "", "", hint.Errorf("use the folder of a data set, or a JSON Lines file", "a file that is neither .jsonl nor .json")
 		}
 		return filepath.Dir(path), filepath.Base(path), nil
 	}
@@ -99,41 +99,41 @@ func locate(path string, split Split) (dir, list string, err error) {
 		}
 	}
 	return "", "", hint.Errorf("a data set is a folder with metadata.csv (id|text) and wavs/<id>.wav, or a JSON Lines manifest (docs/data.md)",
-		"neither %s nor %s is there", names[0], names[1])
+		"neither %s nor %s exists", names[0], names[1])
 }
 
-// jsonLines tells the format of a list by its name. Manifests of NeMo are called .json as often.
+// jsonLines recognizes the format of a list by its name. NeMo manifests are often named .json.
 func jsonLines(name string) bool {
 	return slices.Contains([]string{".jsonl", ".json"}, strings.ToLower(filepath.Ext(name)))
 }
 
-// entry is one line of a list. A line that cannot be used has a reason; only its id, if it has one, still counts.
+// entry is one line of a list. An unusable line has a reason; of its other fields, only the id, if it has one, is used.
 type entry struct {
 	line   int
 	id     string
 	text   string // normalized
 	reason string
-	audio  string // path with slashes, absolute or from the list's folder; "" when the line does not say
-	flac   bool   // where audio is missing, a .flac file of the same name will do
+	audio  string // path with slashes, absolute or relative to the list's folder; "" if the line has none
+	flac   bool   // if the audio is missing, use a .flac file of the same name
 	part   part
-	// speaker is shared by all who have the same; language is that of the data set when empty.
+	// speaker identifies rows of the same speaker. language may be empty, which means that of the data set.
 	speaker, language string
 }
 
-// parser reads one line. It returns an error when the line makes the whole list ambiguous.
+// parser parses one line. It returns an error if the line makes the whole list ambiguous.
 type parser func(line string) (entry, error)
 
-// MaxID is how many bytes an id may have. Each file that a run writes about its rows names them.
+// MaxID is the maximum number of bytes of an id, because each file that a run writes about its rows contains ids.
 const MaxID = 500
 
-// longID is why a line with a longer id is not used. The line then has no id, and is named by its place.
+// longID is the reason for a line with a longer id. The line then has no id and is named by its place.
 func longID(id string) string {
 	return fmt.Sprintf("the id has %d bytes, more than %d", len(id), MaxID)
 }
 
 // Limits of a list.
 const (
-	maxLine     = 1 << 20 // bytes: a longer line is no line of a list, and is not read to its end
+	maxLine     = 1 << 20 // bytes: a longer line is not read to its end
 	maxReported = 5       // lines of one error message
 )
 
@@ -154,9 +154,9 @@ func readList(file string) ([]entry, [sha256.Size]byte, error) {
 	return entries, [sha256.Size]byte(h.Sum(nil)), err
 }
 
-// parseList reads the lines of a list. A byte order mark, CRLF line ends and empty lines are tolerated; a line that is
-// not UTF-8 becomes an entry with a reason. The whole list is refused for ids that occur twice, because which rows
-// there are would be ambiguous, for what parse refuses, and for a line that is too long. name is used in messages only.
+// parseList parses the lines of a list. A byte order mark, CRLF line ends and empty lines are allowed. A line that is
+// not UTF-8 becomes an entry with a reason. parseList refuses the whole list for ids that occur twice (the rows would
+// be ambiguous), for errors of parse, and for a line that is too long. name is only used in messages.
 func parseList(name string, r io.Reader, parse parser) ([]entry, error) {
 	lines := bufio.NewScanner(r)
 	lines.Buffer(nil, maxLine)
@@ -179,7 +179,7 @@ func parseList(name string, r io.Reader, parse parser) ([]entry, error) {
 		}
 		e.line = n
 		if first, ok := seen[e.id]; ok && e.id != "" && err == nil {
-			err = hint.Errorf("an id names one clip: remove one of the lines, or give it another id", "id %q stands in line %d already", e.id, first)
+			err = hint.Errorf("an id names one clip: remove one of the lines, or give it another id", "id %q is already in line %d", e.id, first)
 		}
 		if err != nil {
 			errs = append(errs, fmt.Errorf("%s:%d: %w", name, n, err))
@@ -189,7 +189,7 @@ func parseList(name string, r io.Reader, parse parser) ([]entry, error) {
 	}
 	switch err := lines.Err(); {
 	case errors.Is(err, bufio.ErrTooLong):
-		return nil, hint.Errorf("each clip has a line of its own", "%s:%d: the line is longer than %d KiB", name, n+1, maxLine>>10)
+		return nil, hint.Errorf("write one line per clip", "%s:%d: the line is longer than %d KiB", name, n+1, maxLine>>10)
 	case err != nil:
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}

@@ -9,8 +9,8 @@ import (
 	"github.com/xtts-host/xtts-host/shared/hint"
 )
 
-// parseLine reads a line of metadata.csv: columns split at '|', without quoting; the first is the id, the last one that
-// is not empty the text. It refuses ids that name a file outside the folder.
+// parseLine parses a line of metadata.csv: columns separated by '|', without quoting. The first is the id, the last
+// non-empty one the text. It refuses ids that name a file outside the folder.
 func parseLine(line string) (entry, error) {
 	columns := strings.Split(line, "|")
 	if len(columns) == 1 {
@@ -39,7 +39,8 @@ func parseLine(line string) (entry, error) {
 	return e, nil
 }
 
-// checkID accepts what names a file under wavs: slash-separated, without "..", ".", empty elements or a leading slash.
+// checkID accepts ids that name a file below wavs: separated by slashes, without "..", ".", empty elements or a leading
+// slash.
 func checkID(id string) error {
 	const advice = "an id is a path below wavs, without .. and the ending, such as LJ001-0001 or A/0001"
 	switch {
@@ -51,7 +52,7 @@ func checkID(id string) error {
 	return nil
 }
 
-// speakerOf returns the first element of an id such as A/0001. Ids without one share the speaker "".
+// speakerOf returns the first element of an id such as A/0001. Ids without "/" share the speaker "".
 func speakerOf(id string) string {
 	speaker, _, ok := strings.Cut(id, "/")
 	if !ok {

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// listed is what a line of metadata.csv becomes.
+// listed is the expected entry for a line of metadata.csv.
 func listed(line int, id, text, reason string) entry {
 	e := entry{line: line, id: id, text: text, reason: reason}
 	if id != "" {
@@ -36,8 +36,8 @@ func TestParseList(t *testing.T) {
 		{"no text", "1||\n", []entry{listed(1, "1", "", "the text is empty")}, ""},
 		{"no id", "|text\n", []entry{listed(1, "", "text", "the id is empty")}, ""},
 		{"latin-1", "1|caf\xe9\n2|ok\n", []entry{listed(1, "", "", "the line is not UTF-8"), listed(2, "2", "ok", "")}, ""},
-		{"duplicate", "1|a\n2|b\n1|c\n", nil, `list:3: id "1" stands in line 1 already`},
-		{"duplicate of a bad line", "1|\n1|c\n", nil, `list:2: id "1" stands in line 1 already`},
+		{"duplicate", "1|a\n2|b\n1|c\n", nil, `list:3: id "1" is already in line 1`},
+		{"duplicate of a bad line", "1|\n1|c\n", nil, `list:2: id "1" is already in line 1`},
 		{"upwards", "../../etc/passwd|x\n", nil, `list:1: id "../../etc/passwd" does not name a file under wavs`},
 		{"upwards inside", "a/../b|x\n", nil, "does not name a file"},
 		{"absolute", "/etc/passwd|x\n", nil, "does not name a file"},
@@ -66,7 +66,7 @@ func TestSpeakerOf(t *testing.T) {
 	}
 }
 
-// Whatever the bytes, an accepted list has unique ids that stay under wavs.
+// For any bytes, an accepted list has unique ids that stay below wavs.
 func FuzzParseList(f *testing.F) {
 	for _, s := range []string{"1|one\n", "\uFEFFA/1|a|b\r\n\r\n|x\n", "../x|y\n", "1|\n1|2\n", "a\xff|b", "a|b\x00c|"} {
 		f.Add([]byte(s))
@@ -80,7 +80,7 @@ func FuzzParseList(f *testing.F) {
 		line := 0
 		for _, e := range entries {
 			if e.line <= line {
-				t.Errorf("line %d behind line %d", e.line, line)
+				t.Errorf("line %d after line %d", e.line, line)
 			}
 			line = e.line
 			if e.reason == "" && (e.id == "" || e.text == "") {

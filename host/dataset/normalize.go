@@ -7,11 +7,12 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// normalize is all that the host does to a text of its own: the same letters get the same code points, and what no
-// reader sees goes. How a text is spelled, which digits it has, and whether it has a ZWNJ are the business of
-// whoever wrote it and of tokenizer.json. A text that is so already is returned as it is.
+// normalize is the host's own normalization of a text: equal letters get equal code points, and invisible characters
+// are removed. It does not change spelling, digits or ZWNJ; the author of the text and tokenizer.json decide these. It
+// returns an already normalized text unchanged.
 //
-// White-space controls become spaces, the other control characters and byte order marks go; then canonical composition (NFC).
+// White-space controls become spaces. Other control characters and byte order marks are removed. Canonical composition
+// (NFC) follows.
 func normalize(text string) string {
 	if strings.ContainsFunc(text, invisible) {
 		text = strings.Map(func(r rune) rune {
@@ -19,7 +20,7 @@ func normalize(text string) string {
 			case !invisible(r):
 				return r
 			case unicode.IsSpace(r):
-				return ' ' // it may stand between two words
+				return ' ' // it may be between two words
 			}
 			return -1
 		}, text)
@@ -28,11 +29,11 @@ func normalize(text string) string {
 }
 
 // invisible matches control characters (category Cc) and the byte order mark. Format characters such as ZWNJ and ZWJ
-// decide how words are read, and stay.
+// change how words are read, so they stay.
 func invisible(r rune) bool { return unicode.IsControl(r) || r == '\uFEFF' }
 
-// instead returns a character of the vocabulary that stands for the same letter or digit as an unknown one, or 0. It only
-// helps to say what is wrong with a text: the host does not replace it, because a tokenizer may tell the two apart.
+// instead returns a character of the vocabulary for the same letter or digit as an unknown one, or 0. It is only used
+// in messages: the host does not replace the character, because a tokenizer may distinguish the two.
 func (t *Tokenizer) instead(unknown rune) rune {
 	for _, group := range alike {
 		if !strings.ContainsRune(group, unknown) {
@@ -47,8 +48,8 @@ func (t *Tokenizer) instead(unknown rune) rune {
 	return 0
 }
 
-// alike lists code points that keyboards of Arabic script mix up: Arabic and Persian forms of kaf and yeh, and the digits
-// (The Unicode Standard, chapter 9.2, "Arabic").
+// alike lists code points that keyboards for Arabic script confuse: Arabic and Persian forms of kaf and yeh, and the
+// digits (The Unicode Standard, chapter 9.2, "Arabic").
 var alike = []string{
 	"\u06CC\u064A\u0649", "\u06A9\u0643",
 	"0\u06F0\u0660", "1\u06F1\u0661", "2\u06F2\u0662", "3\u06F3\u0663", "4\u06F4\u0664",

@@ -12,8 +12,8 @@ func TestNormalize(t *testing.T) {
 		{"byte order marks go", "\uFEFFa\uFEFFb", "ab"},
 		{"controls go", "a\x00\x1Bb\u0080c\x7F", "abc"},
 		{"a removed control lets letters compose", "e\x01\u0301", "\u00E9"},
-		{"white-space controls part words", "a\tb\nc\u0085d\r\n", "a b c d"},
-		{"white space around goes", " \u00A0 a b ", "a b"},
+		{"white-space controls separate words", "a\tb\nc\u0085d\r\n", "a b c d"},
+		{"white space at both ends is removed", " \u00A0 a b ", "a b"},
 		{"nothing left", "\x00 \uFEFF", ""},
 	} {
 		got := normalize(c.text)

@@ -15,42 +15,43 @@ import (
 	"github.com/xtts-host/xtts-host/shared/manifest"
 )
 
-// windowBatches is the number of batches whose rows are sorted by length together: enough to fill the buckets,
-// and few enough to keep the order random.
+// windowBatches is the number of batches whose rows are sorted by length together: enough to fill the buckets, and few
+// enough to keep the order random.
 const windowBatches = 64
 
-// The symbols of a bucket that rows must fit. A bucket without one of them does not limit it.
+// The symbols of a bucket that limit rows. A bucket without one of them does not limit it.
 const (
 	symbolText = "T_text"
 	symbolWav  = "T_wav"
 	symbolRef  = "T_ref"
 )
 
-// PlanConfig says how rows become batches. BatchSize and Buckets are needed.
+// PlanConfig says how rows form batches. BatchSize and Buckets are required.
 type PlanConfig struct {
 	Seed      int64
 	BatchSize int
-	// Buckets are ascending; a row goes to the first that holds it. For one shape only, give the last one only.
+	// Buckets are ascending. A row goes to the first bucket that can hold it. To get one shape only, pass only the last
+	// bucket.
 	Buckets []manifest.Bucket
 	// MaxGrowth is the factor by which the pipeline's stages may lengthen a waveform; 0 means 1.
 	MaxGrowth float64
 }
 
-// Excluded is a row that no bucket holds.
+// Excluded is a row that no bucket can hold.
 type Excluded struct {
 	Row    int32
 	Reason string
 }
 
-// Batch names BatchSize rows. Rows belong to the plan and are read-only.
+// Batch lists BatchSize rows. The plan owns Rows, which are read-only.
 type Batch struct {
 	Epoch, Index int
 	Bucket       int     // index into PlanConfig.Buckets
-	Rows         []int32 // places in Index.Rows; -1 is an empty row, and empty rows stand last
+	Rows         []int32 // indices into Index.Rows; -1 is an empty row, and empty rows come last
 }
 
-// Plan says which rows form which batch of which epoch: a pure function of rows, PlanConfig and epoch, specified in
-// docs/data-plan.md. It is safe for concurrent use.
+// Plan says which rows form which batch of which epoch. It is a pure function of rows, PlanConfig and epoch
+// (docs/data-plan.md). It is safe for concurrent use.
 type Plan struct {
 	cfg      PlanConfig
 	buckets  []int32 // of each row, -1 for excluded ones
@@ -60,7 +61,7 @@ type Plan struct {
 	fixed    *Epoch // of an evaluation plan
 
 	mu     sync.Mutex
-	recent [2]*Epoch // the one in use and the one that is being prepared
+	recent [2]*Epoch // the epoch in use and the next one
 }
 
 // Epoch is the order of one epoch. It is immutable.
@@ -70,7 +71,7 @@ type Epoch struct {
 	rows        []int32 // of all batches
 }
 
-// NewPlan returns the plan of a training run. It fails with ErrNoRows when no row fits the largest bucket.
+// NewPlan returns the plan of a training run. It fails with ErrNoRows if no row fits the largest bucket.
 func NewPlan(rows []Row, cfg PlanConfig) (*Plan, error) {
 	if cfg.BatchSize < 1 {
 		return nil, fmt.Errorf("plan: batch size %d", cfg.BatchSize)
@@ -108,12 +109,12 @@ func NewPlan(rows []Row, cfg PlanConfig) (*Plan, error) {
 		return nil, fmt.Errorf("plan: %w", ErrNoRows)
 	}
 	e := p.excluded[0]
-	return nil, hint.Errorf("cut the recordings into shorter clips, or take a graph with larger buckets",
+	return nil, hint.Errorf("cut the recordings into shorter clips, or use a graph with larger buckets",
 		"plan: %w: none of %d rows fits the largest bucket; %s is too long: %s", ErrNoRows, len(rows), rows[e.Row].ID, e.Reason)
 }
 
 // NewEvalPlan returns the plan of an evaluation: rows in file order, grouped by bucket, the same in every epoch. Its
-// batches have Epoch 0, so their references are the same as well.
+// batches have Epoch 0, so their references are the same too.
 func NewEvalPlan(rows []Row, cfg PlanConfig) (*Plan, error) {
 	p, err := NewPlan(rows, cfg)
 	if err != nil {
@@ -137,30 +138,30 @@ func NewEvalPlan(rows []Row, cfg PlanConfig) (*Plan, error) {
 	return p, nil
 }
 
-// misfit says why a row does not fit a bucket, or "".
+// misfit returns why a row does not fit a bucket, or "".
 func misfit(b manifest.Bucket, tokens, samples int) string {
 	text, limited := b[symbolText]
 	if limited && tokens > text {
-		return fmt.Sprintf("%d tokens, the bucket holds %d", tokens, text)
+		return fmt.Sprintf("%d tokens, but the bucket holds %d", tokens, text)
 	}
 	wav, limited := b[symbolWav]
 	if limited && samples > wav {
-		return fmt.Sprintf("%d samples, the bucket holds %d", samples, wav)
+		return fmt.Sprintf("%d samples, but the bucket holds %d", samples, wav)
 	}
 	return ""
 }
 
-// Excluded lists the rows that no bucket holds, in file order.
+// Excluded returns the rows that no bucket can hold, in file order.
 func (p *Plan) Excluded() []Excluded { return p.excluded }
 
-// Batches returns the number of batches of an epoch: the same in every epoch, because each bucket always has the
-// same rows and leaves at most one batch with empty rows.
+// Batches returns the number of batches of an epoch. It is the same in every epoch, because each bucket always has the
+// same rows and has at most one batch with empty rows.
 func (p *Plan) Batches() int { return p.batches }
 
-// Bucket returns the bucket of a row, -1 for an excluded one.
+// Bucket returns the bucket of a row, or -1 for an excluded one.
 func (p *Plan) Bucket(row int32) int { return int(p.buckets[row]) }
 
-// Epoch returns the order of an epoch, counted from 0. The last two asked for are kept.
+// Epoch returns the order of an epoch, counted from 0. It caches the last two.
 func (p *Plan) Epoch(epoch int) *Epoch {
 	if p.fixed != nil {
 		return p.fixed
@@ -189,7 +190,7 @@ func (p *Plan) newEpoch(epoch int) *Epoch {
 		buckets: make([]int32, 0, p.batches), rows: make([]int32, 0, p.batches*p.cfg.BatchSize)}
 }
 
-// add appends a batch, with empty rows behind the given ones.
+// add appends a batch, with empty rows after the given ones.
 func (e *Epoch) add(bucket int32, rows []int32) {
 	e.buckets = append(e.buckets, bucket)
 	e.rows = append(e.rows, rows...)
@@ -198,7 +199,7 @@ func (e *Epoch) add(bucket int32, rows []int32) {
 	}
 }
 
-// order is the algorithm of docs/data-plan.md.
+// order implements the algorithm of docs/data-plan.md.
 func (p *Plan) order(epoch int) *Epoch {
 	rng := orderGenerator(p.cfg.Seed, epoch)
 	order := make([]int32, 0, len(p.buckets))
@@ -214,7 +215,7 @@ func (p *Plan) order(epoch int) *Epoch {
 		rows   []int32
 	}
 	var cuts []cut
-	left := make([][]int32, len(p.cfg.Buckets)) // remainders that wait for the next window
+	left := make([][]int32, len(p.cfg.Buckets)) // remaining rows that wait for the next window
 	e, size := p.newEpoch(epoch), p.cfg.BatchSize
 	for len(order) > 0 {
 		n := min(windowBatches*size, len(order))
@@ -255,7 +256,7 @@ func orderGenerator(seed int64, epoch int) *rand.ChaCha8 {
 	return rand.NewChaCha8(sha256.Sum256(b))
 }
 
-// shuffle is the algorithm of Fisher and Yates, from the end.
+// shuffle is the Fisher-Yates algorithm, from the end.
 func shuffle[T any](rng *rand.ChaCha8, s []T) {
 	for i := len(s) - 1; i > 0; i-- {
 		j := bounded(rng, uint64(i)+1)
@@ -263,8 +264,9 @@ func shuffle[T any](rng *rand.ChaCha8, s []T) {
 	}
 }
 
-// bounded draws from 0..n-1 without bias, by multiplication and rejection: Lemire, "Fast random integer generation
-// in an interval", 2019. It is written out here because math/rand/v2 does not promise how it bounds integers.
+// bounded returns a number in 0..n-1 without bias, by multiplication and rejection: Lemire, "Fast random integer
+// generation in an interval", 2019. It is implemented here because math/rand/v2 does not specify how it bounds
+// integers.
 func bounded(rng *rand.ChaCha8, n uint64) uint64 {
 	reject := -n % n // 2^64 mod n
 	for {

@@ -17,9 +17,9 @@ import (
 	"github.com/xtts-host/xtts-host/shared/manifest"
 )
 
-var update = flag.Bool("update", false, "write testdata/plan_vectors.json anew: only when docs/data-plan.md changes")
+var update = flag.Bool("update", false, "rewrite testdata/plan_vectors.json; use only if docs/data-plan.md changes")
 
-// vectors is the content of testdata/plan_vectors.json. Integers of 64 bits are strings.
+// vectors is the content of testdata/plan_vectors.json. 64-bit integers are strings.
 type vectors struct {
 	Generators []generatorVector `json:"generators"`
 	Plans      []planVector      `json:"plans"`
@@ -126,7 +126,7 @@ func lengths(l [][2]int) []Row {
 	return rows
 }
 
-// someLengths makes n rows of various lengths: tokens up to 60, samples up to 6000, correlated as speech is.
+// someLengths returns n rows of various lengths: up to 60 tokens and 6000 samples, correlated as in speech.
 func someLengths(n int) [][2]int {
 	l := make([][2]int, n)
 	for i := range l {
@@ -136,7 +136,7 @@ func someLengths(n int) [][2]int {
 	return l
 }
 
-// speakers makes an index of rows without audio.
+// speakers returns an index of rows without audio.
 func speakers(ids []string, samples []int) *Index {
 	ix := new(Index)
 	scanned := make([]scannedRow, len(ids))
@@ -208,8 +208,8 @@ func writeVectors(t *testing.T, v vectors) {
 	write(t, vectorFile, append(data, '\n'))
 }
 
-// Every fitting row stands in every epoch exactly once, in its bucket; only the last batch of each bucket has empty
-// rows, behind the others; and such batches come last.
+// Every fitting row occurs in every epoch exactly once, in its bucket. Only the last batch of each bucket has empty
+// rows, after the others, and such batches come last.
 func TestPlanProperties(t *testing.T) {
 	for _, n := range []int{1, 2, 5, 16, 63, 257, 1500} {
 		for _, size := range []int{1, 2, 3, 16} {
@@ -238,7 +238,7 @@ func TestPlanProperties(t *testing.T) {
 func checkEpoch(t *testing.T, p *Plan, e *Epoch, rows []Row) {
 	t.Helper()
 	if e.Len() != p.Batches() {
-		t.Errorf("%d batches, the plan says %d", e.Len(), p.Batches())
+		t.Errorf("%d batches, but the plan has %d", e.Len(), p.Batches())
 	}
 	seen := make([]int, len(rows))
 	for i := range e.Len() {
@@ -251,7 +251,7 @@ func checkEpoch(t *testing.T, p *Plan, e *Epoch, rows []Row) {
 				continue
 			}
 			if k > 0 && b.Rows[k-1] < 0 {
-				t.Errorf("batch %d: row %d stands behind an empty one", i, k)
+				t.Errorf("batch %d: row %d comes after an empty one", i, k)
 			}
 			seen[r]++
 			if b.Bucket != p.Bucket(r) || b.Bucket != smallest(p.cfg, rows[r]) {
@@ -270,7 +270,7 @@ func checkEpoch(t *testing.T, p *Plan, e *Epoch, rows []Row) {
 	}
 	for r, n := range seen {
 		if want := min(1, p.Bucket(int32(r))+1); n != want {
-			t.Errorf("row %d of bucket %d stands there %d times", r, p.Bucket(int32(r)), n)
+			t.Errorf("row %d of bucket %d occurs %d times", r, p.Bucket(int32(r)), n)
 		}
 	}
 }
@@ -296,10 +296,10 @@ func TestPlanIsPure(t *testing.T) {
 	}
 	p := plan(cfg)
 	var wg sync.WaitGroup
-	for i := range 8 { // out of order and at the same time
+	for i := range 8 { // out of order and concurrently
 		wg.Go(func() {
 			if e := (i * 5) % 4; !slices.Equal(p.Epoch(e).rows, plan(cfg).Epoch(e).rows) {
-				t.Errorf("epoch %d depends on who asks", e)
+				t.Errorf("epoch %d depends on the caller", e)
 			}
 		})
 	}
@@ -341,7 +341,7 @@ func TestPlanExcludes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []Excluded{{1, "61 tokens, the bucket holds 60"}, {2, "5777 samples, the bucket holds 5500"}, {3, "5565 samples, the bucket holds 5500"}}
+	want := []Excluded{{1, "61 tokens, but the bucket holds 60"}, {2, "5777 samples, but the bucket holds 5500"}, {3, "5565 samples, but the bucket holds 5500"}}
 	if !reflect.DeepEqual(p.Excluded(), want) {
 		t.Errorf("got %v, want %v", p.Excluded(), want)
 	}

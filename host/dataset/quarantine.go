@@ -6,25 +6,24 @@ import (
 	"sync"
 )
 
-// BadRow is a row whose clip could not be used.
+// BadRow is a row whose clip is unusable.
 type BadRow struct {
-	Row    int32  `json:"row"` // place in Index.Rows
+	Row    int32  `json:"row"` // index into Index.Rows
 	ID     string `json:"id"`
 	Path   string `json:"path"`
 	Reason string `json:"reason"`
-	// Position is the row's place in the batch, -1 when it was read as the reference of another row only; that one then
-	// takes a part of itself.
+	// Position is the row's place in the batch, or -1 if it was only read as the reference of another row, which then
+	// uses a part of its own clip.
 	Position int `json:"-"`
 }
 
-// Quarantine is a set of rows that are left empty. The zero value is an empty set, ready for use. It is safe for
-// concurrent use.
+// Quarantine is a set of rows that are left empty. The zero value is an empty set. It is safe for concurrent use.
 type Quarantine struct {
 	mu   sync.RWMutex
 	rows map[int32]BadRow
 }
 
-// Add puts a row into the set and reports whether it is new there.
+// Add adds a row to the set and reports whether it is new.
 func (q *Quarantine) Add(b BadRow) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -44,7 +43,7 @@ func (q *Quarantine) Has(row int32) bool {
 	return ok
 }
 
-// get returns the row from the set, if it is there.
+// get returns the row from the set, if it contains it.
 func (q *Quarantine) get(row int32) (BadRow, bool) {
 	q.mu.RLock()
 	defer q.mu.RUnlock()
@@ -52,7 +51,7 @@ func (q *Quarantine) get(row int32) (BadRow, bool) {
 	return b, ok
 }
 
-// Rows lists the set in the order of the index.
+// Rows returns the set in the order of the index.
 func (q *Quarantine) Rows() []BadRow {
 	q.mu.RLock()
 	defer q.mu.RUnlock()

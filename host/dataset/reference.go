@@ -5,8 +5,8 @@ import (
 	"encoding/binary"
 )
 
-// References picks for every row and epoch the clip that tells a model who speaks: a part of another clip of the same
-// speaker. It is a pure function of the seed, specified in docs/data-plan.md, and safe for concurrent use.
+// References selects, for every row and epoch, the reference clip from which a model takes the voice: a part of another
+// clip of the same speaker. It is a pure function of the seed (docs/data-plan.md) and safe for concurrent use.
 type References struct {
 	seed   int64
 	rows   []Row
@@ -20,7 +20,7 @@ type Crop struct {
 	Offset, Length int
 }
 
-// NewReferences prepares the choice among the rows of an index.
+// NewReferences prepares the selection among the rows of an index.
 func NewReferences(ix *Index, seed int64) *References {
 	r := &References{seed: seed, rows: ix.Rows, groups: make([][]int32, len(ix.Speakers)), place: make([]int32, len(ix.Rows))}
 	for i := range ix.Rows {
@@ -32,20 +32,20 @@ func NewReferences(ix *Index, seed int64) *References {
 }
 
 // Crop returns the reference of a row in an epoch, at most length samples long: a part of another clip of the speaker,
-// or of the row itself when the speaker has no other.
+// or of the row itself if the speaker has no other.
 func (r *References) Crop(epoch int, row int32, length int) Crop {
 	which, where := r.draw(epoch, row)
 	if group := r.groups[r.rows[row].SpeakerID]; len(group) > 1 {
 		i := mulHigh(which, len(group)-1)
 		if i >= int(r.place[row]) {
-			i++ // the row itself is no choice
+			i++ // the row itself is not a candidate
 		}
 		row = group[i]
 	}
 	return r.crop(row, where, length)
 }
 
-// Own returns a crop of the row itself, for a reference that cannot be read.
+// Own returns a crop of the row itself, to replace an unreadable reference.
 func (r *References) Own(epoch int, row int32, length int) Crop {
 	_, where := r.draw(epoch, row)
 	return r.crop(row, where, length)

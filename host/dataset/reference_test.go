@@ -2,7 +2,7 @@ package dataset
 
 import "testing"
 
-// A reference is another clip of the speaker wherever there is one, all of them are used, and parts lie inside.
+// A reference is another clip of the speaker if there is one, all clips are used, and parts lie within their clip.
 func TestReferences(t *testing.T) {
 	ids := []string{"A/1", "B/1", "A/2", "A/3", "B/2", "only/1", "solo"}
 	samples := []int{1000, 50, 400, 2000, 500, 3000, 70}

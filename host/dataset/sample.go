@@ -17,9 +17,9 @@ import (
 //go:embed sample/sample.zip
 var sampleZip []byte
 
-// Sample unpacks the embedded data set into a cache folder and returns its own folder there: 24 clips to train on and 6
-// held out, by two synthetic speakers, in the layout of LJSpeech. What is there already is compared by checksums and used
-// again; a folder that differs is replaced. Several processes may do so at the same time.
+// Sample unpacks the embedded data set into a cache folder and returns its subfolder: 24 clips for training and 6
+// held-out clips of two synthetic speakers, in the layout of LJSpeech. An existing folder is verified by checksums and
+// reused; a folder that differs is replaced. Several processes may call it at the same time.
 func Sample(cacheDir string) (string, error) {
 	sum := sha256.Sum256(sampleZip)
 	dir, err := unpack(sampleZip, filepath.Join(cacheDir, "sample-"+hex.EncodeToString(sum[:8])))
@@ -52,8 +52,8 @@ func unpack(archive []byte, dir string) (string, error) {
 	if same(z, dir) { // another process was faster
 		return dir, nil
 	}
-	// A folder cannot be renamed over one that has files, so a differing one goes out of the way first. Where another
-	// process moves at the same time, the last rename tells.
+	// A folder cannot be renamed over a folder with files, so the old one is moved away first. If another process does
+	// the same, the last rename decides.
 	if err := os.Rename(dir, old); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return "", err
 	}
@@ -63,7 +63,8 @@ func unpack(archive []byte, dir string) (string, error) {
 	return dir, nil
 }
 
-// same reports whether dir holds the archive's files, by the sizes and checksums in its table: nothing is unpacked again.
+// same reports whether dir holds the archive's files, by their sizes and the checksums in the archive, without
+// unpacking.
 func same(z *zip.Reader, dir string) bool {
 	for _, f := range z.File {
 		got, err := os.ReadFile(filepath.Join(dir, filepath.FromSlash(f.Name)))

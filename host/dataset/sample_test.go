@@ -38,7 +38,7 @@ func TestSample(t *testing.T) {
 		t.Errorf("a truncated clip was not restored: %v, %v", after, err)
 	}
 	if left, _ := filepath.Glob(filepath.Join(cache, "*.tmp")); len(left) != 0 {
-		t.Errorf("left behind: %v", left)
+		t.Errorf("remaining files: %v", left)
 	}
 	if err := os.RemoveAll(dir); err != nil {
 		t.Fatal(err)

@@ -17,11 +17,11 @@ import (
 	"github.com/xtts-host/xtts-host/shared/regular"
 )
 
-// scannedRow is what the files and the tokenizer say about one entry of the list: what the cache keeps.
+// scannedRow is the result of reading the files and the text of one entry of the list. The cache stores it.
 type scannedRow struct {
-	Reason   string // why the entry cannot be used; then the rest is empty
-	Again    bool   // the reason may be gone though the file is the same, as for want of permission
-	Offset   int    // of the clip in the file, in frames like the next
+	Reason   string // why the entry is unusable; then the rest is empty
+	Again    bool   // the reason may go away without a change of the file, such as missing permission
+	Offset   int    // part of the file that is the clip, in frames like the next field
 	Frames   int
 	Rate     int
 	Channels int
@@ -30,21 +30,21 @@ type scannedRow struct {
 	Unknown  []rune
 }
 
-// maxText is the longest text of a clip, in characters: some minutes of speech. Merging takes time that grows with the
+// maxText is the maximum length of a text, in characters: some minutes of speech. The time for merging grows with the
 // square of a word's length, and a text without spaces is one word.
 const maxText = 4096
 
-// scan reads what an index needs to know of its files, several at a time.
+// scan reads what an index needs from its files, several at a time.
 type scan struct {
 	cfg     Config
 	entries []entry
 	files   []audioFile // of each entry
 }
 
-// audioFile is what is known without opening the file.
+// audioFile is what is known about a file without opening it.
 type audioFile struct {
 	path   string
-	size   int64 // -1 without a file that can be read
+	size   int64 // -1 if there is no readable file
 	time   int64 // of the last change, in nanoseconds since 1970
 	reason string
 }
@@ -57,8 +57,8 @@ func newScan(ix *Index, cfg Config, entries []entry) *scan {
 	return s
 }
 
-// stat finds size and time of every audio file. That is cheap even where opening them is not, and enough to know
-// whether the cache is good.
+// stat reads size and time of every audio file. That is cheap even if opening them is not, and sufficient to validate
+// the cache.
 func (s *scan) stat(ctx context.Context) error {
 	return s.each(ctx, func(i int) error {
 		f := &s.files[i]
@@ -82,8 +82,8 @@ func (s *scan) stat(ctx context.Context) error {
 	})
 }
 
-// statAudio finds an audio file: that of the path, or where there is none and flac allows it the .flac file of the same
-// name. It opens nothing.
+// statAudio finds an audio file: the path, or, if it does not exist and flac is set, the .flac file of the same name.
+// It opens nothing.
 func statAudio(path string, flac bool) (string, fs.FileInfo, error) {
 	info, err := regular.Stat(path)
 	if stem, ok := strings.CutSuffix(path, ".wav"); flac && ok && errors.Is(err, fs.ErrNotExist) {
@@ -117,7 +117,7 @@ func (s *scan) run(ctx context.Context) ([]scannedRow, error) {
 	return rows, err
 }
 
-// again reads what the cache cannot know to be still so, and reports whether anything is new.
+// again retries the entries whose result may change without a change of the file, and reports whether anything is new.
 func (s *scan) again(ctx context.Context, rows []scannedRow) (changed bool, err error) {
 	var news atomic.Bool
 	err = s.each(ctx, func(i int) error {
@@ -134,14 +134,14 @@ func (s *scan) again(ctx context.Context, rows []scannedRow) (changed bool, err 
 	return news.Load(), err
 }
 
-// read fills in what is known of an entry. The error is none of the entry's.
+// read fills in an entry. The error is not about the entry.
 func (s *scan) read(row *scannedRow, i int) error {
 	got, err := s.row(i)
 	if hostTrouble(err) != nil {
 		return err
 	}
 	if err != nil {
-		// The system's reasons are none of the file's content, whose size and time the cache goes by.
+		// Errors of the operating system are not about the content of the file, whose size and time validate the cache.
 		var system *fs.PathError
 		got = scannedRow{Reason: reason(err), Again: errors.As(err, &system) || s.files[i].size < 0}
 	}
@@ -191,7 +191,7 @@ func readHeader(path string) (audio.Info, error) {
 	return f.Info, nil
 }
 
-// hostTrouble returns the errors that are no fault of a file: they stop the run instead of rejecting rows.
+// hostTrouble returns the errors that are not caused by a file: they stop the run instead of rejecting rows.
 func hostTrouble(err error) error {
 	for _, e := range []error{syscall.EMFILE, syscall.ENFILE, syscall.ENOMEM} {
 		if errors.Is(err, e) {
@@ -201,7 +201,7 @@ func hostTrouble(err error) error {
 	return nil
 }
 
-// each calls do for every entry from Config.Workers goroutines and waits for them. It stops early at the first error.
+// each calls do for every entry from Config.Workers goroutines and waits for them. It stops at the first error.
 func (s *scan) each(ctx context.Context, do func(i int) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)

@@ -33,7 +33,7 @@ type Tensor struct {
 	Name  string
 	DType manifest.DType
 	Shape []int   // [B] or [B,T]
-	Pad   float64 // fills a row behind its length, and empty rows
+	Pad   float64 // the value after the end of each row, and of empty rows
 	Data  []byte  // B*T elements of 4 bytes, little-endian
 }
 
@@ -47,16 +47,16 @@ func (t *Tensor) check(spec manifest.TensorSpec, rows int) error {
 	case spec.Name == "":
 		return fmt.Errorf("tensor %q is not one that the data set can produce", t.Name)
 	case t.DType != spec.DType:
-		return fmt.Errorf("tensor %s is %s, the data set produces %s", t.Name, t.DType, spec.DType)
+		return fmt.Errorf("tensor %s is %s, but the data set produces %s", t.Name, t.DType, spec.DType)
 	case len(t.Shape) != len(spec.Shape) || t.Shape[0] != rows:
-		return fmt.Errorf("tensor %s has the shape %v, the data set produces %s with %d rows", t.Name, t.Shape, spec.Shape, rows)
+		return fmt.Errorf("tensor %s has the shape %v, but the data set produces %s with %d rows", t.Name, t.Shape, spec.Shape, rows)
 	case len(t.Data) != n*spec.DType.Size():
 		return fmt.Errorf("tensor %s of shape %v has %d bytes, not %d", t.Name, t.Shape, len(t.Data), n*spec.DType.Size())
 	}
 	return nil
 }
 
-// width returns the elements of one row.
+// width returns the number of elements of one row.
 func (t *Tensor) width() int { return len(t.Data) / 4 / t.Shape[0] }
 
 // row returns the bytes of one row.
@@ -65,7 +65,7 @@ func (t *Tensor) row(i int) []byte {
 	return t.Data[i*n : (i+1)*n]
 }
 
-// padBits returns the element that the padding consists of.
+// padBits returns the bits of the padding element.
 func (t *Tensor) padBits() uint32 {
 	if t.DType == manifest.F32 {
 		return math.Float32bits(float32(t.Pad))

@@ -12,27 +12,27 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// Tokenizer gives the token ids that the Hugging Face library gives for the same tokenizer.json. It is safe for
+// Tokenizer returns the token ids that the Hugging Face library returns for the same tokenizer.json. It is safe for
 // concurrent use.
 //
-// It reads BPE models, with or without byte fallback, behind a Whitespace, WhitespaceSplit or Metaspace pre-tokenizer and
-// the normalizers Lowercase, NFC, NFD, NFKC and NFKD. LoadTokenizer refuses everything else by name: a tokenizer that is
-// nearly right trains a model that is nearly right.
+// It supports BPE models, with or without byte fallback, with a Whitespace, WhitespaceSplit or Metaspace pre-tokenizer
+// and the normalizers Lowercase, NFC, NFD, NFKC and NFKD. LoadTokenizer refuses everything else by name, because wrong
+// ids would train a wrong model without an error.
 type Tokenizer struct {
 	hash        string
-	model       *hftokenizer.Tokenizer // splits into words and applies the merges, nothing else
+	model       *hftokenizer.Tokenizer // only splits into words and applies the merges
 	vocab       map[string]int
 	unknown     int32   // id of unk_token
-	bytes       []int32 // with byte fallback: the id of each byte; unknown is then never used
+	bytes       []int32 // with byte fallback: the id of each byte; unknown is never used then
 	normalizers []string
 	metaspace   bool
 	added       []addedToken
 
 	mu    sync.RWMutex
-	words map[string][]int32 // the ids of words met before: texts repeat them
+	words map[string][]int32 // the ids of earlier words: texts repeat them
 }
 
-// maxWords bounds Tokenizer.words, for texts that are no language.
+// maxWords bounds Tokenizer.words, for texts that are not natural language.
 const maxWords = 1 << 16
 
 // metaspace is the visible space of Metaspace pre-tokenizers, U+2581.
@@ -41,12 +41,12 @@ const metaspace = "▁"
 // Hash identifies the tokenizer: the hex SHA-256 of its file.
 func (t *Tokenizer) Hash() string { return t.hash }
 
-// ByteFallback reports whether a character that the vocabulary lacks is spelled in the bytes of its UTF-8 form, instead of
-// as unk_token.
+// ByteFallback reports whether a character outside the vocabulary is encoded as the bytes of its UTF-8 form instead of
+// unk_token.
 func (t *Tokenizer) ByteFallback() bool { return t.bytes != nil }
 
-// Encode returns the token ids of a text, and the characters that the vocabulary lacks, as they are after
-// normalization and as often as they occur; each of them has become the id of unk_token, or of its bytes.
+// Encode returns the token ids of a text, and the characters outside the vocabulary, after normalization and with
+// repetitions. Each of them has become the id of unk_token, or the ids of its bytes.
 func (t *Tokenizer) Encode(text string) (ids []int32, unknown []rune) {
 	for text != "" {
 		at, token := t.nextAdded(text)
@@ -60,7 +60,8 @@ func (t *Tokenizer) Encode(text string) (ids []int32, unknown []rune) {
 	return ids, unknown
 }
 
-// nextAdded finds the leftmost added token, the longest where several start; nil and the text's end without one.
+// nextAdded finds the leftmost added token, and the longest if several start there. It returns nil and the end of the
+// text if there is none.
 func (t *Tokenizer) nextAdded(text string) (at int, token *addedToken) {
 	at = len(text)
 	for i := range t.added {
@@ -93,7 +94,8 @@ func (t *Tokenizer) encodePlain(ids []int32, unknown []rune, text string) ([]int
 	return ids, unknown
 }
 
-// symbol returns what the model looks up for a character: itself, but for the space of Metaspace.
+// symbol returns the string that the model looks up for a character: the character itself, except for the space of
+// Metaspace.
 func (t *Tokenizer) symbol(r rune) string {
 	if t.metaspace && r == ' ' {
 		return metaspace
@@ -106,8 +108,8 @@ func (t *Tokenizer) knows(token string) bool {
 	return ok
 }
 
-// split yields the parts of a text that the pre-tokenizer keeps apart at white space, so that each has its ids whatever
-// stands beside it. Metaspace leaves the space at the front of its word.
+// split yields the parts of a text that the pre-tokenizer separates at white space, so the ids of a part do not depend
+// on its neighbours. Metaspace keeps the space at the start of its word.
 func (t *Tokenizer) split(text string) iter.Seq[string] {
 	if !t.metaspace {
 		return strings.FieldsSeq(text)
@@ -137,13 +139,13 @@ func (t *Tokenizer) encodeWord(word string) []int32 {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if len(t.words) < maxWords {
-		t.words[strings.Clone(word)] = ids // word is a part of its text, which would live on
+		t.words[strings.Clone(word)] = ids // word is a part of its text, which would stay in memory
 	}
 	return ids
 }
 
-// merge returns the ids of a word. The library does not know byte fallback, so it gets the stretches between the
-// characters that are spelled in bytes: no merge reaches over those (checkBytes).
+// merge returns the ids of a word. The library does not support byte fallback, so it gets the parts between the
+// characters that are encoded as bytes. No merge crosses those (checkBytes).
 func (t *Tokenizer) merge(word string) (ids []int32) {
 	model := func(s string) {
 		for _, id := range t.model.Encode(s) {
@@ -164,7 +166,7 @@ func (t *Tokenizer) merge(word string) (ids []int32) {
 		for _, b := range []byte(symbol) {
 			ids = append(ids, t.bytes[b])
 		}
-		_, n := utf8.DecodeRuneInString(word[i:]) // 1 for what is not UTF-8
+		_, n := utf8.DecodeRuneInString(word[i:]) // 1 for invalid UTF-8
 		start = i + n
 	}
 	model(word[start:])
@@ -175,7 +177,7 @@ func (t *Tokenizer) normalize(s string) string {
 	for _, n := range t.normalizers {
 		switch n {
 		case "Lowercase":
-			// The only character whose lower case is two characters (Unicode, SpecialCasing.txt); Go gives the first.
+			// The only character whose lower case is two characters (Unicode, SpecialCasing.txt); Go returns the first.
 			s = strings.ToLower(strings.ReplaceAll(s, "\u0130", "i\u0307"))
 		case "NFC":
 			s = norm.NFC.String(s)

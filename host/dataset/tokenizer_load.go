@@ -16,10 +16,10 @@ import (
 	"github.com/xtts-host/xtts-host/shared/hint"
 )
 
-// maxTokenizer bounds tokenizer.json, in bytes. The largest in use have about 256,000 tokens and 35 MB.
+// maxTokenizer bounds the size of tokenizer.json, in bytes. The largest in use have about 256,000 tokens and 35 MB.
 const maxTokenizer = 64 << 20
 
-// LoadTokenizer reads tokenizer.json. A file of more than 64 MiB is refused without being read.
+// LoadTokenizer reads tokenizer.json. It refuses a file of more than 64 MiB without reading it.
 func LoadTokenizer(file string) (*Tokenizer, error) {
 	data, err := readTokenizer(file)
 	if err != nil {
@@ -57,12 +57,12 @@ func parseTokenizer(data []byte) (*Tokenizer, error) {
 	}
 	id, ok := t.vocab[f.Model.UnkToken]
 	if !ok && t.bytes == nil {
-		return nil, fmt.Errorf("model.unk_token %q is not in the vocabulary: unknown characters would vanish", f.Model.UnkToken)
+		return nil, fmt.Errorf("model.unk_token %q is not in the vocabulary: unknown characters would be dropped", f.Model.UnkToken)
 	}
 	t.unknown = int32(id)
 
 	// The library maps U+0130 to one character instead of two, and finds added tokens in normalized text, where they do
-	// not count. So normalizing and finding added tokens happen here, and the library gets the rest.
+	// not count. So normalization and added tokens are handled here, and the library gets the rest.
 	var rest map[string]json.RawMessage
 	if err := json.Unmarshal(data, &rest); err != nil {
 		return nil, err
@@ -79,7 +79,7 @@ func parseTokenizer(data []byte) (*Tokenizer, error) {
 	return t, nil
 }
 
-// check refuses what would give other ids than the Hugging Face library.
+// check refuses settings that would give other ids than the Hugging Face library.
 func (t *Tokenizer) check(f *tokenizerFile) error {
 	if f.Truncation != nil || f.Padding != nil {
 		return errors.New("truncation and padding are not supported: the host pads to the bucket")
@@ -122,7 +122,7 @@ func (t *Tokenizer) check(f *tokenizerFile) error {
 	return t.checkPreTokenizer(f.PreTokenizer, f.Model.merges)
 }
 
-// checkMerges refuses what the Hugging Face library refuses: merges of tokens, or into a token, that there are not.
+// checkMerges refuses merges of missing tokens or into a missing token, as the Hugging Face library does.
 func (t *Tokenizer) checkMerges(merges [][2]string) error {
 	for i, m := range merges {
 		for _, token := range []string{m[0], m[1], m[0] + m[1]} {
@@ -134,8 +134,8 @@ func (t *Tokenizer) checkMerges(merges [][2]string) error {
 	return nil
 }
 
-// checkBytes finds the tokens of the bytes, <0x00> to <0xFF>. It refuses a vocabulary that lacks one, since which
-// characters then stay unknown nobody would guess, and merges of bytes, which Tokenizer.merge does not make.
+// checkBytes finds the tokens of the bytes, <0x00> to <0xFF>. It refuses a vocabulary without all of them, because some
+// characters would stay unknown, and merges of bytes, which Tokenizer.merge does not apply.
 func (t *Tokenizer) checkBytes(merges [][2]string) error {
 	isByte := map[string]bool{}
 	t.bytes = make([]int32, 256)
@@ -143,7 +143,7 @@ func (t *Tokenizer) checkBytes(merges [][2]string) error {
 		token := fmt.Sprintf("<0x%02X>", b)
 		id, ok := t.vocab[token]
 		if !ok {
-			return fmt.Errorf("model: byte_fallback is set, and %s is not in the vocabulary", token)
+			return fmt.Errorf("model: byte_fallback is set, but %s is not in the vocabulary", token)
 		}
 		t.bytes[b] = int32(id)
 		isByte[token] = true
@@ -195,9 +195,9 @@ func (m *bpeModel) check() error {
 	return nil
 }
 
-// checkPreTokenizer refuses what the library splits differently. It splits Whitespace like WhitespaceSplit, so
-// punctuation stays with its word; the ids are the same as long as no merge joins the two. It does not split at a
-// U+2581 in the text itself; again the ids are the same when no merge reaches across one.
+// checkPreTokenizer refuses pre-tokenizers that the library splits differently. It splits Whitespace like
+// WhitespaceSplit, so punctuation stays with its word; the ids are the same if no merge joins the two. It does not
+// split at a U+2581 in the text itself; again the ids are the same if no merge crosses one.
 func (t *Tokenizer) checkPreTokenizer(p *preTokenizer, merges [][2]string) error {
 	if p == nil {
 		return errors.New("pre_tokenizer is missing; Whitespace, WhitespaceSplit and Metaspace are supported")
@@ -223,7 +223,7 @@ func (t *Tokenizer) checkPreTokenizer(p *preTokenizer, merges [][2]string) error
 	}
 	for i, m := range merges {
 		if s := m[0] + m[1]; crosses(s) {
-			return fmt.Errorf("model.merges[%d]: %q reaches across a boundary of the pre_tokenizer %s", i, s, p.Type)
+			return fmt.Errorf("model.merges[%d]: %q crosses a boundary of the pre_tokenizer %s", i, s, p.Type)
 		}
 	}
 	return nil
@@ -234,7 +234,7 @@ func isWord(r rune) bool {
 	return unicode.IsLetter(r) || unicode.In(r, unicode.M, unicode.Nd, unicode.Nl, unicode.Pc, unicode.Other_Alphabetic, unicode.Join_Control)
 }
 
-// tokenizerFile is what decides ids in tokenizer.json. Values that are only checked stay raw.
+// tokenizerFile is the part of tokenizer.json that determines ids. Values that are only checked stay raw.
 type tokenizerFile struct {
 	Truncation    any           `json:"truncation"`
 	Padding       any           `json:"padding"`
@@ -281,5 +281,5 @@ type bpeModel struct {
 	FuseUnk      bool              `json:"fuse_unk"`
 	ByteFallback bool              `json:"byte_fallback"`
 	IgnoreMerges bool              `json:"ignore_merges"`
-	merges       [][2]string       // Merges, read
+	merges       [][2]string       // Merges, parsed
 }

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// testdata/make_tokenizers.py writes the tokenizers and the ids that the Hugging Face library gives.
+// testdata/make_tokenizers.py writes the tokenizers and the ids that the Hugging Face library returns.
 func TestTokenizerParity(t *testing.T) {
 	data, err := os.ReadFile("testdata/tokenizer_parity.json")
 	if err != nil {
@@ -48,9 +48,9 @@ func TestTokenizerUnknown(t *testing.T) {
 		{"characters", "a\tb", "\t"},
 		{"characters", "İ", "\u0307"}, // becomes i and a dot
 		{"whitespace", "[en] a\tb ⅷ Я", "я"},
-		{"whitespace", "[UNK] as an added token is no unknown character", ""},
+		{"whitespace", "[UNK] as an added token is not an unknown character", ""},
 		{"metaspace", "é å", "\u030a"},      // decomposed; the acute accent is known
-		{"persian", "سلام ي، ۱۲ é", "ي۱۲é"}, // spelled in bytes
+		{"persian", "سلام ي، ۱۲ é", "ي۱۲é"}, // encoded as bytes
 	} {
 		tok, err := LoadTokenizer("testdata/" + c.file + ".json")
 		if err != nil {
@@ -88,14 +88,14 @@ func TestTokenizerRefuses(t *testing.T) {
 		{"no pre-tokenizer", `{"type": "Whitespace"}`, "null", "pre_tokenizer is missing"},
 		{"Metaspace with a prefix", "Whitespace", `Metaspace", "replacement": "▁", "prepend_scheme": "always`, "Metaspace is supported with"},
 		{"another model", "BPE", "Unigram", "model Unigram"},
-		{"byte fallback without bytes", `"merges"`, `"byte_fallback": true, "merges"`, "byte_fallback is set, and <0x00> is not in the vocabulary"},
+		{"byte fallback without bytes", `"merges"`, `"byte_fallback": true, "merges"`, "byte_fallback is set, but <0x00> is not in the vocabulary"},
 		{"merge of bytes", `"a": 1}, "merges": []`, `"a": 1, ` + byteTokens() + `, "<0x41><0x42>": 300}, "byte_fallback": true, "merges": ["<0x41> <0x42>"]`, "merges[0]: merges of bytes are not supported"},
 		{"merge of what is not there", `[]`, `["a b"]`, `merges[0]: "b" is not in the vocabulary`},
 		{"merge into what is not there", `[]`, `["a a"]`, `merges[0]: "aa" is not in the vocabulary`},
-		{"no unknown token", `"unk_token": "?"`, `"unk_token": null`, "would vanish"},
+		{"no unknown token", `"unk_token": "?"`, `"unk_token": null`, "would be dropped"},
 		{"large id", `"a": 1`, `"a": 3000000000`, "not an i32"},
 		{"merge of three", `[]`, `["a b c"]`, "merges[0]"},
-		{"merge across words", `"a": 1}, "merges": []`, `"a": 1, ",": 2, "a,": 3}, "merges": ["a ,"]`, `"a," reaches across`},
+		{"merge across words", `"a": 1}, "merges": []`, `"a": 1, ",": 2, "a,": 3}, "merges": ["a ,"]`, `"a," crosses`},
 		{"normalizer", `"model"`, `"normalizer": {"type": "Sequence", "normalizers": [{"type": "NFC"}, {"type": "Strip"}]}, "model"`, "normalizer Strip"},
 		{"post-processor", `"model"`, `"post_processor": {"type": "TemplateProcessing"}, "model"`, "post_processor TemplateProcessing"},
 		{"truncation", `"model"`, `"truncation": {"max_length": 5}, "model"`, "truncation"},
@@ -111,7 +111,7 @@ func TestTokenizerRefuses(t *testing.T) {
 	contains(t, err, "testdata/none.json")
 	large := filepath.Join(t.TempDir(), "tokenizer.json")
 	write(t, large, nil)
-	if err := os.Truncate(large, maxTokenizer+1); err != nil { // it takes no room
+	if err := os.Truncate(large, maxTokenizer+1); err != nil { // it must take no memory
 		t.Fatal(err)
 	}
 	_, err = LoadTokenizer(large)
@@ -138,9 +138,9 @@ func FuzzTokenizer(f *testing.F) {
 	})
 }
 
-// Whatever the file, it is refused or gives a tokenizer that ends and gives ids of its vocabulary.
+// For any file, LoadTokenizer refuses it, or the tokenizer terminates and returns ids of its vocabulary.
 func FuzzParseTokenizer(f *testing.F) {
-	// Small ones: the whole files leave the fuzzer little to find in a minute.
+	// Small ones: with complete files the fuzzer finds little within a minute.
 	const model = `{"pre_tokenizer": {"type": "%s"}, "model": {"type": "BPE", "unk_token": "?", "vocab": {%s}, "merges": [%s]%s}%s}`
 	for _, s := range []struct{ split, vocab, merges, flags, more, text string }{
 		{"Whitespace", `"?": 0, "a": 1, "aa": 2`, `"a a"`, "", "", "aaa b"},
@@ -176,7 +176,7 @@ func FuzzParseTokenizer(f *testing.F) {
 	})
 }
 
-// byteTokens is a vocabulary of nothing but the bytes.
+// byteTokens returns a vocabulary of only the bytes.
 func byteTokens() string {
 	var tokens []string
 	for b := range 256 {

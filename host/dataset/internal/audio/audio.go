@@ -1,8 +1,8 @@
-// Package audio opens sound files of the formats that people have and reads them as mono float32 samples.
+// Package audio opens sound files of common formats and reads them as mono float32 samples.
 //
-// WAV and FLAC are read; the bytes tell which, whatever the file's name. Other formats are refused by name, with the
-// command that converts them. A path may be a symbolic link, since data sets are often made of links, but what it leads
-// to must be a regular file: a named pipe, device, socket or folder is refused without opening or waiting for it.
+// It reads WAV and FLAC, recognized by content, not by name. It refuses other formats by name, with the command that
+// converts them. A path may be a symbolic link, because data sets often consist of links, but its target must be a
+// regular file: a named pipe, device, socket or folder is refused without opening it or waiting for it.
 //
 //	f, err := audio.Open(path)
 //	...
@@ -23,8 +23,7 @@ import (
 	"github.com/xtts-host/xtts-host/shared/regular"
 )
 
-// Sample rates outside these are damaged headers rather than recordings, and would ask for a resampling filter of any
-// size.
+// Sample rates outside these limits indicate a damaged header, and would require a huge resampling filter.
 const (
 	MinRate = 4000
 	MaxRate = 384000
@@ -43,11 +42,11 @@ type File struct {
 	file *os.File
 	size int64
 	wav  wav.Header
-	flac flac.Header // in use when it has channels
+	flac flac.Header // valid if it has channels
 }
 
-// Open reads the header of a file. The error says what is wrong with it; it names the file only where the operating
-// system's does.
+// Open reads the header of a file. The error says what is wrong with the file. It names the file only if it comes from
+// the operating system.
 func Open(path string) (*File, error) {
 	f, size, err := regular.Open(path)
 	if err != nil {
@@ -61,7 +60,7 @@ func Open(path string) (*File, error) {
 	return file, nil
 }
 
-// Close closes the file. Closing it again does nothing.
+// Close closes the file. It is idempotent.
 func (f *File) Close() error {
 	err := f.file.Close()
 	if errors.Is(err, os.ErrClosed) {
@@ -98,19 +97,19 @@ func (f *File) header(path string) (Info, error) {
 	return info, err
 }
 
-// Reader reads samples of files. The zero value is ready for use. It reuses its buffers, so give each goroutine one of
-// its own.
+// Reader reads samples of files. The zero value is ready for use. It reuses its buffers, so use one Reader per
+// goroutine.
 type Reader struct {
 	bytes []byte
 	flac  flac.Decoder
 }
 
-// block is the number of frames' bytes that are read at a time: enough to make the calls cheap, few enough to stay in
-// the processor's cache.
+// block is the number of bytes that are read at a time: enough to make the calls cheap, and few enough to stay in the
+// processor's cache.
 const block = 64 << 10
 
-// Read fills dst with the samples from, from+1, ... of a file, from+len(dst) <= f.Frames: the mean of the channels, with
-// full scale at -1 and 1. Integer samples lie in -1..1; float samples of a file may lie a little outside.
+// Read fills dst with the samples from, from+1, ... of a file, with from+len(dst) <= f.Frames: the mean of the
+// channels, with full scale at -1 and 1. Integer samples are in -1..1. Samples of float files may exceed that slightly.
 func (r *Reader) Read(dst []float32, f *File, from int) error {
 	if from < 0 || from+len(dst) > f.Frames {
 		return fmt.Errorf("samples %d to %d of a file of %d were asked for", from, from+len(dst), f.Frames)

@@ -27,7 +27,7 @@ func write(t testing.TB, file string, data []byte) string {
 	return file
 }
 
-// wavFile has 32-bit floats, or A-law with another code.
+// wavFile returns a WAV file of 32-bit floats, or of A-law with another code.
 func wavFile(code uint16, rate uint32, samples ...float32) []byte {
 	le := binary.LittleEndian
 	b := append([]byte("RIFF\x00\x00\x00\x00WAVEfmt \x10\x00\x00\x00"), byte(code), byte(code>>8), 1, 0)
@@ -44,7 +44,7 @@ func wavFile(code uint16, rate uint32, samples ...float32) []byte {
 
 const flacFile = "../flac/testdata/16-24000-2.flac"
 
-// The bytes tell the format, not the name.
+// The content decides the format, not the name.
 func TestOpen(t *testing.T) {
 	flac, err := os.ReadFile(flacFile)
 	if err != nil {
@@ -110,7 +110,7 @@ func TestOpenRefuses(t *testing.T) {
 	}
 }
 
-// What is not a regular file is refused at once; a link to one is as good as the file.
+// A file that is not regular is refused at once. A link to a regular file is accepted.
 func TestOpenOnlyRegular(t *testing.T) {
 	dir := t.TempDir()
 	in := func(name string) string { return filepath.Join(dir, name) }
@@ -202,12 +202,12 @@ func TestRead(t *testing.T) {
 			t.Errorf("%v: error %v", v, err)
 		}
 		if _, err := read(file, 0, 39_000); err != nil {
-			t.Errorf("%v behind the part: %v", v, err)
+			t.Errorf("%v after the part: %v", v, err)
 		}
 	}
 }
 
-// Whatever the bytes: an error or samples that can be read.
+// For any bytes: an error, or readable samples.
 func FuzzOpen(f *testing.F) {
 	flac, err := os.ReadFile("../flac/testdata/8-16000-1.flac")
 	if err != nil {

@@ -10,8 +10,8 @@ import (
 	"github.com/xtts-host/xtts-host/shared/hint"
 )
 
-// marks are the first bytes of formats; a '?' stands for any byte. Sources: the formats' own specifications, as
-// collected in file(1)'s database "audio" and in RFC 9559, RFC 3533, ISO/IEC 14496-12, 11172-3 and 13818-7.
+// marks are the first bytes of formats; '?' matches any byte. Sources: the specifications of the formats, as collected
+// in file(1)'s database "audio" and in RFC 9559, RFC 3533, ISO/IEC 14496-12, 11172-3 and 13818-7.
 var marks = []struct{ mark, format string }{
 	{"RIFF????WAVE", "WAV"},
 	{"RF64????WAVE", "WAV"},
@@ -34,19 +34,19 @@ var marks = []struct{ mark, format string }{
 	{"\x1a\x45\xdf\xa3", "Matroska or WebM"},
 }
 
-// pointer starts the text file that stands for a file of Git LFS that was not downloaded.
+// pointer is the start of the text file that replaces a Git LFS file that was not downloaded.
 const pointer = "version https://git-lfs"
 
-// formatOf names the format that a file's first bytes show, or "".
+// formatOf returns the name of the format that a file's first bytes indicate, or "".
 func formatOf(head []byte) string {
 	for _, m := range marks {
 		if matches(head, m.mark) {
 			return m.format
 		}
 	}
-	// MPEG audio has no mark, only frames that start with 11 bits of 1; the next two bits are the version (01 is none), then
-	// two the layer (01 is 3, 10 is 2), which is 00 in AAC's ADTS frames. Layer 1 is not in use, and would be the byte order
-	// mark of UTF-16.
+	// MPEG audio has no mark, only frames that start with 11 bits of 1. The next two bits are the version (01 is
+	// invalid), then two bits for the layer (01 is 3, 10 is 2), which is 00 in AAC's ADTS frames. Layer 1 is not used,
+	// and would be the byte order mark of UTF-16.
 	if len(head) > 1 && head[0] == 0xFF && head[1]&0xE0 == 0xE0 {
 		switch {
 		case head[1]&0xF6 == 0xF0:
@@ -70,7 +70,7 @@ func matches(head []byte, mark string) bool {
 	return true
 }
 
-// refuse names what the file is instead of a format that is read.
+// refuse returns an error that names the format of the file.
 func refuse(head []byte, format, path string) error {
 	switch {
 	case len(head) == 0:
@@ -85,7 +85,7 @@ func refuse(head []byte, format, path string) error {
 	return hint.Errorf(convert(path), "%s is not read", format)
 }
 
-// torn tells whether a file ends inside the mark of a format that is read. One byte alone may be anything.
+// torn reports whether a file ends within the mark of a supported format. A single byte may be anything.
 func torn(head []byte) bool {
 	for _, m := range marks {
 		if n := len(head); (m.format == "WAV" || m.format == "FLAC") && n > 1 && n < len(m.mark) && matches(head, m.mark[:n]) {
@@ -95,8 +95,8 @@ func torn(head []byte) bool {
 	return false
 }
 
-// convert gives the command that makes a file that is read of one that is not. A new WAV file is found before the old
-// one; a new FLAC file only when the WAV file of the same name goes away.
+// convert returns the command that converts the file to a supported format. A new WAV file is found before the old
+// file. A new FLAC file is found only if the WAV file of the same name is removed.
 func convert(path string) string {
 	old := filepath.Base(path)
 	ext := filepath.Ext(old)
@@ -110,7 +110,7 @@ func convert(path string) string {
 	return fmt.Sprintf("convert with: ffmpeg -i %s -c:a flac %s", quote(old), quote(stem+".flac"))
 }
 
-// quote makes a file name one word of a shell command that is no option.
+// quote quotes a file name as one word of a shell command that is not an option.
 func quote(name string) string {
 	if strings.HasPrefix(name, "-") {
 		name = "./" + name

@@ -9,38 +9,38 @@ import (
 	"github.com/xtts-host/xtts-host/shared/regular"
 )
 
-// errEnd says that the file ended inside a frame.
+// errEnd means that the file ended within a frame.
 var errEnd = errors.New("the file ends inside a frame")
 
-// chunk is read from the file at a time.
+// chunk is the number of bytes that are read from the file at a time.
 const chunk = 64 << 10
 
-// bitReader reads big-endian bits of a file. The first error stays; from then on all bits are 0.
+// bitReader reads big-endian bits of a file. The first error is kept; after it, all bits are 0.
 type bitReader struct {
 	src  io.ReaderAt
 	size int64 // of the file
-	next int64 // place in the file behind buf
+	next int64 // offset in the file after buf
 	buf  []byte
-	at   int    // bytes of buf that acc has taken
+	at   int    // bytes of buf that are in acc
 	acc  uint64 // the next bits, from the top
-	n    uint   // how many of them count
-	crc  uint16 // of what was read since start, up to buf[crcAt]
+	n    uint   // how many of them are valid
+	crc  uint16 // checksum of the bytes read since start, up to buf[crcAt]
 	from int    // see crc
 	err  error
 }
 
-// seek goes to a byte of the file and forgets an error.
+// seek sets the offset in the file and clears the error.
 func (b *bitReader) seek(at int64) {
 	b.next, b.buf, b.at, b.acc, b.n, b.crc, b.from, b.err = at, b.buf[:0], 0, 0, 0, 0, 0, nil
 }
 
-// used returns the place in buf behind the last byte that was read, if only in part.
+// used returns the index in buf after the last byte that was read, even partly.
 func (b *bitReader) used() int { return b.at - int(b.n/8) }
 
-// offset returns the place in the file behind the last byte that was read.
+// offset returns the offset in the file after the last byte that was read.
 func (b *bitReader) offset() int64 { return b.next - int64(len(b.buf)-b.used()) }
 
-// startCRC begins a checksum with the next byte. sumCRC gives it.
+// startCRC starts a checksum with the next byte. sumCRC returns it.
 func (b *bitReader) startCRC() { b.crc, b.from = 0, b.used() }
 
 func (b *bitReader) sumCRC() uint16 {
@@ -49,13 +49,13 @@ func (b *bitReader) sumCRC() uint16 {
 	return b.crc
 }
 
-// fill makes at least 57 bits ready, or all that are left.
+// fill makes at least 57 bits available, or all that are left.
 func (b *bitReader) fill() {
 	if len(b.buf)-b.at < 8 && b.next < b.size {
 		b.load()
 	}
 	if len(b.buf)-b.at >= 8 {
-		// Bits beyond n are set too; the next fill sets the same ones again.
+		// Bits beyond n are set too; the next fill sets the same bits again.
 		b.acc |= binary.BigEndian.Uint64(b.buf[b.at:]) >> b.n
 		b.at += int(63-b.n) >> 3
 		b.n |= 56
@@ -68,7 +68,7 @@ func (b *bitReader) fill() {
 	}
 }
 
-// load reads the next chunk behind the bytes that are not used yet.
+// load reads the next chunk and keeps the unused bytes.
 func (b *bitReader) load() {
 	if b.err != nil {
 		return
@@ -112,7 +112,7 @@ func (b *bitReader) fail() {
 	b.acc, b.n, b.at = 0, 0, len(b.buf)
 }
 
-// signed returns the next n bits, 1 to 32, as a number in two's complement.
+// signed returns the next n bits, 1 to 32, as a two's complement number.
 func (b *bitReader) signed(n uint) int32 { return int32(b.read(n)<<(32-n)) >> (32 - n) }
 
 // unary returns the number of 0 bits before the next 1.
@@ -137,7 +137,7 @@ func (b *bitReader) unary() uint64 {
 func (b *bitReader) align() { b.read(b.n % 8) }
 
 // rice fills dst with numbers in Rice code of k bits (RFC 9639, section 9.2.7): the quotient in unary, k bits of
-// remainder, the sign in the lowest bit. It reports false for one beyond 32 bits.
+// remainder, the sign in the lowest bit. It returns false if a number exceeds 32 bits.
 func (b *bitReader) rice(dst []int32, k uint) bool {
 	for i := range dst {
 		if b.n < 57 {
@@ -162,7 +162,7 @@ func (b *bitReader) rice(dst []int32, k uint) bool {
 	return true
 }
 
-// table gives the CRC of one byte, most significant bit first, for a polynomial in the upper bits of T.
+// table returns the CRC of each byte, most significant bit first, for a polynomial in the upper bits of T.
 func table[T uint8 | uint16](poly T, width uint) (t [256]T) {
 	for i := range t {
 		c := T(i) << (width - 8)

@@ -6,18 +6,18 @@ import (
 	"io"
 )
 
-// Decoder reads samples. The zero value is ready for use. It reuses its buffers, so give each goroutine one of its own.
+// Decoder reads samples. The zero value is ready for use. It reuses its buffers, so use one Decoder per goroutine.
 type Decoder struct {
 	bits     bitReader
-	space    []int32 // the samples of one frame, one channel behind the other
+	space    []int32 // the samples of one frame, channel after channel
 	channels [8][]int32
 }
 
-// Read fills dst with the samples from, from+1, ... of a file of size bytes whose header is h: the mean of the channels,
-// divided by 2^(Bits-1). The file must have that many: from+len(dst) <= h.Frames.
+// Read fills dst with the samples from, from+1, ... of a file of size bytes whose header is h: the mean of the
+// channels, divided by 2^(Bits-1). The file must have that many: from+len(dst) <= h.Frames.
 //
-// It fails where a frame is damaged. Frames before the part are passed over by bisection and not all checked. The
-// STREAMINFO block's MD5 of the whole file is not: every frame has a CRC.
+// It fails if a frame is damaged. Frames before the part are skipped by bisection and not all checked. The MD5 of the
+// whole file in the STREAMINFO block is not checked, but every frame has a CRC.
 func (d *Decoder) Read(dst []float32, r io.ReaderAt, size int64, h Header, from int) error {
 	if from < 0 || from+len(dst) > h.Frames {
 		return fmt.Errorf("samples %d to %d of %d were asked for", from, from+len(dst), h.Frames)
@@ -27,14 +27,14 @@ func (d *Decoder) Read(dst []float32, r io.ReaderAt, size int64, h Header, from 
 	offset, at := d.find(&h, from)
 	err := d.read(dst, &h, from, offset, at)
 	if err != nil && offset != h.Offset {
-		// Compressed samples may look like the header of a frame: once in 2^32 bytes by chance. From the start there is
-		// no such doubt.
+		// Compressed samples may look like a frame header: once in 2^32 bytes by chance. Decoding from the start avoids
+		// that.
 		err = d.read(dst, &h, from, h.Offset, 0)
 	}
 	return err
 }
 
-// read decodes frame after frame from the one at the offset on, whose first sample is at.
+// read decodes frame after frame, starting at offset, whose first sample is at.
 func (d *Decoder) read(dst []float32, h *Header, from int, offset int64, at int) error {
 	d.bits.seek(offset)
 	scale := 1 / float32(int(1)<<(h.Bits-1))
@@ -72,7 +72,8 @@ func (d *Decoder) mean(dst []float32, h *Header, skip int, scale float32) {
 	}
 }
 
-// frame decodes the next frame, whose first sample must be at, into d.channels and returns its samples per channel.
+// frame decodes the next frame, whose first sample must be at, into d.channels. It returns the number of samples per
+// channel.
 func (d *Decoder) frame(h *Header, at int) (int, error) {
 	b := &d.bits
 	b.startCRC()
@@ -81,13 +82,13 @@ func (d *Decoder) frame(h *Header, at int) (int, error) {
 		return 0, err
 	}
 	if f.first != at {
-		return 0, fmt.Errorf("it says that it starts at sample %d", f.first)
+		return 0, fmt.Errorf("its header has first sample %d", f.first)
 	}
 	d.space = grow(d.space, f.samples*h.Channels)
 	for c := range h.Channels {
 		width := uint(h.Bits)
 		if f.assign == leftSide && c == 1 || f.assign == sideRight && c == 0 || f.assign == midSide && c == 1 {
-			width++ // a difference
+			width++ // a difference has one bit more
 		}
 		d.channels[c] = d.space[c*f.samples : (c+1)*f.samples]
 		if err := d.subframe(d.channels[c], width); err != nil {
@@ -108,7 +109,7 @@ func (d *Decoder) frame(h *Header, at int) (int, error) {
 	return f.samples, nil
 }
 
-// The ways to code two channels as one and a difference.
+// The ways to code two channels as one channel and a difference.
 const (
 	leftSide = 8 + iota
 	sideRight
@@ -128,7 +129,7 @@ func stereo(assign int, a, b []int32) {
 		}
 	case midSide:
 		for i, side := range b {
-			mid := a[i]<<1 | side&1 // halving dropped the bit that sum and difference share
+			mid := a[i]<<1 | side&1 // the division dropped the bit that sum and difference share
 			a[i], b[i] = (mid+side)>>1, (mid-side)>>1
 		}
 	}
@@ -156,11 +157,11 @@ func (d *Decoder) header(h *Header) (frameHeader, error) {
 	return f, nil
 }
 
-// near is the distance in bytes within which frames are decoded one after the other rather than searched.
+// near is the distance in bytes within which frames are decoded one after another instead of searched.
 const near = 32 << 10
 
-// find returns the place of a frame at or before a sample, and the frame's first sample: the file's first frame when it
-// knows no better. It bisects the file by the numbers in the frames' headers.
+// find returns the offset of a frame at or before a sample, and the frame's first sample. Without better knowledge it
+// is the file's first frame. It bisects the file by the numbers in the frame headers.
 func (d *Decoder) find(h *Header, target int) (offset int64, sample int) {
 	lo, hi := h.Offset, d.bits.size
 	variable, known := false, false
@@ -179,7 +180,7 @@ func (d *Decoder) find(h *Header, target int) (offset int64, sample int) {
 	return lo, sample
 }
 
-// scan returns the first header of a frame that starts in from..to-1.
+// scan returns the first frame header that starts in from..to-1.
 func (d *Decoder) scan(h *Header, from, to int64) (int64, frameHeader, bool) {
 	b := &d.bits
 	for at := from; at < to; {
@@ -190,7 +191,7 @@ func (d *Decoder) scan(h *Header, from, to int64) (int64, frameHeader, bool) {
 		}
 		starts := int(min(int64(len(b.buf)), to-at))
 		if b.next < b.size {
-			starts = min(starts, len(b.buf)-maxHeader) // a header lies in the buffer as a whole
+			starts = min(starts, len(b.buf)-maxHeader) // a complete header is in the buffer
 		}
 		for i := range starts {
 			if b.buf[i] != 0xFF {
@@ -205,7 +206,7 @@ func (d *Decoder) scan(h *Header, from, to int64) (int64, frameHeader, bool) {
 	return 0, frameHeader{}, false
 }
 
-// grow returns a slice of n elements, in s when it is large enough. The elements have any value.
+// grow returns a slice of n elements, using s if it is large enough. The elements have arbitrary values.
 func grow(s []int32, n int) []int32 {
 	if n > cap(s) {
 		return make([]int32, n)

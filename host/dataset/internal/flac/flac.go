@@ -1,9 +1,9 @@
 // Package flac decodes FLAC (RFC 9639) into mono float32 samples, any part of a file at a time.
 //
-// It is for reading clips out of a data set: it seeks exactly, with or without a seek table, keeps one buffer for all files,
-// checks the CRC of every frame it passes, and reads nothing but the part that is asked for. Files come from strangers,
-// so nothing is allocated by a declared size except the block of one frame (2 MiB at most), and every loop ends at the
-// end of the file.
+// It is made for reading clips of a data set: it seeks exactly, with or without a seek table, reuses one buffer for all
+// files, checks the CRC of every frame that it decodes, and reads only the requested part. Files may come from
+// untrusted sources: the only allocation by a declared size is the block of one frame (at most 2 MiB), and every loop
+// ends at the end of the file.
 //
 //	h, err := flac.ReadHeader(f, size)
 //	...
@@ -20,10 +20,10 @@ import (
 	"github.com/xtts-host/xtts-host/shared/regular"
 )
 
-// ErrUnsupported is wrapped by the errors about files that are whole and not read.
-var ErrUnsupported = errors.New("not a kind of FLAC that is read")
+// ErrUnsupported is wrapped by errors about files that are intact but not supported.
+var ErrUnsupported = errors.New("not a supported kind of FLAC")
 
-// MaxBits is the largest sample width that is decoded. With it the difference of two channels fits 32 bits.
+// MaxBits is the largest supported sample width. With it, the difference of two channels fits in 32 bits.
 const MaxBits = 24
 
 // maxBlocks bounds the metadata blocks before the first frame.
@@ -40,8 +40,8 @@ type Header struct {
 	block int // samples in each frame of a stream with fixed blocks, except the last
 }
 
-// ReadHeader reads the STREAMINFO block of a file of size bytes and walks over the other metadata. The error does not
-// name the file.
+// ReadHeader reads the STREAMINFO block of a file of size bytes and skips the other metadata. The error does not name
+// the file.
 func ReadHeader(r io.ReaderAt, size int64) (Header, error) {
 	var b [4 + 4 + streamInfo]byte
 	if size < int64(len(b)) {
@@ -63,7 +63,7 @@ func ReadHeader(r io.ReaderAt, size int64) (Header, error) {
 	h.Offset = int64(len(b))
 	for last, n := b[4]&0x80 != 0, 1; !last; n++ {
 		if n == maxBlocks {
-			return Header{}, fmt.Errorf("no audio behind the first %d metadata blocks", maxBlocks)
+			return Header{}, fmt.Errorf("no audio after the first %d metadata blocks", maxBlocks)
 		}
 		if h.Offset+4 > size {
 			return Header{}, fmt.Errorf("truncated in the metadata: the file has %d bytes", size)

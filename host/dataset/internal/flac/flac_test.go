@@ -13,7 +13,7 @@ import (
 	"testing/iotest"
 )
 
-// signal is what scripts/audio/flac.py writes: sample i of channel c, in the given bits.
+// signal is what scripts/audio/flac.py writes: sample i of channel c, with the given number of bits.
 func signal(bits, i, c int) int {
 	const length = 2500
 	part, at := i/length, i%length
@@ -67,7 +67,7 @@ func TestRead(t *testing.T) {
 	}
 }
 
-// stream is a FLAC file of verbatim 16-bit mono frames, without a seek table.
+// stream returns a FLAC file of verbatim 16-bit mono frames, without a seek table.
 type stream struct {
 	samples  []int16
 	block    int
@@ -93,7 +93,7 @@ func (s stream) bytes() []byte {
 		if number < 0x80 {
 			frame = append(frame, byte(number))
 		} else {
-			frame = append(frame, []byte(string(rune(number)))...) // the same code, as far as runes go
+			frame = append(frame, []byte(string(rune(number)))...) // the same code, for these runes
 		}
 		frame = binary.BigEndian.AppendUint16(frame, uint16(len(block)-1))
 		frame = append(frame, crc8(frame), 2) // 2: verbatim
@@ -105,7 +105,7 @@ func (s stream) bytes() []byte {
 	return b
 }
 
-// counter counts what is read.
+// counter counts the bytes that are read.
 type counter struct {
 	*bytes.Reader
 	n int
@@ -117,7 +117,7 @@ func (c *counter) ReadAt(b []byte, at int64) (int, error) {
 	return n, err
 }
 
-// A part of a long file is found without decoding what is before it, also where samples look like frame headers.
+// A part of a long file is found without decoding everything before it, also if samples look like frame headers.
 func TestSeek(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	s := stream{samples: make([]int16, 700_000), block: 1152}
@@ -154,7 +154,7 @@ func TestSeek(t *testing.T) {
 	}
 }
 
-// A forged header in the samples may mislead the search. The result is right all the same.
+// A forged header in the samples may mislead the search. The result is still right.
 func TestSeekMisled(t *testing.T) {
 	s := stream{samples: make([]int16, 100_000), block: 50_000}
 	forged := []byte{0xFF, 0xF8, 0x76, 0x08, 1, 0, 9}
@@ -214,7 +214,7 @@ func TestReadHeaderFails(t *testing.T) {
 
 func TestReadFails(t *testing.T) {
 	good := stream{samples: make([]int16, 200), block: 64}.bytes()
-	const frame = 42 + 10 + 128 // the second one's start is 2 bytes of checksum later
+	const frame = 42 + 10 + 128 // the second one starts 2 bytes of checksum later
 	change := func(at int, v byte) []byte {
 		b := slices.Clone(good)
 		b[at] ^= v
@@ -226,11 +226,11 @@ func TestReadFails(t *testing.T) {
 		err  string
 	}{
 		{"damaged samples", change(100, 1), "FLAC frame at sample 0, byte 42: damaged"},
-		{"damaged header", change(43, 4), "at sample 0, byte 42: no frame header"},
+		{"damaged header", change(43, 4), "at sample 0, byte 42: not a frame header"},
 		{"damaged second frame", change(frame+40, 1), "FLAC frame at sample 64, byte 181: damaged"},
 		{"cut in a frame", good[:100], "the file ends inside a frame"},
-		{"cut behind a frame", good[:181], "FLAC frame at sample 64, byte 181: the file ends before it"},
-		{"a frame is missing", slices.Concat(good[:181], good[181+139:]), "it says that it starts at sample 128"},
+		{"cut after a frame", good[:181], "FLAC frame at sample 64, byte 181: the file ends before it"},
+		{"a frame is missing", slices.Concat(good[:181], good[181+139:]), "its header has first sample 128"},
 	} {
 		r := bytes.NewReader(c.file)
 		h, err := ReadHeader(r, r.Size())
@@ -250,7 +250,7 @@ func TestReadFails(t *testing.T) {
 	}
 	var d Decoder
 	if err := d.Read(make([]float32, 10), r, r.Size(), h, 191); err == nil {
-		t.Error("samples behind the end were read")
+		t.Error("samples after the end were read")
 	}
 	if err := d.Read(make([]float32, 10), failing{}, r.Size(), h, 0); !errors.Is(err, iotest.ErrTimeout) {
 		t.Errorf("error %v of a file that cannot be read", err)
@@ -261,7 +261,7 @@ type failing struct{}
 
 func (failing) ReadAt([]byte, int64) (int, error) { return 0, iotest.ErrTimeout }
 
-// Whatever the bytes, decoding ends, without a panic, and allocates no more than one block.
+// For any bytes, decoding ends, without a panic, and allocates no more than one block.
 func FuzzRead(f *testing.F) {
 	files, err := filepath.Glob("testdata/*.flac")
 	if err != nil || len(files) == 0 {
@@ -318,7 +318,7 @@ func BenchmarkRead(b *testing.B) {
 	}
 }
 
-// The same for what stands behind the checksums, which a fuzzer does not guess.
+// The same for the data after the checksums, which a fuzzer does not guess.
 func FuzzSubframe(f *testing.F) {
 	f.Add([]byte{0x00, 0x12, 0x34}, uint8(15), uint16(9))                                          // constant
 	f.Add([]byte{0x03, 0x40, 1, 2, 3, 4}, uint8(7), uint16(4))                                     // verbatim, wasted bits

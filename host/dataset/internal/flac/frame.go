@@ -5,12 +5,12 @@ import (
 	"fmt"
 )
 
-// frameHeader is what stands before the samples of a frame (RFC 9639, section 9.1).
+// frameHeader is the header of a frame (RFC 9639, section 9.1).
 type frameHeader struct {
 	variable bool // blocks of variable size
 	samples  int  // per channel
-	first    int  // place of the first one in the stream
-	assign   int  // 0 to 7: that many channels and one more; then left+side, side+right, mid+side
+	first    int  // index of the first sample in the stream
+	assign   int  // 0 to 7: that many channels plus one; then left+side, side+right, mid+side
 	length   int  // of the header, in bytes
 }
 
@@ -23,10 +23,10 @@ var widths = [...]int{0, 8, 12, -1, 16, 20, 24, 32}
 // maxHeader is the longest frame header: 4 bytes, a number of 7, 2 for the block size, 2 for the rate, the CRC.
 const maxHeader = 16
 
-var errHeader = errors.New("no frame header")
+var errHeader = errors.New("not a frame header")
 
-// parseFrameHeader reads a header from the start of b and compares it with the stream's. The error is errHeader unless a
-// header is there that does not fit.
+// parseFrameHeader parses a header at the start of b and compares it with the stream's header. The error is errHeader
+// unless there is a valid header that does not match.
 func parseFrameHeader(b []byte, h *Header) (frameHeader, error) {
 	if len(b) < 6 || b[0] != 0xFF || b[1]&0xFE != 0xF8 || b[3]&1 != 0 {
 		return frameHeader{}, errHeader
@@ -86,7 +86,7 @@ func parseFrameHeader(b []byte, h *Header) (frameHeader, error) {
 		width = h.Bits
 	}
 	if rate != h.SampleRate || channels != h.Channels || width != h.Bits {
-		return frameHeader{}, fmt.Errorf("the frame has %d channels of %d bits at %d Hz, the file %d of %d at %d", channels, width, rate, h.Channels, h.Bits, h.SampleRate)
+		return frameHeader{}, fmt.Errorf("the frame has %d channels of %d bits at %d Hz, but the file has %d of %d at %d", channels, width, rate, h.Channels, h.Bits, h.SampleRate)
 	}
 	f.first = number
 	if !f.variable {
@@ -95,8 +95,8 @@ func parseFrameHeader(b []byte, h *Header) (frameHeader, error) {
 	return f, nil
 }
 
-// codedNumber reads a number of up to 36 bits in the manner of UTF-8 (RFC 9639, section 9.1.5) and returns its length in
-// bytes, 0 when there is none.
+// codedNumber parses a number of up to 36 bits in UTF-8 style (RFC 9639, section 9.1.5) and returns its length in
+// bytes, or 0 if there is none.
 func codedNumber(b []byte) (number, length int) {
 	first := b[0]
 	if first < 0x80 {
@@ -171,7 +171,7 @@ func (d *Decoder) subframe(dst []int32, width uint) error {
 	return nil
 }
 
-// predicted fills dst, behind its first samples, with predictions and what the stream adds to them.
+// predicted fills dst, after its first samples, with predictions plus the differences in the stream.
 func (d *Decoder) predicted(dst []int32, order int, linear bool) error {
 	if !linear {
 		if err := d.residual(dst, order); err != nil {
@@ -227,7 +227,7 @@ func fixed(s []int32, order int) {
 	}
 }
 
-// residual fills dst behind its first samples with the coded differences (RFC 9639, section 9.2.7).
+// residual fills dst, after its first samples, with the coded differences (RFC 9639, section 9.2.7).
 func (d *Decoder) residual(dst []int32, order int) error {
 	b := &d.bits
 	method := b.read(2)

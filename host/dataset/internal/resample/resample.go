@@ -1,6 +1,6 @@
-// Package resample converts sample rates with a Kaiser-windowed sinc in polyphase form, for any ratio of whole
-// numbers. Of the lower Nyquist frequency, the pass band reaches 0.91 and the stop band, 120 dB below it, starts at 1, so
-// nothing folds back audibly. These are the bands of soxr's quality HQ, and the clips' results agree with it.
+// Package resample converts sample rates with a Kaiser-windowed sinc in polyphase form, for any ratio of integers. The
+// pass band reaches 0.91 of the lower Nyquist frequency. The stop band, 120 dB down, starts at 1, so there is no
+// audible aliasing. These are the bands of soxr's quality HQ, and the results agree with it.
 //
 //	r := resample.New(48000, 22050)
 //	out := make([]float32, r.Len(len(clip)))
@@ -16,21 +16,20 @@ import (
 const (
 	attenuation = 120    // of the stop band, in dB: below the noise of 16-bit audio
 	passEnd     = 0.9136 // as a share of the lower Nyquist frequency
-	// halfWidth is that of the window, in samples at the lower rate. Kaiser's formula gives 90.4 for these bands; 5 % more
-	// are what they take at 120 dB.
+	// halfWidth is half the width of the window, in samples at the lower rate. Kaiser's formula gives 90.4 for these
+	// bands; 5 % more are needed for 120 dB.
 	halfWidth = 95.5
 )
 
 // Resampler holds the filter of one ratio. It is immutable and safe for concurrent use.
 type Resampler struct {
 	up, down int         // the ratio in lowest terms
-	half     int         // taps on each side of the output instant, in input samples
+	half     int         // taps on each side of the output time, in input samples
 	phases   [][]float32 // one filter of 2*half taps for each of the up positions between input samples
 }
 
-// New designs the filter that converts from one sample rate to another, in Hz, both positive.
-// The formula for the window's shape is from Kaiser, "Nonrecursive digital filter design using the I0-sinh window
-// function", 1974.
+// New designs the filter for the conversion from one sample rate to another, in Hz, both positive. The formula for the
+// window is from Kaiser, "Nonrecursive digital filter design using the I0-sinh window function", 1974.
 func New(from, to int) *Resampler {
 	g := gcd(from, to)
 	r := &Resampler{up: to / g, down: from / g}
@@ -44,7 +43,7 @@ func New(from, to int) *Resampler {
 	for p := range r.phases {
 		sum := 0.0
 		for k := range taps {
-			t := float64(k-r.half+1) - float64(p)/float64(r.up) // this tap's distance from the output instant
+			t := float64(k-r.half+1) - float64(p)/float64(r.up) // distance of this tap from the output time
 			taps[k] = cut * sinc(cut*t) * kaiser(t/window, beta)
 			sum += taps[k]
 		}
@@ -62,7 +61,7 @@ func bands(from, to int) (nyquist, window float64) {
 	return nyquist, halfWidth / nyquist
 }
 
-// Taps returns the number of coefficients that New computes, each a float32: what a filter costs in time and memory. It
+// Taps returns the number of f32 coefficients that New computes, which determines the time and memory for a filter. It
 // grows with the numbers of the ratio in lowest terms.
 func Taps(from, to int) int {
 	_, window := bands(from, to)
@@ -78,15 +77,15 @@ func Len(n, from, to int) int {
 	return (n*(to/g) + from/g - 1) / (from / g)
 }
 
-// Span returns the input samples from..to-1 that n output samples from the first on are made of. They may lie outside
+// Span returns the input samples from..to-1 that determine n output samples, starting at first. They may lie outside
 // the clip.
 func (r *Resampler) Span(first, n int) (from, to int) {
 	return first*r.down/r.up - r.half + 1, (first+n-1)*r.down/r.up + r.half + 1
 }
 
-// Resample writes the output samples first, first+1, ... of a clip into dst. Output sample i lies at the input
-// instant i*from/to. x holds the clip's samples from start on, as far as Span needs them; the clip counts as zero
-// outside its ends. Any part of a clip has the same bits as in the whole.
+// Resample writes the output samples first, first+1, ... of a clip to dst. Output sample i lies at the input time
+// i*from/to. x holds the clip's samples from start on, as far as Span needs them. The clip counts as zero outside its
+// ends. Any part of a clip has the same bits as in the whole.
 func (r *Resampler) Resample(dst, x []float32, start, first int) {
 	for i := range dst {
 		t := (first + i) * r.down
@@ -100,9 +99,9 @@ func (r *Resampler) Resample(dst, x []float32, start, first int) {
 	}
 }
 
-// dot is the sum of products, in the lanes of the processor's vector unit. How gonum splits the sum into lanes depends on
-// where its second vector lies in memory, modulo 16 bytes. Those are the taps, which Go's allocator aligns to 16 bytes, as
-// everything of 32 bytes and more: so the bits depend on neither the buffers nor the part of a clip that is asked for.
+// dot returns the sum of products, computed in the lanes of the vector unit. How gonum splits the sum into lanes
+// depends on the address of its second vector modulo 16 bytes. That vector is the taps, which Go's allocator aligns to
+// 16 bytes, like everything of 32 bytes and more. So the bits depend neither on the buffers nor on the requested part.
 func dot(taps, x []float32) float32 { return blas.Sdot(len(taps), x[:len(taps)], 1, taps, 1) }
 
 var blas gonum.Implementation

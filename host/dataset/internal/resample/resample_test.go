@@ -14,7 +14,7 @@ func tone(rate int, hz float64, n int) []float32 {
 	return x
 }
 
-// A tone in the pass band keeps its level and phase; one above the new Nyquist frequency vanishes. 2e-6 is -114 dB:
+// A tone in the pass band keeps its level and phase. A tone above the new Nyquist frequency vanishes. 2e-6 is -114 dB:
 // the filter's 120 dB and the rounding of f32 sums.
 func TestTones(t *testing.T) {
 	const limit = 2e-6
@@ -64,7 +64,7 @@ func TestLen(t *testing.T) {
 	}
 }
 
-// A crop is taken out of a clip without converting all of it, so a part must have the bits of the whole.
+// A crop is computed without converting the whole clip, so a part must have the bits of the whole.
 func TestPart(t *testing.T) {
 	r := New(48000, 22050)
 	x := tone(48000, 440, 4801)

@@ -13,8 +13,8 @@ func TestResponse(t *testing.T) {
 		r := New(c.from, c.to)
 		nyquist := float64(min(c.from, c.to)) / float64(c.from) // of the input's
 		ripple, alias := 0.0, 0.0
-		// One phase after the other is a filter at up times the input's rate. Its response at w (1 is the input's Nyquist
-		// frequency) is the mean of the phases'; what they differ by are the images, in the stop band.
+		// The phases, interleaved, are a filter at up times the input's rate. Its response at w (1 is the input's
+		// Nyquist frequency) is the mean of the phases' responses; their differences are the images, in the stop band.
 		response := func(w float64) float64 {
 			sum := 0.0
 			for p, taps := range r.phases {

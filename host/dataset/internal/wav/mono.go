@@ -6,18 +6,18 @@ import (
 	"math"
 )
 
-// maxFloat bounds float samples: more than 18 dB above full scale is no overshoot but another scale.
+// maxFloat bounds float samples: more than 18 dB above full scale is not an overshoot but another scale.
 const maxFloat = 8
 
-// SampleError is a float sample that is no sound.
+// SampleError reports a float sample that is not valid audio.
 type SampleError struct {
-	Frame   int // place of the sample in its channel, from the first frame that was given
+	Frame   int // index of the sample in its channel, from the first given frame
 	Channel int // from 0
 	Value   float64
 }
 
 func (e *SampleError) Error() string {
-	what := "above 8 times full scale; float samples lie in -1..1"
+	what := "above 8 times full scale; float samples must be in -1..1"
 	if math.IsNaN(e.Value) || math.IsInf(e.Value, 0) {
 		what = "not finite"
 	}
@@ -25,10 +25,10 @@ func (e *SampleError) Error() string {
 }
 
 // Mono fills dst with the mean of the channels of the frames in b, len(dst) of them. Integers of n bytes are divided by
-// 2^(8n-1), those of one byte after 128 is subtracted. A mean is rounded once: the sum of the channels, in their order,
-// is a float64, and so is the quotient.
+// 2^(8n-1); from single bytes, 128 is subtracted first. A mean is rounded once: the sum of the channels, in their
+// order, and the quotient are float64.
 //
-// Float samples are not limited to -1..1, but a *SampleError refuses those that are not finite or beyond 8.
+// Float samples are not limited to -1..1, but samples that are not finite or beyond 8 cause a *SampleError.
 func (h Header) Mono(dst []float32, b []byte) error {
 	if h.Float {
 		return h.floats(dst, b)
@@ -37,8 +37,8 @@ func (h Header) Mono(dst []float32, b []byte) error {
 	width, channels := h.width(), h.Channels
 	b = b[:len(dst)*width*channels]
 	divisor := float64(channels) * float64(int64(1)<<(8*width-1))
-	switch { // the loops differ in one line: a call for each sample would be most of the time
-	case width == 2 && channels == 1: // most of all files
+	switch { // the loops differ in one line: a call per sample would take most of the time
+	case width == 2 && channels == 1: // most files
 		for i := range dst {
 			dst[i] = float32(int16(le.Uint16(b[2*i:]))) / (1 << 15)
 		}

@@ -1,8 +1,8 @@
-// Package wav reads WAV files: where their samples are, and what they mean.
+// Package wav parses WAV files: the position and the format of their samples.
 //
-// It accepts integer PCM of 1 to 32 bits and IEEE float of 32 or 64 bits, in the plain and the extensible header, in
-// RIFF, RF64 and BW64 files, and names whatever else it finds. Headers come from strangers, so every declared size is
-// compared with the file's real one before anything is believed, and nothing is allocated by a declared size.
+// It accepts integer PCM of 1 to 32 bits and IEEE float of 32 or 64 bits, with plain and extensible headers, in RIFF,
+// RF64 and BW64 files. It refuses other formats by name. Headers may come from untrusted sources, so every declared
+// size is compared with the real size of the file before it is used, and nothing is allocated by a declared size.
 //
 //	h, err := wav.ReadHeader(f, size)
 //	...
@@ -20,13 +20,13 @@ import (
 	"github.com/xtts-host/xtts-host/shared/regular"
 )
 
-// ErrUnsupported is wrapped by the errors about files that are whole and hold samples of a kind that is not read.
-var ErrUnsupported = errors.New("not a kind of WAV that is read")
+// ErrUnsupported is wrapped by errors about files that are intact but whose samples are not supported.
+var ErrUnsupported = errors.New("not a supported kind of WAV")
 
-// MaxChannels is the largest number of channels that is believed: more is a damaged header rather than a recording.
+// MaxChannels is the largest accepted number of channels: more indicates a damaged header.
 const MaxChannels = 1024
 
-const maxChunks = 1000 // before the samples; a file of empty chunks is not walked to its end
+const maxChunks = 1000 // chunks before the samples; a file of empty chunks is not read to its end
 
 // Header describes the samples of a file: interleaved, little-endian.
 type Header struct {
@@ -38,18 +38,18 @@ type Header struct {
 	Offset     int64 // of the first sample, in bytes from the start of the file
 }
 
-// FrameSize returns the bytes of one sample of all channels.
+// FrameSize returns the number of bytes of one sample of all channels.
 func (h Header) FrameSize() int { return h.width() * h.Channels }
 
-// width returns the bytes of one sample. Microsoft, "Multiple channel audio data and WAVE files": a sample of an odd number
-// of bits lies in the upper ones of the next larger number of bytes.
+// width returns the number of bytes of one sample. Microsoft, "Multiple channel audio data and WAVE files": a sample of
+// an odd number of bits uses the upper bits of the next larger number of bytes.
 func (h Header) width() int { return (h.Bits + 7) / 8 }
 
-// ReadHeader walks the chunks of a file of size bytes up to its samples. The error says what is wrong in terms of
-// the file's bytes; it does not name the file.
+// ReadHeader reads the chunks of a file of size bytes up to its samples. The error says what is wrong in terms of the
+// file's bytes. It does not name the file.
 //
-// A program that writes to a pipe cannot know the length and declares 2^32-1 bytes; the samples then reach to the end of
-// the file.
+// A program that writes to a pipe cannot know the length and declares 2^32-1 bytes; the samples then extend to the end
+// of the file.
 func ReadHeader(r io.ReaderAt, size int64) (Header, error) {
 	if size < 12 {
 		return Header{}, fmt.Errorf("not a WAV file: only %d bytes", size)
@@ -58,7 +58,7 @@ func ReadHeader(r io.ReaderAt, size int64) (Header, error) {
 	if err := f.start(size); err != nil {
 		return Header{}, err
 	}
-	var b [40]byte // the longest chunk that is looked into
+	var b [40]byte // the longest chunk that is parsed
 	if err := f.read(b[:12], 0); err != nil {
 		return Header{}, err
 	}
@@ -67,7 +67,7 @@ func ReadHeader(r io.ReaderAt, size int64) (Header, error) {
 		return Header{}, errors.New("not a WAV file: no RIFF/WAVE mark")
 	}
 	var h Header
-	at, large := int64(12), int64(-1) // large is the size of data that the ds64 chunk gives
+	at, large := int64(12), int64(-1) // large is the size of data in the ds64 chunk
 	for range maxChunks {
 		if at+8 > size {
 			return Header{}, fmt.Errorf("no data chunk in %d bytes", size)
@@ -85,7 +85,7 @@ func ReadHeader(r io.ReaderAt, size int64) (Header, error) {
 			n = large
 		}
 		if n > size-at {
-			return Header{}, fmt.Errorf("truncated: the %q chunk declares %d bytes, the file has %d", id, n, size-at)
+			return Header{}, fmt.Errorf("truncated: the %q chunk declares %d bytes, but the file has %d", id, n, size-at)
 		}
 		chunk := b[:min(n, int64(len(b)))]
 		switch id {
@@ -114,13 +114,13 @@ func ReadHeader(r io.ReaderAt, size int64) (Header, error) {
 	return Header{}, fmt.Errorf("no data chunk among the first %d chunks", maxChunks)
 }
 
-// unknown is the declared size of data whose real size stands in the ds64 chunk, or nowhere.
+// unknown is the declared size of data if the real size is in the ds64 chunk, or unknown.
 const unknown = 1<<32 - 1
 
 // upTo returns the header of n bytes of samples.
 func (h Header) upTo(n int64) (Header, error) {
 	if h.Channels == 0 {
-		return Header{}, errors.New("the data chunk stands before the fmt chunk")
+		return Header{}, errors.New("the data chunk comes before the fmt chunk")
 	}
 	h.Frames = int(n / int64(h.FrameSize()))
 	return h, nil
@@ -145,7 +145,7 @@ const (
 	formatExtensible = 0xFFFE
 )
 
-// compressed names the codes that are met.
+// compressed names the codes of known compressed formats.
 var compressed = map[int]string{
 	0x0002: "Microsoft ADPCM",
 	0x0006: "A-law",
@@ -198,8 +198,8 @@ func parseFormat(f []byte) (Header, error) {
 	return h, nil
 }
 
-// file reads its first bytes once: most headers are in them, and a system call for each chunk would be most of the time
-// that indexing a large data set takes.
+// file caches the first bytes of a file: most headers are within them, and a system call per chunk would take most of
+// the time of indexing a large data set.
 type file struct {
 	r    io.ReaderAt
 	head [256]byte

@@ -39,21 +39,21 @@ func riff(chunks ...[]byte) []byte {
 	return append(binary.LittleEndian.AppendUint32([]byte("RIFF"), uint32(len(body))), body...)
 }
 
-// validBits is an extensible header with a number of bits that count.
+// validBits returns an extensible header with a number of valid bits.
 func validBits(valid, bits int) []byte {
 	b := extensible(1, 1, 22050, bits)
 	b[18] = byte(valid)
 	return b
 }
 
-// format20 has samples of 20 bits, which take 3 bytes.
+// format20 has samples of 20 bits in 3 bytes.
 func format20(channels int) []byte {
 	b := format(1, channels, 22050, 24)
 	b[14] = 20
 	return b
 }
 
-// large is an RF64 file of 10 bytes of samples that declares another size.
+// large returns an RF64 file of 10 bytes of samples that declares another size.
 func large(mark string, format []byte, size uint64) []byte {
 	ds64 := binary.LittleEndian.AppendUint64(make([]byte, 8), size)
 	b := riff(chunk("ds64", append(ds64, make([]byte, 12)...)), format)
@@ -78,7 +78,7 @@ func TestReadHeader(t *testing.T) {
 		{"no samples", riff(pcm, chunk("data", nil)), Header{22050, 1, 16, false, 0, 44}, ""},
 		{"empty file", nil, Header{}, "only 0 bytes"},
 		{"another file", []byte("fLaC and then some bytes"), Header{}, "no RIFF/WAVE mark"},
-		{"truncated", riff(pcm, data)[:50], Header{}, `"data" chunk declares 10 bytes, the file has 6`},
+		{"truncated", riff(pcm, data)[:50], Header{}, `"data" chunk declares 10 bytes, but the file has 6`},
 		{"from a pipe", append(riff(pcm), "data\xff\xff\xff\xff12345"...), Header{22050, 1, 16, false, 2, 44}, ""},
 		{"no data", riff(pcm), Header{}, "no data chunk in 36 bytes"},
 		{"many chunks", riff(bytes.Repeat(chunk("junk", nil), maxChunks), pcm, data), Header{}, "first 1000 chunks"},
@@ -123,7 +123,7 @@ func TestReadHeader(t *testing.T) {
 	}
 }
 
-// Whatever the bytes, an accepted header points at samples that are in the file, and they can be converted.
+// For any bytes, an accepted header points to samples that are in the file and can be converted.
 func FuzzReadHeader(f *testing.F) {
 	f.Add(riff(chunk("fmt ", format(1, 1, 22050, 16)), chunk("data", make([]byte, 10))))
 	f.Add(riff(chunk("LIST", make([]byte, 3)), chunk("fmt ", extensible(1, 2, 48000, 16)), chunk("data", make([]byte, 8))))
