@@ -126,10 +126,10 @@ func (s Span) Bytes() int { return s.Elements * s.DType.Size() }
 // the same number everywhere, and the arena says at which byte of which vector it stands. What lies between parameters
 // is zero and stays zero: its gradient is.
 //
-// Nobody else computes a size or an offset.
+// No one else computes a size or an offset.
 type Arena struct {
 	segments []Segment
-	places   []Range // by parameter: its own elements, without what is behind them
+	places   []Range // by parameter: its own elements, without alignment
 	of       []int   // by parameter: its segment
 	bytes    [vectors]int
 }

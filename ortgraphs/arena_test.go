@@ -139,8 +139,8 @@ func TestSpan(t *testing.T) {
 		{Copies, Range{576, 832}, Span{manifest.BF16, 768, 256}},
 		{Gradients, a.Trained(), Span{}},     // two types
 		{Copies, Range{0, 832}, Span{}},      // a gap
-		{State, Range{500, 600}, Span{}},     // behind the end
-		{Weights, Range{800, 897}, Span{}},   // behind the arena
+		{State, Range{500, 600}, Span{}},     // after the end
+		{Weights, Range{800, 897}, Span{}},   // after the arena
 		{Copies, Range{384, 500}, Span{}},    // none of it
 		{Gradients, Range{600, 700}, Span{}}, // frozen
 	} {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/xtts-host/xtts-host/gpu"
 	"github.com/xtts-host/xtts-host/gpu/gputest"
+	"github.com/xtts-host/xtts-host/ortgraphs"
 	"github.com/xtts-host/xtts-host/ortgraphs/ort"
 	"github.com/xtts-host/xtts-host/shared/manifest"
 	"github.com/xtts-host/xtts-host/shared/ring"
@@ -59,8 +60,13 @@ func TestDeviceChangesNoBit(t *testing.T) {
 		losses           []float64
 		weights, moments []byte
 	}
-	train := func(d Device, accumulating bool) (s state) {
-		m, err := NewModel(ModelConfig{Bundle: b, Arena: arenaOf(b), Layouts: layouts, Slots: 1, Threads: 1, Device: d, CUDAGraphs: true})
+	half := map[string]bool{}
+	for i, p := range b.Manifest.Parameters {
+		half[p.Name] = i%2 == 0
+	}
+	train := func(d Device, accumulating bool, frozen map[string]bool) (s state) {
+		arena := ortgraphs.NewArena(b.Manifest.Parameters, ortgraphs.Policy{Frozen: frozen})
+		m, err := NewModel(ModelConfig{Bundle: b, Arena: arena, Layouts: layouts, Slots: 1, Threads: 1, Device: d, CUDAGraphs: true})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -96,18 +102,21 @@ func TestDeviceChangesNoBit(t *testing.T) {
 		}
 		return s
 	}
-	for _, accumulating := range []bool{false, true} {
-		want := train(Device{}, accumulating)
+	for name, c := range map[string]struct {
+		accumulating bool
+		frozen       map[string]bool
+	}{"all": {}, "accumulating": {accumulating: true}, "half is frozen": {frozen: half}} {
+		want := train(Device{}, c.accumulating, c.frozen)
 		for _, kernels := range []map[string]func([]uint64){nil, fakeKernels()} {
 			d, _ := fakeWith(t, kernels)
-			got := train(d, accumulating)
+			got := train(d, c.accumulating, c.frozen)
 			for i, loss := range want.losses {
 				if got.losses[i] != loss {
-					t.Errorf("accumulating %v, %d kernels: loss %d is %v on the device, %v on the CPU", accumulating, len(kernels), i, got.losses[i], loss)
+					t.Errorf("%s, %d kernels: loss %d is %v on the device, %v on the CPU", name, len(kernels), i, got.losses[i], loss)
 				}
 			}
 			if !bytes.Equal(got.weights, want.weights) || !bytes.Equal(got.moments, want.moments) {
-				t.Errorf("accumulating %v, %d kernels: weights or moments differ", accumulating, len(kernels))
+				t.Errorf("%s, %d kernels: weights or moments differ", name, len(kernels))
 			}
 		}
 	}
