@@ -86,7 +86,7 @@ func (w *weights) into(tensors []checkpoint.Tensor) (match, error) {
 	return m, nil
 }
 
-// text tells a person what matched. Lists of names stay short; log.jsonl has them whole.
+// text says for the console what matched. It shortens lists of names; log.jsonl has them whole.
 func (m match) text(path string) string {
 	const shown = 5
 	var b strings.Builder

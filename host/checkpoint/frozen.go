@@ -23,7 +23,7 @@ const (
 
 func frozenName(sum []byte) string { return fmt.Sprintf("%s%x%s", frozenPrefix, sum, frozenSuffix) }
 
-// isFrozen tells the files that frozenName names from all others.
+// isFrozen reports whether a name is one that frozenName returns.
 func isFrozen(name string) bool {
 	digits, ok := strings.CutPrefix(name, frozenPrefix)
 	digits, cut := strings.CutSuffix(digits, frozenSuffix)

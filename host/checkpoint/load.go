@@ -22,8 +22,8 @@ var (
 	ErrDamaged = errors.New("damaged checkpoint")
 )
 
-// Bounds of state.json and MANIFEST, in bytes. A row of the quarantine takes some 150, and the host cuts it to about 1,000,
-// so that 60,000 rows fit at least. Save refuses what is larger, too.
+// Bounds of state.json and MANIFEST, in bytes. A row of the quarantine takes about 150 bytes, and the host cuts it to
+// about 1,000, so at least 60,000 rows fit. Save refuses larger files as well.
 const (
 	maxState    = 64 << 20
 	maxManifest = 4 << 10
@@ -54,14 +54,15 @@ type Skipped struct {
 func (s Skipped) Error() string { return filepath.Base(s.Path) + ": " + s.Err.Error() }
 func (s Skipped) Unwrap() error { return s.Err }
 
-// damage is an ErrDamaged whose message is the reason alone: what is damaged is said once, by who returns it.
+// damage is an ErrDamaged whose message is only the reason. The function that returns it to the caller names what is
+// damaged.
 type damage struct{ error }
 
 func (d damage) Unwrap() []error { return []error{ErrDamaged, d.error} }
 
-// Latest loads the newest checkpoint that is intact. Newer ones that are not are returned too, newest first,
-// also when there is an error: the caller tells the user. The error is an ErrNone when nothing is left.
-// Latest changes nothing, so it may read the folder of another run.
+// Latest loads the newest intact checkpoint. It also returns the damaged ones that are newer, newest first, even with an
+// error, so that the caller can report them. The error is an ErrNone when no intact checkpoint is left. Latest changes
+// nothing, so it may read the folder of another run.
 func (s *Store) Latest() (*Checkpoint, []Skipped, error) {
 	found, err := s.list()
 	if err != nil {
@@ -137,7 +138,7 @@ func read(fsys fileSystem, path string) (_ *Checkpoint, err error) {
 		if err != nil {
 			return nil, err
 		}
-		// What a file cannot be is found out before all of it is read: it may be of any size.
+		// The header is checked before the whole file is read: the file may have any size.
 		var text []byte
 		switch name {
 		case paramsFile:
@@ -172,7 +173,7 @@ func read(fsys fileSystem, path string) (_ *Checkpoint, err error) {
 	return c, nil
 }
 
-// missing is a file that is not there, an fs.ErrNotExist.
+// missing is the error for a missing file, an fs.ErrNotExist.
 type missing string
 
 func (m missing) Error() string { return string(m) + " is missing" }

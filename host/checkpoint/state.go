@@ -44,8 +44,8 @@ type State struct {
 	Hashes map[string]string `json:"hashes"`
 }
 
-// Schedule is the learning rate's course. TotalSteps is frozen by the first checkpoint: a resumed run that
-// is given another length keeps its learning rates.
+// Schedule is the learning rate schedule. The first checkpoint fixes TotalSteps: a resumed run with another length keeps
+// its learning rates.
 type Schedule struct {
 	Name        string  `json:"name"`
 	BaseLR      float64 `json:"base_lr"`
@@ -88,7 +88,7 @@ func (s State) encodeWithin(limit int) ([]byte, error) {
 		return nil, err
 	}
 	if out.Len() > limit {
-		return nil, hint.Errorf("mend the rows that the quarantine lists, or allow fewer",
+		return nil, hint.Errorf("fix the rows that the quarantine lists, or lower --max-quarantine",
 			"%d bytes with %d rows in quarantine, more than the %d that are read again", out.Len(), len(s.Quarantine), limit)
 	}
 	return out.Bytes(), nil

@@ -24,8 +24,8 @@ const Folder = "checkpoints"
 // Store keeps the checkpoints of one run. One process at a time may save to and prune it, from one goroutine;
 // any number may read.
 type Store struct {
-	// Reached, if set, is told how far a Save has come, and the Save waits there until it returns. For tests that
-	// break a run at a chosen point.
+	// Reached, if set, is called at each phase of a Save, which waits until it returns. Tests use it to interrupt a run
+	// at a chosen phase.
 	Reached func(Phase)
 
 	dir    string
@@ -55,11 +55,11 @@ func NewStore(runDir string) *Store {
 	return &Store{dir: filepath.Join(runDir, Folder), fs: osFS{}}
 }
 
-// Save writes the checkpoint of state.Step and returns its folder. It returns once the checkpoint is durable;
-// when it fails, or the process dies, those saved before are as they were. Saving again what is there already
-// changes nothing; another state of the same step replaces it. ctx ends a save between two tensors. Leftovers
-// of a save that was killed are removed. Frozen weights are written once for all checkpoints of the run. The error for
-// a full disk is a *disk.FullError.
+// Save writes the checkpoint of state.Step and returns its folder. It returns when the checkpoint is durable. If it
+// fails, or the process dies, earlier checkpoints are unchanged. Saving an identical checkpoint again changes nothing;
+// another state of the same step replaces the old one. A cancelled ctx stops a save between two tensors. Save removes
+// the leftovers of a save that was killed. Frozen weights are written once for all checkpoints of the run. The error
+// for a full disk is a *disk.FullError.
 func (s *Store) Save(ctx context.Context, state State, params, moments []Tensor) (string, error) {
 	path := s.Path(state.Step)
 	s.reached(Begin)
@@ -122,14 +122,14 @@ func (s *Store) save(ctx context.Context, path string, state State, params, mome
 	return s.publish(tmp, path, manifest)
 }
 
-// Folders that are not a checkpoint yet, or not any more: one being written or removed, and one that
-// another of the same step is about to replace.
+// Suffixes of folders that are not checkpoints: one that is being written or removed, and an old checkpoint that a new
+// one of the same step is about to replace.
 const (
 	tmpSuffix = ".tmp"
 	oldSuffix = ".old"
 )
 
-// prepare makes the folder of checkpoints, durably, and clears it.
+// prepare makes the folder of checkpoints durable and clears it.
 func (s *Store) prepare() error {
 	if err := s.fs.MkdirAll(s.dir); err != nil {
 		return err
@@ -140,7 +140,7 @@ func (s *Store) prepare() error {
 	return s.clear()
 }
 
-// Clean finishes what a Save or Prune that was killed had begun: a run that is resumed may have nothing left to save.
+// Clean finishes a Save or Prune that was killed. A resumed run needs it: it may have nothing left to save.
 func (s *Store) Clean() error {
 	if err := s.clear(); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("clean checkpoints: %w", err)
@@ -173,8 +173,8 @@ func (s *Store) clear() error {
 	return nil
 }
 
-// publish gives a finished folder its name. A checkpoint of the same step is moved aside, not removed, until
-// the new one has its place: at no moment is there neither.
+// publish gives a finished folder its final name. An old checkpoint of the same step is moved aside first and removed
+// last, so one of the two always exists.
 func (s *Store) publish(tmp, path string, manifest []byte) error {
 	names, err := s.fs.ReadDir(s.dir)
 	if err != nil {
@@ -218,7 +218,7 @@ func (s *Store) write(ctx context.Context, path string, content func(io.Writer) 
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
-	buf := bufio.NewWriterSize(f, 64<<10) // small tensors together; large ones pass by without a copy
+	buf := bufio.NewWriterSize(f, 64<<10) // joins small tensors; large ones are written without a copy
 	hash := sha256.New()
 	if err := content(cancelWriter{ctx, io.MultiWriter(buf, hash)}); err != nil {
 		return nil, err
@@ -251,8 +251,9 @@ func writeAll(w io.Writer, data []byte) error {
 	return err
 }
 
-// Prune removes the oldest checkpoints until keep are left; 0 or less keeps all. Those at the given paths are
-// kept too, and not counted: the best one, say. Frozen weights go with the last checkpoint that shares them.
+// Prune removes the oldest checkpoints until keep are left; 0 or less keeps all. The checkpoints at the given paths,
+// for example the best one, are kept as well and not counted. Frozen weights are removed with the last checkpoint that
+// shares them.
 func (s *Store) Prune(keep int, paths ...string) error {
 	if keep <= 0 {
 		return nil
@@ -266,24 +267,24 @@ func (s *Store) Prune(keep int, paths ...string) error {
 	if err != nil {
 		return fmt.Errorf("prune checkpoints: %w", err)
 	}
-	var doomed []string
+	var removed []string
 	for _, path := range found {
 		switch {
 		case slices.Contains(paths, path):
 		case keep > 0:
 			keep--
 		default:
-			doomed = append(doomed, path)
+			removed = append(removed, path)
 		}
 	}
-	if err := errors.Join(s.remove(doomed), s.sweep()); err != nil {
+	if err := errors.Join(s.remove(removed), s.sweep()); err != nil {
 		return fmt.Errorf("prune checkpoints: %w", err)
 	}
 	return nil
 }
 
-// remove takes the folders' names away, durably, before their files: one that is half removed must not look
-// like a damaged checkpoint.
+// remove renames the folders durably before it deletes their files, so that a checkpoint whose removal was interrupted
+// does not look damaged.
 func (s *Store) remove(paths []string) error {
 	if len(paths) == 0 {
 		return nil
@@ -304,8 +305,8 @@ func (s *Store) remove(paths []string) error {
 	return nil
 }
 
-// list returns the folders of checkpoints, intact or not, the newest first. One that was moved aside stands
-// behind the one that replaces it.
+// list returns the folders of checkpoints, intact or not, the newest first. A checkpoint that was moved aside comes
+// after the one that replaces it.
 func (s *Store) list() ([]string, error) {
 	names, err := s.fs.ReadDir(s.dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -328,8 +329,8 @@ func (s *Store) list() ([]string, error) {
 	return found, nil
 }
 
-// Kept returns the path of a step's checkpoint or, where it is not there, of the oldest one: when the disk had no room for the
-// best, the best that was saved is what Prune has left behind all others. It is "" without any.
+// Kept returns the path of a step's checkpoint. If that does not exist, because the disk was full when it was the best,
+// Kept returns the oldest checkpoint: Prune has kept it as the best that was saved. Kept returns "" if there is none.
 func (s *Store) Kept(step int64) string {
 	path := s.Path(step)
 	found, err := s.list()
