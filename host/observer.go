@@ -2,9 +2,11 @@ package host
 
 import (
 	"path/filepath"
+	"slices"
 
 	"github.com/xtts-host/xtts-host/host/batch"
 	"github.com/xtts-host/xtts-host/host/checkpoint"
+	"github.com/xtts-host/xtts-host/host/debug"
 	"github.com/xtts-host/xtts-host/host/event"
 	"github.com/xtts-host/xtts-host/host/pipeline"
 	"github.com/xtts-host/xtts-host/host/report"
@@ -103,8 +105,13 @@ func (j *job) trainingRow(row int32) string { return j.data.Train.Index.Rows[row
 func (o *observer) close() error { return o.quarantine.Close() }
 
 // seen takes every batch before it leaves the ring, on the copier's goroutine.
-func (o *observer) seen(b *pipeline.Batch, layout *ring.Layout, slot []byte) {
+func (o *observer) seen(b *pipeline.Batch, layout *ring.Layout, slot []byte) error {
 	o.baselines.Record(b.Eval, b.Rows, layout, slot)
+	if b.Eval {
+		return nil
+	}
+	inputs := slices.DeleteFunc(slices.Clone(layout.Tensors), func(t ring.Tensor) bool { return t.Offset >= layout.InputBytes })
+	return o.run.debug.Batch(debug.Batch{Step: b.Step + 1, Micro: b.Micro, Seed: b.Seed, Tensors: inputs, Slot: slot})
 }
 
 // Batch implements train.Observer.

@@ -271,8 +271,8 @@ func (r *run) build(progress train.Progress, state *checkpoint.State) (err error
 }
 
 // connect makes the batches' path and the loop from source and schedule. o gets every step, q the rows that cannot be used, and
-// seen, where it is not nil, every batch while it lies in the ring.
-func (r *run) connect(o train.Observer, q *batch.Quarantine, seen func(*pipeline.Batch, *ring.Layout, []byte), progress train.Progress) (err error) {
+// seen, if it is not nil, every batch while it is in the ring.
+func (r *run) connect(o train.Observer, q *batch.Quarantine, seen func(*pipeline.Batch, *ring.Layout, []byte) error, progress train.Progress) (err error) {
 	c := r.cfg
 	r.loop = &train.Loop{
 		Model: r.model, Optimizer: r.optimizer, Schedule: r.schedule, Observer: o,

@@ -56,7 +56,7 @@ func (c *copier) Copy(dst int, b *pipeline.Batch) error {
 	}
 	c.frames[dst] = n
 	if c.hooks.Copied != nil {
-		c.hooks.Copied(b, layout, slot)
+		return c.hooks.Copied(b, layout, slot)
 	}
 	return nil
 }

@@ -42,9 +42,10 @@ type Depths struct {
 
 // Hooks are called at points of a batch's way. Each may be nil.
 type Hooks struct {
-	// Copy comes before a batch is copied to the device, and Copied after it, while the batch still lies in the ring.
+	// Copy comes before a batch is copied to the device, and Copied after it, while the batch is still in the ring. An error
+	// of Copied ends the run.
 	Copy   func()
-	Copied func(b *pipeline.Batch, layout *ring.Layout, slot []byte)
+	Copied func(b *pipeline.Batch, layout *ring.Layout, slot []byte) error
 	// Observer returns what looks at the pipeline.
 	Observer func(pipeline.Config) pipeline.Observer
 }

@@ -17,15 +17,18 @@ import (
 
 // The names in the folder.
 const (
-	ledgerFile = "ledger.jsonl"
-	memoryFile = "memory.jsonl"
-	socketFile = "phases.sock"
+	ledgerFile    = "ledger.jsonl"
+	memoryFile    = "memory.jsonl"
+	socketFile    = "phases.sock"
+	batchesFolder = "batches"
 )
 
 // Folder is an open --debug-dir. Nil is one that was not asked for. It is safe for concurrent use.
 type Folder struct {
 	dir    string
 	memory *sampler
+	// batches is set if training batches are written.
+	batches bool
 
 	mu     sync.Mutex // held from a point's announcement to its answer: one point at a time
 	conn   net.Conn   // nil without a harness
@@ -54,7 +57,7 @@ func Open(dir string) (*Folder, error) {
 	if err := os.MkdirAll(dir, 0o777); err != nil {
 		return nil, hint.Errorf("name a folder that can be made or written to", "--debug-dir: %w", err)
 	}
-	f := &Folder{dir: dir}
+	f := &Folder{dir: dir, batches: hasBatches(dir)}
 	socket := filepath.Join(dir, socketFile)
 	if _, err := os.Lstat(socket); err == nil { // the folder's path may be longer than a socket's
 		conn, err := net.Dial("unix", socket)

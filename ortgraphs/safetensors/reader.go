@@ -33,11 +33,15 @@ const maxDepth = 3
 // DType is the element type of a tensor; its String method gives the name that stands in the file.
 type DType = nlp.DType
 
-// The element types that weights have.
+// The element types of weights and of graph inputs.
 const (
 	F32  = nlp.F32
 	F16  = nlp.F16
 	BF16 = nlp.BF16
+	I32  = nlp.I32
+	I64  = nlp.I64
+	U8   = nlp.U8
+	Bool = nlp.BOOL
 )
 
 // ErrFormat is wrapped by every error that says that a file is not a valid safetensors file.
