@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch._functorch.aot_autograd import aot_export_module
 
-from . import capture, clean, lowering, precision, refusal, translate, watch
+from . import bf16, capture, clean, lowering, precision, refusal, translate, watch
 from .inputs import Input
 from .refusal import Refusal
 from .watch import Rehearsal, Sizes
@@ -22,7 +22,7 @@ def export(module: nn.Module, inputs: list[Input], example: list[Tensor], output
     """Writes path, the graph of trace cleaned and checked, and returns it with what cleaning took away. Raises Refusal."""
     model = trace(module, inputs, example, outputs, backward, rehearsal, compute, buckets)
     capture.rewrite(model)
-    precision.widen(model)
+    bf16.widen(model)
     gains = clean.clean(model)
     onnx.save(_plain(model), path)
     return model, gains
@@ -55,7 +55,7 @@ def trace(module: nn.Module, inputs: list[Input], example: list[Tensor], outputs
 
     returned = _graph_outputs(graph, signature, outputs, backward)
     if compute != "f32":
-        precision.lower(graph, signature.inputs_to_parameters, signature.backward_signature.gradients_to_parameters)
+        bf16.lower(graph, signature.inputs_to_parameters, signature.backward_signature.gradients_to_parameters)
     names = _graph_inputs(graph, signature, inputs)
     constants = _lift_constants(graph, sizes)
     model = translate.translate(graph, sizes.symbols(), [*names, *constants], returned, rehearsal)

@@ -9,7 +9,7 @@ import onnxruntime as ort
 import torch
 from torch import Tensor
 
-from . import lowering, precision, verify
+from . import bf16, lowering, precision, verify
 from .inputs import batch, lengths
 from .module import Export, Step
 from .refusal import Refusal
@@ -56,11 +56,11 @@ def check(export: Export, step: Step, sizes: dict[str, int], path: Path) -> tupl
 
 
 def load(path: Path) -> ort.InferenceSession:
-    """The graph as the CPU can run it (precision.emulated), in f32 outside."""
+    """The graph as the CPU can run it (bf16.emulated), in f32 outside."""
     options = ort.SessionOptions()
     options.intra_op_num_threads = torch.get_num_threads()
     options.log_severity_level = 3
-    return ort.InferenceSession(precision.emulated(onnx.load(path)).SerializeToString(), options, providers=["CPUExecutionProvider"])
+    return ort.InferenceSession(bf16.emulated(onnx.load(path)).SerializeToString(), options, providers=["CPUExecutionProvider"])
 
 
 def run(session: ort.InferenceSession, step: Step, tensors: dict[str, Tensor]) -> dict[str, np.ndarray]:

@@ -9,7 +9,7 @@ import torch.nn.functional as F
 from onnx import TensorProto, helper
 from torch import nn
 
-from . import dropout, layers, lowering, mixed, precision, presets, session
+from . import bf16, dropout, layers, lowering, mixed, precision, presets, session
 from .bundle import BF16
 from .command import main
 from .inputs import Input, batch
@@ -76,7 +76,7 @@ def test_matrices_of_products_are_bf16(uses):
 
 def test_products_are_bf16_and_the_rest_is_not(uses):
     """relu's gradient compares, which CUDA does not in bf16; the product of a look-up's gradient keeps the f32 of its table."""
-    types = precision._types(uses[1])
+    types = bf16._types(uses[1])
     nodes = {}
     for node in uses[1].graph.node:
         nodes.setdefault(node.op_type, []).append(types[node.input[0]])
@@ -92,7 +92,7 @@ def test_graph_is_pytorchs_with_the_policy(uses, sizes):
     random = torch.Generator().manual_seed(1)
     tensors = {"ids": torch.randint(0, 7, sizes, dtype=torch.int32, generator=random), "x": torch.randn(*sizes, 8, generator=random)}
     feed = {name: p.detach() for name, p in module.named_parameters()} | tensors
-    graph = ort.InferenceSession(precision.emulated(model).SerializeToString(), providers=["CPUExecutionProvider"])
+    graph = ort.InferenceSession(bf16.emulated(model).SerializeToString(), providers=["CPUExecutionProvider"])
     got = session.run(graph, {name: x.numpy() for name, x in feed.items()})
     for compute, loss_limit, each, together in (("bf16", 1e-5, 5e-3, 5e-3), ("f32", 5e-3, 2e-1, 5e-2)):
         with lowering.functions(), precision.applied(module, compute):
@@ -171,18 +171,18 @@ def _bf16(op: str, inputs: list[str]) -> onnx.ModelProto:
 
 def test_emulation_rounds_as_bf16_does():
     x, w = torch.randn(2, 8, 8, generator=torch.Generator().manual_seed(0))
-    graph = ort.InferenceSession(precision.emulated(_bf16("MatMul", ["x", "w"])).SerializeToString(), providers=["CPUExecutionProvider"])
+    graph = ort.InferenceSession(bf16.emulated(_bf16("MatMul", ["x", "w"])).SerializeToString(), providers=["CPUExecutionProvider"])
     got = session.run(graph, {"x": x.numpy(), "w": w.numpy()})["y"]
     np.testing.assert_array_equal(got, (x.to(LOW) @ w.to(LOW)).float().numpy())
 
 
 def test_nodes_without_a_kernel_are_widened():
     model = _bf16("Floor", ["x"])
-    precision.widen(model)
+    bf16.widen(model)
     assert [n.op_type for n in model.graph.node] == ["Cast", "Floor", "Cast"]
     onnx.checker.check_model(model, full_check=True)
     model = _bf16("MatMul", ["x", "w"])
-    precision.widen(model)
+    bf16.widen(model)
     assert [n.op_type for n in model.graph.node] == ["MatMul"]
 
 
