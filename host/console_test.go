@@ -41,7 +41,7 @@ func TestTerminal(t *testing.T) {
 	screen := s.Close()
 	for _, line := range []string{
 		`xtts-host trains myxtts-pico`, `  devices      cpu -> data:  .*`, `               cpu -> model: the model is created here.*`,
-		`warning: --batch-size 4 leaves the CPU's vector units idle \(give it 8 or more\)`,
+		`warning: --batch-size 4 leaves the CPU's vector units idle: use 8 or more`,
 		`training starting now: .*`, `step +1/\d+  loss .*grad_norm +\S+`, `stopping at the next step; once more to stop at once`,
 		`myxtts-pico on cpu: interrupted after .*`, `  run folder      .*`,
 	} {

@@ -47,7 +47,7 @@ func graphsOf(m *train.Model) []report.Graph {
 
 func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
 
-// outcomeOf words for report.json how training ended.
+// outcomeOf says for report.json how training ended.
 func outcomeOf(err error) string {
 	switch {
 	case err == nil:

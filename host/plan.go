@@ -5,7 +5,7 @@ import (
 	"github.com/xtts-host/xtts-host/host/record"
 )
 
-// record is what people and reports are told of the job, once it is planned.
+// record describes the job for people and reports, once it is planned.
 func (j *job) record() *record.Plan {
 	return &record.Plan{
 		Config: j.cfg, Manifest: j.bundle.Manifest, Parameters: j.trained(), Data: j.data, Pipeline: j.pipeline, Placement: j.placement,

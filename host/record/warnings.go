@@ -47,27 +47,27 @@ func poor(c choices) []string {
 	suited, buffer, most := report.Suited(c.card)
 	switch {
 	case c.card > 0 && c.batchSize < goodBatch:
-		say("--batch-size %d leaves most of the GPU idle (give it %d or more; %d suit a GPU of %d MB)", c.batchSize, goodBatch, suited, c.card/gpu.MB)
+		say("--batch-size %d leaves most of the GPU idle: use %d or more (%d suits a GPU of %d MB)", c.batchSize, goodBatch, suited, c.card/gpu.MB)
 	case c.card > 0 && c.batchSize > most:
-		say("--batch-size %d is much for a GPU of %d MB (give it %d, with --buffer-size %d)", c.batchSize, c.card/gpu.MB, most, buffer)
+		say("--batch-size %d is large for a GPU of %d MB: use %d, with --buffer-size %d", c.batchSize, c.card/gpu.MB, most, buffer)
 	case c.card == 0 && c.batchSize < goodBatch:
-		say("--batch-size %d leaves the CPU's vector units idle (give it %d or more)", c.batchSize, goodBatch)
+		say("--batch-size %d leaves the CPU's vector units idle: use %d or more", c.batchSize, goodBatch)
 	}
 	if c.bufferSize < c.bufferAsked {
-		say("--buffer-size %d was lowered to %d to fit --ring-memory %s (raise that to %dMiB)",
+		say("--buffer-size %d was lowered to %d to fit --ring-memory %s: raise that to %dMiB",
 			c.bufferAsked, c.bufferSize, c.ringMemory, (c.bufferAsked*c.slotSize+1<<20-1)>>20)
 	}
 	if c.bufferSize < goodBuffer {
-		say("--buffer-size %d prepares a batch only when the one before is done (give it %d or more)", c.bufferSize, goodBuffer)
+		say("--buffer-size %d prepares a batch only when the one before is done: use %d or more", c.bufferSize, goodBuffer)
 	}
 	if c.workers > c.cores {
-		say("--num-workers %d is more than the machine has cores (give it %d or fewer)", c.workers, c.cores)
+		say("--num-workers %d is more than the machine has cores: use %d or fewer", c.workers, c.cores)
 	}
 	if c.accumulate > c.batches {
-		say("--accumulate %d is more than an epoch has batches, and steps do not cross epochs (give it %d or less)", c.accumulate, c.batches)
+		say("--accumulate %d is more than an epoch has batches, and steps do not cross epochs: use %d or less", c.accumulate, c.batches)
 	}
 	if c.batches < c.slots {
-		say("an epoch has fewer batches (%d) than the device has slots (%d) (more data, or a smaller --batch-size)", c.batches, c.slots)
+		say("an epoch has fewer batches (%d) than the device has slots (%d): use more data, or a smaller --batch-size", c.batches, c.slots)
 	}
 	for _, d := range c.data {
 		if n := len(d.rejected); n > 0 {
@@ -76,14 +76,14 @@ func poor(c choices) []string {
 				n, n+d.clips, d.name, first.Place, batch.Shorten(first.Reason, dataset.MaxID))
 		}
 		if d.excluded > 0 {
-			say("%d of the %d %s clips are too long for the bundle and left out, %.1f s of sound (cut them; excluded.jsonl names them)",
+			say("%d of the %d %s clips are too long for the bundle and left out, %.1f s of audio: cut them (excluded.jsonl names them)",
 				d.excluded, d.clips, d.name, d.excludedSeconds)
 		}
 		if len(d.unknown) > 0 && !d.bytes {
 			say("the tokenizer does not know %s in the %s texts (%s)", characters(d.unknown), d.name, spelling(d.unknown))
 		}
 		if d.cacheError != nil {
-			say("the next start reads every %s clip again: %v (is there room and leave to write in --cache-dir?)", d.name, d.cacheError)
+			say("the next start reads every %s clip again: %v (check space and permission to write in --cache-dir)", d.name, d.cacheError)
 		}
 	}
 	return lines

@@ -24,31 +24,31 @@ func TestPoorChoices(t *testing.T) {
 		want   []string
 	}{
 		{"nothing", func(*choices) {}, nil},
-		{"batch on the CPU", func(c *choices) { c.batchSize = 4 }, []string{"--batch-size 4 leaves the CPU's vector units idle (give it 8 or more)"}},
+		{"batch on the CPU", func(c *choices) { c.batchSize = 4 }, []string{"--batch-size 4 leaves the CPU's vector units idle: use 8 or more"}},
 		{"batch on a GPU", func(c *choices) { c.batchSize, c.card = 4, 143771<<20 },
-			[]string{"--batch-size 4 leaves most of the GPU idle (give it 8 or more; 48 suit a GPU of 143771 MB)"}},
+			[]string{"--batch-size 4 leaves most of the GPU idle: use 8 or more (48 suits a GPU of 143771 MB)"}},
 		{"batch on a small GPU", func(c *choices) { c.batchSize, c.card = 17, 11264<<20 },
-			[]string{"--batch-size 17 is much for a GPU of 11264 MB (give it 16, with --buffer-size 25)"}},
+			[]string{"--batch-size 17 is large for a GPU of 11264 MB: use 16, with --buffer-size 25"}},
 		{"batch that suits a small GPU", func(c *choices) { c.batchSize, c.card = 16, 11264<<20 }, nil},
 		{"batch on a GPU of 12 GB", func(c *choices) { c.batchSize, c.card = 33, 12282<<20 },
-			[]string{"--batch-size 33 is much for a GPU of 12282 MB (give it 32, with --buffer-size 50)"}},
+			[]string{"--batch-size 33 is large for a GPU of 12282 MB: use 32, with --buffer-size 50"}},
 		{"batch on a GPU of 24 GB", func(c *choices) { c.batchSize, c.card = 49, 23028<<20 },
-			[]string{"--batch-size 49 is much for a GPU of 23028 MB (give it 48, with --buffer-size 100)"}},
+			[]string{"--batch-size 49 is large for a GPU of 23028 MB: use 48, with --buffer-size 100"}},
 		{"batch on a large GPU", func(c *choices) { c.batchSize, c.card = 288, 143771<<20 }, nil},
-		{"buffer", func(c *choices) { c.bufferSize, c.bufferAsked = 1, 1 }, []string{"--buffer-size 1 prepares a batch only when the one before is done (give it 2 or more)"}},
+		{"buffer", func(c *choices) { c.bufferSize, c.bufferAsked = 1, 1 }, []string{"--buffer-size 1 prepares a batch only when the one before is done: use 2 or more"}},
 		{"lowered", func(c *choices) { c.bufferAsked, c.ringMemory = 50, "12MiB" },
-			[]string{"--buffer-size 50 was lowered to 2 to fit --ring-memory 12MiB (raise that to 300MiB)"}},
+			[]string{"--buffer-size 50 was lowered to 2 to fit --ring-memory 12MiB: raise that to 300MiB"}},
 		{"lowered to one", func(c *choices) { c.bufferSize, c.ringMemory = 1, "6.5MiB" }, []string{
-			"--buffer-size 2 was lowered to 1 to fit --ring-memory 6.5MiB (raise that to 12MiB)",
-			"--buffer-size 1 prepares a batch only when the one before is done (give it 2 or more)",
+			"--buffer-size 2 was lowered to 1 to fit --ring-memory 6.5MiB: raise that to 12MiB",
+			"--buffer-size 1 prepares a batch only when the one before is done: use 2 or more",
 		}},
-		{"workers", func(c *choices) { c.workers = 3 }, []string{"--num-workers 3 is more than the machine has cores (give it 2 or fewer)"}},
+		{"workers", func(c *choices) { c.workers = 3 }, []string{"--num-workers 3 is more than the machine has cores: use 2 or fewer"}},
 		{"accumulation", func(c *choices) { c.accumulate = 5 },
-			[]string{"--accumulate 5 is more than an epoch has batches, and steps do not cross epochs (give it 4 or less)"}},
+			[]string{"--accumulate 5 is more than an epoch has batches, and steps do not cross epochs: use 4 or less"}},
 		{"short epoch", func(c *choices) { c.slots = 5 },
-			[]string{"an epoch has fewer batches (4) than the device has slots (5) (more data, or a smaller --batch-size)"}},
+			[]string{"an epoch has fewer batches (4) than the device has slots (5): use more data, or a smaller --batch-size"}},
 		{"long clips", func(c *choices) { c.data[1].excluded, c.data[1].excludedSeconds = 2, 31.25 },
-			[]string{"2 of the 6 validation clips are too long for the bundle and left out, 31.2 s of sound (cut them; excluded.jsonl names them)"}},
+			[]string{"2 of the 6 validation clips are too long for the bundle and left out, 31.2 s of audio: cut them (excluded.jsonl names them)"}},
 		{"missing recordings", func(c *choices) {
 			c.data[0].rejected = []dataset.Rejected{{Place: "metadata.csv:7", Reason: "no such \x1b[2Jfile"}, {Place: "metadata.csv:9"}}
 		}, []string{"2 of the 26 training clips cannot be used and are left out, the first (metadata.csv:7) because: no such  [2Jfile (quarantine.jsonl names them)"}},
@@ -61,7 +61,7 @@ func TestPoorChoices(t *testing.T) {
 		}, []string{"the tokenizer does not know 3 characters: U+064A 'ي' (2, first in metadata.csv:3), U+06F1 '۱' (1, first in metadata.csv:3) in the training texts (write U+06CC 'ی' instead of U+064A, numbers in words)"}},
 		{"spelled in bytes", func(c *choices) { c.data[0].unknown, c.data[0].bytes = unknown, true }, nil},
 		{"no cache", func(c *choices) { c.data[0].cacheError = errors.New("mkdir index: permission denied") },
-			[]string{"the next start reads every training clip again: mkdir index: permission denied (is there room and leave to write in --cache-dir?)"}},
+			[]string{"the next start reads every training clip again: mkdir index: permission denied (check space and permission to write in --cache-dir)"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			poorer := good

@@ -13,7 +13,7 @@ import (
 // second are 28 kB per second: some 20 minutes of speech each.
 const keptBytes = 64 << 20
 
-// Baselines computes the losses of two predictors that know no model: the constant that is each band's mean over
+// Baselines computes the losses of two predictors without a model: the constant that is each band's mean over
 // the training rows, and the frame before. A model that is not clearly better than the constant has learned nothing of its
 // input; one that is worse than the frame before has not learned to continue.
 type Baselines struct {

@@ -50,8 +50,8 @@ func (t *totals) add(o totals) {
 	t.frames += o.frames
 }
 
-// NewCollector returns a collector for windows with these metrics. before sums up the steps that a resumed run has
-// behind it.
+// NewCollector returns a collector for steps with these metrics. before sums up the steps of a
+// resumed run before this process.
 func NewCollector(metrics []string, before History) *Collector {
 	return &Collector{metrics: metrics, history: before, recent: make([][]float64, len(metrics)), byBucket: map[int]*sample{}, last: before.Steps, resumedAt: before.Steps}
 }
@@ -130,7 +130,7 @@ type Transfers struct {
 	Time, Hidden time.Duration
 }
 
-// Run is what a report says of a run that its steps do not.
+// Run is what a report says of a run that its events do not. It is wide because a report has something on each part of a run.
 type Run struct {
 	Bundle, Device, Outcome string
 	Graphs                  []Graph
@@ -250,7 +250,7 @@ func (c *Collector) steps(r *Report, run Run) {
 	}
 }
 
-// transferHidden returns the share of the copies' time in which the GPU computed. Without one that tells, it is the share in
+// transferHidden returns the share of the copies' time in which the GPU computed. Without its figures, it is the share in
 // which the trainer did not wait for them.
 func transferHidden(run Run) float64 {
 	if t := run.Transfers; t.Time > 0 {

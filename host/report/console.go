@@ -19,7 +19,7 @@ type Console struct {
 	lines *Lines     // nil before Follow
 }
 
-// Lines words what a Console says of steps and evaluations.
+// Lines makes the lines of a Console about steps and evaluations.
 type Lines struct {
 	Progress Progress
 	Pace     Pace

@@ -21,14 +21,14 @@ type lines struct {
 	path  string
 	file  *os.File
 	limit int   // bytes of a line, its end included
-	end   int64 // behind the last whole line
+	end   int64 // after the last whole line
 	buf   []byte
 }
 
 // maxLine bounds a line, in bytes. A step's has some 300.
 const maxLine = 64 << 10
 
-// openLines opens or creates a file of lines of at most limit bytes and cuts it off in front of the first line for which keep is false, or that has
+// openLines opens or creates a file of lines of at most limit bytes and cuts it off before the first line for which keep is false, or that has
 // no end. An error of keep is returned with the line's number.
 func openLines(path string, limit int, keep func(line []byte) (bool, error)) (*lines, error) {
 	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
@@ -70,7 +70,7 @@ func (l *lines) cut(keep func(line []byte) (bool, error)) error {
 	return l.file.Truncate(l.end)
 }
 
-// next reads a line into l.buf. The error is io.EOF also in front of a line without an end, and bufio.ErrTooLong for one that
+// next reads a line into l.buf. The error is io.EOF also before a line without an end, and bufio.ErrTooLong for one that
 // is longer than the limit, which is not read to its end.
 func (l *lines) next(r *bufio.Reader) ([]byte, error) {
 	for l.buf = l.buf[:0]; ; {
@@ -100,7 +100,7 @@ func (l *lines) fits(line []byte) error {
 	return nil
 }
 
-// append appends whole lines. After a failure the file ends behind the last of them that got through.
+// append appends whole lines. After a failure the file ends after the last line that was written whole.
 func (l *lines) append(text []byte) error {
 	// Not WriteAt, which says nothing of what a failed write got through.
 	if _, err := l.file.Seek(l.end, io.SeekStart); err != nil {

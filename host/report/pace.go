@@ -17,7 +17,7 @@ type Pace struct {
 	// Every says how many steps pass from progress line to progress line. Every tenth of them brings a line of
 	// Pace, but never fewer than 20 steps. 0 switches it off.
 	Every int64
-	// Setup is what the advice may tell to change.
+	// Setup is what the advice may suggest to change.
 	Setup Setup
 	// Pipeline returns the pipeline's figures since the start of the run.
 	Pipeline func() pipeline.Stats
@@ -25,7 +25,7 @@ type Pace struct {
 	started bool
 	since   pace
 	before  pipeline.Stats // at the start of the period
-	warned  string         // what the last warning named; "" when the period behind it was even
+	warned  string         // what the last warning named; "" when the last period was even
 }
 
 const (

@@ -69,7 +69,7 @@ func value(row []byte, i int) float64 {
 	return float64(math.Float32frombits(binary.LittleEndian.Uint32(row[4*i:])))
 }
 
-// Baseline compares a metric of the model with two predictors that know no model. Losses are null where nothing was
+// Baseline compares a metric of the model with two predictors without a model. Losses are null where nothing was
 // recorded or measured.
 type Baseline struct {
 	Metric string `json:"metric"`

@@ -10,8 +10,7 @@ import (
 	"github.com/xtts-host/xtts-host/host/event"
 )
 
-// Progress words the lines that a person, or a file at the end of a pipe, sees of a running training. Its clock is the durations of the
-// steps.
+// Progress makes the lines that show how a run goes. Its clock is the durations of the steps.
 type Progress struct {
 	// Metrics names the metrics of a step.
 	Metrics []string

@@ -16,6 +16,8 @@ const Version = 1
 
 // Report is the content of report.json. docs/report.md says how each figure is made. Times and speeds are those of
 // this process; steps, samples, frames and losses are those of the run, also of what came before it was resumed.
+//
+// It is wide because it is the file: a field for each key.
 type Report struct {
 	Version int    `json:"version"`
 	Bundle  string `json:"bundle"`

@@ -13,7 +13,7 @@ type SecondGPU struct {
 	Reason string  `json:"reason"`
 }
 
-// second predicts that from a run's phases: a pipeline is as fast as the slowest of what works side by side. Nil where the plugins
+// second predicts that from a run's phases: a pipeline is as fast as the slowest of the parts that work at the same time. Nil where the plugins
 // have a GPU of their own, on the CPU, and after fewer than two steps.
 func second(r *Report, setup Setup) *SecondGPU {
 	if setup.OnCPU || setup.DataGPU || r.StepMs.Steps < 2 || r.StepMs.Mean <= 0 {
@@ -57,7 +57,7 @@ func second(r *Report, setup Setup) *SecondGPU {
 		why = append(why, fmt.Sprintf("plugins on the CPU have what a step needs every %s, and a step takes %s", milliseconds(prepare), milliseconds(step)))
 	}
 	if s.Times > 1 && with == host {
-		why = append(why, fmt.Sprintf("then what is in front of training would limit it, with %s", milliseconds(host)))
+		why = append(why, fmt.Sprintf("then the steps before training would limit it, with %s", milliseconds(host)))
 	}
 	s.Reason = strings.Join(why, "; ")
 	return s

@@ -83,7 +83,7 @@ func (t *table) results(r *Report) {
 	}
 }
 
-// baseline writes a small table: the metric of the model beside the predictors that know no model.
+// baseline writes a small table: the metric of the model beside those of two predictors without a model.
 func (t *table) baseline(b Baseline) {
 	cells := func(name, constant, previous, model, share string) {
 		t.row(name, fmt.Sprintf("%8s  %14s  %8s  %16s", constant, previous, model, share))
@@ -107,7 +107,7 @@ func (t *table) baseline(b Baseline) {
 func (t *table) speed(r *Report) {
 	t.gap()
 	if r.StepMs.Steps == 0 {
-		t.row("speed", "no step was made")
+		t.row("speed", "no step was trained")
 		return
 	}
 	t.row("speed", fmt.Sprintf("%s steps/s, %s frames/s", rate(r.StepsPerSecond), Thousands(int64(math.Round(r.FramesPerSecond)))))
@@ -170,7 +170,7 @@ func (t *table) memory(r *Report) {
 	}
 }
 
-// troubles lists what may have gone wrong on the way.
+// troubles lists what may have gone wrong during the run.
 func (t *table) troubles(r *Report) {
 	for _, p := range r.Plugins {
 		t.row("plugin", fmt.Sprintf("%s: %s, %s, p50 %s, p99 %s, %s", p.ID, Count(int64(p.Workers), "worker"),
@@ -180,7 +180,7 @@ func (t *table) troubles(r *Report) {
 		t.row("skipped", Count(r.SkippedSteps, "step")+": not finite, or no rows")
 	}
 	if r.UnsavedCheckpoints > 0 {
-		t.row("not saved", Count(int64(r.UnsavedCheckpoints), "checkpoint")+", for want of space on the disk")
+		t.row("not saved", Count(int64(r.UnsavedCheckpoints), "checkpoint")+", the disk was full")
 	}
 	if r.Quarantined > 0 {
 		t.row("quarantined", Count(int64(r.Quarantined), "row")+", listed in quarantine.jsonl")

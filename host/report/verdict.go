@@ -23,13 +23,13 @@ type Verdict struct {
 	SecondGPU *SecondGPU `json:"second_gpu,omitempty"`
 }
 
-// Setup is what the advice may tell to change. A count of 0 is not known and is not told.
+// Setup is what the advice may suggest to change. A count of 0 is unknown and not mentioned.
 type Setup struct {
 	// OnCPU says that training and the pipeline share the cores. Threads 0 means all of them.
 	OnCPU bool
 	// Card is the memory of the GPU that trains, in bytes; 0 on the CPU.
 	Card int64
-	// BatchSize is told beside what suits the card.
+	// BatchSize is compared with what suits the card.
 	BatchSize                              int
 	Threads, NumWorkers, BufferSize, Slots int
 	// PluginOf gives the plugin that serves a stage instance, WorkersOf the number of a plugin's processes.
@@ -87,7 +87,7 @@ func judge(s symptoms) Verdict {
 	}
 	if s.stall < stallLimit {
 		v.Bottleneck = "train"
-		say("No bottleneck in front of the model: it waits for data %s of the time. A larger --batch-size trains more frames per second while memory lasts%s.", percent(s.stall), s.setup.suited())
+		say("The input is no bottleneck: the model waits for data %s of the time. A larger --batch-size trains more frames per second while memory lasts%s.", percent(s.stall), s.setup.suited())
 	} else {
 		s.advise(say)
 	}
