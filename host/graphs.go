@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"runtime"
 
+	"github.com/xtts-host/xtts-host/gpu"
 	"github.com/xtts-host/xtts-host/host/batch"
 	"github.com/xtts-host/xtts-host/host/device"
 	"github.com/xtts-host/xtts-host/host/exit"
@@ -17,6 +18,14 @@ import (
 
 // onGPU reports whether the model is on a GPU.
 func (j *job) onGPU() bool { return !j.placement.Model.OnCPU() }
+
+// card is the model GPU; nil on the CPU.
+func (j *job) card() *gpu.Device {
+	if !j.onGPU() {
+		return nil
+	}
+	return &j.placement.Model.GPU
+}
 
 // openDevice opens the model GPU, and decides on CUDA graphs. A run on the CPU has none.
 func (j *job) openDevice() (err error) {
@@ -29,13 +38,13 @@ func (j *job) openDevice() (err error) {
 		return err
 	}
 	d, err := device.Open(device.Config{
-		UUID: j.placement.Model.GPU.UUID, Ring: j.ring.Bytes(), MemoryLimit: room, TF32: j.cfg.Precision != "f32", Deterministic: j.cfg.Deterministic,
+		UUID: j.placement.Model.GPU.UUID, Ring: j.ring.Bytes(), MemoryLimit: room, TF32: j.precision.TF32, Deterministic: j.cfg.Deterministic,
 	})
 	if err != nil {
 		return err
 	}
 	j.device = *d
-	g, _ := j.bundle.Manifest.Graph("train", "f32")
+	g, _ := j.bundle.Manifest.Graph("train", string(j.precision.Graph))
 	j.capture, j.fault, err = device.Capture(j.cfg.CUDAGraphs, j.cfg.Graph, j.bundle, g.File)
 	return err
 }
@@ -44,7 +53,8 @@ func (j *job) openDevice() (err error) {
 func (j *job) planMemory() memory.Plan {
 	return memory.Plan{
 		Limit:  int(j.placement.Model.Limit),
-		Arenas: j.memory().Total(),
+		Arenas: j.memory().Total() - j.memory().Copies,
+		Copies: j.memory().Copies,
 		Slots:  j.slots * train.SlotBytes(j.layouts),
 	}
 }
@@ -149,7 +159,7 @@ func (j *job) largestBatch(ctx context.Context) (rows int, sure bool) {
 		room = free
 	}
 	return memory.Search{
-		Rows: j.cfg.BatchSize, Room: room, Bundle: j.bundle, Log: j.log,
+		Rows: j.cfg.BatchSize, Room: room, Bundle: j.bundle, Precision: j.precision.Graph, Log: j.log,
 		Try: func(rows int) (int, error) {
 			graphs, err := j.tryBatch(rows)
 			return graphs, errors.Join(err, j.closeModel())

@@ -27,6 +27,7 @@ import (
 	"github.com/xtts-host/xtts-host/host/exit"
 	"github.com/xtts-host/xtts-host/host/memory"
 	"github.com/xtts-host/xtts-host/host/place"
+	"github.com/xtts-host/xtts-host/host/precision"
 	"github.com/xtts-host/xtts-host/host/report"
 	"github.com/xtts-host/xtts-host/host/supervise"
 	"github.com/xtts-host/xtts-host/host/trace"
@@ -54,21 +55,22 @@ type job struct {
 
 	feeding batch.Feeding
 
-	cache    string
-	bundle   *ortgraphs.Bundle
-	arena    *ortgraphs.Arena // of the bundle's parameters, as this run trains them
-	frozen   string           // freeze.Identity of those that the run freezes
-	buckets  []manifest.Bucket
-	data     batch.Data
-	folders  []catalog.Entry          // of --plugins
-	stages   []manifest.StageInstance // the pipeline as it is asked for
-	pipeline *catalog.Resolved        // and as it was understood
-	shares   []int64                  // bytes of the data GPU for a process, by plugin of the pipeline; 0 without a limit
-	layouts  []ring.Layout
-	slots    int // device slots
-	asked    int // ring slots before they were lowered to fit --ring-memory
-	prefetch int
-	hashes   map[string]string
+	cache     string
+	bundle    *ortgraphs.Bundle
+	arena     *ortgraphs.Arena // of the bundle's parameters, as this run trains them
+	precision precision.Precision
+	frozen    string // freeze.Identity of those that the run freezes
+	buckets   []manifest.Bucket
+	data      batch.Data
+	folders   []catalog.Entry          // of --plugins
+	stages    []manifest.StageInstance // the pipeline as it is asked for
+	pipeline  *catalog.Resolved        // and as it was understood
+	shares    []int64                  // bytes of the data GPU for a process, by plugin of the pipeline; 0 without a limit
+	layouts   []ring.Layout
+	slots     int // device slots
+	asked     int // ring slots before they were lowered to fit --ring-memory
+	prefetch  int
+	hashes    map[string]string
 
 	// What the run begins with, if not with the bundle's weights: one of the two.
 	resumed *checkpoint.Checkpoint
@@ -109,6 +111,9 @@ func (j *job) place(context.Context) (err error) {
 }
 
 func (j *job) openBundle(context.Context) (err error) {
+	if err = precision.Check(j.cfg.Precision, j.card()); err != nil {
+		return err
+	}
 	if j.cache, err = config.CacheFolder(j.cfg.CacheDir); err != nil {
 		return err
 	}
@@ -120,8 +125,8 @@ func (j *job) openBundle(context.Context) (err error) {
 	if j.cfg.StaticShapes {
 		j.buckets = j.buckets[len(j.buckets)-1:]
 	}
-	if _, ok := j.bundle.Manifest.Graph("train", "f32"); !ok {
-		return fmt.Errorf("bundle %s has no training graph in f32", j.bundle.Dir)
+	if j.precision, err = precision.Resolve(j.cfg.Precision, j.card(), j.bundle); err != nil {
+		return err
 	}
 	return j.layOutParameters()
 }
@@ -294,6 +299,9 @@ func (j *job) hash() map[string]string {
 		"optimizer":     text([]any{b.Optimizer.Name, c.LR, b.Optimizer.Betas, b.Optimizer.Eps, b.Optimizer.Momentum, c.WeightDecay, c.GradClip}),
 		"schedule":      text([]any{c.Schedule, c.WarmupSteps}),
 	}
+	if j.precision.Graph != manifest.F32 {
+		hashes["precision"] = string(j.precision.Graph)
+	}
 	if j.frozen != "" {
 		hashes["frozen"] = j.frozen
 	}
@@ -383,7 +391,7 @@ func (j *job) openGraphs() error {
 // openModel makes the model and its optimizer.
 func (j *job) openModel() (err error) {
 	b, threads := j.bundle.Manifest, j.threads()
-	model := train.ModelConfig{Bundle: j.bundle, Arena: j.arena, Layouts: j.layouts, Slots: j.slots, Threads: threads, Device: j.device.Device, CUDAGraphs: j.capture}
+	model := train.ModelConfig{Bundle: j.bundle, Arena: j.arena, Precision: j.precision.Graph, Layouts: j.layouts, Slots: j.slots, Threads: threads, Device: j.device.Device, CUDAGraphs: j.capture}
 	if j.model, err = train.NewModel(model); err != nil {
 		return exit.Advise(j.device.Full(err), "what the host can check of the graphs is right, and ONNX Runtime does not take them: export the bundle again")
 	}

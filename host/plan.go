@@ -8,7 +8,7 @@ import (
 // record describes the job for people and reports, once it is planned.
 func (j *job) record() *record.Plan {
 	return &record.Plan{
-		Config: j.cfg, Manifest: j.bundle.Manifest, Parameters: j.trained(), Data: j.data, Pipeline: j.pipeline, Placement: j.placement,
+		Config: j.cfg, Manifest: j.bundle.Manifest, Parameters: j.trained(), Data: j.data, Pipeline: j.pipeline, Placement: j.placement, Precision: j.precision,
 		Buckets: len(j.buckets), Threads: j.threads(), RingAsked: j.asked, SlotBytes: j.slotSize(), DeviceSlots: j.slots, Prefetch: j.prefetch,
 	}
 }

@@ -14,7 +14,9 @@ func (j *job) layOutParameters() error {
 		return err
 	}
 	j.frozen = freeze.Identity(frozen, len(parameters))
-	j.arena = ortgraphs.NewArena(parameters, ortgraphs.Policy{Frozen: frozen})
+	policy := j.bundle.Policy(j.precision.Graph)
+	policy.Frozen = frozen
+	j.arena = ortgraphs.NewArena(parameters, policy)
 	return nil
 }
 

@@ -65,7 +65,7 @@ func (v *validation) tryBundle(ctx context.Context) (string, error) {
 	for _, p := range m.Parameters {
 		n += p.Elements()
 	}
-	return fmt.Sprintf("%s: %s parameters, %s up to %s", m.Name, report.Thousands(n), report.Count(len(v.buckets), "bucket"),
+	return fmt.Sprintf("%s: %s parameters in %s, %s up to %s", m.Name, report.Thousands(n), v.precision, report.Count(len(v.buckets), "bucket"),
 		inspect.Symbols(v.buckets[len(v.buckets)-1], m.Inputs)), nil
 }
 
@@ -99,7 +99,11 @@ func (v *validation) tryBuffers(ctx context.Context) (string, error) {
 // tryPlan counts what is known before the model is made. What its graphs compute is known by trial alone.
 func (v *validation) tryPlan(context.Context) (string, error) {
 	p := v.planMemory()
-	text := fmt.Sprintf("weights, gradients and optimizer state %s MB, device slots %s MB", mb(p.Arenas), mb(p.Slots))
+	copies := ""
+	if p.Copies > 0 {
+		copies = fmt.Sprintf("bf16 copies of the weights %s MB, ", mb(p.Copies))
+	}
+	text := fmt.Sprintf("weights, gradients and optimizer state %s MB, %sdevice slots %s MB", mb(p.Arenas), copies, mb(p.Slots))
 	room, err := p.Room()
 	switch {
 	case err != nil:

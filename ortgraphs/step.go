@@ -30,7 +30,7 @@ const maxSteps = 32
 var BatchSizes = []int{1, 8, 16, 32}
 
 func (b *Bundle) steps() []StepCost {
-	model, problem := b.trainingModel()
+	model, problem := b.trainingModel(manifest.F32)
 	var steps []StepCost
 	for i := range b.Manifest.Buckets {
 		for _, rows := range BatchSizes {
@@ -43,17 +43,17 @@ func (b *Bundle) steps() []StepCost {
 	return steps
 }
 
-// Step is the cost of a batch of that many rows in a bucket.
-func (b *Bundle) Step(bucket, rows int) StepCost {
-	model, problem := b.trainingModel()
+// Step is the cost of a batch of that many rows in a bucket, by the training graph of a precision.
+func (b *Bundle) Step(precision manifest.DType, bucket, rows int) StepCost {
+	model, problem := b.trainingModel(precision)
 	return b.step(model, problem, bucket, rows)
 }
 
 // trainingModel returns nil and a problem when there is none.
-func (b *Bundle) trainingModel() (model *onnxpb.ModelProto, problem string) {
-	g, ok := b.Manifest.Graph("train", "f32")
+func (b *Bundle) trainingModel(precision manifest.DType) (model *onnxpb.ModelProto, problem string) {
+	g, ok := b.Manifest.Graph("train", string(precision))
 	if !ok {
-		return nil, "there is no training graph in f32"
+		return nil, "there is no training graph in " + string(precision)
 	}
 	model, err := ReadModel(b.Path(g.File))
 	if err != nil {

@@ -1,6 +1,7 @@
 package checkpoint
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -28,6 +29,9 @@ func short(value string) string {
 	return value
 }
 
+// unnamed says what a name stands for that is absent: what runs did before there was a choice.
+var unnamed = map[string]string{"precision": "f32"}
+
 // Diff compares the hashes of a checkpoint with those of the run that wants to go on from it, by name.
 func Diff(saved, now map[string]string) []Difference {
 	names := map[string]bool{}
@@ -38,8 +42,9 @@ func Diff(saved, now map[string]string) []Difference {
 	}
 	var out []Difference
 	for _, name := range slices.Sorted(maps.Keys(names)) {
-		if saved[name] != now[name] {
-			out = append(out, Difference{Name: name, Saved: saved[name], Now: now[name]})
+		was, is := cmp.Or(saved[name], unnamed[name]), cmp.Or(now[name], unnamed[name])
+		if was != is {
+			out = append(out, Difference{Name: name, Saved: was, Now: is})
 		}
 	}
 	return out

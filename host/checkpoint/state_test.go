@@ -115,6 +115,27 @@ func TestManifest(t *testing.T) {
 	}
 }
 
+// TestDiffOfPrecision: checkpoints name a precision only when it is not f32.
+func TestDiffOfPrecision(t *testing.T) {
+	for _, c := range []struct{ saved, now, want string }{
+		{"", "", ""}, {"", "f32", ""}, {"bf16", "bf16", ""}, {"", "bf16", "precision was f32, is bf16"}, {"bf16", "", "precision was bf16, is f32"},
+	} {
+		hashes := func(v string) map[string]string {
+			if v == "" {
+				return nil
+			}
+			return map[string]string{"precision": v}
+		}
+		got := ""
+		for _, d := range Diff(hashes(c.saved), hashes(c.now)) {
+			got += d.String()
+		}
+		if got != c.want {
+			t.Errorf("%q, then %q: %q, want %q", c.saved, c.now, got, c.want)
+		}
+	}
+}
+
 func TestDiff(t *testing.T) {
 	saved := map[string]string{"graph": strings.Repeat("ab", 32), "batch_size": "16", "seed": "1"}
 	now := map[string]string{"graph": strings.Repeat("cd", 32), "batch_size": "16", "features": "x"}

@@ -31,7 +31,7 @@ var bounds = map[string]bound{
 }
 
 // choices holds the words that a setting may be.
-var choices = map[string][]string{"schedule": {"", "constant", "cosine"}, "device": {"auto", "cpu", "cuda"}, "precision": {"auto", "f32", "tf32"}, "cuda-graphs": {"auto", "on", "off"}}
+var choices = map[string][]string{"schedule": {"", "constant", "cosine"}, "device": {"auto", "cpu", "cuda"}, "precision": {"auto", "f32", "tf32", "bf16"}, "cuda-graphs": {"auto", "on", "off"}}
 
 // Choices returns the words that a setting may be, or nil when it is no choice between words.
 func Choices(flag string) []string {

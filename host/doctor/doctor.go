@@ -2,6 +2,7 @@ package doctor
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -20,6 +21,9 @@ type Config struct {
 	Command probe.Command
 	// Place decides as training would. It says where a GPU would have been used also when it refuses for another reason.
 	Place func(gpu.Machine) (place.Placement, error)
+	// Fits says why the precision that was asked for does not go with the model GPU, which is nil on the CPU. Without it any
+	// precision does.
+	Fits func(card *gpu.Device) error
 	// OnCPU says that the CPU was asked for: then nothing about GPUs is Bad.
 	OnCPU bool
 	// CUDA says that this build has it.
@@ -152,7 +156,7 @@ func (e *examination) cards() {
 	for _, c := range e.machine.Cards {
 		data, model := place.OptimalLimits(c.Memory, c.Memory)
 		r.GPUs = append(r.GPUs, GPU{c, data, model})
-		r.add(OK, "", "%s at %s", c.Device, c.PCI)
+		r.add(OK, "", "%s at %s%s", c.Device, c.PCI, capability(c.Capability))
 		r.add(OK, "", "GPU %d: %d MB used, %d MB free of %d MB%s; at best %d MB for data, %d MB for the model",
 			c.Index, c.Used/gpu.MB, c.Free/gpu.MB, c.Total/gpu.MB, load(c), data/gpu.MB, model/gpu.MB)
 	}
@@ -167,6 +171,14 @@ func (e *examination) cards() {
 	if len(e.machine.Cards) == 0 {
 		r.add(Note, "", "none")
 	}
+}
+
+// capability words the compute capability of a GPU, if it is known.
+func capability(c int) string {
+	if c == 0 {
+		return ""
+	}
+	return fmt.Sprintf(", compute capability %d.%d", c/10, c%10)
 }
 
 // roles is the verdict on what was asked.
@@ -184,5 +196,15 @@ func (e *examination) roles(driver error) {
 	default:
 		r.Placement = &Placement{Seat{p.Data.GPU.UUID, p.Data.Limit}, Seat{p.Model.GPU.UUID, p.Model.Limit}, p.Reason}
 		r.add(OK, "", "%s", p)
+		var card *gpu.Device
+		if !p.Model.OnCPU() {
+			card = &p.Model.GPU
+		}
+		if e.Fits == nil {
+			return
+		}
+		if err := e.Fits(card); err != nil {
+			r.add(Bad, hint.Of(err), "%v", err)
+		}
 	}
 }

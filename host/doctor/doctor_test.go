@@ -14,6 +14,7 @@ import (
 	"github.com/xtts-host/xtts-host/gpu"
 	"github.com/xtts-host/xtts-host/gpu/gputest"
 	"github.com/xtts-host/xtts-host/host/place"
+	"github.com/xtts-host/xtts-host/shared/hint"
 )
 
 // looked returns the commands of probes that answer as the shell's words do: $1 is the probe, $2 its argument. The file machine.json
@@ -77,9 +78,9 @@ func TestGPUs(t *testing.T) {
 		"libraries: libcuda.so.1: /lib/libcuda.so.1", "libraries: libcudart.so.13: /lib/libcudart.so.13",
 		"libraries: libcublasLt.so.13: /lib/libcublasLt.so.13", "libraries: libcublas.so.13: /lib/libcublas.so.13",
 		"libraries: libcurand.so.10: /lib/libcurand.so.10", "libraries: libcufft.so.12: /lib/libcufft.so.12", "libraries: libcudnn.so.9: /lib/libcudnn.so.9",
-		"GPUs: GPU 0 (Fake GPU, GPU-a0000000-0000-0000-0000-000000000000) at 0000:10:00.0",
+		"GPUs: GPU 0 (Fake GPU, GPU-a0000000-0000-0000-0000-000000000000) at 0000:10:00.0, compute capability 9.0",
 		"GPUs: GPU 0: 1024 MB used, 23552 MB free of 24576 MB, 50 % busy, 2 processes; at best 8110 MB for data, 16465 MB for the model",
-		"GPUs: GPU 1 (Fake GPU, GPU-b0000001-0000-0000-0000-000000000000) at 0000:11:00.0",
+		"GPUs: GPU 1 (Fake GPU, GPU-b0000001-0000-0000-0000-000000000000) at 0000:11:00.0, compute capability 9.0",
 		"GPUs: GPU 1: 0 MB used, 24576 MB free of 24576 MB; at best 8110 MB for data, 16465 MB for the model",
 		"GPUs: GPU 0 and GPU 1 are joined by 18 NVLinks, with peer access",
 		"placement: plugins on GPU 0 (at most 8110 MB), the model on GPU 1 (at most 1024 MB)",
@@ -164,6 +165,29 @@ func TestBad(t *testing.T) {
 				t.Errorf("crosses\n%s\nwant\n%s\nworks %v", strings.Join(got, "\n"), strings.Join(tt.want, "\n"), r.Works)
 			}
 		})
+	}
+}
+
+// TestPrecisionIsAsked: a precision that the model GPU cannot compute in is a cross.
+func TestPrecisionIsAsked(t *testing.T) {
+	const all = `libraries) echo '{"value": []}';; onnxruntime*) echo '{"value": {"Path": "libonnxruntime.so"}}';; gpus) cat $machine;;`
+	for name, c := range map[string]struct {
+		request place.Request
+		card    int // the index of what is asked about; -1 is the CPU
+	}{"GPU": {place.Request{}, 0}, "CPU": {place.Request{Device: place.CPU}, -1}} {
+		asked := -2
+		r := Examine(t.Context(), Config{
+			Command: looked(t, all, gputest.Cards(1, 1<<30)...), Place: placing(c.request), OnCPU: c.card < 0, CUDA: true,
+			Fits: func(card *gpu.Device) error {
+				if asked = -1; card != nil {
+					asked = card.Index
+				}
+				return hint.Errorf("train in f32", "no bf16")
+			},
+		})
+		if bad := texts(r, Bad); asked != c.card || len(bad) == 0 || bad[len(bad)-1] != "placement: no bf16 train in f32" {
+			t.Errorf("%s: asked about %d, crosses %q", name, asked, bad)
+		}
 	}
 }
 

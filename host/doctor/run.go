@@ -9,6 +9,7 @@ import (
 	"github.com/xtts-host/xtts-host/host/config"
 	"github.com/xtts-host/xtts-host/host/exit"
 	"github.com/xtts-host/xtts-host/host/place"
+	"github.com/xtts-host/xtts-host/host/precision"
 	"github.com/xtts-host/xtts-host/host/probe"
 	"github.com/xtts-host/xtts-host/host/report"
 	"github.com/xtts-host/xtts-host/shared/hint"
@@ -25,6 +26,7 @@ func Run(ctx context.Context, out io.Writer, set *config.Set, version string, as
 	r := Examine(ctx, Config{
 		Command: command,
 		Place:   func(m gpu.Machine) (place.Placement, error) { return place.On(place.RequestOf(c), m) },
+		Fits:    func(card *gpu.Device) error { return precision.Check(c.Precision, card) },
 		OnCPU:   c.Device == place.CPU, CUDA: cuda.Built, Library: c.ORTLib, Version: version,
 	})
 	if asJSON {

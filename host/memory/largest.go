@@ -9,6 +9,7 @@ import (
 
 	"github.com/xtts-host/xtts-host/host/exit"
 	"github.com/xtts-host/xtts-host/ortgraphs"
+	"github.com/xtts-host/xtts-host/shared/manifest"
 )
 
 // searchTime is how long smaller batches are tried; the last trial may end later.
@@ -19,7 +20,9 @@ type Search struct {
 	Rows   int // of the batch that did not fit
 	Room   int // bytes for the graphs
 	Bundle *ortgraphs.Bundle
-	Log    *slog.Logger
+	// Precision of the training graph.
+	Precision manifest.DType
+	Log       *slog.Logger
 	// Try makes the model for batches of so many rows, as a run does, takes it down again and returns what its graphs took.
 	Try func(rows int) (graphs int, err error)
 }
@@ -48,7 +51,7 @@ func (s Search) Largest(ctx context.Context) (rows int, sure bool) {
 func (s Search) guess(room int) int {
 	bucket := len(s.Bundle.Manifest.Buckets) - 1
 	return sort.Search(s.Rows-1, func(rows int) bool { // whether one row more is too much
-		c := s.Bundle.Step(bucket, rows+1)
+		c := s.Bundle.Step(s.Precision, bucket, rows+1)
 		return c.Problem != "" || c.ActivationBytes >= float64(room)
 	})
 }

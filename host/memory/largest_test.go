@@ -10,6 +10,7 @@ import (
 	"github.com/xtts-host/xtts-host/gpu"
 	"github.com/xtts-host/xtts-host/ortgraphs"
 	"github.com/xtts-host/xtts-host/ortgraphs/ort"
+	"github.com/xtts-host/xtts-host/shared/manifest"
 )
 
 // TestSearchLargest has graphs that take memory in other ways than the shapes say: something fixed, something for each row, and from
@@ -82,8 +83,8 @@ func TestLargestBatchStops(t *testing.T) {
 // TestGuessBatch: the batch fits by the shapes of the graph, and one more row does not.
 func TestGuessBatch(t *testing.T) {
 	b := picoBundle(t)
-	room := int(b.Step(len(b.Manifest.Buckets)-1, 24).ActivationBytes) + 1
-	if got := (Search{Rows: 64, Bundle: b}).guess(room); got != 24 {
+	room := int(b.Step(manifest.F32, len(b.Manifest.Buckets)-1, 24).ActivationBytes) + 1
+	if got := (Search{Rows: 64, Bundle: b, Precision: manifest.F32}).guess(room); got != 24 {
 		t.Errorf("%d rows, want 24", got)
 	}
 }

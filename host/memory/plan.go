@@ -16,6 +16,7 @@ const Libraries = 920 << 20
 type Plan struct {
 	Limit  int // 0: none but the card's
 	Arenas int // weights, gradients, optimizer state, accumulated gradients
+	Copies int // bf16 copies of weights
 	Slots  int // of the device
 }
 
@@ -43,6 +44,9 @@ func (p Plan) Check(graphs int) error {
 func (p Plan) refuse(what string, graphs int) error {
 	var t table
 	t.add("weights, gradients, optimizer state", p.Arenas)
+	if p.Copies > 0 {
+		t.add("bf16 copies of the weights", p.Copies)
+	}
 	t.add("device slots", p.Slots)
 	t.add("CUDA and its libraries", Libraries)
 	if graphs > 0 {
@@ -53,7 +57,7 @@ func (p Plan) refuse(what string, graphs int) error {
 }
 
 // total is what is fixed, with graphs that take so much.
-func (p Plan) total(graphs int) int { return p.Arenas + p.Slots + Libraries + graphs }
+func (p Plan) total(graphs int) int { return p.Arenas + p.Copies + p.Slots + Libraries + graphs }
 
 // Need is a limit in MB under which graphs that take so much have room to spare.
 func (p Plan) Need(graphs int) int { return p.total(graphs) * 21 / 20 / gpu.MB }

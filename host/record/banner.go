@@ -54,10 +54,14 @@ func (p *Plan) model(b *banner) {
 	if c.WarmupSteps > 0 {
 		schedule += " after " + report.Count(int(c.WarmupSteps), "step") + " of warm-up"
 	}
-	b.row("model", "%s parameters in f32", report.Thousands(values))
+	b.row("model", "%s parameters in %s", report.Thousands(values), p.Precision)
 	b.row("trained", "%s of %s, %s of %s parameters", report.Thousands(n.Trained.Tensors),
 		report.Count(n.Trained.Tensors+n.Frozen.Tensors, "tensor"), report.Thousands(n.Trained.Values), report.Thousands(values))
-	memory := fmt.Sprintf("gradients %s MiB, moments %s MiB", report.Mebibytes(float64(n.GradientsBytes)), report.Mebibytes(float64(n.MomentsBytes)))
+	memory := ""
+	if n.CopiesBytes > 0 {
+		memory = fmt.Sprintf("bf16 copies %s MiB, ", report.Mebibytes(float64(n.CopiesBytes)))
+	}
+	memory += fmt.Sprintf("gradients %s MiB, moments %s MiB", report.Mebibytes(float64(n.GradientsBytes)), report.Mebibytes(float64(n.MomentsBytes)))
 	if n.AccumulatorBytes > 0 {
 		memory += fmt.Sprintf(", accumulator %s MiB", report.Mebibytes(float64(n.AccumulatorBytes)))
 	}

@@ -7,6 +7,7 @@ import (
 	"github.com/xtts-host/xtts-host/host/catalog"
 	"github.com/xtts-host/xtts-host/host/config"
 	"github.com/xtts-host/xtts-host/host/place"
+	"github.com/xtts-host/xtts-host/host/precision"
 	"github.com/xtts-host/xtts-host/host/report"
 	"github.com/xtts-host/xtts-host/shared/manifest"
 )
@@ -19,6 +20,7 @@ type Plan struct {
 	Data       batch.Data
 	Pipeline   *catalog.Resolved
 	Placement  place.Placement
+	Precision  precision.Precision
 	// Buckets is the number of buckets in use, Threads that of the model where it trains on the CPU.
 	Buckets, Threads int
 	// RingAsked is the number of ring slots before it was lowered to fit --ring-memory, SlotBytes the size of one.
@@ -59,7 +61,7 @@ func (p *Plan) Facts(versions map[string]string) report.Run {
 		versions["plugin "+e.Name()] = e.Manifest.Version
 	}
 	return report.Run{
-		Bundle: p.Manifest.Name, Device: p.Device(), Versions: versions, Parameters: p.Parameters,
+		Bundle: p.Manifest.Name, Device: p.Device(), Precision: p.Precision.Name, Versions: versions, Parameters: p.Parameters,
 		Excluded: p.Data.Excluded(), UnknownCharacters: p.UnknownCharacters(), Setup: p.Setup(),
 		Accumulation: report.Accumulation{Mode: p.Manifest.Accumulation, MicroBatches: p.Config.Accumulate},
 	}

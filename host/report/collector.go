@@ -133,6 +133,7 @@ type Transfers struct {
 // Run is what a report says of a run that its events do not. It is wide because a report has something on each part of a run.
 type Run struct {
 	Bundle, Device, Outcome string
+	Precision               string
 	Graphs                  []Graph
 	Parameters              Parameters
 	Versions                map[string]string
@@ -155,7 +156,7 @@ type Run struct {
 // Build returns the report. The collector may go on afterwards.
 func (c *Collector) Build(run Run) *Report {
 	r := &Report{
-		Version: Version, Bundle: run.Bundle, Device: run.Device, Graphs: append([]Graph{}, run.Graphs...), Parameters: run.Parameters, Versions: maps.Clone(run.Versions), Outcome: run.Outcome, ResumedAt: c.resumedAt,
+		Version: Version, Bundle: run.Bundle, Device: run.Device, Precision: run.Precision, Graphs: append([]Graph{}, run.Graphs...), Parameters: run.Parameters, Versions: maps.Clone(run.Versions), Outcome: run.Outcome, ResumedAt: c.resumedAt,
 		Steps: c.last, SkippedSteps: c.history.Skipped, Samples: c.history.Samples, Frames: c.history.Frames, WallS: run.Wall.Seconds(),
 		Loss:       c.losses(),
 		Evaluation: c.lastEvaluation(run.Best),

@@ -22,6 +22,8 @@ type Report struct {
 	Version int    `json:"version"`
 	Bundle  string `json:"bundle"`
 	Device  string `json:"device"`
+	// Precision is "f32", "tf32" or "bf16": what the run's matrix products computed in.
+	Precision string `json:"precision"`
 	// Graphs are those that ran: files of the bundle, pruned to what the run asks for.
 	Graphs []Graph `json:"graphs"`
 	// Parameters says what was trained.

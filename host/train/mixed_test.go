@@ -5,88 +5,17 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 	"unsafe"
 
-	"google.golang.org/protobuf/proto"
-
 	"github.com/xtts-host/xtts-host/ortgraphs"
-	"github.com/xtts-host/xtts-host/ortgraphs/onnxpb"
+	"github.com/xtts-host/xtts-host/ortgraphs/bundletest"
 	"github.com/xtts-host/xtts-host/ortgraphs/ort"
 	"github.com/xtts-host/xtts-host/shared/manifest"
 	"github.com/xtts-host/xtts-host/shared/ring"
 )
-
-// mixed copies pico with a bf16 graph that the CPU can run: it takes matrices and gives gradients in bf16 and computes in f32. The
-// gradients whose names wide holds stay f32.
-func mixed(t testing.TB, wide ...string) *ortgraphs.Bundle {
-	t.Helper()
-	const file = "training_model.bf16.onnx"
-	return rewritten(t, pico, func(dir string, m *manifest.Bundle) {
-		model, err := ortgraphs.ReadModel(filepath.Join(dir, "training_model.onnx"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		for i, p := range m.Parameters {
-			if len(p.Shape) < 2 {
-				continue
-			}
-			m.Parameters[i].Compute = manifest.BF16
-			takeBF16(model.Graph, p.Name)
-			if !p.Frozen && !slices.Contains(wide, p.Name) {
-				giveBF16(model.Graph, "grad."+p.Name)
-			}
-		}
-		data, err := proto.Marshal(model)
-		if err == nil {
-			err = os.WriteFile(filepath.Join(dir, file), data, 0o666)
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		m.Graphs, m.Files[file] = append(m.Graphs, manifest.Graph{File: file, Kind: "train", Precision: "bf16"}), ""
-	})
-}
-
-func cast(from, to string, t onnxpb.TensorProto_DataType) *onnxpb.NodeProto {
-	return &onnxpb.NodeProto{OpType: proto.String("Cast"), Input: []string{from}, Output: []string{to},
-		Attribute: []*onnxpb.AttributeProto{{Name: proto.String("to"), Type: onnxpb.AttributeProto_INT.Enum(), I: proto.Int64(int64(t))}}}
-}
-
-func takeBF16(g *onnxpb.GraphProto, name string) {
-	for _, n := range g.Node {
-		for i := range n.Input {
-			if n.Input[i] == name {
-				n.Input[i] = name + ".f32"
-			}
-		}
-	}
-	g.Node = slices.Insert(g.Node, 0, cast(name, name+".f32", onnxpb.TensorProto_FLOAT))
-	declare(g.Input, name)
-}
-
-func giveBF16(g *onnxpb.GraphProto, name string) {
-	for _, n := range g.Node {
-		for _, names := range [][]string{n.Input, n.Output} {
-			for i := range names {
-				if names[i] == name {
-					names[i] = name + ".f32"
-				}
-			}
-		}
-	}
-	g.Node = append(g.Node, cast(name+".f32", name, onnxpb.TensorProto_BFLOAT16))
-	declare(g.Output, name)
-}
-
-func declare(list []*onnxpb.ValueInfoProto, name string) {
-	i := slices.IndexFunc(list, func(v *onnxpb.ValueInfoProto) bool { return v.GetName() == name })
-	list[i].Type.GetTensorType().ElemType = proto.Int32(int32(onnxpb.TensorProto_BFLOAT16))
-}
 
 // newMixed opens a bundle in bf16, with the layouts of pico's golden run.
 func newMixed(t testing.TB, b *ortgraphs.Bundle, d Device, frozen ...string) (*Model, golden, map[string]int) {
@@ -134,13 +63,25 @@ func same(t *testing.T, what string, got, want map[string][]byte) {
 	}
 }
 
+// onCPU opens pico in f32.
+func onCPU(t *testing.T, layouts []ring.Layout) *Model {
+	t.Helper()
+	b := open(t, pico)
+	m, err := NewModel(ModelConfig{Bundle: b, Arena: arenaOf(b), Layouts: layouts, Slots: 1, Threads: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { m.Close() })
+	return m
+}
+
 // TestMixedStepByHand: a step in bf16 is one of the f32 graph at rounded weights, whose rounded gradients update the f32 masters.
 func TestMixedStepByHand(t *testing.T) {
-	b := mixed(t, "mel_head.weight") // some gradient of a matrix is f32
+	b := bundletest.Mixed(t, pico, "mel_head.weight") // some gradient of a matrix is f32
 	m, g, index := newMixed(t, b, Device{})
 	o := newOptimizer(t, m, g.Optimizer, false)
 	layouts, _ := shaped(t, b, g.Rows, g.Steps)
-	f32 := newModel(t, open(t, pico), layouts, 1)
+	f32 := onCPU(t, layouts)
 	state := map[string][2][]float32{}
 	for n, s := range g.Steps[:5] {
 		bucket := index[s.shape()]
@@ -246,7 +187,7 @@ func run(t *testing.T, m *Model, o *Optimizer, g golden, layouts []ring.Layout, 
 
 // TestMixedOnADevice trains in bf16 on the CPU and on a fake GPU, by graphs and by kernels: the same bits.
 func TestMixedOnADevice(t *testing.T) {
-	b := mixed(t, "mel_head.weight")
+	b := bundletest.Mixed(t, pico, "mel_head.weight")
 	for _, accumulating := range []bool{false, true} {
 		t.Run(fmt.Sprintf("accumulating %v", accumulating), func(t *testing.T) {
 			train := func(d Device, fused bool) ([]float64, map[string][]byte) {
@@ -279,7 +220,7 @@ func TestMixedOnADevice(t *testing.T) {
 
 // TestMixedResumes: masters and moments are all that a run needs to go on with the same bits.
 func TestMixedResumes(t *testing.T) {
-	b := mixed(t)
+	b := bundletest.Mixed(t, pico)
 	d, _ := fakeWith(t, fakeKernels())
 	m, g, index := newMixed(t, b, d)
 	o := newOptimizer(t, m, g.Optimizer, false)
@@ -309,7 +250,7 @@ func TestMixedSkips(t *testing.T) {
 	for _, where := range []manifest.DType{manifest.BF16, manifest.F32} {
 		for _, accumulating := range []bool{false, true} {
 			d, _ := fakeWith(t, fakeKernels())
-			m, g, index := newMixed(t, mixed(t), d)
+			m, g, index := newMixed(t, bundletest.Mixed(t, pico), d)
 			o := newOptimizer(t, m, g.Optimizer, accumulating)
 			bucket := index[g.Steps[0].shape()]
 			g.fill(t, g.Steps[0], &m.layouts[bucket], input(t, m))
@@ -341,7 +282,7 @@ func TestMixedSkips(t *testing.T) {
 
 // TestMixedMatricesAlone: a run may train nothing but parameters with bf16 gradients.
 func TestMixedMatricesAlone(t *testing.T) {
-	b := mixed(t)
+	b := bundletest.Mixed(t, pico)
 	var vectors []string
 	for _, p := range b.Manifest.Parameters {
 		if len(p.Shape) < 2 {
@@ -366,7 +307,7 @@ func TestMixedMatricesAlone(t *testing.T) {
 
 // TestMixedEvaluation: the eval graph reads the masters; without one the training graph reads the copies, without its backward pass.
 func TestMixedEvaluation(t *testing.T) {
-	with, without := mixed(t), withoutEval(t, mixed(t).Dir)
+	with, without := bundletest.Mixed(t, pico), bundletest.WithoutEval(t, bundletest.Mixed(t, pico).Dir)
 	g := readGolden(t, "pico.json")
 	evaluate := func(m *Model) Result {
 		g.fill(t, g.Steps[0], &m.layouts[0], input(t, m))
@@ -379,7 +320,7 @@ func TestMixedEvaluation(t *testing.T) {
 	}
 	a, _, _ := newMixed(t, with, Device{})
 	b, _, _ := newMixed(t, without, Device{})
-	f32 := newModel(t, open(t, pico), a.layouts, 1)
+	f32 := onCPU(t, a.layouts)
 	if got, want := evaluate(a), evaluate(f32); got.Loss != want.Loss {
 		t.Errorf("with an eval graph: loss %v, in f32 %v", got.Loss, want.Loss)
 	}

@@ -2,76 +2,20 @@ package train
 
 import (
 	"bytes"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 
 	"google.golang.org/protobuf/proto"
 
 	"github.com/xtts-host/xtts-host/ortgraphs"
+	"github.com/xtts-host/xtts-host/ortgraphs/bundletest"
 	"github.com/xtts-host/xtts-host/ortgraphs/onnxpb"
 	"github.com/xtts-host/xtts-host/ortgraphs/ort"
 	"github.com/xtts-host/xtts-host/shared/manifest"
 )
-
-// rewritten copies a bundle, changed.
-func rewritten(t testing.TB, dir string, change func(dir string, m *manifest.Bundle)) *ortgraphs.Bundle {
-	t.Helper()
-	to := t.TempDir()
-	if err := os.CopyFS(to, os.DirFS(dir)); err != nil {
-		t.Fatal(err)
-	}
-	file := filepath.Join(to, ortgraphs.ManifestFile)
-	var m manifest.Bundle
-	data, err := os.ReadFile(file)
-	if err == nil {
-		err = json.Unmarshal(data, &m)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	change(to, &m)
-	for name := range m.Files {
-		data, err := os.ReadFile(filepath.Join(to, name))
-		if err != nil {
-			t.Fatal(err)
-		}
-		sum := sha256.Sum256(data)
-		m.Files[name] = hex.EncodeToString(sum[:])
-	}
-	if data, err = json.Marshal(m); err == nil {
-		err = os.WriteFile(file, data, 0o666)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	b, err := ortgraphs.Load(to)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return b
-}
-
-// withoutEval copies a bundle without its eval graph.
-func withoutEval(t testing.TB, dir string) *ortgraphs.Bundle {
-	return rewritten(t, dir, func(dir string, m *manifest.Bundle) {
-		m.Graphs = slices.DeleteFunc(m.Graphs, func(g manifest.Graph) bool {
-			if g.Kind != "eval" {
-				return false
-			}
-			delete(m.Files, g.File)
-			if err := os.Remove(filepath.Join(dir, g.File)); err != nil {
-				t.Fatal(err)
-			}
-			return true
-		})
-	})
-}
 
 // everything runs the training graph as it stands in the bundle, beside a model, and returns each of its outputs.
 func everything(t *testing.T, m *Model, b *ortgraphs.Bundle, seed int64) map[string][]byte {
@@ -132,7 +76,7 @@ func TestPrunedGraphsGiveTheSameBits(t *testing.T) {
 		t.Skip("the whole graph runs on the CPU")
 	}
 	for name, dir := range bundles {
-		g, b := readGolden(t, name+".json"), withoutEval(t, dir)
+		g, b := readGolden(t, name+".json"), bundletest.WithoutEval(t, dir)
 		layouts, _ := shaped(t, b, g.Rows, g.Steps[:1])
 		m := newModel(t, b, layouts, 1)
 		g.fill(t, g.Steps[0], &layouts[0], input(t, m))
@@ -175,7 +119,7 @@ func TestPrunedGraphsGiveTheSameBits(t *testing.T) {
 // TestEvaluationHasNoBackwardPass: a bundle without an eval graph is evaluated by the training graph without what only gradients need,
 // and ONNX Runtime brings none of it back.
 func TestEvaluationHasNoBackwardPass(t *testing.T) {
-	b := withoutEval(t, nano)
+	b := bundletest.WithoutEval(t, nano)
 	g := readGolden(t, "nano.json")
 	layouts, _ := shaped(t, b, g.Rows, g.Steps[:1])
 	training, evaluation := newModel(t, b, layouts, 1).Programs()
@@ -219,7 +163,7 @@ func TestEvaluationHasNoBackwardPass(t *testing.T) {
 // TestConstantsInDataFiles: a pruned graph finds those that lie beside the bundle's file.
 func TestConstantsInDataFiles(t *testing.T) {
 	moved := 0
-	b := rewritten(t, pico, func(dir string, m *manifest.Bundle) {
+	b := bundletest.Rewrite(t, pico, func(dir string, m *manifest.Bundle) {
 		const data = "constants.bin"
 		file := filepath.Join(dir, "training_model.onnx")
 		model, err := ortgraphs.ReadModel(file)
@@ -277,7 +221,7 @@ func BenchmarkEvaluation(b *testing.B) {
 		run    func(m *Model) (Result, error)
 	}{
 		{"eval graph", open(b, nano), func(m *Model) (Result, error) { return m.Evaluate(0, 0) }},
-		{"training graph", withoutEval(b, nano), func(m *Model) (Result, error) { return m.Evaluate(0, 0) }},
+		{"training graph", bundletest.WithoutEval(b, nano), func(m *Model) (Result, error) { return m.Evaluate(0, 0) }},
 		{"forward and backward", open(b, nano), func(m *Model) (Result, error) { return m.Train(0, 0, -1) }},
 	} {
 		b.Run(c.name, func(b *testing.B) {

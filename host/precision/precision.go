@@ -1,0 +1,76 @@
+// Package precision decides what a run's matrix products compute in: what --precision means on a device and for a bundle.
+//
+//	if err := precision.Check(cfg.Precision, gpu); err != nil {
+//		return err // says why the device cannot do it
+//	}
+//	p, err := precision.Resolve(cfg.Precision, gpu, bundle)
+package precision
+
+import (
+	"github.com/xtts-host/xtts-host/gpu"
+	"github.com/xtts-host/xtts-host/ortgraphs"
+	"github.com/xtts-host/xtts-host/shared/hint"
+	"github.com/xtts-host/xtts-host/shared/manifest"
+)
+
+// Precision is what a run computes in.
+type Precision struct {
+	// Name is f32, tf32 or bf16.
+	Name string
+	// Graph is the precision of the training graph: F32 or BF16.
+	Graph manifest.DType
+	// TF32 lets products of f32 operands round them to 10 bits of mantissa.
+	TF32 bool
+}
+
+// leastCapability is that of the first GPUs with bf16 in hardware.
+const leastCapability = 80
+
+// Check refuses a precision that a device cannot compute in. card is nil for the CPU.
+func Check(asked string, card *gpu.Device) error {
+	if asked != "bf16" {
+		return nil
+	}
+	if card == nil {
+		return hint.Errorf("train with --precision f32, or on a GPU of compute capability 8.0 or later",
+			"--precision bf16 needs a GPU: ONNX Runtime has no bf16 kernels for the CPU")
+	}
+	if c := card.Capability; c > 0 && c < leastCapability {
+		return hint.Errorf("train with --precision f32",
+			"--precision bf16 needs a GPU of compute capability 8.0 or later: %s has %d.%d", card, c/10, c%10)
+	}
+	return nil
+}
+
+// Resolve returns what a run on a device computes in. card is nil for the CPU.
+func Resolve(asked string, card *gpu.Device, b *ortgraphs.Bundle) (Precision, error) {
+	p := Precision{Name: asked, Graph: manifest.F32}
+	switch {
+	case asked == "bf16":
+		p.Graph = manifest.BF16
+	case asked == "auto" && card != nil:
+		p.Name = "tf32"
+	case asked == "auto", card == nil:
+		p.Name = "f32"
+	}
+	p.TF32 = p.Name != "f32"
+	if _, ok := b.Manifest.Graph("train", string(p.Graph)); !ok {
+		advice := "export the bundle again"
+		if p.Graph == manifest.BF16 {
+			advice = "train with --precision f32, or export the bundle with --precision f32,bf16"
+		}
+		return p, hint.Errorf(advice, "bundle %s has no training graph in %s", b.Dir, p.Graph)
+	}
+	return p, Check(asked, card)
+}
+
+// String describes it for people.
+func (p Precision) String() string {
+	switch p.Name {
+	case "tf32":
+		return "f32, matrix products in tf32"
+	case "bf16":
+		return "f32, matrix products in bf16"
+	}
+	return string(p.Graph)
+}
