@@ -15,3 +15,8 @@ BUNDLES: dict[str, Callable[[], Export]] = {
     "testdata/pico": presets.pico,
 }
 FOLDERS = {REPOSITORY / "ortgraphs" / folder: build for folder, build in BUNDLES.items()}
+
+
+def precisions(folder: Path) -> tuple[str, ...]:
+    """Of the training graphs of a kept bundle."""
+    return ("f32", "bf16") if folder.name == "myxtts-nano" else ("f32",)

@@ -99,7 +99,7 @@ def _build(builder: str) -> Export:
 
 def _bundles() -> None:
     for folder, build in builtin.FOLDERS.items():
-        writer.write(build(), folder)
+        writer.write(build(), folder, builtin.precisions(folder))
         print(f"wrote {folder}")
 
 

@@ -1,5 +1,7 @@
 """MyXTTS in its sizes: their counts, and the graphs of three of them against PyTorch eager."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 import torch
@@ -28,7 +30,8 @@ def test_counts(name):
 def exported(request, tmp_path_factory):
     """A preset and the folder that the command has made of it."""
     folder = tmp_path_factory.mktemp(request.param)
-    assert main(["myxtts", "--preset", request.param, "--out", str(folder)]) == 0
+    precisions = builtin.precisions(Path(f"myxtts-{request.param}"))
+    assert main(["myxtts", "--preset", request.param, "--out", str(folder), "--precision", ",".join(precisions)]) == 0
     return presets.build(request.param), folder
 
 
