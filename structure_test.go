@@ -65,7 +65,7 @@ var rules = []rule{
 	{folder: "host/stat", noCgo: true},
 	{folder: "host/world", noCgo: true},
 	{folder: "host/watch", own: []string{"gpu", "host/event", "host/place", "host/stat"}, noCgo: true},
-	{folder: "ortgraphs", own: []string{"ortgraphs/onnxpb", "ortgraphs/prune", "ortgraphs/safetensors", "ortgraphs/shapes", "shared/hint", "shared/manifest", "shared/regular"}, others: []string{"google.golang.org/protobuf/", "github.com/nlpodyssey/safetensors"}, noCgo: true},
+	{folder: "ortgraphs", own: []string{"ortgraphs/onnxpb", "ortgraphs/prune", "ortgraphs/safetensors", "ortgraphs/shapes", "shared/hint", "shared/manifest", "shared/regular", "shared/unpack"}, others: []string{"google.golang.org/protobuf/", "github.com/nlpodyssey/safetensors"}, noCgo: true},
 	{folder: "ortgraphs/bundletest", own: []string{"ortgraphs", "ortgraphs/onnxpb", "shared/manifest"}, others: []string{"google.golang.org/protobuf/"}, noCgo: true},
 	{folder: "ortgraphs/ort", own: []string{"ortgraphs/ort", "shared/manifest"}, others: []string{"github.com/yalue/onnxruntime_go", "golang.org/x/sys/"}},
 	{folder: "gpu", noCgo: true},

@@ -14,6 +14,7 @@ import (
 	"strings"
 
 	"github.com/xtts-host/xtts-host/shared/hint"
+	"github.com/xtts-host/xtts-host/shared/unpack"
 )
 
 //go:embed builtin
@@ -56,49 +57,22 @@ func Builtin(name, cacheDir string) (*Bundle, error) {
 	if err != nil {
 		return nil, fmt.Errorf("builtin bundle %s: %w", name, err)
 	}
-	dir, err := unpack(bundle, filepath.Join(cacheDir, "bundles"), name)
+	dir, err := unpacked(bundle, filepath.Join(cacheDir, "bundles"), name)
 	if err != nil {
 		return nil, fmt.Errorf("unpack builtin bundle %s: %w", name, err)
 	}
 	return Load(dir)
 }
 
-// unpack makes a folder under parent with the files of a bundle and returns its path, which holds the bundle's
+// unpacked makes a folder under parent with the files of a bundle and returns its path, which holds the bundle's
 // hash: versions of one bundle live side by side.
-func unpack(bundle fs.FS, parent, name string) (string, error) {
+func unpacked(bundle fs.FS, parent, name string) (string, error) {
 	manifest, err := fs.ReadFile(bundle, ManifestFile) // has the hashes of all other files
 	if err != nil {
 		return "", err
 	}
 	dir := filepath.Join(parent, fmt.Sprintf("%s-%.8x", name, sha256.Sum256(manifest)))
-	if same(bundle, dir) {
-		return dir, nil
-	}
-	if err := os.MkdirAll(parent, 0o777); err != nil {
-		return "", err
-	}
-	tmp, err := os.MkdirTemp(parent, "."+name+"-")
-	if err != nil {
-		return "", err
-	}
-	defer os.RemoveAll(tmp)
-	fresh, damaged := filepath.Join(tmp, "fresh"), filepath.Join(tmp, "damaged")
-	if err := os.CopyFS(fresh, bundle); err != nil {
-		return "", err
-	}
-	if err := os.Rename(fresh, dir); err == nil {
-		return dir, nil
-	}
-	if same(bundle, dir) {
-		return dir, nil // another process was faster
-	}
-	if err := os.Rename(dir, damaged); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return "", err
-	}
-	if err := os.Rename(fresh, dir); err != nil && !same(bundle, dir) {
-		return "", err
-	}
-	return dir, nil
+	return dir, unpack.Folder(dir, bundle, func(dir string) bool { return same(bundle, dir) })
 }
 
 // same reports whether a folder holds exactly the files of a bundle.

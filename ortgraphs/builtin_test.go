@@ -67,7 +67,7 @@ func TestUnpack(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			parent := filepath.Join(t.TempDir(), "cache", "bundles")
-			dir, err := unpack(bundleFS, parent, "tiny")
+			dir, err := unpacked(bundleFS, parent, "tiny")
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -78,7 +78,7 @@ func TestUnpack(t *testing.T) {
 			if err := damage(dir); err != nil {
 				t.Fatal(err)
 			}
-			again, err := unpack(bundleFS, parent, "tiny")
+			again, err := unpacked(bundleFS, parent, "tiny")
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -105,7 +105,7 @@ func TestUnpackAtTheSameTime(t *testing.T) {
 	for range 8 {
 		wg.Go(func() {
 			for range 10 {
-				dir, err := unpack(bundleFS, parent, "tiny")
+				dir, err := unpacked(bundleFS, parent, "tiny")
 				if err != nil || !same(bundleFS, dir) {
 					t.Errorf("%s: %v", dir, err)
 				}

@@ -89,7 +89,8 @@ func TestOpenRejects(t *testing.T) {
 func TestOpenFails(t *testing.T) {
 	tok := testTokenizer(t)
 	for _, c := range []struct{ name, dir, err, hint string }{
-		{"no folder", filepath.Join(t.TempDir(), "none"), "neither metadata_train.csv nor metadata.csv exists", "a data set is a folder"},
+		{"no folder", filepath.Join(t.TempDir(), "none"), "there is no such folder or file", "a data set is a folder"},
+		{"no list", t.TempDir(), "neither metadata_train.csv nor metadata.csv exists", "a data set is a folder"},
 		{"nothing usable", folder(t, "1|one", "2|two"), "no usable row: all 2 lines are rejected, the first (metadata.csv:1) because: there is no wavs/1.wav", "wavs/<id>.wav"},
 		{"empty list", folder(t), "metadata.csv: no usable row", ""},
 		{"duplicate", folder(t, "1|one", "1|two"), "metadata.csv:2: id \"1\"", "give it another id"},

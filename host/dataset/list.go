@@ -78,6 +78,9 @@ func isFile(path string) (bool, error) {
 
 // locate returns the folder and the list of a data set.
 func locate(path string, split Split) (dir, list string, err error) {
+	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
+		return "", "", hint.Errorf("a data set is a folder as LJSpeech has it, or a JSON Lines manifest (docs/data.md)", "there is no such folder or file")
+	}
 	file, err := isFile(path)
 	if err != nil {
 		return "", "", err
