@@ -24,6 +24,7 @@ const (
 	Verified   State = "verified"   // every listed file has the sum in plugin.sum
 	Unverified State = "unverified" // there is no plugin.sum
 	Modified   State = "modified"   // plugin.sum and the files do not match
+	NotBuilt   State = "not built"  // there is no program
 	Broken     State = "broken"     // the manifest or the program is unusable
 	Skipped    State = "skipped"    // not a plugin folder
 )
@@ -149,6 +150,9 @@ func inspect(dir string) Entry {
 	command, files, err := findCommand(root, e.Dir, e.Manifest)
 	if err != nil {
 		e.State, e.Reason, e.Hint = Broken, err.Error(), hint.Of(err)
+		if errors.Is(err, errMissing) {
+			e.State = NotBuilt
+		}
 		return e
 	}
 	gpu := e.Manifest.GPUCommand()
@@ -238,11 +242,22 @@ func findCommand(root *os.Root, dir string, m *manifest.Plugin) (command, files 
 	return command, files, nil
 }
 
+// errMissing is the reason of a program that is not there.
+var errMissing = errors.New("is missing")
+
+// howToBuild names the command for a folder.
+func howToBuild(root *os.Root) string {
+	if _, err := root.Stat("Makefile"); err == nil {
+		return "make -C " + root.Name()
+	}
+	return "build it; make build builds the plugins that come with xtts-host"
+}
+
 func checkExecutable(root *os.Root, name string) error {
 	info, err := root.Stat(name)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return hint.Errorf("build it; make build builds the plugins that come with xtts-host", "executable %s is missing", name)
+		return hint.Errorf(howToBuild(root), "executable %s %w", name, errMissing)
 	case err != nil:
 		return fmt.Errorf("executable %s: %s", name, linkReason(root, name, err))
 	case !info.Mode().IsRegular():
