@@ -69,4 +69,4 @@ headers="'-I$root/gpu/cuda/compat' '-I$include'" library="'-L$stub'"
 cflags=${CGO_CFLAGS:--O2 -g -Wno-deprecated-declarations} ldflags=${CGO_LDFLAGS:--O2 -g -Wl,-z,lazy}
 [[ $cflags == *"$headers"* ]] || cflags+=" $headers"
 [[ $ldflags == *"$library"* ]] || ldflags+=" $library"
-printf 'export CGO_CFLAGS=%q CGO_LDFLAGS=%q XTTS_HOST_CUDA_INCLUDE=%q\n' "$cflags" "$ldflags" "$include"
+printf 'export CGO_CFLAGS=%q CGO_LDFLAGS=%q; XTTS_HOST_CUDA_INCLUDE=%q\n' "$cflags" "$ldflags" "$include"
