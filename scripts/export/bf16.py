@@ -15,7 +15,7 @@ from .refusal import Refusal
 
 aten = torch.ops.aten
 
-# Same numbers in another order or shape: a cast may stand before or behind them.
+# They change order or shape only, so a cast may come before or after them.
 _MOVES = frozenset({
     aten.t.default, aten.transpose.int, aten.permute.default, aten.view.default, aten._unsafe_view.default, aten.reshape.default,
     aten.unsqueeze.default, aten.squeeze.dim, aten.squeeze.dims, aten.expand.default, aten.clone.default, aten.alias.default, aten.slice.Tensor, aten.select.int,
@@ -81,10 +81,10 @@ def _casts(node: torch.fx.Node) -> list[torch.fx.Node] | None:
         if _casts_to(user, LOW):
             found.append(user)
             continue
-        behind = _casts(user) if user.target in _MOVES else None
-        if behind is None:
+        after = _casts(user) if user.target in _MOVES else None
+        if after is None:
             return None
-        found += behind
+        found += after
     return found
 
 
@@ -134,8 +134,8 @@ def widen(model: onnx.ModelProto, kernels: frozenset[str] = _KERNELS) -> None:
         if node.op_type in kernels or not any(types.get(name) == TensorProto.BFLOAT16 for name in names):
             nodes.append(node)
             continue
-        before, behind = [], []
-        for side, casts in ((node.input, before), (node.output, behind)):
+        before, after = [], []
+        for side, casts in ((node.input, before), (node.output, after)):
             for i, name in enumerate(side):
                 if types.get(name) == TensorProto.BFLOAT16:
                     side[i] = next(new for k in itertools.count() if (new := f"{name}.wide{k}") not in taken)
@@ -143,7 +143,7 @@ def widen(model: onnx.ModelProto, kernels: frozenset[str] = _KERNELS) -> None:
                     cast = (name, side[i], TensorProto.FLOAT) if casts is before else (side[i], name, TensorProto.BFLOAT16)
                     casts.append(helper.make_node("Cast", [cast[0]], [cast[1]], to=cast[2]))
         _widen_attributes(node)
-        nodes += [*before, node, *behind]
+        nodes += [*before, node, *after]
     del model.graph.node[:]
     model.graph.node.extend(nodes)
 

@@ -64,7 +64,7 @@ class _Rewriter:
             last = k == len(parts) - 1
             pads = self._name(node)
             before, after = self._sum(node, new, sizes[:i], none), self._sum(node, new, sizes[i + 1:], none)
-            # All axes, not Pad's input of axes: ONNX Runtime 1.29.0 forgets that one when it moves a Transpose behind the Pad.
+            # All axes, not Pad's input of axes: ONNX Runtime 1.29.0 forgets that one when it moves a Transpose after the Pad.
             new.append(helper.make_node("Concat", [name for name in margins(before, after) if name], [pads], axis=0))
             padded = node.output[0] if last and not total else self._name(node)
             new.append(helper.make_node("Pad", [part, pads], [padded]))

@@ -55,7 +55,7 @@ class Checkpoint:
 
     @property
     def settings(self) -> str:
-        """The text of the run's config.yaml, empty for a checkpoint that lies in no run's folder."""
+        """The text of the run's config.yaml, empty for a checkpoint that is in no run's folder."""
         file = self.path.resolve().parents[1] / "config.yaml"
         return file.read_text(encoding="utf-8") if file.is_file() else ""
 
@@ -95,7 +95,7 @@ def find(source: Path, best: bool = False) -> Checkpoint:
 
 
 def _newest(run: Path) -> Checkpoint:
-    # One that was moved aside (.old) stands behind the one that replaces it.
+    # One that was moved aside (.old) comes after the one that replaces it.
     found = sorted((-int(m[1]), m[0]) for p in (run / FOLDER).iterdir() if (m := _NAME.fullmatch(p.name)))
     for _, folder in found:
         try:

@@ -24,7 +24,7 @@ def _hash_axis(count: int, salt: int, seed: Tensor) -> Tensor:
 def dropout(x: Tensor, rate: float, seed: Tensor, site: int) -> Tensor:
     """Drops elements of x[B, T, D] with probability rate and scales the others by 1/(1-rate).
 
-    seed is an i64 scalar; a negative one returns x itself. site tells the places of a model apart.
+    seed is an i64 scalar; a negative one returns x itself. site numbers the places of a model.
     """
     rows, time, width = x.shape
     row = _hash_axis(rows * time, 2 * site + 1, seed).view(rows, time, 1)

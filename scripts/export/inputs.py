@@ -77,7 +77,7 @@ def batch(inputs: list[Input], sizes: dict[str, int], random: np.random.Generato
 
 
 def clean(inputs: list[Input], batch: dict[str, Tensor]) -> dict[str, Tensor]:
-    """Padding after each row's length, whatever stood there: NaN times a mask of 0 is NaN, and an id from nowhere has no row in a table."""
+    """The batch with padding after each row's length. A mask would not do: NaN times 0 is NaN, and a random id has no row in a table."""
     cleaned = dict(batch)
     for i in inputs:
         if i.lengths:

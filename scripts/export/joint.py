@@ -120,7 +120,7 @@ def _fold_constants(model: onnx.ModelProto, constants: dict[str, Tensor]) -> onn
 
 
 def _graph_outputs(graph, signature, outputs, backward) -> list[str]:
-    """The module's outputs come first and in order; tracing renames them, so they are told by position."""
+    """The names of the results. The module's outputs come first and in order; tracing renames them, so the position decides."""
     names = list(outputs)
     if backward:
         gradients = signature.backward_signature.gradients_to_parameters

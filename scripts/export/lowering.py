@@ -28,7 +28,7 @@ _MASKED = -1e9
 
 @contextlib.contextmanager
 def functions() -> Iterator[None]:
-    """conv1d, whoever calls it, is the one of layers.py, and padding joins. A decomposition would come too late: PyTorch's own run first."""
+    """Every call of conv1d takes the one of layers.py, and padding concatenates. A decomposition would be too late: PyTorch's own run first."""
     pad = functional.pad
 
     def joined(x: Tensor, margins: list[int], mode: str = "constant", value: float | None = None) -> Tensor:
@@ -63,8 +63,8 @@ def _attention(drop: Callable) -> Callable:
         # Scores in f32 whatever the precision of products, as the softmax has them.
         scores = torch.matmul(query * (1 / math.sqrt(query.shape[-1]) if scale is None else scale), key.transpose(-1, -2)).float()
         if is_causal:
-            behind = torch.arange(key.shape[-2])[None, :] <= torch.arange(query.shape[-2])[:, None]
-            scores = scores + (1 - behind.to(scores.dtype)) * _MASKED
+            seen = torch.arange(key.shape[-2])[None, :] <= torch.arange(query.shape[-2])[:, None]
+            scores = scores + (1 - seen.to(scores.dtype)) * _MASKED
         if attn_mask is not None:
             bias = (1 - attn_mask.to(scores.dtype)) * _MASKED if attn_mask.dtype == torch.bool else attn_mask.clamp(min=_MASKED)
             scores = scores + bias
@@ -137,7 +137,7 @@ def _embedding_dense_backward(grad: Tensor, ids: Tensor, rows: int, padding_idx:
 
 def _native_group_norm_backward(grad: Tensor, x: Tensor, mean: Tensor, rstd: Tensor, weight: Tensor | None, rows: int, channels: int, size: int,
                                 groups: int, wanted: list[bool]) -> tuple[Tensor | None, ...]:
-    """By means. PyTorch's own formula multiplies by 1 / count, a number that is computed from shapes: on the CPU, and copied to a GPU in every step."""
+    """With means. PyTorch's own formula multiplies by 1 / count, which is computed from shapes: on the CPU, with a copy to the GPU in every step."""
     by_group = lambda y: y.reshape(rows, groups, -1)
     by_channel = lambda y: y.reshape(rows, channels, -1)
     normal = (by_group(x) - mean.reshape(rows, groups, 1)) * rstd.reshape(rows, groups, 1)

@@ -167,7 +167,7 @@ class Decoder(nn.Module):
         x = self.prenet_out(x)
         x = x + sinusoids(frames, x.shape[2], 1.0, x) + speaker[:, None, :]
         at = torch.arange(frames, device=mel.device)
-        # Causality alone masks the padding too: it stands behind every valid frame.
+        # The causal mask covers the padding too, which comes after every valid frame.
         mask = ((at[None, :] <= at[:, None]).to(x.dtype) - 1) * _MASKED
         for block in self.blocks:
             x = block(x, mask, memory, memory_mask)

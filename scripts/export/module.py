@@ -21,8 +21,8 @@ class Export:
     module's forward takes inputs by name: those that it has parameters for, and `seed` (i64 scalar, None in the eval graph) when
     it has one. Its parameters keep their state_dict names; those with requires_grad False are frozen.
 
-    The batch reaches it clean: what stands behind a row's length is padding. nn.Dropout and the dropout of PyTorch's attention are drawn
-    from the seed.
+    In the batch that it gets, everything after a row's length is padding. nn.Dropout and the dropout of PyTorch's attention are drawn from
+    the seed.
 
     loss(outputs, batch) gets what forward returned and the batch as {name: tensor}. It returns scalars by name: "loss", "loss_weight"
     (what the loss is a mean over; see accumulation) and metrics under any other names. Without loss, forward returns them itself.

@@ -58,7 +58,7 @@ class Convolution(nn.Module):
         self.dropout = Dropout(dropout, site)
 
     def forward(self, x: Tensor, inside: Tensor, seed: Tensor | None) -> Tensor:
-        # Zeros behind each row's length, as beyond the tensor's end: a row's result is the same in every bucket.
+        # Zeros after each row's length, as after the tensor's end: a row's result is the same in every bucket.
         y = self.norm(x) * inside
         # Not F.pad: tracing it bakes in the example's sizes.
         margin = torch.zeros_like(y[:, :1]).expand(-1, self.reach, -1)

@@ -18,7 +18,7 @@ _MACHINERY = {
 
 
 class Refusal(ValueError):
-    """An error that the author of the exported module can mend. The command prints it as `error:` and `hint:`."""
+    """An error that the author of the exported module can fix. The command prints it as `error:` and `hint:`."""
 
     def __init__(self, reason: str, hint: str, place: str | None = None):
         super().__init__(f"{place}: {reason}" if place else reason)

@@ -40,7 +40,7 @@ def _replace(new: Path, folder: Path) -> None:
 
 
 def _files(folder: Path) -> list[str]:
-    """The files of the bundle that stands in a folder, by its bundle.json; none when there is none."""
+    """The files of the bundle in a folder, as its bundle.json lists them; none without a bundle.json."""
     try:
         names = json.loads((folder / INDEX).read_text(encoding="utf-8"))["files"]
     except (OSError, ValueError, KeyError, TypeError):

@@ -1,7 +1,7 @@
-"""A written bundle against the module that it came from: gradients, and the promises about empty rows (docs/bundle.md).
+"""Compares a written bundle with its module: gradients, and the promises about empty rows (docs/bundle.md).
 
-Large models decide how: the graph writes its gradients into the same arrays in every run, PyTorch's are compared one by one as they
-come and let go, and runs are compared by digests. So there is one copy of the gradients beside the weights.
+It must fit large models, so it keeps one copy of the gradients besides the weights: the graph writes its gradients to the same arrays in
+every run, those of PyTorch are compared and freed one by one, and runs are compared by digests.
 """
 
 import hashlib
@@ -17,12 +17,12 @@ from .inputs import batch, lengths
 from .module import Export, Step
 from .refusal import Refusal
 
-# Of a gradient's norm; a gradient far smaller than all others together is rounding, and is measured against these. Right graphs stay
-# below 1e-5 as a rule, but a gradient that is a small difference of large terms loses digits in PyTorch, too: 4e-4 was measured
-# where PyTorch's own float32 was 1e-4 off its float64. Wrong ones are off by parts of one.
+# The largest error, as a part of a gradient's norm. A gradient far smaller than all others together is rounding; its error is a part of
+# their norm. Correct graphs usually stay below 1e-5. A gradient that is a small difference of large terms loses digits, also in PyTorch:
+# 4e-4 was measured where PyTorch's float32 differed from its float64 by 1e-4. Wrong graphs differ by 0.1 and more.
 TOLERANCE = 1e-2
 FLOOR = 1e-6
-# Beside the gradients: activations of small batches, and the session.
+# Besides the gradients: activations of small batches, and the session.
 _WORKING_MEMORY = 1 << 30
 
 
@@ -114,7 +114,7 @@ def _digests(outputs: dict[str, np.ndarray]) -> dict[str, bytes]:
 def _refuse_dependence_on_nothing(clean: dict[str, bytes], soiled: dict[str, bytes]) -> None:
     for name, digest in clean.items():
         if digest != soiled[name]:
-            raise Refusal(f"{name} depends on what stands in an empty row", "clean inputs without lengths with torch.where(length > 0, x, 0), and clamp ids to their table")
+            raise Refusal(f"{name} depends on the content of an empty row", "clean inputs without lengths with torch.where(length > 0, x, 0), and clamp ids to their table")
 
 
 def _refuse_weight_of_nothing(out: dict[str, np.ndarray]) -> None:

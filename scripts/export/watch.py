@@ -1,7 +1,7 @@
 """A rehearsal of a module on fake tensors: forward and backward by PyTorch itself, without arithmetic and without memory.
 
-Tracing (joint.py) loses the user's lines, and its errors speak of the tracer. So the traps that can be told from a plain run
-are told here, with their lines, and the first line of each operator is noted for what only fails later.
+Tracing (joint.py) loses the user's lines, and its errors are about the tracer. So every problem that a plain run shows is reported here,
+with its line. The first line of each operator is recorded for problems that appear later.
 """
 
 import contextlib

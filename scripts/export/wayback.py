@@ -181,7 +181,7 @@ def _moments(kind: str, parameters: list[dict], version: int) -> dict[str, tuple
 
 
 def _spec(state: dict) -> dict:
-    """The optimizer's settings that the run had, in the form of bundle.json. Their text stands among the hashes (host/job.go)."""
+    """The optimizer's settings that the run had, in the form of bundle.json. Their text is one of the checkpoint's hashes."""
     name, lr, betas, eps, momentum, weight_decay, grad_clip = json.loads(state["hashes"]["optimizer"])
     own = {"betas": betas, "eps": eps} if name == "adamw" else {"momentum": momentum}
     return {"name": name, "lr": lr, **own, "weight_decay": weight_decay, "grad_clip": grad_clip}

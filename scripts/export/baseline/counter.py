@@ -37,7 +37,7 @@ class Batch:
     empty_row: int | None = None
 
     def tensors(self, recipes: list[dict]) -> list[torch.Tensor]:
-        """One tensor for each recipe, in order. What stands behind a row's length is not padding: graphs must not look at it."""
+        """One tensor for each recipe, in order. The content after a row's length is not padding: graphs must not use it."""
         return [self._tensor(len(recipes) * self.index + place, recipe) for place, recipe in enumerate(recipes)]
 
     def _tensor(self, stream: int, recipe: dict) -> torch.Tensor:

@@ -1,4 +1,4 @@
-"""Clean-up of exported graphs: passes that take nodes away and leave the numbers.
+"""Clean-up of exported graphs: passes that remove nodes and keep the numbers.
 
 What torch.onnx writes follows PyTorch's operators, one by one: a matrix is transposed before its product, attention's heads are
 folded into the batch and unfolded again, gradients are views of views. On a GPU each Transpose and Expand is a kernel and a trip through memory.
@@ -31,7 +31,7 @@ PASSES: dict[str, Callable[[Graph], None]] = {
 
 @dataclass(frozen=True)
 class Gains:
-    """The number of nodes before the passes and behind them, and what each took away."""
+    """The number of nodes before and after the passes, and how many each pass removed."""
 
     before: int
     after: int

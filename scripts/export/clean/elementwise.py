@@ -10,7 +10,7 @@ BROADCASTING = {"Add", "Sub", "Mul", "Div", "Mod", "Pow", "Where", "Max", "Min",
 
 
 def expansions(graph: Graph) -> None:
-    """No Expand before an operator that broadcasts; before others it waits until behind them, where it is cheaper or goes away."""
+    """Removes each Expand before an operator that broadcasts. Before other elementwise operators it moves after them: it is cheaper there, or removed."""
     for node in list(graph.nodes):
         out = node.output[0]
         shape = graph.shape(out)
@@ -37,7 +37,7 @@ def expansions(graph: Graph) -> None:
 
 
 def factors(graph: Graph) -> None:
-    """Multiplications by numbers, one behind the other, are one; Neg and Div by a number count as such. By 1, or to the power of 1, is none."""
+    """Joins consecutive multiplications by numbers, including Neg and Div by a number. Removes those by 1, and powers of 1."""
     for node in graph.nodes:
         if node.op_type == "Pow" and graph.scalar(node.input[1]) == 1:
             graph.replace(node.output[0], node.input[0])
@@ -55,7 +55,7 @@ def factors(graph: Graph) -> None:
 
 
 def _factor(graph: Graph, node) -> float | None:
-    """What an operator on f32 multiplies its one tensor with."""
+    """The number by which an operator on f32 multiplies its one tensor."""
     if graph.types.get(node.output[0]) != onnx.TensorProto.FLOAT:
         return None
     numbers = [graph.scalar(name) for name in node.input]
@@ -80,7 +80,7 @@ def _other(graph: Graph, node) -> str:
 
 
 def reductions(graph: Graph) -> None:
-    """A reduction that keeps dimensions of 1 for a view to drop them need not keep them."""
+    """Lets a reduction drop its dimensions of 1, if only a view that drops them follows."""
     for node in graph.nodes:
         if not node.op_type.startswith("Reduce") or not attribute(node, "keepdims", 1) or not graph.single(node.output[0]):
             continue

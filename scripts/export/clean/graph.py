@@ -117,7 +117,7 @@ class Graph:
             self._readers[name].append(node)
 
     def replace(self, old: str, new: str) -> bool:
-        """Everyone who needs old gets new. False, and nothing done, when both names are fixed: the graph's own."""
+        """All readers of old read new. False, and nothing changes, if both are names of the graph itself."""
         if old in self.outputs:
             if new in self.outputs or new not in self._makers:
                 return False
@@ -128,7 +128,7 @@ class Graph:
         return True
 
     def tidy(self) -> None:
-        """Drops what nothing needs and puts nodes behind those that they read."""
+        """Removes nodes that nothing needs, and puts each node after those that it reads."""
         needed, stack = set(), [self._makers[name] for name in self.outputs if name in self._makers]
         while stack:
             node = stack.pop()
@@ -209,7 +209,7 @@ def broadcast(*shapes: Shape) -> Shape | None:
 
 
 def _shape(tensor: onnx.TypeProto.Tensor) -> Shape | None:
-    """None for what is not known. A 0 stands where torch.onnx has lost a dimension."""
+    """None if it is not known: torch.onnx writes 0 for a dimension that it has lost."""
     if not tensor.HasField("shape"):
         return None
     dims = []

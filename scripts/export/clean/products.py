@@ -23,19 +23,19 @@ def gemm(graph: Graph) -> None:
 
 
 def batched(graph: Graph) -> None:
-    """PyTorch multiplies attention's matrices as [B*h, m, n]; ONNX can as [B, h, m, n], which is what stands before and behind.
+    """PyTorch multiplies attention's matrices as [B*h, m, n]; ONNX can as [B, h, m, n], which is the shape before and after.
 
     The Reshape stays where a matrix is transposed that a Transpose has made: ONNX Runtime would join both into one more that moves
-    elements, where it reads the matrix in the other order behind a Reshape.
+    elements, but it reads the matrix in the other order after a Reshape.
     """
     sizes = Sizes(graph)
     for node in list(graph.nodes):
         if node.op_type != "MatMul" or len(graph.shape(node.output[0]) or ()) != 3:
             continue
         out = node.output[0]
-        behind = graph.readers(out)
-        shapes = [graph.shape(reader.output[0]) for reader in behind]
-        if (out in graph.outputs or not behind or any(reader.op_type != "Reshape" for reader in behind)
+        readers = graph.readers(out)
+        shapes = [graph.shape(reader.output[0]) for reader in readers]
+        if (out in graph.outputs or not readers or any(reader.op_type != "Reshape" for reader in readers)
                 or any(shape != shapes[0] for shape in shapes) or shapes[0] is None or not _splits(graph.shape(out), shapes[0])):
             continue
         batch = shapes[0][:2]
@@ -45,7 +45,7 @@ def batched(graph: Graph) -> None:
         if None in inputs:
             continue
         product = graph.add("MatMul", inputs, out, shapes[0])
-        for reader in list(behind):
+        for reader in list(readers):
             graph.replace(reader.output[0], product)
 
 
@@ -73,7 +73,7 @@ def _split(graph: Graph, sizes: Sizes, name: str, batch: Shape) -> str | None:
 
 
 def _moved(graph: Graph, name: str) -> bool:
-    """Whether a Transpose makes the value, or would if it waited behind what works on each element alone."""
+    """Whether a Transpose makes the value, or would if it came after the elementwise operators that follow it."""
     node = graph.maker(name)
     while node is not None and node.op_type in UNARY | BROADCASTING:
         tensors = [name for name in node.input if graph.shape(name) != ()]

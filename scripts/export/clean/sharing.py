@@ -1,4 +1,4 @@
-"""What stands in the graph twice."""
+"""Values that the graph has twice."""
 
 from .graph import Graph
 from .sizes import Sizes, reshape_constant

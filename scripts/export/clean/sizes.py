@@ -13,7 +13,7 @@ _MOST = 16
 
 
 class Sizes:
-    """What sizes the values of a graph hold, and where those are that inputs tell: any node may read them, as they depend on no other."""
+    """The sizes that values of a graph hold, and which of these depend on input shapes only, so that any node may read them."""
 
     def __init__(self, graph: Graph):
         self._graph = graph
@@ -31,7 +31,7 @@ class Sizes:
                     self._vectors.setdefault(tuple(sizes.entries), node.output[0])
 
     def reshape(self, node: onnx.NodeProto, source: str) -> bool:
-        """Makes the node a Reshape of source. False, and nothing done, when its sizes are more than inputs' shapes tell."""
+        """Makes the node a Reshape of source. False, and nothing changes, if its sizes depend on more than input shapes."""
         target = self._target(self._graph.shape(source), self._graph.shape(node.output[0]))
         if target is not None:
             self._graph.become(node, "Reshape", [source, target], **self._zeros(target))

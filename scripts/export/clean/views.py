@@ -1,4 +1,4 @@
-"""Reshapes and Transposes: what only changes a tensor's shape costs nothing, what moves its elements does."""
+"""Reshapes and Transposes. A Reshape changes a shape at no cost; a Transpose moves elements."""
 
 from .elementwise import BROADCASTING, UNARY
 from .graph import Graph, attribute
@@ -52,7 +52,7 @@ def transposes(graph: Graph) -> None:
 
 
 def waiting(graph: Graph) -> None:
-    """Elementwise operators work on what stood before a Reshape: it waits until behind them, where it meets another one."""
+    """Moves a Reshape after the elementwise operators that read it, where it can join another one."""
     sizes = Sizes(graph)
     for node in list(graph.nodes):
         reshaped = [name for name in node.input if graph.shape(name) != ()]
