@@ -51,10 +51,11 @@ func newObserver(r *run, p train.Progress, state *checkpoint.State) (_ *observer
 	if err = o.addSinks(p); err != nil {
 		return nil, err
 	}
-	return o, r.bus.Publish(&event.Start{
+	r.bus.Publish(&event.Start{ // a sink that has failed ends the run at its first step
 		Dir: r.dir, Bundle: r.bundle.Manifest.Name, Device: r.record().Device(), Metrics: r.bundle.Manifest.Metrics(),
 		Step: p.Step, Total: r.source.Total(),
 	})
+	return o, nil
 }
 
 // addSinks adds what takes the run's events, beside the console. The bus closes it.
