@@ -23,7 +23,7 @@ var builtins embed.FS
 //go:embed optim/*.onnx
 var optimizers embed.FS
 
-// ErrUnknownBuiltin says that no embedded bundle has a name.
+// ErrUnknownBuiltin means that no embedded bundle has the given name.
 var ErrUnknownBuiltin = errors.New("unknown builtin bundle")
 
 // Builtins returns the names of the embedded bundles, sorted.
@@ -39,9 +39,9 @@ func Builtins() []string {
 	return names
 }
 
-// Builtin loads an embedded bundle from the cache and unpacks it there first when it is not there, or not as
-// it was: plugins and ONNX Runtime need files. cacheDir is the program's cache folder; empty means xtts-host in
-// the user's. Any number of processes may do so at the same time.
+// Builtin loads an embedded bundle from the cache. If it is missing or changed there, Builtin unpacks it first, because
+// plugins and ONNX Runtime need files. cacheDir is the program's cache folder; empty means xtts-host in the user's
+// cache folder. Any number of processes may call it at the same time.
 func Builtin(name, cacheDir string) (*Bundle, error) {
 	if !slices.Contains(Builtins(), name) {
 		return nil, hint.Errorf("there is "+strings.Join(Builtins(), ", "), "%w %q", ErrUnknownBuiltin, name)
@@ -64,10 +64,10 @@ func Builtin(name, cacheDir string) (*Bundle, error) {
 	return Load(dir)
 }
 
-// unpacked makes a folder under parent with the files of a bundle and returns its path, which holds the bundle's
-// hash: versions of one bundle live side by side.
+// unpacked creates a folder below parent with the files of a bundle and returns its path. The path contains the bundle's
+// hash, so versions of one bundle exist side by side.
 func unpacked(bundle fs.FS, parent, name string) (string, error) {
-	manifest, err := fs.ReadFile(bundle, ManifestFile) // has the hashes of all other files
+	manifest, err := fs.ReadFile(bundle, ManifestFile) // contains the hashes of all other files
 	if err != nil {
 		return "", err
 	}
@@ -75,7 +75,7 @@ func unpacked(bundle fs.FS, parent, name string) (string, error) {
 	return dir, unpack.Folder(dir, bundle, func(dir string) bool { return same(bundle, dir) })
 }
 
-// same reports whether a folder holds exactly the files of a bundle.
+// same reports whether a folder contains exactly the files of a bundle.
 func same(bundle fs.FS, dir string) bool {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
@@ -107,8 +107,8 @@ func same(bundle fs.FS, dir string) bool {
 	return true
 }
 
-// optimizerState names the vectors that each optimizer's graph keeps: the input NAME and the output NAME_out, of the
-// trained parameters' size. SGD keeps its vector without momentum too.
+// optimizerState names the state vectors of each optimizer's graph: the input NAME and the output NAME_out, of the size
+// of the trained parameters. SGD keeps its vector even without momentum.
 var optimizerState = map[string][]string{
 	"adamw": {"exp_avg", "exp_avg_sq"},
 	"sgd":   {"momentum_buffer"},
@@ -117,8 +117,8 @@ var optimizerState = map[string][]string{
 // OptimizerState returns the names of the vectors that an optimizer keeps between steps, in the order of its graph.
 func OptimizerState(name string) []string { return slices.Clone(optimizerState[name]) }
 
-// Optimizer returns an embedded graph of the optimizer: "accumulate" and "norm" serve every optimizer, the
-// others are named as in bundle.json ("adamw", "sgd"). Their inputs and outputs are flat vectors and scalars.
+// Optimizer returns an embedded optimizer graph: "accumulate" and "norm" serve every optimizer, the others are named as
+// in bundle.json ("adamw", "sgd"). Their inputs and outputs are flat vectors and scalars.
 func Optimizer(name string) ([]byte, error) {
 	data, err := optimizers.ReadFile(path.Join("optim", name+".onnx"))
 	if err != nil {

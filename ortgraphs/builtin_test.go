@@ -93,7 +93,7 @@ func TestUnpack(t *testing.T) {
 				t.Errorf("reused: %v", reused)
 			}
 			if left, err := os.ReadDir(parent); err != nil || len(left) != 1 {
-				t.Errorf("left behind: %v, %v", left, err)
+				t.Errorf("remaining files: %v, %v", left, err)
 			}
 		})
 	}

@@ -18,20 +18,20 @@ import (
 	"github.com/xtts-host/xtts-host/shared/regular"
 )
 
-// The files of a bundle that have a fixed name.
+// The files of a bundle that have fixed names.
 const (
 	ManifestFile = "bundle.json"
 	WeightsFile  = "params.safetensors"
 )
 
-// maxManifest bounds bundle.json, in bytes. A parameter takes some 100 of them, so this is enough for 10000.
+// maxManifest bounds the size of bundle.json, in bytes. A parameter takes about 100 of them, so this is enough for
+// 10000.
 const maxManifest = 1 << 20
 
 // builtinPrefix marks the name of an embedded bundle.
 const builtinPrefix = "builtin:"
 
-// Bundle is a folder that was found to be what its bundle.json says. It does not change and is safe for
-// concurrent use.
+// Bundle is a folder that was checked against its bundle.json. It is immutable and safe for concurrent use.
 type Bundle struct {
 	// Dir is the absolute path of the folder.
 	Dir string
@@ -43,7 +43,7 @@ type Bundle struct {
 	widened []string
 }
 
-// Open loads what a value of --graph names: "builtin:NAME" or a folder. cacheDir is as for Builtin.
+// Open loads the bundle of a --graph value: "builtin:NAME" or a folder. cacheDir is as in Builtin.
 func Open(spec, cacheDir string) (*Bundle, error) {
 	if name, ok := strings.CutPrefix(spec, builtinPrefix); ok {
 		return Builtin(name, cacheDir)
@@ -55,8 +55,8 @@ func Open(spec, cacheDir string) (*Bundle, error) {
 	return b, err
 }
 
-// Load reads and checks a bundle. Every file is read once, to verify its SHA-256. The error is an *InvalidError
-// when the folder is not a valid bundle, and an fs.ErrNotExist when there is no bundle.json in it.
+// Load reads and checks a bundle. It reads every file once to verify its SHA-256. The error is an *InvalidError if the
+// folder is not a valid bundle, and an fs.ErrNotExist if it has no bundle.json.
 func Load(dir string) (*Bundle, error) {
 	dir, err := filepath.Abs(dir)
 	if err != nil {
@@ -74,7 +74,7 @@ func Load(dir string) (*Bundle, error) {
 	}
 	m, err := manifest.ParseBundle(filepath.Join(dir, ManifestFile), data)
 	if err != nil {
-		return nil, hint.Errorf("docs/bundle.md says what stands in "+ManifestFile+"; correct it, or export the bundle again", "bundle: %w", err)
+		return nil, hint.Errorf("docs/bundle.md specifies "+ManifestFile+"; correct it, or export the bundle again", "bundle: %w", err)
 	}
 	b := &Bundle{Dir: dir, Manifest: m}
 	if list := b.check(root); len(list) > 0 {
@@ -93,9 +93,10 @@ func (b *Bundle) Path(file string) string { return filepath.Join(b.Dir, file) }
 // Weights opens the initial weights. The caller closes them.
 func (b *Bundle) Weights() (*safetensors.File, error) { return safetensors.Open(b.Path(WeightsFile)) }
 
-// Hash identifies what changes numbers in a bundle: the content of its files, and the parts of bundle.json that
-// say what goes into the graphs. Names, texts, counts and costs do not count, nor do the defaults that a run may
-// override and records by themselves: features, pipeline, optimizer, schedule. It is a hex SHA-256.
+// Hash identifies everything that determines the numbers of a run with the bundle: the content of its files, and the
+// parts of bundle.json that determine the inputs of the graphs. It does not include names, texts, counts and costs, and
+// the defaults that a run may override and records itself: features, pipeline, optimizer, schedule. It is a hex
+// SHA-256.
 func (b *Bundle) Hash() string {
 	m := b.Manifest
 	parameters := slices.Clone(m.Parameters)
@@ -115,7 +116,7 @@ func (b *Bundle) Hash() string {
 		Files           map[string]string
 	}{m.Inputs, m.Outputs, parameters, m.Buckets, graphs, m.Accumulation, m.Files})
 	if err != nil {
-		panic(err) // only numbers that JSON cannot hold, and these came from JSON
+		panic(err) // only for numbers that JSON cannot represent, and these came from JSON
 	}
 	sum := sha256.Sum256(data)
 	return hex.EncodeToString(sum[:])

@@ -40,7 +40,7 @@ func TestLoadExportedBundle(t *testing.T) {
 	}
 }
 
-// Nothing outside the folder is read, however it is named.
+// Nothing outside the folder is read, regardless of its name.
 func TestLoadStaysInTheFolder(t *testing.T) {
 	outside := filepath.Join(t.TempDir(), "weights")
 	for name, replace := range map[string]func(path string) error{
@@ -99,7 +99,7 @@ func TestHash(t *testing.T) {
 		"nodes":       func(m *manifest.Bundle) { m.Graphs[0].Nodes = nodes() },
 		"aliases":     func(m *manifest.Bundle) { m.Parameters[0].Aliases = []string{"x"} },
 		"learning rate": func(m *manifest.Bundle) {
-			m.Optimizer.LR = 7 // a default, which a run records by itself
+			m.Optimizer.LR = 7 // a default, which a run records itself
 		},
 	} {
 		if load(change) != want {

@@ -19,14 +19,14 @@ import (
 	"github.com/xtts-host/xtts-host/shared/regular"
 )
 
-// Bounds of the files, in bytes: every start reads each to its end.
+// Limits of the file sizes, in bytes: every start reads each file completely.
 const (
-	maxModel = 64 << 20  // weights are not in the graphs: those of thousands of nodes have a few MiB
+	maxModel = 64 << 20  // graphs contain no weights: those of thousands of nodes have a few MiB
 	maxOther = 256 << 20 // tokenizers have up to 30 MiB
-	maxExtra = 16 << 20  // what weights may have beside the parameters' values: their header
+	maxExtra = 16 << 20  // what weights may have in addition to the values of the parameters: their header
 )
 
-// limit returns how large a file may be.
+// limit returns the maximum size of a file.
 func (b *Bundle) limit(name string) float64 {
 	switch {
 	case filepath.Ext(name) == ".onnx":
@@ -41,7 +41,7 @@ func (b *Bundle) limit(name string) float64 {
 	return values + maxExtra
 }
 
-// check reads all files and returns everything that is wrong. It fills the summaries of the graphs.
+// check reads all files and returns all faults. It fills the summaries of the graphs.
 func (b *Bundle) check(root *os.Root) []Fault {
 	list := b.checkManifest()
 	list = append(list, b.checkListing(root)...)
@@ -95,22 +95,23 @@ func (b *Bundle) checkManifest() []Fault {
 	return f.list
 }
 
-// checkPrecisions checks that a graph and parameters are bf16, or neither, and that machines without bf16 have a graph.
+// checkPrecisions checks that bf16 parameters and a bf16 graph occur together, and that there is a graph for machines
+// without bf16.
 func checkPrecisions(m *manifest.Bundle, f *faults) {
 	graph := slices.IndexFunc(m.Graphs, func(g manifest.Graph) bool { return g.Precision == string(manifest.BF16) })
 	parameter := slices.IndexFunc(m.Parameters, func(p manifest.Parameter) bool { return p.Compute == manifest.BF16 })
 	if graph >= 0 && parameter < 0 {
-		f.add(fmt.Sprintf("graphs[%d]", graph), "precision is bf16, and no parameter has compute bf16")
+		f.add(fmt.Sprintf("graphs[%d]", graph), "precision is bf16, but no parameter has compute bf16")
 	}
 	if parameter >= 0 && graph < 0 {
-		f.add(fmt.Sprintf("parameters[%d]", parameter), "%q has compute bf16, and no graph has precision bf16", m.Parameters[parameter].Name)
+		f.add(fmt.Sprintf("parameters[%d]", parameter), "%q has compute bf16, but no graph has precision bf16", m.Parameters[parameter].Name)
 	}
 	if _, ok := m.Graph("train", string(manifest.F32)); graph >= 0 && !ok {
-		f.add(fmt.Sprintf("graphs[%d]", graph), "precision is bf16, and no training graph has precision f32")
+		f.add(fmt.Sprintf("graphs[%d]", graph), "precision is bf16, but no training graph has precision f32")
 	}
 }
 
-// checkListing finds what lies in the folder and is not listed.
+// checkListing finds files in the folder that are not listed.
 func (b *Bundle) checkListing(root *os.Root) []Fault {
 	entries, err := fs.ReadDir(root.FS(), ".")
 	if err != nil {
@@ -125,12 +126,12 @@ func (b *Bundle) checkListing(root *os.Root) []Fault {
 	return list
 }
 
-// checkFile verifies one file's SHA-256 and, when it is what was exported, looks into it.
+// checkFile verifies the SHA-256 of a file. If it matches, it checks the content.
 func (b *Bundle) checkFile(root *os.Root, name string, f *faults) {
 	file, size, err := regular.OpenIn(root, name)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		f.add("", "missing, and listed in files of %s", ManifestFile)
+		f.add("", "missing, but listed in files of %s", ManifestFile)
 		return
 	case errors.Is(err, regular.ErrNotRegular):
 		f.add("", "not a regular file")
@@ -141,7 +142,7 @@ func (b *Bundle) checkFile(root *os.Root, name string, f *faults) {
 	}
 	defer file.Close()
 	if limit := b.limit(name); float64(size) > limit {
-		f.add("", "%d bytes: of this file at most %.0f are read", size, limit)
+		f.add("", "%d bytes, more than the limit of %.0f for this file", size, limit)
 		return
 	}
 	hash := sha256.New()
@@ -167,7 +168,7 @@ func (b *Bundle) checkFile(root *os.Root, name string, f *faults) {
 	}
 }
 
-// checkModel checks an ONNX file: every one for portability, the graphs also for their contract.
+// checkModel checks an ONNX file: every file for portability, the graphs also for their contract.
 func (b *Bundle) checkModel(name string, data []byte, f *faults) {
 	model, err := parseModel(data)
 	if err != nil {
@@ -187,7 +188,7 @@ func (b *Bundle) checkModel(name string, data []byte, f *faults) {
 	}
 }
 
-// checkNodes compares the numbers of nodes with those that bundle.json gives, if it does.
+// checkNodes compares the numbers of nodes with those in bundle.json, if it has any.
 func checkNodes(g manifest.Graph, model *onnxpb.ModelProto, f *faults) {
 	if g.Nodes == nil {
 		return

@@ -16,7 +16,7 @@ import (
 	"github.com/xtts-host/xtts-host/shared/manifest"
 )
 
-// Each case makes one change to a valid bundle; want is in the message, and is all of it that is wrong.
+// Each case makes one change to a valid bundle. want must be in the message, and the message must have no other fault.
 func TestLoadRefuses(t *testing.T) {
 	const train, bf16, eval = "training_model.onnx", "training_model.bf16.onnx", "eval_model.onnx"
 	for name, c := range map[string]struct {
@@ -59,11 +59,11 @@ func TestLoadRefuses(t *testing.T) {
 		},
 		"random operator": {
 			func(f *fixture) { f.models[train].Graph.Node[0].OpType = proto.String("RandomNormalLike") },
-			`training_model.onnx: node 0 "n" (RandomNormalLike): draws random numbers`,
+			`training_model.onnx: node 0 "n" (RandomNormalLike): draws its own random numbers`,
 		},
 		"random operator in a function": {
 			func(f *fixture) { f.models[train].Functions[0].Node[0].OpType = proto.String("Bernoulli") },
-			`training_model.onnx: function xtts.fused.v1.Gelu node 0 "n" (Bernoulli): draws random numbers`,
+			`training_model.onnx: function xtts.fused.v1.Gelu node 0 "n" (Bernoulli): draws its own random numbers`,
 		},
 		"random operator in a branch": {
 			func(f *fixture) {
@@ -76,7 +76,7 @@ func TestLoadRefuses(t *testing.T) {
 		},
 		"training dropout": {
 			func(f *fixture) { f.models[train].Graph.Node[0] = node("Dropout", "ai.onnx", "x", "ratio", "training") },
-			`training_model.onnx: node 0 "n" (Dropout): draws random numbers`,
+			`training_model.onnx: node 0 "n" (Dropout): draws its own random numbers`,
 		},
 		"external data": {
 			func(f *fixture) {
@@ -87,14 +87,14 @@ func TestLoadRefuses(t *testing.T) {
 			},
 			`eval_model.onnx: initializer "table0": has its data in "../secret"`,
 		},
-		"external data said twice": {
+		"external data with a key twice": {
 			func(f *fixture) {
 				f.models[train].Graph.Initializer = []*onnxpb.TensorProto{outside("params.safetensors", "location", "/etc/passwd")}
 			},
-			`training_model.onnx: initializer "w": says twice what its "location" is
+			`training_model.onnx: initializer "w": has the key "location" twice
   training_model.onnx: initializer "w": has its data in "/etc/passwd", which is not a file of the bundle`,
 		},
-		"external data in front of its file": {
+		"external data before its file": {
 			func(f *fixture) {
 				f.models[train].Graph.Initializer = []*onnxpb.TensorProto{outside("params.safetensors", "offset", "-4096")}
 			},
@@ -138,7 +138,7 @@ func TestLoadRefuses(t *testing.T) {
 		},
 		"input twice": {
 			func(f *fixture) { g := f.models[train].Graph; g.Input = append(g.Input, g.Input[1]) },
-			`training_model.onnx: input "mel_lengths": stands twice`,
+			`training_model.onnx: input "mel_lengths": occurs twice`,
 		},
 		"input with a default": {
 			func(f *fixture) {
@@ -269,21 +269,21 @@ func TestLoadRefuses(t *testing.T) {
 				f.manifest.Parameters[0].Compute = ""
 				f.models[bf16] = newModel(onnxpb.TensorProto_FLOAT, true)
 			},
-			"bundle.json: graphs[1]: precision is bf16, and no parameter has compute bf16",
+			"bundle.json: graphs[1]: precision is bf16, but no parameter has compute bf16",
 		},
 		"bf16 graph without the f32 one": {
 			func(f *fixture) {
 				f.manifest.Graphs = f.manifest.Graphs[1:]
 				delete(f.models, train)
 			},
-			"bundle.json: graphs[0]: precision is bf16, and no training graph has precision f32",
+			"bundle.json: graphs[0]: precision is bf16, but no training graph has precision f32",
 		},
 		"bf16 without bf16 graph": {
 			func(f *fixture) {
 				f.manifest.Graphs = slices.Delete(f.manifest.Graphs, 1, 2)
 				delete(f.models, bf16)
 			},
-			`bundle.json: parameters[0]: "out.weight" has compute bf16, and no graph has precision bf16`,
+			`bundle.json: parameters[0]: "out.weight" has compute bf16, but no graph has precision bf16`,
 		},
 		"no gradient": {
 			func(f *fixture) { f.models[train].Graph.Output = f.models[train].Graph.Output[:4] },
@@ -359,7 +359,7 @@ func TestLoadRefuses(t *testing.T) {
 		},
 		"listed and missing": {
 			func(f *fixture) { f.manifest.Files["readme.txt"] = strings.Repeat("0", 64) },
-			"readme.txt: missing, and listed in files of bundle.json",
+			"readme.txt: missing, but listed in files of bundle.json",
 		},
 		"no training graph": {
 			func(f *fixture) {
@@ -429,7 +429,7 @@ func TestLoadListsAllFaults(t *testing.T) {
   extra.txt: not listed in files of bundle.json
   eval_model.onnx: output "loss": missing
   eval_model.onnx: output "loss_weight": missing
-  lost.txt: missing, and listed in files of bundle.json
+  lost.txt: missing, but listed in files of bundle.json
   params.safetensors: tensor "table": missing
   training_model.onnx: ir_version: 12, must be 10 or lower`
 	if err == nil || err.Error() != want {
@@ -455,7 +455,7 @@ func TestHintFollowsTheFaults(t *testing.T) {
 	}
 }
 
-// outside is a constant whose data stands in a file, with one more entry.
+// outside returns a constant whose data is in a file, with one more entry.
 func outside(location, key, value string) *onnxpb.TensorProto {
 	entry := func(k, v string) *onnxpb.StringStringEntryProto {
 		return &onnxpb.StringStringEntryProto{Key: proto.String(k), Value: proto.String(v)}

@@ -7,13 +7,13 @@ import (
 	"github.com/xtts-host/xtts-host/shared/manifest"
 )
 
-// seedInput is the name of the input that a graph's random numbers come from.
+// seedInput is the name of the input for random numbers.
 const seedInput = "seed"
 
-// gradPrefix stands before a parameter's name in the name of its gradient.
+// gradPrefix precedes a parameter's name in the name of its gradient.
 const gradPrefix = "grad."
 
-// elemTypes maps ONNX's element types to ours. Others do not occur in a contract.
+// elemTypes maps ONNX element types to manifest types. Other types do not occur in a contract.
 var elemTypes = map[int32]manifest.DType{
 	int32(onnxpb.TensorProto_FLOAT):    manifest.F32,
 	int32(onnxpb.TensorProto_DOUBLE):   manifest.F64,
@@ -25,7 +25,7 @@ var elemTypes = map[int32]manifest.DType{
 	int32(onnxpb.TensorProto_BOOL):     manifest.Bool,
 }
 
-// elemName words an element type of ONNX, known to us or not.
+// elemName returns the name of an ONNX element type, or its number.
 func elemName(t int32) string {
 	if d, ok := elemTypes[t]; ok {
 		return string(d)
@@ -33,14 +33,14 @@ func elemName(t int32) string {
 	return onnxpb.TensorProto_DataType(t).String()
 }
 
-// tensorType is what the contract says of an input or output.
+// tensorType is the contract's type of an input or output.
 type tensorType struct {
 	dtype manifest.DType
 	shape manifest.Shape
-	orF32 bool // f32 will do, too
+	orF32 bool // f32 is allowed too
 }
 
-// checkContract compares the inputs and outputs of a graph with what bundle.json makes of them.
+// checkContract compares the inputs and outputs of a graph with bundle.json.
 func checkContract(m *manifest.Bundle, g manifest.Graph, graph *onnxpb.GraphProto, f *faults) {
 	inputs, outputs, needed := contract(m, g)
 	symbols := map[string]string{}
@@ -51,7 +51,7 @@ func checkContract(m *manifest.Bundle, g manifest.Graph, graph *onnxpb.GraphProt
 			w, ok := want[v.GetName()]
 			switch {
 			case seen[v.GetName()]:
-				f.add(place, "stands twice")
+				f.add(place, "occurs twice")
 			case !ok:
 				f.add(place, "%s", unknown)
 			default:
@@ -79,8 +79,8 @@ func checkContract(m *manifest.Bundle, g manifest.Graph, graph *onnxpb.GraphProt
 	}
 }
 
-// contract returns the inputs a graph may have, the outputs it may have, and those it must have. In a graph
-// of precision bf16, parameters with compute bf16 are bf16, and their gradients may be.
+// contract returns the inputs that a graph may have, the outputs that it may have, and those that it must have. In a
+// graph of precision bf16, parameters with compute bf16 are bf16, and their gradients may be.
 func contract(m *manifest.Bundle, g manifest.Graph) (inputs, outputs map[string]tensorType, needed []string) {
 	inputs = map[string]tensorType{seedInput: {dtype: manifest.I64}}
 	outputs = map[string]tensorType{}
@@ -108,7 +108,7 @@ func contract(m *manifest.Bundle, g manifest.Graph) (inputs, outputs map[string]
 	return inputs, outputs, needed
 }
 
-// fixed returns the shape of numbers only.
+// fixed returns a shape of numbers only.
 func fixed(dims []int) manifest.Shape {
 	shape := make(manifest.Shape, len(dims))
 	for i, d := range dims {
@@ -117,9 +117,8 @@ func fixed(dims []int) manifest.Shape {
 	return shape
 }
 
-// checkType compares the declared type of an input or output. symbols maps the graph's own names of dynamic
-// dimensions to symbols of the bundle: ONNX Runtime takes dimensions of one name for equal when it plans its
-// memory.
+// checkType compares the declared type of an input or output. symbols maps the graph's own names of dynamic dimensions
+// to symbols of the bundle: ONNX Runtime assumes that dimensions of one name are equal when it plans its memory.
 func checkType(place string, t *onnxpb.TypeProto, want tensorType, symbols map[string]string, f *faults) {
 	tensor := t.GetTensorType()
 	if tensor == nil {
@@ -159,7 +158,7 @@ func checkType(place string, t *onnxpb.TypeProto, want tensorType, symbols map[s
 	}
 }
 
-// shapeText writes a declared shape as bundle.json would, with ? for a dimension without name and size.
+// shapeText formats a declared shape as bundle.json would, with ? for a dimension without name and size.
 func shapeText(dims []*onnxpb.TensorShapeProto_Dimension) string {
 	shape := make(manifest.Shape, len(dims))
 	for i, d := range dims {
@@ -175,7 +174,7 @@ func shapeText(dims []*onnxpb.TensorShapeProto_Dimension) string {
 	return shape.String()
 }
 
-// valueText writes an input or output as "name dtype[shape]".
+// valueText formats an input or output as "name dtype[shape]".
 func valueText(v *onnxpb.ValueInfoProto) string {
 	t := v.GetType().GetTensorType()
 	return fmt.Sprintf("%s %s%s", v.GetName(), elemName(t.GetElemType()), shapeText(t.GetShape().GetDim()))

@@ -1,11 +1,11 @@
-// Package ortgraphs reads graph bundles: folders of exported training graphs that --graph takes. docs/bundle.md
-// is their specification.
+// Package ortgraphs reads graph bundles: folders of exported training graphs for --graph. docs/bundle.md specifies
+// them.
 //
-// Load refuses a bundle before any work is done with it: files that are not what bundle.json says, graphs
-// whose inputs, outputs, types or shapes do not agree with it, operators that the stock ONNX Runtime does not
-// have or that draw random numbers of their own, weights that do not fit. One error lists everything that is
-// wrong. The package reads ONNX protobuf and never runs a graph, so it needs no native library; ortgraphs/ort
-// runs them. A run asks for few of a graph's outputs: Program is the graph without what the others need.
+// Load refuses an invalid bundle before it is used: files that do not match bundle.json, graphs whose inputs, outputs,
+// types or shapes do not match it, operators that the stock ONNX Runtime does not support or that draw their own random
+// numbers, and weights that do not match the parameters. One error lists all faults. The package reads ONNX protobuf
+// and never runs a graph, so it needs no native library; ortgraphs/ort runs them. A run needs few of a graph's outputs:
+// Program is the graph pruned to them.
 //
 //	b, err := ortgraphs.Open("builtin:myxtts-nano", "")
 //	if err != nil {
@@ -17,5 +17,5 @@
 //	arena := ortgraphs.NewArena(b.Manifest.Parameters, ortgraphs.Policy{})
 //	weights, err := b.Weights()
 //
-// The default bundle and the optimizer's graphs are embedded in the program.
+// The default bundle and the optimizer graphs are embedded in the program.
 package ortgraphs

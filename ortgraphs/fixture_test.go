@@ -21,7 +21,7 @@ type fixture struct {
 	manifest *manifest.Bundle
 	models   map[string]*onnxpb.ModelProto
 	weights  []safetensors.Tensor
-	files    map[string][]byte // written as they are
+	files    map[string][]byte // written unchanged
 }
 
 func newFixture() *fixture {
@@ -77,8 +77,8 @@ func newFixture() *fixture {
 	return f
 }
 
-// newModel is a graph with the fixture's signature; out.weight has the type compute. It leaves text_sequences out,
-// and, when it does not train, the seed.
+// newModel returns a graph with the fixture's signature. out.weight has the type compute. The graph omits
+// text_sequences and, if it does not train, the seed.
 func newModel(compute onnxpb.TensorProto_DataType, train bool) *onnxpb.ModelProto {
 	f32 := onnxpb.TensorProto_FLOAT
 	g := &onnxpb.GraphProto{
@@ -108,7 +108,7 @@ func newModel(compute onnxpb.TensorProto_DataType, train bool) *onnxpb.ModelProt
 	}
 }
 
-// nodes counts newModel's, by operator.
+// nodes returns the number of newModel's nodes by operator.
 func nodes() map[string]int {
 	return map[string]int{"ReduceSum": 1, "Identity": 2, "xtts.fused.v1.Gelu": 1, "Erf": 1}
 }
@@ -121,7 +121,7 @@ func node(op, domain string, inputs ...string) *onnxpb.NodeProto {
 	return &onnxpb.NodeProto{Name: proto.String("n"), OpType: proto.String(op), Domain: proto.String(domain), Input: inputs, Output: []string{"y"}}
 }
 
-// value declares an input or output; a dimension is a name, a number or nil.
+// value declares an input or output. A dimension is a name, a number or nil.
 func value(name string, t onnxpb.TensorProto_DataType, dims ...any) *onnxpb.ValueInfoProto {
 	shape := &onnxpb.TensorShapeProto{}
 	for _, d := range dims {
@@ -138,8 +138,8 @@ func value(name string, t onnxpb.TensorProto_DataType, dims ...any) *onnxpb.Valu
 	return &onnxpb.ValueInfoProto{Name: proto.String(name), Type: &onnxpb.TypeProto{Value: &onnxpb.TypeProto_TensorType{TensorType: tensor}}}
 }
 
-// write writes the bundle to a new folder and returns it. Files that are in the manifest's list already keep
-// their entry, right or wrong.
+// write writes the bundle to a new folder and returns it. Files that are already in the manifest's list keep their
+// entry, right or wrong.
 func (f *fixture) write(t testing.TB) string {
 	t.Helper()
 	for name, m := range f.models {

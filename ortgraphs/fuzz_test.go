@@ -6,7 +6,7 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// Whatever stands in an ONNX file, checking it ends, with or without faults.
+// For any content of an ONNX file, checking it terminates, with or without faults.
 func FuzzCheckModel(f *testing.F) {
 	for _, m := range newFixture().models {
 		data, err := proto.Marshal(m)

@@ -9,7 +9,7 @@ import (
 	"github.com/xtts-host/xtts-host/shared/manifest"
 )
 
-// Summary is what a person asks about a bundle.
+// Summary is what graph inspect reports about a bundle.
 type Summary struct {
 	Name        string `json:"name"`
 	Description string `json:"description"`
@@ -20,13 +20,13 @@ type Summary struct {
 	Outputs    []manifest.TensorSpec `json:"outputs"`
 	Parameters ParameterSummary      `json:"parameters"`
 	Buckets    []manifest.Bucket     `json:"buckets"`
-	// Steps says what a step takes: each bucket with each of BatchSizes.
+	// Steps is the cost of a step for each bucket with each of BatchSizes.
 	Steps []StepCost `json:"steps"`
-	// Graphs stand in the order of bundle.json.
+	// Graphs are in the order of bundle.json.
 	Graphs []GraphSummary `json:"graphs"`
 }
 
-// ParameterSummary counts tensors, and values: all of them, and by what the optimizer does with them.
+// ParameterSummary counts tensors and values: all of them, and by what the optimizer does with them.
 type ParameterSummary struct {
 	Tensors    int `json:"tensors"`
 	Elements   int `json:"elements"`
@@ -36,7 +36,7 @@ type ParameterSummary struct {
 	// BF16Tensors and BF16 count the tensors, and their values, that graphs of precision bf16 take in bf16.
 	BF16Tensors int `json:"bf16_tensors"`
 	BF16        int `json:"bf16"`
-	// Memory is what a run in f32 takes that freezes no more than the bundle does and does not accumulate.
+	// Memory is the need of an f32 run that freezes no more than the bundle does and does not accumulate.
 	Memory Memory `json:"memory"`
 }
 
@@ -48,24 +48,24 @@ type GraphSummary struct {
 	// Producer is the program that wrote it, with its version.
 	Producer  string `json:"producer"`
 	IRVersion int64  `json:"ir_version"`
-	// Inputs and Outputs are written "name dtype[shape]", in the graph's order.
+	// Inputs and Outputs have the form "name dtype[shape]", in the graph's order.
 	Inputs  []string `json:"inputs"`
 	Outputs []string `json:"outputs"`
-	// Nodes counts all nodes, those of functions and of graphs inside nodes included; it stands in front of the
-	// manifest's counts. Ops counts them by type, the most frequent first.
+	// Nodes counts all nodes, including those of functions and subgraphs. It shadows the manifest's counts. Ops counts
+	// them by operator, the most frequent first.
 	Nodes int       `json:"nodes"`
 	Ops   []OpCount `json:"ops"`
 	// Functions names the model-local functions as "domain.name", sorted.
 	Functions []string `json:"functions,omitempty"`
 }
 
-// OpCount is an operator, "domain.name" where it is not ONNX's own, and the number of its nodes.
+// OpCount is an operator ("domain.name" outside the default domain) and the number of its nodes.
 type OpCount struct {
 	Op    string `json:"op"`
 	Nodes int    `json:"nodes"`
 }
 
-// Inspect summarises the bundle. It reads the training graph once more, for Steps.
+// Inspect summarizes the bundle. It reads the training graph once more for Steps.
 func (b *Bundle) Inspect() Summary {
 	m := b.Manifest
 	s := Summary{
@@ -121,7 +121,7 @@ func summarize(g manifest.Graph, model *onnxpb.ModelProto, size int) GraphSummar
 	return s
 }
 
-// modelOps counts a model's nodes by operator, each function's once.
+// modelOps counts a model's nodes by operator, those of each function once.
 func modelOps(model *onnxpb.ModelProto) map[string]int {
 	ops := map[string]int{}
 	countOps(ops, model.Graph.Node)

@@ -7,7 +7,7 @@ import (
 	"github.com/xtts-host/xtts-host/shared/manifest"
 )
 
-// TestInspectCountsStateOfSGD: its graph keeps a vector also without momentum.
+// TestInspectCountsStateOfSGD: the graph of SGD keeps a vector even without momentum.
 func TestInspectCountsStateOfSGD(t *testing.T) {
 	b, err := Load(newFixture().write(t))
 	if err != nil {

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// InvalidError lists everything that is wrong with a bundle.
+// InvalidError lists all faults of a bundle.
 type InvalidError struct {
 	// Dir is the bundle's folder.
 	Dir string
@@ -13,7 +13,7 @@ type InvalidError struct {
 	Faults []Fault
 }
 
-// Fault is one thing that is wrong: in which file, where in it (empty for the file as a whole), and why.
+// Fault is one fault: in which file, where in it (empty for the whole file), and why.
 type Fault struct {
 	File, Place, Reason string
 }
@@ -25,8 +25,7 @@ func (f Fault) String() string {
 	return f.File + ": " + f.Place + ": " + f.Reason
 }
 
-// maxShown is how many faults a message holds. A graph of another model can have thousands; the first ones
-// tell.
+// maxShown is the number of faults in a message. A wrong graph can have thousands; the first ones are sufficient.
 const maxShown = 20
 
 func (e *InvalidError) Error() string {
@@ -45,23 +44,23 @@ func (e *InvalidError) Error() string {
 	return out.String()
 }
 
-// Hint says what to do.
+// Hint returns the next step for the user.
 func (e *InvalidError) Hint() string {
 	for _, f := range e.Faults {
 		if f.Place != "" {
-			return "docs/bundle.md holds the contract of graphs and weights; correct the export and export the bundle again"
+			return "docs/bundle.md specifies graphs and weights; correct the export and export the bundle again"
 		}
 	}
 	return "files were changed, added or lost after the export: copy the folder again or export it again"
 }
 
-// faults collects what is wrong with one file.
+// faults collects the faults of one file.
 type faults struct {
 	file string
 	list []Fault
 }
 
-// maxFaults is how many faults of one file are kept: a file that is nothing but faults must not fill the memory.
+// maxFaults is the number of faults of one file that are kept, to bound the memory.
 const maxFaults = 1000
 
 func (f *faults) add(place, format string, args ...any) {

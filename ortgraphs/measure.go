@@ -9,14 +9,14 @@ import (
 	"github.com/xtts-host/xtts-host/ortgraphs/onnxpb"
 )
 
-// Bounds of an ONNX file. Two bytes of it can be a message that takes 300 in memory, so the size of the file says
-// little: what is counted are its fields. The graphs of thousands of nodes that training has need a tenth of these.
+// Limits of an ONNX file. Two bytes of it can be a message that takes 300 bytes in memory, so its fields are counted
+// instead of its size. Training graphs of thousands of nodes need a tenth of these limits.
 const (
 	maxFields = 1_000_000
-	maxNested = 100 // messages; a graph inside a node's attribute is three of them
+	maxNested = 100 // messages; a graph inside a node's attribute is three levels
 )
 
-// measure walks over an ONNX file without keeping anything and refuses one that would fill the memory.
+// measure walks over an ONNX file without keeping anything, and refuses a file that would exhaust memory.
 func measure(data []byte) error {
 	m := meter{left: maxFields}
 	return m.walk(data, (*onnxpb.ModelProto)(nil).ProtoReflect().Descriptor(), maxNested)

@@ -12,7 +12,7 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// field is a field of a message with this content.
+// field encodes a field of a message with this content.
 func field(number protowire.Number, content []byte) []byte {
 	return protowire.AppendBytes(protowire.AppendTag(nil, number, protowire.BytesType), content)
 }
@@ -49,7 +49,7 @@ func TestMeasure(t *testing.T) {
 	}
 }
 
-// The product's own graphs are far below the bounds.
+// The graphs of this repository are far below the limits.
 func TestMeasureHasRoom(t *testing.T) {
 	for _, name := range Builtins() {
 		data, err := builtins.ReadFile("builtin/" + name + "/training_model.onnx")
@@ -62,13 +62,13 @@ func TestMeasureHasRoom(t *testing.T) {
 	}
 }
 
-// What is no regular file, or too large, is refused and not waited for, whichever file of the bundle it stands for.
+// A file that is not regular, or too large, is refused without waiting for it, for every file of the bundle.
 func TestLoadDoesNotHang(t *testing.T) {
 	for _, name := range []string{ManifestFile, WeightsFile, "training_model.onnx", "tokenizer.json"} {
 		for what, put := range map[string]func(path string) error{
 			"not a regular file": func(path string) error { return syscall.Mkfifo(path, 0o666) },
 			"escapes":            func(path string) error { return os.Symlink("/dev/zero", path) },
-			" are read": func(path string) error {
+			"more than the limit": func(path string) error {
 				return errors.Join(os.WriteFile(path, nil, 0o666), os.Truncate(path, 1<<40)) // a hole
 			},
 		} {

@@ -10,7 +10,7 @@ import (
 	"github.com/xtts-host/xtts-host/shared/regular"
 )
 
-// ReadModel reads an ONNX file, within the bounds of docs/bundle.md.
+// ReadModel reads an ONNX file within the limits of docs/bundle.md.
 func ReadModel(path string) (*onnxpb.ModelProto, error) {
 	data, err := regular.Read(path, maxModel)
 	if err != nil {

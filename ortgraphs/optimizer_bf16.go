@@ -9,8 +9,8 @@ import (
 	"github.com/xtts-host/xtts-host/ortgraphs/onnxpb"
 )
 
-// OptimizerBF16 returns Optimizer(name) for gradients in bf16, which are cast to f32 before all else, and for an update with
-// copies: the output copy_out is param_out in bf16, rounded to the nearest. Either may be false.
+// OptimizerBF16 returns Optimizer(name) for gradients in bf16, which are cast to f32 first, and for an update with
+// copies: the output copy_out is param_out in bf16, rounded to nearest. Either may be false.
 func OptimizerBF16(name string, gradients, copies bool) ([]byte, error) {
 	data, err := Optimizer(name)
 	if err != nil || !gradients && !copies {
@@ -29,7 +29,7 @@ func OptimizerBF16(name string, gradients, copies bool) ([]byte, error) {
 	return proto.MarshalOptions{Deterministic: true}.Marshal(model)
 }
 
-// widenInput makes an input bf16 and casts it to the f32 that the nodes take.
+// widenInput makes an input bf16 and casts it to the f32 that the nodes use.
 func widenInput(g *onnxpb.GraphProto, names []string) {
 	i := slices.IndexFunc(g.Input, func(v *onnxpb.ValueInfoProto) bool { return slices.Contains(names, v.GetName()) })
 	name := g.Input[i].GetName()
@@ -45,7 +45,7 @@ func widenInput(g *onnxpb.GraphProto, names []string) {
 	g.Node = slices.Insert(g.Node, 0, castNode(name, wide, onnxpb.TensorProto_FLOAT))
 }
 
-// narrowOutput adds an output that is another one in bf16.
+// narrowOutput adds an output that is another output in bf16.
 func narrowOutput(g *onnxpb.GraphProto, of, name string) {
 	i := slices.IndexFunc(g.Output, func(v *onnxpb.ValueInfoProto) bool { return v.GetName() == of })
 	narrow := proto.Clone(g.Output[i]).(*onnxpb.ValueInfoProto)

@@ -7,8 +7,8 @@ import (
 	"github.com/xtts-host/xtts-host/shared/manifest"
 )
 
-// Policy returns that of a run in a precision, F32 or BF16, which trains all that the bundle trains. Gradients have the types that the
-// training graph gives them in.
+// Policy returns the policy of a run in a precision, F32 or BF16, that trains everything that the bundle trains.
+// Gradients have the types of the training graph.
 func (b *Bundle) Policy(precision manifest.DType) Policy {
 	p := Policy{Precision: precision, Gradients: map[string]manifest.DType{}}
 	if precision == manifest.BF16 {
@@ -19,7 +19,7 @@ func (b *Bundle) Policy(precision manifest.DType) Policy {
 	return p
 }
 
-// widened returns the parameters whose gradients a graph gives in f32.
+// widened returns the parameters whose gradients a graph returns in f32.
 func widened(g *onnxpb.GraphProto) (names []string) {
 	for _, v := range g.Output {
 		name, ok := strings.CutPrefix(v.GetName(), gradPrefix)

@@ -7,7 +7,7 @@ import (
 	"github.com/xtts-host/xtts-host/shared/manifest"
 )
 
-// TestPolicyHasTheGraphsTypes: a bf16 graph may give the gradient of a bf16 matrix in either type.
+// TestPolicyHasTheGraphsTypes: a bf16 graph may return the gradient of a bf16 matrix in either type.
 func TestPolicyHasTheGraphsTypes(t *testing.T) {
 	for gradient, want := range map[onnxpb.TensorProto_DataType]manifest.DType{
 		onnxpb.TensorProto_BFLOAT16: manifest.BF16, onnxpb.TensorProto_FLOAT: manifest.F32,

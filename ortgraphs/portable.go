@@ -10,20 +10,20 @@ import (
 	"github.com/xtts-host/xtts-host/ortgraphs/shapes"
 )
 
-// What every graph of a bundle is written in, so that the stock ONNX Runtime runs it.
+// The format of every graph in a bundle, so that the stock ONNX Runtime runs it.
 const (
 	maxIRVersion = 10
 	opsetVersion = 20
 )
 
-// randomOps draw from a generator of the session: their numbers do not come back after a resume. Dropout is
-// one when it has its training_mode input.
+// randomOps draw from a generator of the session, so their numbers differ after a resume. Dropout does so if it has its
+// training_mode input.
 var randomOps = map[string]bool{
 	"Bernoulli": true, "Multinomial": true,
 	"RandomNormal": true, "RandomNormalLike": true, "RandomUniform": true, "RandomUniformLike": true,
 }
 
-// portable walks over everything in a model.
+// portable walks over a whole model.
 type portable struct {
 	files     map[string]string
 	functions map[[2]string]bool // domain, name
@@ -31,7 +31,7 @@ type portable struct {
 	*faults
 }
 
-// checkPortable finds what stock ONNX Runtime does not run, what is not reproducible, and weights outside the
+// checkPortable finds what stock ONNX Runtime does not support, what is not reproducible, and weights outside the
 // bundle's files.
 func checkPortable(model *onnxpb.ModelProto, files map[string]string, f *faults) {
 	p := &portable{files: files, functions: map[[2]string]bool{}, domains: map[string]bool{}, faults: f}
@@ -47,7 +47,7 @@ func checkPortable(model *onnxpb.ModelProto, files map[string]string, f *faults)
 	for _, fn := range model.Functions {
 		place := fmt.Sprintf("function %s.%s", fn.GetDomain(), fn.GetName())
 		if isDefault(fn.GetDomain()) {
-			p.add(place, "is in ONNX's own domain")
+			p.add(place, "is in the default domain of ONNX")
 		}
 		p.opsets(place+" opset_import", fn.OpsetImport)
 		p.attributes(place, fn.AttributeProto)
@@ -55,7 +55,7 @@ func checkPortable(model *onnxpb.ModelProto, files map[string]string, f *faults)
 	}
 }
 
-// isDefault reports whether a domain is that of ONNX's own operators, which has two names.
+// isDefault reports whether a domain is the default domain of ONNX, which has two names.
 func isDefault(domain string) bool { return domain == "" || domain == "ai.onnx" }
 
 func (p *portable) opsets(place string, imports []*onnxpb.OperatorSetIdProto) {
@@ -68,7 +68,7 @@ func (p *portable) opsets(place string, imports []*onnxpb.OperatorSetIdProto) {
 				p.add(place, "opset %d, must be %d", o.GetVersion(), opsetVersion)
 			}
 		case !p.domains[o.GetDomain()]:
-			p.add(place, "domain %q is neither ONNX's own nor that of a function of the model", o.GetDomain())
+			p.add(place, "domain %q is neither the default domain of ONNX nor that of a function of the model", o.GetDomain())
 		}
 	}
 	if !found {
@@ -76,7 +76,7 @@ func (p *portable) opsets(place string, imports []*onnxpb.OperatorSetIdProto) {
 	}
 }
 
-// graph checks a graph and those inside its nodes. where is empty, or says in whose attribute it is.
+// graph checks a graph and its subgraphs. where is empty, or says whose attribute it is.
 func (p *portable) graph(where string, g *onnxpb.GraphProto) {
 	for _, t := range g.Initializer {
 		p.tensor(where+"initializer", t)
@@ -96,13 +96,13 @@ func (p *portable) nodes(where string, nodes []*onnxpb.NodeProto) {
 				p.add(place, "the model has no function of that name in domain %q", n.GetDomain())
 			}
 		case randomOps[n.GetOpType()], n.GetOpType() == "Dropout" && len(n.Input) > 2 && n.Input[2] != "":
-			p.add(place, "draws random numbers of its own, which must come from the seed input")
+			p.add(place, "draws its own random numbers; they must come from the seed input")
 		}
 		p.attributes(place, n.Attribute)
 	}
 }
 
-// attributes checks the tensors and graphs in the attributes of a node, or in a function's defaults for them.
+// attributes checks the tensors and graphs in the attributes of a node, or in a function's default attributes.
 func (p *portable) attributes(place string, attributes []*onnxpb.AttributeProto) {
 	for _, a := range attributes {
 		at := fmt.Sprintf("%s attribute %q", place, a.GetName())
@@ -132,7 +132,7 @@ func (p *portable) sparse(place string, t *onnxpb.SparseTensorProto) {
 	p.tensor(place, t.GetIndices())
 }
 
-// tensor checks where a constant has its values, and that its shape is theirs.
+// tensor checks the location of a constant's values, and that their number matches its shape.
 func (p *portable) tensor(place string, t *onnxpb.TensorProto) {
 	place = fmt.Sprintf("%s %q", place, t.GetName())
 	elements, ok := product(t.GetDims())
@@ -149,7 +149,7 @@ func (p *portable) tensor(place string, t *onnxpb.TensorProto) {
 	keys := map[string]string{}
 	for _, e := range t.ExternalData {
 		if _, twice := keys[e.GetKey()]; twice {
-			p.add(place, "says twice what its %q is", e.GetKey()) // which of them counts is the reader's choice
+			p.add(place, "has the key %q twice", e.GetKey()) // readers differ in which one they use
 		}
 		keys[e.GetKey()] = e.GetValue()
 	}
@@ -163,12 +163,12 @@ func (p *portable) tensor(place string, t *onnxpb.TensorProto) {
 	}
 }
 
-// product returns the number of values of a shape, or false when no tensor can have it.
+// product returns the number of values of a shape, or false if no tensor can have it.
 func product(dims []int64) (int64, bool) {
 	n := uint64(1)
 	for _, d := range dims {
 		hi, lo := bits.Mul64(n, uint64(d))
-		if d < 0 || hi != 0 || lo > math.MaxInt64/16 { // so that also its bytes can be counted
+		if d < 0 || hi != 0 || lo > math.MaxInt64/16 { // so that its size in bytes can be computed too
 			return 0, false
 		}
 		n = lo

@@ -11,12 +11,12 @@ import (
 	"github.com/xtts-host/xtts-host/shared/manifest"
 )
 
-// Program is a graph of a bundle as a run executes it: with what its outputs need and nothing else.
+// Program is a graph of a bundle as a run executes it: pruned to the outputs that the run needs.
 type Program struct {
-	// Model is the ONNX file. Data files that it names lie in Dir.
+	// Model is the ONNX file. Data files that it names are in Dir.
 	Model []byte
 	Dir   string
-	// Nodes counts as GraphSummary does.
+	// Nodes counts like GraphSummary.
 	Nodes int
 }
 

@@ -10,7 +10,8 @@ import (
 	"github.com/xtts-host/xtts-host/ortgraphs/onnxpb"
 )
 
-// TestProgramOfTheLoss: pruned to its loss, a training graph has no node that only gradients need, and all that the loss needs.
+// TestProgramOfTheLoss: pruned to its loss, a training graph has no node that only gradients need, and all nodes that
+// the loss needs.
 func TestProgramOfTheLoss(t *testing.T) {
 	for _, name := range Builtins() {
 		b, err := Builtin(name, t.TempDir())
@@ -64,7 +65,8 @@ func model(t *testing.T, p *Program) *onnxpb.ModelProto {
 	return m
 }
 
-// towards says of each node whether an output needs it: from the last node to the first, as they stand in the order of execution.
+// towards returns for each node whether an output needs it. It goes from the last node to the first, because nodes are
+// in the order of execution.
 func towards(g *onnxpb.GraphProto, outputs []*onnxpb.ValueInfoProto) []bool {
 	used := map[string]bool{}
 	for _, v := range outputs {

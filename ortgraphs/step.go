@@ -6,27 +6,29 @@ import (
 	"github.com/xtts-host/xtts-host/shared/manifest"
 )
 
-// StepCost is what one training step takes, computed from the shapes of the training graph (package shapes).
+// StepCost is the cost of one training step, computed from the shapes of the training graph (package shapes).
 type StepCost struct {
-	// Bucket is the index of the bucket, BatchSize the rows of the batch.
+	// Bucket is the index of the bucket. BatchSize is the number of rows.
 	Bucket    int `json:"bucket"`
 	BatchSize int `json:"batch_size"`
-	// FLOPs and Bytes count what the nodes compute, and read and write: an upper bound, which fusion lowers.
+	// FLOPs and Bytes count what the nodes compute, and read and write. They are upper bounds, because fusion lowers
+	// them.
 	FLOPs float64 `json:"flops"`
 	Bytes float64 `json:"bytes"`
-	// InputBytes is the size of the batch's tensors: each slot of the device holds them once.
+	// InputBytes is the size of the batch's tensors. Each device slot holds them once.
 	InputBytes float64 `json:"input_bytes"`
-	// ActivationBytes is the most that values between the nodes take at one time, when each is freed behind its last use.
+	// ActivationBytes is the largest memory for values between the nodes at one time, if each is freed after its last
+	// use.
 	ActivationBytes float64 `json:"activation_bytes"`
 	// Problem says why the counts are missing or too low: a node that does not run with these sizes, or whose shape is
-	// not known.
+	// unknown.
 	Problem string `json:"problem,omitempty"`
 }
 
-// maxSteps is the number of buckets that are followed through the graph.
+// maxSteps is the number of buckets for which the cost is computed.
 const maxSteps = 32
 
-// BatchSizes are those that Summary.Steps is computed for.
+// BatchSizes are the batch sizes of Summary.Steps.
 var BatchSizes = []int{1, 8, 16, 32}
 
 func (b *Bundle) steps() []StepCost {
@@ -43,13 +45,13 @@ func (b *Bundle) steps() []StepCost {
 	return steps
 }
 
-// Step is the cost of a batch of that many rows in a bucket, by the training graph of a precision.
+// Step returns the cost of a batch of that many rows in a bucket, for the training graph of a precision.
 func (b *Bundle) Step(precision manifest.DType, bucket, rows int) StepCost {
 	model, problem := b.trainingModel(precision)
 	return b.step(model, problem, bucket, rows)
 }
 
-// trainingModel returns nil and a problem when there is none.
+// trainingModel returns nil and a problem if there is none.
 func (b *Bundle) trainingModel(precision manifest.DType) (model *onnxpb.ModelProto, problem string) {
 	g, ok := b.Manifest.Graph("train", string(precision))
 	if !ok {
@@ -89,14 +91,14 @@ func inputBytes(m *manifest.Bundle, values map[string]int) float64 {
 	for _, t := range m.Inputs {
 		shape, err := t.Shape.Resolve(values)
 		if err != nil {
-			continue // Load has refused it
+			continue // Load would have refused it
 		}
 		total += elements(shape) * float64(t.DType.Size())
 	}
 	return total
 }
 
-// elements is a float: the product of eight numbers of the manifest may be beyond any integer.
+// elements is a float, because the product of eight numbers of the manifest may exceed any integer.
 func elements(shape []int) float64 {
 	n := 1.0
 	for _, d := range shape {

@@ -87,7 +87,7 @@ func TestFileRefused(t *testing.T) {
 		{"batch_size: [", "FILE: [1:13] sequence end token ']' not found"},
 		{"seed: &s 3\nepochs: *s", "FILE:1: anchors and aliases (&) are not supported"},
 		{"seed: 1\nepochs: *s", "FILE:2: anchors and aliases (*) are not supported"},
-		{strings.Repeat("#", maxFile+1), "config file: read FILE: too large: 65537 bytes, at most 65536 are read"},
+		{strings.Repeat("#", maxFile+1), "config file: read FILE: too large: 65537 bytes, more than the limit of 65536"},
 	} {
 		path := write(t, "c.yaml", tt.text)
 		err := New().Parse([]string{"--config", path}, nil)

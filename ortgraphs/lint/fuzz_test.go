@@ -11,7 +11,7 @@ import (
 	"github.com/xtts-host/xtts-host/ortgraphs/shapes"
 )
 
-// FuzzCheck follows the shapes of graphs that nobody exported: whatever they hold, there is an answer.
+// FuzzCheck derives the shapes of arbitrary graphs. Check must always terminate.
 func FuzzCheck(f *testing.F) {
 	data, err := os.ReadFile("../testdata/pico/eval_model.onnx")
 	if err != nil {

@@ -16,8 +16,9 @@ const (
 	anything = numbers + " bool"
 )
 
-// kernels says for which types of its data ONNX Runtime 1.29's CUDA provider has a kernel at opset 20. An operator that
-// is not here runs on the CPU. Source: docs/OperatorKernels.md of onnxruntime, a table made from the registered kernels.
+// kernels lists, for each operator, the types of its data for which ONNX Runtime 1.29's CUDA provider has a kernel at
+// opset 20. An operator that is not listed runs on the CPU. Source: docs/OperatorKernels.md of onnxruntime, a table
+// generated from the registered kernels.
 var kernels = map[string]string{
 	"Abs": numbers, "Add": numbers, "Sub": numbers, "Mul": numbers, "Div": numbers,
 	"Mod": floatsB + " i32 i64 u32 u64", "Pow": floatsB + " i32 i64", "Neg": floatsB + " i8 i16 i32 i64", "Sign": numbers,
@@ -46,10 +47,10 @@ var kernels = map[string]string{
 	"MemcpyFromHost": anything, "MemcpyToHost": anything,
 }
 
-// data is the input whose type picks the kernel, where it is not the first.
+// data is the input whose type selects the kernel, if it is not the first.
 var data = map[string]int{"Where": 1}
 
-// onHost are the inputs that a CUDA kernel reads in the host's memory: shapes, axes, bounds.
+// onHost are the inputs that a CUDA kernel reads from host memory: shapes, axes, bounds.
 var onHost = map[string][]int{
 	"Reshape": {1}, "Expand": {1}, "Tile": {1}, "Slice": {1, 2, 3, 4}, "Split": {1}, "Squeeze": {1}, "Unsqueeze": {1}, "Pad": {1, 2, 3},
 	"ConstantOfShape": {0}, "Range": {0, 1, 2}, "TopK": {1}, "OneHot": {1}, "CumSum": {1}, "Clip": {1, 2}, "Trilu": {1}, "Dropout": {1, 2},
@@ -65,11 +66,11 @@ var typeNames = map[shapes.Type]string{
 	onnxpb.TensorProto_BOOL: "bool",
 }
 
-// kernel reports whether the CUDA provider has one for the node, and for which types it has.
+// kernel reports whether the CUDA provider has a kernel for the node, and for which types.
 func kernel(n *shapes.Node) (has bool, types string) {
 	types, ok := kernels[n.Op()]
 	if !ok {
-		// ONNX Runtime's optimiser writes its own operators for the provider that will run them.
+		// ONNX Runtime's optimizer writes its own operators only for the provider that will run them.
 		return strings.HasPrefix(n.Op(), "com.microsoft."), ""
 	}
 	v := n.Input(data[n.Op()])

@@ -11,19 +11,19 @@ import (
 	"github.com/xtts-host/xtts-host/shared/manifest"
 )
 
-// Rule names what is wrong.
+// Rule is the kind of a finding.
 type Rule string
 
-// The rules. Each finding of one of them costs time, reproducibility or correctness on a GPU.
+// The rules. Each finding costs time, reproducibility or correctness on a GPU.
 const (
 	CPUNode           Rule = "cpu-node"           // no CUDA kernel: the node runs on the CPU
-	Memcpy            Rule = "memcpy"             // a copy between host and device within the step
+	Memcpy            Rule = "memcpy"             // a transfer between host and device within the step
 	HostSync          Rule = "host-sync"          // the host waits for the device
-	NonDeterministic  Rule = "non-deterministic"  // other numbers in each run
+	NonDeterministic  Rule = "non-deterministic"  // different numbers in each run
 	FrozenDimension   Rule = "frozen-dimension"   // a size of the export's example is part of the graph
 	OversizedConstant Rule = "oversized-constant" // a constant that should be an input or be computed
 	CUDAGraph         Rule = "cuda-graph"         // cannot be captured, or is wrong when replayed
-	Unknown           Rule = "unknown"            // the shape cannot be followed, so the other rules cannot be checked behind it
+	Unknown           Rule = "unknown"            // the shape is unknown, so the other rules cannot be checked after it
 )
 
 // Finding is one fault.
@@ -45,14 +45,14 @@ func (f Finding) String() string {
 	return fmt.Sprintf("%s: %s: %s; %s", f.Rule, at, f.Reason, f.Fix)
 }
 
-// MaxConstant is the size of the largest constant that passes, in bytes.
+// MaxConstant is the largest allowed size of a constant, in bytes.
 const MaxConstant = 1 << 20
 
-// maxInputs is the number of tensors up to which the kernel of Concat takes their addresses as arguments; with more it
-// copies a table from the host.
+// maxInputs is the largest number of tensors for which the kernel of Concat takes their addresses as arguments. With
+// more, it copies a table from the host.
 const maxInputs = 32
 
-// Trials are the sizes with which a bundle's graphs are checked: each bucket, with one row and with several.
+// Trials returns the sizes with which a bundle's graphs are checked: each bucket, with one row and with several.
 func Trials(m *manifest.Bundle) []shapes.Sizes {
 	var trials []shapes.Sizes
 	for _, bucket := range m.Buckets {
@@ -63,8 +63,8 @@ func Trials(m *manifest.Bundle) []shapes.Sizes {
 	return trials
 }
 
-// Check returns what is wrong with a model's graph, in the order of its nodes; a fault that shows with several trials
-// is told once. Trials must not be empty.
+// Check returns the findings for a model's graph, in the order of its nodes. A fault that occurs with several trials is
+// reported once. Trials must not be empty.
 func Check(model *onnxpb.ModelProto, trials []shapes.Sizes) []Finding {
 	l := &linter{seen: map[string][]Rule{}}
 	for _, sizes := range trials {
@@ -106,7 +106,7 @@ func (l *linter) frozen(err error, sizes shapes.Sizes) {
 	}
 	l.add(Finding{
 		Rule: FrozenDimension, Place: fault.Place, Op: fault.Op, Reason: fmt.Sprintf("%s with %s", fault.Reason, sizesText(sizes)),
-		Fix: "take the size from an input's shape where the model has a number of the example batch",
+		Fix: "take the size from an input's shape instead of a number of the example batch",
 	})
 }
 
@@ -151,20 +151,20 @@ func (l *linter) node(n *shapes.Node, p placement) {
 		l.found(HostSync, n, "multiply by a mask, or use Where", "the shape of its output depends on the data, so the host must read it")
 		return
 	case op == "If" || op == "Loop" || op == "Scan":
-		l.found(HostSync, n, "write it without a branch or loop: Where, or the steps one after the other", "the host decides what runs next")
+		l.found(HostSync, n, "write it without a branch or loop: use Where, or unroll the steps", "the host decides what runs next")
 		return
 	case p.cpu[n]:
 		return
 	}
 	if op == "MemcpyToHost" || op == "MemcpyFromHost" {
-		l.found(Memcpy, n, "find the node beside it that runs on the CPU", "ONNX Runtime put a copy between host and device here")
+		l.found(Memcpy, n, "find the neighbouring node that runs on the CPU", "ONNX Runtime inserted a copy between host and device here")
 		return
 	}
 	if has, types := kernel(n); !has {
-		reason := "the CUDA provider has no kernel of it"
+		reason := "the CUDA provider has no kernel for it"
 		fix := "write it with other operators"
 		if types != "" {
-			reason = fmt.Sprintf("the CUDA provider has no kernel of it for %s (only %s)", typeNames[n.Input(data[op]).Type], types)
+			reason = fmt.Sprintf("the CUDA provider has no kernel for it with %s (only %s)", typeNames[n.Input(data[op]).Type], types)
 			fix = "compute it in f32 and cast, or write it with other operators"
 		}
 		l.found(CPUNode, n, fix, "%s", reason)
@@ -174,35 +174,35 @@ func (l *linter) node(n *shapes.Node, p placement) {
 	l.capture(n)
 	if op == "ScatterND" || op == "ScatterElements" {
 		if a := n.Attribute("reduction"); a != nil && string(a.GetS()) != "none" {
-			l.found(NonDeterministic, n, "multiply by a one-hot matrix", "adds with atomic operations, in another order in each run")
+			l.found(NonDeterministic, n, "multiply by a one-hot matrix", "adds with atomic operations, in a different order in each run")
 		}
 	}
 	unknown := func(v *shapes.Value) bool { return v != nil && !v.Known() }
 	if len(l.seen[n.Place]) == 0 && slices.ContainsFunc(n.Out, unknown) && !slices.ContainsFunc(n.In, unknown) {
-		l.found(Unknown, n, "write it with other operators", "the shape of its output cannot be followed, so what is behind it is not checked")
+		l.found(Unknown, n, "write it with other operators", "the shape of its output cannot be derived, so the nodes after it are not checked")
 	}
 }
 
-// transfers finds values on the wrong side.
+// transfers finds values that are on the wrong device.
 func (l *linter) transfers(n *shapes.Node, p placement) {
 	for i, v := range n.In {
 		switch want := slices.Contains(onHost[n.Op()], i); {
 		case v == nil || v.Constant:
 		case want && !p.host[v]:
-			l.found(HostSync, n, "compute it from Shape, or make it a constant", "%s is computed on the device, and the host needs it for the output's shape", v.Name)
+			l.found(HostSync, n, "compute it from Shape, or make it a constant", "%s is computed on the device, but the host needs it for the output's shape", v.Name)
 		case !want && p.host[v] && n.Op() != "Shape" && n.Op() != "Size":
 			l.found(Memcpy, n, "compute it from a tensor on the device: a mean by a sum and a count that is a tensor (lengths, the sum of a mask)",
-				"%s is computed from shapes on the host, and is copied to the device here", v.Name)
+				"%s is computed from shapes on the host and copied to the device here", v.Name)
 		}
 	}
-	// A Range whose first number comes from a shape moves a number of the host to the device by a detour: the captured
-	// graph keeps the number of the shape that it was captured with.
+	// A Range whose first number comes from a shape moves a number of the host to the device indirectly: the captured
+	// graph keeps the number of the shape with which it was captured.
 	if n.Op() == "Range" && n.Input(0) != nil && !n.In[0].Constant {
-		l.found(CUDAGraph, n, "compute it from a tensor on the device", "carries a number that is computed from shapes to the device; replayed for another shape it is stale")
+		l.found(CUDAGraph, n, "compute it from a tensor on the device", "brings a number that is computed from shapes to the device; it is stale when replayed for another shape")
 	}
 }
 
-// capture finds nodes whose kernels read tables in the host's memory, which a captured graph reads again at replay.
+// capture finds nodes whose kernels read tables in host memory, which a captured graph reads again at replay.
 func (l *linter) capture(n *shapes.Node) {
 	switch n.Op() {
 	case "GatherND":
@@ -232,10 +232,10 @@ func ones(shape []int64) bool {
 	return !slices.ContainsFunc(shape, func(d int64) bool { return d != 1 })
 }
 
-// unequal reports whether parts of a tensor differ: their shapes do along one axis only.
+// unequal reports whether the parts of a tensor differ in size. Their shapes differ along one axis only.
 func unequal(parts []*shapes.Value) bool {
 	if slices.ContainsFunc(parts, func(v *shapes.Value) bool { return !v.Known() }) {
-		return false // told already
+		return false // already reported
 	}
 	return slices.ContainsFunc(parts, func(v *shapes.Value) bool { return !slices.Equal(v.Shape, parts[0].Shape) })
 }

@@ -20,7 +20,7 @@ const (
 	i64 = onnxpb.TensorProto_INT64
 )
 
-// graph is written node by node: x f32[B, T, 8], lengths i32[B] and mask f32[B, T] are its inputs.
+// graph is built node by node. Its inputs are x f32[B, T, 8], lengths i32[B] and mask f32[B, T].
 type graph struct{ *onnxpb.GraphProto }
 
 func newGraph() graph {
@@ -47,12 +47,12 @@ func (g graph) input(name string, t shapes.Type, dims ...any) {
 	g.Input = append(g.Input, &onnxpb.ValueInfoProto{Name: &name, Type: &onnxpb.TypeProto{Value: &onnxpb.TypeProto_TensorType{TensorType: tensor}}})
 }
 
-// ints adds an i64 constant, a scalar when it has no dims.
+// ints adds an i64 constant, a scalar without dims.
 func (g graph) ints(name string, dims []int64, values ...int64) {
 	g.Initializer = append(g.Initializer, &onnxpb.TensorProto{Name: &name, DataType: proto.Int32(int32(i64)), Dims: dims, Int64Data: values})
 }
 
-// node is "out = Op(in, in)"; attributes are name, value pairs.
+// node adds "out = Op(in, in)"; attributes are name, value pairs.
 func (g graph) node(text string, attributes ...any) {
 	out, rest, _ := strings.Cut(text, " = ")
 	op, in, _ := strings.Cut(strings.TrimSuffix(rest, ")"), "(")
@@ -83,18 +83,18 @@ func TestPlantedFaults(t *testing.T) {
 	for _, tt := range []struct {
 		name  string
 		build func(g graph)
-		want  string // rule, place and reason begin so
+		want  string // prefixes of rule, place and reason
 	}{
 		{"integer Pad", func(g graph) {
 			g.ints("pads", []int64{2}, 0, 1)
 			g.node("y = Pad(lengths, pads)")
-		}, "cpu-node: the node of y (Pad): the CUDA provider has no kernel of it for i32"},
+		}, "cpu-node: the node of y (Pad): the CUDA provider has no kernel for it with i32"},
 		{"integer Clip", func(g graph) {
 			g.node("y = Clip(lengths)")
-		}, "cpu-node: the node of y (Clip): the CUDA provider has no kernel of it for i32"},
+		}, "cpu-node: the node of y (Clip): the CUDA provider has no kernel for it with i32"},
 		{"no kernel at all", func(g graph) {
 			g.node("y = Atan(x)")
-		}, "cpu-node: the node of y (Atan): the CUDA provider has no kernel of it"},
+		}, "cpu-node: the node of y (Atan): the CUDA provider has no kernel for it"},
 		{"mean over a dynamic dimension", func(g graph) {
 			g.ints("one", nil, 1)
 			g.node("shape = Shape(x)")
@@ -111,7 +111,7 @@ func TestPlantedFaults(t *testing.T) {
 			g.node("t1 = Add(t, one)")
 			g.node("moved = Range(t, t1, one)")
 			g.node("y = Cast(moved)", "to", int(f32))
-		}, "cuda-graph: the node of moved (Range): carries a number that is computed from shapes"},
+		}, "cuda-graph: the node of moved (Range): brings a number that is computed from shapes"},
 		{"indices from a shape", func(g graph) {
 			g.node("shape = Shape(x, )", "start", 1, "end", 2)
 			g.node("y = Gather(x, shape)", "axis", 2)
@@ -172,17 +172,17 @@ func TestPlantedFaults(t *testing.T) {
 			g.ints("positions", []int64{1, 50}, make([]int64, 50)...)
 			g.node("p = Cast(positions)", "to", int(f32))
 			g.node("y = Mul(mask, p)")
-		}, "frozen-dimension: the node of y (Mul): the shapes [[1 20] [1 50]] do not fit together with B 1, T 20"},
+		}, "frozen-dimension: the node of y (Mul): the shapes [[1 20] [1 50]] do not match with B 1, T 20"},
 		{"large constant", func(g graph) {
 			g.ints("table", []int64{512, 512}, make([]int64, 512*512)...)
 			g.node("y = Gather(table, lengths)")
 		}, "oversized-constant: initializer table: 2.0 MiB of numbers in the graph"},
 		{"copy", func(g graph) {
 			g.node("y = MemcpyToHost(x)")
-		}, "memcpy: the node of y (MemcpyToHost): ONNX Runtime put a copy"},
+		}, "memcpy: the node of y (MemcpyToHost): ONNX Runtime inserted a copy"},
 		{"unknown operator", func(g graph) {
 			g.node("y = Einsum(x)", "equation", "btd->bd")
-		}, "unknown: the node of y (Einsum): the shape of its output cannot be followed"},
+		}, "unknown: the node of y (Einsum): the shape of its output cannot be derived"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			g := newGraph()
@@ -195,7 +195,7 @@ func TestPlantedFaults(t *testing.T) {
 	}
 }
 
-// TestGoodPatterns: what exporters write for shapes, masks and means passes.
+// TestGoodPatterns: the code that exporters write for shapes, masks and means passes.
 func TestGoodPatterns(t *testing.T) {
 	g := newGraph()
 	g.ints("zero", nil, 0)
@@ -204,7 +204,7 @@ func TestGoodPatterns(t *testing.T) {
 	g.ints("axes", []int64{1}, 1)
 	g.node("shape = Shape(x)")
 	g.node("t = Gather(shape, one)")
-	g.node("positions = Range(zero, t, one)") // a length is not a number that is carried along
+	g.node("positions = Range(zero, t, one)") // a length is not a number that comes from a shape
 	g.node("p32 = Cast(positions)", "to", int(i32))
 	g.node("column = Unsqueeze(lengths, axes)")
 	g.node("inside = Less(p32, column)")
@@ -220,14 +220,14 @@ func TestGoodPatterns(t *testing.T) {
 	g.node("turned = Transpose(x)", "perm", []int64{0, 2, 1})
 	g.node("product = MatMul(x, turned)")
 	g.node("twice = Concat(x, x)", "axis", 2)
-	g.node("gate = com.microsoft.FusedGemm(rows, rows)", "transB", 1) // Gemm and Sigmoid, joined by ONNX Runtime's optimiser
+	g.node("gate = com.microsoft.FusedGemm(rows, rows)", "transB", 1) // Gemm and Sigmoid, fused by ONNX Runtime's optimizer
 	g.node("gated = MatMul(gate, rows)")
 	if findings := lint.Check(&onnxpb.ModelProto{Graph: g.GraphProto}, trials); len(findings) > 0 {
 		t.Errorf("%v", findings)
 	}
 }
 
-// TestOwnBundles: the budget for the graphs of this repository is zero.
+// TestOwnBundles: the graphs of this repository have no findings.
 func TestOwnBundles(t *testing.T) {
 	for _, dir := range []string{"../builtin/myxtts-nano", "../builtin/myxtts-multispeaker", "../testdata/pico"} {
 		b, err := ortgraphs.Load(dir)
@@ -247,6 +247,6 @@ func TestOwnBundles(t *testing.T) {
 }
 
 func ExampleFinding() {
-	fmt.Println(lint.Finding{Rule: lint.CPUNode, Place: "node encoder/pad", Op: "Pad", Reason: "the CUDA provider has no kernel of it for i32", Fix: "compute it in f32 and cast"})
-	// Output: cpu-node: node encoder/pad (Pad): the CUDA provider has no kernel of it for i32; compute it in f32 and cast
+	fmt.Println(lint.Finding{Rule: lint.CPUNode, Place: "node encoder/pad", Op: "Pad", Reason: "the CUDA provider has no kernel for it with i32", Fix: "compute it in f32 and cast"})
+	// Output: cpu-node: node encoder/pad (Pad): the CUDA provider has no kernel for it with i32; compute it in f32 and cast
 }

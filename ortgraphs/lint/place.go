@@ -6,8 +6,8 @@ import (
 	"github.com/xtts-host/xtts-host/ortgraphs/shapes"
 )
 
-// placement says which values lie in the host's memory when the CUDA provider runs the graph. ONNX Runtime keeps the
-// arithmetic on shapes on the CPU: a node all of whose inputs are there (or constants) is put there too.
+// placement lists the values that are in host memory when the CUDA provider runs the graph. ONNX Runtime keeps shape
+// arithmetic on the CPU: a node whose inputs are all there (or constants) is placed there too.
 type placement struct {
 	host map[*shapes.Value]bool
 	cpu  map[*shapes.Node]bool
@@ -17,7 +17,7 @@ func place(r *shapes.Result) placement {
 	p := placement{host: map[*shapes.Value]bool{}, cpu: map[*shapes.Node]bool{}}
 	for _, n := range r.Nodes {
 		switch {
-		case n.Op() == "Shape" || n.Op() == "Size": // kernels of the GPU that write to the host's memory
+		case n.Op() == "Shape" || n.Op() == "Size": // GPU kernels that write to host memory
 		case n.Op() == "MemcpyToHost":
 		case p.onCPU(n):
 			p.cpu[n] = true

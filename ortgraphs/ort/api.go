@@ -164,8 +164,7 @@ import (
 	"github.com/xtts-host/xtts-host/shared/manifest"
 )
 
-// This is the package's only file with C in it. The names below let the others speak of the library's
-// objects.
+// This is the only file of the package with C code. The names below let the other files refer to the library's objects.
 type (
 	cBinding    = C.OrtIoBinding
 	cMemoryInfo = C.OrtMemoryInfo
@@ -186,8 +185,8 @@ var elementTypes = map[manifest.DType]C.int{
 	manifest.Bool: C.ONNX_TENSOR_ELEMENT_DATA_TYPE_BOOL,
 }
 
-// openLibrary loads the library and takes its function table. The table is the process's only one: the
-// dynamic loader gives onnxruntime_go, which opens the same path, the same library.
+// openLibrary loads the library and takes its function table. The process has only one table: the dynamic loader gives
+// onnxruntime_go, which opens the same path, the same library.
 func openLibrary(path string) error {
 	p := C.CString(path)
 	defer C.free(unsafe.Pointer(p))
@@ -205,7 +204,7 @@ func openLibrary(path string) error {
 	}
 }
 
-// preload opens a library for those that need it by its name. It stays open.
+// preload opens a library for other libraries that need it by its name. It stays open.
 func preload(path string) error {
 	p := C.CString(path)
 	defer C.free(unsafe.Pointer(p))
@@ -238,7 +237,7 @@ func newMemoryInfo(p Place) (*cMemoryInfo, error) {
 
 func releaseInfo(i *cMemoryInfo) { C.ort_release_info(i) }
 
-// newValue makes a value over size bytes, which must be at least as many as dtype and shape demand.
+// newValue creates a value over size bytes, which must be at least as many as dtype and shape require.
 func newValue(info *cMemoryInfo, address uintptr, size int, dtype manifest.DType, shape []int64) (*cValue, error) {
 	data := C.uintptr_t(address)
 	var out *cValue
@@ -247,7 +246,7 @@ func newValue(info *cMemoryInfo, address uintptr, size int, dtype manifest.DType
 	if err != nil {
 		return nil, err
 	}
-	// Everything here rests on the value being a view. A library that copied would train on stale data.
+	// Everything relies on the value being a view. If the library copied the memory, training would use stale data.
 	var got C.uintptr_t
 	if err = check(C.ort_value_data(out, &got)); err == nil && got != data {
 		err = errors.New("the library copied the memory instead of using it in place")
@@ -322,7 +321,7 @@ func describe(s *cSession, side side, i C.size_t) (ValueInfo, error) {
 		return v, err
 	}
 	defer C.ort_release_type_info(info)
-	var tensor *C.OrtTensorTypeAndShapeInfo // lives as long as info, as do the symbols
+	var tensor *C.OrtTensorTypeAndShapeInfo // lives as long as info, like the symbols
 	var element C.int
 	var rank C.size_t
 	if err := check(C.ort_tensor_info(info, &tensor, &element, &rank)); err != nil {
@@ -348,7 +347,7 @@ func describe(s *cSession, side side, i C.size_t) (ValueInfo, error) {
 	}
 	v.Shape = make(manifest.Shape, rank)
 	for i := range v.Shape {
-		// A symbol has no size, and the library's -1 for "unknown" would be mistaken for one.
+		// A symbol has no size. The library's -1 means "unknown", so it must not be used for one.
 		if v.Shape[i].Symbol = C.GoString(symbols[i]); v.Shape[i].Symbol == "" {
 			v.Shape[i].Size = int(sizes[i])
 		}

@@ -7,7 +7,8 @@ import (
 	"github.com/xtts-host/xtts-host/shared/manifest"
 )
 
-// TestShrinkArenas has a run give the memory of its intermediate value back, on the CPU, whose arena is of the same kind as a GPU's.
+// TestShrinkArenas: a run releases the memory of its intermediate value. It runs on the CPU, whose arena is of the same
+// kind as a GPU's.
 func TestShrinkArenas(t *testing.T) {
 	const n = 1 << 20
 	s, err := NewSession(SessionConfig{Path: "testdata/sgd.onnx", Threads: 1})
@@ -70,7 +71,7 @@ func TestShrinkArenas(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := binding(10).Run(nil); err != nil { // the CPU's arena keeps the region that it has taken first
+	if err := binding(10).Run(nil); err != nil { // the CPU's arena keeps the first region that it has allocated
 		t.Fatal(err)
 	}
 	run(nil)
@@ -80,11 +81,11 @@ func TestShrinkArenas(t *testing.T) {
 	shrinking := options(Host)
 	run(shrinking)
 	if size := arena(); size >= 4*n {
-		t.Errorf("%d bytes behind a run that shrinks", size)
+		t.Errorf("%d bytes after a run that shrinks", size)
 	}
 	run(nil)
 	if size := arena(); size < 4*n {
-		t.Errorf("%d bytes behind the run after", size)
+		t.Errorf("%d bytes after the next run", size)
 	}
 	if err := b.Run(options(3)); err == nil {
 		t.Error("an arena shrinks that is not there")

@@ -6,7 +6,7 @@ import (
 	"github.com/xtts-host/xtts-host/ortgraphs/ort"
 )
 
-// The cost of a run beside the computation: four additions.
+// The cost of a run without the computation: four additions.
 func BenchmarkRun(b *testing.B) {
 	x := floats(b, []int{4})
 	bound := ready(b, graph(b, "add_one"), map[string]*ort.Tensor{"x": x}, map[string]*ort.Tensor{"y": x})

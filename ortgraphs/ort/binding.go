@@ -8,20 +8,19 @@ import (
 	"github.com/xtts-host/xtts-host/shared/manifest"
 )
 
-// Binding ties tensors to a session's inputs and outputs, so that a run costs neither lookups nor
-// allocations. Make one for each set of tensors, before the first step, and keep it. A binding serves one
-// goroutine at a time.
+// Binding binds tensors to a session's inputs and outputs, so that a run needs neither lookups nor allocations. Create
+// one for each set of tensors, before the first step. Only one goroutine at a time may use a binding.
 type Binding struct {
 	session *Session
 	binding *cBinding
-	err     error // of the first failed bind, or of Close
+	err     error // from the first failed bind, or from Close
 
-	// What is bound is kept here as long as the library may touch it.
+	// Bound tensors are kept here as long as the library may use them.
 	bound [2]map[string]*Tensor
 }
 
-// NewBinding makes a binding with nothing bound. Every input has to be bound before Run. Outputs that are not
-// bound are computed all the same, and dropped: a graph is to be pruned to what is bound before its session is made.
+// NewBinding creates a binding with nothing bound. Every input must be bound before Run. ONNX Runtime computes outputs
+// that are not bound too, and drops them, so prune the graph to the bound outputs before creating its session.
 func (s *Session) NewBinding() (*Binding, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -38,19 +37,19 @@ func (s *Session) NewBinding() (*Binding, error) {
 	return b, nil
 }
 
-// BindInput makes the graph read t as its input of that name, in place of what was bound before. Data that
-// is written into t's memory later is seen by later runs.
+// BindInput makes the graph read its input of that name from t. It replaces the previously bound tensor. Later runs see
+// data that is written to t's memory later.
 //
-// A failed bind would leave the former tensor bound, and runs would go on with stale data. So the first
-// error is final: it matches [ErrBinding] and is returned by every bind and Run that follows. A caller may
-// therefore bind everything and look at the error of Run alone.
+// A failed bind would leave the previous tensor bound, and runs would use stale data. So the first error is final: it
+// matches [ErrBinding], and every later bind and Run returns it. A caller may therefore bind everything and check only
+// the error of Run.
 func (b *Binding) BindInput(name string, t *Tensor) error {
 	return b.bind(input, b.session.inputs, name, t)
 }
 
-// BindOutput makes the graph write its output of that name to t. The tensor may also be bound as an input:
-// the result is right when the graph reads each element no later than it writes it, as elementwise
-// operators do. For any other graph ONNX Runtime promises nothing. Errors are as for BindInput.
+// BindOutput makes the graph write its output of that name to t. The tensor may also be bound as an input: the result
+// is right if the graph writes each element only after it has read it, as elementwise operators do. For other graphs
+// ONNX Runtime guarantees nothing. Errors are as for BindInput.
 func (b *Binding) BindOutput(name string, t *Tensor) error {
 	return b.bind(output, b.session.outputs, name, t)
 }
@@ -74,7 +73,7 @@ func (b *Binding) fail(side side, name string, err error) error {
 	return b.err
 }
 
-// checkBind finds early, and by name, what ONNX Runtime would find in the run.
+// checkBind finds errors early, and names them, that ONNX Runtime would find in the run.
 func checkBind(infos []ValueInfo, name string, t *Tensor) error {
 	if t == nil {
 		return errors.New("no tensor")
@@ -87,14 +86,14 @@ func checkBind(infos []ValueInfo, name string, t *Tensor) error {
 			continue
 		}
 		if t.dtype != info.DType || !fits(info.Shape, t.shape) {
-			return fmt.Errorf("the graph has %s%s, the tensor is %s%v", info.DType, info.Shape, t.dtype, t.shape)
+			return fmt.Errorf("the graph has %s%s, but the tensor is %s%v", info.DType, info.Shape, t.dtype, t.shape)
 		}
 		return nil
 	}
 	return errors.New("the graph has no such name")
 }
 
-// fits says whether a tensor of that shape has the rank and the fixed dimensions of the declared one.
+// fits reports whether a tensor of that shape has the rank and the fixed dimensions of the declared shape.
 func fits(declared manifest.Shape, shape []int) bool {
 	if len(declared) != len(shape) {
 		return false
@@ -107,10 +106,9 @@ func fits(declared manifest.Shape, shape []int) bool {
 	return true
 }
 
-// Run computes the outputs from the inputs and returns when they are written. opts may be nil. Run cannot
-// be cancelled by a context, but by [RunOptions.Terminate] from another goroutine: the error is then
-// [ErrTerminated]. After [ErrOutOfMemory] the binding can be run again. After any error the outputs hold
-// anything.
+// Run computes the outputs from the inputs and returns when they are written. opts may be nil. A context cannot cancel
+// Run, but [RunOptions.Terminate] from another goroutine can: the error is then [ErrTerminated]. After [ErrOutOfMemory]
+// the binding can be run again. After any error the content of the outputs is undefined.
 func (b *Binding) Run(opts *RunOptions) error {
 	if b.err != nil {
 		return b.err
@@ -129,7 +127,7 @@ func (b *Binding) Run(opts *RunOptions) error {
 	return nil
 }
 
-// Close releases the binding. What was bound stays the caller's.
+// Close releases the binding. The caller still owns the bound tensors.
 func (b *Binding) Close() error {
 	s := b.session
 	s.mu.Lock()
@@ -139,7 +137,7 @@ func (b *Binding) Close() error {
 	return nil
 }
 
-// release needs the session's lock.
+// release requires the session's lock.
 func (b *Binding) release() {
 	if b.binding == nil {
 		return

@@ -42,7 +42,7 @@ func TestModelBytes(t *testing.T) {
 	}
 }
 
-// All element types pass through unchanged: 1.0 or 1 as bytes.
+// All element types pass unchanged: 1.0 or 1 as bytes.
 func TestElementTypes(t *testing.T) {
 	s := graph(t, "types")
 	b := binding(t, s)
@@ -77,7 +77,7 @@ func TestElementTypes(t *testing.T) {
 	}
 }
 
-// Weights may be updated in place by elementwise graphs. 70000 elements make the library split the work.
+// Elementwise graphs may update weights in place. With 70000 elements, the library splits the work.
 func TestOutputOnInput(t *testing.T) {
 	const n = 70000
 	s := open(t, ort.SessionConfig{Path: "testdata/sgd.onnx", Threads: 2})
@@ -115,7 +115,7 @@ func TestRebind(t *testing.T) {
 	}
 }
 
-// A binding has its own reference of what is bound.
+// A binding has its own reference to the bound tensors.
 func TestTensorClosedAfterBind(t *testing.T) {
 	x, y := floats(t, []int{1}, 41), floats(t, []int{1})
 	b := ready(t, graph(t, "add_one"), map[string]*ort.Tensor{"x": x}, map[string]*ort.Tensor{"y": y})
@@ -139,7 +139,7 @@ func TestFailedBindIsFinal(t *testing.T) {
 	}{
 		{"name", "f31", floats(t, []int{1, 3, 1}), `types.onnx: binding is unusable: bind input "f31": the graph has no such name`},
 		{"output as input", "f32_out", floats(t, []int{1, 3, 1}), `bind input "f32_out": the graph has no such name`},
-		{"type", "f32", ints(t, []int{1, 3, 1}), `bind input "f32": the graph has f32[B,3,-1], the tensor is i64[1 3 1]`},
+		{"type", "f32", ints(t, []int{1, 3, 1}), `bind input "f32": the graph has f32[B,3,-1], but the tensor is i64[1 3 1]`},
 		{"rank", "f32", floats(t, []int{1, 3}), "the tensor is f32[1 3]"},
 		{"dimension", "f32", floats(t, []int{3, 1, 1}), "the tensor is f32[3 1 1]"},
 		{"nil", "f32", nil, "no tensor"},
@@ -235,7 +235,7 @@ func TestRunConfig(t *testing.T) {
 	if err := errors.Join(o.AddConfig("no.such.key", "1"), b.Run(o)); err != nil {
 		t.Errorf("an unknown key: %v", err)
 	}
-	// A key that the library reads, with a value that it refuses: proof that entries arrive.
+	// A key that the library reads, with a value that it refuses, shows that entries arrive.
 	if err := o.AddConfig("memory.enable_memory_arena_shrinkage", "nonsense"); err != nil {
 		t.Fatal(err)
 	}
@@ -262,7 +262,7 @@ func TestRunOptionsClose(t *testing.T) {
 	}
 }
 
-// The library's own message, and a session that is of use afterwards.
+// The error has the library's own message, and the session remains usable.
 func TestOutOfMemory(t *testing.T) {
 	shape, sum := ints(t, []int{1}, 1<<46), floats(t, nil)
 	b := ready(t, graph(t, "fill"), map[string]*ort.Tensor{"shape": shape}, map[string]*ort.Tensor{"sum": sum})

@@ -1,9 +1,9 @@
-// Package ort runs ONNX graphs in place, over memory that the caller owns.
+// Package ort runs ONNX graphs in place, on memory that the caller owns.
 //
-// A training step reads batches that another process wrote into shared memory and updates weights that
-// must not move. So nothing is copied on the way: a [Buffer] is a piece of mapped memory, a [Tensor] is a
-// typed view of such memory, a [Binding] ties the tensors to the inputs and outputs of a [Session], and
-// [Binding.Run] computes, without an allocation. All of it is made once, before the first step:
+// A training step reads batches that another process wrote to shared memory and updates weights that must not move, so
+// nothing is copied. A [Buffer] is mapped memory, a [Tensor] is a typed view of such memory, a [Binding] binds tensors
+// to the inputs and outputs of a [Session], and [Binding.Run] computes without an allocation. All of them are created
+// once, before the first step:
 //
 //	if err := ort.Init(ort.Options{}); err != nil {
 //		return err
@@ -27,20 +27,19 @@
 //
 // # Ownership
 //
-// Whoever makes a value closes it; every Close may be called again. Closing a session closes its bindings.
-// A binding holds the tensors bound to it, so a tensor may be closed once it is bound, but its memory must
-// stay mapped until the binding is closed or bound to something else. [Shutdown] refuses to unload while
-// sessions, tensors or run options are open, and counts them, which makes leaks visible.
+// The code that creates a value closes it. Every Close is idempotent. Closing a session closes its bindings. A binding
+// keeps the tensors bound to it, so a tensor may be closed after it was bound, but its memory must stay mapped until
+// the binding is closed or another tensor is bound. [Shutdown] refuses to unload the library while sessions, tensors or
+// run options are open, and counts them, which makes leaks visible.
 //
-// Memory under a tensor must not lie in the Go heap: ONNX Runtime keeps the pointer, which the rules of
-// cgo forbid for Go memory. Use a [Buffer], another mapping, or C memory.
+// The memory of a tensor must not be in the Go heap: ONNX Runtime keeps the pointer, which the rules of cgo forbid for
+// Go memory. Use a [Buffer], another mapping, or C memory.
 //
 // # The library
 //
-// ONNX Runtime is a shared library that is loaded by [Init]; scripts/fetch-ort.sh fetches the version that
-// the tests run with. Most of its interface comes through onnxruntime_go. A few calls that module lacks
-// are made from api.go through the library's function table, by position; slots.h lists them, and a test
-// holds that list against the module's own header.
+// [Init] loads ONNX Runtime as a shared library. scripts/fetch-ort.sh fetches the version that the tests use. Most of
+// its interface comes through onnxruntime_go. api.go makes the few calls that this module lacks through the library's
+// function table, by position. slots.h lists them, and a test checks that list against the module's header.
 //
 // ONNX Runtime 1.29 sends telemetry unless ORT_DISABLE_TELEMETRY=1 is set before it is loaded. Init sets it.
 package ort

@@ -12,15 +12,14 @@ import (
 
 // Options say how ONNX Runtime is loaded.
 type Options struct {
-	// Library is the path of the shared library. When it is empty, the environment (LibraryEnv) names it;
-	// otherwise it is looked for in lib/ beside the program, in ../lib/, in the checkout's cache, and
-	// where the dynamic loader looks.
+	// Library is the path of the shared library. If it is empty, the environment (LibraryEnv) names it. Otherwise, Init
+	// searches lib/ next to the program, ../lib/, the checkout's cache, and the paths of the dynamic loader.
 	Library string
-	// CUDA looks in the checkout's cache for the library with CUDA.
+	// CUDA searches the checkout's cache for the library with CUDA.
 	CUDA bool
 }
 
-// kind counts what keeps the library in use.
+// kind counts the values that keep the library in use.
 type kind int
 
 const (
@@ -30,22 +29,22 @@ const (
 	kinds
 )
 
-// env is the process's one environment. The library's state is global, and so is onnxruntime_go's.
+// env is the only environment of the process. The state of the library and of onnxruntime_go is global.
 var env struct {
 	mu      sync.Mutex
 	ready   bool
 	ended   bool
 	library string
-	infos   map[Place]*cMemoryInfo // made on demand
+	infos   map[Place]*cMemoryInfo // created on demand
 	open    [kinds]int
 }
 
-// Init loads ONNX Runtime and makes its environment. There is one in a process: a second Init is welcome while
-// it names no other library, and an error behind [Shutdown]. A failed Init may be tried again. The error is a
-// [*LibraryError] when no usable library was found.
+// Init loads ONNX Runtime and creates its environment. There is one per process: a second Init succeeds if it does not
+// name another library, and fails after [Shutdown]. A failed Init may be retried. The error is a [*LibraryError] if no
+// usable library was found.
 //
-// Init sets ORT_DISABLE_TELEMETRY=1 in the process's environment, whatever it was: unless it is set before
-// the library is loaded, ONNX Runtime 1.29 writes files below HOME and TMPDIR and looks up names.
+// Init sets ORT_DISABLE_TELEMETRY=1 in the process's environment. Unless it is set before the library is loaded, ONNX
+// Runtime 1.29 writes files below HOME and TMPDIR and makes DNS queries.
 func Init(o Options) error {
 	env.mu.Lock()
 	defer env.mu.Unlock()
@@ -57,8 +56,8 @@ func Init(o Options) error {
 	case env.ready:
 		return nil
 	}
-	// In a program with cgo, Setenv sets the variable for C, too. The library's own switch
-	// (DisableTelemetryEvents) comes too late and changes nothing.
+	// In a program with cgo, Setenv also sets the variable for C. The library's own switch (DisableTelemetryEvents) has
+	// no effect after loading.
 	if err := os.Setenv("ORT_DISABLE_TELEMETRY", "1"); err != nil {
 		return fmt.Errorf("switch telemetry off: %w", err)
 	}
@@ -79,7 +78,7 @@ func Init(o Options) error {
 		}
 	}
 	onnx.SetSharedLibraryPath(path)
-	// Whatever the library logs as an error it also returns. Without this it would print as well.
+	// The library also returns every error that it logs. Without this it would print them too.
 	if err := onnx.InitializeEnvironment(onnx.WithLogLevelFatal()); err != nil {
 		return fmt.Errorf("initialise ONNX Runtime from %s: %w", path, reclassify(err))
 	}
@@ -87,8 +86,8 @@ func Init(o Options) error {
 	return nil
 }
 
-// Find returns the absolute path of the library that Init would load, without loading it: for another process to load the same. It is
-// "" where the dynamic loader is to find it. The error is that of Init.
+// Find returns the absolute path of the library that Init would load, without loading it, so that another process can
+// load the same. It is "" if the dynamic loader has to find it. Errors are those of Init.
 func Find(o Options) (string, error) {
 	dir, err := executableDir()
 	if err != nil {
@@ -104,8 +103,8 @@ func Find(o Options) (string, error) {
 	return filepath.Abs(path)
 }
 
-// Shutdown ends ONNX Runtime. It refuses while sessions, tensors or run options are open, and counts them.
-// Without a successful Init, and the second time, it does nothing.
+// Shutdown ends ONNX Runtime. It fails while sessions, tensors or run options are open, and counts them. Without a
+// successful Init, and the second time, it does nothing.
 func Shutdown() error {
 	env.mu.Lock()
 	defer env.mu.Unlock()
@@ -126,21 +125,21 @@ func Shutdown() error {
 	return nil
 }
 
-// Version returns the version of the library, such as "1.29.0", and "" before Init.
+// Version returns the version of the library, such as "1.29.0", or "" before Init.
 func Version() string {
 	env.mu.Lock()
 	defer env.mu.Unlock()
 	return libraryVersion()
 }
 
-// Library returns the path that the library was loaded from, and "" before Init.
+// Library returns the path from which the library was loaded, or "" before Init.
 func Library() string {
 	env.mu.Lock()
 	defer env.mu.Unlock()
 	return env.library
 }
 
-// memoryInfo says where a tensor's memory lies. The caller has retained what it is for.
+// memoryInfo describes where a tensor's memory is. The caller has retained the library.
 func memoryInfo(p Place) (*cMemoryInfo, error) {
 	env.mu.Lock()
 	defer env.mu.Unlock()
@@ -154,7 +153,7 @@ func memoryInfo(p Place) (*cMemoryInfo, error) {
 	return info, err
 }
 
-// retain says that a value is about to be made; release, that it is gone. In between Shutdown refuses.
+// retain records that a value is about to be created, release that it is closed. In between, Shutdown fails.
 func retain(k kind) error {
 	env.mu.Lock()
 	defer env.mu.Unlock()

@@ -16,8 +16,8 @@ import (
 	"github.com/xtts-host/xtts-host/shared/manifest"
 )
 
-// A process has one environment, so what Init and Shutdown do is tested in processes of their own: the
-// test binary again, with the child's name in the environment.
+// A process has one environment, so tests of Init and Shutdown run in separate processes: the test binary, with the
+// child's name in the environment.
 const childEnv = "XTTS_HOST_ORT_TEST_CHILD"
 
 var children = map[string]func() error{
@@ -75,7 +75,7 @@ func addOne(s *ort.Session) error {
 	return errors.Join(b.Close(), x.Close(), buf.Close())
 }
 
-// ONNX Runtime from PyPI writes a device id, a database and logs into these folders unless it is told not to.
+// ONNX Runtime from PyPI writes a device id, a database and logs to these folders unless telemetry is disabled.
 func TestTelemetryIsOff(t *testing.T) {
 	t.Parallel()
 	home, tmp := t.TempDir(), t.TempDir()

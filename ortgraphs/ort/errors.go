@@ -10,26 +10,26 @@ var (
 	// ErrNotInitialized is returned by everything that needs the library before Init or after Shutdown.
 	ErrNotInitialized = errors.New("ONNX Runtime is not initialised")
 
-	// ErrClosed is returned by the use of a value after its Close.
+	// ErrClosed is returned if a value is used after its Close.
 	ErrClosed = errors.New("already closed")
 
-	// ErrBinding marks a failed bind and every use of that binding afterwards.
+	// ErrBinding marks a failed bind and every later use of that binding.
 	ErrBinding = errors.New("binding is unusable")
 
-	// ErrOutOfMemory says that an allocation failed, on the host or on a device. The message has the
-	// sizes, where ONNX Runtime gives them. A session can be used again afterwards.
+	// ErrOutOfMemory means that an allocation failed, on the host or on a device. The message has the sizes, if ONNX
+	// Runtime reports them. The session remains usable.
 	ErrOutOfMemory = errors.New("out of memory")
 
-	// ErrTerminated says that a run ended early because of [RunOptions.Terminate].
+	// ErrTerminated means that [RunOptions.Terminate] ended a run.
 	ErrTerminated = errors.New("run terminated")
 )
 
-// ONNX Runtime has no error code for either case: an exhausted memory arrives as FAIL or
-// RUNTIME_EXCEPTION, like most others. The texts are the library's, see errors_test.go.
+// ONNX Runtime has no error code for either case: out of memory is reported as FAIL or RUNTIME_EXCEPTION, like most
+// other errors. The texts are the library's, see errors_test.go.
 var (
 	outOfMemoryTexts = []string{
 		"Failed to allocate memory for requested buffer of size", // the arena, device full
-		"is smaller than requested bytes of",                     // the arena, at its cap
+		"is smaller than requested bytes of",                     // the arena, at its limit
 		"std::bad_alloc",                                         // host memory outside the arena
 		"CUDA failure 2: ",                                       // cudaErrorMemoryAllocation
 		"CUBLAS_STATUS_ALLOC_FAILED",
@@ -38,7 +38,7 @@ var (
 	terminatedText = "Exiting due to terminate flag being set to true"
 )
 
-// classify makes an error of a message of the library, with the sentinel it stands for.
+// classify returns an error for a message of the library, which wraps the matching sentinel.
 func classify(message string) error {
 	message = strings.TrimSpace(message)
 	for _, text := range outOfMemoryTexts {

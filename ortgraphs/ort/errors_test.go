@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// The messages are ONNX Runtime's own, as runs and bug reports have them.
+// The messages are ONNX Runtime's own, from runs and bug reports.
 func TestClassify(t *testing.T) {
 	for _, tt := range []struct {
 		name    string

@@ -8,8 +8,7 @@ import (
 	"github.com/xtts-host/xtts-host/shared/manifest"
 )
 
-// A graph that adds one runs on mapped memory, with its output on top of its input. The program has called
-// Init.
+// A graph that adds one runs on mapped memory, with its output in place of its input. The program has called Init.
 func Example() {
 	s, err := ort.NewSession(ort.SessionConfig{Path: "testdata/add_one.onnx", Threads: 1})
 	if err != nil {

@@ -32,7 +32,7 @@ func binding(t testing.TB, s *ort.Session) *ort.Binding {
 	return b // its session closes it
 }
 
-// ready binds the tensors, inputs by name and outputs by name.
+// ready binds the tensors, inputs and outputs by name.
 func ready(t testing.TB, s *ort.Session, inputs, outputs map[string]*ort.Tensor) *ort.Binding {
 	t.Helper()
 	b := binding(t, s)
@@ -69,7 +69,7 @@ func buffer(t testing.TB, size int) *ort.Buffer {
 	return b
 }
 
-// floats makes an f32 tensor over a buffer of its own. No data means zeros.
+// floats creates an f32 tensor over a new buffer. Without data it holds zeros.
 func floats(t testing.TB, shape []int, data ...float32) *ort.Tensor {
 	t.Helper()
 	return filled(t, manifest.F32, shape, data)

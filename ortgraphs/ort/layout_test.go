@@ -9,8 +9,8 @@ import (
 	onnx "github.com/yalue/onnxruntime_go"
 )
 
-// Session.pointer, RunOptions.pointer, setStream and setDeterministic read the first field of a struct of onnxruntime_go. These are the
-// fields they expect.
+// Session.pointer, RunOptions.pointer, setStream and setDeterministic read the first field of a struct of
+// onnxruntime_go. These are the fields they expect.
 func TestLayoutOfForeignStructs(t *testing.T) {
 	session := reflect.TypeFor[onnx.DynamicAdvancedSession]().Field(0)
 	for _, tt := range []struct {
@@ -36,7 +36,7 @@ func TestLayoutOfForeignStructs(t *testing.T) {
 	}
 }
 
-// One library serves the module and this package, and it is the one that everything was measured with.
+// The module and this package use the same library, the version that everything was measured with.
 func TestVersion(t *testing.T) {
 	if v := Version(); v != onnx.GetVersion() || !strings.HasPrefix(v, "1.29.") {
 		t.Errorf("this package sees version %q, onnxruntime_go %q; want 1.29", v, onnx.GetVersion())

@@ -12,26 +12,26 @@ import (
 const (
 	libraryName = "libonnxruntime.so.1.29.0"
 
-	// CachedLibrary is where scripts/fetch-ort.sh puts the library, seen from the repository's root.
+	// CachedLibrary is where scripts/fetch-ort.sh puts the library, relative to the repository's root.
 	CachedLibrary = ".cache/ort/1.29.0/" + libraryName
 
-	// CachedGPULibrary is where scripts/fetch-ort.sh --gpu puts the one with CUDA, and its providers beside it.
+	// CachedGPULibrary is where scripts/fetch-ort.sh --gpu puts the library with CUDA, with its providers next to it.
 	CachedGPULibrary = ".cache/ort-gpu/1.29.0/" + libraryName
 
-	// loaderDefault has no folder, so the dynamic loader searches its own.
+	// loaderDefault has no folder, so the dynamic loader uses its own search path.
 	loaderDefault = "libonnxruntime.so.1"
 
-	// LibraryEnv names the library in the environment; [Options] go before it.
+	// LibraryEnv is the environment variable with the path of the library. [Options] take precedence.
 	LibraryEnv = "XTTS_HOST_ORT_LIB"
 )
 
 // LibraryError says why no ONNX Runtime library could be loaded.
 type LibraryError struct {
-	// Tried lists the files that were looked for, in order.
+	// Tried lists the files that were tried, in order.
 	Tried []string
-	// Err is the reason for the last of them.
+	// Err is the error for the last of them.
 	Err error
-	// CUDA says that the library with CUDA was wanted.
+	// CUDA means that the library with CUDA was requested.
 	CUDA bool
 }
 
@@ -47,15 +47,16 @@ func (e *LibraryError) Unwrap() error { return e.Err }
 // Hint says how to get the library.
 func (e *LibraryError) Hint() string {
 	if e.CUDA {
-		return "scripts/fetch-ort.sh --gpu fetches the library with CUDA; another one is named by --ort-lib or " + LibraryEnv
+		return "scripts/fetch-ort.sh --gpu fetches the library with CUDA; to use another one, set --ort-lib or " + LibraryEnv
 	}
-	return "scripts/fetch-ort.sh fetches the library (make run does it too); another one is named by --ort-lib or " + LibraryEnv
+	return "scripts/fetch-ort.sh fetches the library (make run does it too); to use another one, set --ort-lib or " + LibraryEnv
 }
 
-// candidates lists the places where the library may be, best first. A named library (option, then
-// environment) is the only candidate: when it is wrong, another one must not take its place unseen.
+// candidates lists the possible paths of the library, best first. A named library (option, then environment) is the
+// only candidate: if it is wrong, no other library may silently replace it.
 //
-// With cuda the cached one is that with CUDA; the library of the CPU would say only then that it has none, when a session is opened.
+// With cuda, the cached library is the one with CUDA. The CPU library would report only when a session is opened that
+// it has no CUDA.
 func candidates(option, env, executableDir string, cuda bool) []string {
 	cached := CachedLibrary
 	if cuda {
@@ -74,7 +75,7 @@ func candidates(option, env, executableDir string, cuda bool) []string {
 	}
 }
 
-// asFile keeps the dynamic loader from searching its own folders for a name without one.
+// asFile prevents the dynamic loader from searching its own folders for a name without a folder.
 func asFile(path string) string {
 	if strings.ContainsRune(path, filepath.Separator) {
 		return path
@@ -82,14 +83,14 @@ func asFile(path string) string {
 	return "." + string(filepath.Separator) + path
 }
 
-// load opens the first candidate that exists and returns its path. One that exists and does not load ends
-// the search.
+// load opens the first candidate that exists and returns its path. A candidate that exists but does not load ends the
+// search.
 func load(candidates []string, open func(path string) error) (string, error) {
 	var err error
 	for _, path := range candidates {
 		if path != loaderDefault {
 			if _, err = os.Stat(path); errors.Is(err, fs.ErrNotExist) {
-				err = fs.ErrNotExist // the error's own text repeats the path
+				err = fs.ErrNotExist // the error's text repeats the path
 				continue
 			}
 			if err != nil {

@@ -8,7 +8,7 @@ import (
 	"github.com/xtts-host/xtts-host/ortgraphs/ort/orttest"
 )
 
-// TestMain is also the main function of the test binary where a test starts it again as a child.
+// TestMain is also the main function of the test binary if a test starts it again as a child.
 func TestMain(m *testing.M) {
 	name := os.Getenv(childEnv)
 	if name == "" {

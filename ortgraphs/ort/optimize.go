@@ -7,8 +7,8 @@ import (
 	onnx "github.com/yalue/onnxruntime_go"
 )
 
-// Optimize writes the graph in the file src as a session would run it, after ONNX Runtime's own optimisation, to dst.
-// Layouts for one processor's vector units are left out, so that the file says what any machine runs.
+// Optimize writes the graph in the file src to dst as a session would run it, after ONNX Runtime's own optimization. It
+// omits layouts for processor-specific vector units, so the file shows what any machine runs.
 func Optimize(src, dst string) error {
 	if err := optimize(src, dst); err != nil {
 		return fmt.Errorf("optimize %s: %w", filepath.Base(src), err)

@@ -7,10 +7,10 @@ import (
 	onnx "github.com/yalue/onnxruntime_go"
 )
 
-// RunOptions change and end runs. One value may serve many runs, also at the same time.
+// RunOptions change and end runs. One value may be used for many runs, also concurrently.
 type RunOptions struct{ options *onnx.RunOptions }
 
-// NewRunOptions makes options that change nothing.
+// NewRunOptions creates options that change nothing.
 func NewRunOptions() (*RunOptions, error) {
 	if err := retain(runOptionsKind); err != nil {
 		return nil, fmt.Errorf("run options: %w", err)
@@ -23,8 +23,7 @@ func NewRunOptions() (*RunOptions, error) {
 	return &RunOptions{options: o}, nil
 }
 
-// pointer takes the C options out of onnxruntime_go's, whose only field they are. layout_test.go watches
-// that.
+// pointer reads the C options from onnxruntime_go's struct, whose only field they are. layout_test.go checks that.
 func (o *RunOptions) pointer() *cRunOptions {
 	if o.options == nil {
 		return nil
@@ -32,15 +31,14 @@ func (o *RunOptions) pointer() *cRunOptions {
 	return *(**cRunOptions)(unsafe.Pointer(o.options))
 }
 
-// AddConfig sets an entry of ONNX Runtime's run configuration, such as "gpu_graph_id". An unknown key has
-// no effect, a wrong value makes Run fail. It must not be called during a run.
+// AddConfig sets an entry of ONNX Runtime's run configuration, such as "gpu_graph_id". An unknown key has no effect; a
+// wrong value makes Run fail. Do not call it during a run.
 func (o *RunOptions) AddConfig(key, value string) error {
 	return o.call("add "+key+"="+value, func() error { return o.options.AddRunConfigEntry(key, value) })
 }
 
-// Terminate makes the runs in flight with these options end with [ErrTerminated], soon: between two
-// operators. It is meant to be called from another goroutine. Later runs fail in the same way until
-// ClearTerminate.
+// Terminate makes the runs in flight with these options end with [ErrTerminated] soon, between two operators. Call it
+// from another goroutine. Later runs fail in the same way until ClearTerminate.
 func (o *RunOptions) Terminate() error {
 	return o.call("terminate", func() error { return o.options.Terminate() })
 }

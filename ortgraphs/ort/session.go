@@ -15,21 +15,21 @@ import (
 
 // SessionConfig says what a session runs, and how.
 type SessionConfig struct {
-	// Path is the graph's file. Exactly one of Path and Model is set.
+	// Path is the graph's file. Set exactly one of Path and Model.
 	Path string
 	// Model is the graph as the bytes of a file. They are not kept.
 	Model []byte
-	// Dir is the folder of the data files that Model names. Those of the graph in Path lie beside it.
+	// Dir is the folder of the data files that Model names. Data files of the graph in Path are next to it.
 	Dir string
-	// Name stands in messages. The default is the last element of Path, or "graph".
+	// Name is used in messages. The default is the last element of Path, or "graph".
 	Name string
-	// Threads that compute inside an operator, with the one that calls Run. The default 0 means
-	// GOMAXPROCS, which follows the container's CPU limit, unlike ONNX Runtime's own default.
+	// Threads is the number of threads that compute inside an operator, including the one that calls Run. The default 0
+	// means GOMAXPROCS, which respects the container's CPU limit, unlike ONNX Runtime's own default.
 	Threads int
-	// CUDA has the graph computed on a GPU; nil on the CPU.
+	// CUDA makes a GPU compute the graph; nil means the CPU.
 	CUDA *CUDA
-	// Deterministic takes kernels whose results do not depend on the order in which a GPU's threads finish. They are slower;
-	// for a CPU, whose are, it changes nothing.
+	// Deterministic selects kernels whose results do not depend on the order in which a GPU's threads finish. They are
+	// slower. On the CPU it has no effect, because CPU kernels are deterministic.
 	Deterministic bool
 }
 
@@ -37,13 +37,13 @@ type SessionConfig struct {
 type ValueInfo struct {
 	Name  string
 	DType manifest.DType
-	// Shape has a number or a symbol in each dimension, and the number -1 where the graph says neither.
+	// Shape has a number or a symbol for each dimension, or the number -1 if the graph has neither.
 	Shape manifest.Shape
 }
 
-// Session is a loaded and optimised graph. On the CPU any number of bindings may run at the same time;
-// each run in flight holds one thread of the operating system beside the session's own; on a GPU all runs come
-// from one thread. Close must not overlap with anything else.
+// Session is a loaded and optimized graph. On the CPU, any number of bindings may run at the same time, and each run in
+// flight uses one operating system thread in addition to the session's threads. On a GPU, all runs must come from one
+// thread. Close must not overlap with anything else.
 type Session struct {
 	name    string
 	session *onnx.DynamicAdvancedSession
@@ -52,10 +52,10 @@ type Session struct {
 	cuda    *CUDA // nil on the CPU
 
 	mu       sync.Mutex
-	bindings map[*Binding]struct{} // open ones
+	bindings map[*Binding]struct{} // open bindings
 }
 
-// side tells a graph's inputs from its outputs.
+// side distinguishes a graph's inputs from its outputs.
 type side int
 
 const (
@@ -70,9 +70,9 @@ func (s side) String() string {
 	return "input"
 }
 
-// NewSession loads a graph, optimises it and makes its threads. Operators run one after the other, with
-// all graph optimisations, and waiting threads sleep: spinning ones would take the CPU from the workers
-// that prepare the next batch. Every input and output must be a tensor of a type that manifest knows.
+// NewSession loads a graph, optimizes it and starts its threads. Operators run one after another, with all graph
+// optimizations. Waiting threads sleep: spinning would take the CPU from the workers that prepare the next batch. Every
+// input and output must be a tensor of a type in manifest.
 func NewSession(c SessionConfig) (*Session, error) {
 	if c.Name == "" {
 		c.Name = "graph"
@@ -119,8 +119,8 @@ func (s *Session) open(c SessionConfig) error {
 		func() error { return options.SetInterOpNumThreads(1) },
 		func() error { return options.SetExecutionMode(onnx.ExecutionModeSequential) },
 		func() error { return options.SetGraphOptimizationLevel(onnx.GraphOptimizationLevelEnableAll) },
-		// A memory pattern makes the second run allocate all over again in one block and keeps both:
-		// twice the memory at the same speed.
+		// With a memory pattern, the second run would allocate everything again in one block and keep both: twice the
+		// memory at the same speed.
 		func() error { return options.SetMemPattern(false) },
 		func() error { return options.SetLogSeverityLevel(onnx.LoggingLevelFatal) },
 		func() error { return options.AddSessionConfigEntry("session.intra_op.allow_spinning", "0") },
@@ -162,22 +162,22 @@ func (s *Session) open(c SessionConfig) error {
 	return err
 }
 
-// pointer takes the C session out of onnxruntime_go's: its first field is a pointer to a struct whose
-// first field is what we want. layout_test.go watches that.
+// pointer reads the C session from onnxruntime_go's struct: its first field is a pointer to a struct whose first field
+// is the session. layout_test.go checks that.
 func (s *Session) pointer() *cSession {
 	return **(***cSession)(unsafe.Pointer(s.session))
 }
 
-// Name returns the name that stands in messages.
+// Name returns the name for messages.
 func (s *Session) Name() string { return s.name }
 
-// Inputs lists the graph's inputs in its order. The caller must not change the list.
+// Inputs returns the graph's inputs in its order. The caller must not modify the list.
 func (s *Session) Inputs() []ValueInfo { return s.inputs }
 
-// Outputs lists the graph's outputs in its order. The caller must not change the list.
+// Outputs returns the graph's outputs in its order. The caller must not modify the list.
 func (s *Session) Outputs() []ValueInfo { return s.outputs }
 
-// Close releases the session and the bindings made from it.
+// Close releases the session and its bindings.
 func (s *Session) Close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -56,7 +56,8 @@ func TestNewSessionErrors(t *testing.T) {
 	}
 }
 
-// Threads inherit the name of the thread that makes them, which tells the session's from the Go runtime's.
+// Threads inherit the name of the thread that creates them, which distinguishes the session's threads from the Go
+// runtime's.
 func TestSessionThreads(t *testing.T) {
 	for _, tt := range []struct{ threads, made int }{{1, 0}, {2, 1}, {3, 2}, {0, runtime.GOMAXPROCS(0) - 1}} {
 		t.Run(fmt.Sprint(tt.threads), func(t *testing.T) {
@@ -64,7 +65,7 @@ func TestSessionThreads(t *testing.T) {
 			done := make(chan struct{})
 			go func() {
 				defer close(done)
-				runtime.LockOSThread() // for good, so that the renamed thread ends with its goroutine
+				runtime.LockOSThread() // never unlocked, so that the renamed thread ends with its goroutine
 				name := fmt.Sprintf("ort-%d", unix.Gettid())
 				if err := os.WriteFile("/proc/thread-self/comm", []byte(name), 0); err != nil {
 					t.Error(err)
@@ -141,7 +142,7 @@ func TestSessionCloseClosesBindings(t *testing.T) {
 	}
 }
 
-// TestCUDAOfTheCPULibrary: a session is never silently on the CPU, and the error says where the right library comes from.
+// TestCUDAOfTheCPULibrary: a session never silently uses the CPU, and the error says where to get the right library.
 func TestCUDAOfTheCPULibrary(t *testing.T) {
 	for _, tt := range []struct {
 		name      string

@@ -34,7 +34,7 @@ func TestSlots(t *testing.T) {
 		t.Errorf("slots.h disagrees with the header of onnxruntime_go: %v\n%s", err, out)
 	}
 
-	// The check itself must fail when it should.
+	// The check itself must fail if the lists differ.
 	for _, m := range []struct{ old, new, want string }{
 		{"X(RunWithBinding, 133,", "X(RunWithBinding, 134,", "slot of RunWithBinding"},
 		{"X(RunWithBinding, 133, OrtStatus *, OrtSession *, const OrtRunOptions *,", "X(RunWithBinding, 133, OrtStatus *, OrtSession *,", "type of RunWithBinding"},
@@ -75,7 +75,7 @@ func goTool(t *testing.T, args ...string) string {
 	return ""
 }
 
-// A library from before API 29 hands out no table. openLibrary must say so, and keep the table it has.
+// A library from before API 29 provides no table. openLibrary must report that, and keep the table it has.
 func TestUnusableLibraries(t *testing.T) {
 	version := Version()
 	for _, tt := range []struct{ name, source, want string }{
@@ -105,6 +105,6 @@ func TestUnusableLibraries(t *testing.T) {
 		})
 	}
 	if Version() != version {
-		t.Errorf("the version became %s", Version())
+		t.Errorf("the version changed to %s", Version())
 	}
 }

@@ -8,9 +8,9 @@ import (
 	"github.com/xtts-host/xtts-host/shared/manifest"
 )
 
-// Tensor is a typed, shaped view of memory that the caller owns, as ONNX Runtime sees it. It may be bound
-// to any number of bindings, as an input and as an output. A Tensor must not be closed while it is being
-// bound; otherwise it is safe for concurrent use.
+// Tensor is a typed view, with a shape, of memory that the caller owns. It may be bound to any number of bindings, as
+// an input and as an output. A Tensor must not be closed while it is being bound; otherwise it is safe for concurrent
+// use.
 type Tensor struct {
 	value *cValue
 	mem   []byte
@@ -18,10 +18,10 @@ type Tensor struct {
 	shape []int
 }
 
-// NewTensor views the first bytes of mem as a tensor in row-major order. No byte is copied. The empty shape
-// is a scalar; every dimension must be positive. mem may be larger than needed, but not smaller, must be
-// aligned to the size of an element, and must not lie in the Go heap (see [Buffer]). It has to stay mapped
-// as long as the tensor or a binding refers to it.
+// NewTensor returns a view of the first bytes of mem as a row-major tensor. It copies nothing. The empty shape is a
+// scalar; every dimension must be positive. mem may be larger than needed, but not smaller. It must be aligned to the
+// element size, must not be in the Go heap (see [Buffer]), and must stay mapped as long as the tensor or a binding
+// refers to it.
 func NewTensor(mem []byte, dtype manifest.DType, shape []int) (*Tensor, error) {
 	t, err := newTensor(mem, dtype, shape)
 	if err != nil {
@@ -30,14 +30,14 @@ func NewTensor(mem []byte, dtype manifest.DType, shape []int) (*Tensor, error) {
 	return t, nil
 }
 
-// Place is where memory lies: on the host, or on the GPU of that number, as CUDA counts in this process.
+// Place is the location of memory: the host, or the GPU of that index in CUDA's order in this process.
 type Place int
 
 // Host is the machine's own memory.
 const Host Place = -1
 
-// NewTensorAt is NewTensor for size bytes at an address that need not be one of this process: on a GPU it is not. Bytes
-// returns nil.
+// NewTensorAt is NewTensor for size bytes at an address that need not belong to this process, such as a GPU address.
+// Bytes returns nil.
 func NewTensorAt(place Place, address uintptr, size int, dtype manifest.DType, shape []int) (*Tensor, error) {
 	t, err := newTensorAt(place, address, size, dtype, shape)
 	if err != nil {
@@ -62,7 +62,7 @@ func newTensorAt(place Place, address uintptr, size int, dtype manifest.DType, s
 		return nil, err
 	}
 	if size < need {
-		return nil, fmt.Errorf("needs %d bytes, the memory has %d", need, size)
+		return nil, fmt.Errorf("needs %d bytes, but the memory has %d", need, size)
 	}
 	if address%uintptr(dtype.Size()) != 0 {
 		return nil, fmt.Errorf("the memory at %#x is not aligned to %d bytes", address, dtype.Size())
@@ -86,7 +86,7 @@ func newTensorAt(place Place, address uintptr, size int, dtype manifest.DType, s
 	return t, nil
 }
 
-// byteSize returns the bytes that a tensor occupies.
+// byteSize returns the number of bytes of a tensor.
 func byteSize(dtype manifest.DType, shape []int) (int, error) {
 	n := uint64(dtype.Size())
 	if n == 0 {
@@ -108,13 +108,13 @@ func byteSize(dtype manifest.DType, shape []int) (int, error) {
 // DType returns the element type.
 func (t *Tensor) DType() manifest.DType { return t.dtype }
 
-// Shape returns the dimensions. The caller must not change them.
+// Shape returns the dimensions. The caller must not modify them.
 func (t *Tensor) Shape() []int { return t.shape }
 
-// Bytes returns exactly the memory that the tensor occupies; nil when it was made by NewTensorAt.
+// Bytes returns exactly the memory of the tensor, or nil if NewTensorAt created it.
 func (t *Tensor) Bytes() []byte { return t.mem }
 
-// Close releases ONNX Runtime's view; the memory is the caller's. Bindings that hold the tensor stay valid.
+// Close releases ONNX Runtime's view; the caller still owns the memory. Bindings that hold the tensor stay valid.
 func (t *Tensor) Close() error {
 	if t.value == nil {
 		return nil

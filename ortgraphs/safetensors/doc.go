@@ -1,6 +1,7 @@
 // Package safetensors reads and writes safetensors files: the initial weights of a bundle and the checkpoints.
 //
-// A file is a JSON header (names, types, shapes, places) and the tensors' bytes, little endian, back to back:
+// A file consists of a JSON header (names, types, shapes, offsets) and the bytes of the tensors, little-endian, without
+// gaps:
 //
 //	f, err := safetensors.Open("params.safetensors")
 //	if err != nil {
@@ -8,14 +9,13 @@
 //	}
 //	defer f.Close()
 //	for _, t := range f.Tensors() {
-//		if err := f.Read(t.Name, arena[t.Name]); err != nil { // straight into its place
+//		if err := f.Read(t.Name, arena[t.Name]); err != nil { // without a copy in between
 //			return err
 //		}
 //	}
 //
-// The package wraps github.com/nlpodyssey/safetensors, which knows the header's grammar and the layout that the
-// Python library writes. Three things are ours, because weights are large and come from strangers: a file is
-// read in place, tensor by tensor, where the library wants all of it in memory; the header is bounded by the
-// file's size before anything is allocated; and names that stand twice are refused, where the library lets the
-// last one win.
+// The package wraps github.com/nlpodyssey/safetensors, which implements the grammar of the header and the layout of the
+// Python library. It adds three things, because weights are large and come from untrusted sources: it reads a file
+// tensor by tensor, while the library needs the whole file in memory; it limits the header by the file's size before it
+// allocates; and it refuses duplicate names, for which the library uses the last one.
 package safetensors

@@ -19,18 +19,18 @@ import (
 	"github.com/xtts-host/xtts-host/shared/regular"
 )
 
-// maxHeader bounds the header, in bytes. The format's own bound of 100 MB (https://github.com/huggingface/safetensors,
-// README, "Format") lets a file of that size take gigabytes of memory; a tensor takes some 150 bytes of header, so this
-// is enough for 50000 of them.
+// maxHeader bounds the header, in bytes. The format's own limit of 100 MB (https://github.com/huggingface/safetensors,
+// README, "Format") allows files whose header takes gigabytes of memory. A tensor takes about 150 bytes of header, so
+// this is enough for 50000.
 const maxHeader = 8 << 20
 
-// maxRank is how many dimensions a tensor has at most. PyTorch has 64.
+// maxRank is the maximum number of dimensions of a tensor. PyTorch has 64.
 const maxRank = 64
 
-// maxDepth is how deep the header's objects and arrays nest: all tensors, one tensor, its shape.
+// maxDepth is the maximum nesting of the header's objects and arrays: all tensors, one tensor, its shape.
 const maxDepth = 3
 
-// DType is the element type of a tensor; its String method gives the name that stands in the file.
+// DType is the element type of a tensor. Its String method returns the name in the file.
 type DType = nlp.DType
 
 // The element types of weights and of graph inputs.
@@ -44,7 +44,7 @@ const (
 	Bool = nlp.BOOL
 )
 
-// ErrFormat is wrapped by every error that says that a file is not a valid safetensors file.
+// ErrFormat is wrapped by every error about an invalid safetensors file.
 var ErrFormat = errors.New("not a valid safetensors file")
 
 // Info describes one tensor of a file. A scalar has an empty shape.
@@ -58,7 +58,7 @@ type Info struct {
 	offset int64 // from the start of the file
 }
 
-// Reader gives the tensors of one file. It is safe for concurrent use.
+// Reader reads the tensors of one file. It is safe for concurrent use.
 type Reader struct {
 	src      io.ReaderAt
 	tensors  []Info
@@ -86,7 +86,7 @@ func Open(path string) (*File, error) {
 	return &File{Reader: r, f: f}, nil
 }
 
-// Close closes the file. Closing twice is harmless.
+// Close closes the file. It may be called twice.
 func (f *File) Close() error {
 	if err := f.f.Close(); err != nil && !errors.Is(err, fs.ErrClosed) {
 		return err
@@ -108,7 +108,7 @@ func NewReader(src io.ReaderAt, size int64) (*Reader, error) {
 		return nil, fmt.Errorf("%w: header of %d bytes in a file of %d", ErrFormat, n, size)
 	}
 	if n > maxHeader {
-		return nil, fmt.Errorf("%w: header of %d bytes, at most %d are read", ErrFormat, n, maxHeader)
+		return nil, fmt.Errorf("%w: header of %d bytes, more than the limit of %d", ErrFormat, n, maxHeader)
 	}
 	header := make([]byte, n)
 	if err := readAt(src, header, 8); err != nil {
@@ -131,8 +131,8 @@ func NewReader(src io.ReaderAt, size int64) (*Reader, error) {
 	return r, nil
 }
 
-// place checks that the tensors fill the file from start to end without a hole or an overlap, each with the
-// bytes that its type and shape need.
+// place checks that the tensors fill the file without a gap or an overlap, each with the number of bytes that its type
+// and shape require.
 func (r *Reader) place(tensors map[string]*nlp.TensorInfo, start, end int64) error {
 	for name, t := range tensors {
 		room := uint64(end - start)
@@ -153,7 +153,7 @@ func (r *Reader) place(tensors map[string]*nlp.TensorInfo, start, end int64) err
 		switch {
 		case a.offset != b.offset:
 			return cmp.Compare(a.offset, b.offset)
-		case a.Bytes != b.Bytes: // an empty tensor stands where the next one begins
+		case a.Bytes != b.Bytes: // an empty tensor starts where the next one starts
 			return cmp.Compare(a.Bytes, b.Bytes)
 		}
 		return cmp.Compare(a.Name, b.Name)
@@ -161,13 +161,13 @@ func (r *Reader) place(tensors map[string]*nlp.TensorInfo, start, end int64) err
 	at := start
 	for i, t := range r.tensors {
 		if t.offset != at {
-			return fmt.Errorf("tensor %q begins at byte %d, the one before ends at %d", t.Name, t.offset-start, at-start)
+			return fmt.Errorf("tensor %q begins at byte %d, but the one before ends at %d", t.Name, t.offset-start, at-start)
 		}
 		at += t.Bytes
 		r.index[t.Name] = i
 	}
 	if at != end {
-		return fmt.Errorf("%d bytes behind the last tensor", end-at)
+		return fmt.Errorf("%d bytes after the last tensor", end-at)
 	}
 	return nil
 }
@@ -189,7 +189,7 @@ func dimensions(t *nlp.TensorInfo) ([]int, uint64, error) {
 	return shape, size, nil
 }
 
-// refuseDuplicates reads the header's tokens and fails on an object that has a key twice.
+// refuseDuplicates reads the header's tokens and fails on an object with a duplicate key.
 func refuseDuplicates(header []byte) error {
 	dec := json.NewDecoder(bytes.NewReader(header))
 	type level struct {
@@ -224,7 +224,7 @@ func refuseDuplicates(header []byte) error {
 		top := &stack[len(stack)-1]
 		if name, ok := token.(string); ok && top.key {
 			if top.keys[name] {
-				return fmt.Errorf("%q stands twice", name)
+				return fmt.Errorf("%q occurs twice", name)
 			}
 			top.keys[name], top.key = true, false
 		} else {
@@ -233,7 +233,7 @@ func refuseDuplicates(header []byte) error {
 	}
 }
 
-// Tensors returns the tensors in the order of the file. The caller does not change them.
+// Tensors returns the tensors in the order of the file. The caller must not modify them.
 func (r *Reader) Tensors() []Info { return r.tensors }
 
 // Tensor returns the tensor of that name, or false.
@@ -245,10 +245,10 @@ func (r *Reader) Tensor(name string) (Info, bool) {
 	return r.tensors[i], true
 }
 
-// Metadata returns the texts that the file carries beside its tensors. The caller does not change them.
+// Metadata returns the texts in the file's metadata. The caller must not modify them.
 func (r *Reader) Metadata() map[string]string { return r.metadata }
 
-// Read copies the data of a tensor to dst, which has exactly its size.
+// Read copies the data of a tensor to dst, which must have exactly its size.
 func (r *Reader) Read(name string, dst []byte) error {
 	t, ok := r.Tensor(name)
 	if !ok {
@@ -263,7 +263,7 @@ func (r *Reader) Read(name string, dst []byte) error {
 	return nil
 }
 
-// readAt fills p. A file that ends before has shrunk since it was opened.
+// readAt fills p. A file that ends too early has shrunk since it was opened.
 func readAt(src io.ReaderAt, p []byte, off int64) error {
 	n, err := src.ReadAt(p, off)
 	if n == len(p) {

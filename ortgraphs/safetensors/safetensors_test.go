@@ -107,7 +107,7 @@ func TestWriteIsDeterministic(t *testing.T) {
 	}
 }
 
-// Weights are gigabytes: their bytes must reach the file from where they lie.
+// Weights have gigabytes: their bytes must be written without a copy.
 func TestWriteDoesNotCopyData(t *testing.T) {
 	data := make([]byte, 4<<20)
 	var w aliasWriter
@@ -181,7 +181,7 @@ var hostile = map[string][]byte{
 	"a key twice":         file(`{"a":{"dtype":"F64","dtype":"F32","shape":[1],"data_offsets":[0,4]}}`, 4),
 	"a key too many":      file(`{"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4],"x":1}}`, 4),
 	"unknown dtype":       file(`{"a":{"dtype":"F31","shape":[1],"data_offsets":[0,4]}}`, 4),
-	"bytes behind":        file(`{"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}}`, 8),
+	"bytes after":         file(`{"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}}`, 8),
 	"data missing":        file(`{"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}}`, 3),
 	"reversed":            file(`{"a":{"dtype":"F32","shape":[1],"data_offsets":[4,0]}}`, 4),
 	"one offset":          file(`{"a":{"dtype":"F32","shape":[1],"data_offsets":[0]}}`, 4),
@@ -237,7 +237,7 @@ func TestReadErrors(t *testing.T) {
 	}
 }
 
-// shrinking is a file that has lost its end since its size was read.
+// shrinking is a file that was truncated after its size was read.
 type shrinking struct {
 	io.ReaderAt
 	end int64
@@ -266,7 +266,7 @@ func FuzzNewReader(f *testing.F) {
 			}
 			tensors = append(tensors, safetensors.Tensor{Name: info.Name, DType: info.DType, Shape: info.Shape, Data: data})
 		}
-		// What was accepted can be written and read again.
+		// An accepted file can be written and read again.
 		again := write(t, tensors, r.Metadata())
 		if _, err := safetensors.NewReader(bytes.NewReader(again), int64(len(again))); err != nil {
 			t.Fatal(err)

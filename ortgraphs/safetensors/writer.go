@@ -8,7 +8,7 @@ import (
 	nlp "github.com/nlpodyssey/safetensors"
 )
 
-// Tensor is one tensor to write. Data holds its values in little endian, row by row; a scalar has an empty shape.
+// Tensor is one tensor to write. Data holds its values, little-endian and row-major. A scalar has an empty shape.
 type Tensor struct {
 	Name  string
 	DType DType
@@ -16,12 +16,12 @@ type Tensor struct {
 	Data  []byte
 }
 
-// metadataKey is the header's one key that is no tensor.
+// metadataKey is the only key of the header that is not a tensor.
 const metadataKey = "__metadata__"
 
-// Write writes a file: equal tensors and metadata give equal bytes, whatever their order. The tensors stand in
-// descending order of their types' alignment, then by name; the header is padded with spaces, so that the data
-// begins at a multiple of 8 bytes. Data goes to w as it is, in one call per tensor, and is not kept.
+// Write writes a file. Equal tensors and metadata give equal bytes, in any order. The tensors are written in descending
+// order of their types' alignment, then by name. The header is padded with spaces, so the data begins at a multiple of
+// 8 bytes. Data is written to w without a copy, in one call per tensor, and is not kept.
 func Write(w io.Writer, tensors []Tensor, metadata map[string]string) error {
 	views := make(map[string]view, len(tensors))
 	for _, t := range tensors {
@@ -29,7 +29,7 @@ func Write(w io.Writer, tensors []Tensor, metadata map[string]string) error {
 			return fmt.Errorf("tensor %q: a tensor cannot have this name", t.Name)
 		}
 		if _, ok := views[t.Name]; ok {
-			return fmt.Errorf("tensor %q stands twice", t.Name)
+			return fmt.Errorf("tensor %q occurs twice", t.Name)
 		}
 		v := view{t}
 		for _, d := range t.Shape {
@@ -52,7 +52,7 @@ func Write(w io.Writer, tensors []Tensor, metadata map[string]string) error {
 	return nil
 }
 
-// view is a Tensor as the library wants it. The library's own TensorView gives a scalar no bytes.
+// view is a Tensor for the library. The library's own TensorView gives a scalar no bytes.
 type view struct{ t Tensor }
 
 func (v view) DType() DType    { return v.t.DType }

@@ -7,8 +7,8 @@ import (
 	"github.com/xtts-host/xtts-host/ortgraphs/onnxpb"
 )
 
-// compute returns the numbers of a node's output, for the operators with which graphs compute shapes; nil for others,
-// and when an input's numbers are not known.
+// compute returns the numbers of a node's output, for the operators with which graphs compute shapes. It returns nil
+// for other operators, and if the numbers of an input are unknown.
 func compute(n *Node) []float64 {
 	for _, v := range n.In {
 		if v != nil && v.Data == nil {
@@ -70,7 +70,7 @@ func compute(n *Node) []float64 {
 	return nil
 }
 
-// index broadcasts a value's numbers to a shape.
+// index broadcasts the numbers of a value to a shape.
 func index(shape []int64, v *Value) []float64 {
 	out := make([]float64, product(shape))
 	lead := len(shape) - len(v.Shape)

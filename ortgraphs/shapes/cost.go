@@ -1,29 +1,29 @@
 package shapes
 
-// Cost is what one run of the graph takes, from shapes alone.
+// Cost is the cost of one run of the graph, computed from its shapes.
 type Cost struct {
-	// FLOPs counts 2mkn for a product of [m, k] and [k, n], and one per element of the largest operand for another node;
-	// shape arithmetic and views count nothing. The exporter counts the same way (scripts/export/cost.py).
+	// FLOPs counts 2mkn for a product of [m, k] and [k, n], and one per element of the largest operand for other nodes.
+	// Shape arithmetic and views count nothing. The exporter counts in the same way (scripts/export/cost.py).
 	FLOPs float64
-	// Bytes sums the inputs and outputs of the same nodes, in bytes: an upper bound, which fusion lowers.
+	// Bytes sums the inputs and outputs of the same nodes, in bytes. It is an upper bound, because fusion lowers it.
 	Bytes float64
-	// Peak is the most memory that values other than inputs, initializers and outputs need at one time, in bytes, when
-	// each is freed behind its last use and nothing is computed in place.
+	// Peak is the largest memory, in bytes, for values other than inputs, initializers and outputs at one time, if each
+	// is freed after its last use and nothing is computed in place.
 	Peak int64
-	// Unknown is the number of nodes whose shapes are not known; they count nothing.
+	// Unknown is the number of nodes whose shapes are unknown. They count nothing.
 	Unknown int
 }
 
-// free are operators that cost nothing, or nothing when run well.
+// free are operators that cost nothing in a good implementation.
 var free = map[string]bool{"Reshape": true, "Unsqueeze": true, "Squeeze": true, "Shape": true, "Identity": true, "Constant": true, "Range": true, "Expand": true}
 
-// views are operators whose output is the input's memory under another shape.
+// views are operators whose output is the input's memory with another shape.
 var views = map[string]bool{"Reshape": true, "Squeeze": true, "Unsqueeze": true, "Flatten": true, "Identity": true, "Shape": true, "Size": true, "Constant": true}
 
-// Cost adds up the graph.
+// Cost sums the cost of the graph.
 func (r *Result) Cost() Cost {
 	var c Cost
-	owner := map[*Value]*Value{} // a view's memory is another value's
+	owner := map[*Value]*Value{} // the memory of a view belongs to another value
 	root := func(v *Value) *Value {
 		for owner[v] != nil {
 			v = owner[v]

@@ -8,15 +8,15 @@ import (
 	"github.com/xtts-host/xtts-host/ortgraphs/onnxpb"
 )
 
-// Sizes gives each symbol of the graph's inputs a value.
+// Sizes gives a value to each symbol of the graph's inputs.
 type Sizes map[string]int
 
-// Result is a graph with the shapes of one set of sizes.
+// Result is a graph with its shapes for one set of sizes.
 type Result struct {
-	// Nodes stand in the order in which they run. Bodies of If, Loop and Scan are not in it.
+	// Nodes are in the order in which they run. They do not include bodies of If, Loop and Scan.
 	Nodes  []*Node
 	Inputs []*Value
-	// Outputs are those of the graph, nil where it names a value that nothing computes.
+	// Outputs are the graph's outputs. An entry is nil if nothing computes the value that the graph names.
 	Outputs []*Value
 	// Constants are the initializers.
 	Constants []*Value
@@ -34,18 +34,18 @@ type NodeError struct {
 
 func (e *NodeError) Error() string { return fmt.Sprintf("%s (%s): %s", e.Place, e.Op, e.Reason) }
 
-// What a hostile file could make large.
+// Limits for hostile files.
 const (
 	maxNodes   = 1 << 17
-	maxDepth   = 32      // of functions that call functions
+	maxDepth   = 32      // nesting of function calls
 	maxRank    = 32      // dimensions; ONNX Runtime's kernels have fewer
 	maxNumbers = 1 << 22 // of all Value.Data
 )
 
 var errTooLarge = fmt.Errorf("more than %d nodes, or functions more than %d deep", maxNodes, maxDepth)
 
-// Infer computes the shapes of a model's graph. A symbol that Sizes lacks leaves the shapes of that input unknown. It
-// fails with a *NodeError where operands do not fit, and with another error for a graph that is none.
+// Infer computes the shapes of a model's graph. If Sizes does not have a symbol of an input, the shape of that input is
+// unknown. Infer fails with a *NodeError if operands do not match, and with another error for an invalid graph.
 func Infer(model *onnxpb.ModelProto, sizes Sizes) (*Result, error) {
 	if model.GetGraph() == nil {
 		return nil, errors.New("the model has no graph")
@@ -101,20 +101,20 @@ type inference struct {
 	functions map[[2]string]*onnxpb.FunctionProto
 }
 
-// run goes through nodes in the scope of their values. attributes are those of the call when the nodes are a function's.
+// run processes nodes in the scope of their values. attributes are those of the call if the nodes belong to a function.
 func (in *inference) run(nodes []*onnxpb.NodeProto, scope map[string]*Value, attributes []*onnxpb.AttributeProto, where string, depth int) error {
 	if depth > maxDepth {
 		return errTooLarge
 	}
 	for _, p := range nodes {
-		if in.visited++; in.visited > maxNodes { // calls, too: one that does nothing may be made very often
+		if in.visited++; in.visited > maxNodes { // includes calls: a function without nodes may be called very often
 			return errTooLarge
 		}
 		n := &Node{Proto: resolve(p, attributes), Place: where + place(p)}
 		for _, name := range p.Input {
 			v := scope[name]
 			if v == nil && name != "" {
-				v = &Value{Name: name} // of a graph around this one, or an error that ONNX Runtime will tell
+				v = &Value{Name: name} // of an outer graph, or an error that ONNX Runtime will report
 			}
 			n.In = append(n.In, v)
 		}
@@ -152,7 +152,7 @@ func (in *inference) run(nodes []*onnxpb.NodeProto, scope map[string]*Value, att
 	return nil
 }
 
-// call puts a function's body in the place of its call.
+// call replaces a call by the function's body.
 func (in *inference) call(n *Node, f *onnxpb.FunctionProto, scope map[string]*Value, depth int) error {
 	inner := map[string]*Value{}
 	for i, name := range f.Input {
@@ -203,7 +203,7 @@ func place(p *onnxpb.NodeProto) string {
 	return "a node without outputs"
 }
 
-// Op is the operator, as "domain.name" where it is not ONNX's own.
+// Op is the operator, as "domain.name" outside the default domain.
 func (n *Node) Op() string {
 	if d := n.Proto.GetDomain(); d != "" && d != "ai.onnx" {
 		return d + "." + n.Proto.GetOpType()
@@ -228,7 +228,7 @@ func (n *Node) integer(name string, otherwise int64) int64 {
 	return otherwise
 }
 
-// Input returns the i-th input, nil when it is left out.
+// Input returns the i-th input, or nil if it is omitted.
 func (n *Node) Input(i int) *Value {
 	if i < len(n.In) {
 		return n.In[i]

@@ -11,8 +11,8 @@ import (
 
 var bundles = []string{"../builtin/myxtts-nano", "../builtin/myxtts-multispeaker", "../testdata/pico"}
 
-// TestExportedGraphs: every shape of the graphs that were exported from PyTorch follows from their inputs, the gradients
-// have the shapes of the parameters, and the cost is what the exporter counted.
+// TestExportedGraphs: for graphs exported from PyTorch, every shape follows from the inputs, gradients have the shapes
+// of the parameters, and the cost equals the exporter's.
 func TestExportedGraphs(t *testing.T) {
 	for _, dir := range bundles {
 		b, err := ortgraphs.Load(dir)

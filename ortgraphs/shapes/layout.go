@@ -8,7 +8,7 @@ import (
 	"github.com/xtts-host/xtts-host/ortgraphs/onnxpb"
 )
 
-// The operators that move elements without changing them, and those about shapes themselves.
+// The operators that move elements without changing them, and those about shapes.
 
 func transpose(n *Node) error {
 	if err := needs(n, 1); err != nil {
@@ -167,7 +167,7 @@ func concat(n *Node) error {
 		}
 		for i, d := range v.Shape {
 			if i != a && d != shape[i] {
-				return fmt.Errorf("%d and %d do not fit together along axis %d", n.In[0].Shape, v.Shape, a)
+				return fmt.Errorf("%d and %d do not match along axis %d", n.In[0].Shape, v.Shape, a)
 			}
 		}
 		shape[a] += v.Shape[a]
@@ -246,7 +246,7 @@ func slice(n *Node) error {
 	return nil
 }
 
-// span counts the elements from start to end, both clamped as the operator says.
+// span returns the number of elements from start to end, both clamped as specified for the operator.
 func span(start, end, step, size int64) int64 {
 	first, count := clamp(start, step, size), int64(0)
 	last := end
@@ -266,7 +266,7 @@ func span(start, end, step, size int64) int64 {
 	return max(count, 0)
 }
 
-// clamp is where a slice begins.
+// clamp returns where a slice begins.
 func clamp(start, step, size int64) int64 {
 	if start < 0 {
 		start += size
@@ -459,7 +459,7 @@ func constantNode(n *Node) error {
 		switch a.GetName() {
 		case "value":
 			if a.T == nil {
-				return fmt.Errorf("value is no tensor")
+				return fmt.Errorf("value is not a tensor")
 			}
 			v := constant(a.T)
 			out.Type, out.Shape, out.Data = v.Type, v.Shape, v.Data

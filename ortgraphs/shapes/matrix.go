@@ -6,8 +6,8 @@ import (
 )
 
 // MatMulShapes returns the shapes of a matrix product's operands as they are multiplied: [batch..., m, k] and
-// [batch..., k, n], with the transpositions of FusedMatMul, Gemm and FusedGemm done and a vector made a matrix. ok is false for
-// other nodes and for unknown shapes.
+// [batch..., k, n], after the transpositions of FusedMatMul, Gemm and FusedGemm, with a vector extended to a matrix. ok
+// is false for other nodes and for unknown shapes.
 func (n *Node) MatMulShapes() (a, b []int64, ok bool) {
 	switch n.Op() {
 	case "MatMul", "com.microsoft.FusedMatMul", "Gemm", "com.microsoft.FusedGemm":
@@ -25,7 +25,7 @@ func (n *Node) MatMulShapes() (a, b []int64, ok bool) {
 		b = []int64{b[0], 1}
 	}
 	turn := func(s []int64, batch, inner string) {
-		if n.integer(batch, 0) != 0 && len(s) > 2 { // the first dimension goes between the last ones
+		if n.integer(batch, 0) != 0 && len(s) > 2 { // the first dimension moves between the last two
 			first := s[0]
 			copy(s, s[1:len(s)-1])
 			s[len(s)-2] = first
@@ -45,7 +45,7 @@ func matMul(n *Node) error {
 	}
 	a, b, ok := n.MatMulShapes()
 	if !ok {
-		return fmt.Errorf("a scalar is no matrix")
+		return fmt.Errorf("a scalar is not a matrix")
 	}
 	if a[len(a)-1] != b[len(b)-2] {
 		return fmt.Errorf("%d by %d do not multiply", a, b)

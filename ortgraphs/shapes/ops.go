@@ -8,10 +8,10 @@ import (
 	"github.com/xtts-host/xtts-host/ortgraphs/onnxpb"
 )
 
-// rule sets the outputs of a node whose inputs are known; one that it leaves alone stays unknown.
+// rule sets the outputs of a node whose inputs are known. An output that it does not set stays unknown.
 type rule func(n *Node) error
 
-// rules has the operators that training graphs are made of.
+// rules has the operators of training graphs.
 var rules = map[string]rule{}
 
 func init() {
@@ -79,7 +79,7 @@ func infer(n *Node) error {
 	}
 	for _, v := range n.Out {
 		if v != nil {
-			v.Constant = constant && n.Op() != "Shape" // a constant's shape is one too, and needs no node
+			v.Constant = constant && n.Op() != "Shape" // a constant's shape is also a constant, and needs no node
 			if len(n.In) > 0 && v.Known() && v.Data == nil && product(v.Shape) <= maxData {
 				v.Data = compute(n)
 			}
@@ -88,7 +88,7 @@ func infer(n *Node) error {
 	return nil
 }
 
-// types sets what is known of the outputs' types when a shape is not.
+// types sets the known types of the outputs if a shape is unknown.
 func types(n *Node) {
 	if len(n.Out) == 0 || n.Out[0] == nil {
 		return
@@ -115,7 +115,7 @@ func types(n *Node) {
 	}
 }
 
-// needs makes sure of the first inputs, which a hostile graph may lack.
+// needs checks that the first inputs exist, which a hostile graph may omit.
 func needs(n *Node, inputs int) error {
 	for i := range inputs {
 		if n.Input(i) == nil {
@@ -137,7 +137,7 @@ func (n *Node) set(i int, t Type, shape []int64) {
 	}
 }
 
-// axis makes a possibly negative axis one of 0 to rank-1.
+// axis converts a possibly negative axis to one in 0..rank-1.
 func axis(a int64, rank int) (int, error) {
 	if a < 0 {
 		a += int64(rank)
@@ -148,8 +148,8 @@ func axis(a int64, rank int) (int, error) {
 	return int(a), nil
 }
 
-// list returns the integers of an input, or of an attribute where older opsets have one; ok is false when they are not
-// known before the graph runs.
+// list returns the integers of an input, or of an attribute in older opsets. ok is false if they are not known before
+// the graph runs.
 func (n *Node) list(input int, attribute string) (values []int64, given, ok bool) {
 	if v := n.Input(input); v != nil {
 		if v.Data == nil {
@@ -166,8 +166,8 @@ func (n *Node) list(input int, attribute string) (values []int64, given, ok bool
 	return nil, false, true
 }
 
-// whole returns the integer that f stands for. The largest i64, with which exporters write "to the end", has no f64: the
-// nearest is 2^63, which Go converts to any number.
+// whole returns the integer that f represents. The largest i64, with which exporters write "to the end", is not an f64:
+// the nearest is 2^63, whose conversion to i64 is undefined in Go.
 func whole(f float64) int64 {
 	switch {
 	case f >= math.MaxInt64:
@@ -193,7 +193,7 @@ func broadcast(shapes ...[]int64) ([]int64, error) {
 				continue
 			}
 			if out[i] != 1 && out[i] != s[k] {
-				return nil, fmt.Errorf("the shapes %d do not fit together", shapes)
+				return nil, fmt.Errorf("the shapes %d do not match", shapes)
 			}
 			out[i] = s[k]
 		}
@@ -309,7 +309,7 @@ func reduce(n *Node) error {
 	return nil
 }
 
-// without takes axes out of a shape, or makes them 1.
+// without removes axes from a shape, or sets them to 1.
 func without(shape, axes []int64, keep bool) ([]int64, error) {
 	gone := make([]bool, len(shape))
 	for _, a := range axes {

@@ -10,8 +10,8 @@ import (
 	"github.com/xtts-host/xtts-host/ortgraphs/shapes"
 )
 
-// TestSlice: the bounds are clamped to the axis, however far off they are. Exporters write the largest i64 for "to the end"
-// and the smallest for the end of a slice that runs backwards.
+// TestSlice: the bounds are clamped to the axis, however large they are. Exporters write the largest i64 for "to the
+// end" and the smallest for the end of a slice that runs backwards.
 func TestSlice(t *testing.T) {
 	for _, c := range []struct {
 		start, end, step int64

@@ -8,31 +8,31 @@ import (
 	"github.com/xtts-host/xtts-host/ortgraphs/onnxpb"
 )
 
-// Type is an element type of ONNX, as TensorProto.DataType numbers them.
+// Type is an ONNX element type, numbered as in TensorProto.DataType.
 type Type = onnxpb.TensorProto_DataType
 
 // Value is a tensor of the graph.
 type Value struct {
 	Name string
 	Type Type
-	// Shape is nil while it is not known. A scalar's is empty and not nil.
+	// Shape is nil if it is unknown. The shape of a scalar is empty and not nil.
 	Shape []int64
-	// Data is what is in the tensor, when that follows from constants and shapes alone and is no more than maxData
-	// numbers; otherwise nil. Integers are exact up to 2^53.
+	// Data is the content of the tensor, if it follows from constants and shapes alone and has at most maxData numbers;
+	// otherwise nil. Integers are exact up to 2^53.
 	Data []float64
-	// Constant says that it is an initializer, the output of Constant, or computed from such values only.
+	// Constant means that it is an initializer, the output of Constant, or computed only from such values.
 	Constant bool
-	// From is the node that computes it, nil for inputs and initializers.
+	// From is the node that computes it, or nil for inputs and initializers.
 	From *Node
 }
 
-// maxData bounds the numbers that are computed along with the shapes.
+// maxData limits the numbers that are computed together with the shapes.
 const maxData = 4096
 
 // Known reports whether the shape is known.
 func (v *Value) Known() bool { return v != nil && v.Shape != nil }
 
-// Elements is the number of elements; 0 when the shape is not known.
+// Elements returns the number of elements, or 0 if the shape is unknown.
 func (v *Value) Elements() int64 {
 	if !v.Known() {
 		return 0
@@ -40,7 +40,7 @@ func (v *Value) Elements() int64 {
 	return product(v.Shape)
 }
 
-// Bytes is the size of the tensor; 0 when the shape is not known.
+// Bytes returns the size of the tensor, or 0 if the shape is unknown.
 func (v *Value) Bytes() int64 {
 	if !v.Known() {
 		return 0
@@ -48,16 +48,16 @@ func (v *Value) Bytes() int64 {
 	return product(v.Shape) * ElementSize(v.Type)
 }
 
-// Node is a node of the graph, or of a function's body where it is called.
+// Node is a node of the graph, or of the body of a called function.
 type Node struct {
 	Proto *onnxpb.NodeProto
-	// Place names the node for a person: its name, or else "the node of" its first output, behind the names of the
-	// functions that it is in.
+	// Place names the node in messages: its name, or else "the node of" its first output, after the names of the
+	// enclosing functions.
 	Place   string
-	In, Out []*Value // nil where an optional one is left out
+	In, Out []*Value // nil if an optional one is omitted
 }
 
-// product of sizes that are not negative; no more than the largest integer.
+// product returns the product of sizes that are not negative, at most the largest integer.
 func product(shape []int64) int64 {
 	n := int64(1)
 	for i, d := range shape {
@@ -72,7 +72,7 @@ func product(shape []int64) int64 {
 	return n
 }
 
-// ElementSize is the size of one element in bytes; 0 for types that constants do not have.
+// ElementSize returns the size of one element in bytes, or 0 for types that constants do not have.
 func ElementSize(t Type) int64 {
 	switch t {
 	case onnxpb.TensorProto_DOUBLE, onnxpb.TensorProto_INT64, onnxpb.TensorProto_UINT64:
@@ -103,7 +103,7 @@ func constant(t *onnxpb.TensorProto) *Value {
 	}
 	for _, d := range v.Shape {
 		if d < 0 || d > math.MaxInt32 {
-			v.Shape = nil // no tensor is like that; the file's own check says so
+			v.Shape = nil // no tensor is like that; the check of the file reports it
 			return v
 		}
 	}
@@ -113,7 +113,7 @@ func constant(t *onnxpb.TensorProto) *Value {
 	return v
 }
 
-// numbers returns the n numbers of a tensor, nil when the file does not hold them here.
+// numbers returns the n numbers of a tensor, or nil if the file does not contain them.
 func numbers(t *onnxpb.TensorProto, n int) []float64 {
 	if t.GetDataLocation() == onnxpb.TensorProto_EXTERNAL {
 		return nil

@@ -119,7 +119,7 @@ func open(name string, stat func(string) (fs.FileInfo, error), openFile func(str
 func read(f *os.File, name string, size, limit int64) ([]byte, error) {
 	defer f.Close()
 	tooLarge := func(size int64) error {
-		return &fs.PathError{Op: "read", Path: name, Err: fmt.Errorf("%w: %d bytes, at most %d are read", ErrTooLarge, size, limit)}
+		return &fs.PathError{Op: "read", Path: name, Err: fmt.Errorf("%w: %d bytes, more than the limit of %d", ErrTooLarge, size, limit)}
 	}
 	if size > limit {
 		return nil, tooLarge(size)

@@ -1,8 +1,8 @@
-// Package orttest loads ONNX Runtime for the tests of a package and ends it after them:
+// Package orttest loads ONNX Runtime for the tests of a package and shuts it down after them:
 //
 //	func TestMain(m *testing.M) { os.Exit(orttest.Run(m)) }
 //
-// Tests that forget to close a session, a tensor or run options make the whole test binary fail.
+// The test binary fails if a test does not close a session, a tensor or run options.
 package orttest
 
 import (
@@ -15,11 +15,11 @@ import (
 	"github.com/xtts-host/xtts-host/ortgraphs/ort"
 )
 
-// Run initialises the library, runs the tests, shuts the library down and returns the exit status. A
-// missing library fails the tests instead of skipping them, with the command that fetches it.
+// Run initializes the library, runs the tests, shuts the library down and returns the exit status. If the library is
+// missing, the tests fail with the command that fetches it; they are not skipped.
 func Run(m *testing.M) int { return RunWith(m, Init) }
 
-// RunWith is Run for tests that initialise the library in a way of their own.
+// RunWith is Run for tests that initialize the library in their own way.
 func RunWith(m *testing.M, initialize func() error) int {
 	if err := initialize(); err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -33,8 +33,8 @@ func RunWith(m *testing.M, initialize func() error) int {
 	return code
 }
 
-// Init is for a TestMain that has more to do than Run. It finds the library as the program does, and also
-// in the cache of the checkout around the working directory, because a test binary lies elsewhere.
+// Init is for a TestMain that does more than Run. It finds the library as the program does, and also in the cache of
+// the checkout that contains the working directory, because a test binary is elsewhere.
 func Init() error {
 	var o ort.Options
 	if os.Getenv(ort.LibraryEnv) == "" {
