@@ -2,22 +2,23 @@ package gpu
 
 import "errors"
 
-// ErrOutOfMemory matches errors of a card that has no room for what was asked.
+// ErrOutOfMemory matches errors of a card without enough free memory.
 var ErrOutOfMemory = errors.New("out of GPU memory")
 
-// ErrNoKernel matches errors of a driver that cannot make a kernel from PTX for its card: one that is too old for it, or has no compiler.
+// ErrNoKernel matches errors of a driver that cannot compile a kernel from PTX for its card, because it is too old or
+// has no compiler.
 var ErrNoKernel = errors.New("no kernel for this GPU")
 
-// ErrNotBuilt matches errors of a program that was built without CUDA. It has a hint, which names the build line.
+// ErrNotBuilt matches errors of a program that was built without CUDA. Its hint is the command for a build with CUDA.
 var ErrNotBuilt error = &AdvisedError{
 	Reason: "this build has no CUDA",
-	Advice: "make build CUDA=1 makes one that has",
+	Advice: "make build CUDA=1 builds with CUDA",
 }
 
-// ErrClosed matches errors of calls on what was closed before.
+// ErrClosed matches errors of calls on closed values.
 var ErrClosed = errors.New("already closed")
 
-// AdvisedError is an error with the next step for the person who reads it.
+// AdvisedError is an error with a hint for the user.
 type AdvisedError struct {
 	Reason string
 	Advice string // without a full stop
@@ -25,5 +26,5 @@ type AdvisedError struct {
 
 func (e *AdvisedError) Error() string { return e.Reason }
 
-// Hint returns the next step, which the command line prints on a line of its own.
+// Hint returns the hint, which the command line prints on a separate line.
 func (e *AdvisedError) Hint() string { return e.Advice }

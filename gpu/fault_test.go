@@ -8,7 +8,7 @@ func TestFault(t *testing.T) {
 		hardware bool
 		text     string
 	}{
-		{31, false, "XID 31: a kernel touched memory that is not its own"},
+		{31, false, "XID 31: a kernel accessed memory that it does not own"},
 		{79, true, "XID 79: the GPU has fallen off the bus"},
 		{9999, false, "XID 9999: see NVIDIA's list of XID errors"},
 	} {

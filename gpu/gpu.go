@@ -1,6 +1,6 @@
-// Package gpu knows the graphics processors of a machine by what identifies them for good, their UUID. It is pure Go: what
-// asks the driver stands behind the interfaces Inventory (package nvml, in every build) and Context (package cuda), and
-// package gputest has both without a GPU.
+// Package gpu describes the GPUs of a machine, identified by their UUIDs. It is pure Go. The driver is accessed through
+// the interfaces Inventory (package nvml, in every build) and Context (package cuda); package gputest implements both
+// without a GPU.
 //
 //	inventory, err := nvml.Open()
 //	...
@@ -21,18 +21,18 @@ import (
 	"strings"
 )
 
-// MB is the unit of memory in flags and messages about GPUs: 2^20 bytes, as nvidia-smi counts.
+// MB is the unit of memory in flags and messages about GPUs: 2^20 bytes, as in nvidia-smi.
 const MB = 1 << 20
 
 // Device is one GPU.
 type Device struct {
-	// Index is its place in the order of PCI addresses, as CUDA counts with CUDA_DEVICE_ORDER=PCI_BUS_ID.
+	// Index is its index in the order of PCI addresses, as CUDA counts with CUDA_DEVICE_ORDER=PCI_BUS_ID.
 	Index  int    `json:"index"`
 	UUID   string `json:"uuid"`                  // "GPU-" and 32 hex digits in five groups
 	PCI    string `json:"pci"`                   // "0000:1b:00.0"
 	Name   string `json:"name"`                  // "NVIDIA H200"
-	Memory int64  `json:"memory_bytes,omitzero"` // all it has, in bytes; 0 when only Detect has seen it
-	// Capability is CUDA's compute capability times ten: 90 is sm_90. 0 where it is not known.
+	Memory int64  `json:"memory_bytes,omitzero"` // total memory in bytes; 0 from Detect
+	// Capability is CUDA's compute capability times ten: 90 is sm_90. 0 means unknown.
 	Capability int `json:"compute_capability,omitzero"`
 }
 
@@ -41,8 +41,8 @@ func (d Device) String() string { return fmt.Sprintf("GPU %d (%s, %s)", d.Index,
 // driverFolder is where NVIDIA's kernel module describes each card.
 const driverFolder = "proc/driver/nvidia/gpus"
 
-// Detect lists the GPUs that the NVIDIA kernel driver has found, in the order of their PCI addresses. A machine without the
-// driver has none. It reads the driver's files, so it needs no library; an Inventory knows more.
+// Detect lists the GPUs that the NVIDIA kernel driver has found, in the order of their PCI addresses. A machine without
+// the driver has none. It reads the driver's files, so it needs no library. An Inventory provides more details.
 func Detect() ([]Device, error) { return detect(os.DirFS("/")) }
 
 func detect(root fs.FS) ([]Device, error) {

@@ -2,49 +2,50 @@ package gpu
 
 import "fmt"
 
-// Inventory is what the driver knows of a machine's GPUs, in numbers that stay the same whatever CUDA_VISIBLE_DEVICES says.
-// GPUs are named by their UUIDs. A machine without a driver has an Inventory with no devices.
+// Inventory is what the driver knows about a machine's GPUs, independent of CUDA_VISIBLE_DEVICES. GPUs are identified
+// by their UUIDs. A machine without a driver has an Inventory without devices.
 //
-// Calls may come from any number of goroutines. After Close they return ErrClosed.
+// It is safe for concurrent use. After Close, calls return ErrClosed.
 type Inventory interface {
-	// Driver says which one it is, or why there is none.
+	// Driver returns the driver, or why there is none.
 	Driver() Driver
 	// Devices lists the GPUs in the order of their Index.
 	Devices() []Device
-	// Memory is that of the whole card, whoever uses it.
+	// Memory returns the memory use of the whole card by all processes.
 	Memory(uuid string) (MemoryUse, error)
-	// Processes lists those that compute on the card.
+	// Processes returns the processes that compute on the card.
 	Processes(uuid string) ([]Process, error)
-	// Utilization is that of the last sample period of the driver, 1 s or less.
+	// Utilization returns the utilization in the driver's last sample period, 1 s or less.
 	Utilization(uuid string) (Utilization, error)
-	// Link says how two different GPUs are joined.
+	// Link returns how two different GPUs are connected.
 	Link(a, b string) (Link, error)
-	// Watch reports the faults of all GPUs from now on. The caller closes the Watcher before the Inventory.
+	// Watch reports the faults of all GPUs from now on. The caller must close the Watcher before the Inventory.
 	Watch() (Watcher, error)
-	// Close ends the use of the driver. It is idempotent.
+	// Close releases the driver. It is idempotent.
 	Close() error
 }
 
 // Driver is the software that runs the GPUs.
 type Driver struct {
 	Version string `json:"version,omitzero"` // "580.159.03"
-	CUDA    string `json:"cuda,omitzero"`    // the newest CUDA that it runs: "13.0"
-	// Absent says for people why there is none; empty when there is.
+	CUDA    string `json:"cuda,omitzero"`    // the newest CUDA version that it supports: "13.0"
+	// Absent says why there is no driver, for messages; it is empty if there is one.
 	Absent string `json:"absent,omitzero"`
 }
 
-// MemoryUse is in bytes. The driver keeps some for itself, so that used and free may make less than the total.
+// MemoryUse is in bytes. The driver reserves some memory, so used plus free may be less than the total.
 type MemoryUse struct {
 	Used  int64 `json:"used_bytes"`
 	Free  int64 `json:"free_bytes"`
 	Total int64 `json:"total_bytes"`
 }
 
-// Process is one that computes on a GPU.
+// Process is a process that computes on a GPU.
 type Process struct {
-	// PID is as the machine counts: in a container with process ids of its own it is another, or the process is not listed.
+	// PID is the process id on the machine. In a container with its own process ids it differs from the container's, or
+	// the process is not listed.
 	PID int `json:"pid"`
-	// Used is in bytes, its context included, and -1 where the driver does not say.
+	// Used is in bytes, including the CUDA context, or -1 if the driver does not report it.
 	Used int64 `json:"used_bytes"`
 }
 
@@ -54,7 +55,7 @@ type Utilization struct {
 	Memory float64 `json:"memory"` // in which memory was read or written
 }
 
-// Distance is how far apart two GPUs are on the PCI bus, the nearest first.
+// Distance is the distance of two GPUs on the PCI bus, the nearest first.
 type Distance int
 
 // The levels at which the paths of two GPUs meet.
@@ -67,7 +68,7 @@ const (
 	CrossNode                    // the connection of NUMA nodes
 )
 
-var distances = [...]string{"on one board", "behind one PCIe switch", "behind several PCIe switches", "by the CPU's host bridge", "by the bridges of one NUMA node", "across NUMA nodes"}
+var distances = [...]string{"on one board", "through one PCIe switch", "through several PCIe switches", "through the CPU's host bridge", "through the bridges of one NUMA node", "across NUMA nodes"}
 
 func (d Distance) String() string {
 	if d < 0 || int(d) >= len(distances) {
@@ -76,12 +77,12 @@ func (d Distance) String() string {
 	return distances[d]
 }
 
-// Link is how two GPUs are joined.
+// Link is the connection of two GPUs.
 type Link struct {
-	// NVLinks is the number of direct ones, those through an NVSwitch included; 0 without.
+	// NVLinks is the number of direct links, including those through an NVSwitch; 0 if there are none.
 	NVLinks  int      `json:"nvlinks"`
 	Distance Distance `json:"pci_distance"`
-	// Peer says that each can read and write the other's memory, without a copy in the machine's.
+	// Peer means that each can access the other's memory without a copy in host memory.
 	Peer bool `json:"peer"`
 }
 
@@ -100,7 +101,7 @@ func (l Link) String() string {
 	return by + ", with peer access"
 }
 
-// Closer reports whether l carries more than m.
+// Closer reports whether l is faster than m.
 func (l Link) Closer(m Link) bool {
 	switch {
 	case l.NVLinks != m.NVLinks:

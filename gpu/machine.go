@@ -2,35 +2,35 @@ package gpu
 
 import "fmt"
 
-// Machine is what an Inventory said at one moment, as plain data: decisions about it are functions of it, and it can pass
-// from one process to another as JSON. The zero Machine has no GPU.
+// Machine is the content of an Inventory at one time, as plain data. Decisions about it are pure functions, and it can
+// be sent between processes as JSON. The zero Machine has no GPU.
 type Machine struct {
 	Driver Driver `json:"driver"`
 	// Cards are in the order of their Index.
 	Cards []Card `json:"cards"`
-	// Links has one entry for each two cards.
+	// Links has one entry for each pair of cards.
 	Links []CardLink `json:"links"`
 }
 
-// Card is a GPU and the use that is made of it.
+// Card is a GPU and its current use.
 type Card struct {
 	Device
 	MemoryUse
-	// Utilization is nil where the driver does not say, as of a part of a card.
+	// Utilization is nil if the driver does not report it, as for a part of a card (MIG).
 	Utilization *Utilization `json:"utilization"`
-	// Processes is nil where the driver does not say.
+	// Processes is nil if the driver does not report them.
 	Processes []Process `json:"processes"`
 }
 
-// CardLink joins the cards with the indices A < B.
+// CardLink connects the cards with the indices A < B.
 type CardLink struct {
 	A int `json:"a"`
 	B int `json:"b"`
 	Link
 }
 
-// Look asks for all that a Machine holds. Utilization, processes and links may be unknown to a driver: it says nothing then,
-// or names the farthest distance.
+// Look reads everything that a Machine holds. If the driver does not know utilization or processes, they are nil; if it
+// does not know a link, the distance is the farthest.
 func Look(i Inventory) (Machine, error) {
 	m := Machine{Driver: i.Driver()}
 	for _, d := range i.Devices() {
@@ -57,7 +57,7 @@ func Look(i Inventory) (Machine, error) {
 	return m, nil
 }
 
-// Link returns how two cards are joined.
+// Link returns how two cards are connected.
 func (m Machine) Link(a, b Device) Link {
 	for _, l := range m.Links {
 		if l.A == min(a.Index, b.Index) && l.B == max(a.Index, b.Index) {

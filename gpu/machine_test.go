@@ -10,7 +10,7 @@ import (
 
 func TestLookFails(t *testing.T) {
 	i := &gputest.Inventory{Cards: gputest.Cards(1, 1<<30)}
-	i.Cards[0].Utilization = nil // which is no failure
+	i.Cards[0].Utilization = nil // which is not a failure
 	if m, err := gpu.Look(i); err != nil || m.Cards[0].Utilization != nil {
 		t.Errorf("%+v, %v", m, err)
 	}

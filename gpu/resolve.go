@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// Resolve finds the GPU that a person means: by index ("2"), by UUID ("GPU-8f1c..."), or by the beginning of one that no
-// other has ("GPU-8f"); upper and lower case are the same. The error lists what there is.
+// Resolve finds a GPU by index ("2"), by UUID ("GPU-8f1c..."), or by a unique prefix of a UUID ("GPU-8f"), ignoring
+// case. The error lists the GPUs.
 func Resolve(name string, devices []Device) (Device, error) {
 	if index, err := strconv.Atoi(name); err == nil {
 		for _, d := range devices {
@@ -42,7 +42,7 @@ func hasPrefixFold(s, prefix string) bool {
 	return len(s) >= len(prefix) && strings.EqualFold(s[:len(prefix)], prefix)
 }
 
-// thereAre lists GPUs for people.
+// thereAre lists GPUs for messages.
 func thereAre(devices []Device) string {
 	switch len(devices) {
 	case 0:
@@ -57,10 +57,10 @@ func thereAre(devices []Device) string {
 	return "there are " + strings.Join(names, ", ")
 }
 
-// Visible leaves of the GPUs those that CUDA_VISIBLE_DEVICES shows, in the order of their Index. CUDA uses no others, and whoever
-// set the variable, a scheduler perhaps, has given the rest to somebody else. As CUDA does, it takes indices (in the order of PCI
-// addresses), UUIDs and their beginnings, and a negative number for the end of the list. Where CUDA would stop silently at what it
-// does not know, this is an error.
+// Visible returns the GPUs that CUDA_VISIBLE_DEVICES shows, in the order of their Index. CUDA uses no others, and the
+// variable may be set by a scheduler that has assigned the others elsewhere. As in CUDA, an entry is an index (in the
+// order of PCI addresses), a UUID or a prefix of one, and a negative number ends the list. CUDA silently stops at an
+// unknown entry; Visible returns an error.
 func Visible(list string, devices []Device) ([]Device, error) {
 	var shown []Device
 	for name := range strings.SplitSeq(list, ",") {

@@ -60,7 +60,7 @@ func TestVisible(t *testing.T) {
 	}
 }
 
-// FuzzVisible reads any list. What is shown is there, once, in order.
+// FuzzVisible parses any list. Each GPU in the result exists, occurs once and is in order.
 func FuzzVisible(f *testing.F) {
 	for _, list := range []string{"", "0,1", "GPU-aa1", "-1", "2,GPU-1,0", "GPU-", "99999999999999999999", "0,,1", "\x00"} {
 		f.Add(list)
@@ -68,7 +68,7 @@ func FuzzVisible(f *testing.F) {
 	f.Fuzz(func(t *testing.T, list string) {
 		shown, err := Visible(list, three)
 		if err != nil && shown != nil {
-			t.Errorf("%q: %v beside %v", list, shown, err)
+			t.Errorf("%q: %v and %v", list, shown, err)
 		}
 		for i, d := range shown {
 			if !slices.Contains(three, d) || i > 0 && shown[i-1].Index >= d.Index {

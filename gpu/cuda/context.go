@@ -18,7 +18,7 @@ import (
 // Built reports whether this build has CUDA.
 const Built = true
 
-// DriverVersion is the newest version of CUDA that the machine's driver can do, such as "13.0".
+// DriverVersion returns the newest version of CUDA that the machine's driver supports, such as "13.0".
 func DriverVersion() (string, error) {
 	var v C.int
 	if err := check("cuDriverGetVersion", C.cuDriverGetVersion(&v)); err != nil {
@@ -27,11 +27,11 @@ func DriverVersion() (string, error) {
 	return fmt.Sprintf("%d.%d", v/1000, v%1000/10), nil
 }
 
-// Open returns the GPU with this UUID, as package gpu and nvidia-smi write it. Its Device has the number that CUDA counts it
-// by in this process as Index: what ONNX Runtime wants to know. It differs from gpu.Detect's when CUDA_VISIBLE_DEVICES is set.
+// Open returns the GPU with this UUID, in the format of package gpu and nvidia-smi. The Index of its Device is CUDA's
+// index in this process, which ONNX Runtime needs. It differs from that of gpu.Detect if CUDA_VISIBLE_DEVICES is set.
 //
-// Open may be called from any goroutine, and leaves the calling thread as it is. The contexts of two calls for the same GPU
-// share its primary context.
+// Open may be called from any goroutine and does not change the calling thread. The contexts of two calls for the same
+// GPU share its primary context.
 func Open(uuid string) (gpu.Context, error) {
 	c, err := newContext(uuid)
 	if err != nil {
@@ -60,13 +60,13 @@ func newContext(uuid string) (*context, error) {
 		return err
 	})
 	if err != nil {
-		ordinal.ReleasePrimaryCtx() // may well fail, and err has the reason
+		ordinal.ReleasePrimaryCtx() // may fail too; err has the reason
 		return nil, err
 	}
 	return c, nil
 }
 
-// find returns the number of the GPU with this UUID, and the UUID as package gpu writes it.
+// find returns the index of the GPU with this UUID, and the UUID in the format of package gpu.
 func find(uuid string) (cu.Device, string, error) {
 	count, err := cu.NumDevices()
 	if err != nil {
@@ -91,7 +91,7 @@ func find(uuid string) (cu.Device, string, error) {
 	return 0, "", &notSeen{seen}
 }
 
-// notSeen is a UUID that CUDA shows no GPU for.
+// notSeen is a UUID for which CUDA shows no GPU.
 type notSeen struct{ seen []string }
 
 func (e *notSeen) Error() string {
@@ -120,8 +120,8 @@ func describe(ordinal cu.Device, uuid string) (gpu.Device, error) {
 	return gpu.Device{Index: int(ordinal), UUID: uuid, PCI: strings.ToLower(C.GoString(&pci[0])), Name: name}, nil
 }
 
-// context is a gpu.Context over a GPU's primary context. Like all types of this package it is closed by its one owner, after
-// all other calls; there is nothing to lock.
+// context is a gpu.Context with a GPU's primary context. Like all types of this package, its one owner closes it after
+// all other calls, so it needs no lock.
 type context struct {
 	ordinal  cu.Device
 	device   gpu.Device
@@ -153,7 +153,7 @@ func (c *context) Bind() error {
 	return during("bind a thread to the GPU", err)
 }
 
-// onThisThread runs f with the context current and then makes current what was.
+// onThisThread runs f with the context current, and then restores the previous context.
 func (c *context) onThisThread(f func() error) error {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()

@@ -21,7 +21,8 @@ import (
 	"gorgonia.org/cu"
 )
 
-// uuid is that of the first GPU, by cu alone: these tests also run where package gpu sees none, on the fake driver.
+// uuid returns the UUID of the first GPU, only through cu: these tests also run on the fake driver, where package gpu
+// sees no GPU.
 func uuid(t testing.TB) string {
 	t.Helper()
 	device, err := cu.GetDevice(0)
@@ -68,7 +69,8 @@ func TestOpenOfAnUnknownGPU(t *testing.T) {
 	}
 }
 
-// TestOneContextForAll: a GPU that is opened twice stays open until both are closed, and is found by its UUID in any case.
+// TestOneContextForAll: a GPU that is opened twice stays open until both are closed, and its UUID is found in upper and
+// lower case.
 func TestOneContextForAll(t *testing.T) {
 	first := bound(t)
 	second, err := cuda.Open(strings.ToUpper(uuid(t)))
@@ -82,14 +84,14 @@ func TestOneContextForAll(t *testing.T) {
 	must(t, m.Close())
 }
 
-// TestStartWithoutGPU runs this test's own program where CUDA finds none: our message must come before that of cu.
+// TestStartWithoutGPU runs this test's own program where CUDA finds no GPU: our message must come before that of cu.
 func TestStartWithoutGPU(t *testing.T) {
 	program := exec.Command(os.Args[0], "-test.run=^$")
 	program.Env = append(os.Environ(), "CUDA_VISIBLE_DEVICES=")
 	var stdout, stderr strings.Builder
 	program.Stdout, program.Stderr = &stdout, &stderr
 	err := program.Run()
-	want := "error: this program is built with CUDA, and the NVIDIA driver does not start: cuInit: CUDA_ERROR_NO_DEVICE (100)\nhint: "
+	want := "error: this program is built with CUDA, but the NVIDIA driver does not start: cuInit: CUDA_ERROR_NO_DEVICE (100)\nhint: "
 	if program.ProcessState.ExitCode() != 1 || stdout.String() != "" || !strings.HasPrefix(stderr.String(), want) {
 		t.Errorf("%v\nstandard output: %s\nstandard error: %s", err, stdout.String(), stderr.String())
 	}
@@ -102,7 +104,7 @@ func TestDriverVersion(t *testing.T) {
 	}
 }
 
-// BenchmarkUpload measures a batch's road to the GPU as the copier sees it: queue, and ask until it is there.
+// BenchmarkUpload measures the transfer of a batch to the GPU as the copier does it: queue, and poll until it is done.
 func BenchmarkUpload(b *testing.B) {
 	const size = 16 * 500 * 80 * 4
 	c := bound(b)
@@ -130,7 +132,7 @@ func BenchmarkUpload(b *testing.B) {
 			for b.Loop() {
 				began := time.Now()
 				must(b, stream.Upload(memory, 0, batch))
-				for done := false; !done; { // as the copier waits: a thread that sleeps is woken some 30 µs late
+				for done := false; !done; { // polls like the copier: waking a sleeping thread takes about 30 µs
 					done, err = stream.Idle()
 					must(b, err)
 				}
@@ -149,7 +151,7 @@ func must(t testing.TB, err error) {
 	}
 }
 
-// bound opens the first GPU for a test and binds its thread, for good.
+// bound opens the first GPU for a test and binds its thread permanently.
 func bound(t testing.TB) gpu.Context {
 	t.Helper()
 	runtime.LockOSThread()

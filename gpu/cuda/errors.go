@@ -13,7 +13,7 @@ import (
 	"github.com/xtts-host/xtts-host/gpu/cuda/internal/driver"
 )
 
-// check makes an error of what a call of the driver's returned.
+// check returns an error for the result of a driver call.
 func check(call string, result C.CUresult) error {
 	err := driver.Check(call, int(result))
 	switch result {
@@ -26,7 +26,7 @@ func check(call string, result C.CUresult) error {
 	return err
 }
 
-// known matches an error of package gpu and reads like any other error of the driver's.
+// known matches an error of package gpu and has the text of a driver error.
 type known struct {
 	error
 	as error
@@ -34,7 +34,7 @@ type known struct {
 
 func (k known) Is(target error) bool { return target == k.as }
 
-// wrap does what check does with an error of cu's. These are integers, CUresult, of a type that is not exported.
+// wrap is check for an error of cu. These are integers, CUresult, of an unexported type.
 func wrap(call string, err error) error {
 	if err == nil {
 		return nil
@@ -42,7 +42,7 @@ func wrap(call string, err error) error {
 	return check(call, C.CUresult(reflect.ValueOf(err).Int()))
 }
 
-// during puts what was being done before an error, if there is one.
+// during prepends the operation to an error, if there is one.
 func during(what string, err error) error {
 	if err == nil {
 		return nil

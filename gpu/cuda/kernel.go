@@ -10,7 +10,7 @@ import (
 	"gorgonia.org/cu"
 )
 
-// kernel is the one function of a CUmodule that is used; its zero value is a closed one.
+// kernel is the only used function of a CUmodule. Its zero value is a closed kernel.
 type kernel struct {
 	module   cu.Module
 	function cu.Function
@@ -34,7 +34,7 @@ func (c *context) newKernel(ptx, name string) (*kernel, error) {
 	}
 	function, err := module.Function(name)
 	if err != nil {
-		module.Unload() // may well fail, and err has the reason
+		module.Unload() // may fail too; err has the reason
 		return nil, wrap("cuModuleGetFunction", err)
 	}
 	return &kernel{module, function}, nil

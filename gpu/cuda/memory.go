@@ -16,7 +16,7 @@ import (
 
 var errEmpty = errors.New("memory has at least one byte")
 
-// memory is a block on the GPU. Its pointer is 0 after Close.
+// memory is a block of GPU memory. Its pointer is 0 after Close.
 type memory struct {
 	size    int
 	pointer cu.DevicePtr
@@ -42,14 +42,14 @@ func (c *context) allocate(size int) (*memory, error) {
 		return nil, wrap("cuMemAlloc", err)
 	}
 	m := &memory{size, pointer}
-	// On a stream of its own: CUDA's legacy stream, which cuMemsetD8 works on, is not in order with streams that do not wait
+	// On a separate stream: CUDA's legacy stream, which cuMemsetD8 uses, is not ordered with streams that do not wait
 	// for it, and waiting for the whole context would break a capture.
 	err = c.clearing.Clear(m, 0, size)
 	if err == nil {
 		err = c.clearing.Synchronize()
 	}
 	if err != nil {
-		m.Close() // may well fail, and err has the reason
+		m.Close() // may fail too; err has the reason
 		return nil, err
 	}
 	return m, nil
@@ -68,7 +68,7 @@ func (m *memory) Close() error {
 	return during("free GPU memory", wrap("cuMemFree", err))
 }
 
-// hostMemory is memory of the driver's own that copies run to and from; nil after Close.
+// hostMemory is the driver's own pinned memory; nil after Close.
 type hostMemory struct{ bytes []byte }
 
 func (c *context) AllocateHost(size int) (gpu.HostMemory, error) {
@@ -91,7 +91,7 @@ func (c *context) allocateHost(size int) (*hostMemory, error) {
 		return nil, err
 	}
 	bytes := unsafe.Slice((*byte)(p), size)
-	clear(bytes) // the driver does not promise that they are zero
+	clear(bytes) // the driver does not promise that it is zeroed
 	return &hostMemory{bytes}, nil
 }
 
@@ -106,7 +106,7 @@ func (m *hostMemory) Close() error {
 	return during("free pinned memory", wrap("cuMemFreeHost", err))
 }
 
-// registration is memory of the caller's that the driver has pinned; nil after Close.
+// registration is the caller's memory that the driver has pinned; nil after Close.
 type registration struct{ mem []byte }
 
 func (c *context) Register(mem []byte) (gpu.Registration, error) {
@@ -129,5 +129,5 @@ func (r *registration) Close() error {
 	}
 	err := check("cuMemHostUnregister", C.cuMemHostUnregister(unsafe.Pointer(&r.mem[0])))
 	r.mem = nil
-	return during("let go of pinned memory", err)
+	return during("unpin memory", err)
 }

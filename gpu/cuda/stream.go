@@ -11,7 +11,7 @@ import (
 	"gorgonia.org/cu"
 )
 
-// stream is a CUstream; its zero value is a closed one.
+// stream is a CUstream. Its zero value is a closed stream.
 type stream struct{ queue cu.Stream }
 
 func (c *context) NewStream() (gpu.Stream, error) {
@@ -78,7 +78,8 @@ func (s *stream) Clear(dst gpu.Memory, offset, size int) error {
 	return during("clear", err)
 }
 
-// at returns the address of size bytes of m at an offset, for work on s. CUDA itself knows no bounds between blocks.
+// at returns the address of size bytes of m at an offset, for work on s. CUDA itself does not check the bounds of
+// blocks.
 func (s *stream) at(m gpu.Memory, offset, size int) (cu.DevicePtr, error) {
 	if err := s.open(); err != nil {
 		return 0, err
@@ -108,7 +109,7 @@ func (s *stream) Wait(e gpu.Event) error {
 	return during("wait for an event", err)
 }
 
-// point returns what is e in CUDA, for work on s.
+// point returns the CUDA event of e, for work on s.
 func (s *stream) point(e gpu.Event) (cu.Event, error) {
 	if err := s.open(); err != nil {
 		return cu.Event{}, err
@@ -137,7 +138,7 @@ func (s *stream) Synchronize() error {
 	return during("wait for a stream", err)
 }
 
-// Close waits for the queued work, so that the memory which it names can be closed next.
+// Close waits for the queued work, so the memory that it uses can be closed next.
 func (s *stream) Close() error {
 	if s.open() != nil {
 		return nil
@@ -149,7 +150,7 @@ func (s *stream) Close() error {
 	return err
 }
 
-// event is a CUevent; its zero value is a closed one.
+// event is a CUevent. Its zero value is a closed event.
 type event struct{ point cu.Event }
 
 func (c *context) NewEvent() (gpu.Event, error) {

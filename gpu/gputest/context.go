@@ -1,8 +1,8 @@
-// Package gputest has a GPU for tests on machines without one, and the test that every gpu.Context passes.
+// Package gputest provides a GPU for tests on machines without one, and the test that every gpu.Context must pass.
 //
-// The GPU is a fake in pure Go. Its memory is the machine's; each stream does its work in order and beside the other streams,
-// and a copy takes as long as the bandwidth says. In a bubble of testing/synctest that is virtual time, so that a test can
-// say to the nanosecond what overlaps with what, and takes none itself:
+// The GPU is a fake in pure Go. Its memory is host memory. Each stream does its work in order and concurrently with the
+// other streams, and a copy takes the time that the bandwidth implies. In a bubble of testing/synctest this is virtual
+// time, so a test can check overlaps to the nanosecond and takes no time itself:
 //
 //	synctest.Test(t, func(t *testing.T) {
 //		card := gputest.New(gputest.Config{Bandwidth: 1e9, Misuse: func(err error) { t.Error(err) }})
@@ -14,7 +14,7 @@
 //		stream.Synchronize()                                  // 56 ms have passed
 //	})
 //
-// It is strict where CUDA is silent: see ErrMisuse. Failures are injected with Context.Fail.
+// It reports misuse that CUDA ignores: see ErrMisuse. Context.Fail injects failures.
 package gputest
 
 import (
@@ -30,26 +30,27 @@ import (
 	"github.com/xtts-host/xtts-host/gpu"
 )
 
-// ErrMisuse matches errors about calls that break the rules of package gpu: on a thread without Bind, on what is closed, with
-// memory that is not pinned or not of the card, beyond a block's end; about memory that is closed, or bytes that change, while
-// a copy of them is under way; and about a Context that is closed before everything made with it.
+// ErrMisuse matches errors for calls that break the rules of package gpu: on a thread without Bind, on closed values,
+// with memory that is not pinned or not of the card, or beyond the end of a block; for memory that is closed, or bytes
+// that change, during a copy; and for a Context that is closed before everything created with it.
 var ErrMisuse = errors.New("misuse of the GPU")
 
-// Config says what card New makes. The zero value is one of 1 GiB whose copies take no time.
+// Config describes the card of New. The zero value is a card of 1 GiB whose copies take no time.
 type Config struct {
-	Device gpu.Device // the zero value means one that is named "Fake card"
-	Memory int        // bytes the card has; 0 means 1 GiB
-	// Bandwidth is how many bytes Upload and Download copy in a second, on each stream; 0 means that they take no time.
-	// Copy and Clear take none.
+	Device gpu.Device // the zero value means a device named "Fake card"
+	Memory int        // total memory in bytes; 0 means 1 GiB
+	// Bandwidth is the number of bytes that Upload and Download copy per second, on each stream; 0 means that they take
+	// no time. Copy and Clear take no time.
 	Bandwidth int
-	// Kernels are what Launch calls for a kernel, by its name. The arguments are addresses in the machine's memory, and numbers.
+	// Kernels are the functions that Launch calls, by the name of the kernel. The arguments are addresses in host
+	// memory, and numbers.
 	Kernels map[string]func(arguments []uint64)
-	// Misuse, if set, hears of every misuse, also when the caller who got the error ignores it and when there is no caller.
-	// It may be called from any goroutine, and calls nothing of this package.
+	// Misuse, if not nil, is called for every misuse, even if the caller ignores the error or there is no caller. It
+	// may be called from any goroutine, and must call nothing of this package.
 	Misuse func(error)
 }
 
-// Op is a kind of call that Context.Fail can let fail.
+// Op is a kind of call for Context.Fail.
 type Op string
 
 const (
@@ -64,22 +65,22 @@ const (
 	Run          Op = "run"
 )
 
-// Context is the fake card; New makes one.
+// Context is the fake card. Use New to create one.
 type Context struct {
 	config Config
 
 	mu      sync.Mutex
-	threads map[int]bool // those that called Bind
+	threads map[int]bool // threads that called Bind
 	blocks  []*Memory
 	used    int // bytes of the card
 	open    map[string]int
 	fail    map[Op]injection
-	lost    error // what a stream's work failed with
+	lost    error // the error that a stream's work failed with
 	closed  bool
 }
 
 type injection struct {
-	calls int // until the one that fails
+	calls int // calls until the one that fails
 	err   error
 }
 
@@ -90,8 +91,9 @@ func New(config Config) *Context {
 	return &Context{config: config, threads: map[int]bool{}, open: map[string]int{}, fail: map[Op]injection{}}
 }
 
-// Fail lets the nth call of op from now on, counting from 1, fail with err. Work of a stream fails when its turn comes. As with
-// CUDA the context is lost then: what is still queued is not done, and every later call returns the error, but Close closes.
+// Fail makes the nth call of op from now on, counting from 1, fail with err. Work of a stream fails when it is
+// executed. As with CUDA, the context is lost then: queued work is not done, and every later call returns the error,
+// except that Close still closes.
 func (c *Context) Fail(op Op, nth int, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -112,7 +114,7 @@ func (c *Context) injected(op Op) error {
 	return fmt.Errorf("%s: %w", op, f.err)
 }
 
-// misuse makes an error that matches ErrMisuse and tells Config.Misuse of it.
+// misuse returns an error that matches ErrMisuse and passes it to Config.Misuse.
 func (c *Context) misuse(format string, args ...any) error {
 	err := fmt.Errorf("%w: %w", ErrMisuse, fmt.Errorf(format, args...))
 	if c.config.Misuse != nil {
@@ -121,7 +123,7 @@ func (c *Context) misuse(format string, args ...any) error {
 	return err
 }
 
-// enter is what every call begins with. The caller holds mu.
+// enter starts every call. The caller holds mu.
 func (c *Context) enter(op Op) error {
 	if c.closed {
 		return c.misuse("%s: GPU %s: %w", op, c.config.Device.UUID, gpu.ErrClosed)
@@ -132,7 +134,7 @@ func (c *Context) enter(op Op) error {
 	return c.lost
 }
 
-// takes returns how long a copy of size bytes takes.
+// takes returns the duration of a copy of size bytes.
 func (c *Context) takes(size int) time.Duration {
 	if c.config.Bandwidth == 0 {
 		return 0
@@ -158,7 +160,7 @@ func (c *Context) MemInfo() (free, total int, err error) {
 	return c.config.Memory - c.used, c.config.Memory, nil
 }
 
-// Close returns an error that matches ErrMisuse when something that was made with the context is open.
+// Close returns an error that matches ErrMisuse if something that was created with the context is open.
 func (c *Context) Close() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -176,5 +178,5 @@ func (c *Context) Close() error {
 		return nil
 	}
 	slices.Sort(left)
-	return c.misuse("close the GPU before all that was made with it: open are %s", strings.Join(left, ", "))
+	return c.misuse("close the GPU before everything that was created with it: open are %s", strings.Join(left, ", "))
 }

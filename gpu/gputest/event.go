@@ -10,7 +10,7 @@ import (
 // Event is an event of the fake card.
 type Event struct {
 	c      *Context
-	last   *point // what was recorded last
+	last   *point // the last recorded point
 	closed bool
 }
 
@@ -24,7 +24,7 @@ func (c *Context) NewEvent() (gpu.Event, error) {
 	return &Event{c: c}, nil
 }
 
-// enter is what every call begins with. The caller holds the context's mu.
+// enter starts every call. The caller holds the context's mu.
 func (e *Event) enter(op Op) error {
 	if e.closed {
 		return e.c.misuse("%s: event: %w", op, gpu.ErrClosed)

@@ -12,7 +12,7 @@ import (
 	"github.com/xtts-host/xtts-host/gpu/gputest"
 )
 
-// card is a fake card that copies a byte in a nanosecond, with what most tests need of it.
+// card is a fake card that copies one byte per nanosecond, with the resources that most tests need.
 type card struct {
 	*testing.T
 	*gputest.Context
@@ -112,8 +112,8 @@ func TestWaitHoldsBack(t *testing.T) {
 		c.no(compute.Run(time.Millisecond, func() error { seen = m.Bytes()[0]; return nil }))
 		c.no(compute.Record(read))
 		c.no(copies.Wait(read))
-		c.no(compute.Run(time.Second, idle)) // was queued after Record: nobody waits for it
-		c.no(compute.Record(read))           // nor does who waited for what was recorded before
+		c.no(compute.Run(time.Second, idle)) // queued after Record: no one waits for it
+		c.no(compute.Record(read))           // nor does a waiter for the previously recorded point
 		c.no(copies.Upload(m, 0, host.Bytes()))
 		c.no(copies.Synchronize())
 		c.took(start, time.Millisecond+time.Microsecond)
@@ -144,7 +144,7 @@ func TestFailedWorkLosesTheContext(t *testing.T) {
 				start := time.Now()
 				synctest.Wait()
 				time.Sleep(time.Second)
-				c.took(start, time.Second) // and none waits for ever
+				c.took(start, time.Second) // and none waits forever
 				_, happened := e.Happened()
 				_, allocated := c.Allocate(1)
 				for what, err := range map[string]error{
@@ -160,7 +160,7 @@ func TestFailedWorkLosesTheContext(t *testing.T) {
 						c.Errorf("Close of %T: %v, not the failure", x, err)
 					}
 				}
-				c.no(c.Close()) // they are closed nevertheless
+				c.no(c.Close()) // they are closed anyway
 			})
 		})
 	}
@@ -209,7 +209,7 @@ func TestMisuse(t *testing.T) {
 			c.no(m.Close())
 			return c.stream().Clear(m, 0, 10)
 		},
-		"close pinned memory: work that is queued or under way names it 1 times": func(c *card) error {
+		"close pinned memory: queued or running work uses it 1 times": func(c *card) error {
 			s, host := c.stream(), c.pinned(1000)
 			c.no(s.Upload(c.memory(1000), 0, host.Bytes()))
 			time.Sleep(999)
@@ -234,7 +234,7 @@ func TestMisuse(t *testing.T) {
 			}()
 			return <-err
 		},
-		"close the GPU before all that was made with it: open are 1 of GPU memory, 2 of stream": func(c *card) error {
+		"close the GPU before everything that was created with it: open are 1 of GPU memory, 2 of stream": func(c *card) error {
 			c.memory(1)
 			c.stream()
 			c.stream()

@@ -1,4 +1,4 @@
-// Package gputest stands in for GPUs where there are none.
+// Package gputest provides fake GPUs for tests.
 package gputest
 
 import (
@@ -9,14 +9,14 @@ import (
 	"github.com/xtts-host/xtts-host/gpu"
 )
 
-// Inventory is a gpu.Inventory over cards that a test lists. The fields are set before its first use; Update changes a card
+// Inventory is a gpu.Inventory with cards that a test lists. Set the fields before its first use; Update changes a card
 // later.
 //
 //	i := &gputest.Inventory{Cards: gputest.Cards(2, 24<<30)}
 type Inventory struct {
 	Version gpu.Driver
 	Cards   []gpu.Card
-	// Links joins cards by their indices, the lower one first; where none is given, across NUMA nodes without peer access.
+	// Links connects cards by their indices, the lower one first. The default is across NUMA nodes without peer access.
 	Links map[[2]int]gpu.Link
 
 	mu       sync.Mutex // guards the rest, and Cards
@@ -39,7 +39,7 @@ func Cards(n int, memory int64) []gpu.Card {
 	return cards
 }
 
-// Update changes a card as change does.
+// Update changes a card with the function change.
 func (i *Inventory) Update(index int, change func(*gpu.Card)) {
 	i.mu.Lock()
 	defer i.mu.Unlock()

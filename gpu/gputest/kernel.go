@@ -8,7 +8,7 @@ import (
 	"github.com/xtts-host/xtts-host/gpu"
 )
 
-// Kernel is what the fake card has for a kernel: a function of Config.Kernels.
+// Kernel is the fake card's kernel: a function of Config.Kernels.
 type Kernel struct {
 	c      *Context
 	run    func(arguments []uint64)
@@ -50,8 +50,8 @@ func (k *Kernel) Close() error {
 // nothingPTX is a kernel that does nothing.
 const nothingPTX = ".version 7.0\n.target sm_75\n.address_size 64\n.visible .entry nothing()\n{\n\tret;\n}\n"
 
-// Launch calls the kernel's function once, whatever the number of threads. Blocks of the card that an argument points into are in use until
-// then.
+// Launch calls the kernel's function once, for any number of threads. Blocks of the card that an argument points into
+// are in use until then.
 func (s *Stream) Launch(k gpu.Kernel, blocks, threads int, arguments ...uint64) error {
 	s.c.mu.Lock()
 	defer s.c.mu.Unlock()

@@ -10,12 +10,12 @@ import (
 	"github.com/xtts-host/xtts-host/gpu"
 )
 
-// Memory is what Allocate, AllocateHost and Register make. That of the card is the machine's memory too.
+// Memory is what Allocate, AllocateHost and Register create. Card memory is host memory too.
 type Memory struct {
 	c      *Context
 	kind   string // cardMemory, hostMemory or mappedMemory
 	mem    []byte
-	users  int // pieces of work, queued or under way, that name it
+	users  int // number of queued or running operations that use it
 	closed atomic.Bool
 }
 
@@ -49,7 +49,7 @@ func (c *Context) Register(mem []byte) (gpu.Registration, error) {
 	return m, nil
 }
 
-// add makes a block of mem, or of new memory if that is nil.
+// add creates a block of mem, or of new memory if mem is nil.
 func (c *Context) add(op Op, kind string, size int, mem []byte) (*Memory, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -63,13 +63,13 @@ func (c *Context) add(op Op, kind string, size int, mem []byte) (*Memory, error)
 		return nil, fmt.Errorf("%s: memory has at least one byte", op)
 	}
 	if kind == mappedMemory && c.find(addressOf(mem), 1, mappedMemory) != nil {
-		return nil, fmt.Errorf("%s: it is pinned already", op)
+		return nil, fmt.Errorf("%s: it is already pinned", op)
 	}
 	if kind == cardMemory && size > c.config.Memory-c.used {
 		return nil, fmt.Errorf("%s: %d bytes of %d, of which %d are used: %w", op, size, c.config.Memory, c.used, gpu.ErrOutOfMemory)
 	}
 	if mem == nil {
-		// Outside Go's heap, since libraries in C keep its address; and what uses it after Close is killed for it.
+		// Outside Go's heap, because C libraries keep its address, and a use after Close must crash.
 		var err error
 		if mem, err = syscall.Mmap(-1, 0, size, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_PRIVATE|syscall.MAP_ANON); err != nil {
 			return nil, fmt.Errorf("%s: %w", op, err)
@@ -97,11 +97,11 @@ func (c *Context) find(address uintptr, size int, kinds ...string) *Memory {
 
 func addressOf(mem []byte) uintptr { return uintptr(unsafe.Pointer(unsafe.SliceData(mem))) }
 
-// Pointer is an address of the machine's memory, which a library that computes on the CPU can work on; 0 after Close.
+// Pointer returns an address in host memory, which a library that computes on the CPU can use; 0 after Close.
 func (m *Memory) Pointer() uintptr { return addressOf(m.Bytes()) }
 
-// Bytes are what the memory holds, also that of the card: for work that a test queues with Stream.Run, and for what it
-// asserts. Nil after Close.
+// Bytes returns the content of the memory, also for card memory: for work that a test queues with Stream.Run, and for
+// its assertions. It returns nil after Close.
 func (m *Memory) Bytes() []byte {
 	if m.closed.Load() {
 		return nil
@@ -111,7 +111,7 @@ func (m *Memory) Bytes() []byte {
 
 func (m *Memory) Size() int { return len(m.mem) }
 
-// Close refuses to close memory that queued work names.
+// Close refuses to close memory that queued work uses.
 func (m *Memory) Close() error {
 	c := m.c
 	c.mu.Lock()
@@ -121,7 +121,7 @@ func (m *Memory) Close() error {
 	}
 	op := Op("close " + m.kind)
 	if m.users > 0 {
-		return c.misuse("%s: work that is queued or under way names it %d times", op, m.users)
+		return c.misuse("%s: queued or running work uses it %d times", op, m.users)
 	}
 	err := c.enter(op)
 	m.closed.Store(true)

@@ -10,15 +10,15 @@ import (
 	"github.com/xtts-host/xtts-host/gpu"
 )
 
-// Stream is a queue of the fake card. Every piece of work has a goroutine that first waits for the piece before it; Close
-// waits for the last.
+// Stream is a queue of the fake card. Each operation has a goroutine that first waits for the previous operation. Close
+// waits for the last one.
 type Stream struct {
 	c      *Context
-	last   *point // nil before the first work
+	last   *point // nil before the first operation
 	closed bool
 }
 
-// point is a piece of work in a stream.
+// point is an operation in a stream.
 type point struct {
 	done chan struct{} // closed when it is done
 	at   time.Time     // when that was
@@ -52,7 +52,7 @@ func (c *Context) NewStream() (gpu.Stream, error) {
 	return &Stream{c: c}, nil
 }
 
-// enter is what every call begins with. The caller holds the context's mu.
+// enter starts every call. The caller holds the context's mu.
 func (s *Stream) enter(op Op) error {
 	if s.closed {
 		return s.c.misuse("%s: stream: %w", op, gpu.ErrClosed)
@@ -60,7 +60,7 @@ func (s *Stream) enter(op Op) error {
 	return s.c.enter(op)
 }
 
-// add queues work. The caller holds the context's mu.
+// add queues an operation. The caller holds the context's mu.
 func (s *Stream) add(work func()) *point {
 	before, p := s.last, &point{done: make(chan struct{})}
 	s.last = p
@@ -73,8 +73,8 @@ func (s *Stream) add(work func()) *point {
 	return p
 }
 
-// queue queues work of an operation that takes some time: begin and end are called when that begins and ends. The memory it
-// names is in use until then. The caller holds the context's mu.
+// queue queues an operation that takes some time: begin and end are called when it begins and ends. The memory it uses
+// is in use until then. The caller holds the context's mu.
 func (s *Stream) queue(op Op, takes time.Duration, begin func(), end func() error, named ...*Memory) {
 	injected := s.c.injected(op)
 	for _, m := range named {
@@ -98,7 +98,7 @@ func (s *Stream) queue(op Op, takes time.Duration, begin func(), end func() erro
 	})
 }
 
-// failed returns what the context is lost by.
+// failed returns the error by which the context was lost.
 func (c *Context) failed() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -193,8 +193,8 @@ func (s *Stream) Clear(dst gpu.Memory, offset, size int) error {
 	return nil
 }
 
-// Run queues work that takes some time, as a library's that was given the stream's Pointer: f is called at its end. An error
-// of f's loses the context, as one that Context.Fail injects.
+// Run queues work that takes some time, like that of a library that uses the stream's Pointer. f is called at its end.
+// If f returns an error, the context is lost, as with Context.Fail.
 func (s *Stream) Run(takes time.Duration, f func() error) error {
 	s.c.mu.Lock()
 	defer s.c.mu.Unlock()
@@ -207,7 +207,7 @@ func (s *Stream) Run(takes time.Duration, f func() error) error {
 
 func nothing() {}
 
-// Pointer is a number of the stream's own.
+// Pointer returns a unique number of the stream.
 func (s *Stream) Pointer() uintptr { return uintptr(unsafe.Pointer(s)) }
 
 func (s *Stream) Record(e gpu.Event) error {

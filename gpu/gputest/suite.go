@@ -11,7 +11,7 @@ import (
 	"github.com/xtts-host/xtts-host/gpu"
 )
 
-// TestContext checks that contexts keep what package gpu promises of them. It calls open once, and closes what that returns.
+// TestContext checks that contexts keep the promises of package gpu. It calls open once, and closes the result.
 func TestContext(t *testing.T, open func() (gpu.Context, error)) {
 	c, err := open()
 	if err != nil {
@@ -49,14 +49,14 @@ func TestContext(t *testing.T, open func() (gpu.Context, error)) {
 	})
 }
 
-// suite makes things with a context, on a thread that is bound to it, and closes them when the test ends.
+// suite creates values with a context, on a thread that is bound to it, and closes them when the test ends.
 type suite struct {
 	*testing.T
 	c gpu.Context
 }
 
 func newSuite(t *testing.T, c gpu.Context) *suite {
-	runtime.LockOSThread() // for good: a thread that is bound must not serve other goroutines
+	runtime.LockOSThread() // never unlocked: a bound thread must not run other goroutines
 	if err := c.Bind(); err != nil {
 		t.Fatal(err)
 	}
@@ -105,7 +105,7 @@ func (s *suite) event() gpu.Event {
 	return must(s, e, err)
 }
 
-// fill gives every byte of b a value that tells its place and the seed.
+// fill gives every byte of b a value that depends on its place and the seed.
 func fill(b []byte, seed int) []byte {
 	for i := range b {
 		b[i] = byte(i*7 + i>>8 + seed*31 + 1)
@@ -114,7 +114,7 @@ func fill(b []byte, seed int) []byte {
 }
 
 func testNotBound(t *testing.T, c gpu.Context) {
-	runtime.LockOSThread() // for good, see newSuite
+	runtime.LockOSThread() // never unlocked, see newSuite
 	if _, _, err := c.MemInfo(); err == nil {
 		t.Error("MemInfo works on a thread without Bind")
 	}
@@ -195,7 +195,7 @@ func testCopies(s *suite) {
 	}
 	s.no(q.Synchronize())
 	if !bytes.Equal(dst, want) {
-		s.Error("upload, copy, clear and download give other bytes")
+		s.Error("upload, copy, clear and download change the bytes")
 	}
 	if idle, err := q.Idle(); !idle || err != nil {
 		s.Errorf("after Synchronize the stream is idle: %v, %v", idle, err)
@@ -208,7 +208,7 @@ func testRegister(s *suite) {
 	s.no(err)
 	defer syscall.Munmap(mem)
 	q, a, dst := s.stream(), s.memory(size), s.pinned(size)
-	for seed := range 2 { // it can be pinned again when it was let go
+	for seed := range 2 { // it can be pinned again after it was released
 		r, err := s.c.Register(mem)
 		s.no(err)
 		if again, err := s.c.Register(mem); err == nil || again != nil {
@@ -219,7 +219,7 @@ func testRegister(s *suite) {
 		s.no(q.Download(dst, a, 0))
 		s.no(q.Synchronize())
 		if !bytes.Equal(dst, mem) {
-			s.Error("a copy from registered memory gives other bytes")
+			s.Error("a copy from registered memory changes the bytes")
 		}
 		s.no(r.Close())
 		s.no(r.Close())
@@ -243,7 +243,7 @@ func testOutOfRange(s *suite) {
 		"clear beyond the end":        q.Clear(a, 1, 100),
 	} {
 		if err == nil {
-			s.Errorf("%s is no error", name)
+			s.Errorf("%s returned no error", name)
 		}
 	}
 	s.no(q.Synchronize()) // none of them was queued
@@ -258,7 +258,7 @@ func testEvents(s *suite) {
 	s.no(start.Synchronize())
 	s.no(q.Wait(start))
 	if _, err := end.Since(start); err == nil {
-		s.Error("time since an event that was never recorded is no error")
+		s.Error("time since an event that was never recorded returned no error")
 	}
 	for range 2 { // an event can be recorded again
 		s.no(q.Record(start))
@@ -274,7 +274,7 @@ func testEvents(s *suite) {
 	}
 }
 
-// testOrder lets two streams take turns on one block. Without Wait each would run ahead of the other.
+// testOrder lets two streams use one block alternately. Without Wait each would run ahead of the other.
 func testOrder(s *suite) {
 	const size, turns = 1 << 18, 16
 	up, down := s.stream(), s.stream()
@@ -294,19 +294,19 @@ func testOrder(s *suite) {
 	s.no(down.Synchronize())
 	for i := range turns {
 		if !bytes.Equal(dst[i*size:][:size], src[i*size:][:size]) {
-			s.Errorf("turn %d brings other bytes", i)
+			s.Errorf("turn %d changed the bytes", i)
 		}
 	}
 }
 
-// testThreads lets threads work side by side, each with a stream of its own.
+// testThreads lets threads work concurrently, each with its own stream.
 func testThreads(s *suite) {
 	const size, threads = 1 << 16, 4
 	failed := make(chan error)
 	for i := range threads {
 		src, dst := fill(s.pinned(size), i), s.pinned(size)
 		go func() {
-			runtime.LockOSThread() // for good, see newSuite
+			runtime.LockOSThread() // never unlocked, see newSuite
 			failed <- func() error {
 				if err := s.c.Bind(); err != nil {
 					return err
@@ -322,7 +322,7 @@ func testThreads(s *suite) {
 	}
 }
 
-// roundTrips copies src to the GPU and back to dst, a few times, with a block and a stream made for each.
+// roundTrips copies src to the GPU and back to dst several times, with a new block and stream each time.
 func roundTrips(c gpu.Context, src, dst []byte) error {
 	for range 4 {
 		clear(dst)
@@ -339,15 +339,15 @@ func roundTrips(c gpu.Context, src, dst []byte) error {
 			return err
 		}
 		if !bytes.Equal(dst, src) {
-			return errors.New("copies of several threads give other bytes")
+			return errors.New("concurrent copies change the bytes")
 		}
 	}
 	return nil
 }
 
 func testKernels(s *suite) {
-	if _, err := s.c.NewKernel("this is no PTX", "nothing"); !errors.Is(err, gpu.ErrNoKernel) {
-		s.Errorf("no PTX: %v, not gpu.ErrNoKernel", err)
+	if _, err := s.c.NewKernel("this is not PTX", "nothing"); !errors.Is(err, gpu.ErrNoKernel) {
+		s.Errorf("invalid PTX: %v, not gpu.ErrNoKernel", err)
 	}
 	if _, err := s.c.NewKernel(nothingPTX, "something"); err == nil || errors.Is(err, gpu.ErrNoKernel) {
 		s.Errorf("a name that is not in it: %v", err)

@@ -1,6 +1,6 @@
-// Package library asks the dynamic loader for shared libraries by name, as "libcudart.so.13": whether it finds and loads them, and
-// where. What a library does when it is loaded happens in this process, so who asks about strangers' libraries does so from a process
-// of its own.
+// Package library asks the dynamic loader for shared libraries by name, such as "libcudart.so.13": whether it finds and
+// loads them, and from which file. Loading runs the library's initializers in this process, so use a separate process
+// for untrusted or fragile libraries.
 package library
 
 /*
@@ -28,9 +28,9 @@ import (
 	"unsafe"
 )
 
-// Find loads a library and returns the file that it came from. The error is the loader's, which names the library.
+// Find loads a library and returns its file. The error is the loader's, which names the library.
 func Find(name string) (path string, err error) {
-	runtime.LockOSThread() // dlerror is the thread's
+	runtime.LockOSThread() // dlerror is per thread
 	defer runtime.UnlockOSThread()
 	cname := C.CString(name)
 	defer C.free(unsafe.Pointer(cname))

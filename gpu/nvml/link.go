@@ -33,7 +33,7 @@ func (i *inventory) Link(a, b string) (gpu.Link, error) {
 	}
 	distance, ok := distances[level]
 	if !ok {
-		distance = gpu.CrossNode // a level that is not known is the farthest
+		distance = gpu.CrossNode // an unknown level is the farthest
 	}
 	l := gpu.Link{Distance: distance, Peer: peer(x, y, nvml.P2P_CAPS_INDEX_READ) && peer(x, y, nvml.P2P_CAPS_INDEX_WRITE)}
 	if peer(x, y, nvml.P2P_CAPS_INDEX_NVLINK) {
@@ -42,14 +42,14 @@ func (i *inventory) Link(a, b string) (gpu.Link, error) {
 	return l, nil
 }
 
-// peer asks for one capability between two GPUs. Where the driver does not know, there is none.
+// peer queries one capability between two GPUs. If the driver does not know, the answer is false.
 func peer(x, y nvml.Device, capability nvml.GpuP2PCapsIndex) bool {
 	status, ret := x.GetP2PStatus(y, capability)
 	return ret == nvml.SUCCESS && status == nvml.P2P_STATUS_OK
 }
 
-// nvlinks counts the links between two GPUs that are known to be joined by NVLink: the active ones of x that end at y, or else,
-// behind an NVSwitch, all its active ones.
+// nvlinks counts the NVLink connections between two GPUs that are known to be connected by NVLink: the active links of
+// x that end at y or, with an NVSwitch, all its active links.
 func nvlinks(x, y nvml.Device) int {
 	target, ret := y.GetPciInfo()
 	direct, active := 0, 0

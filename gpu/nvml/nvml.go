@@ -13,20 +13,20 @@ import (
 	"github.com/xtts-host/xtts-host/gpu"
 )
 
-// inventory is a gpu.Inventory over an initialised library.
+// inventory is a gpu.Inventory with an initialized library.
 type inventory struct {
 	driver  gpu.Driver
 	devices []gpu.Device
 	handles map[string]nvml.Device // by UUID
 
-	mu       sync.RWMutex // held to read by every call of the library, to write by Close
+	mu       sync.RWMutex // held for reading by every call of the library, for writing by Close
 	lib      nvml.Interface
 	closed   bool
 	watchers map[*watcher]bool
 }
 
-// Open loads the library and lists the GPUs. The inventory is empty, and its Driver says why, when there is no library, no driver
-// behind it, and no GPU of which the kernel knows. Everything else that goes wrong is an error.
+// Open loads the library and lists the GPUs. The inventory is empty, and its Driver says why, if there is no library,
+// no driver for it, and no GPU that the kernel knows. Everything else that fails is an error.
 func Open() (gpu.Inventory, error) { return open(nvml.New(), gpu.Detect) }
 
 func open(lib nvml.Interface, detect func() ([]gpu.Device, error)) (gpu.Inventory, error) {
@@ -41,7 +41,8 @@ func open(lib nvml.Interface, detect func() ([]gpu.Device, error)) (gpu.Inventor
 	return i, nil
 }
 
-// absent tells a machine without GPUs from one whose GPUs cannot be used. It calls nothing of the library, which has not come up.
+// absent distinguishes a machine without GPUs from a machine whose GPUs are unusable. It calls nothing of the library,
+// which is not initialized.
 func absent(ret nvml.Return, detect func() ([]gpu.Device, error)) (gpu.Inventory, error) {
 	seen, err := detect()
 	if err != nil {
@@ -72,7 +73,7 @@ func absent(ret nvml.Return, detect func() ([]gpu.Device, error)) (gpu.Inventory
 	return nil, &gpu.AdvisedError{Reason: why, Advice: advice}
 }
 
-// list fills the inventory in.
+// list fills the inventory.
 func (i *inventory) list() error {
 	version, ret := i.lib.SystemGetDriverVersion()
 	if err := failed("driver version", ret); err != nil {
@@ -95,7 +96,8 @@ func (i *inventory) list() error {
 		i.devices = append(i.devices, d)
 		i.handles[d.UUID] = handle
 	}
-	// NVML counts so too, but does not promise to. A virtual machine may give equal addresses: they stay in its order.
+	// NVML uses the same order, but does not promise it. A virtual machine may have equal addresses; then NVML's order
+	// is kept.
 	slices.SortStableFunc(i.devices, func(a, b gpu.Device) int { return cmp.Compare(a.PCI, b.PCI) })
 	for n := range i.devices {
 		i.devices[n].Index = n
@@ -196,7 +198,7 @@ func (i *inventory) Close() error {
 		i.mu.Unlock()
 		return nil
 	}
-	i.closed = true // no call of the library begins from here on
+	i.closed = true // no call of the library begins after this
 	watchers := slices.Collect(maps.Keys(i.watchers))
 	i.mu.Unlock()
 	for _, w := range watchers { // they call the library until they are closed
@@ -208,7 +210,7 @@ func (i *inventory) Close() error {
 	return failed("shutdown", i.lib.Shutdown())
 }
 
-// failed makes an error of what the library returned.
+// failed returns an error for a result of the library.
 func failed(what string, ret nvml.Return) error {
 	if ret == nvml.SUCCESS {
 		return nil

@@ -17,8 +17,8 @@ import (
 
 func none() ([]gpu.Device, error) { return nil, nil }
 
-// server is NVML's own mock of a machine with 8 GPUs, with what it lacks. NVML counts them against their PCI addresses, to see
-// that we do not rely on its order.
+// server is NVML's own mock of a machine with 8 GPUs, with additions. NVML's order is opposite to that of the PCI
+// addresses, to check that the package does not rely on it.
 func server() *dgxa100.Server {
 	s := dgxa100.New()
 	for n, d := range s.Devices {
@@ -84,7 +84,7 @@ func TestInventory(t *testing.T) {
 	}
 }
 
-// TestEqualAddresses keeps NVML's order where a virtual machine gives every card the same address.
+// TestEqualAddresses keeps NVML's order if a virtual machine gives every card the same address.
 func TestEqualAddresses(t *testing.T) {
 	s := server()
 	for n := range s.Devices {
@@ -97,14 +97,14 @@ func TestEqualAddresses(t *testing.T) {
 	}
 }
 
-// TestAbsent opens a library that does not start. The mock's other functions would count: none may be called.
+// TestAbsent opens a library that does not start. No other function of the mock may be called.
 func TestAbsent(t *testing.T) {
 	one := []gpu.Device{{Name: "NVIDIA L4", UUID: "GPU-1"}}
 	for _, tt := range []struct {
 		ret    nvml.Return
 		seen   []gpu.Device
-		absent string // Driver.Absent, where there is an inventory
-		want   string // else the error
+		absent string // Driver.Absent, if there is an inventory
+		want   string // otherwise the error
 		hint   string
 	}{
 		{nvml.ERROR_LIBRARY_NOT_FOUND, nil, "NVIDIA's driver library (libnvidia-ml.so.1) is not installed", "", ""},
@@ -145,7 +145,7 @@ func TestAbsent(t *testing.T) {
 
 // TestOpen opens the library of this machine, if it has one.
 func TestOpen(t *testing.T) {
-	for range 2 { // it can be opened again behind Close
+	for range 2 { // it can be opened again after Close
 		i, err := Open()
 		if err != nil {
 			t.Fatal(err)
@@ -193,7 +193,7 @@ func TestLink(t *testing.T) {
 	if got := link(); got != (gpu.Link{Distance: gpu.SameNode, Peer: true}) {
 		t.Errorf("by PCI: %v", got)
 	}
-	// Links 0 to 5 lead to other places, but for 0 and 1; 5 is down.
+	// Links 0 to 5 lead to other places, except for 0 and 1; 5 is down.
 	x := device(s, 0)
 	all := func(nvml.Device, nvml.GpuP2PCapsIndex) (nvml.GpuP2PStatus, nvml.Return) {
 		return nvml.P2P_STATUS_OK, nvml.SUCCESS
@@ -232,7 +232,7 @@ func TestLink(t *testing.T) {
 	}
 }
 
-// events is an event set whose Wait gives what the test sends.
+// events is an event set whose Wait returns what the test sends.
 func events(s *dgxa100.Server, freed *atomic.Int32) chan nvml.EventData {
 	c := make(chan nvml.EventData)
 	s.EventSetCreateFunc = func() (nvml.EventSet, nvml.Return) {
@@ -251,7 +251,7 @@ func events(s *dgxa100.Server, freed *atomic.Int32) chan nvml.EventData {
 	for n := range s.Devices {
 		device(s, n).RegisterEventsFunc = func(types uint64, _ nvml.EventSet) nvml.Return {
 			if types != nvml.EventTypeXidCriticalError || n == 2 {
-				return nvml.ERROR_NOT_SUPPORTED // one card that cannot does not spoil it for the others
+				return nvml.ERROR_NOT_SUPPORTED // one card that cannot report does not affect the others
 			}
 			return nvml.SUCCESS
 		}
@@ -276,28 +276,28 @@ func TestWatch(t *testing.T) {
 	w.Close()
 	w.Close()
 	if _, open := <-w.Faults(); open || freed.Load() != 1 {
-		t.Errorf("behind Close: channel open %v, freed %d times", open, freed.Load())
+		t.Errorf("after Close: channel open %v, freed %d times", open, freed.Load())
 	}
 
-	// The inventory closes what is still open, before the library goes.
+	// The inventory closes what is still open before it closes the library.
 	if w, err = i.Watch(); err != nil {
 		t.Fatal(err)
 	}
 	s.ShutdownFunc = func() nvml.Return {
 		if freed.Load() != 2 {
-			t.Error("the library goes before the watcher")
+			t.Error("the library was closed before the watcher")
 		}
 		return nvml.SUCCESS
 	}
 	i.Close()
 	if _, open := <-w.Faults(); open {
-		t.Error("the watcher goes on")
+		t.Error("the watcher continues")
 	}
 	if _, err := i.Watch(); !errors.Is(err, gpu.ErrClosed) {
-		t.Errorf("watch behind Close: %v", err)
+		t.Errorf("watch after Close: %v", err)
 	}
 	if _, err := i.Memory("GPU-0"); !errors.Is(err, gpu.ErrClosed) {
-		t.Errorf("memory behind Close: %v", err)
+		t.Errorf("memory after Close: %v", err)
 	}
 }
 

@@ -10,10 +10,10 @@ import (
 	"github.com/xtts-host/xtts-host/gpu"
 )
 
-// waitMS bounds how long the driver is waited for at a time, and so how long Close takes.
+// waitMS bounds a single wait for the driver, and so the duration of Close.
 const waitMS = 200
 
-// watcher is a gpu.Watcher. Its goroutine is the only one that uses the set.
+// watcher is a gpu.Watcher. Only its goroutine uses the set.
 type watcher struct {
 	inventory *inventory
 	set       nvml.EventSet
@@ -23,7 +23,7 @@ type watcher struct {
 	done      chan struct{} // closed when the goroutine has ended and the set is freed
 }
 
-// Watch reports the faults of all GPUs that can report any. It is an error when none can, as under some hypervisors.
+// Watch reports the faults of all GPUs that can report any. It fails if none can, as under some hypervisors.
 func (i *inventory) Watch() (gpu.Watcher, error) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -47,7 +47,8 @@ func (i *inventory) Watch() (gpu.Watcher, error) {
 		set.Free()
 		return nil, failed("watch GPUs", last)
 	}
-	// Faults come in bursts: as many as a reader may be late for. What does not fit is lost, the first ones tell the most.
+	// Faults come in bursts: the buffer is for a late reader. Faults that do not fit are dropped; the first ones are
+	// the most useful.
 	w := &watcher{inventory: i, set: set, faults: make(chan gpu.Fault, 64), stop: make(chan struct{}), done: make(chan struct{})}
 	i.watchers[w] = true
 	go w.run()
@@ -72,7 +73,7 @@ func (w *watcher) run() {
 		case nvml.ERROR_TIMEOUT:
 			continue
 		default:
-			// A GPU that is lost makes each wait fail at once.
+			// After a GPU is lost, each wait fails at once.
 			select {
 			case <-w.stop:
 				return
@@ -85,7 +86,7 @@ func (w *watcher) run() {
 		}
 		uuid, ret := event.Device.GetUUID()
 		if ret != nvml.SUCCESS {
-			uuid = "" // lost, most likely
+			uuid = "" // most likely lost
 		}
 		select {
 		case w.faults <- gpu.Fault{UUID: uuid, XID: event.EventData, At: time.Now()}:
@@ -94,7 +95,7 @@ func (w *watcher) run() {
 	}
 }
 
-// Close ends the watching and waits for it.
+// Close ends the watching and waits for its goroutine.
 func (w *watcher) Close() error {
 	w.once.Do(func() { close(w.stop) })
 	<-w.done

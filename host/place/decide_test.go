@@ -171,8 +171,8 @@ func TestChoose(t *testing.T) {
 	}{
 		{"NVLink", changes{joined(2, 3, gpu.Link{NVLinks: 4, Peer: true}), joined(0, 1, gpu.Link{Distance: gpu.OneSwitch, Peer: true})}, 2, 3, "joined by 4 NVLinks, with peer access"},
 		{"more NVLinks", changes{joined(0, 1, gpu.Link{NVLinks: 1}), joined(1, 3, gpu.Link{NVLinks: 2})}, 1, 3, "by 2 NVLinks"},
-		{"peer access", changes{joined(1, 2, gpu.Link{Distance: gpu.HostBridge, Peer: true}), joined(0, 1, gpu.Link{Distance: gpu.OneSwitch})}, 1, 2, "by the CPU's host bridge, with peer"},
-		{"near", changes{joined(1, 3, gpu.Link{Distance: gpu.OneSwitch}), joined(0, 1, gpu.Link{Distance: gpu.SameNode})}, 1, 3, "behind one PCIe switch"},
+		{"peer access", changes{joined(1, 2, gpu.Link{Distance: gpu.HostBridge, Peer: true}), joined(0, 1, gpu.Link{Distance: gpu.OneSwitch})}, 1, 2, "through the CPU's host bridge, with peer"},
+		{"near", changes{joined(1, 3, gpu.Link{Distance: gpu.OneSwitch}), joined(0, 1, gpu.Link{Distance: gpu.SameNode})}, 1, 3, "through one PCIe switch"},
 		{"idle goes before near", changes{joined(0, 1, gpu.Link{NVLinks: 4}), busy(0)}, 1, 2, "1 (idle"},
 		{"the largest trains", changes{size(1, 80000), joined(2, 3, gpu.Link{NVLinks: 4})}, 0, 1, "1 (idle, 80000 MB)"},
 		{"about as large", changes{size(3, 24570), joined(2, 3, gpu.Link{NVLinks: 4})}, 2, 3, ""},

@@ -46,7 +46,7 @@ func RequestOf(c *config.Config) Request {
 func On(r Request, m gpu.Machine) (Placement, error) {
 	p, err := Decide(r, m)
 	if err == nil && !p.Model.OnCPU() && !cuda.Built {
-		err = hint.Errorf("make build CUDA=1 makes one that has; --device cpu trains on the CPU", "%s is there to train on, but %w", p.Model.GPU, gpu.ErrNotBuilt)
+		err = hint.Errorf("make build CUDA=1 builds with CUDA; --device cpu trains on the CPU", "%s is there to train on, but %w", p.Model.GPU, gpu.ErrNotBuilt)
 	}
 	return p, err
 }

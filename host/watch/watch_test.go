@@ -390,7 +390,7 @@ func TestFaults(t *testing.T) {
 		r.inventory.Fault(gpu.Fault{XID: 79})
 		r.train(1)
 		name := r.inventory.Cards[1].Device.String()
-		r.expect("warning: "+name+": XID 31: a kernel touched memory that is not its own",
+		r.expect("warning: "+name+": XID 31: a kernel accessed memory that it does not own",
 			"warning: "+name+": XID 79: the GPU has fallen off the bus; the card is at fault, not a program")
 		if err := r.Close(); err != nil {
 			t.Error(err)

@@ -1,6 +1,6 @@
 //go:build cuda
 
-// Package cudatest breaks a GPU's context on purpose, for tests of what a plugin's fault does to others.
+// Package cudatest destroys a GPU's context on purpose, for tests of the effect of a plugin's fault on other processes.
 package cudatest
 
 import (
@@ -10,7 +10,7 @@ import (
 	"gorgonia.org/cu"
 )
 
-// wild is a kernel that writes to an address where no memory is.
+// wild is a kernel that writes to an unmapped address.
 const wild = `.version 7.0
 .target sm_50
 .address_size 64
@@ -25,8 +25,8 @@ const wild = `.version 7.0
 }
 `
 
-// WriteNowhere runs a kernel that writes to an address where no memory is, on the context that is current on the calling thread, and
-// returns what CUDA says: the context is lost, every later call of it fails. Nil means that nothing happened.
+// WriteNowhere runs a kernel that writes to an unmapped address, in the current context of the calling thread, and
+// returns CUDA's error: the context is lost, and every later call in it fails. Nil means that nothing happened.
 func WriteNowhere() error {
 	module, err := cu.LoadData(wild)
 	if err != nil {

@@ -1,10 +1,11 @@
 //go:build cuda
 
-// Package driver starts the CUDA driver, and gives its errors their names.
+// Package driver starts the CUDA driver, and returns the names of its errors.
 //
-// Package cu starts the driver too, and on failure ends the program with a line on standard output that helps nobody. Of the
-// packages that are ready for it Go initializes the one whose path sorts first ("The Go Programming Language Specification",
-// "Program initialization"): this one before gorgonia.org/cu. To be ready no later than that it imports nothing that cu does not.
+// Package cu starts the driver too, and on failure ends the program with an unhelpful line on standard output. Of the
+// packages that are ready for initialization, Go initializes the one whose path sorts first ("The Go Programming
+// Language Specification", "Program initialization"): this one before gorgonia.org/cu. To be ready in time, it imports
+// only packages that cu imports.
 package driver
 
 // #include <cuda.h>
@@ -18,14 +19,14 @@ import (
 func init() {
 	keepCache()
 	if err := Check("cuInit", int(C.cuInit(0))); err != nil {
-		fmt.Fprintf(os.Stderr, "error: this program is built with CUDA, and the NVIDIA driver does not start: %v\n", err)
+		fmt.Fprintf(os.Stderr, "error: this program is built with CUDA, but the NVIDIA driver does not start: %v\n", err)
 		fmt.Fprintln(os.Stderr, "hint: see what nvidia-smi and CUDA_VISIBLE_DEVICES say, or build without CUDA: make build CUDA=0")
 		os.Exit(1)
 	}
 }
 
-// keepCache has the driver keep the kernels that it compiles where this program keeps what it can do without, not in ~/.nv. Plugins
-// inherit it.
+// keepCache makes the driver keep compiled kernels in this program's cache folder instead of ~/.nv. Plugins inherit the
+// setting.
 func keepCache() {
 	const variable = "CUDA_CACHE_PATH"
 	if os.Getenv(variable) != "" {
@@ -36,7 +37,7 @@ func keepCache() {
 	}
 }
 
-// Check makes an error of what a call of the driver's returned, a CUresult; nil of CUDA_SUCCESS.
+// Check returns an error for the result of a driver call, a CUresult, or nil for CUDA_SUCCESS.
 func Check(call string, result int) error {
 	if result == C.CUDA_SUCCESS {
 		return nil
@@ -44,7 +45,7 @@ func Check(call string, result int) error {
 	return &failure{call, C.CUresult(result)}
 }
 
-// failure is a call that failed.
+// failure is a failed call.
 type failure struct {
 	call   string
 	result C.CUresult
