@@ -1,12 +1,13 @@
 """The command xtts-export, also as `python -m export`. Exit status 2 is a module that cannot be exported, or wrong usage."""
 
 import argparse
-import importlib
+import importlib.util
 import shutil
 import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from types import ModuleType
 
 import torch
 
@@ -85,16 +86,27 @@ def _build(builder: str) -> Export:
     name, _, function = builder.rpartition(":")
     if not name:
         raise Refusal(f"{builder!r} is not MODULE:FUNCTION", "xtts-export module my_model:build --out DIR")
-    path = Path(name)
-    sys.path.insert(0, str(path.parent.resolve() if path.suffix == ".py" else Path.cwd()))
     try:
-        build: Callable[[], Export] = getattr(importlib.import_module(path.stem if path.suffix == ".py" else name), function)
-    except (ModuleNotFoundError, AttributeError) as error:
+        build: Callable[[], Export] = getattr(_import(name), function)
+    except (FileNotFoundError, ModuleNotFoundError, AttributeError) as error:
         raise Refusal(f"{builder}: {error}", "run it where `python -c 'import MODULE'` works") from error
     export = build()
     if not isinstance(export, Export):
         raise Refusal(f"{builder} returned {type(export).__name__}", "return an export.Export")
     return export
+
+
+def _import(name: str) -> ModuleType:
+    path = Path(name)
+    if path.suffix != ".py":
+        sys.path.insert(0, str(Path.cwd()))
+        return importlib.import_module(name)
+    sys.path.insert(0, str(path.parent.resolve()))
+    # Not under its own name: that may be a package's, as export.py is.
+    spec = importlib.util.spec_from_file_location(f"{path.stem}_of_user", path)
+    module = sys.modules[spec.name] = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
 
 
 def _bundles() -> None:

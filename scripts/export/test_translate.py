@@ -44,3 +44,28 @@ def test_neutral_operations_go(tmp_path):
     _, got, loss = exported(lambda x: (x * 1.0 + 0.0 - 0.0) / 1.0, tmp_path / "x.onnx")
     assert got["loss"] == loss
     assert not {"Add", "Sub", "Div"}.intersection(node.op_type for node in onnx.load(tmp_path / "x.onnx").graph.node)
+
+
+class Counted(nn.Module):
+    """Views of -1 over what lies in memory in another order, and over a concatenation of two lengths."""
+
+    def __init__(self):
+        super().__init__()
+        self.norm, self.linear, self.table = nn.GroupNorm(2, 4), nn.Linear(4, 4), nn.Embedding(5, 4)
+
+    def forward(self, x, ids):
+        y = self.linear(self.norm(x.transpose(1, 2)).transpose(1, 2))
+        return (self.linear(torch.cat([self.table(ids), y], dim=1)).square().sum(),)
+
+
+def test_counts_of_elements(tmp_path):
+    module, path = Counted(), tmp_path / "x.onnx"
+    export(module, [Input("x", "f32", ("B", "T", 4)), Input("ids", "i32", ("B", "N"))], [torch.zeros(3, 5, 4), torch.zeros(3, 7, dtype=torch.int32)],
+           ("loss",), path)
+    x, ids = torch.randn(2, 11, 4, generator=torch.Generator().manual_seed(0)), torch.arange(6, dtype=torch.int32).reshape(2, 3) % 5
+    [loss] = module(x, ids)
+    loss.backward()
+    got = session.run(session.load(path), {"x": x.numpy(), "ids": ids.numpy(), **{name: p.detach().numpy() for name, p in module.named_parameters()}})
+    np.testing.assert_allclose(got["loss"], loss.item(), rtol=1e-5)
+    for name, p in module.named_parameters():
+        np.testing.assert_allclose(got["grad." + name], p.grad.numpy(), rtol=1e-4, atol=1e-5, err_msg=name)

@@ -61,6 +61,12 @@ def test_what_the_host_refuses_is_not_left(tmp_path, capsys):
     assert set(contents(tmp_path)) == {"xtts-host"}
 
 
+def test_a_file_may_be_called_as_the_package_is(tmp_path):
+    (tmp_path / "export.py").write_text("from export.test_writer import right as build\n")
+    assert main(["module", str(tmp_path / "export.py:build"), "--out", str(tmp_path / "bundle"), "--host", "true"]) == 0
+    assert (tmp_path / "bundle/bundle.json").is_file()
+
+
 def test_a_bundle_is_replaced_whole(tmp_path, monkeypatch):
     folder = tmp_path / "bundle"
     write(right(), folder)

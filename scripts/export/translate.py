@@ -6,6 +6,7 @@ tidied by the rules that find something in such graphs. It gives the same nodes 
 """
 
 import logging
+import operator
 import re
 from functools import cache
 from unittest import mock
@@ -86,6 +87,7 @@ def _program(graph: torch.fx.GraphModule) -> ExportedProgram:
 
 def _share_sizes(graph: torch.fx.GraphModule) -> None:
     """One node for each size: tracing asks each tensor anew, and computes the same products of sizes at every view."""
+    _multiply_sizes(graph)
     nodes = graph.graph.find_nodes(op="placeholder")
     known = {}
     with graph.graph.inserting_after(nodes[-1]):
@@ -101,6 +103,27 @@ def _share_sizes(graph: torch.fx.GraphModule) -> None:
             graph.graph.erase_node(node)
     graph.graph.eliminate_dead_code()
     graph.recompile()
+
+
+def _multiply_sizes(graph: torch.fx.GraphModule) -> None:
+    """Counts of elements, for which torch.onnx has no function, as products of sizes."""
+    for node in graph.graph.find_nodes(op="call_function", target=torch.ops.aten.sym_numel.default):
+        [source] = node.args
+        count = value = 1
+        with graph.graph.inserting_before(node):
+            for dim, size in enumerate(source.meta["val"].shape):
+                factor = size
+                if isinstance(size, torch.SymInt):
+                    factor = graph.graph.call_function(torch.ops.aten.sym_size.int, (source, dim))
+                    factor.meta["val"] = size
+                value = value * size
+                if isinstance(count, torch.fx.Node) or isinstance(factor, torch.fx.Node):
+                    count = graph.graph.call_function(operator.mul, (count, factor))
+                    count.meta["val"] = value
+                else:
+                    count = count * factor
+        node.replace_all_uses_with(count)
+        graph.graph.erase_node(node)
 
 
 def _tidy(model: ir.Model) -> None:
