@@ -15,16 +15,22 @@ from .refusal import Refusal
 from .watch import Rehearsal, Sizes
 
 IR_VERSION = 10
+PARTS = "leave parts of forward out until it passes, to find the one that fails"
 
 
 def export(module: nn.Module, inputs: list[Input], example: list[Tensor], outputs: tuple[str, ...], path, backward: bool = True,
            rehearsal: Rehearsal | None = None, compute: str = "f32", buckets: list[dict] | tuple = ()) -> tuple[onnx.ModelProto, clean.Gains]:
     """Writes path, the graph of trace cleaned and checked, and returns it with what cleaning took away. Raises Refusal."""
-    model = trace(module, inputs, example, outputs, backward, rehearsal, compute, buckets)
-    capture.rewrite(model)
-    bf16.widen(model)
-    gains = clean.clean(model)
-    onnx.save(_plain(model), path)
+    try:
+        model = trace(module, inputs, example, outputs, backward, rehearsal, compute, buckets)
+        capture.rewrite(model)
+        bf16.widen(model)
+        gains = clean.clean(model)
+        onnx.save(_plain(model), path)
+    except Refusal:
+        raise
+    except Exception as error:
+        raise Refusal(f"the graph cannot be written: {watch.summary(error)}", PARTS) from error
     return model, gains
 
 
@@ -48,8 +54,7 @@ def trace(module: nn.Module, inputs: list[Input], example: list[Tensor], outputs
     except Exception as error:
         # What was baked in may be what made the trace fail.
         sizes.refuse_assumptions()
-        hint = ("leave parts of forward out until it passes, to find the one that fails" if compute == "f32" else
-                "in f32 it passes: where two tensors must have one type, cast one with .to(other.dtype)")
+        hint = PARTS if compute == "f32" else "in f32 it passes: where two tensors must have one type, cast one with .to(other.dtype)"
         raise Refusal(f"tracing failed: {watch.summary(error)}", hint, refusal.within(error)) from error
     sizes.refuse_assumptions()
 

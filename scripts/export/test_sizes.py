@@ -59,6 +59,11 @@ class Value(Model):
         return y * 0.5 if self.linear.weight.sum() > 0 else y  # blame
 
 
+class Longest(Model):
+    def body(self, x, y):
+        return y[:, :int((x[:, :, 0] > 0).sum(1).max())]  # blame
+
+
 class Strided(Model):
     """Frames of 8 samples, which only a bucket has as many of as the spectrogram."""
 
@@ -116,7 +121,8 @@ def test_buckets_are_pytorchs(module, tmp_path):
     (Branch(), (60, 441), "dimension T chose what was traced, which holds for T <= 100 only, not for T = 441"),
     (Rows(), (60, 441), "dimension B chose what was traced, which holds for B <= 16 only, not for B = 64"),
     (Even(), (60, 441), "dimension T was baked in"),
-    (Value(), (60, 441), "data-dependent"),
+    (Value(), (60, 441), "the value of a tensor chooses a branch or a size"),
+    (Longest(), (60, 441), "the value of a tensor chooses a branch or a size"),
 ], ids=lambda x: type(x).__name__ if isinstance(x, nn.Module) else "")
 def test_refuses_what_buckets_do_not_share(module, buckets, message, tmp_path):
     with pytest.raises(Refusal, match=re.escape(message)) as caught:

@@ -9,6 +9,7 @@ from torch import nn
 from . import session
 from .inputs import Input
 from .joint import export
+from .refusal import Refusal
 
 
 class Model(nn.Module):
@@ -69,3 +70,10 @@ def test_counts_of_elements(tmp_path):
     np.testing.assert_allclose(got["loss"], loss.item(), rtol=1e-5)
     for name, p in module.named_parameters():
         np.testing.assert_allclose(got["grad." + name], p.grad.numpy(), rtol=1e-4, atol=1e-5, err_msg=name)
+
+
+@pytest.mark.parametrize("body", [lambda x: x.unfold(0, 2, 1), lambda x: x * round(x.shape[0] * 0.3)], ids=["unfold", "round"])
+def test_what_fails_later_is_refused_too(body, tmp_path):
+    with pytest.raises(Refusal, match="the graph cannot be written: ") as caught:
+        exported(body, tmp_path / "x.onnx")
+    assert caught.value.hint and "\n" not in str(caught.value) and list(tmp_path.iterdir()) == []

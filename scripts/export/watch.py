@@ -16,14 +16,16 @@ import sympy
 import torch
 from torch import Tensor, nn
 from torch._dynamo.source import ConstantSource
-from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
-from torch.fx.experimental.symbolic_shapes import DimDynamic, ShapeEnv, StatelessSymbolicContext
+from torch._subclasses.fake_tensor import DataDependentOutputException, DynamicOutputShapeException, FakeTensor, FakeTensorMode
+from torch.fx.experimental.symbolic_shapes import DimDynamic, GuardOnDataDependentSymNode, ShapeEnv, StatelessSymbolicContext
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from . import lowering, refusal
 from .inputs import Input
 from .refusal import Refusal
 
+# What PyTorch raises where the value of a fake tensor, which has none, is needed.
+VALUES = DataDependentOutputException, DynamicOutputShapeException, GuardOnDataDependentSymNode
 RECURRENT_HINT = "use convolutions or attention over time; a recurrence over a dynamic length has no form in plain ONNX"
 
 
@@ -185,6 +187,9 @@ def rehearse(module: nn.Module, inputs: list[Input], example: list[Tensor], loss
                 _refuse_unused(parameters, torch.autograd.grad(loss(result), _trained(parameters), allow_unused=True))
     except Refusal:
         raise
+    except VALUES as error:
+        raise Refusal("the value of a tensor chooses a branch or a size", "use torch.where, and masks made of lengths: a graph has no branches and its "
+                      "sizes are the batch's", refusal.within(error)) from error
     except Exception as error:
         sizes.refuse_assumptions()
         raise Narrow(summary(error), "the module must run in PyTorch on any batch and length before it can be exported", refusal.within(error)) from error
