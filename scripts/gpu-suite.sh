@@ -10,10 +10,12 @@
 # one the embedded bundle is measured. XTTS_HOST_ORT_LIB names the ONNX Runtime library with CUDA where it is not in .cache
 # (scripts/fetch-ort.sh --gpu).
 #
-# SECTIONS names what is run, with the minutes that it may take: SECTIONS="tests losses=3 bench=8 cap faults torture latency". On a machine with
+# BF16_BUNDLES names bundles with a bf16 graph that pack takes along for the section bf16, those of `xtts-export myxtts --precision f32,bf16`.
+#
+# SECTIONS names what is run, with the minutes that it may take: SECTIONS="tests losses=3 bench=8 cap faults torture latency bf16". On a machine with
 # two GPUs losses, bench, cap, faults and torture use both. STEPS (200), BATCH_SIZES (8,16,32,64,128), ROUNDS (1), FEEDINGS (all) and PLUGIN_WORKERS (half of the cores) are
 # those of the benchmark, CAP_MB (12000), CAP_DATA_MB (auto), CAP_BATCH (the largest that fits) and CAP_STEPS (1000) of the run with a limit of memory, BENCHTIME (200x) those of the tests' benchmarks, KILLS (26) and
-# JOBS (4) of the torture. GPU_TAGS (cuda) are the build tags of pack. The exit status is 0 when everything is as it should be.
+# JOBS (4) of the torture, BF16 (all) the bundles of bf16, BF16_STEPS (100) its steps beside PyTorch, BF16_HALF (20) those before a resumption. GPU_TAGS (cuda) are the build tags of pack. The exit status is 0 when everything is as it should be.
 set -euo pipefail
 
 pack() {
@@ -38,6 +40,9 @@ pack() {
 	cp plugins/testdata/gpufault/plugin.json "$kit/plugins/gpufault/"
 	go build -trimpath -ldflags '-s -w' -o "$kit/torture" ./scripts/torture
 	git describe --always --dirty >"$kit/commit"
+	for b in ${BF16_BUNDLES:-}; do
+		mkdir -p "$kit/bf16/$(basename "$b")" && find "$b" -maxdepth 1 -type f ! -name params.safetensors -exec cp {} "$kit/bf16/$(basename "$b")/" \;
+	done
 	[ -z "$bundle" ] || { mkdir -p "$kit/bundle" && find "$bundle" -maxdepth 1 -type f ! -name params.safetensors -exec cp {} "$kit/bundle/" \;; }
 }
 

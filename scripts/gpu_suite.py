@@ -16,7 +16,7 @@ import threading
 import time
 
 # How many minutes each section may take, unless SECTIONS says otherwise.
-MINUTES = {"tests": 3, "losses": 4, "bench": 9, "cap": 4, "faults": 5, "torture": 4, "latency": 2}
+MINUTES = {"tests": 3, "losses": 4, "bench": 9, "cap": 4, "faults": 5, "torture": 4, "latency": 2, "bf16": 9}
 
 TESTS = [  # binary of the kit, the package's folder, which tests, which benchmarks
     ("cuda", "gpu/cuda", "TestContext", "^$"),
@@ -354,7 +354,59 @@ class Section:
         if phases:
             self.result["host_ms_per_step"] = phases["wait"] + phases["other"]
 
-    run = {"tests": tests, "losses": runs_compared, "bench": bench, "cap": cap, "faults": faults, "torture": torture, "latency": latency}
+    def bf16(self):
+        """Training in bf16: losses beside PyTorch's autocast, the same bits again and after a resumption, memory below its limit."""
+        for folder in self.suite.bundles:
+            name = folder.name
+            shutil.rmtree(self.suite.work / "bundle-bf16", ignore_errors=True)
+            bundle = self.suite.work / "bundle-bf16" / name
+            shutil.copytree(folder, bundle)
+            draw_weights(bundle)
+            where, mixed = ["--graph", bundle], ["--precision", "bf16"]
+            found = self.result[name] = {"torch": self.beside_torch(name, bundle, where)}
+            # Step times, without batches being written; and the bits under --deterministic.
+            steps, half = setting("BF16_STEPS", 100), setting("BF16_HALF", 20)
+            for precision in ("bf16", "tf32"):
+                self.train(f"{name}-{precision}-timed", *where, "--precision", precision, "--checkpoint-every", 0, steps=steps)
+                found[precision] = self.report(f"{name}-{precision}-timed", "step_ms", "memory")
+            exact = [*where, *mixed, "--deterministic", "--schedule", "constant"]
+            self.train(f"{name}-whole", *exact, steps=2 * half)
+            self.train(f"{name}-halved", *exact, steps=half)
+            first, whole = self.losses(f"{name}-halved"), self.losses(f"{name}-whole")
+            self.result[f"{name}_again_has_the_same_bits"] = bool(first and whole) and first == whole[:half]
+            self.train(f"{name}-halved-resumed", *exact, steps=2 * half, resume=True)
+            self.result[f"{name}_resumed_equals_whole"] = bool(self.equal(f"{name}-halved", f"{name}-whole"))
+            self.held(name, where + mixed)
+
+    def beside_torch(self, name, bundle, where):
+        """Trains in bf16, and again in PyTorch under autocast on the same batches; returns what it says of the losses."""
+        debug, file = self.suite.work / f"{name}-debug", self.suite.work / f"{name}-torch.json"
+        (debug / "batches").mkdir(parents=True)
+        self.train(f"{name}-bf16", *where, "--precision", "bf16", "--debug-dir", debug, "--checkpoint-every", 0, steps=setting("BF16_STEPS", 100))
+        rerun = [sys.executable, "-m", "export.baseline.rerun", self.suite.work / f"{name}-bf16", "--bundle", bundle, "--batches", debug / "batches", "--precision", "bf16"]
+        self.command(f"{name}-torch", [*rerun, *setting("RERUN_FLAGS", "").split()], want=(0, 1), folder=pathlib.Path("scripts"), stdout=file)
+        shutil.rmtree(debug)
+        text = file.read_text() if file.exists() else ""
+        outcome = json.loads(text) if text else {}
+        self.result[f"{name}_losses_within_limit"] = outcome.get("within", False)
+        return outcome
+
+    def held(self, name, where):
+        """The plan of the memory is right: a run that it lets begin stays below its limit, by the driver."""
+        taken = self.report(f"{name}-bf16", "memory")["memory"] or []
+        peak = max((m.get("process_peak_bytes", 0) >> 20 for m in taken if m["role"] == "model" and m["device"] != "cpu"), default=0)
+        if not peak:
+            return
+        isolated = [*where, "--enable-memory-isolation", "--checkpoint-every", 0, "--data-gpu", "cpu", "--model-gpu", 0]
+        limit = peak * 5 // 4
+        self.train(f"{name}-held", *isolated, "--model-gpu-memory", limit, steps=setting("BF16_HALF", 20))
+        held = self.report(f"{name}-held", "memory")["memory"] or []
+        peaks = [m.get("process_peak_bytes", 0) >> 20 for m in held if m["role"] == "model" and m["device"] != "cpu"]
+        self.result[f"{name}_below_its_limit"] = max(peaks) <= limit if peaks else None
+        text = self.train(f"{name}-refused", *isolated, "--model-gpu-memory", 930, steps=1, want=(0, 3))
+        self.result[name] |= {"limit_mb": limit, "held_mb": peaks, "refused": text[text.find("error: "):].splitlines()[:9]}
+
+    run = {"tests": tests, "losses": runs_compared, "bench": bench, "cap": cap, "faults": faults, "torture": torture, "latency": latency, "bf16": bf16}
 
 
 class Suite:
@@ -363,6 +415,7 @@ class Suite:
     def __init__(self, kit, work):
         self.kit, self.work, self.host = kit, work, kit / "xtts-host"
         self.steps, self.graph = setting("STEPS", 200), []
+        self.bundles = [f for f in sorted((kit / "bf16").glob("*")) if f.name in setting("BF16", f.name).split()]
         self.environment = os.environ | {"XTTS_HOST_CACHE_DIR": str(work / "cache"), "XTTS_HOST_PLUGINS": str(kit / "plugins"),
                                          "XTTS_HOST_DEVICE": "cuda", "ORT_DISABLE_TELEMETRY": "1"}
         # doctor sees GPUs as training does; what else it finds wrong, the commands will say.

@@ -8,7 +8,8 @@ scripts/venv-plugin.sh
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 export PATH=$PWD/.cache/venv-plugin/bin:$PATH
-GPU_TAGS=cuda,fakegpu scripts/gpu-suite.sh pack "$work/kit" ortgraphs/testdata/pico
+XTTS_HOST_TEST_MIXED=$work/pico go test -count=1 ./ortgraphs/bundletest
+BF16_BUNDLES=$work/pico GPU_TAGS=cuda,fakegpu scripts/gpu-suite.sh pack "$work/kit" ortgraphs/testdata/pico
 LD_LIBRARY_PATH=$(scripts/cuda-fake.sh)
 export LD_LIBRARY_PATH XTTS_HOST_TEST_FAKE_CARDS=2048,2048 XTTS_HOST_ORT_LIB=$PWD/.cache/ort/1.29.0/libonnxruntime.so.1.29.0
 export STEPS=20 BATCH_SIZES=4,8 CAP_MB=1500 CAP_BATCH=4 CAP_STEPS=50 BENCHTIME=3x
@@ -16,4 +17,6 @@ export KILLS=13 JOBS=2
 for section in tests losses bench cap faults torture latency; do
 	SECTIONS=$section scripts/gpu-suite.sh run "$work/kit" "$work/$section.json"
 done
-scripts/gpu-suite.sh merge "$work/all.json" "$work"/{tests,losses,bench,cap,faults,torture,latency}.json
+# PyTorch is in another environment. The bf16 graph of the test is one that the CPU can run: it computes in f32.
+PATH=$PWD/.cache/venv-export/bin:$PATH BF16_STEPS=12 BF16_HALF=5 SECTIONS=bf16 scripts/gpu-suite.sh run "$work/kit" "$work/bf16.json"
+scripts/gpu-suite.sh merge "$work/all.json" "$work"/{tests,losses,bench,cap,faults,torture,latency,bf16}.json
