@@ -26,13 +26,9 @@ const defence = "It is wide because "
 // tooLarge are the names of functions, types and files that exceed a limit and have not been split yet. It only shrinks.
 var tooLarge = []string{
 	// functions
-	"TestPlace", "TestBrokenClips", "inspect", "TestScanStates", "TestResolveRefuses", "New", "TestRunSurvivesFault", "trainFed", "start",
-	"rebuild", "TestAheadChangesNothing", "TestLoadRefuses", "TestPlantedFaults", "TestShrinkArenas", "check", "TestServeBatches", "TestFreezeChangesNoOtherBit",
+	"TestPlace", "TestBrokenClips", "TestRunSurvivesFault", "trainFed", "rebuild", "TestAheadChangesNothing",
 	// types
-	"Config", "job", "Pipeline", "Pool", "process", "Loop", "Model", "Optimizer", "Timer", "Bundle", "Features",
-	"memory",
-	// files
-	"pipeline_test.go", "check_test.go", "layout.go",
+	"Config", "job", "Loop", "Model", "Optimizer", "Timer", "memory",
 }
 
 // source is a parsed Go file of this repository.

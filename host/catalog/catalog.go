@@ -164,6 +164,18 @@ func inspect(dir string) Entry {
 	} else {
 		files = append(files, gpu)
 	}
+	e.checkSums(root, command, files, gpu)
+	if e.Startable() {
+		e.Command = command
+		if gpu != "" {
+			e.gpuCommand = filepath.Join(e.Dir, gpu)
+		}
+	}
+	return e
+}
+
+// checkSums compares the folder with its sums. gpu is the program for the data GPU, empty for none.
+func (e *Entry) checkSums(root *os.Root, command, files []string, gpu string) {
 	sums, err := readFile(root, manifest.SumFile)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -181,13 +193,6 @@ func inspect(dir string) Entry {
 			e.Hint = "install the plugin again; if the change is yours, write its " + manifest.SumFile + " again with sha256sum"
 		}
 	}
-	if e.Startable() {
-		e.Command = command
-		if gpu != "" {
-			e.gpuCommand = filepath.Join(e.Dir, gpu)
-		}
-	}
-	return e
 }
 
 // findCommand returns the command that starts the plugin, and the names of the files in the folder that determine what

@@ -50,76 +50,82 @@ func write(t *testing.T, path, content string) {
 	}
 }
 
+// programJSON and scriptJSON are the manifests of plugins with a program, and with a script and its interpreter.
+var (
+	programJSON = pluginJSON("noise", executable("prog"))
+	scriptJSON  = pluginJSON("noise", `"argv": ["sh", "-e", "main.sh"]`)
+)
+
+// states are folders with a plugin, and what Scan reports for each.
+var states = []struct {
+	name    string
+	files   map[string]string
+	state   State
+	reason  string
+	hint    string
+	command []string // relative to the folder
+	sum     bool
+}{
+	{"unverified", map[string]string{"plugin.json": programJSON, "prog": "x"},
+		Unverified, "it has no plugin.sum", "", []string{"prog"}, false},
+	{"verified", map[string]string{"plugin.json": programJSON, "prog": "x", "plugin.sum": sumOf(programJSON, "plugin.json") + sumOf("x", "prog")},
+		Verified, "", "", []string{"prog"}, true},
+	{"program changed", map[string]string{"plugin.json": programJSON, "prog": "y", "plugin.sum": sumOf(programJSON, "plugin.json") + sumOf("x", "prog")},
+		Modified, fmt.Sprintf("prog has sha256 %x, but plugin.sum has %x", sha256.Sum256([]byte("y")), sha256.Sum256([]byte("x"))),
+		"install the plugin again; if the change is yours, write its plugin.sum again with sha256sum", nil, false},
+	{"sums leave the manifest out", map[string]string{"plugin.json": programJSON, "prog": "x", "plugin.sum": sumOf("x", "prog")},
+		Modified, "plugin.sum does not list plugin.json", "install the plugin again; if the change is yours, write its plugin.sum again with sha256sum", nil, false},
+	{"sums leave the program out", map[string]string{"plugin.json": programJSON, "prog": "x", "plugin.sum": sumOf(programJSON, "plugin.json")},
+		Modified, "plugin.sum does not list prog", "install the plugin again; if the change is yours, write its plugin.sum again with sha256sum", nil, false},
+	{"a listed file is missing", map[string]string{"plugin.json": programJSON, "prog": "x", "plugin.sum": sumOf(programJSON, "plugin.json") + sumOf("x", "prog") + sumOf("", "data.bin")},
+		Modified, "data.bin: no such file or directory", "install the plugin again; if the change is yours, write its plugin.sum again with sha256sum", nil, false},
+	{"sums are garbage", map[string]string{"plugin.json": programJSON, "prog": "x", "plugin.sum": "hello\n"},
+		Modified, "plugin.sum:1: not a line of sha256sum", "install the plugin again; if the change is yours, write its plugin.sum again with sha256sum", nil, false},
+	{"no manifest", map[string]string{"README.md": ""}, Skipped, "it has no plugin.json", "", nil, false},
+	{"manifest is not JSON", map[string]string{"plugin.json": "{"}, Broken, "plugin.json: not JSON: unexpected EOF", "", nil, false},
+	{"manifest has an unknown key", map[string]string{"plugin.json": strings.Replace(programJSON, `"id"`, `"color": 1, "id"`, 1), "prog": "x"},
+		Broken, `plugin.json: top level: unknown key "color"`, "", nil, false},
+	{"another protocol", map[string]string{"plugin.json": strings.Replace(programJSON, `"protocol": 1`, `"protocol": 2`, 1), "prog": "x"},
+		Broken, "it uses protocol 2, but this host uses 1", "install a build of the plugin for this host's protocol (docs/plugin-protocol.md)", nil, false},
+	{"not built", map[string]string{"plugin.json": programJSON}, NotBuilt, "executable prog is missing", "build it; make build builds the plugins that come with xtts-host", nil, false},
+	{"not built, with a Makefile", map[string]string{"plugin.json": programJSON, "Makefile": "build:"}, NotBuilt, "executable prog is missing", "make -C DIR", nil, false},
+	{"not built, with sums", map[string]string{"plugin.json": programJSON, "plugin.sum": sumOf("x", "prog")},
+		NotBuilt, "executable prog is missing", "build it; make build builds the plugins that come with xtts-host", nil, false},
+	{"another platform", map[string]string{"plugin.json": pluginJSON("noise", `"executable": {"plan9_mips": "prog"}`), "prog": "x"},
+		Broken, "plugin noise has no executable for " + platform, "", nil, false},
+	{"not executable", map[string]string{"plugin.json": pluginJSON("noise", executable("data")), "data": "x"},
+		Broken, "executable data lacks the executable bit", "chmod +x DIR/data", nil, false},
+	{"program is a folder", map[string]string{"plugin.json": programJSON, "prog/x": ""}, Broken, "executable prog is not a regular file", "", nil, false},
+	{"link inside", map[string]string{"plugin.json": programJSON, "prog": "-> prog_v2", "prog_v2": "x"},
+		Unverified, "it has no plugin.sum", "", []string{"prog"}, false},
+	{"program leads out", map[string]string{"plugin.json": programJSON, "prog": "-> /bin/sh"},
+		Broken, "executable prog: a link that leaves the folder", "", nil, false},
+	{"program leads out by ..", map[string]string{"plugin.json": programJSON, "prog": "-> ../prog"},
+		Broken, "executable prog: a link that leaves the folder", "", nil, false},
+	{"manifest leads out", map[string]string{"plugin.json": "-> /etc/hostname"},
+		Broken, "plugin.json: a link that leaves the folder", "", nil, false},
+	{"manifest dangles", map[string]string{"plugin.json": "-> gone"}, Broken, "plugin.json is a link to nothing", "", nil, false},
+	{"sums lead out", map[string]string{"plugin.json": programJSON, "prog": "x", "plugin.sum": "-> /etc/hostname"},
+		Modified, "plugin.sum: a link that leaves the folder", "", nil, false},
+	{"script", map[string]string{"plugin.json": scriptJSON, "main.sh": "x"}, Unverified, "it has no plugin.sum", "", []string{"sh", "-e", "main.sh"}, false},
+	{"verified script", map[string]string{"plugin.json": scriptJSON, "main.sh": "x", "plugin.sum": sumOf(scriptJSON, "plugin.json") + sumOf("x", "main.sh")},
+		Verified, "", "", []string{"sh", "-e", "main.sh"}, false},
+	{"script not listed", map[string]string{"plugin.json": scriptJSON, "main.sh": "x", "plugin.sum": sumOf(scriptJSON, "plugin.json")},
+		Modified, "plugin.sum does not list main.sh", "install the plugin again; if the change is yours, write its plugin.sum again with sha256sum", nil, false},
+	{"script leads out", map[string]string{"plugin.json": scriptJSON, "main.sh": "-> /bin/sh"},
+		Broken, "argv: main.sh: a link that leaves the folder", "", nil, false},
+	{"script in the folder", map[string]string{"plugin.json": pluginJSON("noise", `"argv": ["./prog.sh"]`), "prog.sh": "x"},
+		Unverified, "it has no plugin.sum", "", []string{"prog.sh"}, false},
+	{"script elsewhere", map[string]string{"plugin.json": pluginJSON("noise", `"argv": ["../prog.sh"]`)},
+		Broken, `argv[0] "../prog.sh" leaves the folder`, "", nil, false},
+	{"absolute script", map[string]string{"plugin.json": pluginJSON("noise", `"argv": ["/bin/sh"]`)},
+		Broken, `argv[0] "/bin/sh" leaves the folder`, "", nil, false},
+	{"no interpreter", map[string]string{"plugin.json": pluginJSON("noise", `"argv": ["no-such-interpreter"]`)},
+		Broken, `argv[0]: "no-such-interpreter" is not in PATH`, "", nil, false},
+}
+
 func TestScanStates(t *testing.T) {
-	manifest := pluginJSON("noise", executable("prog"))
-	script := pluginJSON("noise", `"argv": ["sh", "-e", "main.sh"]`)
-	tests := []struct {
-		name    string
-		files   map[string]string
-		state   State
-		reason  string
-		hint    string
-		command []string // relative to the folder
-		sum     bool
-	}{
-		{"unverified", map[string]string{"plugin.json": manifest, "prog": "x"},
-			Unverified, "it has no plugin.sum", "", []string{"prog"}, false},
-		{"verified", map[string]string{"plugin.json": manifest, "prog": "x", "plugin.sum": sumOf(manifest, "plugin.json") + sumOf("x", "prog")},
-			Verified, "", "", []string{"prog"}, true},
-		{"program changed", map[string]string{"plugin.json": manifest, "prog": "y", "plugin.sum": sumOf(manifest, "plugin.json") + sumOf("x", "prog")},
-			Modified, fmt.Sprintf("prog has sha256 %x, but plugin.sum has %x", sha256.Sum256([]byte("y")), sha256.Sum256([]byte("x"))),
-			"install the plugin again; if the change is yours, write its plugin.sum again with sha256sum", nil, false},
-		{"sums leave the manifest out", map[string]string{"plugin.json": manifest, "prog": "x", "plugin.sum": sumOf("x", "prog")},
-			Modified, "plugin.sum does not list plugin.json", "install the plugin again; if the change is yours, write its plugin.sum again with sha256sum", nil, false},
-		{"sums leave the program out", map[string]string{"plugin.json": manifest, "prog": "x", "plugin.sum": sumOf(manifest, "plugin.json")},
-			Modified, "plugin.sum does not list prog", "install the plugin again; if the change is yours, write its plugin.sum again with sha256sum", nil, false},
-		{"a listed file is missing", map[string]string{"plugin.json": manifest, "prog": "x", "plugin.sum": sumOf(manifest, "plugin.json") + sumOf("x", "prog") + sumOf("", "data.bin")},
-			Modified, "data.bin: no such file or directory", "install the plugin again; if the change is yours, write its plugin.sum again with sha256sum", nil, false},
-		{"sums are garbage", map[string]string{"plugin.json": manifest, "prog": "x", "plugin.sum": "hello\n"},
-			Modified, "plugin.sum:1: not a line of sha256sum", "install the plugin again; if the change is yours, write its plugin.sum again with sha256sum", nil, false},
-		{"no manifest", map[string]string{"README.md": ""}, Skipped, "it has no plugin.json", "", nil, false},
-		{"manifest is not JSON", map[string]string{"plugin.json": "{"}, Broken, "plugin.json: not JSON: unexpected EOF", "", nil, false},
-		{"manifest has an unknown key", map[string]string{"plugin.json": strings.Replace(manifest, `"id"`, `"color": 1, "id"`, 1), "prog": "x"},
-			Broken, `plugin.json: top level: unknown key "color"`, "", nil, false},
-		{"another protocol", map[string]string{"plugin.json": strings.Replace(manifest, `"protocol": 1`, `"protocol": 2`, 1), "prog": "x"},
-			Broken, "it uses protocol 2, but this host uses 1", "install a build of the plugin for this host's protocol (docs/plugin-protocol.md)", nil, false},
-		{"not built", map[string]string{"plugin.json": manifest}, NotBuilt, "executable prog is missing", "build it; make build builds the plugins that come with xtts-host", nil, false},
-		{"not built, with a Makefile", map[string]string{"plugin.json": manifest, "Makefile": "build:"}, NotBuilt, "executable prog is missing", "make -C DIR", nil, false},
-		{"not built, with sums", map[string]string{"plugin.json": manifest, "plugin.sum": sumOf("x", "prog")},
-			NotBuilt, "executable prog is missing", "build it; make build builds the plugins that come with xtts-host", nil, false},
-		{"another platform", map[string]string{"plugin.json": pluginJSON("noise", `"executable": {"plan9_mips": "prog"}`), "prog": "x"},
-			Broken, "plugin noise has no executable for " + platform, "", nil, false},
-		{"not executable", map[string]string{"plugin.json": pluginJSON("noise", executable("data")), "data": "x"},
-			Broken, "executable data lacks the executable bit", "chmod +x DIR/data", nil, false},
-		{"program is a folder", map[string]string{"plugin.json": manifest, "prog/x": ""}, Broken, "executable prog is not a regular file", "", nil, false},
-		{"link inside", map[string]string{"plugin.json": manifest, "prog": "-> prog_v2", "prog_v2": "x"},
-			Unverified, "it has no plugin.sum", "", []string{"prog"}, false},
-		{"program leads out", map[string]string{"plugin.json": manifest, "prog": "-> /bin/sh"},
-			Broken, "executable prog: a link that leaves the folder", "", nil, false},
-		{"program leads out by ..", map[string]string{"plugin.json": manifest, "prog": "-> ../prog"},
-			Broken, "executable prog: a link that leaves the folder", "", nil, false},
-		{"manifest leads out", map[string]string{"plugin.json": "-> /etc/hostname"},
-			Broken, "plugin.json: a link that leaves the folder", "", nil, false},
-		{"manifest dangles", map[string]string{"plugin.json": "-> gone"}, Broken, "plugin.json is a link to nothing", "", nil, false},
-		{"sums lead out", map[string]string{"plugin.json": manifest, "prog": "x", "plugin.sum": "-> /etc/hostname"},
-			Modified, "plugin.sum: a link that leaves the folder", "", nil, false},
-		{"script", map[string]string{"plugin.json": script, "main.sh": "x"}, Unverified, "it has no plugin.sum", "", []string{"sh", "-e", "main.sh"}, false},
-		{"verified script", map[string]string{"plugin.json": script, "main.sh": "x", "plugin.sum": sumOf(script, "plugin.json") + sumOf("x", "main.sh")},
-			Verified, "", "", []string{"sh", "-e", "main.sh"}, false},
-		{"script not listed", map[string]string{"plugin.json": script, "main.sh": "x", "plugin.sum": sumOf(script, "plugin.json")},
-			Modified, "plugin.sum does not list main.sh", "install the plugin again; if the change is yours, write its plugin.sum again with sha256sum", nil, false},
-		{"script leads out", map[string]string{"plugin.json": script, "main.sh": "-> /bin/sh"},
-			Broken, "argv: main.sh: a link that leaves the folder", "", nil, false},
-		{"script in the folder", map[string]string{"plugin.json": pluginJSON("noise", `"argv": ["./prog.sh"]`), "prog.sh": "x"},
-			Unverified, "it has no plugin.sum", "", []string{"prog.sh"}, false},
-		{"script elsewhere", map[string]string{"plugin.json": pluginJSON("noise", `"argv": ["../prog.sh"]`)},
-			Broken, `argv[0] "../prog.sh" leaves the folder`, "", nil, false},
-		{"absolute script", map[string]string{"plugin.json": pluginJSON("noise", `"argv": ["/bin/sh"]`)},
-			Broken, `argv[0] "/bin/sh" leaves the folder`, "", nil, false},
-		{"no interpreter", map[string]string{"plugin.json": pluginJSON("noise", `"argv": ["no-such-interpreter"]`)},
-			Broken, `argv[0]: "no-such-interpreter" is not in PATH`, "", nil, false},
-	}
-	for _, tt := range tests {
+	for _, tt := range states {
 		t.Run(tt.name, func(t *testing.T) {
 			dir := t.TempDir()
 			folder := filepath.Join(dir, "one")

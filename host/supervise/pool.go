@@ -12,7 +12,8 @@ import (
 	"time"
 )
 
-// Pool runs a plugin as n equal processes. All methods are safe for concurrent use.
+// Pool runs a plugin as n equal processes. All methods are safe for concurrent use. It is wide because callers and the workers'
+// goroutines share its processes under one lock.
 type Pool struct {
 	cfg   Config
 	ctx   context.Context // ends when no process may be started any more

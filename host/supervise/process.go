@@ -21,34 +21,44 @@ import (
 // ProcessID identifies one process of a pool: the worker, and the number of processes that the worker had before.
 type ProcessID struct{ Worker, Generation int }
 
-// process is one running plugin process, from its launch until it has been reaped. It is never restarted.
-type process struct {
-	id      ProcessID
-	cfg     *Config
-	journal *journal
-
+// link is what connects the host to a process.
+type link struct {
 	child    *child
 	lifeline *os.File // the host's end of the lifeline
 	client   *plugin.Client
 	conn     plugin.ClientProtocol
 	stage    stagepb.StageClient
+	sendMu   sync.Mutex // one Send at a time
 	stream   grpc.BidiStreamingClient[stagepb.Call, stagepb.Result]
-	ctx      context.Context // ends with the process
-	cancel   context.CancelFunc
-	gone     chan struct{} // closed when the process has been reaped and its calls have returned
+}
 
-	sendMu sync.Mutex // one Send at a time
-
-	mu      sync.Mutex // guards the rest
-	pending map[uint64]*call
-	lastID  uint64
-	retired bool   // accepts no more calls
+// record is what a process did, and why it ended.
+type record struct {
 	reason  string // why the host killed it
 	hint    string // the hint for the reason
 	kicked  bool   // because of what it wrote
 	served  int    // number of batches that it finished
 	began   time.Time
 	serving time.Duration // from began to its end
+}
+
+// process is one running plugin process, from its launch until it has been reaped. It is never restarted. It is wide because every
+// phase of its life ends it in another way: the start, calls, health checks, the drain, the end.
+type process struct {
+	link
+	id      ProcessID
+	cfg     *Config
+	journal *journal
+
+	ctx    context.Context // ends with the process
+	cancel context.CancelFunc
+	gone   chan struct{} // closed when the process has been reaped and its calls have returned
+
+	mu      sync.Mutex // guards the rest
+	pending map[uint64]*call
+	lastID  uint64
+	retired bool // accepts no more calls
+	record
 }
 
 // serve receives results until the stream ends, and returns why it ended: nil if the plugin closed it.

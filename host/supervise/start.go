@@ -74,10 +74,33 @@ func (p *process) start(ctx context.Context) error {
 	defer read.Close()
 	p.lifeline = write
 
+	p.prepare(read, dir.path)
+	defer context.AfterFunc(ctx, p.child.kill)()
+	began := time.Now()
+	if p.conn, err = p.client.Client(); err != nil {
+		return &phaseError{"", err}
+	}
+	raw, err := p.conn.Dispense(stage.PluginName)
+	if err != nil {
+		return &phaseError{"", err}
+	}
+	p.stage = raw.(stagepb.StageClient)
+	if err := p.configure(ctx, max(p.cfg.StartTimeout-time.Since(began), time.Second)); err != nil {
+		return err
+	}
+	if p.stream, err = p.stage.Process(p.ctx); err != nil {
+		return &phaseError{"Process", err}
+	}
+	p.began = time.Now()
+	return nil
+}
+
+// prepare makes what starts the program. lifeline is its end of the lifeline, sockets the folder for its socket.
+func (p *process) prepare(lifeline *os.File, sockets string) {
 	command := p.cfg.Plugin.Command
 	cmd := exec.Command(command[0], command[1:]...)
 	cmd.Dir = p.cfg.Plugin.Dir
-	cmd.ExtraFiles = []*os.File{stage.RingFD - 3: p.cfg.Ring.File(), stage.LifelineFD - 3: read}
+	cmd.ExtraFiles = []*os.File{stage.RingFD - 3: p.cfg.Ring.File(), stage.LifelineFD - 3: lifeline}
 	p.child = newChild(cmd, p.cfg.Plugin.Sum, p.journal, p.cancel)
 	p.child.onStart = func() { p.reached(Start) }
 	p.client = plugin.NewClient(&plugin.ClientConfig{
@@ -86,7 +109,7 @@ func (p *process) start(ctx context.Context) error {
 		AllowedProtocols: []plugin.Protocol{plugin.ProtocolGRPC},
 		SkipHostEnv:      true,
 		StartTimeout:     p.cfg.StartTimeout,
-		UnixSocketConfig: &plugin.UnixSocketConfig{TempDir: dir.path},
+		UnixSocketConfig: &plugin.UnixSocketConfig{TempDir: sockets},
 		RunnerFunc: func(_ hclog.Logger, vars *exec.Cmd, socketDir string) (runner.Runner, error) {
 			cmd.Env = append(environment(os.Environ(), p.cfg.Configure.GetDeviceUuid(), p.cfg.ORTLibrary), vars.Env...)
 			p.child.socketDir = socketDir
@@ -100,20 +123,13 @@ func (p *process) start(ctx context.Context) error {
 			grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(stage.MaxMessage), grpc.MaxCallSendMsgSize(stage.MaxMessage)),
 		},
 	})
-	defer context.AfterFunc(ctx, p.child.kill)()
-	began := time.Now()
-	if p.conn, err = p.client.Client(); err != nil {
-		return &phaseError{"", err}
-	}
-	raw, err := p.conn.Dispense(stage.PluginName)
-	if err != nil {
-		return &phaseError{"", err}
-	}
-	p.stage = raw.(stagepb.StageClient)
+}
 
+// configure introduces host and plugin to each other. limit is what the start has left for the first answer.
+func (p *process) configure(ctx context.Context, limit time.Duration) error {
 	p.reached(Handshake)
 	var info *stagepb.InfoResponse
-	if err := p.step(ctx, "Info", max(p.cfg.StartTimeout-time.Since(began), time.Second), func(ctx context.Context) (err error) {
+	if err := p.step(ctx, "Info", limit, func(ctx context.Context) (err error) {
 		info, err = p.stage.Info(ctx, &stagepb.InfoRequest{})
 		return err
 	}); err != nil {
@@ -130,17 +146,10 @@ func (p *process) start(ctx context.Context) error {
 		return err
 	}
 	p.reached(Attach)
-	if err := p.step(ctx, "Attach", p.cfg.ConfigureTimeout, func(ctx context.Context) error {
+	return p.step(ctx, "Attach", p.cfg.ConfigureTimeout, func(ctx context.Context) error {
 		_, err := p.stage.Attach(ctx, &stagepb.AttachRequest{Slots: uint32(p.cfg.Ring.Slots()), SlotSize: uint64(p.cfg.Ring.SlotSize())})
 		return err
-	}); err != nil {
-		return err
-	}
-	if p.stream, err = p.stage.Process(p.ctx); err != nil {
-		return &phaseError{"Process", err}
-	}
-	p.began = time.Now()
-	return nil
+	})
 }
 
 // socketRoot returns the folder for sockets. The path of a socket has at most 107 bytes (unix(7)), up to 60 of them

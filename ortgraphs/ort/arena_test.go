@@ -16,28 +16,15 @@ func TestShrinkArenas(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	tensor := func(shape []int) *Tensor {
-		b, err := NewBuffer(4 * slices.Max(append(shape, 1)))
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { b.Close() })
-		x, err := NewTensor(b.Bytes(), manifest.F32, shape)
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { x.Close() })
-		return x
-	}
 	binding := func(n int) *Binding {
 		b, err := s.NewBinding()
 		if err != nil {
 			t.Fatal(err)
 		}
-		w := tensor([]int{n})
+		w := zeros(t, []int{n})
 		b.BindInput("w", w)
-		b.BindInput("grad.w", tensor([]int{n}))
-		b.BindInput("lr", tensor(nil))
+		b.BindInput("grad.w", zeros(t, []int{n}))
+		b.BindInput("lr", zeros(t, nil))
 		b.BindOutput("updated", w)
 		return b
 	}
@@ -90,4 +77,20 @@ func TestShrinkArenas(t *testing.T) {
 	if err := b.Run(options(3)); err == nil {
 		t.Error("an arena shrinks that is not there")
 	}
+}
+
+// zeros returns a tensor in memory of its own.
+func zeros(t *testing.T, shape []int) *Tensor {
+	t.Helper()
+	b, err := NewBuffer(4 * slices.Max(append(shape, 1)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { b.Close() })
+	x, err := NewTensor(b.Bytes(), manifest.F32, shape)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { x.Close() })
+	return x
 }

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Bundle is the content of bundle.json. docs/bundle.md is its specification.
+// Bundle is the content of bundle.json. docs/bundle.md is its specification. It is wide because its fields are the keys of the file.
 type Bundle struct {
 	Version      int               `json:"version"`
 	Name         string            `json:"name"`

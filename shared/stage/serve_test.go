@@ -18,6 +18,7 @@ import (
 
 	"github.com/hashicorp/go-hclog"
 	"github.com/hashicorp/go-plugin"
+	"google.golang.org/grpc"
 
 	"github.com/xtts-host/xtts-host/shared/manifest"
 	"github.com/xtts-host/xtts-host/shared/ring"
@@ -219,6 +220,13 @@ func TestServeBatches(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	serveThree(t, p, stream)
+	endService(t, p, stream)
+}
+
+// serveThree has the stage process a batch, one that makes it panic, and one with a bad row.
+func serveThree(t *testing.T, p *process, stream grpc.BidiStreamingClient[stagepb.Call, stagepb.Result]) {
+	t.Helper()
 	for slot, first := range []uint32{0, math.Float32bits(float32(math.Inf(1))), math.Float32bits(float32(math.NaN()))} {
 		x := p.ring.Slot(slot)
 		for i := range 8 {
@@ -256,7 +264,12 @@ func TestServeBatches(t *testing.T) {
 	if r := results[2]; r.Error != "" || len(r.BadRows) != 1 || r.BadRows[0].Row != 1 || r.BadRows[0].Reason != "not a number" {
 		t.Errorf("result with a bad row: %v", r)
 	}
+}
 
+// endService drains the stage after serveThree, and ends its process.
+func endService(t *testing.T, p *process, stream grpc.BidiStreamingClient[stagepb.Call, stagepb.Result]) {
+	t.Helper()
+	ctx := t.Context()
 	if _, err := p.stage.Drain(ctx, &stagepb.DrainRequest{}); err != nil {
 		t.Fatal(err)
 	}
