@@ -31,7 +31,7 @@ func (j *job) openWatch(open func() (gpu.Inventory, error), say func(*event.Memo
 	return err
 }
 
-// watchSink counts steps for the watch. Its policy is event.Required: the watch finds growing memory by their number.
+// watchSink counts steps for the watch. It is required: the watch finds growing memory by their number.
 type watchSink struct {
 	watch *watch.Watch
 	due   func(step int64) bool

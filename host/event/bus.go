@@ -14,7 +14,7 @@ const (
 	delay = 250 * time.Millisecond
 	// maxWaiting is how many events wait for required sinks at most: some 20 MB of steps. Then Publish waits for the sinks.
 	maxWaiting = 1 << 16
-	// patience is how long Close waits for BestEffort sinks: a terminal may be stopped, a server may be gone.
+	// patience is how long Close waits for best-effort sinks: a terminal may be stopped, a server may be gone.
 	patience = 5 * time.Second
 )
 
@@ -43,7 +43,7 @@ type Bus struct {
 	now state // guards itself; locked before mu
 }
 
-// required is a sink with the Required policy.
+// required is a sink that must not lose an event.
 type required struct {
 	Sink
 	name   string
@@ -58,13 +58,15 @@ func NewBus() *Bus {
 	return b
 }
 
-// Require adds a sink with the Required policy. It gets the events that are published from now on.
+// Require adds a sink that must not lose an event. It gets those that are published from now on. Training waits for a required sink that is
+// many thousands of events late, and the error of one ends the run. It must not publish while it takes events.
 func (b *Bus) Require(name string, s Sink) {
 	b.settle(func() { b.required = append(b.required, &required{Sink: s, name: name}) })
 }
 
-// Offer adds a sink with the BestEffort policy. It gets the events that are published from now on. fault is called with what goes
-// wrong with the sink, on the sink's goroutine; nil ignores it.
+// Offer adds a best-effort sink, one for people or dashboards. It gets the events that are published from now on, through a queue of
+// QueueLength events and on a goroutine of its own. What the full queue has no room for is dropped, counted and reported: training never
+// waits for the sink and never fails with it. fault is called with what goes wrong with the sink, on the sink's goroutine; nil ignores it.
 func (b *Bus) Offer(name string, s Sink, fault func(text string)) {
 	b.settle(func() { b.queues = append(b.queues, newQueue(name, s, fault)) })
 }
@@ -101,7 +103,7 @@ func (b *Bus) Publish(e Event) error {
 // Wake has what was published delivered soon. It does not wait for that.
 func (b *Bus) Wake() { signal(b.wake) }
 
-// Flush delivers what was published, and returns the error of a required sink, now or earlier. BestEffort sinks may take it later.
+// Flush delivers what was published, and returns the error of a required sink, now or earlier. Best-effort sinks may take it later.
 func (b *Bus) Flush() error {
 	b.delivering.Lock()
 	defer b.delivering.Unlock()
@@ -198,7 +200,7 @@ func (b *Bus) fail(r *required, err error) {
 }
 
 // Close delivers what was published and closes the sinks. The error is of closing the required ones: that of a sink which failed before
-// has been returned. It waits for the BestEffort sinks for some seconds at most. It may be called again.
+// has been returned. It waits for the best-effort sinks for some seconds at most. It may be called again.
 func (b *Bus) Close() error {
 	b.mu.Lock()
 	closed := b.closed

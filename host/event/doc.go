@@ -5,7 +5,7 @@
 //
 //   - Required sinks ([Bus.Require]) must not lose an event: metrics.jsonl, eval.jsonl, ledger.jsonl, the log and the report's
 //     figures. The error of one ends the run.
-//   - BestEffort sinks ([Bus.Offer]) are for people and dashboards: the console. Each has a bounded queue and a goroutine of its own.
+//   - Best-effort sinks ([Bus.Offer]) are for people and dashboards: the console. Each has a bounded queue and a goroutine of its own.
 //     What its queue has no room for is dropped, counted and reported. Training never waits for one and never fails with it.
 //
 // Whoever wants to know where the run stands, and not all that happened, asks for a [Bus.Snapshot].

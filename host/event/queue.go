@@ -7,10 +7,10 @@ import (
 	"sync"
 )
 
-// QueueLength is how many events wait for a BestEffort sink at most.
+// QueueLength is how many events wait for a best-effort sink at most.
 const QueueLength = 4096
 
-// queue hands events to a BestEffort sink, on a goroutine of its own.
+// queue hands events to a best-effort sink, on a goroutine of its own.
 type queue struct {
 	name  string
 	sink  Sink

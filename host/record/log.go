@@ -12,7 +12,7 @@ import (
 	"github.com/xtts-host/xtts-host/host/event"
 )
 
-// Log writes every line to log.jsonl, and gives warnings to people as well. As an event.Sink with the policy event.Required it writes the
+// Log writes every line to log.jsonl, and gives warnings to people as well. As a required event.Sink it writes the
 // lines of checkpoints, and ends the run when a line is lost. It may be used before it has a file.
 type Log struct {
 	*slog.Logger

@@ -17,7 +17,7 @@ const warmSteps = 10
 // recentSteps is the number of last training steps whose metrics are compared with the baselines.
 const recentSteps = 20
 
-// Collector is the event.Sink that gathers the figures of a run as it goes. Its policy is event.Required.
+// Collector is the event.Sink that gathers the figures of a run as it goes. It is a required sink.
 type Collector struct {
 	metrics []string
 	history History

@@ -8,7 +8,7 @@ import (
 	"github.com/xtts-host/xtts-host/host/event"
 )
 
-// Console is the event.Sink for a person: lines, and on a terminal a Bar. Its policy is event.BestEffort, so what it writes to may stop
+// Console is the event.Sink for a person: lines, and on a terminal a Bar. It is a best-effort sink: what it writes to may stop
 // or go away. It keeps no error: log.jsonl has the warnings.
 type Console struct {
 	out, err io.Writer

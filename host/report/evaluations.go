@@ -8,7 +8,7 @@ import (
 )
 
 // Evaluations writes eval.jsonl, one line per evaluation. They have a file of their own so that every line of
-// metrics.jsonl is a step. It is an event.Durable with the policy event.Required.
+// metrics.jsonl is a step. It is an event.Durable, a required sink.
 type Evaluations struct {
 	lines *lines
 	keys  []string

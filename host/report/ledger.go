@@ -11,7 +11,7 @@ import (
 
 // Ledger writes ledger.jsonl, one line per optimizer step with the rows that it was trained on: whoever reads it can see
 // whether a run that was killed and resumed lost a row or trained on one twice. It is a file for tests, written only
-// with --debug-dir. It is an event.Durable with the policy event.Required. Nil takes batches and does nothing.
+// with --debug-dir. It is an event.Durable, a required sink. Nil takes batches and does nothing.
 type Ledger struct {
 	lines *lines
 

@@ -11,7 +11,7 @@ import (
 	"github.com/xtts-host/xtts-host/host/event"
 )
 
-// Metrics is the event.Durable that writes metrics.jsonl, one line per optimizer step. Its policy is event.Required.
+// Metrics is the event.Durable that writes metrics.jsonl, one line per optimizer step. It is a required sink.
 type Metrics struct {
 	lines   *lines
 	keys    []string // `,"name":`
