@@ -26,9 +26,9 @@ const defence = "It is wide because "
 // tooLarge are the names of functions, types and files that exceed a limit and have not been split yet. It only shrinks.
 var tooLarge = []string{
 	// functions
-	"TestPlace", "TestBrokenClips", "TestRunSurvivesFault", "trainFed", "rebuild", "TestAheadChangesNothing",
+	"TestPlace", "TestBrokenClips", "TestRunSurvivesFault", "rebuild", "TestAheadChangesNothing",
 	// types
-	"Config", "job", "Loop", "Model", "Optimizer", "Timer", "memory",
+	"Config", "Loop", "Model", "Optimizer", "Timer", "memory",
 }
 
 // source is a parsed Go file of this repository.

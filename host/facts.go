@@ -14,20 +14,20 @@ import (
 func (o *observer) facts(outcome error) (report.Run, error) {
 	r := o.run
 	wall := time.Since(r.began)
-	memory, utilization, err := r.usage(wall)
+	memory, utilization, err := r.session.Usage(wall, r.machine.Watch.Figures())
 	if err != nil {
 		return report.Run{}, err
 	}
-	f := r.record().Facts(map[string]string{"onnxruntime": ort.Version(), "go": runtime.Version()})
+	f := r.plan.Record().Facts(map[string]string{"onnxruntime": ort.Version(), "go": runtime.Version()})
 	f.Outcome, f.Wall = outcomeOf(outcome), wall
-	f.Graphs, f.Memory, f.Utilization = graphsOf(r.model), memory, utilization
-	f.Pipeline, f.Transfers = r.path.Pipeline.Stats(), report.Transfers(r.device.Timer.Transfers())
+	f.Graphs, f.Memory, f.Utilization = graphsOf(r.session.Model), memory, utilization
+	f.Pipeline, f.Transfers = r.loop.Path.Pipeline.Stats(), report.Transfers(r.session.Device.Timer.Transfers())
 	f.Quarantined, f.Baselines = o.quarantine.Count(), o.baselines.Losses()
-	if best := r.loop.Progress.Best; best != nil {
+	if best := r.loop.Train.Progress.Best; best != nil {
 		f.Best = &report.Best{Step: best.Step, Loss: report.Float(best.Loss)}
 	}
-	for i, pool := range r.pools {
-		s, id := pool.Stats(), r.pipeline.Plugins[i].Name()
+	for i, pool := range r.machine.Pools {
+		s, id := pool.Stats(), r.plan.Stages.Resolved.Plugins[i].Name()
 		f.Plugins = append(f.Plugins, report.Plugin{
 			ID: id, Workers: f.Setup.WorkersOf[id], Restarts: int(s.Restarts), Calls: int64(s.Calls),
 			P50Ms: milliseconds(s.P50), P99Ms: milliseconds(s.P99),

@@ -18,7 +18,7 @@ var errDone = errors.New("the last step")
 
 // finish saves what is not saved yet, writes the report and prints the table. outcome is how training ended, which
 // it returns unless something worse happened.
-func (r *run) finish(outcome error) error {
+func (r *run) finish(outcome error) (*report.Report, error) {
 	o := r.observer
 	r.bus.Publish(&event.Phase{Phase: event.Ending})
 	err := outcome
@@ -26,9 +26,9 @@ func (r *run) finish(outcome error) error {
 	if lost != nil && !errors.Is(outcome, lost) {
 		err = errors.Join(err, lost)
 	}
-	switch step := r.loop.Progress.Step; {
+	switch step := r.loop.Train.Progress.Step; {
 	case step == 0 || r.feeding != batch.Overlapped || o.saver.current():
-	case r.optimizer.Torn() || lost != nil:
+	case r.session.Optimizer.Torn() || lost != nil:
 		r.log.Warn(fmt.Sprintf("step %d is not saved: it is not whole; go on from the checkpoint before it with --resume %s", step, r.dir))
 	default:
 		if serr := o.saver.save(event.Last); serr != nil {
@@ -40,7 +40,8 @@ func (r *run) finish(outcome error) error {
 	if cerr := o.close(); cerr != nil {
 		err = errors.Join(err, cerr)
 	}
-	return errors.Join(err, r.report(outcome))
+	out, rerr := r.report(outcome)
+	return out, errors.Join(err, rerr)
 }
 
 // resumeHint adds how to go on from the last checkpoint.
@@ -58,16 +59,16 @@ func (r *run) resumeHint(err error) error {
 }
 
 // report writes report.json and prints its table.
-func (r *run) report(outcome error) error {
+func (r *run) report(outcome error) (*report.Report, error) {
 	facts, err := r.observer.facts(outcome)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	out := r.observer.collector.Build(facts)
 	if err := out.Write(filepath.Join(r.dir, report.ReportFile)); err != nil {
-		return err
+		return nil, err
 	}
-	r.bus.Publish(&event.Finish{Step: r.loop.Progress.Step, Outcome: facts.Outcome, Wall: facts.Wall})
+	r.bus.Publish(&event.Finish{Step: r.loop.Train.Progress.Step, Outcome: facts.Outcome, Wall: facts.Wall})
 	fmt.Fprint(r.console.Out, "\n", out.Table(r.dir))
-	return nil
+	return out, nil
 }

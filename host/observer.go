@@ -11,6 +11,7 @@ import (
 	"github.com/xtts-host/xtts-host/host/pipeline"
 	"github.com/xtts-host/xtts-host/host/report"
 	"github.com/xtts-host/xtts-host/host/train"
+	"github.com/xtts-host/xtts-host/host/watch"
 	"github.com/xtts-host/xtts-host/shared/ring"
 )
 
@@ -30,10 +31,10 @@ type observer struct {
 // newObserver opens the files of the run folder and adds the run's sinks.
 func newObserver(r *run, p train.Progress, state *checkpoint.State) (_ *observer, err error) {
 	o := &observer{run: r, first: p.Step + 1}
-	if err = r.data.WriteExcluded(r.dir); err != nil {
+	if err = r.plan.Data.WriteExcluded(r.dir); err != nil {
 		return nil, err
 	}
-	if o.quarantine, err = batch.OpenQuarantine(filepath.Join(r.dir, report.QuarantineFile), r.data, r.cfg.MaxQuarantine); err != nil {
+	if o.quarantine, err = batch.OpenQuarantine(filepath.Join(r.dir, report.QuarantineFile), r.plan.Data, r.plan.Config.MaxQuarantine); err != nil {
 		return nil, err
 	}
 	defer func() {
@@ -42,17 +43,17 @@ func newObserver(r *run, p train.Progress, state *checkpoint.State) (_ *observer
 		}
 	}()
 	if state != nil {
-		o.quarantine.Restore(state.Quarantine, r.data.Train)
+		o.quarantine.Restore(state.Quarantine, r.plan.Data.Train)
 	}
 	o.saver = newSaver(r, o.quarantine, state)
-	if o.baselines, err = report.NewBaselines(r.bundle.Manifest.Baselines, r.bundle.Manifest.Inputs); err != nil {
+	if o.baselines, err = report.NewBaselines(r.plan.Bundle.Manifest.Baselines, r.plan.Bundle.Manifest.Inputs); err != nil {
 		return nil, err
 	}
 	if err = o.addSinks(p); err != nil {
 		return nil, err
 	}
 	r.bus.Publish(&event.Start{ // a sink that has failed ends the run at its first step
-		Dir: r.dir, Bundle: r.bundle.Manifest.Name, Device: r.record().Device(), Metrics: r.bundle.Manifest.Metrics(),
+		Dir: r.dir, Bundle: r.plan.Bundle.Manifest.Name, Device: r.plan.Record().Device(), Metrics: r.plan.Bundle.Manifest.Metrics(),
 		Step: p.Step, Total: r.source.Total(),
 	})
 	return o, nil
@@ -60,7 +61,7 @@ func newObserver(r *run, p train.Progress, state *checkpoint.State) (_ *observer
 
 // addSinks adds what takes the run's events, beside the console. The bus closes it.
 func (o *observer) addSinks(p train.Progress) error {
-	r, names := o.run, o.run.bundle.Manifest.Metrics()
+	r, names := o.run, o.run.plan.Bundle.Manifest.Metrics()
 	metrics, err := report.OpenMetrics(filepath.Join(r.dir, report.MetricsFile), names, p.Step)
 	if err != nil {
 		return err
@@ -79,16 +80,16 @@ func (o *observer) addSinks(p train.Progress) error {
 	}
 	o.collector = report.NewCollector(names, metrics.History())
 	r.bus.Require(report.ReportFile, o.collector)
-	if r.watch != nil {
-		r.bus.Require("watch", watchSink{r.watch, o.due})
+	if r.machine.Watch != nil {
+		r.bus.Require("watch", watchSink{r.machine.Watch, o.due})
 	}
 	r.person.Follow(report.Lines{
 		Progress: report.Progress{
-			Metrics: names, Total: r.source.Total(), Every: r.cfg.LogEvery,
-			Bottleneck: func() string { return r.path.Pipeline.Stats().Bottleneck() },
+			Metrics: names, Total: r.source.Total(), Every: r.plan.Config.LogEvery,
+			Bottleneck: func() string { return r.loop.Path.Pipeline.Stats().Bottleneck() },
 		},
-		Pace: report.Pace{Every: r.cfg.LogEvery, Setup: r.record().Setup(), Pipeline: func() pipeline.Stats { return r.path.Pipeline.Stats() }},
-		Row:  r.trainingRow,
+		Pace: report.Pace{Every: r.plan.Config.LogEvery, Setup: r.plan.Record().Setup(), Pipeline: func() pipeline.Stats { return r.loop.Path.Pipeline.Stats() }},
+		Row:  r.plan.TrainingRow,
 		Warn: func(step int64, text string) { r.log.Warn(text, "step", step) },
 	})
 	return nil
@@ -96,11 +97,8 @@ func (o *observer) addSinks(p train.Progress) error {
 
 // due reports whether a step brings a progress line.
 func (o *observer) due(step int64) bool {
-	return report.Due(step, o.first, o.run.cfg.LogEvery, o.run.source.Total())
+	return report.Due(step, o.first, o.run.plan.Config.LogEvery, o.run.source.Total())
 }
-
-// trainingRow names a row of the training data.
-func (j *job) trainingRow(row int32) string { return j.data.Train.Index.Rows[row].ID }
 
 // close closes what the bus does not. It may be called again.
 func (o *observer) close() error { return o.quarantine.Close() }
@@ -117,16 +115,16 @@ func (o *observer) seen(b *pipeline.Batch, layout *ring.Layout, slot []byte) err
 
 // Batch implements train.Observer.
 func (o *observer) Batch(d *pipeline.DeviceSlot) {
-	o.frames += o.run.path.Frames(d)
-	o.ledger.Batch(&d.Batch, o.run.trainingRow)
+	o.frames += o.run.loop.Path.Frames(d)
+	o.ledger.Batch(&d.Batch, o.run.plan.TrainingRow)
 	for _, row := range d.Batch.LeftOut {
-		o.quarantine.Trained(o.run.trainingRow(row))
+		o.quarantine.Trained(o.run.plan.TrainingRow(row))
 	}
 }
 
 // Step implements train.Observer.
 func (o *observer) Step(s *event.Step) error {
-	defer o.run.timeline.Step()
+	defer o.run.loop.timeline.Step()
 	s.Frames, o.frames = o.frames, 0
 	o.saver.trained(s)
 	if err := o.run.bus.Publish(s); err != nil {
@@ -135,15 +133,17 @@ func (o *observer) Step(s *event.Step) error {
 	if s.Skipped || o.due(s.Step) {
 		o.run.bus.Wake() // a person waits for the line
 	}
-	if err := o.run.relieve(); err != nil {
-		return err
+	if reason := o.run.machine.Grown(); reason != "" {
+		if err := o.run.session.Relieve(reason); err != nil {
+			return err
+		}
 	}
 	return o.saver.step(s.Step)
 }
 
 // Evaluated implements train.Observer.
 func (o *observer) Evaluated(e *event.Evaluation) error {
-	best := o.run.loop.Progress.Best
+	best := o.run.loop.Train.Progress.Best
 	e.Best = best != nil && best.Step == e.Step
 	o.run.bus.Publish(e)
 	if err := o.run.bus.Flush(); err != nil {
@@ -151,3 +151,22 @@ func (o *observer) Evaluated(e *event.Evaluation) error {
 	}
 	return o.saver.evaluated(e)
 }
+
+// watchSink counts steps for the watch. It is required: the watch finds growing memory by their number.
+type watchSink struct {
+	watch *watch.Watch
+	due   func(step int64) bool
+}
+
+// Take implements event.Sink.
+func (s watchSink) Take(events []event.Event) error {
+	for _, e := range events {
+		if step, ok := e.(*event.Step); ok {
+			s.watch.Window(step.Step, s.due(step.Step))
+		}
+	}
+	return nil
+}
+
+// Close implements event.Sink.
+func (watchSink) Close() error { return nil }

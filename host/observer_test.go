@@ -19,7 +19,7 @@ func TestSaveWithoutLines(t *testing.T) {
 		t.Fatal(err)
 	}
 	dir := t.TempDir()
-	r := &run{job: &job{}, dir: dir, store: checkpoint.NewStore(dir), bus: event.NewBus(), console: Console{Out: io.Discard}}
+	r := &run{outlets: &outlets{bus: event.NewBus(), console: Console{Out: io.Discard}}, loop: new(Loop), dir: dir, store: checkpoint.NewStore(dir)}
 	defer r.bus.Close()
 	r.bus.Require(report.MetricsFile, metrics)
 	if err := errors.Join(metrics.Close(), r.bus.Publish(&event.Step{Step: 1})); err != nil { // to a closed file

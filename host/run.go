@@ -8,116 +8,112 @@ import (
 	"path/filepath"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/xtts-host/xtts-host/gpu/nvml"
 	"github.com/xtts-host/xtts-host/host/batch"
 	"github.com/xtts-host/xtts-host/host/checkpoint"
 	"github.com/xtts-host/xtts-host/host/config"
-	"github.com/xtts-host/xtts-host/host/debug"
 	"github.com/xtts-host/xtts-host/host/event"
 	"github.com/xtts-host/xtts-host/host/exit"
-	"github.com/xtts-host/xtts-host/host/pipeline"
-	"github.com/xtts-host/xtts-host/host/record"
+	"github.com/xtts-host/xtts-host/host/machine"
+	"github.com/xtts-host/xtts-host/host/plan"
 	"github.com/xtts-host/xtts-host/host/report"
-	"github.com/xtts-host/xtts-host/host/trace"
+	"github.com/xtts-host/xtts-host/host/runfolder"
+	"github.com/xtts-host/xtts-host/host/session"
 	"github.com/xtts-host/xtts-host/host/train"
-	"github.com/xtts-host/xtts-host/shared/hint"
-	"github.com/xtts-host/xtts-host/shared/ring"
 )
 
-// drainTimeout bounds the end of a run, from the last step to the last plugin.
-const drainTimeout = 15 * time.Second
+// DrainTimeout bounds the end of a run, from the last step to the last plugin.
+const DrainTimeout = 15 * time.Second
 
-// Run trains. It returns when the run is over and nothing of it is left but the run folder. ExitCode gives the
-// exit status of its error, Hint what to do about it.
+// Run trains. It returns when the run is over and nothing of it is left but the run folder. exit.Code gives the exit
+// status of its error, exit.Hint what to do about it.
 func Run(ctx context.Context, set *config.Set, console Console) error {
-	return trainFed(ctx, set, console, batch.Overlapped)
+	_, err := Train(ctx, set, console, batch.Overlapped)
+	return err
 }
 
-// trainFed is Run with a way of feeding the model.
-func trainFed(ctx context.Context, set *config.Set, console Console, how batch.Feeding) (err error) {
-	began := time.Now()
-	bus := event.NewBus()
-	defer bus.Close()
-	log := record.NewLog(func(w *event.Warning) { bus.Publish(w) })
-	person := console.sink(bus.Snapshot)
-	bus.Offer("console", person, func(text string) { log.Warn(text) })
-	raw := console.Out
-	console = console.through(bus)
-	j := &job{set: set, cfg: &set.Config, log: log.Logger, feeding: how}
-	starting, done := stoppable(ctx, console)
+// Train is Run with a way of feeding the model. It returns the report of a run that came to its first step.
+//
+// A run goes through phases, each made of the one before: settings, plan, machine, session, run. What the first four find wrong
+// is refused before the first step: they, and not the errors, decide on the exit status.
+func Train(ctx context.Context, set *config.Set, console Console, how batch.Feeding) (_ *report.Report, err error) {
+	out := newOutlets(console)
+	defer out.bus.Close()
+	starting, done := Stoppable(ctx, out.console)
 	defer done()
 	if set.PrintConfig() {
-		if err := j.openBundle(starting); err != nil {
-			return exit.Refused(err)
-		}
-		_, err := io.WriteString(raw, set.YAML())
-		return err
+		return nil, printConfig(starting, set, console.Out)
 	}
-	defer j.closeStart()
-	if err := j.plan(starting); err != nil {
-		return exit.Refused(err)
-	}
-	folder, err := claimRunFolder(set, began)
+	p, err := plan.New(starting, set, nvml.Open)
 	if err != nil {
-		return err
+		return nil, exit.Refused(err)
+	}
+	defer p.Close()
+	folder, err := runfolder.Claim(set, out.began)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { folder.Close(leavesNothing(err)) }()
+	defer func() { err = errors.Join(err, out.bus.Close()) }() // while the folder is ours
+	if err := out.open(p.Config, folder); err != nil {
+		return nil, exit.Refused(err)
 	}
 	defer func() {
-		// What was refused, or stopped before it began, leaves nothing. A plugin's last words and a list of bad clips
-		// stay.
-		code := exit.Code(err)
-		folder.close(exit.IsRefusal(err) && (code == 2 || code == 3 || code == 130))
-	}()
-	dir := folder.path
-	defer func() { err = errors.Join(err, bus.Close()) }() // while the folder is ours
-	log.Open(folder.log)
-	bus.Require(report.LogFile, log)
-	if j.debug, err = debug.Open(j.cfg.DebugDir); err != nil {
-		return exit.Refused(err)
-	}
-	defer func() {
-		if cerr := j.debug.Close(); err == nil {
+		if cerr := out.close(); err == nil {
 			err = cerr
 		}
 	}()
-	if err := j.openTrace(); err != nil {
-		return exit.Refused(err)
+	io.WriteString(out.console.Out, p.Record().Banner(folder.Path))
+	p.Warn(out.log.Logger)
+	m, err := machine.Open(machine.Config{
+		Plan: p, Log: out.log.Logger, Debug: out.debug, Inventory: nvml.Open, Memory: func(m *event.Memory) { out.bus.Publish(m) },
+	})
+	if err != nil {
+		return nil, exit.Refused(err)
 	}
-	defer j.closeTrace()
-	plan := j.record()
-	io.WriteString(console.Out, plan.Banner(dir))
-	j.warn(plan)
+	s := session.New(p, how, out.log.Logger)
 	defer func() {
-		// The caller's context may be over; the plugins still get their time.
-		drain, cancel := context.WithTimeout(context.WithoutCancel(ctx), drainTimeout)
-		defer cancel()
-		if cerr := j.close(drain); err == nil {
+		if cerr := closeAll(ctx, s, m); err == nil {
 			err = cerr
 		}
 	}()
-	if err := j.openWatch(nvml.Open, func(m *event.Memory) { bus.Publish(m) }); err != nil {
-		return exit.Refused(err)
+	if err := open(starting, m, s); err != nil {
+		return nil, exit.Refused(err)
 	}
-	if err := j.start(starting); err != nil {
-		if cause := context.Cause(starting); cause != nil {
-			return exit.Refused(cause) // what stopped the start, not what it was doing
-		}
-		return exit.Refused(j.tooLarge(starting, err, 0))
+	if err := report.ReplaceFile(filepath.Join(folder.Path, config.RunFile), []byte(set.YAML(p.Changes...))); err != nil {
+		return nil, err
 	}
-	if err := report.ReplaceFile(filepath.Join(dir, config.RunFile), []byte(set.YAML())); err != nil {
-		return err
+	if err := prepare(starting, s, out); err != nil {
+		return nil, exit.Refused(err)
 	}
-	r := &run{job: j, dir: dir, bus: bus, person: person, console: console, began: began, store: checkpoint.NewStore(dir)}
-	if j.debug != nil {
-		r.store.Reached = func(phase checkpoint.Phase) { j.debug.Reach(debug.Point{Phase: string(phase)}) }
+	r, err := newRun(p, m, s, out, folder.Path, how)
+	if err != nil {
+		return nil, exit.Refused(err)
 	}
-	if err := r.prepare(starting); err != nil {
-		return exit.Refused(err)
-	}
-	return r.train(ctx)
+	defer r.observer.close()
+	return r.finish(r.loop.Run(ctx))
 }
 
-// stoppable returns a context that ends with train.ErrInterrupted when the console's Stop is closed, which it confirms.
-func stoppable(ctx context.Context, console Console) (context.Context, func()) {
+// leavesNothing reports whether the folder of a run goes that ended so: what was refused, or stopped before it began, leaves
+// nothing. A plugin's last words and a list of bad clips stay.
+func leavesNothing(err error) bool {
+	code := exit.Code(err)
+	return exit.IsRefusal(err) && (code == 2 || code == 3 || code == 130)
+}
+
+// printConfig prints the settings with the bundle's defaults.
+func printConfig(ctx context.Context, set *config.Set, out io.Writer) error {
+	if err := plan.NewDraft(set).OpenBundle(ctx); err != nil {
+		return exit.Refused(err)
+	}
+	_, err := io.WriteString(out, set.YAML())
+	return err
+}
+
+// Stoppable returns a context that ends with train.ErrInterrupted when the console's Stop is closed, which it confirms.
+func Stoppable(ctx context.Context, console Console) (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	over := make(chan struct{})
 	go func() {
@@ -132,181 +128,125 @@ func stoppable(ctx context.Context, console Console) (context.Context, func()) {
 	return ctx, func() { cancel(nil); <-over }
 }
 
-// run is a job that trains.
+// open starts the plugins while the host opens its graphs: they are other processes.
+func open(ctx context.Context, m *machine.Machine, s *session.Session) error {
+	g, together := errgroup.WithContext(ctx)
+	g.Go(func() error { return m.StartPlugins(together) })
+	g.Go(func() error { return s.Open(m.Ring.Bytes()) })
+	if err := g.Wait(); err != nil {
+		if cause := context.Cause(ctx); cause != nil {
+			return cause // what stopped the start, not what it was doing
+		}
+		return s.TooLarge(ctx, err, 0)
+	}
+	return nil
+}
+
+// prepare makes trial runs and captures on the goroutine that trains, and says how that went.
+func prepare(ctx context.Context, s *session.Session, out *outlets) error {
+	found, err := s.Prepare(ctx)
+	if err != nil || found == "" {
+		return err
+	}
+	fmt.Fprintf(out.console.Out, "cuda graphs  %s\nupdate       %s\n", found, s.Updates())
+	if _, fault := s.Optimizer.Fused(); fault != nil {
+		out.log.Warn(fmt.Sprintf("updates take longer than they could: %v; they are made by %s", fault, s.Updates()))
+	}
+	return nil
+}
+
+// closeAll closes the session, then the machine. The caller's context may be over; the plugins still get their time.
+func closeAll(ctx context.Context, s *session.Session, m *machine.Machine) error {
+	drain, cancel := context.WithTimeout(context.WithoutCancel(ctx), DrainTimeout)
+	defer cancel()
+	return errors.Join(s.Close(), m.Close(drain))
+}
+
+// run is training in a run folder.
 type run struct {
-	*job
+	*outlets
+	plan    *plan.Plan
+	machine *machine.Machine
+	session *session.Session
 	dir     string
-	bus     *event.Bus
-	person  *report.Console
-	console Console
-	began   time.Time
+	feeding batch.Feeding
 	store   *checkpoint.Store
 
 	schedule train.Schedule
 	source   *batch.Source
-	path     *batch.Path
-	loop     *train.Loop
+	loop     *Loop
 	observer *observer
-	timeline *trace.Timeline
 }
 
-func (r *run) train(ctx context.Context) error {
-	progress, state, err := r.resume()
+// newRun gives the model what the run begins with, and makes what trains it.
+func newRun(p *plan.Plan, m *machine.Machine, s *session.Session, out *outlets, dir string, how batch.Feeding) (*run, error) {
+	r := &run{outlets: out, plan: p, machine: m, session: s, dir: dir, feeding: how, store: checkpoint.NewStore(dir)}
+	r.store.Reached = out.reached
+	progress, state, err := r.begin()
 	if err != nil {
-		return exit.Refused(err)
+		return nil, err
 	}
-	r.closeStart() // a checkpoint that is pruned later is to give its space back
-	if err := r.build(progress, state); err != nil {
-		return exit.Refused(err)
+	p.Close() // a checkpoint that is pruned later is to give its space back
+	r.source = NewSource(p)
+	r.source.Start(progress)
+	r.schedule = NewSchedule(p, r.source.Total())
+	if total, c := r.source.Total(), p.Config; c.Schedule == "cosine" && total > r.schedule.TotalSteps {
+		r.log.Warn(fmt.Sprintf("the cosine schedule ends at step %d, where the run was to end when it began: the learning rate is 0 from there to step %d (begin a new run with --init %s)",
+			r.schedule.TotalSteps, total, r.dir))
 	}
-	defer r.observer.close()
-	return r.finish(r.drive(ctx))
+	if r.observer, err = newObserver(r, progress, state); err != nil {
+		return nil, err
+	}
+	r.loop, err = NewLoop(LoopConfig{
+		Plan: p, Machine: m, Session: s, Source: r.source, Feeding: how, Schedule: r.schedule, Progress: progress, Stop: r.console.Stop,
+		Observer: r.observer, Quarantine: r.observer.quarantine, Bus: r.bus, Log: r.log.Logger, Debug: r.debug, Trace: r.trace, Copied: r.observer.seen,
+	})
+	if err != nil {
+		return nil, errors.Join(err, r.observer.close())
+	}
+	return r, nil
 }
 
-// drive runs pipeline and loop until one ends. Nothing of them runs after it.
-func (r *run) drive(ctx context.Context) error {
-	pipeCtx, stopPipe := context.WithCancel(ctx)
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		r.path.Pipeline.Run(pipeCtx) // its failure comes back through Acquire
-	}()
-	r.warmUp(ctx)
-	r.bus.Publish(&event.Phase{Phase: event.Training})
-	r.watch.Start()
-	err := r.loop.Run(ctx)
-	stopPipe()
-	r.path.Close()
-	<-done
-	if werr := r.watch.Close(); werr != nil {
-		r.log.Warn(werr.Error()) // the run is as good without
+// NewSource is the sequence of batches of the whole run.
+func NewSource(p *plan.Plan) *batch.Source {
+	c := p.Config
+	s := &batch.Source{Train: p.Data.Train.Plan, Accumulate: c.Accumulate, EvalEvery: c.EvalEvery, Epochs: c.Epochs, MaxSteps: c.MaxSteps, Seed: c.Seed, World: p.World}
+	if p.Data.Val != nil {
+		s.Val = p.Data.Val.Plan
 	}
-	return err
+	return s
 }
 
-// resume restores weights, moments and progress from the newest checkpoint of the run that goes on. A new run has
-// no state.
-func (r *run) resume() (train.Progress, *checkpoint.State, error) {
-	if r.cfg.Resume == "" {
-		return train.Progress{}, nil, r.init()
+// NewSchedule is the course of the learning rate over so many steps, or the one that was fixed when the run began.
+func NewSchedule(p *plan.Plan, total int64) train.Schedule {
+	c := p.Config
+	s := train.Schedule{Name: c.Schedule, BaseLR: c.LR, WarmupSteps: c.WarmupSteps, TotalSteps: total}
+	if p.Start.Resumed != nil {
+		s.TotalSteps = p.Start.Resumed.State.Schedule.TotalSteps
+	}
+	return s
+}
+
+// begin restores weights, moments and progress from the newest checkpoint of the run that goes on, or takes over the weights that
+// --init names. A new run has no state.
+func (r *run) begin() (train.Progress, *checkpoint.State, error) {
+	start := &r.plan.Start
+	if start.Weights != nil {
+		return train.Progress{}, nil, r.session.Init(start.Weights, r.console.Out)
+	}
+	if start.Resumed == nil {
+		return train.Progress{}, nil, nil
 	}
 	if err := r.store.Clean(); err != nil {
 		return train.Progress{}, nil, err
 	}
-	for _, s := range r.damaged {
+	for _, s := range start.Damaged {
 		r.log.Warn("damaged checkpoint passed over", "checkpoint", s.Error())
 	}
-	p, err := r.restore()
+	p, err := r.session.Restore(start.Resumed)
 	if err != nil {
 		return p, nil, err
 	}
-	fmt.Fprintf(r.console.Out, "resumed      %s\n", r.resumed.Path)
-	return p, &r.resumed.State, nil
-}
-
-// restore gives model and optimizer what the checkpoint holds, and returns how far it is. It writes nothing.
-func (r *run) restore() (train.Progress, error) {
-	if err := r.pull(); err != nil {
-		return train.Progress{}, err
-	}
-	if err := r.resumed.Restore(r.model.Weights(), r.optimizer.Moments()); err != nil {
-		return train.Progress{}, err
-	}
-	if err := errors.Join(r.model.Push(), r.optimizer.Push()); err != nil {
-		return train.Progress{}, err
-	}
-	s := &r.resumed.State
-	r.optimizer.Steps = s.OptimizerStep
-	p := train.Progress{Step: s.Step, Epoch: s.Epoch, Batch: s.Batch, EvaluatedStep: s.EvaluatedStep}
-	if s.Best != nil {
-		p.Best = &train.Best{Step: s.Best.Step, Loss: s.Best.Loss}
-	}
-	return p, nil
-}
-
-// pull brings what the host sees of weights and moments up to date.
-func (r *run) pull() error { return errors.Join(r.model.Pull(), r.optimizer.Pull()) }
-
-// init takes over weights by name where --init asks for it, and lists what matched.
-func (r *run) init() error {
-	if r.cfg.Init == "" {
-		return nil
-	}
-	from := r.weights
-	m, err := from.into(r.model.Weights())
-	if err != nil {
-		return fmt.Errorf("--init %s: %w", from.path, err)
-	}
-	if err := r.model.Push(); err != nil {
-		return err
-	}
-	r.log.Info("init", "from", from.path, "taken", m.taken, "other_shape", m.reshaped, "not_there", m.missing, "not_used", m.unused)
-	fmt.Fprint(r.console.Out, m.text(from.path))
-	if len(m.taken) == 0 {
-		return hint.Errorf("tensors are matched by name and shape", "--init %s: no tensor of it fits the bundle %s", from.path, r.bundle.Manifest.Name)
-	}
-	return nil
-}
-
-// build makes pipeline and loop.
-func (r *run) build(progress train.Progress, state *checkpoint.State) (err error) {
-	c := r.cfg
-	r.source = &batch.Source{Train: r.data.Train.Plan, Accumulate: c.Accumulate, EvalEvery: c.EvalEvery, Epochs: c.Epochs, MaxSteps: c.MaxSteps, Seed: c.Seed, World: ranks}
-	if r.data.Val != nil {
-		r.source.Val = r.data.Val.Plan
-	}
-	r.source.Start(progress)
-	r.schedule = train.Schedule{Name: c.Schedule, BaseLR: c.LR, WarmupSteps: c.WarmupSteps, TotalSteps: r.source.Total()}
-	if state != nil {
-		r.schedule.TotalSteps = state.Schedule.TotalSteps // the course was fixed when the run began
-		if total := r.source.Total(); c.Schedule == "cosine" && total > r.schedule.TotalSteps {
-			r.log.Warn(fmt.Sprintf("the cosine schedule ends at step %d, where the run was to end when it began: the learning rate is 0 from there to step %d (begin a new run with --init %s)",
-				r.schedule.TotalSteps, total, r.dir))
-		}
-	}
-	if r.observer, err = newObserver(r, progress, state); err != nil {
-		return err
-	}
-	return r.connect(r.observer, r.observer.quarantine, r.observer.seen, progress)
-}
-
-// connect makes the batches' path and the loop from source and schedule. o gets every step, q the rows that cannot be used, and
-// seen, if it is not nil, every batch while it is in the ring.
-func (r *run) connect(o train.Observer, q *batch.Quarantine, seen func(*pipeline.Batch, *ring.Layout, []byte) error, progress train.Progress) (err error) {
-	c := r.cfg
-	r.loop = &train.Loop{
-		Model: r.model, Optimizer: r.optimizer, Schedule: r.schedule, Observer: o,
-		Stop: r.console.Stop, MaxSkipped: c.MaxSkipped, Progress: progress,
-	}
-	hooks := batch.Hooks{Copied: seen, Observer: func(cfg pipeline.Config) pipeline.Observer { return r.draw(cfg, r.loop) }}
-	if r.debug != nil {
-		hooks.Copy = func() { r.debug.Reach(debug.Point{Phase: "copy"}) }
-	}
-	r.path, err = batch.New(batch.Config{
-		Source: r.source, Feeding: r.feeding, Data: r.data, BatchSize: c.BatchSize,
-		Depths: batch.Depths{Ring: c.BufferSize, Device: r.slots, Workers: c.NumWorkers, Prefetch: r.prefetch},
-		Ring:   r.ring, Layouts: r.layouts, Inputs: r.bundle.Manifest.Inputs, Stages: r.pipeline, Pools: r.pools,
-		Model: r.model, GPU: r.device.Context, Quarantine: q, Log: r.log, Hooks: hooks,
-	})
-	if err != nil {
-		return err
-	}
-	r.loop.Feed = r.path.Feed
-	return nil
-}
-
-// warmUp lets the pipeline fill: until the prefetch target is ready, at most for --model-start-delay.
-func (r *run) warmUp(ctx context.Context) {
-	began := time.Now()
-	delay := time.NewTimer(time.Duration(r.cfg.ModelStartDelay * float64(time.Second)))
-	defer delay.Stop()
-	r.bus.Publish(&event.Phase{Phase: event.WarmingUp})
-	fmt.Fprintln(r.console.Out, "waiting for the data pipeline to warm up")
-	select {
-	case <-r.path.Pipeline.Warm():
-	case <-delay.C:
-	case <-r.console.Stop:
-	case <-ctx.Done():
-	}
-	fmt.Fprintf(r.console.Out, "training starting now: %d batches ready after %.2f s\n\n", r.path.Pipeline.Finished(), time.Since(began).Seconds())
+	fmt.Fprintf(r.console.Out, "resumed      %s\n", start.Resumed.Path)
+	return p, &start.Resumed.State, nil
 }

@@ -41,7 +41,7 @@ func (s *saver) trained(step *event.Step) {
 
 // step takes the checkpoint that is due after a step.
 func (s *saver) step(step int64) error {
-	if every := s.run.cfg.CheckpointEvery; every > 0 && step%every == 0 {
+	if every := s.run.plan.Config.CheckpointEvery; every > 0 && step%every == 0 {
 		return s.saveIfRoom(event.Periodic)
 	}
 	return nil
@@ -49,7 +49,7 @@ func (s *saver) step(step int64) error {
 
 // evaluated takes a checkpoint of the best evaluation.
 func (s *saver) evaluated(e *event.Evaluation) error {
-	if e.Best && s.run.cfg.CheckpointEvery > 0 {
+	if e.Best && s.run.plan.Config.CheckpointEvery > 0 {
 		return s.saveIfRoom(event.Best)
 	}
 	return nil
@@ -57,7 +57,7 @@ func (s *saver) evaluated(e *event.Evaluation) error {
 
 // current reports whether the last checkpoint holds what a new one would.
 func (s *saver) current() bool {
-	p := &s.run.loop.Progress
+	p := &s.run.loop.Train.Progress
 	return s.saved == [2]int64{p.Step, p.EvaluatedStep}
 }
 
@@ -70,25 +70,25 @@ func (s *saver) saveIfRoom(why event.Reason) error {
 	if !ok || filepath.Dir(full.Path) != filepath.Join(r.dir, checkpoint.Folder) {
 		return err
 	}
-	r.log.Warn("the disk is full: the run goes on without this checkpoint ("+full.Hint()+")", "step", r.loop.Progress.Step, "error", err)
-	return r.bus.Publish(&event.Checkpoint{Step: r.loop.Progress.Step, Reason: why, Err: err})
+	r.log.Warn("the disk is full: the run goes on without this checkpoint ("+full.Hint()+")", "step", r.loop.Train.Progress.Step, "error", err)
+	return r.bus.Publish(&event.Checkpoint{Step: r.loop.Train.Progress.Step, Reason: why, Err: err})
 }
 
 // save takes a checkpoint. The lines of the steps that it counts are made durable first.
 func (s *saver) save(why event.Reason) error {
-	if !ranks.Leads() {
+	if !s.run.plan.World.Leads() {
 		return nil // the leading rank saves the same weights
 	}
 	r, began := s.run, time.Now()
-	defer func() { r.timeline.Trained("checkpoint", nil, began, time.Now()) }()
+	defer func() { r.loop.timeline.Trained("checkpoint", nil, began, time.Now()) }()
 	if err := r.bus.Sync(); err != nil {
 		return err
 	}
-	if err := r.pull(); err != nil {
+	if err := r.session.Pull(); err != nil {
 		return err
 	}
-	p := &r.loop.Progress
-	path, err := r.store.Save(context.Background(), s.state(), r.model.Weights(), r.optimizer.Moments())
+	p := &r.loop.Train.Progress
+	path, err := r.store.Save(context.Background(), s.state(), r.session.Model.Weights(), r.session.Optimizer.Moments())
 	if err != nil {
 		return err
 	}
@@ -99,22 +99,22 @@ func (s *saver) save(why event.Reason) error {
 	if err := r.bus.Publish(&event.Checkpoint{Step: p.Step, Path: path, Reason: why, Time: time.Since(began)}); err != nil {
 		return err
 	}
-	if r.cfg.KeepLast > 0 {
-		return r.store.Prune(r.cfg.KeepLast, s.best)
+	if r.plan.Config.KeepLast > 0 {
+		return r.store.Prune(r.plan.Config.KeepLast, s.best)
 	}
 	return nil
 }
 
 // state is what a checkpoint holds beside weights and moments.
 func (s *saver) state() checkpoint.State {
-	r, p := s.run, &s.run.loop.Progress
+	r, p := s.run, &s.run.loop.Train.Progress
 	state := checkpoint.State{
-		Step: p.Step, OptimizerStep: r.optimizer.Steps, Epoch: p.Epoch, Batch: p.Batch, Seed: r.cfg.Seed,
+		Step: p.Step, OptimizerStep: r.session.Optimizer.Steps, Epoch: p.Epoch, Batch: p.Batch, Seed: r.plan.Config.Seed,
 		Schedule: checkpoint.Schedule{
 			Name: r.schedule.Name, BaseLR: r.schedule.BaseLR, WarmupSteps: r.schedule.WarmupSteps, TotalSteps: r.schedule.TotalSteps,
 		},
 		EvaluatedStep: p.EvaluatedStep, Samples: s.samples, Frames: s.frames,
-		Quarantine: s.quarantine.List(), Hashes: r.hashes,
+		Quarantine: s.quarantine.List(), Hashes: r.plan.Hashes,
 	}
 	if p.Best != nil {
 		state.Best = &checkpoint.Best{Step: p.Best.Step, Loss: p.Best.Loss}

@@ -3,7 +3,6 @@ package host
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -14,51 +13,61 @@ import (
 
 	"github.com/xtts-host/xtts-host/gpu"
 	"github.com/xtts-host/xtts-host/gpu/gputest"
+	"github.com/xtts-host/xtts-host/host/batch"
 	"github.com/xtts-host/xtts-host/host/config"
 	"github.com/xtts-host/xtts-host/host/event"
+	"github.com/xtts-host/xtts-host/host/machine"
 	"github.com/xtts-host/xtts-host/host/place"
+	"github.com/xtts-host/xtts-host/host/plan"
 	"github.com/xtts-host/xtts-host/host/record"
 	"github.com/xtts-host/xtts-host/host/report"
+	"github.com/xtts-host/xtts-host/host/session"
 )
 
 // watched is a run before its first step, whose model counts as that of GPU 1 of two, and is on the CPU in truth. Its plugins, which are
 // to see GPU 0, are not started.
-func watched(t *testing.T, out *bytes.Buffer) (*run, *gputest.Inventory) {
+func watched(t *testing.T, out *bytes.Buffer) (*machine.Machine, *session.Session, *gputest.Inventory) {
 	t.Helper()
 	set := config.New()
 	if err := set.Parse([]string{"--plugins", plugins, "--graph", pico, "--train-data", clips, "--batch-size", "4"}, []string{"XTTS_HOST_DEVICE=cpu"}); err != nil {
 		t.Fatal(err)
 	}
-	j := &job{set: set, cfg: &set.Config, log: slog.New(record.Warnings(func(w *event.Warning) { fmt.Fprintln(out, w) }))}
-	t.Cleanup(func() { j.close(context.Background()) })
-	if err := j.plan(t.Context()); err != nil {
+	p, err := plan.New(t.Context(), set, nil)
+	if err != nil {
 		t.Fatal(err)
 	}
-	if err := j.openGraphs(); err != nil {
+	log := slog.New(record.Warnings(func(w *event.Warning) { fmt.Fprintln(out, w) }))
+	s := session.New(p, batch.Overlapped, log)
+	t.Cleanup(func() { s.Close() })
+	if err := s.Open(nil); err != nil {
 		t.Fatal(err)
 	}
 	inventory := &gputest.Inventory{Cards: gputest.Cards(2, 16384*gpu.MB)}
-	j.placement = place.Placement{
+	p.Placement = place.Placement{
 		Data:  place.Role{GPU: inventory.Cards[0].Device, Limit: 8192 * gpu.MB},
 		Model: place.Role{GPU: inventory.Cards[1].Device},
 	}
-	if err := j.openWatch(func() (gpu.Inventory, error) { return inventory, nil }, func(m *event.Memory) { fmt.Fprintln(out, m) }); err != nil {
+	m, err := machine.Open(machine.Config{
+		Plan: p, Log: log, Inventory: func() (gpu.Inventory, error) { return inventory, nil }, Memory: func(m *event.Memory) { fmt.Fprintln(out, m) },
+	})
+	if err != nil {
 		t.Fatal(err)
 	}
-	return &run{job: j}, inventory
+	t.Cleanup(func() { m.Close(context.Background()) })
+	return m, s, inventory
 }
 
 // TestWatch follows the process of the test as the one that trains.
 func TestWatch(t *testing.T) {
 	var out bytes.Buffer
-	r, inventory := watched(t, &out)
+	m, s, inventory := watched(t, &out)
 	inventory.Update(1, func(c *gpu.Card) {
 		c.Processes = []gpu.Process{{PID: os.Getpid(), Used: 14336 * gpu.MB}}
 		c.Utilization = &gpu.Utilization{GPU: 0.9}
 	})
-	r.watch.Start()
-	r.watch.Window(100, true)
-	if err := r.watch.Close(); err != nil {
+	m.Watch.Start()
+	m.Watch.Window(100, true)
+	if err := m.Watch.Close(); err != nil {
 		t.Fatal(err)
 	}
 	if want := "[Step 100] Data GPU 0: 0/8192MB (0.0%)\n[Step 100] Model GPU 1: 14336/16384MB (87.5%)\n"; out.String() != want {
@@ -66,12 +75,12 @@ func TestWatch(t *testing.T) {
 	}
 	out.Reset()
 
-	for range 2 { // without being asked to, it does nothing
-		if err := r.relieve(); err != nil {
-			t.Fatal(err)
+	for range 2 {
+		if reason := m.Grown(); reason != "" { // without being asked to, training does nothing
+			t.Fatal(reason)
 		}
-		r.training()[0].Relieve("it uses 9800 MB of GPU 1")
-		if err := r.relieve(); err != nil {
+		m.Training()[0].Relieve("it uses 9800 MB of GPU 1")
+		if err := s.Relieve(m.Grown()); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -79,15 +88,15 @@ func TestWatch(t *testing.T) {
 		t.Errorf("%q, want %q", &out, want)
 	}
 
-	r.arenas = 7 << 30 // what ONNX Runtime had at most
-	memory, utilization, err := r.usage(time.Hour)
+	memory, utilization, err := s.Usage(time.Hour, m.Watch.Figures())
 	if err != nil || len(memory) != 3 || len(utilization) != 3 {
 		t.Fatalf("%+v, %+v, %v", memory, utilization, err)
 	}
-	weights, grads, slots := r.model.Bytes()
+	weights, grads, slots := s.Model.Bytes()
+	arenas := arenaBytes(t, s)
 	want := []report.Memory{
 		{Device: inventory.Cards[0].String(), Role: "data", LimitBytes: 8192 * gpu.MB},
-		{Device: inventory.Cards[1].String(), Role: "model", ArenaPeakBytes: int64(weights + grads + slots + r.optimizer.Bytes() + 7<<30), ProcessPeakBytes: 14336 * gpu.MB},
+		{Device: inventory.Cards[1].String(), Role: "model", ArenaPeakBytes: int64(weights + grads + slots + s.Optimizer.Bytes() + arenas), ProcessPeakBytes: 14336 * gpu.MB},
 	}
 	if !slices.Equal(memory[1:], want) || memory[0].Device != "cpu" || memory[0].Role != "data" || memory[0].ArenaPeakBytes != 0 {
 		t.Errorf("got  %+v\nwant %+v", memory, want)
@@ -97,16 +106,16 @@ func TestWatch(t *testing.T) {
 	}
 }
 
-func TestNothingIsWatchedOnTheCPU(t *testing.T) {
-	j := &job{}
-	if err := j.openWatch(func() (gpu.Inventory, error) { return nil, errors.New("asked") }, nil); err != nil || j.watch != nil {
-		t.Errorf("%v, %v", j.watch, err)
+// arenaBytes is what ONNX Runtime's arenas hold.
+func arenaBytes(t *testing.T, s *session.Session) int {
+	t.Helper()
+	model, err := s.Model.ArenaBytes()
+	if err != nil {
+		t.Fatal(err)
 	}
-}
-
-func TestWatchWithoutDriver(t *testing.T) {
-	j := &job{placement: place.Placement{Model: place.Role{GPU: gpu.Device{UUID: "GPU-1"}}}}
-	if err := j.openWatch(func() (gpu.Inventory, error) { return nil, errors.New("it is gone") }, nil); err == nil || err.Error() != "it is gone" {
-		t.Errorf("error %v", err)
+	optimizer, err := s.Optimizer.ArenaBytes()
+	if err != nil {
+		t.Fatal(err)
 	}
+	return model + optimizer
 }

@@ -166,7 +166,7 @@ func (r *Result) Compare() {
 		row.Figures = bySpeed[(len(bySpeed)-1)/2].Figures
 		row.OfComputeOnly = r.ratio(row.BatchSize, order[0], row)
 	}
-	r.Hoped = hopes(r)
+	r.Hoped = targets(r)
 }
 
 // ratio returns a row's speed as a part of a variant's, within rounds; nil when they have none in common.

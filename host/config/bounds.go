@@ -38,8 +38,8 @@ func Choices(flag string) []string {
 	return slices.DeleteFunc(slices.Clone(choices[flag]), func(word string) bool { return word == "" })
 }
 
-// check refuses values that no run can use.
-func (s *Set) check() (err error) {
+// Check refuses values that no run can use.
+func (s *Set) Check() (err error) {
 	s.flags.VisitAll(func(f *pflag.Flag) {
 		if e := checkValue(f); e != nil && err == nil {
 			err = fmt.Errorf("%s: %w", s.place(f), e)

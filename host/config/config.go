@@ -123,6 +123,3 @@ func (s *Set) TakeBundle(b *manifest.Bundle) {
 	take("warmup-steps", strconv.Itoa(b.Schedule.WarmupSteps))
 	take("schedule", b.Schedule.Name)
 }
-
-// Note records why a setting has another value than it was given.
-func (s *Set) Note(name, origin string) { s.origins[name] = origin }

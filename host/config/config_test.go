@@ -245,16 +245,29 @@ func TestNotSettings(t *testing.T) {
 		"XTTS_HOST_SERVICE_PORT_HTTP=80", "XTTS_HOST_FROBNICATE="})
 }
 
-// TestArgs: the flags of a command line, read again, give the same settings.
-func TestArgs(t *testing.T) {
-	line := []string{"--augment", "a,b", "--augment", "c", "--plugin-workers", "x=2,y=3", "--ring-memory", "100KiB", "--deterministic", "--train-data", "a b,c", "--lr", "1e-4", "--slots", "auto"}
-	s := parse(t, []string{"XTTS_HOST_SEED=5"}, line...)
-	again := parse(t, []string{"XTTS_HOST_SEED=5"}, s.Args()...)
-	if len(s.Args()) != 7 || !reflect.DeepEqual(s.Config, again.Config) {
-		t.Errorf("%q gives\n%+v\nwant\n%+v", s.Args(), again.Config, s.Config)
+// TestCopy: a copy has the same values and origins, and what is changed in one is not changed in the other.
+func TestCopy(t *testing.T) {
+	s := parse(t, []string{"XTTS_HOST_SEED=5"}, "--augment", "a,b", "--plugin-workers", "x=2,y=3", "--lr", "1e-4", "--slots", "auto")
+	c := s.Copy()
+	if !reflect.DeepEqual(s.Config, c.Config) || s.YAML() != c.YAML() {
+		t.Errorf("copied\n%s\nwant\n%s", c.YAML(), s.YAML())
 	}
-	if args := parse(t, nil).Args(); args != nil {
-		t.Errorf("%q of an empty command line", args)
+	was := s.YAML()
+	c.BatchSize = 3
+	c.TakeBundle(&manifest.Bundle{Optimizer: manifest.Optimizer{WeightDecay: 7}})
+	if c.LR != 1e-4 || c.WeightDecay != 7 || !strings.Contains(c.YAML(), "batch_size: 3") {
+		t.Errorf("the copy takes\n%s", c.YAML())
+	}
+	if s.YAML() != was {
+		t.Errorf("a change of the copy gives the original\n%s", s.YAML())
+	}
+}
+
+// TestYAMLWithChanges: a setting that was changed has its new value, and says why.
+func TestYAMLWithChanges(t *testing.T) {
+	text := parse(t, nil, "--buffer-size", "50").YAML(Change{Name: "buffer-size", Value: "9", Origin: "lowered"})
+	if !strings.Contains(text, "buffer_size: 9  # lowered\n") {
+		t.Error(text)
 	}
 }
 

@@ -137,9 +137,12 @@ func setValue(f *pflag.Flag, v any) error {
 	return f.Value.Set(fmt.Sprint(v))
 }
 
+// Change is a setting that has another value than it was given.
+type Change struct{ Name, Value, Origin string }
+
 // YAML returns every setting with its origin as a comment, in the order of the help. As the text of a config file it gives
 // the same settings again, but for the files and folders of the run itself (run_dir, resume, init, debug_dir, trace), which are comments.
-func (s *Set) YAML() string {
+func (s *Set) YAML(changes ...Change) string {
 	var out strings.Builder
 	origin := func(name string) string { return cmp.Or(s.origins[name], isDefault) }
 	for _, g := range s.groups {
@@ -148,8 +151,12 @@ func (s *Set) YAML() string {
 			if ofOneRun[f.Name] {
 				out.WriteString("# ")
 			}
+			value, from := valueText(f), origin(f.Name)
+			if i := slices.IndexFunc(changes, func(c Change) bool { return c.Name == f.Name }); i >= 0 {
+				value, from = changes[i].Value, changes[i].Origin
+			}
 			if isSetting(f) {
-				fmt.Fprintf(&out, "%s: %s  # %s\n", key(f.Name), valueText(f), origin(f.Name))
+				fmt.Fprintf(&out, "%s: %s  # %s\n", key(f.Name), value, from)
 			}
 		})
 	}

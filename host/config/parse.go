@@ -5,10 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"path/filepath"
 	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/spf13/pflag"
 
@@ -57,22 +57,14 @@ func (s *Set) Load(environ []string) error {
 			return err
 		}
 	}
-	return s.check()
+	return s.Check()
 }
 
-// Args returns the flags that the command line gave, as another command line that gives the same.
-func (s *Set) Args() []string {
-	var args []string
-	s.flags.VisitAll(func(f *pflag.Flag) {
-		if f.Changed {
-			value := f.Value.String()
-			if _, list := f.Value.(pflag.SliceValue); list {
-				value = strings.TrimSuffix(strings.TrimPrefix(value, "["), "]")
-			}
-			args = append(args, "--"+f.Name+"="+value)
-		}
-	})
-	return args
+// Copy returns settings of their own with the same values and origins.
+func (s *Set) Copy() *Set {
+	c := New()
+	c.Config, c.origins, c.file, c.print = s.Config, maps.Clone(s.origins), s.file, s.print
+	return c
 }
 
 // FlagError words an error of parsing flags: it names the flag, the value and the reason, and an unknown flag's nearest.

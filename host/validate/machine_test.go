@@ -78,7 +78,7 @@ func TestMachine(t *testing.T) {
 			placed := false
 			m := &Machine{Report: tt.report, Request: tt.request, Place: place.Decide, Placed: func(place.Placement) { placed = true }}
 			var out bytes.Buffer
-			r, err := Run(t.Context(), []Section{{"prerequisites", m.Prerequisites()}, {"placement", m.Placement()}}, &out)
+			r, err := Try(t.Context(), []Section{{"prerequisites", m.Prerequisites()}, {"placement", m.Placement()}}, &out)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -11,9 +11,9 @@ import (
 	"github.com/xtts-host/xtts-host/shared/hint"
 )
 
-// Road is the way of a batch: the ring, through the GPU of the plugins and back, and on to the model's device slots. Calls come from one
+// Route is the way of a batch: the ring, through the GPU of the plugins and back, and on to the model's device slots. Calls come from one
 // goroutine.
-type Road interface {
+type Route interface {
 	// Sizes lists what a batch of each bucket takes, in bytes.
 	Sizes() []int
 	// Slots is the number of device slots.
@@ -31,21 +31,21 @@ type Road interface {
 	Unload(device, bucket, ring int) error
 }
 
-// Arrival is the check of the whole road, which has passed where all of Transfer has.
+// Arrival is the check of the whole route, which has passed where all of Transfer has.
 const Arrival = "plugins to model"
 
-// Transfer sends patterns along a road and looks at what arrives. The checks need what the names say.
-func Transfer(road Road, needs ...string) []Check {
+// Transfer sends patterns along a route and looks at what arrives. The checks need what the names say.
+func Transfer(route Route, needs ...string) []Check {
 	const relay, load = "plugins to ring", "ring to model"
 	return []Check{
-		{Name: relay, Needs: needs, Try: func(ctx context.Context) (string, error) { return relayed(ctx, road) }},
-		{Name: load, Needs: needs, Try: func(context.Context) (string, error) { return loaded(road) }},
-		{Name: Arrival, Needs: []string{relay, load}, Try: func(context.Context) (string, error) { return through(road) }},
+		{Name: relay, Needs: needs, Try: func(ctx context.Context) (string, error) { return relayed(ctx, route) }},
+		{Name: load, Needs: needs, Try: func(context.Context) (string, error) { return loaded(route) }},
+		{Name: Arrival, Needs: []string{relay, load}, Try: func(context.Context) (string, error) { return through(route) }},
 	}
 }
 
 // relayed sends the largest batch through another process to ring slot 1, which held something else, and leaves it there.
-func relayed(ctx context.Context, r Road) (string, error) {
+func relayed(ctx context.Context, r Route) (string, error) {
 	sent := pattern(r.Sizes()[largest(r)], relayKey)
 	copy(r.Ring(0), sent)
 	clear(r.Ring(1))
@@ -61,7 +61,7 @@ func relayed(ctx context.Context, r Road) (string, error) {
 
 // loaded sends a batch of every bucket to every device slot, each another one, and looks at all of them when they are there: so a copy
 // that goes to another slot shows as well.
-func loaded(r Road) (string, error) {
+func loaded(r Route) (string, error) {
 	var took time.Duration
 	for bucket, n := range r.Sizes() {
 		for device := range r.Slots() {
@@ -85,7 +85,7 @@ func loaded(r Road) (string, error) {
 }
 
 // arrived looks at a device slot.
-func arrived(r Road, device, bucket int, sent []byte) error {
+func arrived(r Route, device, bucket int, sent []byte) error {
 	clear(r.Ring(0))
 	if err := r.Unload(device, bucket, 0); err != nil {
 		return err
@@ -94,7 +94,7 @@ func arrived(r Road, device, bucket int, sent []byte) error {
 }
 
 // through sends on what was relayed: then it has come the whole way.
-func through(r Road) (string, error) {
+func through(r Route) (string, error) {
 	bucket := largest(r)
 	sent := pattern(r.Sizes()[bucket], relayKey)
 	if err := r.Load(0, bucket, 1); err != nil {
@@ -106,7 +106,7 @@ func through(r Road) (string, error) {
 	return fmt.Sprintf("%s -> ring -> %s: %d bytes, no byte changed", r.From(), r.To(), len(sent)), nil
 }
 
-func largest(r Road) int {
+func largest(r Route) int {
 	at := 0
 	for i, n := range r.Sizes() {
 		if n > r.Sizes()[at] {

@@ -79,7 +79,7 @@ func TestTransfer(t *testing.T) {
 			r := newFakeRoad()
 			tt.damage(r)
 			var out bytes.Buffer
-			if _, err := Run(t.Context(), []Section{{"transfer", Transfer(r)}}, &out); err != nil {
+			if _, err := Try(t.Context(), []Section{{"transfer", Transfer(r)}}, &out); err != nil {
 				t.Fatal(err)
 			}
 			text := squeeze(out.String())

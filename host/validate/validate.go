@@ -56,9 +56,9 @@ type Outcome struct {
 // Passed reports whether the check was tried and nothing is wrong.
 func (o *Outcome) Passed() bool { return o.OK != nil && *o.OK }
 
-// Run tries the checks in their order and writes a line about each as it is known, and the verdict behind them. It returns early
+// Try tries the checks in their order and writes a line about each as it is known, and the verdict behind them. It returns early
 // only when ctx ends, with its cause, or when out cannot be written.
-func Run(ctx context.Context, sections []Section, out io.Writer) (*Report, error) {
+func Try(ctx context.Context, sections []Section, out io.Writer) (*Report, error) {
 	r := &Report{Version: 1, Works: true}
 	blame := map[string]string{}
 	for i, s := range sections {

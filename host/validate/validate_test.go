@@ -23,7 +23,7 @@ func fails(err error, name string, needs ...string) Check {
 func TestRun(t *testing.T) {
 	broken := errors.New("broken\nin two places")
 	var out bytes.Buffer
-	r, err := Run(t.Context(), []Section{
+	r, err := Try(t.Context(), []Section{
 		{"first", []Check{passes("a"), fails(broken, "b", "a"), passes("c", "b")}},
 		{"second", []Check{passes("d", "a", "c"), passes("e", "a"), fails(hint.Errorf("do this", "no"), "f")}},
 	}, &out)
@@ -64,7 +64,7 @@ func TestRun(t *testing.T) {
 
 func TestRunAllPassed(t *testing.T) {
 	var out bytes.Buffer
-	r, err := Run(t.Context(), []Section{{"only", []Check{passes("a"), passes("b", "a")}}}, &out)
+	r, err := Try(t.Context(), []Section{{"only", []Check{passes("a"), passes("b", "a")}}}, &out)
 	if err != nil || !r.Works || r.Err() != nil || !strings.HasSuffix(out.String(), "\n\n✓ all 2 checks passed: training can begin with these settings\n") {
 		t.Errorf("%v, %+v, wrote\n%s", err, r, out.String())
 	}
@@ -75,7 +75,7 @@ func TestRunEnds(t *testing.T) {
 	stopped := errors.New("stopped")
 	ctx, cancel := context.WithCancelCause(t.Context())
 	var out bytes.Buffer
-	_, err := Run(ctx, []Section{{"only", []Check{{Name: "a", Try: func(context.Context) (string, error) {
+	_, err := Try(ctx, []Section{{"only", []Check{{Name: "a", Try: func(context.Context) (string, error) {
 		cancel(stopped)
 		return "", ctx.Err()
 	}}}}}, &out)

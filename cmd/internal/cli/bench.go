@@ -2,12 +2,10 @@ package cli
 
 import (
 	"maps"
-	"os"
 	"slices"
 
 	"github.com/spf13/cobra"
 
-	"github.com/xtts-host/xtts-host/host"
 	"github.com/xtts-host/xtts-host/host/bench"
 	"github.com/xtts-host/xtts-host/host/config"
 )
@@ -22,7 +20,7 @@ sizes, on one GPU, and on two where there are two. It leaves no run folder.`,
 xtts-host bench --graph my-bundle --bench-rounds 3 --json > bench.json`,
 		Args: noArguments,
 	}
-	o := host.BenchOptions{}
+	o := bench.Options{}
 	f := cmd.Flags()
 	f.IntSliceVar(&o.BatchSizes, "batch-sizes", []int{8, 16, 32, 64, 128}, "batch `sizes` to measure, separated by commas")
 	f.IntVar(&o.Steps, "bench-steps", 100, "`steps` of each measurement, at least 10")
@@ -31,7 +29,7 @@ xtts-host bench --graph my-bundle --bench-rounds 3 --json > bench.json`,
 	must(cmd.RegisterFlagCompletionFunc("feedings", completeList(func() []string { return slices.Sorted(maps.Keys(bench.Feedings)) })))
 	asJSON := jsonFlag(cmd)
 	return withSettings(cmd, func(cmd *cobra.Command, set *config.Set) error {
-		o.Args, o.Environ, o.JSON = set.Args(), os.Environ(), *asJSON
-		return host.Bench(cmd.Context(), o, console())
+		o.JSON = *asJSON
+		return bench.Run(cmd.Context(), set, o, console())
 	})
 }

@@ -3,8 +3,8 @@ package cli
 import (
 	"github.com/spf13/cobra"
 
-	"github.com/xtts-host/xtts-host/host"
 	"github.com/xtts-host/xtts-host/host/config"
+	"github.com/xtts-host/xtts-host/host/validate"
 )
 
 func newValidate() *cobra.Command {
@@ -19,6 +19,6 @@ xtts-host validate --resume runs/first --json > report.json`,
 	}
 	asJSON := jsonFlag(cmd)
 	return withSettings(cmd, func(cmd *cobra.Command, set *config.Set) error {
-		return host.Validate(cmd.Context(), set, version(), *asJSON, console())
+		return validate.Run(cmd.Context(), set, version(), *asJSON, console())
 	})
 }

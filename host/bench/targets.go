@@ -100,7 +100,7 @@ var byBatch = map[int]struct {
 }
 
 // hopes puts our figures beside those that were hoped for.
-func hopes(r *Result) []Hoped {
+func targets(r *Result) []Hoped {
 	batch := r.reference()
 	pipelined := r.measured(batch, Variant{r.Placement, TripleBuffered})
 	with := fmt.Sprintf("batch %d, %s", batch, TripleBuffered)
@@ -152,7 +152,7 @@ func hopes(r *Result) []Hoped {
 	} else {
 		add(noSlower.from(r.ratio(batch, Variant{one, Synchronous}, r.measured(batch, Variant{one, TripleBuffered})), with+", "+one, missing))
 	}
-	return append(all, r.hopesByBatch(noGPU)...)
+	return append(all, r.targetsByBatch(noGPU)...)
 }
 
 // reference is the batch size by which ratios and shares are given: the largest that ran of up to 32, which was the target; else
@@ -167,8 +167,8 @@ func (r *Result) reference() int {
 	return best
 }
 
-// hopesByBatch are those of batch sizes.
-func (r *Result) hopesByBatch(noGPU bool) []Hoped {
+// targetsByBatch are those of batch sizes.
+func (r *Result) targetsByBatch(noGPU bool) []Hoped {
 	var speeds, memory []Hoped
 	for _, n := range slices.Sorted(slices.Values(r.BatchSizes)) {
 		want, ok := byBatch[n]

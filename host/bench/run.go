@@ -1,8 +1,7 @@
-package host
+package bench
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -10,12 +9,11 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/xtts-host/xtts-host/gpu/nvml"
+	"github.com/xtts-host/xtts-host/host"
 	"github.com/xtts-host/xtts-host/host/batch"
-	"github.com/xtts-host/xtts-host/host/bench"
 	"github.com/xtts-host/xtts-host/host/config"
 	"github.com/xtts-host/xtts-host/host/exit"
 	"github.com/xtts-host/xtts-host/host/report"
@@ -23,15 +21,13 @@ import (
 	"github.com/xtts-host/xtts-host/ortgraphs"
 )
 
-// BenchOptions say what Bench measures.
-type BenchOptions struct {
-	// Args are flags of training; Environ is the environment that they may come from, too.
-	Args, Environ []string
+// Options say what Run measures.
+type Options struct {
 	// BatchSizes are measured one after the other.
 	BatchSizes []int
 	// Steps of each measurement.
 	Steps int
-	// Feedings are the ways of feeding to measure, by the words of bench.Feedings beside "compute"; nil means all.
+	// Feedings are the ways of feeding to measure, by the words of Feedings beside "compute"; nil means all.
 	Feedings []string
 	// Rounds is how often everything is measured.
 	Rounds int
@@ -40,7 +36,10 @@ type BenchOptions struct {
 }
 
 // check refuses what cannot be measured.
-func (o BenchOptions) check() error {
+func (o Options) check(set *config.Set) error {
+	if set.Resume != "" {
+		return exit.Usage(fmt.Errorf("--resume %s: a benchmark goes on with no run", set.Resume), "name its weights with --init")
+	}
 	if len(o.BatchSizes) == 0 {
 		return exit.Usage(errors.New("--batch-sizes is empty"), "")
 	}
@@ -53,8 +52,8 @@ func (o BenchOptions) check() error {
 		return exit.Usage(fmt.Errorf("--bench-steps %d: the smallest value is 10", o.Steps), "the first of them is not counted")
 	}
 	for _, word := range o.Feedings {
-		if bench.Feedings[word] == "" {
-			return exit.Usage(fmt.Errorf("--feedings %s: there are %s", word, strings.Join(slices.Sorted(maps.Keys(bench.Feedings)), ", ")), "")
+		if Feedings[word] == "" {
+			return exit.Usage(fmt.Errorf("--feedings %s: there are %s", word, strings.Join(slices.Sorted(maps.Keys(Feedings)), ", ")), "")
 		}
 	}
 	if o.Rounds < 1 {
@@ -63,22 +62,18 @@ func (o BenchOptions) check() error {
 	return nil
 }
 
-// Bench trains with every way of feeding and every batch size, a few steps each, in one bucket, and says what each gives. Where two
-// GPUs are asked for, or there and none is asked for, it trains with one of them, too. Without --train-data it makes clips that
-// fill the bundle's largest bucket. Nothing of it is left. Interrupted, it says what it has measured by then.
-func Bench(ctx context.Context, o BenchOptions, console Console) (err error) {
-	if err := o.check(); err != nil {
+// Run is the command: it trains with every way of feeding and every batch size, a few steps each, in one bucket, and says what each
+// gives. Where two GPUs are asked for, or there and none is asked for, it trains with one of them, too. Without --train-data it makes
+// clips that fill the bundle's largest bucket. Nothing of it is left. Interrupted, it says what it has measured by then.
+func Run(ctx context.Context, set *config.Set, o Options, console host.Console) (err error) {
+	if err := o.check(set); err != nil {
 		return err
 	}
 	figures := console.Out
 	if o.JSON {
 		console.Out = console.Err
 	}
-	set := config.New()
-	if err := set.Parse(o.Args, o.Environ); err != nil {
-		return exit.Usage(err, "xtts-host --help lists the flags")
-	}
-	at, err := findBenchSeats(set.Config, nvml.Open)
+	at, err := findPlacements(set.Config, nvml.Open)
 	if err != nil {
 		return exit.Refused(err)
 	}
@@ -95,17 +90,16 @@ func Bench(ctx context.Context, o BenchOptions, console Console) (err error) {
 	if err != nil {
 		return exit.Refused(err)
 	}
-	b := &benchmark{BenchOptions: o, console: console, figures: figures, dir: filepath.Join(temp, "run"), seats: at}
+	b := &benchmark{Options: o, set: set.Copy(), console: console, figures: figures, dir: filepath.Join(temp, "run"), at: at}
 	if set.TrainData == "" {
-		data := filepath.Join(temp, "data")
-		if err := makeClips(data, bundle, 2*slices.Max(o.BatchSizes)); err != nil {
+		b.set.TrainData = filepath.Join(temp, "data")
+		if err := makeClips(b.set.TrainData, bundle, 2*slices.Max(o.BatchSizes)); err != nil {
 			return exit.Refused(err)
 		}
-		b.Args = append(o.Args[:len(o.Args):len(o.Args)], "--train-data", data)
 	}
 	m := bundle.Manifest
-	b.result = bench.Result{
-		Version: bench.Version, Bundle: m.Name, Bucket: m.Buckets[len(m.Buckets)-1], Steps: o.Steps, BatchSizes: o.BatchSizes,
+	b.result = Result{
+		Version: Version, Bundle: m.Name, Bucket: m.Buckets[len(m.Buckets)-1], Steps: o.Steps, BatchSizes: o.BatchSizes,
 		Placement: at.name, Devices: at.devices, Rounds: o.Rounds,
 	}
 	return b.run(ctx)
@@ -113,12 +107,13 @@ func Bench(ctx context.Context, o BenchOptions, console Console) (err error) {
 
 // benchmark measures.
 type benchmark struct {
-	BenchOptions
-	console Console
+	Options
+	set     *config.Set
+	console host.Console
 	figures io.Writer // of the JSON
 	dir     string    // of one run at a time
-	seats   benchSeats
-	result  bench.Result
+	at      placements
+	result  Result
 	done    int // measurements
 }
 
@@ -164,12 +159,12 @@ func (b *benchmark) head() {
 func (b *benchmark) measure(ctx context.Context, size int) error {
 	var feedings []string
 	for _, word := range b.Feedings {
-		feedings = append(feedings, bench.Feedings[word])
+		feedings = append(feedings, Feedings[word])
 	}
-	variants := bench.Variants(b.seats.name, feedings)
+	variants := Variants(b.at.name, feedings)
 	all := len(b.BatchSizes) * b.Rounds * len(variants)
 	for round := range b.Rounds {
-		for _, v := range bench.InOrder(variants, round) {
+		for _, v := range InOrder(variants, round) {
 			b.done++
 			if b.result.Failed(size, v) {
 				continue
@@ -181,12 +176,12 @@ func (b *benchmark) measure(ctx context.Context, size int) error {
 			switch {
 			case err == nil:
 				b.result.With = r.Versions
-				b.result.Add(size, v, round, bench.Of(r))
+				b.result.Add(size, v, round, Of(r))
 				fmt.Fprintf(b.console.Err, "%s: %.2f steps/s\n", name, r.StepsPerSecond)
 			case code == 3 && ctx.Err() == nil:
 				b.result.Fail(size, v, "does not fit: "+err.Error())
 				fmt.Fprintf(b.console.Err, "%s: does not fit\n", name)
-			case code == 2 && v.Placement != b.seats.name:
+			case code == 2 && v.Placement != b.at.name:
 				b.result.Fail(size, v, err.Error())
 				fmt.Fprintf(b.console.Err, "%s: %v\n", name, err)
 			case errors.Is(err, train.ErrInterrupted):
@@ -200,32 +195,27 @@ func (b *benchmark) measure(ctx context.Context, size int) error {
 }
 
 // once trains once and returns the report.
-func (b *benchmark) once(ctx context.Context, size int, v bench.Variant) (_ *report.Report, err error) {
-	args := append(b.Args[:len(b.Args):len(b.Args)], "--batch-size", strconv.Itoa(size), "--max-steps", strconv.Itoa(b.Steps), "--epochs=1000000",
-		"--enable-static-shapes", "--checkpoint-every=0", "--log-every=0", "--run-dir", b.dir)
+func (b *benchmark) once(ctx context.Context, size int, v Variant) (_ *report.Report, err error) {
+	set := b.set.Copy()
+	set.BatchSize, set.MaxSteps, set.Epochs, set.StaticShapes = size, int64(b.Steps), 1_000_000, true
+	set.CheckpointEvery, set.LogEvery, set.RunDir = 0, 0, b.dir
 	how := batch.Unsaved
 	switch v.Feeding {
-	case bench.ComputeOnly:
+	case ComputeOnly:
 		how = batch.Resident
-	case bench.Synchronous:
+	case Synchronous:
 		how = batch.Lockstep
-	case bench.DoubleBuffered:
-		args = append(args, "--slots=2")
-	case bench.TripleBuffered:
-		args = append(args, "--slots=3")
+	case DoubleBuffered:
+		set.Slots = 2
+	case TripleBuffered:
+		set.Slots = 3
 	}
-	set := config.New()
-	if err := set.Parse(append(args, b.seats.args[v.Placement]...), b.Environ); err != nil {
+	if gpus, ok := b.at.gpus[v.Placement]; ok {
+		set.DataGPU, set.ModelGPU = gpus.data, gpus.model
+	}
+	if err := set.Check(); err != nil {
 		return nil, exit.Refused(err)
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(b.dir)) }()
-	if err := trainFed(ctx, set, Console{Out: io.Discard, Err: io.Discard, Stop: b.console.Stop}, how); err != nil {
-		return nil, err
-	}
-	text, err := os.ReadFile(filepath.Join(b.dir, report.ReportFile))
-	if err != nil {
-		return nil, err
-	}
-	r := new(report.Report)
-	return r, json.Unmarshal(text, r)
+	return host.Train(ctx, set, host.Console{Out: io.Discard, Err: io.Discard, Stop: b.console.Stop}, how)
 }

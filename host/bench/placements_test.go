@@ -1,17 +1,17 @@
-package host
+package bench
 
 import (
-	"slices"
+	"fmt"
 	"strings"
 	"testing"
 
 	"github.com/xtts-host/xtts-host/gpu"
 	"github.com/xtts-host/xtts-host/gpu/gputest"
-	"github.com/xtts-host/xtts-host/host/bench"
+	"github.com/xtts-host/xtts-host/host/config"
 	"github.com/xtts-host/xtts-host/host/place"
 )
 
-func TestSeatsOf(t *testing.T) {
+func TestPlacementsOf(t *testing.T) {
 	devices := gputest.Cards(2, 24576*gpu.MB)
 	first, second := place.Role{GPU: devices[0].Device}, place.Role{GPU: devices[1].Device}
 	a, b := first.GPU.UUID, second.GPU.UUID
@@ -21,33 +21,37 @@ func TestSeatsOf(t *testing.T) {
 		// flags that each variant that is measured must have
 		want map[string]string
 	}{
-		{place.Placement{}, bench.OnCPU, nil},
-		{place.Placement{Model: first}, bench.PluginsOnCPU, map[string]string{bench.PluginsOnCPU: "--data-gpu cpu --model-gpu " + a}},
-		{place.Placement{Data: second, Model: second}, bench.OneGPU, map[string]string{bench.OneGPU: "--data-gpu " + b + " --model-gpu " + b}},
-		{place.Placement{Data: second, Model: first}, bench.TwoGPUs, map[string]string{
-			bench.TwoGPUs: "--data-gpu " + b + " --model-gpu " + a, bench.OneGPU: "--data-gpu " + a + " --model-gpu " + a, bench.PluginsOnCPU: "--data-gpu cpu --model-gpu " + a}},
+		{place.Placement{}, OnCPU, nil},
+		{place.Placement{Model: first}, PluginsOnCPU, map[string]string{PluginsOnCPU: "--data-gpu cpu --model-gpu " + a}},
+		{place.Placement{Data: second, Model: second}, OneGPU, map[string]string{OneGPU: "--data-gpu " + b + " --model-gpu " + b}},
+		{place.Placement{Data: second, Model: first}, TwoGPUs, map[string]string{
+			TwoGPUs: "--data-gpu " + b + " --model-gpu " + a, OneGPU: "--data-gpu " + a + " --model-gpu " + a, PluginsOnCPU: "--data-gpu cpu --model-gpu " + a}},
 	} {
-		s := seatsOf(c.at)
+		s := placementsOf(c.at)
 		if s.name != c.name {
 			t.Errorf("%+v is %s, want %s", c.at, s.name, c.name)
 		}
-		for _, v := range bench.Variants(s.name, nil) {
-			if got := strings.Join(s.args[v.Placement], " "); got != c.want[v.Placement] {
+		for _, v := range Variants(s.name, nil) {
+			got := ""
+			if at, ok := s.gpus[v.Placement]; ok {
+				got = fmt.Sprintf("--data-gpu %s --model-gpu %s", at.data, at.model)
+			}
+			if got != c.want[v.Placement] {
 				t.Errorf("%s: %s has the flags %q, want %q", s.name, v.Placement, got, c.want[v.Placement])
 			}
 		}
 	}
 }
 
-// TestFindBenchSeats: without CUDA in the build the error names the GPU that was chosen.
-func TestFindBenchSeats(t *testing.T) {
+// TestFindPlacements: without CUDA in the build the error names the GPU that was chosen.
+func TestFindPlacements(t *testing.T) {
 	for _, c := range []struct {
 		args    string
 		visible string
 		cards   int
 		want    string
 	}{
-		{"", "0,1,2,3", 4, "GPU 1 (Fake GPU"}, // behind the data
+		{"", "0,1,2,3", 4, "GPU 1 (Fake GPU"}, // after the data
 		{"", "3", 4, "GPU 3 (Fake GPU"},
 		{"", "0", 1, "GPU 0 (Fake GPU"},
 		{"--data-gpu 2 --model-gpu 0", "0,1,2,3", 4, "GPU 0 (Fake GPU"},
@@ -56,13 +60,13 @@ func TestFindBenchSeats(t *testing.T) {
 		{"", "7", 2, "CUDA_VISIBLE_DEVICES"},
 	} {
 		t.Setenv("CUDA_VISIBLE_DEVICES", c.visible)
-		_, err := findBenchSeats(*settings(t, strings.Fields(c.args)...), cards(c.cards))
+		_, err := findPlacements(*settings(t, strings.Fields(c.args)...), cards(c.cards))
 		if err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s, visible %s: %v, want %s", c.args, c.visible, err, c.want)
 		}
 	}
-	s, err := findBenchSeats(*settings(t, "--device", "cpu"), cards(2))
-	if err != nil || s.name != bench.OnCPU || len(slices.Concat(s.args[bench.OnCPU])) > 0 {
+	s, err := findPlacements(*settings(t, "--device", "cpu"), cards(2))
+	if err != nil || s.name != OnCPU || len(s.gpus) > 0 {
 		t.Errorf("%+v, %v", s, err)
 	}
 }
@@ -72,4 +76,14 @@ func cards(n int) func() (gpu.Inventory, error) {
 	return func() (gpu.Inventory, error) {
 		return &gputest.Inventory{Version: gpu.Driver{Version: "580"}, Cards: gputest.Cards(n, 24576*gpu.MB)}, nil
 	}
+}
+
+// settings reads a command line.
+func settings(t *testing.T, args ...string) *config.Config {
+	t.Helper()
+	set := config.New()
+	if err := set.Parse(args, nil); err != nil {
+		t.Fatal(err)
+	}
+	return &set.Config
 }

@@ -1,8 +1,9 @@
-package host
+package validate
 
 import (
 	"context"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -10,18 +11,19 @@ import (
 
 	"github.com/xtts-host/xtts-host/gpu"
 	"github.com/xtts-host/xtts-host/gpu/nvml"
+	"github.com/xtts-host/xtts-host/host"
 	"github.com/xtts-host/xtts-host/host/batch"
 	"github.com/xtts-host/xtts-host/host/event"
 	"github.com/xtts-host/xtts-host/host/exit"
 	"github.com/xtts-host/xtts-host/host/inspect"
+	"github.com/xtts-host/xtts-host/host/machine"
 	"github.com/xtts-host/xtts-host/host/memory"
 	"github.com/xtts-host/xtts-host/host/pipeline"
 	"github.com/xtts-host/xtts-host/host/report"
+	"github.com/xtts-host/xtts-host/host/session"
 	"github.com/xtts-host/xtts-host/host/train"
-	"github.com/xtts-host/xtts-host/host/validate"
 	"github.com/xtts-host/xtts-host/ortgraphs/ort"
 	"github.com/xtts-host/xtts-host/shared/hint"
-	"github.com/xtts-host/xtts-host/shared/ring"
 )
 
 // The checks that others need.
@@ -43,38 +45,38 @@ const (
 const rehearsed = 3
 
 // settings are the parts of a run's plan.
-func (v *validation) settings() []validate.Check {
-	checks := []validate.Check{
+func (v *validation) settings() []Check {
+	checks := []Check{
 		{Name: checkBundle, Try: v.tryBundle, Remedy: "xtts-host graph inspect BUNDLE says what is in one"},
 		{Name: checkData, Needs: []string{checkBundle}, Try: v.tryData, Remedy: "docs/data.md says how a data set is laid out"},
-		{Name: checkPlugins, Needs: []string{checkBundle, validate.Limits}, Try: v.tryPlugins, Remedy: "xtts-host plugins list says which can be started"},
+		{Name: checkPlugins, Needs: []string{checkBundle, Limits}, Try: v.tryPlugins, Remedy: "xtts-host plugins list says which can be started"},
 		{Name: checkBuffers, Needs: []string{checkData, checkPlugins}, Try: v.tryBuffers, Remedy: "try a smaller --batch-size, or a larger --ring-memory"},
 		{Name: checkPlan, Needs: []string{checkBuffers}, Try: v.tryPlan},
 	}
-	if v.cfg.Resume != "" || v.cfg.Init != "" {
-		checks = append(checks, validate.Check{Name: checkStart, Needs: []string{checkBuffers}, Try: v.tryStart, Remedy: "name another --resume or --init, or leave it away"})
+	if v.draft.Config.Resume != "" || v.draft.Config.Init != "" {
+		checks = append(checks, Check{Name: checkStart, Needs: []string{checkBuffers}, Try: v.tryStart, Remedy: "name another --resume or --init, or leave it away"})
 	}
 	return checks
 }
 
 func (v *validation) tryBundle(ctx context.Context) (string, error) {
-	if err := v.openBundle(ctx); err != nil {
+	if err := v.draft.OpenBundle(ctx); err != nil {
 		return "", err
 	}
-	m, n := v.bundle.Manifest, 0
+	m, n := v.draft.Bundle.Manifest, 0
 	for _, p := range m.Parameters {
 		n += p.Elements()
 	}
-	return fmt.Sprintf("%s: %s parameters in %s, %s up to %s", m.Name, report.Thousands(n), v.precision, report.Count(len(v.buckets), "bucket"),
-		inspect.Symbols(v.buckets[len(v.buckets)-1], m.Inputs)), nil
+	return fmt.Sprintf("%s: %s parameters in %s, %s up to %s", m.Name, report.Thousands(n), v.draft.Precision, report.Count(len(v.draft.Buckets), "bucket"),
+		inspect.Symbols(v.draft.Buckets[len(v.draft.Buckets)-1], m.Inputs)), nil
 }
 
 func (v *validation) tryData(ctx context.Context) (string, error) {
-	if err := v.openData(ctx); err != nil {
+	if err := v.draft.OpenData(ctx); err != nil {
 		return "", err
 	}
-	ix := v.data.Train.Index
-	text := fmt.Sprintf("%s: %s, %s, %.1f min", filepath.Join(ix.Dir, ix.List), report.Count(len(ix.Rows), "clip"), report.Count(len(ix.Speakers), "speaker"), v.data.Train.Minutes())
+	ix := v.draft.Data.Train.Index
+	text := fmt.Sprintf("%s: %s, %s, %.1f min", filepath.Join(ix.Dir, ix.List), report.Count(len(ix.Rows), "clip"), report.Count(len(ix.Speakers), "speaker"), v.draft.Data.Train.Minutes())
 	if n := len(ix.Rejected); n > 0 {
 		text += fmt.Sprintf("; %s cannot be used", report.Count(n, "line"))
 	}
@@ -82,23 +84,23 @@ func (v *validation) tryData(ctx context.Context) (string, error) {
 }
 
 func (v *validation) tryPlugins(ctx context.Context) (string, error) {
-	if err := v.resolve(ctx); err != nil {
+	if err := v.draft.ResolveStages(ctx); err != nil {
 		return "", err
 	}
-	return strings.Join(v.record().Plugins(), ", "), nil
+	return strings.Join(v.draft.Record().Plugins(), ", "), nil
 }
 
 func (v *validation) tryBuffers(ctx context.Context) (string, error) {
-	if err := v.fit(ctx); err != nil {
+	if err := v.draft.Fit(ctx); err != nil {
 		return "", err
 	}
 	return fmt.Sprintf("ring of %s of %.1f MiB, %s; training starts with %s ready",
-		report.Count(v.cfg.BufferSize, "slot"), float64(v.slotSize())/(1<<20), report.Count(v.slots, "device slot"), report.Count(min(v.prefetch, v.cfg.BufferSize), "batch")), nil
+		report.Count(v.draft.Config.BufferSize, "slot"), float64(v.draft.Slots.Size())/(1<<20), report.Count(v.draft.Slots.Device, "device slot"), report.Count(min(v.draft.Ring.Prefetch, v.draft.Config.BufferSize), "batch")), nil
 }
 
 // tryPlan counts what is known before the model is made. What its graphs compute is known by trial alone.
 func (v *validation) tryPlan(context.Context) (string, error) {
-	p := v.planMemory()
+	p := v.draft.MemoryFor(v.draft.Slots)
 	copies := ""
 	if p.Copies > 0 {
 		copies = fmt.Sprintf("bf16 copies of the weights %s MB, ", mb(p.Copies))
@@ -110,49 +112,51 @@ func (v *validation) tryPlan(context.Context) (string, error) {
 		return "", err
 	case room > 0:
 		text += fmt.Sprintf(", CUDA %d MB; %d MB of %d are left for the graphs", memory.Libraries/gpu.MB, room/gpu.MB, p.Limit/gpu.MB)
-	case v.onGPU():
-		text += fmt.Sprintf(", CUDA %d MB; the GPU has %d MB", memory.Libraries/gpu.MB, v.placement.Model.GPU.Memory/gpu.MB)
+	case v.draft.OnGPU():
+		text += fmt.Sprintf(", CUDA %d MB; the GPU has %d MB", memory.Libraries/gpu.MB, v.draft.Placement.Model.GPU.Memory/gpu.MB)
 	}
 	return text, nil
 }
 
 func (v *validation) tryStart(ctx context.Context) (string, error) {
-	if err := v.findStart(ctx); err != nil {
+	if err := v.draft.FindStart(ctx); err != nil {
 		return "", err
 	}
-	if v.resumed != nil {
-		return fmt.Sprintf("%s: step %s", v.resumed.Path, report.Thousands(v.resumed.State.Step)), nil
+	if v.draft.Start.Resumed != nil {
+		return fmt.Sprintf("%s: step %s", v.draft.Start.Resumed.Path, report.Thousands(v.draft.Start.Resumed.State.Step)), nil
 	}
-	return "weights of " + v.weights.path, nil
+	return "weights of " + v.draft.Start.Weights.Path, nil
 }
 
 // modelChecks make the model on its device and have it compute.
-func (v *validation) modelChecks() []validate.Check {
-	needs := []string{validate.Runtime, checkPlan}
-	if v.cfg.Resume != "" || v.cfg.Init != "" {
+func (v *validation) modelChecks() []Check {
+	needs := []string{Runtime, checkPlan}
+	if v.draft.Config.Resume != "" || v.draft.Config.Init != "" {
 		needs = append(needs, checkStart)
 	}
 	const memory = "try a smaller --batch-size; xtts-host graph lint BUNDLE looks at the graphs"
-	return append(refusing([]validate.Check{
+	return append(refusing([]Check{
 		{Name: checkModel, Needs: needs, Try: v.tryModel, Remedy: memory},
 		{Name: checkGraphs, Needs: []string{checkModel}, Try: v.tryCapture, Remedy: memory},
-	}), validate.Check{Name: checkCompute, Needs: []string{checkGraphs}, Try: v.tryCompute, Remedy: memory})
+	}), Check{Name: checkCompute, Needs: []string{checkGraphs}, Try: v.tryCompute, Remedy: memory})
 }
 
 func (v *validation) tryModel(ctx context.Context) (_ string, err error) {
-	if err := v.openWatch(nvml.Open, func(*event.Memory) {}); err != nil {
+	p := &v.draft.Plan
+	v.machine, err = machine.Open(machine.Config{
+		Plan: p, Log: v.log, Inventory: nvml.Open, Memory: func(*event.Memory) {},
+		MinSlots: 2, // a transfer needs two, also where a run has one
+	})
+	if err != nil {
 		return "", err
 	}
-	// A transfer needs two slots, also where a run has one.
-	if v.ring, err = ring.Create(max(2, v.cfg.BufferSize), v.slotSize()); err != nil {
-		return "", err
+	v.session = session.New(p, batch.Overlapped, v.log)
+	if err := v.session.Open(v.machine.Ring.Bytes()); err != nil {
+		return "", v.session.TooLarge(ctx, err, 0)
 	}
-	if err := v.openGraphs(); err != nil {
-		return "", v.tooLarge(ctx, err, 0)
-	}
-	weights, grads, slots := v.model.Bytes()
+	weights, grads, slots := v.session.Model.Bytes()
 	return fmt.Sprintf("on %s: weights %s MB, gradients %s MB, optimizer state %s MB, device slots %s MB",
-		v.modelPlace(), mb(weights), mb(grads), mb(v.optimizer.Bytes()), mb(slots)), nil
+		v.modelPlace(), mb(weights), mb(grads), mb(v.session.Optimizer.Bytes()), mb(slots)), nil
 }
 
 // mb writes a size in MB, those of small models to a hundredth.
@@ -164,31 +168,31 @@ func mb(n int) string {
 }
 
 // modelPlace names the device of the model in full.
-func (j *job) modelPlace() string {
-	if j.onGPU() {
-		return j.placement.Model.GPU.String()
+func (v *validation) modelPlace() string {
+	if v.draft.OnGPU() {
+		return v.draft.Placement.Model.GPU.String()
 	}
-	return "the CPU with " + report.Count(j.threads(), "thread")
+	return "the CPU with " + report.Count(v.draft.Threads(), "thread")
 }
 
 func (v *validation) tryCapture(ctx context.Context) (string, error) {
-	if !v.onGPU() {
+	if !v.draft.OnGPU() {
 		return "none on the CPU", nil
 	}
-	found, err := v.tryGraphs(ctx)
+	found, err := v.session.Prepare(ctx)
 	if err != nil {
 		return "", err
 	}
-	return found + "; an update is " + v.updates(), nil
+	return found + "; an update is " + v.session.Updates(), nil
 }
 
 // tryCompute computes gradients of a made-up batch, and changes no weight.
 func (v *validation) tryCompute(context.Context) (string, error) {
-	r, err := v.model.Try(len(v.buckets) - 1)
+	r, err := v.session.Model.Try(len(v.draft.Buckets) - 1)
 	if err != nil {
-		return "", v.device.Full(err)
+		return "", v.session.Device.Full(err)
 	}
-	norm, finite, err := v.optimizer.Norm()
+	norm, finite, err := v.session.Optimizer.Norm()
 	if err != nil {
 		return "", err
 	}
@@ -196,38 +200,38 @@ func (v *validation) tryCompute(context.Context) (string, error) {
 		return "", hint.Errorf("the bundle's training graph overflows on plain noise: compare it with PyTorch, and export it again (docs/export.md)",
 			"a made-up batch: %w: loss %g, gradient norm %g", train.ErrNotFinite, r.Loss, norm)
 	}
-	return fmt.Sprintf("a made-up batch of %s in the largest bucket: loss %#.4g, gradient norm %#.4g", report.Count(v.cfg.BatchSize, "row"), r.Loss, norm), nil
+	return fmt.Sprintf("a made-up batch of %s in the largest bucket: loss %#.4g, gradient norm %#.4g", report.Count(v.draft.Config.BatchSize, "row"), r.Loss, norm), nil
 }
 
 // pipelineChecks train as a run does.
-func (v *validation) pipelineChecks() []validate.Check {
-	serve := refusing([]validate.Check{{Name: checkServe, Needs: []string{validate.Arrival}, Try: v.tryServe, Remedy: "xtts-host plugins list says which can be started"}})
+func (v *validation) pipelineChecks() []Check {
+	serve := refusing([]Check{{Name: checkServe, Needs: []string{Arrival}, Try: v.tryServe, Remedy: "xtts-host plugins list says which can be started"}})
 	return append(serve,
-		validate.Check{Name: checkSteps, Needs: []string{checkServe, checkCompute}, Try: v.trySteps, Remedy: "the lines above say what works; --debug-dir keeps what a run does"},
-		validate.Check{Name: "speed", Needs: []string{checkSteps}, Try: v.trySpeed},
-		validate.Check{Name: "memory used", Needs: []string{checkSteps}, Try: v.tryMemory},
-		validate.Check{Name: "end", Needs: []string{checkServe}, Try: func(context.Context) (string, error) {
+		Check{Name: checkSteps, Needs: []string{checkServe, checkCompute}, Try: v.trySteps, Remedy: "the lines above say what works; --debug-dir keeps what a run does"},
+		Check{Name: "speed", Needs: []string{checkSteps}, Try: v.trySpeed},
+		Check{Name: "memory used", Needs: []string{checkSteps}, Try: v.tryMemory},
+		Check{Name: "end", Needs: []string{checkServe}, Try: func(context.Context) (string, error) {
 			return "plugins have ended, memory is given back", v.close()
 		}, Remedy: "look for processes of plugins that are left: ps ax"},
 	)
 }
 
 func (v *validation) tryServe(ctx context.Context) (string, error) {
-	if err := v.startPlugins(ctx); err != nil {
+	if err := v.machine.StartPlugins(ctx); err != nil {
 		return "", err
 	}
 	var names []string
-	for i, p := range v.pools {
+	for i, p := range v.machine.Pools {
 		where := "the CPU"
-		if v.job.pipeline.UsesGPU(i) && !v.placement.Data.OnCPU() {
-			where = placeName(v.placement.Data)
+		if v.draft.Stages.Resolved.UsesGPU(i) && !v.draft.Placement.Data.OnCPU() {
+			where = placeName(v.draft.Placement.Data)
 		}
-		names = append(names, fmt.Sprintf("%s on %s, %s", v.job.pipeline.Plugins[i].Name(), where, report.Count(p.Workers(), "process")))
+		names = append(names, fmt.Sprintf("%s on %s, %s", v.draft.Stages.Resolved.Plugins[i].Name(), where, report.Count(p.Workers(), "process")))
 	}
 	return strings.Join(names, "; "), nil
 }
 
-// rehearsal is told of the steps.
+// rehearsal keeps the steps.
 type rehearsal struct{ done []event.Step }
 
 // Batch, Step and Evaluated implement train.Observer.
@@ -244,37 +248,33 @@ func (r *rehearsal) Step(w *event.Step) error {
 
 // trySteps trains from where the run would begin. Nothing is evaluated and nothing is saved.
 func (v *validation) trySteps(ctx context.Context) (_ string, err error) {
-	r, c := v.run, v.cfg
-	r.began = time.Now()
+	plan := &v.draft.Plan
+	v.began = time.Now()
 	if v.temp, err = os.MkdirTemp("", "xtts-host-validate-"); err != nil {
 		return "", err
 	}
-	q, err := batch.OpenQuarantine(filepath.Join(v.temp, report.QuarantineFile), v.data, c.MaxQuarantine)
+	q, err := batch.OpenQuarantine(filepath.Join(v.temp, report.QuarantineFile), plan.Data, plan.Config.MaxQuarantine)
 	if err != nil {
 		return "", err
 	}
 	defer q.Close()
-	var p train.Progress
-	if v.resumed != nil {
-		p, err = r.restore()
-	} else {
-		err = r.init()
-	}
+	p, err := v.begin()
 	if err != nil {
 		return "", exit.Refused(err)
 	}
-	r.source = &batch.Source{Train: v.data.Train.Plan, Accumulate: c.Accumulate, Epochs: p.Epoch + 1 + rehearsed, MaxSteps: p.Step + rehearsed, Seed: c.Seed}
-	r.source.Start(p)
-	whole := batch.Source{Train: v.data.Train.Plan, Accumulate: c.Accumulate, Epochs: c.Epochs, MaxSteps: c.MaxSteps} // its course is the run's
-	r.schedule = train.Schedule{Name: c.Schedule, BaseLR: c.LR, WarmupSteps: c.WarmupSteps, TotalSteps: whole.Total()}
-	if v.resumed != nil {
-		r.schedule.TotalSteps = v.resumed.State.Schedule.TotalSteps
-	}
-	if err := r.connect(&v.steps, q, nil, p); err != nil {
+	whole := host.NewSource(plan)
+	few := *whole
+	few.Val, few.EvalEvery, few.Epochs, few.MaxSteps = nil, 0, p.Epoch+1+rehearsed, p.Step+rehearsed
+	few.Start(p)
+	v.loop, err = host.NewLoop(host.LoopConfig{
+		Plan: plan, Machine: v.machine, Session: v.session, Source: &few, Schedule: host.NewSchedule(plan, whole.Total()), Progress: p,
+		Stop: v.stop, Observer: &v.steps, Quarantine: q, Bus: v.bus, Log: v.log,
+	})
+	if err != nil {
 		return "", exit.Refused(err)
 	}
-	if err := r.drive(ctx); err != nil {
-		return "", v.device.Full(err)
+	if err := v.loop.Run(ctx); err != nil {
+		return "", v.session.Device.Full(err)
 	}
 	if n := len(v.steps.done); n != rehearsed {
 		return "", fmt.Errorf("training ended after %s", report.Count(n, "step"))
@@ -290,7 +290,18 @@ func (v *validation) trySteps(ctx context.Context) (_ string, err error) {
 	return text, nil
 }
 
-// trySpeed tells of the steps behind the first, which waits for everything to warm up. Three are no measurement: xtts-host bench is.
+// begin gives the model what the run would begin with.
+func (v *validation) begin() (train.Progress, error) {
+	switch start := v.draft.Start; {
+	case start.Resumed != nil:
+		return v.session.Restore(start.Resumed)
+	case start.Weights != nil:
+		return train.Progress{}, v.session.Init(start.Weights, io.Discard)
+	}
+	return train.Progress{}, nil
+}
+
+// trySpeed reports the steps after the first, which waits for everything to warm up. Three are no measurement: xtts-host bench is.
 func (v *validation) trySpeed(context.Context) (string, error) {
 	var step, wait time.Duration
 	for _, w := range v.steps.done[1:] {
@@ -298,7 +309,7 @@ func (v *validation) trySpeed(context.Context) (string, error) {
 	}
 	n := time.Duration(rehearsed - 1)
 	text := fmt.Sprintf("a step takes %s, of which it waits %s for its batch; a batch:", ms(step/n), ms(wait/n))
-	stats := v.path.Pipeline.Stats()
+	stats := v.loop.Path.Pipeline.Stats()
 	for i, p := range stats.Phases {
 		if i > 0 {
 			text += ","
@@ -308,11 +319,11 @@ func (v *validation) trySpeed(context.Context) (string, error) {
 	return text, nil
 }
 
-func ms(d time.Duration) string { return fmt.Sprintf("%.2f ms", milliseconds(d)) }
+func ms(d time.Duration) string { return fmt.Sprintf("%.2f ms", d.Seconds()*1e3) }
 
 // tryMemory compares what the roles have used with what they may.
 func (v *validation) tryMemory(context.Context) (string, error) {
-	devices, _, err := v.usage(time.Since(v.began))
+	devices, _, err := v.session.Usage(time.Since(v.began), v.machine.Watch.Figures())
 	if err != nil {
 		return "", err
 	}

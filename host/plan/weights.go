@@ -1,4 +1,4 @@
-package host
+package plan
 
 import (
 	"errors"
@@ -14,17 +14,17 @@ import (
 	"github.com/xtts-host/xtts-host/ortgraphs/safetensors"
 )
 
-// weights is a safetensors file that a run begins with.
-type weights struct {
+// Weights is a safetensors file that a run begins with.
+type Weights struct {
 	checkpoint.Weights
 	io.Closer
-	path    string
+	Path    string
 	damaged []checkpoint.Skipped // newer checkpoints of the same run
 }
 
 // openWeights takes a safetensors file, the folder of a checkpoint or bundle, or a run's folder: then its newest
 // checkpoint that is intact. A checkpoint is verified as for a run that goes on.
-func openWeights(from string) (*weights, error) {
+func openWeights(from string) (*Weights, error) {
 	info, err := os.Stat(from)
 	if err != nil {
 		return nil, err
@@ -35,11 +35,11 @@ func openWeights(from string) (*weights, error) {
 			if err != nil {
 				return nil, err
 			}
-			return &weights{c.Weights, c, c.Path, damaged}, nil
+			return &Weights{c.Weights, c, c.Path, damaged}, nil
 		}
 		c, err := checkpoint.Load(from)
 		if err == nil {
-			return &weights{c.Weights, c, c.Path, nil}, nil
+			return &Weights{c.Weights, c, c.Path, nil}, nil
 		}
 		if !errors.Is(err, fs.ErrNotExist) { // otherwise files of a checkpoint are missing: it is none
 			return nil, err
@@ -50,54 +50,54 @@ func openWeights(from string) (*weights, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &weights{checkpoint.Weights{f.Reader}, f, from, nil}, nil
+	return &Weights{checkpoint.Weights{f.Reader}, f, from, nil}, nil
 }
 
-// match says what became of every tensor, by name.
-type match struct {
-	taken, reshaped, missing, unused []string
+// Match says what became of every tensor, by name.
+type Match struct {
+	Taken, Reshaped, Missing, Unused []string
 	damaged                          []checkpoint.Skipped
 }
 
-// into fills the tensors that have the same name and shape; the others keep what they hold.
-func (w *weights) into(tensors []checkpoint.Tensor) (match, error) {
-	m := match{damaged: w.damaged}
+// Into fills the tensors that have the same name and shape; the others keep what they hold.
+func (w *Weights) Into(tensors []checkpoint.Tensor) (Match, error) {
+	m := Match{damaged: w.damaged}
 	wanted := map[string]bool{}
 	for _, t := range tensors {
 		wanted[t.Name] = true
 		from, ok := w.Tensor(t.Name)
 		switch {
 		case !ok:
-			m.missing = append(m.missing, t.Name)
+			m.Missing = append(m.Missing, t.Name)
 		case !t.Fits(from):
-			m.reshaped = append(m.reshaped, fmt.Sprintf("%s (%s%v there, F32%v here)", t.Name, from.DType, from.Shape, t.Shape))
+			m.Reshaped = append(m.Reshaped, fmt.Sprintf("%s (%s%v there, F32%v here)", t.Name, from.DType, from.Shape, t.Shape))
 		default:
 			if err := w.Read(t.Name, t.Data); err != nil {
 				return m, err
 			}
-			m.taken = append(m.taken, t.Name)
+			m.Taken = append(m.Taken, t.Name)
 		}
 	}
 	for _, t := range w.Tensors() {
 		if !wanted[t.Name] {
-			m.unused = append(m.unused, t.Name)
+			m.Unused = append(m.Unused, t.Name)
 		}
 	}
 	return m, nil
 }
 
-// text says for the console what matched. It shortens lists of names; log.jsonl has them whole.
-func (m match) text(path string) string {
+// Text says for the console what matched. It shortens lists of names; log.jsonl has them whole.
+func (m Match) Text(path string) string {
 	const shown = 5
 	var b strings.Builder
-	fmt.Fprintf(&b, "%-12s %s: %d tensors taken over\n", "weights", path, len(m.taken))
+	fmt.Fprintf(&b, "%-12s %s: %d tensors taken over\n", "weights", path, len(m.Taken))
 	for _, d := range m.damaged {
 		fmt.Fprintf(&b, "%-12s %s is damaged, so passed over: %v\n", "", d.Path, d.Err)
 	}
 	for _, l := range []struct {
 		what  string
 		names []string
-	}{{"of another shape or type, so not taken", m.reshaped}, {"not in the file, so as in the bundle", m.missing}, {"in the file, but not in the bundle", m.unused}} {
+	}{{"of another shape or type, so not taken", m.Reshaped}, {"not in the file, so as in the bundle", m.Missing}, {"in the file, but not in the bundle", m.Unused}} {
 		if len(l.names) == 0 {
 			continue
 		}

@@ -1,4 +1,4 @@
-package host
+package plan
 
 import (
 	"context"
@@ -14,19 +14,26 @@ import (
 	"github.com/xtts-host/xtts-host/shared/hint"
 )
 
-// findStart opens what the run begins with, so that nothing is written where it does not fit.
-func (j *job) findStart(context.Context) (err error) {
-	switch c := j.cfg; {
+// Start is what a run begins with, if not with the bundle's weights: Resumed or Weights.
+type Start struct {
+	Resumed *checkpoint.Checkpoint
+	Damaged []checkpoint.Skipped // newer ones than Resumed
+	Weights *Weights
+}
+
+// FindStart opens what the run begins with, so that nothing is written where it does not fit.
+func (d *Draft) FindStart(context.Context) (err error) {
+	switch c := d.Config; {
 	case c.Resume != "":
 		if err := isRun(c.Resume); err != nil {
 			return fmt.Errorf("--resume %s: %w", c.Resume, err)
 		}
-		if j.resumed, j.damaged, err = checkpoint.NewStore(c.Resume).Latest(); err != nil {
+		if d.Start.Resumed, d.Start.Damaged, err = checkpoint.NewStore(c.Resume).Latest(); err != nil {
 			return fmt.Errorf("--resume %s: %w", c.Resume, err)
 		}
-		return j.resumed.Match(j.hashes)
+		return d.Start.Resumed.Match(d.Hashes)
 	case c.Init != "":
-		if j.weights, err = openWeights(c.Init); err != nil {
+		if d.Start.Weights, err = openWeights(c.Init); err != nil {
 			return exit.Advise(fmt.Errorf("--init %s: %w", c.Init, err), "name a safetensors file, or the folder of a run, a checkpoint or a bundle")
 		}
 	}
@@ -53,11 +60,13 @@ func isRun(folder string) error {
 	return hint.Errorf(advice, "not the folder of a run: neither %s nor %s is there", checkpoint.Folder, config.RunFile)
 }
 
-func (j *job) closeStart() {
-	if j.resumed != nil {
-		j.resumed.Close() // only read
+func (s *Start) close() error {
+	var errs []error
+	if s.Resumed != nil {
+		errs = append(errs, s.Resumed.Close())
 	}
-	if j.weights != nil {
-		j.weights.Close()
+	if s.Weights != nil {
+		errs = append(errs, s.Weights.Close())
 	}
+	return errors.Join(errs...)
 }

@@ -1,4 +1,4 @@
-package host
+package runfolder
 
 import (
 	"os"
@@ -28,7 +28,7 @@ func TestStartsThatShareAFolder(t *testing.T) {
 	for i := range 8 {
 		starts.Go(func() {
 			for range 200 {
-				f, err := claimRunFolder(set, time.Now())
+				f, err := Claim(set, time.Now())
 				if err != nil {
 					if exit.Code(err) != 2 || !strings.Contains(err.Error(), "another process is training in this folder") {
 						t.Errorf("exit status %d: %v", exit.Code(err), err)
@@ -39,7 +39,7 @@ func TestStartsThatShareAFolder(t *testing.T) {
 				if n := holders.Add(1); n != 1 {
 					t.Errorf("%d starts have the folder", n)
 				}
-				mine, err := f.log.Stat()
+				mine, err := f.Log.Stat()
 				if err != nil {
 					t.Error(err)
 				}
@@ -48,7 +48,7 @@ func TestStartsThatShareAFolder(t *testing.T) {
 					t.Errorf("the folder of the start that has it was removed: %v", err)
 				}
 				holders.Add(-1)
-				if err := f.close(i%2 == 0); err != nil {
+				if err := f.Close(i%2 == 0); err != nil {
 					t.Error(err)
 				}
 			}
@@ -67,15 +67,15 @@ func TestFolderOfARunThatEnded(t *testing.T) {
 	if err := set.Parse([]string{"--run-dir", dir}, nil); err != nil {
 		t.Fatal(err)
 	}
-	f, err := claimRunFolder(set, time.Now())
+	f, err := Claim(set, time.Now())
 	if err != nil {
 		t.Fatal(err)
 	}
 	if err := os.WriteFile(filepath.Join(dir, report.MetricsFile), nil, 0o666); err != nil {
 		t.Fatal(err)
 	}
-	f.close(false)
-	if _, err := claimRunFolder(set, time.Now()); exit.Code(err) != 2 || !strings.Contains(err.Error(), "there is a run in it") {
+	f.Close(false)
+	if _, err := Claim(set, time.Now()); exit.Code(err) != 2 || !strings.Contains(err.Error(), "there is a run in it") {
 		t.Errorf("exit status %d: %v", exit.Code(err), err)
 	}
 	if _, err := os.Stat(filepath.Join(dir, report.MetricsFile)); err != nil {
@@ -98,7 +98,7 @@ func TestFolderThatIsNone(t *testing.T) {
 		if err := set.Parse([]string{"--run-dir", path}, nil); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := claimRunFolder(set, time.Now()); err == nil || !strings.Contains(err.Error(), "run folder: mkdir "+path) {
+		if _, err := Claim(set, time.Now()); err == nil || !strings.Contains(err.Error(), "run folder: mkdir "+path) {
 			t.Errorf("%s: %v", path, err)
 		}
 	}
@@ -110,12 +110,12 @@ func TestRunsOfOneSecond(t *testing.T) {
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	var paths []string
 	for range 2 {
-		f, err := claimRunFolder(config.New(), now)
+		f, err := Claim(config.New(), now)
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer f.close(false)
-		paths = append(paths, f.path)
+		defer f.Close(false)
+		paths = append(paths, f.Path)
 	}
 	if want := []string{"runs/20260102T030405Z", "runs/20260102T030405Z-2"}; !slices.Equal(paths, want) {
 		t.Errorf("folders %q, want %q", paths, want)

@@ -1,4 +1,5 @@
-package host
+// Package runfolder claims the folder of a run: one process at a time writes to it.
+package runfolder
 
 import (
 	"errors"
@@ -15,36 +16,36 @@ import (
 	"github.com/xtts-host/xtts-host/shared/hint"
 )
 
-// runFolder is the folder of a run, which this process alone writes to. The lock goes with the process, however it ends.
-type runFolder struct {
-	path string
+// Folder is the folder of a run, which this process alone writes to. The lock goes with the process, however it ends.
+type Folder struct {
+	Path string
 	made bool     // by this process
-	log  *os.File // log.jsonl, locked
+	Log  *os.File // log.jsonl, locked
 }
 
-// claimRunFolder makes the folder of a new run, or takes that of the run to go on with, and locks it. Whoever does not
+// Claim makes the folder of a new run, or takes that of the run to go on with, and locks it. Whoever does not
 // get the lock leaves the folder as it is.
-func claimRunFolder(set *config.Set, now time.Time) (*runFolder, error) {
+func Claim(set *config.Set, now time.Time) (*Folder, error) {
 	switch {
 	case set.Resume != "":
-		return lockRunFolder(set.Resume, false)
+		return lock(set.Resume, false)
 	case set.RunDir != "":
-		return claimNamedFolder(set.RunDir)
+		return claimNamed(set.RunDir)
 	}
-	return claimDatedFolder(filepath.Join("runs", now.UTC().Format("20060102T150405Z")))
+	return claimDated(filepath.Join("runs", now.UTC().Format("20060102T150405Z")))
 }
 
-// claimNamedFolder takes the folder that --run-dir names, which must hold no run.
-func claimNamedFolder(dir string) (*runFolder, error) {
+// claimNamed takes the folder that --run-dir names, which must hold no run.
+func claimNamed(dir string) (*Folder, error) {
 	for {
-		made, err := makeRunFolder(dir)
+		made, err := makeFolder(dir)
 		if errors.Is(err, fs.ErrExist) {
 			err = os.MkdirAll(dir, 0o777) // an error where it is no folder
 		}
 		if err != nil {
 			return nil, fmt.Errorf("run folder: %w", err)
 		}
-		f, err := lockRunFolder(dir, made)
+		f, err := lock(dir, made)
 		if errors.Is(err, fs.ErrNotExist) {
 			continue // removed by another start, which had made it and was refused
 		}
@@ -53,20 +54,20 @@ func claimNamedFolder(dir string) (*runFolder, error) {
 		}
 		// With the lock: the run of another start may have ended since this one began.
 		if _, err := os.Stat(filepath.Join(dir, report.MetricsFile)); err == nil {
-			f.close(false)
+			f.Close(false)
 			return nil, exit.Refused(hint.Errorf("go on with it by --resume "+dir+", or name another folder", "--run-dir %s: there is a run in it", dir))
 		}
 		return f, nil
 	}
 }
 
-// claimDatedFolder makes a folder of that name, with a number after it when a run of the same second has it.
-func claimDatedFolder(name string) (*runFolder, error) {
+// claimDated makes a folder of that name, with a number after it when a run of the same second has it.
+func claimDated(name string) (*Folder, error) {
 	dir := name
 	for n := 2; ; n++ {
-		_, err := makeRunFolder(dir)
+		_, err := makeFolder(dir)
 		if err == nil {
-			return lockRunFolder(dir, true)
+			return lock(dir, true)
 		}
 		if !errors.Is(err, fs.ErrExist) {
 			return nil, fmt.Errorf("run folder: %w", err)
@@ -75,17 +76,17 @@ func claimDatedFolder(name string) (*runFolder, error) {
 	}
 }
 
-// makeRunFolder makes the folder and its parents. made is true for the one process that made the folder itself; the
+// makeFolder makes the folder and its parents. made is true for the one process that made the folder itself; the
 // error for the others is fs.ErrExist.
-func makeRunFolder(dir string) (made bool, err error) {
+func makeFolder(dir string) (made bool, err error) {
 	if err = os.MkdirAll(filepath.Dir(dir), 0o777); err == nil {
 		err = os.Mkdir(dir, 0o777)
 	}
 	return err == nil, err
 }
 
-// lockRunFolder opens the log of a folder and locks it.
-func lockRunFolder(dir string, made bool) (*runFolder, error) {
+// lock opens the log of a folder and locks it.
+func lock(dir string, made bool) (*Folder, error) {
 	path := filepath.Join(dir, report.LogFile)
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o666)
 	if err != nil {
@@ -108,14 +109,14 @@ func lockRunFolder(dir string, made bool) (*runFolder, error) {
 		f.Close()
 		return nil, fmt.Errorf("log: %w", err)
 	}
-	return &runFolder{path: dir, made: made, log: f}, nil
+	return &Folder{Path: dir, made: made, Log: f}, nil
 }
 
-// close gives the folder up. With remove, a folder that this process made goes too, before its lock.
-func (f *runFolder) close(remove bool) error {
+// Close gives the folder up. With remove, a folder that this process made goes too, before its lock.
+func (f *Folder) Close(remove bool) error {
 	var err error
 	if remove && f.made {
-		err = os.RemoveAll(f.path)
+		err = os.RemoveAll(f.Path)
 	}
-	return errors.Join(err, f.log.Close())
+	return errors.Join(err, f.Log.Close())
 }

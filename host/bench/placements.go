@@ -1,0 +1,73 @@
+package bench
+
+import (
+	"os"
+
+	"github.com/xtts-host/xtts-host/gpu"
+	"github.com/xtts-host/xtts-host/host/config"
+	"github.com/xtts-host/xtts-host/host/place"
+)
+
+// placements say where a benchmark trains.
+type placements struct {
+	name    string            // of the placement that is asked for
+	gpus    map[string]gpus   // of each placement that is measured; none on the CPU
+	devices map[string]string // by role
+}
+
+// gpus are those of a placement, as --data-gpu and --model-gpu name them.
+type gpus struct{ data, model config.GPU }
+
+// findPlacements finds the placement that is asked for. Where none is and there are two GPUs, it is on two.
+func findPlacements(c config.Config, open func() (gpu.Inventory, error)) (placements, error) {
+	if c.Device != place.CPU && c.DataGPU == "" && c.ModelGPU == "" {
+		n, err := countGPUs(open)
+		if err != nil {
+			return placements{}, err
+		}
+		if n >= 2 {
+			c.DataGPU, c.ModelGPU = place.Auto, place.Auto
+		}
+	}
+	p, err := place.Find(&c, open)
+	if err != nil {
+		return placements{}, err
+	}
+	return placementsOf(p), nil
+}
+
+// countGPUs counts those that may be used.
+func countGPUs(open func() (gpu.Inventory, error)) (int, error) {
+	inventory, err := open()
+	if err != nil {
+		return 0, err
+	}
+	defer inventory.Close() // nothing that it could say now matters
+	devices := inventory.Devices()
+	if list, ok := os.LookupEnv("CUDA_VISIBLE_DEVICES"); ok {
+		devices, err = gpu.Visible(list, devices)
+	}
+	return len(devices), err
+}
+
+// placementsOf names the GPUs of every placement by their UUIDs: two runs of a benchmark are on the same ones.
+func placementsOf(p place.Placement) placements {
+	if p.Model.OnCPU() {
+		return placements{name: OnCPU}
+	}
+	model := p.Model.GPU.UUID
+	with := func(data string) gpus { return gpus{config.GPU(data), config.GPU(model)} }
+	s := placements{
+		name:    PluginsOnCPU,
+		gpus:    map[string]gpus{PluginsOnCPU: with(place.CPU), OneGPU: with(model)},
+		devices: map[string]string{"data": "the CPU", "model": p.Model.GPU.String()},
+	}
+	if p.Data.OnCPU() {
+		return s
+	}
+	s.name, s.devices["data"] = OneGPU, p.Data.GPU.String()
+	if !p.Shared() {
+		s.name, s.gpus[TwoGPUs] = TwoGPUs, with(p.Data.GPU.UUID)
+	}
+	return s
+}

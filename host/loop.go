@@ -1,0 +1,138 @@
+package host
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/xtts-host/xtts-host/host/batch"
+	"github.com/xtts-host/xtts-host/host/debug"
+	"github.com/xtts-host/xtts-host/host/event"
+	"github.com/xtts-host/xtts-host/host/machine"
+	"github.com/xtts-host/xtts-host/host/pipeline"
+	"github.com/xtts-host/xtts-host/host/plan"
+	"github.com/xtts-host/xtts-host/host/session"
+	"github.com/xtts-host/xtts-host/host/trace"
+	"github.com/xtts-host/xtts-host/host/train"
+	"github.com/xtts-host/xtts-host/shared/ring"
+)
+
+// LoopConfig says what a Loop is made of.
+type LoopConfig struct {
+	Plan    *plan.Plan
+	Machine *machine.Machine
+	Session *session.Session
+
+	Source   *batch.Source // begins after Progress
+	Feeding  batch.Feeding
+	Schedule train.Schedule
+	Progress train.Progress
+	Stop     <-chan struct{}
+
+	Observer   train.Observer
+	Quarantine *batch.Quarantine
+	Bus        *event.Bus
+	Log        *slog.Logger
+	Debug      *debug.Folder // may be nil
+	Trace      *trace.Writer // may be nil
+	// Copied takes every batch while it lies in the ring. It may be nil.
+	Copied func(b *pipeline.Batch, layout *ring.Layout, slot []byte) error
+}
+
+// Loop is the way of the batches and the training at its end.
+type Loop struct {
+	Path     *batch.Path
+	Train    *train.Loop
+	timeline *trace.Timeline // nil without a trace
+	cfg      LoopConfig
+}
+
+// NewLoop makes the path of the batches and the training loop. Nothing moves before Run.
+func NewLoop(c LoopConfig) (*Loop, error) {
+	p := c.Plan
+	l := &Loop{cfg: c, Train: &train.Loop{
+		Model: c.Session.Model, Optimizer: c.Session.Optimizer, Schedule: c.Schedule, Observer: c.Observer,
+		Stop: c.Stop, MaxSkipped: p.Config.MaxSkipped, Progress: c.Progress,
+	}}
+	hooks := batch.Hooks{Copied: c.Copied, Observer: l.draw}
+	if c.Debug != nil {
+		hooks.Copy = func() { c.Debug.Reach(debug.Point{Phase: "copy"}) }
+	}
+	var err error
+	l.Path, err = batch.New(batch.Config{
+		Source: c.Source, Feeding: c.Feeding, Data: p.Data, BatchSize: p.Config.BatchSize,
+		Depths: batch.Depths{Ring: p.Config.BufferSize, Device: p.Slots.Device, Workers: p.Config.NumWorkers, Prefetch: p.Ring.Prefetch},
+		Ring:   c.Machine.Ring, Layouts: p.Slots.Layouts, Inputs: p.Bundle.Manifest.Inputs, Stages: p.Stages.Resolved, Pools: c.Machine.Pools,
+		Model: c.Session.Model, GPU: c.Session.Device.Context, Quarantine: c.Quarantine, Log: c.Log, Hooks: hooks,
+	})
+	if err != nil {
+		return nil, err
+	}
+	l.Train.Feed = l.Path.Feed
+	return l, nil
+}
+
+// draw has pipeline and loop draw what they do on a timeline, if one was asked for.
+func (l *Loop) draw(pipe pipeline.Config) pipeline.Observer {
+	p, timer := l.cfg.Plan, l.cfg.Session.Device.Timer
+	what := trace.Run{Workers: pipe.Workers, DeviceSlots: pipe.DeviceSlots, Steps: p.Config.TraceSteps, GPU: timer != nil}
+	for _, s := range pipe.Stages {
+		what.Stages = append(what.Stages, s.Name)
+	}
+	for _, layout := range p.Slots.Layouts {
+		what.Bytes = append(what.Bytes, layout.InputBytes)
+	}
+	t := trace.NewTimeline(l.cfg.Trace, what)
+	if t == nil {
+		return nil
+	}
+	l.timeline, l.Train.Spent = t, t.Trained
+	if timer != nil {
+		timer.Spent = func(w train.Work, began, ended time.Time) {
+			if w == train.Transferring {
+				t.Copied(began, ended)
+			} else {
+				t.Computed(w.String(), began, ended)
+			}
+		}
+	}
+	return t
+}
+
+// Run runs pipeline and loop until one ends. Nothing of them runs after it.
+func (l *Loop) Run(ctx context.Context) error {
+	pipeCtx, stopPipe := context.WithCancel(ctx)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		l.Path.Pipeline.Run(pipeCtx) // its failure comes back through Acquire
+	}()
+	l.warmUp(ctx)
+	l.cfg.Bus.Publish(&event.Phase{Phase: event.Training})
+	l.cfg.Machine.Watch.Start()
+	err := l.Train.Run(ctx)
+	stopPipe()
+	l.Path.Close()
+	<-done
+	if werr := l.cfg.Machine.Watch.Close(); werr != nil {
+		l.cfg.Log.Warn(werr.Error()) // the run is as good without
+	}
+	return err
+}
+
+// warmUp lets the pipeline fill: until the prefetch target is ready, at most for --model-start-delay.
+func (l *Loop) warmUp(ctx context.Context) {
+	began, bus := time.Now(), l.cfg.Bus
+	delay := time.NewTimer(time.Duration(l.cfg.Plan.Config.ModelStartDelay * float64(time.Second)))
+	defer delay.Stop()
+	bus.Publish(&event.Phase{Phase: event.WarmingUp})
+	bus.Publish(&event.Message{Text: "waiting for the data pipeline to warm up\n"})
+	select {
+	case <-l.Path.Pipeline.Warm():
+	case <-delay.C:
+	case <-l.cfg.Stop:
+	case <-ctx.Done():
+	}
+	bus.Publish(&event.Message{Text: fmt.Sprintf("training starting now: %d batches ready after %.2f s\n\n", l.Path.Pipeline.Finished(), time.Since(began).Seconds())})
+}

@@ -1,0 +1,76 @@
+// Package machine holds what a run takes of the machine beside what computes: the ring, the plugins' processes that map it, and the
+// watch over the GPUs.
+package machine
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync/atomic"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/xtts-host/xtts-host/gpu"
+	"github.com/xtts-host/xtts-host/host/debug"
+	"github.com/xtts-host/xtts-host/host/event"
+	"github.com/xtts-host/xtts-host/host/plan"
+	"github.com/xtts-host/xtts-host/host/supervise"
+	"github.com/xtts-host/xtts-host/host/watch"
+	"github.com/xtts-host/xtts-host/shared/ring"
+)
+
+// Config says what a Machine is made of.
+type Config struct {
+	Plan      *plan.Plan
+	Log       *slog.Logger
+	Debug     *debug.Folder                 // may be nil
+	Inventory func() (gpu.Inventory, error) // is asked on a GPU alone
+	Memory    func(*event.Memory)           // gets what the watch has measured
+	MinSlots  int                           // of the ring, where more are needed than the plan has
+}
+
+// Machine is what a run has of the machine. It is complete when Open, and StartPlugins where there are plugins, have returned.
+type Machine struct {
+	Ring  *ring.Ring
+	Pools []*supervise.Pool // by plugin of the plan
+	Watch *watch.Watch      // nil on the CPU
+
+	plan  *plan.Plan
+	log   *slog.Logger
+	debug *debug.Folder
+	grown atomic.Pointer[string] // why training is to give memory back; nil: it is not
+}
+
+// Open takes note of the GPUs before anything of the run is on them, and makes the ring. After an error nothing is open.
+func Open(c Config) (_ *Machine, err error) {
+	m := &Machine{plan: c.Plan, log: c.Log, debug: c.Debug}
+	if err := m.openWatch(c.Inventory, c.Memory); err != nil {
+		return nil, err
+	}
+	if m.Ring, err = ring.Create(max(c.MinSlots, c.Plan.Config.BufferSize), c.Plan.Slots.Size()); err != nil {
+		return nil, errors.Join(err, m.Watch.Close())
+	}
+	return m, nil
+}
+
+// Close ends the plugins and gives back what Open and StartPlugins took; nothing uses the ring any more. A plugin that does not end when
+// it is asked to is ended, which costs the run no more than a warning. ctx bounds the wait for plugins. It may be called again.
+func (m *Machine) Close(ctx context.Context) error {
+	var drain errgroup.Group // each has the whole time: one that hangs does not take it from the others
+	for _, p := range m.Pools {
+		if p != nil {
+			drain.Go(func() error {
+				if err := p.Drain(ctx); err != nil {
+					m.log.Warn(err.Error())
+				}
+				return p.Close()
+			})
+		}
+	}
+	errs := []error{drain.Wait(), m.Watch.Close()}
+	if m.Ring != nil {
+		errs = append(errs, m.Ring.Close())
+	}
+	m.Pools, m.Ring = nil, nil
+	return errors.Join(errs...)
+}

@@ -1,0 +1,61 @@
+package host
+
+import (
+	"errors"
+	"time"
+
+	"github.com/xtts-host/xtts-host/host/checkpoint"
+	"github.com/xtts-host/xtts-host/host/config"
+	"github.com/xtts-host/xtts-host/host/debug"
+	"github.com/xtts-host/xtts-host/host/event"
+	"github.com/xtts-host/xtts-host/host/record"
+	"github.com/xtts-host/xtts-host/host/report"
+	"github.com/xtts-host/xtts-host/host/runfolder"
+	"github.com/xtts-host/xtts-host/host/trace"
+	"github.com/xtts-host/xtts-host/shared/hint"
+)
+
+// outlets are where a run says what it does.
+type outlets struct {
+	began   time.Time
+	bus     *event.Bus
+	log     *record.Log
+	person  *report.Console
+	console Console
+	debug   *debug.Folder // nil when it was not asked for, as the trace
+	trace   *trace.Writer
+}
+
+// newOutlets has those of a run without a folder.
+func newOutlets(console Console) *outlets {
+	o := &outlets{began: time.Now(), bus: event.NewBus()}
+	o.log = record.NewLog(func(w *event.Warning) { o.bus.Publish(w) })
+	o.person = console.sink(o.bus.Snapshot)
+	o.bus.Offer("console", o.person, func(text string) { o.log.Warn(text) })
+	o.console = console.through(o.bus)
+	return o
+}
+
+// open opens the files, before anything takes time.
+func (o *outlets) open(c *config.Config, folder *runfolder.Folder) (err error) {
+	o.log.Open(folder.Log)
+	o.bus.Require(report.LogFile, o.log)
+	if o.debug, err = debug.Open(c.DebugDir); err != nil {
+		return err
+	}
+	if o.trace, err = trace.Create(c.Trace); err != nil {
+		return errors.Join(hint.Errorf("name a file that can be written", "--trace: %w", err), o.debug.Close())
+	}
+	return nil
+}
+
+// close closes them. A run does not fail for want of its picture.
+func (o *outlets) close() error {
+	if err := o.trace.Close(); err != nil {
+		o.log.Warn(err.Error())
+	}
+	return o.debug.Close()
+}
+
+// reached lets a test look at a point of a checkpoint.
+func (o *outlets) reached(phase checkpoint.Phase) { o.debug.Reach(debug.Point{Phase: string(phase)}) }

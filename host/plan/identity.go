@@ -1,0 +1,46 @@
+package plan
+
+import (
+	"encoding/json"
+	"strconv"
+	"strings"
+
+	"github.com/xtts-host/xtts-host/shared/manifest"
+)
+
+// identity names everything that changes numbers. Two runs with equal hashes are the same run.
+func (p *Plan) identity() map[string]string {
+	b, c := p.Bundle.Manifest, p.Config
+	text := func(v any) string {
+		data, err := json.Marshal(v)
+		if err != nil {
+			panic(err) // plain data
+		}
+		return string(data)
+	}
+	var plugins []string
+	for _, e := range p.Stages.Resolved.Plugins {
+		plugins = append(plugins, strings.TrimSpace(e.Manifest.ID+" "+e.Manifest.Version+" "+e.Sum))
+	}
+	hashes := map[string]string{
+		"graph":         p.Bundle.Hash(),
+		"features":      b.Features.Hash(),
+		"data":          p.Data.Train.Index.Hash(),
+		"pipeline":      text(p.Stages.Asked),
+		"plugins":       text(plugins),
+		"seed":          strconv.FormatInt(c.Seed, 10),
+		"batch_size":    strconv.Itoa(c.BatchSize),
+		"accumulation":  strconv.Itoa(c.Accumulate),
+		"static_shapes": strconv.FormatBool(c.StaticShapes),
+		"optimizer":     text([]any{b.Optimizer.Name, c.LR, b.Optimizer.Betas, b.Optimizer.Eps, b.Optimizer.Momentum, c.WeightDecay, c.GradClip}),
+		"schedule":      text([]any{c.Schedule, c.WarmupSteps}),
+	}
+	if p.Precision.Graph != manifest.F32 {
+		hashes["precision"] = string(p.Precision.Graph)
+	}
+	if p.Frozen != "" {
+		hashes["frozen"] = p.Frozen
+	}
+	p.World.Identify(hashes)
+	return hashes
+}

@@ -1,0 +1,98 @@
+// Package plan settles all of a run that needs no process and no memory to speak of: what runs where, the bundle, the data, the
+// stages and the sizes of buffers. So most of what can be wrong is found before anything is made.
+package plan
+
+import (
+	"cmp"
+	"context"
+	"runtime"
+
+	"github.com/xtts-host/xtts-host/gpu"
+	"github.com/xtts-host/xtts-host/gpu/cuda"
+	"github.com/xtts-host/xtts-host/host/batch"
+	"github.com/xtts-host/xtts-host/host/config"
+	"github.com/xtts-host/xtts-host/host/place"
+	"github.com/xtts-host/xtts-host/host/precision"
+	"github.com/xtts-host/xtts-host/host/world"
+	"github.com/xtts-host/xtts-host/ortgraphs"
+	"github.com/xtts-host/xtts-host/ortgraphs/ort"
+	"github.com/xtts-host/xtts-host/shared/manifest"
+)
+
+// Plan is what a run is going to do. It does not change once New has returned it.
+type Plan struct {
+	Config    *config.Config // with the bundle's defaults
+	Placement place.Placement
+	World     world.World // the processes that train together
+
+	Bundle    *ortgraphs.Bundle
+	Buckets   []manifest.Bucket
+	Precision precision.Precision
+	Arena     *ortgraphs.Arena // of the bundle's parameters, as this run trains them
+	Frozen    string           // freeze.Identity of those that the run freezes
+
+	Data   batch.Data
+	Stages Stages
+	Slots  Slots
+	Ring   Ring
+	// Changes are the settings that have other values in Config than they were given.
+	Changes []config.Change
+	Hashes  map[string]string // of everything that changes numbers: two runs with equal hashes are the same run
+	Start   Start
+}
+
+// New makes a plan from the settings. inventory opens what knows the machine's GPUs.
+func New(ctx context.Context, set *config.Set, inventory func() (gpu.Inventory, error)) (*Plan, error) {
+	d := NewDraft(set)
+	place := func(context.Context) error { return d.Place(inventory) }
+	for _, step := range []func(context.Context) error{place, d.OpenBundle, d.OpenData, d.ResolveStages, d.Fit, d.FindStart} {
+		if err := step(ctx); err != nil {
+			d.Close()
+			return nil, err
+		}
+	}
+	return &d.Plan, nil
+}
+
+// Draft is a plan that is made part by part, by its methods in the order of New.
+type Draft struct {
+	Plan
+	set   *config.Set
+	cache string // folder
+}
+
+// NewDraft begins a plan.
+func NewDraft(set *config.Set) *Draft {
+	return &Draft{Plan: Plan{Config: &set.Config, World: world.World{Rank: 0, Size: 1}}, set: set}
+}
+
+// Place decides what runs where.
+func (d *Draft) Place(inventory func() (gpu.Inventory, error)) (err error) {
+	d.Placement, err = place.Find(d.Config, inventory)
+	return err
+}
+
+// Close closes the files of what the run begins with. It may be called again.
+func (p *Plan) Close() error { return p.Start.close() }
+
+// OnGPU reports whether the model is on a GPU.
+func (p *Plan) OnGPU() bool { return !p.Placement.Model.OnCPU() }
+
+// card is the model GPU; nil on the CPU.
+func (p *Plan) card() *gpu.Device {
+	if !p.OnGPU() {
+		return nil
+	}
+	return &p.Placement.Model.GPU
+}
+
+// Threads is how many threads of the CPU compute.
+func (p *Plan) Threads() int { return cmp.Or(p.Config.Threads, runtime.GOMAXPROCS(0)) }
+
+// ORT is how ONNX Runtime is loaded.
+func (p *Plan) ORT() ort.Options {
+	return ort.Options{Library: p.Config.ORTLib, CUDA: p.OnGPU() && !cuda.Fake}
+}
+
+// TrainingRow names a row of the training data.
+func (p *Plan) TrainingRow(row int32) string { return p.Data.Train.Index.Rows[row].ID }

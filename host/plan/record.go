@@ -1,0 +1,34 @@
+package plan
+
+import (
+	"log/slog"
+
+	"github.com/xtts-host/xtts-host/host/catalog"
+	"github.com/xtts-host/xtts-host/host/record"
+)
+
+// Record is what people and reports get of the plan.
+func (p *Plan) Record() *record.Plan {
+	return &record.Plan{
+		Config: p.Config, Manifest: p.Bundle.Manifest, Parameters: p.trained(), Data: p.Data, Pipeline: p.Stages.Resolved, Placement: p.Placement,
+		Precision: p.Precision,
+		Buckets:   len(p.Buckets), Threads: p.Threads(), RingAsked: p.Ring.Asked, SlotBytes: p.Slots.Size(), DeviceSlots: p.Slots.Device,
+		Prefetch: p.Ring.Prefetch,
+	}
+}
+
+// Warn says what is poor about the run that is about to start, and logs what was passed over.
+func (p *Plan) Warn(log *slog.Logger) {
+	r := p.Record()
+	for _, line := range r.Warnings() {
+		log.Warn(line)
+	}
+	for _, e := range p.Stages.Folders {
+		if e.State != catalog.Verified {
+			log.Info("plugin folder", "dir", e.Dir, "state", e.State, "reason", e.Reason)
+		}
+	}
+	for _, c := range r.UnknownCharacters() {
+		log.Info("character not in the vocabulary", "split", c.Split, "char", c.Char, "code", c.Code, "count", c.Count, "first", c.First, "as", c.As)
+	}
+}

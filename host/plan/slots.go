@@ -1,0 +1,100 @@
+package plan
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+
+	"github.com/xtts-host/xtts-host/host/batch"
+	"github.com/xtts-host/xtts-host/host/config"
+	"github.com/xtts-host/xtts-host/host/dataset"
+	"github.com/xtts-host/xtts-host/host/memory"
+	"github.com/xtts-host/xtts-host/host/report"
+	"github.com/xtts-host/xtts-host/host/train"
+	"github.com/xtts-host/xtts-host/shared/hint"
+	"github.com/xtts-host/xtts-host/shared/ring"
+)
+
+// Slots are the places of batches of one size.
+type Slots struct {
+	Layouts []ring.Layout // by bucket
+	Device  int           // slots there
+}
+
+// Size is how many bytes a batch takes in the ring.
+func (s *Slots) Size() int {
+	size := 0
+	for _, l := range s.Layouts {
+		size = max(size, l.Size)
+	}
+	return size
+}
+
+// Ring is how batches are kept ready. Config.BufferSize is the number of its slots.
+type Ring struct {
+	Asked    int // slots, before they were lowered to fit --ring-memory
+	Prefetch int // batches that are ready before the first step
+}
+
+// SlotsFor sizes the slots for batches of so many rows.
+func (p *Plan) SlotsFor(rows int) (s Slots, err error) {
+	s.Device = int(p.Config.Slots)
+	if s.Device == 0 {
+		s.Device = max(3, min(8, 64/rows))
+	}
+	s.Layouts, err = batch.Layouts(p.Buckets, rows, p.Bundle.Manifest.Inputs, p.Stages.Resolved.Intermediates)
+	return s, err
+}
+
+// Fit plans the order of batches and sizes the slots.
+func (d *Draft) Fit(context.Context) error {
+	c := d.Config
+	plan := dataset.PlanConfig{Seed: c.Seed, BatchSize: d.World.BatchSize(c.BatchSize), Buckets: d.Buckets, MaxGrowth: d.Stages.Resolved.MaxGrowth}
+	p, err := dataset.NewPlan(d.Data.Train.Index.Rows, plan)
+	if err != nil {
+		return err
+	}
+	d.Data.Train = batch.NewSplit(report.Train, d.Data.Train.Index, p, c.Seed, c.NumWorkers)
+	if d.Data.Val != nil {
+		plan.BatchSize = c.BatchSize // each rank evaluates on all rows
+		if p, err = dataset.NewEvalPlan(d.Data.Val.Index.Rows, plan); err != nil {
+			return fmt.Errorf("validation: %w", err)
+		}
+		d.Data.Val = batch.NewSplit(report.Validation, d.Data.Val.Index, p, c.Seed, c.NumWorkers)
+	}
+	if d.Slots, err = d.SlotsFor(c.BatchSize); err != nil {
+		return err
+	}
+	if d.Ring, err = d.sizeRing(); err != nil {
+		return err
+	}
+	d.Hashes = d.identity()
+	return nil
+}
+
+func (d *Draft) sizeRing() (Ring, error) {
+	c, slot := d.Config, d.Slots.Size()
+	// The smaller the batch, the shorter the step, and the more batches are kept ready.
+	r := Ring{Asked: c.BufferSize, Prefetch: max(2, min(8, 64/c.BatchSize))}
+	if most := int(c.RingMemory) / slot; most < c.BufferSize {
+		if most < 1 {
+			return r, hint.Errorf(fmt.Sprintf("give --ring-memory %dMiB or more", slot>>20+1), "--ring-memory %s holds no slot of %.1f MiB", &c.RingMemory, float64(slot)/(1<<20))
+		}
+		lowered := *c
+		lowered.BufferSize = most
+		d.Config = &lowered
+		d.Changes = append(d.Changes, config.Change{Name: "buffer-size", Value: strconv.Itoa(most), Origin: "lowered to fit --ring-memory"})
+	}
+	return r, nil
+}
+
+// MemoryFor plans the memory of the model GPU: what the bundle and batches of that size fix, and what is left for what graphs compute.
+func (p *Plan) MemoryFor(s Slots) memory.Plan {
+	all := p.Memory()
+	return memory.Plan{
+		Limit:  int(p.Placement.Model.Limit),
+		Arenas: all.Total() - all.Copies,
+		Copies: all.Copies,
+		Slots:  s.Device * train.SlotBytes(s.Layouts),
+	}
+}

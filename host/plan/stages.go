@@ -1,0 +1,66 @@
+package plan
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/xtts-host/xtts-host/host/catalog"
+	"github.com/xtts-host/xtts-host/host/dataset"
+	"github.com/xtts-host/xtts-host/host/memory"
+	"github.com/xtts-host/xtts-host/shared/manifest"
+)
+
+// Stages are what batches go through.
+type Stages struct {
+	Folders  []catalog.Entry          // of --plugins
+	Asked    []manifest.StageInstance // the pipeline as it is asked for
+	Resolved *catalog.Resolved        // and as it was understood
+	Shares   []int64                  // bytes of the data GPU for a process, by plugin; 0 without a limit
+}
+
+// ResolveStages finds the plugins, checks the pipeline like a program, and whether its processes have room on the data GPU.
+func (d *Draft) ResolveStages(context.Context) error {
+	entries, err := catalog.Scan(d.Config.Plugins)
+	if err != nil {
+		return err
+	}
+	d.Stages.Folders = entries
+	d.Stages.Asked = d.Bundle.Manifest.Pipeline
+	if d.Config.Pipeline != nil {
+		d.Stages.Asked = d.Config.Pipeline
+	}
+	if d.Stages.Asked, err = catalog.Augment(d.Stages.Asked, d.Config.Augment, entries); err != nil {
+		return err
+	}
+	if err := manifest.CheckPipeline(d.Stages.Asked); err != nil {
+		return err
+	}
+	d.Stages.Resolved, err = catalog.Resolve(d.Stages.Asked, entries, catalog.Types{
+		Dataset: dataset.Specs(), Inputs: d.Bundle.Manifest.Inputs, Buckets: d.Buckets,
+		Features: d.Bundle.Manifest.Features, RequireChecksums: d.Config.RequireChecksums, DataGPU: !d.Placement.Data.OnCPU(),
+	})
+	if err != nil {
+		return err
+	}
+	for id := range d.Config.PluginWorkers {
+		if !d.Stages.uses(id) {
+			return fmt.Errorf("--plugin-workers %s: no plugin of that name is in the pipeline", id)
+		}
+	}
+	d.Stages.Shares, err = memory.Shares(int(d.Placement.Data.Limit), d.Stages.Resolved, d.Workers)
+	return err
+}
+
+func (s *Stages) uses(plugin string) bool {
+	for _, e := range s.Resolved.Plugins {
+		if e.Name() == plugin {
+			return true
+		}
+	}
+	return false
+}
+
+// Workers is how many processes a plugin has.
+func (p *Plan) Workers(plugin int) int {
+	return max(1, p.Config.PluginWorkers[p.Stages.Resolved.Plugins[plugin].Name()])
+}

@@ -1,0 +1,100 @@
+// Package session holds what computes: the model and its optimizer, on their device.
+package session
+
+import (
+	"errors"
+	"log/slog"
+
+	"github.com/xtts-host/xtts-host/host/batch"
+	"github.com/xtts-host/xtts-host/host/device"
+	"github.com/xtts-host/xtts-host/host/exit"
+	"github.com/xtts-host/xtts-host/host/memory"
+	"github.com/xtts-host/xtts-host/host/plan"
+	"github.com/xtts-host/xtts-host/host/train"
+	"github.com/xtts-host/xtts-host/ortgraphs/ort"
+)
+
+// Session is the model of a run on its device. It is complete when Open has returned.
+type Session struct {
+	Device    *device.Device // the zero one on the CPU
+	Model     *train.Model
+	Optimizer *train.Optimizer
+
+	plan    *plan.Plan
+	feeding batch.Feeding
+	log     *slog.Logger
+	memory  memory.Plan // of the model GPU
+	capture bool        // CUDA graphs
+	fault   error       // why not although the host was to choose
+	arenas  int         // bytes that ONNX Runtime's arenas have held at most
+}
+
+// New returns the session of a plan, with nothing open.
+func New(p *plan.Plan, feeding batch.Feeding, log *slog.Logger) *Session {
+	return &Session{plan: p, feeding: feeding, log: log, memory: p.MemoryFor(p.Slots), Device: new(device.Device)}
+}
+
+// Open loads ONNX Runtime and makes the model on its device, for which it pins the ring. On a GPU the calling goroutine stays bound to
+// it. What it has opened when it fails, TooLarge may still use; Close closes it.
+func (s *Session) Open(ring []byte) error {
+	if err := ort.Init(s.plan.ORT()); err != nil {
+		return err
+	}
+	if s.plan.OnGPU() {
+		if err := s.openDevice(ring); err != nil {
+			return err
+		}
+	}
+	return s.openModel(s.plan.Slots)
+}
+
+// openDevice opens the model GPU, and decides on CUDA graphs.
+func (s *Session) openDevice(ring []byte) error {
+	c, b := s.plan.Config, s.plan.Bundle
+	room, err := s.memory.Room()
+	if err != nil {
+		return err
+	}
+	s.Device, err = device.Open(device.Config{
+		UUID: s.plan.Placement.Model.GPU.UUID, Ring: ring, MemoryLimit: room, TF32: s.plan.Precision.TF32, Deterministic: c.Deterministic,
+	})
+	if err != nil {
+		s.Device = new(device.Device)
+		return err
+	}
+	g, _ := b.Manifest.Graph("train", string(s.plan.Precision.Graph))
+	s.capture, s.fault, err = device.Capture(c.CUDAGraphs, c.Graph, b, g.File)
+	return err
+}
+
+// openModel makes the model and its optimizer for batches of that size.
+func (s *Session) openModel(slots plan.Slots) (err error) {
+	b, threads := s.plan.Bundle.Manifest, s.plan.Threads()
+	model := train.ModelConfig{Bundle: s.plan.Bundle, Arena: s.plan.Arena, Precision: s.plan.Precision.Graph, Layouts: slots.Layouts, Slots: slots.Device, Threads: threads, Device: s.Device.Device, CUDAGraphs: s.capture}
+	if s.Model, err = train.NewModel(model); err != nil {
+		return exit.Advise(s.Device.Full(err), "what the host can check of the graphs is right, and ONNX Runtime does not take them: export the bundle again")
+	}
+	p := b.Optimizer
+	p.LR, p.WeightDecay, p.GradClip = s.plan.Config.LR, s.plan.Config.WeightDecay, s.plan.Config.GradClip
+	s.Optimizer, err = train.NewOptimizer(s.Model, p, s.plan.Accumulates(), threads)
+	return s.Device.Full(err)
+}
+
+// closeModel may be called again, and before openModel.
+func (s *Session) closeModel() error {
+	var errs []error
+	if s.Optimizer != nil {
+		errs = append(errs, s.Optimizer.Close())
+	}
+	if s.Model != nil {
+		errs = append(errs, s.Model.Close())
+	}
+	s.Optimizer, s.Model = nil, nil
+	return errors.Join(errs...)
+}
+
+// Close gives model and device back. It may be called again, and after an Open that failed.
+func (s *Session) Close() error {
+	defer s.Device.Enter()()
+	return errors.Join(s.closeModel(), s.Device.Close())
+}

@@ -1,0 +1,75 @@
+package session
+
+import (
+	"context"
+	"errors"
+
+	"github.com/xtts-host/xtts-host/host/batch"
+	"github.com/xtts-host/xtts-host/host/exit"
+	"github.com/xtts-host/xtts-host/host/memory"
+	"github.com/xtts-host/xtts-host/host/plan"
+)
+
+// TooLarge explains why what is made on the model GPU does not fit, and finds the largest batch that does: the model is closed after
+// it. graphs is what graphs have taken, where all have run. Other errors are returned as they are. ctx ends the search.
+func (s *Session) TooLarge(ctx context.Context, err error, graphs int) error {
+	if s.Device.Context == nil || !exit.OutOfMemory(err) {
+		return err
+	}
+	defer s.Device.Enter()()
+	if cerr := s.closeModel(); cerr != nil {
+		return errors.Join(err, cerr)
+	}
+	c := s.plan.Config
+	rows, sure := 0, false
+	if searched(s.plan, s.feeding) {
+		rows, sure = s.largestBatch(ctx)
+	}
+	return memory.Batch{Rows: c.BatchSize, Buffer: c.BufferSize, Accumulate: c.Accumulate}.Refuse(err, s.memory, graphs, rows, sure)
+}
+
+// searched reports whether smaller batches are tried. In a benchmark a batch that does not fit is a figure, and another size is next.
+// Where plugins share the GPU without a limit, what they take depends on the batch, and trials have those of the batch that was
+// refused, or none.
+func searched(p *plan.Plan, feeding batch.Feeding) bool {
+	growsWithPlugins := p.Placement.Shared() && p.Placement.Model.Limit == 0
+	return feeding == batch.Overlapped && !growsWithPlugins
+}
+
+// largestBatch finds the largest batch below the one asked for that fits, by trial.
+func (s *Session) largestBatch(ctx context.Context) (rows int, sure bool) {
+	room, _ := s.memory.Room()
+	if room == 0 {
+		free, _, err := s.Device.Context.MemInfo()
+		if err != nil {
+			return 0, false
+		}
+		room = free
+	}
+	return memory.Search{
+		Rows: s.plan.Config.BatchSize, Room: room, Bundle: s.plan.Bundle, Precision: s.plan.Precision.Graph, Log: s.log,
+		Try: func(rows int) (int, error) {
+			graphs, err := s.tryBatch(rows)
+			return graphs, errors.Join(err, s.closeModel())
+		},
+	}.Largest(ctx)
+}
+
+// tryBatch makes the model for batches of so many rows, as a run does, and returns what its graphs take.
+func (s *Session) tryBatch(rows int) (graphs int, err error) {
+	slots, err := s.plan.SlotsFor(rows)
+	if err != nil {
+		return 0, err
+	}
+	memory := s.plan.MemoryFor(slots)
+	room, err := memory.Room()
+	if err != nil {
+		return 0, err
+	}
+	s.Device.LimitMemory(room)
+	if err := s.openModel(slots); err != nil {
+		return 0, err
+	}
+	p, _, err := s.prepare(memory)
+	return p.ArenaBytes, err
+}

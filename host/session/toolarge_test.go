@@ -1,0 +1,30 @@
+package session
+
+import (
+	"testing"
+
+	"github.com/xtts-host/xtts-host/gpu"
+	"github.com/xtts-host/xtts-host/host/batch"
+	"github.com/xtts-host/xtts-host/host/place"
+	"github.com/xtts-host/xtts-host/host/plan"
+)
+
+// TestNoSearch: benchmarks, and models that share a GPU with plugins without a limit, are refused without trials.
+func TestNoSearch(t *testing.T) {
+	one := place.Role{GPU: gpu.Device{UUID: "GPU-1"}}
+	two, capped := place.Role{GPU: gpu.Device{UUID: "GPU-2"}}, one
+	capped.Limit = 1 << 30
+	for _, tt := range []struct {
+		data, model place.Role
+		feeding     batch.Feeding
+		want        bool
+	}{
+		{one, two, batch.Overlapped, true}, {one, two, batch.Resident, false}, {one, two, batch.Unsaved, false},
+		{one, one, batch.Overlapped, false}, {one, capped, batch.Overlapped, true},
+	} {
+		p := &plan.Plan{Placement: place.Placement{Data: tt.data, Model: tt.model}}
+		if got := searched(p, tt.feeding); got != tt.want {
+			t.Errorf("%+v: %t", tt, got)
+		}
+	}
+}

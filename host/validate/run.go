@@ -1,0 +1,204 @@
+package validate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"time"
+
+	"github.com/xtts-host/xtts-host/gpu"
+	"github.com/xtts-host/xtts-host/gpu/cuda"
+	"github.com/xtts-host/xtts-host/host"
+	"github.com/xtts-host/xtts-host/host/config"
+	"github.com/xtts-host/xtts-host/host/doctor"
+	"github.com/xtts-host/xtts-host/host/event"
+	"github.com/xtts-host/xtts-host/host/exit"
+	"github.com/xtts-host/xtts-host/host/machine"
+	"github.com/xtts-host/xtts-host/host/place"
+	"github.com/xtts-host/xtts-host/host/plan"
+	"github.com/xtts-host/xtts-host/host/probe"
+	"github.com/xtts-host/xtts-host/host/record"
+	"github.com/xtts-host/xtts-host/host/report"
+	"github.com/xtts-host/xtts-host/host/session"
+	"github.com/xtts-host/xtts-host/shared/hint"
+)
+
+// Run is the command: it tries what a run with these settings would do, up to three steps of it, and says of each part whether it works. Nothing
+// of it is left. asJSON writes a Report for programs to console.Out, and the text for people to console.Err. version is that
+// of the program.
+//
+// The error of a check that failed has the exit status that training would have ended with.
+func Run(ctx context.Context, set *config.Set, version string, asJSON bool, console host.Console) (err error) {
+	out := console.Out
+	if asJSON {
+		console.Out = console.Err
+	}
+	ctx, done := host.Stoppable(ctx, console)
+	defer done()
+	command, err := probe.Self()
+	if err != nil {
+		return err
+	}
+	v := newValidation(set, command, console)
+	defer func() {
+		if cerr := v.close(); err == nil {
+			err = cerr
+		}
+	}()
+	looked := v.look(ctx, version)
+	sections := []Section{
+		{Title: "prerequisites", Checks: refusing(looked.Prerequisites())},
+		{Title: "placement and settings", Checks: refusing(append(looked.Placement(), v.settings()...))},
+		{Title: "model", Checks: v.modelChecks()},
+		{Title: "transfer", Checks: Transfer(&route{v}, checkGraphs)},
+		{Title: "pipeline", Checks: v.pipelineChecks()},
+	}
+	for _, s := range sections {
+		eachError(s.Checks, func(err error) error { return hint.Errorf(exit.Hint(err), "%w", err) }) // also a hint that only Hint knows
+	}
+	r, err := Try(ctx, sections, console.Out)
+	if err != nil {
+		return err
+	}
+	if asJSON {
+		if err := report.JSON(out, r); err != nil {
+			return err
+		}
+	}
+	if cross := r.Err(); cross != nil {
+		_, failed, _ := r.Count()
+		return hint.Errorf("the lines with a cross say what to do", "%w", &invalid{failed, cross})
+	}
+	return nil
+}
+
+// invalid is the error of a validation with crosses. It has the first one's exit status and not its text, which stands above.
+type invalid struct {
+	crosses int
+	first   error
+}
+
+func (e *invalid) Error() string {
+	return "training cannot work here as asked: " + report.Count(e.crosses, "problem")
+}
+func (e *invalid) Unwrap() error { return e.first }
+
+// refusing marks what fails as what training refuses before its first step.
+func refusing(checks []Check) []Check {
+	return eachError(checks, func(err error) error { return exit.Refused(err) })
+}
+
+// eachError replaces the errors of checks, in place.
+func eachError(checks []Check, by func(error) error) []Check {
+	for i, c := range checks {
+		checks[i].Try = func(ctx context.Context) (string, error) {
+			detail, err := c.Try(ctx)
+			if err != nil {
+				err = by(err)
+			}
+			return detail, err
+		}
+	}
+	return checks
+}
+
+// validation is a run that is tried part by part. All of it belongs to one goroutine, which the checks of the model lock to its thread.
+type validation struct {
+	draft   *plan.Draft
+	machine *machine.Machine // nil before the model's check, as the session
+	session *session.Session
+	loop    *host.Loop
+	bus     *event.Bus
+	log     *slog.Logger
+	stop    <-chan struct{}
+	command probe.Command
+
+	temp   string // folder of what a run writes; empty before there is any
+	began  time.Time
+	steps  rehearsal
+	closed bool
+}
+
+func newValidation(set *config.Set, command probe.Command, console host.Console) *validation {
+	bus := event.NewBus()
+	bus.Offer("console", report.NewConsole(io.Discard, console.Err), nil)
+	log := slog.New(record.Warnings(func(w *event.Warning) { bus.Publish(w) }))
+	return &validation{draft: plan.NewDraft(set), bus: bus, log: log, stop: console.Stop, command: command}
+}
+
+// look asks about the machine in other processes.
+func (v *validation) look(ctx context.Context, version string) *Machine {
+	c := v.draft.Config
+	return &Machine{
+		Report: doctor.Examine(ctx, doctor.Config{
+			Command: v.command, OnCPU: c.Device == place.CPU, CUDA: cuda.Built, Library: c.ORTLib, Version: version,
+			Place: func(m gpu.Machine) (place.Placement, error) { return place.On(place.RequestOf(c), m) },
+		}),
+		Request: place.RequestOf(c), Place: place.On,
+		Placed: func(p place.Placement) { v.draft.Placement = p },
+	}
+}
+
+// close takes down what the checks have made. It is idempotent, and a check itself.
+func (v *validation) close() error {
+	if v.closed {
+		return nil
+	}
+	v.closed = true
+	errs := []error{v.draft.Close()}
+	if v.session != nil {
+		errs = append(errs, v.session.Close())
+	}
+	if v.machine != nil {
+		ctx, cancel := context.WithTimeout(context.Background(), host.DrainTimeout)
+		defer cancel()
+		errs = append(errs, v.machine.Close(ctx))
+	}
+	if v.temp != "" {
+		errs = append(errs, os.RemoveAll(v.temp))
+	}
+	return errors.Join(append(errs, v.bus.Close())...)
+}
+
+// route is the way of a run's batches. The caller's thread is bound to the model's GPU.
+type route struct{ *validation }
+
+// Sizes implements Route, as all that follows.
+func (r *route) Sizes() []int {
+	layouts := r.draft.Slots.Layouts
+	sizes := make([]int, len(layouts))
+	for i, l := range layouts {
+		sizes[i] = l.InputBytes
+	}
+	return sizes
+}
+
+func (r *route) Slots() int           { return r.draft.Slots.Device }
+func (r *route) From() string         { return placeName(r.draft.Placement.Data) }
+func (r *route) To() string           { return placeName(r.draft.Placement.Model) }
+func (r *route) Ring(slot int) []byte { return r.machine.Ring.Slot(slot) }
+func (r *route) Load(device, bucket, slot int) error {
+	return r.session.Model.Load(device, bucket, r.machine.Ring.Slot(slot))
+}
+func (r *route) Unload(device, bucket, slot int) error {
+	return r.session.Model.Unload(device, bucket, r.machine.Ring.Slot(slot))
+}
+
+// Relay has a process of its own do it: nothing but plugins may have a context on the data GPU, this process least of all.
+func (r *route) Relay(ctx context.Context, n int) (time.Duration, error) {
+	data := r.draft.Placement.Data.GPU
+	done, err := r.command.Relay(ctx, r.machine.Ring, probe.Relay{From: 0, To: 1, Bytes: n, UUID: data.UUID})
+	if err == nil && done.Device.UUID != data.UUID {
+		err = fmt.Errorf("it went through %s instead of %s", done.Device, data)
+	}
+	return done.Out, err
+}
+
+// placeName is where a role is.
+func placeName(s place.Role) string {
+	s.Limit = 0
+	return s.String()
+}
