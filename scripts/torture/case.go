@@ -7,46 +7,47 @@ import (
 	"time"
 )
 
-// phases are the points that a run can be struck at, as host/supervise, host/checkpoint and the copier name them.
+// phases are the phases of a run in which a fault can be injected, as named by host/supervise, host/checkpoint and the
+// copier.
 var phases = []string{
 	"start", "handshake", "configure", "attach", "batch", "reply", "copy",
 	"checkpoint-begin", "checkpoint-file", "checkpoint-rename", "checkpoint-saved", "drain", "shutdown",
 }
 
-// blow is what is done to whom.
-type blow struct {
+// fault is a signal, or two, for a process.
+type fault struct {
 	target string // host or plugin
 	signal string
 }
 
-var blows = []blow{
+var faults = []fault{
 	{"plugin", "KILL"}, // the host starts another one
-	{"plugin", "STOP"}, // for good: the host must notice by its deadline
+	{"plugin", "STOP"}, // without SIGCONT: the host must notice by its deadline
 	{"host", "KILL"},   // it is resumed
 	{"host", "STOP, CONT"},
 	{"host", "STOP, KILL"},
 }
 
-// fatal reports whether the host does not survive it.
-func (b blow) fatal() bool { return b.target == "host" && strings.HasSuffix(b.signal, "KILL") }
+// fatal reports whether the fault ends the host.
+func (b fault) fatal() bool { return b.target == "host" && strings.HasSuffix(b.signal, "KILL") }
 
-// strike is one blow at one point of a run.
-type strike struct {
-	blow
+// injection is one fault in one phase of a run.
+type injection struct {
+	fault
 	phase      string
 	occurrence int // of the phase, counted from 1
-	// held strikes while the host waits at the point, the others while it goes on to the next.
+	// held injects the fault while the host waits in the phase, otherwise while it continues to the next one.
 	held  bool
-	delay time.Duration // before the blow
+	delay time.Duration // before the fault
 	stop  time.Duration // from STOP to the other signal
-	pick  uint32        // which plugin process
-	own   bool          // the one that the point is about, if it is about one
-	// freeze stops a plugin, too, before the host is killed: it can then not see by itself that the host is gone.
+	pick  uint32        // selects the plugin process
+	own   bool          // the process that the phase is about, if it is about one
+	// freeze also stops a plugin before the host is killed, so the plugin cannot notice the end of the host.
 	freeze bool
 }
 
-func (s strike) String() string {
-	when := "behind"
+func (s injection) String() string {
+	when := "after"
 	if s.held {
 		when = "at"
 	}
@@ -68,33 +69,33 @@ var variants = [...]variant{
 	{"accumulating", []string{"--accumulate", "2", "--eval-every", "15", "--plugin-workers", "features=2"}},
 }
 
-// steps of every run, and those between two checkpoints.
+// The steps of every run, and the steps between two checkpoints.
 const steps, checkpointEvery = 100, 20
 
-// tortureCase is one broken run. When the first strike kills the host, the resumed run gets the second, if it comes to that
-// point; and so on.
+// tortureCase is one disturbed run. If the first fault kills the host, the resumed run gets the second one, if it
+// reaches that phase; and so on.
 type tortureCase struct {
-	seed    uint64
-	number  int
-	variant int
-	strikes []strike
+	seed       uint64
+	number     int
+	variant    int
+	injections []injection
 }
 
 func (c *tortureCase) String() string {
 	var text []string
-	for _, s := range c.strikes {
+	for _, s := range c.injections {
 		text = append(text, s.String())
 	}
 	return fmt.Sprintf("case %d: %s: %s", c.number, variants[c.variant].name, strings.Join(text, "; then "))
 }
 
-// newCase draws a case. Phase and blow of the first strike go round, so that a few dozen cases have every pair; points says
-// how often an undisturbed run comes to a phase.
+// newCase draws a case. Phase and fault of the first injection rotate, so a few dozen cases cover every pair. points
+// returns how often an undisturbed run reaches a phase.
 func newCase(seed uint64, number int, points func(variant int, phase string) int) *tortureCase {
 	r := rand.New(rand.NewPCG(seed, uint64(number)))
 	c := &tortureCase{seed: seed, number: number, variant: r.IntN(len(variants))}
-	draw := func(phase string, b blow) {
-		s := strike{blow: b, phase: phase, occurrence: 1 + r.IntN(max(1, points(c.variant, phase)))}
+	draw := func(phase string, b fault) {
+		s := injection{fault: b, phase: phase, occurrence: 1 + r.IntN(max(1, points(c.variant, phase)))}
 		s.held = r.IntN(2) == 0
 		s.delay = time.Duration(r.IntN(3000)) * time.Microsecond
 		s.stop = time.Duration(100+r.IntN(200)) * time.Millisecond
@@ -102,15 +103,15 @@ func newCase(seed uint64, number int, points func(variant int, phase string) int
 		s.freeze = s.fatal() && r.IntN(4) == 0
 		switch phase {
 		case "batch":
-			s.delay /= 2 // a call takes some 2 ms: before it is read, in the midst of it, or just answered
+			s.delay /= 2 // a call takes about 2 ms: the fault hits before it is read, during it, or just after the answer
 		case "reply", "checkpoint-saved", "shutdown":
-			s.held = true // what comes behind is another phase, or the end
+			s.held = true // the next point is another phase, or the end
 		}
-		c.strikes = append(c.strikes, s)
+		c.injections = append(c.injections, s)
 	}
-	draw(phases[number%len(phases)], blows[number%len(blows)]) // 13 and 5 have no common divisor
-	for last := c.strikes[0]; last.fatal() && len(c.strikes) < 3 && r.IntN(3) == 0; last = c.strikes[len(c.strikes)-1] {
-		draw(phases[r.IntN(len(phases))], blows[r.IntN(len(blows))])
+	draw(phases[number%len(phases)], faults[number%len(faults)]) // 13 and 5 have no common divisor
+	for last := c.injections[0]; last.fatal() && len(c.injections) < 3 && r.IntN(3) == 0; last = c.injections[len(c.injections)-1] {
+		draw(phases[r.IntN(len(phases))], faults[r.IntN(len(faults))])
 	}
 	return c
 }

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// point is what the host tells when it comes to one: host/debug's Point.
+// point is what the host reports when it reaches a phase: host/debug's Point.
 type point struct {
 	Phase      string `json:"phase"`
 	Host       int    `json:"host"`
@@ -22,29 +22,29 @@ type point struct {
 	Generation int    `json:"generation"`
 }
 
-// director listens to one host process and strikes once. Every point waits for its answer, one at a time, so while a
-// strike is under way the run does not get beyond the next point.
+// director listens to one host process and injects one fault. The host reports one phase at a time and waits for the
+// answer, so during an injection the run does not pass the next phase.
 type director struct {
-	listener net.Listener
-	strike   *strike // nil: only count
-	done     chan struct{}
+	listener  net.Listener
+	injection *injection // nil: only count
+	done      chan struct{}
 
-	// What follows is for done.
-	points map[string]int
-	struck bool
-	err    error
+	// The fields below may be read after done is closed.
+	points   map[string]int
+	injected bool
+	err      error
 
 	procs []point // running plugin processes
 }
 
-// direct begins to listen.
-func direct(socket string, s *strike) (*director, error) {
-	os.Remove(socket) // of the host before
+// direct starts to listen.
+func direct(socket string, s *injection) (*director, error) {
+	os.Remove(socket) // of the previous host
 	listener, err := net.Listen("unix", socket)
 	if err != nil {
 		return nil, err
 	}
-	d := &director{listener: listener, strike: s, done: make(chan struct{}), points: map[string]int{}}
+	d := &director{listener: listener, injection: s, done: make(chan struct{}), points: map[string]int{}}
 	go func() {
 		defer close(d.done)
 		d.err = d.serve()
@@ -52,7 +52,7 @@ func direct(socket string, s *strike) (*director, error) {
 	return d, nil
 }
 
-// close ends it, whether the host has called or not.
+// close ends the director, even if the host has not connected.
 func (d *director) close() error {
 	d.listener.Close()
 	<-d.done
@@ -69,25 +69,25 @@ func (d *director) serve() error {
 	for lines.Scan() {
 		var p point
 		if err := json.Unmarshal(lines.Bytes(), &p); err != nil {
-			return fmt.Errorf("the host tells %q: %w", lines.Text(), err)
+			return fmt.Errorf("the host reports %q: %w", lines.Text(), err)
 		}
 		d.points[p.Phase]++
 		d.follow(p)
-		now := d.strike != nil && !d.struck && p.Phase == d.strike.phase && d.points[p.Phase] == d.strike.occurrence
-		if now && d.strike.held {
-			d.hit(p)
+		now := d.injection != nil && !d.injected && p.Phase == d.injection.phase && d.points[p.Phase] == d.injection.occurrence
+		if now && d.injection.held {
+			d.inject(p)
 		}
 		if _, err := conn.Write([]byte("\n")); err != nil {
-			return nil // the host is gone
+			return nil // the host has ended
 		}
-		if now && !d.strike.held {
-			d.hit(p)
+		if now && !d.injection.held {
+			d.inject(p)
 		}
 	}
 	return nil // a host that is killed resets the connection
 }
 
-// follow keeps the list of plugin processes.
+// follow updates the list of plugin processes.
 func (d *director) follow(p point) {
 	if p.PID == 0 {
 		return
@@ -99,18 +99,18 @@ func (d *director) follow(p point) {
 	})
 }
 
-// pick is the plugin process that the strike picks among those that run: at the end of a run some have ended in order.
+// pick returns the selected plugin process among those that run: at the end of a run some have ended normally.
 func (d *director) pick() int {
 	d.procs = slices.DeleteFunc(d.procs, func(p point) bool { return syscall.Kill(p.PID, 0) != nil })
 	if len(d.procs) == 0 {
-		return 0 // none left to strike
+		return 0 // no process left
 	}
-	return d.procs[int(d.strike.pick)%len(d.procs)].PID
+	return d.procs[int(d.injection.pick)%len(d.procs)].PID
 }
 
-// hit strikes.
-func (d *director) hit(p point) {
-	s := d.strike
+// inject injects the fault.
+func (d *director) inject(p point) {
+	s := d.injection
 	time.Sleep(s.delay)
 	pid := p.Host
 	if s.target == "plugin" || s.freeze {
@@ -119,7 +119,7 @@ func (d *director) hit(p point) {
 			plugin = d.pick()
 		}
 		if plugin == 0 {
-			return // to 0 a signal goes to the harness and all that it runs
+			return // kill with pid 0 would signal the harness and its processes
 		}
 		if s.target == "plugin" {
 			pid = plugin
@@ -143,7 +143,7 @@ func (d *director) hit(p point) {
 			time.Sleep(s.stop)
 		}
 		if err := syscall.Kill(pid, sig); err == nil {
-			d.struck = true
+			d.injected = true
 		}
 	}
 }

@@ -1,13 +1,13 @@
-// Command torture breaks training runs on purpose, and shows that it made no difference. It runs xtts-host with a small
-// bundle and both first-party plugins, stops or kills the host or a plugin at a chosen point of the protocol, resumes
-// what died, and compares what is left with a run that nobody disturbed: losses, checkpoints and rows must be the same, and
-// no process and no file may be left behind.
+// Command torture injects faults into training runs, and verifies that they change nothing. It runs xtts-host with a
+// small bundle and both first-party plugins, stops or kills the host or a plugin in a chosen phase of the protocol,
+// resumes a killed host, and compares the result with an undisturbed run: losses, checkpoints and rows must be the
+// same, and no process and no file may remain.
 //
-//	torture -kills 200 -seed 1       200 cases, then a table of what was struck
-//	torture -seed 1 -case 17         one of them again
+//	torture -kills 200 -seed 1       200 cases, then a table of the faults
+//	torture -seed 1 -case 17         one case again
 //	torture -soak 20m                20 minutes of training with a plugin killed every 10 s: does anything grow?
 //
-// A case is a function of seed and number. docs/torture.md says what is struck and what is asserted.
+// A case is a function of seed and number. docs/torture.md describes the faults and the checks.
 package main
 
 import (
@@ -37,12 +37,12 @@ func run(ctx context.Context) error {
 	kills := flag.Int("kills", 200, "number of cases")
 	seed := flag.Uint64("seed", 1, "cases are a function of it")
 	one := flag.Int("case", -1, "run only the case of this `number`")
-	jobs := flag.Int("jobs", 2*runtime.NumCPU(), "cases at the same time: half of their time they wait")
+	jobs := flag.Int("jobs", 2*runtime.NumCPU(), "number of concurrent cases: they wait half of their time")
 	soak := flag.Duration("soak", 0, "train for that long instead, with a plugin killed every 10 s")
 	results := flag.String("json", "", "`file` for the soak's figures")
-	flag.StringVar(&l.host, "host", "bin/xtts-host", "the program to break")
+	flag.StringVar(&l.host, "host", "bin/xtts-host", "the program to test")
 	flag.StringVar(&l.plugins, "plugins", "plugins", "its plugins")
-	flag.Func("env", "`NAME=VALUE` for every run, such as XTTS_HOST_DEVICE=cuda; may be given again", func(v string) error {
+	flag.Func("env", "`NAME=VALUE` for every run, such as XTTS_HOST_DEVICE=cuda; may be repeated", func(v string) error {
 		l.env = append(l.env, v)
 		return nil
 	})
@@ -82,11 +82,11 @@ func (l *lab) torture(ctx context.Context, seed uint64, numbers []int, jobs int)
 		workers.Go(func() {
 			for n := range queue {
 				c := newCase(seed, n, func(variant int, phase string) int { return references[variant].points[phase] })
-				struck, err := l.play(ctx, c, references[c.variant])
+				injected, err := l.play(ctx, c, references[c.variant])
 				mu.Lock()
-				table.add(c, struck, err)
+				table.add(c, injected, err)
 				if err != nil {
-					fmt.Printf("FAIL %s\n     %v\n     again: make torture SEED=%d CASE=%d; its folder: %s\n", c, err, seed, n, l.caseDir(c))
+					fmt.Printf("FAIL %s\n     %v\n     repeat: make torture SEED=%d CASE=%d; its folder: %s\n", c, err, seed, n, l.caseDir(c))
 				} else {
 					fmt.Printf("ok   %s\n", c)
 				}
@@ -112,11 +112,11 @@ func (l *lab) torture(ctx context.Context, seed uint64, numbers []int, jobs int)
 	return os.RemoveAll(l.dir)
 }
 
-// lab is where runs are made: a temporary folder, and what is to be run.
+// lab is a temporary folder for the runs, and the programs to run.
 type lab struct {
 	host, plugins, graph string
-	env                  []string // of every run, above the harness's own
-	cache                string   // shared by all runs, as a user's is
+	env                  []string // of every run, added to the harness's own
+	cache                string   // shared by all runs, like a user's cache
 	dir                  string
 }
 

@@ -13,19 +13,19 @@ import (
 	"time"
 )
 
-// deadline is what a plugin has for an answer: short, because everything waits for it when one is stopped, and long
+// deadline is the time that a plugin has for an answer: short, because everything waits for a stopped plugin, and long
 // enough for a busy machine.
 const deadline = 5 * time.Second
 
-// hostLimit is what a host may take, with all that its plugins miss.
+// hostLimit is the maximum time of a host, including missed deadlines of its plugins.
 const hostLimit = 90 * time.Second
 
-// site is the folder of one run and what runs in it.
+// site is the folder of one run with its processes.
 type site struct {
 	lab     *lab
 	dir     string
 	variant variant
-	marker  string // in the environment of every process of it
+	marker  string // in the environment of every process of the run
 }
 
 func (l *lab) site(dir, name string, v variant) (*site, error) {
@@ -35,7 +35,7 @@ func (l *lab) site(dir, name string, v variant) (*site, error) {
 
 func (s *site) path(name string) string { return filepath.Join(s.dir, name) }
 
-// command makes a host that trains, or goes on.
+// command returns a host that trains or resumes.
 func (s *site) command(resume bool, more ...string) *exec.Cmd {
 	args := []string{"--plugins", s.lab.plugins, "--debug-dir", s.path("debug")}
 	if resume {
@@ -50,7 +50,7 @@ func (s *site) command(resume bool, more ...string) *exec.Cmd {
 	cmd := exec.Command(s.lab.host, args...)
 	cmd.Env = append([]string{s.marker, "PATH=" + os.Getenv("PATH"), "HOME=" + s.path("home"), "TMPDIR=" + s.path("tmp"),
 		"XDG_CACHE_HOME=" + s.lab.cache, "XTTS_HOST_DEVICE=cpu", "ORT_DISABLE_TELEMETRY=1"}, s.lab.env...)
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // Ctrl-C is for the harness, which ends what it started
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // Ctrl-C is for the harness, which ends its processes
 	return cmd
 }
 
@@ -61,9 +61,9 @@ type outcome struct {
 	output   string
 }
 
-// host runs one to its end, striking on the way.
-func (s *site) host(ctx context.Context, resume bool, strike *strike) (*outcome, error) {
-	d, err := direct(filepath.Join(s.path("debug"), "phases.sock"), strike)
+// host runs one host to its end and injects a fault.
+func (s *site) host(ctx context.Context, resume bool, injection *injection) (*outcome, error) {
+	d, err := direct(filepath.Join(s.path("debug"), "phases.sock"), injection)
 	if err != nil {
 		return nil, err
 	}
@@ -75,7 +75,7 @@ func (s *site) host(ctx context.Context, resume bool, strike *strike) (*outcome,
 		return nil, err
 	}
 	ended := make(chan struct{})
-	go func() { cmd.Wait(); close(ended) }() // the state says how it ended
+	go func() { cmd.Wait(); close(ended) }() // the state tells how it ended
 	limit := time.NewTimer(hostLimit)
 	defer limit.Stop()
 	select {
@@ -84,7 +84,7 @@ func (s *site) host(ctx context.Context, resume bool, strike *strike) (*outcome,
 		err = context.Cause(ctx)
 	case <-limit.C:
 		err = fmt.Errorf("the host has not ended within %v", hostLimit)
-		cmd.Process.Signal(syscall.SIGQUIT) // says where it hangs
+		cmd.Process.Signal(syscall.SIGQUIT) // prints where it hangs
 		time.Sleep(time.Second)
 	}
 	if err != nil {
@@ -110,7 +110,7 @@ func appendFile(path, text string) error {
 // reference is an undisturbed run.
 type reference struct {
 	result
-	points map[string]int // how often it came to each phase
+	points map[string]int // how often it reached each phase
 }
 
 func (l *lab) reference(ctx context.Context, v variant) (*reference, error) {
@@ -132,13 +132,13 @@ func (l *lab) reference(ctx context.Context, v variant) (*reference, error) {
 	}
 	for _, phase := range phases {
 		if out.director.points[phase] == 0 {
-			return nil, fmt.Errorf("the host never comes to %s", phase)
+			return nil, fmt.Errorf("the host never reaches %s", phase)
 		}
 	}
 	return &reference{*r, out.director.points}, nil
 }
 
-// ended says what is wrong about the end of a host that nobody killed.
+// ended returns what is wrong about the end of a host that was not killed.
 func (o *outcome) ended() error {
 	if o.status.Exited() && o.status.ExitStatus() == 0 {
 		return nil
@@ -151,9 +151,9 @@ func lastLines(text string, n int) string {
 	return strings.Join(lines[max(0, len(lines)-n):], "\n       ")
 }
 
-// play runs a case to its end and compares. It returns how many of its strikes hit. The folder of a case that went well
+// play runs a case to its end and compares. It returns the number of injected faults. The folder of a successful case
 // is removed.
-func (l *lab) play(ctx context.Context, c *tortureCase, ref *reference) (struck int, err error) {
+func (l *lab) play(ctx context.Context, c *tortureCase, ref *reference) (injected int, err error) {
 	s, err := l.site(l.caseDir(c), fmt.Sprintf("%d-%d", c.seed, c.number), variants[c.variant])
 	if err != nil {
 		return 0, err
@@ -161,52 +161,52 @@ func (l *lab) play(ctx context.Context, c *tortureCase, ref *reference) (struck 
 	defer s.killAll()
 	resume := false
 	for i := 0; ; i++ {
-		var next *strike
-		if i < len(c.strikes) {
-			next = &c.strikes[i]
+		var next *injection
+		if i < len(c.injections) {
+			next = &c.injections[i]
 		}
 		out, err := s.host(ctx, resume, next)
 		if err != nil {
-			return struck, err
+			return injected, err
 		}
-		if out.director.struck {
-			struck++
+		if out.director.injected {
+			injected++
 		} else if i == 0 {
-			return struck, errors.New("the run never came to the point of the strike")
+			return injected, errors.New("the run never reached the phase of the fault")
 		}
-		killed := out.director.struck && next.fatal() && out.status.Signaled() && out.status.Signal() == syscall.SIGKILL
+		killed := out.director.injected && next.fatal() && out.status.Signaled() && out.status.Signal() == syscall.SIGKILL
 		if err := s.noProcess(); err != nil {
-			return struck, err
+			return injected, err
 		}
 		if !killed {
 			if err := out.ended(); err != nil {
-				return struck, err
+				return injected, err
 			}
 			break
 		}
 		if resume, err = s.hasCheckpoint(); err != nil {
-			return struck, err
+			return injected, err
 		}
 		if !resume {
 			if err := errors.Join(os.RemoveAll(s.path("run")), os.Remove(filepath.Join(s.path("debug"), "ledger.jsonl"))); err != nil && !errors.Is(err, os.ErrNotExist) {
-				return struck, err
+				return injected, err
 			}
 		}
 	}
 	if err := s.clean(); err != nil {
-		return struck, err
+		return injected, err
 	}
 	got, err := s.result()
 	if err != nil {
-		return struck, err
+		return injected, err
 	}
 	if err := got.compare(&ref.result); err != nil {
-		return struck, err
+		return injected, err
 	}
-	return struck, os.RemoveAll(s.dir)
+	return injected, os.RemoveAll(s.dir)
 }
 
-// hasCheckpoint reports whether there is a checkpoint to go on from: a folder under its final name.
+// hasCheckpoint reports whether there is a checkpoint to resume from: a folder with its final name.
 func (s *site) hasCheckpoint() (bool, error) {
 	found, err := filepath.Glob(filepath.Join(s.path("run"), "checkpoints", "step-[0-9][0-9][0-9][0-9][0-9][0-9]"))
 	return len(found) > 0, err

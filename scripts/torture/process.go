@@ -11,17 +11,17 @@ import (
 	"time"
 )
 
-// exitTime is what plugins have to notice that their host is gone.
+// exitTime is the time that plugins have to notice that their host has ended.
 const exitTime = 10 * time.Second
 
-// processes returns the ids of what carries the marker: hosts, their plugins, and whatever those may have started.
+// processes returns the ids of the processes with the marker: hosts, their plugins, and their child processes.
 func (s *site) processes() []int {
 	environs, _ := filepath.Glob("/proc/[0-9]*/environ")
 	var pids []int
 	for _, path := range environs {
 		env, err := os.ReadFile(path)
 		if err != nil {
-			continue // gone, or somebody else's
+			continue // it has ended, or belongs to someone else
 		}
 		for kv := range bytes.SplitSeq(env, []byte{0}) {
 			if string(kv) == s.marker {
@@ -33,7 +33,7 @@ func (s *site) processes() []int {
 	return pids
 }
 
-// noProcess waits for the last process of the run to end.
+// noProcess waits until no process of the run exists.
 func (s *site) noProcess() error {
 	for began := time.Now(); ; time.Sleep(20 * time.Millisecond) {
 		pids := s.processes()
@@ -51,7 +51,7 @@ func (s *site) noProcess() error {
 	}
 }
 
-// killAll ends what a failed case has left.
+// killAll ends the remaining processes of a failed case.
 func (s *site) killAll() {
 	for _, pid := range s.processes() {
 		syscall.Kill(pid, syscall.SIGKILL)

@@ -14,15 +14,15 @@ import (
 	"strings"
 )
 
-// result is what a run left, without what a clock wrote: by file name relative to the run folder, and the ledger.
+// result is the content of a run folder without times, by file name relative to the run folder, and the ledger.
 type result struct {
-	files map[string][]string // lines, or a sum; nil for what may differ
+	files map[string][]string // lines, or a checksum; nil if it may differ
 }
 
-// clocks are the keys that tell a time.
+// clocks are the keys whose values are times.
 var clocks = []string{"step_ms", "input_wait_ms", "eval_ms"}
 
-// different are files that tell of the process, not of the training.
+// different are files about the process, not about the training.
 var different = []string{"log.jsonl", "report.json", "config.yaml"}
 
 func (s *site) result() (*result, error) {
@@ -49,7 +49,7 @@ func (s *site) result() (*result, error) {
 	return r, err
 }
 
-// read takes in a file.
+// read reads a file.
 func (r *result) read(name, path string) error {
 	data, err := os.ReadFile(path)
 	switch {
@@ -68,7 +68,7 @@ func (r *result) read(name, path string) error {
 	return nil
 }
 
-// withoutClocks returns the lines of a JSONL file. Numbers keep all their digits.
+// withoutClocks returns the lines of a JSONL file without times. Numbers keep all their digits.
 func withoutClocks(data []byte) ([]string, error) {
 	lines := []string{}
 	for line := range bytes.Lines(data) {
@@ -88,7 +88,7 @@ func withoutClocks(data []byte) ([]string, error) {
 	return lines, nil
 }
 
-// reportIsDone looks into the one file that cannot be compared.
+// reportIsDone checks the only file that cannot be compared.
 func (s *site) reportIsDone() error {
 	data, err := os.ReadFile(filepath.Join(s.path("run"), "report.json"))
 	if err != nil {
@@ -107,7 +107,7 @@ func (s *site) reportIsDone() error {
 	return nil
 }
 
-// compare says what differs from an undisturbed run.
+// compare returns the difference from an undisturbed run.
 func (r *result) compare(ref *result) error {
 	var errs []error
 	for _, name := range slices.Sorted(maps.Keys(ref.files)) {
@@ -122,11 +122,11 @@ func (r *result) compare(ref *result) error {
 		case !ok:
 			errs = append(errs, fmt.Errorf("%s is left over", name))
 		case len(got) != len(want):
-			errs = append(errs, fmt.Errorf("%s has %d lines, undisturbed %d", name, len(got), len(want)))
+			errs = append(errs, fmt.Errorf("%s has %d lines, undisturbed run: %d", name, len(got), len(want)))
 		default:
 			for i := range got {
 				if got[i] != want[i] {
-					errs = append(errs, fmt.Errorf("%s, line %d: %s, undisturbed %s", name, i+1, got[i], want[i]))
+					errs = append(errs, fmt.Errorf("%s, line %d: %s, undisturbed run: %s", name, i+1, got[i], want[i]))
 					break
 				}
 			}
@@ -135,8 +135,9 @@ func (r *result) compare(ref *result) error {
 	return errors.Join(errs...)
 }
 
-// checkLedger says whether a run took every row that it should, once: it needs no other run to compare with. Steps and,
-// within an epoch, batches follow each other; an epoch holds no row twice, and two epochs that are over hold the same rows.
+// checkLedger checks that a run used every row exactly once where it should. It needs no other run to compare with.
+// Steps follow each other, and so do batches within an epoch. An epoch has no row twice, and all complete epochs have
+// the same rows.
 func checkLedger(lines []string) error {
 	epoch, next := 0, 0
 	seen := map[string]bool{}
@@ -169,7 +170,7 @@ func checkLedger(lines []string) error {
 			next++
 			for _, id := range b.Rows {
 				if id != "" && seen[id] {
-					return fmt.Errorf("ledger, step %d: row %s is there twice in epoch %d", v.Step, id, epoch)
+					return fmt.Errorf("ledger, step %d: row %s occurs twice in epoch %d", v.Step, id, epoch)
 				}
 				seen[id] = true
 			}
@@ -182,7 +183,7 @@ func checkLedger(lines []string) error {
 	return nil
 }
 
-// clean says what a run that is over has left outside its folder.
+// clean returns what a finished run has left outside its folder.
 func (s *site) clean() error {
 	if err := s.noProcess(); err != nil {
 		return err

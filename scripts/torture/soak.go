@@ -22,17 +22,17 @@ const (
 	sampleEvery = 5 * time.Second
 )
 
-// limits of what may grow from behind the warm-up to the end.
+// Limits of growth from the end of the warm-up to the end.
 const (
 	heapLimit      = 1 << 20
 	anonymousLimit = 8 << 20
 )
 
-// series is one figure of one process over time. Plugins are known by their place: one process follows the other.
+// series is one figure of one process over time. Plugin processes of one place count as one: they follow one another.
 type series struct {
 	Name   string `json:"name"`
-	Limit  int64  `json:"limit"`  // of the growth; what reaches it fails
-	First  int64  `json:"first"`  // median of the first quarter behind the warm-up
+	Limit  int64  `json:"limit"`  // of the growth; reaching it is a failure
+	First  int64  `json:"first"`  // median of the first quarter after the warm-up
 	Last   int64  `json:"last"`   // median of the last quarter
 	Growth int64  `json:"growth"` // Last - First
 	Max    int64  `json:"max"`
@@ -40,7 +40,7 @@ type series struct {
 	values []int64
 }
 
-// sum fills in the figures and reports whether the limit holds. The first tenth is the warm-up.
+// sum computes the figures and reports whether the limit holds. The first tenth is the warm-up.
 func (s *series) sum() bool {
 	warm := s.values[len(s.values)/10:]
 	if len(warm) < 4 {
@@ -57,7 +57,7 @@ func median(values []int64) int64 {
 	return sorted[len(sorted)/2]
 }
 
-// soak trains for that long with a plugin killed every ten seconds, one after the other, and shows what has grown.
+// soak trains for that long with a plugin killed every ten seconds, in rotation, and shows what has grown.
 func (l *lab) soak(ctx context.Context, length time.Duration, results string) error {
 	s, err := l.site(filepath.Join(l.dir, "soak"), "soak", variant{})
 	if err != nil {
@@ -76,7 +76,7 @@ func (l *lab) soak(ctx context.Context, length time.Duration, results string) er
 		return err
 	}
 	ended := make(chan struct{})
-	go func() { cmd.Wait(); close(ended) }() // the state says how it ended
+	go func() { cmd.Wait(); close(ended) }() // the state tells how it ended
 	kills, figures, err := s.watch(ctx, cmd.Process.Pid, length, ended)
 	cmd.Process.Signal(syscall.SIGINT)
 	limit := time.AfterFunc(hostLimit, func() { cmd.Process.Kill() })
@@ -133,13 +133,13 @@ type namedProcess struct {
 	pid  int
 }
 
-// plugins returns the plugin processes, those of a pool numbered, in the order of their names and ids.
+// plugins returns the plugin processes, numbered within a pool, in the order of their names and ids.
 func (s *site) plugins(host int) []namedProcess {
 	var found []namedProcess
 	for _, pid := range s.processes() {
 		exe, err := os.Readlink(fmt.Sprintf("/proc/%d/exe", pid))
 		if err != nil || pid == host || !strings.HasPrefix(exe, s.lab.plugins) {
-			continue // gone, or forked and not yet a plugin
+			continue // it has ended, or it is forked and not yet a plugin
 		}
 		found = append(found, namedProcess{filepath.Base(filepath.Dir(exe)), pid})
 	}
@@ -149,13 +149,13 @@ func (s *site) plugins(host int) []namedProcess {
 	return found
 }
 
-// sample takes the figures of every process. Two processes of a pool share a series: which of them is which is no matter
-// for growth.
+// sample records the figures of every process. Two processes of a pool share a series, because their growth matters,
+// not their identity.
 func (s *site) sample(figures []*series, host int) []*series {
 	for _, p := range append([]namedProcess{{"host", host}}, s.plugins(host)...) {
 		anonymous, err := rssAnon(p.pid)
 		if err != nil {
-			continue // gone
+			continue // it has ended
 		}
 		fds, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", p.pid))
 		if err != nil {
@@ -176,7 +176,7 @@ func add(figures []*series, name string, limit, value int64) []*series {
 	return figures
 }
 
-// rssAnon returns the anonymous memory of a process that is resident, in bytes: proc_pid_status(5).
+// rssAnon returns the resident anonymous memory of a process in bytes (proc_pid_status(5)).
 func rssAnon(pid int) (int64, error) {
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {
@@ -188,10 +188,10 @@ func rssAnon(pid int) (int64, error) {
 			return kib << 10, err
 		}
 	}
-	return 0, fmt.Errorf("/proc/%d/status has no RssAnon", pid) // a process that ends
+	return 0, fmt.Errorf("/proc/%d/status has no RssAnon", pid) // the process is ending
 }
 
-// heap reads what the host has told of itself.
+// heap reads the figures that the host has recorded about itself.
 func (s *site) heap() ([]*series, error) {
 	data, err := os.ReadFile(filepath.Join(s.path("debug"), "memory.jsonl"))
 	if err != nil {
@@ -213,7 +213,7 @@ func (s *site) heap() ([]*series, error) {
 	return figures, nil
 }
 
-// steps counts the lines of metrics.jsonl; every step must have one.
+// steps counts the lines of metrics.jsonl. Every step must have one.
 func (s *site) steps() (n int, err error) {
 	f, err := os.Open(filepath.Join(s.path("run"), "metrics.jsonl"))
 	if err != nil {
@@ -229,7 +229,7 @@ func (s *site) steps() (n int, err error) {
 	return n, scan.Err()
 }
 
-// show prints the table, writes the file if asked for, and says what has grown.
+// show prints the table, writes the file if requested, and returns what has grown.
 func show(figures []*series, length time.Duration, kills, steps int, results string) error {
 	var grown []error
 	fmt.Printf("%-28s%16s%16s%14s%14s%16s\n", "", "first quarter", "last quarter", "growth", "below", "max")

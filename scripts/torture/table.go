@@ -5,45 +5,45 @@ import (
 	"strings"
 )
 
-// table counts cases by their first strike.
+// table counts cases by their first fault.
 type table struct {
-	cells  map[[2]string]*cell
-	total  int
-	hits   int // strikes, with those of resumed runs
-	failed int
+	cells    map[[2]string]*cell
+	total    int
+	injected int // injected faults, including those of resumed runs
+	failed   int
 }
 
 type cell struct{ cases, failed int }
 
 func newTable() *table { return &table{cells: map[[2]string]*cell{}} }
 
-func (t *table) add(c *tortureCase, struck int, err error) {
-	first := c.strikes[0]
+func (t *table) add(c *tortureCase, injected int, err error) {
+	first := c.injections[0]
 	key := [2]string{first.phase, first.target + " " + first.signal}
 	if t.cells[key] == nil {
 		t.cells[key] = &cell{}
 	}
 	t.cells[key].cases++
 	t.total++
-	t.hits += struck
+	t.injected += injected
 	if err != nil {
 		t.cells[key].failed++
 		t.failed++
 	}
 }
 
-// String prints a line per phase and a column per blow: cases, and behind a slash those that failed.
+// String prints a line per phase and a column per fault: the cases and, after a slash, those that failed.
 func (t *table) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%-20s", "phase")
-	for _, w := range blows {
+	for _, w := range faults {
 		fmt.Fprintf(&b, "%18s", w.target+" "+w.signal)
 	}
 	fmt.Fprintf(&b, "%10s\n", "all")
 	for _, phase := range phases {
 		sum := cell{}
 		fmt.Fprintf(&b, "%-20s", phase)
-		for _, w := range blows {
+		for _, w := range faults {
 			c := t.cells[[2]string{phase, w.target + " " + w.signal}]
 			if c == nil {
 				c = &cell{}
@@ -54,7 +54,7 @@ func (t *table) String() string {
 		}
 		fmt.Fprintf(&b, "%10s\n", &sum)
 	}
-	fmt.Fprintf(&b, "%d strikes hit, %d of %d cases failed; ", t.hits, t.failed, t.total)
+	fmt.Fprintf(&b, "%d faults injected, %d of %d cases failed; ", t.injected, t.failed, t.total)
 	return b.String()
 }
 

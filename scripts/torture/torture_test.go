@@ -9,7 +9,7 @@ import (
 
 func points(int, string) int { return 10 }
 
-// TestCases: a case is its seed and number, and the usual counts of cases strike everything.
+// TestCases: a case depends only on its seed and number, and the usual numbers of cases cover everything.
 func TestCases(t *testing.T) {
 	phase, pair := map[string]int{}, map[string]int{}
 	for n := range 200 {
@@ -17,31 +17,31 @@ func TestCases(t *testing.T) {
 		if again := newCase(1, n, points); !reflect.DeepEqual(c, again) {
 			t.Fatalf("%v, and again %v", c, again)
 		}
-		s := c.strikes[0]
+		s := c.injections[0]
 		if s.occurrence < 1 || s.occurrence > 10 {
 			t.Errorf("%v", c)
 		}
 		phase[s.phase]++
-		pair[fmt.Sprint(s.phase, s.blow)]++
+		pair[fmt.Sprint(s.phase, s.fault)]++
 		if n == 25 {
 			for _, p := range phases {
 				if phase[p] < 2 {
-					t.Errorf("26 cases strike %s %d times", p, phase[p])
+					t.Errorf("26 cases reach %s %d times", p, phase[p])
 				}
 			}
 		}
 	}
 	for _, p := range phases {
 		if phase[p] < 5 {
-			t.Errorf("200 cases strike %s %d times", p, phase[p])
+			t.Errorf("200 cases reach %s %d times", p, phase[p])
 		}
 	}
-	if len(pair) != len(phases)*len(blows) {
-		t.Errorf("200 cases have %d pairs of phase and blow", len(pair))
+	if len(pair) != len(phases)*len(faults) {
+		t.Errorf("200 cases have %d pairs of phase and fault", len(pair))
 	}
 }
 
-// ledger makes the ledger of a run over epochs of three batches of two rows, two batches a step.
+// ledger returns the ledger of a run over epochs of three batches of two rows, with two batches per step.
 func ledger() []string {
 	var lines []string
 	for step := 1; step <= steps; step++ {
@@ -72,7 +72,7 @@ func TestLedgerIsChecked(t *testing.T) {
 		{"a doubled step", func(l []string) []string { return append(l[:6:6], l[5:]...) }, "ledger, line 7: step 6 with 2 batches"},
 		{"a step too few", func(l []string) []string { return l[:steps-1] }, "ledger: 99 steps, not 100"},
 		{"a lost row", replace(1, `"a2"`, `""`), "ledger: epoch 1 has 6 rows, or others than epoch 0, which has 5"},
-		{"a doubled row", replace(1, `"a2"`, `"b2"`), "ledger, step 2: row b2 is there twice in epoch 0"},
+		{"a doubled row", replace(1, `"a2"`, `"b2"`), "ledger, step 2: row b2 occurs twice in epoch 0"},
 		{"a lost batch", replace(0, `{"epoch":0,"index":0,"rows":["a0","b0"]},`, ""), "ledger, step 1: batch (0, 1), not (0, 0)"},
 		{"no ledger", func(l []string) []string { l[0] = "x"; return l }, "ledger, line 1: invalid character"},
 	} {
@@ -97,7 +97,7 @@ func TestCompare(t *testing.T) {
 		files      map[string][]string
 	}{
 		{"another clock", "", map[string][]string{"metrics.jsonl": metrics(`{"step":1,"loss":0.30000000000000004,"step_ms":6}`), "log.jsonl": nil}},
-		{"another loss", `metrics.jsonl, line 1: {"loss":0.3,"step":1}, undisturbed {"loss":0.30000000000000004,"step":1}`,
+		{"another loss", `metrics.jsonl, line 1: {"loss":0.3,"step":1}, undisturbed run: {"loss":0.30000000000000004,"step":1}`,
 			map[string][]string{"metrics.jsonl": metrics(`{"step":1,"loss":0.3}`), "log.jsonl": nil}},
 		{"a file too few", "log.jsonl is missing", map[string][]string{"metrics.jsonl": ref.files["metrics.jsonl"]}},
 		{"a file too many", "report.json.tmp is left over",
