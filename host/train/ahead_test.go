@@ -166,11 +166,11 @@ func TestAheadChangesNothing(t *testing.T) {
 // result of one is looked at behind that: but for the last, which has no batch behind it.
 func TestWindowEndsWhenTheDeviceIsDone(t *testing.T) {
 	at := func(d time.Duration) time.Time { return time.Unix(0, 0).Add(d) }
-	l := &Loop{ended: at(0), done: at(0)}
+	l := &Loop{before: boundary{at(0), at(0)}}
 	for i, seen := range []time.Duration{220 * ms, 420 * ms, 600 * ms} {
 		const other = ms
 		l.window.InputWait, l.window.Optimize = 0, 3*ms
-		l.window.Train = at(seen).Sub(l.ended) - l.window.Optimize - other
+		l.window.Train = at(seen).Sub(l.before.host) - l.window.Optimize - other
 		l.end(at(seen), at(time.Duration(i+1)*200*ms))
 		if w := l.window; w.Time != 200*ms || w.Train != 196*ms {
 			t.Errorf("step %d: %v, of which to train %v; want 200ms and 196ms", i+1, w.Time, w.Train)

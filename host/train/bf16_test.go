@@ -61,7 +61,7 @@ func TestGraphsRoundAsGoDoes(t *testing.T) {
 			f := forms{gradients, true}
 			v := newProof(&m, r, f)
 			s := newScalars(&m, r, manifest.Optimizer{Betas: [2]float64{0.9, 0.99}, Eps: 1e-8}, 1, 0)
-			session := m.optimizer(graph{name, f}, 1, false)
+			session := graph{name, f}.load(&m, 1, false)
 			update := s.bind(&m, session, r, s.constant(&m, 0), v, f, ortgraphs.Range{End: proofs})
 			if m.err != nil {
 				t.Fatal(m.err)

@@ -4,6 +4,7 @@ import (
 	"errors"
 
 	"github.com/xtts-host/xtts-host/gpu"
+	"github.com/xtts-host/xtts-host/ortgraphs"
 	"github.com/xtts-host/xtts-host/ortgraphs/ort"
 )
 
@@ -31,6 +32,18 @@ func (d *Device) place() ort.Place {
 		return ort.Host
 	}
 	return d.CUDA.Device
+}
+
+// chunks cuts a range into parts for one run of a graph each.
+func (d *Device) chunks(r ortgraphs.Range) (parts []ortgraphs.Range) {
+	size := chunk
+	if d.onGPU() {
+		size = gpuChunk
+	}
+	for from := r.Start; from < r.End; from += size {
+		parts = append(parts, ortgraphs.Range{Start: from, End: min(from+size, r.End)})
+	}
+	return parts
 }
 
 // staging is the pinned memory through which arenas reach the host and come back: large enough for full speed, small beside

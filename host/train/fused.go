@@ -168,7 +168,7 @@ func prove(d Device, r rule, p manifest.Optimizer, f forms, made gpu.Kernel) (fa
 	decay := newWord[float64](&m, s.in, manifest.F64)
 	v := newProof(&m, r, f)
 	whole := ortgraphs.Range{End: proofs}
-	execution := s.bind(&m, m.optimizer(graph{p.Name, f}, 1, false), r, decay.tensor, v, f, whole)
+	execution := s.bind(&m, graph{p.Name, f}.load(&m, 1, false), r, decay.tensor, v, f, whole)
 	if m.err != nil {
 		return nil, m.err
 	}
@@ -178,11 +178,11 @@ func prove(d Device, r rule, p manifest.Optimizer, f forms, made gpu.Kernel) (fa
 		*s.lr.value, *s.step.value, *decay.value = c.lr, c.step, c.decay
 		*s.gradNorm.value, *s.scale.value, *s.finite.value = c.norm, c.scale, c.finite
 		before := c.draw(random, r)
-		want, err := m.updated(&s, v, before, func() error { return m.run(execution) })
+		want, err := v.updated(&m, &s, before, func() error { return m.run(execution) })
 		if err != nil {
 			return nil, err
 		}
-		got, err := m.updated(&s, v, before, func() error { // in parts, and by so few threads that each comes round
+		got, err := v.updated(&m, &s, before, func() error { // in parts, and by so few threads that each comes round
 			const part = proofs / 4
 			first, rest := ortgraphs.Range{End: part}, ortgraphs.Range{Start: part, End: proofs}
 			return errors.Join(k.update(first, 1, p, c.lr, c.decay, c.step), k.update(rest, 5, p, c.lr, c.decay, c.step))
@@ -223,7 +223,7 @@ func (c *proof) draw(random *rand.Rand, r rule) [][]float32 {
 }
 
 // updated returns what an update makes of vectors.
-func (m *memory) updated(s *scalars, v vectors, before [][]float32, update func() error) ([][]float32, error) {
+func (v vectors) updated(m *memory, s *scalars, before [][]float32, update func() error) ([][]float32, error) {
 	all := v.list()
 	for i := range all {
 		if err := m.mirror(&all[i].block); err != nil {

@@ -75,10 +75,12 @@ type Loop struct {
 	window  event.Step
 	mean    mean
 	eval    event.Evaluation
-	ended   time.Time // the window before, or the evaluation, for the host
-	done    time.Time // the same for the device
-	skipped int       // windows in a row
+	before  boundary
+	skipped int // windows in a row
 }
+
+// boundary is when the window before, or the evaluation, ended.
+type boundary struct{ host, device time.Time }
 
 // The ways a run ends before the feed does.
 var (
@@ -138,15 +140,15 @@ func (l *Loop) Run(ctx context.Context) error {
 
 // begin begins to measure a window. Nothing is being computed.
 func (l *Loop) begin() {
-	l.ended = time.Now()
-	l.done = l.ended
+	now := time.Now()
+	l.before = boundary{now, now}
 }
 
 // end ends the window's time, for the host and for the device.
 func (l *Loop) end(now, done time.Time) {
-	l.window.Time = done.Sub(l.done)
-	l.window.Train += l.window.Time - now.Sub(l.ended) // the host's window began later and ends later
-	l.ended, l.done = now, done
+	l.window.Time = done.Sub(l.before.device)
+	l.window.Train += l.window.Time - now.Sub(l.before.host) // the host's window began later and ends later
+	l.before = boundary{now, done}
 }
 
 func (l *Loop) spent(what string, b *pipeline.Batch, began, ended time.Time) {
@@ -252,7 +254,7 @@ func (l *Loop) step(b *pipeline.Batch, lr float64) error {
 	w, updated := &l.window, false
 	w.Step, w.Epoch, w.Bucket, w.LR = b.Step+1, b.Epoch, b.Bucket, lr
 	w.Loss, w.Metrics = l.mean.result(w.Metrics)
-	if loss, ok := l.Optimizer.sharedLoss(); ok {
+	if loss, ok := l.Optimizer.window.sharedLoss(); ok {
 		w.Loss = loss
 	}
 	w.GradNorm, updated = l.Optimizer.Outcome()

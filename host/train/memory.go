@@ -194,17 +194,6 @@ func (m *memory) run(e execution) error {
 	return e.binding.Run(options)
 }
 
-// timed runs work between the events of a Timer.
-func (m *memory) timed(w Work, work func() error) error {
-	if err := m.device.Timer.begin(w); err != nil {
-		return err
-	}
-	if err := work(); err != nil {
-		return err
-	}
-	return m.device.Timer.end(w)
-}
-
 // execution is a binding with what tells ONNX Runtime how to run it. They stay together: with another binding's options a captured
 // graph would be replayed on the other's memory, without a word.
 type execution struct {

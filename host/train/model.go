@@ -146,7 +146,7 @@ func (m *Model) Queue(slot, bucket int, seed int64) error {
 }
 
 func (m *Model) queue(w Work, e execution) error {
-	return errors.Join(m.send(m.in), m.blank(m.out), m.timed(w, func() error { return m.run(e) }))
+	return errors.Join(m.send(m.in), m.blank(m.out), m.device.Timer.around(w, func() error { return m.run(e) }))
 }
 
 // Fetch queues what brings the outcome of all work queued so far to the host.

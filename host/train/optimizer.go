@@ -104,6 +104,18 @@ func (s *scalars) constant(m *memory, v float64) *ort.Tensor {
 	return w.tensor
 }
 
+// flag makes an input that stays as it is.
+func (s *scalars) flag(m *memory, v uint8) *ort.Tensor {
+	w := newWord[uint8](m, s.in, manifest.Bool)
+	*w.value = v
+	return w.tensor
+}
+
+// output makes a value that a graph writes and no one else reads.
+func (s *scalars) output(m *memory) *ort.Tensor {
+	return newWord[float32](m, s.out, manifest.F32).tensor
+}
+
 // NewOptimizer makes the optimizer p.Name, "adamw" or "sgd", for a model. accumulating says whether windows have more than one
 // micro-batch. threads compute inside an operator, 0 means all cores.
 func NewOptimizer(m *Model, p manifest.Optimizer, accumulating bool, threads int) (*Optimizer, error) {
@@ -130,7 +142,7 @@ func (o *Optimizer) build(accumulating bool, threads int) {
 	o.scalars = newScalars(&o.memory, o.rule, o.params, 3+len(o.model.arena.Segments()), 5)
 	graphs := &graphs{memory: &o.memory, threads: threads, capturing: o.model.capturing, open: map[graph]*ort.Session{}}
 	o.bindWindow(graphs, accumulating)
-	o.findSegments()
+	o.segments = trainedSegments(o.window.grads, o.params.WeightDecay)
 	if o.rule.fusion != nil && o.device.onGPU() && o.err == nil {
 		o.fault, o.err = o.fuse()
 	}
@@ -147,7 +159,7 @@ func (o *Optimizer) build(accumulating bool, threads int) {
 // behind Step has its Result; before the next Step it must be asked.
 func (o *Optimizer) Step(lr float64) error {
 	*o.lr.value, *o.step.value = lr, o.Steps+1
-	if err := errors.Join(o.send(o.in), o.device.Timer.begin(Optimizing), o.window.share.sum(), o.measure(), o.receive(o.out)); err != nil {
+	if err := errors.Join(o.send(o.in), o.device.Timer.begin(Optimizing), o.window.share.sum(), o.window.measure(&o.memory), o.receive(o.out)); err != nil {
 		return err
 	}
 	o.torn = true
@@ -183,14 +195,14 @@ func (o *Optimizer) Torn() bool { return o.torn }
 func (o *Optimizer) Fused() (fused bool, fault error) { return o.kernels != nil, o.fault }
 
 // Pull brings what Moments shows up to date, Push takes over what was written there. On the CPU that is always so.
-func (o *Optimizer) Pull() error { return o.each(o.pull) }
+func (o *Optimizer) Pull() error { return each(o.state, o.pull) }
 
 // Push is the way back from Pull.
-func (o *Optimizer) Push() error { return o.each(o.push) }
+func (o *Optimizer) Push() error { return each(o.state, o.push) }
 
-func (o *Optimizer) each(move func(*block) error) error {
-	for i := range o.state {
-		if err := move(&o.state[i].block); err != nil {
+func each(state []vector, move func(*block) error) error {
+	for i := range state {
+		if err := move(&state[i].block); err != nil {
 			return err
 		}
 	}

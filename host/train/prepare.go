@@ -61,7 +61,9 @@ func (m *Model) Prepare() (Prepared, error) {
 		return p, err
 	}
 	if m.capturing {
-		if err = m.graphs(&p, t); err != nil {
+		err = p.graphs(t)
+		m.captured = p.Graphs > 0
+		if err != nil {
 			return p, err
 		}
 	}
@@ -153,7 +155,7 @@ type capturer interface {
 }
 
 // graphs captures and compares. With a fault, none is used.
-func (m *memory) graphs(p *Prepared, c capturer) (err error) {
+func (p *Prepared) graphs(c capturer) (err error) {
 	n, fault := c.capture()
 	if errors.Is(fault, ort.ErrOutOfMemory) {
 		return fault
@@ -165,7 +167,7 @@ func (m *memory) graphs(p *Prepared, c capturer) (err error) {
 		c.release()
 		n = 0
 	}
-	p.Graphs, p.Fault, m.captured = n, fault, n > 0
+	p.Graphs, p.Fault = n, fault
 	return err
 }
 

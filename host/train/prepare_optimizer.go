@@ -28,7 +28,8 @@ func (o *Optimizer) Prepare() (Prepared, error) {
 	}
 	err := o.device.Compute.Synchronize()
 	if err == nil && o.model.captured { // one that has a fault there is not trusted here
-		err = o.graphs(&p, &rehearsed{o, all})
+		err = p.graphs(&rehearsed{o, all})
+		o.captured = p.Graphs > 0
 	}
 	if err == nil {
 		p.ArenaBytes, err = o.ArenaBytes()
@@ -158,7 +159,7 @@ func (o *rehearsed) compare() (fault, err error) {
 }
 
 // outcome runs, brings the beginning of each region to stage, and puts the regions back.
-func (o *Optimizer) outcome(r rehearsal, kept gpu.Memory, stage []byte) (out [][]float32, err error) {
+func (o *rehearsed) outcome(r rehearsal, kept gpu.Memory, stage []byte) (out [][]float32, err error) {
 	s, at := o.device.Compute, 0
 	var errs []error
 	var flags []byte

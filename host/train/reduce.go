@@ -48,24 +48,25 @@ func (o *Optimizer) Share(r Reducer) error {
 	if w.acc.arena == nil {
 		return errors.New("an optimizer that does not accumulate has no gradients to share")
 	}
-	w.share = share{r, []Part{o.part(w.acc.block, w.acc.span(o.model.arena.Trained()))}}
+	w.share = share{r, []Part{w.acc.part(w.acc.span(o.model.arena.Trained()))}}
 	for _, sum := range []word[float32]{w.loss, w.weight} {
-		w.share.parts = append(w.share.parts, o.part(o.out.block, ortgraphs.Span{DType: manifest.F32, Offset: sum.at, Elements: 1}))
+		w.share.parts = append(w.share.parts, o.out.part(ortgraphs.Span{DType: manifest.F32, Offset: sum.at, Elements: 1}))
 	}
 	return nil
 }
 
-func (o *Optimizer) part(b block, s ortgraphs.Span) Part {
-	if o.device.onGPU() {
+// part is a span of a block.
+func (b *block) part(s ortgraphs.Span) Part {
+	if b.dev != nil {
 		return Part{Address: uint64(b.dev.Pointer()) + uint64(s.Offset), Elements: s.Elements}
 	}
 	return Part{Host: ort.View[float32](b.host[s.Offset:][:s.Bytes()]), Elements: s.Elements}
 }
 
 // sharedLoss returns the loss of the last Step's window over the rows of all ranks; ok is false where there is one rank.
-func (o *Optimizer) sharedLoss() (loss float64, ok bool) {
-	if o.window.share.reducer == nil {
+func (w *window) sharedLoss() (loss float64, ok bool) {
+	if w.share.reducer == nil {
 		return 0, false
 	}
-	return float64(*o.window.loss.value) / float64(*o.window.weight.value), true
+	return float64(*w.loss.value) / float64(*w.weight.value), true
 }

@@ -169,6 +169,17 @@ func (t *Timer) end(w Work) error {
 	return t.stream(w).Record(t.meter(w).end)
 }
 
+// around measures work that fn queues.
+func (t *Timer) around(w Work, fn func() error) error {
+	if err := t.begin(w); err != nil {
+		return err
+	}
+	if err := fn(); err != nil {
+		return err
+	}
+	return t.end(w)
+}
+
 // queued is called when the work of a batch is queued and what follows is another's.
 func (t *Timer) queued() {
 	if t != nil {

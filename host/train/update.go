@@ -32,17 +32,17 @@ type graphs struct {
 func (g *graphs) session(which graph) *ort.Session {
 	s, ok := g.open[which]
 	if !ok {
-		s = g.optimizer(which, g.threads, g.capturing)
+		s = which.load(g.memory, g.threads, g.capturing)
 		g.open[which] = s
 	}
 	return s
 }
 
-// optimizer opens one of the optimizers' graphs.
-func (m *memory) optimizer(which graph, threads int, capturing bool) *ort.Session {
-	model, err := ortgraphs.OptimizerBF16(which.name, which.gradients, which.copies)
+// load opens the graph.
+func (g graph) load(m *memory, threads int, capturing bool) *ort.Session {
+	model, err := ortgraphs.OptimizerBF16(g.name, g.gradients, g.copies)
 	m.err = errors.Join(m.err, err)
-	return m.open(ort.SessionConfig{Model: model, Name: which.name, Threads: threads}, capturing)
+	return m.open(ort.SessionConfig{Model: model, Name: g.name, Threads: threads}, capturing)
 }
 
 // vectors are what an update works on.
@@ -80,31 +80,20 @@ func (o *Optimizer) vectors() vectors {
 	return vectors{weights: o.model.weights, grads: o.window.grads, state: o.state, copies: o.model.copies}
 }
 
-// findSegments lists what is trained.
-func (o *Optimizer) findSegments() {
-	for _, s := range o.model.arena.Segments() {
+// trainedSegments returns the segments of the gradients that are trained.
+func trainedSegments(grads vector, weightDecay float64) (all []segment) {
+	for _, s := range grads.arena.Segments() {
 		if !s.Trained {
 			continue
 		}
 		part := segment{Range: s.Range, forms: forms{copies: s.Compute == manifest.BF16}}
-		part.gradients = o.window.grads.span(s.Range).DType == manifest.BF16
+		part.gradients = grads.span(s.Range).DType == manifest.BF16
 		if s.Decay {
-			part.decay = o.params.WeightDecay
+			part.decay = weightDecay
 		}
-		o.segments = append(o.segments, part)
+		all = append(all, part)
 	}
-}
-
-// chunks cuts a range into parts for one run of a graph each.
-func (m *memory) chunks(r ortgraphs.Range) (parts []ortgraphs.Range) {
-	size := chunk
-	if m.device.onGPU() {
-		size = gpuChunk
-	}
-	for from := r.Start; from < r.End; from += size {
-		parts = append(parts, ortgraphs.Range{Start: from, End: min(from+size, r.End)})
-	}
-	return parts
+	return all
 }
 
 // bindUpdates has the graph update the vectors chunk by chunk.
@@ -112,7 +101,7 @@ func (o *Optimizer) bindUpdates(g *graphs) {
 	v := o.vectors()
 	for _, s := range o.segments {
 		session, decay := g.session(graph{o.params.Name, s.forms}), o.constant(&o.memory, s.decay)
-		for _, over := range o.chunks(s.Range) {
+		for _, over := range o.device.chunks(s.Range) {
 			o.updates = append(o.updates, update{o.bind(&o.memory, session, o.rule, decay, v, s.forms, over), over, s.forms})
 		}
 	}

@@ -39,15 +39,9 @@ func spans(v vector) (narrow, wide ortgraphs.Range) {
 	return narrow, ortgraphs.Range{Start: narrow.End, End: trained.End}
 }
 
-func (o *Optimizer) flag(v uint8) *ort.Tensor {
-	w := newWord[uint8](&o.memory, o.in, manifest.Bool)
-	*w.value = v
-	return w.tensor
-}
-
 // bindWindow makes what accumulates and measures gradients.
 func (o *Optimizer) bindWindow(g *graphs, accumulating bool) {
-	no, yes := o.flag(0), o.flag(1)
+	no, yes := o.flag(&o.memory, 0), o.flag(&o.memory, 1)
 	w := &o.window
 	w.grads = o.model.grads
 	sums := tensors{"loss": o.model.loss.tensor, "loss_weight": o.model.weight.tensor, "summed": no}
@@ -67,20 +61,15 @@ func (o *Optimizer) bindWindow(g *graphs, accumulating bool) {
 	})
 }
 
-// word makes an output.
-func (o *Optimizer) word() *ort.Tensor {
-	return newWord[float32](&o.memory, o.out, manifest.F32).tensor
-}
-
 // bindAccumulation returns the sums of losses and weights.
 func (o *Optimizer) bindAccumulation(g *graphs, yes, no *ort.Tensor) tensors {
 	w := &o.window
 	w.acc = o.vector(o.model.arena, ortgraphs.State)
 	w.loss, w.weight = newWord[float32](&o.memory, o.out, manifest.F32), newWord[float32](&o.memory, o.out, manifest.F32)
 	loss, weight := w.loss.tensor, w.weight.tensor
-	ignored := [2]*ort.Tensor{o.word(), o.word()} // the sums of all parts but the first, which are the same sums
+	ignored := [2]*ort.Tensor{o.output(&o.memory), o.output(&o.memory)} // the sums of all parts but the first, which are the same sums
 	narrow, wide := spans(o.model.grads)
-	parts := o.chunks(narrow)
+	parts := o.device.chunks(narrow)
 	if wide.Len() > 0 {
 		parts = append([]ortgraphs.Range{wide}, parts...)
 	}
@@ -108,8 +97,8 @@ func (o *Optimizer) bindSquares(g *graphs, narrow ortgraphs.Range, yes, no *ort.
 	if narrow.Len() == 0 {
 		return newWord[float32](&o.memory, o.in, manifest.F32).tensor
 	}
-	sum, first := o.word(), yes
-	for _, part := range o.chunks(narrow) {
+	sum, first := o.output(&o.memory), yes
+	for _, part := range o.device.chunks(narrow) {
 		o.window.squares = append(o.window.squares, o.execution(g.session(graph{"squares", forms{gradients: true}}),
 			tensors{"grads": o.flat(o.window.grads, part), "first": first, "sum": sum}, tensors{"sum_out": sum}))
 		first = no
@@ -127,7 +116,7 @@ func (o *Optimizer) Accumulate(first bool) error {
 	if len(all) == 0 {
 		return nil
 	}
-	return o.timed(Accumulating, func() error {
+	return o.device.Timer.around(Accumulating, func() error {
 		for _, a := range all {
 			if err := o.run(a.execution); err != nil {
 				return err
@@ -138,19 +127,19 @@ func (o *Optimizer) Accumulate(first bool) error {
 }
 
 // measure queues the norm of the window's gradients.
-func (o *Optimizer) measure() error {
-	for _, e := range o.window.squares {
-		if err := o.run(e); err != nil {
+func (w *window) measure(m *memory) error {
+	for _, e := range w.squares {
+		if err := m.run(e); err != nil {
 			return err
 		}
 	}
-	return o.run(o.window.norm)
+	return m.run(w.norm)
 }
 
 // Norm returns what Step would find of a window of the last batch alone: the gradient's norm before clipping, and whether loss and
 // gradients are finite and the batch has a weight. It waits for that, and changes nothing.
 func (o *Optimizer) Norm() (gradNorm float64, finite bool, err error) {
-	if err := errors.Join(o.Accumulate(true), o.send(o.in), o.measure(), o.receive(o.out), o.model.Fetch()); err != nil {
+	if err := errors.Join(o.Accumulate(true), o.send(o.in), o.window.measure(&o.memory), o.receive(o.out), o.model.Fetch()); err != nil {
 		return 0, false, err
 	}
 	_, err = o.model.Result()
