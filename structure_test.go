@@ -38,7 +38,7 @@ var rules = []rule{
 	{folder: "host", own: []string{"host...", "ortgraphs", "ortgraphs/lint", "ortgraphs/ort", "ortgraphs/safetensors", "gpu", "gpu/cuda", "gpu/nvml", "shared..."}, others: []string{"golang.org/x/sync/"}},
 	{folder: "host/batch", own: []string{"gpu", "host/catalog", "host/checkpoint", "host/dataset", "host/pipeline", "host/report", "host/supervise", "host/train", "host/world", "ortgraphs", "shared..."}, noCgo: true},
 	{folder: "host/bench", own: []string{"gpu", "gpu/nvml", "host", "host/batch", "host/config", "host/exit", "host/place", "host/report", "host/train", "ortgraphs", "shared/manifest"}, noCgo: true},
-	{folder: "host/doctor", own: []string{"gpu", "gpu/cuda", "host/config", "host/exit", "host/place", "host/precision", "host/probe", "host/report", "ortgraphs/ort", "shared/hint"}, others: []string{"golang.org/x/sys/"}, noCgo: true},
+	{folder: "host/doctor", own: []string{"gpu", "gpu/cuda", "host/catalog", "host/config", "host/exit", "host/place", "host/precision", "host/probe", "host/report", "ortgraphs", "ortgraphs/ort", "shared/hint"}, others: []string{"golang.org/x/sys/"}, noCgo: true},
 	{folder: "host/config", own: []string{"shared/hint", "shared/manifest", "shared/regular"}, others: []string{"github.com/spf13/pflag", "github.com/goccy/go-yaml"}, noCgo: true},
 	{folder: "host/catalog", own: []string{"shared..."}, noCgo: true},
 	{folder: "host/checkpoint", own: []string{"host/disk", "ortgraphs/safetensors", "shared..."}, noCgo: true},

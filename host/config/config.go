@@ -123,3 +123,9 @@ func (s *Set) TakeBundle(b *manifest.Bundle) {
 	take("warmup-steps", strconv.Itoa(b.Schedule.WarmupSteps))
 	take("schedule", b.Schedule.Name)
 }
+
+// Given reports whether a person has given the setting: by a flag, the environment or a file.
+func (s *Set) Given(name string) bool {
+	origin := s.origins[name]
+	return origin != "" && origin != fromBundle
+}

@@ -24,6 +24,8 @@ type Config struct {
 	// Fits says why the precision that was asked for does not go with the model GPU, which is nil on the CPU. Without it any
 	// precision does.
 	Fits func(card *gpu.Device) error
+	// Files is what was found of the files that the settings name.
+	Files []Finding
 	// OnCPU says that the CPU was asked for: then nothing about GPUs is Bad.
 	OnCPU bool
 	// CUDA says that this build has it.
@@ -48,6 +50,7 @@ func Examine(ctx context.Context, c Config) *Report {
 	e.cards()
 	e.system()
 	e.roles(driver)
+	e.files()
 	return e.report
 }
 
@@ -59,6 +62,17 @@ type examination struct {
 	refusal   error // of the placement
 	gpus      bool  // training is to use them
 	report    *Report
+}
+
+// files reports on the files that were named, if any.
+func (e *examination) files() {
+	if len(e.Files) == 0 {
+		return
+	}
+	e.report.section("files")
+	for _, f := range e.Files {
+		e.report.add(f.State, f.Hint, "%s", f.Text)
+	}
 }
 
 func (e *examination) program() {

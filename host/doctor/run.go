@@ -27,6 +27,7 @@ func Run(ctx context.Context, out io.Writer, set *config.Set, version string, as
 		Command: command,
 		Place:   func(m gpu.Machine) (place.Placement, error) { return place.On(place.RequestOf(c), m) },
 		Fits:    func(card *gpu.Device) error { return precision.Check(c.Precision, card) },
+		Files:   Files(set),
 		OnCPU:   c.Device == place.CPU, CUDA: cuda.Built, Library: c.ORTLib, Version: version,
 	})
 	if asJSON {
