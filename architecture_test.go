@@ -1,0 +1,140 @@
+package xttshost_test
+
+import (
+	"bytes"
+	"flag"
+	"fmt"
+	"math"
+	"os"
+	"path"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+var update = flag.Bool("update", false, "rewrite the table of packages in docs/architecture.md")
+
+const (
+	architecture = "docs/architecture.md"
+	tableBegin   = "<!-- packages: go test -run Architecture -update . -->\n"
+	tableEnd     = "<!-- end of packages -->\n"
+)
+
+// row is a line of the table of packages.
+type row struct {
+	folder, purpose, imports string
+	lines                    int
+	largest                  string // file with the most lines
+	largestLines             int
+}
+
+func (r row) String() string {
+	return fmt.Sprintf("| `%s` | %s | %d | `%s` %d | %s |\n", r.folder, r.purpose, r.lines, r.largest, r.largestLines, r.imports)
+}
+
+var tableRow = regexp.MustCompile("(?m)^\\| `([^`]+)` \\| (.*) \\| (\\d+) \\| `([^`]+)` (\\d+) \\| (.*) \\|$")
+
+// TestArchitectureListsPackages compares the table of packages with the code. Sizes may be off by a tenth, so that not every
+// change has to touch the page.
+func TestArchitectureListsPackages(t *testing.T) {
+	page, err := os.ReadFile(architecture)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, rest, ok := bytes.Cut(page, []byte(tableBegin))
+	table, after, ok2 := bytes.Cut(rest, []byte(tableEnd))
+	if !ok || !ok2 {
+		t.Fatalf("%s: the comments around the table of packages are missing", architecture)
+	}
+	want := packageRows(t)
+	if *update {
+		var b bytes.Buffer
+		b.Write(before)
+		b.WriteString(tableBegin + "| package | subject | lines | largest file | imports of this repository |\n|---|---|---|---|---|\n")
+		for _, r := range want {
+			b.WriteString(r.String())
+		}
+		b.WriteString(tableEnd)
+		b.Write(after)
+		if err := os.WriteFile(architecture, b.Bytes(), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	got := map[string]row{}
+	for _, m := range tableRow.FindAllStringSubmatch(string(table), -1) {
+		lines, _ := strconv.Atoi(m[3])
+		most, _ := strconv.Atoi(m[5])
+		got[m[1]] = row{m[1], m[2], m[6], lines, m[4], most}
+	}
+	for _, w := range want {
+		g, listed := got[w.folder]
+		delete(got, w.folder)
+		switch {
+		case !listed:
+			t.Errorf("%s does not list %s", architecture, w.folder)
+		case g.purpose != w.purpose || g.imports != w.imports:
+			t.Errorf("%s: %s has changed:\n%s%s", architecture, w.folder, g, w)
+		case !near(g.lines, w.lines) || !near(g.largestLines, w.largestLines):
+			t.Errorf("%s: the sizes of %s are no longer right:\n%s%s", architecture, w.folder, g, w)
+		}
+	}
+	for folder := range got {
+		t.Errorf("%s lists %s, which does not exist", architecture, folder)
+	}
+	if t.Failed() {
+		t.Log("to rewrite the table: go test -run Architecture -update .")
+	}
+}
+
+// near tells whether a size is within a tenth of the true one, or within 20 lines.
+func near(stated, size int) bool {
+	return math.Abs(float64(stated-size)) <= max(20, 0.1*float64(size))
+}
+
+// packageRows returns the table as it should be: every package, with the files of both builds.
+func packageRows(t *testing.T) []row {
+	var rows []row
+	for _, p := range list(t, "cuda") {
+		folder := strings.TrimPrefix(p.ImportPath, module)
+		r := row{folder: folder, purpose: strings.ReplaceAll(firstSentence(p.Doc), "|", "\\|")}
+		for _, name := range slices.Concat(p.GoFiles, p.CgoFiles) {
+			if strings.HasSuffix(name, ".pb.go") {
+				continue
+			}
+			text, err := os.ReadFile(path.Join(folder, name))
+			if err != nil {
+				t.Fatal(err)
+			}
+			n := bytes.Count(text, []byte("\n"))
+			if r.lines += n; n > r.largestLines {
+				r.largest, r.largestLines = name, n
+			}
+		}
+		if r.lines == 0 { // generated
+			continue
+		}
+		var own []string
+		for _, imp := range p.Imports {
+			if other, is := strings.CutPrefix(imp, module); is {
+				own = append(own, other)
+			}
+		}
+		r.imports = strings.Join(own, ", ")
+		rows = append(rows, r)
+	}
+	slices.SortFunc(rows, func(a, b row) int { return strings.Compare(a.folder, b.folder) })
+	return rows
+}
+
+// firstSentence returns the first sentence of a package's doc comment without the words that every one begins with.
+func firstSentence(doc string) string {
+	sentence, _, _ := strings.Cut(strings.Join(strings.Fields(doc), " "), ". ")
+	words := strings.SplitN(strings.TrimSuffix(sentence, "."), " ", 3)
+	if len(words) == 3 && (words[0] == "Package" || words[0] == "Command") {
+		return strings.TrimSuffix(words[2], ":")
+	}
+	return sentence
+}
