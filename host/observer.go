@@ -124,7 +124,7 @@ func (o *observer) Batch(d *pipeline.DeviceSlot) {
 
 // Step implements train.Observer.
 func (o *observer) Step(s *event.Step) error {
-	defer o.run.loop.timeline.Step()
+	defer o.run.loop.Timeline.Step()
 	s.Frames, o.frames = o.frames, 0
 	o.saver.trained(s)
 	if err := o.run.bus.Publish(s); err != nil {

@@ -16,6 +16,7 @@ import (
 	"github.com/xtts-host/xtts-host/host/config"
 	"github.com/xtts-host/xtts-host/host/event"
 	"github.com/xtts-host/xtts-host/host/exit"
+	"github.com/xtts-host/xtts-host/host/loop"
 	"github.com/xtts-host/xtts-host/host/machine"
 	"github.com/xtts-host/xtts-host/host/plan"
 	"github.com/xtts-host/xtts-host/host/report"
@@ -174,7 +175,7 @@ type run struct {
 
 	schedule train.Schedule
 	source   *batch.Source
-	loop     *Loop
+	loop     *loop.Loop
 	observer *observer
 }
 
@@ -187,9 +188,9 @@ func newRun(p *plan.Plan, m *machine.Machine, s *session.Session, out *outlets, 
 		return nil, err
 	}
 	p.Close() // a checkpoint that is pruned later is to give its space back
-	r.source = NewSource(p)
+	r.source = loop.Source(p)
 	r.source.Start(progress)
-	r.schedule = NewSchedule(p, r.source.Total())
+	r.schedule = loop.Schedule(p, r.source.Total())
 	if total, c := r.source.Total(), p.Config; c.Schedule == "cosine" && total > r.schedule.TotalSteps {
 		r.log.Warn(fmt.Sprintf("the cosine schedule ends at step %d, where the run was to end when it began: the learning rate is 0 from there to step %d (begin a new run with --init %s)",
 			r.schedule.TotalSteps, total, r.dir))
@@ -197,7 +198,7 @@ func newRun(p *plan.Plan, m *machine.Machine, s *session.Session, out *outlets, 
 	if r.observer, err = newObserver(r, progress, state); err != nil {
 		return nil, err
 	}
-	r.loop, err = NewLoop(LoopConfig{
+	r.loop, err = loop.New(loop.Config{
 		Plan: p, Machine: m, Session: s, Source: r.source, Feeding: how, Schedule: r.schedule, Progress: progress, Stop: r.console.Stop,
 		Observer: r.observer, Quarantine: r.observer.quarantine, Bus: r.bus, Log: r.log.Logger, Debug: r.debug, Trace: r.trace, Copied: r.observer.seen,
 	})
@@ -205,26 +206,6 @@ func newRun(p *plan.Plan, m *machine.Machine, s *session.Session, out *outlets, 
 		return nil, errors.Join(err, r.observer.close())
 	}
 	return r, nil
-}
-
-// NewSource is the sequence of batches of the whole run.
-func NewSource(p *plan.Plan) *batch.Source {
-	c := p.Config
-	s := &batch.Source{Train: p.Data.Train.Plan, Accumulate: c.Accumulate, EvalEvery: c.EvalEvery, Epochs: c.Epochs, MaxSteps: c.MaxSteps, Seed: c.Seed, World: p.World}
-	if p.Data.Val != nil {
-		s.Val = p.Data.Val.Plan
-	}
-	return s
-}
-
-// NewSchedule is the course of the learning rate over so many steps, or the one that was fixed when the run began.
-func NewSchedule(p *plan.Plan, total int64) train.Schedule {
-	c := p.Config
-	s := train.Schedule{Name: c.Schedule, BaseLR: c.LR, WarmupSteps: c.WarmupSteps, TotalSteps: total}
-	if p.Start.Resumed != nil {
-		s.TotalSteps = p.Start.Resumed.State.Schedule.TotalSteps
-	}
-	return s
 }
 
 // begin restores weights, moments and progress from the newest checkpoint of the run that goes on, or takes over the weights that

@@ -80,7 +80,7 @@ func (s *saver) save(why event.Reason) error {
 		return nil // the leading rank saves the same weights
 	}
 	r, began := s.run, time.Now()
-	defer func() { r.loop.timeline.Trained("checkpoint", nil, began, time.Now()) }()
+	defer func() { r.loop.Timeline.Trained("checkpoint", nil, began, time.Now()) }()
 	if err := r.bus.Sync(); err != nil {
 		return err
 	}

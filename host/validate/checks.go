@@ -11,11 +11,11 @@ import (
 
 	"github.com/xtts-host/xtts-host/gpu"
 	"github.com/xtts-host/xtts-host/gpu/nvml"
-	"github.com/xtts-host/xtts-host/host"
 	"github.com/xtts-host/xtts-host/host/batch"
 	"github.com/xtts-host/xtts-host/host/event"
 	"github.com/xtts-host/xtts-host/host/exit"
 	"github.com/xtts-host/xtts-host/host/inspect"
+	"github.com/xtts-host/xtts-host/host/loop"
 	"github.com/xtts-host/xtts-host/host/machine"
 	"github.com/xtts-host/xtts-host/host/memory"
 	"github.com/xtts-host/xtts-host/host/pipeline"
@@ -262,12 +262,12 @@ func (v *validation) trySteps(ctx context.Context) (_ string, err error) {
 	if err != nil {
 		return "", exit.Refused(err)
 	}
-	whole := host.NewSource(plan)
+	whole := loop.Source(plan)
 	few := *whole
 	few.Val, few.EvalEvery, few.Epochs, few.MaxSteps = nil, 0, p.Epoch+1+rehearsed, p.Step+rehearsed
 	few.Start(p)
-	v.loop, err = host.NewLoop(host.LoopConfig{
-		Plan: plan, Machine: v.machine, Session: v.session, Source: &few, Schedule: host.NewSchedule(plan, whole.Total()), Progress: p,
+	v.loop, err = loop.New(loop.Config{
+		Plan: plan, Machine: v.machine, Session: v.session, Source: &few, Schedule: loop.Schedule(plan, whole.Total()), Progress: p,
 		Stop: v.stop, Observer: &v.steps, Quarantine: q, Bus: v.bus, Log: v.log,
 	})
 	if err != nil {

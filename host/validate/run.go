@@ -16,6 +16,7 @@ import (
 	"github.com/xtts-host/xtts-host/host/doctor"
 	"github.com/xtts-host/xtts-host/host/event"
 	"github.com/xtts-host/xtts-host/host/exit"
+	"github.com/xtts-host/xtts-host/host/loop"
 	"github.com/xtts-host/xtts-host/host/machine"
 	"github.com/xtts-host/xtts-host/host/place"
 	"github.com/xtts-host/xtts-host/host/plan"
@@ -110,7 +111,7 @@ type validation struct {
 	draft   *plan.Draft
 	machine *machine.Machine // nil before the model's check, as the session
 	session *session.Session
-	loop    *host.Loop
+	loop    *loop.Loop
 	bus     *event.Bus
 	log     *slog.Logger
 	stop    <-chan struct{}

@@ -1,4 +1,5 @@
-package host
+// Package loop joins the way of the batches with the training at its end, and runs both.
+package loop
 
 import (
 	"context"
@@ -18,8 +19,8 @@ import (
 	"github.com/xtts-host/xtts-host/shared/ring"
 )
 
-// LoopConfig says what a Loop is made of.
-type LoopConfig struct {
+// Config says what a Loop is made of.
+type Config struct {
 	Plan    *plan.Plan
 	Machine *machine.Machine
 	Session *session.Session
@@ -44,12 +45,12 @@ type LoopConfig struct {
 type Loop struct {
 	Path     *batch.Path
 	Train    *train.Loop
-	timeline *trace.Timeline // nil without a trace
-	cfg      LoopConfig
+	Timeline *trace.Timeline // nil without a trace
+	cfg      Config
 }
 
-// NewLoop makes the path of the batches and the training loop. Nothing moves before Run.
-func NewLoop(c LoopConfig) (*Loop, error) {
+// New makes the path of the batches and the training loop. Nothing moves before Run.
+func New(c Config) (*Loop, error) {
 	p := c.Plan
 	l := &Loop{cfg: c, Train: &train.Loop{
 		Model: c.Session.Model, Optimizer: c.Session.Optimizer, Schedule: c.Schedule, Observer: c.Observer,
@@ -87,7 +88,7 @@ func (l *Loop) draw(pipe pipeline.Config) pipeline.Observer {
 	if t == nil {
 		return nil
 	}
-	l.timeline, l.Train.Spent = t, t.Trained
+	l.Timeline, l.Train.Spent = t, t.Trained
 	if timer != nil {
 		timer.Spent = func(w train.Work, began, ended time.Time) {
 			if w == train.Transferring {
