@@ -17,7 +17,7 @@ import (
 func Augment(pipeline []manifest.StageInstance, names []string, entries []Entry) ([]manifest.StageInstance, error) {
 	out := slices.Clone(pipeline)
 	r := &resolver{entries: entries}
-	behind := map[string]int{} // augmentations that were inserted after an instance already
+	inserted := map[string]int{} // augmentations that were inserted after an instance already
 	for _, name := range names {
 		_, stage, err := r.find(name)
 		if err != nil {
@@ -39,8 +39,8 @@ func Augment(pipeline []manifest.StageInstance, names []string, entries []Entry)
 				break
 			}
 			if covers(had.Outputs, stage) {
-				behind[had.Name]++
-				at = k + behind[had.Name]
+				inserted[had.Name]++
+				at = k + inserted[had.Name]
 				i.Inputs, i.Outputs = bindByName(stage, had.Outputs)
 				break
 			}

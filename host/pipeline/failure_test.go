@@ -83,7 +83,7 @@ func TestCopyThatFailsRebuilds(t *testing.T) {
 func TestRejectedRowsAreEmptiedOnceAndBuiltAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var mu sync.Mutex
-		told := map[string]int{}
+		rejected := map[string]int{}
 		_, seen, err := drive(t, Config{
 			Source: &plan{n: 10}, Device: device(instant), RingSlots: 3, DeviceSlots: 2, Workers: 2,
 			Decoder: decoder(func(b *Batch) ([]Rejected, error) {
@@ -102,7 +102,7 @@ func TestRejectedRowsAreEmptiedOnceAndBuiltAgain(t *testing.T) {
 				mu.Lock()
 				defer mu.Unlock()
 				for _, r := range rows {
-					told[fmt.Sprintf("%d/%d %s %s", b.Index, r.Row, r.Phase, r.Reason)]++
+					rejected[fmt.Sprintf("%d/%d %s %s", b.Index, r.Row, r.Phase, r.Reason)]++
 				}
 				return nil
 			},
@@ -119,8 +119,8 @@ func TestRejectedRowsAreEmptiedOnceAndBuiltAgain(t *testing.T) {
 			t.Fatal(err)
 		}
 		checkOrder(t, seen, 10)
-		if len(told) != 2 || told["2/1 decode truncated"] != 1 || told["2/3 check NaN"] != 1 {
-			t.Errorf("rejected rows: %v", told)
+		if len(rejected) != 2 || rejected["2/1 decode truncated"] != 1 || rejected["2/3 check NaN"] != 1 {
+			t.Errorf("rejected rows: %v", rejected)
 		}
 	})
 }

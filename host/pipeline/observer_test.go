@@ -90,7 +90,7 @@ func TestObserver(t *testing.T) {
 		slices.Sort(want)
 		slices.Sort(seen.lines)
 		if !slices.Equal(seen.lines, want) {
-			t.Errorf("told\n%q\nwant\n%q", seen.lines, want)
+			t.Errorf("got\n%q\nwant\n%q", seen.lines, want)
 		}
 	})
 }

@@ -16,7 +16,7 @@ func TestRecycle(t *testing.T) {
 	done := make(chan error, 1)
 	go func() { _, err := callSlot(t, p, 0); done <- err }()
 	eventually(t, "call in flight", func() bool { return p.inFlightOf(before[0].ProcessID) == 1 })
-	p.Recycle(ProcessID{Worker: 7}, "nobody", "")
+	p.Recycle(ProcessID{Worker: 7}, "no such process", "")
 	p.Recycle(before[0].ProcessID, "it uses too much", "give it more")
 	if up := p.Running(); len(up) != 1 || up[0] != before[1] {
 		t.Errorf("up: %v", up)
