@@ -59,7 +59,7 @@ var rules = []rule{
 	{folder: "host/report/screentest", others: []string{"golang.org/x/sys/"}},
 	{folder: "host/supervise", own: []string{"host/catalog", "shared..."}, others: plugin, noCgo: true},
 	{folder: "host/trace", own: []string{"host/disk", "host/pipeline"}, noCgo: true},
-	{folder: "host/train", own: []string{"gpu", "host/event", "host/pipeline", "host/checkpoint", "ortgraphs", "ortgraphs/ort", "shared..."}},
+	{folder: "host/train", own: []string{"gpu", "gpu/kernels", "host/event", "host/pipeline", "host/checkpoint", "ortgraphs", "ortgraphs/ort", "shared..."}},
 	{folder: "host/precision", own: []string{"gpu", "ortgraphs", "shared/hint", "shared/manifest"}, noCgo: true},
 	{folder: "host/validate", own: []string{"gpu", "gpu/cuda", "gpu/nvml", "host", "host/batch", "host/config", "host/doctor", "host/event", "host/exit", "host/inspect", "host/loop", "host/machine", "host/memory", "host/pipeline", "host/place", "host/plan", "host/probe", "host/record", "host/report", "host/session", "host/train", "ortgraphs/ort", "shared/hint"}, noCgo: true},
 	{folder: "host/plan", own: []string{"gpu", "gpu/cuda", "host/batch", "host/catalog", "host/checkpoint", "host/config", "host/dataset", "host/exit", "host/freeze", "host/memory", "host/place", "host/precision", "host/record", "host/report", "host/train", "host/world", "ortgraphs", "ortgraphs/ort", "ortgraphs/safetensors", "shared/hint", "shared/manifest", "shared/ring"}, noCgo: true},
@@ -77,6 +77,7 @@ var rules = []rule{
 	{folder: "gpu/cuda", own: []string{"gpu"}, others: []string{"gorgonia.org/cu"}},
 	{folder: "gpu/cuda/internal/driver"}, // see its package doc
 	{folder: "gpu/gputest", own: []string{"gpu"}, noCgo: true},
+	{folder: "gpu/kernels", noCgo: true},
 	{folder: "gpu/library"},
 	{folder: "gpu/nvml", own: []string{"gpu"}, others: []string{"github.com/NVIDIA/go-nvml/"}},
 	{folder: "shared", own: []string{"shared..."}, others: plugin, noCgo: true},

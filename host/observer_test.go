@@ -10,7 +10,9 @@ import (
 	"github.com/xtts-host/xtts-host/host/checkpoint"
 	"github.com/xtts-host/xtts-host/host/event"
 	"github.com/xtts-host/xtts-host/host/loop"
+	"github.com/xtts-host/xtts-host/host/plan"
 	"github.com/xtts-host/xtts-host/host/report"
+	"github.com/xtts-host/xtts-host/host/world"
 )
 
 // TestSaveWithoutLines fails at lines that cannot be made durable: no checkpoint is taken, and none is tried again at the end.
@@ -20,7 +22,7 @@ func TestSaveWithoutLines(t *testing.T) {
 		t.Fatal(err)
 	}
 	dir := t.TempDir()
-	r := &run{outlets: &outlets{bus: event.NewBus(), console: Console{Out: io.Discard}}, loop: new(loop.Loop), dir: dir, store: checkpoint.NewStore(dir)}
+	r := &run{outlets: &outlets{bus: event.NewBus(), console: Console{Out: io.Discard}}, plan: &plan.Plan{World: world.World{Size: 1}}, loop: new(loop.Loop), dir: dir, store: checkpoint.NewStore(dir)}
 	defer r.bus.Close()
 	r.bus.Require(report.MetricsFile, metrics)
 	if err := errors.Join(metrics.Close(), r.bus.Publish(&event.Step{Step: 1})); err != nil { // to a closed file

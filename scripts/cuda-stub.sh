@@ -8,7 +8,7 @@
 set -euo pipefail
 include=$(readlink -f "$1") out=$2 source=${3:-}
 library=$out/libcuda.so.1
-if [ "$library" -nt "$include/cuda.h" ] && [ "$library" -nt "${BASH_SOURCE[0]}" ] && { [ -z "$source" ] || [ -z "$(find "$(dirname "$source")" host/train/kernels -type f -newer "$library")" ]; } &&
+if [ "$library" -nt "$include/cuda.h" ] && [ "$library" -nt "${BASH_SOURCE[0]}" ] && { [ -z "$source" ] || [ -z "$(find "$(dirname "$source")" gpu/kernels -type f -newer "$library")" ]; } &&
 	[ "$(cat "$out/include" 2>/dev/null)" = "$include" ]; then
 	exit 0
 fi

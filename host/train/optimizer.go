@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/xtts-host/xtts-host/gpu/kernels"
 	"github.com/xtts-host/xtts-host/host/checkpoint"
 	"github.com/xtts-host/xtts-host/ortgraphs"
 	"github.com/xtts-host/xtts-host/ortgraphs/ort"
@@ -39,7 +40,7 @@ var rules = map[string]rule{
 		scalars: func(p manifest.Optimizer) map[string]float64 {
 			return map[string]float64{"beta1": p.Betas[0], "beta2": p.Betas[1], "eps": p.Eps}
 		},
-		fusion: &fusion{ptx: adamwKernel, numbers: adamwNumbers, draw: drawAdamW},
+		fusion: &fusion{ptx: kernels.AdamW, numbers: adamwNumbers, draw: drawAdamW},
 	},
 	"sgd": {
 		state: ortgraphs.OptimizerState("sgd"),

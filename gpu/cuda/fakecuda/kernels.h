@@ -1,4 +1,4 @@
-// The kernels of host/train/kernels, compiled for the machine: a launch calls them thread by thread.
+// The kernels of gpu/kernels, compiled for the machine: a launch calls them thread by thread.
 #include <math.h>
 #include <string.h>
 
@@ -19,7 +19,7 @@ static __thread dimension blockIdx, threadIdx, gridDim, blockDim;
 #define __global__ static
 #define __device__
 #define __launch_bounds__(threads)
-#include "../../../host/train/kernels/adamw.cu"
+#include "../../kernels/adamw.cu"
 
 #define ARGUMENT(type, i) (*(type *)arguments[i])
 
