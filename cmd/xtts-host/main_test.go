@@ -29,7 +29,7 @@ func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){"xtts-host": main})
 }
 
-// TestScripts runs the scripts below testdata/script. Beside testscript's own commands they have those of this file, and these
+// TestScripts runs the scripts below testdata/script. In addition to testscript's own commands they have those of this file, and these
 // variables:
 //
 //	$PLUGINS  a folder of plugins with features, built as `make build` does
@@ -191,7 +191,7 @@ func sendSignal(ts *testscript.TestScript, neg bool, args []string) {
 func status(ts *testscript.TestScript, neg bool, args []string) {
 	cmd := ts.Value(background{}).(*background).Cmd
 	if neg || len(args) != 1 || cmd == nil || cmd.ProcessState == nil {
-		ts.Fatalf("usage: status STATUS, behind signal and wait")
+		ts.Fatalf("usage: status STATUS, after signal and wait")
 	}
 	if got := strconv.Itoa(cmd.ProcessState.ExitCode()); got != args[0] {
 		ts.Fatalf("exit status %s, want %s", got, args[0])

@@ -50,19 +50,19 @@ func (s *Set) Check() (err error) {
 	}
 	c := &s.Config
 	if c.Resume != "" && c.RunDir != "" {
-		return fmt.Errorf("--resume %s goes on in that folder: --run-dir %s does not go with it", c.Resume, c.RunDir)
+		return fmt.Errorf("--resume %s continues the run in that folder, so it cannot be combined with --run-dir %s", c.Resume, c.RunDir)
 	}
 	if c.Resume != "" && c.Init != "" {
-		return fmt.Errorf("--resume %s has weights of its own: --init %s does not go with it", c.Resume, c.Init)
+		return fmt.Errorf("--resume %s has its own weights, so it cannot be combined with --init %s", c.Resume, c.Init)
 	}
 	if len(c.Freeze) > 0 && len(c.TrainOnly) > 0 {
 		freeze, only := s.place(s.flags.Lookup("freeze")), s.place(s.flags.Lookup("train-only"))
-		return fmt.Errorf("%s: %s does not go with it, which freezes all that it does not name", freeze, only)
+		return fmt.Errorf("%s cannot be combined with %s, which freezes everything that it does not name", freeze, only)
 	}
 	if c.Device == "cpu" {
 		for _, name := range gpuFlags {
 			if f := s.flags.Lookup(name); f.Value.String() != f.DefValue {
-				return fmt.Errorf("%s: %s does not go with it", s.place(s.flags.Lookup("device")), s.place(f))
+				return fmt.Errorf("%s cannot be combined with %s", s.place(s.flags.Lookup("device")), s.place(f))
 			}
 		}
 	}
@@ -80,7 +80,7 @@ func checkValue(f *pflag.Flag) error {
 		if len(text) > 4 { // the nearest to a shorter word may mean the opposite: gpu, cpu
 			advice = hint.DidYouMean(text, words)
 		}
-		return hint.Errorf(advice, "it is %s", strings.Join(words, " or "))
+		return hint.Errorf(advice, "must be %s", strings.Join(words, " or "))
 	}
 	b, ok := bounds[f.Name]
 	if !ok {

@@ -140,7 +140,7 @@ func TestFreezeOrTrainOnly(t *testing.T) {
 	}
 }
 
-// TestDeviceCPU checks that --device cpu undoes what a source behind it says of GPUs, and not what one before it says.
+// TestDeviceCPU checks that --device cpu overrides what a later source says about GPUs, and not what an earlier one says.
 func TestDeviceCPU(t *testing.T) {
 	file := write(t, "c.yaml", "data_gpu: 0\nmodel_gpu: GPU-1e3\nenable_memory_isolation: true\nmodel_gpu_memory: auto\n")
 	if c := parse(t, nil, "--config", file).Config; c.DataGPU != "0" || c.ModelGPU != "GPU-1e3" || !c.MemoryIsolation || c.ModelGPUMemory != 0 || c.DataGPUMemory != 8<<30 {
@@ -150,7 +150,7 @@ func TestDeviceCPU(t *testing.T) {
 		t.Errorf("with --device cpu: %+v", c)
 	}
 	file = write(t, "d.yaml", "device: cpu\ndata_gpu: 0\n")
-	want := file + ": device: cpu: " + file + ": data_gpu: 0 does not go with it"
+	want := file + ": device: cpu cannot be combined with " + file + ": data_gpu: 0"
 	if err := New().Parse([]string{"--config", file}, nil); err == nil || err.Error() != want {
 		t.Errorf("in one file: %v", err)
 	}
@@ -179,22 +179,22 @@ func TestRefused(t *testing.T) {
 		{"--grad-clip inf", "", "--grad-clip +Inf: the largest value is 1e+30"},
 		{"--model-start-delay 1e9", "", "--model-start-delay 1e+09: the largest value is 86400"},
 		{"--enable-static-shapes=perhaps", "", "--enable-static-shapes perhaps: neither true nor false"},
-		{"--slots 9", "", "--slots 9: neither 2 to 8 nor auto"},
-		{"--slots 1", "", "--slots 1: neither 2 to 8 nor auto"},
-		{"--ring-memory lots", "", "--ring-memory lots: no amount of memory: write MB as a number, or a unit as in 1GiB"},
-		{"--plugin-workers features", "", `--plugin-workers features: "features" is not ID=N with N of 1 to 1024`},
-		{"--schedule linear", "", "--schedule linear: it is constant or cosine"},
-		{"--device tpu", "", "--device tpu: it is auto or cpu or cuda"},
-		{"--device cpu --data-gpu 0", "", "--device cpu: --data-gpu 0 does not go with it"},
-		{"--device cpu --enable-memory-isolation", "", "--device cpu: --enable-memory-isolation true does not go with it"},
-		{"--model-gpu-memory auto", "XTTS_HOST_DEVICE=cpu", "XTTS_HOST_DEVICE=cpu: --model-gpu-memory auto does not go with it"},
-		{"--data-gpu-memory much", "", "--data-gpu-memory much: no amount of memory: write MB as a number, or a unit as in 1GiB, or auto"},
-		{"--freeze a,b.* --train-only c", "", "--freeze a,b.*: --train-only c does not go with it, which freezes all that it does not name"},
-		{"--resume a --run-dir b", "", "--resume a goes on in that folder: --run-dir b does not go with it"},
-		{"--resume a --init b", "", "--resume a has weights of its own: --init b does not go with it"},
+		{"--slots 9", "", "--slots 9: must be 2 to 8, or auto"},
+		{"--slots 1", "", "--slots 1: must be 2 to 8, or auto"},
+		{"--ring-memory lots", "", "--ring-memory lots: not an amount of memory: use a number of MB, or a unit as in 1GiB"},
+		{"--plugin-workers features", "", `--plugin-workers features: "features" is not ID=N with N from 1 to 1024`},
+		{"--schedule linear", "", "--schedule linear: must be constant or cosine"},
+		{"--device tpu", "", "--device tpu: must be auto or cpu or cuda"},
+		{"--device cpu --data-gpu 0", "", "--device cpu cannot be combined with --data-gpu 0"},
+		{"--device cpu --enable-memory-isolation", "", "--device cpu cannot be combined with --enable-memory-isolation true"},
+		{"--model-gpu-memory auto", "XTTS_HOST_DEVICE=cpu", "XTTS_HOST_DEVICE=cpu cannot be combined with --model-gpu-memory auto"},
+		{"--data-gpu-memory much", "", "--data-gpu-memory much: not an amount of memory: use a number of MB, or a unit as in 1GiB, or auto"},
+		{"--freeze a,b.* --train-only c", "", "--freeze a,b.* cannot be combined with --train-only c, which freezes everything that it does not name"},
+		{"--resume a --run-dir b", "", "--resume a continues the run in that folder, so it cannot be combined with --run-dir b"},
+		{"--resume a --init b", "", "--resume a has its own weights, so it cannot be combined with --init b"},
 		{"", "XTTS_HOST_BATCH_SIZE=x", "XTTS_HOST_BATCH_SIZE=x: not a whole number"},
 		{"", "XTTS_HOST_BATCH_SIZE=0", "XTTS_HOST_BATCH_SIZE=0: the smallest value is 1"},
-		{"", "XTTS_HOST_SLOTS=9", "XTTS_HOST_SLOTS=9: neither 2 to 8 nor auto"},
+		{"", "XTTS_HOST_SLOTS=9", "XTTS_HOST_SLOTS=9: must be 2 to 8, or auto"},
 	} {
 		err := New().Parse(strings.Fields(tt.args), []string{tt.environ})
 		if err == nil {
@@ -215,15 +215,15 @@ func TestSuggestions(t *testing.T) {
 		{"--batch_size=4", "", "", "unknown flag: --batch_size", "did you mean --batch-size?"},
 		{"-batch-size 4", "", "", "unknown shorthand flag: 'b' in -batch-size", "did you mean --batch-size?"},
 		{"--frobnicate", "", "", "unknown flag: --frobnicate", ""},
-		{"--schedule cosin", "", "", "--schedule cosin: it is constant or cosine", "did you mean cosine?"},
-		{"--device gpu", "", "", "--device gpu: it is auto or cpu or cuda", ""},
-		{"", "XTTS_HOST_BATCHSIZE=4", "", "XTTS_HOST_BATCHSIZE: no setting has this variable", "did you mean XTTS_HOST_BATCH_SIZE?"},
-		{"", "XTTS_HOST_SCHEDULE=constnt", "", "XTTS_HOST_SCHEDULE=constnt: it is constant or cosine", "did you mean constant?"},
-		{"", "XTTS_HOST_FROBNICATE=4", "", "XTTS_HOST_FROBNICATE: no setting has this variable", "a setting's variable is XTTS_HOST_ and its flag in capitals"},
+		{"--schedule cosin", "", "", "--schedule cosin: must be constant or cosine", "did you mean cosine?"},
+		{"--device gpu", "", "", "--device gpu: must be auto or cpu or cuda", ""},
+		{"", "XTTS_HOST_BATCHSIZE=4", "", "unknown environment variable XTTS_HOST_BATCHSIZE", "did you mean XTTS_HOST_BATCH_SIZE?"},
+		{"", "XTTS_HOST_SCHEDULE=constnt", "", "XTTS_HOST_SCHEDULE=constnt: must be constant or cosine", "did you mean constant?"},
+		{"", "XTTS_HOST_FROBNICATE=4", "", "unknown environment variable XTTS_HOST_FROBNICATE", "the variable of a setting is XTTS_HOST_ and its flag in capitals"},
 		{"", "", "batch-size: 4", `FILE: unknown key "batch-size"`, "did you mean batch_size?"},
 		{"", "", "train_dta: x", `FILE: unknown key "train_dta"`, "did you mean train_data?"},
 		{"", "", "pipline: []", `FILE: unknown key "pipline"`, "did you mean pipeline?"},
-		{"", "", "schedule: cosin", "FILE: schedule: cosin: it is constant or cosine", "did you mean cosine?"},
+		{"", "", "schedule: cosin", "FILE: schedule: cosin: must be constant or cosine", "did you mean cosine?"},
 	} {
 		args, path := strings.Fields(tt.args), ""
 		if tt.file != "" {

@@ -20,7 +20,7 @@ func envName(f *pflag.Flag) string {
 	return envPrefix + strings.ToUpper(strings.ReplaceAll(f.Name, "-", "_"))
 }
 
-// notSettings are variables with the prefix that are none of ours to refuse: those of tests, and those that Kubernetes makes for a
+// notSettings are variables with the prefix that are not refused: those of tests, and those that Kubernetes sets for a
 // service of the name xtts-host.
 var notSettings = regexp.MustCompile(`^XTTS_HOST_(TEST_.*|SERVICE_HOST|SERVICE_PORT(_.*)?|PORT(_[0-9]+_.*)?)$`)
 
@@ -50,5 +50,5 @@ func (s *Set) readEnv(environ []string) (err error) {
 		return err
 	}
 	unknown := slices.Min(slices.Collect(maps.Keys(env)))
-	return hint.Errorf(cmp.Or(hint.DidYouMean(unknown, names), "a setting's variable is "+envPrefix+" and its flag in capitals"), "%s: no setting has this variable", unknown)
+	return hint.Errorf(cmp.Or(hint.DidYouMean(unknown, names), "the variable of a setting is "+envPrefix+" and its flag in capitals"), "unknown environment variable %s", unknown)
 }

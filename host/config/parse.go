@@ -52,7 +52,7 @@ func (s *Set) Load(environ []string) error {
 		}
 	}
 	if s.Resume != "" {
-		// A run goes on with its own settings. What is given beside them has come first.
+		// A resumed run keeps its settings. The command line, the environment and --config come before them.
 		if err := s.readFile(filepath.Join(s.Resume, RunFile)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
@@ -86,7 +86,7 @@ func FlagError(flags *pflag.FlagSet, err error) error {
 	return err
 }
 
-// exclusive lists what does not go together: the folder of a run to go on with, and what only a new run has; what is
+// exclusive lists what does not go together: the folder of a run to resume, and what only a new run has; what is
 // frozen, and what is not.
 var exclusive = map[string][]string{
 	"resume": {"run-dir", "init"}, "run-dir": {"resume"}, "init": {"resume"},
@@ -94,14 +94,14 @@ var exclusive = map[string][]string{
 }
 
 // open reports whether a source may fill a flag: nothing that goes before it has, and nothing that goes before it
-// excludes the flag. So --resume RUN works beside a config file with a run_dir.
+// excludes the flag. So --resume RUN works with a config file that has a run_dir.
 func (s *Set) open(f *pflag.Flag, source string) bool {
 	for _, other := range exclusive[f.Name] {
 		if had := s.origins[other]; had != "" && had != source {
 			return false
 		}
 	}
-	// So a run on GPUs goes on with --device cpu.
+	// So a run on GPUs can be resumed with --device cpu.
 	if device := s.origins["device"]; s.Device == "cpu" && device != "" && device != source && slices.Contains(gpuFlags, f.Name) {
 		return false
 	}

@@ -37,7 +37,7 @@ func (b *Bytes) Set(text string) error {
 		*b = Bytes(v * u.size)
 		return nil
 	}
-	return errors.New("no amount of memory: write MB as a number, or a unit as in 1GiB")
+	return errors.New("not an amount of memory: use a number of MB, or a unit as in 1GiB")
 }
 
 func (b *Bytes) String() string {
@@ -131,7 +131,7 @@ func (a *Auto) Set(text string) error {
 	}
 	n, err := strconv.Atoi(text)
 	if err != nil || n < 2 || n > 8 {
-		return errors.New("neither 2 to 8 nor auto")
+		return errors.New("must be 2 to 8, or auto")
 	}
 	*a = Auto(n)
 	return nil
@@ -162,7 +162,7 @@ func (w *workers) Set(text string) error {
 		id, number, _ := strings.Cut(part, "=")
 		n, err := strconv.Atoi(number)
 		if id == "" || err != nil || n < 1 || n > maxWorkers {
-			return fmt.Errorf("%q is not ID=N with N of 1 to %d", part, maxWorkers)
+			return fmt.Errorf("%q is not ID=N with N from 1 to %d", part, maxWorkers)
 		}
 		if *w == nil {
 			*w = workers{}
