@@ -53,102 +53,118 @@ func (f *twoSlots) Release(d *pipeline.DeviceSlot) {
 }
 func (f *twoSlots) LastWait() time.Duration { return 0 }
 
-// TestAheadChangesNothing trains one batch ahead on a fake GPU, and step by step on the CPU: the same bits in every window, also behind
-// one that is skipped, around evaluations, and in micro-batches.
+// played is what a run of the loop gives.
+type played struct {
+	windows []event.Step
+	evals   []event.Evaluation
+	weights []byte
+	most    int // batches held at a time
+}
+
+// play trains for six steps on a device, with an evaluation after the second step. The batch of the fourth is not finite.
+func play(t *testing.T, d Device, micros int) played {
+	t.Helper()
+	g, b := readGolden(t, "pico.json"), open(t, pico)
+	layouts, _ := shaped(t, b, g.Rows, g.Steps[:1])
+	m, err := NewModel(ModelConfig{Bundle: b, Arena: arenaOf(b), Layouts: layouts, Slots: 2, Threads: 1, Device: d, CUDAGraphs: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close()
+	batches := steps(6, micros)
+	eval := []pipeline.Batch{{Eval: true, Rows: []int32{0, 1}}, {Eval: true, Index: 1, Last: true, Rows: []int32{0}}}
+	f := &twoSlots{T: t, model: m, batches: slices.Concat(batches[:2*micros], eval, batches[2*micros:])}
+	f.fill = func(p *pipeline.Batch, slot int) {
+		room := input(t, m)
+		g.fill(t, g.Steps[0], &layouts[0], room)
+		mel := ort.View[float32](layouts[0].View(room, "mel_spectrograms"))
+		mel[f.next] += float32(f.next) // all batches differ
+		if !p.Eval && p.Step == 3 {
+			mel[0] = float32(math.NaN())
+		}
+		if !d.onGPU() {
+			copy(m.slots[slot].host, room)
+		} else if err := m.Load(slot, 0, room); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var updates []time.Time // when the GPU had done each, by its own clock
+	if d.Timer != nil {
+		d.Timer.Spent = func(w Work, _, ended time.Time) {
+			if w == Optimizing {
+				updates = append(updates, ended)
+			}
+		}
+	}
+	seen := new(record)
+	runPlayed(t, &Loop{
+		Model: m, Optimizer: newOptimizer(t, m, g.Optimizer, micros > 1), Feed: f, Observer: seen, MaxSkipped: 2,
+		Schedule: Schedule{Name: "constant", BaseLR: 1e-3, WarmupSteps: 4},
+	}, f)
+	o := played{weights: bytes.Clone(m.weights.host), most: f.most}
+	o.keepSteps(t, seen, updates)
+	return o
+}
+
+// runPlayed runs the loop to its end and brings the weights to the host.
+func runPlayed(t *testing.T, l *Loop, f *twoSlots) {
+	t.Helper()
+	if _, err := l.Model.Prepare(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := l.Optimizer.Prepare(); err != nil {
+		t.Fatal(err)
+	}
+	if err := l.Run(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if f.held != [2]bool{} || l.Progress.Step != 6 || l.Optimizer.Steps != 5 || l.Optimizer.Torn() {
+		t.Errorf("held %v, progress %+v, %d updates, torn %v", f.held, l.Progress, l.Optimizer.Steps, l.Optimizer.Torn())
+	}
+	if err := l.Model.Pull(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// keepSteps checks the times of all steps, and keeps what must be equal in every run.
+func (o *played) keepSteps(t *testing.T, seen *record, updates []time.Time) {
+	t.Helper()
+	for i, w := range seen.windows {
+		// An evaluation is between the second window and the third.
+		if len(updates) > 0 && i != 0 && i != 2 && w.Time != updates[i].Sub(updates[i-1]) {
+			t.Errorf("step %d took %v, want the %v from update to update", w.Step, w.Time, updates[i].Sub(updates[i-1]))
+		}
+		if rest := w.Time - w.InputWait - w.Train - w.Optimize; rest < 0 {
+			t.Errorf("step %d: the parts are %v longer than the whole", w.Step, -rest)
+		}
+		if w.Skipped != (w.Step == 4) {
+			t.Errorf("step %d: skipped %v", w.Step, w.Skipped)
+		}
+		if w.Skipped { // NaN is not equal to itself
+			w.Loss, w.Metrics, w.GradNorm = 0, nil, 0
+		}
+		w.Time, w.Train, w.Optimize, w.GPUTrain, w.GPUOptimize = 0, 0, 0, 0, 0
+		o.windows = append(o.windows, w)
+	}
+	for _, e := range seen.evals {
+		e.Time, e.Metrics = 0, slices.Clone(e.Metrics)
+		o.evals = append(o.evals, e)
+	}
+}
+
+// TestAheadChangesNothing trains one batch ahead on a fake GPU, and step by step on the CPU. Every window has the same
+// bits, also after one that is skipped, around evaluations, and in micro-batches.
 func TestAheadChangesNothing(t *testing.T) {
 	for _, micros := range []int{1, 2} {
-		type outcome struct {
-			windows []event.Step
-			evals   []event.Evaluation
-			weights []byte
-		}
-		play := func(d Device) (o outcome, most int) {
-			g, b := readGolden(t, "pico.json"), open(t, pico)
-			layouts, _ := shaped(t, b, g.Rows, g.Steps[:1])
-			m, err := NewModel(ModelConfig{Bundle: b, Arena: arenaOf(b), Layouts: layouts, Slots: 2, Threads: 1, Device: d, CUDAGraphs: true})
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer m.Close()
-			batches := steps(6, micros)
-			eval := []pipeline.Batch{{Eval: true, Rows: []int32{0, 1}}, {Eval: true, Index: 1, Last: true, Rows: []int32{0}}}
-			f := &twoSlots{T: t, model: m, batches: slices.Concat(batches[:2*micros], eval, batches[2*micros:])}
-			f.fill = func(p *pipeline.Batch, slot int) {
-				room := input(t, m)
-				g.fill(t, g.Steps[0], &layouts[0], room)
-				mel := ort.View[float32](layouts[0].View(room, "mel_spectrograms"))
-				mel[f.next] += float32(f.next) // every batch is another one
-				if !p.Eval && p.Step == 3 {
-					mel[0] = float32(math.NaN())
-				}
-				if !d.onGPU() {
-					copy(m.slots[slot].host, room)
-				} else if err := m.Load(slot, 0, room); err != nil {
-					t.Fatal(err)
-				}
-			}
-			seen := new(record)
-			var updates []time.Time // when the GPU was done with each, by its own clock
-			if d.Timer != nil {
-				d.Timer.Spent = func(w Work, _, ended time.Time) {
-					if w == Optimizing {
-						updates = append(updates, ended)
-					}
-				}
-			}
-			l := &Loop{
-				Model: m, Optimizer: newOptimizer(t, m, g.Optimizer, micros > 1), Feed: f, Observer: seen, MaxSkipped: 2,
-				Schedule: Schedule{Name: "constant", BaseLR: 1e-3, WarmupSteps: 4},
-			}
-			if _, err := m.Prepare(); err != nil {
-				t.Fatal(err)
-			}
-			if _, err := l.Optimizer.Prepare(); err != nil {
-				t.Fatal(err)
-			}
-			if err := l.Run(t.Context()); err != nil {
-				t.Fatal(err)
-			}
-			if f.held != [2]bool{} || l.Progress.Step != 6 || l.Optimizer.Steps != 5 || l.Optimizer.Torn() {
-				t.Errorf("held %v, progress %+v, %d updates, torn %v", f.held, l.Progress, l.Optimizer.Steps, l.Optimizer.Torn())
-			}
-			for i, w := range seen.windows {
-				// An evaluation lies between the second window and the third.
-				if len(updates) > 0 && i != 0 && i != 2 && w.Time != updates[i].Sub(updates[i-1]) {
-					t.Errorf("step %d took %v, want the %v from update to update", w.Step, w.Time, updates[i].Sub(updates[i-1]))
-				}
-				if rest := w.Time - w.InputWait - w.Train - w.Optimize; rest < 0 {
-					t.Errorf("step %d: the parts are %v longer than the whole", w.Step, -rest)
-				}
-				if w.Skipped != (w.Step == 4) {
-					t.Errorf("step %d: skipped %v", w.Step, w.Skipped)
-				}
-				if w.Skipped { // NaN is not equal to itself
-					w.Loss, w.Metrics, w.GradNorm = 0, nil, 0
-				}
-				w.Time, w.Train, w.Optimize, w.GPUTrain, w.GPUOptimize = 0, 0, 0, 0, 0
-				o.windows = append(o.windows, w)
-			}
-			for _, e := range seen.evals {
-				e.Time, e.Metrics = 0, slices.Clone(e.Metrics)
-				o.evals = append(o.evals, e)
-			}
-			if err := m.Pull(); err != nil {
-				t.Fatal(err)
-			}
-			o.weights = bytes.Clone(m.weights.host)
-			return o, f.most
-		}
 		d, _ := fakeDevice(t)
 		var err error
 		if d.Timer, err = NewTimer(d); err != nil {
 			t.Fatal(err)
 		}
 		defer d.Timer.Close()
-		want, one := play(Device{})
-		got, two := play(d)
-		if one != 0 || two != 2 {
-			t.Errorf("held two batches: %d on the CPU, %d ahead", one, two)
+		want, got := play(t, Device{}, micros), play(t, d, micros)
+		if want.most != 0 || got.most != 2 {
+			t.Errorf("held two batches: %d on the CPU, %d ahead", want.most, got.most)
 		}
 		if !reflect.DeepEqual(got.windows, want.windows) || len(got.windows) != 6 {
 			t.Errorf("%d micro-batches: windows\n%+v, want\n%+v", micros, got.windows, want.windows)

@@ -2,6 +2,7 @@ package train
 
 import (
 	"errors"
+	"time"
 
 	"github.com/xtts-host/xtts-host/gpu"
 	"github.com/xtts-host/xtts-host/ortgraphs"
@@ -44,6 +45,17 @@ func (d *Device) chunks(r ortgraphs.Range) (parts []ortgraphs.Range) {
 		parts = append(parts, ortgraphs.Range{Start: from, End: min(from+size, r.End)})
 	}
 	return parts
+}
+
+// arrive waits for the stream Transfer.
+func (d *Device) arrive() error {
+	// Such a copy takes some 50 µs, and a thread that sleeps meanwhile is woken 40 µs late.
+	for began := time.Now(); time.Since(began) < 200*time.Microsecond; {
+		if done, err := d.Transfer.Idle(); done || err != nil {
+			return err
+		}
+	}
+	return d.Transfer.Synchronize()
 }
 
 // staging is the pinned memory through which arenas reach the host and come back: large enough for full speed, small beside

@@ -215,7 +215,7 @@ func TestMadeUpBatches(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer m.Close()
-	trial, err := m.newTrial()
+	trial, err := newTrial(m)
 	if err != nil {
 		t.Fatal(err)
 	}

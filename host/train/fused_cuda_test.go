@@ -31,8 +31,8 @@ var optimizers = map[bool]func(*Model, manifest.Optimizer) (*Optimizer, error){
 // flatModel makes a model of n weights and no graphs, a quarter of which does not decay.
 func flatModel(t testing.TB, n int) *Model {
 	t.Helper()
-	parameters := []manifest.Parameter{{Shape: []int{3 * n / 4}, Decay: true}, {Shape: []int{n / 4}}}
-	m := &Model{memory: newMemory(device(t)), arena: ortgraphs.NewArena(parameters, ortgraphs.Policy{})}
+	list := []manifest.Parameter{{Shape: []int{3 * n / 4}, Decay: true}, {Shape: []int{n / 4}}}
+	m := &Model{memory: newMemory(device(t)), parameters: parameters{arena: ortgraphs.NewArena(list, ortgraphs.Policy{})}}
 	t.Cleanup(func() { m.Close() })
 	m.in, m.out = m.words(1), m.words(2)
 	m.loss, m.weight = newWord[float32](&m.memory, m.out, manifest.F32), newWord[float32](&m.memory, m.out, manifest.F32)

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/xtts-host/xtts-host/gpu"
 	"github.com/xtts-host/xtts-host/host/checkpoint"
@@ -38,25 +37,19 @@ type ModelConfig struct {
 // Load and Unload belong to the copier; everything else to the trainer's goroutine. Close is idempotent.
 type Model struct {
 	memory
-	params    []manifest.Parameter
-	arena     *ortgraphs.Arena
+	parameters
+	results
 	precision manifest.DType
 	layouts   []ring.Layout
 
-	weights, grads vector
-	copies         vector // of the weights, in bf16; empty in f32
-	slots          []block
+	slots []block
 
-	capturing    bool // Prepare is to capture CUDA graphs
-	programs     []Program
-	inputs       []manifest.TensorSpec
-	train, eval  [][]execution // by slot and bucket
-	in, out      *words
-	seeds        []word[int64] // by slot: that of one is read while the next is queued
-	loss, weight word[float32]
-	metrics      []word[float32]
-	values       []float64 // of the metrics
-	done         gpu.Event // what was queued before the last Fetch; nil on the CPU
+	capturing   bool // Prepare is to capture CUDA graphs
+	programs    []Program
+	inputs      []manifest.TensorSpec
+	train, eval [][]execution // by slot and bucket
+	in          *words
+	seeds       []word[int64] // by slot: that of one is read while the next is queued
 }
 
 // Result is what one run of a graph says about a batch.
@@ -68,14 +61,31 @@ type Result struct {
 	Metrics []float64
 }
 
+// results are the scalars that a graph writes.
+type results struct {
+	out          *words
+	loss, weight word[float32]
+	metrics      []word[float32]
+	values       []float64 // of the metrics
+	done         gpu.Event // what was queued before the last Fetch; nil on the CPU
+}
+
+// result reads them. The next call overwrites the metrics.
+func (r *results) result() Result {
+	for i, s := range r.metrics {
+		r.values[i] = float64(*s.value)
+	}
+	return Result{Loss: float64(*r.loss.value), Weight: float64(*r.weight.value), Metrics: r.values}
+}
+
 // NewModel opens the graphs, loads the bundle's initial weights and makes one binding per slot and bucket. On error
 // nothing is left open.
 func NewModel(cfg ModelConfig) (*Model, error) {
 	b := cfg.Bundle.Manifest
-	m := &Model{memory: newMemory(cfg.Device), params: b.Parameters, inputs: b.Inputs, capturing: cfg.CUDAGraphs, arena: cfg.Arena, precision: cmp.Or(cfg.Precision, manifest.F32), layouts: cfg.Layouts}
+	m := &Model{memory: newMemory(cfg.Device), parameters: parameters{params: b.Parameters, arena: cfg.Arena}, inputs: b.Inputs, capturing: cfg.CUDAGraphs, precision: cmp.Or(cfg.Precision, manifest.F32), layouts: cfg.Layouts}
 	m.build(cfg)
 	if m.err == nil {
-		m.err = m.loadWeights(cfg.Bundle)
+		m.err = m.load(&m.memory, cfg.Bundle)
 	}
 	if m.err != nil {
 		m.Close()
@@ -106,7 +116,7 @@ func (m *Model) Load(slot, bucket int, src []byte) error {
 	if err := errors.Join(timer.begin(Transferring), m.device.Transfer.Upload(dst.dev, 0, src), timer.end(Transferring)); err != nil {
 		return err
 	}
-	if err := m.arrive(); err != nil {
+	if err := m.device.arrive(); err != nil {
 		return err
 	}
 	return timer.transferred()
@@ -122,17 +132,6 @@ func (m *Model) Unload(slot, bucket int, dst []byte) error {
 		return nil
 	}
 	return errors.Join(m.device.Transfer.Download(dst, src.dev, 0), m.device.Transfer.Synchronize())
-}
-
-// arrive waits for the stream Transfer.
-func (m *Model) arrive() error {
-	// Such a copy takes some 50 µs, and a thread that sleeps meanwhile is woken 40 µs late.
-	for began := time.Now(); time.Since(began) < 200*time.Microsecond; {
-		if done, err := m.device.Transfer.Idle(); done || err != nil {
-			return err
-		}
-	}
-	return m.device.Transfer.Synchronize()
 }
 
 // Async reports whether Queue returns before the batch is computed.
@@ -165,10 +164,7 @@ func (m *Model) Result() (Result, error) {
 			return Result{}, err
 		}
 	}
-	for i, s := range m.metrics {
-		m.values[i] = float64(*s.value)
-	}
-	return Result{Loss: float64(*m.loss.value), Weight: float64(*m.weight.value), Metrics: m.values}, nil
+	return m.result(), nil
 }
 
 // Train is Queue, Fetch and Result.
@@ -197,29 +193,11 @@ func (m *Model) Drain() error {
 	return m.device.Compute.Synchronize()
 }
 
-// Weights returns the parameters as tensors of the arena, in the order of the bundle's list. On the CPU they change with every step; on a GPU they are
-// those of the last Pull.
-func (m *Model) Weights() []checkpoint.Tensor { return m.views("", m.weights) }
-
 // Pull brings what Weights shows up to date. On the CPU that is always so.
 func (m *Model) Pull() error { return m.pull(&m.weights.block) }
 
 // Push takes over what was written to Weights, and copies of it.
-func (m *Model) Push() error {
-	if err := m.push(&m.weights.block); err != nil || m.copies.arena == nil {
-		return err
-	}
-	if err := m.mirror(&m.copies.block); err != nil {
-		return err
-	}
-	for _, s := range m.arena.Segments() {
-		if s.Compute == manifest.BF16 {
-			at := m.copies.span(s.Range)
-			narrow(m.copies.host[at.Offset:at.Offset+at.Bytes()], m.weights.numbers(s.Range))
-		}
-	}
-	return m.push(&m.copies.block)
-}
+func (m *Model) Push() error { return m.upload(&m.memory) }
 
 // Gradients returns the gradients of the last Train by parameter, without the frozen ones.
 func (m *Model) Gradients() ([]checkpoint.Tensor, error) {
@@ -227,43 +205,6 @@ func (m *Model) Gradients() ([]checkpoint.Tensor, error) {
 		return nil, err
 	}
 	return m.views("", m.grads), nil
-}
-
-// views returns the parameters that a vector has, in its types.
-func (m *Model) views(kind string, v vector) []checkpoint.Tensor {
-	var out []checkpoint.Tensor
-	for i, p := range m.params {
-		at, ok := m.arena.Parameter(v.kind, i)
-		if !ok {
-			continue
-		}
-		name := p.Name
-		if kind != "" {
-			name = checkpoint.Moment(kind, p.Name)
-		}
-		out = append(out, checkpoint.Tensor{
-			Name: name, DType: at.DType, Shape: p.Shape, Data: v.host[at.Offset : at.Offset+at.Bytes()],
-			Frozen: !m.arena.Role(i).Trained,
-		})
-	}
-	return out
-}
-
-func (m *Model) loadWeights(b *ortgraphs.Bundle) error {
-	f, err := b.Weights()
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	if err := m.mirror(&m.weights.block); err != nil {
-		return err
-	}
-	for _, t := range m.Weights() {
-		if err := f.Read(t.Name, t.Data); err != nil {
-			return fmt.Errorf("%s: %w", b.Path(ortgraphs.WeightsFile), err)
-		}
-	}
-	return m.Push()
 }
 
 // Bytes returns the memory of the weights with their copies, of the gradients, and of the device slots.

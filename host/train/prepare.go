@@ -52,7 +52,7 @@ func (m *Model) Prepare() (Prepared, error) {
 		return p, nil
 	}
 	began := time.Now()
-	t, err := m.newTrial()
+	t, err := newTrial(m)
 	if err != nil {
 		return p, err
 	}
@@ -76,7 +76,7 @@ func (m *Model) Prepare() (Prepared, error) {
 // Try runs forward and backward on a made-up batch of a bucket, in the first device slot. The gradients stand in the gradient arena, as
 // behind Train; weights do not change. Like Prepare it belongs to the goroutine that trains.
 func (m *Model) Try(bucket int) (Result, error) {
-	t, err := m.newTrial()
+	t, err := newTrial(m)
 	if err != nil {
 		return Result{}, err
 	}
@@ -95,7 +95,7 @@ type trial struct {
 	order  []int // buckets, the largest first: each later one finds room in what the first has taken
 }
 
-func (m *Model) newTrial() (*trial, error) {
+func newTrial(m *Model) (*trial, error) {
 	t := &trial{Model: m, random: rand.New(rand.NewPCG(1, 2))}
 	for i := range m.layouts {
 		t.order = append(t.order, i)
@@ -205,8 +205,8 @@ const (
 	toleranceBF16 = 2e-2
 )
 
-func (m *Model) tolerance() float64 {
-	if m.precision == manifest.BF16 {
+func toleranceOf(precision manifest.DType) float64 {
+	if precision == manifest.BF16 {
 		return toleranceBF16
 	}
 	return tolerance
@@ -237,7 +237,7 @@ func (t *trial) compare() (fault, err error) {
 		if err != nil {
 			return nil, err
 		}
-		if d := distance(replayed, eager); !(d <= t.tolerance()) {
+		if d := distance(replayed, eager); !(d <= toleranceOf(t.precision)) {
 			return fmt.Errorf("the replayed CUDA graph of slot %d, bucket %d differs from its kernels by %.2g", at.slot, at.bucket, d), nil
 		}
 	}

@@ -150,7 +150,7 @@ func (o *rehearsed) compare() (fault, err error) {
 			if err != nil {
 				return nil, err
 			}
-			if d := distance(replayed, eager); !(d <= o.model.tolerance()) {
+			if d := distance(replayed, eager); !(d <= toleranceOf(o.model.precision)) {
 				return fmt.Errorf("the replayed CUDA graph of the optimizer's %s differs from its kernels by %.2g", r.name, d), nil
 			}
 		}

@@ -3,7 +3,6 @@ package train
 import (
 	"maps"
 
-	"github.com/xtts-host/xtts-host/ortgraphs"
 	"github.com/xtts-host/xtts-host/ortgraphs/ort"
 	"github.com/xtts-host/xtts-host/shared/manifest"
 )
@@ -15,8 +14,10 @@ const seedInput = "seed"
 type tensors map[string]*ort.Tensor
 
 func (m *Model) build(cfg ModelConfig) {
-	masters, copied, grads := m.makeParameters()
-	outputs := m.makeOutputs(cfg)
+	masters, copied, grads := m.parameters.allocate(&m.memory)
+	metrics := cfg.Bundle.Manifest.Metrics()
+	m.in, m.out = m.words(cfg.Slots+1), m.words(2+len(metrics))
+	outputs := m.results.tensors(&m.memory, metrics)
 	asked := maps.Clone(grads) // by training; evaluation asks for outputs alone
 	maps.Copy(asked, outputs)
 
@@ -26,7 +27,9 @@ func (m *Model) build(cfg ModelConfig) {
 	if !ok {
 		evalGraph, evaluated = trainGraph, copied
 	}
-	train, eval := m.program(cfg, trainGraph, asked, cfg.CUDAGraphs), m.program(cfg, evalGraph, outputs, false)
+	training, train := cfg.program(&m.memory, trainGraph, asked, cfg.CUDAGraphs)
+	evaluation, eval := cfg.program(&m.memory, evalGraph, outputs, false)
+	m.programs = []Program{training, evaluation}
 	if cfg.CUDAGraphs && m.async != nil && m.err == nil {
 		m.err = m.async.NoGraph() // until Prepare
 	}
@@ -40,40 +43,17 @@ func (m *Model) build(cfg ModelConfig) {
 	})
 }
 
-// makeParameters returns the parameters in f32, as the training graph reads them, and their gradients.
-func (m *Model) makeParameters() (masters, copied, grads tensors) {
-	m.weights, m.grads = m.vector(m.arena, ortgraphs.Weights), m.vector(m.arena, ortgraphs.Gradients)
-	if m.arena.Bytes(ortgraphs.Copies) > 0 {
-		m.copies = m.vector(m.arena, ortgraphs.Copies)
-	}
-	masters, copied, grads = tensors{}, tensors{}, tensors{}
-	for i, p := range m.params {
-		at, _ := m.arena.Parameter(ortgraphs.Weights, i)
-		masters[p.Name] = m.view(m.weights.block, at, p.Shape...)
-		copied[p.Name] = masters[p.Name]
-		if at, ok := m.arena.Parameter(ortgraphs.Copies, i); ok {
-			copied[p.Name] = m.view(m.copies.block, at, p.Shape...)
-		}
-		if at, ok := m.arena.Parameter(ortgraphs.Gradients, i); ok {
-			grads["grad."+p.Name] = m.view(m.grads.block, at, p.Shape...)
-		}
-	}
-	return masters, copied, grads
-}
-
-// makeOutputs makes the scalars that a graph writes, beside those that it reads.
-func (m *Model) makeOutputs(cfg ModelConfig) tensors {
-	metrics := cfg.Bundle.Manifest.Metrics()
-	m.in, m.out = m.words(cfg.Slots+1), m.words(2+len(metrics))
-	m.loss, m.weight = newWord[float32](&m.memory, m.out, manifest.F32), newWord[float32](&m.memory, m.out, manifest.F32)
-	outputs := tensors{"loss": m.loss.tensor, "loss_weight": m.weight.tensor}
+// tensors makes them in the block of words.
+func (r *results) tensors(m *memory, metrics []string) tensors {
+	r.loss, r.weight = newWord[float32](m, r.out, manifest.F32), newWord[float32](m, r.out, manifest.F32)
+	all := tensors{"loss": r.loss.tensor, "loss_weight": r.weight.tensor}
 	for _, name := range metrics {
-		w := newWord[float32](&m.memory, m.out, manifest.F32)
-		outputs["metric."+name] = w.tensor
-		m.metrics = append(m.metrics, w)
+		w := newWord[float32](m, r.out, manifest.F32)
+		all["metric."+name] = w.tensor
+		r.metrics = append(r.metrics, w)
 	}
-	m.values = make([]float64, len(m.metrics))
-	return outputs
+	r.values = make([]float64, len(r.metrics))
+	return all
 }
 
 // makeSlots makes the device slots, and has bind make the executions of each slot and bucket.
@@ -100,17 +80,17 @@ func (m *Model) makeSlots(slots int, bind func(slot int, batch tensors, noDropou
 }
 
 // program opens one of the bundle's graphs, pruned to the outputs that are bound.
-func (m *Model) program(cfg ModelConfig, g manifest.Graph, outputs tensors, graphs bool) *ort.Session {
+func (cfg *ModelConfig) program(m *memory, g manifest.Graph, outputs tensors, graphs bool) (Program, *ort.Session) {
 	if m.err != nil {
-		return nil
+		return Program{}, nil
 	}
 	p, err := cfg.Bundle.Program(g, func(output string) bool { return outputs[output] != nil })
 	if err != nil {
 		m.err = err
-		return nil
+		return Program{}, nil
 	}
-	m.programs = append(m.programs, Program{File: g.File, Precision: g.Precision, Nodes: p.Nodes, SHA256: p.Hash()})
-	return m.open(ort.SessionConfig{Model: p.Model, Dir: p.Dir, Name: g.File, Threads: cfg.Threads}, graphs)
+	program := Program{File: g.File, Precision: g.Precision, Nodes: p.Nodes, SHA256: p.Hash()}
+	return program, m.open(ort.SessionConfig{Model: p.Model, Dir: p.Dir, Name: g.File, Threads: cfg.Threads}, graphs)
 }
 
 // Program says which graph runs: a file of the bundle, pruned to what the run asks for.

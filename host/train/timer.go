@@ -45,18 +45,13 @@ type Timer struct {
 	turn         int // that of what is being queued
 	transferring meter
 
-	mu      sync.Mutex // guards the rest
-	anchor  moment
-	next    moment       // the anchor to be
-	renew   bool         // it is recorded
-	last    [2]time.Time // by stream, the end of the last work: compute, transfer
-	recent  [64]span     // what was computed last, as a ring
-	at      int          // in recent: the next to be overwritten
-	copies  []copied     // those that work may still overlap with
-	started bool         // something was computed
-
-	transfers Transfers
-	window    struct{ train, optimize time.Duration }
+	mu       sync.Mutex // guards the rest
+	anchor   moment
+	next     moment       // the anchor to be
+	renew    bool         // it is recorded
+	last     [2]time.Time // by stream, the end of the last work: compute, transfer
+	overlaps overlaps
+	window   struct{ train, optimize time.Duration }
 }
 
 // meter is a pair of events around work.
@@ -71,49 +66,13 @@ type moment struct {
 	at    time.Time
 }
 
-// span is from one moment to another, on the host's clock.
-type span struct{ began, ended time.Time }
-
-// overlap returns how long two spans last at the same time.
-func (s span) overlap(o span) time.Duration {
-	return max(0, earlier(s.ended, o.ended).Sub(later(s.began, o.began)))
-}
-
-func earlier(a, b time.Time) time.Time {
-	if a.Before(b) {
-		return a
-	}
-	return b
-}
-
-func later(a, b time.Time) time.Time {
-	if a.After(b) {
-		return a
-	}
-	return b
-}
-
-// copied is a transfer.
-type copied struct {
-	span
-	hidden time.Duration
-}
-
-// Transfers sums up the copies of batches that were trained or evaluated on, without what lies before the first computation,
-// which nothing can hide. The zero value is none, as on the CPU.
-type Transfers struct {
-	Batches int
-	// Time is that of the copies, Hidden the part of it in which the GPU computed.
-	Time, Hidden time.Duration
-}
-
 // anchorAge is when a new anchor is recorded. CUDA tells the time between two events in milliseconds as an f32: up to four seconds
 // it is exact to CUDA's resolution of half a microsecond. And the clocks of host and GPU drift.
 const anchorAge = 2 * time.Second
 
 // NewTimer makes a timer for the streams of a device that is on a GPU. It is closed before they are.
 func NewTimer(d Device) (*Timer, error) {
-	t := &Timer{device: d, copies: make([]copied, 0, 16)}
+	t := &Timer{device: d, overlaps: overlaps{copies: make([]transfer, 0, 16)}}
 	events := []*gpu.Event{&t.anchor.event, &t.next.event, &t.transferring.begin, &t.transferring.end}
 	for turn := range t.computing {
 		for w := range t.computing[turn] {
@@ -219,11 +178,7 @@ func (t *Timer) transferred() error {
 		return err
 	}
 	t.mu.Lock()
-	c := copied{span: s}
-	for _, r := range t.recent {
-		c.hidden += c.overlap(r)
-	}
-	t.copies = append(t.copies, c)
+	t.overlaps.copied(s)
 	t.mu.Unlock()
 	if t.Spent != nil {
 		t.Spent(Transferring, s.began, s.ended)
@@ -256,8 +211,7 @@ func (t *Timer) read(w Work, m *meter) (s span, took time.Duration, err error) {
 	return s, took, nil
 }
 
-// count adds up what was computed, and finds what was copied meanwhile. Work comes in the order in which it was done: a copy that
-// had ended when it began overlaps with no later one either.
+// count adds up what was computed, and finds what was copied meanwhile.
 func (t *Timer) count(w Work, s span, took time.Duration) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -267,24 +221,7 @@ func (t *Timer) count(w Work, s span, took time.Duration) {
 	case Optimizing:
 		t.window.optimize += took
 	}
-	t.recent[t.at%len(t.recent)] = s
-	t.at++
-	open := t.copies[:0]
-	for _, c := range t.copies {
-		switch {
-		case c.ended.After(s.began):
-			if !t.started { // nothing could hide what lies before
-				c.began = later(c.began, s.began)
-			}
-			c.hidden += c.overlap(s)
-			open = append(open, c)
-		case t.started:
-			t.transfers.Batches++
-			t.transfers.Time += c.ended.Sub(c.began)
-			t.transfers.Hidden += c.hidden
-		}
-	}
-	t.copies, t.started = open, true
+	t.overlaps.computed(s)
 }
 
 // moor takes a new anchor when the old one is too old. It is used from the next call on, when it has happened for certain.
@@ -319,7 +256,7 @@ func (t *Timer) restart() {
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.started, t.recent, t.copies, t.transfers = false, [64]span{}, t.copies[:0], Transfers{}
+	t.overlaps = overlaps{at: t.overlaps.at, copies: t.overlaps.copies[:0]}
 	t.window.train, t.window.optimize = 0, 0
 }
 
@@ -330,5 +267,5 @@ func (t *Timer) Transfers() Transfers {
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.transfers
+	return t.overlaps.transfers
 }

@@ -1,0 +1,99 @@
+package train
+
+import (
+	"fmt"
+
+	"github.com/xtts-host/xtts-host/host/checkpoint"
+	"github.com/xtts-host/xtts-host/ortgraphs"
+	"github.com/xtts-host/xtts-host/shared/manifest"
+)
+
+// parameters are a model's weights and gradients.
+type parameters struct {
+	params []manifest.Parameter
+	arena  *ortgraphs.Arena
+
+	weights, grads vector
+	copies         vector // of the weights, in bf16; empty in f32
+}
+
+// allocate makes the vectors. It returns the parameters in f32, the parameters as the training graph reads them, and
+// the gradients.
+func (p *parameters) allocate(m *memory) (masters, copied, grads tensors) {
+	p.weights, p.grads = m.vector(p.arena, ortgraphs.Weights), m.vector(p.arena, ortgraphs.Gradients)
+	if p.arena.Bytes(ortgraphs.Copies) > 0 {
+		p.copies = m.vector(p.arena, ortgraphs.Copies)
+	}
+	masters, copied, grads = tensors{}, tensors{}, tensors{}
+	for i, param := range p.params {
+		at, _ := p.arena.Parameter(ortgraphs.Weights, i)
+		masters[param.Name] = m.view(p.weights.block, at, param.Shape...)
+		copied[param.Name] = masters[param.Name]
+		if at, ok := p.arena.Parameter(ortgraphs.Copies, i); ok {
+			copied[param.Name] = m.view(p.copies.block, at, param.Shape...)
+		}
+		if at, ok := p.arena.Parameter(ortgraphs.Gradients, i); ok {
+			grads["grad."+param.Name] = m.view(p.grads.block, at, param.Shape...)
+		}
+	}
+	return masters, copied, grads
+}
+
+// Weights returns the parameters as tensors of the arena, in the order of the bundle's list. On the CPU they change with
+// every step; on a GPU they are those of the last Pull.
+func (p *parameters) Weights() []checkpoint.Tensor { return p.views("", p.weights) }
+
+// load reads the initial weights of a bundle.
+func (p *parameters) load(m *memory, b *ortgraphs.Bundle) error {
+	f, err := b.Weights()
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	if err := m.mirror(&p.weights.block); err != nil {
+		return err
+	}
+	for _, t := range p.Weights() {
+		if err := f.Read(t.Name, t.Data); err != nil {
+			return fmt.Errorf("%s: %w", b.Path(ortgraphs.WeightsFile), err)
+		}
+	}
+	return p.upload(m)
+}
+
+// upload copies the weights to the device, and makes their bf16 copies.
+func (p *parameters) upload(m *memory) error {
+	if err := m.push(&p.weights.block); err != nil || p.copies.arena == nil {
+		return err
+	}
+	if err := m.mirror(&p.copies.block); err != nil {
+		return err
+	}
+	for _, s := range p.arena.Segments() {
+		if s.Compute == manifest.BF16 {
+			at := p.copies.span(s.Range)
+			narrow(p.copies.host[at.Offset:at.Offset+at.Bytes()], p.weights.numbers(s.Range))
+		}
+	}
+	return m.push(&p.copies.block)
+}
+
+// views returns the parameters that a vector has, in its types.
+func (p *parameters) views(kind string, v vector) []checkpoint.Tensor {
+	var out []checkpoint.Tensor
+	for i, param := range p.params {
+		at, ok := p.arena.Parameter(v.kind, i)
+		if !ok {
+			continue
+		}
+		name := param.Name
+		if kind != "" {
+			name = checkpoint.Moment(kind, param.Name)
+		}
+		out = append(out, checkpoint.Tensor{
+			Name: name, DType: at.DType, Shape: param.Shape, Data: v.host[at.Offset : at.Offset+at.Bytes()],
+			Frozen: !p.arena.Role(i).Trained,
+		})
+	}
+	return out
+}
