@@ -21,7 +21,8 @@ import (
 	"github.com/xtts-host/xtts-host/shared/manifest"
 )
 
-// Config holds the values: one field for each flag, so that there are many. The flags' help says what each means.
+// Config holds the values of all settings. The flags' help says what each means. It is wide because it has a field for
+// each flag.
 type Config struct {
 	Plugins, Graph, TrainData, ValData, RunDir, Resume, Init string
 	Augment                                                  []string

@@ -28,73 +28,92 @@ func machine(t *testing.T, n int, change ...func(*gputest.Inventory)) gpu.Machin
 
 const cpu = -1
 
-func TestPlace(t *testing.T) {
-	none := ""
-	hidden := "1"
-	const limits = 8192 * gpu.MB
-	for _, tt := range []struct {
-		name    string
-		cards   int
-		request Request
-		// The outcome: indices, or an error and its hint.
-		data, model int
-		reason      string
-		err, hint   string
-	}{
-		// Neither flag.
-		{"no GPU", 0, Request{}, cpu, cpu, "no GPU found: NVIDIA's driver is not loaded", "", ""},
-		{"one GPU", 1, Request{}, cpu, 0, "the first GPU", "", ""},
-		{"two GPUs", 2, Request{Device: Auto}, cpu, 0, "the first GPU", "", ""},
-		{"cuda without GPU", 0, Request{Device: CUDA}, 0, 0, "", "--device cuda: no GPU found: NVIDIA's driver is not loaded", "xtts-host doctor says what is missing"},
-		{"cuda", 1, Request{Device: CUDA}, cpu, 0, "the first GPU", "", ""},
-		{"isolation without GPU", 0, Request{Isolate: true}, 0, 0, "", "--enable-memory-isolation: no GPU found", "leave it away"},
-		{"all hidden", 2, Request{Visible: &none}, cpu, cpu, "CUDA_VISIBLE_DEVICES= hides every GPU", "", ""},
-		{"first hidden", 2, Request{Visible: &hidden}, cpu, 1, "the first GPU", "", ""},
+// Values of CUDA_VISIBLE_DEVICES that hide every card, and all but the second.
+var none, second = "", "1"
 
-		// The CPU.
-		{"cpu", 2, Request{Device: CPU}, cpu, cpu, "--device cpu", "", ""},
-		{"cpu with flags", 2, Request{Device: CPU, Data: "0", Model: "1"}, 0, 0, "", "--device cpu does not go with", "leave --device away"},
-		{"cpu with isolation", 2, Request{Device: CPU, Isolate: true}, 0, 0, "", "--device cpu does not go with", "leave --device away"},
-		{"model on the cpu", 2, Request{Data: "0", Model: "cpu"}, 0, 0, "", "--model-gpu cpu: the model has no GPU then", "--device cpu"},
+const limits = 8192 * gpu.MB
 
-		// One flag.
-		{"data alone", 2, Request{Data: "0"}, 0, 0, "", "--data-gpu 0: --model-gpu is missing", "--model-gpu N"},
-		{"model alone", 2, Request{Model: "1"}, 0, 0, "", "--model-gpu 1: --data-gpu is missing", "--data-gpu cpu keeps them on the CPU"},
-		{"data on the CPU alone", 1, Request{Data: "cpu"}, 0, 0, "", "--data-gpu cpu: --model-gpu is missing", ""},
+// placement is a request on a machine of equal cards, with its outcome: indices, or an error and its hint.
+type placement struct {
+	name        string
+	cards       int
+	request     Request
+	data, model int
+	reason      string
+	err, hint   string
+}
 
-		// Both.
-		{"two", 2, Request{Data: "0", Model: "1"}, 0, 1, "", "", ""},
-		{"the other way", 2, Request{Data: "1", Model: "0"}, 1, 0, "", "", ""},
-		{"any two of four", 4, Request{Data: "3", Model: "1"}, 3, 1, "", "", ""},
-		{"by UUID", 4, Request{Data: "GPU-d0000003-0000-0000-0000-000000000000", Model: "gpu-B"}, 3, 1, "", "", ""},
-		{"data on the CPU", 1, Request{Data: "cpu", Model: "0"}, cpu, 0, "", "", ""},
-		{"one for both", 1, Request{Data: "0", Model: "0"}, 0, 0, "", "", ""},
-		{"two asked of one", 1, Request{Data: "0", Model: "1"}, 0, 0, "", "multi-GPU needs 2 GPUs, found 1", "xtts-host --data-gpu cpu --model-gpu 0 trains"},
-		{"two asked of none", 0, Request{Data: "0", Model: "1"}, 0, 0, "", "multi-GPU needs 2 GPUs, found 0: NVIDIA's driver is not loaded", "--device cpu"},
-		{"one of two visible", 2, Request{Data: "0", Model: "1", Visible: &hidden}, 0, 0, "", "multi-GPU needs 2 GPUs, found 1 (CUDA_VISIBLE_DEVICES=1)", "xtts-host --data-gpu cpu --model-gpu 1"},
-		{"model asked of none", 0, Request{Data: "cpu", Model: "0"}, 0, 0, "", "--model-gpu 0: no GPU 0: there is none", "doctor"},
-		{"unknown index", 2, Request{Data: "0", Model: "2"}, 0, 0, "", "--model-gpu 2: no GPU 2: there are GPU 0 (Fake GPU, GPU-a", "doctor"},
-		{"ambiguous", 2, Request{Data: "GPU-", Model: "0"}, 0, 0, "", "--data-gpu GPU-: neither an index", "doctor"},
-		{"hidden", 2, Request{Data: "cpu", Model: "0", Visible: &hidden}, 0, 0, "", "--model-gpu 0: CUDA_VISIBLE_DEVICES=1 hides GPU 0", "unset the variable"},
+// byDevice are requests without GPUs for the roles, or with only one.
+var byDevice = []placement{
+	// Neither flag.
+	{"no GPU", 0, Request{}, cpu, cpu, "no GPU found: NVIDIA's driver is not loaded", "", ""},
+	{"one GPU", 1, Request{}, cpu, 0, "the first GPU", "", ""},
+	{"two GPUs", 2, Request{Device: Auto}, cpu, 0, "the first GPU", "", ""},
+	{"cuda without GPU", 0, Request{Device: CUDA}, 0, 0, "", "--device cuda: no GPU found: NVIDIA's driver is not loaded", "xtts-host doctor says what is missing"},
+	{"cuda", 1, Request{Device: CUDA}, cpu, 0, "the first GPU", "", ""},
+	{"isolation without GPU", 0, Request{Isolate: true}, 0, 0, "", "--enable-memory-isolation: no GPU found", "leave it away"},
+	{"all hidden", 2, Request{Visible: &none}, cpu, cpu, "CUDA_VISIBLE_DEVICES= hides every GPU", "", ""},
+	{"first hidden", 2, Request{Visible: &second}, cpu, 1, "the first GPU", "", ""},
 
-		// auto.
-		{"auto of four", 4, Request{Data: "auto", Model: "auto"}, 0, 1, "auto: of 4 visible GPUs, 0 (idle, 24576 MB) and 1 (idle, 24576 MB) are joined across NUMA nodes, without peer access", "", ""},
-		{"auto of one", 1, Request{Data: "auto", Model: "auto"}, 0, 0, "", "multi-GPU needs 2 GPUs, found 1", "--data-gpu cpu --model-gpu 0"},
-		{"auto of none", 0, Request{Data: "auto", Model: "auto"}, 0, 0, "", "multi-GPU needs 2 GPUs, found 0", "--device cpu"},
-		{"auto data", 4, Request{Data: "auto", Model: "0"}, 1, 0, "auto: of 4", "", ""},
-		{"auto model", 4, Request{Data: "2", Model: "auto"}, 2, 0, "auto: of 4", "", ""},
-		{"auto model, data on the CPU", 2, Request{Data: "cpu", Model: "auto"}, cpu, 0, "auto: GPU 0 is idle, 24576 MB, of 2 visible", "", ""},
-		{"auto model of none", 0, Request{Data: "cpu", Model: "auto"}, 0, 0, "", "--model-gpu auto: no GPU found", "--device cpu"},
+	// The CPU.
+	{"cpu", 2, Request{Device: CPU}, cpu, cpu, "--device cpu", "", ""},
+	{"cpu with flags", 2, Request{Device: CPU, Data: "0", Model: "1"}, 0, 0, "", "--device cpu does not go with", "leave --device away"},
+	{"cpu with isolation", 2, Request{Device: CPU, Isolate: true}, 0, 0, "", "--device cpu does not go with", "leave --device away"},
+	{"model on the cpu", 2, Request{Data: "0", Model: "cpu"}, 0, 0, "", "--model-gpu cpu: the model has no GPU then", "--device cpu"},
 
-		// Limits.
-		{"isolated", 2, Request{Data: "0", Model: "1", Isolate: true, DataLimit: limits, ModelLimit: 2 * limits}, 0, 1, "", "", ""},
-		{"too much", 2, Request{Data: "0", Model: "1", Isolate: true, ModelLimit: 4 * limits}, 0, 0, "",
-			"--model-gpu-memory 32768: GPU 1 (Fake GPU, GPU-b0000001-0000-0000-0000-000000000000) has 24576 MB", "--model-gpu-memory auto, which is 16465 MB there"},
-		{"too much data", 2, Request{Data: "0", Model: "1", Isolate: true, DataLimit: 4 * limits}, 0, 0, "", "--data-gpu-memory 32768: GPU 0", "auto, which is 8110 MB"},
-		{"too much, not applied", 2, Request{Data: "0", Model: "1", ModelLimit: 4 * limits}, 0, 1, "", "", ""},
-		{"too much for both", 1, Request{Data: "0", Model: "0", Isolate: true, DataLimit: 2 * limits, ModelLimit: 2 * limits}, 0, 0, "", "--data-gpu-memory 16384 and --model-gpu-memory 16384: GPU 0", "auto for both"},
-		{"both by auto", 1, Request{Data: "0", Model: "0", Isolate: true}, 0, 0, "", "", ""},
-	} {
+	// One flag.
+	{"data alone", 2, Request{Data: "0"}, 0, 0, "", "--data-gpu 0: --model-gpu is missing", "--model-gpu N"},
+	{"model alone", 2, Request{Model: "1"}, 0, 0, "", "--model-gpu 1: --data-gpu is missing", "--data-gpu cpu keeps them on the CPU"},
+	{"data on the CPU alone", 1, Request{Data: "cpu"}, 0, 0, "", "--data-gpu cpu: --model-gpu is missing", ""},
+}
+
+// byFlags are requests that name a GPU for each role.
+var byFlags = []placement{
+	{"two", 2, Request{Data: "0", Model: "1"}, 0, 1, "", "", ""},
+	{"the other way", 2, Request{Data: "1", Model: "0"}, 1, 0, "", "", ""},
+	{"any two of four", 4, Request{Data: "3", Model: "1"}, 3, 1, "", "", ""},
+	{"by UUID", 4, Request{Data: "GPU-d0000003-0000-0000-0000-000000000000", Model: "gpu-B"}, 3, 1, "", "", ""},
+	{"data on the CPU", 1, Request{Data: "cpu", Model: "0"}, cpu, 0, "", "", ""},
+	{"one for both", 1, Request{Data: "0", Model: "0"}, 0, 0, "", "", ""},
+	{"two asked of one", 1, Request{Data: "0", Model: "1"}, 0, 0, "", "multi-GPU needs 2 GPUs, found 1", "xtts-host --data-gpu cpu --model-gpu 0 trains"},
+	{"two asked of none", 0, Request{Data: "0", Model: "1"}, 0, 0, "", "multi-GPU needs 2 GPUs, found 0: NVIDIA's driver is not loaded", "--device cpu"},
+	{"one of two visible", 2, Request{Data: "0", Model: "1", Visible: &second}, 0, 0, "", "multi-GPU needs 2 GPUs, found 1 (CUDA_VISIBLE_DEVICES=1)", "xtts-host --data-gpu cpu --model-gpu 1"},
+	{"model asked of none", 0, Request{Data: "cpu", Model: "0"}, 0, 0, "", "--model-gpu 0: no GPU 0: there is none", "doctor"},
+	{"unknown index", 2, Request{Data: "0", Model: "2"}, 0, 0, "", "--model-gpu 2: no GPU 2: there are GPU 0 (Fake GPU, GPU-a", "doctor"},
+	{"ambiguous", 2, Request{Data: "GPU-", Model: "0"}, 0, 0, "", "--data-gpu GPU-: neither an index", "doctor"},
+	{"hidden", 2, Request{Data: "cpu", Model: "0", Visible: &second}, 0, 0, "", "--model-gpu 0: CUDA_VISIBLE_DEVICES=1 hides GPU 0", "unset the variable"},
+}
+
+// byAuto are requests that leave the choice of a GPU to the host.
+var byAuto = []placement{
+	{"auto of four", 4, Request{Data: "auto", Model: "auto"}, 0, 1, "auto: of 4 visible GPUs, 0 (idle, 24576 MB) and 1 (idle, 24576 MB) are joined across NUMA nodes, without peer access", "", ""},
+	{"auto of one", 1, Request{Data: "auto", Model: "auto"}, 0, 0, "", "multi-GPU needs 2 GPUs, found 1", "--data-gpu cpu --model-gpu 0"},
+	{"auto of none", 0, Request{Data: "auto", Model: "auto"}, 0, 0, "", "multi-GPU needs 2 GPUs, found 0", "--device cpu"},
+	{"auto data", 4, Request{Data: "auto", Model: "0"}, 1, 0, "auto: of 4", "", ""},
+	{"auto model", 4, Request{Data: "2", Model: "auto"}, 2, 0, "auto: of 4", "", ""},
+	{"auto model, data on the CPU", 2, Request{Data: "cpu", Model: "auto"}, cpu, 0, "auto: GPU 0 is idle, 24576 MB, of 2 visible", "", ""},
+	{"auto model of none", 0, Request{Data: "cpu", Model: "auto"}, 0, 0, "", "--model-gpu auto: no GPU found", "--device cpu"},
+}
+
+// withLimits are requests with limits of memory.
+var withLimits = []placement{
+	{"isolated", 2, Request{Data: "0", Model: "1", Isolate: true, DataLimit: limits, ModelLimit: 2 * limits}, 0, 1, "", "", ""},
+	{"too much", 2, Request{Data: "0", Model: "1", Isolate: true, ModelLimit: 4 * limits}, 0, 0, "",
+		"--model-gpu-memory 32768: GPU 1 (Fake GPU, GPU-b0000001-0000-0000-0000-000000000000) has 24576 MB", "--model-gpu-memory auto, which is 16465 MB there"},
+	{"too much data", 2, Request{Data: "0", Model: "1", Isolate: true, DataLimit: 4 * limits}, 0, 0, "", "--data-gpu-memory 32768: GPU 0", "auto, which is 8110 MB"},
+	{"too much, not applied", 2, Request{Data: "0", Model: "1", ModelLimit: 4 * limits}, 0, 1, "", "", ""},
+	{"too much for both", 1, Request{Data: "0", Model: "0", Isolate: true, DataLimit: 2 * limits, ModelLimit: 2 * limits}, 0, 0, "", "--data-gpu-memory 16384 and --model-gpu-memory 16384: GPU 0", "auto for both"},
+	{"both by auto", 1, Request{Data: "0", Model: "0", Isolate: true}, 0, 0, "", "", ""},
+}
+
+func TestPlaceByDevice(t *testing.T)   { checkPlacements(t, byDevice) }
+func TestPlaceByFlags(t *testing.T)    { checkPlacements(t, byFlags) }
+func TestPlaceByAuto(t *testing.T)     { checkPlacements(t, byAuto) }
+func TestPlaceWithLimits(t *testing.T) { checkPlacements(t, withLimits) }
+
+func checkPlacements(t *testing.T, placements []placement) {
+	t.Helper()
+	for _, tt := range placements {
 		t.Run(tt.name, func(t *testing.T) {
 			p, err := Decide(tt.request, machine(t, tt.cards))
 			if tt.err != "" {
