@@ -24,12 +24,8 @@ const (
 const defence = "It is wide because "
 
 // tooLarge are the names of functions, types and files that exceed a limit and have not been split yet. It only shrinks.
-var tooLarge = []string{
-	// functions
-	"TestPlace", "TestBrokenClips", "TestRunSurvivesFault", "rebuild", "TestAheadChangesNothing",
-	// types
-	"Config", "Model", "Timer",
-}
+// What is left are tests of package host, to be split with it.
+var tooLarge = []string{"TestBrokenClips", "TestRunSurvivesFault", "rebuild"}
 
 // source is a parsed Go file of this repository.
 type source struct {
