@@ -63,7 +63,7 @@ func TestCompare(t *testing.T) {
 	}
 }
 
-func TestHopes(t *testing.T) {
+func TestGoals(t *testing.T) {
 	one, cpu, none := twoGPUs(), twoGPUs(), twoGPUs()
 	one.Placement, cpu.Placement = PluginsOnCPU, OnCPU
 	none.Rows = nil
@@ -111,12 +111,12 @@ func TestHopes(t *testing.T) {
 		{"nothing", none, "model GPU busy", 0, NotMeasured, ""},
 		{"nothing", none, "largest batch", 0, NotMeasured, "no batch ran"},
 	} {
-		at := slices.IndexFunc(c.result.Hoped, func(h Hoped) bool { return h.What == c.what })
+		at := slices.IndexFunc(c.result.Goals, func(h Goal) bool { return h.What == c.what })
 		if at < 0 {
 			t.Errorf("%s: nothing on %s", c.name, c.what)
 			continue
 		}
-		h := c.result.Hoped[at]
+		h := c.result.Goals[at]
 		ours := 0.0
 		if h.Ours != nil {
 			ours = *h.Ours
@@ -157,14 +157,14 @@ func TestTables(t *testing.T) {
 		t.Error(text)
 	}
 	for _, want := range []string{"✓: batch 16, triple buffered\n", "✓ stretch: ", "✗ missed: ", "✓: 1.40 to 1.50 by round"} {
-		if text := r.HopedTable(); !strings.Contains(text, want) {
+		if text := r.GoalTable(); !strings.Contains(text, want) {
 			t.Errorf("no %q in\n%s", want, text)
 		}
 	}
 	// What another program reads.
 	data, err := json.Marshal(r)
 	var back Result
-	if err != nil || json.Unmarshal(data, &back) != nil || back.HopedTable() != r.HopedTable() || back.Table(16) != r.Table(16) {
+	if err != nil || json.Unmarshal(data, &back) != nil || back.GoalTable() != r.GoalTable() || back.Table(16) != r.Table(16) {
 		t.Errorf("%v: what is read is not what was written", err)
 	}
 }

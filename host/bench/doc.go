@@ -11,5 +11,5 @@
 //		}
 //	}
 //	r.Compare()
-//	fmt.Print(r.Table(16), r.HopedTable())
+//	fmt.Print(r.Table(16), r.GoalTable())
 package bench

@@ -26,7 +26,7 @@ type Result struct {
 	Rounds  int               `json:"rounds"`
 	With    map[string]string `json:"with"` // versions
 	Rows    []Row             `json:"rows"`
-	Hoped   []Hoped           `json:"hoped"`
+	Goals   []Goal            `json:"hoped"`
 	// Interrupted says that not everything was measured.
 	Interrupted bool `json:"interrupted,omitempty"`
 }
@@ -72,7 +72,7 @@ type GPU struct {
 	Busy    float64 `json:"busy"`
 	Std     float64 `json:"std"`
 	Samples int     `json:"samples"`
-	// PeakBytes is the most memory that the role's processes used together; 0 when nobody knows.
+	// PeakBytes is the most memory that the role's processes used together; 0 when it is not known.
 	PeakBytes int64 `json:"peak_bytes"`
 }
 
@@ -150,7 +150,7 @@ func (r *Result) Failed(batch int, v Variant) bool {
 	return row != nil && row.Failed != ""
 }
 
-// Compare fills in what follows from the rounds: each row's figures and its ratio to "compute only", and what was hoped for.
+// Compare fills in what follows from the rounds: each row's figures and its ratio to "compute only", and the goals.
 func (r *Result) Compare() {
 	order := Variants(r.Placement, nil)
 	slices.SortStableFunc(r.Rows, func(a, b Row) int {
@@ -166,7 +166,7 @@ func (r *Result) Compare() {
 		row.Figures = bySpeed[(len(bySpeed)-1)/2].Figures
 		row.OfComputeOnly = r.ratio(row.BatchSize, order[0], row)
 	}
-	r.Hoped = targets(r)
+	r.Goals = goals(r)
 }
 
 // ratio returns a row's speed as a part of a variant's, within rounds; nil when they have none in common.

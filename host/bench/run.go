@@ -134,7 +134,7 @@ func (b *benchmark) run(ctx context.Context) error {
 		r.Compare()
 	}
 	if len(r.Rows) > 0 {
-		fmt.Fprint(b.console.Out, r.HopedTable())
+		fmt.Fprint(b.console.Out, r.GoalTable())
 	}
 	if !b.JSON || len(r.Rows) == 0 {
 		return failure
@@ -171,7 +171,7 @@ func (b *benchmark) measure(ctx context.Context, size int) error {
 			}
 			r, err := b.once(ctx, size, v)
 			name := fmt.Sprintf("%d of %d  batch %d, %s, %s", b.done, all, size, v.Feeding, v.Placement)
-			// A batch that does not fit is a figure, too; so are limits that do not suit a placement that nobody asked for.
+			// A batch that does not fit is a figure, too; so are limits that do not suit a placement that was not asked for.
 			code := exit.Code(err)
 			switch {
 			case err == nil:

@@ -6,7 +6,7 @@ import (
 	"text/tabwriter"
 )
 
-// Table returns what was measured with one batch size, for people. It comes behind Compare.
+// Table returns what was measured with one batch size, for people. It comes after Compare.
 func (r *Result) Table(batch int) string {
 	var text strings.Builder
 	t := tabwriter.NewWriter(&text, 0, 0, 2, ' ', 0)
@@ -60,7 +60,7 @@ func (s *Spread) String() string {
 	return fmt.Sprintf("%.4f (%.4f to %.4f)", s.Median, s.Min, s.Max)
 }
 
-// String is how busy the GPU was, and its memory; "-" for nil and for what nobody knows.
+// String is how busy the GPU was, and its memory; "-" for nil and for what is not known.
 func (g *GPU) String() string {
 	if g == nil {
 		return "-"

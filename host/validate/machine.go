@@ -26,7 +26,7 @@ type Machine struct {
 	// Request is what was asked for, and Place decides on it, as training does.
 	Request place.Request
 	Place   func(place.Request, gpu.Machine) (place.Placement, error)
-	// Placed is told of the decision.
+	// Placed gets the decision.
 	Placed func(place.Placement)
 }
 

@@ -22,7 +22,7 @@ type Check struct {
 	Name string
 	// Needs names earlier checks. Unless all of them pass, this one is not tried.
 	Needs []string
-	// Try returns what was found, in a few words, or what is wrong. The error's hint is the remedy; without one Remedy is told.
+	// Try returns what was found, in a few words, or what is wrong. The error's hint is the remedy; without one it is Remedy.
 	Try    func(ctx context.Context) (detail string, err error)
 	Remedy string
 }
@@ -56,7 +56,7 @@ type Outcome struct {
 // Passed reports whether the check was tried and nothing is wrong.
 func (o *Outcome) Passed() bool { return o.OK != nil && *o.OK }
 
-// Try tries the checks in their order and writes a line about each as it is known, and the verdict behind them. It returns early
+// Try tries the checks in their order and writes a line about each as it is known, and the verdict after them. It returns early
 // only when ctx ends, with its cause, or when out cannot be written.
 func Try(ctx context.Context, sections []Section, out io.Writer) (*Report, error) {
 	r := &Report{Version: 1, Works: true}

@@ -8,10 +8,10 @@ import (
 	"text/tabwriter"
 )
 
-// Hoped is a figure that training on two GPUs was hoped to reach, beside ours. Source of the hopes: the documents of the dual-GPU
+// Goal is a figure that training on two GPUs is to reach, beside ours. Source of the goals: the documents of the dual-GPU
 // training of MyXTTSModel. They name no model, so speeds and memory by batch size compare roughly at best; shares and ratios
 // compare.
-type Hoped struct {
+type Goal struct {
 	What    string `json:"what"`
 	Minimum string `json:"minimum,omitempty"`
 	Target  string `json:"target,omitempty"`
@@ -40,15 +40,15 @@ type level struct {
 	from float64
 }
 
-// hope is a row of the founding documents.
-type hope struct {
+// goal is a row of the founding documents.
+type goal struct {
 	what, unit               string
 	lower                    bool // is better
 	minimum, target, stretch level
 }
 
-// is completes a hope with our figure.
-func (h hope) is(ours float64, note string) Hoped {
+// is completes a goal with our figure.
+func (h goal) is(ours float64, note string) Goal {
 	out := h.not(note)
 	out.Ours, out.Reached = &ours, Missed
 	for _, l := range []struct {
@@ -63,12 +63,12 @@ func (h hope) is(ours float64, note string) Hoped {
 }
 
 // not says why there is no figure.
-func (h hope) not(why string) Hoped {
-	return Hoped{What: h.what, Unit: h.unit, Minimum: h.minimum.text, Target: h.target.text, Stretch: h.stretch.text, Reached: NotMeasured, Note: why}
+func (h goal) not(why string) Goal {
+	return Goal{What: h.what, Unit: h.unit, Minimum: h.minimum.text, Target: h.target.text, Stretch: h.stretch.text, Reached: NotMeasured, Note: why}
 }
 
-// from completes a hope with a ratio of two rows, if there is one.
-func (h hope) from(ratio *Spread, note, why string) Hoped {
+// from completes a goal with a ratio of two rows, if there is one.
+func (h goal) from(ratio *Spread, note, why string) Goal {
 	if ratio == nil {
 		return h.not(why)
 	}
@@ -79,17 +79,17 @@ func (h hope) from(ratio *Spread, note, why string) Hoped {
 }
 
 var (
-	modelBusy = hope{"model GPU busy", "%", false, level{"> 70 %", 70}, level{"80-95 %", 80}, level{"> 90 %", 90}}
-	dataBusy  = hope{"data GPU busy", "%", false, level{"30-50 %", 30}, level{"40-60 %", 40}, level{"> 60 %", 60}}
-	variation = hope{"step-time variation", "%", true, level{"< 40 %", 40}, level{"< 30 %", 30}, level{"< 20 %", 20}}
-	ofOneSync = hope{"two GPUs pipelined, of one GPU synchronous", "times", false, level{}, level{"1.5-2", 1.5}, level{"2-3", 2}}
-	ofOnePipe = hope{"two GPUs pipelined, of one GPU pipelined", "times", false, level{}, level{"1.5-2", 1.5}, level{"2-3", 2}}
-	ofTwoSync = hope{"two GPUs pipelined, of two GPUs synchronous", "times", false, level{}, level{"1.3-1.5", 1.3}, level{}}
-	noSlower  = hope{"one GPU pipelined, of one GPU synchronous", "times", false, level{"not slower", 1}, level{}, level{}}
-	largest   = hope{"largest batch", "rows", false, level{}, level{"32", 32}, level{"48 on 24 GB", 48}}
+	modelBusy = goal{"model GPU busy", "%", false, level{"> 70 %", 70}, level{"80-95 %", 80}, level{"> 90 %", 90}}
+	dataBusy  = goal{"data GPU busy", "%", false, level{"30-50 %", 30}, level{"40-60 %", 40}, level{"> 60 %", 60}}
+	variation = goal{"step-time variation", "%", true, level{"< 40 %", 40}, level{"< 30 %", 30}, level{"< 20 %", 20}}
+	ofOneSync = goal{"two GPUs pipelined, of one GPU synchronous", "times", false, level{}, level{"1.5-2", 1.5}, level{"2-3", 2}}
+	ofOnePipe = goal{"two GPUs pipelined, of one GPU pipelined", "times", false, level{}, level{"1.5-2", 1.5}, level{"2-3", 2}}
+	ofTwoSync = goal{"two GPUs pipelined, of two GPUs synchronous", "times", false, level{}, level{"1.3-1.5", 1.3}, level{}}
+	noSlower  = goal{"one GPU pipelined, of one GPU synchronous", "times", false, level{"not slower", 1}, level{}, level{}}
+	largest   = goal{"largest batch", "rows", false, level{}, level{"32", 32}, level{"48 on 24 GB", 48}}
 )
 
-// byBatch are the speed and the memory in GB that were hoped for by batch size.
+// byBatch are the speed and the memory in GB to reach by batch size.
 var byBatch = map[int]struct {
 	speed, memory level
 }{
@@ -99,8 +99,8 @@ var byBatch = map[int]struct {
 	32: {level{"3-5", 3}, level{"18", 18}},
 }
 
-// hopes puts our figures beside those that were hoped for.
-func targets(r *Result) []Hoped {
+// goals puts our figures beside those to reach.
+func goals(r *Result) []Goal {
 	batch := r.reference()
 	pipelined := r.measured(batch, Variant{r.Placement, TripleBuffered})
 	with := fmt.Sprintf("batch %d, %s", batch, TripleBuffered)
@@ -110,8 +110,8 @@ func targets(r *Result) []Hoped {
 	if noGPU {
 		oneGPU = "no GPU"
 	}
-	var all []Hoped
-	add := func(h Hoped) { all = append(all, h) }
+	var all []Goal
+	add := func(h Goal) { all = append(all, h) }
 
 	switch g := pipelined.gpu("model"); {
 	case noGPU:
@@ -139,7 +139,7 @@ func targets(r *Result) []Hoped {
 		add(ofOnePipe.from(r.ratio(batch, Variant{OneGPU, TripleBuffered}, pipelined), with, missing))
 		add(ofTwoSync.from(r.ratio(batch, Variant{TwoGPUs, Synchronous}, pipelined), with, missing))
 	} else {
-		for _, h := range []hope{ofOneSync, ofOnePipe, ofTwoSync} {
+		for _, h := range []goal{ofOneSync, ofOnePipe, ofTwoSync} {
 			add(h.not(oneGPU))
 		}
 	}
@@ -152,7 +152,7 @@ func targets(r *Result) []Hoped {
 	} else {
 		add(noSlower.from(r.ratio(batch, Variant{one, Synchronous}, r.measured(batch, Variant{one, TripleBuffered})), with+", "+one, missing))
 	}
-	return append(all, r.targetsByBatch(noGPU)...)
+	return append(all, r.goalsByBatch(noGPU)...)
 }
 
 // reference is the batch size by which ratios and shares are given: the largest that ran of up to 32, which was the target; else
@@ -167,16 +167,16 @@ func (r *Result) reference() int {
 	return best
 }
 
-// targetsByBatch are those of batch sizes.
-func (r *Result) targetsByBatch(noGPU bool) []Hoped {
-	var speeds, memory []Hoped
+// goalsByBatch are those of batch sizes.
+func (r *Result) goalsByBatch(noGPU bool) []Goal {
+	var speeds, memory []Goal
 	for _, n := range slices.Sorted(slices.Values(r.BatchSizes)) {
 		want, ok := byBatch[n]
 		if !ok {
 			continue
 		}
-		speed := hope{what: fmt.Sprintf("speed at batch %d", n), unit: "steps/s", target: want.speed}
-		used := hope{what: fmt.Sprintf("model GPU's memory at batch %d", n), unit: "GB", lower: true, target: want.memory}
+		speed := goal{what: fmt.Sprintf("speed at batch %d", n), unit: "steps/s", target: want.speed}
+		used := goal{what: fmt.Sprintf("model GPU's memory at batch %d", n), unit: "GB", lower: true, target: want.memory}
 		row := r.measured(n, Variant{r.Placement, TripleBuffered})
 		why := TripleBuffered + ": no run"
 		if noGPU {
@@ -193,11 +193,11 @@ func (r *Result) targetsByBatch(noGPU bool) []Hoped {
 			memory = append(memory, used.is(float64(g.PeakBytes)/1e9, r.Bundle))
 		}
 	}
-	return slices.Concat([]Hoped{r.largest(noGPU)}, speeds, memory)
+	return slices.Concat([]Goal{r.largest(noGPU)}, speeds, memory)
 }
 
 // largest is the largest batch that ran.
-func (r *Result) largest(noGPU bool) Hoped {
+func (r *Result) largest(noGPU bool) Goal {
 	ran, failed := 0, 0
 	for _, n := range r.BatchSizes {
 		v := Variant{r.Placement, TripleBuffered}
@@ -254,8 +254,8 @@ func (f *Figures) stageMs() float64 {
 	return longest
 }
 
-// HopedTable returns what was hoped for beside ours, for people. It comes behind Compare.
-func (r *Result) HopedTable() string {
+// GoalTable returns the goals beside our figures, for people. It comes after Compare.
+func (r *Result) GoalTable() string {
 	var text strings.Builder
 	t := tabwriter.NewWriter(&text, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t, "hoped for\tminimum\ttarget\tstretch\tours\t")
@@ -265,7 +265,7 @@ func (r *Result) HopedTable() string {
 		}
 		return s
 	}
-	for _, h := range r.Hoped {
+	for _, h := range r.Goals {
 		ours := "-"
 		if h.Ours != nil {
 			ours = fmt.Sprintf("%.4g %s", *h.Ours, h.Unit)
@@ -277,7 +277,7 @@ func (r *Result) HopedTable() string {
 }
 
 // mark is a tick and what was reached, a cross, or a dash; and the note.
-func (h *Hoped) mark() string {
+func (h *Goal) mark() string {
 	text := map[string]string{Stretch: "✓ stretch", Target: "✓", Minimum: "✗ minimum only", Missed: "✗ missed", NotMeasured: "– not measured"}[h.Reached]
 	if h.Reached == Minimum && h.Target == "" {
 		text = "✓"
