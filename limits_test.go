@@ -23,10 +23,6 @@ const (
 // defence begins the sentence of a type's comment that says why it has more fields or methods than the limits.
 const defence = "It is wide because "
 
-// tooLarge are the names of functions, types and files that exceed a limit and have not been split yet. It only shrinks.
-// What is left are tests of package host, to be split with it.
-var tooLarge = []string{"TestBrokenClips", "TestRunSurvivesFault", "rebuild"}
-
 // source is a parsed Go file of this repository.
 type source struct {
 	path  string
@@ -72,15 +68,10 @@ func walk(t *testing.T, ending string, visit func(path string)) {
 func TestSizes(t *testing.T) {
 	var lengths []int
 	files := sources(t)
-	report := func(name, format string, args ...any) {
-		if !slices.Contains(tooLarge, name) {
-			t.Errorf(format, args...)
-		}
-	}
 	for _, s := range files {
 		lengths = append(lengths, s.lines)
 		if s.lines > fileLines {
-			report(filepath.Base(s.path), "%s has %d lines, at most %d are readable", s.path, s.lines, fileLines)
+			t.Errorf("%s has %d lines, at most %d are readable", s.path, s.lines, fileLines)
 		}
 		for _, d := range s.file.Decls {
 			f, ok := d.(*ast.FuncDecl)
@@ -89,7 +80,7 @@ func TestSizes(t *testing.T) {
 			}
 			from, to := s.fset.Position(f.Pos()), s.fset.Position(f.End())
 			if n := to.Line - from.Line + 1; n > funcLines {
-				report(f.Name.Name, "%s: %s has %d lines, at most %d are readable", from, f.Name.Name, n, funcLines)
+				t.Errorf("%s: %s has %d lines, at most %d are readable", from, f.Name.Name, n, funcLines)
 			}
 		}
 	}
@@ -101,12 +92,11 @@ func TestSizes(t *testing.T) {
 		if strings.Contains(strings.Join(strings.Fields(typ.doc), " "), defence) {
 			continue
 		}
-		short := name[strings.LastIndex(name, ".")+1:]
 		if typ.fields > fields {
-			report(short, "%s has %d fields, above %d its comment says %q", name, typ.fields, fields, defence+"...")
+			t.Errorf("%s has %d fields, above %d its comment says %q", name, typ.fields, fields, defence+"...")
 		}
 		if typ.methods > methods {
-			report(short, "%s has %d methods, above %d its comment says %q", name, typ.methods, methods, defence+"...")
+			t.Errorf("%s has %d methods, above %d its comment says %q", name, typ.methods, methods, defence+"...")
 		}
 	}
 }

@@ -183,8 +183,34 @@ func TestBrokenClips(t *testing.T) {
 	}
 	broken := mustTrain(t, append(flags, "--train-data", dir)...)
 
-	rows := readRows(t, filepath.Join(broken, report.QuarantineFile))
-	var rejected, emptied []string
+	rejected, emptied := checkQuarantine(t, broken, want)
+	sound := dataFolder(t)
+	leaveOut(t, filepath.Join(sound, "metadata_train.csv"), rejected)
+	// The same plan with sound clips, of which some are taken away when the plan stands: the banner comes then.
+	taken := false
+	take := writer(func([]byte) {
+		for _, path := range emptied {
+			if err := os.Remove(filepath.Join(sound, path)); err != nil && !taken {
+				t.Error(err)
+			}
+		}
+		taken = true
+	})
+	empty, err := trainPico(t, Console{Out: take}, append(flags, "--train-data", sound)...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, b := losses(t, broken), losses(t, empty)
+	if !slices.Equal(a, b) || len(a) != 9 {
+		t.Errorf("losses with broken clips\n%s\nand with empty rows\n%s", strings.Join(a, "\n"), strings.Join(b, "\n"))
+	}
+}
+
+// checkQuarantine compares what a run lists of its broken clips with the reasons to be found, by split and id. It returns the ids
+// that the index rejected, and the paths of the clips whose rows were empty.
+func checkQuarantine(t *testing.T, run string, want map[string]string) (rejected, emptied []string) {
+	t.Helper()
+	rows := readRows(t, filepath.Join(run, report.QuarantineFile))
 	for _, r := range rows {
 		name := r.Split + " " + r.ID
 		if ok, err := regexp.MatchString(want[name], r.Reason); want[name] == "" || !ok || err != nil {
@@ -205,46 +231,31 @@ func TestBrokenClips(t *testing.T) {
 	if len(want) > 0 || len(emptied) < 3 {
 		t.Errorf("not in quarantine: %v; empty rows: %v", want, emptied)
 	}
-	excluded := readRows(t, filepath.Join(broken, report.ExcludedFile))
+	excluded := readRows(t, filepath.Join(run, report.ExcludedFile))
 	if len(excluded) != 1 || excluded[0].ID != "D/0001" || excluded[0].Reason != "50000 samples, but the bucket holds 44032" || excluded[0].Stage != "plan" {
 		t.Errorf("too long: %+v", excluded)
 	}
-	data, err := os.ReadFile(filepath.Join(broken, report.ReportFile))
+	data, err := os.ReadFile(filepath.Join(run, report.ReportFile))
 	if err != nil || !strings.Contains(string(data), fmt.Sprintf(`"quarantined": %d,`, len(rows))) || !strings.Contains(string(data), `"excluded": 1,`) {
 		t.Errorf("the report does not count %d rows: %v", len(rows), err)
 	}
+	return rejected, emptied
+}
 
-	// The same plan with sound clips, of which some are taken away when the plan stands: the banner comes then.
-	sound := dataFolder(t)
-	list := filepath.Join(sound, "metadata_train.csv")
+// leaveOut removes the lines of these clips from a list, and its line without columns.
+func leaveOut(t *testing.T, list string, ids []string) {
+	t.Helper()
 	text, err := os.ReadFile(list)
 	if err != nil {
 		t.Fatal(err)
 	}
 	var kept strings.Builder
 	for line := range strings.Lines(string(text)) {
-		if id, _, _ := strings.Cut(line, "|"); id != "no columns\n" && !slices.Contains(rejected, id) {
+		if id, _, _ := strings.Cut(line, "|"); id != "no columns\n" && !slices.Contains(ids, id) {
 			kept.WriteString(line)
 		}
 	}
 	if err := os.WriteFile(list, []byte(kept.String()), 0o666); err != nil {
 		t.Fatal(err)
-	}
-	taken := false
-	take := writer(func([]byte) {
-		for _, path := range emptied {
-			if err := os.Remove(filepath.Join(sound, path)); err != nil && !taken {
-				t.Error(err)
-			}
-		}
-		taken = true
-	})
-	empty, err := trainPico(t, Console{Out: take}, append(flags, "--train-data", sound)...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	a, b := losses(t, broken), losses(t, empty)
-	if !slices.Equal(a, b) || len(a) != 9 {
-		t.Errorf("losses with broken clips\n%s\nand with empty rows\n%s", strings.Join(a, "\n"), strings.Join(b, "\n"))
 	}
 }

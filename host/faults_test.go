@@ -107,8 +107,50 @@ func trainFaulty(t *testing.T, faults, marks string, flags ...string) faultRun {
 
 var faultFlags = []string{"--augment", "mix", "--max-steps", "10", "--checkpoint-every", "4", "--eval-every", "5"}
 
-// TestRunSurvivesFault has the plugin do each of these things once, some in one run, with batches in flight. The person is told, and the
-// run is the undisturbed one, bit for bit.
+const (
+	again = "warning: plugin faulty is restarted: "
+	// How many slots show it, and whether another process can have done it, depends on the moment: the tests of guards have each.
+	damaged = "byte N after the end of tensor \"" // which one is found first depends on what else is decoded just then
+)
+
+// oneFault is what the plugin does once.
+type oneFault struct {
+	name     string
+	restarts bool
+	warning  string // with N in the place of numbers and clips, which differ from run to run
+}
+
+// survived are the faults of a run each, which it survives.
+var survived = map[string]struct {
+	faults []oneFault // at most four restarts, or it would be a crash loop
+	flags  []string
+}{
+	"ends": {faults: []oneFault{
+		{"crashes", true, again + "it ended: exit status 3, while it worked on stage mix (stderr segmentation fault in libmixer.so)"},
+		{"fails", false, "warning: plugin faulty: stage mix failed: panic: index out of range [7] with length 7; the batch is built again\n"},
+		{"floods its stderr", false, ""},
+		{"overwrites the whole ring", true, damaged},
+		{"overwrites other slots", true, damaged},
+	}},
+	"lies": {faults: []oneFault{
+		{"gives NaN", false, "warning: plugin faulty: stage mix: waveform of clip N is not finite; the batch is built again\n"},
+		{"gives a length beyond the tensor", true, again + "stage mix: row N has length N in waveform_lengths, which counts up to N"},
+		{"gives a negative length", true, again + "stage mix: row N has length -N in waveform_lengths, which counts up to N"},
+		{"answers twice", true, again + "it sent a result for call N, which is not in flight"},
+	}},
+	"is late": {faults: []oneFault{
+		{"hangs", true, again + "stage mix: no result within 1s"},
+		{"answers for an unknown call", true, again + "it sent a result for call N, which is not in flight, while it worked on stage mix"},
+		{"hangs when asked to drain", false, "warning: plugin faulty: process lost: Drain: no answer within 1s\n"},
+	}, flags: []string{"--plugin-timeout", "1"}},
+	"is alone": {faults: []oneFault{
+		{"rejects a row that is not there", true, again + "stage mix: it rejects row N of a batch of N"},
+		{"writes beyond its tensor", true, again + "stage mix: byte N after the end of tensor \"waveform\" was overwritten"},
+	}, flags: []string{"--buffer-size", "1"}}, // so no other process can have done it
+}
+
+// TestRunSurvivesFault has the plugin do each of these things once, some in one run, with batches in flight. The person learns of it, and
+// the run is the undisturbed one, bit for bit.
 func TestRunSurvivesFault(t *testing.T) {
 	folder := faultyPlugins(t, nil)
 	flags := append(slices.Clone(faultFlags), "--plugins", folder)
@@ -116,43 +158,7 @@ func TestRunSurvivesFault(t *testing.T) {
 	if want.err != nil {
 		t.Fatal(want.err)
 	}
-	const (
-		again = "warning: plugin faulty is restarted: "
-		// How many slots show it, and whether anybody else can have done it, depends on the moment: guards_test.go has each.
-		damaged = "byte N after the end of tensor \"" // which one is found first depends on what else is decoded just then
-	)
-	type fault struct {
-		name     string
-		restarts bool
-		warning  string // with N in the place of numbers and clips, which differ from run to run
-	}
-	for name, tt := range map[string]struct {
-		faults []fault // at most four restarts, or it would be a crash loop
-		flags  []string
-	}{
-		"ends": {faults: []fault{
-			{"crashes", true, again + "it ended: exit status 3, while it worked on stage mix (stderr segmentation fault in libmixer.so)"},
-			{"fails", false, "warning: plugin faulty: stage mix failed: panic: index out of range [7] with length 7; the batch is built again\n"},
-			{"floods its stderr", false, ""},
-			{"overwrites the whole ring", true, damaged},
-			{"overwrites other slots", true, damaged},
-		}},
-		"lies": {faults: []fault{
-			{"gives NaN", false, "warning: plugin faulty: stage mix: waveform of clip N is not finite; the batch is built again\n"},
-			{"gives a length beyond the tensor", true, again + "stage mix: row N has length N in waveform_lengths, which counts up to N"},
-			{"gives a negative length", true, again + "stage mix: row N has length -N in waveform_lengths, which counts up to N"},
-			{"answers twice", true, again + "it sent a result for call N, which is not in flight"},
-		}},
-		"is late": {faults: []fault{
-			{"hangs", true, again + "stage mix: no result within 1s"},
-			{"answers for an unknown call", true, again + "it sent a result for call N, which is not in flight, while it worked on stage mix"},
-			{"hangs when asked to drain", false, "warning: plugin faulty: process lost: Drain: no answer within 1s\n"},
-		}, flags: []string{"--plugin-timeout", "1"}},
-		"is alone": {faults: []fault{
-			{"rejects a row that is not there", true, again + "stage mix: it rejects row N of a batch of N"},
-			{"writes beyond its tensor", true, again + "stage mix: byte N after the end of tensor \"waveform\" was overwritten"},
-		}, flags: []string{"--buffer-size", "1"}}, // so nobody else can have done it
-	} {
+	for name, tt := range survived {
 		t.Run(name, func(t *testing.T) {
 			marks, restarts := t.TempDir(), 0
 			var names []string

@@ -34,13 +34,35 @@ func rebuild(t *testing.T, change func(m *manifest.Bundle)) string {
 	if err != nil {
 		t.Fatal(err)
 	}
+	rename := renameTensors(m)
+	m.Name = "renamed"
+	if change != nil {
+		change(m)
+	}
+	for _, g := range m.Graphs {
+		path := filepath.Join(dir, g.File)
+		data := renameGraph(t, path, rename)
+		sum := sha256.Sum256(data)
+		m.Files[g.File] = hex.EncodeToString(sum[:])
+	}
+	if data, err = json.Marshal(m); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "bundle.json"), data, 0o666); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+// renameTensors gives the tensors of a manifest other names, and returns what does so in its graphs.
+func renameTensors(m *manifest.Bundle) (rename func(*string)) {
 	names := map[string]string{}
 	for i := range m.Inputs {
 		if in := &m.Inputs[i]; in.Origin == "stage" { // the data set's tensors have names that the host knows
 			names[in.Name] = "feature." + strings.ToUpper(in.Name)
 		}
 	}
-	rename := func(s *string) {
+	rename = func(s *string) {
 		if to, ok := names[*s]; ok {
 			*s = to
 		}
@@ -57,6 +79,7 @@ func rebuild(t *testing.T, change func(m *manifest.Bundle)) string {
 	}
 	for i := range m.Baselines {
 		rename(&m.Baselines[i].Target)
+		m.Baselines[i].Metric = "my_" + m.Baselines[i].Metric
 	}
 	for i := range m.Outputs {
 		if name, ok := strings.CutPrefix(m.Outputs[i].Name, "metric."); ok {
@@ -64,50 +87,38 @@ func rebuild(t *testing.T, change func(m *manifest.Bundle)) string {
 			m.Outputs[i].Name = "metric.my_" + name
 		}
 	}
-	for i := range m.Baselines {
-		m.Baselines[i].Metric = "my_" + m.Baselines[i].Metric
-	}
-	m.Name = "renamed"
-	if change != nil {
-		change(m)
-	}
-	for _, g := range m.Graphs {
-		path := filepath.Join(dir, g.File)
-		data, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		var model onnxpb.ModelProto
-		if err := proto.Unmarshal(data, &model); err != nil {
-			t.Fatal(err)
-		}
-		for _, v := range append(model.Graph.Input, model.Graph.Output...) {
-			rename(v.Name)
-		}
-		for _, n := range model.Graph.Node {
-			for i := range n.Input {
-				rename(&n.Input[i])
-			}
-			for i := range n.Output {
-				rename(&n.Output[i])
-			}
-		}
-		if data, err = proto.Marshal(&model); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, data, 0o666); err != nil {
-			t.Fatal(err)
-		}
-		sum := sha256.Sum256(data)
-		m.Files[g.File] = hex.EncodeToString(sum[:])
-	}
-	if data, err = json.Marshal(m); err != nil {
+	return rename
+}
+
+// renameGraph gives the tensors of a graph their other names, and returns the file's new content.
+func renameGraph(t *testing.T, path string, rename func(*string)) []byte {
+	t.Helper()
+	data, err := os.ReadFile(path)
+	if err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(filepath.Join(dir, "bundle.json"), data, 0o666); err != nil {
+	var model onnxpb.ModelProto
+	if err := proto.Unmarshal(data, &model); err != nil {
 		t.Fatal(err)
 	}
-	return dir
+	for _, v := range append(model.Graph.Input, model.Graph.Output...) {
+		rename(v.Name)
+	}
+	for _, n := range model.Graph.Node {
+		for i := range n.Input {
+			rename(&n.Input[i])
+		}
+		for i := range n.Output {
+			rename(&n.Output[i])
+		}
+	}
+	if data, err = proto.Marshal(&model); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, data, 0o666); err != nil {
+		t.Fatal(err)
+	}
+	return data
 }
 
 func lossesOf(t *testing.T, dir string) []any {
