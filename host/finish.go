@@ -29,7 +29,7 @@ func (r *run) finish(outcome error) (*report.Report, error) {
 	switch step := r.loop.Train.Progress.Step; {
 	case step == 0 || r.feeding != batch.Overlapped || o.saver.current():
 	case r.session.Optimizer.Torn() || lost != nil:
-		r.log.Warn(fmt.Sprintf("step %d is not saved: it is not whole; go on from the checkpoint before it with --resume %s", step, r.dir))
+		r.log.Warn(fmt.Sprintf("step %d is not saved: it is not whole; go on from the checkpoint before it with --resume %s", step, hint.Path(r.dir)))
 	default:
 		if serr := o.saver.save(event.Last); serr != nil {
 			// Not joined: an interruption whose checkpoint failed must not look like one that was saved.
@@ -51,9 +51,9 @@ func (r *run) resumeHint(err error) error {
 	}
 	switch {
 	case errors.Is(err, train.ErrInterrupted):
-		return hint.Errorf("go on with --resume "+r.dir, "%w", err)
+		return hint.Errorf("go on with --resume "+hint.Path(r.dir), "%w", err)
 	case errors.Is(err, supervise.ErrCrashLoop), errors.Is(err, supervise.ErrFailed):
-		return hint.Errorf(hint.Of(err)+"; then go on with --resume "+r.dir, "%w", err)
+		return hint.Errorf(hint.Of(err)+"; then go on with --resume "+hint.Path(r.dir), "%w", err)
 	}
 	return err
 }

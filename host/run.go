@@ -23,6 +23,7 @@ import (
 	"github.com/xtts-host/xtts-host/host/runfolder"
 	"github.com/xtts-host/xtts-host/host/session"
 	"github.com/xtts-host/xtts-host/host/train"
+	"github.com/xtts-host/xtts-host/shared/hint"
 )
 
 // DrainTimeout bounds the end of a run, from the last step to the last plugin.
@@ -192,8 +193,8 @@ func newRun(p *plan.Plan, m *machine.Machine, s *session.Session, out *outlets, 
 	r.source.Start(progress)
 	r.schedule = loop.Schedule(p, r.source.Total())
 	if total, c := r.source.Total(), p.Config; c.Schedule == "cosine" && total > r.schedule.TotalSteps {
-		r.log.Warn(fmt.Sprintf("the cosine schedule ends at step %d, where the run was to end when it began: the learning rate is 0 from there to step %d (begin a new run with --init %s)",
-			r.schedule.TotalSteps, total, r.dir))
+		r.log.Warn(fmt.Sprintf("the cosine schedule ends at step %d, the length of the run when it began: the learning rate is 0 from there to step %d (start a new run with --init %s)",
+			r.schedule.TotalSteps, total, hint.Path(r.dir)))
 	}
 	if r.observer, err = newObserver(r, progress, state); err != nil {
 		return nil, err

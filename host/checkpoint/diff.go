@@ -6,6 +6,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"github.com/xtts-host/xtts-host/shared/hint"
 )
 
 // Difference is one thing that changes numbers and is not what it was. Saved or Now is empty where the
@@ -67,5 +69,5 @@ func (e *MismatchError) Error() string {
 
 // Hint says what to do instead.
 func (e *MismatchError) Hint() string {
-	return "resume with what the run was started with, or start a new run from its weights with --init " + e.Path
+	return "resume with what the run was started with, or start a new run from its weights with --init " + hint.Path(e.Path)
 }
