@@ -21,7 +21,7 @@ const module = "github.com/xtts-host/xtts-host/"
 // longest matching folder counts.
 type rule struct {
 	folder string
-	own    []string // folders of this module; "..." behind a folder means everything below it
+	own    []string // folders of this module; "..." after a folder means everything below it
 	others []string // module paths
 	noCgo  bool
 }

@@ -69,7 +69,7 @@ func faultyPlugins(t *testing.T, change func(dir string)) string {
 	return folder
 }
 
-// faultRun is what a run with the faulty plugin left behind.
+// faultRun is what a run with the faulty plugin left.
 type faultRun struct {
 	dir, warnings string
 	restarts      map[string]int // by plugin
@@ -263,7 +263,7 @@ func TestFaultEndsRun(t *testing.T) {
 	}
 }
 
-// TestCrashLoopLeavesCheckpoint ends a run by a batch that no process survives, and goes on when the plugin is mended.
+// TestCrashLoopLeavesCheckpoint ends a run by a batch that no process survives, and goes on when the plugin is fixed.
 func TestCrashLoopLeavesCheckpoint(t *testing.T) {
 	flags := append(slices.Clone(faultFlags), "--plugins", faultyPlugins(t, nil))
 	want := trainFaulty(t, "", "", flags...)
@@ -323,7 +323,7 @@ func TestRowThatIsNeverFinite(t *testing.T) {
 	}
 }
 
-// mixPipeline writes a config file with the pipeline of pico behind mix with that amount.
+// mixPipeline writes a config file with the pipeline of pico after mix with that amount.
 func mixPipeline(t *testing.T, amount float64) string {
 	t.Helper()
 	data, err := os.ReadFile(filepath.Join(pico, "bundle.json"))
@@ -362,7 +362,7 @@ func editFile(t *testing.T, path, from, to string) {
 	}
 }
 
-// modify changes the program behind its checksums' back.
+// modify changes the program without its checksums.
 func modify(t *testing.T) func(dir string) {
 	return func(dir string) {
 		var sums strings.Builder

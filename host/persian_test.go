@@ -78,7 +78,7 @@ func persianList(t *testing.T, name, from string) string {
 	return path
 }
 
-// TestPersian trains on texts of another script, listed as parts of recordings, and is told which characters the tokenizer
+// TestPersian trains on texts of another script, listed as parts of recordings, and is warned which characters the tokenizer
 // spells in bytes.
 func TestPersian(t *testing.T) {
 	dir := mustTrain(t, "--graph", persianBundle(t), "--max-steps", "16", "--eval-every", "8",

@@ -51,7 +51,7 @@ func pythonPlugins(t *testing.T) string {
 	return dir
 }
 
-// gainPipeline writes a config file with the pipeline of pico behind an instance of gain.
+// gainPipeline writes a config file with the pipeline of pico after an instance of gain.
 func gainPipeline(t *testing.T, probability, db float64) string {
 	t.Helper()
 	data, err := os.ReadFile(filepath.Join(pico, "bundle.json"))

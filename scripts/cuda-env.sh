@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Prints the variables with which Go builds the packages behind the tag `cuda`:
+# Prints the variables with which Go builds the packages with the tag `cuda`:
 #
 #   eval "$(scripts/cuda-env.sh)" && go build -tags cuda ./...
 #

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Vets and tests what stands behind the build tag `cuda`, up to the whole program, on fakes: see scripts/cuda-fake.sh. No GPU
+# Vets and tests what is built with the tag `cuda`, up to the whole program, on fakes: see scripts/cuda-fake.sh. No GPU
 # is needed.
 set -euo pipefail
 cd "$(dirname "$0")/.."

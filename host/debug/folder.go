@@ -84,7 +84,7 @@ func (f *Folder) Ledger() string {
 	return filepath.Join(f.dir, ledgerFile)
 }
 
-// Reach tells the harness of a point and waits for its answer, a line. A harness that has gone is not told any more: the
+// Reach tells the harness of a point and waits for its answer, a line. A harness that has gone gets no more lines: the
 // run goes on without it.
 func (f *Folder) Reach(p Point) {
 	if f == nil {

@@ -74,7 +74,7 @@ func TestReach(t *testing.T) {
 	}
 }
 
-// TestDeadHarness: the socket of a harness that was killed keeps nobody from training.
+// TestDeadHarness: the socket of a harness that was killed stops no training.
 func TestDeadHarness(t *testing.T) {
 	dir := t.TempDir()
 	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: filepath.Join(dir, socketFile), Net: "unix"})

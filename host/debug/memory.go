@@ -28,7 +28,7 @@ type sampler struct {
 	stop  chan struct{}
 	once  sync.Once
 	done  chan struct{}
-	err   error // of the first line that could not be written; read behind done
+	err   error // of the first line that could not be written; read after done
 }
 
 func startSampler(path string) (*sampler, error) {

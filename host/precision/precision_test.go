@@ -28,7 +28,7 @@ func TestResolve(t *testing.T) {
 		card    *gpu.Device
 		bundle  *ortgraphs.Bundle
 		want    precision.Precision
-		refused string // with the hint behind a line feed
+		refused string // with the hint after a line feed
 	}{
 		{"auto", nil, both, f32, ""},
 		{"f32", nil, both, f32, ""},

@@ -23,7 +23,7 @@ func targetInputs(bands int) []manifest.TensorSpec {
 	}
 }
 
-// slot returns a ring slot with these rows of frames; what lies behind a row's frames is no number.
+// slot returns a ring slot with these rows of frames; what lies after a row's frames is no number.
 func slot(rows [][][]float32, frames, bands int) (*ring.Layout, []byte) {
 	l := ring.NewLayout([]ring.Tensor{
 		{Name: "other", DType: manifest.U8, Shape: []int{3}},
@@ -105,7 +105,7 @@ func TestBaselinesAreBounded(t *testing.T) {
 	for i := range int32(20) {
 		b.Record(false, []int32{i}, l, mem)
 	}
-	// No shorter row slips in behind the first that found no room.
+	// No shorter row slips in after the first that found no room.
 	l, mem = slot([][][]float32{row[:1]}, frames, bands)
 	b.Record(false, []int32{99}, l, mem)
 	b.Record(true, []int32{0}, l, mem)

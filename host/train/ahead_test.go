@@ -179,7 +179,7 @@ func TestAheadChangesNothing(t *testing.T) {
 }
 
 // TestWindowEndsWhenTheDeviceIsDone plays three steps of 200 ms. To queue a batch takes 20 ms in which the GPU computes already, and the
-// result of one is looked at behind that: but for the last, which has no batch behind it.
+// result of one is looked at after that: but for the last, which has no batch after it.
 func TestWindowEndsWhenTheDeviceIsDone(t *testing.T) {
 	at := func(d time.Duration) time.Time { return time.Unix(0, 0).Add(d) }
 	l := &Loop{before: boundary{at(0), at(0)}}

@@ -24,7 +24,7 @@ func (m *memory) ArenaBytes() (int, error) {
 	return total, nil
 }
 
-// Shrink has the arena of each session give back what it does not need, behind its next run; the run after that takes what it needs
+// Shrink has the arena of each session give back what it does not need, after its next run; the run after that takes what it needs
 // again. Numbers do not change. With captured graphs it does nothing and returns ErrCaptured.
 func (m *memory) Shrink() error {
 	if m.captured {
@@ -36,7 +36,7 @@ func (m *memory) Shrink() error {
 			return err
 		}
 		m.add(o.Close)
-		// Sessions that could capture graphs, and did not, have to be told.
+		// Sessions that could capture graphs, and did not, need the option, too.
 		if err := errors.Join(o.ShrinkArenas(m.device.place()), o.NoGraph()); err != nil {
 			return fmt.Errorf("shrink arenas: %w", err)
 		}

@@ -70,7 +70,7 @@ type block struct {
 	dev  gpu.Memory // nil on the CPU
 }
 
-// pull copies what is on the GPU to Go's side, behind all work queued so far.
+// pull copies what is on the GPU to Go's side, after all work queued so far.
 func (m *memory) pull(b *block) error {
 	return m.across(b, func(stage []byte, at int) error {
 		if err := m.device.Compute.Download(stage, b.dev, at); err != nil {

@@ -14,7 +14,7 @@ import (
 )
 
 // Feed hands out batches in the order of the plan, as *pipeline.Pipeline does: Acquire waits for the next
-// and returns io.EOF behind the last. Two may be held at a time, where Ready tells that Acquire will not wait.
+// and returns io.EOF after the last. Two may be held at a time, where Ready tells that Acquire will not wait.
 type Feed interface {
 	Ready() bool
 	Acquire(ctx context.Context) (*pipeline.DeviceSlot, error)
@@ -39,9 +39,9 @@ type Best struct {
 	Loss float64
 }
 
-// Observer is told what happens, on the loop's goroutine. An error stops the run.
+// Observer is called with what happens, on the loop's goroutine. An error stops the run.
 type Observer interface {
-	// Batch is told of every training batch that was computed, while its slot is still held.
+	// Batch is called for every training batch that was computed, while its slot is still held.
 	Batch(d *pipeline.DeviceSlot)
 	// Step and Evaluated are called between windows, where a checkpoint may be taken: weights and optimizer are those after the
 	// step, though a GPU may be computing the next one's gradients already. The loop does not know a step's Frames, and
@@ -65,7 +65,7 @@ type Loop struct {
 	Stop <-chan struct{}
 	// MaxSkipped windows in a row end the run with ErrNotFinite.
 	MaxSkipped int
-	// Spent, if set, is told how long the loop waited for a batch, trained, updated and evaluated: "wait", "train", "optimizer",
+	// Spent, if set, is called with how long the loop waited for a batch, trained, updated and evaluated: "wait", "train", "optimizer",
 	// "evaluate". On a GPU to train and to update is to queue that, and "result" is the wait for it.
 	Spent func(what string, b *pipeline.Batch, began, ended time.Time)
 	// Progress is where to begin. The loop keeps it up to date; an Observer may read it.
@@ -109,7 +109,7 @@ func (l *Loop) Run(ctx context.Context) error {
 
 	l.begin()
 	for {
-		// Where no batch is ready the GPU will have to wait for one: only behind what is queued does that wait begin.
+		// Where no batch is ready the GPU will have to wait for one: only after what is queued does that wait begin.
 		if !l.Feed.Ready() {
 			if err := l.settle(ctx); err != nil {
 				return err
@@ -169,7 +169,7 @@ func (l *Loop) train(ctx context.Context, d *pipeline.DeviceSlot) error {
 	began := time.Now()
 	err := l.Model.Queue(d.Index, b.Bucket, b.Seed)
 	took := time.Since(began)
-	// What takes time belongs to the window that ends next, though the batch may be of the one behind.
+	// What takes time belongs to the window that ends next, though the batch may be of the one after.
 	l.window.InputWait += l.Feed.LastWait()
 	l.window.Train += took
 	l.spent("train", b, began, began.Add(took))

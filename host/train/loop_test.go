@@ -39,7 +39,7 @@ func (f *feed) Ready() bool                    { return false }
 func (f *feed) Release(d *pipeline.DeviceSlot) { d.Batch = pipeline.Batch{} }
 func (f *feed) LastWait() time.Duration        { return time.Millisecond }
 
-// record keeps what an Observer is told.
+// record keeps what an Observer is called with.
 type record struct {
 	windows []event.Step
 	evals   []event.Evaluation

@@ -102,7 +102,7 @@ func fill(b []byte, v byte) {
 	}
 }
 
-// send queues the copy of the words that the host has written, so that what is queued behind sees them. The host must not write
+// send queues the copy of the words that the host has written, so that what is queued after sees them. The host must not write
 // again before that is done.
 func (m *memory) send(w *words) error {
 	if !m.device.onGPU() {
@@ -111,7 +111,7 @@ func (m *memory) send(w *words) error {
 	return m.device.Compute.Upload(w.dev, 0, w.host[:w.used])
 }
 
-// blank sets all words to NaN, behind what is queued, so that what a graph does not write shows.
+// blank sets all words to NaN, after what is queued, so that what a graph does not write shows.
 func (m *memory) blank(w *words) error {
 	if !m.device.onGPU() {
 		fill(w.host[:w.used], 0xff)
@@ -179,7 +179,7 @@ func (m *memory) open(cfg ort.SessionConfig, graphs bool) *ort.Session {
 	return s
 }
 
-// run runs a binding, behind what is queued.
+// run runs a binding, after what is queued.
 func (m *memory) run(e execution) error {
 	if m.device.onGPU() && m.device.CUDA == nil { // the CPU provider knows no streams
 		if err := m.device.Compute.Synchronize(); err != nil {

@@ -157,7 +157,7 @@ func (o *Optimizer) build(accumulating bool, threads int) {
 
 // Step queues the end of a window: the sum of gradients is scaled by the sum of the weights and clipped, and the weights are
 // updated. When loss or gradients are not finite, or the sum of weights is 0, nothing is changed. Outcome tells, when a Fetch
-// behind Step has its Result; before the next Step it must be asked.
+// after Step has its Result; before the next Step it must be asked.
 func (o *Optimizer) Step(lr float64) error {
 	*o.lr.value, *o.step.value = lr, o.Steps+1
 	if err := errors.Join(o.send(o.in), o.device.Timer.begin(Optimizing), o.window.share.sum(), o.window.measure(&o.memory), o.receive(o.out)); err != nil {

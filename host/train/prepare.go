@@ -74,7 +74,7 @@ func (m *Model) Prepare() (Prepared, error) {
 }
 
 // Try runs forward and backward on a made-up batch of a bucket, in the first device slot. The gradients stand in the gradient arena, as
-// behind Train; weights do not change. Like Prepare it belongs to the goroutine that trains.
+// after Train; weights do not change. Like Prepare it belongs to the goroutine that trains.
 func (m *Model) Try(bucket int) (Result, error) {
 	t, err := newTrial(m)
 	if err != nil {

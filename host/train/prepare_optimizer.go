@@ -10,7 +10,7 @@ import (
 	"github.com/xtts-host/xtts-host/shared/manifest"
 )
 
-// Prepare is Model.Prepare for an optimizer, to be called behind it: every graph runs, in a way that changes neither weights nor state,
+// Prepare is Model.Prepare for an optimizer, to be called after it: every graph runs, in a way that changes neither weights nor state,
 // so that its memory is taken before the first step, and is then captured and compared.
 func (o *Optimizer) Prepare() (Prepared, error) {
 	var p Prepared

@@ -31,7 +31,7 @@ func (w Work) String() string {
 //
 // Transferring belongs to the copier, all other work to the trainer's goroutine; Transfers to anyone.
 type Timer struct {
-	// Spent, if set before the first batch, is told of all work, on the host's clock: it is placed to within some 20 µs. Calls for
+	// Spent, if set before the first batch, is called for all work, on the host's clock: it is placed to within some 20 µs. Calls for
 	// Transferring come from the copier, all others from the trainer; those of one stream do not overlap.
 	Spent func(w Work, began, ended time.Time)
 
@@ -112,7 +112,7 @@ func (t *Timer) meter(w Work) *meter {
 	return &t.computing[t.turn][w]
 }
 
-// begin is called in front of work, end behind it.
+// begin is called in front of work, end after it.
 func (t *Timer) begin(w Work) error {
 	if t == nil {
 		return nil

@@ -59,7 +59,7 @@ func (b *bench) queue(w Work, takes time.Duration) {
 	b.no(b.end(w))
 }
 
-// fetch is what the trainer does behind what it has queued for a batch. The function that it returns waits for the result.
+// fetch is what the trainer does after what it has queued for a batch. The function that it returns waits for the result.
 func (b *bench) fetch() func() {
 	b.Helper()
 	b.queued()
@@ -132,14 +132,14 @@ func TestTimer(t *testing.T) {
 	})
 }
 
-// TestHidden: a copy is hidden as long as the GPU computes meanwhile, whoever is told first.
+// TestHidden: a copy is hidden as long as the GPU computes meanwhile, whichever is called first.
 func TestHidden(t *testing.T) {
 	for name, c := range map[string]struct {
-		// The copy begins at 100 ms, behind a step of 20 ms.
+		// The copy begins at 100 ms, after a step of 20 ms.
 		copy, train time.Duration // how long they take
-		late        time.Duration // training begins so long behind the copy
+		late        time.Duration // training begins so long after the copy
 		hidden      time.Duration
-		copyLast    bool // the copier is told behind the trainer
+		copyLast    bool // the copier is called after the trainer
 	}{
 		"all of it":              {copy: 4 * ms, train: 50 * ms, hidden: 4 * ms},
 		"training is shorter":    {copy: 40 * ms, train: 10 * ms, hidden: 10 * ms},
@@ -285,7 +285,7 @@ func TestModelIsTimed(t *testing.T) {
 	}
 }
 
-// TestTimerFailures is in virtual time, so that the card goes behind the last event's recording, not in front of it.
+// TestTimerFailures is in virtual time, so that the card goes after the last event is recorded, not before it.
 func TestTimerFailures(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d, card := fakeDevice(t)

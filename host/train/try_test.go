@@ -11,7 +11,7 @@ import (
 )
 
 // TestTry: a batch is made up and measured, on either device and with or without a sum of gradients, and no weight changes; the step
-// behind it finds the same norm.
+// after it finds the same norm.
 func TestTry(t *testing.T) {
 	g, b := readGolden(t, "pico.json"), open(t, pico)
 	layouts, _ := shaped(t, b, g.Rows, g.Steps)

@@ -70,7 +70,7 @@ func TestRunAllPassed(t *testing.T) {
 	}
 }
 
-// TestRunEnds: who stops it is told so, and not that a check failed.
+// TestRunEnds: the error says who stopped it, and not that a check failed.
 func TestRunEnds(t *testing.T) {
 	stopped := errors.New("stopped")
 	ctx, cancel := context.WithCancelCause(t.Context())

@@ -82,7 +82,7 @@ func (s *Screen) Close() string {
 func (s *Screen) show(r io.RuneReader) {
 	for {
 		c, _, err := r.ReadRune()
-		if err != nil { // EIO is how a terminal says that nobody has it open
+		if err != nil { // EIO means that no process has the terminal open
 			return
 		}
 		switch {

@@ -1,5 +1,5 @@
 // Command pass is a plugin for tests and benchmarks: its one stage reads and writes every value of its tensor once, and
-// takes as long as it is told.
+// takes as long as its configuration says.
 package main
 
 import (
