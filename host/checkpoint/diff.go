@@ -6,8 +6,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-
-	"github.com/xtts-host/xtts-host/shared/hint"
 )
 
 // Difference is one thing that changes numbers and is not what it was. Saved or Now is empty where the
@@ -69,5 +67,5 @@ func (e *MismatchError) Error() string {
 
 // Hint says what to do instead.
 func (e *MismatchError) Hint() string {
-	return "resume with what the run was started with, or start a new run from its weights with --init " + hint.Path(e.Path)
+	return "resume with what the run was started with, or start a new run from its weights with --init " + e.Path
 }
