@@ -112,11 +112,29 @@ func lock(dir string, made bool) (*Folder, error) {
 	return &Folder{Path: dir, made: made, Log: f}, nil
 }
 
-// Close gives the folder up. With remove, a folder that this process made goes too, before its lock.
+// Close gives the folder up. With remove, a folder that this process made is removed, before its lock.
 func (f *Folder) Close(remove bool) error {
 	var err error
 	if remove && f.made {
-		err = os.RemoveAll(f.Path)
+		err = removeFolder(f.Path)
 	}
 	return errors.Join(err, f.Log.Close())
+}
+
+// removeFolder first moves the folder to a name of its own: from then on another start makes a folder anew, and no
+// file of that start is removed with this one.
+func removeFolder(dir string) error {
+	away, err := os.MkdirTemp(filepath.Dir(dir), ".removed-")
+	if err != nil {
+		return err
+	}
+	err = os.Rename(dir, filepath.Join(away, filepath.Base(dir)))
+	// A start that found the folder before the move may still make its log there, see that it has been moved, and try again.
+	for range 10 {
+		removed := os.RemoveAll(away)
+		if !errors.Is(removed, syscall.ENOTEMPTY) {
+			return errors.Join(err, removed)
+		}
+	}
+	return errors.Join(err, fmt.Errorf("%s: other processes write to it", away))
 }
