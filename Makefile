@@ -40,6 +40,7 @@ test: test-go check ## everything that needs no PyTorch
 	@$(MAKE) --no-print-directory torture KILLS=26
 	scripts/test-audio.sh
 	scripts/test-hostile.sh
+	scripts/test-findings.sh
 
 test-go: need
 	@scripts/venv-plugin.sh & venv=$$!; $(MAKE) --no-print-directory $(ORT) & \

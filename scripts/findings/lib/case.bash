@@ -1,0 +1,32 @@
+# Runs one case in its own empty folder: bash case.bash NAME. The functions below are for the cases; a case fails where one of
+# its commands does.
+
+PATH=$TREE/bin:$PATH
+export PATH XDG_CACHE_HOME=$TREE/.cache
+
+# clips FOLDER N SECONDS [RATE]: a data set of N clips of tones, metadata.csv in the LJSpeech form.
+clips() { python3 "$CASES/lib/clips.py" "$@"; }
+
+# train ARGS: the embedded model with the first-party plugins, 4 rows a batch, not evaluated.
+train() { xtts-host --plugins "$TREE/plugins" --batch-size 4 --eval-every 0 "$@"; }
+
+# refused STATUS COMMAND...: the command must end with that status; its output is in ./output.
+refused() {
+  local want=$1 got=0
+  shift
+  "$@" >output 2>&1 || got=$?
+  [ $got = "$want" ] || { cat output; echo "exit status $got, expected $want"; return 1; }
+}
+
+# says TEXT [FILE], silent TEXT [FILE]: the output (or the file) has the text, has it not.
+says() { grep -qF -- "$1" "${2:-output}" || { cat "${2:-output}"; echo "expected: $1"; return 1; }; }
+silent() { ! grep -F -- "$1" "${2:-output}" || { echo "not expected: $1"; return 1; }; }
+
+# gotest PACKAGE REGEXP: the Go tests of that name, at least one of them.
+gotest() {
+  (cd "$TREE" && go test -count=1 -v -run "$2" "$1") | tee gotest
+  grep -q '^=== RUN' gotest || { echo "no test $2 in $1"; return 1; }
+}
+
+for file in "$CASES"/*.sh; do . "$file"; done
+"$1"
