@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/xtts-host/xtts-host/ortgraphs/onnxpb"
 	"github.com/xtts-host/xtts-host/ortgraphs/safetensors"
 	"github.com/xtts-host/xtts-host/shared/hint"
 	"github.com/xtts-host/xtts-host/shared/manifest"
@@ -39,6 +40,8 @@ type Bundle struct {
 	Manifest *manifest.Bundle
 
 	graphs []GraphSummary
+	// models are the graphs, by file.
+	models map[string]*onnxpb.ModelProto
 	// widened names the parameters that a bf16 graph takes in bf16, and gives the gradients of in f32.
 	widened []string
 }
@@ -76,7 +79,7 @@ func Load(dir string) (*Bundle, error) {
 	if err != nil {
 		return nil, hint.Errorf("docs/bundle.md specifies "+ManifestFile+"; correct it, or export the bundle again", "bundle: %w", err)
 	}
-	b := &Bundle{Dir: dir, Manifest: m}
+	b := &Bundle{Dir: dir, Manifest: m, models: map[string]*onnxpb.ModelProto{}}
 	if list := b.check(root); len(list) > 0 {
 		return nil, &InvalidError{Dir: dir, Faults: list}
 	}
@@ -89,6 +92,9 @@ func notABundle(err error) error {
 
 // Path returns the absolute path of one of the bundle's files.
 func (b *Bundle) Path(file string) string { return filepath.Join(b.Dir, file) }
+
+// Model returns the graph of that file as Load read and checked it. No one may change it.
+func (b *Bundle) Model(file string) *onnxpb.ModelProto { return b.models[file] }
 
 // Weights opens the initial weights. The caller closes them.
 func (b *Bundle) Weights() (*safetensors.File, error) { return safetensors.Open(b.Path(WeightsFile)) }

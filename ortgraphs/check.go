@@ -29,7 +29,7 @@ const (
 // limit returns the maximum size of a file.
 func (b *Bundle) limit(name string) float64 {
 	switch {
-	case filepath.Ext(name) == ".onnx":
+	case b.isModel(name):
 		return maxModel
 	case name != WeightsFile:
 		return maxOther
@@ -39,6 +39,11 @@ func (b *Bundle) limit(name string) float64 {
 		values += elements(p.Shape) * float64(manifest.F32.Size())
 	}
 	return values + maxExtra
+}
+
+// isModel reports whether a file must be ONNX: a graph of the manifest, whatever it is named, or a file with that extension.
+func (b *Bundle) isModel(name string) bool {
+	return filepath.Ext(name) == ".onnx" || slices.ContainsFunc(b.Manifest.Graphs, func(g manifest.Graph) bool { return g.File == name })
 }
 
 // check reads all files and returns all faults. It fills the summaries of the graphs.
@@ -148,7 +153,7 @@ func (b *Bundle) checkFile(root *os.Root, name string, f *faults) {
 	hash := sha256.New()
 	var model bytes.Buffer
 	content := io.Writer(hash)
-	if filepath.Ext(name) == ".onnx" {
+	if b.isModel(name) {
 		model.Grow(int(size))
 		content = io.MultiWriter(hash, &model)
 	}
@@ -161,7 +166,7 @@ func (b *Bundle) checkFile(root *os.Root, name string, f *faults) {
 		return
 	}
 	switch {
-	case filepath.Ext(name) == ".onnx":
+	case b.isModel(name):
 		b.checkModel(name, model.Bytes(), f)
 	case name == WeightsFile:
 		b.checkWeights(file, size, f)
@@ -178,6 +183,7 @@ func (b *Bundle) checkModel(name string, data []byte, f *faults) {
 	checkPortable(model, b.Manifest.Files, f)
 	for _, g := range b.Manifest.Graphs {
 		if g.File == name {
+			b.models[name] = model
 			checkContract(b.Manifest, g, model.Graph, f)
 			if g.Precision == string(manifest.BF16) {
 				b.widened = widened(model.Graph)

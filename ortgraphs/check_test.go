@@ -34,6 +34,26 @@ func TestLoadRefuses(t *testing.T) {
 	}
 }
 
+// TestGraphOfAnyName: what the manifest calls a graph is checked like one, whatever its file is named.
+func TestGraphOfAnyName(t *testing.T) {
+	f := newFixture()
+	f.models["train.bin"] = f.models["training_model.onnx"]
+	delete(f.models, "training_model.onnx")
+	f.manifest.Graphs[0].File = "train.bin"
+	b, err := Load(f.write(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if b.Model("train.bin") == nil {
+		t.Error("the graph was not read")
+	}
+	f.models["train.bin"].IrVersion = proto.Int64(12)
+	clear(f.manifest.Files)
+	if _, err := Load(f.write(t)); err == nil || !strings.Contains(err.Error(), "train.bin: ir_version") {
+		t.Errorf("got %v", err)
+	}
+}
+
 func TestLoadListsAllFaults(t *testing.T) {
 	f := newFixture()
 	f.models["training_model.onnx"].IrVersion = proto.Int64(12)

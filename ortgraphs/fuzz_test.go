@@ -4,6 +4,8 @@ import (
 	"testing"
 
 	"google.golang.org/protobuf/proto"
+
+	"github.com/xtts-host/xtts-host/ortgraphs/onnxpb"
 )
 
 // For any content of an ONNX file, checking it terminates, with or without faults.
@@ -17,7 +19,7 @@ func FuzzCheckModel(f *testing.F) {
 	}
 	f.Add([]byte{})
 	f.Fuzz(func(t *testing.T, data []byte) {
-		b := &Bundle{Manifest: newFixture().manifest}
+		b := &Bundle{Manifest: newFixture().manifest, models: map[string]*onnxpb.ModelProto{}}
 		b.checkModel("training_model.onnx", data, &faults{file: "training_model.onnx"})
 	})
 }

@@ -23,11 +23,8 @@ type Program struct {
 // Program prunes a graph of the manifest to the outputs that keep accepts.
 func (b *Bundle) Program(g manifest.Graph, keep func(output string) bool) (*Program, error) {
 	path := b.Path(g.File)
-	model, err := ReadModel(path)
+	model, err := prune.Model(b.Model(g.File), keep)
 	if err != nil {
-		return nil, err
-	}
-	if model, err = prune.Model(model, keep); err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
 	p := &Program{Dir: b.Dir}

@@ -57,11 +57,7 @@ func (b *Bundle) trainingModel(precision manifest.DType) (model *onnxpb.ModelPro
 	if !ok {
 		return nil, "there is no training graph in " + string(precision)
 	}
-	model, err := ReadModel(b.Path(g.File))
-	if err != nil {
-		return nil, err.Error()
-	}
-	return model, ""
+	return b.Model(g.File), ""
 }
 
 func (b *Bundle) step(model *onnxpb.ModelProto, problem string, bucket, rows int) StepCost {

@@ -14,15 +14,11 @@ func Capture(mode, spec string, b *ortgraphs.Bundle, file string) (want bool, fa
 	if mode == "off" {
 		return false, nil, nil
 	}
-	model, err := ortgraphs.ReadModel(b.Path(file))
-	if err != nil {
-		return false, nil, err
-	}
-	for _, f := range lint.Check(model, lint.Trials(b.Manifest)) {
+	for _, f := range lint.Check(b.Model(file), lint.Trials(b.Manifest)) {
 		if f.Rule != lint.CUDAGraph && f.Rule != lint.Memcpy && f.Rule != lint.CPUNode {
 			continue
 		}
-		fault = hint.Errorf("xtts-host graph lint "+spec+" lists all", "%s: %s", file, f)
+		fault = hint.Errorf("xtts-host graph lint "+hint.Path(spec)+" lists all", "%s: %s", file, f)
 		if mode == "on" {
 			return false, nil, fmt.Errorf("--cuda-graphs on: %w", fault)
 		}

@@ -73,19 +73,10 @@ func lintGraphs(b *ortgraphs.Bundle) (list []LintedGraph, err error) {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	look := func(file, path string, optimized bool) error {
-		model, err := ortgraphs.ReadModel(path)
-		if err != nil {
-			return exit.Refused(err)
-		}
-		findings := lint.Check(model, lint.Trials(b.Manifest))
-		list = append(list, LintedGraph{File: file, Optimized: optimized, Nodes: len(model.Graph.Node), Findings: append([]lint.Finding{}, findings...)})
-		return nil
-	}
+	trials := lint.Trials(b.Manifest)
 	for _, g := range b.Manifest.Graphs {
-		if err := look(g.File, b.Path(g.File), false); err != nil {
-			return nil, err
-		}
+		model := b.Model(g.File)
+		list = append(list, LintedGraph{File: g.File, Nodes: len(model.Graph.Node), Findings: lint.Check(model, trials)})
 		if g.Precision == string(manifest.BF16) {
 			// Without a kernel for a node ONNX Runtime makes no session, and so saves no optimized graph, at any level.
 			list = append(list, LintedGraph{File: g.File, Optimized: true, Skipped: "ONNX Runtime's CPU provider, which would optimize it, has no bf16 kernels", Findings: []lint.Finding{}})
@@ -95,9 +86,10 @@ func lintGraphs(b *ortgraphs.Bundle) (list []LintedGraph, err error) {
 		if err := ort.Optimize(b.Path(g.File), optimized); err != nil {
 			return nil, exit.Refused(err)
 		}
-		if err := look(g.File, optimized, true); err != nil {
-			return nil, err
+		if model, err = ortgraphs.ReadModel(optimized); err != nil {
+			return nil, exit.Refused(err)
 		}
+		list = append(list, LintedGraph{File: g.File, Optimized: true, Nodes: len(model.Graph.Node), Findings: lint.Check(model, trials)})
 	}
 	return list, nil
 }

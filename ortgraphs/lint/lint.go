@@ -66,7 +66,7 @@ func Trials(m *manifest.Bundle) []shapes.Sizes {
 // Check returns the findings for a model's graph, in the order of its nodes. A fault that occurs with several trials is
 // reported once. Trials must not be empty.
 func Check(model *onnxpb.ModelProto, trials []shapes.Sizes) []Finding {
-	l := &linter{seen: map[string][]Rule{}}
+	l := &linter{list: []Finding{}, seen: map[string][]Rule{}} // as JSON: never null
 	for _, sizes := range trials {
 		r, err := shapes.Infer(model, sizes)
 		if err != nil {
