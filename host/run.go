@@ -67,6 +67,9 @@ func Train(ctx context.Context, set *config.Set, console Console, how batch.Feed
 			err = cerr
 		}
 	}()
+	if err := config.Confirm(set); err != nil {
+		out.log.Info("code of this run is not remembered", "error", err)
+	}
 	io.WriteString(out.console.Out, p.Record().Banner(folder.Path))
 	p.Warn(out.log.Logger)
 	m, err := machine.Open(machine.Config{
@@ -84,7 +87,7 @@ func Train(ctx context.Context, set *config.Set, console Console, how batch.Feed
 	if err := open(starting, m, s); err != nil {
 		return nil, exit.Refused(err)
 	}
-	if err := report.ReplaceFile(filepath.Join(folder.Path, config.RunFile), []byte(set.YAML(p.Changes...))); err != nil {
+	if err := report.ReplaceFile(filepath.Join(folder.Path, config.RunFile), []byte(set.RunYAML(p.Changes...))); err != nil {
 		return nil, err
 	}
 	if err := prepare(starting, s, out); err != nil {

@@ -144,14 +144,13 @@ type Change struct{ Name, Value, Origin string }
 // the same settings again, but for the files and folders of the run itself (run_dir, resume, init, debug_dir, trace), which are comments.
 func (s *Set) YAML(changes ...Change) string {
 	var out strings.Builder
-	origin := func(name string) string { return cmp.Or(s.origins[name], isDefault) }
 	for _, g := range s.groups {
 		fmt.Fprintf(&out, "# %s\n", g.Title)
 		g.Flags.VisitAll(func(f *pflag.Flag) {
 			if ofOneRun[f.Name] {
 				out.WriteString("# ")
 			}
-			value, from := valueText(f), origin(f.Name)
+			value, from := valueText(f), origin(s, f.Name)
 			if i := slices.IndexFunc(changes, func(c Change) bool { return c.Name == f.Name }); i >= 0 {
 				value, from = changes[i].Value, changes[i].Origin
 			}
@@ -161,10 +160,12 @@ func (s *Set) YAML(changes ...Change) string {
 		})
 	}
 	if s.Pipeline != nil {
-		fmt.Fprintf(&out, "# Stages\n%s: %s  # %s\n", pipelineKey, jsonText(s.Pipeline), origin(pipelineKey))
+		fmt.Fprintf(&out, "# Stages\n%s: %s  # %s\n", pipelineKey, jsonText(s.Pipeline), origin(s, pipelineKey))
 	}
 	return out.String()
 }
+
+func origin(s *Set, name string) string { return cmp.Or(s.origins[name], isDefault) }
 
 // valueText writes a value as YAML. What is no number, no word and no list of those is JSON, which is YAML as well.
 func valueText(f *pflag.Flag) string {

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
-	"path/filepath"
 	"slices"
 	"strconv"
 
@@ -53,7 +52,10 @@ func (s *Set) Load(environ []string) error {
 	}
 	if s.Resume != "" {
 		// A resumed run keeps its settings. The command line, the environment and --config come before them.
-		if err := s.readFile(filepath.Join(s.Resume, RunFile)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		if err := s.readFile(runFile(s)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		if err := checkRunFile(s); err != nil {
 			return err
 		}
 	}

@@ -1,0 +1,91 @@
+package config
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/xtts-host/xtts-host/shared/hint"
+)
+
+// runFolder makes a run folder with this config.yaml.
+func runFolder(t *testing.T, text string) string {
+	t.Helper()
+	return filepath.Dir(write(t, RunFile, text))
+}
+
+// TestRunYAMLHasAbsolutePaths: what a run folder says is the same from any working directory.
+func TestRunYAMLHasAbsolutePaths(t *testing.T) {
+	home := t.TempDir()
+	t.Chdir(home)
+	here, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
+	}
+	args := []string{"--train-data", "clips", "--val-data", "../val", "--plugins", "mine", "--ort-lib", "/lib/ort.so", "--cache-dir", "cache"}
+	began := parse(t, nil, args...)
+	text := began.RunYAML()
+	for _, want := range []string{
+		`graph: "builtin:myxtts-nano"  # default`, `train_data: "` + here + `/clips"  # flag`, `ort_lib: "/lib/ort.so"`, `# run_dir: ""  # default`,
+	} {
+		if !strings.Contains(text, want+"\n") && !strings.Contains(text, want+"  #") {
+			t.Errorf("no line %s in\n%s", want, text)
+		}
+	}
+	if err := Confirm(began); err != nil {
+		t.Fatal(err)
+	}
+	run := runFolder(t, text)
+	t.Chdir(t.TempDir())
+	resumed := parse(t, nil, "--resume", run, "--cache-dir", filepath.Join(here, "cache"))
+	for what, got := range map[string]string{"clips": resumed.TrainData, "mine": resumed.Plugins, "../val": resumed.ValData} {
+		if want := filepath.Join(here, what); got != want {
+			t.Errorf("resumed elsewhere with %s, want %s", got, want)
+		}
+	}
+}
+
+// TestRunFolderNamesNoCode: plugins and libraries that only a run folder names are refused, with the flags that confirm
+// them; those of the command line, of an earlier one, and the default are not.
+func TestRunFolderNamesNoCode(t *testing.T) {
+	t.Setenv("XDG_CACHE_HOME", t.TempDir())
+	const evil, library = "/tmp/it's evil", "/tmp/libevil.so"
+	run := runFolder(t, `plugins: "`+evil+`"`+"\nort_lib: "+library+"\n")
+	err := New().Parse([]string{"--resume", run}, nil)
+	if err == nil || !strings.Contains(err.Error(), "plugins: "+evil+", ort_lib: "+library) {
+		t.Fatalf("error %v", err)
+	}
+	if want := `confirm it with --plugins '/tmp/it'\''s evil' --ort-lib /tmp/libevil.so`; !strings.Contains(hint.Of(err), want) {
+		t.Errorf("hint %s, want %s", hint.Of(err), want)
+	}
+	if err := New().Parse([]string{"--resume", run, "--plugins", "/mine"}, nil); err == nil || strings.Contains(err.Error(), evil) {
+		t.Errorf("with --plugins: %v", err)
+	}
+	named := parse(t, []string{"XTTS_HOST_ORT_LIB=" + library}, "--resume", run, "--plugins", evil)
+	if err := Confirm(named); err != nil {
+		t.Fatal(err)
+	}
+	parse(t, nil, "--resume", run) // an earlier command line of this user named both
+	parse(t, nil, "--resume", runFolder(t, "plugins: plugins\nort_lib: \"\"\n"))
+}
+
+// TestRunFolderConfirmsNothing: neither a resumed run, nor a cache folder that it names, confirms its code.
+func TestRunFolderConfirmsNothing(t *testing.T) {
+	t.Setenv("XDG_CACHE_HOME", t.TempDir())
+	cache := t.TempDir()
+	if err := os.WriteFile(filepath.Join(cache, confirmedFile), []byte("plugins \"/evil\"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	run := runFolder(t, "plugins: /evil\ncache_dir: "+cache+"\n")
+	if err := New().Parse([]string{"--resume", run}, nil); err == nil {
+		t.Error("the run folder's own cache confirms its plugins")
+	}
+	parse(t, nil, "--resume", run, "--cache-dir", cache)
+	if err := os.Chmod(filepath.Join(cache, confirmedFile), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	if err := New().Parse([]string{"--resume", run, "--cache-dir", cache}, nil); err == nil {
+		t.Error("a file that others can write confirms plugins")
+	}
+}
