@@ -15,7 +15,7 @@ PLATFORM = $(shell go env GOOS)_$(shell go env GOARCH)
 # Relative, since the name of a target ends at a space.
 ORT := .cache/ort/1.29.0/libonnxruntime.so.1.29.0
 
-.PHONY: run need build plugins test test-go test-export check torture soak fuzz bench docs clean
+.PHONY: run need build plugins test test-go test-export check torture soak fuzz bench docs notices clean
 
 run: ## fetch what is missing, build, and train on the embedded sample
 	@scripts/run.sh
@@ -52,6 +52,7 @@ check: need ## format, vet, generated files, staticcheck and govulncheck
 	go vet -race ./... # what the tests have compiled
 	scripts/gen-proto.sh --check
 	scripts/kernels.sh --check
+	go run ./scripts/notices -check
 	scripts/lint.sh
 
 test-export: build ## the exporter's tests, in their own PyTorch environment (5.5 GB); commit the record that they write
@@ -72,6 +73,9 @@ bench: build
 
 docs: ## manual pages in .cache/man
 	go run ./cmd/xtts-docs .cache/man
+
+notices: need ## THIRD_PARTY_NOTICES.md: the linked modules and their licenses
+	go run ./scripts/notices
 
 clean:
 	rm -rf bin runs plugins/*/*_$(PLATFORM) plugins/*/*_$(PLATFORM)_cuda plugins/*/plugin.sum

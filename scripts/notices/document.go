@@ -1,0 +1,84 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+const head = `# Third-party notices
+
+xtts-host is licensed under Apache-2.0 ([LICENSE](LICENSE)). This file lists the work of others that a build contains or
+fetches. ` + "`make notices`" + ` writes it, and ` + "`make check`" + ` fails if it does not match the build.
+
+## In the program and the plugins
+
+These Go modules are linked into ` + "`bin/xtts-host`" + ` or a first-party plugin, on x86-64 or arm64, with or without
+CUDA. The numbers refer to the texts at the end. Some modules contain C headers of another project; the notices at the
+top of these headers are among the texts.
+
+| module | version | license | texts |
+|---|---|---|---|
+`
+
+const tail = `
+The standard library of Go is linked, too, in the version of the toolchain that builds the program. Its license is
+BSD-3-Clause by The Go Authors, with a patent grant: the texts of golang.org/x/sys.
+
+## In this repository
+
+| file | from | license |
+|---|---|---|
+| ` + "`ortgraphs/onnxpb/onnx.proto`" + ` | the ONNX project | Apache-2.0 |
+| ` + "`host/dataset/sample/sample.zip`" + ` | recordings made with eSpeak NG 1.51, texts of this project | CC0-1.0 |
+
+## Fetched by a build, not redistributed
+
+The repository and its builds contain none of these files. The scripts fetch them from PyPI, with pinned hashes, to
+` + "`.cache`" + ` on the machine that builds. If you pass them on, for example in a container image, their licenses apply
+to you. Each wheel contains its license.
+
+| what | fetched by | license |
+|---|---|---|
+| ONNX Runtime, with or without CUDA | ` + "`scripts/fetch-ort.sh`, `scripts/fetch-ort-gpu.sh`" + ` | MIT, with ThirdPartyNotices.txt in the wheel |
+| CUDA runtime, cuBLAS, cuRAND, cuFFT, cuDNN | ` + "`scripts/fetch-ort-gpu.sh`" + `, those that the machine lacks | NVIDIA's license agreements of CUDA and cuDNN |
+| the header ` + "`cuda.h`" + ` | ` + "`scripts/cuda-env.sh`" + `, for builds with CUDA | NVIDIA's license agreement of CUDA |
+
+NVIDIA's driver, with ` + "`libcuda`" + ` and NVML, belongs to the machine. The Python packages of the exporter
+(` + "`scripts/export/requirements.txt`" + `) and of the tests are no part of a build.
+
+## Texts
+`
+
+// document returns the content of the file. A text that several modules share has one number.
+func document(modules []*module) []byte {
+	var out bytes.Buffer
+	out.WriteString(head)
+	var all []string
+	var from [][]string
+	for _, m := range modules {
+		var ids, numbers []string
+		for _, t := range m.texts {
+			if id := kind(t.content); id != "" && !strings.Contains(t.name, "/") && !slices.Contains(ids, id) {
+				ids = append(ids, id)
+			}
+			n := slices.Index(all, t.content)
+			if n < 0 {
+				n, all, from = len(all), append(all, t.content), append(from, nil)
+			}
+			from[n] = append(from[n], m.Path+"/"+t.name)
+			numbers = append(numbers, fmt.Sprintf("[%d](#text-%d)", n+1, n+1))
+		}
+		fmt.Fprintf(&out, "| %s | %s | %s | %s |\n", m.Path, m.Version, strings.Join(ids, ", "), strings.Join(numbers, " "))
+	}
+	out.WriteString(tail)
+	for n, content := range all {
+		fmt.Fprintf(&out, "\n### Text %d\n\n", n+1)
+		for _, f := range from[n] {
+			fmt.Fprintf(&out, "- `%s`\n", f)
+		}
+		fmt.Fprintf(&out, "\n```text\n%s\n```\n", content)
+	}
+	return out.Bytes()
+}
