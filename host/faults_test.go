@@ -325,6 +325,19 @@ func TestRowThatIsNeverFinite(t *testing.T) {
 
 // mixPipeline writes a config file with the pipeline of pico after mix with that amount.
 func mixPipeline(t *testing.T, amount float64) string {
+	ports := map[string]string{"waveform": "waveform", "waveform_lengths": "waveform_lengths"}
+	mix := manifest.StageInstance{Name: "mix", Stage: "mix", Config: map[string]any{"amount": amount}, Inputs: ports, Outputs: ports}
+	return picoPipeline(t, func(p []manifest.StageInstance) []manifest.StageInstance {
+		return append([]manifest.StageInstance{mix}, p...)
+	})
+}
+
+// idlePipeline writes one with idle in the place of the first stage.
+func idlePipeline(t *testing.T) string {
+	return picoPipeline(t, func(p []manifest.StageInstance) []manifest.StageInstance { p[0].Stage = "idle"; return p })
+}
+
+func picoPipeline(t *testing.T, change func([]manifest.StageInstance) []manifest.StageInstance) string {
 	t.Helper()
 	data, err := os.ReadFile(filepath.Join(pico, "bundle.json"))
 	if err != nil {
@@ -334,9 +347,7 @@ func mixPipeline(t *testing.T, amount float64) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ports := map[string]string{"waveform": "waveform", "waveform_lengths": "waveform_lengths"}
-	mix := manifest.StageInstance{Name: "mix", Stage: "mix", Config: map[string]any{"amount": amount}, Inputs: ports, Outputs: ports}
-	if data, err = json.Marshal(map[string]any{"pipeline": append([]manifest.StageInstance{mix}, bundle.Pipeline...)}); err != nil {
+	if data, err = json.Marshal(map[string]any{"pipeline": change(bundle.Pipeline)}); err != nil {
 		t.Fatal(err)
 	}
 	path := filepath.Join(t.TempDir(), "config.json")

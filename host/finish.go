@@ -52,7 +52,7 @@ func (r *run) resumeHint(err error) error {
 	switch {
 	case errors.Is(err, train.ErrInterrupted):
 		return hint.Errorf("go on with --resume "+hint.Path(r.dir), "%w", err)
-	case errors.Is(err, supervise.ErrCrashLoop), errors.Is(err, supervise.ErrFailed):
+	case errors.Is(err, supervise.ErrCrashLoop), errors.Is(err, supervise.ErrFailed), errors.Is(err, supervise.ErrViolation):
 		return hint.Errorf(hint.Of(err)+"; then go on with --resume "+hint.Path(r.dir), "%w", err)
 	}
 	return err

@@ -19,6 +19,8 @@ type decoder struct {
 // Decode implements pipeline.Decoder.
 func (d *decoder) Decode(_ context.Context, worker int, b *pipeline.Batch) ([]pipeline.Rejected, error) {
 	slot, s := d.ring.Slot(b.Slot), d.data.of(b)
+	d.proof.decode(b.Slot)
+	defer d.proof.decoded(b.Slot, b.Bucket)
 	d.guards.begin(b)
 	tensors := d.tensors[worker][:0]
 	for _, t := range d.made[b.Bucket] {

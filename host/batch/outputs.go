@@ -1,6 +1,7 @@
 package batch
 
 import (
+	"bytes"
 	"encoding/binary"
 	"fmt"
 	"maps"
@@ -16,6 +17,9 @@ type outputs struct {
 	lengths []counted        // that the stage writes
 	same    [][2]ring.Tensor // lengths that the stage writes, and those that they must equal
 	floats  []ring.Tensor    // that could hold what is not finite
+	written []string         // names of all
+	fresh   []ring.Tensor    // floats and lengths that are not inputs as well: the stage writes all of them
+	kept    []ring.Tensor    // small tensors of the batch that the stage must leave as they are: lengths and numbers of rows
 }
 
 // counted is a lengths tensor with the room that it counts in.
@@ -26,7 +30,7 @@ type counted struct {
 
 // newOutputs finds the outputs of an instance in a layout.
 func newOutputs(in catalog.Instance, layout *ring.Layout) outputs {
-	var o outputs
+	o := outputs{written: slices.Collect(maps.Values(in.Outputs))}
 	for _, port := range in.Stage.Outputs {
 		t, ok := layout.Find(in.Outputs[port.Name])
 		if !ok {
@@ -35,10 +39,17 @@ func newOutputs(in catalog.Instance, layout *ring.Layout) outputs {
 		switch t.DType {
 		case manifest.F32, manifest.F64, manifest.F16, manifest.BF16:
 			o.floats = append(o.floats, t)
+			o.addFresh(in, port.Name, t)
 		}
 		l, ok := layout.Find(in.Outputs[port.Lengths])
 		if ok && l.DType == manifest.I32 && len(t.Shape) > 1 {
 			o.lengths = append(o.lengths, counted{l, t.Shape[1]})
+			o.addFresh(in, port.Lengths, l)
+		}
+	}
+	for _, t := range layout.Tensors {
+		if len(t.Shape) == 1 && !slices.Contains(o.written, t.Name) {
+			o.kept = append(o.kept, t)
 		}
 	}
 	for _, counts := range slices.Sorted(maps.Keys(in.Recounts)) {
@@ -47,6 +58,46 @@ func newOutputs(in catalog.Instance, layout *ring.Layout) outputs {
 		o.same = append(o.same, [2]ring.Tensor{l, graphs})
 	}
 	return o
+}
+
+func (o *outputs) addFresh(in catalog.Instance, port string, t ring.Tensor) {
+	known := slices.ContainsFunc(o.fresh, func(had ring.Tensor) bool { return had.Name == t.Name })
+	if _, edits := in.Inputs[port]; !edits && !known {
+		o.fresh = append(o.fresh, t)
+	}
+}
+
+// save appends what the stage must keep, and makes the lengths that it writes impossible: a stage that answers without
+// having worked is not to pass off those of an earlier batch.
+func (o *outputs) save(slot, to []byte) []byte {
+	for _, t := range o.kept {
+		to = append(to, t.In(slot)...)
+	}
+	for _, t := range o.fresh {
+		if t.DType == manifest.I32 {
+			for i := range t.In(slot) {
+				t.In(slot)[i] = unwritten
+			}
+		}
+	}
+	return to
+}
+
+// checkKept returns an error if the stage has changed what it must keep.
+func (o *outputs) checkKept(slot, saved []byte) error {
+	for _, t := range o.kept {
+		now, was := t.In(slot), saved[:t.Bytes()]
+		saved = saved[t.Bytes():]
+		if bytes.Equal(now, was) {
+			continue
+		}
+		row := 0
+		for size := t.DType.Size(); bytes.Equal(now[row*size:(row+1)*size], was[row*size:(row+1)*size]); {
+			row++
+		}
+		return fmt.Errorf("it changed row %d of %s, but %s is not an output of the stage", row, t.Name, t.Name)
+	}
+	return nil
 }
 
 // checkLengths returns an error for a row whose length is impossible: below 0, beyond the tensor, not 0 in an empty row,

@@ -13,7 +13,7 @@ import (
 	"github.com/xtts-host/xtts-host/shared/ring"
 )
 
-// Config says what a Path is made of.
+// Config says what a Path is made of. It is wide because decoder, stages and copier of one path meet in it.
 type Config struct {
 	Source     *Source
 	Feeding    Feeding
@@ -29,6 +29,7 @@ type Config struct {
 	GPU        gpu.Context // of the model; nil on the CPU
 	Quarantine *Quarantine
 	Log        *slog.Logger
+	Verify     bool // prove that plugins write only to their outputs; the pools have supervise.Config.Pause
 	Hooks      Hooks
 }
 
@@ -56,6 +57,7 @@ type common struct {
 	ring    *ring.Ring
 	layouts []ring.Layout
 	guards  *guards
+	proof   *proof // nil without Config.Verify
 	data    Data
 }
 
@@ -71,6 +73,9 @@ type Path struct {
 // New makes a path. Nothing moves on it until the pipeline runs.
 func New(c Config) (*Path, error) {
 	shared := &common{seed: c.Source.Seed, ring: c.Ring, layouts: c.Layouts, guards: newGuards(c.Ring, c.Layouts), data: c.Data}
+	if c.Verify {
+		shared.proof = newProof(c.Ring, c.Layouts)
+	}
 	for i, pool := range c.Pools {
 		shared.guards.pools = append(shared.guards.pools, pool)
 		shared.guards.names = append(shared.guards.names, c.Stages.Plugins[i].Name())

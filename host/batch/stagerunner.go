@@ -1,6 +1,7 @@
 package batch
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -37,6 +38,7 @@ type processes interface {
 // attempts is what a stage runner knows of the batch in a slot. The slot's goroutine uses it alone.
 type attempts struct {
 	keys   []byte
+	kept   []byte  // what the stage must not change
 	failed int     // calls in a row
 	ended  int     // processes since its last good call: they ended with the batch in their hands, or for what they made of it
 	rows   []int32 // of the data set: not finite in an earlier attempt
@@ -69,10 +71,7 @@ func (s *stageRunner) Process(ctx context.Context, b *pipeline.Batch) (_ []pipel
 	if err := s.guards.check(b, nil); err != nil { // not this plugin's doing
 		return nil, 0, err
 	}
-	s.fillKeys(a.keys, b)
-	res, err := s.pool.Call(ctx, supervise.Request{
-		Instance: s.instance.Index, Slot: b.Slot, Bucket: b.Bucket, Epoch: int64(b.Epoch), Step: b.Step, RowKeys: a.keys, Order: b.Order(),
-	})
+	res, err := s.call(ctx, b, a)
 	switch {
 	case err != nil && ctx.Err() != nil: // the run ends; the cause may be another stage's failure
 		return nil, res.Busy, err
@@ -109,6 +108,22 @@ func (s *stageRunner) Process(ctx context.Context, b *pipeline.Batch) (_ []pipel
 	return rejected, res.Busy, err
 }
 
+// call sends the batch to a process. With a proof it works alone, and an error that wraps supervise.ErrViolation says what else
+// than its outputs it wrote.
+func (s *stageRunner) call(ctx context.Context, b *pipeline.Batch, a *attempts) (supervise.Result, error) {
+	out := &s.outputs[b.Bucket]
+	s.fillKeys(a.keys, b)
+	s.proof.begin(b.Slot, out)
+	a.kept = out.save(s.ring.Slot(b.Slot), a.kept[:0])
+	res, err := s.pool.Call(ctx, supervise.Request{
+		Instance: s.instance.Index, Slot: b.Slot, Bucket: b.Bucket, Epoch: int64(b.Epoch), Step: b.Step, RowKeys: a.keys, Order: b.Order(),
+	})
+	if why := s.proof.end(b.Slot, out, err == nil && len(res.Bad) == 0); why != nil {
+		return res, supervise.Violation(s.plugin, why)
+	}
+	return res, err
+}
+
 // lost has the batch built again whose process has ended, unless that has happened too often. A process that was ended for
 // what it, or another, wrote elsewhere says nothing about this batch.
 func (s *stageRunner) lost(a *attempts, err error) error {
@@ -138,7 +153,7 @@ func (s *stageRunner) fillKeys(keys []byte, b *pipeline.Batch) {
 // is the row's own fault.
 func (s *stageRunner) inspect(b *pipeline.Batch, id supervise.ProcessID) (rejected []pipeline.Rejected, err error) {
 	slot, out := s.ring.Slot(b.Slot), &s.outputs[b.Bucket]
-	if err := out.checkLengths(slot, b.Rows); err != nil {
+	if err := cmp.Or(out.checkKept(slot, s.attempts[b.Slot].kept), out.checkLengths(slot, b.Rows)); err != nil {
 		return nil, s.replace(b.Slot, id, err)
 	}
 	rows, known := s.data.of(b).Index.Rows, s.attempts[b.Slot].rows

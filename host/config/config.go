@@ -63,6 +63,7 @@ type Config struct {
 	MemoryBaseline    Limit
 	MaxQuarantine     int // rows; -1 means max(1, 1 %)
 	RequireChecksums  bool
+	VerifyPlugins     bool
 	ORTLib, CacheDir  string
 
 	DebugDir   string

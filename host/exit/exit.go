@@ -79,7 +79,7 @@ func Advise(err error, advice string) error {
 }
 
 // Code is the exit status for what a command returned: 0 done; 1 input or output failed, or training did not stay finite;
-// 2 refused before the first step; 3 out of memory; 4 a plugin keeps crashing or failing; 5 too many unusable rows;
+// 2 refused before the first step; 3 out of memory; 4 a plugin keeps crashing or failing, or broke the protocol; 5 too many unusable rows;
 // 130 interrupted, with a checkpoint saved.
 func Code(err error) int {
 	switch {
@@ -89,7 +89,7 @@ func Code(err error) int {
 		return 130
 	case OutOfMemory(err):
 		return 3
-	case errors.Is(err, supervise.ErrCrashLoop), errors.Is(err, supervise.ErrFailed):
+	case errors.Is(err, supervise.ErrCrashLoop), errors.Is(err, supervise.ErrFailed), errors.Is(err, supervise.ErrViolation):
 		return 4
 	case errors.Is(err, batch.ErrQuarantine):
 		return 5

@@ -59,7 +59,7 @@ func (m *Machine) poolConfig(plugin catalog.Entry, configure *stagepb.ConfigureR
 	c := supervise.Config{
 		InFlight: inFlight,
 		Plugin:   plugin, ORTLibrary: library, Workers: m.plan.Config.PluginWorkers[plugin.Name()], Ring: m.Ring, Configure: configure, Logger: m.log,
-		StartTimeout: start, ConfigureTimeout: start, CallTimeout: call,
+		StartTimeout: start, ConfigureTimeout: start, CallTimeout: call, Pause: m.plan.Config.VerifyPlugins,
 	}
 	if call > 0 {
 		c.DrainTimeout, c.HealthTimeout = min(call, 10*time.Second), min(call, 5*time.Second)

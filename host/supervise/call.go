@@ -76,6 +76,8 @@ func (p *process) do(ctx context.Context, req *Request, limit time.Duration) (ou
 	if !p.register(c) {
 		return outcome{}, false
 	}
+	p.active()
+	defer p.idle()
 	c.timer.Reset(limit)
 	p.send(&c.msg)
 	p.reached(Batch)

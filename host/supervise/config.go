@@ -11,7 +11,8 @@ import (
 	"github.com/xtts-host/xtts-host/shared/stagepb"
 )
 
-// Config describes a pool. Plugin, Ring and Configure are required.
+// Config describes a pool. Plugin, Ring and Configure are required. It is wide because every limit and policy of a pool is set here
+// once.
 type Config struct {
 	// Plugin is a startable entry of the catalog.
 	Plugin catalog.Entry
@@ -45,6 +46,9 @@ type Config struct {
 	// HealthInterval is the time between two health checks of a process (0: 10 s), HealthTimeout the time for the
 	// answer (0: 5 s). So a hanging process is detected even if it has no call in flight.
 	HealthInterval, HealthTimeout time.Duration
+	// Pause stops each process while it has no call, so that it can write to the ring only during its calls. A process that
+	// is stopped answers no health checks, so there are none.
+	Pause bool
 	// Restart is the policy for replacing processes.
 	Restart RestartPolicy
 	// Reached, if not nil, is called when a process reaches a phase. The process waits in the phase until it returns.

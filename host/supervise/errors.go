@@ -15,6 +15,9 @@ var (
 	// ErrCrashLoop means that the plugin was restarted too often, by RestartPolicy or by the caller's own limit
 	// (CrashLoop). With RestartPolicy, the pool has failed permanently.
 	ErrCrashLoop = errors.New("it keeps crashing")
+	// ErrViolation means that a plugin broke a rule of the protocol in a way that the caller does not continue after
+	// (Violation).
+	ErrViolation = errors.New("it broke the protocol")
 	// ErrClosed means that the pool accepts no more calls.
 	ErrClosed = errors.New("plugin pool is closed")
 )
@@ -85,6 +88,11 @@ func CrashLoop(plugin, loop string, last error) *PluginError {
 	}
 	e.Err = fmt.Errorf("%w: %s; the last time: %s", ErrCrashLoop, loop, strings.TrimPrefix(why, ErrLost.Error()+": "))
 	return e
+}
+
+// Violation returns the error of a caller that ends the run because a plugin broke a rule. It wraps ErrViolation.
+func Violation(plugin string, why error) *PluginError {
+	return &PluginError{Plugin: plugin, Err: fmt.Errorf("%w: %w", ErrViolation, why), hint: rulesHint}
 }
 
 // Is distinguishes a start that failed because the process was lost from one that the plugin refused.

@@ -59,12 +59,17 @@ type process struct {
 	lastID  uint64
 	retired bool // accepts no more calls
 	record
+
+	pausing sync.Mutex // guards busy, and is held until the process has stopped
+	busy    int        // reasons to let the process run, under Config.Pause
 }
 
 // serve receives results until the stream ends, and returns why it ended: nil if the plugin closed it.
 func (p *process) serve() error {
 	var watch sync.WaitGroup
-	watch.Go(p.watch)
+	if !p.cfg.Pause {
+		watch.Go(p.watch)
+	}
 	defer watch.Wait()
 	defer p.cancel()
 	defer func() { p.mu.Lock(); p.serving = time.Since(p.began); p.mu.Unlock() }()
@@ -245,6 +250,7 @@ func (p *process) during() string {
 // drain asks the plugin to finish, then closes the stream. serve ends when the plugin has closed its side too.
 func (p *process) drain(ctx context.Context) {
 	p.reached(Drain)
+	p.active() // to the end
 	if err := within(ctx, p.cfg.DrainTimeout, func(ctx context.Context) error {
 		_, err := p.stage.Drain(ctx, &stagepb.DrainRequest{})
 		return err

@@ -27,9 +27,11 @@ func launch(ctx context.Context, cfg *Config, id ProcessID) (*process, error) {
 	log := cfg.Logger.With("plugin", cfg.Plugin.Name(), "worker", id.Worker)
 	p := &process{id: id, cfg: cfg, journal: newJournal(log), gone: make(chan struct{}), pending: map[uint64]*call{}}
 	p.ctx, p.cancel = context.WithCancel(context.Background())
+	p.busy = 1 // while it starts
 	if err := p.start(ctx); err != nil {
 		return nil, p.abort(ctx, err)
 	}
+	p.idle()
 	return p, nil
 }
 

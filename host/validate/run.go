@@ -124,6 +124,9 @@ type validation struct {
 }
 
 func newValidation(set *config.Set, command probe.Command, console host.Console) *validation {
+	if !set.Given("verify-plugins") {
+		set.VerifyPlugins = true // unless a person has said otherwise
+	}
 	bus := event.NewBus()
 	bus.Offer("console", report.NewConsole(io.Discard, console.Err), nil)
 	log := slog.New(record.Warnings(func(w *event.Warning) { bus.Publish(w) }))

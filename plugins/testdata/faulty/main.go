@@ -1,6 +1,7 @@
 // Faulty is a plugin that works correctly except for the faults that XTTS_PLUGIN_FAULT lists, separated by commas.
 // host/faults_test.go has the list, and checks the effect of each on a run. Its stage mix applies a gain that is drawn
-// from the row's key, so a row that is processed twice, or not at all, changes the losses of a run.
+// from the row's key, so a row that is processed twice, or not at all, changes the losses of a run. The stage tint is the
+// same without the lengths among its outputs, and idle answers without having worked.
 package main
 
 import (
@@ -81,7 +82,9 @@ func main() {
 		io.Copy(io.Discard, os.NewFile(stage.LifelineFD, "lifeline"))
 		os.Exit(0)
 	}()
-	id := stage.Plugin{ID: "faulty", Version: "1.0.0", Stages: map[string]func() stage.Stage{"mix": func() stage.Stage { return new(mix) }}}
+	id := stage.Plugin{ID: "faulty", Version: "1.0.0", Stages: map[string]func() stage.Stage{
+		"mix": func() stage.Stage { return new(mix) }, "tint": func() stage.Stage { return new(mix) }, "idle": func() stage.Stage { return idle{} },
+	}}
 	if strikes("says another version") {
 		id.Version = "0.9.0"
 	}
@@ -106,6 +109,7 @@ func main() {
 type server struct {
 	*stage.Server
 	ring *ring.Ring // the whole ring, which every plugin maps
+	text []uint64   // by bucket: the offset of text_sequences in a slot
 }
 
 // entry connects the server to go-plugin.
@@ -121,6 +125,14 @@ func (e *entry) GRPCServer(_ *plugin.GRPCBroker, g *grpc.Server) error {
 
 func (e *entry) GRPCClient(context.Context, *plugin.GRPCBroker, *grpc.ClientConn) (any, error) {
 	return nil, errors.New("not a client")
+}
+
+func (s *server) Configure(ctx context.Context, req *stagepb.ConfigureRequest) (*stagepb.ConfigureResponse, error) {
+	for _, l := range req.Layouts {
+		at := slices.IndexFunc(l.Tensors, func(t *stagepb.Tensor) bool { return t.Name == "text_sequences" })
+		s.text = append(s.text, l.Tensors[at].Offset)
+	}
+	return s.Server.Configure(ctx, req)
 }
 
 func (s *server) Attach(ctx context.Context, req *stagepb.AttachRequest) (*stagepb.AttachResponse, error) {
@@ -142,24 +154,29 @@ func (s *server) Drain(ctx context.Context, req *stagepb.DrainRequest) (*stagepb
 }
 
 func (s *server) Process(stream grpc.BidiStreamingServer[stagepb.Call, stagepb.Result]) error {
-	return s.Server.Process(&liar{BidiStreamingServer: stream, ring: s.ring, slots: map[uint64]int{}})
+	return s.Server.Process(&liar{BidiStreamingServer: stream, server: s, calls: map[uint64]*stagepb.Call{}})
 }
 
 // liar sends other results than those of the stage.
 type liar struct {
 	grpc.BidiStreamingServer[stagepb.Call, stagepb.Result]
-	ring *ring.Ring
+	server *server
 
-	mu    sync.Mutex     // guards the rest
-	slots map[uint64]int // by call
+	mu    sync.Mutex // guards the rest
+	calls map[uint64]*stagepb.Call
 	sent  int
+	late  *stagepb.Call // to be written to when the next call comes
 }
 
 func (l *liar) Recv() (*stagepb.Call, error) {
 	c, err := l.BidiStreamingServer.Recv()
 	if err == nil {
 		l.mu.Lock()
-		l.slots[c.Id] = int(c.Slot)
+		l.calls[c.Id] = c
+		if l.late != nil && l.late.Slot != c.Slot {
+			l.scribble(l.late, 0)
+			l.late = nil
+		}
 		l.mu.Unlock()
 	}
 	return c, err
@@ -171,12 +188,19 @@ func (l *liar) Send(r *stagepb.Result) error {
 	if l.sent++; l.sent%every != 0 {
 		return l.BidiStreamingServer.Send(r)
 	}
-	own := l.slots[r.Id]
+	call := l.calls[r.Id]
+	own := int(call.Slot)
 	switch {
 	case strikes("overwrites the whole ring"):
 		l.clear(func(slot int) bool { return true })
 	case strikes("overwrites other slots"):
 		l.clear(func(slot int) bool { return slot != own })
+	case strikes("changes a tensor that is not its own"):
+		l.scribble(call, 0)
+	case strikes("changes another slot"):
+		l.scribble(call, 1)
+	case strikes("writes after its answer"):
+		l.late = call
 	case strikes("answers for an unknown call"):
 		r.Id += 1000
 	case strikes("rejects a row that is not there"):
@@ -189,10 +213,15 @@ func (l *liar) Send(r *stagepb.Result) error {
 	return l.BidiStreamingServer.Send(r)
 }
 
+// scribble changes the first text of the batch of a call, or of one in a later slot. No guard shows it.
+func (l *liar) scribble(c *stagepb.Call, later int) {
+	l.server.ring.Slot((int(c.Slot) + later) % l.server.ring.Slots())[l.server.text[c.Bucket]] ^= 1
+}
+
 func (l *liar) clear(which func(slot int) bool) {
-	for i := range l.ring.Slots() {
+	for i := range l.server.ring.Slots() {
 		if which(i) {
-			clear(l.ring.Slot(i))
+			clear(l.server.ring.Slot(i))
 		}
 	}
 }

@@ -85,9 +85,25 @@ func (m *mix) misbehave(b *stage.Batch, wave []float32, lengths []int32) {
 		lengths[first] = int32(b.Shape("waveform")[1]) + 1
 	case strikes("gives a negative length"):
 		lengths[first] = -1
+	case strikes("shortens a row"):
+		lengths[first]--
+	case strikes("writes f64"):
+		for i := 0; i+1 < int(lengths[first]); i += 2 {
+			*(*float64)(unsafe.Pointer(&wave[first*b.Shape("waveform")[1]+i])) = 0.25
+		}
+	case strikes("is far too loud"):
+		wave[first*b.Shape("waveform")[1]] = 1e30
+	case strikes("gives zeros"):
+		clear(wave)
 	case strikes("writes beyond its tensor"):
 		clear(unsafe.Slice(&wave[0], len(wave)+4)[len(wave):])
 	case strikes("floods its stderr"):
 		flood()
 	}
 }
+
+// idle is the stage that never works.
+type idle struct{}
+
+func (idle) Configure(context.Context, *stage.Config) error { return nil }
+func (idle) Process(context.Context, *stage.Batch) error    { return nil }

@@ -1,0 +1,78 @@
+package host
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/xtts-host/xtts-host/host/exit"
+)
+
+// TestVerifyPlugins has the plugin write where it must not, each time without touching a guard: the batch that it does so in is
+// the last.
+func TestVerifyPlugins(t *testing.T) {
+	folder := faultyPlugins(t, nil)
+	flags := append(slices.Clone(faultFlags[2:]), "--plugins", folder, "--verify-plugins", "--max-steps", "5") // another stage than mix
+	for _, tt := range []struct {
+		fault, stage string
+		want         string // of the error, with N in the place of numbers
+	}{
+		{"shortens a row", "tint", "it changed row N of waveform_lengths in ring slot N, but waveform_lengths is not an output of the stage"},
+		{"changes a tensor that is not its own", "mix", "it changed row N of text_sequences in ring slot N, but text_sequences is not an output of the stage"},
+		{"changes another slot", "mix", "it wrote to row N of text_sequences in ring slot N, but its call was for slot N"},
+		{"writes after its answer", "mix", "it wrote to row N of text_sequences in ring slot N, but its call was for slot N"},
+		{"writes beyond its tensor", "mix", "it wrote to the bytes after waveform in ring slot N"},
+	} {
+		t.Run(tt.fault, func(t *testing.T) {
+			got := trainFaulty(t, tt.fault, "", append(slices.Clone(flags), "--augment", tt.stage)...)
+			if exit.Code(got.err) != 4 {
+				t.Fatalf("exit status %d: %v", exit.Code(got.err), got.err)
+			}
+			want := "stage " + tt.stage + ": plugin faulty: it broke the protocol: " + tt.want
+			if text := regexp.MustCompile(`\d+`).ReplaceAllString(got.err.Error(), "N"); text != want {
+				t.Errorf("error:\n%s\nwant:\n%s", text, want)
+			}
+			if got.restarts["faulty"] != 0 {
+				t.Errorf("restarts: %v", got.restarts)
+			}
+		})
+	}
+	t.Run("answers without working", func(t *testing.T) {
+		got := trainFaulty(t, "", "", append(slices.Clone(flags), "--config", idlePipeline(t))...)
+		const want = "stage target: plugin faulty: it broke the protocol: it answered without writing row 0 of mel_spectrograms"
+		if exit.Code(got.err) != 4 || got.err.Error() != want {
+			t.Errorf("exit status %d: %v", exit.Code(got.err), got.err)
+		}
+	})
+	t.Run("answers for another call", func(t *testing.T) {
+		got := trainFaulty(t, "answers for an unknown call", t.TempDir(), append(slices.Clone(flags), "--augment", "mix")...)
+		const want = "plugin faulty is restarted: it sent a result for call"
+		if got.err != nil || !strings.Contains(got.warnings, want) {
+			t.Errorf("%v; warnings:\n%s", got.err, got.warnings)
+		}
+	})
+	t.Run("nothing", func(t *testing.T) {
+		plain := trainFaulty(t, "", "", append(slices.Clone(faultFlags), "--plugins", folder, "--max-steps", "5")...)
+		proved := trainFaulty(t, "", "", append(slices.Clone(flags), "--augment", "mix")...)
+		if plain.err != nil || proved.err != nil || strings.Contains(proved.warnings, "plugin") {
+			t.Fatal(plain.err, proved.err, proved.warnings)
+		}
+		sameRun(t, "with --verify-plugins", plain.dir, proved.dir)
+	})
+}
+
+// TestUndeclaredLengths: without --verify-plugins, the process that shortens a row is replaced before the next stage sees it.
+func TestUndeclaredLengths(t *testing.T) {
+	flags := append(slices.Clone(faultFlags[2:]), "--plugins", faultyPlugins(t, nil), "--augment", "tint")
+	want := trainFaulty(t, "", "", flags...)
+	got := trainFaulty(t, "shortens a row", t.TempDir(), flags...)
+	if want.err != nil || got.err != nil {
+		t.Fatal(want.err, got.err)
+	}
+	text := regexp.MustCompile(`\d+`).ReplaceAllString(got.warnings, "N")
+	if warning := again + "stage tint: it changed row N of waveform_lengths, but waveform_lengths is not an output of the stage"; !strings.Contains(text, warning) {
+		t.Errorf("warnings:\n%s\nwant:\n%s", text, warning)
+	}
+	sameRun(t, "with a shortened row", want.dir, got.dir)
+}
