@@ -17,11 +17,14 @@ type Console struct {
 	// Stop, when closed, makes the run save a checkpoint at the next step and end. The run confirms it on Err. Nil
 	// never does.
 	Stop <-chan struct{}
+	// Save makes the run save a checkpoint after the step that it is in, for each value received, and go on. The run confirms it
+	// on Err. Nil never does.
+	Save <-chan struct{}
 }
 
-// sink returns the sink that writes to the console.
-func (c Console) sink(now func() event.Snapshot) *report.Console {
-	s := report.NewConsole(c.Out, c.Err)
+// sink returns the sink that writes to the console. lost is called when one of its outputs has no reader any more.
+func (c Console) sink(now func() event.Snapshot, lost func(text string)) *report.Console {
+	s := report.NewConsole(c.Out, c.Err, lost)
 	if c.Terminal {
 		s.OnTerminal(c.ErrTerminal, now)
 	}

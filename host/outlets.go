@@ -30,8 +30,9 @@ type outlets struct {
 func newOutlets(console Console) *outlets {
 	o := &outlets{began: time.Now(), bus: event.NewBus()}
 	o.log = record.NewLog(func(w *event.Warning) { o.bus.Publish(w) })
-	o.person = console.sink(o.bus.Snapshot)
-	o.bus.Offer("console", o.person, func(text string) { o.log.Warn(text) })
+	warn := func(text string) { o.log.Warn(text) }
+	o.person = console.sink(o.bus.Snapshot, warn)
+	o.bus.Offer("console", o.person, warn)
 	o.console = console.through(o.bus)
 	return o
 }

@@ -3,6 +3,7 @@ package host
 import (
 	"context"
 	"errors"
+	"fmt"
 	"path/filepath"
 	"time"
 
@@ -16,6 +17,7 @@ import (
 type saver struct {
 	run        *run
 	quarantine *batch.Quarantine
+	due        due
 
 	samples, frames int64    // trained on, also before a resume
 	saved           [2]int64 // step and evaluated step of the last checkpoint, -1 before the first
@@ -23,7 +25,9 @@ type saver struct {
 }
 
 func newSaver(r *run, q *batch.Quarantine, state *checkpoint.State) *saver {
-	s := &saver{run: r, quarantine: q, saved: [2]int64{-1, -1}}
+	c := r.plan.Config
+	minutes := time.Duration(c.CheckpointMinutes * float64(time.Minute))
+	s := &saver{run: r, quarantine: q, due: newDue(c.CheckpointEvery, minutes), saved: [2]int64{-1, -1}}
 	if state != nil {
 		s.samples, s.frames, s.saved = state.Samples, state.Frames, [2]int64{state.Step, state.EvaluatedStep}
 		if state.Best != nil {
@@ -41,7 +45,12 @@ func (s *saver) trained(step *event.Step) {
 
 // step takes the checkpoint that is due after a step.
 func (s *saver) step(step int64) error {
-	if every := s.run.plan.Config.CheckpointEvery; every > 0 && step%every == 0 {
+	select {
+	case <-s.run.console.Save:
+		return s.saveIfRoom(event.Asked)
+	default:
+	}
+	if s.due.after(step) {
 		return s.saveIfRoom(event.Periodic)
 	}
 	return nil
@@ -49,7 +58,7 @@ func (s *saver) step(step int64) error {
 
 // evaluated takes a checkpoint of the best evaluation.
 func (s *saver) evaluated(e *event.Evaluation) error {
-	if e.Best && s.run.plan.Config.CheckpointEvery > 0 {
+	if e.Best && s.due.ever() {
 		return s.saveIfRoom(event.Best)
 	}
 	return nil
@@ -93,6 +102,10 @@ func (s *saver) save(why event.Reason) error {
 		return err
 	}
 	s.saved = [2]int64{p.Step, p.EvaluatedStep}
+	s.due.saved()
+	if why == event.Asked {
+		fmt.Fprintf(r.console.Err, "saved %s; training goes on\n", path)
+	}
 	if p.Best != nil && p.Best.Step == p.Step {
 		s.best = path // where the disk had no room for a better one, it stays the one before
 	}

@@ -41,6 +41,7 @@ type Config struct {
 	MaxSkipped            int
 
 	EvalEvery, CheckpointEvery, LogEvery int64
+	CheckpointMinutes                    float64
 	KeepLast                             int
 
 	NumWorkers, Threads, BufferSize int

@@ -12,6 +12,7 @@ func (s *Set) define() {
 	f := s.group("Evaluation, checkpoints, log")
 	f.Int64Var(&c.EvalEvery, "eval-every", 0, "`steps` between evaluations (default 0: after every epoch)")
 	f.Int64Var(&c.CheckpointEvery, "checkpoint-every", 1000, "`steps` between checkpoints; 0 means only at the end")
+	f.Float64Var(&c.CheckpointMinutes, "checkpoint-minutes", 0, "`minutes` after the last checkpoint until the next, in addition to --checkpoint-every; 0 means no limit")
 	f.IntVar(&c.KeepLast, "keep-last", 3, "`checkpoints` to keep in addition to the best one; 0 means all")
 	f.Int64Var(&c.LogEvery, "log-every", 100, "`steps` between progress lines; 0 means none")
 

@@ -68,7 +68,8 @@ type Reason string
 
 // The reasons for a checkpoint.
 const (
-	Periodic Reason = "periodic" // --checkpoint-every
+	Periodic Reason = "periodic" // --checkpoint-every, --checkpoint-minutes
+	Asked    Reason = "asked"    // by a signal
 	Best     Reason = "best"     // the best evaluation so far
 	Last     Reason = "last"     // the run ends
 )

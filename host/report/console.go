@@ -11,7 +11,7 @@ import (
 // Console is the event.Sink for a person: lines, and on a terminal a Bar. It is a best-effort sink: what it writes to may stop
 // or go away. It keeps no error: log.jsonl has the warnings.
 type Console struct {
-	out, err io.Writer
+	out, err *reader
 	bar      *Bar // nil without a terminal
 	now      func() event.Snapshot
 
@@ -29,16 +29,21 @@ type Lines struct {
 	Warn func(step int64, text string)
 }
 
-// NewConsole returns a console that writes to out, and warnings to err.
-func NewConsole(out, err io.Writer) *Console { return &Console{out: out, err: err} }
+// NewConsole returns a console that writes to out, and warnings to err. lost, which may be nil, is called once for each of the two
+// that cannot be written to, on the sink's goroutine.
+func NewConsole(out, err io.Writer, lost func(text string)) *Console {
+	return &Console{
+		out: &reader{Writer: out, name: "standard output", lost: lost}, err: &reader{Writer: err, name: "standard error", lost: lost},
+	}
+}
 
 // OnTerminal has the console draw a bar at the foot of the terminal that out is, while the run trains; now says where it stands. errToo says
 // that err is the same terminal.
 func (c *Console) OnTerminal(errToo bool, now func() event.Snapshot) {
-	c.bar, c.now = NewBar(c.out), now
-	c.out = c.bar
+	c.bar, c.now = NewBar(c.out.Writer), now
+	c.out.Writer = c.bar
 	if errToo {
-		c.err = c.bar
+		c.err = c.out
 	}
 }
 

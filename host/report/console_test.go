@@ -14,7 +14,7 @@ import (
 func TestConsole(t *testing.T) {
 	var out, warnings bytes.Buffer
 	var paced []string
-	c := NewConsole(&out, &warnings)
+	c := NewConsole(&out, &warnings, nil)
 	c.Take(events(&event.Message{Text: "banner\n"}, &event.Message{Text: "stopping\n", Err: true}, metricsStep(1)))
 	c.Follow(Lines{
 		Progress: Progress{Metrics: []string{"mel_loss", "stop_loss"}, Total: 2, Every: 1},

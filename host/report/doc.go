@@ -10,7 +10,7 @@
 //	collector := report.NewCollector(names, metrics.History())
 //	bus.Require("metrics.jsonl", metrics)
 //	bus.Require("report.json", collector)
-//	bus.Offer("console", report.NewConsole(os.Stdout, os.Stderr), warn)
+//	bus.Offer("console", report.NewConsole(os.Stdout, os.Stderr, warn), warn)
 //	... // the run publishes its events
 //	err = bus.Flush()
 //	r := collector.Build(report.Run{Bundle: "myxtts-nano", Device: "cpu", Wall: wall, Pipeline: p.Stats()})

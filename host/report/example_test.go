@@ -24,7 +24,7 @@ func Example() {
 		log.Fatal(err)
 	}
 	collector := report.NewCollector(names, metrics.History())
-	console := report.NewConsole(os.Stdout, os.Stderr)
+	console := report.NewConsole(os.Stdout, os.Stderr, nil)
 	console.Follow(report.Lines{Progress: report.Progress{Metrics: names, Total: 2, Every: 1}})
 
 	bus := event.NewBus()

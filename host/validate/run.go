@@ -128,7 +128,7 @@ func newValidation(set *config.Set, command probe.Command, console host.Console)
 		set.VerifyPlugins = true // unless a person has said otherwise
 	}
 	bus := event.NewBus()
-	bus.Offer("console", report.NewConsole(io.Discard, console.Err), nil)
+	bus.Offer("console", report.NewConsole(io.Discard, console.Err, nil), nil)
 	log := slog.New(record.Warnings(func(w *event.Warning) { bus.Publish(w) }))
 	return &validation{draft: plan.NewDraft(set), bus: bus, log: log, stop: console.Stop, command: command}
 }

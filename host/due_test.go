@@ -1,0 +1,41 @@
+package host
+
+import (
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// TestDue takes a step every 25 s of virtual time.
+func TestDue(t *testing.T) {
+	for _, tt := range []struct {
+		name  string
+		steps int64
+		pause time.Duration
+		want  []int64
+	}{
+		{"never", 0, 0, nil},
+		{"by steps", 5, 0, []int64{5, 10}},
+		{"by time", 0, time.Minute, []int64{3, 6, 9, 12}},
+		{"by both", 5, time.Minute, []int64{3, 5, 8, 10}},
+		{"time longer than the run", 0, time.Hour, nil},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				d := newDue(tt.steps, tt.pause)
+				var got []int64
+				for step := range int64(12) {
+					time.Sleep(25 * time.Second)
+					if d.after(step + 1) {
+						got = append(got, step+1)
+						d.saved()
+					}
+				}
+				if !slices.Equal(got, tt.want) || d.ever() != (tt.steps+int64(tt.pause) > 0) {
+					t.Errorf("after steps %v, want %v; ever %v", got, tt.want, d.ever())
+				}
+			})
+		})
+	}
+}

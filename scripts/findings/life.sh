@@ -1,0 +1,70 @@
+# await TEXT FILE: waits until the file has the text, at most as long as the program in the background runs.
+await() {
+  for _ in $(seq 600); do
+    ! grep -qsF -- "$1" "$2" || return 0
+    kill -0 $! || break
+    sleep 0.1
+  done
+  cat output || true
+  echo "$2 never has: $1"
+  return 1
+}
+
+# A run that takes long enough to be disturbed, in the folder run: xtts-host "${long[@]}" &
+long=(--plugins "$TREE/plugins" --batch-size 4 --eval-every 0 --epochs 1000 --log-every 1 --model-start-delay 0.1 --run-dir run)
+
+# ended STATUS: the program in the background has ended with that status.
+ended() {
+  local got=0
+  wait $! || got=$?
+  [ $got = "$1" ] || { cat output; echo "exit status $got, expected $1"; return 1; }
+}
+
+# closed-output: a run whose output no one reads any more goes on, and a signal still saves a checkpoint
+closed-output() {
+  mkfifo pipe
+  head -n 1 pipe >/dev/null &
+  xtts-host "${long[@]}" >pipe 2>&1 &
+  await '"step":5,' run/metrics.jsonl
+  kill -INT $!
+  ended 130
+  says 'the standard output cannot be written to, the run goes on without it' run/log.jsonl
+  ls run/checkpoints/step-*/MANIFEST
+}
+
+# hang-up: a terminal that goes away saves a checkpoint as SIGTERM does
+hang-up() {
+  xtts-host "${long[@]}" >output 2>&1 &
+  await '"step":2,' run/metrics.jsonl
+  kill -HUP $!
+  ended 130
+  ls run/checkpoints/step-*/MANIFEST
+}
+
+# save-now: SIGUSR1 saves a checkpoint and the run goes on
+save-now() {
+  xtts-host "${long[@]}" --checkpoint-every 0 >output 2>&1 &
+  await '"step":2,' run/metrics.jsonl
+  kill -USR1 $!
+  await 'training goes on' output
+  ls run/checkpoints/step-*/MANIFEST
+  kill -TERM $!
+  ended 130
+}
+
+# doubled-signal: two signals at once, as timeout sends to a process and its group, are one signal to stop
+doubled-signal() {
+  xtts-host "${long[@]}" >output 2>&1 &
+  await '"step":2,' run/metrics.jsonl
+  kill -TERM $! && kill -INT $!
+  ended 130
+  ls run/checkpoints/step-*/MANIFEST
+}
+
+# checkpoint-minutes: --checkpoint-minutes saves a checkpoint by the clock
+checkpoint-minutes() {
+  xtts-host "${long[@]}" --checkpoint-every 0 --checkpoint-minutes 0.01 >output 2>&1 &
+  await '"reason":"periodic"' run/log.jsonl
+  kill -TERM $!
+  ended 130
+}
