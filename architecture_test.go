@@ -14,10 +14,10 @@ import (
 	"testing"
 )
 
-var update = flag.Bool("update", false, "rewrite the table of packages in docs/architecture.md")
+var update = flag.Bool("update", false, "rewrite the table of docs/packages.md")
 
 const (
-	architecture = "docs/architecture.md"
+	packagesPage = "docs/packages.md"
 	tableBegin   = "<!-- packages: go test -run Architecture -update . -->\n"
 	tableEnd     = "<!-- end of packages -->\n"
 )
@@ -39,14 +39,14 @@ var tableRow = regexp.MustCompile("(?m)^\\| `([^`]+)` \\| (.*) \\| (\\d+) \\| `(
 // TestArchitectureListsPackages compares the table of packages with the code. Sizes may be off by a tenth, so that not every
 // change has to touch the page.
 func TestArchitectureListsPackages(t *testing.T) {
-	page, err := os.ReadFile(architecture)
+	page, err := os.ReadFile(packagesPage)
 	if err != nil {
 		t.Fatal(err)
 	}
 	before, rest, ok := bytes.Cut(page, []byte(tableBegin))
 	table, after, ok2 := bytes.Cut(rest, []byte(tableEnd))
 	if !ok || !ok2 {
-		t.Fatalf("%s: the comments around the table of packages are missing", architecture)
+		t.Fatalf("%s: the comments around the table of packages are missing", packagesPage)
 	}
 	want := packageRows(t)
 	if *update {
@@ -58,7 +58,7 @@ func TestArchitectureListsPackages(t *testing.T) {
 		}
 		b.WriteString(tableEnd)
 		b.Write(after)
-		if err := os.WriteFile(architecture, b.Bytes(), 0o644); err != nil {
+		if err := os.WriteFile(packagesPage, b.Bytes(), 0o644); err != nil {
 			t.Fatal(err)
 		}
 		return
@@ -74,22 +74,22 @@ func TestArchitectureListsPackages(t *testing.T) {
 		delete(got, w.folder)
 		switch {
 		case !listed:
-			t.Errorf("%s does not list %s", architecture, w.folder)
+			t.Errorf("%s does not list %s", packagesPage, w.folder)
 		case g.purpose != w.purpose || g.imports != w.imports:
-			t.Errorf("%s: %s has changed:\n%s%s", architecture, w.folder, g, w)
+			t.Errorf("%s: %s has changed:\n%s%s", packagesPage, w.folder, g, w)
 		case !near(g.lines, w.lines) || !near(g.largestLines, w.largestLines):
-			t.Errorf("%s: the sizes of %s are no longer right:\n%s%s", architecture, w.folder, g, w)
+			t.Errorf("%s: the sizes of %s are no longer right:\n%s%s", packagesPage, w.folder, g, w)
 		}
 	}
 	for folder := range got {
-		t.Errorf("%s lists %s, which does not exist", architecture, folder)
+		t.Errorf("%s lists %s, which does not exist", packagesPage, folder)
 	}
 	if t.Failed() {
 		t.Log("to rewrite the table: go test -run Architecture -update .")
 	}
 }
 
-// near tells whether a size is within a tenth of the true one, or within 20 lines.
+// near reports whether a stated size is within a tenth of the true one, or within 20 lines.
 func near(stated, size int) bool {
 	return math.Abs(float64(stated-size)) <= max(20, 0.1*float64(size))
 }
@@ -129,7 +129,7 @@ func packageRows(t *testing.T) []row {
 	return rows
 }
 
-// firstSentence returns the first sentence of a package's doc comment without the words that every one begins with.
+// firstSentence returns the first sentence of a package's doc comment without the words that all of them begin with.
 func firstSentence(doc string) string {
 	sentence, _, _ := strings.Cut(strings.Join(strings.Fields(doc), " "), ". ")
 	words := strings.SplitN(strings.TrimSuffix(sentence, "."), " ", 3)
