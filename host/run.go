@@ -29,17 +29,18 @@ import (
 // DrainTimeout bounds the end of a run, from the last step to the last plugin.
 const DrainTimeout = 15 * time.Second
 
-// Run trains. It returns when the run is over and nothing of it is left but the run folder. exit.Code gives the exit
-// status of its error, exit.Hint what to do about it.
+// Run trains. When it returns, all processes and goroutines of the run have ended. exit.Code maps its error to the exit
+// status, and exit.Hint returns the hint.
 func Run(ctx context.Context, set *config.Set, console Console) error {
 	_, err := Train(ctx, set, console, batch.Overlapped)
 	return err
 }
 
-// Train is Run with a way of feeding the model. It returns the report of a run that came to its first step.
+// Train is Run with a choice of input mode. It returns the report of a run that reached its first step.
 //
-// A run goes through phases, each made of the one before: settings, plan, machine, session, run. What the first four find wrong
-// is refused before the first step: they, and not the errors, decide on the exit status.
+// A run has five phases: settings, plan, machine, session, run. Each phase uses the results of the previous phases. The
+// first four mark their errors as refusals (exit.Refused), which exit.Code maps to status 2 unless the kind of the
+// error has a status of its own, such as 3 for memory.
 func Train(ctx context.Context, set *config.Set, console Console, how batch.Feeding) (_ *report.Report, err error) {
 	out := newOutlets(console)
 	defer out.bus.Close()
@@ -101,8 +102,8 @@ func Train(ctx context.Context, set *config.Set, console Console, how batch.Feed
 	return r.finish(r.loop.Run(ctx))
 }
 
-// leavesNothing reports whether the folder of a run goes that ended so: what was refused, or stopped before it began, leaves
-// nothing. A plugin's last words and a list of bad clips stay.
+// leavesNothing reports whether the folder of a run goes that ended so: what was refused, or stopped before it began,
+// leaves nothing. A plugin's last words and a list of bad clips stay.
 func leavesNothing(err error) bool {
 	code := exit.Code(err)
 	return exit.IsRefusal(err) && (code == 2 || code == 3 || code == 130)
@@ -212,8 +213,8 @@ func newRun(p *plan.Plan, m *machine.Machine, s *session.Session, out *outlets, 
 	return r, nil
 }
 
-// begin restores weights, moments and progress from the newest checkpoint of the run that goes on, or takes over the weights that
-// --init names. A new run has no state.
+// begin restores weights, moments and progress from the newest checkpoint of the run that goes on, or takes over the
+// weights that --init names. A new run has no state.
 func (r *run) begin() (train.Progress, *checkpoint.State, error) {
 	start := &r.plan.Start
 	if start.Weights != nil {

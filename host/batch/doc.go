@@ -1,4 +1,4 @@
-// Package batch brings the batches of a run from the plan to the trainer: it decodes rows into ring slots, sends them through the
-// plugins' stages, checks what those have written, and copies batches to the device. Rows that cannot be used it takes out
-// and lists.
+// Package batch brings the batches of a run from the data plan to the trainer: it decodes rows into ring slots, sends
+// them through the stages of the plugins, checks the results, and transfers batches to the device. It removes and lists
+// unusable rows.
 package batch

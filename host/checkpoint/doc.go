@@ -1,20 +1,19 @@
-// Package checkpoint saves and loads the state of a training run so that a run that is killed anywhere goes on
-// as if it had not been.
+// Package checkpoint saves and loads the state of a training run, so that a killed run resumes with the same results.
 //
 // A checkpoint is a folder in the run folder:
 //
 //	checkpoints/step-000200/
 //	    params.safetensors      trained weights under their PyTorch names
 //	    optimizer.safetensors   the optimizer's state: exp_avg.<parameter>, momentum_buffer.<parameter>, ...
-//	    state.json              counters, schedule, quarantine, hashes of what changes numbers
+//	    state.json              counters, schedule, quarantine, hashes of everything that changes numbers
 //	    MANIFEST                SHA-256 of the three: sha256sum -c MANIFEST checks them
 //	checkpoints/frozen-<SHA-256>.safetensors
 //	                            weights that the run freezes: written once, shared by its checkpoints, listed in each
 //	                            MANIFEST as ../frozen-<SHA-256>.safetensors
 //
-// It is complete or it is not there: files are written to step-000200.tmp and synced, MANIFEST last, then the
-// folder is renamed and its parent synced. Loading verifies every byte. Equal states give equal files: they
-// hold no clock and no path.
+// A checkpoint is complete or does not exist: files are written to step-000200.tmp and synced, MANIFEST last, then the
+// folder is renamed and its parent synced. Loading verifies every byte. Equal states give equal files: they contain no
+// time and no path.
 //
 //	store := checkpoint.NewStore(runDir)
 //	path, err := store.Save(ctx, state, params, moments)
@@ -25,7 +24,7 @@
 //	}
 //	defer c.Close()
 //	if err := c.Match(hashes); err != nil {
-//		return err // names what changed since, and both values
+//		return err // names each setting that changed, with both values
 //	}
 //	err = c.Restore(params, moments) // fills the arenas
 package checkpoint

@@ -1,5 +1,5 @@
-// Package device is the GPU that the model is on: its context and streams, the ring pinned for it, and whether the training graph
-// can be captured there.
+// Package device opens and configures the model GPU: it creates the context and the streams, pins the ring, and decides
+// whether the training graph can be captured.
 package device
 
 import (
@@ -28,8 +28,8 @@ type Config struct {
 	Deterministic bool
 }
 
-// Open makes the context and the streams of a GPU, and pins the ring. It leaves the calling thread bound to the GPU, and so locked
-// to the goroutine. After an error nothing is open.
+// Open makes the context and the streams of a GPU, and pins the ring. It leaves the calling thread bound to the GPU,
+// and so locked to the goroutine. After an error nothing is open.
 func Open(c Config) (_ *Device, err error) {
 	runtime.LockOSThread()
 	d := new(Device)

@@ -1,11 +1,10 @@
-// Package disk says what is missing when a write fails because the disk is full: how much was to be written where, how
-// much is free there, and what to do.
+// Package disk explains errors of a full disk: the file, the size of the write, the free space, and what to do.
 //
 //	if _, err := f.Write(data); err != nil {
 //		return disk.Explain(err, path, int64(len(data)))
 //	}
 //	...
-//	if disk.IsFull(err) { ... } // the caller may go on without that file
+//	if disk.IsFull(err) { ... } // the caller may continue without that file
 package disk
 
 import (

@@ -1,13 +1,14 @@
-// Package doctor looks at a machine before a run does: the driver, the libraries, every GPU and what joins them, the limits of the
-// operating system, and whether training could go where it was asked to go. Each finding is a line with a tick, a dash for what
-// could be better, or a cross, and says what to do.
+// Package doctor inspects a machine before a run: driver, libraries, GPUs and their connections, limits of the
+// operating system, and the requested placement. Each result is a line with a tick, with a dash and advice, or with a
+// cross and the fix.
 //
 //	r := doctor.Examine(ctx, doctor.Config{Place: place, Version: "v1.0.0"})
 //	r.Write(os.Stdout)
 //	if !r.Works { ... } // at least one cross
 //
-// A cross means that training cannot work as it was asked for, and nothing else does. So a machine without a GPU has none, unless a GPU
-// was asked for.
+// A line has a cross only if training with the requested settings cannot work. So a machine without a GPU has no cross,
+// unless a GPU was requested.
 //
-// Libraries of the driver can crash whoever loads them. Therefore package probe loads them in processes of their own.
+// A library of the driver can crash the process that loads it. Therefore package probe loads each in a separate
+// process.
 package doctor

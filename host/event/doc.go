@@ -1,19 +1,21 @@
-// Package event carries what happens in a training run to whoever wants to know.
+// Package event delivers the events of a training run to sinks.
 //
-// The run publishes events, plain values, on a [Bus]: [Start], [Phase], [Step], [Evaluation], [Checkpoint], [Memory], [Warning],
-// [Message] and [Finish]. The Bus hands them to its sinks in the order in which they were published. Sinks are of two policies:
+// The run publishes events, plain values, on a [Bus]: [Start], [Phase], [Step], [Evaluation], [Checkpoint], [Memory],
+// [Warning], [Message] and [Finish]. The Bus delivers them to its sinks in the order in which they were published.
+// There are two kinds of sinks:
 //
-//   - Required sinks ([Bus.Require]) must not lose an event: metrics.jsonl, eval.jsonl, ledger.jsonl, the log and the report's
-//     figures. The error of one ends the run.
-//   - Best-effort sinks ([Bus.Offer]) are for people and dashboards: the console. Each has a bounded queue and a goroutine of its own.
-//     What its queue has no room for is dropped, counted and reported. Training never waits for one and never fails with it.
+//   - Required sinks ([Bus.Require]) must not lose an event: metrics.jsonl, eval.jsonl, ledger.jsonl, the log and the
+//     figures of the report. An error of a required sink ends the run.
+//   - Best-effort sinks ([Bus.Offer]) are for the console and for dashboards. Each has a bounded queue and a goroutine
+//     of its own. If the queue is full, events are dropped, counted and reported. Training never waits for such a sink,
+//     and does not fail if the sink fails.
 //
-// Whoever wants to know where the run stands, and not all that happened, asks for a [Bus.Snapshot].
+// [Bus.Snapshot] returns the current progress of the run, for readers that do not need all events.
 //
 // # How to add a sink
 //
-// Write one type with the methods of [Sink], in a file of its own, and add it where the run's other sinks are added (newObserver in
-// package host). Take gets many events at a time; those that the sink does not know, it leaves alone:
+// Write one type with the methods of [Sink], in a file of its own, and add it in addSinks of package host, with the
+// other sinks of the run. Take receives many events at a time. A sink ignores the types that it does not use:
 //
 //	// losses writes one line per step, for a spreadsheet.
 //	type losses struct{ file *os.File }
@@ -35,7 +37,7 @@
 //
 // # The trainer's thread
 //
-// A step is published by the thread that trains, between two steps: it pays for one copy of the step. The Bus delivers steps a
-// quarter of a second late at most and many at a time, on a goroutine of its own. All other events are rare; they are delivered at once,
-// and after the steps before them.
+// The trainer's thread publishes a step between two steps. This costs it one copy of the step. The Bus delivers steps
+// on a goroutine of its own, many at a time and at most a quarter of a second late. All other events are rare: the Bus
+// delivers them immediately, after the steps before them.
 package event

@@ -1,5 +1,4 @@
-// Package exit says how a command of the program ends: the exit status of an error, its text for people and what it suggests
-// to do next.
+// Package exit maps the error of a command to its exit status, its message and its hint.
 package exit
 
 import (
@@ -15,12 +14,12 @@ import (
 	"github.com/xtts-host/xtts-host/shared/hint"
 )
 
-// refusal marks what is wrong before the first step.
+// refusal marks an error that is found before the first step.
 type refusal struct{ error }
 
 func (r refusal) Unwrap() error { return r.error }
 
-// Refused marks an error as what is wrong before the first step. Nil stays nil.
+// Refused marks an error as found before the first step. Nil stays nil.
 func Refused(err error) error {
 	if err == nil {
 		return nil
@@ -28,13 +27,13 @@ func Refused(err error) error {
 	return refusal{err}
 }
 
-// IsRefusal reports whether an error was marked so.
+// IsRefusal reports whether Refused has marked the error.
 func IsRefusal(err error) bool {
 	_, ok := errors.AsType[refusal](err)
 	return ok
 }
 
-// Hint returns what an error suggests to do next, or "".
+// Hint returns the hint of an error, or "".
 func Hint(err error) string {
 	if h := hint.Of(err); h != "" {
 		return h
@@ -48,15 +47,15 @@ func Hint(err error) string {
 	return ""
 }
 
-// OutOfMemory reports that ONNX Runtime or the driver has found no memory.
+// OutOfMemory reports whether ONNX Runtime or the driver could not allocate memory.
 func OutOfMemory(err error) bool {
 	return errors.Is(err, ort.ErrOutOfMemory) || errors.Is(err, gpu.ErrOutOfMemory)
 }
 
-// maxLine is how many bytes of a line of a message are shown.
+// maxLine limits the bytes that are shown of each line of a message.
 const maxLine = 2000
 
-// Text returns an error's message for people. Its lines are cut where a stranger's file has put too much into them.
+// Text returns the message of an error. It shortens long lines, because an untrusted file can put any text into them.
 func Text(err error) string {
 	lines := strings.Split(err.Error(), "\n")
 	for i, line := range lines {
@@ -67,10 +66,10 @@ func Text(err error) string {
 	return strings.Join(lines, "\n")
 }
 
-// Usage marks an error of the command line, with the next step.
+// Usage marks an error of the command line and adds a hint.
 func Usage(err error, advice string) error { return Refused(hint.Errorf(advice, "%w", err)) }
 
-// Advise adds the next step to an error that names none of its own.
+// Advise adds a hint to an error that has none.
 func Advise(err error, advice string) error {
 	if err == nil || Hint(err) != "" {
 		return err
@@ -78,9 +77,9 @@ func Advise(err error, advice string) error {
 	return hint.Errorf(advice, "%w", err)
 }
 
-// Code is the exit status for what a command returned: 0 done; 1 input or output failed, or training did not stay finite;
-// 2 refused before the first step; 3 out of memory; 4 a plugin keeps crashing or failing, or broke the protocol; 5 too many unusable rows;
-// 130 interrupted, with a checkpoint saved.
+// Code returns the exit status of an error: 0 for nil; 2 for an error before the first step; 3 out of memory, or a memory
+// limit that is too small; 4 a plugin keeps crashing or failing, or violated the protocol; 5 too many unusable rows; 130
+// interrupted, with a checkpoint saved; 1 any other error, such as a failed write or a loss that is not finite.
 func Code(err error) int {
 	switch {
 	case err == nil:

@@ -1,8 +1,8 @@
-// Package freeze decides which parameters a run trains: what --freeze and --train-only name.
+// Package freeze resolves --freeze and --train-only to the set of parameters that a run trains.
 //
 //	frozen, err := freeze.Resolve(bundle.Parameters, freeze.Patterns{Freeze: []string{"text_encoder", "*.bias"}})
 //	if err != nil {
-//		return err // names the pattern that fits nothing, with the nearest names as a hint
+//		return err // names the pattern that matches no parameter, with similar names as a hint
 //	}
 //	arena := ortgraphs.NewArena(bundle.Parameters, ortgraphs.Policy{Frozen: frozen})
 package freeze

@@ -1,2 +1,3 @@
-// Package inspect is the commands that look at files and start nothing: `plugins list`, `graph inspect` and `graph lint`.
+// Package inspect implements the commands that read files and start nothing: `plugins list`, `graph inspect` and `graph
+// lint`.
 package inspect

@@ -1,4 +1,4 @@
-// Package loop joins the way of the batches with the training at its end, and runs both.
+// Package loop runs the batch pipeline and the training loop together.
 package loop
 
 import (

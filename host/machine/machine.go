@@ -1,5 +1,4 @@
-// Package machine holds what a run takes of the machine beside what computes: the ring, the plugins' processes that map it, and the
-// watch over the GPUs.
+// Package machine owns the ring, the plugin processes and the GPU monitor of a run.
 package machine
 
 import (
@@ -19,7 +18,7 @@ import (
 	"github.com/xtts-host/xtts-host/shared/ring"
 )
 
-// Config says what a Machine is made of.
+// Config has the parts that a Machine needs.
 type Config struct {
 	Plan      *plan.Plan
 	Log       *slog.Logger
@@ -29,7 +28,8 @@ type Config struct {
 	MinSlots  int                           // of the ring, where more are needed than the plan has
 }
 
-// Machine is what a run has of the machine. It is complete when Open, and StartPlugins where there are plugins, have returned.
+// Machine owns the ring, the plugin processes and the GPU monitor. It is complete after Open and, in a run with
+// plugins, StartPlugins.
 type Machine struct {
 	Ring  *ring.Ring
 	Pools []*supervise.Pool // by plugin of the plan
@@ -41,7 +41,8 @@ type Machine struct {
 	grown atomic.Pointer[string] // why training is to give memory back; nil: it is not
 }
 
-// Open takes note of the GPUs before anything of the run is on them, and makes the ring. After an error nothing is open.
+// Open records the memory use of the GPUs before the run uses them, and creates the ring. After an error nothing is
+// open.
 func Open(c Config) (_ *Machine, err error) {
 	m := &Machine{plan: c.Plan, log: c.Log, debug: c.Debug}
 	if err := m.openWatch(c.Inventory, c.Memory); err != nil {
@@ -53,8 +54,9 @@ func Open(c Config) (_ *Machine, err error) {
 	return m, nil
 }
 
-// Close ends the plugins and gives back what Open and StartPlugins took; nothing uses the ring any more. A plugin that does not end when
-// it is asked to is ended, which costs the run no more than a warning. ctx bounds the wait for plugins. It may be called again.
+// Close ends the plugins and releases the resources of Open and StartPlugins. Call it when nothing uses the ring any
+// more. A plugin that does not end in time is killed, and the run prints a warning. ctx limits the wait for plugins.
+// Close is idempotent.
 func (m *Machine) Close(ctx context.Context) error {
 	var drain errgroup.Group // each has the whole time: one that hangs does not take it from the others
 	for _, p := range m.Pools {

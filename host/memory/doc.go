@@ -1,3 +1,3 @@
-// Package memory plans how a GPU's memory is shared out: what training on the model GPU takes, the largest batch that fits there,
-// and what each plugin process may use of the data GPU.
+// Package memory plans GPU memory: the need of training on the model GPU, the largest batch that fits there, and the
+// limit of each plugin process on the data GPU.
 package memory

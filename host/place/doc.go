@@ -1,3 +1,3 @@
-// Package place decides what runs where: the plugins and the model of a run, on which GPU or on the CPU, and with how much of its
-// memory. It is a function of what the command line asks for and of what the machine has.
+// Package place assigns the plugins and the model of a run to GPUs or the CPU, and sets their memory limits. The result
+// depends only on the settings and on the GPUs of the machine.
 package place

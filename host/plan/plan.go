@@ -1,5 +1,5 @@
-// Package plan settles all of a run that needs no process and no memory to speak of: what runs where, the bundle, the data, the
-// stages and the sizes of buffers. So most of what can be wrong is found before anything is made.
+// Package plan resolves everything of a run that can be decided before processes start: placement, bundle, data, stages
+// and buffer sizes. So most errors are found before the run starts a process or allocates large memory.
 package plan
 
 import (

@@ -1,4 +1,4 @@
-// Package precision decides what a run's matrix products compute in: what --precision means on a device and for a bundle.
+// Package precision selects the precision of matrix products: the meaning of --precision for a device and a bundle.
 //
 //	if err := precision.Check(cfg.Precision, gpu); err != nil {
 //		return err // says why the device cannot do it

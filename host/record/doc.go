@@ -1,3 +1,3 @@
-// Package record says what a run is, before, while and after it trains: a [Plan] gives the banner, the warnings about a poor choice, and
-// the facts of report.json that no step changes; a [Log] writes log.jsonl. docs/report.md is the specification.
+// Package record describes a run: a [Plan] formats the banner, the warnings about the configuration and the static part
+// of report.json; a [Log] writes log.jsonl. docs/report.md is the specification.
 package record

@@ -1,9 +1,8 @@
-// Package report is everything that a person or a program reads about a run: the files metrics.jsonl, eval.jsonl,
-// quarantine.jsonl and report.json, the lines and the bar that show progress, and the table at the end. docs/report.md
-// is the specification of the files and the lines.
+// Package report writes the files and the console output of a run: metrics.jsonl, eval.jsonl, quarantine.jsonl and
+// report.json, the progress lines and the progress bar, and the table at the end. docs/report.md is the specification.
 //
-// Most of it are sinks of package event: Metrics, Evaluations, Ledger, Collector and Console. It is given plain values and starts no
-// process, so a run is reported the same way whatever it ran on, and it links no ONNX Runtime. Its only goroutines draw a Bar.
+// Metrics, Evaluations, Ledger, Collector and Console are sinks of package event. The package receives plain values,
+// starts no process and does not link ONNX Runtime. Its only goroutines draw a Bar.
 //
 //	metrics, err := report.OpenMetrics(filepath.Join(dir, "metrics.jsonl"), names, step) // step 0: a new run
 //	...
@@ -17,5 +16,5 @@
 //	if err := r.Write(filepath.Join(dir, "report.json")); err != nil { ... }
 //	fmt.Print(r.Table(dir))
 //
-// Progress, Pace and Baselines belong to one goroutine; the others say for themselves.
+// Only one goroutine may use a Progress, a Pace or Baselines. The comments of the other types describe their use.
 package report

@@ -1,4 +1,4 @@
-// Package runfolder claims the folder of a run: one process at a time writes to it.
+// Package runfolder locks the run folder: only one process at a time writes to it.
 package runfolder
 
 import (
@@ -129,7 +129,8 @@ func removeFolder(dir string) error {
 		return err
 	}
 	err = os.Rename(dir, filepath.Join(away, filepath.Base(dir)))
-	// A start that found the folder before the move may still make its log there, see that it has been moved, and try again.
+	// A start that found the folder before the move may still make its log there, see that it has been moved, and try
+	// again.
 	for range 10 {
 		removed := os.RemoveAll(away)
 		if !errors.Is(removed, syscall.ENOTEMPTY) {

@@ -1,4 +1,4 @@
-// Package session holds what computes: the model and its optimizer, on their device.
+// Package session owns the model and the optimizer on their device.
 package session
 
 import (
@@ -34,8 +34,8 @@ func New(p *plan.Plan, feeding batch.Feeding, log *slog.Logger) *Session {
 	return &Session{plan: p, feeding: feeding, log: log, memory: p.MemoryFor(p.Slots), Device: new(device.Device)}
 }
 
-// Open loads ONNX Runtime and makes the model on its device, for which it pins the ring. On a GPU the calling goroutine stays bound to
-// it. What it has opened when it fails, TooLarge may still use; Close closes it.
+// Open loads ONNX Runtime and makes the model on its device, for which it pins the ring. On a GPU the calling goroutine
+// stays bound to it. What it has opened when it fails, TooLarge may still use; Close closes it.
 func (s *Session) Open(ring []byte) error {
 	if err := ort.Init(s.plan.ORT()); err != nil {
 		return err

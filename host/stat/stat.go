@@ -1,4 +1,4 @@
-// Package stat sums up numbers as they come, in constant memory:
+// Package stat computes running statistics in constant memory:
 //
 //	var busy stat.Moments
 //	for sample := range samples {
@@ -17,7 +17,8 @@ type Moments struct {
 	M2 float64
 }
 
-// Add counts a number, by Welford's method: no cancellation however many there are. B. P. Welford, Technometrics 4 (1962), 419.
+// Add counts a number, by Welford's method: no cancellation however many there are. B. P. Welford, Technometrics 4
+// (1962), 419.
 func (m *Moments) Add(v float64) {
 	m.N++
 	d := v - m.Mean
@@ -25,7 +26,8 @@ func (m *Moments) Add(v float64) {
 	m.M2 += d * (v - m.Mean)
 }
 
-// Join counts the numbers of another one. T. F. Chan, G. H. Golub, R. J. LeVeque, The American Statistician 37 (1983), 242.
+// Join counts the numbers of another one. T. F. Chan, G. H. Golub, R. J. LeVeque, The American Statistician 37 (1983),
+// 242.
 func (m *Moments) Join(o Moments) {
 	if m.N == 0 || o.N == 0 {
 		if m.N == 0 {

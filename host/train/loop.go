@@ -43,17 +43,18 @@ type Best struct {
 type Observer interface {
 	// Batch is called for every training batch that was computed, while its slot is still held.
 	Batch(d *pipeline.DeviceSlot)
-	// Step and Evaluated are called between windows, where a checkpoint may be taken: weights and optimizer are those after the
-	// step, though a GPU may be computing the next one's gradients already. The loop does not know a step's Frames, and
-	// overwrites its slices in the next step.
+	// Step and Evaluated are called between windows, where a checkpoint may be taken: weights and optimizer are those
+	// after the step, though a GPU may be computing the next one's gradients already. The loop does not know a step's
+	// Frames, and overwrites its slices in the next step.
 	Step(s *event.Step) error
 	Evaluated(e *event.Evaluation) error
 }
 
 // Loop trains until the feed ends, Stop is closed, or something fails.
 //
-// On a GPU it is one batch ahead: gradients of a batch are queued before the result of the one before is looked at, so that the GPU
-// goes from one to the next without waiting for the host. The update is queued when that result is known.
+// On a GPU it works one batch ahead: it queues the gradients of a batch before it reads the result of the previous
+// batch, so that the GPU continues without waiting for the host. It queues the update of a batch after the result of
+// the previous batch is known and before the result of this batch is known.
 type Loop struct {
 	Model     *Model
 	Optimizer *Optimizer
@@ -65,8 +66,9 @@ type Loop struct {
 	Stop <-chan struct{}
 	// MaxSkipped windows in a row end the run with ErrNotFinite.
 	MaxSkipped int
-	// Spent, if set, is called with how long the loop waited for a batch, trained, updated and evaluated: "wait", "train", "optimizer",
-	// "evaluate". On a GPU to train and to update is to queue that, and "result" is the wait for it.
+	// Spent, if set, is called with how long the loop waited for a batch, trained, updated and evaluated: "wait",
+	// "train", "optimizer", "evaluate". On a GPU to train and to update is to queue that, and "result" is the wait for
+	// it.
 	Spent func(what string, b *pipeline.Batch, began, ended time.Time)
 	// Progress is where to begin. The loop keeps it up to date; an Observer may read it.
 	Progress Progress

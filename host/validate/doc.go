@@ -1,8 +1,7 @@
-// Package validate finds out whether a run would work before it is begun, in five sections: what the machine has, where the run is to be
-// placed, whether the model can be made and computes, whether batches arrive as they were sent, and whether all of it works together.
+// Package validate checks whether a run would work, in five sections: machine, placement, model, transfer and pipeline.
 //
-// It knows what is to be checked, in which order, and how it is reported. A Check is a value with a name, the
-// names of the checks that it depends on, and a function:
+// It defines the checks, their order and their output. A Check is a value with a name, the names of the checks that it
+// depends on, and a function:
 //
 //	sections := []validate.Section{
 //		{"prerequisites", machine.Prerequisites()},
@@ -12,7 +11,7 @@
 //		{"transfer", validate.Transfer(route, "model")},
 //	}
 //	r, err := validate.Try(ctx, sections, os.Stdout)
-//	if cross := r.Err(); cross != nil { ... }
+//	if failed := r.Err(); failed != nil { ... }
 //
-// A check whose needs did not all pass is not tried: one fault is one cross, not ten.
+// A check is skipped unless all the checks that it depends on have passed. So one fault is reported once.
 package validate

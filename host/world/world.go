@@ -1,6 +1,7 @@
-// Package world divides a run among processes that train one model together, each with its part of every batch.
+// Package world assigns the rows of a batch to the ranks of a data-parallel run.
 //
-// A process is a rank. All ranks follow the same plan and hold the same weights; docs/data-plan.md says which rows a rank takes.
+// A rank is one of the processes that train one model together. All ranks follow the same data plan and have the same
+// weights. docs/data-plan.md specifies the rows of each rank.
 package world
 
 import (
@@ -35,8 +36,8 @@ func (w World) Leads() bool { return w.Rank == 0 }
 // BatchSize returns the rows of a batch of the plan, of which each rank computes rows.
 func (w World) BatchSize(rows int) int { return rows * w.size() }
 
-// Rows appends the rank's rows of a batch of the plan to dst: row i is that of rank i mod Size. So the ranks' rows are of like length,
-// empty rows stand last on each, and no rank has more than one of them more than another.
+// Rows appends the rank's rows of a batch of the plan to dst: row i is that of rank i mod Size. So the ranks' rows are
+// of like length, empty rows stand last on each, and no rank has more than one of them more than another.
 func (w World) Rows(dst, rows []int32) []int32 {
 	for i := w.Rank; i < len(rows); i += w.size() {
 		dst = append(dst, rows[i])
@@ -44,11 +45,12 @@ func (w World) Rows(dst, rows []int32) []int32 {
 	return dst
 }
 
-// Micro numbers the rank's micro-batch among those of all ranks in a window, so that no two of them draw the same dropout.
+// Micro numbers the rank's micro-batch among those of all ranks in a window, so that no two of them draw the same
+// dropout.
 func (w World) Micro(micro int) int { return micro*w.size() + w.Rank }
 
-// Identify adds the world to the hashes that a checkpoint is known by. One rank alone adds nothing: its checkpoints are those of a
-// program that knows no ranks.
+// Identify adds the world to the hashes that a checkpoint is known by. One rank alone adds nothing: its checkpoints are
+// those of a program that knows no ranks.
 func (w World) Identify(hashes map[string]string) {
 	if !w.Alone() {
 		hashes["world_size"] = strconv.Itoa(w.Size)

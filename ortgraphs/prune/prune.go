@@ -1,7 +1,7 @@
-// Package prune takes out of an ONNX model what a run does not ask for.
+// Package prune removes the nodes of an ONNX model that the requested outputs do not need.
 //
-// ONNX Runtime computes every node of a graph, whatever outputs are bound: a training graph that is evaluated would pay for its
-// backward pass. So a model is pruned to the outputs that are asked for before a session is made from it:
+// ONNX Runtime computes every node of a graph, whatever outputs are bound: evaluation with a training graph would
+// compute the backward pass too. So a model is pruned to the requested outputs before a session is created from it:
 //
 //	evaluated, err := prune.Model(model, func(output string) bool { return output == "loss" })
 package prune
@@ -15,9 +15,9 @@ import (
 // ErrNothing says that no output of a graph is asked for.
 var ErrNothing = errors.New("no output of the graph is asked for")
 
-// Model returns the model with those outputs that keep accepts, and with what they need: nodes, inputs, initializers, value
-// infos and functions. What remains is shared with model, unchanged and in its order; model itself does not change. Pruning
-// what was pruned to the same outputs changes nothing.
+// Model returns the model with those outputs that keep accepts, and with what they need: nodes, inputs, initializers,
+// value infos and functions. What remains is shared with model, unchanged and in its order; model itself does not
+// change. Pruning what was pruned to the same outputs changes nothing.
 func Model(model *onnxpb.ModelProto, keep func(output string) bool) (*onnxpb.ModelProto, error) {
 	g := model.GetGraph()
 	outputs := filter(g.GetOutput(), func(v *onnxpb.ValueInfoProto) bool { return keep(v.GetName()) })
@@ -62,8 +62,8 @@ func filter[T any](list []T, keep func(T) bool) []T {
 	return kept
 }
 
-// reached is what some outputs need: nodes, and the names of values. A node that is needed for one of its outputs keeps the
-// others, and what is said of them.
+// reached is what some outputs need: nodes, and the names of values. A node that is needed for one of its outputs keeps
+// the others, and what is said of them.
 type reached struct {
 	nodes  map[*onnxpb.NodeProto]bool
 	values map[string]bool

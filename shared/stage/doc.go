@@ -1,4 +1,4 @@
-// Package stage is the SDK for plugins: programs that prepare or augment the batches of a training run. A plugin
+// Package stage provides the SDK for plugins: programs that prepare or augment the batches of a training run. A plugin
 // consists of one type per stage and a main function with one call:
 //
 //	type Gain struct{ maxDB float64 }

@@ -1,4 +1,5 @@
-// Package unpack writes files that a program carries into a cache folder, whole or not at all, while other processes do the same:
+// Package unpack writes the embedded files of a program into a cache folder, all or none of them. Several processes may
+// do this at the same time:
 //
 //	err := unpack.Folder(dir, files, func(dir string) bool { return hashOf(dir) == want })
 package unpack
@@ -36,8 +37,8 @@ func Folder(dir string, files fs.FS, right func(dir string) bool) error {
 	if right(dir) { // another process was faster
 		return nil
 	}
-	// A folder cannot be renamed over one that has files, so a wrong one is moved away first. If another process moves at the same
-	// time, the result of the last rename decides.
+	// A folder cannot be renamed over one that has files, so a wrong one is moved away first. If another process moves
+	// at the same time, the result of the last rename decides.
 	if err := os.Rename(dir, old); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}

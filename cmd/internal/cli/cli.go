@@ -1,4 +1,5 @@
-// Package cli is the command line of xtts-host: the table of its commands, their flags, help, suggestions and completions.
+// Package cli implements the command line of xtts-host: the table of its commands, their flags, help, suggestions and
+// completions.
 //
 //	func main() { os.Exit(cli.Run(os.Args[1:])) }
 //

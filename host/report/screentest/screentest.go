@@ -1,4 +1,4 @@
-// Package screentest gives tests a terminal, and what a person would see on it.
+// Package screentest gives tests a terminal, and returns the text that is visible on it.
 //
 //	s := screentest.Open(t, 100, 30)
 //	fmt.Fprint(s.TTY, "half a line\rthe whole line\n")
