@@ -24,13 +24,14 @@ type observer struct {
 	baselines  *report.Baselines
 	quarantine *batch.Quarantine
 
-	first  int64 // step of this process
-	frames int   // of the step so far
+	first      int64 // step of this process
+	reductions int   // of the learning rate that were reported
+	frames     int   // of the step so far
 }
 
 // newObserver opens the files of the run folder and adds the run's sinks.
 func newObserver(r *run, p train.Progress, state *checkpoint.State) (_ *observer, err error) {
-	o := &observer{run: r, first: p.Step + 1}
+	o := &observer{run: r, first: p.Step + 1, reductions: p.Plateau.Reductions}
 	if err = r.plan.Data.WriteExcluded(r.dir); err != nil {
 		return nil, err
 	}
@@ -146,6 +147,7 @@ func (o *observer) Evaluated(e *event.Evaluation) error {
 	best := o.run.loop.Train.Progress.Best
 	e.Best = best != nil && best.Step == e.Step
 	o.run.bus.Publish(e)
+	o.lowered(e.Step)
 	if err := o.run.bus.Flush(); err != nil {
 		return err
 	}

@@ -178,7 +178,6 @@ type run struct {
 	feeding batch.Feeding
 	store   *checkpoint.Store
 
-	schedule train.Schedule
 	source   *batch.Source
 	loop     *loop.Loop
 	observer *observer
@@ -193,18 +192,17 @@ func newRun(p *plan.Plan, m *machine.Machine, s *session.Session, out *outlets, 
 		return nil, err
 	}
 	p.Close() // a checkpoint that is pruned later is to give its space back
-	r.source = loop.Source(p)
+	r.source = p.Source()
 	r.source.Start(progress)
-	r.schedule = loop.Schedule(p, r.source.Total())
-	if total, c := r.source.Total(), p.Config; c.Schedule == "cosine" && total > r.schedule.TotalSteps {
-		r.log.Warn(fmt.Sprintf("the cosine schedule ends at step %d, the length of the run when it began: the learning rate is 0 from there to step %d (start a new run with --init %s)",
-			r.schedule.TotalSteps, total, hint.Path(r.dir)))
+	if total, s := r.source.Total(), p.Schedule(); s.Ends() && total > s.TotalSteps {
+		r.log.Warn(fmt.Sprintf("the %s schedule ends at step %d, the length of the run when it began: the learning rate is %g from there to step %d (start a new run with --init %s)",
+			s.Name, s.TotalSteps, s.MinLR, total, hint.Path(r.dir)))
 	}
 	if r.observer, err = newObserver(r, progress, state); err != nil {
 		return nil, err
 	}
 	r.loop, err = loop.New(loop.Config{
-		Plan: p, Machine: m, Session: s, Source: r.source, Feeding: how, Schedule: r.schedule, Progress: progress, Stop: r.console.Stop,
+		Plan: p, Machine: m, Session: s, Source: r.source, Feeding: how, Progress: progress, Stop: r.console.Stop,
 		Observer: r.observer, Quarantine: r.observer.quarantine, Bus: r.bus, Log: r.log.Logger, Debug: r.debug, Trace: r.trace, Copied: r.observer.seen,
 	})
 	if err != nil {

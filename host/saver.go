@@ -11,6 +11,7 @@ import (
 	"github.com/xtts-host/xtts-host/host/checkpoint"
 	"github.com/xtts-host/xtts-host/host/disk"
 	"github.com/xtts-host/xtts-host/host/event"
+	"github.com/xtts-host/xtts-host/host/schedule"
 )
 
 // saver takes the run's checkpoints, and decides when. It belongs to the goroutine that trains.
@@ -123,11 +124,15 @@ func (s *saver) state() checkpoint.State {
 	r, p := s.run, &s.run.loop.Train.Progress
 	state := checkpoint.State{
 		Step: p.Step, OptimizerStep: r.session.Optimizer.Steps, Epoch: p.Epoch, Batch: p.Batch, Seed: r.plan.Config.Seed,
-		Schedule: checkpoint.Schedule{
-			Name: r.schedule.Name, BaseLR: r.schedule.BaseLR, WarmupSteps: r.schedule.WarmupSteps, TotalSteps: r.schedule.TotalSteps,
-		},
+		Schedule:      r.plan.Schedule(),
 		EvaluatedStep: p.EvaluatedStep, Samples: s.samples, Frames: s.frames,
 		Quarantine: s.quarantine.List(), Hashes: r.plan.Hashes,
+	}
+	if state.Schedule.Name == schedule.Plateau {
+		state.Plateau = &p.Plateau
+	}
+	if r.plan.Config.EarlyStop > 0 {
+		state.EarlyStop = &p.EarlyStop
 	}
 	if p.Best != nil {
 		state.Best = &checkpoint.Best{Step: p.Best.Step, Loss: p.Best.Loss}

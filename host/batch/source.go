@@ -53,15 +53,16 @@ func (s *Source) Total() int64 {
 
 // due reports whether an evaluation follows the windows so far. The run's end always has one.
 func (s *Source) due() bool {
-	switch {
-	case s.Val == nil || s.step == 0:
-		return false
-	case s.step == s.Total():
-		return true
-	case s.EvalEvery > 0:
-		return s.step%s.EvalEvery == 0
+	return s.Val != nil && s.step > 0 && (s.step == s.Total() || s.Evaluated(s.step))
+}
+
+// Evaluated reports whether an evaluation follows so many steps in a run of any length.
+func (s *Source) Evaluated(step int64) bool {
+	every := s.EvalEvery
+	if every == 0 {
+		every = s.StepsPerEpoch()
 	}
-	return s.index == 0
+	return step%every == 0
 }
 
 // Next implements pipeline.Source.

@@ -9,6 +9,7 @@ import (
 	"io"
 	"slices"
 
+	"github.com/xtts-host/xtts-host/host/schedule"
 	"github.com/xtts-host/xtts-host/shared/hint"
 )
 
@@ -29,8 +30,14 @@ type State struct {
 	Epoch int `json:"epoch"`
 	Batch int `json:"batch"`
 	// Seed is the run's seed.
-	Seed     int64    `json:"seed"`
-	Schedule Schedule `json:"schedule"`
+	Seed int64 `json:"seed"`
+	// Schedule is the course of the learning rate. The first checkpoint fixes TotalSteps: a resumed run with another length keeps its
+	// learning rates.
+	Schedule schedule.Schedule `json:"schedule"`
+	// Plateau is what the schedule plateau has seen, nil with another.
+	Plateau *schedule.State `json:"plateau,omitempty"`
+	// EarlyStop counts the evaluations without a lower loss, nil when it is not asked for.
+	EarlyStop *schedule.Waiting `json:"early_stop,omitempty"`
 	// Samples and Frames count what was trained on: rows that were not empty, and their frames.
 	Samples int64 `json:"samples"`
 	Frames  int64 `json:"frames"`
@@ -42,15 +49,6 @@ type State struct {
 	Quarantine []Quarantined `json:"quarantine,omitempty"`
 	// Hashes names what changes numbers: graph, features, data, pipeline, ... Values are hashes or plain texts.
 	Hashes map[string]string `json:"hashes"`
-}
-
-// Schedule is the learning rate schedule. The first checkpoint fixes TotalSteps: a resumed run with another length keeps
-// its learning rates.
-type Schedule struct {
-	Name        string  `json:"name"`
-	BaseLR      float64 `json:"base_lr"`
-	WarmupSteps int64   `json:"warmup_steps"`
-	TotalSteps  int64   `json:"total_steps"`
 }
 
 // Best is the evaluation with the lowest loss and the step it was made at.
@@ -116,6 +114,13 @@ func decodeState(data []byte) (State, error) {
 const maxCount = 1 << 53
 
 func (s State) check() error {
+	plateau, stop := new(schedule.State), new(schedule.Waiting)
+	if s.Plateau != nil {
+		plateau = s.Plateau
+	}
+	if s.EarlyStop != nil {
+		stop = s.EarlyStop
+	}
 	for _, c := range []struct {
 		name  string
 		value int64
@@ -123,6 +128,8 @@ func (s State) check() error {
 		{"step", s.Step}, {"optimizer_step", s.OptimizerStep}, {"epoch", int64(s.Epoch)}, {"batch", int64(s.Batch)},
 		{"evaluated_step", s.EvaluatedStep}, {"samples", s.Samples}, {"frames", s.Frames},
 		{"schedule.warmup_steps", s.Schedule.WarmupSteps}, {"schedule.total_steps", s.Schedule.TotalSteps},
+		{"schedule.decay_start", s.Schedule.DecayStart}, {"plateau.reductions", int64(plateau.Reductions)},
+		{"plateau.evaluations", int64(plateau.Evaluations)}, {"early_stop.evaluations", int64(stop.Evaluations)},
 	} {
 		if c.value < 0 || c.value > maxCount {
 			return fmt.Errorf("%s is %d", c.name, c.value)

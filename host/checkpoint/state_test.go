@@ -3,6 +3,7 @@ package checkpoint
 import (
 	"bytes"
 	"fmt"
+	"github.com/xtts-host/xtts-host/host/schedule"
 	"math"
 	"reflect"
 	"strings"
@@ -12,7 +13,7 @@ import (
 func someState(step int64) State {
 	return State{
 		Version: Version, Step: step, OptimizerStep: step, Epoch: 1, Batch: 7, Seed: -3,
-		Schedule: Schedule{Name: "cosine", BaseLR: 0.1 + 0.2, WarmupSteps: 20, TotalSteps: 300},
+		Schedule: schedule.Schedule{Name: "cosine", BaseLR: 0.1 + 0.2, WarmupSteps: 20, TotalSteps: 300},
 		Samples:  16 * step, Frames: 4000 * step,
 		Best:       &Best{Step: 1, Loss: 1.25},
 		Quarantine: []Quarantined{{"LJ001-0001", "no <audio> & no text"}, {"LJ001-0002", "truncated"}},

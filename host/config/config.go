@@ -34,15 +34,20 @@ type Config struct {
 	MaxSteps              int64
 	BatchSize, Accumulate int
 	Seed                  int64
-	LR                    float64
+	LR, MinLR             float64
 	WarmupSteps           int64
 	Schedule              string
+	LRDecay               float64 // exponential: factor of a step
+	PlateauFactor         float64
+	PlateauPatience       int // evaluations
 	WeightDecay, GradClip float64
 	MaxSkipped            int
 
 	EvalEvery, CheckpointEvery, LogEvery int64
 	CheckpointMinutes                    float64
 	KeepLast                             int
+	EarlyStop                            int // evaluations; 0: never
+	EarlyStopDelta                       float64
 
 	NumWorkers, Threads, BufferSize int
 	PluginWorkers                   map[string]int

@@ -183,7 +183,7 @@ func TestRefused(t *testing.T) {
 		{"--slots 1", "", "--slots 1: must be 2 to 8, or auto"},
 		{"--ring-memory lots", "", "--ring-memory lots: not an amount of memory: use a number of MB, or a unit as in 1GiB"},
 		{"--plugin-workers features", "", `--plugin-workers features: "features" is not ID=N with N from 1 to 1024`},
-		{"--schedule linear", "", "--schedule linear: must be constant or cosine"},
+		{"--schedule step", "", "--schedule step: must be constant or cosine or linear or exponential or plateau"},
 		{"--device tpu", "", "--device tpu: must be auto or cpu or cuda"},
 		{"--device cpu --data-gpu 0", "", "--device cpu cannot be combined with --data-gpu 0"},
 		{"--device cpu --enable-memory-isolation", "", "--device cpu cannot be combined with --enable-memory-isolation true"},
@@ -215,15 +215,15 @@ func TestSuggestions(t *testing.T) {
 		{"--batch_size=4", "", "", "unknown flag: --batch_size", "did you mean --batch-size?"},
 		{"-batch-size 4", "", "", "unknown shorthand flag: 'b' in -batch-size", "did you mean --batch-size?"},
 		{"--frobnicate", "", "", "unknown flag: --frobnicate", ""},
-		{"--schedule cosin", "", "", "--schedule cosin: must be constant or cosine", "did you mean cosine?"},
+		{"--schedule cosin", "", "", "--schedule cosin: must be constant or cosine or linear or exponential or plateau", "did you mean cosine?"},
 		{"--device gpu", "", "", "--device gpu: must be auto or cpu or cuda", ""},
 		{"", "XTTS_HOST_BATCHSIZE=4", "", "unknown environment variable XTTS_HOST_BATCHSIZE", "did you mean XTTS_HOST_BATCH_SIZE?"},
-		{"", "XTTS_HOST_SCHEDULE=constnt", "", "XTTS_HOST_SCHEDULE=constnt: must be constant or cosine", "did you mean constant?"},
+		{"", "XTTS_HOST_SCHEDULE=constnt", "", "XTTS_HOST_SCHEDULE=constnt: must be constant or cosine or linear or exponential or plateau", "did you mean constant?"},
 		{"", "XTTS_HOST_FROBNICATE=4", "", "unknown environment variable XTTS_HOST_FROBNICATE", "the variable of a setting is XTTS_HOST_ and its flag in capitals"},
 		{"", "", "batch-size: 4", `FILE: unknown key "batch-size"`, "did you mean batch_size?"},
 		{"", "", "train_dta: x", `FILE: unknown key "train_dta"`, "did you mean train_data?"},
 		{"", "", "pipline: []", `FILE: unknown key "pipline"`, "did you mean pipeline?"},
-		{"", "", "schedule: cosin", "FILE: schedule: cosin: must be constant or cosine", "did you mean cosine?"},
+		{"", "", "schedule: cosin", "FILE: schedule: cosin: must be constant or cosine or linear or exponential or plateau", "did you mean cosine?"},
 	} {
 		args, path := strings.Fields(tt.args), ""
 		if tt.file != "" {

@@ -75,7 +75,7 @@ func TestFileRefused(t *testing.T) {
 		{"lr: fast", "FILE: lr: got string, want number"},
 		{"lr: .inf", "FILE: json: unsupported value: +Inf"},
 		{"require_checksums: 1", "FILE: require_checksums: got number, want boolean"},
-		{"schedule: linear", "FILE: schedule: linear: must be constant or cosine"},
+		{"schedule: step", "FILE: schedule: step: must be constant or cosine or linear or exponential or plateau"},
 		{"slots: 9", "FILE: slots: must be 2 to 8, or auto"},
 		{"ring_memory: lots", "FILE: ring_memory: not an amount of memory: use a number of MB, or a unit as in 1GiB"},
 		{"plugin_workers: {features: 0}", "FILE: plugin_workers.features: minimum: got 0, want 1"},
@@ -180,7 +180,7 @@ func draw(r *rand.Rand, f *pflag.Flag) string {
 	case "int", "int64":
 		return strconv.FormatInt(int64(b.min)+r.Int64N(int64(b.max-b.min)+1), 10)
 	case "float64":
-		return strconv.FormatFloat(math.Pow(10, float64(r.IntN(13)-8)), 'g', -1, 64) // 1e-08 to 10000
+		return strconv.FormatFloat(min(b.max, math.Pow(10, float64(r.IntN(13)-8))), 'g', -1, 64) // 1e-08 to 10000
 	case "bool":
 		return strconv.FormatBool(r.IntN(2) == 0)
 	case "ID=N":

@@ -11,6 +11,8 @@ func (s *Set) define() {
 
 	f := s.group("Evaluation, checkpoints, log")
 	f.Int64Var(&c.EvalEvery, "eval-every", 0, "`steps` between evaluations (default 0: after every epoch)")
+	f.IntVar(&c.EarlyStop, "early-stop", 0, "end the run after this many `evaluations` in a row without a lower loss; 0 means never")
+	f.Float64Var(&c.EarlyStopDelta, "early-stop-delta", 0, "difference of `loss` that --early-stop takes for a lower one")
 	f.Int64Var(&c.CheckpointEvery, "checkpoint-every", 1000, "`steps` between checkpoints; 0 means only at the end")
 	f.Float64Var(&c.CheckpointMinutes, "checkpoint-minutes", 0, "`minutes` after the last checkpoint until the next, in addition to --checkpoint-every; 0 means no limit")
 	f.IntVar(&c.KeepLast, "keep-last", 3, "`checkpoints` to keep in addition to the best one; 0 means all")
@@ -59,7 +61,11 @@ func defineTraining(c *Config, f, optimizer *pflag.FlagSet) {
 	f = optimizer
 	f.Float64Var(&c.LR, "lr", 0, "learning `rate` after the warm-up")
 	f.Int64Var(&c.WarmupSteps, "warmup-steps", 0, "`steps` over which the learning rate rises")
-	choose(f, &c.Schedule, "schedule", "", "learning rate after the warm-up")
+	choose(f, &c.Schedule, "schedule", "", "course of the learning rate after the warm-up (docs/schedules.md)")
+	f.Float64Var(&c.MinLR, "min-lr", 0, "lowest learning `rate` after the warm-up")
+	f.Float64Var(&c.LRDecay, "lr-decay", 0.9999, "`factor` of the learning rate in each step of the schedule exponential")
+	f.Float64Var(&c.PlateauFactor, "plateau-factor", 0.5, "`factor` by which the schedule plateau lowers the learning rate")
+	f.IntVar(&c.PlateauPatience, "plateau-patience", 3, "`evaluations` in a row without a lower loss before the schedule plateau does so")
 	f.Float64Var(&c.WeightDecay, "weight-decay", 0, "decoupled weight `decay`")
 	f.Float64Var(&c.GradClip, "grad-clip", 0, "largest gradient `norm`; 0 means no clipping")
 	f.IntVar(&c.MaxSkipped, "max-skipped", 10, "stop after this many skipped `steps` in a row")

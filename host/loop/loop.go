@@ -27,7 +27,6 @@ type Config struct {
 
 	Source   *batch.Source // begins after Progress
 	Feeding  batch.Feeding
-	Schedule train.Schedule
 	Progress train.Progress
 	Stop     <-chan struct{}
 
@@ -53,8 +52,8 @@ type Loop struct {
 func New(c Config) (*Loop, error) {
 	p := c.Plan
 	l := &Loop{cfg: c, Train: &train.Loop{
-		Model: c.Session.Model, Optimizer: c.Session.Optimizer, Schedule: c.Schedule, Observer: c.Observer,
-		Stop: c.Stop, MaxSkipped: p.Config.MaxSkipped, Progress: c.Progress,
+		Model: c.Session.Model, Optimizer: c.Session.Optimizer, Observer: c.Observer, Stop: c.Stop, Progress: c.Progress,
+		Policy: train.Policy{Schedule: p.Schedule(), EarlyStop: p.EarlyStop(), Counted: c.Source.Evaluated, MaxSkipped: p.Config.MaxSkipped},
 	}}
 	hooks := batch.Hooks{Copied: c.Copied, Observer: l.draw}
 	if c.Debug != nil {

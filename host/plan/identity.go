@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/xtts-host/xtts-host/host/schedule"
 	"github.com/xtts-host/xtts-host/shared/manifest"
 )
 
@@ -33,7 +34,7 @@ func (p *Plan) identity() map[string]string {
 		"accumulation":  strconv.Itoa(c.Accumulate),
 		"static_shapes": strconv.FormatBool(c.StaticShapes),
 		"optimizer":     text([]any{b.Optimizer.Name, c.LR, b.Optimizer.Betas, b.Optimizer.Eps, b.Optimizer.Momentum, c.WeightDecay, c.GradClip}),
-		"schedule":      text([]any{c.Schedule, c.WarmupSteps}),
+		"schedule":      text(p.course()),
 	}
 	if p.Precision.Graph != manifest.F32 {
 		hashes["precision"] = string(p.Precision.Graph)
@@ -43,4 +44,20 @@ func (p *Plan) identity() map[string]string {
 	}
 	p.World.Identify(hashes)
 	return hashes
+}
+
+// course names what decides on the learning rate beside its base. Where nothing is set that an older version did not have, it is what
+// that version wrote.
+func (p *Plan) course() []any {
+	c := p.Config
+	course := []any{c.Schedule, c.WarmupSteps}
+	switch {
+	case c.Schedule == schedule.Exponential:
+		course = append(course, c.MinLR, c.LRDecay)
+	case c.Schedule == schedule.Plateau:
+		course = append(course, c.MinLR, c.PlateauFactor, c.PlateauPatience)
+	case c.MinLR > 0:
+		course = append(course, c.MinLR)
+	}
+	return course
 }

@@ -69,7 +69,7 @@ func (d *Draft) Fit(context.Context) error {
 		return err
 	}
 	d.Hashes = d.identity()
-	return nil
+	return d.checkLearning()
 }
 
 func (d *Draft) sizeRing() (Ring, error) {

@@ -50,10 +50,6 @@ func (p *Plan) Banner(dir string) string {
 func (p *Plan) model(b *banner) {
 	c, n := p.Config, p.Parameters
 	values := n.Trained.Values + n.Frozen.Values
-	schedule := c.Schedule
-	if c.WarmupSteps > 0 {
-		schedule += " after " + report.Count(int(c.WarmupSteps), "step") + " of warm-up"
-	}
 	b.row("model", "%s parameters in %s", report.Thousands(values), p.Precision)
 	b.row("trained", "%s of %s, %s of %s parameters", report.Thousands(n.Trained.Tensors),
 		report.Count(n.Trained.Tensors+n.Frozen.Tensors, "tensor"), report.Thousands(n.Trained.Values), report.Thousands(values))
@@ -66,7 +62,7 @@ func (p *Plan) model(b *banner) {
 		memory += fmt.Sprintf(", accumulator %s MiB", report.Mebibytes(float64(n.AccumulatorBytes)))
 	}
 	b.row("", "%s", memory)
-	b.row("optimizer", "%s, learning rate %g, %s", p.Manifest.Optimizer.Name, c.LR, schedule)
+	b.row("optimizer", "%s, learning rate %g, %s", p.Manifest.Optimizer.Name, c.LR, p.Schedule())
 }
 
 // path says how batches come to the model.
@@ -100,13 +96,19 @@ func (p *Plan) validation() string {
 // batches says how long the run is.
 func (p *Plan) batches() string {
 	c := p.Config
-	s := batch.Source{Train: p.Data.Train.Plan, Accumulate: c.Accumulate, Epochs: c.Epochs, MaxSteps: c.MaxSteps}
+	s := p.source()
 	size := report.Count(c.BatchSize, "row")
 	if c.Accumulate > 1 {
 		size += fmt.Sprintf(" x %d accumulated", c.Accumulate)
 	}
 	return fmt.Sprintf("%s, by length in %s; %s an epoch, %s in all",
 		size, report.Count(p.Buckets, "bucket"), report.Count(int(s.StepsPerEpoch()), "step"), report.Count(int(s.Total()), "step"))
+}
+
+// source is the sequence of batches, of which only the length counts here.
+func (p *Plan) source() *batch.Source {
+	c := p.Config
+	return &batch.Source{Train: p.Data.Train.Plan, Accumulate: c.Accumulate, Epochs: c.Epochs, MaxSteps: c.MaxSteps}
 }
 
 // Plugins names the plugins, the stages that they serve, and their processes.

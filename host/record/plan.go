@@ -9,6 +9,7 @@ import (
 	"github.com/xtts-host/xtts-host/host/place"
 	"github.com/xtts-host/xtts-host/host/precision"
 	"github.com/xtts-host/xtts-host/host/report"
+	"github.com/xtts-host/xtts-host/host/schedule"
 	"github.com/xtts-host/xtts-host/shared/manifest"
 )
 
@@ -21,6 +22,8 @@ type Plan struct {
 	Pipeline   *catalog.Resolved
 	Placement  place.Placement
 	Precision  precision.Precision
+	// Schedule is the course of the learning rate, once the order of batches is planned.
+	Schedule func() schedule.Schedule
 	// Buckets is the number of buckets in use, Threads that of the model where it trains on the CPU.
 	Buckets, Threads int
 	// RingAsked is the number of ring slots before it was lowered to fit --ring-memory, SlotBytes the size of one.

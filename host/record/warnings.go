@@ -8,6 +8,7 @@ import (
 	"github.com/xtts-host/xtts-host/host/batch"
 	"github.com/xtts-host/xtts-host/host/dataset"
 	"github.com/xtts-host/xtts-host/host/report"
+	"github.com/xtts-host/xtts-host/host/schedule"
 )
 
 // choices is what was asked of a run and what it found, as far as that can make the run poor.
@@ -100,7 +101,19 @@ func (p *Plan) Warnings() []string {
 	for _, s := range p.Data.Splits() {
 		all.data = append(all.data, findingsOf(s))
 	}
-	return poor(all)
+	return append(poorSchedule(p.source().Total(), p.Schedule()), poor(all)...)
+}
+
+// poorSchedule returns a line for what the learning rate of a run of so many steps cannot do.
+func poorSchedule(steps int64, s schedule.Schedule) (lines []string) {
+	if s.WarmupSteps > 0 && steps <= s.WarmupSteps {
+		lines = append(lines, fmt.Sprintf("the warm-up of %d steps is as long as the run or longer (%d steps), so the learning rate ends at %g of %g: use fewer --warmup-steps, such as %d",
+			s.WarmupSteps, steps, s.LR(steps-1, 0), s.BaseLR, steps/10))
+	}
+	if s.Name == schedule.Constant && s.MinLR > 0 {
+		lines = append(lines, fmt.Sprintf("--min-lr %g has no effect with --schedule constant", s.MinLR))
+	}
+	return lines
 }
 
 func findingsOf(s *batch.Split) findings {

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/xtts-host/xtts-host/host/dataset"
+	"github.com/xtts-host/xtts-host/host/schedule"
 )
 
 func TestPoorChoices(t *testing.T) {
@@ -71,5 +72,25 @@ func TestPoorChoices(t *testing.T) {
 				t.Errorf("got  %q\nwant %q", got, c.want)
 			}
 		})
+	}
+}
+
+// TestPoorSchedules: a learning rate that cannot do what was asked for is warned of.
+func TestPoorSchedules(t *testing.T) {
+	cosine := schedule.Schedule{Name: "cosine", BaseLR: 0.003, WarmupSteps: 20}
+	for _, c := range []struct {
+		steps int64
+		schedule.Schedule
+		want []string
+	}{
+		{10, cosine, []string{"the warm-up of 20 steps is as long as the run or longer (10 steps), so the learning rate ends at 0.0015 of 0.003: use fewer --warmup-steps, such as 1"}},
+		{20, cosine, []string{"the warm-up of 20 steps is as long as the run or longer (20 steps), so the learning rate ends at 0.003 of 0.003: use fewer --warmup-steps, such as 2"}},
+		{21, cosine, nil},
+		{1, schedule.Schedule{Name: "constant", BaseLR: 1}, nil},
+		{1, schedule.Schedule{Name: "constant", BaseLR: 1, MinLR: 0.1}, []string{"--min-lr 0.1 has no effect with --schedule constant"}},
+	} {
+		if got := poorSchedule(c.steps, c.Schedule); !slices.Equal(got, c.want) {
+			t.Errorf("%d steps, %+v:\ngot  %q\nwant %q", c.steps, c.Schedule, got, c.want)
+		}
 	}
 }

@@ -142,6 +142,7 @@ type Run struct {
 	Transfers               Transfers
 	// Best is the best evaluation of the whole run; nil means the best of this process.
 	Best              *Best
+	EarlyStop         *EarlyStop
 	Memory            []Memory
 	Utilization       []Utilization
 	Plugins           []Plugin
@@ -159,8 +160,8 @@ func (c *Collector) Build(run Run) *Report {
 		Version: Version, Bundle: run.Bundle, Device: run.Device, Precision: run.Precision, Graphs: append([]Graph{}, run.Graphs...), Parameters: run.Parameters, Versions: maps.Clone(run.Versions), Outcome: run.Outcome, ResumedAt: c.resumedAt,
 		Steps: c.last, SkippedSteps: c.history.Skipped, Samples: c.history.Samples, Frames: c.history.Frames, WallS: run.Wall.Seconds(),
 		Loss:       c.losses(),
-		Evaluation: c.lastEvaluation(run.Best),
-		Memory:     append([]Memory{}, run.Memory...), Utilization: append([]Utilization{}, run.Utilization...), Plugins: append([]Plugin{}, run.Plugins...),
+		Evaluation: c.lastEvaluation(run.Best), EarlyStop: run.EarlyStop,
+		Memory: append([]Memory{}, run.Memory...), Utilization: append([]Utilization{}, run.Utilization...), Plugins: append([]Plugin{}, run.Plugins...),
 		Quarantined: run.Quarantined, UnsavedCheckpoints: c.unsaved,
 		Excluded: run.Excluded, UnknownCharacters: append([]UnknownCharacter{}, run.UnknownCharacters...), Accumulation: run.Accumulation,
 		TransferHiddenRatio: transferHidden(run),

@@ -43,7 +43,9 @@ type Report struct {
 
 	Loss       Losses      `json:"loss"`
 	Evaluation *Evaluation `json:"evaluation"` // null without one
-	Baselines  []Baseline  `json:"baselines"`
+	// EarlyStop is absent if the run did not end so.
+	EarlyStop *EarlyStop `json:"early_stop,omitempty"`
+	Baselines []Baseline `json:"baselines"`
 
 	StepsPerSecond      float64  `json:"steps_per_second"`
 	FramesPerSecond     float64  `json:"frames_per_second"`
@@ -94,6 +96,23 @@ type Evaluation struct {
 type Best struct {
 	Step int64 `json:"step"`
 	Loss Float `json:"loss"`
+}
+
+// EarlyStop says why a run ended before its last step: so many evaluations in a row had no loss that is lower than Best by more
+// than Delta.
+type EarlyStop struct {
+	Step        int64   `json:"step"`
+	Evaluations int     `json:"evaluations"`
+	Delta       float64 `json:"delta"`
+	Best        *Float  `json:"best,omitempty"` // absent if no evaluation had a loss
+}
+
+func (e *EarlyStop) String() string {
+	limit := "any validation loss"
+	if e.Best != nil {
+		limit = "a validation loss below " + number(float64(*e.Best)-e.Delta)
+	}
+	return fmt.Sprintf("at step %d, after %s without %s (--early-stop)", e.Step, Count(e.Evaluations, "evaluation"), limit)
 }
 
 // StepTime describes the wall time of the steps of this process, evaluation excluded.

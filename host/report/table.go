@@ -81,6 +81,9 @@ func (t *table) results(r *Report) {
 		t.row("evaluation", fmt.Sprintf("%s at step %d, %s  (best %s at step %d)",
 			number(float64(e.Loss)), e.Step, Count(int64(e.Samples), "row"), number(float64(e.Best.Loss)), e.Best.Step))
 	}
+	if r.EarlyStop != nil {
+		t.row("stopped early", r.EarlyStop.String())
+	}
 }
 
 // baseline writes a small table: the metric of the model beside those of two predictors without a model.

@@ -25,6 +25,12 @@ func (s *Session) Restore(from *checkpoint.Checkpoint) (train.Progress, error) {
 	state := &from.State
 	s.Optimizer.Steps = state.OptimizerStep
 	p := train.Progress{Step: state.Step, Epoch: state.Epoch, Batch: state.Batch, EvaluatedStep: state.EvaluatedStep}
+	if state.Plateau != nil {
+		p.Plateau = *state.Plateau
+	}
+	if state.EarlyStop != nil {
+		p.EarlyStop = *state.EarlyStop
+	}
 	if state.Best != nil {
 		p.Best = &train.Best{Step: state.Best.Step, Loss: state.Best.Loss}
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/xtts-host/xtts-host/host/event"
 	"github.com/xtts-host/xtts-host/host/pipeline"
+	"github.com/xtts-host/xtts-host/host/schedule"
 	"github.com/xtts-host/xtts-host/ortgraphs/ort"
 )
 
@@ -98,8 +99,8 @@ func play(t *testing.T, d Device, micros int) played {
 	}
 	seen := new(record)
 	runPlayed(t, &Loop{
-		Model: m, Optimizer: newOptimizer(t, m, g.Optimizer, micros > 1), Feed: f, Observer: seen, MaxSkipped: 2,
-		Schedule: Schedule{Name: "constant", BaseLR: 1e-3, WarmupSteps: 4},
+		Model: m, Optimizer: newOptimizer(t, m, g.Optimizer, micros > 1), Feed: f, Observer: seen,
+		Policy: Policy{Schedule: schedule.Schedule{Name: "constant", BaseLR: 1e-3, WarmupSteps: 4}, MaxSkipped: 2},
 	}, f)
 	o := played{weights: bytes.Clone(m.weights.host), most: f.most}
 	o.keepSteps(t, seen, updates)

@@ -7,7 +7,6 @@
 //     lays out, every device slot is one block of memory, and each (slot, bucket) has one IO binding, created before
 //     the first step.
 //   - [Optimizer]: gradient norm, accumulation and the update, as graphs over slices of the arenas.
-//   - [Schedule]: the learning rate of every step.
 //   - [Loop]: accumulation windows, windows that are skipped because a loss or a gradient is not finite, evaluation,
 //     and the time of checkpoints.
 //

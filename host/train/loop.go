@@ -11,6 +11,7 @@ import (
 
 	"github.com/xtts-host/xtts-host/host/event"
 	"github.com/xtts-host/xtts-host/host/pipeline"
+	"github.com/xtts-host/xtts-host/host/schedule"
 )
 
 // Feed hands out batches in the order of the plan, as *pipeline.Pipeline does: Acquire waits for the next
@@ -31,6 +32,9 @@ type Progress struct {
 	// EvaluatedStep is the step of the last evaluation, 0 before the first.
 	EvaluatedStep int64
 	Best          *Best
+	// Plateau and EarlyStop are what the policy's schedule and early stop have seen.
+	Plateau   schedule.State
+	EarlyStop schedule.Waiting
 }
 
 // Best is the evaluation with the lowest loss.
@@ -50,6 +54,17 @@ type Observer interface {
 	Evaluated(e *event.Evaluation) error
 }
 
+// Policy is what a run decides about its steps.
+type Policy struct {
+	Schedule  schedule.Schedule
+	EarlyStop schedule.EarlyStop
+	// Counted reports whether the schedule and the early stop look at the evaluation after a step; nil means at all. An evaluation
+	// that is only made because the run ends there is not counted: a longer run does not have it.
+	Counted func(step int64) bool
+	// MaxSkipped windows in a row end the run with ErrNotFinite.
+	MaxSkipped int
+}
+
 // Loop trains until the feed ends, Stop is closed, or something fails.
 //
 // On a GPU it works one batch ahead: it queues the gradients of a batch before it reads the result of the previous
@@ -58,14 +73,12 @@ type Observer interface {
 type Loop struct {
 	Model     *Model
 	Optimizer *Optimizer
-	Schedule  Schedule
+	Policy    Policy
 	Feed      Feed
 	Observer  Observer
 	// Stop, when closed, ends the run at the next window. A window that waits for its batch is abandoned: it has
 	// changed nothing yet.
 	Stop <-chan struct{}
-	// MaxSkipped windows in a row end the run with ErrNotFinite.
-	MaxSkipped int
 	// Spent, if set, is called with how long the loop waited for a batch, trained, updated and evaluated: "wait",
 	// "train", "optimizer", "evaluate". On a GPU to train and to update is to queue that, and "result" is the wait for
 	// it.
@@ -110,7 +123,7 @@ func (l *Loop) Run(ctx context.Context) error {
 	defer l.Model.Drain() // what fails here has failed before
 
 	l.begin()
-	for {
+	for !l.Policy.EarlyStop.Over(l.Progress.EarlyStop) {
 		// Where no batch is ready the GPU will have to wait for one: only after what is queued does that wait begin.
 		if !l.Feed.Ready() {
 			if err := l.settle(ctx); err != nil {
@@ -138,6 +151,7 @@ func (l *Loop) Run(ctx context.Context) error {
 			return err
 		}
 	}
+	return nil
 }
 
 // begin begins to measure a window. Nothing is being computed.
@@ -167,7 +181,7 @@ type ahead struct {
 
 // train queues one micro-batch, and the update when it is the window's last.
 func (l *Loop) train(ctx context.Context, d *pipeline.DeviceSlot) error {
-	b, next := &d.Batch, ahead{slot: d, lr: l.Schedule.LR(d.Batch.Step)}
+	b, next := &d.Batch, ahead{slot: d, lr: l.Policy.Schedule.LR(d.Batch.Step, l.Progress.Plateau.Reductions)}
 	began := time.Now()
 	err := l.Model.Queue(d.Index, b.Bucket, b.Seed)
 	took := time.Since(began)
@@ -278,7 +292,7 @@ func (l *Loop) step(b *pipeline.Batch, lr float64) error {
 		l.skipped = 0
 		return nil
 	}
-	if l.skipped++; l.skipped >= l.MaxSkipped {
+	if l.skipped++; l.skipped >= l.Policy.MaxSkipped {
 		return fmt.Errorf("%w: %d steps in a row were skipped, the last was step %d", ErrNotFinite, l.skipped, w.Step)
 	}
 	return nil
@@ -320,6 +334,10 @@ func (l *Loop) evaluate(ctx context.Context, d *pipeline.DeviceSlot) error {
 	l.Progress.EvaluatedStep = e.Step
 	if best := l.Progress.Best; isFinite(e.Loss) && (best == nil || e.Loss < best.Loss) {
 		l.Progress.Best = &Best{e.Step, e.Loss}
+	}
+	if p := &l.Policy; p.Counted == nil || p.Counted(e.Step) {
+		p.Schedule.Observe(&l.Progress.Plateau, e.Step, e.Loss)
+		p.EarlyStop.Observe(&l.Progress.EarlyStop, e.Loss)
 	}
 	err = l.Observer.Evaluated(e)
 	l.begin()

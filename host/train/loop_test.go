@@ -11,6 +11,7 @@ import (
 
 	"github.com/xtts-host/xtts-host/host/event"
 	"github.com/xtts-host/xtts-host/host/pipeline"
+	"github.com/xtts-host/xtts-host/host/schedule"
 	"github.com/xtts-host/xtts-host/ortgraphs/ort"
 )
 
@@ -73,8 +74,8 @@ func newLoop(t *testing.T, f *feed, r *record, accumulating bool) *Loop {
 	t.Helper()
 	m, _, _, _ := batchOf(t, pico, "pico", 1)
 	return &Loop{
-		Model: m, Optimizer: newOptimizer(t, m, open(t, pico).Manifest.Optimizer, accumulating), Feed: f, Observer: r, MaxSkipped: 3,
-		Schedule: Schedule{Name: "constant", BaseLR: 1e-3, WarmupSteps: 2},
+		Model: m, Optimizer: newOptimizer(t, m, open(t, pico).Manifest.Optimizer, accumulating), Feed: f, Observer: r,
+		Policy: Policy{Schedule: schedule.Schedule{Name: "constant", BaseLR: 1e-3, WarmupSteps: 2}, MaxSkipped: 3},
 	}
 }
 
@@ -208,28 +209,6 @@ func TestStopEndsBehindTheWindow(t *testing.T) {
 	err := l.Run(t.Context())
 	if !errors.Is(err, ErrInterrupted) || l.Progress.Step < 3 || l.Progress.Step == 100 {
 		t.Errorf("step %d, %v", l.Progress.Step, err)
-	}
-}
-
-func TestSchedule(t *testing.T) {
-	for _, c := range []struct {
-		s    Schedule
-		step int64
-		want float64
-	}{
-		{Schedule{Name: "constant", BaseLR: 2, WarmupSteps: 4}, 0, 0.5},
-		{Schedule{Name: "constant", BaseLR: 2, WarmupSteps: 4}, 3, 2},
-		{Schedule{Name: "constant", BaseLR: 2}, 0, 2},
-		{Schedule{Name: "constant", BaseLR: 2}, 1e6, 2},
-		{Schedule{Name: "cosine", BaseLR: 2, TotalSteps: 100}, 0, 2},
-		{Schedule{Name: "cosine", BaseLR: 2, TotalSteps: 100}, 50, 1},
-		{Schedule{Name: "cosine", BaseLR: 2, TotalSteps: 100}, 100, 0},
-		{Schedule{Name: "cosine", BaseLR: 2, TotalSteps: 100}, 150, 0},
-		{Schedule{Name: "cosine", BaseLR: 2, WarmupSteps: 100, TotalSteps: 100}, 49, (1 + math.Cos(math.Pi*0.49)) / 2},
-	} {
-		if got := c.s.LR(c.step); math.Abs(got-c.want) > 1e-12 {
-			t.Errorf("%+v: step %d: %v, want %v", c.s, c.step, got, c.want)
-		}
 	}
 }
 

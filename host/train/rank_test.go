@@ -16,6 +16,7 @@ import (
 	"github.com/xtts-host/xtts-host/host/dataset"
 	"github.com/xtts-host/xtts-host/host/event"
 	"github.com/xtts-host/xtts-host/host/pipeline"
+	"github.com/xtts-host/xtts-host/host/schedule"
 	"github.com/xtts-host/xtts-host/host/train"
 	"github.com/xtts-host/xtts-host/host/world"
 	"github.com/xtts-host/xtts-host/ortgraphs"
@@ -124,7 +125,7 @@ func (x experiment) newRank(t *testing.T, w world.World) *rank {
 	}
 	t.Cleanup(func() { o.Close() })
 	r := &rank{experiment: x, t: t, world: w, layouts: layouts, memory: make([]byte, layouts[len(layouts)-1].Size)}
-	r.loop = &train.Loop{Model: m, Optimizer: o, Feed: r, Observer: r, MaxSkipped: 2, Schedule: train.Schedule{Name: "constant", BaseLR: b.Optimizer.LR}}
+	r.loop = &train.Loop{Model: m, Optimizer: o, Feed: r, Observer: r, Policy: train.Policy{MaxSkipped: 2, Schedule: schedule.Schedule{Name: "constant", BaseLR: b.Optimizer.LR}}}
 	if x.resume {
 		r.restore()
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/xtts-host/xtts-host/gpu/gputest"
 	"github.com/xtts-host/xtts-host/host/pipeline"
+	"github.com/xtts-host/xtts-host/host/schedule"
 )
 
 const ms = time.Millisecond
@@ -261,8 +262,8 @@ func TestModelIsTimed(t *testing.T) {
 	}}
 	seen := new(record)
 	l := &Loop{
-		Model: m, Optimizer: o, Feed: f, Observer: seen, MaxSkipped: 1,
-		Schedule: Schedule{Name: "constant", BaseLR: 1e-3},
+		Model: m, Optimizer: o, Feed: f, Observer: seen,
+		Policy: Policy{Schedule: schedule.Schedule{Name: "constant", BaseLR: 1e-3}, MaxSkipped: 1},
 	}
 	if err := l.Run(t.Context()); err != nil {
 		t.Fatal(err)

@@ -20,6 +20,7 @@ import (
 	"github.com/xtts-host/xtts-host/host/memory"
 	"github.com/xtts-host/xtts-host/host/pipeline"
 	"github.com/xtts-host/xtts-host/host/report"
+	"github.com/xtts-host/xtts-host/host/schedule"
 	"github.com/xtts-host/xtts-host/host/session"
 	"github.com/xtts-host/xtts-host/host/train"
 	"github.com/xtts-host/xtts-host/ortgraphs/ort"
@@ -262,12 +263,12 @@ func (v *validation) trySteps(ctx context.Context) (_ string, err error) {
 	if err != nil {
 		return "", exit.Refused(err)
 	}
-	whole := loop.Source(plan)
-	few := *whole
+	p.EarlyStop = schedule.Waiting{} // a run that was stopped can be tried all the same
+	few := *plan.Source()
 	few.Val, few.EvalEvery, few.Epochs, few.MaxSteps = nil, 0, p.Epoch+1+rehearsed, p.Step+rehearsed
 	few.Start(p)
 	v.loop, err = loop.New(loop.Config{
-		Plan: plan, Machine: v.machine, Session: v.session, Source: &few, Schedule: loop.Schedule(plan, whole.Total()), Progress: p,
+		Plan: plan, Machine: v.machine, Session: v.session, Source: &few, Progress: p,
 		Stop: v.stop, Observer: &v.steps, Quarantine: q, Bus: v.bus, Log: v.log,
 	})
 	if err != nil {

@@ -102,14 +102,22 @@ def from_torch(model: Path, bundle: Path, out: Path) -> Path:
     return folder
 
 
-def learning_rate(schedule: dict, step: int) -> float:
-    """The rate of a step, counted from 0, as host/train/schedule.go has it."""
+def learning_rate(schedule: dict, step: int, reductions: int = 0) -> float:
+    """The rate of a step, counted from 0, as host/schedule has it. reductions is state.json's plateau.reductions."""
+    name, floor, factor = schedule["name"], schedule.get("min_lr", 0.0), schedule.get("factor", 1.0)
+    start, total = schedule.get("decay_start", 0), schedule["total_steps"]
     rate = schedule["base_lr"]
     if step + 1 < schedule["warmup_steps"]:
         rate *= (step + 1) / schedule["warmup_steps"]
-    if schedule["name"] == "cosine" and schedule["total_steps"] > 0:
-        rate *= (1 + math.cos(math.pi * min(1, step / schedule["total_steps"]))) / 2
-    return rate
+    if name == "plateau" and reductions > 0:
+        return max(floor, rate * factor**reductions)
+    if name in ("constant", "plateau") or step < start:
+        return rate
+    if name == "exponential":
+        return floor + (rate - floor) * factor ** (step - start)
+    progress = 0 if total == 0 else 1 if total <= start else min(1, (step - start) / (total - start))
+    share = (1 + math.cos(math.pi * progress)) / 2 if name == "cosine" else 1 - progress
+    return floor + (rate - floor) * share
 
 
 def groups(named_parameters, parameters: list[dict] | None = None, weight_decay: float = 0.0) -> list[dict]:
@@ -191,7 +199,7 @@ def _optimizer(spec: dict, state: dict, parameters: list[dict], moments: dict[st
     """The state_dict of torch's own optimizer, so that it has every key that this torch expects."""
     stand_ins = {p["name"]: torch.nn.Parameter(torch.empty(p["shape"], device="meta")) for p in parameters}
     split = [{**g, "initial_lr": spec["lr"]} for g in groups(stand_ins.items(), parameters, spec["weight_decay"])]
-    rate = learning_rate(state["schedule"], state["step"])
+    rate = learning_rate(state["schedule"], state["step"], state.get("plateau", {}).get("reductions", 0))
     if spec["name"] == "adamw":
         made = torch.optim.AdamW(split, lr=rate, betas=tuple(spec["betas"]), eps=spec["eps"])
         count = {"step": float(state["optimizer_step"])}

@@ -89,7 +89,7 @@ type Optimizer struct {
 	GradClip    float64    `json:"grad_clip,omitempty"`
 }
 
-// Schedule is the learning rate schedule: "constant" or "cosine", after a linear warm-up.
+// Schedule is the course of the learning rate after a linear warm-up: a name of --schedule (docs/schedules.md).
 type Schedule struct {
 	Name        string `json:"name"`
 	WarmupSteps int    `json:"warmup_steps,omitempty"`

@@ -9,7 +9,7 @@ import librosa
 import numpy as np
 import torch
 
-from .. import builtin, tokenizer
+from .. import builtin, tokenizer, wayback
 from ..model import huber
 from ..module import Export, Step
 from . import reference
@@ -76,10 +76,10 @@ def baselines(export: Export, train: list[dict], rows: list[dict]) -> tuple[floa
 
 
 def learning_rate(export: Export, step: int, steps: int) -> float:
-    """As the host computes it: linear warm-up, then constant or cosine to zero."""
-    warmup = min(1.0, (step + 1) / max(export.schedule["warmup_steps"], 1))
-    shape = 0.5 * (1 + np.cos(np.pi * step / steps)) if export.schedule["name"] == "cosine" else 1.0
-    return export.optimizer["lr"] * warmup * shape
+    """As a run of the bundle's defaults has it."""
+    warmup = export.schedule.get("warmup_steps", 0)
+    course = {"name": export.schedule["name"], "base_lr": export.optimizer["lr"], "warmup_steps": warmup, "decay_start": warmup, "total_steps": steps}
+    return wayback.learning_rate(course, step)
 
 
 def run(export: Export, steps: int = 240, rows: int = 8, seed: int = 0) -> None:

@@ -1,0 +1,59 @@
+package plan
+
+import (
+	"github.com/xtts-host/xtts-host/host/batch"
+	"github.com/xtts-host/xtts-host/host/schedule"
+	"github.com/xtts-host/xtts-host/shared/hint"
+)
+
+// Source is the sequence of batches of the whole run.
+func (p *Plan) Source() *batch.Source {
+	c := p.Config
+	s := &batch.Source{Train: p.Data.Train.Plan, Accumulate: c.Accumulate, EvalEvery: c.EvalEvery, Epochs: c.Epochs, MaxSteps: c.MaxSteps, Seed: c.Seed, World: p.World}
+	if p.Data.Val != nil {
+		s.Val = p.Data.Val.Plan
+	}
+	return s
+}
+
+// Schedule is the course of the learning rate. What was fixed when the run began is that of the checkpoint that it goes on from.
+func (p *Plan) Schedule() schedule.Schedule {
+	c := p.Config
+	s := schedule.Schedule{
+		Name: c.Schedule, BaseLR: c.LR, MinLR: c.MinLR, WarmupSteps: c.WarmupSteps, DecayStart: c.WarmupSteps, TotalSteps: p.Source().Total(),
+	}
+	switch s.Name {
+	case schedule.Exponential:
+		s.Factor = c.LRDecay
+	case schedule.Plateau:
+		s.Factor, s.Patience = c.PlateauFactor, c.PlateauPatience
+	}
+	if p.Start.Resumed != nil {
+		s = s.Continue(p.Start.Resumed.State.Schedule)
+	}
+	return s
+}
+
+// EarlyStop says when the run ends because its validation loss does not fall.
+func (p *Plan) EarlyStop() schedule.EarlyStop {
+	return schedule.EarlyStop{Evaluations: p.Config.EarlyStop, Delta: p.Config.EarlyStopDelta}
+}
+
+// checkLearning refuses a learning rate without a meaning, and what needs a validation loss where there is none.
+func (d *Draft) checkLearning() error {
+	c := d.Config
+	if c.MinLR > c.LR {
+		return hint.Errorf("lower --min-lr, or raise --lr", "--min-lr %g is above the learning rate of %g", c.MinLR, c.LR)
+	}
+	if d.Data.Val != nil {
+		return nil
+	}
+	const advice = "name validation data with --val-data, or add metadata_eval.csv to the training data"
+	switch {
+	case c.Schedule == schedule.Plateau:
+		return hint.Errorf(advice, "--schedule plateau lowers the learning rate by the validation loss, and there is no validation data")
+	case c.EarlyStop > 0:
+		return hint.Errorf(advice, "--early-stop %d watches the validation loss, and there is no validation data", c.EarlyStop)
+	}
+	return nil
+}

@@ -1,0 +1,26 @@
+# peak-rate: a run with a cosine schedule and a warm-up reaches the rate of --lr
+peak-rate() {
+  train --max-steps 30 --warmup-steps 10 --lr 0.003 --schedule cosine --run-dir run
+  grep -q '"lr":0.003,' run/metrics.jsonl
+}
+# warm-up-of-the-whole-run: --max-steps at or below the warm-up is warned of, with the rate that the run ends with
+warm-up-of-the-whole-run() {
+  train --max-steps 5 --warmup-steps 10 --lr 0.002 --run-dir run >output 2>&1
+  says 'the warm-up of 10 steps is as long as the run or longer (5 steps), so the learning rate ends at 0.001 of 0.002'
+}
+# more-schedules: linear, exponential and plateau train, and the banner says where a schedule ends
+more-schedules() {
+  train --max-steps 3 --warmup-steps 1 --schedule linear --min-lr 1e-5 --run-dir linear >output
+  says 'linear to 1e-05 at step 3 after 1 step of warm-up'
+  train --max-steps 3 --warmup-steps 1 --schedule exponential --lr-decay 0.5 --lr 0.002 --run-dir exponential >output
+  grep -q '"lr":0.001,' exponential/metrics.jsonl
+  train --max-steps 2 --warmup-steps 0 --schedule plateau --run-dir plateau >output
+  says 'plateau, times 0.5 after 3 evaluations without a lower loss'
+}
+# early-stop: a run whose validation loss does not fall ends with status 0 and says why
+early-stop() {
+  train --max-steps 60 --eval-every 2 --warmup-steps 0 --lr 0.5 --early-stop 2 --early-stop-delta 0.01 --run-dir run >output
+  says 'stopped early'
+  grep -q '"early_stop": {' run/report.json
+  [ "$(wc -l <run/metrics.jsonl)" -lt 60 ]
+}
