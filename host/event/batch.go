@@ -1,9 +1,9 @@
 package event
 
-// batch keeps events in their order. Steps are copied into memory that the next batch uses again: who trains overwrites them.
+// batch keeps events in their order. It copies steps into memory that it reuses, because the trainer overwrites them.
 type batch struct {
 	events []Event
-	steps  []*Step // copies; the first used of them stand in events
+	steps  []*Step // copies; the first of them, as many as used, are in events
 	used   int
 }
 
@@ -24,6 +24,6 @@ func (b *batch) add(e Event) {
 }
 
 func (b *batch) reset() {
-	clear(b.events) // lets go of what they point to
+	clear(b.events) // for the garbage collector
 	b.events, b.used = b.events[:0], 0
 }

@@ -9,20 +9,23 @@ import (
 )
 
 const (
-	// delay is how long a step waits at most until it is delivered. A reader of the files sees it that much later, and a killed
-	// run loses it: it is after the last checkpoint, where a resumed run goes on, since Sync comes before every checkpoint.
+	// delay is the longest time until a step is delivered. A reader of the files sees the step later by this time, and
+	// a killed run loses it. A resumed run does not miss it: Sync comes before every checkpoint, so the step is after
+	// the last checkpoint.
 	delay = 250 * time.Millisecond
-	// maxWaiting is how many events wait for required sinks at most: some 20 MB of steps. Then Publish waits for the sinks.
+	// maxWaiting limits the events that wait for required sinks, to about 20 MB of steps. At the limit, Publish waits
+	// for the sinks.
 	maxWaiting = 1 << 16
-	// patience is how long Close waits for best-effort sinks: a terminal may be stopped, a server may be gone.
+	// patience is the longest time that Close waits for best-effort sinks: a terminal may be stopped, a server may not
+	// answer.
 	patience = 5 * time.Second
 )
 
-// Bus takes the events of a run and hands them to its sinks.
+// Bus delivers the events of a run to its sinks.
 //
-// Steps are delivered many at a time, by a goroutine of the Bus: who publishes one pays for a copy of it and nothing else. On a machine
-// whose trainer sleeps while the GPU works, and then finds nothing in its caches, writing one line took 44 µs of a step. All other
-// events are rare and are delivered at once, with the steps before them.
+// A goroutine of the Bus delivers steps many at a time, so publishing a step costs one copy of it. Measured with a
+// trainer that sleeps while the GPU works, and so has cold caches, writing one line took 44 µs of a step. All other
+// events are rare and are delivered immediately, with the steps before them.
 //
 // All methods are safe for concurrent use.
 type Bus struct {
@@ -30,7 +33,7 @@ type Bus struct {
 	stop chan struct{}
 	done chan struct{}
 
-	delivering sync.Mutex // held while events are handed over; guards out and the sinks' calls
+	delivering sync.Mutex // held during delivery; guards out and the calls of sinks
 	out        batch
 
 	mu       sync.Mutex // guards what follows; the last to be locked
@@ -58,21 +61,23 @@ func NewBus() *Bus {
 	return b
 }
 
-// Require adds a sink that must not lose an event. It gets those that are published from now on. Training waits for a required sink that is
-// many thousands of events late, and the error of one ends the run. It must not publish while it takes events.
+// Require adds a sink that must not lose an event. It receives the events that are published from now on. Training
+// waits for a required sink that is many thousands of events late, and its error ends the run. A sink must not publish
+// in Take.
 func (b *Bus) Require(name string, s Sink) {
-	b.settle(func() { b.required = append(b.required, &required{Sink: s, name: name}) })
+	b.changeSinks(func() { b.required = append(b.required, &required{Sink: s, name: name}) })
 }
 
-// Offer adds a best-effort sink, one for people or dashboards. It gets the events that are published from now on, through a queue of
-// QueueLength events and on a goroutine of its own. What the full queue has no room for is dropped, counted and reported: training never
-// waits for the sink and never fails with it. fault is called with what goes wrong with the sink, on the sink's goroutine; nil ignores it.
+// Offer adds a best-effort sink, such as a console or a dashboard. It receives the events that are published from now
+// on, through a queue of QueueLength events and on a goroutine of its own. If the queue is full, events are dropped,
+// counted and reported: training never waits for the sink and does not fail if the sink fails. fault is called with
+// each problem of the sink, on the sink's goroutine; nil ignores problems.
 func (b *Bus) Offer(name string, s Sink, fault func(text string)) {
-	b.settle(func() { b.queues = append(b.queues, newQueue(name, s, fault)) })
+	b.changeSinks(func() { b.queues = append(b.queues, newQueue(name, s, fault)) })
 }
 
-// settle changes the sinks when nothing waits for the old ones.
-func (b *Bus) settle(change func()) {
+// changeSinks delivers the events that wait for the present sinks, then changes the sinks.
+func (b *Bus) changeSinks(change func()) {
 	b.delivering.Lock()
 	defer b.delivering.Unlock()
 	b.deliver()
@@ -81,7 +86,7 @@ func (b *Bus) settle(change func()) {
 	change()
 }
 
-// Publish hands over an event, which belongs to the caller again when Publish returns. The error is that of a required sink that has
+// Publish copies an event; the caller may change it when Publish returns. The error is from a required sink that has
 // failed on this event or an earlier one.
 func (b *Bus) Publish(e Event) error {
 	_, later := e.(*Step)
@@ -100,10 +105,11 @@ func (b *Bus) Publish(e Event) error {
 	return err
 }
 
-// Wake has what was published delivered soon. It does not wait for that.
+// Wake starts the delivery of all published events. It does not wait for its end.
 func (b *Bus) Wake() { signal(b.wake) }
 
-// Flush delivers what was published, and returns the error of a required sink, now or earlier. Best-effort sinks may take it later.
+// Flush delivers all published events to the required sinks, and returns the error of one, from now or earlier.
+// Best-effort sinks may receive the events later.
 func (b *Bus) Flush() error {
 	b.delivering.Lock()
 	defer b.delivering.Unlock()
@@ -113,7 +119,7 @@ func (b *Bus) Flush() error {
 	return b.err
 }
 
-// Sync delivers what was published and makes it durable.
+// Sync delivers all published events and makes them durable.
 func (b *Bus) Sync() error {
 	if err := b.Flush(); err != nil {
 		return err
@@ -132,12 +138,12 @@ func (b *Bus) Sync() error {
 	return b.err
 }
 
-// Snapshot returns where the run stands: what has been published so far is in it.
+// Snapshot returns the progress of the run, including every event published so far.
 func (b *Bus) Snapshot() Snapshot {
 	b.now.mu.Lock()
 	s := b.now.clone()
 	b.mu.Lock()
-	for _, e := range b.in.events { // what waits to be delivered
+	for _, e := range b.in.events { // not delivered yet
 		s.take(e)
 	}
 	b.mu.Unlock()
@@ -157,11 +163,11 @@ func (b *Bus) run() {
 		case <-b.wake:
 		case <-t.C:
 		}
-		b.Flush() // whoever publishes gets the error
+		b.Flush() // Publish returns the error
 	}
 }
 
-// deliver hands over what was published. b.delivering is held.
+// deliver passes all published events to the sinks. b.delivering is held.
 func (b *Bus) deliver() {
 	b.now.mu.Lock()
 	b.mu.Lock()
@@ -189,7 +195,7 @@ func (b *Bus) deliver() {
 	b.out.reset()
 }
 
-// fail keeps the first error. The sink gets no more events.
+// fail keeps the first error. The sink receives no more events.
 func (b *Bus) fail(r *required, err error) {
 	r.failed = true
 	b.mu.Lock()
@@ -199,8 +205,9 @@ func (b *Bus) fail(r *required, err error) {
 	}
 }
 
-// Close delivers what was published and closes the sinks. The error is of closing the required ones: that of a sink which failed before
-// has been returned. It waits for the best-effort sinks for some seconds at most. It may be called again.
+// Close delivers all published events and closes the sinks. It returns the errors of closing required sinks, except of
+// sinks whose failure was reported before. It waits a few seconds at most for the best-effort sinks. Close is
+// idempotent.
 func (b *Bus) Close() error {
 	b.mu.Lock()
 	closed := b.closed

@@ -57,8 +57,8 @@ func step(n int64) *event.Step {
 	return &event.Step{Step: n, Metrics: []float64{float64(n)}, Rows: []int32{int32(n)}}
 }
 
-// A step waits for a quarter of a second, and what is rare for nothing. Both policies get everything in order, as it was when it was
-// published.
+// A step is delivered within a quarter of a second, a rare event immediately. Both kinds of sinks receive all events in
+// order, with the values that they had when they were published.
 func TestOrderAndDelay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		must, may := new(recorder), new(recorder)
@@ -106,7 +106,8 @@ func TestOrderAndDelay(t *testing.T) {
 	})
 }
 
-// The error of a required sink ends the run: whoever publishes gets it, once the sink has failed, and others still get everything.
+// The error of a required sink ends the run: Publish returns it after the failure, and other sinks still receive all
+// events.
 func TestRequiredSinkFails(t *testing.T) {
 	full := errors.New("disk full")
 	bad, good := &recorder{err: full}, new(recorder)
@@ -154,7 +155,8 @@ func TestSync(t *testing.T) {
 	}
 }
 
-// A sink that hangs costs the run neither time nor events of others. What it misses is counted and reported.
+// A sink that hangs does not delay the run and does not affect other sinks. The events that it misses are counted and
+// reported.
 func TestSlowSink(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		slow, must, other := &recorder{hold: make(chan struct{})}, new(recorder), new(recorder)
@@ -194,7 +196,8 @@ func TestSlowSink(t *testing.T) {
 	})
 }
 
-// A best-effort sink that fails is reported once and left alone; one that never returns holds the end up for some seconds only.
+// A best-effort sink that fails is reported once and not called again. One that never returns delays the end by a few
+// seconds only.
 func TestFailedAndHungSinks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		gone, hung := &recorder{err: errors.New("connection refused")}, &recorder{hold: make(chan struct{})}
@@ -215,7 +218,7 @@ func TestFailedAndHungSinks(t *testing.T) {
 		if err := b.Close(); err != nil || time.Since(began) > 10*time.Second {
 			t.Errorf("%v after %v", err, time.Since(began))
 		}
-		want := []string{"gone: connection refused; it gets no more events", "hung: too slow: what still waited for it is dropped"}
+		want := []string{"gone: connection refused; it gets no more events", "hung: too slow: the remaining events are dropped"}
 		if !slices.Equal(faults, want) || len(gone.seen()) != 1 || gone.closed != 1 {
 			t.Errorf("reported %q, want %q; %d events, closed %d times", faults, want, len(gone.seen()), gone.closed)
 		}
@@ -224,7 +227,7 @@ func TestFailedAndHungSinks(t *testing.T) {
 	})
 }
 
-// Where a required sink hangs, as on a dead disk, Publish waits for it at last, instead of taking ever more memory.
+// If a required sink hangs, for example on a dead disk, Publish waits for it in the end, so memory does not grow.
 func TestWaitingEventsAreBounded(t *testing.T) {
 	const most = 1 << 16
 	must := &recorder{hold: make(chan struct{})}
@@ -264,7 +267,7 @@ func TestWaitingEventsAreBounded(t *testing.T) {
 	}
 }
 
-// Publishing a step costs the trainer no memory, once the batches that take turns have theirs.
+// Publishing a step allocates no memory after the first batches.
 func TestPublishDoesNotAllocate(t *testing.T) {
 	b := event.NewBus()
 	defer b.Close()
@@ -293,7 +296,7 @@ type nothing struct{}
 func (nothing) Take([]event.Event) error { return nil }
 func (nothing) Close() error             { return nil }
 
-// BenchmarkPublish is what a step costs the thread that trains.
+// BenchmarkPublish measures the cost of a step for the trainer's thread.
 func BenchmarkPublish(b *testing.B) {
 	bus := event.NewBus()
 	defer bus.Close()

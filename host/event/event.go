@@ -9,21 +9,21 @@ import (
 // Event is one of *Start, *Phase, *Step, *Evaluation, *Checkpoint, *Memory, *Warning, *Message and *Finish.
 type Event interface{ event() }
 
-// Start says what is going to be trained. It comes before the first Step.
+// Start describes the run. It comes before the first Step.
 type Start struct {
 	// Dir is the run folder.
 	Dir            string
 	Bundle, Device string
 	// Metrics names the Metrics of steps and evaluations.
 	Metrics []string
-	// Step is the step that the run goes on from, 0 for a new run. Total is its last step.
+	// Step is the step that the run continues from, 0 for a new run. Total is its last step.
 	Step, Total int64
 }
 
-// Phase says that the run enters a phase.
+// Phase is published when the run enters a phase.
 type Phase struct{ Phase RunPhase }
 
-// RunPhase is what a run is doing.
+// RunPhase is a phase of a run.
 type RunPhase string
 
 // The phases of a run, in their order.
@@ -42,18 +42,18 @@ type Evaluation struct {
 	Metrics []float64
 	Samples int
 	Time    time.Duration
-	// Best says that no evaluation of the run has a lower loss.
+	// Best is true if no evaluation of the run has a lower loss.
 	Best bool
 }
 
-// clone returns a copy in memory of its own.
+// clone returns a deep copy.
 func (e *Evaluation) clone() *Evaluation {
 	c := *e
 	c.Metrics = slices.Clone(e.Metrics)
 	return &c
 }
 
-// Checkpoint says that a checkpoint was saved, or that it was not.
+// Checkpoint is published after a checkpoint was saved, or could not be saved.
 type Checkpoint struct {
 	Step   int64
 	Path   string
@@ -74,34 +74,34 @@ const (
 	Last     Reason = "last"     // the run ends
 )
 
-// Memory is what one role of the run uses of a GPU.
+// Memory is the memory use of one role of the run on a GPU.
 type Memory struct {
-	// Step is the step whose progress line it belongs to; 0 for a look in between.
+	// Step is the step of its progress line; 0 for a measurement between progress lines.
 	Step int64
 	// Role is "Model" or "Data".
 	Role string
 	// GPU is the index of the GPU, Device its name.
 	GPU    int
 	Device string
-	// Used and Limit are bytes. Without a limit of the run, Limit is the whole card.
+	// Used and Limit are in bytes. Without a limit of the run, Limit is the memory of the card.
 	Used, Limit int64
 }
 
-// String is the line of a person: "[Step 100] Model GPU 1: 14336/16384MB (87.5%)".
+// String returns the line of the console: "[Step 100] Model GPU 1: 14336/16384MB (87.5%)".
 func (m *Memory) String() string {
 	const mb = 1 << 20
 	return fmt.Sprintf("[Step %d] %s GPU %d: %d/%dMB (%.1f%%)", m.Step, m.Role, m.GPU, m.Used/mb, m.Limit/mb, 100*float64(m.Used)/float64(m.Limit))
 }
 
-// Warning is a line of the log that a person is to read.
+// Warning is a line of the log for the user.
 type Warning struct {
-	// Error marks what is worse than a warning.
+	// Error is true for an error, which is worse than a warning.
 	Error bool
 	// Text is the message with its details, in one line.
 	Text string
 }
 
-// String is the line of a person.
+// String returns the line of the console.
 func (w *Warning) String() string {
 	if w.Error {
 		return "error: " + w.Text
@@ -109,14 +109,14 @@ func (w *Warning) String() string {
 	return "warning: " + w.Text
 }
 
-// Message is text for a person that no other event stands for: whole lines.
+// Message is text for the user that no other event has. It consists of complete lines.
 type Message struct {
 	Text string
-	// Err says that it belongs on the standard error.
+	// Err is true if the text belongs on the standard error.
 	Err bool
 }
 
-// Finish says how training ended. No Step, Evaluation or Checkpoint comes after it.
+// Finish is published when training has ended. No Step, Evaluation or Checkpoint comes after it.
 type Finish struct {
 	Step int64
 	// Outcome is "done", "interrupted", or the error that ended the run.

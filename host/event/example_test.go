@@ -8,7 +8,7 @@ import (
 	"github.com/xtts-host/xtts-host/host/event"
 )
 
-// losses writes one line per step, for a spreadsheet. It is all that a sink needs.
+// losses writes one line per step, for a spreadsheet.
 type losses struct{ out io.Writer }
 
 func (l *losses) Take(events []event.Event) error {

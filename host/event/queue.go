@@ -7,10 +7,10 @@ import (
 	"sync"
 )
 
-// QueueLength is how many events wait for a best-effort sink at most.
+// QueueLength limits the events that wait for a best-effort sink.
 const QueueLength = 4096
 
-// queue hands events to a best-effort sink, on a goroutine of its own.
+// queue delivers events to a best-effort sink, on a goroutine of its own.
 type queue struct {
 	name  string
 	sink  Sink
@@ -18,7 +18,7 @@ type queue struct {
 	wake  chan struct{} // of capacity 1: there are events, or no more will come
 	done  chan struct{}
 
-	mu      sync.Mutex // guards what follows; held for no longer than it takes to copy
+	mu      sync.Mutex // guards what follows; held only while events are copied
 	in      batch
 	dropped int // since it was last reported
 	failed  bool
@@ -31,7 +31,7 @@ func newQueue(name string, sink Sink, fault func(text string)) *queue {
 	return q
 }
 
-// offer copies events into the queue as far as there is room.
+// offer copies events into the queue until it is full.
 func (q *queue) offer(events []Event) {
 	q.mu.Lock()
 	for _, e := range events {
@@ -47,7 +47,7 @@ func (q *queue) offer(events []Event) {
 	signal(q.wake)
 }
 
-// end lets run come to its end when the queue is empty.
+// end makes run return when the queue is empty.
 func (q *queue) end() {
 	q.mu.Lock()
 	q.closed = true
@@ -55,7 +55,7 @@ func (q *queue) end() {
 	signal(q.wake)
 }
 
-// wait returns when the sink is closed, or late is over: then the sink is left alone with what it is doing.
+// wait returns when the sink is closed or late is done. In the second case it abandons the sink.
 func (q *queue) wait(late context.Context) {
 	select {
 	case <-q.done:
@@ -63,7 +63,7 @@ func (q *queue) wait(late context.Context) {
 		select {
 		case <-q.done:
 		default:
-			q.report(errors.New("too slow: what still waited for it is dropped"))
+			q.report(errors.New("too slow: the remaining events are dropped"))
 		}
 	}
 }
@@ -86,7 +86,7 @@ func (q *queue) run() {
 	}
 }
 
-// take gives events to the sink, and reports those that it was too slow for.
+// take passes events to the sink, and reports the number of dropped events.
 func (q *queue) take(events []Event) {
 	if len(events) == 0 {
 		return

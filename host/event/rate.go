@@ -2,8 +2,8 @@ package event
 
 import "time"
 
-// Rate measures the speed of a run by the durations of its steps. The first step of a process waits for the pipeline to fill and says
-// nothing about the others: it is left out. The zero value has seen no step.
+// Rate measures the speed of a run by the durations of its steps. It leaves out the first step of a process, which
+// waits for the pipeline to fill. The zero value has seen no step.
 type Rate struct {
 	started        bool
 	steps          int64
@@ -11,15 +11,16 @@ type Rate struct {
 	recent         struct{ steps, time, wait float64 }
 }
 
-// Speed is how fast a run is. It is 0 up to the second step of a process.
+// Speed is the speed of a run. It is 0 until the second step of a process.
 type Speed struct {
-	// StepsPerSecond and InputStall (the share of time in which the trainer waits for a batch) are of about the last 20 steps.
+	// StepsPerSecond and InputStall (the share of time in which the trainer waits for a batch) are of about the last 20
+	// steps.
 	StepsPerSecond, InputStall float64
-	// Left is the time to the end, 0 when it is not known.
+	// Left is the time to the end, 0 if it is not known.
 	Left time.Duration
 }
 
-// recall is the weight that earlier steps keep with each new one: the recent speed is that of about 20 of them.
+// recall is the weight that earlier steps keep with each new step. So the recent speed is that of about 20 steps.
 const recall = 0.95
 
 // Step counts a step.
@@ -37,8 +38,8 @@ func (r *Rate) Step(s *Step) {
 // Evaluation counts the time of an evaluation.
 func (r *Rate) Evaluation(e *Evaluation) { r.evaluate += e.Time }
 
-// Speed returns the speed after a step of a run that has total steps; 0 for an unknown number. Evaluations are expected to be as
-// frequent as before.
+// Speed returns the speed after a step of a run with total steps; 0 means an unknown number. It assumes that
+// evaluations stay as frequent as before.
 func (r *Rate) Speed(step, total int64) Speed {
 	var s Speed
 	if n := &r.recent; n.time > 0 {

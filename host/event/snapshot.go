@@ -6,11 +6,11 @@ import (
 	"sync"
 )
 
-// Snapshot is where a run stands, for whoever asks: a progress bar, a page, a metrics endpoint. It is a copy.
+// Snapshot is the progress of a run, for a progress bar, a web page or a metrics endpoint. It is a copy.
 type Snapshot struct {
 	Run   Start
 	Phase RunPhase
-	// Step is the number of steps that are over, those before a resume included. What follows is of the last of them.
+	// Step is the number of completed steps, including those before a resume. The next fields are of the last one.
 	Step  int64
 	Epoch int
 	// Loss is NaN in a skipped step, and Metrics are as many as Run.Metrics or none before the first step.
@@ -21,22 +21,22 @@ type Snapshot struct {
 	// Evaluation and Checkpoint are the last ones of this process, nil before the first.
 	Evaluation *Evaluation
 	Checkpoint *Checkpoint
-	// Memory is what each role used last of its GPU; none on the CPU.
+	// Memory is the last measured memory use of each role on its GPU; empty on the CPU.
 	Memory []Memory
-	// Warnings counts the lines that a person is to read.
+	// Warnings counts the events of type Warning.
 	Warnings int
-	// Outcome is how training ended; empty before.
+	// Outcome is the outcome of training; empty until it ends.
 	Outcome string
 }
 
-// state is what a Snapshot is made of.
+// state collects the values of a Snapshot.
 type state struct {
 	mu   sync.Mutex // guards what follows
-	at   Snapshot   // but for its Speed
+	at   Snapshot   // without its Speed
 	rate Rate
 }
 
-// clone copies what take changes.
+// clone copies everything that take changes.
 func (s *state) clone() *state {
 	c := &state{at: s.at, rate: s.rate}
 	c.at.Metrics, c.at.Memory = slices.Clone(s.at.Metrics), slices.Clone(s.at.Memory)

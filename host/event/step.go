@@ -4,18 +4,18 @@ import "time"
 
 // Step is one optimizer step: one batch, or the micro-batches of an accumulation window.
 type Step struct {
-	// Step counts from 1: it is the number of steps that are over.
+	// Step counts from 1: it is the number of completed steps.
 	Step int64
 	// Epoch and Bucket of the last batch.
 	Epoch, Bucket int
-	// Loss and Metrics are means over the step, weighted as the loss is.
+	// Loss and Metrics are means over the step, weighted by the loss weights.
 	Loss     float64
 	Metrics  []float64
 	LR       float64
 	GradNorm float64
 	// Skipped steps changed nothing: loss or gradients were not finite, or every row was empty.
 	Skipped bool
-	// Rows are the data set's rows of the step, without the empty ones.
+	// Rows are the rows of the step in the data set, without empty rows.
 	Rows []int32
 	// Frames is the number of valid target frames in them.
 	Frames int
@@ -24,11 +24,11 @@ type Step struct {
 
 // Times are the durations of a step, or sums of them.
 type Times struct {
-	// Time is the wall time since the end of the step before, evaluation excluded. InputWait, Train and Optimize are its parts.
-	// On a GPU a step ends when its update has been computed, whenever the host learns of it; Optimize is how long it took to
-	// queue the update, and Train holds the rest.
+	// Time is the wall time since the end of the previous step, without evaluation. InputWait, Train and Optimize are
+	// its parts. On a GPU a step ends when its update has been computed, whenever the host receives the result;
+	// Optimize is the time to queue the update, and Train is the rest.
 	Time, InputWait, Train, Optimize time.Duration
-	// GPUTrain and GPUOptimize are how long the GPU computed gradients and the update, by its own clock; 0 on the CPU.
+	// GPUTrain and GPUOptimize are the times of gradients and update on the GPU, by its own clock; 0 on the CPU.
 	GPUTrain, GPUOptimize time.Duration
 }
 
@@ -42,7 +42,7 @@ func (t *Times) Add(o Times) {
 	t.GPUOptimize += o.GPUOptimize
 }
 
-// Other is what lies between the parts of a step: checkpoints, files, log lines.
+// Other is the time outside the parts of a step: checkpoints, files, log lines.
 func (t *Times) Other() time.Duration { return t.Time - t.InputWait - t.Train - t.Optimize }
 
 // copyTo makes dst a copy of s, and reuses the memory of dst's slices.
