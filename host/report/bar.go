@@ -14,15 +14,15 @@ import (
 	"github.com/xtts-host/xtts-host/host/event"
 )
 
-// Bar is the line at the foot of a terminal that moves while a run trains:
+// Bar is the line at the bottom of a terminal that shows the progress of a run:
 //
 //	step 120/240 ━━━━━━━━━━━━━━━╸─────────────── loss 1.234   11.9 steps/s  stall 0.0 %  eta 14 s
 //
-// It takes over the terminal from Start to Close. All else that is said meanwhile has to go through Write, which
-// puts it above the bar; a line that something else writes to the terminal tears it. Cursor and modes of the terminal
-// are never changed, so there is nothing to restore after a crash.
+// It uses the terminal from Start to Close. All other output must go through Write, which puts it above the bar; output
+// that does not would break the bar. The bar never changes the cursor or the modes of the terminal, so nothing has to
+// be restored after a crash.
 //
-// Start and Close belong to one goroutine; Write is safe for concurrent use.
+// Only one goroutine may call Start and Close; Write is safe for concurrent use.
 type Bar struct {
 	out io.Writer
 
@@ -31,10 +31,10 @@ type Bar struct {
 	bar       *mpb.Bar
 }
 
-// NewBar returns a bar for a terminal. It draws nothing yet, and until Start, Write writes straight to out.
+// NewBar returns a bar for a terminal. It draws nothing yet; until Start, Write writes directly to out.
 func NewBar(out io.Writer) *Bar { return &Bar{out: out} }
 
-// Start shows the bar, which asks now where the run stands whenever it is drawn. Its goroutines end with Close.
+// Start shows the bar, which calls now for the progress of the run whenever it is drawn. Its goroutines end with Close.
 func (b *Bar) Start(now func() event.Snapshot) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -42,19 +42,21 @@ func (b *Bar) Start(now func() event.Snapshot) {
 		return
 	}
 	b.container = mpb.New(mpb.WithOutput(frames{b.out}), mpb.WithAutoRefresh())
-	// Without a total it does not end by itself when it is full: the last lines still go above it.
+	// Without a total, the bar does not end by itself when it is full: the last lines can still be written above it.
 	b.bar = b.container.MustAdd(0, mpb.BarFillerFunc(func(w io.Writer, _ decor.Statistics) error {
 		_, err := io.WriteString(w, foot(now(), b.columns()))
 		return err
 	}), mpb.BarFillerTrim())
 }
 
-// Write writes whole lines above the bar. They appear at the next refresh, within 150 ms; without a bar at once.
+// Write writes complete lines above the bar. They appear at the next refresh, within 150 ms; without a bar,
+// immediately.
 func (b *Bar) Write(lines []byte) (int, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.container != nil {
-		// The container refuses once it could not draw: the terminal is gone, and out says so better.
+		// The container refuses to write after it could not draw. Then the terminal is gone, and an error of out
+		// explains it better.
 		if n, err := b.container.Write(lines); err == nil {
 			return n, nil
 		}
@@ -62,8 +64,8 @@ func (b *Bar) Write(lines []byte) (int, error) {
 	return b.out.Write(lines)
 }
 
-// Close takes the bar away and returns when every line has been written. Write goes on without a bar. It may be
-// called again.
+// Close removes the bar and returns when every line has been written. Write continues without a bar. Close is
+// idempotent.
 func (b *Bar) Close() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -75,8 +77,8 @@ func (b *Bar) Close() {
 	b.container, b.bar = nil, nil
 }
 
-// frames begins each frame at the left edge. A frame first goes up and erases the one before, from the column on
-// that the cursor is in, which is another when someone types: the terminal shows ^C where the cursor was.
+// frames begins each frame at the left edge. A frame first moves up and erases the previous frame from the cursor's
+// column on. The column is another after the user has typed: the terminal shows ^C at the cursor.
 type frames struct{ out io.Writer }
 
 func (f frames) Write(frame []byte) (int, error) {
@@ -84,7 +86,7 @@ func (f frames) Write(frame []byte) (int, error) {
 	return max(0, n-1), err
 }
 
-// columns is the width of the terminal at this moment: people pull at windows.
+// columns returns the present width of the terminal, which changes when the user resizes the window.
 func (b *Bar) columns() int {
 	if f, ok := b.out.(*os.File); ok {
 		if width, _, err := cwriter.GetSize(int(f.Fd())); err == nil && width > 0 {
@@ -94,10 +96,10 @@ func (b *Bar) columns() int {
 	return 80
 }
 
-// minBar is the number of columns that the moving part keeps before figures are left out.
+// minBar is the number of columns that the moving part keeps; figures are left out if fewer remain.
 const minBar = 10
 
-// foot draws the bar, one column narrower than the terminal: in the last one, some begin the next line.
+// foot draws the bar one column narrower than the terminal: some terminals begin the next line at the last column.
 func foot(s event.Snapshot, columns int) string {
 	total := s.Run.Total
 	left := head(s.Step, total) + " "
@@ -111,8 +113,8 @@ func foot(s event.Snapshot, columns int) string {
 	return string(runes[:min(len(runes), max(0, columns-1))])
 }
 
-// tail returns figures that fit into so many columns, in the order in which they are read. Stall, speed and the time
-// left go first, in this order; the loss stays. Fields have a fixed width so that the bar does not wobble.
+// tail returns the figures that fit into a number of columns, in reading order. In a narrow terminal it drops stall,
+// speed and remaining time, in this order; the loss stays. Fields have a fixed width so that the bar does not move.
 func tail(s event.Snapshot, columns int) string {
 	if s.StepsPerSecond == 0 {
 		return "first steps"

@@ -9,26 +9,26 @@ import (
 	"github.com/xtts-host/xtts-host/shared/ring"
 )
 
-// keptBytes is how much of the targets is kept for the baselines, half of it training rows. 80 bands at 86 frames per
-// second are 28 kB per second: some 20 minutes of speech each.
+// keptBytes is the number of bytes of targets that are kept for the baselines, half of them from training rows. 80
+// bands at 86 frames per second are 28 kB per second, so each half has about 20 minutes of speech.
 const keptBytes = 64 << 20
 
-// Baselines computes the losses of two predictors without a model: the constant that is each band's mean over
-// the training rows, and the frame before. A model that is not clearly better than the constant has learned nothing of its
-// input; one that is worse than the frame before has not learned to continue.
+// Baselines computes the losses of two predictors without a model: the mean of each band over the training rows (the
+// constant), and the previous frame. A model that is not clearly better than the constant has learned nothing from its
+// input; one that is worse than the previous frame has not learned to continue.
 type Baselines struct {
 	list    []manifest.Baseline
 	targets map[string]*target
 }
 
-// target is what was recorded of one tensor.
+// target has the recorded frames of one tensor.
 type target struct {
 	name, lengths string
 	bands         int
 	sides         [2]side // training, evaluation
 }
 
-// side holds rows of one data set, each an f32[frames,bands] as it lay in the slot.
+// side has rows of one data set, each an f32[frames,bands] in the layout of the slot.
 type side struct {
 	seen map[int32]bool
 	rows [][]byte
@@ -60,9 +60,9 @@ func NewBaselines(list []manifest.Baseline, inputs []manifest.TensorSpec) (*Base
 	return b, nil
 }
 
-// Record copies the valid frames of rows that were not recorded before out of a finished ring slot, until there is no room left.
-// rows are the data set's rows of the batch, -1 for an empty one; eval says which data set. Rows are taken as they
-// are, with their augmentation.
+// Record copies the valid frames of rows that were not recorded before from a finished ring slot, until the room is
+// used up. rows are the data set's rows of the batch, -1 for an empty one; eval says which data set. Rows are recorded
+// with their augmentation.
 func (b *Baselines) Record(eval bool, rows []int32, layout *ring.Layout, slot []byte) {
 	which := 0
 	if eval {
@@ -87,7 +87,7 @@ func (t *target) record(s *side, rows []int32, layout *ring.Layout, slot []byte)
 		n := int(int32(binary.LittleEndian.Uint32(lengths[4*i:])))
 		used := min(max(n, 0), frames) * frameBytes
 		if used > s.room {
-			s.room = 0 // from now on no shorter row either: the recorded rows are the run's first ones
+			s.room = 0 // from now on, shorter rows are not recorded either: only the first rows of the run are
 			return
 		}
 		start := i * frames * frameBytes
@@ -103,16 +103,17 @@ type BaselineLosses struct {
 	Train, Eval PredictorLosses
 }
 
-// PredictorLosses are means over the valid frames and bands of the recorded rows, NaN without any.
+// PredictorLosses are means over the valid frames and bands of the recorded rows; NaN if no row was recorded.
 type PredictorLosses struct {
 	Rows int
-	// Constant is the loss of the training rows' mean per band.
+	// Constant is the loss of predicting the mean of each band over the training rows.
 	Constant float64
-	// PreviousFrame is the loss of the frame before; before the first stands a frame of zeros, as a decoder sees it.
+	// PreviousFrame is the loss of predicting the previous frame; the frame before the first is zeros, as for a
+	// decoder.
 	PreviousFrame float64
 }
 
-// Losses computes the losses from what was recorded. It takes some nanoseconds per value.
+// Losses computes the losses of the recorded rows. It takes a few nanoseconds per value.
 func (b *Baselines) Losses() []BaselineLosses {
 	out := make([]BaselineLosses, 0, len(b.list))
 	for _, base := range b.list {

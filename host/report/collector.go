@@ -10,14 +10,14 @@ import (
 	"github.com/xtts-host/xtts-host/host/pipeline"
 )
 
-// warmSteps is the number of steps up to which the first one counts in the step times: in a shorter run it would be
-// missed.
+// warmSteps is the largest number of steps with which the first one counts in the step times: a run with so few steps
+// needs it.
 const warmSteps = 10
 
 // recentSteps is the number of last training steps whose metrics are compared with the baselines.
 const recentSteps = 20
 
-// Collector is the event.Sink that gathers the figures of a run as it goes. It is a required sink.
+// Collector is the event.Sink that collects the figures of a run. It is a required sink.
 type Collector struct {
 	metrics []string
 	history History
@@ -30,10 +30,10 @@ type Collector struct {
 	byBucket        map[int]*sample
 
 	evaluation *Evaluation
-	unsaved    int // checkpoints that the disk had no room for
+	unsaved    int // checkpoints for which the disk had no space
 }
 
-// firstStep is what is kept of the first step, until it is known whether it counts.
+// firstStep keeps the first step until it is known whether it counts.
 type firstStep struct {
 	totals
 	bucket int
@@ -50,8 +50,8 @@ func (t *totals) add(o totals) {
 	t.frames += o.frames
 }
 
-// NewCollector returns a collector for steps with these metrics. before sums up the steps of a
-// resumed run before this process.
+// NewCollector returns a collector for steps with these metrics. before is the history of a resumed run before this
+// process.
 func NewCollector(metrics []string, before History) *Collector {
 	return &Collector{metrics: metrics, history: before, recent: make([][]float64, len(metrics)), byBucket: map[int]*sample{}, last: before.Steps, resumedAt: before.Steps}
 }
@@ -73,7 +73,7 @@ func (c *Collector) Take(events []event.Event) error {
 	return nil
 }
 
-// Close has nothing to give back.
+// Close does nothing.
 func (c *Collector) Close() error { return nil }
 
 func (c *Collector) step(w *event.Step) {
@@ -123,14 +123,15 @@ func (c *Collector) evaluated(e *event.Evaluation) {
 	c.evaluation = v
 }
 
-// Transfers sums up the copies of batches to the GPU, by the GPU's own clock. The zero value is none, as on the CPU.
+// Transfers sums up the transfers of batches to the GPU, by the GPU's own clock. The zero value means that there was
+// none, as on the CPU.
 type Transfers struct {
 	Batches int
-	// Time is that of the copies, Hidden the part of it in which the GPU computed.
+	// Time is the time of the transfers, Hidden the part of it in which the GPU computed.
 	Time, Hidden time.Duration
 }
 
-// Run is what a report says of a run that its events do not. It is wide because a report has something on each part of a run.
+// Run has the part of a report that is not in the events. It is wide because a report describes every part of a run.
 type Run struct {
 	Bundle, Device, Outcome string
 	Precision               string
@@ -154,7 +155,7 @@ type Run struct {
 	Setup             Setup
 }
 
-// Build returns the report. The collector may go on afterwards.
+// Build returns the report. The collector may continue afterwards.
 func (c *Collector) Build(run Run) *Report {
 	r := &Report{
 		Version: Version, Bundle: run.Bundle, Device: run.Device, Precision: run.Precision, Graphs: append([]Graph{}, run.Graphs...), Parameters: run.Parameters, Versions: maps.Clone(run.Versions), Outcome: run.Outcome, ResumedAt: c.resumedAt,
@@ -193,7 +194,7 @@ func (c *Collector) lastEvaluation(best *Best) *Evaluation {
 	return &e
 }
 
-// speed fills in what is measured from the end of the first step on, or over it when there is no other.
+// speed fills in what is measured after the first step, or including it if there is no other step.
 func (c *Collector) speed(r *Report) {
 	steps, t := c.windows-1, c.rest
 	if c.windows == 1 {
@@ -252,8 +253,8 @@ func (c *Collector) steps(r *Report, run Run) {
 	}
 }
 
-// transferHidden returns the share of the copies' time in which the GPU computed. Without its figures, it is the share in
-// which the trainer did not wait for them.
+// transferHidden returns the share of the transfer time in which the GPU computed. Without measurements of the GPU, it
+// returns the share in which the trainer did not wait for transfers.
 func transferHidden(run Run) float64 {
 	if t := run.Transfers; t.Time > 0 {
 		return ratio(t.Hidden, t.Time)

@@ -8,8 +8,8 @@ import (
 	"github.com/xtts-host/xtts-host/host/event"
 )
 
-// Console is the event.Sink for a person: lines, and on a terminal a Bar. It is a best-effort sink: what it writes to may stop
-// or go away. It keeps no error: log.jsonl has the warnings.
+// Console is the event.Sink that prints lines and, on a terminal, a Bar. It is a best-effort sink: its output may block
+// or be closed. It keeps no error, because log.jsonl has the warnings.
 type Console struct {
 	out, err *reader
 	bar      *Bar // nil without a terminal
@@ -19,7 +19,7 @@ type Console struct {
 	lines *Lines     // nil before Follow
 }
 
-// Lines makes the lines of a Console about steps and evaluations.
+// Lines formats the lines of a Console about steps and evaluations.
 type Lines struct {
 	Progress Progress
 	Pace     Pace
@@ -29,16 +29,16 @@ type Lines struct {
 	Warn func(step int64, text string)
 }
 
-// NewConsole returns a console that writes to out, and warnings to err. lost, which may be nil, is called once for each of the two
-// that cannot be written to, on the sink's goroutine.
+// NewConsole returns a console that writes to out, and warnings to err. lost, which may be nil, is called once for each
+// output that cannot be written to, on the sink's goroutine.
 func NewConsole(out, err io.Writer, lost func(text string)) *Console {
 	return &Console{
 		out: &reader{Writer: out, name: "standard output", lost: lost}, err: &reader{Writer: err, name: "standard error", lost: lost},
 	}
 }
 
-// OnTerminal has the console draw a bar at the foot of the terminal that out is, while the run trains; now says where it stands. errToo says
-// that err is the same terminal.
+// OnTerminal makes the console draw a bar at the bottom of the terminal out during training; now returns the progress
+// of the run. errToo says that err is the same terminal.
 func (c *Console) OnTerminal(errToo bool, now func() event.Snapshot) {
 	c.bar, c.now = NewBar(c.out.Writer), now
 	c.out.Writer = c.bar
@@ -47,7 +47,7 @@ func (c *Console) OnTerminal(errToo bool, now func() event.Snapshot) {
 	}
 }
 
-// Follow has the console say something of steps, from now on. Any goroutine may call it.
+// Follow makes the console print lines about steps from now on. Any goroutine may call it.
 func (c *Console) Follow(l Lines) {
 	l.Progress.Bar = c.bar != nil
 	c.mu.Lock()
@@ -55,7 +55,7 @@ func (c *Console) Follow(l Lines) {
 	c.lines = &l
 }
 
-// Take says what there is to say of events.
+// Take prints the lines of the events.
 func (c *Console) Take(events []event.Event) error {
 	c.mu.Lock()
 	lines := c.lines
@@ -95,7 +95,7 @@ func (c *Console) say(line string) {
 	}
 }
 
-// phase shows the bar while the run trains.
+// phase shows the bar during training.
 func (c *Console) phase(p event.RunPhase) {
 	switch {
 	case c.bar == nil:
@@ -106,7 +106,7 @@ func (c *Console) phase(p event.RunPhase) {
 	}
 }
 
-// Close takes the bar away.
+// Close removes the bar.
 func (c *Console) Close() error {
 	if c.bar != nil {
 		c.bar.Close()

@@ -21,15 +21,16 @@ type Distribution struct {
 	Variation float64 `json:"variation"`
 }
 
-// The histogram's first cell begins at histogramMin ms, each is histogramGrowth times as long as the one before, and
-// they reach beyond three hours: whatever the run's length, quantiles take 18 KiB and are off by half a cell at most.
+// The first cell of the histogram begins at histogramMin ms, and each cell is histogramGrowth times as long as the
+// previous one. The cells reach beyond three hours. So quantiles need 18 KiB for a run of any length, and have an error
+// of half a cell at most.
 const (
 	histogramMin    = 1e-3
 	histogramGrowth = 1.01
 	histogramCells  = 2320
 )
 
-// sample collects times with their quantiles. The zero value is empty.
+// sample collects times and their quantiles. The zero value is empty.
 type sample struct {
 	stat.Moments
 	min, max float64

@@ -7,7 +7,7 @@ import (
 	"github.com/xtts-host/xtts-host/host/event"
 )
 
-// Evaluations writes eval.jsonl, one line per evaluation. They have a file of their own so that every line of
+// Evaluations writes eval.jsonl, one line per evaluation. Evaluations have a separate file so that every line of
 // metrics.jsonl is a step. It is an event.Durable, a required sink.
 type Evaluations struct {
 	lines *lines
@@ -15,7 +15,7 @@ type Evaluations struct {
 }
 
 // OpenEvaluations opens or creates eval.jsonl as OpenMetrics does metrics.jsonl. A resumed run passes the step of the
-// last evaluation that its checkpoint knows: one that is made again then has one line.
+// last evaluation in its checkpoint, so that a repeated evaluation has only one line.
 func OpenEvaluations(path string, metrics []string, afterStep int64) (*Evaluations, error) {
 	keys, err := metricKeys(metrics)
 	if err != nil {
@@ -55,5 +55,5 @@ func (e *Evaluations) write(v *event.Evaluation) error {
 // Sync makes the lines durable.
 func (e *Evaluations) Sync() error { return e.lines.sync() }
 
-// Close closes the file. It may be called again.
+// Close closes the file. It is idempotent.
 func (e *Evaluations) Close() error { return e.lines.close() }

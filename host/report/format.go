@@ -58,7 +58,7 @@ func milliseconds(v float64) string {
 	return fmt.Sprintf("%.0f ms", v)
 }
 
-// duration writes a time as people say it: two units at most.
+// duration formats a time with at most two units.
 func duration(d time.Duration) string {
 	const day = 24 * time.Hour
 	if d.Round(time.Millisecond) < time.Second {

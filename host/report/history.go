@@ -1,12 +1,12 @@
 package report
 
-// History sums up steps: those of a run before it was resumed, or all of them. The zero value is no step.
+// History sums up steps: the steps of a run before it was resumed, or all of them. The zero value has no step.
 type History struct {
-	// Steps are over, Skipped of them changed nothing.
+	// Steps are the completed steps; Skipped of them changed no weights.
 	Steps, Skipped int64
 	// Samples and Frames were trained on.
 	Samples, Frames int64
-	// First, Last and Best (the lowest) are losses of the steps that were not skipped; 0 when there was none.
+	// First, Last and Best (the lowest) are losses of the steps that were not skipped; 0 if there was none.
 	First, Last, Best float64
 }
 

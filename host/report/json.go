@@ -5,10 +5,10 @@ import (
 	"io"
 )
 
-// JSON writes what a command reports, for programs.
+// JSON writes the output of a command with --json.
 func JSON(out io.Writer, v any) error {
 	enc := json.NewEncoder(out)
-	enc.SetEscapeHTML(false) // it is read by people as well
+	enc.SetEscapeHTML(false) // users read it too
 	enc.SetIndent("", "  ")
 	return enc.Encode(v)
 }

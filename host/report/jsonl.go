@@ -15,21 +15,21 @@ import (
 	"github.com/xtts-host/xtts-host/shared/regular"
 )
 
-// lines is a file of JSON objects, one per line. What is appended is one write: whoever reads along, and whoever reads
-// what a killed run left, sees whole lines but for perhaps the last.
+// lines is a file of JSON objects, one per line. Lines are appended with one write, so a reader sees only complete
+// lines, except perhaps the last, also in the file of a killed run.
 type lines struct {
 	path  string
 	file  *os.File
-	limit int   // bytes of a line, its end included
-	end   int64 // after the last whole line
+	limit int   // bytes of a line, including its end
+	end   int64 // after the last complete line
 	buf   []byte
 }
 
-// maxLine bounds a line, in bytes. A step's has some 300.
+// maxLine limits a line, in bytes. The line of a step has about 300.
 const maxLine = 64 << 10
 
-// openLines opens or creates a file of lines of at most limit bytes and cuts it off before the first line for which keep is false, or that has
-// no end. An error of keep is returned with the line's number.
+// openLines opens or creates a file of lines of at most limit bytes. It cuts the file off before the first line for
+// which keep returns false, or that has no end. An error of keep is returned with the line's number.
 func openLines(path string, limit int, keep func(line []byte) (bool, error)) (*lines, error) {
 	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
 		return nil, &damaged{&fs.PathError{Op: "open", Path: path, Err: regular.ErrNotRegular}}
@@ -70,8 +70,8 @@ func (l *lines) cut(keep func(line []byte) (bool, error)) error {
 	return l.file.Truncate(l.end)
 }
 
-// next reads a line into l.buf. The error is io.EOF also before a line without an end, and bufio.ErrTooLong for one that
-// is longer than the limit, which is not read to its end.
+// next reads a line into l.buf. The error is io.EOF also before a line without an end, and bufio.ErrTooLong for one
+// that is longer than the limit, which is not read to its end.
 func (l *lines) next(r *bufio.Reader) ([]byte, error) {
 	for l.buf = l.buf[:0]; ; {
 		piece, err := r.ReadSlice('\n')
@@ -92,7 +92,7 @@ func (l *lines) write() error {
 	return l.append(l.buf)
 }
 
-// fits looks at a line.
+// fits returns an error for a line above the limit.
 func (l *lines) fits(line []byte) error {
 	if len(line) > l.limit {
 		return fmt.Errorf("%s: a line of %d bytes, more than the %d that are read again", l.path, len(line), l.limit)
@@ -100,9 +100,9 @@ func (l *lines) fits(line []byte) error {
 	return nil
 }
 
-// append appends whole lines. After a failure the file ends after the last line that was written whole.
+// append appends complete lines. After a failure, the file ends after the last complete line.
 func (l *lines) append(text []byte) error {
-	// Not WriteAt, which says nothing of what a failed write got through.
+	// Not WriteAt, which does not return how much a failed write has written.
 	if _, err := l.file.Seek(l.end, io.SeekStart); err != nil {
 		return err
 	}
@@ -113,8 +113,8 @@ func (l *lines) append(text []byte) error {
 	}
 	whole := bytes.LastIndexByte(text[:n], '\n') + 1
 	l.end += int64(whole)
-	err = disk.Explain(err, l.path, int64(len(text)-whole)) // while the torn line still takes the room that was free
-	l.file.Truncate(l.end)                                  // if it fails too, the torn line is dropped when the file is opened again
+	err = disk.Explain(err, l.path, int64(len(text)-whole)) // while the incomplete line still uses the space that was free
+	l.file.Truncate(l.end)                                  // if this fails too, the incomplete line is dropped when the file is opened again
 	return err
 }
 
@@ -133,7 +133,7 @@ func (l *lines) close() error {
 	return nil
 }
 
-// damaged is a file, or a line in the middle of it, that this package did not write.
+// damaged is the error of a file, or of a line that is not the last, that this package did not write.
 type damaged struct{ error }
 
 func (e *damaged) Unwrap() error { return e.error }
@@ -141,7 +141,7 @@ func (e *damaged) Hint() string {
 	return "repair it, or move the file away: it then begins anew, without what is in it"
 }
 
-// appendFloat writes the shortest text that gives v back, and null for what JSON has no number for.
+// appendFloat writes the shortest text that reads back as v, and null for NaN and infinities.
 func appendFloat(b []byte, v float64) []byte {
 	if math.IsNaN(v) || math.IsInf(v, 0) {
 		return append(b, "null"...)

@@ -9,9 +9,9 @@ import (
 	"github.com/xtts-host/xtts-host/host/pipeline"
 )
 
-// Ledger writes ledger.jsonl, one line per optimizer step with the rows that it was trained on: whoever reads it can see
-// whether a run that was killed and resumed lost a row or trained on one twice. It is a file for tests, written only
-// with --debug-dir. It is an event.Durable, a required sink. Nil takes batches and does nothing.
+// Ledger writes ledger.jsonl, one line per optimizer step with the rows that it was trained on. It shows whether a run
+// that was killed and resumed has lost a row or trained on a row twice. It is a file for tests, written only with
+// --debug-dir. It is an event.Durable, a required sink. A nil Ledger does nothing.
 type Ledger struct {
 	lines *lines
 
@@ -25,7 +25,7 @@ type ledgerStep struct {
 	Batches []ledgerBatch `json:"batches"` // micro-batches, in order
 }
 
-// ledgerBatch names a batch as the plan does. Rows are ids of the data set, "" for an empty row.
+// ledgerBatch names a batch as the data plan does. Rows are ids of the data set, "" for an empty row.
 type ledgerBatch struct {
 	Epoch  int      `json:"epoch"`
 	Index  int      `json:"index"`
@@ -35,11 +35,12 @@ type ledgerBatch struct {
 	step int64
 }
 
-// maxStep bounds a line of the ledger, in bytes: it has the ids of a step's rows, up to 500 bytes each, so 32,000 rows fit.
+// maxStep limits a line of the ledger, in bytes: it has the ids of a step's rows, up to 500 bytes each, so 32,000 rows
+// fit.
 const maxStep = 16 << 20
 
-// OpenLedger opens or creates the file as OpenMetrics does metrics.jsonl: only the steps up to afterStep stay. It returns nil
-// for the path "".
+// OpenLedger opens or creates the file as OpenMetrics does metrics.jsonl: only the steps up to afterStep stay. It
+// returns nil for the path "".
 func OpenLedger(path string, afterStep int64) (*Ledger, error) {
 	if path == "" {
 		return nil, nil
@@ -51,7 +52,7 @@ func OpenLedger(path string, afterStep int64) (*Ledger, error) {
 	return &Ledger{lines: lines}, nil
 }
 
-// Batch notes a micro-batch that was computed, before its step is published. id names a row of the data set.
+// Batch records a computed micro-batch, before its step is published. id names a row of the data set.
 func (l *Ledger) Batch(b *pipeline.Batch, id func(row int32) string) {
 	if l == nil {
 		return
@@ -98,5 +99,5 @@ func (l *Ledger) write(step int64) error {
 // Sync makes the lines durable.
 func (l *Ledger) Sync() error { return l.lines.sync() }
 
-// Close closes the file. It may be called again.
+// Close closes the file. It is idempotent.
 func (l *Ledger) Close() error { return l.lines.close() }

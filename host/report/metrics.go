@@ -18,12 +18,12 @@ type Metrics struct {
 	history History
 }
 
-// fixedKeys are the keys of the lines of metrics.jsonl and eval.jsonl that no metric may have.
+// fixedKeys are the keys of the lines of metrics.jsonl and eval.jsonl. No metric may have such a name.
 var fixedKeys = []string{
 	"step", "epoch", "loss", "lr", "grad_norm", "step_ms", "input_wait_ms", "samples", "frames", "bucket", "skipped", "eval_ms",
 }
 
-// metricKeys returns the metrics' names as they stand in a line.
+// metricKeys returns the metrics' names as keys of a line.
 func metricKeys(names []string) ([]string, error) {
 	keys := make([]string, len(names))
 	for i, name := range names {
@@ -39,9 +39,9 @@ func metricKeys(names []string) ([]string, error) {
 	return keys, nil
 }
 
-// OpenMetrics opens or creates metrics.jsonl for a run with these metrics. Only the lines of steps up to afterStep
-// stay, so a new run passes 0 and a resumed one the step of its checkpoint. A last line without an end, which a killed
-// run may leave, goes too; any other line that is none of this package's is an error.
+// OpenMetrics opens or creates metrics.jsonl for a run with these metrics. It keeps only the lines of steps up to
+// afterStep: a new run passes 0, a resumed one the step of its checkpoint. It also removes a last line without an end,
+// which a killed run may leave. Any other line that this package cannot have written is an error.
 func OpenMetrics(path string, metrics []string, afterStep int64) (*Metrics, error) {
 	m := &Metrics{}
 	var err error
@@ -92,10 +92,10 @@ func upTo(afterStep int64) func(line []byte) (bool, error) {
 	}
 }
 
-// History sums up the lines that stayed when the file was opened.
+// History sums up the lines that were kept when the file was opened.
 func (m *Metrics) History() History { return m.history }
 
-// Take appends the lines of the steps among events, with one write. An error names the file and the last of them.
+// Take appends the lines of the steps among events with one write. An error names the file and the last step.
 func (m *Metrics) Take(events []event.Event) error {
 	text, last := m.lines.buf[:0], int64(0)
 	var tooLong error
@@ -163,8 +163,9 @@ func appendMillis(b []byte, d time.Duration) []byte {
 
 func millis(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
 
-// Sync makes the lines durable. It comes before each checkpoint, so that the steps which that counts are in the file.
+// Sync makes the lines durable. It is called before each checkpoint, so that the file has all steps that the checkpoint
+// counts.
 func (m *Metrics) Sync() error { return m.lines.sync() }
 
-// Close closes the file. It may be called again.
+// Close closes the file. It is idempotent.
 func (m *Metrics) Close() error { return m.lines.close() }

@@ -11,13 +11,13 @@ import (
 	"github.com/xtts-host/xtts-host/host/stat"
 )
 
-// Pace says from time to time how fast and how even the steps are, and warns when they are not. The zero value says
+// Pace regularly reports how fast and how even the steps are, and warns if they are uneven. The zero value reports
 // nothing.
 type Pace struct {
-	// Every says how many steps pass from progress line to progress line. Every tenth of them brings a line of
-	// Pace, but never fewer than 20 steps. 0 switches it off.
+	// Every is the number of steps between progress lines. Every tenth progress line comes with a line of Pace, but
+	// after at least 20 steps. 0 switches it off.
 	Every int64
-	// Setup is what the advice may suggest to change.
+	// Setup has the settings that the advice may suggest to change.
 	Setup Setup
 	// Pipeline returns the pipeline's figures since the start of the run.
 	Pipeline func() pipeline.Stats
@@ -25,17 +25,17 @@ type Pace struct {
 	started bool
 	since   pace
 	before  pipeline.Stats // at the start of the period
-	warned  string         // what the last warning named; "" when the last period was even
+	warned  string         // the cause named by the last warning; "" if the last period was even
 }
 
 const (
 	// paceLines progress lines make a period.
 	paceLines = 10
-	// paceSteps is the least number of steps that a variation is made of.
+	// paceSteps is the least number of steps from which a variation is computed.
 	paceSteps = 20
 )
 
-// pace sums up one period. Times are kept by bucket: longer batches take longer, which is no jitter.
+// pace sums up one period. Times are kept by bucket: longer batches take longer, which is not jitter.
 type pace struct {
 	span
 	buckets map[int]*[1 + len(paceParts)]stat.Moments // the whole step, then its parts
@@ -59,8 +59,8 @@ func (p *pace) add(w *event.Step) {
 	}
 }
 
-// std returns the standard deviation within buckets, in ms: the root of the mean squared distance from the
-// bucket's mean. which is 0 for the step, 1+i for paceParts[i].
+// std returns the standard deviation within buckets, in ms: the root of the mean squared distance from the mean of the
+// bucket. which is 0 for the step, 1+i for paceParts[i].
 func (p *pace) std(which int) float64 {
 	sum := 0.0
 	for _, b := range p.buckets {
@@ -69,7 +69,7 @@ func (p *pace) std(which int) float64 {
 	return math.Sqrt(sum / float64(max(1, p.steps)))
 }
 
-// uneven names the part of a step that varies most.
+// uneven returns the part of a step with the largest variation.
 func (p *pace) uneven() string {
 	worst := 0
 	for i := range paceParts {
@@ -80,9 +80,8 @@ func (p *pace) uneven() string {
 	return paceParts[worst]
 }
 
-// Step counts a step. When a period ends with it, line is the period's figures. warning is what makes the steps
-// uneven and what to try, once: it comes again when something else does, or after an even period. The first
-// step of the process is left out.
+// Step counts a step. If a period ends with it, line has the period's figures. warning names the cause of uneven steps
+// and a fix; it is repeated only for another cause or after an even period. The first step of the process is left out.
 func (p *Pace) Step(w *event.Step) (line, warning string) {
 	if p.Every <= 0 {
 		return "", ""
@@ -126,7 +125,7 @@ func (p *Pace) period(s pipeline.Stats) (line, warning string) {
 	return line, fmt.Sprintf("step time varies by %s within a bucket, most of it in %s: %s", percent(variation), cause, advice)
 }
 
-// cause names the phase that makes the steps uneven, and says what to try.
+// cause names the phase that makes the steps uneven, and suggests a fix.
 func (p *Pace) cause(s pipeline.Stats) (phase, advice string) {
 	switch part := p.since.uneven(); part {
 	case "wait":
@@ -144,7 +143,7 @@ func (p *Pace) cause(s pipeline.Stats) (phase, advice string) {
 	}
 }
 
-// between returns what the pipeline did from one moment to a later one, in its phases.
+// between returns the phase times of the pipeline between two moments.
 func between(from, to pipeline.Stats) pipeline.Stats {
 	d := pipeline.Stats{Phases: make([]pipeline.Phase, len(to.Phases))}
 	copy(d.Phases, to.Phases)

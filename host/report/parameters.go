@@ -1,10 +1,10 @@
 package report
 
-// Parameters says what a run trains, and what that takes. Sizes are in bytes, with what alignment adds.
+// Parameters describes the parameters that a run trains, and their memory. Sizes are in bytes, including alignment.
 type Parameters struct {
 	Trained Tensors `json:"trained"`
 	Frozen  Tensors `json:"frozen"`
-	// WeightsBytes are those of trained and frozen parameters; all others are of the trained ones.
+	// WeightsBytes counts trained and frozen parameters; the others count trained parameters only.
 	WeightsBytes     int `json:"weights_bytes"`
 	CopiesBytes      int `json:"copies_bytes"`
 	GradientsBytes   int `json:"gradients_bytes"`

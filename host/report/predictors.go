@@ -7,8 +7,8 @@ import (
 	"github.com/xtts-host/xtts-host/shared/manifest"
 )
 
-// lossOf returns the loss of one difference between prediction and target, nil for an unknown name. The Huber loss
-// is PyTorch's huber_loss: d²/2 up to delta, then a line; delta is 1 when the bundle gives none.
+// lossOf returns the loss of one difference between prediction and target, nil for an unknown name. The Huber loss is
+// PyTorch's huber_loss: d²/2 up to delta, linear above; delta is 1 if the bundle has none.
 func lossOf(b manifest.Baseline) func(d float64) float64 {
 	switch b.Loss {
 	case "l1":
@@ -30,7 +30,7 @@ func lossOf(b manifest.Baseline) func(d float64) float64 {
 	return nil
 }
 
-// mean returns the mean of each band over all frames, NaN without any.
+// mean returns the mean of each band over all frames; NaN if there is no frame.
 func (s *side) mean(bands int) []float64 {
 	sum := make([]float64, bands)
 	var values int
@@ -46,7 +46,7 @@ func (s *side) mean(bands int) []float64 {
 	return sum
 }
 
-// losses returns the mean loss over all frames and bands of predicting the constant, and the frame before.
+// losses returns the mean loss over all frames and bands of the two predictions, the constant and the previous frame.
 func (s *side) losses(constant []float64, loss func(float64) float64) PredictorLosses {
 	bands := len(constant)
 	var byConstant, byPrevious float64
@@ -69,13 +69,12 @@ func value(row []byte, i int) float64 {
 	return float64(math.Float32frombits(binary.LittleEndian.Uint32(row[4*i:])))
 }
 
-// Baseline compares a metric of the model with two predictors without a model. Losses are null where nothing was
-// recorded or measured.
+// Baseline compares a metric of the model with two predictors without a model. A loss that was not measured is null.
 type Baseline struct {
 	Metric string `json:"metric"`
 	Target string `json:"target"`
 	Loss   string `json:"loss"`
-	// Rows and EvalRows are how many rows the predictors' losses are means over.
+	// Rows and EvalRows are the numbers of rows over which the predictors' losses are means.
 	Rows     int `json:"rows"`
 	EvalRows int `json:"eval_rows"`
 
@@ -85,7 +84,7 @@ type Baseline struct {
 	TrainMeanLast20 Float `json:"train_mean_last_20"`
 	RatioTrain      Float `json:"ratio_train"`
 
-	// On held-out rows: the same predictors (the constant is still that of the training rows), the metric of the last
+	// On held-out rows: the same predictors (the constant is the mean over the training rows), the metric of the last
 	// evaluation, and metric / constant.
 	EvalConstant      Float `json:"eval_constant"`
 	EvalPreviousFrame Float `json:"eval_previous_frame"`
@@ -93,7 +92,7 @@ type Baseline struct {
 	RatioEval         Float `json:"ratio_eval"`
 }
 
-// baselines puts the metrics beside the predictors' losses.
+// baselines compares the metrics with the predictors' losses.
 func (c *Collector) baselines(list []BaselineLosses, e *Evaluation) []Baseline {
 	out := make([]Baseline, 0, len(list))
 	for _, b := range list {
@@ -119,7 +118,7 @@ func (c *Collector) baselines(list []BaselineLosses, e *Evaluation) []Baseline {
 	return out
 }
 
-// mean is NaN without values.
+// mean returns NaN if there are no values.
 func mean(values []float64) Float {
 	var sum float64
 	for _, v := range values {

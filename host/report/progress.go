@@ -10,17 +10,18 @@ import (
 	"github.com/xtts-host/xtts-host/host/event"
 )
 
-// Progress makes the lines that show how a run goes. Its clock is the durations of the steps.
+// Progress formats the lines that show the progress of a run. It measures time by the durations of the steps.
 type Progress struct {
 	// Metrics names the metrics of a step.
 	Metrics []string
-	// Total is the run's last step, 0 when it is not known: then there is no estimate of the time left.
+	// Total is the run's last step, 0 if it is not known: then there is no estimate of the remaining time.
 	Total int64
-	// Every says how many steps pass from line to line. 0 switches the lines off.
+	// Every is the number of steps between lines. 0 switches the lines off.
 	Every int64
-	// Bar says that a Bar shows speed and time left, so that lines have room without them.
+	// Bar says that a Bar shows speed and remaining time, so the lines omit them.
 	Bar bool
-	// Bottleneck names what limits the pipeline. It is asked for a line whose input stall is high. Nil leaves the name out.
+	// Bottleneck names the bottleneck of the pipeline. It is called for a line with a high input stall. If it is nil,
+	// the line has no name.
 	Bottleneck func() string
 
 	first int64 // step of this process; 0 before it
@@ -40,17 +41,18 @@ func (s *span) add(w *event.Step) {
 	s.wait += w.InputWait
 }
 
-// Due reports whether a step brings a progress line: the first of a process, multiples of every, and the last of the run, which has total
-// steps. every is 0 for no lines.
+// Due reports whether a progress line is due after a step: after the first step of a process, at multiples of every,
+// and after the last step, total. every is 0 for no lines.
 func Due(step, first, every, total int64) bool {
 	return every > 0 && (step == first || step%every == 0 || step == total)
 }
 
-// Step returns the line of a step, without a line end, or "" when none is due. Speed and input stall are means since the line before.
+// Step returns the line of a step, without a line end, or "" if none is due. Speed and input stall are means since the
+// previous line.
 func (p *Progress) Step(w *event.Step) string {
 	p.rate.Step(w)
 	if p.first == 0 {
-		p.first = w.Step // it waits for the pipeline to fill: it says nothing about the others
+		p.first = w.Step // it waits for the pipeline to fill, so it is not typical
 	} else {
 		p.since.add(w)
 	}
@@ -96,11 +98,11 @@ func (p *Progress) Evaluated(e *event.Evaluation) string {
 	return b.String()
 }
 
-// maxNames is how many rows a line names.
+// maxNames limits the rows that a line names.
 const maxNames = 5
 
-// Skipped returns the line of a skipped step, which says why and which rows were in it. name gives a row's id in the
-// data set. Such a line is due at once, and whatever Every is.
+// Skipped returns the line of a skipped step, with the reason and the rows of the step. name returns a row's id in the
+// data set. Such a line is due immediately, for any Every.
 func (p *Progress) Skipped(w *event.Step, name func(row int32) string) string {
 	line := head(w.Step, p.Total) + "  skipped: "
 	switch {
@@ -144,7 +146,7 @@ func (p *Progress) losses(b *strings.Builder, loss float64, metrics []float64, s
 	}
 }
 
-// ratio returns a/b, 0 when there is no b.
+// ratio returns a/b, 0 if b is 0.
 func ratio(a, b time.Duration) float64 {
 	if b <= 0 {
 		return 0

@@ -8,15 +8,15 @@ import (
 	"sync"
 )
 
-// Quarantined is a row of the data set that is left out.
+// Quarantined is a rejected row of the data set.
 type Quarantined struct {
 	// ID names the row, Path is its recording.
 	ID   string `json:"id"`
 	Path string `json:"path"`
-	// Reason is why, and Stage who found it: "index", "decode" or the name of a stage instance.
+	// Reason is the reason, and Stage the part that found it: "index", "decode" or the name of a stage instance.
 	Reason string `json:"reason"`
 	Stage  string `json:"stage"`
-	// Split is the list that it is a row of: Train or Validation. A recording may be in both.
+	// Split is the list of the row: Train or Validation. A recording may be in both.
 	Split string `json:"split"`
 }
 
@@ -26,19 +26,19 @@ const (
 	Validation = "validation"
 )
 
-// rowName names a row of a run: ids are unique in one list.
+// rowName identifies a row of a run: ids are unique in one list.
 type rowName struct{ split, id string }
 
-// Quarantine writes quarantine.jsonl, one line per row. It is safe for concurrent use: rows are rejected by whichever
-// worker reads them.
+// Quarantine writes quarantine.jsonl, one line per row. It is safe for concurrent use, because any worker may reject a
+// row.
 type Quarantine struct {
 	mu    sync.Mutex
 	lines *lines
 	rows  map[rowName]bool
 }
 
-// OpenQuarantine opens or creates quarantine.jsonl. Rows that are in it stay and are not written again: what a
-// killed run found broken is still broken. A last line without an end goes.
+// OpenQuarantine opens or creates quarantine.jsonl. Rows that it lists stay rejected and are not listed again: a clip
+// that a killed run found broken is still broken. A last line without an end is removed.
 func OpenQuarantine(path string) (*Quarantine, error) {
 	q := &Quarantine{rows: map[rowName]bool{}}
 	var err error
@@ -87,5 +87,5 @@ func (q *Quarantine) Count() int {
 	return len(q.rows)
 }
 
-// Close closes the file. It may be called again.
+// Close closes the file. It is idempotent.
 func (q *Quarantine) Close() error { return q.lines.close() }

@@ -5,12 +5,12 @@ import (
 	"sync"
 )
 
-// reader is an output that someone reads: a terminal, or a pipe to tee. A reader that goes away is no reason to end a run: the first
-// write that fails is reported, and none fails for who writes.
+// reader is an output that may be closed at any time: a terminal, or a pipe to tee. This is no reason to end a run: the
+// first failed write is reported, and Write never returns an error.
 type reader struct {
 	io.Writer
 	name string
-	lost func(text string) // nil: no one is to know
+	lost func(text string) // nil: do not report
 	once sync.Once
 }
 

@@ -14,25 +14,25 @@ import (
 // Version is the version of report.json.
 const Version = 1
 
-// Report is the content of report.json. docs/report.md says how each figure is made. Times and speeds are those of
-// this process; steps, samples, frames and losses are those of the run, also of what came before it was resumed.
+// Report is the content of report.json. docs/report.md specifies the figures. Times and speeds are of this process;
+// steps, samples, frames and losses are of the whole run, including the part before a resume.
 //
 // It is wide because it is the file: a field for each key.
 type Report struct {
 	Version int    `json:"version"`
 	Bundle  string `json:"bundle"`
 	Device  string `json:"device"`
-	// Precision is "f32", "tf32" or "bf16": what the run's matrix products computed in.
+	// Precision is "f32", "tf32" or "bf16": the precision of the run's matrix products.
 	Precision string `json:"precision"`
-	// Graphs are those that ran: files of the bundle, pruned to what the run asks for.
+	// Graphs are the graphs that ran: files of the bundle, pruned to the requested outputs.
 	Graphs []Graph `json:"graphs"`
-	// Parameters says what was trained.
+	// Parameters describes the trained parameters.
 	Parameters Parameters `json:"parameters"`
-	// Versions of what computed the numbers, by name.
+	// Versions are those of the libraries that computed the numbers, by name.
 	Versions map[string]string `json:"versions"`
 	// Outcome is "done", "interrupted", or the error that ended the run.
 	Outcome string `json:"outcome"`
-	// ResumedAt is the step of the checkpoint that the run went on from; absent for 0.
+	// ResumedAt is the step of the checkpoint that the run continued from; absent for 0.
 	ResumedAt int64 `json:"resumed_at,omitempty"`
 
 	Steps        int64   `json:"steps"`
@@ -58,16 +58,16 @@ type Report struct {
 	Utilization []Utilization `json:"utilization"`
 	Plugins     []Plugin      `json:"plugins"`
 	Quarantined int           `json:"quarantined"`
-	// UnsavedCheckpoints counts those that the disk had no room for; the run went on without them.
+	// UnsavedCheckpoints counts the checkpoints for which the disk had no space; the run continued without them.
 	UnsavedCheckpoints int `json:"unsaved_checkpoints"`
-	// Excluded counts the rows that no bucket holds.
+	// Excluded counts the rows that fit in no bucket.
 	Excluded          int                `json:"excluded"`
 	UnknownCharacters []UnknownCharacter `json:"unknown_characters"`
 	Accumulation      Accumulation       `json:"accumulation"`
 	Verdict           Verdict            `json:"verdict"`
 }
 
-// Graph is what ran of one of the bundle's graphs.
+// Graph describes one graph of the bundle that ran.
 type Graph struct {
 	Use       string `json:"use"` // "training" or "evaluation"
 	File      string `json:"file"`
@@ -76,7 +76,7 @@ type Graph struct {
 	SHA256    string `json:"sha256"`
 }
 
-// Losses are training losses of steps that were not skipped, null when there was none. Best is the lowest.
+// Losses are training losses of steps that were not skipped, null if there was none. Best is the lowest.
 type Losses struct {
 	First Float `json:"first"`
 	Last  Float `json:"last"`
@@ -118,8 +118,8 @@ func (e *EarlyStop) String() string {
 // StepTime describes the wall time of the steps of this process, evaluation excluded.
 type StepTime struct {
 	Distribution
-	// FirstStepExcluded says that the first step of this process, which waits for everything to warm up, is not counted: so
-	// in runs of more than ten steps.
+	// FirstStepExcluded says that the first step of this process is not counted, because it includes the warm-up. It is
+	// true for runs of more than ten steps.
 	FirstStepExcluded bool                 `json:"first_step_excluded"`
 	ByBucket          map[int]Distribution `json:"by_bucket"`
 }
@@ -130,9 +130,9 @@ type Phase struct {
 	Ms   float64
 }
 
-// Phases is a JSON object whose keys keep their order: decode, the stages and transfer per batch, which run beside
-// training; then wait, train, optimizer and other per step, which add up to it. Behind them stand, on a GPU and by its own clock,
-// gpu_train and gpu_optimizer per step, and gpu_transfer per batch.
+// Phases is a JSON object whose keys keep their order: decode, the stages and transfer per batch, which run in parallel
+// with training; then wait, train, optimizer and other per step, which add up to it. On a GPU, gpu_train and
+// gpu_optimizer per step and gpu_transfer per batch follow, by the clock of the GPU.
 type Phases []Phase
 
 // MarshalJSON writes the object.
@@ -171,7 +171,7 @@ func (p *Phases) UnmarshalJSON(data []byte) error {
 		if err != nil {
 			return err
 		}
-		phase := Phase{Name: key.(string)} // the decoder lets nothing else be a key
+		phase := Phase{Name: key.(string)} // the decoder accepts only a string as a key
 		if err := dec.Decode(&phase.Ms); err != nil {
 			return fmt.Errorf("phase %s: %w", phase.Name, err)
 		}
@@ -180,7 +180,7 @@ func (p *Phases) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// Memory is the memory of one device. What is absent was not limited or not measured.
+// Memory is the memory of one device. A value that was not limited or not measured is absent.
 type Memory struct {
 	Device           string `json:"device"`
 	Role             string `json:"role"`
@@ -194,13 +194,13 @@ type Utilization struct {
 	Device string  `json:"device"`
 	Role   string  `json:"role"`
 	Mean   float64 `json:"mean"`
-	// Std is the standard deviation of the Samples, one per second, whose mean Mean is. Without samples Mean is that of the
-	// run's whole wall time.
+	// Std is the standard deviation of the Samples, one per second, and Mean is their mean. Without samples, Mean is
+	// the mean over the run's whole wall time.
 	Std     float64 `json:"std,omitempty"`
 	Samples int     `json:"samples,omitempty"`
 }
 
-// Plugin is how one plugin's processes served the run.
+// Plugin describes the work of one plugin's processes in the run.
 type Plugin struct {
 	ID       string  `json:"id"`
 	Workers  int     `json:"workers"`
@@ -210,24 +210,24 @@ type Plugin struct {
 	P99Ms    float64 `json:"p99_ms"`
 }
 
-// Accumulation says how gradients of micro-batches became those of a step: mode "exact" or "mean".
+// Accumulation describes how the gradients of micro-batches are combined: mode "exact" or "mean".
 type Accumulation struct {
 	Mode         string `json:"mode"`
 	MicroBatches int    `json:"micro_batches"`
 }
 
-// UnknownCharacter is a character that stands in texts and not in the tokenizer's vocabulary.
+// UnknownCharacter is a character of the texts that is not in the tokenizer's vocabulary.
 type UnknownCharacter struct {
 	Split string `json:"split"`
 	Char  string `json:"char"`
 	Code  string `json:"code"` // as "U+064A"
 	Count int    `json:"count"`
 	First string `json:"first"` // list and line of the first, as "metadata.csv:12"
-	// As says what the model is given for it: "unknown" is the one token of all such characters, "bytes" its bytes.
+	// As is the input of the model for it: "unknown" is the one token of all such characters, "bytes" its bytes.
 	As string `json:"as"`
 }
 
-// Float is a number that may not be one: NaN and infinities are null in JSON, and null is read as NaN.
+// Float is a float64 that may be NaN or infinite: JSON null stands for both, and is read as NaN.
 type Float float64
 
 // MarshalJSON writes a number or null.
@@ -245,7 +245,7 @@ func (f *Float) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// Write makes path the report: the file is complete, or what it was before.
+// Write replaces the file path by the report, completely or not at all.
 func (r *Report) Write(path string) error {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
@@ -260,8 +260,8 @@ func (r *Report) Write(path string) error {
 	return nil
 }
 
-// ReplaceFile writes a file whole and durably, or leaves what was there. What a killed process leaves is path + ".tmp",
-// which the next ReplaceFile takes: one process at a time writes the file.
+// ReplaceFile replaces a file durably, completely or not at all. A killed process may leave path + ".tmp", which the
+// next ReplaceFile overwrites: only one process at a time writes the file.
 func ReplaceFile(path string, data []byte) (err error) {
 	f, err := os.Create(path + ".tmp")
 	if err != nil {

@@ -5,16 +5,16 @@ import (
 	"strings"
 )
 
-// SecondGPU is what a run on one GPU would gain by another one for its plugins.
+// SecondGPU is the gain of a run on one GPU from another GPU for its plugins.
 type SecondGPU struct {
-	// Times is the speed with it, as a multiple of the run's own: 1 for nothing. It is an upper bound, since it takes the stages
-	// that move to be fast enough there.
+	// Times is the speed with another GPU, as a multiple of the present speed: 1 means no gain. It is an upper bound,
+	// because it assumes that the moved stages are fast enough there.
 	Times  float64 `json:"times"`
 	Reason string  `json:"reason"`
 }
 
-// second predicts that from a run's phases: a pipeline is as fast as the slowest of the parts that work at the same time. Nil where the plugins
-// have a GPU of their own, on the CPU, and after fewer than two steps.
+// second predicts the gain from a run's phases: a pipeline is as fast as the slowest of the parts that work in
+// parallel. It returns nil if the plugins have a GPU of their own, on the CPU, and after fewer than two steps.
 func second(r *Report, setup Setup) *SecondGPU {
 	if setup.OnCPU || setup.DataGPU || r.StepMs.Steps < 2 || r.StepMs.Mean <= 0 {
 		return nil
@@ -46,7 +46,7 @@ func second(r *Report, setup Setup) *SecondGPU {
 			host = max(host, ms) // as fast on the other GPU as on this one, or left on the CPU
 		}
 	}
-	// What the stages took of the GPU, training gets. Their time is not all of the GPU's, so it gets less than that.
+	// Training gains the GPU time of the stages. The time of a stage is not all on the GPU, so the gain is smaller.
 	with := max(step-wait-shared, host)
 	s := &SecondGPU{Times: max(1, step/with)}
 	why := []string{fmt.Sprintf("the pipeline waits %s of the time for data", percent(r.InputStallRatio))}

@@ -2,13 +2,13 @@ package report
 
 import "fmt"
 
-// largeCard is the memory in bytes from which a card is a large one. In decimal GB: a card shows less than it is sold with, 24 GB are
-// 23,028 to 24,576 MiB.
+// largeCard is the memory in bytes from which a card counts as large. It is in decimal GB, because a card reports less
+// than its nominal size: a card of 24 GB reports 23,028 to 24,576 MiB.
 const largeCard = 24e9
 
-// Suited returns the batch size and the number of ring slots that suit a GPU with so many bytes of memory. A larger batch may fit;
-// beyond most it is not to be expected to. Source: the dual-GPU training of MyXTTSModel for cards of less than 12 GB, and of
-// 24 GB and more; what lies between has its target for all cards.
+// Suited returns the recommended batch size and number of ring slots for a GPU with so many bytes of memory. most is
+// the largest batch that is expected to fit. Source: the dual-GPU training of MyXTTSModel for cards of less than 12 GB,
+// and of 24 GB and more; cards in between get its recommendation for all cards.
 func Suited(card int64) (batch, buffer, most int) {
 	switch {
 	case card < 12e9:
@@ -19,7 +19,7 @@ func Suited(card int64) (batch, buffer, most int) {
 	return 48, 100, 48 * int(card/largeCard)
 }
 
-// suited says what suits the card, when the batch is smaller.
+// suited returns the recommendation for the card if the batch is smaller, or "".
 func (s Setup) suited() string {
 	batch, buffer, _ := Suited(s.Card)
 	if s.OnCPU || s.Card <= 0 || s.BatchSize >= batch {

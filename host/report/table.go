@@ -8,14 +8,13 @@ import (
 	"time"
 )
 
-// columns is how wide the table may be, label how wide its first column is.
+// columns is the largest width of the table, label the width of its first column.
 const (
 	columns = 100
 	label   = 14
 )
 
-// Table returns the report for people: the figures that matter, and what to do about them. folder is where the run's
-// files are.
+// Table returns the report as text: the important figures and advice. folder is the run folder.
 func (r *Report) Table(folder string) string {
 	t := &table{}
 	t.head(r)
@@ -86,7 +85,7 @@ func (t *table) results(r *Report) {
 	}
 }
 
-// baseline writes a small table: the metric of the model beside those of two predictors without a model.
+// baseline formats a small table: the metric of the model compared with two predictors without a model.
 func (t *table) baseline(b Baseline) {
 	cells := func(name, constant, previous, model, share string) {
 		t.row(name, fmt.Sprintf("%8s  %14s  %8s  %16s", constant, previous, model, share))
@@ -125,7 +124,7 @@ func (t *table) speed(r *Report) {
 	var batch, step, gpu []string
 	list := &batch
 	for _, p := range r.PhasesMs {
-		switch p.Name { // no stage may be named so
+		switch p.Name { // these names are reserved: no stage may have them
 		case "wait":
 			list = &step
 		case "gpu_train", "gpu_optimizer", "gpu_transfer":
@@ -142,7 +141,7 @@ func (t *table) speed(r *Report) {
 	}
 }
 
-// memory is that of every device, and how busy it was.
+// memory formats the memory use and the utilization of every device.
 func (t *table) memory(r *Report) {
 	for _, m := range r.Memory {
 		var parts []string
@@ -159,7 +158,7 @@ func (t *table) memory(r *Report) {
 			t.row("memory", fmt.Sprintf("%s (%s): %s", m.Device, m.Role, strings.Join(parts, ", ")))
 		}
 	}
-	for _, u := range r.Utilization { // that of the CPU needs no samples
+	for _, u := range r.Utilization { // the utilization of the CPU needs no samples
 		if u.Samples == 0 && u.Device != "cpu" {
 			continue
 		}
@@ -173,7 +172,7 @@ func (t *table) memory(r *Report) {
 	}
 }
 
-// troubles lists what may have gone wrong during the run.
+// troubles lists the faults of the run.
 func (t *table) troubles(r *Report) {
 	for _, p := range r.Plugins {
 		t.row("plugin", fmt.Sprintf("%s: %s, %s, p50 %s, p99 %s, %s", p.ID, Count(int64(p.Workers), "worker"),

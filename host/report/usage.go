@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// CPU returns what this process used of the machine's memory and cores in a run of that wall time: its peak resident
-// memory, and its CPU time as a share of all cores. Plugins are processes of their own and not in it.
+// CPU returns this process's use of memory and cores during a run of that wall time: its peak resident memory, and its
+// CPU time as a share of all cores. It does not include plugins, which are separate processes.
 func CPU(role string, wall time.Duration) (Memory, Utilization, error) {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {

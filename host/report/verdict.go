@@ -7,41 +7,41 @@ import (
 	"github.com/xtts-host/xtts-host/host/pipeline"
 )
 
-// The limits of what is called good. Below stallLimit the trainer as good as never waits for a batch; a variation above
-// variationLimit is worth a warning.
+// The limits of the verdict. Below stallLimit, the trainer almost never waits for a batch; a variation above
+// variationLimit causes a warning.
 const (
 	stallLimit     = 0.02
 	variationLimit = 0.30
 )
 
-// Verdict names what limits the speed and what to change.
+// Verdict names the bottleneck and suggests what to change.
 type Verdict struct {
 	// Bottleneck is "train", the phase that the trainer waits for, or "unknown" after fewer than two steps.
 	Bottleneck string   `json:"bottleneck"`
 	Advice     []string `json:"advice"`
-	// SecondGPU is what another GPU would give a run that trains on one; absent elsewhere.
+	// SecondGPU is the gain from another GPU, for a run that trains on one; absent otherwise.
 	SecondGPU *SecondGPU `json:"second_gpu,omitempty"`
 }
 
-// Setup is what the advice may suggest to change. A count of 0 is unknown and not mentioned.
+// Setup has the settings that the advice may suggest to change. A count of 0 is unknown and not mentioned.
 type Setup struct {
 	// OnCPU says that training and the pipeline share the cores. Threads 0 means all of them.
 	OnCPU bool
 	// Card is the memory of the GPU that trains, in bytes; 0 on the CPU.
 	Card int64
-	// BatchSize is compared with what suits the card.
+	// BatchSize is compared with the recommendation for the card.
 	BatchSize                              int
 	Threads, NumWorkers, BufferSize, Slots int
 	// PluginOf gives the plugin that serves a stage instance, WorkersOf the number of a plugin's processes.
 	PluginOf  map[string]string
 	WorkersOf map[string]int
-	// UsesGPU holds the plugins that can use a GPU. DataGPU says that they have one of their own, SharedGPU that they are on the
-	// one that trains; without both they are on the CPU.
+	// UsesGPU contains the plugins that can use a GPU. DataGPU says that they have a GPU of their own, SharedGPU that
+	// they use the GPU that trains; without both they run on the CPU.
 	UsesGPU            map[string]bool
 	DataGPU, SharedGPU bool
 }
 
-// symptoms is what a verdict is made of.
+// symptoms are the measurements from which a verdict is derived.
 type symptoms struct {
 	steps           int64
 	stall           float64
@@ -49,11 +49,11 @@ type symptoms struct {
 	bucketVariation float64 // the largest within one bucket
 	bottleneck      string  // of the pipeline
 	queued          bool    // batches queue for it
-	plugin          string  // serves it; "" when it is no stage
+	plugin          string  // the plugin of the bottleneck; "" if it is no stage
 	setup           Setup
 }
 
-// limits finds what limits a pipeline.
+// limits finds the bottleneck of a pipeline.
 func limits(s pipeline.Stats, setup Setup) symptoms {
 	out := symptoms{bottleneck: s.Bottleneck(), setup: setup}
 	for _, p := range s.Phases {
@@ -74,14 +74,14 @@ func diagnose(r *Report, s pipeline.Stats, setup Setup) symptoms {
 	return out
 }
 
-// queuedShare: batches that wait less than a tenth of the time a phase works on them do not queue for it.
+// queuedShare: batches queue for a phase if they wait at least 1/queuedShare of its working time.
 const queuedShare = time.Duration(10)
 
 // judge turns symptoms into a verdict.
 func judge(s symptoms) Verdict {
 	v := Verdict{Bottleneck: s.bottleneck, Advice: []string{}}
 	say := func(format string, args ...any) { v.Advice = append(v.Advice, fmt.Sprintf(format, args...)) }
-	if s.steps < 2 { // the first says nothing
+	if s.steps < 2 { // the first step is not typical
 		v.Bottleneck = "unknown"
 		return v
 	}
@@ -103,7 +103,7 @@ func judge(s symptoms) Verdict {
 	return v
 }
 
-// advise says how the trainer would wait less.
+// advise suggests how to reduce the input stall.
 func (s symptoms) advise(say func(format string, args ...any)) {
 	setup := s.setup
 	switch {
