@@ -8,8 +8,8 @@ import (
 	"github.com/xtts-host/xtts-host/shared/hint"
 )
 
-// Capture decides on CUDA graphs by what a training graph is made of. mode is --cuda-graphs, and spec is --graph. fault is why
-// they are off although the host was to choose.
+// Capture decides from the nodes of a training graph whether CUDA graphs can be used. mode is --cuda-graphs, and spec
+// is --graph. fault is the reason if they are off although mode leaves the choice to the host.
 func Capture(mode, spec string, b *ortgraphs.Bundle, file string) (want bool, fault, err error) {
 	if mode == "off" {
 		return false, nil, nil

@@ -13,23 +13,23 @@ import (
 	"github.com/xtts-host/xtts-host/ortgraphs/ort"
 )
 
-// Device is the GPU that the model is on. The zero Device is the CPU.
+// Device is the model GPU. The zero Device is the CPU.
 type Device struct {
 	train.Device
 	ring gpu.Registration
 }
 
-// Config says which GPU to open, and how ONNX Runtime uses it.
+// Config selects the GPU and configures ONNX Runtime on it.
 type Config struct {
 	UUID          string
-	Ring          []byte // is pinned, so that batches cross at full speed
-	MemoryLimit   int    // bytes of ONNX Runtime's arenas; 0: none
+	Ring          []byte // it is pinned, for transfers at full speed
+	MemoryLimit   int    // limit of ONNX Runtime's arenas in bytes; 0: none
 	TF32          bool
 	Deterministic bool
 }
 
-// Open makes the context and the streams of a GPU, and pins the ring. It leaves the calling thread bound to the GPU,
-// and so locked to the goroutine. After an error nothing is open.
+// Open creates the context and the streams of a GPU, and pins the ring. The calling thread stays bound to the GPU, so
+// the goroutine stays locked to it. After an error nothing is open.
 func Open(c Config) (_ *Device, err error) {
 	runtime.LockOSThread()
 	d := new(Device)
@@ -63,14 +63,14 @@ func Open(c Config) (_ *Device, err error) {
 	return d, nil
 }
 
-// LimitMemory changes the limit of ONNX Runtime's arenas for sessions that are made after it.
+// LimitMemory changes the limit of ONNX Runtime's arenas for sessions that are created after it.
 func (d *Device) LimitMemory(bytes int) {
 	if d.CUDA != nil {
 		d.CUDA.MemoryLimit = bytes
 	}
 }
 
-// Full adds to an error about memory how much of it the GPU has.
+// Full adds the memory use of the GPU to an error about memory.
 func (d *Device) Full(err error) error {
 	if d.Context == nil || !errors.Is(err, gpu.ErrOutOfMemory) {
 		return err
@@ -82,17 +82,17 @@ func (d *Device) Full(err error) error {
 	return fmt.Errorf("%w: %d of its %d MB are free", err, free/gpu.MB, total/gpu.MB)
 }
 
-// Enter binds the calling thread to the GPU until the function that it returns is called.
+// Enter binds the calling thread to the GPU. The returned function undoes this.
 func (d *Device) Enter() func() {
 	if d.Context == nil {
 		return func() {}
 	}
 	runtime.LockOSThread()
-	d.Context.Bind() // what fails here fails again, and is reported, at the first use
+	d.Context.Bind() // an error here occurs again, and is reported, at the first use
 	return runtime.UnlockOSThread
 }
 
-// Close gives the GPU back. What was made on it is closed before. It may be called again.
+// Close releases the GPU. Everything created on it must be closed before. Close is idempotent.
 func (d *Device) Close() error {
 	if d.Context == nil {
 		return nil

@@ -14,18 +14,18 @@ import (
 	"syscall"
 )
 
-// FullError is a write that the disk had no room for.
+// FullError is a write for which the disk had no space.
 type FullError struct {
-	// Path is the file or folder that was to be written, Need how many bytes it has at least.
+	// Path is the file or folder of the write, Need its least size in bytes.
 	Path string
 	Need int64
-	// Free is how many bytes were free on its disk right after the failure, or -1 where that is not known.
+	// Free is the number of free bytes of the disk right after the failure, or -1 if unknown.
 	Free int64
 
 	err error
 }
 
-// Error names the path where the wrapped error does not, as that of a file system may name a part of it.
+// Error names the path unless the wrapped error does: an error of a file system may name only a part of it.
 func (e *FullError) Error() string {
 	free := "an unknown amount"
 	if e.Free >= 0 {
@@ -50,8 +50,8 @@ func IsFull(err error) bool {
 	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)
 }
 
-// Explain makes a FullError of an error for a full disk that writing need bytes to path gave, and returns any other as
-// it is.
+// Explain returns a FullError if err, of a write of need bytes to path, means a full disk. It returns any other error
+// unchanged.
 func Explain(err error, path string, need int64) error {
 	if !IsFull(err) {
 		return err
@@ -64,7 +64,7 @@ func Explain(err error, path string, need int64) error {
 	return e
 }
 
-// size words a number of bytes.
+// size formats a number of bytes.
 func size(n int64) string {
 	switch {
 	case n < 10<<10:

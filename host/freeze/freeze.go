@@ -19,20 +19,20 @@ import (
 	"github.com/xtts-host/xtts-host/shared/manifest"
 )
 
-// Patterns are those of one of the flags; a run has no more than one of them.
+// Patterns has the patterns of one of the flags; a run uses at most one of them.
 //
-// A pattern fits a parameter when it fits its name, one of its aliases, or the name of a module that the parameter is
-// in. Names are those of PyTorch's state_dict: text_encoder.norm.weight is in text_encoder.norm and in text_encoder.
-// In a pattern * is any text, also across dots, ? one character and [abc] one of these.
+// A pattern matches a parameter if it matches its name, one of its aliases, or the name of a module that contains the
+// parameter. Names are those of PyTorch's state_dict: text_encoder.norm.weight is in text_encoder.norm and in
+// text_encoder. In a pattern, * is any text, also across dots, ? one character and [abc] one of these.
 type Patterns struct {
-	// Freeze names what is not trained.
+	// Freeze selects parameters that are not trained.
 	Freeze []string
-	// TrainOnly names what is trained: the rest is not.
+	// TrainOnly selects parameters that are trained; all others are not.
 	TrainOnly []string
 }
 
-// Resolve returns the parameters that the patterns freeze, by name. Those that the bundle freezes stay frozen whatever
-// the patterns say, and are not listed.
+// Resolve returns the parameters that the patterns freeze, by name. Parameters that the bundle freezes stay frozen with
+// any pattern and are not in the list.
 func Resolve(parameters []manifest.Parameter, p Patterns) (map[string]bool, error) {
 	flag, patterns := "--freeze", p.Freeze
 	if len(p.TrainOnly) > 0 {
@@ -74,7 +74,7 @@ func Resolve(parameters []manifest.Parameter, p Patterns) (map[string]bool, erro
 	return frozen, nil
 }
 
-// fit reports whether a pattern fits a parameter.
+// fit reports whether a pattern matches a parameter.
 func fit(pattern string, p manifest.Parameter) (bool, error) {
 	for _, name := range append([]string{p.Name}, p.Aliases...) {
 		for _, candidate := range modules(name) {
@@ -89,7 +89,7 @@ func fit(pattern string, p manifest.Parameter) (bool, error) {
 // flat hides slashes from path.Match, whose * does not cross them.
 func flat(s string) string { return strings.ReplaceAll(s, "/", "\x00") }
 
-// modules returns a parameter's name and those of the modules that it is in, the longest first.
+// modules returns the names of a parameter and of the modules that contain it, the longest first.
 func modules(name string) []string {
 	all := []string{name}
 	for i := strings.LastIndexByte(name, '.'); i > 0; i = strings.LastIndexByte(name[:i], '.') {
@@ -98,7 +98,8 @@ func modules(name string) []string {
 	return all
 }
 
-// Identity names what is frozen in a word for a checkpoint: how much, and a hash of the names. It is "" for nothing.
+// Identity returns a text for checkpoints that identifies the frozen parameters: their number, and a hash of their
+// names. It is "" if none is frozen.
 func Identity(frozen map[string]bool, parameters int) string {
 	if len(frozen) == 0 {
 		return ""

@@ -8,7 +8,7 @@ import (
 	"github.com/xtts-host/xtts-host/shared/manifest"
 )
 
-// nearest returns the three names of parameters and modules that are most like a pattern.
+// nearest returns the three names of parameters and modules that are most similar to a pattern.
 func nearest(pattern string, parameters []manifest.Parameter) []string {
 	text := strings.Trim(strings.NewReplacer("*", "", "?", "").Replace(pattern), ".")
 	distances := map[string]int{}
@@ -25,7 +25,7 @@ func nearest(pattern string, parameters []manifest.Parameter) []string {
 	return names[:min(3, len(names))]
 }
 
-// distance is the number of bytes to insert, remove or replace to make one text of the other.
+// distance is the number of bytes to insert, remove or replace to change one text into the other.
 func distance(a, b string) int {
 	row := make([]int, len(b)+1)
 	for j := range row {

@@ -13,8 +13,8 @@ import (
 	"github.com/xtts-host/xtts-host/shared/manifest"
 )
 
-// Graph says what a bundle is: a folder, or builtin:NAME, which is unpacked into the cache folder. An empty one is the user's.
-// asJSON writes an ortgraphs.Summary for programs instead of the text for people.
+// Graph describes a bundle: a folder, or builtin:NAME, which is unpacked into the cache folder. An empty cache folder
+// means the user's. asJSON writes an ortgraphs.Summary as JSON instead of text.
 func Graph(out io.Writer, spec, cache string, asJSON bool) error {
 	b, err := openBundle(spec, cache)
 	if err != nil {
@@ -41,7 +41,7 @@ func (t *table) line(label, format string, args ...any) {
 	fmt.Fprintf(t.w, "%s\t%s\n", label, fmt.Sprintf(format, args...))
 }
 
-// tensors says what goes in and out, and what is trained in which buckets.
+// tensors describes inputs, outputs, trained parameters and buckets.
 func (t *table) tensors(m *manifest.Bundle, s ortgraphs.Summary) {
 	for i, in := range m.Inputs {
 		lengths := ""
@@ -64,7 +64,7 @@ func (t *table) tensors(m *manifest.Bundle, s ortgraphs.Summary) {
 	}
 }
 
-// memory says what a step costs, and what takes memory.
+// memory describes the cost of a step, and the memory use.
 func (t *table) memory(m *manifest.Bundle, s ortgraphs.Summary) {
 	for _, c := range s.Steps {
 		if c.BatchSize == shownBatch {
@@ -87,7 +87,7 @@ func (t *table) memory(m *manifest.Bundle, s ortgraphs.Summary) {
 		strings.Join(rows, ", "), strings.Join(slots, ", "), strings.Join(between, ", "))
 }
 
-// training says how the bundle wants to be trained, and what its graphs are made of.
+// training describes the training settings of the bundle and the operators of its graphs.
 func (t *table) training(m *manifest.Bundle, s ortgraphs.Summary) {
 	for i, p := range m.Pipeline {
 		t.line(first(i, "pipeline"), "%s: %s", p.Name, p.Stage)
@@ -104,7 +104,7 @@ func (t *table) training(m *manifest.Bundle, s ortgraphs.Summary) {
 	}
 }
 
-// precisions says what each training graph takes in which type.
+// precisions describes which parameters each training graph has in which precision.
 func precisions(s ortgraphs.Summary) []string {
 	var list []string
 	for _, g := range s.Graphs {
@@ -120,7 +120,7 @@ func precisions(s ortgraphs.Summary) []string {
 	return list
 }
 
-// openBundle opens what a command names, with an empty cache folder for the user's.
+// openBundle opens the bundle of a command; an empty cache folder means the user's.
 func openBundle(spec, cache string) (*ortgraphs.Bundle, error) {
 	cache, err := config.CacheFolder(cache)
 	if err != nil {

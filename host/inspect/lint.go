@@ -17,27 +17,28 @@ import (
 	"github.com/xtts-host/xtts-host/shared/manifest"
 )
 
-// LintReport is what Lint found. As JSON it is the output of `xtts-host graph lint --json`.
+// LintReport is the result of Lint. As JSON it is the output of `xtts-host graph lint --json`.
 type LintReport struct {
 	Version int           `json:"version"`
 	Bundle  string        `json:"bundle"`
-	Works   bool          `json:"works"` // there is no finding
+	Works   bool          `json:"works"` // nothing was found
 	Graphs  []LintedGraph `json:"graphs"`
 }
 
-// LintedGraph is a file of a bundle, or what ONNX Runtime's optimizer makes of it.
+// LintedGraph is a file of a bundle, or the graph that ONNX Runtime's optimizer produces from it.
 type LintedGraph struct {
 	File      string `json:"file"`
 	Optimized bool   `json:"optimized"`
 	Nodes     int    `json:"nodes"`
-	// Skipped says why nothing was looked for.
+	// Skipped is the reason if the graph was not checked.
 	Skipped  string         `json:"skipped,omitempty"`
 	Findings []lint.Finding `json:"findings"`
 }
 
-// Lint looks for what makes a bundle's graphs slow, wrong or not reproducible on a GPU, in the files and in what ONNX
-// Runtime's optimizer makes of them; of graphs of precision bf16 in the files only. It fails when there is something. spec and cache
-// are as for Graph, library as --ort-lib. asJSON writes a LintReport for programs instead of the text for people.
+// Lint finds nodes that make a bundle's graphs slow, wrong or not reproducible on a GPU. It checks the files and the
+// graphs that ONNX Runtime's optimizer produces from them; for graphs of precision bf16, the files only. It fails if it
+// finds something. spec and cache are as for Graph, library is --ort-lib. asJSON writes a LintReport as JSON instead of
+// text.
 func Lint(out io.Writer, spec, cache, library string, asJSON bool) error {
 	b, err := openBundle(spec, cache)
 	if err != nil {
@@ -66,7 +67,7 @@ func Lint(out io.Writer, spec, cache, library string, asJSON bool) error {
 	return err
 }
 
-// lintGraphs looks at every graph of a bundle, then at what the optimizer makes of it.
+// lintGraphs checks every graph of a bundle, then the optimizer's result.
 func lintGraphs(b *ortgraphs.Bundle) (list []LintedGraph, err error) {
 	dir, err := os.MkdirTemp("", "xtts-host-lint-")
 	if err != nil {
@@ -78,7 +79,7 @@ func lintGraphs(b *ortgraphs.Bundle) (list []LintedGraph, err error) {
 		model := b.Model(g.File)
 		list = append(list, LintedGraph{File: g.File, Nodes: len(model.Graph.Node), Findings: lint.Check(model, trials)})
 		if g.Precision == string(manifest.BF16) {
-			// Without a kernel for a node ONNX Runtime makes no session, and so saves no optimized graph, at any level.
+			// If a node has no kernel, ONNX Runtime creates no session, and so saves no optimized graph, at any level.
 			list = append(list, LintedGraph{File: g.File, Optimized: true, Skipped: "ONNX Runtime's CPU provider, which would optimize it, has no bf16 kernels", Findings: []lint.Finding{}})
 			continue
 		}
@@ -94,7 +95,7 @@ func lintGraphs(b *ortgraphs.Bundle) (list []LintedGraph, err error) {
 	return list, nil
 }
 
-// write prints the report for people.
+// write prints the report as text.
 func (r LintReport) write(out io.Writer) error {
 	var text strings.Builder
 	for _, g := range r.Graphs {

@@ -41,8 +41,8 @@ func listOf(entries []catalog.Entry) PluginList {
 	return list
 }
 
-// Plugins says what is in a folder of plugins. Nothing is started. asJSON writes a PluginList for programs instead of the text
-// for people.
+// Plugins describes the content of a folder of plugins. It starts nothing. asJSON writes a PluginList as JSON instead
+// of text.
 func Plugins(out io.Writer, dir string, asJSON bool) error {
 	entries, err := catalog.Scan(dir)
 	if err != nil {

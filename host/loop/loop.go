@@ -19,13 +19,13 @@ import (
 	"github.com/xtts-host/xtts-host/shared/ring"
 )
 
-// Config says what a Loop is made of.
+// Config has the parts that a Loop needs.
 type Config struct {
 	Plan    *plan.Plan
 	Machine *machine.Machine
 	Session *session.Session
 
-	Source   *batch.Source // begins after Progress
+	Source   *batch.Source // starts after Progress
 	Feeding  batch.Feeding
 	Progress train.Progress
 	Stop     <-chan struct{}
@@ -36,11 +36,11 @@ type Config struct {
 	Log        *slog.Logger
 	Debug      *debug.Folder // may be nil
 	Trace      *trace.Writer // may be nil
-	// Copied takes every batch while it lies in the ring. It may be nil.
+	// Copied, which may be nil, receives every batch while it is in the ring.
 	Copied func(b *pipeline.Batch, layout *ring.Layout, slot []byte) error
 }
 
-// Loop is the way of the batches and the training at its end.
+// Loop is the batch pipeline with the training loop.
 type Loop struct {
 	Path     *batch.Path
 	Train    *train.Loop
@@ -48,7 +48,7 @@ type Loop struct {
 	cfg      Config
 }
 
-// New makes the path of the batches and the training loop. Nothing moves before Run.
+// New creates the pipeline and the training loop. Nothing runs before Run.
 func New(c Config) (*Loop, error) {
 	p := c.Plan
 	l := &Loop{cfg: c, Train: &train.Loop{
@@ -73,7 +73,7 @@ func New(c Config) (*Loop, error) {
 	return l, nil
 }
 
-// draw has pipeline and loop draw what they do on a timeline, if one was asked for.
+// draw makes pipeline and loop write a timeline if the run has one.
 func (l *Loop) draw(pipe pipeline.Config) pipeline.Observer {
 	p, timer := l.cfg.Plan, l.cfg.Session.Device.Timer
 	what := trace.Run{Workers: pipe.Workers, DeviceSlots: pipe.DeviceSlots, Steps: p.Config.TraceSteps, GPU: timer != nil}
@@ -100,13 +100,13 @@ func (l *Loop) draw(pipe pipeline.Config) pipeline.Observer {
 	return t
 }
 
-// Run runs pipeline and loop until one ends. Nothing of them runs after it.
+// Run runs pipeline and loop until one of them ends. After Run, no goroutine of them runs.
 func (l *Loop) Run(ctx context.Context) error {
 	pipeCtx, stopPipe := context.WithCancel(ctx)
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		l.Path.Pipeline.Run(pipeCtx) // its failure comes back through Acquire
+		l.Path.Pipeline.Run(pipeCtx) // Acquire returns its error
 	}()
 	l.warmUp(ctx)
 	l.cfg.Bus.Publish(&event.Phase{Phase: event.Training})
@@ -116,12 +116,12 @@ func (l *Loop) Run(ctx context.Context) error {
 	l.Path.Close()
 	<-done
 	if werr := l.cfg.Machine.Watch.Close(); werr != nil {
-		l.cfg.Log.Warn(werr.Error()) // the run is as good without
+		l.cfg.Log.Warn(werr.Error()) // the timeline does not affect training
 	}
 	return err
 }
 
-// warmUp lets the pipeline fill: until the prefetch target is ready, at most for --model-start-delay.
+// warmUp lets the pipeline fill: until the prefetch target is ready, or for --model-start-delay at most.
 func (l *Loop) warmUp(ctx context.Context) {
 	began, bus := time.Now(), l.cfg.Bus
 	delay := time.NewTimer(time.Duration(l.cfg.Plan.Config.ModelStartDelay * float64(time.Second)))

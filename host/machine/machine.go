@@ -23,9 +23,9 @@ type Config struct {
 	Plan      *plan.Plan
 	Log       *slog.Logger
 	Debug     *debug.Folder                 // may be nil
-	Inventory func() (gpu.Inventory, error) // is asked on a GPU alone
-	Memory    func(*event.Memory)           // gets what the watch has measured
-	MinSlots  int                           // of the ring, where more are needed than the plan has
+	Inventory func() (gpu.Inventory, error) // is called only on a GPU
+	Memory    func(*event.Memory)           // receives the measurements of the watch
+	MinSlots  int                           // of the ring, if more are needed than the plan has
 }
 
 // Machine owns the ring, the plugin processes and the GPU monitor. It is complete after Open and, in a run with
@@ -38,7 +38,7 @@ type Machine struct {
 	plan  *plan.Plan
 	log   *slog.Logger
 	debug *debug.Folder
-	grown atomic.Pointer[string] // why training is to give memory back; nil: it is not
+	grown atomic.Pointer[string] // why training must release memory; nil: it need not
 }
 
 // Open records the memory use of the GPUs before the run uses them, and creates the ring. After an error nothing is
@@ -58,7 +58,7 @@ func Open(c Config) (_ *Machine, err error) {
 // more. A plugin that does not end in time is killed, and the run prints a warning. ctx limits the wait for plugins.
 // Close is idempotent.
 func (m *Machine) Close(ctx context.Context) error {
-	var drain errgroup.Group // each has the whole time: one that hangs does not take it from the others
+	var drain errgroup.Group // each has the full time: one that hangs does not reduce the time of the others
 	for _, p := range m.Pools {
 		if p != nil {
 			drain.Go(func() error {

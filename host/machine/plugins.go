@@ -45,10 +45,12 @@ func (m *Machine) giveGPU(r *stagepb.ConfigureRequest, plugin int) {
 	}
 }
 
-// onGPUInFlight is how many batches a process has at a time that computes on a GPU: enough for one to cross while another is computed.
+// onGPUInFlight is the number of concurrent batches of a process that computes on a GPU: one batch is transferred while
+// another is computed.
 const onGPUInFlight = 4
 
-// poolConfig applies the limits that were given. --plugin-timeout is that of a batch, and bounds what takes less than one.
+// poolConfig applies the configured limits. --plugin-timeout is the deadline of a batch, and an upper bound of shorter
+// deadlines.
 func (m *Machine) poolConfig(plugin catalog.Entry, configure *stagepb.ConfigureRequest, library string) supervise.Config {
 	seconds := func(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
 	start, call := seconds(m.plan.Config.PluginStartTimeout), seconds(m.plan.Config.PluginTimeout)

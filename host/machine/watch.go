@@ -9,7 +9,7 @@ import (
 	"github.com/xtts-host/xtts-host/host/watch"
 )
 
-// openWatch begins the watch. A run on the CPU has nothing to watch.
+// openWatch starts the watch. A run on the CPU has none.
 func (m *Machine) openWatch(open func() (gpu.Inventory, error), say func(*event.Memory)) error {
 	if !m.plan.OnGPU() {
 		return nil
@@ -26,13 +26,13 @@ func (m *Machine) openWatch(open func() (gpu.Inventory, error), say func(*event.
 	return err
 }
 
-// Training lists the one process that trains.
+// Training returns the one process that trains.
 func (m *Machine) Training() []watch.Process {
 	relieve := func(reason string) { m.grown.Store(&reason) }
 	return []watch.Process{{Name: "training", PID: os.Getpid(), Share: m.plan.Placement.Model.Limit, Relieve: relieve}}
 }
 
-// plugged lists the processes that see the data GPU.
+// plugged returns the processes that see the data GPU.
 func (m *Machine) plugged() []watch.Process {
 	var all []watch.Process
 	for i, pool := range m.Pools {
@@ -54,7 +54,7 @@ func (m *Machine) plugged() []watch.Process {
 
 const memoryHint = "give all plugins more with --data-gpu-memory, or each process a larger share with fewer of them (--plugin-workers)"
 
-// Grown returns, once, why training is to give memory back, and "" when it is not.
+// Grown returns, once, why training must release memory, or "".
 func (m *Machine) Grown() string {
 	if reason := m.grown.Swap(nil); reason != nil {
 		return *reason

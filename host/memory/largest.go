@@ -12,7 +12,7 @@ import (
 	"github.com/xtts-host/xtts-host/shared/manifest"
 )
 
-// searchTime is how long smaller batches are tried; the last trial may end later.
+// searchTime limits the search for a smaller batch; the last trial may end later.
 const searchTime = time.Minute
 
 // Search looks for the largest batch that fits on the model GPU.
@@ -23,18 +23,20 @@ type Search struct {
 	// Precision of the training graph.
 	Precision manifest.DType
 	Log       *slog.Logger
-	// Try makes the model for batches of so many rows, as a run does, takes it down again and returns what its graphs took.
+	// Try creates the model for batches of so many rows, as a run does, closes it, and returns the memory of its
+	// graphs.
 	Try func(rows int) (graphs int, err error)
 }
 
-// Largest finds the largest batch below the one that did not fit, by trial; 0 when none fits. sure is false when it was stopped.
+// Largest finds the largest batch below the one that did not fit, by trial; 0 if none fits. sure is false if the search
+// was stopped.
 func (s Search) Largest(ctx context.Context) (rows int, sure bool) {
 	if s.Rows > 1 {
 		s.Log.Warn("the batch does not fit on the GPU: smaller ones are tried")
 	}
 	ctx, cancel := context.WithTimeout(ctx, searchTime)
 	defer cancel()
-	guess := s.guess(s.Room * 7 / 10) // what the shapes say was 1.4 times what fitted on an H200: the arena has gaps, and CUDA graphs take memory
+	guess := s.guess(s.Room * 7 / 10) // on an H200 the shapes gave 1.4 times the memory that fitted: the arena has gaps, and CUDA graphs need memory
 	return searchLargest(s.Rows, guess, s.Room, func(rows int) (int, error) {
 		if ctx.Err() != nil {
 			return 0, ctx.Err()
@@ -47,17 +49,18 @@ func (s Search) Largest(ctx context.Context) (rows int, sure bool) {
 	})
 }
 
-// guess is the largest batch below the one that did not fit that has room by the shapes of the training graph.
+// guess returns the largest batch below the one that did not fit whose tensors fit by the shapes of the training graph.
 func (s Search) guess(room int) int {
 	bucket := len(s.Bundle.Manifest.Buckets) - 1
-	return sort.Search(s.Rows-1, func(rows int) bool { // whether one row more is too much
+	return sort.Search(s.Rows-1, func(rows int) bool { // whether one more row is too much
 		c := s.Bundle.Step(s.Precision, bucket, rows+1)
 		return c.Problem != "" || c.ActivationBytes >= float64(room)
 	})
 }
 
-// searchLargest finds the largest number of rows below high that fit, first trying guess. try returns what the graphs take of some room
-// bytes, an error about memory when they find too little, and any other to end the search, which is not sure then.
+// searchLargest finds the largest number of rows below high that fit, and tries guess first. try returns the memory of
+// the graphs and the room for them in bytes, or an error about memory if the graphs do not fit. Any other error ends
+// the search, and the result is not sure.
 func searchLargest(high, guess, room int, try func(rows int) (graphs int, err error)) (low int, sure bool) {
 	for next := min(max(guess, 1), high-1); high-low > 1; {
 		graphs, err := try(next)
@@ -70,7 +73,7 @@ func searchLargest(high, guess, room int, try func(rows int) (graphs int, err er
 			return low, false
 		}
 		next = (low + high) / 2
-		if err == nil && graphs > 0 { // it grows with the rows, and the room with other things, too: so this is a guess
+		if err == nil && graphs > 0 { // both the graphs and the room depend on the rows in other ways too, so this is a guess
 			if n := int(float64(low) * float64(room) / float64(graphs)); low < n && n < high {
 				next = n
 			}

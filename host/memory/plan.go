@@ -8,19 +8,19 @@ import (
 	"github.com/xtts-host/xtts-host/shared/hint"
 )
 
-// Libraries is what CUDA's context, cuBLAS, cuDNN and their kernels take of a GPU beside everything that is asked for: 885 MiB were
-// measured on an H200 with ONNX Runtime 1.29.
+// Libraries is the GPU memory of the CUDA context, cuBLAS, cuDNN and their kernels, in addition to allocations: 885 MiB
+// were measured on an H200 with ONNX Runtime 1.29.
 const Libraries = 920 << 20
 
-// Plan is how the model GPU's memory is shared out.
+// Plan divides the memory of the model GPU.
 type Plan struct {
-	Limit  int // 0: none but the card's
+	Limit  int // 0: only the card's memory
 	Arenas int // weights, gradients, optimizer state, accumulated gradients
 	Copies int // bf16 copies of weights
 	Slots  int // of the device
 }
 
-// Room is what is left for the graphs' own memory; 0 without a limit.
+// Room is the memory that is left for the graphs; 0 without a limit.
 func (p Plan) Room() (int, error) {
 	if p.Limit == 0 {
 		return 0, nil
@@ -32,7 +32,7 @@ func (p Plan) Room() (int, error) {
 	return room, nil
 }
 
-// Check refuses graphs whose memory, taken in trial runs, is more than what is left.
+// Check refuses graphs whose memory, measured in trial runs, exceeds the rest.
 func (p Plan) Check(graphs int) error {
 	if p.Limit > 0 && p.total(graphs) > p.Limit {
 		return p.refuse("is not enough", graphs)
@@ -40,7 +40,7 @@ func (p Plan) Check(graphs int) error {
 	return nil
 }
 
-// refuse says what the limit would have to hold.
+// refuse returns an error with the memory that the limit would have to include.
 func (p Plan) refuse(what string, graphs int) error {
 	var t table
 	t.add("weights, gradients, optimizer state", p.Arenas)
@@ -56,8 +56,8 @@ func (p Plan) refuse(what string, graphs int) error {
 		"%w: --model-gpu-memory %dMB %s:%s", ort.ErrOutOfMemory, p.Limit/gpu.MB, what, &t)
 }
 
-// total is what is fixed, with graphs that take so much.
+// total is the sum of the fixed memory and the graphs' memory.
 func (p Plan) total(graphs int) int { return p.Arenas + p.Copies + p.Slots + Libraries + graphs }
 
-// Need is a limit in MB under which graphs that take so much have room to spare.
+// Need is a limit in MB that leaves spare memory for graphs of that size.
 func (p Plan) Need(graphs int) int { return p.total(graphs) * 21 / 20 / gpu.MB }

@@ -11,15 +11,15 @@ import (
 	"github.com/xtts-host/xtts-host/shared/hint"
 )
 
-// Batch is a batch that did not fit, and what else takes memory with it.
+// Batch is a batch that did not fit, with the other settings that need memory.
 type Batch struct{ Rows, Buffer, Accumulate int }
 
-// Refuse words the refusal of a batch. err says why: graphs is what they took where all have run, else 0. rows of the batch fit,
-// and sure says that one row more does not.
+// Refuse returns the refusal of a batch. err is the reason; graphs is the memory of the graphs if all have run,
+// otherwise 0. rows of the batch fit, and sure says that one more row does not.
 func (b Batch) Refuse(err error, p Plan, graphs, rows int, sure bool) error {
 	room, _ := p.Room()
-	limited := room > 0 && errors.Is(err, ort.ErrOutOfMemory) // the limit is that of ONNX Runtime's arenas
-	if graphs == 0 {                                          // the error is that of an allocation
+	limited := room > 0 && errors.Is(err, ort.ErrOutOfMemory) // the limit of ONNX Runtime's arenas
+	if graphs == 0 {                                          // an allocation failed
 		batch, has := fmt.Sprintf("a batch of %d rows", b.Rows), "the GPU has"
 		if large, ok := errors.AsType[*train.TooLargeError](err); ok {
 			batch += fmt.Sprintf(" in bucket %d", large.Bucket)

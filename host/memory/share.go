@@ -10,14 +10,15 @@ import (
 	"github.com/xtts-host/xtts-host/shared/hint"
 )
 
-// leastShare is the least share, in bytes, of a process whose plugin does not say what it needs. No process works with less: a CUDA context
-// alone takes half a GiB (518 MiB were measured on an H200). What it computes with is its own to count, and to refuse.
+// leastShare is the least share, in bytes, of a process whose plugin declares no need. No process works with less: a
+// CUDA context alone needs half a GiB (518 MiB were measured on an H200). The plugin itself must check its other memory
+// and refuse.
 const leastShare = 512 * gpu.MB
 
-// Shares settles what each process of a plugin that sees the data GPU may use there, by plugin; 0 without a limit. Of the role's
-// limit it gets what its manifest says that it needs, and an equal part of what all needs leave: what a process takes beyond, or
-// without such a word, is not known before it runs. A limit that does not hold the needs is refused, and one of which a process
-// that declares nothing gets too little to start.
+// Shares computes the memory limit of each process of a plugin that sees the data GPU, by plugin; 0 without a limit. A
+// process gets the need that its manifest declares, and an equal part of the rest of the role's limit. The actual use
+// of a process is not known before it runs. Shares refuses a limit below the sum of the needs, and a limit that leaves
+// a process without a declared need too little to start.
 func Shares(limit int, plugins *catalog.Resolved, workers func(plugin int) int) ([]int64, error) {
 	shares := make([]int64, len(plugins.Plugins))
 	if limit == 0 {

@@ -6,7 +6,7 @@ import (
 	"github.com/xtts-host/xtts-host/gpu"
 )
 
-// table lists for a refusal what a limit would have to hold.
+// table lists, for a refusal, the memory that a limit would have to include.
 type table struct {
 	rows  string // each after a line feed
 	total int    // bytes
@@ -17,13 +17,13 @@ func (t *table) add(name string, bytes int) {
 	t.total += bytes
 }
 
-// note adds a row with a word instead of a figure.
+// note adds a row with a word instead of a number.
 func (t *table) note(name, word string) { t.rows += tableRow(name, word) }
 
 // String returns the rows and their sum.
 func (t *table) String() string { return t.rows + tableRow("together", inMB(t.total)) }
 
-// tableRow fills the space between the two.
+// tableRow pads the space between name and value.
 func tableRow(name, value string) string {
 	return fmt.Sprintf("\n  %s %*s", name, 61-len(name), value)
 }

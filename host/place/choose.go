@@ -7,8 +7,9 @@ import (
 	"github.com/xtts-host/xtts-host/gpu"
 )
 
-// choose places the roles that are Auto, beside those that p has already: GPUs that no one uses first, then the model on the one
-// with the most memory, then the two that are joined best. What is equal then goes by the index, the data first.
+// choose places the roles that are Auto; p has the others already. It prefers idle GPUs, then the GPU with the most
+// memory for the model, then the two GPUs with the best connection. Equal choices are decided by the index, the data
+// GPU first.
 func (s *roles) choose(p Placement) (Placement, error) {
 	type pair struct{ data, model gpu.Card }
 	var pairs []pair
@@ -61,7 +62,7 @@ func (s *roles) choose(p Placement) (Placement, error) {
 	return p, nil
 }
 
-// cards are those that a role may have: the one that it was given, or all visible ones for Auto.
+// cards returns the cards that a role may have: the named one, or all visible ones for Auto.
 func (s *roles) cards(given gpu.Device, asked string) []gpu.Card {
 	var cards []gpu.Card
 	for _, c := range s.machine.Cards {
@@ -72,15 +73,15 @@ func (s *roles) cards(given gpu.Device, asked string) []gpu.Card {
 	return cards
 }
 
-// gigabytes rounds a card's memory, of which two cards of one kind may have a little more or less.
+// gigabytes rounds a card's memory, because two cards of one model may differ slightly.
 func gigabytes(c gpu.Card) int { return int((c.Memory + 1<<29) >> 30) }
 
-// inUse is the share of a card's memory from which it counts as used. The driver alone takes less than 1 %.
+// inUse is the share of a card's memory from which it counts as used. The driver alone uses less than 1 %.
 const inUse = 0.05
 
 func busy(c gpu.Card) bool { return float64(c.Used) > inUse*float64(c.Total) }
 
-// idle counts the cards that no one uses. No card (the CPU) counts as one.
+// idle counts the idle cards. No card (the CPU) counts as one.
 func idle(cards ...gpu.Card) int {
 	n := 0
 	for _, c := range cards {
@@ -91,7 +92,7 @@ func idle(cards ...gpu.Card) int {
 	return n
 }
 
-// use words for people how much of a card is taken.
+// use describes the memory use of a card.
 func use(c gpu.Card) string {
 	if busy(c) {
 		return fmt.Sprintf("%d of %d MB in use", c.Used/gpu.MB, c.Total/gpu.MB)

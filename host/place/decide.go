@@ -9,7 +9,8 @@ import (
 	"github.com/xtts-host/xtts-host/shared/hint"
 )
 
-// Decide places the roles. It never takes less than was asked for: what the machine cannot give is an error with a hint.
+// Decide places the roles. It never gives less than the request: if the machine cannot provide it, the result is an
+// error with a hint.
 func Decide(r Request, m gpu.Machine) (Placement, error) {
 	if r.Device == CPU {
 		if r.Data != "" || r.Model != "" || r.Isolate {
@@ -45,7 +46,7 @@ func Decide(r Request, m gpu.Machine) (Placement, error) {
 	return p, nil
 }
 
-// roles is a request before the GPUs that it may have.
+// roles is a request with the GPUs that it may use.
 type roles struct {
 	Request
 	machine gpu.Machine
@@ -66,7 +67,7 @@ func look(r Request, m gpu.Machine) (*roles, error) {
 	return s, nil
 }
 
-// withoutGPU trains on the CPU, unless a GPU was asked for.
+// withoutGPU trains on the CPU, unless a GPU was requested.
 func (s *roles) withoutGPU() (Placement, error) {
 	why := s.nothing()
 	switch {
@@ -78,7 +79,7 @@ func (s *roles) withoutGPU() (Placement, error) {
 	return Placement{Reason: why}, nil
 }
 
-// nothing says why there is no GPU.
+// nothing returns the reason why there is no GPU.
 func (s *roles) nothing() string {
 	switch {
 	case len(s.machine.Cards) > 0:
@@ -97,7 +98,7 @@ func (s *roles) named() (p Placement, err error) {
 	if s.Needs() == 2 && len(s.visible) < 2 {
 		return p, s.tooFew()
 	}
-	// A named one is settled first: it is what an automatic one is chosen for.
+	// A named GPU is resolved first: an automatic one is chosen to match it.
 	if s.Data != CPU && s.Data != Auto {
 		if p.Data.GPU, err = s.resolve("--data-gpu", s.Data); err != nil {
 			return p, err
@@ -130,7 +131,7 @@ func (s *roles) resolve(flag, name string) (gpu.Device, error) {
 	return d, nil
 }
 
-// tooFew refuses to train on one GPU in place of two.
+// tooFew refuses to train on one GPU if two are requested.
 func (s *roles) tooFew() error {
 	reason, advice := fmt.Sprintf("multi-GPU needs 2 GPUs, found %d", len(s.visible)), "xtts-host --device cpu trains on the CPU"
 	if len(s.visible) == 1 {
@@ -144,10 +145,10 @@ func (s *roles) tooFew() error {
 	return refuse(reason, advice)
 }
 
-// refuse is an error with the next step for the person who reads it.
+// refuse returns an error with a hint for the user.
 func refuse(reason, advice string) error { return hint.Errorf(advice, "%s", reason) }
 
-// limit plans the memory of each role, and holds it to that under isolation.
+// limit plans the memory of each role, and enforces it under isolation.
 func (s *roles) limit(p *Placement) error {
 	data, model := p.optimal()
 	p.Model.Plan = cmp.Or(s.ModelLimit, model)
@@ -171,7 +172,7 @@ func (s *roles) limit(p *Placement) error {
 	return nil
 }
 
-// optimal are the limits that auto stands for.
+// optimal returns the recommended limits, the meaning of auto.
 func (p Placement) optimal() (data, model int64) {
 	if p.Shared() {
 		return sharedLimits(p.Model.GPU.Memory)
@@ -179,7 +180,7 @@ func (p Placement) optimal() (data, model int64) {
 	return OptimalLimits(p.Data.GPU.Memory, p.Model.GPU.Memory)
 }
 
-// check refuses a limit of more than the card has.
+// check refuses a limit above the card's memory.
 func (r Role) check(flag string, auto int64) error {
 	if r.Limit <= r.GPU.Memory {
 		return nil

@@ -11,7 +11,7 @@ import (
 	"github.com/xtts-host/xtts-host/shared/hint"
 )
 
-// Find places the roles by what is asked for and by what the machine has. With --device cpu the driver is not asked.
+// Find places the roles by the request and the machine. With --device cpu it does not call the driver.
 func Find(c *config.Config, open func() (gpu.Inventory, error)) (Placement, error) {
 	var m gpu.Machine
 	if c.Device != CPU {
@@ -22,7 +22,7 @@ func Find(c *config.Config, open func() (gpu.Inventory, error)) (Placement, erro
 			}
 			return Placement{}, err
 		}
-		defer inventory.Close() // nothing that it could say now matters
+		defer inventory.Close() // errors at this point do not matter
 		if m, err = gpu.Look(inventory); err != nil {
 			return Placement{}, err
 		}
@@ -30,7 +30,7 @@ func Find(c *config.Config, open func() (gpu.Inventory, error)) (Placement, erro
 	return On(RequestOf(c), m)
 }
 
-// RequestOf is what the flags ask for.
+// RequestOf returns the request of the flags.
 func RequestOf(c *config.Config) Request {
 	r := Request{
 		Device: c.Device, Data: string(c.DataGPU), Model: string(c.ModelGPU),
@@ -42,7 +42,8 @@ func RequestOf(c *config.Config) Request {
 	return r
 }
 
-// On places the roles on a machine that was looked at. Where only the build lacks CUDA it returns the placement beside the error.
+// On places the roles on an inspected machine. If only the build lacks CUDA, it returns the placement together with the
+// error.
 func On(r Request, m gpu.Machine) (Placement, error) {
 	p, err := Decide(r, m)
 	if err == nil && !p.Model.OnCPU() && !cuda.Built {
@@ -51,7 +52,8 @@ func On(r Request, m gpu.Machine) (Placement, error) {
 	return p, err
 }
 
-// Lines says for people what runs where, by role: with so many workers that decode, and threads where the model is on the CPU.
+// Lines describes the placement, one line per role. workers is the number of decoders; threads is for a model on the
+// CPU.
 func (p Placement) Lines(workers, threads int) []string {
 	decoding := "decoding by " + report.Count(workers, "worker")
 	if p.Data.OnCPU() {

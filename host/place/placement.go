@@ -6,30 +6,30 @@ import (
 	"github.com/xtts-host/xtts-host/gpu"
 )
 
-// Role is what a role of a run has: a GPU, with a share of its memory. The zero Role is on the CPU.
+// Role is the device of a role: a GPU with a share of its memory. The zero Role is on the CPU.
 type Role struct {
 	GPU gpu.Device
-	// Limit is the memory in bytes that all processes of the role may use together there, contexts included; 0: no limit.
+	// Limit is the memory in bytes that all processes of the role may use together, including contexts; 0: no limit.
 	Limit int64
-	// Plan is what Limit is, or would be under Request.Isolate.
+	// Plan is the value of Limit under Request.Isolate, with or without it.
 	Plan int64
 }
 
 // OnCPU reports whether the role is on the CPU.
 func (r Role) OnCPU() bool { return r.GPU.UUID == "" }
 
-// Placement says what runs where: the plugins on Data, the model with training and evaluation on Model. No process of ours
-// touches another GPU.
+// Placement assigns the plugins to Data, and the model with training and evaluation to Model. No process of the run
+// uses another GPU.
 type Placement struct {
 	Data, Model Role
-	// Reason says for people why these, where no one has named them.
+	// Reason explains the choice of GPUs that no flag names.
 	Reason string
 }
 
 // Shared reports whether both roles are on one GPU.
 func (p Placement) Shared() bool { return !p.Model.OnCPU() && p.Data.GPU.UUID == p.Model.GPU.UUID }
 
-// String says so for people, as "plugins on the CPU, the model on GPU 0: the first GPU".
+// String describes the placement, such as "plugins on the CPU, the model on GPU 0: the first GPU".
 func (p Placement) String() string {
 	text := fmt.Sprintf("plugins on %s, the model on %s", p.Data, p.Model)
 	if p.Reason != "" {

@@ -1,26 +1,26 @@
 package place
 
-// What a Request may name beside a GPU.
+// Values of a Request other than GPUs.
 const (
 	Auto = "auto"
 	CPU  = "cpu"
 	CUDA = "cuda" // as Request.Device
 )
 
-// Request is what a person asked for. The zero Request trains on the first GPU, or on the CPU of a machine without one.
+// Request is the requested placement. The zero Request trains on the first GPU, or on the CPU of a machine without one.
 type Request struct {
-	// Device is Auto (also when empty), CPU, or CUDA, which refuses a machine without a GPU.
+	// Device is Auto (also if empty), CPU, or CUDA, which refuses a machine without a GPU.
 	Device string
-	// Data and Model name GPUs as gpu.Resolve takes them, or are Auto. Data may be CPU. Both are given, or none.
+	// Data and Model name GPUs in the syntax of gpu.Resolve, or are Auto. Data may be CPU. Both are set, or neither.
 	Data, Model string
-	// Isolate holds each role to a limit of memory: DataLimit and ModelLimit in bytes, 0 for OptimalLimits.
+	// Isolate limits the memory of each role: DataLimit and ModelLimit in bytes, 0 for OptimalLimits.
 	Isolate               bool
 	DataLimit, ModelLimit int64
-	// Visible is CUDA_VISIBLE_DEVICES; nil when it is not set.
+	// Visible is CUDA_VISIBLE_DEVICES; nil if it is not set.
 	Visible *string
 }
 
-// Needs returns how many GPUs the request cannot do without: 0 when it would train on the CPU of a machine without one.
+// Needs returns the number of GPUs that the request requires: 0 if it would train on the CPU of a machine without one.
 func (r Request) Needs() int {
 	switch {
 	case r.Device == CPU:

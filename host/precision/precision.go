@@ -13,20 +13,20 @@ import (
 	"github.com/xtts-host/xtts-host/shared/manifest"
 )
 
-// Precision is what a run computes in.
+// Precision is the precision of a run's matrix products.
 type Precision struct {
 	// Name is f32, tf32 or bf16.
 	Name string
 	// Graph is the precision of the training graph: F32 or BF16.
 	Graph manifest.DType
-	// TF32 lets products of f32 operands round them to 10 bits of mantissa.
+	// TF32 allows products of f32 operands to round them to 10 bits of mantissa.
 	TF32 bool
 }
 
-// leastCapability is that of the first GPUs with bf16 in hardware.
+// leastCapability is the compute capability of the first GPUs with bf16 in hardware.
 const leastCapability = 80
 
-// Check refuses a precision that a device cannot compute in. card is nil for the CPU.
+// Check refuses a precision that a device does not support. card is nil for the CPU.
 func Check(asked string, card *gpu.Device) error {
 	if asked != "bf16" {
 		return nil
@@ -42,7 +42,7 @@ func Check(asked string, card *gpu.Device) error {
 	return nil
 }
 
-// Resolve returns what a run on a device computes in. card is nil for the CPU.
+// Resolve returns the precision of a run on a device. card is nil for the CPU.
 func Resolve(asked string, card *gpu.Device, b *ortgraphs.Bundle) (Precision, error) {
 	p := Precision{Name: asked, Graph: manifest.F32}
 	switch {
@@ -64,7 +64,7 @@ func Resolve(asked string, card *gpu.Device, b *ortgraphs.Bundle) (Precision, er
 	return p, Check(asked, card)
 }
 
-// String describes it for people.
+// String describes it for the user.
 func (p Precision) String() string {
 	switch p.Name {
 	case "tf32":

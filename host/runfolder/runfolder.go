@@ -16,15 +16,15 @@ import (
 	"github.com/xtts-host/xtts-host/shared/hint"
 )
 
-// Folder is the folder of a run, which this process alone writes to. The lock goes with the process, however it ends.
+// Folder is the run folder. Only this process writes to it. The lock ends with the process, however that ends.
 type Folder struct {
 	Path string
 	made bool     // by this process
 	Log  *os.File // log.jsonl, locked
 }
 
-// Claim makes the folder of a new run, or takes that of the run to go on with, and locks it. Whoever does not
-// get the lock leaves the folder as it is.
+// Claim creates the folder of a new run, or takes the folder of the run to resume, and locks it. If the lock is taken,
+// it changes nothing and returns an error.
 func Claim(set *config.Set, now time.Time) (*Folder, error) {
 	switch {
 	case set.Resume != "":
@@ -35,12 +35,12 @@ func Claim(set *config.Set, now time.Time) (*Folder, error) {
 	return claimDated(filepath.Join("runs", now.UTC().Format("20060102T150405Z")))
 }
 
-// claimNamed takes the folder that --run-dir names, which must hold no run.
+// claimNamed takes the folder of --run-dir, which must not contain a run.
 func claimNamed(dir string) (*Folder, error) {
 	for {
 		made, err := makeFolder(dir)
 		if errors.Is(err, fs.ErrExist) {
-			err = os.MkdirAll(dir, 0o777) // an error where it is no folder
+			err = os.MkdirAll(dir, 0o777) // an error if it is not a folder
 		}
 		if err != nil {
 			return nil, fmt.Errorf("run folder: %w", err)
@@ -52,7 +52,7 @@ func claimNamed(dir string) (*Folder, error) {
 		if err != nil {
 			return nil, err
 		}
-		// With the lock: the run of another start may have ended since this one began.
+		// With the lock: the run of another start may have ended since this start.
 		if _, err := os.Stat(filepath.Join(dir, report.MetricsFile)); err == nil {
 			f.Close(false)
 			return nil, exit.Refused(hint.Errorf("go on with it by --resume "+hint.Path(dir)+", or name another folder", "--run-dir %s: there is a run in it", dir))
@@ -61,7 +61,7 @@ func claimNamed(dir string) (*Folder, error) {
 	}
 }
 
-// claimDated makes a folder of that name, with a number after it when a run of the same second has it.
+// claimDated creates a folder with that name, and appends a number if a run of the same second has it.
 func claimDated(name string) (*Folder, error) {
 	dir := name
 	for n := 2; ; n++ {
@@ -76,8 +76,8 @@ func claimDated(name string) (*Folder, error) {
 	}
 }
 
-// makeFolder makes the folder and its parents. made is true for the one process that made the folder itself; the
-// error for the others is fs.ErrExist.
+// makeFolder creates the folder and its parents. made is true for the one process that created the folder itself; the
+// others get fs.ErrExist.
 func makeFolder(dir string) (made bool, err error) {
 	if err = os.MkdirAll(filepath.Dir(dir), 0o777); err == nil {
 		err = os.Mkdir(dir, 0o777)
@@ -96,8 +96,8 @@ func lock(dir string, made bool) (*Folder, error) {
 		f.Close()
 		return nil, exit.Refused(hint.Errorf("wait for it, or stop it with Ctrl-C", "%s: another process is training in this folder", dir))
 	}
-	// The folder may have been removed between the two, and even made anew: then the lock is that of a file which no
-	// one else can open.
+	// The folder may have been removed in between, and even created again: then the lock is on a file that no one else
+	// can open.
 	locked, err := f.Stat()
 	if err == nil {
 		var there fs.FileInfo
@@ -112,7 +112,7 @@ func lock(dir string, made bool) (*Folder, error) {
 	return &Folder{Path: dir, made: made, Log: f}, nil
 }
 
-// Close gives the folder up. With remove, a folder that this process made is removed, before its lock.
+// Close releases the folder. With remove, a folder that this process created is removed before its lock.
 func (f *Folder) Close(remove bool) error {
 	var err error
 	if remove && f.made {
@@ -121,16 +121,15 @@ func (f *Folder) Close(remove bool) error {
 	return errors.Join(err, f.Log.Close())
 }
 
-// removeFolder first moves the folder to a name of its own: from then on another start makes a folder anew, and no
-// file of that start is removed with this one.
+// removeFolder first moves the folder to a unique name: after that, another start creates a new folder, and no file of
+// that start is removed.
 func removeFolder(dir string) error {
 	away, err := os.MkdirTemp(filepath.Dir(dir), ".removed-")
 	if err != nil {
 		return err
 	}
 	err = os.Rename(dir, filepath.Join(away, filepath.Base(dir)))
-	// A start that found the folder before the move may still make its log there, see that it has been moved, and try
-	// again.
+	// A start that found the folder before the move may still create its log there, notice the move, and try again.
 	for range 10 {
 		removed := os.RemoveAll(away)
 		if !errors.Is(removed, syscall.ENOTEMPTY) {

@@ -11,9 +11,9 @@ import (
 	"github.com/xtts-host/xtts-host/host/watch"
 )
 
-// Relieve shrinks the arenas, for a reason that the watch has found. It comes between two windows.
+// Relieve shrinks the arenas, for a reason that the watch has found. Call it between two windows.
 func (s *Session) Relieve(reason string) error {
-	if err := s.sizeArenas(); err != nil { // what they had is their peak
+	if err := s.sizeArenas(); err != nil { // their present size is the peak
 		return err
 	}
 	err := errors.Join(s.Model.Shrink(), s.Optimizer.Shrink())
@@ -27,7 +27,7 @@ func (s *Session) Relieve(reason string) error {
 	return err
 }
 
-// sizeArenas keeps the most that ONNX Runtime's arenas have held.
+// sizeArenas records the largest size of ONNX Runtime's arenas.
 func (s *Session) sizeArenas() error {
 	model, err := s.Model.ArenaBytes()
 	if err != nil {
@@ -38,8 +38,8 @@ func (s *Session) sizeArenas() error {
 	return err
 }
 
-// Usage says how the devices were used in a run of that wall time: the CPU, and the GPUs by role. On a GPU the host's process has the
-// data's role on the CPU: it decodes.
+// Usage returns the use of the devices in a run of that wall time: the CPU, and the GPUs by role. On a GPU, the host's
+// process has the data role on the CPU, because it decodes.
 func (s *Session) Usage(wall time.Duration, figures []watch.Figures) ([]report.Memory, []report.Utilization, error) {
 	role := "model"
 	if s.plan.OnGPU() {

@@ -11,7 +11,7 @@ import (
 	"github.com/xtts-host/xtts-host/shared/hint"
 )
 
-// Updates says how the optimizer updates the weights on a GPU.
+// Updates describes how the optimizer updates the weights on a GPU.
 func (s *Session) Updates() string {
 	graph := "the graph of " + s.plan.Bundle.Manifest.Optimizer.Name
 	if fused, _ := s.Optimizer.Fused(); fused {
@@ -20,8 +20,8 @@ func (s *Session) Updates() string {
 	return graph
 }
 
-// Prepare makes trial runs and captures on the goroutine that trains, and returns in words what it found. On the CPU it does nothing.
-// Where they do not fit, ctx ends the search for a batch that does.
+// Prepare makes trial runs and captures on the trainer's goroutine, and returns a description of the result. On the CPU
+// it does nothing. If the graphs do not fit, it searches for a batch that does; ctx ends the search.
 func (s *Session) Prepare(ctx context.Context) (found string, err error) {
 	if !s.plan.OnGPU() {
 		return "", nil
@@ -52,7 +52,7 @@ func (s *Session) Prepare(ctx context.Context) (found string, err error) {
 	return fmt.Sprintf("off; trial runs of all buckets: arena %.2f GiB, %.2f s", gib(p.ArenaBytes), p.Time.Seconds()), nil
 }
 
-// prepare has model and optimizer make trial runs and capture, and checks what they take. p says it of both.
+// prepare makes trial runs and captures with model and optimizer, and checks their memory. p describes both.
 func (s *Session) prepare(room memory.Plan) (p, updates train.Prepared, err error) {
 	if p, err = s.Model.Prepare(); err != nil {
 		return train.Prepared{}, updates, err

@@ -25,8 +25,8 @@ type Session struct {
 	log     *slog.Logger
 	memory  memory.Plan // of the model GPU
 	capture bool        // CUDA graphs
-	fault   error       // why not although the host was to choose
-	arenas  int         // bytes that ONNX Runtime's arenas have held at most
+	fault   error       // why CUDA graphs are off although the host may choose
+	arenas  int         // largest size of ONNX Runtime's arenas in bytes
 }
 
 // New returns the session of a plan, with nothing open.
@@ -34,8 +34,8 @@ func New(p *plan.Plan, feeding batch.Feeding, log *slog.Logger) *Session {
 	return &Session{plan: p, feeding: feeding, log: log, memory: p.MemoryFor(p.Slots), Device: new(device.Device)}
 }
 
-// Open loads ONNX Runtime and makes the model on its device, for which it pins the ring. On a GPU the calling goroutine
-// stays bound to it. What it has opened when it fails, TooLarge may still use; Close closes it.
+// Open loads ONNX Runtime and creates the model on its device, for which it pins the ring. On a GPU the calling
+// goroutine stays bound to it. After an error, TooLarge may still use what is open, and Close closes it.
 func (s *Session) Open(ring []byte) error {
 	if err := ort.Init(s.plan.ORT()); err != nil {
 		return err
@@ -48,7 +48,7 @@ func (s *Session) Open(ring []byte) error {
 	return s.openModel(s.plan.Slots)
 }
 
-// openDevice opens the model GPU, and decides on CUDA graphs.
+// openDevice opens the model GPU, and decides whether to use CUDA graphs.
 func (s *Session) openDevice(ring []byte) error {
 	c, b := s.plan.Config, s.plan.Bundle
 	room, err := s.memory.Room()
@@ -80,7 +80,7 @@ func (s *Session) openModel(slots plan.Slots) (err error) {
 	return s.Device.Full(err)
 }
 
-// closeModel may be called again, and before openModel.
+// closeModel is idempotent, and may be called before openModel.
 func (s *Session) closeModel() error {
 	var errs []error
 	if s.Optimizer != nil {
@@ -93,7 +93,7 @@ func (s *Session) closeModel() error {
 	return errors.Join(errs...)
 }
 
-// Close gives model and device back. It may be called again, and after an Open that failed.
+// Close releases model and device. It is idempotent, and may be called after an Open that failed.
 func (s *Session) Close() error {
 	defer s.Device.Enter()()
 	return errors.Join(s.closeModel(), s.Device.Close())

@@ -11,7 +11,7 @@ import (
 	"github.com/xtts-host/xtts-host/shared/hint"
 )
 
-// Restore gives model and optimizer what the checkpoint holds, and returns how far it is. It writes nothing.
+// Restore loads a checkpoint into model and optimizer, and returns its progress. It writes nothing.
 func (s *Session) Restore(from *checkpoint.Checkpoint) (train.Progress, error) {
 	if err := s.Pull(); err != nil {
 		return train.Progress{}, err
@@ -37,10 +37,10 @@ func (s *Session) Restore(from *checkpoint.Checkpoint) (train.Progress, error) {
 	return p, nil
 }
 
-// Pull brings what the host sees of weights and moments up to date.
+// Pull updates the host's copies of weights and moments.
 func (s *Session) Pull() error { return errors.Join(s.Model.Pull(), s.Optimizer.Pull()) }
 
-// Init takes over weights by name, and lists what matched on out.
+// Init loads weights by name, and lists the matches on out.
 func (s *Session) Init(from *plan.Weights, out io.Writer) error {
 	m, err := from.Into(s.Model.Weights())
 	if err != nil {

@@ -10,8 +10,9 @@ import (
 	"github.com/xtts-host/xtts-host/host/plan"
 )
 
-// TooLarge explains why what is made on the model GPU does not fit, and finds the largest batch that does: the model is closed after
-// it. graphs is what graphs have taken, where all have run. Other errors are returned as they are. ctx ends the search.
+// TooLarge explains why the model and its graphs do not fit on the model GPU, and finds the largest batch that does.
+// The model is closed afterwards. graphs is the memory of the graphs if all have run. Other errors are returned
+// unchanged. ctx ends the search.
 func (s *Session) TooLarge(ctx context.Context, err error, graphs int) error {
 	if s.Device.Context == nil || !exit.OutOfMemory(err) {
 		return err
@@ -28,15 +29,15 @@ func (s *Session) TooLarge(ctx context.Context, err error, graphs int) error {
 	return memory.Batch{Rows: c.BatchSize, Buffer: c.BufferSize, Accumulate: c.Accumulate}.Refuse(err, s.memory, graphs, rows, sure)
 }
 
-// searched reports whether smaller batches are tried. In a benchmark a batch that does not fit is a figure, and another size is next.
-// Where plugins share the GPU without a limit, what they take depends on the batch, and trials have those of the batch that was
-// refused, or none.
+// searched reports whether to search for a smaller batch. In a benchmark, a batch that does not fit is a result, and
+// the next size follows. If plugins use the GPU without a limit, their memory depends on the batch, but trials would
+// measure them with the refused batch or not at all.
 func searched(p *plan.Plan, feeding batch.Feeding) bool {
 	growsWithPlugins := p.Placement.Shared() && p.Placement.Model.Limit == 0
 	return feeding == batch.Overlapped && !growsWithPlugins
 }
 
-// largestBatch finds the largest batch below the one asked for that fits, by trial.
+// largestBatch finds the largest batch below the requested one that fits, by trial.
 func (s *Session) largestBatch(ctx context.Context) (rows int, sure bool) {
 	room, _ := s.memory.Room()
 	if room == 0 {
@@ -55,7 +56,7 @@ func (s *Session) largestBatch(ctx context.Context) (rows int, sure bool) {
 	}.Largest(ctx)
 }
 
-// tryBatch makes the model for batches of so many rows, as a run does, and returns what its graphs take.
+// tryBatch creates the model for batches of so many rows, as a run does, and returns the memory of its graphs.
 func (s *Session) tryBatch(rows int) (graphs int, err error) {
 	slots, err := s.plan.SlotsFor(rows)
 	if err != nil {

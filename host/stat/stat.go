@@ -9,7 +9,7 @@ package stat
 
 import "math"
 
-// Moments are the mean of numbers and their distance from it. The zero value is of none.
+// Moments are the mean of numbers and their deviation from it. The zero value has no numbers.
 type Moments struct {
 	N    int64
 	Mean float64
@@ -17,8 +17,7 @@ type Moments struct {
 	M2 float64
 }
 
-// Add counts a number, by Welford's method: no cancellation however many there are. B. P. Welford, Technometrics 4
-// (1962), 419.
+// Add counts a number, by Welford's method, which avoids cancellation. B. P. Welford, Technometrics 4 (1962), 419.
 func (m *Moments) Add(v float64) {
 	m.N++
 	d := v - m.Mean
@@ -26,8 +25,7 @@ func (m *Moments) Add(v float64) {
 	m.M2 += d * (v - m.Mean)
 }
 
-// Join counts the numbers of another one. T. F. Chan, G. H. Golub, R. J. LeVeque, The American Statistician 37 (1983),
-// 242.
+// Join adds the numbers of o. T. F. Chan, G. H. Golub, R. J. LeVeque, The American Statistician 37 (1983), 242.
 func (m *Moments) Join(o Moments) {
 	if m.N == 0 || o.N == 0 {
 		if m.N == 0 {
@@ -41,5 +39,5 @@ func (m *Moments) Join(o Moments) {
 	m.N = n
 }
 
-// Std is the standard deviation, over N and not N-1; 0 of none.
+// Std is the standard deviation, over N and not N-1; 0 without numbers.
 func (m Moments) Std() float64 { return math.Sqrt(m.M2 / float64(max(1, m.N))) }

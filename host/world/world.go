@@ -9,9 +9,9 @@ import (
 	"strconv"
 )
 
-// World is the place of a process among those that train together. The zero value is a process that trains alone.
+// World is the rank of this process and the number of ranks. The zero value is a process that trains alone.
 type World struct {
-	// Rank counts from 0. Rank 0 writes what a run writes: its checkpoints above all.
+	// Rank counts from 0. Rank 0 writes the output of the run, such as checkpoints.
 	Rank int
 	// Size is the number of ranks; 0 means 1.
 	Size int
@@ -19,7 +19,7 @@ type World struct {
 
 func (w World) size() int { return max(1, w.Size) }
 
-// Check refuses a rank that is not one of the world's.
+// Check refuses a rank outside the world.
 func (w World) Check() error {
 	if w.Size < 0 || w.Rank < 0 || w.Rank >= w.size() {
 		return fmt.Errorf("rank %d is not one of a world of %d", w.Rank, w.size())
@@ -30,14 +30,14 @@ func (w World) Check() error {
 // Alone reports whether there is no other rank.
 func (w World) Alone() bool { return w.size() == 1 }
 
-// Leads reports whether this rank writes what only one may write.
+// Leads reports whether this rank writes the output of the run.
 func (w World) Leads() bool { return w.Rank == 0 }
 
-// BatchSize returns the rows of a batch of the plan, of which each rank computes rows.
+// BatchSize returns the rows of a batch of the plan if each rank computes rows.
 func (w World) BatchSize(rows int) int { return rows * w.size() }
 
-// Rows appends the rank's rows of a batch of the plan to dst: row i is that of rank i mod Size. So the ranks' rows are
-// of like length, empty rows stand last on each, and no rank has more than one of them more than another.
+// Rows appends the rank's rows of a batch of the plan to dst: row i belongs to rank i mod Size. So the rows of all
+// ranks have similar lengths, each rank's empty rows come last, and the numbers of empty rows differ by at most one.
 func (w World) Rows(dst, rows []int32) []int32 {
 	for i := w.Rank; i < len(rows); i += w.size() {
 		dst = append(dst, rows[i])
@@ -49,8 +49,8 @@ func (w World) Rows(dst, rows []int32) []int32 {
 // dropout.
 func (w World) Micro(micro int) int { return micro*w.size() + w.Rank }
 
-// Identify adds the world to the hashes that a checkpoint is known by. One rank alone adds nothing: its checkpoints are
-// those of a program that knows no ranks.
+// Identify adds the world to the hashes that identify a checkpoint. A single rank adds nothing, so its checkpoints stay
+// compatible with those of programs without ranks.
 func (w World) Identify(hashes map[string]string) {
 	if !w.Alone() {
 		hashes["world_size"] = strconv.Itoa(w.Size)
