@@ -36,8 +36,8 @@ test: test-go check ## everything that needs no PyTorch
 	scripts/test-build.sh
 	scripts/test-cuda.sh
 	scripts/test-template.sh
-	scripts/test-docs.sh
 	@$(MAKE) --no-print-directory torture KILLS=26
+	scripts/test-docs.sh
 	scripts/test-audio.sh
 	scripts/test-hostile.sh
 	scripts/test-findings.sh
