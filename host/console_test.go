@@ -40,9 +40,9 @@ func TestTerminal(t *testing.T) {
 	}
 	screen := s.Close()
 	for _, line := range []string{
-		`xtts-host trains myxtts-pico`, `  devices      cpu -> data:  .*`, `               cpu -> model: the model is created here.*`,
+		`xtts-host trains myxtts-pico`, `  devices      cpu -> data:  .*`, `               cpu -> model: training and evaluation.*`,
 		`warning: --batch-size 4 leaves the CPU's vector units idle: use 8 or more`,
-		`training starting now: .*`, `step +1/\d+  loss .*grad_norm +\S+`, `stopping at the next step; once more to stop at once`,
+		`training starting now: .*`, `step +1/\d+  loss .*grad_norm +\S+`, `stopping after this step; interrupt again to stop immediately`,
 		`myxtts-pico on cpu: interrupted after .*`, `  run folder      .*`,
 	} {
 		if !regexp.MustCompile(`(?m)^` + line + `$`).MatchString(screen) {

@@ -19,7 +19,7 @@ import (
 	"github.com/xtts-host/xtts-host/shared/manifest"
 )
 
-// faulty is the plugin whose one fault each of these tests chooses. It is built once, by the first that needs it.
+// faulty is the plugin that injects the fault a test selects. It is built once, by the first test that needs it.
 const faulty = "../plugins/testdata/faulty"
 
 var buildFaulty = sync.OnceValues(func() (string, error) {
@@ -43,7 +43,7 @@ var buildFaulty = sync.OnceValues(func() (string, error) {
 
 func faultyProgram() string { return "faulty_" + runtime.GOOS + "_" + runtime.GOARCH }
 
-// faultyPlugins is a folder with the features plugin and the faulty one. change may alter the latter's copy.
+// faultyPlugins returns a folder with the features plugin and the faulty one. change may alter the copy of the latter.
 func faultyPlugins(t *testing.T, change func(dir string)) string {
 	t.Helper()
 	built, err := buildFaulty()
@@ -69,15 +69,15 @@ func faultyPlugins(t *testing.T, change func(dir string)) string {
 	return folder
 }
 
-// faultRun is what a run with the faulty plugin left.
+// faultRun is the outcome of a run with the faulty plugin.
 type faultRun struct {
 	dir, warnings string
 	restarts      map[string]int // by plugin
 	err           error
 }
 
-// trainFaulty runs pico with the stage mix in front of the features. Each of the faults strikes once and leaves its mark in the folder
-// marks; without that the first strikes in every process.
+// trainFaulty runs pico with the stage mix before the features. Each of the faults occurs once and leaves its mark in the folder
+// marks; without marks the first fault occurs in every process.
 func trainFaulty(t *testing.T, faults, marks string, flags ...string) faultRun {
 	t.Helper()
 	t.Setenv("XTTS_PLUGIN_FAULT", faults)
@@ -109,48 +109,48 @@ var faultFlags = []string{"--augment", "mix", "--max-steps", "10", "--checkpoint
 
 const (
 	again = "warning: plugin faulty is restarted: "
-	// How many slots show it, and whether another process can have done it, depends on the moment: the tests of guards have each.
-	damaged = "byte N after the end of tensor \"" // which one is found first depends on what else is decoded just then
+	// How many slots are damaged, and whether another process can have done it, depends on timing. The tests of guards cover each case.
+	damaged = "byte N after the end of tensor \"" // which one is found first depends on what else is being decoded
 )
 
-// oneFault is what the plugin does once.
+// oneFault is a fault that occurs once.
 type oneFault struct {
 	name     string
 	restarts bool
-	warning  string // with N in the place of numbers and clips, which differ from run to run
+	warning  string // with N for numbers and clips, which differ between runs
 }
 
-// survived are the faults of a run each, which it survives.
+// survived are groups of faults, one run each. The run continues after them.
 var survived = map[string]struct {
-	faults []oneFault // at most four restarts, or it would be a crash loop
+	faults []oneFault // at most four restarts: more are a crash loop
 	flags  []string
 }{
-	"ends": {faults: []oneFault{
+	"fails": {faults: []oneFault{
 		{"crashes", true, again + "it ended: exit status 3, while it worked on stage mix (stderr segmentation fault in libmixer.so)"},
-		{"fails", false, "warning: plugin faulty: stage mix failed: panic: index out of range [7] with length 7; the batch is built again\n"},
+		{"fails", false, "warning: plugin faulty: stage mix failed: panic: index out of range [7] with length 7; rebuilding the batch\n"},
 		{"floods its stderr", false, ""},
 		{"overwrites the whole ring", true, damaged},
 		{"overwrites other slots", true, damaged},
 	}},
-	"lies": {faults: []oneFault{
-		{"gives NaN", false, "warning: plugin faulty: stage mix: waveform of clip N is not finite; the batch is built again\n"},
+	"returns wrong results": {faults: []oneFault{
+		{"gives NaN", false, "warning: plugin faulty: stage mix: waveform of clip N is not finite; rebuilding the batch\n"},
 		{"gives a length beyond the tensor", true, again + "stage mix: row N has length N in waveform_lengths, which counts up to N"},
 		{"gives a negative length", true, again + "stage mix: row N has length -N in waveform_lengths, which counts up to N"},
 		{"answers twice", true, again + "it sent a result for call N, which is not in flight"},
 	}},
-	"is late": {faults: []oneFault{
+	"misses deadlines": {faults: []oneFault{
 		{"hangs", true, again + "stage mix: no result within 1s"},
 		{"answers for an unknown call", true, again + "it sent a result for call N, which is not in flight, while it worked on stage mix"},
 		{"hangs when asked to drain", false, "warning: plugin faulty: process lost: Drain: no answer within 1s\n"},
 	}, flags: []string{"--plugin-timeout", "1"}},
-	"is alone": {faults: []oneFault{
+	"works alone": {faults: []oneFault{
 		{"rejects a row that is not there", true, again + "stage mix: it rejects row N of a batch of N"},
 		{"writes beyond its tensor", true, again + "stage mix: byte N after the end of tensor \"waveform\" was overwritten"},
 	}, flags: []string{"--buffer-size", "1"}}, // so no other process can have done it
 }
 
-// TestRunSurvivesFault has the plugin do each of these things once, some in one run, with batches in flight. The person learns of it, and
-// the run is the undisturbed one, bit for bit.
+// TestRunSurvivesFault: each fault occurs once, some of them in one run, with batches in flight. The run warns of it, and has the same
+// bits as an undisturbed run.
 func TestRunSurvivesFault(t *testing.T) {
 	folder := faultyPlugins(t, nil)
 	flags := append(slices.Clone(faultFlags), "--plugins", folder)
@@ -173,7 +173,7 @@ func TestRunSurvivesFault(t *testing.T) {
 			text := numbers.ReplaceAllString(got.warnings, "N")
 			for _, f := range tt.faults {
 				if _, err := os.Stat(filepath.Join(marks, f.name)); err != nil {
-					t.Errorf("the fault did not strike: %v", err)
+					t.Errorf("the fault did not occur: %v", err)
 				}
 				if want := numbers.ReplaceAllString(f.warning, "N"); !strings.Contains(text, want) {
 					t.Errorf("%s: warnings:\n%s\nwant:\n%s", f.name, text, want)
@@ -195,7 +195,7 @@ func TestRunSurvivesFault(t *testing.T) {
 
 const lastWords = "\nits last lines on stderr:\n  segmentation fault in libmixer.so"
 
-// TestFaultEndsRun has the plugin do what no restart cures: the run ends, says why, and what to do next.
+// TestFaultEndsRun: after a fault that a restart cannot fix the run ends with the reason and a hint.
 func TestFaultEndsRun(t *testing.T) {
 	edit := func(from, to string) func(string) {
 		return func(dir string) { editFile(t, filepath.Join(dir, "plugin.json"), from, to) }
@@ -214,10 +214,10 @@ func TestFaultEndsRun(t *testing.T) {
 		{"hang at start", nil, []string{"--plugin-start-timeout", "3"}, 2,
 			"plugin faulty: start: no handshake within 3s",
 			"if it needs that long, allow more with --plugin-start-timeout SECONDS"},
-		{"greets on stdout", nil, nil, 2,
+		{"writes to stdout", nil, nil, 2,
 			`plugin faulty: start: it wrote "libmixer 2.1 (c) 2019" to its standard output instead of the handshake`,
 			"write nothing to the standard output before the handshake: docs/plugin-protocol.md, Process"},
-		{"says another version", nil, nil, 2,
+		{"reports another version", nil, nil, 2,
 			"plugin faulty: Info: another program: it reports faulty 0.9.0, but plugin.json has faulty 1.0.0",
 			"build the program and its plugin.json from the same source"},
 		{"speaks another protocol", nil, nil, 2,
@@ -237,7 +237,7 @@ func TestFaultEndsRun(t *testing.T) {
 			"take an amount from 0 to 1"},
 		{"takes another dtype", nil, nil, 4,
 			`stage mix: 3 times in a row: plugin faulty: stage mix failed: panic: port "waveform" is f32, not i32`,
-			"fix the plugin: docs/plugins.md, Test, shows how to run a stage by itself; then go on with --resume RUN"},
+			"fix the plugin: docs/plugins.md, Test, shows how to run a stage by itself; then continue with --resume RUN"},
 	} {
 		t.Run(tt.fault, func(t *testing.T) {
 			folder := faultyPlugins(t, tt.change)
@@ -263,7 +263,7 @@ func TestFaultEndsRun(t *testing.T) {
 	}
 }
 
-// TestCrashLoopLeavesCheckpoint ends a run by a batch that no process survives, and goes on when the plugin is fixed.
+// TestCrashLoopLeavesCheckpoint: a batch that crashes every process ends the run. With a fixed plugin the run resumes.
 func TestCrashLoopLeavesCheckpoint(t *testing.T) {
 	flags := append(slices.Clone(faultFlags), "--plugins", faultyPlugins(t, nil))
 	want := trainFaulty(t, "", "", flags...)
@@ -271,26 +271,26 @@ func TestCrashLoopLeavesCheckpoint(t *testing.T) {
 	if want.err != nil || exit.Code(got.err) != 4 {
 		t.Fatalf("%v; exit status %d: %v", want.err, exit.Code(got.err), got.err)
 	}
-	const text = "stage mix: plugin faulty: it keeps crashing: 5 processes ended because of one batch; the last time: it ended: exit status 3, while it worked on stage mix" + lastWords
+	const text = "stage mix: plugin faulty: it keeps crashing: 5 processes in a row failed on the same batch; the last time: it ended: exit status 3, while it worked on stage mix" + lastWords
 	if got.err.Error() != text {
 		t.Errorf("error:\n%v\nwant:\n%s", got.err, text)
 	}
-	if hint := "fix the plugin: docs/plugins.md, Test, shows how to run a stage by itself; then go on with --resume " + got.dir; exit.Hint(got.err) != hint {
+	if hint := "fix the plugin: docs/plugins.md, Test, shows how to run a stage by itself; then continue with --resume " + got.dir; exit.Hint(got.err) != hint {
 		t.Errorf("hint:\n%s\nwant:\n%s", exit.Hint(got.err), hint)
 	}
 	// The run ends while the fifth process is, or is not yet, being replaced.
 	if n := strings.Count(got.warnings, "warning: plugin faulty is restarted: it ended: exit status 3"); n < 4 || n > 5 || got.restarts["features"] > 0 {
-		t.Errorf("%d restarts were told, restarts %v:\n%s", n, got.restarts, got.warnings)
+		t.Errorf("%d restarts reported, restarts %v:\n%s", n, got.restarts, got.warnings)
 	}
 	done := len(losses(t, got.dir))
 	if done == 0 || done >= len(losses(t, want.dir)) {
-		t.Fatalf("the run ended behind step %d", done)
+		t.Fatalf("the run ended after step %d", done)
 	}
 	t.Setenv("XTTS_PLUGIN_FAULT", "")
 	if err := runFlags(t, Console{}, "--resume", got.dir); err != nil {
 		t.Fatal(err)
 	}
-	if done%4 != 0 && done%5 != 0 { // the step it ended at has no checkpoint in the other run
+	if done%4 != 0 && done%5 != 0 { // the other run has no checkpoint of the step at which this one ended
 		if err := os.RemoveAll(filepath.Join(got.dir, "checkpoints", fmt.Sprintf("step-%06d", done))); err != nil {
 			t.Fatal(err)
 		}
@@ -298,7 +298,7 @@ func TestCrashLoopLeavesCheckpoint(t *testing.T) {
 	sameRun(t, fmt.Sprintf("resumed after step %d", done), want.dir, got.dir)
 }
 
-// TestRowThatIsNeverFinite is given up after a second try, by name.
+// TestRowThatIsNeverFinite: after the second attempt the row is left out and reported by name.
 func TestRowThatIsNeverFinite(t *testing.T) {
 	got := trainFaulty(t, "gives NaN for one row", "", append(slices.Clone(faultFlags), "--plugins", faultyPlugins(t, nil))...)
 	if got.err != nil {
@@ -315,7 +315,7 @@ func TestRowThatIsNeverFinite(t *testing.T) {
 	if row.ID == "" || row.Stage != "mix" || row.Reason != "mix: waveform is not finite, twice" {
 		t.Errorf("%+v", row)
 	}
-	if want := "stage mix: waveform of clip " + row.ID + " is not finite; the batch is built again\n"; strings.Count(got.warnings, want) != 1 {
+	if want := "stage mix: waveform of clip " + row.ID + " is not finite; rebuilding the batch\n"; strings.Count(got.warnings, want) != 1 {
 		t.Errorf("warnings:\n%s\nwant once:\n%s", got.warnings, want)
 	}
 	if n := len(losses(t, got.dir)); n != 10 || got.restarts["faulty"] != 0 {

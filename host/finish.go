@@ -29,7 +29,7 @@ func (r *run) finish(outcome error) (*report.Report, error) {
 	switch step := r.loop.Train.Progress.Step; {
 	case step == 0 || r.feeding != batch.Overlapped || o.saver.current():
 	case r.session.Optimizer.Torn() || lost != nil:
-		r.log.Warn(fmt.Sprintf("step %d is not saved: it is not whole; go on from the checkpoint before it with --resume %s", step, hint.Path(r.dir)))
+		r.log.Warn(fmt.Sprintf("step %d is not saved: its update is incomplete; continue from the previous checkpoint with --resume %s", step, hint.Path(r.dir)))
 	default:
 		if serr := o.saver.save(event.Last); serr != nil {
 			// Not joined: an interruption whose checkpoint failed must not look like one that was saved.
@@ -44,16 +44,16 @@ func (r *run) finish(outcome error) (*report.Report, error) {
 	return out, errors.Join(err, rerr)
 }
 
-// resumeHint adds how to go on from the last checkpoint.
+// resumeHint adds how to continue from the last checkpoint.
 func (r *run) resumeHint(err error) error {
 	if r.observer.saver.saved[0] <= 0 {
 		return err
 	}
 	switch {
 	case errors.Is(err, train.ErrInterrupted):
-		return hint.Errorf("go on with --resume "+hint.Path(r.dir), "%w", err)
+		return hint.Errorf("continue with --resume "+hint.Path(r.dir), "%w", err)
 	case errors.Is(err, supervise.ErrCrashLoop), errors.Is(err, supervise.ErrFailed), errors.Is(err, supervise.ErrViolation):
-		return hint.Errorf(hint.Of(err)+"; then go on with --resume "+hint.Path(r.dir), "%w", err)
+		return hint.Errorf(hint.Of(err)+"; then continue with --resume "+hint.Path(r.dir), "%w", err)
 	}
 	return err
 }

@@ -20,7 +20,7 @@ func TestInitFromRun(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	line := "weights      " + filepath.Join(was, "checkpoints", "step-000012") + ": 46 tensors taken over\n"
+	line := "weights      " + filepath.Join(was, "checkpoints", "step-000012") + ": 46 tensors loaded\n"
 	if !strings.Contains(out.String(), line) {
 		t.Errorf("no line %q in\n%s", line, &out)
 	}
@@ -51,7 +51,7 @@ func TestInitRefusesWhatFitsNothing(t *testing.T) {
 	if exit.Code(err) != 2 || err.Error() != want || exit.Hint(err) != "tensors are matched by name and shape" {
 		t.Errorf("exit status %d, %v, hint %q; want %s", exit.Code(err), err, exit.Hint(err), want)
 	}
-	for _, line := range []string{": 0 tensors taken over\n", "46 not in the file, so as in the bundle: ", "1 in the file, but not in the bundle: encoder.weight\n"} {
+	for _, line := range []string{": 0 tensors loaded\n", "46 not in the file: the bundle's values are kept: ", "1 in the file, but not in the bundle: encoder.weight\n"} {
 		if !strings.Contains(out.String(), line) {
 			t.Errorf("no %q in\n%s", line, &out)
 		}

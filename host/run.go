@@ -126,7 +126,7 @@ func Stoppable(ctx context.Context, console Console) (context.Context, func()) {
 		defer close(over)
 		select {
 		case <-console.Stop:
-			fmt.Fprintln(console.Err, "stopping at the next step; once more to stop at once")
+			fmt.Fprintln(console.Err, "stopping after this step; interrupt again to stop immediately")
 			cancel(train.ErrInterrupted)
 		case <-ctx.Done():
 		}
@@ -156,7 +156,7 @@ func prepare(ctx context.Context, s *session.Session, out *outlets) error {
 	}
 	fmt.Fprintf(out.console.Out, "cuda graphs  %s\nupdate       %s\n", found, s.Updates())
 	if _, fault := s.Optimizer.Fused(); fault != nil {
-		out.log.Warn(fmt.Sprintf("updates take longer than they could: %v; they are made by %s", fault, s.Updates()))
+		out.log.Warn(fmt.Sprintf("the fused update is not used: %v; updates use %s, which is slower", fault, s.Updates()))
 	}
 	return nil
 }
@@ -225,7 +225,7 @@ func (r *run) begin() (train.Progress, *checkpoint.State, error) {
 		return train.Progress{}, nil, err
 	}
 	for _, s := range start.Damaged {
-		r.log.Warn("damaged checkpoint passed over", "checkpoint", s.Error())
+		r.log.Warn("damaged checkpoint skipped", "checkpoint", s.Error())
 	}
 	p, err := r.session.Restore(start.Resumed)
 	if err != nil {

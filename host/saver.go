@@ -80,7 +80,7 @@ func (s *saver) saveIfRoom(why event.Reason) error {
 	if !ok || filepath.Dir(full.Path) != filepath.Join(r.dir, checkpoint.Folder) {
 		return err
 	}
-	r.log.Warn("the disk is full: the run goes on without this checkpoint ("+full.Hint()+")", "step", r.loop.Train.Progress.Step, "error", err)
+	r.log.Warn("the disk is full: the run continues without this checkpoint ("+full.Hint()+")", "step", r.loop.Train.Progress.Step, "error", err)
 	return r.bus.Publish(&event.Checkpoint{Step: r.loop.Train.Progress.Step, Reason: why, Err: err})
 }
 

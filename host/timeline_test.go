@@ -54,9 +54,9 @@ func TestTimeline(t *testing.T) {
 		}
 	}
 	if !strings.Contains(out.String(), "timeline") {
-		t.Errorf("the banner does not tell of the timeline:\n%s", &out)
+		t.Errorf("the banner does not name the timeline:\n%s", &out)
 	}
-	// A run that goes on does not overwrite it.
+	// A resumed run does not overwrite it.
 	if data, err := os.ReadFile(filepath.Join(dir, "config.yaml")); err != nil || !strings.Contains(string(data), "# trace: ") {
 		t.Errorf("config.yaml, %v:\n%s", err, data)
 	}

@@ -84,7 +84,7 @@ func TestWatch(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if want := strings.Repeat("warning: training gives back what its arenas do not need: it uses 9800 MB of GPU 1\n", 2); out.String() != want {
+	if want := strings.Repeat("warning: training releases unused arena memory: it uses 9800 MB of GPU 1\n", 2); out.String() != want {
 		t.Errorf("%q, want %q", &out, want)
 	}
 

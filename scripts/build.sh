@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
-# Builds bin/xtts-host and the first-party plugins, and says whether with CUDA: with it when this machine has a driver that finds a
-# GPU, since a program that has CUDA does not start without. CUDA=1 builds with it for another machine, CUDA=0 without it for every
-# machine. A plugin has a program for the CPU in any case, and with CUDA another one for the data GPU.
+# Builds bin/xtts-host and the first-party plugins, with CUDA if this machine has a driver and a GPU: a program with CUDA does not
+# start without them. CUDA=1 builds with CUDA for another machine, CUDA=0 builds without CUDA for any machine. A plugin always has a
+# program for the CPU, and with CUDA a second one for the data GPU.
 #
 #   scripts/build.sh           all
 #   scripts/build.sh plugins   the plugins
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-# driver tells whether a program with CUDA would start here, by the call that gorgonia.org/cu makes at its start.
+# driver reports whether a program with CUDA would start here. gorgonia.org/cu makes the same call at its start.
 driver() {
 	python3 -c 'import ctypes, sys; sys.exit(ctypes.CDLL("libcuda.so.1").cuInit(0) != 0)' 2>/dev/null
 }
@@ -16,7 +16,7 @@ driver() {
 case "${CUDA:-}" in
 0) cuda=0 why="as CUDA=0 asks" ;;
 1) cuda=1 why="as CUDA=1 asks" ;;
-"") if driver; then cuda=1 why="for this machine's GPU; CUDA=0 builds without"; else cuda=0 why="this machine has no GPU with a driver; CUDA=1 builds with it"; fi ;;
+"") if driver; then cuda=1 why="for this machine's GPU; CUDA=0 builds without it"; else cuda=0 why="this machine has no GPU with a driver; CUDA=1 builds with it"; fi ;;
 *) echo "error: CUDA=$CUDA: take 1 or 0" >&2 && exit 1 ;;
 esac
 
@@ -34,14 +34,14 @@ if [ "${1:-}" != plugins ]; then
 	echo "bin/xtts-host: built with$([ "$cuda" = 1 ] || echo out) CUDA ($why)"
 fi
 
-# From the same sources a plugin gets the same bytes in any folder and at any commit: a run can only be resumed with the plugins it
-# began with. So neither paths (-trimpath), nor the commit (-buildvcs=false), nor a hash of the flags (-buildid=) are in it. The host
-# holds the commit, as its version.
+# A plugin built from the same sources has the same bytes in any folder and at any commit, because a run can only be resumed with
+# the plugins that it began with. So it contains no paths (-trimpath), no commit (-buildvcs=false) and no hash of the flags
+# (-buildid=). The host contains the commit, as its version.
 platform=$(go env GOOS)_$(go env GOARCH)
 for p in features augment; do
 	program=plugins/$p/${p}_$platform
 	CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags '-s -w -buildid=' -o "$program" "./plugins/$p"
-	rm -f "${program}_cuda" # one of an earlier build would be older than the other program
+	rm -f "${program}_cuda" # may be left from an earlier build
 	if [ "$cuda" = 1 ]; then
 		go build -trimpath -buildvcs=false -tags cuda -ldflags '-s -w -buildid=' -o "${program}_cuda" "./plugins/$p"
 	fi

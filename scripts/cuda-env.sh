@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# Prints the variables with which Go builds the packages with the tag `cuda`:
+# Prints the variables that Go needs to build packages with the tag `cuda`:
 #
 #   eval "$(scripts/cuda-env.sh)" && go build -tags cuda ./...
 #
-# Such a build needs the header cuda.h (CUDA 12 or 13) and a libcuda to link with; neither a driver nor a GPU. The header is
-# that of CUDA_HOME or of /usr/local/cuda; without a toolkit it is fetched from PyPI into .cache/cuda, out of NVIDIA's own
-# wheel, pinned by hash. The libcuda is a stub made here, with the name of every call in the header: what is built finds the
-# driver's own libcuda.so.1 when it starts. XTTS_HOST_CUDA_INCLUDE, also printed, is the folder of cuda.h.
+# Such a build needs the header cuda.h (CUDA 12 or 13) and a libcuda to link with, but no driver and no GPU. The header comes
+# from CUDA_HOME or /usr/local/cuda. Without a toolkit it is fetched from PyPI into .cache/cuda: from NVIDIA's wheel, pinned by
+# hash. The libcuda is a stub made here with every function of the header. The program finds the driver's libcuda.so.1 when it
+# starts. XTTS_HOST_CUDA_INCLUDE, also printed, is the folder of cuda.h.
 set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 
@@ -16,12 +16,12 @@ fail() {
 }
 
 version=13.0.96
-# pinned FILE tells whether that is NVIDIA's cuda.h of that version. It is the same for every platform.
+# pinned FILE reports whether FILE is NVIDIA's cuda.h of that version. It is the same for every platform.
 pinned() {
 	echo "64025f81a9d6d2b10e9e11654f3523e5b046d01b883f0b9ca474e463274b80d4  $1" | sha256sum --check --status 2>/dev/null
 }
 
-# fetch DEST writes that cuda.h to DEST.
+# fetch DEST downloads cuda.h of that version to DEST.
 fetch() {
 	local platform wheel tmp
 	case "$(uname -m)" in
@@ -33,8 +33,8 @@ fetch() {
 	tmp=$(mktemp -d "$(dirname "$1")/.fetch-XXXXXX")
 	trap 'rm -rf "$tmp"' RETURN
 	echo "nvidia-cuda-runtime==$version --hash=sha256:$wheel" >"$tmp/requirements.txt"
-	# Nothing below HOME: no cache, no version check, and a home of its own for rustup, because pip runs "rustc --version"
-	# for its user agent.
+	# Write nothing below HOME: no pip cache, no version check, and a folder for rustup, because pip runs "rustc --version" for its
+	# user agent.
 	PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_CACHE_DIR=1 RUSTUP_HOME="$tmp/rustup" \
 		python3 -m pip download --quiet --no-deps --require-hashes --only-binary=:all: --platform "$platform" \
 		--dest "$tmp" --requirement "$tmp/requirements.txt" >&2 ||
@@ -61,9 +61,9 @@ fi
 stub=$root/.cache/cuda/stub
 "$root/scripts/cuda-stub.sh" "$include" "$stub"
 
-# What the variables had stays in front, and is all when it has these already, as in the Makefile. Without them: "-O2 -g" is what
-# Go takes then; NVML's header marks 40 functions as deprecated, and the binding has them all; its symbols are found when they are
-# called, and a compiler that links with -z now by itself would make a program that cannot start.
+# Values that are set already come first, and are kept unchanged if they contain these paths, as in the Makefile. The defaults:
+# "-O2 -g" is Go's own. NVML's header marks 40 functions as deprecated, and the binding uses all of them. NVML's symbols are
+# resolved when they are called, so the program must not be linked with -z now, the default of some compilers.
 # The headers of this repository come first: see gpu/cuda/compat/cuda.h.
 headers="'-I$root/gpu/cuda/compat' '-I$include'" library="'-L$stub'"
 cflags=${CGO_CFLAGS:--O2 -g -Wno-deprecated-declarations} ldflags=${CGO_LDFLAGS:--O2 -g -Wl,-z,lazy}

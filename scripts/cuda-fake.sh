@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# Makes a machine with GPUs out of none: in FOLDER (.cache/cuda/fake) a libcuda.so.1 and a libnvidia-ml.so.1 that keep a GPU's
-# memory on the host. gpu/cuda/fakecuda says how. A program that was built for it then trains, with the CPU for a GPU:
+# Builds fake GPU libraries in FOLDER (.cache/cuda/fake): a libcuda.so.1 and a libnvidia-ml.so.1 with GPU memory on the host
+# (gpu/cuda/fakecuda). A program built with the tag fakegpu trains on them, and the CPU computes:
 #
 #   export LD_LIBRARY_PATH=$(scripts/cuda-fake.sh)
 #   go build -tags cuda,fakegpu -o bin/xtts-host ./cmd/xtts-host
 #   bin/xtts-host --plugins ./plugins --ort-lib .cache/ort/1.29.0/libonnxruntime.so.1.29.0
 #
-# XTTS_HOST_TEST_FAKE_CARDS=1024,1024 makes two cards of 1024 MB each. It prints the folder.
+# XTTS_HOST_TEST_FAKE_CARDS=1024,1024 gives two GPUs of 1024 MB each. The script prints the folder.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -16,7 +16,7 @@ out=${1:-$PWD/.cache/cuda/fake} sources=gpu/cuda/fakecuda
 scripts/cuda-stub.sh "$XTTS_HOST_CUDA_INCLUDE" "$out" "$sources/fake.c"
 library=$out/libnvidia-ml.so.1
 if [ -z "$(find "$library" -newer "$sources/nvml.c" -newer "$sources/card.h" 2>/dev/null)" ]; then
-	header=$(go list -f '{{.Dir}}' github.com/NVIDIA/go-nvml/pkg/nvml) # the one that the program was compiled with
+	header=$(go list -f '{{.Dir}}' github.com/NVIDIA/go-nvml/pkg/nvml) # the same header as in the program
 	cc -shared -fPIC -O1 -Wall -Werror -Wno-deprecated-declarations -DNVML_NO_UNVERSIONED_FUNC_DEFS "-I$header" \
 		-Wl,-soname,libnvidia-ml.so.1 -o "$library.$$" "$sources/nvml.c"
 	mv "$library.$$" "$library"

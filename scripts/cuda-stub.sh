@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# Makes OUT/libcuda.so.1, and the link libcuda.so to it, that has every call which INCLUDE/cuda.h declares.
+# Builds OUT/libcuda.so.1, and the link libcuda.so to it, with every function that INCLUDE/cuda.h declares.
 #
 #   scripts/cuda-stub.sh INCLUDE OUT [SOURCE.c]
 #
-# The calls in SOURCE.c are the library's; every other call returns 34, CUDA_ERROR_STUB_LIBRARY, as those of the toolkit's
-# own stub do. A library that is newer than the header, the folder of the source, the kernels and this script is left alone.
+# SOURCE.c implements some of the functions. The others return 34, CUDA_ERROR_STUB_LIBRARY, like the toolkit's stub. A library
+# that is newer than the header, the folder of the source, the kernels and this script is kept.
 set -euo pipefail
 include=$(readlink -f "$1") out=$2 source=${3:-}
 library=$out/libcuda.so.1
@@ -16,7 +16,7 @@ fi
 mkdir -p "$out"
 tmp=$(mktemp -d "$out/.make-XXXXXX")
 trap 'rm -rf "$tmp"' EXIT
-# Twice, since a call of which the header has several versions shows its old name only with the internal switch.
+# Twice: where a function has several versions, the header declares the old names only with the internal switch.
 for switch in -U__CUDA_API_VERSION_INTERNAL -D__CUDA_API_VERSION_INTERNAL; do
 	echo '#include <cuda.h>' | cc -E -P "$switch" "-I$include" -
 done | tr '\n' ' ' | grep -oE 'CUresult +cu[A-Za-z0-9_]+ *\(' | sed -E 's/CUresult +//; s/ *\(//' | sort -u |

@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# Fetches the ONNX Runtime library with CUDA that xtts-host is tested with, and those of NVIDIA's libraries that this machine lacks.
+# Fetches the ONNX Runtime library with CUDA that xtts-host is tested with, and the libraries of NVIDIA that this machine lacks.
 #
 #   scripts/fetch-ort-gpu.sh [DEST]
 #
-# DEST is a folder; the default is .cache/ort-gpu/1.29.0 in the repository, where the program looks. Files that are there already
-# are left alone. Everything comes out of wheels on PyPI that pip compares with pinned hashes: 202 MB for ONNX Runtime, and up
-# to 1.1 GB for CUDA's own libraries, of which only those are fetched that the dynamic loader does not find. The driver is not
-# among them: it belongs to the machine. Nothing is written outside DEST and a temporary folder in it.
+# DEST is a folder; the default is .cache/ort-gpu/1.29.0 in the repository, where the program looks. Existing files are kept.
+# Everything comes from wheels on PyPI, and pip checks the pinned hashes: 202 MB for ONNX Runtime, and up to 1.1 GB for the
+# libraries of CUDA that the dynamic loader does not find. The driver is not included: install it on the machine. Nothing is
+# written outside DEST and a temporary folder in it.
 set -euo pipefail
 
 version=1.29.0
@@ -22,7 +22,7 @@ mkdir -p "$dest"
 tmp=$(mktemp -d "$dest/.fetch-XXXXXX")
 trap 'rm -rf "$tmp"' EXIT
 
-# wheel SPEC HASH FILE... has the named shared libraries of a wheel in DEST.
+# wheel SPEC HASH FILE... puts the named shared libraries of a wheel into DEST.
 wheel() {
 	local spec=$1 hash=$2 missing=()
 	shift 2
@@ -30,8 +30,8 @@ wheel() {
 	[ ${#missing[@]} -gt 0 ] || return 0
 	echo "fetch-ort-gpu: $spec" >&2
 	echo "$spec --hash=sha256:$hash" >"$tmp/requirements.txt"
-	# Nothing below HOME: no cache, no version check, and a home of its own for rustup, because pip runs "rustc --version"
-	# for its user agent.
+	# Write nothing below HOME: no pip cache, no version check, and a folder for rustup, because pip runs "rustc --version" for its
+	# user agent.
 	PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_CACHE_DIR=1 RUSTUP_HOME="$tmp/rustup" \
 		python3 -m pip download --quiet --no-deps --require-hashes --only-binary=:all: --implementation cp --python-version 3.11 \
 		--platform manylinux_2_28_x86_64 --platform manylinux_2_27_x86_64 --platform manylinux2014_x86_64 \
@@ -54,7 +54,7 @@ PYTHON
 	done
 }
 
-# found NAME says whether the dynamic loader has a library.
+# found NAME reports whether the dynamic loader finds a library.
 found() { python3 -c 'import ctypes, sys; ctypes.CDLL(sys.argv[1])' "$1" 2>/dev/null; }
 
 wheel "onnxruntime-gpu==$version" de3caf93887ba4ad51c7d3cab04c7b464f9dd93c51047be5bfb413fd4a191e6a \

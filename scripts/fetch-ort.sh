@@ -2,16 +2,16 @@
 # Fetches the ONNX Runtime CPU library that xtts-host is tested with.
 #
 #   scripts/fetch-ort.sh [DEST]
-#   scripts/fetch-ort.sh --gpu [FOLDER]    the one with CUDA: scripts/fetch-ort-gpu.sh
+#   scripts/fetch-ort.sh --gpu [FOLDER]    the library with CUDA: scripts/fetch-ort-gpu.sh
 #
 # DEST is the file to write; the default is .cache/ort/1.29.0/libonnxruntime.so.1.29.0
-# in the repository, where the program and its tests look for it. A library that is
-# already there and has the right checksum is left alone, without a network access.
+# in the repository, where the program and its tests look for it. An existing library
+# with the right checksum is kept, without network access.
 #
-# The library comes out of the project's own wheel on PyPI. pip compares the wheel with
-# the pinned hash, then the library inside is compared with its own. The wheel is built
-# for one Python version, but the library in it does not depend on Python, so any
-# python3 that has pip will do. Nothing is written outside DEST and a temporary folder.
+# The library comes from the ONNX Runtime wheel on PyPI. pip checks the pinned hash of
+# the wheel, then this script checks that of the library. The wheel is built for one
+# Python version, but the library does not depend on Python, so any python3 with pip
+# works. Nothing is written outside DEST and a temporary folder.
 set -euo pipefail
 
 if [ "${1:-}" = --gpu ]; then
@@ -42,7 +42,7 @@ case "$(uname -s) $(uname -m)" in
 	;;
 esac
 
-# Without an argument the library goes into the repository, wherever the caller stands.
+# The default is in the repository, from any working directory.
 dest=${1:-$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)/.cache/ort/$version/$name}
 
 is_right() {
@@ -56,13 +56,13 @@ fi
 command -v python3 >/dev/null || fail "python3 is missing: it fetches and unpacks the library"
 python3 -m pip --version >/dev/null 2>&1 || fail "pip is missing: install it for $(command -v python3) (python3-pip on Debian)"
 
-# The temporary folder is beside the target, so that the last step is an atomic rename.
+# The temporary folder is in the target's folder, so that the last step is an atomic rename.
 mkdir -p "$(dirname "$dest")"
 tmp=$(mktemp -d "$(dirname "$dest")/.fetch-XXXXXX")
 trap 'rm -rf "$tmp"' EXIT
 
 echo "onnxruntime==$version --hash=sha256:$wheel_sha256" >"$tmp/requirements.txt"
-# Nothing below HOME: no cache, no version check, and a home of its own for rustup, because
+# Write nothing below HOME: no pip cache, no version check, and a folder for rustup, because
 # pip runs "rustc --version" for its user agent.
 PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_CACHE_DIR=1 RUSTUP_HOME="$tmp/rustup" \
 	python3 -m pip download --quiet --no-deps --require-hashes --only-binary=:all: \

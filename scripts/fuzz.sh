@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# fuzz.sh TIME: runs every fuzz target of the module for that long, one after the other. Findings go into the packages'
-# testdata/fuzz, where the normal tests repeat them.
-# By default Go takes up to a minute to shorten each input that reaches new code: all of the time.
+# fuzz.sh TIME: runs every fuzz target of the module for TIME, one after the other. Failing inputs are written to testdata/fuzz
+# of the package, where the normal tests repeat them.
+# By default Go minimizes each new input for up to a minute, which would take all of the time.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 for pkg in $(go list ./...); do

@@ -1,16 +1,16 @@
 #!/usr/bin/env bash
-# Regenerates the *.pb.go of shared/stagepb/stage.proto and of ortgraphs/onnxpb/onnx.proto. The second is that of the onnx
-# wheel, version 1.23.2.
+# Generates the *.pb.go of shared/stagepb/stage.proto and ortgraphs/onnxpb/onnx.proto. The second file is from the onnx wheel,
+# version 1.23.2.
 #
 #   scripts/gen-proto.sh [--check]
 #
-# --check changes nothing and fails when the committed files are not what this script would write.
+# --check changes nothing and fails if the committed files differ from the generated ones.
 #
-# protoc comes out of the grpcio-tools wheel, so that any python3 with venv and pip will do; the two Go generators are built at
-# the versions below. Tools are kept in .cache/proto in the repository; nothing else is written.
+# protoc comes from the grpcio-tools wheel, so any python3 with venv and pip works. The two Go generators are built at the
+# versions below. The tools are kept in .cache/proto in the repository; nothing else is written.
 set -euo pipefail
 
-grpcio_tools=1.85.1 # carries the protoc whose version stands in the generated files
+grpcio_tools=1.85.1 # contains the protoc whose version is in the generated files
 protoc_gen_go=v1.36.12
 protoc_gen_go_grpc=v1.5.1
 
@@ -36,7 +36,7 @@ fi
 out=$(mktemp -d)
 trap 'rm -rf "$out"' EXIT
 
-# generate FOLDER FILE.proto OPTION...: writes what protoc makes of it into the folder, or compares.
+# generate FOLDER FILE.proto OPTION...: writes the generated files into the folder, or compares them.
 generate() {
 	local folder=$1 proto=$2 file
 	shift 2
@@ -46,7 +46,7 @@ generate() {
 	for file in "$out/$folder"/*.go; do
 		if [ "$mode" = --check ]; then
 			diff -u "$root/$folder/$(basename "$file")" "$file" || {
-				echo "error: $folder/$(basename "$file") is not what $proto gives" >&2
+				echo "error: $folder/$(basename "$file") differs from the file generated from $proto" >&2
 				echo "hint: scripts/gen-proto.sh writes it" >&2
 				exit 1
 			}

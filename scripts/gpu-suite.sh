@@ -1,21 +1,40 @@
 #!/usr/bin/env bash
 # Runs the tests and benchmarks that need a GPU, and writes one JSON file with the GPUs' names and the commit (docs/gpu.md, "The suite").
 #
-#   scripts/gpu-suite.sh pack KIT [BUNDLE]      on a machine with Go: builds what travels, with CUDA, into the folder KIT
+#   scripts/gpu-suite.sh pack KIT [BUNDLE]      on a machine with Go: builds the programs with CUDA into the folder KIT
 #   scripts/gpu-suite.sh run KIT OUT.json       on a machine with a GPU and Python with numpy; needs neither Go nor a toolkit
-#   scripts/gpu-suite.sh merge OUT.json PART.json...   joins what several runs have written
+#   scripts/gpu-suite.sh merge OUT.json PART.json...   joins the results of several runs
 #
-# All from the repository's root, at the same commit. BUNDLE is a graph bundle to measure with, such as that of
-# `xtts-export myxtts --preset base`; it travels without its weights, which are drawn anew: speed does not depend on them. Without
-# one the embedded bundle is measured. XTTS_HOST_ORT_LIB names the ONNX Runtime library with CUDA where it is not in .cache
-# (scripts/fetch-ort.sh --gpu).
+# Run all of them in the repository's root, at the same commit. BUNDLE is a graph bundle to measure with, such as that of
+# `xtts-export myxtts --preset base`. It is packed without its weights; random weights replace them, because speed does not
+# depend on them. Without BUNDLE the embedded bundle is measured. XTTS_HOST_ORT_LIB names the ONNX Runtime library with CUDA
+# if it is not in .cache (scripts/fetch-ort.sh --gpu).
 #
-# BF16_BUNDLES names bundles with a bf16 graph that pack takes along for the section bf16, those of `xtts-export myxtts --precision f32,bf16`.
+# BF16_BUNDLES names bundles with a bf16 graph, from `xtts-export myxtts --precision f32,bf16`: pack adds them for the section
+# bf16.
 #
-# SECTIONS names what is run, with the minutes that it may take: SECTIONS="tests losses=3 bench=8 cap faults torture latency bf16". On a machine with
-# two GPUs losses, bench, cap, faults and torture use both. STEPS (200), BATCH_SIZES (8,16,32,64,128), ROUNDS (1), FEEDINGS (all) and PLUGIN_WORKERS (half of the cores) are
-# those of the benchmark, CAP_MB (12000), CAP_DATA_MB (auto), CAP_BATCH (the largest that fits) and CAP_STEPS (1000) of the run with a limit of memory, BENCHTIME (200x) those of the tests' benchmarks, KILLS (26) and
-# JOBS (4) of the torture, BF16 (all) the bundles of bf16, BF16_STEPS (100) its steps beside PyTorch, BF16_HALF (20) those before a resumption. GPU_TAGS (cuda) are the build tags of pack. The exit status is 0 when everything is as it should be.
+# SECTIONS names the sections to run, each with the minutes that it may take:
+# SECTIONS="tests losses=3 bench=8 cap faults torture latency bf16". On a machine with two GPUs losses, bench, cap, faults and
+# torture use both. More variables, with their defaults:
+#
+#   GPU_TAGS        cuda               pack: build tags
+#   STEPS           200                steps of a run
+#   BENCHTIME       200x               tests: -benchtime of the Go benchmarks
+#   BATCH_SIZES     8,16,32,64,128     bench
+#   ROUNDS          1                  bench
+#   FEEDINGS        all                bench
+#   PLUGIN_WORKERS  half of the cores  bench
+#   CAP_MB          12000              cap: memory limit of the model's GPU
+#   CAP_DATA_MB     auto               cap: memory limit of the data GPU
+#   CAP_BATCH       largest that fits  cap: batch size
+#   CAP_STEPS       1000               cap: steps
+#   KILLS           26                 torture: cases
+#   JOBS            4                  torture: concurrent cases
+#   BF16            all                bf16: names of the bundles
+#   BF16_STEPS      100                bf16: steps compared with PyTorch
+#   BF16_HALF       20                 bf16: steps before the resume
+#
+# The exit status is 0 if every check passed.
 set -euo pipefail
 
 pack() {

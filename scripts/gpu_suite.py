@@ -1,4 +1,4 @@
-"""Runs the tests and benchmarks that need a GPU, section by section, and joins their figures: see scripts/gpu-suite.sh."""
+"""Runs the tests and benchmarks that need a GPU, section by section, and collects their results: see scripts/gpu-suite.sh."""
 
 import hashlib
 import json
@@ -27,9 +27,9 @@ TESTS = [  # binary of the kit, the package's folder, which tests, which benchma
 ]
 
 
-# What must be known to be true; the figures of a fake or of a driver that hides processes may be missing.
+# Checks that must have a result. Others may be missing, with a fake driver or with a driver that hides processes.
 MUST = {f"{run}_equals_whole" for run in ("plugin_killed", "slow_copies", "terminated", "killed")} | {
-    "scorched_equals_scorched_before", "deterministic_graphs_equal_eager"}
+    "context_lost_equals_context_lost_before", "deterministic_graphs_equal_eager"}
 
 
 def setting(name, default):
@@ -37,7 +37,7 @@ def setting(name, default):
 
 
 def draw_weights(folder):
-    """Draws the weights of a bundle that has come without: norms pass everything, matrices are small."""
+    """Draws random weights for a bundle that was packed without them: ones for the weights of norms, small values for matrices."""
     import numpy as np
 
     bundle = json.loads((folder / "bundle.json").read_text())
@@ -60,7 +60,7 @@ def draw_weights(folder):
 
 
 def processes_on_gpus():
-    """By UUID, the ids of the processes that have a context there. None where the machine has no tool that says so."""
+    """Returns the ids of the processes that have a CUDA context, by the GPU's UUID. None if nvidia-smi is missing or fails."""
     try:
         out = subprocess.run(["nvidia-smi", "--query-compute-apps=gpu_uuid,pid", "--format=csv,noheader"], capture_output=True, text=True, timeout=20)
     except (FileNotFoundError, subprocess.TimeoutExpired):
@@ -74,7 +74,7 @@ def processes_on_gpus():
 
 
 def children(pid):
-    """The ids of all processes below one."""
+    """Returns the ids of all descendants of a process."""
     parents = {}
     for stat in pathlib.Path("/proc").glob("[0-9]*/stat"):
         try:
@@ -89,7 +89,7 @@ def children(pid):
 
 
 class Points(threading.Thread):
-    """Listens to the points that a run with --debug-dir comes to (docs/torture.md), notes when, and holds it at each copy for up to `hold` seconds."""
+    """Records when a run with --debug-dir reaches each phase (docs/torture.md), and delays every copy by up to `hold` seconds."""
 
     def __init__(self, folder, hold=0.0):
         super().__init__(daemon=True)
@@ -113,14 +113,14 @@ class Points(threading.Thread):
             except OSError:
                 pass  # the run was killed
 
-    def back(self, pid, since):
-        """How many seconds behind `since` the successor of a plugin's process gave its first result; None when there was none."""
+    def replaced_after(self, pid, since):
+        """Returns the seconds from `since` to the first result of the process that replaced a plugin process; None if there was none."""
         name = next((p["plugin"] for _, p in self.seen if p.get("pid") == pid), None)
         return next((at - since for at, p in self.seen if at > since and p["phase"] == "reply" and p.get("plugin") == name and p["generation"] > 0), None)
 
 
 class Section:
-    """One part of the suite: its commands, what they gave, and the time that is left."""
+    """One part of the suite: its commands, their results, and the time that is left."""
 
     def __init__(self, name, minutes, suite):
         self.name, self.suite = name, suite
@@ -132,27 +132,27 @@ class Section:
         return max(0.0, self.deadline - time.monotonic())
 
     def command(self, name, args, want=0, folder=None, watch=None, stdout=None):
-        """Runs a command and returns its output. It is interrupted shortly before the time is over, and says what it has. watch(process) runs
-        beside it, in a thread of its own. The file `stdout` takes the standard output apart from the rest."""
+        """Runs a command and returns its output. Shortly before the section's time is over it is interrupted, and reports what it
+        has. watch(process) runs in another thread at the same time. The standard output goes to the file `stdout`, if given."""
         if self.left() < 10:
             self.result["commands"][name] = {"exit_status": None, "problem": "no time left for it"}
             return ""
         print(f"== {self.name}: {name}", file=sys.stderr, flush=True)
         began = time.monotonic()
         log = self.suite.work / f"{name}.txt"
-        with log.open("w") as said, open(stdout or os.devnull, "w") as apart:
-            process = subprocess.Popen([str(a) for a in args], stdout=apart if stdout else said, stderr=said, cwd=folder, env=self.suite.environment)
+        with log.open("w") as output, open(stdout or os.devnull, "w") as separate:
+            process = subprocess.Popen([str(a) for a in args], stdout=separate if stdout else output, stderr=output, cwd=folder, env=self.suite.environment)
             watcher = threading.Thread(target=watch, args=(process,)) if watch else None
             if watcher:
                 watcher.start()
             late = None
-            for after, sign in ((max(5.0, self.left() - 30), signal.SIGINT), (20, signal.SIGKILL), (10, None)):
+            for after, number in ((max(5.0, self.left() - 30), signal.SIGINT), (20, signal.SIGKILL), (10, None)):
                 try:
                     process.wait(after)
                     break
                 except subprocess.TimeoutExpired:
-                    late = "stopped: its time was over"
-                    process.send_signal(sign or signal.SIGKILL)
+                    late = "stopped: the time of its section was over"
+                    process.send_signal(number or signal.SIGKILL)
             if watcher:
                 watcher.join()
         text = log.read_text(errors="replace")
@@ -167,7 +167,7 @@ class Section:
         return text
 
     def train(self, name, *flags, steps=None, resume=False, **more):
-        """A run of training, whose folder has the command's name."""
+        """Trains. The run folder has the command's name."""
         steps = steps or self.suite.steps
         where = ["--resume" if resume else "--run-dir", self.suite.work / name.removesuffix("-resumed")]
         return self.command(name, [self.suite.host, *self.suite.graph, *where, "--max-steps", steps, "--epochs", 100000, "--batch-size", 8,
@@ -183,11 +183,12 @@ class Section:
         return {key: report.get(key) for key in keys}
 
     def equal(self, a, b):
-        """Whether two runs had the same losses, bit for bit; None when one has none."""
+        """Reports whether two runs have the same losses, bit for bit; None if one has no losses."""
         a, b = self.losses(a), self.losses(b)
         return a == b if a and b else None
 
-    def apart(self, a, b):
+    def difference(self, a, b):
+        """Returns the largest relative difference of the losses of two runs."""
         a, b = self.losses(a), self.losses(b)
         return max(abs(x - y) / abs(y) for x, y in zip(a, b)) if a and b else None
 
@@ -205,15 +206,15 @@ class Section:
         self.train("serial-2", *serial, *never)
         self.train("pipelined", *never)
         self.result["deterministic_graphs_equal_eager"] = self.equal("deterministic-graphs", "deterministic-eager")
-        self.result["serial_runs_apart"] = self.apart("serial-1", "serial-2")
-        self.result["pipelined_apart_from_serial"] = self.apart("pipelined", "serial-1")
+        self.result["serial_runs_difference"] = self.difference("serial-1", "serial-2")
+        self.result["pipelined_difference_from_serial"] = self.difference("pipelined", "serial-1")
         if self.suite.two:
             self.train("data-0-model-1", "--deterministic", "--data-gpu", 0, "--model-gpu", 1, *never)
             self.train("data-1-model-0", "--deterministic", "--data-gpu", 1, "--model-gpu", 0, *never)
             self.result["data_0_model_1_equals_data_1_model_0"] = self.equal("data-0-model-1", "data-1-model-0")
             self.train("pipelined-two-gpus", "--data-gpu", 0, "--model-gpu", 1, *never)
-            # Features that a GPU computes are not those of the CPU to the last bit.
-            self.result["two_gpus_apart_from_one"] = self.apart("data-0-model-1", "deterministic-graphs")
+            # The features of a GPU differ from those of the CPU in the last bits.
+            self.result["two_gpus_difference_from_one"] = self.difference("data-0-model-1", "deterministic-graphs")
         runs = sorted(name for name in self.result["commands"] if self.losses(name))
         self.result["runs"] = {name: self.report(name, "device", "steps", "steps_per_second", "step_ms", "input_stall_ratio", "transfer_hidden_ratio", "memory", "utilization", "verdict") for name in runs}
 
@@ -226,7 +227,7 @@ class Section:
         self.result["bench"] = json.loads(text) if text else None
 
     def cap(self):
-        """Memory stays below its limit, and nobody is on a GPU who has no business there."""
+        """Memory stays below its limit, and each GPU is used by the declared processes only."""
         limit = setting("CAP_MB", 12000)
         isolated = ["--enable-memory-isolation", "--checkpoint-every", 0]
         where = ["--data-gpu", 0, "--model-gpu", 1, "--data-gpu-memory", setting("CAP_DATA_MB", "auto")] if self.suite.two else []
@@ -234,38 +235,39 @@ class Section:
         isolated += ["--batch-size", batch]
         before, seen = processes_on_gpus(), {}
 
-        def look(process):
+        def sample(process):
             while process.poll() is None:
                 ours = children(process.pid)
                 for uuid, pids in (processes_on_gpus() or {}).items():
                     for pid in pids - before.get(uuid, set()):
-                        who = "host" if pid == process.pid else "plugin" if pid in ours else "stranger"
-                        seen.setdefault(uuid, set()).add(who)
+                        kind = "host" if pid == process.pid else "plugin" if pid in ours else "other"
+                        seen.setdefault(uuid, set()).add(kind)
                 time.sleep(1)
 
         if before is None:
-            look, seen = None, None
-        self.train("cap", *where, *isolated, "--model-gpu-memory", limit, steps=setting("CAP_STEPS", 1000), watch=look)
-        told = self.report("cap", "steps", "memory", "verdict")
-        peaks = {m["role"]: m.get("process_peak_bytes", 0) >> 20 for m in told["memory"] or [] if m["device"] != "cpu"}
-        limits = {m["role"]: m.get("limit_bytes", 0) >> 20 for m in told["memory"] or [] if m["device"] != "cpu"}
-        self.result |= {"steps": told["steps"], "batch_size": batch, "limit_mb": limits, "peak_mb": peaks,
+            sample, seen = None, None
+        self.train("cap", *where, *isolated, "--model-gpu-memory", limit, steps=setting("CAP_STEPS", 1000), watch=sample)
+        report = self.report("cap", "steps", "memory", "verdict")
+        peaks = {m["role"]: m.get("process_peak_bytes", 0) >> 20 for m in report["memory"] or [] if m["device"] != "cpu"}
+        limits = {m["role"]: m.get("limit_bytes", 0) >> 20 for m in report["memory"] or [] if m["device"] != "cpu"}
+        self.result |= {"steps": report["steps"], "batch_size": batch, "limit_mb": limits, "peak_mb": peaks,
                         "peaks_below_limits": all(peaks[role] <= limits[role] for role in peaks) if peaks else None}
         if seen is None:
-            self.result["processes"] = "not asked for: no nvidia-smi"
+            self.result["processes"] = "not checked: no nvidia-smi"
         else:
             uuids = [card["uuid"] for card in self.suite.cards]
             model, data = (uuids[1], uuids[0]) if self.suite.two else (uuids[0], None)
-            right = seen.get(model) == {"host"} and seen.get(data, set()) <= {"plugin"} and set(seen) <= {model, data}
-            self.result |= {"processes": {uuid: sorted(who) for uuid, who in seen.items()}, "processes_as_declared": right if seen else None}
-        # One limit that holds nothing, and one that holds the weights and not the step.
-        for name, mb in ("refused-outright", 100), ("refused-by-trial", peaks.get("model", 0) * 6 // 10):
+            declared = seen.get(model) == {"host"} and seen.get(data, set()) <= {"plugin"} and set(seen) <= {model, data}
+            self.result |= {"processes": {uuid: sorted(kinds) for uuid, kinds in seen.items()}, "processes_as_declared": declared if seen else None}
+        # One limit that is too small for anything, and one that is enough for the weights but not for a step.
+        for name, mb in ("refused-by-plan", 100), ("refused-by-trial-step", peaks.get("model", 0) * 6 // 10):
             if mb:
                 text = self.train(name, *where, *isolated, "--model-gpu-memory", mb, want=3)
                 self.result[name.replace("-", "_")] = text[text.find("error: "):].splitlines()[:12]
 
     def largest(self, batch, *flags):
-        """The largest batch that starts, of up to `batch` rows: what the refusal of that many names. That of one row more is to name the same."""
+        """Returns the largest batch size that starts, up to `batch`: the one that the refusal of `batch` names. The refusal of one
+        row more must name the same."""
 
         def named(n):
             text = self.train(f"batch-{n}", *flags, "--batch-size", n, steps=1, want=(0, 3))
@@ -273,7 +275,7 @@ class Section:
                 return n
             hint = re.search(r"--batch-size (\d+), the largest that fits", text)
             if not hint:
-                raise RuntimeError(f"no batch is named that fits, instead of {n} rows")
+                raise RuntimeError(f"the refusal of {n} rows does not name the largest batch size")
             return int(hint[1])
 
         largest = named(batch)
@@ -282,18 +284,19 @@ class Section:
         return largest
 
     def faults(self):
-        """A run goes on as if nothing had happened."""
+        """After a fault, a run continues with the same results."""
         flags = ["--deterministic", "--checkpoint-every", 50]
         steps = max(200, self.suite.steps)
         where = ["--data-gpu", 0, "--model-gpu", int(self.suite.two)]
         self.train("whole", *flags, *where, steps=steps)
 
-        def strike(run, blow):
+        def after_a_third(run, inject):
+            """Injects a fault after a third of the steps."""
             def wait(process):
                 file = self.suite.work / run / "metrics.jsonl"
                 while process.poll() is None:
                     if file.exists() and file.read_bytes().count(b"\n") > steps // 3:
-                        return blow(process)
+                        return inject(process)
                     time.sleep(0.005)
 
             return wait
@@ -306,35 +309,35 @@ class Section:
                 os.kill(pid, signal.SIGKILL)
                 killed.append((pid, time.monotonic()))
 
-        self.train("plugin-killed", *flags, *points.flags, *where, steps=steps, watch=strike("plugin-killed", kill_plugin))
+        self.train("plugin-killed", *flags, *points.flags, *where, steps=steps, watch=after_a_third("plugin-killed", kill_plugin))
         if killed:
-            self.result["killed_plugin_is_back_in_s"] = points.back(*killed[0])
+            self.result["killed_plugin_replaced_after_s"] = points.replaced_after(*killed[0])
             waits = [json.loads(line)["input_wait_ms"] for line in (self.suite.work / "plugin-killed" / "metrics.jsonl").open()]
             self.result["longest_wait_for_a_batch_ms"] = max(waits[1:], default=None)
         self.train("slow-copies", *flags, *where, *Points(self.suite.work / "slow", 0.02).flags, steps=steps)
-        # A plugin's process loses its context of the GPU; one has done so already in the run that this is compared with.
-        for name, marks in ("scorched-before", ["scorched"]), ("scorched", []):
+        # A plugin process loses its CUDA context. In the run to compare with, one has lost it before.
+        for name, marks in ("context-lost-before", ["lost"]), ("context-lost", []):
             folder = pathlib.Path(self.suite.environment.setdefault("XTTS_PLUGIN_FAULT_MARKS", str(self.suite.work / "marks")))
             shutil.rmtree(folder, ignore_errors=True)
             folder.mkdir()
             for mark in marks:
                 (folder / mark).touch()
-            self.train(name, *flags, *where, "--augment", "scorch", steps=steps)
-        self.result["scorched_equals_scorched_before"] = self.equal("scorched", "scorched-before")
-        self.result["restarts_when_scorched"] = {p["id"]: p["restarts"] for p in self.report("scorched", "plugins")["plugins"] or []}
-        self.train("terminated", *flags, *where, steps=steps, want=130, watch=strike("terminated", lambda p: p.send_signal(signal.SIGTERM)))
+            self.train(name, *flags, *where, "--augment", "losecontext", steps=steps)
+        self.result["context_lost_equals_context_lost_before"] = self.equal("context-lost", "context-lost-before")
+        self.result["restarts_after_context_lost"] = {p["id"]: p["restarts"] for p in self.report("context-lost", "plugins")["plugins"] or []}
+        self.train("terminated", *flags, *where, steps=steps, want=130, watch=after_a_third("terminated", lambda p: p.send_signal(signal.SIGTERM)))
         self.train("terminated-resumed", *flags, *where, steps=steps, resume=True)
-        self.train("killed", *flags, *where, steps=steps, want=-signal.SIGKILL, watch=strike("killed", lambda p: p.kill()))
+        self.train("killed", *flags, *where, steps=steps, want=-signal.SIGKILL, watch=after_a_third("killed", lambda p: p.kill()))
         self.train("killed-resumed", *flags, *where, steps=steps, resume=True)
         self.train("one-flag", "--data-gpu", 0, want=2)
         self.train("no-such-gpu", "--data-gpu", "cpu", "--model-gpu", 99, want=2)
         self.result |= {f"{run.replace('-', '_')}_equals_whole": self.equal(run, "whole") for run in ("plugin-killed", "slow-copies", "terminated", "killed")}
         plugins = self.report("plugin-killed", "plugins")["plugins"] or []
         self.result["restarts_of_the_killed_plugin"] = sum(p["restarts"] for p in plugins)
-        self.result["every_fault_struck"] = len(killed) == 1 and self.result["restarts_of_the_killed_plugin"] == 1 and self.result["restarts_when_scorched"].get("gpufault") == 1
+        self.result["every_fault_was_injected"] = len(killed) == 1 and self.result["restarts_of_the_killed_plugin"] == 1 and self.result["restarts_after_context_lost"].get("gpufault") == 1
 
     def torture(self):
-        """scripts/torture, on GPUs: the host or a plugin is struck at every point of the protocol."""
+        """scripts/torture, on GPUs: injects a fault into the host or a plugin in every phase of the protocol."""
         settings = {"DEVICE": "cuda", "DETERMINISTIC": "true", "DATA_GPU": 0, "MODEL_GPU": int(self.suite.two)}
         environment = [f"XTTS_HOST_{name}={value}" for name, value in settings.items()]
         environment += [f"{name}={os.environ[name]}" for name in os.environ if name.startswith(("XTTS_HOST_ORT_LIB", "XTTS_HOST_TEST_FAKE_", "LD_LIBRARY_PATH"))]
@@ -343,19 +346,19 @@ class Section:
         self.result["torture"] = text[text.find("\n\n"):].splitlines() if "\n\n" in text else []
 
     def latency(self):
-        """What a batch and a step cost outside the graphs."""
+        """The time of a batch and of a step outside the graphs."""
         text = self.command("upload", [self.suite.kit / "cuda.test", "-test.run", "^$", "-test.bench", "Upload", "-test.benchtime", "2000x"], folder="gpu/cuda")
         for name, figures in re.findall(r"^Benchmark(\S+)\s+\d+\s+(.*)$", text, re.M):
             self.result[name] = {unit: float(value) for value, unit in re.findall(r"([\d.e+]+) (\S+)", figures)}
         self.train("steps", "--checkpoint-every", 0, "--enable-static-shapes")
-        told = self.report("steps", "phases_ms", "input_stall_ratio", "transfer_hidden_ratio", "step_ms")
-        phases = told["phases_ms"] or {}
-        self.result |= told
+        report = self.report("steps", "phases_ms", "input_stall_ratio", "transfer_hidden_ratio", "step_ms")
+        phases = report["phases_ms"] or {}
+        self.result |= report
         if phases:
             self.result["host_ms_per_step"] = phases["wait"] + phases["other"]
 
     def bf16(self):
-        """Training in bf16: losses beside PyTorch's autocast, the same bits again and after a resumption, memory below its limit."""
+        """Training in bf16: losses against PyTorch's autocast, the same bits again and after a resume, memory below its limit."""
         for folder in self.suite.bundles:
             name = folder.name
             shutil.rmtree(self.suite.work / "bundle-bf16", ignore_errors=True)
@@ -363,23 +366,23 @@ class Section:
             shutil.copytree(folder, bundle)
             draw_weights(bundle)
             where, mixed = ["--graph", bundle], ["--precision", "bf16"]
-            found = self.result[name] = {"torch": self.beside_torch(name, bundle, where)}
-            # Step times, without batches being written; and the bits under --deterministic.
+            found = self.result[name] = {"torch": self.against_torch(name, bundle, where)}
+            # Step times without the batches being written, then the bits under --deterministic.
             steps, half = setting("BF16_STEPS", 100), setting("BF16_HALF", 20)
             for precision in ("bf16", "tf32"):
                 self.train(f"{name}-{precision}-timed", *where, "--precision", precision, "--checkpoint-every", 0, steps=steps)
                 found[precision] = self.report(f"{name}-{precision}-timed", "step_ms", "memory")
-            exact = [*where, *mixed, "--deterministic", "--schedule", "constant"]
-            self.train(f"{name}-whole", *exact, steps=2 * half)
-            self.train(f"{name}-halved", *exact, steps=half)
+            deterministic = [*where, *mixed, "--deterministic", "--schedule", "constant"]
+            self.train(f"{name}-whole", *deterministic, steps=2 * half)
+            self.train(f"{name}-halved", *deterministic, steps=half)
             first, whole = self.losses(f"{name}-halved"), self.losses(f"{name}-whole")
             self.result[f"{name}_again_has_the_same_bits"] = bool(first and whole) and first == whole[:half]
-            self.train(f"{name}-halved-resumed", *exact, steps=2 * half, resume=True)
+            self.train(f"{name}-halved-resumed", *deterministic, steps=2 * half, resume=True)
             self.result[f"{name}_resumed_equals_whole"] = bool(self.equal(f"{name}-halved", f"{name}-whole"))
-            self.held(name, where + mixed)
+            self.limited(name, where + mixed)
 
-    def beside_torch(self, name, bundle, where):
-        """Trains in bf16, and again in PyTorch under autocast on the same batches; returns what it says of the losses."""
+    def against_torch(self, name, bundle, where):
+        """Trains in bf16, and again in PyTorch under autocast on the same batches. Returns the comparison of the losses."""
         debug, file = self.suite.work / f"{name}-debug", self.suite.work / f"{name}-torch.json"
         (debug / "batches").mkdir(parents=True)
         self.train(f"{name}-bf16", *where, "--precision", "bf16", "--debug-dir", debug, "--checkpoint-every", 0, steps=setting("BF16_STEPS", 100))
@@ -391,26 +394,26 @@ class Section:
         self.result[f"{name}_losses_within_limit"] = outcome.get("within", False)
         return outcome
 
-    def held(self, name, where):
-        """The plan of the memory is right: a run that it lets begin stays below its limit, by the driver."""
-        taken = self.report(f"{name}-bf16", "memory")["memory"] or []
-        peak = max((m.get("process_peak_bytes", 0) >> 20 for m in taken if m["role"] == "model" and m["device"] != "cpu"), default=0)
+    def limited(self, name, where):
+        """The memory plan is right: a run that it accepts stays below its limit, as the driver measures it."""
+        unlimited = self.report(f"{name}-bf16", "memory")["memory"] or []
+        peak = max((m.get("process_peak_bytes", 0) >> 20 for m in unlimited if m["role"] == "model" and m["device"] != "cpu"), default=0)
         if not peak:
             return
         isolated = [*where, "--enable-memory-isolation", "--checkpoint-every", 0, "--data-gpu", "cpu", "--model-gpu", 0]
         limit = peak * 5 // 4
-        self.train(f"{name}-held", *isolated, "--model-gpu-memory", limit, steps=setting("BF16_HALF", 20))
-        held = self.report(f"{name}-held", "memory")["memory"] or []
-        peaks = [m.get("process_peak_bytes", 0) >> 20 for m in held if m["role"] == "model" and m["device"] != "cpu"]
+        self.train(f"{name}-limited", *isolated, "--model-gpu-memory", limit, steps=setting("BF16_HALF", 20))
+        limited = self.report(f"{name}-limited", "memory")["memory"] or []
+        peaks = [m.get("process_peak_bytes", 0) >> 20 for m in limited if m["role"] == "model" and m["device"] != "cpu"]
         self.result[f"{name}_below_its_limit"] = max(peaks) <= limit if peaks else None
         text = self.train(f"{name}-refused", *isolated, "--model-gpu-memory", 930, steps=1, want=(0, 3))
-        self.result[name] |= {"limit_mb": limit, "held_mb": peaks, "refused": text[text.find("error: "):].splitlines()[:9]}
+        self.result[name] |= {"limit_mb": limit, "peak_mb": peaks, "refused": text[text.find("error: "):].splitlines()[:9]}
 
     run = {"tests": tests, "losses": runs_compared, "bench": bench, "cap": cap, "faults": faults, "torture": torture, "latency": latency, "bf16": bf16}
 
 
 class Suite:
-    """The kit, the machine, and a folder for what the commands write."""
+    """The kit, the machine, and a folder for the output of the commands."""
 
     def __init__(self, kit, work):
         self.kit, self.work, self.host = kit, work, kit / "xtts-host"
@@ -418,7 +421,7 @@ class Suite:
         self.bundles = [f for f in sorted((kit / "bf16").glob("*")) if f.name in setting("BF16", f.name).split()]
         self.environment = os.environ | {"XTTS_HOST_CACHE_DIR": str(work / "cache"), "XTTS_HOST_PLUGINS": str(kit / "plugins"),
                                          "XTTS_HOST_DEVICE": "cuda", "ORT_DISABLE_TELEMETRY": "1"}
-        # doctor sees GPUs as training does; what else it finds wrong, the commands will say.
+        # doctor finds GPUs as training does. Its other findings are not needed: the commands report them.
         doctor = subprocess.run([self.host, "doctor", "--json"], capture_output=True, text=True, env=self.environment)
         lines = [f["text"] for s in json.loads(doctor.stdout)["sections"] for f in s["findings"]]
         cards = [re.match(r"GPU \d+ \((.*), (GPU-[0-9a-f-]+)\) at ", line) for line in lines]
@@ -437,21 +440,21 @@ class Suite:
 
 
 def run(kit, out):
-    """Runs the sections of SECTIONS. The file is whole behind each of them."""
-    asked = []
+    """Runs the sections of SECTIONS. After each of them the file is complete."""
+    chosen = []
     for word in os.environ.get("SECTIONS", " ".join(MINUTES)).split():
         name, _, minutes = word.partition("=")
         if name not in MINUTES:
             sys.exit(f"error: SECTIONS: {name} is none of {' '.join(MINUTES)}")
-        asked.append((name, float(minutes or MINUTES[name])))
+        chosen.append((name, float(minutes or MINUTES[name])))
     with tempfile.TemporaryDirectory(prefix="gpu-suite-") as work:
         suite = Suite(pathlib.Path(kit).resolve(), pathlib.Path(work))
         sections = []
-        for name, minutes in asked:
+        for name, minutes in chosen:
             section = Section(name, minutes, suite)
             try:
                 Section.run[name](section)
-            except Exception as e:  # the other sections are worth having
+            except Exception as e:  # the other sections still run
                 section.result["problem"] = f"{type(e).__name__}: {e}"
             section.result["seconds"] = round(time.monotonic() - section.began, 1)
             sections.append(section.result)
@@ -460,11 +463,11 @@ def run(kit, out):
 
 
 def merge(out, parts):
-    """Joins files of the same commit. A section that is in two of them, on one GPU and on two, is there twice."""
+    """Joins files of the same commit. A section that ran on one GPU and on two is in the result twice."""
     sections = [section for part in parts for section in json.loads(pathlib.Path(part).read_text())["sections"]]
     commits = {section["commit"] for section in sections}
     if len(commits) != 1:
-        sys.exit(f"error: these are of several commits: {', '.join(sorted(commits))}")
+        sys.exit(f"error: the files are of several commits: {', '.join(sorted(commits))}")
     write(out, sections)
     return report(sections)
 
@@ -476,7 +479,7 @@ def write(out, sections):
 
 
 def report(sections):
-    """Names what is wrong, and returns the exit status."""
+    """Prints the problems and returns the exit status."""
     bad = 0
     for s in sections:
         where = f"{s['name']} on {len(s['gpus'])} GPU" + "s" * (len(s["gpus"]) > 1)
@@ -488,7 +491,7 @@ def report(sections):
             print(f"error: {where}: {p}", file=sys.stderr)
         bad += len(problems)
         if not problems:
-            print(f"{where}: as it should be, in {s['seconds']:.0f} s", file=sys.stderr)
+            print(f"{where}: passed in {s['seconds']:.0f} s", file=sys.stderr)
     return 1 if bad else 0
 
 

@@ -1,20 +1,20 @@
 #!/usr/bin/env bash
-# Compiles the kernels of gpu/kernels/*.cu to the PTX beside them, which the program carries and a GPU's driver
-# compiles for it. It is needed after a kernel was changed.
+# Compiles the kernels gpu/kernels/*.cu to PTX in the same folder. The program embeds the PTX, and the driver compiles it for its
+# GPU. Run it after a change of a kernel.
 #
 #   scripts/kernels.sh [--check]
 #
-# --check changes nothing and fails when the committed PTX is not what the compiler writes. Where the compiler has not been
-# fetched it says so and ends.
+# --check changes nothing and fails if the committed PTX differs from the compiler's. Without the compiler it reports that and
+# succeeds.
 #
-# The compiler comes out of NVIDIA's wheels on PyPI, with pinned hashes, into .cache/nvcc (180 MB). It is that of the CUDA that ONNX Runtime
-# is built for: its PTX runs on every driver that runs ONNX Runtime.
+# The compiler comes from NVIDIA's wheels on PyPI, with pinned hashes, into .cache/nvcc (180 MB). Its CUDA version is that of ONNX
+# Runtime, so its PTX works with every driver that runs ONNX Runtime.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 cuda=.cache/nvcc/13.0.88
 if [ "${1-}" = --check ] && [ ! -x "$cuda/bin/nvcc" ]; then
-	echo "kernels: skipped: the compiler is not in $cuda, scripts/kernels.sh fetches it"
+	echo "kernels: skipped: no compiler in $cuda; scripts/kernels.sh fetches it"
 	exit
 fi
 if [ ! -x "$cuda/bin/nvcc" ]; then
@@ -37,12 +37,12 @@ out=$(mktemp -d .cache/nvcc/out-XXXXXX)
 trap 'rm -rf "$out" "${tmp-}"' EXIT
 for source in gpu/kernels/*.cu; do
 	ptx=$out/$(basename "${source%.cu}").ptx
-	# As IEEE 754 says, without joining products and sums. sm_75 is the oldest that this CUDA compiles for.
+	# IEEE 754 arithmetic, without fused multiply-add. sm_75 is the oldest architecture that this CUDA supports.
 	"$cuda/bin/nvcc" -ptx -arch=compute_75 -fmad=false -prec-div=true -prec-sqrt=true -o "$ptx" "$source"
-	echo "// of the source with the SHA-256 $(sha256sum <"$source" | cut -d ' ' -f 1)" >>"$ptx" # a test looks
+	echo "// of the source with the SHA-256 $(sha256sum <"$source" | cut -d ' ' -f 1)" >>"$ptx" # a test checks it
 	if [ "${1-}" = --check ]; then
 		cmp "$ptx" "${source%.cu}.ptx" || {
-			echo "error: ${source%.cu}.ptx is not what the compiler makes of $source" >&2
+			echo "error: ${source%.cu}.ptx differs from the PTX compiled from $source" >&2
 			echo "hint: scripts/kernels.sh writes it" >&2
 			exit 1
 		}

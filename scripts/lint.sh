@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Runs staticcheck and govulncheck over the repository, in the versions of scripts/tools/go.mod.
+# Runs staticcheck and govulncheck on the repository, in the versions of scripts/tools/go.mod.
 #
-# govulncheck needs a database: GOVULNDB=file:///FOLDER names a copy, otherwise it asks vuln.go.dev. Without either it is
-# skipped, and the last line says so.
+# govulncheck needs a database: GOVULNDB=file:///FOLDER names a copy, the default is vuln.go.dev. If neither is reachable it is
+# skipped, and the last line reports that.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

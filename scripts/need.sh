@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Names what this machine, or the folder of the checkout, lacks for building and testing, one line each.
+# Checks that this machine and the folder of the checkout meet the requirements for building and testing. One line per problem.
 set -u
 rc=0
 need() { command -v "$1" >/dev/null || { echo "error: $1 is missing: install $2" >&2; rc=1; }; }

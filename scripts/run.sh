@@ -1,6 +1,5 @@
 #!/usr/bin/env bash
-# What `make run` does: fetches and builds, then trains the embedded model on the embedded sample. The two parts are timed
-# apart.
+# `make run`: fetches and builds, then trains the embedded model on the embedded sample, and prints the time of both parts.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

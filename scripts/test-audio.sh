@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# Holds the audio decoder to libsndfile and soxr: converts a clip to 20 formats and compares what the decoder makes of
-# each, sample by sample before resampling and in decibels after it. -v prints the table of docs/audio.md.
+# Compares the audio decoder with libsndfile and soxr: converts a clip to 20 formats and compares the decoded samples, sample by
+# sample before resampling and in decibels after it. -v prints the table of docs/audio.md.
 #
 #   scripts/test-audio.sh [-v]
 #
-# The references come from .cache/venv-audio, which is made on the first run. Nothing is written outside .cache in the
-# repository and a temporary folder.
+# The references are made with .cache/venv-audio, an environment that the first run creates. Nothing is written outside .cache
+# in the repository and a temporary folder.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -23,8 +23,8 @@ if [ "$(cat "$venv/ready" 2>/dev/null)" != "${packages[*]}" ] || [ ! -x "$venv/b
 	command -v python3 >/dev/null || fail "python3 is missing: install Python 3.11 or later"
 	python3 -c 'import sys; sys.exit(sys.version_info < (3, 11))' ||
 		fail "$(command -v python3) is $(python3 --version): numpy needs Python 3.11 or later"
-	# Nothing below HOME: no cache, no version check, and a home of its own for rustup, because pip, which venv runs, too, runs
-	# "rustc --version" for its user agent. `ready` is written last.
+	# Write nothing below HOME: no pip cache, no version check, and a folder for rustup, because pip (also when started by venv)
+	# runs "rustc --version" for its user agent. `ready` is written last.
 	export PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_CACHE_DIR=1 RUSTUP_HOME="$tmp/rustup"
 	python3 -m venv --clear "$venv" || fail "python3 -m venv failed: install the venv module (python3-venv on Debian)"
 	"$venv/bin/python" -m pip install --quiet --only-binary=:all: "${packages[@]}" ||

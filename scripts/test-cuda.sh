@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
-# Vets and tests what is built with the tag `cuda`, up to the whole program, on fakes: see scripts/cuda-fake.sh. No GPU
-# is needed.
+# Vets and tests the code with the tag `cuda`, up to the whole program, on fake GPU libraries (scripts/cuda-fake.sh). No GPU is
+# needed.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 env=$(scripts/cuda-env.sh)
 eval "$env"
 fake=$(scripts/cuda-fake.sh)
-# The others are the same without the tag; those that use these are compiled by the tests.
+# The other packages are the same without the tag; the tests compile those that import these.
 mapfile -t tagged < <(git grep -l '^//go:build.*cuda' -- '*.go' | xargs -n 1 dirname | sort -u)
 go vet -race -tags cuda,fakegpu "${tagged[@]/#/./}"
 LD_LIBRARY_PATH=$fake go test -race -vet=off -tags cuda,fakegpu ./gpu/cuda "$@"

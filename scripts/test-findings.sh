@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Runs the cases of scripts/findings: each is something that a first user, a plugin author or someone who tried to break the
-# program once tripped over. One line each: the name, the time, what is expected. NAME ... runs only those; --list runs none.
-# XTTS_HOST_TREE=DIR takes the program of another checkout, which must be built.
+# Runs the cases of scripts/findings: each repeats a problem that a first user, a plugin author or a tester once found. Prints one
+# line per case: result, time, name and expectation. NAME ... runs only those cases; --list prints them and runs none.
+# XTTS_HOST_TREE=DIR runs the program of another checkout, which must be built.
 set -euo pipefail
 here=$(cd "$(dirname "$0")/.." && pwd)
 cases=$here/scripts/findings

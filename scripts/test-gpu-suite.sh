@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Runs scripts/gpu-suite.sh from end to end on two fake cards (scripts/cuda-fake.sh), in about two minutes: so what goes to a machine
-# with GPUs, whose minutes are dear, has run before. The figures mean nothing.
+# Runs scripts/gpu-suite.sh from end to end on two fake GPUs (scripts/cuda-fake.sh), in about two minutes, to find its errors before
+# it runs on a machine with GPUs, where time is expensive. The figures mean nothing.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -17,6 +17,6 @@ export KILLS=13 JOBS=2
 for section in tests losses bench cap faults torture latency; do
 	SECTIONS=$section scripts/gpu-suite.sh run "$work/kit" "$work/$section.json"
 done
-# PyTorch is in another environment. The bf16 graph of the test is one that the CPU can run: it computes in f32.
+# PyTorch is in another environment. The bf16 graph of the test computes in f32, so that the CPU can run it.
 PATH=$PWD/.cache/venv-export/bin:$PATH BF16_STEPS=12 BF16_HALF=5 SECTIONS=bf16 scripts/gpu-suite.sh run "$work/kit" "$work/bf16.json"
 scripts/gpu-suite.sh merge "$work/all.json" "$work"/{tests,losses,bench,cap,faults,torture,latency,bf16}.json

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# test-hostile.sh [--all] [FLAG...]: feeds hostile variants of the product's own files to the program: every 8th, or all of
-# them. scripts/hostile says what is asked of the program, python3 scripts/hostile --help what the flags are.
+# test-hostile.sh [--all] [FLAG...]: runs the program on malformed variants of its files: every 8th variant, or all of them.
+# scripts/hostile/__main__.py describes the requirements; python3 scripts/hostile --help lists the flags.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 every=(--every 8)

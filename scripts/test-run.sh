@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Does what a new user does: clones the checkout's HEAD into an empty folder, with an empty HOME and nothing cached, and says
-# `make run`. Then it looks at what came out: the report, the run folder, the time, and that HOME is still empty.
+# Does what a new user does: clones the checkout's HEAD into an empty folder, with an empty HOME and empty caches, and runs
+# `make run`. Then it checks the report, the run folder, the time, and that HOME is still empty.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -14,7 +14,7 @@ for name in GOPROXY PIP_INDEX_URL PIP_CONFIG_FILE; do [ -z "${!name:-}" ] || kee
 env -i "${keep[@]}" make run | tee "$work/log"
 
 left=$(find "$work/home" -mindepth 1 | head -3)
-[ -z "$left" ] || { echo "error: make run left in HOME: $left" >&2; exit 1; }
+[ -z "$left" ] || { echo "error: make run left files in HOME: $left" >&2; exit 1; }
 python3 - "$work/log" runs/*/ <<'PYTHON'
 import json, pathlib, re, sys
 log, run = pathlib.Path(sys.argv[1]).read_text(), pathlib.Path(sys.argv[2])
@@ -26,7 +26,7 @@ checks = {
     f"training loss {baseline['ratio_train']:.2f} of the constant predictor's, at most 0.6": baseline["ratio_train"] <= 0.6,
     f"held-out loss {baseline['ratio_eval']:.2f} of it, at most 0.8": baseline["ratio_eval"] <= 0.8,
     f"run {train} s, at most 90": train <= 90,
-    "the run folder is whole": all((run / f).exists() for f in ("config.yaml", "metrics.jsonl", "eval.jsonl", "report.json", "checkpoints")),
+    "the run folder is complete": all((run / f).exists() for f in ("config.yaml", "metrics.jsonl", "eval.jsonl", "report.json", "checkpoints")),
 }
 for text, holds in checks.items():
     print("ok  " if holds else "FAIL", text)

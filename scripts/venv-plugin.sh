@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# Makes .cache/venv-plugin, the Python environment in which the tests run the plugin of plugins/testdata/python.
+# Creates .cache/venv-plugin, the Python environment for the plugin in plugins/testdata/python, which tests run.
 #
 #   scripts/venv-plugin.sh
 #
-# An environment that is complete is left alone, without a network access. Nothing is written outside .cache in the
-# repository and a temporary folder.
+# A complete environment is kept, without network access. Nothing is written outside .cache in the repository and a temporary
+# folder.
 set -euo pipefail
 
 packages=(grpcio==1.85.1 protobuf==7.36.2 numpy==2.4.6 typing-extensions==4.16.0)
@@ -23,13 +23,13 @@ command -v python3 >/dev/null || fail "python3 is missing: install Python 3.11 o
 python3 -c 'import sys; sys.exit(sys.version_info < (3, 11))' ||
 	fail "$(command -v python3) is $(python3 --version): numpy needs Python 3.11 or later"
 
-# Nothing below HOME: no cache, no version check, and a home of its own for rustup, because pip runs "rustc --version"
-# for its user agent.
+# Write nothing below HOME: no pip cache, no version check, and a folder for rustup, because pip runs "rustc --version" for its
+# user agent.
 tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
 export PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_CACHE_DIR=1 RUSTUP_HOME="$tmp/rustup"
 
-# The paths in an environment are absolute, so it is made where it stays; `ready` is written last.
+# The paths in an environment are absolute, so it is created in its final place. `ready` is written last.
 python3 -m venv --clear "$venv" || fail "python3 -m venv failed: install the venv module (python3-venv on Debian)"
 "$venv/bin/python" -m pip install --quiet --only-binary=:all: "${packages[@]}" ||
 	fail "pip could not install ${packages[*]} (its message is above)"

@@ -171,7 +171,7 @@ func testOutOfMemory(s *suite) {
 	if m, err := s.c.Allocate(total + 1); !errors.Is(err, gpu.ErrOutOfMemory) || m != nil {
 		s.Errorf("a block larger than the card: %v, %v, not gpu.ErrOutOfMemory", m, err)
 	}
-	s.memory(1) // and goes on
+	s.memory(1) // the context still works
 }
 
 func testCopies(s *suite) {

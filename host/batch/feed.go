@@ -111,7 +111,7 @@ type feeds struct {
 func (f *feeds) before(cfg *pipeline.Config, s pipeline.Source) {
 	cfg.Source = s
 	if f.how == Resident {
-		cfg.Source = &beginning{Source: s, left: len(residentFeed{}.slots)} // nothing else goes on beside it
+		cfg.Source = &beginning{Source: s, left: len(residentFeed{}.slots)} // nothing else runs at the same time
 	}
 	if f.how == Lockstep {
 		f.gate = newGate(s)

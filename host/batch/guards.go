@@ -99,7 +99,7 @@ func (g *guards) check(b *pipeline.Batch, by *worker) error {
 	damaged, first := g.damaged()
 	g.mu.Unlock()
 	if old {
-		return fmt.Errorf("%w: ring slot %d was begun before the ring was damaged", pipeline.ErrRebuild, b.Slot)
+		return fmt.Errorf("%w: ring slot %d was filled before the ring was damaged", pipeline.ErrRebuild, b.Slot)
 	}
 	if by != nil && !alone {
 		by = nil

@@ -11,7 +11,7 @@ import (
 	"github.com/xtts-host/xtts-host/shared/ring"
 )
 
-// TestDamageRebuildsEverythingInFlight: what was begun before the ring was damaged is built again, also where no guard shows it.
+// TestDamageRebuildsEverythingInFlight: what was filled before the ring was damaged is built again, also where no guard shows it.
 func TestDamageRebuildsEverythingInFlight(t *testing.T) {
 	layout := ring.NewLayout([]ring.Tensor{{Name: "mel", DType: manifest.F32, Shape: []int{3, 5, 2}}}, nil)
 	r, err := ring.Create(4, layout.Size)

@@ -57,7 +57,7 @@ func OpenQuarantine(path string, data Data, limit int) (_ *Quarantine, err error
 	return q, nil
 }
 
-// Restore takes over what a checkpoint lists of the training data: what the run left out, it goes on leaving out.
+// Restore takes over the training data that a checkpoint lists: the rows that the run left out stay left out.
 func (q *Quarantine) Restore(rows []checkpoint.Quarantined, s *Split) {
 	reasons := map[string]string{}
 	for _, r := range rows {

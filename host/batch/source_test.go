@@ -202,7 +202,7 @@ func TestSourceGoesOn(t *testing.T) {
 	}
 }
 
-// TestSourceWithAnotherLength goes on with a run that was to end earlier, or later, than it now is.
+// TestSourceWithAnotherLength resumes a run with an earlier or later last step.
 func TestSourceWithAnotherLength(t *testing.T) {
 	long := Source{Train: testPlan(t, 5, false), Val: testPlan(t, 1, true), Accumulate: 1, Epochs: 4, EvalEvery: 4, MaxSteps: 10}
 	all := expected(&long)

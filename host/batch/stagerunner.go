@@ -79,7 +79,7 @@ func (s *stageRunner) Process(ctx context.Context, b *pipeline.Batch) (_ []pipel
 		return nil, res.Busy, s.lost(a, err)
 	case errors.Is(err, supervise.ErrFailed):
 		if a.failed++; a.failed < maxFailures {
-			s.log.Warn(fmt.Sprintf("%v; the batch is built again", err))
+			s.log.Warn(fmt.Sprintf("%v; rebuilding the batch", err))
 			return nil, res.Busy, fmt.Errorf("%w: %w", pipeline.ErrRebuild, err)
 		}
 		return nil, res.Busy, fmt.Errorf("%d times in a row: %w", a.failed, err)
@@ -131,7 +131,7 @@ func (s *stageRunner) lost(a *attempts, err error) error {
 		return fmt.Errorf("%w: %w", pipeline.ErrRebuild, err)
 	}
 	if a.ended++; a.ended >= maxEnds {
-		return supervise.CrashLoop(s.plugin, fmt.Sprintf("%d processes ended because of one batch", maxEnds), err)
+		return supervise.CrashLoop(s.plugin, fmt.Sprintf("%d processes in a row failed on the same batch", maxEnds), err)
 	}
 	return fmt.Errorf("%w: %w", pipeline.ErrRebuild, err)
 }
@@ -171,7 +171,7 @@ func (s *stageRunner) inspect(b *pipeline.Batch, id supervise.ProcessID) (reject
 		default:
 			s.attempts[b.Slot].rows = append(s.attempts[b.Slot].rows, row)
 			again = fmt.Errorf("%w: stage %s: %s is not finite", pipeline.ErrRebuild, s.instance.Name, tensor)
-			s.log.Warn(fmt.Sprintf("plugin %s: stage %s: %s of clip %s is not finite; the batch is built again", s.plugin, s.instance.Name, tensor, rows[row].ID))
+			s.log.Warn(fmt.Sprintf("plugin %s: stage %s: %s of clip %s is not finite; rebuilding the batch", s.plugin, s.instance.Name, tensor, rows[row].ID))
 		}
 	})
 	switch {

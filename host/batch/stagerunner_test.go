@@ -98,13 +98,13 @@ func TestBatchThatEndsEveryProcess(t *testing.T) {
 	attempt(lost(true), 5)
 	outcome = lost(false)
 	err := process(poison)
-	const want = "plugin mix-plugin: it keeps crashing: 5 processes ended because of one batch; the last time: stage mix: no result within 6s\nits last lines on stderr:\n  oh"
+	const want = "plugin mix-plugin: it keeps crashing: 5 processes in a row failed on the same batch; the last time: stage mix: no result within 6s\nits last lines on stderr:\n  oh"
 	if !errors.Is(err, supervise.ErrCrashLoop) || errors.Is(err, pipeline.ErrRebuild) || err.Error() != want {
 		t.Errorf("%v\nwant %s", err, want)
 	}
 }
 
-// TestProcessThatSpoilsManyEmptyRows ends once for all of them: the batch is built again.
+// TestProcessThatSpoilsManyEmptyRows ends once for all of them: rebuilding the batch.
 func TestProcessThatSpoilsManyEmptyRows(t *testing.T) {
 	mel := ring.Tensor{Name: "mel", DType: manifest.F32, Shape: []int{maxEnds + 1, 2}}
 	layout := ring.NewLayout([]ring.Tensor{mel}, nil)

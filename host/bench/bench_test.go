@@ -9,7 +9,7 @@ import (
 	"github.com/xtts-host/xtts-host/host/report"
 )
 
-// figures are those of a run that made so many steps a second, with both GPUs busy by that much.
+// figures returns the figures of a run with that speed and that utilization of both GPUs.
 func figures(speed, model, data float64) Figures {
 	r := &report.Report{StepsPerSecond: speed, PhasesMs: report.Phases{{Name: "decode", Ms: 30}, {Name: "target", Ms: 4}, {Name: "transfer", Ms: 20}, {Name: "train", Ms: 15}}}
 	r.StepMs.Mean, r.StepMs.Variation = 1000/speed, 0.25
@@ -18,7 +18,7 @@ func figures(speed, model, data float64) Figures {
 	return Of(r)
 }
 
-// twoGPUs is a benchmark of two rounds with the batch sizes 8 and 16; with 64 nothing fits.
+// twoGPUs is a benchmark of two rounds with the batch sizes 8 and 16. Batch size 64 does not fit.
 func twoGPUs() *Result {
 	r := &Result{Version: Version, Bundle: "made-up", BatchSizes: []int{16, 8, 64}, Placement: TwoGPUs, Rounds: 2}
 	for _, batch := range r.BatchSizes {
@@ -29,7 +29,7 @@ func twoGPUs() *Result {
 					continue
 				}
 				if round == 1 {
-					i = len(Variants(TwoGPUs, nil)) - 1 - i // the same speeds in either order
+					i = len(Variants(TwoGPUs, nil)) - 1 - i // the same speeds in both orders
 				}
 				speed := []float64{10, 5, 8, 9, 4, 6, 5, 10}[i] * 16 / float64(batch)
 				r.Add(batch, v, round, figures(speed+float64(round), 0.85, 0.1))
@@ -54,12 +54,12 @@ func TestCompare(t *testing.T) {
 		t.Errorf("rows %q, want %q", order, want)
 	}
 	triple := r.find(16, Variant{TwoGPUs, TripleBuffered})
-	// 9/10 in the first round, 10/11 in the second; of two rounds the slower one is shown.
+	// 9/10 in the first round, 10/11 in the second. Of two rounds the slower one is the median.
 	if s := triple.OfComputeOnly; s == nil || s.Min != 0.9 || s.Max != 10.0/11 || s.Median != (0.9+10.0/11)/2 || triple.StepsPerSecond != 9 {
 		t.Errorf("%+v at %g steps/s", s, triple.StepsPerSecond)
 	}
 	if s := r.find(64, Variant{TwoGPUs, TripleBuffered}).OfComputeOnly; s != nil {
-		t.Errorf("what did not run is %v of compute only", s)
+		t.Errorf("a variant without figures is %v of compute only", s)
 	}
 }
 
@@ -73,22 +73,22 @@ func TestGoals(t *testing.T) {
 	low := twoGPUs()
 	for i := range low.Rows {
 		for k := range low.Rows[i].Rounds {
-			low.Rows[i].Rounds[k].GPUs = nil // the driver does not say
+			low.Rows[i].Rounds[k].GPUs = nil // the driver gives no samples
 			low.Rows[i].Rounds[k].StepMs.Variation = 0.4
 		}
 	}
 	low.Compare()
 	for _, c := range []struct {
-		name    string
-		result  *Result
-		what    string
-		ours    float64
-		reached string
-		note    string
+		name     string
+		result   *Result
+		what     string
+		measured float64
+		reached  string
+		note     string
 	}{
 		{"two GPUs", twoGPUs(), "model GPU busy", 85, Target, "batch 16, triple buffered"},
-		// Busy for a tenth of the time it feeds 10; its stage alone would allow for 27.
-		{"two GPUs", twoGPUs(), "data GPU busy", 10, Missed, "low is a result: its longest stage takes 4.0 ms of a step of 111.1, so it could feed 10 such model GPUs"},
+		// Busy for a tenth of the time, it could feed 10 model GPUs. By the time of its stage alone it could feed 27.
+		{"two GPUs", twoGPUs(), "data GPU busy", 10, Missed, "not a fault: its longest stage takes 4.0 ms of a step of 111.1, so this data GPU could serve 10 model GPUs"},
 		{"two GPUs", twoGPUs(), "step-time variation", 25, Target, ""},
 		{"two GPUs", twoGPUs(), "two GPUs pipelined, of one GPU synchronous", (9.0/4 + 10.0/5) / 2, Stretch, "2.00 to 2.25 by round; "},
 		{"two GPUs", twoGPUs(), "two GPUs pipelined, of one GPU pipelined", (9.0/6 + 10.0/7) / 2, Missed, ""},
@@ -98,8 +98,8 @@ func TestGoals(t *testing.T) {
 		{"two GPUs", twoGPUs(), "speed at batch 8", 18, Target, "made-up"},
 		{"two GPUs", twoGPUs(), "model GPU's memory at batch 8", 7, Missed, ""},
 		{"two GPUs", twoGPUs(), "model GPU's memory at batch 16", 7, Target, ""},
-		{"one GPU", one, "two GPUs pipelined, of one GPU pipelined", 0, NotMeasured, "no GPU of its own"},
-		{"one GPU", one, "data GPU busy", 0, NotMeasured, "no GPU of its own"},
+		{"one GPU", one, "two GPUs pipelined, of one GPU pipelined", 0, NotMeasured, "no separate data GPU"},
+		{"one GPU", one, "data GPU busy", 0, NotMeasured, "no separate data GPU"},
 		{"one GPU", one, "one GPU pipelined, of one GPU synchronous", (10.0/5 + 11.0/6) / 2, Minimum, "plugins on the CPU"},
 		{"the CPU", cpu, "model GPU busy", 0, NotMeasured, "no GPU"},
 		{"the CPU", cpu, "speed at batch 8", 0, NotMeasured, "no GPU"},
@@ -117,17 +117,17 @@ func TestGoals(t *testing.T) {
 			continue
 		}
 		h := c.result.Goals[at]
-		ours := 0.0
-		if h.Ours != nil {
-			ours = *h.Ours
+		measured := 0.0
+		if h.Measured != nil {
+			measured = *h.Measured
 		}
-		if d := ours - c.ours; d*d > 1e-18 || h.Reached != c.reached || !strings.Contains(h.Note, c.note) || (h.Ours == nil) != (c.reached == NotMeasured) {
-			t.Errorf("%s, %s: %g, %s, %q, want %g, %s, %q", c.name, c.what, ours, h.Reached, h.Note, c.ours, c.reached, c.note)
+		if d := measured - c.measured; d*d > 1e-18 || h.Reached != c.reached || !strings.Contains(h.Note, c.note) || (h.Measured == nil) != (c.reached == NotMeasured) {
+			t.Errorf("%s, %s: %g, %s, %q, want %g, %s, %q", c.name, c.what, measured, h.Reached, h.Note, c.measured, c.reached, c.note)
 		}
 	}
 }
 
-// TestReference: the batch that shares are given for is the largest of up to 32 that ran, else the smallest.
+// TestReference: the reference batch is the largest batch up to 32 that ran, else the smallest.
 func TestReference(t *testing.T) {
 	for _, c := range []struct {
 		ran  []int
@@ -138,7 +138,7 @@ func TestReference(t *testing.T) {
 			r.Add(n, Variant{OneGPU, TripleBuffered}, 0, figures(1, 1, 1))
 		}
 		if got := r.reference(); got != c.want {
-			t.Errorf("of %v it is %d, want %d", c.ran, got, c.want)
+			t.Errorf("batch sizes %v: reference %d, want %d", c.ran, got, c.want)
 		}
 	}
 }
@@ -161,10 +161,10 @@ func TestTables(t *testing.T) {
 			t.Errorf("no %q in\n%s", want, text)
 		}
 	}
-	// What another program reads.
+	// Other programs read this.
 	data, err := json.Marshal(r)
 	var back Result
 	if err != nil || json.Unmarshal(data, &back) != nil || back.GoalTable() != r.GoalTable() || back.Table(16) != r.Table(16) {
-		t.Errorf("%v: what is read is not what was written", err)
+		t.Errorf("%v: the file read differs from the one written", err)
 	}
 }

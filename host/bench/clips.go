@@ -14,15 +14,15 @@ import (
 	"github.com/xtts-host/xtts-host/shared/manifest"
 )
 
-// makeClips writes a data set whose clips fill a bundle's largest bucket: a voice-like tone in noise, and words. What it says is
-// nothing; what it costs is what speech of that length costs.
+// makeClips writes a data set whose clips fill a bundle's largest bucket: a voice-like tone in noise, and random words.
+// It costs as much time as speech of that length.
 func makeClips(dir string, b *ortgraphs.Bundle, clips int) error {
 	largest := b.Manifest.Buckets[len(b.Manifest.Buckets)-1]
 	samples, ok := largest["T_wav"]
 	if !ok {
-		return fmt.Errorf("bundle %s has no symbol T_wav, so that no clips can be made for it: give --train-data", b.Manifest.Name)
+		return fmt.Errorf("bundle %s has no symbol T_wav, so no clips can be made for it: give --train-data", b.Manifest.Name)
 	}
-	// Half of the tokens that the bucket holds: a tokenizer makes at most one of a letter, and marks of its own.
+	// Half of the tokens that the bucket holds: a tokenizer makes at most one token per letter and adds its own marks.
 	letters := max(1, largest["T_text"]/2)
 	if err := os.MkdirAll(filepath.Join(dir, "wavs"), 0o777); err != nil {
 		return err
@@ -31,7 +31,8 @@ func makeClips(dir string, b *ortgraphs.Bundle, clips int) error {
 	var list strings.Builder
 	wave := make([]int16, samples)
 	for i := range clips {
-		// None is quite as long as another, as in speech; augmentations that make clips longer find room.
+		// The clips differ in length, like speech, and are shorter than the bucket, because augmentations can make them
+		// longer.
 		n := samples - samples/20 - random.IntN(max(1, samples/20))
 		tone := 100 + 150*random.Float64()
 		for t := range n {
@@ -54,7 +55,7 @@ func makeClips(dir string, b *ortgraphs.Bundle, clips int) error {
 	return os.WriteFile(filepath.Join(dir, "metadata.csv"), []byte(list.String()), 0o666)
 }
 
-// pcm16 is a WAV file of one channel: RIFF, a format chunk of 16 bytes, the samples.
+// pcm16 returns a WAV file with one channel: RIFF, a format chunk of 16 bytes, the samples.
 func pcm16(wave []int16, f manifest.Features) []byte {
 	var b bytes.Buffer
 	size, rate := uint32(2*len(wave)), uint32(f.SampleRate)

@@ -1,8 +1,8 @@
-// Package bench keeps the figures of a benchmark of training, compares them, and words them for people.
+// Package bench collects the figures of a training benchmark, compares them, and prints them as tables.
 //
-// What is measured is a variant: where the model and the plugins are (a placement), and how batches come to the model (a
-// feeding). A variant is measured once in each round, and figures are compared within a round, so that what else the machine
-// does in an hour is in both sides of a comparison:
+// A variant is measured: where the model and the plugins run (the placement), and how batches reach the model (the
+// feeding). A variant is measured once per round, and figures are compared within a round, so other load on the machine
+// affects both sides of a comparison:
 //
 //	r := bench.Result{Version: bench.Version, Placement: bench.TwoGPUs, ...}
 //	for round := range rounds {

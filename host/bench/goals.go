@@ -8,24 +8,24 @@ import (
 	"text/tabwriter"
 )
 
-// Goal is a figure that training on two GPUs is to reach, beside ours. Source of the goals: the documents of the dual-GPU
-// training of MyXTTSModel. They name no model, so speeds and memory by batch size compare roughly at best; shares and ratios
-// compare.
+// Goal is a target for training on two GPUs, with the measured figure. The targets come from the documents of the dual-GPU
+// training of MyXTTSModel. The documents do not name a model, so speed and memory by batch size are only a rough guide;
+// shares and ratios are comparable.
 type Goal struct {
 	What    string `json:"what"`
 	Minimum string `json:"minimum,omitempty"`
 	Target  string `json:"target,omitempty"`
 	Stretch string `json:"stretch,omitempty"`
-	// Ours is in Unit: "%", "times", "rows", "steps/s", "GB". Null where it was not measured.
-	Ours *float64 `json:"ours"`
-	Unit string   `json:"unit"`
-	// Reached is the best that was: "stretch", "target", "minimum", or "missed"; else "not measured".
+	// Measured has the unit Unit: "%", "times", "rows", "steps/s", "GB". Null if it was not measured.
+	Measured *float64 `json:"measured"`
+	Unit     string   `json:"unit"`
+	// Reached is the best level that was reached: "stretch", "target", "minimum", or "missed"; else "not measured".
 	Reached string `json:"reached"`
-	// Note says with what it was measured, or why it was not.
+	// Note names the measurement, or the reason why there is none.
 	Note string `json:"note,omitempty"`
 }
 
-// The values of Reached.
+// Values of Reached.
 const (
 	Stretch     = "stretch"
 	Target      = "target"
@@ -34,40 +34,40 @@ const (
 	NotMeasured = "not measured"
 )
 
-// level is what is to be reached, as text and as the number from which it is. Without text there is none.
+// level is a level of a target: its text, and the number from which it is reached. Without text there is no such level.
 type level struct {
 	text string
 	from float64
 }
 
-// goal is a row of the founding documents.
+// goal is a target from those documents.
 type goal struct {
 	what, unit               string
-	lower                    bool // is better
+	lower                    bool // lower is better
 	minimum, target, stretch level
 }
 
-// is completes a goal with our figure.
-func (h goal) is(ours float64, note string) Goal {
+// is completes a goal with the measured figure.
+func (h goal) is(measured float64, note string) Goal {
 	out := h.not(note)
-	out.Ours, out.Reached = &ours, Missed
+	out.Measured, out.Reached = &measured, Missed
 	for _, l := range []struct {
 		name string
 		level
 	}{{Minimum, h.minimum}, {Target, h.target}, {Stretch, h.stretch}} {
-		if l.text != "" && (ours == l.from || ours > l.from != h.lower) {
+		if l.text != "" && (measured == l.from || measured > l.from != h.lower) {
 			out.Reached = l.name
 		}
 	}
 	return out
 }
 
-// not says why there is no figure.
+// not completes a goal without a figure. why is the reason.
 func (h goal) not(why string) Goal {
 	return Goal{What: h.what, Unit: h.unit, Minimum: h.minimum.text, Target: h.target.text, Stretch: h.stretch.text, Reached: NotMeasured, Note: why}
 }
 
-// from completes a goal with a ratio of two rows, if there is one.
+// from completes a goal with the ratio of two rows, if it exists.
 func (h goal) from(ratio *Spread, note, why string) Goal {
 	if ratio == nil {
 		return h.not(why)
@@ -89,7 +89,7 @@ var (
 	largest   = goal{"largest batch", "rows", false, level{}, level{"32", 32}, level{"48 on 24 GB", 48}}
 )
 
-// byBatch are the speed and the memory in GB to reach by batch size.
+// byBatch are the targets of speed and of memory in GB, by batch size.
 var byBatch = map[int]struct {
 	speed, memory level
 }{
@@ -99,14 +99,14 @@ var byBatch = map[int]struct {
 	32: {level{"3-5", 3}, level{"18", 18}},
 }
 
-// goals puts our figures beside those to reach.
+// goals compares the measured figures with the targets.
 func goals(r *Result) []Goal {
 	batch := r.reference()
 	pipelined := r.measured(batch, Variant{r.Placement, TripleBuffered})
 	with := fmt.Sprintf("batch %d, %s", batch, TripleBuffered)
 	missing := fmt.Sprintf("%s: no run", with)
 	noGPU, two := r.Placement == OnCPU, r.Placement == TwoGPUs
-	oneGPU := "no GPU of its own for the data"
+	oneGPU := "no separate data GPU"
 	if noGPU {
 		oneGPU = "no GPU"
 	}
@@ -155,8 +155,8 @@ func goals(r *Result) []Goal {
 	return append(all, r.goalsByBatch(noGPU)...)
 }
 
-// reference is the batch size by which ratios and shares are given: the largest that ran of up to 32, which was the target; else
-// the smallest; 0 for none.
+// reference is the batch size for ratios and shares: the largest up to 32, the target's, that ran; else the smallest; 0
+// for none.
 func (r *Result) reference() int {
 	best := 0
 	for _, n := range slices.Sorted(slices.Values(r.BatchSizes)) {
@@ -167,7 +167,7 @@ func (r *Result) reference() int {
 	return best
 }
 
-// goalsByBatch are those of batch sizes.
+// goalsByBatch returns the goals of single batch sizes.
 func (r *Result) goalsByBatch(noGPU bool) []Goal {
 	var speeds, memory []Goal
 	for _, n := range slices.Sorted(slices.Values(r.BatchSizes)) {
@@ -196,7 +196,7 @@ func (r *Result) goalsByBatch(noGPU bool) []Goal {
 	return slices.Concat([]Goal{r.largest(noGPU)}, speeds, memory)
 }
 
-// largest is the largest batch that ran.
+// largest returns the largest batch size that ran.
 func (r *Result) largest(noGPU bool) Goal {
 	ran, failed := 0, 0
 	for _, n := range r.BatchSizes {
@@ -220,7 +220,7 @@ func (r *Result) largest(noGPU bool) Goal {
 	return largest.is(float64(ran), "no larger one was asked for")
 }
 
-// feeds says how many model GPUs a data GPU could prepare batches for, by how busy it was and by the longest of its stages.
+// feeds returns how many model GPUs a data GPU could prepare batches for, from its utilization and its longest stage.
 func (row *Row) feeds() string {
 	g, stage := row.gpu("data"), row.stageMs()
 	if g.Busy == 0 && g.PeakBytes == 0 {
@@ -237,13 +237,13 @@ func (row *Row) feeds() string {
 	if most < 2 || math.IsInf(most, 1) {
 		return text
 	}
-	return fmt.Sprintf("low is a result: %s, so it could feed %d such model GPUs", text, int(most))
+	return fmt.Sprintf("not a fault: %s, so this data GPU could serve %d model GPUs", text, int(most))
 }
 
-// stageMs is the time that the longest stage takes for a batch, in ms.
+// stageMs returns the time of the longest stage for a batch, in ms.
 func (f *Figures) stageMs() float64 {
 	longest := 0.0
-	for _, p := range f.PhasesMs { // decode, the stages, transfer, and then those of steps
+	for _, p := range f.PhasesMs { // decode, the stages, transfer, then the phases of a step
 		if p.Name == "transfer" {
 			break
 		}
@@ -254,11 +254,11 @@ func (f *Figures) stageMs() float64 {
 	return longest
 }
 
-// GoalTable returns the goals beside our figures, for people. It comes after Compare.
+// GoalTable returns the targets and the measured figures as a table, to print after Compare.
 func (r *Result) GoalTable() string {
 	var text strings.Builder
 	t := tabwriter.NewWriter(&text, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(t, "hoped for\tminimum\ttarget\tstretch\tours\t")
+	fmt.Fprintln(t, "goal\tminimum\ttarget\tstretch\tmeasured\t")
 	dash := func(s string) string {
 		if s == "" {
 			return "-"
@@ -266,17 +266,17 @@ func (r *Result) GoalTable() string {
 		return s
 	}
 	for _, h := range r.Goals {
-		ours := "-"
-		if h.Ours != nil {
-			ours = fmt.Sprintf("%.4g %s", *h.Ours, h.Unit)
+		measured := "-"
+		if h.Measured != nil {
+			measured = fmt.Sprintf("%.4g %s", *h.Measured, h.Unit)
 		}
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\n", h.What, dash(h.Minimum), dash(h.Target), dash(h.Stretch), ours, h.mark())
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\n", h.What, dash(h.Minimum), dash(h.Target), dash(h.Stretch), measured, h.mark())
 	}
 	t.Flush()
 	return text.String()
 }
 
-// mark is a tick and what was reached, a cross, or a dash; and the note.
+// mark returns a tick with the level, a cross, or a dash, followed by the note.
 func (h *Goal) mark() string {
 	text := map[string]string{Stretch: "✓ stretch", Target: "✓", Minimum: "✗ minimum only", Missed: "✗ missed", NotMeasured: "– not measured"}[h.Reached]
 	if h.Reached == Minimum && h.Target == "" {

@@ -8,17 +8,17 @@ import (
 	"github.com/xtts-host/xtts-host/host/place"
 )
 
-// placements say where a benchmark trains.
+// placements describe where a benchmark trains.
 type placements struct {
-	name    string            // of the placement that is asked for
-	gpus    map[string]gpus   // of each placement that is measured; none on the CPU
+	name    string            // the requested placement
+	gpus    map[string]gpus   // of each measured placement; none on the CPU
 	devices map[string]string // by role
 }
 
-// gpus are those of a placement, as --data-gpu and --model-gpu name them.
+// gpus are the values of --data-gpu and --model-gpu for a placement.
 type gpus struct{ data, model config.GPU }
 
-// findPlacements finds the placement that is asked for. Where none is and there are two GPUs, it is on two.
+// findPlacements returns the requested placement. By default that is two GPUs, if there are two.
 func findPlacements(c config.Config, open func() (gpu.Inventory, error)) (placements, error) {
 	if c.Device != place.CPU && c.DataGPU == "" && c.ModelGPU == "" {
 		n, err := countGPUs(open)
@@ -36,13 +36,13 @@ func findPlacements(c config.Config, open func() (gpu.Inventory, error)) (placem
 	return placementsOf(p), nil
 }
 
-// countGPUs counts those that may be used.
+// countGPUs counts the GPUs that may be used.
 func countGPUs(open func() (gpu.Inventory, error)) (int, error) {
 	inventory, err := open()
 	if err != nil {
 		return 0, err
 	}
-	defer inventory.Close() // nothing that it could say now matters
+	defer inventory.Close() // an error no longer matters here
 	devices := inventory.Devices()
 	if list, ok := os.LookupEnv("CUDA_VISIBLE_DEVICES"); ok {
 		devices, err = gpu.Visible(list, devices)
@@ -50,7 +50,7 @@ func countGPUs(open func() (gpu.Inventory, error)) (int, error) {
 	return len(devices), err
 }
 
-// placementsOf names the GPUs of every placement by their UUIDs: two runs of a benchmark are on the same ones.
+// placementsOf returns the GPUs of every placement by UUID, so two runs of a benchmark use the same ones.
 func placementsOf(p place.Placement) placements {
 	if p.Model.OnCPU() {
 		return placements{name: OnCPU}

@@ -18,7 +18,7 @@ func TestPlacementsOf(t *testing.T) {
 	for _, c := range []struct {
 		at   place.Placement
 		name string
-		// flags that each variant that is measured must have
+		// flags that every variant must have
 		want map[string]string
 	}{
 		{place.Placement{}, OnCPU, nil},
@@ -51,12 +51,12 @@ func TestFindPlacements(t *testing.T) {
 		cards   int
 		want    string
 	}{
-		{"", "0,1,2,3", 4, "GPU 1 (Fake GPU"}, // after the data
+		{"", "0,1,2,3", 4, "GPU 1 (Fake GPU"}, // after the data GPU
 		{"", "3", 4, "GPU 3 (Fake GPU"},
 		{"", "0", 1, "GPU 0 (Fake GPU"},
 		{"--data-gpu 2 --model-gpu 0", "0,1,2,3", 4, "GPU 0 (Fake GPU"},
 		{"--data-gpu 0", "0,1", 2, "--data-gpu 0: --model-gpu is missing"},
-		{"--enable-memory-isolation --data-gpu-memory 30000", "0,1", 2, "--data-gpu-memory 30000: "}, // and not on one
+		{"--enable-memory-isolation --data-gpu-memory 30000", "0,1", 2, "--data-gpu-memory 30000: "}, // not on one GPU
 		{"", "7", 2, "CUDA_VISIBLE_DEVICES"},
 	} {
 		t.Setenv("CUDA_VISIBLE_DEVICES", c.visible)
@@ -71,14 +71,14 @@ func TestFindPlacements(t *testing.T) {
 	}
 }
 
-// cards opens a machine of n cards of 24 GB.
+// cards opens a machine with n GPUs of 24 GB.
 func cards(n int) func() (gpu.Inventory, error) {
 	return func() (gpu.Inventory, error) {
 		return &gputest.Inventory{Version: gpu.Driver{Version: "580"}, Cards: gputest.Cards(n, 24576*gpu.MB)}, nil
 	}
 }
 
-// settings reads a command line.
+// settings parses a command line.
 func settings(t *testing.T, args ...string) *config.Config {
 	t.Helper()
 	set := config.New()

@@ -7,42 +7,42 @@ import (
 	"github.com/xtts-host/xtts-host/host/report"
 )
 
-// Version is the version of the file.
-const Version = 2
+// Version is the format version of the file.
+const Version = 3
 
 // Result is the whole benchmark, and the content of its file. docs/benchmarks.md describes it.
 type Result struct {
 	Version int    `json:"version"`
 	Bundle  string `json:"bundle"`
-	// Bucket is the only one that is used, the largest: so steps can be compared.
+	// Bucket is the largest one. All measurements use it, so that steps can be compared.
 	Bucket map[string]int `json:"bucket"`
 	Steps  int            `json:"steps"` // of each measurement
-	// BatchSizes are those that were asked for, measured or not.
+	// BatchSizes are the requested ones, measured or not.
 	BatchSizes []int `json:"batch_sizes"`
-	// Placement is that which was asked for, or that the machine has by itself.
+	// Placement is the requested one, or the default on this machine.
 	Placement string `json:"placement"`
-	// Devices says which GPUs by role: "model", "data". Empty on the CPU.
+	// Devices has the GPU of each role, "model" and "data". Empty on the CPU.
 	Devices map[string]string `json:"devices,omitempty"`
 	Rounds  int               `json:"rounds"`
 	With    map[string]string `json:"with"` // versions
 	Rows    []Row             `json:"rows"`
-	Goals   []Goal            `json:"hoped"`
-	// Interrupted says that not everything was measured.
+	Goals   []Goal            `json:"goals"`
+	// Interrupted reports that measurements are missing.
 	Interrupted bool `json:"interrupted,omitempty"`
 }
 
-// Row is what one variant gave with one batch size.
+// Row is the result of a variant with one batch size.
 type Row struct {
 	BatchSize int    `json:"batch_size"`
 	Placement string `json:"placement"`
 	Feeding   string `json:"feeding"`
-	// Figures are those of the round with the median speed.
+	// Figures is the round with the median speed.
 	Figures
-	// OfComputeOnly is the speed as a part of that of "compute only" in the same round; null where that has none.
+	// OfComputeOnly is the speed divided by that of "compute only" in the same round; null if that was not measured.
 	OfComputeOnly *Spread `json:"of_compute_only"`
-	// Rounds are the figures of every round.
+	// Rounds has the figures of every round.
 	Rounds []Round `json:"rounds"`
-	// Failed says why there are no figures, such as a batch for which there is no memory.
+	// Failed is the reason why there are no figures, such as a batch that does not fit into memory.
 	Failed string `json:"failed,omitempty"`
 }
 
@@ -52,7 +52,7 @@ type Round struct {
 	Figures
 }
 
-// Figures are those of one run.
+// Figures are the figures of one run.
 type Figures struct {
 	StepsPerSecond      float64             `json:"steps_per_second"`
 	FramesPerSecond     float64             `json:"frames_per_second"`
@@ -63,27 +63,27 @@ type Figures struct {
 	GPUs                []GPU               `json:"gpus,omitempty"`
 }
 
-// GPU is how a GPU was used in one role. Two roles may share one.
+// GPU is the use of a GPU in one role. Two roles may share a GPU.
 type GPU struct {
 	Role   string `json:"role"` // "model", "data"
 	Device string `json:"device"`
-	// Busy is the mean share of time in which it worked, whoever it worked for, and Std the deviation of the Samples, one per
-	// second. Without samples it is not known.
+	// Busy is the mean utilization by all processes, Std the standard deviation of the Samples, one per second. Without
+	// samples it is unknown.
 	Busy    float64 `json:"busy"`
 	Std     float64 `json:"std"`
 	Samples int     `json:"samples"`
-	// PeakBytes is the most memory that the role's processes used together; 0 when it is not known.
+	// PeakBytes is the peak memory of the role's processes together; 0 if unknown.
 	PeakBytes int64 `json:"peak_bytes"`
 }
 
-// Spread is a figure of several rounds.
+// Spread is the spread of a figure over several rounds.
 type Spread struct {
 	Median float64 `json:"median"`
 	Min    float64 `json:"min"`
 	Max    float64 `json:"max"`
 }
 
-// Of takes the figures from a run's report.
+// Of returns the figures of a run's report.
 func Of(r *report.Report) Figures {
 	f := Figures{
 		StepsPerSecond: r.StepsPerSecond, FramesPerSecond: r.FramesPerSecond, StepMs: r.StepMs.Distribution,
@@ -104,7 +104,7 @@ func Of(r *report.Report) Figures {
 	return f
 }
 
-// gpu returns the GPU of a role; nil where there is none, or no row.
+// gpu returns the GPU of a role; nil if there is none, or no row.
 func (row *Row) gpu(role string) *GPU {
 	if row == nil {
 		return nil
@@ -127,7 +127,7 @@ func (r *Result) find(batch int, v Variant) *Row {
 	return nil
 }
 
-// row returns the row of a variant, made if need be.
+// row returns the row of a variant, and adds it if it is missing.
 func (r *Result) row(batch int, v Variant) *Row {
 	if r.find(batch, v) == nil {
 		r.Rows = append(r.Rows, Row{BatchSize: batch, Placement: v.Placement, Feeding: v.Feeding, Rounds: []Round{}})
@@ -135,22 +135,22 @@ func (r *Result) row(batch int, v Variant) *Row {
 	return r.find(batch, v)
 }
 
-// Add keeps what a variant gave in a round.
+// Add adds the figures of a variant in a round.
 func (r *Result) Add(batch int, v Variant, round int, f Figures) {
 	row := r.row(batch, v)
 	row.Rounds = append(row.Rounds, Round{round, f})
 }
 
-// Fail keeps why a variant has no figures.
+// Fail records why a variant has no figures.
 func (r *Result) Fail(batch int, v Variant, why string) { r.row(batch, v).Failed = why }
 
-// Failed reports whether a variant is known to have none.
+// Failed reports whether a variant failed.
 func (r *Result) Failed(batch int, v Variant) bool {
 	row := r.find(batch, v)
 	return row != nil && row.Failed != ""
 }
 
-// Compare fills in what follows from the rounds: each row's figures and its ratio to "compute only", and the goals.
+// Compare computes each row's figures from its rounds, its ratio to "compute only", and the goals.
 func (r *Result) Compare() {
 	order := Variants(r.Placement, nil)
 	slices.SortStableFunc(r.Rows, func(a, b Row) int {
@@ -169,7 +169,7 @@ func (r *Result) Compare() {
 	r.Goals = goals(r)
 }
 
-// ratio returns a row's speed as a part of a variant's, within rounds; nil when they have none in common.
+// ratio returns a row's speed divided by that of a variant, by rounds; nil if they have no round in common.
 func (r *Result) ratio(batch int, base Variant, row *Row) *Spread {
 	b := r.find(batch, base)
 	if b == nil || row == nil {
@@ -191,7 +191,7 @@ func (r *Result) ratio(batch int, base Variant, row *Row) *Spread {
 	return &Spread{Median: (all[(n-1)/2] + all[n/2]) / 2, Min: all[0], Max: all[n-1]}
 }
 
-// measured returns a variant's row if it has figures, else nil.
+// measured returns the row of a variant, or nil if it has no figures.
 func (r *Result) measured(batch int, v Variant) *Row {
 	if row := r.find(batch, v); row != nil && len(row.Rounds) > 0 && row.Failed == "" {
 		return row

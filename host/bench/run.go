@@ -21,24 +21,24 @@ import (
 	"github.com/xtts-host/xtts-host/ortgraphs"
 )
 
-// Options say what Run measures.
+// Options select what Run measures.
 type Options struct {
 	// BatchSizes are measured one after the other.
 	BatchSizes []int
-	// Steps of each measurement.
+	// Steps per measurement.
 	Steps int
-	// Feedings are the ways of feeding to measure, by the words of Feedings beside "compute"; nil means all.
+	// Feedings are the kinds of feeding to measure: "compute" and the names in Feedings; nil means all.
 	Feedings []string
-	// Rounds is how often everything is measured.
+	// Rounds is the number of rounds.
 	Rounds int
-	// JSON writes the figures to the standard output, and the text for people to standard error.
+	// JSON writes the figures to the standard output, and the text to standard error.
 	JSON bool
 }
 
-// check refuses what cannot be measured.
+// check refuses invalid options.
 func (o Options) check(set *config.Set) error {
 	if set.Resume != "" {
-		return exit.Usage(fmt.Errorf("--resume %s: a benchmark goes on with no run", set.Resume), "name its weights with --init")
+		return exit.Usage(fmt.Errorf("--resume %s: bench cannot resume a run", set.Resume), "pass the run to --init to use its weights")
 	}
 	if len(o.BatchSizes) == 0 {
 		return exit.Usage(errors.New("--batch-sizes is empty"), "")
@@ -49,7 +49,7 @@ func (o Options) check(set *config.Set) error {
 		}
 	}
 	if o.Steps < 10 {
-		return exit.Usage(fmt.Errorf("--bench-steps %d: the smallest value is 10", o.Steps), "the first of them is not counted")
+		return exit.Usage(fmt.Errorf("--bench-steps %d: the smallest value is 10", o.Steps), "the first step is not counted")
 	}
 	for _, word := range o.Feedings {
 		if Feedings[word] == "" {
@@ -62,9 +62,10 @@ func (o Options) check(set *config.Set) error {
 	return nil
 }
 
-// Run is the command: it trains with every way of feeding and every batch size, a few steps each, in one bucket, and says what each
-// gives. Where two GPUs are asked for, or there and none is asked for, it trains with one of them, too. Without --train-data it makes
-// clips that fill the bundle's largest bucket. Nothing of it is left. Interrupted, it says what it has measured by then.
+// Run runs the benchmark: it trains a few steps with every feeding and every batch size, in one bucket, and prints the
+// figures of each. On two GPUs, requested or found, it also trains with one of them. Without --train-data it makes
+// clips that fill the bundle's largest bucket, and removes them afterwards. If it is interrupted, it prints what it has
+// measured.
 func Run(ctx context.Context, set *config.Set, o Options, console host.Console) (err error) {
 	if err := o.check(set); err != nil {
 		return err
@@ -105,19 +106,19 @@ func Run(ctx context.Context, set *config.Set, o Options, console host.Console) 
 	return b.run(ctx)
 }
 
-// benchmark measures.
+// benchmark is a benchmark in progress.
 type benchmark struct {
 	Options
 	set     *config.Set
 	console host.Console
 	figures io.Writer // of the JSON
-	dir     string    // of one run at a time
+	dir     string    // of the current run
 	at      placements
 	result  Result
-	done    int // measurements
+	done    int // completed measurements
 }
 
-// run measures and says what came out, also of a benchmark that ended early.
+// run measures and prints the result, also if the benchmark ends early.
 func (b *benchmark) run(ctx context.Context) error {
 	r := &b.result
 	b.head()
@@ -142,7 +143,7 @@ func (b *benchmark) run(ctx context.Context) error {
 	return errors.Join(failure, report.JSON(b.figures, r))
 }
 
-// head says what is going to be measured.
+// head prints what will be measured.
 func (b *benchmark) head() {
 	var sizes []string
 	for _, symbol := range slices.Sorted(maps.Keys(b.result.Bucket)) {
@@ -155,7 +156,7 @@ func (b *benchmark) head() {
 	fmt.Fprintln(b.console.Out)
 }
 
-// measure measures every variant with one batch size, round by round. The error is what ends the benchmark.
+// measure measures every variant with one batch size, round by round. An error ends the benchmark.
 func (b *benchmark) measure(ctx context.Context, size int) error {
 	var feedings []string
 	for _, word := range b.Feedings {
@@ -171,7 +172,8 @@ func (b *benchmark) measure(ctx context.Context, size int) error {
 			}
 			r, err := b.once(ctx, size, v)
 			name := fmt.Sprintf("%d of %d  batch %d, %s, %s", b.done, all, size, v.Feeding, v.Placement)
-			// A batch that does not fit is a figure, too; so are limits that do not suit a placement that was not asked for.
+			// A batch that does not fit is a result. So is a limit that cannot be met in a placement that was not
+			// requested.
 			code := exit.Code(err)
 			switch {
 			case err == nil:

@@ -6,7 +6,7 @@ import (
 	"text/tabwriter"
 )
 
-// Table returns what was measured with one batch size, for people. It comes after Compare.
+// Table returns the figures of one batch size as text. It is valid after Compare.
 func (r *Result) Table(batch int) string {
 	var text strings.Builder
 	t := tabwriter.NewWriter(&text, 0, 0, 2, ' ', 0)
@@ -41,7 +41,7 @@ func (r *Result) Table(batch int) string {
 	return text.String()
 }
 
-// brief shortens why there are no figures to a table's line.
+// brief shortens the reason for missing figures to one line of a table.
 func brief(why string) string {
 	if line, _, _ := strings.Cut(why, "\n"); len(line) <= 100 {
 		return line
@@ -49,7 +49,7 @@ func brief(why string) string {
 	return strings.ToValidUTF8(why[:100], "") + "..."
 }
 
-// String is the median, and the spread where there is one; "-" for nil.
+// String returns the median, and the spread if there is one; "-" for nil.
 func (s *Spread) String() string {
 	switch {
 	case s == nil:
@@ -60,7 +60,7 @@ func (s *Spread) String() string {
 	return fmt.Sprintf("%.4f (%.4f to %.4f)", s.Median, s.Min, s.Max)
 }
 
-// String is how busy the GPU was, and its memory; "-" for nil and for what is not known.
+// String returns the utilization and memory of the GPU; "-" for nil and for unknown values.
 func (g *GPU) String() string {
 	if g == nil {
 		return "-"

@@ -2,31 +2,31 @@ package bench
 
 import "slices"
 
-// Where the model and the plugins are. A plugin that cannot use a GPU is on the CPU in all of them.
+// Where the model and the plugins run. A plugin that cannot use a GPU always runs on the CPU.
 const (
 	OnCPU        = "CPU"                // no GPU
 	PluginsOnCPU = "plugins on the CPU" // the model on a GPU
-	OneGPU       = "one GPU"            // which plugins and model share
+	OneGPU       = "one GPU"            // shared by plugins and model
 	TwoGPUs      = "two GPUs"           // one for the plugins, one for the model
 )
 
-// How batches come to the model.
+// How batches reach the model.
 const (
-	ComputeOnly    = "compute only"    // two batches by turns, which are in place: what the device can do
-	Synchronous    = "synchronous"     // a batch is begun when the one before has been trained on
-	DoubleBuffered = "double buffered" // batches are prepared beside training, with two device slots
-	TripleBuffered = "triple buffered" // with three
+	ComputeOnly    = "compute only"    // two prepared batches in turn: the limit of the device
+	Synchronous    = "synchronous"     // a batch is started when the previous one has been trained on
+	DoubleBuffered = "double buffered" // batches are prepared during training, with two device slots
+	TripleBuffered = "triple buffered" // the same with three device slots
 )
 
 // Variant is one way of training.
 type Variant struct{ Placement, Feeding string }
 
-// Feedings are all of them by the word that --feedings takes.
+// Feedings are the feedings by their names in --feedings.
 var Feedings = map[string]string{"compute": ComputeOnly, "synchronous": Synchronous, "double": DoubleBuffered, "triple": TripleBuffered}
 
-// Variants returns what is measured where training has that placement, of those feedings; nil means of all. With two GPUs these are also the ways to train with one of
-// them, with and without overlap. The first is what the others are compared with, and always there: it needs no plugin, and so is
-// the same in every placement.
+// Variants returns the variants to measure for a placement, with those feedings; nil means all. With two GPUs it
+// includes training with one of them, with and without overlap. The first variant is the reference and always present:
+// it needs no plugin and is the same in every placement.
 func Variants(placement string, feedings []string) []Variant {
 	all := []Variant{{placement, ComputeOnly}, {placement, Synchronous}, {placement, DoubleBuffered}, {placement, TripleBuffered}}
 	if placement == TwoGPUs {
@@ -40,8 +40,8 @@ func Variants(placement string, feedings []string) []Variant {
 	return slices.DeleteFunc(all, func(v Variant) bool { return v.Feeding != ComputeOnly && !slices.Contains(feedings, v.Feeding) })
 }
 
-// InOrder returns variants in the order in which a round, which counts from 0, measures them: every other round goes backwards, so
-// that what changes steadily, such as a card that warms up, falls on all.
+// InOrder returns variants in the order of a round, counted from 0. Every second round is reversed, so that a steady
+// change, such as a GPU that warms up, affects all variants equally.
 func InOrder(variants []Variant, round int) []Variant {
 	all := slices.Clone(variants)
 	if round%2 == 1 {

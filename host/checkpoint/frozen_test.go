@@ -27,7 +27,7 @@ func TestCheckpointsShareFrozenWeights(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	again := NewStore(filepath.Dir(s.dir)) // as when the run goes on
+	again := NewStore(filepath.Dir(s.dir)) // as in a resumed run
 	save(t, again, 3, 103)
 	if after, err := os.Stat(file); err != nil || !os.SameFile(before, after) {
 		t.Errorf("the next process wrote them again (%v)", err)

@@ -44,7 +44,7 @@ func bigTensors(step int64) (params, moments []Tensor) {
 	return []Tensor{weight, frozen}, []Tensor{moment}
 }
 
-// keepSaving goes on from the newest checkpoint and says on stdout what is saved.
+// keepSaving continues from the newest checkpoint and prints on stdout what is saved.
 func keepSaving(dir string) error {
 	s := NewStore(dir)
 	step := int64(0)

@@ -39,7 +39,7 @@ type Folder struct {
 type Point struct {
 	// Phase is its name: docs/torture.md lists them.
 	Phase string `json:"phase"`
-	// Host is the id of the process that tells; Reach fills it in.
+	// Host is the id of the process that reports; Reach sets it.
 	Host int `json:"host"`
 	// Plugin, PID, Worker and Generation name the plugin process that the point is about, if it is about one.
 	Plugin     string `json:"plugin,omitempty"`
@@ -84,8 +84,8 @@ func (f *Folder) Ledger() string {
 	return filepath.Join(f.dir, ledgerFile)
 }
 
-// Reach tells the harness of a point and waits for its answer, a line. A harness that has gone gets no more lines: the
-// run goes on without it.
+// Reach reports a point to the harness and waits for its answer, a line. If the harness has gone, it gets no more lines and
+// the run continues without it.
 func (f *Folder) Reach(p Point) {
 	if f == nil {
 		return

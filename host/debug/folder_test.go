@@ -21,7 +21,7 @@ func TestNoFolder(t *testing.T) {
 	}
 }
 
-// TestReach: the run waits for the harness's answer, and goes on when the harness is gone.
+// TestReach: the run waits for the harness's answer, and continues when the harness is gone.
 func TestReach(t *testing.T) {
 	dir := t.TempDir()
 	l, err := net.Listen("unix", filepath.Join(dir, socketFile))

@@ -32,7 +32,7 @@ type sampler struct {
 }
 
 func startSampler(path string) (*sampler, error) {
-	// Appended: a resumed run goes on in the same file.
+	// Appended: a resumed run continues the file.
 	file, err := os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o666)
 	if err != nil {
 		return nil, err

@@ -42,7 +42,7 @@ func (e *FullError) Hint() string {
 	if e.Free >= 0 {
 		missing = max(e.Need-e.Free, 1)
 	}
-	return fmt.Sprintf("free %s or more below %s, or keep fewer checkpoints with --keep-last, then go on with --resume", size(missing), filepath.Dir(e.Path))
+	return fmt.Sprintf("free %s or more below %s, or keep fewer checkpoints with --keep-last, then continue with --resume", size(missing), filepath.Dir(e.Path))
 }
 
 // IsFull reports whether an error means that the disk, or the user's share of it, is full.

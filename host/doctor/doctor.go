@@ -180,7 +180,7 @@ func (e *examination) cards() {
 		if !l.Peer {
 			state = Note
 		}
-		r.add(state, "", "GPU %d and GPU %d are joined %s", l.A, l.B, l.Link)
+		r.add(state, "", "GPU %d and GPU %d are connected %s", l.A, l.B, l.Link)
 	}
 	if len(e.machine.Cards) == 0 {
 		r.add(Note, "", "none")
@@ -201,7 +201,7 @@ func (e *examination) roles(driver error) {
 	r.section("placement")
 	switch {
 	case driver != nil && !e.OnCPU:
-		r.add(Note, "", "not known before the driver answers")
+		r.add(Note, "", "unknown: the driver does not respond")
 	case e.refusal != nil:
 		r.add(Bad, hint.Of(e.refusal), "%v", e.refusal)
 		if e.gpus {

@@ -82,14 +82,14 @@ func TestGPUs(t *testing.T) {
 		"GPUs: GPU 0: 1024 MB used, 23552 MB free of 24576 MB, 50 % busy, 2 processes; at best 8110 MB for data, 16465 MB for the model",
 		"GPUs: GPU 1 (Fake GPU, GPU-b0000001-0000-0000-0000-000000000000) at 0000:11:00.0, compute capability 9.0",
 		"GPUs: GPU 1: 0 MB used, 24576 MB free of 24576 MB; at best 8110 MB for data, 16465 MB for the model",
-		"GPUs: GPU 0 and GPU 1 are joined by 18 NVLinks, with peer access",
+		"GPUs: GPU 0 and GPU 1 are connected by 18 NVLinks, with peer access",
 		"placement: plugins on GPU 0 (at most 8110 MB), the model on GPU 1 (at most 1024 MB)",
 	}
 	if got := texts(r, OK); !r.Works || !slices.Equal(got, want) {
 		t.Errorf("works %v:\n%s\nwant\n%s", r.Works, strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
 	var text, again bytes.Buffer
-	if err := r.Write(&text); err != nil || !strings.HasSuffix(text.String(), "training can work here as asked\n") || !strings.Contains(text.String(), "\n  ✓ libcudnn.so.9: ") {
+	if err := r.Write(&text); err != nil || !strings.HasSuffix(text.String(), "training with these settings can work on this machine\n") || !strings.Contains(text.String(), "\n  ✓ libcudnn.so.9: ") {
 		t.Errorf("%v\n%s", err, text.String())
 	}
 	var back Report
@@ -150,7 +150,7 @@ func TestBad(t *testing.T) {
 			"libraries: libcudart.so.13", "libraries: libcublasLt.so.13", "libraries: libcublas.so.13", "libraries: libcurand.so.10", "libraries: libcufft.so.12", "libraries: libcudnn.so.9"}},
 		{"GPU passed over", few, cards, placing(place.Request{Device: place.CPU}), true, []string{"libraries: no ONNX Runtime"}},
 		{"build without CUDA", all, cards, absent, false, []string{"placement: this build has no CUDA make build"}},
-		{"driver crashes", crash, nil, placing(place.Request{}), false, []string{"driver: looking at it crashed: signal: segmentation fault"}},
+		{"driver crashes", crash, nil, placing(place.Request{}), false, []string{"driver: the probe process crashed: signal: segmentation fault"}},
 		{"driver crashes, CPU asked for", crash, nil, placing(place.Request{Device: place.CPU}), true, nil},
 		{"no answer", garbage, nil, placing(place.Request{}), false, []string{"driver: no answer: invalid character"}},
 		{"no program", "", nil, placing(place.Request{}), false, []string{"driver: no answer: unexpected end of JSON input", "libraries: no answer: unexpected end of JSON input"}},

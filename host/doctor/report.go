@@ -102,7 +102,7 @@ func (r *Report) Write(out io.Writer) error {
 		}
 	}
 	if r.Works {
-		text.WriteString("training can work here as asked\n")
+		text.WriteString("training with these settings can work on this machine\n")
 	}
 	_, err := io.WriteString(out, text.String())
 	return err

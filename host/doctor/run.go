@@ -39,7 +39,7 @@ func Run(ctx context.Context, out io.Writer, set *config.Set, version string, as
 		return err
 	}
 	if n := r.Bad(); n > 0 {
-		return exit.Refused(hint.Errorf("the lines with a cross say what to do", "training cannot work here as asked: %s", report.Count(n, "problem")))
+		return exit.Refused(hint.Errorf("see the lines marked ✗", "training with these settings cannot work on this machine: %s", report.Count(n, "problem")))
 	}
 	return nil
 }

@@ -23,15 +23,15 @@ func (e *examination) system() {
 	r.section("machine")
 	// Go's default for GOMAXPROCS is the smaller of the cores and the container's limit.
 	if all, ours := runtime.NumCPU(), runtime.GOMAXPROCS(0); ours < all {
-		r.add(Note, "give the container more CPUs, or set GOMAXPROCS, if decoding is what limits the speed", "%d CPU cores, of which %d may be used", all, ours)
+		r.add(Note, "give the container more CPUs, or set GOMAXPROCS, if decoding is the bottleneck", "%d CPU cores, of which %d may be used", all, ours)
 	} else {
 		r.add(OK, "", "%d CPU cores", ours)
 	}
 	var shm unix.Statfs_t
 	if err := unix.Statfs("/dev/shm", &shm); err != nil {
-		r.add(Note, "the ring needs none, plugins may", "/dev/shm: %v", err)
+		r.add(Note, "the ring does not use /dev/shm; a plugin may", "/dev/shm: %v", err)
 	} else if total := shm.Blocks * uint64(shm.Bsize); total < enoughShm {
-		r.add(Note, "the ring needs none; for plugins that do, docker run --shm-size 1g", "/dev/shm holds %s", size(total))
+		r.add(Note, "the ring does not use it; for plugins that do, docker run --shm-size 1g", "/dev/shm holds %s", size(total))
 	} else {
 		r.add(OK, "", "/dev/shm holds %s", size(total))
 	}

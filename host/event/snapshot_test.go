@@ -56,7 +56,7 @@ func TestSnapshot(t *testing.T) {
 	}
 }
 
-// Any number of readers ask while the run goes on. Steps never go back, and a Snapshot stays what it was.
+// Any number of readers ask during the run. Steps never decrease, and a Snapshot does not change.
 func TestSnapshotWhileTraining(t *testing.T) {
 	b := event.NewBus()
 	b.Require("must", nothing{})

@@ -42,7 +42,7 @@ func Hint(err error) string {
 	case OutOfMemory(err):
 		return "try a smaller --batch-size, then a smaller --buffer-size, then --accumulate"
 	case errors.Is(err, train.ErrNotFinite):
-		return "try a smaller --lr, a longer --warmup-steps or a smaller --grad-clip, and listen to the rows of the skipped steps"
+		return "try a smaller --lr, a longer --warmup-steps or a smaller --grad-clip, and listen to the clips of the skipped steps"
 	}
 	return ""
 }

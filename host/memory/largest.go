@@ -32,7 +32,7 @@ type Search struct {
 // was stopped.
 func (s Search) Largest(ctx context.Context) (rows int, sure bool) {
 	if s.Rows > 1 {
-		s.Log.Warn("the batch does not fit on the GPU: smaller ones are tried")
+		s.Log.Warn("the batch does not fit on the GPU: searching for the largest batch that fits")
 	}
 	ctx, cancel := context.WithTimeout(ctx, searchTime)
 	defer cancel()
@@ -43,7 +43,7 @@ func (s Search) Largest(ctx context.Context) (rows int, sure bool) {
 		}
 		graphs, err := s.Try(rows)
 		if err != nil && !exit.OutOfMemory(err) {
-			s.Log.Warn(fmt.Sprintf("no smaller batch is tried: %v", err))
+			s.Log.Warn(fmt.Sprintf("search for a smaller batch stopped: %v", err))
 		}
 		return graphs, err
 	})

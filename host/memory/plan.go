@@ -27,7 +27,7 @@ func (p Plan) Room() (int, error) {
 	}
 	room := p.Limit - p.total(0)
 	if room <= 0 {
-		return 0, p.refuse("leaves nothing for what the graphs compute", 0)
+		return 0, p.refuse("leaves no memory for the graphs", 0)
 	}
 	return room, nil
 }
@@ -50,7 +50,7 @@ func (p Plan) refuse(what string, graphs int) error {
 	t.add("device slots", p.Slots)
 	t.add("CUDA and its libraries", Libraries)
 	if graphs > 0 {
-		t.add("what the graphs compute, by trial of every bucket", graphs)
+		t.add("graphs, measured in trial runs of all buckets", graphs)
 	}
 	return hint.Errorf(fmt.Sprintf("give --model-gpu-memory %d or more, or a smaller --batch-size", p.Need(graphs)),
 		"%w: --model-gpu-memory %dMB %s:%s", ort.ErrOutOfMemory, p.Limit/gpu.MB, what, &t)

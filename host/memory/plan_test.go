@@ -28,11 +28,11 @@ func TestMemoryPlan(t *testing.T) {
   weights, gradients, optimizer state                     400 MB
   device slots                                             20 MB
   CUDA and its libraries                                  920 MB
-  what the graphs compute, by trial of every bucket       709 MB
+  graphs, measured in trial runs of all buckets           709 MB
   together                                               2049 MB`, "give --model-gpu-memory 2151 or more, or a smaller --batch-size")
 	p.Limit = 1000 * gpu.MB
 	_, err := p.Room()
-	refused(err, `out of memory: --model-gpu-memory 1000MB leaves nothing for what the graphs compute:
+	refused(err, `out of memory: --model-gpu-memory 1000MB leaves no memory for the graphs:
   weights, gradients, optimizer state                     400 MB
   device slots                                             20 MB
   CUDA and its libraries                                  920 MB

@@ -57,7 +57,7 @@ func (s *roles) choose(p Placement) (Placement, error) {
 		return p, nil
 	}
 	p.Data.GPU = best.data.Device
-	p.Reason = fmt.Sprintf("auto: of %d visible GPUs, %d (%s) and %d (%s) are joined %s", len(s.visible),
+	p.Reason = fmt.Sprintf("auto: of %d visible GPUs, %d (%s) and %d (%s) are connected %s", len(s.visible),
 		best.data.Index, use(best.data), best.model.Index, use(best.model), s.machine.Link(best.data.Device, best.model.Device))
 	return p, nil
 }

@@ -14,7 +14,7 @@ import (
 func Decide(r Request, m gpu.Machine) (Placement, error) {
 	if r.Device == CPU {
 		if r.Data != "" || r.Model != "" || r.Isolate {
-			return Placement{}, refuse("--device cpu does not go with --data-gpu, --model-gpu and --enable-memory-isolation", "leave --device away to train on a GPU")
+			return Placement{}, refuse("--device cpu does not go with --data-gpu, --model-gpu and --enable-memory-isolation", "omit --device to train on a GPU")
 		}
 		return Placement{Reason: "--device cpu"}, nil
 	}
@@ -74,7 +74,7 @@ func (s *roles) withoutGPU() (Placement, error) {
 	case s.Device == CUDA:
 		return Placement{}, refuse("--device cuda: "+why, "xtts-host doctor says what is missing; --device cpu trains on the CPU")
 	case s.Isolate:
-		return Placement{}, refuse("--enable-memory-isolation: "+why, "it limits the memory of GPUs; leave it away to train on the CPU")
+		return Placement{}, refuse("--enable-memory-isolation: "+why, "it limits the memory of GPUs; omit it to train on the CPU")
 	}
 	return Placement{Reason: why}, nil
 }
@@ -93,7 +93,7 @@ func (s *roles) nothing() string {
 // named places the roles where both flags are given.
 func (s *roles) named() (p Placement, err error) {
 	if s.Model == CPU {
-		return p, refuse("--model-gpu cpu: the model has no GPU then", "--device cpu trains on the CPU")
+		return p, refuse("--model-gpu cpu: it cannot be cpu", "--device cpu trains on the CPU")
 	}
 	if s.Needs() == 2 && len(s.visible) < 2 {
 		return p, s.tooFew()
@@ -133,9 +133,9 @@ func (s *roles) resolve(flag, name string) (gpu.Device, error) {
 
 // tooFew refuses to train on one GPU if two are requested.
 func (s *roles) tooFew() error {
-	reason, advice := fmt.Sprintf("multi-GPU needs 2 GPUs, found %d", len(s.visible)), "xtts-host --device cpu trains on the CPU"
+	reason, advice := fmt.Sprintf("two GPUs are requested, found %d", len(s.visible)), "xtts-host --device cpu trains on the CPU"
 	if len(s.visible) == 1 {
-		advice = fmt.Sprintf("xtts-host --data-gpu cpu --model-gpu %d trains on the one that there is", s.visible[0].Index)
+		advice = fmt.Sprintf("xtts-host --data-gpu cpu --model-gpu %d trains on that GPU", s.visible[0].Index)
 	}
 	if len(s.visible) < len(s.machine.Cards) {
 		reason += fmt.Sprintf(" (CUDA_VISIBLE_DEVICES=%s)", *s.Visible)

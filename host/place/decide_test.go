@@ -51,15 +51,15 @@ var byDevice = []placement{
 	{"two GPUs", 2, Request{Device: Auto}, cpu, 0, "the first GPU", "", ""},
 	{"cuda without GPU", 0, Request{Device: CUDA}, 0, 0, "", "--device cuda: no GPU found: NVIDIA's driver is not loaded", "xtts-host doctor says what is missing"},
 	{"cuda", 1, Request{Device: CUDA}, cpu, 0, "the first GPU", "", ""},
-	{"isolation without GPU", 0, Request{Isolate: true}, 0, 0, "", "--enable-memory-isolation: no GPU found", "leave it away"},
+	{"isolation without GPU", 0, Request{Isolate: true}, 0, 0, "", "--enable-memory-isolation: no GPU found", "omit it"},
 	{"all hidden", 2, Request{Visible: &none}, cpu, cpu, "CUDA_VISIBLE_DEVICES= hides every GPU", "", ""},
 	{"first hidden", 2, Request{Visible: &second}, cpu, 1, "the first GPU", "", ""},
 
 	// The CPU.
 	{"cpu", 2, Request{Device: CPU}, cpu, cpu, "--device cpu", "", ""},
-	{"cpu with flags", 2, Request{Device: CPU, Data: "0", Model: "1"}, 0, 0, "", "--device cpu does not go with", "leave --device away"},
-	{"cpu with isolation", 2, Request{Device: CPU, Isolate: true}, 0, 0, "", "--device cpu does not go with", "leave --device away"},
-	{"model on the cpu", 2, Request{Data: "0", Model: "cpu"}, 0, 0, "", "--model-gpu cpu: the model has no GPU then", "--device cpu"},
+	{"cpu with flags", 2, Request{Device: CPU, Data: "0", Model: "1"}, 0, 0, "", "--device cpu does not go with", "omit --device"},
+	{"cpu with isolation", 2, Request{Device: CPU, Isolate: true}, 0, 0, "", "--device cpu does not go with", "omit --device"},
+	{"model on the cpu", 2, Request{Data: "0", Model: "cpu"}, 0, 0, "", "--model-gpu cpu: it cannot be cpu", "--device cpu"},
 
 	// One flag.
 	{"data alone", 2, Request{Data: "0"}, 0, 0, "", "--data-gpu 0: --model-gpu is missing", "--model-gpu N"},
@@ -75,9 +75,9 @@ var byFlags = []placement{
 	{"by UUID", 4, Request{Data: "GPU-d0000003-0000-0000-0000-000000000000", Model: "gpu-B"}, 3, 1, "", "", ""},
 	{"data on the CPU", 1, Request{Data: "cpu", Model: "0"}, cpu, 0, "", "", ""},
 	{"one for both", 1, Request{Data: "0", Model: "0"}, 0, 0, "", "", ""},
-	{"two asked of one", 1, Request{Data: "0", Model: "1"}, 0, 0, "", "multi-GPU needs 2 GPUs, found 1", "xtts-host --data-gpu cpu --model-gpu 0 trains"},
-	{"two asked of none", 0, Request{Data: "0", Model: "1"}, 0, 0, "", "multi-GPU needs 2 GPUs, found 0: NVIDIA's driver is not loaded", "--device cpu"},
-	{"one of two visible", 2, Request{Data: "0", Model: "1", Visible: &second}, 0, 0, "", "multi-GPU needs 2 GPUs, found 1 (CUDA_VISIBLE_DEVICES=1)", "xtts-host --data-gpu cpu --model-gpu 1"},
+	{"two asked of one", 1, Request{Data: "0", Model: "1"}, 0, 0, "", "two GPUs are requested, found 1", "xtts-host --data-gpu cpu --model-gpu 0 trains"},
+	{"two asked of none", 0, Request{Data: "0", Model: "1"}, 0, 0, "", "two GPUs are requested, found 0: NVIDIA's driver is not loaded", "--device cpu"},
+	{"one of two visible", 2, Request{Data: "0", Model: "1", Visible: &second}, 0, 0, "", "two GPUs are requested, found 1 (CUDA_VISIBLE_DEVICES=1)", "xtts-host --data-gpu cpu --model-gpu 1"},
 	{"model asked of none", 0, Request{Data: "cpu", Model: "0"}, 0, 0, "", "--model-gpu 0: no GPU 0: there is none", "doctor"},
 	{"unknown index", 2, Request{Data: "0", Model: "2"}, 0, 0, "", "--model-gpu 2: no GPU 2: there are GPU 0 (Fake GPU, GPU-a", "doctor"},
 	{"ambiguous", 2, Request{Data: "GPU-", Model: "0"}, 0, 0, "", "--data-gpu GPU-: neither an index", "doctor"},
@@ -86,9 +86,9 @@ var byFlags = []placement{
 
 // byAuto are requests that leave the choice of a GPU to the host.
 var byAuto = []placement{
-	{"auto of four", 4, Request{Data: "auto", Model: "auto"}, 0, 1, "auto: of 4 visible GPUs, 0 (idle, 24576 MB) and 1 (idle, 24576 MB) are joined across NUMA nodes, without peer access", "", ""},
-	{"auto of one", 1, Request{Data: "auto", Model: "auto"}, 0, 0, "", "multi-GPU needs 2 GPUs, found 1", "--data-gpu cpu --model-gpu 0"},
-	{"auto of none", 0, Request{Data: "auto", Model: "auto"}, 0, 0, "", "multi-GPU needs 2 GPUs, found 0", "--device cpu"},
+	{"auto of four", 4, Request{Data: "auto", Model: "auto"}, 0, 1, "auto: of 4 visible GPUs, 0 (idle, 24576 MB) and 1 (idle, 24576 MB) are connected across NUMA nodes, without peer access", "", ""},
+	{"auto of one", 1, Request{Data: "auto", Model: "auto"}, 0, 0, "", "two GPUs are requested, found 1", "--data-gpu cpu --model-gpu 0"},
+	{"auto of none", 0, Request{Data: "auto", Model: "auto"}, 0, 0, "", "two GPUs are requested, found 0", "--device cpu"},
 	{"auto data", 4, Request{Data: "auto", Model: "0"}, 1, 0, "auto: of 4", "", ""},
 	{"auto model", 4, Request{Data: "2", Model: "auto"}, 2, 0, "auto: of 4", "", ""},
 	{"auto model, data on the CPU", 2, Request{Data: "cpu", Model: "auto"}, cpu, 0, "auto: GPU 0 is idle, 24576 MB, of 2 visible", "", ""},
@@ -188,7 +188,7 @@ func TestChoose(t *testing.T) {
 		data, model int
 		reason      string
 	}{
-		{"NVLink", changes{joined(2, 3, gpu.Link{NVLinks: 4, Peer: true}), joined(0, 1, gpu.Link{Distance: gpu.OneSwitch, Peer: true})}, 2, 3, "joined by 4 NVLinks, with peer access"},
+		{"NVLink", changes{joined(2, 3, gpu.Link{NVLinks: 4, Peer: true}), joined(0, 1, gpu.Link{Distance: gpu.OneSwitch, Peer: true})}, 2, 3, "connected by 4 NVLinks, with peer access"},
 		{"more NVLinks", changes{joined(0, 1, gpu.Link{NVLinks: 1}), joined(1, 3, gpu.Link{NVLinks: 2})}, 1, 3, "by 2 NVLinks"},
 		{"peer access", changes{joined(1, 2, gpu.Link{Distance: gpu.HostBridge, Peer: true}), joined(0, 1, gpu.Link{Distance: gpu.OneSwitch})}, 1, 2, "through the CPU's host bridge, with peer"},
 		{"near", changes{joined(1, 3, gpu.Link{Distance: gpu.OneSwitch}), joined(0, 1, gpu.Link{Distance: gpu.SameNode})}, 1, 3, "through one PCIe switch"},

@@ -47,7 +47,7 @@ func RequestOf(c *config.Config) Request {
 func On(r Request, m gpu.Machine) (Placement, error) {
 	p, err := Decide(r, m)
 	if err == nil && !p.Model.OnCPU() && !cuda.Built {
-		err = hint.Errorf("make build CUDA=1 builds with CUDA; --device cpu trains on the CPU", "%s is there to train on, but %w", p.Model.GPU, gpu.ErrNotBuilt)
+		err = hint.Errorf("make build CUDA=1 builds with CUDA; --device cpu trains on the CPU", "found %s, but %w", p.Model.GPU, gpu.ErrNotBuilt)
 	}
 	return p, err
 }
@@ -63,7 +63,7 @@ func (p Placement) Lines(workers, threads int) []string {
 	if !p.Data.OnCPU() {
 		lines = append(lines, p.Data.line("data: ", "plugins, to which it is device 0"))
 	}
-	const model = "the model is created here; training and evaluation"
+	const model = "training and evaluation"
 	if p.Model.OnCPU() {
 		lines = append(lines, fmt.Sprintf("cpu -> model: %s with %s", model, report.Count(threads, "thread")))
 	} else {

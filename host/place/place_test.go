@@ -38,11 +38,11 @@ func TestPlaceInBuildWithoutCUDA(t *testing.T) {
 		cards int
 		want  string // refusal; empty: the CPU
 	}{
-		{"", 4, "GPU 0 (Fake GPU, GPU-a0000000-0000-0000-0000-000000000000) is there to train on, but this build has no CUDA"},
-		{"--device cuda", 4, "GPU 0 (Fake GPU, GPU-a"},
-		{"--data-gpu 2 --model-gpu 3", 4, "GPU 3 (Fake GPU, GPU-d"},
-		{"--data-gpu cpu --model-gpu GPU-b", 4, "GPU 1 (Fake GPU, GPU-b"},
-		{"--data-gpu auto --model-gpu auto", 4, "GPU 1 (Fake GPU, GPU-b"},
+		{"", 4, "found GPU 0 (Fake GPU, GPU-a0000000-0000-0000-0000-000000000000), but this build has no CUDA"},
+		{"--device cuda", 4, "found GPU 0 (Fake GPU, GPU-a"},
+		{"--data-gpu 2 --model-gpu 3", 4, "found GPU 3 (Fake GPU, GPU-d"},
+		{"--data-gpu cpu --model-gpu GPU-b", 4, "found GPU 1 (Fake GPU, GPU-b"},
+		{"--data-gpu auto --model-gpu auto", 4, "found GPU 1 (Fake GPU, GPU-b"},
 		{"--data-gpu 1", 4, "--data-gpu 1: --model-gpu is missing"},
 		{"--device cpu", 4, ""},
 	} {
@@ -79,18 +79,18 @@ func TestLines(t *testing.T) {
 	}{
 		{"", 0, []string{
 			"cpu -> data:  decoding by 2 workers, plugins",
-			"cpu -> model: the model is created here; training and evaluation with 3 threads",
+			"cpu -> model: training and evaluation with 3 threads",
 			"no GPU found",
 		}},
 		{"", 1, []string{
 			"cpu -> data:  decoding by 2 workers, plugins",
-			"GPU 0 (Fake GPU, GPU-a0000000-0000-0000-0000-000000000000) -> model: the model is created here; training and evaluation; no limit in its 24576MB (16384 with --enable-memory-isolation)",
+			"GPU 0 (Fake GPU, GPU-a0000000-0000-0000-0000-000000000000) -> model: training and evaluation; no limit in its 24576MB (16384 with --enable-memory-isolation)",
 			"the first GPU; --data-gpu and --model-gpu name others",
 		}},
 		{"--data-gpu 1 --model-gpu 0 --enable-memory-isolation --model-gpu-memory auto", 2, []string{
 			"cpu -> data:  decoding by 2 workers",
 			"GPU 1 (Fake GPU, GPU-b0000001-0000-0000-0000-000000000000) -> data:  plugins, to which it is device 0; held to 8192 of 24576MB",
-			"GPU 0 (Fake GPU, GPU-a0000000-0000-0000-0000-000000000000) -> model: the model is created here; training and evaluation; held to 16465 of 24576MB",
+			"GPU 0 (Fake GPU, GPU-a0000000-0000-0000-0000-000000000000) -> model: training and evaluation; held to 16465 of 24576MB",
 		}},
 	} {
 		c := settings(t, append(strings.Fields(tt.args), "--threads", "3")...)

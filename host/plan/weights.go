@@ -90,14 +90,14 @@ func (w *Weights) Into(tensors []checkpoint.Tensor) (Match, error) {
 func (m Match) Text(path string) string {
 	const shown = 5
 	var b strings.Builder
-	fmt.Fprintf(&b, "%-12s %s: %d tensors taken over\n", "weights", path, len(m.Taken))
+	fmt.Fprintf(&b, "%-12s %s: %d tensors loaded\n", "weights", path, len(m.Taken))
 	for _, d := range m.damaged {
-		fmt.Fprintf(&b, "%-12s %s is damaged, so passed over: %v\n", "", d.Path, d.Err)
+		fmt.Fprintf(&b, "%-12s %s is damaged and skipped: %v\n", "", d.Path, d.Err)
 	}
 	for _, l := range []struct {
 		what  string
 		names []string
-	}{{"of another shape or type, so not taken", m.Reshaped}, {"not in the file, so as in the bundle", m.Missing}, {"in the file, but not in the bundle", m.Unused}} {
+	}{{"not loaded: other shape or type", m.Reshaped}, {"not in the file: the bundle's values are kept", m.Missing}, {"in the file, but not in the bundle", m.Unused}} {
 		if len(l.names) == 0 {
 			continue
 		}

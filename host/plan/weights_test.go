@@ -98,9 +98,9 @@ func TestMatchText(t *testing.T) {
 		Taken: make([]string, 12), Missing: []string{"a", "b", "c", "d", "e", "f", "g"}, Unused: []string{"x"},
 		damaged: []checkpoint.Skipped{{Path: "run/checkpoints/step-000009", Err: errors.New("torn")}},
 	}
-	want := `weights      w.safetensors: 12 tensors taken over
-             run/checkpoints/step-000009 is damaged, so passed over: torn
-             7 not in the file, so as in the bundle: a, b, c, d, e and 2 more
+	want := `weights      w.safetensors: 12 tensors loaded
+             run/checkpoints/step-000009 is damaged and skipped: torn
+             7 not in the file: the bundle's values are kept: a, b, c, d, e and 2 more
              1 in the file, but not in the bundle: x
 `
 	if got := m.Text("w.safetensors"); got != want {

@@ -160,7 +160,7 @@ func (c Command) ask(ctx context.Context, q question, value any) error {
 	case ctx.Err() != nil:
 		return fmt.Errorf("no answer: %w", ctx.Err())
 	case err != nil:
-		return fmt.Errorf("looking at it crashed: %w%s", err, lastLine(log.String()))
+		return fmt.Errorf("the probe process crashed: %w%s", err, lastLine(log.String()))
 	case jerr != nil:
 		return fmt.Errorf("no answer: %w", jerr)
 	case a.Error != "":

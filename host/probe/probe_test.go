@@ -36,7 +36,7 @@ func TestProbe(t *testing.T) {
 func TestLibraries(t *testing.T) {
 	const script = `case $2 in good) echo '{"value": [{"Path": "/lib/good"}]}';; *) echo dying >&2; kill -SEGV $$;; esac`
 	c := Command{"/bin/sh", "-c", script, "probe"}
-	want := []Found{{Path: "/lib/good"}, {Problem: "bad: looking at it crashed: signal: segmentation fault: dying"}}
+	want := []Found{{Path: "/lib/good"}, {Problem: "bad: the probe process crashed: signal: segmentation fault: dying"}}
 	if got := c.Libraries(t.Context(), "good", "bad"); !slices.Equal(got, want) {
 		t.Errorf("%+v, want %+v", got, want)
 	}

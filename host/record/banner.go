@@ -101,7 +101,7 @@ func (p *Plan) batches() string {
 	if c.Accumulate > 1 {
 		size += fmt.Sprintf(" x %d accumulated", c.Accumulate)
 	}
-	return fmt.Sprintf("%s, by length in %s; %s an epoch, %s in all",
+	return fmt.Sprintf("%s, by length in %s; %s per epoch, %s in total",
 		size, report.Count(p.Buckets, "bucket"), report.Count(int(s.StepsPerEpoch()), "step"), report.Count(int(s.Total()), "step"))
 }
 

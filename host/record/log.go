@@ -19,7 +19,7 @@ type Log struct {
 	file *logFile
 }
 
-// logFile notes the first write that failed: slog drops errors, and a run must not go on unlogged.
+// logFile notes the first write that failed: slog drops errors, and a run must not continue without a log.
 type logFile struct {
 	file   atomic.Pointer[os.File]
 	failed atomic.Pointer[error]

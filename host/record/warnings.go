@@ -59,7 +59,7 @@ func poor(c choices) []string {
 			c.bufferAsked, c.bufferSize, c.ringMemory, (c.bufferAsked*c.slotSize+1<<20-1)>>20)
 	}
 	if c.bufferSize < goodBuffer {
-		say("--buffer-size %d prepares a batch only when the one before is done: use %d or more", c.bufferSize, goodBuffer)
+		say("--buffer-size %d prepares a batch only after the previous one is done: use %d or more", c.bufferSize, goodBuffer)
 	}
 	if c.workers > c.cores {
 		say("--num-workers %d is more than the machine has cores: use %d or fewer", c.workers, c.cores)
@@ -84,7 +84,7 @@ func poor(c choices) []string {
 			say("the tokenizer does not know %s in the %s texts (%s)", characters(d.unknown), d.name, spelling(d.unknown))
 		}
 		if d.cacheError != nil {
-			say("the next start reads every %s clip again: %v (check space and permission to write in --cache-dir)", d.name, d.cacheError)
+			say("the index of the %s clips is not cached, so the next start reads them again: %v (check space and permission to write in --cache-dir)", d.name, d.cacheError)
 		}
 	}
 	return lines

@@ -36,12 +36,12 @@ func TestPoorChoices(t *testing.T) {
 		{"batch on a GPU of 24 GB", func(c *choices) { c.batchSize, c.card = 49, 23028<<20 },
 			[]string{"--batch-size 49 is large for a GPU of 23028 MB: use 48, with --buffer-size 100"}},
 		{"batch on a large GPU", func(c *choices) { c.batchSize, c.card = 288, 143771<<20 }, nil},
-		{"buffer", func(c *choices) { c.bufferSize, c.bufferAsked = 1, 1 }, []string{"--buffer-size 1 prepares a batch only when the one before is done: use 2 or more"}},
+		{"buffer", func(c *choices) { c.bufferSize, c.bufferAsked = 1, 1 }, []string{"--buffer-size 1 prepares a batch only after the previous one is done: use 2 or more"}},
 		{"lowered", func(c *choices) { c.bufferAsked, c.ringMemory = 50, "12MiB" },
 			[]string{"--buffer-size 50 was lowered to 2 to fit --ring-memory 12MiB: raise that to 300MiB"}},
 		{"lowered to one", func(c *choices) { c.bufferSize, c.ringMemory = 1, "6.5MiB" }, []string{
 			"--buffer-size 2 was lowered to 1 to fit --ring-memory 6.5MiB: raise that to 12MiB",
-			"--buffer-size 1 prepares a batch only when the one before is done: use 2 or more",
+			"--buffer-size 1 prepares a batch only after the previous one is done: use 2 or more",
 		}},
 		{"workers", func(c *choices) { c.workers = 3 }, []string{"--num-workers 3 is more than the machine has cores: use 2 or fewer"}},
 		{"accumulation", func(c *choices) { c.accumulate = 5 },
@@ -62,7 +62,7 @@ func TestPoorChoices(t *testing.T) {
 		}, []string{"the tokenizer does not know 3 characters: U+064A 'ي' (2, first in metadata.csv:3), U+06F1 '۱' (1, first in metadata.csv:3) in the training texts (write U+06CC 'ی' instead of U+064A, numbers in words)"}},
 		{"spelled in bytes", func(c *choices) { c.data[0].unknown, c.data[0].bytes = unknown, true }, nil},
 		{"no cache", func(c *choices) { c.data[0].cacheError = errors.New("mkdir index: permission denied") },
-			[]string{"the next start reads every training clip again: mkdir index: permission denied (check space and permission to write in --cache-dir)"}},
+			[]string{"the index of the training clips is not cached, so the next start reads them again: mkdir index: permission denied (check space and permission to write in --cache-dir)"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			poorer := good

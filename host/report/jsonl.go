@@ -138,7 +138,7 @@ type damaged struct{ error }
 
 func (e *damaged) Unwrap() error { return e.error }
 func (e *damaged) Hint() string {
-	return "repair it, or move the file away: it then begins anew, without what is in it"
+	return "repair the file, or move it away: the run then starts a new file"
 }
 
 // appendFloat writes the shortest text that reads back as v, and null for NaN and infinities.

@@ -77,7 +77,7 @@ func TestQuarantineFromManyWorkers(t *testing.T) {
 	}
 }
 
-// A line that would be refused when the run goes on is refused when it is written.
+// A line that a resumed run would refuse is refused when it is written.
 func TestQuarantineLongLine(t *testing.T) {
 	q, err := OpenQuarantine(filepath.Join(t.TempDir(), "quarantine.jsonl"))
 	if err != nil {

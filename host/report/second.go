@@ -54,7 +54,7 @@ func second(r *Report, setup Setup) *SecondGPU {
 	case shared > 0:
 		why = append(why, fmt.Sprintf("the stages that share the GPU take %s for a step of %s", milliseconds(shared), milliseconds(step)))
 	case len(plugins) > 0:
-		why = append(why, fmt.Sprintf("plugins on the CPU have what a step needs every %s, and a step takes %s", milliseconds(prepare), milliseconds(step)))
+		why = append(why, fmt.Sprintf("plugins on the CPU need %s per step, training needs %s", milliseconds(prepare), milliseconds(step)))
 	}
 	if s.Times > 1 && with == host {
 		why = append(why, fmt.Sprintf("then the steps before training would limit it, with %s", milliseconds(host)))

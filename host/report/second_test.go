@@ -31,10 +31,10 @@ func TestSecond(t *testing.T) {
 		want   float64 // 0: nothing is said
 		reason string
 	}{
-		{"never waits", step(0, 20, 44, 1), onGPU, 1, "the pipeline waits 0.0 % of the time for data; plugins on the CPU have what a step needs every 12.0 ms, and a step takes 60.0 ms"},
-		{"waits for plugins", step(30, 20, 236, 1), onGPU, 2, "waits 50 % of the time for data; plugins on the CPU have what a step needs every 60.0 ms"},
-		{"waits for plugins that know no GPU", step(30, 20, 236, 1), noKernels, 1, "every 60.0 ms"},
-		{"waits for decoding", step(30, 120, 8, 1), onGPU, 1, "every 60.0 ms"},
+		{"never waits", step(0, 20, 44, 1), onGPU, 1, "the pipeline waits 0.0 % of the time for data; plugins on the CPU need 12.0 ms per step, training needs 60.0 ms"},
+		{"waits for plugins", step(30, 20, 236, 1), onGPU, 2, "waits 50 % of the time for data; plugins on the CPU need 60.0 ms per step"},
+		{"waits for plugins that know no GPU", step(30, 20, 236, 1), noKernels, 1, "60.0 ms per step"},
+		{"waits for decoding", step(30, 120, 8, 1), onGPU, 1, "60.0 ms per step"},
 		{"decoding would be next", step(30, 80, 8, 1), onGPU, 1.5, "then the steps before training would limit it, with 40.0 ms"},
 		{"copies would be next", step(30, 8, 8, 50), onGPU, 1.2, "with 50.0 ms"},
 		{"shares the GPU", step(0, 20, 16, 1), sharing, 1.5, "0.0 % of the time for data; the stages that share the GPU take 20.0 ms for a step of 60.0 ms"},

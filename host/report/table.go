@@ -30,7 +30,7 @@ func (r *Report) Table(folder string) string {
 		t.row("", advice)
 	}
 	if s := r.Verdict.SecondGPU; s != nil {
-		t.row("a second GPU", fmt.Sprintf("would give %.2f times the speed at most: %s", s.Times, s.Reason))
+		t.row("a second GPU", fmt.Sprintf("speed-up at most %.2f: %s", s.Times, s.Reason))
 	}
 	t.row("run folder", filepath.Clean(folder))
 	return t.b.String()
@@ -113,7 +113,7 @@ func (t *table) speed(r *Report) {
 		return
 	}
 	t.row("speed", fmt.Sprintf("%s steps/s, %s frames/s", rate(r.StepsPerSecond), Thousands(int64(math.Round(r.FramesPerSecond)))))
-	t.row("input stall", fmt.Sprintf("%s of the time; %s of the transfers hidden behind training", percent(r.InputStallRatio), percent(r.TransferHiddenRatio)))
+	t.row("input stall", fmt.Sprintf("%s of the time; %s of the transfer time overlapped with training", percent(r.InputStallRatio), percent(r.TransferHiddenRatio)))
 	s := r.StepMs
 	text := fmt.Sprintf("mean %s, std %s, variation %s", milliseconds(s.Mean), milliseconds(s.Std), percent(s.Variation))
 	if s.FirstStepExcluded {
@@ -137,7 +137,7 @@ func (t *table) speed(r *Report) {
 		t.row("on the GPU", strings.Join(gpu, ", "))
 	}
 	if len(batch) > 0 {
-		t.row("beside it", strings.Join(batch, ", ")+" per batch")
+		t.row("in parallel", strings.Join(batch, ", ")+" per batch")
 	}
 }
 

@@ -87,7 +87,7 @@ func judge(s symptoms) Verdict {
 	}
 	if s.stall < stallLimit {
 		v.Bottleneck = "train"
-		say("The input is no bottleneck: the model waits for data %s of the time. A larger --batch-size trains more frames per second while memory lasts%s.", percent(s.stall), s.setup.suited())
+		say("The input pipeline is not the bottleneck: input stall %s. A larger --batch-size trains more frames per second while memory lasts%s.", percent(s.stall), s.setup.suited())
 	} else {
 		s.advise(say)
 	}
@@ -108,11 +108,11 @@ func (s symptoms) advise(say func(format string, args ...any)) {
 	setup := s.setup
 	switch {
 	case !s.queued:
-		say("No phase is busy all the time: too few batches are in flight. Raise --buffer-size%s, and --ring-memory if that holds it down.", now(setup.BufferSize))
+		say("No phase is busy all the time: too few batches are in flight. Raise --buffer-size%s, and --ring-memory if that limits it.", now(setup.BufferSize))
 	case s.bottleneck == "decode":
 		say("Decoding limits the run: raise --num-workers%s. Clips that have the bundle's sample rate need no resampling.", now(setup.NumWorkers))
 	case s.bottleneck == "transfer":
-		say("Copies to the device limit the run: more --slots%s absorb single slow ones; when all are slow, a smaller --batch-size moves less at a time.", now(setup.Slots))
+		say("Transfers limit the run: more --slots%s absorb single slow transfers; if all are slow, a smaller --batch-size makes them smaller.", now(setup.Slots))
 	case s.plugin != "":
 		workers := setup.WorkersOf[s.plugin]
 		say("Stage %s limits the run: give its plugin more processes, --plugin-workers %s=%d%s.",

@@ -55,7 +55,7 @@ func claimNamed(dir string) (*Folder, error) {
 		// With the lock: the run of another start may have ended since this start.
 		if _, err := os.Stat(filepath.Join(dir, report.MetricsFile)); err == nil {
 			f.Close(false)
-			return nil, exit.Refused(hint.Errorf("go on with it by --resume "+hint.Path(dir)+", or name another folder", "--run-dir %s: there is a run in it", dir))
+			return nil, exit.Refused(hint.Errorf("continue it with --resume "+hint.Path(dir)+", or name another folder", "--run-dir %s: there is a run in it", dir))
 		}
 		return f, nil
 	}

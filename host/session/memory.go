@@ -18,11 +18,11 @@ func (s *Session) Relieve(reason string) error {
 	}
 	err := errors.Join(s.Model.Shrink(), s.Optimizer.Shrink())
 	if errors.Is(err, train.ErrCaptured) {
-		s.log.Warn(fmt.Sprintf("training uses much memory: %s; its arenas cannot shrink: %v (--cuda-graphs off lets them)", reason, train.ErrCaptured))
+		s.log.Warn(fmt.Sprintf("the arenas of training cannot shrink although %s: %v; use --cuda-graphs off", reason, train.ErrCaptured))
 		return nil
 	}
 	if err == nil {
-		s.log.Warn(fmt.Sprintf("training gives back what its arenas do not need: %s", reason))
+		s.log.Warn(fmt.Sprintf("training releases unused arena memory: %s", reason))
 	}
 	return err
 }

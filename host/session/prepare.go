@@ -15,7 +15,7 @@ import (
 func (s *Session) Updates() string {
 	graph := "the graph of " + s.plan.Bundle.Manifest.Optimizer.Name
 	if fused, _ := s.Optimizer.Fused(); fused {
-		return "one kernel, which gives the bits of " + graph
+		return "a fused kernel, bit-identical to " + graph
 	}
 	return graph
 }
@@ -42,9 +42,9 @@ func (s *Session) Prepare(ctx context.Context) (found string, err error) {
 	}
 	switch {
 	case p.Graphs > 0 && s.fault != nil:
-		return fmt.Sprintf("%d; the optimizer runs kernel by kernel: %v", p.Graphs, s.fault), nil
+		return fmt.Sprintf("%d of training; none of the optimizer: %v", p.Graphs, s.fault), nil
 	case p.Graphs > 0:
-		return fmt.Sprintf("%d, and %d of the optimizer, captured and compared with runs kernel by kernel, arena %.2f GiB, %.2f s",
+		return fmt.Sprintf("%d of training, %d of the optimizer; replays match eager runs; arena %.2f GiB, %.2f s",
 			p.Graphs, updates.Graphs, gib(p.ArenaBytes), p.Time.Seconds()), nil
 	case s.fault != nil:
 		return fmt.Sprintf("off: %v", s.fault), nil

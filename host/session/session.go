@@ -72,7 +72,7 @@ func (s *Session) openModel(slots plan.Slots) (err error) {
 	b, threads := s.plan.Bundle.Manifest, s.plan.Threads()
 	model := train.ModelConfig{Bundle: s.plan.Bundle, Arena: s.plan.Arena, Precision: s.plan.Precision.Graph, Layouts: slots.Layouts, Slots: slots.Device, Threads: threads, Device: s.Device.Device, CUDAGraphs: s.capture}
 	if s.Model, err = train.NewModel(model); err != nil {
-		return exit.Advise(s.Device.Full(err), "what the host can check of the graphs is right, and ONNX Runtime does not take them: export the bundle again")
+		return exit.Advise(s.Device.Full(err), "the graphs pass the host's checks, but ONNX Runtime refuses them: export the bundle again")
 	}
 	p := b.Optimizer
 	p.LR, p.WeightDecay, p.GradClip = s.plan.Config.LR, s.plan.Config.WeightDecay, s.plan.Config.GradClip

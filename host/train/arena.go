@@ -8,10 +8,10 @@ import (
 	"github.com/xtts-host/xtts-host/ortgraphs/ort"
 )
 
-// ErrCaptured says that arenas cannot shrink because CUDA graphs hold addresses in them.
+// ErrCaptured reports that arenas cannot shrink because captured CUDA graphs contain addresses in them.
 var ErrCaptured = errors.New("captured CUDA graphs hold the memory")
 
-// ArenaBytes returns the memory of the GPU that ONNX Runtime's arenas hold now for intermediate values; 0 on the CPU.
+// ArenaBytes returns the GPU memory that ONNX Runtime's arenas hold now for intermediate values; 0 on the CPU.
 func (m *memory) ArenaBytes() (int, error) {
 	total := 0
 	for _, s := range m.sessions {
@@ -24,8 +24,8 @@ func (m *memory) ArenaBytes() (int, error) {
 	return total, nil
 }
 
-// Shrink has the arena of each session give back what it does not need, after its next run; the run after that takes what it needs
-// again. Numbers do not change. With captured graphs it does nothing and returns ErrCaptured.
+// Shrink makes the arena of each session release unused memory after its next run; the run after that allocates what it
+// needs. Results do not change. With captured graphs Shrink does nothing and returns ErrCaptured.
 func (m *memory) Shrink() error {
 	if m.captured {
 		return ErrCaptured
@@ -36,7 +36,7 @@ func (m *memory) Shrink() error {
 			return err
 		}
 		m.add(o.Close)
-		// Sessions that could capture graphs, and did not, need the option, too.
+		// Sessions that could have captured graphs, but did not, also need the option.
 		if err := errors.Join(o.ShrinkArenas(m.device.place()), o.NoGraph()); err != nil {
 			return fmt.Errorf("shrink arenas: %w", err)
 		}

@@ -9,7 +9,7 @@ import (
 	"github.com/xtts-host/xtts-host/shared/manifest"
 )
 
-// narrow writes f32 numbers as bf16: the nearest, and the even one of two that are as near. A NaN stays one.
+// narrow converts f32 to bf16, rounding to nearest, ties to even. A NaN stays a NaN.
 func narrow(to []byte, from []float32) {
 	bits := ort.View[uint16](to)
 	for i, x := range from {
@@ -35,7 +35,7 @@ func widen(from []byte) []float32 {
 	return wide
 }
 
-// numbers returns what bytes of a type hold, as f32; a copy of them.
+// numbers returns a copy of the values in bytes of a type, as f32.
 func numbers(data []byte, t manifest.DType) []float32 {
 	if t == manifest.BF16 {
 		return widen(data)
@@ -43,13 +43,13 @@ func numbers(data []byte, t manifest.DType) []float32 {
 	return slices.Clone(ort.View[float32](data))
 }
 
-// numbers returns a range of a vector, of Go's side.
+// numbers returns a range of a vector, from Go's side.
 func (v *vector) numbers(r ortgraphs.Range) []float32 {
 	s := v.span(r)
 	return numbers(v.host[s.Offset:s.Offset+s.Bytes()], s.DType)
 }
 
-// set writes a vector of one type from the first element on, on Go's side.
+// set writes a vector of one type on Go's side, from the first element on.
 func (v *vector) set(x []float32) {
 	if s := v.span(ortgraphs.Range{End: len(x)}); s.DType == manifest.BF16 {
 		narrow(v.host, x)

@@ -2,7 +2,7 @@ package train
 
 import "errors"
 
-// closers undoes constructions in reverse order.
+// closers undo constructions in reverse order.
 type closers []func() error
 
 func (c *closers) add(close func() error) { *c = append(*c, close) }

@@ -9,25 +9,25 @@ import (
 	"github.com/xtts-host/xtts-host/ortgraphs/ort"
 )
 
-// Device is what a model computes on. The zero Device is the CPU.
+// Device is the device of a model. The zero Device is the CPU.
 type Device struct {
 	// Context is the GPU; nil on the CPU. It outlives the model.
 	Context gpu.Context
-	// Compute is the stream that graphs run on, Transfer the one that batches cross on beside them.
+	// Compute is the stream of the graphs, Transfer that of the batches, which are transferred at the same time.
 	Compute, Transfer gpu.Stream
-	// CUDA has ONNX Runtime compute on the GPU of Context, on the stream Compute. Without it the CPU provider computes, which
-	// only a Context can do whose memory is the host's, as that of a test.
+	// CUDA makes ONNX Runtime compute on the GPU of Context, on the stream Compute. Without it the CPU provider
+	// computes, which requires a Context with memory on the host, such as that of a test.
 	CUDA *ort.CUDA
-	// Timer, if any, measures what the GPU does. It outlives the model.
+	// Timer, if any, measures the work of the GPU. It outlives the model.
 	Timer *Timer
-	// Deterministic takes slower kernels that give the same bits in every run.
+	// Deterministic selects slower kernels that give the same bits in every run.
 	Deterministic bool
 }
 
 // onGPU reports whether memory has two sides.
 func (d *Device) onGPU() bool { return d.Context != nil }
 
-// place is where ONNX Runtime finds the device's memory.
+// place returns where ONNX Runtime finds the device's memory.
 func (d *Device) place() ort.Place {
 	if d.CUDA == nil {
 		return ort.Host
@@ -35,7 +35,7 @@ func (d *Device) place() ort.Place {
 	return d.CUDA.Device
 }
 
-// chunks cuts a range into parts for one run of a graph each.
+// chunks splits a range into parts, one run of a graph each.
 func (d *Device) chunks(r ortgraphs.Range) (parts []ortgraphs.Range) {
 	size := chunk
 	if d.onGPU() {
@@ -49,7 +49,7 @@ func (d *Device) chunks(r ortgraphs.Range) (parts []ortgraphs.Range) {
 
 // arrive waits for the stream Transfer.
 func (d *Device) arrive() error {
-	// Such a copy takes some 50 µs, and a thread that sleeps meanwhile is woken 40 µs late.
+	// Such a transfer takes about 50 µs, and a thread that sleeps meanwhile wakes up 40 µs late.
 	for began := time.Now(); time.Since(began) < 200*time.Microsecond; {
 		if done, err := d.Transfer.Idle(); done || err != nil {
 			return err
@@ -58,19 +58,19 @@ func (d *Device) arrive() error {
 	return d.Transfer.Synchronize()
 }
 
-// staging is the pinned memory through which arenas reach the host and come back: large enough for full speed, small beside
-// them.
+// staging is the pinned memory for copies of arenas to and from the host. It is large enough for full speed, and small
+// compared with them.
 const staging = 32 << 20
 
-// block is memory that graphs work on, with a side for Go. On the CPU both are the same memory. On a GPU Go's side is a copy,
-// which pull and push bring up to date.
+// block is memory for graphs, with a side for Go. On the CPU both are the same memory. On a GPU, Go's side is a copy,
+// which pull and push update.
 type block struct {
 	size int
 	host []byte     // on a GPU nil before the first pull or push of an arena
 	dev  gpu.Memory // nil on the CPU
 }
 
-// pull copies what is on the GPU to Go's side, after all work queued so far.
+// pull copies the GPU's memory to Go's side, after all work queued so far.
 func (m *memory) pull(b *block) error {
 	return m.across(b, func(stage []byte, at int) error {
 		if err := m.device.Compute.Download(stage, b.dev, at); err != nil {
@@ -93,7 +93,7 @@ func (m *memory) push(b *block) error {
 	})
 }
 
-// across moves a block piece by piece through pinned memory.
+// across copies a block in pieces through pinned memory.
 func (m *memory) across(b *block, move func(stage []byte, at int) error) (err error) {
 	if !m.device.onGPU() {
 		return nil
@@ -114,7 +114,7 @@ func (m *memory) across(b *block, move func(stage []byte, at int) error) (err er
 	return nil
 }
 
-// mirror gives a block of a GPU its side for Go.
+// mirror allocates Go's side of a block on a GPU.
 func (m *memory) mirror(b *block) error {
 	if b.host != nil {
 		return nil

@@ -11,21 +11,21 @@ import (
 	"github.com/xtts-host/xtts-host/shared/manifest"
 )
 
-// fusion is a rule's update as one kernel of a GPU: one pass over the vectors, where the graph makes one for each of its operators. The
-// graph says what is computed, and the kernel is used when it gives the same bits.
+// fusion is the update of a rule as one kernel on a GPU: one pass over the vectors, where the graph makes one pass per
+// operator. The graph defines the result, and the kernel is used if its bits are the same.
 //
-// The kernel has the graph's name, followed by "_copy" when it writes bf16 copies of the weights, and by "_bf16" when the gradients are
-// bf16. Its arguments are the addresses of weights, gradients, state and copies, the number of elements, which is a multiple of 4, the
-// addresses of grad_norm, grad_scale and finite, and then numbers.
+// The kernel has the graph's name, followed by "_copy" if it writes bf16 copies of the weights, and by "_bf16" if the
+// gradients are bf16. Its arguments are the addresses of weights, gradients, state and copies, the number of elements,
+// which is a multiple of 4, the addresses of grad_norm, grad_scale and finite, and then numbers.
 type fusion struct {
 	ptx string
 	// numbers appends the kernel's last arguments.
 	numbers func(to []uint64, p manifest.Optimizer, lr, weightDecay float64, step int64) []uint64
-	// draw makes up the state of an element, to compare kernel and graph on.
+	// draw draws the state of an element for the comparison of kernel and graph.
 	draw func(r *rand.Rand, state []float32)
 }
 
-// adamwNumbers are what the graph makes of its scalars, in f64 as there.
+// adamwNumbers are the values that the graph computes from its scalars, in f64 as there.
 func adamwNumbers(to []uint64, p manifest.Optimizer, lr, weightDecay float64, step int64) []uint64 {
 	f32 := func(v float64) uint64 { return uint64(math.Float32bits(float32(v))) }
 	beta1, beta2, t := p.Betas[0], p.Betas[1], float64(step)
@@ -34,16 +34,16 @@ func adamwNumbers(to []uint64, p manifest.Optimizer, lr, weightDecay float64, st
 		f32(lr/(1-math.Pow(beta1, t))), f32(1-lr*weightDecay))
 }
 
-// drawAdamW makes up means of gradients and of their squares, and now and then none yet.
+// drawAdamW draws means of gradients and of their squares, sometimes zero as before the first step.
 func drawAdamW(r *rand.Rand, state []float32) {
 	state[0], state[1] = 0, 0
 	if r.IntN(4) > 0 {
-		v := r.NormFloat64() * math.Pow(10, float64(-r.IntN(10))) // down to where eps decides
+		v := r.NormFloat64() * math.Pow(10, float64(-r.IntN(10))) // down to where eps matters
 		state[0], state[1] = float32(v*r.Float64()), float32(v*v)
 	}
 }
 
-// kernel is a fusion over vectors.
+// kernel is a fusion with its vectors.
 type kernel struct {
 	gpu.Kernel
 	*fusion
@@ -61,7 +61,7 @@ const (
 	fusedWidth   = 4 * fusedThreads
 )
 
-// kernelName names the kernel of an optimizer for such vectors.
+// kernelName returns the name of an optimizer's kernel for such vectors.
 func kernelName(optimizer string, f forms) string {
 	if f.copies {
 		optimizer += "_copy"
@@ -77,7 +77,7 @@ func newKernel(k gpu.Kernel, f *fusion, stream gpu.Stream, v vectors, s *scalars
 	return &kernel{Kernel: k, fusion: f, stream: stream, vectors: v.list(), words: [3]uint64{word(s.gradNorm.at), word(s.scale.at), word(s.finite.at)}}
 }
 
-// update queues the update of a range, by so many blocks of threads at most.
+// update queues the update of a range, with at most so many blocks of threads.
 func (k *kernel) update(over ortgraphs.Range, blocks int, p manifest.Optimizer, lr, weightDecay float64, step int64) error {
 	a := k.arguments[:0]
 	for _, v := range k.vectors {
@@ -88,7 +88,7 @@ func (k *kernel) update(over ortgraphs.Range, blocks int, p manifest.Optimizer, 
 	return k.stream.Launch(k.Kernel, min(blocks, (over.Len()+fusedWidth-1)/fusedWidth), fusedThreads, k.arguments...)
 }
 
-// fuse has kernels update the weights, if they give what the graph gives. The fault says why not.
+// fuse selects kernels for the updates if their results equal the graph's. Otherwise the fault is the reason.
 func (o *Optimizer) fuse() (fault, err error) {
 	made := map[forms]*kernel{}
 	for _, s := range o.segments {
@@ -116,10 +116,10 @@ func (o *Optimizer) fuse() (fault, err error) {
 	return nil, nil
 }
 
-// proofs is the number of elements that kernel and graph are compared on: several for each thread of the launches.
+// proofs is the number of elements in the comparison of kernel and graph: several per thread of the launches.
 const proofs = 1 << 14
 
-// proof is an update that both make: early and late, with and without decay, with gradients that are clipped, that are not, and that are
+// proof is an update by both: early and late, with and without decay, with gradients that are clipped, not clipped, and
 // not finite.
 type proof struct {
 	lr, decay   float64
@@ -130,7 +130,7 @@ type proof struct {
 
 var toProve = []proof{{1e-3, 0.01, 1, 1e-3, 1, 1}, {1, 0, 2, 1e3, 0.25, 1}, {1e-4, 0.1, 100000, 3, 1, 1}, {1e-3, 0.01, 3, float32(math.NaN()), 1, 0}}
 
-// newProof makes vectors of proofs elements in the forms.
+// newProof allocates vectors of proofs elements in the forms.
 func newProof(m *memory, r rule, f forms) vectors {
 	parameter := manifest.Parameter{Shape: []int{proofs}}
 	policy := ortgraphs.Policy{Precision: manifest.BF16}
@@ -151,12 +151,12 @@ func newProof(m *memory, r rule, f forms) vectors {
 	return v
 }
 
-// prove compares a rule's kernel with its graph, on vectors that are made up. Nothing of it is left.
+// prove compares a rule's kernel with its graph, on synthetic vectors, and releases them.
 func prove(d Device, r rule, p manifest.Optimizer, f forms, made gpu.Kernel) (fault, err error) {
 	m := newMemory(d)
 	defer func() { err = errors.Join(err, m.Close()) }()
 	if p.GradClip == 0 {
-		p.GradClip = 1 // the kernel is to clip, too
+		p.GradClip = 1 // so that the kernel clips, too
 	}
 	s := newScalars(&m, r, p, 1, 0)
 	decay := newWord[float64](&m, s.in, manifest.F64)
@@ -176,7 +176,7 @@ func prove(d Device, r rule, p manifest.Optimizer, f forms, made gpu.Kernel) (fa
 		if err != nil {
 			return nil, err
 		}
-		got, err := v.updated(&m, &s, before, func() error { // in parts, and by so few threads that each comes round
+		got, err := v.updated(&m, &s, before, func() error { // in parts, with so few threads that each loops
 			const part = proofs / 4
 			first, rest := ortgraphs.Range{End: part}, ortgraphs.Range{Start: part, End: proofs}
 			return errors.Join(k.update(first, 1, p, c.lr, c.decay, c.step), k.update(rest, 5, p, c.lr, c.decay, c.step))
@@ -187,7 +187,7 @@ func prove(d Device, r rule, p manifest.Optimizer, f forms, made gpu.Kernel) (fa
 		for i := range got {
 			for n := range got[i] {
 				if math.Float32bits(got[i][n]) != math.Float32bits(want[i][n]) {
-					return fmt.Errorf("the kernel makes %g of what the graph makes %g of", got[i][n], want[i][n]), nil
+					return fmt.Errorf("the kernel computes %g where the graph computes %g", got[i][n], want[i][n]), nil
 				}
 			}
 		}
@@ -195,7 +195,7 @@ func prove(d Device, r rule, p manifest.Optimizer, f forms, made gpu.Kernel) (fa
 	return nil, nil
 }
 
-// draw makes up weights, gradients and state; copies are the weights'.
+// draw draws weights, gradients and state; copies are the weights'.
 func (c *proof) draw(random *rand.Rand, r rule) [][]float32 {
 	out := make([][]float32, 2+len(r.state))
 	for i := range out {
@@ -216,7 +216,7 @@ func (c *proof) draw(random *rand.Rand, r rule) [][]float32 {
 	return append(out, out[0])
 }
 
-// updated returns what an update makes of vectors.
+// updated returns the vectors after an update.
 func (v vectors) updated(m *memory, s *scalars, before [][]float32, update func() error) ([][]float32, error) {
 	all := v.list()
 	for i := range all {

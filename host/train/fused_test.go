@@ -66,11 +66,11 @@ func TestFusedIsCompared(t *testing.T) {
 		fault  string // "" when it is used
 	}{
 		{"right", fakeAdamW(forms{}, 0), ""},
-		{"wrong", fakeAdamW(forms{}, 1e-4), "the kernel makes "},
+		{"wrong", fakeAdamW(forms{}, 1e-4), "the kernel computes "},
 		{"takes what is not finite", func(a []uint64) {
 			a[7] = uint64(uintptr(unsafe.Pointer(&always)))
 			fakeAdamW(forms{}, 0)(a)
-		}, "the kernel makes "},
+		}, "the kernel computes "},
 		{"none", nil, "kernel adamw: no kernel for this GPU"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

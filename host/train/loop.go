@@ -14,8 +14,8 @@ import (
 	"github.com/xtts-host/xtts-host/host/schedule"
 )
 
-// Feed hands out batches in the order of the plan, as *pipeline.Pipeline does: Acquire waits for the next
-// and returns io.EOF after the last. Two may be held at a time, where Ready tells that Acquire will not wait.
+// Feed delivers batches in the order of the plan, as *pipeline.Pipeline does: Acquire waits for the next and returns
+// io.EOF after the last. Two may be held at a time, if Ready reports that Acquire will not wait.
 type Feed interface {
 	Ready() bool
 	Acquire(ctx context.Context) (*pipeline.DeviceSlot, error)
@@ -23,9 +23,9 @@ type Feed interface {
 	LastWait() time.Duration
 }
 
-// Progress is where a run stands between two windows. A checkpoint holds it.
+// Progress is the progress of a run between two windows. A checkpoint contains it.
 type Progress struct {
-	// Step is the number of windows that are over.
+	// Step is the number of completed windows.
 	Step int64
 	// Epoch and Batch name the next batch.
 	Epoch, Batch int
@@ -43,13 +43,13 @@ type Best struct {
 	Loss float64
 }
 
-// Observer is called with what happens, on the loop's goroutine. An error stops the run.
+// Observer gets the events of a run, on the loop's goroutine. An error ends the run.
 type Observer interface {
 	// Batch is called for every training batch that was computed, while its slot is still held.
 	Batch(d *pipeline.DeviceSlot)
-	// Step and Evaluated are called between windows, where a checkpoint may be taken: weights and optimizer are those
-	// after the step, though a GPU may be computing the next one's gradients already. The loop does not know a step's
-	// Frames, and overwrites its slices in the next step.
+	// Step and Evaluated are called between windows, when a checkpoint may be saved: weights and optimizer are those
+	// after the step, even if a GPU is computing the gradients of the next one. The loop does not set a step's Frames.
+	// It overwrites the step's slices in the next step.
 	Step(s *event.Step) error
 	Evaluated(e *event.Evaluation) error
 }
@@ -76,14 +76,14 @@ type Loop struct {
 	Policy    Policy
 	Feed      Feed
 	Observer  Observer
-	// Stop, when closed, ends the run at the next window. A window that waits for its batch is abandoned: it has
+	// Stop, when closed, ends the run after the current window. A window that waits for its batch is abandoned: it has
 	// changed nothing yet.
 	Stop <-chan struct{}
 	// Spent, if set, is called with how long the loop waited for a batch, trained, updated and evaluated: "wait",
 	// "train", "optimizer", "evaluate". On a GPU to train and to update is to queue that, and "result" is the wait for
 	// it.
 	Spent func(what string, b *pipeline.Batch, began, ended time.Time)
-	// Progress is where to begin. The loop keeps it up to date; an Observer may read it.
+	// Progress is the start of the run. The loop updates it; an Observer may read it.
 	Progress Progress
 
 	ahead   ahead
@@ -91,19 +91,19 @@ type Loop struct {
 	mean    mean
 	eval    event.Evaluation
 	before  boundary
-	skipped int // windows in a row
+	skipped int // consecutive windows
 }
 
-// boundary is when the window before, or the evaluation, ended.
+// boundary is the end of the previous window or evaluation.
 type boundary struct{ host, device time.Time }
 
-// The ways a run ends before the feed does.
+// Ends of a run before that of the feed.
 var (
 	ErrInterrupted = errors.New("interrupted")
-	ErrNotFinite   = errors.New("training does not stay finite")
+	ErrNotFinite   = errors.New("loss or gradients are not finite")
 )
 
-// Run is the loop. It locks its goroutine to its thread.
+// Run trains. It locks its goroutine to its thread.
 func (l *Loop) Run(ctx context.Context) error {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -120,7 +120,7 @@ func (l *Loop) Run(ctx context.Context) error {
 		}
 	}()
 
-	defer l.Model.Drain() // what fails here has failed before
+	defer l.Model.Drain() // an error here has been returned before
 
 	l.begin()
 	for !l.Policy.EarlyStop.Over(l.Progress.EarlyStop) {
@@ -154,16 +154,16 @@ func (l *Loop) Run(ctx context.Context) error {
 	return nil
 }
 
-// begin begins to measure a window. Nothing is being computed.
+// begin starts to measure a window. Nothing is being computed.
 func (l *Loop) begin() {
 	now := time.Now()
 	l.before = boundary{now, now}
 }
 
-// end ends the window's time, for the host and for the device.
+// end ends the window's time, on the host and on the device.
 func (l *Loop) end(now, done time.Time) {
 	l.window.Time = done.Sub(l.before.device)
-	l.window.Train += l.window.Time - now.Sub(l.before.host) // the host's window began later and ends later
+	l.window.Train += l.window.Time - now.Sub(l.before.host) // the host's window begins and ends later
 	l.before = boundary{now, done}
 }
 
@@ -173,19 +173,19 @@ func (l *Loop) spent(what string, b *pipeline.Batch, began, ended time.Time) {
 	}
 }
 
-// ahead is a batch whose result is not known yet.
+// ahead is a batch without a result yet.
 type ahead struct {
 	slot *pipeline.DeviceSlot // nil for none
 	lr   float64
 }
 
-// train queues one micro-batch, and the update when it is the window's last.
+// train queues one micro-batch, and the update after the last one of the window.
 func (l *Loop) train(ctx context.Context, d *pipeline.DeviceSlot) error {
 	b, next := &d.Batch, ahead{slot: d, lr: l.Policy.Schedule.LR(d.Batch.Step, l.Progress.Plateau.Reductions)}
 	began := time.Now()
 	err := l.Model.Queue(d.Index, b.Bucket, b.Seed)
 	took := time.Since(began)
-	// What takes time belongs to the window that ends next, though the batch may be of the one after.
+	// The time belongs to the window that ends next, even if the batch belongs to the one after.
 	l.window.InputWait += l.Feed.LastWait()
 	l.window.Train += took
 	l.spent("train", b, began, began.Add(took))
@@ -195,7 +195,7 @@ func (l *Loop) train(ctx context.Context, d *pipeline.DeviceSlot) error {
 		err = l.settle(ctx)
 	}
 	if err != nil {
-		l.Model.Drain() // it may be computing, and the copier is not to write to a slot that is read
+		l.Model.Drain() // it may be computing, and the copier must not write to a slot that is being read
 		l.Feed.Release(d)
 		return err
 	}
@@ -222,7 +222,7 @@ func (l *Loop) train(ctx context.Context, d *pipeline.DeviceSlot) error {
 	return l.settle(ctx)
 }
 
-// settle waits for the result of the batch that is queued, if any, and ends the window when it is the last.
+// settle waits for the result of the queued batch, if any, and ends the window after its last batch.
 func (l *Loop) settle(ctx context.Context) error {
 	a := l.ahead
 	if a.slot == nil {
@@ -252,7 +252,7 @@ func (l *Loop) settle(ctx context.Context) error {
 		}
 	}
 	l.Observer.Batch(a.slot)
-	l.Feed.Release(a.slot) // with it goes b.Rows
+	l.Feed.Release(a.slot) // b.Rows is not valid afterwards
 	if !b.Last {
 		return nil
 	}
@@ -298,10 +298,10 @@ func (l *Loop) step(b *pipeline.Batch, lr float64) error {
 	return nil
 }
 
-// isFinite tells a loss from what an evaluation of empty rows, or of a model that has run away, gives.
+// isFinite reports whether a loss is finite. That of an evaluation of empty rows, or of a diverged model, is not.
 func isFinite(loss float64) bool { return !math.IsNaN(loss) && !math.IsInf(loss, 0) }
 
-// evaluate computes one batch of the validation set, and the result when it is the last.
+// evaluate computes one batch of the validation set, and the result after the last one.
 func (l *Loop) evaluate(ctx context.Context, d *pipeline.DeviceSlot) error {
 	defer l.Feed.Release(d)
 	if err := l.settle(ctx); err != nil {

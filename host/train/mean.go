@@ -8,7 +8,7 @@ type mean struct {
 
 func (m *mean) reset() { m.weight, m.loss, m.metrics = 0, 0, m.metrics[:0] }
 
-// add counts one batch. A batch of empty rows weighs nothing, whatever its metrics are.
+// add adds one batch. A batch of empty rows has no weight, whatever its metrics are.
 func (m *mean) add(r Result) {
 	if len(m.metrics) == 0 {
 		m.metrics = append(m.metrics, make([]float64, len(r.Metrics))...)
@@ -23,8 +23,8 @@ func (m *mean) add(r Result) {
 	}
 }
 
-// result returns the means, NaN when nothing was counted. metrics is overwritten. For one batch the result is that
-// batch's, to the bit: f32 times f32 is exact in f64.
+// result returns the means, NaN if nothing was added. It overwrites metrics. For one batch the result has the bits of
+// that batch: f32 times f32 is exact in f64.
 func (m *mean) result(metrics []float64) (float64, []float64) {
 	metrics = metrics[:0]
 	for _, v := range m.metrics {

@@ -9,20 +9,20 @@ import (
 	"github.com/xtts-host/xtts-host/shared/manifest"
 )
 
-// memory makes blocks, tensors, sessions and bindings on a device and owns them; the first error sticks, so that a constructor reads
-// as a list.
+// memory allocates blocks, tensors, sessions and bindings on a device and owns them. It keeps the first error, so that
+// a constructor reads as a list.
 type memory struct {
 	closers
 	device   Device
 	async    *ort.RunOptions // nil on the CPU
 	sessions []*ort.Session
-	shrink   *ort.RunOptions // of the next run of each of unshrunk
+	shrink   *ort.RunOptions // for the next run of each session in unshrunk
 	unshrunk []*ort.Session
-	captured bool // CUDA graphs hold addresses in the arenas
+	captured bool // CUDA graphs contain addresses in the arenas
 	err      error
 }
 
-// newMemory begins to make things on a device.
+// newMemory returns the memory of a device, still empty.
 func newMemory(d Device) memory {
 	m := memory{device: d}
 	if d.CUDA == nil {
@@ -51,7 +51,7 @@ func (m *memory) block(size int) block {
 	return b
 }
 
-// tensor views size bytes of a block as a tensor.
+// tensor returns a tensor on size bytes of a block.
 func (m *memory) tensor(b block, at int, dtype manifest.DType, shape ...int) *ort.Tensor {
 	if m.err != nil {
 		return nil
@@ -69,17 +69,17 @@ func (m *memory) tensor(b block, at int, dtype manifest.DType, shape ...int) *or
 	return t
 }
 
-// apart is the distance of words: a GPU's kernels want their operands aligned to it.
+// apart is the distance between words: kernels of a GPU require aligned operands.
 const apart = 256
 
-// words are single values that graphs read or write, in one block, so that one copy moves all.
+// words are scalars that graphs read or write, in one block, so that one copy moves all of them.
 type words struct {
 	block
 	used  int
-	blank []byte // on a GPU all bits set, which is NaN
+	blank []byte // on a GPU all bits are set, which is NaN
 }
 
-// words returns room for n values.
+// words returns words with room for n values.
 func (m *memory) words(n int) *words {
 	w := &words{block: m.block(n * apart)}
 	if m.err != nil || !m.device.onGPU() {
@@ -102,8 +102,8 @@ func fill(b []byte, v byte) {
 	}
 }
 
-// send queues the copy of the words that the host has written, so that what is queued after sees them. The host must not write
-// again before that is done.
+// send queues the copy of the words that the host has written, for work that is queued later. The host must not write
+// again before the copy is done.
 func (m *memory) send(w *words) error {
 	if !m.device.onGPU() {
 		return nil
@@ -111,7 +111,7 @@ func (m *memory) send(w *words) error {
 	return m.device.Compute.Upload(w.dev, 0, w.host[:w.used])
 }
 
-// blank sets all words to NaN, after what is queued, so that what a graph does not write shows.
+// blank sets all words to NaN, after the queued work, so that a value that a graph does not write is detected.
 func (m *memory) blank(w *words) error {
 	if !m.device.onGPU() {
 		fill(w.host[:w.used], 0xff)
@@ -142,7 +142,7 @@ func (m *memory) event() gpu.Event {
 	return e
 }
 
-// word is one of words, with its tensor.
+// word is one of the words, with its tensor.
 type word[T ort.Element] struct {
 	value  *T
 	tensor *ort.Tensor
@@ -158,7 +158,7 @@ func newWord[T ort.Element](m *memory, w *words, dtype manifest.DType) word[T] {
 	return word[T]{&ort.View[T](w.host[at : at+dtype.Size()])[0], m.tensor(w.block, at, dtype), at}
 }
 
-// open opens a graph and owns its session. graphs lets its runs be captured as CUDA graphs.
+// open opens a graph and owns its session. graphs allows to capture its runs as CUDA graphs.
 func (m *memory) open(cfg ort.SessionConfig, graphs bool) *ort.Session {
 	if m.err != nil {
 		return nil
@@ -179,9 +179,9 @@ func (m *memory) open(cfg ort.SessionConfig, graphs bool) *ort.Session {
 	return s
 }
 
-// run runs a binding, after what is queued.
+// run runs a binding, after the queued work.
 func (m *memory) run(e execution) error {
-	if m.device.onGPU() && m.device.CUDA == nil { // the CPU provider knows no streams
+	if m.device.onGPU() && m.device.CUDA == nil { // the CPU provider has no streams
 		if err := m.device.Compute.Synchronize(); err != nil {
 			return err
 		}
@@ -194,15 +194,15 @@ func (m *memory) run(e execution) error {
 	return e.binding.Run(options)
 }
 
-// execution is a binding with what tells ONNX Runtime how to run it. They stay together: with another binding's options a captured
-// graph would be replayed on the other's memory, without a word.
+// execution is a binding with its run options. They stay together: with the options of another binding, ONNX Runtime
+// would silently replay the captured graph on the memory of that binding.
 type execution struct {
 	session *ort.Session
 	binding *ort.Binding
 	options *ort.RunOptions // nil on the CPU
 }
 
-// execution binds every input and output of the graph.
+// execution binds all inputs and outputs of the graph.
 func (m *memory) execution(s *ort.Session, inputs, outputs tensors) execution {
 	if m.err != nil {
 		return execution{}
@@ -225,7 +225,7 @@ func (m *memory) execution(s *ort.Session, inputs, outputs tensors) execution {
 	return execution{s, b, m.async}
 }
 
-// capture has the next run of e capture the CUDA graph id, which later runs replay. ids are the session's.
+// capture makes the next run of e capture CUDA graph id, which later runs replay. ids are the session's.
 func (m *memory) capture(e *execution, id int) error {
 	options, err := ort.NewRunOptions()
 	if err != nil {

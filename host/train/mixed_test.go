@@ -218,7 +218,7 @@ func TestMixedOnADevice(t *testing.T) {
 	}
 }
 
-// TestMixedResumes: masters and moments are all that a run needs to go on with the same bits.
+// TestMixedResumes: masters and moments are all that a run needs to continue with the same bits.
 func TestMixedResumes(t *testing.T) {
 	b := bundletest.Mixed(t, pico)
 	d, _ := fakeWith(t, fakeKernels())

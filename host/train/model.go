@@ -12,29 +12,29 @@ import (
 	"github.com/xtts-host/xtts-host/shared/ring"
 )
 
-// ModelConfig says what a Model is made of. All fields are needed but Threads.
+// ModelConfig configures a Model. All fields except Threads are required.
 type ModelConfig struct {
 	Bundle *ortgraphs.Bundle
 	// Arena lays out the bundle's parameters.
 	Arena *ortgraphs.Arena
-	// Precision is that of the training graph, and of Arena: F32, also when it is empty, or BF16.
+	// Precision is the precision of the training graph and of Arena: F32, the default, or BF16.
 	Precision manifest.DType
-	// Layouts holds one layout per bucket. The leading InputBytes of each are the graph's inputs; a device
-	// slot has the same offsets as a ring slot.
+	// Layouts has one layout per bucket. The leading InputBytes of each are the graph's inputs; a device slot has the
+	// same offsets as a ring slot.
 	Layouts []ring.Layout
 	// Slots is the number of device slots.
 	Slots int
-	// Threads compute inside an operator on the CPU; 0 means all cores.
+	// Threads is the number of threads inside an operator on the CPU; 0 means all cores.
 	Threads int
 	// Device is the CPU by default.
 	Device Device
-	// CUDAGraphs has Prepare capture the training graph of every slot and bucket, so that a step is one launch.
+	// CUDAGraphs makes Prepare capture the training graph of every slot and bucket, so that a step is one launch.
 	CUDAGraphs bool
 }
 
 // Model is the bundle's training and evaluation graph with its weights, gradients and device slots.
 //
-// Load and Unload belong to the copier; everything else to the trainer's goroutine. Close is idempotent.
+// Load and Unload are for the copier, everything else for the trainer's goroutine. Close is idempotent.
 type Model struct {
 	memory
 	parameters
@@ -44,7 +44,7 @@ type Model struct {
 
 	slots []block
 
-	capturing   bool // Prepare is to capture CUDA graphs
+	capturing   bool // Prepare captures CUDA graphs
 	programs    []Program
 	inputs      []manifest.TensorSpec
 	train, eval [][]execution // by slot and bucket
@@ -52,12 +52,12 @@ type Model struct {
 	seeds       []word[int64] // by slot: that of one is read while the next is queued
 }
 
-// Result is what one run of a graph says about a batch.
+// Result is the result of a run for one batch.
 type Result struct {
 	// Loss is the mean over what Weight counts.
 	Loss, Weight float64
-	// Metrics are in the order of the bundle's; one that the graph does not give is NaN. The next run
-	// overwrites the slice.
+	// Metrics are in the bundle's order; a metric that the graph does not return is NaN. The next run overwrites the
+	// slice.
 	Metrics []float64
 }
 
@@ -67,7 +67,7 @@ type results struct {
 	loss, weight word[float32]
 	metrics      []word[float32]
 	values       []float64 // of the metrics
-	done         gpu.Event // what was queued before the last Fetch; nil on the CPU
+	done         gpu.Event // after the work queued before the last Fetch; nil on the CPU
 }
 
 // result reads them. The next call overwrites the metrics.
@@ -78,8 +78,8 @@ func (r *results) result() Result {
 	return Result{Loss: float64(*r.loss.value), Weight: float64(*r.weight.value), Metrics: r.values}
 }
 
-// NewModel opens the graphs, loads the bundle's initial weights and makes one binding per slot and bucket. On error
-// nothing is left open.
+// NewModel opens the graphs, loads the bundle's initial weights and makes one binding per slot and bucket. On error it
+// releases everything.
 func NewModel(cfg ModelConfig) (*Model, error) {
 	b := cfg.Bundle.Manifest
 	m := &Model{memory: newMemory(cfg.Device), parameters: parameters{params: b.Parameters, arena: cfg.Arena}, inputs: b.Inputs, capturing: cfg.CUDAGraphs, precision: cmp.Or(cfg.Precision, manifest.F32), layouts: cfg.Layouts}
@@ -94,7 +94,7 @@ func NewModel(cfg ModelConfig) (*Model, error) {
 	return m, nil
 }
 
-// SlotBytes returns the size of a device slot, which holds a batch of any bucket.
+// SlotBytes returns the size of a device slot, which has room for a batch of any bucket.
 func SlotBytes(layouts []ring.Layout) int {
 	size := 0
 	for _, l := range layouts {
@@ -103,8 +103,9 @@ func SlotBytes(layouts []ring.Layout) int {
 	return size
 }
 
-// Load copies the graph's inputs of a batch from a ring slot into a device slot, in one piece, and returns when it is there. On a
-// GPU the ring slot is pinned, and the caller's thread bound to the context; the copy runs beside the graphs.
+// Load copies the graph's inputs of a batch from a ring slot to a device slot, in one piece, and returns when the copy
+// is done. On a GPU the ring slot is pinned and the caller's thread bound to the context; the graphs continue
+// meanwhile.
 func (m *Model) Load(slot, bucket int, src []byte) error {
 	src = src[:m.layouts[bucket].InputBytes]
 	dst := &m.slots[slot]
@@ -122,8 +123,7 @@ func (m *Model) Load(slot, bucket int, src []byte) error {
 	return timer.transferred()
 }
 
-// Unload copies the graph's inputs back from a device slot to memory of the same kind that Load takes them from: the way back, for
-// who wants to see what arrived.
+// Unload copies the graph's inputs from a device slot back to memory like that of Load, to check what arrived.
 func (m *Model) Unload(slot, bucket int, dst []byte) error {
 	dst = dst[:m.layouts[bucket].InputBytes]
 	src := &m.slots[slot]
@@ -137,8 +137,9 @@ func (m *Model) Unload(slot, bucket int, dst []byte) error {
 // Async reports whether Queue returns before the batch is computed.
 func (m *Model) Async() bool { return m.device.onGPU() }
 
-// Queue runs forward and backward on the batch in a device slot, which may go on when it has returned. The gradients stand in the
-// gradient arena until the next call. Fetch and Result follow; the next batch, in another slot, may be queued between the two.
+// Queue runs forward and backward on the batch in a device slot and may return before that is done. The gradients are
+// in the gradient arena until the next call. Fetch and Result follow; the next batch, in another slot, may be queued
+// between them.
 func (m *Model) Queue(slot, bucket int, seed int64) error {
 	*m.seeds[slot].value = seed
 	return m.queue(Training, m.train[slot][bucket])
@@ -148,7 +149,7 @@ func (m *Model) queue(w Work, e execution) error {
 	return errors.Join(m.send(m.in), m.blank(m.out), m.device.Timer.around(w, func() error { return m.run(e) }))
 }
 
-// Fetch queues what brings the outcome of all work queued so far to the host.
+// Fetch queues the copy of the results of all queued work to the host.
 func (m *Model) Fetch() error {
 	if !m.Async() {
 		return nil
@@ -157,7 +158,7 @@ func (m *Model) Fetch() error {
 	return errors.Join(m.receive(m.out), m.device.Compute.Record(m.done))
 }
 
-// Result waits for what the last Fetch brings, and with it for all that was queued before.
+// Result waits for the copy of the last Fetch, and so for all work queued before it.
 func (m *Model) Result() (Result, error) {
 	if m.Async() {
 		if err := errors.Join(m.done.Synchronize(), m.device.Timer.computed()); err != nil {
@@ -185,7 +186,7 @@ func (m *Model) compute(w Work, e execution) (Result, error) {
 	return m.Result()
 }
 
-// Drain waits until nothing is queued, such as a batch whose result no one needs any more.
+// Drain waits until nothing is queued, such as a batch whose result is no longer needed.
 func (m *Model) Drain() error {
 	if !m.Async() {
 		return nil
@@ -193,10 +194,10 @@ func (m *Model) Drain() error {
 	return m.device.Compute.Synchronize()
 }
 
-// Pull brings what Weights shows up to date. On the CPU that is always so.
+// Pull updates Weights. On the CPU they are always up to date.
 func (m *Model) Pull() error { return m.pull(&m.weights.block) }
 
-// Push takes over what was written to Weights, and copies of it.
+// Push copies Weights to the device after a change, and updates their bf16 copies.
 func (m *Model) Push() error { return m.upload(&m.memory) }
 
 // Gradients returns the gradients of the last Train by parameter, without the frozen ones.

@@ -14,22 +14,23 @@ import (
 	"github.com/xtts-host/xtts-host/shared/manifest"
 )
 
-// chunk is the number of elements that one run of the update graph works on: 1 MiB of f32, so that the graph's
-// intermediates stay in the cache. Measured on 66 M parameters: 110 ms a step, against 250 ms over the whole
-// vector and 210 ms in chunks of a quarter.
+// chunk is the number of elements per run of the update graph: 1 MiB of f32, so that the graph's intermediates stay in
+// the cache. Measured with 66 M parameters: 110 ms per step, against 250 ms for the whole vector and 210 ms in
+// quarters.
 const chunk = 1 << 18
 
-// gpuChunk is the same on a GPU, where the rule has no kernel: intermediates take a few hundred megabytes, and each run launches some 30
-// kernels of ONNX Runtime's. Measured on an H200 with AdamW and 66 M parameters: 4.0 ms a step; over the whole vector they would take 2 GB.
+// gpuChunk is the same on a GPU, if the rule has no kernel: intermediates take a few hundred megabytes, and each run
+// launches about 30 kernels of ONNX Runtime. Measured on an H200 with AdamW and 66 M parameters: 4.0 ms per step;
+// intermediates of the whole vector would take 2 GB.
 const gpuChunk = 1 << 22
 
-// rule is what tells one optimizer's graph from another's. The graph has the rule's name, and beside what the rule
-// lists it takes the inputs that every optimizer does.
+// rule describes an optimizer graph. The graph has the rule's name, and in addition to the rule's inputs those that
+// every optimizer has.
 type rule struct {
-	// state names the vectors that it keeps: the input NAME, the output NAME_out. They begin at 0. A checkpoint has
-	// them as NAME.<parameter>, which is PyTorch's name.
+	// state names the vectors of the optimizer's state: the input NAME, the output NAME_out. They start at 0. A
+	// checkpoint has them as NAME.<parameter>, which is PyTorch's name.
 	state []string
-	// scalars returns the f64 inputs that stay as they are.
+	// scalars returns the constant f64 inputs.
 	scalars func(p manifest.Optimizer) map[string]float64
 	fusion  *fusion // nil for none
 }
@@ -50,7 +51,7 @@ var rules = map[string]rule{
 	},
 }
 
-// Optimizer updates a model's weights in place. It belongs to the trainer's goroutine.
+// Optimizer updates a model's weights in place. It is for the trainer's goroutine.
 type Optimizer struct {
 	memory
 	scalars
@@ -58,30 +59,30 @@ type Optimizer struct {
 	params manifest.Optimizer
 	rule   rule
 
-	state    []vector // the rule's
+	state    []vector // of the rule
 	window   window
 	segments []segment
 	updates  []update          // none with kernels
-	kernels  map[forms]*kernel // by what a segment is made of; nil for none
-	fault    error             // why there are none although the rule has them
+	kernels  map[forms]*kernel // by the forms of a segment; nil without kernels
+	fault    error             // the reason why the kernels of the rule are not used
 
 	// Steps counts the updates. Skipped windows do not count.
 	Steps int64
 	torn  bool
 }
 
-// scalars are the single values of an update: those that the host writes, and those that the norm's graph does.
+// scalars are the scalars of an update: those written by the host, and those written by the norm's graph.
 type scalars struct {
 	in, out  *words
 	lr       word[float64]
 	step     word[int64]
 	gradNorm word[float32]
 	finite   word[uint8]
-	scale    word[float32] // what norm gives the updates
+	scale    word[float32] // from norm, for the updates
 	inputs   map[string]*ort.Tensor
 }
 
-// newScalars makes them for a rule, with room for more of either kind.
+// newScalars allocates them for a rule, with room for more of both kinds.
 func newScalars(m *memory, r rule, p manifest.Optimizer, moreIn, moreOut int) scalars {
 	constants := r.scalars(p)
 	constants["max_norm"] = p.GradClip
@@ -98,27 +99,27 @@ func newScalars(m *memory, r rule, p manifest.Optimizer, moreIn, moreOut int) sc
 	return s
 }
 
-// constant makes a value that stays as it is.
+// constant returns a value that does not change.
 func (s *scalars) constant(m *memory, v float64) *ort.Tensor {
 	w := newWord[float64](m, s.in, manifest.F64)
 	*w.value = v
 	return w.tensor
 }
 
-// flag makes an input that stays as it is.
+// flag returns an input that does not change.
 func (s *scalars) flag(m *memory, v uint8) *ort.Tensor {
 	w := newWord[uint8](m, s.in, manifest.Bool)
 	*w.value = v
 	return w.tensor
 }
 
-// output makes a value that a graph writes and no one else reads.
+// output returns a value that a graph writes and no one else reads.
 func (s *scalars) output(m *memory) *ort.Tensor {
 	return newWord[float32](m, s.out, manifest.F32).tensor
 }
 
-// NewOptimizer makes the optimizer p.Name, "adamw" or "sgd", for a model. accumulating says whether windows have more than one
-// micro-batch. threads compute inside an operator, 0 means all cores.
+// NewOptimizer returns the optimizer p.Name, "adamw" or "sgd", for a model. accumulating reports whether windows have
+// more than one micro-batch. threads is the number of threads inside an operator, 0 means all cores.
 func NewOptimizer(m *Model, p manifest.Optimizer, accumulating bool, threads int) (*Optimizer, error) {
 	r, ok := rules[p.Name]
 	if !ok {
@@ -151,13 +152,13 @@ func (o *Optimizer) build(accumulating bool, threads int) {
 		o.bindUpdates(graphs)
 	}
 	if o.err == nil {
-		o.err = o.send(o.in) // the constants; Step sends again what changes
+		o.err = o.send(o.in) // the constants; Step sends changed values again
 	}
 }
 
-// Step queues the end of a window: the sum of gradients is scaled by the sum of the weights and clipped, and the weights are
-// updated. When loss or gradients are not finite, or the sum of weights is 0, nothing is changed. Outcome tells, when a Fetch
-// after Step has its Result; before the next Step it must be asked.
+// Step queues the end of a window: it divides the sum of gradients by the sum of the weights, clips it, and updates the
+// weights. If loss or gradients are not finite, or the sum of weights is 0, it changes nothing. Outcome returns what
+// happened, after a Fetch that follows Step and before the next Step.
 func (o *Optimizer) Step(lr float64) error {
 	*o.lr.value, *o.step.value = lr, o.Steps+1
 	if err := errors.Join(o.send(o.in), o.device.Timer.begin(Optimizing), o.window.share.sum(), o.window.measure(&o.memory), o.receive(o.out)); err != nil {
@@ -180,7 +181,8 @@ func (o *Optimizer) Step(lr float64) error {
 	return o.device.Timer.end(Optimizing)
 }
 
-// Outcome returns what the last Step did, which is done: the gradient's norm before clipping, and whether weights were updated.
+// Outcome returns the result of the last Step, which is done: the gradient norm before clipping, and whether weights
+// were updated.
 func (o *Optimizer) Outcome() (gradNorm float64, updated bool) {
 	o.torn = false
 	if updated = *o.finite.value != 0; updated {
@@ -189,16 +191,16 @@ func (o *Optimizer) Outcome() (gradNorm float64, updated bool) {
 	return float64(*o.gradNorm.value), updated
 }
 
-// Torn reports whether an update is not known to be whole: weights and moments are those of no step, and must not be saved.
+// Torn reports whether an update may be incomplete: weights and moments are those of no step, and must not be saved.
 func (o *Optimizer) Torn() bool { return o.torn }
 
-// Fused reports whether an update is one kernel of the GPU, and if the optimizer has one that is not used, why.
+// Fused reports whether an update is one kernel on the GPU, and the reason if the optimizer's kernel is not used.
 func (o *Optimizer) Fused() (fused bool, fault error) { return o.kernels != nil, o.fault }
 
-// Pull brings what Moments shows up to date, Push takes over what was written there. On the CPU that is always so.
+// Pull updates Moments. On the CPU they are always up to date.
 func (o *Optimizer) Pull() error { return each(o.state, o.pull) }
 
-// Push is the way back from Pull.
+// Push copies what was written to Moments back to the device.
 func (o *Optimizer) Push() error { return each(o.state, o.push) }
 
 func each(state []vector, move func(*block) error) error {
@@ -210,7 +212,7 @@ func each(state []vector, move func(*block) error) error {
 	return nil
 }
 
-// Moments returns the optimizer's state as tensors, named as checkpoints name them: "exp_avg.<parameter>" and so on.
+// Moments returns the optimizer's state as tensors with the names of checkpoints: "exp_avg.<parameter>" and so on.
 func (o *Optimizer) Moments() []checkpoint.Tensor {
 	var out []checkpoint.Tensor
 	for i, name := range o.rule.state {

@@ -2,10 +2,10 @@ package train
 
 import "time"
 
-// span is from one moment to another, on the host's clock.
+// span is a time interval on the host's clock.
 type span struct{ began, ended time.Time }
 
-// overlap returns how long two spans last at the same time.
+// overlap returns the length of the overlap of two spans.
 func (s span) overlap(o span) time.Duration {
 	return max(0, earlier(s.ended, o.ended).Sub(later(s.began, o.began)))
 }
@@ -24,30 +24,30 @@ func later(a, b time.Time) time.Time {
 	return b
 }
 
-// transfer is the copy of one batch.
+// transfer is the transfer of one batch.
 type transfer struct {
 	span
 	hidden time.Duration
 }
 
-// Transfers sums up the copies of batches that were trained or evaluated on, without what lies before the first computation,
-// which nothing can hide. The zero value is none, as on the CPU.
+// Transfers sums the transfers of batches that were trained or evaluated on, from the first computation on: transfers
+// before it cannot overlap. The zero value is none, as on the CPU.
 type Transfers struct {
 	Batches int
-	// Time is that of the copies, Hidden the part of it in which the GPU computed.
+	// Time is the time of the transfers, Hidden the part in which the GPU computed.
 	Time, Hidden time.Duration
 }
 
-// overlaps finds how much of the transfers was hidden by computation.
+// overlaps finds the part of the transfers that overlapped with computation.
 type overlaps struct {
-	recent    [64]span   // what was computed last, as a ring
-	at        int        // in recent: the next to be overwritten
-	copies    []transfer // those that work may still overlap with
+	recent    [64]span   // the last computations, as a ring
+	at        int        // index in recent of the next entry to overwrite
+	copies    []transfer // those that later work may overlap with
 	started   bool       // something was computed
 	transfers Transfers
 }
 
-// copied adds a copy.
+// copied adds a transfer.
 func (o *overlaps) copied(s span) {
 	c := transfer{span: s}
 	for _, r := range o.recent {
@@ -56,7 +56,7 @@ func (o *overlaps) copied(s span) {
 	o.copies = append(o.copies, c)
 }
 
-// computed adds work, in the order in which it was done: a copy that ended before it began overlaps with no later work.
+// computed adds work, in order: a transfer that ended before the work began overlaps with no later work.
 func (o *overlaps) computed(s span) {
 	o.recent[o.at%len(o.recent)] = s
 	o.at++
@@ -64,7 +64,7 @@ func (o *overlaps) computed(s span) {
 	for _, c := range o.copies {
 		switch {
 		case c.ended.After(s.began):
-			if !o.started { // nothing could hide what is before it
+			if !o.started { // nothing overlaps with earlier transfers
 				c.began = later(c.began, s.began)
 			}
 			c.hidden += c.overlap(s)

@@ -17,8 +17,8 @@ type parameters struct {
 	copies         vector // of the weights, in bf16; empty in f32
 }
 
-// allocate makes the vectors. It returns the parameters in f32, the parameters as the training graph reads them, and
-// the gradients.
+// allocate allocates the vectors. It returns the parameters in f32, the parameters as the training graph reads them,
+// and the gradients.
 func (p *parameters) allocate(m *memory) (masters, copied, grads tensors) {
 	p.weights, p.grads = m.vector(p.arena, ortgraphs.Weights), m.vector(p.arena, ortgraphs.Gradients)
 	if p.arena.Bytes(ortgraphs.Copies) > 0 {
@@ -39,8 +39,8 @@ func (p *parameters) allocate(m *memory) (masters, copied, grads tensors) {
 	return masters, copied, grads
 }
 
-// Weights returns the parameters as tensors of the arena, in the order of the bundle's list. On the CPU they change with
-// every step; on a GPU they are those of the last Pull.
+// Weights returns the parameters as tensors of the arena, in the order of the bundle's list. On the CPU they change
+// with every step; on a GPU they are those of the last Pull.
 func (p *parameters) Weights() []checkpoint.Tensor { return p.views("", p.weights) }
 
 // load reads the initial weights of a bundle.
@@ -61,7 +61,7 @@ func (p *parameters) load(m *memory, b *ortgraphs.Bundle) error {
 	return p.upload(m)
 }
 
-// upload copies the weights to the device, and makes their bf16 copies.
+// upload copies the weights to the device and makes their bf16 copies there.
 func (p *parameters) upload(m *memory) error {
 	if err := m.push(&p.weights.block); err != nil || p.copies.arena == nil {
 		return err
@@ -78,7 +78,7 @@ func (p *parameters) upload(m *memory) error {
 	return m.push(&p.copies.block)
 }
 
-// views returns the parameters that a vector has, in its types.
+// views returns a vector's parameters, in its types.
 func (p *parameters) views(kind string, v vector) []checkpoint.Tensor {
 	var out []checkpoint.Tensor
 	for i, param := range p.params {

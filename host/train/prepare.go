@@ -16,13 +16,13 @@ import (
 	"github.com/xtts-host/xtts-host/shared/ring"
 )
 
-// Prepared says what Prepare did.
+// Prepared is the result of Prepare.
 type Prepared struct {
-	// Graphs is the number of CUDA graphs that steps replay; 0 when they run kernel by kernel.
+	// Graphs is the number of CUDA graphs that steps replay; 0 if steps run eagerly.
 	Graphs int
-	// Fault says why there is none although they were asked for.
+	// Fault is the reason why there is none although they were requested.
 	Fault error
-	// ArenaBytes is the memory that intermediate values of training and evaluation take.
+	// ArenaBytes is the memory of the intermediate values of training and evaluation.
 	ArenaBytes int
 	Time       time.Duration
 }
@@ -38,14 +38,15 @@ func (e *TooLargeError) Error() string {
 }
 func (e *TooLargeError) Unwrap() error { return e.Err }
 
-// Prepare runs the training graph on made-up batches of every bucket, the largest first, so that memory is taken and kernels
-// are chosen before the first step, and what does not fit is found there: the error is then a *TooLargeError.
+// Prepare runs the training graph on synthetic batches of every bucket, the largest first. So memory is allocated and
+// kernels are chosen before the first step, and a batch that does not fit is found there: the error is then a
+// *TooLargeError.
 //
-// With CUDA graphs it then captures one for each slot and bucket, and compares replays with runs kernel by kernel, in another
-// order: graphs that are captured wrongly give wrong numbers without an error. If one differs, none is used.
+// With CUDA graphs it then captures one for each slot and bucket, and compares replays with eager runs, in another
+// order, because a graph that is captured wrongly gives wrong numbers without an error. If one differs, none is used.
 //
-// Prepare belongs to the goroutine that trains, locked to its thread: captured graphs are the thread's. Nothing else in the
-// process may use the GPU meanwhile. On the CPU it does nothing.
+// Prepare must be called on the goroutine that trains, locked to its thread: captured graphs belong to the thread.
+// Nothing else in the process may use the GPU meanwhile. On the CPU it does nothing.
 func (m *Model) Prepare() (Prepared, error) {
 	var p Prepared
 	if !m.device.onGPU() {
@@ -73,8 +74,8 @@ func (m *Model) Prepare() (Prepared, error) {
 	return p, err
 }
 
-// Try runs forward and backward on a made-up batch of a bucket, in the first device slot. The gradients stand in the gradient arena, as
-// after Train; weights do not change. Like Prepare it belongs to the goroutine that trains.
+// Try runs forward and backward on a synthetic batch of a bucket, in the first device slot. The gradients are in the
+// gradient arena, as after Train; weights do not change. Like Prepare it must be called on the goroutine that trains.
 func (m *Model) Try(bucket int) (Result, error) {
 	t, err := newTrial(m)
 	if err != nil {
@@ -87,12 +88,12 @@ func (m *Model) Try(bucket int) (Result, error) {
 	return t.Train(0, bucket, 1)
 }
 
-// trial runs made-up batches.
+// trial runs synthetic batches.
 type trial struct {
 	*Model
 	stage  gpu.HostMemory // a batch, then gradients; nil on the CPU
 	random *rand.Rand
-	order  []int // buckets, the largest first: each later one finds room in what the first has taken
+	order  []int // buckets, the largest first: the others fit into its memory
 }
 
 func newTrial(m *Model) (*trial, error) {
@@ -115,9 +116,9 @@ func (t *trial) close() {
 	}
 }
 
-// settle runs every bucket, again and again until the arena no longer grows.
+// settle runs every bucket repeatedly until the arena no longer grows.
 func (t *trial) settle() error {
-	const rounds = 4 // two are enough where memory patterns are off
+	const rounds = 4 // two are enough with memory patterns off
 	before := -1
 	for range rounds {
 		for _, bucket := range t.order {
@@ -144,13 +145,13 @@ func (t *trial) settle() error {
 	return nil
 }
 
-// capturer has runs that can be captured as CUDA graphs.
+// capturer runs graphs that can be captured as CUDA graphs.
 type capturer interface {
-	// capture takes a graph of each and returns their number. An error that is not about memory is a fault.
+	// capture captures each graph and returns their number. An error that is not about memory is a fault.
 	capture() (int, error)
-	// compare runs each by its graph and kernel by kernel. It returns a fault when one differs.
+	// compare runs each one captured and eagerly. It returns a fault if one differs.
 	compare() (fault, err error)
-	// release goes back to runs kernel by kernel.
+	// release returns to eager runs.
 	release()
 }
 
@@ -171,7 +172,7 @@ func (p *Prepared) graphs(c capturer) (err error) {
 	return err
 }
 
-// capture takes a graph of every slot and bucket.
+// capture captures a graph of every slot and bucket.
 func (t *trial) capture() (n int, err error) {
 	for _, bucket := range t.order {
 		for slot := range t.slots {
@@ -198,8 +199,8 @@ func (t *trial) release() {
 	}
 }
 
-// tolerance is how far a replay may be from a run kernel by kernel, relative to the norm of what is compared: sums in another
-// order differ by some 1e-7, or round to the next bf16, which is 4e-3 away; stale tables by 1e-1 and more.
+// tolerance is the largest difference of a replay from an eager run, relative to the norm. Another order of summation
+// differs by about 1e-7, or by one bf16 rounding of 4e-3; a graph with stale addresses differs by 1e-1 or more.
 const (
 	tolerance     = 1e-5
 	toleranceBF16 = 2e-2
@@ -212,7 +213,7 @@ func toleranceOf(precision manifest.DType) float64 {
 	return tolerance
 }
 
-// compare replays every graph on a batch of its own, in an order of its own. It returns a fault when one differs.
+// compare replays every graph, each on another batch, in another order. It returns a fault if one differs.
 func (t *trial) compare() (fault, err error) {
 	type id struct{ slot, bucket int }
 	var ids []id
@@ -277,13 +278,13 @@ func (t *trial) outcome(e execution, half int) ([][]float32, error) {
 	return append([][]float32{scalars}, values(samples)...), nil
 }
 
-// sample is what a copy brings from the GPU.
+// sample is a copy from the GPU.
 type sample struct {
 	data  []byte
 	dtype manifest.DType
 }
 
-// values returns the numbers of samples, which have arrived.
+// values returns the numbers of samples whose copies are done.
 func values(samples []sample) (out [][]float32) {
 	for _, s := range samples {
 		out = append(out, numbers(s.data, s.dtype))
@@ -291,7 +292,8 @@ func values(samples []sample) (out [][]float32) {
 	return out
 }
 
-// distance is the largest distance of two vectors of the lists, relative to the larger of their norm and a millionth of all.
+// distance returns the largest distance of two vectors of the lists, relative to the larger of their norm and a
+// millionth of all.
 func distance(a, b [][]float32) float64 {
 	all, worst := 0.0, 0.0
 	for _, x := range a {
@@ -301,12 +303,12 @@ func distance(a, b [][]float32) float64 {
 		d := 0.0
 		for k := range a[i] {
 			x, y := float64(a[i][k]), float64(b[i][k])
-			if x != y && (x == x || y == y) { // made-up numbers may well give NaN, twice
+			if x != y && (x == x || y == y) { // synthetic numbers may give NaN in both
 				d += (x - y) * (x - y)
 			}
 		}
 		if math.IsNaN(d) || math.IsInf(d, 0) {
-			return math.Inf(1) // one has a number where the other has none
+			return math.Inf(1) // only one is a number
 		}
 		worst = max(worst, math.Sqrt(d/max(square(a[i]), 1e-12*all, 1e-30)))
 	}
@@ -323,13 +325,13 @@ func square(x []float32) float64 {
 	return sum
 }
 
-// fill makes up a batch: noise for numbers, 0 and 1 for what may be an index, and lengths within the bucket.
+// fill fills a synthetic batch: noise for numbers, 0 and 1 for possible indices, and lengths within the bucket.
 func (t *trial) fill(slot, bucket int) error {
 	layout, mem := &t.layouts[bucket], t.slots[slot].host
 	if t.stage != nil {
 		mem = t.stage.Bytes()
 	}
-	axis := map[string]int{} // by lengths tensor: what it counts
+	axis := map[string]int{} // the axis that each lengths tensor counts
 	for _, in := range t.inputs {
 		if tensor, ok := layout.Find(in.Name); ok && in.Lengths != "" && len(tensor.Shape) > 1 {
 			axis[in.Lengths] = tensor.Shape[1]

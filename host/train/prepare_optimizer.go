@@ -10,8 +10,8 @@ import (
 	"github.com/xtts-host/xtts-host/shared/manifest"
 )
 
-// Prepare is Model.Prepare for an optimizer, to be called after it: every graph runs, in a way that changes neither weights nor state,
-// so that its memory is taken before the first step, and is then captured and compared.
+// Prepare is Model.Prepare for an optimizer, to be called after it. Every graph runs without changing weights and
+// state, so its memory is allocated before the first step; then it is captured and compared.
 func (o *Optimizer) Prepare() (Prepared, error) {
 	var p Prepared
 	if !o.device.onGPU() {
@@ -21,13 +21,13 @@ func (o *Optimizer) Prepare() (Prepared, error) {
 	all := o.rehearsals()
 	clear(o.out.host)
 	for _, r := range all {
-		// finite is false: each update writes what it read.
+		// finite is false: each update writes back what it read.
 		if err := errors.Join(o.send(o.in), o.send(o.out), o.run(*r.execution)); err != nil {
 			return p, err
 		}
 	}
 	err := o.device.Compute.Synchronize()
-	if err == nil && o.model.captured { // one that has a fault there is not trusted here
+	if err == nil && o.model.captured { // after a fault of the model's graphs, the optimizer's are not captured
 		err = p.graphs(&rehearsed{o, all})
 		o.captured = p.Graphs > 0
 	}
@@ -54,8 +54,8 @@ type region struct {
 	dtype    manifest.DType
 }
 
-// rehearsals lists all that a step may run. Of the accumulated gradients, whose content does not matter yet, only the beginning is
-// looked at.
+// rehearsals lists everything that a step may run. Only the beginning of the accumulated gradients is compared; their
+// content does not matter yet.
 func (o *Optimizer) rehearsals() []rehearsal {
 	w, out := &o.window, region{o.out.dev, 0, o.out.used, manifest.F32}
 	all := []rehearsal{{&w.norm, "norm", []region{out}}}
@@ -109,7 +109,7 @@ func (o *rehearsed) release() {
 	}
 }
 
-// compare uses the memory of training for both runs, and puts it back.
+// compare uses the memory of training for both runs, and restores it.
 func (o *rehearsed) compare() (fault, err error) {
 	all := o.all
 	size, regions := 0, 0
@@ -131,9 +131,9 @@ func (o *rehearsed) compare() (fault, err error) {
 	defer func() { err = errors.Join(err, stage.Close(), kept.Close()) }()
 
 	*o.lr.value, *o.step.value = 1e-2, 1
-	for _, i := range rand.New(rand.NewPCG(1, 2)).Perm(len(all)) { // in another order than they were captured in
+	for _, i := range rand.New(rand.NewPCG(1, 2)).Perm(len(all)) { // in another order than that of the captures
 		r := all[i]
-		// What a graph does not write keeps its value: the flag is tried with both.
+		// A value that a graph does not write stays: the flag is tested with both values.
 		for _, finite := range []uint8{0, 1} {
 			*o.finite.value, *o.gradNorm.value, *o.scale.value = finite, 1, 1
 			if err := errors.Join(o.send(o.in), o.send(o.out)); err != nil {
@@ -158,7 +158,7 @@ func (o *rehearsed) compare() (fault, err error) {
 	return nil, nil
 }
 
-// outcome runs, brings the beginning of each region to stage, and puts the regions back.
+// outcome runs, copies the beginning of each region to stage, and restores the regions.
 func (o *rehearsed) outcome(r rehearsal, kept gpu.Memory, stage []byte) (out [][]float32, err error) {
 	s, at := o.device.Compute, 0
 	var errs []error
@@ -181,7 +181,7 @@ func (o *rehearsed) outcome(r rehearsal, kept gpu.Memory, stage []byte) (out [][
 	}
 	err = errors.Join(append(errs, s.Synchronize())...)
 	out = values(samples)
-	if flags != nil { // as a float a flag is next to nothing
+	if flags != nil { // as a float a flag is almost 0
 		out = append(out, []float32{float32(flags[o.finite.at])})
 	}
 	return out, err

@@ -10,7 +10,7 @@ import (
 // seedInput is the name of the input that drives dropout.
 const seedInput = "seed"
 
-// tensors are what graphs read or write, by name.
+// tensors are the inputs or outputs of graphs, by name.
 type tensors map[string]*ort.Tensor
 
 func (m *Model) build(cfg ModelConfig) {
@@ -18,7 +18,7 @@ func (m *Model) build(cfg ModelConfig) {
 	metrics := cfg.Bundle.Manifest.Metrics()
 	m.in, m.out = m.words(cfg.Slots+1), m.words(2+len(metrics))
 	outputs := m.results.tensors(&m.memory, metrics)
-	asked := maps.Clone(grads) // by training; evaluation asks for outputs alone
+	asked := maps.Clone(grads) // for training; evaluation needs no gradients
 	maps.Copy(asked, outputs)
 
 	trainGraph, _ := cfg.Bundle.Manifest.Graph("train", string(m.precision))
@@ -43,7 +43,7 @@ func (m *Model) build(cfg ModelConfig) {
 	})
 }
 
-// tensors makes them in the block of words.
+// tensors allocates them in the block of words.
 func (r *results) tensors(m *memory, metrics []string) tensors {
 	r.loss, r.weight = newWord[float32](m, r.out, manifest.F32), newWord[float32](m, r.out, manifest.F32)
 	all := tensors{"loss": r.loss.tensor, "loss_weight": r.weight.tensor}
@@ -56,7 +56,7 @@ func (r *results) tensors(m *memory, metrics []string) tensors {
 	return all
 }
 
-// makeSlots makes the device slots, and has bind make the executions of each slot and bucket.
+// makeSlots allocates the device slots and calls bind for the executions of each slot and bucket.
 func (m *Model) makeSlots(slots int, bind func(slot int, batch tensors, noDropout *ort.Tensor)) {
 	noDropout := newWord[int64](&m.memory, m.in, manifest.I64)
 	*noDropout.value = -1
@@ -79,7 +79,7 @@ func (m *Model) makeSlots(slots int, bind func(slot int, batch tensors, noDropou
 	}
 }
 
-// program opens one of the bundle's graphs, pruned to the outputs that are bound.
+// program opens one of the bundle's graphs, pruned to the bound outputs.
 func (cfg *ModelConfig) program(m *memory, g manifest.Graph, outputs tensors, graphs bool) (Program, *ort.Session) {
 	if m.err != nil {
 		return Program{}, nil
@@ -93,10 +93,10 @@ func (cfg *ModelConfig) program(m *memory, g manifest.Graph, outputs tensors, gr
 	return program, m.open(ort.SessionConfig{Model: p.Model, Dir: p.Dir, Name: g.File, Threads: cfg.Threads}, graphs)
 }
 
-// Program says which graph runs: a file of the bundle, pruned to what the run asks for.
+// Program is a graph that runs: a file of the bundle, pruned to the outputs that the run needs.
 type Program struct {
 	File, Precision string
-	// Nodes and SHA256 are those of what is left.
+	// Nodes and SHA256 are those of the pruned graph.
 	Nodes  int
 	SHA256 string
 }

@@ -8,32 +8,33 @@ import (
 	"github.com/xtts-host/xtts-host/shared/manifest"
 )
 
-// Reducer adds up what the ranks of a world have accumulated in a window, before its norm is taken.
+// Reducer sums the accumulated gradients of a window over the ranks, before the norm.
 //
-// A rank's gradients come weighted by its part of the loss weight, and that weight and the weighted loss come with them. So the norm
-// divides by the weight of all ranks, and a value that is not finite on one rank is not finite on any: all skip the window.
+// A rank's gradients are weighted by its part of the loss weight, and the weight and the weighted loss are summed with
+// them. So the norm divides by the weight of all ranks, and a value that is not finite on one rank is not finite on
+// any: all ranks skip the window.
 type Reducer interface {
-	// Sum queues that each part becomes its sum over all ranks, with the same bits on each of them. All ranks call it once for each
-	// window, with parts of the same sizes.
+	// Sum queues the replacement of each part by its sum over all ranks, with the same bits on each rank. All ranks
+	// call it once per window, with parts of the same sizes.
 	Sum(parts []Part) error
 }
 
-// Part is f32 values in the memory that a rank trains in: a contiguous range of the gradients, or a single value.
+// Part is a contiguous range of f32 values in the memory of training: gradients, or a single value.
 type Part struct {
-	// Host is where they stand on the CPU; nil on a GPU.
+	// Host is the memory on the CPU; nil on a GPU.
 	Host []float32
-	// Address is where they stand on a GPU.
+	// Address is the address on a GPU.
 	Address  uint64
 	Elements int
 }
 
-// share is what the ranks of a world add up.
+// share is the data that the ranks of a world sum.
 type share struct {
 	reducer Reducer // nil for none
 	parts   []Part
 }
 
-// sum adds up the window over the ranks.
+// sum sums the window over the ranks.
 func (s *share) sum() error {
 	if s.reducer == nil {
 		return nil
@@ -41,8 +42,8 @@ func (s *share) sum() error {
 	return s.reducer.Sum(s.parts)
 }
 
-// Share has every Step add up the window over the ranks of a world. The optimizer must accumulate, also in windows of one micro-batch:
-// that is what weights the gradients.
+// Share makes every Step sum the window over the ranks of a world. The optimizer must accumulate, also with one
+// micro-batch per window, because accumulation weights the gradients.
 func (o *Optimizer) Share(r Reducer) error {
 	w := &o.window
 	if w.acc.arena == nil {
@@ -55,7 +56,7 @@ func (o *Optimizer) Share(r Reducer) error {
 	return nil
 }
 
-// part is a span of a block.
+// part returns a span of a block.
 func (b *block) part(s ortgraphs.Span) Part {
 	if b.dev != nil {
 		return Part{Address: uint64(b.dev.Pointer()) + uint64(s.Offset), Elements: s.Elements}
@@ -63,7 +64,7 @@ func (b *block) part(s ortgraphs.Span) Part {
 	return Part{Host: ort.View[float32](b.host[s.Offset:][:s.Bytes()]), Elements: s.Elements}
 }
 
-// sharedLoss returns the loss of the last Step's window over the rows of all ranks; ok is false where there is one rank.
+// sharedLoss returns the loss of the last Step's window over the rows of all ranks; ok is false if there is one rank.
 func (w *window) sharedLoss() (loss float64, ok bool) {
 	if w.share.reducer == nil {
 		return 0, false

@@ -9,7 +9,7 @@ import (
 	"github.com/xtts-host/xtts-host/gpu"
 )
 
-// Work is something that a GPU does for a step.
+// Work is a kind of work of a GPU for a step.
 type Work int
 
 // Kinds of work, in the order of a step.
@@ -25,30 +25,31 @@ func (w Work) String() string {
 	return [...]string{"train", "accumulate", "optimizer", "evaluate", "transfer"}[w]
 }
 
-// Timer measures by the GPU's own clock what a model, its optimizer and the copier have it do. Events are recorded around the work
-// and read when the host waits for its result anyway, so that it costs some microseconds a step and no waiting. Nil measures
-// nothing.
+// Timer measures, by the GPU's clock, the work of a model, its optimizer and the copier. Events are recorded around the
+// work and read when the host waits for its result anyway, so it costs a few microseconds per step and no waiting. A
+// nil Timer measures nothing.
 //
-// Transferring belongs to the copier, all other work to the trainer's goroutine; Transfers to anyone.
+// Transferring is for the copier, all other work for the trainer's goroutine, Transfers for any goroutine.
 type Timer struct {
-	// Spent, if set before the first batch, is called for all work, on the host's clock: it is placed to within some 20 µs. Calls for
-	// Transferring come from the copier, all others from the trainer; those of one stream do not overlap.
+	// Spent, if set before the first batch, is called for all work, with times on the host's clock that are exact to
+	// about 20 µs. Calls for Transferring come from the copier, all others from the trainer; those of one stream do not
+	// overlap.
 	Spent func(w Work, began, ended time.Time)
 
 	closers
 	device Device
-	// clock is a stream without work: what is recorded there happens at once.
+	// clock is a stream without work: an event recorded there happens at once.
 	clock gpu.Stream
-	// What is queued and what is waited for have events of their own, by turns: the next batch is queued before the result of one
-	// is read.
+	// Queued and awaited work use separate events, alternately: the next batch is queued before the previous result is
+	// read.
 	computing    [2][Transferring]meter
-	turn         int // that of what is being queued
+	turn         int // that of the work being queued
 	transferring meter
 
 	mu       sync.Mutex // guards the rest
 	anchor   moment
-	next     moment       // the anchor to be
-	renew    bool         // it is recorded
+	next     moment       // the next anchor
+	renew    bool         // next is recorded
 	last     [2]time.Time // by stream, the end of the last work: compute, transfer
 	overlaps overlaps
 	window   struct{ train, optimize time.Duration }
@@ -57,20 +58,21 @@ type Timer struct {
 // meter is a pair of events around work.
 type meter struct {
 	begin, end gpu.Event
-	pending    bool // recorded and not read
+	pending    bool // recorded and not yet read
 }
 
-// moment is an event whose time on the host's clock is known.
+// moment is an event with a known time on the host's clock.
 type moment struct {
 	event gpu.Event
 	at    time.Time
 }
 
-// anchorAge is when a new anchor is recorded. CUDA tells the time between two events in milliseconds as an f32: up to four seconds
-// it is exact to CUDA's resolution of half a microsecond. And the clocks of host and GPU drift.
+// anchorAge is the age at which the anchor is renewed. CUDA returns the time between two events in milliseconds as an
+// f32, which is exact to CUDA's resolution of half a microsecond up to four seconds. The clocks of host and GPU also
+// drift.
 const anchorAge = 2 * time.Second
 
-// NewTimer makes a timer for the streams of a device that is on a GPU. It is closed before they are.
+// NewTimer returns a timer for the streams of a device on a GPU. It must be closed before they are.
 func NewTimer(d Device) (*Timer, error) {
 	t := &Timer{device: d, overlaps: overlaps{copies: make([]transfer, 0, 16)}}
 	events := []*gpu.Event{&t.anchor.event, &t.next.event, &t.transferring.begin, &t.transferring.end}
@@ -112,7 +114,7 @@ func (t *Timer) meter(w Work) *meter {
 	return &t.computing[t.turn][w]
 }
 
-// begin is called in front of work, end after it.
+// begin is called before work, end after it.
 func (t *Timer) begin(w Work) error {
 	if t == nil {
 		return nil
@@ -128,7 +130,7 @@ func (t *Timer) end(w Work) error {
 	return t.stream(w).Record(t.meter(w).end)
 }
 
-// around measures work that fn queues.
+// around measures the work that fn queues.
 func (t *Timer) around(w Work, fn func() error) error {
 	if err := t.begin(w); err != nil {
 		return err
@@ -139,14 +141,14 @@ func (t *Timer) around(w Work, fn func() error) error {
 	return t.end(w)
 }
 
-// queued is called when the work of a batch is queued and what follows is another's.
+// queued is called when the work of a batch is queued and the next work belongs to another batch.
 func (t *Timer) queued() {
 	if t != nil {
 		t.turn = 1 - t.turn
 	}
 }
 
-// computed reads what was queued before the last call of queued, and has ended.
+// computed reads the work queued before the last call of queued. It must be done.
 func (t *Timer) computed() error {
 	if t == nil {
 		return nil
@@ -165,7 +167,7 @@ func (t *Timer) computed() error {
 			t.Spent(Work(w), s.began, s.ended)
 		}
 	}
-	return t.moor()
+	return t.renewAnchor()
 }
 
 // transferred reads the transfer that has just ended.
@@ -186,7 +188,7 @@ func (t *Timer) transferred() error {
 	return nil
 }
 
-// read returns when work was done, and how long it took. Both of its events have happened.
+// read returns the time and the duration of work. Both of its events have happened.
 func (t *Timer) read(w Work, m *meter) (s span, took time.Duration, err error) {
 	m.pending = false
 	t.mu.Lock()
@@ -200,7 +202,7 @@ func (t *Timer) read(w Work, m *meter) (s span, took time.Duration, err error) {
 	}
 	s.ended = t.anchor.at.Add(since)
 	s.began = s.ended.Add(-took)
-	// Another anchor may move the clock by what it had drifted.
+	// A new anchor may shift the times by the drift of the clocks.
 	last := &t.last[0]
 	if w == Transferring {
 		last = &t.last[1]
@@ -211,7 +213,7 @@ func (t *Timer) read(w Work, m *meter) (s span, took time.Duration, err error) {
 	return s, took, nil
 }
 
-// count adds up what was computed, and finds what was copied meanwhile.
+// count adds computed work and finds the transfers that overlapped with it.
 func (t *Timer) count(w Work, s span, took time.Duration) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -224,8 +226,8 @@ func (t *Timer) count(w Work, s span, took time.Duration) {
 	t.overlaps.computed(s)
 }
 
-// moor takes a new anchor when the old one is too old. It is used from the next call on, when it has happened for certain.
-func (t *Timer) moor() error {
+// renewAnchor renews the anchor when it is too old. The new one is used from the next call on, when it has certainly happened.
+func (t *Timer) renewAnchor() error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.renew {
@@ -240,7 +242,7 @@ func (t *Timer) moor() error {
 	return t.clock.Record(t.next.event)
 }
 
-// takeWindow returns how long the GPU trained and updated weights since the last call, and when it had done so.
+// takeWindow returns how long the GPU trained and updated weights since the last call, and when that ended.
 func (t *Timer) takeWindow() (train, optimize time.Duration, done time.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -249,7 +251,7 @@ func (t *Timer) takeWindow() (train, optimize time.Duration, done time.Time) {
 	return w.train, w.optimize, t.last[0]
 }
 
-// restart forgets what was measured: trial runs are no steps.
+// restart resets the measurements: trial runs are no steps.
 func (t *Timer) restart() {
 	if t == nil {
 		return
@@ -260,7 +262,7 @@ func (t *Timer) restart() {
 	t.window.train, t.window.optimize = 0, 0
 }
 
-// Transfers returns what is known so far. A copy counts when its batch has been computed.
+// Transfers returns the totals so far. A transfer is counted after its batch has been computed.
 func (t *Timer) Transfers() Transfers {
 	if t == nil {
 		return Transfers{}

@@ -9,19 +9,19 @@ import (
 	"github.com/xtts-host/xtts-host/shared/manifest"
 )
 
-// forms says what an update is made for beside f32 vectors.
+// forms are the forms of an update besides f32 vectors.
 type forms struct {
 	gradients bool // bf16 gradients
 	copies    bool // bf16 copies of the weights
 }
 
-// graph is one of the optimizers' graphs.
+// graph is one of the optimizer graphs.
 type graph struct {
 	name string
 	forms
 }
 
-// graphs opens the optimizers' graphs, each once.
+// graphs opens the optimizer graphs, each once.
 type graphs struct {
 	*memory
 	threads   int
@@ -45,11 +45,11 @@ func (g graph) load(m *memory, threads int, capturing bool) *ort.Session {
 	return m.open(ort.SessionConfig{Model: model, Name: g.name, Threads: threads}, capturing)
 }
 
-// vectors are what an update works on.
+// vectors are the vectors of an update.
 type vectors struct {
 	weights, grads vector
 	state          []vector
-	copies         vector // empty where nothing is copied
+	copies         vector // empty without copies
 }
 
 // list returns them in the order of a kernel's arguments.
@@ -61,26 +61,26 @@ func (v vectors) list() []vector {
 	return all
 }
 
-// segment is a part of the vectors with a weight decay and forms of its own.
+// segment is a part of the vectors with its own weight decay and forms.
 type segment struct {
 	ortgraphs.Range
 	forms
 	decay float64
 }
 
-// update works on a chunk of the vectors.
+// update is an update of a chunk of the vectors.
 type update struct {
 	execution
 	ortgraphs.Range
 	forms
 }
 
-// vectors returns those of a step.
+// vectors returns the vectors of a step.
 func (o *Optimizer) vectors() vectors {
 	return vectors{weights: o.model.weights, grads: o.window.grads, state: o.state, copies: o.model.copies}
 }
 
-// trainedSegments returns the segments of the gradients that are trained.
+// trainedSegments returns the trained segments of the gradients.
 func trainedSegments(grads vector, weightDecay float64) (all []segment) {
 	for _, s := range grads.arena.Segments() {
 		if !s.Trained {
@@ -96,7 +96,7 @@ func trainedSegments(grads vector, weightDecay float64) (all []segment) {
 	return all
 }
 
-// bindUpdates has the graph update the vectors chunk by chunk.
+// bindUpdates binds the graph to the vectors, chunk by chunk.
 func (o *Optimizer) bindUpdates(g *graphs) {
 	v := o.vectors()
 	for _, s := range o.segments {
@@ -107,11 +107,11 @@ func (o *Optimizer) bindUpdates(g *graphs) {
 	}
 }
 
-// bind makes an execution of a rule's graph over a range.
+// bind returns an execution of a rule's graph over a range.
 func (s *scalars) bind(m *memory, session *ort.Session, r rule, weightDecay *ort.Tensor, v vectors, f forms, over ortgraphs.Range) execution {
 	inputs, outputs := maps.Clone(s.inputs), map[string]*ort.Tensor{}
 	inputs["weight_decay"], inputs["grad"] = weightDecay, m.flat(v.grads, over)
-	// In place: the graph is elementwise, so an element is read before it is written.
+	// In place: the graph is elementwise, so it reads an element before it writes it.
 	inputs["param"] = m.flat(v.weights, over)
 	outputs["param_out"] = inputs["param"]
 	for i, name := range r.state {

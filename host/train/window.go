@@ -8,13 +8,13 @@ import (
 	"github.com/xtts-host/xtts-host/shared/manifest"
 )
 
-// window is what becomes of the gradients of one or several micro-batches, up to their norm.
+// window accumulates and measures the gradients of one or several micro-batches.
 type window struct {
 	acc   vector // accumulated gradients; none without accumulation
-	grads vector // what is measured and applied: acc, or the gradients of the batch
+	grads vector // the gradients that are measured and applied: acc, or those of the batch
 
-	accumulate [2][]accumulation // the window's first micro-batch, and the others
-	squares    []execution       // of bf16 gradients, in chunks: as f32 they would take twice their memory
+	accumulate [2][]accumulation // of the window's first micro-batch, and of the others
+	squares    []execution       // of bf16 gradients, in chunks: in f32 they would take twice their memory
 	norm       execution
 
 	loss, weight word[float32] // the sums of a window; none without accumulation
@@ -27,7 +27,7 @@ type accumulation struct {
 	ortgraphs.Range
 }
 
-// spans returns the trained parameters whose gradients are bf16, and the others.
+// spans returns the trained parameters with bf16 gradients, and the others.
 func spans(v vector) (narrow, wide ortgraphs.Range) {
 	trained := v.arena.Trained()
 	narrow.Start, narrow.End = trained.Start, trained.Start
@@ -39,7 +39,7 @@ func spans(v vector) (narrow, wide ortgraphs.Range) {
 	return narrow, ortgraphs.Range{Start: narrow.End, End: trained.End}
 }
 
-// bindWindow makes what accumulates and measures gradients.
+// bindWindow binds the graphs that accumulate and measure gradients.
 func (o *Optimizer) bindWindow(g *graphs, accumulating bool) {
 	no, yes := o.flag(&o.memory, 0), o.flag(&o.memory, 1)
 	w := &o.window
@@ -67,7 +67,7 @@ func (o *Optimizer) bindAccumulation(g *graphs, yes, no *ort.Tensor) tensors {
 	w.acc = o.vector(o.model.arena, ortgraphs.State)
 	w.loss, w.weight = newWord[float32](&o.memory, o.out, manifest.F32), newWord[float32](&o.memory, o.out, manifest.F32)
 	loss, weight := w.loss.tensor, w.weight.tensor
-	ignored := [2]*ort.Tensor{o.output(&o.memory), o.output(&o.memory)} // the sums of all parts but the first, which are the same sums
+	ignored := [2]*ort.Tensor{o.output(&o.memory), o.output(&o.memory)} // the sums of all parts but the first, which are the same
 	narrow, wide := spans(o.model.grads)
 	parts := o.device.chunks(narrow)
 	if wide.Len() > 0 {
@@ -92,7 +92,7 @@ func (o *Optimizer) bindAccumulation(g *graphs, yes, no *ort.Tensor) tensors {
 	return tensors{"loss": loss, "loss_weight": weight}
 }
 
-// bindSquares returns the sum of the squares of bf16 gradients; 0 without them.
+// bindSquares returns the sum of the squares of bf16 gradients; 0 without any.
 func (o *Optimizer) bindSquares(g *graphs, narrow ortgraphs.Range, yes, no *ort.Tensor) *ort.Tensor {
 	if narrow.Len() == 0 {
 		return newWord[float32](&o.memory, o.in, manifest.F32).tensor
@@ -106,8 +106,9 @@ func (o *Optimizer) bindSquares(g *graphs, narrow ortgraphs.Range, yes, no *ort.
 	return sum
 }
 
-// Accumulate queues that the gradients of the last batch are added to the window's, times the batch's weight. The first of a window
-// overwrites what the window before left. Without accumulation it does nothing: Step takes the gradients as they are.
+// Accumulate queues the addition of the last batch's gradients, times the batch's weight, to the window's. The first
+// batch of a window overwrites the previous window. Without accumulation it does nothing: Step takes the gradients as
+// they are.
 func (o *Optimizer) Accumulate(first bool) error {
 	all := o.window.accumulate[1]
 	if first {
@@ -136,8 +137,8 @@ func (w *window) measure(m *memory) error {
 	return m.run(w.norm)
 }
 
-// Norm returns what Step would find of a window of the last batch alone: the gradient's norm before clipping, and whether loss and
-// gradients are finite and the batch has a weight. It waits for that, and changes nothing.
+// Norm returns the result that Step would have for a window of the last batch alone: the gradient norm before clipping,
+// and whether loss and gradients are finite and the batch has a weight. It waits for the result and changes nothing.
 func (o *Optimizer) Norm() (gradNorm float64, finite bool, err error) {
 	if err := errors.Join(o.Accumulate(true), o.send(o.in), o.window.measure(&o.memory), o.receive(o.out), o.model.Fetch()); err != nil {
 		return 0, false, err

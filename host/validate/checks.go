@@ -55,7 +55,7 @@ func (v *validation) settings() []Check {
 		{Name: checkPlan, Needs: []string{checkBuffers}, Try: v.tryPlan},
 	}
 	if v.draft.Config.Resume != "" || v.draft.Config.Init != "" {
-		checks = append(checks, Check{Name: checkStart, Needs: []string{checkBuffers}, Try: v.tryStart, Remedy: "name another --resume or --init, or leave it away"})
+		checks = append(checks, Check{Name: checkStart, Needs: []string{checkBuffers}, Try: v.tryStart, Remedy: "name another --resume or --init, or omit it"})
 	}
 	return checks
 }
@@ -187,7 +187,7 @@ func (v *validation) tryCapture(ctx context.Context) (string, error) {
 	return found + "; an update is " + v.session.Updates(), nil
 }
 
-// tryCompute computes gradients of a made-up batch, and changes no weight.
+// tryCompute computes gradients of a synthetic batch, and changes no weight.
 func (v *validation) tryCompute(context.Context) (string, error) {
 	r, err := v.session.Model.Try(len(v.draft.Buckets) - 1)
 	if err != nil {
@@ -199,9 +199,9 @@ func (v *validation) tryCompute(context.Context) (string, error) {
 	}
 	if !finite {
 		return "", hint.Errorf("the bundle's training graph overflows on plain noise: compare it with PyTorch, and export it again (docs/export.md)",
-			"a made-up batch: %w: loss %g, gradient norm %g", train.ErrNotFinite, r.Loss, norm)
+			"a synthetic batch: %w: loss %g, gradient norm %g", train.ErrNotFinite, r.Loss, norm)
 	}
-	return fmt.Sprintf("a made-up batch of %s in the largest bucket: loss %#.4g, gradient norm %#.4g", report.Count(v.draft.Config.BatchSize, "row"), r.Loss, norm), nil
+	return fmt.Sprintf("a synthetic batch of %s in the largest bucket: loss %#.4g, gradient norm %#.4g", report.Count(v.draft.Config.BatchSize, "row"), r.Loss, norm), nil
 }
 
 // pipelineChecks train as a run does.
@@ -212,8 +212,8 @@ func (v *validation) pipelineChecks() []Check {
 		Check{Name: "speed", Needs: []string{checkSteps}, Try: v.trySpeed},
 		Check{Name: "memory used", Needs: []string{checkSteps}, Try: v.tryMemory},
 		Check{Name: "end", Needs: []string{checkServe}, Try: func(context.Context) (string, error) {
-			return "plugins have ended, memory is given back", v.close()
-		}, Remedy: "look for processes of plugins that are left: ps ax"},
+			return "plugins have ended, memory is released", v.close()
+		}, Remedy: "look for remaining plugin processes with ps ax"},
 	)
 }
 
@@ -309,7 +309,7 @@ func (v *validation) trySpeed(context.Context) (string, error) {
 		step, wait = step+w.Time, wait+w.InputWait
 	}
 	n := time.Duration(rehearsed - 1)
-	text := fmt.Sprintf("a step takes %s, of which it waits %s for its batch; a batch:", ms(step/n), ms(wait/n))
+	text := fmt.Sprintf("step %s, of which %s input wait; batch:", ms(step/n), ms(wait/n))
 	stats := v.loop.Path.Pipeline.Stats()
 	for i, p := range stats.Phases {
 		if i > 0 {

@@ -125,7 +125,7 @@ func (m *Machine) runtime(context.Context) (string, error) {
 	}
 	switch len(found) {
 	case 0:
-		return "", errors.New("nothing is known of ONNX Runtime")
+		return "", errors.New("doctor reported nothing about ONNX Runtime")
 	case 1:
 		return found[0], nil
 	}

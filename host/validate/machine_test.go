@@ -59,15 +59,15 @@ func TestMachine(t *testing.T) {
 		{"two GPUs", examined(2), place.Request{Data: "0", Model: "1", Isolate: true, Visible: new("0,1")}, []string{
 			"✓ visible GPUs GPU 0, GPU 1: CUDA_VISIBLE_DEVICES=0,1", "✓ placement plugins on GPU 0, the model on GPU 1\n",
 			"✓ memory limits at most 8110 of 24576 MB for the plugins, 16465 of 24576 MB for training"}, 0},
-		{"driver crashed", examined(2, bad(1, "looking at it crashed", "see dmesg")), two, []string{
-			"✗ driver looking at it crashed hint: see dmesg", `- number of GPUs not tried: "driver" failed`, `- memory limits not tried: "driver" failed`}, 4},
+		{"driver crashed", examined(2, bad(1, "the probe process crashed", "see dmesg")), two, []string{
+			"✗ driver the probe process crashed hint: see dmesg", `- number of GPUs not tried: "driver" failed`, `- memory limits not tried: "driver" failed`}, 4},
 		{"no driver", examined(0), two, []string{"✗ driver no driver hint: install NVIDIA's driver", `- placement not tried: "driver" failed`}, 4},
 		{"libraries missing", examined(1, bad(2, "libcudnn.so.9: cannot open", "install CUDA 13"), bad(2, "libcublas.so.13: cannot open", "install CUDA 13")), place.Request{},
 			[]string{"✗ runtime libcudnn.so.9: cannot open libcublas.so.13: cannot open hint: install CUDA 13\n"}, 0},
 		{"two asked for, one there", examined(1), two, []string{
-			"✗ number of GPUs multi-GPU needs 2 GPUs, found 1 hint: xtts-host --data-gpu cpu --model-gpu 0 trains on the one that there is", `- placement not tried: "number of GPUs" failed`}, 3},
+			"✗ number of GPUs two GPUs are requested, found 1 hint: xtts-host --data-gpu cpu --model-gpu 0 trains on that GPU", `- placement not tried: "number of GPUs" failed`}, 3},
 		{"one is hidden", examined(2), place.Request{Data: "0", Model: "1", Visible: &one}, []string{
-			"✓ number of GPUs 2 found, 2 needed", "✗ placement multi-GPU needs 2 GPUs, found 1 (CUDA_VISIBLE_DEVICES=0) hint: "}, 1},
+			"✓ number of GPUs 2 found, 2 needed", "✗ placement two GPUs are requested, found 1 (CUDA_VISIBLE_DEVICES=0) hint: "}, 1},
 		{"hidden by what is not there", examined(2), place.Request{Visible: &none}, []string{"✗ visible GPUs ", "hint: correct the variable, or unset it"}, 2},
 		{"no such index", examined(2), place.Request{Data: "0", Model: "7"}, []string{"✗ placement --model-gpu 7: ", "hint: xtts-host doctor shows every GPU"}, 1},
 		{"one flag alone", examined(2), place.Request{Data: "0"}, []string{"✗ placement --data-gpu 0: --model-gpu is missing hint: "}, 1},

@@ -71,7 +71,7 @@ func Run(ctx context.Context, set *config.Set, version string, asJSON bool, cons
 	}
 	if cross := r.Err(); cross != nil {
 		_, failed, _ := r.Count()
-		return hint.Errorf("the lines with a cross say what to do", "%w", &invalid{failed, cross})
+		return hint.Errorf("see the lines marked ✗", "%w", &invalid{failed, cross})
 	}
 	return nil
 }
@@ -83,7 +83,7 @@ type invalid struct {
 }
 
 func (e *invalid) Error() string {
-	return "training cannot work here as asked: " + report.Count(e.crosses, "problem")
+	return "training with these settings cannot work on this machine: " + report.Count(e.crosses, "problem")
 }
 func (e *invalid) Unwrap() error { return e.first }
 

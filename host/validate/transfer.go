@@ -148,8 +148,8 @@ func differ(got, sent []byte, way string) error {
 			}
 		}
 	}
-	return hint.Errorf("run it again; if it stays so, the memory of the machine, the GPU or what joins them is faulty: dmesg and nvidia-smi -q have its errors",
-		"%d of %d bytes changed on the way %s, the first is byte %d: %#02x instead of %#02x", n, len(sent), way, first, got[first], sent[first])
+	return hint.Errorf("repeat it; if it fails again, the RAM, the GPU or the PCIe link is faulty: see dmesg and nvidia-smi -q",
+		"%d of %d bytes differ after the transfer %s, the first is byte %d: %#02x instead of %#02x", n, len(sent), way, first, got[first], sent[first])
 }
 
 // speed tells of a copy.

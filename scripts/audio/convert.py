@@ -1,10 +1,10 @@
-"""Converts a clip of the embedded sample to 20 formats and says what must come out of them.
+"""Converts a clip of the embedded sample to 20 formats and writes the expected samples of each.
 
     python convert.py OUT
 
-OUT becomes a data set: metadata.csv and wavs/<id>.wav or .flac. Beside it, OUT/reference/<id>.f32 has the samples that
-libsndfile reads (the channels added as float64 in their order, the sum divided by their number, rounded to float32) and
-<id>-<rate>.f32 what soxr's quality HQ makes of those, both as little-endian float32 without a header.
+OUT becomes a data set: metadata.csv and wavs/<id>.wav or .flac. OUT/reference/<id>.f32 has the samples that libsndfile reads
+(the channels added as float64 in their order, the sum divided by their number, rounded to float32), and <id>-<rate>.f32 has
+them resampled by soxr at quality HQ. Both are little-endian float32 without a header.
 """
 
 import io
@@ -54,7 +54,7 @@ lines = []
 for container, kind, to, channels in FORMATS:
     name = f"{container}-{kind}-{to}-{channels}".lower()
     x = soxr.resample(speech, rate, to, "VHQ") if to != rate else speech
-    # Channels of other levels and delays, so that a wrong order or mean shows.
+    # The channels differ in level and delay, so that a wrong order or mean is detected.
     x = np.stack([np.roll(x, 7 * c) * (0.9 - 0.1 * c) for c in range(channels)], axis=1)
     file = out / "wavs" / (name + (".flac" if container == "FLAC" else ".wav"))
     soundfile.write(file, x, to, kind, format=container)

@@ -1,4 +1,4 @@
-"""Makes host/dataset/internal/flac/testdata: files by libFLAC whose samples a formula gives (see signal in flac_test.go).
+"""Makes host/dataset/internal/flac/testdata: FLAC files by libFLAC with computed samples (see signal in flac_test.go).
 
     .cache/venv-audio/bin/python scripts/audio/flac.py
 """
@@ -10,11 +10,11 @@ import soundfile
 
 out = pathlib.Path(__file__).resolve().parents[2] / "host/dataset/internal/flac/testdata"
 out.mkdir(exist_ok=True)
-LENGTH = 2500  # of each part
+LENGTH = 2500  # samples of each part
 
 
 def signal(i, c):
-    """The sample i of channel c, in 8 bits: silence, a triangle, noise, a triangle with a wasted bit."""
+    """Returns sample i of channel c, in 8 bits. The parts are silence, a triangle, noise, and a triangle with a wasted bit."""
     part, i = divmod(i, LENGTH)
     triangle = abs((i * (c + 3)) % 400 - 200) // 2 - 50
     noise = (i * i * 40503 + i * 977 * (c + 1)) // 64 % 256 - 128
@@ -24,7 +24,7 @@ def signal(i, c):
 for bits, kind, rate, channels, level in [
     (8, "PCM_S8", 16000, 1, 1.0), (16, "PCM_16", 24000, 2, 1.0), (24, "PCM_24", 44100, 3, 0.5), (16, "PCM_16", 12345, 1, 0.0),
 ]:
-    # libsndfile takes 32 bits and keeps the upper ones; the term after the signal fills those below its 8 bits.
+    # libsndfile takes 32 bits and keeps the upper ones. The second term fills the bits below the signal's 8 bits.
     x = [[signal(i, c) * 2**24 + (i * i % 251 * 2 ** (32 - bits) if bits > 8 else 0) for c in range(channels)]
          for i in range(4 * LENGTH)]
     x = np.array(x, dtype=np.int64).astype(np.int32)

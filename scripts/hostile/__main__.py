@@ -1,7 +1,7 @@
-"""Feeds hostile files to the real program: python3 scripts/hostile [--every N] [--only KIND] [--seed N] [--keep DIR] [-v]
+"""Runs the program on malformed files: python3 scripts/hostile [--every N] [--only KIND] [--seed N] [--keep DIR] [-v]
 
-Every variant is made of a good file of the product's own. The program must not crash and must not hang, must end with a
-documented status, and a refusal must name the file, give one hint, and cost little.
+Every variant is made from a valid file of the product. The program must not crash or hang and must end with a documented
+exit status. A refusal must name the file, print one hint, and use little CPU time and memory.
 """
 
 import argparse
@@ -19,7 +19,7 @@ import variants
 from trial import Launcher, Trial
 
 REPO = pathlib.Path(__file__).resolve().parents[2]
-MOST = 24  # cuts, and flipped bits, of a file that is not small
+MOST = 24  # truncations, and flipped bits, of a file above 1 KiB
 
 
 def kinds(g: good.Good, seed: int):
@@ -29,12 +29,12 @@ def kinds(g: good.Good, seed: int):
 
     def contents(kind, path: pathlib.Path, more=()):
         data = path.read_bytes()
-        most = len(data) if len(data) <= 1024 else MOST  # of a small file, every 7th byte
+        most = len(data) if len(data) <= 1024 else MOST  # a small file is truncated at every 7th byte
         yield from variants.of_bytes(data, rng(kind), most if len(data) > 1024 else max(MOST, len(data) // 7 + 1))
         yield from more
 
-    def spoiled(kind, source, name, more, trial, sign=None):
-        """Variants of the file `name` of the folder `source`: other contents, and other things in its place."""
+    def corrupted(kind, source, name, more, trial, sign=None):
+        """Yields variants of the file `name` in the folder `source`: other contents, and other things in its place."""
         for what, data in contents(kind, source / name, more):
             def make(folder, data=data, what=what):
                 target = variants.copy(source, folder / source.name)
@@ -54,28 +54,28 @@ def kinds(g: good.Good, seed: int):
         return lambda bundle, what: Trial(kind, what, [str(g.program), "graph", "inspect", str(bundle)], subject)
 
     b, p = g.bundle, g.plugin / "features"
-    yield from spoiled("bundle.json", b, "bundle.json", [*variants.manifests(b), *variants.of_json(variants.json.loads((b / "bundle.json").read_text()))], inspect("bundle.json", "bundle"))
-    yield from spoiled("onnx", b, "training_model.onnx", variants.models((b / "training_model.onnx").read_bytes()), inspect("onnx", "training_model.onnx"), variants.sign)
-    yield from spoiled("safetensors", b, "params.safetensors", variants.weights((b / "params.safetensors").read_bytes()), inspect("safetensors", "params.safetensors"), variants.sign)
+    yield from corrupted("bundle.json", b, "bundle.json", [*variants.manifests(b), *variants.of_json(variants.json.loads((b / "bundle.json").read_text()))], inspect("bundle.json", "bundle"))
+    yield from corrupted("onnx", b, "training_model.onnx", variants.models((b / "training_model.onnx").read_bytes()), inspect("onnx", "training_model.onnx"), variants.sign)
+    yield from corrupted("safetensors", b, "params.safetensors", variants.weights((b / "params.safetensors").read_bytes()), inspect("safetensors", "params.safetensors"), variants.sign)
     flips = [(what, data) for what, data in variants.of_bytes((b / "training_model.onnx").read_bytes(), rng("onnx run"), MOST) if "flipped" in what]
     for what, data in flips:
         def make(folder, data=data, what=what):
             bundle = variants.copy(b, folder / "bundle")
             (bundle / "training_model.onnx").write_bytes(data)
             variants.sign(bundle)
-            # What ONNX Runtime refuses later than the host, it refuses before the first step too.
+            # The host accepts some graphs that ONNX Runtime then refuses, still before the first step.
             return Trial("onnx run", what, g.train("--max-steps", "1", graph=bundle), "training_model.onnx|bundle", (0, 1, 2, 3))
         yield "onnx run", what, make
-    yield from spoiled("tokenizer", b, "tokenizer.json", variants.of_json(variants.json.loads((b / "tokenizer.json").read_text())),
+    yield from corrupted("tokenizer", b, "tokenizer.json", variants.of_json(variants.json.loads((b / "tokenizer.json").read_text())),
         lambda bundle, what: Trial("tokenizer", what, g.train("--max-steps", "1", graph=bundle), "tokenizer.json", (0, 2, 5)), variants.sign)
 
     def listed(kind):
-        # Nothing is refused: the list says of every folder what is the matter with it.
+        # Nothing is refused: the list has the state of every folder.
         return lambda plugin, what: Trial(kind, what, [str(g.program), "plugins", "list", str(plugin.parent)], "features", (0,),
             r"^features +(\S+ +)?(verified|unverified|modified|broken|skipped)")
 
     def within(kind, name, more):
-        for _, what, make in spoiled(kind, p, name, more, listed(kind)):
+        for _, what, make in corrupted(kind, p, name, more, listed(kind)):
             def inside(folder, make=make):
                 (folder / "plugins").mkdir()
                 return make(folder / "plugins")
@@ -85,7 +85,7 @@ def kinds(g: good.Good, seed: int):
     yield from within("plugin.sum", "plugin.sum", variants.plugin_sums(p))
     yield from within("plugin program", "features_linux_amd64", [])
 
-    NAMED = "config.yaml|bundle: open |unknown builtin bundle"  # a file that names no bundle is well formed
+    NAMED = "config.yaml|bundle: open |unknown builtin bundle"  # a config that names a missing bundle is well formed
 
     def config(kind, what, data):
         def make(folder):
@@ -106,26 +106,26 @@ def kinds(g: good.Good, seed: int):
         return lambda checkpoint, what: Trial(kind, what, g.train("--max-steps", "1", "--init", str(checkpoint / "params.safetensors")), "params.safetensors")
 
     newest = g.run / "checkpoints/step-000002"
-    yield from spoiled("--init", newest, "params.safetensors", variants.weights((newest / "params.safetensors").read_bytes()), initial("--init"))
+    yield from corrupted("--init", newest, "params.safetensors", variants.weights((newest / "params.safetensors").read_bytes()), initial("--init"))
 
     def resumed(kind, name, more, sign=None, subject=None):
         inside = pathlib.Path("checkpoints/step-000002")
         signed = (lambda folder: sign(folder / inside)) if sign else None
-        yield from spoiled(kind, g.run, str(inside / name), more,
+        yield from corrupted(kind, g.run, str(inside / name), more,
             lambda folder, what: Trial(kind, what, g.train("--max-steps", "3", "--resume", str(folder)), subject or name), signed)
 
     yield from resumed("MANIFEST", "MANIFEST", [])
     yield from resumed("state.json", "state.json", variants.states(newest), variants.sign_checkpoint, "state.json|step-000002: cannot go on with other settings")
     yield from resumed("checkpoint", "optimizer.safetensors", variants.weights((newest / "optimizer.safetensors").read_bytes()), variants.sign_checkpoint)
-    yield from spoiled("metrics.jsonl", g.run, "metrics.jsonl", [("a line of 64 MiB", b"x" * (64 << 20))],
+    yield from corrupted("metrics.jsonl", g.run, "metrics.jsonl", [("a line of 64 MiB", b"x" * (64 << 20))],
         lambda folder, what: Trial("metrics.jsonl", what, g.train("--max-steps", "3", "--resume", str(folder)), "metrics.jsonl"))
 
     def trained(kind, subject):
         return lambda data, what: Trial(kind, what, g.train("--max-steps", "1", "--max-quarantine", "2", data=data), subject, (0, 2, 5))
 
     clip = (g.data / "wavs/clip0.wav").read_bytes()
-    yield from spoiled("metadata", g.data, "metadata_train.csv", variants.lists(), trained("metadata", "metadata_train.csv"))
-    yield from spoiled("wav", g.data, "wavs/clip0.wav", variants.sounds(clip[44:]), trained("wav", "clip0"))
+    yield from corrupted("metadata", g.data, "metadata_train.csv", variants.lists(), trained("metadata", "metadata_train.csv"))
+    yield from corrupted("wav", g.data, "wavs/clip0.wav", variants.sounds(clip[44:]), trained("wav", "clip0"))
 
 
 def main() -> int:
@@ -133,13 +133,13 @@ def main() -> int:
     parser.add_argument("--every", type=int, default=1, metavar="N", help="every Nth variant only")
     parser.add_argument("--only", metavar="KIND", help="this kind only")
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--keep", type=pathlib.Path, metavar="DIR", help="copy what was not handled well there")
-    parser.add_argument("-v", action="store_true", help="a line for every variant")
+    parser.add_argument("--keep", type=pathlib.Path, metavar="DIR", help="copy the files of failed variants to DIR")
+    parser.add_argument("-v", action="store_true", help="print a line for every variant")
     args = parser.parse_args()
     began, failed = time.monotonic(), []
     table = collections.OrderedDict()
     launcher = Launcher()
-    memory = pathlib.Path("/dev/shm")  # the disk's time is not what is measured
+    memory = pathlib.Path("/dev/shm")  # so that the disk does not matter
     with tempfile.TemporaryDirectory(dir=memory if memory.is_dir() else None) as tmp:
         g = good.Good(REPO, pathlib.Path(tmp) / "good")
         work = pathlib.Path(tmp) / "work"
@@ -174,7 +174,7 @@ def main() -> int:
 
 
 def regular(folder: str, name: str) -> bool:
-    """Reports whether a file can be copied: it is a folder, or a small file and no link."""
+    """Reports whether a file can be copied: a folder, or a small file that is no link."""
     path = pathlib.Path(folder) / name
     return not path.is_symlink() and (path.is_dir() or path.is_file() and path.stat().st_size < 64 << 20)
 

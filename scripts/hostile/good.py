@@ -1,4 +1,4 @@
-"""The good files that the hostile ones are made from: those of the product, and what one short run of it wrote."""
+"""The valid files that the variants are made from: files of the product, and the output of a short run."""
 
 import hashlib
 import os
@@ -28,7 +28,7 @@ pipeline:
 
 
 class Good:
-    """The good inputs below one folder: bundle, plugin, data, config.yaml, and run with two checkpoints."""
+    """Valid inputs in one folder: bundle, plugin, data, config.yaml, and a run with a checkpoint."""
 
     def __init__(self, repo: pathlib.Path, folder: pathlib.Path):
         self.repo, self.folder = repo, folder
@@ -44,7 +44,7 @@ class Good:
             self.train("--max-steps", "2", "--checkpoint-every", "1", "--run-dir", self.run),
             check=True, env=self.environment(), cwd=folder, capture_output=True,
         )
-        shutil.rmtree(self.run / "checkpoints/step-000001")  # the newest is the only one
+        shutil.rmtree(self.run / "checkpoints/step-000001")  # so that a damaged checkpoint has no predecessor
 
     def environment(self) -> dict:
         env = {k: v for k, v in os.environ.items() if not k.startswith("XTTS_HOST_")}
@@ -55,12 +55,12 @@ class Good:
         }
 
     def train(self, *args, graph=None, data=None) -> list:
-        """A run of the smallest bundle on the small data set."""
+        """Returns the command that trains the smallest bundle on the small data set."""
         command = [self.program, "--plugins", self.plugins, "--graph", graph or self.bundle, "--train-data", data or self.data]
         return [str(a) for a in command + ["--batch-size", "4", "--buffer-size", "4", *args]]
 
     def _make_plugin(self):
-        """A plugin that is looked at and never started, so that its program may be anything."""
+        """Makes a plugin that is inspected and never started, so its program may be anything."""
         features = self.plugin / "features"
         features.mkdir(parents=True)
         shutil.copy(self.repo / "plugins/features/plugin.json", features)
@@ -85,7 +85,7 @@ class Good:
 
 
 def wav_file(samples: bytes, data_size=None, riff_size=None, rate=22050, channels=1, bits=16, kind=1) -> bytes:
-    """A WAV file; sizes other than the samples' may be declared."""
+    """Returns a WAV file. data_size and riff_size may declare other sizes than the real ones."""
     data_size = len(samples) if data_size is None else data_size
     riff_size = 36 + len(samples) if riff_size is None else riff_size
     number = lambda value, size: value.to_bytes(size, "little")

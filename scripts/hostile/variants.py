@@ -1,6 +1,6 @@
-"""The hostile variants, as pairs of a name and a function that spoils a fresh copy of the good folder.
+"""The variants, as pairs of a name and the content of the file, or a function that corrupts a fresh copy.
 
-Each is a function of the seed: the same seed gives the same files.
+The same seed gives the same variants.
 """
 
 import json
@@ -16,7 +16,7 @@ PASSWD = "/etc/passwd"
 
 
 def of_bytes(data: bytes, rng: random.Random, most: int):
-    """Spoiled contents of any file. A small file is cut at every 7th byte, a large one at `most` places."""
+    """Yields corrupted contents of any file. A small file is truncated at every 7th byte, a large one at `most` places."""
     cuts = range(0, len(data), 7)
     for at in cuts if len(cuts) <= most else sorted(rng.sample(cuts, most)):
         yield f"cut at byte {at}", data[:at]
@@ -28,17 +28,17 @@ def of_bytes(data: bytes, rng: random.Random, most: int):
     yield "ones", b"\xff" * len(data)
     yield "noise", rng.randbytes(len(data))
     yield "twice", data + data
-    yield "a NUL in front", b"\0" + data
+    yield "a NUL before it", b"\0" + data
     yield "32 MiB of blanks", b" " * (32 << 20)
 
 
 def in_place(path: pathlib.Path):
-    """What may stand where a regular file is expected."""
+    """Yields what may be in the place of a regular file."""
     def link(target):
-        def spoil():
+        def replace():
             path.unlink()
             path.symlink_to(target)
-        return spoil
+        return replace
 
     def fifo():
         path.unlink()
@@ -58,15 +58,15 @@ def in_place(path: pathlib.Path):
 
     yield "a link to /dev/zero", link("/dev/zero")
     yield "a link to /etc/passwd", link(PASSWD)
-    yield "a link to a link to nothing", link("nowhere/nothing")
+    yield "a link to a missing file", link("nowhere/nothing")
     yield "a link to itself", loop
     yield "a pipe", fifo
     yield "a folder", folder
-    yield "64 GiB of nothing", sparse
+    yield "a sparse file of 64 GiB", sparse
 
 
 def of_json(value):
-    """JSON that is well formed and absurd, around a good value."""
+    """Yields JSON that is well formed and invalid, some of it made from a valid value."""
     yield "nested 100000 deep", b"[" * 100_000 + b"]" * 100_000
     yield "objects nested 100000 deep", b'{"a":' * 100_000 + b"1" + b"}" * 100_000
     yield "an array", b"[]"
@@ -82,7 +82,7 @@ def of_json(value):
 
 
 def sign(bundle: pathlib.Path):
-    """Brings the sums of bundle.json up to date, so that the file itself is looked at."""
+    """Updates the checksums of bundle.json, so that the file itself is read."""
     manifest = json.loads((bundle / "bundle.json").read_text())
     for name in manifest["files"]:
         if (bundle / name).is_file() and (bundle / name).stat().st_size < 1 << 30:
@@ -91,7 +91,7 @@ def sign(bundle: pathlib.Path):
 
 
 def manifests(bundle: pathlib.Path):
-    """Well formed bundle.json that lies."""
+    """Yields bundle.json files that are well formed and have invalid values."""
     value = json.loads((bundle / "bundle.json").read_text())
 
     def edit(*where, to):
@@ -127,7 +127,7 @@ def varint(n: int) -> bytes:
 
 
 def field(number: int, content) -> bytes:
-    """A field of a protobuf message: bytes and texts with their length, numbers as varints."""
+    """Encodes a field of a protobuf message: bytes and strings with their length, numbers as varints."""
     if isinstance(content, int):
         return varint(number << 3) + varint(content)
     content = content.encode() if isinstance(content, str) else content
@@ -135,7 +135,7 @@ def field(number: int, content) -> bytes:
 
 
 def models(data: bytes):
-    """ONNX files. Numbers of fields: onnx.proto, ModelProto.graph 7, functions 25; GraphProto.node 1, initializer 5;
+    """Yields ONNX files. Field numbers: onnx.proto, ModelProto.graph 7, functions 25; GraphProto.node 1, initializer 5;
     TensorProto.dims 1, data_type 2, name 8, raw_data 9, external_data 13, data_location 14; NodeProto.op_type 4,
     attribute 5; AttributeProto.name 1, g 6, t 5, type 20."""
     def with_tensor(tensor: bytes) -> bytes:
@@ -166,7 +166,7 @@ def models(data: bytes):
 
 
 def weights(data: bytes):
-    """safetensors files: 8 bytes of length, a JSON header, the data."""
+    """Yields safetensors files: 8 bytes of length, a JSON header, the data."""
     size = struct.unpack("<Q", data[:8])[0]
     header, rest = json.loads(data[8:8 + size]), data[8 + size:]
     name = next(k for k in header if k != "__metadata__")
@@ -273,8 +273,8 @@ def sounds(samples: bytes):
     yield "64 bits", g.wav_file(samples, bits=64)
     yield "float of 16 bits", g.wav_file(samples, kind=3)
     yield "compressed", g.wav_file(samples, kind=85)
-    yield "a chunk of 4 GiB in front", b"RIFF\xff\xff\xff\xffWAVEjunk\xff\xff\xff\xff" + samples
-    yield "chunks of nothing", b"RIFF\xff\xff\xff\xffWAVE" + b"junk\0\0\0\0" * 100_000
+    yield "a chunk of 4 GiB before the data", b"RIFF\xff\xff\xff\xffWAVEjunk\xff\xff\xff\xff" + samples
+    yield "empty chunks", b"RIFF\xff\xff\xff\xffWAVE" + b"junk\0\0\0\0" * 100_000
     yield "floats that are not numbers", g.wav_file(struct.pack("<f", float("nan")) * 9000, kind=3, bits=32)
     yield "floats that are infinite", g.wav_file(struct.pack("<f", float("inf")) * 9000, kind=3, bits=32)
 
@@ -283,7 +283,7 @@ def sounds(samples: bytes):
 
 
 def sign_checkpoint(checkpoint: pathlib.Path):
-    """Writes MANIFEST anew, so that the file itself is looked at."""
+    """Writes MANIFEST again, so that the file itself is read."""
     names = ("optimizer.safetensors", "params.safetensors", "state.json")
     small = [n for n in names if (checkpoint / n).is_file() and (checkpoint / n).stat().st_size < 1 << 30]
     if len(small) == len(names):

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Makes the embedded sample data set, host/dataset/sample/sample.zip, from the sentences beside this script.
+# Makes the embedded sample data set, host/dataset/sample/sample.zip, from the sentences in this folder.
 # The archive has the same bytes every time: eSpeak NG is deterministic, files are sorted and carry a fixed date.
 # Needs espeak-ng 1.51 and zip (Debian packages of these names).
 set -eu
@@ -23,7 +23,7 @@ speak() {
 	# 44 bytes of header, 44,100 bytes a second
 	ms=$((($(stat -c %s "$2") - 44) * 10 / 441))
 	if [ $ms -lt 1200 ] || [ $ms -gt 2600 ]; then
-		echo "$2 lasts $ms ms, wanted are 1200 to 2600: $3" >&2
+		echo "$2 lasts $ms ms, it must last 1200 to 2600: $3" >&2
 		exit 1
 	fi
 }

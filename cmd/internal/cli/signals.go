@@ -63,7 +63,7 @@ func (r reactions) serve(signals <-chan os.Signal) {
 func stopAtOnce() {
 	said := make(chan struct{})
 	go func() {
-		io.WriteString(os.Stderr, "error: stopped at once; what was trained since the last checkpoint is lost\n")
+		io.WriteString(os.Stderr, "error: stopped immediately; the steps after the last checkpoint are lost\n")
 		close(said)
 	}()
 	select {

@@ -34,19 +34,19 @@ var faults, marks = strings.Split(os.Getenv("XTTS_PLUGIN_FAULT"), ","), os.Geten
 // stderr is descriptor 2: go-plugin replaces the variable of package os.
 var stderr = os.Stderr
 
-// doomed is set when the host will end the process for what it did. The process then does nothing else.
+// doomed is set when the host will end the process because of a fault. The process then injects no other fault.
 var (
-	striking sync.Mutex
-	doomed   bool
+	injecting sync.Mutex
+	doomed    bool
 )
 
-// strikes reports whether the named fault must occur now.
-func strikes(name string) bool {
+// inject reports whether the named fault must occur now.
+func inject(name string) bool {
 	if marks == "" {
 		return faults[0] == name
 	}
-	striking.Lock()
-	defer striking.Unlock()
+	injecting.Lock()
+	defer injecting.Unlock()
 	for _, fault := range faults {
 		mark := filepath.Join(marks, fault)
 		if _, err := os.Stat(mark); err == nil {
@@ -69,13 +69,13 @@ func crash() {
 func hang() { time.Sleep(time.Hour) }
 
 func main() {
-	if strikes("crash at start") {
+	if inject("crash at start") {
 		crash()
 	}
-	if strikes("hang at start") {
+	if inject("hang at start") {
 		hang()
 	}
-	if strikes("greets on stdout") {
+	if inject("writes to stdout") {
 		fmt.Println("libmixer 2.1 (c) 2019")
 	}
 	go func() { // the lifeline
@@ -85,7 +85,7 @@ func main() {
 	id := stage.Plugin{ID: "faulty", Version: "1.0.0", Stages: map[string]func() stage.Stage{
 		"mix": func() stage.Stage { return new(mix) }, "tint": func() stage.Stage { return new(mix) }, "idle": func() stage.Stage { return idle{} },
 	}}
-	if strikes("says another version") {
+	if inject("reports another version") {
 		id.Version = "0.9.0"
 	}
 	inner, err := stage.NewServer(id, os.NewFile(stage.RingFD, "ring"), slog.New(slog.DiscardHandler))
@@ -94,7 +94,7 @@ func main() {
 		os.Exit(1)
 	}
 	handshake := stage.Handshake
-	if strikes("speaks another protocol") {
+	if inject("speaks another protocol") {
 		handshake.ProtocolVersion = 2
 	}
 	plugin.Serve(&plugin.ServeConfig{
@@ -147,18 +147,18 @@ func (s *server) Attach(ctx context.Context, req *stagepb.AttachRequest) (*stage
 }
 
 func (s *server) Drain(ctx context.Context, req *stagepb.DrainRequest) (*stagepb.DrainResponse, error) {
-	if strikes("hangs when asked to drain") {
+	if inject("hangs when asked to drain") {
 		hang()
 	}
 	return s.Server.Drain(ctx, req)
 }
 
 func (s *server) Process(stream grpc.BidiStreamingServer[stagepb.Call, stagepb.Result]) error {
-	return s.Server.Process(&liar{BidiStreamingServer: stream, server: s, calls: map[uint64]*stagepb.Call{}})
+	return s.Server.Process(&faultyStream{BidiStreamingServer: stream, server: s, calls: map[uint64]*stagepb.Call{}})
 }
 
-// liar sends other results than those of the stage.
-type liar struct {
+// faultyStream sends other results than the stage's.
+type faultyStream struct {
 	grpc.BidiStreamingServer[stagepb.Call, stagepb.Result]
 	server *server
 
@@ -168,60 +168,60 @@ type liar struct {
 	late  *stagepb.Call // to be written to when the next call comes
 }
 
-func (l *liar) Recv() (*stagepb.Call, error) {
-	c, err := l.BidiStreamingServer.Recv()
+func (s *faultyStream) Recv() (*stagepb.Call, error) {
+	c, err := s.BidiStreamingServer.Recv()
 	if err == nil {
-		l.mu.Lock()
-		l.calls[c.Id] = c
-		if l.late != nil && l.late.Slot != c.Slot {
-			l.scribble(l.late, 0)
-			l.late = nil
+		s.mu.Lock()
+		s.calls[c.Id] = c
+		if s.late != nil && s.late.Slot != c.Slot {
+			s.scribble(s.late, 0)
+			s.late = nil
 		}
-		l.mu.Unlock()
+		s.mu.Unlock()
 	}
 	return c, err
 }
 
-func (l *liar) Send(r *stagepb.Result) error {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.sent++; l.sent%every != 0 {
-		return l.BidiStreamingServer.Send(r)
+func (s *faultyStream) Send(r *stagepb.Result) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.sent++; s.sent%every != 0 {
+		return s.BidiStreamingServer.Send(r)
 	}
-	call := l.calls[r.Id]
+	call := s.calls[r.Id]
 	own := int(call.Slot)
 	switch {
-	case strikes("overwrites the whole ring"):
-		l.clear(func(slot int) bool { return true })
-	case strikes("overwrites other slots"):
-		l.clear(func(slot int) bool { return slot != own })
-	case strikes("changes a tensor that is not its own"):
-		l.scribble(call, 0)
-	case strikes("changes another slot"):
-		l.scribble(call, 1)
-	case strikes("writes after its answer"):
-		l.late = call
-	case strikes("answers for an unknown call"):
+	case inject("overwrites the whole ring"):
+		s.clear(func(slot int) bool { return true })
+	case inject("overwrites other slots"):
+		s.clear(func(slot int) bool { return slot != own })
+	case inject("changes a tensor that is not its own"):
+		s.scribble(call, 0)
+	case inject("changes another slot"):
+		s.scribble(call, 1)
+	case inject("writes after its answer"):
+		s.late = call
+	case inject("answers for an unknown call"):
 		r.Id += 1000
-	case strikes("rejects a row that is not there"):
+	case inject("rejects a row that is not there"):
 		r.BadRows = []*stagepb.BadRow{{Row: 4, Reason: "too loud"}}
-	case strikes("answers twice"):
-		if err := l.BidiStreamingServer.Send(r); err != nil {
+	case inject("answers twice"):
+		if err := s.BidiStreamingServer.Send(r); err != nil {
 			return err
 		}
 	}
-	return l.BidiStreamingServer.Send(r)
+	return s.BidiStreamingServer.Send(r)
 }
 
 // scribble changes the first text of the batch of a call, or of one in a later slot. No guard shows it.
-func (l *liar) scribble(c *stagepb.Call, later int) {
-	l.server.ring.Slot((int(c.Slot) + later) % l.server.ring.Slots())[l.server.text[c.Bucket]] ^= 1
+func (s *faultyStream) scribble(c *stagepb.Call, later int) {
+	s.server.ring.Slot((int(c.Slot) + later) % s.server.ring.Slots())[s.server.text[c.Bucket]] ^= 1
 }
 
-func (l *liar) clear(which func(slot int) bool) {
-	for i := range l.server.ring.Slots() {
+func (s *faultyStream) clear(which func(slot int) bool) {
+	for i := range s.server.ring.Slots() {
 		if which(i) {
-			clear(l.server.ring.Slot(i))
+			clear(s.server.ring.Slot(i))
 		}
 	}
 }

@@ -16,11 +16,11 @@ type mix struct {
 	calls  atomic.Int64
 }
 
-// A fault may occur every so many batches of a process, when others are in flight. poison is the step of the batch that
+// A fault may occur at every second batch of a process, while others are in flight. failingStep is the step of the batch that
 // fails in every process.
 const (
-	every  = 2
-	poison = 5
+	every       = 2
+	failingStep = 5
 )
 
 // Configure implements stage.Stage.
@@ -45,59 +45,59 @@ func (m *mix) Process(_ context.Context, b *stage.Batch) error {
 			wave[row*width+i] *= gain
 		}
 	}
-	if b.Step() == poison {
-		m.stumble(b, wave, lengths)
+	if b.Step() == failingStep {
+		m.alwaysFail(b, wave, lengths)
 	}
 	if m.calls.Add(1)%every == 0 {
-		m.misbehave(b, wave, lengths)
+		m.failOnce(b, wave, lengths)
 	}
 	return nil
 }
 
-// stumble applies the fault to the poisonous batch.
-func (m *mix) stumble(b *stage.Batch, wave []float32, lengths []int32) {
+// alwaysFail applies the faults of the batch that fails in every process.
+func (m *mix) alwaysFail(b *stage.Batch, wave []float32, lengths []int32) {
 	switch {
-	case strikes("crashes at one batch"):
+	case inject("crashes at one batch"):
 		crash()
-	case strikes("takes another dtype"):
+	case inject("takes another dtype"):
 		b.Int32("waveform")
-	case lengths[0] > 0 && strikes("gives NaN for one row"):
+	case lengths[0] > 0 && inject("gives NaN for one row"):
 		wave[0] = float32(math.NaN())
 	}
 }
 
-// misbehave applies the fault to a batch.
-func (m *mix) misbehave(b *stage.Batch, wave []float32, lengths []int32) {
+// failOnce applies the faults of any other batch.
+func (m *mix) failOnce(b *stage.Batch, wave []float32, lengths []int32) {
 	first := 0 // a row that is not empty
 	for lengths[first] == 0 {
 		first++
 	}
 	switch {
-	case strikes("crashes"):
+	case inject("crashes"):
 		crash()
-	case strikes("hangs"):
+	case inject("hangs"):
 		hang()
-	case strikes("fails"):
+	case inject("fails"):
 		panic("index out of range [7] with length 7")
-	case strikes("gives NaN"):
+	case inject("gives NaN"):
 		wave[first*b.Shape("waveform")[1]] = float32(math.NaN())
-	case strikes("gives a length beyond the tensor"):
+	case inject("gives a length beyond the tensor"):
 		lengths[first] = int32(b.Shape("waveform")[1]) + 1
-	case strikes("gives a negative length"):
+	case inject("gives a negative length"):
 		lengths[first] = -1
-	case strikes("shortens a row"):
+	case inject("shortens a row"):
 		lengths[first]--
-	case strikes("writes f64"):
+	case inject("writes f64"):
 		for i := 0; i+1 < int(lengths[first]); i += 2 {
 			*(*float64)(unsafe.Pointer(&wave[first*b.Shape("waveform")[1]+i])) = 0.25
 		}
-	case strikes("is far too loud"):
+	case inject("is far too loud"):
 		wave[first*b.Shape("waveform")[1]] = 1e30
-	case strikes("gives zeros"):
+	case inject("gives zeros"):
 		clear(wave)
-	case strikes("writes beyond its tensor"):
+	case inject("writes beyond its tensor"):
 		clear(unsafe.Slice(&wave[0], len(wave)+4)[len(wave):])
-	case strikes("floods its stderr"):
+	case inject("floods its stderr"):
 		flood()
 	}
 }

@@ -20,35 +20,35 @@ import (
 )
 
 func main() {
-	stage.Serve(stage.Plugin{ID: "gpufault", Version: "1.0.0", Stages: map[string]func() stage.Stage{"scorch": func() stage.Stage { return new(scorch) }}})
+	stage.Serve(stage.Plugin{ID: "gpufault", Version: "1.0.0", Stages: map[string]func() stage.Stage{"losecontext": func() stage.Stage { return new(loseContext) }}})
 }
 
-type scorch struct {
+type loseContext struct {
 	gpu   gpu.Context
 	calls atomic.Int64
 }
 
 // Configure implements stage.Stage.
-func (s *scorch) Configure(_ context.Context, cfg *stage.Config) (err error) {
+func (s *loseContext) Configure(_ context.Context, cfg *stage.Config) (err error) {
 	s.gpu, err = cuda.Open(cfg.Device)
 	return err
 }
 
 // Process implements stage.Stage.
-func (s *scorch) Process(context.Context, *stage.Batch) error {
+func (s *loseContext) Process(context.Context, *stage.Batch) error {
 	if s.calls.Add(1) != 3 {
 		return nil
 	}
-	mark, err := os.OpenFile(filepath.Join(os.Getenv("XTTS_PLUGIN_FAULT_MARKS"), "scorched"), os.O_CREATE|os.O_EXCL, 0o600)
+	mark, err := os.OpenFile(filepath.Join(os.Getenv("XTTS_PLUGIN_FAULT_MARKS"), "lost"), os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
-		return nil // by an earlier process
+		return nil // an earlier process has lost its context
 	}
 	mark.Close()
 	runtime.LockOSThread()
 	if err := s.gpu.Bind(); err != nil {
 		return err
 	}
-	fmt.Fprintln(os.Stderr, "a wild write:", cudatest.WriteNowhere())
+	fmt.Fprintln(os.Stderr, "a write to an invalid address:", cudatest.WriteNowhere())
 	os.Exit(1)
 	return nil
 }
