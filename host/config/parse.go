@@ -107,6 +107,10 @@ func (s *Set) open(f *pflag.Flag, source string) bool {
 	if device := s.origins["device"]; s.Device == "cpu" && device != "" && device != source && slices.Contains(gpuFlags, f.Name) {
 		return false
 	}
+	// A run folder may come from someone else, who must not choose the files that this run overwrites.
+	if ofOneRun[f.Name] && s.Resume != "" && source == runFile(s) {
+		return false
+	}
 	return s.origins[f.Name] == ""
 }
 

@@ -89,3 +89,17 @@ func TestRunFolderConfirmsNothing(t *testing.T) {
 		t.Error("a file that others can write confirms plugins")
 	}
 }
+
+// TestRunFolderNamesNoOutputs: a run writes its own config.yaml with these settings as comments, so a value in the file
+// is someone else's.
+func TestRunFolderNamesNoOutputs(t *testing.T) {
+	t.Setenv("XDG_CACHE_HOME", t.TempDir())
+	run := runFolder(t, "trace: /etc/passwd\ndebug_dir: /etc\nrun_dir: /etc\ninit: /etc/passwd\nbatch_size: 3\n")
+	set := parse(t, nil, "--resume", run)
+	if set.Trace != "" || set.DebugDir != "" || set.RunDir != "" || set.Init != "" {
+		t.Errorf("the run folder names outputs: %q %q %q %q", set.Trace, set.DebugDir, set.RunDir, set.Init)
+	}
+	if set.BatchSize != 3 {
+		t.Errorf("batch size %d, want that of the run folder, 3", set.BatchSize)
+	}
+}
