@@ -15,6 +15,9 @@ import (
 	"github.com/xtts-host/xtts-host/shared/ring"
 )
 
+// minSlots is the smallest value of --slots: one batch is transferred while another one is trained on.
+const minSlots = 2
+
 // Slots are the places of batches of one size.
 type Slots struct {
 	Layouts []ring.Layout // by bucket
@@ -64,6 +67,9 @@ func (d *Draft) Fit(context.Context) error {
 	}
 	if d.Slots, err = d.SlotsFor(c.BatchSize); err != nil {
 		return err
+	}
+	if c.Slots == 0 { // an epoch of fewer batches never fills more
+		d.Slots.Device = max(minSlots, min(d.Slots.Device, d.Data.Train.Plan.Batches()))
 	}
 	if d.Ring, err = d.sizeRing(); err != nil {
 		return err

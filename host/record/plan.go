@@ -2,6 +2,7 @@ package record
 
 import (
 	"maps"
+	"runtime"
 
 	"github.com/xtts-host/xtts-host/host/batch"
 	"github.com/xtts-host/xtts-host/host/catalog"
@@ -45,7 +46,7 @@ func (p *Plan) Setup() report.Setup {
 	c, at := p.Config, p.Placement
 	s := report.Setup{
 		OnCPU: at.Model.OnCPU(), Card: at.Model.GPU.Memory, BatchSize: c.BatchSize, Threads: p.Threads,
-		NumWorkers: c.NumWorkers, BufferSize: c.BufferSize, Slots: p.DeviceSlots,
+		NumWorkers: c.NumWorkers, BufferSize: c.BufferSize, Slots: p.DeviceSlots, Cores: runtime.GOMAXPROCS(0), RingFull: c.BufferSize < p.RingAsked,
 		PluginOf: map[string]string{}, WorkersOf: map[string]int{}, UsesGPU: map[string]bool{},
 		DataGPU: !at.Data.OnCPU() && !at.Shared(), SharedGPU: at.Shared(),
 	}

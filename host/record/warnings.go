@@ -20,7 +20,7 @@ type choices struct {
 	ringMemory              string
 	workers, cores          int
 	batches                 int // of an epoch
-	slots                   int // of the device
+	slots                   int // of the device, as asked; 0 for auto
 	data                    []findings
 }
 
@@ -34,6 +34,9 @@ type findings struct {
 	bytes           bool // unknown characters are spelled in bytes
 	cacheError      error
 }
+
+// defaultSlots cost little where an epoch has fewer batches.
+const defaultSlots = 3
 
 // The least that is not poor.
 const (
@@ -67,8 +70,8 @@ func poor(c choices) []string {
 	if c.accumulate > c.batches {
 		say("--accumulate %d is more than an epoch has batches, and steps do not cross epochs: use %d or less", c.accumulate, c.batches)
 	}
-	if c.batches < c.slots {
-		say("an epoch has fewer batches (%d) than the device has slots (%d): use more data, or a smaller --batch-size", c.batches, c.slots)
+	if c.slots > max(c.batches, defaultSlots) {
+		say("--slots %d is more than an epoch has batches (%d): use fewer, or auto", c.slots, c.batches)
 	}
 	for _, d := range c.data {
 		if n := len(d.rejected); n > 0 {
@@ -96,7 +99,7 @@ func (p *Plan) Warnings() []string {
 	all := choices{
 		card: p.Placement.Model.GPU.Memory, batchSize: c.BatchSize, accumulate: c.Accumulate,
 		bufferSize: c.BufferSize, bufferAsked: p.RingAsked, slotSize: p.SlotBytes, ringMemory: c.RingMemory.String(),
-		workers: c.NumWorkers, cores: runtime.NumCPU(), batches: p.Data.Train.Plan.Batches(), slots: p.DeviceSlots,
+		workers: c.NumWorkers, cores: runtime.NumCPU(), batches: p.Data.Train.Plan.Batches(), slots: int(c.Slots),
 	}
 	for _, s := range p.Data.Splits() {
 		all.data = append(all.data, findingsOf(s))

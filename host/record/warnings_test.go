@@ -47,7 +47,7 @@ func TestPoorChoices(t *testing.T) {
 		{"accumulation", func(c *choices) { c.accumulate = 5 },
 			[]string{"--accumulate 5 is more than an epoch has batches, and steps do not cross epochs: use 4 or less"}},
 		{"short epoch", func(c *choices) { c.slots = 5 },
-			[]string{"an epoch has fewer batches (4) than the device has slots (5): use more data, or a smaller --batch-size"}},
+			[]string{"--slots 5 is more than an epoch has batches (4): use fewer, or auto"}},
 		{"long clips", func(c *choices) { c.data[1].excluded, c.data[1].excludedSeconds = 2, 31.25 },
 			[]string{"2 of the 6 validation clips are too long for the bundle and left out, 31.2 s of audio: cut them (excluded.jsonl names them)"}},
 		{"missing recordings", func(c *choices) {

@@ -32,6 +32,9 @@ type Setup struct {
 	// BatchSize is compared with the recommendation for the card.
 	BatchSize                              int
 	Threads, NumWorkers, BufferSize, Slots int
+	// Cores is how many the process may use. RingFull says that --ring-memory holds no more ring slots.
+	Cores    int
+	RingFull bool
 	// PluginOf gives the plugin that serves a stage instance, WorkersOf the number of a plugin's processes.
 	PluginOf  map[string]string
 	WorkersOf map[string]int
@@ -87,7 +90,7 @@ func judge(s symptoms) Verdict {
 	}
 	if s.stall < stallLimit {
 		v.Bottleneck = "train"
-		say("The input pipeline is not the bottleneck: input stall %s. A larger --batch-size trains more frames per second while memory lasts%s.", percent(s.stall), s.setup.suited())
+		say("%s", s.trainBound())
 	} else {
 		s.advise(say)
 	}
@@ -96,25 +99,44 @@ func judge(s symptoms) Verdict {
 	case s.bucketVariation <= variationLimit:
 		say("Step time varies by %s because the buckets differ in length; within a bucket it is %s at most. --enable-static-shapes makes all steps equal, at the price of padding.",
 			percent(s.variation), percent(s.bucketVariation))
-	default:
-		say("Step time varies by %s, also within a bucket: other programs on this machine, or batches that come late. A larger --buffer-size and more --num-workers absorb late batches.",
+	case s.stall < stallLimit: // so no batch comes late
+		say("Step time varies by %s, also within a bucket, although batches are ready: other programs use this machine, or the clock rate changes.",
 			percent(s.variation))
+	default:
+		say("Step time varies by %s, also within a bucket: batches come late, or other programs use this machine.", percent(s.variation))
 	}
 	return v
 }
 
-// advise suggests how to reduce the input stall.
+// trainBound is the advice for a run that almost never waits for a batch.
+func (s symptoms) trainBound() string {
+	text := fmt.Sprintf("The input pipeline is not the bottleneck: input stall %s.", percent(s.stall))
+	if _, _, most := Suited(s.setup.Card); s.setup.Card > 0 && s.setup.BatchSize >= most {
+		return text // a larger batch is expected not to fit
+	}
+	return text + " A larger --batch-size trains more frames per second while memory lasts" + s.setup.suited() + "."
+}
+
+// advise suggests how to reduce the input stall. It suggests nothing that the machine does not have.
 func (s symptoms) advise(say func(format string, args ...any)) {
 	setup := s.setup
+	workers := setup.WorkersOf[s.plugin]
 	switch {
+	case !s.queued && setup.RingFull:
+		say("No phase is busy all the time: too few batches are in flight. Raise --ring-memory, which holds %d ring slots.", setup.BufferSize)
 	case !s.queued:
-		say("No phase is busy all the time: too few batches are in flight. Raise --buffer-size%s, and --ring-memory if that limits it.", now(setup.BufferSize))
+		say("No phase is busy all the time: too few batches are in flight. Raise --buffer-size%s.", now(setup.BufferSize))
+	case s.bottleneck == "decode" && setup.allCores(setup.NumWorkers):
+		say("Decoding limits the run and has all %d cores: store the clips as WAV with the bundle's sample rate, which need no resampling.", setup.Cores)
 	case s.bottleneck == "decode":
 		say("Decoding limits the run: raise --num-workers%s. Clips that have the bundle's sample rate need no resampling.", now(setup.NumWorkers))
+	case s.bottleneck == "transfer" && setup.Slots >= maxSlots:
+		say("Transfers limit the run: a smaller --batch-size moves less at a time.")
 	case s.bottleneck == "transfer":
-		say("Transfers limit the run: more --slots%s absorb single slow transfers; if all are slow, a smaller --batch-size makes them smaller.", now(setup.Slots))
+		say("Transfers limit the run: more --slots%s absorb single slow ones; when all are slow, a smaller --batch-size moves less at a time.", now(setup.Slots))
+	case s.plugin != "" && setup.allCores(workers) && !setup.UsesGPU[s.plugin]:
+		say("Stage %s limits the run, and its plugin has a process for each of the %d cores: a machine with more cores, or a cheaper stage, is needed.", s.bottleneck, setup.Cores)
 	case s.plugin != "":
-		workers := setup.WorkersOf[s.plugin]
 		say("Stage %s limits the run: give its plugin more processes, --plugin-workers %s=%d%s.",
 			s.bottleneck, s.plugin, max(1, workers)+1, now(workers))
 	default:
@@ -126,6 +148,12 @@ func (s symptoms) advise(say func(format string, args ...any)) {
 		say("Training and the pipeline share the CPU: fewer --threads%s leave more of it to the pipeline.", now(setup.Threads))
 	}
 }
+
+// maxSlots is the largest value of --slots.
+const maxSlots = 8
+
+// allCores reports whether n workers have all cores.
+func (s Setup) allCores(n int) bool { return s.Cores > 0 && n >= s.Cores }
 
 // now writes the present value of a setting.
 func now(n int) string {

@@ -8,34 +8,53 @@ import (
 	"github.com/xtts-host/xtts-host/host/pipeline"
 )
 
+// TestJudge is the table of situations and the advice for each.
 func TestJudge(t *testing.T) {
-	setup := Setup{Threads: 2, NumWorkers: 4, BufferSize: 50, Slots: 3, WorkersOf: map[string]int{"features": 2}}
-	onCPU := setup
-	onCPU.OnCPU = true
-	large, full := setup, setup
-	large.Card, large.BatchSize = 143771<<20, 16
-	full.Card, full.BatchSize = 143771<<20, 48
-	allCores := onCPU
-	allCores.Threads = 0
+	setup := Setup{Threads: 2, NumWorkers: 4, BufferSize: 50, Slots: 3, Cores: 16, WorkersOf: map[string]int{"features": 2}}
+	with := func(change func(*Setup)) Setup {
+		s := setup
+		change(&s)
+		return s
+	}
+	const jitter = "Step time varies by 42 %, also within a bucket"
 	for _, c := range []struct {
 		name string
 		s    symptoms
 		want string
 		says []string // in each piece of advice
+		not  string   // in none
 	}{
-		{"the model", symptoms{stall: 0.019, bottleneck: "decode", queued: true, setup: setup}, "train", []string{"--batch-size"}},
-		{"the model on a GPU", symptoms{setup: large}, "train", []string{"A larger --batch-size trains more frames per second while memory lasts; 48, with --buffer-size 100, suit a GPU of 140.4 GiB."}},
-		{"the model on a GPU that is well used", symptoms{setup: full}, "train", []string{"frames per second while memory lasts."}},
-		{"decode", symptoms{stall: 0.02, bottleneck: "decode", queued: true, setup: setup}, "decode", []string{"--num-workers (now 4)"}},
-		{"a stage", symptoms{stall: 0.5, bottleneck: "target", queued: true, plugin: "features", setup: setup}, "target", []string{"--plugin-workers features=3 (now 2)"}},
-		{"a stage of a pool that is not known", symptoms{stall: 0.5, bottleneck: "target", queued: true, plugin: "features"}, "target", []string{"--plugin-workers features=2."}},
-		{"a stage of nobody", symptoms{stall: 0.5, bottleneck: "target", queued: true}, "target", []string{"--plugin-workers ID=N"}},
-		{"copies", symptoms{stall: 0.5, bottleneck: "transfer", queued: true, setup: setup}, "transfer", []string{"--slots (now 3)"}},
-		{"too few batches", symptoms{stall: 0.5, bottleneck: "decode", setup: setup}, "decode", []string{"--buffer-size (now 50)"}},
-		{"shared cores", symptoms{stall: 0.5, bottleneck: "decode", queued: true, setup: onCPU}, "decode", []string{"--num-workers", "--threads (now 2)"}},
-		{"all cores", symptoms{stall: 0.5, bottleneck: "decode", queued: true, setup: allCores}, "decode", []string{"--num-workers", "(now all cores)"}},
-		{"buckets differ", symptoms{variation: 0.42, bucketVariation: 0.08}, "train", []string{"--batch-size", "--enable-static-shapes"}},
-		{"jitter", symptoms{variation: 0.42, bucketVariation: 0.31}, "train", []string{"--batch-size", "--buffer-size"}},
+		{"the model", symptoms{stall: 0.019, bottleneck: "decode", queued: true, setup: setup}, "train", []string{"--batch-size"}, "--num-workers"},
+		{"the model on a GPU", symptoms{setup: with(func(s *Setup) { s.Card, s.BatchSize = 143771<<20, 16 })},
+			"train", []string{"A larger --batch-size trains more frames per second while memory lasts; 48, with --buffer-size 100, suit a GPU of 140.4 GiB."}, ""},
+		{"the model on a GPU that is well used", symptoms{setup: with(func(s *Setup) { s.Card, s.BatchSize = 143771<<20, 48 })},
+			"train", []string{"frames per second while memory lasts."}, "suit"},
+		{"the model on a GPU that is full", symptoms{setup: with(func(s *Setup) { s.Card, s.BatchSize = 8<<30, 16 })},
+			"train", []string{"is not the bottleneck"}, "larger --batch-size"},
+		{"decode", symptoms{stall: 0.02, bottleneck: "decode", queued: true, setup: setup}, "decode", []string{"--num-workers (now 4)"}, ""},
+		{"decode on all cores", symptoms{stall: 0.02, bottleneck: "decode", queued: true, setup: with(func(s *Setup) { s.Cores = 4 })},
+			"decode", []string{"has all 4 cores"}, "--num-workers"},
+		{"a stage", symptoms{stall: 0.5, bottleneck: "target", queued: true, plugin: "features", setup: setup}, "target", []string{"--plugin-workers features=3 (now 2)"}, ""},
+		{"a stage on all cores", symptoms{stall: 0.5, bottleneck: "target", queued: true, plugin: "features", setup: with(func(s *Setup) { s.Cores = 2 })},
+			"target", []string{"a process for each of the 2 cores"}, "--plugin-workers"},
+		{"a stage on a GPU", symptoms{stall: 0.5, bottleneck: "target", queued: true, plugin: "features",
+			setup: with(func(s *Setup) { s.Cores, s.UsesGPU = 2, map[string]bool{"features": true} })}, "target", []string{"--plugin-workers features=3 (now 2)"}, ""},
+		{"a stage of a pool that is not known", symptoms{stall: 0.5, bottleneck: "target", queued: true, plugin: "features"}, "target", []string{"--plugin-workers features=2."}, ""},
+		{"an unknown stage", symptoms{stall: 0.5, bottleneck: "target", queued: true}, "target", []string{"--plugin-workers ID=N"}, ""},
+		{"transfers", symptoms{stall: 0.5, bottleneck: "transfer", queued: true, setup: setup}, "transfer", []string{"--slots (now 3)"}, ""},
+		{"transfers with all slots", symptoms{stall: 0.5, bottleneck: "transfer", queued: true, setup: with(func(s *Setup) { s.Slots = 8 })},
+			"transfer", []string{"smaller --batch-size"}, "--slots"},
+		{"too few batches", symptoms{stall: 0.5, bottleneck: "decode", setup: setup}, "decode", []string{"--buffer-size (now 50)"}, "--ring-memory"},
+		{"too few batches in a full ring", symptoms{stall: 0.5, bottleneck: "decode", setup: with(func(s *Setup) { s.RingFull = true })},
+			"decode", []string{"--ring-memory, which holds 50 ring slots"}, "--buffer-size"},
+		{"shared cores", symptoms{stall: 0.5, bottleneck: "decode", queued: true, setup: with(func(s *Setup) { s.OnCPU = true })},
+			"decode", []string{"--num-workers", "--threads (now 2)"}, ""},
+		{"all cores", symptoms{stall: 0.5, bottleneck: "decode", queued: true, setup: with(func(s *Setup) { s.OnCPU, s.Threads = true, 0 })},
+			"decode", []string{"--num-workers", "(now all cores)"}, ""},
+		{"buckets differ", symptoms{variation: 0.42, bucketVariation: 0.08}, "train", []string{"--batch-size", "--enable-static-shapes"}, "late"},
+		{"jitter while batches are ready", symptoms{variation: 0.42, bucketVariation: 0.31}, "train", []string{"--batch-size", jitter}, "late"},
+		{"jitter of batches", symptoms{stall: 0.2, bottleneck: "decode", queued: true, variation: 0.42, bucketVariation: 0.31, setup: setup},
+			"decode", []string{"--num-workers", jitter + ": batches come late"}, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			c.s.steps = 100
@@ -48,7 +67,10 @@ func TestJudge(t *testing.T) {
 			}
 			for i, say := range c.says {
 				if !strings.Contains(v.Advice[i], say) {
-					t.Errorf("advice %q does not say %q", v.Advice[i], say)
+					t.Errorf("advice %q, want %q in it", v.Advice[i], say)
+				}
+				if c.not != "" && strings.Contains(v.Advice[i], c.not) {
+					t.Errorf("advice %q, want no %q in it", v.Advice[i], c.not)
 				}
 			}
 		})
