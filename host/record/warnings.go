@@ -110,7 +110,7 @@ func (p *Plan) Warnings() []string {
 // poorSchedule returns a line for what the learning rate of a run of so many steps cannot do.
 func poorSchedule(steps int64, s schedule.Schedule) (lines []string) {
 	if s.WarmupSteps > 0 && steps <= s.WarmupSteps {
-		lines = append(lines, fmt.Sprintf("the warm-up of %d steps is as long as the run or longer (%d steps), so the learning rate ends at %g of %g: use fewer --warmup-steps, such as %d",
+		lines = append(lines, fmt.Sprintf("the warm-up of %d steps is as long as the run or longer (%d steps), so the learning rate ends at %.4g of %g: use fewer --warmup-steps, such as %d",
 			s.WarmupSteps, steps, s.LR(steps-1, 0), s.BaseLR, steps/10))
 	}
 	if s.Name == schedule.Constant && s.MinLR > 0 {

@@ -24,3 +24,13 @@ early-stop() {
   grep -q '"early_stop": {' run/report.json
   [ "$(wc -l <run/metrics.jsonl)" -lt 60 ]
 }
+# evaluate-only: xtts-host evaluate prints the loss of the run's own evaluation, and leaves the run's folder as it is
+evaluate-only() {
+  train --max-steps 4 --eval-every 2 --warmup-steps 1 --run-dir run
+  (cd run && find . -type f -exec sha256sum {} + | sort) >before
+  xtts-host evaluate --run run --json >found
+  loss=$(grep -o '"loss": [0-9.]*' found | cut -d ' ' -f 2)
+  tail -n 1 run/eval.jsonl | grep -qF "\"loss\":$loss,"
+  (cd run && find . -type f -exec sha256sum {} + | sort) >after
+  cmp before after
+}

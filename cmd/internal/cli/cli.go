@@ -53,6 +53,7 @@ func New() *cobra.Command {
 	train.Example = trainExamples
 	root.AddCommand(
 		train,
+		newEvaluate(),
 		newValidate(),
 		newDoctor(),
 		newBench(),

@@ -20,7 +20,11 @@ func withSettings(cmd *cobra.Command, run func(*cobra.Command, *config.Set) erro
 
 // withSome gives a command the named settings as flags, or all when there are no names.
 func withSome(cmd *cobra.Command, names []string, run func(*cobra.Command, *config.Set, []string) error) *cobra.Command {
-	set := config.New()
+	return withSet(cmd, config.New(), names, run)
+}
+
+// withSet is withSome for settings of the caller.
+func withSet(cmd *cobra.Command, set *config.Set, names []string, run func(*cobra.Command, *config.Set, []string) error) *cobra.Command {
 	flags := cmd.Flags()
 	flags.SortFlags = false
 	for _, g := range set.Groups() {

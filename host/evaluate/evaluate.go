@@ -1,0 +1,191 @@
+// Package evaluate measures the loss of a checkpoint on validation data, as the run that saved it would. It trains
+// nothing and writes nothing into the run's folder.
+package evaluate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/xtts-host/xtts-host/gpu/nvml"
+	"github.com/xtts-host/xtts-host/host"
+	"github.com/xtts-host/xtts-host/host/batch"
+	"github.com/xtts-host/xtts-host/host/config"
+	"github.com/xtts-host/xtts-host/host/event"
+	"github.com/xtts-host/xtts-host/host/exit"
+	"github.com/xtts-host/xtts-host/host/loop"
+	"github.com/xtts-host/xtts-host/host/machine"
+	"github.com/xtts-host/xtts-host/host/plan"
+	"github.com/xtts-host/xtts-host/host/record"
+	"github.com/xtts-host/xtts-host/host/report"
+	"github.com/xtts-host/xtts-host/host/session"
+	"github.com/xtts-host/xtts-host/host/train"
+	"github.com/xtts-host/xtts-host/shared/hint"
+)
+
+// Run is the command. set.Resume names the run, and its other settings are those of the run where the command line does
+// not replace them. asJSON writes a Result to console.Out, and the text to console.Err.
+func Run(ctx context.Context, set *config.Set, asJSON bool, console host.Console) (err error) {
+	text := console.Out
+	if asJSON {
+		text = console.Err
+	}
+	ctx, done := host.Stoppable(ctx, console)
+	defer done()
+	p, err := plan.New(ctx, set, nvml.Open)
+	if err != nil {
+		return exit.Refused(err)
+	}
+	defer p.Close()
+	if p.Data.Val == nil {
+		return exit.Refused(hint.Errorf("name it with --val-data", "the run has no validation data, and none is given"))
+	}
+	e, err := open(ctx, p, console)
+	if err != nil {
+		return exit.Refused(err)
+	}
+	defer func() { err = errors.Join(err, e.close(ctx)) }()
+	describe(text, p)
+	r, err := e.measure(ctx, console.Stop)
+	if err != nil {
+		return err
+	}
+	lines := report.Progress{Metrics: p.Bundle.Manifest.Metrics()}
+	fmt.Fprintln(text, lines.Evaluated(&e.found))
+	if n := r.Quarantined; n > 0 {
+		fmt.Fprintf(text, "%s cannot be used\n", report.Count(n, "clip"))
+	}
+	if asJSON {
+		return report.JSON(console.Out, r)
+	}
+	return nil
+}
+
+// describe says what is evaluated on what.
+func describe(out io.Writer, p *plan.Plan) {
+	val := p.Data.Val
+	fmt.Fprintf(out, "checkpoint   %s\nvalidation   %s: %s, %.1f min\n", p.Start.Resumed.Path,
+		filepath.Join(val.Index.Dir, val.Index.List), report.Count(len(val.Index.Rows), "clip"), val.Minutes())
+}
+
+// Result is what was measured, for programs.
+type Result struct {
+	Checkpoint string                  `json:"checkpoint"`
+	Data       string                  `json:"data"`
+	Step       int64                   `json:"step"`
+	Loss       report.Float            `json:"loss"`
+	Metrics    map[string]report.Float `json:"metrics"`
+	Samples    int                     `json:"samples"`
+	// Quarantined counts the clips of the validation data that cannot be used.
+	Quarantined int     `json:"quarantined"`
+	EvalMs      float64 `json:"eval_ms"`
+}
+
+// evaluation is a model with what brings it the validation data.
+type evaluation struct {
+	plan    *plan.Plan
+	machine *machine.Machine
+	session *session.Session
+	bus     *event.Bus
+	log     *slog.Logger
+	temp    string // folder of the list of clips that cannot be used
+
+	found event.Evaluation
+}
+
+// open starts the plugins and opens the graphs, with the weights of the checkpoint.
+func open(ctx context.Context, p *plan.Plan, console host.Console) (_ *evaluation, err error) {
+	bus := event.NewBus()
+	bus.Offer("console", report.NewConsole(io.Discard, console.Err, nil), nil)
+	e := &evaluation{plan: p, bus: bus, log: slog.New(record.Warnings(func(w *event.Warning) { bus.Publish(w) }))}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, e.close(ctx))
+		}
+	}()
+	if e.temp, err = os.MkdirTemp("", "xtts-host-evaluate-"); err != nil {
+		return nil, err
+	}
+	e.machine, err = machine.Open(machine.Config{Plan: p, Log: e.log, Inventory: nvml.Open, Memory: func(*event.Memory) {}})
+	if err != nil {
+		return nil, err
+	}
+	e.session = session.New(p, batch.Overlapped, e.log)
+	g, together := errgroup.WithContext(ctx)
+	g.Go(func() error { return e.machine.StartPlugins(together) })
+	g.Go(func() error { return e.session.Open(e.machine.Ring.Bytes()) })
+	if err := g.Wait(); err != nil {
+		return nil, e.session.TooLarge(ctx, err, 0)
+	}
+	if _, err := e.session.Prepare(ctx); err != nil {
+		return nil, err
+	}
+	return e, nil
+}
+
+// close takes all down.
+func (e *evaluation) close(ctx context.Context) error {
+	var errs []error
+	if e.session != nil {
+		errs = append(errs, e.session.Close())
+	}
+	if e.machine != nil {
+		drain, cancel := context.WithTimeout(context.WithoutCancel(ctx), host.DrainTimeout)
+		defer cancel()
+		errs = append(errs, e.machine.Close(drain))
+	}
+	if e.temp != "" {
+		errs = append(errs, os.RemoveAll(e.temp))
+	}
+	return errors.Join(append(errs, e.bus.Close())...)
+}
+
+// measure sends the validation data through the model.
+func (e *evaluation) measure(ctx context.Context, stop <-chan struct{}) (*Result, error) {
+	p := e.plan
+	q, err := batch.OpenQuarantine(filepath.Join(e.temp, report.QuarantineFile), p.Data, p.Config.MaxQuarantine)
+	if err != nil {
+		return nil, err
+	}
+	defer q.Close()
+	at, err := e.session.Restore(p.Start.Resumed)
+	if err != nil {
+		return nil, exit.Refused(err)
+	}
+	indexed := q.Count()
+	source := p.Source()
+	// A run that ends at the checkpoint's step and has not been evaluated there has this evaluation left, and nothing else.
+	source.MaxSteps, source.Epochs = at.Step, int(at.Step)
+	at = train.Progress{Step: at.Step, Epoch: at.Epoch, Batch: at.Batch}
+	source.Start(at)
+	l, err := loop.New(loop.Config{
+		Plan: p, Machine: e.machine, Session: e.session, Source: source, Progress: at, Stop: stop,
+		Observer: (*observer)(e), Quarantine: q, Bus: e.bus, Log: e.log,
+	})
+	if err != nil {
+		return nil, exit.Refused(err)
+	}
+	if err := l.Run(ctx); err != nil {
+		return nil, e.session.Device.Full(err)
+	}
+	return e.result(q.Count() - indexed + len(p.Data.Val.Index.Rejected)), nil
+}
+
+// result puts the evaluation together for programs.
+func (e *evaluation) result(quarantined int) *Result {
+	val := e.plan.Data.Val.Index
+	r := &Result{
+		Checkpoint: e.plan.Start.Resumed.Path, Data: filepath.Join(val.Dir, val.List), Step: e.found.Step, Loss: report.Float(e.found.Loss),
+		Metrics: map[string]report.Float{}, Samples: e.found.Samples, Quarantined: quarantined, EvalMs: e.found.Time.Seconds() * 1e3,
+	}
+	for i, name := range e.plan.Bundle.Manifest.Metrics() {
+		r.Metrics[name] = report.Float(e.found.Metrics[i])
+	}
+	return r
+}
