@@ -28,7 +28,7 @@ func (r *run) finish(outcome error) (*report.Report, error) {
 	}
 	switch step := r.loop.Train.Progress.Step; {
 	case step == 0 || r.feeding != batch.Overlapped || o.saver.current():
-	case r.session.Optimizer.Torn() || lost != nil:
+	case r.session.Optimizer.Incomplete() || lost != nil:
 		r.log.Warn(fmt.Sprintf("step %d is not saved: its update is incomplete; continue from the previous checkpoint with --resume %s", step, hint.Path(r.dir)))
 	default:
 		if serr := o.saver.save(event.Last); serr != nil {

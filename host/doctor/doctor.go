@@ -208,7 +208,7 @@ func (e *examination) roles(driver error) {
 			r.add(Note, "", "it would be: %s", p)
 		}
 	default:
-		r.Placement = &Placement{Seat{p.Data.GPU.UUID, p.Data.Limit}, Seat{p.Model.GPU.UUID, p.Model.Limit}, p.Reason}
+		r.Placement = &Placement{RolePlacement{p.Data.GPU.UUID, p.Data.Limit}, RolePlacement{p.Model.GPU.UUID, p.Model.Limit}, p.Reason}
 		r.add(OK, "", "%s", p)
 		var card *gpu.Device
 		if !p.Model.OnCPU() {

@@ -52,13 +52,13 @@ type GPU struct {
 
 // Placement is where training would run.
 type Placement struct {
-	Data   Seat   `json:"data"`
-	Model  Seat   `json:"model"`
-	Reason string `json:"reason"`
+	Data   RolePlacement `json:"data"`
+	Model  RolePlacement `json:"model"`
+	Reason string        `json:"reason"`
 }
 
-// Seat is a role's place: a GPU, or the CPU when UUID is empty.
-type Seat struct {
+// RolePlacement is the placement of a role: a GPU, or the CPU if UUID is empty.
+type RolePlacement struct {
 	UUID       string `json:"uuid"`
 	LimitBytes int64  `json:"limit_bytes"` // 0: none
 }

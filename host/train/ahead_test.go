@@ -62,7 +62,8 @@ type played struct {
 	most    int // batches held at a time
 }
 
-// play trains for six steps on a device, with an evaluation after the second step. The batch of the fourth is not finite.
+// play trains for six steps on a device, with an evaluation after the second step. The batch of the fourth is not
+// finite.
 func play(t *testing.T, d Device, micros int) played {
 	t.Helper()
 	g, b := readGolden(t, "pico.json"), open(t, pico)
@@ -119,8 +120,8 @@ func runPlayed(t *testing.T, l *Loop, f *twoSlots) {
 	if err := l.Run(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if f.held != [2]bool{} || l.Progress.Step != 6 || l.Optimizer.Steps != 5 || l.Optimizer.Torn() {
-		t.Errorf("held %v, progress %+v, %d updates, torn %v", f.held, l.Progress, l.Optimizer.Steps, l.Optimizer.Torn())
+	if f.held != [2]bool{} || l.Progress.Step != 6 || l.Optimizer.Steps != 5 || l.Optimizer.Incomplete() {
+		t.Errorf("held %v, progress %+v, %d updates, incomplete %v", f.held, l.Progress, l.Optimizer.Steps, l.Optimizer.Incomplete())
 	}
 	if err := l.Model.Pull(); err != nil {
 		t.Fatal(err)
@@ -179,8 +180,8 @@ func TestAheadChangesNothing(t *testing.T) {
 	}
 }
 
-// TestWindowEndsWhenTheDeviceIsDone plays three steps of 200 ms. To queue a batch takes 20 ms in which the GPU computes already, and the
-// result of one is looked at after that: but for the last, which has no batch after it.
+// TestWindowEndsWhenTheDeviceIsDone plays three steps of 200 ms. To queue a batch takes 20 ms in which the GPU computes
+// already, and the result of one is looked at after that: but for the last, which has no batch after it.
 func TestWindowEndsWhenTheDeviceIsDone(t *testing.T) {
 	at := func(d time.Duration) time.Time { return time.Unix(0, 0).Add(d) }
 	l := &Loop{before: boundary{at(0), at(0)}}

@@ -20,12 +20,12 @@ func narrow(to []byte, from []float32) {
 func toBF16(x float32) uint16 {
 	bits := math.Float32bits(x)
 	if x != x {
-		return uint16(bits>>16) | 1<<6 // rounding could carry it to infinity
+		return uint16(bits>>16) | 1<<6 // rounding could turn the NaN into an infinity
 	}
 	return uint16((bits + 0x7fff + bits>>16&1) >> 16)
 }
 
-// widen returns bf16 numbers as f32, which is exact.
+// widen converts bf16 numbers to f32, which is exact.
 func widen(from []byte) []float32 {
 	narrow := ort.View[uint16](from)
 	wide := make([]float32, len(narrow))

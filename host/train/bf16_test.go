@@ -51,8 +51,8 @@ func drawn(n int) []float32 {
 	return x
 }
 
-// TestGraphsRoundAsGoDoes: an update's copies have the bits that narrow gives its weights, so that a resumed run begins with those of
-// the run before.
+// TestGraphsRoundAsGoDoes: an update's copies have the bits that narrow gives its weights, so that a resumed run begins
+// with those of the run before.
 func TestGraphsRoundAsGoDoes(t *testing.T) {
 	for _, gradients := range []bool{false, true} {
 		for name, r := range rules {

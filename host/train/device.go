@@ -24,7 +24,7 @@ type Device struct {
 	Deterministic bool
 }
 
-// onGPU reports whether memory has two sides.
+// onGPU reports whether the device has memory apart from the host's.
 func (d *Device) onGPU() bool { return d.Context != nil }
 
 // place returns where ONNX Runtime finds the device's memory.
@@ -82,7 +82,7 @@ func (m *memory) pull(b *block) error {
 	})
 }
 
-// push copies Go's side to the GPU.
+// push copies the host's side to the GPU.
 func (m *memory) push(b *block) error {
 	return m.across(b, func(stage []byte, at int) error {
 		copy(stage, b.host[at:])

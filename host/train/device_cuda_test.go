@@ -12,8 +12,8 @@ import (
 	"github.com/xtts-host/xtts-host/ortgraphs/ort"
 )
 
-// device is what the tests' models compute on: the GPU whose UUID the environment names, without TF32. On the fake driver the CPU
-// computes with the driver's memory.
+// device is what the tests' models compute on: the GPU whose UUID the environment names, without TF32. On the fake
+// driver the CPU computes with the driver's memory.
 func device(t testing.TB) Device {
 	uuid := os.Getenv("XTTS_HOST_TEST_GPU")
 	if uuid == "" {

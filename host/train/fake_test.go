@@ -16,7 +16,7 @@ import (
 	"github.com/xtts-host/xtts-host/shared/ring"
 )
 
-// fakeDevice is a GPU in pure Go, which tells of every misuse. The CPU computes with its memory. It has no kernels.
+// fakeDevice is a GPU in pure Go, which reports every misuse. The CPU computes with its memory. It has no kernels.
 func fakeDevice(t testing.TB) (Device, *gputest.Context) { return fakeWith(t, nil) }
 
 // fakeWith is one that has.
@@ -34,7 +34,7 @@ func fakeWith(t testing.TB, kernels map[string]func([]uint64)) (Device, *gputest
 			t.Fatal(err)
 		}
 	}
-	t.Cleanup(func() { d.Compute.Close(); d.Transfer.Close(); card.Close() }) // tells what is still open
+	t.Cleanup(func() { d.Compute.Close(); d.Transfer.Close(); card.Close() }) // reports what is still open
 	return d, card
 }
 
@@ -51,8 +51,8 @@ func picoOn(t *testing.T, d Device) (*Model, golden, []ring.Layout) {
 	return m, g, layouts
 }
 
-// TestDeviceChangesNoBit trains on a fake GPU and on the CPU: every step of the way from ring to weights and back is there, and only the
-// provider is the same. An update as a kernel changes no bit either.
+// TestDeviceChangesNoBit trains on a fake GPU and on the CPU: every step of the way from ring to weights and back is
+// there, and only the provider is the same. An update as a kernel changes no bit either.
 func TestDeviceChangesNoBit(t *testing.T) {
 	g, b := readGolden(t, "pico.json"), open(t, pico)
 	layouts, index := shaped(t, b, g.Rows, g.Steps)
@@ -122,7 +122,8 @@ func TestDeviceChangesNoBit(t *testing.T) {
 	}
 }
 
-// TestWeightsCrossToTheDevice: what Push takes over is what graphs see, also across more than one piece of staging memory.
+// TestWeightsCrossToTheDevice: what Push takes over is what graphs see, also across more than one piece of staging
+// memory.
 func TestWeightsCrossToTheDevice(t *testing.T) {
 	d, _ := fakeDevice(t)
 	m := newMemory(d)

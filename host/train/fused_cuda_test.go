@@ -126,7 +126,8 @@ func TestFusedChangesNoBit(t *testing.T) {
 	}
 }
 
-// BenchmarkUpdate is an update of 69 M parameters, the gradient's norm included; on a fake driver of few, to see that it runs.
+// BenchmarkUpdate is an update of 69 M parameters, the gradient's norm included; on a fake driver of few, to see that
+// it runs.
 func BenchmarkUpdate(b *testing.B) {
 	n := 66 << 20
 	if cuda.Fake {

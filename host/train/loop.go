@@ -32,7 +32,7 @@ type Progress struct {
 	// EvaluatedStep is the step of the last evaluation, 0 before the first.
 	EvaluatedStep int64
 	Best          *Best
-	// Plateau and EarlyStop are what the policy's schedule and early stop have seen.
+	// Plateau and EarlyStop are the states of the policy's schedule and early stop.
 	Plateau   schedule.State
 	EarlyStop schedule.Waiting
 }
@@ -54,12 +54,12 @@ type Observer interface {
 	Evaluated(e *event.Evaluation) error
 }
 
-// Policy is what a run decides about its steps.
+// Policy has the settings of a run about its steps.
 type Policy struct {
 	Schedule  schedule.Schedule
 	EarlyStop schedule.EarlyStop
-	// Counted reports whether the schedule and the early stop look at the evaluation after a step; nil means at all. An evaluation
-	// that is only made because the run ends there is not counted: a longer run does not have it.
+	// Counted reports whether schedule and early stop use the evaluation after a step; nil means all. An evaluation
+	// only because of the end of the run does not count: a longer run would not have it.
 	Counted func(step int64) bool
 	// MaxSkipped windows in a row end the run with ErrNotFinite.
 	MaxSkipped int
@@ -79,14 +79,14 @@ type Loop struct {
 	// Stop, when closed, ends the run after the current window. A window that waits for its batch is abandoned: it has
 	// changed nothing yet.
 	Stop <-chan struct{}
-	// Spent, if set, is called with how long the loop waited for a batch, trained, updated and evaluated: "wait",
-	// "train", "optimizer", "evaluate". On a GPU to train and to update is to queue that, and "result" is the wait for
-	// it.
+	// Spent, if set, is called with the times of waiting, training, update and evaluation: "wait", "train",
+	// "optimizer", "evaluate". On a GPU, "train" and "optimizer" are the times to queue the work, and "result" is the
+	// wait for the result.
 	Spent func(what string, b *pipeline.Batch, began, ended time.Time)
 	// Progress is the start of the run. The loop updates it; an Observer may read it.
 	Progress Progress
 
-	ahead   ahead
+	queued  queuedBatch
 	window  event.Step
 	mean    mean
 	eval    event.Evaluation
@@ -124,16 +124,17 @@ func (l *Loop) Run(ctx context.Context) error {
 
 	l.begin()
 	for !l.Policy.EarlyStop.Over(l.Progress.EarlyStop) {
-		// Where no batch is ready the GPU will have to wait for one: only after what is queued does that wait begin.
+		// If no batch is ready, the GPU will wait for one, but only after the queued work: the wait is counted from
+		// then.
 		if !l.Feed.Ready() {
-			if err := l.settle(ctx); err != nil {
+			if err := l.awaitResult(ctx); err != nil {
 				return err
 			}
 		}
 		began := time.Now()
 		d, err := l.Feed.Acquire(ctx)
 		if err != nil {
-			if failed := l.settle(ctx); failed != nil {
+			if failed := l.awaitResult(ctx); failed != nil {
 				return failed
 			}
 			if errors.Is(err, io.EOF) {
@@ -173,15 +174,15 @@ func (l *Loop) spent(what string, b *pipeline.Batch, began, ended time.Time) {
 	}
 }
 
-// ahead is a batch without a result yet.
-type ahead struct {
+// queuedBatch is a batch without a result yet.
+type queuedBatch struct {
 	slot *pipeline.DeviceSlot // nil for none
 	lr   float64
 }
 
 // train queues one micro-batch, and the update after the last one of the window.
 func (l *Loop) train(ctx context.Context, d *pipeline.DeviceSlot) error {
-	b, next := &d.Batch, ahead{slot: d, lr: l.Policy.Schedule.LR(d.Batch.Step, l.Progress.Plateau.Reductions)}
+	b, next := &d.Batch, queuedBatch{slot: d, lr: l.Policy.Schedule.LR(d.Batch.Step, l.Progress.Plateau.Reductions)}
 	began := time.Now()
 	err := l.Model.Queue(d.Index, b.Bucket, b.Seed)
 	took := time.Since(began)
@@ -192,14 +193,14 @@ func (l *Loop) train(ctx context.Context, d *pipeline.DeviceSlot) error {
 	if err != nil {
 		err = fmt.Errorf("step %d: %w", b.Step+1, err)
 	} else {
-		err = l.settle(ctx)
+		err = l.awaitResult(ctx)
 	}
 	if err != nil {
 		l.Model.Drain() // it may be computing, and the copier must not write to a slot that is being read
 		l.Feed.Release(d)
 		return err
 	}
-	l.ahead = next
+	l.queued = next
 	began = time.Now()
 	err = l.Optimizer.Accumulate(b.Micro == 0)
 	l.window.Train += time.Since(began)
@@ -219,16 +220,16 @@ func (l *Loop) train(ctx context.Context, d *pipeline.DeviceSlot) error {
 	if l.Model.Async() {
 		return nil
 	}
-	return l.settle(ctx)
+	return l.awaitResult(ctx)
 }
 
-// settle waits for the result of the queued batch, if any, and ends the window after its last batch.
-func (l *Loop) settle(ctx context.Context) error {
-	a := l.ahead
+// awaitResult waits for the result of the queued batch, if any, and ends the window after its last batch.
+func (l *Loop) awaitResult(ctx context.Context) error {
+	a := l.queued
 	if a.slot == nil {
 		return nil
 	}
-	l.ahead = ahead{}
+	l.queued = queuedBatch{}
 	b, w := a.slot.Batch, &l.window
 	began := time.Now()
 	r, err := l.Model.Result()
@@ -304,7 +305,7 @@ func isFinite(loss float64) bool { return !math.IsNaN(loss) && !math.IsInf(loss,
 // evaluate computes one batch of the validation set, and the result after the last one.
 func (l *Loop) evaluate(ctx context.Context, d *pipeline.DeviceSlot) error {
 	defer l.Feed.Release(d)
-	if err := l.settle(ctx); err != nil {
+	if err := l.awaitResult(ctx); err != nil {
 		return err
 	}
 	b, e := &d.Batch, &l.eval

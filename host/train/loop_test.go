@@ -212,7 +212,8 @@ func TestStopEndsBehindTheWindow(t *testing.T) {
 	}
 }
 
-// TestEvaluationOfNothingIsNoBest: a validation set without a usable clip has no loss, and the best one is still to come.
+// TestEvaluationOfNothingIsNoBest: a validation set without a usable clip has no loss, and the best one is still to
+// come.
 func TestEvaluationOfNothingIsNoBest(t *testing.T) {
 	r := &record{}
 	f := &feed{batches: []pipeline.Batch{{Eval: true, Last: true, Rows: []int32{-1, -1, -1, -1}}}}

@@ -120,7 +120,7 @@ func (m *memory) blank(w *words) error {
 	return m.device.Compute.Upload(w.dev, 0, w.blank[:w.used])
 }
 
-// receive queues the copy of the words that graphs have written.
+// receive queues the transfer of the words that graphs have written.
 func (m *memory) receive(w *words) error {
 	if !m.device.onGPU() {
 		return nil

@@ -75,7 +75,8 @@ func onCPU(t *testing.T, layouts []ring.Layout) *Model {
 	return m
 }
 
-// TestMixedStepByHand: a step in bf16 is one of the f32 graph at rounded weights, whose rounded gradients update the f32 masters.
+// TestMixedStepByHand: a step in bf16 is one of the f32 graph at rounded weights, whose rounded gradients update the
+// f32 masters.
 func TestMixedStepByHand(t *testing.T) {
 	b := bundletest.Mixed(t, pico, "mel_head.weight") // some gradient of a matrix is f32
 	m, g, index := newMixed(t, b, Device{})
@@ -305,7 +306,8 @@ func TestMixedMatricesAlone(t *testing.T) {
 	}
 }
 
-// TestMixedEvaluation: the eval graph reads the masters; without one the training graph reads the copies, without its backward pass.
+// TestMixedEvaluation: the eval graph reads the masters; without one the training graph reads the copies, without its
+// backward pass.
 func TestMixedEvaluation(t *testing.T) {
 	with, without := bundletest.Mixed(t, pico), bundletest.WithoutEval(t, bundletest.Mixed(t, pico).Dir)
 	g := readGolden(t, "pico.json")

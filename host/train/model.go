@@ -49,12 +49,12 @@ type Model struct {
 	inputs      []manifest.TensorSpec
 	train, eval [][]execution // by slot and bucket
 	in          *words
-	seeds       []word[int64] // by slot: that of one is read while the next is queued
+	seeds       []word[int64] // by slot: one is read while the next is queued
 }
 
 // Result is the result of a run for one batch.
 type Result struct {
-	// Loss is the mean over what Weight counts.
+	// Loss is the mean over the items that Weight counts.
 	Loss, Weight float64
 	// Metrics are in the bundle's order; a metric that the graph does not return is NaN. The next run overwrites the
 	// slice.
@@ -70,7 +70,7 @@ type results struct {
 	done         gpu.Event // after the work queued before the last Fetch; nil on the CPU
 }
 
-// result reads them. The next call overwrites the metrics.
+// result reads the values. The next call overwrites the metrics.
 func (r *results) result() Result {
 	for i, s := range r.metrics {
 		r.values[i] = float64(*s.value)

@@ -123,7 +123,8 @@ func finite(r Result) bool {
 	return true
 }
 
-// TestEveryGroupLearns: the gradient of every group of parameters has a root mean square of at least 1e-4 of the largest's.
+// TestEveryGroupLearns: the gradient of every group of parameters has a root mean square of at least 1e-4 of the
+// largest's.
 func TestEveryGroupLearns(t *testing.T) {
 	for _, name := range []string{"nano", "multispeaker"} {
 		t.Run(name, func(t *testing.T) {

@@ -67,8 +67,8 @@ type Optimizer struct {
 	fault    error             // the reason why the kernels of the rule are not used
 
 	// Steps counts the updates. Skipped windows do not count.
-	Steps int64
-	torn  bool
+	Steps      int64
+	incomplete bool
 }
 
 // scalars are the scalars of an update: those written by the host, and those written by the norm's graph.
@@ -164,7 +164,7 @@ func (o *Optimizer) Step(lr float64) error {
 	if err := errors.Join(o.send(o.in), o.device.Timer.begin(Optimizing), o.window.share.sum(), o.window.measure(&o.memory), o.receive(o.out)); err != nil {
 		return err
 	}
-	o.torn = true
+	o.incomplete = true
 	if o.kernels != nil {
 		for _, g := range o.segments {
 			k := o.kernels[g.forms]
@@ -184,15 +184,16 @@ func (o *Optimizer) Step(lr float64) error {
 // Outcome returns the result of the last Step, which is done: the gradient norm before clipping, and whether weights
 // were updated.
 func (o *Optimizer) Outcome() (gradNorm float64, updated bool) {
-	o.torn = false
+	o.incomplete = false
 	if updated = *o.finite.value != 0; updated {
 		o.Steps++
 	}
 	return float64(*o.gradNorm.value), updated
 }
 
-// Torn reports whether an update may be incomplete: weights and moments are those of no step, and must not be saved.
-func (o *Optimizer) Torn() bool { return o.torn }
+// Incomplete reports whether an update may be incomplete: weights and moments are those of no step, and must not be
+// saved.
+func (o *Optimizer) Incomplete() bool { return o.incomplete }
 
 // Fused reports whether an update is one kernel on the GPU, and the reason if the optimizer's kernel is not used.
 func (o *Optimizer) Fused() (fused bool, fault error) { return o.kernels != nil, o.fault }

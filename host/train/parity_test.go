@@ -58,7 +58,7 @@ type goldenBatch struct {
 	GradNorm   float64 `json:"grad_norm"`
 }
 
-// shape tells batches of different sizes apart: fmt prints maps in the order of their keys.
+// shape identifies the sizes of a batch: fmt prints maps in the order of their keys.
 func (b goldenBatch) shape() string { return fmt.Sprint(b.Sizes) }
 
 func readGolden(t testing.TB, name string) golden {
@@ -192,8 +192,8 @@ func sub(a, b []float32) []float32 {
 	return out
 }
 
-// TestParityWithPyTorch trains beside PyTorch, nano for 100 steps: every loss within 1e-4 of its, and at the end every tensor p within
-// 1e-3 * max(|p|, |p - p0|).
+// TestParityWithPyTorch trains beside PyTorch, nano for 100 steps: every loss within 1e-4 of its, and at the end every
+// tensor p within 1e-3 * max(|p|, |p - p0|).
 func TestParityWithPyTorch(t *testing.T) {
 	for name, dir := range bundles {
 		t.Run(name, func(t *testing.T) {
@@ -253,9 +253,9 @@ func TestParityWithPyTorch(t *testing.T) {
 	}
 }
 
-// TestAccumulation accumulates two micro-batches. Where the bundle's accumulation is exact, loss and gradients are those of
-// PyTorch's one backward over all their rows, though the batches weigh unequally; where it is mean, of the mean of
-// their losses, though one has fewer rows.
+// TestAccumulation accumulates two micro-batches. Where the bundle's accumulation is exact, loss and gradients are
+// those of PyTorch's one backward over all their rows, though the batches weigh unequally; where it is mean, of the
+// mean of their losses, though one has fewer rows.
 func TestAccumulation(t *testing.T) {
 	for name, kind := range map[string]string{"pico": "exact", "multispeaker": "mean"} {
 		t.Run(kind, func(t *testing.T) {

@@ -245,10 +245,10 @@ func (t *trial) compare() (fault, err error) {
 	return nil, nil
 }
 
-// sampledBytes of each gradient are compared: a wrong graph is wrong everywhere.
+// sampledBytes of each gradient are compared, because a wrong graph is wrong everywhere.
 const sampledBytes = 16 << 10
 
-// outcome runs and returns loss, weight, metrics and the beginnings of all gradients, in one half of the stage.
+// outcome runs once and copies loss, weight, metrics and the beginnings of all gradients to one half of the stage.
 func (t *trial) outcome(e execution, half int) ([][]float32, error) {
 	r, err := t.compute(Training, e)
 	if err != nil {

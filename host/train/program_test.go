@@ -116,8 +116,8 @@ func TestPrunedGraphsGiveTheSameBits(t *testing.T) {
 	}
 }
 
-// TestEvaluationHasNoBackwardPass: a bundle without an eval graph is evaluated by the training graph without what only gradients need,
-// and ONNX Runtime brings none of it back.
+// TestEvaluationHasNoBackwardPass: a bundle without an eval graph is evaluated by the training graph without what only
+// gradients need, and ONNX Runtime brings none of it back.
 func TestEvaluationHasNoBackwardPass(t *testing.T) {
 	b := bundletest.WithoutEval(t, nano)
 	g := readGolden(t, "nano.json")
@@ -213,7 +213,8 @@ func TestConstantsInDataFiles(t *testing.T) {
 	}
 }
 
-// BenchmarkEvaluation is the time of an evaluation by the eval graph and by the training graph, and of forward and backward.
+// BenchmarkEvaluation is the time of an evaluation by the eval graph and by the training graph, and of forward and
+// backward.
 func BenchmarkEvaluation(b *testing.B) {
 	for _, c := range []struct {
 		name   string

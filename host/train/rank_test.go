@@ -25,7 +25,8 @@ import (
 	"github.com/xtts-host/xtts-host/shared/ring"
 )
 
-// experiment is a run of one or more ranks in this process, over rows whose numbers are made from their place in the data.
+// experiment is a run of one or more ranks in this process, over rows whose numbers are made from their place in the
+// data.
 type experiment struct {
 	bundle     *ortgraphs.Bundle
 	ranks      int

@@ -226,7 +226,8 @@ func (t *Timer) count(w Work, s span, took time.Duration) {
 	t.overlaps.computed(s)
 }
 
-// renewAnchor renews the anchor when it is too old. The new one is used from the next call on, when it has certainly happened.
+// renewAnchor renews the anchor when it is too old. The new one is used from the next call on, when it has certainly
+// happened.
 func (t *Timer) renewAnchor() error {
 	t.mu.Lock()
 	defer t.mu.Unlock()

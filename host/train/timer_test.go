@@ -20,11 +20,11 @@ type bench struct {
 	*Timer
 	card  *gputest.Context
 	began time.Time
-	spent []told
+	spent []interval
 }
 
-// told is what Spent was told, in milliseconds since the bench was made.
-type told struct {
+// interval is one call of Spent, in milliseconds since the creation of the bench.
+type interval struct {
 	work         Work
 	began, ended float64
 }
@@ -38,7 +38,7 @@ func newBench(t *testing.T) *bench {
 	b := &bench{T: t, Timer: timer, card: card, began: time.Now()}
 	t.Cleanup(func() { b.no(timer.Close()) })
 	timer.Spent = func(w Work, began, ended time.Time) {
-		b.spent = append(b.spent, told{w, b.ms(began), b.ms(ended)})
+		b.spent = append(b.spent, interval{w, b.ms(began), b.ms(ended)})
 	}
 	return b
 }
@@ -60,7 +60,8 @@ func (b *bench) queue(w Work, takes time.Duration) {
 	b.no(b.end(w))
 }
 
-// fetch is what the trainer does after what it has queued for a batch. The function that it returns waits for the result.
+// fetch is what the trainer does after what it has queued for a batch. The function that it returns waits for the
+// result.
 func (b *bench) fetch() func() {
 	b.Helper()
 	b.queued()
@@ -85,7 +86,7 @@ func (b *bench) arrive() {
 	b.no(b.transferred())
 }
 
-func (b *bench) want(spent []told, transfers Transfers) {
+func (b *bench) want(spent []interval, transfers Transfers) {
 	b.Helper()
 	if !reflect.DeepEqual(b.spent, spent) {
 		b.Errorf("spent %v, want %v", b.spent, spent)
@@ -95,8 +96,8 @@ func (b *bench) want(spent []told, transfers Transfers) {
 	}
 }
 
-// TestTimer plays two steps of two micro-batches, 50 ms of training each, and updates of 10 ms. As the loop does, it queues a batch
-// before it waits for the one before.
+// TestTimer plays two steps of two micro-batches, 50 ms of training each, and updates of 10 ms. As the loop does, it
+// queues a batch before it waits for the one before.
 func TestTimer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)
@@ -120,7 +121,7 @@ func TestTimer(t *testing.T) {
 		settle()
 		b.queue(Evaluating, 20*ms)
 		b.wait()
-		b.want([]told{
+		b.want([]interval{
 			{Transferring, 0, 3},
 			{Training, 3, 53}, {Accumulating, 53, 54}, {Training, 54, 104}, {Accumulating, 104, 105}, {Optimizing, 105, 115},
 			{Training, 115, 165}, {Accumulating, 165, 166}, {Training, 166, 216}, {Accumulating, 216, 217}, {Optimizing, 217, 227},
@@ -196,7 +197,7 @@ func TestAnchors(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)
 		first, others := b.anchor.event, 0
-		var want []told
+		var want []interval
 		for i := range 600 {
 			at := float64(100 * i)
 			b.queue(Transferring, ms)
@@ -204,7 +205,7 @@ func TestAnchors(t *testing.T) {
 			b.arrive()
 			b.wait()
 			time.Sleep(30 * ms)
-			if want = append(want, told{Transferring, at, at + 1}, told{Training, at, at + 70}); b.anchor.event != first {
+			if want = append(want, interval{Transferring, at, at + 1}, interval{Training, at, at + 70}); b.anchor.event != first {
 				others++
 			}
 		}
@@ -274,7 +275,7 @@ func TestModelIsTimed(t *testing.T) {
 		Transferring, Evaluating,
 	}
 	if !reflect.DeepEqual(works, want) {
-		t.Errorf("told of %v, want %v", works, want)
+		t.Errorf("work of %v, want %v", works, want)
 	}
 	for i, w := range seen.windows {
 		if w.GPUTrain <= 0 || w.GPUOptimize <= 0 || w.GPUTrain+w.GPUOptimize > w.Time {

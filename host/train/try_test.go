@@ -10,8 +10,8 @@ import (
 	"github.com/xtts-host/xtts-host/gpu"
 )
 
-// TestTry: a batch is made up and measured, on either device and with or without a sum of gradients, and no weight changes; the step
-// after it finds the same norm.
+// TestTry: a batch is made up and measured, on either device and with or without a sum of gradients, and no weight
+// changes; the step after it finds the same norm.
 func TestTry(t *testing.T) {
 	g, b := readGolden(t, "pico.json"), open(t, pico)
 	layouts, _ := shaped(t, b, g.Rows, g.Steps)
@@ -32,7 +32,7 @@ func TestTry(t *testing.T) {
 				t.Fatalf("%+v, %v", r, err)
 			}
 			norm, finite, err := o.Norm()
-			if err != nil || !finite || !(norm > 0) || o.Steps != 0 || o.Torn() {
+			if err != nil || !finite || !(norm > 0) || o.Steps != 0 || o.Incomplete() {
 				t.Errorf("norm %g, finite %v, %v", norm, finite, err)
 			}
 			if !bytes.Equal(weightsOf(t, m), before) {

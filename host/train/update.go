@@ -52,7 +52,7 @@ type vectors struct {
 	copies         vector // empty without copies
 }
 
-// list returns them in the order of a kernel's arguments.
+// list returns them in the order of the kernel's arguments.
 func (v vectors) list() []vector {
 	all := append([]vector{v.weights, v.grads}, v.state...)
 	if v.copies.arena != nil {

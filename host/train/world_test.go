@@ -50,9 +50,9 @@ func distance(a, b []byte) float64 {
 	return math.Sqrt(difference / size)
 }
 
-// TestTwoRanksAreOne trains two ranks of 4 rows, and one of 8: every step has the same rows, loss, gradient norm and weights. The
-// windows have two micro-batches, the last of an epoch one; the last batches of an epoch leave a rank without a row. Dropout is off
-// since a graph draws it by the row's place in the batch.
+// TestTwoRanksAreOne trains two ranks of 4 rows, and one of 8: every step has the same rows, loss, gradient norm and
+// weights. The windows have two micro-batches, the last of an epoch one; the last batches of an epoch leave a rank
+// without a row. Dropout is off since a graph draws it by the row's place in the batch.
 func TestTwoRanksAreOne(t *testing.T) {
 	b := load(t, pico)
 	two := experiment{bundle: b, ranks: 2, rows: 4, accumulate: 2}.run(t)
@@ -77,8 +77,8 @@ func TestTwoRanksAreOne(t *testing.T) {
 	t.Logf("%d steps: largest relative difference of loss, norm or weights %.2g", len(one), worst)
 }
 
-// TestRanksAreMicroBatches: two ranks are one with two micro-batches, bit for bit, dropout included, also where the mean of losses
-// counts rather than that of frames.
+// TestRanksAreMicroBatches: two ranks are one with two micro-batches, bit for bit, dropout included, also where the
+// mean of losses counts rather than that of frames.
 func TestRanksAreMicroBatches(t *testing.T) {
 	for kind, dir := range map[string]string{"exact": pico, "mean": multispeaker} {
 		t.Run(kind, func(t *testing.T) {
