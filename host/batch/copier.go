@@ -9,7 +9,7 @@ import (
 	"github.com/xtts-host/xtts-host/shared/manifest"
 )
 
-// Loader takes a batch from a ring slot to a device slot. *train.Model is one.
+// Loader transfers a batch from a ring slot to a device slot. *train.Model implements it.
 type Loader interface {
 	Load(device, bucket int, slot []byte) error
 }
@@ -19,13 +19,13 @@ type copier struct {
 	*common
 	model   Loader
 	frames  []int       // by device slot
-	lengths string      // the tensor that frames are counted by, "" when there is none
+	lengths string      // the tensor whose values count frames, "" if there is none
 	gpu     gpu.Context // nil on the CPU
 	bound   bool
 	hooks   Hooks
 }
 
-// bind prepares the thread of the pipeline's goroutine that copies, which is its own from then on, for the GPU.
+// bind binds the thread of the pipeline's copier goroutine to the GPU, for the rest of its life.
 func (c *copier) bind() error {
 	if c.gpu == nil || c.bound {
 		return nil
@@ -35,7 +35,8 @@ func (c *copier) bind() error {
 	return c.gpu.Bind()
 }
 
-// Copy implements pipeline.Device. It looks at the guards after the copy: what they cover was sound until then.
+// Copy implements pipeline.Device. It checks the guards after the transfer: if they are intact, the data was intact
+// too.
 func (c *copier) Copy(dst int, b *pipeline.Batch) error {
 	if err := c.bind(); err != nil {
 		return err
@@ -61,8 +62,8 @@ func (c *copier) Copy(dst int, b *pipeline.Batch) error {
 	return nil
 }
 
-// frameLengths names the tensor that frames are counted by: the lengths of the first graph input that a stage makes, or
-// of the first that has any.
+// frameLengths names the tensor that counts frames: the lengths of the first graph input that a stage produces, or of
+// the first that has lengths.
 func frameLengths(inputs []manifest.TensorSpec) string {
 	first := ""
 	for _, t := range inputs {

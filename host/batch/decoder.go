@@ -8,12 +8,12 @@ import (
 	"github.com/xtts-host/xtts-host/shared/ring"
 )
 
-// decoder begins batches: it decodes the data set's tensors into ring slots.
+// decoder starts batches: it decodes the tensors of the data set into ring slots.
 type decoder struct {
 	*common
 	made    [][]ring.Tensor // by bucket: the tensors of the data set
 	tensors [][]dataset.Tensor
-	unread  func(s *Split, bad []dataset.BadRow) error // gets the rows that cannot be read, again in each epoch
+	unread  func(s *Split, bad []dataset.BadRow) error // receives the rows that cannot be read, again in each epoch
 }
 
 // Decode implements pipeline.Decoder.

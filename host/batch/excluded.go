@@ -9,8 +9,8 @@ import (
 	"github.com/xtts-host/xtts-host/host/report"
 )
 
-// WriteExcluded writes excluded.jsonl: one line, as in quarantine.jsonl, for each row that no bucket holds. They do not count as
-// quarantined: nothing is wrong with them but that the bundle is too small.
+// WriteExcluded writes excluded.jsonl: one line, as in quarantine.jsonl, for each row that fits in no bucket. They are
+// not counted as quarantined, because their clips are intact.
 func (d Data) WriteExcluded(dir string) error {
 	var lines bytes.Buffer
 	enc := json.NewEncoder(&lines)
@@ -29,7 +29,7 @@ func (d Data) WriteExcluded(dir string) error {
 	return report.ReplaceFile(filepath.Join(dir, report.ExcludedFile), lines.Bytes())
 }
 
-// Excluded counts the rows that no bucket holds.
+// Excluded counts the rows that fit in no bucket.
 func (d Data) Excluded() int {
 	n := 0
 	for _, s := range d.Splits() {

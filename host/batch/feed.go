@@ -9,21 +9,21 @@ import (
 	"github.com/xtts-host/xtts-host/host/train"
 )
 
-// Feeding is how batches come to the trainer. All but the first are for measuring.
+// Feeding is the input mode: how batches come to the trainer. All modes but the first are for benchmarks.
 type Feeding int
 
 const (
-	// Overlapped prepares batches while others are trained on.
+	// Overlapped prepares batches during training.
 	Overlapped Feeding = iota
-	// Unsaved is Overlapped in a run of which only the figures are wanted. Neither it nor what follows saves a checkpoint at its end.
+	// Unsaved is Overlapped for measurements. This mode and those below save no checkpoint at the end.
 	Unsaved
-	// Lockstep begins a batch when the one before has been trained on, as a program without a pipeline does.
+	// Lockstep starts a batch after training on the previous one, like a program without a pipeline.
 	Lockstep
-	// Resident trains on the first two batches by turns: what the device can do when nothing feeds it.
+	// Resident trains on the first two batches alternately: it measures the speed of the device without input.
 	Resident
 )
 
-// residentFeed hands out two batches by turns for ever: the trainer may hold two.
+// residentFeed delivers two batches alternately without end: the trainer may hold two.
 type residentFeed struct {
 	feed  train.Feed
 	steps int64
@@ -37,7 +37,7 @@ func (f *residentFeed) Acquire(ctx context.Context) (*pipeline.DeviceSlot, error
 	if f.step == f.steps {
 		return nil, io.EOF
 	}
-	for i := range f.slots { // both before the first step: nothing is to be waited for after it
+	for i := range f.slots { // both before the first step, so that no later step waits
 		if f.slots[i] == nil {
 			d, err := f.feed.Acquire(ctx)
 			if err != nil {
@@ -55,7 +55,7 @@ func (f *residentFeed) Acquire(ctx context.Context) (*pipeline.DeviceSlot, error
 func (f *residentFeed) Release(*pipeline.DeviceSlot) {}
 func (f *residentFeed) LastWait() time.Duration      { return 0 }
 
-// beginning is the first batches of a source.
+// beginning has the first batches of a source.
 type beginning struct {
 	pipeline.Source
 	left int
@@ -67,7 +67,7 @@ func (f *beginning) Next(b *pipeline.Batch) bool {
 	return f.left >= 0 && f.Source.Next(b)
 }
 
-// gate lets the source give a batch when the trainer has released the one before.
+// gate makes the source wait until the trainer has released the previous batch.
 type gate struct {
 	pipeline.Source
 	train.Feed
@@ -97,17 +97,17 @@ func (g *gate) Release(d *pipeline.DeviceSlot) {
 	g.free <- struct{}{}
 }
 
-// close lets the pipeline end while it waits for the gate.
+// close unblocks a pipeline that waits for the gate.
 func (g *gate) close() { close(g.closed) }
 
-// feeds puts a way of feeding around a pipeline. The zero value changes nothing.
+// feeds adapts a pipeline to an input mode. The zero value changes nothing.
 type feeds struct {
 	how   Feeding
 	steps int64 // of the run
 	gate  *gate
 }
 
-// before sets the pipeline's source, and what else must be.
+// before sets the pipeline's source, and other settings of the mode.
 func (f *feeds) before(cfg *pipeline.Config, s pipeline.Source) {
 	cfg.Source = s
 	if f.how == Resident {
@@ -120,7 +120,7 @@ func (f *feeds) before(cfg *pipeline.Config, s pipeline.Source) {
 	}
 }
 
-// around returns what the trainer takes its batches from.
+// around returns the feed of the trainer.
 func (f *feeds) around(p *pipeline.Pipeline) train.Feed {
 	switch f.how {
 	case Lockstep:
@@ -132,7 +132,7 @@ func (f *feeds) around(p *pipeline.Pipeline) train.Feed {
 	return p
 }
 
-// close lets the pipeline end.
+// close unblocks the pipeline.
 func (f *feeds) close() {
 	if f.gate != nil {
 		f.gate.close()

@@ -10,25 +10,25 @@ import (
 	"github.com/xtts-host/xtts-host/shared/ring"
 )
 
-// guards watches over the memory that all plugins can write to. Every process maps the whole ring, so what one writes beyond
-// its tensors may be part of any batch. Therefore the first damage that is seen makes everything in flight be built again,
-// after the end of the process that did it.
+// guards protects the memory that all plugins can write to. Every process maps the whole ring, so a process that writes
+// outside its tensors may damage any batch. Therefore the first damage that is found ends the process that caused it,
+// and then all batches in flight are rebuilt.
 type guards struct {
 	ring    *ring.Ring
 	layouts []ring.Layout
-	pools   []processes // all that map the ring
+	pools   []processes // all pools that map the ring
 	names   []string    // of their plugins
 
-	repair sync.Mutex // held by who deals with a damage, while processes end
+	repair sync.Mutex // held by the goroutine that handles a damage, while processes end
 
 	mu     sync.Mutex // guards the rest, and the guards in memory
-	bucket []int      // by slot: the bucket whose guards stand there, -1 before the first
-	begun  []int      // by slot: the age that the batch in it was begun in
-	age    int        // damages so far: a batch of an earlier age is not to be trusted
+	bucket []int      // by slot: the bucket whose guards are in it, -1 before the first
+	begun  []int      // by slot: the age in which its batch was started
+	age    int        // number of damages so far: a batch of an earlier age may be damaged
 	visits []visit    // by slot
 }
 
-// visit is the time a slot spends with a stage, from before its guards are looked at until they have been looked at again.
+// visit is the time of a slot at a stage, from the check of its guards before the call to the check after it.
 type visit struct {
 	pool   processes // nil between visits
 	shared bool      // another process may have had a batch at the same time
@@ -57,14 +57,15 @@ func (g *guards) enter(slot int, pool processes) {
 	v := &g.visits[slot]
 	*v = visit{pool: pool}
 	for i := range g.visits {
-		// Which of several processes serves a call is known when it is over: they count as different ones.
+		// The process of a call is known only after the call, so two calls count as calls of different processes.
 		if o := &g.visits[i]; i != slot && o.pool != nil && (o.pool != pool || pool.Workers() > 1) {
 			v.shared, o.shared = true, true
 		}
 	}
 }
 
-// leave gets whether the process was lost: a batch that is with its plugin then may meet the process before and the one after.
+// leave ends a visit. lost says that the process was lost: then another batch at its plugin may have been with that
+// process or with its replacement.
 func (g *guards) leave(slot int, lost bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -77,22 +78,22 @@ func (g *guards) leave(slot int, lost bool) {
 	}
 }
 
-// worker is the process that has just given a batch back, before the slot's visit to it has ended.
+// worker is the process that has just returned a batch; the visit of the slot has not ended yet.
 type worker struct {
 	pool    processes
 	process supervise.ProcessID
 	stage   string // the instance's name
-	guilty  bool   // set by check: the damage is this process's
+	guilty  bool   // set by check: this process caused the damage
 }
 
-// check returns an error that wraps pipeline.ErrRebuild when a process wrote to the batch's memory that must not. by
-// is the process that worked on it just now, nil when none did. The process that did the damage has ended when check
-// returns.
+// check returns an error that wraps pipeline.ErrRebuild if a process wrote to memory of the batch that it must not
+// write to. by is the process that worked on it just now, nil if none did. The process that caused the damage has ended
+// when check returns.
 func (g *guards) check(b *pipeline.Batch, by *worker) error {
 	if g.sound(b) {
 		return nil
 	}
-	g.repair.Lock() // one damage is found in many slots
+	g.repair.Lock() // the same damage is found in many slots
 	defer g.repair.Unlock()
 	g.mu.Lock()
 	old, alone := g.begun[b.Slot] != g.age, !g.visits[b.Slot].shared
@@ -106,7 +107,7 @@ func (g *guards) check(b *pipeline.Batch, by *worker) error {
 	}
 	reason := g.end(damaged, first, by)
 	g.mu.Lock()
-	g.age++ // no process writes any more what an earlier age has begun
+	g.age++ // no process writes any more to batches of an earlier age
 	g.mu.Unlock()
 	return fmt.Errorf("%w: %s", pipeline.ErrRebuild, reason)
 }
@@ -132,8 +133,9 @@ func (g *guards) damaged() (n int, first error) {
 	return n, first
 }
 
-// end has the process killed that did the damage. Damage in one slot is that of the process that has just given it back, by,
-// when no other had a batch since the slot was whole. Otherwise by is nil and nothing tells who it was, so all of them go.
+// end has the process killed that did the damage. Damage in one slot is that of the process that has just given it
+// back, by, when no other had a batch since the slot was whole. Otherwise by is nil and nothing tells who it was, so
+// all of them go.
 func (g *guards) end(damaged int, first error, by *worker) (reason string) {
 	if by != nil && damaged == 1 {
 		by.guilty = true

@@ -11,7 +11,7 @@ import (
 	"github.com/xtts-host/xtts-host/shared/stagepb"
 )
 
-// Layouts places the tensors of every bucket: the graph's inputs, then what only stages exchange.
+// Layouts places the tensors of every bucket: the graph's inputs, then the tensors that only stages use.
 func Layouts(buckets []manifest.Bucket, batchSize int, inputs, intermediates []manifest.TensorSpec) ([]ring.Layout, error) {
 	out := make([]ring.Layout, len(buckets))
 	for i, bucket := range buckets {
@@ -40,7 +40,7 @@ func Layouts(buckets []manifest.Bucket, batchSize int, inputs, intermediates []m
 	return out, nil
 }
 
-// madeByHost picks the data set's tensors out of every bucket's layout.
+// madeByHost returns the tensors of the data set in every bucket's layout.
 func madeByHost(layouts []ring.Layout, specs []manifest.TensorSpec) [][]ring.Tensor {
 	out := make([][]ring.Tensor, len(layouts))
 	for i := range layouts {
@@ -53,7 +53,7 @@ func madeByHost(layouts []ring.Layout, specs []manifest.TensorSpec) [][]ring.Ten
 	return out
 }
 
-// ConfigureRequest is what every process of a plugin gets.
+// ConfigureRequest returns the configuration that every process of a plugin receives.
 func ConfigureRequest(bundle *ortgraphs.Bundle, pipeline *catalog.Resolved, plugin int, layouts []ring.Layout) (*stagepb.ConfigureRequest, error) {
 	features, err := json.Marshal(bundle.Manifest.Features)
 	if err != nil {

@@ -12,17 +12,17 @@ import (
 	"github.com/xtts-host/xtts-host/shared/ring"
 )
 
-// outputs are what a stage instance writes, in one bucket.
+// outputs are the outputs of a stage instance in one bucket.
 type outputs struct {
 	lengths []counted        // that the stage writes
-	same    [][2]ring.Tensor // lengths that the stage writes, and those that they must equal
-	floats  []ring.Tensor    // that could hold what is not finite
+	same    [][2]ring.Tensor // lengths that the stage writes, and the lengths that they must equal
+	floats  []ring.Tensor    // tensors that could contain values that are not finite
 	written []string         // names of all
 	fresh   []ring.Tensor    // floats and lengths that are not inputs as well: the stage writes all of them
-	kept    []ring.Tensor    // small tensors of the batch that the stage must leave as they are: lengths and numbers of rows
+	kept    []ring.Tensor    // small tensors of the batch that the stage must not change: lengths and numbers of rows
 }
 
-// counted is a lengths tensor with the room that it counts in.
+// counted is a lengths tensor with the largest length that it may have.
 type counted struct {
 	ring.Tensor
 	room int
@@ -34,7 +34,7 @@ func newOutputs(in catalog.Instance, layout *ring.Layout) outputs {
 	for _, port := range in.Stage.Outputs {
 		t, ok := layout.Find(in.Outputs[port.Name])
 		if !ok {
-			continue // a port that nothing is bound to
+			continue // a port that is not bound
 		}
 		switch t.DType {
 		case manifest.F32, manifest.F64, manifest.F16, manifest.BF16:
@@ -67,8 +67,8 @@ func (o *outputs) addFresh(in catalog.Instance, port string, t ring.Tensor) {
 	}
 }
 
-// save appends what the stage must keep, and makes the lengths that it writes impossible: a stage that answers without
-// having worked is not to pass off those of an earlier batch.
+// save appends the values that the stage must not change, and sets the lengths that it writes to an impossible value.
+// So a stage that does nothing cannot return the lengths of an earlier batch.
 func (o *outputs) save(slot, to []byte) []byte {
 	for _, t := range o.kept {
 		to = append(to, t.In(slot)...)
@@ -83,7 +83,7 @@ func (o *outputs) save(slot, to []byte) []byte {
 	return to
 }
 
-// checkKept returns an error if the stage has changed what it must keep.
+// checkKept returns an error if the stage has changed a value that it must not change.
 func (o *outputs) checkKept(slot, saved []byte) error {
 	for _, t := range o.kept {
 		now, was := t.In(slot), saved[:t.Bytes()]
@@ -100,8 +100,8 @@ func (o *outputs) checkKept(slot, saved []byte) error {
 	return nil
 }
 
-// checkLengths returns an error for a row whose length is impossible: below 0, beyond the tensor, not 0 in an empty row,
-// which rows has as -1, or another than the graph has for it.
+// checkLengths returns an error for a row whose length is impossible: below 0, beyond the tensor, not 0 in an empty row
+// (-1 in rows), or different from the graph's length of the row.
 func (o *outputs) checkLengths(slot []byte, rows []int32) error {
 	for _, l := range o.lengths {
 		view := l.In(slot)
@@ -127,7 +127,7 @@ func (o *outputs) checkLengths(slot []byte, rows []int32) error {
 	return nil
 }
 
-// notFinite calls found for each row of each tensor that holds a NaN or an infinity.
+// notFinite calls found for each row of each tensor that contains a NaN or an infinity.
 func (o *outputs) notFinite(slot []byte, found func(row int, tensor string)) {
 	for _, t := range o.floats {
 		for row := t.NotFinite(slot, 0); row >= 0; row = t.NotFinite(slot, row+1) {

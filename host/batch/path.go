@@ -13,7 +13,7 @@ import (
 	"github.com/xtts-host/xtts-host/shared/ring"
 )
 
-// Config says what a Path is made of. It is wide because decoder, stages and copier of one path meet in it.
+// Config has the parts of a Path. It is wide because it configures the decoder, the stages and the copier of a path.
 type Config struct {
 	Source     *Source
 	Feeding    Feeding
@@ -33,25 +33,25 @@ type Config struct {
 	Hooks      Hooks
 }
 
-// Depths say how many batches are under way.
+// Depths are the numbers of batches in flight.
 type Depths struct {
-	Ring     int // slots for batches that are prepared
+	Ring     int // slots for prepared batches
 	Device   int // slots of the model's device
-	Workers  int // that decode
-	Prefetch int // batches that are ready before the first step
+	Workers  int // decoders
+	Prefetch int // batches to prepare before the first step
 }
 
-// Hooks are called at points of a batch's way. Each may be nil.
+// Hooks are called at points of the path of a batch. Each may be nil.
 type Hooks struct {
-	// Copy comes before a batch is copied to the device, and Copied after it, while the batch is still in the ring. An error
-	// of Copied ends the run.
+	// Copy is called before the transfer of a batch to the device, and Copied after it, while the batch is still in the
+	// ring. An error of Copied ends the run.
 	Copy   func()
 	Copied func(b *pipeline.Batch, layout *ring.Layout, slot []byte) error
-	// Observer returns what looks at the pipeline.
+	// Observer returns the observer of the pipeline.
 	Observer func(pipeline.Config) pipeline.Observer
 }
 
-// common is what decoder, stages and copier share.
+// common is shared by decoder, stages and copier.
 type common struct {
 	seed    int64
 	ring    *ring.Ring
@@ -61,16 +61,16 @@ type common struct {
 	data    Data
 }
 
-// Path is the way of all batches of a run, from the plan to the trainer.
+// Path is the path of all batches of a run, from the data plan to the trainer.
 type Path struct {
 	Pipeline *pipeline.Pipeline
-	Feed     train.Feed // what the trainer takes its batches from
+	Feed     train.Feed // the trainer takes its batches from it
 
 	feeds  feeds
 	copier *copier
 }
 
-// New makes a path. Nothing moves on it until the pipeline runs.
+// New creates a path. Nothing runs until the pipeline runs.
 func New(c Config) (*Path, error) {
 	shared := &common{seed: c.Source.Seed, ring: c.Ring, layouts: c.Layouts, guards: newGuards(c.Ring, c.Layouts), data: c.Data}
 	if c.Verify {
@@ -117,5 +117,5 @@ func New(c Config) (*Path, error) {
 // Frames counts the valid target frames of the batch in a device slot.
 func (p *Path) Frames(d *pipeline.DeviceSlot) int { return p.copier.frames[d.Index] }
 
-// Close lets a pipeline end that waits for the trainer. It comes after the last step.
+// Close unblocks a pipeline that waits for the trainer. Call it after the last step.
 func (p *Path) Close() { p.feeds.close() }

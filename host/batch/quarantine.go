@@ -14,14 +14,13 @@ import (
 	"github.com/xtts-host/xtts-host/shared/hint"
 )
 
-// ErrQuarantine says that more rows were unusable than the run allows.
+// ErrQuarantine is the error of a run with more unusable rows than it allows.
 var ErrQuarantine = errors.New("too many unusable rows")
 
-// Quarantine knows the rows that cannot be used. Rows are found ahead of training, by whichever worker reads them first;
-// what a checkpoint lists are those that training has come past, so that it does not depend on who was how far
-// ahead.
+// Quarantine keeps the rows that cannot be used. Any worker may find such a row, before training reaches it. A
+// checkpoint lists the rows that training has processed, so it does not depend on how far ahead workers were.
 //
-// A list of the run has a limit of its own: a recording that two lists name is broken in both.
+// Each list of the run has its own limit: a recording in two lists is broken in both.
 type Quarantine struct {
 	file   *report.Quarantine
 	limits map[string]int // by split
@@ -31,7 +30,8 @@ type Quarantine struct {
 	passed  map[string]string            // by id, of the training data
 }
 
-// OpenQuarantine lists the rows that the index could not take, too. limit bounds the rows of each split; below 0 it is 1 %.
+// OpenQuarantine also lists the rows that the index could not use. limit is the largest number of rows of each split;
+// below 0 it is 1 %.
 func OpenQuarantine(path string, data Data, limit int) (_ *Quarantine, err error) {
 	q := &Quarantine{limits: map[string]int{}, reasons: map[string]map[string]string{}, passed: map[string]string{}}
 	if q.file, err = report.OpenQuarantine(path); err != nil {
@@ -57,7 +57,7 @@ func OpenQuarantine(path string, data Data, limit int) (_ *Quarantine, err error
 	return q, nil
 }
 
-// Restore takes over the training data that a checkpoint lists: the rows that the run left out stay left out.
+// Restore adds the rows of the training data that a checkpoint lists: rows that were left out stay left out.
 func (q *Quarantine) Restore(rows []checkpoint.Quarantined, s *Split) {
 	reasons := map[string]string{}
 	for _, r := range rows {
@@ -72,15 +72,15 @@ func (q *Quarantine) Restore(rows []checkpoint.Quarantined, s *Split) {
 	}
 }
 
-// Bounds of what is kept of a row, in bytes. Reasons quote what strangers wrote: lists, recordings and stages. They go to
-// the terminal, to quarantine.jsonl and into every checkpoint, which are read again within bounds of their own. The id of a
-// row that can be used is never longer (dataset.MaxID), so what is cut still names it.
+// Limits of the text that is kept of a row, in bytes. Reasons quote text from untrusted sources: lists, recordings and
+// stages. They are printed on the terminal, and written to quarantine.jsonl and every checkpoint, whose readers have
+// limits of their own. The id of a usable row is never longer (dataset.MaxID), so a shortened id still identifies it.
 const (
 	maxCell = dataset.MaxID
 	maxPath = 4096 // PATH_MAX of Linux
 )
 
-// Shorten cuts a text to at most limit bytes, between two characters, and replaces what would steer a terminal.
+// Shorten cuts a text to at most limit bytes, between two characters, and replaces control characters of a terminal.
 func Shorten(text string, limit int) string {
 	const ellipsis = "…"
 	if len(text) > limit {
@@ -94,7 +94,7 @@ func Shorten(text string, limit int) string {
 	}, text)
 }
 
-// add writes down a row, cut to what Shorten leaves. The error is ErrQuarantine when there are too many.
+// add records a row, with texts shortened by Shorten. The error is ErrQuarantine if there are too many rows.
 func (q *Quarantine) add(row report.Quarantined) error {
 	row.ID, row.Path, row.Reason = Shorten(row.ID, maxCell), Shorten(row.Path, maxPath), Shorten(row.Reason, maxCell)
 	q.mu.Lock()
@@ -114,7 +114,8 @@ func (q *Quarantine) add(row report.Quarantined) error {
 	return nil
 }
 
-// rejected adds rows of a batch that a stage cannot use, unread those that cannot be read. The pipeline's workers call them.
+// rejected adds rows of a batch that a stage cannot use, unread adds rows that cannot be read. The pipeline's workers
+// call them.
 func (q *Quarantine) rejected(s *Split, b *pipeline.Batch, rows []pipeline.Rejected) error {
 	for _, r := range rows {
 		row := &s.Index.Rows[b.Rows[r.Row]]
@@ -135,14 +136,14 @@ func (q *Quarantine) unread(s *Split, bad []dataset.BadRow) error {
 	return nil
 }
 
-// Trained notes that training came past the row.
+// Trained records that training has processed the row.
 func (q *Quarantine) Trained(id string) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.passed[id] = q.reasons[report.Train][id]
 }
 
-// List returns the rows that training came past.
+// List returns the unusable rows that training has processed.
 func (q *Quarantine) List() []checkpoint.Quarantined {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -7,9 +7,9 @@ import (
 	"github.com/xtts-host/xtts-host/host/world"
 )
 
-// Source turns the plan into the one sequence of batches that a run consists of: accumulation windows, and after some
-// of them the batches of an evaluation. It is a pure function of its fields, so a resumed run continues the sequence of the run
-// that was interrupted.
+// Source turns the data plan into the sequence of all batches of a run: accumulation windows, and after some of them
+// the batches of an evaluation. It is a pure function of its fields, so a resumed run continues the sequence of the
+// interrupted run.
 type Source struct {
 	Train, Val *dataset.Plan // Val may be nil
 	Accumulate int
@@ -17,7 +17,7 @@ type Source struct {
 	Epochs     int
 	MaxSteps   int64 // 0: no bound
 	Seed       int64 // of the run
-	// World says which rows of Train's batches this process computes. It computes all of Val's.
+	// World selects the rows of Train's batches that this process computes. It computes all rows of Val's batches.
 	World world.World
 
 	epoch, index int
@@ -26,7 +26,7 @@ type Source struct {
 	evalIndex    int // of the next evaluation batch; -1 outside an evaluation
 }
 
-// Start continues after p. An evaluation that was due there and has not been made comes first.
+// Start continues after p. If an evaluation was due there and has not been done, it comes first.
 func (s *Source) Start(p train.Progress) {
 	s.step, s.epoch, s.index, s.evalIndex = p.Step, p.Epoch, p.Batch, -1
 	if s.index >= s.Train.Batches() {

@@ -6,7 +6,7 @@ import (
 	"github.com/xtts-host/xtts-host/host/report"
 )
 
-// Data is what a run trains on and is evaluated on.
+// Data has the training data and the evaluation data of a run.
 type Data struct {
 	Train *Split
 	Val   *Split // nil without validation data
@@ -28,7 +28,7 @@ func (d Data) of(b *pipeline.Batch) *Split {
 	return d.Train
 }
 
-// Split is a data set with what fills batches from it.
+// Split is a data set with the fillers of its batches.
 type Split struct {
 	Name    string // report.Train or report.Validation
 	Index   *dataset.Index
@@ -37,7 +37,7 @@ type Split struct {
 	bad     *dataset.Quarantine
 }
 
-// NewSplit makes what so many workers fill batches of a plan with.
+// NewSplit creates the fillers of so many workers for the batches of a plan.
 func NewSplit(name string, ix *dataset.Index, plan *dataset.Plan, seed int64, workers int) *Split {
 	s := &Split{Name: name, Index: ix, Plan: plan, bad: new(dataset.Quarantine)}
 	refs := dataset.NewReferences(ix, seed)
@@ -47,12 +47,12 @@ func NewSplit(name string, ix *dataset.Index, plan *dataset.Plan, seed int64, wo
 	return s
 }
 
-// Title names the split for people.
+// Title names the split for the user.
 func (s *Split) Title() string { return title[s.Name] }
 
 var title = map[string]string{report.Train: "training", report.Validation: "validation"}
 
-// Minutes is how long its clips are together.
+// Minutes is the total length of its clips.
 func (s *Split) Minutes() float64 {
 	samples := 0
 	for _, r := range s.Index.Rows {

@@ -16,7 +16,7 @@ import (
 	"github.com/xtts-host/xtts-host/shared/stage"
 )
 
-// stageRunner sends batches to one stage instance, and looks at what comes back before anything uses it.
+// stageRunner sends batches to one stage instance, and checks the results before anything uses them.
 type stageRunner struct {
 	*common
 	pool     processes
@@ -27,7 +27,7 @@ type stageRunner struct {
 	attempts []attempts // by ring slot
 }
 
-// processes is what a stage runner and the guards want of a *supervise.Pool.
+// processes is the part of a *supervise.Pool that stage runners and guards use.
 type processes interface {
 	Call(ctx context.Context, req supervise.Request) (supervise.Result, error)
 	Kick(id supervise.ProcessID, reason string)
@@ -35,21 +35,21 @@ type processes interface {
 	Workers() int
 }
 
-// attempts is what a stage runner knows of the batch in a slot. The slot's goroutine uses it alone.
+// attempts is what a stage runner records of the batch in a slot. Only the goroutine of the slot uses it.
 type attempts struct {
 	keys   []byte
-	kept   []byte  // what the stage must not change
+	kept   []byte  // values that the stage must not change
 	failed int     // calls in a row
-	ended  int     // processes since its last good call: they ended with the batch in their hands, or for what they made of it
-	rows   []int32 // of the data set: not finite in an earlier attempt
+	ended  int     // processes since its last successful call that ended during it, or were ended for its result
+	rows   []int32 // of the data set: with values that were not finite in an earlier attempt
 }
 
-// maxFailures of one batch in a row end the run: what fails three times fails for a reason.
+// maxFailures consecutive failures of one batch end the run: a batch that fails three times does not fail by chance.
 const maxFailures = 3
 
-// maxEnds of processes because of one batch end the run. supervise.RestartPolicy misses a batch that no process survives when
-// each finishes others before, and lasts: a hang lasts until the deadline. One less than that policy bears, so that it is
-// certain which of the two speaks when both apply.
+// maxEnds processes that end because of one batch end the run. supervise.RestartPolicy does not find such a batch if
+// each process finishes other batches before, or if the deaths are far apart: a hang lasts until the deadline. The
+// limit is one below that of the policy, so that it is certain which of the two reports the error if both apply.
 const maxEnds = 5
 
 func newStageRunner(c *common, pool processes, plugin string, instance catalog.Instance, batchSize int, log *slog.Logger) *stageRunner {
@@ -68,12 +68,12 @@ func (s *stageRunner) Process(ctx context.Context, b *pipeline.Batch) (_ []pipel
 	a := &s.attempts[b.Slot]
 	s.guards.enter(b.Slot, s.pool)
 	defer func() { s.guards.leave(b.Slot, errors.Is(err, supervise.ErrLost)) }()
-	if err := s.guards.check(b, nil); err != nil { // not this plugin's doing
+	if err := s.guards.check(b, nil); err != nil { // another plugin caused it
 		return nil, 0, err
 	}
 	res, err := s.call(ctx, b, a)
 	switch {
-	case err != nil && ctx.Err() != nil: // the run ends; the cause may be another stage's failure
+	case err != nil && ctx.Err() != nil: // the run ends, perhaps because of another stage
 		return nil, res.Busy, err
 	case errors.Is(err, supervise.ErrLost):
 		return nil, res.Busy, s.lost(a, err)
@@ -108,8 +108,8 @@ func (s *stageRunner) Process(ctx context.Context, b *pipeline.Batch) (_ []pipel
 	return rejected, res.Busy, err
 }
 
-// call sends the batch to a process. With a proof it works alone, and an error that wraps supervise.ErrViolation says what else
-// than its outputs it wrote.
+// call sends the batch to a process. With a proof it works alone, and an error that wraps supervise.ErrViolation says
+// what else than its outputs it wrote.
 func (s *stageRunner) call(ctx context.Context, b *pipeline.Batch, a *attempts) (supervise.Result, error) {
 	out := &s.outputs[b.Bucket]
 	s.fillKeys(a.keys, b)
@@ -124,8 +124,8 @@ func (s *stageRunner) call(ctx context.Context, b *pipeline.Batch, a *attempts) 
 	return res, err
 }
 
-// lost has the batch built again whose process has ended, unless that has happened too often. A process that was ended for
-// what it, or another, wrote elsewhere says nothing about this batch.
+// lost requests a rebuild of the batch whose process has ended, unless this has happened too often. If the process was
+// ended for a write outside its batch, this does not count against the batch.
 func (s *stageRunner) lost(a *attempts, err error) error {
 	if p, ok := errors.AsType[*supervise.PluginError](err); ok && p.Kicked {
 		return fmt.Errorf("%w: %w", pipeline.ErrRebuild, err)
@@ -148,9 +148,9 @@ func (s *stageRunner) fillKeys(keys []byte, b *pipeline.Batch) {
 	}
 }
 
-// inspect looks at what the stage has written. A process that gives impossible lengths, or writes into an empty row, is
-// replaced. A row that is not finite gets a second chance, for the process may have had a reason that is over; then it
-// is the row's own fault.
+// inspect checks the outputs of the stage. A process that returns impossible lengths, or writes to an empty row, is
+// replaced. A row with a value that is not finite gets a second attempt, because the process may have been in a bad
+// state. If it fails again, the row is rejected.
 func (s *stageRunner) inspect(b *pipeline.Batch, id supervise.ProcessID) (rejected []pipeline.Rejected, err error) {
 	slot, out := s.ring.Slot(b.Slot), &s.outputs[b.Bucket]
 	if err := cmp.Or(out.checkKept(slot, s.attempts[b.Slot].kept), out.checkLengths(slot, b.Rows)); err != nil {
@@ -175,7 +175,7 @@ func (s *stageRunner) inspect(b *pipeline.Batch, id supervise.ProcessID) (reject
 		}
 	})
 	switch {
-	case empty != nil: // once, however many rows: a process ends once
+	case empty != nil: // once for any number of rows: a process ends once
 		return nil, s.replace(b.Slot, id, empty)
 	case len(rejected) > 0:
 		return rejected, nil
@@ -186,7 +186,7 @@ func (s *stageRunner) inspect(b *pipeline.Batch, id supervise.ProcessID) (reject
 	return nil, nil
 }
 
-// replace ends a process that does not keep to the rules.
+// replace ends a process that violates the protocol.
 func (s *stageRunner) replace(slot int, id supervise.ProcessID, why error) error {
 	why = fmt.Errorf("stage %s: %w", s.instance.Name, why)
 	s.pool.Kick(id, why.Error())

@@ -15,28 +15,29 @@ import (
 	"github.com/xtts-host/xtts-host/shared/hint"
 )
 
-// Config says what is asked for. Place and Command are needed.
+// Config has the requested settings. Place and Command are required.
 type Config struct {
-	// Command starts the processes that load what could crash.
+	// Command starts the processes that load libraries which could crash.
 	Command probe.Command
-	// Place decides as training would. It says where a GPU would have been used also when it refuses for another reason.
+	// Place decides the placement as training would. If it refuses for another reason, it still reports a GPU that
+	// would have been used.
 	Place func(gpu.Machine) (place.Placement, error)
-	// Fits says why the precision that was asked for does not go with the model GPU, which is nil on the CPU. Without it any
-	// precision does.
+	// Fits returns an error if the model GPU, nil for the CPU, does not support the requested precision. Without it,
+	// any precision is accepted.
 	Fits func(card *gpu.Device) error
-	// Files is what was found of the files that the settings name.
+	// Files has the results for the files of the settings.
 	Files []Finding
-	// OnCPU says that the CPU was asked for: then nothing about GPUs is Bad.
+	// OnCPU says that the CPU was requested: then nothing about GPUs is Bad.
 	OnCPU bool
-	// CUDA says that this build has it.
+	// CUDA says that this build supports CUDA.
 	CUDA bool
-	// Library is the path of ONNX Runtime; empty looks for it as training does.
+	// Library is the path of ONNX Runtime; if it is empty, doctor searches for it as training does.
 	Library string
 	// Version is that of this program.
 	Version string
 }
 
-// Examine looks at everything. It takes some seconds on a machine with many GPUs.
+// Examine inspects the machine. It takes some seconds on a machine with many GPUs.
 func Examine(ctx context.Context, c Config) *Report {
 	e := &examination{Config: c, report: &Report{Version: 1, Works: true, GPUs: []GPU{}, Links: []gpu.CardLink{}}}
 	var driver error
@@ -54,17 +55,17 @@ func Examine(ctx context.Context, c Config) *Report {
 	return e.report
 }
 
-// examination is one in progress.
+// examination is an inspection in progress.
 type examination struct {
 	Config
 	machine   gpu.Machine
 	placement place.Placement
 	refusal   error // of the placement
-	gpus      bool  // training is to use them
+	gpus      bool  // training will use GPUs
 	report    *Report
 }
 
-// files reports on the files that were named, if any.
+// files adds the results for the files of the settings, if any.
 func (e *examination) files() {
 	if len(e.Files) == 0 {
 		return
@@ -105,7 +106,7 @@ func (e *examination) driver(failed error) {
 	}
 }
 
-// cudaLibraries are the driver's and those that ONNX Runtime's CUDA provider loads.
+// cudaLibraries are the libraries of the driver, and those that ONNX Runtime's CUDA provider loads.
 var cudaLibraries = append([]string{"libcuda.so.1"}, ort.CUDALibraries()...)
 
 // cudaProvider stands beside the library of ONNX Runtime, in its build for CUDA.
@@ -128,7 +129,7 @@ func (e *examination) libraries(ctx context.Context) {
 	var elsewhere, missing []string
 	for _, name := range cudaLibraries {
 		if path := beside(name); onGPU && filepath.IsAbs(path) && exists(path) {
-			r.add(OK, "", "%s: %s", name, path) // loaded with ONNX Runtime, before the loader's own
+			r.add(OK, "", "%s: %s", name, path) // loaded with ONNX Runtime, before the loader searches elsewhere
 		} else {
 			elsewhere = append(elsewhere, name)
 		}
@@ -187,7 +188,7 @@ func (e *examination) cards() {
 	}
 }
 
-// capability words the compute capability of a GPU, if it is known.
+// capability formats the compute capability of a GPU, if it is known.
 func capability(c int) string {
 	if c == 0 {
 		return ""
@@ -195,7 +196,7 @@ func capability(c int) string {
 	return fmt.Sprintf(", compute capability %d.%d", c/10, c%10)
 }
 
-// roles is the verdict on what was asked.
+// roles adds the verdict on the requested placement.
 func (e *examination) roles(driver error) {
 	r, p := e.report, e.placement
 	r.section("placement")

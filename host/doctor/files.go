@@ -16,8 +16,8 @@ import (
 	"github.com/xtts-host/xtts-host/shared/hint"
 )
 
-// Files looks at the files and folders that the settings name. It reads no data set and starts no plugin: validate does. Defaults are
-// not looked at, so that doctor runs in any folder.
+// Files inspects the files and folders that the settings name. It reads no data set and starts no plugin, which
+// validate does. It does not inspect defaults, so doctor runs in any folder.
 func Files(set *config.Set) []Finding {
 	var list []Finding
 	check := func(setting, value string, look func(path string) (string, error)) {
@@ -49,7 +49,7 @@ func Files(set *config.Set) []Finding {
 	return list
 }
 
-// lookAt finds a file or folder, whatever is in it.
+// lookAt checks that a file or folder exists, with any content.
 func lookAt(path string) (string, error) {
 	_, err := os.Stat(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -70,7 +70,7 @@ func lookAtBundle(spec, cache string) (string, error) {
 	return b.Manifest.Name, nil
 }
 
-// lookAtPlugins counts those that can be started.
+// lookAtPlugins counts the plugins that can be started.
 func lookAtPlugins(dir string) (string, error) {
 	entries, err := catalog.Scan(dir)
 	if err != nil {

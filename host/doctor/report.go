@@ -8,21 +8,21 @@ import (
 	"github.com/xtts-host/xtts-host/gpu"
 )
 
-// State is what a finding means for training.
+// State is the meaning of a finding for training.
 type State string
 
 // The states.
 const (
 	OK   State = "ok"
-	Note State = "note" // works, and could be better; or is not needed for what was asked
-	Bad  State = "bad"  // training cannot work as it was asked for
+	Note State = "note" // works, but could be better; or is not needed for the request
+	Bad  State = "bad"  // training with the requested settings cannot work
 )
 
 // Finding is one line.
 type Finding struct {
 	State State  `json:"state"`
 	Text  string `json:"text"`
-	Hint  string `json:"hint,omitzero"` // what to do about it
+	Hint  string `json:"hint,omitzero"` // the fix
 }
 
 // Section holds findings of one kind.
@@ -31,7 +31,7 @@ type Section struct {
 	Findings []Finding `json:"findings"`
 }
 
-// Report is what Examine found out. As JSON it is the output of `xtts-host doctor --json`; docs/doctor.md says what is in it.
+// Report is the result of Examine. As JSON it is the output of `xtts-host doctor --json`, specified in docs/doctor.md.
 type Report struct {
 	Version int `json:"version"` // of this format: 1
 	// Works is true when no finding is Bad.
@@ -40,17 +40,17 @@ type Report struct {
 	Driver    gpu.Driver     `json:"driver"`
 	GPUs      []GPU          `json:"gpus"`
 	Links     []gpu.CardLink `json:"links"`
-	Placement *Placement     `json:"placement"` // null when training would be refused
+	Placement *Placement     `json:"placement"` // null if training would be refused
 }
 
-// GPU is one with the memory that each role may use there at best.
+// GPU is a GPU with the recommended memory limit of each role.
 type GPU struct {
 	gpu.Card
 	OptimalDataBytes  int64 `json:"optimal_data_bytes"`
 	OptimalModelBytes int64 `json:"optimal_model_bytes"`
 }
 
-// Placement is where training would run.
+// Placement is the placement of a training run.
 type Placement struct {
 	Data   RolePlacement `json:"data"`
 	Model  RolePlacement `json:"model"`

@@ -15,8 +15,9 @@ import (
 	"github.com/xtts-host/xtts-host/shared/hint"
 )
 
-// Run is the command: it says whether training with these settings can work on this machine, and what is missing. It fails when
-// training cannot. asJSON writes a Report for programs instead of the text for people. version is that of the program.
+// Run runs the command: it reports whether training with these settings can work on this machine, and what is missing.
+// It fails if training cannot work. asJSON writes a Report as JSON instead of text. version is the version of the
+// program.
 func Run(ctx context.Context, out io.Writer, set *config.Set, version string, asJSON bool) error {
 	command, err := probe.Self()
 	if err != nil {

@@ -11,7 +11,8 @@ import (
 
 const unlimited = unix.RLIM_INFINITY
 
-// What is enough. The ring is no file of /dev/shm, but loaders of plugins may be; a plugin takes some 10 descriptors of the host.
+// Sufficient limits. The ring is not in /dev/shm, but the data loaders of plugins may use it. A plugin needs about 10
+// descriptors of the host.
 const (
 	enoughShm         = 1 << 30
 	enoughDescriptors = 1024
@@ -52,11 +53,11 @@ func (e *examination) system() {
 	}
 }
 
-// nvidiaCards counts NVIDIA's display controllers on the PCI bus, whether or not they have a driver. It says 0 where that
+// nvidiaCards counts NVIDIA's display controllers on the PCI bus, with or without a driver. It returns 0 if the bus
 // cannot be read.
 func nvidiaCards(root fs.FS) int {
 	const bus = "sys/bus/pci/devices"
-	cards, _ := fs.ReadDir(root, bus) // as in a container without /sys
+	cards, _ := fs.ReadDir(root, bus) // for example in a container without /sys
 	n := 0
 	for _, c := range cards {
 		vendor, _ := fs.ReadFile(root, path.Join(bus, c.Name(), "vendor"))

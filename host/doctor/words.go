@@ -6,7 +6,7 @@ import (
 	"github.com/xtts-host/xtts-host/gpu"
 )
 
-// load words what a card does, as far as its driver knows.
+// load describes the load of a card, as far as its driver reports it.
 func load(c gpu.Card) string {
 	text := ""
 	if c.Utilization != nil {
@@ -22,7 +22,7 @@ func load(c gpu.Card) string {
 	return text
 }
 
-// size words an amount of memory; unlimited is all ones.
+// size formats an amount of memory; all ones means unlimited.
 func size(n uint64) string {
 	switch {
 	case n == unlimited:

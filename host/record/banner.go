@@ -26,7 +26,7 @@ func (b *banner) rows(label string, lines []string) {
 
 func (b *banner) gap() { b.text.WriteByte('\n') }
 
-// Banner says what is about to run, in the folder dir.
+// Banner describes the run that is about to start in the folder dir.
 func (p *Plan) Banner(dir string) string {
 	var b banner
 	fmt.Fprintf(&b.text, "xtts-host trains %s\n\n", p.Manifest.Name)
@@ -46,7 +46,7 @@ func (p *Plan) Banner(dir string) string {
 	return b.text.String()
 }
 
-// model says what is trained, and how.
+// model describes the model and its training settings.
 func (p *Plan) model(b *banner) {
 	c, n := p.Config, p.Parameters
 	values := n.Trained.Values + n.Frozen.Values
@@ -65,7 +65,7 @@ func (p *Plan) model(b *banner) {
 	b.row("optimizer", "%s, learning rate %g, %s", p.Manifest.Optimizer.Name, c.LR, p.Schedule())
 }
 
-// path says how batches come to the model.
+// path describes the path of the batches.
 func (p *Plan) path(b *banner) {
 	c := p.Config
 	var stages []string
@@ -80,7 +80,7 @@ func (p *Plan) path(b *banner) {
 	b.row("prefetch", "training starts when %s are ready, or after %g s", report.Count(min(p.Prefetch, c.BufferSize), "batch"), c.ModelStartDelay)
 }
 
-// validation says on what the model is evaluated, and when.
+// validation describes the data of evaluations, and when they run.
 func (p *Plan) validation() string {
 	val := p.Data.Val
 	if val == nil {
@@ -93,7 +93,7 @@ func (p *Plan) validation() string {
 	return fmt.Sprintf("%s, %.1f min, after %s", report.Count(len(val.Index.Rows), "clip"), val.Minutes(), when)
 }
 
-// batches says how long the run is.
+// batches describes the length of the run.
 func (p *Plan) batches() string {
 	c := p.Config
 	s := p.source()
@@ -105,7 +105,7 @@ func (p *Plan) batches() string {
 		size, report.Count(p.Buckets, "bucket"), report.Count(int(s.StepsPerEpoch()), "step"), report.Count(int(s.Total()), "step"))
 }
 
-// source is the sequence of batches, of which only the length counts here.
+// source is the sequence of batches, used only for its length.
 func (p *Plan) source() *batch.Source {
 	c := p.Config
 	return &batch.Source{Train: p.Data.Train.Plan, Accumulate: c.Accumulate, Epochs: c.Epochs, MaxSteps: c.MaxSteps}

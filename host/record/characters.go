@@ -11,7 +11,7 @@ import (
 	"github.com/xtts-host/xtts-host/host/report"
 )
 
-// maxCharacters is how many characters a line names.
+// maxCharacters limits the characters that a line names.
 const maxCharacters = 4
 
 // byCount sorts characters, the most frequent first.
@@ -38,7 +38,7 @@ func characters(found []dataset.UnknownChar) string {
 	return fmt.Sprintf("%d characters: %s", total, strings.Join(names, ", "))
 }
 
-// spelling says what to do about unknown characters.
+// spelling suggests what to do about unknown characters.
 func spelling(found []dataset.UnknownChar) string {
 	var advice []string
 	digits := false
@@ -59,11 +59,11 @@ func spelling(found []dataset.UnknownChar) string {
 	return "write " + strings.Join(advice, ", ")
 }
 
-// maxReportedCharacters is how many characters of a list the report and the log name: a list in another script has not many
-// more, and one that is no text at all has no end of them.
+// maxReportedCharacters limits the characters of a list in report and log: a list in another script has few more, and a
+// list that is not text has any number.
 const maxReportedCharacters = 200
 
-// UnknownCharacters lists for the report what the tokenizer does not know, the most frequent first.
+// UnknownCharacters lists the characters that the tokenizer does not know, the most frequent first, for the report.
 func (p *Plan) UnknownCharacters() []report.UnknownCharacter {
 	var out []report.UnknownCharacter
 	for _, s := range p.Data.Splits() {

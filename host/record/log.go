@@ -12,14 +12,14 @@ import (
 	"github.com/xtts-host/xtts-host/host/event"
 )
 
-// Log writes every line to log.jsonl, and gives warnings to people as well. As a required event.Sink it writes the
-// lines of checkpoints, and ends the run when a line is lost. It may be used before it has a file.
+// Log writes every line to log.jsonl, and publishes warnings. As a required event.Sink it writes the lines of
+// checkpoints, and ends the run if a line is lost. It may be used before it has a file.
 type Log struct {
 	*slog.Logger
 	file *logFile
 }
 
-// logFile notes the first write that failed: slog drops errors, and a run must not continue without a log.
+// logFile keeps the first failed write: slog drops errors, and a run must not continue without a log.
 type logFile struct {
 	file   atomic.Pointer[os.File]
 	failed atomic.Pointer[error]
@@ -44,10 +44,10 @@ func NewLog(warn func(*event.Warning)) *Log {
 	return &Log{slog.New(slog.NewMultiHandler(slog.NewJSONHandler(file, nil), Warnings(warn))), file}
 }
 
-// Open has the lines from now on written to f, which the caller closes.
+// Open makes the log write to f from now on. The caller closes f.
 func (l *Log) Open(f *os.File) { l.file.file.Store(f) }
 
-// Take implements event.Sink. The error is that of the first line that could not be written.
+// Take implements event.Sink. It returns the error of the first line that could not be written.
 func (l *Log) Take(events []event.Event) error {
 	for _, e := range events {
 		if c, ok := e.(*event.Checkpoint); ok && c.Err == nil {
@@ -60,10 +60,10 @@ func (l *Log) Take(events []event.Event) error {
 	return nil
 }
 
-// Close implements event.Sink. The file is its owner's.
+// Close implements event.Sink. It does not close the file, which belongs to the caller of Open.
 func (l *Log) Close() error { return nil }
 
-// Warnings is the slog.Handler that passes on warnings and errors as events.
+// Warnings is the slog.Handler that publishes warnings and errors as events.
 type Warnings func(*event.Warning)
 
 // Enabled implements slog.Handler.
@@ -84,7 +84,7 @@ func (w Warnings) Handle(_ context.Context, r slog.Record) error {
 	return nil
 }
 
-// WithAttrs and WithGroup implement slog.Handler. What a logger carries along identifies it in log.jsonl; a
-// warning for people says so itself.
+// WithAttrs and WithGroup implement slog.Handler. The attributes of a logger identify it in log.jsonl; a warning on the
+// console names its subject itself.
 func (w Warnings) WithAttrs([]slog.Attr) slog.Handler { return w }
 func (w Warnings) WithGroup(string) slog.Handler      { return w }

@@ -14,7 +14,7 @@ import (
 	"github.com/xtts-host/xtts-host/shared/manifest"
 )
 
-// Plan is what is known of a run before it begins.
+// Plan describes a run before it begins.
 type Plan struct {
 	Config     *config.Config
 	Manifest   *manifest.Bundle
@@ -23,17 +23,19 @@ type Plan struct {
 	Pipeline   *catalog.Resolved
 	Placement  place.Placement
 	Precision  precision.Precision
-	// Schedule is the course of the learning rate, once the order of batches is planned.
+	// Schedule is the learning rate schedule; it is set once the order of batches is planned.
 	Schedule func() schedule.Schedule
-	// Buckets is the number of buckets in use, Threads that of the model where it trains on the CPU.
+	// Buckets is the number of buckets in use, Threads the threads of the model on the CPU.
 	Buckets, Threads int
-	// RingAsked is the number of ring slots before it was lowered to fit --ring-memory, SlotBytes the size of one.
+	// RingAsked is the requested number of ring slots, before it was lowered to fit --ring-memory; SlotBytes is the
+	// size of one.
 	RingAsked, SlotBytes int
-	// DeviceSlots is the number of slots on the device, Prefetch how many batches are to be ready before training starts.
+	// DeviceSlots is the number of slots on the device, Prefetch the number of batches to prepare before training
+	// starts.
 	DeviceSlots, Prefetch int
 }
 
-// Device names what the model is trained on.
+// Device names the device of the model.
 func (p *Plan) Device() string {
 	if p.Placement.Model.OnCPU() {
 		return place.CPU
@@ -41,7 +43,7 @@ func (p *Plan) Device() string {
 	return p.Placement.Model.GPU.String()
 }
 
-// Setup is what advice about the speed may name.
+// Setup has the settings that advice about the speed may name.
 func (p *Plan) Setup() report.Setup {
 	c, at := p.Config, p.Placement
 	s := report.Setup{
@@ -58,7 +60,7 @@ func (p *Plan) Setup() report.Setup {
 	return s
 }
 
-// Facts are those of report.json that the plan knows, with the versions of what computes beside the plugins.
+// Facts are the facts of report.json that the plan knows, with the versions of all that computes except plugins.
 func (p *Plan) Facts(versions map[string]string) report.Run {
 	versions = maps.Clone(versions)
 	for _, e := range p.Pipeline.Plugins {

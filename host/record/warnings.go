@@ -11,20 +11,20 @@ import (
 	"github.com/xtts-host/xtts-host/host/schedule"
 )
 
-// choices is what was asked of a run and what it found, as far as that can make the run poor.
+// choices are the settings and findings of a run that can make it slow or its result worse.
 type choices struct {
 	card                    int64 // bytes of the GPU that trains; 0 on the CPU
 	batchSize, accumulate   int
-	bufferSize, bufferAsked int // ring slots: fewer than asked when --ring-memory holds no more
+	bufferSize, bufferAsked int // ring slots: fewer than requested if --ring-memory is too small
 	slotSize                int // bytes of one
 	ringMemory              string
 	workers, cores          int
 	batches                 int // of an epoch
-	slots                   int // of the device, as asked; 0 for auto
+	slots                   int // of the device, as requested; 0 for auto
 	data                    []findings
 }
 
-// findings is what was found in one data set.
+// findings are the findings in one data set.
 type findings struct {
 	name            string // "training" or "validation"
 	clips, excluded int
@@ -38,13 +38,13 @@ type findings struct {
 // defaultSlots cost little where an epoch has fewer batches.
 const defaultSlots = 3
 
-// The least that is not poor.
+// The least values without a warning.
 const (
 	goodBatch  = 8
 	goodBuffer = 2
 )
 
-// poor returns a line for each choice that is known to make a run slow or its result worse, with what to do about it.
+// poor returns a line for each setting or finding that makes a run slow or its result worse, with a fix.
 func poor(c choices) []string {
 	var lines []string
 	say := func(format string, args ...any) { lines = append(lines, fmt.Sprintf(format, args...)) }
@@ -93,7 +93,7 @@ func poor(c choices) []string {
 	return lines
 }
 
-// Warnings are lines about what is poor in the plan, each with what to do about it.
+// Warnings returns a line for each problem of the plan, with a fix.
 func (p *Plan) Warnings() []string {
 	c := p.Config
 	all := choices{
@@ -107,7 +107,7 @@ func (p *Plan) Warnings() []string {
 	return append(poorSchedule(p.source().Total(), p.Schedule()), poor(all)...)
 }
 
-// poorSchedule returns a line for what the learning rate of a run of so many steps cannot do.
+// poorSchedule returns a line for each problem of the learning rate schedule in a run of so many steps.
 func poorSchedule(steps int64, s schedule.Schedule) (lines []string) {
 	if s.WarmupSteps > 0 && steps <= s.WarmupSteps {
 		lines = append(lines, fmt.Sprintf("the warm-up of %d steps is as long as the run or longer (%d steps), so the learning rate ends at %.4g of %g: use fewer --warmup-steps, such as %d",

@@ -27,7 +27,7 @@ import (
 	"github.com/xtts-host/xtts-host/shared/hint"
 )
 
-// The checks that others need.
+// Checks that other checks depend on.
 const (
 	checkBundle  = "bundle"
 	checkData    = "data set"
@@ -42,7 +42,7 @@ const (
 	checkSteps   = "three steps"
 )
 
-// rehearsed is the number of steps that are tried.
+// rehearsed is the number of trained steps.
 const rehearsed = 3
 
 // settings are the parts of a run's plan.
@@ -99,7 +99,8 @@ func (v *validation) tryBuffers(ctx context.Context) (string, error) {
 		report.Count(v.draft.Config.BufferSize, "slot"), float64(v.draft.Slots.Size())/(1<<20), report.Count(v.draft.Slots.Device, "device slot"), report.Count(min(v.draft.Ring.Prefetch, v.draft.Config.BufferSize), "batch")), nil
 }
 
-// tryPlan counts what is known before the model is made. What its graphs compute is known by trial alone.
+// tryPlan adds up the memory that is known before the model is created. The memory of its graphs is known only after
+// trial runs.
 func (v *validation) tryPlan(context.Context) (string, error) {
 	p := v.draft.MemoryFor(v.draft.Slots)
 	copies := ""
@@ -129,7 +130,7 @@ func (v *validation) tryStart(ctx context.Context) (string, error) {
 	return "weights of " + v.draft.Start.Weights.Path, nil
 }
 
-// modelChecks make the model on its device and have it compute.
+// modelChecks create the model on its device and compute with it.
 func (v *validation) modelChecks() []Check {
 	needs := []string{Runtime, checkPlan}
 	if v.draft.Config.Resume != "" || v.draft.Config.Init != "" {
@@ -146,7 +147,7 @@ func (v *validation) tryModel(ctx context.Context) (_ string, err error) {
 	p := &v.draft.Plan
 	v.machine, err = machine.Open(machine.Config{
 		Plan: p, Log: v.log, Inventory: nvml.Open, Memory: func(*event.Memory) {},
-		MinSlots: 2, // a transfer needs two, also where a run has one
+		MinSlots: 2, // a transfer needs two, also if the run has one
 	})
 	if err != nil {
 		return "", err
@@ -160,7 +161,7 @@ func (v *validation) tryModel(ctx context.Context) (_ string, err error) {
 		v.modelPlace(), mb(weights), mb(grads), mb(v.session.Optimizer.Bytes()), mb(slots)), nil
 }
 
-// mb writes a size in MB, those of small models to a hundredth.
+// mb formats a size in MB, that of a small model with two decimals.
 func mb(n int) string {
 	if n < 10*gpu.MB {
 		return fmt.Sprintf("%.2f", float64(n)/gpu.MB)
@@ -204,7 +205,7 @@ func (v *validation) tryCompute(context.Context) (string, error) {
 	return fmt.Sprintf("a synthetic batch of %s in the largest bucket: loss %#.4g, gradient norm %#.4g", report.Count(v.draft.Config.BatchSize, "row"), r.Loss, norm), nil
 }
 
-// pipelineChecks train as a run does.
+// pipelineChecks train in the same way as a run.
 func (v *validation) pipelineChecks() []Check {
 	serve := refusing([]Check{{Name: checkServe, Needs: []string{Arrival}, Try: v.tryServe, Remedy: "xtts-host plugins list says which can be started"}})
 	return append(serve,
@@ -232,7 +233,7 @@ func (v *validation) tryServe(ctx context.Context) (string, error) {
 	return strings.Join(names, "; "), nil
 }
 
-// rehearsal keeps the steps.
+// rehearsal records the steps.
 type rehearsal struct{ done []event.Step }
 
 // Batch, Step and Evaluated implement train.Observer.
@@ -247,7 +248,7 @@ func (r *rehearsal) Step(w *event.Step) error {
 	return nil
 }
 
-// trySteps trains from where the run would begin. Nothing is evaluated and nothing is saved.
+// trySteps trains from the start of the run, without evaluations and checkpoints.
 func (v *validation) trySteps(ctx context.Context) (_ string, err error) {
 	plan := &v.draft.Plan
 	v.began = time.Now()
@@ -263,7 +264,7 @@ func (v *validation) trySteps(ctx context.Context) (_ string, err error) {
 	if err != nil {
 		return "", exit.Refused(err)
 	}
-	p.EarlyStop = schedule.Waiting{} // a run that was stopped can be tried all the same
+	p.EarlyStop = schedule.Waiting{} // so that a run which was stopped early can be validated
 	few := *plan.Source()
 	few.Val, few.EvalEvery, few.Epochs, few.MaxSteps = nil, 0, p.Epoch+1+rehearsed, p.Step+rehearsed
 	few.Start(p)
@@ -291,7 +292,7 @@ func (v *validation) trySteps(ctx context.Context) (_ string, err error) {
 	return text, nil
 }
 
-// begin gives the model what the run would begin with.
+// begin loads the initial state of the run into the model.
 func (v *validation) begin() (train.Progress, error) {
 	switch start := v.draft.Start; {
 	case start.Resumed != nil:
@@ -302,7 +303,8 @@ func (v *validation) begin() (train.Progress, error) {
 	return train.Progress{}, nil
 }
 
-// trySpeed reports the steps after the first, which waits for everything to warm up. Three are no measurement: xtts-host bench is.
+// trySpeed reports the steps after the first, which includes the warm-up. Three steps are not a measurement; use
+// xtts-host bench.
 func (v *validation) trySpeed(context.Context) (string, error) {
 	var step, wait time.Duration
 	for _, w := range v.steps.done[1:] {
@@ -322,7 +324,7 @@ func (v *validation) trySpeed(context.Context) (string, error) {
 
 func ms(d time.Duration) string { return fmt.Sprintf("%.2f ms", d.Seconds()*1e3) }
 
-// tryMemory compares what the roles have used with what they may.
+// tryMemory compares the memory use of the roles with their limits.
 func (v *validation) tryMemory(context.Context) (string, error) {
 	devices, _, err := v.session.Usage(time.Since(v.began), v.machine.Watch.Figures())
 	if err != nil {

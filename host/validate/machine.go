@@ -12,25 +12,25 @@ import (
 	"github.com/xtts-host/xtts-host/shared/hint"
 )
 
-// The checks of a Machine that others need. Placement has passed where all of them have.
+// Checks of a Machine that other checks depend on. Placement passes only if all of them pass.
 const (
 	Runtime   = "runtime"
 	Placement = "placement"
 	Limits    = "memory limits"
 )
 
-// Machine is what the first two sections look at.
+// Machine has the input of the first two sections.
 type Machine struct {
-	// Report is what package doctor found.
+	// Report is the result of package doctor.
 	Report *doctor.Report
-	// Request is what was asked for, and Place decides on it, as training does.
+	// Request is the requested placement, and Place resolves it as training does.
 	Request place.Request
 	Place   func(place.Request, gpu.Machine) (place.Placement, error)
-	// Placed gets the decision.
+	// Placed receives the placement.
 	Placed func(place.Placement)
 }
 
-// Prerequisites are the driver, ONNX Runtime with what it needs, and the number of GPUs.
+// Prerequisites checks the driver, ONNX Runtime with its libraries, and the number of GPUs.
 func (m *Machine) Prerequisites() []Check {
 	return []Check{
 		{Name: "program", Try: m.said("program")},
@@ -40,7 +40,7 @@ func (m *Machine) Prerequisites() []Check {
 	}
 }
 
-// Placement is what is visible, where the roles have their places, and the limits of their memory.
+// Placement checks the visible GPUs, the placement of the roles, and their memory limits.
 func (m *Machine) Placement() []Check {
 	return []Check{
 		{Name: "visible GPUs", Needs: []string{"number of GPUs"}, Try: m.visible},
@@ -59,7 +59,7 @@ func (m *Machine) findings(title string) []doctor.Finding {
 	return nil
 }
 
-// bad makes one error of the crosses of a section, with every hint once.
+// bad combines the crosses of a section to one error, with every hint once.
 func (m *Machine) bad(title string) error {
 	var texts, hints []string
 	for _, f := range m.findings(title) {
@@ -106,7 +106,7 @@ func (m *Machine) driver(ctx context.Context) (string, error) {
 	return said, nil
 }
 
-// onCPU reports whether nothing is asked for that the CPU has not, and there is nothing else.
+// onCPU reports whether the run uses the CPU only: no GPU is requested, and there is none.
 func (m *Machine) onCPU() bool {
 	return m.Request.Device == place.CPU || m.Request.Needs() == 0 && len(m.Report.GPUs) == 0
 }
@@ -165,7 +165,7 @@ func (m *Machine) machine() gpu.Machine {
 	return out
 }
 
-// visible says which GPUs CUDA_VISIBLE_DEVICES leaves.
+// visible reports the GPUs that CUDA_VISIBLE_DEVICES leaves.
 func (m *Machine) visible(context.Context) (string, error) {
 	if m.Request.Visible == nil {
 		return "all: CUDA_VISIBLE_DEVICES is not set", nil
@@ -188,7 +188,7 @@ func (m *Machine) visible(context.Context) (string, error) {
 	return fmt.Sprintf("%s: CUDA_VISIBLE_DEVICES=%s", strings.Join(names, ", "), *m.Request.Visible), nil
 }
 
-// placement decides without limits of memory, so that what is wrong with them is said of them.
+// placement resolves the placement without memory limits, so that a wrong limit is reported by its own check.
 func (m *Machine) placement(context.Context) (string, error) {
 	free := m.Request
 	free.Isolate = false

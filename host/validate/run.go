@@ -27,9 +27,9 @@ import (
 	"github.com/xtts-host/xtts-host/shared/hint"
 )
 
-// Run is the command: it tries what a run with these settings would do, up to three steps of it, and says of each part whether it works. Nothing
-// of it is left. asJSON writes a Report for programs to console.Out, and the text for people to console.Err. version is that
-// of the program.
+// Run runs the command: it tries the parts of a run with these settings, up to three steps of training, and reports
+// whether each works. It removes everything that it creates. asJSON writes a Report to console.Out, and the text to
+// console.Err. version is the version of the program.
 //
 // The error of a check that failed has the exit status that training would have ended with.
 func Run(ctx context.Context, set *config.Set, version string, asJSON bool, console host.Console) (err error) {
@@ -58,7 +58,7 @@ func Run(ctx context.Context, set *config.Set, version string, asJSON bool, cons
 		{Title: "pipeline", Checks: v.pipelineChecks()},
 	}
 	for _, s := range sections {
-		eachError(s.Checks, func(err error) error { return hint.Errorf(exit.Hint(err), "%w", err) }) // also a hint that only Hint knows
+		eachError(s.Checks, func(err error) error { return hint.Errorf(exit.Hint(err), "%w", err) }) // also a hint that only exit.Hint knows
 	}
 	r, err := Try(ctx, sections, console.Out)
 	if err != nil {
@@ -76,7 +76,8 @@ func Run(ctx context.Context, set *config.Set, version string, asJSON bool, cons
 	return nil
 }
 
-// invalid is the error of a validation with crosses. It has the first one's exit status and not its text, which stands above.
+// invalid is the error of a failed validation. It has the exit status of the first failed check, but not its text,
+// which has been printed.
 type invalid struct {
 	crosses int
 	first   error
@@ -87,7 +88,7 @@ func (e *invalid) Error() string {
 }
 func (e *invalid) Unwrap() error { return e.first }
 
-// refusing marks what fails as what training refuses before its first step.
+// refusing marks errors as refusals, because training would return them before its first step.
 func refusing(checks []Check) []Check {
 	return eachError(checks, func(err error) error { return exit.Refused(err) })
 }
@@ -106,7 +107,8 @@ func eachError(checks []Check, by func(error) error) []Check {
 	return checks
 }
 
-// validation is a run that is tried part by part. All of it belongs to one goroutine, which the checks of the model lock to its thread.
+// validation is a run that is tried part by part. It is used by one goroutine only, which the checks of the model lock
+// to its thread.
 type validation struct {
 	draft   *plan.Draft
 	machine *machine.Machine // nil before the model's check, as the session
@@ -117,7 +119,7 @@ type validation struct {
 	stop    <-chan struct{}
 	command probe.Command
 
-	temp   string // folder of what a run writes; empty before there is any
+	temp   string // folder of the run's files; empty before there is one
 	began  time.Time
 	steps  rehearsal
 	closed bool
@@ -125,7 +127,7 @@ type validation struct {
 
 func newValidation(set *config.Set, command probe.Command, console host.Console) *validation {
 	if !set.Given("verify-plugins") {
-		set.VerifyPlugins = true // unless a person has said otherwise
+		set.VerifyPlugins = true // unless the user has set it
 	}
 	bus := event.NewBus()
 	bus.Offer("console", report.NewConsole(io.Discard, console.Err, nil), nil)
@@ -133,7 +135,7 @@ func newValidation(set *config.Set, command probe.Command, console host.Console)
 	return &validation{draft: plan.NewDraft(set), bus: bus, log: log, stop: console.Stop, command: command}
 }
 
-// look asks about the machine in other processes.
+// look inspects the machine in other processes.
 func (v *validation) look(ctx context.Context, version string) *Machine {
 	c := v.draft.Config
 	return &Machine{
@@ -146,7 +148,7 @@ func (v *validation) look(ctx context.Context, version string) *Machine {
 	}
 }
 
-// close takes down what the checks have made. It is idempotent, and a check itself.
+// close closes everything that the checks have opened. It is idempotent, and a check itself.
 func (v *validation) close() error {
 	if v.closed {
 		return nil
@@ -167,10 +169,10 @@ func (v *validation) close() error {
 	return errors.Join(append(errs, v.bus.Close())...)
 }
 
-// route is the way of a run's batches. The caller's thread is bound to the model's GPU.
+// route is the path of the run's batches. The caller's thread is bound to the model's GPU.
 type route struct{ *validation }
 
-// Sizes implements Route, as all that follows.
+// Sizes implements Route, as do the methods below.
 func (r *route) Sizes() []int {
 	layouts := r.draft.Slots.Layouts
 	sizes := make([]int, len(layouts))
@@ -191,7 +193,7 @@ func (r *route) Unload(device, bucket, slot int) error {
 	return r.session.Model.Unload(device, bucket, r.machine.Ring.Slot(slot))
 }
 
-// Relay has a process of its own do it: nothing but plugins may have a context on the data GPU, this process least of all.
+// Relay copies in a separate process: only plugins may have a context on the data GPU, and this process must not.
 func (r *route) Relay(ctx context.Context, n int) (time.Duration, error) {
 	data := r.draft.Placement.Data.GPU
 	done, err := r.command.Relay(ctx, r.machine.Ring, probe.Relay{From: 0, To: 1, Bytes: n, UUID: data.UUID})
@@ -201,7 +203,7 @@ func (r *route) Relay(ctx context.Context, n int) (time.Duration, error) {
 	return done.Out, err
 }
 
-// placeName is where a role is.
+// placeName names the device of a role.
 func placeName(s place.Role) string {
 	s.Limit = 0
 	return s.String()

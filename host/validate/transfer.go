@@ -11,30 +11,30 @@ import (
 	"github.com/xtts-host/xtts-host/shared/hint"
 )
 
-// Route is the way of a batch: the ring, through the GPU of the plugins and back, and on to the model's device slots. Calls come from one
-// goroutine.
+// Route is the path of a batch: the ring, through the GPU of the plugins and back, then to the model's device slots.
+// One goroutine calls it.
 type Route interface {
-	// Sizes lists what a batch of each bucket takes, in bytes.
+	// Sizes returns the size of a batch of each bucket, in bytes.
 	Sizes() []int
 	// Slots is the number of device slots.
 	Slots() int
-	// From and To name the two ends for people, as "GPU 0" or "the CPU".
+	// From and To name the two ends for the user, such as "GPU 0" or "the CPU".
 	From() string
 	To() string
-	// Ring returns ring slot 0 or 1, which hold any batch. They are the caller's.
+	// Ring returns ring slot 0 or 1, which are large enough for any batch. The caller may write to them.
 	Ring(slot int) []byte
-	// Relay has another process, in the place of a plugin, copy n bytes of ring slot 0 to ring slot 1, through the GPU of the plugins if
-	// they have one. It returns how long a copy from there to the ring takes.
+	// Relay makes another process, in place of a plugin, copy n bytes of ring slot 0 to ring slot 1, through the GPU of
+	// the plugins if they use one. It returns the time of a copy from there to the ring.
 	Relay(ctx context.Context, n int) (time.Duration, error)
 	// Load copies a batch of a bucket from a ring slot to a device slot, Unload back.
 	Load(device, bucket, ring int) error
 	Unload(device, bucket, ring int) error
 }
 
-// Arrival is the check of the whole route, which has passed where all of Transfer has.
+// Arrival is the check of the whole route. It passes only if all checks of Transfer pass.
 const Arrival = "plugins to model"
 
-// Transfer sends patterns along a route and looks at what arrives. The checks need what the names say.
+// Transfer returns checks that send patterns along a route and verify the result. They depend on the named checks.
 func Transfer(route Route, needs ...string) []Check {
 	const relay, load = "plugins to ring", "ring to model"
 	return []Check{
@@ -44,7 +44,7 @@ func Transfer(route Route, needs ...string) []Check {
 	}
 }
 
-// relayed sends the largest batch through another process to ring slot 1, which held something else, and leaves it there.
+// relayed sends the largest batch through another process to ring slot 1, which had other content, and leaves it there.
 func relayed(ctx context.Context, r Route) (string, error) {
 	sent := pattern(r.Sizes()[largest(r)], relayKey)
 	copy(r.Ring(0), sent)
@@ -59,8 +59,8 @@ func relayed(ctx context.Context, r Route) (string, error) {
 	return fmt.Sprintf("another process, on %s: %s, no byte changed", r.From(), speed(len(sent), took)), nil
 }
 
-// loaded sends a batch of every bucket to every device slot, each another one, and looks at all of them when they are there: so a copy
-// that goes to another slot shows as well.
+// loaded sends a batch of every bucket to every device slot, each with other content, and then verifies all of them. So
+// it finds a transfer to a wrong slot.
 func loaded(r Route) (string, error) {
 	var took time.Duration
 	for bucket, n := range r.Sizes() {
@@ -71,7 +71,7 @@ func loaded(r Route) (string, error) {
 				return "", err
 			}
 			if bucket == largest(r) {
-				took = time.Since(began) // the last is the warmest
+				took = time.Since(began) // the last is after the most warm-up
 			}
 		}
 		for device := range r.Slots() {
@@ -84,7 +84,7 @@ func loaded(r Route) (string, error) {
 	return fmt.Sprintf("to %s, %d device slots, %d sizes: %s, no byte changed", r.To(), r.Slots(), len(r.Sizes()), speed(n, took)), nil
 }
 
-// arrived looks at a device slot.
+// arrived verifies a device slot.
 func arrived(r Route, device, bucket int, sent []byte) error {
 	clear(r.Ring(0))
 	if err := r.Unload(device, bucket, 0); err != nil {
@@ -93,7 +93,7 @@ func arrived(r Route, device, bucket int, sent []byte) error {
 	return differ(r.Ring(0)[:len(sent)], sent, fmt.Sprintf("from the ring to device slot %d on %s, bucket %d", device, r.To(), bucket))
 }
 
-// through sends on what was relayed: then it has come the whole way.
+// through sends the relayed batch on to a device slot, so it has passed the whole route.
 func through(r Route) (string, error) {
 	bucket := largest(r)
 	sent := pattern(r.Sizes()[bucket], relayKey)
@@ -121,7 +121,7 @@ func key(bucket, device int) uint64 { return uint64(bucket)<<32 | uint64(device)
 
 const relayKey = 0
 
-// pattern returns n bytes: each value once, then noise that no other key gives. So what is lost, moved, or left from before shows.
+// pattern returns n bytes: each value once, then noise that depends on key. So lost, moved and old bytes are noticed.
 func pattern(n int, key uint64) []byte {
 	p := make([]byte, n)
 	var seed [32]byte
@@ -135,7 +135,7 @@ func pattern(n int, key uint64) []byte {
 	return p
 }
 
-// differ returns an error when what arrived is not what was sent.
+// differ returns an error if got is not what was sent.
 func differ(got, sent []byte, way string) error {
 	if bytes.Equal(got, sent) {
 		return nil
@@ -154,6 +154,6 @@ func differ(got, sent []byte, way string) error {
 
 // speed tells of a copy.
 func speed(n int, took time.Duration) string {
-	took = max(took, time.Nanosecond) // a clock may stand still
+	took = max(took, time.Nanosecond) // the clock may not advance
 	return fmt.Sprintf("%.2f MB in %.1f µs (%.1f GB/s)", float64(n)/gpu.MB, float64(took)/float64(time.Microsecond), float64(n)/float64(took))
 }

@@ -16,48 +16,48 @@ type Section struct {
 	Checks []Check
 }
 
-// Check is one thing to find out.
+// Check is one check of a validation.
 type Check struct {
 	// Name is unique among all checks.
 	Name string
-	// Needs names earlier checks. Unless all of them pass, this one is not tried.
+	// Needs names earlier checks. If one of them has not passed, this check is skipped.
 	Needs []string
-	// Try returns what was found, in a few words, or what is wrong. The error's hint is the remedy; without one it is Remedy.
+	// Try returns a short result, or an error. The error's hint is the fix; without one it is Remedy.
 	Try    func(ctx context.Context) (detail string, err error)
 	Remedy string
 }
 
-// Report is what Run found out. As JSON it is the file of `xtts-host validate --json`.
+// Report is the result of Try. As JSON it is the output of `xtts-host validate --json`.
 type Report struct {
 	Version int `json:"version"` // of this format: 1
 	// Works is true when every check has passed.
 	Works    bool     `json:"works"`
 	Sections []Result `json:"sections"`
 
-	cross error // that of the first check that failed
+	cross error // the error of the first failed check
 }
 
-// Result is what became of a section.
+// Result is the result of a section.
 type Result struct {
 	Title  string    `json:"title"`
 	Checks []Outcome `json:"checks"`
 }
 
-// Outcome is what became of a check.
+// Outcome is the result of a check.
 type Outcome struct {
 	Name string `json:"name"`
-	// OK is nil when the check was not tried.
+	// OK is nil if the check was skipped.
 	OK     *bool   `json:"ok"`
-	Detail string  `json:"detail"`        // what was found, what is wrong, or why it was not tried
-	Hint   string  `json:"hint,omitzero"` // the remedy
+	Detail string  `json:"detail"`        // the result, the error, or why it was skipped
+	Hint   string  `json:"hint,omitzero"` // the fix
 	Ms     float64 `json:"ms"`            // how long it took
 }
 
-// Passed reports whether the check was tried and nothing is wrong.
+// Passed reports whether the check ran without an error.
 func (o *Outcome) Passed() bool { return o.OK != nil && *o.OK }
 
-// Try tries the checks in their order and writes a line about each as it is known, and the verdict after them. It returns early
-// only when ctx ends, with its cause, or when out cannot be written.
+// Try runs the checks in order, writes a line after each, and the verdict at the end. It returns early only if ctx
+// ends, with its cause, or if out cannot be written.
 func Try(ctx context.Context, sections []Section, out io.Writer) (*Report, error) {
 	r := &Report{Version: 1, Works: true}
 	blame := map[string]string{}
@@ -68,7 +68,7 @@ func Try(ctx context.Context, sections []Section, out io.Writer) (*Report, error
 		r.Sections = append(r.Sections, Result{Title: s.Title, Checks: []Outcome{}})
 		for _, c := range s.Checks {
 			o, cross := c.outcome(ctx, blame)
-			if ctx.Err() != nil { // whatever the check found, that is why
+			if ctx.Err() != nil { // whatever the check returned, this is the cause
 				return r, context.Cause(ctx)
 			}
 			r.Works = r.Works && o.Passed()
@@ -86,7 +86,8 @@ func Try(ctx context.Context, sections []Section, out io.Writer) (*Report, error
 	return r, err
 }
 
-// outcome tries the check, if what it needs has passed. blame has, for each check before that has not passed, the one that failed.
+// outcome runs the check if all checks that it depends on have passed. blame has, for each earlier check that has not
+// passed, the one that failed.
 func (c *Check) outcome(ctx context.Context, blame map[string]string) (o Outcome, cross error) {
 	o.Name = c.Name
 	for _, need := range c.Needs {
@@ -113,7 +114,7 @@ func (c *Check) outcome(ctx context.Context, blame map[string]string) (o Outcome
 // Err returns the error of the first check that failed, or nil.
 func (r *Report) Err() error { return r.cross }
 
-// Count returns how many checks passed, failed, and were not tried.
+// Count returns the numbers of checks that passed, failed, and were skipped.
 func (r *Report) Count() (passed, failed, untried int) {
 	for _, s := range r.Sections {
 		for i := range s.Checks {
@@ -130,7 +131,7 @@ func (r *Report) Count() (passed, failed, untried int) {
 	return passed, failed, untried
 }
 
-// Verdict is the line at the end.
+// Verdict is the last line.
 func (r *Report) Verdict() string {
 	passed, failed, untried := r.Count()
 	if r.Works {
