@@ -48,11 +48,14 @@ func graphsOf(m *train.Model) []report.Graph {
 
 func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
 
+// done is the outcome of a run that came to its end.
+const done = "done"
+
 // outcomeOf says for report.json how training ended.
 func outcomeOf(err error) string {
 	switch {
 	case err == nil:
-		return "done"
+		return done
 	case errors.Is(err, train.ErrInterrupted):
 		return "interrupted"
 	}

@@ -79,7 +79,13 @@ func (o *observer) addSinks(p train.Progress) error {
 	if o.ledger != nil {
 		r.bus.Require("ledger", o.ledger)
 	}
-	o.collector = report.NewCollector(names, metrics.History())
+	before := report.Before{Steps: metrics.History(), Recent: metrics.Recent(), Evaluation: evaluations.Last()}
+	if p.Step > 0 { // a report that cannot be read is written anew, without what it knew
+		if r, err := report.Read(filepath.Join(r.dir, report.ReportFile)); err == nil {
+			before.Baselines = r.Baselines
+		}
+	}
+	o.collector = report.NewCollector(names, before)
 	r.bus.Require(report.ReportFile, o.collector)
 	if r.machine.Watch != nil {
 		r.bus.Require("watch", watchSink{r.machine.Watch, o.due})

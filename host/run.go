@@ -54,6 +54,10 @@ func Train(ctx context.Context, set *config.Set, console Console, how batch.Feed
 		return nil, exit.Refused(err)
 	}
 	defer p.Close()
+	if text := complete(p); text != "" {
+		io.WriteString(out.console.Out, text)
+		return nil, nil
+	}
 	folder, err := runfolder.Claim(set, out.began)
 	if err != nil {
 		return nil, err
@@ -232,5 +236,14 @@ func (r *run) begin() (train.Progress, *checkpoint.State, error) {
 		return p, nil, err
 	}
 	fmt.Fprintf(r.console.Out, "resumed      %s\n", start.Resumed.Path)
+	if r.plan.Config.ResumeAt != "" {
+		removed, err := r.store.RemoveAfter(p.Step)
+		if err != nil {
+			return p, nil, err
+		}
+		if len(removed) > 0 {
+			r.log.Warn(fmt.Sprintf("gone back to step %d: removed the checkpoints of the steps %v, and the lines of later steps", p.Step, removed))
+		}
+	}
 	return p, &start.Resumed.State, nil
 }

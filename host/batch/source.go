@@ -14,7 +14,7 @@ type Source struct {
 	Train, Val *dataset.Plan // Val may be nil
 	Accumulate int
 	EvalEvery  int64 // steps; 0: at the end of each epoch
-	Epochs     int
+	Epochs     int   // 0: no bound, then MaxSteps is one
 	MaxSteps   int64 // 0: no bound
 	Seed       int64 // of the run
 	// World selects the rows of Train's batches that this process computes. It computes all rows of Val's batches.
@@ -45,11 +45,17 @@ func (s *Source) StepsPerEpoch() int64 {
 // Total is the number of steps of the whole run.
 func (s *Source) Total() int64 {
 	n := int64(s.Epochs) * s.StepsPerEpoch()
-	if s.MaxSteps > 0 {
-		n = min(n, s.MaxSteps)
+	switch {
+	case s.Epochs == 0:
+		return s.MaxSteps
+	case s.MaxSteps > 0:
+		return min(n, s.MaxSteps)
 	}
 	return n
 }
+
+// Done reports whether neither a step nor an evaluation is left.
+func (s *Source) Done() bool { return s.evalIndex < 0 && s.step >= s.Total() }
 
 // due reports whether an evaluation follows the windows so far. The run's end always has one.
 func (s *Source) due() bool {

@@ -225,3 +225,17 @@ func TestSourceWithAnotherLength(t *testing.T) {
 		t.Errorf("shorter than what is done already: %q", got)
 	}
 }
+
+// TestStepsAlone: without a bound by epochs the steps are one.
+func TestStepsAlone(t *testing.T) {
+	s := Source{Train: testPlan(t, 5, false), Accumulate: 1, MaxSteps: 12}
+	s.Start(train.Progress{})
+	var b pipeline.Batch
+	n := int64(0)
+	for s.Next(&b) {
+		n++
+	}
+	if n != 12 || s.Total() != 12 || !s.Done() || b.Epoch != 2 || b.Index != 1 {
+		t.Errorf("%d batches of %d, the last is %d/%d, done %v", n, s.Total(), b.Epoch, b.Index, s.Done())
+	}
+}

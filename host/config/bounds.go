@@ -23,7 +23,7 @@ const (
 
 // bounds holds the numbers that no run can use. They end far beyond what is useful, and before memory or arithmetic does.
 var bounds = map[string]bound{
-	"epochs": {1, many}, "max-steps": {0, many}, "batch-size": {1, 1 << 20}, "accumulate": {1, 1 << 20},
+	"epochs": {0, many}, "max-steps": {0, many}, "batch-size": {1, 1 << 20}, "accumulate": {1, 1 << 20},
 	"lr": {0, huge}, "warmup-steps": {0, many}, "weight-decay": {0, huge}, "grad-clip": {0, huge}, "max-skipped": {1, many},
 	"eval-every": {0, many}, "checkpoint-every": {0, many}, "checkpoint-minutes": {0, many}, "keep-last": {0, many}, "log-every": {0, many},
 	"min-lr": {0, huge}, "lr-decay": {0, 1}, "plateau-factor": {0, 1}, "plateau-patience": {1, many},
@@ -56,6 +56,9 @@ func (s *Set) Check() (err error) {
 	}
 	if c.Resume != "" && c.Init != "" {
 		return fmt.Errorf("--resume %s has its own weights, so it cannot be combined with --init %s", c.Resume, c.Init)
+	}
+	if c.Epochs == 0 && c.MaxSteps == 0 {
+		return fmt.Errorf("%s has no end: give --max-steps as well", s.place(s.flags.Lookup("epochs")))
 	}
 	if len(c.Freeze) > 0 && len(c.TrainOnly) > 0 {
 		freeze, only := s.place(s.flags.Lookup("freeze")), s.place(s.flags.Lookup("train-only"))

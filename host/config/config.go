@@ -25,12 +25,14 @@ import (
 // each flag.
 type Config struct {
 	Plugins, Graph, TrainData, ValData, RunDir, Resume, Init string
+	ResumeAt                                                 string // of --resume RUN@AT: "best", "last", a step, or ""
+	ResumeOrStart                                            string
 	Augment                                                  []string
 	Freeze, TrainOnly                                        []string // patterns of parameters
 	// Pipeline replaces the bundle's when a config file gives one; nil leaves it.
 	Pipeline []manifest.StageInstance
 
-	Epochs                int
+	Epochs                int // 0: as many as MaxSteps takes
 	MaxSteps              int64
 	BatchSize, Accumulate int
 	Seed                  int64

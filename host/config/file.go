@@ -27,7 +27,7 @@ func key(flag string) string { return strings.ReplaceAll(flag, "-", "_") }
 
 // ofOneRun are settings that name a run. YAML writes them as comments, so that another run that reads the text does not
 // take them over.
-var ofOneRun = map[string]bool{"run-dir": true, "resume": true, "init": true, "debug-dir": true, "trace": true}
+var ofOneRun = map[string]bool{"run-dir": true, "resume": true, "resume-or-start": true, "init": true, "debug-dir": true, "trace": true}
 
 // isSetting tells settings from flags that only say what to do with them.
 func isSetting(f *pflag.Flag) bool { return f.Name != "config" && f.Name != "print-config" }

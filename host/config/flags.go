@@ -41,8 +41,9 @@ func (s *Set) defineInputs(f *pflag.FlagSet) {
 	f.StringVar(&c.TrainData, "train-data", "", "`path` of an LJSpeech folder or a JSON Lines file to train on (default: the embedded sample)")
 	f.StringVar(&c.ValData, "val-data", "", "`path` of a folder or file to validate on (default: the training data's evaluation list, if any)")
 	f.StringVar(&c.RunDir, "run-dir", "", "`folder` for the files of a new run (default runs/<UTC time>)")
-	f.StringVar(&c.Resume, "resume", "", "continue the run in this `folder`")
-	f.StringVar(&c.Init, "init", "", "`path` of a safetensors file, checkpoint or run whose weights a new run starts from")
+	f.StringVar(&c.Resume, "resume", "", "continue the run in this `folder`; FOLDER@best, FOLDER@last and FOLDER@1200 name a checkpoint of it")
+	f.StringVar(&c.ResumeOrStart, "resume-or-start", "", "continue the run in this `folder`, or start it there when it has no checkpoint yet; for schedulers")
+	f.StringVar(&c.Init, "init", "", "`path` of a safetensors file, checkpoint or run whose weights a new run starts from; RUN@best, RUN@last and RUN@1200 name a checkpoint")
 	f.StringSliceVar(&c.Augment, "augment", nil, "augmentation `stages` to add, separated by commas")
 	f.StringSliceVar(&c.Freeze, "freeze", nil, "`patterns` of parameters not to train, separated by commas: decoder.norm (a tensor or module), *.bias")
 	f.StringSliceVar(&c.TrainOnly, "train-only", nil, "`patterns` of parameters to train, separated by commas; all others are frozen")
@@ -51,8 +52,8 @@ func (s *Set) defineInputs(f *pflag.FlagSet) {
 }
 
 func defineTraining(c *Config, f, optimizer *pflag.FlagSet) {
-	f.IntVar(&c.Epochs, "epochs", 100, "`passes` over the training data")
-	f.Int64Var(&c.MaxSteps, "max-steps", 0, "stop after this many optimizer `steps` (default 0: after the last epoch)")
+	f.IntVar(&c.Epochs, "epochs", 100, "`passes` over the training data; with --max-steps and without this flag there is no limit")
+	f.Int64Var(&c.MaxSteps, "max-steps", 0, "stop after this many optimizer `steps` (default 0: no limit)")
 	f.IntVar(&c.BatchSize, "batch-size", 16, "`rows` (clips) per batch")
 	f.IntVar(&c.Accumulate, "accumulate", 1, "`batches` per optimizer step")
 	f.Int64Var(&c.Seed, "seed", 1, "`seed` of batch order, reference clips, augmentation and dropout")

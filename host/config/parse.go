@@ -50,6 +50,10 @@ func (s *Set) Load(environ []string) error {
 			return err
 		}
 	}
+	if err := s.findRun(); err != nil {
+		return err
+	}
+	s.stepsAlone() // also of a run that is resumed: what is given now comes before its settings
 	if s.Resume != "" {
 		// A resumed run keeps its settings. The command line, the environment and --config come before them.
 		if err := s.readFile(runFile(s)); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -91,8 +95,9 @@ func FlagError(flags *pflag.FlagSet, err error) error {
 // exclusive lists what does not go together: the folder of a run to resume, and what only a new run has; what is
 // frozen, and what is not.
 var exclusive = map[string][]string{
-	"resume": {"run-dir", "init"}, "run-dir": {"resume"}, "init": {"resume"},
-	"freeze": {"train-only"}, "train-only": {"freeze"},
+	"resume": {"run-dir", "init", "resume-or-start"}, "run-dir": {"resume", "resume-or-start"}, "init": {"resume"},
+	"resume-or-start": {"resume", "run-dir"},
+	"freeze":          {"train-only"}, "train-only": {"freeze"},
 }
 
 // open reports whether a source may fill a flag: nothing that goes before it has, and nothing that goes before it

@@ -28,7 +28,10 @@ func (d *Draft) FindStart(context.Context) (err error) {
 		if err := isRun(c.Resume); err != nil {
 			return fmt.Errorf("--resume %s: %w", c.Resume, err)
 		}
-		if d.Start.Resumed, d.Start.Damaged, err = checkpoint.NewStore(c.Resume).Latest(); err != nil {
+		if d.Start.Resumed, d.Start.Damaged, err = checkpoint.NewStore(c.Resume).Find(c.ResumeAt); err != nil {
+			if errors.Is(err, checkpoint.ErrNone) && len(d.Start.Damaged) == 0 {
+				err = hint.Errorf("begin it anew with --resume-or-start "+hint.Path(c.Resume), "the run ended before its first checkpoint")
+			}
 			return fmt.Errorf("--resume %s: %w", c.Resume, err)
 		}
 		return d.Start.Resumed.Match(d.Hashes)

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/xtts-host/xtts-host/host/checkpoint"
+	"github.com/xtts-host/xtts-host/host/config"
 	"github.com/xtts-host/xtts-host/ortgraphs"
 	"github.com/xtts-host/xtts-host/ortgraphs/safetensors"
 )
@@ -25,17 +26,21 @@ type Weights struct {
 // openWeights takes a safetensors file, the folder of a checkpoint or bundle, or a run's folder: then its newest
 // checkpoint that is intact. A checkpoint is verified as for a run that goes on.
 func openWeights(from string) (*Weights, error) {
+	from, at := config.SplitRun(from)
 	info, err := os.Stat(from)
 	if err != nil {
 		return nil, err
 	}
 	if info.IsDir() {
 		if _, err := os.Stat(filepath.Join(from, checkpoint.Folder)); err == nil {
-			c, damaged, err := checkpoint.NewStore(from).Latest()
+			c, damaged, err := checkpoint.NewStore(from).Find(at)
 			if err != nil {
 				return nil, err
 			}
 			return &Weights{c.Weights, c, c.Path, damaged}, nil
+		}
+		if at != "" {
+			return nil, fmt.Errorf("%s has no checkpoints, so there is no @%s", from, at)
 		}
 		c, err := checkpoint.Load(from)
 		if err == nil {

@@ -22,6 +22,7 @@ type Collector struct {
 	metrics []string
 	history History
 	recent  [][]float64 // of each metric, the values of the last steps that were not skipped
+	kept    []Baseline  // of the report before the run was resumed
 
 	resumedAt, last int64 // steps
 	windows         int64 // of this process
@@ -50,10 +51,12 @@ func (t *totals) add(o totals) {
 	t.frames += o.frames
 }
 
-// NewCollector returns a collector for steps with these metrics. before is the history of a resumed run before this
-// process.
-func NewCollector(metrics []string, before History) *Collector {
-	return &Collector{metrics: metrics, history: before, recent: make([][]float64, len(metrics)), byBucket: map[int]*sample{}, last: before.Steps, resumedAt: before.Steps}
+// NewCollector returns a collector for steps with these metrics. before is what came before this process in a resumed run.
+func NewCollector(metrics []string, before Before) *Collector {
+	c := &Collector{metrics: metrics, history: before.Steps, evaluation: before.Evaluation, kept: before.Baselines, byBucket: map[int]*sample{}}
+	c.last, c.resumedAt = before.Steps.Steps, before.Steps.Steps
+	c.recent = append(before.Recent, make([][]float64, len(metrics)-len(before.Recent))...)
+	return c
 }
 
 // Take counts the steps, evaluations and unsaved checkpoints among events.
@@ -92,12 +95,17 @@ func (c *Collector) step(w *event.Step) {
 		return
 	}
 	for i, v := range w.Metrics {
-		if len(c.recent[i]) == recentSteps {
-			copy(c.recent[i], c.recent[i][1:])
-			c.recent[i] = c.recent[i][:recentSteps-1]
-		}
-		c.recent[i] = append(c.recent[i], v)
+		c.recent[i] = appendRecent(c.recent[i], v)
 	}
+}
+
+// appendRecent appends a value and keeps the last ones.
+func appendRecent(values []float64, v float64) []float64 {
+	if len(values) == recentSteps {
+		copy(values, values[1:])
+		values = values[:recentSteps-1]
+	}
+	return append(values, v)
 }
 
 func (c *Collector) time(bucket int) *sample {
@@ -115,12 +123,7 @@ func (c *Collector) evaluated(e *event.Evaluation) {
 	for i, name := range c.metrics {
 		v.Metrics[name] = Float(e.Metrics[i])
 	}
-	if best := c.evaluation; best != nil && best.Best.Loss <= v.Loss {
-		v.Best = best.Best
-	} else {
-		v.Best = Best{e.Step, v.Loss}
-	}
-	c.evaluation = v
+	c.evaluation = v.after(c.evaluation)
 }
 
 // Transfers sums up the transfers of batches to the GPU, by the GPU's own clock. The zero value means that there was

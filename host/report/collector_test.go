@@ -28,7 +28,7 @@ func near(t *testing.T, name string, got, want float64) {
 }
 
 func TestCollectorLeavesTheFirstStepOut(t *testing.T) {
-	c := NewCollector([]string{"mel_loss"}, History{})
+	c := NewCollector([]string{"mel_loss"}, Before{})
 	for step := int64(1); step <= 21; step++ {
 		w := timed(step, int(step%2), 100*time.Millisecond, 20*time.Millisecond)
 		if step == 1 {
@@ -54,7 +54,7 @@ func TestCollectorLeavesTheFirstStepOut(t *testing.T) {
 }
 
 func TestCollectorOfShortRuns(t *testing.T) {
-	c := NewCollector([]string{"mel_loss"}, History{})
+	c := NewCollector([]string{"mel_loss"}, Before{})
 	r := c.Build(Run{})
 	if !math.IsNaN(float64(r.Loss.First)) || r.Evaluation != nil || r.StepMs.Steps != 0 || r.StepsPerSecond != 0 {
 		t.Errorf("without a step: %+v", r)
@@ -81,7 +81,7 @@ func TestCollectorOfShortRuns(t *testing.T) {
 }
 
 func TestCollectorGoesOn(t *testing.T) {
-	c := NewCollector(nil, History{Steps: 100, Skipped: 1, Samples: 400, Frames: 9000, First: 5, Last: 2, Best: 0.01})
+	c := NewCollector(nil, Before{Steps: History{Steps: 100, Skipped: 1, Samples: 400, Frames: 9000, First: 5, Last: 2, Best: 0.01}})
 	w := timed(101, 0, time.Second, 0)
 	w.Metrics, w.Frames = nil, 10
 	c.Take(events(w))
@@ -94,13 +94,13 @@ func TestCollectorGoesOn(t *testing.T) {
 	near(t, "loss.first", float64(r.Loss.First), 5)
 	near(t, "loss.last", float64(r.Loss.Last), 10.0/101)
 	near(t, "loss.best", float64(r.Loss.Best), 0.01)
-	if r := NewCollector(nil, History{Steps: 7}).Build(Run{}); r.Steps != 7 {
+	if r := NewCollector(nil, Before{Steps: History{Steps: 7}}).Build(Run{}); r.Steps != 7 {
 		t.Errorf("resumed at its end: %d steps", r.Steps)
 	}
 }
 
 func TestCollectorEvaluations(t *testing.T) {
-	c := NewCollector([]string{"mel_loss"}, History{})
+	c := NewCollector([]string{"mel_loss"}, Before{})
 	for i, loss := range []float64{3, 1, 2} {
 		c.Take(events(&event.Evaluation{Step: int64(i+1) * 100, Loss: loss, Metrics: []float64{loss / 2}, Samples: 8}))
 	}
@@ -115,7 +115,7 @@ func TestCollectorEvaluations(t *testing.T) {
 }
 
 func TestCollectorComparesWithBaselines(t *testing.T) {
-	c := NewCollector([]string{"stop_loss", "mel_loss"}, History{})
+	c := NewCollector([]string{"stop_loss", "mel_loss"}, Before{})
 	for step := int64(1); step <= 30; step++ {
 		w := timed(step, 0, time.Second, 0)
 		w.Metrics = []float64{-1, float64(step)}
@@ -138,7 +138,7 @@ func TestCollectorComparesWithBaselines(t *testing.T) {
 func TestPhasesOfABatch(t *testing.T) {
 	s := pipeline.Stats{Batches: 4, Exposed: 10 * time.Millisecond, Phases: []pipeline.Phase{
 		{Name: "decode", Busy: 8 * time.Millisecond}, {Name: "target", Busy: 6 * time.Millisecond}, {Name: "transfer", Busy: 40 * time.Millisecond}}}
-	r := NewCollector(nil, History{}).Build(Run{Pipeline: s})
+	r := NewCollector(nil, Before{}).Build(Run{Pipeline: s})
 	if want := (Phases{{"decode", 2}, {"target", 1.5}, {"transfer", 10}}); !reflect.DeepEqual(r.PhasesMs[:3], want) {
 		t.Errorf("phases_ms %v, want %v", r.PhasesMs[:3], want)
 	}
@@ -153,7 +153,7 @@ func TestPhasesOfABatch(t *testing.T) {
 }
 
 func TestPhasesOnAGPU(t *testing.T) {
-	c := NewCollector(nil, History{})
+	c := NewCollector(nil, Before{})
 	for step := int64(1); step <= 21; step++ {
 		w := timed(step, 0, 100*time.Millisecond, 20*time.Millisecond)
 		w.Metrics, w.GPUTrain, w.GPUOptimize = nil, 55*time.Millisecond, 2*time.Millisecond

@@ -1,6 +1,7 @@
 package report
 
 import (
+	"encoding/json"
 	"fmt"
 	"strconv"
 
@@ -12,6 +13,7 @@ import (
 type Evaluations struct {
 	lines *lines
 	keys  []string
+	last  *Evaluation
 }
 
 // OpenEvaluations opens or creates eval.jsonl as OpenMetrics does metrics.jsonl. A resumed run passes the step of the
@@ -21,11 +23,60 @@ func OpenEvaluations(path string, metrics []string, afterStep int64) (*Evaluatio
 	if err != nil {
 		return nil, err
 	}
-	l, err := openLines(path, maxLine, upTo(afterStep))
+	e := &Evaluations{keys: keys}
+	keep := upTo(afterStep)
+	e.lines, err = openLines(path, maxLine, func(line []byte) (bool, error) {
+		ok, err := keep(line)
+		if ok {
+			err = e.read(line, metrics)
+		}
+		return ok, err
+	})
 	if err != nil {
 		return nil, fmt.Errorf("open evaluations: %w", err)
 	}
-	return &Evaluations{l, keys}, nil
+	return e, nil
+}
+
+// read takes a line that stays.
+func (e *Evaluations) read(line []byte, metrics []string) error {
+	var fixed struct {
+		Step    int64
+		Loss    Float
+		Samples int
+	}
+	if err := json.Unmarshal(line, &fixed); err != nil {
+		return err
+	}
+	v := &Evaluation{Step: fixed.Step, Loss: fixed.Loss, Metrics: map[string]Float{}, Samples: fixed.Samples}
+	var values map[string]json.RawMessage
+	if err := json.Unmarshal(line, &values); err != nil {
+		return err
+	}
+	for _, name := range metrics {
+		if text, ok := values[name]; ok {
+			var f Float
+			if err := json.Unmarshal(text, &f); err != nil {
+				return fmt.Errorf("%s: %w", name, err)
+			}
+			v.Metrics[name] = f
+		}
+	}
+	e.last = v.after(e.last)
+	return nil
+}
+
+// Last is the last of the lines that stayed when the file was opened, nil without one.
+func (e *Evaluations) Last() *Evaluation { return e.last }
+
+// after sets the best evaluation of one that comes after others, of which before is the last.
+func (e *Evaluation) after(before *Evaluation) *Evaluation {
+	if before != nil && before.Best.Loss <= e.Loss {
+		e.Best = before.Best
+	} else {
+		e.Best = Best{e.Step, e.Loss}
+	}
+	return e
 }
 
 // Take appends the lines of the evaluations among events. An error names the file and the step.

@@ -23,7 +23,7 @@ func Example() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	collector := report.NewCollector(names, metrics.History())
+	collector := report.NewCollector(names, report.Before{Steps: metrics.History(), Recent: metrics.Recent()})
 	console := report.NewConsole(os.Stdout, os.Stderr, nil)
 	console.Follow(report.Lines{Progress: report.Progress{Metrics: names, Total: 2, Every: 1}})
 

@@ -1,5 +1,16 @@
 package report
 
+// Before is what a resumed run did before this process. The zero value is a new run.
+type Before struct {
+	Steps History
+	// Recent holds, for each metric, its values in the last steps that were not skipped.
+	Recent [][]float64
+	// Evaluation is the last one, nil without one.
+	Evaluation *Evaluation
+	// Baselines are those of the last report.
+	Baselines []Baseline
+}
+
 // History sums up steps: the steps of a run before it was resumed, or all of them. The zero value has no step.
 type History struct {
 	// Steps are the completed steps; Skipped of them changed no weights.

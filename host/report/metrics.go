@@ -16,6 +16,7 @@ type Metrics struct {
 	lines   *lines
 	keys    []string // `,"name":`
 	history History
+	recent  [][]float64
 }
 
 // fixedKeys are the keys of the lines of metrics.jsonl and eval.jsonl. No metric may have such a name.
@@ -43,8 +44,9 @@ func metricKeys(names []string) ([]string, error) {
 // afterStep: a new run passes 0, a resumed one the step of its checkpoint. It also removes a last line without an end,
 // which a killed run may leave. Any other line that this package cannot have written is an error.
 func OpenMetrics(path string, metrics []string, afterStep int64) (*Metrics, error) {
-	m := &Metrics{}
+	m := &Metrics{recent: make([][]float64, len(metrics))}
 	var err error
+	var last [][]byte // lines of steps that were not skipped
 	if m.keys, err = metricKeys(metrics); err != nil {
 		return nil, err
 	}
@@ -67,13 +69,38 @@ func OpenMetrics(path string, metrics []string, afterStep int64) (*Metrics, erro
 			m.history.add(0, true, v.Samples, v.Frames)
 		} else {
 			m.history.add(*v.Loss, false, v.Samples, v.Frames)
+			last = append(last, slices.Clone(line))
+			last = last[max(0, len(last)-recentSteps):]
 		}
 		return true, nil
 	})
 	if err != nil {
 		return nil, fmt.Errorf("open metrics: %w", err)
 	}
+	for _, line := range last {
+		if err := m.readRecent(line, metrics); err != nil {
+			return nil, errors.Join(fmt.Errorf("open metrics: %s: %w", path, err), m.Close())
+		}
+	}
 	return m, nil
+}
+
+// readRecent takes the metrics of a line.
+func (m *Metrics) readRecent(line []byte, metrics []string) error {
+	var values map[string]json.RawMessage
+	if err := json.Unmarshal(line, &values); err != nil {
+		return err
+	}
+	for i, name := range metrics {
+		if text, ok := values[name]; ok {
+			var v Float
+			if err := json.Unmarshal(text, &v); err != nil {
+				return fmt.Errorf("%s: %w", name, err)
+			}
+			m.recent[i] = appendRecent(m.recent[i], float64(v))
+		}
+	}
+	return nil
 }
 
 var errNoStep = errors.New(`"step" is missing`)
@@ -94,6 +121,9 @@ func upTo(afterStep int64) func(line []byte) (bool, error) {
 
 // History sums up the lines that were kept when the file was opened.
 func (m *Metrics) History() History { return m.history }
+
+// Recent holds the values of each metric in the last of these lines.
+func (m *Metrics) Recent() [][]float64 { return m.recent }
 
 // Take appends the lines of the steps among events with one write. An error names the file and the last step.
 func (m *Metrics) Take(events []event.Event) error {

@@ -96,6 +96,7 @@ type Baseline struct {
 func (c *Collector) baselines(list []BaselineLosses, e *Evaluation) []Baseline {
 	out := make([]Baseline, 0, len(list))
 	for _, b := range list {
+		b = c.moreRows(b)
 		train, eval := Float(math.NaN()), Float(math.NaN())
 		for i, name := range c.metrics {
 			if name == b.Metric {
@@ -116,6 +117,22 @@ func (c *Collector) baselines(list []BaselineLosses, e *Evaluation) []Baseline {
 		})
 	}
 	return out
+}
+
+// moreRows replaces the losses of predictors by those of the report before the run was resumed, where these were computed on more rows.
+func (c *Collector) moreRows(b BaselineLosses) BaselineLosses {
+	for _, kept := range c.kept {
+		if kept.Metric != b.Metric || kept.Target != b.Target || kept.Loss != b.Loss {
+			continue
+		}
+		if kept.Rows > b.Train.Rows {
+			b.Train = PredictorLosses{kept.Rows, float64(kept.Constant), float64(kept.PreviousFrame)}
+		}
+		if kept.EvalRows > b.Eval.Rows {
+			b.Eval = PredictorLosses{kept.EvalRows, float64(kept.EvalConstant), float64(kept.EvalPreviousFrame)}
+		}
+	}
+	return b
 }
 
 // mean returns NaN if there are no values.

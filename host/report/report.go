@@ -9,6 +9,7 @@ import (
 	"os"
 
 	"github.com/xtts-host/xtts-host/host/disk"
+	"github.com/xtts-host/xtts-host/shared/regular"
 )
 
 // Version is the version of report.json.
@@ -259,6 +260,22 @@ func (r *Report) Write(path string) error {
 	}
 	return nil
 }
+
+// Read reads a report.
+func Read(path string) (*Report, error) {
+	data, err := regular.Read(path, maxReport)
+	if err != nil {
+		return nil, fmt.Errorf("read report: %w", err)
+	}
+	r := &Report{}
+	if err := json.Unmarshal(data, r); err != nil {
+		return nil, fmt.Errorf("read report: %s: %w", path, err)
+	}
+	return r, nil
+}
+
+// maxReport bounds a report, in bytes. One has some 10 KB.
+const maxReport = 16 << 20
 
 // ReplaceFile replaces a file durably, completely or not at all. A killed process may leave path + ".tmp", which the
 // next ReplaceFile overwrites: only one process at a time writes the file.

@@ -33,7 +33,7 @@ func golden(t *testing.T, name, got string) {
 // whole is the report of a run in which everything happened.
 func whole() *Report {
 	metrics := []string{"mel_loss", "stop_loss"}
-	c := NewCollector(metrics, History{Steps: 120, Samples: 1920, Frames: 240000, First: 5.2134, Last: 1.1, Best: 1.05})
+	c := NewCollector(metrics, Before{Steps: History{Steps: 120, Samples: 1920, Frames: 240000, First: 5.2134, Last: 1.1, Best: 1.05}})
 	for step := int64(121); step <= 240; step++ {
 		w := timed(step, int(step%3), 80*time.Millisecond+time.Duration(step%3)*15*time.Millisecond, 300*time.Microsecond)
 		w.Loss, w.Metrics, w.Rows, w.Frames, w.Skipped = 0.6+1/float64(step), []float64{0.35, 0.2}, make([]int32, 16), 2000, step == 200
@@ -74,7 +74,7 @@ func TestGPUs(t *testing.T) {
 		one = "GPU 0 (NVIDIA H200, GPU-0f6c1c1e-0a5b-4d5e-9f3a-1b2c3d4e5f60)"
 		two = "GPU 1 (NVIDIA H200, GPU-8f6c1c1e-0a5b-4d5e-9f3a-1b2c3d4e5f60)"
 	)
-	r := NewCollector(nil, History{}).Build(Run{
+	r := NewCollector(nil, Before{}).Build(Run{
 		Bundle: "myxtts-nano", Device: two, Outcome: "done", Wall: 25 * time.Second,
 		Memory: []Memory{
 			{Device: "cpu", Role: "data", ProcessPeakBytes: 2 << 30},
@@ -95,7 +95,7 @@ func TestGPUs(t *testing.T) {
 
 // The table of a run that ended before anything happened has no empty lines of figures.
 func TestTableOfNothing(t *testing.T) {
-	r := NewCollector(nil, History{}).Build(Run{Bundle: "myxtts-nano", Device: "cpu", Outcome: "interrupted"})
+	r := NewCollector(nil, Before{}).Build(Run{Bundle: "myxtts-nano", Device: "cpu", Outcome: "interrupted"})
 	golden(t, "table_empty.txt", r.Table("runs/x/"))
 }
 

@@ -10,6 +10,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/xtts-host/xtts-host/host/checkpoint"
 	"github.com/xtts-host/xtts-host/host/config"
 	"github.com/xtts-host/xtts-host/host/exit"
 	"github.com/xtts-host/xtts-host/host/report"
@@ -30,13 +31,14 @@ func Claim(set *config.Set, now time.Time) (*Folder, error) {
 	case set.Resume != "":
 		return lock(set.Resume, false)
 	case set.RunDir != "":
-		return claimNamed(set.RunDir)
+		return claimNamed(set.RunDir, set.ResumeOrStart != "")
 	}
 	return claimDated(filepath.Join("runs", now.UTC().Format("20060102T150405Z")))
 }
 
-// claimNamed takes the folder of --run-dir, which must not contain a run.
-func claimNamed(dir string) (*Folder, error) {
+// claimNamed takes the folder that --run-dir names, which must hold no run; or with anew one that ended before its first
+// checkpoint, whose files the new run writes anew.
+func claimNamed(dir string, anew bool) (*Folder, error) {
 	for {
 		made, err := makeFolder(dir)
 		if errors.Is(err, fs.ErrExist) {
@@ -52,13 +54,28 @@ func claimNamed(dir string) (*Folder, error) {
 		if err != nil {
 			return nil, err
 		}
-		// With the lock: the run of another start may have ended since this start.
-		if _, err := os.Stat(filepath.Join(dir, report.MetricsFile)); err == nil {
+		// With the lock: the run of another start may have ended since this one began.
+		if err := holdsRun(dir, anew); err != nil {
 			f.Close(false)
-			return nil, exit.Refused(hint.Errorf("continue it with --resume "+hint.Path(dir)+", or name another folder", "--run-dir %s: there is a run in it", dir))
+			return nil, exit.Refused(err)
 		}
 		return f, nil
 	}
+}
+
+// holdsRun returns an error that says so, and how to go on with the run. With anew a run without a checkpoint is none.
+func holdsRun(dir string, anew bool) error {
+	steps, err := checkpoint.NewStore(dir).Steps()
+	if err != nil {
+		return fmt.Errorf("run folder: %w", err)
+	}
+	if len(steps) > 0 {
+		return hint.Errorf("continue it with --resume "+hint.Path(dir)+", or name another folder", "--run-dir %s: there is a run in it", dir)
+	}
+	if _, err := os.Stat(filepath.Join(dir, report.MetricsFile)); err != nil || anew {
+		return nil
+	}
+	return hint.Errorf("begin it anew with --resume-or-start "+hint.Path(dir)+", or name another folder", "--run-dir %s: there is a run in it that ended before its first checkpoint", dir)
 }
 
 // claimDated creates a folder with that name, and appends a number if a run of the same second has it.

@@ -22,8 +22,12 @@ func (s *Session) Restore(from *checkpoint.Checkpoint) (train.Progress, error) {
 	if err := errors.Join(s.Model.Push(), s.Optimizer.Push()); err != nil {
 		return train.Progress{}, err
 	}
-	state := &from.State
-	s.Optimizer.Steps = state.OptimizerStep
+	s.Optimizer.Steps = from.State.OptimizerStep
+	return Progress(&from.State), nil
+}
+
+// Progress is where a checkpoint stands.
+func Progress(state *checkpoint.State) train.Progress {
 	p := train.Progress{Step: state.Step, Epoch: state.Epoch, Batch: state.Batch, EvaluatedStep: state.EvaluatedStep}
 	if state.Plateau != nil {
 		p.Plateau = *state.Plateau
@@ -34,7 +38,7 @@ func (s *Session) Restore(from *checkpoint.Checkpoint) (train.Progress, error) {
 	if state.Best != nil {
 		p.Best = &train.Best{Step: state.Best.Step, Loss: state.Best.Loss}
 	}
-	return p, nil
+	return p
 }
 
 // Pull updates the host's copies of weights and moments.

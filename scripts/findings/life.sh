@@ -68,3 +68,50 @@ checkpoint-minutes() {
   kill -TERM $!
   ended 130
 }
+
+# max-steps-alone: a given --max-steps alone decides how long the run is
+max-steps-alone() {
+  clips data 4 1
+  train --train-data data --graph "$TREE/ortgraphs/testdata/pico" --max-steps 150 --log-every 0 --run-dir run >output
+  says 'done after 150 steps'
+}
+
+# nothing-to-do: resuming a run that is at its end, or beyond, says so and changes no file
+nothing-to-do() {
+  train --max-steps 3 --run-dir run >output
+  cp -a run before
+  for steps in 3 2; do
+    train --resume run --max-steps $steps >output
+    says 'nothing to do'
+    diff -r before run
+  done
+}
+
+# resume-or-start: one command line for a scheduler starts a run, begins it anew, resumes it, and finds it complete
+resume-or-start() {
+  once() { train --resume-or-start run --checkpoint-every 2 --schedule constant "$@" >output; }
+  once --max-steps 4
+  says 'done after 4 steps'
+  once --max-steps 6
+  says 'resumed at step 4'
+  once --max-steps 6
+  says 'nothing to do'
+  rm -r run/checkpoints
+  once --max-steps 4
+  says 'done after 4 steps'
+  refused 2 xtts-host --resume-or-start run --run-dir other
+}
+
+# go-back: RUN@STEP, RUN@best and RUN@last name a checkpoint, and what is not there lists what is
+go-back() {
+  train --max-steps 6 --checkpoint-every 2 --schedule constant --run-dir me@home >output
+  train --resume me@home@4 >output
+  says 'checkpoints/step-000004'
+  says 'done after 6 steps'
+  [ "$(wc -l <me@home/metrics.jsonl)" = 6 ]
+  refused 2 train --resume me@home@5
+  says 'there are checkpoints of the steps'
+  train --resume me@home@best >output
+  train --resume me@home >output
+  says 'nothing to do'
+}

@@ -1,0 +1,44 @@
+package host
+
+import (
+	"fmt"
+	"path/filepath"
+
+	"github.com/xtts-host/xtts-host/host/batch"
+	"github.com/xtts-host/xtts-host/host/plan"
+	"github.com/xtts-host/xtts-host/host/report"
+	"github.com/xtts-host/xtts-host/host/session"
+)
+
+// complete says that the run to go on with has nothing left to do, and returns "" for one that has: steps, an evaluation, or the
+// report of a run that was killed after its last checkpoint.
+func complete(p *plan.Plan) string {
+	if p.Start.Resumed == nil {
+		return ""
+	}
+	at, source := session.Progress(&p.Start.Resumed.State), p.Source()
+	source.Start(at)
+	over := source.Done() || p.EarlyStop().Over(at.EarlyStop)
+	if beyond := at.Step > source.Total(); !beyond && !(over && reported(p.Config.Resume, at.Step)) {
+		return ""
+	}
+	return fmt.Sprintf("nothing to do: %s is at step %d, %s; no file is changed\n", p.Config.Resume, at.Step, end(p, source, at.Step))
+}
+
+// end says what ends a run that is complete after step.
+func end(p *plan.Plan, source *batch.Source, step int64) string {
+	c, total := p.Config, source.Total()
+	switch {
+	case step < total:
+		return fmt.Sprintf("where --early-stop %d has ended it", c.EarlyStop)
+	case total == c.MaxSteps:
+		return fmt.Sprintf("and --max-steps %d ends it", c.MaxSteps)
+	}
+	return fmt.Sprintf("and --epochs %d end it at step %d", c.Epochs, total)
+}
+
+// reported reports whether the report of a run says that it is done after so many steps.
+func reported(dir string, step int64) bool {
+	r, err := report.Read(filepath.Join(dir, report.ReportFile))
+	return err == nil && r.Outcome == done && r.Steps == step
+}
