@@ -41,48 +41,48 @@ func (s *Store) Find(name string) (*Checkpoint, []Skipped, error) {
 	case "", LastName:
 		return s.Latest()
 	case BestName:
-		step, err := s.best()
+		step, err := best(s)
 		if err != nil {
 			return nil, nil, err
 		}
-		c, err := s.at(step)
+		c, err := at(s, step)
 		return c, nil, err
 	}
 	step, err := strconv.ParseInt(name, 10, 64)
 	if err != nil || step < 0 {
-		return nil, nil, s.advise(fmt.Errorf("%q is no checkpoint: it is %s, %s or a step", name, BestName, LastName))
+		return nil, nil, advise(s, fmt.Errorf("%q is no checkpoint: it is %s, %s or a step", name, BestName, LastName))
 	}
-	c, err := s.at(step)
+	c, err := at(s, step)
 	return c, nil, err
 }
 
 // best returns the step of the best evaluation that the newest checkpoint knows.
-func (s *Store) best() (int64, error) {
+func best(s *Store) (int64, error) {
 	c, _, err := s.Latest()
 	if err != nil {
 		return 0, err
 	}
 	defer c.Close()
 	if c.State.Best == nil {
-		return 0, s.advise(errors.New("the run has not been evaluated by its last checkpoint, so none is the best"))
+		return 0, advise(s, errors.New("the run has not been evaluated by its last checkpoint, so none is the best"))
 	}
 	return c.State.Best.Step, nil
 }
 
 // at loads the checkpoint of a step.
-func (s *Store) at(step int64) (*Checkpoint, error) {
+func at(s *Store, step int64) (*Checkpoint, error) {
 	c, err := load(s.fs, s.Path(step))
 	switch {
 	case errors.Is(err, fs.ErrNotExist) && !errors.Is(err, ErrDamaged):
-		return nil, s.advise(fmt.Errorf("there is no checkpoint of step %d", step))
+		return nil, advise(s, fmt.Errorf("there is no checkpoint of step %d", step))
 	case err != nil:
-		return nil, s.advise(err)
+		return nil, advise(s, err)
 	}
 	return c, nil
 }
 
 // advise adds which checkpoints there are.
-func (s *Store) advise(err error) error {
+func advise(s *Store, err error) error {
 	const shown = 20
 	steps, lerr := s.Steps()
 	if lerr != nil {

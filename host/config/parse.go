@@ -50,10 +50,10 @@ func (s *Set) Load(environ []string) error {
 			return err
 		}
 	}
-	if err := s.findRun(); err != nil {
+	if err := findRun(s); err != nil {
 		return err
 	}
-	s.stepsAlone() // also of a run that is resumed: what is given now comes before its settings
+	stepsAlone(s) // also of a run that is resumed: what is given now comes before its settings
 	if s.Resume != "" {
 		// A resumed run keeps its settings. The command line, the environment and --config come before them.
 		if err := s.readFile(runFile(s)); err != nil && !errors.Is(err, fs.ErrNotExist) {

@@ -24,7 +24,7 @@ func SplitRun(name string) (run, at string) {
 }
 
 // findRun settles whether the run of --resume-or-start goes on or begins, and what --resume names.
-func (s *Set) findRun() error {
+func findRun(s *Set) error {
 	if run := s.ResumeOrStart; run != "" {
 		if s.Resume != "" || s.RunDir != "" {
 			return fmt.Errorf("%s names the folder of the run, so it cannot be combined with --resume or --run-dir", s.place(s.flags.Lookup("resume-or-start")))
@@ -46,7 +46,7 @@ func (s *Set) findRun() error {
 }
 
 // stepsAlone has --max-steps alone end the run where no one has given --epochs as well.
-func (s *Set) stepsAlone() {
+func stepsAlone(s *Set) {
 	if s.MaxSteps > 0 && s.Given("max-steps") && !s.Given("epochs") {
 		s.Epochs = 0
 		s.origins["epochs"] = "no limit, max_steps is given"
