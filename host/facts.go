@@ -30,8 +30,9 @@ func (o *observer) facts(outcome error) (report.Run, error) {
 	for i, pool := range r.machine.Pools {
 		s, id := pool.Stats(), r.plan.Stages.Resolved.Plugins[i].Name()
 		f.Plugins = append(f.Plugins, report.Plugin{
-			ID: id, Workers: f.Setup.WorkersOf[id], Restarts: int(s.Restarts), Calls: int64(s.Calls),
-			P50Ms: milliseconds(s.P50), P99Ms: milliseconds(s.P99),
+			ID: id, Workers: f.Setup.WorkersOf[id], Restarts: int(s.Restarts), Calls: int64(s.Calls), Failed: int64(s.Failed), Lost: int64(s.Lost),
+			PeakMemoryBytes: s.PeakMemory,
+			P50Ms:           milliseconds(s.P50), P99Ms: milliseconds(s.P99),
 		})
 	}
 	return f, nil

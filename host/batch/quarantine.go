@@ -5,13 +5,13 @@ import (
 	"errors"
 	"strings"
 	"sync"
-	"unicode"
 
 	"github.com/xtts-host/xtts-host/host/checkpoint"
 	"github.com/xtts-host/xtts-host/host/dataset"
 	"github.com/xtts-host/xtts-host/host/pipeline"
 	"github.com/xtts-host/xtts-host/host/report"
 	"github.com/xtts-host/xtts-host/shared/hint"
+	"github.com/xtts-host/xtts-host/shared/visible"
 )
 
 // ErrQuarantine is the error of a run with more unusable rows than it allows.
@@ -83,15 +83,11 @@ const (
 // Shorten cuts a text to at most limit bytes, between two characters, and replaces control characters of a terminal.
 func Shorten(text string, limit int) string {
 	const ellipsis = "…"
+	text = visible.Text(text)
 	if len(text) > limit {
 		text = strings.ToValidUTF8(text[:limit-len(ellipsis)], "") + ellipsis
 	}
-	return strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) {
-			return ' '
-		}
-		return r
-	}, text)
+	return text
 }
 
 // add records a row, with texts shortened by Shorten. The error is ErrQuarantine if there are too many rows.

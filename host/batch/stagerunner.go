@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/xtts-host/xtts-host/host/catalog"
@@ -76,13 +77,13 @@ func (s *stageRunner) Process(ctx context.Context, b *pipeline.Batch) (_ []pipel
 	case err != nil && ctx.Err() != nil: // the run ends, perhaps because of another stage
 		return nil, res.Busy, err
 	case errors.Is(err, supervise.ErrLost):
-		return nil, res.Busy, s.lost(a, err)
+		return nil, res.Busy, s.lost(b, a, err)
 	case errors.Is(err, supervise.ErrFailed):
 		if a.failed++; a.failed < maxFailures {
 			s.log.Warn(fmt.Sprintf("%v; rebuilding the batch", err))
 			return nil, res.Busy, fmt.Errorf("%w: %w", pipeline.ErrRebuild, err)
 		}
-		return nil, res.Busy, fmt.Errorf("%d times in a row: %w", a.failed, err)
+		return nil, res.Busy, fmt.Errorf("%d times in a row (%s): %w", a.failed, s.describe(b), err)
 	case err != nil:
 		return nil, res.Busy, err
 	}
@@ -90,13 +91,16 @@ func (s *stageRunner) Process(ctx context.Context, b *pipeline.Batch) (_ []pipel
 	by := &worker{pool: s.pool, process: res.Process, stage: s.instance.Name}
 	if err := s.guards.check(b, by); err != nil {
 		if by.guilty {
-			err = s.lost(a, err)
+			err = s.lost(b, a, err)
 		}
 		return nil, res.Busy, err
 	}
 	if len(res.Bad) > 0 {
 		rejected := make([]pipeline.Rejected, len(res.Bad))
 		for i, bad := range res.Bad {
+			if b.Rows[bad.Row] < 0 {
+				return nil, res.Busy, supervise.Violation(s.plugin, fmt.Errorf("it rejects row %d, which is empty (%s): %s", bad.Row, s.describe(b), bad.Reason))
+			}
 			rejected[i] = pipeline.Rejected{Row: bad.Row, Reason: s.instance.Name + ": " + bad.Reason}
 		}
 		return rejected, res.Busy, nil
@@ -119,21 +123,47 @@ func (s *stageRunner) call(ctx context.Context, b *pipeline.Batch, a *attempts) 
 		Instance: s.instance.Index, Slot: b.Slot, Bucket: b.Bucket, Epoch: int64(b.Epoch), Step: b.Step, RowKeys: a.keys, Order: b.Order(),
 	})
 	if why := s.proof.end(b.Slot, out, err == nil && len(res.Bad) == 0); why != nil {
-		return res, supervise.Violation(s.plugin, why)
+		return res, supervise.Violation(s.plugin, fmt.Errorf("%w (%s)", why, s.describe(b)))
 	}
 	return res, err
 }
 
 // lost requests a rebuild of the batch whose process has ended, unless this has happened too often. If the process was
 // ended for a write outside its batch, this does not count against the batch.
-func (s *stageRunner) lost(a *attempts, err error) error {
+func (s *stageRunner) lost(b *pipeline.Batch, a *attempts, err error) error {
 	if p, ok := errors.AsType[*supervise.PluginError](err); ok && p.Kicked {
 		return fmt.Errorf("%w: %w", pipeline.ErrRebuild, err)
 	}
 	if a.ended++; a.ended >= maxEnds {
-		return supervise.CrashLoop(s.plugin, fmt.Sprintf("%d processes in a row failed on the same batch", maxEnds), err)
+		return supervise.CrashLoop(s.plugin, fmt.Sprintf("%d processes in a row failed on the same batch (%s)", maxEnds, s.describe(b)), err)
 	}
 	return fmt.Errorf("%w: %w", pipeline.ErrRebuild, err)
+}
+
+// shownClips is how many clips of a batch a message names.
+const shownClips = 4
+
+// describe names a batch for people: its step, and its clips.
+func (s *stageRunner) describe(b *pipeline.Batch) string {
+	text := fmt.Sprintf("step %d, batch %d of epoch %d", b.Step+1, b.Index+1, b.Epoch+1)
+	if b.Eval {
+		text = fmt.Sprintf("batch %d of an evaluation", b.Index+1)
+	}
+	var ids []string
+	rows := s.data.of(b).Index.Rows
+	for _, row := range b.Rows {
+		if row >= 0 {
+			ids = append(ids, rows[row].ID)
+		}
+	}
+	if len(ids) == 0 {
+		return text
+	}
+	text += ", clips " + strings.Join(ids[:min(len(ids), shownClips)], ", ")
+	if more := len(ids) - shownClips; more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	return text
 }
 
 // fillKeys writes the key of each row.
@@ -154,7 +184,7 @@ func (s *stageRunner) fillKeys(keys []byte, b *pipeline.Batch) {
 func (s *stageRunner) inspect(b *pipeline.Batch, id supervise.ProcessID) (rejected []pipeline.Rejected, err error) {
 	slot, out := s.ring.Slot(b.Slot), &s.outputs[b.Bucket]
 	if err := cmp.Or(out.checkKept(slot, s.attempts[b.Slot].kept), out.checkLengths(slot, b.Rows)); err != nil {
-		return nil, s.replace(b.Slot, id, err)
+		return nil, s.replace(b, id, err)
 	}
 	rows, known := s.data.of(b).Index.Rows, s.attempts[b.Slot].rows
 	var empty, again error
@@ -175,8 +205,8 @@ func (s *stageRunner) inspect(b *pipeline.Batch, id supervise.ProcessID) (reject
 		}
 	})
 	switch {
-	case empty != nil: // once for any number of rows: a process ends once
-		return nil, s.replace(b.Slot, id, empty)
+	case empty != nil: // once, however many rows: a process ends once
+		return nil, s.replace(b, id, empty)
 	case len(rejected) > 0:
 		return rejected, nil
 	case again != nil:
@@ -187,8 +217,8 @@ func (s *stageRunner) inspect(b *pipeline.Batch, id supervise.ProcessID) (reject
 }
 
 // replace ends a process that violates the protocol.
-func (s *stageRunner) replace(slot int, id supervise.ProcessID, why error) error {
+func (s *stageRunner) replace(b *pipeline.Batch, id supervise.ProcessID, why error) error {
 	why = fmt.Errorf("stage %s: %w", s.instance.Name, why)
 	s.pool.Kick(id, why.Error())
-	return s.lost(&s.attempts[slot], why)
+	return s.lost(b, &s.attempts[b.Slot], why)
 }

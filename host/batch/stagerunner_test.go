@@ -98,7 +98,7 @@ func TestBatchThatEndsEveryProcess(t *testing.T) {
 	attempt(lost(true), 5)
 	outcome = lost(false)
 	err := process(poison)
-	const want = "plugin mix-plugin: it keeps crashing: 5 processes in a row failed on the same batch; the last time: stage mix: no result within 6s\nits last lines on stderr:\n  oh"
+	const want = "plugin mix-plugin: it keeps crashing: 5 processes in a row failed on the same batch (step 1, batch 1 of epoch 1); the last time: stage mix: no result within 6s\nits last lines on stderr:\n  mix-plugin: oh"
 	if !errors.Is(err, supervise.ErrCrashLoop) || errors.Is(err, pipeline.ErrRebuild) || err.Error() != want {
 		t.Errorf("%v\nwant %s", err, want)
 	}

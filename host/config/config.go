@@ -55,6 +55,7 @@ type Config struct {
 	PluginWorkers                   map[string]int
 	PluginTimeout                   float64 // seconds; 0: by measurement
 	PluginStartTimeout              float64 // seconds
+	PluginMemory                    Limit   // of a process; 0: what its plugin.json says
 	RingMemory                      Bytes
 	Slots                           Auto
 	ModelStartDelay                 float64 // seconds

@@ -77,6 +77,7 @@ func definePipeline(c *Config, f *pflag.FlagSet) {
 	f.Var((*workers)(&c.PluginWorkers), "plugin-workers", "processes of a plugin, as `ID=N` (default 1 each); can be repeated")
 	f.Float64Var(&c.PluginTimeout, "plugin-timeout", 0, "time limit for a batch in a stage, in `seconds` (default 0: 20 times the usual time, at least 30)")
 	f.Float64Var(&c.PluginStartTimeout, "plugin-start-timeout", 0, "time limit for the start of a plugin, and again for its configuration, in `seconds` (default 0: 30 and 60)")
+	f.Var(&c.PluginMemory, "plugin-memory", "largest memory of a plugin process, as a `size` in MB or with a unit; auto means memory_mb in its plugin.json, or no limit")
 	f.IntVar(&c.BufferSize, "buffer-size", 50, "ring `slots`, each for a batch in preparation")
 	f.BoolVar(&c.VerifyPlugins, "verify-plugins", false, "prove that plugins write only to their outputs, and stop when one does not; slower")
 	c.RingMemory = 1 << 30

@@ -12,6 +12,7 @@ import (
 	"github.com/xtts-host/xtts-host/host/train"
 	"github.com/xtts-host/xtts-host/ortgraphs/ort"
 	"github.com/xtts-host/xtts-host/shared/hint"
+	"github.com/xtts-host/xtts-host/shared/visible"
 )
 
 // refusal marks an error that is found before the first step.
@@ -36,7 +37,7 @@ func IsRefusal(err error) bool {
 // Hint returns the hint of an error, or "".
 func Hint(err error) string {
 	if h := hint.Of(err); h != "" {
-		return h
+		return visible.Text(h)
 	}
 	switch {
 	case OutOfMemory(err):
@@ -55,13 +56,15 @@ func OutOfMemory(err error) bool {
 // maxLine limits the bytes that are shown of each line of a message.
 const maxLine = 2000
 
-// Text returns the message of an error. It shortens long lines, because an untrusted file can put any text into them.
+// Text returns the message of an error. It shortens long lines, because an untrusted file can put any text into them,
+// and makes control characters visible.
 func Text(err error) string {
 	lines := strings.Split(err.Error(), "\n")
 	for i, line := range lines {
 		if len(line) > maxLine {
-			lines[i] = strings.ToValidUTF8(line[:maxLine], "") + fmt.Sprintf("... and %d bytes more", len(line)-maxLine)
+			line = strings.ToValidUTF8(line[:maxLine], "") + fmt.Sprintf("... and %d bytes more", len(line)-maxLine)
 		}
+		lines[i] = visible.Text(line)
 	}
 	return strings.Join(lines, "\n")
 }

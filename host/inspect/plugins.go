@@ -10,6 +10,7 @@ import (
 	"github.com/xtts-host/xtts-host/host/exit"
 	"github.com/xtts-host/xtts-host/host/report"
 	"github.com/xtts-host/xtts-host/shared/manifest"
+	"github.com/xtts-host/xtts-host/shared/visible"
 )
 
 // PluginList is the content of a folder of plugins. As JSON it is the output of `xtts-host plugins list --json`.
@@ -60,9 +61,9 @@ func Plugins(out io.Writer, dir string, asJSON bool) error {
 		if e.Manifest != nil {
 			version = e.Manifest.Version
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", e.Name(), version, e.State, e.Reason)
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", visible.Text(e.Name()), visible.Text(version), e.State, visible.Text(e.Reason))
 		if e.Hint != "" {
-			fmt.Fprintf(w, "\t\t\thint: %s\n", e.Hint)
+			fmt.Fprintf(w, "\t\t\thint: %s\n", visible.Text(e.Hint))
 		}
 		if e.Manifest == nil {
 			continue

@@ -1,6 +1,7 @@
 package machine
 
 import (
+	"cmp"
 	"context"
 	"time"
 
@@ -62,6 +63,7 @@ func (m *Machine) poolConfig(plugin catalog.Entry, configure *stagepb.ConfigureR
 		InFlight: inFlight,
 		Plugin:   plugin, ORTLibrary: library, Workers: m.plan.Config.PluginWorkers[plugin.Name()], Ring: m.Ring, Configure: configure, Logger: m.log,
 		StartTimeout: start, ConfigureTimeout: start, CallTimeout: call, Pause: m.plan.Config.VerifyPlugins,
+		MemoryLimit: int64(cmp.Or(int(m.plan.Config.PluginMemory), plugin.Manifest.MemoryMB<<20)),
 	}
 	if call > 0 {
 		c.DrainTimeout, c.HealthTimeout = min(call, 10*time.Second), min(call, 5*time.Second)

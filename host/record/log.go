@@ -10,6 +10,7 @@ import (
 
 	"github.com/xtts-host/xtts-host/host/disk"
 	"github.com/xtts-host/xtts-host/host/event"
+	"github.com/xtts-host/xtts-host/shared/visible"
 )
 
 // Log writes every line to log.jsonl, and publishes warnings. As a required event.Sink it writes the lines of
@@ -80,7 +81,7 @@ func (w Warnings) Handle(_ context.Context, r slog.Record) error {
 	if len(attrs) > 0 {
 		text += " (" + strings.Join(attrs, ", ") + ")"
 	}
-	w(&event.Warning{Error: r.Level >= slog.LevelError, Text: text})
+	w(&event.Warning{Error: r.Level >= slog.LevelError, Text: visible.Lines("warning", text)})
 	return nil
 }
 

@@ -203,12 +203,17 @@ type Utilization struct {
 
 // Plugin describes the work of one plugin's processes in the run.
 type Plugin struct {
-	ID       string  `json:"id"`
-	Workers  int     `json:"workers"`
-	Restarts int     `json:"restarts"`
-	Calls    int64   `json:"calls"`
-	P50Ms    float64 `json:"p50_ms"`
-	P99Ms    float64 `json:"p99_ms"`
+	ID       string `json:"id"`
+	Workers  int    `json:"workers"`
+	Restarts int    `json:"restarts"`
+	Calls    int64  `json:"calls"`
+	// Failed calls were answered with an error, Lost ones not at all: the process ended.
+	Failed int64 `json:"failed"`
+	Lost   int64 `json:"lost"`
+	// PeakMemoryBytes is the largest memory of one process that was measured, one sample a second.
+	PeakMemoryBytes int64   `json:"peak_memory_bytes"`
+	P50Ms           float64 `json:"p50_ms"`
+	P99Ms           float64 `json:"p99_ms"`
 }
 
 // Accumulation describes how the gradients of micro-batches are combined: mode "exact" or "mean".

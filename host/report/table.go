@@ -175,8 +175,15 @@ func (t *table) memory(r *Report) {
 // troubles lists the faults of the run.
 func (t *table) troubles(r *Report) {
 	for _, p := range r.Plugins {
-		t.row("plugin", fmt.Sprintf("%s: %s, %s, p50 %s, p99 %s, %s", p.ID, Count(int64(p.Workers), "worker"),
-			Count(p.Calls, "call"), milliseconds(p.P50Ms), milliseconds(p.P99Ms), Count(int64(p.Restarts), "restart")))
+		text := fmt.Sprintf("%s: %s, %s, p50 %s, p99 %s, %s", p.ID, Count(int64(p.Workers), "worker"),
+			Count(p.Calls, "call"), milliseconds(p.P50Ms), milliseconds(p.P99Ms), Count(int64(p.Restarts), "restart"))
+		if p.Failed+p.Lost > 0 {
+			text += fmt.Sprintf(", %d calls failed, %d lost", p.Failed, p.Lost)
+		}
+		if p.PeakMemoryBytes > 0 {
+			text += fmt.Sprintf(", up to %s MiB", Mebibytes(float64(p.PeakMemoryBytes)))
+		}
+		t.row("plugin", text)
 	}
 	if r.SkippedSteps > 0 {
 		t.row("skipped", Count(r.SkippedSteps, "step")+": not finite, or no rows")

@@ -11,6 +11,7 @@ import (
 
 	"github.com/xtts-host/xtts-host/shared/stage"
 	"github.com/xtts-host/xtts-host/shared/stagepb"
+	"github.com/xtts-host/xtts-host/shared/visible"
 )
 
 // Request is one batch for one stage instance.
@@ -152,11 +153,13 @@ func (p *process) deliver(r *stagepb.Result) error {
 		if int(b.Row) >= c.rows {
 			return fmt.Errorf("%s: it rejects row %d of a batch of %d", c.stage(), b.Row, c.rows)
 		}
-		out.res.Bad = append(out.res.Bad, BadRow{int(b.Row), b.Reason})
+		out.res.Bad = append(out.res.Bad, BadRow{int(b.Row), visible.Text(b.Reason)})
 	}
 	if r.Error != "" {
-		message, hint := splitHint(r.Error)
-		out.err = &PluginError{Plugin: p.cfg.Plugin.Name(), Err: fmt.Errorf("%s %w: %s", c.stage(), ErrFailed, message), hint: cmp.Or(hint, crashHint)}
+		e := &PluginError{Plugin: p.cfg.Plugin.Name()}
+		message, hint := e.splitHint(r.Error)
+		e.Err, e.hint = fmt.Errorf("%s %w: %s", c.stage(), ErrFailed, message), cmp.Or(hint, crashHint)
+		out.err = e
 	} else {
 		p.served++
 	}

@@ -101,6 +101,7 @@ func (c *child) reap(pid int) {
 	if w, ok := c.cmd.Stderr.(*lineWriter); ok {
 		w.flush()
 	}
+	c.journal.close()
 	c.onExit()
 	close(c.done)
 }

@@ -46,6 +46,10 @@ type Config struct {
 	// HealthInterval is the time between two health checks of a process (0: 10 s), HealthTimeout the time for the
 	// answer (0: 5 s). So a hanging process is detected even if it has no call in flight.
 	HealthInterval, HealthTimeout time.Duration
+	// MemoryLimit is the memory in bytes that a process may use on the CPU, without what it shares; 0 means no limit. A
+	// process that is found above it is replaced. MemoryInterval is the time between two measurements (0: 1 s).
+	MemoryLimit    int64
+	MemoryInterval time.Duration
 	// Pause stops each process while it has no call, so that it can write to the ring only during its calls. A process that
 	// is stopped answers no health checks, so there are none.
 	Pause bool
@@ -75,6 +79,7 @@ func (c *Config) setDefaults() error {
 	setDefault(&c.DrainTimeout, 10*time.Second)
 	setDefault(&c.HealthInterval, 10*time.Second)
 	setDefault(&c.HealthTimeout, 5*time.Second)
+	setDefault(&c.MemoryInterval, time.Second)
 	c.Restart.setDefaults()
 	return nil
 }

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+
+	"github.com/xtts-host/xtts-host/shared/visible"
 )
 
 var (
@@ -44,16 +46,19 @@ const shownLines = 10
 // Error names the plugin and the reason, and quotes the last lines of its standard error.
 func (e *PluginError) Error() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "plugin %s: %v", e.Plugin, e.Err)
+	fmt.Fprintf(&b, "plugin %s: %s", e.Plugin, e.reason())
 	if text := strings.TrimRight(e.LastStderr, "\n"); text != "" {
 		lines := strings.Split(text, "\n")
 		b.WriteString("\nits last lines on stderr:")
 		for _, l := range lines[max(0, len(lines)-shownLines):] {
-			b.WriteString("\n  " + l)
+			b.WriteString("\n  " + e.Plugin + ": " + l)
 		}
 	}
 	return b.String()
 }
+
+// reason is the text of Err, part of which may be the plugin's.
+func (e *PluginError) reason() string { return visible.Lines(e.Plugin, e.Err.Error()) }
 
 func (e *PluginError) Unwrap() error { return e.Err }
 
@@ -68,10 +73,10 @@ const (
 	rulesHint     = "docs/plugin-protocol.md has the rules for plugins"
 )
 
-// splitHint separates the plugin's own hint from its message: a last line "hint: ...".
-func splitHint(text string) (message, hint string) {
+// splitHint separates the plugin's own hint from its message: a last line "hint: ...". The hint says whose it is.
+func (e *PluginError) splitHint(text string) (message, hint string) {
 	if i := strings.LastIndex(text, "\nhint: "); i >= 0 && !strings.Contains(text[i+1:], "\n") {
-		return text[:i], strings.TrimSpace(text[i+len("\nhint: "):])
+		return text[:i], "plugin " + e.Plugin + ": " + visible.Text(strings.TrimSpace(text[i+len("\nhint: "):]))
 	}
 	return text, ""
 }
@@ -84,7 +89,7 @@ func CrashLoop(plugin, loop string, last error) *PluginError {
 	why := last.Error()
 	var lost *PluginError
 	if errors.As(last, &lost) {
-		e.Exit, e.LastStderr, e.hint, why = lost.Exit, lost.LastStderr, lost.hint, lost.Err.Error()
+		e.Exit, e.LastStderr, e.hint, why = lost.Exit, lost.LastStderr, lost.hint, lost.reason()
 	}
 	e.Err = fmt.Errorf("%w: %s; the last time: %s", ErrCrashLoop, loop, strings.TrimPrefix(why, ErrLost.Error()+": "))
 	return e

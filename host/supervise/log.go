@@ -2,14 +2,18 @@ package supervise
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
+	"fmt"
 	"log/slog"
 	"maps"
 	"slices"
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/xtts-host/xtts-host/shared/visible"
 )
 
 const (
@@ -23,27 +27,52 @@ const (
 // journal receives the output of one process: it keeps the last lines for error messages and passes all lines to the
 // host's log. It is safe for concurrent use.
 type journal struct {
-	log *slog.Logger
+	log    *slog.Logger
+	plugin string
 
 	mu    sync.Mutex // guards the rest
 	tail  []byte
+	panic goPanic
 	quota quota
 }
 
-func newJournal(log *slog.Logger) *journal {
-	return &journal{log: log, quota: quota{lines: logRate, bytes: logBytes}}
+func newJournal(log *slog.Logger, plugin string) *journal {
+	return &journal{log: log, plugin: plugin, quota: quota{lines: logRate, bytes: logBytes}}
 }
 
-// last returns the last lines as text, at most tailSize bytes.
+// last returns the last lines as text, at most tailSize bytes. Of a Go program that has panicked it returns the first lines of
+// the dump.
 func (j *journal) last() string {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	return string(j.tail)
+	return cmp.Or(j.panic.text(), string(j.tail))
+}
+
+// close reports lines that were dropped and not reported yet.
+func (j *journal) close() {
+	j.mu.Lock()
+	dropped := j.quota.dropped
+	j.quota.dropped = 0
+	j.mu.Unlock()
+	j.reportDropped(dropped)
+}
+
+func (j *journal) reportDropped(n int) {
+	if n > 0 {
+		j.log.Warn(fmt.Sprintf("plugin %s: log lines dropped: it wrote more than %d lines or %d KiB within a second", j.plugin, logRate, logBytes>>10), "lines", n)
+	}
 }
 
 // line receives one line.
 func (j *journal) line(line []byte) {
 	level, message, attrs := parseLine(strings.ToValidUTF8(strings.TrimRight(string(line), "\r"), "\uFFFD"))
+	message = visible.Text(message)
+	for i, a := range attrs {
+		attrs[i].Key = visible.Text(a.Key)
+		if s, ok := a.Value.Any().(string); ok {
+			attrs[i].Value = slog.StringValue(visible.Text(s))
+		}
+	}
 	text := message
 	if level != slog.LevelInfo || len(attrs) > 0 {
 		text = strings.ToLower(level.String()) + ": " + message
@@ -55,7 +84,8 @@ func (j *journal) line(line []byte) {
 		}
 	}
 	j.mu.Lock()
-	j.tail = append(append(j.tail, text...), '\n')
+	j.panic.line(text)
+	j.tail = append(append(j.tail, visible.Text(text)...), '\n')
 	if over := len(j.tail) - tailSize; over > 0 {
 		// Cut at the start of a line if there is one.
 		if i := bytes.IndexByte(j.tail[over:], '\n'); i >= 0 && over+i+1 < len(j.tail) {
@@ -65,10 +95,11 @@ func (j *journal) line(line []byte) {
 	}
 	ok, dropped := j.quota.take(time.Now(), len(line))
 	j.mu.Unlock()
-	if dropped > 0 {
-		j.log.Warn("plugin log lines dropped", "lines", dropped)
-	}
+	j.reportDropped(dropped)
 	if ok {
+		if level >= slog.LevelWarn { // a person sees it among the messages of the host
+			message = "plugin " + j.plugin + ": " + message
+		}
 		j.log.LogAttrs(context.Background(), level, message, attrs...)
 	}
 }

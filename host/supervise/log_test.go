@@ -15,7 +15,7 @@ func testJournal() (*journal, *bytes.Buffer) {
 		}
 		return a
 	}}
-	return newJournal(slog.New(slog.NewTextHandler(&b, opts))), &b
+	return newJournal(slog.New(slog.NewTextHandler(&b, opts)), "fake"), &b
 }
 
 func TestJournal(t *testing.T) {
@@ -26,7 +26,10 @@ func TestJournal(t *testing.T) {
 		{"carriage return", "hello\r\n", "level=INFO msg=hello\n", "hello\n"},
 		{"not UTF-8", "a\xffb\n", "level=INFO msg=\"a\uFFFDb\"\n", "a\uFFFDb\n"},
 		{"hclog", `{"@level":"error","@message":"no","@timestamp":"2026-01-02T03:04:05.000000Z","b":[1,2],"a":"x"}` + "\n",
-			"level=ERROR msg=no a=x b=\"[1 2]\"\n", "error: no a=x b=[1 2]\n"},
+			"level=ERROR msg=\"plugin fake: no\" a=x b=\"[1 2]\"\n", "error: no a=x b=[1 2]\n"},
+		{"controls", "\x1b[2J\u009b1m\u202eerror: x\n", `level=INFO msg="\\x1b[2J\\u009b1m\\u202eerror: x"` + "\n", `\x1b[2J\u009b1m\u202eerror: x` + "\n"},
+		{"controls in hclog", `{"@level":"warn","@message":"a\nerror: b","\u001bk":"\u001b[1m"}` + "\n",
+			`level=WARN msg="plugin fake: a\\nerror: b" \x1bk=\x1b[1m` + "\n", `warn: a\nerror: b \x1bk=\x1b[1m` + "\n"},
 		{"hclog trace", `{"@level":"trace","@message":"deep"}` + "\n", "level=DEBUG-4 msg=deep\n", "trace: deep\n"},
 		{"a number for a message", `{"@level":"error","@message":5}` + "\n",
 			`level=INFO msg="{\"@level\":\"error\",\"@message\":5}"` + "\n", `{"@level":"error","@message":5}` + "\n"},
@@ -65,6 +68,47 @@ func TestJournalKeepsTheLastLines(t *testing.T) {
 	w.flush()
 	if last := j.last(); len(last) > tailSize || strings.Trim(last, "y\n") != "" {
 		t.Errorf("after a long line: %d bytes, %q...", len(last), last[:20])
+	}
+}
+
+// TestDropsAreReported: also if no line comes after those that were dropped.
+func TestDropsAreReported(t *testing.T) {
+	j, log := testJournal()
+	for range logRate + 5 {
+		j.line([]byte("x"))
+	}
+	j.close()
+	j.close()
+	const want = `level=WARN msg="plugin fake: log lines dropped: it wrote more than 200 lines or 128 KiB within a second" lines=5`
+	if strings.Count(log.String(), "dropped") != 1 || !strings.Contains(log.String(), want) {
+		t.Errorf("%s\nwant once: %s", log, want)
+	}
+}
+
+// TestGoPanic: of a dump, the message and the program's own frame are kept, however long the dump is.
+func TestGoPanic(t *testing.T) {
+	const dump = `panic: runtime error: index out of range [7] with length 7
+	panic: again
+
+goroutine 34 [running]:
+panic({0x1, 0x2})
+	/usr/local/go/src/runtime/panic.go:783 +0x132
+main.(*mix).Process.func1(...)
+	/src/loud/mix.go:88 +0x1d
+main.main()
+	/src/loud/main.go:10 +0x2
+
+goroutine 1 [select]:
+`
+	j, _ := testJournal()
+	w := j.writer()
+	w.Write([]byte("before\n" + dump + strings.Repeat("more\n", 10_000)))
+	const want = "panic: runtime error: index out of range [7] with length 7\n\tpanic: again\nat main.(*mix).Process.func1(...)\n   /src/loud/mix.go:88 +0x1d\n"
+	if got := j.last(); got != want {
+		t.Errorf("%q\nwant %q", got, want)
+	}
+	if got := summary(j.last()); got != "panic: runtime error: index out of range [7] with length 7 at mix.go:88" {
+		t.Error(got)
 	}
 }
 

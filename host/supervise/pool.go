@@ -93,7 +93,7 @@ func (p *Pool) run(w *worker) {
 	for {
 		proc := w.proc
 		err := proc.serve()
-		p.update(func() { w.up = false })
+		p.update(func() { w.up, p.stats.PeakMemory = false, max(p.stats.PeakMemory, proc.peak.Load()) })
 		if err == nil && p.drained() {
 			err = proc.finish(p.cfg.DrainTimeout)
 			p.update(func() {
@@ -176,9 +176,8 @@ func (p *Pool) log(w *worker, cause error, wait time.Duration) {
 	why := cause.Error()
 	var e *PluginError
 	if errors.As(cause, &e) {
-		why = strings.TrimPrefix(e.Err.Error(), ErrLost.Error()+": ")
-		lines := strings.Split(strings.TrimRight(e.LastStderr, "\n"), "\n")
-		if last := lines[len(lines)-1]; last != "" {
+		why = strings.TrimPrefix(e.reason(), ErrLost.Error()+": ")
+		if last := summary(e.LastStderr); last != "" {
 			args = append(args, "stderr", shorten(last, 200))
 		}
 	}

@@ -115,7 +115,7 @@ func TestAnswers(t *testing.T) {
 
 func TestLostCalls(t *testing.T) {
 	tests := []struct{ mode, want, exit string }{
-		{"crash-at-call=3", "process lost: it ended: exit status 3, while it worked on stage first", "exit status 3"},
+		{"crash-at-call=3", "process lost: it ended: exit status 3, while it worked on stage first (step 1)", "exit status 3"},
 		{"hang-at-call=3", "process lost: stage first: no result within 500ms", "signal: killed"},
 	}
 	for _, tt := range tests {
@@ -181,7 +181,7 @@ func TestLossReachesAllCalls(t *testing.T) {
 
 func TestLies(t *testing.T) {
 	for mode, want := range map[string]string{
-		"unknown-result": "process lost: it sent a result for call 1001, which is not in flight, while it worked on stage first",
+		"unknown-result": "process lost: it sent a result for call 1001, which is not in flight, while it worked on stage first (step 1)",
 		"end-stream":     "process lost: it ended its stream",
 		"lying-row":      "process lost: stage first: it rejects row 99 of a batch of 4",
 	} {
@@ -216,7 +216,7 @@ func TestCrashLoop(t *testing.T) {
 				t.Errorf("%v", err)
 			}
 			if !strings.HasPrefix(err.Error(), "plugin fake: it keeps crashing: 2 restarts within 1m0s were not enough; the last time: ") ||
-				!strings.HasSuffix(err.Error(), "\nits last lines on stderr:\n  something terrible happened") {
+				!strings.HasSuffix(err.Error(), "\nits last lines on stderr:\n  fake: something terrible happened") {
 				t.Errorf("%v", err)
 			}
 			if s := p.Stats(); s.Restarts != 2 {

@@ -5,10 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/hashicorp/go-plugin"
@@ -60,6 +62,8 @@ type process struct {
 	retired bool // accepts no more calls
 	record
 
+	peak atomic.Int64 // bytes of memory
+
 	pausing sync.Mutex // guards busy, and is held until the process has stopped
 	busy    int        // reasons to let the process run, under Config.Pause
 }
@@ -70,6 +74,7 @@ func (p *process) serve() error {
 	if !p.cfg.Pause {
 		watch.Go(p.watch)
 	}
+	watch.Go(p.watchMemory)
 	defer watch.Wait()
 	defer p.cancel()
 	defer func() { p.mu.Lock(); p.serving = time.Since(p.began); p.mu.Unlock() }()
@@ -234,23 +239,43 @@ func (p *process) why(err error) (why, hint string) {
 	return "it ended its stream", rulesHint
 }
 
-// during names the stage instances that the process was working on. The caller holds mu.
+// during names the stage instances that the process was working on, with the steps. The caller holds mu.
 func (p *process) during() string {
-	var names []string
+	steps := map[string][]int64{}
 	for _, c := range p.pending {
-		names = append(names, c.stage())
+		steps[c.stage()] = append(steps[c.stage()], c.msg.Step+1) // counted from 1 as in the log; 0 in evaluation
 	}
-	slices.Sort(names)
-	if names = slices.Compact(names); len(names) == 0 {
+	var names []string
+	for _, stage := range slices.Sorted(maps.Keys(steps)) {
+		slices.Sort(steps[stage])
+		names = append(names, fmt.Sprintf("%s (%s)", stage, stepsText(slices.Compact(steps[stage]))))
+	}
+	if len(names) == 0 {
 		return ""
 	}
 	return ", while it worked on " + strings.Join(names, " and ")
+}
+
+func stepsText(steps []int64) string {
+	var text []string
+	if steps[0] == 0 {
+		text, steps = append(text, "evaluation"), steps[1:]
+	}
+	for i, step := range steps {
+		if i == 0 {
+			text = append(text, fmt.Sprintf("step %d", step))
+		} else {
+			text = append(text, fmt.Sprint(step))
+		}
+	}
+	return strings.Join(text, ", ")
 }
 
 // drain asks the plugin to finish, then closes the stream. serve ends when the plugin has closed its side too.
 func (p *process) drain(ctx context.Context) {
 	p.reached(Drain)
 	p.active() // to the end
+	p.measure()
 	if err := within(ctx, p.cfg.DrainTimeout, func(ctx context.Context) error {
 		_, err := p.stage.Drain(ctx, &stagepb.DrainRequest{})
 		return err

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
@@ -18,6 +19,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/xtts-host/xtts-host/shared/manifest"
 	"github.com/xtts-host/xtts-host/shared/stage"
 	"github.com/xtts-host/xtts-host/shared/stagepb"
 )
@@ -25,7 +27,7 @@ import (
 // launch starts a process and prepares it to accept calls. The end of ctx ends the launch, not the process.
 func launch(ctx context.Context, cfg *Config, id ProcessID) (*process, error) {
 	log := cfg.Logger.With("plugin", cfg.Plugin.Name(), "worker", id.Worker)
-	p := &process{id: id, cfg: cfg, journal: newJournal(log), gone: make(chan struct{}), pending: map[uint64]*call{}}
+	p := &process{id: id, cfg: cfg, journal: newJournal(log, cfg.Plugin.Name()), gone: make(chan struct{}), pending: map[uint64]*call{}}
 	p.ctx, p.cancel = context.WithCancel(context.Background())
 	p.busy = 1 // while it starts
 	if err := p.start(ctx); err != nil {
@@ -240,10 +242,18 @@ func (p *process) startError(err error, started bool) error {
 	case errors.Is(phase.err, errOther):
 		e.Err, e.hint = fmt.Errorf("%s: %w", phase.phase, phase.err), versionHint
 	default:
-		message, hint := splitHint(status.Convert(phase.err).Message())
-		e.Err, e.hint = fmt.Errorf("%s: %s", phase.phase, message), cmp.Or(hint, rulesHint)
+		message, hint := e.splitHint(status.Convert(phase.err).Message())
+		e.Err, e.hint = fmt.Errorf("%s: %s", phase.phase, message), cmp.Or(hint, p.adviceFor(phase.phase))
 	}
 	return e
+}
+
+// adviceFor is the hint for a step of the start that the plugin refused without a hint of its own.
+func (p *process) adviceFor(phase string) string {
+	if phase == "Configure" {
+		return "the config of each stage in " + filepath.Join(p.cfg.Plugin.Dir, manifest.PluginFile) + " says what it takes"
+	}
+	return rulesHint
 }
 
 func shorten(s string, n int) string {

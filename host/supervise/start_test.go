@@ -28,7 +28,7 @@ func TestStartFailures(t *testing.T) {
 		{"wrong-protocol", nil, "start: the program uses protocol 7, but this host uses 1", "signal: killed", protocolHint},
 		{"tcp", nil, "start: it listens on tcp 127.0.0.1:1, not on a unix socket in PLUGIN_UNIX_SOCKET_DIR", "signal: killed", rulesHint},
 		{"wrong-id", nil, "Info: another program: it reports other 0.1, but plugin.json has fake 1.0.0", "signal: killed", versionHint},
-		{"refuse-configure", nil, "Configure: bucket 0 is too small for first", "signal: killed", "take a larger one"},
+		{"refuse-configure", nil, "Configure: bucket 0 is too small for first", "signal: killed", "plugin fake: take a larger one"},
 		{"crash-at-configure", nil, "start: it ended before Configure was done: exit status 3", "exit status 3", startHint},
 		{"hang-at-configure", func(r *rig) { r.ConfigureTimeout = 300 * time.Millisecond }, "Configure: no answer within 300ms", "signal: killed", startLateHint},
 		{"ok", func(r *rig) {
@@ -130,7 +130,7 @@ func TestSurroundings(t *testing.T) {
 func TestLog(t *testing.T) {
 	r := newRig(t, "stderr")
 	r.open()
-	for _, want := range []string{`level=WARN msg="watch out" plugin=fake worker=0 answer=42`,
+	for _, want := range []string{`level=WARN msg="plugin fake: watch out" plugin=fake worker=0 answer=42`,
 		`level=INFO msg="{\"@level\":\"info\",\"@message\":5}" plugin=fake worker=0`, `level=INFO msg="plain text" plugin=fake worker=0`} {
 		eventually(t, want, func() bool { return strings.Contains(r.log.String(), want) })
 	}

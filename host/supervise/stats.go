@@ -14,6 +14,8 @@ type Stats struct {
 	// P50 and P99 are percentiles of the duration of answered calls as measured by the host, including the wait inside
 	// the plugin. They are accurate to 1/16. Slowest is exact.
 	P50, P99, Slowest time.Duration
+	// PeakMemory is the largest memory of one process that was measured, in bytes. Shared memory is not counted.
+	PeakMemory int64
 }
 
 // Stats returns the figures so far.
@@ -22,6 +24,11 @@ func (p *Pool) Stats() Stats {
 	defer p.mu.Unlock()
 	s := p.stats
 	s.P50, s.P99, s.Slowest = p.calls.quantile(0.50), p.calls.quantile(0.99), p.slowest
+	for _, w := range p.workers {
+		if w.proc != nil {
+			s.PeakMemory = max(s.PeakMemory, w.proc.peak.Load())
+		}
+	}
 	return s
 }
 

@@ -3,3 +3,15 @@ verify-plugins() { gotest ./host 'TestVerifyPlugins$'; }
 
 # undeclared-lengths: lengths that a stage changes without declaring them never reach the next stage
 undeclared-lengths() { gotest ./host 'TestUndeclaredLengths$'; }
+
+# plugin-text: control characters of a plugin's messages and log become visible, and its lines name it
+plugin-text() {
+  gotest ./shared/visible .
+  gotest ./host/supervise 'TestJournal$|TestDropsAreReported|TestGoPanic'
+}
+
+# panic-in-helper: a panic in any goroutine of EachRow is an error of the batch, with the right line
+panic-in-helper() { gotest ./shared/stage TestEachRowPanics; }
+
+# plugin-memory: a plugin process has a limit of memory, and its peak is in the report
+plugin-memory() { gotest ./host/supervise TestMemoryLimit; }

@@ -25,8 +25,10 @@ type Plugin struct {
 	Argv       []string          `json:"argv,omitempty"`
 	// GPUMemoryMB is the minimum GPU memory that one process needs, in MB of 1 << 20 bytes, including its CUDA context.
 	// 0 means unknown. Only a plugin with a stage that can use a GPU may set it.
-	GPUMemoryMB int     `json:"gpu_memory_mb,omitempty"`
-	Stages      []Stage `json:"stages"`
+	GPUMemoryMB int `json:"gpu_memory_mb,omitempty"`
+	// MemoryMB is the most memory that one process uses on the CPU, in MB, without the ring; 0 means unknown.
+	MemoryMB int     `json:"memory_mb,omitempty"`
+	Stages   []Stage `json:"stages"`
 }
 
 // Stage kinds. A preprocess stage computes tensors from other tensors and always runs. An augment stage edits tensors

@@ -1,8 +1,10 @@
 package stage
 
 import (
+	"fmt"
 	"runtime"
 	"slices"
+	"sync"
 	"testing"
 )
 
@@ -17,5 +19,27 @@ func TestEachRow(t *testing.T) {
 				t.Errorf("%d workers, %d rows: calls %v", workers, n, calls)
 			}
 		}
+	}
+}
+
+// TestEachRowPanics: a panic in any of the goroutines is one of the caller, with the place where it happened.
+func TestEachRowPanics(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(4))
+	var all sync.WaitGroup
+	all.Add(3)
+	var rows []int
+	err := func() (err error) {
+		defer func() { err = recovered(recover()) }()
+		EachRow(3, func(row int) {
+			all.Done()
+			all.Wait() // so each row has a goroutine of its own
+			_ = rows[row]
+		})
+		return nil
+	}()
+	_, _, line, _ := runtime.Caller(0)
+	want := "panic: runtime error: index out of range [%d] with length 0 (rows_test.go:" + fmt.Sprint(line-4) + ")"
+	if got := err.Error(); got != fmt.Sprintf(want, 0) && got != fmt.Sprintf(want, 1) && got != fmt.Sprintf(want, 2) {
+		t.Errorf("%s\nwant %s", got, want)
 	}
 }

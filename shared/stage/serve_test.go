@@ -255,7 +255,7 @@ func serveThree(t *testing.T, p *process, stream grpc.BidiStreamingClient[stagep
 			t.Errorf("element %d is %v, want %v", i, got, want)
 		}
 	}
-	if r := results[1]; r.Error != "panic: infinite" {
+	if r := results[1]; r.Error != "panic: infinite (serve_test.go:69)" {
 		t.Errorf("result of a panic: %v", r)
 	}
 	if log := p.stderr.line(t, "panic in the stage"); !strings.Contains(log, "(*scale).Process") {

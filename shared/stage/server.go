@@ -8,7 +8,6 @@ import (
 	"log/slog"
 	"os"
 	"runtime"
-	"runtime/debug"
 	"sync"
 	"time"
 
@@ -288,9 +287,10 @@ func (i *instance) process(ctx context.Context, b *Batch) (err error) {
 
 // recover turns a panic of the stage into an error and logs the stack.
 func (i *instance) recover(err *error) {
-	if p := recover(); p != nil {
-		i.log.Error("panic in the stage", "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
-		*err = fmt.Errorf("panic: %v", p)
+	if value := recover(); value != nil {
+		p := recovered(value)
+		i.log.Error("panic in the stage", "panic", fmt.Sprint(p.value), "stack", p.stack)
+		*err = p
 	}
 }
 

@@ -1,0 +1,51 @@
+// Package visible prints text of strangers, such as plugins, so that it can neither steer a terminal nor pass for a message
+// of the host.
+package visible
+
+import (
+	"fmt"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// Text returns one line in which every control character, line separator, bidirectional control and byte that is not UTF-8 is
+// written as an escape of Go: \x1b, \n, \u202e. A tab stays.
+func Text(s string) string {
+	if utf8.ValidString(s) && !strings.ContainsFunc(s, hidden) {
+		return s
+	}
+	var b strings.Builder
+	for len(s) > 0 {
+		r, size := utf8.DecodeRuneInString(s)
+		switch {
+		case r == utf8.RuneError && size == 1:
+			fmt.Fprintf(&b, `\x%02x`, s[0])
+		case r == '\n':
+			b.WriteString(`\n`)
+		case hidden(r) && r < utf8.RuneSelf:
+			fmt.Fprintf(&b, `\x%02x`, r)
+		case hidden(r):
+			fmt.Fprintf(&b, `\u%04x`, r)
+		default:
+			b.WriteRune(r)
+		}
+		s = s[size:]
+	}
+	return b.String()
+}
+
+func hidden(r rune) bool {
+	return r != '\t' && unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) || r == '\u2028' || r == '\u2029'
+}
+
+// Lines returns Text of each line. All but the first are indented and begin with who wrote them.
+func Lines(who, s string) string {
+	lines := strings.Split(strings.TrimRight(s, "\r\n"), "\n")
+	for i, line := range lines {
+		if lines[i] = Text(strings.TrimSuffix(line, "\r")); i > 0 {
+			lines[i] = "  " + who + ": " + lines[i]
+		}
+	}
+	return strings.Join(lines, "\n")
+}
