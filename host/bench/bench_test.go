@@ -2,6 +2,7 @@ package bench
 
 import (
 	"encoding/json"
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -60,6 +61,25 @@ func TestCompare(t *testing.T) {
 	}
 	if s := r.find(64, Variant{TwoGPUs, TripleBuffered}).OfComputeOnly; s != nil {
 		t.Errorf("a variant without figures is %v of compute only", s)
+	}
+}
+
+// TestOneRound: the ratio of one round has the standard error of its steps, and the table says what that is.
+func TestOneRound(t *testing.T) {
+	r := Result{Placement: OnCPU, BatchSizes: []int{8}, Rounds: 1}
+	for feeding, speed := range map[string]float64{ComputeOnly: 10, TripleBuffered: 5} {
+		r.Add(8, Variant{OnCPU, feeding}, 0, figures(speed, 0, 0.1))
+	}
+	for i := range r.Rows {
+		r.Rows[i].Rounds[0].StepMs.Steps, r.Rows[i].Rounds[0].StepMs.Variation = 25, 0.3
+	}
+	r.Compare()
+	s := r.find(8, Variant{OnCPU, TripleBuffered}).OfComputeOnly
+	if want := 0.5 * 0.06 * math.Sqrt2; math.Abs(s.Error-want) > 1e-12 { // 0.06 is 0.3 / sqrt(25)
+		t.Errorf("error %g, want %g", s.Error, want)
+	}
+	if table := r.Table(8); !strings.Contains(table, "0.5000 ± 0.0424") || !strings.Contains(table, "--bench-rounds 3") {
+		t.Error(table)
 	}
 }
 

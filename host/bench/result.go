@@ -2,6 +2,7 @@ package bench
 
 import (
 	"cmp"
+	"math"
 	"slices"
 
 	"github.com/xtts-host/xtts-host/host/report"
@@ -81,6 +82,8 @@ type Spread struct {
 	Median float64 `json:"median"`
 	Min    float64 `json:"min"`
 	Max    float64 `json:"max"`
+	// Error is the standard error of a single round, from the times of its steps; 0 with several rounds.
+	Error float64 `json:"error,omitempty"`
 }
 
 // Of returns the figures of a run's report.
@@ -176,10 +179,12 @@ func (r *Result) ratio(batch int, base Variant, row *Row) *Spread {
 		return nil
 	}
 	var all []float64
+	var deviation float64 // of the ratio of the last round
 	for _, x := range row.Rounds {
 		for _, y := range b.Rounds {
 			if x.Round == y.Round && y.StepsPerSecond > 0 {
 				all = append(all, x.StepsPerSecond/y.StepsPerSecond)
+				deviation = math.Hypot(relativeError(x.StepMs), relativeError(y.StepMs))
 			}
 		}
 	}
@@ -188,7 +193,19 @@ func (r *Result) ratio(batch int, base Variant, row *Row) *Spread {
 	}
 	slices.Sort(all)
 	n := len(all)
-	return &Spread{Median: (all[(n-1)/2] + all[n/2]) / 2, Min: all[0], Max: all[n-1]}
+	s := &Spread{Median: (all[(n-1)/2] + all[n/2]) / 2, Min: all[0], Max: all[n-1]}
+	if n == 1 && row != b {
+		s.Error = s.Median * deviation
+	}
+	return s
+}
+
+// relativeError is the standard error of the mean time of a step, divided by it.
+func relativeError(d report.Distribution) float64 {
+	if d.Steps == 0 {
+		return 0
+	}
+	return d.Variation / math.Sqrt(float64(d.Steps))
 }
 
 // measured returns the row of a variant, or nil if it has no figures.

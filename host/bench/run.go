@@ -48,8 +48,8 @@ func (o Options) check(set *config.Set) error {
 			return exit.Usage(fmt.Errorf("--batch-sizes %d: the smallest value is 1", n), "")
 		}
 	}
-	if o.Steps < 10 {
-		return exit.Usage(fmt.Errorf("--bench-steps %d: the smallest value is 10", o.Steps), "the first step is not counted")
+	if o.Steps < minSteps {
+		return exit.Usage(fmt.Errorf("--bench-steps %d: the smallest value is %d", o.Steps, minSteps), "the first step is not counted")
 	}
 	for _, word := range o.Feedings {
 		if Feedings[word] == "" {
@@ -61,6 +61,9 @@ func (o Options) check(set *config.Set) error {
 	}
 	return nil
 }
+
+// minSteps is the shortest run whose report leaves the first step out of the step times, as out of the speed.
+const minSteps = 11
 
 // Run runs the benchmark: it trains a few steps with every feeding and every batch size, in one bucket, and prints the
 // figures of each. On two GPUs, requested or found, it also trains with one of them. Without --train-data it makes

@@ -38,6 +38,9 @@ func (r *Result) Table(batch int) string {
 		fmt.Fprintln(t)
 	}
 	t.Flush()
+	if r.Rounds == 1 {
+		fmt.Fprintln(&text, "± is the standard error from the step times of one round; --bench-rounds 3 shows how far rounds differ")
+	}
 	return text.String()
 }
 
@@ -54,6 +57,8 @@ func (s *Spread) String() string {
 	switch {
 	case s == nil:
 		return "-"
+	case s.Error > 0:
+		return fmt.Sprintf("%.4f ± %.4f", s.Median, s.Error)
 	case s.Min == s.Max:
 		return fmt.Sprintf("%.4f", s.Median)
 	}

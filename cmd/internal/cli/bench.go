@@ -23,7 +23,7 @@ xtts-host bench --graph my-bundle --bench-rounds 3 --json > bench.json`,
 	o := bench.Options{}
 	f := cmd.Flags()
 	f.IntSliceVar(&o.BatchSizes, "batch-sizes", []int{8, 16, 32, 64, 128}, "batch `sizes` to measure, separated by commas")
-	f.IntVar(&o.Steps, "bench-steps", 100, "`steps` of each measurement, at least 10")
+	f.IntVar(&o.Steps, "bench-steps", 100, "`steps` of each measurement, at least 11")
 	f.IntVar(&o.Rounds, "bench-rounds", 1, "`times` that everything is measured")
 	f.StringSliceVar(&o.Feedings, "feedings", nil, "`ways` of feeding to measure: compute, synchronous, double, triple (default: all)")
 	must(cmd.RegisterFlagCompletionFunc("feedings", completeList(func() []string { return slices.Sorted(maps.Keys(bench.Feedings)) })))
