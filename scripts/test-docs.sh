@@ -5,8 +5,8 @@
 #   scripts/test-docs.sh             docs/plugins.md and all guides
 #   scripts/test-docs.sh PAGE ...    these pages
 #
-# A guide finds what its reader has: the built program, the folder my-voice with recordings, and NumPy. Numbers of steps from
-# 1000 are divided by 1000.
+# A guide finds what its reader has: the built program, the folder my-voice with recordings and a list, and NumPy. Numbers of
+# steps from 1000 are divided by 1000.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 root=$PWD
@@ -35,7 +35,9 @@ for folder in ("wavs", "texts"):
     (out / folder).mkdir(parents=True)
 with zipfile.ZipFile(sys.argv[1]) as z:
     lines = [line for name in ("metadata_train.csv", "metadata_eval.csv") for line in z.read(name).decode().splitlines()]
-    for n, (row, text) in enumerate((line.split("|") for line in lines if line.startswith("A/")), 1):
+    clips = [line.split("|") for line in lines if line.startswith("A/")]
+    (out / "metadata.csv").write_text("".join(f"{n:04d}|{text}\n" for n, (_, text) in enumerate(clips, 1)))
+    for n, (row, text) in enumerate(clips, 1):
         (out / "wavs" / f"{n:04d}.wav").write_bytes(z.read(f"wavs/{row}.wav"))
         (out / "texts" / f"{n:04d}.txt").write_text(text + "\n")
 PYTHON
