@@ -7,22 +7,22 @@ import (
 	"github.com/xtts-host/xtts-host/host/report"
 )
 
-// Console is how a run meets a person.
+// Console is the terminal of a run.
 type Console struct {
-	// Out gets the banner, progress and the final table, Err the warnings. A run waits for neither while it trains.
+	// Out receives the banner, progress and the final table, Err the warnings. Training waits for neither.
 	Out, Err io.Writer
-	// Terminal says that Out is a terminal on which the cursor can be moved: while the run trains, a bar at the foot of it
-	// shows how far it is. ErrTerminal says so of Err: then what goes there is put above the bar as well.
+	// Terminal says that Out is a terminal on which the cursor can be moved: then a bar at the bottom shows progress
+	// during training. ErrTerminal says the same of Err: then its output is written above the bar too.
 	Terminal, ErrTerminal bool
-	// Stop, when closed, makes the run save a checkpoint at the next step and end. The run confirms it on Err. Nil
-	// never does.
+	// Stop, when closed, makes the run save a checkpoint at the next step and end. The run confirms it on Err. It may
+	// be nil.
 	Stop <-chan struct{}
-	// Save makes the run save a checkpoint after the step that it is in, for each value received, and go on. The run confirms it
-	// on Err. Nil never does.
+	// Save makes the run save a checkpoint after the current step, for each value received, and continue. The run
+	// confirms it on Err. It may be nil.
 	Save <-chan struct{}
 }
 
-// sink returns the sink that writes to the console. lost is called when one of its outputs has no reader any more.
+// sink returns the sink that writes to the console. lost is called when one of its outputs has been closed.
 func (c Console) sink(now func() event.Snapshot, lost func(text string)) *report.Console {
 	s := report.NewConsole(c.Out, c.Err, lost)
 	if c.Terminal {
@@ -31,20 +31,20 @@ func (c Console) sink(now func() event.Snapshot, lost func(text string)) *report
 	return s
 }
 
-// through returns the console of a run, whose Out and Err publish what is written: it appears in the order in which it is written there and
-// in which all else happens. Any goroutine may write.
+// through returns a console whose Out and Err publish what is written, so it appears in order with all other events.
+// Any goroutine may write.
 func (c Console) through(bus *event.Bus) Console {
 	c.Out, c.Err = messages{bus: bus}, messages{bus: bus, err: true}
 	return c
 }
 
-// messages publishes whole lines.
+// messages publishes complete lines.
 type messages struct {
 	bus *event.Bus
 	err bool
 }
 
 func (m messages) Write(text []byte) (int, error) {
-	m.bus.Publish(&event.Message{Text: string(text), Err: m.err}) // an error of a sink ends the run at its next step
+	m.bus.Publish(&event.Message{Text: string(text), Err: m.err}) // the error of a sink ends the run at its next step
 	return len(text), nil
 }

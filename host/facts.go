@@ -10,7 +10,7 @@ import (
 	"github.com/xtts-host/xtts-host/ortgraphs/ort"
 )
 
-// facts gathers what the report says beside the steps.
+// facts collects the part of the report that is not about steps.
 func (o *observer) facts(outcome error) (report.Run, error) {
 	r := o.run
 	wall := time.Since(r.began)
@@ -38,7 +38,7 @@ func (o *observer) facts(outcome error) (report.Run, error) {
 	return f, nil
 }
 
-// graphsOf lists what runs.
+// graphsOf lists the graphs that run.
 func graphsOf(m *train.Model) []report.Graph {
 	training, evaluation := m.Programs()
 	graph := func(use string, p train.Program) report.Graph {
@@ -52,7 +52,7 @@ func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Mi
 // done is the outcome of a run that came to its end.
 const done = "done"
 
-// outcomeOf says for report.json how training ended.
+// outcomeOf returns the outcome of training for report.json.
 func outcomeOf(err error) string {
 	switch {
 	case err == nil:

@@ -16,8 +16,8 @@ import (
 
 var errDone = errors.New("the last step")
 
-// finish saves what is not saved yet, writes the report and prints the table. outcome is how training ended, which
-// it returns unless something worse happened.
+// finish saves the last checkpoint if necessary, writes the report and prints the table. outcome is the result of
+// training; finish returns it unless it finds a worse error.
 func (r *run) finish(outcome error) (*report.Report, error) {
 	o := r.observer
 	r.bus.Publish(&event.Phase{Phase: event.Ending})
@@ -32,7 +32,8 @@ func (r *run) finish(outcome error) (*report.Report, error) {
 		r.log.Warn(fmt.Sprintf("step %d is not saved: its update is incomplete; continue from the previous checkpoint with --resume %s", step, hint.Path(r.dir)))
 	default:
 		if serr := o.saver.save(event.Last); serr != nil {
-			// Not joined: an interruption whose checkpoint failed must not look like one that was saved.
+			// The errors are not joined: an interruption without a checkpoint must not have the exit status of one with
+			// a checkpoint.
 			err = fmt.Errorf("%w (after: %v)", serr, cmp.Or(outcome, errDone))
 		}
 	}
@@ -44,7 +45,7 @@ func (r *run) finish(outcome error) (*report.Report, error) {
 	return out, errors.Join(err, rerr)
 }
 
-// resumeHint adds how to continue from the last checkpoint.
+// resumeHint adds a hint to continue from the last checkpoint.
 func (r *run) resumeHint(err error) error {
 	if r.observer.saver.saved[0] <= 0 {
 		return err

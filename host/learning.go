@@ -6,7 +6,7 @@ import (
 	"github.com/xtts-host/xtts-host/host/report"
 )
 
-// lowered says when an evaluation has lowered the learning rate.
+// lowered reports that an evaluation has lowered the learning rate.
 func (o *observer) lowered(step int64) {
 	p, policy := &o.run.loop.Train.Progress, &o.run.loop.Train.Policy
 	if p.Plateau.Reductions == o.reductions {

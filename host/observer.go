@@ -15,7 +15,7 @@ import (
 	"github.com/xtts-host/xtts-host/shared/ring"
 )
 
-// observer publishes what the training loop does, and has checkpoints taken between its steps.
+// observer publishes the events of the training loop, and saves checkpoints between steps.
 type observer struct {
 	run        *run
 	saver      *saver
@@ -53,14 +53,14 @@ func newObserver(r *run, p train.Progress, state *checkpoint.State) (_ *observer
 	if err = o.addSinks(p); err != nil {
 		return nil, err
 	}
-	r.bus.Publish(&event.Start{ // a sink that has failed ends the run at its first step
+	r.bus.Publish(&event.Start{ // the error of a sink ends the run at its first step
 		Dir: r.dir, Bundle: r.plan.Bundle.Manifest.Name, Device: r.plan.Record().Device(), Metrics: r.plan.Bundle.Manifest.Metrics(),
 		Step: p.Step, Total: r.source.Total(),
 	})
 	return o, nil
 }
 
-// addSinks adds what takes the run's events, beside the console. The bus closes it.
+// addSinks adds the sinks of the run's events, except the console. The bus closes them.
 func (o *observer) addSinks(p train.Progress) error {
 	r, names := o.run, o.run.plan.Bundle.Manifest.Metrics()
 	metrics, err := report.OpenMetrics(filepath.Join(r.dir, report.MetricsFile), names, p.Step)
@@ -107,10 +107,10 @@ func (o *observer) due(step int64) bool {
 	return report.Due(step, o.first, o.run.plan.Config.LogEvery, o.run.source.Total())
 }
 
-// close closes what the bus does not. It may be called again.
+// close closes everything that the bus does not close. It is idempotent.
 func (o *observer) close() error { return o.quarantine.Close() }
 
-// seen takes every batch before it leaves the ring, on the copier's goroutine.
+// seen receives every batch before it leaves the ring, on the copier's goroutine.
 func (o *observer) seen(b *pipeline.Batch, layout *ring.Layout, slot []byte) error {
 	o.baselines.Record(b.Eval, b.Rows, layout, slot)
 	if b.Eval {
@@ -138,7 +138,7 @@ func (o *observer) Step(s *event.Step) error {
 		return err
 	}
 	if s.Skipped || o.due(s.Step) {
-		o.run.bus.Wake() // a person waits for the line
+		o.run.bus.Wake() // the user waits for the line
 	}
 	if reason := o.run.machine.Grown(); reason != "" {
 		if err := o.run.session.Relieve(reason); err != nil {
@@ -160,7 +160,7 @@ func (o *observer) Evaluated(e *event.Evaluation) error {
 	return o.saver.evaluated(e)
 }
 
-// watchSink counts steps for the watch. It is required: the watch finds growing memory by their number.
+// watchSink counts steps for the watch. It is required, because the watch needs all steps to detect growing memory.
 type watchSink struct {
 	watch *watch.Watch
 	due   func(step int64) bool

@@ -15,18 +15,18 @@ import (
 	"github.com/xtts-host/xtts-host/shared/hint"
 )
 
-// outlets are where a run says what it does.
+// outlets are the outputs of a run.
 type outlets struct {
 	began   time.Time
 	bus     *event.Bus
 	log     *record.Log
 	person  *report.Console
 	console Console
-	debug   *debug.Folder // nil when it was not asked for, as the trace
+	debug   *debug.Folder // nil if it was not requested; so is the trace
 	trace   *trace.Writer
 }
 
-// newOutlets has those of a run without a folder.
+// newOutlets returns the outlets of a run without a folder.
 func newOutlets(console Console) *outlets {
 	o := &outlets{began: time.Now(), bus: event.NewBus()}
 	o.log = record.NewLog(func(w *event.Warning) { o.bus.Publish(w) })
@@ -37,7 +37,7 @@ func newOutlets(console Console) *outlets {
 	return o
 }
 
-// open opens the files, before anything takes time.
+// open opens the files, before anything that takes long.
 func (o *outlets) open(c *config.Config, folder *runfolder.Folder) (err error) {
 	o.log.Open(folder.Log)
 	o.bus.Require(report.LogFile, o.log)
@@ -50,7 +50,7 @@ func (o *outlets) open(c *config.Config, folder *runfolder.Folder) (err error) {
 	return nil
 }
 
-// close closes them. A run does not fail for want of its picture.
+// close closes them. A run does not fail without its timeline.
 func (o *outlets) close() error {
 	if err := o.trace.Close(); err != nil {
 		o.log.Warn(err.Error())
@@ -58,5 +58,5 @@ func (o *outlets) close() error {
 	return o.debug.Close()
 }
 
-// reached lets a test look at a point of a checkpoint.
+// reached lets a test stop at a point of a checkpoint.
 func (o *outlets) reached(phase checkpoint.Phase) { o.debug.Reach(debug.Point{Phase: string(phase)}) }

@@ -26,7 +26,7 @@ import (
 	"github.com/xtts-host/xtts-host/shared/hint"
 )
 
-// DrainTimeout bounds the end of a run, from the last step to the last plugin.
+// DrainTimeout limits the end of a run, from the last step to the last plugin.
 const DrainTimeout = 15 * time.Second
 
 // Run trains. When it returns, all processes and goroutines of the run have ended. exit.Code maps its error to the exit
@@ -63,7 +63,7 @@ func Train(ctx context.Context, set *config.Set, console Console, how batch.Feed
 		return nil, err
 	}
 	defer func() { folder.Close(leavesNothing(err)) }()
-	defer func() { err = errors.Join(err, out.bus.Close()) }() // while the folder is ours
+	defer func() { err = errors.Join(err, out.bus.Close()) }() // while the folder is locked
 	if err := out.open(p.Config, folder); err != nil {
 		return nil, exit.Refused(err)
 	}
@@ -106,8 +106,8 @@ func Train(ctx context.Context, set *config.Set, console Console, how batch.Feed
 	return r.finish(r.loop.Run(ctx))
 }
 
-// leavesNothing reports whether the folder of a run goes that ended so: what was refused, or stopped before it began,
-// leaves nothing. A plugin's last words and a list of bad clips stay.
+// leavesNothing reports whether to remove the folder of a run that ended with err: a run that was refused, or stopped
+// before its first step, leaves no folder. The last lines of a plugin and a list of bad clips stay.
 func leavesNothing(err error) bool {
 	code := exit.Code(err)
 	return exit.IsRefusal(err) && (code == 2 || code == 3 || code == 130)
@@ -138,21 +138,21 @@ func Stoppable(ctx context.Context, console Console) (context.Context, func()) {
 	return ctx, func() { cancel(nil); <-over }
 }
 
-// open starts the plugins while the host opens its graphs: they are other processes.
+// open starts the plugins in parallel with opening the graphs, because plugins are other processes.
 func open(ctx context.Context, m *machine.Machine, s *session.Session) error {
 	g, together := errgroup.WithContext(ctx)
 	g.Go(func() error { return m.StartPlugins(together) })
 	g.Go(func() error { return s.Open(m.Ring.Bytes()) })
 	if err := g.Wait(); err != nil {
 		if cause := context.Cause(ctx); cause != nil {
-			return cause // what stopped the start, not what it was doing
+			return cause // the reason for the stop, not its effect on the start
 		}
 		return s.TooLarge(ctx, err, 0)
 	}
 	return nil
 }
 
-// prepare makes trial runs and captures on the goroutine that trains, and says how that went.
+// prepare makes trial runs and captures on the trainer's goroutine, and reports the result.
 func prepare(ctx context.Context, s *session.Session, out *outlets) error {
 	found, err := s.Prepare(ctx)
 	if err != nil || found == "" {
@@ -165,14 +165,14 @@ func prepare(ctx context.Context, s *session.Session, out *outlets) error {
 	return nil
 }
 
-// closeAll closes the session, then the machine. The caller's context may be over; the plugins still get their time.
+// closeAll closes the session, then the machine. The plugins get their time even if the caller's context is done.
 func closeAll(ctx context.Context, s *session.Session, m *machine.Machine) error {
 	drain, cancel := context.WithTimeout(context.WithoutCancel(ctx), DrainTimeout)
 	defer cancel()
 	return errors.Join(s.Close(), m.Close(drain))
 }
 
-// run is training in a run folder.
+// run is a training run in a run folder.
 type run struct {
 	*outlets
 	plan    *plan.Plan
@@ -187,7 +187,7 @@ type run struct {
 	observer *observer
 }
 
-// newRun gives the model what the run begins with, and makes what trains it.
+// newRun loads the initial state of the run into the model, and creates the pipeline and the training loop.
 func newRun(p *plan.Plan, m *machine.Machine, s *session.Session, out *outlets, dir string, how batch.Feeding) (*run, error) {
 	r := &run{outlets: out, plan: p, machine: m, session: s, dir: dir, feeding: how, store: checkpoint.NewStore(dir)}
 	r.store.Reached = out.reached
@@ -195,7 +195,7 @@ func newRun(p *plan.Plan, m *machine.Machine, s *session.Session, out *outlets, 
 	if err != nil {
 		return nil, err
 	}
-	p.Close() // a checkpoint that is pruned later is to give its space back
+	p.Close() // so that the space of a checkpoint that is pruned later is freed
 	r.source = p.Source()
 	r.source.Start(progress)
 	if total, s := r.source.Total(), p.Schedule(); s.Ends() && total > s.TotalSteps {
@@ -215,8 +215,8 @@ func newRun(p *plan.Plan, m *machine.Machine, s *session.Session, out *outlets, 
 	return r, nil
 }
 
-// begin restores weights, moments and progress from the newest checkpoint of the run that goes on, or takes over the
-// weights that --init names. A new run has no state.
+// begin restores weights, moments and progress from the newest checkpoint of the resumed run, or loads the weights of
+// --init. A new run has no state.
 func (r *run) begin() (train.Progress, *checkpoint.State, error) {
 	start := &r.plan.Start
 	if start.Weights != nil {

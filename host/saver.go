@@ -14,7 +14,7 @@ import (
 	"github.com/xtts-host/xtts-host/host/schedule"
 )
 
-// saver takes the run's checkpoints, and decides when. It belongs to the goroutine that trains.
+// saver saves the run's checkpoints, and decides when. Only the trainer's goroutine uses it.
 type saver struct {
 	run        *run
 	quarantine *batch.Quarantine
@@ -38,13 +38,13 @@ func newSaver(r *run, q *batch.Quarantine, state *checkpoint.State) *saver {
 	return s
 }
 
-// trained counts what a step was trained on.
+// trained counts the rows and frames of a step.
 func (s *saver) trained(step *event.Step) {
 	s.samples += int64(len(step.Rows))
 	s.frames += int64(step.Frames)
 }
 
-// step takes the checkpoint that is due after a step.
+// step saves the checkpoint that is due after a step.
 func (s *saver) step(step int64) error {
 	select {
 	case <-s.run.console.Save:
@@ -57,7 +57,7 @@ func (s *saver) step(step int64) error {
 	return nil
 }
 
-// evaluated takes a checkpoint of the best evaluation.
+// evaluated saves a checkpoint of the best evaluation.
 func (s *saver) evaluated(e *event.Evaluation) error {
 	if e.Best && s.due.ever() {
 		return s.saveIfRoom(event.Best)
@@ -65,14 +65,14 @@ func (s *saver) evaluated(e *event.Evaluation) error {
 	return nil
 }
 
-// current reports whether the last checkpoint holds what a new one would.
+// current reports whether the last checkpoint is up to date.
 func (s *saver) current() bool {
 	p := &s.run.loop.Train.Progress
 	return s.saved == [2]int64{p.Step, p.EvaluatedStep}
 }
 
-// saveIfRoom takes a checkpoint on the way. A disk without room for it does not end the run: the checkpoint before is as
-// it was, and by the next one there may be room. The lines of metrics.jsonl have to fit all the same.
+// saveIfRoom saves a checkpoint during training. A full disk does not end the run: the previous checkpoint stays
+// intact, and there may be space for the next one. The lines of metrics.jsonl must fit, however.
 func (s *saver) saveIfRoom(why event.Reason) error {
 	r := s.run
 	err := s.save(why)
@@ -84,7 +84,7 @@ func (s *saver) saveIfRoom(why event.Reason) error {
 	return r.bus.Publish(&event.Checkpoint{Step: r.loop.Train.Progress.Step, Reason: why, Err: err})
 }
 
-// save takes a checkpoint. The lines of the steps that it counts are made durable first.
+// save saves a checkpoint. It first makes the lines of the steps before it durable.
 func (s *saver) save(why event.Reason) error {
 	if !s.run.plan.World.Leads() {
 		return nil // the leading rank saves the same weights
@@ -108,7 +108,7 @@ func (s *saver) save(why event.Reason) error {
 		fmt.Fprintf(r.console.Err, "saved %s; training goes on\n", path)
 	}
 	if p.Best != nil && p.Best.Step == p.Step {
-		s.best = path // where the disk had no room for a better one, it stays the one before
+		s.best = path // without space for a better one, it stays the previous one
 	}
 	if err := r.bus.Publish(&event.Checkpoint{Step: p.Step, Path: path, Reason: why, Time: time.Since(began)}); err != nil {
 		return err
@@ -119,7 +119,7 @@ func (s *saver) save(why event.Reason) error {
 	return nil
 }
 
-// state is what a checkpoint holds beside weights and moments.
+// state returns the content of a checkpoint besides weights and moments.
 func (s *saver) state() checkpoint.State {
 	r, p := s.run, &s.run.loop.Train.Progress
 	state := checkpoint.State{

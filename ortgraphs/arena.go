@@ -8,17 +8,17 @@ import (
 	"github.com/xtts-host/xtts-host/shared/manifest"
 )
 
-// arenaAlign is the alignment, in bytes, of every parameter in every vector: that of CUDA's own allocations, so that a
-// view of a vector is as good as an allocation to every kernel.
+// arenaAlign is the alignment, in bytes, of every parameter in every vector. It equals the alignment of CUDA
+// allocations, so a kernel can use a view like an allocation.
 const arenaAlign = 256
 
-// Vector is one of the flat vectors that a run keeps its parameters in.
+// Vector is one of the flat vectors that contain the parameters of a run.
 type Vector int
 
 // The vectors of a run. An optimizer keeps several of the kind State: its moments, and the accumulated gradients.
 const (
 	Weights   Vector = iota // the f32 masters of all parameters
-	Gradients               // of trained parameters, in the type that the graph gives
+	Gradients               // of trained parameters, in the type of the graph's output
 	State                   // f32, of trained parameters
 	Copies                  // bf16, of parameters that the graph reads in bf16
 	vectors
@@ -28,26 +28,26 @@ func (v Vector) String() string {
 	return [vectors]string{"weights", "gradients", "state", "copies"}[v]
 }
 
-// Policy is what a run decides about the parameters of a bundle. The zero value trains all that the bundle trains,
-// in f32.
+// Policy has the decisions of a run about the parameters of a bundle. The zero value trains all parameters that the
+// bundle trains, in f32.
 type Policy struct {
-	// Frozen names the parameters that the run freezes, beside those that the bundle freezes.
+	// Frozen names the parameters that the run freezes, in addition to those that the bundle freezes.
 	Frozen map[string]bool
 	// Precision of the training graph: F32, also when it is empty, or BF16.
 	Precision manifest.DType
-	// Gradients holds the type of a gradient, by parameter, where it is not the one that the graph reads the parameter in.
+	// Gradients has the type of a gradient, by parameter, if it differs from the type of the parameter in the graph.
 	Gradients map[string]manifest.DType
 }
 
-// Role is what a run does with a parameter.
+// Role describes how a run uses a parameter.
 type Role struct {
 	// Trained parameters have a gradient and state.
 	Trained bool
-	// Decay says that weight decay applies.
+	// Decay is true if weight decay applies.
 	Decay bool
-	// Compute is the type that the graph reads: F32, the master itself, or BF16, its copy.
+	// Compute is the type in which the graph reads it: F32, the master itself, or BF16, its copy.
 	Compute manifest.DType
-	// Gradient is the type of the gradient; empty when there is none.
+	// Gradient is the type of the gradient; empty if there is none.
 	Gradient manifest.DType
 }
 
@@ -62,7 +62,7 @@ func (p Policy) role(parameter manifest.Parameter) Role {
 	return r
 }
 
-// types returns the element types of the role's parameters by vector, "" for a vector that does not have them.
+// types returns the element types of the role's parameters by vector, "" for a vector that does not contain them.
 func (r Role) types() (t [vectors]manifest.DType) {
 	t[Weights], t[Gradients] = manifest.F32, r.Gradient
 	if r.Trained {
@@ -111,7 +111,7 @@ type Segment struct {
 	offsets [vectors]int // bytes, in the vectors that have the segment
 }
 
-// Span is where elements stand in a vector.
+// Span is the position of elements in a vector.
 type Span struct {
 	DType manifest.DType
 	// Offset is in bytes.
@@ -121,12 +121,12 @@ type Span struct {
 // Bytes returns the size of the span.
 func (s Span) Bytes() int { return s.Elements * s.DType.Size() }
 
-// Arena places the parameters of a run in flat vectors, grouped by their roles, so that an optimizer step is few runs
-// over contiguous memory whatever the model. All vectors share one numbering of elements: an element of a parameter has
-// the same number everywhere, and the arena says at which byte of which vector it stands. What lies between parameters
-// is zero and stays zero: its gradient is.
+// Arena places the parameters of a run in flat vectors, grouped by their roles, so that an optimizer step is a few runs
+// over contiguous memory for any model. All vectors share one numbering of elements: an element of a parameter has the
+// same number everywhere, and the arena returns its byte offset in each vector. The gaps between parameters are zero
+// and stay zero, because their gradients are zero.
 //
-// No one else computes a size or an offset.
+// Only the arena computes sizes and offsets.
 type Arena struct {
 	segments []Segment
 	places   []Range // by parameter: its own elements, without alignment
@@ -134,7 +134,7 @@ type Arena struct {
 	bytes    [vectors]int
 }
 
-// NewArena lays out parameters under a policy. Their order decides within a role only.
+// NewArena lays out parameters under a policy. Their order matters only within a role.
 func NewArena(parameters []manifest.Parameter, policy Policy) *Arena {
 	a := &Arena{places: make([]Range, len(parameters)), of: make([]int, len(parameters))}
 	roles, sorted := make([]Role, len(parameters)), make([]int, len(parameters))
@@ -160,7 +160,7 @@ func NewArena(parameters []manifest.Parameter, policy Policy) *Arena {
 	return a
 }
 
-// Segments returns the segments in the order of their elements: those that are trained come first.
+// Segments returns the segments in the order of their elements: trained ones come first.
 func (a *Arena) Segments() []Segment { return a.segments }
 
 // Trained returns the elements of all trained parameters.
@@ -180,8 +180,8 @@ func (a *Arena) Role(parameter int) Role { return a.segments[a.of[parameter]].Ro
 // Bytes returns the size of a vector.
 func (a *Arena) Bytes(v Vector) int { return a.bytes[v] }
 
-// Parameter returns where a parameter stands in a vector, by its index in the bundle's list; ok is false when the
-// vector does not have it.
+// Parameter returns the position of a parameter in a vector, by its index in the bundle's list; ok is false if the
+// vector does not contain it.
 func (a *Arena) Parameter(v Vector, i int) (s Span, ok bool) {
 	segment := a.segments[a.of[i]]
 	if segment.types()[v] == "" {
@@ -190,8 +190,8 @@ func (a *Arena) Parameter(v Vector, i int) (s Span, ok bool) {
 	return segment.span(v, a.places[i]), true
 }
 
-// Span returns where a range stands in a vector. It panics when the vector does not have all of it, or has it in two
-// types: which ranges are asked for does not depend on data.
+// Span returns the position of a range in a vector. It panics if the vector does not contain all of it, or contains it
+// in two types: the ranges do not depend on data.
 func (a *Arena) Span(v Vector, r Range) Span {
 	var span Span
 	for _, s := range a.segments {
@@ -218,7 +218,7 @@ func (s Segment) span(v Vector, r Range) Span {
 	return Span{DType: t, Offset: s.offsets[v] + (r.Start-s.Start)*t.Size(), Elements: r.Len()}
 }
 
-// Memory is what the vectors of a run take, in bytes.
+// Memory has the sizes of the vectors of a run, in bytes.
 type Memory struct {
 	Weights     int `json:"weights_bytes"`
 	Copies      int `json:"copies_bytes,omitempty"`
@@ -227,7 +227,7 @@ type Memory struct {
 	Accumulator int `json:"accumulator_bytes,omitempty"`
 }
 
-// Memory returns what the vectors take with an optimizer of that name (OptimizerState), accumulating gradients or not.
+// Memory returns the sizes with an optimizer of that name (OptimizerState), with or without accumulated gradients.
 func (a *Arena) Memory(optimizer string, accumulating bool) Memory {
 	m := Memory{
 		Weights: a.Bytes(Weights), Copies: a.Bytes(Copies), Gradients: a.Bytes(Gradients),

@@ -13,15 +13,16 @@ import (
 	"github.com/xtts-host/xtts-host/shared/hint"
 )
 
-// bound is the smallest and the largest value of a setting.
+// bound is the range of a setting.
 type bound struct{ min, max float64 }
 
 const (
-	many = 1<<31 - 1 // products of two such numbers, and sums of those, stay within 64 bits
-	huge = 1e30      // the arithmetic of a step is in f32, which ends at 3.4e38
+	many = 1<<31 - 1 // products of two such numbers, and their sums, fit in 64 bits
+	huge = 1e30      // a step computes in f32, whose limit is 3.4e38
 )
 
-// bounds holds the numbers that no run can use. They end far beyond what is useful, and before memory or arithmetic does.
+// bounds are the ranges that a run can use. They are far wider than useful values, and narrow enough for memory and
+// arithmetic.
 var bounds = map[string]bound{
 	"epochs": {0, many}, "max-steps": {0, many}, "batch-size": {1, 1 << 20}, "accumulate": {1, 1 << 20},
 	"lr": {0, huge}, "warmup-steps": {0, many}, "weight-decay": {0, huge}, "grad-clip": {0, huge}, "max-skipped": {1, many},
@@ -32,10 +33,10 @@ var bounds = map[string]bound{
 	"plugin-timeout": {0, 86400}, "plugin-start-timeout": {0, 86400}, "max-quarantine": {-1, many}, "trace-steps": {1, many},
 }
 
-// choices holds the words that a setting may be.
+// choices are the words that a setting accepts.
 var choices = map[string][]string{"schedule": {"", "constant", "cosine", "linear", "exponential", "plateau"}, "device": {"auto", "cpu", "cuda"}, "precision": {"auto", "f32", "tf32", "bf16"}, "cuda-graphs": {"auto", "on", "off"}}
 
-// Choices returns the words that a setting may be, or nil when it is no choice between words.
+// Choices returns the words that a setting accepts, or nil if it is not a choice.
 func Choices(flag string) []string {
 	return slices.DeleteFunc(slices.Clone(choices[flag]), func(word string) bool { return word == "" })
 }
@@ -74,7 +75,7 @@ func (s *Set) Check() (err error) {
 	return nil
 }
 
-// gpuFlags mean something on a GPU only.
+// gpuFlags have an effect on a GPU only.
 var gpuFlags = []string{"data-gpu", "model-gpu", "enable-memory-isolation", "data-gpu-memory", "model-gpu-memory", "memory-baseline"}
 
 func checkValue(f *pflag.Flag) error {
@@ -82,7 +83,7 @@ func checkValue(f *pflag.Flag) error {
 	if words, ok := choices[f.Name]; ok && !slices.Contains(words, text) {
 		words = Choices(f.Name)
 		advice := ""
-		if len(text) > 4 { // the nearest to a shorter word may mean the opposite: gpu, cpu
+		if len(text) > 4 { // a word similar to a shorter one may mean the opposite: gpu, cpu
 			advice = hint.DidYouMean(text, words)
 		}
 		return hint.Errorf(advice, "must be %s", strings.Join(words, " or "))
@@ -105,7 +106,7 @@ func checkValue(f *pflag.Flag) error {
 	return nil
 }
 
-// place names a setting and its value as the person wrote it.
+// place names a setting and its value as the user wrote it.
 func (s *Set) place(f *pflag.Flag) string {
 	value := f.Value.String()
 	if list, ok := f.Value.(pflag.SliceValue); ok {

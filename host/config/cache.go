@@ -7,7 +7,7 @@ import (
 	"github.com/xtts-host/xtts-host/shared/hint"
 )
 
-// CacheFolder is the folder that --cache-dir names, and without it the user's.
+// CacheFolder returns the folder of --cache-dir, or the user's cache folder.
 func CacheFolder(given string) (string, error) {
 	if given != "" {
 		return filepath.Abs(given)

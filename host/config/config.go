@@ -80,7 +80,7 @@ type Config struct {
 	TraceSteps int
 }
 
-// RunFile is the name of the file in a run's folder that holds its settings.
+// RunFile is the file in a run folder that contains its settings.
 const RunFile = "config.yaml"
 
 // Set is a Config, the flags that fill it, and the origin of every value.
@@ -113,17 +113,17 @@ func New() *Set {
 // Groups returns the flags in the order of the help.
 func (s *Set) Groups() []Group { return s.groups }
 
-// PrintConfig reports whether the settings are to be printed instead of used.
+// PrintConfig reports whether to print the settings instead of using them.
 func (s *Set) PrintConfig() bool { return s.print }
 
-// TakeBundle fills what flags and environment left open with the bundle's defaults.
+// TakeBundle fills settings that flags and environment left open with the bundle's defaults.
 func (s *Set) TakeBundle(b *manifest.Bundle) {
 	take := func(name, value string) {
 		if s.origins[name] != "" {
 			return
 		}
 		if err := s.flags.Lookup(name).Value.Set(value); err != nil {
-			panic(fmt.Sprintf("config: the bundle's %s %q: %v", name, value, err)) // the bundle's schema knows better
+			panic(fmt.Sprintf("config: the bundle's %s %q: %v", name, value, err)) // the bundle's schema rules it out
 		}
 		s.origins[name] = fromBundle
 	}
@@ -135,7 +135,7 @@ func (s *Set) TakeBundle(b *manifest.Bundle) {
 	take("schedule", b.Schedule.Name)
 }
 
-// Given reports whether a person has given the setting: by a flag, the environment or a file.
+// Given reports whether the user has given the setting: by a flag, the environment or a file.
 func (s *Set) Given(name string) bool {
 	origin := s.origins[name]
 	return origin != "" && origin != fromBundle

@@ -13,11 +13,11 @@ import (
 	"github.com/xtts-host/xtts-host/shared/regular"
 )
 
-// code are the settings that name what is executed: the plugins' programs, and a library that is loaded.
+// code are the settings that name executed code: the programs of plugins, and a library.
 var code = []string{"plugins", "ort-lib"}
 
-// confirmedFile lists in the cache folder the code that this user's own command lines have named: a setting and a quoted
-// path on each line.
+// confirmedFile lists in the cache folder the code that this user's own command lines have named: a setting and a
+// quoted path on each line.
 const confirmedFile = "confirmed"
 
 // checkRunFile refuses code that only the config.yaml of a run folder names. The folder may come from someone else, and

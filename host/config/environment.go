@@ -24,7 +24,7 @@ func envName(f *pflag.Flag) string {
 // service of the name xtts-host.
 var notSettings = regexp.MustCompile(`^XTTS_HOST_(TEST_.*|SERVICE_HOST|SERVICE_PORT(_.*)?|PORT(_[0-9]+_.*)?)$`)
 
-// readEnv fills what the flags left open. An empty variable counts for nothing, a variable of no flag is refused.
+// readEnv fills settings that the flags left open. An empty variable is ignored; a variable of no flag is refused.
 func (s *Set) readEnv(environ []string) (err error) {
 	env := map[string]string{}
 	for _, e := range environ {

@@ -26,23 +26,23 @@ const pipelineKey = "pipeline"
 func key(flag string) string { return strings.ReplaceAll(flag, "-", "_") }
 
 // ofOneRun are settings that name a run. YAML writes them as comments, so that another run that reads the text does not
-// take them over.
+// use them.
 var ofOneRun = map[string]bool{"run-dir": true, "resume": true, "resume-or-start": true, "init": true, "debug-dir": true, "trace": true}
 
-// isSetting tells settings from flags that only say what to do with them.
+// isSetting reports whether a flag is a setting. Other flags select what to do with the settings.
 func isSetting(f *pflag.Flag) bool { return f.Name != "config" && f.Name != "print-config" }
 
-// maxFile bounds a config file, in bytes. Parsing takes a second at most for whatever they are.
+// maxFile limits a config file, in bytes. Parsing takes a second at most for any content.
 const maxFile = 64 << 10
 
-// readFile fills what flags and environment left open. JSON is YAML, so one parser reads both. A file that a run wrote
-// (config.yaml) can be read again.
+// readFile fills settings that flags and environment left open. JSON is YAML, so one parser reads both. It also reads a
+// file that a run wrote (config.yaml).
 func (s *Set) readFile(path string) error {
 	data, err := regular.Read(path, maxFile)
 	if err != nil {
 		return fmt.Errorf("config file: %w", err)
 	}
-	// Aliases make few bytes stand for any number of values, and a list of settings needs none.
+	// With aliases, a few bytes can expand to any number of values, and a list of settings needs none.
 	for _, t := range lexer.Tokenize(string(data)) {
 		if t.Type == token.AnchorType || t.Type == token.AliasType {
 			return fmt.Errorf("%s:%d: anchors and aliases (%s) are not supported", path, t.Position.Line, t.Value)
@@ -87,7 +87,7 @@ func (s *Set) readFile(path string) error {
 	return err
 }
 
-// checkKeys refuses a key of no setting, and names the nearest one.
+// checkKeys refuses an unknown key and names a similar one.
 func (s *Set) checkKeys(content any) error {
 	members, _ := content.(map[string]any)
 	keys := []string{pipelineKey}
@@ -104,8 +104,8 @@ func (s *Set) checkKeys(content any) error {
 	return nil
 }
 
-// numbers makes numbers of texts such as 1e-4 where a number is due: the parser follows YAML 1.1, in which a float has a
-// point. People leave it out, and so does Set.YAML.
+// numbers converts texts such as 1e-4 to numbers where a number is expected: the parser follows YAML 1.1, in which a
+// float has a point. Users omit it, and so does Set.YAML.
 func (s *Set) numbers(content any) {
 	members, _ := content.(map[string]any)
 	s.flags.VisitAll(func(f *pflag.Flag) {
@@ -117,7 +117,7 @@ func (s *Set) numbers(content any) {
 	})
 }
 
-// setValue gives a flag a value of the file.
+// setValue sets a flag to a value of the file.
 func setValue(f *pflag.Flag, v any) error {
 	switch v := v.(type) {
 	case []any:
@@ -137,11 +137,12 @@ func setValue(f *pflag.Flag, v any) error {
 	return f.Value.Set(fmt.Sprint(v))
 }
 
-// Change is a setting that has another value than it was given.
+// Change is a setting whose value differs from the given one.
 type Change struct{ Name, Value, Origin string }
 
-// YAML returns every setting with its origin as a comment, in the order of the help. As the text of a config file it gives
-// the same settings again, but for the files and folders of the run itself (run_dir, resume, init, debug_dir, trace), which are comments.
+// YAML returns every setting with its origin as a comment, in the order of the help. Read as a config file it gives the
+// same settings, except the files and folders of the run itself (run_dir, resume, init, debug_dir, trace), which are
+// comments.
 func (s *Set) YAML(changes ...Change) string {
 	var out strings.Builder
 	for _, g := range s.groups {
@@ -167,7 +168,8 @@ func (s *Set) YAML(changes ...Change) string {
 
 func origin(s *Set, name string) string { return cmp.Or(s.origins[name], isDefault) }
 
-// valueText writes a value as YAML. What is no number, no word and no list of those is JSON, which is YAML as well.
+// valueText formats a value as YAML. A value that is not a number, a word or a list of these is written as JSON, which
+// is YAML too.
 func valueText(f *pflag.Flag) string {
 	switch v := f.Value.(type) {
 	case pflag.SliceValue:
@@ -189,7 +191,7 @@ func valueText(f *pflag.Flag) string {
 func jsonText(v any) string {
 	var out strings.Builder
 	enc := json.NewEncoder(&out)
-	enc.SetEscapeHTML(false) // it is read by people
+	enc.SetEscapeHTML(false) // users read it
 	if err := enc.Encode(v); err != nil {
 		panic(err) // plain data
 	}
@@ -235,7 +237,7 @@ func (s *Set) Schema() map[string]any {
 	}
 }
 
-// pipelineSchema is that of bundle.json, where the same list stands.
+// pipelineSchema is the schema in bundle.json, which has the same list.
 func pipelineSchema() map[string]any {
 	text := map[string]any{"type": "string", "minLength": 1}
 	ports := map[string]any{"type": "object", "additionalProperties": text, "description": "tensors by the stage's ports"}

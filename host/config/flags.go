@@ -2,8 +2,8 @@ package config
 
 import "github.com/spf13/pflag"
 
-// define makes the flags, in the order of the help. Each says in one sentence what it sets, with its unit, and its default where the
-// library does not add it.
+// define defines the flags, in the order of the help. Each help text has one sentence with the unit, and the default
+// unless the library adds it.
 func (s *Set) define() {
 	c := &s.Config
 	s.defineInputs(s.group("Model, data and run folder"))

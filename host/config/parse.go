@@ -14,7 +14,7 @@ import (
 	"github.com/xtts-host/xtts-host/shared/hint"
 )
 
-// The origins of values. That of a value in a config file is the file's path, and a Note may say more.
+// The origins of values. The origin of a value in a config file is the file's path, and a Note may add to it.
 const (
 	fromFlag   = "flag"
 	fromEnv    = "environment"
@@ -22,8 +22,8 @@ const (
 	isDefault  = "default"
 )
 
-// Parse reads the command line and, for what it leaves open, what Load reads. Nothing but flags may stand on the command line.
-// It returns pflag.ErrHelp for --help.
+// Parse reads the command line, and then, as Load, the other sources. The command line must contain flags only. It
+// returns pflag.ErrHelp for --help.
 func (s *Set) Parse(args, environ []string) error {
 	if err := s.flags.Parse(args); err != nil {
 		return FlagError(s.flags, err)
@@ -34,7 +34,7 @@ func (s *Set) Parse(args, environ []string) error {
 	return s.Load(environ)
 }
 
-// Load fills what the flags, which have been parsed, leave open: from the environment, the file of --config and the run of
+// Load fills settings that the parsed flags left open: from the environment, the file of --config and the run of
 // --resume.
 func (s *Set) Load(environ []string) error {
 	s.flags.VisitAll(func(f *pflag.Flag) {
@@ -55,7 +55,7 @@ func (s *Set) Load(environ []string) error {
 	}
 	stepsAlone(s) // also of a run that is resumed: what is given now comes before its settings
 	if s.Resume != "" {
-		// A resumed run keeps its settings. The command line, the environment and --config come before them.
+		// A resumed run keeps its settings. The command line, the environment and --config have priority.
 		if err := s.readFile(runFile(s)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
@@ -66,14 +66,15 @@ func (s *Set) Load(environ []string) error {
 	return s.Check()
 }
 
-// Copy returns settings of their own with the same values and origins.
+// Copy returns an independent copy with the same values and origins.
 func (s *Set) Copy() *Set {
 	c := New()
 	c.Config, c.origins, c.file, c.print = s.Config, maps.Clone(s.origins), s.file, s.print
 	return c
 }
 
-// FlagError words an error of parsing flags: it names the flag, the value and the reason, and an unknown flag's nearest.
+// FlagError formats an error of parsing flags: it names the flag, the value and the reason, and for an unknown flag a
+// similar one.
 func FlagError(flags *pflag.FlagSet, err error) error {
 	if bad, ok := errors.AsType[*pflag.InvalidValueError](err); ok {
 		return fmt.Errorf("--%s %s: %w", bad.GetFlag().Name, bad.GetValue(), reason(bad.Unwrap()))
@@ -92,16 +93,16 @@ func FlagError(flags *pflag.FlagSet, err error) error {
 	return err
 }
 
-// exclusive lists what does not go together: the folder of a run to resume, and what only a new run has; what is
-// frozen, and what is not.
+// exclusive lists flags that exclude each other: the folder of a run to resume and flags of a new run; frozen and
+// trained parameters.
 var exclusive = map[string][]string{
 	"resume": {"run-dir", "init", "resume-or-start"}, "run-dir": {"resume", "resume-or-start"}, "init": {"resume"},
 	"resume-or-start": {"resume", "run-dir"},
 	"freeze":          {"train-only"}, "train-only": {"freeze"},
 }
 
-// open reports whether a source may fill a flag: nothing that goes before it has, and nothing that goes before it
-// excludes the flag. So --resume RUN works with a config file that has a run_dir.
+// open reports whether a source may set a flag: no source of higher priority has set it, or a flag that excludes it. So
+// --resume RUN works with a config file that has a run_dir.
 func (s *Set) open(f *pflag.Flag, source string) bool {
 	for _, other := range exclusive[f.Name] {
 		if had := s.origins[other]; had != "" && had != source {
@@ -119,7 +120,7 @@ func (s *Set) open(f *pflag.Flag, source string) bool {
 	return s.origins[f.Name] == ""
 }
 
-// reason words for people why a value cannot be read.
+// reason explains why a value cannot be read.
 func reason(err error) error {
 	bad, ok := errors.AsType[*strconv.NumError](err)
 	switch {

@@ -21,7 +21,7 @@ func (s *Set) RunYAML(changes ...Change) string {
 	return s.YAML(changes...)
 }
 
-// absolute leaves a path as it is when the working directory has been removed.
+// absolute leaves a path unchanged if the working directory has been removed.
 func absolute(path string) string {
 	if abs, err := filepath.Abs(path); err == nil {
 		return abs

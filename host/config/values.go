@@ -31,7 +31,7 @@ func (b *Bytes) Set(text string) error {
 			continue
 		}
 		v, err := strconv.ParseFloat(strings.TrimSpace(number), 64)
-		if err != nil || !(v*u.size >= 1) || v*u.size > 1<<53 { // up to there every amount can be printed exactly
+		if err != nil || !(v*u.size >= 1) || v*u.size > 1<<53 { // up to this limit, every amount can be printed exactly
 			break
 		}
 		*b = Bytes(v * u.size)
@@ -82,8 +82,8 @@ func (l *Limit) String() string {
 // Type implements pflag.Value.
 func (l *Limit) Type() string { return "limit" }
 
-// GPU names one: an index, a UUID or the beginning of one, auto, or cpu for none. Which names mean something is for the
-// machine to say. Empty is not given.
+// GPU names a GPU: an index, a UUID or the beginning of one, auto, or cpu for none. The machine decides which names are
+// valid. Empty means not given.
 type GPU string
 
 // Set implements pflag.Value.
@@ -97,13 +97,14 @@ func (g *GPU) String() string { return string(*g) }
 // Type implements pflag.Value.
 func (g *GPU) Type() string { return "gpu" }
 
-// choice is one of the words in choices. That it is one is checked when all settings are read, since the message names the source.
+// choice is one of the words in choices. It is checked after all settings are read, because the message names the
+// source.
 type choice struct {
 	value *string
 	words []string
 }
 
-// choose makes a flag whose value is one of its Choices.
+// choose defines a flag whose value is one of its Choices.
 func choose(f *pflag.FlagSet, value *string, name, standard, usage string) {
 	*value = standard
 	f.Var(&choice{value, Choices(name)}, name, usage)

@@ -29,8 +29,8 @@ import (
 	"github.com/xtts-host/xtts-host/shared/hint"
 )
 
-// Run is the command. set.Resume names the run, and its other settings are those of the run where the command line does
-// not replace them. asJSON writes a Result to console.Out, and the text to console.Err.
+// Run runs the command. set.Resume names the run; flags replace its other settings. asJSON writes a Result to
+// console.Out, and the text to console.Err.
 func Run(ctx context.Context, set *config.Set, asJSON bool, console host.Console) (err error) {
 	text := console.Out
 	if asJSON {
@@ -67,14 +67,14 @@ func Run(ctx context.Context, set *config.Set, asJSON bool, console host.Console
 	return nil
 }
 
-// describe says what is evaluated on what.
+// describe describes the checkpoint and the data.
 func describe(out io.Writer, p *plan.Plan) {
 	val := p.Data.Val
 	fmt.Fprintf(out, "checkpoint   %s\nvalidation   %s: %s, %.1f min\n", p.Start.Resumed.Path,
 		filepath.Join(val.Index.Dir, val.Index.List), report.Count(len(val.Index.Rows), "clip"), val.Minutes())
 }
 
-// Result is what was measured, for programs.
+// Result is the result as JSON.
 type Result struct {
 	Checkpoint string                  `json:"checkpoint"`
 	Data       string                  `json:"data"`
@@ -87,7 +87,7 @@ type Result struct {
 	EvalMs      float64 `json:"eval_ms"`
 }
 
-// evaluation is a model with what brings it the validation data.
+// evaluation is a model with the pipeline of the validation data.
 type evaluation struct {
 	plan    *plan.Plan
 	machine *machine.Machine
@@ -129,7 +129,7 @@ func open(ctx context.Context, p *plan.Plan, console host.Console) (_ *evaluatio
 	return e, nil
 }
 
-// close takes all down.
+// close closes everything.
 func (e *evaluation) close(ctx context.Context) error {
 	var errs []error
 	if e.session != nil {
@@ -160,7 +160,7 @@ func (e *evaluation) measure(ctx context.Context, stop <-chan struct{}) (*Result
 	}
 	indexed := q.Count()
 	source := p.Source()
-	// A run that ends at the checkpoint's step and has not been evaluated there has this evaluation left, and nothing else.
+	// A run that ends at the checkpoint's step without an evaluation has exactly this evaluation left.
 	source.MaxSteps, source.Epochs = at.Step, int(at.Step)
 	at = train.Progress{Step: at.Step, Epoch: at.Epoch, Batch: at.Batch}
 	source.Start(at)
@@ -177,7 +177,7 @@ func (e *evaluation) measure(ctx context.Context, stop <-chan struct{}) (*Result
 	return e.result(q.Count() - indexed + len(p.Data.Val.Index.Rejected)), nil
 }
 
-// result puts the evaluation together for programs.
+// result returns the evaluation as a Result.
 func (e *evaluation) result(quarantined int) *Result {
 	val := e.plan.Data.Val.Index
 	r := &Result{

@@ -5,7 +5,7 @@ import (
 	"github.com/xtts-host/xtts-host/host/pipeline"
 )
 
-// observer keeps the evaluation. There is no training batch and no step.
+// observer keeps the evaluation. There are no training batches and no steps.
 type observer evaluation
 
 // Batch implements train.Observer.

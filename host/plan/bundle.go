@@ -8,7 +8,7 @@ import (
 	"github.com/xtts-host/xtts-host/ortgraphs"
 )
 
-// OpenBundle opens the bundle, completes the settings by its defaults, and decides what is trained.
+// OpenBundle opens the bundle, completes the settings with its defaults, and decides which parameters are trained.
 func (d *Draft) OpenBundle(context.Context) (err error) {
 	if err = precision.Check(d.Config.Precision, d.card()); err != nil {
 		return err

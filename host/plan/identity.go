@@ -9,7 +9,7 @@ import (
 	"github.com/xtts-host/xtts-host/shared/manifest"
 )
 
-// identity names everything that changes numbers. Two runs with equal hashes are the same run.
+// identity returns everything that changes numbers. Two runs with equal hashes are the same run.
 func (p *Plan) identity() map[string]string {
 	b, c := p.Bundle.Manifest, p.Config
 	text := func(v any) string {
@@ -46,8 +46,8 @@ func (p *Plan) identity() map[string]string {
 	return hashes
 }
 
-// course names what decides on the learning rate beside its base. Where nothing is set that an older version did not have, it is what
-// that version wrote.
+// course names what decides on the learning rate beside its base. Where nothing is set that an older version did not
+// have, it is what that version wrote.
 func (p *Plan) course() []any {
 	c := p.Config
 	course := []any{c.Schedule, c.WarmupSteps}

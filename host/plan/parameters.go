@@ -6,7 +6,7 @@ import (
 	"github.com/xtts-host/xtts-host/ortgraphs"
 )
 
-// layOutParameters decides what is trained and where it stands in memory.
+// layOutParameters decides which parameters are trained, and their layout in memory.
 func (d *Draft) layOutParameters() error {
 	parameters := d.Bundle.Manifest.Parameters
 	frozen, err := freeze.Resolve(parameters, freeze.Patterns{Freeze: d.Config.Freeze, TrainOnly: d.Config.TrainOnly})
@@ -23,12 +23,12 @@ func (d *Draft) layOutParameters() error {
 // Accumulates reports whether gradients are summed up before an update: over micro-batches or over ranks.
 func (p *Plan) Accumulates() bool { return p.Config.Accumulate > 1 || !p.World.Alone() }
 
-// Memory is what weights, gradients and the optimizer take.
+// Memory returns the memory of weights, gradients and optimizer.
 func (p *Plan) Memory() ortgraphs.Memory {
 	return p.Arena.Memory(p.Bundle.Manifest.Optimizer.Name, p.Accumulates())
 }
 
-// trained says for the report what the run trains.
+// trained describes the trained parameters for the report.
 func (p *Plan) trained() report.Parameters {
 	m := p.Memory()
 	out := report.Parameters{

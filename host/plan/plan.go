@@ -19,7 +19,7 @@ import (
 	"github.com/xtts-host/xtts-host/shared/manifest"
 )
 
-// Plan is what a run is going to do. It does not change once New has returned it.
+// Plan describes a run. It does not change after New has returned it.
 type Plan struct {
 	Config    *config.Config // with the bundle's defaults
 	Placement place.Placement
@@ -29,7 +29,7 @@ type Plan struct {
 	Buckets   []manifest.Bucket
 	Precision precision.Precision
 	Arena     *ortgraphs.Arena // of the bundle's parameters, as this run trains them
-	Frozen    string           // freeze.Identity of those that the run freezes
+	Frozen    string           // freeze.Identity of the parameters that the run freezes
 
 	Data   batch.Data
 	Stages Stages
@@ -41,7 +41,7 @@ type Plan struct {
 	Start   Start
 }
 
-// New makes a plan from the settings. inventory opens what knows the machine's GPUs.
+// New makes a plan from the settings. inventory opens the inventory of the machine's GPUs.
 func New(ctx context.Context, set *config.Set, inventory func() (gpu.Inventory, error)) (*Plan, error) {
 	d := NewDraft(set)
 	place := func(context.Context) error { return d.Place(inventory) }
@@ -54,25 +54,25 @@ func New(ctx context.Context, set *config.Set, inventory func() (gpu.Inventory, 
 	return &d.Plan, nil
 }
 
-// Draft is a plan that is made part by part, by its methods in the order of New.
+// Draft is a plan in progress. Its methods are called in the order of New.
 type Draft struct {
 	Plan
 	set   *config.Set
 	cache string // folder
 }
 
-// NewDraft begins a plan.
+// NewDraft returns an empty plan.
 func NewDraft(set *config.Set) *Draft {
 	return &Draft{Plan: Plan{Config: &set.Config, World: world.World{Rank: 0, Size: 1}}, set: set}
 }
 
-// Place decides what runs where.
+// Place decides the placement.
 func (d *Draft) Place(inventory func() (gpu.Inventory, error)) (err error) {
 	d.Placement, err = place.Find(d.Config, inventory)
 	return err
 }
 
-// Close closes the files of what the run begins with. It may be called again.
+// Close closes the files of the initial state. It is idempotent.
 func (p *Plan) Close() error { return p.Start.close() }
 
 // OnGPU reports whether the model is on a GPU.
@@ -86,10 +86,10 @@ func (p *Plan) card() *gpu.Device {
 	return &p.Placement.Model.GPU
 }
 
-// Threads is how many threads of the CPU compute.
+// Threads is the number of CPU threads that compute.
 func (p *Plan) Threads() int { return cmp.Or(p.Config.Threads, runtime.GOMAXPROCS(0)) }
 
-// ORT is how ONNX Runtime is loaded.
+// ORT returns the options for ONNX Runtime.
 func (p *Plan) ORT() ort.Options {
 	return ort.Options{Library: p.Config.ORTLib, CUDA: p.OnGPU() && !cuda.Fake}
 }

@@ -7,7 +7,7 @@ import (
 	"github.com/xtts-host/xtts-host/host/record"
 )
 
-// Record is what people and reports get of the plan.
+// Record returns the part of the plan for banner, warnings and report.
 func (p *Plan) Record() *record.Plan {
 	return &record.Plan{
 		Config: p.Config, Manifest: p.Bundle.Manifest, Parameters: p.trained(), Data: p.Data, Pipeline: p.Stages.Resolved, Placement: p.Placement,
@@ -17,7 +17,7 @@ func (p *Plan) Record() *record.Plan {
 	}
 }
 
-// Warn says what is poor about the run that is about to start, and logs what was passed over.
+// Warn logs the warnings about the run, the plugin folders that are not used, and unknown characters.
 func (p *Plan) Warn(log *slog.Logger) {
 	r := p.Record()
 	for _, line := range r.Warnings() {

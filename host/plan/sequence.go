@@ -16,7 +16,8 @@ func (p *Plan) Source() *batch.Source {
 	return s
 }
 
-// Schedule is the course of the learning rate. What was fixed when the run began is that of the checkpoint that it goes on from.
+// Schedule returns the learning rate schedule. A resumed run takes the parts that are fixed at the start of a run from
+// its checkpoint.
 func (p *Plan) Schedule() schedule.Schedule {
 	c := p.Config
 	s := schedule.Schedule{
@@ -34,12 +35,12 @@ func (p *Plan) Schedule() schedule.Schedule {
 	return s
 }
 
-// EarlyStop says when the run ends because its validation loss does not fall.
+// EarlyStop returns the condition for an early end of the run: a validation loss that does not fall.
 func (p *Plan) EarlyStop() schedule.EarlyStop {
 	return schedule.EarlyStop{Evaluations: p.Config.EarlyStop, Delta: p.Config.EarlyStopDelta}
 }
 
-// checkLearning refuses a learning rate without a meaning, and what needs a validation loss where there is none.
+// checkLearning refuses invalid learning rates, and schedules that need a validation loss in a run without one.
 func (d *Draft) checkLearning() error {
 	c := d.Config
 	if c.MinLR > c.LR {

@@ -15,16 +15,16 @@ import (
 	"github.com/xtts-host/xtts-host/shared/ring"
 )
 
-// minSlots is the smallest value of --slots: one batch is transferred while another one is trained on.
+// minSlots is the smallest value of --slots: one batch is transferred during training on another.
 const minSlots = 2
 
-// Slots are the places of batches of one size.
+// Slots are the slots for batches of one size.
 type Slots struct {
 	Layouts []ring.Layout // by bucket
 	Device  int           // slots there
 }
 
-// Size is how many bytes a batch takes in the ring.
+// Size returns the bytes of a batch in the ring.
 func (s *Slots) Size() int {
 	size := 0
 	for _, l := range s.Layouts {
@@ -33,10 +33,10 @@ func (s *Slots) Size() int {
 	return size
 }
 
-// Ring is how batches are kept ready. Config.BufferSize is the number of its slots.
+// Ring has the settings for prepared batches. Config.BufferSize is the number of ring slots.
 type Ring struct {
 	Asked    int // slots, before they were lowered to fit --ring-memory
-	Prefetch int // batches that are ready before the first step
+	Prefetch int // batches to prepare before the first step
 }
 
 // SlotsFor sizes the slots for batches of so many rows.
@@ -68,7 +68,7 @@ func (d *Draft) Fit(context.Context) error {
 	if d.Slots, err = d.SlotsFor(c.BatchSize); err != nil {
 		return err
 	}
-	if c.Slots == 0 { // an epoch of fewer batches never fills more
+	if c.Slots == 0 { // an epoch with fewer batches never fills more
 		d.Slots.Device = max(minSlots, min(d.Slots.Device, d.Data.Train.Plan.Batches()))
 	}
 	if d.Ring, err = d.sizeRing(); err != nil {
@@ -80,7 +80,7 @@ func (d *Draft) Fit(context.Context) error {
 
 func (d *Draft) sizeRing() (Ring, error) {
 	c, slot := d.Config, d.Slots.Size()
-	// The smaller the batch, the shorter the step, and the more batches are kept ready.
+	// The smaller the batch, the shorter the step, and the more batches are prepared ahead.
 	r := Ring{Asked: c.BufferSize, Prefetch: max(2, min(8, 64/c.BatchSize))}
 	if most := int(c.RingMemory) / slot; most < c.BufferSize {
 		if most < 1 {
@@ -94,7 +94,8 @@ func (d *Draft) sizeRing() (Ring, error) {
 	return r, nil
 }
 
-// MemoryFor plans the memory of the model GPU: what the bundle and batches of that size fix, and what is left for what graphs compute.
+// MemoryFor plans the memory of the model GPU: the fixed needs of the bundle and of batches of that size, and the rest
+// for the graphs.
 func (p *Plan) MemoryFor(s Slots) memory.Plan {
 	all := p.Memory()
 	return memory.Plan{

@@ -10,15 +10,15 @@ import (
 	"github.com/xtts-host/xtts-host/shared/manifest"
 )
 
-// Stages are what batches go through.
+// Stages describe the stages of the pipeline.
 type Stages struct {
 	Folders  []catalog.Entry          // of --plugins
-	Asked    []manifest.StageInstance // the pipeline as it is asked for
-	Resolved *catalog.Resolved        // and as it was understood
+	Asked    []manifest.StageInstance // the pipeline in the settings
+	Resolved *catalog.Resolved        // the resolved pipeline
 	Shares   []int64                  // bytes of the data GPU for a process, by plugin; 0 without a limit
 }
 
-// ResolveStages finds the plugins, checks the pipeline like a program, and whether its processes have room on the data GPU.
+// ResolveStages finds the plugins, type-checks the pipeline, and checks whether its processes fit on the data GPU.
 func (d *Draft) ResolveStages(context.Context) error {
 	entries, err := catalog.Scan(d.Config.Plugins)
 	if err != nil {
@@ -60,7 +60,7 @@ func (s *Stages) uses(plugin string) bool {
 	return false
 }
 
-// Workers is how many processes a plugin has.
+// Workers returns the number of processes of a plugin.
 func (p *Plan) Workers(plugin int) int {
 	return max(1, p.Config.PluginWorkers[p.Stages.Resolved.Plugins[plugin].Name()])
 }

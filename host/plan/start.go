@@ -14,14 +14,14 @@ import (
 	"github.com/xtts-host/xtts-host/shared/hint"
 )
 
-// Start is what a run begins with, if not with the bundle's weights: Resumed or Weights.
+// Start is the initial state of a run other than the bundle's weights: Resumed or Weights.
 type Start struct {
 	Resumed *checkpoint.Checkpoint
 	Damaged []checkpoint.Skipped // newer ones than Resumed
 	Weights *Weights
 }
 
-// FindStart opens what the run begins with, so that nothing is written where it does not fit.
+// FindStart opens the initial state. So a checkpoint that does not match is refused before anything is written.
 func (d *Draft) FindStart(context.Context) (err error) {
 	switch c := d.Config; {
 	case c.Resume != "":
@@ -43,7 +43,7 @@ func (d *Draft) FindStart(context.Context) (err error) {
 	return nil
 }
 
-// isRun tells a folder that no run has written from that of a run that ended before its first checkpoint.
+// isRun reports whether a run has written to the folder. Such a run may have ended before its first checkpoint.
 func isRun(folder string) error {
 	const advice = "name the folder that a run has written, which holds checkpoints"
 	info, err := os.Stat(folder)
@@ -57,7 +57,7 @@ func isRun(folder string) error {
 	}
 	for _, name := range []string{checkpoint.Folder, config.RunFile} {
 		if _, err := os.Stat(filepath.Join(folder, name)); !errors.Is(err, fs.ErrNotExist) {
-			return nil // what else is wrong is said by who reads it
+			return nil // the reader reports other errors
 		}
 	}
 	return hint.Errorf(advice, "not the folder of a run: neither %s nor %s is there", checkpoint.Folder, config.RunFile)

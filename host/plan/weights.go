@@ -15,7 +15,7 @@ import (
 	"github.com/xtts-host/xtts-host/ortgraphs/safetensors"
 )
 
-// Weights is a safetensors file that a run begins with.
+// Weights is a safetensors file with initial weights.
 type Weights struct {
 	checkpoint.Weights
 	io.Closer
@@ -23,8 +23,8 @@ type Weights struct {
 	damaged []checkpoint.Skipped // newer checkpoints of the same run
 }
 
-// openWeights takes a safetensors file, the folder of a checkpoint or bundle, or a run's folder: then its newest
-// checkpoint that is intact. A checkpoint is verified as for a run that goes on.
+// openWeights opens a safetensors file, the folder of a checkpoint or bundle, or a run folder: then the newest
+// checkpoint that is intact. It verifies a checkpoint as for a resumed run.
 func openWeights(from string) (*Weights, error) {
 	from, at := config.SplitRun(from)
 	info, err := os.Stat(from)
@@ -46,7 +46,7 @@ func openWeights(from string) (*Weights, error) {
 		if err == nil {
 			return &Weights{c.Weights, c, c.Path, nil}, nil
 		}
-		if !errors.Is(err, fs.ErrNotExist) { // otherwise files of a checkpoint are missing: it is none
+		if !errors.Is(err, fs.ErrNotExist) { // otherwise it is not a checkpoint, because files are missing
 			return nil, err
 		}
 		from = filepath.Join(from, ortgraphs.WeightsFile)
@@ -58,13 +58,13 @@ func openWeights(from string) (*Weights, error) {
 	return &Weights{checkpoint.Weights{f.Reader}, f, from, nil}, nil
 }
 
-// Match says what became of every tensor, by name.
+// Match lists the tensors by the result of loading them.
 type Match struct {
 	Taken, Reshaped, Missing, Unused []string
 	damaged                          []checkpoint.Skipped
 }
 
-// Into fills the tensors that have the same name and shape; the others keep what they hold.
+// Into loads the tensors that have the same name and shape; the others keep their values.
 func (w *Weights) Into(tensors []checkpoint.Tensor) (Match, error) {
 	m := Match{damaged: w.damaged}
 	wanted := map[string]bool{}
@@ -91,7 +91,7 @@ func (w *Weights) Into(tensors []checkpoint.Tensor) (Match, error) {
 	return m, nil
 }
 
-// Text says for the console what matched. It shortens lists of names; log.jsonl has them whole.
+// Text describes the match for the console. It shortens lists of names; log.jsonl has the complete lists.
 func (m Match) Text(path string) string {
 	const shown = 5
 	var b strings.Builder

@@ -27,7 +27,7 @@ func Names() []string { return []string{Constant, Cosine, Linear, Exponential, P
 type Schedule struct {
 	Name   string  `json:"name"`
 	BaseLR float64 `json:"base_lr"`
-	// MinLR is the floor: no course goes below it after the warm-up.
+	// MinLR is the minimum after the warm-up.
 	MinLR       float64 `json:"min_lr,omitempty"`
 	WarmupSteps int64   `json:"warmup_steps"`
 	// DecayStart is the step at which cosine, linear and exponential begin to fall: the end of the warm-up. It is 0 in
@@ -62,7 +62,7 @@ func (c Schedule) LR(s int64, reductions int) float64 {
 	return rate
 }
 
-// fall puts a rate between the floor and itself.
+// fall reduces a rate to a share of its distance from the minimum, from DecayStart on.
 func (c Schedule) fall(rate float64, s int64, share float64) float64 {
 	if s < c.DecayStart {
 		return rate
@@ -70,12 +70,12 @@ func (c Schedule) fall(rate float64, s int64, share float64) float64 {
 	return c.MinLR + (rate-c.MinLR)*share
 }
 
-// progress is how far a step is on the way from DecayStart to TotalSteps, 0 to 1.
+// progress returns the position of a step between DecayStart and TotalSteps, from 0 to 1.
 func (c Schedule) progress(s int64) float64 {
 	switch {
-	case c.TotalSteps == 0: // without an end
+	case c.TotalSteps == 0: // no end
 		return 0
-	case c.TotalSteps <= c.DecayStart: // it ended in the warm-up, and the run goes on
+	case c.TotalSteps <= c.DecayStart: // the run ended in the warm-up, and continues
 		return 1
 	}
 	return min(1, float64(s-c.DecayStart)/float64(c.TotalSteps-c.DecayStart))
@@ -84,8 +84,8 @@ func (c Schedule) progress(s int64) float64 {
 // Ends reports whether the course depends on the length of the run.
 func (c Schedule) Ends() bool { return c.Name == Cosine || c.Name == Linear }
 
-// Continue returns the schedule of a run that goes on from saved. It keeps what was fixed when the run began, unless
-// another course was asked for.
+// Continue returns the schedule of a run that continues from saved. It keeps the values that are fixed at the start of
+// a run, unless another course is requested.
 func (c Schedule) Continue(saved Schedule) Schedule {
 	if saved.Name == c.Name && saved.WarmupSteps == c.WarmupSteps {
 		c.TotalSteps, c.DecayStart = saved.TotalSteps, saved.DecayStart

@@ -10,8 +10,8 @@ type Waiting struct {
 	Evaluations int `json:"evaluations"`
 }
 
-// Observe takes the loss of an evaluation. A loss is lower if it is below the best by more than delta. A loss that is not
-// finite is never lower.
+// Observe takes the loss of an evaluation. A loss is lower if it is below the best by more than delta. A loss that is
+// not finite is never lower.
 func (w *Waiting) Observe(loss, delta float64) {
 	if finite := !math.IsNaN(loss) && !math.IsInf(loss, 0); finite && (w.Best == nil || loss < *w.Best-delta) {
 		*w = Waiting{Best: &loss}
@@ -20,15 +20,15 @@ func (w *Waiting) Observe(loss, delta float64) {
 	w.Evaluations++
 }
 
-// State is what Plateau has seen of a run. A checkpoint holds it.
+// State is the state of Plateau, stored in checkpoints.
 type State struct {
 	// Reductions counts how often the rate was multiplied by Factor.
 	Reductions int `json:"reductions"`
 	Waiting
 }
 
-// Observe takes the loss of the evaluation after step windows, and reports whether it lowers the rate. An evaluation within the warm-up
-// can only be the best.
+// Observe takes the loss of the evaluation after step windows, and reports whether it lowers the rate. An evaluation
+// during the warm-up can set the best loss, but cannot lower the rate.
 func (c Schedule) Observe(s *State, step int64, loss float64) (reduced bool) {
 	if c.Name != Plateau {
 		return false

@@ -106,7 +106,7 @@ func (m *Machine) driver(ctx context.Context) (string, error) {
 	return said, nil
 }
 
-// onCPU reports whether the run uses the CPU only: no GPU is requested, and there is none.
+// onCPU reports whether the run uses the CPU: the CPU is requested, or no GPU is requested and there is none.
 func (m *Machine) onCPU() bool {
 	return m.Request.Device == place.CPU || m.Request.Needs() == 0 && len(m.Report.GPUs) == 0
 }

@@ -12,12 +12,12 @@ import (
 	"github.com/xtts-host/xtts-host/ortgraphs/onnxpb"
 )
 
-// ErrNothing says that no output of a graph is asked for.
+// ErrNothing is the error if no output of the graph is requested.
 var ErrNothing = errors.New("no output of the graph is asked for")
 
-// Model returns the model with those outputs that keep accepts, and with what they need: nodes, inputs, initializers,
-// value infos and functions. What remains is shared with model, unchanged and in its order; model itself does not
-// change. Pruning what was pruned to the same outputs changes nothing.
+// Model returns the model with the outputs that keep accepts, and everything that they need: nodes, inputs,
+// initializers, value infos and functions. The rest is shared with model, unchanged and in its order; model itself does
+// not change. Pruning to the same outputs again changes nothing.
 func Model(model *onnxpb.ModelProto, keep func(output string) bool) (*onnxpb.ModelProto, error) {
 	g := model.GetGraph()
 	outputs := filter(g.GetOutput(), func(v *onnxpb.ValueInfoProto) bool { return keep(v.GetName()) })
@@ -62,8 +62,8 @@ func filter[T any](list []T, keep func(T) bool) []T {
 	return kept
 }
 
-// reached is what some outputs need: nodes, and the names of values. A node that is needed for one of its outputs keeps
-// the others, and what is said of them.
+// reached is the part of a graph that some outputs need: nodes, and the names of values. A node that is needed for one
+// of its outputs keeps its other outputs and their value infos.
 type reached struct {
 	nodes  map[*onnxpb.NodeProto]bool
 	values map[string]bool
@@ -99,11 +99,12 @@ func reach(g *onnxpb.GraphProto, outputs []*onnxpb.ValueInfoProto) reached {
 			}
 		}
 	}
-	delete(r.values, "") // an optional input or output that is absent
+	delete(r.values, "") // an absent optional input or output
 	return r
 }
 
-// reads returns the names of the values that a node takes: its inputs, and what the graphs inside it take from outside.
+// reads returns the names of the values that a node reads: its inputs, and values from outside that its inner graphs
+// read.
 func reads(n *onnxpb.NodeProto) map[string]bool {
 	names := map[string]bool{}
 	for _, name := range n.Input {
@@ -147,7 +148,7 @@ func free(g *onnxpb.GraphProto) map[string]bool {
 	return used
 }
 
-// inner yields the graphs in a node's attributes.
+// inner iterates over the graphs in a node's attributes.
 func inner(n *onnxpb.NodeProto) func(yield func(*onnxpb.GraphProto) bool) {
 	return func(yield func(*onnxpb.GraphProto) bool) {
 		for _, a := range n.Attribute {
