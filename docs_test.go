@@ -149,7 +149,7 @@ func (p page) anchors() (names []string) {
 }
 
 // TestDocsNameWhatExists: targets of make and scripts, in code blocks and in code spans. The program's own commands are tested
-// beside the program.
+// in the folder of the program.
 func TestDocsNameWhatExists(t *testing.T) {
 	makefile, err := os.ReadFile("Makefile")
 	if err != nil {

@@ -74,7 +74,7 @@ func TestEarlyStop(t *testing.T) {
 	if !strings.Contains(out.String(), "stopped early   at step ") {
 		t.Errorf("the table does not say why the run ended:\n%s", &out)
 	}
-	// It goes on when it is told to, and only then.
+	// It continues only on request.
 	resume := []string{"--plugins", plugins, "--graph", pico, "--train-data", clips, "--batch-size", "4", "--resume", dir}
 	before := r.Steps
 	for _, c := range []struct {

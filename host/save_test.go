@@ -12,7 +12,7 @@ import (
 	"github.com/xtts-host/xtts-host/host/exit"
 )
 
-// TestSaveOnRequest asks for a checkpoint in the middle of a run, which goes on until it is interrupted.
+// TestSaveOnRequest requests a checkpoint in the middle of a run, which continues until it is interrupted.
 func TestSaveOnRequest(t *testing.T) {
 	save, stop := make(chan struct{}, 1), make(chan struct{})
 	var asked, stopped sync.Once
@@ -23,7 +23,7 @@ func TestSaveOnRequest(t *testing.T) {
 	})
 	var said string
 	warnings := writer(func(p []byte) {
-		if bytes.Contains(p, []byte("training goes on")) {
+		if bytes.Contains(p, []byte("training continues")) {
 			stopped.Do(func() { said = string(p); close(stop) })
 		}
 	})
@@ -32,7 +32,7 @@ func TestSaveOnRequest(t *testing.T) {
 		t.Fatal(err)
 	}
 	found, err := filepath.Glob(filepath.Join(dir, checkpoint.Folder, "step-*"))
-	if err != nil || len(found) == 0 || said != "saved "+found[0]+"; training goes on\n" {
+	if err != nil || len(found) == 0 || said != "saved "+found[0]+"; training continues\n" {
 		t.Errorf("checkpoints %v, the run said %q: %v", found, said, err)
 	}
 	if log, err := os.ReadFile(filepath.Join(dir, "log.jsonl")); err != nil || !bytes.Contains(log, []byte(`"reason":"asked"`)) {
@@ -40,7 +40,7 @@ func TestSaveOnRequest(t *testing.T) {
 	}
 }
 
-// TestReaderGone: a run whose outputs no one reads any more goes on to its end, and says so in its log.
+// TestReaderGone: a run whose outputs no one reads any more continues to its end, and its log has a warning.
 func TestReaderGone(t *testing.T) {
 	closed := brokenPipe{}
 	dir, err := trainPico(t, Console{Out: closed, Err: closed}, "--max-steps", "3")
@@ -52,7 +52,7 @@ func TestReaderGone(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, name := range []string{"output", "error"} {
-		if n := bytes.Count(log, []byte("the standard "+name+" cannot be written to, the run goes on without it: broken pipe")); n != 1 {
+		if n := bytes.Count(log, []byte("the standard "+name+" cannot be written to, the run continues without it: broken pipe")); n != 1 {
 			t.Errorf("log.jsonl says %d times that the standard %s has no reader", n, name)
 		}
 	}

@@ -105,7 +105,7 @@ func (s *saver) save(why event.Reason) error {
 	s.saved = [2]int64{p.Step, p.EvaluatedStep}
 	s.due.saved()
 	if why == event.Asked {
-		fmt.Fprintf(r.console.Err, "saved %s; training goes on\n", path)
+		fmt.Fprintf(r.console.Err, "saved %s; training continues\n", path)
 	}
 	if p.Best != nil && p.Best.Step == p.Step {
 		s.best = path // without space for a better one, it stays the previous one

@@ -162,7 +162,7 @@ func TestResizedBundle(t *testing.T) {
 	}
 }
 
-// TestProsodyBundle has pitch and energy beside the spectrograms, counted by their lengths. The graph does not use them, so the
+// TestProsodyBundle has pitch and energy in addition to the spectrograms, with the same lengths. The graph does not use them, so the
 // losses are those without.
 func TestProsodyBundle(t *testing.T) {
 	dir := rebuild(t, func(m *manifest.Bundle) {

@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// TestTemplate runs the plugin that authors copy beside the first-party ones: doing nothing it changes no loss, also when it is
+// TestTemplate runs the plugin that authors copy, with the first-party ones. It does nothing, so it changes no loss, also when it is
 // killed, and doing something it does the same again.
 func TestTemplate(t *testing.T) {
 	folder := t.TempDir()

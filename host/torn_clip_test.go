@@ -9,7 +9,7 @@ import (
 	"github.com/xtts-host/xtts-host/host/dataset"
 )
 
-// TestClipTornDuringTheRun truncates a clip after the index was made: the decoder finds it, the run goes on without it, and the checkpoint
+// TestClipTornDuringTheRun truncates a clip after the index was made: the decoder finds it, the run continues without it, and the checkpoint
 // names it.
 func TestClipTornDuringTheRun(t *testing.T) {
 	sample, err := dataset.Sample(t.TempDir())

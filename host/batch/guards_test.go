@@ -72,16 +72,16 @@ func TestDamageIsBlamedOnNoOtherProcess(t *testing.T) {
 			if tt.same {
 				other = a
 			}
-			batch, beside := &pipeline.Batch{Slot: 0}, &pipeline.Batch{Slot: 1}
+			batch, second := &pipeline.Batch{Slot: 0}, &pipeline.Batch{Slot: 1}
 			r.guards.begin(batch)
-			r.guards.begin(beside)
-			r.guards.enter(beside.Slot, other)
+			r.guards.begin(second)
+			r.guards.enter(second.Slot, other)
 			if tt.before {
-				r.guards.leave(beside.Slot, false)
+				r.guards.leave(second.Slot, false)
 			}
 			a.call = func(slot int) (supervise.Result, error) {
 				if tt.lost {
-					r.guards.leave(beside.Slot, true)
+					r.guards.leave(second.Slot, true)
 				}
 				clear(r.ring.Slot(slot))
 				return supervise.Result{}, nil

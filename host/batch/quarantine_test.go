@@ -125,9 +125,9 @@ func TestQuarantineListsWhatTrainingPassed(t *testing.T) {
 	}
 }
 
-// TestQuarantineOfStrangers checks that what lists, recordings and stages wrote is neither too long to be read again nor
+// TestQuarantineOfUntrustedText checks that what lists, recordings and stages wrote is neither too long to be read again nor
 // steers a terminal.
-func TestQuarantineOfStrangers(t *testing.T) {
+func TestQuarantineOfUntrustedText(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "quarantine.jsonl")
 	q, err := OpenQuarantine(path, quarantineData(24, 0), 0)
 	if err != nil {

@@ -168,9 +168,9 @@ func places(s *Source) []place {
 	return list
 }
 
-// TestSourceGoesOn starts sources of random sizes at every place of their sequence: what follows is what followed in the run that
+// TestSourceContinues starts sources of random sizes at every place of their sequence: what follows is what followed in the run that
 // was not interrupted.
-func TestSourceGoesOn(t *testing.T) {
+func TestSourceContinues(t *testing.T) {
 	const sources = 150
 	r := rand.New(rand.NewPCG(1, 2))
 	places0, due := 0, 0

@@ -104,8 +104,8 @@ func TestBatchThatEndsEveryProcess(t *testing.T) {
 	}
 }
 
-// TestProcessThatSpoilsManyEmptyRows ends once for all of them: rebuilding the batch.
-func TestProcessThatSpoilsManyEmptyRows(t *testing.T) {
+// TestProcessThatDamagesManyEmptyRows ends once for all of them: rebuilding the batch.
+func TestProcessThatDamagesManyEmptyRows(t *testing.T) {
 	mel := ring.Tensor{Name: "mel", DType: manifest.F32, Shape: []int{maxEnds + 1, 2}}
 	layout := ring.NewLayout([]ring.Tensor{mel}, nil)
 	memory, err := ring.Create(1, layout.Size)

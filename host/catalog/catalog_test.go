@@ -192,7 +192,7 @@ func TestScanFolder(t *testing.T) {
 	}
 }
 
-func TestScanRefusesTwins(t *testing.T) {
+func TestScanRefusesDuplicateIDs(t *testing.T) {
 	dir := t.TempDir()
 	for _, name := range []string{"a", "b"} {
 		write(t, filepath.Join(dir, name, "plugin.json"), pluginJSON("noise", executable("prog")))

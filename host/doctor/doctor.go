@@ -109,7 +109,7 @@ func (e *examination) driver(failed error) {
 // cudaLibraries are the libraries of the driver, and those that ONNX Runtime's CUDA provider loads.
 var cudaLibraries = append([]string{"libcuda.so.1"}, ort.CUDALibraries()...)
 
-// cudaProvider stands beside the library of ONNX Runtime, in its build for CUDA.
+// cudaProvider is in the folder of the ONNX Runtime library, in its build for CUDA.
 const cudaProvider = "libonnxruntime_providers_cuda.so"
 
 func (e *examination) libraries(ctx context.Context) {
@@ -125,10 +125,10 @@ func (e *examination) libraries(ctx context.Context) {
 			e.provider(filepath.Join(filepath.Dir(ours.Path), cudaProvider))
 		}
 	}
-	beside := func(name string) string { return filepath.Join(filepath.Dir(ours.Path), name) }
+	sibling := func(name string) string { return filepath.Join(filepath.Dir(ours.Path), name) }
 	var elsewhere, missing []string
 	for _, name := range cudaLibraries {
-		if path := beside(name); onGPU && filepath.IsAbs(path) && exists(path) {
+		if path := sibling(name); onGPU && filepath.IsAbs(path) && exists(path) {
 			r.add(OK, "", "%s: %s", name, path) // loaded with ONNX Runtime, before the loader searches elsewhere
 		} else {
 			elsewhere = append(elsewhere, name)

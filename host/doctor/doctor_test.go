@@ -105,8 +105,8 @@ func TestGPUs(t *testing.T) {
 	}
 }
 
-// TestLibrariesBesideONNXRuntime: training on a GPU looks for the library with CUDA, and finds beside it what the loader does not.
-func TestLibrariesBesideONNXRuntime(t *testing.T) {
+// TestLibrariesInFolderOfONNXRuntime: on a GPU, doctor looks for the library with CUDA, and finds its libraries in the same folder if the loader does not.
+func TestLibrariesInFolderOfONNXRuntime(t *testing.T) {
 	dir := t.TempDir()
 	for _, name := range append([]string{cudaProvider}, cudaLibraries[1:]...) {
 		if err := os.WriteFile(filepath.Join(dir, name), nil, 0o666); err != nil {
@@ -158,7 +158,7 @@ func TestBad(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			r := Examine(t.Context(), Config{Command: looked(t, tt.script, tt.cards...), Place: tt.place, OnCPU: tt.onCPU, CUDA: true})
 			if planned := strings.Contains(strings.Join(texts(r, Note), "\n"), "placement: it would be: plugins on the CPU, the model on GPU 0: the first GPU"); planned != (tt.name == "build without CUDA") {
-				t.Errorf("the placement is told beside its refusal: %v", planned)
+				t.Errorf("the placement is reported although it is refused: %v", planned)
 			}
 			got := texts(r, Bad)
 			if !slices.EqualFunc(got, tt.want, strings.HasPrefix) || r.Works != (tt.want == nil) || r.Bad() != len(tt.want) {

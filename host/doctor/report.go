@@ -89,7 +89,7 @@ func (r *Report) Bad() int {
 
 var marks = map[State]string{OK: "✓", Note: "-", Bad: "✗"}
 
-// Write tells people.
+// Write prints the report as text.
 func (r *Report) Write(out io.Writer) error {
 	var text strings.Builder
 	for _, s := range r.Sections {

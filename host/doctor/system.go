@@ -18,7 +18,7 @@ const (
 	enoughDescriptors = 1024
 )
 
-// system tells the limits of the operating system and of the container.
+// system reports the limits of the operating system and of the container.
 func (e *examination) system() {
 	r := e.report
 	r.section("machine")

@@ -58,7 +58,7 @@ func TestPlaceInBuildWithoutCUDA(t *testing.T) {
 	}
 }
 
-// TestPlaceOnCPUAsksNoDriver checks that --device cpu works beside a driver that does not.
+// TestPlaceOnCPUAsksNoDriver checks that --device cpu works with a broken driver.
 func TestPlaceOnCPUAsksNoDriver(t *testing.T) {
 	broken := func() (gpu.Inventory, error) { return nil, errors.New("broken") }
 	if _, err := Find(settings(t, "--device", "cpu"), broken); err != nil {

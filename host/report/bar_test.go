@@ -82,8 +82,8 @@ func barScreen(t *testing.T, columns int, wait time.Duration) string {
 	return screen
 }
 
-// TestBarOutlivesTyping: what is typed, ^C among it, moves the cursor.
-func TestBarOutlivesTyping(t *testing.T) {
+// TestBarSurvivesTyping: what is typed, ^C among it, moves the cursor.
+func TestBarSurvivesTyping(t *testing.T) {
 	s := screentest.Open(t, 100, 24)
 	b := NewBar(s.TTY)
 	b.Start(standing(event.Snapshot{Run: event.Start{Total: 240}}))

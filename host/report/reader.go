@@ -16,7 +16,9 @@ type reader struct {
 
 func (r *reader) Write(p []byte) (int, error) {
 	if _, err := r.Writer.Write(p); err != nil && r.lost != nil {
-		r.once.Do(func() { r.lost("the " + r.name + " cannot be written to, the run goes on without it: " + err.Error()) })
+		r.once.Do(func() {
+			r.lost("the " + r.name + " cannot be written to, the run continues without it: " + err.Error())
+		})
 	}
 	return len(p), nil
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/xtts-host/xtts-host/host/report"
 )
 
-// TestStartsThatShareAFolder: of many starts with one new --run-dir one at a time has the folder, whatever the others are
+// TestStartsThatShareAFolder: of many starts with one new --run-dir, one at a time has the folder, whatever the others are
 // refused for and remove.
 func TestStartsThatShareAFolder(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "run")

@@ -18,7 +18,7 @@ const (
 	left, top, width, height = 60, 20, 600, 240
 )
 
-// courses are the lines of the picture, each with a colour that is told from the others also without colours: from dark to light.
+// courses are the lines of the picture, with colours from dark to light, so that they differ also in grey.
 var courses = []struct {
 	Schedule
 	colour, title string

@@ -30,7 +30,7 @@ func TestLR(t *testing.T) {
 		{course(Plateau, func(s *Schedule) { s.Factor = 0.5 }), 0, map[int64]float64{0: 0.2, 9: 2, 1e6: 2}},
 		{course(Plateau, func(s *Schedule) { s.Factor = 0.5 }), 2, map[int64]float64{50: 0.5}},
 		{course(Plateau, func(s *Schedule) { s.Factor, s.MinLR = 0.5, 0.4 }), 5, map[int64]float64{50: 0.4}},
-		// The run ended within its warm-up, and goes on.
+		// The run ended within its warm-up and is resumed.
 		{course(Cosine, func(s *Schedule) { s.TotalSteps = 5; s.MinLR = 0.1 }), 0, map[int64]float64{4: 1, 9: 2, 10: 0.1}},
 	} {
 		for step, want := range c.want {
@@ -53,7 +53,7 @@ func TestCosineReachesItsPeak(t *testing.T) {
 	}
 }
 
-// TestOldCosine: a checkpoint of a version whose cosine fell through the warm-up goes on with the same bits.
+// TestOldCosine: a run saved by a version whose cosine also fell during the warm-up resumes with the same bits.
 func TestOldCosine(t *testing.T) {
 	old := Schedule{Name: Cosine, BaseLR: 0.003, WarmupSteps: 20, TotalSteps: 300}
 	s := Schedule{Name: Cosine, BaseLR: 0.003, WarmupSteps: 20, DecayStart: 20, TotalSteps: 500}.Continue(old)

@@ -96,7 +96,7 @@ func (c *child) reap(pid int) {
 	unix.Kill(-pid, unix.SIGKILL)
 	c.pid, c.reaped = 0, true
 	c.mu.Unlock()
-	c.cmd.Wait() // the state tells how it ended
+	c.cmd.Wait() // ProcessState has the exit status
 	c.handshake.close()
 	if w, ok := c.cmd.Stderr.(*lineWriter); ok {
 		w.flush()

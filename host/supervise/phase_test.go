@@ -42,8 +42,8 @@ func TestPhases(t *testing.T) {
 	}
 }
 
-// TestStruckAtStart: a process that is killed or stopped from outside while it starts is restarted; the run continues.
-func TestStruckAtStart(t *testing.T) {
+// TestFaultDuringStart: a process that is killed or stopped from outside while it starts is restarted; the run continues.
+func TestFaultDuringStart(t *testing.T) {
 	for _, phase := range []Phase{Start, Handshake, Configure, Attach} {
 		for _, signal := range []unix.Signal{unix.SIGKILL, unix.SIGSTOP} {
 			if signal == unix.SIGSTOP && phase != Configure {
@@ -74,7 +74,7 @@ func TestStruckAtStart(t *testing.T) {
 	}
 }
 
-func TestStruckAtStartTwice(t *testing.T) {
+func TestFaultDuringStartTwice(t *testing.T) {
 	r := newRig(t, "ok")
 	r.Reached = func(p Phase, _ ProcessID, pid int) {
 		if p == Configure {

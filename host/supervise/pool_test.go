@@ -179,7 +179,7 @@ func TestLossReachesAllCalls(t *testing.T) {
 	}
 }
 
-func TestLies(t *testing.T) {
+func TestInvalidResults(t *testing.T) {
 	for mode, want := range map[string]string{
 		"unknown-result": "process lost: it sent a result for call 1001, which is not in flight, while it worked on stage first (step 1)",
 		"end-stream":     "process lost: it ended its stream",

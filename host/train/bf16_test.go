@@ -12,7 +12,7 @@ import (
 
 // edges are numbers at which rounding to bf16 decides.
 var edges = []uint32{
-	0, 0x80000000, 1, 0x80000001, 0x7fff, 0x8000, 0x8001, 0x18000, 0x17fff, // zeros, the smallest, halfway and beside it
+	0, 0x80000000, 1, 0x80000001, 0x7fff, 0x8000, 0x8001, 0x18000, 0x17fff, // zeros, the smallest, halfway and next to it
 	0x3f800000, 0x3f808000, 0x3f808001, 0x3f818000, 0x3f807fff, 0xbf808000, 0xbf818000, // 1 and halfway to its neighbours
 	0x7f7fffff, 0x7f7f8000, 0x7f7f7fff, 0xff7fffff, 0x7f800000, 0xff800000, // the largest, which rounds to infinity
 }

@@ -197,7 +197,7 @@ func TestDistance(t *testing.T) {
 		{"NaN in the other", [][]float32{{0}, {1}}, [][]float32{{nan}, {1}}, false},
 		{"infinite in both", [][]float32{{inf, 1}, {2}}, [][]float32{{inf, 1}, {2}}, true},
 		{"infinite in one", [][]float32{{inf}, {2}}, [][]float32{{1}, {2}}, false},
-		{"infinite in both, wrong behind", [][]float32{{inf}, {2}}, [][]float32{{inf}, {3}}, false},
+		{"infinite in both, wrong after it", [][]float32{{inf}, {2}}, [][]float32{{inf}, {3}}, false},
 	} {
 		if d := distance(tt.a, tt.b); (d <= tolerance) != tt.same {
 			t.Errorf("%s: %g", tt.name, d)

@@ -8,7 +8,7 @@ import (
 	"github.com/xtts-host/xtts-host/ortgraphs"
 )
 
-// BenchmarkFreeze is the time of a step of nano that trains two tensors beside one that trains all, in turn, so that a
+// BenchmarkFreeze compares a step of nano that trains two tensors with one that trains all, alternately, so that a
 // busy machine slows both.
 func BenchmarkFreeze(b *testing.B) {
 	bundle, g := open(b, nano), readGolden(b, "nano.json")

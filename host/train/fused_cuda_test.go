@@ -46,8 +46,8 @@ func flatModel(t testing.TB, n int) *Model {
 
 var adamw = manifest.Optimizer{Name: "adamw", LR: 1e-4, Betas: [2]float64{0.9, 0.98}, Eps: 1e-8, WeightDecay: 0.01, GradClip: 1}
 
-// TestFusedComesRound updates more elements than there are threads.
-func TestFusedComesRound(t *testing.T) {
+// TestFusedGridStride updates more elements than there are threads.
+func TestFusedGridStride(t *testing.T) {
 	const n = 2 * 4 * fusedThreads * fusedBlocks
 	var got [2][]byte
 	for i, fused := range []bool{false, true} {

@@ -195,7 +195,7 @@ func TestEvaluationIsTheWeightedMean(t *testing.T) {
 	}
 }
 
-func TestStopEndsBehindTheWindow(t *testing.T) {
+func TestStopEndsAfterTheWindow(t *testing.T) {
 	r := &record{}
 	stop := make(chan struct{})
 	l := newLoop(t, &feed{batches: steps(100, 2)}, r, true)

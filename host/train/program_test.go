@@ -17,7 +17,7 @@ import (
 	"github.com/xtts-host/xtts-host/shared/manifest"
 )
 
-// everything runs the training graph as it stands in the bundle, beside a model, and returns each of its outputs.
+// everything runs the bundle's training graph unpruned, next to a model, and returns all of its outputs.
 func everything(t *testing.T, m *Model, b *ortgraphs.Bundle, seed int64) map[string][]byte {
 	t.Helper()
 	g, _ := b.Manifest.Graph("train", string(manifest.F32))
@@ -70,7 +70,7 @@ func everything(t *testing.T, m *Model, b *ortgraphs.Bundle, seed int64) map[str
 	return out
 }
 
-// TestPrunedGraphsGiveTheSameBits: beside the whole training graph.
+// TestPrunedGraphsGiveTheSameBits compares them with the whole training graph.
 func TestPrunedGraphsGiveTheSameBits(t *testing.T) {
 	if d := device(t); d.onGPU() {
 		t.Skip("the whole graph runs on the CPU")
@@ -160,7 +160,7 @@ func TestEvaluationHasNoBackwardPass(t *testing.T) {
 	}
 }
 
-// TestConstantsInDataFiles: a pruned graph finds those that lie beside the bundle's file.
+// TestConstantsInDataFiles: a pruned graph finds those in the folder of the bundle's file.
 func TestConstantsInDataFiles(t *testing.T) {
 	moved := 0
 	b := bundletest.Rewrite(t, pico, func(dir string, m *manifest.Bundle) {

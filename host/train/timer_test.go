@@ -283,7 +283,7 @@ func TestModelIsTimed(t *testing.T) {
 		}
 	}
 	if n := timer.Transfers(); n.Batches != 4 || n.Time <= 0 || n.Hidden > n.Time {
-		t.Errorf("%+v of the four copies behind the first batch", n)
+		t.Errorf("%+v of the four transfers after the first batch", n)
 	}
 }
 

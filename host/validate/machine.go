@@ -214,11 +214,11 @@ func (m *Machine) limits(context.Context) (string, error) {
 	return "none; --enable-memory-isolation would give " + each(p, func(s place.Role) string { return fmt.Sprintf("%d MB", s.Plan/gpu.MB) }), nil
 }
 
-// each tells something of the roles that are on a GPU.
-func each(p place.Placement, tell func(place.Role) string) string {
-	text := tell(p.Model) + " for training"
+// each formats the roles that are on a GPU.
+func each(p place.Placement, format func(place.Role) string) string {
+	text := format(p.Model) + " for training"
 	if !p.Data.OnCPU() {
-		text = tell(p.Data) + " for the plugins, " + text
+		text = format(p.Data) + " for the plugins, " + text
 	}
 	return text
 }

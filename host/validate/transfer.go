@@ -152,7 +152,7 @@ func differ(got, sent []byte, way string) error {
 		"%d of %d bytes differ after the transfer %s, the first is byte %d: %#02x instead of %#02x", n, len(sent), way, first, got[first], sent[first])
 }
 
-// speed tells of a copy.
+// speed formats the size and speed of a copy.
 func speed(n int, took time.Duration) string {
 	took = max(took, time.Nanosecond) // the clock may not advance
 	return fmt.Sprintf("%.2f MB in %.1f µs (%.1f GB/s)", float64(n)/gpu.MB, float64(took)/float64(time.Microsecond), float64(n)/float64(took))

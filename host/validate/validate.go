@@ -140,7 +140,7 @@ func (r *Report) Verdict() string {
 	return fmt.Sprintf("✗ %d of %d checks failed, %d not tried: training cannot work with these settings", failed, passed+failed+untried, untried)
 }
 
-// line tells people of a check. What goes on over several lines stands below its first.
+// line formats a check. Further lines are indented below the first.
 func (o *Outcome) line() string {
 	const indent = 25 // of the detail
 	mark := "-"

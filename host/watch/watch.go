@@ -148,7 +148,7 @@ func (w *Watch) run() {
 				faults = nil
 				continue
 			}
-			w.tell(f)
+			w.warn(f)
 		case <-w.wake:
 			w.write()
 		case <-t.C:
@@ -160,8 +160,8 @@ func (w *Watch) run() {
 	}
 }
 
-// tell warns of a fault of one of the run's GPUs, or of a GPU that is lost and has no name any more.
-func (w *Watch) tell(f gpu.Fault) {
+// warn logs a fault of one of the run's GPUs, or of a GPU that is lost and has no name any more.
+func (w *Watch) warn(f gpu.Fault) {
 	for _, r := range w.roles {
 		if f.UUID != "" && f.UUID != r.Place.GPU.UUID {
 			continue

@@ -1,4 +1,4 @@
-# resume-elsewhere: a run goes on from another working directory, with its own plugins and data
+# resume-elsewhere: a run resumes in another working directory, with its own plugins and data
 resume-elsewhere() {
   clips data 12 1
   mkdir here there

@@ -20,7 +20,7 @@ ended() {
   [ $got = "$1" ] || { cat output; echo "exit status $got, expected $1"; return 1; }
 }
 
-# closed-output: a run whose output no one reads any more goes on, and a signal still saves a checkpoint
+# closed-output: a run whose output no one reads any more continues, and a signal still saves a checkpoint
 closed-output() {
   mkfifo pipe
   head -n 1 pipe >/dev/null &
@@ -28,7 +28,7 @@ closed-output() {
   await '"step":5,' run/metrics.jsonl
   kill -INT $!
   ended 130
-  says 'the standard output cannot be written to, the run goes on without it' run/log.jsonl
+  says 'the standard output cannot be written to, the run continues without it' run/log.jsonl
   ls run/checkpoints/step-*/MANIFEST
 }
 
@@ -41,12 +41,12 @@ hang-up() {
   ls run/checkpoints/step-*/MANIFEST
 }
 
-# save-now: SIGUSR1 saves a checkpoint and the run goes on
+# save-now: SIGUSR1 saves a checkpoint and the run continues
 save-now() {
   xtts-host "${long[@]}" --checkpoint-every 0 >output 2>&1 &
   await '"step":2,' run/metrics.jsonl
   kill -USR1 $!
-  await 'training goes on' output
+  await 'training continues' output
   ls run/checkpoints/step-*/MANIFEST
   kill -TERM $!
   ended 130

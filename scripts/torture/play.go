@@ -75,7 +75,7 @@ func (s *site) host(ctx context.Context, resume bool, injection *injection) (*ou
 		return nil, err
 	}
 	ended := make(chan struct{})
-	go func() { cmd.Wait(); close(ended) }() // the state tells how it ended
+	go func() { cmd.Wait(); close(ended) }() // ProcessState has the exit status
 	limit := time.NewTimer(hostLimit)
 	defer limit.Stop()
 	select {

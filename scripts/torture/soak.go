@@ -76,7 +76,7 @@ func (l *lab) soak(ctx context.Context, length time.Duration, results string) er
 		return err
 	}
 	ended := make(chan struct{})
-	go func() { cmd.Wait(); close(ended) }() // the state tells how it ended
+	go func() { cmd.Wait(); close(ended) }() // ProcessState has the exit status
 	kills, figures, err := s.watch(ctx, cmd.Process.Pid, length, ended)
 	cmd.Process.Signal(syscall.SIGINT)
 	limit := time.AfterFunc(hostLimit, func() { cmd.Process.Kill() })

@@ -38,7 +38,7 @@ func TestFolder(t *testing.T) {
 			t.Errorf("%s: the folder is not right", name)
 		}
 		if entries, err := os.ReadDir(parent); err != nil || len(entries) != 1 {
-			t.Errorf("%s: %v beside it, %v", name, entries, err)
+			t.Errorf("%s: the folder also has %v, %v", name, entries, err)
 		}
 	}
 }

@@ -64,7 +64,7 @@ def trained(pre_tokenizer, normalizer, special: list[str], corpus: list[str] = C
 
 
 def persian() -> Tokenizer:
-    """A vocabulary learned from PERSIAN, behind the tokens of the bytes, as SentencePiece orders them."""
+    """Returns a vocabulary learned from PERSIAN, after the byte tokens, in the order of SentencePiece."""
     t = trained(pre_tokenizers.Metaspace(prepend_scheme="never"), normalizers.NFC(), ["[UNK]"], PERSIAN * 20)
     model = json.loads(t.to_str())["model"]
     tokens = ["[UNK]", *(f"<0x{b:02X}>" for b in range(256)), *sorted(model["vocab"], key=model["vocab"].get)[1:]]

@@ -78,7 +78,7 @@ func (s *Screen) Close() string {
 	return out.String()
 }
 
-// show does what the program tells the terminal, until the program's end is closed.
+// show interprets the program's output to the terminal, until the program closes it.
 func (s *Screen) show(r io.RuneReader) {
 	for {
 		c, _, err := r.ReadRune()
