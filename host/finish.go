@@ -27,7 +27,7 @@ func (r *run) finish(outcome error) (*report.Report, error) {
 		err = errors.Join(err, lost)
 	}
 	switch step := r.loop.Train.Progress.Step; {
-	case step == 0 || r.feeding != batch.Overlapped || o.saver.current():
+	case step == 0 || r.mode != batch.Overlapped || o.saver.current():
 	case r.session.Optimizer.Incomplete() || lost != nil:
 		r.log.Warn(fmt.Sprintf("step %d is not saved: its update is incomplete; continue from the previous checkpoint with --resume %s", step, hint.Path(r.dir)))
 	default:

@@ -90,7 +90,7 @@ func (o *observer) addSinks(p train.Progress) error {
 	if r.machine.Watch != nil {
 		r.bus.Require("watch", watchSink{r.machine.Watch, o.due})
 	}
-	r.person.Follow(report.Lines{
+	r.consoleSink.Follow(report.Lines{
 		Progress: report.Progress{
 			Metrics: names, Total: r.source.Total(), Every: r.plan.Config.LogEvery,
 			Bottleneck: func() string { return r.loop.Path.Pipeline.Stats().Bottleneck() },

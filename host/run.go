@@ -41,8 +41,8 @@ func Run(ctx context.Context, set *config.Set, console Console) error {
 // A run has five phases: settings, plan, machine, session, run. Each phase uses the results of the previous phases. The
 // first four mark their errors as refusals (exit.Refused), which exit.Code maps to status 2 unless the kind of the
 // error has a status of its own, such as 3 for memory.
-func Train(ctx context.Context, set *config.Set, console Console, how batch.Feeding) (_ *report.Report, err error) {
-	out := newOutlets(console)
+func Train(ctx context.Context, set *config.Set, console Console, mode batch.InputMode) (_ *report.Report, err error) {
+	out := newOutputs(console)
 	defer out.bus.Close()
 	starting, done := Stoppable(ctx, out.console)
 	defer done()
@@ -62,7 +62,7 @@ func Train(ctx context.Context, set *config.Set, console Console, how batch.Feed
 	if err != nil {
 		return nil, err
 	}
-	defer func() { folder.Close(leavesNothing(err)) }()
+	defer func() { folder.Close(removesFolder(err)) }()
 	defer func() { err = errors.Join(err, out.bus.Close()) }() // while the folder is locked
 	if err := out.open(p.Config, folder); err != nil {
 		return nil, exit.Refused(err)
@@ -83,7 +83,7 @@ func Train(ctx context.Context, set *config.Set, console Console, how batch.Feed
 	if err != nil {
 		return nil, exit.Refused(err)
 	}
-	s := session.New(p, how, out.log.Logger)
+	s := session.New(p, mode, out.log.Logger)
 	defer func() {
 		if cerr := closeAll(ctx, s, m); err == nil {
 			err = cerr
@@ -98,7 +98,7 @@ func Train(ctx context.Context, set *config.Set, console Console, how batch.Feed
 	if err := prepare(starting, s, out); err != nil {
 		return nil, exit.Refused(err)
 	}
-	r, err := newRun(p, m, s, out, folder.Path, how)
+	r, err := newRun(p, m, s, out, folder.Path, mode)
 	if err != nil {
 		return nil, exit.Refused(err)
 	}
@@ -106,9 +106,9 @@ func Train(ctx context.Context, set *config.Set, console Console, how batch.Feed
 	return r.finish(r.loop.Run(ctx))
 }
 
-// leavesNothing reports whether to remove the folder of a run that ended with err: a run that was refused, or stopped
+// removesFolder reports whether to remove the folder of a run that ended with err: a run that was refused, or stopped
 // before its first step, leaves no folder. The last lines of a plugin and a list of bad clips stay.
-func leavesNothing(err error) bool {
+func removesFolder(err error) bool {
 	code := exit.Code(err)
 	return exit.IsRefusal(err) && (code == 2 || code == 3 || code == 130)
 }
@@ -153,7 +153,7 @@ func open(ctx context.Context, m *machine.Machine, s *session.Session) error {
 }
 
 // prepare makes trial runs and captures on the trainer's goroutine, and reports the result.
-func prepare(ctx context.Context, s *session.Session, out *outlets) error {
+func prepare(ctx context.Context, s *session.Session, out *outputs) error {
 	found, err := s.Prepare(ctx)
 	if err != nil || found == "" {
 		return err
@@ -174,12 +174,12 @@ func closeAll(ctx context.Context, s *session.Session, m *machine.Machine) error
 
 // run is a training run in a run folder.
 type run struct {
-	*outlets
+	*outputs
 	plan    *plan.Plan
 	machine *machine.Machine
 	session *session.Session
 	dir     string
-	feeding batch.Feeding
+	mode    batch.InputMode
 	store   *checkpoint.Store
 
 	source   *batch.Source
@@ -188,8 +188,8 @@ type run struct {
 }
 
 // newRun loads the initial state of the run into the model, and creates the pipeline and the training loop.
-func newRun(p *plan.Plan, m *machine.Machine, s *session.Session, out *outlets, dir string, how batch.Feeding) (*run, error) {
-	r := &run{outlets: out, plan: p, machine: m, session: s, dir: dir, feeding: how, store: checkpoint.NewStore(dir)}
+func newRun(p *plan.Plan, m *machine.Machine, s *session.Session, out *outputs, dir string, mode batch.InputMode) (*run, error) {
+	r := &run{outputs: out, plan: p, machine: m, session: s, dir: dir, mode: mode, store: checkpoint.NewStore(dir)}
 	r.store.Reached = out.reached
 	progress, state, err := r.begin()
 	if err != nil {
@@ -206,7 +206,7 @@ func newRun(p *plan.Plan, m *machine.Machine, s *session.Session, out *outlets, 
 		return nil, err
 	}
 	r.loop, err = loop.New(loop.Config{
-		Plan: p, Machine: m, Session: s, Source: r.source, Feeding: how, Progress: progress, Stop: r.console.Stop,
+		Plan: p, Machine: m, Session: s, Source: r.source, InputMode: mode, Progress: progress, Stop: r.console.Stop,
 		Observer: r.observer, Quarantine: r.observer.quarantine, Bus: r.bus, Log: r.log.Logger, Debug: r.debug, Trace: r.trace, Copied: r.observer.seen,
 	})
 	if err != nil {

@@ -9,31 +9,31 @@ import (
 	"github.com/xtts-host/xtts-host/host/train"
 )
 
-// Feeding is the input mode: how batches come to the trainer. All modes but the first are for benchmarks.
-type Feeding int
+// InputMode is the input mode: how batches come to the trainer. All modes but the first are for benchmarks.
+type InputMode int
 
 const (
 	// Overlapped prepares batches during training.
-	Overlapped Feeding = iota
-	// Unsaved is Overlapped for measurements. This mode and those below save no checkpoint at the end.
-	Unsaved
-	// Lockstep starts a batch after training on the previous one, like a program without a pipeline.
-	Lockstep
-	// Resident trains on the first two batches alternately: it measures the speed of the device without input.
-	Resident
+	Overlapped InputMode = iota
+	// NoCheckpoint is Overlapped for measurements. This mode and those below save no checkpoint at the end.
+	NoCheckpoint
+	// Synchronous starts a batch after training on the previous one, like a program without a pipeline.
+	Synchronous
+	// ComputeOnly trains on the first two batches alternately: it measures the speed of the device without input.
+	ComputeOnly
 )
 
-// residentFeed delivers two batches alternately without end: the trainer may hold two.
-type residentFeed struct {
+// computeOnlyFeed delivers two batches alternately without end: the trainer may hold two.
+type computeOnlyFeed struct {
 	feed  train.Feed
 	steps int64
 	slots [2]*pipeline.DeviceSlot
 	step  int64
 }
 
-func (f *residentFeed) Ready() bool { return f.step >= 1 && f.step < f.steps }
+func (f *computeOnlyFeed) Ready() bool { return f.step >= 1 && f.step < f.steps }
 
-func (f *residentFeed) Acquire(ctx context.Context) (*pipeline.DeviceSlot, error) {
+func (f *computeOnlyFeed) Acquire(ctx context.Context) (*pipeline.DeviceSlot, error) {
 	if f.step == f.steps {
 		return nil, io.EOF
 	}
@@ -52,8 +52,8 @@ func (f *residentFeed) Acquire(ctx context.Context) (*pipeline.DeviceSlot, error
 	return d, ctx.Err()
 }
 
-func (f *residentFeed) Release(*pipeline.DeviceSlot) {}
-func (f *residentFeed) LastWait() time.Duration      { return 0 }
+func (f *computeOnlyFeed) Release(*pipeline.DeviceSlot) {}
+func (f *computeOnlyFeed) LastWait() time.Duration      { return 0 }
 
 // beginning has the first batches of a source.
 type beginning struct {
@@ -100,40 +100,40 @@ func (g *gate) Release(d *pipeline.DeviceSlot) {
 // close unblocks a pipeline that waits for the gate.
 func (g *gate) close() { close(g.closed) }
 
-// feeds adapts a pipeline to an input mode. The zero value changes nothing.
-type feeds struct {
-	how   Feeding
+// adapter adapts a pipeline to an InputMode. The zero value changes nothing.
+type adapter struct {
+	mode  InputMode
 	steps int64 // of the run
 	gate  *gate
 }
 
-// before sets the pipeline's source, and other settings of the mode.
-func (f *feeds) before(cfg *pipeline.Config, s pipeline.Source) {
+// configure sets the pipeline's source, and other settings of the mode.
+func (f *adapter) configure(cfg *pipeline.Config, s pipeline.Source) {
 	cfg.Source = s
-	if f.how == Resident {
-		cfg.Source = &beginning{Source: s, left: len(residentFeed{}.slots)} // nothing else runs at the same time
+	if f.mode == ComputeOnly {
+		cfg.Source = &beginning{Source: s, left: len(computeOnlyFeed{}.slots)} // nothing else runs at the same time
 	}
-	if f.how == Lockstep {
+	if f.mode == Synchronous {
 		f.gate = newGate(s)
 		cfg.Source = f.gate
 		cfg.RingSlots, cfg.DeviceSlots, cfg.Workers, cfg.Prefetch = 1, 1, 1, 1
 	}
 }
 
-// around returns the feed of the trainer.
-func (f *feeds) around(p *pipeline.Pipeline) train.Feed {
-	switch f.how {
-	case Lockstep:
+// wrap returns the feed of the trainer.
+func (f *adapter) wrap(p *pipeline.Pipeline) train.Feed {
+	switch f.mode {
+	case Synchronous:
 		f.gate.Feed = p
 		return f.gate
-	case Resident:
-		return &residentFeed{feed: p, steps: f.steps}
+	case ComputeOnly:
+		return &computeOnlyFeed{feed: p, steps: f.steps}
 	}
 	return p
 }
 
 // close unblocks the pipeline.
-func (f *feeds) close() {
+func (f *adapter) close() {
 	if f.gate != nil {
 		f.gate.close()
 	}

@@ -36,24 +36,24 @@ func (c *count) Next(b *pipeline.Batch) bool {
 	return true
 }
 
-// TestFeedings: what the ways of feeding take for the same ten batches, to the millisecond.
-func TestFeedings(t *testing.T) {
+// TestInputModes: the time of each input mode for the same ten batches, to the millisecond.
+func TestInputModes(t *testing.T) {
 	const decode, transfer, step = 7 * time.Millisecond, 3 * time.Millisecond, 10 * time.Millisecond
-	for how, want := range map[Feeding]time.Duration{
-		Overlapped: decode + transfer + 10*step,
-		Unsaved:    decode + transfer + 10*step,
-		Lockstep:   10 * (decode + transfer + step),
-		Resident:   decode + 2*transfer + 10*step,
+	for mode, want := range map[InputMode]time.Duration{
+		Overlapped:   decode + transfer + 10*step,
+		NoCheckpoint: decode + transfer + 10*step,
+		Synchronous:  10 * (decode + transfer + step),
+		ComputeOnly:  decode + 2*transfer + 10*step,
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			f := feeds{how: how, steps: 10}
+			f := adapter{mode: mode, steps: 10}
 			cfg := pipeline.Config{Decoder: slow{decode: decode}, Device: slow{copy: transfer}, RingSlots: 4, DeviceSlots: 3, Workers: 2}
-			f.before(&cfg, &count{10})
+			f.configure(&cfg, &count{10})
 			pipe, err := pipeline.New(cfg)
 			if err != nil {
 				t.Fatal(err)
 			}
-			feed := f.around(pipe)
+			feed := f.wrap(pipe)
 			ctx, stop := context.WithCancel(t.Context())
 			done := make(chan struct{})
 			go func() { defer close(done); pipe.Run(ctx) }()
@@ -71,7 +71,7 @@ func TestFeedings(t *testing.T) {
 				steps++
 			}
 			if took := time.Since(began); took != want || steps != 10 {
-				t.Errorf("feeding %d: %d steps took %v, want %v", how, steps, took, want)
+				t.Errorf("input mode %d: %d steps took %v, want %v", mode, steps, took, want)
 			}
 			stop()
 			f.close()
@@ -83,9 +83,9 @@ func TestFeedings(t *testing.T) {
 // TestLockstepEnds: a run that is stopped while the source waits for the trainer ends, too.
 func TestLockstepEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := feeds{how: Lockstep, steps: 10}
+		f := adapter{mode: Synchronous, steps: 10}
 		cfg := pipeline.Config{Decoder: slow{}, Device: slow{}}
-		f.before(&cfg, &count{10})
+		f.configure(&cfg, &count{10})
 		pipe, err := pipeline.New(cfg)
 		if err != nil {
 			t.Fatal(err)
@@ -93,7 +93,7 @@ func TestLockstepEnds(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())
 		done := make(chan struct{})
 		go func() { defer close(done); pipe.Run(ctx) }()
-		if _, err := f.around(pipe).Acquire(ctx); err != nil {
+		if _, err := f.wrap(pipe).Acquire(ctx); err != nil {
 			t.Fatal(err)
 		}
 		stop()

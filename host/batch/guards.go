@@ -21,21 +21,21 @@ type guards struct {
 
 	repair sync.Mutex // held by the goroutine that handles a damage, while processes end
 
-	mu     sync.Mutex // guards the rest, and the guards in memory
-	bucket []int      // by slot: the bucket whose guards are in it, -1 before the first
-	begun  []int      // by slot: the age in which its batch was started
-	age    int        // number of damages so far: a batch of an earlier age may be damaged
-	visits []visit    // by slot
+	mu         sync.Mutex  // guards the rest, and the guards in memory
+	bucket     []int       // by slot: the bucket whose guards are in it, -1 before the first
+	begun      []int       // by slot: the generation in which its batch was started
+	generation int         // number of damages so far: a batch of an earlier generation may be damaged
+	calls      []stageCall // by slot
 }
 
-// visit is the time of a slot at a stage, from the check of its guards before the call to the check after it.
-type visit struct {
-	pool   processes // nil between visits
+// stageCall is the time of a slot at a stage, from the check of its guards before the call to the check after it.
+type stageCall struct {
+	pool   processes // nil between calls
 	shared bool      // another process may have had a batch at the same time
 }
 
 func newGuards(r *ring.Ring, layouts []ring.Layout) *guards {
-	g := &guards{ring: r, layouts: layouts, bucket: make([]int, r.Slots()), begun: make([]int, r.Slots()), visits: make([]visit, r.Slots())}
+	g := &guards{ring: r, layouts: layouts, bucket: make([]int, r.Slots()), begun: make([]int, r.Slots()), calls: make([]stageCall, r.Slots())}
 	for i := range g.bucket {
 		g.bucket[i] = -1
 	}
@@ -47,43 +47,43 @@ func (g *guards) begin(b *pipeline.Batch) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.layouts[b.Bucket].WriteGuards(g.ring.Slot(b.Slot))
-	g.bucket[b.Slot], g.begun[b.Slot] = b.Bucket, g.age
+	g.bucket[b.Slot], g.begun[b.Slot] = b.Bucket, g.generation
 }
 
-// enter begins a slot's visit to a plugin, leave ends it.
+// enter begins the call of a stage with a slot, leave ends it.
 func (g *guards) enter(slot int, pool processes) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	v := &g.visits[slot]
-	*v = visit{pool: pool}
-	for i := range g.visits {
+	v := &g.calls[slot]
+	*v = stageCall{pool: pool}
+	for i := range g.calls {
 		// The process of a call is known only after the call, so two calls count as calls of different processes.
-		if o := &g.visits[i]; i != slot && o.pool != nil && (o.pool != pool || pool.Workers() > 1) {
+		if o := &g.calls[i]; i != slot && o.pool != nil && (o.pool != pool || pool.Workers() > 1) {
 			v.shared, o.shared = true, true
 		}
 	}
 }
 
-// leave ends a visit. lost says that the process was lost: then another batch at its plugin may have been with that
+// leave ends the call of a stage. lost says that the process was lost: then another batch at its plugin may have been with that
 // process or with its replacement.
 func (g *guards) leave(slot int, lost bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	pool := g.visits[slot].pool
-	g.visits[slot] = visit{}
-	for i := range g.visits {
-		if o := &g.visits[i]; lost && o.pool == pool {
+	pool := g.calls[slot].pool
+	g.calls[slot] = stageCall{}
+	for i := range g.calls {
+		if o := &g.calls[i]; lost && o.pool == pool {
 			o.shared = true
 		}
 	}
 }
 
-// worker is the process that has just returned a batch; the visit of the slot has not ended yet.
+// worker is the process that has just returned a batch; the call has not been ended with leave yet.
 type worker struct {
 	pool    processes
 	process supervise.ProcessID
 	stage   string // the instance's name
-	guilty  bool   // set by check: this process caused the damage
+	culprit bool   // set by check: this process caused the damage
 }
 
 // check returns an error that wraps pipeline.ErrRebuild if a process wrote to memory of the batch that it must not
@@ -96,7 +96,7 @@ func (g *guards) check(b *pipeline.Batch, by *worker) error {
 	g.repair.Lock() // the same damage is found in many slots
 	defer g.repair.Unlock()
 	g.mu.Lock()
-	old, alone := g.begun[b.Slot] != g.age, !g.visits[b.Slot].shared
+	old, alone := g.begun[b.Slot] != g.generation, !g.calls[b.Slot].shared
 	damaged, first := g.damaged()
 	g.mu.Unlock()
 	if old {
@@ -105,9 +105,9 @@ func (g *guards) check(b *pipeline.Batch, by *worker) error {
 	if by != nil && !alone {
 		by = nil
 	}
-	reason := g.end(damaged, first, by)
+	reason := g.killCulprit(damaged, first, by)
 	g.mu.Lock()
-	g.age++ // no process writes any more to batches of an earlier age
+	g.generation++ // no process writes any more to batches of an earlier generation
 	g.mu.Unlock()
 	return fmt.Errorf("%w: %s", pipeline.ErrRebuild, reason)
 }
@@ -115,7 +115,7 @@ func (g *guards) check(b *pipeline.Batch, by *worker) error {
 func (g *guards) sound(b *pipeline.Batch) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return g.begun[b.Slot] == g.age && g.layouts[b.Bucket].CheckGuards(g.ring.Slot(b.Slot)) == nil
+	return g.begun[b.Slot] == g.generation && g.layouts[b.Bucket].CheckGuards(g.ring.Slot(b.Slot)) == nil
 }
 
 // damaged counts the slots with a damaged guard, and returns the first damage. The caller holds mu.
@@ -133,12 +133,12 @@ func (g *guards) damaged() (n int, first error) {
 	return n, first
 }
 
-// end has the process killed that did the damage. Damage in one slot is that of the process that has just given it
-// back, by, when no other had a batch since the slot was whole. Otherwise by is nil and nothing tells who it was, so
-// all of them go.
-func (g *guards) end(damaged int, first error, by *worker) (reason string) {
+// killCulprit ends the process that caused the damage. If one slot is damaged, and no other process has had a batch since
+// the slot was intact, it is by, the process that has just returned the batch. Otherwise by is nil, the culprit is
+// unknown, and all processes are ended.
+func (g *guards) killCulprit(damaged int, first error, by *worker) (reason string) {
 	if by != nil && damaged == 1 {
-		by.guilty = true
+		by.culprit = true
 		reason = fmt.Sprintf("stage %s: %v", by.stage, first)
 		by.pool.Kick(by.process, reason)
 		return reason

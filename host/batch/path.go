@@ -16,7 +16,7 @@ import (
 // Config has the parts of a Path. It is wide because it configures the decoder, the stages and the copier of a path.
 type Config struct {
 	Source     *Source
-	Feeding    Feeding
+	InputMode  InputMode
 	Data       Data
 	BatchSize  int
 	Depths     Depths
@@ -66,7 +66,7 @@ type Path struct {
 	Pipeline *pipeline.Pipeline
 	Feed     train.Feed // the trainer takes its batches from it
 
-	feeds  feeds
+	mode   adapter
 	copier *copier
 }
 
@@ -81,7 +81,7 @@ func New(c Config) (*Path, error) {
 		shared.guards.names = append(shared.guards.names, c.Stages.Plugins[i].Name())
 	}
 	p := &Path{
-		feeds: feeds{how: c.Feeding, steps: c.Source.Total()},
+		mode: adapter{mode: c.InputMode, steps: c.Source.Total()},
 		copier: &copier{
 			common: shared, model: c.Model, gpu: c.GPU, frames: make([]int, c.Depths.Device), lengths: frameLengths(c.Inputs), hooks: c.Hooks,
 		},
@@ -102,7 +102,7 @@ func New(c Config) (*Path, error) {
 			Stage: newStageRunner(shared, c.Pools[in.Plugin], c.Stages.Plugins[in.Plugin].Name(), in, c.BatchSize, c.Log),
 		})
 	}
-	p.feeds.before(&cfg, c.Source)
+	p.mode.configure(&cfg, c.Source)
 	if c.Hooks.Observer != nil {
 		cfg.Observer = c.Hooks.Observer(cfg)
 	}
@@ -110,7 +110,7 @@ func New(c Config) (*Path, error) {
 	if p.Pipeline, err = pipeline.New(cfg); err != nil {
 		return nil, err
 	}
-	p.Feed = p.feeds.around(p.Pipeline)
+	p.Feed = p.mode.wrap(p.Pipeline)
 	return p, nil
 }
 
@@ -118,4 +118,4 @@ func New(c Config) (*Path, error) {
 func (p *Path) Frames(d *pipeline.DeviceSlot) int { return p.copier.frames[d.Index] }
 
 // Close unblocks a pipeline that waits for the trainer. Call it after the last step.
-func (p *Path) Close() { p.feeds.close() }
+func (p *Path) Close() { p.mode.close() }

@@ -90,7 +90,7 @@ func (s *stageRunner) Process(ctx context.Context, b *pipeline.Batch) (_ []pipel
 	a.failed = 0
 	by := &worker{pool: s.pool, process: res.Process, stage: s.instance.Name}
 	if err := s.guards.check(b, by); err != nil {
-		if by.guilty {
+		if by.culprit {
 			err = s.lost(b, a, err)
 		}
 		return nil, res.Busy, err

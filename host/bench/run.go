@@ -204,12 +204,12 @@ func (b *benchmark) once(ctx context.Context, size int, v Variant) (_ *report.Re
 	set := b.set.Copy()
 	set.BatchSize, set.MaxSteps, set.Epochs, set.StaticShapes = size, int64(b.Steps), 1_000_000, true
 	set.CheckpointEvery, set.LogEvery, set.RunDir = 0, 0, b.dir
-	how := batch.Unsaved
+	mode := batch.NoCheckpoint
 	switch v.Feeding {
 	case ComputeOnly:
-		how = batch.Resident
+		mode = batch.ComputeOnly
 	case Synchronous:
-		how = batch.Lockstep
+		mode = batch.Synchronous
 	case DoubleBuffered:
 		set.Slots = 2
 	case TripleBuffered:
@@ -222,5 +222,5 @@ func (b *benchmark) once(ctx context.Context, size int, v Variant) (_ *report.Re
 		return nil, exit.Refused(err)
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(b.dir)) }()
-	return host.Train(ctx, set, host.Console{Out: io.Discard, Err: io.Discard, Stop: b.console.Stop}, how)
+	return host.Train(ctx, set, host.Console{Out: io.Discard, Err: io.Discard, Stop: b.console.Stop}, mode)
 }

@@ -25,10 +25,10 @@ type Config struct {
 	Machine *machine.Machine
 	Session *session.Session
 
-	Source   *batch.Source // starts after Progress
-	Feeding  batch.Feeding
-	Progress train.Progress
-	Stop     <-chan struct{}
+	Source    *batch.Source // starts after Progress
+	InputMode batch.InputMode
+	Progress  train.Progress
+	Stop      <-chan struct{}
 
 	Observer   train.Observer
 	Quarantine *batch.Quarantine
@@ -61,7 +61,7 @@ func New(c Config) (*Loop, error) {
 	}
 	var err error
 	l.Path, err = batch.New(batch.Config{
-		Source: c.Source, Feeding: c.Feeding, Data: p.Data, BatchSize: p.Config.BatchSize,
+		Source: c.Source, InputMode: c.InputMode, Data: p.Data, BatchSize: p.Config.BatchSize,
 		Depths: batch.Depths{Ring: p.Config.BufferSize, Device: p.Slots.Device, Workers: p.Config.NumWorkers, Prefetch: p.Ring.Prefetch},
 		Ring:   c.Machine.Ring, Layouts: p.Slots.Layouts, Inputs: p.Bundle.Manifest.Inputs, Stages: p.Stages.Resolved, Pools: c.Machine.Pools,
 		Model: c.Session.Model, GPU: c.Session.Device.Context, Quarantine: c.Quarantine, Log: c.Log, Verify: p.Config.VerifyPlugins, Hooks: hooks,

@@ -44,8 +44,8 @@ const (
 	goodBuffer = 2
 )
 
-// poor returns a line for each setting or finding that makes a run slow or its result worse, with a fix.
-func poor(c choices) []string {
+// badChoices returns a line for each setting or finding that makes a run slow or its result worse, with a fix.
+func badChoices(c choices) []string {
 	var lines []string
 	say := func(format string, args ...any) { lines = append(lines, fmt.Sprintf(format, args...)) }
 	suited, buffer, most := report.Suited(c.card)
@@ -104,11 +104,11 @@ func (p *Plan) Warnings() []string {
 	for _, s := range p.Data.Splits() {
 		all.data = append(all.data, findingsOf(s))
 	}
-	return append(poorSchedule(p.source().Total(), p.Schedule()), poor(all)...)
+	return append(badSchedule(p.source().Total(), p.Schedule()), badChoices(all)...)
 }
 
-// poorSchedule returns a line for each problem of the learning rate schedule in a run of so many steps.
-func poorSchedule(steps int64, s schedule.Schedule) (lines []string) {
+// badSchedule returns a line for each problem of the learning rate schedule in a run of so many steps.
+func badSchedule(steps int64, s schedule.Schedule) (lines []string) {
 	if s.WarmupSteps > 0 && steps <= s.WarmupSteps {
 		lines = append(lines, fmt.Sprintf("the warm-up of %d steps is as long as the run or longer (%d steps), so the learning rate ends at %.4g of %g: use fewer --warmup-steps, such as %d",
 			s.WarmupSteps, steps, s.LR(steps-1, 0), s.BaseLR, steps/10))

@@ -65,10 +65,10 @@ func TestPoorChoices(t *testing.T) {
 			[]string{"the index of the training clips is not cached, so the next start reads them again: mkdir index: permission denied (check space and permission to write in --cache-dir)"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			poorer := good
-			poorer.data = slices.Clone(good.data)
-			c.change(&poorer)
-			if got := poor(poorer); !slices.Equal(got, c.want) {
+			worse := good
+			worse.data = slices.Clone(good.data)
+			c.change(&worse)
+			if got := badChoices(worse); !slices.Equal(got, c.want) {
 				t.Errorf("got  %q\nwant %q", got, c.want)
 			}
 		})
@@ -89,7 +89,7 @@ func TestPoorSchedules(t *testing.T) {
 		{1, schedule.Schedule{Name: "constant", BaseLR: 1}, nil},
 		{1, schedule.Schedule{Name: "constant", BaseLR: 1, MinLR: 0.1}, []string{"--min-lr 0.1 has no effect with --schedule constant"}},
 	} {
-		if got := poorSchedule(c.steps, c.Schedule); !slices.Equal(got, c.want) {
+		if got := badSchedule(c.steps, c.Schedule); !slices.Equal(got, c.want) {
 			t.Errorf("%d steps, %+v:\ngot  %q\nwant %q", c.steps, c.Schedule, got, c.want)
 		}
 	}

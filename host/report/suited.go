@@ -19,8 +19,8 @@ func Suited(card int64) (batch, buffer, most int) {
 	return 48, 100, 48 * int(card/largeCard)
 }
 
-// suited returns the recommendation for the card if the batch is smaller, or "".
-func (s Setup) suited() string {
+// recommendation returns the recommendation for the card if the batch is smaller, or "".
+func (s Setup) recommendation() string {
 	batch, buffer, _ := Suited(s.Card)
 	if s.OnCPU || s.Card <= 0 || s.BatchSize >= batch {
 		return ""

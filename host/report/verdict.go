@@ -114,7 +114,7 @@ func (s symptoms) trainBound() string {
 	if _, _, most := Suited(s.setup.Card); s.setup.Card > 0 && s.setup.BatchSize >= most {
 		return text // a larger batch is expected not to fit
 	}
-	return text + " A larger --batch-size trains more frames per second while memory lasts" + s.setup.suited() + "."
+	return text + " A larger --batch-size trains more frames per second while memory lasts" + s.setup.recommendation() + "."
 }
 
 // advise suggests how to reduce the input stall. It suggests nothing that the machine does not have.

@@ -21,7 +21,7 @@ type Session struct {
 	Optimizer *train.Optimizer
 
 	plan    *plan.Plan
-	feeding batch.Feeding
+	mode    batch.InputMode
 	log     *slog.Logger
 	memory  memory.Plan // of the model GPU
 	capture bool        // CUDA graphs
@@ -30,8 +30,8 @@ type Session struct {
 }
 
 // New returns the session of a plan, with nothing open.
-func New(p *plan.Plan, feeding batch.Feeding, log *slog.Logger) *Session {
-	return &Session{plan: p, feeding: feeding, log: log, memory: p.MemoryFor(p.Slots), Device: new(device.Device)}
+func New(p *plan.Plan, mode batch.InputMode, log *slog.Logger) *Session {
+	return &Session{plan: p, mode: mode, log: log, memory: p.MemoryFor(p.Slots), Device: new(device.Device)}
 }
 
 // Open loads ONNX Runtime and creates the model on its device, for which it pins the ring. On a GPU the calling

@@ -23,7 +23,7 @@ func (s *Session) TooLarge(ctx context.Context, err error, graphs int) error {
 	}
 	c := s.plan.Config
 	rows, sure := 0, false
-	if searched(s.plan, s.feeding) {
+	if searched(s.plan, s.mode) {
 		rows, sure = s.largestBatch(ctx)
 	}
 	return memory.Batch{Rows: c.BatchSize, Buffer: c.BufferSize, Accumulate: c.Accumulate}.Refuse(err, s.memory, graphs, rows, sure)
@@ -32,9 +32,9 @@ func (s *Session) TooLarge(ctx context.Context, err error, graphs int) error {
 // searched reports whether to search for a smaller batch. In a benchmark, a batch that does not fit is a result, and
 // the next size follows. If plugins use the GPU without a limit, their memory depends on the batch, but trials would
 // measure them with the refused batch or not at all.
-func searched(p *plan.Plan, feeding batch.Feeding) bool {
+func searched(p *plan.Plan, mode batch.InputMode) bool {
 	growsWithPlugins := p.Placement.Shared() && p.Placement.Model.Limit == 0
-	return feeding == batch.Overlapped && !growsWithPlugins
+	return mode == batch.Overlapped && !growsWithPlugins
 }
 
 // largestBatch finds the largest batch below the requested one that fits, by trial.

@@ -16,14 +16,14 @@ func TestNoSearch(t *testing.T) {
 	capped.Limit = 1 << 30
 	for _, tt := range []struct {
 		data, model place.Role
-		feeding     batch.Feeding
+		mode        batch.InputMode
 		want        bool
 	}{
-		{one, two, batch.Overlapped, true}, {one, two, batch.Resident, false}, {one, two, batch.Unsaved, false},
+		{one, two, batch.Overlapped, true}, {one, two, batch.ComputeOnly, false}, {one, two, batch.NoCheckpoint, false},
 		{one, one, batch.Overlapped, false}, {one, capped, batch.Overlapped, true},
 	} {
 		p := &plan.Plan{Placement: place.Placement{Data: tt.data, Model: tt.model}}
-		if got := searched(p, tt.feeding); got != tt.want {
+		if got := searched(p, tt.mode); got != tt.want {
 			t.Errorf("%+v: %t", tt, got)
 		}
 	}

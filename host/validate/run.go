@@ -69,9 +69,9 @@ func Run(ctx context.Context, set *config.Set, version string, asJSON bool, cons
 			return err
 		}
 	}
-	if cross := r.Err(); cross != nil {
+	if fault := r.Err(); fault != nil {
 		_, failed, _ := r.Count()
-		return hint.Errorf("see the lines marked ✗", "%w", &invalid{failed, cross})
+		return hint.Errorf("see the lines marked ✗", "%w", &invalid{failed, fault})
 	}
 	return nil
 }

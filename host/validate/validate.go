@@ -34,7 +34,7 @@ type Report struct {
 	Works    bool     `json:"works"`
 	Sections []Result `json:"sections"`
 
-	cross error // the error of the first failed check
+	fault error // the error of the first failed check
 }
 
 // Result is the result of a section.
@@ -67,13 +67,13 @@ func Try(ctx context.Context, sections []Section, out io.Writer) (*Report, error
 		}
 		r.Sections = append(r.Sections, Result{Title: s.Title, Checks: []Outcome{}})
 		for _, c := range s.Checks {
-			o, cross := c.outcome(ctx, blame)
+			o, fault := c.outcome(ctx, blame)
 			if ctx.Err() != nil { // whatever the check returned, this is the cause
 				return r, context.Cause(ctx)
 			}
 			r.Works = r.Works && o.Passed()
-			if r.cross == nil {
-				r.cross = cross
+			if r.fault == nil {
+				r.fault = fault
 			}
 			list := &r.Sections[i].Checks
 			*list = append(*list, o)
@@ -88,7 +88,7 @@ func Try(ctx context.Context, sections []Section, out io.Writer) (*Report, error
 
 // outcome runs the check if all checks that it depends on have passed. blame has, for each earlier check that has not
 // passed, the one that failed.
-func (c *Check) outcome(ctx context.Context, blame map[string]string) (o Outcome, cross error) {
+func (c *Check) outcome(ctx context.Context, blame map[string]string) (o Outcome, fault error) {
 	o.Name = c.Name
 	for _, need := range c.Needs {
 		if failed, ok := blame[need]; ok {
@@ -98,21 +98,21 @@ func (c *Check) outcome(ctx context.Context, blame map[string]string) (o Outcome
 		}
 	}
 	began := time.Now()
-	detail, cross := c.Try(ctx)
-	ok := cross == nil
+	detail, fault := c.Try(ctx)
+	ok := fault == nil
 	o.OK, o.Detail, o.Ms = &ok, detail, float64(time.Since(began).Microseconds())/1000
 	if !ok {
 		blame[c.Name] = c.Name
-		o.Detail, o.Hint = cross.Error(), hint.Of(cross)
+		o.Detail, o.Hint = fault.Error(), hint.Of(fault)
 		if o.Hint == "" {
 			o.Hint = c.Remedy
 		}
 	}
-	return o, cross
+	return o, fault
 }
 
 // Err returns the error of the first check that failed, or nil.
-func (r *Report) Err() error { return r.cross }
+func (r *Report) Err() error { return r.fault }
 
 // Count returns the numbers of checks that passed, failed, and were skipped.
 func (r *Report) Count() (passed, failed, untried int) {

@@ -15,30 +15,30 @@ import (
 	"github.com/xtts-host/xtts-host/shared/hint"
 )
 
-// outlets are the outputs of a run.
-type outlets struct {
-	began   time.Time
-	bus     *event.Bus
-	log     *record.Log
-	person  *report.Console
-	console Console
-	debug   *debug.Folder // nil if it was not requested; so is the trace
-	trace   *trace.Writer
+// outputs are the event bus, the log, the console and the debug files of a run.
+type outputs struct {
+	began       time.Time
+	bus         *event.Bus
+	log         *record.Log
+	consoleSink *report.Console
+	console     Console
+	debug       *debug.Folder // nil if it was not requested; so is the trace
+	trace       *trace.Writer
 }
 
-// newOutlets returns the outlets of a run without a folder.
-func newOutlets(console Console) *outlets {
-	o := &outlets{began: time.Now(), bus: event.NewBus()}
+// newOutputs returns the outputs of a run without a folder.
+func newOutputs(console Console) *outputs {
+	o := &outputs{began: time.Now(), bus: event.NewBus()}
 	o.log = record.NewLog(func(w *event.Warning) { o.bus.Publish(w) })
 	warn := func(text string) { o.log.Warn(text) }
-	o.person = console.sink(o.bus.Snapshot, warn)
-	o.bus.Offer("console", o.person, warn)
+	o.consoleSink = console.sink(o.bus.Snapshot, warn)
+	o.bus.Offer("console", o.consoleSink, warn)
 	o.console = console.through(o.bus)
 	return o
 }
 
 // open opens the files, before anything that takes long.
-func (o *outlets) open(c *config.Config, folder *runfolder.Folder) (err error) {
+func (o *outputs) open(c *config.Config, folder *runfolder.Folder) (err error) {
 	o.log.Open(folder.Log)
 	o.bus.Require(report.LogFile, o.log)
 	if o.debug, err = debug.Open(c.DebugDir); err != nil {
@@ -51,7 +51,7 @@ func (o *outlets) open(c *config.Config, folder *runfolder.Folder) (err error) {
 }
 
 // close closes them. A run does not fail without its timeline.
-func (o *outlets) close() error {
+func (o *outputs) close() error {
 	if err := o.trace.Close(); err != nil {
 		o.log.Warn(err.Error())
 	}
@@ -59,4 +59,4 @@ func (o *outlets) close() error {
 }
 
 // reached lets a test stop at a point of a checkpoint.
-func (o *outlets) reached(phase checkpoint.Phase) { o.debug.Reach(debug.Point{Phase: string(phase)}) }
+func (o *outputs) reached(phase checkpoint.Phase) { o.debug.Reach(debug.Point{Phase: string(phase)}) }
