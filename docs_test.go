@@ -1,6 +1,7 @@
 package xttshost_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -216,5 +217,35 @@ func TestDocsAreReadAsMeant(t *testing.T) {
 		if got, _ := makeTarget(command); got != want {
 			t.Errorf("the target of %q is %q, want %q", command, got, want)
 		}
+	}
+}
+
+// TestDocsCountParameters: the size of the embedded model is the one of its bundle.
+func TestDocsCountParameters(t *testing.T) {
+	var bundle struct {
+		Parameters []struct{ Shape []int }
+	}
+	data, err := os.ReadFile("ortgraphs/builtin/myxtts-nano/bundle.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal(data, &bundle); err != nil {
+		t.Fatal(err)
+	}
+	total := 0
+	for _, p := range bundle.Parameters {
+		values := 1
+		for _, n := range p.Shape {
+			values *= n
+		}
+		total += values
+	}
+	row := fmt.Sprintf("| `nano` | 96/1, none, 96/2 | %d,%03d |", total/1000, total%1000)
+	page, err := os.ReadFile("docs/export.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(string(page), row) {
+		t.Errorf("docs/export.md has no line %s", row)
 	}
 }
