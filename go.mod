@@ -3,6 +3,7 @@ module github.com/xtts-host/xtts-host
 go 1.26.0
 
 require (
+	github.com/KimMachineGun/automemlimit v0.7.4
 	github.com/NVIDIA/go-nvml v0.13.2-0
 	github.com/goccy/go-yaml v1.19.2
 	github.com/gomlx/go-huggingface v0.3.4
@@ -40,6 +41,7 @@ require (
 	github.com/mattn/go-isatty v0.0.17 // indirect
 	github.com/mattn/go-runewidth v0.0.16 // indirect
 	github.com/oklog/run v1.1.0 // indirect
+	github.com/pbnjay/memory v0.0.0-20210728143218-7b4eea64cf58 // indirect
 	github.com/pkg/errors v0.9.1 // indirect
 	github.com/rivo/uniseg v0.4.7 // indirect
 	github.com/russross/blackfriday/v2 v2.1.0 // indirect

@@ -7,6 +7,9 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/xtts-host/xtts-host/host/limits"
+	"github.com/xtts-host/xtts-host/shared/hint"
 )
 
 const unlimited = unix.RLIM_INFINITY
@@ -16,6 +19,7 @@ const unlimited = unix.RLIM_INFINITY
 const (
 	enoughShm         = 1 << 30
 	enoughDescriptors = 1024
+	enoughMemory      = 4 << 30 // the smallest embedded model takes 0.8 GiB, each plugin process 0.1
 )
 
 // system reports the limits of the operating system and of the container.
@@ -44,12 +48,29 @@ func (e *examination) system() {
 	} else {
 		r.add(OK, "", "locked memory: %s", size(limit.Cur))
 	}
-	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
-		r.add(Note, "", "open files: %v", err)
-	} else if limit.Cur < enoughDescriptors {
-		r.add(Note, "ulimit -n 4096", "%d open files", limit.Cur)
-	} else {
-		r.add(OK, "", "%d open files", limit.Cur)
+	e.limits(limits.Read())
+}
+
+// limits reports what processes may use.
+func (e *examination) limits(l limits.Limits) {
+	r := e.report
+	switch {
+	case l.Container > 0 && l.Container < enoughMemory:
+		r.add(Note, "give the container more, or use a smaller --batch-size; the ring takes at most half of it", "memory: %s, of which the container may use %s", size(uint64(l.Memory)), size(uint64(l.Container)))
+	case l.Container > 0:
+		r.add(OK, "", "memory: %s, of which the container may use %s", size(uint64(l.Memory)), size(uint64(l.Container)))
+	case l.Memory > 0:
+		r.add(OK, "", "memory: %s", size(uint64(l.Memory)))
+	}
+	if err := l.Check(); err != nil {
+		r.add(Bad, hint.Of(err), "%v", err)
+	} else if l.AddressSpace > 0 {
+		r.add(Note, "ulimit -v unlimited: Go and ONNX Runtime reserve more than they use", "the address space of a process is limited to %s", size(uint64(l.AddressSpace)))
+	}
+	if l.Files > 0 && l.Files < enoughDescriptors {
+		r.add(Note, "ulimit -n 4096", "%d open files", l.Files)
+	} else if l.Files > 0 {
+		r.add(OK, "", "%d open files", l.Files)
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/xtts-host/xtts-host/gpu/cuda"
 	"github.com/xtts-host/xtts-host/host/batch"
 	"github.com/xtts-host/xtts-host/host/config"
+	"github.com/xtts-host/xtts-host/host/limits"
 	"github.com/xtts-host/xtts-host/host/place"
 	"github.com/xtts-host/xtts-host/host/precision"
 	"github.com/xtts-host/xtts-host/host/world"
@@ -57,17 +58,21 @@ func New(ctx context.Context, set *config.Set, inventory func() (gpu.Inventory, 
 // Draft is a plan in progress. Its methods are called in the order of New.
 type Draft struct {
 	Plan
-	set   *config.Set
-	cache string // folder
+	set    *config.Set
+	limits limits.Limits
+	cache  string // folder
 }
 
 // NewDraft returns an empty plan.
 func NewDraft(set *config.Set) *Draft {
-	return &Draft{Plan: Plan{Config: &set.Config, World: world.World{Rank: 0, Size: 1}}, set: set}
+	return &Draft{Plan: Plan{Config: &set.Config, World: world.World{Rank: 0, Size: 1}}, set: set, limits: limits.Read()}
 }
 
 // Place decides the placement.
 func (d *Draft) Place(inventory func() (gpu.Inventory, error)) (err error) {
+	if err := d.limits.Check(); err != nil {
+		return err
+	}
 	d.Placement, err = place.Find(d.Config, inventory)
 	return err
 }

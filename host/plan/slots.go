@@ -35,8 +35,9 @@ func (s *Slots) Size() int {
 
 // Ring has the settings for prepared batches. Config.BufferSize is the number of ring slots.
 type Ring struct {
-	Asked    int // slots, before they were lowered to fit --ring-memory
-	Prefetch int // batches to prepare before the first step
+	Asked    int    // slots, before they were lowered to fit
+	Limit    string // what they fit: --ring-memory or the machine
+	Prefetch int    // batches to prepare before the first step
 }
 
 // SlotsFor sizes the slots for batches of so many rows.
@@ -82,16 +83,29 @@ func (d *Draft) sizeRing() (Ring, error) {
 	c, slot := d.Config, d.Slots.Size()
 	// The smaller the batch, the shorter the step, and the more batches are prepared ahead.
 	r := Ring{Asked: c.BufferSize, Prefetch: max(2, min(8, 64/c.BatchSize))}
-	if most := int(c.RingMemory) / slot; most < c.BufferSize {
-		if most < 1 {
-			return r, hint.Errorf(fmt.Sprintf("give --ring-memory %dMiB or more", slot>>20+1), "--ring-memory %s holds no slot of %.1f MiB", &c.RingMemory, float64(slot)/(1<<20))
-		}
+	room, why := d.ringRoom()
+	r.Limit = why
+	most := room / slot
+	if most < 1 {
+		return r, hint.Errorf(fmt.Sprintf("a slot needs %d MiB, and less with a smaller --batch-size", slot>>20+1), "%s holds no slot of %.1f MiB", why, float64(slot)/(1<<20))
+	}
+	if most < c.BufferSize {
 		lowered := *c
 		lowered.BufferSize = most
 		d.Config = &lowered
-		d.Changes = append(d.Changes, config.Change{Name: "buffer-size", Value: strconv.Itoa(most), Origin: "lowered to fit --ring-memory"})
+		d.Changes = append(d.Changes, config.Change{Name: "buffer-size", Value: strconv.Itoa(most), Origin: "lowered to fit " + why})
 	}
 	return r, nil
+}
+
+// ringRoom returns how many bytes the ring may take, and the name of the limit: --ring-memory, and at most half of the
+// memory, so that waiting batches do not use up a container's memory.
+func (d *Draft) ringRoom() (room int, why string) {
+	total, what := d.limits.Total()
+	if half := int(total / 2); half > 0 && half < int(d.Config.RingMemory) {
+		return half, fmt.Sprintf("half of %s (%d MiB)", what, total>>20)
+	}
+	return int(d.Config.RingMemory), "--ring-memory " + d.Config.RingMemory.String()
 }
 
 // MemoryFor plans the memory of the model GPU: the fixed needs of the bundle and of batches of that size, and the rest

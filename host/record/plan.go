@@ -30,6 +30,8 @@ type Plan struct {
 	// RingAsked is the requested number of ring slots, before it was lowered to fit --ring-memory; SlotBytes is the
 	// size of one.
 	RingAsked, SlotBytes int
+	// RingLimit names what limits the ring.
+	RingLimit string
 	// DeviceSlots is the number of slots on the device, Prefetch the number of batches to prepare before training
 	// starts.
 	DeviceSlots, Prefetch int
@@ -48,9 +50,12 @@ func (p *Plan) Setup() report.Setup {
 	c, at := p.Config, p.Placement
 	s := report.Setup{
 		OnCPU: at.Model.OnCPU(), Card: at.Model.GPU.Memory, BatchSize: c.BatchSize, Threads: p.Threads,
-		NumWorkers: c.NumWorkers, BufferSize: c.BufferSize, Slots: p.DeviceSlots, Cores: runtime.GOMAXPROCS(0), RingFull: c.BufferSize < p.RingAsked,
+		NumWorkers: c.NumWorkers, BufferSize: c.BufferSize, Slots: p.DeviceSlots, Cores: runtime.GOMAXPROCS(0),
 		PluginOf: map[string]string{}, WorkersOf: map[string]int{}, UsesGPU: map[string]bool{},
 		DataGPU: !at.Data.OnCPU() && !at.Shared(), SharedGPU: at.Shared(),
+	}
+	if c.BufferSize < p.RingAsked {
+		s.RingLimit = p.RingLimit
 	}
 	for _, in := range p.Pipeline.Instances {
 		id := p.Pipeline.Plugins[in.Plugin].Name()

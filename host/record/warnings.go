@@ -15,9 +15,9 @@ import (
 type choices struct {
 	card                    int64 // bytes of the GPU that trains; 0 on the CPU
 	batchSize, accumulate   int
-	bufferSize, bufferAsked int // ring slots: fewer than requested if --ring-memory is too small
-	slotSize                int // bytes of one
-	ringMemory              string
+	bufferSize, bufferAsked int    // ring slots: fewer than requested if they do not fit
+	slotSize                int    // bytes of one
+	ringLimit               string // what it fits
 	workers, cores          int
 	batches                 int // of an epoch
 	slots                   int // of the device, as requested; 0 for auto
@@ -58,8 +58,8 @@ func badChoices(c choices) []string {
 		say("--batch-size %d leaves the CPU's vector units idle: use %d or more", c.batchSize, goodBatch)
 	}
 	if c.bufferSize < c.bufferAsked {
-		say("--buffer-size %d was lowered to %d to fit --ring-memory %s: raise that to %dMiB",
-			c.bufferAsked, c.bufferSize, c.ringMemory, (c.bufferAsked*c.slotSize+1<<20-1)>>20)
+		say("--buffer-size %d was lowered to %d to fit %s: it needs %d MiB",
+			c.bufferAsked, c.bufferSize, c.ringLimit, (c.bufferAsked*c.slotSize+1<<20-1)>>20)
 	}
 	if c.bufferSize < goodBuffer {
 		say("--buffer-size %d prepares a batch only after the previous one is done: use %d or more", c.bufferSize, goodBuffer)
@@ -98,7 +98,7 @@ func (p *Plan) Warnings() []string {
 	c := p.Config
 	all := choices{
 		card: p.Placement.Model.GPU.Memory, batchSize: c.BatchSize, accumulate: c.Accumulate,
-		bufferSize: c.BufferSize, bufferAsked: p.RingAsked, slotSize: p.SlotBytes, ringMemory: c.RingMemory.String(),
+		bufferSize: c.BufferSize, bufferAsked: p.RingAsked, slotSize: p.SlotBytes, ringLimit: p.RingLimit,
 		workers: c.NumWorkers, cores: runtime.NumCPU(), batches: p.Data.Train.Plan.Batches(), slots: int(c.Slots),
 	}
 	for _, s := range p.Data.Splits() {

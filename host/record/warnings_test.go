@@ -11,7 +11,7 @@ import (
 
 func TestPoorChoices(t *testing.T) {
 	good := choices{
-		batchSize: 8, accumulate: 4, bufferSize: 2, bufferAsked: 2, slotSize: 6 << 20, ringMemory: "1GiB",
+		batchSize: 8, accumulate: 4, bufferSize: 2, bufferAsked: 2, slotSize: 6 << 20, ringLimit: "--ring-memory 1GiB",
 		workers: 2, cores: 2, batches: 4, slots: 3,
 		data: []findings{{name: "training", clips: 24}, {name: "validation", clips: 6}},
 	}
@@ -37,10 +37,10 @@ func TestPoorChoices(t *testing.T) {
 			[]string{"--batch-size 49 is large for a GPU of 23028 MB: use 48, with --buffer-size 100"}},
 		{"batch on a large GPU", func(c *choices) { c.batchSize, c.card = 288, 143771<<20 }, nil},
 		{"buffer", func(c *choices) { c.bufferSize, c.bufferAsked = 1, 1 }, []string{"--buffer-size 1 prepares a batch only after the previous one is done: use 2 or more"}},
-		{"lowered", func(c *choices) { c.bufferAsked, c.ringMemory = 50, "12MiB" },
-			[]string{"--buffer-size 50 was lowered to 2 to fit --ring-memory 12MiB: raise that to 300MiB"}},
-		{"lowered to one", func(c *choices) { c.bufferSize, c.ringMemory = 1, "6.5MiB" }, []string{
-			"--buffer-size 2 was lowered to 1 to fit --ring-memory 6.5MiB: raise that to 12MiB",
+		{"lowered", func(c *choices) { c.bufferAsked, c.ringLimit = 50, "--ring-memory 12MiB" },
+			[]string{"--buffer-size 50 was lowered to 2 to fit --ring-memory 12MiB: it needs 300 MiB"}},
+		{"lowered to one", func(c *choices) { c.bufferSize, c.ringLimit = 1, "--ring-memory 6.5MiB" }, []string{
+			"--buffer-size 2 was lowered to 1 to fit --ring-memory 6.5MiB: it needs 12 MiB",
 			"--buffer-size 1 prepares a batch only after the previous one is done: use 2 or more",
 		}},
 		{"workers", func(c *choices) { c.workers = 3 }, []string{"--num-workers 3 is more than the machine has cores: use 2 or fewer"}},

@@ -32,9 +32,9 @@ type Setup struct {
 	// BatchSize is compared with the recommendation for the card.
 	BatchSize                              int
 	Threads, NumWorkers, BufferSize, Slots int
-	// Cores is how many the process may use. RingFull says that --ring-memory holds no more ring slots.
-	Cores    int
-	RingFull bool
+	// Cores is how many the process may use. RingLimit names what holds no more ring slots, if they are fewer than requested.
+	Cores     int
+	RingLimit string
 	// PluginOf gives the plugin that serves a stage instance, WorkersOf the number of a plugin's processes.
 	PluginOf  map[string]string
 	WorkersOf map[string]int
@@ -122,8 +122,8 @@ func (s symptoms) advise(say func(format string, args ...any)) {
 	setup := s.setup
 	workers := setup.WorkersOf[s.plugin]
 	switch {
-	case !s.queued && setup.RingFull:
-		say("No phase is busy all the time: too few batches are in flight. Raise --ring-memory, which holds %d ring slots.", setup.BufferSize)
+	case !s.queued && setup.RingLimit != "":
+		say("No phase is busy all the time: too few batches are in flight, but %s holds only %d ring slots. A smaller --batch-size has smaller ones.", setup.RingLimit, setup.BufferSize)
 	case !s.queued:
 		say("No phase is busy all the time: too few batches are in flight. Raise --buffer-size%s.", now(setup.BufferSize))
 	case s.bottleneck == "decode" && setup.allCores(setup.NumWorkers):

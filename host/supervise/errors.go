@@ -65,6 +65,7 @@ func (e *PluginError) Unwrap() error { return e.Err }
 // Hints by kind of failure.
 const (
 	startHint     = "install the plugin again, or leave its stages out of the pipeline"
+	filesHint     = "ulimit -n 4096: the host needs some ten open files for each plugin"
 	startLateHint = "if it needs that long, allow more with --plugin-start-timeout SECONDS"
 	protocolHint  = "install a build of the plugin for this host's protocol (docs/plugin-protocol.md)"
 	versionHint   = "build the program and its plugin.json from the same source"

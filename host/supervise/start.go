@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
@@ -215,6 +216,9 @@ func (p *process) startError(err error, started bool) error {
 	switch {
 	case !started:
 		e.Err = fmt.Errorf("start: %w", phase.err)
+		if errors.Is(phase.err, syscall.EMFILE) {
+			e.hint = filesHint
+		}
 	case phase.phase == "" && len(fields) >= 5 && fields[1] != strconv.Itoa(stage.Protocol):
 		e.Err = fmt.Errorf("start: the program uses protocol %s, but this host uses %d", fields[1], stage.Protocol)
 		e.hint = protocolHint

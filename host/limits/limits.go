@@ -1,0 +1,64 @@
+// Package limits reads what the operating system and the container let this process use.
+package limits
+
+import (
+	"github.com/KimMachineGun/automemlimit/memlimit"
+	"golang.org/x/sys/unix"
+
+	"github.com/xtts-host/xtts-host/shared/hint"
+)
+
+// Limits are upper bounds in bytes, 0 where there is none or it is unknown.
+type Limits struct {
+	// Memory is the machine's.
+	Memory int64
+	// Container is the limit of the cgroup, for all of its processes together. It is 0 when it is above Memory.
+	Container int64
+	// AddressSpace is RLIMIT_AS (ulimit -v), for each process.
+	AddressSpace int64
+	// Files is the number of open files of each process (ulimit -n).
+	Files int64
+}
+
+// Read reads the limits of this process.
+func Read() Limits {
+	var l Limits
+	var info unix.Sysinfo_t
+	if unix.Sysinfo(&info) == nil {
+		l.Memory = int64(info.Totalram) * int64(info.Unit)
+	}
+	if n, err := memlimit.FromCgroup(); err == nil && n > 0 && (l.Memory == 0 || n < uint64(l.Memory)) {
+		l.Container = int64(n)
+	}
+	l.AddressSpace, l.Files = rlimit(unix.RLIMIT_AS), rlimit(unix.RLIMIT_NOFILE)
+	return l
+}
+
+func rlimit(resource int) int64 {
+	var r unix.Rlimit
+	if unix.Getrlimit(resource, &r) != nil || r.Cur == unix.RLIM_INFINITY || int64(r.Cur) < 0 {
+		return 0
+	}
+	return int64(r.Cur)
+}
+
+// Total is the memory that all processes of a run together can have, and the name of what limits it.
+func (l Limits) Total() (bytes int64, what string) {
+	if l.Container > 0 {
+		return l.Container, "the container's memory limit"
+	}
+	return l.Memory, "the machine's memory"
+}
+
+// leastAddressSpace is less than what the smallest run reserves: 2.5 GiB were seen with the smallest embedded model. Go and ONNX
+// Runtime reserve far more than they use.
+const leastAddressSpace = 3 << 30
+
+// Check refuses limits under which no run can work.
+func (l Limits) Check() error {
+	if l.AddressSpace > 0 && l.AddressSpace < leastAddressSpace {
+		return hint.Errorf("ulimit -v unlimited, and limit memory by a cgroup instead (systemd-run -p MemoryMax=4G, docker run --memory 4g)",
+			"the address space is limited to %d MiB (ulimit -v), and training reserves at least %d MiB", l.AddressSpace>>20, leastAddressSpace>>20)
+	}
+	return nil
+}

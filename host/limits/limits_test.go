@@ -1,0 +1,59 @@
+package limits
+
+import (
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+func TestTotal(t *testing.T) {
+	for _, tt := range []struct {
+		l    Limits
+		want int64
+		what string
+	}{
+		{Limits{Memory: 8 << 30}, 8 << 30, "the machine's memory"},
+		{Limits{Memory: 8 << 30, Container: 2 << 30}, 2 << 30, "the container's memory limit"},
+	} {
+		if n, what := tt.l.Total(); n != tt.want || what != tt.what {
+			t.Errorf("%+v: %d, %s", tt.l, n, what)
+		}
+	}
+}
+
+func TestCheck(t *testing.T) {
+	if err := (Limits{AddressSpace: 4 << 30}).Check(); err != nil {
+		t.Error(err)
+	}
+	err := (Limits{AddressSpace: 1 << 30}).Check()
+	if err == nil || !strings.Contains(err.Error(), "limited to 1024 MiB (ulimit -v)") {
+		t.Errorf("got %v", err)
+	}
+}
+
+// TestRead runs in a process of its own, whose limits the shell has lowered.
+func TestRead(t *testing.T) {
+	if os.Getenv("LIMITS") != "" {
+		l := Read()
+		var info unix.Sysinfo_t
+		if err := unix.Sysinfo(&info); err != nil {
+			t.Fatal(err)
+		}
+		if l.Files != 64 || l.AddressSpace != 64<<30 || l.Memory != int64(info.Totalram)*int64(info.Unit) || l.Container > l.Memory {
+			t.Errorf("%+v", l)
+		}
+		return
+	}
+	cmd := exec.Command("sh", "-c", "ulimit -n 64; ulimit -v 67108864; exec \"$0\" -test.run=TestRead", os.Args[0])
+	cmd.Env = append(os.Environ(), "LIMITS=1")
+	out, err := cmd.CombinedOutput()
+	if strings.Contains(string(out), "address space") { // the race detector reserves more
+		t.Skip(string(out))
+	}
+	if err != nil {
+		t.Errorf("%v: %s", err, out)
+	}
+}
