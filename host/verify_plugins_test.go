@@ -23,6 +23,8 @@ func TestVerifyPlugins(t *testing.T) {
 		{"changes a tensor that is not its own", "mix", "it changed row N of text_sequences in ring slot N, but text_sequences is not an output of the stage"},
 		{"changes another slot", "mix", "it wrote to row N of text_sequences in ring slot N, but its call was for slot N"},
 		{"writes after its answer", "mix", "it wrote to row N of text_sequences in ring slot N, but its call was for slot N"},
+		{"is far too loud", "mix", "row N of waveform has values beyond its range of N"},
+		{"gives zeros", "mix", "all rows of waveform are zero"},
 		{"writes beyond its tensor", "mix", "it wrote to the bytes after waveform in ring slot N"},
 	} {
 		t.Run(tt.fault, func(t *testing.T) {
@@ -31,7 +33,7 @@ func TestVerifyPlugins(t *testing.T) {
 				t.Fatalf("exit status %d: %v", exit.Code(got.err), got.err)
 			}
 			want := "stage " + tt.stage + ": plugin faulty: it broke the protocol: " + tt.want
-			if text := regexp.MustCompile(`\b[A-Z]/N`).ReplaceAllString(regexp.MustCompile(`\d+`).ReplaceAllString(got.err.Error(), "N"), "A/N"); text != want+place {
+			if text := regexp.MustCompile(`\b[A-Z]/N`).ReplaceAllString(regexp.MustCompile(`\d+`).ReplaceAllString(strings.ReplaceAll(got.err.Error(), "1e+07", "1"), "N"), "A/N"); text != want+place {
 				t.Errorf("error:\n%s\nwant:\n%s", text, want+place)
 			}
 			if got.restarts["faulty"] != 0 {
@@ -76,4 +78,26 @@ func TestUndeclaredLengths(t *testing.T) {
 		t.Errorf("warnings:\n%s\nwant:\n%s", text, warning)
 	}
 	sameRun(t, "with a shortened row", want.dir, got.dir)
+}
+
+// TestRange: values that cannot be right are a warning, once for each tensor, and the end of the run if that was asked for.
+func TestRange(t *testing.T) {
+	flags := append(slices.Clone(faultFlags), "--plugins", faultyPlugins(t, nil), "--max-steps", "5")
+	for fault, want := range map[string]string{
+		"is far too loud": "of waveform has values beyond its range of 1e+07 (step ",
+		"gives zeros":     "all rows of waveform are zero (step ",
+		"writes f64":      "waveform", // also values that are not finite
+	} {
+		got := trainFaulty(t, fault, "", flags...)
+		if !strings.Contains(got.warnings, "warning: plugin faulty: stage mix: ") || !strings.Contains(got.warnings, want) {
+			t.Errorf("%s: %v; warnings:\n%s", fault, got.err, got.warnings)
+		}
+		if n := strings.Count(got.warnings, "further batches are not reported"); n > 1 {
+			t.Errorf("%s: %d warnings:\n%s", fault, n, got.warnings)
+		}
+	}
+	got := trainFaulty(t, "is far too loud", "", append(flags, "--on-range", "stop")...)
+	if exit.Code(got.err) != 4 || !strings.Contains(got.err.Error(), "plugin faulty: it broke the protocol: row ") {
+		t.Errorf("exit status %d: %v", exit.Code(got.err), got.err)
+	}
 }

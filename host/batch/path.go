@@ -30,6 +30,7 @@ type Config struct {
 	Quarantine *Quarantine
 	Log        *slog.Logger
 	Verify     bool // prove that plugins write only to their outputs; the pools have supervise.Config.Pause
+	Strict     bool // a range that a stage leaves ends the run
 	Hooks      Hooks
 }
 
@@ -58,6 +59,8 @@ type common struct {
 	layouts []ring.Layout
 	guards  *guards
 	proof   *proof // nil without Config.Verify
+	ranges  ranges
+	strict  bool
 	data    Data
 }
 
@@ -72,7 +75,7 @@ type Path struct {
 
 // New creates a path. Nothing runs until the pipeline runs.
 func New(c Config) (*Path, error) {
-	shared := &common{seed: c.Source.Seed, ring: c.Ring, layouts: c.Layouts, guards: newGuards(c.Ring, c.Layouts), data: c.Data}
+	shared := &common{seed: c.Source.Seed, ring: c.Ring, layouts: c.Layouts, guards: newGuards(c.Ring, c.Layouts), data: c.Data, ranges: rangesOf(c.Stages.Instances), strict: c.Strict}
 	if c.Verify {
 		shared.proof = newProof(c.Ring, c.Layouts)
 	}

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/xtts-host/xtts-host/host/catalog"
@@ -25,6 +26,7 @@ type stageRunner struct {
 	instance catalog.Instance
 	outputs  []outputs // by bucket
 	log      *slog.Logger
+	reported sync.Map   // tensors whose range was reported
 	attempts []attempts // by ring slot
 }
 
@@ -213,7 +215,7 @@ func (s *stageRunner) inspect(b *pipeline.Batch, id supervise.ProcessID) (reject
 		return nil, again
 	}
 	s.attempts[b.Slot].rows = known[:0]
-	return nil, nil
+	return nil, s.checkRange(b)
 }
 
 // replace ends a process that violates the protocol.

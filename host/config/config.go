@@ -73,6 +73,7 @@ type Config struct {
 	MaxQuarantine     int // rows; -1 means max(1, 1 %)
 	RequireChecksums  bool
 	VerifyPlugins     bool
+	OnRange           string // warn or stop
 	ORTLib, CacheDir  string
 
 	DebugDir   string

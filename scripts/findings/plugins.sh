@@ -15,3 +15,6 @@ panic-in-helper() { gotest ./shared/stage TestEachRowPanics; }
 
 # plugin-memory: a plugin process has a limit of memory, and its peak is in the report
 plugin-memory() { gotest ./host/supervise TestMemoryLimit; }
+
+# plugin-range: f64 bytes, 1e30 and zeros in a stage's output are named warnings, and end the run with --on-range stop
+plugin-range() { gotest ./host 'TestRange$'; }

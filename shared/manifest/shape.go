@@ -84,6 +84,10 @@ type TensorSpec struct {
 	Pad float64 `json:"pad,omitempty"`
 	// Lengths names the i32[B] tensor that holds the valid length of axis 1 for each row, if there is one.
 	Lengths string `json:"lengths,omitempty"`
+	// MaxAbs is the largest magnitude of a valid value of a port; 0 means unknown. MayBeZero says that zeros in all rows
+	// of a batch are valid.
+	MaxAbs    float64 `json:"max_abs,omitempty"`
+	MayBeZero bool    `json:"may_be_zero,omitempty"`
 	// Origin is the producer of a graph input: "dataset" or "stage". It is empty for ports.
 	Origin string `json:"origin,omitempty"`
 }

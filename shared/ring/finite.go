@@ -2,6 +2,7 @@ package ring
 
 import (
 	"encoding/binary"
+	"math"
 
 	"github.com/xtts-host/xtts-host/shared/manifest"
 )
@@ -56,4 +57,35 @@ func (e exponents) in(data []byte) bool {
 		data = data[n:]
 	}
 	return false
+}
+
+// Beyond returns the first row of an f32 tensor with an element of a larger magnitude than max, padding included, or -1. A
+// NaN is beyond every range.
+func (t Tensor) Beyond(slot []byte, max float32) int {
+	if t.DType != manifest.F32 || len(t.Shape) == 0 {
+		return -1
+	}
+	const signs = 0x8000_0000_8000_0000
+	above := uint64(0x8000_0000 - math.Float32bits(max) - 1) // carries into the sign bit
+	e := exponents{mask: ^uint64(signs), one: above<<32 | above, sign: signs}
+	data := t.In(slot)
+	size := len(data) / t.Shape[0]
+	for row := range t.Shape[0] {
+		if e.in(data[row*size : (row+1)*size]) {
+			return row
+		}
+	}
+	return -1
+}
+
+// Zero reports whether all bytes of a row are zero.
+func (t Tensor) Zero(slot []byte, row int) bool {
+	data := t.In(slot)
+	size := len(data) / t.Shape[0]
+	for _, b := range data[row*size : (row+1)*size] {
+		if b != 0 {
+			return false
+		}
+	}
+	return true
 }

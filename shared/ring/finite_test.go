@@ -58,3 +58,27 @@ func BenchmarkNotFinite(b *testing.B) {
 		}
 	}
 }
+
+func TestBeyond(t *testing.T) {
+	l := NewLayout([]Tensor{{Name: "t", DType: manifest.F32, Shape: []int{3, 7}}}, nil)
+	x, slot := l.Tensors[0], make([]byte, l.Size)
+	for _, tt := range []struct {
+		value float64
+		want  bool
+	}{{10, false}, {-10, false}, {10.001, true}, {-10.001, true}, {1e30, true}, {math.Inf(-1), true}, {math.NaN(), true}, {1e-30, false}} {
+		for i := range 21 {
+			binary.LittleEndian.PutUint32(x.In(slot)[4*i:], math.Float32bits(float32(tt.value)))
+			want := -1
+			if tt.want {
+				want = i / 7
+			}
+			if got := x.Beyond(slot, 10); got != want {
+				t.Fatalf("%g at element %d: row %d, want %d", tt.value, i, got, want)
+			}
+			if x.Zero(slot, i/7) || !x.Zero(slot, (i/7+1)%3) {
+				t.Fatalf("%g at element %d: which rows are zero is wrong", tt.value, i)
+			}
+			clear(x.In(slot)[4*i : 4*i+4])
+		}
+	}
+}

@@ -89,7 +89,7 @@ func (m *mix) failOnce(b *stage.Batch, wave []float32, lengths []int32) {
 		lengths[first]--
 	case inject("writes f64"):
 		for i := 0; i+1 < int(lengths[first]); i += 2 {
-			*(*float64)(unsafe.Pointer(&wave[first*b.Shape("waveform")[1]+i])) = 0.25
+			*(*float64)(unsafe.Pointer(&wave[first*b.Shape("waveform")[1]+i])) = math.Sin(float64(i))
 		}
 	case inject("is far too loud"):
 		wave[first*b.Shape("waveform")[1]] = 1e30
