@@ -10,6 +10,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+
+	"github.com/xtts-host/xtts-host/shared/unpack"
 )
 
 // cacheMark starts a cache file. It changes with scannedRow, and when the set of readable files changes.
@@ -87,23 +89,26 @@ func writeFile(file string, parts ...[]byte) (err error) {
 	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
 		return err
 	}
+	unpack.Sweep(filepath.Join(filepath.Dir(file), "index-*.tmp"))
 	f, err := os.CreateTemp(filepath.Dir(file), filepath.Base(file)+".*.tmp")
 	if err != nil {
 		return err
 	}
 	defer func() {
+		err = errors.Join(err, f.Close())
 		if err != nil {
 			os.Remove(f.Name())
 		}
 	}()
+	lock, err := unpack.Lock(f.Name())
+	if err != nil {
+		return err
+	}
+	defer lock.Close()
 	for _, p := range parts {
 		if _, err := f.Write(p); err != nil {
-			f.Close()
 			return err
 		}
-	}
-	if err := f.Close(); err != nil {
-		return err
 	}
 	return os.Rename(f.Name(), file)
 }

@@ -43,12 +43,13 @@ type BadRow struct {
 
 // call is a Request in flight. Calls are reused with their message, channel and timer.
 type call struct {
-	msg   stagepb.Call
-	rows  int
-	proc  *process
-	limit time.Duration // after it, the timer kills the process
-	timer *time.Timer
-	done  chan outcome // has room for the only outcome
+	msg    stagepb.Call
+	rows   int
+	proc   *process
+	limit  time.Duration // after it, the timer kills the process
+	pauses int           // of the host, before the limit began
+	timer  *time.Timer
+	done   chan outcome // has room for the only outcome
 }
 
 type outcome struct {
@@ -79,6 +80,7 @@ func (p *process) do(ctx context.Context, req *Request, limit time.Duration) (ou
 	}
 	p.active()
 	defer p.idle()
+	c.pauses = p.cfg.awake.count()
 	c.timer.Reset(limit)
 	p.send(&c.msg)
 	p.reached(Batch)
@@ -135,9 +137,15 @@ func (p *process) expire(c *call) {
 	p.mu.Lock()
 	late := p.pending[c.msg.Id] == c
 	p.mu.Unlock()
-	if late {
-		p.kill(fmt.Sprintf("%s: no result within %v", c.stage(), c.limit), lateHint)
+	if !late {
+		return
 	}
+	if pauses := p.cfg.awake.count(); pauses != c.pauses {
+		c.pauses = pauses
+		c.timer.Reset(c.limit)
+		return
+	}
+	p.kill(fmt.Sprintf("%s: no result within %v", c.stage(), c.limit), lateHint)
 }
 
 // deliver passes a result to its call. An error means that the process violated the protocol.

@@ -58,6 +58,8 @@ type Config struct {
 	// Reached, if not nil, is called when a process reaches a phase. The process waits in the phase until it returns.
 	// Tests use it to inject faults. Calls may be concurrent.
 	Reached func(phase Phase, id ProcessID, pid int)
+
+	awake *awake // of the pool
 }
 
 func (c *Config) setDefaults() error {

@@ -52,6 +52,7 @@ func NewPool(ctx context.Context, cfg Config) (*Pool, error) {
 		return nil, fmt.Errorf("plugin %s: %w", cfg.Plugin.Name(), err)
 	}
 	p := &Pool{cfg: cfg, changed: make(chan struct{})}
+	p.cfg.awake = newAwake()
 	for range cfg.Configure.Instances {
 		p.limits = append(p.limits, deadlines{fixed: cfg.CallTimeout, first: cfg.ConfigureTimeout})
 	}
@@ -403,5 +404,6 @@ func (p *Pool) Close() error {
 		proc.kill(endReason, "")
 	}
 	p.group.Wait()
+	p.cfg.awake.close()
 	return nil
 }

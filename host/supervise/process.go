@@ -105,7 +105,7 @@ func (p *process) watch() {
 		case <-t.C:
 		}
 		var h *stagepb.HealthResponse
-		err := within(p.ctx, p.cfg.HealthTimeout, func(ctx context.Context) (err error) {
+		err := p.cfg.awake.within(p.ctx, p.cfg.HealthTimeout, func(ctx context.Context) (err error) {
 			h, err = p.stage.Health(ctx, &stagepb.HealthRequest{})
 			return err
 		})
@@ -276,7 +276,7 @@ func (p *process) drain(ctx context.Context) {
 	p.reached(Drain)
 	p.active() // to the end
 	p.measure()
-	if err := within(ctx, p.cfg.DrainTimeout, func(ctx context.Context) error {
+	if err := p.cfg.awake.within(ctx, p.cfg.DrainTimeout, func(ctx context.Context) error {
 		_, err := p.stage.Drain(ctx, &stagepb.DrainRequest{})
 		return err
 	}); err != nil {
@@ -289,17 +289,3 @@ func (p *process) drain(ctx context.Context) {
 }
 
 var errLate = errors.New("no answer")
-
-// within bounds the time of a call. It does not send the deadline to the plugin: otherwise the plugin's side of the
-// connection could end the call first, with its own error.
-func within(ctx context.Context, limit time.Duration, call func(context.Context) error) error {
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	late := fmt.Errorf("%w within %v", errLate, limit)
-	defer time.AfterFunc(limit, func() { cancel(late) }).Stop()
-	err := call(ctx)
-	if err != nil && context.Cause(ctx) == late {
-		return late
-	}
-	return err
-}

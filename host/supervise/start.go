@@ -168,7 +168,7 @@ func socketRoot(tmp string) string {
 
 // step makes one call of the start with its timeout.
 func (p *process) step(ctx context.Context, phase string, limit time.Duration, call func(context.Context) error) error {
-	if err := within(ctx, limit, call); err != nil {
+	if err := p.cfg.awake.within(ctx, limit, call); err != nil {
 		return &phaseError{phase, err}
 	}
 	return nil

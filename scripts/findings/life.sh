@@ -115,3 +115,18 @@ go-back() {
   train --resume me@home >output
   says 'nothing to do'
 }
+
+# leftovers: what a start that was killed while it unpacked the sample left in the cache goes with the next start
+leftovers() {
+  export XDG_CACHE_HOME=$PWD/cache
+  train --max-steps 1 --run-dir first >output
+  sample=$(basename cache/xtts-host/sample-*)
+  mkdir -p "cache/xtts-host/.$sample.123.tmp/new"
+  train --max-steps 1 --run-dir second >output
+  [ ! -e "cache/xtts-host/.$sample.123.tmp" ]
+}
+
+# paused-host: a plugin is not late because the host did not run for a while
+paused-host() {
+  gotest ./host/supervise 'TestWithin|TestExpireAfterPause'
+}

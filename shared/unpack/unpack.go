@@ -9,36 +9,34 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"time"
+	"syscall"
 )
-
-// stale is the age from which a temporary folder is that of a process that was killed: unpacking takes seconds.
-const stale = time.Hour
 
 // Folder makes dir hold files, unless it is right already. Whatever is there and is not right is replaced.
 func Folder(dir string, files fs.FS, right func(dir string) bool) error {
 	pattern := "." + filepath.Base(dir) + ".*.tmp"
-	sweep(filepath.Join(filepath.Dir(dir), pattern))
+	Sweep(filepath.Join(filepath.Dir(dir), pattern))
 	if right(dir) {
 		return nil
 	}
 	if err := os.MkdirAll(filepath.Dir(dir), 0o777); err != nil {
 		return err
 	}
-	temp, err := os.MkdirTemp(filepath.Dir(dir), pattern)
+	temp, lock, err := makeTemp(filepath.Dir(dir), pattern)
 	if err != nil {
 		return err
 	}
+	defer lock.Close()
 	defer os.RemoveAll(temp)
 	fresh, old := filepath.Join(temp, "new"), filepath.Join(temp, "old")
 	if err := os.CopyFS(fresh, files); err != nil {
 		return err
 	}
-	if right(dir) { // another process was faster
+	if os.Rename(fresh, dir) == nil || right(dir) { // or another process was faster
 		return nil
 	}
-	// A folder cannot be renamed over one that has files, so a wrong one is moved away first. If another process moves
-	// at the same time, the result of the last rename decides.
+	// A folder cannot be renamed over one that has files, so a wrong one is moved away first. If another process moves at the same
+	// time, the result of the last rename decides.
 	if err := os.Rename(dir, old); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
@@ -48,12 +46,48 @@ func Folder(dir string, files fs.FS, right func(dir string) bool) error {
 	return nil
 }
 
-// sweep removes what killed processes have left. Nothing depends on it, so its errors are not reported.
-func sweep(pattern string) {
+// makeTemp makes a temporary folder and locks it.
+func makeTemp(parent, pattern string) (path string, lock *os.File, err error) {
+	for {
+		if path, err = os.MkdirTemp(parent, pattern); err != nil {
+			return "", nil, err
+		}
+		lock, err = Lock(path)
+		if err == nil {
+			return path, lock, nil
+		}
+		// Another process may remove what is not locked yet.
+		if !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, syscall.EWOULDBLOCK) {
+			return "", nil, errors.Join(err, os.RemoveAll(path))
+		}
+	}
+}
+
+// Lock locks a temporary file or folder, which must still be there afterwards, so that Sweep leaves it alone. The lock ends with the
+// file that Lock returns, and with the process.
+func Lock(path string) (*os.File, error) {
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, err
+	}
+	err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+	if err == nil {
+		_, err = os.Lstat(path)
+	}
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return f, nil
+}
+
+// Sweep removes the temporary files and folders of a pattern that killed processes have left: those that no process has locked.
+// Nothing depends on it, so its errors are not reported.
+func Sweep(pattern string) {
 	left, _ := filepath.Glob(pattern) // the only error is a malformed pattern, which matches nothing
 	for _, path := range left {
-		if info, err := os.Lstat(path); err == nil && time.Since(info.ModTime()) > stale {
+		if lock, err := Lock(path); err == nil {
 			_ = os.RemoveAll(path)
+			lock.Close()
 		}
 	}
 }

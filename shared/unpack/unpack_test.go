@@ -7,7 +7,6 @@ import (
 	"sync"
 	"testing"
 	"testing/fstest"
-	"time"
 )
 
 var files = fstest.MapFS{"a": {Data: []byte("one")}, "sub/b": {Data: []byte("two")}}
@@ -56,10 +55,11 @@ func TestKilled(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	old := time.Now().Add(-2 * stale)
-	if err := os.Chtimes(left, old, old); err != nil {
+	lock, err := Lock(running)
+	if err != nil {
 		t.Fatal(err)
 	}
+	defer lock.Close()
 	if err := Folder(dir, files, right); err != nil {
 		t.Fatal(err)
 	}
