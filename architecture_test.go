@@ -36,8 +36,8 @@ func (r row) String() string {
 
 var tableRow = regexp.MustCompile("(?m)^\\| `([^`]+)` \\| (.*) \\| (\\d+) \\| `([^`]+)` (\\d+) \\| (.*) \\|$")
 
-// TestArchitectureListsPackages compares the table of packages with the code. Sizes may be off by a tenth, so that not every
-// change has to touch the page.
+// TestArchitectureListsPackages compares the table of packages with the code. Sizes may be off by a tenth, so that not
+// every change has to touch the page.
 func TestArchitectureListsPackages(t *testing.T) {
 	page, err := os.ReadFile(packagesPage)
 	if err != nil {

@@ -48,7 +48,8 @@ func sources(t *testing.T) []source {
 	return all
 }
 
-// walk calls visit with every file of the repository that has this ending, and not with what was built, fetched or trained.
+// walk calls visit with every file of the repository that has this ending, and not with what was built, fetched or
+// trained.
 func walk(t *testing.T, ending string, visit func(path string)) {
 	t.Helper()
 	err := filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {

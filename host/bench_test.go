@@ -19,8 +19,8 @@ import (
 	"github.com/xtts-host/xtts-host/shared/stagepb"
 )
 
-// BenchmarkHop compares, in pairs, one pass over a batch of 16 x 500 x 80 f32 (2.56 MB) in this process with the same pass
-// in a plugin process. hop-µs is the median of the differences: what it costs that the stage is another process.
+// BenchmarkHop compares, in pairs, one pass over a batch of 16 x 500 x 80 f32 (2.56 MB) in this process with the same
+// pass in a plugin process. hop-µs is the median of the differences: what it costs that the stage is another process.
 func BenchmarkHop(b *testing.B) {
 	entries, err := catalog.Scan(passPlugin(b, b.TempDir()))
 	if err != nil {
@@ -88,7 +88,8 @@ func quantile(x []float64, q float64) float64 {
 	return x[int(q*float64(len(x)-1))]
 }
 
-// BenchmarkHostTime trains pico and reports what a step costs outside the graphs: waiting for a batch, accounting, files.
+// BenchmarkHostTime trains pico and reports what a step costs outside the graphs: waiting for a batch, accounting,
+// files.
 func BenchmarkHostTime(b *testing.B) {
 	for b.Loop() {
 		dir := filepath.Join(b.TempDir(), "run")

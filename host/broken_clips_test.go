@@ -122,8 +122,8 @@ func faults() []fault {
 	return all
 }
 
-// dataFolder copies the short clips, and adds to the list a line without columns, a clip that is longer than the largest
-// bucket, and one whose features cannot be computed. B/0002 is in both lists.
+// dataFolder copies the short clips, and adds to the list a line without columns, a clip that is longer than the
+// largest bucket, and one whose features cannot be computed. B/0002 is in both lists.
 func dataFolder(t *testing.T) string {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "data")
@@ -167,8 +167,8 @@ func readRows(t *testing.T, path string) []report.Quarantined {
 	return rows
 }
 
-// TestBrokenClips trains on data with a clip of each kind of fault. Each is named with its reason, and the others are trained on
-// as if the lines that the index rejects were not there, and the other rows empty.
+// TestBrokenClips trains on data with a clip of each kind of fault. Each is named with its reason, and the others are
+// trained on as if the lines that the index rejects were not there, and the other rows empty.
 func TestBrokenClips(t *testing.T) {
 	// Frames that lie within the waveform: one of 100 samples has none.
 	bundle := rebuild(t, func(m *manifest.Bundle) { m.Features.Center = false })
@@ -206,8 +206,8 @@ func TestBrokenClips(t *testing.T) {
 	}
 }
 
-// checkQuarantine compares what a run lists of its broken clips with the reasons to be found, by split and id. It returns the ids
-// that the index rejected, and the paths of the clips whose rows were empty.
+// checkQuarantine compares what a run lists of its broken clips with the reasons to be found, by split and id. It
+// returns the ids that the index rejected, and the paths of the clips whose rows were empty.
 func checkQuarantine(t *testing.T, run string, want map[string]string) (rejected, emptied []string) {
 	t.Helper()
 	rows := readRows(t, filepath.Join(run, report.QuarantineFile))

@@ -10,8 +10,8 @@ import (
 	"github.com/xtts-host/xtts-host/host/dataset"
 )
 
-// shortSample writes the sample data set with each text and clip cut to a part, so that a run takes a fraction of a second
-// and pico's three buckets are all used.
+// shortSample writes the sample data set with each text and clip cut to a part, so that a run takes a fraction of a
+// second and pico's three buckets are all used.
 func shortSample(dir string) (string, error) {
 	sample, err := dataset.Sample(filepath.Join(dir, "sample"))
 	if err != nil {

@@ -76,8 +76,8 @@ type faultRun struct {
 	err           error
 }
 
-// trainFaulty runs pico with the stage mix before the features. Each of the faults occurs once and leaves its mark in the folder
-// marks; without marks the first fault occurs in every process.
+// trainFaulty runs pico with the stage mix before the features. Each of the faults occurs once and leaves its mark in
+// the folder marks; without marks the first fault occurs in every process.
 func trainFaulty(t *testing.T, faults, marks string, flags ...string) faultRun {
 	t.Helper()
 	t.Setenv("XTTS_PLUGIN_FAULT", faults)
@@ -109,7 +109,8 @@ var faultFlags = []string{"--augment", "mix", "--max-steps", "10", "--checkpoint
 
 const (
 	again = "warning: plugin faulty is restarted: "
-	// How many slots are damaged, and whether another process can have done it, depends on timing. The tests of guards cover each case.
+	// How many slots are damaged, and whether another process can have done it, depends on timing. The tests of guards
+	// cover each case.
 	damaged = "byte N after the end of tensor \"" // which one is found first depends on what else is being decoded
 )
 
@@ -149,8 +150,8 @@ var survived = map[string]struct {
 	}, flags: []string{"--buffer-size", "1"}}, // so no other process can have done it
 }
 
-// TestRunSurvivesFault: each fault occurs once, some of them in one run, with batches in flight. The run warns of it, and has the same
-// bits as an undisturbed run.
+// TestRunSurvivesFault: each fault occurs once, some of them in one run, with batches in flight. The run warns of it,
+// and has the same bits as an undisturbed run.
 func TestRunSurvivesFault(t *testing.T) {
 	folder := faultyPlugins(t, nil)
 	flags := append(slices.Clone(faultFlags), "--plugins", folder)

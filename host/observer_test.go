@@ -15,7 +15,8 @@ import (
 	"github.com/xtts-host/xtts-host/host/world"
 )
 
-// TestSaveNeedsDurableMetrics fails at lines that cannot be made durable: no checkpoint is taken, and none is tried again at the end.
+// TestSaveNeedsDurableMetrics fails at lines that cannot be made durable: no checkpoint is taken, and none is tried
+// again at the end.
 func TestSaveNeedsDurableMetrics(t *testing.T) {
 	metrics, err := report.OpenMetrics(filepath.Join(t.TempDir(), report.MetricsFile), nil, 0)
 	if err != nil {

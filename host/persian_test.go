@@ -14,8 +14,8 @@ import (
 	"github.com/xtts-host/xtts-host/shared/manifest"
 )
 
-// persianBundle is pico with a tokenizer of Persian letters and byte fallback. Pico embeds 64 tokens, so 16 of them are shared by
-// the 256 bytes.
+// persianBundle is pico with a tokenizer of Persian letters and byte fallback. Pico embeds 64 tokens, so 16 of them are
+// shared by the 256 bytes.
 func persianBundle(t *testing.T) string {
 	t.Helper()
 	vocab := map[string]int{"[PAD]": 0, "[UNK]": 1}
@@ -78,8 +78,8 @@ func persianList(t *testing.T, name, from string) string {
 	return path
 }
 
-// TestPersian trains on texts of another script, listed as parts of recordings, and is warned which characters the tokenizer
-// spells in bytes.
+// TestPersian trains on texts of another script, listed as parts of recordings, and is warned which characters the
+// tokenizer spells in bytes.
 func TestPersian(t *testing.T) {
 	dir := mustTrain(t, "--graph", persianBundle(t), "--max-steps", "16", "--eval-every", "8",
 		"--train-data", persianList(t, "train.jsonl", "metadata_train.csv"), "--val-data", persianList(t, "eval.json", "metadata_eval.csv"))

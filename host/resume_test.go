@@ -91,7 +91,8 @@ func TestReportIsCompleted(t *testing.T) {
 	}
 }
 
-// TestReportCoversWholeRun: a run that is resumed and ends before its next evaluation reports the one before, and its baselines.
+// TestReportCoversWholeRun: a run that is resumed and ends before its next evaluation reports the one before, and its
+// baselines.
 func TestReportCoversWholeRun(t *testing.T) {
 	dir := copyReference(t)
 	before := readReport(t, dir)
@@ -119,7 +120,8 @@ func TestReportCoversWholeRun(t *testing.T) {
 	}
 }
 
-// TestGoBack resumes from a checkpoint that is not the last: what came after goes, and the run is the undisturbed run again.
+// TestGoBack resumes from a checkpoint that is not the last: what came after goes, and the run is the undisturbed run
+// again.
 func TestGoBack(t *testing.T) {
 	want := referenceRun(t)
 	steps, err := checkpoint.NewStore(want).Steps()
@@ -146,7 +148,8 @@ func TestGoBack(t *testing.T) {
 	}
 }
 
-// TestBeginAnew: a start that ended before its first checkpoint is begun anew by --resume-or-start, and by nothing else.
+// TestBeginAnew: a start that ended before its first checkpoint is begun anew by --resume-or-start, and by nothing
+// else.
 func TestBeginAnew(t *testing.T) {
 	want := referenceRun(t)
 	dir := copyReference(t)

@@ -18,8 +18,8 @@ import (
 	"github.com/xtts-host/xtts-host/shared/manifest"
 )
 
-// rebuild writes a copy of pico in which every tensor and parameter has another name, and returns its folder. change may
-// alter the manifest further.
+// rebuild writes a copy of pico in which every tensor and parameter has another name, and returns its folder. change
+// may alter the manifest further.
 func rebuild(t *testing.T, change func(m *manifest.Bundle)) string {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "renamed")
@@ -162,8 +162,8 @@ func TestResizedBundle(t *testing.T) {
 	}
 }
 
-// TestProsodyBundle has pitch and energy in addition to the spectrograms, with the same lengths. The graph does not use them, so the
-// losses are those without.
+// TestProsodyBundle has pitch and energy in addition to the spectrograms, with the same lengths. The graph does not use
+// them, so the losses are those without.
 func TestProsodyBundle(t *testing.T) {
 	dir := rebuild(t, func(m *manifest.Bundle) {
 		for _, name := range []string{"pitch", "energy"} {
@@ -180,8 +180,8 @@ func TestProsodyBundle(t *testing.T) {
 	}
 }
 
-// TestOtherBundle trains the embedded bundle of another shape: no reference, two losses (accumulation mean), other features, SGD.
-// Interrupted in an accumulation window and resumed it is the same run.
+// TestOtherBundle trains the embedded bundle of another shape: no reference, two losses (accumulation mean), other
+// features, SGD. Interrupted in an accumulation window and resumed it is the same run.
 func TestOtherBundle(t *testing.T) {
 	flags := []string{"--graph", "builtin:myxtts-multispeaker", "--max-steps", "6", "--accumulate", "2", "--log-every", "1", "--checkpoint-every", "100", "--eval-every", "100"}
 	want := mustTrain(t, flags...)

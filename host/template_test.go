@@ -11,8 +11,8 @@ import (
 	"testing"
 )
 
-// TestTemplate runs the plugin that authors copy, with the first-party ones. It does nothing, so it changes no loss, also when it is
-// killed, and doing something it does the same again.
+// TestTemplate runs the plugin that authors copy, with the first-party ones. It does nothing, so it changes no loss,
+// also when it is killed, and doing something it does the same again.
 func TestTemplate(t *testing.T) {
 	folder := t.TempDir()
 	if err := os.Symlink(filepath.Join(plugins, "features"), filepath.Join(folder, "features")); err != nil {

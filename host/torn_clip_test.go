@@ -9,8 +9,8 @@ import (
 	"github.com/xtts-host/xtts-host/host/dataset"
 )
 
-// TestClipTornDuringTheRun truncates a clip after the index was made: the decoder finds it, the run continues without it, and the checkpoint
-// names it.
+// TestClipTornDuringTheRun truncates a clip after the index was made: the decoder finds it, the run continues without
+// it, and the checkpoint names it.
 func TestClipTornDuringTheRun(t *testing.T) {
 	sample, err := dataset.Sample(t.TempDir())
 	if err != nil {

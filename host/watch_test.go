@@ -24,8 +24,8 @@ import (
 	"github.com/xtts-host/xtts-host/host/session"
 )
 
-// watched is a run before its first step, whose model counts as that of GPU 1 of two, and is on the CPU in truth. Its plugins, which are
-// to see GPU 0, are not started.
+// watched is a run before its first step, whose model counts as that of GPU 1 of two, and is on the CPU in truth. Its
+// plugins, which are to see GPU 0, are not started.
 func watched(t *testing.T, out *bytes.Buffer) (*machine.Machine, *session.Session, *gputest.Inventory) {
 	t.Helper()
 	set := config.New()

@@ -41,7 +41,8 @@ func (b *Bundle) limit(name string) float64 {
 	return values + maxExtra
 }
 
-// isModel reports whether a file must be ONNX: a graph of the manifest, whatever it is named, or a file with that extension.
+// isModel reports whether a file must be ONNX: a graph of the manifest, whatever it is named, or a file with that
+// extension.
 func (b *Bundle) isModel(name string) bool {
 	return filepath.Ext(name) == ".onnx" || slices.ContainsFunc(b.Manifest.Graphs, func(g manifest.Graph) bool { return g.File == name })
 }

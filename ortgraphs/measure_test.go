@@ -17,8 +17,8 @@ func field(number protowire.Number, content []byte) []byte {
 	return protowire.AppendBytes(protowire.AppendTag(nil, number, protowire.BytesType), content)
 }
 
-// Numbers of fields: onnx.proto. ModelProto.graph 7, functions 25; GraphProto.node 1, initializer 5; NodeProto.attribute 5;
-// AttributeProto.g 6, ints 8 (packed here).
+// Numbers of fields: onnx.proto. ModelProto.graph 7, functions 25; GraphProto.node 1, initializer 5;
+// NodeProto.attribute 5; AttributeProto.g 6, ints 8 (packed here).
 func TestMeasure(t *testing.T) {
 	nested := func(graphs int) []byte {
 		var graph []byte

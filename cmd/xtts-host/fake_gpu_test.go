@@ -16,10 +16,11 @@ import (
 	"github.com/xtts-host/xtts-host/ortgraphs/bundletest"
 )
 
-// TestFakeGPU runs the scripts below testdata/fakegpu with all of the program that has CUDA, on cards of which each keeps its
-// memory on the host and has the CPU compute: see scripts/cuda-fake.sh. They start on one card of 1024 MB, by the flags' default;
-// XTTS_HOST_TEST_FAKE_CARDS asks for others. Their plugins have programs for the CPU and for a GPU; $PLUGINS has features for the CPU
-// only; $MIXED is $PICO with a bf16 graph, which the CPU can run. They have two commands more:
+// TestFakeGPU runs the scripts below testdata/fakegpu with all of the program that has CUDA, on cards of which each
+// keeps its memory on the host and has the CPU compute: see scripts/cuda-fake.sh. They start on one card of 1024 MB, by
+// the flags' default; XTTS_HOST_TEST_FAKE_CARDS asks for others. Their plugins have programs for the CPU and for a GPU;
+// $PLUGINS has features for the CPU only; $MIXED is $PICO with a bf16 graph, which the CPU can run. They have two
+// commands more:
 //
 //	same RUN...     these runs have equal losses and gradient norms, and saved equal weights and moments, to the last bit
 //	close RUN RUN   their losses differ by less than a millionth, and what they saved is not the same

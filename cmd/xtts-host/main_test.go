@@ -29,8 +29,8 @@ func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){"xtts-host": main})
 }
 
-// TestScripts runs the scripts below testdata/script. In addition to testscript's own commands they have those of this file, and these
-// variables:
+// TestScripts runs the scripts below testdata/script. In addition to testscript's own commands they have those of this
+// file, and these variables:
 //
 //	$PLUGINS  a folder of plugins with features, built as `make build` does
 //	$PICO     the smallest bundle
@@ -133,7 +133,8 @@ func unpackSample(t *testing.T) string {
 	return dir
 }
 
-// exits is "exits STATUS PROGRAM ARG...": the program ends with that exit status. stdout and stderr then look at what it wrote.
+// exits is "exits STATUS PROGRAM ARG...": the program ends with that exit status. stdout and stderr then look at what
+// it wrote.
 func exits(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 2 {
 		ts.Fatalf("usage: exits STATUS PROGRAM ARG...")

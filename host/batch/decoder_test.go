@@ -14,8 +14,8 @@ import (
 	"github.com/xtts-host/xtts-host/shared/ring"
 )
 
-// TestDecodeEmptiesUnreadableRows decodes a batch with a torn clip twice: the first time the row is rejected and named, the
-// second time it is known and empty from the start.
+// TestDecodeEmptiesUnreadableRows decodes a batch with a torn clip twice: the first time the row is rejected and named,
+// the second time it is known and empty from the start.
 func TestDecodeEmptiesUnreadableRows(t *testing.T) {
 	sample, err := dataset.Sample(t.TempDir())
 	if err != nil {

@@ -64,8 +64,8 @@ func (g *guards) enter(slot int, pool processes) {
 	}
 }
 
-// leave ends the call of a stage. lost says that the process was lost: then another batch at its plugin may have been with that
-// process or with its replacement.
+// leave ends the call of a stage. lost says that the process was lost: then another batch at its plugin may have been
+// with that process or with its replacement.
 func (g *guards) leave(slot int, lost bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -133,9 +133,9 @@ func (g *guards) damaged() (n int, first error) {
 	return n, first
 }
 
-// killCulprit ends the process that caused the damage. If one slot is damaged, and no other process has had a batch since
-// the slot was intact, it is by, the process that has just returned the batch. Otherwise by is nil, the culprit is
-// unknown, and all processes are ended.
+// killCulprit ends the process that caused the damage. If one slot is damaged, and no other process has had a batch
+// since the slot was intact, it is by, the process that has just returned the batch. Otherwise by is nil, the culprit
+// is unknown, and all processes are ended.
 func (g *guards) killCulprit(damaged int, first error, by *worker) (reason string) {
 	if by != nil && damaged == 1 {
 		by.culprit = true

@@ -11,7 +11,8 @@ import (
 	"github.com/xtts-host/xtts-host/shared/ring"
 )
 
-// melOutputs is a stage that makes mel f32[3,5,2] and mel_lengths i32[3] from a waveform f32[3,100], in a slot of zeros.
+// melOutputs is a stage that makes mel f32[3,5,2] and mel_lengths i32[3] from a waveform f32[3,100], in a slot of
+// zeros.
 func melOutputs() (outputs, *ring.Layout, []byte) {
 	layout := ring.NewLayout([]ring.Tensor{
 		{Name: "mel", DType: manifest.F32, Shape: []int{3, 5, 2}}, {Name: "mel_lengths", DType: manifest.I32, Shape: []int{3}},

@@ -12,16 +12,16 @@ import (
 	"github.com/xtts-host/xtts-host/shared/ring"
 )
 
-// proof shows that plugins write only to the outputs of their calls. While a process works on a batch, all others are stopped
-// (supervise.Config.Pause) and the host writes nothing, so every change of the ring outside the call's outputs is that
-// process's. A nil proof checks nothing.
+// proof shows that plugins write only to the outputs of their calls. While a process works on a batch, all others are
+// stopped (supervise.Config.Pause) and the host writes nothing, so every change of the ring outside the call's outputs
+// is that process's. A nil proof checks nothing.
 type proof struct {
 	ring    *ring.Ring
 	seed    maphash.Seed
 	regions [][]region // by bucket
 
-	// turn is held for writing by a call with its checks, for reading by a decoder. It guards seals: a decoder uses only that of
-	// its own slot.
+	// turn is held for writing by a call with its checks, for reading by a decoder. It guards seals: a decoder uses
+	// only that of its own slot.
 	turn  sync.RWMutex
 	seals []seal // by slot
 }
@@ -87,8 +87,8 @@ func (p *proof) decoded(slot, bucket int) {
 	p.turn.RUnlock()
 }
 
-// begin begins the call of a stage with these outputs. It fills those that the stage is to write as a whole with what no
-// stage writes.
+// begin begins the call of a stage with these outputs. It fills those that the stage is to write as a whole with what
+// no stage writes.
 func (p *proof) begin(slot int, out *outputs) {
 	if p == nil {
 		return
@@ -102,11 +102,12 @@ func (p *proof) begin(slot int, out *outputs) {
 	}
 }
 
-// unwritten fills the outputs of a call before it. As a float it is a NaN that no arithmetic gives, as a length it is -1.
+// unwritten fills the outputs of a call before it. As a float it is a NaN that no arithmetic gives, as a length it is
+// -1.
 const unwritten = 0xff
 
-// end ends the call. answered says that the stage has reported success. The error says what it wrote though it must not, or has
-// not written though it must.
+// end ends the call. answered says that the stage has reported success. The error says what it wrote though it must
+// not, or has not written though it must.
 func (p *proof) end(slot int, out *outputs, answered bool) error {
 	if p == nil {
 		return nil

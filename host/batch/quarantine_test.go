@@ -125,8 +125,8 @@ func TestQuarantineListsWhatTrainingPassed(t *testing.T) {
 	}
 }
 
-// TestQuarantineOfUntrustedText checks that what lists, recordings and stages wrote is neither too long to be read again nor
-// steers a terminal.
+// TestQuarantineOfUntrustedText checks that what lists, recordings and stages wrote is neither too long to be read
+// again nor steers a terminal.
 func TestQuarantineOfUntrustedText(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "quarantine.jsonl")
 	q, err := OpenQuarantine(path, quarantineData(24, 0), 0)

@@ -34,8 +34,8 @@ func testPlan(t *testing.T, n int, eval bool) *dataset.Plan {
 	return p
 }
 
-// word names a batch and its place in the sequence: "step.micro epoch/index [rows]", with "." after the last batch of a window
-// or evaluation.
+// word names a batch and its place in the sequence: "step.micro epoch/index [rows]", with "." after the last batch of a
+// window or evaluation.
 func word(b *pipeline.Batch) string {
 	text := fmt.Sprintf("%d.%d %d/%d %v", b.Step, b.Micro, b.Epoch, b.Index, b.Rows)
 	if b.Eval {
@@ -146,8 +146,8 @@ type place struct {
 	batches int
 }
 
-// places goes through the sequence as train.Loop does and lists every state in which it takes a checkpoint: after each window,
-// whether an evaluation follows or not, and after each evaluation.
+// places goes through the sequence as train.Loop does and lists every state in which it takes a checkpoint: after each
+// window, whether an evaluation follows or not, and after each evaluation.
 func places(s *Source) []place {
 	s.Start(train.Progress{})
 	list := []place{{}}
@@ -168,8 +168,8 @@ func places(s *Source) []place {
 	return list
 }
 
-// TestSourceContinues starts sources of random sizes at every place of their sequence: what follows is what followed in the run that
-// was not interrupted.
+// TestSourceContinues starts sources of random sizes at every place of their sequence: what follows is what followed in
+// the run that was not interrupted.
 func TestSourceContinues(t *testing.T) {
 	const sources = 150
 	r := rand.New(rand.NewPCG(1, 2))

@@ -51,8 +51,8 @@ func fakeRunner(r *common, pool processes, name string) *stageRunner {
 	return newStageRunner(r, pool, name+"-plugin", catalog.Instance{Name: name}, 1, slog.New(slog.DiscardHandler))
 }
 
-// TestBatchThatEndsEveryProcess is given up the fifth time, though other batches are finished between; batches that are lost
-// now and then, or because of others, never are.
+// TestBatchThatEndsEveryProcess is given up the fifth time, though other batches are finished between; batches that are
+// lost now and then, or because of others, never are.
 func TestBatchThatEndsEveryProcess(t *testing.T) {
 	lost := func(kicked bool) error {
 		return &supervise.PluginError{Plugin: "mix-plugin", Kicked: kicked, LastStderr: "oh\n", Err: fmt.Errorf("%w: stage mix: no result within 6s", supervise.ErrLost)}

@@ -8,9 +8,9 @@ import (
 	"text/tabwriter"
 )
 
-// Goal is a target for training on two GPUs, with the measured figure. The targets come from the documents of the dual-GPU
-// training of MyXTTSModel. The documents do not name a model, so speed and memory by batch size are only a rough guide;
-// shares and ratios are comparable.
+// Goal is a target for training on two GPUs, with the measured figure. The targets come from the documents of the
+// dual-GPU training of MyXTTSModel. The documents do not name a model, so speed and memory by batch size are only a
+// rough guide; shares and ratios are comparable.
 type Goal struct {
 	What    string `json:"what"`
 	Minimum string `json:"minimum,omitempty"`

@@ -305,8 +305,8 @@ func checkSurvivor(t *testing.T, s *Store, k int, before [][2]int64, step, salt 
 // faults are what a disk does. A write that fails has written a part.
 var faults = []error{syscall.ENOSPC, syscall.EIO, io.ErrShortWrite}
 
-// An error of any single operation is returned, harms no checkpoint, and frees the space that was taken. Only looking at
-// the checkpoint that is to be replaced may fail unnoticed: it is then replaced.
+// An error of any single operation is returned, harms no checkpoint, and frees the space that was taken. Only looking
+// at the checkpoint that is to be replaced may fail unnoticed: it is then replaced.
 func TestSaveFailsAnywhere(t *testing.T) {
 	for i, c := range saves {
 		for j := range faults {
@@ -350,8 +350,8 @@ func saveFailsAnywhere(t *testing.T, before [][2]int64, step, salt int64, first 
 	}
 }
 
-// A prune that is killed anywhere, or fails, leaves the checkpoints that were to be kept (the newest, and the best), and
-// no damaged ones. The next save finishes it.
+// A prune that is killed anywhere, or fails, leaves the checkpoints that were to be kept (the newest, and the best),
+// and no damaged ones. The next save finishes it.
 func TestPruneFailsAnywhere(t *testing.T) {
 	for _, fault := range append([]error{errCrash}, faults...) {
 		t.Run(fault.Error(), func(t *testing.T) {

@@ -107,8 +107,8 @@ func TestDamagedFrozenWeights(t *testing.T) {
 	}
 }
 
-// A prune that fails anywhere leaves the frozen weights of all checkpoints that are kept, and the next one removes those
-// that no checkpoint shares.
+// A prune that fails anywhere leaves the frozen weights of all checkpoints that are kept, and the next one removes
+// those that no checkpoint shares.
 func TestPruneKeepsSharedFrozenWeights(t *testing.T) {
 	for _, fault := range append([]error{errCrash}, faults...) {
 		t.Run(fault.Error(), func(t *testing.T) {

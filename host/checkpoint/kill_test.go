@@ -70,8 +70,8 @@ func keepSaving(dir string) error {
 	}
 }
 
-// Whenever a process that saves is killed, the newest checkpoint is intact, nothing that Save had confirmed is lost, and
-// the best checkpoint is still there. One folder goes through all the kills.
+// Whenever a process that saves is killed, the newest checkpoint is intact, nothing that Save had confirmed is lost,
+// and the best checkpoint is still there. One folder goes through all the kills.
 func TestSavingIsKilled(t *testing.T) {
 	dir := t.TempDir()
 	s := NewStore(dir)

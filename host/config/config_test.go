@@ -140,7 +140,8 @@ func TestFreezeOrTrainOnly(t *testing.T) {
 	}
 }
 
-// TestDeviceCPU checks that --device cpu overrides what a later source says about GPUs, and not what an earlier one says.
+// TestDeviceCPU checks that --device cpu overrides what a later source says about GPUs, and not what an earlier one
+// says.
 func TestDeviceCPU(t *testing.T) {
 	file := write(t, "c.yaml", "data_gpu: 0\nmodel_gpu: GPU-1e3\nenable_memory_isolation: true\nmodel_gpu_memory: auto\n")
 	if c := parse(t, nil, "--config", file).Config; c.DataGPU != "0" || c.ModelGPU != "GPU-1e3" || !c.MemoryIsolation || c.ModelGPUMemory != 0 || c.DataGPUMemory != 8<<30 {

@@ -10,8 +10,8 @@ import (
 	"github.com/xtts-host/xtts-host/host/checkpoint"
 )
 
-// SplitRun splits RUN@AT, which names a checkpoint of a run: "best", "last" or a step. A folder of the whole name comes first: then,
-// and for a name without @, at is empty.
+// SplitRun splits RUN@AT, which names a checkpoint of a run: "best", "last" or a step. A folder of the whole name comes
+// first: then, and for a name without @, at is empty.
 func SplitRun(name string) (run, at string) {
 	i := strings.LastIndexByte(name, '@')
 	if i <= 0 || i == len(name)-1 {

@@ -29,8 +29,8 @@ var dtypes = map[manifest.DType]safetensors.DType{
 	manifest.I32: safetensors.I32, manifest.I64: safetensors.I64, manifest.U8: safetensors.U8, manifest.Bool: safetensors.Bool,
 }
 
-// Batch writes the batch to the folder batches. If the harness has not created this folder, it does nothing: the batches of
-// a long run fill a disk.
+// Batch writes the batch to the folder batches. If the harness has not created this folder, it does nothing: the
+// batches of a long run fill a disk.
 func (f *Folder) Batch(b Batch) (err error) {
 	if f == nil || !f.batches {
 		return nil

@@ -84,8 +84,8 @@ func (f *Folder) Ledger() string {
 	return filepath.Join(f.dir, ledgerFile)
 }
 
-// Reach reports a point to the harness and waits for its answer, a line. If the harness has gone, it gets no more lines and
-// the run continues without it.
+// Reach reports a point to the harness and waits for its answer, a line. If the harness has gone, it gets no more lines
+// and the run continues without it.
 func (f *Folder) Reach(p Point) {
 	if f == nil {
 		return

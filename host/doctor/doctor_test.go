@@ -17,8 +17,8 @@ import (
 	"github.com/xtts-host/xtts-host/shared/hint"
 )
 
-// looked returns the commands of probes that answer as the shell's words do: $1 is the probe, $2 its argument. The file machine.json
-// of the working folder is the answer about this machine.
+// looked returns the commands of probes that answer as the shell's words do: $1 is the probe, $2 its argument. The file
+// machine.json of the working folder is the answer about this machine.
 func looked(t *testing.T, script string, cards ...gpu.Card) []string {
 	t.Helper()
 	i := &gputest.Inventory{Version: gpu.Driver{Version: "580.1", CUDA: "13.0"}, Cards: cards, Links: map[[2]int]gpu.Link{{0, 1}: {NVLinks: 18, Peer: true}}}
@@ -105,7 +105,8 @@ func TestGPUs(t *testing.T) {
 	}
 }
 
-// TestLibrariesInFolderOfONNXRuntime: on a GPU, doctor looks for the library with CUDA, and finds its libraries in the same folder if the loader does not.
+// TestLibrariesInFolderOfONNXRuntime: on a GPU, doctor looks for the library with CUDA, and finds its libraries in the
+// same folder if the loader does not.
 func TestLibrariesInFolderOfONNXRuntime(t *testing.T) {
 	dir := t.TempDir()
 	for _, name := range append([]string{cudaProvider}, cudaLibraries[1:]...) {

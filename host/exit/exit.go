@@ -80,9 +80,10 @@ func Advise(err error, advice string) error {
 	return hint.Errorf(advice, "%w", err)
 }
 
-// Code returns the exit status of an error: 0 for nil; 2 for an error before the first step; 3 out of memory, or a memory
-// limit that is too small; 4 a plugin keeps crashing or failing, or violated the protocol; 5 too many unusable rows; 130
-// interrupted, with a checkpoint saved; 1 any other error, such as a failed write or a loss that is not finite.
+// Code returns the exit status of an error: 0 for nil; 2 for an error before the first step; 3 out of memory, or a
+// memory limit that is too small; 4 a plugin keeps crashing or failing, or violated the protocol; 5 too many unusable
+// rows; 130 interrupted, with a checkpoint saved; 1 any other error, such as a failed write or a loss that is not
+// finite.
 func Code(err error) int {
 	switch {
 	case err == nil:

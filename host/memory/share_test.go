@@ -45,8 +45,8 @@ func TestSharesRefuse(t *testing.T) {
 	}
 }
 
-// onDataGPU has two plugins that see the data GPU, codes and denoise, which need so many MB for a process by their manifests. A
-// third has no use for it, and what it needs counts for nothing.
+// onDataGPU has two plugins that see the data GPU, codes and denoise, which need so many MB for a process by their
+// manifests. A third has no use for it, and what it needs counts for nothing.
 func onDataGPU(codes, denoise int) *catalog.Resolved {
 	plugin := func(id string, mb int) catalog.Entry {
 		return catalog.Entry{Manifest: &manifest.Plugin{ID: id, GPUMemoryMB: mb}}

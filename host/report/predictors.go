@@ -119,7 +119,8 @@ func (c *Collector) baselines(list []BaselineLosses, e *Evaluation) []Baseline {
 	return out
 }
 
-// moreRows replaces the losses of predictors by those of the report before the run was resumed, where these were computed on more rows.
+// moreRows replaces the losses of predictors by those of the report before the run was resumed, where these were
+// computed on more rows.
 func (c *Collector) moreRows(b BaselineLosses) BaselineLosses {
 	for _, kept := range c.kept {
 		if kept.Metric != b.Metric || kept.Target != b.Target || kept.Loss != b.Loss {

@@ -36,8 +36,8 @@ func Claim(set *config.Set, now time.Time) (*Folder, error) {
 	return claimDated(filepath.Join("runs", now.UTC().Format("20060102T150405Z")))
 }
 
-// claimNamed takes the folder that --run-dir names, which must hold no run; or with anew one that ended before its first
-// checkpoint, whose files the new run writes anew.
+// claimNamed takes the folder that --run-dir names, which must hold no run; or with anew one that ended before its
+// first checkpoint, whose files the new run writes anew.
 func claimNamed(dir string, anew bool) (*Folder, error) {
 	for {
 		made, err := makeFolder(dir)

@@ -15,8 +15,8 @@ import (
 	"github.com/xtts-host/xtts-host/host/report"
 )
 
-// TestStartsThatShareAFolder: of many starts with one new --run-dir, one at a time has the folder, whatever the others are
-// refused for and remove.
+// TestStartsThatShareAFolder: of many starts with one new --run-dir, one at a time has the folder, whatever the others
+// are refused for and remove.
 func TestStartsThatShareAFolder(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "run")
 	set := config.New()

@@ -12,8 +12,8 @@ import (
 // memoryHint is the hint for a process that uses too much memory.
 const memoryHint = "allow more with --plugin-memory SIZE, or use fewer rows (--batch-size); report.json has the peak of each plugin"
 
-// watchMemory measures the memory of the process until it ends, and kills it above the limit. A limit of the address space
-// (RLIMIT_AS) is no alternative: programs reserve far more of it than they use, those of Go and CUDA above all.
+// watchMemory measures the memory of the process until it ends, and kills it above the limit. A limit of the address
+// space (RLIMIT_AS) is no alternative: programs reserve far more of it than they use, those of Go and CUDA above all.
 func (p *process) watchMemory() {
 	t := time.NewTicker(p.cfg.MemoryInterval)
 	defer t.Stop()

@@ -14,7 +14,8 @@ func (p *process) active() {
 	}
 }
 
-// idle stops the process and its group if nothing else keeps it at work. No thread of the process runs when idle returns.
+// idle stops the process and its group if nothing else keeps it at work. No thread of the process runs when idle
+// returns.
 func (p *process) idle() {
 	if !p.cfg.Pause {
 		return

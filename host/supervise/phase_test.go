@@ -42,7 +42,8 @@ func TestPhases(t *testing.T) {
 	}
 }
 
-// TestFaultDuringStart: a process that is killed or stopped from outside while it starts is restarted; the run continues.
+// TestFaultDuringStart: a process that is killed or stopped from outside while it starts is restarted; the run
+// continues.
 func TestFaultDuringStart(t *testing.T) {
 	for _, phase := range []Phase{Start, Handshake, Configure, Attach} {
 		for _, signal := range []unix.Signal{unix.SIGKILL, unix.SIGSTOP} {

@@ -17,8 +17,8 @@ type Config struct {
 	// Inventory is closed with the Watch, or if New fails.
 	Inventory gpu.Inventory
 	Roles     []Role
-	// Log gets the warnings. Say gets the memory use of each role, at every look and, with the number of the step, when a line is due.
-	// The Watch's goroutine calls both.
+	// Log gets the warnings. Say gets the memory use of each role, at every look and, with the number of the step, when
+	// a line is due. The Watch's goroutine calls both.
 	Log *slog.Logger
 	Say func(*event.Memory)
 }

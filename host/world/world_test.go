@@ -29,7 +29,8 @@ func TestRanksShareABatch(t *testing.T) {
 	}
 }
 
-// TestOneRankHasTheSameBits: a process that trains alone takes the plan's batches, micro-batches and identity as they are.
+// TestOneRankHasTheSameBits: a process that trains alone takes the plan's batches, micro-batches and identity as they
+// are.
 func TestOneRankHasTheSameBits(t *testing.T) {
 	for _, w := range []World{{}, {Rank: 0, Size: 1}} {
 		hashes := map[string]string{"seed": "1"}

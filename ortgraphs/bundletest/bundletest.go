@@ -71,8 +71,8 @@ func WithoutEval(t testing.TB, dir string) *ortgraphs.Bundle {
 	})
 }
 
-// Mixed copies a bundle with a bf16 graph that the CPU can run: it takes matrices and gives their gradients in bf16, and computes in
-// f32. wide names the matrices whose gradients stay f32.
+// Mixed copies a bundle with a bf16 graph that the CPU can run: it takes matrices and gives their gradients in bf16,
+// and computes in f32. wide names the matrices whose gradients stay f32.
 func Mixed(t testing.TB, dir string, wide ...string) *ortgraphs.Bundle {
 	t.Helper()
 	const file = "training_model.bf16.onnx"

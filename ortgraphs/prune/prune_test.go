@@ -54,8 +54,8 @@ func only(kept ...string) func(string) bool {
 	return func(output string) bool { return slices.Contains(kept, output) }
 }
 
-// example has a loss, whose path goes through a branch that reads outer values, a function that calls another, and a node of which
-// one output is needed; and a gradient with all of that of its own.
+// example has a loss, whose path goes through a branch that reads outer values, a function that calls another, and a
+// node of which one output is needed; and a gradient with all of that of its own.
 func example() *onnxpb.ModelProto {
 	inside := &onnxpb.GraphProto{
 		Initializer: tensors("mine"),

@@ -1,5 +1,5 @@
-// Command my-plugin is a template for plugins of xtts-host: one augmentation, soft clipping. The guide docs/plugins.md in the
-// repository of xtts-host starts from it.
+// Command my-plugin is a template for plugins of xtts-host: one augmentation, soft clipping. The guide docs/plugins.md
+// in the repository of xtts-host starts from it.
 package main
 
 import "github.com/xtts-host/xtts-host/shared/stage"

@@ -7,14 +7,14 @@ import (
 	"github.com/xtts-host/xtts-host/shared/stage"
 )
 
-// softClip distorts each clip like an overdriven microphone. The drive of a clip is uniform in [0, maxDrive). A drive of 0
-// leaves the clip unchanged.
+// softClip distorts each clip like an overdriven microphone. The drive of a clip is uniform in [0, maxDrive). A drive
+// of 0 leaves the clip unchanged.
 type softClip struct {
 	maxDrive float64
 }
 
-// Configure is called once, before the first batch. The host has already checked the configuration against plugin.json. It
-// does not fill in defaults.
+// Configure is called once, before the first batch. The host has already checked the configuration against plugin.json.
+// It does not fill in defaults.
 func (s *softClip) Configure(_ context.Context, cfg *stage.Config) error {
 	values := struct {
 		MaxDrive float64 `json:"max_drive"`
@@ -39,8 +39,8 @@ func (s *softClip) Process(_ context.Context, b *stage.Batch) error {
 	return nil
 }
 
-// overdrive replaces each sample x by tanh(drive*x) / tanh(drive), so samples of ±1 keep their value. A drive of 0 changes
-// nothing.
+// overdrive replaces each sample x by tanh(drive*x) / tanh(drive), so samples of ±1 keep their value. A drive of 0
+// changes nothing.
 func overdrive(clip []float32, drive float64) {
 	if drive == 0 {
 		return

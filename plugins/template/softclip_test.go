@@ -9,8 +9,8 @@ import (
 	"github.com/xtts-host/xtts-host/shared/stage/stagetest"
 )
 
-// TestConforms checks what the host relies on: the stage does not change padding and empty rows, it writes only its outputs,
-// and the result of a row depends only on the row and its key.
+// TestConforms checks what the host relies on: the stage does not change padding and empty rows, it writes only its
+// outputs, and the result of a row depends only on the row and its key.
 func TestConforms(t *testing.T) {
 	stagetest.Run(t, func() stage.Stage { return new(softClip) }, stagetest.Options{
 		Manifest: "plugin.json",

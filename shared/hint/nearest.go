@@ -6,8 +6,9 @@ import (
 	"unicode"
 )
 
-// DidYouMean returns a hint that names the known words nearest to a mistyped one, or "" when none is near: "did you mean --lr?".
-// Case, dashes, underscores and dots do not count. A word of a longer name is near, too: --steps is near to --max-steps.
+// DidYouMean returns a hint that names the known words nearest to a mistyped one, or "" when none is near: "did you
+// mean --lr?". Case, dashes, underscores and dots do not count. A word of a longer name is near, too: --steps is near
+// to --max-steps.
 func DidYouMean(typed string, known []string) string {
 	near := nearest(typed, known)
 	switch n := len(near); n {
@@ -20,7 +21,8 @@ func DidYouMean(typed string, known []string) string {
 	}
 }
 
-// nearest returns the known words with the smallest distance, in their order, or else those that have the typed one as a part.
+// nearest returns the known words with the smallest distance, in their order, or else those that have the typed one as
+// a part.
 func nearest(typed string, known []string) []string {
 	letters := fold(typed)
 	smallest := (len(letters) + 5) / 5 // a slip in four letters, two in nine

@@ -19,8 +19,8 @@ type Stage interface {
 	// call or a sync.Pool. b and its slices are invalid after Process has returned.
 	//
 	// An error, or a panic in the calling goroutine or in one of EachRow, fails the whole batch, and the host rebuilds
-	// it. A panic in another goroutine ends the process. An unusable row is not an error: call b.Reject. ctx ends with the connection
-	// to the host.
+	// it. A panic in another goroutine ends the process. An unusable row is not an error: call b.Reject. ctx ends with
+	// the connection to the host.
 	Process(ctx context.Context, b *Batch) error
 }
 

@@ -1,5 +1,5 @@
-// Package visible prints text of strangers, such as plugins, so that it can neither steer a terminal nor pass for a message
-// of the host.
+// Package visible prints text of strangers, such as plugins, so that it can neither steer a terminal nor pass for a
+// message of the host.
 package visible
 
 import (
@@ -9,8 +9,8 @@ import (
 	"unicode/utf8"
 )
 
-// Text returns one line in which every control character, line separator, bidirectional control and byte that is not UTF-8 is
-// written as an escape of Go: \x1b, \n, \u202e. A tab stays.
+// Text returns one line in which every control character, line separator, bidirectional control and byte that is not
+// UTF-8 is written as an escape of Go: \x1b, \n, \u202e. A tab stays.
 func Text(s string) string {
 	if utf8.ValidString(s) && !strings.ContainsFunc(s, hidden) {
 		return s

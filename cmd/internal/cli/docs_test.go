@@ -42,8 +42,8 @@ var (
 	operator = regexp.MustCompile(`&&|\|\||[|;<>()]`)
 )
 
-// commandLines returns every command line of xtts-host in a page: in code blocks for the shell, and in code spans, where a word in
-// capitals stands for a value.
+// commandLines returns every command line of xtts-host in a page: in code blocks for the shell, and in code spans,
+// where a word in capitals stands for a value.
 func commandLines(page string) (found []line) {
 	for _, b := range block.FindAllStringSubmatch(page, -1) {
 		if b[1] == "sh" {

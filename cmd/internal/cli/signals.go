@@ -9,8 +9,8 @@ import (
 )
 
 const (
-	// sameSignal is how long after the first signal to stop another one is the same: timeout(1) signals the process and its group,
-	// some schedulers signal twice, and a person may hit Ctrl-C twice in haste.
+	// sameSignal is how long after the first signal to stop another one is the same: timeout(1) signals the process and
+	// its group, some schedulers signal twice, and a person may hit Ctrl-C twice in haste.
 	sameSignal = time.Second
 	// lastWords is how long a process that stops at once waits for its message to be read: the terminal may be stopped.
 	lastWords = 100 * time.Millisecond
@@ -26,8 +26,8 @@ type reactions struct {
 // catch starts to react to the signals of the process.
 func catch(atOnce func()) reactions {
 	r := reactions{stop: make(chan struct{}), save: make(chan struct{}, 1), atOnce: atOnce}
-	// SIGPIPE is caught so that writing to a reader that has gone is an error and not the end of the program. It is not ignored,
-	// which plugins would inherit.
+	// SIGPIPE is caught so that writing to a reader that has gone is an error and not the end of the program. It is not
+	// ignored, which plugins would inherit.
 	caught := []os.Signal{os.Interrupt, syscall.SIGTERM, syscall.SIGUSR1, syscall.SIGPIPE}
 	if !signal.Ignored(syscall.SIGHUP) { // as nohup has it
 		caught = append(caught, syscall.SIGHUP)
@@ -59,7 +59,8 @@ func (r reactions) serve(signals <-chan os.Signal) {
 	}
 }
 
-// stopAtOnce ends the process. Plugins see the end of the host by themselves, and every checkpoint on the disk is whole.
+// stopAtOnce ends the process. Plugins see the end of the host by themselves, and every checkpoint on the disk is
+// whole.
 func stopAtOnce() {
 	said := make(chan struct{})
 	go func() {

@@ -55,7 +55,8 @@ func (u *uniformity) add(counts []int) {
 	u.freedom += float64(len(counts) - 1)
 }
 
-// check fails when the statistic is more than 5 standard deviations above its mean: chi-square has mean k and variance 2k.
+// check fails when the statistic is more than 5 standard deviations above its mean: chi-square has mean k and variance
+// 2k.
 func (u *uniformity) check(t *testing.T, what string) {
 	t.Helper()
 	if bound := u.freedom + 5*math.Sqrt(2*u.freedom); !(u.chi2 <= bound) {

@@ -10,9 +10,9 @@ import (
 	"github.com/xtts-host/xtts-host/shared/stage"
 )
 
-// graph does the arithmetic of a batch. scripts/export/stages.py generates it. All random numbers are drawn in Go, including those
-// of the noise, because no operator reproduces the bits of Go's generator, and a row must not depend on the device. The noise is
-// sent as f32, which changes a sample by 6e-8 of the noise.
+// graph does the arithmetic of a batch. scripts/export/stages.py generates it. All random numbers are drawn in Go,
+// including those of the noise, because no operator reproduces the bits of Go's generator, and a row must not depend on
+// the device. The noise is sent as f32, which changes a sample by 6e-8 of the noise.
 //
 //go:embed waveaug.onnx
 var graph []byte

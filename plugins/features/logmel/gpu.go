@@ -11,8 +11,8 @@ import (
 	"github.com/xtts-host/xtts-host/shared/stage"
 )
 
-// graph computes a batch for any contract: everything that depends on the contract is an input. scripts/export/stages.py generates
-// it, and explains why it computes in f64.
+// graph computes a batch for any contract: everything that depends on the contract is an input.
+// scripts/export/stages.py generates it, and explains why it computes in f64.
 //
 //go:embed logmel.onnx
 var graph []byte
