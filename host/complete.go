@@ -10,8 +10,8 @@ import (
 	"github.com/xtts-host/xtts-host/host/session"
 )
 
-// complete says that the run to go on with has nothing left to do, and returns "" for one that has: steps, an evaluation, or the
-// report of a run that was killed after its last checkpoint.
+// complete returns a message if the run to resume has nothing left to do. It returns "" if steps, an evaluation, or the
+// report of a run that was killed after its last checkpoint are left.
 func complete(p *plan.Plan) string {
 	if p.Start.Resumed == nil {
 		return ""

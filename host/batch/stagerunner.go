@@ -145,7 +145,7 @@ func (s *stageRunner) lost(b *pipeline.Batch, a *attempts, err error) error {
 // shownClips is how many clips of a batch a message names.
 const shownClips = 4
 
-// describe names a batch for people: its step, and its clips.
+// describe names a batch for a message: its step, and its clips.
 func (s *stageRunner) describe(b *pipeline.Batch) string {
 	text := fmt.Sprintf("step %d, batch %d of epoch %d", b.Step+1, b.Index+1, b.Epoch+1)
 	if b.Eval {

@@ -98,7 +98,8 @@ func confirmed(s *Set) []string {
 	return strings.Split(string(data), "\n")
 }
 
-// ownCache is the cache folder, but never one that only a run folder names: what lies there was chosen by its author.
+// ownCache returns the cache folder, but never one that only a run folder names: the author of the run folder has
+// chosen its content.
 func ownCache(s *Set) (string, error) {
 	given := s.CacheDir
 	if fromRunFile(s, "cache-dir") {

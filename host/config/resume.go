@@ -23,7 +23,7 @@ func SplitRun(name string) (run, at string) {
 	return name[:i], name[i+1:]
 }
 
-// findRun settles whether the run of --resume-or-start goes on or begins, and what --resume names.
+// findRun decides whether --resume-or-start resumes or starts the run, and sets --resume.
 func findRun(s *Set) error {
 	if run := s.ResumeOrStart; run != "" {
 		if s.Resume != "" || s.RunDir != "" {

@@ -63,7 +63,7 @@ func (s *sampler) write() error {
 		return err
 	}
 	v.Descriptors = len(fds)
-	// Twice: the first collection only ages what lies in sync.Pools.
+	// Twice: the first collection only ages the values in sync.Pools.
 	runtime.GC()
 	runtime.GC()
 	var m runtime.MemStats

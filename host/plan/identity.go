@@ -46,8 +46,8 @@ func (p *Plan) identity() map[string]string {
 	return hashes
 }
 
-// course names what decides on the learning rate beside its base. Where nothing is set that an older version did not
-// have, it is what that version wrote.
+// course returns the settings of the learning rate besides its base. Without settings that an older version did not
+// have, it equals the value of that version.
 func (p *Plan) course() []any {
 	c := p.Config
 	course := []any{c.Schedule, c.WarmupSteps}

@@ -36,8 +36,8 @@ func Claim(set *config.Set, now time.Time) (*Folder, error) {
 	return claimDated(filepath.Join("runs", now.UTC().Format("20060102T150405Z")))
 }
 
-// claimNamed takes the folder that --run-dir names, which must hold no run; or with anew one that ended before its
-// first checkpoint, whose files the new run writes anew.
+// claimNamed takes the folder of --run-dir, which must not contain a run. With anew it may contain a run that ended
+// before its first checkpoint, whose files the new run replaces.
 func claimNamed(dir string, anew bool) (*Folder, error) {
 	for {
 		made, err := makeFolder(dir)
@@ -63,7 +63,8 @@ func claimNamed(dir string, anew bool) (*Folder, error) {
 	}
 }
 
-// holdsRun returns an error that says so, and how to go on with the run. With anew a run without a checkpoint is none.
+// holdsRun returns an error with a hint to resume the run if the folder contains one. With anew, a run without a
+// checkpoint does not count.
 func holdsRun(dir string, anew bool) error {
 	steps, err := checkpoint.NewStore(dir).Steps()
 	if err != nil {

@@ -93,7 +93,7 @@ func (c Schedule) Continue(saved Schedule) Schedule {
 	return c
 }
 
-// String describes the course for people: "cosine to 0 at step 5000 after 20 steps of warm-up".
+// String describes the course: "cosine to 0 at step 5000 after 20 steps of warm-up".
 func (c Schedule) String() string {
 	text := c.Name
 	switch c.Name {

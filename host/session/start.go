@@ -26,7 +26,7 @@ func (s *Session) Restore(from *checkpoint.Checkpoint) (train.Progress, error) {
 	return Progress(&from.State), nil
 }
 
-// Progress is where a checkpoint stands.
+// Progress returns the progress of a checkpoint.
 func Progress(state *checkpoint.State) train.Progress {
 	p := train.Progress{Step: state.Step, Epoch: state.Epoch, Batch: state.Batch, EvaluatedStep: state.EvaluatedStep}
 	if state.Plateau != nil {

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// goPanic picks out of the lines of a dying Go program what tells why: the message and the first frame of the program's
-// own code. A dump may have thousands of lines after them.
+// goPanic finds the cause in the output of a Go program that panicked: the message, and the first frame of the
+// program's own code. A dump may have thousands of lines after them.
 type goPanic struct {
 	lines []string
 	part  int // of the dump that comes next

@@ -116,7 +116,7 @@ func largest(r Route) int {
 	return at
 }
 
-// key tells the patterns of copies apart, and from that with relayKey.
+// key identifies the pattern of a transfer. It differs from relayKey.
 func key(bucket, device int) uint64 { return uint64(bucket)<<32 | uint64(device) + 1 }
 
 const relayKey = 0

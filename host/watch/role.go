@@ -119,9 +119,9 @@ func (r *reading) owner(pid int) int {
 	return 0
 }
 
-// stand uses the growth of the whole card for the processes of a role. On a card with two roles, it does so for the
+// useCard uses the growth of the whole card for the processes of a role. On a card with two roles, it does so for the
 // last one.
-func (r *role) stand(in *reading, later []*role) {
+func (r *role) useCard(in *reading, later []*role) {
 	shared := slices.ContainsFunc(later, func(l *role) bool { return l.Place.GPU.UUID == r.Place.GPU.UUID })
 	if shared || in.err != nil {
 		in.processes, in.hidden = nil, true

@@ -213,7 +213,7 @@ func (w *Watch) look() {
 	}
 	for i, r := range w.roles {
 		if blind {
-			r.stand(&all[i], w.roles[i+1:])
+			r.useCard(&all[i], w.roles[i+1:])
 		}
 		r.take(all[i], w.windows.Load())
 	}

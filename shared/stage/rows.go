@@ -58,7 +58,7 @@ func (p *panicError) Error() string {
 
 // recovered describes what recover returned, in the deferred function that called it.
 func recovered(value any) *panicError {
-	if p, ok := value.(*panicError); ok { // of EachRow: its place is the one that tells
+	if p, ok := value.(*panicError); ok { // of EachRow, which knows the place of the panic
 		return p
 	}
 	p := &panicError{value: value, stack: string(debug.Stack())}

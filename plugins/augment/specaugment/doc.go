@@ -1,5 +1,5 @@
 // Package specaugment implements the stage "specaugment", which masks bands and frames of mel spectrograms as in
-// SpecAugment (Park et al. 2019, arXiv:1904.08779, section 2).
+// SpecAugment (Park and others 2019, arXiv:1904.08779, section 2).
 //
 // A frequency mask covers f consecutive bands in all frames of the row, with f uniform in {0, ..., F}. A time mask
 // covers t consecutive frames, with t uniform in {0, ..., min(T, p*length)}. The position of a mask is uniform over the
