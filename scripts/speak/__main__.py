@@ -40,7 +40,7 @@ def speak(arguments: argparse.Namespace) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python3 -m speak", description="Writes speech of a trained myxtts-nano to a WAV file.")
-    parser.add_argument("source", type=Path, metavar="RUN|CHECKPOINT", help="of a run: its newest checkpoint")
+    parser.add_argument("source", type=Path, metavar="RUN", help="a run: its newest checkpoint; or RUN@best, RUN@STEP, or the folder of a checkpoint")
     parser.add_argument("--voice", type=Path, required=True, metavar="WAV", help="a recording of the speaker")
     what = parser.add_mutually_exclusive_group(required=True)
     what.add_argument("--text", help="what to say")

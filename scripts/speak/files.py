@@ -20,9 +20,17 @@ class Refused(Exception):
 
 
 def checkpoint(source: Path) -> Path:
-    """The folder of a checkpoint: source itself, or the newest complete one of a run."""
+    """The folder of a checkpoint: source itself, the newest complete one of a run, or that of RUN@best or RUN@STEP."""
     if (source / "MANIFEST").is_file():
         return source
+    run, _, at = str(source).rpartition("@")
+    if run and not source.exists():
+        newest = checkpoint(Path(run))
+        best = json.loads((newest / "state.json").read_text(encoding="utf-8")).get("best", {})
+        named = newest.parent / f"step-{str(best.get('step') if at == 'best' else at).zfill(6)}"
+        if not (named / "MANIFEST").is_file():
+            raise Refused(f"{run} has no checkpoint {at}", f"those there are: {', '.join(sorted(p.name for p in newest.parent.glob('step-*')))}")
+        return named
     found = sorted((int(m[1]), p) for p in source.glob("checkpoints/step-*") if (m := re.fullmatch(r"step-(\d+)", p.name)))
     found = [p for _, p in found if (p / "MANIFEST").is_file()]
     if not found:
