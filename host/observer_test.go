@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/xtts-host/xtts-host/host/checkpoint"
+	"github.com/xtts-host/xtts-host/host/config"
 	"github.com/xtts-host/xtts-host/host/event"
 	"github.com/xtts-host/xtts-host/host/loop"
 	"github.com/xtts-host/xtts-host/host/plan"
@@ -23,7 +24,7 @@ func TestSaveNeedsDurableMetrics(t *testing.T) {
 		t.Fatal(err)
 	}
 	dir := t.TempDir()
-	r := &run{outputs: &outputs{bus: event.NewBus(), console: Console{Out: io.Discard}}, plan: &plan.Plan{World: world.World{Size: 1}}, loop: new(loop.Loop), dir: dir, store: checkpoint.NewStore(dir)}
+	r := &run{outputs: &outputs{bus: event.NewBus(), console: Console{Out: io.Discard}}, plan: &plan.Plan{Config: new(config.Config), World: world.World{Size: 1}}, loop: new(loop.Loop), dir: dir, store: checkpoint.NewStore(dir)}
 	defer r.bus.Close()
 	r.bus.Require(report.MetricsFile, metrics)
 	if err := errors.Join(metrics.Close(), r.bus.Publish(&event.Step{Step: 1})); err != nil { // to a closed file
