@@ -20,6 +20,7 @@ type Summary struct {
 	Outputs    []manifest.TensorSpec `json:"outputs"`
 	Parameters ParameterSummary      `json:"parameters"`
 	Buckets    []manifest.Bucket     `json:"buckets"`
+	Dynamic    manifest.Bucket       `json:"dynamic,omitempty"`
 	// Steps is the cost of a step for each bucket with each of BatchSizes.
 	Steps []StepCost `json:"steps"`
 	// Graphs are in the order of bundle.json.
@@ -70,7 +71,7 @@ func (b *Bundle) Inspect() Summary {
 	m := b.Manifest
 	s := Summary{
 		Name: m.Name, Description: m.Description, License: m.License, Hash: b.Hash(),
-		Inputs: m.Inputs, Outputs: m.Outputs, Buckets: m.Buckets,
+		Inputs: m.Inputs, Outputs: m.Outputs, Buckets: m.Buckets, Dynamic: m.Dynamic,
 		Parameters: ParameterSummary{Tensors: len(m.Parameters), Memory: NewArena(m.Parameters, Policy{}).Memory(m.Optimizer.Name, false)},
 	}
 	for _, p := range m.Parameters {

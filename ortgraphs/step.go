@@ -39,14 +39,17 @@ func (b *Bundle) steps() []StepCost {
 			if i >= maxSteps {
 				model, problem = nil, "not computed: too many buckets"
 			}
-			steps = append(steps, b.step(model, problem, i, rows))
+			c := b.step(model, problem, b.Manifest.Buckets[i], rows)
+			c.Bucket = i
+			steps = append(steps, c)
 		}
 	}
 	return steps
 }
 
-// Step returns the cost of a batch of that many rows in a bucket, for the training graph of a precision.
-func (b *Bundle) Step(precision manifest.DType, bucket, rows int) StepCost {
+// Step returns the cost of a batch of that many rows in a bucket, for the training graph of a precision. The bucket need
+// not be one of the bundle's, and the cost does not name it.
+func (b *Bundle) Step(precision manifest.DType, bucket manifest.Bucket, rows int) StepCost {
 	model, problem := b.trainingModel(precision)
 	return b.step(model, problem, bucket, rows)
 }
@@ -60,9 +63,9 @@ func (b *Bundle) trainingModel(precision manifest.DType) (model *onnxpb.ModelPro
 	return b.Model(g.File), ""
 }
 
-func (b *Bundle) step(model *onnxpb.ModelProto, problem string, bucket, rows int) StepCost {
-	sizes := b.Manifest.Buckets[bucket].Values(rows)
-	c := StepCost{Bucket: bucket, BatchSize: rows, InputBytes: inputBytes(b.Manifest, sizes), Problem: problem}
+func (b *Bundle) step(model *onnxpb.ModelProto, problem string, bucket manifest.Bucket, rows int) StepCost {
+	sizes := bucket.Values(rows)
+	c := StepCost{BatchSize: rows, InputBytes: inputBytes(b.Manifest, sizes), Problem: problem}
 	if model != nil {
 		c.count(model, sizes)
 	}

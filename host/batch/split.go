@@ -10,6 +10,8 @@ import (
 type Data struct {
 	Train *Split
 	Val   *Split // nil without validation data
+	// Usage is what the plans make of the lists.
+	Usage report.Data
 }
 
 // Splits lists them.
@@ -51,12 +53,3 @@ func NewSplit(name string, ix *dataset.Index, plan *dataset.Plan, seed int64, wo
 func (s *Split) Title() string { return title[s.Name] }
 
 var title = map[string]string{report.Train: "training", report.Validation: "validation"}
-
-// Minutes is the total length of its clips.
-func (s *Split) Minutes() float64 {
-	samples := 0
-	for _, r := range s.Index.Rows {
-		samples += r.Samples
-	}
-	return float64(samples) / float64(s.Index.SampleRate) / 60
-}

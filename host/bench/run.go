@@ -96,7 +96,8 @@ func Run(ctx context.Context, set *config.Set, o Options, console host.Console) 
 	}
 	b := &benchmark{Options: o, set: set.Copy(), console: console, figures: figures, dir: filepath.Join(temp, "run"), at: at}
 	if set.TrainData == "" {
-		b.set.TrainData = filepath.Join(temp, "data")
+		b.made = filepath.Join(temp, "data")
+		b.set.TrainData, b.set.Buckets = b.made, config.Buckets{Bundle: true}
 		if err := makeClips(b.set.TrainData, bundle, 2*slices.Max(o.BatchSizes)); err != nil {
 			return exit.Refused(err)
 		}
@@ -116,6 +117,7 @@ type benchmark struct {
 	console host.Console
 	figures io.Writer // of the JSON
 	dir     string    // of the current run
+	made    string    // folder of clips that are made; empty with --train-data
 	at      placements
 	result  Result
 	done    int // completed measurements
@@ -152,7 +154,11 @@ func (b *benchmark) head() {
 	for _, symbol := range slices.Sorted(maps.Keys(b.result.Bucket)) {
 		sizes = append(sizes, fmt.Sprintf("%s %d", symbol, b.result.Bucket[symbol]))
 	}
-	fmt.Fprintf(b.console.Out, "%s, %s each, in the bucket %s\n", b.result.Bundle, report.Count(b.Steps, "step"), strings.Join(sizes, ", "))
+	bucket := "bucket " + strings.Join(sizes, ", ")
+	if b.set.TrainData != b.made {
+		bucket = "bucket of the longest clips" // which is known when they are read
+	}
+	fmt.Fprintf(b.console.Out, "%s, %s each, in the %s\n", b.result.Bundle, report.Count(b.Steps, "step"), bucket)
 	for _, role := range slices.Sorted(maps.Keys(b.result.Devices)) {
 		fmt.Fprintf(b.console.Out, "%s on %s\n", map[string]string{"data": "plugins", "model": "the model"}[role], b.result.Devices[role])
 	}
@@ -180,7 +186,10 @@ func (b *benchmark) measure(ctx context.Context, size int) error {
 			code := exit.Code(err)
 			switch {
 			case err == nil:
-				b.result.With = r.Versions
+				b.result.With, b.result.Bucket = r.Versions, r.Data.Buckets[len(r.Data.Buckets)-1]
+				if b.done == 1 {
+					fmt.Fprintf(b.console.Err, "trained on %s\n", strings.Join(append([]string{r.Data.Train.String()}, r.Data.Train.Lines()...), "; "))
+				}
 				b.result.Add(size, v, round, Of(r))
 				fmt.Fprintf(b.console.Err, "%s: %.2f steps/s\n", name, r.StepsPerSecond)
 			case code == 3 && ctx.Err() == nil:

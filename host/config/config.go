@@ -35,6 +35,7 @@ type Config struct {
 	Epochs                int // 0: as many as MaxSteps takes
 	MaxSteps              int64
 	BatchSize, Accumulate int
+	Buckets               Buckets
 	Seed                  int64
 	LR, MinLR             float64
 	WarmupSteps           int64

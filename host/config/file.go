@@ -182,7 +182,7 @@ func valueText(f *pflag.Flag) string {
 		}
 		return jsonText(*v)
 	}
-	if t := f.Value.Type(); t == "string" || t == "gpu" {
+	if t := f.Value.Type(); t == "string" || t == "gpu" || t == "buckets" {
 		return jsonText(f.Value.String())
 	}
 	return f.Value.String()

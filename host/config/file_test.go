@@ -193,6 +193,8 @@ func draw(r *rand.Rand, f *pflag.Flag) string {
 		return []string{"", "0", "1e3", "GPU-1e3", "auto", "cpu"}[r.IntN(6)]
 	case "n":
 		return []string{"auto", "2", "3", "8"}[r.IntN(4)]
+	case "buckets":
+		return []string{"auto", "8", "bundle", "2.5s,5s", "0.25"}[r.IntN(5)]
 	case "stringSlice":
 		return []string{"a", "true,2", "x/y,null", "1e3"}[r.IntN(4)]
 	}

@@ -19,12 +19,8 @@ import (
 // enough to keep the order random.
 const windowBatches = 64
 
-// The symbols of a bucket that limit rows. A bucket without one of them does not limit it.
-const (
-	symbolText = "T_text"
-	symbolWav  = "T_wav"
-	symbolRef  = "T_ref"
-)
+// symbolRef is the symbol for the samples of a reference clip.
+const symbolRef = "T_ref"
 
 // PlanConfig says how rows form batches. BatchSize and Buckets are required.
 type PlanConfig struct {
@@ -33,13 +29,17 @@ type PlanConfig struct {
 	// Buckets are ascending. A row goes to the first bucket that can hold it. To get one shape only, pass only the last
 	// bucket.
 	Buckets []manifest.Bucket
+	// Limits are the sizes for which a bucket would have been made; nil means those of the last bucket.
+	Limits manifest.Bucket
 	// MaxGrowth is the factor by which the pipeline's stages may lengthen a waveform; 0 means 1.
 	MaxGrowth float64
 }
 
-// Excluded is a row that no bucket can hold.
+// Excluded is a row that no bucket can hold. Symbol is T_wav or T_text, and Limit the largest number of samples or tokens.
 type Excluded struct {
 	Row    int32
+	Symbol string
+	Limit  int
 	Reason string
 }
 
@@ -89,12 +89,12 @@ func NewPlan(rows []Row, cfg PlanConfig) (*Plan, error) {
 	counts := make([]int, len(cfg.Buckets))
 	for i := range rows {
 		tokens, samples := len(rows[i].Tokens), rows[i].Samples
-		grown := int(math.Ceil(float64(samples) * cfg.MaxGrowth))
 		p.samples[i] = samples
-		b := slices.IndexFunc(cfg.Buckets, func(b manifest.Bucket) bool { return misfit(b, tokens, grown) == "" })
+		longest := grown(samples, cfg.MaxGrowth)
+		b := slices.IndexFunc(cfg.Buckets, func(b manifest.Bucket) bool { return misfit(b, tokens, longest) == "" })
 		p.buckets[i] = int32(b)
 		if b < 0 {
-			p.excluded = append(p.excluded, Excluded{int32(i), misfit(cfg.Buckets[len(cfg.Buckets)-1], tokens, grown)})
+			p.excluded = append(p.excluded, p.exclude(int32(i), tokens, longest))
 			continue
 		}
 		counts[b]++
@@ -138,17 +138,38 @@ func NewEvalPlan(rows []Row, cfg PlanConfig) (*Plan, error) {
 	return p, nil
 }
 
-// misfit returns why a row does not fit a bucket, or "".
+// grown returns how many samples a clip may have after the pipeline's stages.
+func grown(samples int, growth float64) int {
+	return int(math.Ceil(float64(samples) * max(1, growth)))
+}
+
+// misfit returns the symbol of the bucket that is too small for a row, or "". A bucket without T_text or T_wav sets no limit
+// to texts or clips.
 func misfit(b manifest.Bucket, tokens, samples int) string {
-	text, limited := b[symbolText]
-	if limited && tokens > text {
-		return fmt.Sprintf("%d tokens, but the bucket holds %d", tokens, text)
+	if text, limited := b[manifest.SymbolText]; limited && tokens > text {
+		return manifest.SymbolText
 	}
-	wav, limited := b[symbolWav]
-	if limited && samples > wav {
-		return fmt.Sprintf("%d samples, but the bucket holds %d", samples, wav)
+	if wav, limited := b[manifest.SymbolWav]; limited && samples > wav {
+		return manifest.SymbolWav
 	}
 	return ""
+}
+
+// exclude says why no bucket can hold a row of at most so many samples.
+func (p *Plan) exclude(row int32, tokens, samples int) Excluded {
+	last := p.cfg.Buckets[len(p.cfg.Buckets)-1]
+	if p.cfg.Limits != nil && misfit(p.cfg.Limits, tokens, samples) != "" {
+		last = p.cfg.Limits
+	}
+	e := Excluded{Row: row, Symbol: misfit(last, tokens, samples)}
+	e.Limit = last[e.Symbol]
+	if e.Symbol == manifest.SymbolText {
+		e.Reason = fmt.Sprintf("%d tokens, but the bucket holds %d", tokens, e.Limit)
+		return e
+	}
+	e.Reason = fmt.Sprintf("%d samples, but the bucket holds %d", samples, e.Limit)
+	e.Limit = int(float64(e.Limit) / p.cfg.MaxGrowth)
+	return e
 }
 
 // Excluded returns the rows that no bucket can hold, in file order.

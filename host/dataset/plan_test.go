@@ -341,9 +341,17 @@ func TestPlanExcludes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []Excluded{{1, "61 tokens, but the bucket holds 60"}, {2, "5777 samples, but the bucket holds 5500"}, {3, "5565 samples, but the bucket holds 5500"}}
+	want := []Excluded{
+		{1, "T_text", 60, "61 tokens, but the bucket holds 60"},
+		{2, "T_wav", 5238, "5777 samples, but the bucket holds 5500"}, {3, "T_wav", 5238, "5565 samples, but the bucket holds 5500"},
+	}
 	if !reflect.DeepEqual(p.Excluded(), want) {
 		t.Errorf("got %v, want %v", p.Excluded(), want)
+	}
+
+	cfg.Limits = manifest.Bucket{"T_text": 60, "T_wav": 5600}
+	if p, err = NewPlan(rows, cfg); err != nil || p.Excluded()[1].Limit != 5333 || p.Excluded()[2].Limit != 5238 {
+		t.Errorf("%v: %v: a row beyond the limits is measured by them", p.Excluded(), err)
 	}
 
 	for _, c := range []struct {

@@ -20,8 +20,8 @@ func Specs() map[string]manifest.TensorSpec {
 			Shape: manifest.Shape{manifest.Sym(manifest.BatchSymbol), manifest.Sym(symbol)}}
 		vector(lengths)
 	}
-	matrix("text_sequences", manifest.I32, symbolText, "text_lengths")
-	matrix("waveform", manifest.F32, symbolWav, "waveform_lengths")
+	matrix("text_sequences", manifest.I32, manifest.SymbolText, "text_lengths")
+	matrix("waveform", manifest.F32, manifest.SymbolWav, "waveform_lengths")
 	matrix("reference_waveform", manifest.F32, symbolRef, "reference_lengths")
 	vector("speaker_ids")
 	vector("language_ids")

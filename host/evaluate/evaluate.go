@@ -69,9 +69,11 @@ func Run(ctx context.Context, set *config.Set, asJSON bool, console host.Console
 
 // describe describes the checkpoint and the data.
 func describe(out io.Writer, p *plan.Plan) {
-	val := p.Data.Val
-	fmt.Fprintf(out, "checkpoint   %s\nvalidation   %s: %s, %.1f min\n", p.Start.Resumed.Path,
-		filepath.Join(val.Index.Dir, val.Index.List), report.Count(len(val.Index.Rows), "clip"), val.Minutes())
+	val, used := p.Data.Val, p.Data.Usage.Validation
+	fmt.Fprintf(out, "checkpoint   %s\nvalidation   %s: %s\n", p.Start.Resumed.Path, filepath.Join(val.Index.Dir, val.Index.List), used)
+	for _, line := range used.Lines() {
+		fmt.Fprintf(out, "             %s\n", line)
+	}
 }
 
 // Result is the result as JSON.

@@ -62,6 +62,10 @@ func (t *table) tensors(m *manifest.Bundle, s ortgraphs.Summary) {
 	for i, bucket := range m.Buckets {
 		t.line(first(i, "buckets"), "%s", Symbols(bucket, m.Inputs))
 	}
+	if m.Dynamic != nil {
+		t.line("dynamic", "%s: buckets can be computed from the data, for clips of up to %.2f s",
+			Symbols(m.Dynamic, m.Inputs), m.LongestClip())
+	}
 }
 
 // memory describes the cost of a step, and the memory use.

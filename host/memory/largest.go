@@ -20,6 +20,7 @@ type Search struct {
 	Rows   int // of the batch that did not fit
 	Room   int // bytes for the graphs
 	Bundle *ortgraphs.Bundle
+	Bucket manifest.Bucket // the largest
 	// Precision of the training graph.
 	Precision manifest.DType
 	Log       *slog.Logger
@@ -51,9 +52,8 @@ func (s Search) Largest(ctx context.Context) (rows int, sure bool) {
 
 // guess returns the largest batch below the one that did not fit whose tensors fit by the shapes of the training graph.
 func (s Search) guess(room int) int {
-	bucket := len(s.Bundle.Manifest.Buckets) - 1
 	return sort.Search(s.Rows-1, func(rows int) bool { // whether one more row is too much
-		c := s.Bundle.Step(s.Precision, bucket, rows+1)
+		c := s.Bundle.Step(s.Precision, s.Bucket, rows+1)
 		return c.Problem != "" || c.ActivationBytes >= float64(room)
 	})
 }

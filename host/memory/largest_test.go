@@ -72,7 +72,7 @@ func TestSearchLargestUnsure(t *testing.T) {
 
 // A search whose context is over tries nothing.
 func TestLargestBatchStops(t *testing.T) {
-	s := Search{Rows: 64, Room: Libraries, Bundle: picoBundle(t), Log: slog.New(slog.DiscardHandler)}
+	s := Search{Rows: 64, Room: Libraries, Bundle: picoBundle(t), Bucket: picoBundle(t).Manifest.Buckets[2], Log: slog.New(slog.DiscardHandler)}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if rows, sure := s.Largest(ctx); rows != 0 || sure {
@@ -83,8 +83,8 @@ func TestLargestBatchStops(t *testing.T) {
 // TestGuessBatch: the batch fits by the shapes of the graph, and one more row does not.
 func TestGuessBatch(t *testing.T) {
 	b := picoBundle(t)
-	room := int(b.Step(manifest.F32, len(b.Manifest.Buckets)-1, 24).ActivationBytes) + 1
-	if got := (Search{Rows: 64, Bundle: b, Precision: manifest.F32}).guess(room); got != 24 {
+	room := int(b.Step(manifest.F32, b.Manifest.Buckets[len(b.Manifest.Buckets)-1], 24).ActivationBytes) + 1
+	if got := (Search{Rows: 64, Bundle: b, Bucket: b.Manifest.Buckets[len(b.Manifest.Buckets)-1], Precision: manifest.F32}).guess(room); got != 24 {
 		t.Errorf("%d rows, want 24", got)
 	}
 }

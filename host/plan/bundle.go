@@ -20,10 +20,11 @@ func (d *Draft) OpenBundle(context.Context) (err error) {
 		return err
 	}
 	d.set.TakeBundle(d.Bundle.Manifest)
-	d.Buckets = d.Bundle.Manifest.Buckets
+	sizes := d.Bundle.Manifest.Buckets
 	if d.Config.StaticShapes {
-		d.Buckets = d.Buckets[len(d.Buckets)-1:]
+		sizes = sizes[len(sizes)-1:]
 	}
+	d.Buckets = Buckets{Sizes: sizes}
 	if d.Precision, err = precision.Resolve(d.Config.Precision, d.card(), d.Bundle); err != nil {
 		return err
 	}

@@ -39,6 +39,9 @@ func (p *Plan) identity() map[string]string {
 	if p.Precision.Graph != manifest.F32 {
 		hashes["precision"] = string(p.Precision.Graph)
 	}
+	if p.Buckets.Computed != "" {
+		hashes[bucketsHash] = p.Buckets.Computed
+	}
 	if p.Frozen != "" {
 		hashes["frozen"] = p.Frozen
 	}

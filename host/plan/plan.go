@@ -17,7 +17,6 @@ import (
 	"github.com/xtts-host/xtts-host/host/world"
 	"github.com/xtts-host/xtts-host/ortgraphs"
 	"github.com/xtts-host/xtts-host/ortgraphs/ort"
-	"github.com/xtts-host/xtts-host/shared/manifest"
 )
 
 // Plan describes a run. It does not change after New has returned it.
@@ -27,7 +26,7 @@ type Plan struct {
 	World     world.World // the processes that train together
 
 	Bundle    *ortgraphs.Bundle
-	Buckets   []manifest.Bucket
+	Buckets   Buckets
 	Precision precision.Precision
 	Arena     *ortgraphs.Arena // of the bundle's parameters, as this run trains them
 	Frozen    string           // freeze.Identity of the parameters that the run freezes

@@ -46,14 +46,20 @@ func (p *Plan) SlotsFor(rows int) (s Slots, err error) {
 	if s.Device == 0 {
 		s.Device = max(3, min(8, 64/rows))
 	}
-	s.Layouts, err = batch.Layouts(p.Buckets, rows, p.Bundle.Manifest.Inputs, p.Stages.Resolved.Intermediates)
+	s.Layouts, err = batch.Layouts(p.Buckets.Sizes, rows, p.Bundle.Manifest.Inputs, p.Stages.Resolved.Intermediates)
 	return s, err
 }
 
-// Fit plans the order of batches and sizes the slots.
+// Fit settles the buckets, plans the order of batches and sizes the slots.
 func (d *Draft) Fit(context.Context) error {
 	c := d.Config
-	plan := dataset.PlanConfig{Seed: c.Seed, BatchSize: d.World.BatchSize(c.BatchSize), Buckets: d.Buckets, MaxGrowth: d.Stages.Resolved.MaxGrowth}
+	if err := d.settleBuckets(); err != nil {
+		return err
+	}
+	plan := dataset.PlanConfig{Seed: c.Seed, BatchSize: d.World.BatchSize(c.BatchSize), Buckets: d.Buckets.Sizes, MaxGrowth: d.Stages.Resolved.MaxGrowth}
+	if d.Buckets.Computed != "" && c.Buckets.Auto() {
+		plan.Limits = d.Bundle.Manifest.Dynamic
+	}
 	p, err := dataset.NewPlan(d.Data.Train.Index.Rows, plan)
 	if err != nil {
 		return err
@@ -66,6 +72,7 @@ func (d *Draft) Fit(context.Context) error {
 		}
 		d.Data.Val = batch.NewSplit(report.Validation, d.Data.Val.Index, p, c.Seed, c.NumWorkers)
 	}
+	d.Data.SumUp(d.Buckets.Sizes, d.Bundle.Manifest.Features)
 	if d.Slots, err = d.SlotsFor(c.BatchSize); err != nil {
 		return err
 	}

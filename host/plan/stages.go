@@ -36,7 +36,7 @@ func (d *Draft) ResolveStages(context.Context) error {
 		return err
 	}
 	d.Stages.Resolved, err = catalog.Resolve(d.Stages.Asked, entries, catalog.Types{
-		Dataset: dataset.Specs(), Inputs: d.Bundle.Manifest.Inputs, Buckets: d.Buckets,
+		Dataset: dataset.Specs(), Inputs: d.Bundle.Manifest.Inputs, Buckets: d.Buckets.Sizes,
 		Features: d.Bundle.Manifest.Features, RequireChecksums: d.Config.RequireChecksums, DataGPU: !d.Placement.Data.OnCPU(),
 	})
 	if err != nil {

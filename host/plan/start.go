@@ -25,13 +25,7 @@ type Start struct {
 func (d *Draft) FindStart(context.Context) (err error) {
 	switch c := d.Config; {
 	case c.Resume != "":
-		if err := isRun(c.Resume); err != nil {
-			return fmt.Errorf("--resume %s: %w", c.Resume, err)
-		}
-		if d.Start.Resumed, d.Start.Damaged, err = checkpoint.NewStore(c.Resume).Find(c.ResumeAt); err != nil {
-			if errors.Is(err, checkpoint.ErrNone) && len(d.Start.Damaged) == 0 {
-				err = hint.Errorf("begin it anew with --resume-or-start "+hint.Path(c.Resume), "the run ended before its first checkpoint")
-			}
+		if err := d.openResumed(); err != nil {
 			return fmt.Errorf("--resume %s: %w", c.Resume, err)
 		}
 		return d.Start.Resumed.Match(d.Hashes)
@@ -41,6 +35,21 @@ func (d *Draft) FindStart(context.Context) (err error) {
 		}
 	}
 	return nil
+}
+
+// openResumed opens the checkpoint of --resume, once.
+func (d *Draft) openResumed() (err error) {
+	if d.Start.Resumed != nil {
+		return nil
+	}
+	if err := isRun(d.Config.Resume); err != nil {
+		return err
+	}
+	d.Start.Resumed, d.Start.Damaged, err = checkpoint.NewStore(d.Config.Resume).Find(d.Config.ResumeAt)
+	if errors.Is(err, checkpoint.ErrNone) && len(d.Start.Damaged) == 0 {
+		return hint.Errorf("begin it anew with --resume-or-start "+hint.Path(d.Config.Resume), "the run ended before its first checkpoint")
+	}
+	return err
 }
 
 // isRun reports whether a run has written to the folder. Such a run may have ended before its first checkpoint.

@@ -31,11 +31,10 @@ func (p *Plan) Banner(dir string) string {
 	var b banner
 	fmt.Fprintf(&b.text, "xtts-host trains %s\n\n", p.Manifest.Name)
 	p.model(&b)
-	train := p.Data.Train
-	b.row("data", "%s", filepath.Join(train.Index.Dir, train.Index.List))
-	b.row("", "%s, %s, %.1f min", report.Count(len(train.Index.Rows), "clip"), report.Count(len(train.Index.Speakers), "speaker"), train.Minutes())
+	b.rows("data", p.DataLines())
 	b.row("validation", "%s", p.validation())
 	b.row("batches", "%s", p.batches())
+	b.row("", "%s", p.Data.Usage.Fit(p.Manifest.Features))
 	b.gap()
 	p.path(&b)
 	b.row("run folder", "%s", dir)
@@ -90,7 +89,14 @@ func (p *Plan) validation() string {
 	if n := p.Config.EvalEvery; n > 0 {
 		when = "every " + report.Count(int(n), "step")
 	}
-	return fmt.Sprintf("%s, %.1f min, after %s", report.Count(len(val.Index.Rows), "clip"), val.Minutes(), when)
+	return fmt.Sprintf("%s, after %s", strings.Join(append([]string{p.Data.Usage.Validation.String()}, p.Data.Usage.Validation.Lines()...), "; "), when)
+}
+
+// DataLines say what is trained on, and what is left out.
+func (p *Plan) DataLines() []string {
+	ix, used := p.Data.Train.Index, &p.Data.Usage.Train
+	speakers := report.Count(len(ix.Speakers), "speaker")
+	return append([]string{filepath.Join(ix.Dir, ix.List), fmt.Sprintf("%s of %s", used, speakers)}, used.Lines()...)
 }
 
 // batches describes the length of the run.
@@ -101,8 +107,8 @@ func (p *Plan) batches() string {
 	if c.Accumulate > 1 {
 		size += fmt.Sprintf(" x %d accumulated", c.Accumulate)
 	}
-	return fmt.Sprintf("%s, by length in %s; %s per epoch, %s in total",
-		size, report.Count(p.Buckets, "bucket"), report.Count(int(s.StepsPerEpoch()), "step"), report.Count(int(s.Total()), "step"))
+	return fmt.Sprintf("%s, by length; %s per epoch, %s in total",
+		size, report.Count(int(s.StepsPerEpoch()), "step"), report.Count(int(s.Total()), "step"))
 }
 
 // source is the sequence of batches, used only for its length.

@@ -25,8 +25,8 @@ type Plan struct {
 	Precision  precision.Precision
 	// Schedule is the learning rate schedule; it is set once the order of batches is planned.
 	Schedule func() schedule.Schedule
-	// Buckets is the number of buckets in use, Threads the threads of the model on the CPU.
-	Buckets, Threads int
+	// Threads is the number of threads of the model on the CPU.
+	Threads int
 	// RingAsked is the requested number of ring slots, before it was lowered to fit --ring-memory; SlotBytes is the
 	// size of one.
 	RingAsked, SlotBytes int
@@ -73,7 +73,7 @@ func (p *Plan) Facts(versions map[string]string) report.Run {
 	}
 	return report.Run{
 		Bundle: p.Manifest.Name, Device: p.Device(), Precision: p.Precision.Name, Versions: versions, Parameters: p.Parameters,
-		Excluded: p.Data.Excluded(), UnknownCharacters: p.UnknownCharacters(), Setup: p.Setup(),
+		Excluded: p.Data.Excluded(), Data: p.Data.Usage, UnknownCharacters: p.UnknownCharacters(), Setup: p.Setup(),
 		Accumulation: report.Accumulation{Mode: p.Manifest.Accumulation, MicroBatches: p.Config.Accumulate},
 	}
 }

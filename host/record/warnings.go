@@ -3,12 +3,14 @@ package record
 import (
 	"fmt"
 	"runtime"
+	"strings"
 
 	"github.com/xtts-host/xtts-host/gpu"
 	"github.com/xtts-host/xtts-host/host/batch"
 	"github.com/xtts-host/xtts-host/host/dataset"
 	"github.com/xtts-host/xtts-host/host/report"
 	"github.com/xtts-host/xtts-host/host/schedule"
+	"github.com/xtts-host/xtts-host/shared/manifest"
 )
 
 // choices are the settings and findings of a run that can make it slow or its result worse.
@@ -26,20 +28,23 @@ type choices struct {
 
 // findings are the findings in one data set.
 type findings struct {
-	name            string // "training" or "validation"
-	clips, excluded int
-	excludedSeconds float64
-	rejected        []dataset.Rejected
-	unknown         []dataset.UnknownChar
-	bytes           bool // unknown characters are spelled in bytes
-	cacheError      error
+	name       string // "training" or "validation"
+	clips      int
+	used       *report.DataList
+	advice     string // about clips that are too long
+	shared     int    // clips that are in the training data, too
+	rejected   []dataset.Rejected
+	unknown    []dataset.UnknownChar
+	bytes      bool // unknown characters are spelled in bytes
+	cacheError error
 }
 
 // defaultSlots cost little where an epoch has fewer batches.
 const defaultSlots = 3
 
-// The least values without a warning.
+// The least values without a warning, and the largest share of the seconds that may be left out without one.
 const (
+	lostShare  = 0.01
 	goodBatch  = 8
 	goodBuffer = 2
 )
@@ -79,9 +84,11 @@ func badChoices(c choices) []string {
 			say("%d of the %d %s clips cannot be used and are left out, the first (%s) because: %s (quarantine.jsonl names them)",
 				n, n+d.clips, d.name, first.Place, batch.Shorten(first.Reason, dataset.MaxID))
 		}
-		if d.excluded > 0 {
-			say("%d of the %d %s clips are too long for the bundle and left out, %.1f s of audio: cut them (excluded.jsonl names them)",
-				d.excluded, d.clips, d.name, d.excludedSeconds)
+		if d.used.Lost() > lostShare {
+			say("%s of the %s data is not used (%s): %s", d.used.LostShare(), d.name, strings.Join(d.used.Lines(), "; "), d.advice)
+		}
+		if d.shared > 0 {
+			say("%d of the %d validation clips are training clips, too: the validation loss does not show how well the model does on clips that it has not seen", d.shared, d.clips)
 		}
 		if len(d.unknown) > 0 && !d.bytes {
 			say("the tokenizer does not know %s in the %s texts (%s)", characters(d.unknown), d.name, spelling(d.unknown))
@@ -101,8 +108,13 @@ func (p *Plan) Warnings() []string {
 		bufferSize: c.BufferSize, bufferAsked: p.RingAsked, slotSize: p.SlotBytes, ringLimit: p.RingLimit,
 		workers: c.NumWorkers, cores: runtime.NumCPU(), batches: p.Data.Train.Plan.Batches(), slots: int(c.Slots),
 	}
-	for _, s := range p.Data.Splits() {
-		all.data = append(all.data, findingsOf(s))
+	all.data = append(all.data, findingsOf(p.Data.Train, &p.Data.Usage.Train))
+	if p.Data.Val != nil {
+		all.data = append(all.data, findingsOf(p.Data.Val, p.Data.Usage.Validation))
+		all.data[1].shared = p.Data.Usage.Shared
+	}
+	for i := range all.data {
+		all.data[i].advice = p.lengthAdvice()
 	}
 	return append(badSchedule(p.source().Total(), p.Schedule()), badChoices(all)...)
 }
@@ -119,14 +131,17 @@ func badSchedule(steps int64, s schedule.Schedule) (lines []string) {
 	return lines
 }
 
-func findingsOf(s *batch.Split) findings {
-	f := findings{
-		name: s.Title(), bytes: s.Index.ByteFallback, clips: len(s.Index.Rows), rejected: s.Index.Rejected,
+func findingsOf(s *batch.Split, used *report.DataList) findings {
+	return findings{
+		name: s.Title(), bytes: s.Index.ByteFallback, clips: len(s.Index.Rows), used: used, rejected: s.Index.Rejected,
 		unknown: s.Index.Unknown, cacheError: s.Index.CacheError,
 	}
-	for _, e := range s.Plan.Excluded() {
-		f.excluded++
-		f.excludedSeconds += float64(s.Index.Rows[e.Row].Samples) / float64(s.Index.SampleRate)
+}
+
+// lengthAdvice says what to do about clips that are too long.
+func (p *Plan) lengthAdvice() string {
+	if limits := p.Manifest.Dynamic; limits != nil && !p.Config.Buckets.Auto() {
+		return fmt.Sprintf("--buckets auto takes clips of up to %.2f s and %d tokens", p.Manifest.LongestClip(), limits[manifest.SymbolText])
 	}
-	return f
+	return "cut them into shorter clips, or train a bundle that takes longer ones with --graph"
 }

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/xtts-host/xtts-host/host/dataset"
+	"github.com/xtts-host/xtts-host/host/report"
 	"github.com/xtts-host/xtts-host/host/schedule"
 )
 
@@ -13,7 +14,7 @@ func TestPoorChoices(t *testing.T) {
 	good := choices{
 		batchSize: 8, accumulate: 4, bufferSize: 2, bufferAsked: 2, slotSize: 6 << 20, ringLimit: "--ring-memory 1GiB",
 		workers: 2, cores: 2, batches: 4, slots: 3,
-		data: []findings{{name: "training", clips: 24}, {name: "validation", clips: 6}},
+		data: []findings{{name: "training", clips: 24, used: new(report.DataList)}, {name: "validation", clips: 6, used: new(report.DataList)}},
 	}
 	unknown := []dataset.UnknownChar{
 		{Char: 'é', Count: 2, Place: "metadata.csv:3"}, {Char: '\u200d', Count: 40, Place: "metadata.csv:9"}, {Char: 'ß', Count: 1, Place: "metadata.csv:10"},
@@ -48,8 +49,12 @@ func TestPoorChoices(t *testing.T) {
 			[]string{"--accumulate 5 is more than an epoch has batches, and steps do not cross epochs: use 4 or less"}},
 		{"short epoch", func(c *choices) { c.slots = 5 },
 			[]string{"--slots 5 is more than an epoch has batches (4): use fewer, or auto"}},
-		{"long clips", func(c *choices) { c.data[1].excluded, c.data[1].excludedSeconds = 2, 31.25 },
-			[]string{"2 of the 6 validation clips are too long for the bundle and left out, 31.2 s of audio: cut them (excluded.jsonl names them)"}},
+		{"long clips", func(c *choices) {
+			c.data[1].used = &report.DataList{Clips: 4, Seconds: 60, LeftOut: []report.LeftOut{{Reason: "longer than 5.11 s (excluded.jsonl)", Clips: 2, Seconds: 30}}}
+			c.data[1].advice = "cut them"
+		}, []string{"33 % of the validation data is not used (left out: 2 clips, 0.5 min (33 % of the time): longer than 5.11 s (excluded.jsonl)): cut them"}},
+		{"training clips in validation", func(c *choices) { c.data[1].shared = 5 },
+			[]string{"5 of the 6 validation clips are training clips, too: the validation loss does not show how well the model does on clips that it has not seen"}},
 		{"missing recordings", func(c *choices) {
 			c.data[0].rejected = []dataset.Rejected{{Place: "metadata.csv:7", Reason: "no such \x1b[2Jfile"}, {Place: "metadata.csv:9"}}
 		}, []string{"2 of the 26 training clips cannot be used and are left out, the first (metadata.csv:7) because: no such \\x1b[2Jfile (quarantine.jsonl names them)"}},
@@ -92,5 +97,17 @@ func TestPoorSchedules(t *testing.T) {
 		if got := badSchedule(c.steps, c.Schedule); !slices.Equal(got, c.want) {
 			t.Errorf("%d steps, %+v:\ngot  %q\nwant %q", c.steps, c.Schedule, got, c.want)
 		}
+	}
+}
+
+// TestFewLongClips: the banner says what is left out, and a warning only if it is more than 1 % of the seconds.
+func TestFewLongClips(t *testing.T) {
+	used := &report.DataList{Seconds: 99, LeftOut: []report.LeftOut{{Clips: 1, Seconds: 1}}}
+	c := choices{batchSize: 8, bufferSize: 2, bufferAsked: 2, workers: 1, cores: 1, accumulate: 1, batches: 9, slots: 3, data: []findings{{name: "training", used: used}}}
+	if got := badChoices(c); got != nil {
+		t.Errorf("1 %% of the seconds: %q", got)
+	}
+	if used.Seconds = 98; len(badChoices(c)) != 1 {
+		t.Errorf("more than 1 %%: %q", badChoices(c))
 	}
 }

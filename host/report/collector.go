@@ -152,6 +152,7 @@ type Run struct {
 	Plugins           []Plugin
 	Quarantined       int
 	Excluded          int
+	Data              Data
 	UnknownCharacters []UnknownCharacter
 	Accumulation      Accumulation
 	Baselines         []BaselineLosses
@@ -167,7 +168,7 @@ func (c *Collector) Build(run Run) *Report {
 		Evaluation: c.lastEvaluation(run.Best), EarlyStop: run.EarlyStop,
 		Memory: append([]Memory{}, run.Memory...), Utilization: append([]Utilization{}, run.Utilization...), Plugins: append([]Plugin{}, run.Plugins...),
 		Quarantined: run.Quarantined, UnsavedCheckpoints: c.unsaved,
-		Excluded: run.Excluded, UnknownCharacters: append([]UnknownCharacter{}, run.UnknownCharacters...), Accumulation: run.Accumulation,
+		Excluded: run.Excluded, Data: run.Data, UnknownCharacters: append([]UnknownCharacter{}, run.UnknownCharacters...), Accumulation: run.Accumulation,
 		TransferHiddenRatio: transferHidden(run),
 	}
 	r.Baselines = c.baselines(run.Baselines, r.Evaluation)

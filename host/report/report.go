@@ -63,6 +63,7 @@ type Report struct {
 	UnsavedCheckpoints int `json:"unsaved_checkpoints"`
 	// Excluded counts the rows that fit in no bucket.
 	Excluded          int                `json:"excluded"`
+	Data              Data               `json:"data"`
 	UnknownCharacters []UnknownCharacter `json:"unknown_characters"`
 	Accumulation      Accumulation       `json:"accumulation"`
 	Verdict           Verdict            `json:"verdict"`

@@ -15,6 +15,7 @@ import (
 
 	"github.com/xtts-host/xtts-host/host/event"
 	"github.com/xtts-host/xtts-host/host/pipeline"
+	"github.com/xtts-host/xtts-host/shared/manifest"
 )
 
 var update = flag.Bool("update", false, "write the golden files")
@@ -53,6 +54,11 @@ func whole() *Report {
 		Utilization: []Utilization{{Device: "cpu", Role: "model", Mean: 0.875}},
 		Plugins:     []Plugin{{ID: "augment", Workers: 1, Calls: 120, P50Ms: 2.25, P99Ms: 8.5}, {ID: "features", Workers: 2, Restarts: 1, Calls: 1240, P50Ms: 8.25, P99Ms: 14.5}},
 		Quarantined: 2, Excluded: 3, UnknownCharacters: []UnknownCharacter{{Validation, "\u064A", "U+064A", 12, "eval.jsonl:7", "unknown"}}, Accumulation: Accumulation{"exact", 1},
+		Data: Data{
+			Train:      DataList{Clips: 412, Seconds: 1600, LeftOut: []LeftOut{{"longer than 12.00 s (excluded.jsonl)", 2, 30.5}, {Reason: "cannot be used (quarantine.jsonl)", Clips: 1}}},
+			Validation: &DataList{Clips: 64, Seconds: 250, LeftOut: []LeftOut{}}, Shared: 3,
+			Buckets: []manifest.Bucket{{"T_wav": 44032}, {"T_wav": 88064}}, Padding: Padding{0.095, 0.012},
+		},
 		Baselines: []BaselineLosses{{Train: PredictorLosses{412, 0.5123, 0.2881}, Eval: PredictorLosses{64, 0.5304, 0.3011}, Baseline: baseline("mel_loss", "huber", 1)}},
 		Setup:     Setup{OnCPU: true, Threads: 2, NumWorkers: 1, BufferSize: 50, Slots: 3, PluginOf: map[string]string{"target": "features"}},
 	})

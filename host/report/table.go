@@ -18,9 +18,10 @@ const (
 func (r *Report) Table(folder string) string {
 	t := &table{}
 	t.head(r)
+	r.Data.table(t)
 	t.results(r)
 	for _, b := range r.Baselines {
-		t.baseline(b)
+		t.baseline(r, b)
 	}
 	t.speed(r)
 	t.memory(r)
@@ -86,7 +87,7 @@ func (t *table) results(r *Report) {
 }
 
 // baseline formats a small table: the metric of the model compared with two predictors without a model.
-func (t *table) baseline(b Baseline) {
+func (t *table) baseline(r *Report, b Baseline) {
 	cells := func(name, constant, previous, model, share string) {
 		t.row(name, fmt.Sprintf("%8s  %14s  %8s  %16s", constant, previous, model, share))
 	}
@@ -103,7 +104,11 @@ func (t *table) baseline(b Baseline) {
 	t.gap()
 	cells(b.Metric, "constant", "previous frame", "model", "model / constant")
 	line("  training", b.Constant, b.PreviousFrame, b.TrainMeanLast20, b.RatioTrain)
-	line("  held out", b.EvalConstant, b.EvalPreviousFrame, b.Eval, b.RatioEval)
+	held := "  held out"
+	if r.Data.Shared > 0 {
+		held = "  validation" // some of its clips are training clips
+	}
+	line(held, b.EvalConstant, b.EvalPreviousFrame, b.Eval, b.RatioEval)
 }
 
 func (t *table) speed(r *Report) {
@@ -193,9 +198,6 @@ func (t *table) troubles(r *Report) {
 	}
 	if r.Quarantined > 0 {
 		t.row("quarantined", Count(int64(r.Quarantined), "row")+", listed in quarantine.jsonl")
-	}
-	if r.Excluded > 0 {
-		t.row("left out", Count(int64(r.Excluded), "row")+" too long for the bundle, listed in excluded.jsonl")
 	}
 	t.gap()
 }

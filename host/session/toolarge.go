@@ -48,7 +48,7 @@ func (s *Session) largestBatch(ctx context.Context) (rows int, sure bool) {
 		room = free
 	}
 	return memory.Search{
-		Rows: s.plan.Config.BatchSize, Room: room, Bundle: s.plan.Bundle, Precision: s.plan.Precision.Graph, Log: s.log,
+		Rows: s.plan.Config.BatchSize, Room: room, Bundle: s.plan.Bundle, Bucket: s.plan.Buckets.Sizes[len(s.plan.Buckets.Sizes)-1], Precision: s.plan.Precision.Graph, Log: s.log,
 		Try: func(rows int) (int, error) {
 			graphs, err := s.tryBatch(rows)
 			return graphs, errors.Join(err, s.closeModel())

@@ -68,8 +68,12 @@ func (v *validation) tryBundle(ctx context.Context) (string, error) {
 	for _, p := range m.Parameters {
 		n += p.Elements()
 	}
-	return fmt.Sprintf("%s: %s parameters in %s, %s up to %s", m.Name, report.Thousands(n), v.draft.Precision, report.Count(len(v.draft.Buckets), "bucket"),
-		inspect.Symbols(v.draft.Buckets[len(v.draft.Buckets)-1], m.Inputs)), nil
+	sizes := v.draft.Buckets.Sizes
+	lengths := fmt.Sprintf("%s up to %s", report.Count(len(sizes), "bucket"), inspect.Symbols(sizes[len(sizes)-1], m.Inputs))
+	if longest := m.LongestClip(); longest > 0 {
+		lengths = fmt.Sprintf("clips of up to %.1f s", longest)
+	}
+	return fmt.Sprintf("%s: %s parameters in %s, %s", m.Name, report.Thousands(n), v.draft.Precision, lengths), nil
 }
 
 func (v *validation) tryData(ctx context.Context) (string, error) {
@@ -77,7 +81,7 @@ func (v *validation) tryData(ctx context.Context) (string, error) {
 		return "", err
 	}
 	ix := v.draft.Data.Train.Index
-	text := fmt.Sprintf("%s: %s, %s, %.1f min", filepath.Join(ix.Dir, ix.List), report.Count(len(ix.Rows), "clip"), report.Count(len(ix.Speakers), "speaker"), v.draft.Data.Train.Minutes())
+	text := fmt.Sprintf("%s: %s, %s", filepath.Join(ix.Dir, ix.List), report.Count(len(ix.Rows), "clip"), report.Count(len(ix.Speakers), "speaker"))
 	if n := len(ix.Rejected); n > 0 {
 		text += fmt.Sprintf("; %s cannot be used", report.Count(n, "line"))
 	}
@@ -95,7 +99,8 @@ func (v *validation) tryBuffers(ctx context.Context) (string, error) {
 	if err := v.draft.Fit(ctx); err != nil {
 		return "", err
 	}
-	return fmt.Sprintf("ring of %s of %.1f MiB, %s; training starts with %s ready",
+	lines := append(v.draft.Record().DataLines()[1:], v.draft.Data.Usage.Fit(v.draft.Bundle.Manifest.Features))
+	return fmt.Sprintf("%s; ring of %s of %.1f MiB, %s; training starts with %s ready", strings.Join(lines, "; "),
 		report.Count(v.draft.Config.BufferSize, "slot"), float64(v.draft.Slots.Size())/(1<<20), report.Count(v.draft.Slots.Device, "device slot"), report.Count(min(v.draft.Ring.Prefetch, v.draft.Config.BufferSize), "batch")), nil
 }
 
@@ -190,7 +195,7 @@ func (v *validation) tryCapture(ctx context.Context) (string, error) {
 
 // tryCompute computes gradients of a synthetic batch, and changes no weight.
 func (v *validation) tryCompute(context.Context) (string, error) {
-	r, err := v.session.Model.Try(len(v.draft.Buckets) - 1)
+	r, err := v.session.Model.Try(len(v.draft.Buckets.Sizes) - 1)
 	if err != nil {
 		return "", v.session.Device.Full(err)
 	}

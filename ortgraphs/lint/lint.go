@@ -52,10 +52,15 @@ const MaxConstant = 1 << 20
 // more, it copies a table from the host.
 const maxInputs = 32
 
-// Trials returns the sizes with which a bundle's graphs are checked: each bucket, with one row and with several.
+// Trials returns the sizes with which a bundle's graphs are checked: each bucket, and the largest that can be computed, with
+// one row and with several.
 func Trials(m *manifest.Bundle) []shapes.Sizes {
 	var trials []shapes.Sizes
-	for _, bucket := range m.Buckets {
+	buckets := m.Buckets
+	if m.Dynamic != nil {
+		buckets = append(slices.Clone(buckets), m.Fit(m.Dynamic[manifest.SymbolWav], m.Dynamic[manifest.SymbolText]))
+	}
+	for _, bucket := range buckets {
 		for _, rows := range []int{1, 3, 8} {
 			trials = append(trials, bucket.Values(rows))
 		}

@@ -28,7 +28,7 @@ def write(export: Export, step: Step, rehearsal: Rehearsal, precisions: tuple[st
     gains = {}
 
     def graph(file: str, inputs: list, example: list, **options) -> onnx.ModelProto:
-        model, gains[file] = joint.export(step, inputs, example, step.outputs, folder / file, rehearsal=rehearsal, buckets=export.buckets, **options)
+        model, gains[file] = joint.export(step, inputs, example, step.outputs, folder / file, rehearsal=rehearsal, buckets=export.sizes(), **options)
         return model
 
     with phase("training graph"):
@@ -72,6 +72,7 @@ def _document(export: Export, step: Step, precisions: tuple[str, ...], folder: P
         "outputs": [{"name": name, "dtype": "f32", "shape": []} for name in step.outputs],
         "parameters": [{**p, **compute.get(p["name"], {})} for p in arena(step)],
         "buckets": export.buckets,
+        **({} if export.dynamic is None else {"dynamic": export.dynamic}),
         "features": export.features,
         **({} if export.tokenizer is None else {"tokenizer": {"file": TOKENIZER}}),
         "pipeline": export.pipeline,

@@ -30,6 +30,8 @@ class Export:
     buckets give every symbol but B a value, in ascending order. accumulation is "exact" when one denominator, loss_weight,
     covers the whole loss, and "mean" otherwise. tokenizer is the text of a Hugging Face tokenizer.json. The other fields are the keys of
     bundle.json of the same names (docs/bundle.md).
+
+    dynamic says that forward takes texts and clips of every length up to its T_text and T_wav, so that a run computes buckets from its data.
     """
 
     name: str
@@ -48,6 +50,17 @@ class Export:
     description: str = ""
     license: str = "Apache-2.0"
     eval_graph: bool = True
+    dynamic: dict[str, int] | None = None
+
+    def sizes(self) -> list[dict[str, int]]:
+        """The sizes that the graphs are checked with: the buckets' and, with dynamic, those of its limits, of an eighth of them, and so on."""
+        sizes, limits = list(self.buckets), dict(self.dynamic or {})
+        hop = self.features.get("hop_length", 1)
+        while limits and min(limits["T_wav"] // hop, limits.get("T_text", 2)) >= 2:
+            frames = {"T_mel": 1 + limits["T_wav"] // hop} if "T_mel" in self.buckets[0] else {}
+            sizes.append({**self.buckets[0], **limits, **frames})
+            limits = {name: n // 8 for name, n in limits.items()}
+        return sizes
 
 
 class Step(nn.Module):

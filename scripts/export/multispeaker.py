@@ -165,6 +165,7 @@ def build() -> Export:
                 Input("speaker_ids", "i32", ("B",), below=SIZES.speakers), Input("language_ids", "i32", ("B",), below=SIZES.languages),
                 *sequence("target_mels", "f32", "T_mel", SIZES.n_mels, lengths="target_mel_lengths", origin="stage")],
         buckets=[{"T_text": text, "T_wav": 256 * hops, "T_mel": 1 + hops} for text, hops in ((48, 125), (62, 160), (96, 250))],
+        dynamic={"T_text": 512, "T_wav": 750 * 256},
         features={
             "sample_rate": 16000, "n_fft": 512, "win_length": 400, "hop_length": 256, "window": "hann", "center": True, "pad_mode": "reflect",
             "power": 2, "n_mels": SIZES.n_mels, "mel_scale": "htk", "mel_norm": "none", "f_min": 60, "f_max": 7600,

@@ -44,13 +44,15 @@ PROSODY = {"name": "prosody", "stage": "prosody", "inputs": {"waveform": "wavefo
 ADAMW = {"name": "adamw", "lr": 0.003, "betas": [0.9, 0.999], "eps": 1e-8, "weight_decay": 0.01, "grad_clip": 1.0}
 # Text lengths leave room for 24 characters a second; English speech has about 16.
 LENGTHS = ((48, 44032), (72, 66048), (96, 88064), (124, 112640))
+# Positions of nano are computed, so nothing but the time of a step bounds its lengths: 12 seconds, with texts in bytes of any script.
+DYNAMIC = {"T_text": 512, "T_wav": 1034 * 256}
 
 
 def build(name: str) -> Export:
     """The preset of NAMES, seeded."""
     torch.manual_seed(0)
     if name == "nano":
-        return _small("myxtts-nano", "text encoder, speaker encoder, autoregressive mel decoder", NANO, FEATURES, LENGTHS, 33024)
+        return _small("myxtts-nano", "text encoder, speaker encoder, autoregressive mel decoder", NANO, FEATURES, LENGTHS, 33024, DYNAMIC)
     return Export(
         name=f"myxtts-{name}", description="text encoder, mel encoder, autoregressive mel decoder", module=large.MyXTTS(SIZES[name]),
         inputs=_inputs(SIZES[name]), buckets=[_bucket(*lengths) for lengths in LENGTHS], features=FEATURES, pipeline=_pipeline(SIZES[name], TARGET),
@@ -64,13 +66,14 @@ def pico() -> Export:
     return _small("myxtts-pico", "myxtts-nano in miniature, for tests", PICO, features, ((16, 11008), (32, 22016), (48, 44032)), 8192)
 
 
-def _small(name: str, description: str, sizes: model.Sizes, features: dict, lengths: tuple, reference: int) -> Export:
+def _small(name: str, description: str, sizes: model.Sizes, features: dict, lengths: tuple, reference: int,
+           dynamic: dict | None = None) -> Export:
     return Export(
         name=name, description=description, module=model.MyXTTS(sizes),
         inputs=[*_inputs(sizes),
                 *sequence("reference_mel_spectrograms", "f32", "T_ref_mel", sizes.n_mels, lengths="reference_mel_lengths", origin="stage")],
         buckets=[{**_bucket(*n), "T_ref": reference, "T_ref_mel": _frames(reference)} for n in lengths], features=features,
-        pipeline=_pipeline(sizes, TARGET, REFERENCE), optimizer=ADAMW, schedule={"name": "cosine", "warmup_steps": 20}, **_COMMON)
+        dynamic=dynamic, pipeline=_pipeline(sizes, TARGET, REFERENCE), optimizer=ADAMW, schedule={"name": "cosine", "warmup_steps": 20}, **_COMMON)
 
 
 def _inputs(sizes: model.Sizes | large.Sizes) -> list[Input]:

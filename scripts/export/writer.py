@@ -42,7 +42,7 @@ def rehearse(export: Export, step: Step) -> Rehearsal:
     inputs = [*export.inputs, SEED]
 
     def attempt(sizes: dict[str, int]) -> Rehearsal:
-        return watch.rehearse(step, inputs, zeros(inputs, sizes), loss=_loss, buckets=export.buckets)
+        return watch.rehearse(step, inputs, zeros(inputs, sizes), loss=_loss, buckets=export.sizes())
 
     small = unequal(export.inputs)
     try:

@@ -16,6 +16,7 @@ type Bundle struct {
 	Outputs      []TensorSpec      `json:"outputs"`
 	Parameters   []Parameter       `json:"parameters"`
 	Buckets      []Bucket          `json:"buckets"`
+	Dynamic      Bucket            `json:"dynamic,omitempty"`
 	Features     Features          `json:"features"`
 	Tokenizer    *Tokenizer        `json:"tokenizer,omitempty"`
 	Pipeline     []StageInstance   `json:"pipeline"`
@@ -177,6 +178,9 @@ func (b *Bundle) check() error {
 				return fmt.Errorf("buckets[%d]: %s = %d is smaller than in the bucket before (%d): buckets are ascending", i, s, n, b.Buckets[i-1][s])
 			}
 		}
+	}
+	if err := b.checkDynamic(); err != nil {
+		return fmt.Errorf("dynamic: %w", err)
 	}
 	var loss, weight bool
 	for _, t := range b.Outputs {

@@ -33,6 +33,9 @@ type Normalization struct {
 	Std  float64 `json:"std"`
 }
 
+// Seconds returns the duration of n samples.
+func (f Features) Seconds(n int) float64 { return float64(n) / float64(f.SampleRate) }
+
 // Frames returns the number of frames for n samples: 0 for n <= 0; 1 + n/HopLength if frames are centred; else the
 // number of whole windows of NFFT samples.
 func (f Features) Frames(n int) int {

@@ -103,6 +103,9 @@ func TestBundleRefusals(t *testing.T) {
 		{"seed", "seed", []any{"inputs", 0, "name"}, `bundle.json: input "seed" has the name of the seed`},
 		{"symbol without value", nil, []any{"buckets", 1, "T_mel"}, `bundle.json: buckets[1]: input "mel_spectrograms": dimension T_mel`},
 		{"descending", 1, []any{"buckets", 2, "T_text"}, "bundle.json: buckets[2]: T_text = 1 is smaller"},
+		{"dynamic, without clips", map[string]any{"T_text": 50}, []any{"dynamic"}, "bundle.json: dynamic: missing property 'T_wav'"},
+		{"dynamic, without texts", map[string]any{"T_wav": 90000}, []any{"dynamic"}, "bundle.json: dynamic: T_text must be in both"},
+		{"dynamic, too small", map[string]any{"T_text": 50, "T_wav": 22016}, []any{"dynamic"}, "bundle.json: dynamic: T_wav = 22016 is smaller than in the last bucket (44032)"},
 		{"bf16 vector", "bf16", []any{"parameters", 45, "compute"}, `has compute bf16, but is not a matrix: its shape is [`},
 		{"compute", "f16", []any{"parameters", 0, "compute"}, "bundle.json: parameters.0.compute: "},
 		{"precision", "f16", []any{"graphs", 0, "precision"}, "bundle.json: graphs.0.precision: "},
@@ -121,6 +124,31 @@ func TestBundleRefusals(t *testing.T) {
 	}
 	if _, err := ParseBundle("x/bundle.json", []byte("{")); err == nil || !strings.HasPrefix(err.Error(), "x/bundle.json: not JSON: ") {
 		t.Errorf("incomplete file: %v", err)
+	}
+}
+
+// TestDynamic: every bucket up to the limits can be made, which needs buckets that differ in texts and clips only.
+func TestDynamic(t *testing.T) {
+	limits := map[string]any{"T_text": 100, "T_wav": 88064}
+	data := edit(t, read(t, pico), limits, "dynamic")
+	b, err := ParseBundle("bundle.json", data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := b.Fit(2560, 7), (Bucket{"T_text": 7, "T_wav": 2560, "T_mel": 11, "T_ref": 8192, "T_ref_mel": 33}); !reflect.DeepEqual(got, want) {
+		t.Errorf("%v, want %v", got, want)
+	}
+	for _, c := range []struct {
+		symbol string
+		want   string
+	}{
+		{"T_ref", "dynamic: buckets[2]: T_ref = 9000, expected 8192: only T_text and T_wav may differ"},
+		{"T_mel", "dynamic: buckets[2]: T_mel = 9000, expected 173"},
+	} {
+		_, err := ParseBundle("bundle.json", edit(t, data, 9000, "buckets", 2, c.symbol))
+		if err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v, want %s", c.symbol, err, c.want)
+		}
 	}
 }
 

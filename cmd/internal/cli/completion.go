@@ -62,6 +62,7 @@ func complete(cmd *cobra.Command, set *config.Set) {
 			return completeBundle(typed)
 		},
 		"augment":   completeList(func() []string { return augmentations(set.Plugins) }),
+		"buckets":   words("auto", "bundle"),
 		"data-gpu":  words("auto", "cpu"),
 		"model-gpu": words("auto"),
 		"slots":     words("auto", "2", "3", "4"),

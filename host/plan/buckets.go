@@ -1,0 +1,111 @@
+package plan
+
+import (
+	"fmt"
+	"math"
+	"strings"
+
+	"github.com/xtts-host/xtts-host/host/dataset"
+	"github.com/xtts-host/xtts-host/shared/hint"
+	"github.com/xtts-host/xtts-host/shared/manifest"
+)
+
+// Buckets are the sizes that batches are padded to.
+type Buckets struct {
+	Sizes []manifest.Bucket // ascending
+	// Computed identifies buckets that are not the bundle's: what was asked for, "=", and samples/tokens of each, without
+	// the one for the validation list. A checkpoint has it among its hashes, and a run that continues takes the buckets from there.
+	Computed string
+}
+
+// bucketsHash is the name of Buckets.Computed among the hashes of a checkpoint.
+const bucketsHash = "buckets"
+
+// settleBuckets computes the buckets from the data, or takes those of the checkpoint that the run goes on from, unless they
+// are the bundle's.
+func (d *Draft) settleBuckets() error {
+	asked, bundle, recorded := d.Config.Buckets, d.Bundle.Manifest, d.recordedBuckets()
+	before := d.Config.Resume != "" && recorded == "" && !d.set.Given("buckets") // the run is older than computed buckets
+	switch {
+	case asked.Bundle, before, bundle.Dynamic == nil && asked.Auto() && asked.Count == 0:
+		return nil
+	case bundle.Dynamic == nil:
+		return hint.Errorf("leave --buckets out, or export the bundle with dynamic lengths (docs/bundle.md)",
+			"--buckets %s: the graphs of %s are made for the bundle's own buckets", &asked, bundle.Name)
+	}
+	spec := asked.String() + "="
+	sizes, ok, err := parseSizes(recorded, spec, bundle)
+	if err != nil {
+		return fmt.Errorf("--resume %s: %w", d.Config.Resume, err)
+	}
+	cfg, err := d.bucketConfig()
+	if err != nil {
+		return err
+	}
+	if !ok {
+		if sizes = dataset.Buckets(d.Data.Train.Index.Rows, cfg); sizes == nil { // the plan refuses data without a clip that fits
+			sizes = []manifest.Bucket{bundle.Fit(bundle.Dynamic[manifest.SymbolWav], bundle.Dynamic[manifest.SymbolText])}
+		}
+	}
+	all := sizes
+	if d.Data.Val != nil {
+		all = dataset.Extend(sizes, d.Data.Val.Index.Rows, cfg)
+	}
+	if d.Config.StaticShapes { // then training, too, has the bucket of the validation list
+		all = all[len(all)-1:]
+		sizes = all
+	}
+	d.Buckets = Buckets{all, spec + sizesText(sizes)}
+	return nil
+}
+
+// recordedBuckets returns the buckets of the checkpoint that the run goes on from, or "".
+func (d *Draft) recordedBuckets() string {
+	if d.Config.Resume == "" || d.openResumed() != nil {
+		return "" // FindStart says why it cannot be opened
+	}
+	return d.Start.Resumed.State.Hashes[bucketsHash]
+}
+
+// bucketConfig says how the buckets are computed.
+func (d *Draft) bucketConfig() (dataset.BucketConfig, error) {
+	bundle, asked := d.Bundle.Manifest, d.Config.Buckets
+	longest, f := bundle.Dynamic[manifest.SymbolWav], bundle.Features
+	cfg := dataset.BucketConfig{
+		Bundle: bundle, BatchSize: d.World.BatchSize(d.Config.BatchSize), MaxGrowth: d.Stages.Resolved.MaxGrowth, Count: asked.Count,
+	}
+	for _, seconds := range asked.Seconds {
+		if most := bundle.LongestClip(); seconds > most {
+			return cfg, fmt.Errorf("--buckets %s: %g s is longer than %s takes, %.2f s", &asked, seconds, bundle.Name, most)
+		}
+		hops := math.Ceil(seconds * float64(f.SampleRate) / float64(f.HopLength))
+		cfg.Samples = append(cfg.Samples, min(int(hops)*f.HopLength, longest))
+	}
+	return cfg, nil
+}
+
+// sizesText writes computed buckets as samples/tokens.
+func sizesText(sizes []manifest.Bucket) string {
+	var list []string
+	for _, b := range sizes {
+		list = append(list, fmt.Sprintf("%d/%d", b[manifest.SymbolWav], b[manifest.SymbolText]))
+	}
+	return strings.Join(list, " ")
+}
+
+// parseSizes reads what sizesText wrote after spec. It reports false for buckets of another spec.
+func parseSizes(text, spec string, bundle *manifest.Bundle) ([]manifest.Bucket, bool, error) {
+	text, ok := strings.CutPrefix(text, spec)
+	if !ok {
+		return nil, false, nil
+	}
+	var sizes []manifest.Bucket
+	for _, part := range strings.Fields(text) {
+		var samples, tokens int
+		if n, err := fmt.Sscanf(part, "%d/%d", &samples, &tokens); n != 2 || samples < 1 || samples > bundle.Dynamic[manifest.SymbolWav] {
+			return nil, false, fmt.Errorf("the checkpoint has a bucket %q: %w", part, err)
+		}
+		sizes = append(sizes, bundle.Fit(samples, tokens))
+	}
+	return sizes, len(sizes) > 0, nil
+}

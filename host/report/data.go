@@ -1,0 +1,106 @@
+package report
+
+import (
+	"fmt"
+
+	"github.com/xtts-host/xtts-host/shared/manifest"
+)
+
+// Data is what a run uses of its lists, and how well the buckets fit them.
+type Data struct {
+	Train      DataList  `json:"train"`
+	Validation *DataList `json:"validation,omitempty"`
+	// Shared counts the clips of the validation list that are in the training list, too.
+	Shared  int               `json:"shared"`
+	Buckets []manifest.Bucket `json:"buckets"`
+	Padding Padding           `json:"padding"`
+}
+
+// DataList is what a run uses of one list, and what it leaves out.
+type DataList struct {
+	Clips   int       `json:"clips"`
+	Seconds float64   `json:"seconds"`
+	LeftOut []LeftOut `json:"left_out"`
+}
+
+// LeftOut are clips that are left out for one reason. The length of clips that cannot be read is not known.
+type LeftOut struct {
+	Reason  string  `json:"reason"`
+	Clips   int     `json:"clips"`
+	Seconds float64 `json:"seconds,omitempty"`
+}
+
+// Padding is what an epoch computes for no clip: Share of the frames of the rows with a clip, and EmptyRows, the share of all
+// frames that is in rows without one.
+type Padding struct {
+	Share     float64 `json:"share"`
+	EmptyRows float64 `json:"empty_rows"`
+}
+
+// Lost is the share of the seconds that is left out.
+func (d *DataList) Lost() float64 {
+	lost := 0.0
+	for _, l := range d.LeftOut {
+		lost += l.Seconds
+	}
+	if lost == 0 {
+		return 0
+	}
+	return lost / (lost + d.Seconds)
+}
+
+// LostShare writes Lost.
+func (d *DataList) LostShare() string { return percent(d.Lost()) }
+
+// String is what is used: "24 clips, 0.7 min".
+func (d *DataList) String() string {
+	return fmt.Sprintf("%s, %.1f min", Count(d.Clips, "clip"), d.Seconds/60)
+}
+
+// Lines say what is left out and why, one line for each reason.
+func (d *DataList) Lines() []string {
+	var lines []string
+	for _, l := range d.LeftOut {
+		text := "left out: " + Count(l.Clips, "clip")
+		if l.Seconds > 0 {
+			text += fmt.Sprintf(", %.1f min (%s of the time)", l.Seconds/60, percent(l.Seconds/(l.Seconds+d.Seconds)))
+		}
+		lines = append(lines, text+": "+l.Reason)
+	}
+	return lines
+}
+
+// Fit says how well the buckets fit: "8 buckets up to 10.9 s, padding 11 %, empty rows 1.0 %".
+func (d *Data) Fit(f manifest.Features) string {
+	text := Count(len(d.Buckets), "bucket")
+	if wav, ok := d.Buckets[len(d.Buckets)-1][manifest.SymbolWav]; ok {
+		text += fmt.Sprintf(" up to %.1f s, padding %s", f.Seconds(wav), percent(d.Padding.Share))
+		if d.Padding.EmptyRows > 0 {
+			text += fmt.Sprintf(", empty rows %s", percent(d.Padding.EmptyRows))
+		}
+	}
+	return text
+}
+
+// table writes what was used, what was left out, and the padding.
+func (d *Data) table(t *table) {
+	if d.Buckets == nil {
+		return // the run had no plan
+	}
+	used := d.Train.String()
+	if v := d.Validation; v != nil {
+		used += "; validation " + v.String()
+	}
+	t.row("data", used)
+	for _, l := range d.Train.Lines() {
+		t.row("", l)
+	}
+	if v := d.Validation; v != nil {
+		for _, l := range v.Lines() {
+			t.row("", "validation, "+l)
+		}
+	}
+	if d.Padding.Share > 0 {
+		t.row("padding", fmt.Sprintf("%s in %s; empty rows %s", percent(d.Padding.Share), Count(len(d.Buckets), "bucket"), percent(d.Padding.EmptyRows)))
+	}
+}

@@ -1,0 +1,50 @@
+# long-tail: 500 clips of 0.6 to 11 s are all used, with less than 12 % of padding in eight buckets; again the same bits
+long-tail() {
+  python3 "$CASES/lib/corpus.py" data 500
+  for run in a b; do
+    xtts-host --plugins "$TREE/plugins" --train-data data --max-steps 2 --run-dir $run
+    cmp a/checkpoints/step-000002/params.safetensors $run/checkpoints/step-000002/params.safetensors
+  done
+  xtts-host --plugins "$TREE/plugins" --train-data data --max-steps 1 --buckets 8 --run-dir eight
+  figures a 'd["train"]["seconds"] >= 0.99 * 1337.8 and d["padding"]["share"] < 0.12'
+  figures eight 'len(d["buckets"]) == 8 and d["padding"]["share"] < 0.12 and d["train"]["left_out"] == []'
+}
+
+# The data of a run: figures RUN EXPRESSION is what must hold of "data" in report.json.
+figures() {
+  python3 -c "import json; d = json.load(open('$1/report.json'))['data']; print(d); assert $2"
+}
+
+# recorded-buckets: a resumed run takes the buckets of its checkpoint, and is refused with others
+recorded-buckets() {
+  clips data 12 1
+  clips more 4 6
+  train --train-data data --max-steps 2 --run-dir run
+  grep -q '"buckets": *"auto=22272/' run/checkpoints/step-000002/state.json
+  train --resume run --max-steps 3
+  refused 2 train --resume run --buckets bundle --max-steps 4
+  says buckets
+}
+
+# whole-ljspeech: clips of 11 s are trained on without a flag, and the start says how much is left out and why
+whole-ljspeech() {
+  clips data 4 11
+  train --train-data data --max-steps 1 --run-dir run | tee output
+  says '4 clips, 0.7 min of 1 speaker'
+  clips longer 4 13
+  cat longer/metadata.csv | sed 's/clip/long/' >>data/metadata.csv
+  for file in longer/wavs/*.wav; do mv "$file" "data/wavs/$(basename "$file" | sed 's/clip/long/')"; done
+  train --train-data data --max-steps 1 --run-dir run2 >output 2>&1
+  says 'left out: 4 clips, 0.9 min (54 % of the time): longer than 12.00 s (excluded.jsonl)'
+  says 'warning: 54 % of the training data is not used'
+  xtts-host validate --plugins "$TREE/plugins" --batch-size 4 --train-data data >output
+  says 'left out: 4 clips, 0.9 min (54 % of the time): longer than 12.00 s'
+}
+
+# same-lists: the training list as validation list is warned of, and the report does not call it held out
+same-lists() {
+  clips data 8 1
+  train --train-data data --val-data data --max-steps 1 --run-dir run >output 2>&1
+  says 'warning: 8 of the 8 validation clips are training clips, too'
+  silent 'held out'
+}
