@@ -166,6 +166,11 @@ func inspect(dir string) Entry {
 	}
 	e.checkSums(root, command, files, gpu)
 	if e.Startable() {
+		if err := checkPrograms(root, command[0], gpu); err != nil {
+			e.State, e.Reason, e.Hint = Broken, err.Error(), "build it for this machine, or install it again"
+		}
+	}
+	if e.Startable() {
 		e.Command = command
 		if gpu != "" {
 			e.gpuCommand = filepath.Join(e.Dir, gpu)

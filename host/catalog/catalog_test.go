@@ -25,7 +25,15 @@ func pluginJSON(id, program string) string {
 func executable(name string) string { return fmt.Sprintf(`"executable": {%q: %q}`, platform, name) }
 
 func sumOf(content, name string) string {
-	return fmt.Sprintf("%x  %s\n", sha256.Sum256([]byte(content)), name)
+	return fmt.Sprintf("%x  %s\n", sha256.Sum256([]byte(program(name, content))), name)
+}
+
+// program makes a script of the one letter that stands for the content of a program.
+func program(name, content string) string {
+	if strings.HasPrefix(name, "prog") && len(content) == 1 {
+		return "#!/bin/sh\n" + content
+	}
+	return content
 }
 
 // write creates a file and its folders. A content "-> x" creates a link to x. Files whose names begin with "prog" are
@@ -45,7 +53,7 @@ func write(t *testing.T, path, content string) {
 	if strings.HasPrefix(filepath.Base(path), "prog") {
 		mode = 0o755
 	}
-	if err := os.WriteFile(path, []byte(content), mode); err != nil {
+	if err := os.WriteFile(path, []byte(program(filepath.Base(path), content)), mode); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -71,7 +79,7 @@ var states = []struct {
 	{"verified", map[string]string{"plugin.json": programJSON, "prog": "x", "plugin.sum": sumOf(programJSON, "plugin.json") + sumOf("x", "prog")},
 		Verified, "", "", []string{"prog"}, true},
 	{"program changed", map[string]string{"plugin.json": programJSON, "prog": "y", "plugin.sum": sumOf(programJSON, "plugin.json") + sumOf("x", "prog")},
-		Modified, fmt.Sprintf("prog has sha256 %x, but plugin.sum has %x", sha256.Sum256([]byte("y")), sha256.Sum256([]byte("x"))),
+		Modified, fmt.Sprintf("prog has sha256 %x, but plugin.sum has %x", sha256.Sum256([]byte("#!/bin/sh\ny")), sha256.Sum256([]byte("#!/bin/sh\nx"))),
 		"install the plugin again; if the change is yours, write its plugin.sum again with sha256sum", nil, false},
 	{"sums leave the manifest out", map[string]string{"plugin.json": programJSON, "prog": "x", "plugin.sum": sumOf("x", "prog")},
 		Modified, "plugin.sum does not list plugin.json", "install the plugin again; if the change is yours, write its plugin.sum again with sha256sum", nil, false},

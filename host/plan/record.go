@@ -2,6 +2,7 @@ package plan
 
 import (
 	"log/slog"
+	"os"
 
 	"github.com/xtts-host/xtts-host/host/catalog"
 	"github.com/xtts-host/xtts-host/host/record"
@@ -21,6 +22,9 @@ func (p *Plan) Record() *record.Plan {
 func (p *Plan) Warn(log *slog.Logger) {
 	r := p.Record()
 	for _, line := range r.Warnings() {
+		log.Warn(line)
+	}
+	for _, line := range catalog.Exposed(p.Config.Plugins, p.Stages.Resolved.Plugins, os.Geteuid()) {
 		log.Warn(line)
 	}
 	for _, e := range p.Stages.Folders {

@@ -8,10 +8,10 @@ import (
 // inherited lists the host's variables that a plugin inherits. It is an allow list: the host's CUDA_VISIBLE_DEVICES
 // would make other GPUs visible, and plugins must not see the host's secrets.
 var inherited = []string{"PATH", "HOME", "TMPDIR", "LANG", "LC_ALL", "TZ", "LD_LIBRARY_PATH", "CUDA_CACHE_PATH", "OMP_NUM_THREADS",
-	"GOMAXPROCS", "GODEBUG", "GORACE", "GOTRACEBACK"}
+	"GOMAXPROCS", "GODEBUG", "GORACE", "GOTRACEBACK", "NVIDIA_VISIBLE_DEVICES", "NVIDIA_DRIVER_CAPABILITIES", "NVIDIA_TF32_OVERRIDE"}
 
-// inheritedPrefixes are the prefixes for GPU settings of container runtimes and for plugin authors.
-var inheritedPrefixes = []string{"NVIDIA_", "XTTS_PLUGIN_"}
+// inheritedPrefixes are the prefixes of variables for plugin authors.
+var inheritedPrefixes = []string{"XTTS_PLUGIN_"}
 
 // ortLibrary is the variable with the path of the ONNX Runtime library, for plugins and for the host.
 const ortLibrary = "XTTS_HOST_ORT_LIB"

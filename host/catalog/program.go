@@ -1,0 +1,101 @@
+package catalog
+
+import (
+	"bufio"
+	"debug/elf"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+)
+
+var machines = map[string]elf.Machine{"amd64": elf.EM_X86_64, "arm64": elf.EM_AARCH64}
+
+// checkPrograms checks the program at a path and the program for a GPU, if it has a name. An interpreter from PATH is not
+// checked.
+func checkPrograms(root *os.Root, path, gpu string) error {
+	var names []string
+	if name, err := filepath.Rel(root.Name(), path); err == nil && filepath.IsLocal(name) {
+		names = append(names, name)
+	}
+	if gpu != "" {
+		names = append(names, gpu)
+	}
+	for _, name := range names {
+		if err := checkProgram(root, name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// checkProgram returns why the kernel could not start a program: it is for another machine, cut short, or no program at all.
+func checkProgram(root *os.Root, name string) error {
+	f, err := root.Open(name)
+	if err != nil {
+		return fmt.Errorf("executable %s: %s", name, cause(err))
+	}
+	defer f.Close()
+	var magic [4]byte
+	n, err := io.ReadFull(f, magic[:])
+	if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
+		return fmt.Errorf("executable %s: %s", name, cause(err))
+	}
+	switch start := string(magic[:n]); {
+	case start == elf.ELFMAG:
+		err = checkELF(f)
+	case strings.HasPrefix(start, "#!"):
+		err = checkScript(f)
+	default:
+		err = errors.New("neither a program for Linux nor a script that begins with #!")
+	}
+	if err != nil {
+		return fmt.Errorf("executable %s is %w", name, err)
+	}
+	return nil
+}
+
+func checkELF(f *os.File) error {
+	info, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	e, err := elf.NewFile(f)
+	if err != nil {
+		return fmt.Errorf("not a whole ELF file: %w", err)
+	}
+	if want := machines[runtime.GOARCH]; e.Machine != want {
+		return fmt.Errorf("for another machine: %s, and this one is %s", e.Machine, want)
+	}
+	if e.Type != elf.ET_EXEC && e.Type != elf.ET_DYN {
+		return fmt.Errorf("no program, but an ELF file of type %s", e.Type)
+	}
+	for _, p := range e.Progs {
+		if p.Off+p.Filesz > uint64(info.Size()) {
+			return fmt.Errorf("cut short: it has %d bytes, and a segment of it ends at %d", info.Size(), p.Off+p.Filesz)
+		}
+	}
+	return nil
+}
+
+// checkScript looks at the interpreter in the first line, which the kernel starts.
+func checkScript(f *os.File) error {
+	if _, err := f.Seek(2, io.SeekStart); err != nil {
+		return err
+	}
+	line, err := bufio.NewReader(io.LimitReader(f, 4096)).ReadString('\n')
+	if err != nil && !errors.Is(err, io.EOF) {
+		return err
+	}
+	words := strings.Fields(line)
+	if len(words) == 0 {
+		return errors.New("a script without an interpreter after #!")
+	}
+	if _, err := os.Stat(words[0]); err != nil {
+		return fmt.Errorf("a script for %s: %s", words[0], cause(err))
+	}
+	return nil
+}
