@@ -53,7 +53,7 @@ func (r *run) resumeHint(err error) error {
 	switch {
 	case errors.Is(err, train.ErrInterrupted):
 		return hint.Errorf("continue with --resume "+hint.Path(r.dir), "%w", err)
-	case errors.Is(err, supervise.ErrCrashLoop), errors.Is(err, supervise.ErrFailed), errors.Is(err, supervise.ErrViolation):
+	case errors.Is(err, supervise.ErrCrashLoop), errors.Is(err, supervise.ErrFailed), errors.Is(err, supervise.ErrViolation), errors.Is(err, supervise.ErrChanged):
 		return hint.Errorf(hint.Of(err)+"; then continue with --resume "+hint.Path(r.dir), "%w", err)
 	}
 	return err

@@ -92,7 +92,7 @@ func Code(err error) int {
 		return 130
 	case OutOfMemory(err):
 		return 3
-	case errors.Is(err, supervise.ErrCrashLoop), errors.Is(err, supervise.ErrFailed), errors.Is(err, supervise.ErrViolation):
+	case errors.Is(err, supervise.ErrCrashLoop), errors.Is(err, supervise.ErrFailed), errors.Is(err, supervise.ErrViolation), errors.Is(err, supervise.ErrChanged):
 		return 4
 	case errors.Is(err, batch.ErrQuarantine):
 		return 5

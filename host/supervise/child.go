@@ -54,7 +54,7 @@ func newChild(cmd *exec.Cmd, sum string, j *journal, onExit func()) *child {
 	cmd.Stderr = j.writer()
 	cmd.WaitDelay = outputDelay
 	// A separate process group: Ctrl-C in the terminal is for the host, which drains its plugins first.
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	return c
 }
 
@@ -78,7 +78,7 @@ func (c *child) fork() error {
 	if c.killed {
 		return errors.New("ended before it was started")
 	}
-	if err := c.cmd.Start(); err != nil {
+	if err := startCommand(c.cmd); err != nil {
 		return err
 	}
 	c.pid = c.cmd.Process.Pid

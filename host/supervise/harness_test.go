@@ -70,6 +70,7 @@ func newRig(t *testing.T, mode string) *rig {
 		t.Fatal(err)
 	}
 	t.Setenv("TMPDIR", tmp)
+	starter() // its goroutine lives on
 	goroutines, fds := runtime.NumGoroutine(), len(openFiles(t))
 	r, err := ring.Create(testSlots, 4096)
 	if err != nil {

@@ -16,6 +16,7 @@ import (
 // goroutines share its processes under one lock.
 type Pool struct {
 	cfg   Config
+	files program
 	ctx   context.Context // ends when no process may be started any more
 	stop  context.CancelFunc
 	group sync.WaitGroup // the workers' goroutines
@@ -51,7 +52,7 @@ func NewPool(ctx context.Context, cfg Config) (*Pool, error) {
 	if err := cfg.setDefaults(); err != nil {
 		return nil, fmt.Errorf("plugin %s: %w", cfg.Plugin.Name(), err)
 	}
-	p := &Pool{cfg: cfg, changed: make(chan struct{})}
+	p := &Pool{cfg: cfg, files: programOf(cfg.Plugin.Dir, cfg.Plugin.Command), changed: make(chan struct{})}
 	p.cfg.awake = newAwake()
 	for range cfg.Configure.Instances {
 		p.limits = append(p.limits, deadlines{fixed: cfg.CallTimeout, first: cfg.ConfigureTimeout})
@@ -136,6 +137,10 @@ func (p *Pool) replace(w *worker, id ProcessID, ended life, cause error) bool {
 		if p.ctx.Err() != nil {
 			return false
 		}
+		if err := p.files.changed(p.cfg.Plugin.Command[0], p.cfg.Plugin.Sum); err != nil {
+			p.failChanged(err)
+			return false
+		}
 		wait, loop := w.restarts.next(time.Now(), ended)
 		if loop != "" {
 			p.fail(w, loop, cause)
@@ -194,6 +199,15 @@ func (p *Pool) fail(w *worker, loop string, cause error) {
 		}
 	})
 	p.cfg.Logger.Info("plugin given up", "plugin", p.cfg.Plugin.Name(), "worker", w.index, "reason", e.Err.Error())
+}
+
+// failChanged ends the pool permanently because there is nothing to restart.
+func (p *Pool) failChanged(err error) {
+	p.update(func() {
+		if p.failure == nil {
+			p.failure = &PluginError{Plugin: p.cfg.Plugin.Name(), Err: fmt.Errorf("a process ended and cannot be restarted: %w", err), hint: changedHint}
+		}
+	})
 }
 
 // update changes the state and wakes everyone who waits for a change.

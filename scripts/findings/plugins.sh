@@ -18,3 +18,30 @@ plugin-memory() { gotest ./host/supervise TestMemoryLimit; }
 
 # plugin-range: f64 bytes, 1e30 and zeros in a stage's output are named warnings, and end the run with --on-range stop
 plugin-range() { gotest ./host 'TestRange$'; }
+
+# foreign-program: plugins list calls a program for another machine, a truncated one and a script without an interpreter broken
+foreign-program() {
+  cp -rL "$TREE/plugins" list
+  rm -f list/augment/plugin.sum
+  head -c 5000 list/augment/augment_linux_amd64 >cut
+  cp cut list/augment/augment_linux_amd64
+  xtts-host plugins list list >output
+  says 'executable augment_linux_amd64 is'
+  silent 'augment  0.1.0  unverified'
+}
+
+# changed-in-run: a plugin that is replaced or removed in mid-run and then ends is one clear error
+changed-in-run() { gotest ./host/supervise TestProgramChangesInMidRun; }
+
+# plugin-environment: plugins inherit neither keys of NVIDIA's services nor variables of tests
+plugin-environment() { gotest ./host/supervise 'TestEnvironment$'; }
+
+# exposed-plugins: a plugins folder that everyone can write to is a warning by name
+exposed-plugins() {
+  clips data 12 1
+  mkdir open
+  chmod 777 open
+  ln -s "$TREE/plugins/features" open/features
+  xtts-host --plugins open --batch-size 4 --eval-every 0 --train-data data --max-steps 1 --run-dir run 2>output
+  says "everyone can change"
+}
