@@ -21,7 +21,7 @@ const docColumns = 120
 type page struct {
 	path  string
 	lines []string
-	block []string // of each line: the language of the code block that it stands in, "text" without one, empty outside
+	block []string // of each line: the language of its code block, "text" without one, empty outside
 }
 
 func pages(t *testing.T) []page {

@@ -231,7 +231,7 @@ func (r rule) refuses(folder, imp string) string {
 }
 
 // TestNoTensorOfAModelIsNamed: a graph is known by its manifest alone. Only the data set's own tensors have names in the
-// host, and those stand in host/dataset.
+// host, and those are in host/dataset.
 func TestNoTensorOfAModelIsNamed(t *testing.T) {
 	name := regexp.MustCompile(`(?m)^[^/\n]*"[a-z_.]*(mel_spectrograms|mel_lengths|mel_loss|stop_loss|text_sequences)"`)
 	for _, folder := range []string{"cmd", "host", "ortgraphs", "shared", "gpu"} {

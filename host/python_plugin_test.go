@@ -188,7 +188,7 @@ func pythonProcesses(t *testing.T) []int {
 	return pids
 }
 
-// TestPythonStubs fails when stage.proto was changed and the plugin's committed stubs were not made anew.
+// TestPythonStubs fails when stage.proto was changed and the plugin's committed stubs were not regenerated.
 func TestPythonStubs(t *testing.T) {
 	python(t)
 	cmd := exec.Command("python3", "-B", "-c", "import stage_pb2; print(stage_pb2.DESCRIPTOR.serialized_pb.hex())")
@@ -208,7 +208,7 @@ func TestPythonStubs(t *testing.T) {
 	want := protodesc.ToFileDescriptorProto(stagepb.File_stage_proto)
 	dropJSONNames(want.MessageType)
 	if !proto.Equal(want, &got) {
-		t.Error("stage_pb2.py is not what stage.proto gives: plugin.py says how to make it anew")
+		t.Error("stage_pb2.py is not generated from the present stage.proto: plugin.py says how to regenerate it")
 	}
 }
 

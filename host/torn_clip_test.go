@@ -18,7 +18,7 @@ func TestClipTornDuringTheRun(t *testing.T) {
 	}
 	clip := filepath.Join(sample, "wavs", "A", "0003.wav")
 	torn := false
-	tear := writer(func(p []byte) { // the banner comes when the plan stands
+	tear := writer(func(p []byte) { // the banner comes when the plan is complete
 		if !torn {
 			torn = true
 			if err := os.Truncate(clip, 20000); err != nil {

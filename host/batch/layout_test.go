@@ -39,7 +39,7 @@ func TestLayouts(t *testing.T) {
 				t.Errorf("bucket %d: tensor %d is %s%v, want %s%v", i, k, tensor.Name, tensor.Shape, name, want[k])
 			}
 			if input := name != "waveform"; input != (tensor.Offset < l.InputBytes) {
-				t.Errorf("bucket %d: %s lies at %d, the graph's inputs end at %d", i, name, tensor.Offset, l.InputBytes)
+				t.Errorf("bucket %d: %s is at %d, the graph's inputs end at %d", i, name, tensor.Offset, l.InputBytes)
 			}
 		}
 		if l.Tensors[0].Pad != 9 {

@@ -10,7 +10,7 @@ import (
 	"github.com/xtts-host/xtts-host/shared/regular"
 )
 
-// Whatever stands in the place of a checkpoint's file, loading ends soon with an error.
+// If a file of a checkpoint is replaced by anything else, loading ends soon with an error.
 func TestLoadDoesNotHang(t *testing.T) {
 	for _, name := range append([]string{manifestFile}, contents...) {
 		for what, put := range map[string]func(path string) error{

@@ -20,7 +20,7 @@ import (
 	"github.com/xtts-host/xtts-host/shared/regular"
 )
 
-var update = flag.Bool("update", false, "write docs/config.schema.json anew")
+var update = flag.Bool("update", false, "regenerate docs/config.schema.json")
 
 const pipelineYAML = `
 pipeline:
@@ -258,6 +258,6 @@ func TestSchema(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !bytes.Equal(got.Bytes(), want) {
-		t.Errorf("%s is not that of the flags: go test ./host/config -update writes it anew\n%s", golden, got.Bytes())
+		t.Errorf("%s is not that of the flags: go test ./host/config -update regenerates it\n%s", golden, got.Bytes())
 	}
 }

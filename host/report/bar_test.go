@@ -19,7 +19,7 @@ var running = event.Snapshot{
 	Speed: event.Speed{StepsPerSecond: 11.94, InputStall: 0.004, Left: 14 * time.Second},
 }
 
-// standing is what a bar asks of a run that stands still.
+// standing is the progress of a run that does not advance.
 func standing(s event.Snapshot) func() event.Snapshot { return func() event.Snapshot { return s } }
 
 func TestFoot(t *testing.T) {
@@ -52,7 +52,7 @@ func TestFoot(t *testing.T) {
 	}
 }
 
-// TestBarOnATerminal looks at the screen while the bar stands there, and when it is gone.
+// TestBarOnATerminal checks the screen while the bar is visible, and after it is removed.
 func TestBarOnATerminal(t *testing.T) {
 	for _, columns := range []int{100, 60, 30} {
 		want := fmt.Sprintf("before\nabove 1\nabove 2\n%s\n", strings.TrimRight(foot(running, columns), " "))
@@ -68,7 +68,7 @@ func TestBarOnATerminal(t *testing.T) {
 	}
 }
 
-// barScreen is what stands on a terminal a while after the bar was shown.
+// barScreen returns the text on a terminal a while after the bar was shown.
 func barScreen(t *testing.T, columns int, wait time.Duration) string {
 	s := screentest.Open(t, columns, 24)
 	b := NewBar(s.TTY)

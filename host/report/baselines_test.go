@@ -23,7 +23,7 @@ func targetInputs(bands int) []manifest.TensorSpec {
 	}
 }
 
-// slot returns a ring slot with these rows of frames; what lies after a row's frames is no number.
+// slot returns a ring slot with these rows of frames; the bytes after a row's frames are not a number.
 func slot(rows [][][]float32, frames, bands int) (*ring.Layout, []byte) {
 	l := ring.NewLayout([]ring.Tensor{
 		{Name: "other", DType: manifest.U8, Shape: []int{3}},

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-var update = flag.Bool("update", false, "write docs/schedules.svg anew")
+var update = flag.Bool("update", false, "regenerate docs/schedules.svg")
 
 const picture = "../../docs/schedules.svg"
 
@@ -40,7 +40,7 @@ func TestPicture(t *testing.T) {
 		}
 	}
 	if got, err := os.ReadFile(picture); err != nil || !bytes.Equal(got, want) {
-		t.Errorf("%s is not what the schedules are (%v): go test ./host/schedule -update writes it anew", picture, err)
+		t.Errorf("%s is not what the schedules are (%v): go test ./host/schedule -update regenerates it", picture, err)
 	}
 }
 

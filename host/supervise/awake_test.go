@@ -51,7 +51,7 @@ func TestWithin(t *testing.T) {
 	}
 }
 
-// TestExpireAfterPause: a call whose deadline has passed while the host did not run gets it anew, once.
+// TestExpireAfterPause: a call whose deadline has passed while the host did not run gets a new one, once.
 func TestExpireAfterPause(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := newAwake()

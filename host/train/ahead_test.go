@@ -16,7 +16,7 @@ import (
 	"github.com/xtts-host/xtts-host/ortgraphs/ort"
 )
 
-// twoSlots plays a list of batches from two slots by turns. A batch is always ready.
+// twoSlots plays a list of batches from two slots alternately. A batch is always ready.
 type twoSlots struct {
 	*testing.T
 	model   *Model

@@ -192,8 +192,8 @@ func sub(a, b []float32) []float32 {
 	return out
 }
 
-// TestParityWithPyTorch trains beside PyTorch, nano for 100 steps: every loss within 1e-4 of its, and at the end every
-// tensor p within 1e-3 * max(|p|, |p - p0|).
+// TestParityWithPyTorch compares training with PyTorch, nano for 100 steps: every loss is within 1e-4 of PyTorch's, and
+// at the end every tensor p within 1e-3 * max(|p|, |p - p0|).
 func TestParityWithPyTorch(t *testing.T) {
 	for name, dir := range bundles {
 		t.Run(name, func(t *testing.T) {

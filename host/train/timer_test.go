@@ -175,7 +175,7 @@ func TestHidden(t *testing.T) {
 	}
 }
 
-// TestHiddenAtTheStart: nothing can hide what of a copy lies before the first computation.
+// TestHiddenAtTheStart: the part of a transfer before the first computation cannot overlap.
 func TestHiddenAtTheStart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)

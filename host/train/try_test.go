@@ -10,8 +10,8 @@ import (
 	"github.com/xtts-host/xtts-host/gpu"
 )
 
-// TestTry: a batch is made up and measured, on either device and with or without a sum of gradients, and no weight
-// changes; the step after it finds the same norm.
+// TestTry: a synthetic batch is computed and measured, on either device and with or without a sum of gradients, and no
+// weight changes; the step after it finds the same norm.
 func TestTry(t *testing.T) {
 	g, b := readGolden(t, "pico.json"), open(t, pico)
 	layouts, _ := shaped(t, b, g.Rows, g.Steps)

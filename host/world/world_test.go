@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestRanksShareABatch: every row is that of one rank, each rank has as many, and empty rows stand last.
+// TestRanksShareABatch: every row belongs to one rank, all ranks have the same number, and empty rows come last.
 func TestRanksShareABatch(t *testing.T) {
 	batch := []int32{7, 3, 9, 4, 1, -1, -1, -1}
 	for _, size := range []int{1, 2, 4, 8} {

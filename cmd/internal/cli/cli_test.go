@@ -14,7 +14,7 @@ import (
 	"github.com/xtts-host/xtts-host/host/config"
 )
 
-var update = flag.Bool("update", false, "write docs/commands.md anew")
+var update = flag.Bool("update", false, "regenerate docs/commands.md")
 
 // all returns a command and all below it that people see.
 func all(cmd *cobra.Command) []*cobra.Command {
@@ -95,7 +95,7 @@ func TestCommandsPage(t *testing.T) {
 	const golden = "../../../docs/commands.md"
 	var page strings.Builder
 	page.WriteString("# Commands\n\n" +
-		"The help of every command. This page is generated: `go test ./cmd/internal/cli -update` writes it anew.\n")
+		"The help of every command. This page is generated: `go test ./cmd/internal/cli -update` regenerates it.\n")
 	for _, cmd := range all(New()) {
 		if !cmd.HasParent() || !cmd.HasAvailableSubCommands() && cmd.Name() != "train" { // which has the help of the program
 			fmt.Fprintf(&page, "\n## %s\n\n```text\n%s```\n", cmd.CommandPath(), Help(cmd))
@@ -111,6 +111,6 @@ func TestCommandsPage(t *testing.T) {
 		t.Fatal(err)
 	}
 	if page.String() != string(want) {
-		t.Errorf("%s is not the help of the commands: go test ./cmd/internal/cli -update writes it anew", golden)
+		t.Errorf("%s is not the help of the commands: go test ./cmd/internal/cli -update regenerates it", golden)
 	}
 }

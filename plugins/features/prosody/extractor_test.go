@@ -51,7 +51,7 @@ func voice(n, rate int, hz func(t float64) float64, amplitudes ...float64) []flo
 
 func steady(hz float64) func(float64) float64 { return func(float64) float64 { return hz } }
 
-// TestPitch: the pitch of known signals is within half a percent, in every frame that lies within the signal.
+// TestPitch: the pitch of known signals is within half a percent, in every frame within the signal.
 func TestPitch(t *testing.T) {
 	saw := []float64{0.3, 0.15, 0.1, 0.075, 0.06, 0.05, 0.04}
 	glide := func(from, to float64) func(float64) float64 {
