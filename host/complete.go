@@ -7,7 +7,6 @@ import (
 	"github.com/xtts-host/xtts-host/host/batch"
 	"github.com/xtts-host/xtts-host/host/plan"
 	"github.com/xtts-host/xtts-host/host/report"
-	"github.com/xtts-host/xtts-host/host/session"
 )
 
 // complete returns a message if the run to resume has nothing left to do. It returns "" if steps, an evaluation, or the
@@ -16,7 +15,7 @@ func complete(p *plan.Plan) string {
 	if p.Start.Resumed == nil {
 		return ""
 	}
-	at, source := session.Progress(&p.Start.Resumed.State), p.Source()
+	at, source := p.Start.Progress(), p.Source()
 	source.Start(at)
 	over := source.Done() || p.EarlyStop().Over(at.EarlyStop)
 	if beyond := at.Step > source.Total(); !beyond && !(over && reported(p.Config.Resume, at.Step)) {

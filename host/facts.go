@@ -20,6 +20,9 @@ func (o *observer) facts(outcome error) (report.Run, error) {
 	}
 	f := r.plan.Record().Facts(map[string]string{"onnxruntime": ort.Version(), "go": runtime.Version()})
 	f.Outcome, f.Wall = outcomeOf(outcome), wall
+	if change := r.plan.Start.Change; change != nil {
+		f.Changes = change.History
+	}
 	f.Graphs, f.Memory, f.Utilization = graphsOf(r.session.Model), memory, utilization
 	f.Pipeline, f.Transfers = r.loop.Path.Pipeline.Stats(), report.Transfers(r.session.Device.Timer.Transfers())
 	f.Quarantined, f.Baselines = o.quarantine.Count(), o.baselines.Losses()

@@ -23,7 +23,6 @@ import (
 	"github.com/xtts-host/xtts-host/host/runfolder"
 	"github.com/xtts-host/xtts-host/host/session"
 	"github.com/xtts-host/xtts-host/host/train"
-	"github.com/xtts-host/xtts-host/shared/hint"
 )
 
 // DrainTimeout limits the end of a run, from the last step to the last plugin.
@@ -92,7 +91,7 @@ func Train(ctx context.Context, set *config.Set, console Console, mode batch.Inp
 	if err := open(starting, m, s); err != nil {
 		return nil, exit.Refused(err)
 	}
-	if err := report.ReplaceFile(filepath.Join(folder.Path, config.RunFile), []byte(set.RunYAML(p.Changes...))); err != nil {
+	if err := writeSettings(p, set, folder.Path); err != nil {
 		return nil, err
 	}
 	if err := prepare(starting, s, out); err != nil {
@@ -104,6 +103,18 @@ func Train(ctx context.Context, set *config.Set, console Console, mode batch.Inp
 	}
 	defer r.observer.close()
 	return r.finish(r.loop.Run(ctx))
+}
+
+// writeSettings keeps in the run's folder what it is trained with, and what changed of that since the run began.
+func writeSettings(p *plan.Plan, set *config.Set, dir string) error {
+	text := set.RunYAML(p.Changes...)
+	if change := p.Start.Change; change != nil {
+		if err := change.Write(dir); err != nil {
+			return err
+		}
+		text = change.Comment() + text
+	}
+	return report.ReplaceFile(filepath.Join(dir, config.RunFile), []byte(text))
 }
 
 // removesFolder reports whether to remove the folder of a run that ended with err: a run that was refused, or stopped
@@ -197,10 +208,9 @@ func newRun(p *plan.Plan, m *machine.Machine, s *session.Session, out *outputs, 
 	}
 	p.Close() // so that the space of a checkpoint that is pruned later is freed
 	r.source = p.Source()
-	r.source.Start(progress)
 	if total, s := r.source.Total(), p.Schedule(); s.Ends() && total > s.TotalSteps {
-		r.log.Warn(fmt.Sprintf("the %s schedule ends at step %d, the length of the run when it began: the learning rate is %g from there to step %d (start a new run with --init %s)",
-			s.Name, s.TotalSteps, s.MinLR, total, hint.Path(r.dir)))
+		r.log.Warn(fmt.Sprintf("the %s schedule ends at step %d, the length of the run when it began: the learning rate is %g from there to step %d (--allow schedule stretches it)",
+			s.Name, s.TotalSteps, s.MinLR, total))
 	}
 	if r.observer, err = newObserver(r, progress, state); err != nil {
 		return nil, err
@@ -231,11 +241,17 @@ func (r *run) begin() (train.Progress, *checkpoint.State, error) {
 	for _, s := range start.Damaged {
 		r.log.Warn("damaged checkpoint skipped", "checkpoint", s.Error())
 	}
-	p, err := r.session.Restore(start.Resumed)
-	if err != nil {
-		return p, nil, err
+	if err := r.session.Restore(start); err != nil {
+		return train.Progress{}, nil, err
 	}
-	fmt.Fprintf(r.console.Out, "resumed      %s\n", start.Resumed.Path)
+	fmt.Fprintf(r.console.Out, "resumed      %s\n%s", start.Resumed.Path, start.Change.Text())
+	for _, c := range start.Change.Changes {
+		r.log.Info("changed", "step", start.Change.Step, "name", c.Name, "from", c.From, "to", c.To)
+	}
+	for _, name := range start.Change.Unused {
+		r.log.Warn("--allow " + name + ": nothing of it differs from the checkpoint, so it allows nothing")
+	}
+	p := start.Progress()
 	if r.plan.Config.ResumeAt != "" {
 		removed, err := r.store.RemoveAfter(p.Step)
 		if err != nil {

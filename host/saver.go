@@ -122,8 +122,12 @@ func (s *saver) save(why event.Reason) error {
 // state returns the content of a checkpoint besides weights and moments.
 func (s *saver) state() checkpoint.State {
 	r, p := s.run, &s.run.loop.Train.Progress
+	epoch, batch := p.Epoch, p.Batch
+	if batch == r.plan.Data.Train.Plan.Batches() { // the run may go on with an epoch of another length
+		epoch, batch = epoch+1, 0
+	}
 	state := checkpoint.State{
-		Step: p.Step, OptimizerStep: r.session.Optimizer.Steps, Epoch: p.Epoch, Batch: p.Batch, Seed: r.plan.Config.Seed,
+		Step: p.Step, OptimizerStep: r.session.Optimizer.Steps, Epoch: epoch, Batch: batch, Seed: r.plan.Config.Seed,
 		Schedule:      r.plan.Schedule(),
 		EvaluatedStep: p.EvaluatedStep, Samples: s.samples, Frames: s.frames,
 		Quarantine: s.quarantine.List(), Hashes: r.plan.Hashes,

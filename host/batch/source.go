@@ -24,6 +24,9 @@ type Source struct {
 	step         int64
 	micro        int
 	evalIndex    int // of the next evaluation batch; -1 outside an evaluation
+	// extra counts the steps that the run has made beyond those of its epochs, as they are now: it has begun an epoch
+	// again, or its epochs had more steps. It may be negative.
+	extra int64
 }
 
 // Start continues after p. If an evaluation was due there and has not been done, it comes first.
@@ -32,6 +35,8 @@ func (s *Source) Start(p train.Progress) {
 	if s.index >= s.Train.Batches() {
 		s.epoch, s.index = s.epoch+1, 0
 	}
+	left := int64((s.Train.Batches() - s.index + s.Accumulate - 1) / s.Accumulate) // steps of the epoch
+	s.extra = s.step + left - int64(s.epoch+1)*s.StepsPerEpoch()
 	if p.EvaluatedStep < p.Step && s.due() {
 		s.evalIndex = 0
 	}
@@ -44,7 +49,7 @@ func (s *Source) StepsPerEpoch() int64 {
 
 // Total is the number of steps of the whole run.
 func (s *Source) Total() int64 {
-	n := int64(s.Epochs) * s.StepsPerEpoch()
+	n := int64(s.Epochs)*s.StepsPerEpoch() + s.extra
 	switch {
 	case s.Epochs == 0:
 		return s.MaxSteps

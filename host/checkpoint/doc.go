@@ -23,8 +23,5 @@
 //		return err // errors.Is(err, checkpoint.ErrNone): a run that has not saved yet
 //	}
 //	defer c.Close()
-//	if err := c.Match(hashes); err != nil {
-//		return err // names each setting that changed, with both values
-//	}
 //	err = c.Restore(params, moments) // fills the arenas
 package checkpoint

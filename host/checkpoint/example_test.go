@@ -34,13 +34,13 @@ func Example() {
 		log.Fatal(err)
 	}
 	defer c.Close()
-	fmt.Println("skipped:", len(skipped), "match:", c.Match(hashes))
+	fmt.Println("skipped:", len(skipped), "batch size:", c.State.Hashes["batch_size"])
 	if err := c.Restore(params, nil); err != nil {
 		log.Fatal(err)
 	}
 	fmt.Println("step", c.State.Step, arena)
 	// Output:
 	// step-000200
-	// skipped: 0 match: <nil>
+	// skipped: 0 batch size: 16
 	// step 200 [0 0 128 63 0 0 0 64]
 }

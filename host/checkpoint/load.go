@@ -8,7 +8,6 @@ import (
 	"io"
 	"io/fs"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"github.com/xtts-host/xtts-host/ortgraphs/safetensors"
@@ -208,32 +207,14 @@ func (c *Checkpoint) Close() error {
 	return errors.Join(errs...)
 }
 
-// Match compares the checkpoint's hashes with those of the run that wants to go on from it. The error is a
-// *MismatchError that names each difference.
-func (c *Checkpoint) Match(now map[string]string) error {
-	if d := Diff(c.State.Hashes, now); len(d) > 0 {
-		return &MismatchError{Path: c.Path, Differences: d}
-	}
-	return nil
-}
-
-// Restore fills the tensors with the saved weights and moments. They must be those that were saved, by name
-// and shape, no more and no fewer; nothing is filled before that is known.
+// Restore fills the tensors with the saved weights and moments. They must be those that were saved, by name and shape,
+// no more and no fewer, but for moments of weights that are frozen now; nothing is filled before that is known.
 func (c *Checkpoint) Restore(params, moments []Tensor) error {
-	for _, group := range []struct {
-		file    string
-		saved   Weights
-		tensors []Tensor
-		unused  int
-	}{{paramsFile, c.Weights, params, 0}, {optimizerFile, Weights{c.Moments}, moments, c.unusedMoments(params)}} {
-		if err := agree(group.saved, group.tensors, group.unused); err != nil {
-			return fmt.Errorf("%s: %w", filepath.Join(c.Path, group.file), err)
-		}
+	if err := agree(Weights{c.Moments}, moments, c.unusedMoments(params)); err != nil {
+		return fmt.Errorf("%s: %w", filepath.Join(c.Path, optimizerFile), err)
 	}
-	for _, t := range params {
-		if err := c.Weights.Read(t.Name, t.Data); err != nil {
-			return fmt.Errorf("%s: %w", filepath.Join(c.Path, paramsFile), err)
-		}
+	if err := c.RestoreWeights(params); err != nil {
+		return err
 	}
 	for _, t := range moments {
 		if err := c.Moments.Read(t.Name, t.Data); err != nil {
@@ -243,12 +224,30 @@ func (c *Checkpoint) Restore(params, moments []Tensor) error {
 	return nil
 }
 
-// unusedMoments counts the moments of frozen weights, which version 1 has: they are zero.
+// RestoreWeights is Restore for a run whose optimizer starts with an empty state.
+func (c *Checkpoint) RestoreWeights(params []Tensor) error {
+	err := agree(c.Weights, params, 0)
+	for _, t := range params {
+		if err == nil {
+			err = c.Weights.Read(t.Name, t.Data)
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %w", filepath.Join(c.Path, paramsFile), err)
+	}
+	return nil
+}
+
+// unusedMoments counts the moments of weights that are frozen: version 1 has them for all weights, and a weight may have
+// been frozen since the checkpoint was saved.
 func (c *Checkpoint) unusedMoments(params []Tensor) int {
+	frozen := map[string]bool{}
+	for _, t := range params {
+		frozen[t.Name] = t.Frozen
+	}
 	n := 0
 	for _, saved := range c.Moments.Tensors() {
-		_, parameter, _ := strings.Cut(saved.Name, ".")
-		if c.State.Version == 1 && slices.ContainsFunc(params, func(t Tensor) bool { return t.Frozen && t.Name == parameter }) {
+		if _, parameter, _ := strings.Cut(saved.Name, "."); frozen[parameter] {
 			n++
 		}
 	}

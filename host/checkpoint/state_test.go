@@ -116,43 +116,6 @@ func TestManifest(t *testing.T) {
 	}
 }
 
-// TestDiffOfPrecision: checkpoints name a precision only when it is not f32.
-func TestDiffOfPrecision(t *testing.T) {
-	for _, c := range []struct{ saved, now, want string }{
-		{"", "", ""}, {"", "f32", ""}, {"bf16", "bf16", ""}, {"", "bf16", "precision was f32, is bf16"}, {"bf16", "", "precision was bf16, is f32"},
-	} {
-		hashes := func(v string) map[string]string {
-			if v == "" {
-				return nil
-			}
-			return map[string]string{"precision": v}
-		}
-		got := ""
-		for _, d := range Diff(hashes(c.saved), hashes(c.now)) {
-			got += d.String()
-		}
-		if got != c.want {
-			t.Errorf("%q, then %q: %q, want %q", c.saved, c.now, got, c.want)
-		}
-	}
-}
-
-func TestDiff(t *testing.T) {
-	saved := map[string]string{"graph": strings.Repeat("ab", 32), "batch_size": "16", "seed": "1"}
-	now := map[string]string{"graph": strings.Repeat("cd", 32), "batch_size": "16", "features": "x"}
-	var got []string
-	for _, d := range Diff(saved, now) {
-		got = append(got, d.String())
-	}
-	want := []string{"features was absent, is x", "graph was abababababab, is cdcdcdcdcdcd", "seed was 1, is absent"}
-	if !reflect.DeepEqual(got, want) {
-		t.Errorf("got %q\nwant %q", got, want)
-	}
-	if d := Diff(saved, saved); d != nil {
-		t.Errorf("equal hashes differ: %v", d)
-	}
-}
-
 func FuzzState(f *testing.F) {
 	data, err := someState(3).encode()
 	if err != nil {

@@ -259,25 +259,6 @@ func TestRestoreRefusesOthers(t *testing.T) {
 	}
 }
 
-func TestMatch(t *testing.T) {
-	c, err := Load(save(t, NewStore(t.TempDir()), 1, 1))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer c.Close()
-	if err := c.Match(someState(1).Hashes); err != nil {
-		t.Error(err)
-	}
-	now := someState(1).Hashes
-	now["batch_size"] = "32"
-	var mismatch *MismatchError
-	if err := c.Match(now); !errors.As(err, &mismatch) || !strings.Contains(err.Error(), "batch_size was 16, is 32") {
-		t.Errorf("got %v", err)
-	} else if !strings.Contains(mismatch.Hint(), "--init "+c.Path) {
-		t.Errorf("hint %q", mismatch.Hint())
-	}
-}
-
 func TestPrune(t *testing.T) {
 	s := NewStore(t.TempDir())
 	if err := s.Prune(1); err != nil {

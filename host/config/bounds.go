@@ -55,6 +55,9 @@ func (s *Set) Check() (err error) {
 	if c.Resume != "" && c.RunDir != "" {
 		return fmt.Errorf("--resume %s continues the run in that folder, so it cannot be combined with --run-dir %s", c.Resume, c.RunDir)
 	}
+	if len(c.Allow) > 0 && c.Resume == "" && c.ResumeOrStart == "" {
+		return hint.Errorf("name the run with --resume", "%s: only a run that is resumed can differ from its checkpoint", s.place(s.flags.Lookup("allow")))
+	}
 	if c.Resume != "" && c.Init != "" {
 		return fmt.Errorf("--resume %s has its own weights, so it cannot be combined with --init %s", c.Resume, c.Init)
 	}

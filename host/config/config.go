@@ -27,6 +27,7 @@ type Config struct {
 	Plugins, Graph, TrainData, ValData, RunDir, Resume, Init string
 	ResumeAt                                                 string // of --resume RUN@AT: "best", "last", a step, or ""
 	ResumeOrStart                                            string
+	Allow                                                    []string // what a resumed run may change
 	Augment                                                  []string
 	Freeze, TrainOnly                                        []string // patterns of parameters
 	// Pipeline replaces the bundle's when a config file gives one; nil leaves it.

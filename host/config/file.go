@@ -27,7 +27,7 @@ func key(flag string) string { return strings.ReplaceAll(flag, "-", "_") }
 
 // ofOneRun are settings that name a run. YAML writes them as comments, so that another run that reads the text does not
 // use them.
-var ofOneRun = map[string]bool{"run-dir": true, "resume": true, "resume-or-start": true, "init": true, "debug-dir": true, "trace": true}
+var ofOneRun = map[string]bool{"run-dir": true, "resume": true, "resume-or-start": true, "allow": true, "init": true, "debug-dir": true, "trace": true}
 
 // isSetting reports whether a flag is a setting. Other flags select what to do with the settings.
 func isSetting(f *pflag.Flag) bool { return f.Name != "config" && f.Name != "print-config" }
@@ -141,7 +141,7 @@ func setValue(f *pflag.Flag, v any) error {
 type Change struct{ Name, Value, Origin string }
 
 // YAML returns every setting with its origin as a comment, in the order of the help. Read as a config file it gives the
-// same settings, except the files and folders of the run itself (run_dir, resume, init, debug_dir, trace), which are
+// same settings, except the files and folders of the run itself (run_dir, resume, allow, init, debug_dir, trace), which are
 // comments.
 func (s *Set) YAML(changes ...Change) string {
 	var out strings.Builder

@@ -3,6 +3,7 @@ package dataset
 import (
 	"cmp"
 	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"math"
@@ -174,6 +175,23 @@ func (p *Plan) exclude(row int32, tokens, samples int) Excluded {
 
 // Excluded returns the rows that no bucket can hold, in file order.
 func (p *Plan) Excluded() []Excluded { return p.excluded }
+
+// Order identifies the order of the batches, of all epochs: the hex SHA-256 of what it follows from. Whose rows they are
+// and what the rows hold is left to Index.Hash.
+func (p *Plan) Order() string {
+	h := sha256.New()
+	b := appendInt(nil, p.cfg.Seed)
+	b = appendInt(b, int64(p.cfg.BatchSize))
+	b = appendInt(b, int64(len(p.cfg.Buckets)))
+	for i, bucket := range p.buckets {
+		b = appendInt(b, int64(bucket))
+		b = appendInt(b, int64(p.samples[i]))
+		h.Write(b)
+		b = b[:0]
+	}
+	h.Write(b)
+	return hex.EncodeToString(h.Sum(nil))
+}
 
 // Batches returns the number of batches of an epoch. It is the same in every epoch, because each bucket always has the
 // same rows and has at most one batch with empty rows.

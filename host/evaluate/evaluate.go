@@ -156,10 +156,10 @@ func (e *evaluation) measure(ctx context.Context, stop <-chan struct{}) (*Result
 		return nil, err
 	}
 	defer q.Close()
-	at, err := e.session.Restore(p.Start.Resumed)
-	if err != nil {
+	if err := e.session.Restore(&p.Start); err != nil {
 		return nil, exit.Refused(err)
 	}
+	at := p.Start.Progress()
 	indexed := q.Count()
 	source := p.Source()
 	// A run that ends at the checkpoint's step without an evaluation has exactly this evaluation left.

@@ -27,6 +27,7 @@ func (p *Plan) identity() map[string]string {
 		"graph":         p.Bundle.Hash(),
 		"features":      b.Features.Hash(),
 		"data":          p.Data.Train.Index.Hash(),
+		"order":         p.Data.Train.Plan.Order(),
 		"pipeline":      text(p.Stages.Asked),
 		"plugins":       text(plugins),
 		"seed":          strconv.FormatInt(c.Seed, 10),

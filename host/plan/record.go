@@ -14,7 +14,7 @@ func (p *Plan) Record() *record.Plan {
 		Config: p.Config, Manifest: p.Bundle.Manifest, Parameters: p.trained(), Data: p.Data, Pipeline: p.Stages.Resolved, Placement: p.Placement,
 		Precision: p.Precision, Schedule: p.Schedule,
 		Threads: p.Threads(), RingAsked: p.Ring.Asked, RingLimit: p.Ring.Limit, SlotBytes: p.Slots.Size(), DeviceSlots: p.Slots.Device,
-		Prefetch: p.Ring.Prefetch,
+		Prefetch: p.Ring.Prefetch, From: p.Start.Progress(),
 	}
 }
 

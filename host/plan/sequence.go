@@ -6,13 +6,14 @@ import (
 	"github.com/xtts-host/xtts-host/shared/hint"
 )
 
-// Source is the sequence of batches of the whole run.
+// Source is the sequence of batches of the whole run, begun where the run starts.
 func (p *Plan) Source() *batch.Source {
 	c := p.Config
 	s := &batch.Source{Train: p.Data.Train.Plan, Accumulate: c.Accumulate, EvalEvery: c.EvalEvery, Epochs: c.Epochs, MaxSteps: c.MaxSteps, Seed: c.Seed, World: p.World}
 	if p.Data.Val != nil {
 		s.Val = p.Data.Val.Plan
 	}
+	s.Start(p.Start.Progress())
 	return s
 }
 

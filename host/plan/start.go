@@ -11,12 +11,16 @@ import (
 	"github.com/xtts-host/xtts-host/host/checkpoint"
 	"github.com/xtts-host/xtts-host/host/config"
 	"github.com/xtts-host/xtts-host/host/exit"
+	"github.com/xtts-host/xtts-host/host/resume"
+	"github.com/xtts-host/xtts-host/host/train"
+	"github.com/xtts-host/xtts-host/ortgraphs"
 	"github.com/xtts-host/xtts-host/shared/hint"
 )
 
 // Start is the initial state of a run other than the bundle's weights: Resumed or Weights.
 type Start struct {
 	Resumed *checkpoint.Checkpoint
+	Change  *resume.Decision     // of a resumed run, never nil
 	Damaged []checkpoint.Skipped // newer ones than Resumed
 	Weights *Weights
 }
@@ -28,7 +32,11 @@ func (d *Draft) FindStart(context.Context) (err error) {
 		if err := d.openResumed(); err != nil {
 			return fmt.Errorf("--resume %s: %w", c.Resume, err)
 		}
-		return d.Start.Resumed.Match(d.Hashes)
+		d.Start.Change, err = resume.Decide(resume.Config{
+			Folder: c.Resume, Checkpoint: d.Start.Resumed, Now: d.Hashes, Allow: c.Allow,
+			Parameters: d.Bundle.Manifest.Parameters, Moments: d.moments(), Length: func() int64 { return d.Source().Total() },
+		})
+		return err
 	case c.Init != "":
 		if d.Start.Weights, err = openWeights(c.Init); err != nil {
 			return exit.Advise(fmt.Errorf("--init %s: %w", c.Init, err), "name a safetensors file, or the folder of a run, a checkpoint or a bundle")
@@ -50,6 +58,37 @@ func (d *Draft) openResumed() (err error) {
 		return hint.Errorf("begin it anew with --resume-or-start "+hint.Path(d.Config.Resume), "the run ended before its first checkpoint")
 	}
 	return err
+}
+
+// moments names the tensors of the optimizer's state.
+func (d *Draft) moments() (names []string) {
+	for i, p := range d.Bundle.Manifest.Parameters {
+		if d.Arena.Role(i).Trained {
+			for _, kind := range ortgraphs.OptimizerState(d.Bundle.Manifest.Optimizer.Name) {
+				names = append(names, checkpoint.Moment(kind, p.Name))
+			}
+		}
+	}
+	return names
+}
+
+// Progress is how far the run is when it begins.
+func (s *Start) Progress() train.Progress {
+	if s.Resumed == nil {
+		return train.Progress{}
+	}
+	state := &s.Resumed.State
+	p := train.Progress{Step: state.Step, Epoch: state.Epoch, Batch: state.Batch, EvaluatedStep: state.EvaluatedStep}
+	if state.Plateau != nil {
+		p.Plateau = *state.Plateau
+	}
+	if state.EarlyStop != nil {
+		p.EarlyStop = *state.EarlyStop
+	}
+	if state.Best != nil {
+		p.Best = &train.Best{Step: state.Best.Step, Loss: state.Best.Loss}
+	}
+	return p
 }
 
 // isRun reports whether a run has written to the folder. Such a run may have ended before its first checkpoint.

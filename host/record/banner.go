@@ -103,6 +103,7 @@ func (p *Plan) DataLines() []string {
 func (p *Plan) batches() string {
 	c := p.Config
 	s := p.source()
+	s.Start(p.From)
 	size := report.Count(c.BatchSize, "row")
 	if c.Accumulate > 1 {
 		size += fmt.Sprintf(" x %d accumulated", c.Accumulate)

@@ -11,6 +11,7 @@ import (
 	"github.com/xtts-host/xtts-host/host/precision"
 	"github.com/xtts-host/xtts-host/host/report"
 	"github.com/xtts-host/xtts-host/host/schedule"
+	"github.com/xtts-host/xtts-host/host/train"
 	"github.com/xtts-host/xtts-host/shared/manifest"
 )
 
@@ -35,6 +36,8 @@ type Plan struct {
 	// DeviceSlots is the number of slots on the device, Prefetch the number of batches to prepare before training
 	// starts.
 	DeviceSlots, Prefetch int
+	// From is where a resumed run goes on.
+	From train.Progress
 }
 
 // Device names the device of the model.

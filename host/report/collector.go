@@ -141,6 +141,7 @@ type Run struct {
 	Graphs                  []Graph
 	Parameters              Parameters
 	Versions                map[string]string
+	Changes                 []Change
 	Wall                    time.Duration
 	Pipeline                pipeline.Stats
 	Transfers               Transfers
@@ -162,7 +163,7 @@ type Run struct {
 // Build returns the report. The collector may continue afterwards.
 func (c *Collector) Build(run Run) *Report {
 	r := &Report{
-		Version: Version, Bundle: run.Bundle, Device: run.Device, Precision: run.Precision, Graphs: append([]Graph{}, run.Graphs...), Parameters: run.Parameters, Versions: maps.Clone(run.Versions), Outcome: run.Outcome, ResumedAt: c.resumedAt,
+		Version: Version, Bundle: run.Bundle, Device: run.Device, Precision: run.Precision, Graphs: append([]Graph{}, run.Graphs...), Parameters: run.Parameters, Versions: maps.Clone(run.Versions), Outcome: run.Outcome, ResumedAt: c.resumedAt, Changes: run.Changes,
 		Steps: c.last, SkippedSteps: c.history.Skipped, Samples: c.history.Samples, Frames: c.history.Frames, WallS: run.Wall.Seconds(),
 		Loss:       c.losses(),
 		Evaluation: c.lastEvaluation(run.Best), EarlyStop: run.EarlyStop,

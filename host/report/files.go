@@ -7,5 +7,6 @@ const (
 	EvalFile       = "eval.jsonl"
 	QuarantineFile = "quarantine.jsonl"
 	ExcludedFile   = "excluded.jsonl" // absent if no row is excluded
+	ChangesFile    = "changes.jsonl"  // absent if --allow changed no setting
 	ReportFile     = "report.json"
 )

@@ -35,6 +35,8 @@ type Report struct {
 	Outcome string `json:"outcome"`
 	// ResumedAt is the step of the checkpoint that the run continued from; absent for 0.
 	ResumedAt int64 `json:"resumed_at,omitempty"`
+	// Changes are the settings that were changed while the run went on; absent without any.
+	Changes []Change `json:"changes,omitempty"`
 
 	Steps        int64   `json:"steps"`
 	SkippedSteps int64   `json:"skipped_steps"`
@@ -67,6 +69,14 @@ type Report struct {
 	UnknownCharacters []UnknownCharacter `json:"unknown_characters"`
 	Accumulation      Accumulation       `json:"accumulation"`
 	Verdict           Verdict            `json:"verdict"`
+}
+
+// Change is a setting that a resumed run changed on purpose, after Step. changes.jsonl has one on each line.
+type Change struct {
+	Step int64  `json:"step"`
+	Name string `json:"name"`
+	From string `json:"from"`
+	To   string `json:"to"`
 }
 
 // Graph describes one graph of the bundle that ran.

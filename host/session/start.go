@@ -7,38 +7,23 @@ import (
 
 	"github.com/xtts-host/xtts-host/host/checkpoint"
 	"github.com/xtts-host/xtts-host/host/plan"
-	"github.com/xtts-host/xtts-host/host/train"
 	"github.com/xtts-host/xtts-host/shared/hint"
 )
 
-// Restore loads a checkpoint into model and optimizer, and returns its progress. It writes nothing.
-func (s *Session) Restore(from *checkpoint.Checkpoint) (train.Progress, error) {
+// Restore loads the checkpoint of a resumed run into model and optimizer. It writes nothing.
+func (s *Session) Restore(start *plan.Start) error {
 	if err := s.Pull(); err != nil {
-		return train.Progress{}, err
+		return err
 	}
-	if err := from.Restore(s.Model.Weights(), s.Optimizer.Moments()); err != nil {
-		return train.Progress{}, err
+	restore := start.Resumed.Restore
+	if start.Change.NewOptimizer {
+		restore = func(weights, _ []checkpoint.Tensor) error { return start.Resumed.RestoreWeights(weights) }
 	}
-	if err := errors.Join(s.Model.Push(), s.Optimizer.Push()); err != nil {
-		return train.Progress{}, err
+	if err := restore(s.Model.Weights(), s.Optimizer.Moments()); err != nil {
+		return err
 	}
-	s.Optimizer.Steps = from.State.OptimizerStep
-	return Progress(&from.State), nil
-}
-
-// Progress returns the progress of a checkpoint.
-func Progress(state *checkpoint.State) train.Progress {
-	p := train.Progress{Step: state.Step, Epoch: state.Epoch, Batch: state.Batch, EvaluatedStep: state.EvaluatedStep}
-	if state.Plateau != nil {
-		p.Plateau = *state.Plateau
-	}
-	if state.EarlyStop != nil {
-		p.EarlyStop = *state.EarlyStop
-	}
-	if state.Best != nil {
-		p.Best = &train.Best{Step: state.Best.Step, Loss: state.Best.Loss}
-	}
-	return p
+	s.Optimizer.Steps = start.Resumed.State.OptimizerStep
+	return errors.Join(s.Model.Push(), s.Optimizer.Push())
 }
 
 // Pull updates the host's copies of weights and moments.

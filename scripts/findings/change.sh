@@ -30,3 +30,23 @@ unknown-variable() {
   done
   xtts-host version
 }
+
+# changed-settings: a refused resume names what differs in short, and --allow accepts it, keeps the optimizer and records it
+changed-settings() {
+  clips data 12 1
+  clips more 16 1
+  train --train-data data --max-steps 4 --run-dir run --schedule constant
+  refused 2 xtts-host --plugins "$TREE/plugins" --resume run --max-steps 8 --lr 0.001 --train-data more --augment waveaug
+  says 'lr: 0.003 -> 0.001'
+  says '--allow augment,data,lr'
+  silent '["adamw"'
+  [ "$(wc -c <output)" -lt 2000 ]
+  xtts-host --plugins "$TREE/plugins" --resume run --max-steps 8 --lr 0.001 --train-data more --augment waveaug --allow augment,data,lr,seed >output 2>&1
+  says 'epoch 2 begins again'
+  says '--allow seed: nothing of it differs'
+  grep -q '"name":"lr"' run/changes.jsonl
+  grep -q '"changes"' run/report.json
+  xtts-host --plugins "$TREE/plugins" --resume run --max-steps 10
+  refused 2 xtts-host --plugins "$TREE/plugins" --resume run --allow learning-rate
+  says 'accumulate, augment, batch-size'
+}

@@ -1,0 +1,226 @@
+package resume
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"unicode"
+
+	"github.com/xtts-host/xtts-host/host/checkpoint"
+	"github.com/xtts-host/xtts-host/host/report"
+	"github.com/xtts-host/xtts-host/shared/manifest"
+)
+
+// Difference is one value that is not what it was. Name is a setting, or a part of one: plugins/augment.
+type Difference struct{ Name, From, To string }
+
+func (d Difference) String() string { return d.Name + ": " + d.From + " -> " + d.To }
+
+// setting is the name that --allow knows it by.
+func (d Difference) setting() string {
+	name, _, _ := strings.Cut(d.Name, "/")
+	return name
+}
+
+// at is the difference as a change in the record of a run.
+func (d Difference) at(step int64) report.Change {
+	return report.Change{Step: step, Name: d.Name, From: d.From, To: d.To}
+}
+
+// Differences compares the hashes of a checkpoint with those of the run that wants to go on from it.
+func Differences(saved, now map[string]string) []Difference {
+	was, is := values(saved), values(now)
+	if saved["clips"] == "" {
+		delete(is, "data/recordings") // an older program did not look into recordings
+	}
+	all := maps.Clone(was)
+	maps.Copy(all, is)
+	var out []Difference
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		if !comparable(name, was, is) {
+			continue
+		}
+		from, to := valueOf(was, name), valueOf(is, name)
+		if from != to {
+			out = append(out, Difference{name, from, to})
+		}
+	}
+	return out
+}
+
+// comparable leaves out what the lists of stages show already: the insides of a stage that only one of the two has, and
+// a plugin that only one of them needs.
+func comparable(name string, was, is map[string]string) bool {
+	parts := strings.SplitN(name, "/", 3)
+	switch {
+	case parts[0] == "augment" && len(parts) == 3:
+		stage := parts[0] + "/" + parts[1] + "/stage"
+		return was[stage] != "" && is[stage] != ""
+	case parts[0] == "plugins" && was["augment"] != is["augment"]:
+		return was[name] != "" && is[name] != ""
+	}
+	return true
+}
+
+func valueOf(values map[string]string, name string) string {
+	return cmp.Or(values[name], absent[name], "none")
+}
+
+// values takes the hashes of a run apart into single values for people, by setting and part.
+func values(hashes map[string]string) map[string]string {
+	out := map[string]string{}
+	for name, value := range hashes {
+		switch name {
+		case "order": // follows from the others
+		case "optimizer":
+			list(out, ofOptimizer, value)
+		case "schedule":
+			var course []any
+			if json.Unmarshal([]byte(value), &course) == nil && len(course) > 0 {
+				list(out, ofSchedule(fmt.Sprint(course[0])), value)
+			}
+		case "plugins":
+			plugins(out, value)
+		case "pipeline":
+			pipeline(out, value)
+		case "clips":
+			out["data/recordings"] = short(value)
+		default:
+			out[cmp.Or(names[name], name)] = short(value)
+		}
+	}
+	for name, value := range out {
+		out[name] = shown(value)
+	}
+	return out
+}
+
+// maxValue is how many bytes of a value are shown.
+const maxValue = 200
+
+// shown cuts a value, and replaces what would steer a terminal: a checkpoint may be a stranger's.
+func shown(value string) string {
+	if len(value) > maxValue {
+		value = strings.ToValidUTF8(value[:maxValue], "") + "..."
+	}
+	return strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) {
+			return ' '
+		}
+		return r
+	}, value)
+}
+
+// list adds the values of a JSON list by their names.
+func list(out map[string]string, names []string, value string) {
+	var all []json.RawMessage
+	if json.Unmarshal([]byte(value), &all) != nil {
+		out[names[0]] = value
+		return
+	}
+	for i, v := range all {
+		if i < len(names) {
+			out[names[i]] = plain(v)
+		} else { // of a later program
+			out[fmt.Sprintf("%s/%d", names[0], i)] = plain(v)
+		}
+	}
+}
+
+// plain writes a JSON value without quotes and brackets.
+func plain(v json.RawMessage) string {
+	var text string
+	if json.Unmarshal(v, &text) == nil {
+		return text
+	}
+	return strings.ReplaceAll(strings.Trim(string(v), "[]{}"), ",", ", ")
+}
+
+// plugins adds each plugin's version and the start of its checksum.
+func plugins(out map[string]string, value string) {
+	var all []string
+	if json.Unmarshal([]byte(value), &all) != nil {
+		out["plugins"] = value
+		return
+	}
+	for _, p := range all {
+		fields := strings.Fields(p)
+		text := strings.Join(fields[min(1, len(fields)):min(2, len(fields))], "")
+		if len(fields) > 2 {
+			text += " (" + short(fields[2]) + ")"
+		}
+		out["plugins/"+fields[0]] = cmp.Or(text, "unknown version")
+	}
+}
+
+// pipeline adds the names of the stages in their order, and what each is made of.
+func pipeline(out map[string]string, value string) {
+	var all []manifest.StageInstance
+	if json.Unmarshal([]byte(value), &all) != nil {
+		out["augment"] = value
+		return
+	}
+	var order []string
+	for _, i := range all {
+		order = append(order, i.Name)
+		below := "augment/" + i.Name + "/"
+		out[below+"stage"] = i.Stage
+		flatten(out, below+"config", i.Config)
+		for port, tensor := range i.Inputs {
+			out[below+"inputs."+port] = tensor
+		}
+		for port, tensor := range i.Outputs {
+			out[below+"outputs."+port] = tensor
+		}
+	}
+	out["augment"] = strings.Join(order, ", ")
+}
+
+// flatten adds the values of a configuration by their paths.
+func flatten(out map[string]string, path string, v any) {
+	switch v := v.(type) {
+	case map[string]any:
+		for key, e := range v {
+			flatten(out, path+"."+key, e)
+		}
+	case []any:
+		var parts []string
+		for _, e := range v {
+			parts = append(parts, fmt.Sprint(e))
+		}
+		out[path] = cmp.Or(strings.Join(parts, ", "), "empty")
+	default:
+		out[path] = cmp.Or(fmt.Sprint(v), "empty")
+	}
+}
+
+// short cuts a hash to what a person can compare and leaves other values whole.
+func short(value string) string {
+	if len(value) == 64 && strings.Trim(value, "0123456789abcdef") == "" {
+		return value[:12]
+	}
+	return value
+}
+
+// parameters lists where the weights of a checkpoint are not the parameters of a bundle.
+func parameters(saved checkpoint.Weights, bundle []manifest.Parameter) []Difference {
+	was, is := map[string]string{}, map[string]string{}
+	for _, t := range saved.Tensors() {
+		was[t.Name] = fmt.Sprint(t.Shape)
+	}
+	for _, p := range bundle {
+		is[p.Name] = fmt.Sprint(p.Shape)
+	}
+	all := maps.Clone(was)
+	maps.Copy(all, is)
+	var out []Difference
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		if was[name] != is[name] {
+			out = append(out, Difference{"parameters/" + name, valueOf(was, name), valueOf(is, name)})
+		}
+	}
+	return out
+}
