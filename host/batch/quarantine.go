@@ -30,16 +30,18 @@ type Quarantine struct {
 	passed  map[string]string            // by id, of the training data
 }
 
-// OpenQuarantine also lists the rows that the index could not use. limit is the largest number of rows of each split;
-// below 0 it is 1 %.
+// OpenQuarantine also lists the rows that the index could not use, all of them before it fails because they are too many.
+// limit is the largest number of rows of each split; below 0 it is 1 %. Without a path, no file is written.
 func OpenQuarantine(path string, data Data, limit int) (_ *Quarantine, err error) {
 	q := &Quarantine{limits: map[string]int{}, reasons: map[string]map[string]string{}, passed: map[string]string{}}
-	if q.file, err = report.OpenQuarantine(path); err != nil {
-		return nil, err
+	if path != "" {
+		if q.file, err = report.OpenQuarantine(path); err != nil {
+			return nil, err
+		}
 	}
 	defer func() {
 		if err != nil {
-			q.file.Close()
+			q.Close()
 		}
 	}()
 	for _, s := range data.Splits() {
@@ -49,12 +51,35 @@ func OpenQuarantine(path string, data Data, limit int) (_ *Quarantine, err error
 		}
 		for _, r := range s.Index.Rejected {
 			id := cmp.Or(r.ID, r.Place)
-			if err := q.add(report.Quarantined{ID: id, Path: r.Path, Reason: r.Reason, Stage: "index", Split: s.Name}); err != nil {
+			err := q.add(report.Quarantined{ID: id, Path: r.Path, Reason: r.Reason, Stage: "index", Split: s.Name})
+			if err != nil && !errors.Is(err, ErrQuarantine) {
+				return nil, err
+			}
+		}
+	}
+	for _, s := range data.Splits() {
+		if n := len(s.Index.Rejected); n > 0 {
+			r := s.Index.Rejected[n-1]
+			if err := q.tooMany(s.Name, cmp.Or(r.ID, r.Place), r.Reason); err != nil {
 				return nil, err
 			}
 		}
 	}
 	return q, nil
+}
+
+// tooMany returns ErrQuarantine if more rows of a split are listed than the limit. The row is the last.
+func (q *Quarantine) tooMany(split, id, reason string) error {
+	n, limit := len(q.reasons[split]), q.limits[split]
+	if n <= limit {
+		return nil
+	}
+	where := "that " + report.QuarantineFile + " names"
+	if q.file == nil {
+		where = "that cannot be used"
+	}
+	return hint.Errorf("correct the clips, or the stages, "+where+", or allow more with --max-quarantine",
+		"%w: %d in the %s data, and %d are allowed; the last is %s: %s", ErrQuarantine, n, title[split], limit, Shorten(id, maxCell), Shorten(reason, maxCell))
 }
 
 // Restore adds the rows of the training data that a checkpoint lists: rows that were left out stay left out.
@@ -95,19 +120,17 @@ func (q *Quarantine) add(row report.Quarantined) error {
 	row.ID, row.Path, row.Reason = Shorten(row.ID, maxCell), Shorten(row.Path, maxPath), Shorten(row.Reason, maxCell)
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	reasons, limit := q.reasons[row.Split], q.limits[row.Split]
+	reasons := q.reasons[row.Split]
 	if _, known := reasons[row.ID]; known {
 		return nil
 	}
 	reasons[row.ID] = row.Reason
-	if _, err := q.file.Add(row); err != nil {
-		return err
+	if q.file != nil {
+		if _, err := q.file.Add(row); err != nil {
+			return err
+		}
 	}
-	if len(reasons) > limit {
-		return hint.Errorf("correct the clips, or the stages, that quarantine.jsonl names, or allow more with --max-quarantine",
-			"%w: %d in the %s data, and %d are allowed; the last is %s: %s", ErrQuarantine, len(reasons), title[row.Split], limit, row.ID, row.Reason)
-	}
-	return nil
+	return q.tooMany(row.Split, row.ID, row.Reason)
 }
 
 // rejected adds rows of a batch that a stage cannot use, unread adds rows that cannot be read. The pipeline's workers
@@ -162,4 +185,9 @@ func (q *Quarantine) Count() int {
 }
 
 // Close closes the file.
-func (q *Quarantine) Close() error { return q.file.Close() }
+func (q *Quarantine) Close() error {
+	if q.file == nil {
+		return nil
+	}
+	return q.file.Close()
+}

@@ -60,6 +60,24 @@ func TestQuarantineLimit(t *testing.T) {
 	}
 }
 
+// TestQuarantineListsAllThatTheIndexRejected: in one go, also if the first of them are too many; without a file, the hint
+// names none.
+func TestQuarantineListsAllThatTheIndexRejected(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "quarantine.jsonl")
+	for _, path := range []string{path, ""} {
+		_, err := OpenQuarantine(path, quarantineData(32, 12), -1)
+		if !errors.Is(err, ErrQuarantine) || !strings.Contains(err.Error(), "12 in the training data, and 1 are allowed; the last is metadata.csv:12:") {
+			t.Errorf("%v", err)
+		}
+		if named := strings.Contains(hint.Of(err), "quarantine.jsonl"); named != (path != "") {
+			t.Errorf("path %q: hint %q", path, hint.Of(err))
+		}
+	}
+	if data, _ := os.ReadFile(path); strings.Count(string(data), "\n") != 12 {
+		t.Errorf("the file has not all 12:\n%s", data)
+	}
+}
+
 // TestQuarantineOfTwoLists checks that a clip that two lists name counts in each, against a limit of each.
 func TestQuarantineOfTwoLists(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "quarantine.jsonl")

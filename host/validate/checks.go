@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"os"
 	"path/filepath"
 	"strings"
 	"time"
@@ -257,10 +256,7 @@ func (r *rehearsal) Step(w *event.Step) error {
 func (v *validation) trySteps(ctx context.Context) (_ string, err error) {
 	plan := &v.draft.Plan
 	v.began = time.Now()
-	if v.temp, err = os.MkdirTemp("", "xtts-host-validate-"); err != nil {
-		return "", err
-	}
-	q, err := batch.OpenQuarantine(filepath.Join(v.temp, report.QuarantineFile), plan.Data, plan.Config.MaxQuarantine)
+	q, err := batch.OpenQuarantine("", plan.Data, plan.Config.MaxQuarantine)
 	if err != nil {
 		return "", err
 	}

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"os"
 	"time"
 
 	"github.com/xtts-host/xtts-host/gpu"
@@ -119,7 +118,6 @@ type validation struct {
 	stop    <-chan struct{}
 	command probe.Command
 
-	temp   string // folder of the run's files; empty before there is one
 	began  time.Time
 	steps  rehearsal
 	closed bool
@@ -162,9 +160,6 @@ func (v *validation) close() error {
 		ctx, cancel := context.WithTimeout(context.Background(), host.DrainTimeout)
 		defer cancel()
 		errs = append(errs, v.machine.Close(ctx))
-	}
-	if v.temp != "" {
-		errs = append(errs, os.RemoveAll(v.temp))
 	}
 	return errors.Join(append(errs, v.bus.Close())...)
 }
