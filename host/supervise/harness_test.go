@@ -211,7 +211,7 @@ func fakeHost(dir string) {
 	if err != nil {
 		panic(err)
 	}
-	cfg := fakeConfig("ok", dir, r)
+	cfg := fakeConfig("ok,ignores-lifeline", dir, r) // the kernel ends it
 	cfg.Workers = 2
 	p, err := NewPool(context.Background(), cfg)
 	if err != nil {

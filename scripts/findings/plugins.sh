@@ -45,3 +45,12 @@ exposed-plugins() {
   xtts-host --plugins open --batch-size 4 --eval-every 0 --train-data data --max-steps 1 --run-dir run 2>output
   says "everyone can change"
 }
+
+# random-vector: the protocol says how random numbers are made, with numbers to test against
+random-vector() { gotest ./shared/stage TestRandVector; }
+
+# host-killed: a plugin that ignores the lifeline ends with a host that is killed
+host-killed() { gotest ./host/supervise TestHostIsKilled; }
+
+# batch-named: crash loops and failed batches name step, batch and clips
+batch-named() { gotest ./host/batch TestBatchThatEndsEveryProcess; }
