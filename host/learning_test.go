@@ -113,3 +113,44 @@ func TestLearningIsRefused(t *testing.T) {
 		}
 	}
 }
+
+// TestAverageGoesOnToTheSameBits: the average is a part of a checkpoint, and the weights are trained as without one.
+func TestAverageGoesOnToTheSameBits(t *testing.T) {
+	flags := func(steps string, more ...string) []string {
+		return append([]string{"--max-steps", steps, "--eval-every", "3", "--schedule", "constant", "--keep-last", "0"}, more...)
+	}
+	resume := func(dir string, flags []string) (string, error) {
+		var out bytes.Buffer
+		args := append([]string{"--plugins", plugins, "--graph", pico, "--train-data", clips, "--batch-size", "4", "--resume", dir}, flags...)
+		err := runFlags(t, Console{Out: &out}, args...)
+		return out.String(), err
+	}
+	want, plain := mustTrain(t, flags("6", "--ema", "0.8")...), mustTrain(t, flags("6")...)
+	got := mustTrain(t, flags("3", "--ema", "0.8")...)
+	if _, err := resume(got, flags("6", "--ema", "0.8")); err != nil {
+		t.Fatal(err)
+	}
+	a, b, resumed := checkpoints(t, want), checkpoints(t, plain), checkpoints(t, got)
+	for _, name := range []string{"params", "optimizer", "ema"} { // state.json has the length that the run began with
+		if file := "step-000006/" + name + ".safetensors"; a[file] != resumed[file] {
+			t.Errorf("resumed with an average: %s differs", file)
+		}
+	}
+	if a["step-000006/params.safetensors"] != b["step-000006/params.safetensors"] {
+		t.Error("an average changes the weights")
+	}
+	_, has := b["step-000006/ema.safetensors"]
+	if sum := a["step-000006/ema.safetensors"]; has || sum == [32]byte{} || sum == a["step-000006/params.safetensors"] {
+		t.Error("the average is saved where none was asked for, is not saved, or is the weights")
+	}
+	if _, err := resume(want, flags("8", "--ema", "0.9")); exit.Code(err) != 2 || !strings.Contains(err.Error(), "--ema was 0.8, is 0.9") {
+		t.Errorf("another decay: exit status %d: %v", exit.Code(err), err)
+	}
+	out, err := resume(plain, flags("8", "--ema", "0.8"))
+	if err != nil || !strings.Contains(out, "average      begins with the weights of step 6") {
+		t.Errorf("an average of a run without one: %v\n%s", err, out)
+	}
+	if _, ok := checkpoints(t, plain)["step-000008/ema.safetensors"]; !ok {
+		t.Error("the average that begins later is not saved")
+	}
+}

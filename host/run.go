@@ -252,6 +252,9 @@ func (r *run) begin() (train.Progress, *checkpoint.State, error) {
 		r.log.Warn("--allow " + name + ": nothing of it differs from the checkpoint, so it allows nothing")
 	}
 	p := start.Progress()
+	if start.Resumed.Averages == nil && r.plan.Config.EMA > 0 {
+		fmt.Fprintf(r.console.Out, "average      begins with the weights of step %d: the checkpoint has none\n", p.Step)
+	}
 	if r.plan.Config.ResumeAt != "" {
 		removed, err := r.store.RemoveAfter(p.Step)
 		if err != nil {

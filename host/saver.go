@@ -98,7 +98,7 @@ func (s *saver) save(why event.Reason) error {
 		return err
 	}
 	p := &r.loop.Train.Progress
-	path, err := r.store.Save(context.Background(), s.state(), r.session.Model.Weights(), r.session.Optimizer.Moments())
+	path, err := r.store.Save(context.Background(), s.state(), append(r.session.Model.Weights(), r.session.Model.Average()...), r.session.Optimizer.Moments())
 	if err != nil {
 		return err
 	}
@@ -134,6 +134,9 @@ func (s *saver) state() checkpoint.State {
 	}
 	if state.Schedule.Name == schedule.Plateau {
 		state.Plateau = &p.Plateau
+	}
+	if decay := r.plan.Config.EMA; decay > 0 {
+		state.EMA = &checkpoint.EMA{Decay: decay, Updates: r.session.Optimizer.Averaged}
 	}
 	if r.plan.Config.EarlyStop > 0 {
 		state.EarlyStop = &p.EarlyStop

@@ -225,10 +225,12 @@ type Memory struct {
 	Gradients   int `json:"gradients_bytes"`
 	Moments     int `json:"moments_bytes"`
 	Accumulator int `json:"accumulator_bytes,omitempty"`
+	Average     int `json:"average_bytes,omitempty"`
 }
 
-// Memory returns the sizes with an optimizer of that name (OptimizerState), with or without accumulated gradients.
-func (a *Arena) Memory(optimizer string, accumulating bool) Memory {
+// Memory returns the sizes with an optimizer of that name (OptimizerState), with or without accumulated gradients, and
+// with or without a moving average of the trained weights.
+func (a *Arena) Memory(optimizer string, accumulating, averaging bool) Memory {
 	m := Memory{
 		Weights: a.Bytes(Weights), Copies: a.Bytes(Copies), Gradients: a.Bytes(Gradients),
 		Moments: len(OptimizerState(optimizer)) * a.Bytes(State),
@@ -236,8 +238,13 @@ func (a *Arena) Memory(optimizer string, accumulating bool) Memory {
 	if accumulating {
 		m.Accumulator = a.Bytes(State)
 	}
+	if averaging {
+		m.Average = a.Bytes(State)
+	}
 	return m
 }
 
 // Total returns the sum.
-func (m Memory) Total() int { return m.Weights + m.Copies + m.Gradients + m.Moments + m.Accumulator }
+func (m Memory) Total() int {
+	return m.Weights + m.Copies + m.Gradients + m.Moments + m.Accumulator + m.Average
+}

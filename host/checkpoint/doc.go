@@ -5,8 +5,9 @@
 //	checkpoints/step-000200/
 //	    params.safetensors      trained weights under their PyTorch names
 //	    optimizer.safetensors   the optimizer's state: exp_avg.<parameter>, momentum_buffer.<parameter>, ...
+//	    ema.safetensors         moving averages of the trained weights, of a run with --ema
 //	    state.json              counters, schedule, quarantine, hashes of everything that changes numbers
-//	    MANIFEST                SHA-256 of the three: sha256sum -c MANIFEST checks them
+//	    MANIFEST                SHA-256 of these files: sha256sum -c MANIFEST checks them
 //	checkpoints/frozen-<SHA-256>.safetensors
 //	                            weights that the run freezes: written once, shared by its checkpoints, listed in each
 //	                            MANIFEST as ../frozen-<SHA-256>.safetensors

@@ -38,6 +38,8 @@ type Checkpoint struct {
 	// optimizer.safetensors.
 	Weights Weights
 	Moments *safetensors.Reader
+	// Averages reads ema.safetensors; nil for a run that does not average its weights.
+	Averages *safetensors.Reader
 
 	manifest []byte
 	files    []io.Closer
@@ -132,7 +134,7 @@ func read(fsys fileSystem, path string) (_ *Checkpoint, err error) {
 		return nil, err
 	}
 	c.manifest = text
-	for _, name := range contents {
+	for _, name := range want.names() {
 		f, size, err := open(name)
 		if err != nil {
 			return nil, err
@@ -145,6 +147,8 @@ func read(fsys fileSystem, path string) (_ *Checkpoint, err error) {
 			c.Weights[0], err = safetensors.NewReader(f, size)
 		case optimizerFile:
 			c.Moments, err = safetensors.NewReader(f, size)
+		case averageFile:
+			c.Averages, err = safetensors.NewReader(f, size)
 		case stateFile:
 			text, err = readText(f, size, maxState)
 		}
@@ -160,6 +164,9 @@ func read(fsys fileSystem, path string) (_ *Checkpoint, err error) {
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", name, err)
 		}
+	}
+	if (c.Averages == nil) != (c.State.EMA == nil) {
+		return nil, damage{fmt.Errorf("%s and %s: only one of them has a moving average of the weights", stateFile, manifestFile)}
 	}
 	if want.frozen != nil {
 		if err := c.openFrozen(fsys, want.frozen); err != nil {
@@ -234,6 +241,20 @@ func (c *Checkpoint) RestoreWeights(params []Tensor) error {
 	}
 	if err != nil {
 		return fmt.Errorf("%s: %w", filepath.Join(c.Path, paramsFile), err)
+	}
+	return nil
+}
+
+// RestoreAverages fills the tensors with the saved averages of their names. The others, of weights that were frozen when
+// the checkpoint was saved, keep what they hold.
+func (c *Checkpoint) RestoreAverages(averages []Tensor) error {
+	for _, t := range averages {
+		if saved, ok := c.Averages.Tensor(t.Name); !ok || !t.Fits(saved) {
+			continue
+		}
+		if err := c.Averages.Read(t.Name, t.Data); err != nil {
+			return fmt.Errorf("%s: %w", filepath.Join(c.Path, averageFile), err)
+		}
 	}
 	return nil
 }

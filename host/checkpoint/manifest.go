@@ -14,17 +14,26 @@ import (
 const (
 	paramsFile    = "params.safetensors"
 	optimizerFile = "optimizer.safetensors"
+	averageFile   = "ema.safetensors" // of a run that averages its weights
 	stateFile     = "state.json"
 	manifestFile  = "MANIFEST"
 )
 
-// contents are the files of the folder that MANIFEST lists, in its order.
+// contents are the files that every checkpoint has, in the order of MANIFEST.
 var contents = []string{optimizerFile, paramsFile, stateFile}
 
-// sums holds the SHA-256 of each file in contents, and that of the frozen weights, nil without any.
+// sums holds the SHA-256 of each file of the folder, and that of the frozen weights, nil without any.
 type sums struct {
 	files  map[string][]byte
 	frozen []byte
+}
+
+// names lists the files of the folder in the order of MANIFEST.
+func (s sums) names() []string {
+	if s.files[averageFile] != nil {
+		return append([]string{averageFile}, contents...)
+	}
+	return contents
 }
 
 // encode returns MANIFEST, in the form that sha256sum writes. The frozen weights come first.
@@ -33,7 +42,7 @@ func (s sums) encode() []byte {
 	if s.frozen != nil {
 		fmt.Fprintf(&out, "%x  ../%s\n", s.frozen, frozenName(s.frozen))
 	}
-	for _, name := range contents {
+	for _, name := range s.names() {
 		fmt.Fprintf(&out, "%x  %s\n", s.files[name], name)
 	}
 	return out.Bytes()
@@ -50,7 +59,11 @@ func decodeManifest(data []byte) (sums, error) {
 		}
 		s.frozen, lines = raw, lines[1:]
 	}
-	for i, name := range contents {
+	names := contents
+	if len(lines) > 0 && strings.HasSuffix(lines[0], "  "+averageFile) {
+		names = append([]string{averageFile}, contents...)
+	}
+	for i, name := range names {
 		if i >= len(lines) {
 			return sums{}, fmt.Errorf("no line for %s", name)
 		}

@@ -18,7 +18,7 @@ import (
 const Version = 2
 
 // State is everything of a run but its weights and moments. It holds no clock and no path, so that equal runs
-// save equal files; reasons of the quarantine must keep to that.
+// save equal files; reasons of the quarantine must keep to that. It is wide because its fields are the keys of state.json.
 type State struct {
 	// Version is set by Save.
 	Version int `json:"version"`
@@ -36,6 +36,8 @@ type State struct {
 	Schedule schedule.Schedule `json:"schedule"`
 	// Plateau is what the schedule plateau has seen, nil with another.
 	Plateau *schedule.State `json:"plateau,omitempty"`
+	// EMA says how the averages of ema.safetensors came about; nil without averages.
+	EMA *EMA `json:"ema,omitempty"`
 	// EarlyStop counts the evaluations without a lower loss, nil when it is not asked for.
 	EarlyStop *schedule.Waiting `json:"early_stop,omitempty"`
 	// Samples and Frames count what was trained on: rows that were not empty, and their frames.
@@ -49,6 +51,13 @@ type State struct {
 	Quarantine []Quarantined `json:"quarantine,omitempty"`
 	// Hashes names what changes numbers: graph, features, data, pipeline, ... Values are hashes or plain texts.
 	Hashes map[string]string `json:"hashes"`
+}
+
+// EMA is an exponential moving average of the trained weights.
+type EMA struct {
+	Decay float64 `json:"decay"`
+	// Updates counts the updates of the weights that the average has seen.
+	Updates int64 `json:"updates"`
 }
 
 // Best is the evaluation with the lowest loss and the step it was made at.
@@ -121,6 +130,10 @@ func (s State) check() error {
 	if s.EarlyStop != nil {
 		stop = s.EarlyStop
 	}
+	ema := new(EMA)
+	if s.EMA != nil {
+		ema = s.EMA
+	}
 	for _, c := range []struct {
 		name  string
 		value int64
@@ -130,6 +143,7 @@ func (s State) check() error {
 		{"schedule.warmup_steps", s.Schedule.WarmupSteps}, {"schedule.total_steps", s.Schedule.TotalSteps},
 		{"schedule.decay_start", s.Schedule.DecayStart}, {"plateau.reductions", int64(plateau.Reductions)},
 		{"plateau.evaluations", int64(plateau.Evaluations)}, {"early_stop.evaluations", int64(stop.Evaluations)},
+		{"ema.updates", ema.Updates},
 	} {
 		if c.value < 0 || c.value > maxCount {
 			return fmt.Errorf("%s is %d", c.name, c.value)

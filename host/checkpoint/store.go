@@ -39,7 +39,7 @@ type Phase string
 // The phases of a Save, in order.
 const (
 	Begin   Phase = "checkpoint-begin"
-	Written Phase = "checkpoint-file"   // one file of it is durable; four times, once more for new frozen weights
+	Written Phase = "checkpoint-file"   // one file of it is durable; four times, once more for averages and for new frozen weights
 	Publish Phase = "checkpoint-rename" // all are; the folder gets its name next
 	Saved   Phase = "checkpoint-saved"
 )
@@ -57,7 +57,7 @@ func NewStore(runDir string) *Store {
 
 // Save writes the checkpoint of state.Step and returns its folder. It returns when the checkpoint is durable. If it
 // fails, or the process dies, earlier checkpoints are unchanged. Saving an identical checkpoint again changes nothing;
-// another state of the same step replaces the old one. A cancelled ctx stops a save between two tensors. Save removes
+// another state of the same step replaces the old one. params may hold averages (Tensor.Average) as well. A cancelled ctx stops a save between two tensors. Save removes
 // the leftovers of a save that was killed. Frozen weights are written once for all checkpoints of the run. The error
 // for a full disk is a *disk.FullError.
 func (s *Store) Save(ctx context.Context, state State, params, moments []Tensor) (string, error) {
@@ -70,6 +70,12 @@ func (s *Store) Save(ctx context.Context, state State, params, moments []Tensor)
 	return path, nil
 }
 
+// file is one of a checkpoint.
+type file struct {
+	name    string
+	content func(io.Writer) error
+}
+
 func (s *Store) save(ctx context.Context, path string, state State, params, moments []Tensor) (err error) {
 	stateJSON, err := state.encode()
 	if err != nil {
@@ -78,11 +84,14 @@ func (s *Store) save(ctx context.Context, path string, state State, params, mome
 	if err := s.prepare(); err != nil {
 		return err
 	}
-	var trained, frozen []Tensor
+	var trained, frozen, averages []Tensor
 	for _, t := range params {
-		if t.Frozen {
+		switch {
+		case t.Average:
+			averages = append(averages, t)
+		case t.Frozen:
 			frozen = append(frozen, t)
-		} else {
+		default:
 			trained = append(trained, t)
 		}
 	}
@@ -99,14 +108,17 @@ func (s *Store) save(ctx context.Context, path string, state State, params, mome
 	if err := s.fs.MkdirAll(tmp); err != nil {
 		return err
 	}
-	for _, f := range []struct {
-		name    string
-		content func(io.Writer) error
-	}{
-		{paramsFile, func(w io.Writer) error { return writeTensors(w, trained) }},
-		{optimizerFile, func(w io.Writer) error { return writeTensors(w, moments) }},
+	tensors := func(all []Tensor) func(io.Writer) error {
+		return func(w io.Writer) error { return writeTensors(w, all) }
+	}
+	files := []file{
+		{paramsFile, tensors(trained)}, {optimizerFile, tensors(moments)},
 		{stateFile, func(w io.Writer) error { return writeAll(w, stateJSON) }},
-	} {
+	}
+	if len(averages) > 0 {
+		files = append(files, file{averageFile, tensors(averages)})
+	}
+	for _, f := range files {
 		if written.files[f.name], err = s.write(ctx, filepath.Join(tmp, f.name), f.content); err != nil {
 			return fmt.Errorf("%s: %w", f.name, err)
 		}

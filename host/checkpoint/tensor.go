@@ -17,6 +17,8 @@ type Tensor struct {
 	Data  []byte
 	// Frozen weights do not change while the run lasts: its checkpoints share them.
 	Frozen bool
+	// Average tensors are moving averages of the weights of the same names.
+	Average bool
 }
 
 // Moment returns the name in optimizer.safetensors of a moment of a parameter; kind is "exp_avg" or

@@ -71,6 +71,7 @@ func defineTraining(c *Config, f, optimizer *pflag.FlagSet) {
 	f.IntVar(&c.PlateauPatience, "plateau-patience", 3, "`evaluations` in a row without a lower loss before the schedule plateau does so")
 	f.Float64Var(&c.WeightDecay, "weight-decay", 0, "decoupled weight `decay`")
 	f.Float64Var(&c.GradClip, "grad-clip", 0, "largest gradient `norm`; 0 means no clipping")
+	f.Float64Var(&c.EMA, "ema", 0, "`decay` of a moving average of the weights, which is evaluated and saved (docs/weights.md); 0 means none")
 	f.IntVar(&c.MaxSkipped, "max-skipped", 10, "stop after this many skipped `steps` in a row")
 }
 

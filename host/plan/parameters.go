@@ -25,14 +25,14 @@ func (p *Plan) Accumulates() bool { return p.Config.Accumulate > 1 || !p.World.A
 
 // Memory returns the memory of weights, gradients and optimizer.
 func (p *Plan) Memory() ortgraphs.Memory {
-	return p.Arena.Memory(p.Bundle.Manifest.Optimizer.Name, p.Accumulates())
+	return p.Arena.Memory(p.Bundle.Manifest.Optimizer.Name, p.Accumulates(), p.Config.EMA > 0)
 }
 
 // trained describes the trained parameters for the report.
 func (p *Plan) trained() report.Parameters {
 	m := p.Memory()
 	out := report.Parameters{
-		WeightsBytes: m.Weights, CopiesBytes: m.Copies, GradientsBytes: m.Gradients, MomentsBytes: m.Moments, AccumulatorBytes: m.Accumulator,
+		WeightsBytes: m.Weights, CopiesBytes: m.Copies, GradientsBytes: m.Gradients, MomentsBytes: m.Moments, AccumulatorBytes: m.Accumulator, AverageBytes: m.Average,
 	}
 	for i, q := range p.Bundle.Manifest.Parameters {
 		count := &out.Frozen

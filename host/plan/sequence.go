@@ -1,7 +1,10 @@
 package plan
 
 import (
+	"fmt"
+
 	"github.com/xtts-host/xtts-host/host/batch"
+	"github.com/xtts-host/xtts-host/host/checkpoint"
 	"github.com/xtts-host/xtts-host/host/schedule"
 	"github.com/xtts-host/xtts-host/shared/hint"
 )
@@ -39,6 +42,15 @@ func (p *Plan) Schedule() schedule.Schedule {
 // EarlyStop returns the condition for an early end of the run: a validation loss that does not fall.
 func (p *Plan) EarlyStop() schedule.EarlyStop {
 	return schedule.EarlyStop{Evaluations: p.Config.EarlyStop, Delta: p.Config.EarlyStopDelta}
+}
+
+// checkAverage refuses to continue a moving average with another decay. A run without an average may get one.
+func (d *Draft) checkAverage(saved *checkpoint.State) error {
+	if e := saved.EMA; e != nil && e.Decay != d.Config.EMA {
+		return hint.Errorf(fmt.Sprintf("resume with --ema %g, or start a new run from its weights with --init", e.Decay),
+			"--ema was %g, is %g: the moving average of the weights cannot be continued", e.Decay, d.Config.EMA)
+	}
+	return nil
 }
 
 // checkLearning refuses invalid learning rates, and schedules that need a validation loss in a run without one.

@@ -36,7 +36,10 @@ func (d *Draft) FindStart(context.Context) (err error) {
 			Folder: c.Resume, Checkpoint: d.Start.Resumed, Now: d.Hashes, Allow: c.Allow,
 			Parameters: d.Bundle.Manifest.Parameters, Moments: d.moments(), Length: func() int64 { return d.Source().Total() },
 		})
-		return err
+		if err != nil {
+			return err
+		}
+		return d.checkAverage(&d.Start.Resumed.State)
 	case c.Init != "":
 		if d.Start.Weights, err = openWeights(c.Init); err != nil {
 			return exit.Advise(fmt.Errorf("--init %s: %w", c.Init, err), "name a safetensors file, or the folder of a run, a checkpoint or a bundle")

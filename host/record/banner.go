@@ -61,6 +61,9 @@ func (p *Plan) model(b *banner) {
 		memory += fmt.Sprintf(", accumulator %s MiB", report.Mebibytes(float64(n.AccumulatorBytes)))
 	}
 	b.row("", "%s", memory)
+	if c.EMA > 0 {
+		b.row("average", "of the trained weights, decay %g, evaluated and saved, %s MiB", c.EMA, report.Mebibytes(float64(n.AverageBytes)))
+	}
 	b.row("optimizer", "%s, learning rate %g, %s", p.Manifest.Optimizer.Name, c.LR, p.Schedule())
 }
 

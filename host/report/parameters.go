@@ -10,6 +10,7 @@ type Parameters struct {
 	GradientsBytes   int `json:"gradients_bytes"`
 	MomentsBytes     int `json:"moments_bytes"`
 	AccumulatorBytes int `json:"accumulator_bytes"`
+	AverageBytes     int `json:"average_bytes,omitempty"` // absent without --ema
 }
 
 // Tensors counts tensors and their values.

@@ -70,7 +70,7 @@ func (s *Session) openDevice(ring []byte) error {
 // openModel makes the model and its optimizer for batches of that size.
 func (s *Session) openModel(slots plan.Slots) (err error) {
 	b, threads := s.plan.Bundle.Manifest, s.plan.Threads()
-	model := train.ModelConfig{Bundle: s.plan.Bundle, Arena: s.plan.Arena, Precision: s.plan.Precision.Graph, Layouts: slots.Layouts, Slots: slots.Device, Threads: threads, Device: s.Device.Device, CUDAGraphs: s.capture}
+	model := train.ModelConfig{Bundle: s.plan.Bundle, Arena: s.plan.Arena, Precision: s.plan.Precision.Graph, Layouts: slots.Layouts, Slots: slots.Device, Threads: threads, Device: s.Device.Device, CUDAGraphs: s.capture, Average: s.plan.Config.EMA}
 	if s.Model, err = train.NewModel(model); err != nil {
 		return exit.Advise(s.Device.Full(err), "the graphs pass the host's checks, but ONNX Runtime refuses them: export the bundle again")
 	}

@@ -22,6 +22,13 @@ func (s *Session) Restore(start *plan.Start) error {
 	if err := restore(s.Model.Weights(), s.Optimizer.Moments()); err != nil {
 		return err
 	}
+	s.Model.BeginAverage()
+	if saved := start.Resumed; saved.Averages != nil {
+		if err := saved.RestoreAverages(s.Model.Average()); err != nil {
+			return err
+		}
+		s.Optimizer.Averaged = saved.State.EMA.Updates
+	}
 	s.Optimizer.Steps = start.Resumed.State.OptimizerStep
 	return errors.Join(s.Model.Push(), s.Optimizer.Push())
 }
@@ -35,6 +42,7 @@ func (s *Session) Init(from *plan.Weights, out io.Writer) error {
 	if err != nil {
 		return fmt.Errorf("--init %s: %w", from.Path, err)
 	}
+	s.Model.BeginAverage()
 	if err := s.Model.Push(); err != nil {
 		return err
 	}

@@ -26,6 +26,8 @@ type ModelConfig struct {
 	Slots int
 	// Threads is the number of threads inside an operator on the CPU; 0 means all cores.
 	Threads int
+	// Average is the decay of a moving average of the trained weights, which is evaluated instead of them; 0 means none.
+	Average float64
 	// Device is the CPU by default.
 	Device Device
 	// CUDAGraphs makes Prepare capture the training graph of every slot and bucket, so that a step is one launch.
@@ -82,7 +84,7 @@ func (r *results) result() Result {
 // releases everything.
 func NewModel(cfg ModelConfig) (*Model, error) {
 	b := cfg.Bundle.Manifest
-	m := &Model{memory: newMemory(cfg.Device), parameters: parameters{params: b.Parameters, arena: cfg.Arena}, inputs: b.Inputs, capturing: cfg.CUDAGraphs, precision: cmp.Or(cfg.Precision, manifest.F32), layouts: cfg.Layouts}
+	m := &Model{memory: newMemory(cfg.Device), parameters: parameters{params: b.Parameters, arena: cfg.Arena, decay: cfg.Average}, inputs: b.Inputs, capturing: cfg.CUDAGraphs, precision: cmp.Or(cfg.Precision, manifest.F32), layouts: cfg.Layouts}
 	m.build(cfg)
 	if m.err == nil {
 		m.err = m.load(&m.memory, cfg.Bundle)
@@ -195,10 +197,20 @@ func (m *Model) Drain() error {
 }
 
 // Pull updates Weights. On the CPU they are always up to date.
-func (m *Model) Pull() error { return m.pull(&m.weights.block) }
+func (m *Model) Pull() error {
+	if err := m.pull(&m.weights.block); err != nil || m.averages.arena == nil {
+		return err
+	}
+	return m.pull(&m.averages.block)
+}
 
 // Push copies Weights to the device after a change, and updates their bf16 copies.
-func (m *Model) Push() error { return m.upload(&m.memory) }
+func (m *Model) Push() error {
+	if err := m.upload(&m.memory); err != nil || m.averages.arena == nil {
+		return err
+	}
+	return m.push(&m.averages.block)
+}
 
 // Gradients returns the gradients of the last Train by parameter, without the frozen ones.
 func (m *Model) Gradients() ([]checkpoint.Tensor, error) {
@@ -213,5 +225,5 @@ func (m *Model) Bytes() (weights, grads, slots int) {
 	for _, s := range m.slots {
 		slots += s.size
 	}
-	return m.weights.size + m.copies.size, m.grads.size, slots
+	return m.weights.size + m.copies.size + m.averages.size, m.grads.size, slots
 }

@@ -62,12 +62,15 @@ type Optimizer struct {
 	state    []vector // of the rule
 	window   window
 	segments []segment
+	average  average
 	updates  []update          // none with kernels
 	kernels  map[forms]*kernel // by the forms of a segment; nil without kernels
 	fault    error             // the reason why the kernels of the rule are not used
 
 	// Steps counts the updates. Skipped windows do not count.
-	Steps      int64
+	Steps int64
+	// Averaged counts the updates that the moving average of the weights has seen.
+	Averaged   int64
 	incomplete bool
 }
 
@@ -141,7 +144,7 @@ func (o *Optimizer) build(accumulating bool, threads int) {
 	for range o.rule.state {
 		o.state = append(o.state, o.vector(o.model.arena, ortgraphs.State))
 	}
-	o.scalars = newScalars(&o.memory, o.rule, o.params, 3+len(o.model.arena.Segments()), 5)
+	o.scalars = newScalars(&o.memory, o.rule, o.params, 4+len(o.model.arena.Segments()), 5)
 	graphs := &graphs{memory: &o.memory, threads: threads, capturing: o.model.capturing, open: map[graph]*ort.Session{}}
 	o.bindWindow(graphs, accumulating)
 	o.segments = trainedSegments(o.window.grads, o.params.WeightDecay)
@@ -151,6 +154,7 @@ func (o *Optimizer) build(accumulating bool, threads int) {
 	if o.kernels == nil && o.err == nil {
 		o.bindUpdates(graphs)
 	}
+	o.average.bind(o, graphs)
 	if o.err == nil {
 		o.err = o.send(o.in) // the constants; Step sends changed values again
 	}
@@ -161,6 +165,7 @@ func (o *Optimizer) build(accumulating bool, threads int) {
 // happened, after a Fetch that follows Step and before the next Step.
 func (o *Optimizer) Step(lr float64) error {
 	*o.lr.value, *o.step.value = lr, o.Steps+1
+	o.average.next(o.Averaged)
 	if err := errors.Join(o.send(o.in), o.device.Timer.begin(Optimizing), o.window.share.sum(), o.window.measure(&o.memory), o.receive(o.out)); err != nil {
 		return err
 	}
@@ -173,9 +178,11 @@ func (o *Optimizer) Step(lr float64) error {
 			}
 		}
 	}
-	for _, u := range o.updates {
-		if err := o.run(u.execution); err != nil {
-			return err
+	for _, all := range [][]update{o.updates, o.average.updates} {
+		for _, u := range all {
+			if err := o.run(u.execution); err != nil {
+				return err
+			}
 		}
 	}
 	return o.device.Timer.end(Optimizing)
@@ -187,6 +194,7 @@ func (o *Optimizer) Outcome() (gradNorm float64, updated bool) {
 	o.incomplete = false
 	if updated = *o.finite.value != 0; updated {
 		o.Steps++
+		o.Averaged++
 	}
 	return float64(*o.gradNorm.value), updated
 }

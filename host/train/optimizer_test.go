@@ -75,7 +75,7 @@ func TestOptimizerState(t *testing.T) {
 		if strings.Join(got, " ") != strings.Join(want, " ") {
 			t.Errorf("%s keeps %v, want %v", name, got, want)
 		}
-		if want := m.arena.Memory(name, false).Moments; o.Bytes() != want || want != len(kinds)*m.weights.size {
+		if want := m.arena.Memory(name, false, false).Moments; o.Bytes() != want || want != len(kinds)*m.weights.size {
 			t.Errorf("%s has %d bytes, want %d", name, o.Bytes(), want)
 		}
 	}

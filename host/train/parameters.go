@@ -15,6 +15,9 @@ type parameters struct {
 
 	weights, grads vector
 	copies         vector // of the weights, in bf16; empty in f32
+
+	averages vector  // moving averages of the trained weights; empty without
+	decay    float64 // of the averages
 }
 
 // allocate allocates the vectors. It returns the parameters in f32, the parameters as the training graph reads them,
@@ -23,6 +26,9 @@ func (p *parameters) allocate(m *memory) (masters, copied, grads tensors) {
 	p.weights, p.grads = m.vector(p.arena, ortgraphs.Weights), m.vector(p.arena, ortgraphs.Gradients)
 	if p.arena.Bytes(ortgraphs.Copies) > 0 {
 		p.copies = m.vector(p.arena, ortgraphs.Copies)
+	}
+	if p.decay > 0 {
+		p.averages = m.vector(p.arena, ortgraphs.State)
 	}
 	masters, copied, grads = tensors{}, tensors{}, tensors{}
 	for i, param := range p.params {
@@ -56,6 +62,15 @@ func (p *parameters) load(m *memory, b *ortgraphs.Bundle) error {
 	for _, t := range p.Weights() {
 		if err := f.Read(t.Name, t.Data); err != nil {
 			return fmt.Errorf("%s: %w", b.Path(ortgraphs.WeightsFile), err)
+		}
+	}
+	if p.averages.arena != nil {
+		if err := m.mirror(&p.averages.block); err != nil {
+			return err
+		}
+		p.BeginAverage()
+		if err := m.push(&p.averages.block); err != nil {
+			return err
 		}
 	}
 	return p.upload(m)

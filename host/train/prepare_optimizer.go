@@ -82,6 +82,10 @@ func (o *Optimizer) rehearsals() []rehearsal {
 		}
 		all = append(all, r)
 	}
+	for i := range o.average.updates {
+		u := &o.average.updates[i]
+		all = append(all, rehearsal{&u.execution, fmt.Sprintf("average of element %d on", u.Start), []region{o.model.averages.region(u.Range)}})
+	}
 	return all
 }
 
@@ -131,6 +135,7 @@ func (o *rehearsed) compare() (fault, err error) {
 	defer func() { err = errors.Join(err, stage.Close(), kept.Close()) }()
 
 	*o.lr.value, *o.step.value = 1e-2, 1
+	o.average.next(0)
 	for _, i := range rand.New(rand.NewPCG(1, 2)).Perm(len(all)) { // in another order than that of the captures
 		r := all[i]
 		// A value that a graph does not write stays: the flag is tested with both values.

@@ -24,8 +24,14 @@ func (m *Model) build(cfg ModelConfig) {
 	trainGraph, _ := cfg.Bundle.Manifest.Graph("train", string(m.precision))
 	evalGraph, ok := cfg.Bundle.Manifest.Graph("eval", string(manifest.F32))
 	evaluated := masters
-	if !ok {
+	switch {
+	case !ok && m.averages.arena != nil: // the averages are f32
+		evalGraph, _ = cfg.Bundle.Manifest.Graph("train", string(manifest.F32))
+	case !ok:
 		evalGraph, evaluated = trainGraph, copied
+	}
+	if m.averages.arena != nil {
+		evaluated = m.averagedViews(&m.memory, masters)
 	}
 	training, train := cfg.program(&m.memory, trainGraph, asked, cfg.CUDAGraphs)
 	evaluation, eval := cfg.program(&m.memory, evalGraph, outputs, false)

@@ -40,7 +40,13 @@ func (g *graphs) session(which graph) *ort.Session {
 
 // load opens the graph.
 func (g graph) load(m *memory, threads int, capturing bool) *ort.Session {
-	model, err := ortgraphs.OptimizerBF16(g.name, g.gradients, g.copies)
+	var model []byte
+	var err error
+	if g.name == averageGraph {
+		model, err = ortgraphs.Average()
+	} else {
+		model, err = ortgraphs.OptimizerBF16(g.name, g.gradients, g.copies)
+	}
 	m.err = errors.Join(m.err, err)
 	return m.open(ort.SessionConfig{Model: model, Name: g.name, Threads: threads}, capturing)
 }

@@ -3,8 +3,9 @@
     checkpoints/step-000200/
         params.safetensors      trained weights, f32, under their PyTorch names
         optimizer.safetensors   the optimizer's state: exp_avg.<parameter>, momentum_buffer.<parameter>, ...
+        ema.safetensors         moving averages of the trained weights, of a run with --ema
         state.json              counters, schedule, quarantine, hashes of what changes numbers
-        MANIFEST                SHA-256 of the three, and of the frozen weights
+        MANIFEST                SHA-256 of these files, and of the frozen weights
     checkpoints/frozen-<SHA-256>.safetensors
                                 weights that the run freezes, if it does: shared by its checkpoints
 
@@ -15,7 +16,7 @@ import hashlib
 import json
 import re
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import torch
@@ -24,6 +25,7 @@ from safetensors.torch import load_file
 
 FOLDER = "checkpoints"
 PARAMS, MOMENTS, STATE, MANIFEST = "params.safetensors", "optimizer.safetensors", "state.json", "MANIFEST"
+AVERAGES = "ema.safetensors"
 VERSIONS = 1, 2
 
 _NAME = re.compile(r"step-(\d{6,})(?:\.old)?")
@@ -47,6 +49,7 @@ class Checkpoint:
     moments: dict[str, torch.Tensor]
     state: str
     frozen: frozenset[str] = frozenset()  # names of the weights that the run freezes; empty in version 1
+    averages: dict[str, torch.Tensor] = field(default_factory=dict)  # of the trained weights; empty without --ema
 
     @property
     def counters(self) -> dict:
@@ -70,7 +73,8 @@ def load(path: Path) -> Checkpoint:
             raise ValueError(f"a file has another SHA-256 than {MANIFEST} says")
         frozen = load_file(shared) if shared else {}
         state = (path / STATE).read_text(encoding="utf-8")
-        found = Checkpoint(path, {**load_file(path / PARAMS), **frozen}, load_file(path / MOMENTS), state, frozenset(frozen))
+        averages = load_file(path / AVERAGES) if (path / AVERAGES).is_file() else {}
+        found = Checkpoint(path, {**load_file(path / PARAMS), **frozen}, load_file(path / MOMENTS), state, frozenset(frozen), averages)
         if found.counters["version"] not in VERSIONS:
             raise ValueError(f"{STATE} has version {found.counters['version']}, this program reads versions 1 and 2")
     except (OSError, ValueError, KeyError, SafetensorError) as error:
@@ -111,7 +115,7 @@ def name(step: int) -> str:
 
 
 def write(folder: Path, params: dict[str, torch.Tensor], moments: dict[str, torch.Tensor], state: str,
-          frozen: frozenset[str] = frozenset()) -> None:
+          frozen: frozenset[str] = frozenset(), averages: dict[str, torch.Tensor] | None = None) -> None:
     """Writes a checkpoint into a new folder; MANIFEST comes last, so that one that is not whole is none.
 
     `frozen` names the weights for the file that checkpoints share, which is written beside the folder.
@@ -124,6 +128,8 @@ def write(folder: Path, params: dict[str, torch.Tensor], moments: dict[str, torc
         shared = part.rename(folder.parent / f"frozen-{_sum(part)}.safetensors")
     write_tensors(folder / PARAMS, {name: tensor for name, tensor in params.items() if name not in frozen})
     write_tensors(folder / MOMENTS, moments)
+    if averages:
+        write_tensors(folder / AVERAGES, averages)
     (folder / STATE).write_text(state, encoding="utf-8", newline="\n")
     (folder / MANIFEST).write_text(_manifest(folder, shared), encoding="utf-8", newline="\n")
 
@@ -131,7 +137,8 @@ def write(folder: Path, params: dict[str, torch.Tensor], moments: dict[str, torc
 def _manifest(folder: Path, shared: Path | None) -> str:
     """MANIFEST of the files as they are, in the form that sha256sum writes."""
     lines = [f"{_sum(shared)}  ../{shared.name}\n"] if shared else []
-    return "".join(lines + [f"{_sum(folder / file)}  {file}\n" for file in sorted((PARAMS, MOMENTS, STATE))])
+    files = sorted((PARAMS, MOMENTS, STATE, *([AVERAGES] if (folder / AVERAGES).is_file() else [])))
+    return "".join(lines + [f"{_sum(folder / file)}  {file}\n" for file in files])
 
 
 def _sum(file: Path) -> str:

@@ -90,6 +90,29 @@ def test_a_part_of_a_model_goes_there_and_back(tmp_path):
     same(run / "checkpoints/step-000004", after.parent / "step-000004")
 
 
+def test_averages_go_there_and_back(tmp_path):
+    _, graphs = BUNDLES["adamw"]
+    run, file, average = tmp_path / "run", tmp_path / "model.pt", tmp_path / "average.pt"
+    host("--graph", graphs, "--batch-size", 4, "--max-steps", 4, "--checkpoint-every", 2, "--ema", 0.9, "--freeze", "mel_head",
+         "--run-dir", run)
+    before = run / "checkpoints/step-000002"
+    wayback.to_torch(before, file)
+    after = wayback.from_torch(file, graphs, tmp_path / "again")
+    same(before, after)
+    assert (after / checkpoint.AVERAGES).read_bytes() == (before / checkpoint.AVERAGES).read_bytes()
+    wayback.to_torch(before, average, ema=True)
+    saved, found = torch.load(average, weights_only=True), checkpoint.load(before)
+    assert set(saved) == {"model", "step", "config"}
+    for name, tensor in saved["model"].items():
+        if name in found.params:
+            assert torch.equal(tensor, found.averages.get(name, found.params[name])), name
+    assert found.averages and not set(found.averages) & found.frozen
+    with pytest.raises(Refused, match="no moving average"):
+        plain = tmp_path / "plain"
+        host("--graph", graphs, "--batch-size", 4, "--max-steps", 1, "--run-dir", plain)
+        wayback.to_torch(plain, average, ema=True)
+
+
 def module_and_optimizer(export, saved) -> tuple[torch.nn.Module, torch.optim.Optimizer]:
     """PyTorch's own, loaded as a user would."""
     module = Step(export)

@@ -28,11 +28,12 @@ from .checkpoint import Refused
 SHOWN = 10
 
 
-def to_torch(source: Path, out: Path, bundle: Path | None = None, best: bool = False) -> Path:
+def to_torch(source: Path, out: Path, bundle: Path | None = None, best: bool = False, ema: bool = False) -> Path:
     """Writes a run's or a checkpoint's weights and optimizer state as PyTorch has them; returns the checkpoint's folder.
 
     Of a run it takes the newest intact checkpoint, or that of the best evaluation. The bundle, if not given, is the one
-    that the run's config.yaml names. Refused, with a hint, if something is missing, damaged or does not fit.
+    that the run's config.yaml names. With ema, the weights are the moving averages, for use and not to train on: without
+    optimizer and state. Refused, with a hint, if something is missing, damaged or does not fit.
     """
     found = checkpoint.find(source, best)
     document = _bundle(bundle or _bundle_of(found))
@@ -40,10 +41,15 @@ def to_torch(source: Path, out: Path, bundle: Path | None = None, best: bool = F
     parameters, spec = _frozen(document["parameters"], found.frozen), _spec(state)
     problems = differences(_shapes(parameters), found.params)
     problems += differences(_moments(spec["name"], parameters, state["version"]), found.moments)
+    if found.averages:
+        problems += differences(_shapes([p for p in parameters if not p.get("frozen")]), found.averages)
+    elif ema:
+        raise Refused(f"{found.path} has no moving average of the weights", "train with --ema, or leave --ema out")
     if problems:
         raise Refused(_text(f"{found.path} does not fit the bundle {document['name']}", problems),
                       "name the bundle that the run was trained with: --bundle DIR")
-    model = {name: found.params[p["name"]] for p in parameters for name in (p["name"], *p.get("aliases", ()))}
+    weights = {**found.params, **(found.averages if ema else {})}
+    model = {name: weights[p["name"]] for p in parameters for name in (p["name"], *p.get("aliases", ()))}
     content = {
         "model": model,
         "optimizer": _optimizer(spec, state, parameters, found.moments),
@@ -54,6 +60,10 @@ def to_torch(source: Path, out: Path, bundle: Path | None = None, best: bool = F
         },
         "state": found.state,
     }
+    if found.averages:
+        content["ema"] = found.averages
+    if ema:
+        content = {key: content[key] for key in ("model", "step", "config")}
     part = out.with_name(out.name + ".part")
     torch.save(content, part)
     os.replace(part, out)
@@ -76,13 +86,15 @@ def from_torch(model: Path, bundle: Path, out: Path) -> Path:
     weights, problems = _canonical(parameters, saved["model"])
     problems += differences(_shapes(parameters), weights)
     problems += [f"frozen      {name} is no parameter" for name in sorted(frozen - _shapes(parameters).keys())]
-    moments, state = {}, ""
+    moments, state, averages = {}, "", saved.get("ema", {})
     if saved.get("optimizer") and saved.get("state"):
         kind = document["optimizer"]["name"]
         try:
             version = json.loads(saved["state"])["version"]
             moments, steps, more = _restored(kind, parameters, saved["optimizer"], version)
             problems += more + differences(_moments(kind, parameters, version), moments)
+            if averages:
+                problems += differences(_shapes([p for p in parameters if not p.get("frozen")]), averages)
             if not problems:
                 state = _counted(saved, kind, steps)
         except (AttributeError, KeyError, TypeError, ValueError) as error:
@@ -98,7 +110,7 @@ def from_torch(model: Path, bundle: Path, out: Path) -> Path:
     if settings := saved.get("config", {}).get("settings"):
         (out / "config.yaml").write_text(settings, encoding="utf-8", newline="\n")
     folder = out / checkpoint.FOLDER / checkpoint.name(json.loads(state)["step"])
-    checkpoint.write(folder, weights, moments, state, frozen)
+    checkpoint.write(folder, weights, moments, state, frozen, averages)
     return folder
 
 
@@ -276,7 +288,7 @@ def _counted(saved: dict, kind: str, steps: set[float]) -> str:
 
 
 def _to_torch(arguments: argparse.Namespace) -> str:
-    path = to_torch(arguments.source, arguments.out, arguments.bundle, arguments.best)
+    path = to_torch(arguments.source, arguments.out, arguments.bundle, arguments.best, arguments.ema)
     return f"wrote {arguments.out} from {path}"
 
 
@@ -297,6 +309,7 @@ def main(arguments: list[str]) -> None:
     command.add_argument("--out", type=Path, required=True, metavar="FILE")
     command.add_argument("--bundle", type=Path, metavar="DIR", help="default: the one in the run's config.yaml")
     command.add_argument("--best", action="store_true", help="the checkpoint of the best evaluation, not the newest")
+    command.add_argument("--ema", action="store_true", help="the moving averages of a run with --ema as the weights, without the optimizer")
     command.set_defaults(run=_to_torch)
     command = commands.add_parser("from-torch", help="a PyTorch file to weights or a run for xtts-host")
     command.add_argument("model", type=Path, metavar="FILE")

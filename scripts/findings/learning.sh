@@ -34,3 +34,27 @@ evaluate-only() {
   (cd run && find . -type f -exec sha256sum {} + | sort) >after
   cmp before after
 }
+# moving-average: --ema is evaluated and saved, begins in a run without one when asked for, and leaves the weights as they are
+moving-average() {
+  train --max-steps 4 --eval-every 2 --warmup-steps 1 --schedule constant --run-dir plain
+  train --max-steps 4 --eval-every 2 --warmup-steps 1 --schedule constant --ema 0.9 --run-dir averaged
+  cmp plain/checkpoints/step-000004/params.safetensors averaged/checkpoints/step-000004/params.safetensors
+  ! cmp -s averaged/checkpoints/step-000004/params.safetensors averaged/checkpoints/step-000004/ema.safetensors
+  ! cmp -s <(cut -d , -f 1-2 plain/eval.jsonl) <(cut -d , -f 1-2 averaged/eval.jsonl)
+  (cd averaged/checkpoints/step-000004 && sha256sum -c MANIFEST)
+  refused 2 xtts-host --resume averaged --max-steps 6 --ema 0.5
+  says '--ema was 0.9, is 0.5'
+  xtts-host --resume plain --max-steps 6 --ema 0.9 >output
+  says 'begins with the weights of step 4: the checkpoint has none'
+  test -s plain/checkpoints/step-000006/ema.safetensors
+}
+# evaluate-a-checkpoint: evaluate --run RUN@best and RUN@STEP evaluate that checkpoint
+evaluate-a-checkpoint() {
+  train --max-steps 4 --eval-every 2 --checkpoint-every 2 --keep-last 0 --warmup-steps 1 --ema 0.9 --run-dir run
+  for at in best 2 4 last; do
+    xtts-host evaluate --run "run@$at" --json >found
+    step=$(grep -o '"step": [0-9]*' found | cut -d ' ' -f 2) loss=$(grep -o '"loss": [0-9.]*' found | cut -d ' ' -f 2)
+    grep -qF "{\"step\":$step,\"loss\":$loss," run/eval.jsonl
+    case $at in 2 | 4) [ "$step" = "$at" ] ;; esac
+  done
+}
