@@ -1,6 +1,7 @@
 package host
 
 import (
+	"errors"
 	"path/filepath"
 	"slices"
 
@@ -32,7 +33,7 @@ type observer struct {
 // newObserver opens the files of the run folder and adds the run's sinks.
 func newObserver(r *run, p train.Progress, state *checkpoint.State) (_ *observer, err error) {
 	o := &observer{run: r, first: p.Step + 1, reductions: p.Plateau.Reductions}
-	if err = r.plan.Data.WriteExcluded(r.dir); err != nil {
+	if err = errors.Join(r.plan.Data.WriteExcluded(r.dir), r.plan.Data.WriteNames(r.dir)); err != nil {
 		return nil, err
 	}
 	if o.quarantine, err = batch.OpenQuarantine(filepath.Join(r.dir, report.QuarantineFile), r.plan.Data, r.plan.Config.MaxQuarantine); err != nil {

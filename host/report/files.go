@@ -9,4 +9,5 @@ const (
 	ExcludedFile   = "excluded.jsonl" // absent if no row is excluded
 	ChangesFile    = "changes.jsonl"  // absent if --allow changed no setting
 	ReportFile     = "report.json"
+	SpeakersFile   = "speakers.json" // the names that the model knows by number
 )
