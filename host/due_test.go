@@ -39,3 +39,23 @@ func TestDue(t *testing.T) {
 		})
 	}
 }
+
+// TestDueAgain: a checkpoint that could not be saved is tried again after more and more steps, until one is saved.
+func TestDueAgain(t *testing.T) {
+	d := newDue(0, 0)
+	var got []int64
+	d.failed(10)
+	for step := int64(11); step < 60; step++ {
+		if d.after(step) {
+			got = append(got, step)
+			if step >= 40 {
+				d.saved()
+			} else {
+				d.failed(step)
+			}
+		}
+	}
+	if want := []int64{11, 13, 17, 25, 41}; !slices.Equal(got, want) {
+		t.Errorf("tried at %v, want %v", got, want)
+	}
+}

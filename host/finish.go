@@ -27,11 +27,15 @@ func (r *run) finish(outcome error) (*report.Report, error) {
 		err = errors.Join(err, lost)
 	}
 	switch step := r.loop.Train.Progress.Step; {
+	case step > 0 && errors.Is(lost, report.ErrRemoved):
+		err = r.rescue(err)
 	case step == 0 || r.mode != batch.Overlapped || o.saver.current():
 	case r.session.Optimizer.Incomplete() || lost != nil:
 		r.log.Warn(fmt.Sprintf("step %d is not saved: its update is incomplete; continue from the previous checkpoint with --resume %s", step, hint.Path(r.dir)))
 	default:
-		if serr := o.saver.save(event.Last); serr != nil {
+		if serr := o.saver.save(event.Last); errors.Is(serr, report.ErrRemoved) {
+			err = r.rescue(serr)
+		} else if serr != nil {
 			// The errors are not joined: an interruption without a checkpoint must not have the exit status of one with
 			// a checkpoint.
 			err = fmt.Errorf("%w (after: %v)", serr, cmp.Or(outcome, errDone))
@@ -43,6 +47,26 @@ func (r *run) finish(outcome error) (*report.Report, error) {
 	}
 	out, rerr := r.report(outcome)
 	return out, errors.Join(err, rerr)
+}
+
+// rescue saves what was trained after the run folder was removed or moved away: in a folder made anew, which has no lines of the steps
+// before. lost is the error that says so.
+func (r *run) rescue(lost error) error {
+	if r.mode != batch.Overlapped || r.session.Optimizer.Incomplete() {
+		return lost
+	}
+	if err := r.folder.Remake(); err != nil {
+		return errors.Join(lost, err)
+	}
+	r.log.Open(r.folder.Log)
+	if err := r.settings(); err != nil {
+		return errors.Join(lost, err)
+	}
+	path, err := r.observer.saver.write()
+	if err != nil {
+		return errors.Join(lost, err)
+	}
+	return hint.Errorf("continue with --resume "+hint.Path(r.dir), "%w; the folder was made again, with the checkpoint %s and without the lines of its steps", lost, path)
 }
 
 // resumeHint adds a hint to continue from the last checkpoint.

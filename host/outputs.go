@@ -24,6 +24,9 @@ type outputs struct {
 	console     Console
 	debug       *debug.Folder // nil if it was not requested; so is the trace
 	trace       *trace.Writer
+
+	folder   *runfolder.Folder // nil before open
+	settings func() error      // writes config.yaml
 }
 
 // newOutputs returns the outputs of a run without a folder.
@@ -39,6 +42,7 @@ func newOutputs(console Console) *outputs {
 
 // open opens the files, before anything that takes long.
 func (o *outputs) open(c *config.Config, folder *runfolder.Folder) (err error) {
+	o.folder = folder
 	o.log.Open(folder.Log)
 	o.bus.Require(report.LogFile, o.log)
 	if o.debug, err = debug.Open(c.DebugDir); err != nil {

@@ -91,7 +91,8 @@ func Train(ctx context.Context, set *config.Set, console Console, mode batch.Inp
 	if err := open(starting, m, s); err != nil {
 		return nil, exit.Refused(err)
 	}
-	if err := writeSettings(p, set, folder.Path); err != nil {
+	out.settings = func() error { return writeSettings(p, set, folder.Path) }
+	if err := out.settings(); err != nil {
 		return nil, err
 	}
 	if err := prepare(starting, s, out); err != nil {

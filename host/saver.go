@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path/filepath"
+	"syscall"
 	"time"
 
 	"github.com/xtts-host/xtts-host/host/batch"
@@ -22,7 +22,7 @@ type saver struct {
 
 	samples, frames int64    // trained on, also before a resume
 	saved           [2]int64 // step and evaluated step of the last checkpoint, -1 before the first
-	best            string   // folder of the best checkpoint that was saved
+	last, best      string   // folders of the last checkpoint that was saved or resumed from, and of the best one
 }
 
 func newSaver(r *run, q *batch.Quarantine, state *checkpoint.State) *saver {
@@ -31,6 +31,7 @@ func newSaver(r *run, q *batch.Quarantine, state *checkpoint.State) *saver {
 	s := &saver{run: r, quarantine: q, due: newDue(c.CheckpointEvery, minutes), saved: [2]int64{-1, -1}}
 	if state != nil {
 		s.samples, s.frames, s.saved = state.Samples, state.Frames, [2]int64{state.Step, state.EvaluatedStep}
+		s.last = r.plan.Start.Resumed.Path
 		if state.Best != nil {
 			s.best = r.store.Kept(state.Best.Step)
 		}
@@ -71,17 +72,71 @@ func (s *saver) current() bool {
 	return s.saved == [2]int64{p.Step, p.EvaluatedStep}
 }
 
-// saveIfRoom saves a checkpoint during training. A full disk does not end the run: the previous checkpoint stays
-// intact, and there may be space for the next one. The lines of metrics.jsonl must fit, however.
+// saveIfRoom saves a checkpoint during training. A disk that is full or fails does not end the run: the previous checkpoint stays
+// intact, and the save is tried again after the following steps. The lines of metrics.jsonl must fit, however.
 func (s *saver) saveIfRoom(why event.Reason) error {
-	r := s.run
 	err := s.save(why)
-	full, ok := errors.AsType[*disk.FullError](err)
-	if !ok || filepath.Dir(full.Path) != filepath.Join(r.dir, checkpoint.Folder) {
+	failed, ok := errors.AsType[*unsavedError](err)
+	if !ok {
 		return err
 	}
-	r.log.Warn("the disk is full: the run continues without this checkpoint ("+full.Hint()+")", "step", r.loop.Train.Progress.Step, "error", err)
-	return r.bus.Publish(&event.Checkpoint{Step: r.loop.Train.Progress.Step, Reason: why, Err: err})
+	r, again := s.run, s.due.tries > 0
+	step := r.loop.Train.Progress.Step
+	s.due.failed(step)
+	if again && why == event.Periodic {
+		return nil // has been reported
+	}
+	text := "a checkpoint could not be written: the run continues without it, and tries again"
+	if full, ok := errors.AsType[*disk.FullError](failed.error); ok {
+		text = "the disk is full: the run continues without this checkpoint (" + full.Hint() + "), and tries again"
+	}
+	r.log.Warn(text, "step", step, "error", err)
+	return r.bus.Publish(&event.Checkpoint{Step: step, Reason: why, Err: err})
+}
+
+// unsavedError is a fault of the disk that may pass, at a checkpoint.
+type unsavedError struct{ error }
+
+func (e *unsavedError) Unwrap() error { return e.error }
+
+// write writes a checkpoint. Where the disk has no room for it, older ones are removed: the oldest first, and never the last nor the
+// best.
+func (s *saver) write() (string, error) {
+	r := s.run
+	if err := r.session.Pull(); err != nil {
+		return "", err
+	}
+	for {
+		weights := append(r.session.Model.Weights(), r.session.Model.Average()...)
+		path, err := r.store.Save(context.Background(), s.state(), weights, r.session.Optimizer.Moments())
+		if err == nil {
+			s.last = path
+			return path, nil
+		}
+		if !disk.IsFull(err) && !errors.Is(err, syscall.EIO) {
+			return "", err
+		}
+		spared, serr := s.spare()
+		if spared == "" || serr != nil || !disk.IsFull(err) {
+			return "", errors.Join(&unsavedError{err}, serr)
+		}
+		r.log.Warn("the disk is full: removed a checkpoint to make room for the next", "checkpoint", spared)
+	}
+}
+
+// spare removes the oldest checkpoint that is neither the last nor the best, and returns its folder; "" if there is none. --keep-last 0
+// spares none.
+func (s *saver) spare() (string, error) {
+	steps, err := s.run.store.Steps()
+	if err != nil || s.run.plan.Config.KeepLast == 0 {
+		return "", err
+	}
+	for _, step := range steps {
+		if path := s.run.store.Path(step); path != s.last && path != s.best {
+			return path, s.run.store.Remove(step)
+		}
+	}
+	return "", nil
 }
 
 // save saves a checkpoint. It first makes the lines of the steps before it durable.
@@ -94,11 +149,8 @@ func (s *saver) save(why event.Reason) error {
 	if err := r.bus.Sync(); err != nil {
 		return err
 	}
-	if err := r.session.Pull(); err != nil {
-		return err
-	}
 	p := &r.loop.Train.Progress
-	path, err := r.store.Save(context.Background(), s.state(), append(r.session.Model.Weights(), r.session.Model.Average()...), r.session.Optimizer.Moments())
+	path, err := s.write()
 	if err != nil {
 		return err
 	}
@@ -111,6 +163,9 @@ func (s *saver) save(why event.Reason) error {
 		s.best = path // without space for a better one, it stays the previous one
 	}
 	if err := r.bus.Publish(&event.Checkpoint{Step: p.Step, Path: path, Reason: why, Time: time.Since(began)}); err != nil {
+		return err
+	}
+	if _, err := r.store.RemoveAfter(p.Step); err != nil { // damaged ones that were passed over
 		return err
 	}
 	if r.plan.Config.KeepLast > 0 {

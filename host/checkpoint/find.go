@@ -102,6 +102,14 @@ func advise(s *Store, err error) error {
 	return hint.Errorf("there are checkpoints of the steps "+text, "%w", err)
 }
 
+// Remove removes the checkpoint of a step.
+func (s *Store) Remove(step int64) error {
+	if err := errors.Join(s.remove([]string{s.Path(step)}), s.sweep()); err != nil {
+		return fmt.Errorf("remove checkpoint: %w", err)
+	}
+	return nil
+}
+
 // RemoveAfter removes the checkpoints of later steps, intact or not, and returns their steps. A run that went back to step does not
 // come to them any more: it makes checkpoints of those steps anew.
 func (s *Store) RemoveAfter(step int64) ([]int64, error) {

@@ -10,6 +10,7 @@ import (
 	"math"
 	"os"
 	"strconv"
+	"syscall"
 
 	"github.com/xtts-host/xtts-host/host/disk"
 	"github.com/xtts-host/xtts-host/shared/regular"
@@ -102,6 +103,10 @@ func (l *lines) fits(line []byte) error {
 
 // append appends complete lines. After a failure, the file ends after the last complete line.
 func (l *lines) append(text []byte) error {
+	var open syscall.Stat_t
+	if err := syscall.Fstat(int(l.file.Fd()), &open); err == nil && open.Nlink == 0 { // sync finds the rest
+		return fmt.Errorf("%s: %w", l.path, ErrRemoved)
+	}
 	// Not WriteAt, which does not return how much a failed write has written.
 	if _, err := l.file.Seek(l.end, io.SeekStart); err != nil {
 		return err
@@ -118,8 +123,28 @@ func (l *lines) append(text []byte) error {
 	return err
 }
 
+// ErrRemoved says that a file of the run folder is not there any more: it, or the folder, was removed or moved.
+var ErrRemoved = errors.New("removed or moved away while the run was writing to it")
+
+// there returns an ErrRemoved unless the open file is still the one at its path.
+func (l *lines) there() error {
+	opened, err := l.file.Stat()
+	if err != nil {
+		return err
+	}
+	now, err := os.Stat(l.path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist), err == nil && !os.SameFile(opened, now):
+		return fmt.Errorf("%s: %w", l.path, ErrRemoved)
+	}
+	return err
+}
+
 // sync makes the lines durable.
 func (l *lines) sync() error {
+	if err := l.there(); err != nil {
+		return err
+	}
 	if err := l.file.Sync(); err != nil {
 		return disk.Explain(fmt.Errorf("sync %s: %w", l.path, err), l.path, int64(len(l.buf)))
 	}

@@ -130,6 +130,20 @@ func lock(dir string, made bool) (*Folder, error) {
 	return &Folder{Path: dir, made: made, Log: f}, nil
 }
 
+// Remake makes the folder and its log anew after they were removed or moved away, and locks them.
+func (f *Folder) Remake() error {
+	if err := os.MkdirAll(f.Path, 0o777); err != nil {
+		return fmt.Errorf("run folder: %w", err)
+	}
+	anew, err := lock(f.Path, f.made)
+	if err != nil {
+		return err
+	}
+	err = f.Log.Close()
+	f.Log = anew.Log
+	return err
+}
+
 // Close releases the folder. With remove, a folder that this process created is removed before its lock.
 func (f *Folder) Close(remove bool) error {
 	var err error

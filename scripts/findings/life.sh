@@ -130,3 +130,29 @@ leftovers() {
 paused-host() {
   gotest ./host/supervise 'TestWithin|TestExpireAfterPause'
 }
+
+# full-disk: old checkpoints make room for a new one, and what does not fit now is tried again
+full-disk() {
+  unshare -Urm true 2>/dev/null || return 0 # where file systems cannot be mounted
+  cat >small <<'END'
+mkdir disk
+mount -t tmpfs -o size=500k tmpfs disk
+xtts-host --plugins "$TREE/plugins" --graph "$TREE/ortgraphs/testdata/pico" --batch-size 4 --eval-every 0 --max-steps 12 \
+  --checkpoint-every 2 --keep-last 5 --run-dir disk/run --log-every 0
+ls disk/run/checkpoints
+END
+  unshare -Urm bash -euo pipefail small >output 2>&1 || { cat output; return 1; }
+  says 'the disk is full: removed a checkpoint to make room for the next'
+  says 'done after 12 steps'
+  says 'step-000012'
+}
+
+# removed-folder: a run whose folder is removed in mid-run saves what it trained, and ends with an error
+removed-folder() {
+  xtts-host "${long[@]}" >output 2>&1 &
+  await '"step":3,' run/metrics.jsonl
+  rm -r run
+  ended 1
+  says 'removed or moved away while the run was writing to it'
+  ls run/checkpoints/step-*/MANIFEST
+}
