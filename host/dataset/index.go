@@ -36,6 +36,8 @@ type Config struct {
 	// Speakers and Languages are the first entries of the index's lists, so known names keep their numbers. An
 	// evaluation set gets those of the training set.
 	Speakers, Languages []string
+	// MinSamples is the length of the shortest clip that can be used, in samples at SampleRate.
+	MinSamples int
 	// CacheDir is the folder of the index cache. Open creates it if it does not exist. Empty means no cache.
 	CacheDir string
 	// Workers is the number of files to read at a time; 0 means 8, because reading headers waits for the disk.
@@ -94,6 +96,10 @@ type Index struct {
 	// written; the index is complete anyway.
 	Cached     bool
 	CacheError error
+	// Contents identifies the bytes of the recordings of all rows, once ReadContents has read them.
+	Contents string
+
+	states []half // of the recordings of Rows
 }
 
 // Open indexes a data set: it reads the list, the header of every audio file and the tokens of every text. It takes all
@@ -200,6 +206,7 @@ func (ix *Index) fill(cfg Config, entries []entry, files []audioFile, scanned []
 			continue
 		}
 		language := cmp.Or(e.language, cfg.Language)
+		ix.states = append(ix.states, files[i].state)
 		ix.Rows = append(ix.Rows, Row{
 			ID: e.id, Path: files[i].path, Line: e.line,
 			Offset: s.Offset, Frames: s.Frames, FileRate: s.Rate, FileChannels: s.Channels, Samples: s.Samples,

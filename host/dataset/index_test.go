@@ -44,6 +44,24 @@ func TestOpen(t *testing.T) {
 	}
 }
 
+// TestShortestClip: a clip shorter than the window of the features is rejected, at the index's sample rate.
+func TestShortestClip(t *testing.T) {
+	dir := folder(t, "one|text", "below|text", "at|text", "half|text")
+	for id, n := range map[string]int{"one": 1, "below": 99, "at": 100} {
+		clip(t, dir, id, 22050, 1, ramp(0, n))
+	}
+	clip(t, dir, "half", 44100, 1, ramp(0, 150))
+	ix := open(t, Config{Dir: dir, SampleRate: 22050, MinSamples: 100})
+	var got []string
+	for _, r := range ix.Rejected {
+		got = append(got, r.ID+": "+r.Reason)
+	}
+	const rest = " samples at 22050 Hz, fewer than the 100 of one window of the features"
+	if want := []string{"one: the clip has 1" + rest, "below: the clip has 99" + rest, "half: the clip has 75" + rest}; !reflect.DeepEqual(got, want) {
+		t.Errorf("rejected %q, want %q", got, want)
+	}
+}
+
 func TestOpenRejects(t *testing.T) {
 	dir := folder(t, "good|text", "missing|text", "broken|text", "silent|text", "no columns", "pipe|text", "untold|", "blank|\u200b", "closed|text")
 	for _, id := range []string{"good", "untold"} {

@@ -46,6 +46,7 @@ type audioFile struct {
 	path   string
 	size   int64 // -1 if there is no readable file
 	time   int64 // of the last change, in nanoseconds since 1970
+	state  half
 	reason string
 }
 
@@ -76,7 +77,7 @@ func (s *scan) stat(ctx context.Context) error {
 		case err != nil:
 			f.reason = reason(err)
 		default:
-			f.size, f.time = info.Size(), info.ModTime().UnixNano()
+			f.size, f.time, f.state = info.Size(), info.ModTime().UnixNano(), stateOf(path, info)
 		}
 		return hostTrouble(err)
 	})
@@ -103,6 +104,7 @@ func (s *scan) key(list [sha256.Size]byte) [sha256.Size]byte {
 	b := appendField(nil, string(list[:]))
 	b = appendField(b, tokenizer)
 	b = appendInt(b, int64(s.cfg.SampleRate))
+	b = appendInt(b, int64(s.cfg.MinSamples))
 	for i := range s.files {
 		b = appendInt(b, s.files[i].size)
 		b = appendInt(b, s.files[i].time)
@@ -169,6 +171,9 @@ func (s *scan) row(i int) (scannedRow, error) {
 		return scannedRow{}, err
 	}
 	row.Samples = resample.Len(row.Frames, h.SampleRate, s.cfg.SampleRate)
+	if row.Samples < s.cfg.MinSamples {
+		return scannedRow{}, fmt.Errorf("the clip has %d samples at %d Hz, fewer than the %d of one window of the features", row.Samples, s.cfg.SampleRate, s.cfg.MinSamples)
+	}
 	if s.cfg.Tokenizer == nil {
 		return row, nil
 	}

@@ -27,13 +27,16 @@ func (d *Draft) OpenData(ctx context.Context) error {
 	}
 	open := func(dir string, which dataset.Split, speakers, languages []string) (*dataset.Index, error) {
 		ix, err := dataset.Open(ctx, dataset.Config{
-			Dir: dir, Split: which, SampleRate: d.Bundle.Manifest.Features.SampleRate, Tokenizer: tokenizer,
+			Dir: dir, Split: which, SampleRate: d.Bundle.Manifest.Features.SampleRate, Tokenizer: tokenizer, MinSamples: d.Bundle.Manifest.Features.WinLength,
 			Speakers: speakers, Languages: languages, CacheDir: filepath.Join(d.cache, "index"),
 		})
 		return ix, exit.Advise(err, "README.md says how a data set is laid out")
 	}
 	ix, err := open(dir, dataset.Train, nil, nil)
 	if err != nil {
+		return err
+	}
+	if err := ix.ReadContents(ctx, filepath.Join(d.cache, "index")); err != nil {
 		return err
 	}
 	d.Data.Train = &batch.Split{Index: ix}

@@ -27,6 +27,7 @@ func (p *Plan) identity() map[string]string {
 		"graph":         p.Bundle.Hash(),
 		"features":      b.Features.Hash(),
 		"data":          p.Data.Train.Index.Hash(),
+		"clips":         p.Data.Train.Index.Contents,
 		"order":         p.Data.Train.Plan.Order(),
 		"pipeline":      text(p.Stages.Asked),
 		"plugins":       text(plugins),

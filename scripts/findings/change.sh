@@ -50,3 +50,28 @@ changed-settings() {
   refused 2 xtts-host --plugins "$TREE/plugins" --resume run --allow learning-rate
   says 'accumulate, augment, batch-size'
 }
+
+# changed-recording: a recording of equal length, size and time but other content is noticed when a run is resumed
+changed-recording() {
+  clips data 12 1
+  train --train-data data --max-steps 2 --run-dir run
+  touch -r data/wavs/clip00003.wav stamp
+  cp data/wavs/clip00004.wav data/wavs/clip00003.wav
+  touch -r stamp data/wavs/clip00003.wav
+  refused 2 xtts-host --plugins "$TREE/plugins" --resume run --max-steps 4
+  says 'data/recordings: '
+  says '--allow data'
+  xtts-host --plugins "$TREE/plugins" --resume run --max-steps 4 --allow data
+}
+
+# shortest-clips: clips of 1 and 100 samples are quarantined with the reason, and not trained on
+shortest-clips() {
+  clips data 12 1
+  clips tiny 1 0.0046
+  cp tiny/wavs/clip00000.wav data/wavs/clip00003.wav
+  clips tiny 1 0.00005
+  cp tiny/wavs/clip00000.wav data/wavs/clip00004.wav
+  train --train-data data --max-steps 4 --run-dir run --max-quarantine 2
+  says 'the clip has 101 samples at 22050 Hz, fewer than' run/quarantine.jsonl
+  says 'the clip has 1 samples at 22050 Hz, fewer than' run/quarantine.jsonl
+}
