@@ -26,10 +26,16 @@ var faults = []fault{
 	{"host", "KILL"},   // it is resumed
 	{"host", "STOP, CONT"},
 	{"host", "STOP, KILL"},
+	{"host", "INT, INT"}, // one request to stop: it saves and is resumed
+	{"host", "HUP"},
+	{"host", "PIPE"}, // whoever reads its output goes away
 }
 
-// fatal reports whether the fault ends the host.
+// fatal reports whether the fault kills the host.
 func (b fault) fatal() bool { return b.target == "host" && strings.HasSuffix(b.signal, "KILL") }
+
+// stops reports whether the fault asks the host to end.
+func (b fault) stops() bool { return b.signal == "INT, INT" || b.signal == "HUP" }
 
 // injection is one fault in one phase of a run.
 type injection struct {
@@ -69,6 +75,9 @@ var variants = [...]variant{
 	{"accumulating", []string{"--accumulate", "2", "--eval-every", "15", "--plugin-workers", "features=2"}},
 }
 
+// oftenSaved is the kind of run that is killed again and again: it gets on by few steps each time.
+var oftenSaved = variant{"often saved", []string{"--eval-every", "1000", "--checkpoint-every", "2"}}
+
 // The steps of every run, and the steps between two checkpoints.
 const steps, checkpointEvery = 100, 20
 
@@ -99,6 +108,9 @@ func newCase(seed uint64, number int, points func(variant int, phase string) int
 		s.held = r.IntN(2) == 0
 		s.delay = time.Duration(r.IntN(3000)) * time.Microsecond
 		s.stop = time.Duration(100+r.IntN(200)) * time.Millisecond
+		if s.stops() {
+			s.stop /= 10
+		}
 		s.pick, s.own = r.Uint32(), r.IntN(4) > 0
 		s.freeze = s.fatal() && r.IntN(4) == 0
 		switch phase {
@@ -109,8 +121,8 @@ func newCase(seed uint64, number int, points func(variant int, phase string) int
 		}
 		c.injections = append(c.injections, s)
 	}
-	draw(phases[number%len(phases)], faults[number%len(faults)]) // 13 and 5 have no common divisor
-	for last := c.injections[0]; last.fatal() && len(c.injections) < 3 && r.IntN(3) == 0; last = c.injections[len(c.injections)-1] {
+	draw(phases[number%len(phases)], faults[number%len(faults)]) // 13 and 8 have no common divisor
+	for last := c.injections[0]; (last.fatal() || last.stops()) && len(c.injections) < 3 && r.IntN(3) == 0; last = c.injections[len(c.injections)-1] {
 		draw(phases[r.IntN(len(phases))], faults[r.IntN(len(faults))])
 	}
 	return c

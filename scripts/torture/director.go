@@ -27,6 +27,7 @@ type point struct {
 type director struct {
 	listener  net.Listener
 	injection *injection // nil: only count
+	hangUp    func()     // ends the reader of the host's output
 	done      chan struct{}
 
 	// The fields below may be read after done is closed.
@@ -38,13 +39,13 @@ type director struct {
 }
 
 // direct starts to listen.
-func direct(socket string, s *injection) (*director, error) {
+func direct(socket string, s *injection, hangUp func()) (*director, error) {
 	os.Remove(socket) // of the previous host
 	listener, err := net.Listen("unix", socket)
 	if err != nil {
 		return nil, err
 	}
-	d := &director{listener: listener, injection: s, done: make(chan struct{}), points: map[string]int{}}
+	d := &director{listener: listener, injection: s, hangUp: hangUp, done: make(chan struct{}), points: map[string]int{}}
 	go func() {
 		defer close(d.done)
 		d.err = d.serve()
@@ -135,6 +136,13 @@ func (d *director) inject(p point) {
 		signals = []syscall.Signal{syscall.SIGSTOP}
 	case "STOP, CONT":
 		signals = []syscall.Signal{syscall.SIGSTOP, syscall.SIGCONT}
+	case "INT, INT":
+		signals = []syscall.Signal{syscall.SIGINT, syscall.SIGINT}
+	case "HUP":
+		signals = []syscall.Signal{syscall.SIGHUP}
+	case "PIPE":
+		d.hangUp()
+		d.injected = true
 	case "STOP, KILL":
 		signals = []syscall.Signal{syscall.SIGSTOP, syscall.SIGKILL}
 	}

@@ -36,6 +36,7 @@ func run(ctx context.Context) error {
 	var l lab
 	kills := flag.Int("kills", 200, "number of cases")
 	seed := flag.Uint64("seed", 1, "cases are a function of it")
+	again := flag.Int("again", -1, "kill one run this many `times` and start it again by the same command line (default: a quarter of -kills)")
 	one := flag.Int("case", -1, "run only the case of this `number`")
 	jobs := flag.Int("jobs", 2*runtime.NumCPU(), "number of concurrent cases: they wait half of their time")
 	soak := flag.Duration("soak", 0, "train for that long instead, with a plugin killed every 10 s")
@@ -61,11 +62,17 @@ func run(ctx context.Context) error {
 			numbers = append(numbers, n)
 		}
 	}
-	return l.torture(ctx, *seed, numbers, *jobs)
+	if *again < 0 {
+		*again = *kills / 4
+	}
+	if *one >= 0 {
+		*again = 0
+	}
+	return l.torture(ctx, *seed, numbers, *jobs, *again)
 }
 
 // torture runs cases and prints the table.
-func (l *lab) torture(ctx context.Context, seed uint64, numbers []int, jobs int) error {
+func (l *lab) torture(ctx context.Context, seed uint64, numbers []int, jobs, again int) error {
 	began := time.Now()
 	var references [len(variants)]*reference
 	for i, v := range variants {
@@ -78,6 +85,19 @@ func (l *lab) torture(ctx context.Context, seed uint64, numbers []int, jobs int)
 	var mu sync.Mutex // guards table and the output
 	table := newTable()
 	var workers sync.WaitGroup
+	if again > 0 {
+		workers.Go(func() {
+			err := l.startAgain(ctx, seed, again)
+			mu.Lock()
+			defer mu.Unlock()
+			if err != nil {
+				table.failed++
+				fmt.Printf("FAIL one run killed %d times: %v\n     its folder is in %s\n", again, err, l.dir)
+			} else {
+				fmt.Printf("ok   one run killed %d times and started again by the same command line\n", again)
+			}
+		})
+	}
 	for range max(1, jobs) {
 		workers.Go(func() {
 			for n := range queue {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -35,19 +36,14 @@ func (l *lab) site(dir, name string, v variant) (*site, error) {
 
 func (s *site) path(name string) string { return filepath.Join(s.dir, name) }
 
-// command returns a host that trains or resumes.
-func (s *site) command(resume bool, more ...string) *exec.Cmd {
-	args := []string{"--plugins", s.lab.plugins, "--debug-dir", s.path("debug")}
-	if resume {
-		args = append(args, "--resume", s.path("run"))
-	} else {
-		args = append(args, "--run-dir", s.path("run"), "--graph", s.lab.graph, "--augment", "waveaug,specaugment",
-			"--batch-size", "2", "--buffer-size", "6", "--threads", "1", "--log-every", "0", "--keep-last", "2",
-			"--max-steps", fmt.Sprint(steps), "--checkpoint-every", fmt.Sprint(checkpointEvery), "--plugin-timeout", fmt.Sprint(deadline.Seconds()), "--plugin-start-timeout", fmt.Sprint(deadline.Seconds()))
-		args = append(args, s.variant.args...)
-		args = append(args, more...)
-	}
-	cmd := exec.Command(s.lab.host, args...)
+// command returns a host that starts the run or goes on with it: the command line is the same every time.
+func (s *site) command(more ...string) *exec.Cmd {
+	args := []string{"--plugins", s.lab.plugins, "--debug-dir", s.path("debug"), "--resume-or-start", s.path("run"), "--graph", s.lab.graph,
+		"--augment", "waveaug,specaugment", "--batch-size", "2", "--buffer-size", "6", "--threads", "1", "--log-every", "0", "--keep-last", "2",
+		"--max-steps", fmt.Sprint(steps), "--checkpoint-every", fmt.Sprint(checkpointEvery),
+		"--plugin-timeout", fmt.Sprint(deadline.Seconds()), "--plugin-start-timeout", fmt.Sprint(deadline.Seconds())}
+	args = append(args, s.variant.args...)
+	cmd := exec.Command(s.lab.host, append(args, more...)...)
 	cmd.Env = append([]string{s.marker, "PATH=" + os.Getenv("PATH"), "HOME=" + s.path("home"), "TMPDIR=" + s.path("tmp"),
 		"XDG_CACHE_HOME=" + s.lab.cache, "XTTS_HOST_DEVICE=cpu", "ORT_DISABLE_TELEMETRY=1"}, s.lab.env...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // Ctrl-C is for the harness, which ends its processes
@@ -62,18 +58,27 @@ type outcome struct {
 }
 
 // host runs one host to its end and injects a fault.
-func (s *site) host(ctx context.Context, resume bool, injection *injection) (*outcome, error) {
-	d, err := direct(filepath.Join(s.path("debug"), "phases.sock"), injection)
+func (s *site) host(ctx context.Context, injection *injection) (*outcome, error) {
+	read, write, err := os.Pipe()
 	if err != nil {
 		return nil, err
 	}
+	defer read.Close()
+	d, err := direct(filepath.Join(s.path("debug"), "phases.sock"), injection, func() { read.Close() })
+	if err != nil {
+		return nil, errors.Join(err, write.Close())
+	}
 	defer d.close()
-	cmd := s.command(resume)
-	var out bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &out, &out
-	if err := cmd.Start(); err != nil {
+	cmd := s.command()
+	cmd.Stdout, cmd.Stderr = write, write
+	err = cmd.Start()
+	write.Close()
+	if err != nil {
 		return nil, err
 	}
+	var out bytes.Buffer
+	copied := make(chan struct{})
+	go func() { io.Copy(&out, read); close(copied) }() // until the host has ended, or its reader goes away
 	ended := make(chan struct{})
 	go func() { cmd.Wait(); close(ended) }() // ProcessState has the exit status
 	limit := time.NewTimer(hostLimit)
@@ -92,6 +97,8 @@ func (s *site) host(ctx context.Context, resume bool, injection *injection) (*ou
 		<-ended
 	}
 	err = errors.Join(err, d.close())
+	read.SetReadDeadline(time.Now().Add(time.Second)) // a plugin that is left over may have the other end
+	<-copied
 	if werr := appendFile(s.path("output.txt"), fmt.Sprintf("$ %s\n%s\n%v\n\n", strings.Join(cmd.Args, " "), &out, cmd.ProcessState)); err == nil {
 		err = werr
 	}
@@ -119,7 +126,7 @@ func (l *lab) reference(ctx context.Context, v variant) (*reference, error) {
 		return nil, err
 	}
 	defer s.killAll()
-	out, err := s.host(ctx, false, nil)
+	out, err := s.host(ctx, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -159,13 +166,13 @@ func (l *lab) play(ctx context.Context, c *tortureCase, ref *reference) (injecte
 		return 0, err
 	}
 	defer s.killAll()
-	resume := false
+	stopped := false
 	for i := 0; ; i++ {
 		var next *injection
 		if i < len(c.injections) {
 			next = &c.injections[i]
 		}
-		out, err := s.host(ctx, resume, next)
+		out, err := s.host(ctx, next)
 		if err != nil {
 			return injected, err
 		}
@@ -178,19 +185,13 @@ func (l *lab) play(ctx context.Context, c *tortureCase, ref *reference) (injecte
 		if err := s.noProcess(); err != nil {
 			return injected, err
 		}
-		if !killed {
+		interrupted := out.director.injected && next.stops() && out.status.Exited() && out.status.ExitStatus() == 130
+		stopped = stopped || interrupted
+		if !killed && !interrupted {
 			if err := out.ended(); err != nil {
 				return injected, err
 			}
 			break
-		}
-		if resume, err = s.hasCheckpoint(); err != nil {
-			return injected, err
-		}
-		if !resume {
-			if err := errors.Join(os.RemoveAll(s.path("run")), os.Remove(filepath.Join(s.path("debug"), "ledger.jsonl"))); err != nil && !errors.Is(err, os.ErrNotExist) {
-				return injected, err
-			}
 		}
 	}
 	if err := s.clean(); err != nil {
@@ -200,14 +201,11 @@ func (l *lab) play(ctx context.Context, c *tortureCase, ref *reference) (injecte
 	if err != nil {
 		return injected, err
 	}
+	if stopped { // an interruption saves a checkpoint of its own, and older ones go earlier
+		got, ref = got.lastCheckpoint(), &reference{result: *ref.lastCheckpoint()}
+	}
 	if err := got.compare(&ref.result); err != nil {
 		return injected, err
 	}
 	return injected, os.RemoveAll(s.dir)
-}
-
-// hasCheckpoint reports whether there is a checkpoint to resume from: a folder with its final name.
-func (s *site) hasCheckpoint() (bool, error) {
-	found, err := filepath.Glob(filepath.Join(s.path("run"), "checkpoints", "step-[0-9][0-9][0-9][0-9][0-9][0-9]"))
-	return len(found) > 0, err
 }

@@ -57,7 +57,7 @@ func (r *result) read(name, path string) error {
 		return err
 	case slices.Contains(different, name):
 		r.files[name] = nil
-	case strings.HasPrefix(name, "checkpoints/"):
+	case filepath.Ext(path) != ".jsonl":
 		r.files[name] = []string{fmt.Sprintf("%d bytes, sha256 %x", len(data), sha256.Sum256(data))}
 	default:
 		r.files[name], err = withoutClocks(data)
@@ -105,6 +105,15 @@ func (s *site) reportIsDone() error {
 		return fmt.Errorf("report.json says %q after %d steps", report.Outcome, report.Steps)
 	}
 	return nil
+}
+
+// lastCheckpoint returns the result without the checkpoints before the last.
+func (r *result) lastCheckpoint() *result {
+	files := maps.Clone(r.files)
+	maps.DeleteFunc(files, func(name string, _ []string) bool {
+		return strings.HasPrefix(name, "checkpoints/step-") && !strings.HasPrefix(name, fmt.Sprintf("checkpoints/step-%06d/", steps))
+	})
+	return &result{files}
 }
 
 // compare returns the difference from an undisturbed run.

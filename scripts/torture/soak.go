@@ -64,7 +64,7 @@ func (l *lab) soak(ctx context.Context, length time.Duration, results string) er
 		return err
 	}
 	defer s.killAll()
-	cmd := s.command(false, "--max-steps", "100000000", "--epochs", "100000000", "--eval-every", "500",
+	cmd := s.command("--max-steps", "100000000", "--epochs", "100000000", "--eval-every", "500",
 		"--checkpoint-every", "500", "--plugin-workers", "features=2", "--plugin-timeout", "0")
 	log, err := os.Create(s.path("output.txt"))
 	if err != nil {
