@@ -21,7 +21,7 @@ func TestSlowStageIsNamed(t *testing.T) {
   - {name: target, stage: logmel,
      inputs: {waveform: waveform, waveform_lengths: waveform_lengths},
      outputs: {mel_spectrograms: mel_spectrograms, mel_lengths: mel_lengths}}
-  - {name: molasses, stage: pass, config: {sleep_ms: 300}, inputs: {x: mel_spectrograms}, outputs: {x: mel_spectrograms}}
+  - {name: molasses, stage: pass, config: {sleep_ms: 400}, inputs: {x: mel_spectrograms}, outputs: {x: mel_spectrograms}}
   - {name: reference, stage: logmel,
      inputs: {waveform: reference_waveform, waveform_lengths: reference_lengths},
      outputs: {mel_spectrograms: reference_mel_spectrograms, mel_lengths: reference_mel_lengths}}
@@ -29,7 +29,7 @@ func TestSlowStageIsNamed(t *testing.T) {
 	if err := os.WriteFile(file, []byte(pipeline), 0o666); err != nil {
 		t.Fatal(err)
 	}
-	dir, err := trainPico(t, Console{}, "--plugins", folder, "--config", file, "--max-steps", "8")
+	dir, err := trainPico(t, Console{}, "--plugins", folder, "--config", file, "--max-steps", "8", "--model-start-delay", "0.1")
 	if err != nil {
 		t.Fatal(err)
 	}
