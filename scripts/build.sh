@@ -27,7 +27,7 @@ if [ "$cuda" = 1 ]; then
 	tags=cuda
 fi
 if [ "${1:-}" != plugins ]; then
-	go build -trimpath -tags "$tags" -ldflags '-s -w' -o bin/xtts-host ./cmd/xtts-host
+	go build -trimpath -tags "$tags" -ldflags '-s -w -buildid=' -o bin/xtts-host ./cmd/xtts-host
 	if [ "$cuda" = 1 ] && driver; then
 		scripts/fetch-ort.sh --gpu
 	fi

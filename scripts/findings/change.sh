@@ -75,3 +75,13 @@ shortest-clips() {
   says 'the clip has 101 samples at 22050 Hz, fewer than' run/quarantine.jsonl
   says 'the clip has 1 samples at 22050 Hz, fewer than' run/quarantine.jsonl
 }
+
+# plugin-without-commit: a plugin's program does not hold the commit, so it stays the same (scripts/test-build.sh compares whole builds)
+plugin-without-commit() {
+  says '-buildvcs=false' "$TREE/scripts/build.sh" # a tree without a repository has no commit to hold, whatever the flags
+  for p in features augment; do
+    go version -m "$TREE/plugins/$p/${p}_linux_amd64" >output
+    says 'CGO_ENABLED=0'
+    silent 'vcs.'
+  done
+}
