@@ -50,7 +50,7 @@ func checkProgram(root *os.Root, name string) error {
 	case strings.HasPrefix(start, "#!"):
 		err = checkScript(f)
 	default:
-		err = errors.New("neither a program for Linux nor a script that begins with #!")
+		err = errors.New("neither a program for Linux nor a script with #! at its beginning")
 	}
 	if err != nil {
 		return fmt.Errorf("executable %s is %w", name, err)
@@ -92,7 +92,7 @@ func checkScript(f *os.File) error {
 	}
 	words := strings.Fields(line)
 	if len(words) == 0 {
-		return errors.New("a script without an interpreter after #!")
+		return errors.New("a script with #! and no interpreter")
 	}
 	if _, err := os.Stat(words[0]); err != nil {
 		return fmt.Errorf("a script for %s: %s", words[0], cause(err))

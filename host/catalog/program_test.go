@@ -27,9 +27,9 @@ func TestProgramThatCannotStart(t *testing.T) {
 		{"cut", string(self[:len(self)/2]), "executable prog is "},
 		{"cut in its header", string(self[:20]), "executable prog is not a whole ELF file: "},
 		{"object", string(object), "executable prog is no program, but an ELF file of type ET_REL"},
-		{"no shebang", "echo hello\n", "executable prog is neither a program for Linux nor a script that begins with #!"},
-		{"empty", "", "executable prog is neither a program for Linux nor a script that begins with #!"},
-		{"no interpreter", "#!\n", "executable prog is a script without an interpreter after #!"},
+		{"no shebang", "echo hello\n", "executable prog is neither a program for Linux nor a script with #! at its beginning"},
+		{"empty", "", "executable prog is neither a program for Linux nor a script with #! at its beginning"},
+		{"no interpreter", "#!\n", "executable prog is a script with #! and no interpreter"},
 		{"missing interpreter", "#!/no/such/shell\n", "executable prog is a script for /no/such/shell: no such file or directory"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

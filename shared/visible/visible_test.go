@@ -4,13 +4,13 @@ import "testing"
 
 func TestText(t *testing.T) {
 	for in, want := range map[string]string{
-		"plain ü \t می‌روم": "plain ü \t می‌روم",
-		"\x1b[2J\x07":       `\x1b[2J\x07`,
-		"a\r\nb\x7f":        `a\x0d\nb\x7f`,
-		"\u009b31m":         `\u009b31m`,
-		"abc\u202edcba":     `abc\u202edcba`,
-		"x\u2028y":          `x\u2028y`,
-		"\xff\x9b":          `\xff\x9b`,
+		"plain ü \t می\u200cروم": "plain ü \t می\u200cروم",
+		"\x1b[2J\x07":            `\x1b[2J\x07`,
+		"a\r\nb\x7f":             `a\x0d\nb\x7f`,
+		"\u009b31m":              `\u009b31m`,
+		"abc\u202edcba":          `abc\u202edcba`,
+		"x\u2028y":               `x\u2028y`,
+		"\xff\x9b":               `\xff\x9b`,
 	} {
 		if got := Text(in); got != want {
 			t.Errorf("Text(%q) = %q, want %q", in, got, want)
