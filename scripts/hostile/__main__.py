@@ -115,7 +115,7 @@ def kinds(g: good.Good, seed: int):
             lambda folder, what: Trial(kind, what, g.train("--max-steps", "3", "--resume", str(folder)), subject or name), signed)
 
     yield from resumed("MANIFEST", "MANIFEST", [])
-    yield from resumed("state.json", "state.json", variants.states(newest), variants.sign_checkpoint, "state.json|step-000002: cannot go on with other settings")
+    yield from resumed("state.json", "state.json", variants.states(newest), variants.sign_checkpoint, "state.json|step-000002: the run was started with other settings")
     yield from resumed("checkpoint", "optimizer.safetensors", variants.weights((newest / "optimizer.safetensors").read_bytes()), variants.sign_checkpoint)
     yield from corrupted("metrics.jsonl", g.run, "metrics.jsonl", [("a line of 64 MiB", b"x" * (64 << 20))],
         lambda folder, what: Trial("metrics.jsonl", what, g.train("--max-steps", "3", "--resume", str(folder)), "metrics.jsonl"))
