@@ -36,15 +36,16 @@ func Differences(saved, now map[string]string) []Difference {
 	if saved["clips"] == "" {
 		delete(is, "data/recordings") // an older program did not look into recordings
 	}
+	return slices.DeleteFunc(compare(was, is), func(d Difference) bool { return !comparable(d.Name, was, is) })
+}
+
+// compare lists the values that differ, in the order of their names.
+func compare(was, is map[string]string) []Difference {
 	all := maps.Clone(was)
 	maps.Copy(all, is)
 	var out []Difference
 	for _, name := range slices.Sorted(maps.Keys(all)) {
-		if !comparable(name, was, is) {
-			continue
-		}
-		from, to := valueOf(was, name), valueOf(is, name)
-		if from != to {
+		if from, to := valueOf(was, name), valueOf(is, name); from != to {
 			out = append(out, Difference{name, from, to})
 		}
 	}
@@ -209,18 +210,10 @@ func short(value string) string {
 func parameters(saved checkpoint.Weights, bundle []manifest.Parameter) []Difference {
 	was, is := map[string]string{}, map[string]string{}
 	for _, t := range saved.Tensors() {
-		was[t.Name] = fmt.Sprint(t.Shape)
+		was["parameters/"+t.Name] = fmt.Sprint(t.Shape)
 	}
 	for _, p := range bundle {
-		is[p.Name] = fmt.Sprint(p.Shape)
+		is["parameters/"+p.Name] = fmt.Sprint(p.Shape)
 	}
-	all := maps.Clone(was)
-	maps.Copy(all, is)
-	var out []Difference
-	for _, name := range slices.Sorted(maps.Keys(all)) {
-		if was[name] != is[name] {
-			out = append(out, Difference{"parameters/" + name, valueOf(was, name), valueOf(is, name)})
-		}
-	}
-	return out
+	return compare(was, is)
 }
