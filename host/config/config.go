@@ -90,6 +90,9 @@ const RunFile = "config.yaml"
 // Set is a Config, the flags that fill it, and the origin of every value.
 type Set struct {
 	Config
+	// ResumeFlag is the flag that names Config.Resume, as errors print it: --resume, or --run of evaluate.
+	ResumeFlag string
+
 	groups  []Group
 	flags   *pflag.FlagSet // all of them
 	file    string         // --config
@@ -105,7 +108,7 @@ type Group struct {
 
 // New returns the defaults.
 func New() *Set {
-	s := &Set{flags: pflag.NewFlagSet("xtts-host", pflag.ContinueOnError), origins: map[string]string{}}
+	s := &Set{ResumeFlag: "--resume", flags: pflag.NewFlagSet("xtts-host", pflag.ContinueOnError), origins: map[string]string{}}
 	s.flags.Usage = func() {} // an error is one line and a hint, not the whole help
 	s.define()
 	for _, g := range s.groups {

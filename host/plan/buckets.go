@@ -36,7 +36,7 @@ func (d *Draft) settleBuckets() error {
 	spec := asked.String() + "="
 	sizes, ok, err := parseSizes(recorded, spec, bundle)
 	if err != nil {
-		return fmt.Errorf("--resume %s: %w", d.Config.Resume, err)
+		return fmt.Errorf("%s %s: %w", d.set.ResumeFlag, d.Config.Resume, err)
 	}
 	cfg, err := d.bucketConfig()
 	if err != nil {

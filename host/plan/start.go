@@ -30,7 +30,7 @@ func (d *Draft) FindStart(context.Context) (err error) {
 	switch c := d.Config; {
 	case c.Resume != "":
 		if err := d.openResumed(); err != nil {
-			return fmt.Errorf("--resume %s: %w", c.Resume, err)
+			return fmt.Errorf("%s %s: %w", d.set.ResumeFlag, c.Resume, err)
 		}
 		d.Start.Change, err = resume.Decide(resume.Config{
 			Folder: c.Resume, Checkpoint: d.Start.Resumed, Now: d.Hashes, Allow: c.Allow,

@@ -26,6 +26,7 @@ xtts-host evaluate --run runs/first@1200 --val-data other-voice --json > loss.js
 		Args: noArguments,
 	}
 	set := config.New()
+	set.ResumeFlag = "--run"
 	cmd.Flags().StringVar(&set.Resume, "run", "", "`folder` of the run, or FOLDER@best, FOLDER@last or FOLDER@1200")
 	asJSON := jsonFlag(cmd)
 	return withSet(cmd, set, evaluated, func(cmd *cobra.Command, set *config.Set, _ []string) error {
