@@ -58,6 +58,7 @@ var rules = []rule{
 	{folder: "host/place", own: []string{"gpu", "gpu/cuda", "host/config", "host/report", "shared/hint"}, noCgo: true},
 	{folder: "host/record", own: []string{"gpu", "host/batch", "host/catalog", "host/config", "host/dataset", "host/disk", "host/event", "host/place", "host/precision", "host/report", "host/schedule", "host/train", "shared/manifest", "shared/visible"}, noCgo: true},
 	{folder: "host/report", own: []string{"host/disk", "host/event", "host/pipeline", "host/stat", "shared..."}, others: []string{"github.com/vbauerster/mpb/v8"}, noCgo: true},
+	{folder: "host/config/configtest", own: []string{"host/config"}, noCgo: true},
 	{folder: "host/report/screentest", others: []string{"golang.org/x/sys/"}},
 	{folder: "host/supervise", own: []string{"host/catalog", "shared..."}, others: plugin, noCgo: true},
 	{folder: "host/trace", own: []string{"host/disk", "host/pipeline"}, noCgo: true},

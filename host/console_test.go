@@ -9,7 +9,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/xtts-host/xtts-host/host/config"
+	"github.com/xtts-host/xtts-host/host/config/configtest"
 	"github.com/xtts-host/xtts-host/host/exit"
 	"github.com/xtts-host/xtts-host/host/report/screentest"
 )
@@ -29,11 +29,8 @@ func TestTerminal(t *testing.T) {
 			})
 		}
 	})
-	set := config.New()
 	dir := filepath.Join(t.TempDir(), "run")
-	if err := set.Parse([]string{"--plugins", plugins, "--graph", pico, "--batch-size", "4", "--run-dir", dir, "--num-workers", "1"}, nil); err != nil {
-		t.Fatal(err)
-	}
+	set := configtest.Parse(t, "--plugins", plugins, "--graph", pico, "--batch-size", "4", "--run-dir", dir, "--num-workers", "1")
 	err := Run(t.Context(), set, Console{Out: out, Err: out, Terminal: true, ErrTerminal: true, Stop: stop})
 	if exit.Code(err) != 130 {
 		t.Fatalf("exit status %d: %v", exit.Code(err), err)

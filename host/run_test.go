@@ -22,6 +22,7 @@ import (
 	"time"
 
 	"github.com/xtts-host/xtts-host/host/config"
+	"github.com/xtts-host/xtts-host/host/config/configtest"
 	"github.com/xtts-host/xtts-host/host/exit"
 	"github.com/xtts-host/xtts-host/host/report"
 	"github.com/xtts-host/xtts-host/ortgraphs/ort/orttest"
@@ -330,10 +331,7 @@ func TestResumeRefusesAnotherRun(t *testing.T) {
 func TestCancelledRunLeavesNothing(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 900*time.Millisecond)
 	defer cancel()
-	set := config.New()
-	if err := set.Parse([]string{"--plugins", plugins, "--graph", pico, "--train-data", clips, "--batch-size", "4", "--run-dir", filepath.Join(t.TempDir(), "run")}, nil); err != nil {
-		t.Fatal(err)
-	}
+	set := configtest.Parse(t, "--plugins", plugins, "--graph", pico, "--train-data", clips, "--batch-size", "4", "--run-dir", filepath.Join(t.TempDir(), "run"))
 	err := Run(ctx, set, Console{Out: io.Discard, Err: io.Discard})
 	if err == nil {
 		t.Error("a cancelled run has no error")

@@ -7,7 +7,7 @@ import (
 
 	"github.com/xtts-host/xtts-host/gpu"
 	"github.com/xtts-host/xtts-host/gpu/gputest"
-	"github.com/xtts-host/xtts-host/host/config"
+	"github.com/xtts-host/xtts-host/host/config/configtest"
 	"github.com/xtts-host/xtts-host/host/place"
 )
 
@@ -60,12 +60,12 @@ func TestFindPlacements(t *testing.T) {
 		{"", "7", 2, "CUDA_VISIBLE_DEVICES"},
 	} {
 		t.Setenv("CUDA_VISIBLE_DEVICES", c.visible)
-		_, err := findPlacements(*settings(t, strings.Fields(c.args)...), cards(c.cards))
+		_, err := findPlacements(configtest.Parse(t, strings.Fields(c.args)...).Config, cards(c.cards))
 		if err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s, visible %s: %v, want %s", c.args, c.visible, err, c.want)
 		}
 	}
-	s, err := findPlacements(*settings(t, "--device", "cpu"), cards(2))
+	s, err := findPlacements(configtest.Parse(t, "--device", "cpu").Config, cards(2))
 	if err != nil || s.name != OnCPU || len(s.gpus) > 0 {
 		t.Errorf("%+v, %v", s, err)
 	}
@@ -76,14 +76,4 @@ func cards(n int) func() (gpu.Inventory, error) {
 	return func() (gpu.Inventory, error) {
 		return &gputest.Inventory{Version: gpu.Driver{Version: "580"}, Cards: gputest.Cards(n, 24576*gpu.MB)}, nil
 	}
-}
-
-// settings parses a command line.
-func settings(t *testing.T, args ...string) *config.Config {
-	t.Helper()
-	set := config.New()
-	if err := set.Parse(args, nil); err != nil {
-		t.Fatal(err)
-	}
-	return &set.Config
 }

@@ -9,19 +9,9 @@ import (
 
 	"github.com/xtts-host/xtts-host/gpu"
 	"github.com/xtts-host/xtts-host/gpu/gputest"
-	"github.com/xtts-host/xtts-host/host/config"
+	"github.com/xtts-host/xtts-host/host/config/configtest"
 	"github.com/xtts-host/xtts-host/shared/hint"
 )
-
-// settings reads a command line.
-func settings(t *testing.T, args ...string) *config.Config {
-	t.Helper()
-	set := config.New()
-	if err := set.Parse(args, nil); err != nil {
-		t.Fatal(err)
-	}
-	return &set.Config
-}
 
 // cards opens a machine of n cards of 24 GB.
 func cards(n int) func() (gpu.Inventory, error) {
@@ -46,7 +36,7 @@ func TestPlaceInBuildWithoutCUDA(t *testing.T) {
 		{"--data-gpu 1", 4, "--data-gpu 1: --model-gpu is missing"},
 		{"--device cpu", 4, ""},
 	} {
-		p, err := Find(settings(t, strings.Fields(tt.args)...), cards(tt.cards))
+		p, err := Find(&configtest.Parse(t, strings.Fields(tt.args)...).Config, cards(tt.cards))
 		switch {
 		case tt.want == "" && (err != nil || !p.Model.OnCPU() || !p.Data.OnCPU()):
 			t.Errorf("%s: %+v, %v", tt.args, p, err)
@@ -61,10 +51,10 @@ func TestPlaceInBuildWithoutCUDA(t *testing.T) {
 // TestPlaceOnCPUAsksNoDriver checks that --device cpu works with a broken driver.
 func TestPlaceOnCPUAsksNoDriver(t *testing.T) {
 	broken := func() (gpu.Inventory, error) { return nil, errors.New("broken") }
-	if _, err := Find(settings(t, "--device", "cpu"), broken); err != nil {
+	if _, err := Find(&configtest.Parse(t, "--device", "cpu").Config, broken); err != nil {
 		t.Error(err)
 	}
-	if _, err := Find(settings(t), broken); err == nil || err.Error() != "broken" {
+	if _, err := Find(&configtest.Parse(t).Config, broken); err == nil || err.Error() != "broken" {
 		t.Errorf("error %v", err)
 	}
 }
@@ -93,7 +83,7 @@ func TestLines(t *testing.T) {
 			"GPU 0 (Fake GPU, GPU-a0000000-0000-0000-0000-000000000000) -> model: training and evaluation; held to 16465 of 24576MB",
 		}},
 	} {
-		c := settings(t, append(strings.Fields(tt.args), "--threads", "3")...)
+		c := &configtest.Parse(t, append(strings.Fields(tt.args), "--threads", "3")...).Config
 		p, err := Find(c, cards(tt.cards))
 		if err != nil && !errors.Is(err, gpu.ErrNotBuilt) {
 			t.Fatal(err)

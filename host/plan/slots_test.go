@@ -3,7 +3,7 @@ package plan
 import (
 	"testing"
 
-	"github.com/xtts-host/xtts-host/host/config"
+	"github.com/xtts-host/xtts-host/host/config/configtest"
 	"github.com/xtts-host/xtts-host/host/limits"
 )
 
@@ -19,10 +19,7 @@ func TestRingRoom(t *testing.T) {
 		{limits.Limits{Memory: 100 << 20}, 50 << 20, "half of the machine's memory (100 MiB)"},
 		{limits.Limits{Memory: 1 << 30, Container: 80 << 20}, 40 << 20, "half of the container's memory limit (80 MiB)"},
 	} {
-		set := config.New()
-		if err := set.Parse([]string{"--ring-memory", "64MiB"}, nil); err != nil {
-			t.Fatal(err)
-		}
+		set := configtest.Parse(t, "--ring-memory", "64MiB")
 		d := NewDraft(set)
 		d.limits = tt.limits
 		if room, why := d.ringRoom(); room != tt.room || why != tt.why {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/xtts-host/xtts-host/host/config"
+	"github.com/xtts-host/xtts-host/host/config/configtest"
 	"github.com/xtts-host/xtts-host/host/exit"
 	"github.com/xtts-host/xtts-host/host/report"
 )
@@ -19,10 +20,7 @@ import (
 // are refused for and remove.
 func TestStartsThatShareAFolder(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "run")
-	set := config.New()
-	if err := set.Parse([]string{"--run-dir", dir}, nil); err != nil {
-		t.Fatal(err)
-	}
+	set := configtest.Parse(t, "--run-dir", dir)
 	var holders atomic.Int32
 	var starts sync.WaitGroup
 	for i := range 8 {
@@ -62,10 +60,7 @@ func TestStartsThatShareAFolder(t *testing.T) {
 // TestFolderOfARunThatEnded is refused with the lock held, and stays.
 func TestFolderOfARunThatEnded(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "run")
-	set := config.New()
-	if err := set.Parse([]string{"--run-dir", dir}, nil); err != nil {
-		t.Fatal(err)
-	}
+	set := configtest.Parse(t, "--run-dir", dir)
 	f, err := Claim(set, time.Now())
 	if err != nil {
 		t.Fatal(err)
@@ -93,10 +88,7 @@ func TestFolderThatIsNone(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, path := range []string{file, link} {
-		set := config.New()
-		if err := set.Parse([]string{"--run-dir", path}, nil); err != nil {
-			t.Fatal(err)
-		}
+		set := configtest.Parse(t, "--run-dir", path)
 		if _, err := Claim(set, time.Now()); err == nil || !strings.Contains(err.Error(), "run folder: mkdir "+path) {
 			t.Errorf("%s: %v", path, err)
 		}
