@@ -187,6 +187,7 @@ func (s *saver) state() checkpoint.State {
 		EvaluatedStep: p.EvaluatedStep, Samples: s.samples, Frames: s.frames,
 		Quarantine: s.quarantine.List(), Hashes: r.plan.Hashes,
 	}
+	state.Speakers, state.Languages = r.plan.Data.Names()
 	if state.Schedule.Name == schedule.Plateau {
 		state.Plateau = &p.Plateau
 	}

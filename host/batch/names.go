@@ -13,13 +13,19 @@ type names struct {
 	Languages []string `json:"languages"`
 }
 
-// WriteNames writes speakers.json: the speakers and languages by number, those of the training data first.
-func (d Data) WriteNames(dir string) error {
+// Names returns the speakers and languages by number, those of the training data first.
+func (d Data) Names() (speakers, languages []string) {
 	ix := d.Train.Index
 	if d.Val != nil {
 		ix = d.Val.Index // it begins with the names of the training data
 	}
-	text, err := json.MarshalIndent(names{ix.Speakers, ix.Languages}, "", " ")
+	return ix.Speakers, ix.Languages
+}
+
+// WriteNames writes speakers.json.
+func (d Data) WriteNames(dir string) error {
+	speakers, languages := d.Names()
+	text, err := json.MarshalIndent(names{speakers, languages}, "", " ")
 	if err != nil {
 		return err
 	}

@@ -49,6 +49,10 @@ type State struct {
 	Best *Best `json:"best,omitempty"`
 	// Quarantine lists the rows of the training data that are left out, in any order.
 	Quarantine []Quarantined `json:"quarantine,omitempty"`
+	// Speakers and Languages are the names that the model knows by number: the place in the list. A checkpoint of an
+	// older program has neither.
+	Speakers  []string `json:"speakers,omitempty"`
+	Languages []string `json:"languages,omitempty"`
 	// Hashes names what changes numbers: graph, features, data, pipeline, ... Values are hashes or plain texts.
 	Hashes map[string]string `json:"hashes"`
 }

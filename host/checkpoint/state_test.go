@@ -17,7 +17,8 @@ func someState(step int64) State {
 		Samples:  16 * step, Frames: 4000 * step,
 		Best:       &Best{Step: 1, Loss: 1.25},
 		Quarantine: []Quarantined{{"LJ001-0001", "no <audio> & no text"}, {"LJ001-0002", "truncated"}},
-		Hashes:     map[string]string{"graph": strings.Repeat("ab", 32), "batch_size": "16"},
+		Speakers:   []string{"", "anna", "Ödön"}, Languages: []string{"en", "fa"},
+		Hashes: map[string]string{"graph": strings.Repeat("ab", 32), "batch_size": "16"},
 	}
 }
 

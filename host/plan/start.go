@@ -32,8 +32,10 @@ func (d *Draft) FindStart(context.Context) (err error) {
 		if err := d.openResumed(); err != nil {
 			return fmt.Errorf("%s %s: %w", d.set.ResumeFlag, c.Resume, err)
 		}
+		speakers, languages := d.Data.Train.Index.Numbered(d.Stages.Resolved.Dataset)
 		d.Start.Change, err = resume.Decide(resume.Config{
 			Folder: c.Resume, Checkpoint: d.Start.Resumed, Now: d.Hashes, Allow: c.Allow,
+			Speakers: speakers, Languages: languages,
 			Parameters: d.Bundle.Manifest.Parameters, Moments: d.moments(), Length: func() int64 { return d.Source().Total() },
 		})
 		if err != nil {

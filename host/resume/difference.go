@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"unicode"
 
@@ -216,4 +217,20 @@ func parameters(saved checkpoint.Weights, bundle []manifest.Parameter) []Differe
 		is["parameters/"+p.Name] = fmt.Sprint(p.Shape)
 	}
 	return compare(was, is)
+}
+
+// renumbered lists the names that have another number, which is their place in the list. A name that only one of the
+// lists has keeps no number: new data may add names and leave some out.
+func renumbered(kind string, was, is []string) []Difference {
+	numbers := make(map[string]int, len(was))
+	for number, name := range was {
+		numbers[name] = number
+	}
+	var out []Difference
+	for number, name := range is {
+		if old, ok := numbers[name]; ok && old != number {
+			out = append(out, Difference{kind + "/" + shown(cmp.Or(name, "(no name)")), strconv.Itoa(old), strconv.Itoa(number)})
+		}
+	}
+	return out
 }

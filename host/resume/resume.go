@@ -23,6 +23,8 @@ type Config struct {
 	Checkpoint *checkpoint.Checkpoint
 	// Now names what changes numbers, as State.Hashes does for the checkpoint.
 	Now map[string]string
+	// Speakers and Languages are the names of the training data that the weights know by number.
+	Speakers, Languages []string
 	// Allow lists the settings that may change: --allow.
 	Allow []string
 	// Parameters are those of the bundle, and Moments the tensors of the optimizer's state that the run needs.
@@ -64,6 +66,8 @@ func Decide(c Config) (*Decision, error) {
 	if state.Hashes["graph"] != c.Now["graph"] {
 		found = append(found, parameters(c.Checkpoint.Weights, c.Parameters)...)
 	}
+	found = append(found, renumbered("speakers", state.Speakers, c.Speakers)...)
+	found = append(found, renumbered("languages", state.Languages, c.Languages)...)
 	d := &Decision{Step: state.Step, Changes: found}
 	var refused []Difference
 	needed := map[string]bool{}

@@ -22,6 +22,7 @@ func saved(t *testing.T) Config {
 	state := checkpoint.State{
 		Step: 96, OptimizerStep: 95, Epoch: 2, Batch: 5, Hashes: began(), Schedule: schedule.Schedule{Name: "cosine", TotalSteps: 300},
 		Best: &checkpoint.Best{Step: 50, Loss: 1}, Quarantine: []checkpoint.Quarantined{{ID: "a", Reason: "silent"}},
+		Speakers: []string{"", "ben", "anna"}, Languages: []string{"en"},
 	}
 	weights := []checkpoint.Tensor{{Name: "w", Shape: []int{1}, Data: make([]byte, 4)}, {Name: "v", Shape: []int{1}, Data: make([]byte, 4)}}
 	moments := []checkpoint.Tensor{{Name: "exp_avg.w", Shape: []int{1}, Data: make([]byte, 4)}}
@@ -86,6 +87,38 @@ func TestRefused(t *testing.T) {
 		if run.Checkpoint.State.Batch != 5 {
 			t.Errorf("%s: refused, and the state has changed", c.name)
 		}
+	}
+}
+
+// TestNumbersStay: a speaker or a language keeps its number. New names may follow, and old ones may be missing.
+func TestNumbersStay(t *testing.T) {
+	for _, c := range []struct {
+		speakers, languages []string
+		want                string
+	}{
+		{nil, nil, ""},
+		{[]string{"", "ben", "anna"}, []string{"en"}, ""},
+		{[]string{"", "cid", "anna", "new"}, []string{"en", "fa"}, ""},
+		{[]string{"", "anna", "new"}, []string{"fa", "en"}, "\n  speakers/anna: 2 -> 1\n  languages/en: 0 -> 1"},
+		{[]string{"new", ""}, nil, "\n  speakers/(no name): 0 -> 1"},
+	} {
+		run := saved(t)
+		run.Allow, run.Now["data"] = []string{"data"}, "x"
+		run.Speakers, run.Languages = c.speakers, c.languages
+		_, err := Decide(run)
+		switch _, refused := errors.AsType[*RefusedError](err); {
+		case c.want == "" && err != nil, c.want != "" && !refused:
+			t.Errorf("%q: %v", c.speakers, err)
+		case refused && !strings.HasSuffix(err.Error(), "other settings:"+c.want):
+			t.Errorf("%q: %v, want %s", c.speakers, err, c.want)
+		case refused && !strings.Contains(hint.Of(err), "speakers can never change: the weights know each by its number"):
+			t.Errorf("hint %s", hint.Of(err))
+		}
+	}
+	run := saved(t)
+	run.Checkpoint.State.Speakers, run.Speakers = nil, []string{"ben"}
+	if _, err := Decide(run); err != nil {
+		t.Errorf("a checkpoint of an older program: %v", err)
 	}
 }
 

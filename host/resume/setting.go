@@ -17,6 +17,8 @@ var settings = map[string]setting{
 	"features":   {never: "the model was trained on features of another kind"},
 	"optimizer":  {never: "the state of one optimizer means nothing to another"},
 	"parameters": {never: "the weights of the checkpoint do not fit"},
+	"speakers":   {never: "the weights know each by its number; list clips of the known ones first, in the order of speakers.json"},
+	"languages":  {never: "the weights know each by its number; list clips of the known ones first, in the order of speakers.json"},
 	"ranks":      {never: "rows and random numbers are divided by rank"},
 }
 

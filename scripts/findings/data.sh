@@ -71,3 +71,21 @@ numbered-voices() {
   train --train-data data --graph builtin:myxtts-multispeaker --max-steps 1 --run-dir run
   python3 -c "import json; assert json.load(open('run/speakers.json')) == {'speakers': ['anna'], 'languages': ['en']}"
 }
+
+# voices-of-a-checkpoint: each checkpoint names the speakers by number, and no resume may change a number
+voices-of-a-checkpoint() {
+  clips data 8 1
+  mkdir data/wavs/anna data/wavs/ben
+  mv data/wavs/clip0000[0-3].wav data/wavs/anna
+  mv data/wavs/clip0000[4-7].wav data/wavs/ben
+  sed 's/^clip/anna\/clip/' data/metadata.csv | head -4 >anna
+  sed 's/^clip/ben\/clip/' data/metadata.csv | tail -4 >ben
+  cat anna ben >data/metadata.csv
+  train --train-data data --graph builtin:myxtts-multispeaker --max-steps 1 --run-dir run
+  cp -r run/checkpoints/step-000001 copy
+  python3 -c "import json; s = json.load(open('copy/state.json')); assert (s['speakers'], s['languages']) == (['anna', 'ben'], ['en'])"
+  cat ben anna >data/metadata.csv
+  refused 2 train --resume run --allow data --max-steps 2
+  says 'speakers/anna: 0 -> 1'
+  says 'speakers/ben: 1 -> 0'
+}
