@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"syscall"
@@ -17,6 +18,7 @@ import (
 	"google.golang.org/protobuf/reflect/protodesc"
 	"google.golang.org/protobuf/types/descriptorpb"
 
+	"github.com/xtts-host/xtts-host/host/exit"
 	"github.com/xtts-host/xtts-host/host/report"
 	"github.com/xtts-host/xtts-host/shared/stagepb"
 )
@@ -170,6 +172,20 @@ func TestPythonPlugin(t *testing.T) {
 			t.Errorf("processes left: %v", left)
 		}
 	})
+}
+
+// TestPythonError: an exception is an error with its line and the clips of the batch, and the log has the stack.
+func TestPythonError(t *testing.T) {
+	folder := pythonPlugins(t)
+	editFile(t, filepath.Join(folder, "gain", "plugin.py"), "waveform[row, :length] *= self.factor", "raise ValueError('too loud')")
+	dir, err := trainPico(t, Console{}, "--plugins", folder, "--config", gainPipeline(t, 1, 12))
+	if exit.Code(err) != 4 || !regexp.MustCompile(`stage gain failed: ValueError: too loud \(plugin\.py:\d+; clips [A-Z]/\d+, [^)]*\)`).MatchString(err.Error()) {
+		t.Errorf("exit status %d: %v", exit.Code(err), err)
+	}
+	log, err := os.ReadFile(filepath.Join(dir, "log.jsonl"))
+	if err != nil || !bytes.Contains(log, []byte("Traceback (most recent call last)")) {
+		t.Errorf("the log has no stack: %v\n%s", err, log)
+	}
 }
 
 // pythonProcesses are the children that run the plugin.

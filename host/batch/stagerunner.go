@@ -41,6 +41,7 @@ type processes interface {
 // attempts is what a stage runner records of the batch in a slot. Only the goroutine of the slot uses it.
 type attempts struct {
 	keys   []byte
+	ids    []string
 	kept   []byte  // values that the stage must not change
 	failed int     // calls in a row
 	ended  int     // processes since its last successful call that ended during it, or were ended for its result
@@ -58,7 +59,7 @@ const maxEnds = 5
 func newStageRunner(c *common, pool processes, plugin string, instance catalog.Instance, batchSize int, log *slog.Logger) *stageRunner {
 	s := &stageRunner{common: c, pool: pool, plugin: plugin, instance: instance, log: log, attempts: make([]attempts, c.ring.Slots())}
 	for i := range s.attempts {
-		s.attempts[i].keys = make([]byte, batchSize*stage.KeySize)
+		s.attempts[i].keys, s.attempts[i].ids = make([]byte, batchSize*stage.KeySize), make([]string, batchSize)
 	}
 	for i := range c.layouts {
 		s.outputs = append(s.outputs, newOutputs(instance, &c.layouts[i]))
@@ -118,11 +119,12 @@ func (s *stageRunner) Process(ctx context.Context, b *pipeline.Batch) (_ []pipel
 // what else than its outputs it wrote.
 func (s *stageRunner) call(ctx context.Context, b *pipeline.Batch, a *attempts) (supervise.Result, error) {
 	out := &s.outputs[b.Bucket]
-	s.fillKeys(a.keys, b)
+	s.nameRows(a, b)
 	s.proof.begin(b.Slot, out)
 	a.kept = out.save(s.ring.Slot(b.Slot), a.kept[:0])
 	res, err := s.pool.Call(ctx, supervise.Request{
-		Instance: s.instance.Index, Slot: b.Slot, Bucket: b.Bucket, Epoch: int64(b.Epoch), Step: b.Step, RowKeys: a.keys, Order: b.Order(),
+		Instance: s.instance.Index, Slot: b.Slot, Bucket: b.Bucket, Epoch: int64(b.Epoch), Step: b.Step, RowKeys: a.keys, ClipIDs: a.ids,
+		Order: b.Order(),
 	})
 	if why := s.proof.end(b.Slot, out, err == nil && len(res.Bad) == 0); why != nil {
 		return res, supervise.Violation(s.plugin, fmt.Errorf("%w (%s)", why, s.describe(b)))
@@ -168,14 +170,16 @@ func (s *stageRunner) describe(b *pipeline.Batch) string {
 	return text
 }
 
-// fillKeys writes the key of each row.
-func (s *stageRunner) fillKeys(keys []byte, b *pipeline.Batch) {
+// nameRows writes the key and the clip of each row.
+func (s *stageRunner) nameRows(a *attempts, b *pipeline.Batch) {
 	rows := s.data.of(b).Index.Rows
-	clear(keys)
+	clear(a.keys)
+	clear(a.ids)
 	for i, row := range b.Rows {
 		if row >= 0 {
-			key := dataset.RowKey(s.seed, b.Epoch, rows[row].ID, s.instance.Name)
-			copy(keys[i*stage.KeySize:], key[:])
+			a.ids[i] = rows[row].ID
+			key := dataset.RowKey(s.seed, b.Epoch, a.ids[i], s.instance.Name)
+			copy(a.keys[i*stage.KeySize:], key[:])
 		}
 	}
 }

@@ -23,9 +23,11 @@ type fakePool struct {
 	call    func(slot int) (supervise.Result, error)
 	workers int
 	kicked  []string
+	clips   []string // of the last request
 }
 
 func (p *fakePool) Call(_ context.Context, req supervise.Request) (supervise.Result, error) {
+	p.clips = slices.Clone(req.ClipIDs)
 	return p.call(req.Slot)
 }
 func (p *fakePool) Kick(id supervise.ProcessID, reason string) {
@@ -136,5 +138,23 @@ func TestProcessThatDamagesManyEmptyRows(t *testing.T) {
 	value = 0
 	if _, _, err := s.Process(t.Context(), b); err != nil {
 		t.Errorf("a sound attempt: %v", err)
+	}
+}
+
+// TestCallNamesClips: a plugin gets the ids of the list for its messages, and none for an empty row.
+func TestCallNamesClips(t *testing.T) {
+	r := fakeCommon(t, 1)
+	r.data.Train.Index.Rows = []dataset.Row{{ID: "A/0001"}, {ID: "B/0002"}}
+	pool := &fakePool{call: func(int) (supervise.Result, error) { return supervise.Result{}, nil }}
+	s := newStageRunner(r, pool, "mix-plugin", catalog.Instance{Name: "mix"}, 3, slog.New(slog.DiscardHandler))
+	for _, c := range []struct {
+		rows []int32
+		want []string
+	}{{[]int32{1, -1, 0}, []string{"B/0002", "", "A/0001"}}, {[]int32{-1, -1, -1}, []string{"", "", ""}}} {
+		b := &pipeline.Batch{Rows: c.rows}
+		r.guards.begin(b)
+		if _, _, err := s.Process(t.Context(), b); err != nil || !slices.Equal(pool.clips, c.want) {
+			t.Errorf("rows %v: clips %q, want %q; %v", c.rows, pool.clips, c.want, err)
+		}
 	}
 }

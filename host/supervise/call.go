@@ -23,6 +23,8 @@ type Request struct {
 	Order uint64
 	// RowKeys holds 16 bytes for each row of the batch. Call reads it before it returns and does not keep it.
 	RowKeys []byte
+	// ClipIDs names the clip of each row, for the plugin's messages. Call treats it like RowKeys.
+	ClipIDs []string
 }
 
 // Result is a stage's answer.
@@ -73,7 +75,7 @@ func (c *call) stage() string {
 func (p *process) do(ctx context.Context, req *Request, limit time.Duration) (outcome, bool) {
 	c := calls.Get().(*call)
 	c.msg.Instance, c.msg.Slot, c.msg.Bucket = uint32(req.Instance), uint32(req.Slot), uint32(req.Bucket)
-	c.msg.Epoch, c.msg.Step, c.msg.RowKeys = req.Epoch, req.Step, req.RowKeys
+	c.msg.Epoch, c.msg.Step, c.msg.RowKeys, c.msg.ClipIds = req.Epoch, req.Step, req.RowKeys, req.ClipIDs
 	c.rows, c.proc, c.limit = len(req.RowKeys)/stage.KeySize, p, limit
 	if !p.register(c) {
 		return outcome{}, false
@@ -101,7 +103,7 @@ func (p *process) do(ctx context.Context, req *Request, limit time.Duration) (ou
 
 // release makes the call available for reuse, unless its timer has fired: then expire may still use it.
 func (c *call) release() {
-	c.msg.RowKeys = nil
+	c.msg.RowKeys, c.msg.ClipIds = nil, nil
 	if c.timer.Stop() {
 		c.proc = nil
 		calls.Put(c)

@@ -54,3 +54,9 @@ host-killed() { gotest ./host/supervise TestHostIsKilled; }
 
 # batch-named: crash loops and failed batches name step, batch and clips
 batch-named() { gotest ./host/batch TestBatchThatEndsEveryProcess; }
+
+# clip-ids: a call names the clips of its rows; the Python example has them and the line in its errors, and logs the stack
+clip-ids() {
+  gotest ./host/batch TestCallNamesClips
+  gotest ./host TestPythonError
+}

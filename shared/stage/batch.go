@@ -74,6 +74,15 @@ func (b *Batch) Key(row int) [KeySize]byte {
 	return [KeySize]byte(b.call.RowKeys[row*KeySize : (row+1)*KeySize])
 }
 
+// Clip returns the id of a row's clip as the data set's list names it, for messages. It is empty for an empty row, and
+// from a host that does not send ids. Draw random numbers from Rand, not from the id.
+func (b *Batch) Clip(row int) string {
+	if row >= len(b.call.ClipIds) {
+		return ""
+	}
+	return b.call.ClipIds[row]
+}
+
 // Rand returns the random generator of a row: ChaCha8 seeded with the row's key and 16 zero bytes. All calls for a row
 // within one Process return the same generator, which continues its sequence. Different goroutines may use the
 // generators of different rows.

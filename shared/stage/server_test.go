@@ -151,7 +151,7 @@ func testBatch() (*Batch, []byte) {
 	}
 	b := new(Batch)
 	keys := append(bytes.Repeat([]byte{1}, KeySize), bytes.Repeat([]byte{2}, KeySize)...)
-	b.reset(&stagepb.Call{Bucket: 4, Step: 7, Epoch: 2, RowKeys: keys}, p, slot)
+	b.reset(&stagepb.Call{Bucket: 4, Step: 7, Epoch: 2, RowKeys: keys, ClipIds: []string{"A/0001"}}, p, slot)
 	return b, slot
 }
 
@@ -171,6 +171,9 @@ func TestBatchViews(t *testing.T) {
 	}
 	if b.Rows() != 2 || b.Step() != 7 || b.Epoch() != 2 || b.Bucket() != 4 || b.Pad("port_wave") != -1 || b.Shape("port_wave")[1] != 4 {
 		t.Error("the batch differs from the call")
+	}
+	if b.Clip(0) != "A/0001" || b.Clip(1) != "" { // an older host sends none
+		t.Errorf("clips %q and %q", b.Clip(0), b.Clip(1))
 	}
 	for name, f := range map[string]func(){
 		`port "nothing" is not bound`:    func() { b.Float32("nothing") },

@@ -525,6 +525,7 @@ type Call struct {
 	Epoch         int64                  `protobuf:"varint,5,opt,name=epoch,proto3" json:"epoch,omitempty"`
 	Step          int64                  `protobuf:"varint,6,opt,name=step,proto3" json:"step,omitempty"`
 	RowKeys       []byte                 `protobuf:"bytes,7,opt,name=row_keys,json=rowKeys,proto3" json:"row_keys,omitempty"` // 16 bytes per row, in the rows' order
+	ClipIds       []string               `protobuf:"bytes,8,rep,name=clip_ids,json=clipIds,proto3" json:"clip_ids,omitempty"` // one per row, in the rows' order, as the list of clips names them; empty for empty rows
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -604,6 +605,13 @@ func (x *Call) GetStep() int64 {
 func (x *Call) GetRowKeys() []byte {
 	if x != nil {
 		return x.RowKeys
+	}
+	return nil
+}
+
+func (x *Call) GetClipIds() []string {
+	if x != nil {
+		return x.ClipIds
 	}
 	return nil
 }
@@ -1030,7 +1038,7 @@ const file_stage_proto_rawDesc = "" +
 	"\rAttachRequest\x12\x14\n" +
 	"\x05slots\x18\x01 \x01(\rR\x05slots\x12\x1b\n" +
 	"\tslot_size\x18\x02 \x01(\x04R\bslotSize\"\x10\n" +
-	"\x0eAttachResponse\"\xa3\x01\n" +
+	"\x0eAttachResponse\"\xbe\x01\n" +
 	"\x04Call\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\x04R\x02id\x12\x1a\n" +
 	"\binstance\x18\x02 \x01(\rR\binstance\x12\x12\n" +
@@ -1038,7 +1046,8 @@ const file_stage_proto_rawDesc = "" +
 	"\x06bucket\x18\x04 \x01(\rR\x06bucket\x12\x14\n" +
 	"\x05epoch\x18\x05 \x01(\x03R\x05epoch\x12\x12\n" +
 	"\x04step\x18\x06 \x01(\x03R\x04step\x12\x19\n" +
-	"\brow_keys\x18\a \x01(\fR\arowKeys\"\x82\x01\n" +
+	"\brow_keys\x18\a \x01(\fR\arowKeys\x12\x19\n" +
+	"\bclip_ids\x18\b \x03(\tR\aclipIds\"\x82\x01\n" +
 	"\x06Result\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\x04R\x02id\x120\n" +
 	"\bbad_rows\x18\x02 \x03(\v2\x15.xtts.stage.v1.BadRowR\abadRows\x12\x14\n" +

@@ -15,6 +15,7 @@ import signal
 import sys
 import threading
 import time
+import traceback
 from concurrent import futures
 
 if os.environ.get("XTTS_HOST_PLUGIN") != "9c1f6c0e5d7a4b61":
@@ -111,7 +112,10 @@ class Plugin(StageServicer):
             slot = memoryview(self.ring)[call.slot * self.slot_size:][:self.slot_size]
             self.instances[call.instance].apply(call, slot)
         except Exception as e:
-            result.error = f"{type(e).__name__}: {e}"
+            where = traceback.extract_tb(e.__traceback__)[-1]
+            clips = ", ".join(filter(None, call.clip_ids))  # of a host that does not send them: none
+            result.error = f"{type(e).__name__}: {e} ({os.path.basename(where.filename)}:{where.lineno}; clips {clips or 'unknown'})"
+            traceback.print_exc()  # the host logs what is written to the standard error
             self.failed += 1
         self.calls += 1
         result.nanoseconds = time.perf_counter_ns() - began

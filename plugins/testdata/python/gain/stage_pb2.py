@@ -24,7 +24,7 @@ _sym_db = _symbol_database.Default()
 
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x0bstage.proto\x12\rxtts.stage.v1\"\r\n\x0bInfoRequest\"+\n\x0cInfoResponse\x12\n\n\x02id\x18\x01 \x01(\t\x12\x0f\n\x07version\x18\x02 \x01(\t\"\x91\x02\n\x10\x43onfigureRequest\x12*\n\tinstances\x18\x01 \x03(\x0b\x32\x17.xtts.stage.v1.Instance\x12&\n\x07layouts\x18\x02 \x03(\x0b\x32\x15.xtts.stage.v1.Layout\x12\x15\n\rfeatures_json\x18\x03 \x01(\t\x12\x39\n\x05\x66iles\x18\x04 \x03(\x0b\x32*.xtts.stage.v1.ConfigureRequest.FilesEntry\x12\x13\n\x0b\x64\x65vice_uuid\x18\x05 \x01(\t\x12\x14\n\x0cmemory_limit\x18\x06 \x01(\x04\x1a,\n\nFilesEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\"\x87\x02\n\x08Instance\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\r\n\x05stage\x18\x02 \x01(\t\x12\x13\n\x0b\x63onfig_json\x18\x03 \x01(\t\x12\x33\n\x06inputs\x18\x04 \x03(\x0b\x32#.xtts.stage.v1.Instance.InputsEntry\x12\x35\n\x07outputs\x18\x05 \x03(\x0b\x32$.xtts.stage.v1.Instance.OutputsEntry\x1a-\n\x0bInputsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\x1a.\n\x0cOutputsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\"0\n\x06Layout\x12&\n\x07tensors\x18\x01 \x03(\x0b\x32\x15.xtts.stage.v1.Tensor\"Q\n\x06Tensor\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\r\n\x05\x64type\x18\x02 \x01(\t\x12\r\n\x05shape\x18\x03 \x03(\x04\x12\x0b\n\x03pad\x18\x04 \x01(\x01\x12\x0e\n\x06offset\x18\x05 \x01(\x04\"\x13\n\x11\x43onfigureResponse\"1\n\rAttachRequest\x12\r\n\x05slots\x18\x01 \x01(\r\x12\x11\n\tslot_size\x18\x02 \x01(\x04\"\x10\n\x0e\x41ttachResponse\"q\n\x04\x43\x61ll\x12\n\n\x02id\x18\x01 \x01(\x04\x12\x10\n\x08instance\x18\x02 \x01(\r\x12\x0c\n\x04slot\x18\x03 \x01(\r\x12\x0e\n\x06\x62ucket\x18\x04 \x01(\r\x12\r\n\x05\x65poch\x18\x05 \x01(\x03\x12\x0c\n\x04step\x18\x06 \x01(\x03\x12\x10\n\x08row_keys\x18\x07 \x01(\x0c\"a\n\x06Result\x12\n\n\x02id\x18\x01 \x01(\x04\x12\'\n\x08\x62\x61\x64_rows\x18\x02 \x03(\x0b\x32\x15.xtts.stage.v1.BadRow\x12\r\n\x05\x65rror\x18\x03 \x01(\t\x12\x13\n\x0bnanoseconds\x18\x04 \x01(\x03\"%\n\x06\x42\x61\x64Row\x12\x0b\n\x03row\x18\x01 \x01(\r\x12\x0e\n\x06reason\x18\x02 \x01(\t\"\x0f\n\rHealthRequest\"2\n\x0eHealthResponse\x12\x0f\n\x07serving\x18\x01 \x01(\x08\x12\x0f\n\x07message\x18\x02 \x01(\t\"\x0e\n\x0c\x44rainRequest\"\x0f\n\rDrainResponse\"\x0e\n\x0cStatsRequest\"A\n\rStatsResponse\x12\r\n\x05\x63\x61lls\x18\x01 \x01(\x04\x12\x0e\n\x06\x66\x61iled\x18\x02 \x01(\x04\x12\x11\n\tin_flight\x18\x03 \x01(\x04\x32\xe9\x03\n\x05Stage\x12?\n\x04Info\x12\x1a.xtts.stage.v1.InfoRequest\x1a\x1b.xtts.stage.v1.InfoResponse\x12N\n\tConfigure\x12\x1f.xtts.stage.v1.ConfigureRequest\x1a .xtts.stage.v1.ConfigureResponse\x12\x45\n\x06\x41ttach\x12\x1c.xtts.stage.v1.AttachRequest\x1a\x1d.xtts.stage.v1.AttachResponse\x12\x39\n\x07Process\x12\x13.xtts.stage.v1.Call\x1a\x15.xtts.stage.v1.Result(\x01\x30\x01\x12\x45\n\x06Health\x12\x1c.xtts.stage.v1.HealthRequest\x1a\x1d.xtts.stage.v1.HealthResponse\x12\x42\n\x05\x44rain\x12\x1b.xtts.stage.v1.DrainRequest\x1a\x1c.xtts.stage.v1.DrainResponse\x12\x42\n\x05Stats\x12\x1b.xtts.stage.v1.StatsRequest\x1a\x1c.xtts.stage.v1.StatsResponseB/Z-github.com/xtts-host/xtts-host/shared/stagepbb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x0bstage.proto\x12\rxtts.stage.v1\"\r\n\x0bInfoRequest\"+\n\x0cInfoResponse\x12\n\n\x02id\x18\x01 \x01(\t\x12\x0f\n\x07version\x18\x02 \x01(\t\"\x91\x02\n\x10\x43onfigureRequest\x12*\n\tinstances\x18\x01 \x03(\x0b\x32\x17.xtts.stage.v1.Instance\x12&\n\x07layouts\x18\x02 \x03(\x0b\x32\x15.xtts.stage.v1.Layout\x12\x15\n\rfeatures_json\x18\x03 \x01(\t\x12\x39\n\x05\x66iles\x18\x04 \x03(\x0b\x32*.xtts.stage.v1.ConfigureRequest.FilesEntry\x12\x13\n\x0b\x64\x65vice_uuid\x18\x05 \x01(\t\x12\x14\n\x0cmemory_limit\x18\x06 \x01(\x04\x1a,\n\nFilesEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\"\x87\x02\n\x08Instance\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\r\n\x05stage\x18\x02 \x01(\t\x12\x13\n\x0b\x63onfig_json\x18\x03 \x01(\t\x12\x33\n\x06inputs\x18\x04 \x03(\x0b\x32#.xtts.stage.v1.Instance.InputsEntry\x12\x35\n\x07outputs\x18\x05 \x03(\x0b\x32$.xtts.stage.v1.Instance.OutputsEntry\x1a-\n\x0bInputsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\x1a.\n\x0cOutputsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\"0\n\x06Layout\x12&\n\x07tensors\x18\x01 \x03(\x0b\x32\x15.xtts.stage.v1.Tensor\"Q\n\x06Tensor\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\r\n\x05\x64type\x18\x02 \x01(\t\x12\r\n\x05shape\x18\x03 \x03(\x04\x12\x0b\n\x03pad\x18\x04 \x01(\x01\x12\x0e\n\x06offset\x18\x05 \x01(\x04\"\x13\n\x11\x43onfigureResponse\"1\n\rAttachRequest\x12\r\n\x05slots\x18\x01 \x01(\r\x12\x11\n\tslot_size\x18\x02 \x01(\x04\"\x10\n\x0e\x41ttachResponse\"\x83\x01\n\x04\x43\x61ll\x12\n\n\x02id\x18\x01 \x01(\x04\x12\x10\n\x08instance\x18\x02 \x01(\r\x12\x0c\n\x04slot\x18\x03 \x01(\r\x12\x0e\n\x06\x62ucket\x18\x04 \x01(\r\x12\r\n\x05\x65poch\x18\x05 \x01(\x03\x12\x0c\n\x04step\x18\x06 \x01(\x03\x12\x10\n\x08row_keys\x18\x07 \x01(\x0c\x12\x10\n\x08\x63lip_ids\x18\x08 \x03(\t\"a\n\x06Result\x12\n\n\x02id\x18\x01 \x01(\x04\x12\'\n\x08\x62\x61\x64_rows\x18\x02 \x03(\x0b\x32\x15.xtts.stage.v1.BadRow\x12\r\n\x05\x65rror\x18\x03 \x01(\t\x12\x13\n\x0bnanoseconds\x18\x04 \x01(\x03\"%\n\x06\x42\x61\x64Row\x12\x0b\n\x03row\x18\x01 \x01(\r\x12\x0e\n\x06reason\x18\x02 \x01(\t\"\x0f\n\rHealthRequest\"2\n\x0eHealthResponse\x12\x0f\n\x07serving\x18\x01 \x01(\x08\x12\x0f\n\x07message\x18\x02 \x01(\t\"\x0e\n\x0c\x44rainRequest\"\x0f\n\rDrainResponse\"\x0e\n\x0cStatsRequest\"A\n\rStatsResponse\x12\r\n\x05\x63\x61lls\x18\x01 \x01(\x04\x12\x0e\n\x06\x66\x61iled\x18\x02 \x01(\x04\x12\x11\n\tin_flight\x18\x03 \x01(\x04\x32\xe9\x03\n\x05Stage\x12?\n\x04Info\x12\x1a.xtts.stage.v1.InfoRequest\x1a\x1b.xtts.stage.v1.InfoResponse\x12N\n\tConfigure\x12\x1f.xtts.stage.v1.ConfigureRequest\x1a .xtts.stage.v1.ConfigureResponse\x12\x45\n\x06\x41ttach\x12\x1c.xtts.stage.v1.AttachRequest\x1a\x1d.xtts.stage.v1.AttachResponse\x12\x39\n\x07Process\x12\x13.xtts.stage.v1.Call\x1a\x15.xtts.stage.v1.Result(\x01\x30\x01\x12\x45\n\x06Health\x12\x1c.xtts.stage.v1.HealthRequest\x1a\x1d.xtts.stage.v1.HealthResponse\x12\x42\n\x05\x44rain\x12\x1b.xtts.stage.v1.DrainRequest\x1a\x1c.xtts.stage.v1.DrainResponse\x12\x42\n\x05Stats\x12\x1b.xtts.stage.v1.StatsRequest\x1a\x1c.xtts.stage.v1.StatsResponseB/Z-github.com/xtts-host/xtts-host/shared/stagepbb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -62,24 +62,24 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_ATTACHREQUEST']._serialized_end=835
   _globals['_ATTACHRESPONSE']._serialized_start=837
   _globals['_ATTACHRESPONSE']._serialized_end=853
-  _globals['_CALL']._serialized_start=855
-  _globals['_CALL']._serialized_end=968
-  _globals['_RESULT']._serialized_start=970
-  _globals['_RESULT']._serialized_end=1067
-  _globals['_BADROW']._serialized_start=1069
-  _globals['_BADROW']._serialized_end=1106
-  _globals['_HEALTHREQUEST']._serialized_start=1108
-  _globals['_HEALTHREQUEST']._serialized_end=1123
-  _globals['_HEALTHRESPONSE']._serialized_start=1125
-  _globals['_HEALTHRESPONSE']._serialized_end=1175
-  _globals['_DRAINREQUEST']._serialized_start=1177
-  _globals['_DRAINREQUEST']._serialized_end=1191
-  _globals['_DRAINRESPONSE']._serialized_start=1193
-  _globals['_DRAINRESPONSE']._serialized_end=1208
-  _globals['_STATSREQUEST']._serialized_start=1210
-  _globals['_STATSREQUEST']._serialized_end=1224
-  _globals['_STATSRESPONSE']._serialized_start=1226
-  _globals['_STATSRESPONSE']._serialized_end=1291
-  _globals['_STAGE']._serialized_start=1294
-  _globals['_STAGE']._serialized_end=1783
+  _globals['_CALL']._serialized_start=856
+  _globals['_CALL']._serialized_end=987
+  _globals['_RESULT']._serialized_start=989
+  _globals['_RESULT']._serialized_end=1086
+  _globals['_BADROW']._serialized_start=1088
+  _globals['_BADROW']._serialized_end=1125
+  _globals['_HEALTHREQUEST']._serialized_start=1127
+  _globals['_HEALTHREQUEST']._serialized_end=1142
+  _globals['_HEALTHRESPONSE']._serialized_start=1144
+  _globals['_HEALTHRESPONSE']._serialized_end=1194
+  _globals['_DRAINREQUEST']._serialized_start=1196
+  _globals['_DRAINREQUEST']._serialized_end=1210
+  _globals['_DRAINRESPONSE']._serialized_start=1212
+  _globals['_DRAINRESPONSE']._serialized_end=1227
+  _globals['_STATSREQUEST']._serialized_start=1229
+  _globals['_STATSREQUEST']._serialized_end=1243
+  _globals['_STATSRESPONSE']._serialized_start=1245
+  _globals['_STATSRESPONSE']._serialized_end=1310
+  _globals['_STAGE']._serialized_start=1313
+  _globals['_STAGE']._serialized_end=1802
 # @@protoc_insertion_point(module_scope)

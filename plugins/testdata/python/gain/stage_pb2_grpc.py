@@ -75,14 +75,14 @@ class StageServicer:
     """Missing associated documentation comment in .proto file."""
 
     def Info(self, request, context):
-        """Who are you? Everything else is in plugin.json.
+        """Identity of the plugin. Everything else is in plugin.json.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def Configure(self, request, context):
-        """Makes the stage instances. An error status refuses the run; its message is shown to the user.
+        """Creates the stage instances. An error status refuses the run; its message is shown to the user.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -109,7 +109,7 @@ class StageServicer:
         raise NotImplementedError('Method not implemented!')
 
     def Drain(self, request, context):
-        """Finish what is in flight, accept nothing more.
+        """Finishes the calls in flight and accepts no more.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
