@@ -43,7 +43,7 @@ var rules = []rule{
 	{folder: "host/config", own: []string{"host/checkpoint", "shared/hint", "shared/manifest", "shared/regular"}, others: []string{"github.com/spf13/pflag", "github.com/goccy/go-yaml"}, noCgo: true},
 	{folder: "host/catalog", own: []string{"shared..."}, noCgo: true},
 	{folder: "host/checkpoint", own: []string{"host/disk", "host/schedule", "ortgraphs/safetensors", "shared..."}, noCgo: true},
-	{folder: "host/dataset", own: []string{"host/dataset...", "shared..."}, others: []string{"gonum.org/v1/gonum/", "github.com/gomlx/go-huggingface/", "golang.org/x/text/", "golang.org/x/sync/"}, noCgo: true},
+	{folder: "host/dataset", own: []string{"host/dataset...", "shared..."}, others: []string{"gonum.org/v1/gonum/", "github.com/gomlx/go-huggingface/", "github.com/zaf/g711", "golang.org/x/text/", "golang.org/x/sync/"}, noCgo: true},
 	{folder: "host/debug", own: []string{"ortgraphs/safetensors", "shared..."}, noCgo: true},
 	{folder: "host/device", own: []string{"gpu", "gpu/cuda", "host/train", "ortgraphs", "ortgraphs/lint", "ortgraphs/ort", "shared/hint"}, noCgo: true},
 	{folder: "host/disk", own: nil, noCgo: true},

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Compares the audio decoder with libsndfile and soxr: converts a clip to 20 formats and compares the decoded samples, sample by
+# Compares the audio decoder with libsndfile and soxr: converts a clip to 22 formats and compares the decoded samples, sample by
 # sample before resampling and in decibels after it. -v prints the table of docs/audio.md.
 #
 #   scripts/test-audio.sh [-v]

@@ -1,4 +1,4 @@
-"""Converts a clip of the embedded sample to 20 formats and writes the expected samples of each.
+"""Converts a clip of the embedded sample to 22 formats and writes the expected samples of each.
 
     python convert.py OUT
 
@@ -25,6 +25,8 @@ FORMATS = [
     ("WAV", "PCM_32", 22050, 1),
     ("WAV", "FLOAT", 22050, 2),
     ("WAV", "DOUBLE", 24000, 1),
+    ("WAV", "ALAW", 8000, 1),
+    ("WAVEX", "ULAW", 16000, 2),
     ("WAVEX", "PCM_16", 24000, 6),
     ("WAVEX", "PCM_24", 32000, 2),
     ("WAVEX", "PCM_32", 44100, 6),

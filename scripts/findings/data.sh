@@ -89,3 +89,13 @@ voices-of-a-checkpoint() {
   says 'speakers/anna: 0 -> 1'
   says 'speakers/ben: 1 -> 0'
 }
+
+# telephone-wav: clips of A-law and mu-law are trained on
+telephone-wav() {
+  clips data 4 1
+  for n in 0 1 2 3; do
+    python3 "$CASES/lib/companded.py" data/wavs/clip0000$n.wav $((6 + n % 2))
+  done
+  train --train-data data --max-steps 1 --run-dir run
+  figures run 'd["train"]["clips"] == 4 and d["train"]["left_out"] == []'
+}

@@ -27,7 +27,7 @@ func write(t testing.TB, file string, data []byte) string {
 	return file
 }
 
-// wavFile returns a WAV file of 32-bit floats, or of A-law with another code.
+// wavFile returns a WAV file of 32-bit floats, or of another coding that its code names.
 func wavFile(code uint16, rate uint32, samples ...float32) []byte {
 	le := binary.LittleEndian
 	b := append([]byte("RIFF\x00\x00\x00\x00WAVEfmt \x10\x00\x00\x00"), byte(code), byte(code>>8), 1, 0)
@@ -86,7 +86,7 @@ func TestOpenRefuses(t *testing.T) {
 		{"x.wav", "RIFF\x00\x00\x00\x00AVI", "neither WAV nor FLAC", ""},
 		{"x.flac", "fLa", "truncated: 3 bytes", ""},
 		{"x.wav", "R", "neither WAV nor FLAC", ""},
-		{"x.wav", string(wavFile(6, 8000, 1)), "A-law samples", "ffmpeg -i x.wav -c:a flac x.flac && rm x.wav"},
+		{"x.wav", string(wavFile(0x11, 8000, 1)), "IMA ADPCM samples", "ffmpeg -i x.wav -c:a flac x.flac && rm x.wav"},
 		{"x.wav", string(wavFile(3, 3999, 1)), "sample rate of 3999 Hz is outside 4000..384000", ""},
 		{"x.wav", "version https://git-lfs.github.com/spec/v1\noid sha256:", "pointer of Git LFS", "git lfs pull"},
 		{"a b.mp3", "ID3\x04\x00", "MP3 is not read", "ffmpeg -i 'a b.mp3' -c:a flac 'a b.flac'"},

@@ -25,25 +25,28 @@ func TestMono(t *testing.T) {
 	for _, c := range []struct {
 		name     string
 		bits     int
-		float    bool
+		coding   Coding
 		channels int
 		data     []byte
 		want     []float32
 	}{
-		{"8", 8, false, 1, []byte{0, 127, 128, 129, 255}, []float32{-1, -1. / 128, 0, 1. / 128, 127. / 128}},
-		{"8 stereo", 8, false, 2, []byte{0, 128, 129, 130}, []float32{-0.5, 1.5 / 128}},
-		{"16", 16, false, 1, []byte{0, 0x80, 0xFF, 0xFF, 1, 0, 0xFF, 0x7F}, []float32{-1, -1. / 32768, 1. / 32768, 32767. / 32768}},
-		{"16 of 3", 16, false, 3, []byte{1, 0, 0, 0, 0, 0}, []float32{third / 32768}},
-		{"24", 24, false, 1, []byte{0, 0, 0x80, 0xFF, 0xFF, 0xFF, 1, 0, 0}, []float32{-1, -1. / (1 << 23), 1. / (1 << 23)}},
-		{"20 in 24", 20, false, 1, []byte{0x10, 0, 0}, []float32{1. / (1 << 19)}},
-		{"24 of 3", 24, false, 3, []byte{0, 0, 0x80, 0, 0, 0x80, 0, 0, 0}, []float32{-2. / 3}},
-		{"32", 32, false, 1, []byte{0, 0, 0, 0x80, 1, 0, 0, 0, 0xFF, 0xFF, 0xFF, 0x7F}, []float32{-1, 1. / (1 << 31), 1}},
-		{"32 of 2", 32, false, 2, []byte{0, 0, 0, 0x80, 0, 0, 0, 0x80}, []float32{-1}},
-		{"f32", 32, true, 1, f32(-1, 0.1, 1.5), []float32{-1, 0.1, 1.5}},
-		{"f32 of 3", 32, true, 3, f32(0.1, 0.2, 0.3), []float32{float32((float64(float32(0.1)) + float64(float32(0.2)) + float64(float32(0.3))) / 3)}},
-		{"f64", 64, true, 1, f64(0.1, -8), []float32{0.1, -8}},
+		{"8", 8, PCM, 1, []byte{0, 127, 128, 129, 255}, []float32{-1, -1. / 128, 0, 1. / 128, 127. / 128}},
+		{"8 stereo", 8, PCM, 2, []byte{0, 128, 129, 130}, []float32{-0.5, 1.5 / 128}},
+		{"16", 16, PCM, 1, []byte{0, 0x80, 0xFF, 0xFF, 1, 0, 0xFF, 0x7F}, []float32{-1, -1. / 32768, 1. / 32768, 32767. / 32768}},
+		{"16 of 3", 16, PCM, 3, []byte{1, 0, 0, 0, 0, 0}, []float32{third / 32768}},
+		{"24", 24, PCM, 1, []byte{0, 0, 0x80, 0xFF, 0xFF, 0xFF, 1, 0, 0}, []float32{-1, -1. / (1 << 23), 1. / (1 << 23)}},
+		{"20 in 24", 20, PCM, 1, []byte{0x10, 0, 0}, []float32{1. / (1 << 19)}},
+		{"24 of 3", 24, PCM, 3, []byte{0, 0, 0x80, 0, 0, 0x80, 0, 0, 0}, []float32{-2. / 3}},
+		{"32", 32, PCM, 1, []byte{0, 0, 0, 0x80, 1, 0, 0, 0, 0xFF, 0xFF, 0xFF, 0x7F}, []float32{-1, 1. / (1 << 31), 1}},
+		{"32 of 2", 32, PCM, 2, []byte{0, 0, 0, 0x80, 0, 0, 0, 0x80}, []float32{-1}},
+		{"A-law", 8, ALaw, 1, []byte{0x2A, 0x55, 0xD5, 0xAA}, []float32{-32256. / 32768, -8. / 32768, 8. / 32768, 32256. / 32768}},
+		{"mu-law", 8, MuLaw, 1, []byte{0x00, 0x7F, 0xFF, 0x80}, []float32{-32124. / 32768, 0, 0, 32124. / 32768}},
+		{"mu-law stereo", 8, MuLaw, 2, []byte{0x80, 0xFE}, []float32{(32124 + 8) / 2. / 32768}},
+		{"f32", 32, Float, 1, f32(-1, 0.1, 1.5), []float32{-1, 0.1, 1.5}},
+		{"f32 of 3", 32, Float, 3, f32(0.1, 0.2, 0.3), []float32{float32((float64(float32(0.1)) + float64(float32(0.2)) + float64(float32(0.3))) / 3)}},
+		{"f64", 64, Float, 1, f64(0.1, -8), []float32{0.1, -8}},
 	} {
-		h := Header{Channels: c.channels, Bits: c.bits, Float: c.float}
+		h := Header{Channels: c.channels, Bits: c.bits, Coding: c.coding}
 		got := make([]float32, len(c.want))
 		if err := h.Mono(got, c.data); err != nil || !slices.Equal(got, c.want) {
 			t.Errorf("%s: got %v, %v; want %v", c.name, got, err, c.want)
@@ -51,7 +54,7 @@ func TestMono(t *testing.T) {
 	}
 
 	for _, v := range []float64{math.NaN(), math.Inf(1), math.Inf(-1), 8.1} {
-		for _, h := range []Header{{Channels: 2, Bits: 32, Float: true}, {Channels: 2, Bits: 64, Float: true}} {
+		for _, h := range []Header{{Channels: 2, Bits: 32, Coding: Float}, {Channels: 2, Bits: 64, Coding: Float}} {
 			b := f32(0, 0, 0, float32(v))
 			if h.Bits == 64 {
 				b = f64(0, 0, 0, v)
@@ -72,7 +75,7 @@ func BenchmarkMono(b *testing.B) {
 		{"pcm16", Header{Channels: 1, Bits: 16}},
 		{"pcm16 stereo", Header{Channels: 2, Bits: 16}},
 		{"pcm24", Header{Channels: 1, Bits: 24}},
-		{"float32", Header{Channels: 1, Bits: 32, Float: true}},
+		{"float32", Header{Channels: 1, Bits: 32, Coding: Float}},
 	} {
 		b.Run(c.name, func(b *testing.B) {
 			dst := make([]float32, 48000)

@@ -1,7 +1,7 @@
 // Package wav parses WAV files: the position and the format of their samples.
 //
-// It accepts integer PCM of 1 to 32 bits and IEEE float of 32 or 64 bits, with plain and extensible headers, in RIFF,
-// RF64 and BW64 files. It refuses other formats by name. Headers may come from untrusted sources, so every declared
+// It accepts integer PCM of 1 to 32 bits, IEEE float of 32 or 64 bits, and A-law and mu-law (ITU-T G.711), with plain
+// and extensible headers, in RIFF, RF64 and BW64 files. It refuses other formats by name. Headers may come from untrusted sources, so every declared
 // size is compared with the real size of the file before it is used, and nothing is allocated by a declared size.
 //
 //	h, err := wav.ReadHeader(f, size)
@@ -32,11 +32,22 @@ const maxChunks = 1000 // chunks before the samples; a file of empty chunks is n
 type Header struct {
 	SampleRate int // Hz
 	Channels   int // 1 or more
-	Bits       int // of one sample: 1 to 32, or 32 and 64 with Float
-	Float      bool
+	Bits       int // of one sample: 1 to 32 of PCM, 32 or 64 of Float, 8 of ALaw and MuLaw
+	Coding     Coding
 	Frames     int   // samples per channel
 	Offset     int64 // of the first sample, in bytes from the start of the file
 }
+
+// Coding says how a sample is written.
+type Coding int
+
+// The codings that are read. Companded samples have 8 bits, which stand for 16.
+const (
+	PCM Coding = iota
+	Float
+	ALaw
+	MuLaw
+)
 
 // FrameSize returns the number of bytes of one sample of all channels.
 func (h Header) FrameSize() int { return h.width() * h.Channels }
@@ -138,18 +149,15 @@ func parseLarge(b []byte) (int64, error) {
 	return n, nil
 }
 
-// Format codes of the fmt chunk (RFC 2361; Microsoft, mmreg.h).
-const (
-	formatPCM        = 1
-	formatFloat      = 3
-	formatExtensible = 0xFFFE
-)
+// codings are the format codes of the fmt chunk that are read (RFC 2361; Microsoft, mmreg.h).
+var codings = map[int]Coding{1: PCM, 3: Float, 6: ALaw, 7: MuLaw}
+
+// formatExtensible is the code of a header that has the real code in a GUID.
+const formatExtensible = 0xFFFE
 
 // compressed names the codes of known compressed formats.
 var compressed = map[int]string{
 	0x0002: "Microsoft ADPCM",
-	0x0006: "A-law",
-	0x0007: "mu-law",
 	0x0011: "IMA ADPCM",
 	0x0031: "GSM 6.10",
 	0x0050: "MPEG audio",
@@ -180,16 +188,19 @@ func parseFormat(f []byte) (Header, error) {
 			return Header{}, fmt.Errorf("%d valid bits in samples of %d", valid, h.Bits)
 		}
 	}
-	h.Float = code == formatFloat
+	coding, known := codings[code]
+	h.Coding = coding
 	switch name := compressed[code]; {
 	case name != "":
 		return Header{}, fmt.Errorf("%w: %s samples", ErrUnsupported, name)
-	case !h.Float && code != formatPCM:
+	case !known:
 		return Header{}, fmt.Errorf("%w: compressed samples (format %#04x)", ErrUnsupported, code)
-	case h.Float && h.Bits != 32 && h.Bits != 64:
+	case coding == Float && h.Bits != 32 && h.Bits != 64:
 		return Header{}, fmt.Errorf("%w: %d-bit float samples", ErrUnsupported, h.Bits)
-	case !h.Float && (h.Bits < 1 || h.Bits > 32):
+	case coding == PCM && (h.Bits < 1 || h.Bits > 32):
 		return Header{}, fmt.Errorf("%w: %d-bit PCM samples", ErrUnsupported, h.Bits)
+	case (coding == ALaw || coding == MuLaw) && h.Bits != 8:
+		return Header{}, fmt.Errorf("%w: %d-bit samples of A-law or mu-law, which has 8", ErrUnsupported, h.Bits)
 	case h.Channels < 1 || h.Channels > MaxChannels:
 		return Header{}, fmt.Errorf("%d channels", h.Channels)
 	case u16(12) != h.FrameSize():

@@ -70,39 +70,41 @@ func TestReadHeader(t *testing.T) {
 		want Header
 		err  string
 	}{
-		{"mono", riff(pcm, data), Header{22050, 1, 16, false, 5, 44}, ""},
-		{"stereo", riff(chunk("fmt ", format(1, 2, 48000, 16)), chunk("data", make([]byte, 12))), Header{48000, 2, 16, false, 3, 44}, ""},
-		{"extensible", riff(chunk("fmt ", extensible(1, 1, 16000, 16)), data), Header{16000, 1, 16, false, 5, 68}, ""},
-		{"odd chunk before", riff(chunk("LIST", make([]byte, 3)), pcm, data), Header{22050, 1, 16, false, 5, 56}, ""},
-		{"chunk after", riff(pcm, data, chunk("LIST", nil)), Header{22050, 1, 16, false, 5, 44}, ""},
-		{"no samples", riff(pcm, chunk("data", nil)), Header{22050, 1, 16, false, 0, 44}, ""},
+		{"mono", riff(pcm, data), Header{22050, 1, 16, PCM, 5, 44}, ""},
+		{"stereo", riff(chunk("fmt ", format(1, 2, 48000, 16)), chunk("data", make([]byte, 12))), Header{48000, 2, 16, PCM, 3, 44}, ""},
+		{"extensible", riff(chunk("fmt ", extensible(1, 1, 16000, 16)), data), Header{16000, 1, 16, PCM, 5, 68}, ""},
+		{"odd chunk before", riff(chunk("LIST", make([]byte, 3)), pcm, data), Header{22050, 1, 16, PCM, 5, 56}, ""},
+		{"chunk after", riff(pcm, data, chunk("LIST", nil)), Header{22050, 1, 16, PCM, 5, 44}, ""},
+		{"no samples", riff(pcm, chunk("data", nil)), Header{22050, 1, 16, PCM, 0, 44}, ""},
 		{"empty file", nil, Header{}, "only 0 bytes"},
 		{"another file", []byte("fLaC and then some bytes"), Header{}, "no RIFF/WAVE mark"},
 		{"truncated", riff(pcm, data)[:50], Header{}, `"data" chunk declares 10 bytes, but the file has 6`},
-		{"from a pipe", append(riff(pcm), "data\xff\xff\xff\xff12345"...), Header{22050, 1, 16, false, 2, 44}, ""},
+		{"from a pipe", append(riff(pcm), "data\xff\xff\xff\xff12345"...), Header{22050, 1, 16, PCM, 2, 44}, ""},
 		{"no data", riff(pcm), Header{}, "no data chunk in 36 bytes"},
 		{"many chunks", riff(bytes.Repeat(chunk("junk", nil), maxChunks), pcm, data), Header{}, "first 1000 chunks"},
 		{"data first", riff(data, pcm), Header{}, "before the fmt chunk"},
 		{"half a frame", riff(pcm, chunk("data", make([]byte, 9))), Header{}, "9 bytes does not hold whole frames of 2"},
 		{"short fmt", riff(chunk("fmt ", make([]byte, 14)), data), Header{}, "14 bytes, 16 are needed"},
-		{"8 bits", riff(chunk("fmt ", format(1, 1, 22050, 8)), data), Header{22050, 1, 8, false, 10, 44}, ""},
-		{"20 bits", riff(chunk("fmt ", format20(2)), chunk("data", make([]byte, 12))), Header{22050, 2, 20, false, 2, 44}, ""},
-		{"24 bits", riff(chunk("fmt ", format(1, 1, 22050, 24)), chunk("data", make([]byte, 9))), Header{22050, 1, 24, false, 3, 44}, ""},
-		{"24 bits extensible", riff(chunk("fmt ", extensible(1, 6, 22050, 24)), chunk("data", make([]byte, 36))), Header{22050, 6, 24, false, 2, 68}, ""},
-		{"float", riff(chunk("fmt ", format(3, 1, 22050, 32)), chunk("data", make([]byte, 8))), Header{22050, 1, 32, true, 2, 44}, ""},
-		{"float extensible", riff(chunk("fmt ", extensible(3, 1, 22050, 64)), chunk("data", make([]byte, 8))), Header{22050, 1, 64, true, 1, 68}, ""},
+		{"8 bits", riff(chunk("fmt ", format(1, 1, 22050, 8)), data), Header{22050, 1, 8, PCM, 10, 44}, ""},
+		{"20 bits", riff(chunk("fmt ", format20(2)), chunk("data", make([]byte, 12))), Header{22050, 2, 20, PCM, 2, 44}, ""},
+		{"24 bits", riff(chunk("fmt ", format(1, 1, 22050, 24)), chunk("data", make([]byte, 9))), Header{22050, 1, 24, PCM, 3, 44}, ""},
+		{"24 bits extensible", riff(chunk("fmt ", extensible(1, 6, 22050, 24)), chunk("data", make([]byte, 36))), Header{22050, 6, 24, PCM, 2, 68}, ""},
+		{"float", riff(chunk("fmt ", format(3, 1, 22050, 32)), chunk("data", make([]byte, 8))), Header{22050, 1, 32, Float, 2, 44}, ""},
+		{"float extensible", riff(chunk("fmt ", extensible(3, 1, 22050, 64)), chunk("data", make([]byte, 8))), Header{22050, 1, 64, Float, 1, 68}, ""},
 		{"48 bits", riff(chunk("fmt ", format(1, 1, 22050, 48)), data), Header{}, "48-bit PCM"},
 		{"half float", riff(chunk("fmt ", format(3, 1, 22050, 16)), data), Header{}, "16-bit float"},
 		{"mp3", riff(chunk("fmt ", format(0x55, 1, 22050, 16)), data), Header{}, "MP3 samples"},
-		{"mu-law", riff(chunk("fmt ", format(7, 1, 8000, 8)), data), Header{}, "mu-law samples"},
-		{"A-law extensible", riff(chunk("fmt ", extensible(6, 1, 8000, 8)), data), Header{}, "A-law samples"},
+		{"mu-law", riff(chunk("fmt ", format(7, 1, 8000, 8)), data), Header{8000, 1, 8, MuLaw, 10, 44}, ""},
+		{"A-law extensible", riff(chunk("fmt ", extensible(6, 2, 8000, 8)), data), Header{8000, 2, 8, ALaw, 5, 68}, ""},
+		{"A-law of 16 bits", riff(chunk("fmt ", format(6, 1, 8000, 16)), data), Header{}, "16-bit samples of A-law or mu-law"},
+		{"ADPCM", riff(chunk("fmt ", format(0x11, 1, 8000, 4)), data), Header{}, "IMA ADPCM samples"},
 		{"another code", riff(chunk("fmt ", format(0x1234, 1, 8000, 8)), data), Header{}, "format 0x1234"},
 		{"short extensible", riff(chunk("fmt ", extensible(1, 1, 8000, 16)[:38]), data), Header{}, "38 bytes, 40 are needed"},
 		{"another GUID", riff(chunk("fmt ", append(extensible(1, 1, 8000, 16)[:39], 0)), data), Header{}, "sub-format 0100000000001000800000aa00389b00"},
 		{"valid bits", riff(chunk("fmt ", validBits(24, 16)), data), Header{}, "24 valid bits in samples of 16"},
-		{"fewer valid bits", riff(chunk("fmt ", validBits(20, 24)), chunk("data", make([]byte, 9))), Header{22050, 1, 24, false, 3, 68}, ""},
-		{"RF64", large("RF64", pcm, 10), Header{22050, 1, 16, false, 5, 80}, ""},
-		{"BW64", large("BW64", pcm, 10), Header{22050, 1, 16, false, 5, 80}, ""},
+		{"fewer valid bits", riff(chunk("fmt ", validBits(20, 24)), chunk("data", make([]byte, 9))), Header{22050, 1, 24, PCM, 3, 68}, ""},
+		{"RF64", large("RF64", pcm, 10), Header{22050, 1, 16, PCM, 5, 80}, ""},
+		{"BW64", large("BW64", pcm, 10), Header{22050, 1, 16, PCM, 5, 80}, ""},
 		{"RF64 truncated", large("RF64", pcm, 1<<40), Header{}, "declares 1099511627776 bytes"},
 		{"RF64 negative", large("RF64", pcm, 1<<63), Header{}, "more than 63 bits"},
 		{"short ds64", riff(chunk("ds64", make([]byte, 8)), pcm, data), Header{}, "ds64 chunk of 8 bytes"},
@@ -128,6 +130,7 @@ func FuzzReadHeader(f *testing.F) {
 	f.Add(riff(chunk("fmt ", format(1, 1, 22050, 16)), chunk("data", make([]byte, 10))))
 	f.Add(riff(chunk("LIST", make([]byte, 3)), chunk("fmt ", extensible(1, 2, 48000, 16)), chunk("data", make([]byte, 8))))
 	f.Add(riff(chunk("fmt ", format(1, 1, 22050, 8)), chunk("data", make([]byte, 3))))
+	f.Add(riff(chunk("fmt ", format(7, 2, 8000, 8)), chunk("data", []byte{0, 128, 85, 255})))
 	f.Add(riff(chunk("fmt ", format20(2)), chunk("data", make([]byte, 12))))
 	f.Add(riff(chunk("fmt ", validBits(20, 32)), chunk("data", make([]byte, 8))))
 	f.Add(riff(chunk("fmt ", format(3, 1, 22050, 32)), chunk("data", []byte{0, 0, 0xC0, 0x7F})))
@@ -149,7 +152,7 @@ func FuzzReadHeader(f *testing.F) {
 			return
 		}
 		limit := float32(1)
-		if h.Float {
+		if h.Coding == Float {
 			limit = maxFloat
 		}
 		for i, v := range samples {
