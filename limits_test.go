@@ -18,6 +18,7 @@ const (
 	funcLines   = 70
 	fields      = 15
 	methods     = 20
+	hostLines   = 800 // of package host, tests aside: it joins the parts of a run, which are packages of their own
 )
 
 // defence begins the sentence of a type's comment that says why it has more fields or methods than the limits.
@@ -99,6 +100,19 @@ func TestSizes(t *testing.T) {
 		if typ.methods > methods {
 			t.Errorf("%s has %d methods, above %d its comment says %q", name, typ.methods, methods, defence+"...")
 		}
+	}
+}
+
+// TestHostIsSmall: what is not the course of a run belongs in a package below host.
+func TestHostIsSmall(t *testing.T) {
+	lines := 0
+	for _, s := range sources(t) {
+		if filepath.Dir(s.path) == "host" && !strings.HasSuffix(s.path, "_test.go") {
+			lines += s.lines
+		}
+	}
+	if lines == 0 || lines > hostLines {
+		t.Errorf("package host has %d lines, at most %d are wanted", lines, hostLines)
 	}
 }
 

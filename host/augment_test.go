@@ -8,6 +8,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/xtts-host/xtts-host/host/console"
 )
 
 var augmented = []string{"--max-steps", "8", "--checkpoint-every", "4", "--augment", "waveaug,specaugment"}
@@ -27,7 +29,7 @@ func TestAugmentationDrawsDependOnTheRowAlone(t *testing.T) {
 			}
 		}
 	})
-	dir, err := trainPico(t, Console{Out: kill}, augmented...)
+	dir, err := trainPico(t, console.Console{Out: kill}, augmented...)
 	if err != nil || killed != 2 {
 		t.Fatalf("%d processes killed, %v", killed, err)
 	}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/xtts-host/xtts-host/host/catalog"
+	"github.com/xtts-host/xtts-host/host/console"
 	"github.com/xtts-host/xtts-host/host/report"
 	"github.com/xtts-host/xtts-host/host/supervise"
 	"github.com/xtts-host/xtts-host/ortgraphs/ort"
@@ -93,7 +94,7 @@ func quantile(x []float64, q float64) float64 {
 func BenchmarkHostTime(b *testing.B) {
 	for b.Loop() {
 		dir := filepath.Join(b.TempDir(), "run")
-		if err := runFlags(b, Console{}, "--plugins", plugins, "--graph", pico, "--batch-size", "4", "--run-dir", dir,
+		if err := runFlags(b, console.Console{}, "--plugins", plugins, "--graph", pico, "--batch-size", "4", "--run-dir", dir,
 			"--max-steps", "400", "--epochs", "1000", "--eval-every", "1000", "--checkpoint-every", "0", "--log-every", "0", "--threads", "1"); err != nil {
 			b.Fatal(err)
 		}

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/xtts-host/xtts-host/host/console"
 	"github.com/xtts-host/xtts-host/host/report"
 )
 
@@ -29,7 +30,7 @@ func TestSlowStageIsNamed(t *testing.T) {
 	if err := os.WriteFile(file, []byte(pipeline), 0o666); err != nil {
 		t.Fatal(err)
 	}
-	dir, err := trainPico(t, Console{}, "--plugins", folder, "--config", file, "--max-steps", "8", "--model-start-delay", "0.1")
+	dir, err := trainPico(t, console.Console{}, "--plugins", folder, "--config", file, "--max-steps", "8", "--model-start-delay", "0.1")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,6 +13,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/xtts-host/xtts-host/host/console"
 	"github.com/xtts-host/xtts-host/host/report"
 	"github.com/xtts-host/xtts-host/shared/manifest"
 )
@@ -197,7 +198,7 @@ func TestBrokenClips(t *testing.T) {
 		}
 		taken = true
 	})
-	empty, err := trainPico(t, Console{Out: take}, append(flags, "--train-data", sound)...)
+	empty, err := trainPico(t, console.Console{Out: take}, append(flags, "--train-data", sound)...)
 	if err != nil {
 		t.Fatal(err)
 	}

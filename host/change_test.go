@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/xtts-host/xtts-host/host/checkpoint"
+	"github.com/xtts-host/xtts-host/host/console"
 	"github.com/xtts-host/xtts-host/host/exit"
 	"github.com/xtts-host/xtts-host/host/report"
 	change "github.com/xtts-host/xtts-host/host/resume"
@@ -18,9 +19,9 @@ import (
 // resumePico goes on with a run of trainPico.
 func resumePico(t *testing.T, dir string, flags ...string) (out string, err error) {
 	t.Helper()
-	var console bytes.Buffer
-	err = runFlags(t, Console{Out: &console}, append([]string{"--resume", dir}, flags...)...)
-	return console.String(), err
+	var said bytes.Buffer
+	err = runFlags(t, console.Console{Out: &said}, append([]string{"--resume", dir}, flags...)...)
+	return said.String(), err
 }
 
 // TestChangeOnPurpose: with --allow a run goes on with another learning rate and batch size, says so, and keeps a record of

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/xtts-host/xtts-host/host/config/configtest"
+	"github.com/xtts-host/xtts-host/host/console"
 	"github.com/xtts-host/xtts-host/host/exit"
 	"github.com/xtts-host/xtts-host/host/report/screentest"
 )
@@ -31,7 +32,7 @@ func TestTerminal(t *testing.T) {
 	})
 	dir := filepath.Join(t.TempDir(), "run")
 	set := configtest.Parse(t, "--plugins", plugins, "--graph", pico, "--batch-size", "4", "--run-dir", dir, "--num-workers", "1")
-	err := Run(t.Context(), set, Console{Out: out, Err: out, Terminal: true, ErrTerminal: true, Stop: stop})
+	err := Run(t.Context(), set, console.Console{Out: out, Err: out, Terminal: true, ErrTerminal: true, Stop: stop})
 	if exit.Code(err) != 130 {
 		t.Fatalf("exit status %d: %v", exit.Code(err), err)
 	}
@@ -57,7 +58,7 @@ func TestTerminal(t *testing.T) {
 // TestPipe: what is no terminal gets plain lines.
 func TestPipe(t *testing.T) {
 	var out bytes.Buffer
-	if _, err := trainPico(t, Console{Out: &out}, "--max-steps", "22", "--log-every", "1"); err != nil {
+	if _, err := trainPico(t, console.Console{Out: &out}, "--max-steps", "22", "--log-every", "1"); err != nil {
 		t.Fatal(err)
 	}
 	for _, c := range out.String() {
@@ -76,7 +77,7 @@ func TestPipe(t *testing.T) {
 // TestStartFitsThePage: the banner is made for 100 columns.
 func TestStartFitsThePage(t *testing.T) {
 	var out bytes.Buffer
-	if _, err := trainPico(t, Console{Out: &out}, "--max-steps", "1", "--accumulate", "2", "--eval-every", "7"); err != nil {
+	if _, err := trainPico(t, console.Console{Out: &out}, "--max-steps", "1", "--accumulate", "2", "--eval-every", "7"); err != nil {
 		t.Fatal(err)
 	}
 	start, _, _ := strings.Cut(out.String(), "waiting for")

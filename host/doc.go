@@ -3,7 +3,7 @@
 //
 //	set := config.New()
 //	if err := set.Parse(os.Args[1:], os.Environ()); err != nil { ... }
-//	err := host.Run(ctx, set, host.Console{Out: os.Stdout, Stop: interrupted})
+//	err := host.Run(ctx, set, console.Console{Out: os.Stdout, Stop: interrupted})
 //	os.Exit(exit.Code(err))
 //
 // Errors that can be found before the first step are reported before the first step.

@@ -52,14 +52,11 @@ func graphsOf(m *train.Model) []report.Graph {
 
 func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
 
-// done is the outcome of a run that came to its end.
-const done = "done"
-
 // outcomeOf returns the outcome of training for report.json.
 func outcomeOf(err error) string {
 	switch {
 	case err == nil:
-		return done
+		return report.Done
 	case errors.Is(err, train.ErrInterrupted):
 		return "interrupted"
 	}

@@ -14,6 +14,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/xtts-host/xtts-host/host/console"
 	"github.com/xtts-host/xtts-host/host/exit"
 	"github.com/xtts-host/xtts-host/host/report"
 	"github.com/xtts-host/xtts-host/shared/manifest"
@@ -83,7 +84,7 @@ func trainFaulty(t *testing.T, faults, marks string, flags ...string) faultRun {
 	t.Setenv("XTTS_PLUGIN_FAULT", faults)
 	t.Setenv("XTTS_PLUGIN_FAULT_MARKS", marks)
 	var warnings bytes.Buffer
-	dir, err := trainPico(t, Console{Err: &warnings}, flags...)
+	dir, err := trainPico(t, console.Console{Err: &warnings}, flags...)
 	if left := children(t); len(left) > 0 {
 		t.Errorf("processes left: %v", left)
 	}
@@ -292,7 +293,7 @@ func TestCrashLoopLeavesCheckpoint(t *testing.T) {
 		t.Fatalf("the run ended after step %d", done)
 	}
 	t.Setenv("XTTS_PLUGIN_FAULT", "")
-	if err := runFlags(t, Console{}, "--resume", got.dir); err != nil {
+	if err := runFlags(t, console.Console{}, "--resume", got.dir); err != nil {
 		t.Fatal(err)
 	}
 	if done%4 != 0 && done%5 != 0 { // the other run has no checkpoint of the step at which this one ended

@@ -29,11 +29,11 @@ func (r *run) finish(outcome error) (*report.Report, error) {
 	switch step := r.loop.Train.Progress.Step; {
 	case step > 0 && errors.Is(lost, report.ErrRemoved):
 		err = r.rescue(err)
-	case step == 0 || r.mode != batch.Overlapped || o.saver.current():
+	case step == 0 || r.mode != batch.Overlapped || o.saver.Current():
 	case r.session.Optimizer.Incomplete() || lost != nil:
 		r.log.Warn(fmt.Sprintf("step %d is not saved: its update is incomplete; continue from the previous checkpoint with --resume %s", step, hint.Path(r.dir)))
 	default:
-		if serr := o.saver.save(event.Last); errors.Is(serr, report.ErrRemoved) {
+		if serr := o.saver.Last(); errors.Is(serr, report.ErrRemoved) {
 			err = r.rescue(serr)
 		} else if serr != nil {
 			// The errors are not joined: an interruption without a checkpoint must not have the exit status of one with
@@ -62,7 +62,7 @@ func (r *run) rescue(lost error) error {
 	if err := r.settings(); err != nil {
 		return errors.Join(lost, err)
 	}
-	path, err := r.observer.saver.write()
+	path, err := r.observer.saver.Write()
 	if err != nil {
 		return errors.Join(lost, err)
 	}
@@ -71,7 +71,7 @@ func (r *run) rescue(lost error) error {
 
 // resumeHint adds a hint to continue from the last checkpoint.
 func (r *run) resumeHint(err error) error {
-	if r.observer.saver.saved[0] <= 0 {
+	if !r.observer.saver.Resumable() {
 		return err
 	}
 	switch {

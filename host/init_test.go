@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/xtts-host/xtts-host/host/console"
 	"github.com/xtts-host/xtts-host/host/exit"
 )
 
@@ -16,7 +17,7 @@ func TestInitFromRun(t *testing.T) {
 	was := mustTrain(t, "--max-steps", "12", "--model-start-delay", "0")
 	fresh := mustTrain(t, "--max-steps", "1", "--model-start-delay", "0")
 	var out strings.Builder
-	dir, err := trainPico(t, Console{Out: &out}, "--max-steps", "1", "--model-start-delay", "0", "--init", was)
+	dir, err := trainPico(t, console.Console{Out: &out}, "--max-steps", "1", "--model-start-delay", "0", "--init", was)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -29,7 +30,7 @@ func TestInitFromRun(t *testing.T) {
 		t.Errorf("the first step does not see the weights:\n%s\n%s", a, b)
 	}
 	// The bundle's own weights change nothing.
-	same, err := trainPico(t, Console{}, "--max-steps", "1", "--model-start-delay", "0", "--init", pico)
+	same, err := trainPico(t, console.Console{}, "--max-steps", "1", "--model-start-delay", "0", "--init", pico)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -46,7 +47,7 @@ func TestInitRefusesWhatFitsNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	var out strings.Builder
-	_, err := trainPico(t, Console{Out: &out}, "--max-steps", "1", "--init", path)
+	_, err := trainPico(t, console.Console{Out: &out}, "--max-steps", "1", "--init", path)
 	want := "--init " + path + ": no tensor of it fits the bundle myxtts-pico"
 	if exit.Code(err) != 2 || err.Error() != want || exit.Hint(err) != "tensors are matched by name and shape" {
 		t.Errorf("exit status %d, %v, hint %q; want %s", exit.Code(err), err, exit.Hint(err), want)

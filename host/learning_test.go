@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/xtts-host/xtts-host/host/console"
 	"github.com/xtts-host/xtts-host/host/exit"
 	"github.com/xtts-host/xtts-host/host/report"
 )
@@ -40,7 +41,7 @@ func TestPlateauGoesOnToTheSameBits(t *testing.T) {
 	// An evaluation is made after step 7 because the run ends there, which the longer run does not have.
 	got := mustTrain(t, flags("7")...)
 	args := append([]string{"--plugins", plugins, "--graph", pico, "--train-data", clips, "--batch-size", "4", "--resume", got}, flags("14")...)
-	if err := runFlags(t, Console{}, args...); err != nil {
+	if err := runFlags(t, console.Console{}, args...); err != nil {
 		t.Fatal(err)
 	}
 	a, b := losses(t, want), losses(t, got)
@@ -52,7 +53,7 @@ func TestPlateauGoesOnToTheSameBits(t *testing.T) {
 func TestEarlyStop(t *testing.T) {
 	flags := []string{"--max-steps", "40", "--eval-every", "2", "--warmup-steps", "0", "--lr", "0.5", "--schedule", "constant", "--early-stop", "2", "--early-stop-delta", "0.01"}
 	var out bytes.Buffer
-	dir, err := trainPico(t, Console{Out: &out}, flags...)
+	dir, err := trainPico(t, console.Console{Out: &out}, flags...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -82,7 +83,7 @@ func TestEarlyStop(t *testing.T) {
 		steps     int64
 	}{{"2", "40", int64(before)}, {"0", "12", 12}} {
 		args := append(append([]string{}, resume...), append(flags, "--early-stop", c.stop, "--max-steps", c.max)...)
-		if err := runFlags(t, Console{}, args...); err != nil {
+		if err := runFlags(t, console.Console{}, args...); err != nil {
 			t.Fatal(err)
 		}
 		if n := int64(len(losses(t, dir))); n != c.steps {
@@ -107,7 +108,7 @@ func TestLearningIsRefused(t *testing.T) {
 		{"--schedule plateau --train-data " + bare, "there is no validation data"},
 		{"--early-stop 3 --train-data " + bare, "there is no validation data"},
 	} {
-		_, err := trainPico(t, Console{}, strings.Fields(c.flags)...)
+		_, err := trainPico(t, console.Console{}, strings.Fields(c.flags)...)
 		if exit.Code(err) != 2 || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: exit status %d: %v", c.flags, exit.Code(err), err)
 		}
@@ -122,7 +123,7 @@ func TestAverageGoesOnToTheSameBits(t *testing.T) {
 	resume := func(dir string, flags []string) (string, error) {
 		var out bytes.Buffer
 		args := append([]string{"--plugins", plugins, "--graph", pico, "--train-data", clips, "--batch-size", "4", "--resume", dir}, flags...)
-		err := runFlags(t, Console{Out: &out}, args...)
+		err := runFlags(t, console.Console{Out: &out}, args...)
 		return out.String(), err
 	}
 	want, plain := mustTrain(t, flags("6", "--ema", "0.8")...), mustTrain(t, flags("6")...)

@@ -11,23 +11,24 @@ import (
 	"github.com/xtts-host/xtts-host/host/event"
 	"github.com/xtts-host/xtts-host/host/pipeline"
 	"github.com/xtts-host/xtts-host/host/report"
+	"github.com/xtts-host/xtts-host/host/save"
 	"github.com/xtts-host/xtts-host/host/train"
-	"github.com/xtts-host/xtts-host/host/watch"
 	"github.com/xtts-host/xtts-host/shared/ring"
 )
 
 // observer publishes the events of the training loop, and saves checkpoints between steps.
 type observer struct {
 	run        *run
-	saver      *saver
+	saver      *save.Saver
 	ledger     *report.Ledger
 	collector  *report.Collector
 	baselines  *report.Baselines
 	quarantine *batch.Quarantine
 
-	first      int64 // step of this process
-	reductions int   // of the learning rate that were reported
-	frames     int   // of the step so far
+	first           int64 // step of this process
+	reductions      int   // of the learning rate that were reported
+	stepFrames      int   // of the step so far
+	samples, frames int64 // trained on, also before a resume
 }
 
 // newObserver opens the files of the run folder and adds the run's sinks.
@@ -46,8 +47,9 @@ func newObserver(r *run, p train.Progress, state *checkpoint.State) (_ *observer
 	}()
 	if state != nil {
 		o.quarantine.Restore(state.Quarantine, r.plan.Data.Train)
+		o.samples, o.frames = state.Samples, state.Frames
 	}
-	o.saver = newSaver(r, o.quarantine, state)
+	o.saver = newSaver(r)
 	if o.baselines, err = report.NewBaselines(r.plan.Bundle.Manifest.Baselines, r.plan.Bundle.Manifest.Inputs); err != nil {
 		return nil, err
 	}
@@ -89,7 +91,7 @@ func (o *observer) addSinks(p train.Progress) error {
 	o.collector = report.NewCollector(names, before)
 	r.bus.Require(report.ReportFile, o.collector)
 	if r.machine.Watch != nil {
-		r.bus.Require("watch", watchSink{r.machine.Watch, o.due})
+		r.bus.Require("watch", r.machine.Watch.Sink(o.due))
 	}
 	r.consoleSink.Follow(report.Lines{
 		Progress: report.Progress{
@@ -123,7 +125,7 @@ func (o *observer) seen(b *pipeline.Batch, layout *ring.Layout, slot []byte) err
 
 // Batch implements train.Observer.
 func (o *observer) Batch(d *pipeline.DeviceSlot) {
-	o.frames += o.run.loop.Path.Frames(d)
+	o.stepFrames += o.run.loop.Path.Frames(d)
 	o.ledger.Batch(&d.Batch, o.run.plan.TrainingRow)
 	for _, row := range d.Batch.LeftOut {
 		o.quarantine.Trained(o.run.plan.TrainingRow(row))
@@ -133,8 +135,9 @@ func (o *observer) Batch(d *pipeline.DeviceSlot) {
 // Step implements train.Observer.
 func (o *observer) Step(s *event.Step) error {
 	defer o.run.loop.Timeline.Step()
-	s.Frames, o.frames = o.frames, 0
-	o.saver.trained(s)
+	s.Frames, o.stepFrames = o.stepFrames, 0
+	o.samples += int64(len(s.Rows))
+	o.frames += int64(s.Frames)
 	if err := o.run.bus.Publish(s); err != nil {
 		return err
 	}
@@ -146,7 +149,7 @@ func (o *observer) Step(s *event.Step) error {
 			return err
 		}
 	}
-	return o.saver.step(s.Step)
+	return o.saver.Step(s.Step)
 }
 
 // Evaluated implements train.Observer.
@@ -158,24 +161,8 @@ func (o *observer) Evaluated(e *event.Evaluation) error {
 	if err := o.run.bus.Flush(); err != nil {
 		return err
 	}
-	return o.saver.evaluated(e)
-}
-
-// watchSink counts steps for the watch. It is required, because the watch needs all steps to detect growing memory.
-type watchSink struct {
-	watch *watch.Watch
-	due   func(step int64) bool
-}
-
-// Take implements event.Sink.
-func (s watchSink) Take(events []event.Event) error {
-	for _, e := range events {
-		if step, ok := e.(*event.Step); ok {
-			s.watch.Window(step.Step, s.due(step.Step))
-		}
+	if !e.Best {
+		return nil
 	}
-	return nil
+	return o.saver.Best()
 }
-
-// Close implements event.Sink.
-func (watchSink) Close() error { return nil }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/xtts-host/xtts-host/host/checkpoint"
 	"github.com/xtts-host/xtts-host/host/config"
+	"github.com/xtts-host/xtts-host/host/console"
 	"github.com/xtts-host/xtts-host/host/debug"
 	"github.com/xtts-host/xtts-host/host/event"
 	"github.com/xtts-host/xtts-host/host/record"
@@ -21,7 +22,7 @@ type outputs struct {
 	bus         *event.Bus
 	log         *record.Log
 	consoleSink *report.Console
-	console     Console
+	console     console.Console
 	debug       *debug.Folder // nil if it was not requested; so is the trace
 	trace       *trace.Writer
 
@@ -30,13 +31,13 @@ type outputs struct {
 }
 
 // newOutputs returns the outputs of a run without a folder.
-func newOutputs(console Console) *outputs {
+func newOutputs(console console.Console) *outputs {
 	o := &outputs{began: time.Now(), bus: event.NewBus()}
 	o.log = record.NewLog(func(w *event.Warning) { o.bus.Publish(w) })
 	warn := func(text string) { o.log.Warn(text) }
-	o.consoleSink = console.sink(o.bus.Snapshot, warn)
+	o.consoleSink = console.Sink(o.bus.Snapshot, warn)
 	o.bus.Offer("console", o.consoleSink, warn)
-	o.console = console.through(o.bus)
+	o.console = console.Through(o.bus)
 	return o
 }
 

@@ -18,6 +18,7 @@ import (
 	"google.golang.org/protobuf/reflect/protodesc"
 	"google.golang.org/protobuf/types/descriptorpb"
 
+	"github.com/xtts-host/xtts-host/host/console"
 	"github.com/xtts-host/xtts-host/host/exit"
 	"github.com/xtts-host/xtts-host/host/report"
 	"github.com/xtts-host/xtts-host/shared/stagepb"
@@ -157,7 +158,7 @@ func TestPythonPlugin(t *testing.T) {
 				}
 			}
 		})
-		dir, err := trainPico(t, Console{Out: kill}, append(slices.Clone(flags), "--config", config, "--log-every", "1")...)
+		dir, err := trainPico(t, console.Console{Out: kill}, append(slices.Clone(flags), "--config", config, "--log-every", "1")...)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -178,7 +179,7 @@ func TestPythonPlugin(t *testing.T) {
 func TestPythonError(t *testing.T) {
 	folder := pythonPlugins(t)
 	editFile(t, filepath.Join(folder, "gain", "plugin.py"), "waveform[row, :length] *= self.factor", "raise ValueError('too loud')")
-	dir, err := trainPico(t, Console{}, "--plugins", folder, "--config", gainPipeline(t, 1, 12))
+	dir, err := trainPico(t, console.Console{}, "--plugins", folder, "--config", gainPipeline(t, 1, 12))
 	if exit.Code(err) != 4 || !regexp.MustCompile(`stage gain failed: ValueError: too loud \(plugin\.py:\d+; clips [A-Z]/\d+, [^)]*\)`).MatchString(err.Error()) {
 		t.Errorf("exit status %d: %v", exit.Code(err), err)
 	}

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/xtts-host/xtts-host/host/checkpoint"
+	"github.com/xtts-host/xtts-host/host/console"
 	"github.com/xtts-host/xtts-host/host/exit"
 )
 
@@ -25,7 +26,7 @@ func TestFolderRemoved(t *testing.T) {
 			})
 		}
 	})
-	err := runFlags(t, Console{Out: out}, "--plugins", plugins, "--graph", pico, "--train-data", clips, "--batch-size", "4",
+	err := runFlags(t, console.Console{Out: out}, "--plugins", plugins, "--graph", pico, "--train-data", clips, "--batch-size", "4",
 		"--run-dir", dir, "--log-every", "1", "--checkpoint-every", "20", "--epochs", "1000000", "--schedule", "constant")
 	if exit.Code(err) != 1 || !strings.Contains(err.Error(), "removed or moved away while the run was writing to it") || !strings.Contains(exit.Hint(err), "--resume "+dir) {
 		t.Fatalf("%v, %q", err, exit.Hint(err))

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/xtts-host/xtts-host/host/checkpoint"
+	"github.com/xtts-host/xtts-host/host/console"
 	"github.com/xtts-host/xtts-host/host/exit"
 	"github.com/xtts-host/xtts-host/host/report"
 )
@@ -29,7 +30,7 @@ func copyReference(t *testing.T) string {
 func resume(t *testing.T, flags ...string) (string, error) {
 	t.Helper()
 	var out bytes.Buffer
-	err := runFlags(t, Console{Out: &out}, append([]string{"--plugins", plugins}, flags...)...)
+	err := runFlags(t, console.Console{Out: &out}, append([]string{"--plugins", plugins}, flags...)...)
 	return out.String(), err
 }
 
@@ -106,7 +107,7 @@ func TestReportCoversWholeRun(t *testing.T) {
 			once.Do(func() { close(stop) })
 		}
 	})
-	err := runFlags(t, Console{Out: out, Stop: stop}, "--plugins", plugins, "--resume", dir, "--max-steps", "1000000", "--eval-every", "1000000", "--log-every", "1")
+	err := runFlags(t, console.Console{Out: out, Stop: stop}, "--plugins", plugins, "--resume", dir, "--max-steps", "1000000", "--eval-every", "1000000", "--log-every", "1")
 	if exit.Code(err) != 130 {
 		t.Fatal(err)
 	}

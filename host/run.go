@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
-	"time"
 
 	"golang.org/x/sync/errgroup"
 
@@ -14,6 +13,7 @@ import (
 	"github.com/xtts-host/xtts-host/host/batch"
 	"github.com/xtts-host/xtts-host/host/checkpoint"
 	"github.com/xtts-host/xtts-host/host/config"
+	"github.com/xtts-host/xtts-host/host/console"
 	"github.com/xtts-host/xtts-host/host/event"
 	"github.com/xtts-host/xtts-host/host/exit"
 	"github.com/xtts-host/xtts-host/host/loop"
@@ -25,12 +25,9 @@ import (
 	"github.com/xtts-host/xtts-host/host/train"
 )
 
-// DrainTimeout limits the end of a run, from the last step to the last plugin.
-const DrainTimeout = 15 * time.Second
-
 // Run trains. When it returns, all processes and goroutines of the run have ended. exit.Code maps its error to the exit
 // status, and exit.Hint returns the hint.
-func Run(ctx context.Context, set *config.Set, console Console) error {
+func Run(ctx context.Context, set *config.Set, console console.Console) error {
 	_, err := Train(ctx, set, console, batch.Overlapped)
 	return err
 }
@@ -40,10 +37,10 @@ func Run(ctx context.Context, set *config.Set, console Console) error {
 // A run has five phases: settings, plan, machine, session, run. Each phase uses the results of the previous phases. The
 // first four mark their errors as refusals (exit.Refused), which exit.Code maps to status 2 unless the kind of the
 // error has a status of its own, such as 3 for memory.
-func Train(ctx context.Context, set *config.Set, console Console, mode batch.InputMode) (_ *report.Report, err error) {
+func Train(ctx context.Context, set *config.Set, console console.Console, mode batch.InputMode) (_ *report.Report, err error) {
 	out := newOutputs(console)
 	defer out.bus.Close()
-	starting, done := Stoppable(ctx, out.console)
+	starting, done := out.console.Stoppable(ctx)
 	defer done()
 	if set.PrintConfig() {
 		return nil, printConfig(starting, set, console.Out)
@@ -53,7 +50,7 @@ func Train(ctx context.Context, set *config.Set, console Console, mode batch.Inp
 		return nil, exit.Refused(err)
 	}
 	defer p.Close()
-	if text := complete(p); text != "" {
+	if text := p.Complete(); text != "" {
 		io.WriteString(out.console.Out, text)
 		return nil, nil
 	}
@@ -84,7 +81,7 @@ func Train(ctx context.Context, set *config.Set, console Console, mode batch.Inp
 	}
 	s := session.New(p, mode, out.log.Logger)
 	defer func() {
-		if cerr := closeAll(ctx, s, m); err == nil {
+		if cerr := errors.Join(s.Close(), m.Close()); err == nil {
 			err = cerr
 		}
 	}()
@@ -134,22 +131,6 @@ func printConfig(ctx context.Context, set *config.Set, out io.Writer) error {
 	return err
 }
 
-// Stoppable returns a context that ends with train.ErrInterrupted when the console's Stop is closed, which it confirms.
-func Stoppable(ctx context.Context, console Console) (context.Context, func()) {
-	ctx, cancel := context.WithCancelCause(ctx)
-	over := make(chan struct{})
-	go func() {
-		defer close(over)
-		select {
-		case <-console.Stop:
-			fmt.Fprintln(console.Err, "stopping after this step; interrupt again to stop immediately")
-			cancel(train.ErrInterrupted)
-		case <-ctx.Done():
-		}
-	}()
-	return ctx, func() { cancel(nil); <-over }
-}
-
 // open starts the plugins in parallel with opening the graphs, because plugins are other processes.
 func open(ctx context.Context, m *machine.Machine, s *session.Session) error {
 	g, together := errgroup.WithContext(ctx)
@@ -175,13 +156,6 @@ func prepare(ctx context.Context, s *session.Session, out *outputs) error {
 		out.log.Warn(fmt.Sprintf("the fused update is not used: %v; updates use %s, which is slower", fault, s.Updates()))
 	}
 	return nil
-}
-
-// closeAll closes the session, then the machine. The plugins get their time even if the caller's context is done.
-func closeAll(ctx context.Context, s *session.Session, m *machine.Machine) error {
-	drain, cancel := context.WithTimeout(context.WithoutCancel(ctx), DrainTimeout)
-	defer cancel()
-	return errors.Join(s.Close(), m.Close(drain))
 }
 
 // run is a training run in a run folder.

@@ -23,6 +23,7 @@ import (
 
 	"github.com/xtts-host/xtts-host/host/config"
 	"github.com/xtts-host/xtts-host/host/config/configtest"
+	"github.com/xtts-host/xtts-host/host/console"
 	"github.com/xtts-host/xtts-host/host/exit"
 	"github.com/xtts-host/xtts-host/host/report"
 	"github.com/xtts-host/xtts-host/ortgraphs/ort/orttest"
@@ -89,14 +90,14 @@ func testMain(m *testing.M) int {
 }
 
 // trainPico runs pico on the short clips with these flags and returns its folder.
-func trainPico(t *testing.T, console Console, flags ...string) (dir string, err error) {
+func trainPico(t *testing.T, console console.Console, flags ...string) (dir string, err error) {
 	t.Helper()
 	dir = filepath.Join(t.TempDir(), "run")
 	args := append([]string{"--plugins", plugins, "--graph", pico, "--train-data", clips, "--batch-size", "4", "--run-dir", dir, "--buffer-size", "6"}, flags...)
 	return dir, runFlags(t, console, args...)
 }
 
-func runFlags(t testing.TB, console Console, args ...string) error {
+func runFlags(t testing.TB, console console.Console, args ...string) error {
 	t.Helper()
 	set := config.New()
 	if err := set.Parse(args, []string{"XTTS_HOST_DEVICE=cpu"}); err != nil { // also on a machine with a GPU
@@ -119,7 +120,7 @@ func runFlags(t testing.TB, console Console, args ...string) error {
 
 func mustTrain(t *testing.T, flags ...string) string {
 	t.Helper()
-	dir, err := trainPico(t, Console{}, flags...)
+	dir, err := trainPico(t, console.Console{}, flags...)
 	if err != nil {
 		t.Fatalf("%v: %v", flags, err)
 	}
@@ -239,7 +240,7 @@ func TestInterruptedAndResumedIsTheSameRun(t *testing.T) {
 		flags := append(slices.Clone(reference), "--accumulate", accumulate, "--log-every", "1")
 		want := mustTrain(t, flags...)
 		s := &stopAfter{lines: 8, stop: make(chan struct{})} // in the middle of an epoch
-		dir, err := trainPico(t, Console{Out: s, Stop: s.stop}, flags...)
+		dir, err := trainPico(t, console.Console{Out: s, Stop: s.stop}, flags...)
 		if exit.Code(err) != 130 {
 			t.Fatalf("accumulate %s: exit status %d: %v", accumulate, exit.Code(err), err)
 		}
@@ -248,7 +249,7 @@ func TestInterruptedAndResumedIsTheSameRun(t *testing.T) {
 			t.Fatalf("accumulate %s: the run was not interrupted", accumulate)
 		}
 		args := append([]string{"--plugins", plugins, "--graph", pico, "--train-data", clips, "--batch-size", "4", "--num-workers", "3", "--resume", dir}, flags...)
-		if err := runFlags(t, Console{}, args...); err != nil {
+		if err := runFlags(t, console.Console{}, args...); err != nil {
 			t.Fatal(err)
 		}
 		// The interrupted run has a checkpoint more: that of the step it stopped at.
@@ -276,7 +277,7 @@ func TestKilledPluginChangesNothing(t *testing.T) {
 			}
 		}
 	})
-	dir, err := trainPico(t, Console{Out: kill}, reference...)
+	dir, err := trainPico(t, console.Console{Out: kill}, reference...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -322,7 +323,7 @@ func children(t *testing.T) []int {
 
 func TestResumeRefusesAnotherRun(t *testing.T) {
 	dir := mustTrain(t, "--max-steps", "2")
-	err := runFlags(t, Console{}, "--plugins", plugins, "--graph", pico, "--train-data", clips, "--batch-size", "8", "--seed", "9", "--max-steps", "4", "--resume", dir)
+	err := runFlags(t, console.Console{}, "--plugins", plugins, "--graph", pico, "--train-data", clips, "--batch-size", "8", "--seed", "9", "--max-steps", "4", "--resume", dir)
 	if err == nil || exit.Code(err) != 2 || !strings.Contains(err.Error(), "batch-size: 4 -> 8") || !strings.Contains(err.Error(), "seed: 1 -> 9") {
 		t.Errorf("exit status %d: %v", exit.Code(err), err)
 	}
@@ -332,7 +333,7 @@ func TestCancelledRunLeavesNothing(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 900*time.Millisecond)
 	defer cancel()
 	set := configtest.Parse(t, "--plugins", plugins, "--graph", pico, "--train-data", clips, "--batch-size", "4", "--run-dir", filepath.Join(t.TempDir(), "run"))
-	err := Run(ctx, set, Console{Out: io.Discard, Err: io.Discard})
+	err := Run(ctx, set, console.Console{Out: io.Discard, Err: io.Discard})
 	if err == nil {
 		t.Error("a cancelled run has no error")
 	}

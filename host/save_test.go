@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/xtts-host/xtts-host/host/checkpoint"
+	"github.com/xtts-host/xtts-host/host/console"
 	"github.com/xtts-host/xtts-host/host/exit"
 )
 
@@ -27,7 +28,7 @@ func TestSaveOnRequest(t *testing.T) {
 			stopped.Do(func() { said = string(p); close(stop) })
 		}
 	})
-	dir, err := trainPico(t, Console{Out: out, Err: warnings, Save: save, Stop: stop}, "--log-every", "1", "--checkpoint-every", "0", "--keep-last", "0")
+	dir, err := trainPico(t, console.Console{Out: out, Err: warnings, Save: save, Stop: stop}, "--log-every", "1", "--checkpoint-every", "0", "--keep-last", "0")
 	if exit.Code(err) != 130 {
 		t.Fatal(err)
 	}
@@ -43,7 +44,7 @@ func TestSaveOnRequest(t *testing.T) {
 // TestReaderGone: a run whose outputs no one reads any more continues to its end, and its log has a warning.
 func TestReaderGone(t *testing.T) {
 	closed := brokenPipe{}
-	dir, err := trainPico(t, Console{Out: closed, Err: closed}, "--max-steps", "3")
+	dir, err := trainPico(t, console.Console{Out: closed, Err: closed}, "--max-steps", "3")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,6 +13,7 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
+	"github.com/xtts-host/xtts-host/host/console"
 	"github.com/xtts-host/xtts-host/host/exit"
 	"github.com/xtts-host/xtts-host/ortgraphs/onnxpb"
 	"github.com/xtts-host/xtts-host/shared/manifest"
@@ -190,12 +191,12 @@ func TestOtherBundle(t *testing.T) {
 		t.Errorf("loss %v -> %v", first, last)
 	}
 	s := &stopAfter{lines: 3, stop: make(chan struct{})}
-	dir, err := trainPico(t, Console{Out: s, Stop: s.stop}, flags...)
+	dir, err := trainPico(t, console.Console{Out: s, Stop: s.stop}, flags...)
 	if exit.Code(err) != 130 {
 		t.Fatalf("exit status %d: %v", exit.Code(err), err)
 	}
 	done := len(losses(t, dir))
-	if err := runFlags(t, Console{}, "--resume", dir); err != nil {
+	if err := runFlags(t, console.Console{}, "--resume", dir); err != nil {
 		t.Fatal(err)
 	}
 	if err := os.RemoveAll(filepath.Join(dir, "checkpoints", fmt.Sprintf("step-%06d", done))); err != nil {

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/xtts-host/xtts-host/host/console"
 )
 
 // TestTemplate runs the plugin that authors copy, with the first-party ones. It does nothing, so it changes no loss,
@@ -57,7 +59,7 @@ func TestTemplate(t *testing.T) {
 			}
 		}
 	})
-	dir, err := trainPico(t, Console{Out: kill}, append(flags, "--config", with("0"))...)
+	dir, err := trainPico(t, console.Console{Out: kill}, append(flags, "--config", with("0"))...)
 	if err != nil || killed != 2 {
 		t.Fatalf("%d processes killed, %v", killed, err)
 	}

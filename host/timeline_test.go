@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/xtts-host/xtts-host/host/console"
 	"github.com/xtts-host/xtts-host/host/exit"
 	"github.com/xtts-host/xtts-host/host/trace/tracetest"
 )
@@ -14,7 +15,7 @@ import (
 func TestTimeline(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "timeline.json")
 	var out strings.Builder
-	dir, err := trainPico(t, Console{Out: &out}, "--max-steps", "12", "--trace", path, "--trace-steps", "10", "--eval-every", "4", "--checkpoint-every", "5",
+	dir, err := trainPico(t, console.Console{Out: &out}, "--max-steps", "12", "--trace", path, "--trace-steps", "10", "--eval-every", "4", "--checkpoint-every", "5",
 		"--val-data", clips, "--accumulate", "2")
 	if err != nil {
 		t.Fatal(err)
@@ -63,13 +64,13 @@ func TestTimeline(t *testing.T) {
 }
 
 func TestTimelineThatCannotBeWritten(t *testing.T) {
-	_, err := trainPico(t, Console{}, "--trace", filepath.Join(t.TempDir(), "no", "folder"))
+	_, err := trainPico(t, console.Console{}, "--trace", filepath.Join(t.TempDir(), "no", "folder"))
 	if err == nil || exit.Code(err) != 2 || !strings.Contains(err.Error(), "--trace: ") || exit.Hint(err) == "" {
 		t.Errorf("%v, exit status %d, hint %q", err, exit.Code(err), exit.Hint(err))
 	}
 	// A full disk costs the picture, not the run.
 	var warnings strings.Builder
-	if _, err := trainPico(t, Console{Err: &warnings}, "--max-steps", "2", "--trace", "/dev/full"); err != nil || !strings.Contains(warnings.String(), "timeline: ") {
+	if _, err := trainPico(t, console.Console{Err: &warnings}, "--max-steps", "2", "--trace", "/dev/full"); err != nil || !strings.Contains(warnings.String(), "timeline: ") {
 		t.Errorf("%v; warnings %q", err, &warnings)
 	}
 }

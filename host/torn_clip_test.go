@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/xtts-host/xtts-host/host/console"
 	"github.com/xtts-host/xtts-host/host/dataset"
 )
 
@@ -26,7 +27,7 @@ func TestClipTornDuringTheRun(t *testing.T) {
 			}
 		}
 	})
-	dir, err := trainPico(t, Console{Out: tear}, "--train-data", sample, "--max-steps", "5", "--model-start-delay", "0")
+	dir, err := trainPico(t, console.Console{Out: tear}, "--train-data", sample, "--max-steps", "5", "--model-start-delay", "0")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -2,7 +2,6 @@ package host
 
 import (
 	"bytes"
-	"context"
 	"fmt"
 	"log/slog"
 	"os"
@@ -53,7 +52,7 @@ func watched(t *testing.T, out *bytes.Buffer) (*machine.Machine, *session.Sessio
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { m.Close(context.Background()) })
+	t.Cleanup(func() { m.Close() })
 	return m, s, inventory
 }
 

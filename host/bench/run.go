@@ -15,6 +15,7 @@ import (
 	"github.com/xtts-host/xtts-host/host"
 	"github.com/xtts-host/xtts-host/host/batch"
 	"github.com/xtts-host/xtts-host/host/config"
+	"github.com/xtts-host/xtts-host/host/console"
 	"github.com/xtts-host/xtts-host/host/exit"
 	"github.com/xtts-host/xtts-host/host/report"
 	"github.com/xtts-host/xtts-host/host/train"
@@ -69,7 +70,7 @@ const minSteps = 11
 // figures of each. On two GPUs, requested or found, it also trains with one of them. Without --train-data it makes
 // clips that fill the bundle's largest bucket, and removes them afterwards. If it is interrupted, it prints what it has
 // measured.
-func Run(ctx context.Context, set *config.Set, o Options, console host.Console) (err error) {
+func Run(ctx context.Context, set *config.Set, o Options, console console.Console) (err error) {
 	if err := o.check(set); err != nil {
 		return err
 	}
@@ -114,7 +115,7 @@ func Run(ctx context.Context, set *config.Set, o Options, console host.Console) 
 type benchmark struct {
 	Options
 	set     *config.Set
-	console host.Console
+	console console.Console
 	figures io.Writer // of the JSON
 	dir     string    // of the current run
 	made    string    // folder of clips that are made; empty with --train-data
@@ -231,5 +232,5 @@ func (b *benchmark) once(ctx context.Context, size int, v Variant) (_ *report.Re
 		return nil, exit.Refused(err)
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(b.dir)) }()
-	return host.Train(ctx, set, host.Console{Out: io.Discard, Err: io.Discard, Stop: b.console.Stop}, mode)
+	return host.Train(ctx, set, console.Console{Out: io.Discard, Err: io.Discard, Stop: b.console.Stop}, mode)
 }

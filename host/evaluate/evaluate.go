@@ -14,9 +14,9 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/xtts-host/xtts-host/gpu/nvml"
-	"github.com/xtts-host/xtts-host/host"
 	"github.com/xtts-host/xtts-host/host/batch"
 	"github.com/xtts-host/xtts-host/host/config"
+	"github.com/xtts-host/xtts-host/host/console"
 	"github.com/xtts-host/xtts-host/host/event"
 	"github.com/xtts-host/xtts-host/host/exit"
 	"github.com/xtts-host/xtts-host/host/loop"
@@ -31,12 +31,12 @@ import (
 
 // Run runs the command. set.Resume names the run; flags replace its other settings. asJSON writes a Result to
 // console.Out, and the text to console.Err.
-func Run(ctx context.Context, set *config.Set, asJSON bool, console host.Console) (err error) {
+func Run(ctx context.Context, set *config.Set, asJSON bool, console console.Console) (err error) {
 	text := console.Out
 	if asJSON {
 		text = console.Err
 	}
-	ctx, done := host.Stoppable(ctx, console)
+	ctx, done := console.Stoppable(ctx)
 	defer done()
 	p, err := plan.New(ctx, set, nvml.Open)
 	if err != nil {
@@ -50,7 +50,7 @@ func Run(ctx context.Context, set *config.Set, asJSON bool, console host.Console
 	if err != nil {
 		return exit.Refused(err)
 	}
-	defer func() { err = errors.Join(err, e.close(ctx)) }()
+	defer func() { err = errors.Join(err, e.close()) }()
 	describe(text, p)
 	r, err := e.measure(ctx, console.Stop)
 	if err != nil {
@@ -102,13 +102,13 @@ type evaluation struct {
 }
 
 // open starts the plugins and opens the graphs, with the weights of the checkpoint.
-func open(ctx context.Context, p *plan.Plan, console host.Console) (_ *evaluation, err error) {
+func open(ctx context.Context, p *plan.Plan, console console.Console) (_ *evaluation, err error) {
 	bus := event.NewBus()
 	bus.Offer("console", report.NewConsole(io.Discard, console.Err, nil), nil)
 	e := &evaluation{plan: p, bus: bus, log: slog.New(record.Warnings(func(w *event.Warning) { bus.Publish(w) }))}
 	defer func() {
 		if err != nil {
-			err = errors.Join(err, e.close(ctx))
+			err = errors.Join(err, e.close())
 		}
 	}()
 	if e.temp, err = os.MkdirTemp("", "xtts-host-evaluate-"); err != nil {
@@ -132,15 +132,13 @@ func open(ctx context.Context, p *plan.Plan, console host.Console) (_ *evaluatio
 }
 
 // close closes everything.
-func (e *evaluation) close(ctx context.Context) error {
+func (e *evaluation) close() error {
 	var errs []error
 	if e.session != nil {
 		errs = append(errs, e.session.Close())
 	}
 	if e.machine != nil {
-		drain, cancel := context.WithTimeout(context.WithoutCancel(ctx), host.DrainTimeout)
-		defer cancel()
-		errs = append(errs, e.machine.Close(drain))
+		errs = append(errs, e.machine.Close())
 	}
 	if e.temp != "" {
 		errs = append(errs, os.RemoveAll(e.temp))

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"log/slog"
 	"sync/atomic"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 
@@ -54,10 +55,14 @@ func Open(c Config) (_ *Machine, err error) {
 	return m, nil
 }
 
+// drainTimeout limits the wait for the end of the plugins.
+const drainTimeout = 15 * time.Second
+
 // Close ends the plugins and releases the resources of Open and StartPlugins. Call it when nothing uses the ring any
-// more. A plugin that does not end in time is killed, and the run prints a warning. ctx limits the wait for plugins.
-// Close is idempotent.
-func (m *Machine) Close(ctx context.Context) error {
+// more. A plugin that does not end in time is killed, and the run prints a warning. Close is idempotent.
+func (m *Machine) Close() error {
+	ctx, cancel := context.WithTimeout(context.Background(), drainTimeout)
+	defer cancel()
 	var drain errgroup.Group // each has the full time: one that hangs does not reduce the time of the others
 	for _, p := range m.Pools {
 		if p != nil {

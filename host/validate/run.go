@@ -10,8 +10,8 @@ import (
 
 	"github.com/xtts-host/xtts-host/gpu"
 	"github.com/xtts-host/xtts-host/gpu/cuda"
-	"github.com/xtts-host/xtts-host/host"
 	"github.com/xtts-host/xtts-host/host/config"
+	"github.com/xtts-host/xtts-host/host/console"
 	"github.com/xtts-host/xtts-host/host/doctor"
 	"github.com/xtts-host/xtts-host/host/event"
 	"github.com/xtts-host/xtts-host/host/exit"
@@ -31,12 +31,12 @@ import (
 // console.Err. version is the version of the program.
 //
 // The error of a check that failed has the exit status that training would have ended with.
-func Run(ctx context.Context, set *config.Set, version string, asJSON bool, console host.Console) (err error) {
+func Run(ctx context.Context, set *config.Set, version string, asJSON bool, console console.Console) (err error) {
 	out := console.Out
 	if asJSON {
 		console.Out = console.Err
 	}
-	ctx, done := host.Stoppable(ctx, console)
+	ctx, done := console.Stoppable(ctx)
 	defer done()
 	command, err := probe.Self()
 	if err != nil {
@@ -123,7 +123,7 @@ type validation struct {
 	closed bool
 }
 
-func newValidation(set *config.Set, command probe.Command, console host.Console) *validation {
+func newValidation(set *config.Set, command probe.Command, console console.Console) *validation {
 	if !set.Given("verify-plugins") {
 		set.VerifyPlugins = true // unless the user has set it
 	}
@@ -157,9 +157,7 @@ func (v *validation) close() error {
 		errs = append(errs, v.session.Close())
 	}
 	if v.machine != nil {
-		ctx, cancel := context.WithTimeout(context.Background(), host.DrainTimeout)
-		defer cancel()
-		errs = append(errs, v.machine.Close(ctx))
+		errs = append(errs, v.machine.Close())
 	}
 	return errors.Join(append(errs, v.bus.Close())...)
 }

@@ -30,6 +30,6 @@ xtts-host bench --graph my-bundle --bench-rounds 3 --json > bench.json`,
 	asJSON := jsonFlag(cmd)
 	return withSettings(cmd, func(cmd *cobra.Command, set *config.Set) error {
 		o.JSON = *asJSON
-		return bench.Run(cmd.Context(), set, o, console())
+		return bench.Run(cmd.Context(), set, o, openConsole())
 	})
 }

@@ -33,6 +33,6 @@ xtts-host evaluate --run runs/first@1200 --val-data other-voice --json > loss.js
 		if set.Resume == "" {
 			return usage(cmd, hint.Errorf("for example: xtts-host evaluate --run runs/first@best", "--run is missing: the folder of a run"))
 		}
-		return evaluate.Run(cmd.Context(), set, *asJSON, console())
+		return evaluate.Run(cmd.Context(), set, *asJSON, openConsole())
 	})
 }

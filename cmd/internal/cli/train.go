@@ -8,22 +8,23 @@ import (
 
 	"github.com/xtts-host/xtts-host/host"
 	"github.com/xtts-host/xtts-host/host/config"
+	"github.com/xtts-host/xtts-host/host/console"
 )
 
 func newTrain(name string) *cobra.Command {
 	cmd := &cobra.Command{Use: name, Short: "Train a model", Args: noArguments}
 	return withSettings(cmd, func(cmd *cobra.Command, set *config.Set) error {
 		if set.PrintConfig() { // no signal needs to be caught for that
-			return host.Run(cmd.Context(), set, host.Console{Out: os.Stdout, Err: os.Stderr})
+			return host.Run(cmd.Context(), set, console.Console{Out: os.Stdout, Err: os.Stderr})
 		}
-		return host.Run(cmd.Context(), set, console())
+		return host.Run(cmd.Context(), set, openConsole())
 	})
 }
 
-// console is standard output and error. The first signal stops the run in order, a later one at once.
-func console() host.Console {
+// openConsole returns standard output and error. The first signal stops the run in order, a later one at once.
+func openConsole() console.Console {
 	r := catch(stopAtOnce)
-	return host.Console{
+	return console.Console{
 		Out: os.Stdout, Err: os.Stderr, Terminal: terminal(os.Stdout), ErrTerminal: terminal(os.Stderr), Stop: r.stop, Save: r.save,
 	}
 }

@@ -1,17 +1,16 @@
-package host
+package plan
 
 import (
 	"fmt"
 	"path/filepath"
 
 	"github.com/xtts-host/xtts-host/host/batch"
-	"github.com/xtts-host/xtts-host/host/plan"
 	"github.com/xtts-host/xtts-host/host/report"
 )
 
-// complete returns a message if the run to resume has nothing left to do. It returns "" if steps, an evaluation, or the
+// Complete returns a message if the run to resume has nothing left to do. It returns "" if steps, an evaluation, or the
 // report of a run that was killed after its last checkpoint are left.
-func complete(p *plan.Plan) string {
+func (p *Plan) Complete() string {
 	if p.Start.Resumed == nil {
 		return ""
 	}
@@ -24,8 +23,8 @@ func complete(p *plan.Plan) string {
 	return fmt.Sprintf("nothing to do: %s is at step %d, %s; no file is changed\n", p.Config.Resume, at.Step, end(p, source, at.Step))
 }
 
-// end says what ends a run that is complete after step.
-func end(p *plan.Plan, source *batch.Source, step int64) string {
+// end describes the setting that ends the run, which is complete after step.
+func end(p *Plan, source *batch.Source, step int64) string {
 	c, total := p.Config, source.Total()
 	switch {
 	case step < total:
@@ -36,8 +35,8 @@ func end(p *plan.Plan, source *batch.Source, step int64) string {
 	return fmt.Sprintf("and --epochs %d end it at step %d", c.Epochs, total)
 }
 
-// reported reports whether the report of a run says that it is done after so many steps.
+// reported reports whether the report of a run is that of a completed run with this number of steps.
 func reported(dir string, step int64) bool {
 	r, err := report.Read(filepath.Join(dir, report.ReportFile))
-	return err == nil && r.Outcome == done && r.Steps == step
+	return err == nil && r.Outcome == report.Done && r.Steps == step
 }

@@ -1,4 +1,4 @@
-package host
+package save
 
 import (
 	"slices"
@@ -10,10 +10,10 @@ import (
 // TestDue takes a step every 25 s of virtual time.
 func TestDue(t *testing.T) {
 	for _, tt := range []struct {
-		name  string
-		steps int64
-		pause time.Duration
-		want  []int64
+		name     string
+		steps    int64
+		interval time.Duration
+		want     []int64
 	}{
 		{"never", 0, 0, nil},
 		{"by steps", 5, 0, []int64{5, 10}},
@@ -23,7 +23,7 @@ func TestDue(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				d := newDue(tt.steps, tt.pause)
+				d := newDue(tt.steps, tt.interval)
 				var got []int64
 				for step := range int64(12) {
 					time.Sleep(25 * time.Second)
@@ -32,7 +32,7 @@ func TestDue(t *testing.T) {
 						d.saved()
 					}
 				}
-				if !slices.Equal(got, tt.want) || d.ever() != (tt.steps+int64(tt.pause) > 0) {
+				if !slices.Equal(got, tt.want) || d.ever() != (tt.steps+int64(tt.interval) > 0) {
 					t.Errorf("after steps %v, want %v; ever %v", got, tt.want, d.ever())
 				}
 			})

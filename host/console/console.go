@@ -1,10 +1,14 @@
-package host
+// Package console connects a command that trains with its user: it has the command's outputs and the user's requests.
+package console
 
 import (
+	"context"
+	"fmt"
 	"io"
 
 	"github.com/xtts-host/xtts-host/host/event"
 	"github.com/xtts-host/xtts-host/host/report"
+	"github.com/xtts-host/xtts-host/host/train"
 )
 
 // Console is the terminal of a run.
@@ -22,8 +26,25 @@ type Console struct {
 	Save <-chan struct{}
 }
 
-// sink returns the sink that writes to the console. lost is called when one of its outputs has been closed.
-func (c Console) sink(now func() event.Snapshot, lost func(text string)) *report.Console {
+// Stoppable returns a context that ends with train.ErrInterrupted when Stop is closed. The user gets a confirmation on
+// Err. The caller must call the function that is returned, which ends the context.
+func (c Console) Stoppable(ctx context.Context) (context.Context, func()) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	over := make(chan struct{})
+	go func() {
+		defer close(over)
+		select {
+		case <-c.Stop:
+			fmt.Fprintln(c.Err, "stopping after this step; interrupt again to stop immediately")
+			cancel(train.ErrInterrupted)
+		case <-ctx.Done():
+		}
+	}()
+	return ctx, func() { cancel(nil); <-over }
+}
+
+// Sink returns the sink that writes to the console. lost is called when one of its outputs has been closed.
+func (c Console) Sink(now func() event.Snapshot, lost func(text string)) *report.Console {
 	s := report.NewConsole(c.Out, c.Err, lost)
 	if c.Terminal {
 		s.OnTerminal(c.ErrTerminal, now)
@@ -31,9 +52,9 @@ func (c Console) sink(now func() event.Snapshot, lost func(text string)) *report
 	return s
 }
 
-// through returns a console whose Out and Err publish what is written, so it appears in order with all other events.
+// Through returns a console whose Out and Err publish what is written, so it appears in order with all other events.
 // Any goroutine may write.
-func (c Console) through(bus *event.Bus) Console {
+func (c Console) Through(bus *event.Bus) Console {
 	c.Out, c.Err = messages{bus: bus}, messages{bus: bus, err: true}
 	return c
 }

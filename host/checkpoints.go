@@ -1,0 +1,57 @@
+package host
+
+import (
+	"time"
+
+	"github.com/xtts-host/xtts-host/host/checkpoint"
+	"github.com/xtts-host/xtts-host/host/save"
+	"github.com/xtts-host/xtts-host/host/schedule"
+)
+
+// newSaver returns the saver of the run's checkpoints.
+func newSaver(r *run) *save.Saver {
+	c := r.plan.Config
+	return save.New(save.Config{
+		Steps: c.CheckpointEvery, Interval: time.Duration(c.CheckpointMinutes * float64(time.Minute)), KeepLast: c.KeepLast,
+		Follows: !r.plan.World.Leads(), Resumed: r.plan.Start.Resumed, Training: r, Store: r.store,
+		Bus: r.bus, Log: r.log.Logger, Asked: r.console.Save, Confirm: r.console.Err,
+		Spent: func(began, ended time.Time) { r.loop.Timeline.Trained("checkpoint", nil, began, ended) },
+	})
+}
+
+// Tensors implements save.Training.
+func (r *run) Tensors() (weights, moments []checkpoint.Tensor, err error) {
+	if err := r.session.Pull(); err != nil {
+		return nil, nil, err
+	}
+	return append(r.session.Model.Weights(), r.session.Model.Average()...), r.session.Optimizer.Moments(), nil
+}
+
+// State implements save.Training.
+func (r *run) State() checkpoint.State {
+	p, o := &r.loop.Train.Progress, r.observer
+	epoch, batch := p.Epoch, p.Batch
+	if batch == r.plan.Data.Train.Plan.Batches() { // a resumed run may have an epoch of another length
+		epoch, batch = epoch+1, 0
+	}
+	state := checkpoint.State{
+		Step: p.Step, OptimizerStep: r.session.Optimizer.Steps, Epoch: epoch, Batch: batch, Seed: r.plan.Config.Seed,
+		Schedule:      r.plan.Schedule(),
+		EvaluatedStep: p.EvaluatedStep, Samples: o.samples, Frames: o.frames,
+		Quarantine: o.quarantine.List(), Hashes: r.plan.Hashes,
+	}
+	state.Speakers, state.Languages = r.plan.Data.Names()
+	if state.Schedule.Name == schedule.Plateau {
+		state.Plateau = &p.Plateau
+	}
+	if decay := r.plan.Config.EMA; decay > 0 {
+		state.EMA = &checkpoint.EMA{Decay: decay, Updates: r.session.Optimizer.Averaged}
+	}
+	if r.plan.Config.EarlyStop > 0 {
+		state.EarlyStop = &p.EarlyStop
+	}
+	if p.Best != nil {
+		state.Best = &checkpoint.Best{Step: p.Best.Step, Loss: p.Best.Loss}
+	}
+	return state
+}

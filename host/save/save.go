@@ -1,0 +1,153 @@
+// Package save decides when a run saves a checkpoint, saves it, and removes old ones.
+package save
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"time"
+
+	"github.com/xtts-host/xtts-host/host/checkpoint"
+	"github.com/xtts-host/xtts-host/host/disk"
+	"github.com/xtts-host/xtts-host/host/event"
+)
+
+// Config has what a Saver needs.
+type Config struct {
+	Steps    int64         // between checkpoints; 0: not by steps
+	Interval time.Duration // between checkpoints; 0: not by time
+	KeepLast int           // checkpoints; 0 keeps all
+	// Follows is true in every process of a run but one, whose checkpoints hold the same weights: it saves none.
+	Follows bool
+
+	Resumed  *checkpoint.Checkpoint // nil in a new run; it may be closed
+	Training Training
+	Store    Store
+	Bus      *event.Bus
+	Log      *slog.Logger
+	Asked    <-chan struct{}              // requests a checkpoint; may be nil
+	Confirm  io.Writer                    // receives the answer to a request
+	Spent    func(began, ended time.Time) // receives the time that each checkpoint took
+}
+
+// Training is the run whose checkpoints are saved.
+type Training interface {
+	// State returns the progress of the run.
+	State() checkpoint.State
+	// Tensors copies the weights and the moments of the optimizer from the device.
+	Tensors() (weights, moments []checkpoint.Tensor, err error)
+}
+
+// Saver saves the checkpoints of a run. Only the trainer's goroutine uses it.
+type Saver struct {
+	cfg   Config
+	due   due
+	saved position // of the last checkpoint
+	last  string   // folder of the last checkpoint, saved or resumed from
+	best  string   // folder of the best checkpoint
+	later bool     // the folder may have checkpoints of later steps: damaged ones, which the resume skipped
+}
+
+// position tells two checkpoints of a run apart.
+type position struct{ step, evaluated int64 }
+
+// New returns the Saver of a run. The time of the first checkpoint counts from now.
+func New(c Config) *Saver {
+	s := &Saver{cfg: c, due: newDue(c.Steps, c.Interval), saved: position{-1, -1}}
+	if c.Resumed != nil {
+		state := &c.Resumed.State
+		s.saved, s.last, s.later = positionOf(state), c.Resumed.Path, true
+		if state.Best != nil {
+			s.best = c.Store.Kept(state.Best.Step)
+		}
+	}
+	return s
+}
+
+func positionOf(s *checkpoint.State) position { return position{s.Step, s.EvaluatedStep} }
+
+// Step saves the checkpoint that is due after a step.
+func (s *Saver) Step(step int64) error {
+	select {
+	case <-s.cfg.Asked:
+		return s.saveIfRoom(event.Asked)
+	default:
+	}
+	if s.due.after(step) {
+		return s.saveIfRoom(event.Periodic)
+	}
+	return nil
+}
+
+// Best saves the checkpoint of the best evaluation so far.
+func (s *Saver) Best() error {
+	if !s.due.ever() {
+		return nil
+	}
+	return s.saveIfRoom(event.Best)
+}
+
+// Last saves the last checkpoint of the run. Unlike Step and Best it fails if the disk has no room.
+func (s *Saver) Last() error { return s.save(event.Last) }
+
+// Current reports whether the last checkpoint is up to date.
+func (s *Saver) Current() bool {
+	state := s.cfg.Training.State()
+	return s.saved == positionOf(&state)
+}
+
+// Resumable reports whether the run has a checkpoint after a step.
+func (s *Saver) Resumable() bool { return s.saved.step > 0 }
+
+// saveIfRoom saves a checkpoint during training. A disk that is full or fails does not end the run: the previous
+// checkpoint stays intact, and the save is tried again after the following steps. The lines of metrics.jsonl must fit,
+// however.
+func (s *Saver) saveIfRoom(why event.Reason) error {
+	err := s.save(why)
+	failed, ok := errors.AsType[*diskError](err)
+	if !ok {
+		return err
+	}
+	again := s.due.failures > 0
+	step := s.cfg.Training.State().Step
+	s.due.failed(step)
+	if again && why == event.Periodic {
+		return nil // has been reported
+	}
+	text := "a checkpoint could not be written: the run continues without it, and tries again"
+	if full, ok := errors.AsType[*disk.FullError](failed.error); ok {
+		text = "the disk is full: the run continues without this checkpoint (" + full.Hint() + "), and tries again"
+	}
+	s.cfg.Log.Warn(text, "step", step, "error", err)
+	return s.cfg.Bus.Publish(&event.Checkpoint{Step: step, Reason: why, Err: err})
+}
+
+// save saves a checkpoint. It first makes the lines of the steps before it durable.
+func (s *Saver) save(why event.Reason) error {
+	if s.cfg.Follows {
+		return nil
+	}
+	began := time.Now()
+	defer func() { s.cfg.Spent(began, time.Now()) }()
+	if err := s.cfg.Bus.Sync(); err != nil {
+		return err
+	}
+	state := s.cfg.Training.State()
+	path, err := s.write(state)
+	if err != nil {
+		return err
+	}
+	s.saved = positionOf(&state)
+	s.due.saved()
+	if why == event.Asked {
+		fmt.Fprintf(s.cfg.Confirm, "saved %s; training continues\n", path)
+	}
+	if state.Best != nil && state.Best.Step == state.Step {
+		s.best = path // without space for a better one, it stays the previous one
+	}
+	if err := s.cfg.Bus.Publish(&event.Checkpoint{Step: state.Step, Path: path, Reason: why, Time: time.Since(began)}); err != nil {
+		return err
+	}
+	return s.removeOld(state.Step)
+}
