@@ -78,16 +78,16 @@ func (c *child) fork() error {
 	if c.killed {
 		return errors.New("ended before it was started")
 	}
-	if err := startCommand(c.cmd); err != nil {
+	if err := c.start(); err != nil {
 		return err
 	}
 	c.pid = c.cmd.Process.Pid
-	go c.reap(c.pid)
+	go c.wait(c.pid)
 	return nil
 }
 
-// reap waits for the exit. Waiting for done is waiting for this goroutine.
-func (c *child) reap(pid int) {
+// wait waits for the exit. Waiting for done is waiting for this goroutine.
+func (c *child) wait(pid int) {
 	// Wait for the exit without reaping. While the process is a zombie, its id, which is also its group's id, cannot be
 	// reused, so it is safe to kill the rest of the group.
 	for unix.Waitid(unix.P_PID, pid, nil, unix.WEXITED|unix.WNOWAIT, nil) == unix.EINTR {
@@ -96,12 +96,15 @@ func (c *child) reap(pid int) {
 	unix.Kill(-pid, unix.SIGKILL)
 	c.pid, c.reaped = 0, true
 	c.mu.Unlock()
-	c.cmd.Wait() // ProcessState has the exit status
+	escaped := endOrphans(c) // they may hold the output open, and write to the ring
+	c.cmd.Wait()             // ProcessState has the exit status
+	c.forget()
 	c.handshake.close()
 	if w, ok := c.cmd.Stderr.(*lineWriter); ok {
 		w.flush()
 	}
 	c.journal.close()
+	c.journal.escaped(escaped)
 	c.onExit()
 	close(c.done)
 }

@@ -7,11 +7,14 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 func TestKick(t *testing.T) {
@@ -180,6 +183,53 @@ func TestChildrenOfAPlugin(t *testing.T) {
 			}
 			end(t, p)
 			eventually(t, "end of the child", func() bool { return !running(pid) })
+		})
+	}
+}
+
+// TestOrphans: processes that have left the plugin's group and lost their parent are ended with the plugin, and named. One
+// with an environment of its own is not; when it ends, it is reaped.
+func TestOrphans(t *testing.T) {
+	for mode, end := range map[string]func(*testing.T, *Pool){
+		"orphans": func(t *testing.T, p *Pool) {
+			if err := p.Drain(t.Context()); err != nil {
+				t.Error(err)
+			}
+		},
+		"orphans,crash-at-call=1": func(t *testing.T, p *Pool) {
+			if _, err := callSlot(t, p, 0); !errors.Is(err, ErrLost) {
+				t.Error(err)
+			}
+		},
+	} {
+		t.Run(mode, func(t *testing.T) {
+			r := newRig(t, mode)
+			r.MemoryInterval = 10 * time.Millisecond
+			p := r.open()
+			var pids []int
+			for _, name := range []string{"marked", "unmarked"} {
+				var pid int
+				eventually(t, name, func() bool {
+					b, _ := os.ReadFile(filepath.Join(r.tmp, name))
+					_, err := fmt.Sscanln(string(b), &pid)
+					return err == nil
+				})
+				pids = append(pids, pid)
+				t.Cleanup(func() { p.Close(); os.Remove(filepath.Join(r.tmp, name)) })
+			}
+			if !running(pids[0]) || !running(pids[1]) {
+				t.Error("an orphan of a plugin that runs was ended")
+			}
+			end(t, p)
+			if running(pids[0]) || !running(pids[1]) {
+				t.Errorf("running: %v %v, want false true", running(pids[0]), running(pids[1]))
+			}
+			unix.Kill(pids[1], unix.SIGKILL)
+			want := fmt.Sprintf(`plugin fake: left processes in other groups, which were ended: (sleep|sh) \(process %d\)"`, pids[0])
+			if !regexp.MustCompile(want).MatchString(r.log.String()) {
+				t.Errorf("the log does not say %s:\n%s", want, r.log)
+			}
+			eventually(t, "end of the other", func() bool { reapZombies(); return state(pids[1]) == "" })
 		})
 	}
 }

@@ -7,11 +7,13 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -91,6 +93,10 @@ func fakePlugin(text string) {
 		line := strings.Repeat("x", 99) + "\n"
 		os.Stderr.WriteString(strings.Repeat(line, 20_000) + strings.Repeat("y", 1<<20) + "\nend of flood\n")
 	}
+	if f.is("orphans") {
+		f.leave("marked", os.Environ())
+		f.leave("unmarked", []string{"PATH=" + os.Getenv("PATH")})
+	}
 	handshake := stage.Handshake
 	if f.is("wrong-protocol") {
 		handshake.ProtocolVersion = 7
@@ -135,6 +141,19 @@ func (p *fakeServer) GRPCClient(context.Context, *plugin.GRPCBroker, *grpc.Clien
 }
 
 func (f *fake) is(mode string) bool { _, ok := f.mode[mode]; return ok }
+
+// leave starts a process in a session of its own, whose parent ends. Its id is in a file of that name. Only the first plugin
+// process does so.
+func (f *fake) leave(name string, env []string) {
+	if _, err := os.Stat(name); err == nil {
+		return
+	}
+	cmd := exec.Command("sh", "-c", "sleep 1000 >/dev/null 2>&1 & echo $! >"+name)
+	cmd.Env, cmd.SysProcAttr = env, &syscall.SysProcAttr{Setsid: true}
+	if err := cmd.Run(); err != nil {
+		fmt.Fprintln(stderr, err)
+	}
+}
 
 func (f *fake) crash() {
 	stderr.WriteString("something terrible happened\n")

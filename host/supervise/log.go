@@ -63,6 +63,13 @@ func (j *journal) reportDropped(n int) {
 	}
 }
 
+// escaped reports processes that had left the group of the plugin process and were ended after it.
+func (j *journal) escaped(names []string) {
+	if len(names) > 0 {
+		j.log.Warn(visible.Text(fmt.Sprintf("plugin %s: left processes in other groups, which were ended: %s", j.plugin, strings.Join(names, ", "))))
+	}
+}
+
 // line receives one line.
 func (j *journal) line(line []byte) {
 	level, message, attrs := parseLine(strings.ToValidUTF8(strings.TrimRight(string(line), "\r"), "\uFFFD"))

@@ -18,6 +18,7 @@ func (p *process) watchMemory() {
 	t := time.NewTicker(p.cfg.MemoryInterval)
 	defer t.Stop()
 	for {
+		reapZombies()
 		if used := p.measure(); p.cfg.MemoryLimit > 0 && used > p.cfg.MemoryLimit {
 			p.kill(fmt.Sprintf("it uses %d MB of memory, and may use %d", used>>20, p.cfg.MemoryLimit>>20), memoryHint)
 			return

@@ -60,3 +60,6 @@ clip-ids() {
   gotest ./host/batch TestCallNamesClips
   gotest ./host TestPythonError
 }
+
+# left-processes: what a plugin leaves behind in other process groups is ended with it, and named
+left-processes() { gotest ./host/supervise TestOrphans; }
