@@ -33,7 +33,7 @@ type Driver struct {
 	Absent string `json:"absent,omitzero"`
 }
 
-// MemoryUse is in bytes. The driver reserves some memory, so used plus free may be less than the total.
+// MemoryUse is in bytes. The driver reserves some memory for itself, so used plus free may be less than the total.
 type MemoryUse struct {
 	Used  int64 `json:"used_bytes"`
 	Free  int64 `json:"free_bytes"`

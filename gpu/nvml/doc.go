@@ -11,7 +11,7 @@
 // The package avoids two problems of the binding. Before a successful Init, and after Shutdown, any call ends the
 // process with "symbol lookup error"; so all methods are usable only between Open and Close. A function that the
 // installed driver does not have ends the process too; so the package calls only functions that all drivers since CUDA
-// 11 have, and the binding selects their versions.
+// 11 have, and the binding selects their versions. It looks up the one newer function before it calls it.
 //
 // One problem remains: the program is linked with symbols that only the library resolves, so it cannot start under
 // LD_BIND_NOW=1.

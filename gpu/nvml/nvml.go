@@ -18,6 +18,8 @@ type inventory struct {
 	driver  gpu.Driver
 	devices []gpu.Device
 	handles map[string]nvml.Device // by UUID
+	// reserved is set if the driver tells the memory that it reserves from the memory that is used: since version 510.
+	reserved bool
 
 	mu       sync.RWMutex // held for reading by every call of the library, for writing by Close
 	lib      nvml.Interface
@@ -33,7 +35,10 @@ func open(lib nvml.Interface, detect func() ([]gpu.Device, error)) (gpu.Inventor
 	if ret := lib.Init(); ret != nvml.SUCCESS {
 		return absent(ret, detect)
 	}
-	i := &inventory{lib: lib, handles: map[string]nvml.Device{}, watchers: map[*watcher]bool{}}
+	i := &inventory{
+		lib: lib, handles: map[string]nvml.Device{}, watchers: map[*watcher]bool{},
+		reserved: lib.Extensions().LookupSymbol("nvmlDeviceGetMemoryInfo_v2") == nil,
+	}
 	if err := i.list(); err != nil {
 		i.Close()
 		return nil, fmt.Errorf("list GPUs by NVML: %w", err)
@@ -141,11 +146,24 @@ func (i *inventory) Devices() []gpu.Device { return slices.Clone(i.devices) }
 
 func (i *inventory) Memory(uuid string) (use gpu.MemoryUse, err error) {
 	err = i.ask(uuid, "memory", func(d nvml.Device) nvml.Return {
-		m, ret := d.GetMemoryInfo()
-		use = gpu.MemoryUse{Used: int64(m.Used), Free: int64(m.Free), Total: int64(m.Total)}
+		var ret nvml.Return
+		use, ret = i.memory(d)
 		return ret
 	})
 	return use, err
+}
+
+// memory returns what processes use, as nvidia-smi does. The older call counts the memory that the driver reserves for
+// itself as used: hundreds of MB on an unused card.
+func (i *inventory) memory(d nvml.Device) (gpu.MemoryUse, nvml.Return) {
+	if i.reserved {
+		m, ret := d.GetMemoryInfo_v2()
+		if ret != nvml.ERROR_NOT_SUPPORTED {
+			return gpu.MemoryUse{Used: int64(m.Used), Free: int64(m.Free), Total: int64(m.Total)}, ret
+		}
+	}
+	m, ret := d.GetMemoryInfo()
+	return gpu.MemoryUse{Used: int64(m.Used), Free: int64(m.Free), Total: int64(m.Total)}, ret
 }
 
 func (i *inventory) Processes(uuid string) (list []gpu.Process, err error) {

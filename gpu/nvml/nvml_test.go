@@ -33,6 +33,10 @@ func server() *dgxa100.Server {
 		d.GetComputeRunningProcessesFunc = func() ([]nvml.ProcessInfo, nvml.Return) {
 			return []nvml.ProcessInfo{{Pid: 7, UsedGpuMemory: 1 << 20}, {Pid: 8, UsedGpuMemory: ^uint64(0)}}, nvml.SUCCESS
 		}
+		d.GetMemoryInfo_v2Func = func() (nvml.Memory_v2, nvml.Return) {
+			m := d.MemoryInfo
+			return nvml.Memory_v2{Total: m.Total, Reserved: m.Total - m.Used - m.Free, Used: m.Used, Free: m.Free}, nvml.SUCCESS
+		}
 		d.GetTopologyCommonAncestorFunc = func(nvml.Device) (nvml.GpuTopologyLevel, nvml.Return) {
 			return nvml.TOPOLOGY_NODE, nvml.SUCCESS
 		}
@@ -56,6 +60,37 @@ func opened(t *testing.T, s *dgxa100.Server) gpu.Inventory {
 	}
 	t.Cleanup(func() { i.Close() })
 	return i
+}
+
+// TestMemory: the memory that the driver reserves is not used. A driver that cannot tell it from used memory answers
+// as it can.
+func TestMemory(t *testing.T) {
+	const gib = 1 << 30
+	without := &mock.ExtendedInterface{LookupSymbolFunc: func(string) error { return errors.New("no symbol") }}
+	for _, tt := range []struct {
+		name string
+		old  bool
+		v2   nvml.Return
+		used int64
+	}{
+		{"reserved memory", false, nvml.SUCCESS, 1 * gib},
+		{"driver without the call", true, nvml.ERROR_FUNCTION_NOT_FOUND, 3 * gib},
+		{"card without the call", false, nvml.ERROR_NOT_SUPPORTED, 3 * gib},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			s := server()
+			if tt.old {
+				s.ExtensionsFunc = func() nvml.ExtendedInterface { return without }
+			}
+			device(s, 0).MemoryInfo = nvml.Memory{Total: 40 * gib, Used: 3 * gib, Free: 37 * gib}
+			device(s, 0).GetMemoryInfo_v2Func = func() (nvml.Memory_v2, nvml.Return) {
+				return nvml.Memory_v2{Total: 40 * gib, Reserved: 2 * gib, Used: 1 * gib, Free: 37 * gib}, tt.v2
+			}
+			if m, err := opened(t, s).Memory("GPU-0"); err != nil || m != (gpu.MemoryUse{Used: tt.used, Free: 37 * gib, Total: 40 * gib}) {
+				t.Errorf("memory %+v, %v", m, err)
+			}
+		})
+	}
 }
 
 func TestInventory(t *testing.T) {

@@ -71,9 +71,25 @@ nvmlReturn_t nvmlDeviceGetCudaComputeCapability(nvmlDevice_t device, int *major,
 	return NVML_SUCCESS;
 }
 
+// What a driver keeps for itself of every card. It is part of the total, as on a real card, but can be allocated here.
+static const size_t reserved = 16 << 20;
+
+static size_t unused(int card) {
+	size_t taken = reserved + used(card);
+	return taken < memory[card] ? memory[card] - taken : 0;
+}
+
+// The first version of this call counts what the driver reserves as used.
 nvmlReturn_t nvmlDeviceGetMemoryInfo(nvmlDevice_t device, nvmlMemory_t *m) {
 	int c = card(device);
-	*m = (nvmlMemory_t){.total = memory[c], .free = memory[c] - used(c), .used = used(c)};
+	*m = (nvmlMemory_t){.total = memory[c], .free = unused(c), .used = memory[c] - unused(c)};
+	return NVML_SUCCESS;
+}
+
+nvmlReturn_t nvmlDeviceGetMemoryInfo_v2(nvmlDevice_t device, nvmlMemory_v2_t *m) {
+	int c = card(device);
+	if (m->version != nvmlMemory_v2) return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
+	*m = (nvmlMemory_v2_t){.version = nvmlMemory_v2, .total = memory[c], .reserved = reserved, .free = unused(c), .used = used(c)};
 	return NVML_SUCCESS;
 }
 
