@@ -13,7 +13,6 @@ import (
 	"github.com/xtts-host/xtts-host/host/report"
 	"github.com/xtts-host/xtts-host/host/runfolder"
 	"github.com/xtts-host/xtts-host/host/trace"
-	"github.com/xtts-host/xtts-host/shared/hint"
 )
 
 // outputs are the event bus, the log, the console and the debug files of a run.
@@ -50,7 +49,7 @@ func (o *outputs) open(c *config.Config, folder *runfolder.Folder) (err error) {
 		return err
 	}
 	if o.trace, err = trace.Create(c.Trace); err != nil {
-		return errors.Join(hint.Errorf("name a file that can be written", "--trace: %w", err), o.debug.Close())
+		return errors.Join(err, o.debug.Close())
 	}
 	return nil
 }

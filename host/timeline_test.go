@@ -65,7 +65,7 @@ func TestTimeline(t *testing.T) {
 
 func TestTimelineThatCannotBeWritten(t *testing.T) {
 	_, err := trainPico(t, console.Console{}, "--trace", filepath.Join(t.TempDir(), "no", "folder"))
-	if err == nil || exit.Code(err) != 2 || !strings.Contains(err.Error(), "--trace: ") || exit.Hint(err) == "" {
+	if err == nil || exit.Code(err) != 2 || !strings.Contains(err.Error(), "--trace ") || exit.Hint(err) == "" {
 		t.Errorf("%v, exit status %d, hint %q", err, exit.Code(err), exit.Hint(err))
 	}
 	// A full disk costs the picture, not the run.

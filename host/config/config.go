@@ -147,3 +147,9 @@ func (s *Set) Given(name string) bool {
 	origin := s.origins[name]
 	return origin != "" && origin != fromBundle
 }
+
+// OnCommandLine reports whether the user has given a flag of the group.
+func OnCommandLine(s *Set, g Group) (given bool) {
+	g.Flags.VisitAll(func(f *pflag.Flag) { given = given || s.origins[f.Name] == fromFlag })
+	return given
+}

@@ -40,7 +40,7 @@ const maxFile = 64 << 10
 func (s *Set) readFile(path string) error {
 	data, err := regular.Read(path, maxFile)
 	if err != nil {
-		return fmt.Errorf("config file: %w", err)
+		return hint.Errorf("name a YAML or JSON file with settings; docs/config.schema.json lists them", "config file: %w", err)
 	}
 	// With aliases, a few bytes can expand to any number of values, and a list of settings needs none.
 	for _, t := range lexer.Tokenize(string(data)) {

@@ -2,6 +2,12 @@ package config
 
 import "github.com/spf13/pflag"
 
+// The titles of the groups whose flags describe the machine, not the training.
+const (
+	MachineGroup = "Machine"
+	GPUGroup     = "GPUs"
+)
+
 // define defines the flags, in the order of the help. Each help text has one sentence with the unit, and the default
 // unless the library adds it.
 func (s *Set) define() {
@@ -19,7 +25,7 @@ func (s *Set) define() {
 	f.Int64Var(&c.LogEvery, "log-every", 100, "`steps` between progress lines; 0 means none")
 
 	definePipeline(c, s.group("Pipeline"))
-	defineMachine(c, s.group("Machine"), s.group("GPUs"))
+	defineMachine(c, s.group(MachineGroup), s.group(GPUGroup))
 
 	f = s.group("Debugging")
 	f.StringVar(&c.DebugDir, "debug-dir", "", "`folder` for the rows of each step and the memory over time (docs/torture.md)")

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/xtts-host/xtts-host/host/checkpoint"
+	"github.com/xtts-host/xtts-host/shared/hint"
 )
 
 // SplitRun splits RUN@AT, which names a checkpoint of a run: "best", "last" or a step. A folder of the whole name comes
@@ -31,7 +32,7 @@ func findRun(s *Set) error {
 		}
 		steps, err := checkpoint.NewStore(run).Steps()
 		if err != nil {
-			return fmt.Errorf("--resume-or-start %s: %w", run, err)
+			return hint.Errorf("name the folder of a run, or one that is to be made", "--resume-or-start %s: %w", run, err)
 		}
 		if len(steps) > 0 {
 			s.Resume, s.Init = run, "" // the run has weights of its own by now

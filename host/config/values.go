@@ -40,12 +40,21 @@ func (b *Bytes) Set(text string) error {
 	return errors.New("not an amount of memory: use a number of MB, or a unit as in 1GiB")
 }
 
+// String uses the unit of which the amount is a multiple, if there is one.
 func (b *Bytes) String() string {
 	switch v := *b; {
 	case v%(1<<30) == 0:
 		return fmt.Sprintf("%dGiB", v>>30)
 	case v%(1<<20) == 0:
 		return fmt.Sprintf("%dMiB", v>>20)
+	case v%1e9 == 0:
+		return fmt.Sprintf("%dGB", v/1e9)
+	case v%1e6 == 0:
+		return fmt.Sprintf("%dMB", v/1e6)
+	case v < 1<<20 && v%(1<<10) == 0:
+		return fmt.Sprintf("%dKiB", v>>10)
+	case v < 1<<20 && v%1e3 == 0:
+		return fmt.Sprintf("%dKB", v/1e3)
 	default:
 		return fmt.Sprintf("%gMiB", float64(v)/(1<<20))
 	}

@@ -12,6 +12,7 @@ import (
 	"sync"
 	"syscall"
 
+	"github.com/xtts-host/xtts-host/host/disk"
 	"github.com/xtts-host/xtts-host/shared/hint"
 )
 
@@ -48,14 +49,27 @@ type Point struct {
 	Generation int    `json:"generation"`
 }
 
+// Check returns an error if Open would fail because the folder cannot be made or written. It changes nothing.
+func Check(dir string) error {
+	if err := disk.CheckFolder(dir); err != nil {
+		return hint.Errorf(advice, "--debug-dir %s: %w", dir, err)
+	}
+	return nil
+}
+
+const advice = "name a folder that can be made or written to"
+
 // Open opens the folder, making it if need be, connects to the harness if one listens, and begins to sample memory.
 // It returns nil for "".
 func Open(dir string) (*Folder, error) {
 	if dir == "" {
 		return nil, nil
 	}
+	if err := Check(dir); err != nil {
+		return nil, err
+	}
 	if err := os.MkdirAll(dir, 0o777); err != nil {
-		return nil, hint.Errorf("name a folder that can be made or written to", "--debug-dir: %w", err)
+		return nil, hint.Errorf(advice, "--debug-dir: %w", err)
 	}
 	f := &Folder{dir: dir, batches: hasBatches(dir)}
 	socket := filepath.Join(dir, socketFile)

@@ -22,11 +22,6 @@ type Config struct {
 	// Place decides the placement as training would. If it refuses for another reason, it still reports a GPU that
 	// would have been used.
 	Place func(gpu.Machine) (place.Placement, error)
-	// Fits returns an error if the model GPU, nil for the CPU, does not support the requested precision. Without it,
-	// any precision is accepted.
-	Fits func(card *gpu.Device) error
-	// Files has the results for the files of the settings.
-	Files []Finding
 	// OnCPU says that the CPU was requested: then nothing about GPUs is Bad.
 	OnCPU bool
 	// CUDA says that this build supports CUDA.
@@ -51,7 +46,6 @@ func Examine(ctx context.Context, c Config) *Report {
 	e.cards()
 	e.system()
 	e.roles(driver)
-	e.files()
 	return e.report
 }
 
@@ -63,17 +57,6 @@ type examination struct {
 	refusal   error // of the placement
 	gpus      bool  // training will use GPUs
 	report    *Report
-}
-
-// files adds the results for the files of the settings, if any.
-func (e *examination) files() {
-	if len(e.Files) == 0 {
-		return
-	}
-	e.report.section("files")
-	for _, f := range e.Files {
-		e.report.add(f.State, f.Hint, "%s", f.Text)
-	}
 }
 
 func (e *examination) program() {
@@ -211,15 +194,5 @@ func (e *examination) roles(driver error) {
 	default:
 		r.Placement = &Placement{RolePlacement{p.Data.GPU.UUID, p.Data.Limit}, RolePlacement{p.Model.GPU.UUID, p.Model.Limit}, p.Reason}
 		r.add(OK, "", "%s", p)
-		var card *gpu.Device
-		if !p.Model.OnCPU() {
-			card = &p.Model.GPU
-		}
-		if e.Fits == nil {
-			return
-		}
-		if err := e.Fits(card); err != nil {
-			r.add(Bad, hint.Of(err), "%v", err)
-		}
 	}
 }

@@ -14,7 +14,6 @@ import (
 	"github.com/xtts-host/xtts-host/gpu"
 	"github.com/xtts-host/xtts-host/gpu/gputest"
 	"github.com/xtts-host/xtts-host/host/place"
-	"github.com/xtts-host/xtts-host/shared/hint"
 )
 
 // looked returns the commands of probes that answer as the shell's words do: $1 is the probe, $2 its argument. The file
@@ -166,29 +165,6 @@ func TestBad(t *testing.T) {
 				t.Errorf("crosses\n%s\nwant\n%s\nworks %v", strings.Join(got, "\n"), strings.Join(tt.want, "\n"), r.Works)
 			}
 		})
-	}
-}
-
-// TestPrecisionIsAsked: a precision that the model GPU cannot compute in is a cross.
-func TestPrecisionIsAsked(t *testing.T) {
-	const all = `libraries) echo '{"value": []}';; onnxruntime*) echo '{"value": {"Path": "libonnxruntime.so"}}';; gpus) cat $machine;;`
-	for name, c := range map[string]struct {
-		request place.Request
-		card    int // the index of what is asked about; -1 is the CPU
-	}{"GPU": {place.Request{}, 0}, "CPU": {place.Request{Device: place.CPU}, -1}} {
-		asked := -2
-		r := Examine(t.Context(), Config{
-			Command: looked(t, all, gputest.Cards(1, 1<<30)...), Place: placing(c.request), OnCPU: c.card < 0, CUDA: true,
-			Fits: func(card *gpu.Device) error {
-				if asked = -1; card != nil {
-					asked = card.Index
-				}
-				return hint.Errorf("train in f32", "no bf16")
-			},
-		})
-		if bad := texts(r, Bad); asked != c.card || len(bad) == 0 || bad[len(bad)-1] != "placement: no bf16 train in f32" {
-			t.Errorf("%s: asked about %d, crosses %q", name, asked, bad)
-		}
 	}
 }
 

@@ -9,7 +9,7 @@ import (
 	"github.com/xtts-host/xtts-host/host/config"
 	"github.com/xtts-host/xtts-host/host/exit"
 	"github.com/xtts-host/xtts-host/host/place"
-	"github.com/xtts-host/xtts-host/host/precision"
+	"github.com/xtts-host/xtts-host/host/plan"
 	"github.com/xtts-host/xtts-host/host/probe"
 	"github.com/xtts-host/xtts-host/host/report"
 	"github.com/xtts-host/xtts-host/shared/hint"
@@ -23,14 +23,10 @@ func Run(ctx context.Context, out io.Writer, set *config.Set, version string, as
 	if err != nil {
 		return err
 	}
-	c := &set.Config
-	r := Examine(ctx, Config{
-		Command: command,
-		Place:   func(m gpu.Machine) (place.Placement, error) { return place.On(place.RequestOf(c), m) },
-		Fits:    func(card *gpu.Device) error { return precision.Check(c.Precision, card) },
-		Files:   Files(set),
-		OnCPU:   c.Device == place.CPU, CUDA: cuda.Built, Library: c.ORTLib, Version: version,
-	})
+	r := Check(ctx, command, set, version)
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
 	if asJSON {
 		err = report.JSON(out, r)
 	} else {
@@ -43,4 +39,21 @@ func Run(ctx context.Context, out io.Writer, set *config.Set, version string, as
 		return exit.Refused(hint.Errorf("see the lines marked ✗", "training with these settings cannot work on this machine: %s", report.Count(n, "problem")))
 	}
 	return nil
+}
+
+// Check examines the machine, and checks the settings against it.
+func Check(ctx context.Context, command probe.Command, set *config.Set, version string) *Report {
+	draft := plan.NewDraft(set)
+	defer draft.Close()
+	c := &set.Config
+	r := Examine(ctx, Config{
+		Command: command,
+		Place: func(m gpu.Machine) (p place.Placement, err error) {
+			draft.Placement, err = place.On(place.RequestOf(c), m)
+			return draft.Placement, err
+		},
+		OnCPU: c.Device == place.CPU, CUDA: cuda.Built, Library: c.ORTLib, Version: version,
+	})
+	r.settings(ctx, draft, set)
+	return r
 }

@@ -76,7 +76,7 @@ func (d *Draft) bucketConfig() (dataset.BucketConfig, error) {
 	}
 	for _, seconds := range asked.Seconds {
 		if most := bundle.LongestClip(); seconds > most {
-			return cfg, fmt.Errorf("--buckets %s: %g s is longer than %s takes, %.2f s", &asked, seconds, bundle.Name, most)
+			return cfg, hint.Errorf(fmt.Sprintf("give lengths of up to %.2fs, or auto", most), "--buckets %s: %g s is longer than %s takes, %.2f s", &asked, seconds, bundle.Name, most)
 		}
 		hops := math.Ceil(seconds * float64(f.SampleRate) / float64(f.HopLength))
 		cfg.Samples = append(cfg.Samples, min(int(hops)*f.HopLength, longest))

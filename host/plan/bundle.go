@@ -2,8 +2,13 @@ package plan
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"strings"
 
 	"github.com/xtts-host/xtts-host/host/config"
+	"github.com/xtts-host/xtts-host/host/exit"
 	"github.com/xtts-host/xtts-host/host/precision"
 	"github.com/xtts-host/xtts-host/ortgraphs"
 )
@@ -17,7 +22,7 @@ func (d *Draft) OpenBundle(context.Context) (err error) {
 		return err
 	}
 	if d.Bundle, err = ortgraphs.Open(d.Config.Graph, d.cache); err != nil {
-		return err
+		return d.adviseCache(err)
 	}
 	d.set.TakeBundle(d.Bundle.Manifest)
 	sizes := d.Bundle.Manifest.Buckets
@@ -29,4 +34,13 @@ func (d *Draft) OpenBundle(context.Context) (err error) {
 		return err
 	}
 	return d.layOutParameters()
+}
+
+// adviseCache names the cache folder if a file in it could not be made.
+func (d *Draft) adviseCache(err error) error {
+	bad, ok := errors.AsType[*fs.PathError](err)
+	if !ok || !strings.HasPrefix(bad.Path, d.cache) {
+		return err
+	}
+	return exit.Advise(fmt.Errorf("cache folder %s: %w", d.cache, err), "name a folder that can be written with --cache-dir")
 }

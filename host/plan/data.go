@@ -2,6 +2,7 @@ package plan
 
 import (
 	"context"
+	"fmt"
 	"path/filepath"
 
 	"github.com/xtts-host/xtts-host/host/batch"
@@ -22,7 +23,7 @@ func (d *Draft) OpenData(ctx context.Context) error {
 	if dir == "" {
 		var err error
 		if dir, err = dataset.Sample(d.cache); err != nil {
-			return err
+			return d.adviseCache(err)
 		}
 	}
 	open := func(dir string, which dataset.Split, speakers, languages []string) (*dataset.Index, error) {
@@ -48,7 +49,11 @@ func (d *Draft) OpenData(ctx context.Context) error {
 		}
 		val = dir
 	}
-	if ix, err = open(val, dataset.Eval, ix.Speakers, ix.Languages); err != nil {
+	ix, err = open(val, dataset.Eval, ix.Speakers, ix.Languages)
+	switch {
+	case err != nil && d.Config.ValData != "":
+		return fmt.Errorf("--val-data: %w", err)
+	case err != nil:
 		return err
 	}
 	d.Data.Val = &batch.Split{Index: ix}

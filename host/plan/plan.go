@@ -45,7 +45,7 @@ type Plan struct {
 func New(ctx context.Context, set *config.Set, inventory func() (gpu.Inventory, error)) (*Plan, error) {
 	d := NewDraft(set)
 	place := func(context.Context) error { return d.Place(inventory) }
-	for _, step := range []func(context.Context) error{place, d.OpenBundle, d.OpenData, d.ResolveStages, d.Fit, d.FindStart} {
+	for _, step := range []func(context.Context) error{place, d.OpenBundle, d.OpenData, d.ResolveStages, d.Fit, d.CheckLearning, d.FindStart} {
 		if err := step(ctx); err != nil {
 			d.Close()
 			return nil, err

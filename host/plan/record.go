@@ -18,13 +18,14 @@ func (p *Plan) Record() *record.Plan {
 	}
 }
 
+// Warnings returns a line for each setting or finding that makes the run slow, its result worse, or its plugins unsafe.
+func (p *Plan) Warnings() []string {
+	return append(p.Record().Warnings(), catalog.Exposed(p.Config.Plugins, p.Stages.Resolved.Plugins, os.Geteuid())...)
+}
+
 // Warn logs the warnings about the run, the plugin folders that are not used, and unknown characters.
 func (p *Plan) Warn(log *slog.Logger) {
-	r := p.Record()
-	for _, line := range r.Warnings() {
-		log.Warn(line)
-	}
-	for _, line := range catalog.Exposed(p.Config.Plugins, p.Stages.Resolved.Plugins, os.Geteuid()) {
+	for _, line := range p.Warnings() {
 		log.Warn(line)
 	}
 	for _, e := range p.Stages.Folders {
@@ -32,7 +33,7 @@ func (p *Plan) Warn(log *slog.Logger) {
 			log.Info("plugin folder", "dir", e.Dir, "state", e.State, "reason", e.Reason)
 		}
 	}
-	for _, c := range r.UnknownCharacters() {
+	for _, c := range p.Record().UnknownCharacters() {
 		log.Info("character not in the vocabulary", "split", c.Split, "char", c.Char, "code", c.Code, "count", c.Count, "first", c.First, "as", c.As)
 	}
 }

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"context"
 	"fmt"
 
 	"github.com/xtts-host/xtts-host/host/batch"
@@ -53,8 +54,8 @@ func (d *Draft) checkAverage(saved *checkpoint.State) error {
 	return nil
 }
 
-// checkLearning refuses invalid learning rates, and schedules that need a validation loss in a run without one.
-func (d *Draft) checkLearning() error {
+// CheckLearning refuses invalid learning rates, and schedules that need a validation loss in a run without one.
+func (d *Draft) CheckLearning(context.Context) error {
 	c := d.Config
 	if c.MinLR > c.LR {
 		return hint.Errorf("lower --min-lr, or raise --lr", "--min-lr %g is above the learning rate of %g", c.MinLR, c.LR)

@@ -3,10 +3,14 @@ package plan
 import (
 	"context"
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/xtts-host/xtts-host/host/catalog"
 	"github.com/xtts-host/xtts-host/host/dataset"
+	"github.com/xtts-host/xtts-host/host/exit"
 	"github.com/xtts-host/xtts-host/host/memory"
+	"github.com/xtts-host/xtts-host/shared/hint"
 	"github.com/xtts-host/xtts-host/shared/manifest"
 )
 
@@ -22,7 +26,7 @@ type Stages struct {
 func (d *Draft) ResolveStages(context.Context) error {
 	entries, err := catalog.Scan(d.Config.Plugins)
 	if err != nil {
-		return err
+		return exit.Advise(fmt.Errorf("--plugins %s: %w", d.Config.Plugins, err), "name the folder that has a folder for each plugin with --plugins")
 	}
 	d.Stages.Folders = entries
 	d.Stages.Asked = d.Bundle.Manifest.Pipeline
@@ -43,21 +47,20 @@ func (d *Draft) ResolveStages(context.Context) error {
 		return err
 	}
 	for id := range d.Config.PluginWorkers {
-		if !d.Stages.uses(id) {
-			return fmt.Errorf("--plugin-workers %s: no plugin of that name is in the pipeline", id)
+		if !slices.Contains(d.Stages.names(), id) {
+			return hint.Errorf("the pipeline has "+strings.Join(d.Stages.names(), ", "), "--plugin-workers %s: no plugin of that name is in the pipeline", id)
 		}
 	}
 	d.Stages.Shares, err = memory.Shares(int(d.Placement.Data.Limit), d.Stages.Resolved, d.Workers)
 	return err
 }
 
-func (s *Stages) uses(plugin string) bool {
+// names lists the plugins of the pipeline.
+func (s *Stages) names() (names []string) {
 	for _, e := range s.Resolved.Plugins {
-		if e.Name() == plugin {
-			return true
-		}
+		names = append(names, e.Name())
 	}
-	return false
+	return names
 }
 
 // Workers returns the number of processes of a plugin.

@@ -12,6 +12,7 @@ import (
 
 	"github.com/xtts-host/xtts-host/host/checkpoint"
 	"github.com/xtts-host/xtts-host/host/config"
+	"github.com/xtts-host/xtts-host/host/disk"
 	"github.com/xtts-host/xtts-host/host/exit"
 	"github.com/xtts-host/xtts-host/host/report"
 	"github.com/xtts-host/xtts-host/shared/hint"
@@ -27,13 +28,57 @@ type Folder struct {
 // Claim creates the folder of a new run, or takes the folder of the run to resume, and locks it. If the lock is taken,
 // it changes nothing and returns an error.
 func Claim(set *config.Set, now time.Time) (*Folder, error) {
+	if err := checkWritable(set); err != nil {
+		return nil, exit.Refused(err)
+	}
+	f, err := claim(set, now)
+	_, _, advice := named(set)
+	return f, exit.Refused(exit.Advise(err, advice))
+}
+
+func claim(set *config.Set, now time.Time) (*Folder, error) {
 	switch {
 	case set.Resume != "":
 		return lock(set.Resume, false)
 	case set.RunDir != "":
 		return claimNamed(set.RunDir, set.ResumeOrStart != "")
 	}
-	return claimDated(filepath.Join("runs", now.UTC().Format("20060102T150405Z")))
+	return claimDated(filepath.Join(datedRuns, now.UTC().Format("20060102T150405Z")))
+}
+
+// Check returns the error that Claim would return, and changes nothing. It does not notice a process that trains in the
+// folder.
+func Check(set *config.Set) error {
+	if err := checkWritable(set); err != nil {
+		return err
+	}
+	if set.RunDir == "" {
+		return nil
+	}
+	return holdsRun(set.RunDir, set.ResumeOrStart != "")
+}
+
+// datedRuns is the folder of runs without a name.
+const datedRuns = "runs"
+
+// named returns the setting that names the run folder, the folder, and what to do if it cannot be written.
+func named(set *config.Set) (setting, dir, advice string) {
+	switch {
+	case set.Resume != "":
+		return "--resume " + set.Resume, set.Resume, "a run writes to its folder: make that possible, or start another run from its weights with --init"
+	case set.RunDir != "":
+		return "--run-dir " + set.RunDir, set.RunDir, "name a folder that can be written"
+	}
+	return "run folder " + datedRuns, datedRuns, "name a folder that can be written with --run-dir"
+}
+
+// checkWritable returns an error that names the setting if files cannot be written to the run folder.
+func checkWritable(set *config.Set) error {
+	setting, dir, advice := named(set)
+	if err := disk.CheckFolder(dir); err != nil {
+		return hint.Errorf(advice, "%s: %w", setting, err)
+	}
+	return nil
 }
 
 // claimNamed takes the folder of --run-dir, which must not contain a run. With anew it may contain a run that ended

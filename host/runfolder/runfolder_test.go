@@ -77,7 +77,28 @@ func TestFolderOfARunThatEnded(t *testing.T) {
 	}
 }
 
-// TestFolderThatIsNone is refused with its name.
+// TestCheck: what Claim would refuse is refused, and nothing is made.
+func TestCheck(t *testing.T) {
+	t.Chdir(t.TempDir())
+	if err := os.Mkdir("old", 0o777); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join("old", report.MetricsFile), nil, 0o666); err != nil {
+		t.Fatal(err)
+	}
+	for args, want := range map[string]string{
+		"": "", "--run-dir=new/run": "", "--run-dir=old": "--run-dir old: there is a run in it", "--resume-or-start=old": "",
+	} {
+		if err := Check(configtest.Parse(t, strings.Fields(args)...)); want == "" && err != nil || want != "" && (err == nil || !strings.HasPrefix(err.Error(), want)) {
+			t.Errorf("%s: %v", args, err)
+		}
+	}
+	if made, err := os.ReadDir("."); err != nil || len(made) != 1 {
+		t.Errorf("%v, %v", made, err)
+	}
+}
+
+// TestFolderThatIsNone is refused with its flag and a hint, before a run by Check.
 func TestFolderThatIsNone(t *testing.T) {
 	dir := t.TempDir()
 	file, link := filepath.Join(dir, "file"), filepath.Join(dir, "link")
@@ -89,8 +110,11 @@ func TestFolderThatIsNone(t *testing.T) {
 	}
 	for _, path := range []string{file, link} {
 		set := configtest.Parse(t, "--run-dir", path)
-		if _, err := Claim(set, time.Now()); err == nil || !strings.Contains(err.Error(), "run folder: mkdir "+path) {
-			t.Errorf("%s: %v", path, err)
+		_, claimed := Claim(set, time.Now())
+		for _, err := range []error{claimed, exit.Refused(Check(set))} {
+			if exit.Code(err) != 2 || !strings.HasPrefix(err.Error(), "--run-dir "+path+": "+path+" is a ") || exit.Hint(err) == "" {
+				t.Errorf("%s: exit status %d: %v", path, exit.Code(err), err)
+			}
 		}
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/xtts-host/xtts-host/host/disk"
+	"github.com/xtts-host/xtts-host/shared/hint"
 )
 
 // Writer writes a file of events. It is safe for concurrent use. Its owner closes it. Events after that, after the
@@ -38,14 +39,25 @@ const piece = 64 << 10
 // ending follows the last event.
 const ending = "\n]\n"
 
+// Check returns an error if Create would fail because the file cannot be written. It changes nothing.
+func Check(path string) error {
+	if err := disk.CheckFile(path); err != nil {
+		return hint.Errorf("name a file that can be written", "--trace %s: %w", path, err)
+	}
+	return nil
+}
+
 // Create creates or truncates the file. It returns nil for "". Time 0 is the time of this call, or of NewTimeline.
 func Create(path string) (*Writer, error) {
 	if path == "" {
 		return nil, nil
 	}
+	if err := Check(path); err != nil {
+		return nil, err
+	}
 	f, err := os.Create(path)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("--trace: %w", err)
 	}
 	return &Writer{path: path, file: f, start: time.Now()}, nil
 }

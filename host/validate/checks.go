@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"path/filepath"
 	"strings"
 	"time"
 
@@ -13,11 +12,10 @@ import (
 	"github.com/xtts-host/xtts-host/host/batch"
 	"github.com/xtts-host/xtts-host/host/event"
 	"github.com/xtts-host/xtts-host/host/exit"
-	"github.com/xtts-host/xtts-host/host/inspect"
 	"github.com/xtts-host/xtts-host/host/loop"
 	"github.com/xtts-host/xtts-host/host/machine"
-	"github.com/xtts-host/xtts-host/host/memory"
 	"github.com/xtts-host/xtts-host/host/pipeline"
+	"github.com/xtts-host/xtts-host/host/preflight"
 	"github.com/xtts-host/xtts-host/host/report"
 	"github.com/xtts-host/xtts-host/host/schedule"
 	"github.com/xtts-host/xtts-host/host/session"
@@ -28,12 +26,6 @@ import (
 
 // Checks that other checks depend on.
 const (
-	checkBundle  = "bundle"
-	checkData    = "data set"
-	checkPlugins = "plugins"
-	checkBuffers = "buffers"
-	checkPlan    = "memory plan"
-	checkStart   = "start"
 	checkModel   = "model"
 	checkGraphs  = "CUDA graphs"
 	checkCompute = "forward and backward"
@@ -44,111 +36,21 @@ const (
 // rehearsed is the number of trained steps.
 const rehearsed = 3
 
-// settings are the parts of a run's plan.
-func (v *validation) settings() []Check {
-	checks := []Check{
-		{Name: checkBundle, Try: v.tryBundle, Remedy: "xtts-host graph inspect BUNDLE says what is in one"},
-		{Name: checkData, Needs: []string{checkBundle}, Try: v.tryData, Remedy: "docs/data.md says how a data set is laid out"},
-		{Name: checkPlugins, Needs: []string{checkBundle, Limits}, Try: v.tryPlugins, Remedy: "xtts-host plugins list says which can be started"},
-		{Name: checkBuffers, Needs: []string{checkData, checkPlugins}, Try: v.tryBuffers, Remedy: "try a smaller --batch-size, or a larger --ring-memory"},
-		{Name: checkPlan, Needs: []string{checkBuffers}, Try: v.tryPlan},
-	}
-	if v.draft.Config.Resume != "" || v.draft.Config.Init != "" {
-		checks = append(checks, Check{Name: checkStart, Needs: []string{checkBuffers}, Try: v.tryStart, Remedy: "name another --resume or --init, or omit it"})
-	}
-	return checks
-}
-
-func (v *validation) tryBundle(ctx context.Context) (string, error) {
-	if err := v.draft.OpenBundle(ctx); err != nil {
-		return "", err
-	}
-	m, n := v.draft.Bundle.Manifest, 0
-	for _, p := range m.Parameters {
-		n += p.Elements()
-	}
-	sizes := v.draft.Buckets.Sizes
-	lengths := fmt.Sprintf("%s up to %s", report.Count(len(sizes), "bucket"), inspect.Symbols(sizes[len(sizes)-1], m.Inputs))
-	if longest := m.LongestClip(); longest > 0 {
-		lengths = fmt.Sprintf("clips of up to %.1f s", longest)
-	}
-	return fmt.Sprintf("%s: %s parameters in %s, %s", m.Name, report.Thousands(n), v.draft.Precision, lengths), nil
-}
-
-func (v *validation) tryData(ctx context.Context) (string, error) {
-	if err := v.draft.OpenData(ctx); err != nil {
-		return "", err
-	}
-	ix := v.draft.Data.Train.Index
-	text := fmt.Sprintf("%s: %s, %s", filepath.Join(ix.Dir, ix.List), report.Count(len(ix.Rows), "clip"), report.Count(len(ix.Speakers), "speaker"))
-	if n := len(ix.Rejected); n > 0 {
-		text += fmt.Sprintf("; %s cannot be used", report.Count(n, "line"))
-	}
-	return text, nil
-}
-
-func (v *validation) tryPlugins(ctx context.Context) (string, error) {
-	if err := v.draft.ResolveStages(ctx); err != nil {
-		return "", err
-	}
-	return strings.Join(v.draft.Record().Plugins(), ", "), nil
-}
-
-func (v *validation) tryBuffers(ctx context.Context) (string, error) {
-	if err := v.draft.Fit(ctx); err != nil {
-		return "", err
-	}
-	lines := append(v.draft.Record().DataLines()[1:], v.draft.Data.Usage.Fit(v.draft.Bundle.Manifest.Features))
-	return fmt.Sprintf("%s; ring of %s of %.1f MiB, %s; training starts with %s ready", strings.Join(lines, "; "),
-		report.Count(v.draft.Config.BufferSize, "slot"), float64(v.draft.Slots.Size())/(1<<20), report.Count(v.draft.Slots.Device, "device slot"), report.Count(min(v.draft.Ring.Prefetch, v.draft.Config.BufferSize), "batch")), nil
-}
-
-// tryPlan adds up the memory that is known before the model is created. The memory of its graphs is known only after
-// trial runs.
-func (v *validation) tryPlan(context.Context) (string, error) {
-	p := v.draft.MemoryFor(v.draft.Slots)
-	copies := ""
-	if p.Copies > 0 {
-		copies = fmt.Sprintf("bf16 copies of the weights %s MB, ", mb(p.Copies))
-	}
-	text := fmt.Sprintf("weights, gradients and optimizer state %s MB, %sdevice slots %s MB", mb(p.Arenas), copies, mb(p.Slots))
-	room, err := p.Room()
-	switch {
-	case err != nil:
-		return "", err
-	case room > 0:
-		text += fmt.Sprintf(", CUDA %d MB; %d MB of %d are left for the graphs", memory.Libraries/gpu.MB, room/gpu.MB, p.Limit/gpu.MB)
-	case v.draft.OnGPU():
-		text += fmt.Sprintf(", CUDA %d MB; the GPU has %d MB", memory.Libraries/gpu.MB, v.draft.Placement.Model.GPU.Memory/gpu.MB)
-	}
-	return text, nil
-}
-
-func (v *validation) tryStart(ctx context.Context) (string, error) {
-	if err := v.draft.FindStart(ctx); err != nil {
-		return "", err
-	}
-	if v.draft.Start.Resumed != nil {
-		return fmt.Sprintf("%s: step %s", v.draft.Start.Resumed.Path, report.Thousands(v.draft.Start.Resumed.State.Step)), nil
-	}
-	return "weights of " + v.draft.Start.Weights.Path, nil
-}
-
 // modelChecks create the model on its device and compute with it.
-func (v *validation) modelChecks() []Check {
-	needs := []string{Runtime, checkPlan}
-	if v.draft.Config.Resume != "" || v.draft.Config.Init != "" {
-		needs = append(needs, checkStart)
-	}
+func (v *validation) modelChecks() []preflight.Check {
+	needs := []string{Runtime, preflight.Memory, preflight.Learning, preflight.Start}
 	const memory = "try a smaller --batch-size; xtts-host graph lint BUNDLE looks at the graphs"
-	return append(refusing([]Check{
+	return append(refusing([]preflight.Check{
 		{Name: checkModel, Needs: needs, Try: v.tryModel, Remedy: memory},
 		{Name: checkGraphs, Needs: []string{checkModel}, Try: v.tryCapture, Remedy: memory},
-	}), Check{Name: checkCompute, Needs: []string{checkGraphs}, Try: v.tryCompute, Remedy: memory})
+	}), preflight.Check{Name: checkCompute, Needs: []string{checkGraphs}, Try: v.tryCompute, Remedy: memory})
 }
 
 func (v *validation) tryModel(ctx context.Context) (_ string, err error) {
 	p := &v.draft.Plan
+	for _, line := range preflight.Warnings(v.draft) {
+		v.log.Warn(line)
+	}
 	v.machine, err = machine.Open(machine.Config{
 		Plan: p, Log: v.log, Inventory: nvml.Open, Memory: func(*event.Memory) {},
 		MinSlots: 2, // a transfer needs two, also if the run has one
@@ -162,15 +64,7 @@ func (v *validation) tryModel(ctx context.Context) (_ string, err error) {
 	}
 	weights, grads, slots := v.session.Model.Bytes()
 	return fmt.Sprintf("on %s: weights %s MB, gradients %s MB, optimizer state %s MB, device slots %s MB",
-		v.modelPlace(), mb(weights), mb(grads), mb(v.session.Optimizer.Bytes()), mb(slots)), nil
-}
-
-// mb formats a size in MB, that of a small model with two decimals.
-func mb(n int) string {
-	if n < 10*gpu.MB {
-		return fmt.Sprintf("%.2f", float64(n)/gpu.MB)
-	}
-	return fmt.Sprint(n / gpu.MB)
+		v.modelPlace(), preflight.MB(weights), preflight.MB(grads), preflight.MB(v.session.Optimizer.Bytes()), preflight.MB(slots)), nil
 }
 
 // modelPlace names the device of the model in full.
@@ -210,13 +104,13 @@ func (v *validation) tryCompute(context.Context) (string, error) {
 }
 
 // pipelineChecks train in the same way as a run.
-func (v *validation) pipelineChecks() []Check {
-	serve := refusing([]Check{{Name: checkServe, Needs: []string{Arrival}, Try: v.tryServe, Remedy: "xtts-host plugins list says which can be started"}})
+func (v *validation) pipelineChecks() []preflight.Check {
+	serve := refusing([]preflight.Check{{Name: checkServe, Needs: []string{Arrival}, Try: v.tryServe, Remedy: "xtts-host plugins list says which can be started"}})
 	return append(serve,
-		Check{Name: checkSteps, Needs: []string{checkServe, checkCompute}, Try: v.trySteps, Remedy: "the lines above say what works; --debug-dir keeps what a run does"},
-		Check{Name: "speed", Needs: []string{checkSteps}, Try: v.trySpeed},
-		Check{Name: "memory used", Needs: []string{checkSteps}, Try: v.tryMemory},
-		Check{Name: "end", Needs: []string{checkServe}, Try: func(context.Context) (string, error) {
+		preflight.Check{Name: checkSteps, Needs: []string{checkServe, checkCompute}, Try: v.trySteps, Remedy: "the lines above say what works; --debug-dir keeps what a run does"},
+		preflight.Check{Name: "speed", Needs: []string{checkSteps}, Try: v.trySpeed},
+		preflight.Check{Name: "memory used", Needs: []string{checkSteps}, Try: v.tryMemory},
+		preflight.Check{Name: "end", Needs: []string{checkServe}, Try: func(context.Context) (string, error) {
 			return "plugins have ended, memory is released", v.close()
 		}, Remedy: "look for remaining plugin processes with ps ax"},
 	)

@@ -1,11 +1,11 @@
 // Package validate checks whether a run would work, in five sections: machine, placement, model, transfer and pipeline.
 //
-// It defines the checks, their order and their output. A Check is a value with a name, the names of the checks that it
+// It defines the checks, their order and their output. A preflight.Check is a value with a name, the names of the checks that it
 // depends on, and a function:
 //
 //	sections := []validate.Section{
 //		{"prerequisites", machine.Prerequisites()},
-//		{"model", []validate.Check{{Name: "model", Needs: []string{"runtime"}, Try: func(ctx context.Context) (string, error) {
+//		{"model", []preflight.Check{{Name: "model", Needs: []string{"runtime"}, Try: func(ctx context.Context) (string, error) {
 //			return "on GPU 1", openModel()
 //		}}}},
 //		{"transfer", validate.Transfer(route, "model")},

@@ -9,6 +9,7 @@ import (
 	"github.com/xtts-host/xtts-host/gpu"
 	"github.com/xtts-host/xtts-host/host/doctor"
 	"github.com/xtts-host/xtts-host/host/place"
+	"github.com/xtts-host/xtts-host/host/preflight"
 	"github.com/xtts-host/xtts-host/shared/hint"
 )
 
@@ -16,7 +17,6 @@ import (
 const (
 	Runtime   = "runtime"
 	Placement = "placement"
-	Limits    = "memory limits"
 )
 
 // Machine has the input of the first two sections.
@@ -31,21 +31,22 @@ type Machine struct {
 }
 
 // Prerequisites checks the driver, ONNX Runtime with its libraries, and the number of GPUs.
-func (m *Machine) Prerequisites() []Check {
-	return []Check{
+func (m *Machine) Prerequisites() []preflight.Check {
+	return []preflight.Check{
 		{Name: "program", Try: m.said("program")},
-		{Name: "driver", Try: m.driver, Remedy: "install NVIDIA's driver, version 580 or later, or train on the CPU with --device cpu"},
+		{Name: "machine", Try: m.said("machine")},
+		{Name: "driver", Try: m.driver, Remedy: "install NVIDIA's driver, version 580 or later"},
 		{Name: Runtime, Try: m.runtime, Remedy: "xtts-host doctor says what is missing"},
 		{Name: "number of GPUs", Needs: []string{"driver"}, Try: m.number},
 	}
 }
 
 // Placement checks the visible GPUs, the placement of the roles, and their memory limits.
-func (m *Machine) Placement() []Check {
-	return []Check{
+func (m *Machine) Placement() []preflight.Check {
+	return []preflight.Check{
 		{Name: "visible GPUs", Needs: []string{"number of GPUs"}, Try: m.visible},
 		{Name: Placement, Needs: []string{"visible GPUs"}, Try: m.placement},
-		{Name: Limits, Needs: []string{Placement}, Try: m.limits},
+		{Name: preflight.Limits, Needs: []string{Placement}, Try: m.limits},
 	}
 }
 
@@ -101,9 +102,22 @@ func (m *Machine) driver(ctx context.Context) (string, error) {
 	case m.onCPU():
 		return "none needed on the CPU: " + said, nil
 	case m.Report.Driver.Absent != "":
-		return "", errors.New(said)
+		return "", m.noDriver(said)
 	}
 	return said, nil
+}
+
+// noDriver returns the error of training without a driver, or that of the doctor if it has seen cards.
+func (m *Machine) noDriver(said string) error {
+	for _, f := range m.findings("driver") {
+		if f.Hint != "" {
+			return hint.Errorf(f.Hint, "%s", said)
+		}
+	}
+	if _, err := m.Place(m.Request, m.machine()); err != nil {
+		return err
+	}
+	return errors.New(said)
 }
 
 // onCPU reports whether the run uses the CPU: the CPU is requested, or no GPU is requested and there is none.

@@ -2,6 +2,7 @@ package validate
 
 import (
 	"bytes"
+	"slices"
 	"strings"
 	"testing"
 
@@ -17,6 +18,7 @@ func examined(cards int, change ...func(*doctor.Report)) *doctor.Report {
 		{Title: "program", Findings: []doctor.Finding{{State: doctor.OK, Text: "xtts-host v1"}, {State: doctor.OK, Text: "built with CUDA"}}},
 		{Title: "driver", Findings: []doctor.Finding{{State: doctor.OK, Text: "NVIDIA driver 580.1"}}},
 		{Title: "libraries", Findings: []doctor.Finding{{State: doctor.OK, Text: "ONNX Runtime 1.29.0: ort.so"}, {State: doctor.OK, Text: "libcudart.so.13"}}},
+		{Title: "machine", Findings: []doctor.Finding{{State: doctor.OK, Text: "2 CPU cores"}}},
 	}}
 	if cards == 0 {
 		r.Driver = gpu.Driver{Absent: "no driver"}
@@ -61,7 +63,10 @@ func TestMachine(t *testing.T) {
 			"✓ memory limits at most 8110 of 24576 MB for the plugins, 16465 of 24576 MB for training"}, 0},
 		{"driver crashed", examined(2, bad(1, "the probe process crashed", "see dmesg")), two, []string{
 			"✗ driver the probe process crashed hint: see dmesg", `- number of GPUs not tried: "driver" failed`, `- memory limits not tried: "driver" failed`}, 4},
-		{"no driver", examined(0), two, []string{"✗ driver no driver hint: install NVIDIA's driver", `- placement not tried: "driver" failed`}, 4},
+		{"no driver", examined(0), two, []string{"✗ driver two GPUs are requested, found 0: no driver hint: ", `- placement not tried: "driver" failed`}, 4},
+		{"no driver for a card", examined(0, func(r *doctor.Report) { r.Sections[1].Findings[0].Hint = "install a driver" }), two, []string{"✗ driver no driver hint: install a driver\n"}, 4},
+		{"no driver, one flag alone", examined(0), place.Request{Data: "0"}, []string{"✗ driver --data-gpu 0: --model-gpu is missing hint: "}, 4},
+		{"limited address space", examined(0, bad(3, "the address space is limited", "ulimit -v unlimited")), place.Request{}, []string{"✗ machine the address space is limited hint: ulimit -v unlimited"}, 0},
 		{"libraries missing", examined(1, bad(2, "libcudnn.so.9: cannot open", "install CUDA 13"), bad(2, "libcublas.so.13: cannot open", "install CUDA 13")), place.Request{},
 			[]string{"✗ runtime libcudnn.so.9: cannot open libcublas.so.13: cannot open hint: install CUDA 13\n"}, 0},
 		{"two asked for, one there", examined(1), two, []string{
@@ -93,7 +98,7 @@ func TestMachine(t *testing.T) {
 				}
 			}
 			passed, failed, untried := r.Count()
-			if failed != crosses || untried != tt.untried || passed+failed+untried != 7 || placed != (crosses == 0 || tt.name == "libraries missing") {
+			if failed != crosses || untried != tt.untried || passed+failed+untried != 8 || placed != (crosses == 0 || slices.Contains([]string{"libraries missing", "limited address space"}, tt.name)) {
 				t.Errorf("%d crosses, %d not tried, placed %v:\n%s", failed, untried, placed, out.String())
 			}
 		})

@@ -19,6 +19,7 @@ import (
 	"github.com/xtts-host/xtts-host/host/machine"
 	"github.com/xtts-host/xtts-host/host/place"
 	"github.com/xtts-host/xtts-host/host/plan"
+	"github.com/xtts-host/xtts-host/host/preflight"
 	"github.com/xtts-host/xtts-host/host/probe"
 	"github.com/xtts-host/xtts-host/host/record"
 	"github.com/xtts-host/xtts-host/host/report"
@@ -48,17 +49,11 @@ func Run(ctx context.Context, set *config.Set, version string, asJSON bool, cons
 			err = cerr
 		}
 	}()
-	looked := v.look(ctx, version)
-	sections := []Section{
-		{Title: "prerequisites", Checks: refusing(looked.Prerequisites())},
-		{Title: "placement and settings", Checks: refusing(append(looked.Placement(), v.settings()...))},
-		{Title: "model", Checks: v.modelChecks()},
-		{Title: "transfer", Checks: Transfer(&route{v}, checkGraphs)},
-		{Title: "pipeline", Checks: v.pipelineChecks()},
-	}
-	for _, s := range sections {
-		eachError(s.Checks, func(err error) error { return hint.Errorf(exit.Hint(err), "%w", err) }) // also a hint that only exit.Hint knows
-	}
+	sections := append(v.beforeModel(ctx, version),
+		Section{Title: "model", Checks: v.modelChecks()},
+		Section{Title: "transfer", Checks: Transfer(&route{v}, checkGraphs)},
+		Section{Title: "pipeline", Checks: v.pipelineChecks()},
+	)
 	r, err := Try(ctx, sections, console.Out)
 	if err != nil {
 		return err
@@ -88,12 +83,12 @@ func (e *invalid) Error() string {
 func (e *invalid) Unwrap() error { return e.first }
 
 // refusing marks errors as refusals, because training would return them before its first step.
-func refusing(checks []Check) []Check {
+func refusing(checks []preflight.Check) []preflight.Check {
 	return eachError(checks, func(err error) error { return exit.Refused(err) })
 }
 
 // eachError replaces the errors of checks, in place.
-func eachError(checks []Check, by func(error) error) []Check {
+func eachError(checks []preflight.Check, by func(error) error) []preflight.Check {
 	for i, c := range checks {
 		checks[i].Try = func(ctx context.Context) (string, error) {
 			detail, err := c.Try(ctx)
@@ -109,6 +104,7 @@ func eachError(checks []Check, by func(error) error) []Check {
 // validation is a run that is tried part by part. It is used by one goroutine only, which the checks of the model lock
 // to its thread.
 type validation struct {
+	set     *config.Set
 	draft   *plan.Draft
 	machine *machine.Machine // nil before the model's check, as the session
 	session *session.Session
@@ -130,7 +126,16 @@ func newValidation(set *config.Set, command probe.Command, console console.Conso
 	bus := event.NewBus()
 	bus.Offer("console", report.NewConsole(io.Discard, console.Err, nil), nil)
 	log := slog.New(record.Warnings(func(w *event.Warning) { bus.Publish(w) }))
-	return &validation{draft: plan.NewDraft(set), bus: bus, log: log, stop: console.Stop, command: command}
+	return &validation{set: set, draft: plan.NewDraft(set), bus: bus, log: log, stop: console.Stop, command: command}
+}
+
+// beforeModel returns the sections that create nothing of the run.
+func (v *validation) beforeModel(ctx context.Context, version string) []Section {
+	looked := v.look(ctx, version)
+	return []Section{
+		{Title: "prerequisites", Checks: refusing(looked.Prerequisites())},
+		{Title: "placement and settings", Checks: refusing(append(looked.Placement(), preflight.Settings(v.draft, v.set)...))},
+	}
 }
 
 // look inspects the machine in other processes.

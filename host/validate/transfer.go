@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/xtts-host/xtts-host/gpu"
+	"github.com/xtts-host/xtts-host/host/preflight"
 	"github.com/xtts-host/xtts-host/shared/hint"
 )
 
@@ -35,9 +36,9 @@ type Route interface {
 const Arrival = "plugins to model"
 
 // Transfer returns checks that send patterns along a route and verify the result. They depend on the named checks.
-func Transfer(route Route, needs ...string) []Check {
+func Transfer(route Route, needs ...string) []preflight.Check {
 	const relay, load = "plugins to ring", "ring to model"
-	return []Check{
+	return []preflight.Check{
 		{Name: relay, Needs: needs, Try: func(ctx context.Context) (string, error) { return relayed(ctx, route) }},
 		{Name: load, Needs: needs, Try: func(context.Context) (string, error) { return loaded(route) }},
 		{Name: Arrival, Needs: []string{relay, load}, Try: func(context.Context) (string, error) { return through(route) }},

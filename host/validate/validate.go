@@ -5,26 +5,14 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"time"
 
-	"github.com/xtts-host/xtts-host/shared/hint"
+	"github.com/xtts-host/xtts-host/host/preflight"
 )
 
 // Section is a list of checks with a title.
 type Section struct {
 	Title  string
-	Checks []Check
-}
-
-// Check is one check of a validation.
-type Check struct {
-	// Name is unique among all checks.
-	Name string
-	// Needs names earlier checks. If one of them has not passed, this check is skipped.
-	Needs []string
-	// Try returns a short result, or an error. The error's hint is the fix; without one it is Remedy.
-	Try    func(ctx context.Context) (detail string, err error)
-	Remedy string
+	Checks []preflight.Check
 }
 
 // Report is the result of Try. As JSON it is the output of `xtts-host validate --json`.
@@ -39,76 +27,38 @@ type Report struct {
 
 // Result is the result of a section.
 type Result struct {
-	Title  string    `json:"title"`
-	Checks []Outcome `json:"checks"`
+	Title  string              `json:"title"`
+	Checks []preflight.Outcome `json:"checks"`
 }
-
-// Outcome is the result of a check.
-type Outcome struct {
-	Name string `json:"name"`
-	// OK is nil if the check was skipped.
-	OK     *bool   `json:"ok"`
-	Detail string  `json:"detail"`        // the result, the error, or why it was skipped
-	Hint   string  `json:"hint,omitzero"` // the fix
-	Ms     float64 `json:"ms"`            // how long it took
-}
-
-// Passed reports whether the check ran without an error.
-func (o *Outcome) Passed() bool { return o.OK != nil && *o.OK }
 
 // Try runs the checks in order, writes a line after each, and the verdict at the end. It returns early only if ctx
 // ends, with its cause, or if out cannot be written.
 func Try(ctx context.Context, sections []Section, out io.Writer) (*Report, error) {
 	r := &Report{Version: 1, Works: true}
-	blame := map[string]string{}
+	blame := preflight.Blame{}
 	for i, s := range sections {
 		if _, err := fmt.Fprintf(out, "%d %s\n", i+1, s.Title); err != nil {
 			return r, err
 		}
-		r.Sections = append(r.Sections, Result{Title: s.Title, Checks: []Outcome{}})
+		r.Sections = append(r.Sections, Result{Title: s.Title, Checks: []preflight.Outcome{}})
 		for _, c := range s.Checks {
-			o, fault := c.outcome(ctx, blame)
+			o := c.Outcome(ctx, blame)
 			if ctx.Err() != nil { // whatever the check returned, this is the cause
 				return r, context.Cause(ctx)
 			}
 			r.Works = r.Works && o.Passed()
 			if r.fault == nil {
-				r.fault = fault
+				r.fault = o.Fault
 			}
 			list := &r.Sections[i].Checks
 			*list = append(*list, o)
-			if _, err := io.WriteString(out, o.line()); err != nil {
+			if _, err := io.WriteString(out, line(&o)); err != nil {
 				return r, err
 			}
 		}
 	}
 	_, err := fmt.Fprintf(out, "\n%s\n", r.Verdict())
 	return r, err
-}
-
-// outcome runs the check if all checks that it depends on have passed. blame has, for each earlier check that has not
-// passed, the one that failed.
-func (c *Check) outcome(ctx context.Context, blame map[string]string) (o Outcome, fault error) {
-	o.Name = c.Name
-	for _, need := range c.Needs {
-		if failed, ok := blame[need]; ok {
-			blame[c.Name] = failed
-			o.Detail = fmt.Sprintf("not tried: %q failed", failed)
-			return o, nil
-		}
-	}
-	began := time.Now()
-	detail, fault := c.Try(ctx)
-	ok := fault == nil
-	o.OK, o.Detail, o.Ms = &ok, detail, float64(time.Since(began).Microseconds())/1000
-	if !ok {
-		blame[c.Name] = c.Name
-		o.Detail, o.Hint = fault.Error(), hint.Of(fault)
-		if o.Hint == "" {
-			o.Hint = c.Remedy
-		}
-	}
-	return o, fault
 }
 
 // Err returns the error of the first check that failed, or nil.
@@ -141,7 +91,7 @@ func (r *Report) Verdict() string {
 }
 
 // line formats a check. Further lines are indented below the first.
-func (o *Outcome) line() string {
+func line(o *preflight.Outcome) string {
 	const indent = 25 // of the detail
 	mark := "-"
 	if o.OK != nil {

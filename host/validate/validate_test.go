@@ -8,24 +8,25 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/xtts-host/xtts-host/host/preflight"
 	"github.com/xtts-host/xtts-host/shared/hint"
 )
 
 // passes and fails are checks that are of one mind.
-func passes(name string, needs ...string) Check {
-	return Check{Name: name, Needs: needs, Try: func(context.Context) (string, error) { return "fine", nil }}
+func passes(name string, needs ...string) preflight.Check {
+	return preflight.Check{Name: name, Needs: needs, Try: func(context.Context) (string, error) { return "fine", nil }}
 }
 
-func fails(err error, name string, needs ...string) Check {
-	return Check{Name: name, Needs: needs, Remedy: "mend " + name, Try: func(context.Context) (string, error) { return "", err }}
+func fails(err error, name string, needs ...string) preflight.Check {
+	return preflight.Check{Name: name, Needs: needs, Remedy: "mend " + name, Try: func(context.Context) (string, error) { return "", err }}
 }
 
 func TestRun(t *testing.T) {
 	broken := errors.New("broken\nin two places")
 	var out bytes.Buffer
 	r, err := Try(t.Context(), []Section{
-		{"first", []Check{passes("a"), fails(broken, "b", "a"), passes("c", "b")}},
-		{"second", []Check{passes("d", "a", "c"), passes("e", "a"), fails(hint.Errorf("do this", "no"), "f")}},
+		{"first", []preflight.Check{passes("a"), fails(broken, "b", "a"), passes("c", "b")}},
+		{"second", []preflight.Check{passes("d", "a", "c"), passes("e", "a"), fails(hint.Errorf("do this", "no"), "f")}},
 	}, &out)
 	want := `1 first
   ✓ a                    fine
@@ -64,7 +65,7 @@ func TestRun(t *testing.T) {
 
 func TestRunAllPassed(t *testing.T) {
 	var out bytes.Buffer
-	r, err := Try(t.Context(), []Section{{"only", []Check{passes("a"), passes("b", "a")}}}, &out)
+	r, err := Try(t.Context(), []Section{{"only", []preflight.Check{passes("a"), passes("b", "a")}}}, &out)
 	if err != nil || !r.Works || r.Err() != nil || !strings.HasSuffix(out.String(), "\n\n✓ all 2 checks passed: training can begin with these settings\n") {
 		t.Errorf("%v, %+v, wrote\n%s", err, r, out.String())
 	}
@@ -75,7 +76,7 @@ func TestRunEnds(t *testing.T) {
 	stopped := errors.New("stopped")
 	ctx, cancel := context.WithCancelCause(t.Context())
 	var out bytes.Buffer
-	_, err := Try(ctx, []Section{{"only", []Check{{Name: "a", Try: func(context.Context) (string, error) {
+	_, err := Try(ctx, []Section{{"only", []preflight.Check{{Name: "a", Try: func(context.Context) (string, error) {
 		cancel(stopped)
 		return "", ctx.Err()
 	}}}}}, &out)

@@ -15,8 +15,8 @@ func newDoctor() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "doctor",
 		Short: "Check whether this machine can train with these flags",
-		Long: `Checks driver, libraries, GPUs and limits of this machine, the files that the flags name, and
-whether training with these flags can work. It starts no training and no plugin.`,
+		Long: `Checks driver, libraries, GPUs and limits of this machine, and every setting of a run with these
+flags: its files, data, plugins, buffers. It starts no training and no plugin.`,
 		Example: `xtts-host doctor
 xtts-host doctor --data-gpu 0 --model-gpu 1
 xtts-host doctor --json > doctor.json`,

@@ -7,15 +7,23 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/xtts-host/xtts-host/host"
 	"github.com/xtts-host/xtts-host/host/config"
+	"github.com/xtts-host/xtts-host/host/console"
 )
 
 // groupAnnotation of a flag is its title in the help.
 const groupAnnotation = "xtts-host-group"
 
-// withSettings gives a command every setting of a run as a flag, and runs it with all of them filled in.
+// withSettings gives a command every setting of a run as a flag, and runs it with all of them filled in. With
+// --print-config it prints them instead.
 func withSettings(cmd *cobra.Command, run func(*cobra.Command, *config.Set) error) *cobra.Command {
-	return withSome(cmd, nil, func(cmd *cobra.Command, set *config.Set, _ []string) error { return run(cmd, set) })
+	return withSome(cmd, nil, func(cmd *cobra.Command, set *config.Set, _ []string) error {
+		if set.PrintConfig() { // no signal needs to be caught for that
+			return host.Run(cmd.Context(), set, console.Console{Out: os.Stdout, Err: os.Stderr})
+		}
+		return run(cmd, set)
+	})
 }
 
 // withSome gives a command the named settings as flags, or all when there are no names.

@@ -14,9 +14,6 @@ import (
 func newTrain(name string) *cobra.Command {
 	cmd := &cobra.Command{Use: name, Short: "Train a model", Args: noArguments}
 	return withSettings(cmd, func(cmd *cobra.Command, set *config.Set) error {
-		if set.PrintConfig() { // no signal needs to be caught for that
-			return host.Run(cmd.Context(), set, console.Console{Out: os.Stdout, Err: os.Stderr})
-		}
 		return host.Run(cmd.Context(), set, openConsole())
 	})
 }

@@ -1,0 +1,66 @@
+package disk
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"syscall"
+)
+
+// Access modes of access(2).
+const (
+	mayWrite  = 2
+	maySearch = 1
+)
+
+// CheckFolder returns an error if this process cannot make the folder or write files into it. It changes nothing.
+func CheckFolder(dir string) error {
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return err
+	}
+	for {
+		info, err := os.Stat(dir)
+		switch _, linked := os.Lstat(dir); {
+		case errors.Is(err, fs.ErrNotExist) && linked != nil: // it would be made
+			dir = filepath.Dir(dir)
+			continue
+		case errors.Is(err, fs.ErrNotExist):
+			return fmt.Errorf("%s is a link to nothing", dir)
+		case errors.Is(err, syscall.ENOTDIR):
+			dir = filepath.Dir(dir) // the file in its path
+			continue
+		case err != nil:
+			return err
+		case !info.IsDir():
+			return fmt.Errorf("%s is a file, not a folder", dir)
+		}
+		if err := syscall.Access(dir, mayWrite|maySearch); err != nil {
+			return &fs.PathError{Op: "write to folder", Path: dir, Err: err}
+		}
+		return nil
+	}
+}
+
+// CheckFile returns an error if this process cannot create or overwrite the file. It changes nothing.
+func CheckFile(path string) error {
+	info, err := os.Stat(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		dir := filepath.Dir(path)
+		if _, err := os.Stat(dir); err != nil {
+			return err
+		}
+		return CheckFolder(dir)
+	case err != nil:
+		return err
+	case info.IsDir():
+		return fmt.Errorf("%s is a folder, not a file", path)
+	}
+	if err := syscall.Access(path, mayWrite); err != nil {
+		return &fs.PathError{Op: "write to file", Path: path, Err: err}
+	}
+	return nil
+}

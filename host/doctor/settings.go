@@ -1,0 +1,46 @@
+package doctor
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+
+	"github.com/xtts-host/xtts-host/host/config"
+	"github.com/xtts-host/xtts-host/host/plan"
+	"github.com/xtts-host/xtts-host/host/preflight"
+)
+
+// settings adds the results of the checks that need no process: the run's plan, and the files that it will write.
+func (r *Report) settings(ctx context.Context, draft *plan.Draft, set *config.Set) {
+	r.section("settings")
+	blame := preflight.Blame{}
+	for _, c := range preflight.Settings(draft, set) {
+		switch o := c.Outcome(ctx, blame); {
+		case o.OK == nil:
+			r.add(Note, "", "%s: %s", o.Name, o.Detail)
+		case o.Passed():
+			r.add(OK, "", "%s: %s", o.Name, o.Detail)
+		case c.Name == preflight.Plugins && errors.Is(o.Fault, fs.ErrNotExist) && aboutMachine(set):
+			r.add(Note, o.Hint, "%s: %s", o.Name, o.Detail)
+		default:
+			r.add(Bad, o.Hint, "%s: %s", o.Name, o.Detail)
+		}
+	}
+	if len(blame) > 0 {
+		return
+	}
+	for _, line := range preflight.Warnings(draft) {
+		r.add(Note, "", "%s", line)
+	}
+}
+
+// aboutMachine reports whether the command line has only flags of the machine and its GPUs. Then the machine is the question,
+// which may be asked in a folder without plugins.
+func aboutMachine(set *config.Set) bool {
+	for _, g := range set.Groups() {
+		if g.Title != config.MachineGroup && g.Title != config.GPUGroup && config.OnCommandLine(set, g) {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,161 @@
+package preflight
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"strings"
+
+	"github.com/xtts-host/xtts-host/gpu"
+	"github.com/xtts-host/xtts-host/host/config"
+	"github.com/xtts-host/xtts-host/host/inspect"
+	"github.com/xtts-host/xtts-host/host/memory"
+	"github.com/xtts-host/xtts-host/host/plan"
+	"github.com/xtts-host/xtts-host/host/report"
+)
+
+// Checks that other checks depend on. A caller may put a check with the name Limits before these.
+const (
+	Limits   = "memory limits"
+	Bundle   = "bundle"
+	Data     = "data set"
+	Plugins  = "plugins"
+	Buffers  = "buffers"
+	Learning = "learning"
+	Memory   = "memory plan"
+	Start    = "start"
+)
+
+// Settings returns the checks that complete the draft, and those of the files that a run with these settings writes.
+// The placement of the draft is decided.
+func Settings(draft *plan.Draft, set *config.Set) []Check {
+	s := &settings{draft, set}
+	checks := []Check{
+		{Name: Bundle, Try: s.bundle, Remedy: "xtts-host graph inspect BUNDLE says what is in one"},
+		{Name: Data, Needs: []string{Bundle}, Try: s.data, Remedy: "docs/data.md says how a data set is laid out"},
+		{Name: Plugins, Needs: []string{Bundle, Limits}, Try: s.plugins, Remedy: "xtts-host plugins list says which can be started"},
+		{Name: Buffers, Needs: []string{Data, Plugins}, Try: s.buffers, Remedy: "try a smaller --batch-size, or a larger --ring-memory"},
+		{Name: Learning, Needs: []string{Buffers}, Try: s.learning},
+		{Name: Memory, Needs: []string{Buffers}, Try: s.memory},
+	}
+	if set.Resume != "" || set.Init != "" {
+		checks = append(checks, Check{Name: Start, Needs: []string{Buffers}, Try: s.start, Remedy: "name another --resume or --init, or omit it"})
+	}
+	return append(checks, outputs(set)...)
+}
+
+type settings struct {
+	draft *plan.Draft
+	set   *config.Set
+}
+
+func (s *settings) bundle(ctx context.Context) (string, error) {
+	if err := s.draft.OpenBundle(ctx); err != nil {
+		return "", err
+	}
+	m, n := s.draft.Bundle.Manifest, 0
+	for _, p := range m.Parameters {
+		n += p.Elements()
+	}
+	sizes := s.draft.Buckets.Sizes
+	lengths := fmt.Sprintf("%s up to %s", report.Count(len(sizes), "bucket"), inspect.Symbols(sizes[len(sizes)-1], m.Inputs))
+	if longest := m.LongestClip(); longest > 0 {
+		lengths = fmt.Sprintf("clips of up to %.1f s", longest)
+	}
+	return fmt.Sprintf("%s: %s parameters in %s, %s", m.Name, report.Thousands(n), s.draft.Precision, lengths), nil
+}
+
+func (s *settings) data(ctx context.Context) (string, error) {
+	if err := s.draft.OpenData(ctx); err != nil {
+		return "", err
+	}
+	ix := s.draft.Data.Train.Index
+	text := fmt.Sprintf("%s: %s, %s", filepath.Join(ix.Dir, ix.List), report.Count(len(ix.Rows), "clip"), report.Count(len(ix.Speakers), "speaker"))
+	if n := len(ix.Rejected); n > 0 {
+		text += fmt.Sprintf("; %s cannot be used", report.Count(n, "line"))
+	}
+	return text, nil
+}
+
+func (s *settings) plugins(ctx context.Context) (string, error) {
+	if err := s.draft.ResolveStages(ctx); err != nil {
+		return "", err
+	}
+	return strings.Join(s.draft.Record().Plugins(), ", "), nil
+}
+
+func (s *settings) buffers(ctx context.Context) (string, error) {
+	d := s.draft
+	if err := d.Fit(ctx); err != nil {
+		return "", err
+	}
+	lines := append(d.Record().DataLines()[1:], d.Data.Usage.Fit(d.Bundle.Manifest.Features))
+	return fmt.Sprintf("%s; ring of %s of %.1f MiB, %s; training starts with %s ready", unlisted(strings.Join(lines, "; ")),
+		report.Count(d.Config.BufferSize, "slot"), float64(d.Slots.Size())/(1<<20), report.Count(d.Slots.Device, "device slot"),
+		report.Count(min(d.Ring.Prefetch, d.Config.BufferSize), "batch")), nil
+}
+
+// Warnings returns those of a complete plan.
+func Warnings(draft *plan.Draft) []string {
+	lines := draft.Warnings()
+	for i, line := range lines {
+		lines[i] = unlisted(line)
+	}
+	return lines
+}
+
+// unlisted removes the names of files that a run writes: they are not there.
+func unlisted(text string) string {
+	return strings.NewReplacer(" ("+report.ExcludedFile+")", "", " ("+report.QuarantineFile+" names them)", "").Replace(text)
+}
+
+func (s *settings) learning(ctx context.Context) (string, error) {
+	if err := s.draft.CheckLearning(ctx); err != nil {
+		return "", err
+	}
+	text := fmt.Sprintf("%s steps, %s schedule, rate %g", report.Thousands(s.draft.Source().Total()), s.draft.Config.Schedule, s.draft.Config.LR)
+	if w := s.draft.Config.WarmupSteps; w > 0 {
+		text += fmt.Sprintf(" after %s", report.Count(int(w), "warm-up step"))
+	}
+	return text, nil
+}
+
+// memory adds up the memory that is known before the model is created. The memory of its graphs is known only after
+// trial runs.
+func (s *settings) memory(context.Context) (string, error) {
+	d := s.draft
+	p := d.MemoryFor(d.Slots)
+	copies := ""
+	if p.Copies > 0 {
+		copies = fmt.Sprintf("bf16 copies of the weights %s MB, ", MB(p.Copies))
+	}
+	text := fmt.Sprintf("weights, gradients and optimizer state %s MB, %sdevice slots %s MB", MB(p.Arenas), copies, MB(p.Slots))
+	room, err := p.Room()
+	switch {
+	case err != nil:
+		return "", err
+	case room > 0:
+		text += fmt.Sprintf(", CUDA %d MB; %d MB of %d are left for the graphs", memory.Libraries/gpu.MB, room/gpu.MB, p.Limit/gpu.MB)
+	case d.OnGPU():
+		text += fmt.Sprintf(", CUDA %d MB; the GPU has %d MB", memory.Libraries/gpu.MB, d.Placement.Model.GPU.Memory/gpu.MB)
+	}
+	return text, nil
+}
+
+// MB formats a size in MB, that of a small model with two decimals.
+func MB(n int) string {
+	if n < 10*gpu.MB {
+		return fmt.Sprintf("%.2f", float64(n)/gpu.MB)
+	}
+	return fmt.Sprint(n / gpu.MB)
+}
+
+func (s *settings) start(ctx context.Context) (string, error) {
+	if err := s.draft.FindStart(ctx); err != nil {
+		return "", err
+	}
+	if r := s.draft.Start.Resumed; r != nil {
+		return fmt.Sprintf("%s: step %s", r.Path, report.Thousands(r.State.Step)), nil
+	}
+	return "weights of " + s.draft.Start.Weights.Path, nil
+}
