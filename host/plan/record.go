@@ -19,13 +19,13 @@ func (p *Plan) Record() *record.Plan {
 }
 
 // Warnings returns a line for each setting or finding that makes the run slow, its result worse, or its plugins unsafe.
-func (p *Plan) Warnings() []string {
+func Warnings(p *Plan) []string {
 	return append(p.Record().Warnings(), catalog.Exposed(p.Config.Plugins, p.Stages.Resolved.Plugins, os.Geteuid())...)
 }
 
 // Warn logs the warnings about the run, the plugin folders that are not used, and unknown characters.
 func (p *Plan) Warn(log *slog.Logger) {
-	for _, line := range p.Warnings() {
+	for _, line := range Warnings(p) {
 		log.Warn(line)
 	}
 	for _, e := range p.Stages.Folders {

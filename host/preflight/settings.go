@@ -97,7 +97,7 @@ func (s *settings) buffers(ctx context.Context) (string, error) {
 
 // Warnings returns those of a complete plan.
 func Warnings(draft *plan.Draft) []string {
-	lines := draft.Warnings()
+	lines := plan.Warnings(&draft.Plan)
 	for i, line := range lines {
 		lines[i] = unlisted(line)
 	}
