@@ -31,6 +31,12 @@ for module in github.com/yalue/onnxruntime_go gorgonia.org/cu github.com/NVIDIA/
 done
 grep -q 'github.com/xtts-host/xtts-host' "$work/build" || fail "go version -m lists no modules of $program"
 
+# Templates, examples and first-party plugins keep the rules that they explain.
+[ -x "$checkout/bin/xtts-host" ] || fail "$checkout/bin/xtts-host is missing" "make build"
+"$checkout/scripts/venv-plugin.sh"
+PATH=$checkout/.cache/venv-plugin/bin:$PATH "$checkout/bin/xtts-host" plugins test --cache-dir "$work/cache" "$work/my-plugin" \
+	"$checkout/plugins/features" "$checkout/plugins/augment" "$checkout/plugins/testdata/python/gain" >"$work/rules" || { cat "$work/rules"; exit 1; }
+
 # Started by hand it prints a hint.
 status=0
 output=$("./$program" 2>&1) || status=$?

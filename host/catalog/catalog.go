@@ -110,6 +110,15 @@ func Scan(dir string) ([]Entry, error) {
 	return entries, nil
 }
 
+// Open reads the folder of one plugin.
+func Open(dir string) (Entry, error) {
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return Entry{}, err
+	}
+	return inspect(dir), nil
+}
+
 // inspect examines one folder.
 func inspect(dir string) Entry {
 	e := Entry{Dir: dir}

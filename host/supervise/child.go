@@ -34,6 +34,7 @@ type child struct {
 	handshake *handshake
 	outR      *io.PipeReader
 	done      chan struct{} // closed when the process has been reaped
+	escaped   []string      // orphans that were ended; set before done is closed
 
 	mu     sync.Mutex // guards the rest
 	pid    int        // 0: not started, or reaped
@@ -96,15 +97,15 @@ func (c *child) wait(pid int) {
 	unix.Kill(-pid, unix.SIGKILL)
 	c.pid, c.reaped = 0, true
 	c.mu.Unlock()
-	escaped := endOrphans(c) // they may hold the output open, and write to the ring
-	c.cmd.Wait()             // ProcessState has the exit status
+	c.escaped = endOrphans(c) // they may hold the output open, and write to the ring
+	c.cmd.Wait()              // ProcessState has the exit status
 	c.forget()
 	c.handshake.close()
 	if w, ok := c.cmd.Stderr.(*lineWriter); ok {
 		w.flush()
 	}
 	c.journal.close()
-	c.journal.escaped(escaped)
+	c.journal.escaped(c.escaped)
 	c.onExit()
 	close(c.done)
 }

@@ -225,6 +225,7 @@ func TestOrphans(t *testing.T) {
 				t.Errorf("running: %v %v, want false true", running(pids[0]), running(pids[1]))
 			}
 			unix.Kill(pids[1], unix.SIGKILL)
+			eventually(t, "count", func() bool { return p.Stats().Orphans == 1 })
 			want := fmt.Sprintf(`plugin fake: left processes in other groups, which were ended: (sleep|sh) \(process %d\)"`, pids[0])
 			if !regexp.MustCompile(want).MatchString(r.log.String()) {
 				t.Errorf("the log does not say %s:\n%s", want, r.log)

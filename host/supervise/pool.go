@@ -103,6 +103,7 @@ func (p *Pool) run(w *worker) {
 					p.endErrs = append(p.endErrs, err)
 				}
 				w.proc = nil
+				p.stats.Orphans += len(proc.child.escaped)
 			})
 			close(proc.gone)
 			return
@@ -111,6 +112,9 @@ func (p *Pool) run(w *worker) {
 		close(proc.gone)
 		p.update(func() {
 			w.proc, w.recycle = nil, nil
+			if errors.Is(lost, ErrLost) { // it has ended
+				p.stats.Orphans += len(proc.child.escaped)
+			}
 			if p.closing {
 				p.endErrs = append(p.endErrs, lost)
 			}

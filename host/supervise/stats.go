@@ -16,6 +16,8 @@ type Stats struct {
 	P50, P99, Slowest time.Duration
 	// PeakMemory is the largest memory of one process that was measured, in bytes. Shared memory is not counted.
 	PeakMemory int64
+	// Orphans counts processes that had left the group of a plugin process and were ended after it.
+	Orphans int
 }
 
 // Stats returns the figures so far.

@@ -63,3 +63,15 @@ clip-ids() {
 
 # left-processes: what a plugin leaves behind in other process groups is ended with it, and named
 left-processes() { gotest ./host/supervise TestOrphans; }
+
+# plugins-test: a plugin in any language is tested against the protocol's rules by one command, which names the broken one
+plugins-test() {
+  xtts-host plugins test "$TREE/plugins/features" --stage logmel >output
+  says '✓ any place in any batch'
+  mkdir silent
+  echo '{"id": "silent", "version": "1", "protocol": 1, "argv": ["true"], "stages": [{"name": "wave", "kind": "augment",
+    "deterministic": true, "inputs": [{"name": "waveform", "dtype": "f32", "shape": ["B", "T_wav"]}],
+    "outputs": [{"name": "waveform", "dtype": "f32", "shape": ["B", "T_wav"]}]}]}' >silent/plugin.json
+  refused 4 xtts-host plugins test silent
+  says '✗ starts and accepts its configuration'
+}

@@ -58,7 +58,7 @@ func New() *cobra.Command {
 		newDoctor(),
 		newBench(),
 		group("graph", "Look into graph bundles", newInspect(), newLint()),
-		group("plugins", "Look into folders of plugins", newList()),
+		group("plugins", "Look into folders of plugins, and test plugins", newList(), newTest()),
 		newVersion(),
 		newCompletion(),
 		newProbe(),

@@ -3,7 +3,9 @@ package main
 import (
 	"context"
 	"math"
+	"os"
 	"sync/atomic"
+	"time"
 	"unsafe"
 
 	"github.com/xtts-host/xtts-host/shared/hint"
@@ -41,6 +43,14 @@ func (m *mix) Process(_ context.Context, b *stage.Batch) error {
 	wave, lengths, width := b.Float32("waveform"), b.Int32("waveform_lengths"), b.Shape("waveform")[1]
 	for row, n := range lengths {
 		gain := float32(1 - m.amount*b.Rand(row).Float64())
+		switch {
+		case inject("draws from the clock"):
+			gain = float32(time.Now().Nanosecond()%1000) / 1000
+		case inject("depends on the place") && row > 0:
+			gain /= 2
+		case inject("depends on the process"):
+			gain = float32(os.Getpid()%1000) / 1000
+		}
 		for i := range wave[row*width:][:n] {
 			wave[row*width+i] *= gain
 		}
@@ -69,8 +79,11 @@ func (m *mix) alwaysFail(b *stage.Batch, wave []float32, lengths []int32) {
 // failOnce applies the faults of any other batch.
 func (m *mix) failOnce(b *stage.Batch, wave []float32, lengths []int32) {
 	first := 0 // a row that is not empty
-	for lengths[first] == 0 {
+	for first < len(lengths) && lengths[first] == 0 {
 		first++
+	}
+	if first == len(lengths) {
+		return
 	}
 	switch {
 	case inject("crashes"):
@@ -85,6 +98,9 @@ func (m *mix) failOnce(b *stage.Batch, wave []float32, lengths []int32) {
 		lengths[first] = int32(b.Shape("waveform")[1]) + 1
 	case inject("gives a negative length"):
 		lengths[first] = -1
+	case inject("writes to the padding"):
+		clear(wave)
+		wave[0] = 1
 	case inject("shortens a row"):
 		lengths[first]--
 	case inject("writes f64"):

@@ -1,0 +1,32 @@
+package plugintest
+
+import (
+	"fmt"
+	"io"
+
+	"github.com/xtts-host/xtts-host/shared/visible"
+)
+
+var marks = map[State]string{OK: "✓", Failed: "✗", Skipped: "-"}
+
+// Print writes the checks of each stage, with the reason and a hint below those that failed.
+func (r *Result) Print(out io.Writer) {
+	for _, s := range r.Stages {
+		fmt.Fprintf(out, "%s %s: stage %s (%s)\n", r.Plugin, visible.Text(r.Version), s.Name, s.Kind)
+		for _, c := range s.Checks {
+			fmt.Fprintf(out, "  %s %s\n", marks[c.State], c.Name)
+			if c.Why != "" {
+				fmt.Fprintf(out, "      %s\n", visible.Text(c.Why))
+			}
+			if c.Hint != "" {
+				fmt.Fprintf(out, "      hint: %s\n", visible.Text(c.Hint))
+			}
+		}
+		if s.ClipSeconds > 0 {
+			fmt.Fprintf(out, "    %.2f ms for a clip of %g s\n", s.MillisecondsPerClip, s.ClipSeconds)
+		}
+		if s.PeakMemory > 0 {
+			fmt.Fprintf(out, "    %d MB of memory at most\n", s.PeakMemory>>20)
+		}
+	}
+}
