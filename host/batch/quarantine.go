@@ -50,7 +50,7 @@ func OpenQuarantine(path string, data Data, limit int) (_ *Quarantine, err error
 			q.limits[s.Name] = max(1, len(s.Index.Rows)/100)
 		}
 		for _, r := range s.Index.Rejected {
-			id := cmp.Or(r.ID, r.Place)
+			id := cmp.Or(r.ID, s.Index.Place(r.Line))
 			err := q.add(report.Quarantined{ID: id, Path: r.Path, Reason: r.Reason, Stage: "index", Split: s.Name})
 			if err != nil && !errors.Is(err, ErrQuarantine) {
 				return nil, err
@@ -60,7 +60,7 @@ func OpenQuarantine(path string, data Data, limit int) (_ *Quarantine, err error
 	for _, s := range data.Splits() {
 		if n := len(s.Index.Rejected); n > 0 {
 			r := s.Index.Rejected[n-1]
-			if err := q.tooMany(s.Name, cmp.Or(r.ID, r.Place), r.Reason); err != nil {
+			if err := q.tooMany(s.Name, cmp.Or(r.ID, s.Index.Place(r.Line)), r.Reason); err != nil {
 				return nil, err
 			}
 		}

@@ -16,9 +16,9 @@ import (
 
 // quarantineData has so many rows and rejected lines.
 func quarantineData(rows, rejected int) Data {
-	ix := &dataset.Index{Rows: make([]dataset.Row, rows)}
+	ix := &dataset.Index{List: "metadata.csv", Rows: make([]dataset.Row, rows)}
 	for i := range rejected {
-		ix.Rejected = append(ix.Rejected, dataset.Rejected{Place: fmt.Sprintf("metadata.csv:%d", i+1), Reason: "no '|' between id and text"})
+		ix.Rejected = append(ix.Rejected, dataset.Rejected{Line: i + 1, Reason: "no '|' between id and text"})
 	}
 	return Data{Train: &Split{Name: report.Train, Index: ix, Plan: new(dataset.Plan)}}
 }

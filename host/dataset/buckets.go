@@ -66,7 +66,7 @@ func Extend(buckets []manifest.Bucket, rows []Row, cfg BucketConfig) []manifest.
 	cfg.Count, cfg.Samples = 1, nil
 	var rest []Row
 	for _, r := range rows {
-		if grown(r.Samples, cfg.MaxGrowth) <= limit && !slices.ContainsFunc(buckets, func(b manifest.Bucket) bool { return misfit(b, len(r.Tokens), grown(r.Samples, cfg.MaxGrowth)) == "" }) {
+		if grown(r.Samples, cfg.MaxGrowth) <= limit && !slices.ContainsFunc(buckets, func(b manifest.Bucket) bool { return misfit(b, r.Tokens, grown(r.Samples, cfg.MaxGrowth)) == "" }) {
 			rest = append(rest, r)
 		}
 	}
@@ -95,12 +95,12 @@ func newHistogram(rows []Row, cfg BucketConfig) *histogram {
 	count, tokens := make([]int, longest/unit+2), make([]int, longest/unit+2)
 	for i := range rows {
 		samples := grown(rows[i].Samples, cfg.MaxGrowth)
-		if misfit(b.Dynamic, len(rows[i].Tokens), samples) != "" {
+		if misfit(b.Dynamic, rows[i].Tokens, samples) != "" {
 			continue
 		}
 		n := (samples + unit - 1) / unit
 		count[n]++
-		tokens[n] = max(tokens[n], len(rows[i].Tokens))
+		tokens[n] = max(tokens[n], rows[i].Tokens)
 	}
 	l, total := &histogram{}, 0
 	for n, rows := range count {

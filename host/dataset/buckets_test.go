@@ -23,7 +23,7 @@ func dynamic() *manifest.Bundle {
 func ofHops(hops ...int) []Row {
 	rows := make([]Row, len(hops))
 	for i, n := range hops {
-		rows[i] = Row{ID: fmt.Sprint(i), Samples: 10 * n, Tokens: make([]int32, n)}
+		rows[i] = Row{ID: fmt.Sprint(i), Samples: 10 * n, Tokens: n}
 	}
 	return rows
 }
@@ -114,7 +114,7 @@ func TestBucketsOfSpeech(t *testing.T) {
 	}
 	rows := ofHops(hops...)
 	for i := range rows {
-		rows[i].Tokens = rows[i].Tokens[:hops[i]/4]
+		rows[i].Tokens = hops[i] / 4
 	}
 	cfg := BucketConfig{Bundle: b, BatchSize: 16}
 	buckets := Buckets(rows, cfg)
@@ -137,7 +137,7 @@ func TestExtend(t *testing.T) {
 		t.Errorf("rows that fit, or are too long, made %v", got)
 	}
 	long := ofHops(3, 20, 12)
-	long[0].Tokens = make([]int32, 30)
+	long[0].Tokens = 30
 	got := Extend(buckets, long, cfg)
 	if !slices.Equal(wav(got), []int{50, 80, 200}) || got[2]["T_text"] != 30 || len(buckets) != 2 {
 		t.Errorf("got %v", got)

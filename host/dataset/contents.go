@@ -1,101 +1,53 @@
 package dataset
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"io"
-	"io/fs"
-	"os"
-	"path/filepath"
 	"slices"
-	"syscall"
+	"sync"
+	"sync/atomic"
 
 	"github.com/xtts-host/xtts-host/shared/regular"
 )
 
-// contentsMark starts a file of known contents.
-const contentsMark = "xtts-host contents 1\n"
-
-// half is half a SHA-256: enough to tell files from one another.
-type half [sha256.Size / 2]byte
-
-// known is the content of a file in a state: its path, size, times and inode. A write to the file changes the state, also
-// one that restores the time of the last change.
-type known struct{ state, content half }
-
-// ReadContents sets Contents, from the bytes of all recordings. It reads each file once: cacheDir keeps what is known of
-// files that have not changed since. Empty means no cache.
-func (ix *Index) ReadContents(ctx context.Context, cacheDir string) error {
-	files, of := ix.recordings()
-	before := loadContents(ix.contentsFile(cacheDir))
-	s := &scan{cfg: Config{Workers: 8}, entries: make([]entry, len(files))}
-	found := make([]known, len(files))
-	news := make([]bool, len(files))
-	err := s.each(ctx, func(i int) (err error) {
-		found[i].state = ix.states[files[i]]
-		if n, ok := slices.BinarySearchFunc(before, found[i], compareStates); ok {
-			found[i] = before[n]
-			return nil
+// ReadContents sets Contents, from the bytes of all recordings. It reads only files that the cache does not know.
+// progress may be nil.
+func (ix *Index) ReadContents(ctx context.Context, progress Progress) error {
+	r := ix.recordings
+	var unread []int32 // rows
+	for n, row := range r.first() {
+		if row >= 0 && r.all[n].content == (half{}) {
+			unread = append(unread, row)
 		}
-		found[i].content, err = contentOf(ix.Rows[files[i]].Path)
-		news[i] = err == nil
+	}
+	slices.Sort(unread) // in the order of the list, which often is that on the disk
+	report := func(int) {}
+	if progress != nil {
+		report = func(done int) { progress("recordings of "+ix.List, done, len(unread)) }
+	}
+	var read atomic.Bool
+	err := each(ctx, 8, len(unread), report, func(i int) error {
+		content, err := contentOf(ix.Rows[unread[i]].Path)
+		if err == nil {
+			r.all[r.rows[unread[i]]].content = content
+			read.Store(true)
+		}
 		return hostTrouble(err) // clips of a file that cannot be read are left out when they are decoded
 	})
 	if err != nil {
 		return err
 	}
 	h := sha256.New()
-	for _, file := range of {
-		h.Write(found[file].content[:])
+	for _, n := range r.rows {
+		h.Write(r.all[n].content[:])
 	}
 	ix.Contents = hex.EncodeToString(h.Sum(nil))
-	if slices.Contains(news, true) {
-		if err := storeContents(ix.contentsFile(cacheDir), found); err != nil {
-			ix.CacheError = cmp.Or(ix.CacheError, err)
-		}
-	}
+	r.changed = r.changed || read.Load()
+	ix.CacheError = cmp.Or(ix.CacheError, r.store())
 	return nil
-}
-
-// recordings lists the files by their first rows, and gives the file of each row.
-func (ix *Index) recordings() (files, of []int32) {
-	numbers := make(map[half]int32, len(ix.Rows))
-	of = make([]int32, len(ix.Rows))
-	for i, state := range ix.states {
-		n, ok := numbers[state]
-		if !ok {
-			n = int32(len(files))
-			numbers[state] = n
-			files = append(files, int32(i))
-		}
-		of[i] = n
-	}
-	return files, of
-}
-
-func (ix *Index) contentsFile(cacheDir string) string {
-	if cacheDir == "" {
-		return ""
-	}
-	sum := sha256.Sum256(appendField(appendField(nil, ix.Dir), ix.List))
-	return filepath.Join(cacheDir, "contents-"+hex.EncodeToString(sum[:8])+".bin")
-}
-
-func compareStates(a, b known) int { return bytes.Compare(a.state[:], b.state[:]) }
-
-func stateOf(path string, info fs.FileInfo) half {
-	b := appendField(nil, path)
-	b = appendInt(b, info.Size())
-	b = appendInt(b, info.ModTime().UnixNano())
-	if s, ok := info.Sys().(*syscall.Stat_t); ok {
-		b = appendInt(b, s.Ctim.Nano())
-		b = appendInt(b, int64(s.Ino))
-	}
-	sum := sha256.Sum256(b)
-	return half(sum[:])
 }
 
 func contentOf(path string) (content half, err error) {
@@ -111,36 +63,32 @@ func contentOf(path string) (content half, err error) {
 	return half(h.Sum(nil)), nil
 }
 
-// loadContents returns what is known, ordered by state: nothing where the file is missing or damaged.
-func loadContents(file string) []known {
-	data, err := os.ReadFile(file)
-	data, ok := bytes.CutPrefix(data, []byte(contentsMark))
-	if err != nil || !ok || len(data) < sha256.Size {
-		return nil
+// each calls do for 0 to n-1 from several goroutines, and waits for them. It stops at the first error. done gets the
+// number of completed calls, from one goroutine at a time.
+func each(ctx context.Context, workers, n int, done func(n int), do func(i int) error) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	var wg sync.WaitGroup
+	var next atomic.Int64
+	var mu sync.Mutex // guards completed and the calls of done
+	completed := 0
+	for range min(workers, n) {
+		wg.Go(func() {
+			for ctx.Err() == nil {
+				i := int(next.Add(1)) - 1
+				if i >= n {
+					return
+				}
+				if err := do(i); err != nil {
+					cancel(err)
+				}
+				mu.Lock()
+				completed++
+				done(completed)
+				mu.Unlock()
+			}
+		})
 	}
-	sum, data := data[:sha256.Size], data[sha256.Size:]
-	if want := sha256.Sum256(data); !bytes.Equal(sum, want[:]) || len(data)%sha256.Size != 0 {
-		return nil
-	}
-	all := make([]known, len(data)/sha256.Size)
-	for i := range all {
-		record := data[i*sha256.Size:]
-		all[i] = known{half(record), half(record[len(half{}):])}
-	}
-	return all
-}
-
-// storeContents keeps what is known of files that could be read.
-func storeContents(file string, found []known) error {
-	if file == "" {
-		return nil
-	}
-	found = slices.DeleteFunc(slices.Clone(found), func(k known) bool { return k.content == half{} })
-	slices.SortFunc(found, compareStates)
-	data := make([]byte, 0, len(found)*sha256.Size)
-	for _, k := range found {
-		data = append(append(data, k.state[:]...), k.content[:]...)
-	}
-	sum := sha256.Sum256(data)
-	return writeFile(file, []byte(contentsMark), sum[:], data)
+	wg.Wait()
+	return context.Cause(ctx)
 }

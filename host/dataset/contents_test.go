@@ -2,98 +2,91 @@ package dataset
 
 import (
 	"bytes"
-	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
 	"time"
 )
 
-// states are those that Open notes.
-func states(t *testing.T, ix *Index) (out []half) {
-	t.Helper()
-	for _, r := range ix.Rows {
-		info, err := os.Stat(r.Path)
+// TestContents: the identity of a data set follows the bytes of its recordings, also where length and time stay.
+func TestContents(t *testing.T) {
+	dir := t.TempDir()
+	list := filepath.Join(dir, "train.jsonl")
+	write(t, list, []byte(`{"audio_filepath": "a.wav", "text": "a", "duration": 0.01}
+{"audio_filepath": "a.wav", "text": "b", "offset": 0.01}
+{"audio_filepath": "b.wav", "text": "c"}
+`))
+	file := func(name string, samples []int16) {
+		t.Helper()
+		write(t, filepath.Join(dir, name), wavFile(22050, 1, samples))
+		past := time.Unix(1e9, 0)
+		if err := os.Chtimes(filepath.Join(dir, name), past, past); err != nil {
+			t.Fatal(err)
+		}
+	}
+	file("a.wav", ramp(0, 500))
+	file("b.wav", ramp(0, 500))
+	cfg := Config{Dir: list, SampleRate: 22050, CacheDir: t.TempDir()}
+	read := func() *Index {
+		t.Helper()
+		ix := open(t, cfg)
+		if err := ix.ReadContents(t.Context(), nil); err != nil || ix.CacheError != nil || ix.Contents == "" {
+			t.Fatal(ix.Contents, err, ix.CacheError)
+		}
+		return ix
+	}
+	first := read()
+	if again := read(); again.Contents != first.Contents || !again.Cached || len(again.recordings.all) != 2 {
+		t.Errorf("of the same files: %+v, then %+v", first, again)
+	}
+	future := time.Now().Add(time.Hour)
+	if err := os.Chtimes(filepath.Join(dir, "a.wav"), future, future); err != nil {
+		t.Fatal(err)
+	}
+	if again := read(); again.Contents != first.Contents || len(again.recordings.all) != 3 || again.Cached {
+		t.Errorf("with another time: %+v, was %+v", again, first)
+	}
+	if again := read(); len(again.recordings.all) != 2 {
+		t.Errorf("%d recordings are known, want 2", len(again.recordings.all))
+	}
+	file("b.wav", ramp(1, 500))
+	second := read()
+	if second.Contents == first.Contents {
+		t.Error("another content of the same length and time is not noticed")
+	}
+	if err := os.WriteFile(second.recordings.file, []byte("damaged"), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	ix := open(t, cfg)
+	if err := ix.ReadContents(t.Context(), nil); err != nil || ix.Contents != second.Contents {
+		t.Errorf("a damaged cache changes the contents: %v", err)
+	}
+}
+
+// TestKnownContentsAreNotRead: a file that has not changed is not read again, and progress counts those that are.
+func TestKnownContentsAreNotRead(t *testing.T) {
+	dir := folder(t, "1|one", "2|two")
+	clip(t, dir, "1", 22050, 1, ramp(0, 50))
+	clip(t, dir, "2", 22050, 1, ramp(0, 60))
+	cfg := Config{Dir: dir, SampleRate: 22050, CacheDir: t.TempDir()}
+	read := func() (files int, state []byte) {
+		t.Helper()
+		ix := open(t, cfg)
+		if err := ix.ReadContents(t.Context(), func(_ string, done, of int) { files = of }); err != nil {
+			t.Fatal(err)
+		}
+		data, err := os.ReadFile(ix.recordings.file)
 		if err != nil {
 			t.Fatal(err)
 		}
-		out = append(out, stateOf(r.Path, info))
+		return files, data
 	}
-	return out
-}
-
-// TestContents: the identity of a data set follows the bytes of its recordings, also where length and time stay.
-func TestContents(t *testing.T) {
-	dir, cache := t.TempDir(), t.TempDir()
-	ix := &Index{Dir: dir, List: "metadata.csv"}
-	for i := range 3 {
-		path := filepath.Join(dir, fmt.Sprint(i))
-		if err := os.WriteFile(path, bytes.Repeat([]byte{byte(i)}, 1000), 0o666); err != nil {
-			t.Fatal(err)
-		}
-		ix.Rows = append(ix.Rows, Row{Path: path}, Row{Path: path}) // two clips of one recording
+	n, state := read()
+	if again, same := read(); n != 2 || again != 0 || !bytes.Equal(state, same) {
+		t.Errorf("%d files were read, then %d", n, again)
 	}
-	read := func() string {
-		t.Helper()
-		ix.Contents, ix.states = "", states(t, ix)
-		if err := ix.ReadContents(t.Context(), cache); err != nil || ix.CacheError != nil || ix.Contents == "" {
-			t.Fatal(ix.Contents, err, ix.CacheError)
-		}
-		return ix.Contents
-	}
-	first, file := read(), ix.contentsFile(cache)
-	if read() != first {
-		t.Error("other contents of the same files")
-	}
-	if n := len(loadContents(file)); n != 3 {
-		t.Errorf("%d files are known, want 3", n)
-	}
-	past := time.Unix(1e9, 0)
-	if err := os.Chtimes(ix.Rows[2].Path, past, past); err != nil {
-		t.Fatal(err)
-	}
-	if read() != first {
-		t.Error("another time is another content")
-	}
-	if err := os.WriteFile(ix.Rows[2].Path, bytes.Repeat([]byte{9}, 1000), 0o666); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Chtimes(ix.Rows[2].Path, past, past); err != nil {
-		t.Fatal(err)
-	}
-	if read() == first {
-		t.Error("another content of the same length and time is not noticed")
-	}
-	if err := os.WriteFile(file, []byte("damaged"), 0o666); err != nil {
-		t.Fatal(err)
-	}
-	if second := read(); second == first || second != read() {
-		t.Error("a damaged cache changes the contents")
-	}
-}
-
-// TestKnownContentsAreNotRead: a file that has not changed is not read again.
-func TestKnownContentsAreNotRead(t *testing.T) {
-	dir, cache := t.TempDir(), t.TempDir()
-	path := filepath.Join(dir, "clip")
-	if err := os.WriteFile(path, []byte("samples"), 0o666); err != nil {
-		t.Fatal(err)
-	}
-	info, err := os.Stat(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	ix := &Index{Dir: dir, List: "l", Rows: []Row{{Path: path}}}
-	marked := known{stateOf(path, info), half{1, 2, 3}}
-	if err := storeContents(ix.contentsFile(cache), []known{marked}); err != nil {
-		t.Fatal(err)
-	}
-	ix.states = []half{marked.state}
-	if err := ix.ReadContents(t.Context(), cache); err != nil {
-		t.Fatal(err)
-	}
-	with := ix.Contents
-	if err := ix.ReadContents(t.Context(), ""); err != nil || ix.Contents == with {
-		t.Errorf("the file was read although its content is known (%v)", err)
+	clip(t, dir, "2", 22050, 1, ramp(0, 61))
+	if n, _ := read(); n != 1 {
+		t.Errorf("%d files were read after one has changed", n)
 	}
 }

@@ -103,8 +103,8 @@ func (f *Filler) row(epoch, i int, row int32) error {
 		return nil
 	}
 	r, w := &f.ix.Rows[row], &f.wanted
-	if w.text != nil && len(r.Tokens) > w.text.width() {
-		return fmt.Errorf("%s has %d tokens, but the tensor holds %d", r.ID, len(r.Tokens), w.text.width())
+	if w.text != nil && r.Tokens > w.text.width() {
+		return fmt.Errorf("%s has %d tokens, but the tensor holds %d", r.ID, r.Tokens, w.text.width())
 	}
 	f.wave, f.ref = f.wave[:0], f.ref[:0]
 	if w.wave != nil {
@@ -210,10 +210,10 @@ func (f *Filler) wasBad(row int32, position int) bool {
 func (f *Filler) put(i int, r *Row) {
 	w := &f.wanted
 	if w.text != nil {
-		w.text.putInts(i, r.Tokens)
+		w.text.putInts(i, f.ix.Tokens(r))
 	}
 	if w.textLengths != nil {
-		w.textLengths.putInt(i, len(r.Tokens))
+		w.textLengths.putInt(i, r.Tokens)
 	}
 	if w.wave != nil {
 		w.wave.putFloats(i, f.wave)

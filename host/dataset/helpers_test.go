@@ -3,6 +3,7 @@ package dataset
 import (
 	"context"
 	"encoding/binary"
+	"io"
 	"math"
 	"os"
 	"path/filepath"
@@ -103,4 +104,20 @@ func contains(t testing.TB, err error, want string) {
 	if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
 		t.Errorf("error %v, want %q", err, want)
 	}
+}
+
+// parseList reads the lines of a list as Open does, without the recordings.
+func parseList(name string, r io.Reader, parse parser) (entries []entry, err error) {
+	found := ids{name: name, lines: map[string]int{}}
+	for b, err := range blocks(name, r) {
+		if err != nil {
+			return nil, err
+		}
+		for i := range b.ends {
+			e, err := parseIn(b, i, parse)
+			found.add(&e, err)
+			entries = append(entries, e)
+		}
+	}
+	return entries, found.err()
 }

@@ -1,15 +1,14 @@
 package dataset
 
 import (
-	"cmp"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
+	"io"
 	"path/filepath"
-	"slices"
+	"runtime/debug"
 
 	"github.com/xtts-host/xtts-host/shared/hint"
+	"github.com/xtts-host/xtts-host/shared/regular"
 )
 
 // Split names one of the two lists of a data set.
@@ -42,7 +41,13 @@ type Config struct {
 	CacheDir string
 	// Workers is the number of files to read at a time; 0 means 8, because reading headers waits for the disk.
 	Workers int
+	// Progress may be nil.
+	Progress Progress
 }
+
+// Progress is called often while a list or its recordings are read, by one goroutine: so many of a number of things, such
+// as "lines of train.jsonl", are done.
+type Progress func(what string, done, of int)
 
 // Row is one utterance.
 type Row struct {
@@ -53,21 +58,19 @@ type Row struct {
 	Offset, Frames int
 	FileRate       int // of the file, in Hz
 	FileChannels   int
-	Samples        int     // samples of the clip at the index's sample rate: ceil(Frames*rate/FileRate)
-	Text           string  // in NFC, without control characters
-	Tokens         []int32 // token ids of the text
-	Language       string
-	Speaker        string
-	LanguageID     int32 // index into Index.Languages
-	SpeakerID      int32 // index into Index.Speakers
+	Samples        int    // samples of the clip at the index's sample rate: ceil(Frames*rate/FileRate)
+	Text           string // in NFC, without control characters
+	Tokens         int    // number of token ids of the text
+	LanguageID     int32  // index into Index.Languages
+	SpeakerID      int32  // index into Index.Speakers
 }
 
 // Rejected is an unusable line of the list. It is not a row of the index.
 type Rejected struct {
-	Place  string `json:"place"` // list file and line, as "metadata.csv:12"
-	ID     string `json:"id,omitempty"`
-	Path   string `json:"path,omitempty"`
-	Reason string `json:"reason"`
+	Line   int // in the list
+	ID     string
+	Path   string // of the recording
+	Reason string
 }
 
 // UnknownChar is a character that the tokenizer's vocabulary does not contain. A tokenizer with byte fallback encodes
@@ -92,19 +95,26 @@ type Index struct {
 	ByteFallback bool
 	Speakers     []string // Config.Speakers, then others in file order
 	Languages    []string
-	// Cached means that the index came from the cache. CacheError is the reason why the cache could not be read or
-	// written; the index is complete anyway.
+	// Cached means that no header of a recording had to be read. CacheError is the reason why the cache could not be read
+	// or written; the index is complete anyway.
 	Cached     bool
 	CacheError error
 	// Contents identifies the bytes of the recordings of all rows, once ReadContents has read them.
 	Contents string
 
-	states []half // of the recordings of Rows
+	tokenizer  *Tokenizer
+	hash       string
+	recordings *recordings
 }
 
-// Open indexes a data set: it reads the list, the header of every audio file and the tokens of every text. It takes all
-// of them from the cache if list, files (by size and time), tokenizer and sample rate are unchanged. It retries files
-// that the operating system did not allow it to read.
+// A list of so many lines is most of the memory, and garbage of the same size would double it.
+const (
+	largeList   = 500_000
+	goodGarbage = 25 // percent of the memory in use
+)
+
+// Open indexes a data set: it reads the list, finds every recording, and reads the headers of those that the cache does
+// not know in their present state (size, times and inode).
 //
 // A line with unusable text or audio is added to Index.Rejected; Open does not fail. Open fails on ids that occur twice
 // or leave the folder, on a missing list, on a line of more than 1 MiB, if ctx ends, and with ErrNoRows if no row is
@@ -116,7 +126,10 @@ func Open(ctx context.Context, cfg Config) (*Index, error) {
 	if cfg.Language == "" {
 		cfg.Language = "en"
 	}
-	ix := &Index{SampleRate: cfg.SampleRate}
+	if cfg.Progress == nil {
+		cfg.Progress = func(string, int, int) {}
+	}
+	ix := &Index{SampleRate: cfg.SampleRate, tokenizer: cfg.Tokenizer}
 	if err := ix.open(ctx, cfg); err != nil {
 		return nil, fmt.Errorf("data set %s: %w", cfg.Dir, err)
 	}
@@ -134,35 +147,20 @@ func (ix *Index) open(ctx context.Context, cfg Config) error {
 	if ix.Dir, ix.List, err = locate(path, cfg.Split); err != nil {
 		return err
 	}
-	entries, sum, err := readList(filepath.Join(ix.Dir, ix.List))
-	if err != nil {
-		return err
-	}
 	ix.ByteFallback = cfg.Tokenizer != nil && cfg.Tokenizer.ByteFallback()
-	s := newScan(ix, cfg, entries)
-	if err := s.stat(ctx); err != nil {
-		return err
-	}
-	cache := newCache(ix, cfg)
-	key := s.key(sum)
-	scanned, err := cache.load(key, len(entries))
-	ix.Cached, ix.CacheError = scanned != nil, err
-	changed := false
-	if ix.Cached {
-		changed, err = s.again(ctx, scanned)
-	} else {
-		changed = true
-		scanned, err = s.run(ctx)
-	}
+	ix.recordings, ix.CacheError = loadRecordings(cfg.CacheDir, ix.Dir, ix.List)
+	list, _, err := regular.Open(filepath.Join(ix.Dir, ix.List))
 	if err != nil {
 		return err
 	}
-	if changed {
-		if err := cache.store(key, scanned); err != nil {
-			ix.CacheError = err
-		}
+	defer list.Close()
+	if err := ix.read(ctx, cfg, list); err != nil {
+		return err
 	}
-	ix.fill(cfg, entries, s.files, scanned)
+	ix.Cached = len(ix.recordings.rows) > 0 && !ix.recordings.changed
+	if err := ix.recordings.store(); err != nil {
+		ix.CacheError = err
+	}
 	if len(ix.Rows) > 0 {
 		return nil
 	}
@@ -174,88 +172,51 @@ func (ix *Index) open(ctx context.Context, cfg Config) error {
 		form = `each line is an object such as {"audio_filepath": "clips/1.wav", "text": "One."}`
 	}
 	return hint.Errorf(form,
-		"%s: %w: all %d lines are rejected, the first (%s) because: %s", ix.List, ErrNoRows, len(ix.Rejected), r.Place, r.Reason)
+		"%s: %w: all %d lines are rejected, the first (%s) because: %s", ix.List, ErrNoRows, len(ix.Rejected), ix.Place(r.Line), r.Reason)
 }
 
-// fill creates rows from the usable entries and collects the others.
-func (ix *Index) fill(cfg Config, entries []entry, files []audioFile, scanned []scannedRow) {
-	ix.Speakers, ix.Languages = slices.Clone(cfg.Speakers), slices.Clone(cfg.Languages)
-	number := func(names *[]string) func(string) int32 {
-		ids := make(map[string]int32, len(*names))
-		for i, name := range *names {
-			ids[name] = int32(i)
-		}
-		return func(name string) int32 {
-			id, ok := ids[name]
-			if !ok {
-				id = int32(len(*names))
-				ids[name] = id
-				*names = append(*names, name)
-			}
-			return id
-		}
+// read fills the index from the lines of the list.
+func (ix *Index) read(ctx context.Context, cfg Config, list io.ReadSeeker) error {
+	lines, err := countLines(list)
+	if err != nil {
+		return fmt.Errorf("%s: %w", ix.List, err)
 	}
-	speakerID, languageID := number(&ix.Speakers), number(&ix.Languages)
-	unknown := map[rune]int{}
-	ix.Rows = make([]Row, 0, len(entries))
-	for i, e := range entries {
-		s := &scanned[i]
-		place := fmt.Sprintf("%s:%d", ix.List, e.line)
-		if s.Reason != "" {
-			ix.Rejected = append(ix.Rejected, Rejected{Place: place, ID: e.id, Path: files[i].path, Reason: s.Reason})
-			continue
-		}
-		language := cmp.Or(e.language, cfg.Language)
-		ix.states = append(ix.states, files[i].state)
-		ix.Rows = append(ix.Rows, Row{
-			ID: e.id, Path: files[i].path, Line: e.line,
-			Offset: s.Offset, Frames: s.Frames, FileRate: s.Rate, FileChannels: s.Channels, Samples: s.Samples,
-			Text: e.text, Tokens: s.Tokens,
-			Language: language, Speaker: e.speaker, LanguageID: languageID(language), SpeakerID: speakerID(e.speaker),
-		})
-		for _, c := range s.Unknown {
-			at, ok := unknown[c]
-			if !ok {
-				at = len(ix.Unknown)
-				unknown[c] = at
-				ix.Unknown = append(ix.Unknown, UnknownChar{Char: c, Place: place, Instead: cfg.Tokenizer.instead(c)})
-			}
-			ix.Unknown[at].Count++
-		}
+	if _, err := list.Seek(0, io.SeekStart); err != nil {
+		return fmt.Errorf("%s: %w", ix.List, err)
 	}
+	if lines >= largeList {
+		defer debug.SetGCPercent(debug.SetGCPercent(goodGarbage))
+	}
+	s, b := newScan(ix, cfg), newBuilder(ix, cfg, lines)
+	err = s.run(ctx, list, func(block *block) {
+		for i := range block.rows {
+			if b.add(&block.rows[i]); len(b.ids.errs) > 0 {
+				s.idle.Store(true) // the list is refused, so only its lines are read on
+			}
+		}
+		if n := len(block.numbers); n > 0 {
+			cfg.Progress("lines of "+ix.List, block.numbers[n-1], max(lines, block.numbers[n-1]))
+		}
+	})
+	if err == nil {
+		err = b.ids.err()
+	}
+	b.end()
+	return err
 }
 
-// audioPath returns the first path at which to look for the recording (see statAudio), or "" if the line has none.
-// Lists may name any file (docs/data.md).
-func (ix *Index) audioPath(e *entry) string {
-	path := filepath.FromSlash(e.audio)
-	if path == "" || filepath.IsAbs(path) {
-		return path
+// Place names a line of the list, as "metadata.csv:12".
+func (ix *Index) Place(line int) string { return fmt.Sprintf("%s:%d", ix.List, line) }
+
+// Tokens returns the token ids of a row's text.
+func (ix *Index) Tokens(r *Row) []int32 {
+	if ix.tokenizer == nil {
+		return nil
 	}
-	return filepath.Join(ix.Dir, path)
+	ids, _ := ix.tokenizer.Encode(r.Text)
+	return ids
 }
 
 // Hash identifies the rows, independent of the folder and of file times: the hex SHA-256 of the sample rate and of
 // every row's id, tokens, language, speaker and clip.
-func (ix *Index) Hash() string {
-	h := sha256.New()
-	var b []byte
-	add := func(r *Row) {
-		b = appendField(b[:0], r.ID)
-		b = appendField(b, r.Text)
-		b = appendField(b, r.Language)
-		b = appendField(b, r.Speaker)
-		for _, n := range []int{r.Offset, r.Frames, r.FileRate, r.FileChannels, len(r.Tokens)} {
-			b = appendInt(b, int64(n))
-		}
-		for _, token := range r.Tokens {
-			b = appendInt(b, int64(token))
-		}
-		h.Write(b)
-	}
-	h.Write(appendInt(nil, int64(ix.SampleRate)))
-	for i := range ix.Rows {
-		add(&ix.Rows[i])
-	}
-	return hex.EncodeToString(h.Sum(nil))
-}
+func (ix *Index) Hash() string { return ix.hash }

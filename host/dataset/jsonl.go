@@ -18,9 +18,9 @@ import (
 //
 // No line can make the list ambiguous, so the parser returns no error.
 func parseObject(dir string) parser {
-	return func(line string) (entry, error) {
+	return func(line []byte) (entry, error) {
 		var o object
-		if err := json.Unmarshal([]byte(line), &o); err != nil || o == nil {
+		if err := o.parse(line); err != nil {
 			return entry{reason: notObject(line, err)}, nil
 		}
 		return o.entry(dir), nil
@@ -28,30 +28,27 @@ func parseObject(dir string) parser {
 }
 
 // notObject returns why a line is not a JSON object.
-func notObject(line string, err error) string {
+func notObject(line []byte, err error) string {
 	if syntax := (*json.SyntaxError)(nil); errors.As(err, &syntax) {
 		for _, word := range []string{"NaN", "Infinity"} { // Python writes them
-			if strings.HasPrefix(line[max(0, syntax.Offset-1):], word) {
+			if bytes.HasPrefix(line[max(0, syntax.Offset-1):], []byte(word)) {
 				return fmt.Sprintf("not JSON: byte %d: %s is not a JSON number", syntax.Offset, word)
 			}
 		}
 		return fmt.Sprintf("not JSON: byte %d: %v", syntax.Offset, err)
 	}
-	return "not a JSON object"
+	return errNotObject.Error()
 }
 
-// object is a line of a JSON Lines list.
-type object map[string]json.RawMessage
-
-func (o object) entry(dir string) entry {
+func (o *object) entry(dir string) entry {
 	var e entry
 	var errs [6]error
-	e.audio, errs[0] = o.text("audio_filepath", true)
+	e.audio, errs[0] = required("audio_filepath", o.audio)
 	e.part, errs[1] = o.part()
-	e.id, errs[2] = o.text("id", false)
-	e.text, errs[3] = o.text("text", true)
-	e.speaker, errs[4] = o.speaker()
-	e.language, errs[5] = o.text("language", false)
+	e.id, errs[2] = text("id", o.id)
+	e.text, errs[3] = required("text", o.text)
+	e.speaker, errs[4] = speaker(o.speaker)
+	e.language, errs[5] = text("language", o.language)
 	e.text = normalize(e.text)
 	e.audio = insideOf(dir, e.audio)
 	if e.id == "" && e.audio != "" && errs[1] == nil && errs[2] == nil {
@@ -68,7 +65,7 @@ func (o object) entry(dir string) entry {
 		}
 	}
 	// Messages contain paths and names. A control character in them would change the reader's terminal.
-	for _, v := range []struct{ key, value string }{{"audio_filepath", e.audio}, {"id", e.id}, {"speaker", e.speaker}, {"language", e.language}} {
+	for _, v := range [...]struct{ key, value string }{{"audio_filepath", e.audio}, {"id", e.id}, {"speaker", e.speaker}, {"language", e.language}} {
 		if strings.ContainsFunc(v.value, unicode.IsControl) {
 			e.reason = fmt.Sprintf("%s %s has a control character", v.key, brief(strconv.Quote(v.value)))
 			return e
@@ -107,53 +104,46 @@ func insideOf(dir, path string) string {
 	return filepath.ToSlash(path)
 }
 
-// value returns the value of a key, or nil if the key is missing or null, as Python writes None.
-func (o object) value(key string) json.RawMessage {
-	if v := o[key]; !bytes.Equal(v, []byte("null")) {
-		return v
+func required(key string, v json.RawMessage) (string, error) {
+	if v == nil {
+		return "", fmt.Errorf("%s is missing", key)
 	}
-	return nil
+	return text(key, v)
 }
 
-func (o object) text(key string, needed bool) (string, error) {
-	v := o.value(key)
+func text(key string, v json.RawMessage) (string, error) {
 	if v == nil {
-		if needed {
-			return "", fmt.Errorf("%s is missing", key)
-		}
 		return "", nil
 	}
-	var s string
-	if err := json.Unmarshal(v, &s); err != nil {
+	s, err := unquote(v)
+	if err != nil {
 		return "", fmt.Errorf("%s is %s, not a string", key, kind(v))
 	}
 	return strings.TrimSpace(s), nil
 }
 
 // speaker also accepts an integer, which manifests with several speakers often have.
-func (o object) speaker() (string, error) {
-	v := o.value("speaker")
+func speaker(v json.RawMessage) (string, error) {
 	if n, err := strconv.ParseInt(string(v), 10, 64); err == nil {
 		return strconv.FormatInt(n, 10), nil
 	}
-	return o.text("speaker", false)
+	return text("speaker", v)
 }
 
-func (o object) part() (p part, err error) {
-	offset, has, err := o.seconds("offset")
+func (o *object) part() (p part, err error) {
+	offset, has, err := seconds("offset", o.offset)
 	if err != nil {
 		return part{}, err
 	}
 	p.offset, p.given = offset, has
-	if p.duration, p.bounded, err = o.seconds("duration"); err != nil {
+	if p.duration, p.bounded, err = seconds("duration", o.duration); err != nil {
 		return part{}, err
 	}
 	p.given = p.given || p.bounded
 	return p, nil
 }
 
-func (o object) seconds(key string) (s float64, has bool, err error) {
-	v := o.value(key)
+func seconds(key string, v json.RawMessage) (s float64, has bool, err error) {
 	if v == nil {
 		return 0, false, nil
 	}

@@ -56,7 +56,7 @@ func TestParseObject(t *testing.T) {
 		{"huge duration", `{"audio_filepath": "a.wav", "text": "x", "duration": 1e999}`, entry{audio: "a.wav", text: "x", reason: "duration 1e999 is out of range"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			got, err := parseObject(dir)(c.line)
+			got, err := parseObject(dir)([]byte(c.line))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -115,7 +115,7 @@ func TestOpenJSONLines(t *testing.T) {
 	ix := open(t, Config{Dir: list, SampleRate: 8000, Tokenizer: testTokenizer(t)})
 	var got []string
 	for _, r := range ix.Rows {
-		got = append(got, fmt.Sprintf("%d %s %d+%d/%d %s %q %s", r.Line, strings.ReplaceAll(r.ID, other, "OTHER"), r.Offset, r.Frames, r.FileRate, r.Text, r.Speaker, r.Language))
+		got = append(got, fmt.Sprintf("%d %s %d+%d/%d %s %q %s", r.Line, strings.ReplaceAll(r.ID, other, "OTHER"), r.Offset, r.Frames, r.FileRate, r.Text, ix.Speakers[r.SpeakerID], ix.Languages[r.LanguageID]))
 	}
 	want := []string{
 		`1 long.wav@0+0.5 0+4000/8000 one "x" en`,
@@ -128,7 +128,7 @@ func TestOpenJSONLines(t *testing.T) {
 	}
 	got = nil
 	for _, r := range ix.Rejected {
-		got = append(got, r.Place+" "+r.ID+" "+strings.TrimPrefix(r.Path, dir)+": "+r.Reason)
+		got = append(got, ix.Place(r.Line)+" "+r.ID+" "+strings.TrimPrefix(r.Path, dir)+": "+r.Reason)
 	}
 	want = []string{
 		"clips.json:6 long.wav@0.5+0.75 /long.wav: offset 0.5 s and duration 0.75 s end after the recording of 1.000 s",

@@ -1,21 +1,15 @@
 package dataset
 
 import (
-	"bufio"
-	"bytes"
-	"crypto/sha256"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/xtts-host/xtts-host/shared/hint"
-	"github.com/xtts-host/xtts-host/shared/regular"
 )
 
 // layout is the names of the lists of a folder. A split without its own list uses the common one.
@@ -110,6 +104,18 @@ func jsonLines(name string) bool {
 	return slices.Contains([]string{".jsonl", ".json"}, strings.ToLower(filepath.Ext(name)))
 }
 
+// parser parses one line, which is valid UTF-8 and which the entry does not refer to. It returns an error if the line
+// makes the whole list ambiguous.
+type parser func(line []byte) (entry, error)
+
+// parserOf returns the parser of a list file.
+func parserOf(file string) parser {
+	if jsonLines(filepath.Base(file)) {
+		return parseObject(filepath.Dir(file))
+	}
+	return parseLine
+}
+
 // entry is one line of a list. An unusable line has a reason; of its other fields, only the id, if it has one, is used.
 type entry struct {
 	line   int
@@ -123,81 +129,10 @@ type entry struct {
 	speaker, language string
 }
 
-// parser parses one line. It returns an error if the line makes the whole list ambiguous.
-type parser func(line string) (entry, error)
-
 // MaxID is the maximum number of bytes of an id, because each file that a run writes about its rows contains ids.
 const MaxID = 500
 
 // longID is the reason for a line with a longer id. The line then has no id and is named by its place.
 func longID(id string) string {
 	return fmt.Sprintf("the id has %d bytes, more than %d", len(id), MaxID)
-}
-
-// Limits of a list.
-const (
-	maxLine     = 1 << 20 // bytes: a longer line is not read to its end
-	maxReported = 5       // lines of one error message
-)
-
-// readList reads a list and its SHA-256.
-func readList(file string) ([]entry, [sha256.Size]byte, error) {
-	name, parse := filepath.Base(file), parser(parseLine)
-	if jsonLines(name) {
-		parse = parseObject(filepath.Dir(file))
-	}
-	var sum [sha256.Size]byte
-	f, _, err := regular.Open(file)
-	if err != nil {
-		return nil, sum, err
-	}
-	defer f.Close()
-	h := sha256.New()
-	entries, err := parseList(name, io.TeeReader(f, h), parse)
-	return entries, [sha256.Size]byte(h.Sum(nil)), err
-}
-
-// parseList parses the lines of a list. A byte order mark, CRLF line ends and empty lines are allowed. A line that is
-// not UTF-8 becomes an entry with a reason. parseList refuses the whole list for ids that occur twice (the rows would
-// be ambiguous), for errors of parse, and for a line that is too long. name is only used in messages.
-func parseList(name string, r io.Reader, parse parser) ([]entry, error) {
-	lines := bufio.NewScanner(r)
-	lines.Buffer(nil, maxLine)
-	var entries []entry
-	var errs []error
-	seen := map[string]int{}
-	n := 0
-	for lines.Scan() {
-		n++
-		data := lines.Bytes()
-		if n == 1 {
-			data = bytes.TrimPrefix(data, []byte("\uFEFF"))
-		}
-		if data = bytes.TrimRight(data, "\r"); len(bytes.TrimSpace(data)) == 0 {
-			continue
-		}
-		e, err := entry{reason: "the line is not UTF-8"}, error(nil)
-		if utf8.Valid(data) {
-			e, err = parse(string(data))
-		}
-		e.line = n
-		if first, ok := seen[e.id]; ok && e.id != "" && err == nil {
-			err = hint.Errorf("an id names one clip: remove one of the lines, or give it another id", "id %q is already in line %d", e.id, first)
-		}
-		if err != nil {
-			errs = append(errs, fmt.Errorf("%s:%d: %w", name, n, err))
-		}
-		seen[e.id] = n
-		entries = append(entries, e)
-	}
-	switch err := lines.Err(); {
-	case errors.Is(err, bufio.ErrTooLong):
-		return nil, hint.Errorf("write one line per clip", "%s:%d: the line is longer than %d KiB", name, n+1, maxLine>>10)
-	case err != nil:
-		return nil, fmt.Errorf("%s: %w", name, err)
-	}
-	if n := len(errs); n > maxReported {
-		errs = append(errs[:maxReported], fmt.Errorf("%s: and %d more such lines", name, n-maxReported))
-	}
-	return entries, errors.Join(errs...)
 }

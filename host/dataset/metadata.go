@@ -11,8 +11,8 @@ import (
 
 // parseLine parses a line of metadata.csv: columns separated by '|', without quoting. The first is the id, the last
 // non-empty one the text. It refuses ids that name a file outside the folder.
-func parseLine(line string) (entry, error) {
-	columns := strings.Split(line, "|")
+func parseLine(line []byte) (entry, error) {
+	columns := strings.Split(string(line), "|")
 	if len(columns) == 1 {
 		return entry{reason: "no '|' between id and text"}, nil
 	}

@@ -89,7 +89,7 @@ func NewPlan(rows []Row, cfg PlanConfig) (*Plan, error) {
 	p := &Plan{cfg: cfg, buckets: make([]int32, len(rows)), samples: make([]int, len(rows))}
 	counts := make([]int, len(cfg.Buckets))
 	for i := range rows {
-		tokens, samples := len(rows[i].Tokens), rows[i].Samples
+		tokens, samples := rows[i].Tokens, rows[i].Samples
 		p.samples[i] = samples
 		longest := grown(samples, cfg.MaxGrowth)
 		b := slices.IndexFunc(cfg.Buckets, func(b manifest.Bucket) bool { return misfit(b, tokens, longest) == "" })

@@ -121,7 +121,7 @@ func (v *vectors) fill(t *testing.T) {
 func lengths(l [][2]int) []Row {
 	rows := make([]Row, len(l))
 	for i := range l {
-		rows[i] = Row{ID: fmt.Sprint("row", i), Tokens: make([]int32, l[i][0]), Samples: l[i][1]}
+		rows[i] = Row{ID: fmt.Sprint("row", i), Tokens: l[i][0], Samples: l[i][1]}
 	}
 	return rows
 }
@@ -138,13 +138,12 @@ func someLengths(n int) [][2]int {
 
 // speakers returns an index of rows without audio.
 func speakers(ids []string, samples []int) *Index {
-	ix := new(Index)
-	scanned := make([]scannedRow, len(ids))
-	entries := make([]entry, len(ids))
-	for i := range ids {
-		entries[i], scanned[i] = entry{id: ids[i], speaker: speakerOf(ids[i])}, scannedRow{Samples: samples[i]}
+	ix := &Index{recordings: &recordings{added: map[half]int32{}}}
+	b := newBuilder(ix, Config{}, len(ids))
+	for i, id := range ids {
+		b.add(&scannedRow{entry: entry{id: id, speaker: speakerOf(id)}, known: -1, samples: samples[i]})
 	}
-	ix.fill(Config{}, entries, make([]audioFile, len(ids)), scanned)
+	b.end()
 	return ix
 }
 
@@ -277,7 +276,7 @@ func checkEpoch(t *testing.T, p *Plan, e *Epoch, rows []Row) {
 
 func smallest(cfg PlanConfig, r Row) int {
 	for i, b := range cfg.Buckets {
-		if len(r.Tokens) <= b["T_text"] && math.Ceil(float64(r.Samples)*cfg.MaxGrowth) <= float64(b["T_wav"]) {
+		if r.Tokens <= b["T_text"] && math.Ceil(float64(r.Samples)*cfg.MaxGrowth) <= float64(b["T_wav"]) {
 			return i
 		}
 	}

@@ -18,7 +18,7 @@ func TestReferences(t *testing.T) {
 				t.Fatal("not a pure function")
 			}
 			alone := row >= 5
-			if ix.Rows[c.Row].Speaker != ix.Rows[row].Speaker || (c.Row == row) != alone {
+			if ix.Rows[c.Row].SpeakerID != ix.Rows[row].SpeakerID || (c.Row == row) != alone {
 				t.Errorf("row %s has the reference %s", ids[row], ids[c.Row])
 			}
 			if c.Length != min(length, samples[c.Row]) || c.Offset < 0 || c.Offset+c.Length > samples[c.Row] {

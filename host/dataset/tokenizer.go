@@ -29,7 +29,13 @@ type Tokenizer struct {
 	added       []addedToken
 
 	mu    sync.RWMutex
-	words map[string][]int32 // the ids of earlier words: texts repeat them
+	words map[string]word // earlier words: texts repeat them
+}
+
+// word is the ids of a word.
+type word struct {
+	ids     []int32
+	unknown bool // it has characters that are not in the vocabulary
 }
 
 // maxWords bounds Tokenizer.words, for texts that are not natural language.
@@ -48,6 +54,7 @@ func (t *Tokenizer) ByteFallback() bool { return t.bytes != nil }
 // Encode returns the token ids of a text, and the characters outside the vocabulary, after normalization and with
 // repetitions. Each of them has become the id of unk_token, or the ids of its bytes.
 func (t *Tokenizer) Encode(text string) (ids []int32, unknown []rune) {
+	ids = make([]int32, 0, len(text)) // few texts have more
 	for text != "" {
 		at, token := t.nextAdded(text)
 		ids, unknown = t.encodePlain(ids, unknown, text[:at])
@@ -76,11 +83,13 @@ func (t *Tokenizer) nextAdded(text string) (at int, token *addedToken) {
 
 func (t *Tokenizer) encodePlain(ids []int32, unknown []rune, text string) ([]int32, []rune) {
 	text = t.normalize(text)
-	start := len(ids)
-	for word := range t.split(text) {
-		ids = append(ids, t.encodeWord(word)...)
+	complete := true
+	for s := range t.split(text) {
+		w := t.encodeWord(s)
+		ids = append(ids, w.ids...)
+		complete = complete && !w.unknown
 	}
-	if t.bytes == nil && !slices.Contains(ids[start:], t.unknown) {
+	if complete {
 		return ids, unknown
 	}
 	for _, r := range text {
@@ -128,20 +137,25 @@ func (t *Tokenizer) split(text string) iter.Seq[string] {
 	}
 }
 
-func (t *Tokenizer) encodeWord(word string) []int32 {
+func (t *Tokenizer) encodeWord(s string) word {
 	t.mu.RLock()
-	ids, ok := t.words[word]
+	w, ok := t.words[s]
 	t.mu.RUnlock()
 	if ok {
-		return ids
+		return w
 	}
-	ids = t.merge(word)
+	w.ids = t.merge(s)
+	if t.bytes == nil {
+		w.unknown = slices.Contains(w.ids, t.unknown)
+	} else {
+		w.unknown = strings.ContainsFunc(s, func(r rune) bool { return !t.knows(t.symbol(r)) })
+	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if len(t.words) < maxWords {
-		t.words[strings.Clone(word)] = ids // word is a part of its text, which would stay in memory
+		t.words[strings.Clone(s)] = w // s is a part of its text, which would stay in memory
 	}
-	return ids
+	return w
 }
 
 // merge returns the ids of a word. The library does not support byte fallback, so it gets the parts between the

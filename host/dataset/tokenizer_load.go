@@ -51,7 +51,7 @@ func parseTokenizer(data []byte) (*Tokenizer, error) {
 		return nil, err
 	}
 	sum := sha256.Sum256(data)
-	t := &Tokenizer{hash: hex.EncodeToString(sum[:]), added: f.AddedTokens, words: map[string][]int32{}}
+	t := &Tokenizer{hash: hex.EncodeToString(sum[:]), added: f.AddedTokens, words: map[string]word{}}
 	if err := t.check(&f); err != nil {
 		return nil, err
 	}

@@ -37,7 +37,7 @@ func (d *Draft) OpenData(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := ix.ReadContents(ctx, filepath.Join(d.cache, "index")); err != nil {
+	if err := ix.ReadContents(ctx, nil); err != nil {
 		return err
 	}
 	d.Data.Train = &batch.Split{Index: ix}

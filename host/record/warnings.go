@@ -29,6 +29,7 @@ type choices struct {
 // findings are the findings in one data set.
 type findings struct {
 	name       string // "training" or "validation"
+	list       string // file name
 	clips      int
 	used       *report.DataList
 	advice     string // about clips that are too long
@@ -81,8 +82,8 @@ func badChoices(c choices) []string {
 	for _, d := range c.data {
 		if n := len(d.rejected); n > 0 {
 			first := d.rejected[0]
-			say("%d of the %d %s clips cannot be used and are left out, the first (%s) because: %s (quarantine.jsonl names them)",
-				n, n+d.clips, d.name, first.Place, batch.Shorten(first.Reason, dataset.MaxID))
+			say("%d of the %d %s clips cannot be used and are left out, the first (%s:%d) because: %s (quarantine.jsonl names them)",
+				n, n+d.clips, d.name, d.list, first.Line, batch.Shorten(first.Reason, dataset.MaxID))
 		}
 		if d.used.Lost() > lostShare {
 			say("%s of the %s data is not used (%s): %s", d.used.LostShare(), d.name, strings.Join(d.used.Lines(), "; "), d.advice)
@@ -133,7 +134,7 @@ func badSchedule(steps int64, s schedule.Schedule) (lines []string) {
 
 func findingsOf(s *batch.Split, used *report.DataList) findings {
 	return findings{
-		name: s.Title(), bytes: s.Index.ByteFallback, clips: len(s.Index.Rows), used: used, rejected: s.Index.Rejected,
+		name: s.Title(), list: s.Index.List, bytes: s.Index.ByteFallback, clips: len(s.Index.Rows), used: used, rejected: s.Index.Rejected,
 		unknown: s.Index.Unknown, cacheError: s.Index.CacheError,
 	}
 }

@@ -56,7 +56,8 @@ func TestPoorChoices(t *testing.T) {
 		{"training clips in validation", func(c *choices) { c.data[1].shared = 5 },
 			[]string{"5 of the 6 validation clips are training clips, too: the validation loss does not show how well the model does on clips that it has not seen"}},
 		{"missing recordings", func(c *choices) {
-			c.data[0].rejected = []dataset.Rejected{{Place: "metadata.csv:7", Reason: "no such \x1b[2Jfile"}, {Place: "metadata.csv:9"}}
+			c.data[0].list = "metadata.csv"
+			c.data[0].rejected = []dataset.Rejected{{Line: 7, Reason: "no such \x1b[2Jfile"}, {Line: 9}}
 		}, []string{"2 of the 26 training clips cannot be used and are left out, the first (metadata.csv:7) because: no such \\x1b[2Jfile (quarantine.jsonl names them)"}},
 		{"unknown characters", func(c *choices) { c.data[0].unknown = unknown },
 			[]string{`the tokenizer does not know 46 characters: U+200D (40, first in metadata.csv:9), U+00E9 'é' (2, first in metadata.csv:3), U+00DF 'ß' (1, first in metadata.csv:10), U+00F8 'ø' (1, first in metadata.csv:11), 2 others in the training texts (spell them with characters it knows)`}},

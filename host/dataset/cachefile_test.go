@@ -9,11 +9,11 @@ import (
 // TestCacheLeftovers: what a process left that was killed while it wrote an index goes with the next write.
 func TestCacheLeftovers(t *testing.T) {
 	dir := t.TempDir()
-	left := filepath.Join(dir, "index-0123456789abcdef.bin.42.tmp")
+	left := filepath.Join(dir, "recordings-0123456789abcdef.bin.42.tmp")
 	if err := os.WriteFile(left, []byte("half"), 0o666); err != nil {
 		t.Fatal(err)
 	}
-	file := filepath.Join(dir, "index-fedcba9876543210.bin")
+	file := filepath.Join(dir, "recordings-fedcba9876543210.bin")
 	if err := writeFile(file, []byte("whole")); err != nil {
 		t.Fatal(err)
 	}

@@ -1,0 +1,138 @@
+package dataset
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"unicode/utf8"
+
+	"github.com/xtts-host/xtts-host/shared/hint"
+)
+
+// Limits of a list.
+const (
+	maxLine     = 1 << 20 // bytes: a longer line is not read to its end
+	maxReported = 5       // lines of one error message
+	blockLines  = 256
+)
+
+// block is some lines of a list that follow one another.
+type block struct {
+	numbers []int  // of the lines, from 1
+	ends    []int  // of the lines in text
+	text    []byte // without line ends
+	rows    []scannedRow
+	done    chan struct{} // closed when rows are complete
+}
+
+func newBlock(size int) *block {
+	return &block{
+		numbers: make([]int, 0, blockLines), ends: make([]int, 0, blockLines), text: make([]byte, 0, size+size/4),
+		done: make(chan struct{}),
+	}
+}
+
+func (b *block) line(i int) []byte {
+	start := 0
+	if i > 0 {
+		start = b.ends[i-1]
+	}
+	return b.text[start:b.ends[i]:b.ends[i]]
+}
+
+// blocks reads a list. A byte order mark, CRLF line ends and empty lines are allowed. It ends with the first error, which
+// is one of reading, or a line that is too long. name is only used in messages.
+func blocks(name string, r io.Reader) iter.Seq2[*block, error] {
+	return func(yield func(*block, error) bool) {
+		lines := bufio.NewScanner(r)
+		lines.Buffer(nil, maxLine)
+		b, n := newBlock(0), 0
+		for lines.Scan() {
+			n++
+			data := lines.Bytes()
+			if n == 1 {
+				data = bytes.TrimPrefix(data, []byte("\uFEFF"))
+			}
+			if data = bytes.TrimRight(data, "\r"); len(bytes.TrimSpace(data)) == 0 {
+				continue
+			}
+			b.text = append(b.text, data...)
+			b.numbers, b.ends = append(b.numbers, n), append(b.ends, len(b.text))
+			if len(b.ends) == blockLines {
+				if !yield(b, nil) {
+					return
+				}
+				b = newBlock(len(b.text))
+			}
+		}
+		err := lines.Err()
+		switch {
+		case errors.Is(err, bufio.ErrTooLong):
+			err = hint.Errorf("write one line per clip", "%s:%d: the line is longer than %d KiB", name, n+1, maxLine>>10)
+		case err != nil:
+			err = fmt.Errorf("%s: %w", name, err)
+		}
+		yield(b, err)
+	}
+}
+
+// parseIn parses a line of a block. A line that is not UTF-8 becomes an entry with a reason.
+func parseIn(b *block, i int, parse parser) (e entry, err error) {
+	if line := b.line(i); utf8.Valid(line) {
+		e, err = parse(line)
+	} else {
+		e.reason = "the line is not UTF-8"
+	}
+	e.line = b.numbers[i]
+	return e, err
+}
+
+// ids refuses a list whose lines are ambiguous: an id occurs twice, or the parser refuses a line.
+type ids struct {
+	name  string // of the list
+	lines map[string]int
+	errs  []error
+	more  int // errors that are only counted
+}
+
+// add adds the id of the next entry, and the parser's error.
+func (s *ids) add(e *entry, err error) {
+	if e.id != "" {
+		if first, ok := s.lines[e.id]; ok && err == nil {
+			err = hint.Errorf("an id names one clip: remove one of the lines, or give it another id", "id %q is already in line %d", e.id, first)
+		}
+		s.lines[e.id] = e.line
+	}
+	switch {
+	case err == nil:
+	case len(s.errs) == maxReported:
+		s.more++
+	default:
+		s.errs = append(s.errs, fmt.Errorf("%s:%d: %w", s.name, e.line, err))
+	}
+}
+
+func (s *ids) err() error {
+	errs := s.errs
+	if s.more > 0 {
+		errs = append(errs, fmt.Errorf("%s: and %d more such lines", s.name, s.more))
+	}
+	return errors.Join(errs...)
+}
+
+// countLines counts the line ends of a file.
+func countLines(r io.Reader) (n int, err error) {
+	buffer := make([]byte, 64<<10)
+	for err == nil {
+		var read int
+		read, err = r.Read(buffer)
+		n += bytes.Count(buffer[:read], []byte("\n"))
+	}
+	if err == io.EOF {
+		err = nil
+	}
+	return n, err
+}

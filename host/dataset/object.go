@@ -1,0 +1,110 @@
+package dataset
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+)
+
+// object is the values of the known keys of a JSON object; nil if a key is missing or null, as Python writes None. The
+// values are parts of the line.
+type object struct {
+	audio, text, id, speaker, language, offset, duration json.RawMessage
+}
+
+// errNotObject means that a line is JSON, but not an object.
+var errNotObject = errors.New("not a JSON object")
+
+// parse reads a line. If a key occurs twice, the last one counts.
+func (o *object) parse(line []byte) error {
+	if !json.Valid(line) {
+		return json.Unmarshal(line, new(any))
+	}
+	line = bytes.TrimLeft(line, spaces)
+	if line[0] != '{' {
+		return errNotObject
+	}
+	rest := bytes.TrimLeft(line[1:], spaces)
+	for rest[0] != '}' {
+		key, after := cutValue(rest)
+		value, after := cutValue(bytes.TrimLeft(after, spaces+":"))
+		if field := o.field(key); field != nil {
+			if *field = value; string(value) == "null" {
+				*field = nil
+			}
+		}
+		rest = bytes.TrimLeft(after, spaces+",")
+	}
+	return nil
+}
+
+const spaces = " \t\r\n"
+
+// field returns the place for the value of a key, nil for other keys.
+func (o *object) field(key json.RawMessage) *json.RawMessage {
+	if bytes.IndexByte(key, '\\') >= 0 {
+		name, err := unquote(key)
+		if err != nil {
+			return nil
+		}
+		key = []byte(`"` + name + `"`)
+	}
+	switch string(key) {
+	case `"audio_filepath"`:
+		return &o.audio
+	case `"text"`:
+		return &o.text
+	case `"id"`:
+		return &o.id
+	case `"speaker"`:
+		return &o.speaker
+	case `"language"`:
+		return &o.language
+	case `"offset"`:
+		return &o.offset
+	case `"duration"`:
+		return &o.duration
+	}
+	return nil
+}
+
+// cutValue cuts the first value off valid JSON.
+func cutValue(b []byte) (value json.RawMessage, rest []byte) {
+	depth := 0
+	for i := 0; i < len(b); i++ {
+		switch b[i] {
+		case '"':
+			for i++; b[i] != '"'; i++ {
+				if b[i] == '\\' {
+					i++
+				}
+			}
+			if depth == 0 {
+				return b[:i+1], b[i+1:]
+			}
+		case '{', '[':
+			depth++
+		case '}', ']', ',', ' ', '\t', '\r', '\n':
+			closes := b[i] == '}' || b[i] == ']'
+			if depth == 0 {
+				return b[:i], b[i:] // the end of a number or a word
+			}
+			if !closes {
+				continue
+			}
+			if depth--; depth == 0 {
+				return b[:i+1], b[i+1:]
+			}
+		}
+	}
+	return b, nil
+}
+
+// unquote returns the string of a JSON value that is one.
+func unquote(v json.RawMessage) (s string, err error) {
+	if bytes.IndexByte(v, '\\') < 0 && v[0] == '"' {
+		return string(v[1 : len(v)-1]), nil
+	}
+	err = json.Unmarshal(v, &s)
+	return s, err
+}
