@@ -45,7 +45,7 @@ func Train(ctx context.Context, set *config.Set, console console.Console, mode b
 	if set.PrintConfig() {
 		return nil, printConfig(starting, set, console.Out)
 	}
-	p, err := plan.New(starting, set, nvml.Open)
+	p, err := plan.New(starting, set, nvml.Open, out.console.Waiting())
 	if err != nil {
 		return nil, exit.Refused(err)
 	}
@@ -124,7 +124,7 @@ func removesFolder(err error) bool {
 
 // printConfig prints the settings with the bundle's defaults.
 func printConfig(ctx context.Context, set *config.Set, out io.Writer) error {
-	if err := plan.NewDraft(set).OpenBundle(ctx); err != nil {
+	if err := plan.NewDraft(set, nil).OpenBundle(ctx); err != nil {
 		return exit.Refused(err)
 	}
 	_, err := io.WriteString(out, set.YAML())

@@ -31,7 +31,7 @@ func watched(t *testing.T, out *bytes.Buffer) (*machine.Machine, *session.Sessio
 	if err := set.Parse([]string{"--plugins", plugins, "--graph", pico, "--train-data", clips, "--batch-size", "4"}, []string{"XTTS_HOST_DEVICE=cpu"}); err != nil {
 		t.Fatal(err)
 	}
-	p, err := plan.New(t.Context(), set, nil)
+	p, err := plan.New(t.Context(), set, nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

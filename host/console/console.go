@@ -43,6 +43,9 @@ func (c Console) Stoppable(ctx context.Context) (context.Context, func()) {
 	return ctx, func() { cancel(nil); <-over }
 }
 
+// Waiting shows the progress of work before training on Err.
+func (c Console) Waiting() *report.Waiting { return report.NewWaiting(c.Err, c.ErrTerminal) }
+
 // Sink returns the sink that writes to the console. lost is called when one of its outputs has been closed.
 func (c Console) Sink(now func() event.Snapshot, lost func(text string)) *report.Console {
 	s := report.NewConsole(c.Out, c.Err, lost)

@@ -19,7 +19,7 @@ func manyRows(tb testing.TB, n int, missing bool) string {
 	text := strings.Repeat("proceeded to the printing house, ", 3)
 	for i := range n {
 		id := fmt.Sprintf("p%03d/LJ%07d", i/5000, i)
-		fmt.Fprintf(&list, `{"audio_filepath": "%s.wav", "text": "%s%d", "speaker": "p%03d"}`+"\n", id, text, i, i/5000)
+		fmt.Fprintf(&list, `{"audio_filepath": "%s.wav", "text": "%s%d", "speaker": "p%03d"}`+"\n", id, text, i%5000, i/5000)
 		if missing {
 			continue
 		}

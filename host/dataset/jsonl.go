@@ -124,8 +124,10 @@ func text(key string, v json.RawMessage) (string, error) {
 
 // speaker also accepts an integer, which manifests with several speakers often have.
 func speaker(v json.RawMessage) (string, error) {
-	if n, err := strconv.ParseInt(string(v), 10, 64); err == nil {
-		return strconv.FormatInt(n, 10), nil
+	if v != nil && v[0] != '"' {
+		if n, err := strconv.ParseInt(string(v), 10, 64); err == nil {
+			return strconv.FormatInt(n, 10), nil
+		}
 	}
 	return text("speaker", v)
 }

@@ -43,7 +43,7 @@ func Run(ctx context.Context, out io.Writer, set *config.Set, version string, as
 
 // Check examines the machine, and checks the settings against it.
 func Check(ctx context.Context, command probe.Command, set *config.Set, version string) *Report {
-	draft := plan.NewDraft(set)
+	draft := plan.NewDraft(set, nil)
 	defer draft.Close()
 	c := &set.Config
 	r := Examine(ctx, Config{

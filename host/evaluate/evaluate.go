@@ -38,7 +38,7 @@ func Run(ctx context.Context, set *config.Set, asJSON bool, console console.Cons
 	}
 	ctx, done := console.Stoppable(ctx)
 	defer done()
-	p, err := plan.New(ctx, set, nvml.Open)
+	p, err := plan.New(ctx, set, nvml.Open, console.Waiting())
 	if err != nil {
 		return exit.Refused(err)
 	}

@@ -12,6 +12,7 @@ import (
 
 // OpenData reads the lists of the data sets.
 func (d *Draft) OpenData(ctx context.Context) error {
+	defer d.waiting.Close()
 	var tokenizer *dataset.Tokenizer
 	if t := d.Bundle.Manifest.Tokenizer; t != nil {
 		var err error
@@ -29,7 +30,7 @@ func (d *Draft) OpenData(ctx context.Context) error {
 	open := func(dir string, which dataset.Split, speakers, languages []string) (*dataset.Index, error) {
 		ix, err := dataset.Open(ctx, dataset.Config{
 			Dir: dir, Split: which, SampleRate: d.Bundle.Manifest.Features.SampleRate, Tokenizer: tokenizer, MinSamples: d.Bundle.Manifest.Features.WinLength,
-			Speakers: speakers, Languages: languages, CacheDir: filepath.Join(d.cache, "index"),
+			Speakers: speakers, Languages: languages, CacheDir: filepath.Join(d.cache, "index"), Progress: d.waiting.Progress,
 		})
 		return ix, exit.Advise(err, "README.md says how a data set is laid out")
 	}
@@ -37,7 +38,7 @@ func (d *Draft) OpenData(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := ix.ReadContents(ctx, nil); err != nil {
+	if err := ix.ReadContents(ctx, d.waiting.Progress); err != nil {
 		return err
 	}
 	d.Data.Train = &batch.Split{Index: ix}

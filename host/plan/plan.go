@@ -14,6 +14,7 @@ import (
 	"github.com/xtts-host/xtts-host/host/limits"
 	"github.com/xtts-host/xtts-host/host/place"
 	"github.com/xtts-host/xtts-host/host/precision"
+	"github.com/xtts-host/xtts-host/host/report"
 	"github.com/xtts-host/xtts-host/host/world"
 	"github.com/xtts-host/xtts-host/ortgraphs"
 	"github.com/xtts-host/xtts-host/ortgraphs/ort"
@@ -41,9 +42,10 @@ type Plan struct {
 	Start   Start
 }
 
-// New makes a plan from the settings. inventory opens the inventory of the machine's GPUs.
-func New(ctx context.Context, set *config.Set, inventory func() (gpu.Inventory, error)) (*Plan, error) {
-	d := NewDraft(set)
+// New makes a plan from the settings. inventory opens the inventory of the machine's GPUs. waiting shows how far the
+// reading of the data is; it may be nil.
+func New(ctx context.Context, set *config.Set, inventory func() (gpu.Inventory, error), waiting *report.Waiting) (*Plan, error) {
+	d := NewDraft(set, waiting)
 	place := func(context.Context) error { return d.Place(inventory) }
 	for _, step := range []func(context.Context) error{place, d.OpenBundle, d.OpenData, d.ResolveStages, d.Fit, d.CheckLearning, d.FindStart} {
 		if err := step(ctx); err != nil {
@@ -57,14 +59,17 @@ func New(ctx context.Context, set *config.Set, inventory func() (gpu.Inventory, 
 // Draft is a plan in progress. Its methods are called in the order of New.
 type Draft struct {
 	Plan
-	set    *config.Set
-	limits limits.Limits
-	cache  string // folder
+	set     *config.Set
+	limits  limits.Limits
+	cache   string // folder
+	waiting *report.Waiting
 }
 
-// NewDraft returns an empty plan.
-func NewDraft(set *config.Set) *Draft {
-	return &Draft{Plan: Plan{Config: &set.Config, World: world.World{Rank: 0, Size: 1}}, set: set, limits: limits.Read()}
+// NewDraft returns an empty plan. waiting may be nil.
+func NewDraft(set *config.Set, waiting *report.Waiting) *Draft {
+	return &Draft{
+		Plan: Plan{Config: &set.Config, World: world.World{Rank: 0, Size: 1}}, set: set, limits: limits.Read(), waiting: waiting,
+	}
 }
 
 // Place decides the placement.

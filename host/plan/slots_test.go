@@ -20,7 +20,7 @@ func TestRingRoom(t *testing.T) {
 		{limits.Limits{Memory: 1 << 30, Container: 80 << 20}, 40 << 20, "half of the container's memory limit (80 MiB)"},
 	} {
 		set := configtest.Parse(t, "--ring-memory", "64MiB")
-		d := NewDraft(set)
+		d := NewDraft(set, nil)
 		d.limits = tt.limits
 		if room, why := d.ringRoom(); room != tt.room || why != tt.why {
 			t.Errorf("%+v: %d, %s; want %d, %s", tt.limits, room, why, tt.room, tt.why)

@@ -126,7 +126,7 @@ func newValidation(set *config.Set, command probe.Command, console console.Conso
 	bus := event.NewBus()
 	bus.Offer("console", report.NewConsole(io.Discard, console.Err, nil), nil)
 	log := slog.New(record.Warnings(func(w *event.Warning) { bus.Publish(w) }))
-	return &validation{set: set, draft: plan.NewDraft(set), bus: bus, log: log, stop: console.Stop, command: command}
+	return &validation{set: set, draft: plan.NewDraft(set, console.Waiting()), bus: bus, log: log, stop: console.Stop, command: command}
 }
 
 // beforeModel returns the sections that create nothing of the run.

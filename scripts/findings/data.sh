@@ -99,3 +99,11 @@ telephone-wav() {
   train --train-data data --max-steps 1 --run-dir run
   figures run 'd["train"]["clips"] == 4 and d["train"]["left_out"] == []'
 }
+
+# large-list: reading a list of 600,000 lines shows its progress in plain lines
+large-list() {
+  python3 -c "for i in range(600000): print('{\"audio_filepath\": \"wavs/%d.wav\", \"text\": \"one two three\"}' % i)" >train.jsonl
+  refused 2 train --train-data train.jsonl --max-steps 1 --run-dir run
+  says 'of 600,000 lines of train.jsonl ('
+  silent $'\x1b'
+}

@@ -1,0 +1,66 @@
+package report
+
+import (
+	"fmt"
+	"io"
+	"time"
+)
+
+// Waiting shows the progress of work that may take long, such as reading a list, from its first second on: on a terminal
+// in one line that goes when the work is done, otherwise in a line every five seconds.
+type Waiting struct {
+	out      io.Writer
+	terminal bool
+	what     string
+	begun    time.Time // the present work
+	shown    time.Time // the last line; zero before the first
+}
+
+// Times of Waiting.
+const (
+	patience  = time.Second
+	lineEvery = 5 * time.Second
+	drawEvery = 200 * time.Millisecond
+)
+
+// NewWaiting returns one that writes to out. Only one goroutine may use it. A nil Waiting shows nothing.
+func NewWaiting(out io.Writer, terminal bool) *Waiting { return &Waiting{out: out, terminal: terminal} }
+
+// Progress reports that so many of a number of things are done. Another name of the things is other work.
+func (w *Waiting) Progress(what string, done, of int) {
+	if w == nil {
+		return
+	}
+	now := time.Now()
+	if what != w.what {
+		w.Close()
+		w.what, w.begun, w.shown = what, now, time.Time{}
+	}
+	every := lineEvery
+	if w.terminal {
+		every = drawEvery
+	}
+	spent := now.Sub(w.begun)
+	if spent < patience || now.Sub(w.shown) < every || done == 0 {
+		return
+	}
+	w.shown = now
+	left := time.Duration(float64(spent) * float64(of-done) / float64(done))
+	line := fmt.Sprintf("read %s of %s %s (%d %%), %s left", Thousands(done), Thousands(of), what, 100*done/of, duration(left))
+	if w.terminal {
+		fmt.Fprintf(w.out, "\r%s\x1b[K", line)
+	} else {
+		fmt.Fprintln(w.out, line)
+	}
+}
+
+// Close removes the line from the terminal.
+func (w *Waiting) Close() {
+	if w == nil {
+		return
+	}
+	if w.terminal && !w.shown.IsZero() {
+		io.WriteString(w.out, "\r\x1b[K")
+	}
+	w.shown = time.Time{}
+}

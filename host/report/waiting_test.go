@@ -1,0 +1,39 @@
+package report
+
+import (
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+func TestWaiting(t *testing.T) {
+	for _, c := range []struct {
+		name     string
+		terminal bool
+		want     string
+	}{
+		{"pipe", false, "read 3 of 20 lines (15 %), 5.7 s left\nread 13 of 20 lines (65 %), 3.2 s left\n"},
+		{"terminal", true, "\rread 3 of 20 lines (15 %), 5.7 s left\x1b[K\rread 4 of 20 lines (20 %), 6.0 s left\x1b[K"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var out strings.Builder
+				w := NewWaiting(&out, c.terminal)
+				for i := range 20 {
+					w.Progress("lines", i+1, 20)
+					time.Sleep(500 * time.Millisecond)
+				}
+				if got := out.String(); !strings.HasPrefix(got, c.want) {
+					t.Errorf("got %q, want %q", got, c.want)
+				}
+				w.Progress("files", 1, 20)
+				w.Progress("files", 20, 20) // within a second
+				w.Close()
+				if got := out.String(); strings.Contains(got, "files") || c.terminal && !strings.HasSuffix(got, "\r\x1b[K") {
+					t.Errorf("at the end: %q", got)
+				}
+			})
+		})
+	}
+}
