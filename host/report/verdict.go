@@ -99,7 +99,10 @@ func judge(s symptoms) Verdict {
 	case s.bucketVariation <= variationLimit:
 		say("Step time varies by %s because the buckets differ in length; within a bucket it is %s at most. --enable-static-shapes makes all steps equal, at the price of padding.",
 			percent(s.variation), percent(s.bucketVariation))
-	case s.stall < stallLimit: // so no batch comes late
+	case s.stall < stallLimit && s.setup.allCores(s.setup.threads()): // so no batch comes late
+		say("Step time varies by %s, also within a bucket, although batches are ready: the pipeline works on the cores that train, other programs use this machine, or the clock rate changes.",
+			percent(s.variation))
+	case s.stall < stallLimit:
 		say("Step time varies by %s, also within a bucket, although batches are ready: other programs use this machine, or the clock rate changes.",
 			percent(s.variation))
 	default:
@@ -111,6 +114,12 @@ func judge(s symptoms) Verdict {
 // trainBound is the advice for a run that almost never waits for a batch.
 func (s symptoms) trainBound() string {
 	text := fmt.Sprintf("The input pipeline is not the bottleneck: input stall %s.", percent(s.stall))
+	switch {
+	case s.setup.OnCPU && s.setup.Cores > 0 && !s.setup.allCores(s.setup.threads()):
+		return text + fmt.Sprintf(" More --threads%s use more of the %d cores.", now(s.setup.Threads), s.setup.Cores)
+	case s.setup.OnCPU && s.setup.BatchSize >= vectorBatch:
+		return text + " A GPU, or a machine with more cores, trains faster."
+	}
 	if _, _, most := Suited(s.setup.Card); s.setup.Card > 0 && s.setup.BatchSize >= most {
 		return text // a larger batch is expected not to fit
 	}
@@ -122,38 +131,60 @@ func (s symptoms) advise(say func(format string, args ...any)) {
 	setup := s.setup
 	workers := setup.WorkersOf[s.plugin]
 	switch {
+	case !s.queued && setup.BufferSize > 0 && s.steps <= int64(setup.BufferSize) && setup.RingLimit == "":
+		say("No phase is busy all the time: the run of %d steps is too short to tell more. Its buffer of %d batches is not the limit.", s.steps, setup.BufferSize)
 	case !s.queued && setup.RingLimit != "":
 		say("No phase is busy all the time: too few batches are in flight, but %s holds only %d ring slots. A smaller --batch-size has smaller ones.", setup.RingLimit, setup.BufferSize)
 	case !s.queued:
 		say("No phase is busy all the time: too few batches are in flight. Raise --buffer-size%s.", now(setup.BufferSize))
 	case s.bottleneck == "decode" && setup.allCores(setup.NumWorkers):
-		say("Decoding limits the run and has all %d cores: store the clips as WAV with the bundle's sample rate, which need no resampling.", setup.Cores)
+		say("Decoding limits the run and has a worker for each core (%d): store the clips as WAV with the bundle's sample rate, which need no resampling, on a local disk.", setup.Cores)
 	case s.bottleneck == "decode":
-		say("Decoding limits the run: raise --num-workers%s. Clips that have the bundle's sample rate need no resampling.", now(setup.NumWorkers))
+		say("Decoding limits the run: raise --num-workers%s. Clips that have the bundle's sample rate need no resampling, and a local disk is read faster than a shared one.", now(setup.NumWorkers))
 	case s.bottleneck == "transfer" && setup.Slots >= maxSlots:
 		say("Transfers limit the run: a smaller --batch-size moves less at a time.")
 	case s.bottleneck == "transfer":
 		say("Transfers limit the run: more --slots%s absorb single slow ones; when all are slow, a smaller --batch-size moves less at a time.", now(setup.Slots))
-	case s.plugin != "" && setup.allCores(workers) && !setup.UsesGPU[s.plugin]:
-		say("Stage %s limits the run, and its plugin has a process for each of the %d cores: a machine with more cores, or a cheaper stage, is needed.", s.bottleneck, setup.Cores)
+	case s.plugin != "" && setup.allCores(workers) && !setup.onGPU(s.plugin):
+		say("Stage %s limits the run, and its plugin has a process for each core (%d): a machine with more cores, or a cheaper stage, is needed.", s.bottleneck, setup.Cores)
 	case s.plugin != "":
 		say("Stage %s limits the run: give its plugin more processes, --plugin-workers %s=%d%s.",
 			s.bottleneck, s.plugin, max(1, workers)+1, now(workers))
 	default:
 		say("Stage %s limits the run: give its plugin more processes with --plugin-workers ID=N.", s.bottleneck)
 	}
-	if setup.OnCPU && setup.Threads == 0 {
+	switch {
+	case setup.OnCPU && setup.Cores == 1:
+		say("Training and the pipeline share one core: a machine with more cores is needed.")
+	case setup.OnCPU && setup.Threads == 0:
 		say("Training and the pipeline share the CPU: --threads N (now all cores) leaves the other cores to the pipeline.")
-	} else if setup.OnCPU && setup.Threads > 1 {
+	case setup.OnCPU && setup.Threads > 1:
 		say("Training and the pipeline share the CPU: fewer --threads%s leave more of it to the pipeline.", now(setup.Threads))
 	}
 }
+
+// vectorBatch is the smallest batch that a run on the CPU starts with without a warning.
+const vectorBatch = 8
 
 // maxSlots is the largest value of --slots.
 const maxSlots = 8
 
 // allCores reports whether n workers have all cores.
 func (s Setup) allCores(n int) bool { return s.Cores > 0 && n >= s.Cores }
+
+// threads is the number of threads that train on the CPU; 0 on a GPU.
+func (s Setup) threads() int {
+	switch {
+	case !s.OnCPU:
+		return 0
+	case s.Threads == 0:
+		return s.Cores
+	}
+	return s.Threads
+}
+
+// onGPU reports whether a plugin computes on a GPU.
+func (s Setup) onGPU(plugin string) bool { return s.UsesGPU[plugin] && (s.DataGPU || s.SharedGPU) }
 
 // now writes the present value of a setting.
 func now(n int) string {
