@@ -22,7 +22,7 @@
 #   BENCHTIME       200x               tests: -benchtime of the Go benchmarks
 #   BATCH_SIZES     8,16,32,64,128     bench
 #   ROUNDS          1                  bench
-#   FEEDINGS        all                bench
+#   INPUT_MODES     all                bench
 #   PLUGIN_WORKERS  half of the cores  bench
 #   CAP_MB          12000              cap: memory limit of the model's GPU
 #   CAP_DATA_MB     auto               cap: memory limit of the data GPU

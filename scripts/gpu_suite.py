@@ -222,7 +222,7 @@ class Section:
         workers, file = os.cpu_count() // 2 or 1, self.suite.work / "bench.json"
         self.command("bench", [
             self.suite.host, "bench", *self.suite.graph, "--batch-sizes", setting("BATCH_SIZES", "8,16,32,64,128"), "--bench-steps", self.suite.steps,
-            "--bench-rounds", setting("ROUNDS", 1), "--feedings", setting("FEEDINGS", "compute,synchronous,double,triple"), "--json", "--num-workers", workers, "--plugin-workers", f"features={setting('PLUGIN_WORKERS', workers)}"], stdout=file)
+            "--bench-rounds", setting("ROUNDS", 1), "--input-modes", setting("INPUT_MODES", "compute,synchronous,double,triple"), "--json", "--num-workers", workers, "--plugin-workers", f"features={setting('PLUGIN_WORKERS', workers)}"], stdout=file)
         text = file.read_text() if file.exists() else ""
         self.result["bench"] = json.loads(text) if text else None
 

@@ -46,7 +46,7 @@ func TestCompare(t *testing.T) {
 	var order []string
 	for _, row := range r.Rows {
 		if row.BatchSize == 8 {
-			order = append(order, row.Feeding+", "+row.Placement)
+			order = append(order, row.InputMode+", "+row.Placement)
 		}
 	}
 	want := []string{"compute only, two GPUs", "synchronous, two GPUs", "double buffered, two GPUs", "triple buffered, two GPUs", "synchronous, one GPU",
@@ -67,8 +67,8 @@ func TestCompare(t *testing.T) {
 // TestOneRound: the ratio of one round has the standard error of its steps, and the table says what that is.
 func TestOneRound(t *testing.T) {
 	r := Result{Placement: OnCPU, BatchSizes: []int{8}, Rounds: 1}
-	for feeding, speed := range map[string]float64{ComputeOnly: 10, TripleBuffered: 5} {
-		r.Add(8, Variant{OnCPU, feeding}, 0, figures(speed, 0, 0.1))
+	for mode, speed := range map[string]float64{ComputeOnly: 10, TripleBuffered: 5} {
+		r.Add(8, Variant{OnCPU, mode}, 0, figures(speed, 0, 0.1))
 	}
 	for i := range r.Rows {
 		r.Rows[i].Rounds[0].StepMs.Steps, r.Rows[i].Rounds[0].StepMs.Variation = 25, 0.3

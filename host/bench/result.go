@@ -36,7 +36,7 @@ type Result struct {
 type Row struct {
 	BatchSize int    `json:"batch_size"`
 	Placement string `json:"placement"`
-	Feeding   string `json:"feeding"`
+	InputMode string `json:"input_mode"`
 	// Figures is the round with the median speed.
 	Figures
 	// OfComputeOnly is the speed divided by that of "compute only" in the same round; null if that was not measured.
@@ -123,7 +123,7 @@ func (row *Row) gpu(role string) *GPU {
 // find returns the row of a variant, or nil.
 func (r *Result) find(batch int, v Variant) *Row {
 	for i := range r.Rows {
-		if row := &r.Rows[i]; row.BatchSize == batch && row.Placement == v.Placement && row.Feeding == v.Feeding {
+		if row := &r.Rows[i]; row.BatchSize == batch && row.Placement == v.Placement && row.InputMode == v.InputMode {
 			return row
 		}
 	}
@@ -133,7 +133,7 @@ func (r *Result) find(batch int, v Variant) *Row {
 // row returns the row of a variant, and adds it if it is missing.
 func (r *Result) row(batch int, v Variant) *Row {
 	if r.find(batch, v) == nil {
-		r.Rows = append(r.Rows, Row{BatchSize: batch, Placement: v.Placement, Feeding: v.Feeding, Rounds: []Round{}})
+		r.Rows = append(r.Rows, Row{BatchSize: batch, Placement: v.Placement, InputMode: v.InputMode, Rounds: []Round{}})
 	}
 	return r.find(batch, v)
 }
@@ -157,7 +157,7 @@ func (r *Result) Failed(batch int, v Variant) bool {
 func (r *Result) Compare() {
 	order := Variants(r.Placement, nil)
 	slices.SortStableFunc(r.Rows, func(a, b Row) int {
-		place := func(w Row) int { return slices.Index(order, Variant{w.Placement, w.Feeding}) }
+		place := func(w Row) int { return slices.Index(order, Variant{w.Placement, w.InputMode}) }
 		return cmp.Or(slices.Index(r.BatchSizes, a.BatchSize)-slices.Index(r.BatchSizes, b.BatchSize), place(a)-place(b))
 	})
 	for i := range r.Rows {

@@ -28,8 +28,8 @@ type Options struct {
 	BatchSizes []int
 	// Steps per measurement.
 	Steps int
-	// Feedings are the kinds of feeding to measure: "compute" and the names in Feedings; nil means all.
-	Feedings []string
+	// InputModes are the input modes to measure, by their names in InputModes; nil means all.
+	InputModes []string
 	// Rounds is the number of rounds.
 	Rounds int
 	// JSON writes the figures to the standard output, and the text to standard error.
@@ -52,9 +52,9 @@ func (o Options) check(set *config.Set) error {
 	if o.Steps < minSteps {
 		return exit.Usage(fmt.Errorf("--bench-steps %d: the smallest value is %d", o.Steps, minSteps), "the first step is not counted")
 	}
-	for _, word := range o.Feedings {
-		if Feedings[word] == "" {
-			return exit.Usage(fmt.Errorf("--feedings %s: there are %s", word, strings.Join(slices.Sorted(maps.Keys(Feedings)), ", ")), "")
+	for _, word := range o.InputModes {
+		if InputModes[word] == "" {
+			return exit.Usage(fmt.Errorf("--input-modes %s: there are %s", word, strings.Join(slices.Sorted(maps.Keys(InputModes)), ", ")), "")
 		}
 	}
 	if o.Rounds < 1 {
@@ -66,7 +66,7 @@ func (o Options) check(set *config.Set) error {
 // minSteps is the shortest run whose report leaves the first step out of the step times, as out of the speed.
 const minSteps = 11
 
-// Run runs the benchmark: it trains a few steps with every feeding and every batch size, in one bucket, and prints the
+// Run runs the benchmark: it trains a few steps with every input mode and every batch size, in one bucket, and prints the
 // figures of each. On two GPUs, requested or found, it also trains with one of them. Without --train-data it makes
 // clips that fill the bundle's largest bucket, and removes them afterwards. If it is interrupted, it prints what it has
 // measured.
@@ -168,11 +168,11 @@ func (b *benchmark) head() {
 
 // measure measures every variant with one batch size, round by round. An error ends the benchmark.
 func (b *benchmark) measure(ctx context.Context, size int) error {
-	var feedings []string
-	for _, word := range b.Feedings {
-		feedings = append(feedings, Feedings[word])
+	var modes []string
+	for _, word := range b.InputModes {
+		modes = append(modes, InputModes[word])
 	}
-	variants := Variants(b.at.name, feedings)
+	variants := Variants(b.at.name, modes)
 	all := len(b.BatchSizes) * b.Rounds * len(variants)
 	for round := range b.Rounds {
 		for _, v := range InOrder(variants, round) {
@@ -181,7 +181,7 @@ func (b *benchmark) measure(ctx context.Context, size int) error {
 				continue
 			}
 			r, err := b.once(ctx, size, v)
-			name := fmt.Sprintf("%d of %d  batch %d, %s, %s", b.done, all, size, v.Feeding, v.Placement)
+			name := fmt.Sprintf("%d of %d  batch %d, %s, %s", b.done, all, size, v.InputMode, v.Placement)
 			// A batch that does not fit is a result. So is a limit that cannot be met in a placement that was not
 			// requested.
 			code := exit.Code(err)
@@ -202,7 +202,7 @@ func (b *benchmark) measure(ctx context.Context, size int) error {
 			case errors.Is(err, train.ErrInterrupted):
 				return err
 			default:
-				return fmt.Errorf("%s, batch size %d: %w", v.Feeding, size, err)
+				return fmt.Errorf("%s, batch size %d: %w", v.InputMode, size, err)
 			}
 		}
 	}
@@ -215,7 +215,7 @@ func (b *benchmark) once(ctx context.Context, size int, v Variant) (_ *report.Re
 	set.BatchSize, set.MaxSteps, set.Epochs, set.StaticShapes = size, int64(b.Steps), 1_000_000, true
 	set.CheckpointEvery, set.LogEvery, set.RunDir = 0, 0, b.dir
 	mode := batch.NoCheckpoint
-	switch v.Feeding {
+	switch v.InputMode {
 	case ComputeOnly:
 		mode = batch.ComputeOnly
 	case Synchronous:

@@ -21,7 +21,7 @@ func (r *Result) Table(batch int) string {
 		if row.BatchSize != batch {
 			continue
 		}
-		name := row.Feeding
+		name := row.InputMode
 		if row.Placement != r.Placement {
 			name += ", " + row.Placement
 		}

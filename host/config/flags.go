@@ -28,7 +28,7 @@ func (s *Set) define() {
 	defineMachine(c, s.group(MachineGroup), s.group(GPUGroup))
 
 	f = s.group("Debugging")
-	f.StringVar(&c.DebugDir, "debug-dir", "", "`folder` for the rows of each step and the memory over time (docs/torture.md)")
+	f.StringVar(&c.DebugDir, "debug-dir", "", "`folder` for debug records: rows of each step, memory samples (docs/torture.md)")
 	f.StringVar(&c.Trace, "trace", "", "`file` for a timeline of the run, to open in ui.perfetto.dev (docs/timeline.md)")
 	f.IntVar(&c.TraceSteps, "trace-steps", 200, "largest number of `steps` in the timeline")
 }
@@ -45,7 +45,7 @@ func (s *Set) defineInputs(f *pflag.FlagSet) {
 	f.StringVar(&c.Plugins, "plugins", "plugins", "`folder` of the plugins")
 	f.StringVar(&c.Graph, "graph", "builtin:myxtts-nano", "`folder` of the graph bundle, or builtin:NAME for an embedded one")
 	f.StringVar(&c.TrainData, "train-data", "", "`path` of an LJSpeech folder or a JSON Lines file to train on (default: the embedded sample)")
-	f.StringVar(&c.ValData, "val-data", "", "`path` of a folder or file to validate on (default: the training data's evaluation list, if any)")
+	f.StringVar(&c.ValData, "val-data", "", "`path` of a folder or file to evaluate on (default: the training data's evaluation list, if any)")
 	f.StringVar(&c.RunDir, "run-dir", "", "`folder` for the files of a new run (default runs/<UTC time>)")
 	f.StringVar(&c.Resume, "resume", "", "continue the run in this `folder`; FOLDER@best, FOLDER@last and FOLDER@1200 name a checkpoint of it")
 	f.StringVar(&c.ResumeOrStart, "resume-or-start", "", "continue the run in this `folder`, or start it there when it has no checkpoint yet; for schedulers")
@@ -64,7 +64,7 @@ func defineTraining(c *Config, f, optimizer *pflag.FlagSet) {
 	f.IntVar(&c.BatchSize, "batch-size", 16, "`rows` (clips) per batch")
 	f.Var(&c.Buckets, "buckets", "`lengths` that batches are padded to: auto or a number of them for those with the least padding, bundle for the bundle's, or seconds: 2.5s,5s,11s")
 	f.IntVar(&c.Accumulate, "accumulate", 1, "`batches` per optimizer step")
-	f.Int64Var(&c.Seed, "seed", 1, "`seed` of batch order, reference clips, augmentation and dropout")
+	f.Int64Var(&c.Seed, "seed", 1, "`number` that determines batch order, reference clips, augmentation and dropout")
 	f.BoolVar(&c.StaticShapes, "enable-static-shapes", false, "pad every batch to the largest bucket")
 
 	f = optimizer
@@ -75,7 +75,7 @@ func defineTraining(c *Config, f, optimizer *pflag.FlagSet) {
 	f.Float64Var(&c.LRDecay, "lr-decay", 0.9999, "`factor` of the learning rate in each step of the schedule exponential")
 	f.Float64Var(&c.PlateauFactor, "plateau-factor", 0.5, "`factor` by which the schedule plateau lowers the learning rate")
 	f.IntVar(&c.PlateauPatience, "plateau-patience", 3, "`evaluations` in a row without a lower loss before the schedule plateau does so")
-	f.Float64Var(&c.WeightDecay, "weight-decay", 0, "decoupled weight `decay`")
+	f.Float64Var(&c.WeightDecay, "weight-decay", 0, "`factor` of the decoupled weight decay")
 	f.Float64Var(&c.GradClip, "grad-clip", 0, "largest gradient `norm`; 0 means no clipping")
 	f.Float64Var(&c.EMA, "ema", 0, "`decay` of a moving average of the weights, which is evaluated and saved (docs/weights.md); 0 means none")
 	f.IntVar(&c.MaxSkipped, "max-skipped", 10, "stop after this many skipped `steps` in a row")
@@ -87,14 +87,14 @@ func definePipeline(c *Config, f *pflag.FlagSet) {
 	f.Float64Var(&c.PluginTimeout, "plugin-timeout", 0, "time limit for a batch in a stage, in `seconds` (default 0: 20 times the usual time, at least 30)")
 	f.Float64Var(&c.PluginStartTimeout, "plugin-start-timeout", 0, "time limit for the start of a plugin, and again for its configuration, in `seconds` (default 0: 30 and 60)")
 	f.Var(&c.PluginMemory, "plugin-memory", "largest memory of a plugin process, as a `size` in MB or with a unit; auto means memory_mb in its plugin.json, or no limit")
-	f.IntVar(&c.BufferSize, "buffer-size", 50, "ring `slots`, each for a batch in preparation")
+	f.IntVar(&c.BufferSize, "buffer-size", 50, "`batches` that are buffered in shared memory (slots of the ring)")
 	choose(f, &c.OnRange, "on-range", "warn", "when a stage writes values beyond a tensor's range, or only zeros; --verify-plugins stops")
 	f.BoolVar(&c.VerifyPlugins, "verify-plugins", false, "prove that plugins write only to their outputs, and stop when one does not; slower")
 	c.RingMemory = 1 << 30
 	f.Var(&c.RingMemory, "ring-memory", "largest `size` of the ring, in MB or with a unit")
 	c.Slots = 3
-	f.Var(&c.Slots, "slots", "device slots: 2 to 8, or auto")
-	f.Float64Var(&c.ModelStartDelay, "model-start-delay", 2, "longest wait for the warm-up of the pipeline, in `seconds`")
+	f.Var(&c.Slots, "slots", "`batches` that are buffered on the model's device (device slots): 2 to 8, or auto")
+	f.Float64Var(&c.ModelStartDelay, "model-start-delay", 2, "longest time to fill the pipeline before the first step, in `seconds`")
 	f.IntVar(&c.MaxQuarantine, "max-quarantine", -1, "stop when more `rows` of a list are unusable; -1 means 1% of them, at least 1")
 }
 
@@ -106,14 +106,14 @@ func defineMachine(c *Config, f, gpus *pflag.FlagSet) {
 	f.IntVar(&c.Threads, "threads", 0, "CPU `threads` of a training step (default 0: all cores)")
 	f.BoolVar(&c.RequireChecksums, "require-checksums", false, "refuse plugins without checksums")
 	f.StringVar(&c.ORTLib, "ort-lib", "", "`file` of the ONNX Runtime library, libonnxruntime.so")
-	f.StringVar(&c.CacheDir, "cache-dir", "", "`folder` for files that can be made again (default: the user's cache folder)")
+	f.StringVar(&c.CacheDir, "cache-dir", "", "`folder` for cached files (default: the user's cache folder)")
 
 	f = gpus
 	f.Var(&c.DataGPU, "data-gpu", "`GPU` of the plugins: index, UUID, start of a UUID, auto, or cpu for none; requires --model-gpu")
-	f.Var(&c.ModelGPU, "model-gpu", "`GPU` of the model (default: the first one, with the plugins on the CPU)")
+	f.Var(&c.ModelGPU, "model-gpu", "`GPU` of the model; requires --data-gpu (default: the first one, with the plugins on the CPU)")
 	f.BoolVar(&c.MemoryIsolation, "enable-memory-isolation", false, "enforce the memory limits of plugins and model")
 	c.DataGPUMemory, c.ModelGPUMemory = 8<<30, 16<<30
 	f.Var(&c.DataGPUMemory, "data-gpu-memory", "memory limit of all plugins together, as a `size` in MB or with a unit; auto means 33 % of the GPU")
 	f.Var(&c.ModelGPUMemory, "model-gpu-memory", "memory limit of training, as a `size` in MB or with a unit; auto means 67 % of the GPU")
-	f.Var(&c.MemoryBaseline, "memory-baseline", "memory of training after its warm-up, from which growth is counted, as a `size` in MB or with a unit; auto means measured")
+	f.Var(&c.MemoryBaseline, "memory-baseline", "memory of training after the first steps, above which growth is counted, as a `size` in MB or with a unit; auto means measured")
 }

@@ -7,6 +7,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -23,7 +24,16 @@ func Run(args []string) int {
 	if len(args) > 0 && args[0] == cobra.ShellCompRequestCmd { // a shell asks for completions
 		plainUsage(root)
 	}
-	err := root.ExecuteContext(context.Background())
+	var unknown error // cobra shows the help before it checks the arguments
+	help := root.HelpFunc()
+	root.SetHelpFunc(func(cmd *cobra.Command, args []string) {
+		if names := cmd.Flags().Args(); len(names) > 0 && cmd.HasAvailableSubCommands() {
+			unknown = unknownCommand(cmd, names)
+			return
+		}
+		help(cmd, args)
+	})
+	err := cmp.Or(root.ExecuteContext(context.Background()), unknown)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "error:", exit.Text(err))
 		if hint := exit.Hint(err); hint != "" {
@@ -57,8 +67,8 @@ func New() *cobra.Command {
 		newValidate(),
 		newDoctor(),
 		newBench(),
-		group("graph", "Look into graph bundles", newInspect(), newLint()),
-		group("plugins", "Look into folders of plugins, and test plugins", newList(), newTest()),
+		group("graph", "Commands for graph bundles", newInspect(), newLint()),
+		group("plugins", "Commands for plugins", newList(), newTest()),
 		newVersion(),
 		newCompletion(),
 		newProbe(),

@@ -83,7 +83,7 @@ func TestFlagsOfOneCommand(t *testing.T) {
 			owner[f.Name] = cmd.CommandPath()
 		})
 	}
-	for flag, want := range map[string]string{"batch-sizes": "xtts-host bench", "feedings": "xtts-host bench", "version": "xtts-host"} {
+	for flag, want := range map[string]string{"batch-sizes": "xtts-host bench", "input-modes": "xtts-host bench", "version": "xtts-host"} {
 		if owner[flag] != want {
 			t.Errorf("--%s is a flag of %q, want %s", flag, owner[flag], want)
 		}

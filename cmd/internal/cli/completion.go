@@ -28,8 +28,8 @@ func newCompletion() *cobra.Command {
 	return &cobra.Command{
 		Use:   "completion bash|zsh|fish",
 		Short: "Print a completion script for a shell",
-		Long: `Prints a script with which a shell completes commands, flags and values. That of bash requires the
-package bash-completion.`,
+		Long: `Prints a script with which a shell completes commands, flags and values. The script for bash
+requires the package bash-completion.`,
 		Example: `source <(xtts-host completion bash)
 xtts-host completion zsh > "${fpath[1]}/_xtts-host"
 xtts-host completion fish > ~/.config/fish/completions/xtts-host.fish`,

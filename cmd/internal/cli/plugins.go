@@ -18,7 +18,7 @@ func newList() *cobra.Command {
 		Use:   "list [FOLDER]",
 		Short: "List the plugins of a folder, with their stages and faults",
 		Long: `Lists the plugins in FOLDER (default: XTTS_HOST_PLUGINS, or plugins), with their versions and
-stages, and why one cannot be started. It starts none.`,
+stages, and the reason if a plugin cannot be started. It starts no plugin.`,
 		Example: `xtts-host plugins list
 xtts-host plugins list my-plugins --json`,
 		Args: func(cmd *cobra.Command, args []string) error { return noArguments(cmd, args[min(1, len(args)):]) },
