@@ -12,7 +12,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
-	"runtime/debug"
 	"slices"
 	"strconv"
 	"strings"
@@ -38,14 +37,12 @@ var (
 
 func TestMain(m *testing.M) { os.Exit(testMain(m)) }
 
-// buildPlugin compiles as these tests were compiled: nothing is compiled twice, and under -race the detector watches the
-// plugins too.
+// buildPlugin compiles as scripts/build.sh does, so what that has compiled is in the cache. It does so under -race, too:
+// the tests of the plugins and of shared/stage run there without processes.
 func buildPlugin(exe, folder string) *exec.Cmd {
-	args := []string{"build", "-o", exe}
-	if info, ok := debug.ReadBuildInfo(); ok && slices.Contains(info.Settings, debug.BuildSetting{Key: "-race", Value: "true"}) {
-		args = append(args, "-race")
-	}
-	return exec.Command("go", append(args, folder)...)
+	cmd := exec.Command("go", "build", "-trimpath", "-ldflags", "-s -w", "-o", exe, folder)
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+	return cmd
 }
 
 func testMain(m *testing.M) int {

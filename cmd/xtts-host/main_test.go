@@ -9,8 +9,6 @@ import (
 	"path/filepath"
 	"regexp"
 	"runtime"
-	"runtime/debug"
-	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -116,12 +114,12 @@ func buildPlugin(t *testing.T, dir, id, suffix string) {
 	if cuda.Fake && tags != "" {
 		tags += ",fakegpu"
 	}
-	args := []string{"build", "-tags", tags, "-o", filepath.Join(folder, id+"_"+runtime.GOOS+"_"+runtime.GOARCH+suffix)}
-	if info, ok := debug.ReadBuildInfo(); ok && slices.Contains(info.Settings, debug.BuildSetting{Key: "-race", Value: "true"}) {
-		args = append(args, "-race") // as these tests were compiled: nothing is compiled twice
+	build := exec.Command("go", "build", "-trimpath", "-ldflags", "-s -w", "-tags", tags, "-o", filepath.Join(folder, id+"_"+runtime.GOOS+"_"+runtime.GOARCH+suffix), "../../plugins/"+id)
+	if tags == "" {
+		build.Env = append(os.Environ(), "CGO_ENABLED=0") // as scripts/build.sh does, so what that has compiled is in the cache
 	}
 	for _, cmd := range []*exec.Cmd{
-		exec.Command("go", append(args, "../../plugins/"+id)...),
+		build,
 		exec.Command("cp", "../../plugins/"+id+"/plugin.json", folder),
 	} {
 		if out, err := cmd.CombinedOutput(); err != nil {

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -34,11 +35,15 @@ var faults, marks = strings.Split(os.Getenv("XTTS_PLUGIN_FAULT"), ","), os.Geten
 // stderr is descriptor 2: go-plugin replaces the variable of package os.
 var stderr = os.Stderr
 
-// doomed is set when the host will end the process because of a fault. The process then injects no other fault.
 var (
-	injecting sync.Mutex
-	doomed    bool
+	injecting sync.Mutex          // guards the rest
+	last      bool                // the host will end the process because of its fault: it injects no other one
+	calls     = map[uint64]bool{} // in flight, by id
+	waiting   = map[uint64]bool{} // calls whose results the host must have before the next fault, which might hide them
 )
+
+// passing are the faults after which the process goes on.
+var passing = []string{"fails", "gives NaN", "floods its stderr", "is far too loud", "gives zeros"}
 
 // inject reports whether the named fault must occur now.
 func inject(name string) bool {
@@ -52,13 +57,27 @@ func inject(name string) bool {
 		if _, err := os.Stat(mark); err == nil {
 			continue
 		}
-		if fault != name || doomed || os.WriteFile(mark, nil, 0o600) != nil {
+		if fault != name || last || len(waiting) > 0 || os.WriteFile(mark, nil, 0o600) != nil {
 			return false
 		}
-		doomed = !slices.Contains([]string{"fails", "gives NaN", "floods its stderr", "is far too loud", "gives zeros"}, name)
+		last, waiting = !slices.Contains(passing, name), maps.Clone(calls)
 		return true
 	}
 	return false
+}
+
+// began and ended follow a call.
+func began(id uint64) {
+	injecting.Lock()
+	defer injecting.Unlock()
+	calls[id] = true
+}
+
+func ended(id uint64) {
+	injecting.Lock()
+	defer injecting.Unlock()
+	delete(calls, id)
+	delete(waiting, id)
 }
 
 func crash() {
@@ -174,6 +193,7 @@ type faultyStream struct {
 func (s *faultyStream) Recv() (*stagepb.Call, error) {
 	c, err := s.BidiStreamingServer.Recv()
 	if err == nil {
+		began(c.Id)
 		s.mu.Lock()
 		s.calls[c.Id] = c
 		if s.late != nil && s.late.Slot != c.Slot {
@@ -186,6 +206,7 @@ func (s *faultyStream) Recv() (*stagepb.Call, error) {
 }
 
 func (s *faultyStream) Send(r *stagepb.Result) error {
+	defer ended(r.Id)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.sent++; s.sent%every != 0 {
@@ -229,11 +250,8 @@ func (s *faultyStream) clear(which func(slot int) bool) {
 	}
 }
 
-// flood writes 8 MB to the standard error: lines, and one line without an end.
+// flood writes 3 MB to the standard error: lines, and one line without an end.
 func flood() {
 	lines := strings.Repeat(strings.Repeat("x", 999)+"\n", 1000)
-	for range 4 {
-		io.WriteString(stderr, lines)
-	}
-	io.WriteString(stderr, strings.Repeat("y", 4<<20))
+	io.WriteString(stderr, lines+lines+strings.Repeat("y", 1<<20))
 }
