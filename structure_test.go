@@ -44,7 +44,7 @@ var rules = []rule{
 	{folder: "host/console", own: []string{"host/event", "host/report", "host/train"}, noCgo: true},
 	{folder: "host/catalog", own: []string{"shared..."}, noCgo: true},
 	{folder: "host/checkpoint", own: []string{"host/disk", "host/schedule", "ortgraphs/safetensors", "shared..."}, noCgo: true},
-	{folder: "host/dataset", own: []string{"host/dataset...", "shared..."}, others: []string{"gonum.org/v1/gonum/", "github.com/gomlx/go-huggingface/", "github.com/zaf/g711", "golang.org/x/text/", "golang.org/x/sync/"}, noCgo: true},
+	{folder: "host/dataset", own: []string{"host/dataset...", "shared..."}, others: []string{"gonum.org/v1/gonum/", "github.com/gomlx/go-huggingface/", "github.com/zaf/g711", "github.com/jfreymuth/vorbis", "github.com/pion/opus", "github.com/hajimehoshi/go-mp3", "golang.org/x/text/", "golang.org/x/sync/"}, noCgo: true},
 	{folder: "host/debug", own: []string{"host/disk", "ortgraphs/safetensors", "shared..."}, noCgo: true},
 	{folder: "host/device", own: []string{"gpu", "gpu/cuda", "host/train", "ortgraphs", "ortgraphs/lint", "ortgraphs/ort", "shared/hint"}, noCgo: true},
 	{folder: "host/disk", own: nil, noCgo: true},
@@ -101,6 +101,10 @@ var onlyImporter = map[string]string{
 	"github.com/yalue/onnxruntime_go": "ortgraphs/ort",
 	"gorgonia.org/cu":                 "gpu/cuda",
 	"github.com/NVIDIA/go-nvml":       "gpu/nvml",
+	"github.com/zaf/g711":             "host/dataset/internal/wav",
+	"github.com/jfreymuth/vorbis":     "host/dataset/internal/vorbis",
+	"github.com/pion/opus":            "host/dataset/internal/opus",
+	"github.com/hajimehoshi/go-mp3":   "host/dataset/internal/mp3",
 }
 
 type pkg struct {

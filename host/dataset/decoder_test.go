@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 )
 
@@ -122,9 +123,9 @@ func TestDecodeResamples(t *testing.T) {
 	}
 }
 
-// The audio of an id is a .wav file, or a .flac file if there is no .wav. Links are followed.
+// The audio of an id is a .wav file, or a file with another ending if there is no .wav. Links are followed.
 func TestAudioFiles(t *testing.T) {
-	dir := folder(t, "A/wav|a", "A/flac|a", "A/both|a", "A/link|a", "A/mp3|a")
+	dir := folder(t, "A/wav|a", "A/flac|a", "A/both|a", "A/link|a", "A/mp2|a", "A/mp3|a", "A/opus|a")
 	flac, err := os.ReadFile("internal/flac/testdata/16-24000-2.flac")
 	if err != nil {
 		t.Fatal(err)
@@ -133,7 +134,14 @@ func TestAudioFiles(t *testing.T) {
 	clip(t, dir, "A/both", 22050, 1, ramp(0, 100))
 	write(t, filepath.Join(dir, "wavs/A/both.flac"), flac)
 	write(t, filepath.Join(dir, "wavs/A/flac.flac"), flac)
-	write(t, filepath.Join(dir, "wavs/A/mp3.wav"), []byte("ID3\x04 and more"))
+	write(t, filepath.Join(dir, "wavs/A/mp2.wav"), []byte("\xFF\xFD\x90\x64"))
+	for _, name := range []string{"mpeg1-44100-1.mp3", "silk-48000-1.opus"} {
+		data, err := os.ReadFile(filepath.Join("internal/audio/testdata", name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		write(t, filepath.Join(dir, "wavs/A", filepath.Ext(name)[1:]+filepath.Ext(name)), data)
+	}
 	if err := os.Symlink("flac.flac", filepath.Join(dir, "wavs/A/link.flac")); err != nil {
 		t.Fatal(err)
 	}
@@ -146,11 +154,11 @@ func TestAudioFiles(t *testing.T) {
 			t.Errorf("%s: %v", r.ID, err)
 		}
 	}
-	if want := map[string]int{"wav.wav": 22050, "both.wav": 22050, "flac.flac": 24000, "link.flac": 24000}; !maps.Equal(got, want) {
+	if want := map[string]int{"wav.wav": 22050, "both.wav": 22050, "flac.flac": 24000, "link.flac": 24000, "mp3.mp3": 44100, "opus.opus": 48000}; !maps.Equal(got, want) {
 		t.Errorf("files %v, want %v", got, want)
 	}
-	want := "MP3 is not read; convert with: ffmpeg -i mp3.wav -c:a flac mp3.flac && rm mp3.wav"
-	if len(ix.Rejected) != 1 || ix.Rejected[0].Reason != want {
+	want := "not a supported kind of MP3: layer 2 of MPEG audio; convert with: ffmpeg -i mp2.wav -c:a flac mp2.flac && rm mp2.wav"
+	if len(ix.Rejected) != 1 || !strings.HasSuffix(ix.Rejected[0].Reason, want) {
 		t.Errorf("rejected %+v, want %q", ix.Rejected, want)
 	}
 }

@@ -83,7 +83,7 @@ func TestOpenRejects(t *testing.T) {
 		got[ix.Place(r.Line)] = r.ID + ": " + r.Reason
 	}
 	want := map[string]string{
-		"metadata.csv:2": "missing: there is no wavs/missing.wav or .flac",
+		"metadata.csv:2": "missing: there is no wavs/missing.wav, .flac, .ogg, .opus or .mp3",
 		"metadata.csv:3": `broken: truncated: the "data" chunk declares 200 bytes, but the file has 100`,
 		"metadata.csv:4": "silent: the audio has no samples",
 		"metadata.csv:5": ": no '|' between id and text",

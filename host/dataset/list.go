@@ -123,7 +123,7 @@ type entry struct {
 	text   string // normalized
 	reason string
 	audio  string // path with slashes, absolute or relative to the list's folder; "" if the line has none
-	flac   bool   // if the audio is missing, use a .flac file of the same name
+	any    bool   // if the audio is missing, use a file of the same name with one of endings
 	part   part
 	// speaker identifies rows of the same speaker. language may be empty, which means that of the data set.
 	speaker, language string

@@ -32,7 +32,7 @@ func parseLine(line []byte) (entry, error) {
 	if err := checkID(e.id); err != nil {
 		return e, err
 	}
-	e.audio, e.flac, e.speaker = "wavs/"+e.id+".wav", true, speakerOf(e.id)
+	e.audio, e.any, e.speaker = "wavs/"+e.id+".wav", true, speakerOf(e.id)
 	if e.text == "" {
 		e.reason = "the text is empty"
 	}

@@ -11,7 +11,7 @@ import (
 func listed(line int, id, text, reason string) entry {
 	e := entry{line: line, id: id, text: text, reason: reason}
 	if id != "" {
-		e.audio, e.flac, e.speaker = "wavs/"+id+".wav", true, speakerOf(id)
+		e.audio, e.any, e.speaker = "wavs/"+id+".wav", true, speakerOf(id)
 	}
 	return e
 }

@@ -128,11 +128,11 @@ func (s *scan) audioPath(audio string) string {
 
 // row completes a row. The error is the reason why it cannot be used.
 func (s *scan) row(row *scannedRow) error {
-	path, info, err := statAudio(row.path, row.flac)
+	path, info, err := statAudio(row.path, row.any)
 	row.path = path
 	if errors.Is(err, fs.ErrNotExist) {
-		if row.flac {
-			return fmt.Errorf("there is no %s or .flac", row.audio)
+		if row.any {
+			return fmt.Errorf("there is no %s, %s or %s", row.audio, strings.Join(endings[:len(endings)-1], ", "), endings[len(endings)-1])
 		}
 		return fmt.Errorf("there is no %s", row.audio)
 	}
@@ -184,13 +184,21 @@ func (s *scan) encode(row *scannedRow) error {
 	return nil
 }
 
-// statAudio finds an audio file: the path, or, if it does not exist and flac is set, the .flac file of the same name.
-// It opens nothing.
-func statAudio(path string, flac bool) (string, fs.FileInfo, error) {
+// endings are those of the recordings of metadata.csv beside .wav, in the order of search. The content decides how a file
+// is read.
+var endings = []string{".flac", ".ogg", ".opus", ".mp3"}
+
+// statAudio finds an audio file: the path, or, if it does not exist and any is set, the first file of the same name with
+// another ending. It opens nothing.
+func statAudio(path string, any bool) (string, fs.FileInfo, error) {
 	info, err := regular.Stat(path)
-	if stem, ok := strings.CutSuffix(path, ".wav"); flac && ok && errors.Is(err, fs.ErrNotExist) {
-		if info, err := regular.Stat(stem + ".flac"); !errors.Is(err, fs.ErrNotExist) {
-			return stem + ".flac", info, err
+	stem, ok := strings.CutSuffix(path, ".wav")
+	if !any || !ok || !errors.Is(err, fs.ErrNotExist) {
+		return path, info, err
+	}
+	for _, ending := range endings {
+		if info, err := regular.Stat(stem + ending); !errors.Is(err, fs.ErrNotExist) {
+			return stem + ending, info, err
 		}
 	}
 	return path, info, err

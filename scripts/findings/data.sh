@@ -107,3 +107,20 @@ large-list() {
   says 'of 600,000 lines of train.jsonl ('
   silent $'\x1b'
 }
+
+# lossy-recordings: Ogg Vorbis, Opus and MP3 are trained on, a truncated one is left out with its place, and others are refused by name
+lossy-recordings() {
+  local files=$CASES/../../host/dataset/internal/audio/testdata
+  mkdir -p data/wavs
+  cp "$files"/*.ogg "$files"/*.opus "$files"/*.mp3 data/wavs
+  head -c 2000 "$files/mpeg1-44100-1.mp3" >data/wavs/short.mp3
+  printf '\0\0\0\040ftypM4A ' >data/wavs/phone.wav
+  for file in data/wavs/*; do
+    file=${file##*/}
+    echo "${file%.*}|one word"
+  done >data/metadata.csv
+  train --train-data data --max-steps 1 --max-quarantine 5 --run-dir run
+  figures run 'd["train"]["clips"] == 7 and len(d["train"]["left_out"]) == 1'
+  grep -q 'truncated: the MP3 frame at byte [0-9]* has' run/quarantine.jsonl
+  grep -q 'MP4 (M4A, AAC or ALAC) is not read; convert with: ffmpeg -i phone.wav' run/quarantine.jsonl
+}

@@ -1,7 +1,7 @@
 // Package audio opens sound files of common formats and reads them as mono float32 samples.
 //
-// It reads WAV and FLAC, recognized by content, not by name. It refuses other formats by name, with the command that
-// converts them. A path may be a symbolic link, because data sets often consist of links, but its target must be a
+// It reads WAV, FLAC, Ogg Vorbis, Ogg Opus and MP3, recognized by content, not by name. It refuses other formats by name,
+// with the command that converts them. A path may be a symbolic link, because data sets often consist of links, but its target must be a
 // regular file: a named pipe, device, socket or folder is refused without opening it or waiting for it.
 //
 //	f, err := audio.Open(path)
@@ -16,8 +16,13 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 
 	"github.com/xtts-host/xtts-host/host/dataset/internal/flac"
+	"github.com/xtts-host/xtts-host/host/dataset/internal/mp3"
+	"github.com/xtts-host/xtts-host/host/dataset/internal/ogg"
+	"github.com/xtts-host/xtts-host/host/dataset/internal/opus"
+	"github.com/xtts-host/xtts-host/host/dataset/internal/vorbis"
 	"github.com/xtts-host/xtts-host/host/dataset/internal/wav"
 	"github.com/xtts-host/xtts-host/shared/hint"
 	"github.com/xtts-host/xtts-host/shared/regular"
@@ -41,8 +46,8 @@ type File struct {
 	Info
 	file *os.File
 	size int64
-	wav  wav.Header
-	flac flac.Header // valid if it has channels
+	// read is Reader.Read for the file's format.
+	read func(r *Reader, dst []float32, from int) error
 }
 
 // Open reads the header of a file. The error says what is wrong with the file. It names the file only if it comes from
@@ -55,6 +60,7 @@ func Open(path string) (*File, error) {
 	file := &File{file: f, size: size}
 	if file.Info, err = file.header(path); err != nil {
 		f.Close()
+		err = file.advise(err)
 		return nil, err
 	}
 	return file, nil
@@ -69,6 +75,7 @@ func (f *File) Close() error {
 	return err
 }
 
+// header recognizes the format and reads the header.
 func (f *File) header(path string) (Info, error) {
 	var head [64]byte
 	n, err := f.file.ReadAt(head[:], 0)
@@ -78,18 +85,15 @@ func (f *File) header(path string) (Info, error) {
 	var info Info
 	switch format := formatOf(head[:n]); format {
 	case "WAV":
-		if f.wav, err = wav.ReadHeader(f.file, f.size); err == nil {
-			info = Info{f.wav.SampleRate, f.wav.Channels, f.wav.Frames}
-		}
+		info, err = f.wav()
 	case "FLAC":
-		if f.flac, err = flac.ReadHeader(f.file, f.size); err == nil {
-			info = Info{f.flac.SampleRate, f.flac.Channels, f.flac.Frames}
-		}
+		info, err = f.flac()
+	case "Ogg":
+		info, err = f.ogg(path)
+	case "MP3":
+		info, err = f.mp3()
 	default:
 		err = refuse(head[:n], format, path)
-	}
-	if errors.Is(err, wav.ErrUnsupported) || errors.Is(err, flac.ErrUnsupported) {
-		err = hint.Errorf(convert(path), "%w", err)
 	}
 	if err == nil && (info.SampleRate < MinRate || info.SampleRate > MaxRate) {
 		err = fmt.Errorf("sample rate of %d Hz is outside %d..%d", info.SampleRate, MinRate, MaxRate)
@@ -97,11 +101,60 @@ func (f *File) header(path string) (Info, error) {
 	return info, err
 }
 
+// unsupported are the errors about intact files that a conversion makes readable.
+var unsupported = []error{wav.ErrUnsupported, flac.ErrUnsupported, ogg.ErrUnsupported, vorbis.ErrUnsupported, opus.ErrUnsupported, mp3.ErrUnsupported}
+
+// advise adds the command that converts the file to an error that says that it is not supported.
+func (f *File) advise(err error) error {
+	if slices.ContainsFunc(unsupported, func(e error) bool { return errors.Is(err, e) }) {
+		return hint.Errorf(convert(f.file.Name()), "%w", err)
+	}
+	return err
+}
+
+func (f *File) wav() (Info, error) {
+	h, err := wav.ReadHeader(f.file, f.size)
+	f.read = func(r *Reader, dst []float32, from int) error { return r.readWAV(dst, f.file, h, from) }
+	return Info{h.SampleRate, h.Channels, h.Frames}, err
+}
+
+func (f *File) flac() (Info, error) {
+	h, err := flac.ReadHeader(f.file, f.size)
+	f.read = func(r *Reader, dst []float32, from int) error { return r.flac.Read(dst, f.file, f.size, h, from) }
+	return Info{h.SampleRate, h.Channels, h.Frames}, err
+}
+
+func (f *File) mp3() (Info, error) {
+	h, err := mp3.ReadHeader(f.file, f.size)
+	f.read = func(r *Reader, dst []float32, from int) error { return r.mp3.Read(dst, f.file, h, from) }
+	return Info{h.SampleRate, h.Channels, h.Frames}, err
+}
+
+func (f *File) ogg(path string) (Info, error) {
+	s, err := ogg.Open(f.file, f.size)
+	switch {
+	case err != nil:
+		return Info{}, err
+	case vorbis.Is(s):
+		h, err := vorbis.ReadHeader(s)
+		f.read = func(r *Reader, dst []float32, from int) error { return r.vorbis.Read(dst, h, from) }
+		return Info{h.SampleRate, h.Channels, h.Frames}, err
+	case opus.Is(s):
+		h, err := opus.ReadHeader(s)
+		f.read = func(r *Reader, dst []float32, from int) error { return r.opus.Read(dst, h, from) }
+		return Info{opus.SampleRate, h.Channels, h.Frames}, err
+	}
+	return Info{}, hint.Errorf(convert(path), "%s in Ogg is not read", codecOf(s.First))
+}
+
 // Reader reads samples of files. The zero value is ready for use. It reuses its buffers, so use one Reader per
 // goroutine.
 type Reader struct {
-	bytes []byte
-	flac  flac.Decoder
+	bytes  []byte
+	flac   flac.Decoder
+	vorbis vorbis.Decoder
+	opus   opus.Decoder
+	mp3    mp3.Decoder
 }
 
 // block is the number of bytes that are read at a time: enough to make the calls cheap, and few enough to stay in the
@@ -109,15 +162,16 @@ type Reader struct {
 const block = 64 << 10
 
 // Read fills dst with the samples from, from+1, ... of a file, with from+len(dst) <= f.Frames: the mean of the
-// channels, with full scale at -1 and 1. Integer samples are in -1..1. Samples of float files may exceed that slightly.
+// channels, with full scale at -1 and 1. Integer samples are in -1..1. Samples of float files, Vorbis and Opus may exceed that slightly.
 func (r *Reader) Read(dst []float32, f *File, from int) error {
 	if from < 0 || from+len(dst) > f.Frames {
 		return fmt.Errorf("samples %d to %d of a file of %d were asked for", from, from+len(dst), f.Frames)
 	}
-	if f.flac.Channels > 0 {
-		return r.flac.Read(dst, f.file, f.size, f.flac, from)
-	}
-	frame := f.wav.FrameSize()
+	return f.advise(f.read(r, dst, from))
+}
+
+func (r *Reader) readWAV(dst []float32, file io.ReaderAt, h wav.Header, from int) error {
+	frame := h.FrameSize()
 	frames := max(1, block/frame)
 	if need := min(frames, len(dst)) * frame; need > cap(r.bytes) {
 		r.bytes = make([]byte, need)
@@ -125,10 +179,10 @@ func (r *Reader) Read(dst []float32, f *File, from int) error {
 	for len(dst) > 0 {
 		n := min(frames, len(dst))
 		b := r.bytes[:n*frame]
-		if got, err := f.file.ReadAt(b, f.wav.Offset+int64(from)*int64(frame)); got < len(b) {
+		if got, err := file.ReadAt(b, h.Offset+int64(from)*int64(frame)); got < len(b) {
 			return fmt.Errorf("%d of %d bytes could be read: %w", got, len(b), err)
 		}
-		if err := f.wav.Mono(dst[:n], b); err != nil {
+		if err := h.Mono(dst[:n], b); err != nil {
 			if e := (*wav.SampleError)(nil); errors.As(err, &e) {
 				e.Frame += from
 			}

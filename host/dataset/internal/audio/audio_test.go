@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/xtts-host/xtts-host/host/dataset/internal/ogg"
 	"github.com/xtts-host/xtts-host/shared/hint"
 )
 
@@ -40,6 +41,15 @@ func wavFile(code uint16, rate uint32, samples ...float32) []byte {
 		b = le.AppendUint32(b, math.Float32bits(v))
 	}
 	return b
+}
+
+// oggPage returns an Ogg file of one page with one packet.
+func oggPage(packet string) string {
+	b := append([]byte("OggS\x00\x06"), make([]byte, 20)...)
+	b = append(b, 1, byte(len(packet)))
+	b = append(b, packet...)
+	binary.LittleEndian.PutUint32(b[22:], ogg.Checksum(b))
+	return string(b)
 }
 
 const flacFile = "../flac/testdata/16-24000-2.flac"
@@ -80,20 +90,24 @@ func TestOpen(t *testing.T) {
 func TestOpenRefuses(t *testing.T) {
 	for _, c := range []struct{ name, head, err, hint string }{
 		{"x.wav", "", "the file is empty", ""},
-		{"x.wav", "hello, world", "neither WAV nor FLAC", ""},
+		{"x.wav", "hello, world", "no audio of a known format", ""},
 		{"x.wav", "RIFF", "truncated: 4 bytes", ""},
 		{"x.wav", "RIFF\x00\x00\x00\x00WAV", "truncated: 11 bytes", ""},
-		{"x.wav", "RIFF\x00\x00\x00\x00AVI", "neither WAV nor FLAC", ""},
+		{"x.wav", "RIFF\x00\x00\x00\x00AVI", "no audio of a known format", ""},
 		{"x.flac", "fLa", "truncated: 3 bytes", ""},
-		{"x.wav", "R", "neither WAV nor FLAC", ""},
+		{"x.wav", "R", "no audio of a known format", ""},
 		{"x.wav", string(wavFile(0x11, 8000, 1)), "IMA ADPCM samples", "ffmpeg -i x.wav -c:a flac x.flac && rm x.wav"},
 		{"x.wav", string(wavFile(3, 3999, 1)), "sample rate of 3999 Hz is outside 4000..384000", ""},
 		{"x.wav", "version https://git-lfs.github.com/spec/v1\noid sha256:", "pointer of Git LFS", "git lfs pull"},
-		{"a b.mp3", "ID3\x04\x00", "MP3 is not read", "ffmpeg -i 'a b.mp3' -c:a flac 'a b.flac'"},
-		{"x.mp3", "\xFF\xFB\x90\x64", "MP3 is not read", "ffmpeg -i x.mp3 -c:a flac x.flac"},
-		{"x.flac", "\xFF\xF3\x90\x64", "MP3 is not read", "ffmpeg -i x.flac -c:a pcm_s24le x.wav"},
+		{"a b.mp3", "ID3\x04\x00\x00\x00\x00\x00\x00\xFF\xFD\x90\x64", "layer 2 of MPEG audio", "ffmpeg -i 'a b.mp3' -c:a flac 'a b.flac'"},
+		{"x.mp3", "\xFF\xE3\x90\x64", "MPEG-2.5, of 11025 Hz", "ffmpeg -i x.mp3 -c:a flac x.flac"},
+		{"x.flac", "\xFF\xF3\x00\x64", "free bit rate", "ffmpeg -i x.flac -c:a pcm_s24le x.wav"},
+		{"x.mp3", "\xFF\xFB\x90\x64", "truncated: the MP3 frame at byte 0 has 417 bytes, the file has 4 more", ""},
+		{"x.mp3", "ID3\x04\x00\x00\x00\x00\x01\x00", "truncated: the ID3 tag at byte 0 has 138 bytes", ""},
 		{"x.aac", "\xFF\xF1\x50\x80", "AAC is not read", "ffmpeg"},
-		{"-x.ogg", "OggS\x00\x02", "Ogg (Vorbis, Opus or FLAC in Ogg) is not read", "ffmpeg -i ./-x.ogg -c:a flac ./-x.flac"},
+		{"-x.ogg", oggPage("\x7fFLAC\x01\x00"), "FLAC in Ogg is not read", "ffmpeg -i ./-x.ogg -c:a flac ./-x.flac"},
+		{"x.oga", oggPage("Speex   1.2"), "Speex in Ogg is not read", "ffmpeg"},
+		{"x.ogg", "OggS\x00\x02", "truncated: no whole page at byte 0", ""},
 		{"x.m4a", "\x00\x00\x00\x20ftypM4A ", "MP4 (M4A, AAC or ALAC) is not read", "ffmpeg"},
 		{"x.aiff", "FORM\x00\x00\x00\x20AIFF", "AIFF is not read", "ffmpeg"},
 		{"x.wav", "NIST_1A\n   1024\n", "NIST SPHERE is not read", "ffmpeg"},
@@ -101,7 +115,7 @@ func TestOpenRefuses(t *testing.T) {
 		{"x.wav", "riff\x2e\x91\xcf\x11\xa5\xd6", "Wave64 is not read", "ffmpeg"},
 		{"x.webm", "\x1a\x45\xdf\xa3\x01", "Matroska or WebM is not read", "ffmpeg"},
 		{"it's.au", ".snd\x00\x00\x00\x18", "AU is not read", `ffmpeg -i 'it'\''s.au'`},
-		{"x.wav", "\xFF\xFE\x00h\x00", "neither WAV nor FLAC", ""}, // text in UTF-16
+		{"x.wav", "\xFF\xFE\x00h\x00", "no audio of a known format", ""}, // text in UTF-16
 	} {
 		_, err := Open(write(t, c.name, []byte(c.head)))
 		if err == nil || !strings.Contains(err.Error(), c.err) || !strings.Contains(hint.Of(err), c.hint) || c.hint == "" && hint.Of(err) != "" {
@@ -216,6 +230,13 @@ func FuzzOpen(f *testing.F) {
 	f.Add(flac)
 	f.Add(wavFile(3, 48000, 0, 1, -1))
 	f.Add(bytes.Repeat([]byte{0xFF}, 64))
+	for _, c := range lossy {
+		b, err := os.ReadFile(filepath.Join("testdata", c.name))
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(b)
+	}
 	for _, m := range marks {
 		f.Add([]byte(m.mark))
 	}
@@ -233,8 +254,12 @@ func FuzzOpen(f *testing.F) {
 }
 
 func BenchmarkRead(b *testing.B) {
-	for _, file := range []string{flacFile, write(b, "x.wav", wavFile(3, 48000, make([]float32, 48000)...))} {
-		b.Run(filepath.Ext(file)[1:], func(b *testing.B) {
+	files := []string{flacFile, write(b, "x.wav", wavFile(3, 48000, make([]float32, 48000)...))}
+	for _, c := range lossy {
+		files = append(files, filepath.Join("testdata", c.name))
+	}
+	for _, file := range files {
+		b.Run(filepath.Base(file), func(b *testing.B) {
 			var r Reader
 			b.ReportAllocs()
 			seconds := 0.0

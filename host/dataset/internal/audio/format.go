@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/xtts-host/xtts-host/shared/hint"
@@ -19,7 +20,7 @@ var marks = []struct{ mark, format string }{
 	{"fLaC", "FLAC"},
 	{"RIFX????WAVE", "big-endian WAV"},
 	{"riff\x2e\x91\xcf\x11", "Wave64"},
-	{"OggS", "Ogg (Vorbis, Opus or FLAC in Ogg)"},
+	{"OggS", "Ogg"},
 	{"ID3", "MP3"},
 	{"????ftyp", "MP4 (M4A, AAC or ALAC)"},
 	{"FORM????AIFF", "AIFF"},
@@ -32,6 +33,24 @@ var marks = []struct{ mark, format string }{
 	{"MAC ", "Monkey's Audio"},
 	{"\x30\x26\xb2\x75\x8e\x66\xcf\x11", "WMA"},
 	{"\x1a\x45\xdf\xa3", "Matroska or WebM"},
+}
+
+// codecs are the first bytes of the first packet of an Ogg stream (RFC 5334, section 10).
+var codecs = []struct{ mark, codec string }{
+	{"\x7fFLAC", "FLAC"},
+	{"Speex   ", "Speex"},
+	{"fishead\x00", "a stream of several parts"},
+	{"\x80theora", "film (Theora)"},
+}
+
+// codecOf returns the name of the codec of an Ogg stream that is not read.
+func codecOf(packet []byte) string {
+	for _, c := range codecs {
+		if matches(packet, c.mark) {
+			return c.codec
+		}
+	}
+	return "an unknown codec"
 }
 
 // pointer is the start of the text file that replaces a Git LFS file that was not downloaded.
@@ -80,15 +99,18 @@ func refuse(head []byte, format, path string) error {
 	case torn(head):
 		return fmt.Errorf("truncated: %d bytes", len(head))
 	case format == "":
-		return errors.New("the file is neither WAV nor FLAC, nor another known format")
+		return errors.New("the file is no audio of a known format")
 	}
 	return hint.Errorf(convert(path), "%s is not read", format)
 }
 
+// supported are the formats that have a mark of more than three bytes and are read.
+var supported = []string{"WAV", "FLAC", "Ogg"}
+
 // torn reports whether a file ends within the mark of a supported format. A single byte may be anything.
 func torn(head []byte) bool {
 	for _, m := range marks {
-		if n := len(head); (m.format == "WAV" || m.format == "FLAC") && n > 1 && n < len(m.mark) && matches(head, m.mark[:n]) {
+		if n := len(head); slices.Contains(supported, m.format) && n > 1 && n < len(m.mark) && matches(head, m.mark[:n]) {
 			return true
 		}
 	}

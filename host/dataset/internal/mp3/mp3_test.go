@@ -1,0 +1,143 @@
+package mp3
+
+import (
+	"bytes"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+)
+
+const folder = "../audio/testdata/"
+
+func file(t testing.TB, name string) []byte {
+	t.Helper()
+	b, err := os.ReadFile(folder + name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+// read returns the header and all samples of a file.
+func read(b []byte) (Header, []float32, error) {
+	r := bytes.NewReader(b)
+	h, err := ReadHeader(r, r.Size())
+	if err != nil {
+		return h, nil, err
+	}
+	samples := make([]float32, h.Frames)
+	return h, samples, new(Decoder).Read(samples, r, h, 0)
+}
+
+// TestTags: tags before and after the frames change nothing. Without the tag of the encoder, the samples that it added stay.
+func TestTags(t *testing.T) {
+	b := file(t, "mpeg1-44100-1.mp3")
+	whole, want, err := read(b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	id3 := append([]byte("ID3\x04\x00\x10\x00\x00\x00\x05"), make([]byte, 15)...) // 5 bytes and a footer
+	for name, tagged := range map[string][]byte{
+		"ID3v2":  append(slices.Clone(id3), b...),
+		"two":    slices.Concat(id3, id3, b),
+		"ID3v1":  append(slices.Clone(b), append([]byte("TAG"), make([]byte, 125)...)...),
+		"APE":    append(slices.Clone(b), "APETAGEX and more"...),
+		"zeros":  append(slices.Clone(b), make([]byte, 1000)...),
+		"a byte": append(slices.Clone(b), 0),
+	} {
+		if h, got, err := read(tagged); err != nil || h.Frames != whole.Frames || !slices.Equal(got, want) {
+			t.Errorf("%s: %d samples, want %d; %v", name, h.Frames, whole.Frames, err)
+		}
+	}
+	bare := b[whole.offsets[0]:]
+	h, got, err := read(bare)
+	if n := len(whole.offsets) - 1; err != nil || h.Frames != 1152*n || !slices.Equal(got[whole.skip:][:len(want)], want) {
+		t.Errorf("without a tag: %d samples of %d frames, or others; %v", h.Frames, n, err)
+	}
+}
+
+func TestReadHeaderRefuses(t *testing.T) {
+	b := file(t, "mpeg1-44100-1.mp3")
+	h, _, err := read(b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	second := h.offsets[1]
+	other := file(t, "mpeg2-24000-1.mp3")
+	for name, c := range map[string]struct {
+		b    []byte
+		want string
+	}{
+		"no frame":         {[]byte("ID3\x04\x00\x00\x00\x00\x00\x00"), "no MP3 frame with audio"},
+		"only the tag":     {b[:h.offsets[0]], "no MP3 frame with audio"},
+		"garbage":          {append(slices.Clone(b[:second]), "garbage"...), "damaged: no frame begins there"},
+		"a frame less":     {b[:h.offsets[len(h.offsets)-2]], "its tag declares"},
+		"another rate":     {append(slices.Clone(b[:second]), other...), "sample rate or channels change"},
+		"padding at 22050": {[]byte{0xFF, 0xF3, 0x42, 0xC0}, "22050 Hz at 32 kbit/s with a byte of padding"},
+		"more padding than samples": {func() []byte {
+			bad := bytes.Clone(b[:second])
+			at := h.first.main                            // of the tag
+			copy(bad[at+8:], "\x00\x00\x00\x01")          // frames
+			copy(bad[at+8+4+4+100+4+21:], "\xFF\xFF\xFF") // delay and padding
+			return bad
+		}(), "the audio has no samples"},
+	} {
+		if _, _, err := read(c.b); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v, want %q", name, err, c.want)
+		}
+	}
+}
+
+// TestCut: frames whose data lies before the start of the file are silent, and the frames after them as in the whole file.
+func TestCut(t *testing.T) {
+	b := file(t, "mpeg1-32000-2.mp3")
+	h, _, err := read(b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, whole, err := read(b[h.offsets[0]:])
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, cut, err := read(b[h.offsets[2]:])
+	if err != nil {
+		t.Fatal(err)
+	}
+	if from := 1152 * 4; !slices.Equal(cut[from:], whole[from+2*1152:]) {
+		t.Error("later frames differ")
+	}
+	bad := file(t, "mpeg1-44100-1.mp3")
+	if h, _, err = read(bad); err != nil {
+		t.Fatal(err)
+	}
+	begin := func(frame int, high, low byte) { // sets where the data of a frame begins
+		side := bad[h.offsets[frame]+headerSize:]
+		side[0], side[1] = high, side[1]&0x7F|low
+	}
+	begin(2, 0, 0)
+	begin(3, 0xFF, 0x80)
+	bad = bad[h.offsets[2]:]
+	if _, _, err := read(bad); err == nil || !strings.Contains(err.Error(), "damaged: its data begins 511 bytes before it") {
+		t.Errorf("data before that of the frame before: %v", err)
+	}
+}
+
+// For any bytes: an error, or readable samples.
+func FuzzRead(f *testing.F) {
+	for _, name := range []string{"mpeg1-44100-1.mp3", "mpeg1-32000-2.mp3", "mpeg2-24000-1.mp3"} {
+		b := file(f, name)
+		f.Add(b[:1500])
+		f.Add(b[len(b)/2:])
+	}
+	f.Fuzz(func(t *testing.T, b []byte) {
+		r := bytes.NewReader(b)
+		h, err := ReadHeader(r, r.Size())
+		if err != nil {
+			return
+		}
+		var d Decoder
+		d.Read(make([]float32, min(h.Frames, 20_000)), r, h, 0)
+		d.Read(make([]float32, h.Frames-h.Frames/2), r, h, h.Frames/2)
+	})
+}

@@ -1,0 +1,92 @@
+package mp3
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"slices"
+)
+
+// skipTags returns the offset of the first frame, after ID3v2 tags (id3.org, id3v2.4.0-structure, sections 3.1 and 3.4).
+func (w *window) skipTags() (int64, error) {
+	at := int64(0)
+	for {
+		b, err := w.bytes(at, 10)
+		if err != nil || len(b) < 10 || string(b[:3]) != "ID3" {
+			return at, err
+		}
+		n := int64(10)
+		if b[5]&0x10 != 0 {
+			n += 10 // a footer
+		}
+		n += int64(b[6]&127)<<21 | int64(b[7]&127)<<14 | int64(b[8]&127)<<7 | int64(b[9]&127)
+		if at+n > w.size {
+			return 0, fmt.Errorf("truncated: the ID3 tag at byte %d has %d bytes, the file has %d more", at, n, w.size-at)
+		}
+		at += n
+	}
+}
+
+// trailer reports whether a tag of the kinds that stand at the end of a file, or only zeros, begin at an offset.
+func (w *window) trailer(at int64) bool {
+	b, err := w.bytes(at, 16)
+	if err != nil {
+		return false
+	}
+	for _, mark := range []string{"TAG", "APETAGEX", "LYRICSBEGIN", "ID3"} {
+		if bytes.HasPrefix(b, []byte(mark)) {
+			return true
+		}
+	}
+	for ; at < w.size; at += int64(len(b)) {
+		if b, err = w.bytes(at, block); err != nil || len(bytes.Trim(b, "\x00")) > 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// tag is what the first frame says about the others, if it has no audio itself.
+type tag struct {
+	found   bool
+	frames  int // of audio; 0 if it does not say
+	gapless bool
+	delay   int // samples that the encoder added at the start
+	padding int // and at the end
+}
+
+// encoders begin the names of those that write the delay and the padding.
+var encoders = []string{"LAME", "L3.9", "Lavf", "Lavc"}
+
+// parseTag reads a tag of Xing, LAME or VBRI (LAME's "Mp3 Info Tag rev 1"; Fraunhofer's VBRI) from the first frame.
+func parseTag(b []byte, f frame) tag {
+	if at := headerSize + 32; len(b) > at+18 && string(b[at:at+4]) == "VBRI" {
+		return tag{found: true, frames: int(binary.BigEndian.Uint32(b[at+14:]))}
+	}
+	b = b[headerSize+f.main-f.side:] // as if there were no checksum before the side information
+	if len(b) < 8 || string(b[:4]) != "Xing" && string(b[:4]) != "Info" {
+		return tag{}
+	}
+	t := tag{found: true}
+	flags := b[7]
+	b = b[8:]
+	for i, n := range []int{4, 4, 100, 4} { // frames, bytes, table of contents, quality
+		if flags>>i&1 == 0 {
+			continue
+		}
+		if len(b) < n {
+			return t
+		}
+		if i == 0 {
+			t.frames = int(binary.BigEndian.Uint32(b))
+		}
+		b = b[n:]
+	}
+	if len(b) < 24 || !slices.Contains(encoders, string(b[:4])) {
+		return t
+	}
+	t.gapless = true
+	t.delay = int(b[21])<<4 | int(b[22])>>4
+	t.padding = int(b[22]&15)<<8 | int(b[23])
+	return t
+}

@@ -1,0 +1,112 @@
+// Package ogg reads the packets of an Ogg file (RFC 3533) that holds one stream.
+//
+// Files may come from untrusted sources: pages are checked by their checksums and numbers, every loop ends at the end of
+// the file, and the longest packet is limited. Files with several streams, side by side or one after another, are
+// refused.
+//
+//	s, err := ogg.Open(f, size)
+//	...
+//	p := s.Packets()
+//	for {
+//		packet, err := p.Next()
+//		...
+//	}
+package ogg
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+)
+
+// ErrUnsupported is wrapped by errors about files that are intact but not supported.
+var ErrUnsupported = errors.New("not a supported kind of Ogg")
+
+// Stream is the stream of a file. It is safe for concurrent use.
+type Stream struct {
+	// First is the first packet, which names the codec.
+	First []byte
+	// End is the granule position of the last page: the end of the stream in units of the codec.
+	End int64
+
+	r      io.ReaderAt
+	size   int64
+	serial uint32
+	limit  int // bytes of a packet
+}
+
+// Open reads the first and the last pages of a file of size bytes. The error does not name the file.
+func Open(r io.ReaderAt, size int64) (*Stream, error) {
+	s := &Stream{r: r, size: size, limit: maxPacket}
+	var p page
+	if err := p.read(r, size, 0); err != nil {
+		return nil, err
+	}
+	if p.flags&first == 0 {
+		return nil, errors.New("damaged: the first page does not begin a stream")
+	}
+	s.serial = p.serial
+	if len(p.packets) == 0 {
+		return nil, fmt.Errorf("%w: its first packet is longer than a page", ErrUnsupported)
+	}
+	s.First = bytes.Clone(p.packets[0])
+	if second := p.end(); second < size {
+		if err := p.header(r, size, second); err != nil {
+			return nil, err
+		}
+		if p.flags&first != 0 {
+			return nil, fmt.Errorf("%w: several streams side by side, such as a film", ErrUnsupported)
+		}
+	}
+	return s, s.findEnd()
+}
+
+// tail is how many bytes at the end of a file are searched for its last page: the second number holds two pages of the
+// largest size.
+var tail = [...]int64{8 << 10, 2 * maxPage}
+
+// findEnd sets End. The last page must end the stream: otherwise the rest of the file is missing.
+func (s *Stream) findEnd() error {
+	var err error
+	for _, n := range tail {
+		n = min(n, s.size)
+		b := make([]byte, n)
+		if got, rerr := s.r.ReadAt(b, s.size-n); got < len(b) {
+			return fmt.Errorf("%d of the last %d bytes could be read: %w", got, n, rerr)
+		}
+		if err = s.searchEnd(b, s.size-n); err == nil {
+			return nil
+		}
+	}
+	return err
+}
+
+// searchEnd looks for the last pages in b, the end of the file from an offset on.
+func (s *Stream) searchEnd(b []byte, offset int64) error {
+	found := false
+	for i := len(b) - minPage; i >= 0; i-- {
+		if string(b[i:i+4]) != capture {
+			continue
+		}
+		var p page
+		if err := p.parse(b[i:], offset+int64(i)); err != nil {
+			continue // a part of a packet, or the start of a page of which the rest is missing
+		}
+		switch {
+		case p.serial != s.serial:
+			return fmt.Errorf("%w: several streams one after another", ErrUnsupported)
+		case !found && p.flags&last == 0:
+			return fmt.Errorf("truncated: the last whole page, at byte %d, is not the end of the stream", p.offset)
+		}
+		found = true
+		if p.granule >= 0 {
+			s.End = p.granule
+			return nil
+		}
+	}
+	return fmt.Errorf("truncated or damaged: no page ends the stream in the last %d bytes", len(b))
+}
+
+// Bytes returns the size of the file.
+func (s *Stream) Bytes() int64 { return s.size }

@@ -1,0 +1,135 @@
+package ogg
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"io"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// build returns a page that holds packets. One that does not end on it is given without its last bytes: open.
+func build(flags byte, granule int64, serial, number uint32, open bool, packets ...string) []byte {
+	var lacing, body []byte
+	for i, p := range packets {
+		body = append(body, p...)
+		lacing = append(lacing, bytes.Repeat([]byte{255}, len(p)/255)...)
+		if !open || i < len(packets)-1 {
+			lacing = append(lacing, byte(len(p)%255))
+		}
+	}
+	le := binary.LittleEndian
+	b := append([]byte("OggS\x00"), flags)
+	b = le.AppendUint64(b, uint64(granule))
+	b = le.AppendUint32(b, serial)
+	b = le.AppendUint32(b, number)
+	b = append(b, 0, 0, 0, 0, byte(len(lacing)))
+	b = append(append(b, lacing...), body...)
+	le.PutUint32(b[22:], Checksum(b))
+	return b
+}
+
+var long = strings.Repeat("x", 510)
+
+// stream has six packets, one of them on three pages.
+var stream = [][]byte{
+	build(first, 0, 7, 0, false, "head"),
+	build(0, 10, 7, 1, false, "a", ""),
+	build(0, 20, 7, 2, true, "b", long),
+	build(continued, -1, 7, 3, true, long),
+	build(continued, 30, 7, 4, false, "y", "c"),
+	build(last, 40, 7, 5, false, "d"),
+}
+
+func open(pages ...[]byte) (*Stream, error) {
+	b := slices.Concat(pages...)
+	return Open(bytes.NewReader(b), int64(len(b)))
+}
+
+// packets reads those that are left.
+func packets(p *Packets) (out []string, err error) {
+	for {
+		b, err := p.Next()
+		if err == io.EOF {
+			return out, nil
+		}
+		if err != nil {
+			return out, err
+		}
+		out = append(out, string(b))
+	}
+}
+
+func TestPackets(t *testing.T) {
+	s, err := open(stream...)
+	if err != nil || string(s.First) != "head" || s.End != 40 {
+		t.Fatalf("%v, %+v", err, s)
+	}
+	joined := long + long + "y"
+	if got, err := packets(s.Packets()); err != nil || !slices.Equal(got, []string{"head", "a", "", "b", joined, "c", "d"}) {
+		t.Errorf("packets %.20q, %v", got, err)
+	}
+	for _, c := range []struct {
+		target, position int64
+		rest             []string
+	}{
+		{0, 0, []string{"head", "a", "", "b", joined, "c", "d"}},
+		{15, 10, []string{"", "b", joined, "c", "d"}},
+		{29, 20, []string{"b", joined, "c", "d"}},
+		{39, 30, []string{"c", "d"}},
+	} {
+		p := s.Packets()
+		position, ok, err := p.SeekTo(0, c.target)
+		got, rerr := packets(p)
+		if err != nil || rerr != nil || ok != (c.position > 0) || position != c.position || !slices.Equal(got, c.rest) {
+			t.Errorf("seek to %d: at %d (%v), packets %.20q; %v, %v", c.target, position, ok, got, err, rerr)
+		}
+	}
+}
+
+func TestRefuses(t *testing.T) {
+	change := func(at int, b []byte) [][]byte {
+		out := slices.Clone(stream)
+		out[at] = b
+		return out
+	}
+	damaged := bytes.Clone(stream[2])
+	damaged[len(damaged)-1]++
+	for name, c := range map[string]struct {
+		pages       [][]byte
+		want        string
+		unsupported bool
+	}{
+		"not the first page": {stream[1:], "the first page does not begin a stream", false},
+		"no end":             {stream[:5], "truncated: the last whole page, at byte ", false},
+		"side by side":       {change(1, build(first, 0, 8, 0, false, "other")), "several streams side by side", true},
+		"one after another":  {append(slices.Clone(stream), build(first|last, 5, 9, 0, false, "next")), "several streams one after another", true},
+		"another stream":     {change(2, build(0, 20, 8, 2, false, "b")), "page at byte 62: not a supported kind of Ogg: several streams", true},
+		"a page is missing":  {slices.Delete(slices.Clone(stream), 1, 2), "damaged: it is number 2, expected 1", false},
+		"a checksum":         {change(2, damaged), "page at byte 62: damaged: its checksum is wrong", false},
+		"a part is missing":  {change(3, build(0, -1, 7, 3, false, "c")), "does not go on with the packet before", false},
+		"garbage":            {change(2, []byte(strings.Repeat("?", 40))), "damaged: no page begins at byte 62", false},
+	} {
+		s, err := open(c.pages...)
+		if err == nil {
+			_, err = packets(s.Packets())
+		}
+		if err == nil || !strings.Contains(err.Error(), c.want) || errors.Is(err, ErrUnsupported) != c.unsupported {
+			t.Errorf("%s: %v, want %q", name, err, c.want)
+		}
+	}
+}
+
+// TestLongPacket: a packet without an end does not take all memory.
+func TestLongPacket(t *testing.T) {
+	s, err := open(stream...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.limit = 1000
+	if _, err := packets(s.Packets()); err == nil || !strings.Contains(err.Error(), "a packet of more than 1000 bytes") {
+		t.Errorf("error %v", err)
+	}
+}
