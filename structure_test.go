@@ -34,7 +34,7 @@ var (
 var rules = []rule{
 	{folder: "", own: nil}, // a package in a folder without a rule may import nothing of ours
 	{folder: "cmd", own: []string{"cmd/internal/cli"}, others: []string{"github.com/spf13/cobra/doc"}},
-	{folder: "cmd/internal/cli", own: []string{"host", "host/bench", "host/catalog", "host/config", "host/console", "host/doctor", "host/evaluate", "host/exit", "host/inspect", "host/plugintest", "host/probe", "host/validate", "ortgraphs", "shared/hint", "shared/manifest"}, others: []string{"github.com/spf13/cobra", "github.com/spf13/pflag", "golang.org/x/term"}},
+	{folder: "cmd/internal/cli", own: []string{"host", "host/bench", "host/catalog", "host/config", "host/console", "host/doctor", "host/evaluate", "host/exit", "host/inspect", "host/plugintest", "host/plugintry", "host/probe", "host/validate", "ortgraphs", "shared/hint", "shared/manifest"}, others: []string{"github.com/spf13/cobra", "github.com/spf13/pflag", "golang.org/x/term"}},
 	{folder: "host", own: []string{"host...", "ortgraphs", "ortgraphs/lint", "ortgraphs/ort", "ortgraphs/safetensors", "gpu", "gpu/cuda", "gpu/nvml", "shared..."}, others: []string{"golang.org/x/sync/"}},
 	{folder: "host/batch", own: []string{"gpu", "host/catalog", "host/checkpoint", "host/dataset", "host/pipeline", "host/report", "host/supervise", "host/train", "host/world", "ortgraphs", "shared..."}, noCgo: true},
 	{folder: "host/bench", own: []string{"gpu", "gpu/nvml", "host", "host/batch", "host/config", "host/console", "host/exit", "host/place", "host/report", "host/train", "ortgraphs", "shared/manifest"}, noCgo: true},
@@ -54,6 +54,7 @@ var rules = []rule{
 	{folder: "host/memory", own: []string{"gpu", "host/catalog", "host/exit", "host/report", "host/train", "ortgraphs", "ortgraphs/ort", "shared/hint", "shared/manifest"}, noCgo: true},
 	{folder: "host/pipeline", own: nil, noCgo: true},
 	{folder: "host/plugintest", own: []string{"host/batch", "host/catalog", "host/config", "host/exit", "host/pipeline", "host/report", "host/supervise", "ortgraphs", "ortgraphs/ort", "shared..."}, others: []string{"golang.org/x/sys/"}, noCgo: true},
+	{folder: "host/plugintry", own: []string{"host/batch", "host/catalog", "host/config", "host/dataset", "host/exit", "host/pipeline", "host/report", "host/supervise", "ortgraphs", "ortgraphs/ort", "shared..."}, noCgo: true},
 	{folder: "host/probe", own: []string{"gpu", "gpu/cuda", "gpu/library", "gpu/nvml", "ortgraphs/ort", "shared/hint", "shared/ring"}, noCgo: true},
 	{folder: "host/evaluate", own: []string{"gpu/nvml", "host/batch", "host/config", "host/console", "host/event", "host/exit", "host/loop", "host/machine", "host/pipeline", "host/plan", "host/record", "host/report", "host/session", "host/train", "shared/hint"}, others: []string{"golang.org/x/sync/"}, noCgo: true},
 	{folder: "host/event", noCgo: true},

@@ -21,7 +21,7 @@ func tensorName(port string) string { return "tensor_" + port }
 const padding = -2.5
 
 // seconds are the lengths of the buckets.
-var seconds = []float64{0.5, 2}
+var seconds = []float64{0.25, 1}
 
 // other is the size of an axis that the bundle knows nothing about, by bucket.
 var other = []int{33, 128}

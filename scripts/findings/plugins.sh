@@ -75,3 +75,14 @@ plugins-test() {
   refused 4 xtts-host plugins test silent
   says '✗ starts and accepts its configuration'
 }
+
+# plugins-try: a command writes what a stage makes of a clip, as a sound or a picture, and says which of both it can be
+plugins-try() {
+  clips data 1 1
+  try() { xtts-host plugins try "$1" --plugins "$TREE/plugins" --clip data/wavs/*.wav --out "$2"; }
+  try waveaug heard.wav
+  try specaugment seen.png
+  [ "$(head -c 4 heard.wav)" = RIFF ] && [ "$(head -c 4 seen.png | tail -c 3)" = PNG ]
+  refused 2 try specaugment heard.wav
+  says 'writes no waveform but mel_spectrograms'
+}

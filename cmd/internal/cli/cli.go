@@ -68,7 +68,7 @@ func New() *cobra.Command {
 		newDoctor(),
 		newBench(),
 		group("graph", "Commands for graph bundles", newInspect(), newLint()),
-		group("plugins", "Commands for plugins", newList(), newTest()),
+		group("plugins", "Commands for plugins", newList(), newTest(), newTry()),
 		newVersion(),
 		newCompletion(),
 		newProbe(),

@@ -152,7 +152,7 @@ func (e *entry) GRPCClient(context.Context, *plugin.GRPCBroker, *grpc.ClientConn
 func (s *server) Configure(ctx context.Context, req *stagepb.ConfigureRequest) (*stagepb.ConfigureResponse, error) {
 	for _, l := range req.Layouts {
 		at := slices.IndexFunc(l.Tensors, func(t *stagepb.Tensor) bool { return t.Name == "text_sequences" || t.Name == "bystander" })
-		s.text = append(s.text, l.Tensors[at].Offset)
+		s.text = append(s.text, l.Tensors[max(at, 0)].Offset)
 	}
 	return s.Server.Configure(ctx, req)
 }

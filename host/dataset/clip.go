@@ -1,0 +1,29 @@
+package dataset
+
+import (
+	"errors"
+	"path/filepath"
+	"strings"
+
+	"github.com/xtts-host/xtts-host/host/dataset/internal/audio"
+	"github.com/xtts-host/xtts-host/host/dataset/internal/resample"
+)
+
+// OpenClip reads the header of one audio file that is in no list. The clip's id is the file's name without its ending.
+func OpenClip(path string, sampleRate int) (*Row, error) {
+	f, err := audio.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	if f.Frames == 0 {
+		return nil, errors.New("the audio has no samples")
+	}
+	if err := checkRate(f.SampleRate, sampleRate); err != nil {
+		return nil, err
+	}
+	return &Row{
+		ID: strings.TrimSuffix(filepath.Base(path), filepath.Ext(path)), Path: path, Frames: f.Frames, FileRate: f.SampleRate, FileChannels: f.Channels,
+		Samples: resample.Len(f.Frames, f.SampleRate, sampleRate),
+	}, nil
+}
