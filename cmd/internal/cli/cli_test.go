@@ -96,11 +96,16 @@ func TestCommandsPage(t *testing.T) {
 	var page strings.Builder
 	page.WriteString("# Commands\n\n" +
 		"The help of every command. This page is generated: `go test ./cmd/internal/cli -update` regenerates it.\n")
+	var sections strings.Builder
+	page.WriteString("\n| command | |\n|---|---|\n")
 	for _, cmd := range all(New()) {
 		if !cmd.HasParent() || !cmd.HasAvailableSubCommands() && cmd.Name() != "train" { // which has the help of the program
-			fmt.Fprintf(&page, "\n## %s\n\n```text\n%s```\n", cmd.CommandPath(), Help(cmd))
+			title := cmd.CommandPath()
+			fmt.Fprintf(&page, "| [%s](#%s) | %s |\n", title, strings.ReplaceAll(title, " ", "-"), cmd.Short)
+			fmt.Fprintf(&sections, "\n## %s\n\n```text\n%s```\n", title, Help(cmd))
 		}
 	}
+	page.WriteString(sections.String())
 	if *update {
 		if err := os.WriteFile(golden, []byte(page.String()), 0o666); err != nil {
 			t.Fatal(err)
