@@ -46,7 +46,7 @@ func TestTemplate(t *testing.T) {
 		}
 		return file
 	}
-	flags := []string{"--plugins", folder, "--max-steps", "16"}
+	flags := []string{"--plugins", folder, "--max-steps", "8"}
 	plain := strings.Join(losses(t, mustTrain(t, flags...)), "\n")
 
 	killed := 0
