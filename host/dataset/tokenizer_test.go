@@ -8,7 +8,11 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"unicode/utf8"
 )
+
+// embedded is the tokenizer of the embedded bundles.
+const embedded = "../../ortgraphs/builtin/myxtts-nano/tokenizer.json"
 
 // testdata/make_tokenizers.py writes the tokenizers and the ids that the Hugging Face library returns.
 func TestTokenizerParity(t *testing.T) {
@@ -23,9 +27,12 @@ func TestTokenizerParity(t *testing.T) {
 	if err := json.Unmarshal(data, &tables); err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range []string{"characters", "whitespace", "metaspace", "persian"} {
+	for name, file := range map[string]string{
+		"characters": "testdata/characters.json", "whitespace": "testdata/whitespace.json", "metaspace": "testdata/metaspace.json",
+		"persian": "testdata/persian.json", "embedded": embedded,
+	} {
 		t.Run(name, func(t *testing.T) {
-			tok, err := LoadTokenizer("testdata/" + name + ".json")
+			tok, err := LoadTokenizer(file)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -38,6 +45,34 @@ func TestTokenizerParity(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// The embedded tokenizer has the letters of common scripts, and loses none of any other.
+func TestEmbeddedTokenizer(t *testing.T) {
+	tok, err := LoadTokenizer(embedded)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct{ text, unknown string }{
+		{"می\u200cروم به کتاب\u200cخانه، ۱۲ بار!", ""},
+		{"علي كتاب ١٢؟", ""},
+		{"Съешь ещё Ґанок", ""},
+		{"Ξεσκεπάζω", ""},
+		{"Où ça? «Là»…", ""},
+		{"日 ž", "日ž"},
+	} {
+		ids, unknown := tok.Encode(c.text)
+		if string(unknown) != c.unknown {
+			t.Errorf("%q: %q have no token of their own, want %q", c.text, string(unknown), c.unknown)
+		}
+		want := utf8.RuneCountInString(c.text) - utf8.RuneCountInString(c.unknown) + len(c.unknown)
+		if len(ids) != want {
+			t.Errorf("%q: %d tokens, want %d", c.text, len(ids), want)
+		}
+		if slices.Contains(ids, tok.unknown) {
+			t.Errorf("%q: %v has the unknown token", c.text, ids)
+		}
 	}
 }
 

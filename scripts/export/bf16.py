@@ -41,7 +41,7 @@ def lower(graph: torch.fx.GraphModule, parameters: dict[str, str], gradients: di
                 graph.graph.erase_node(cast)
                 _retype(source, node)
     if not lowered:
-        raise Refusal("no parameter is used by matrix products alone, so that none would be bf16", "leave bf16 out of --precision")
+        raise Refusal("no parameter is used by matrix products alone, so no parameter would be bf16", "leave bf16 out of --precision")
     [returned] = graph.graph.find_nodes(op="output")
     results = list(returned.args[0])
     for i, node in enumerate(results):

@@ -72,7 +72,7 @@ def _inspect(place: Path, options: argparse.Namespace) -> None:
     """Has the host read the bundle as a run would, in the place where its files are until they are accepted."""
     host = options.host or (HOST if HOST.exists() else shutil.which("xtts-host"))
     if host is None:
-        print("not checked by xtts-host, which is not built here: make build")
+        print("bundle not checked: bin/xtts-host is missing (make build)")
         return
     with phase("xtts-host graph inspect"):
         checked = subprocess.run([host, "graph", "inspect", place], capture_output=True, text=True)

@@ -116,6 +116,11 @@ class TextEncoder(nn.Module):
         self.blocks = nn.ModuleList(Block(sizes, cross=False) for _ in range(sizes.text_layers))
         self.norm = nn.LayerNorm(sizes.width)
 
+    def add_tokens(self, n: int) -> None:
+        """Adds rows to the table, which change no other weight."""
+        weight = self.embedding.weight.detach()
+        self.embedding = nn.Embedding.from_pretrained(torch.cat([weight, torch.randn(n, weight.shape[1])]), freeze=False)
+
     def forward(self, text: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
         weight = self.embedding.weight
         inside = valid(lengths, text.shape[1]).to(weight.dtype)

@@ -74,7 +74,7 @@ def from_torch(model: Path, bundle: Path, out: Path) -> Path:
     """Writes a state_dict, or all that to_torch wrote, for xtts-host into a new folder; returns what to give to it.
 
     out/params.safetensors is for --init. A file with `optimizer` and `state` gives out/checkpoints/step-NNNNNN too, and
-    config.yaml when it has that: --resume out goes on with it. Refused, with a hint, if names, shapes or types differ
+    config.yaml when it has that, so that --resume out continues the run. Refused, with a hint, if names, shapes or types differ
     from the bundle's; then nothing is written.
     """
     saved = _load(model)
@@ -281,7 +281,7 @@ def _counted(saved: dict, kind: str, steps: set[float]) -> str:
     elif steps and steps != {torch.tensor(float(updates)).item()}:  # AdamW counts in f32
         updates = int(max(steps))
     if not 0 <= updates <= step:
-        raise Refused(f"the optimizer made {updates} updates, but `step` is {step}", "count in the file's `step` the steps that PyTorch made")
+        raise Refused(f"the optimizer made {updates} updates, but `step` is {step}", "set `step` to the total number of steps")
     if (step, updates) == (state["step"], state["optimizer_step"]):
         return text
     return json.dumps({**state, "step": step, "optimizer_step": updates}, ensure_ascii=False, indent=2) + "\n"
@@ -294,9 +294,9 @@ def _to_torch(arguments: argparse.Namespace) -> str:
 
 def _from_torch(arguments: argparse.Namespace) -> str:
     path = from_torch(arguments.model, arguments.bundle, arguments.out)
-    lines = [f"wrote {path}", f"begin a run with it: xtts-host --init {arguments.out}"]
+    lines = [f"wrote {path}", f"start a run with it: xtts-host --init {arguments.out}"]
     if path.is_dir():
-        lines.append(f"go on with its run:   xtts-host --resume {arguments.out}")
+        lines.append(f"continue its run:     xtts-host --resume {arguments.out}")
     return "\n".join(lines)
 
 

@@ -5,11 +5,13 @@ pip install tokenizers==0.23.3 && python host/dataset/testdata/make_tokenizers.p
 
 import json
 import random
+import unicodedata
 from pathlib import Path
 
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, trainers
 
 FOLDER = Path(__file__).parent
+EMBEDDED = FOLDER.parents[2] / "ortgraphs/builtin/myxtts-nano/tokenizer.json"
 
 CORPUS = [
     "the quick brown fox jumps over the lazy dog", "a small fox crossed the garden", "they were there, weren't they?",
@@ -35,6 +37,14 @@ PERSIAN = [
 PERSIAN_PIECES = [
     *" ".join(PERSIAN).split(), " ", " ", "\u200c", "ي", "ى", "ك", "ی", "ک", "۱۲", "١٢", "12", "آ", "ا\u0653", "ه\u0654", "\u064e", "\u0640",
     "؟", "«", "»", "café", "e\u0301", "日", "🙂", "<0xD9>", "<0x20>", "[UNK]", "\u200d", "\u200f", "ﻻ", "\u00a0",
+]
+
+# One text in each of many scripts, with marks, joiners and characters beyond the first plane.
+SCRIPTS = [
+    "Съешь ещё этих мягких французских булок", "Ґанок, їжак, Європа", "Ξεσκεπάζω τὴν ψυχοφθόρα βδελυγμία ΣΑΣ", "נוסח עם נִקּוּד",
+    "أَهْلًا وَسَهْلًا ١٢٣", "یہ اردو ہے، ٹھیک؟", "هەولێر", "हिन्दी में क्षमा", "ภาษาไทย", "中文，日本語", "한국어", "Tiếng Việt", "Zażółć gęślą jaźń", "İstanbul ığdır",
+    "ქართული", "ᲥᲐᲠᲗᲣᲚᲘ", "አማርኛ", "ꮳꮃꭹ", "𞤀𞤣𞤤𞤢𞤥", "👨\u200d👩\u200d👧🏽", "a\u0301\u0323\u0308", "\u0301", "½ ² Ⅷ ﬁ ẞ ǅ", "<0x41> [UNK] [PAD]", "▁a ▁ b",
+    "\U0010ffff\ufffd\u2028\u00a0x",
 ]
 
 # Random texts are made of these: added tokens and parts of them, letters that normalization changes, kinds of space.
@@ -77,6 +87,17 @@ def random_texts(pieces: list[str], n: int) -> list[str]:
     return ["".join(random.choice(pieces) for _ in range(random.randint(1, 14))) for _ in range(n)]
 
 
+def prepared(text: str) -> str:
+    """What the host makes of a text before it is tokenized (docs/data.md): scripts/speak/text.py is tested with these, too."""
+    return unicodedata.normalize("NFC", "".join(c for c in text if unicodedata.category(c) != "Cc")).strip()
+
+
+def any_texts(n: int) -> list[str]:
+    """Texts of random characters of Unicode 14: newer ones have no lower case in some programs."""
+    assigned = [c for c in map(chr, range(0x110000)) if unicodedata.category(c) not in ("Cc", "Cs", "Cn") and c != "\ufeff"]
+    return random_texts([*PERSIAN_PIECES, *random.choices(assigned, k=500)], n)
+
+
 def main() -> None:
     random.seed(1)
     texts = SENTENCES + random_texts(PIECES, 300)
@@ -92,13 +113,17 @@ def main() -> None:
         "persian": persian(),
     }
     tables = []
+
+    def table(name: str, file: Path, texts: list[str]) -> None:
+        tokenizer = Tokenizer.from_file(str(file))
+        cases = [json.dumps({"text": s, "ids": tokenizer.encode(s).ids}, separators=(",", ":")) for s in texts]
+        tables.append(json.dumps(name) + ": [\n" + ",\n".join(cases) + "\n]")
+
     for name, tokenizer in tokenizers.items():
         file = FOLDER / f"{name}.json"
         tokenizer.save(str(file))
-        tokenizer = Tokenizer.from_file(str(file))
-        cases = [json.dumps({"text": s, "ids": tokenizer.encode(s).ids}, separators=(",", ":"))
-                 for s in (persian_texts if name == "persian" else texts)]
-        tables.append(json.dumps(name) + ": [\n" + ",\n".join(cases) + "\n]")
+        table(name, file, persian_texts if name == "persian" else texts)
+    table("embedded", EMBEDDED, [prepared(s) for s in SCRIPTS + SENTENCES + PERSIAN + any_texts(150)])
     (FOLDER / "tokenizer_parity.json").write_text("{\n" + ",\n".join(tables) + "\n}\n", encoding="utf-8")
 
 

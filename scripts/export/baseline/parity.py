@@ -7,7 +7,6 @@ from safetensors.numpy import save as safetensors
 
 from ..bundle import dump, weights
 from ..module import Export, Step
-from ..tokenizer import VOCABULARY
 from . import reference
 from .counter import ROWS, Batch, concatenate
 
@@ -22,9 +21,8 @@ OPTIMIZERS = {
     "adamw": {"name": "adamw", "lr": 0.001, "betas": [0.9, 0.999], "eps": 1e-8, "weight_decay": 0.01, "grad_clip": 1.0},
     "sgd": {"name": "sgd", "lr": 0.02, "momentum": 0.9, "weight_decay": 0.01, "grad_clip": 0.5},
 }
-# The lowest value and the number of values of each integer input. The first two tokens are padding and unknown. Speakers and
-# languages go beyond both ends of what a table holds.
-INTEGERS = {"text_sequences": (2, len(VOCABULARY) - 2), "speaker_ids": (-1, 10), "language_ids": (-1, 6)}
+# The first two tokens are padding and unknown.
+SPECIAL_TOKENS = 2
 FLOAT_SCALE = 2
 # A shape that is no bucket's.
 ODD = {"T_text": 11, "T_mel": 29, "T_ref_mel": 20}
@@ -41,7 +39,8 @@ def recipes(export: Export) -> list[dict]:
         elif i.dtype == "f32":
             fill = {"fill": "floats", "scale": FLOAT_SCALE}
         else:
-            low, count = INTEGERS[name]
+            # Speakers and languages go beyond both ends of the table.
+            low, count = (SPECIAL_TOKENS, i.below - SPECIAL_TOKENS) if name == "text_sequences" else (-1, i.below + 2)
             fill = {"fill": "integers", "low": low, "count": count}
         out.append({"name": name, "shape": list(i.shape), **fill})
     return out
