@@ -1,4 +1,5 @@
-"""python -m speak.test_speak RUN: compares NumPy's model with the host's last evaluation of a run of myxtts-nano.
+"""python -m speak.test_speak RUN: compares NumPy's model with the host's last evaluation of a run of myxtts-nano, and its
+tokenizer with the Hugging Face library.
 
 The run has LJSpeech data with a metadata_eval.csv of 16-bit WAV files. So this test covers recordings, features, tokenizer,
 references, weights and model at once.
@@ -76,6 +77,13 @@ def copy_error(run: Path) -> float:
     return float(np.abs(mel - again)[4:-4].mean())
 
 
+def wrong_texts() -> list[str]:
+    """Texts for which the embedded tokenizer gives other ids than the Hugging Face library."""
+    tokenizer = Tokenizer(files.BUILTIN / "myxtts-nano/tokenizer.json")
+    golden = json.loads((files.BUILTIN.parents[1] / "host/dataset/testdata/tokenizer_parity.json").read_text(encoding="utf-8"))
+    return [case["text"] for case in golden["embedded"] if tokenizer.encode(case["text"]) != case["ids"]]
+
+
 def main() -> None:
     run = Path(sys.argv[1])
     host = json.loads((run / "eval.jsonl").read_text().splitlines()[-1])
@@ -86,6 +94,8 @@ def main() -> None:
     print(f"mel_loss: the host {host['mel_loss']:.6f}, NumPy {ours:.6f}")
     if not abs(ours - host["mel_loss"]) <= TOLERANCE * host["mel_loss"]:
         sys.exit("error: scripts/speak/model.py is not the model of scripts/export/model.py, or reads other inputs")
+    if wrong := wrong_texts():
+        sys.exit(f"error: scripts/speak/text.py gives other ids than the Hugging Face library for {len(wrong)} texts, such as {wrong[0]!r}")
     error = step_error(run)
     print(f"frame by frame: predictions differ by at most {error:.1e}")
     if not error < 1e-4:

@@ -1,10 +1,13 @@
-"""Text to ids, for tokenizers of single characters such as that of myxtts-nano."""
+"""Text to ids as the host makes them (docs/data.md), for tokenizers of single characters and bytes such as that of myxtts-nano."""
 
 import json
 import unicodedata
 from pathlib import Path
 
 from .files import Refused
+
+# These are between words; other control characters are removed.
+SPACES = "\t\n\v\f\r\u0085"
 
 
 class Tokenizer:
@@ -18,9 +21,11 @@ class Tokenizer:
         self.ids, self.unknown, self.bytes = model["vocab"], model["unk_token"], model["byte_fallback"]
 
     def encode(self, text: str) -> list[int]:
-        text = unicodedata.normalize("NFC", text).strip()
-        text = (text.lower() if self.lower else text).replace(" ", self.space)
-        return [i for character in text for i in self._character(character)]
+        text = prepared(text)
+        if self.lower:
+            # Not text.lower(): it makes a final sigma of the last one of a word.
+            text = "".join(character.lower() for character in text)
+        return [i for character in text.replace(" ", self.space) for i in self._character(character)]
 
     def _character(self, character: str) -> list[int]:
         if character in self.ids:
@@ -28,3 +33,9 @@ class Tokenizer:
         if self.bytes:
             return [self.ids[f"<0x{b:02X}>"] for b in character.encode()]
         return [self.ids[self.unknown]]
+
+
+def prepared(text: str) -> str:
+    """The text without control characters, composed."""
+    text = "".join(" " if c in SPACES else c for c in text if c in SPACES or unicodedata.category(c) != "Cc" and c != "\ufeff")
+    return unicodedata.normalize("NFC", text).strip()
