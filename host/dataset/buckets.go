@@ -81,7 +81,7 @@ func Extend(buckets []manifest.Bucket, rows []Row, cfg BucketConfig) []manifest.
 
 // histogram counts rows by length. Its slices have one element for each length, ascending.
 type histogram struct {
-	samples []int // whole hops, rounded up
+	samples []int // of the longest of the rows with equally many whole hops
 	frames  []int // of a row of that length
 	rows    []int // of at most that length
 	tokens  []int // of the longest text
@@ -92,14 +92,15 @@ func newHistogram(rows []Row, cfg BucketConfig) *histogram {
 	longest := b.Dynamic[manifest.SymbolWav]
 	unit := b.Features.HopLength
 	unit *= (longest/unit)/mostLengths + 1
-	count, tokens := make([]int, longest/unit+2), make([]int, longest/unit+2)
+	count, most, tokens := make([]int, longest/unit+1), make([]int, longest/unit+1), make([]int, longest/unit+1)
 	for i := range rows {
 		samples := grown(rows[i].Samples, cfg.MaxGrowth)
 		if misfit(b.Dynamic, rows[i].Tokens, samples) != "" {
 			continue
 		}
-		n := (samples + unit - 1) / unit
+		n := samples / unit
 		count[n]++
+		most[n] = max(most[n], samples)
 		tokens[n] = max(tokens[n], rows[i].Tokens)
 	}
 	l, total := &histogram{}, 0
@@ -108,9 +109,8 @@ func newHistogram(rows []Row, cfg BucketConfig) *histogram {
 			continue
 		}
 		total += rows
-		samples := min(max(n, 1)*unit, longest)
-		l.samples = append(l.samples, samples)
-		l.frames = append(l.frames, b.Features.Frames(samples))
+		l.samples = append(l.samples, most[n])
+		l.frames = append(l.frames, b.Features.Frames(most[n]))
 		l.rows = append(l.rows, total)
 		l.tokens = append(l.tokens, tokens[n])
 	}

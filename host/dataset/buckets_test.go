@@ -50,8 +50,9 @@ func TestBuckets(t *testing.T) {
 		{"not more than help", ofHops(5, 5, 9), BucketConfig{Count: 8}, []int{5, 9}, []int{50, 90}},
 		{"one batch holds all", ofHops(5, 6, 7, 8), BucketConfig{BatchSize: 4}, []int{8}, []int{80}},
 		{"too long is ignored", ofHops(5, 41, 51), BucketConfig{}, []int{5}, []int{50}},
-		{"growth", ofHops(5, 5, 35), BucketConfig{MaxGrowth: 1.5}, []int{5}, []int{80}},
+		{"growth", ofHops(5, 5, 35), BucketConfig{MaxGrowth: 1.5}, []int{5}, []int{75}},
 		{"given", ofHops(5, 8, 30), BucketConfig{Samples: []int{100, 200, 400}}, []int{8, 8, 30}, []int{100, 200, 400}},
+		{"as many frames", []Row{{Samples: 51}, {Samples: 58}, {Samples: 60}}, BucketConfig{Count: 2}, []int{1, 1}, []int{58, 60}},
 		{"nothing", ofHops(41), BucketConfig{}, nil, nil},
 	} {
 		tt.cfg.Bundle, tt.cfg.BatchSize = dynamic(), max(1, tt.cfg.BatchSize)

@@ -20,7 +20,7 @@ recorded-buckets() {
   clips data 12 1
   clips more 4 6
   train --train-data data --max-steps 2 --run-dir run
-  grep -q '"buckets": *"auto=22272/' run/checkpoints/step-000002/state.json
+  grep -q '"buckets": *"auto=22050/' run/checkpoints/step-000002/state.json
   train --resume run --max-steps 3
   refused 2 train --resume run --buckets bundle --max-steps 4
   says buckets
