@@ -64,7 +64,7 @@ func (s *Set) readFile(path string) error {
 	}
 	doc, err := manifest.Decode(path, s.Schema(), data)
 	if err != nil {
-		return err
+		return hint.Errorf("docs/config.schema.json has every key and its type", "%w", err)
 	}
 	var file struct{ Pipeline []manifest.StageInstance }
 	if err := json.Unmarshal(data, &file); err != nil {

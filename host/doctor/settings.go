@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io/fs"
+	"strings"
 
 	"github.com/xtts-host/xtts-host/host/config"
 	"github.com/xtts-host/xtts-host/host/plan"
@@ -21,9 +22,9 @@ func (r *Report) settings(ctx context.Context, draft *plan.Draft, set *config.Se
 		case o.Passed():
 			r.add(OK, "", "%s: %s", o.Name, o.Detail)
 		case c.Name == preflight.Plugins && errors.Is(o.Fault, fs.ErrNotExist) && aboutMachine(set):
-			r.add(Note, o.Hint, "%s: %s", o.Name, o.Detail)
+			r.add(Note, o.Hint, "%s", fault(&o))
 		default:
-			r.add(Bad, o.Hint, "%s: %s", o.Name, o.Detail)
+			r.add(Bad, o.Hint, "%s", fault(&o))
 		}
 	}
 	if len(blame) > 0 {
@@ -32,6 +33,14 @@ func (r *Report) settings(ctx context.Context, draft *plan.Draft, set *config.Se
 	for _, line := range preflight.Warnings(draft) {
 		r.add(Note, "", "%s", line)
 	}
+}
+
+// fault describes a failed check. A message that begins with a flag, or with what was checked, needs no title.
+func fault(o *preflight.Outcome) string {
+	if strings.HasPrefix(o.Detail, "--") || strings.HasPrefix(o.Detail, o.Name) {
+		return o.Detail
+	}
+	return o.Name + ": " + o.Detail
 }
 
 // aboutMachine reports whether the command line has only flags of the machine and its GPUs. Then the machine is the question,

@@ -13,6 +13,7 @@ import (
 	"github.com/xtts-host/xtts-host/host/machine"
 	"github.com/xtts-host/xtts-host/host/pipeline"
 	"github.com/xtts-host/xtts-host/host/plan"
+	"github.com/xtts-host/xtts-host/host/report"
 	"github.com/xtts-host/xtts-host/host/session"
 	"github.com/xtts-host/xtts-host/host/trace"
 	"github.com/xtts-host/xtts-host/host/train"
@@ -134,5 +135,5 @@ func (l *Loop) warmUp(ctx context.Context) {
 	case <-l.cfg.Stop:
 	case <-ctx.Done():
 	}
-	bus.Publish(&event.Message{Text: fmt.Sprintf("training starting now: %d batches ready after %.2f s\n\n", l.Path.Pipeline.Finished(), time.Since(began).Seconds())})
+	bus.Publish(&event.Message{Text: fmt.Sprintf("training starting now: %s ready after %.2f s\n\n", report.Count(l.Path.Pipeline.Finished(), "batch"), time.Since(began).Seconds())})
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/xtts-host/xtts-host/gpu"
 	"github.com/xtts-host/xtts-host/host/batch"
+	"github.com/xtts-host/xtts-host/host/config"
 	"github.com/xtts-host/xtts-host/host/dataset"
 	"github.com/xtts-host/xtts-host/host/report"
 	"github.com/xtts-host/xtts-host/host/schedule"
@@ -117,14 +118,29 @@ func (p *Plan) Warnings() []string {
 	for i := range all.data {
 		all.data[i].advice = p.lengthAdvice()
 	}
-	return append(badSchedule(p.source().Total(), p.Schedule()), badChoices(all)...)
+	return append(append(idle(p.Config, p.Placement.Model.OnCPU()), badSchedule(p.source().Total(), p.Schedule())...), badChoices(all)...)
+}
+
+// idle returns a line for each setting that has no effect.
+func idle(c *config.Config, onCPU bool) (lines []string) {
+	say := func(format string, args ...any) { lines = append(lines, fmt.Sprintf(format, args...)) }
+	if onCPU && c.Precision == "tf32" {
+		say("--precision tf32 has no effect on the CPU, which computes in f32")
+	}
+	if onCPU && c.CUDAGraphs == "on" {
+		say("--cuda-graphs on has no effect on the CPU")
+	}
+	if onCPU && c.MemoryBaseline > 0 {
+		say("--memory-baseline %s has no effect on the CPU: the memory of GPUs is watched", &c.MemoryBaseline)
+	}
+	return lines
 }
 
 // badSchedule returns a line for each problem of the learning rate schedule in a run of so many steps.
 func badSchedule(steps int64, s schedule.Schedule) (lines []string) {
 	if s.WarmupSteps > 0 && steps <= s.WarmupSteps {
-		lines = append(lines, fmt.Sprintf("the warm-up of %d steps is as long as the run or longer (%d steps), so the learning rate ends at %.4g of %g: use fewer --warmup-steps, such as %d",
-			s.WarmupSteps, steps, s.LR(steps-1, 0), s.BaseLR, steps/10))
+		lines = append(lines, fmt.Sprintf("the warm-up of %d steps is as long as the run or longer (%s), so the learning rate ends at %.4g of %g: use fewer --warmup-steps, such as %d",
+			s.WarmupSteps, report.Count(steps, "step"), s.LR(steps-1, 0), s.BaseLR, steps/10))
 	}
 	if s.Name == schedule.Constant && s.MinLR > 0 {
 		lines = append(lines, fmt.Sprintf("--min-lr %g has no effect with --schedule constant", s.MinLR))

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/xtts-host/xtts-host/host/config"
 	"github.com/xtts-host/xtts-host/host/dataset"
 	"github.com/xtts-host/xtts-host/host/report"
 	"github.com/xtts-host/xtts-host/host/schedule"
@@ -110,5 +111,24 @@ func TestFewLongClips(t *testing.T) {
 	}
 	if used.Seconds = 98; len(badChoices(c)) != 1 {
 		t.Errorf("more than 1 %%: %q", badChoices(c))
+	}
+}
+
+// TestIdleSettings: a setting that a run ignores is a warning.
+func TestIdleSettings(t *testing.T) {
+	c := config.Config{Precision: "tf32", CUDAGraphs: "on", MemoryBaseline: 5 << 20}
+	for onCPU, want := range map[bool][]string{
+		true: {
+			"--precision tf32 has no effect on the CPU, which computes in f32", "--cuda-graphs on has no effect on the CPU",
+			"--memory-baseline 5MiB has no effect on the CPU: the memory of GPUs is watched",
+		},
+		false: nil,
+	} {
+		if got := idle(&c, onCPU); !slices.Equal(got, want) {
+			t.Errorf("on the CPU %v: %q", onCPU, got)
+		}
+	}
+	if got := idle(&config.Config{Precision: "auto", CUDAGraphs: "auto"}, true); got != nil {
+		t.Errorf("%q", got)
 	}
 }

@@ -49,7 +49,7 @@ type symptoms struct {
 	steps           int64
 	stall           float64
 	variation       float64
-	bucketVariation float64 // the largest within one bucket
+	bucketVariation float64 // the largest within one bucket; -1 if no bucket had two steps
 	bottleneck      string  // of the pipeline
 	queued          bool    // batches queue for it
 	plugin          string  // the plugin of the bottleneck; "" if it is no stage
@@ -71,8 +71,11 @@ func limits(s pipeline.Stats, setup Setup) symptoms {
 func diagnose(r *Report, s pipeline.Stats, setup Setup) symptoms {
 	out := limits(s, setup)
 	out.steps, out.stall, out.variation = r.StepMs.Steps, r.InputStallRatio, r.StepMs.Variation
+	out.bucketVariation = -1
 	for _, d := range r.StepMs.ByBucket {
-		out.bucketVariation = max(out.bucketVariation, d.Variation)
+		if d.Steps > 1 {
+			out.bucketVariation = max(out.bucketVariation, d.Variation)
+		}
 	}
 	return out
 }
@@ -95,7 +98,7 @@ func judge(s symptoms) Verdict {
 		s.advise(say)
 	}
 	switch {
-	case s.variation <= variationLimit:
+	case s.variation <= variationLimit, s.bucketVariation < 0:
 	case s.bucketVariation <= variationLimit:
 		say("Step time varies by %s because the buckets differ in length; within a bucket it is %s at most. --enable-static-shapes makes all steps equal, at the price of padding.",
 			percent(s.variation), percent(s.bucketVariation))

@@ -75,6 +75,7 @@ var situations = []situation{
 		"decode", []string{"--num-workers", "(now all cores)"}, ""},
 	{"buckets differ", symptoms{variation: 0.42, bucketVariation: 0.08}, "train", []string{"--batch-size", "--enable-static-shapes"}, "late"},
 	{"jitter while batches are ready", symptoms{variation: 0.42, bucketVariation: 0.31}, "train", []string{"--batch-size", jitter}, "late"},
+	{"each bucket once", symptoms{variation: 1.08, bucketVariation: -1}, "train", []string{"--batch-size"}, "varies"},
 	{"jitter of batches", symptoms{stall: 0.2, bottleneck: "decode", queued: true, variation: 0.42, bucketVariation: 0.31, setup: usual},
 		"decode", []string{"--num-workers", jitter + ": batches come late"}, ""},
 }
@@ -111,10 +112,14 @@ func TestJudgeKnowsNothingAfterOneStep(t *testing.T) {
 func TestDiagnose(t *testing.T) {
 	r := &Report{InputStallRatio: 0.5}
 	r.StepMs.Steps, r.StepMs.Variation = 100, 0.4
-	r.StepMs.ByBucket = map[int]Distribution{0: {Variation: 0.1}, 1: {Variation: 0.2}}
+	r.StepMs.ByBucket = map[int]Distribution{0: {Steps: 50, Variation: 0.1}, 1: {Steps: 49, Variation: 0.2}, 2: {Steps: 1}}
 	stats := pipeline.Stats{Phases: []pipeline.Phase{{Name: "decode", Busy: 10 * time.Second}, {Name: "target", Busy: 5 * time.Second, Queue: time.Second}}}
 	s := diagnose(r, stats, Setup{PluginOf: map[string]string{"target": "features"}})
 	if s.steps != 100 || s.stall != 0.5 || s.variation != 0.4 || s.bucketVariation != 0.2 || s.bottleneck != "target" || !s.queued || s.plugin != "features" {
+		t.Errorf("got %+v", s)
+	}
+	r.StepMs.ByBucket = map[int]Distribution{0: {Steps: 1}, 1: {Steps: 1}} // which says nothing about steps of one bucket
+	if s := diagnose(r, stats, Setup{}); s.bucketVariation != -1 {
 		t.Errorf("got %+v", s)
 	}
 	stats.Phases[1].Queue = 400 * time.Millisecond // less than a tenth of the work
