@@ -18,6 +18,7 @@ import (
 	"github.com/xtts-host/xtts-host/host/exit"
 	"github.com/xtts-host/xtts-host/host/loop"
 	"github.com/xtts-host/xtts-host/host/machine"
+	"github.com/xtts-host/xtts-host/host/memory"
 	"github.com/xtts-host/xtts-host/host/plan"
 	"github.com/xtts-host/xtts-host/host/report"
 	"github.com/xtts-host/xtts-host/host/runfolder"
@@ -79,7 +80,7 @@ func Train(ctx context.Context, set *config.Set, console console.Console, mode b
 	if err != nil {
 		return nil, exit.Refused(err)
 	}
-	s := session.New(p, mode, out.log.Logger)
+	s := session.New(p, mode, m.Watch, out.log.Logger)
 	defer func() {
 		if cerr := errors.Join(s.Close(), m.Close()); err == nil {
 			err = cerr
@@ -140,7 +141,7 @@ func open(ctx context.Context, m *machine.Machine, s *session.Session) error {
 		if cause := context.Cause(ctx); cause != nil {
 			return cause // the reason for the stop, not its effect on the start
 		}
-		return s.TooLarge(ctx, err, 0)
+		return s.TooLarge(ctx, err, memory.Use{})
 	}
 	return nil
 }

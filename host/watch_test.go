@@ -36,7 +36,7 @@ func watched(t *testing.T, out *bytes.Buffer) (*machine.Machine, *session.Sessio
 		t.Fatal(err)
 	}
 	log := slog.New(record.Warnings(func(w *event.Warning) { fmt.Fprintln(out, w) }))
-	s := session.New(p, batch.Overlapped, log)
+	s := session.New(p, batch.Overlapped, nil, log)
 	t.Cleanup(func() { s.Close() })
 	if err := s.Open(nil); err != nil {
 		t.Fatal(err)

@@ -14,7 +14,7 @@
 # bf16.
 #
 # SECTIONS names the sections to run, each with the minutes that it may take:
-# SECTIONS="tests losses=3 bench=8 cap faults torture latency bf16". On a machine with two GPUs losses, bench, cap, faults and
+# SECTIONS="tests losses=3 bench=8 cap limits faults torture latency bf16". On a machine with two GPUs losses, bench, cap, faults and
 # torture use both. More variables, with their defaults:
 #
 #   GPU_TAGS        cuda               pack: build tags
@@ -28,6 +28,9 @@
 #   CAP_DATA_MB     auto               cap: memory limit of the data GPU
 #   CAP_BATCH       largest that fits  cap: batch size
 #   CAP_STEPS       1000               cap: steps
+#   LIMITS_MB       6000 9000 12000 20000 40000   limits: memory limits of the model's GPU
+#   LIMITS_STEPS    1000               limits: steps
+#   LIMITS_PRECISIONS  tf32 bf16       limits
 #   KILLS           26                 torture: cases
 #   JOBS            4                  torture: concurrent cases
 #   BF16            all                bf16: names of the bundles

@@ -4,6 +4,7 @@ import hashlib
 import json
 import os
 import pathlib
+import queue
 import random
 import re
 import shutil
@@ -16,7 +17,7 @@ import threading
 import time
 
 # How many minutes each section may take, unless SECTIONS says otherwise.
-MINUTES = {"tests": 3, "losses": 4, "bench": 9, "cap": 4, "faults": 5, "torture": 4, "latency": 2, "bf16": 9}
+MINUTES = {"tests": 3, "losses": 4, "bench": 9, "cap": 4, "limits": 9, "faults": 5, "torture": 4, "latency": 2, "bf16": 9}
 
 TESTS = [  # binary of the kit, the package's folder, which tests, which benchmarks
     ("cuda", "gpu/cuda", "TestContext", "^$"),
@@ -265,22 +266,57 @@ class Section:
                 text = self.train(name, *where, *isolated, "--model-gpu-memory", mb, want=3)
                 self.result[name.replace("-", "_")] = text[text.find("error: "):].splitlines()[:12]
 
+    def limits(self):
+        """At every limit and precision, the largest batch that the refusal names trains below the limit, by the driver's figure. Each
+        GPU takes the next limit when it has done one."""
+        waiting, rows = queue.SimpleQueue(), []
+        for mb in sorted(map(int, setting("LIMITS_MB", "6000 9000 12000 20000 40000").split()), reverse=True):
+            for precision in setting("LIMITS_PRECISIONS", "tf32 bf16").split():
+                waiting.put((mb, precision))
+
+        def work(card):
+            while not waiting.empty():
+                try:
+                    rows.append(self.limit(card, *waiting.get_nowait()))
+                except queue.Empty:
+                    return
+
+        threads = [threading.Thread(target=work, args=(card,)) for card in range(len(self.suite.cards))]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        self.result["limits"] = sorted(rows, key=lambda row: (row["precision"], row["limit_mb"]))
+        self.result["peaks_below_limits"] = all(row["peak_mb"] is not None and row["peak_mb"] <= row["limit_mb"] for row in rows)
+
+    def limit(self, card, mb, precision):
+        """Trains the largest batch that fits into a limit on one GPU, with the plugins on the CPU."""
+        name, row = f"limit-{precision}-{mb}", {"precision": precision, "limit_mb": mb, "batch_size": None, "peak_mb": None}
+        flags = ["--precision", precision, "--data-gpu", "cpu", "--model-gpu", card, "--enable-memory-isolation", "--model-gpu-memory", mb, "--checkpoint-every", 0]
+        try:
+            row["batch_size"] = self.named(256, *flags, name=f"{name}-refused")
+        except RuntimeError as e:
+            return row | {"problem": str(e)}
+        self.train(name, *flags, "--batch-size", row["batch_size"], steps=setting("LIMITS_STEPS", 1000))
+        report = self.report(name, "steps", "memory", "step_ms", "input_stall_ratio")
+        peaks = [m.get("process_peak_bytes", 0) >> 20 for m in report.pop("memory") or [] if m["role"] == "model" and m["device"] != "cpu"]
+        return row | report | {"peak_mb": max(peaks, default=None)}
+
+    def named(self, batch, *flags, name):
+        """Returns `batch` if it starts, otherwise the largest batch size that fits, as the refusal names it."""
+        text = self.train(name, *flags, "--batch-size", batch, steps=1, want=(0, 3))
+        if self.result["commands"][name]["exit_status"] == 0:
+            return batch
+        hint = re.search(r"--batch-size (\d+), the largest that fits", text)
+        if not hint:
+            raise RuntimeError(f"the refusal of {batch} rows does not name the largest batch size")
+        return int(hint[1])
+
     def largest(self, batch, *flags):
-        """Returns the largest batch size that starts, up to `batch`: the one that the refusal of `batch` names. The refusal of one
-        row more must name the same."""
-
-        def named(n):
-            text = self.train(f"batch-{n}", *flags, "--batch-size", n, steps=1, want=(0, 3))
-            if self.result["commands"][f"batch-{n}"]["exit_status"] == 0:
-                return n
-            hint = re.search(r"--batch-size (\d+), the largest that fits", text)
-            if not hint:
-                raise RuntimeError(f"the refusal of {n} rows does not name the largest batch size")
-            return int(hint[1])
-
-        largest = named(batch)
+        """Returns the largest batch size that starts, up to `batch`. The refusal of one row more must name the same."""
+        largest = self.named(batch, *flags, name=f"batch-{batch}")
         if largest < batch:
-            self.result["largest_batch_is_named"] = named(largest + 1) == largest
+            self.result["largest_batch_is_named"] = self.named(largest + 1, *flags, name=f"batch-{largest + 1}") == largest
         return largest
 
     def faults(self):
@@ -409,7 +445,7 @@ class Section:
         text = self.train(f"{name}-refused", *isolated, "--model-gpu-memory", 930, steps=1, want=(0, 3))
         self.result[name] |= {"limit_mb": limit, "peak_mb": peaks, "refused": text[text.find("error: "):].splitlines()[:9]}
 
-    run = {"tests": tests, "losses": runs_compared, "bench": bench, "cap": cap, "faults": faults, "torture": torture, "latency": latency, "bf16": bf16}
+    run = {"tests": tests, "losses": runs_compared, "bench": bench, "cap": cap, "limits": limits, "faults": faults, "torture": torture, "latency": latency, "bf16": bf16}
 
 
 class Suite:

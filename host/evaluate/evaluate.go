@@ -21,6 +21,7 @@ import (
 	"github.com/xtts-host/xtts-host/host/exit"
 	"github.com/xtts-host/xtts-host/host/loop"
 	"github.com/xtts-host/xtts-host/host/machine"
+	"github.com/xtts-host/xtts-host/host/memory"
 	"github.com/xtts-host/xtts-host/host/plan"
 	"github.com/xtts-host/xtts-host/host/record"
 	"github.com/xtts-host/xtts-host/host/report"
@@ -118,12 +119,12 @@ func open(ctx context.Context, p *plan.Plan, console console.Console) (_ *evalua
 	if err != nil {
 		return nil, err
 	}
-	e.session = session.New(p, batch.Overlapped, e.log)
+	e.session = session.New(p, batch.Overlapped, e.machine.Watch, e.log)
 	g, together := errgroup.WithContext(ctx)
 	g.Go(func() error { return e.machine.StartPlugins(together) })
 	g.Go(func() error { return e.session.Open(e.machine.Ring.Bytes()) })
 	if err := g.Wait(); err != nil {
-		return nil, e.session.TooLarge(ctx, err, 0)
+		return nil, e.session.TooLarge(ctx, err, memory.Use{})
 	}
 	if _, err := e.session.Prepare(ctx); err != nil {
 		return nil, err

@@ -18,9 +18,9 @@ func (m *Machine) openWatch(open func() (gpu.Inventory, error), say func(*event.
 	if err != nil {
 		return err
 	}
-	roles := []watch.Role{{Name: "Model", Place: m.plan.Placement.Model, Baseline: int64(m.plan.Config.MemoryBaseline), Processes: m.Training}}
+	roles := []watch.Role{{Name: watch.Model, Place: m.plan.Placement.Model, Baseline: int64(m.plan.Config.MemoryBaseline), Processes: m.Training}}
 	if !m.plan.Placement.Data.OnCPU() {
-		roles = append([]watch.Role{{Name: "Data", Place: m.plan.Placement.Data, Processes: m.plugged}}, roles...)
+		roles = append([]watch.Role{{Name: watch.Data, Place: m.plan.Placement.Data, Processes: m.plugged}}, roles...)
 	}
 	m.Watch, err = watch.New(watch.Config{Inventory: inventory, Roles: roles, Log: m.log, Say: say})
 	return err

@@ -24,9 +24,9 @@ type Search struct {
 	// Precision of the training graph.
 	Precision manifest.DType
 	Log       *slog.Logger
-	// Try creates the model for batches of so many rows, as a run does, closes it, and returns the memory of its
-	// graphs.
-	Try func(rows int) (graphs int, err error)
+	// Try creates the model for batches of so many rows, as a run does, and closes it. room is how many times the memory
+	// of its graphs there is; 0 if that is unknown.
+	Try func(rows int) (room float64, err error)
 }
 
 // Largest finds the largest batch below the one that did not fit, by trial; 0 if none fits. sure is false if the search
@@ -38,15 +38,15 @@ func (s Search) Largest(ctx context.Context) (rows int, sure bool) {
 	ctx, cancel := context.WithTimeout(ctx, searchTime)
 	defer cancel()
 	guess := s.guess(s.Room * 7 / 10) // on an H200 the shapes gave 1.4 times the memory that fitted: the arena has gaps, and CUDA graphs need memory
-	return searchLargest(s.Rows, guess, s.Room, func(rows int) (int, error) {
+	return searchLargest(s.Rows, guess, func(rows int) (float64, error) {
 		if ctx.Err() != nil {
 			return 0, ctx.Err()
 		}
-		graphs, err := s.Try(rows)
+		room, err := s.Try(rows)
 		if err != nil && !exit.OutOfMemory(err) {
 			s.Log.Warn(fmt.Sprintf("search for a smaller batch stopped: %v", err))
 		}
-		return graphs, err
+		return room, err
 	})
 }
 
@@ -58,12 +58,12 @@ func (s Search) guess(room int) int {
 	})
 }
 
-// searchLargest finds the largest number of rows below high that fit, and tries guess first. try returns the memory of
-// the graphs and the room for them in bytes, or an error about memory if the graphs do not fit. Any other error ends
-// the search, and the result is not sure.
-func searchLargest(high, guess, room int, try func(rows int) (graphs int, err error)) (low int, sure bool) {
+// searchLargest finds the largest number of rows below high that fit, and tries guess first. try returns how many times
+// the memory of the graphs there is, or an error about memory if they do not fit. Any other error ends the search, and
+// the result is not sure.
+func searchLargest(high, guess int, try func(rows int) (room float64, err error)) (low int, sure bool) {
 	for next := min(max(guess, 1), high-1); high-low > 1; {
-		graphs, err := try(next)
+		room, err := try(next)
 		switch {
 		case err == nil:
 			low = next
@@ -73,8 +73,8 @@ func searchLargest(high, guess, room int, try func(rows int) (graphs int, err er
 			return low, false
 		}
 		next = (low + high) / 2
-		if err == nil && graphs > 0 { // both the graphs and the room depend on the rows in other ways too, so this is a guess
-			if n := int(float64(low) * float64(room) / float64(graphs)); low < n && n < high {
+		if err == nil { // the graphs also need memory that does not grow with the rows, so this is a guess
+			if n := int(float64(low) * room); low < n && n < high {
 				next = n
 			}
 		}

@@ -34,7 +34,7 @@ func TestSearchLargest(t *testing.T) {
 			for _, guess := range []int{0, want / 2, want, want + 7, high} {
 				for _, said := range []float64{0, 0.7, 1, 1.5} { // what fits says that it takes nothing, less, so much, and more than the room
 					tries := 0
-					got, sure := searchLargest(high, guess, room, func(rows int) (int, error) {
+					got, sure := searchLargest(high, guess, func(rows int) (float64, error) {
 						tries++
 						if rows < 1 || rows >= high {
 							t.Fatalf("%d rows are tried, of 1 to %d", rows, high-1)
@@ -45,7 +45,10 @@ func TestSearchLargest(t *testing.T) {
 						case took(rows) > room:
 							return 0, fmt.Errorf("allocate: %w", gpu.ErrOutOfMemory)
 						}
-						return int(said * float64(took(rows))), nil
+						if said == 0 {
+							return 0, nil
+						}
+						return room / (said * float64(took(rows))), nil
 					})
 					if got != want || !sure || tries > 20 {
 						t.Errorf("%+v, below %d, from %d, said %v: %d after %d tries, sure: %t; want %d", m, high, guess, said, got, tries, sure, want)
@@ -59,7 +62,7 @@ func TestSearchLargest(t *testing.T) {
 // A search that ends early names what it knows to fit.
 func TestSearchLargestUnsure(t *testing.T) {
 	tries := 0
-	got, sure := searchLargest(100, 40, 1000, func(rows int) (int, error) {
+	got, sure := searchLargest(100, 40, func(rows int) (float64, error) {
 		if tries++; tries > 1 {
 			return 0, errors.New("no time left")
 		}

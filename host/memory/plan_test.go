@@ -12,7 +12,7 @@ func TestMemoryPlan(t *testing.T) {
 	if room, err := p.Room(); err != nil || room != (2048-400-20-920)*gpu.MB {
 		t.Errorf("room of %d MB, %v", room/gpu.MB, err)
 	}
-	if err := p.Check(708 * gpu.MB); err != nil {
+	if err := p.Check(Use{Graphs: 708 * gpu.MB}); err != nil {
 		t.Error(err)
 	}
 	if room, err := (Plan{Arenas: 1 << 40}).Room(); room != 0 || err != nil {
@@ -24,17 +24,27 @@ func TestMemoryPlan(t *testing.T) {
 			t.Errorf("error:\n%v\nhint: %s\nwant:\n%s\nhint: %s", err, exit.Hint(err), want, advice)
 		}
 	}
-	refused(p.Check(709*gpu.MB), `out of memory: --model-gpu-memory 2048MB is not enough:
+	refused(p.Check(Use{Graphs: 709 * gpu.MB}), `out of memory: --model-gpu-memory 2048MB is not enough:
   weights, gradients, optimizer state                     400 MB
   device slots                                             20 MB
-  CUDA and its libraries                                  920 MB
+  CUDA and its libraries, expected                        920 MB
   graphs, measured in trial runs of all buckets           709 MB
   together                                               2049 MB`, "give --model-gpu-memory 2151 or more, or a smaller --batch-size")
+	// The driver's figure decides if there is one: here CUDA takes 1000 MB more than expected.
+	if err := p.Check(Use{Graphs: 708 * gpu.MB, Process: (2048 - 16) * gpu.MB}); err != nil {
+		t.Error(err)
+	}
+	refused(p.Check(Use{Graphs: 100 * gpu.MB, Process: 2440 * gpu.MB}), `out of memory: --model-gpu-memory 2048MB is not enough:
+  weights, gradients, optimizer state                     400 MB
+  device slots                                             20 MB
+  CUDA, its libraries and CUDA graphs, by the driver     1936 MB
+  graphs, measured in trial runs of all buckets           100 MB
+  together                                               2456 MB`, "give --model-gpu-memory 2578 or more, or a smaller --batch-size")
 	p.Limit = 1000 * gpu.MB
 	_, err := p.Room()
 	refused(err, `out of memory: --model-gpu-memory 1000MB leaves no memory for the graphs:
   weights, gradients, optimizer state                     400 MB
   device slots                                             20 MB
-  CUDA and its libraries                                  920 MB
+  CUDA and its libraries, expected                        920 MB
   together                                               1340 MB`, "give --model-gpu-memory 1407 or more, or a smaller --batch-size")
 }

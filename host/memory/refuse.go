@@ -14,12 +14,12 @@ import (
 // Batch is a batch that did not fit, with the other settings that need memory.
 type Batch struct{ Rows, Buffer, Accumulate int }
 
-// Refuse returns the refusal of a batch. err is the reason; graphs is the memory of the graphs if all have run,
-// otherwise 0. rows of the batch fit, and sure says that one more row does not.
-func (b Batch) Refuse(err error, p Plan, graphs, rows int, sure bool) error {
+// Refuse returns the refusal of a batch. err is the reason; u is measured if all graphs have run.
+// rows of the batch fit, and sure says that one more row does not.
+func (b Batch) Refuse(err error, p Plan, u Use, rows int, sure bool) error {
 	room, _ := p.Room()
 	limited := room > 0 && errors.Is(err, ort.ErrOutOfMemory) // the limit of ONNX Runtime's arenas
-	if graphs == 0 {                                          // an allocation failed
+	if u.Graphs == 0 {                                        // an allocation failed
 		batch, has := fmt.Sprintf("a batch of %d rows", b.Rows), "the GPU has"
 		if large, ok := errors.AsType[*train.TooLargeError](err); ok {
 			batch += fmt.Sprintf(" in bucket %d", large.Bucket)
@@ -45,8 +45,8 @@ func (b Batch) Refuse(err error, p Plan, graphs, rows int, sure bool) error {
 		err = fmt.Errorf("not even one row fits: %w", err)
 	}
 	switch {
-	case graphs > 0:
-		advice = append(advice, fmt.Sprintf("--model-gpu-memory %d", p.Need(graphs)))
+	case u.Graphs > 0:
+		advice = append(advice, fmt.Sprintf("--model-gpu-memory %d", p.Need(u)))
 	case limited:
 		advice = append(advice, fmt.Sprintf("--model-gpu-memory above %d", p.Limit/gpu.MB))
 	case len(advice) == 0:

@@ -5,9 +5,11 @@ import (
 	"context"
 	"fmt"
 	"runtime"
+	"time"
 
 	"github.com/xtts-host/xtts-host/host/memory"
 	"github.com/xtts-host/xtts-host/host/train"
+	"github.com/xtts-host/xtts-host/host/watch"
 	"github.com/xtts-host/xtts-host/shared/hint"
 )
 
@@ -30,38 +32,51 @@ func (s *Session) Prepare(ctx context.Context) (found string, err error) {
 	if err := s.Device.Context.Bind(); err != nil {
 		return "", err
 	}
-	p, updates, err := s.prepare(s.memory)
+	p, err := s.prepare(s.memory)
 	if err != nil {
-		return "", s.TooLarge(ctx, err, p.ArenaBytes)
+		return "", s.TooLarge(ctx, err, p.used)
 	}
-	if p.Fault != nil {
+	if p.fault != nil {
 		if s.plan.Config.CUDAGraphs == "on" {
-			return "", hint.Errorf("train with --cuda-graphs off", "--cuda-graphs on: %w", p.Fault)
+			return "", hint.Errorf("train with --cuda-graphs off", "--cuda-graphs on: %w", p.fault)
 		}
-		s.fault = p.Fault
+		s.fault = p.fault
 	}
 	switch {
-	case p.Graphs > 0 && s.fault != nil:
-		return fmt.Sprintf("%d of training; none of the optimizer: %v", p.Graphs, s.fault), nil
-	case p.Graphs > 0:
+	case p.training.Graphs > 0 && s.fault != nil:
+		return fmt.Sprintf("%d of training; none of the optimizer: %v", p.training.Graphs, s.fault), nil
+	case p.training.Graphs > 0:
 		return fmt.Sprintf("%d of training, %d of the optimizer; replays match eager runs; arena %.2f GiB, %.2f s",
-			p.Graphs, updates.Graphs, gib(p.ArenaBytes), p.Time.Seconds()), nil
+			p.training.Graphs, p.updates.Graphs, gib(p.used.Graphs), p.time().Seconds()), nil
 	case s.fault != nil:
 		return fmt.Sprintf("off: %v", s.fault), nil
 	}
-	return fmt.Sprintf("off; trial runs of all buckets: arena %.2f GiB, %.2f s", gib(p.ArenaBytes), p.Time.Seconds()), nil
+	return fmt.Sprintf("off; trial runs of all buckets: arena %.2f GiB, %.2f s", gib(p.used.Graphs), p.time().Seconds()), nil
 }
 
-// prepare makes trial runs and captures with model and optimizer, and checks their memory. p describes both.
-func (s *Session) prepare(room memory.Plan) (p, updates train.Prepared, err error) {
-	if p, err = s.Model.Prepare(); err != nil {
-		return train.Prepared{}, updates, err
+// prepared is the result of trial runs and captures.
+type prepared struct {
+	training, updates train.Prepared
+	used              memory.Use
+	fault             error // why no graph is captured although that was requested
+}
+
+func (p prepared) time() time.Duration { return p.training.Time + p.updates.Time }
+
+// prepare makes trial runs and captures with model and optimizer, and checks their memory against the plan.
+func (s *Session) prepare(plan memory.Plan) (p prepared, err error) {
+	if p.training, err = s.Model.Prepare(); err != nil {
+		return p, err
 	}
-	if updates, err = s.Optimizer.Prepare(); err != nil {
-		return train.Prepared{}, updates, err
+	if p.updates, err = s.Optimizer.Prepare(); err != nil {
+		return p, err
 	}
-	p.ArenaBytes, p.Time, p.Fault = p.ArenaBytes+updates.ArenaBytes, p.Time+updates.Time, cmp.Or(p.Fault, updates.Fault)
-	return p, updates, room.Check(p.ArenaBytes)
+	p.fault = cmp.Or(p.training.Fault, p.updates.Fault)
+	p.used.Graphs = p.training.ArenaBytes + p.updates.ArenaBytes
+	if used, known := s.watch.Used(watch.Model); known {
+		p.used.Process = int(used)
+	}
+	return p, plan.Check(p.used)
 }
 
 func gib(bytes int) float64 { return float64(bytes) / (1 << 30) }

@@ -11,6 +11,7 @@ import (
 	"github.com/xtts-host/xtts-host/host/memory"
 	"github.com/xtts-host/xtts-host/host/plan"
 	"github.com/xtts-host/xtts-host/host/train"
+	"github.com/xtts-host/xtts-host/host/watch"
 	"github.com/xtts-host/xtts-host/ortgraphs/ort"
 )
 
@@ -22,6 +23,7 @@ type Session struct {
 
 	plan    *plan.Plan
 	mode    batch.InputMode
+	watch   *watch.Watch // reports the memory of the process; nil on the CPU
 	log     *slog.Logger
 	memory  memory.Plan // of the model GPU
 	capture bool        // CUDA graphs
@@ -29,9 +31,9 @@ type Session struct {
 	arenas  int         // largest size of ONNX Runtime's arenas in bytes
 }
 
-// New returns the session of a plan, with nothing open.
-func New(p *plan.Plan, mode batch.InputMode, log *slog.Logger) *Session {
-	return &Session{plan: p, mode: mode, log: log, memory: p.MemoryFor(p.Slots), Device: new(device.Device)}
+// New returns the session of a plan, with nothing open. w watches the GPUs of the run.
+func New(p *plan.Plan, mode batch.InputMode, w *watch.Watch, log *slog.Logger) *Session {
+	return &Session{plan: p, mode: mode, watch: w, log: log, memory: p.MemoryFor(p.Slots), Device: new(device.Device)}
 }
 
 // Open loads ONNX Runtime and creates the model on its device, for which it pins the ring. On a GPU the calling

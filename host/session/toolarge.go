@@ -11,9 +11,9 @@ import (
 )
 
 // TooLarge explains why the model and its graphs do not fit on the model GPU, and finds the largest batch that does.
-// The model is closed afterwards. graphs is the memory of the graphs if all have run. Other errors are returned
-// unchanged. ctx ends the search.
-func (s *Session) TooLarge(ctx context.Context, err error, graphs int) error {
+// The model is closed afterwards. used is measured if all graphs have run. Other errors are returned unchanged. ctx ends
+// the search.
+func (s *Session) TooLarge(ctx context.Context, err error, used memory.Use) error {
 	if s.Device.Context == nil || !exit.OutOfMemory(err) {
 		return err
 	}
@@ -26,7 +26,7 @@ func (s *Session) TooLarge(ctx context.Context, err error, graphs int) error {
 	if searched(s.plan, s.mode) {
 		rows, sure = s.largestBatch(ctx)
 	}
-	return memory.Batch{Rows: c.BatchSize, Buffer: c.BufferSize, Accumulate: c.Accumulate}.Refuse(err, s.memory, graphs, rows, sure)
+	return memory.Batch{Rows: c.BatchSize, Buffer: c.BufferSize, Accumulate: c.Accumulate}.Refuse(err, s.memory, used, rows, sure)
 }
 
 // searched reports whether to search for a smaller batch. In a benchmark, a batch that does not fit is a result, and
@@ -49,28 +49,32 @@ func (s *Session) largestBatch(ctx context.Context) (rows int, sure bool) {
 	}
 	return memory.Search{
 		Rows: s.plan.Config.BatchSize, Room: room, Bundle: s.plan.Bundle, Bucket: s.plan.Buckets.Sizes[len(s.plan.Buckets.Sizes)-1], Precision: s.plan.Precision.Graph, Log: s.log,
-		Try: func(rows int) (int, error) {
-			graphs, err := s.tryBatch(rows)
-			return graphs, errors.Join(err, s.closeModel())
+		Try: func(rows int) (float64, error) {
+			used, plan, err := s.tryBatch(rows)
+			err = errors.Join(err, s.closeModel())
+			if plan.Limit > 0 || err != nil || used.Graphs == 0 {
+				return plan.Ratio(used), err
+			}
+			return float64(room) / float64(used.Graphs), nil
 		},
 	}.Largest(ctx)
 }
 
-// tryBatch creates the model for batches of so many rows, as a run does, and returns the memory of its graphs.
-func (s *Session) tryBatch(rows int) (graphs int, err error) {
+// tryBatch creates the model for batches of so many rows, as a run does, and returns its memory and the plan for it.
+func (s *Session) tryBatch(rows int) (used memory.Use, plan memory.Plan, err error) {
 	slots, err := s.plan.SlotsFor(rows)
 	if err != nil {
-		return 0, err
+		return used, plan, err
 	}
-	memory := s.plan.MemoryFor(slots)
-	room, err := memory.Room()
+	plan = s.plan.MemoryFor(slots)
+	room, err := plan.Room()
 	if err != nil {
-		return 0, err
+		return used, plan, err
 	}
 	s.Device.LimitMemory(room)
 	if err := s.openModel(slots); err != nil {
-		return 0, err
+		return used, plan, err
 	}
-	p, _, err := s.prepare(memory)
-	return p.ArenaBytes, err
+	p, err := s.prepare(plan)
+	return p.used, plan, err
 }

@@ -58,9 +58,9 @@ func (v *validation) tryModel(ctx context.Context) (_ string, err error) {
 	if err != nil {
 		return "", err
 	}
-	v.session = session.New(p, batch.Overlapped, v.log)
+	v.session = session.New(p, batch.Overlapped, v.machine.Watch, v.log)
 	if err := v.session.Open(v.machine.Ring.Bytes()); err != nil {
-		return "", v.session.TooLarge(ctx, err, 0)
+		return "", v.session.TooLarge(ctx, err, memory.Use{})
 	}
 	weights, grads, slots := v.session.Model.Bytes()
 	return fmt.Sprintf("on %s: weights %s MB, gradients %s MB, optimizer state %s MB, device slots %s MB",

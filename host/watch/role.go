@@ -15,13 +15,16 @@ import (
 
 // Role is what some of the run's processes do on one GPU.
 type Role struct {
-	Name  string // first word of its lines: "Data", "Model"
+	Name  string // Data or Model, the first word of its lines
 	Place place.Role
 	// Baseline is the memory that the role uses after its warm-up, in bytes; 0 means that it is measured.
 	Baseline int64
 	// Processes returns the current processes. It must be safe for concurrent use.
 	Processes func() []Process
 }
+
+// The names of the roles.
+const Data, Model = "Data", "Model"
 
 // Process is one of the run's processes. Processes in its process group, which it has started, count as part of it.
 type Process struct {

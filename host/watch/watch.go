@@ -3,6 +3,7 @@ package watch
 import (
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -68,6 +69,32 @@ func (w *Watch) Start() {
 	}
 	w.started = true
 	go w.run()
+}
+
+// Used asks the driver how much memory, in bytes, the processes of a role use at present. If the driver does not report
+// it, the growth of the whole card since New is used instead, unless another role is on the same card. known is false
+// for a nil Watch. It is safe for concurrent use.
+func (w *Watch) Used(name string) (used int64, known bool) {
+	if w == nil {
+		return 0, false
+	}
+	at := slices.IndexFunc(w.roles, func(r *role) bool { return r.Name == name })
+	if at < 0 {
+		return 0, false
+	}
+	r := w.roles[at]
+	in := r.read(w.cfg.Inventory)
+	switch {
+	case in.err != nil:
+		return 0, false
+	case in.unknown:
+		alone := !slices.ContainsFunc(w.roles, func(o *role) bool { return o != r && o.Place.GPU.UUID == r.Place.GPU.UUID })
+		return max(0, in.card-r.before), alone
+	}
+	for _, n := range in.used {
+		used += n
+	}
+	return used, true
 }
 
 // Window reports every finished step. due asks for the lines of the step.
