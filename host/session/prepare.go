@@ -7,6 +7,7 @@ import (
 	"runtime"
 	"time"
 
+	"github.com/xtts-host/xtts-host/gpu"
 	"github.com/xtts-host/xtts-host/host/memory"
 	"github.com/xtts-host/xtts-host/host/train"
 	"github.com/xtts-host/xtts-host/host/watch"
@@ -76,6 +77,7 @@ func (s *Session) prepare(plan memory.Plan) (p prepared, err error) {
 	if used, known := s.watch.Used(watch.Model); known {
 		p.used.Process = int(used)
 	}
+	s.log.Info("memory of the model GPU", "cuda_graphs", p.training.Graphs+p.updates.Graphs, "arenas_mb", p.used.Graphs/gpu.MB, "process_mb", p.used.Process/gpu.MB)
 	return p, plan.Check(p.used)
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 
+	"github.com/xtts-host/xtts-host/gpu"
 	"github.com/xtts-host/xtts-host/host/batch"
 	"github.com/xtts-host/xtts-host/host/exit"
 	"github.com/xtts-host/xtts-host/host/memory"
@@ -71,6 +72,7 @@ func (s *Session) tryBatch(rows int) (used memory.Use, plan memory.Plan, err err
 	if err != nil {
 		return used, plan, err
 	}
+	s.log.Info("smaller batch tried", "rows", rows, "device_slots", slots.Device, "arenas_at_most_mb", room/gpu.MB)
 	s.Device.LimitMemory(room)
 	if err := s.openModel(slots); err != nil {
 		return used, plan, err
