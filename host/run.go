@@ -7,8 +7,6 @@ import (
 	"io"
 	"path/filepath"
 
-	"golang.org/x/sync/errgroup"
-
 	"github.com/xtts-host/xtts-host/gpu/nvml"
 	"github.com/xtts-host/xtts-host/host/batch"
 	"github.com/xtts-host/xtts-host/host/checkpoint"
@@ -134,10 +132,7 @@ func printConfig(ctx context.Context, set *config.Set, out io.Writer) error {
 
 // open starts the plugins in parallel with opening the graphs, because plugins are other processes.
 func open(ctx context.Context, m *machine.Machine, s *session.Session) error {
-	g, together := errgroup.WithContext(ctx)
-	g.Go(func() error { return m.StartPlugins(together) })
-	g.Go(func() error { return s.Open(m.Ring.Bytes()) })
-	if err := g.Wait(); err != nil {
+	if err := s.OpenBeside(ctx, m.Ring.Bytes(), m.StartPlugins); err != nil {
 		if cause := context.Cause(ctx); cause != nil {
 			return cause // the reason for the stop, not its effect on the start
 		}

@@ -11,8 +11,6 @@ import (
 	"os"
 	"path/filepath"
 
-	"golang.org/x/sync/errgroup"
-
 	"github.com/xtts-host/xtts-host/gpu/nvml"
 	"github.com/xtts-host/xtts-host/host/batch"
 	"github.com/xtts-host/xtts-host/host/config"
@@ -120,10 +118,7 @@ func open(ctx context.Context, p *plan.Plan, console console.Console) (_ *evalua
 		return nil, err
 	}
 	e.session = session.New(p, batch.Overlapped, e.machine.Watch, e.log)
-	g, together := errgroup.WithContext(ctx)
-	g.Go(func() error { return e.machine.StartPlugins(together) })
-	g.Go(func() error { return e.session.Open(e.machine.Ring.Bytes()) })
-	if err := g.Wait(); err != nil {
+	if err := e.session.OpenBeside(ctx, e.machine.Ring.Bytes(), e.machine.StartPlugins); err != nil {
 		return nil, e.session.TooLarge(ctx, err, memory.Use{})
 	}
 	if _, err := e.session.Prepare(ctx); err != nil {

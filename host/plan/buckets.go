@@ -16,6 +16,7 @@ type Buckets struct {
 	// Computed identifies buckets that are not the bundle's: what was asked for, "=", and samples/tokens of each, without
 	// the one for the validation list. A checkpoint has it among its hashes, and a run that continues takes the buckets from there.
 	Computed string
+	perBatch bool // another batch size would have others
 }
 
 // bucketsHash is the name of Buckets.Computed among the hashes of a checkpoint.
@@ -38,25 +39,37 @@ func (d *Draft) settleBuckets() error {
 	if err != nil {
 		return fmt.Errorf("%s %s: %w", d.set.ResumeFlag, d.Config.Resume, err)
 	}
-	cfg, err := d.bucketConfig()
+	all, sizes, err := d.computeBuckets(d.Config.BatchSize, sizes)
 	if err != nil {
 		return err
 	}
-	if !ok {
-		if sizes = dataset.Buckets(d.Data.Train.Index.Rows, cfg); sizes == nil { // the plan refuses data without a clip that fits
-			sizes = []manifest.Bucket{bundle.Fit(bundle.Dynamic[manifest.SymbolWav], bundle.Dynamic[manifest.SymbolText])}
-		}
-	}
-	all := sizes
-	if d.Data.Val != nil {
-		all = dataset.Extend(sizes, d.Data.Val.Index.Rows, cfg)
-	}
-	if d.Config.StaticShapes { // then training, too, has the bucket of the validation list
-		all = all[len(all)-1:]
-		sizes = all
-	}
-	d.Buckets = Buckets{all, spec + sizesText(sizes)}
+	d.Buckets = Buckets{Sizes: all, Computed: spec + sizesText(sizes), perBatch: !ok && asked.Auto() && asked.Count == 0}
 	return nil
+}
+
+// computeBuckets returns the buckets for batches of so many rows, and those of them that training has without the
+// validation list. recorded is what a checkpoint has; without it they are computed.
+func (p *Plan) computeBuckets(rows int, recorded []manifest.Bucket) (all, training []manifest.Bucket, err error) {
+	cfg, err := p.bucketConfig(rows)
+	if err != nil {
+		return nil, nil, err
+	}
+	if training = recorded; training == nil {
+		training = dataset.Buckets(p.Data.Train.Index.Rows, cfg)
+	}
+	if training == nil { // the plan refuses data without a clip that fits
+		longest := p.Bundle.Manifest.Dynamic
+		training = []manifest.Bucket{p.Bundle.Manifest.Fit(longest[manifest.SymbolWav], longest[manifest.SymbolText])}
+	}
+	all = training
+	if p.Data.Val != nil {
+		all = dataset.Extend(training, p.Data.Val.Index.Rows, cfg)
+	}
+	if p.Config.StaticShapes { // then training, too, has the bucket of the validation list
+		all = all[len(all)-1:]
+		training = all
+	}
+	return all, training, nil
 }
 
 // recordedBuckets returns the buckets of the checkpoint that the run goes on from, or "".
@@ -67,12 +80,12 @@ func (d *Draft) recordedBuckets() string {
 	return d.Start.Resumed.State.Hashes[bucketsHash]
 }
 
-// bucketConfig says how the buckets are computed.
-func (d *Draft) bucketConfig() (dataset.BucketConfig, error) {
-	bundle, asked := d.Bundle.Manifest, d.Config.Buckets
+// bucketConfig says how the buckets for batches of so many rows are computed.
+func (p *Plan) bucketConfig(rows int) (dataset.BucketConfig, error) {
+	bundle, asked := p.Bundle.Manifest, p.Config.Buckets
 	longest, f := bundle.Dynamic[manifest.SymbolWav], bundle.Features
 	cfg := dataset.BucketConfig{
-		Bundle: bundle, BatchSize: d.World.BatchSize(d.Config.BatchSize), MaxGrowth: d.Stages.Resolved.MaxGrowth, Count: asked.Count,
+		Bundle: bundle, BatchSize: p.World.BatchSize(rows), MaxGrowth: p.Stages.Resolved.MaxGrowth, Count: asked.Count,
 	}
 	for _, seconds := range asked.Seconds {
 		if most := bundle.LongestClip(); seconds > most {

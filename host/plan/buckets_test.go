@@ -1,11 +1,51 @@
 package plan
 
 import (
+	"fmt"
 	"reflect"
 	"testing"
 
+	"github.com/xtts-host/xtts-host/host/batch"
+	"github.com/xtts-host/xtts-host/host/catalog"
+	"github.com/xtts-host/xtts-host/host/config"
+	"github.com/xtts-host/xtts-host/host/dataset"
+	"github.com/xtts-host/xtts-host/host/world"
+	"github.com/xtts-host/xtts-host/ortgraphs"
 	"github.com/xtts-host/xtts-host/shared/manifest"
 )
+
+// TestBucketsOfAnotherBatch: --buckets auto depends on the batch size, so the search for a batch that fits must try the
+// buckets that a run with that batch would have.
+func TestBucketsOfAnotherBatch(t *testing.T) {
+	b := &manifest.Bundle{
+		Buckets:  []manifest.Bucket{{"T_text": 20, "T_wav": 100, "T_mel": 11, "T_ref": 70}},
+		Dynamic:  manifest.Bucket{"T_text": 50, "T_wav": 400},
+		Features: manifest.Features{SampleRate: 100, HopLength: 10, Center: true},
+	}
+	var rows []dataset.Row
+	for n := range 40 {
+		rows = append(rows, dataset.Row{ID: fmt.Sprint(n), Samples: 10 * (1 + n%10), Tokens: make([]int32, 5)})
+	}
+	for _, perBatch := range []bool{true, false} {
+		p := &Plan{Config: &config.Config{BatchSize: 64}, World: world.World{Size: 1}, Bundle: &ortgraphs.Bundle{Manifest: b}}
+		p.Stages.Resolved = &catalog.Resolved{MaxGrowth: 1}
+		p.Data.Train = &batch.Split{Index: &dataset.Index{Rows: rows}}
+		var err error
+		if p.Buckets.Sizes, _, err = p.computeBuckets(64, nil); err != nil {
+			t.Fatal(err)
+		}
+		p.Buckets.perBatch = perBatch
+		for _, size := range []int{64, 2} {
+			slots, err := p.SlotsFor(size)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if many := len(slots.Layouts) > 1; many != (perBatch && size == 2) {
+				t.Errorf("batches of %d rows, per batch %t: %d buckets", size, perBatch, len(slots.Layouts))
+			}
+		}
+	}
+}
 
 // TestSizesText: a checkpoint holds what makes the buckets again, and those of another --buckets are not taken.
 func TestSizesText(t *testing.T) {

@@ -40,13 +40,19 @@ type Ring struct {
 	Prefetch int    // batches to prepare before the first step
 }
 
-// SlotsFor sizes the slots for batches of so many rows.
+// SlotsFor sizes the slots for batches of so many rows, with the buckets that such a run would have.
 func (p *Plan) SlotsFor(rows int) (s Slots, err error) {
 	s.Device = int(p.Config.Slots)
 	if s.Device == 0 {
 		s.Device = max(3, min(8, 64/rows))
 	}
-	s.Layouts, err = batch.Layouts(p.Buckets.Sizes, rows, p.Bundle.Manifest.Inputs, p.Stages.Resolved.Intermediates)
+	sizes := p.Buckets.Sizes
+	if p.Buckets.perBatch && rows != p.Config.BatchSize {
+		if sizes, _, err = p.computeBuckets(rows, nil); err != nil {
+			return s, err
+		}
+	}
+	s.Layouts, err = batch.Layouts(sizes, rows, p.Bundle.Manifest.Inputs, p.Stages.Resolved.Intermediates)
 	return s, err
 }
 
