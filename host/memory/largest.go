@@ -62,21 +62,20 @@ func (s Search) guess(room int) int {
 // the memory of the graphs there is, or an error about memory if they do not fit. Any other error ends the search, and
 // the result is not sure.
 func searchLargest(high, guess int, try func(rows int) (room float64, err error)) (low int, sure bool) {
+	more := 1 // rows to add if the room for more is unknown or nearly used up
 	for next := min(max(guess, 1), high-1); high-low > 1; {
 		room, err := try(next)
 		switch {
 		case err == nil:
+			// The graphs also need memory that does not grow with the rows, so there may be room for more.
 			low = next
+			next = min(max(int(float64(low)*room), low+more), high-1)
+			more *= 2
 		case exit.OutOfMemory(err):
 			high = next
+			next = (low + high) / 2
 		default:
 			return low, false
-		}
-		next = (low + high) / 2
-		if err == nil { // the graphs also need memory that does not grow with the rows, so this is a guess
-			if n := int(float64(low) * room); low < n && n < high {
-				next = n
-			}
 		}
 	}
 	return low, true
