@@ -16,7 +16,6 @@ import (
 	"github.com/xtts-host/xtts-host/host/exit"
 	"github.com/xtts-host/xtts-host/host/loop"
 	"github.com/xtts-host/xtts-host/host/machine"
-	"github.com/xtts-host/xtts-host/host/memory"
 	"github.com/xtts-host/xtts-host/host/plan"
 	"github.com/xtts-host/xtts-host/host/report"
 	"github.com/xtts-host/xtts-host/host/runfolder"
@@ -136,7 +135,7 @@ func open(ctx context.Context, m *machine.Machine, s *session.Session) error {
 		if cause := context.Cause(ctx); cause != nil {
 			return cause // the reason for the stop, not its effect on the start
 		}
-		return s.TooLarge(ctx, err, memory.Use{})
+		return s.TooLarge(ctx, err)
 	}
 	return nil
 }

@@ -19,7 +19,6 @@ import (
 	"github.com/xtts-host/xtts-host/host/exit"
 	"github.com/xtts-host/xtts-host/host/loop"
 	"github.com/xtts-host/xtts-host/host/machine"
-	"github.com/xtts-host/xtts-host/host/memory"
 	"github.com/xtts-host/xtts-host/host/plan"
 	"github.com/xtts-host/xtts-host/host/record"
 	"github.com/xtts-host/xtts-host/host/report"
@@ -119,7 +118,7 @@ func open(ctx context.Context, p *plan.Plan, console console.Console) (_ *evalua
 	}
 	e.session = session.New(p, batch.Overlapped, e.machine.Watch, e.log)
 	if err := e.session.OpenBeside(ctx, e.machine.Ring.Bytes(), e.machine.StartPlugins); err != nil {
-		return nil, e.session.TooLarge(ctx, err, memory.Use{})
+		return nil, e.session.TooLarge(ctx, err)
 	}
 	if _, err := e.session.Prepare(ctx); err != nil {
 		return nil, err

@@ -35,7 +35,7 @@ func (s *Session) Prepare(ctx context.Context) (found string, err error) {
 	}
 	p, err := s.prepare(s.memory)
 	if err != nil {
-		return "", s.TooLarge(ctx, err, p.used)
+		return "", s.tooLarge(ctx, err, p.used)
 	}
 	if p.fault != nil {
 		if s.plan.Config.CUDAGraphs == "on" {

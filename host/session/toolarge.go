@@ -11,10 +11,14 @@ import (
 	"github.com/xtts-host/xtts-host/host/plan"
 )
 
-// TooLarge explains why the model and its graphs do not fit on the model GPU, and finds the largest batch that does.
-// The model is closed afterwards. used is measured if all graphs have run. Other errors are returned unchanged. ctx ends
-// the search.
-func (s *Session) TooLarge(ctx context.Context, err error, used memory.Use) error {
+// TooLarge explains why the model does not fit on the model GPU, and finds the largest batch that does. The model is
+// closed afterwards. Other errors are returned unchanged. ctx ends the search.
+func (s *Session) TooLarge(ctx context.Context, err error) error {
+	return s.tooLarge(ctx, err, memory.Use{})
+}
+
+// tooLarge is TooLarge for graphs that have run and used so much.
+func (s *Session) tooLarge(ctx context.Context, err error, used memory.Use) error {
 	if s.Device.Context == nil || !exit.OutOfMemory(err) {
 		return err
 	}

@@ -14,7 +14,6 @@ import (
 	"github.com/xtts-host/xtts-host/host/exit"
 	"github.com/xtts-host/xtts-host/host/loop"
 	"github.com/xtts-host/xtts-host/host/machine"
-	"github.com/xtts-host/xtts-host/host/memory"
 	"github.com/xtts-host/xtts-host/host/pipeline"
 	"github.com/xtts-host/xtts-host/host/preflight"
 	"github.com/xtts-host/xtts-host/host/report"
@@ -61,7 +60,7 @@ func (v *validation) tryModel(ctx context.Context) (_ string, err error) {
 	}
 	v.session = session.New(p, batch.Overlapped, v.machine.Watch, v.log)
 	if err := v.session.Open(v.machine.Ring.Bytes()); err != nil {
-		return "", v.session.TooLarge(ctx, err, memory.Use{})
+		return "", v.session.TooLarge(ctx, err)
 	}
 	weights, grads, slots := v.session.Model.Bytes()
 	return fmt.Sprintf("on %s: weights %s MB, gradients %s MB, optimizer state %s MB, device slots %s MB",
