@@ -24,7 +24,7 @@ func TestBucketsOfAnotherBatch(t *testing.T) {
 	}
 	var rows []dataset.Row
 	for n := range 40 {
-		rows = append(rows, dataset.Row{ID: fmt.Sprint(n), Samples: 10 * (1 + n%10), Tokens: make([]int32, 5)})
+		rows = append(rows, dataset.Row{ID: fmt.Sprint(n), Samples: 10 * (1 + n%10), Tokens: 5})
 	}
 	for _, perBatch := range []bool{true, false} {
 		p := &Plan{Config: &config.Config{BatchSize: 64}, World: world.World{Size: 1}, Bundle: &ortgraphs.Bundle{Manifest: b}}
