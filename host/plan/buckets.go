@@ -39,7 +39,7 @@ func (d *Draft) settleBuckets() error {
 	if err != nil {
 		return fmt.Errorf("%s %s: %w", d.set.ResumeFlag, d.Config.Resume, err)
 	}
-	all, sizes, err := d.computeBuckets(d.Config.BatchSize, sizes)
+	all, sizes, err := computeBuckets(&d.Plan, d.Config.BatchSize, sizes)
 	if err != nil {
 		return err
 	}
@@ -49,8 +49,8 @@ func (d *Draft) settleBuckets() error {
 
 // computeBuckets returns the buckets for batches of so many rows, and those of them that training has without the
 // validation list. recorded is what a checkpoint has; without it they are computed.
-func (p *Plan) computeBuckets(rows int, recorded []manifest.Bucket) (all, training []manifest.Bucket, err error) {
-	cfg, err := p.bucketConfig(rows)
+func computeBuckets(p *Plan, rows int, recorded []manifest.Bucket) (all, training []manifest.Bucket, err error) {
+	cfg, err := bucketConfig(p, rows)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -81,7 +81,7 @@ func (d *Draft) recordedBuckets() string {
 }
 
 // bucketConfig says how the buckets for batches of so many rows are computed.
-func (p *Plan) bucketConfig(rows int) (dataset.BucketConfig, error) {
+func bucketConfig(p *Plan, rows int) (dataset.BucketConfig, error) {
 	bundle, asked := p.Bundle.Manifest, p.Config.Buckets
 	longest, f := bundle.Dynamic[manifest.SymbolWav], bundle.Features
 	cfg := dataset.BucketConfig{

@@ -31,7 +31,7 @@ func TestBucketsOfAnotherBatch(t *testing.T) {
 		p.Stages.Resolved = &catalog.Resolved{MaxGrowth: 1}
 		p.Data.Train = &batch.Split{Index: &dataset.Index{Rows: rows}}
 		var err error
-		if p.Buckets.Sizes, _, err = p.computeBuckets(64, nil); err != nil {
+		if p.Buckets.Sizes, _, err = computeBuckets(p, 64, nil); err != nil {
 			t.Fatal(err)
 		}
 		p.Buckets.perBatch = perBatch

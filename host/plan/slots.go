@@ -48,7 +48,7 @@ func (p *Plan) SlotsFor(rows int) (s Slots, err error) {
 	}
 	sizes := p.Buckets.Sizes
 	if p.Buckets.perBatch && rows != p.Config.BatchSize {
-		if sizes, _, err = p.computeBuckets(rows, nil); err != nil {
+		if sizes, _, err = computeBuckets(p, rows, nil); err != nil {
 			return s, err
 		}
 	}
