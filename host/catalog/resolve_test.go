@@ -319,7 +319,7 @@ var refusals = []struct {
 	{"name twice", []manifest.StageInstance{target, target, reference}, nil,
 		`pipeline: instance "target": two instances have this name`, ""},
 	{"config", []manifest.StageInstance{with(gain("waveform"), func(s *manifest.StageInstance) { s.Config = map[string]any{"bd": 1} })}, nil,
-		`pipeline: instance "louder": config of stage "gain": top level: unknown key "bd"`, ""},
+		`pipeline: instance "louder": config of stage "gain": top level: unknown key "bd"`, "stage gain takes db (number)"},
 	{"config for a stage without one", []manifest.StageInstance{with(target, func(s *manifest.StageInstance) { s.Config = map[string]any{"db": 1} })}, nil,
 		`pipeline: instance "target": stage "logmel" takes no config`, ""},
 	{"input port not bound", []manifest.StageInstance{with(target, func(s *manifest.StageInstance) { delete(s.Inputs, "waveform") })}, nil,

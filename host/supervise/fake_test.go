@@ -174,6 +174,8 @@ func (f *fake) Configure(_ context.Context, r *stagepb.ConfigureRequest) (*stage
 	switch {
 	case f.is("refuse-configure"):
 		return nil, fmt.Errorf("bucket 0 is too small for %s\nhint: take a larger one", r.Instances[0].Name)
+	case f.is("refuse-value"):
+		return nil, fmt.Errorf("instance %q: gain is 9", r.Instances[0].Name)
 	case f.is("crash-at-configure"):
 		f.crash()
 	case f.is("hang-at-configure"):

@@ -247,17 +247,24 @@ func (p *process) startError(err error, started bool) error {
 		e.Err, e.hint = fmt.Errorf("%s: %w", phase.phase, phase.err), versionHint
 	default:
 		message, hint := e.splitHint(status.Convert(phase.err).Message())
-		e.Err, e.hint = fmt.Errorf("%s: %s", phase.phase, message), cmp.Or(hint, p.adviceFor(phase.phase))
+		e.Err, e.hint = fmt.Errorf("%s: %s", phase.phase, message), cmp.Or(hint, p.adviceFor(phase.phase, message))
 	}
 	return e
 }
 
-// adviceFor is the hint for a step of the start that the plugin refused without a hint of its own.
-func (p *process) adviceFor(phase string) string {
-	if phase == "Configure" {
-		return "the config of each stage in " + filepath.Join(p.cfg.Plugin.Dir, manifest.PluginFile) + " says what it takes"
+// adviceFor is the hint for a step of the start that the plugin refused without a hint of its own. A refused
+// configuration is explained by the keys of the stage that the message names, or of the only one.
+func (p *process) adviceFor(phase, message string) string {
+	if phase != "Configure" {
+		return rulesHint
 	}
-	return rulesHint
+	file, instances := filepath.Join(p.cfg.Plugin.Dir, manifest.PluginFile), p.cfg.Configure.Instances
+	for _, i := range instances {
+		if s, ok := p.cfg.Plugin.Manifest.Stage(i.Stage); ok && (len(instances) == 1 || strings.Contains(message, strconv.Quote(i.Name))) {
+			return s.ConfigKeys() + " (" + file + ")"
+		}
+	}
+	return "the config of each stage in " + file + " says what it takes"
 }
 
 func shorten(s string, n int) string {

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/xtts-host/xtts-host/shared/manifest"
 )
 
 func TestStartFailures(t *testing.T) {
@@ -77,6 +79,17 @@ func TestStartFailures(t *testing.T) {
 			t.Error(err)
 		}
 	})
+}
+
+// TestRefusedValue: without a hint of the plugin, the hint says what its configuration takes.
+func TestRefusedValue(t *testing.T) {
+	r := newRig(t, "refuse-value")
+	r.Plugin.Manifest.Stages = []manifest.Stage{{Name: "add", Config: map[string]any{"properties": map[string]any{
+		"gain": map[string]any{"type": "number", "maximum": 6}}}}}
+	want := "stage add takes gain (number, at most 6) (" + filepath.Join(r.Plugin.Dir, manifest.PluginFile) + ")"
+	if e := r.refuse(); e.Err.Error() != `Configure: instance "first": gain is 9` || e.Hint() != want {
+		t.Errorf("%v, hint %q, want %q", e.Err, e.Hint(), want)
+	}
 }
 
 func TestSurroundings(t *testing.T) {

@@ -86,3 +86,16 @@ plugins-try() {
   refused 2 try specaugment heard.wav
   says 'writes no waveform but mel_spectrograms'
 }
+
+# stage-config: the hint for a wrong configuration of a stage says what the key takes, or which keys there are
+stage-config() {
+  clips data 1 1
+  stage() {
+    printf 'pipeline:\n  - {name: a, stage: waveaug, config: {%s}, inputs: {waveform: waveform, waveform_lengths: waveform_lengths}, outputs: {waveform: waveform}}\n' "$1" >p.yaml
+    refused 2 xtts-host --plugins "$TREE/plugins" --train-data data --config p.yaml --max-steps 1
+  }
+  stage 'noise_probability: 2'
+  says 'hint: stage waveaug takes noise_probability (number, 0 to 1'
+  stage 'nois: 2'
+  says 'hint: stage waveaug takes gain_db_max (number'
+}

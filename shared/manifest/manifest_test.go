@@ -7,6 +7,8 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+
+	"github.com/xtts-host/xtts-host/shared/hint"
 )
 
 const (
@@ -221,19 +223,26 @@ func TestPluginGPUMemory(t *testing.T) {
 
 func TestValidateConfig(t *testing.T) {
 	s := Stage{Name: "noise", Config: map[string]any{"type": "object", "additionalProperties": false,
-		"properties": map[string]any{"snr_db": map[string]any{"type": "number", "minimum": 0}}}}
+		"properties": map[string]any{
+			"snr_db": map[string]any{"type": "number", "minimum": 0, "default": 20.5},
+			"colour": map[string]any{"enum": []any{"white", "pink"}},
+			"gain":   map[string]any{"type": "number", "minimum": -6, "maximum": 6},
+			"free":   map[string]any{},
+		}}}
+	const all = "stage noise takes colour (one of white, pink), free, gain (number, -6 to 6), snr_db (number, at least 0, default 20.5)"
 	for _, c := range []struct {
-		config map[string]any
-		want   string
+		config     map[string]any
+		want, hint string
 	}{
-		{nil, ""},
-		{map[string]any{"snr_db": 3}, ""},
-		{map[string]any{"snr_db": -1}, `config of stage "noise": snr_db: `},
-		{map[string]any{"snr": 3}, `config of stage "noise": top level: unknown key "snr"`},
+		{nil, "", ""},
+		{map[string]any{"snr_db": 3}, "", ""},
+		{map[string]any{"snr_db": -1}, `config of stage "noise": snr_db: `, "stage noise takes snr_db (number, at least 0, default 20.5)"},
+		{map[string]any{"colour": "blue"}, `config of stage "noise": colour: `, "stage noise takes colour (one of white, pink)"},
+		{map[string]any{"snr": 3}, `config of stage "noise": top level: unknown key "snr"`, all},
 	} {
 		err := ValidateConfig(s, c.config)
-		if (err == nil) != (c.want == "") || err != nil && !strings.HasPrefix(err.Error(), c.want) {
-			t.Errorf("%v: %v, want %q", c.config, err, c.want)
+		if (err == nil) != (c.want == "") || err != nil && (!strings.HasPrefix(err.Error(), c.want) || hint.Of(err) != c.hint) {
+			t.Errorf("%v: %v, want %q\nhint %q\nwant %q", c.config, err, c.want, hint.Of(err), c.hint)
 		}
 	}
 	if err := ValidateConfig(Stage{Name: "plain"}, map[string]any{"a": 1}); err == nil || err.Error() != `stage "plain" takes no config` {

@@ -10,6 +10,8 @@ import (
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	"github.com/santhosh-tekuri/jsonschema/v6/kind"
+
+	"github.com/xtts-host/xtts-host/shared/hint"
 )
 
 //go:embed bundle.schema.json
@@ -100,7 +102,7 @@ func Decode(file string, schema map[string]any, data []byte) (map[string]any, er
 }
 
 // ValidateConfig checks the configuration of a stage instance against the schema that its plugin declares. A stage
-// without a schema takes no configuration.
+// without a schema takes no configuration. The hint of the error says what the key takes, or which keys there are.
 func ValidateConfig(s Stage, config map[string]any) error {
 	if s.Config == nil {
 		if len(config) > 0 {
@@ -116,7 +118,29 @@ func ValidateConfig(s Stage, config map[string]any) error {
 		return fmt.Errorf("config of stage %q: %w", s.Name, err)
 	}
 	_, err = Decode(fmt.Sprintf("config of stage %q", s.Name), s.Config, data)
-	return err
+	var invalid *invalidError
+	if !errors.As(err, &invalid) {
+		return err // about the schema itself
+	}
+	if len(invalid.place) > 0 {
+		if key := s.configKey(invalid.place[0]); key != "" {
+			return hint.Errorf(fmt.Sprintf("stage %s takes %s", s.Name, key), "%w", err)
+		}
+	}
+	return hint.Errorf(s.ConfigKeys(), "%w", err)
+}
+
+// invalidError says which part of a document does not satisfy its schema, and why.
+type invalidError struct {
+	place  []string // keys from the top
+	reason string
+}
+
+func (e *invalidError) Error() string {
+	if len(e.place) == 0 {
+		return "top level: " + e.reason
+	}
+	return strings.Join(e.place, ".") + ": " + e.reason
 }
 
 // validate reduces the library's tree of causes to one line. The deepest cause is the one that a user can act on.
@@ -129,12 +153,8 @@ func validate(schema *jsonschema.Schema, doc any) error {
 	for len(v.Causes) > 0 {
 		v = v.Causes[0]
 	}
-	place := strings.Join(v.InstanceLocation, ".")
-	if place == "" {
-		place = "top level"
-	}
 	if k, ok := v.ErrorKind.(*kind.AdditionalProperties); ok {
-		return fmt.Errorf("%s: unknown key %q", place, k.Properties[0])
+		return &invalidError{v.InstanceLocation, fmt.Sprintf("unknown key %q", k.Properties[0])}
 	}
-	return fmt.Errorf("%s: %s", place, v.ErrorKind.LocalizedString(printer))
+	return &invalidError{v.InstanceLocation, v.ErrorKind.LocalizedString(printer)}
 }
