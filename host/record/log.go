@@ -31,12 +31,17 @@ func (l *logFile) Write(p []byte) (int, error) {
 	if f == nil {
 		return len(p), nil
 	}
-	n, err := f.Write(p)
+	done := 0
+	err := disk.Retry(func() error {
+		n, err := f.Write(p[done:])
+		done += n
+		return err
+	})
 	if err != nil {
-		err = fmt.Errorf("log: %w", disk.Explain(err, f.Name(), int64(len(p))))
+		err = fmt.Errorf("log: %w", disk.Explain(err, f.Name(), int64(len(p)-done)))
 		l.failed.CompareAndSwap(nil, &err)
 	}
-	return n, err
+	return done, err
 }
 
 // NewLog returns a log that calls warn, from any goroutine, with each warning.

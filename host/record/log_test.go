@@ -9,6 +9,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"testing/synctest"
 
 	"github.com/xtts-host/xtts-host/host/event"
 )
@@ -69,13 +70,15 @@ func TestLostLine(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer full.Close()
-	l := NewLog(func(*event.Warning) {})
-	l.Open(full)
-	if err := l.Take(nil); err != nil {
-		t.Fatal(err)
-	}
-	l.Info("lost")
-	if err := l.Take([]event.Event{&event.Step{}}); !errors.Is(err, syscall.ENOSPC) || !strings.Contains(err.Error(), "log: ") {
-		t.Errorf("error %v", err)
-	}
+	synctest.Test(t, func(t *testing.T) { // the disk is given a minute
+		l := NewLog(func(*event.Warning) {})
+		l.Open(full)
+		if err := l.Take(nil); err != nil {
+			t.Fatal(err)
+		}
+		l.Info("lost")
+		if err := l.Take([]event.Event{&event.Step{}}); !errors.Is(err, syscall.ENOSPC) || !strings.Contains(err.Error(), "log: ") {
+			t.Errorf("error %v", err)
+		}
+	})
 }

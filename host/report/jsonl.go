@@ -101,26 +101,36 @@ func (l *lines) fits(line []byte) error {
 	return nil
 }
 
-// append appends complete lines. After a failure, the file ends after the last complete line.
+// append appends complete lines, and waits for a disk that is full or fails. After a failure, the file ends after the
+// last complete line.
 func (l *lines) append(text []byte) error {
+	return disk.Retry(func() error {
+		n, err := l.appendNow(text)
+		text = text[n:]
+		return err
+	})
+}
+
+// appendNow returns how many bytes of text, up to the end of a line, the file has got.
+func (l *lines) appendNow(text []byte) (int, error) {
 	var open syscall.Stat_t
 	if err := syscall.Fstat(int(l.file.Fd()), &open); err == nil && open.Nlink == 0 { // sync finds the rest
-		return fmt.Errorf("%s: %w", l.path, ErrRemoved)
+		return 0, fmt.Errorf("%s: %w", l.path, ErrRemoved)
 	}
 	// Not WriteAt, which does not return how much a failed write has written.
 	if _, err := l.file.Seek(l.end, io.SeekStart); err != nil {
-		return err
+		return 0, err
 	}
 	n, err := l.file.Write(text)
 	if err == nil {
 		l.end += int64(n)
-		return nil
+		return n, nil
 	}
 	whole := bytes.LastIndexByte(text[:n], '\n') + 1
 	l.end += int64(whole)
 	err = disk.Explain(err, l.path, int64(len(text)-whole)) // while the incomplete line still uses the space that was free
 	l.file.Truncate(l.end)                                  // if this fails too, the incomplete line is dropped when the file is opened again
-	return err
+	return whole, err
 }
 
 // ErrRemoved says that a file of the run folder is not there any more: it, or the folder, was removed or moved.

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/xtts-host/xtts-host/host/event"
@@ -167,7 +168,9 @@ func TestFullDisk(t *testing.T) {
 	}
 	defer full.Close()
 	m := &Metrics{lines: &lines{limit: maxLine, path: "/dev/full", file: full}}
-	err = m.Take(events(metricsStep(56), metricsStep(57)))
+	synctest.Test(t, func(*testing.T) { // the disk is given a minute
+		err = m.Take(events(metricsStep(56), metricsStep(57)))
+	})
 	var hint interface{ Hint() string }
 	if !errors.Is(err, syscall.ENOSPC) || !errors.As(err, &hint) {
 		t.Fatalf("error %v, want ENOSPC with a hint", err)
@@ -179,6 +182,37 @@ func TestFullDisk(t *testing.T) {
 	}
 	if err := m.Close(); err != nil {
 		t.Errorf("Close says again what is known: %v", err)
+	}
+}
+
+// TestDiskRecovers: lines wait for a disk that is full for some seconds, and none is lost.
+func TestDiskRecovers(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "metrics.jsonl")
+	good, err := os.Create(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer good.Close()
+	full, err := os.OpenFile("/dev/full", os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := &Metrics{lines: &lines{limit: maxLine, path: path, file: full}}
+	defer m.Close()
+	synctest.Test(t, func(t *testing.T) {
+		began, taken := time.Now(), make(chan error)
+		go func() { taken <- m.Take(events(metricsStep(1), metricsStep(2))) }()
+		time.Sleep(3 * time.Second)
+		synctest.Wait()
+		if err := syscall.Dup3(int(good.Fd()), int(full.Fd()), syscall.O_CLOEXEC); err != nil { // the disk has space again
+			t.Error(err)
+		}
+		if err := <-taken; err != nil || time.Since(began) > 8*time.Second {
+			t.Errorf("after %v: %v", time.Since(began), err)
+		}
+	})
+	if got := strings.Count(read(t, path), "\n"); got != 2 {
+		t.Errorf("%d lines, want 2", got)
 	}
 }
 

@@ -101,8 +101,8 @@ func (s *Saver) Current() bool {
 func (s *Saver) Resumable() bool { return s.saved.step > 0 }
 
 // saveIfRoom saves a checkpoint during training. A disk that is full or fails does not end the run: the previous
-// checkpoint stays intact, and the save is tried again after the following steps. The lines of metrics.jsonl must fit,
-// however.
+// checkpoint stays intact, and the save is tried again after the following steps. The lines of metrics.jsonl must fit
+// within a minute, however.
 func (s *Saver) saveIfRoom(why event.Reason) error {
 	err := s.save(why)
 	failed, ok := errors.AsType[*diskError](err)

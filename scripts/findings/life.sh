@@ -147,6 +147,26 @@ END
   says 'step-000012'
 }
 
+# short-disk-fault: a disk that is full for two seconds ends no run, and no line is lost
+short-disk-fault() {
+  unshare -Urm true 2>/dev/null || return 0 # where file systems cannot be mounted
+  cat >small <<'END'
+mkdir disk
+mount -t tmpfs -o size=4m tmpfs disk
+xtts-host --plugins "$TREE/plugins" --graph "$TREE/ortgraphs/testdata/pico" --batch-size 4 --eval-every 0 --max-steps 150 \
+  --checkpoint-every 0 --run-dir disk/run --log-every 0 &
+for n in $(seq 300); do grep -q '"step":5,' disk/run/metrics.jsonl 2>/dev/null && break; sleep 0.1; done
+head -c 4m /dev/zero >disk/filler || true
+sleep 2
+rm disk/filler
+wait $!
+test "$(wc -l <disk/run/metrics.jsonl)" = 150
+END
+  unshare -Urm bash -euo pipefail small >output 2>&1 || { cat output; return 1; }
+  says 'No space left on device'
+  says 'done after 150 steps'
+}
+
 # removed-folder: a run whose folder is removed in mid-run saves what it trained, and ends with an error
 removed-folder() {
   xtts-host "${long[@]}" >output 2>&1 &
