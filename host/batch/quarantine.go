@@ -3,7 +3,6 @@ package batch
 import (
 	"cmp"
 	"errors"
-	"strings"
 	"sync"
 
 	"github.com/xtts-host/xtts-host/host/checkpoint"
@@ -79,14 +78,14 @@ func (q *Quarantine) tooMany(split, id, reason string) error {
 		where = "that cannot be used"
 	}
 	return hint.Errorf("correct the clips, or the stages, "+where+", or allow more with --max-quarantine",
-		"%w: %d in the %s data, and %d are allowed; the last is %s: %s", ErrQuarantine, n, title[split], limit, Shorten(id, maxCell), Shorten(reason, maxCell))
+		"%w: %d in the %s data, and %d are allowed; the last is %s: %s", ErrQuarantine, n, title[split], limit, visible.Short(id, maxCell), visible.Short(reason, maxCell))
 }
 
 // Restore adds the rows of the training data that a checkpoint lists: rows that were left out stay left out.
 func (q *Quarantine) Restore(rows []checkpoint.Quarantined, s *Split) {
 	reasons := map[string]string{}
 	for _, r := range rows {
-		r.Reason = Shorten(r.Reason, maxCell)
+		r.Reason = visible.Short(r.Reason, maxCell)
 		reasons[r.ID] = r.Reason
 		q.reasons[s.Name][r.ID], q.passed[r.ID] = r.Reason, r.Reason
 	}
@@ -105,19 +104,9 @@ const (
 	maxPath = 4096 // PATH_MAX of Linux
 )
 
-// Shorten cuts a text to at most limit bytes, between two characters, and replaces control characters of a terminal.
-func Shorten(text string, limit int) string {
-	const ellipsis = "…"
-	text = visible.Text(text)
-	if len(text) > limit {
-		text = strings.ToValidUTF8(text[:limit-len(ellipsis)], "") + ellipsis
-	}
-	return text
-}
-
-// add records a row, with texts shortened by Shorten. The error is ErrQuarantine if there are too many rows.
+// add records a row, with shortened texts. The error is ErrQuarantine if there are too many rows.
 func (q *Quarantine) add(row report.Quarantined) error {
-	row.ID, row.Path, row.Reason = Shorten(row.ID, maxCell), Shorten(row.Path, maxPath), Shorten(row.Reason, maxCell)
+	row.ID, row.Path, row.Reason = visible.Short(row.ID, maxCell), visible.Short(row.Path, maxPath), visible.Short(row.Reason, maxCell)
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	reasons := q.reasons[row.Split]

@@ -16,18 +16,18 @@ func (s *Split) usage() report.DataList {
 		d.Clips++
 		d.Seconds += seconds(int32(row))
 	}
-	long, wordy := report.LeftOut{}, report.LeftOut{}
+	long, wordy := report.LeftOut{File: report.ExcludedFile}, report.LeftOut{File: report.ExcludedFile}
 	for _, e := range s.Plan.Excluded() {
 		l := &long
-		l.Reason = fmt.Sprintf("longer than %.2f s (%s)", float64(e.Limit)/float64(s.Index.SampleRate), report.ExcludedFile)
+		l.Reason = fmt.Sprintf("longer than %.2f s", float64(e.Limit)/float64(s.Index.SampleRate))
 		if e.Symbol == manifest.SymbolText {
 			l = &wordy
-			l.Reason = fmt.Sprintf("text of more than %d tokens (%s)", e.Limit, report.ExcludedFile)
+			l.Reason = fmt.Sprintf("text of more than %d tokens", e.Limit)
 		}
 		l.Clips++
 		l.Seconds += seconds(e.Row)
 	}
-	for _, l := range []report.LeftOut{long, wordy, {Reason: fmt.Sprintf("cannot be used (%s)", report.QuarantineFile), Clips: len(s.Index.Rejected)}} {
+	for _, l := range []report.LeftOut{long, wordy, {Reason: "cannot be used", File: report.QuarantineFile, Clips: len(s.Index.Rejected)}} {
 		if l.Clips > 0 {
 			d.LeftOut = append(d.LeftOut, l)
 		}

@@ -104,9 +104,9 @@ func Warnings(draft *plan.Draft) []string {
 	return lines
 }
 
-// unlisted removes the names of files that a run writes: they are not there.
+// unlisted removes the name of a file that only a run writes.
 func unlisted(text string) string {
-	return strings.NewReplacer(" ("+report.ExcludedFile+")", "", " ("+report.QuarantineFile+" names them)", "").Replace(text)
+	return strings.ReplaceAll(text, " ("+report.QuarantineFile+" names them)", "")
 }
 
 func (s *settings) learning(ctx context.Context) (string, error) {

@@ -99,7 +99,7 @@ func (p *Plan) validation() string {
 func (p *Plan) DataLines() []string {
 	ix, used := p.Data.Train.Index, &p.Data.Usage.Train
 	speakers := report.Count(len(ix.Speakers), "speaker")
-	return append([]string{filepath.Join(ix.Dir, ix.List), fmt.Sprintf("%s of %s", used, speakers)}, used.Lines()...)
+	return append([]string{filepath.Join(ix.Dir, ix.List), fmt.Sprintf("%s of %s", used, speakers)}, used.RunLines()...)
 }
 
 // batches describes the length of the run.

@@ -12,6 +12,7 @@ import (
 	"github.com/xtts-host/xtts-host/host/report"
 	"github.com/xtts-host/xtts-host/host/schedule"
 	"github.com/xtts-host/xtts-host/shared/manifest"
+	"github.com/xtts-host/xtts-host/shared/visible"
 )
 
 // choices are the settings and findings of a run that can make it slow or its result worse.
@@ -84,7 +85,7 @@ func badChoices(c choices) []string {
 		if n := len(d.rejected); n > 0 {
 			first := d.rejected[0]
 			say("%d of the %d %s clips cannot be used and are left out, the first (%s:%d) because: %s (quarantine.jsonl names them)",
-				n, n+d.clips, d.name, d.list, first.Line, batch.Shorten(first.Reason, dataset.MaxID))
+				n, n+d.clips, d.name, d.list, first.Line, visible.Short(first.Reason, dataset.MaxID))
 		}
 		if d.used.Lost() > lostShare {
 			say("%s of the %s data is not used (%s): %s", d.used.LostShare(), d.name, strings.Join(d.used.Lines(), "; "), d.advice)

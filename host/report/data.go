@@ -26,6 +26,7 @@ type DataList struct {
 // LeftOut are clips that are left out for one reason. The length of clips that cannot be read is not known.
 type LeftOut struct {
 	Reason  string  `json:"reason"`
+	File    string  `json:"file"` // of the run folder, which names them
 	Clips   int     `json:"clips"`
 	Seconds float64 `json:"seconds,omitempty"`
 }
@@ -57,15 +58,24 @@ func (d *DataList) String() string {
 	return fmt.Sprintf("%s, %.1f min", Count(d.Clips, "clip"), d.Seconds/60)
 }
 
-// Lines say what is left out and why, one line for each reason.
-func (d *DataList) Lines() []string {
+// Lines says what is left out and why, in one line for each reason.
+func (d *DataList) Lines() []string { return d.lines(false) }
+
+// RunLines is Lines with the files of the run folder that name the clips.
+func (d *DataList) RunLines() []string { return d.lines(true) }
+
+func (d *DataList) lines(files bool) []string {
 	var lines []string
 	for _, l := range d.LeftOut {
 		text := "left out: " + Count(l.Clips, "clip")
 		if l.Seconds > 0 {
 			text += fmt.Sprintf(", %.1f min (%s of the time)", l.Seconds/60, percent(l.Seconds/(l.Seconds+d.Seconds)))
 		}
-		lines = append(lines, text+": "+l.Reason)
+		text += ": " + l.Reason
+		if files {
+			text += " (" + l.File + ")"
+		}
+		lines = append(lines, text)
 	}
 	return lines
 }
@@ -92,11 +102,11 @@ func (d *Data) table(t *table) {
 		used += "; validation " + v.String()
 	}
 	t.row("data", used)
-	for _, l := range d.Train.Lines() {
+	for _, l := range d.Train.RunLines() {
 		t.row("", l)
 	}
 	if v := d.Validation; v != nil {
-		for _, l := range v.Lines() {
+		for _, l := range v.RunLines() {
 			t.row("", "validation, "+l)
 		}
 	}

@@ -55,7 +55,7 @@ func whole() *Report {
 		Plugins:     []Plugin{{ID: "augment", Workers: 1, Calls: 120, P50Ms: 2.25, P99Ms: 8.5}, {ID: "features", Workers: 2, Restarts: 1, Calls: 1240, P50Ms: 8.25, P99Ms: 14.5}},
 		Quarantined: 2, Excluded: 3, UnknownCharacters: []UnknownCharacter{{Validation, "\u064A", "U+064A", 12, "eval.jsonl:7", "unknown"}}, Accumulation: Accumulation{"exact", 1},
 		Data: Data{
-			Train:      DataList{Clips: 412, Seconds: 1600, LeftOut: []LeftOut{{"longer than 12.00 s (excluded.jsonl)", 2, 30.5}, {Reason: "cannot be used (quarantine.jsonl)", Clips: 1}}},
+			Train:      DataList{Clips: 412, Seconds: 1600, LeftOut: []LeftOut{{"longer than 12.00 s", ExcludedFile, 2, 30.5}, {Reason: "cannot be used", File: QuarantineFile, Clips: 1}}},
 			Validation: &DataList{Clips: 64, Seconds: 250, LeftOut: []LeftOut{}}, Shared: 3,
 			Buckets: []manifest.Bucket{{"T_wav": 44032}, {"T_wav": 88064}}, Padding: Padding{0.095, 0.012},
 		},

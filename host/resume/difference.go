@@ -8,11 +8,11 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"unicode"
 
 	"github.com/xtts-host/xtts-host/host/checkpoint"
 	"github.com/xtts-host/xtts-host/host/report"
 	"github.com/xtts-host/xtts-host/shared/manifest"
+	"github.com/xtts-host/xtts-host/shared/visible"
 )
 
 // Difference is one value that is not what it was. Name is a setting, or a part of one: plugins/augment.
@@ -31,7 +31,7 @@ func (d Difference) at(step int64) report.Change {
 	return report.Change{Step: step, Name: d.Name, From: d.From, To: d.To}
 }
 
-// Differences compares the hashes of a checkpoint with those of the run that wants to go on from it.
+// Differences compares the hashes of a checkpoint with those of the run that resumes from it.
 func Differences(saved, now map[string]string) []Difference {
 	was, is := values(saved), values(now)
 	if saved["clips"] == "" {
@@ -103,24 +103,17 @@ func values(hashes map[string]string) map[string]string {
 // maxValue is how many bytes of a value are shown.
 const maxValue = 200
 
-// shown cuts a value, and replaces what would steer a terminal: a checkpoint may be a stranger's.
-func shown(value string) string {
-	if len(value) > maxValue {
-		value = strings.ToValidUTF8(value[:maxValue], "") + "..."
-	}
-	return strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) {
-			return ' '
-		}
-		return r
-	}, value)
-}
+// shown returns a value for a terminal: a checkpoint may be from an untrusted source.
+func shown(value string) string { return visible.Short(value, maxValue) }
+
+// unreadable is the value of a hash that is not what a program writes.
+const unreadable = "unreadable"
 
 // list adds the values of a JSON list by their names.
 func list(out map[string]string, names []string, value string) {
 	var all []json.RawMessage
 	if json.Unmarshal([]byte(value), &all) != nil {
-		out[names[0]] = value
+		out[names[0]] = unreadable
 		return
 	}
 	for i, v := range all {
@@ -145,11 +138,15 @@ func plain(v json.RawMessage) string {
 func plugins(out map[string]string, value string) {
 	var all []string
 	if json.Unmarshal([]byte(value), &all) != nil {
-		out["plugins"] = value
+		out["plugins"] = unreadable
 		return
 	}
 	for _, p := range all {
 		fields := strings.Fields(p)
+		if len(fields) == 0 {
+			out["plugins"] = unreadable
+			continue
+		}
 		text := strings.Join(fields[min(1, len(fields)):min(2, len(fields))], "")
 		if len(fields) > 2 {
 			text += " (" + short(fields[2]) + ")"
@@ -162,7 +159,7 @@ func plugins(out map[string]string, value string) {
 func pipeline(out map[string]string, value string) {
 	var all []manifest.StageInstance
 	if json.Unmarshal([]byte(value), &all) != nil {
-		out["augment"] = value
+		out["augment"] = unreadable
 		return
 	}
 	var order []string
@@ -199,7 +196,7 @@ func flatten(out map[string]string, path string, v any) {
 	}
 }
 
-// short cuts a hash to what a person can compare and leaves other values whole.
+// short cuts a hash to a length that can be compared by eye, and leaves other values as they are.
 func short(value string) string {
 	if len(value) == 64 && strings.Trim(value, "0123456789abcdef") == "" {
 		return value[:12]

@@ -44,7 +44,11 @@ func TestDifferences(t *testing.T) {
 		{"plugins and pipeline", "", []string{"augment: target -> waveaug, target"}},
 		{"clips", strings.Repeat("77", 32), nil}, // an older checkpoint does not know the recordings
 		{"later", "1", []string{"later: none -> 1"}},
-		{"seed", "\x1b[31m2", []string{"seed: 1 ->  [31m2"}},
+		{"seed", "\x1b[31m2", []string{`seed: 1 -> \x1b[31m2`}},
+		// Of a damaged checkpoint.
+		{"optimizer", `{"lr":1}`, []string{"betas: 0.9, 0.999 -> none", "eps: 1e-8 -> none", "grad-clip: 1 -> none", "lr: 0.003 -> none", "momentum: 0 -> none", "optimizer: adamw -> unreadable", "weight-decay: 0.01 -> none"}},
+		{"plugins", `["",""]`, []string{"plugins: none -> unreadable", "plugins/augment: 0.1.0 (aaaaaaaaaaaa) -> none", "plugins/features: 0.1.0 (cdcdcdcdcdcd) -> none"}},
+		{"pipeline", `[1]`, []string{"augment: target -> unreadable"}},
 	} {
 		now := began()
 		now[c.name] = c.value

@@ -49,8 +49,8 @@ type Decision struct {
 	notes []string
 }
 
-// Decide compares the checkpoint with the run that wants to go on from it. Differences that --allow names are accepted,
-// and the checkpoint's state becomes the one to go on from. The error is a *RefusedError for others.
+// Decide compares the checkpoint with the run that resumes from it. Differences that --allow names are accepted,
+// and the checkpoint's state becomes that of the run. The error is a *RefusedError for others.
 func Decide(c Config) (*Decision, error) {
 	for _, name := range c.Allow {
 		if err := checkName(name); err != nil {

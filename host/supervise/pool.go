@@ -10,6 +10,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/xtts-host/xtts-host/shared/visible"
 )
 
 // Pool runs a plugin as n equal processes. All methods are safe for concurrent use. It is wide because callers and the workers'
@@ -188,7 +190,7 @@ func (p *Pool) log(w *worker, cause error, wait time.Duration) {
 	if errors.As(cause, &e) {
 		why = strings.TrimPrefix(e.reason(), ErrLost.Error()+": ")
 		if last := summary(e.LastStderr); last != "" {
-			args = append(args, "stderr", shorten(last, 200))
+			args = append(args, "stderr", visible.Short(last, 200))
 		}
 	}
 	p.cfg.Logger.Warn(fmt.Sprintf("plugin %s is restarted: %s", p.cfg.Plugin.Name(), why), args...)

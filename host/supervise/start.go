@@ -23,6 +23,7 @@ import (
 	"github.com/xtts-host/xtts-host/shared/manifest"
 	"github.com/xtts-host/xtts-host/shared/stage"
 	"github.com/xtts-host/xtts-host/shared/stagepb"
+	"github.com/xtts-host/xtts-host/shared/visible"
 )
 
 // launch starts a process and prepares it to accept calls. The end of ctx ends the launch, not the process.
@@ -223,7 +224,7 @@ func (p *process) startError(err error, started bool) error {
 		e.Err = fmt.Errorf("start: the program uses protocol %s, but this host uses %d", fields[1], stage.Protocol)
 		e.hint = protocolHint
 	case phase.phase == "" && text != "" && len(fields) < 4:
-		e.Err = fmt.Errorf("start: it wrote %q to its standard output instead of the handshake", shorten(text, 200))
+		e.Err = fmt.Errorf("start: it wrote \"%s\" to its standard output instead of the handshake", visible.Short(text, 200))
 		e.LastStderr = "" // it may contain a handshake line that came too late
 		e.hint = stdoutHint
 	case byItself:
@@ -265,11 +266,4 @@ func (p *process) adviceFor(phase, message string) string {
 		}
 	}
 	return "the config of each stage in " + file + " says what it takes"
-}
-
-func shorten(s string, n int) string {
-	if len(s) <= n {
-		return s
-	}
-	return s[:n] + "..."
 }

@@ -35,6 +35,16 @@ func Text(s string) string {
 	return b.String()
 }
 
+// Short returns Text, cut between two characters to at most limit bytes.
+func Short(s string, limit int) string {
+	const ellipsis = "…"
+	s = Text(s)
+	if len(s) > limit {
+		s = strings.ToValidUTF8(s[:limit-len(ellipsis)], "") + ellipsis
+	}
+	return s
+}
+
 func hidden(r rune) bool {
 	return r != '\t' && unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) || r == '\u2028' || r == '\u2029'
 }

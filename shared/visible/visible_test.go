@@ -18,6 +18,23 @@ func TestText(t *testing.T) {
 	}
 }
 
+func TestShort(t *testing.T) {
+	for _, tt := range []struct {
+		in    string
+		limit int
+		want  string
+	}{
+		{"abcdef", 6, "abcdef"},
+		{"abcdefg", 6, "abc…"},
+		{"abüdefg", 6, "ab…"}, // not half of a character
+		{"a\x1b[2Jefg", 9, `a\x1b[…`},
+	} {
+		if got := Short(tt.in, tt.limit); got != tt.want || len(got) > tt.limit {
+			t.Errorf("Short(%q, %d) = %q, want %q", tt.in, tt.limit, got, tt.want)
+		}
+	}
+}
+
 func TestLines(t *testing.T) {
 	const want = `failed` + "\n  loud: error: all is lost\n  loud: \\x1b[31mhint: rm -r /"
 	if got := Lines("loud", "failed\r\nerror: all is lost\n\x1b[31mhint: rm -r /\n"); got != want {
