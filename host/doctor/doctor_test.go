@@ -168,6 +168,16 @@ func TestBad(t *testing.T) {
 	}
 }
 
+// TestLines: each line of a finding stands below its mark, and its hint below them.
+func TestLines(t *testing.T) {
+	r := &Report{Sections: []Section{{"settings", []Finding{{Bad, "other settings:\n  lr: 0.1 -> 0.5", "allow it"}}}}}
+	var out bytes.Buffer
+	const want = "settings\n  ✗ other settings:\n      lr: 0.1 -> 0.5\n    hint: allow it\n"
+	if err := r.Write(&out); err != nil || out.String() != want {
+		t.Errorf("%v, wrote\n%s", err, out.String())
+	}
+}
+
 func TestNVIDIACards(t *testing.T) {
 	file := func(text string) *fstest.MapFile { return &fstest.MapFile{Data: []byte(text + "\n")} }
 	root := fstest.MapFS{

@@ -95,7 +95,7 @@ func (r *Report) Write(out io.Writer) error {
 	for _, s := range r.Sections {
 		fmt.Fprintf(&text, "%s\n", s.Title)
 		for _, f := range s.Findings {
-			fmt.Fprintf(&text, "  %s %s\n", marks[f.State], f.Text)
+			fmt.Fprintf(&text, "  %s %s\n", marks[f.State], strings.ReplaceAll(f.Text, "\n", "\n    "))
 			if f.Hint != "" {
 				fmt.Fprintf(&text, "    hint: %s\n", f.Hint)
 			}
