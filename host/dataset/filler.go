@@ -164,7 +164,7 @@ func (f *Filler) decode(dst []float32, c Crop, position int) (bool, error) {
 	r := &f.ix.Rows[c.Row]
 	err := f.decoder.Decode(dst, r, c.Offset)
 	if err == nil {
-		err = flaw(dst, len(dst) == r.Samples)
+		err = flaw(dst, len(dst) == r.Samples, r.FileChannels)
 	}
 	if err == nil || hostTrouble(err) != nil {
 		return err == nil, err
@@ -184,16 +184,19 @@ func silent(samples []float32) bool {
 }
 
 // flaw returns what is wrong with readable samples. Silence counts only for a whole clip, because speech has pauses.
-func flaw(samples []float32, whole bool) error {
+func flaw(samples []float32, whole bool, channels int) error {
 	for i, v := range samples {
 		if v-v != 0 { // NaN and infinities
 			return fmt.Errorf("sample %d of %d is not a number", i, len(samples))
 		}
 	}
-	if whole && silent(samples) {
-		return errors.New("silent: no sample is above -80 dB of full scale")
+	switch {
+	case !whole || !silent(samples):
+		return nil
+	case channels > 1:
+		return fmt.Errorf("silent: no sample of the mean of its %d channels is above -80 dB of full scale; channels of opposite phase cancel each other", channels)
 	}
-	return nil
+	return errors.New("silent: no sample is above -80 dB of full scale")
 }
 
 // wasBad reports whether this call has already found the row unreadable, and records its place in the batch.

@@ -140,3 +140,21 @@ lossy-recordings() {
   grep -q 'truncated: the MP3 frame at byte [0-9]* has' run/quarantine.jsonl
   grep -q 'MP4 (M4A, AAC or ALAC) is not read; convert with: ffmpeg -i phone.wav' run/quarantine.jsonl
 }
+
+# opposite-channels: a stereo clip whose channels cancel each other is left out, and the reason says so
+opposite-channels() {
+  clips data 4 1
+  python3 - <<'END'
+import array, wave
+path = "data/wavs/clip00002.wav"
+with wave.open(path) as f:
+    rate, mono = f.getframerate(), array.array("h", f.readframes(f.getnframes()))
+with wave.open(path, "wb") as f:
+    f.setnchannels(2)
+    f.setsampwidth(2)
+    f.setframerate(rate)
+    f.writeframes(array.array("h", (v for s in mono for v in (s, -s))).tobytes())
+END
+  train --train-data data --max-steps 1 --run-dir run
+  grep -q 'the mean of its 2 channels is above -80 dB of full scale; channels of opposite phase cancel' run/quarantine.jsonl
+}
