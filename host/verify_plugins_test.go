@@ -24,6 +24,7 @@ func TestVerifyPlugins(t *testing.T) {
 		{"changes another slot", "mix", "it wrote to row N of text_sequences in ring slot N, but its call was for slot N"},
 		{"writes after its answer", "mix", "it wrote to row N of text_sequences in ring slot N, but its call was for slot N"},
 		{"is far too loud", "mix", "row N of waveform has values beyond its range of N"},
+		{"writes f64", "mix", "row N of waveform has values beyond its range of N"},
 		{"gives zeros", "mix", "all rows of waveform are zero"},
 		{"writes beyond its tensor", "mix", "it wrote to the bytes after waveform in ring slot N"},
 	} {

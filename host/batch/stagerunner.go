@@ -192,6 +192,11 @@ func (s *stageRunner) inspect(b *pipeline.Batch, id supervise.ProcessID) (reject
 	if err := cmp.Or(out.checkKept(slot, s.attempts[b.Slot].kept), out.checkLengths(slot, b.Rows)); err != nil {
 		return nil, s.replace(b, id, err)
 	}
+	if s.strict { // also before a second attempt at values that are not finite
+		if err := s.checkRange(b); err != nil {
+			return nil, err
+		}
+	}
 	rows, known := s.data.of(b).Index.Rows, s.attempts[b.Slot].rows
 	var empty, again error
 	out.notFinite(slot, func(i int, tensor string) {
