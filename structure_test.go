@@ -34,7 +34,7 @@ var (
 var rules = []rule{
 	{folder: "", own: nil}, // a package in a folder without a rule may import nothing of ours
 	{folder: "cmd", own: []string{"cmd/internal/cli"}, others: []string{"github.com/spf13/cobra/doc"}},
-	{folder: "cmd/internal/cli", own: []string{"host", "host/bench", "host/catalog", "host/config", "host/console", "host/doctor", "host/evaluate", "host/exit", "host/inspect", "host/plugintest", "host/plugintry", "host/probe", "host/validate", "ortgraphs", "shared/hint", "shared/manifest"}, others: []string{"github.com/spf13/cobra", "github.com/spf13/pflag", "golang.org/x/term"}},
+	{folder: "cmd/internal/cli", own: []string{"host", "host/bench", "host/catalog", "host/config", "host/console", "host/datacheck", "host/doctor", "host/evaluate", "host/exit", "host/inspect", "host/plugintest", "host/plugintry", "host/probe", "host/validate", "ortgraphs", "shared/hint", "shared/manifest"}, others: []string{"github.com/spf13/cobra", "github.com/spf13/pflag", "golang.org/x/term"}},
 	{folder: "host", own: []string{"host...", "ortgraphs", "ortgraphs/lint", "ortgraphs/ort", "ortgraphs/safetensors", "gpu", "gpu/cuda", "gpu/nvml", "shared..."}, others: []string{"golang.org/x/sync/"}},
 	{folder: "host/batch", own: []string{"gpu", "host/catalog", "host/checkpoint", "host/dataset", "host/pipeline", "host/report", "host/supervise", "host/train", "host/world", "ortgraphs", "shared..."}, noCgo: true},
 	{folder: "host/bench", own: []string{"gpu", "gpu/nvml", "host", "host/batch", "host/config", "host/console", "host/exit", "host/place", "host/report", "host/train", "ortgraphs", "shared/manifest"}, noCgo: true},
@@ -45,6 +45,7 @@ var rules = []rule{
 	{folder: "host/catalog", own: []string{"shared..."}, noCgo: true},
 	{folder: "host/checkpoint", own: []string{"host/disk", "host/schedule", "ortgraphs/safetensors", "shared..."}, noCgo: true},
 	{folder: "host/dataset", own: []string{"host/dataset...", "shared..."}, others: []string{"gonum.org/v1/gonum/", "github.com/gomlx/go-huggingface/", "github.com/zaf/g711", "github.com/jfreymuth/vorbis", "github.com/pion/opus", "github.com/hajimehoshi/go-mp3", "golang.org/x/text/", "golang.org/x/sync/"}, noCgo: true},
+	{folder: "host/datacheck", own: []string{"host/batch", "host/config", "host/console", "host/dataset", "host/exit", "host/report", "ortgraphs", "shared/hint", "shared/manifest", "shared/visible"}, others: []string{"golang.org/x/sync/"}, noCgo: true},
 	{folder: "host/debug", own: []string{"host/disk", "ortgraphs/safetensors", "shared..."}, noCgo: true},
 	{folder: "host/device", own: []string{"gpu", "gpu/cuda", "host/train", "ortgraphs", "ortgraphs/lint", "ortgraphs/ort", "shared/hint"}, noCgo: true},
 	{folder: "host/disk", own: nil, noCgo: true},

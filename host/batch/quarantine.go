@@ -44,10 +44,7 @@ func OpenQuarantine(path string, data Data, limit int) (_ *Quarantine, err error
 		}
 	}()
 	for _, s := range data.Splits() {
-		q.reasons[s.Name], q.limits[s.Name] = map[string]string{}, limit
-		if limit < 0 {
-			q.limits[s.Name] = max(1, len(s.Index.Rows)/100)
-		}
+		q.reasons[s.Name], q.limits[s.Name] = map[string]string{}, Allowed(limit, len(s.Index.Rows))
 		for _, r := range s.Index.Rejected {
 			id := cmp.Or(r.ID, s.Index.Place(r.Line))
 			err := q.add(report.Quarantined{ID: id, Path: r.Path, Reason: r.Reason, Stage: "index", Split: s.Name})
@@ -65,6 +62,14 @@ func OpenQuarantine(path string, data Data, limit int) (_ *Quarantine, err error
 		}
 	}
 	return q, nil
+}
+
+// Allowed is the number of unusable rows that a list of so many rows may have with --max-quarantine.
+func Allowed(maxQuarantine, rows int) int {
+	if maxQuarantine < 0 {
+		return max(1, rows/100)
+	}
+	return maxQuarantine
 }
 
 // tooMany returns ErrQuarantine if more rows of a split are listed than the limit. The row is the last.

@@ -147,9 +147,9 @@ func (f *Filler) reference(epoch, i int, row int32) (bool, error) {
 	return f.decode(f.ref, c, i)
 }
 
-// reason says why a clip cannot be read, and what to do. It omits the path, which is stored separately; a checkpoint
+// reasonOf says why a clip cannot be read, and what to do. It omits the path, which is stored separately; a checkpoint
 // contains the reasons.
-func reason(err error) string {
+func reasonOf(err error) string {
 	if p := (*fs.PathError)(nil); errors.As(err, &p) {
 		return p.Op + ": " + p.Err.Error()
 	}
@@ -164,7 +164,7 @@ func (f *Filler) decode(dst []float32, c Crop, position int) (bool, error) {
 	r := &f.ix.Rows[c.Row]
 	err := f.decoder.Decode(dst, r, c.Offset)
 	if err == nil {
-		err = flaw(dst, len(dst) == r.Samples, r.FileChannels)
+		err = flaw(dst, r)
 	}
 	if err == nil || hostTrouble(err) != nil {
 		return err == nil, err
@@ -172,7 +172,7 @@ func (f *Filler) decode(dst []float32, c Crop, position int) (bool, error) {
 	if position < 0 && f.quarantine.Has(c.Row) {
 		return false, nil // already known
 	}
-	f.bad = append(f.bad, BadRow{Row: c.Row, ID: r.ID, Path: r.Path, Reason: reason(err), Position: position})
+	f.bad = append(f.bad, BadRow{Row: c.Row, ID: r.ID, Path: r.Path, Reason: reasonOf(err), Position: position})
 	return false, nil
 }
 
@@ -183,18 +183,19 @@ func silent(samples []float32) bool {
 	return !slices.ContainsFunc(samples, func(v float32) bool { return v > silence || v < -silence })
 }
 
-// flaw returns what is wrong with readable samples. Silence counts only for a whole clip, because speech has pauses.
-func flaw(samples []float32, whole bool, channels int) error {
+// flaw returns what is wrong with readable samples of a row. Silence counts only for a whole clip, because speech has
+// pauses.
+func flaw(samples []float32, r *Row) error {
 	for i, v := range samples {
 		if v-v != 0 { // NaN and infinities
 			return fmt.Errorf("sample %d of %d is not a number", i, len(samples))
 		}
 	}
 	switch {
-	case !whole || !silent(samples):
+	case len(samples) < r.Samples || !silent(samples):
 		return nil
-	case channels > 1:
-		return fmt.Errorf("silent: no sample of the mean of its %d channels is above -80 dB of full scale; channels of opposite phase cancel each other", channels)
+	case r.FileChannels > 1:
+		return fmt.Errorf("silent: no sample of the mean of its %d channels is above -80 dB of full scale; channels of opposite phase cancel each other", r.FileChannels)
 	}
 	return errors.New("silent: no sample is above -80 dB of full scale")
 }

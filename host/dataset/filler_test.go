@@ -340,9 +340,13 @@ func TestFlaw(t *testing.T) {
 		{"NaN", []float32{0.5, nan}, true, "sample 1 of 2 is not a number"},
 		{"infinity", []float32{inf, 0}, false, "sample 0 of 2 is not a number"},
 	} {
-		contains(t, flaw(c.samples, c.whole, 1), c.want)
+		row := Row{Samples: len(c.samples), FileChannels: 1}
+		if !c.whole {
+			row.Samples++
+		}
+		contains(t, flaw(c.samples, &row), c.want)
 	}
-	contains(t, flaw([]float32{0}, true, 2), "the mean of its 2 channels is above -80 dB of full scale; channels of opposite phase cancel")
+	contains(t, flaw([]float32{0}, &Row{Samples: 1, FileChannels: 2}), "the mean of its 2 channels is above -80 dB of full scale; channels of opposite phase cancel")
 }
 
 // A silent clip is left out by name. It is not used as a reference: the row uses a part of its own clip, whether the

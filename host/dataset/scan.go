@@ -109,7 +109,7 @@ func (s *scan) block(ctx context.Context, b *block) error {
 		if err := s.row(row); hostTrouble(err) != nil {
 			return err
 		} else if err != nil {
-			row.reason = reason(err)
+			row.reason = reasonOf(err)
 		}
 	}
 	b.text = nil

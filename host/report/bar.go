@@ -106,11 +106,16 @@ func foot(s event.Snapshot, columns int) string {
 	right := " " + tail(s, columns-1-len(left)-minBar-1)
 	text := left
 	if room := columns - 1 - len(left) - len(right); total > 0 && room >= minBar {
-		done := int(min(s.Step, total) * int64(room) / total)
-		text += strings.Repeat("━", max(0, done-1)) + strings.Repeat("╸", min(1, done)) + strings.Repeat("─", room-done)
+		text += meter(s.Step, total, room)
 	}
 	runes := []rune(text + right)
 	return string(runes[:min(len(runes), max(0, columns-1))])
+}
+
+// meter draws how much of a total is done.
+func meter(done, total int64, room int) string {
+	full := int(min(done, total) * int64(room) / total)
+	return strings.Repeat("━", max(0, full-1)) + strings.Repeat("╸", min(1, full)) + strings.Repeat("─", room-full)
 }
 
 // tail returns the figures that fit into a number of columns, in reading order. In a narrow terminal it drops stall,

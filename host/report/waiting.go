@@ -7,7 +7,7 @@ import (
 )
 
 // Waiting shows the progress of work that may take long, such as reading a list, from its first second on: on a terminal
-// in one line that goes when the work is done, otherwise in a line every five seconds.
+// in one line with a bar, which goes when the work is done, otherwise in a line every five seconds.
 type Waiting struct {
 	out      io.Writer
 	terminal bool
@@ -22,6 +22,9 @@ const (
 	lineEvery = 5 * time.Second
 	drawEvery = 200 * time.Millisecond
 )
+
+// waitingBar is the number of columns of the bar, which leaves room for the text in a narrow terminal.
+const waitingBar = 20
 
 // NewWaiting returns one that writes to out. Only one goroutine may use it. A nil Waiting shows nothing.
 func NewWaiting(out io.Writer, terminal bool) *Waiting { return &Waiting{out: out, terminal: terminal} }
@@ -48,7 +51,7 @@ func (w *Waiting) Progress(what string, done, of int) {
 	left := time.Duration(float64(spent) * float64(of-done) / float64(done))
 	line := fmt.Sprintf("read %s of %s %s (%d %%), %s left", Thousands(done), Thousands(of), what, 100*done/of, duration(left))
 	if w.terminal {
-		fmt.Fprintf(w.out, "\r%s\x1b[K", line)
+		fmt.Fprintf(w.out, "\r%s %s\x1b[K", meter(int64(done), int64(of), waitingBar), line)
 	} else {
 		fmt.Fprintln(w.out, line)
 	}

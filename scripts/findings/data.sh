@@ -158,3 +158,20 @@ END
   train --train-data data --max-steps 1 --run-dir run
   grep -q 'the mean of its 2 channels is above -80 dB of full scale; channels of opposite phase cancel' run/quarantine.jsonl
 }
+
+# checked-data: data check names what a run would refuse, and duplicates, clipping, silence and odd texts, before any run
+checked-data() {
+  clips data 40 2
+  head -c 3000 data/wavs/clip00001.wav >short && mv short data/wavs/clip00001.wav
+  rm data/wavs/clip00002.wav
+  cp data/wavs/clip00003.wav data/wavs/clip00004.wav
+  sed -i 's/^clip00005|.*/clip00005|o/' data/metadata.csv
+  refused 5 xtts-host data check data --pictures pictures
+  says '2 lines cannot be used (1 allowed)'
+  says 'line 3, clip00002: there is no wavs/clip00002.wav, .flac, .ogg, .opus or .mp3'
+  says 'line 4, clip00003; line 5, clip00004'
+  says 'line 6, clip00005: 0.5 characters/s'
+  test -s pictures/durations.svg
+  xtts-host data check data --json --max-quarantine 2 >check.json
+  python3 -c "import json; d = json.load(open('check.json')); assert d['trained']['clips'] == 38 and len(d['unusable']) == 2, d"
+}

@@ -67,6 +67,7 @@ func New() *cobra.Command {
 		newValidate(),
 		newDoctor(),
 		newBench(),
+		group("data", "Commands for data sets", newDataCheck()),
 		group("graph", "Commands for graph bundles", newInspect(), newLint()),
 		group("plugins", "Commands for plugins", newList(), newTest(), newTry()),
 		newVersion(),

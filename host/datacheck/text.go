@@ -1,0 +1,158 @@
+package datacheck
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/xtts-host/xtts-host/host/report"
+	"github.com/xtts-host/xtts-host/shared/visible"
+)
+
+// mostExamples limits the lines of each finding. The JSON has all.
+const mostExamples = 5
+
+// text writes the report for a person.
+type text struct{ out *bufio.Writer }
+
+func (t text) line(label, format string, args ...any) {
+	line := fmt.Sprintf("%-12s %s", label, visible.Text(fmt.Sprintf(format, args...)))
+	fmt.Fprintln(t.out, strings.TrimRight(line, " "))
+}
+
+func (r *Report) write(out io.Writer) error {
+	t := text{bufio.NewWriter(out)}
+	t.line("list", "%s: %s, checked for %s", r.List, report.Count(r.Lines, "line"), r.Bundle)
+	t.line("usable", "%s, %s", report.Count(r.Usable.Clips, "clip"), minutes(r.Usable.Seconds))
+	t.line("trained", "%s (%s), %s (%s) by default, in %s with %s of padding", report.Count(r.Trained.Clips, "clip"), percent(r.Trained.ClipShare),
+		minutes(r.Trained.Seconds), percent(r.Trained.SecondShare), report.Count(r.Trained.Buckets, "bucket"), percent(r.Trained.Padding))
+	for _, l := range r.Trained.LeftOut {
+		t.line("", "left out: %s, %s: %s", report.Count(l.Clips, "clip"), minutes(l.Seconds), l.Reason)
+	}
+	t.groups("speakers", r.Speakers)
+	t.groups("languages", r.Languages)
+	t.groups("rates", r.SampleRates)
+	t.groups("channels", r.Channels)
+	if r.Usable.Clips > 0 {
+		t.distribution("duration", "s", r.Duration)
+		t.distribution("speed", "characters/s", r.Rate)
+		t.distribution("level", "dB", r.Level)
+		t.line("silence", "%s of the time", percent(r.Measures.Silence))
+	}
+	r.findings(t)
+	return t.out.Flush()
+}
+
+func (r *Report) findings(t text) {
+	fmt.Fprintln(t.out)
+	t.finding(len(r.Unusable), "%s cannot be used (%d allowed)", []any{report.Count(len(r.Unusable), "line"), r.Allowed}, func(i int) string {
+		u := r.Unusable[i]
+		return fmt.Sprintf("%s: %s", u.Line.text(), u.Reason)
+	})
+	t.finding(len(r.UnknownCharacters), "%s not in the tokenizer's vocabulary", []any{report.Count(len(r.UnknownCharacters), "character")}, func(i int) string {
+		c := r.UnknownCharacters[i]
+		return fmt.Sprintf("%s '%s': %s, first in %s, encoded as %s", c.Code, c.Char, report.Count(c.Count, "time"), c.First, c.As)
+	})
+	lines := func(groups [][]Line) func(i int) string {
+		return func(i int) string { return linesText(groups[i]) }
+	}
+	t.finding(len(r.SameAudio), "%s with the same samples", []any{report.Count(len(r.SameAudio), "group")}, lines(r.SameAudio))
+	t.finding(len(r.SameText), "%s with the same text", []any{report.Count(len(r.SameText), "group")}, lines(r.SameText))
+	t.finding(len(r.Clipped), "%s with samples at full scale", []any{report.Count(len(r.Clipped), "clip")}, func(i int) string {
+		return fmt.Sprintf("%s: %s", r.Clipped[i].Line.text(), report.Count(r.Clipped[i].Samples, "sample"))
+	})
+	t.finding(len(r.LongSilence), "%s with more than %g s of silence at an end", []any{report.Count(len(r.LongSilence), "clip"), longSilence}, func(i int) string {
+		s := r.LongSilence[i]
+		return fmt.Sprintf("%s: %.1f s before, %.1f s after", s.Line.text(), s.Leading, s.Trailing)
+	})
+	t.finding(len(r.OddRate), "%s with much more or less text than others of their length", []any{report.Count(len(r.OddRate), "clip")}, func(i int) string {
+		return fmt.Sprintf("%s: %.1f characters/s, the median is %.1f", r.OddRate[i].Line.text(), r.OddRate[i].Rate, r.Rate.Median)
+	})
+}
+
+// finding writes a line for n findings, and some examples.
+func (t text) finding(n int, format string, args []any, example func(i int) string) {
+	mark := "✗"
+	if n == 0 {
+		mark = "✓"
+	}
+	fmt.Fprintf(t.out, "%s %s\n", mark, fmt.Sprintf(format, args...))
+	for i := range min(n, mostExamples) {
+		t.line("", "%s", example(i))
+	}
+	if more := n - mostExamples; more > 0 {
+		t.line("", "and %s more (--json lists all)", report.Thousands(more))
+	}
+}
+
+// groups writes the largest groups.
+func (t text) groups(label string, groups []Group) {
+	var list []string
+	for i, g := range groups {
+		if i == mostExamples {
+			list = append(list, fmt.Sprintf("and %d more", len(groups)-mostExamples))
+			break
+		}
+		name := g.Name
+		if name == "" {
+			name = "without a name"
+		}
+		list = append(list, fmt.Sprintf("%s (%s, %s)", name, report.Count(g.Clips, "clip"), minutes(g.Seconds)))
+	}
+	t.line(label, "%d: %s", len(groups), strings.Join(list, ", "))
+}
+
+// distribution writes figures and a histogram.
+func (t text) distribution(label, unit string, d Distribution) {
+	t.line(label, "%.2f to %.2f %s, mean %.2f, median %.2f", d.Min, d.Max, unit, d.Mean, d.Median)
+	h, most := d.Histogram, 0
+	for _, n := range h.Counts {
+		most = max(most, n)
+	}
+	for i, n := range h.Counts {
+		const room = 40
+		bar := strings.Repeat("█", (n*room+most-1)/most)
+		t.line("", "%8s │%s %s", bound(h, i), bar, report.Thousands(n))
+	}
+}
+
+// bound writes the lower end of a bin with the decimals that its width needs.
+func bound(h Histogram, i int) string {
+	decimals := 0
+	for w := h.Width; w < 0.999; w *= 10 {
+		decimals++
+	}
+	return fmt.Sprintf("%.*f", decimals, h.Start+float64(i)*h.Width)
+}
+
+func (l Line) text() string {
+	if l.ID == "" {
+		return fmt.Sprintf("line %d", l.Line)
+	}
+	return fmt.Sprintf("line %d, %s", l.Line, l.ID)
+}
+
+func linesText(lines []Line) string {
+	var list []string
+	for i, l := range lines {
+		if i == mostExamples {
+			list = append(list, fmt.Sprintf("and %d more", len(lines)-mostExamples))
+			break
+		}
+		list = append(list, l.text())
+	}
+	return strings.Join(list, "; ")
+}
+
+func minutes(seconds float64) string {
+	if seconds < 60 {
+		return fmt.Sprintf("%.1f s", seconds)
+	}
+	if seconds < 7200 {
+		return fmt.Sprintf("%.1f min", seconds/60)
+	}
+	return fmt.Sprintf("%.1f h", seconds/3600)
+}
+
+func percent(share float64) string { return fmt.Sprintf("%.1f %%", 100*share) }
