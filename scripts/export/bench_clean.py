@@ -55,8 +55,8 @@ def main() -> None:
 
 def trace(export: Export, step: Step) -> onnx.ModelProto:
     """The naive training graph, ready to run."""
-    rehearsal, inputs = writer.rehearse(export, step), [*export.inputs, SEED]
-    model = joint.trace(step, inputs, zeros(inputs, rehearsal.sizes), step.outputs, rehearsal=rehearsal)
+    dry, inputs = writer.dry_run(export, step), [*export.inputs, SEED]
+    model = joint.trace(step, inputs, zeros(inputs, dry.sizes), step.outputs, dry=dry)
     model.ir_version = joint.IR_VERSION
     return model
 

@@ -75,7 +75,7 @@ def _drop_idle(graph: torch.fx.GraphModule) -> None:
 
 
 def _casts(node: torch.fx.Node) -> list[torch.fx.Node] | None:
-    """The casts to bf16 that stand between a value and all of its uses; None when there is another use."""
+    """The casts to bf16 between a value and all of its uses; None when there is another use."""
     found = []
     for user in node.users:
         if _casts_to(user, LOW):

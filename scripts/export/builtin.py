@@ -18,5 +18,5 @@ FOLDERS = {REPOSITORY / "ortgraphs" / folder: build for folder, build in BUNDLES
 
 
 def precisions(folder: Path) -> tuple[str, ...]:
-    """Of the training graphs of a kept bundle."""
+    """The precisions of the training graphs of a kept bundle."""
     return ("f32", "bf16") if folder.name == "myxtts-nano" else ("f32",)

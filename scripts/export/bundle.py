@@ -15,20 +15,20 @@ from .clean import Gains
 from .inputs import SEED, zeros
 from .module import Export, Step
 from .progress import phase
-from .watch import Rehearsal
+from .watch import DryRun
 
 TRAIN, BF16, EVAL, PARAMS, INDEX = "training_model.onnx", "training_model.bf16.onnx", "eval_model.onnx", "params.safetensors", "bundle.json"
 TOKENIZER = "tokenizer.json"
 COST_ROWS = 8
 
 
-def write(export: Export, step: Step, rehearsal: Rehearsal, precisions: tuple[str, ...], folder: Path) -> dict[str, Gains]:
-    """Writes the files into a folder and returns what clean-up took away from each graph that was traced. rehearsal is step's."""
-    inputs, example = [*export.inputs, SEED], zeros([*export.inputs, SEED], rehearsal.sizes)
+def write(export: Export, step: Step, dry: DryRun, precisions: tuple[str, ...], folder: Path) -> dict[str, Gains]:
+    """Writes the files into a folder and returns what clean-up took away from each graph that was traced. dry is the dry run of step."""
+    inputs, example = [*export.inputs, SEED], zeros([*export.inputs, SEED], dry.sizes)
     gains = {}
 
     def graph(file: str, inputs: list, example: list, **options) -> onnx.ModelProto:
-        model, gains[file] = joint.export(step, inputs, example, step.outputs, folder / file, rehearsal=rehearsal, buckets=export.sizes(), **options)
+        model, gains[file] = joint.export(step, inputs, example, step.outputs, folder / file, dry=dry, buckets=export.sizes(), **options)
         return model
 
     with phase("training graph"):

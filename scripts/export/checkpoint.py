@@ -33,7 +33,7 @@ _SHARED = re.compile(r"[0-9a-f]{64}  (\.\./frozen-[0-9a-f]{64}\.safetensors)\n")
 
 
 class Refused(Exception):
-    """What was given cannot be used: why, and what to do about it."""
+    """The given file or folder cannot be used; hint says what to do."""
 
     def __init__(self, reason: str, hint: str):
         super().__init__(reason)
@@ -70,7 +70,7 @@ def load(path: Path) -> Checkpoint:
         shared = _SHARED.match(manifest)
         shared = path / shared[1] if shared else None
         if manifest != _manifest(path, shared):
-            raise ValueError(f"a file has another SHA-256 than {MANIFEST} says")
+            raise ValueError(f"the SHA-256 of a file does not match {MANIFEST}")
         frozen = load_file(shared) if shared else {}
         state = (path / STATE).read_text(encoding="utf-8")
         averages = load_file(path / AVERAGES) if (path / AVERAGES).is_file() else {}
@@ -78,13 +78,13 @@ def load(path: Path) -> Checkpoint:
         if found.counters["version"] not in VERSIONS:
             raise ValueError(f"{STATE} has version {found.counters['version']}, this program reads versions 1 and 2")
     except (OSError, ValueError, KeyError, SafetensorError) as error:
-        hint = "name another checkpoint, or the run's folder: then the newest intact one is taken"
+        hint = "name another checkpoint, or the run's folder for its newest intact checkpoint"
         raise Refused(f"damaged checkpoint {path}: {error}", hint) from error
     return found
 
 
 def find(source: Path, best: bool = False) -> Checkpoint:
-    """The checkpoint that `source` is, or of the run that it is: the newest intact one, or that of the best evaluation."""
+    """The checkpoint that `source` is, or of the run that it is: the newest intact one, or the one with the best evaluation."""
     if (source / MANIFEST).is_file():
         return load(source)
     if not (source / FOLDER).is_dir():
@@ -94,7 +94,7 @@ def find(source: Path, best: bool = False) -> Checkpoint:
     if not best:
         return newest
     if "best" not in newest.counters:
-        raise Refused(f"{source}: the run was not evaluated before {newest.path.name}", "take the newest checkpoint: leave --best out")
+        raise Refused(f"{source}: the run was not evaluated before {newest.path.name}", "omit --best to take the newest checkpoint")
     return load(source / FOLDER / name(newest.counters["best"]["step"]))
 
 
@@ -105,8 +105,8 @@ def _newest(run: Path) -> Checkpoint:
         try:
             return load(run / FOLDER / folder)
         except Refused as damage:
-            print(f"warning: passed over: {damage}", file=sys.stderr)
-    raise Refused(f"{run}: no intact checkpoint among {len(found)}", "train until one is saved: --checkpoint-every says how often")
+            print(f"warning: skipped: {damage}", file=sys.stderr)
+    raise Refused(f"{run}: no intact checkpoint among {len(found)}", "train until a checkpoint is saved; --checkpoint-every sets the interval")
 
 
 def name(step: int) -> str:
@@ -116,9 +116,9 @@ def name(step: int) -> str:
 
 def write(folder: Path, params: dict[str, torch.Tensor], moments: dict[str, torch.Tensor], state: str,
           frozen: frozenset[str] = frozenset(), averages: dict[str, torch.Tensor] | None = None) -> None:
-    """Writes a checkpoint into a new folder; MANIFEST comes last, so that one that is not whole is none.
+    """Writes a checkpoint into a new folder; MANIFEST is written last, so an incomplete checkpoint is not taken for one.
 
-    `frozen` names the weights for the file that checkpoints share, which is written beside the folder.
+    `frozen` names the weights for the file that checkpoints share, which is written next to the folder.
     """
     folder.mkdir(parents=True)
     shared = None

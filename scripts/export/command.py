@@ -11,7 +11,7 @@ from types import ModuleType
 
 import torch
 
-from . import builtin, multispeaker, optimizer, precision, presets, stages, wayback, writer
+from . import builtin, multispeaker, optimizer, precision, presets, stages, convert, writer
 from .baseline import learn, parity
 from .module import Export
 from .progress import phase
@@ -19,14 +19,14 @@ from .refusal import Refusal
 
 USAGE_STATUS = 2
 # A run's weights to PyTorch and back (docs/weights.md): commands with a parser of their own.
-WAYBACK = ("to-torch", "from-torch")
+CONVERSIONS = ("to-torch", "from-torch")
 HOST = builtin.REPOSITORY / "bin/xtts-host"
 
 
 def main(arguments: list[str] | None = None) -> int:
     arguments = sys.argv[1:] if arguments is None else arguments
-    if arguments[:1] and arguments[0] in WAYBACK:
-        wayback.main(arguments)
+    if arguments[:1] and arguments[0] in CONVERSIONS:
+        convert.main(arguments)
         return 0
     options = _parser().parse_args(arguments)
     try:
@@ -39,7 +39,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="xtts-export", description=__doc__.splitlines()[0])
-    commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True, description=f"also {', '.join(WAYBACK)}, each with its own --help")
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True, description=f"also {', '.join(CONVERSIONS)}, each with its own --help")
     own = commands.add_parser("module", help="a module of your own (docs/export.md)")
     own.add_argument("builder", metavar="MODULE:FUNCTION", help="what to import and the function that returns an export.Export; MODULE may be a file")
     own.set_defaults(run=lambda options: _write(_build(options.builder), options))

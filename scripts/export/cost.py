@@ -52,8 +52,8 @@ _CHOOSE_SHAPE = {"Range": None, "Reshape": (1,), "Expand": (1,), "Slice": (1, 2,
 def _intermediates(model: onnx.ModelProto, feed: dict[str, np.ndarray]) -> dict:
     """Shape and item size of every computed value.
 
-    Shape inference alone loses track at computed sizes. They are computed, which needs no other part of the graph and so no
-    memory to speak of, and put into the graph as constants.
+    Shape inference alone loses track at computed sizes. They are computed, which needs no other part of the graph and almost no
+    memory, and put into the graph as constants.
     """
     computed = {name for node in model.graph.node for name in node.output}
     sizes = {name for node in model.graph.node if node.op_type in _CHOOSE_SHAPE

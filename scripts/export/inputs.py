@@ -15,7 +15,7 @@ class Input:
 
     shape has numbers and symbols, the rows' symbol "B" first. lengths names the input that counts the valid part of axis 1, and
     pad fills what follows it. origin is "dataset" for what the host makes, "stage" for what a stage of the pipeline makes.
-    below bounds the integers of made-up batches: the size of the table that they index.
+    below bounds the integers of synthetic batches: the size of the table that they index.
     """
 
     name: str

@@ -12,17 +12,17 @@ from torch._functorch.aot_autograd import aot_export_module
 from . import bf16, capture, clean, lowering, precision, refusal, translate, watch
 from .inputs import Input
 from .refusal import Refusal
-from .watch import Rehearsal, Sizes
+from .watch import DryRun, Sizes
 
 IR_VERSION = 10
 PARTS = "leave parts of forward out until it passes, to find the one that fails"
 
 
 def export(module: nn.Module, inputs: list[Input], example: list[Tensor], outputs: tuple[str, ...], path, backward: bool = True,
-           rehearsal: Rehearsal | None = None, compute: str = "f32", buckets: list[dict] | tuple = ()) -> tuple[onnx.ModelProto, clean.Gains]:
+           dry: DryRun | None = None, compute: str = "f32", buckets: list[dict] | tuple = ()) -> tuple[onnx.ModelProto, clean.Gains]:
     """Writes path, the graph of trace cleaned and checked, and returns it with what cleaning took away. Raises Refusal."""
     try:
-        model = trace(module, inputs, example, outputs, backward, rehearsal, compute, buckets)
+        model = trace(module, inputs, example, outputs, backward, dry, compute, buckets)
         capture.rewrite(model)
         bf16.widen(model)
         gains = clean.clean(model)
@@ -35,14 +35,14 @@ def export(module: nn.Module, inputs: list[Input], example: list[Tensor], output
 
 
 def trace(module: nn.Module, inputs: list[Input], example: list[Tensor], outputs: tuple[str, ...], backward: bool = True,
-          rehearsal: Rehearsal | None = None, compute: str = "f32", buckets: list[dict] | tuple = ()) -> onnx.ModelProto:
+          dry: DryRun | None = None, compute: str = "f32", buckets: list[dict] | tuple = ()) -> onnx.ModelProto:
     """The module's forward and, with backward, its gradients, as torch.onnx writes them. compute is the precision of matrix products.
 
     module(*example) returns f32 scalars, the loss first. Every symbolic size of the example must be greater than 1,
-    because tracing takes 0 and 1 for constants; the graph runs with them all the same. Raises Refusal for what has no place
-    in a graph. rehearsal is the module's own, if there has been one. buckets are the sizes that the graph will run with.
+    because tracing takes 0 and 1 for constants; the graph runs with them all the same. Raises Refusal for code that
+    no graph can express. dry is the module's dry run, if it was made before. buckets are the sizes that the graph will run with.
     """
-    rehearsal = rehearsal or watch.rehearse(module, inputs, example, backward=backward, buckets=buckets)
+    dry = dry or watch.dry_run(module, inputs, example, backward=backward, buckets=buckets)
     sizes = Sizes(inputs, example, buckets)
     try:
         with watch.quiet(), sizes.mode, lowering.functions(), precision.applied(module, compute), torch.set_grad_enabled(backward):
@@ -63,12 +63,12 @@ def trace(module: nn.Module, inputs: list[Input], example: list[Tensor], outputs
         bf16.lower(graph, signature.inputs_to_parameters, signature.backward_signature.gradients_to_parameters)
     names = _graph_inputs(graph, signature, inputs)
     constants = _lift_constants(graph, sizes)
-    model = translate.translate(graph, sizes.symbols(), [*names, *constants], returned, rehearsal)
+    model = translate.translate(graph, sizes.symbols(), [*names, *constants], returned, dry)
     return _fold_constants(model, constants)
 
 
 def uses(model: onnx.ModelProto, name: str) -> bool:
-    """Whether any node looks at the value."""
+    """Whether any node reads the value."""
     return any(name in node.input for node in model.graph.node)
 
 

@@ -1,4 +1,4 @@
-"""What tracing puts in place of operators that plain ONNX lacks, or whose gradient it could only write as a scatter.
+"""Replacements for operators that plain ONNX lacks, or whose gradient would be a scatter.
 
 A scatter that adds has no fixed order on a GPU, so that equal runs would differ: look-ups get one-hot products instead.
 """
@@ -28,7 +28,7 @@ _MASKED = -1e9
 
 @contextlib.contextmanager
 def functions() -> Iterator[None]:
-    """Every call of conv1d takes the one of layers.py, and padding concatenates. A decomposition would be too late: PyTorch's own run first."""
+    """Replaces conv1d by the one of layers.py, and padding by concatenation. A decomposition would be too late: PyTorch's own run first."""
     pad = functional.pad
 
     def joined(x: Tensor, margins: list[int], mode: str = "constant", value: float | None = None) -> Tensor:
@@ -119,7 +119,7 @@ def _constant_pad_nd(x: Tensor, pad: list[int], value: float = 0) -> Tensor:
 
 
 def _empty_permuted(size: list[int], physical_layout: list[int], **options) -> Tensor:
-    """Some formulas (silu's) make it and never look at it; the order in memory means nothing to ONNX."""
+    """Some formulas (silu's) create it and never read it; ONNX has no memory order."""
     options.pop("layout", None)
     return torch.zeros(size, **options)
 

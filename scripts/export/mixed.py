@@ -27,7 +27,7 @@ COPIES = 4
 
 @dataclass(frozen=True)
 class Distance:
-    """How far a graph is from PyTorch: the loss, and all gradients as one vector, as parts of PyTorch's."""
+    """How far a graph is from PyTorch: the loss, and all gradients as one vector, relative to PyTorch's."""
 
     loss: float
     gradients: float
@@ -71,7 +71,7 @@ def run(session: ort.InferenceSession, step: Step, tensors: dict[str, Tensor]) -
 
 
 def distance(step: Step, tensors: dict[str, Tensor], got: dict[str, np.ndarray], compute: str) -> Distance:
-    """From PyTorch with products in compute."""
+    """The distance from PyTorch with matrix products in the type compute."""
     trained = {name: p for name, p in step.named_parameters() if p.requires_grad}
     with lowering.functions(), precision.applied(step, compute):
         outputs = step(*tensors.values(), torch.tensor(-1))

@@ -208,7 +208,7 @@ class MyXTTS(nn.Module):
 
 
 def loss(outputs: tuple[Tensor, ...], batch: dict[str, Tensor]) -> dict[str, Tensor]:
-    """MyXTTS's, of any size: means over the valid frames."""
+    """The loss of MyXTTS in any size: means over the valid frames."""
     prediction, logits, *prosody = outputs
     mel, lengths = batch["mel_spectrograms"], batch["mel_lengths"]
     weight = valid(lengths, mel.shape[1]).to(mel.dtype)

@@ -84,7 +84,7 @@ class Step(nn.Module):
         return tuple(scalars[name] for name in self.outputs) if self.outputs else scalars
 
     def named(self, *tensors: Tensor) -> dict[str, Tensor]:
-        """forward's, by name."""
+        """The arguments of forward by name."""
         [export] = self._export
         names = [i.name for i in export.inputs]
         batch = clean(export.inputs, dict(zip(names, tensors, strict=False)))

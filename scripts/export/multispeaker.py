@@ -156,7 +156,7 @@ SIZES = Sizes(vocab=len(tokenizer.VOCABULARY))
 
 
 def build() -> Export:
-    """Seeded."""
+    """The bundle's model with weights from a fixed seed."""
     torch.manual_seed(0)
     return Export(
         name="myxtts-multispeaker", description="speakers by number, text spread over the frames by durations, mels in parallel",

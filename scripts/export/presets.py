@@ -56,7 +56,7 @@ DYNAMIC = {"T_text": 512, "T_wav": HOPS * FEATURES["hop_length"]}
 
 
 def build(name: str) -> Export:
-    """The preset of NAMES, seeded."""
+    """The preset of NAMES, with weights from a fixed seed."""
     torch.manual_seed(0)
     if name == "nano":
         # Letters of other scripts are drawn after all other weights, so that English text trains as it did without them.
@@ -72,7 +72,7 @@ def build(name: str) -> Export:
 
 
 def pico() -> Export:
-    """nano in miniature, seeded."""
+    """nano in miniature, with weights from a fixed seed."""
     torch.manual_seed(0)
     features = {**FEATURES, "n_fft": 512, "win_length": 512, "n_mels": 20, "normalization": {"mean": -6.4, "std": 2.8}}
     return _small("myxtts-pico", "myxtts-nano in miniature, for tests", model.MyXTTS(PICO), PICO, features,

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 @contextmanager
 def phase(name: str) -> Iterator[None]:
-    """Prints the phase and, when it is over, its seconds."""
+    """Prints the phase and, after it, how many seconds it took."""
     print(f"{name} ... ", end="", flush=True)
     start = time.monotonic()
     done = False

@@ -1,4 +1,4 @@
-"""Why a module cannot be exported: one line that names the culprit and its place, and a way out."""
+"""Why a module cannot be exported: one line that names the cause and its place, and a hint."""
 
 import sysconfig
 import traceback
@@ -10,7 +10,7 @@ import torch
 _LIBRARIES = (str(Path(torch.__file__).parent), str(Path(sympy.__file__).parent), "<")
 _STANDARD = sysconfig.get_paths()["stdlib"]
 _OWN = str(Path(__file__).parent)
-# Modules of this package that stand between a user's module and PyTorch; the others are models.
+# Modules of this package that run between a user's module and PyTorch; the others are models.
 _MACHINERY = {
     "bundle.py", "command.py", "cost.py", "inputs.py", "joint.py", "layers.py", "lowering.py", "mixed.py", "module.py", "precision.py", "refusal.py",
     "translate.py", "verify.py", "watch.py", "writer.py",

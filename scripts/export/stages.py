@@ -1,7 +1,7 @@
 """The graphs of the first-party plugins' stages on a GPU, whatever the feature contract and the configuration.
 
 What a contract decides (window, transform, filters, floor, ...) are inputs, which the stage fills with the tables that it computes
-with on the CPU. No node works on a shape, so none runs on the CPU beside a GPU: package gpustage refuses a graph that has one.
+with on the CPU. No node works on a shape, so none runs on the CPU while the others run on a GPU: package gpustage refuses a graph that has one.
 
 Rows are summed by a product with ones: ONNX Runtime gives a ReduceSum with a fixed order of additions to cuDNN, which took 7.5 ms of
 logmel's 8.6 for 16 rows of 6 s on an H200.
@@ -16,7 +16,7 @@ from . import textual
 # ONNX Runtime would have cuBLAS not look at the samples at all.
 #
 # From the frames to the logarithm all is f64, as on the CPU. One f32 product passes the golden numbers (4e-5 in ln at most, of
-# 1e-4) but not speech: beside a tone of amplitude 0.9 and noise of 1e-4, quiet bands are 9e-3 off, and with noise of 1e-5 2e-2. Two
+# 1e-4) but not speech: next to a tone of amplitude 0.9, with noise of 1e-4, quiet bands are 9e-3 off, and with noise of 1e-5 2e-2. Two
 # f32 products of 32 by 32 are no better on the golden numbers (4.5e-5).
 LOGMEL = """
 logmel (float[B, T_wav] waveform, int32[B, 1] waveform_lengths, int32[B, 1, 1] mel_lengths,

@@ -22,8 +22,8 @@ from .translate import OPSET
 def traced(export: Export) -> onnx.ModelProto:
     """The training graph as torch.onnx writes it."""
     step = Step(export)
-    rehearsal, inputs = writer.rehearse(export, step), [*export.inputs, SEED]
-    return joint.trace(step, inputs, zeros(inputs, rehearsal.sizes), step.outputs, rehearsal=rehearsal)
+    dry, inputs = writer.dry_run(export, step), [*export.inputs, SEED]
+    return joint.trace(step, inputs, zeros(inputs, dry.sizes), step.outputs, dry=dry)
 
 
 def miniature() -> Export:
@@ -196,7 +196,7 @@ COMPUTED = {"TB": "T*B", "HB": "2*B", "S": "T - 1"}
     ("batched", """(float[B,2,T,4] x, float[HB,4,T] w) => (float[B,2,T,T] y)
         <int64[3] p = {-1, 5, 4}, int64[4] r = {-1, 2, 5, 5}, float[HB,T,4] a, float[HB,T,T] c>
         { a = Reshape (x, p)  c = MatMul (a, w)  y = Reshape (c, r) }""", {"MatMul": 1, "Reshape": 2}),
-    ("waiting", """(float[TB,4] x, float s) => (float[TB,4] y) <int64[3] p = {-1, 5, 4}, int64[2] q = {-1, 4}, float[B,T,4] a, float[B,T,4] b>
+    ("sink_reshapes", """(float[TB,4] x, float s) => (float[TB,4] y) <int64[3] p = {-1, 5, 4}, int64[2] q = {-1, 4}, float[B,T,4] a, float[B,T,4] b>
         { a = Reshape (x, p)  b = Mul (a, s)  y = Reshape (b, q) }""", {"Mul": 1, "Reshape": 2}),
     ("expansions", """(float[B,T] x, float[B,1] z) => (float[B,T] y) <int64[2] s, float[B,T] a>
         { s = Shape (x)  a = Expand (z, s)  y = Add (a, x) }""", {"Add": 1}),
@@ -213,7 +213,7 @@ COMPUTED = {"TB": "T*B", "HB": "2*B", "S": "T - 1"}
         { a = ReduceSum (x, axes)  y = Reshape (a, two) }""", {"ReduceSum": 1, "Reshape": 1}),
     ("sizes", """(float[B,T,4] x) => (float[B,T,2,2] y) <int64[2] s, int64[2] two = {2, 2}, int64[4] t>
         { s = Shape <start=0, end=2> (x)  t = Concat <axis=0> (s, two)  y = Reshape (x, t) }""", {"Reshape": 1}),
-    # T - 1 may be 0, beside which Reshape cannot tell the size of -1.
+    # T - 1 may be 0, and next to a size of 0 Reshape cannot compute that of -1.
     ("sizes", """(float[B,S,8] x, float[Z] z) => (float[Z,S,8] y) <int64[1] s, int64[2] r, int64[3] t>
         { s = Shape (z)  r = Shape <start=1> (x)  t = Concat <axis=0> (s, r)  y = Reshape (x, t) }""", {"Shape": 2, "Concat": 1, "Reshape": 1}),
     ("expressions", """(float[B] x) => (float[B] y) <float[B] a, float[B] b>

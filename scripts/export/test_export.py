@@ -34,7 +34,7 @@ def load(path):
 
 
 def batch(bundle, lengths: list[tuple[int, int, int]], sizes: dict = SIZES, seed: int = 0) -> dict[str, torch.Tensor]:
-    """Random rows of these text, mel and reference lengths; after a length stands as much content as before it.
+    """Random rows of these text, mel and reference lengths; the elements after a length are as random as those before it.
 
     A bundle without a reference leaves the third length out.
     """

@@ -12,7 +12,7 @@ from .command import main
 from .inputs import batch
 from .test_module import eager
 
-# docs/export.md has them beside the founding model's.
+# docs/export.md compares them with the original model's.
 COUNTS = {
     "nano": (414_995, 67), "tiny": (84_177_747, 304), "small": (228_612_947, 449), "normal": (654_311_251, 593), "big": (1_462_821_459, 737),
     "base": (66_608_721, 329),

@@ -1,4 +1,4 @@
-"""The committed graphs of the plugins' stages; that they compute what the stages compute on the CPU is for the Go tests beside them."""
+"""The committed graphs of the plugins' stages; the Go tests of the plugins compare their results with those of the stages on the CPU."""
 
 from . import builtin, stages
 

@@ -1,4 +1,4 @@
-"""A bundle stands in its folder when it has passed every check, and not before."""
+"""A bundle's folder appears after the bundle has passed every check, and not before."""
 
 import json
 
@@ -95,6 +95,6 @@ def test_a_folder_is_never_a_mixture(tmp_path):
     (folder / "sub").mkdir()
     (folder / "b").mkdir()
     with pytest.raises(OSError), staged(folder) as place:
-        (place / "b").write_text("in the way stands a folder")
+        (place / "b").write_text("a folder is in the way")
         (place / "bundle.json").write_text("new")
     assert sorted(path.name for path in folder.iterdir()) == ["b", "sub"] and [path.name for path in tmp_path.iterdir()] == ["bundle"]

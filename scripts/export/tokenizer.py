@@ -2,7 +2,7 @@
 
 import json
 
-# Metaspace's stand-in for the space.
+# Metaspace's replacement of the space.
 SPACE = "\u2581"
 
 CHARACTERS = SPACE + "abcdefghijklmnopqrstuvwxyz0123456789.,!?'\"-:;()/&%$" + "\u2019\u2014éèçñäöüß"

@@ -24,7 +24,7 @@ from torch.utils import _pytree
 
 from . import watch
 from .refusal import Refusal
-from .watch import Rehearsal
+from .watch import DryRun
 
 OPSET = 20
 
@@ -50,7 +50,7 @@ def decompositions() -> dict:
     return _decomp.create_onnx_friendly_decomposition_table(set(_decomp.get_onnx_implemented_overloads(_registration.ONNXRegistry.from_torchlib())))
 
 
-def translate(graph: torch.fx.GraphModule, symbols: dict[str, str], inputs: list[str], outputs: list[str], rehearsal: Rehearsal) -> onnx.ModelProto:
+def translate(graph: torch.fx.GraphModule, symbols: dict[str, str], inputs: list[str], outputs: list[str], dry: DryRun) -> onnx.ModelProto:
     """The graph with these names of inputs and outputs. symbols names the sizes that PyTorch calls s0, s1. Raises Refusal."""
     _share_sizes(graph)
     try:
@@ -62,7 +62,7 @@ def translate(graph: torch.fx.GraphModule, symbols: dict[str, str], inputs: list
         if operator is None:
             raise
         raise Refusal(f"operator {operator} has no form in plain ONNX", "write it with elementwise operators, matrix products, torch.where and torch.cat",
-                      rehearsal.place(operator)) from error
+                      dry.place(operator)) from error
     _tidy(program.model)
     model = program.model_proto
     for value in [*model.graph.input, *model.graph.output, *model.graph.value_info]:

@@ -1,6 +1,6 @@
 """Compares a written bundle with its module: gradients, and the promises about empty rows (docs/bundle.md).
 
-It must fit large models, so it keeps one copy of the gradients besides the weights: the graph writes its gradients to the same arrays in
+It must fit large models, so it keeps the weights and one copy of the gradients: the graph writes its gradients to the same arrays in
 every run, those of PyTorch are compared and freed one by one, and runs are compared by digests.
 """
 
@@ -34,7 +34,7 @@ def lacks_memory(step: Step, copies: int = 1) -> str | None:
 
 
 def available() -> int | None:
-    """Bytes that can be had without swapping, or None where the system does not say."""
+    """Bytes that are available without swapping, or None if the system does not report them."""
     try:
         lines = Path("/proc/meminfo").read_text().splitlines()
     except OSError:
@@ -43,7 +43,7 @@ def available() -> int | None:
 
 
 def check(export: Export, step: Step, sizes: dict[str, int], path: Path) -> tuple[float, str]:
-    """The largest error among outputs and gradients, as a part of their norm, and whose it is. Raises Refusal when it is above TOLERANCE."""
+    """The largest error among outputs and gradients, relative to their norm, and the name of that tensor. Raises Refusal when it is above TOLERANCE."""
     graph = Graph(export, path)
     random = np.random.default_rng(1)
     worst = 0.0, "loss"
@@ -72,7 +72,7 @@ class Graph:
 
 
 def compare(step: Step, tensors: dict[str, Tensor], got: dict[str, np.ndarray]) -> tuple[float, str]:
-    """check's, on one batch."""
+    """The errors of check on one batch."""
     errors, norms = {}, {}
 
     def note(name: str, p: Tensor) -> None:

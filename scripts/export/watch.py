@@ -1,4 +1,4 @@
-"""A rehearsal of a module on fake tensors: forward and backward by PyTorch itself, without arithmetic and without memory.
+"""A dry run of a module on fake tensors: forward and backward by PyTorch itself, without arithmetic and without memory.
 
 Tracing (joint.py) loses the user's lines, and its errors are about the tracer. So every problem that a plain run shows is reported here,
 with its line. The first line of each operator is recorded for problems that appear later.
@@ -29,14 +29,14 @@ VALUES = DataDependentOutputException, DynamicOutputShapeException, GuardOnDataD
 RECURRENT_HINT = "use convolutions or attention over time; a recurrence over a dynamic length has no form in plain ONNX"
 
 
-# Rows that a graph must run with, besides those of the example. One row is left to verify.py: PyTorch treats a size of 1 apart.
+# Numbers of rows that a graph must run with, in addition to the example's. One row is left to verify.py: PyTorch treats a size of 1 specially.
 ROWS = (2, 3, 8, 64, 256)
 # Draws of sizes that an equation must hold for to say nothing of them.
 _DRAWS = 8
 
 
 class Narrow(Refusal):
-    """The module runs another way with the buckets' sizes than with the example's."""
+    """The module takes another path with the buckets' sizes than with the example's."""
 
 
 class Sizes:
@@ -100,7 +100,7 @@ class Sizes:
         return sorted({self._names.get(s, str(s)) for s in guard.free_symbols})
 
     def _true(self, guard: sympy.Basic, sizes: dict[str, int]) -> bool:
-        """Of an assumption about sizes; those about anything else are not for them to break."""
+        """Whether an assumption about sizes holds. Assumptions about anything else count as true."""
         value = guard.xreplace({symbol: sympy.Integer(sizes[name]) for symbol, name in self._names.items()})
         return value != sympy.false
 
@@ -145,7 +145,7 @@ def _storage(x: Tensor) -> int:
 
 
 @dataclass(frozen=True)
-class Rehearsal:
+class DryRun:
     """What the module returned, as fake tensors, and the user's line where each operator was first needed."""
 
     result: object
@@ -154,7 +154,7 @@ class Rehearsal:
 
     @property
     def sizes(self) -> dict[str, int]:
-        """The example's."""
+        """The sizes of the example."""
         return self._sizes.example
 
     def holds(self, sizes: dict[str, int]) -> bool:
@@ -162,15 +162,15 @@ class Rehearsal:
         return self._sizes.holds(sizes)
 
     def place(self, operator) -> str | None:
-        """Of the operator, or else of the one whose gradient it computes: X for X_backward."""
+        """The user's line of the operator, or of the operator whose gradient it computes: X for X_backward."""
         if operator in self.places:
             return self.places[operator]
         forward = operator._schema.name.removesuffix("_backward")
         return next((place for op, place in self.places.items() if op._schema.name.startswith(forward)), None)
 
 
-def rehearse(module: nn.Module, inputs: list[Input], example: list[Tensor], loss=lambda result: result[0], backward: bool = True,
-             buckets: Sequence[dict[str, int]] = ()) -> Rehearsal:
+def dry_run(module: nn.Module, inputs: list[Input], example: list[Tensor], loss=lambda result: result[0], backward: bool = True,
+             buckets: Sequence[dict[str, int]] = ()) -> DryRun:
     """Runs module(*example) with symbolic sizes. loss picks the loss from the result.
 
     Raises Refusal, and Narrow where another example may pass.
@@ -194,7 +194,7 @@ def rehearse(module: nn.Module, inputs: list[Input], example: list[Tensor], loss
         sizes.refuse_assumptions()
         raise Narrow(summary(error), "the module must run in PyTorch on any batch and length before it can be exported", refusal.within(error)) from error
     sizes.refuse_assumptions()
-    return Rehearsal(result, watch.places, sizes)
+    return DryRun(result, watch.places, sizes)
 
 
 @contextlib.contextmanager

@@ -14,51 +14,51 @@ from .module import Export, Step
 from .progress import phase
 from .refusal import Refusal
 from .staging import staged
-from .watch import Rehearsal
+from .watch import DryRun
 
 
 def write(export: Export, folder: Path, precisions: tuple[str, ...] = ("f32",), accept: Callable[[Path], None] = lambda _: None) -> None:
     """Writes the bundle, with a training graph for each precision, and prints how long each phase took. Raises Refusal.
 
-    The folder is there, or changes, when every check has passed; accept is the last, and gets the files where they stand until then.
+    The folder is created or changed only after every check has passed. accept is the last check; it gets the temporary folder of the files.
     """
     step = Step(export)
     _describe(export.module)
-    with phase("rehearse"):
-        rehearsal = rehearse(export, step)
+    with phase("dry run"):
+        dry = dry_run(export, step)
     with staged(folder) as place:
-        gains = bundle.write(export, step, rehearsal, precisions, place)
-        _verify(export, step, rehearsal, precisions, place)
+        gains = bundle.write(export, step, dry, precisions, place)
+        _verify(export, step, dry, precisions, place)
         _report(place, gains)
         accept(place)
 
 
-def rehearse(export: Export, step: Step) -> Rehearsal:
-    """The rehearsal of a step, whose outputs it sets. Raises Refusal.
+def dry_run(export: Export, step: Step) -> DryRun:
+    """The dry run of a step; it also sets the step's outputs. Raises Refusal.
 
     Small sizes that are all unequal show best what the code assumes of sizes. A module that assumes more than they allow (a least length, a
-    relation of two lengths) is rehearsed with a bucket's.
+    relation of two lengths) is tried with a bucket's.
     """
     inputs = [*export.inputs, SEED]
 
-    def attempt(sizes: dict[str, int]) -> Rehearsal:
-        return watch.rehearse(step, inputs, zeros(inputs, sizes), loss=_loss, buckets=export.sizes())
+    def attempt(sizes: dict[str, int]) -> DryRun:
+        return watch.dry_run(step, inputs, zeros(inputs, sizes), loss=_loss, buckets=export.sizes())
 
     small = unequal(export.inputs)
     try:
-        rehearsal = attempt(small)
+        dry = attempt(small)
     except watch.Narrow:
-        rehearsal = attempt({"B": small["B"], **{name: n for name, n in export.buckets[0].items() if name in small}})
-    step.outputs = tuple(rehearsal.result)
-    return rehearsal
+        dry = attempt({"B": small["B"], **{name: n for name, n in export.buckets[0].items() if name in small}})
+    step.outputs = tuple(dry.result)
+    return dry
 
 
-def _verify(export: Export, step: Step, rehearsal: Rehearsal, precisions: tuple[str, ...], folder: Path) -> None:
+def _verify(export: Export, step: Step, dry: DryRun, precisions: tuple[str, ...], folder: Path) -> None:
     if reason := verify.lacks_memory(step):
         print(f"not compared with PyTorch: {reason}")
     else:
         with phase("verify"):
-            error, name = verify.check(export, step, _other(rehearsal, lambda n: n + 4), folder / bundle.TRAIN)
+            error, name = verify.check(export, step, _other(dry, lambda n: n + 4), folder / bundle.TRAIN)
         print(f"  differs from PyTorch by at most {error:.1e} of the norm, in {name}")
     if "bf16" not in precisions:
         return
@@ -67,18 +67,18 @@ def _verify(export: Export, step: Step, rehearsal: Rehearsal, precisions: tuple[
         return
     with phase("verify bf16"):
         # Large enough that no single frame decides how far f32 is.
-        same, f32 = mixed.check(export, step, _other(rehearsal, lambda n: 4 * n + 8), folder / bundle.BF16)
+        same, f32 = mixed.check(export, step, _other(dry, lambda n: 4 * n + 8), folder / bundle.BF16)
     print(f"  differs from PyTorch in bf16 by {same}, in f32 by {f32}")
 
 
-def _other(rehearsal: Rehearsal, grow: Callable[[int], int]) -> dict[str, int]:
-    """Sizes that were not rehearsed, or those that were if the module cannot take others."""
-    grown = {name: grow(n) for name, n in rehearsal.sizes.items()}
-    return grown if rehearsal.holds(grown) else rehearsal.sizes
+def _other(dry: DryRun, grow: Callable[[int], int]) -> dict[str, int]:
+    """Sizes that differ from those of the dry run, or the same ones if the module takes no others."""
+    grown = {name: grow(n) for name, n in dry.sizes.items()}
+    return grown if dry.holds(grown) else dry.sizes
 
 
 def _loss(result: dict[str, Tensor]) -> Tensor:
-    """The loss of what Step returned, which are float32 scalars."""
+    """Checks that Step returned float32 scalars, and returns the loss."""
     for name, x in result.items():
         if x.dim() != 0 or x.dtype != torch.float32:
             raise Refusal(f"{name} is {str(x.dtype).removeprefix('torch.')}{list(x.shape)}, not a float32 scalar", f"reduce {name} with .sum() or .mean(), and .float() it")

@@ -9,7 +9,7 @@ import librosa
 import numpy as np
 import torch
 
-from .. import builtin, tokenizer, wayback
+from .. import builtin, tokenizer, convert
 from ..model import huber
 from ..module import Export, Step
 from . import reference
@@ -79,7 +79,7 @@ def learning_rate(export: Export, step: int, steps: int) -> float:
     """As a run of the bundle's defaults has it."""
     warmup = export.schedule.get("warmup_steps", 0)
     course = {"name": export.schedule["name"], "base_lr": export.optimizer["lr"], "warmup_steps": warmup, "decay_start": warmup, "total_steps": steps}
-    return wayback.learning_rate(course, step)
+    return convert.learning_rate(course, step)
 
 
 def run(export: Export, steps: int = 240, rows: int = 8, seed: int = 0) -> None:

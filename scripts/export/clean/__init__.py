@@ -23,7 +23,7 @@ PASSES: dict[str, Callable[[Graph], None]] = {
     "gemm": products.gemm,
     "batched": products.batched,
     "views": views.views,
-    "waiting": views.waiting,
+    "sink_reshapes": views.sink_reshapes,
     "sizes": sharing.sizes,
     "expressions": sharing.expressions,
 }

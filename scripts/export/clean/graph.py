@@ -1,4 +1,4 @@
-"""An ONNX graph that passes rewrite: who makes and who reads a value, its type and its symbolic shape.
+"""An ONNX graph that passes rewrite: which node produces and which nodes read a value, its type and its symbolic shape.
 
 Dimensions are integers and polynomials of the graph's symbols, in one normal form, so that equal sizes compare equal however the
 exporter wrote them: `T*B` and `B*T`.
@@ -71,12 +71,12 @@ class Graph:
         return self.shapes.get(name)
 
     def scalar(self, name: str) -> float | None:
-        """Of a constant of one element without dimensions."""
+        """The value of a scalar constant, or None."""
         x = self.constants.get(name)
         return x.item() if x is not None and x.ndim == 0 else None
 
     def integers(self, name: str) -> list[int] | None:
-        """Of a constant of integers."""
+        """The elements of an integer constant, or None."""
         x = self.constants.get(name)
         return x.reshape(-1).tolist() if x is not None and x.dtype == np.int64 else None
 
@@ -89,7 +89,7 @@ class Graph:
         return name
 
     def add(self, operator: str, inputs: list[str], like: str, shape: Shape, **attributes) -> str:
-        """The output of a new node. It has the type of the value like and will stand, after tidy, beside the node that makes that."""
+        """The output of a new node. It has the type of the value `like`; tidy places it next to the node that produces `like`."""
         name = self._name(like)
         node = helper.make_node(operator, inputs, [name], **attributes)
         self.types[name], self.shapes[name] = self.types[like], shape
@@ -222,6 +222,6 @@ def _shape(tensor: onnx.TypeProto.Tensor) -> Shape | None:
 
 @cache
 def _expression(text: str) -> sympy.Expr:
-    """Sizes are positive integers; names are the user's, whatever sympy calls by them."""
+    """Sizes are positive integers; names are the user's, also those that sympy uses itself."""
     names = {name: sympy.Symbol(name, integer=True, positive=True) for name in re.findall(r"(?<![\w.])[A-Za-z_]\w*(?!\w*\()", text)}
     return sympy.expand(sympy.sympify(text, locals=names))

@@ -8,7 +8,7 @@ from .sizes import Sizes
 
 
 def gemm(graph: Graph) -> None:
-    """A product of matrices of which one is transposed first is Gemm, which reads it in the other order."""
+    """Makes Gemm of a Transpose and a matrix product: Gemm reads the matrix in the other order."""
     for node in graph.nodes:
         if node.op_type not in ("MatMul", "Gemm") or any(len(graph.shape(name) or ()) != 2 for name in node.input[:2]):
             continue

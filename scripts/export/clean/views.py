@@ -8,7 +8,7 @@ _VIEWS = ("Reshape", "Unsqueeze", "Squeeze", "Flatten", "Identity")
 
 
 def views(graph: Graph) -> None:
-    """A view of a view is one view, and one that changes nothing none. Unsqueeze, Squeeze and a Transpose past dimensions of 1 are views."""
+    """Joins consecutive views into one, and removes views that change nothing. Unsqueeze, Squeeze and a Transpose past dimensions of 1 are views."""
     sizes = Sizes(graph)
     for node in list(graph.nodes):
         shape = graph.shape(node.output[0])
@@ -34,7 +34,7 @@ def is_view(graph: Graph, node) -> bool:
 
 
 def transposes(graph: Graph) -> None:
-    """A Transpose of a Transpose is one, or none.
+    """Joins two consecutive Transposes into one, or none.
 
     The inner one must not be needed otherwise: both would move elements then, where a Transpose of the last two axes, as products
     have it, is only read in another order by ONNX Runtime.
@@ -51,7 +51,7 @@ def transposes(graph: Graph) -> None:
             graph.become(node, "Transpose", [inner.input[0]], perm=order)
 
 
-def waiting(graph: Graph) -> None:
+def sink_reshapes(graph: Graph) -> None:
     """Moves a Reshape after the elementwise operators that read it, where it can join another one."""
     sizes = Sizes(graph)
     for node in list(graph.nodes):

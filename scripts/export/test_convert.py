@@ -1,4 +1,4 @@
-"""A run's way to PyTorch and back, with real checkpoints: bin/xtts-host must be built."""
+"""A run converted to PyTorch and back, with real checkpoints: bin/xtts-host must be built."""
 
 import json
 import os
@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import torch
 
-from . import checkpoint, multispeaker, presets, session, wayback
+from . import checkpoint, multispeaker, presets, session, convert
 from .baseline import parity, reference
 from .baseline.counter import Batch
 from .builtin import REPOSITORY
@@ -46,7 +46,7 @@ def middle(trained, tmp_path):
     """The same with the checkpoint after 6 steps as model.pt, and what is in that."""
     build, graphs, run = trained
     file = tmp_path / "model.pt"
-    wayback.to_torch(run / "checkpoints/step-000006", file)
+    convert.to_torch(run / "checkpoints/step-000006", file)
     return build, graphs, run / "checkpoints/step-000006", file, torch.load(file, weights_only=True)
 
 
@@ -60,7 +60,7 @@ def same(before: Path, after: Path) -> None:
 
 def test_round_trip_keeps_every_bit_and_the_run_goes_on(middle, tmp_path):
     _, graphs, before, file, _ = middle
-    after = wayback.from_torch(file, graphs, tmp_path / "again")
+    after = convert.from_torch(file, graphs, tmp_path / "again")
     same(before, after)
     assert (tmp_path / "again" / checkpoint.PARAMS).read_bytes() == (before / checkpoint.PARAMS).read_bytes()
     host("--resume", tmp_path / "again")
@@ -75,16 +75,16 @@ def test_a_part_of_a_model_goes_there_and_back(tmp_path):
     host("--graph", graphs, "--batch-size", 4, "--max-steps", 4, "--checkpoint-every", 2, "--train-only", "mel_head,decoder.norm",
          "--run-dir", run)
     before = run / "checkpoints/step-000002"
-    wayback.to_torch(before, file)
+    convert.to_torch(before, file)
     saved = torch.load(file, weights_only=True)
     module = Step(build())
     module.load_state_dict(saved["model"], strict=True)
     for name in saved["config"]["frozen"]:
         module.get_parameter(name).requires_grad_(False)
-    update = torch.optim.AdamW(wayback.groups(module.named_parameters()), lr=1.0)
+    update = torch.optim.AdamW(convert.groups(module.named_parameters()), lr=1.0)
     update.load_state_dict(saved["optimizer"])
     assert sum(p.requires_grad for p in module.parameters()) == len(update.state_dict()["state"]) == 4
-    after = wayback.from_torch(file, graphs, tmp_path / "again")
+    after = convert.from_torch(file, graphs, tmp_path / "again")
     same(before, after)
     host("--resume", tmp_path / "again")
     same(run / "checkpoints/step-000004", after.parent / "step-000004")
@@ -96,11 +96,11 @@ def test_averages_go_there_and_back(tmp_path):
     host("--graph", graphs, "--batch-size", 4, "--max-steps", 4, "--checkpoint-every", 2, "--ema", 0.9, "--freeze", "mel_head",
          "--run-dir", run)
     before = run / "checkpoints/step-000002"
-    wayback.to_torch(before, file)
-    after = wayback.from_torch(file, graphs, tmp_path / "again")
+    convert.to_torch(before, file)
+    after = convert.from_torch(file, graphs, tmp_path / "again")
     same(before, after)
     assert (after / checkpoint.AVERAGES).read_bytes() == (before / checkpoint.AVERAGES).read_bytes()
-    wayback.to_torch(before, average, ema=True)
+    convert.to_torch(before, average, ema=True)
     saved, found = torch.load(average, weights_only=True), checkpoint.load(before)
     assert set(saved) == {"model", "step", "config"}
     for name, tensor in saved["model"].items():
@@ -110,7 +110,7 @@ def test_averages_go_there_and_back(tmp_path):
     with pytest.raises(Refused, match="no moving average"):
         plain = tmp_path / "plain"
         host("--graph", graphs, "--batch-size", 4, "--max-steps", 1, "--run-dir", plain)
-        wayback.to_torch(plain, average, ema=True)
+        convert.to_torch(plain, average, ema=True)
 
 
 def module_and_optimizer(export, saved) -> tuple[torch.nn.Module, torch.optim.Optimizer]:
@@ -118,7 +118,7 @@ def module_and_optimizer(export, saved) -> tuple[torch.nn.Module, torch.optim.Op
     module = Step(export)
     module.load_state_dict(saved["model"], strict=True)
     kind = {"adamw": torch.optim.AdamW, "sgd": torch.optim.SGD}[saved["config"]["optimizer"]["name"]]
-    update = kind(wayback.groups(module.named_parameters()), lr=1.0)
+    update = kind(convert.groups(module.named_parameters()), lr=1.0)
     update.load_state_dict(saved["optimizer"])
     return module, update
 
@@ -134,8 +134,8 @@ def test_pytorch_continues_as_the_host_does(middle):
     module, update = module_and_optimizer(export, saved)
     spec = saved["config"]["optimizer"]
     rates = [g["lr"] for g in update.param_groups]
-    assert rates == [wayback.learning_rate(saved["config"]["schedule"], 6)] * 2
-    kinds = wayback.optimizer.STATE[spec["name"]]
+    assert rates == [convert.learning_rate(saved["config"]["schedule"], 6)] * 2
+    kinds = convert.optimizer.STATE[spec["name"]]
     ours = session.Trainer(export, graphs, REPOSITORY / "ortgraphs/optim", {**spec, "lr": rates[0]})
     ours.updates = 6
     for name, view in ours.parameters.items():
@@ -155,7 +155,7 @@ def test_learning_rate_is_the_runs(middle):
     _, _, before, _, saved = middle
     lines = (before.parents[1] / "metrics.jsonl").read_text().splitlines()
     for step, line in enumerate(lines):
-        assert json.loads(line)["lr"] == pytest.approx(wayback.learning_rate(saved["config"]["schedule"], step), rel=1e-12)
+        assert json.loads(line)["lr"] == pytest.approx(convert.learning_rate(saved["config"]["schedule"], step), rel=1e-12)
 
 
 def test_steps_of_pytorch_are_counted(middle, tmp_path):
@@ -166,7 +166,7 @@ def test_steps_of_pytorch_are_counted(middle, tmp_path):
     update.step()
     changed = {**saved, "model": module.state_dict(), "optimizer": update.state_dict(), "step": 7}
     torch.save(changed, file)
-    folder = wayback.from_torch(file, graphs, tmp_path / "further")
+    folder = convert.from_torch(file, graphs, tmp_path / "further")
     state = checkpoint.load(folder).counters
     assert (folder.name, state["step"], state["optimizer_step"]) == ("step-000007", 7, 7)
     assert {**state, "step": 6, "optimizer_step": 6} == json.loads(saved["state"])
@@ -174,14 +174,14 @@ def test_steps_of_pytorch_are_counted(middle, tmp_path):
     if "exp_avg" in update.state[next(module.parameters())]:
         torch.save({**changed, "step": 6}, file)
         with pytest.raises(Refused, match="7 updates, but `step` is 6"):
-            wayback.from_torch(file, graphs, tmp_path / "uncounted")
+            convert.from_torch(file, graphs, tmp_path / "uncounted")
 
 
 def test_state_dict_alone_initialises_a_run(trained, tmp_path):
     build, graphs, _ = trained
     file, out = tmp_path / "weights.pt", tmp_path / "weights"
     torch.save(build().module.state_dict(), file)
-    assert wayback.from_torch(file, graphs, out) == out / checkpoint.PARAMS
+    assert convert.from_torch(file, graphs, out) == out / checkpoint.PARAMS
     assert [p.name for p in out.iterdir()] == [checkpoint.PARAMS]
     host("--graph", graphs, "--init", out, "--batch-size", 4, "--max-steps", 1, "--run-dir", tmp_path / "run")
 
@@ -193,11 +193,11 @@ def test_what_does_not_fit_is_listed_and_nothing_written(middle, tmp_path):
     model["of.another.model"] = model.pop(gone)
     model[reshaped], model[halved] = model[reshaped][:, :3], model[halved].half()
     optimizer = saved["optimizer"]
-    kind = wayback.optimizer.STATE[saved["config"]["optimizer"]["name"]][0]
+    kind = convert.optimizer.STATE[saved["config"]["optimizer"]["name"]][0]
     del optimizer["state"][0][kind]
     torch.save({**saved, "model": model, "optimizer": optimizer}, file)
     with pytest.raises(Refused) as refused:
-        wayback.from_torch(file, graphs, tmp_path / "again")
+        convert.from_torch(file, graphs, tmp_path / "again")
     text = str(refused.value)
     for want in (f"missing     {gone} ", "unexpected  of.another.model", f"shape       {reshaped} is",
                  f"dtype       {halved} is torch.float16", f"missing     {kind}.{gone}"):
@@ -210,23 +210,23 @@ def test_groups_without_names_go_by_order(middle, tmp_path):
     for group in saved["optimizer"]["param_groups"]:
         del group["param_names"]
     torch.save(saved, file)
-    after = wayback.from_torch(file, graphs, tmp_path / "again")
+    after = convert.from_torch(file, graphs, tmp_path / "again")
     assert (after / checkpoint.MOMENTS).read_bytes() == (before / checkpoint.MOMENTS).read_bytes()
     first, second = saved["optimizer"]["param_groups"]
     saved["optimizer"]["param_groups"] = [{**first, "params": first["params"] + second["params"]}]
     torch.save(saved, file)
     with pytest.raises(Refused, match="param_groups without names"):
-        wayback.from_torch(file, graphs, tmp_path / "one group")
+        convert.from_torch(file, graphs, tmp_path / "one group")
 
 
 @pytest.mark.parametrize("change", [{"optimizer": {"state": 1}}, {"state": "{"}, {"step": "six"}], ids=lambda change: next(iter(change)))
 def test_optimizer_that_makes_no_sense_is_refused(tmp_path, change):
-    bundle, before = made_up(tmp_path)
+    bundle, before = synthetic(tmp_path)
     file = tmp_path / "model.pt"
-    wayback.to_torch(before, file, bundle)
+    convert.to_torch(before, file, bundle)
     torch.save(torch.load(file, weights_only=True) | change, file)
     with pytest.raises(Refused, match="is not as to-torch writes it") as refused:
-        wayback.from_torch(file, bundle, tmp_path / "again")
+        convert.from_torch(file, bundle, tmp_path / "again")
     assert refused.value.hint and not (tmp_path / "again").exists()
 
 
@@ -242,7 +242,7 @@ def test_run_gives_its_newest_intact_or_best_checkpoint(trained, tmp_path, capsy
         f.seek(-1, os.SEEK_END)
         f.write(b"\x7f")
     assert checkpoint.find(copy).path.name == second
-    assert "passed over: damaged checkpoint" in capsys.readouterr().err
+    assert "skipped: damaged checkpoint" in capsys.readouterr().err
     with pytest.raises(Refused, match="another SHA-256"):
         checkpoint.find(copy / "checkpoints" / newest)
     with pytest.raises(Refused, match="neither a run nor a checkpoint"):
@@ -255,7 +255,7 @@ STATE = {
 }
 
 
-def made_up(folder: Path, version: int = 2) -> tuple[Path, Path]:
+def synthetic(folder: Path, version: int = 2) -> tuple[Path, Path]:
     """A bundle with a tied and a frozen tensor and names that JSON escapes, and a checkpoint of it."""
     parameters = [{"name": "Table<b>.weight", "shape": [2, 3], "decay": True, "aliases": ["head.weight"]},
                   {"name": "norm.bias", "shape": [3]}, {"name": "mel.filters", "shape": [2], "frozen": True}]
@@ -271,21 +271,21 @@ def made_up(folder: Path, version: int = 2) -> tuple[Path, Path]:
 
 @pytest.mark.parametrize("version", checkpoint.VERSIONS)
 def test_aliases_and_frozen_tensors(tmp_path, version):
-    bundle, before = made_up(tmp_path, version)
+    bundle, before = synthetic(tmp_path, version)
     file = tmp_path / "model.pt"
     with pytest.raises(Refused, match="no config.yaml"):
-        wayback.to_torch(before, file)
-    wayback.to_torch(before, file, bundle)
+        convert.to_torch(before, file)
+    convert.to_torch(before, file, bundle)
     saved = torch.load(file, weights_only=True)
     assert list(saved["model"]) == ["Table<b>.weight", "head.weight", "norm.bias", "mel.filters"]
     assert saved["model"]["head.weight"].data_ptr() == saved["model"]["Table<b>.weight"].data_ptr()
     assert [g["param_names"] for g in saved["optimizer"]["param_groups"]] == [["Table<b>.weight"], ["norm.bias"]]
-    after = wayback.from_torch(file, bundle, tmp_path / "again")
+    after = convert.from_torch(file, bundle, tmp_path / "again")
     same(before, after)
     saved["model"]["head.weight"] = saved["model"]["head.weight"] + 1
     torch.save(saved, file)
     with pytest.raises(Refused, match="alias       head.weight is not equal to Table<b>.weight"):
-        wayback.from_torch(file, bundle, tmp_path / "untied")
+        convert.from_torch(file, bundle, tmp_path / "untied")
 
 
 def test_header_is_gos(tmp_path):
@@ -304,4 +304,4 @@ def test_header_is_gos(tmp_path):
 ])
 def test_commands_say_what_is_wrong_and_what_to_do(arguments, text):
     with pytest.raises(SystemExit, match=f"(?s)^error: .*{text}.*\nhint: "):
-        wayback.main(arguments)
+        convert.main(arguments)

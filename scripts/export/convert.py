@@ -1,4 +1,4 @@
-"""From a run of xtts-host to PyTorch and back, without a changed bit (docs/weights.md).
+"""Converts a run of xtts-host to PyTorch and back, without a changed bit (docs/weights.md).
 
     to_torch(Path("runs/mine"), Path("model.pt"))
     saved = torch.load("model.pt", weights_only=True)
@@ -31,7 +31,7 @@ SHOWN = 10
 def to_torch(source: Path, out: Path, bundle: Path | None = None, best: bool = False, ema: bool = False) -> Path:
     """Writes a run's or a checkpoint's weights and optimizer state as PyTorch has them; returns the checkpoint's folder.
 
-    Of a run it takes the newest intact checkpoint, or that of the best evaluation. The bundle, if not given, is the one
+    Of a run it takes the newest intact checkpoint, or the one with the best evaluation. The bundle, if not given, is the one
     that the run's config.yaml names. With ema, the weights are the moving averages, for use and not to train on: without
     optimizer and state. Refused, with a hint, if something is missing, damaged or does not fit.
     """
