@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/xtts-host/xtts-host/gpu"
@@ -89,8 +90,8 @@ func (s *settings) buffers(ctx context.Context) (string, error) {
 	if err := d.Fit(ctx); err != nil {
 		return "", err
 	}
-	lines := append(d.Record().DataLines()[1:], d.Data.Usage.Fit(d.Bundle.Manifest.Features))
-	return fmt.Sprintf("%s; ring of %s of %.1f MiB, %s; training starts with %s ready", unlisted(strings.Join(lines, "; ")),
+	lines := slices.Concat([]string{d.Record().Clips()}, d.Data.Usage.Train.Lines(), []string{d.Data.Usage.Fit(d.Bundle.Manifest.Features)})
+	return fmt.Sprintf("%s; ring of %s of %.1f MiB, %s; training starts with %s ready", strings.Join(lines, "; "),
 		report.Count(d.Config.BufferSize, "slot"), float64(d.Slots.Size())/(1<<20), report.Count(d.Slots.Device, "device slot"),
 		report.Count(min(d.Ring.Prefetch, d.Config.BufferSize), "batch")), nil
 }

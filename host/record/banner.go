@@ -31,7 +31,7 @@ func (p *Plan) Banner(dir string) string {
 	var b banner
 	fmt.Fprintf(&b.text, "xtts-host trains %s\n\n", p.Manifest.Name)
 	p.model(&b)
-	b.rows("data", p.DataLines())
+	b.rows("data", p.data())
 	b.row("validation", "%s", p.validation())
 	b.row("batches", "%s", p.batches())
 	b.row("", "%s", p.Data.Usage.Fit(p.Manifest.Features))
@@ -95,11 +95,15 @@ func (p *Plan) validation() string {
 	return fmt.Sprintf("%s, after %s", strings.Join(append([]string{p.Data.Usage.Validation.String()}, p.Data.Usage.Validation.Lines()...), "; "), when)
 }
 
-// DataLines say what is trained on, and what is left out.
-func (p *Plan) DataLines() []string {
-	ix, used := p.Data.Train.Index, &p.Data.Usage.Train
-	speakers := report.Count(len(ix.Speakers), "speaker")
-	return append([]string{filepath.Join(ix.Dir, ix.List), fmt.Sprintf("%s of %s", used, speakers)}, used.RunLines()...)
+// data says what is trained on, and what is left out.
+func (p *Plan) data() []string {
+	ix := p.Data.Train.Index
+	return append([]string{filepath.Join(ix.Dir, ix.List), p.Clips()}, p.Data.Usage.Train.RunLines()...)
+}
+
+// Clips says how much is trained on.
+func (p *Plan) Clips() string {
+	return fmt.Sprintf("%s of %s", &p.Data.Usage.Train, report.Count(len(p.Data.Train.Index.Speakers), "speaker"))
 }
 
 // batches describes the length of the run.
