@@ -55,6 +55,9 @@ func (s *Set) Load(environ []string) error {
 	}
 	stepsAlone(s) // also of a run that is resumed: what is given now comes before its settings
 	if s.Resume != "" {
+		if err := checkRun(s); err != nil {
+			return err
+		}
 		// A resumed run keeps its settings. The command line, the environment and --config have priority.
 		if err := s.readFile(runFile(s)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err

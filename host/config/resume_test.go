@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/xtts-host/xtts-host/shared/hint"
 )
 
 // makeFolders makes the working directory of a test with these folders in it.
@@ -62,6 +64,41 @@ func TestResumeOrStart(t *testing.T) {
 	}
 	if err := New().Parse([]string{"--resume-or-start", "file"}, nil); err == nil {
 		t.Error("a file is taken for a run")
+	}
+}
+
+// TestNotARun: what cannot be resumed is refused before anything else is looked at, with its name, the reason and a hint.
+func TestNotARun(t *testing.T) {
+	makeFolders(t, "run/checkpoints/step-001200", "empty")
+	if err := os.WriteFile("file", nil, 0o666); err != nil {
+		t.Fatal(err)
+	}
+	const name = "name the folder that a run has written, which holds checkpoints"
+	for _, tt := range []struct{ flag, run, says, hint string }{
+		{"resume", "nowhere", "--resume nowhere: there is no such folder", name},
+		{"resume", "nowhere@best", "--resume nowhere: there is no such folder", name},
+		{"resume", "file", "--resume file: that is a file, not the folder of a run", name},
+		{"resume", "file/run", "--resume file/run: stat file/run: not a directory", name},
+		{"resume", "empty", "--resume empty: not the folder of a run: neither checkpoints nor config.yaml is there", name},
+		{"resume", "run/checkpoints/step-001200/", "--resume run/checkpoints/step-001200/: a checkpoint, not the folder of a run",
+			"name the run and the checkpoint: --resume run@1200"},
+		{"resume-or-start", "run@1200", "--resume-or-start run@1200: it continues from the last checkpoint only",
+			"go back to that checkpoint with --resume run@1200, or name the run: --resume-or-start run"},
+		{"resume-or-start", "run@best", "--resume-or-start run@best: it continues from the last checkpoint only",
+			"go back to that checkpoint with --resume run@best, or name the run: --resume-or-start run"},
+	} {
+		err := New().Parse([]string{"--" + tt.flag, tt.run, "--plugins", "nowhere"}, nil)
+		if err == nil || err.Error() != tt.says || hint.Of(err) != tt.hint {
+			t.Errorf("error: %v\nhint: %s\nwant: %s\nhint: %s", err, hint.Of(err), tt.says, tt.hint)
+		}
+	}
+	s := New()
+	s.ResumeFlag, s.Resume = "--run", "nowhere"
+	if err := s.Load(nil); err == nil || !strings.HasPrefix(err.Error(), "--run nowhere: ") {
+		t.Error(err)
+	}
+	if err := New().Parse([]string{"--resume-or-start", "me@home"}, nil); err != nil {
+		t.Error(err) // a name with @ that is no checkpoint's
 	}
 }
 

@@ -4,12 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
-	"os"
-	"path/filepath"
 
 	"github.com/xtts-host/xtts-host/host/checkpoint"
-	"github.com/xtts-host/xtts-host/host/config"
 	"github.com/xtts-host/xtts-host/host/exit"
 	"github.com/xtts-host/xtts-host/host/resume"
 	"github.com/xtts-host/xtts-host/host/train"
@@ -55,9 +51,6 @@ func (d *Draft) openResumed() (err error) {
 	if d.Start.Resumed != nil {
 		return nil
 	}
-	if err := isRun(d.Config.Resume); err != nil {
-		return err
-	}
 	d.Start.Resumed, d.Start.Damaged, err = checkpoint.NewStore(d.Config.Resume).Find(d.Config.ResumeAt)
 	if errors.Is(err, checkpoint.ErrNone) && len(d.Start.Damaged) == 0 {
 		return hint.Errorf("begin it anew with --resume-or-start "+hint.Path(d.Config.Resume), "the run ended before its first checkpoint")
@@ -94,26 +87,6 @@ func (s *Start) Progress() train.Progress {
 		p.Best = &train.Best{Step: state.Best.Step, Loss: state.Best.Loss}
 	}
 	return p
-}
-
-// isRun reports whether a run has written to the folder. Such a run may have ended before its first checkpoint.
-func isRun(folder string) error {
-	const advice = "name the folder that a run has written, which holds checkpoints"
-	info, err := os.Stat(folder)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return hint.Errorf(advice, "there is no such folder")
-	case err != nil:
-		return err
-	case !info.IsDir():
-		return hint.Errorf(advice, "that is a file, not the folder of a run")
-	}
-	for _, name := range []string{checkpoint.Folder, config.RunFile} {
-		if _, err := os.Stat(filepath.Join(folder, name)); !errors.Is(err, fs.ErrNotExist) {
-			return nil // the reader reports other errors
-		}
-	}
-	return hint.Errorf(advice, "not the folder of a run: neither %s nor %s is there", checkpoint.Folder, config.RunFile)
 }
 
 func (s *Start) close() error {

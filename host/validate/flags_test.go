@@ -28,6 +28,7 @@ type wrong struct{ value, with, says string }
 // The command line is refused before a check begins: only the values of these flags are wrong in themselves.
 var refusedAtOnce = map[string]wrong{
 	"resume-or-start": {"FILE", "", "--resume-or-start FILE: open FILE/checkpoints: not a directory"},
+	"resume":          {"NONE", "", "--resume NONE: there is no such folder"},
 	"allow":           {"lr", "", "--allow lr: only a run that is resumed"},
 	"config":          {"NONE", "", "config file: open NONE: no such file"},
 	"print-config":    {"x", "", "neither true nor false"},
@@ -65,7 +66,6 @@ var refusedByCheck = map[string]wrong{
 	"train-data": {"NONE", "", "data set NONE: there is no such folder or file"},
 	"val-data":   {"FILE", "", "--val-data: data set FILE: a file that is neither .jsonl nor .json"},
 	"run-dir":    {"FILE/run", "", "--run-dir FILE/run: FILE is a file, not a folder"},
-	"resume":     {"NONE", "", "--resume NONE: there is no such folder"},
 	"init":       {"FILE", "", "--init FILE: FILE: not a valid safetensors file"},
 	"augment":    {"foo", "", `--augment foo: no plugin has a stage "foo"`},
 	"freeze":     {"decodr", "", "--freeze decodr: no parameter has such a name"},

@@ -176,3 +176,20 @@ removed-folder() {
   says 'removed or moved away while the run was writing to it'
   ls run/checkpoints/step-*/MANIFEST
 }
+
+# not-a-run: a folder that cannot be resumed is refused by its name, before anything else that is missing
+not-a-run() {
+  touch file
+  mkdir -p run/checkpoints/step-000004
+  for command in train validate doctor 'evaluate --run'; do
+    case $command in evaluate*) ;; *) command+=' --resume' ;; esac
+    refused 2 xtts-host $command nowhere
+    says "${command##* } nowhere: there is no such folder"
+    refused 2 xtts-host $command file
+    says "${command##* } file: that is a file, not the folder of a run"
+    refused 2 xtts-host $command run/checkpoints/step-000004
+    says "hint: name the run and the checkpoint: ${command##* } run@4"
+  done
+  refused 2 xtts-host --resume-or-start run@4
+  says 'it continues from the last checkpoint only'
+}
