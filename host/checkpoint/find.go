@@ -13,7 +13,7 @@ import (
 	"github.com/xtts-host/xtts-host/shared/hint"
 )
 
-// The names of checkpoints beside their steps.
+// Names of checkpoints other than their steps.
 const (
 	BestName = "best" // of the best evaluation
 	LastName = "last" // the newest that is intact
@@ -34,7 +34,7 @@ func (s *Store) Steps() ([]int64, error) {
 	return slices.Compact(steps), nil
 }
 
-// Find loads the checkpoint of a name: BestName, LastName, a step, or "" for the last. The checkpoints that it returns beside it are
+// Find loads the checkpoint of a name: BestName, LastName, a step, or "" for the last. The checkpoints that it returns in addition are
 // those of Latest, which only the last has.
 func (s *Store) Find(name string) (*Checkpoint, []Skipped, error) {
 	switch name {
@@ -111,7 +111,7 @@ func (s *Store) Remove(step int64) error {
 }
 
 // RemoveAfter removes the checkpoints of later steps, intact or not, and returns their steps. A run that went back to step does not
-// come to them any more: it makes checkpoints of those steps anew.
+// come to them any more: it writes the checkpoints of those steps again.
 func (s *Store) RemoveAfter(step int64) ([]int64, error) {
 	if err := s.Clean(); err != nil {
 		return nil, err

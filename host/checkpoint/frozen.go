@@ -100,7 +100,7 @@ func (c *Checkpoint) openFrozen(fsys fileSystem, sum []byte) error {
 	name := "../" + frozenName(sum)
 	f, err := fsys.Open(c.Path + "/" + name) // not filepath.Join: the folder may be a link, or "."
 	if errors.Is(err, fs.ErrNotExist) {
-		return damage{fmt.Errorf("%w: it holds the frozen weights, beside the checkpoint's folder", missing(name))}
+		return damage{fmt.Errorf("%w: it holds the frozen weights, next to the checkpoint's folder", missing(name))}
 	}
 	if err != nil {
 		return err

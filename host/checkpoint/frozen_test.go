@@ -72,7 +72,7 @@ func TestDamagedFrozenWeights(t *testing.T) {
 		damage func(file string) error
 		want   string
 	}{
-		"missing":   {os.Remove, ".safetensors is missing: it holds the frozen weights, beside the checkpoint's folder"},
+		"missing":   {os.Remove, ".safetensors is missing: it holds the frozen weights, next to the checkpoint's folder"},
 		"truncated": {func(file string) error { return os.Truncate(file, 30) }, ".safetensors: not a valid safetensors file"},
 		"changed": {func(file string) error {
 			data, err := os.ReadFile(file)
@@ -81,7 +81,7 @@ func TestDamagedFrozenWeights(t *testing.T) {
 			}
 			data[len(data)-1] ^= 1
 			return os.WriteFile(file, data, 0o666)
-		}, "another SHA-256 than MANIFEST says"},
+		}, "does not match MANIFEST"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := quickStore(t, [][2]int64{{1, 101}})

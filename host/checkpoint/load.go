@@ -86,10 +86,10 @@ func (s *Store) Latest() (*Checkpoint, []Skipped, error) {
 		if n := len(skipped) - shown; n > 0 {
 			reasons = append(reasons, fmt.Errorf("and %d more", n))
 		}
-		return nil, skipped, hint.Errorf("copy an intact checkpoint into that folder, or begin a new run",
+		return nil, skipped, hint.Errorf("copy an intact checkpoint into that folder, or start a new run",
 			"%s: %w among %d:\n%w", s.dir, ErrNone, len(skipped), errors.Join(reasons...))
 	}
-	return nil, nil, hint.Errorf("that run saved nothing: begin a new one", "%s: %w", s.dir, ErrNone)
+	return nil, nil, hint.Errorf("the run has no checkpoint: start a new run", "%s: %w", s.dir, ErrNone)
 }
 
 // Load loads the checkpoint in a folder and verifies every byte of it. The error is an ErrDamaged when a file
@@ -192,7 +192,7 @@ func verify(f io.ReaderAt, size int64, want []byte) error {
 		return err
 	}
 	if n != size || !bytes.Equal(hash.Sum(nil), want) {
-		return damage{fmt.Errorf("its %d bytes have another SHA-256 than %s says", size, manifestFile)}
+		return damage{fmt.Errorf("the SHA-256 of its %d bytes does not match %s", size, manifestFile)}
 	}
 	return nil
 }

@@ -70,12 +70,12 @@ func decodeManifest(data []byte) (sums, error) {
 		sum, ok := strings.CutSuffix(lines[i], "  "+name)
 		raw, err := hex.DecodeString(sum)
 		if !ok || err != nil || len(raw) != 32 {
-			return sums{}, fmt.Errorf("no SHA-256 of %s where it belongs", name)
+			return sums{}, fmt.Errorf("the line for %s is malformed or out of order", name)
 		}
 		s.files[name] = raw
 	}
 	if !bytes.Equal(s.encode(), data) {
-		return sums{}, fmt.Errorf("more than the lines of %s", strings.Join(contents, ", "))
+		return sums{}, fmt.Errorf("content other than the lines for %s", strings.Join(contents, ", "))
 	}
 	return s, nil
 }

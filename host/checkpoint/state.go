@@ -100,7 +100,7 @@ func (s State) encodeWithin(limit int) ([]byte, error) {
 	}
 	if out.Len() > limit {
 		return nil, hint.Errorf("fix the rows that the quarantine lists, or lower --max-quarantine",
-			"%d bytes with %d rows in quarantine, more than the %d that are read again", out.Len(), len(s.Quarantine), limit)
+			"%d bytes with %d rows in quarantine, above the limit of %d", out.Len(), len(s.Quarantine), limit)
 	}
 	return out.Bytes(), nil
 }

@@ -166,7 +166,7 @@ func TestEncodeRefusesWhatIsNotRead(t *testing.T) {
 	for i := range limit >> 10 {
 		s.Quarantine = append(s.Quarantine, Quarantined{ID: fmt.Sprint(i), Reason: reason})
 	}
-	if _, err := s.encodeWithin(limit); err == nil || !strings.Contains(err.Error(), "rows in quarantine, more than the 65536 that are read again") {
+	if _, err := s.encodeWithin(limit); err == nil || !strings.Contains(err.Error(), "rows in quarantine, above the limit of 65536") {
 		t.Errorf("encode: %v", err)
 	}
 	s.Quarantine = s.Quarantine[:1]

@@ -54,7 +54,7 @@ func writeTensors(w io.Writer, tensors []Tensor) error {
 	return safetensors.Write(w, list, map[string]string{"format": "pt"})
 }
 
-// Weights reads tensors that lie in one or more files; a name stands in one of them.
+// Weights reads tensors from one or more files; each name is in one of them.
 type Weights []*safetensors.Reader
 
 // Tensors returns all tensors, file by file.

@@ -96,7 +96,7 @@ func (l *lines) write() error {
 // fits returns an error for a line above the limit.
 func (l *lines) fits(line []byte) error {
 	if len(line) > l.limit {
-		return fmt.Errorf("%s: a line of %d bytes, more than the %d that are read again", l.path, len(line), l.limit)
+		return fmt.Errorf("%s: a line of %d bytes, above the limit of %d", l.path, len(line), l.limit)
 	}
 	return nil
 }

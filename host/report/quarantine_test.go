@@ -84,7 +84,7 @@ func TestQuarantineLongLine(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer q.Close()
-	if _, err := q.Add(Quarantined{ID: "a", Reason: strings.Repeat("r", maxLine)}); err == nil || !strings.Contains(err.Error(), "more than the 65536 that are read again") {
+	if _, err := q.Add(Quarantined{ID: "a", Reason: strings.Repeat("r", maxLine)}); err == nil || !strings.Contains(err.Error(), "above the limit of 65536") {
 		t.Errorf("Add: %v", err)
 	}
 }

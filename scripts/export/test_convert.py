@@ -243,7 +243,7 @@ def test_run_gives_its_newest_intact_or_best_checkpoint(trained, tmp_path, capsy
         f.write(b"\x7f")
     assert checkpoint.find(copy).path.name == second
     assert "skipped: damaged checkpoint" in capsys.readouterr().err
-    with pytest.raises(Refused, match="another SHA-256"):
+    with pytest.raises(Refused, match="does not match MANIFEST"):
         checkpoint.find(copy / "checkpoints" / newest)
     with pytest.raises(Refused, match="neither a run nor a checkpoint"):
         checkpoint.find(tmp_path)

@@ -38,6 +38,9 @@ func TestHelpFits(t *testing.T) {
 		if !strings.Contains(help, "\nUsage:\n  "+cmd.CommandPath()) {
 			t.Errorf("help of %s has no usage:\n%s", cmd.CommandPath(), help)
 		}
+		if strings.Contains(help, "(default )") {
+			t.Errorf("help of %s shows a default without a value", cmd.CommandPath())
+		}
 		if cmd.Example == "" && cmd.HasLocalFlags() && !cmd.HasAvailableSubCommands() && cmd.Name() != "version" {
 			t.Errorf("help of %s has no example", cmd.CommandPath())
 		}
