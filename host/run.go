@@ -38,7 +38,7 @@ func Run(ctx context.Context, set *config.Set, console console.Console) error {
 func Train(ctx context.Context, set *config.Set, console console.Console, mode batch.InputMode) (_ *report.Report, err error) {
 	out := newOutputs(console)
 	defer out.bus.Close()
-	starting, done := out.console.Stoppable(ctx)
+	starting, done := out.console.Stoppable(ctx, "step")
 	defer done()
 	if set.PrintConfig() {
 		return nil, printConfig(starting, set, console.Out)

@@ -27,15 +27,16 @@ type Console struct {
 }
 
 // Stoppable returns a context that ends with train.ErrInterrupted when Stop is closed. The user gets a confirmation on
-// Err. The caller must call the function that is returned, which ends the context.
-func (c Console) Stoppable(ctx context.Context) (context.Context, func()) {
+// Err, which names the unit of work after which the command stops. The caller must call the function that is returned,
+// which ends the context.
+func (c Console) Stoppable(ctx context.Context, unit string) (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	over := make(chan struct{})
 	go func() {
 		defer close(over)
 		select {
 		case <-c.Stop:
-			fmt.Fprintln(c.Err, "stopping after this step; interrupt again to stop immediately")
+			fmt.Fprintf(c.Err, "stopping after this %s; interrupt again to stop immediately\n", unit)
 			cancel(train.ErrInterrupted)
 		case <-ctx.Done():
 		}

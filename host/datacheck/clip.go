@@ -21,9 +21,10 @@ const (
 	frameTime  = 0.01  // seconds
 )
 
-// clip is what is measured of a row.
+// clip is what is measured of a row. A row that no bucket holds is not read, as in a run.
 type clip struct {
-	reason  string // why a run leaves it out; then the rest is empty
+	read    bool
+	reason  string // why it cannot be used; then the rest is empty
 	hash    [16]byte
 	level   float64 // of the whole clip, RMS in dB of full scale
 	clipped int     // samples in runs at full scale
@@ -32,8 +33,8 @@ type clip struct {
 	silent            float64
 }
 
-// readAll measures all rows.
-func readAll(ctx context.Context, ix *dataset.Index, workers int, progress dataset.Progress) ([]clip, error) {
+// readAll measures the rows that a plan has in its batches.
+func readAll(ctx context.Context, ix *dataset.Index, plan *dataset.Plan, workers int, progress dataset.Progress) ([]clip, error) {
 	clips := make([]clip, len(ix.Rows))
 	var next atomic.Int64
 	var mu sync.Mutex // guards done and the calls of progress
@@ -48,12 +49,14 @@ func readAll(ctx context.Context, ix *dataset.Index, workers int, progress datas
 				if i >= len(clips) {
 					return nil
 				}
-				var err error
-				if samples, clips[i].reason, err = decoder.Clip(samples, &ix.Rows[i]); err != nil {
-					return err
-				}
-				if clips[i].reason == "" {
-					clips[i].measure(samples, ix.SampleRate)
+				if plan.Bucket(int32(i)) >= 0 {
+					var err error
+					if samples, clips[i].reason, err = decoder.Clip(samples, &ix.Rows[i]); err != nil {
+						return err
+					}
+					if clips[i].reason == "" {
+						clips[i].measure(samples, ix.SampleRate)
+					}
 				}
 				mu.Lock()
 				done++
@@ -68,6 +71,7 @@ func readAll(ctx context.Context, ix *dataset.Index, workers int, progress datas
 
 // measure sets everything but the reason.
 func (c *clip) measure(samples []float32, rate int) {
+	c.read = true
 	h := sha256.New()
 	var energy, peak float64
 	var bytes [4096]byte

@@ -2,6 +2,7 @@ package datacheck
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"math"
 	"os"
@@ -11,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/xtts-host/xtts-host/host/dataset"
+	"github.com/xtts-host/xtts-host/host/report"
 	"github.com/xtts-host/xtts-host/shared/manifest"
 )
 
@@ -61,7 +63,8 @@ type recording struct {
 	file     []byte
 }
 
-func check(t *testing.T, list ...recording) (*Report, *dataset.Index, []clip) {
+// open indexes a list in a new folder.
+func open(t *testing.T, list ...recording) *dataset.Index {
 	t.Helper()
 	dir, lines := t.TempDir(), ""
 	for _, r := range list {
@@ -81,11 +84,19 @@ func check(t *testing.T, list ...recording) (*Report, *dataset.Index, []clip) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	clips, err := readAll(t.Context(), ix, 2, func(string, int, int) {})
+	return ix
+}
+
+// anyLength is a bundle that takes clips of any length.
+var anyLength = &manifest.Bundle{Features: manifest.Features{SampleRate: rate, HopLength: 100}, Buckets: []manifest.Bucket{{}}}
+
+func reportOf(t *testing.T, m *manifest.Bundle, list ...recording) *Report {
+	t.Helper()
+	r, err := check(t.Context(), open(t, list...), m, 1, 2, func(string, int, int) {})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return newReport(ix, clips), ix, clips
+	return r
 }
 
 func TestFindings(t *testing.T) {
@@ -95,7 +106,7 @@ func TestFindings(t *testing.T) {
 		clipped[100+i] = 1
 	}
 	clipped[300], clipped[301] = -1, -1 // two in a row do not count
-	r, _, _ := check(t,
+	r := reportOf(t, anyLength,
 		recording{"anna/1", "as many as the others", plain(100)},
 		recording{"anna/2", "as much as the others", plain(110)},
 		recording{"ben/3", "as many as the others", plain(120)},
@@ -141,29 +152,33 @@ func TestFindings(t *testing.T) {
 	}
 }
 
-// TestTrained: clips beyond the limits are left out by name, and unusable ones are not counted.
+// TestTrained: a clip beyond the limits is left out by name, and not read. Unusable clips are not counted.
 func TestTrained(t *testing.T) {
-	_, ix, clips := check(t,
-		recording{"1", "one", wav(tone(1, 0.25, 100), 1, 0)},
-		recording{"2", "two", wav(tone(2, 0.25, 100), 1, 0)},
-		recording{"3", "three", wav(tone(4, 0.25, 100), 1, 0)},
-		recording{"4", "silent", wav(tone(1, 0, 100), 1, 0)},
-	)
-	b := &manifest.Bundle{
+	m := &manifest.Bundle{
 		Features: manifest.Features{SampleRate: rate, HopLength: 100, Center: true},
 		Buckets:  []manifest.Bucket{{"T_text": 20, "T_wav": 8000, "T_mel": 81, "T_ref": 4000}},
 		Dynamic:  manifest.Bucket{"T_text": 20, "T_wav": 16000},
 	}
-	got, err := trained(ix, clips, b, 1)
-	got.Padding = 0
-	want := Trained{Amount{2, 3}, 2. / 3, 3. / 7, 2, 0, []LeftOut{{"longer than 2.00 s", Amount{1, 4}}}}
-	if err != nil || !reflect.DeepEqual(got, want) {
-		t.Errorf("got %+v, %v, want %+v", got, err, want)
+	list := []recording{
+		{"1", "one", wav(tone(1, 0.25, 100), 1, 0)},
+		{"2", "two", wav(tone(2, 0.25, 100), 1, 0)},
+		{"3", "three", wav(tone(4, 0, 100), 1, 0)}, // no run finds that it is silent
+		{"4", "silent", wav(tone(1, 0, 100), 1, 0)},
 	}
-	b.Dynamic["T_wav"] = 1000
-	got, err = trained(ix, clips, b, 1)
-	if err != nil || got.Clips != 0 || fmt.Sprint(got.LeftOut) != "[{beyond the limits of the bundle {3 7}}]" {
-		t.Errorf("nothing fits: %+v, %v", got, err)
+	r := reportOf(t, m, list...)
+	got := r.Trained
+	got.Padding = 0
+	used := report.DataList{Clips: 2, Seconds: 3, LeftOut: []report.LeftOut{{Reason: "longer than 2.00 s", File: "excluded.jsonl", Clips: 1, Seconds: 4}}}
+	if want := (Trained{DataList: used, ClipShare: 2. / 3, SecondShare: 3. / 7, Buckets: 2}); !reflect.DeepEqual(got, want) {
+		t.Errorf("got %+v, want %+v", got, want)
+	}
+	if got := fmt.Sprint(len(r.Excluded), r.Excluded[0].Line, len(r.Unusable), r.Unusable[0].Line); got != "1 {3 3} 1 {4 4}" {
+		t.Errorf("left out: %s", got)
+	}
+	m.Dynamic["T_wav"] = 1000
+	_, err := check(t.Context(), open(t, list...), m, 1, 2, func(string, int, int) {})
+	if !errors.Is(err, dataset.ErrNoRows) {
+		t.Errorf("nothing fits: %v", err)
 	}
 }
 
@@ -184,8 +199,8 @@ func TestDistribution(t *testing.T) {
 
 // TestPictures: each picture has a bar for each bin, within the plot.
 func TestPictures(t *testing.T) {
-	r, _, _ := check(t, recording{"1", "one", wav(tone(1, 0.25, 100), 1, 0)}, recording{"2", "two", wav(tone(1.5, 0.5, 100), 1, 0)})
-	dir := filepath.Join(t.TempDir(), "new", "pictures")
+	r := reportOf(t, anyLength, recording{"1", "one", wav(tone(1, 0.25, 100), 1, 0)}, recording{"2", "two", wav(tone(1.5, 0.5, 100), 1, 0)})
+	dir := t.TempDir()
 	if err := r.draw(dir); err != nil {
 		t.Fatal(err)
 	}

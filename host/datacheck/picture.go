@@ -3,24 +3,20 @@ package datacheck
 import (
 	"bytes"
 	"fmt"
-	"os"
 	"path/filepath"
 
 	"github.com/xtts-host/xtts-host/host/report"
 )
 
-// draw writes the histograms as pictures into a folder, which it creates.
+// draw writes the histograms as pictures into a folder.
 func (r *Report) draw(dir string) error {
-	if err := os.MkdirAll(dir, 0o777); err != nil {
-		return err
-	}
 	for _, p := range []picture{
 		{"durations.svg", "Duration of the clips", "seconds", r.Duration},
 		{"characters-per-second.svg", "Characters of text per second", "characters/s", r.Rate},
 		{"levels.svg", "Level of the clips", "dB of full scale (RMS)", r.Level},
 	} {
-		if err := os.WriteFile(filepath.Join(dir, p.file), p.draw(), 0o666); err != nil {
-			return err
+		if err := report.ReplaceFile(filepath.Join(dir, p.file), p.draw()); err != nil {
+			return fmt.Errorf("--pictures: %w", err)
 		}
 	}
 	return nil

@@ -2,8 +2,7 @@ package datacheck
 
 import (
 	"context"
-	"errors"
-	"fmt"
+	"os"
 	"path/filepath"
 
 	"github.com/xtts-host/xtts-host/host/batch"
@@ -29,23 +28,26 @@ type Options struct {
 // Run runs the command. Of the settings it uses those of the bundle, the cache and the quarantine. The error is
 // batch.ErrQuarantine if more lines are unusable than a run allows.
 func Run(ctx context.Context, set *config.Set, o Options, console console.Console) error {
-	ctx, done := console.Stoppable(ctx)
+	ctx, done := console.Stoppable(ctx, "clip")
 	defer done()
+	if o.Pictures != "" { // a wrong name is refused before the clips are read
+		if err := os.MkdirAll(o.Pictures, 0o777); err != nil {
+			return exit.Refused(hint.Errorf("name a folder that can be written", "--pictures: %w", err))
+		}
+	}
 	waiting := console.Waiting()
 	r, err := examine(ctx, set, o, waiting.Progress)
 	waiting.Close()
 	if err != nil {
 		return exit.Refused(err)
 	}
-	if o.Pictures != "" {
-		if err := r.draw(o.Pictures); err != nil {
-			return exit.Refused(hint.Errorf("name a folder that can be written", "--pictures: %w", err))
-		}
-	}
 	if o.JSON {
 		err = report.JSON(console.Out, r)
 	} else {
 		err = r.write(console.Out)
+	}
+	if err == nil && o.Pictures != "" {
+		err = r.draw(o.Pictures)
 	}
 	if err == nil && len(r.Unusable) > r.Allowed {
 		err = hint.Errorf("correct or remove the lines, or allow more with --max-quarantine",
@@ -54,7 +56,7 @@ func Run(ctx context.Context, set *config.Set, o Options, console console.Consol
 	return err
 }
 
-// examine opens the list as a run does, and reads all its clips.
+// examine opens the list as a run does, and checks it.
 func examine(ctx context.Context, set *config.Set, o Options, progress dataset.Progress) (*Report, error) {
 	cache, err := config.CacheFolder(set.CacheDir)
 	if err != nil {
@@ -82,72 +84,39 @@ func examine(ctx context.Context, set *config.Set, o Options, progress dataset.P
 	if err != nil {
 		return nil, exit.Advise(err, "docs/data.md says how a data set is laid out")
 	}
-	clips, err := readAll(ctx, ix, o.Workers, progress)
-	if err != nil {
-		return nil, err
+	r, err := check(ctx, ix, m, set.BatchSize, o.Workers, progress)
+	if err == nil {
+		r.Allowed = batch.Allowed(set.MaxQuarantine, len(ix.Rows))
 	}
-	r := newReport(ix, clips)
-	r.Bundle, r.Allowed = m.Name, batch.Allowed(set.MaxQuarantine, len(ix.Rows))
-	r.Trained, err = trained(ix, clips, m, set.BatchSize)
 	return r, err
 }
 
-// trained says what a run with default settings and without augmentation would train on.
-func trained(ix *dataset.Index, clips []clip, m *manifest.Bundle, batchSize int) (t Trained, err error) {
-	var rows []dataset.Row
-	for i, row := range ix.Rows {
-		if clips[i].reason == "" {
-			rows = append(rows, row)
-		}
-	}
-	cfg := dataset.PlanConfig{BatchSize: batchSize, Buckets: m.Buckets}
-	if m.Dynamic != nil {
-		cfg.Buckets = dataset.Buckets(rows, dataset.BucketConfig{Bundle: m, BatchSize: batchSize, MaxGrowth: 1})
-		cfg.Limits = m.Dynamic
-	}
-	seconds := func(r *dataset.Row) float64 { return float64(r.Samples) / float64(ix.SampleRate) }
-	var all Amount
-	for i := range rows {
-		all.add(seconds(&rows[i]))
-	}
-	t.LeftOut = []LeftOut{}
-	if len(rows) == 0 {
-		return t, nil
-	}
-	plan, err := dataset.NewPlan(rows, cfg)
-	if len(cfg.Buckets) == 0 || errors.Is(err, dataset.ErrNoRows) {
-		t.LeftOut = append(t.LeftOut, LeftOut{Reason: "beyond the limits of the bundle", Amount: all})
-		return t, nil
-	}
+// check reads the clips that a run would read.
+func check(ctx context.Context, ix *dataset.Index, m *manifest.Bundle, batchSize, workers int, progress dataset.Progress) (*Report, error) {
+	cfg := planOf(ix.Rows, m, batchSize)
+	plan, err := dataset.NewPlan(ix.Rows, cfg)
 	if err != nil {
-		return t, err
+		return nil, err
 	}
-	t.Amount = all
-	long, wordy := LeftOut{}, LeftOut{}
-	for _, e := range plan.Excluded() {
-		l := &long
-		l.Reason = fmt.Sprintf("longer than %.2f s", float64(e.Limit)/float64(ix.SampleRate))
-		if e.Symbol == manifest.SymbolText {
-			l = &wordy
-			l.Reason = fmt.Sprintf("text of more than %d tokens", e.Limit)
-		}
-		l.add(seconds(&rows[e.Row]))
-		t.Clips--
-		t.Seconds -= seconds(&rows[e.Row])
+	clips, err := readAll(ctx, ix, plan, workers, progress)
+	if err != nil {
+		return nil, err
 	}
-	for _, l := range []LeftOut{long, wordy} {
-		if l.Clips > 0 {
-			t.LeftOut = append(t.LeftOut, l)
-		}
-	}
-	t.ClipShare, t.SecondShare = share(float64(t.Clips), float64(all.Clips)), share(t.Seconds, all.Seconds)
-	t.Buckets, t.Padding = len(cfg.Buckets), plan.Work(m.Features).Padding()
-	return t, nil
+	r := newReport(ix, plan, clips)
+	r.Bundle, r.Trained.Buckets, r.Trained.Padding = m.Name, len(cfg.Buckets), plan.Work(m.Features).Padding()
+	return r, nil
 }
 
-func share(part, whole float64) float64 {
-	if whole == 0 {
-		return 0
+// planOf says how a run without further flags would form batches.
+func planOf(rows []dataset.Row, m *manifest.Bundle, batchSize int) dataset.PlanConfig {
+	cfg := dataset.PlanConfig{BatchSize: batchSize, Buckets: m.Buckets}
+	if m.Dynamic == nil {
+		return cfg
 	}
-	return part / whole
+	cfg.Limits = m.Dynamic
+	cfg.Buckets = dataset.Buckets(rows, dataset.BucketConfig{Bundle: m, BatchSize: batchSize, MaxGrowth: 1})
+	if cfg.Buckets == nil {
+		cfg.Buckets = []manifest.Bucket{m.Dynamic} // the plan says why no row fits
+	}
+	return cfg
 }

@@ -27,8 +27,8 @@ func (r *Report) write(out io.Writer) error {
 	t.line("usable", "%s, %s", report.Count(r.Usable.Clips, "clip"), minutes(r.Usable.Seconds))
 	t.line("trained", "%s (%s), %s (%s) by default, in %s with %s of padding", report.Count(r.Trained.Clips, "clip"), percent(r.Trained.ClipShare),
 		minutes(r.Trained.Seconds), percent(r.Trained.SecondShare), report.Count(r.Trained.Buckets, "bucket"), percent(r.Trained.Padding))
-	for _, l := range r.Trained.LeftOut {
-		t.line("", "left out: %s, %s: %s", report.Count(l.Clips, "clip"), minutes(l.Seconds), l.Reason)
+	for _, l := range r.Trained.Lines() {
+		t.line("", "%s", l)
 	}
 	t.groups("speakers", r.Speakers)
 	t.groups("languages", r.Languages)
@@ -49,6 +49,9 @@ func (r *Report) findings(t text) {
 	t.finding(len(r.Unusable), "%s cannot be used (%d allowed)", []any{report.Count(len(r.Unusable), "line"), r.Allowed}, func(i int) string {
 		u := r.Unusable[i]
 		return fmt.Sprintf("%s: %s", u.Line.text(), u.Reason)
+	})
+	t.finding(len(r.Excluded), "%s too long for the model", []any{report.Count(len(r.Excluded), "line")}, func(i int) string {
+		return fmt.Sprintf("%s: %s", r.Excluded[i].Line.text(), r.Excluded[i].Reason)
 	})
 	t.finding(len(r.UnknownCharacters), "%s not in the tokenizer's vocabulary", []any{report.Count(len(r.UnknownCharacters), "character")}, func(i int) string {
 		c := r.UnknownCharacters[i]
@@ -103,7 +106,7 @@ func (t text) groups(label string, groups []Group) {
 	t.line(label, "%d: %s", len(groups), strings.Join(list, ", "))
 }
 
-// distribution writes figures and a histogram.
+// distribution writes figures and a histogram, without the bins that have no clip: a few outliers would make many.
 func (t text) distribution(label, unit string, d Distribution) {
 	t.line(label, "%.2f to %.2f %s, mean %.2f, median %.2f", d.Min, d.Max, unit, d.Mean, d.Median)
 	h, most := d.Histogram, 0
@@ -111,6 +114,9 @@ func (t text) distribution(label, unit string, d Distribution) {
 		most = max(most, n)
 	}
 	for i, n := range h.Counts {
+		if n == 0 {
+			continue
+		}
 		const room = 40
 		bar := strings.Repeat("█", (n*room+most-1)/most)
 		t.line("", "%8s │%s %s", bound(h, i), bar, report.Thousands(n))

@@ -34,7 +34,7 @@ func Run(ctx context.Context, set *config.Set, asJSON bool, console console.Cons
 	if asJSON {
 		text = console.Err
 	}
-	ctx, done := console.Stoppable(ctx)
+	ctx, done := console.Stoppable(ctx, "step")
 	defer done()
 	p, err := plan.New(ctx, set, nvml.Open, console.Waiting())
 	if err != nil {

@@ -37,7 +37,7 @@ func Run(ctx context.Context, set *config.Set, version string, asJSON bool, cons
 	if asJSON {
 		console.Out = console.Err
 	}
-	ctx, done := console.Stoppable(ctx)
+	ctx, done := console.Stoppable(ctx, "step")
 	defer done()
 	command, err := probe.Self()
 	if err != nil {
