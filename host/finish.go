@@ -58,7 +58,7 @@ func (r *run) rescue(lost error) error {
 	if err := r.folder.Remake(); err != nil {
 		return errors.Join(lost, err)
 	}
-	r.log.Open(r.folder.Log)
+	r.log.Open(r.folder.Log, r.wait)
 	if err := r.settings(); err != nil {
 		return errors.Join(lost, err)
 	}

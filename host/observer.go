@@ -37,7 +37,7 @@ func newObserver(r *run, p train.Progress, state *checkpoint.State) (_ *observer
 	if err = errors.Join(r.plan.Data.WriteExcluded(r.dir), r.plan.Data.WriteNames(r.dir)); err != nil {
 		return nil, err
 	}
-	if o.quarantine, err = batch.OpenQuarantine(filepath.Join(r.dir, report.QuarantineFile), r.plan.Data, r.plan.Config.MaxQuarantine); err != nil {
+	if o.quarantine, err = batch.OpenQuarantine(filepath.Join(r.dir, report.QuarantineFile), r.plan.Data, r.plan.Config.MaxQuarantine, r.wait); err != nil {
 		return nil, err
 	}
 	defer func() {
@@ -66,17 +66,17 @@ func newObserver(r *run, p train.Progress, state *checkpoint.State) (_ *observer
 // addSinks adds the sinks of the run's events, except the console. The bus closes them.
 func (o *observer) addSinks(p train.Progress) error {
 	r, names := o.run, o.run.plan.Bundle.Manifest.Metrics()
-	metrics, err := report.OpenMetrics(filepath.Join(r.dir, report.MetricsFile), names, p.Step)
+	metrics, err := report.OpenMetrics(filepath.Join(r.dir, report.MetricsFile), names, p.Step, r.wait)
 	if err != nil {
 		return err
 	}
 	r.bus.Require(report.MetricsFile, metrics)
-	evaluations, err := report.OpenEvaluations(filepath.Join(r.dir, report.EvalFile), names, p.EvaluatedStep)
+	evaluations, err := report.OpenEvaluations(filepath.Join(r.dir, report.EvalFile), names, p.EvaluatedStep, r.wait)
 	if err != nil {
 		return err
 	}
 	r.bus.Require(report.EvalFile, evaluations)
-	if o.ledger, err = report.OpenLedger(r.debug.Ledger(), p.Step); err != nil {
+	if o.ledger, err = report.OpenLedger(r.debug.Ledger(), p.Step, r.wait); err != nil {
 		return err
 	}
 	if o.ledger != nil {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/xtts-host/xtts-host/host/checkpoint"
 	"github.com/xtts-host/xtts-host/host/dataset"
+	"github.com/xtts-host/xtts-host/host/disk"
 	"github.com/xtts-host/xtts-host/host/pipeline"
 	"github.com/xtts-host/xtts-host/host/report"
 	"github.com/xtts-host/xtts-host/shared/hint"
@@ -31,10 +32,10 @@ type Quarantine struct {
 
 // OpenQuarantine also lists the rows that the index could not use, all of them before it fails because they are too many.
 // limit is the largest number of rows of each split; below 0 it is 1 %. Without a path, no file is written.
-func OpenQuarantine(path string, data Data, limit int) (_ *Quarantine, err error) {
+func OpenQuarantine(path string, data Data, limit int, wait *disk.Patience) (_ *Quarantine, err error) {
 	q := &Quarantine{limits: map[string]int{}, reasons: map[string]map[string]string{}, passed: map[string]string{}}
 	if path != "" {
-		if q.file, err = report.OpenQuarantine(path); err != nil {
+		if q.file, err = report.OpenQuarantine(path, wait); err != nil {
 			return nil, err
 		}
 	}

@@ -32,7 +32,7 @@ func TestQuarantineLimit(t *testing.T) {
 		{24, 2, 3, 2, 1},    // what the index rejected counts
 		{24, 2, 100, 9, 99}, // far below the limit
 	} {
-		q, err := OpenQuarantine(filepath.Join(t.TempDir(), "quarantine.jsonl"), quarantineData(tt.rows, tt.rejected), tt.limit)
+		q, err := OpenQuarantine(filepath.Join(t.TempDir(), "quarantine.jsonl"), quarantineData(tt.rows, tt.rejected), tt.limit, nil)
 		if err != nil {
 			t.Errorf("%+v: %v", tt, err)
 			continue
@@ -51,7 +51,7 @@ func TestQuarantineLimit(t *testing.T) {
 		}
 	}
 	path := filepath.Join(t.TempDir(), "quarantine.jsonl")
-	_, err := OpenQuarantine(path, quarantineData(24, 2), -1)
+	_, err := OpenQuarantine(path, quarantineData(24, 2), -1, nil)
 	if !errors.Is(err, ErrQuarantine) || !strings.Contains(err.Error(), "too many unusable rows: 2 in the training data, and 1 are allowed; the last is metadata.csv:2: no '|'") || hint.Of(err) == "" {
 		t.Errorf("%v, hint %q", err, hint.Of(err))
 	}
@@ -65,7 +65,7 @@ func TestQuarantineLimit(t *testing.T) {
 func TestQuarantineListsAllThatTheIndexRejected(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "quarantine.jsonl")
 	for _, path := range []string{path, ""} {
-		_, err := OpenQuarantine(path, quarantineData(32, 12), -1)
+		_, err := OpenQuarantine(path, quarantineData(32, 12), -1, nil)
 		if !errors.Is(err, ErrQuarantine) || !strings.Contains(err.Error(), "12 in the training data, and 1 are allowed; the last is metadata.csv:12:") {
 			t.Errorf("%v", err)
 		}
@@ -83,7 +83,7 @@ func TestQuarantineOfTwoLists(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "quarantine.jsonl")
 	d := quarantineData(24, 0)
 	d.Val = &Split{Name: report.Validation, Index: &dataset.Index{Rows: make([]dataset.Row, 6)}, Plan: new(dataset.Plan)}
-	q, err := OpenQuarantine(path, d, -1)
+	q, err := OpenQuarantine(path, d, -1, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -111,7 +111,7 @@ func TestQuarantineListsWhatTrainingPassed(t *testing.T) {
 	d := quarantineData(24, 0)
 	d.Train.bad = new(dataset.Quarantine)
 	d.Train.Index.Rows[5].ID = "old"
-	q, err := OpenQuarantine(path, d, 9)
+	q, err := OpenQuarantine(path, d, 9, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -147,7 +147,7 @@ func TestQuarantineListsWhatTrainingPassed(t *testing.T) {
 // again nor steers a terminal.
 func TestQuarantineOfUntrustedText(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "quarantine.jsonl")
-	q, err := OpenQuarantine(path, quarantineData(24, 0), 0)
+	q, err := OpenQuarantine(path, quarantineData(24, 0), 0, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -165,7 +165,7 @@ func TestQuarantineOfUntrustedText(t *testing.T) {
 	if err := q.Close(); err != nil {
 		t.Error(err)
 	}
-	again, err := report.OpenQuarantine(path)
+	again, err := report.OpenQuarantine(path, nil)
 	if err != nil || again.Count() != 1 {
 		t.Fatal(again, err)
 	}

@@ -26,7 +26,7 @@ const (
 var bounds = map[string]bound{
 	"epochs": {0, many}, "max-steps": {0, many}, "batch-size": {1, 1 << 20}, "accumulate": {1, 1 << 20},
 	"lr": {0, huge}, "warmup-steps": {0, many}, "weight-decay": {0, huge}, "grad-clip": {0, huge}, "max-skipped": {1, many},
-	"eval-every": {0, many}, "checkpoint-every": {0, many}, "checkpoint-minutes": {0, many}, "keep-last": {0, many}, "log-every": {0, many},
+	"eval-every": {0, many}, "checkpoint-every": {0, many}, "checkpoint-minutes": {0, many}, "disk-wait": {0, 86400}, "keep-last": {0, many}, "log-every": {0, many},
 	"min-lr": {0, huge}, "lr-decay": {0, 1}, "plateau-factor": {0, 1}, "ema": {0, 1}, "plateau-patience": {1, many},
 	"early-stop": {0, many}, "early-stop-delta": {0, huge},
 	"num-workers": {1, 1024}, "threads": {0, 1024}, "buffer-size": {1, 1 << 20}, "model-start-delay": {0, 86400},

@@ -50,6 +50,7 @@ type Config struct {
 
 	EvalEvery, CheckpointEvery, LogEvery int64
 	CheckpointMinutes                    float64
+	DiskWait                             float64 // seconds
 	KeepLast                             int
 	EarlyStop                            int // evaluations; 0: never
 	EarlyStopDelta                       float64

@@ -22,6 +22,7 @@ func (s *Set) define() {
 	f.Int64Var(&c.CheckpointEvery, "checkpoint-every", 1000, "`steps` between checkpoints; 0 means only at the end")
 	f.Float64Var(&c.CheckpointMinutes, "checkpoint-minutes", 0, "`minutes` after the last checkpoint until the next, in addition to --checkpoint-every; 0 means no limit")
 	f.IntVar(&c.KeepLast, "keep-last", 3, "`checkpoints` to keep in addition to the best one; 0 means all")
+	f.Float64Var(&c.DiskWait, "disk-wait", 60, "longest time to wait for a full or failing disk, in `seconds` (docs/runs.md)")
 	f.Int64Var(&c.LogEvery, "log-every", 100, "`steps` between progress lines; 0 means none")
 
 	definePipeline(c, s.group("Pipeline"))

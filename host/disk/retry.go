@@ -2,23 +2,43 @@ package disk
 
 import (
 	"errors"
+	"sync/atomic"
 	"syscall"
 	"time"
 )
 
-// retryFor is how long Retry goes on.
-const retryFor = time.Minute
+// Patience is how long the files of a run wait for a disk that may recover. A nil Patience does not wait. It may be used
+// by several goroutines.
+type Patience struct {
+	limit time.Duration
+	spent atomic.Bool // the disk did not recover in time: the next file does not wait again
+}
+
+// NewPatience returns a Patience of about this time.
+func NewPatience(limit time.Duration) *Patience { return &Patience{limit: limit} }
 
 // MayPass reports whether an error is a fault of the disk, or of the network that leads to it, that may pass: no space,
 // or an I/O error.
 func MayPass(err error) bool { return IsFull(err) || errors.Is(err, syscall.EIO) }
 
 // Retry calls write until it succeeds, or fails for good. As long as its error may pass, Retry waits 0.25, 0.5, 1, 2, 4
-// and then 8 seconds between the calls. It returns the last error after a minute.
-func Retry(write func() error) error {
+// and then 8 seconds between the calls. It returns the last error when the time is over, and from then on after one call
+// until one succeeds.
+func (p *Patience) Retry(write func() error) error {
 	for wait, waited := 250*time.Millisecond, time.Duration(0); ; wait = min(2*wait, 8*time.Second) {
 		err := write()
-		if err == nil || !MayPass(err) || waited >= retryFor {
+		switch {
+		case p == nil:
+			return err
+		case err == nil:
+			p.spent.Store(false)
+			return nil
+		case !MayPass(err):
+			return err
+		case waited >= p.limit:
+			p.spent.Store(true)
+		}
+		if p.spent.Load() {
 			return err
 		}
 		time.Sleep(wait)

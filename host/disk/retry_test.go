@@ -27,7 +27,7 @@ func TestRetry(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			began, calls := time.Now(), 0
-			err := Retry(func() error {
+			err := NewPatience(time.Minute).Retry(func() error {
 				if calls++; calls == c.passes {
 					return nil
 				}
@@ -38,4 +38,27 @@ func TestRetry(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestRetryOnce: files that share a disk wait for it once, until it has recovered.
+func TestRetryOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var result error
+		calls := 0
+		write := func() error { calls++; return result }
+		p := NewPatience(time.Second)
+		for _, c := range []struct {
+			result error
+			calls  int
+		}{{syscall.ENOSPC, 4}, {syscall.ENOSPC, 1}, {nil, 1}, {syscall.ENOSPC, 4}} {
+			result, calls = c.result, 0
+			if err := p.Retry(write); err != c.result || calls != c.calls {
+				t.Errorf("%v: %v after %d calls, want %d", c.result, err, calls, c.calls)
+			}
+		}
+		result, calls, p = syscall.ENOSPC, 0, nil
+		if err := p.Retry(write); err != result || calls != 1 {
+			t.Errorf("without patience: %v after %d calls", err, calls)
+		}
+	})
 }

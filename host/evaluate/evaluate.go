@@ -144,7 +144,7 @@ func (e *evaluation) close() error {
 // measure sends the validation data through the model.
 func (e *evaluation) measure(ctx context.Context, stop <-chan struct{}) (*Result, error) {
 	p := e.plan
-	q, err := batch.OpenQuarantine(filepath.Join(e.temp, report.QuarantineFile), p.Data, p.Config.MaxQuarantine)
+	q, err := batch.OpenQuarantine(filepath.Join(e.temp, report.QuarantineFile), p.Data, p.Config.MaxQuarantine, nil)
 	if err != nil {
 		return nil, err
 	}

@@ -23,6 +23,7 @@ type Log struct {
 // logFile keeps the first failed write: slog drops errors, and a run must not continue without a log.
 type logFile struct {
 	file   atomic.Pointer[os.File]
+	wait   atomic.Pointer[disk.Patience]
 	failed atomic.Pointer[error]
 }
 
@@ -32,7 +33,7 @@ func (l *logFile) Write(p []byte) (int, error) {
 		return len(p), nil
 	}
 	done := 0
-	err := disk.Retry(func() error {
+	err := l.wait.Load().Retry(func() error {
 		n, err := f.Write(p[done:])
 		done += n
 		return err
@@ -50,8 +51,11 @@ func NewLog(warn func(*event.Warning)) *Log {
 	return &Log{slog.New(slog.NewMultiHandler(slog.NewJSONHandler(file, nil), Warnings(warn))), file}
 }
 
-// Open makes the log write to f from now on. The caller closes f.
-func (l *Log) Open(f *os.File) { l.file.file.Store(f) }
+// Open makes the log write to f from now on, and wait for a full disk as long as wait says. The caller closes f.
+func (l *Log) Open(f *os.File, wait *disk.Patience) {
+	l.file.wait.Store(wait)
+	l.file.file.Store(f)
+}
 
 // Take implements event.Sink. It returns the error of the first line that could not be written.
 func (l *Log) Take(events []event.Event) error {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strconv"
 
+	"github.com/xtts-host/xtts-host/host/disk"
 	"github.com/xtts-host/xtts-host/host/event"
 )
 
@@ -18,14 +19,14 @@ type Evaluations struct {
 
 // OpenEvaluations opens or creates eval.jsonl as OpenMetrics does metrics.jsonl. A resumed run passes the step of the
 // last evaluation in its checkpoint, so that a repeated evaluation has only one line.
-func OpenEvaluations(path string, metrics []string, afterStep int64) (*Evaluations, error) {
+func OpenEvaluations(path string, metrics []string, afterStep int64, wait *disk.Patience) (*Evaluations, error) {
 	keys, err := metricKeys(metrics)
 	if err != nil {
 		return nil, err
 	}
 	e := &Evaluations{keys: keys}
 	keep := upTo(afterStep)
-	e.lines, err = openLines(path, maxLine, func(line []byte) (bool, error) {
+	e.lines, err = openLines(path, maxLine, wait, func(line []byte) (bool, error) {
 		ok, err := keep(line)
 		if ok {
 			err = e.read(line, metrics)

@@ -19,7 +19,7 @@ func Example() {
 	defer os.RemoveAll(dir)
 
 	names := []string{"mel_loss"}
-	metrics, err := report.OpenMetrics(filepath.Join(dir, "metrics.jsonl"), names, 0)
+	metrics, err := report.OpenMetrics(filepath.Join(dir, "metrics.jsonl"), names, 0, nil)
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -20,6 +20,7 @@ import (
 // lines, except perhaps the last, also in the file of a killed run.
 type lines struct {
 	path  string
+	wait  *disk.Patience
 	file  *os.File
 	limit int   // bytes of a line, including its end
 	end   int64 // after the last complete line
@@ -30,8 +31,8 @@ type lines struct {
 const maxLine = 64 << 10
 
 // openLines opens or creates a file of lines of at most limit bytes. It cuts the file off before the first line for
-// which keep returns false, or that has no end. An error of keep is returned with the line's number.
-func openLines(path string, limit int, keep func(line []byte) (bool, error)) (*lines, error) {
+// which keep returns false, or that has no end. Lines wait for the disk as long as wait says. An error of keep is returned with the line's number.
+func openLines(path string, limit int, wait *disk.Patience, keep func(line []byte) (bool, error)) (*lines, error) {
 	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
 		return nil, &damaged{&fs.PathError{Op: "open", Path: path, Err: regular.ErrNotRegular}}
 	}
@@ -39,7 +40,7 @@ func openLines(path string, limit int, keep func(line []byte) (bool, error)) (*l
 	if err != nil {
 		return nil, &damaged{err}
 	}
-	l := &lines{path: path, file: f, limit: limit}
+	l := &lines{path: path, file: f, limit: limit, wait: wait}
 	if err := l.cut(keep); err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
@@ -104,7 +105,7 @@ func (l *lines) fits(line []byte) error {
 // append appends complete lines, and waits for a disk that is full or fails. After a failure, the file ends after the
 // last complete line.
 func (l *lines) append(text []byte) error {
-	return disk.Retry(func() error {
+	return l.wait.Retry(func() error {
 		n, err := l.appendNow(text)
 		text = text[n:]
 		return err

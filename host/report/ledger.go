@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"sync"
 
+	"github.com/xtts-host/xtts-host/host/disk"
 	"github.com/xtts-host/xtts-host/host/event"
 	"github.com/xtts-host/xtts-host/host/pipeline"
 )
@@ -41,11 +42,11 @@ const maxStep = 16 << 20
 
 // OpenLedger opens or creates the file as OpenMetrics does metrics.jsonl: only the steps up to afterStep stay. It
 // returns nil for the path "".
-func OpenLedger(path string, afterStep int64) (*Ledger, error) {
+func OpenLedger(path string, afterStep int64, wait *disk.Patience) (*Ledger, error) {
 	if path == "" {
 		return nil, nil
 	}
-	lines, err := openLines(path, maxStep, upTo(afterStep))
+	lines, err := openLines(path, maxStep, wait, upTo(afterStep))
 	if err != nil {
 		return nil, fmt.Errorf("open ledger: %w", err)
 	}

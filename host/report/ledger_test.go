@@ -15,7 +15,7 @@ func TestLedger(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "ledger.jsonl")
 	write := func(after int64, from, to int) {
 		t.Helper()
-		l, err := OpenLedger(path, after)
+		l, err := OpenLedger(path, after, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -54,7 +54,7 @@ func TestLedger(t *testing.T) {
 }
 
 func TestNoLedger(t *testing.T) {
-	l, err := OpenLedger("", 0)
+	l, err := OpenLedger("", 0, nil)
 	if l != nil || err != nil {
 		t.Fatalf("%v, %v", l, err)
 	}
@@ -64,7 +64,7 @@ func TestNoLedger(t *testing.T) {
 // TestLedgerLongLine checks that a step of many rows, which fits into no other file's line, is read again.
 func TestLedgerLongLine(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "ledger.jsonl")
-	l, err := OpenLedger(path, 0)
+	l, err := OpenLedger(path, 0, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -79,7 +79,7 @@ func TestLedgerLongLine(t *testing.T) {
 	if err != nil || info.Size() < 12*64*500 {
 		t.Fatal(info, err)
 	}
-	if l, err = OpenLedger(path, 1); err != nil {
+	if l, err = OpenLedger(path, 1, nil); err != nil {
 		t.Fatal(err)
 	}
 	defer l.Close()

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/xtts-host/xtts-host/host/disk"
 	"github.com/xtts-host/xtts-host/host/event"
 )
 
@@ -43,14 +44,14 @@ func metricKeys(names []string) ([]string, error) {
 // OpenMetrics opens or creates metrics.jsonl for a run with these metrics. It keeps only the lines of steps up to
 // afterStep: a new run passes 0, a resumed one the step of its checkpoint. It also removes a last line without an end,
 // which a killed run may leave. Any other line that this package cannot have written is an error.
-func OpenMetrics(path string, metrics []string, afterStep int64) (*Metrics, error) {
+func OpenMetrics(path string, metrics []string, afterStep int64, wait *disk.Patience) (*Metrics, error) {
 	m := &Metrics{recent: make([][]float64, len(metrics))}
 	var err error
 	var last [][]byte // lines of steps that were not skipped
 	if m.keys, err = metricKeys(metrics); err != nil {
 		return nil, err
 	}
-	m.lines, err = openLines(path, maxLine, func(line []byte) (bool, error) {
+	m.lines, err = openLines(path, maxLine, wait, func(line []byte) (bool, error) {
 		var v struct {
 			Step            *int64
 			Loss            *float64

@@ -15,13 +15,14 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/xtts-host/xtts-host/host/disk"
 	"github.com/xtts-host/xtts-host/host/event"
 	"github.com/xtts-host/xtts-host/shared/regular"
 )
 
 func openMetrics(t testing.TB, path string, after int64) *Metrics {
 	t.Helper()
-	m, err := OpenMetrics(path, []string{"mel_loss", "stop_loss"}, after)
+	m, err := OpenMetrics(path, []string{"mel_loss", "stop_loss"}, after, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -136,8 +137,8 @@ func TestOpenRefuses(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "metrics.jsonl")
 			write(t, path, c.content)
 			for _, open := range []func() error{
-				func() error { _, err := OpenMetrics(path, c.metrics, 9); return err },
-				func() error { _, err := OpenEvaluations(path, c.metrics, 9); return err },
+				func() error { _, err := OpenMetrics(path, c.metrics, 9, nil); return err },
+				func() error { _, err := OpenEvaluations(path, c.metrics, 9, nil); return err },
 			} {
 				if err := open(); err == nil || !strings.Contains(err.Error(), c.want) {
 					t.Errorf("error %v, want one with %q", err, c.want)
@@ -152,10 +153,10 @@ func TestOpenRefuses(t *testing.T) {
 	if err := syscall.Mkfifo(pipe, 0o666); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := OpenMetrics(pipe, nil, 0); !errors.Is(err, regular.ErrNotRegular) {
+	if _, err := OpenMetrics(pipe, nil, 0, nil); !errors.Is(err, regular.ErrNotRegular) {
 		t.Errorf("a pipe: %v", err)
 	}
-	if _, err := OpenMetrics(filepath.Join(t.TempDir(), "none", "metrics.jsonl"), nil, 0); !errors.Is(err, os.ErrNotExist) {
+	if _, err := OpenMetrics(filepath.Join(t.TempDir(), "none", "metrics.jsonl"), nil, 0, nil); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("a folder that is not there: %v", err)
 	}
 }
@@ -168,9 +169,7 @@ func TestFullDisk(t *testing.T) {
 	}
 	defer full.Close()
 	m := &Metrics{lines: &lines{limit: maxLine, path: "/dev/full", file: full}}
-	synctest.Test(t, func(*testing.T) { // the disk is given a minute
-		err = m.Take(events(metricsStep(56), metricsStep(57)))
-	})
+	err = m.Take(events(metricsStep(56), metricsStep(57)))
 	var hint interface{ Hint() string }
 	if !errors.Is(err, syscall.ENOSPC) || !errors.As(err, &hint) {
 		t.Fatalf("error %v, want ENOSPC with a hint", err)
@@ -197,7 +196,7 @@ func TestDiskRecovers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m := &Metrics{lines: &lines{limit: maxLine, path: path, file: full}}
+	m := &Metrics{lines: &lines{limit: maxLine, path: path, file: full, wait: disk.NewPatience(time.Minute)}}
 	defer m.Close()
 	synctest.Test(t, func(t *testing.T) {
 		began, taken := time.Now(), make(chan error)
@@ -286,7 +285,7 @@ func TestEvaluations(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "eval.jsonl")
 	names := []string{"mel_loss"}
 	for _, after := range []int64{0, 100} { // the second time the run is resumed before the last evaluation
-		e, err := OpenEvaluations(path, names, after)
+		e, err := OpenEvaluations(path, names, after, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -318,7 +317,7 @@ func FuzzOpenMetrics(f *testing.F) {
 	f.Fuzz(func(t *testing.T, content []byte, after int64) {
 		path := filepath.Join(t.TempDir(), "metrics.jsonl")
 		write(t, path, string(content))
-		m, err := OpenMetrics(path, nil, after)
+		m, err := OpenMetrics(path, nil, after, nil)
 		if err != nil {
 			if got := read(t, path); got != string(content) {
 				t.Fatalf("refused, but changed to %q", got)
@@ -330,7 +329,7 @@ func FuzzOpenMetrics(f *testing.F) {
 		if !strings.HasPrefix(string(content), kept) || kept != "" && !strings.HasSuffix(kept, "\n") {
 			t.Fatalf("kept %q", kept)
 		}
-		again, err := OpenMetrics(path, nil, after) // what stays once stays again
+		again, err := OpenMetrics(path, nil, after, nil) // what stays once stays again
 		if err != nil {
 			t.Fatal(err)
 		}

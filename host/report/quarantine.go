@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+
+	"github.com/xtts-host/xtts-host/host/disk"
 )
 
 // Quarantined is a rejected row of the data set.
@@ -39,10 +41,10 @@ type Quarantine struct {
 
 // OpenQuarantine opens or creates quarantine.jsonl. Rows that it lists stay rejected and are not listed again: a clip
 // that a killed run found broken is still broken. A last line without an end is removed.
-func OpenQuarantine(path string) (*Quarantine, error) {
+func OpenQuarantine(path string, wait *disk.Patience) (*Quarantine, error) {
 	q := &Quarantine{rows: map[rowName]bool{}}
 	var err error
-	q.lines, err = openLines(path, maxLine, func(line []byte) (bool, error) {
+	q.lines, err = openLines(path, maxLine, wait, func(line []byte) (bool, error) {
 		var row Quarantined
 		if err := json.Unmarshal(line, &row); err != nil {
 			return false, err

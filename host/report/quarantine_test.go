@@ -12,7 +12,7 @@ func TestQuarantine(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "quarantine.jsonl")
 	open := func() *Quarantine {
 		t.Helper()
-		q, err := OpenQuarantine(path)
+		q, err := OpenQuarantine(path, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -49,14 +49,14 @@ func TestQuarantine(t *testing.T) {
 	}
 
 	write(t, path, "{}\n")
-	if _, err := OpenQuarantine(path); err == nil || !strings.Contains(err.Error(), "line 1") {
+	if _, err := OpenQuarantine(path, nil); err == nil || !strings.Contains(err.Error(), "line 1") {
 		t.Errorf("a line without an id: %v", err)
 	}
 }
 
 func TestQuarantineFromManyWorkers(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "quarantine.jsonl")
-	q, err := OpenQuarantine(path)
+	q, err := OpenQuarantine(path, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -79,7 +79,7 @@ func TestQuarantineFromManyWorkers(t *testing.T) {
 
 // A line that a resumed run would refuse is refused when it is written.
 func TestQuarantineLongLine(t *testing.T) {
-	q, err := OpenQuarantine(filepath.Join(t.TempDir(), "quarantine.jsonl"))
+	q, err := OpenQuarantine(filepath.Join(t.TempDir(), "quarantine.jsonl"), nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -150,7 +150,7 @@ func (r *rehearsal) Step(w *event.Step) error {
 func (v *validation) trySteps(ctx context.Context) (_ string, err error) {
 	plan := &v.draft.Plan
 	v.began = time.Now()
-	q, err := batch.OpenQuarantine("", plan.Data, plan.Config.MaxQuarantine)
+	q, err := batch.OpenQuarantine("", plan.Data, plan.Config.MaxQuarantine, nil)
 	if err != nil {
 		return "", err
 	}

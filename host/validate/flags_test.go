@@ -44,7 +44,7 @@ var refusedAtOnce = map[string]wrong{
 	"max-skipped": {"0", "", "the smallest value is 1"},
 
 	"eval-every": {"-1", "", "the smallest value is 0"}, "early-stop-delta": {"-1", "", "the smallest value is 0"},
-	"checkpoint-every": {"-1", "", "the smallest value is 0"}, "checkpoint-minutes": {"-1", "", "the smallest value is 0"},
+	"checkpoint-every": {"-1", "", "the smallest value is 0"}, "checkpoint-minutes": {"-1", "", "the smallest value is 0"}, "disk-wait": {"-1", "", "the smallest value is 0"},
 	"keep-last": {"-1", "", "the smallest value is 0"}, "log-every": {"-1", "", "the smallest value is 0"},
 
 	"num-workers": {"0", "", "the smallest value is 1"}, "plugin-timeout": {"-1", "", "the smallest value is 0"},
