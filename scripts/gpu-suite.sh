@@ -18,6 +18,7 @@
 # torture use both. More variables, with their defaults:
 #
 #   GPU_TAGS        cuda               pack: build tags
+#   GPUS            all                indices of the GPUs to use, such as "2 3"
 #   STEPS           200                steps of a run
 #   BENCHTIME       200x               tests: -benchtime of the Go benchmarks
 #   BATCH_SIZES     8,16,32,64,128     bench

@@ -210,10 +210,10 @@ class Section:
         self.result["serial_runs_difference"] = self.difference("serial-1", "serial-2")
         self.result["pipelined_difference_from_serial"] = self.difference("pipelined", "serial-1")
         if self.suite.two:
-            self.train("data-0-model-1", "--deterministic", "--data-gpu", 0, "--model-gpu", 1, *never)
-            self.train("data-1-model-0", "--deterministic", "--data-gpu", 1, "--model-gpu", 0, *never)
+            self.train("data-0-model-1", "--deterministic", "--data-gpu", self.suite.first, "--model-gpu", self.suite.second, *never)
+            self.train("data-1-model-0", "--deterministic", "--data-gpu", self.suite.second, "--model-gpu", self.suite.first, *never)
             self.result["data_0_model_1_equals_data_1_model_0"] = self.equal("data-0-model-1", "data-1-model-0")
-            self.train("pipelined-two-gpus", "--data-gpu", 0, "--model-gpu", 1, *never)
+            self.train("pipelined-two-gpus", "--data-gpu", self.suite.first, "--model-gpu", self.suite.second, *never)
             # The features of a GPU differ from those of the CPU in the last bits.
             self.result["two_gpus_difference_from_one"] = self.difference("data-0-model-1", "deterministic-graphs")
         runs = sorted(name for name in self.result["commands"] if self.losses(name))
@@ -231,10 +231,10 @@ class Section:
         """Memory stays below its limit, and each GPU is used by the declared processes only."""
         limit = setting("CAP_MB", 12000)
         isolated = ["--enable-memory-isolation", "--checkpoint-every", 0]
-        where = ["--data-gpu", 0, "--model-gpu", 1, "--data-gpu-memory", setting("CAP_DATA_MB", "auto")] if self.suite.two else []
+        where = ["--data-gpu", self.suite.first, "--model-gpu", self.suite.second, "--data-gpu-memory", setting("CAP_DATA_MB", "auto")] if self.suite.two else []
         batch = setting("CAP_BATCH", 0) or self.largest(128, *where, *isolated, "--model-gpu-memory", limit)
         isolated += ["--batch-size", batch]
-        before, seen = processes_on_gpus(), {}
+        before, seen, uuids = processes_on_gpus(), {}, [card["uuid"] for card in self.suite.cards]
 
         def sample(process):
             while process.poll() is None:
@@ -242,7 +242,8 @@ class Section:
                 for uuid, pids in (processes_on_gpus() or {}).items():
                     for pid in pids - before.get(uuid, set()):
                         kind = "host" if pid == process.pid else "plugin" if pid in ours else "other"
-                        seen.setdefault(uuid, set()).add(kind)
+                        if kind != "other" or uuid in uuids:  # someone else may use the GPUs that the suite does not
+                            seen.setdefault(uuid, set()).add(kind)
                 time.sleep(1)
 
         if before is None:
@@ -256,7 +257,6 @@ class Section:
         if seen is None:
             self.result["processes"] = "not checked: no nvidia-smi"
         else:
-            uuids = [card["uuid"] for card in self.suite.cards]
             model, data = (uuids[1], uuids[0]) if self.suite.two else (uuids[0], None)
             declared = seen.get(model) == {"host"} and seen.get(data, set()) <= {"plugin"} and set(seen) <= {model, data}
             self.result |= {"processes": {uuid: sorted(kinds) for uuid, kinds in seen.items()}, "processes_as_declared": declared if seen else None}
@@ -281,7 +281,7 @@ class Section:
                 except queue.Empty:
                     return
 
-        threads = [threading.Thread(target=work, args=(card,)) for card in range(len(self.suite.cards))]
+        threads = [threading.Thread(target=work, args=(card["index"],)) for card in self.suite.cards]
         for thread in threads:
             thread.start()
         for thread in threads:
@@ -323,7 +323,7 @@ class Section:
         """After a fault, a run continues with the same results."""
         flags = ["--deterministic", "--checkpoint-every", 50]
         steps = max(200, self.suite.steps)
-        where = ["--data-gpu", 0, "--model-gpu", int(self.suite.two)]
+        where = ["--data-gpu", self.suite.first, "--model-gpu", self.suite.second]
         self.train("whole", *flags, *where, steps=steps)
 
         def after_a_third(run, inject):
@@ -365,7 +365,7 @@ class Section:
         self.train("terminated-resumed", *flags, *where, steps=steps, resume=True)
         self.train("killed", *flags, *where, steps=steps, want=-signal.SIGKILL, watch=after_a_third("killed", lambda p: p.kill()))
         self.train("killed-resumed", *flags, *where, steps=steps, resume=True)
-        self.train("one-flag", "--data-gpu", 0, want=2)
+        self.train("one-flag", "--data-gpu", self.suite.first, want=2)
         self.train("no-such-gpu", "--data-gpu", "cpu", "--model-gpu", 99, want=2)
         self.result |= {f"{run.replace('-', '_')}_equals_whole": self.equal(run, "whole") for run in ("plugin-killed", "slow-copies", "terminated", "killed")}
         plugins = self.report("plugin-killed", "plugins")["plugins"] or []
@@ -374,7 +374,7 @@ class Section:
 
     def torture(self):
         """scripts/torture, on GPUs: injects a fault into the host or a plugin in every phase of the protocol."""
-        settings = {"DEVICE": "cuda", "DETERMINISTIC": "true", "DATA_GPU": 0, "MODEL_GPU": int(self.suite.two)}
+        settings = {"DEVICE": "cuda", "DETERMINISTIC": "true", "DATA_GPU": self.suite.first, "MODEL_GPU": self.suite.second}
         environment = [f"XTTS_HOST_{name}={value}" for name, value in settings.items()]
         environment += [f"{name}={os.environ[name]}" for name in os.environ if name.startswith(("XTTS_HOST_ORT_LIB", "XTTS_HOST_TEST_FAKE_", "LD_LIBRARY_PATH"))]
         args = [self.suite.kit / "torture", "-host", self.suite.host, "-plugins", self.suite.kit / "plugins", "-kills", setting("KILLS", 26), "-jobs", setting("JOBS", 4)]
@@ -436,7 +436,7 @@ class Section:
         peak = max((m.get("process_peak_bytes", 0) >> 20 for m in unlimited if m["role"] == "model" and m["device"] != "cpu"), default=0)
         if not peak:
             return
-        isolated = [*where, "--enable-memory-isolation", "--checkpoint-every", 0, "--data-gpu", "cpu", "--model-gpu", 0]
+        isolated = [*where, "--enable-memory-isolation", "--checkpoint-every", 0, "--data-gpu", "cpu", "--model-gpu", self.suite.first]
         limit = peak * 5 // 4
         self.train(f"{name}-limited", *isolated, "--model-gpu-memory", limit, steps=setting("BF16_HALF", 20))
         limited = self.report(f"{name}-limited", "memory")["memory"] or []
@@ -460,11 +460,14 @@ class Suite:
         # doctor finds GPUs as training does. Its other findings are not needed: the commands report them.
         doctor = subprocess.run([self.host, "doctor", "--json"], capture_output=True, text=True, env=self.environment)
         lines = [f["text"] for s in json.loads(doctor.stdout)["sections"] for f in s["findings"]]
-        cards = [re.match(r"GPU \d+ \((.*), (GPU-[0-9a-f-]+)\) at ", line) for line in lines]
-        self.cards = [{"name": c[1], "uuid": c[2]} for c in cards if c]
+        cards = [re.match(r"GPU (\d+) \((.*), (GPU-[0-9a-f-]+)\) at ", line) for line in lines]
+        chosen = os.environ.get("GPUS", "").split()
+        self.cards = [{"index": int(c[1]), "name": c[2], "uuid": c[3]} for c in cards if c and (not chosen or c[1] in chosen)]
         if not self.cards:
             sys.exit("error: no GPU found\n" + doctor.stdout)
         self.two = len(self.cards) >= 2
+        self.first, self.second = self.cards[0]["index"], self.cards[int(self.two)]["index"]
+        self.environment["CUDA_VISIBLE_DEVICES"] = ",".join(c["uuid"] for c in self.cards)
         self.environment["XTTS_HOST_TEST_GPU"] = self.cards[0]["uuid"]
         driver = [re.search(r"NVIDIA driver (\S+?),", line) for line in lines]
         self.machine = {"gpus": [c["name"] for c in self.cards], "driver": next((d[1] for d in driver if d), None), "cores": os.cpu_count(),
