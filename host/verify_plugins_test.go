@@ -9,11 +9,12 @@ import (
 	"github.com/xtts-host/xtts-host/host/exit"
 )
 
-// TestVerifyPlugins has the plugin write where it must not, each time without touching a guard: the batch that it does so in is
-// the last.
+// TestVerifyPlugins has the plugin break the protocol, nearly each time without touching a guard: the batch that it does so in
+// is the last.
 func TestVerifyPlugins(t *testing.T) {
 	folder := faultyPlugins(t, nil)
-	flags := append(slices.Clone(faultFlags[2:]), "--plugins", folder, "--verify-plugins", "--max-steps", "5") // another stage than mix
+	flags := append(slices.Clone(faultFlags[2:]), "--plugins", folder, "--verify-plugins", "--max-steps", "5", // another stage than mix
+		"--buffer-size", "12") // no slot has two batches, perhaps of different buckets
 	const place = " (step N, batch N of epoch N, clips A/N, A/N, A/N, A/N)"
 	for _, tt := range []struct {
 		fault, stage string
@@ -27,6 +28,8 @@ func TestVerifyPlugins(t *testing.T) {
 		{"writes f64", "mix", "row N of waveform has values beyond its range of N"},
 		{"gives zeros", "mix", "all rows of waveform are zero"},
 		{"writes beyond its tensor", "mix", "it wrote to the bytes after waveform in ring slot N"},
+		{"gives a negative length", "mix", "row N has length -N in waveform_lengths, which counts up to N"},
+		{"answers for an unknown call", "mix", "it sent a result for call N, which is not in flight, while it worked on stage mix (step N)"},
 	} {
 		t.Run(tt.fault, func(t *testing.T) {
 			got := trainFaulty(t, tt.fault, "", append(slices.Clone(flags), "--augment", tt.stage)...)
@@ -37,7 +40,7 @@ func TestVerifyPlugins(t *testing.T) {
 			if text := regexp.MustCompile(`\b[A-Z]/N`).ReplaceAllString(regexp.MustCompile(`\d+`).ReplaceAllString(strings.ReplaceAll(got.err.Error(), "1e+07", "1"), "N"), "A/N"); text != want+place {
 				t.Errorf("error:\n%s\nwant:\n%s", text, want+place)
 			}
-			if got.restarts["faulty"] != 0 {
+			if got.restarts["faulty"] > 0 && tt.fault != "answers for an unknown call" { // the end of the run comes before or after
 				t.Errorf("restarts: %v", got.restarts)
 			}
 		})
@@ -47,13 +50,6 @@ func TestVerifyPlugins(t *testing.T) {
 		const want = "stage target: plugin faulty: it broke the protocol: it answered without writing row 0 of mel_spectrograms"
 		if exit.Code(got.err) != 4 || !strings.HasPrefix(got.err.Error(), want+" (step ") {
 			t.Errorf("exit status %d: %v", exit.Code(got.err), got.err)
-		}
-	})
-	t.Run("answers for another call", func(t *testing.T) {
-		got := trainFaulty(t, "answers for an unknown call", t.TempDir(), append(slices.Clone(flags), "--augment", "mix")...)
-		const want = "plugin faulty is restarted: it sent a result for call"
-		if got.err != nil || !strings.Contains(got.warnings, want) {
-			t.Errorf("%v; warnings:\n%s", got.err, got.warnings)
 		}
 	})
 	t.Run("nothing", func(t *testing.T) {

@@ -20,13 +20,15 @@ type proof struct {
 	seed    maphash.Seed
 	regions [][]region // by bucket
 
-	// turn is held for writing by a call with its checks, for reading by a decoder. It guards seals: a decoder uses
-	// only that of its own slot.
-	turn  sync.RWMutex
-	seals []seal // by slot
+	// turn is held for writing by a call with its checks, for reading by a decoder. It guards the rest: a decoder uses
+	// only the seal of its own slot.
+	turn   sync.RWMutex
+	called bool   // a call has begun: every slot has a seal
+	seals  []seal // by slot
 }
 
-// region is a part of a slot: a row of a tensor, or what lies between two tensors.
+// region is a part of a slot: a row of a tensor, or what lies between two tensors. A slot that has had no batch yet is one
+// region without a tensor.
 type region struct {
 	tensor   string
 	row      int // -1: the bytes after the tensor
@@ -35,15 +37,21 @@ type region struct {
 
 // seal is what a slot contained when the host, or a call, had written to it.
 type seal struct {
-	bucket int // -1: the slot has no batch, or one that is being decoded
-	sums   []uint64
+	regions []region // none: its batch is being decoded
+	sums    []uint64
+}
+
+// set seals what the slot contains now.
+func (p *proof) set(slot int, regions []region) {
+	s, memory := &p.seals[slot], p.ring.Slot(slot)
+	s.regions, s.sums = regions, s.sums[:0]
+	for _, r := range regions {
+		s.sums = append(s.sums, maphash.Bytes(p.seed, memory[r.from:r.to]))
+	}
 }
 
 func newProof(r *ring.Ring, layouts []ring.Layout) *proof {
 	p := &proof{ring: r, seed: maphash.MakeSeed(), seals: make([]seal, r.Slots())}
-	for i := range p.seals {
-		p.seals[i].bucket = -1
-	}
 	for i := range layouts {
 		p.regions = append(p.regions, regionsOf(&layouts[i], r.SlotSize()))
 	}
@@ -71,7 +79,7 @@ func regionsOf(l *ring.Layout, size int) []region {
 func (p *proof) decode(slot int) {
 	if p != nil {
 		p.turn.RLock()
-		p.seals[slot].bucket = -1
+		p.seals[slot].regions = nil
 	}
 }
 
@@ -79,11 +87,7 @@ func (p *proof) decoded(slot, bucket int) {
 	if p == nil {
 		return
 	}
-	s, memory := &p.seals[slot], p.ring.Slot(slot)
-	s.bucket, s.sums = bucket, s.sums[:0]
-	for _, r := range p.regions[bucket] {
-		s.sums = append(s.sums, maphash.Bytes(p.seed, memory[r.from:r.to]))
-	}
+	p.set(slot, p.regions[bucket])
 	p.turn.RUnlock()
 }
 
@@ -94,6 +98,14 @@ func (p *proof) begin(slot int, out *outputs) {
 		return
 	}
 	p.turn.Lock()
+	if !p.called { // what a process writes at its start is not that of a call
+		p.called = true
+		for i := range p.seals {
+			if p.seals[i].regions == nil { // no batch is being decoded now
+				p.set(i, []region{{row: -1, to: p.ring.SlotSize()}})
+			}
+		}
+	}
 	for _, t := range out.fresh {
 		view := t.In(p.ring.Slot(slot))
 		for i := range view {
@@ -124,7 +136,7 @@ func (p *proof) end(slot int, out *outputs, answered bool) error {
 			}
 		}
 	}
-	for i, r := range p.regions[s.bucket] {
+	for i, r := range s.regions {
 		if out.writes(r) {
 			s.sums[i] = maphash.Bytes(p.seed, memory[r.from:r.to])
 		}
@@ -135,16 +147,15 @@ func (p *proof) end(slot int, out *outputs, answered bool) error {
 // check compares all slots with their seals, but for the outputs of the call in a slot.
 func (p *proof) check(called int, out *outputs) error {
 	for slot, s := range p.seals {
-		if s.bucket < 0 {
-			continue
-		}
 		memory := p.ring.Slot(slot)
-		for i, r := range p.regions[s.bucket] {
+		for i, r := range s.regions {
 			own := slot == called
 			if own && out.writes(r) || maphash.Bytes(p.seed, memory[r.from:r.to]) == s.sums[i] {
 				continue
 			}
 			switch place := fmt.Sprintf("%s in ring slot %d", r, slot); {
+			case r.tensor == "":
+				return fmt.Errorf("it wrote to ring slot %d, which has had no batch, but its call was for slot %d", slot, called)
 			case own && r.row >= 0:
 				return fmt.Errorf("it changed %s, but %s is not an output of the stage", place, r.tensor)
 			case own:

@@ -133,9 +133,14 @@ func (s *stageRunner) call(ctx context.Context, b *pipeline.Batch, a *attempts) 
 }
 
 // lost requests a rebuild of the batch whose process has ended, unless this has happened too often. If the process was
-// ended for a write outside its batch, this does not count against the batch.
+// ended for a write outside its batch, this does not count against the batch. With a proof, an answer that breaks the
+// protocol ends the run.
 func (s *stageRunner) lost(b *pipeline.Batch, a *attempts, err error) error {
-	if p, ok := errors.AsType[*supervise.PluginError](err); ok && p.Kicked {
+	p, ok := errors.AsType[*supervise.PluginError](err)
+	switch {
+	case ok && p.Violated && s.proof != nil:
+		return supervise.Violation(s.plugin, fmt.Errorf("%s (%s)", p.Why(), s.describe(b)))
+	case ok && p.Kicked:
 		return fmt.Errorf("%w: %w", pipeline.ErrRebuild, err)
 	}
 	if a.ended++; a.ended >= maxEnds {
@@ -227,8 +232,11 @@ func (s *stageRunner) inspect(b *pipeline.Batch, id supervise.ProcessID) (reject
 	return nil, s.checkRange(b)
 }
 
-// replace ends a process that violates the protocol.
+// replace ends a process that violates the protocol, and with a proof the run.
 func (s *stageRunner) replace(b *pipeline.Batch, id supervise.ProcessID, why error) error {
+	if s.proof != nil {
+		return supervise.Violation(s.plugin, fmt.Errorf("%w (%s)", why, s.describe(b)))
+	}
 	why = fmt.Errorf("stage %s: %w", s.instance.Name, why)
 	s.pool.Kick(id, why.Error())
 	return s.lost(b, &s.attempts[b.Slot], why)

@@ -34,7 +34,9 @@ type PluginError struct {
 	LastStderr string
 	// Kicked means that Kick or KickAll ended the process, so the batch that it worked on is not the reason.
 	Kicked bool
-	Err    error
+	// Violated means that the host ended the process because what it sent breaks a rule of the protocol.
+	Violated bool
+	Err      error
 
 	hint string
 	lost bool // Is(ErrLost), in addition to Err
@@ -59,6 +61,9 @@ func (e *PluginError) Error() string {
 
 // reason is the text of Err, part of which may be the plugin's.
 func (e *PluginError) reason() string { return visible.Lines(e.Plugin, e.Err.Error()) }
+
+// Why is the reason without the words for the kind of failure that nearly all have, ErrLost.
+func (e *PluginError) Why() string { return strings.TrimPrefix(e.reason(), ErrLost.Error()+": ") }
 
 func (e *PluginError) Unwrap() error { return e.Err }
 
@@ -90,9 +95,9 @@ func CrashLoop(plugin, loop string, last error) *PluginError {
 	why := last.Error()
 	var lost *PluginError
 	if errors.As(last, &lost) {
-		e.Exit, e.LastStderr, e.hint, why = lost.Exit, lost.LastStderr, lost.hint, lost.reason()
+		e.Exit, e.LastStderr, e.hint, why = lost.Exit, lost.LastStderr, lost.hint, lost.Why()
 	}
-	e.Err = fmt.Errorf("%w: %s; the last time: %s", ErrCrashLoop, loop, strings.TrimPrefix(why, ErrLost.Error()+": "))
+	e.Err = fmt.Errorf("%w: %s; the last time: %s", ErrCrashLoop, loop, why)
 	return e
 }
 

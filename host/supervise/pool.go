@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"os"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -188,7 +187,7 @@ func (p *Pool) log(w *worker, cause error, wait time.Duration) {
 	why := cause.Error()
 	var e *PluginError
 	if errors.As(cause, &e) {
-		why = strings.TrimPrefix(e.reason(), ErrLost.Error()+": ")
+		why = e.Why()
 		if last := summary(e.LastStderr); last != "" {
 			args = append(args, "stderr", visible.Short(last, 200))
 		}

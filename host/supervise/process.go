@@ -36,12 +36,13 @@ type link struct {
 
 // record is what a process did, and why it ended.
 type record struct {
-	reason  string // why the host killed it
-	hint    string // the hint for the reason
-	kicked  bool   // because of what it wrote
-	served  int    // number of batches that it finished
-	began   time.Time
-	serving time.Duration // from began to its end
+	reason   string // why the host killed it
+	hint     string // the hint for the reason
+	kicked   bool   // because of what it wrote
+	violated bool   // because of what it sent
+	served   int    // number of batches that it finished
+	began    time.Time
+	serving  time.Duration // from began to its end
 }
 
 // process is one running plugin process, from its launch until it has been reaped. It is never restarted. It is wide because every
@@ -88,6 +89,9 @@ func (p *process) serve() error {
 		}
 		p.reached(Reply)
 		if err := p.deliver(r); err != nil {
+			p.mu.Lock()
+			p.violated = true
+			p.mu.Unlock()
 			p.kill(err.Error(), rulesHint)
 			return err
 		}
@@ -140,10 +144,10 @@ func (p *process) kick(reason string) {
 	p.kill(reason, rulesHint)
 }
 
-func (p *process) wasKicked() bool {
+func (p *process) faults() (kicked, violated bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.kicked
+	return p.kicked, p.violated
 }
 
 // life returns what the process did until its stream ended. The last batches of a kicked process do not count: up to
@@ -193,7 +197,7 @@ func (p *process) retire(err error) error {
 	p.release()
 	lost := &PluginError{Plugin: p.cfg.Plugin.Name(), LastStderr: p.journal.last(), Err: fmt.Errorf("%w: %s", ErrLost, why), hint: hint}
 	lost.Exit, _ = p.child.exit()
-	lost.Kicked = p.wasKicked()
+	lost.Kicked, lost.Violated = p.faults()
 	p.lose(lost)
 	return lost
 }

@@ -197,7 +197,7 @@ func (s *faultyStream) Recv() (*stagepb.Call, error) {
 		s.mu.Lock()
 		s.calls[c.Id] = c
 		if s.late != nil && s.late.Slot != c.Slot {
-			s.scribble(s.late, 0)
+			s.scribble(s.late)
 			s.late = nil
 		}
 		s.mu.Unlock()
@@ -220,9 +220,9 @@ func (s *faultyStream) Send(r *stagepb.Result) error {
 	case inject("overwrites other slots"):
 		s.clear(func(slot int) bool { return slot != own })
 	case inject("changes a tensor that is not its own"):
-		s.scribble(call, 0)
+		s.scribble(call)
 	case inject("changes another slot"):
-		s.scribble(call, 1)
+		s.scribble(s.another(own))
 	case inject("writes after its answer"):
 		s.late = call
 	case inject("answers for an unknown call"):
@@ -237,9 +237,19 @@ func (s *faultyStream) Send(r *stagepb.Result) error {
 	return s.BidiStreamingServer.Send(r)
 }
 
-// scribble changes the first text of the batch of a call, or of one in a later slot. No guard shows it.
-func (s *faultyStream) scribble(c *stagepb.Call, later int) {
-	s.server.ring.Slot((int(c.Slot) + later) % s.server.ring.Slots())[s.server.text[c.Bucket]] ^= 1
+// scribble changes the first text of the batch of a call. No guard shows it.
+func (s *faultyStream) scribble(c *stagepb.Call) {
+	s.server.ring.Slot(int(c.Slot))[s.server.text[c.Bucket]] ^= 1
+}
+
+// another returns an earlier call for another slot.
+func (s *faultyStream) another(slot int) *stagepb.Call {
+	for _, c := range s.calls {
+		if int(c.Slot) != slot {
+			return c
+		}
+	}
+	panic("there was no call for another slot")
 }
 
 func (s *faultyStream) clear(which func(slot int) bool) {
