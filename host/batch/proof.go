@@ -126,6 +126,9 @@ func (p *proof) end(slot int, out *outputs, answered bool) error {
 	}
 	defer p.turn.Unlock()
 	if err := p.check(slot, out); err != nil {
+		for i := range p.seals { // the change is not that of the next call
+			p.set(i, p.seals[i].regions)
+		}
 		return err
 	}
 	memory, s := p.ring.Slot(slot), &p.seals[slot]
