@@ -101,7 +101,7 @@ func Scan(dir string) ([]Entry, error) {
 	for _, n := range names {
 		path := filepath.Join(dir, n.Name())
 		if info, err := os.Stat(path); err != nil {
-			entries = append(entries, Entry{Dir: path, State: Broken, Reason: cause(err)})
+			entries = append(entries, Entry{Dir: path, State: Broken, Reason: cause(err), Hint: brokenHint})
 		} else if info.IsDir() {
 			entries = append(entries, inspect(path))
 		}
@@ -119,9 +119,17 @@ func Open(dir string) (Entry, error) {
 	return inspect(dir), nil
 }
 
+// brokenHint is for folders whose reason says what is wrong.
+const brokenHint = "correct the plugin, or install it again: docs/plugin-protocol.md, Folder"
+
 // inspect examines one folder.
-func inspect(dir string) Entry {
-	e := Entry{Dir: dir}
+func inspect(dir string) (e Entry) {
+	e = Entry{Dir: dir}
+	defer func() {
+		if e.Hint == "" && (e.State == Broken || e.State == Modified) {
+			e.Hint = brokenHint
+		}
+	}()
 	if strings.HasPrefix(filepath.Base(dir), ".") {
 		e.State, e.Reason = Skipped, "its name begins with a dot"
 		return e
@@ -239,7 +247,7 @@ func findCommand(root *os.Root, dir string, m *manifest.Plugin) (command, files 
 			path, err = filepath.Abs(path)
 		}
 		if err != nil {
-			return nil, nil, fmt.Errorf("argv[0]: %q is not in PATH", argv[0])
+			return nil, nil, hint.Errorf("install it, or set PATH: docs/plugin-protocol.md, plugin.json", "argv[0]: %q is not in PATH", argv[0])
 		}
 		command[0] = path
 	}

@@ -182,12 +182,15 @@ func (r *resolver) find(name string) (*Entry, manifest.Stage, error) {
 	if !qualified {
 		short = name
 	}
-	var all, candidates []string
+	var all, candidates, unread []string
 	var entry *Entry
 	var stage manifest.Stage
 	for i := range r.entries {
 		e := &r.entries[i]
 		if e.Manifest == nil {
+			if e.State == Broken {
+				unread = append(unread, fmt.Sprintf("the stages of plugin %s, which is broken: %s", e.Dir, e.Reason))
+			}
 			continue
 		}
 		for _, s := range e.Manifest.Stages {
@@ -202,11 +205,15 @@ func (r *resolver) find(name string) (*Entry, manifest.Stage, error) {
 	slices.Sort(candidates)
 	candidates = slices.Compact(candidates) // two folders of one plugin are both broken, with this reason
 	switch {
-	case len(all) == 0:
+	case len(candidates) == 0 && len(all)+len(unread) == 0:
 		return nil, stage, hint.Errorf("name their folder with --plugins", "no plugin has a stage %q: there are no plugins", name)
 	case len(candidates) == 0:
 		slices.Sort(all)
-		return nil, stage, fmt.Errorf("no plugin has a stage %q; there are %s", name, list(slices.Compact(all)))
+		err := fmt.Errorf("no plugin has a stage %q; there are %s", name, strings.Join(append(slices.Compact(all), unread...), ", "))
+		if len(unread) > 0 {
+			err = hint.Errorf(brokenHint, "%w", err)
+		}
+		return nil, stage, err
 	case len(candidates) > 1:
 		return nil, stage, fmt.Errorf("stage %q is ambiguous: write %s", name, strings.Join(candidates, " or "))
 	case !entry.Startable():
