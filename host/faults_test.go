@@ -328,7 +328,7 @@ func TestRowThatIsNeverFinite(t *testing.T) {
 	if err := json.Unmarshal(data, &row); err != nil { // one line
 		t.Fatalf("%s: %v", data, err)
 	}
-	if row.ID == "" || row.Stage != "mix" || row.Reason != "mix: waveform is not finite, twice" {
+	if row.ID == "" || row.Stage != "mix" || row.Reason != "plugin faulty: stage mix: waveform is not finite, twice" {
 		t.Errorf("%+v", row)
 	}
 	if want := "stage mix: waveform of clip " + row.ID + " is not finite; rebuilding the batch\n"; strings.Count(got.warnings, want) != 1 {

@@ -104,7 +104,7 @@ func (s *stageRunner) Process(ctx context.Context, b *pipeline.Batch) (_ []pipel
 			if b.Rows[bad.Row] < 0 {
 				return nil, res.Busy, supervise.Violation(s.plugin, fmt.Errorf("it rejects row %d, which is empty (%s): %s", bad.Row, s.describe(b), bad.Reason))
 			}
-			rejected[i] = pipeline.Rejected{Row: bad.Row, Reason: s.instance.Name + ": " + bad.Reason}
+			rejected[i] = pipeline.Rejected{Row: bad.Row, Reason: s.reason(bad.Reason)}
 		}
 		return rejected, res.Busy, nil
 	}
@@ -147,6 +147,11 @@ func (s *stageRunner) lost(b *pipeline.Batch, a *attempts, err error) error {
 		return supervise.CrashLoop(s.plugin, fmt.Sprintf("%d processes in a row failed on the same batch (%s)", maxEnds, s.describe(b)), err)
 	}
 	return fmt.Errorf("%w: %w", pipeline.ErrRebuild, err)
+}
+
+// reason says who rejects a row, and why.
+func (s *stageRunner) reason(why string) string {
+	return fmt.Sprintf("plugin %s: stage %s: %s", s.plugin, s.instance.Name, why)
 }
 
 // shownClips is how many clips of a batch a message names.
@@ -213,7 +218,7 @@ func (s *stageRunner) inspect(b *pipeline.Batch, id supervise.ProcessID) (reject
 				empty = fmt.Errorf("the empty row %d of %s is not finite", i, tensor)
 			}
 		case slices.Contains(known, row):
-			rejected = append(rejected, pipeline.Rejected{Row: i, Reason: fmt.Sprintf("%s: %s is not finite, twice", s.instance.Name, tensor)})
+			rejected = append(rejected, pipeline.Rejected{Row: i, Reason: s.reason(tensor + " is not finite, twice")})
 		default:
 			s.attempts[b.Slot].rows = append(s.attempts[b.Slot].rows, row)
 			again = fmt.Errorf("%w: stage %s: %s is not finite", pipeline.ErrRebuild, s.instance.Name, tensor)

@@ -21,6 +21,8 @@ import (
 	"github.com/hashicorp/go-plugin"
 	"golang.org/x/sys/unix"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
 	"github.com/xtts-host/xtts-host/shared/ring"
 	"github.com/xtts-host/xtts-host/shared/stage"
@@ -176,6 +178,8 @@ func (f *fake) Configure(_ context.Context, r *stagepb.ConfigureRequest) (*stage
 		return nil, fmt.Errorf("bucket 0 is too small for %s\nhint: take a larger one", r.Instances[0].Name)
 	case f.is("refuse-value"):
 		return nil, fmt.Errorf("instance %q: gain is 9", r.Instances[0].Name)
+	case f.is("panic-at-configure"):
+		return nil, status.Error(codes.Internal, "panic: boom (stage.go:7)")
 	case f.is("crash-at-configure"):
 		f.crash()
 	case f.is("hang-at-configure"):
@@ -249,6 +253,10 @@ func (f *fake) work(c *stagepb.Call, send func(*stagepb.Result)) *stagepb.Result
 	switch {
 	case f.is("unknown-result"):
 		r.Id += 1000
+	case f.is("break-connection"):
+		for fd := range 100 {
+			unix.Shutdown(fd, unix.SHUT_RDWR) // those that are sockets
+		}
 	case f.is("lying-row"):
 		r.BadRows = []*stagepb.BadRow{{Row: 99, Reason: "?"}}
 	case f.is("lying-time"):

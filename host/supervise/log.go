@@ -21,6 +21,7 @@ const (
 	maxLine  = 64 << 10  // maximum bytes of a log line; longer ones are split
 	logRate  = 200       // maximum log lines per second
 	logBytes = 128 << 10 // maximum bytes per second: room for one line of maximum length and more
+	maxShown = 200       // maximum bytes of a field in error messages
 	trace    = slog.LevelDebug - 4
 )
 
@@ -87,7 +88,7 @@ func (j *journal) line(line []byte) {
 			text = "trace: " + message
 		}
 		for _, a := range attrs {
-			text += " " + a.String()
+			text += " " + visible.Short(a.String(), maxShown) // a stack is in the log
 		}
 	}
 	j.mu.Lock()

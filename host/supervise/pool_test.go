@@ -179,6 +179,14 @@ func TestLossReachesAllCalls(t *testing.T) {
 	}
 }
 
+func TestBrokenConnection(t *testing.T) {
+	_, err := callSlot(t, newRig(t, "break-connection").open(), 0)
+	const want = "plugin fake: process lost: its connection broke, while it worked on stage first (step 1): "
+	if err == nil || !strings.HasPrefix(err.Error(), want) {
+		t.Errorf("%v, want %s", err, want)
+	}
+}
+
 func TestInvalidResults(t *testing.T) {
 	for mode, want := range map[string]string{
 		"unknown-result": "process lost: it sent a result for call 1001, which is not in flight, while it worked on stage first (step 1)",
@@ -188,8 +196,8 @@ func TestInvalidResults(t *testing.T) {
 		t.Run(mode, func(t *testing.T) {
 			_, err := callSlot(t, newRig(t, mode).open(), 0)
 			var e *PluginError
-			if !errors.As(err, &e) || e.Err.Error() != want || e.Exit != "signal: killed" {
-				t.Errorf("%v, want %s", err, want)
+			if !errors.As(err, &e) || e.Err.Error() != want || e.Exit != "signal: killed" || !e.Violated {
+				t.Errorf("%v, violated %v, want %s", err, e.Violated, want)
 			}
 		})
 	}

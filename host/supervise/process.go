@@ -238,8 +238,9 @@ func (p *process) why(err error) (why, hint string) {
 	case byItself:
 		return "it ended: " + how + p.during(), crashHint
 	case err != nil:
-		return status.Convert(err).Message(), crashHint
+		return "its connection broke" + p.during() + ": " + status.Convert(err).Message(), crashHint
 	}
+	p.violated = true
 	return "it ended its stream", rulesHint
 }
 

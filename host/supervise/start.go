@@ -247,16 +247,20 @@ func (p *process) startError(err error, started bool) error {
 	case errors.Is(phase.err, errOther):
 		e.Err, e.hint = fmt.Errorf("%s: %w", phase.phase, phase.err), versionHint
 	default:
-		message, hint := e.splitHint(status.Convert(phase.err).Message())
-		e.Err, e.hint = fmt.Errorf("%s: %s", phase.phase, message), cmp.Or(hint, p.adviceFor(phase.phase, message))
+		answer := status.Convert(phase.err)
+		message, hint := e.splitHint(answer.Message())
+		e.Err, e.hint = fmt.Errorf("%s: %s", phase.phase, message), cmp.Or(hint, p.adviceFor(phase.phase, answer.Code(), message))
 	}
 	return e
 }
 
 // adviceFor is the hint for a step of the start that the plugin refused without a hint of its own. A refused
 // configuration is explained by the keys of the stage that the message names, or of the only one.
-func (p *process) adviceFor(phase, message string) string {
-	if phase != "Configure" {
+func (p *process) adviceFor(phase string, code codes.Code, message string) string {
+	switch {
+	case code == codes.Internal: // a panic
+		return crashHint
+	case phase != "Configure":
 		return rulesHint
 	}
 	file, instances := filepath.Join(p.cfg.Plugin.Dir, manifest.PluginFile), p.cfg.Configure.Instances

@@ -31,6 +31,7 @@ func TestStartFailures(t *testing.T) {
 		{"tcp", nil, "start: it listens on tcp 127.0.0.1:1, not on a unix socket in PLUGIN_UNIX_SOCKET_DIR", "signal: killed", rulesHint},
 		{"wrong-id", nil, "Info: another program: it reports other 0.1, but plugin.json has fake 1.0.0", "signal: killed", versionHint},
 		{"refuse-configure", nil, "Configure: bucket 0 is too small for first", "signal: killed", "plugin fake: take a larger one"},
+		{"panic-at-configure", nil, "Configure: panic: boom (stage.go:7)", "signal: killed", crashHint},
 		{"crash-at-configure", nil, "start: it ended before Configure was done: exit status 3", "exit status 3", startHint},
 		{"hang-at-configure", func(r *rig) { r.ConfigureTimeout = 300 * time.Millisecond }, "Configure: no answer within 300ms", "signal: killed", startLateHint},
 		{"ok", func(r *rig) {

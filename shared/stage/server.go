@@ -104,7 +104,11 @@ func (s *Server) Configure(ctx context.Context, req *stagepb.ConfigureRequest) (
 		i, err := s.configure(ctx, setup, in)
 		if err != nil {
 			closeStages(instances) // err has the reason
-			return nil, status.Error(codes.InvalidArgument, fmt.Sprintf("instance %q: %s", in.Name, text(err)))
+			code := codes.InvalidArgument
+			if errors.As(err, new(*panicError)) {
+				code = codes.Internal
+			}
+			return nil, status.Error(code, fmt.Sprintf("instance %q: %s", in.Name, text(err)))
 		}
 		instances = append(instances, i)
 	}
@@ -285,11 +289,11 @@ func (i *instance) process(ctx context.Context, b *Batch) (err error) {
 	return i.stage.Process(ctx, b)
 }
 
-// recover turns a panic of the stage into an error and logs the stack.
+// recover turns a panic of the stage into an error, which the host reports, and logs the stack.
 func (i *instance) recover(err *error) {
 	if value := recover(); value != nil {
 		p := recovered(value)
-		i.log.Error("panic in the stage", "panic", fmt.Sprint(p.value), "stack", p.stack)
+		i.log.Info("panic in the stage", "panic", fmt.Sprint(p.value), "stack", p.stack)
 		*err = p
 	}
 }
