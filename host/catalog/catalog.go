@@ -122,14 +122,18 @@ func Open(dir string) (Entry, error) {
 // brokenHint is for folders whose reason says what is wrong.
 const brokenHint = "correct the plugin, or install it again: docs/plugin-protocol.md, Folder"
 
-// inspect examines one folder.
-func inspect(dir string) (e Entry) {
-	e = Entry{Dir: dir}
-	defer func() {
-		if e.Hint == "" && (e.State == Broken || e.State == Modified) {
-			e.Hint = brokenHint
-		}
-	}()
+// inspect examines one folder, and has a hint where it cannot be used.
+func inspect(dir string) Entry {
+	e := examine(dir)
+	if e.Hint == "" && (e.State == Broken || e.State == Modified) {
+		e.Hint = brokenHint
+	}
+	return e
+}
+
+// examine examines one folder.
+func examine(dir string) Entry {
+	e := Entry{Dir: dir}
 	if strings.HasPrefix(filepath.Base(dir), ".") {
 		e.State, e.Reason = Skipped, "its name begins with a dot"
 		return e
