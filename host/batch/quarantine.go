@@ -3,6 +3,8 @@ package batch
 import (
 	"cmp"
 	"errors"
+	"maps"
+	"slices"
 	"sync"
 
 	"github.com/xtts-host/xtts-host/host/checkpoint"
@@ -164,6 +166,17 @@ func (q *Quarantine) List() []checkpoint.Quarantined {
 	var out []checkpoint.Quarantined
 	for id, reason := range q.passed {
 		out = append(out, checkpoint.Quarantined{ID: id, Reason: reason})
+	}
+	return out
+}
+
+// Unusable returns the unusable rows of a list, sorted by id.
+func (q *Quarantine) Unusable(split string) []checkpoint.Quarantined {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	var out []checkpoint.Quarantined
+	for _, id := range slices.Sorted(maps.Keys(q.reasons[split])) {
+		out = append(out, checkpoint.Quarantined{ID: id, Reason: q.reasons[split][id]})
 	}
 	return out
 }

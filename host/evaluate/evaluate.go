@@ -3,18 +3,22 @@
 package evaluate
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"log/slog"
-	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 
 	"github.com/xtts-host/xtts-host/gpu/nvml"
 	"github.com/xtts-host/xtts-host/host/batch"
+	"github.com/xtts-host/xtts-host/host/checkpoint"
 	"github.com/xtts-host/xtts-host/host/config"
 	"github.com/xtts-host/xtts-host/host/console"
+	"github.com/xtts-host/xtts-host/host/dataset"
 	"github.com/xtts-host/xtts-host/host/event"
 	"github.com/xtts-host/xtts-host/host/exit"
 	"github.com/xtts-host/xtts-host/host/loop"
@@ -25,6 +29,7 @@ import (
 	"github.com/xtts-host/xtts-host/host/session"
 	"github.com/xtts-host/xtts-host/host/train"
 	"github.com/xtts-host/xtts-host/shared/hint"
+	"github.com/xtts-host/xtts-host/shared/visible"
 )
 
 // Run runs the command. set.Resume names the run; flags replace its other settings. asJSON writes a Result to
@@ -50,17 +55,17 @@ func Run(ctx context.Context, set *config.Set, asJSON bool, console console.Cons
 	}
 	defer func() { err = errors.Join(err, e.close()) }()
 	describe(text, p)
-	r, err := e.measure(ctx, console.Stop)
+	err = e.measure(ctx, console.Stop)
+	if n := len(e.unusable); n > 0 {
+		fmt.Fprintf(text, "left out, too: %s that cannot be used\n%s", report.Count(n, "clip"), unusable(e.unusable))
+	}
 	if err != nil {
 		return err
 	}
 	lines := report.Progress{Metrics: p.Bundle.Manifest.Metrics()}
 	fmt.Fprintln(text, lines.Evaluated(&e.found))
-	if n := r.Quarantined; n > 0 {
-		fmt.Fprintf(text, "%s cannot be used\n", report.Count(n, "clip"))
-	}
 	if asJSON {
-		return report.JSON(console.Out, r)
+		return report.JSON(console.Out, e.result())
 	}
 	return nil
 }
@@ -72,6 +77,24 @@ func describe(out io.Writer, p *plan.Plan) {
 	for _, line := range used.Lines() {
 		fmt.Fprintf(out, "             %s\n", line)
 	}
+	var listed []checkpoint.Quarantined
+	for _, r := range val.Index.Rejected {
+		listed = append(listed, checkpoint.Quarantined{ID: cmp.Or(r.ID, val.Index.Place(r.Line)), Reason: r.Reason})
+	}
+	io.WriteString(out, unusable(listed))
+}
+
+// unusable has a line for each clip, and for a long list the number of the others.
+func unusable(clips []checkpoint.Quarantined) string {
+	const shown = 10
+	var text strings.Builder
+	for _, c := range clips[:min(shown, len(clips))] {
+		fmt.Fprintf(&text, "               %s: %s\n", visible.Short(c.ID, dataset.MaxID), visible.Short(c.Reason, dataset.MaxID))
+	}
+	if n := len(clips) - shown; n > 0 {
+		fmt.Fprintf(&text, "               and %d more; xtts-host data check names all of a list\n", n)
+	}
+	return text.String()
 }
 
 // Result is the result as JSON.
@@ -94,9 +117,9 @@ type evaluation struct {
 	session *session.Session
 	bus     *event.Bus
 	log     *slog.Logger
-	temp    string // folder of the list of clips that cannot be used
 
-	found event.Evaluation
+	found    event.Evaluation
+	unusable []checkpoint.Quarantined // clips whose list did not show it
 }
 
 // open starts the plugins and opens the graphs, with the weights of the checkpoint.
@@ -109,9 +132,6 @@ func open(ctx context.Context, p *plan.Plan, console console.Console) (_ *evalua
 			err = errors.Join(err, e.close())
 		}
 	}()
-	if e.temp, err = os.MkdirTemp("", "xtts-host-evaluate-"); err != nil {
-		return nil, err
-	}
 	e.machine, err = machine.Open(machine.Config{Plan: p, Log: e.log, Inventory: nvml.Open, Memory: func(*event.Memory) {}})
 	if err != nil {
 		return nil, err
@@ -135,25 +155,22 @@ func (e *evaluation) close() error {
 	if e.machine != nil {
 		errs = append(errs, e.machine.Close())
 	}
-	if e.temp != "" {
-		errs = append(errs, os.RemoveAll(e.temp))
-	}
 	return errors.Join(append(errs, e.bus.Close())...)
 }
 
 // measure sends the validation data through the model.
-func (e *evaluation) measure(ctx context.Context, stop <-chan struct{}) (*Result, error) {
+func (e *evaluation) measure(ctx context.Context, stop <-chan struct{}) error {
 	p := e.plan
-	q, err := batch.OpenQuarantine(filepath.Join(e.temp, report.QuarantineFile), p.Data, p.Config.MaxQuarantine, nil)
+	q, err := batch.OpenQuarantine("", p.Data, p.Config.MaxQuarantine, nil)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer q.Close()
 	if err := e.session.Restore(&p.Start); err != nil {
-		return nil, exit.Refused(err)
+		return exit.Refused(err)
 	}
 	at := p.Start.Progress()
-	indexed := q.Count()
+	listed := q.Unusable(report.Validation)
 	source := p.Source()
 	// A run that ends at the checkpoint's step without an evaluation has exactly this evaluation left.
 	source.MaxSteps, source.Epochs = at.Step, int(at.Step)
@@ -164,20 +181,19 @@ func (e *evaluation) measure(ctx context.Context, stop <-chan struct{}) (*Result
 		Observer: (*observer)(e), Quarantine: q, Bus: e.bus, Log: e.log,
 	})
 	if err != nil {
-		return nil, exit.Refused(err)
+		return exit.Refused(err)
 	}
-	if err := l.Run(ctx); err != nil {
-		return nil, e.session.Device.Full(err)
-	}
-	return e.result(q.Count() - indexed + len(p.Data.Val.Index.Rejected)), nil
+	err = l.Run(ctx)
+	e.unusable = slices.DeleteFunc(q.Unusable(report.Validation), func(c checkpoint.Quarantined) bool { return slices.Contains(listed, c) })
+	return e.session.Device.Full(err)
 }
 
 // result returns the evaluation as a Result.
-func (e *evaluation) result(quarantined int) *Result {
+func (e *evaluation) result() *Result {
 	val := e.plan.Data.Val.Index
 	r := &Result{
 		Checkpoint: e.plan.Start.Resumed.Path, Data: filepath.Join(val.Dir, val.List), Step: e.found.Step, Loss: report.Float(e.found.Loss),
-		Metrics: map[string]report.Float{}, Samples: e.found.Samples, Quarantined: quarantined, EvalMs: e.found.Time.Seconds() * 1e3,
+		Metrics: map[string]report.Float{}, Samples: e.found.Samples, Quarantined: len(val.Rejected) + len(e.unusable), EvalMs: e.found.Time.Seconds() * 1e3,
 	}
 	for i, name := range e.plan.Bundle.Manifest.Metrics() {
 		r.Metrics[name] = report.Float(e.found.Metrics[i])
