@@ -76,7 +76,7 @@ var rules = []rule{
 	{folder: "host/machine", own: []string{"gpu", "host/batch", "host/catalog", "host/debug", "host/event", "host/plan", "host/supervise", "host/watch", "ortgraphs/ort", "shared/ring", "shared/stagepb"}, others: []string{"golang.org/x/sync/"}, noCgo: true},
 	{folder: "host/session", own: []string{"gpu", "host/batch", "host/checkpoint", "host/device", "host/exit", "host/memory", "host/plan", "host/report", "host/train", "host/watch", "ortgraphs/ort", "shared/hint"}, noCgo: true},
 	{folder: "host/runfolder", own: []string{"host/checkpoint", "host/config", "host/disk", "host/exit", "host/report", "shared/hint"}, noCgo: true},
-	{folder: "host/save", own: []string{"host/checkpoint", "host/disk", "host/event"}, noCgo: true},
+	{folder: "host/save", own: []string{"host/checkpoint", "host/disk", "host/event", "shared/hint"}, noCgo: true},
 	{folder: "host/schedule", noCgo: true},
 	{folder: "host/stat", noCgo: true},
 	{folder: "host/world", noCgo: true},

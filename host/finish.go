@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 
 	"github.com/xtts-host/xtts-host/host/batch"
+	"github.com/xtts-host/xtts-host/host/disk"
 	"github.com/xtts-host/xtts-host/host/event"
 	"github.com/xtts-host/xtts-host/host/report"
 	"github.com/xtts-host/xtts-host/host/supervise"
@@ -77,6 +78,8 @@ func (r *run) resumeHint(err error) error {
 	switch {
 	case errors.Is(err, train.ErrInterrupted):
 		return hint.Errorf("continue with --resume "+hint.Path(r.dir), "%w", err)
+	case disk.IsFull(err):
+		return hint.Errorf(hint.Of(err)+", then continue with --resume "+hint.Path(r.dir), "%w", err)
 	case errors.Is(err, supervise.ErrCrashLoop), errors.Is(err, supervise.ErrFailed), errors.Is(err, supervise.ErrViolation), errors.Is(err, supervise.ErrChanged):
 		return hint.Errorf(hint.Of(err)+"; then continue with --resume "+hint.Path(r.dir), "%w", err)
 	}

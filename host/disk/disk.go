@@ -36,13 +36,14 @@ func (e *FullError) Error() string {
 
 func (e *FullError) Unwrap() error { return e.err }
 
-// Hint implements the interface of package hint.
+// Hint implements the interface of package hint. Where the write should have fitted, the file system's own overhead did
+// not, and all of the write is asked for.
 func (e *FullError) Hint() string {
 	missing := e.Need
-	if e.Free >= 0 {
-		missing = max(e.Need-e.Free, 1)
+	if e.Free > 0 && e.Free < e.Need {
+		missing -= e.Free
 	}
-	return fmt.Sprintf("free %s or more below %s, or keep fewer checkpoints with --keep-last, then continue with --resume", size(missing), filepath.Dir(e.Path))
+	return fmt.Sprintf("free %s or more below %s", size(missing), filepath.Dir(e.Path))
 }
 
 // IsFull reports whether an error means that the disk, or the user's share of it, is full.

@@ -35,6 +35,23 @@ func TestExplain(t *testing.T) {
 	}
 }
 
+func TestHint(t *testing.T) {
+	for _, tt := range []struct {
+		need, free int64
+		want       string
+	}{
+		{104 << 10, 48 << 10, "free 56 KiB or more below run"},
+		{104 << 10, 104 << 10, "free 104 KiB or more below run"}, // where the file system needs more than the file
+		{104 << 10, 116 << 10, "free 104 KiB or more below run"},
+		{2036, 0, "free 2036 bytes or more below run"},
+		{2036, -1, "free 2036 bytes or more below run"},
+	} {
+		if got := (&FullError{Path: "run/x", Need: tt.need, Free: tt.free}).Hint(); got != tt.want {
+			t.Errorf("needs %d, %d are free: %s, want %s", tt.need, tt.free, got, tt.want)
+		}
+	}
+}
+
 func TestSize(t *testing.T) {
 	for n, want := range map[int64]string{0: "0 bytes", 10239: "10239 bytes", 10240: "10 KiB", 10241: "11 KiB", 20<<20 + 1: "21 MiB"} {
 		if got := size(n); got != want {

@@ -11,6 +11,7 @@ import (
 	"github.com/xtts-host/xtts-host/host/checkpoint"
 	"github.com/xtts-host/xtts-host/host/disk"
 	"github.com/xtts-host/xtts-host/host/event"
+	"github.com/xtts-host/xtts-host/shared/hint"
 )
 
 // Config has what a Saver needs.
@@ -105,8 +106,7 @@ func (s *Saver) Resumable() bool { return s.saved.step > 0 }
 // within a minute, however.
 func (s *Saver) saveIfRoom(why event.Reason) error {
 	err := s.save(why)
-	failed, ok := errors.AsType[*diskError](err)
-	if !ok {
+	if _, ok := errors.AsType[*diskError](err); !ok {
 		return err
 	}
 	again := s.due.failures > 0
@@ -116,8 +116,8 @@ func (s *Saver) saveIfRoom(why event.Reason) error {
 		return nil // has been reported
 	}
 	text := "a checkpoint could not be written: the run continues without it, and tries again"
-	if full, ok := errors.AsType[*disk.FullError](failed.error); ok {
-		text = "the disk is full: the run continues without this checkpoint (" + full.Hint() + "), and tries again"
+	if disk.IsFull(err) {
+		text = "the disk is full: the run continues without this checkpoint (" + hint.Of(err) + "), and tries again"
 	}
 	s.cfg.Log.Warn(text, "step", step, "error", err)
 	return s.cfg.Bus.Publish(&event.Checkpoint{Step: step, Reason: why, Err: err})

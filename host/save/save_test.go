@@ -118,7 +118,7 @@ func TestFullDisk(t *testing.T) {
 	if got, want := r.store.taken(), []string{"save 6", "remove 3", "save 6", "save 7", "save 8", "prune 5 [step-1]"}; !slices.Equal(got, want) {
 		t.Errorf("calls %q, want %q", got, want)
 	}
-	if n := strings.Count(r.log.String(), "the run continues without it, and tries again"); n != 1 {
+	if n := strings.Count(r.log.String(), "the disk is full: the run continues without this checkpoint"); n != 1 {
 		t.Errorf("%d warnings for one fault, want 1:\n%s", n, &r.log)
 	}
 	r.store.steps, r.store.fails = nil, full()

@@ -7,6 +7,7 @@ import (
 
 	"github.com/xtts-host/xtts-host/host/checkpoint"
 	"github.com/xtts-host/xtts-host/host/disk"
+	"github.com/xtts-host/xtts-host/shared/hint"
 )
 
 // Store stores checkpoints. *checkpoint.Store implements it.
@@ -46,6 +47,9 @@ func (s *Saver) write(state checkpoint.State) (string, error) {
 				err = &diskError{err}
 			}
 			return "", err
+		}
+		if s.cfg.KeepLast == 0 {
+			err = hint.Errorf(hint.Of(err)+", or give --keep-last N, so that older checkpoints make room", "%w", err)
 		}
 		removed, rerr := s.makeRoom()
 		if removed == "" || rerr != nil {
