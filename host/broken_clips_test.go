@@ -188,7 +188,7 @@ func TestBrokenClips(t *testing.T) {
 	rejected, emptied := checkQuarantine(t, broken, want)
 	sound := dataFolder(t)
 	leaveOut(t, filepath.Join(sound, "metadata_train.csv"), rejected)
-	// The same plan with sound clips, of which some are taken away when the plan stands: the banner comes then.
+	// The same plan with sound clips, of which some are removed when the plan is complete: the banner comes then.
 	taken := false
 	take := writer(func([]byte) {
 		for _, path := range emptied {

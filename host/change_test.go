@@ -16,7 +16,7 @@ import (
 	change "github.com/xtts-host/xtts-host/host/resume"
 )
 
-// resumePico goes on with a run of trainPico.
+// resumePico continues a run of trainPico.
 func resumePico(t *testing.T, dir string, flags ...string) (out string, err error) {
 	t.Helper()
 	var said bytes.Buffer
@@ -24,7 +24,7 @@ func resumePico(t *testing.T, dir string, flags ...string) (out string, err erro
 	return said.String(), err
 }
 
-// TestChangeOnPurpose: with --allow a run goes on with another learning rate and batch size, says so, and keeps a record of
+// TestChangeOnPurpose: with --allow a run continues with another learning rate and batch size, says so, and keeps a record of
 // it; the next resume needs no flag, and the same changes at the same step give the same bits.
 func TestChangeOnPurpose(t *testing.T) {
 	flags := []string{"--lr", "0.0001", "--batch-size", "3"}
@@ -101,7 +101,7 @@ func TestEpochsAfterAChange(t *testing.T) {
 	}
 }
 
-// TestTrainOthersFromNowOn: parameters that were frozen have no moments: the optimizer starts anew with them. Those that
+// TestTrainOthersFromNowOn: parameters that were frozen have no moments: the optimizer starts from zero with them. Those that
 // are frozen from now on only lose theirs.
 func TestTrainOthersFromNowOn(t *testing.T) {
 	dir := mustTrain(t, "--max-steps", "2", "--train-only", "mel_head")
@@ -129,7 +129,7 @@ func TestEverySettingIsKnown(t *testing.T) {
 	}
 	for _, d := range refused.Refused {
 		if slices.ContainsFunc([]string{d.Name, d.From}, func(s string) bool { return strings.ContainsAny(s, `"[]{}`) }) {
-			t.Errorf("not for people: %s", d)
+			t.Errorf("not readable: %s", d)
 		}
 	}
 }

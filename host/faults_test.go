@@ -146,8 +146,8 @@ var survived = map[string]struct {
 		{"overwrites other slots", true, damaged},
 	}},
 	"returns wrong results": {faults: []oneFault{
-		{"gives a length beyond the tensor", true, again + "stage mix: row N has length N in waveform_lengths, which counts up to N"},
-		{"gives a negative length", true, again + "stage mix: row N has length -N in waveform_lengths, which counts up to N"},
+		{"gives a length beyond the tensor", true, again + "stage mix: row N has length N in waveform_lengths, outside N to N"},
+		{"gives a negative length", true, again + "stage mix: row N has length -N in waveform_lengths, outside N to N"},
 		{"answers twice", true, again + "it sent a result for call N, which is not in flight"},
 	}},
 	"misses deadlines": {faults: []oneFault{

@@ -26,7 +26,7 @@ func copyReference(t *testing.T) string {
 	return dir
 }
 
-// resume goes on with a run, and returns what it said.
+// resume continues a run, and returns its output.
 func resume(t *testing.T, flags ...string) (string, error) {
 	t.Helper()
 	var out bytes.Buffer
@@ -149,9 +149,9 @@ func TestGoBack(t *testing.T) {
 	}
 }
 
-// TestBeginAnew: a start that ended before its first checkpoint is begun anew by --resume-or-start, and by nothing
+// TestStartAgain: a start that ended before its first checkpoint is started again by --resume-or-start, and by nothing
 // else.
-func TestBeginAnew(t *testing.T) {
+func TestStartAgain(t *testing.T) {
 	want := referenceRun(t)
 	dir := copyReference(t)
 	if err := os.RemoveAll(filepath.Join(dir, checkpoint.Folder)); err != nil {
@@ -160,12 +160,12 @@ func TestBeginAnew(t *testing.T) {
 	start := append([]string{"--graph", pico, "--train-data", clips, "--batch-size", "4", "--buffer-size", "6"}, reference...)
 	for _, flags := range [][]string{{"--resume", dir}, append([]string{"--run-dir", dir}, start...)} {
 		if _, err := resume(t, flags...); exit.Code(err) != 2 || !strings.Contains(err.Error(), "ended before its first checkpoint") ||
-			!strings.HasPrefix(exit.Hint(err), "begin it anew with --resume-or-start "+dir) {
+			!strings.HasPrefix(exit.Hint(err), "start it again with --resume-or-start "+dir) {
 			t.Errorf("%s: %v, %q", flags[0], err, exit.Hint(err))
 		}
 	}
 	if _, err := resume(t, append([]string{"--resume-or-start", dir}, start...)...); err != nil {
 		t.Fatal(err)
 	}
-	sameRun(t, "begun anew", want, dir)
+	sameRun(t, "started again", want, dir)
 }

@@ -136,7 +136,7 @@ class Section:
         """Runs a command and returns its output. Shortly before the section's time is over it is interrupted, and reports what it
         has. watch(process) runs in another thread at the same time. The standard output goes to the file `stdout`, if given."""
         if self.left() < 10:
-            self.result["commands"][name] = {"exit_status": None, "problem": "no time left for it"}
+            self.result["commands"][name] = {"exit_status": None, "problem": "skipped: time limit"}
             return ""
         print(f"== {self.name}: {name}", file=sys.stderr, flush=True)
         began = time.monotonic()
@@ -484,7 +484,7 @@ def run(kit, out):
     for word in os.environ.get("SECTIONS", " ".join(MINUTES)).split():
         name, _, minutes = word.partition("=")
         if name not in MINUTES:
-            sys.exit(f"error: SECTIONS: {name} is none of {' '.join(MINUTES)}")
+            sys.exit(f"error: SECTIONS: {name} is unknown; the sections are {' '.join(MINUTES)}")
         chosen.append((name, float(minutes or MINUTES[name])))
     with tempfile.TemporaryDirectory(prefix="gpu-suite-") as work:
         suite = Suite(pathlib.Path(kit).resolve(), pathlib.Path(work))
@@ -506,7 +506,7 @@ def merge(out, parts):
     sections = [section for part in parts for section in json.loads(pathlib.Path(part).read_text())["sections"]]
     commits = {section["commit"] for section in sections}
     if len(commits) != 1:
-        sys.exit(f"error: the files are of several commits: {', '.join(sorted(commits))}")
+        sys.exit(f"error: the files are from different commits: {', '.join(sorted(commits))}")
     write(out, sections)
     return report(sections)
 

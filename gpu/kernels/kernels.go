@@ -1,5 +1,5 @@
-// Package kernels holds the program's own kernels of a GPU: sources in CUDA C++, and the PTX that scripts/kernels.sh
-// makes of them, which a GPU's driver compiles. The fake driver of the tests compiles the same sources for the CPU.
+// Package kernels contains the CUDA kernels of the program: sources in CUDA C++, and the PTX that scripts/kernels.sh
+// compiles them to, which the GPU's driver translates. The fake driver of the tests compiles the same sources for the CPU.
 package kernels
 
 import _ "embed"

@@ -18,7 +18,7 @@ type inventory struct {
 	driver  gpu.Driver
 	devices []gpu.Device
 	handles map[string]nvml.Device // by UUID
-	// reserved is set if the driver tells the memory that it reserves from the memory that is used: since version 510.
+	// reserved is set if the driver distinguishes memory that it reserves from memory that is used: since version 510.
 	reserved bool
 
 	mu       sync.RWMutex // held for reading by every call of the library, for writing by Close

@@ -11,7 +11,7 @@ import (
 	"github.com/xtts-host/xtts-host/shared/ring"
 )
 
-// TestDamageRebuildsEverythingInFlight: what was filled before the ring was damaged is built again, also where no guard
+// TestDamageRebuildsEverythingInFlight: what was filled before the ring was damaged is rebuilt, also where no guard
 // shows it.
 func TestDamageRebuildsEverythingInFlight(t *testing.T) {
 	layout := ring.NewLayout([]ring.Tensor{{Name: "mel", DType: manifest.F32, Shape: []int{3, 5, 2}}}, nil)
@@ -47,7 +47,7 @@ func TestDamageRebuildsEverythingInFlight(t *testing.T) {
 	}
 }
 
-// TestDamageIsBlamedOnNoOtherProcess: a damage that is found in the slot that a process gives back is that process's
+// TestDamageIsBlamedOnNoOtherProcess: a damage that is found in the slot that a process returns is that process's
 // only when no other one had a batch since the slot was whole.
 func TestDamageIsBlamedOnNoOtherProcess(t *testing.T) {
 	for _, tt := range []struct {

@@ -109,7 +109,7 @@ func (o *outputs) checkLengths(slot []byte, rows []int32) error {
 			n := int(int32(binary.LittleEndian.Uint32(view[4*i:])))
 			switch {
 			case n < 0 || n > l.room:
-				return fmt.Errorf("row %d has length %d in %s, which counts up to %d", i, n, l.Name, l.room)
+				return fmt.Errorf("row %d has length %d in %s, outside 0 to %d", i, n, l.Name, l.room)
 			case row < 0 && n != 0:
 				return fmt.Errorf("the empty row %d got length %d in %s", i, n, l.Name)
 			}

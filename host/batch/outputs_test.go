@@ -37,8 +37,8 @@ func TestOutputLengths(t *testing.T) {
 		{[3]int32{5, 0, 1}, []int32{7, 8, 9}, ""},
 		{[3]int32{5, 0, 1}, []int32{7, -1, 9}, ""},
 		{[3]int32{0, 0, 0}, []int32{-1, -1, -1}, ""},
-		{[3]int32{5, 6, 1}, []int32{7, 8, 9}, "row 1 has length 6 in mel_lengths, which counts up to 5"},
-		{[3]int32{5, 5, math.MinInt32}, []int32{7, 8, 9}, "row 2 has length -2147483648 in mel_lengths, which counts up to 5"},
+		{[3]int32{5, 6, 1}, []int32{7, 8, 9}, "row 1 has length 6 in mel_lengths, outside 0 to 5"},
+		{[3]int32{5, 5, math.MinInt32}, []int32{7, 8, 9}, "row 2 has length -2147483648 in mel_lengths, outside 0 to 5"},
 		{[3]int32{5, 4, 1}, []int32{7, -1, 9}, "the empty row 1 got length 4 in mel_lengths"},
 	} {
 		out, layout, slot := melOutputs()

@@ -130,7 +130,7 @@ func TestProcessThatDamagesManyEmptyRows(t *testing.T) {
 	b := &pipeline.Batch{Rows: slices.Repeat([]int32{-1}, maxEnds+1)}
 	r.guards.begin(b)
 	if _, _, err := s.Process(t.Context(), b); !errors.Is(err, pipeline.ErrRebuild) {
-		t.Fatalf("the batch is not built again: %v", err)
+		t.Fatalf("the batch is not rebuilt: %v", err)
 	}
 	if want := []string{"{0 0} stage mix: the empty row 0 of mel is not finite"}; !slices.Equal(pool.kicked, want) {
 		t.Errorf("kicked %q, want %q", pool.kicked, want)

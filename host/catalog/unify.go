@@ -111,9 +111,9 @@ func (r *resolver) bindPorts(i *Instance, entry *Entry, pipeline []manifest.Stag
 			t.maker, t.port, t.read = i.Name, port.Name, false
 			continue
 		case exists && t.maker == "":
-			return fmt.Errorf("output port %q: tensor %q is made by the data set", port.Name, name)
+			return fmt.Errorf("output port %q: tensor %q is produced by the data set", port.Name, name)
 		case exists:
-			return fmt.Errorf("output port %q: tensor %q is already made by instance %q", port.Name, name, t.maker)
+			return fmt.Errorf("output port %q: tensor %q is already produced by instance %q", port.Name, name, t.maker)
 		case !graph:
 			fresh = append(fresh, port)
 			continue

@@ -9,7 +9,7 @@ import (
 	"github.com/xtts-host/xtts-host/shared/manifest"
 )
 
-// TestVersion1 reads a checkpoint as programs before version 2 wrote it: frozen weights stand with the others, and have
+// TestVersion1 reads a checkpoint as programs before version 2 wrote it: frozen weights are with the others, and have
 // moments, which are zero.
 func TestVersion1(t *testing.T) {
 	c, err := Load("testdata/version1/frozen/step-000003")

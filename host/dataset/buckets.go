@@ -11,7 +11,7 @@ import (
 const (
 	MostBuckets = 16   // when as many as needed are used
 	goodPadding = 0.10 // share of padding at which no more buckets are used
-	mostLengths = 2048 // different lengths that are told apart
+	mostLengths = 2048 // different lengths that are distinguished
 )
 
 // BucketConfig says how buckets are computed from the lengths of rows. Bundle is one with Dynamic; Bundle and BatchSize

@@ -17,7 +17,7 @@ import (
 // recordingsMark starts a cache file. It changes with the format of a record.
 const recordingsMark = "xtts-host recordings 1\n"
 
-// half is half a SHA-256: enough to tell files from one another.
+// half is half a SHA-256: enough to distinguish files.
 type half [sha256.Size / 2]byte
 
 // recording is what is known of a file in a state: its path, size, times and inode. A write to the file changes the

@@ -184,7 +184,7 @@ func (s *scan) encode(row *scannedRow) error {
 	return nil
 }
 
-// endings are those of the recordings of metadata.csv beside .wav, in the order of search. The content decides how a file
+// endings are those of the recordings of metadata.csv other than .wav, in the order of search. The content decides how a file
 // is read.
 var endings = []string{".flac", ".ogg", ".opus", ".mp3"}
 

@@ -155,7 +155,7 @@ func (e *examination) cards() {
 		data, model := place.OptimalLimits(c.Memory, c.Memory)
 		r.GPUs = append(r.GPUs, GPU{c, data, model})
 		r.add(OK, "", "%s at %s%s", c.Device, c.PCI, capability(c.Capability))
-		r.add(OK, "", "GPU %d: %d MB used, %d MB free of %d MB%s; at best %d MB for data, %d MB for the model",
+		r.add(OK, "", "GPU %d: %d MB used, %d MB free of %d MB%s; recommended limits: %d MB for data, %d MB for the model",
 			c.Index, c.Used/gpu.MB, c.Free/gpu.MB, c.Total/gpu.MB, load(c), data/gpu.MB, model/gpu.MB)
 	}
 	for _, l := range e.machine.Links {

@@ -78,9 +78,9 @@ func TestGPUs(t *testing.T) {
 		"libraries: libcublasLt.so.13: /lib/libcublasLt.so.13", "libraries: libcublas.so.13: /lib/libcublas.so.13",
 		"libraries: libcurand.so.10: /lib/libcurand.so.10", "libraries: libcufft.so.12: /lib/libcufft.so.12", "libraries: libcudnn.so.9: /lib/libcudnn.so.9",
 		"GPUs: GPU 0 (Fake GPU, GPU-a0000000-0000-0000-0000-000000000000) at 0000:10:00.0, compute capability 9.0",
-		"GPUs: GPU 0: 1024 MB used, 23552 MB free of 24576 MB, 50 % busy, 2 processes; at best 8110 MB for data, 16465 MB for the model",
+		"GPUs: GPU 0: 1024 MB used, 23552 MB free of 24576 MB, 50 % busy, 2 processes; recommended limits: 8110 MB for data, 16465 MB for the model",
 		"GPUs: GPU 1 (Fake GPU, GPU-b0000001-0000-0000-0000-000000000000) at 0000:11:00.0, compute capability 9.0",
-		"GPUs: GPU 1: 0 MB used, 24576 MB free of 24576 MB; at best 8110 MB for data, 16465 MB for the model",
+		"GPUs: GPU 1: 0 MB used, 24576 MB free of 24576 MB; recommended limits: 8110 MB for data, 16465 MB for the model",
 		"GPUs: GPU 0 and GPU 1 are connected by 18 NVLinks, with peer access",
 		"placement: plugins on GPU 0 (at most 8110 MB), the model on GPU 1 (at most 1024 MB)",
 	}

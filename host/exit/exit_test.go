@@ -35,7 +35,7 @@ func TestCode(t *testing.T) {
 		{"out of memory of the GPU before the first step", refusal{wrap(gpu.ErrOutOfMemory)}, 3},
 		{"crash loop", wrap(supervise.ErrCrashLoop), 4},
 		{"crash loop before the first step", refusal{wrap(supervise.ErrCrashLoop)}, 4},
-		{"quarantine", hint.Errorf("mend", "%w: 7", batch.ErrQuarantine), 5},
+		{"quarantine", hint.Errorf("fix", "%w: 7", batch.ErrQuarantine), 5},
 		{"interrupted", wrap(train.ErrInterrupted), 130},
 		{"interrupted before the first step", refusal{wrap(train.ErrInterrupted)}, 130},
 		{"interrupted, and the checkpoint failed", fmt.Errorf("%w (after: %v)", errors.New("disk full"), train.ErrInterrupted), 1},

@@ -74,7 +74,7 @@ func TestLines(t *testing.T) {
 		}},
 		{"", 1, []string{
 			"cpu -> data:  decoding by 2 workers, plugins",
-			"GPU 0 (Fake GPU, GPU-a0000000-0000-0000-0000-000000000000) -> model: training and evaluation; no limit in its 24576MB (16384 with --enable-memory-isolation)",
+			"GPU 0 (Fake GPU, GPU-a0000000-0000-0000-0000-000000000000) -> model: training and evaluation; no limit (24576MB on the card, 16384MB with --enable-memory-isolation)",
 			"the first GPU; --data-gpu and --model-gpu name others",
 		}},
 		{"--data-gpu 1 --model-gpu 0 --enable-memory-isolation --model-gpu-memory auto", 2, []string{

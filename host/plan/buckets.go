@@ -22,7 +22,7 @@ type Buckets struct {
 // bucketsHash is the name of Buckets.Computed among the hashes of a checkpoint.
 const bucketsHash = "buckets"
 
-// settleBuckets computes the buckets from the data, or takes those of the checkpoint that the run goes on from, unless they
+// settleBuckets computes the buckets from the data, or takes those of the checkpoint that the run continues from, unless they
 // are the bundle's.
 func (d *Draft) settleBuckets() error {
 	asked, bundle, recorded := d.Config.Buckets, d.Bundle.Manifest, d.recordedBuckets()
@@ -72,7 +72,7 @@ func computeBuckets(p *Plan, rows int, recorded []manifest.Bucket) (all, trainin
 	return all, training, nil
 }
 
-// recordedBuckets returns the buckets of the checkpoint that the run goes on from, or "".
+// recordedBuckets returns the buckets of the checkpoint that the run continues from, or "".
 func (d *Draft) recordedBuckets() string {
 	if d.Config.Resume == "" || d.openResumed() != nil {
 		return "" // FindStart says why it cannot be opened

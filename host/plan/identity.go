@@ -51,7 +51,7 @@ func (p *Plan) identity() map[string]string {
 	return hashes
 }
 
-// course returns the settings of the learning rate besides its base. Without settings that an older version did not
+// course returns the settings of the learning rate except its base. Without settings that an older version did not
 // have, it equals the value of that version.
 func (p *Plan) course() []any {
 	c := p.Config

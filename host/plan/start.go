@@ -53,7 +53,7 @@ func (d *Draft) openResumed() (err error) {
 	}
 	d.Start.Resumed, d.Start.Damaged, err = checkpoint.NewStore(d.Config.Resume).Find(d.Config.ResumeAt)
 	if errors.Is(err, checkpoint.ErrNone) && len(d.Start.Damaged) == 0 {
-		return hint.Errorf("begin it anew with --resume-or-start "+hint.Path(d.Config.Resume), "the run ended before its first checkpoint")
+		return hint.Errorf("start it again with --resume-or-start "+hint.Path(d.Config.Resume), "the run ended before its first checkpoint")
 	}
 	return err
 }

@@ -18,7 +18,7 @@ type way struct {
 	target   catalog.Instance
 }
 
-// find resolves the way to a stage, "stage" or "plugin/stage". An augmentation stands where --augment puts it, any other
+// find resolves the way to a stage, "stage" or "plugin/stage". An augmentation is where --augment puts it, any other
 // stage where the bundle's pipeline has it.
 func find(name string, bundle *manifest.Bundle, entries []catalog.Entry, values map[string]any) (*way, error) {
 	pipeline := bundle.Pipeline

@@ -36,7 +36,7 @@ type Plan struct {
 	// DeviceSlots is the number of slots on the device, Prefetch the number of batches to prepare before training
 	// starts.
 	DeviceSlots, Prefetch int
-	// From is where a resumed run goes on.
+	// From is where a resumed run continues.
 	From train.Progress
 }
 

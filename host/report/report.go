@@ -38,7 +38,7 @@ type Report struct {
 	Outcome string `json:"outcome"`
 	// ResumedAt is the step of the checkpoint that the run continued from; absent for 0.
 	ResumedAt int64 `json:"resumed_at,omitempty"`
-	// Changes are the settings that were changed while the run went on; absent without any.
+	// Changes are the settings that were changed during the run; absent without any.
 	Changes []Change `json:"changes,omitempty"`
 
 	Steps        int64   `json:"steps"`

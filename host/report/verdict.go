@@ -135,7 +135,7 @@ func (s symptoms) advise(say func(format string, args ...any)) {
 	workers := setup.WorkersOf[s.plugin]
 	switch {
 	case !s.queued && setup.BufferSize > 0 && s.steps <= int64(setup.BufferSize) && setup.RingLimit == "":
-		say("No phase is busy all the time: the run of %d steps is too short to tell more. Its buffer of %d batches is not the limit.", s.steps, setup.BufferSize)
+		say("No phase is busy all the time: the run of %d steps is too short to say more. Its buffer of %d batches is not the limit.", s.steps, setup.BufferSize)
 	case !s.queued && setup.RingLimit != "":
 		say("No phase is busy all the time: too few batches are in flight, but %s holds only %d ring slots. A smaller --batch-size has smaller ones.", setup.RingLimit, setup.BufferSize)
 	case !s.queued:
@@ -145,9 +145,9 @@ func (s symptoms) advise(say func(format string, args ...any)) {
 	case s.bottleneck == "decode":
 		say("Decoding limits the run: raise --num-workers%s. Clips that have the bundle's sample rate need no resampling, and a local disk is read faster than a shared one.", now(setup.NumWorkers))
 	case s.bottleneck == "transfer" && setup.Slots >= maxSlots:
-		say("Transfers limit the run: a smaller --batch-size moves less at a time.")
+		say("Transfers limit the run: a smaller --batch-size transfers less per step.")
 	case s.bottleneck == "transfer":
-		say("Transfers limit the run: more --slots%s absorb single slow ones; when all are slow, a smaller --batch-size moves less at a time.", now(setup.Slots))
+		say("Transfers limit the run: more --slots%s absorb single slow ones; when all are slow, a smaller --batch-size transfers less per step.", now(setup.Slots))
 	case s.plugin != "" && setup.allCores(workers) && !setup.onGPU(s.plugin):
 		say("Stage %s limits the run, and its plugin has a process for each core (%d): a machine with more cores, or a cheaper stage, is needed.", s.bottleneck, setup.Cores)
 	case s.plugin != "":

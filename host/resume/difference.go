@@ -71,7 +71,7 @@ func valueOf(values map[string]string, name string) string {
 	return cmp.Or(values[name], absent[name], "none")
 }
 
-// values takes the hashes of a run apart into single values for people, by setting and part.
+// values takes the hashes of a run apart into single readable values, by setting and part.
 func values(hashes map[string]string) map[string]string {
 	out := map[string]string{}
 	for name, value := range hashes {

@@ -74,7 +74,7 @@ func (d *Decision) Comment() string {
 		return ""
 	}
 	var b strings.Builder
-	b.WriteString("# Changed while the run went on\n")
+	b.WriteString("# Changed during the run\n")
 	for _, c := range d.History {
 		fmt.Fprintf(&b, "#   at step %d: %s: %s -> %s\n", c.Step, shown(c.Name), shown(c.From), shown(c.To))
 	}

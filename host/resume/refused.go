@@ -8,7 +8,7 @@ import (
 	"github.com/xtts-host/xtts-host/shared/hint"
 )
 
-// RefusedError refuses to go on with other settings than the run was started with.
+// RefusedError refuses to resume with other settings than those that the run was started with.
 type RefusedError struct {
 	// Path is the checkpoint's folder.
 	Path    string

@@ -1,5 +1,5 @@
-// Package resume decides whether a run may go on with other settings than its checkpoint was saved with, and what
-// becomes of the run then. docs/resume.md is the specification.
+// Package resume decides whether a run may continue with settings that differ from its checkpoint, and how
+// the run continues. docs/resume.md is the specification.
 package resume
 
 import (
@@ -16,7 +16,7 @@ import (
 	"github.com/xtts-host/xtts-host/shared/manifest"
 )
 
-// Config is a run that is to go on.
+// Config is a run to resume.
 type Config struct {
 	// Folder is the run's folder, which holds the record of earlier changes.
 	Folder     string
@@ -30,11 +30,11 @@ type Config struct {
 	// Parameters are those of the bundle, and Moments the tensors of the optimizer's state that the run needs.
 	Parameters []manifest.Parameter
 	Moments    []string
-	// Length is the number of steps of the run from where the checkpoint's state has it go on.
+	// Length is the number of steps of the run from where the checkpoint's state lets it continue.
 	Length func() int64
 }
 
-// Decision says how a run goes on. The zero value goes on with what the checkpoint has.
+// Decision says how a run continues. The zero value changes nothing.
 type Decision struct {
 	// Step is the checkpoint's, Changes are those that are made there.
 	Step    int64
@@ -113,7 +113,7 @@ func allowable() []string {
 	return slices.DeleteFunc(names, func(name string) bool { return settings[name].never != "" })
 }
 
-// apply makes of the checkpoint's state the one to go on from, and notes what that means.
+// apply makes the state to continue from out of that of the checkpoint, and notes what that means.
 func (d *Decision) apply(c Config, changed map[string]bool) {
 	state := &c.Checkpoint.State
 	if changed["data"] || reordered(state.Hashes["order"], c.Now["order"], changed) {
@@ -173,7 +173,7 @@ func (d *Decision) note(format string, args ...any) {
 	d.notes = append(d.notes, fmt.Sprintf(format, args...))
 }
 
-// Text says for people what changes and what that means, or "".
+// Text returns what changes and what that means, in words, or "".
 func (d *Decision) Text() string {
 	var b strings.Builder
 	label := "changed"

@@ -2,7 +2,7 @@ package resume
 
 import "github.com/xtts-host/xtts-host/host/schedule"
 
-// setting is something that changes numbers. never says why a run cannot go on with another; without it, --allow may
+// setting is something that changes numbers. never says why a run cannot continue with another; without it, --allow may
 // name the setting.
 type setting struct{ never string }
 

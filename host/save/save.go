@@ -50,7 +50,7 @@ type Saver struct {
 	later bool     // the folder may have checkpoints of later steps: damaged ones, which the resume skipped
 }
 
-// position tells two checkpoints of a run apart.
+// position distinguishes two checkpoints of a run.
 type position struct{ step, evaluated int64 }
 
 // New returns the Saver of a run. The time of the first checkpoint counts from now.

@@ -1,4 +1,4 @@
-// Package schedule computes the learning rate of every step: a linear warm-up, then one of five courses.
+// Package schedule computes the learning rate of every step: a linear warm-up, then one of five curves.
 //
 //	s := schedule.Schedule{Name: schedule.Cosine, BaseLR: 1e-3, WarmupSteps: 100, DecayStart: 100, TotalSteps: 5000}
 //	s.LR(99, 0) // 1e-3: the peak, and the last step of the warm-up

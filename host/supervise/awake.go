@@ -15,7 +15,7 @@ const (
 )
 
 // awake finds the times in which the host itself did not run. A plugin may have answered in time then, and no one was there to see it:
-// what it was late by begins anew.
+// its delay is counted from 0 again.
 type awake struct {
 	cancel context.CancelFunc
 	done   chan struct{}

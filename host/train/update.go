@@ -9,7 +9,7 @@ import (
 	"github.com/xtts-host/xtts-host/shared/manifest"
 )
 
-// forms are the forms of an update besides f32 vectors.
+// forms are the forms of an update other than f32 vectors.
 type forms struct {
 	gradients bool // bf16 gradients
 	copies    bool // bf16 copies of the weights

@@ -18,7 +18,7 @@ func passes(name string, needs ...string) preflight.Check {
 }
 
 func fails(err error, name string, needs ...string) preflight.Check {
-	return preflight.Check{Name: name, Needs: needs, Remedy: "mend " + name, Try: func(context.Context) (string, error) { return "", err }}
+	return preflight.Check{Name: name, Needs: needs, Remedy: "fix " + name, Try: func(context.Context) (string, error) { return "", err }}
 }
 
 func TestRun(t *testing.T) {
@@ -32,7 +32,7 @@ func TestRun(t *testing.T) {
   ✓ a                    fine
   ✗ b                    broken
                          in two places
-                         hint: mend b
+                         hint: fix b
   - c                    not tried: "b" failed
 2 second
   - d                    not tried: "b" failed
@@ -54,7 +54,7 @@ func TestRun(t *testing.T) {
 	}
 	for _, part := range []string{
 		`{"version":1,"works":false,"sections":[{"title":"first","checks":[{"name":"a","ok":true,"detail":"fine","ms":`,
-		`{"name":"b","ok":false,"detail":"broken\nin two places","hint":"mend b","ms":`,
+		`{"name":"b","ok":false,"detail":"broken\nin two places","hint":"fix b","ms":`,
 		`{"name":"c","ok":null,"detail":"not tried: \"b\" failed","ms":0}`,
 	} {
 		if !strings.Contains(string(data), part) {

@@ -28,7 +28,7 @@ var faults = []fault{
 	{"host", "STOP, KILL"},
 	{"host", "INT, INT"}, // one request to stop: it saves and is resumed
 	{"host", "HUP"},
-	{"host", "PIPE"}, // whoever reads its output goes away
+	{"host", "PIPE"}, // the reader of its output ends
 }
 
 // fatal reports whether the fault kills the host.

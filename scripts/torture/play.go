@@ -36,7 +36,7 @@ func (l *lab) site(dir, name string, v variant) (*site, error) {
 
 func (s *site) path(name string) string { return filepath.Join(s.dir, name) }
 
-// command returns a host that starts the run or goes on with it: the command line is the same every time.
+// command returns a host that starts the run or resumes it: the command line is the same every time.
 func (s *site) command(more ...string) *exec.Cmd {
 	args := []string{"--plugins", s.lab.plugins, "--debug-dir", s.path("debug"), "--resume-or-start", s.path("run"), "--graph", s.lab.graph,
 		"--augment", "waveaug,specaugment", "--batch-size", "2", "--buffer-size", "6", "--threads", "1", "--log-every", "0", "--keep-last", "2",

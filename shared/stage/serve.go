@@ -21,7 +21,7 @@ func Serve(p Plugin) {
 
 func serve(p Plugin) int {
 	if os.Getenv(Handshake.MagicCookieKey) != Handshake.MagicCookieValue {
-		fmt.Fprintf(os.Stderr, "error: %s %s is a plugin of xtts-host and does nothing by itself\n", p.ID, p.Version)
+		fmt.Fprintf(os.Stderr, "error: %s %s is a plugin: xtts-host starts it\n", p.ID, p.Version)
 		fmt.Fprintln(os.Stderr, "hint: put its folder into a folder of plugins and run xtts-host --plugins DIR")
 		return 1
 	}
@@ -34,7 +34,7 @@ func serve(p Plugin) int {
 	if err := watchLifeline(); err != nil {
 		return fail(err)
 	}
-	if err := divertStdout(); err != nil {
+	if err := redirectStdout(); err != nil {
 		return fail(err)
 	}
 	unix.CloseOnExec(RingFD)
@@ -70,15 +70,15 @@ func watchLifeline() error {
 	return nil
 }
 
-// divertStdout reserves the real standard output for the handshake line: descriptor 1 becomes a copy of descriptor 2,
+// redirectStdout reserves the real standard output for the handshake line: descriptor 1 becomes a copy of descriptor 2,
 // so a native library that prints to stdout cannot break the start.
-func divertStdout() error {
+func redirectStdout() error {
 	fd, err := unix.FcntlInt(1, unix.F_DUPFD_CLOEXEC, LifelineFD+1)
 	if err != nil {
 		return fmt.Errorf("copy the standard output: %w", err)
 	}
 	if err := unix.Dup3(2, 1, 0); err != nil {
-		return fmt.Errorf("divert the standard output: %w", err)
+		return fmt.Errorf("redirect the standard output: %w", err)
 	}
 	os.Stdout = os.NewFile(uintptr(fd), "stdout")
 	return nil

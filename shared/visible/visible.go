@@ -1,5 +1,5 @@
-// Package visible prints text of strangers, such as plugins, so that it can neither steer a terminal nor pass for a
-// message of the host.
+// Package visible formats untrusted text, such as that of plugins, so that it can neither control a terminal nor
+// imitate a message of the host.
 package visible
 
 import (

@@ -42,7 +42,7 @@ var (
 	waiting   = map[uint64]bool{} // calls whose results the host must have before the next fault, which might hide them
 )
 
-// passing are the faults after which the process goes on.
+// passing are the faults after which the process continues.
 var passing = []string{"fails", "gives NaN", "floods its stderr", "is far too loud", "gives zeros"}
 
 // inject reports whether the named fault must occur now.

@@ -27,7 +27,7 @@ func (w *window) skipTags() (int64, error) {
 	}
 }
 
-// trailer reports whether a tag of the kinds that stand at the end of a file, or only zeros, begin at an offset.
+// trailer reports whether a tag of the kinds at the end of a file, or only zeros, begin at an offset.
 func (w *window) trailer(at int64) bool {
 	b, err := w.bytes(at, 16)
 	if err != nil {

@@ -109,7 +109,7 @@ func TestRefuses(t *testing.T) {
 		"another stream":     {change(2, build(0, 20, 8, 2, false, "b")), "page at byte 62: not a supported kind of Ogg: several streams", true},
 		"a page is missing":  {slices.Delete(slices.Clone(stream), 1, 2), "damaged: it is number 2, expected 1", false},
 		"a checksum":         {change(2, damaged), "page at byte 62: damaged: its checksum is wrong", false},
-		"a part is missing":  {change(3, build(0, -1, 7, 3, false, "c")), "does not go on with the packet before", false},
+		"a part is missing":  {change(3, build(0, -1, 7, 3, false, "c")), "does not continue the previous packet", false},
 		"garbage":            {change(2, []byte(strings.Repeat("?", 40))), "damaged: no page begins at byte 62", false},
 	} {
 		s, err := open(c.pages...)

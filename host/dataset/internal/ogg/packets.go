@@ -64,7 +64,7 @@ func (p *Packets) advance() error {
 	case p.page.number != p.number:
 		return fmt.Errorf("page at byte %d: damaged: it is number %d, expected %d", p.next, p.page.number, p.number)
 	case p.open != (p.page.flags&continued != 0):
-		return fmt.Errorf("page at byte %d: damaged: it does not go on with the packet before", p.next)
+		return fmt.Errorf("page at byte %d: damaged: it does not continue the previous packet", p.next)
 	}
 	p.next, p.index = p.page.end(), 0
 	p.number++
