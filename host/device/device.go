@@ -30,34 +30,40 @@ type Config struct {
 
 // Open creates the context and the streams of a GPU, and pins the ring. The calling thread stays bound to the GPU, so
 // the goroutine stays locked to it. After an error nothing is open.
-func Open(c Config) (_ *Device, err error) {
+func Open(c Config) (*Device, error) {
 	runtime.LockOSThread()
-	d := new(Device)
+	context, err := cuda.Open(c.UUID)
+	if err != nil {
+		return nil, err
+	}
+	return open(context, c)
+}
+
+// open makes a Device of a context, which it closes after an error.
+func open(context gpu.Context, c Config) (_ *Device, err error) {
+	d := &Device{Device: train.Device{Context: context}}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, d.Close())
 		}
 	}()
-	if d.Context, err = cuda.Open(c.UUID); err != nil {
+	if err = context.Bind(); err != nil {
 		return nil, err
 	}
-	if err = d.Context.Bind(); err != nil {
+	if d.Compute, err = context.NewStream(); err != nil {
 		return nil, err
 	}
-	if d.Compute, err = d.Context.NewStream(); err != nil {
-		return nil, err
-	}
-	if d.Transfer, err = d.Context.NewStream(); err != nil {
+	if d.Transfer, err = context.NewStream(); err != nil {
 		return nil, err
 	}
 	if d.Timer, err = train.NewTimer(d.Device); err != nil {
 		return nil, err
 	}
-	if d.ring, err = d.Context.Register(c.Ring); err != nil {
+	if d.ring, err = context.Register(c.Ring); err != nil {
 		return nil, fmt.Errorf("pin the ring: %w", err)
 	}
 	if !cuda.Fake {
-		d.CUDA = &ort.CUDA{Device: ort.Place(d.Context.Device().Index), Stream: d.Compute.Pointer(), TF32: c.TF32, MemoryLimit: c.MemoryLimit}
+		d.CUDA = &ort.CUDA{Device: ort.Place(context.Device().Index), Stream: d.Compute.Pointer(), TF32: c.TF32, MemoryLimit: c.MemoryLimit}
 	}
 	d.Deterministic = c.Deterministic
 	return d, nil
