@@ -59,8 +59,8 @@ test-export: build ## the exporter's tests, in their own PyTorch environment (5.
 	scripts/export/test.sh
 	scripts/export-tested.sh --write
 
-torture: build ## stop and kill KILLS (200) runs from SEED (1), or the one of CASE
-	go run ./scripts/torture -kills $(or $(KILLS),200) -seed $(or $(SEED),1) $(if $(CASE),-case $(CASE))
+torture: build ## stop and kill KILLS (200) runs from SEED (1), or the one of CASE, and one run AGAIN times (a quarter)
+	go run ./scripts/torture -kills $(or $(KILLS),200) -seed $(or $(SEED),1) $(if $(CASE),-case $(CASE)) $(if $(AGAIN),-again $(AGAIN))
 
 soak: build ## MINUTES (20) of training with a plugin killed every 10 s; JSON=FILE takes the figures
 	go run ./scripts/torture -soak $(or $(MINUTES),20)m $(if $(JSON),-json $(JSON))

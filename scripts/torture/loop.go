@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// startAgain kills one run so many times, each time in another phase, and starts it again by the same command line. It must come to its
-// end with the losses of an undisturbed run.
+// startAgain kills one run so many times, in phases drawn at random, and starts it again by the same command line. It
+// must come to its end with the losses of an undisturbed run.
 func (l *lab) startAgain(ctx context.Context, seed uint64, kills int) error {
 	ref, err := l.reference(ctx, oftenSaved)
 	if err != nil {
@@ -23,7 +23,7 @@ func (l *lab) startAgain(ctx context.Context, seed uint64, kills int) error {
 	}
 	defer s.killAll()
 	r := rand.New(rand.NewPCG(seed, uint64(kills)))
-	for killed := 0; killed < kills; {
+	for killed := range kills {
 		phase := phases[r.IntN(len(phases)-2)] // not drain and shutdown, which come once, at the end
 		next := &injection{fault: fault{"host", "KILL"}, phase: phase, occurrence: 1 + r.IntN(2), held: r.IntN(2) == 0,
 			delay: time.Duration(r.IntN(3000)) * time.Microsecond}
@@ -34,10 +34,8 @@ func (l *lab) startAgain(ctx context.Context, seed uint64, kills int) error {
 		if err != nil {
 			return err
 		}
-		if out.status.Signaled() {
-			killed++
-		} else if err := out.ended(); err != nil || out.director.injected {
-			return errors.Join(err, fmt.Errorf("the run ended at kill %d of %d: %s", killed+1, kills, next))
+		if !out.status.Signaled() {
+			return errors.Join(out.ended(), fmt.Errorf("the run ended before kill %d of %d: %s", killed+1, kills, next))
 		}
 	}
 	out, err := s.host(ctx, nil)
