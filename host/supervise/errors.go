@@ -69,6 +69,7 @@ func (e *PluginError) Unwrap() error { return e.Err }
 
 // Hints by kind of failure.
 const (
+	tempHint      = "set TMPDIR to a folder that can be written"
 	startHint     = "install the plugin again, or leave its stages out of the pipeline"
 	filesHint     = "ulimit -n 4096: the host needs some ten open files for each plugin"
 	startLateHint = "if it needs that long, allow more with --plugin-start-timeout SECONDS"

@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/xtts-host/xtts-host/shared/hint"
 )
 
 // socketPrefix is the prefix of the folders in which plugins listen while they start. A host that is killed during a
@@ -25,7 +27,7 @@ func newSocketDir(root string) (*socketDir, error) {
 	for {
 		path, err := os.MkdirTemp(root, socketPrefix)
 		if err != nil {
-			return nil, err
+			return nil, hint.Errorf(tempHint, "%w", err)
 		}
 		lock, err := lockDir(path)
 		if err == nil {

@@ -20,6 +20,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/xtts-host/xtts-host/shared/hint"
 	"github.com/xtts-host/xtts-host/shared/manifest"
 	"github.com/xtts-host/xtts-host/shared/stage"
 	"github.com/xtts-host/xtts-host/shared/stagepb"
@@ -185,7 +186,7 @@ func (p *process) abort(ctx context.Context, err error) error {
 		if p.lifeline != nil {
 			p.lifeline.Close()
 		}
-		return &PluginError{Plugin: p.cfg.Plugin.Name(), Err: fmt.Errorf("start: %w", err)}
+		return &PluginError{Plugin: p.cfg.Plugin.Name(), Err: fmt.Errorf("start: %w", err), hint: hint.Of(err)}
 	}
 	started := p.child.ID() != ""
 	if started && status.Code(errors.Unwrap(err)) == codes.Unavailable {
