@@ -175,3 +175,11 @@ checked-data() {
   xtts-host data check data --json --max-quarantine 2 >check.json
   python3 -c "import json; d = json.load(open('check.json')); assert d['trained']['clips'] == 38 and len(d['unusable']) == 2, d"
 }
+
+# missing-recording: one missing recording of 20 is a warning at the start, with its line and the reason
+missing-recording() {
+  clips data 20 1
+  rm data/wavs/clip00005.wav
+  train --train-data data --max-steps 1 --run-dir run >output 2>&1
+  says 'warning: 1 of the 20 training clips cannot be used and are left out, the first (metadata.csv:6) because: there is no wavs/clip00005.wav'
+}

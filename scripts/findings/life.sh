@@ -193,3 +193,22 @@ not-a-run() {
   refused 2 xtts-host --resume-or-start run@4
   says 'it continues from the last checkpoint only'
 }
+
+# two-starts: of several starts with one new run folder one trains, and no other removes or changes anything
+two-starts() {
+  gotest ./host/runfolder TestStartsThatShareAFolder
+  clips data 12 1
+  starts=()
+  for n in 1 2 3; do
+    train --train-data data --max-steps 30 --run-dir run >output$n 2>&1 &
+    starts+=($!)
+  done
+  done=0
+  for pid in "${starts[@]}"; do ! wait $pid || done=$((done + 1)); done
+  [ $done = 1 ] && [ "$(wc -l <run/metrics.jsonl)" = 30 ]
+  cat output? >output
+  says 'hint: '
+}
+
+# kept-evaluation: a resumed run that ends before its next evaluation keeps the last one, and the baselines, in its report
+kept-evaluation() { gotest ./host 'TestReportCoversWholeRun$'; }

@@ -33,3 +33,6 @@ bench-of-few-steps() {
 
 # graph-of-any-name: what a manifest calls a graph is checked like one, whatever its file is named
 graph-of-any-name() { gotest ./ortgraphs TestGraphOfAnyName; }
+
+# container-memory: the limit of a container counts for the size of the ring, and doctor reports it
+container-memory() { gotest ./host/limits 'TestTotal$|TestRead$'; }

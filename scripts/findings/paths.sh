@@ -7,3 +7,37 @@ odd-folder() {
   train --train-data data --max-steps 3 --run-dir 'my run'
   test -s 'my run/report.json'
 }
+
+# missing-folders: a data set, a cache and a TMPDIR that are not there are named as what they are, with a hint that fits
+missing-folders() {
+  refused 2 train --train-data nowhere --max-steps 1 --run-dir run
+  says 'data set nowhere: there is no such folder or file'
+  touch file
+  refused 2 train --cache-dir file --max-steps 1 --run-dir run
+  says "cache folder $PWD/file: "
+  says '--cache-dir'
+  TMPDIR=/nowhere refused 2 train --max-steps 1 --run-dir run
+  says 'stat /nowhere: no such file or directory'
+  says 'hint: set TMPDIR to a folder that can be written'
+  [ ! -e run ]
+}
+
+# command-line: what is typed wrongly is answered with what was meant, and every command has help
+command-line() {
+  refused 2 xtts-host graph inspect
+  says 'BUNDLE is missing'
+  for command in train evaluate validate doctor bench 'graph inspect' 'graph lint' 'plugins list' 'data check'; do
+    xtts-host $command --help >output
+    says 'Usage:'
+  done
+  refused 2 xtts-host --train-dta x
+  says 'hint: did you mean --train-data?'
+  refused 2 xtts-host trian
+  says 'train'
+  echo 'batch-size: 4' >c.yaml
+  refused 2 xtts-host --config c.yaml
+  says 'batch_size'
+  xtts-host --version
+  for shell in bash zsh fish; do xtts-host completion $shell >output; done
+  xtts-host doctor --json --plugins "$TREE/plugins" | python3 -m json.tool >output
+}

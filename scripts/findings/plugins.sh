@@ -99,3 +99,21 @@ stage-config() {
   stage 'nois: 2'
   says 'hint: stage waveaug takes gain_db_max (number'
 }
+
+# many-empty-rows: a batch in which a plugin damages many empty rows counts as one fault of the plugin
+many-empty-rows() { gotest ./host/batch 'TestProcessThatDamagesManyEmptyRows$'; }
+
+# invalid-reject: an answer that rejects a row that is not there is a fault of the plugin, by name, and the run continues
+invalid-reject() { gotest ./host 'TestRunSurvivesFault$/rejects_a_row_that_is_not_there'; }
+
+# unbuilt-template: plugins list calls the template not built, with the command that builds it
+unbuilt-template() {
+  cp -rL "$TREE/plugins/template" template
+  mkdir list
+  mv template list/
+  rm -f list/template/my-plugin_* list/template/plugin.sum
+  xtts-host plugins list list >output || true
+  says 'not built'
+  says 'hint: make -C '
+  silent 'broken'
+}

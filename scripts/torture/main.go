@@ -125,9 +125,11 @@ func (l *lab) torture(ctx context.Context, seed uint64, numbers []int, jobs, aga
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	fmt.Printf("\n%s%d cases in %v\n", table, len(numbers), time.Since(began).Round(time.Second))
+	if len(numbers) > 0 {
+		fmt.Printf("\n%s%d cases in %v\n", table, len(numbers), time.Since(began).Round(time.Second))
+	}
 	if table.failed > 0 {
-		return fmt.Errorf("%d of %d cases failed; their folders are in %s", table.failed, len(numbers), l.dir)
+		return fmt.Errorf("%d cases failed; their folders are in %s", table.failed, l.dir)
 	}
 	return os.RemoveAll(l.dir)
 }
