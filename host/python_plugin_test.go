@@ -175,17 +175,36 @@ func TestPythonPlugin(t *testing.T) {
 	})
 }
 
-// TestPythonError: an exception is an error with its line and the clips of the batch, and the log has the stack.
+// TestPythonError: an exception is an error with its line and the clips of the batch, and the stack is in the log, or beside the
+// error where there is no run yet.
 func TestPythonError(t *testing.T) {
-	folder := pythonPlugins(t)
-	editFile(t, filepath.Join(folder, "gain", "plugin.py"), "waveform[row, :length] *= self.factor", "raise ValueError('too loud')")
-	dir, err := trainPico(t, console.Console{}, "--plugins", folder, "--config", gainPipeline(t, 1, 12))
-	if exit.Code(err) != 4 || !regexp.MustCompile(`stage gain failed: ValueError: too loud \(plugin\.py:\d+; clips [A-Z]/\d+, [^)]*\)`).MatchString(err.Error()) {
-		t.Errorf("exit status %d: %v", exit.Code(err), err)
-	}
-	log, err := os.ReadFile(filepath.Join(dir, "log.jsonl"))
-	if err != nil || !bytes.Contains(log, []byte("Traceback (most recent call last)")) {
-		t.Errorf("the log has no stack: %v\n%s", err, log)
+	for _, tt := range []struct {
+		name, from, to string
+		exit           int
+		want           string
+	}{
+		{"an exception", "waveform[row, :length] *= self.factor", "raise ValueError('too loud')", 4,
+			`stage gain failed: ValueError: too loud \(plugin\.py:\d+\); clips [A-Z]/\d+, `},
+		{"an exit", "waveform[row, :length] *= self.factor", "sys.exit(3)", 4, `stage gain failed: SystemExit: 3 \(plugin\.py:\d+\); clips [A-Z]/\d+, `},
+		{"in Configure", "-6) / 20)", "-6) / 0)", 2, `^plugin python-gain: Configure: ZeroDivisionError: .* \(plugin\.py:\d+\)\n`},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			folder := pythonPlugins(t)
+			editFile(t, filepath.Join(folder, "gain", "plugin.py"), tt.from, tt.to)
+			dir, err := trainPico(t, console.Console{}, "--plugins", folder, "--config", gainPipeline(t, 1, 12))
+			if exit.Code(err) != tt.exit || !regexp.MustCompile(tt.want).MatchString(err.Error()) || !strings.HasPrefix(exit.Hint(err), "fix the plugin: ") {
+				t.Errorf("exit status %d: %v, hint %q", exit.Code(err), err, exit.Hint(err))
+			}
+			log := []byte(err.Error())
+			if tt.exit == 4 {
+				if log, err = os.ReadFile(filepath.Join(dir, "log.jsonl")); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if !bytes.Contains(log, []byte(", in work")) && !bytes.Contains(log, []byte(", in Configure")) {
+				t.Errorf("no stack:\n%s", log)
+			}
+		})
 	}
 }
 

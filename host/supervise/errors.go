@@ -70,7 +70,7 @@ func (e *PluginError) Unwrap() error { return e.Err }
 // Hints by kind of failure.
 const (
 	tempHint      = "set TMPDIR to a folder that can be written"
-	startHint     = "install the plugin again, or leave its stages out of the pipeline"
+	startHint     = "fix the plugin or install it again, or leave its stages out of the pipeline"
 	filesHint     = "ulimit -n 4096: the host needs some ten open files for each plugin"
 	startLateHint = "if it needs that long, allow more with --plugin-start-timeout SECONDS"
 	protocolHint  = "install a build of the plugin for this host's protocol (docs/plugin-protocol.md)"

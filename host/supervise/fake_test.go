@@ -240,6 +240,9 @@ func (f *fake) work(c *stagepb.Call, send func(*stagepb.Result)) *stagepb.Result
 	if at, ok := f.mode["crash-at-call"]; ok && at == strconv.FormatInt(n, 10) {
 		f.crash()
 	}
+	if path, ok := f.mode["crash-at-slot-2"]; ok {
+		f.crashAtSlot2(path, n, c)
+	}
 	if at, ok := f.mode["hang-at-call"]; ok && at == strconv.FormatInt(n, 10) {
 		// A hanging call that continues to write: only the end of the process stops it.
 		for slot := f.ring.Slot(int(c.Slot)); ; time.Sleep(time.Millisecond) {
@@ -286,6 +289,20 @@ func (f *fake) work(c *stagepb.Call, send func(*stagepb.Result)) *stagepb.Result
 		}
 	}
 	return r
+}
+
+// crashAtSlot2 ends the process in a call for slot 2, the first process when it has four calls.
+func (f *fake) crashAtSlot2(path string, n int64, c *stagepb.Call) {
+	if _, err := os.Stat(path); err != nil { // the first process
+		if n < 4 {
+			select {}
+		}
+		os.WriteFile(path, nil, 0o600)
+		f.crash()
+	}
+	if c.Slot == 2 {
+		f.crash()
+	}
 }
 
 // surroundings returns what the process got from the host, as JSON.

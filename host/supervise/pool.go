@@ -43,6 +43,7 @@ type worker struct {
 	proc     *process // guarded by Pool.mu; also while it is being retired
 	up       bool     // guarded by Pool.mu; proc accepts calls
 	inFlight int      // guarded by Pool.mu
+	alone    int      // guarded by Pool.mu; number of calls that it gets one at a time
 	recycle  func()   // guarded by Pool.mu; ends proc after its last call; nil if proc stays
 }
 
@@ -303,10 +304,15 @@ func (p *Pool) acquire(ctx context.Context, req *Request) (*worker, *process, ti
 	}
 }
 
-// best returns the process for the next call, or nil. It requires mu.
+// best returns the process for the next call, or nil. A process that follows a lost one gets its first calls one at a time: if one
+// of them was the reason, the next loss names it. It requires mu.
 func (p *Pool) best() (best *worker) {
 	for _, w := range p.workers {
-		if w.up && w.inFlight < p.cfg.InFlight && (best == nil || w.inFlight < best.inFlight) {
+		room := p.cfg.InFlight
+		if w.alone > 0 {
+			room = 1
+		}
+		if w.up && w.inFlight < room && (best == nil || w.inFlight < best.inFlight) {
 			best = w
 		}
 	}
@@ -344,10 +350,12 @@ func (p *Pool) release(w *worker, instance int, err error, took time.Duration, t
 	switch {
 	case errors.Is(err, ErrLost):
 		p.stats.Lost++
+		w.alone++
 		return // how long it would have taken is unknown
 	case err != nil:
 		p.stats.Failed++
 	}
+	w.alone = max(0, w.alone-1)
 	p.limits[instance].observe(took)
 	p.calls.add(took)
 	p.slowest = max(p.slowest, took)

@@ -179,6 +179,36 @@ func TestLossReachesAllCalls(t *testing.T) {
 	}
 }
 
+// TestReasonOfLossIsFound: when a process is lost with several calls, those calls come one at a time, so that only the one that
+// is the reason is lost again.
+func TestReasonOfLossIsFound(t *testing.T) {
+	r := newRig(t, "crash-at-slot-2="+filepath.Join(t.TempDir(), "mark"))
+	p := r.open()
+	var lost [4]int
+	var calls sync.WaitGroup
+	for slot := range lost {
+		calls.Go(func() {
+			for lost[slot] < 4 {
+				req := request(slot)
+				req.Order = uint64(slot)
+				_, err := p.Call(t.Context(), req)
+				if err == nil {
+					return
+				}
+				if !errors.Is(err, ErrLost) {
+					t.Error(err)
+					return
+				}
+				lost[slot]++
+			}
+		})
+	}
+	calls.Wait()
+	if want := [4]int{1, 1, 4, 1}; lost != want {
+		t.Errorf("calls for slots were lost %v times, want %v", lost, want)
+	}
+}
+
 func TestBrokenConnection(t *testing.T) {
 	_, err := callSlot(t, newRig(t, "break-connection").open(), 0)
 	const want = "plugin fake: process lost: its connection broke, while it worked on stage first (step 1): "

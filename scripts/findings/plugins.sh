@@ -104,7 +104,7 @@ stage-config() {
 many-empty-rows() { gotest ./host/batch 'TestProcessThatDamagesManyEmptyRows$'; }
 
 # invalid-reject: an answer that rejects a row that is not there is a fault of the plugin, by name, and the run continues
-invalid-reject() { gotest ./host 'TestRunSurvivesFault$/rejects_a_row_that_is_not_there'; }
+invalid-reject() { gotest ./host 'TestRunSurvivesFault$/works_alone'; }
 
 # unbuilt-template: plugins list calls the template not built, with the command that builds it
 unbuilt-template() {
@@ -117,3 +117,24 @@ unbuilt-template() {
   says 'hint: make -C '
   silent 'broken'
 }
+
+# stop-at-answer: under --verify-plugins an answer that breaks the protocol ends the run, and no write is blamed on the next call
+stop-at-answer() {
+  gotest ./host 'TestVerifyPlugins/(answers_for_an_unknown_call|gives_a_negative_length)$'
+  gotest ./host/batch 'TestProof$'
+}
+
+# reason-of-loss: the batch that ends every process is named, though others were in flight with it
+reason-of-loss() { gotest ./host/supervise TestReasonOfLossIsFound; }
+
+# unread-plugin: a stage of a plugin whose plugin.json has an error is not called unknown without that error
+unread-plugin() {
+  cp -rL "$TREE/plugins" list
+  sed -i 's/"protocol": 1,/"protocol": 1/' list/augment/plugin.json
+  refused 2 xtts-host --plugins list --augment waveaug --max-steps 1 --run-dir run
+  says 'list/augment, which is broken: plugin.json: not JSON'
+  says 'hint: correct the plugin, or install it again'
+}
+
+# python-error: an exception of a plugin in Python, also SystemExit and also in Configure, is an error with its line
+python-error() { gotest ./host TestPythonError; }

@@ -60,6 +60,13 @@ class Gain:
                 waveform[row, :length] *= self.factor  # do not change the padding
 
 
+def failure(e):
+    """One line about an exception, with its place. The host logs the stack, which goes to the standard error."""
+    traceback.print_exception(e)
+    where = traceback.extract_tb(e.__traceback__)[-1]
+    return f"{type(e).__name__}: {e} ({os.path.basename(where.filename)}:{where.lineno})"
+
+
 class Plugin(StageServicer):
     def __init__(self):
         self.instances = self.ring = None
@@ -74,7 +81,10 @@ class Plugin(StageServicer):
     def Configure(self, request, context):
         if self.instances is not None:
             context.abort(grpc.StatusCode.FAILED_PRECONDITION, "Configure was called twice")
-        self.instances = [Gain(instance, request.layouts) for instance in request.instances]
+        try:
+            self.instances = [Gain(instance, request.layouts) for instance in request.instances]
+        except Exception as e:
+            context.abort(grpc.StatusCode.INTERNAL, failure(e))
         return pb.ConfigureResponse()
 
     def Attach(self, request, context):
@@ -111,11 +121,9 @@ class Plugin(StageServicer):
                 raise RuntimeError("a call came after Drain")
             slot = memoryview(self.ring)[call.slot * self.slot_size:][:self.slot_size]
             self.instances[call.instance].apply(call, slot)
-        except Exception as e:
-            where = traceback.extract_tb(e.__traceback__)[-1]
+        except BaseException as e:  # also SystemExit: a call without an answer is late
             clips = ", ".join(filter(None, call.clip_ids))  # of a host that does not send them: none
-            result.error = f"{type(e).__name__}: {e} ({os.path.basename(where.filename)}:{where.lineno}; clips {clips or 'unknown'})"
-            traceback.print_exc()  # the host logs what is written to the standard error
+            result.error = f"{failure(e)}; clips {clips or 'unknown'}"
             self.failed += 1
         self.calls += 1
         result.nanoseconds = time.perf_counter_ns() - began
