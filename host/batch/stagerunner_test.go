@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"math"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/xtts-host/xtts-host/host/catalog"
@@ -138,6 +139,21 @@ func TestProcessThatDamagesManyEmptyRows(t *testing.T) {
 	value = 0
 	if _, _, err := s.Process(t.Context(), b); err != nil {
 		t.Errorf("a sound attempt: %v", err)
+	}
+}
+
+// TestRejectOfEmptyRow ends the run as a fault of the plugin, which the error names with the row and the batch.
+func TestRejectOfEmptyRow(t *testing.T) {
+	r := fakeCommon(t, 1)
+	pool := &fakePool{call: func(int) (supervise.Result, error) {
+		return supervise.Result{Bad: []supervise.BadRow{{Row: 1, Reason: "too short"}}}, nil
+	}}
+	b := &pipeline.Batch{Rows: []int32{-1, -1}}
+	r.guards.begin(b)
+	_, _, err := fakeRunner(r, pool, "mix").Process(t.Context(), b)
+	const want = "it rejects row 1, which is empty (step 1, batch 1 of epoch 1): too short"
+	if fault, ok := errors.AsType[*supervise.PluginError](err); !ok || fault.Plugin != "mix-plugin" || !errors.Is(err, supervise.ErrViolation) || !strings.HasSuffix(err.Error(), want) {
+		t.Errorf("%v\nwant ... %s", err, want)
 	}
 }
 

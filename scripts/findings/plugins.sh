@@ -103,8 +103,11 @@ stage-config() {
 # many-empty-rows: a batch in which a plugin damages many empty rows counts as one fault of the plugin
 many-empty-rows() { gotest ./host/batch 'TestProcessThatDamagesManyEmptyRows$'; }
 
-# invalid-reject: an answer that rejects a row that is not there is a fault of the plugin, by name, and the run continues
-invalid-reject() { gotest ./host 'TestRunSurvivesFault$/works_alone'; }
+# invalid-reject: a plugin that rejects an empty row, or one that is not there, is named with the row and the batch
+invalid-reject() {
+  gotest ./host/batch 'TestRejectOfEmptyRow$'
+  gotest ./host/supervise 'TestLostCalls$/lying-row'
+}
 
 # unbuilt-template: plugins list calls the template not built, with the command that builds it
 unbuilt-template() {
