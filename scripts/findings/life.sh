@@ -212,3 +212,11 @@ two-starts() {
 
 # kept-evaluation: a resumed run that ends before its next evaluation keeps the last one, and the baselines, in its report
 kept-evaluation() { gotest ./host 'TestReportCoversWholeRun$'; }
+
+# lines-apart: evaluations have lines of another form than steps, and a step that is saved twice says why each time
+lines-apart() {
+  train --graph "$TREE/ortgraphs/testdata/pico" --max-steps 4 --eval-every 2 --checkpoint-every 2 --log-every 1 --run-dir run >output
+  grep -qE '^evaluation after step +2/4  loss ' output
+  grep -qE '^step +2/4  loss ' output
+  for reason in periodic best; do [ "$(grep -c "\"step\":2,\"reason\":\"$reason\"" run/log.jsonl)" = 1 ]; done
+}

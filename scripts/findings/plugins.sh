@@ -106,7 +106,7 @@ many-empty-rows() { gotest ./host/batch 'TestProcessThatDamagesManyEmptyRows$'; 
 # invalid-reject: a plugin that rejects an empty row, or one that is not there, is named with the row and the batch
 invalid-reject() {
   gotest ./host/batch 'TestRejectOfEmptyRow$'
-  gotest ./host/supervise 'TestLostCalls$/lying-row'
+  gotest ./host/supervise 'TestInvalidResults$/lying-row'
 }
 
 # unbuilt-template: plugins list calls the template not built, with the command that builds it
