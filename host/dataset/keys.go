@@ -15,7 +15,18 @@ func appendField(b []byte, s string) []byte {
 	return append(b, s...)
 }
 
+// smallFields are the fields of the numbers that are usual token ids: a long list has tens of millions.
+var smallFields = func() (fields [2048]string) {
+	for n := range fields {
+		fields[n] = string(appendField(nil, strconv.Itoa(n)))
+	}
+	return fields
+}()
+
 func appendInt(b []byte, n int64) []byte {
+	if uint64(n) < uint64(len(smallFields)) {
+		return append(b, smallFields[n]...)
+	}
 	at := len(b)
 	b = strconv.AppendInt(append(b, 0, 0, 0, 0), n, 10)
 	binary.BigEndian.PutUint32(b[at:], uint32(len(b)-at-4))

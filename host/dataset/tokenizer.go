@@ -2,10 +2,8 @@ package dataset
 
 import (
 	"iter"
-	"slices"
 	"strings"
 	"sync"
-	"unicode"
 	"unicode/utf8"
 
 	"github.com/gomlx/go-huggingface/tokenizers/hftokenizer"
@@ -22,8 +20,7 @@ type Tokenizer struct {
 	hash        string
 	model       *hftokenizer.Tokenizer // only splits into words and applies the merges
 	vocab       map[string]int
-	unknown     int32   // id of unk_token
-	bytes       []int32 // with byte fallback: the id of each byte; unknown is never used then
+	bytes       []int32 // with byte fallback: the id of each byte; unk_token is never used then
 	normalizers []string
 	metaspace   bool
 	added       []addedToken
@@ -35,7 +32,7 @@ type Tokenizer struct {
 // word is the ids of a word.
 type word struct {
 	ids     []int32
-	unknown bool // it has characters that are not in the vocabulary
+	unknown []rune // its characters that are not in the vocabulary, with repetitions
 }
 
 // maxWords bounds Tokenizer.words, for texts that are not natural language.
@@ -82,23 +79,9 @@ func (t *Tokenizer) nextAdded(text string) (at int, token *addedToken) {
 }
 
 func (t *Tokenizer) encodePlain(ids []int32, unknown []rune, text string) ([]int32, []rune) {
-	text = t.normalize(text)
-	complete := true
-	for s := range t.split(text) {
+	for s := range t.split(t.normalize(text)) {
 		w := t.encodeWord(s)
-		ids = append(ids, w.ids...)
-		complete = complete && !w.unknown
-	}
-	if complete {
-		return ids, unknown
-	}
-	for _, r := range text {
-		if !t.metaspace && unicode.IsSpace(r) {
-			continue // separates words
-		}
-		if !t.knows(t.symbol(r)) {
-			unknown = append(unknown, r)
-		}
+		ids, unknown = append(ids, w.ids...), append(unknown, w.unknown...)
 	}
 	return ids, unknown
 }
@@ -145,10 +128,10 @@ func (t *Tokenizer) encodeWord(s string) word {
 		return w
 	}
 	w.ids = t.merge(s)
-	if t.bytes == nil {
-		w.unknown = slices.Contains(w.ids, t.unknown)
-	} else {
-		w.unknown = strings.ContainsFunc(s, func(r rune) bool { return !t.knows(t.symbol(r)) })
+	for _, r := range s {
+		if !t.knows(t.symbol(r)) {
+			w.unknown = append(w.unknown, r)
+		}
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -55,11 +55,9 @@ func parseTokenizer(data []byte) (*Tokenizer, error) {
 	if err := t.check(&f); err != nil {
 		return nil, err
 	}
-	id, ok := t.vocab[f.Model.UnkToken]
-	if !ok && t.bytes == nil {
+	if !t.knows(f.Model.UnkToken) && t.bytes == nil {
 		return nil, fmt.Errorf("model.unk_token %q is not in the vocabulary: unknown characters would be dropped", f.Model.UnkToken)
 	}
-	t.unknown = int32(id)
 
 	// The library maps U+0130 to one character instead of two, and finds added tokens in normalized text, where they do
 	// not count. So normalization and added tokens are handled here, and the library gets the rest.

@@ -70,7 +70,7 @@ func TestEmbeddedTokenizer(t *testing.T) {
 		if len(ids) != want {
 			t.Errorf("%q: %d tokens, want %d", c.text, len(ids), want)
 		}
-		if slices.Contains(ids, tok.unknown) {
+		if slices.Contains(ids, int32(tok.vocab["[UNK]"])) {
 			t.Errorf("%q: %v has the unknown token", c.text, ids)
 		}
 	}
@@ -97,7 +97,7 @@ func TestTokenizerUnknown(t *testing.T) {
 		}
 		n := 0
 		for _, id := range ids {
-			if id == tok.unknown {
+			if id == int32(tok.vocab["[UNK]"]) {
 				n++
 			}
 		}
