@@ -62,10 +62,11 @@ func blocks(name string, r io.Reader) iter.Seq2[*block, error] {
 			b.text = append(b.text, data...)
 			b.numbers, b.ends = append(b.numbers, n), append(b.ends, len(b.text))
 			if len(b.ends) == blockLines {
-				if !yield(b, nil) {
+				full := b
+				b = newBlock(len(full.text))
+				if !yield(full, nil) { // the block is no longer ours: a worker clears it
 					return
 				}
-				b = newBlock(len(b.text))
 			}
 		}
 		err := lines.Err()
