@@ -303,13 +303,14 @@ class Section:
         return row | report | {"peak_mb": max(peaks, default=None)}
 
     def named(self, batch, *flags, name):
-        """Returns `batch` if it starts, otherwise the largest batch size that fits, as the refusal names it."""
+        """Returns `batch` if it starts, otherwise the batch size that the refusal names: the largest that fits, or after a minute of search
+        the largest that was tried."""
         text = self.train(name, *flags, "--batch-size", batch, steps=1, want=(0, 3))
         if self.result["commands"][name]["exit_status"] == 0:
             return batch
-        hint = re.search(r"--batch-size (\d+), the largest that fits", text)
+        hint = re.search(r"--batch-size (\d+), (?:the largest that|which) fits", text)
         if not hint:
-            raise RuntimeError(f"the refusal of {batch} rows does not name the largest batch size")
+            raise RuntimeError(f"the refusal of {batch} rows names no batch size")
         return int(hint[1])
 
     def largest(self, batch, *flags):
