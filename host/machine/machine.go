@@ -6,6 +6,7 @@ import (
 	"errors"
 	"log/slog"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -16,6 +17,7 @@ import (
 	"github.com/xtts-host/xtts-host/host/plan"
 	"github.com/xtts-host/xtts-host/host/supervise"
 	"github.com/xtts-host/xtts-host/host/watch"
+	"github.com/xtts-host/xtts-host/shared/hint"
 	"github.com/xtts-host/xtts-host/shared/ring"
 )
 
@@ -50,7 +52,11 @@ func Open(c Config) (_ *Machine, err error) {
 		return nil, err
 	}
 	if m.Ring, err = ring.Create(max(c.MinSlots, c.Plan.Config.BufferSize), c.Plan.Slots.Size()); err != nil {
-		return nil, errors.Join(err, m.Watch.Close())
+		advice := "give a smaller --buffer-size"
+		if errors.Is(err, syscall.EFBIG) {
+			advice = "raise the limit of file sizes (ulimit -f), which counts for the ring, too, or " + advice
+		}
+		return nil, errors.Join(hint.Errorf(advice, "%w", err), m.Watch.Close())
 	}
 	return m, nil
 }

@@ -36,3 +36,11 @@ graph-of-any-name() { gotest ./ortgraphs TestGraphOfAnyName; }
 
 # container-memory: the limit of a container counts for the size of the ring, and doctor reports it
 container-memory() { gotest ./host/limits 'TestTotal$|TestRead$'; }
+
+# file-size: a limit of file sizes below the ring's is named, with what to change
+file-size() {
+  (ulimit -f 60; refused 2 train --max-steps 2) >/dev/null
+  says 'of ring memory: file too large'
+  says 'hint: raise the limit of file sizes (ulimit -f), which counts for the ring, too, or give a smaller --buffer-size'
+  [ ! -e runs ] || [ -z "$(ls runs)" ]
+}
