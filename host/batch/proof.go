@@ -20,15 +20,13 @@ type proof struct {
 	seed    maphash.Seed
 	regions [][]region // by bucket
 
-	// turn is held for writing by a call with its checks, for reading by a decoder. It guards the rest: a decoder uses
-	// only the seal of its own slot.
-	turn   sync.RWMutex
-	called bool   // a call has begun: every slot has a seal
-	seals  []seal // by slot
+	// turn is held for writing by a call with its checks, for reading by a decoder. It guards seals: a decoder uses
+	// only that of its own slot.
+	turn  sync.RWMutex
+	seals []seal // by slot
 }
 
-// region is a part of a slot: a row of a tensor, or what lies between two tensors. A slot that has had no batch yet is one
-// region without a tensor.
+// region is a part of a slot: a row of a tensor, or what lies between two tensors.
 type region struct {
 	tensor   string
 	row      int // -1: the bytes after the tensor
@@ -37,7 +35,7 @@ type region struct {
 
 // seal is what a slot contained when the host, or a call, had written to it.
 type seal struct {
-	regions []region // none: its batch is being decoded
+	regions []region // none: the slot has had no batch, or its batch is being decoded
 	sums    []uint64
 }
 
@@ -98,14 +96,6 @@ func (p *proof) begin(slot int, out *outputs) {
 		return
 	}
 	p.turn.Lock()
-	if !p.called { // what a process writes at its start is not that of a call
-		p.called = true
-		for i := range p.seals {
-			if p.seals[i].regions == nil { // no batch is being decoded now
-				p.set(i, []region{{row: -1, to: p.ring.SlotSize()}})
-			}
-		}
-	}
 	for _, t := range out.fresh {
 		view := t.In(p.ring.Slot(slot))
 		for i := range view {
@@ -157,8 +147,6 @@ func (p *proof) check(called int, out *outputs) error {
 				continue
 			}
 			switch place := fmt.Sprintf("%s in ring slot %d", r, slot); {
-			case r.tensor == "":
-				return fmt.Errorf("it wrote to ring slot %d, which has had no batch, but its call was for slot %d", slot, called)
 			case own && r.row >= 0:
 				return fmt.Errorf("it changed %s, but %s is not an output of the stage", place, r.tensor)
 			case own:

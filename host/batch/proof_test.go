@@ -7,8 +7,8 @@ import (
 	"github.com/xtts-host/xtts-host/shared/ring"
 )
 
-// TestProof: each write outside the outputs of a call is an error of the call in which it happens, wherever it is, and what a
-// process writes before the first call is not.
+// TestProof: each write outside the outputs of a call is an error of the call in which it happens, wherever it is in
+// slots that have had a batch.
 func TestProof(t *testing.T) {
 	layout := ring.NewLayout([]ring.Tensor{
 		{Name: "text", DType: manifest.I32, Shape: []int{2, 3}}, {Name: "mel", DType: manifest.F32, Shape: []int{2, 3}},
@@ -26,7 +26,7 @@ func TestProof(t *testing.T) {
 		{"the bytes between two tensors", 0, text.Offset + text.Bytes(), false, "it wrote to the bytes after text in ring slot 0"},
 		{"the end of the slot", 0, layout.Size - 1, false, "it wrote to the bytes after mel in ring slot 0"},
 		{"the same tensor of another slot", 1, mel.Offset, false, "it wrote to row 0 of mel in ring slot 1, but its call was for slot 0"},
-		{"a slot without a batch", 2, mel.Offset, false, "it wrote to ring slot 2, which has had no batch, but its call was for slot 0"},
+		{"a slot without a batch, where it harms nothing", 2, mel.Offset, false, ""},
 		{"after a failed call", 1, mel.Offset, true, "it wrote to row 0 of mel in ring slot 1, but its call was for slot 0"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -36,7 +36,6 @@ func TestProof(t *testing.T) {
 			}
 			defer r.Close()
 			p := newProof(r, []ring.Layout{layout})
-			r.Slot(2)[0] = 1 // by a process at its start
 			for slot := range 2 {
 				p.decode(slot)
 				p.decoded(slot, 0)
