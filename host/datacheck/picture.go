@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 
 	"github.com/xtts-host/xtts-host/host/report"
+	"github.com/xtts-host/xtts-host/shared/hint"
 )
 
 // draw writes the histograms as pictures into a folder.
@@ -16,7 +17,7 @@ func (r *Report) draw(dir string) error {
 		{"levels.svg", "Level of the clips", "dB of full scale (RMS)", r.Level},
 	} {
 		if err := report.ReplaceFile(filepath.Join(dir, p.file), p.draw()); err != nil {
-			return fmt.Errorf("--pictures: %w", err)
+			return hint.Errorf("free space, or name another folder", "--pictures: %w", err)
 		}
 	}
 	return nil
