@@ -28,7 +28,7 @@ func TestVerifyPlugins(t *testing.T) {
 		{"writes f64", "mix", "row N of waveform has values beyond its range of N"},
 		{"gives zeros", "mix", "all rows of waveform are zero"},
 		{"writes beyond its tensor", "mix", "it wrote to the bytes after waveform in ring slot N"},
-		{"gives a negative length", "mix", "row N has length -N in waveform_lengths, which counts up to N"},
+		{"gives a negative length", "mix", "row N has length -N in waveform_lengths, outside N to N"},
 		{"answers for an unknown call", "mix", "it sent a result for call N, which is not in flight, while it worked on stage mix (step N)"},
 	} {
 		t.Run(tt.fault, func(t *testing.T) {
