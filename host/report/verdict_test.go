@@ -80,7 +80,7 @@ var situations = []situation{
 		"decode", []string{"--num-workers", jitter + ": batches come late"}, ""},
 }
 
-func TestJudge(t *testing.T) {
+func TestAdviceFollowsFigures(t *testing.T) {
 	for _, c := range situations {
 		t.Run(c.name, func(t *testing.T) {
 			c.s.steps = cmp.Or(c.s.steps, 100)

@@ -33,8 +33,13 @@ foreign-program() {
 # changed-in-run: a plugin that is replaced or removed in mid-run and then ends is one clear error
 changed-in-run() { gotest ./host/supervise TestProgramChangesInMidRun; }
 
-# plugin-environment: plugins inherit neither keys of NVIDIA's services nor variables of tests
-plugin-environment() { gotest ./host/supervise 'TestEnvironment$'; }
+# plugin-environment: plugins do not inherit keys of NVIDIA's services
+plugin-environment() {
+  wrapped 'env >>environment' 'exec "$program" "$@"'
+  NVIDIA_API_KEY=secret train --plugins plugins --max-steps 1 --run-dir run
+  says PATH= environment
+  silent NVIDIA_API_KEY environment
+}
 
 # exposed-plugins: a plugins folder that everyone can write to is a warning by name
 exposed-plugins() {
@@ -50,7 +55,16 @@ exposed-plugins() {
 random-vector() { gotest ./shared/stage TestRandVector; }
 
 # host-killed: a plugin that ignores the lifeline ends with a host that is killed
-host-killed() { gotest ./host/supervise TestHostIsKilled; }
+host-killed() {
+  wrapped 'echo $$ >>processes' '"$program" "$@"; exec sleep 600'
+  xtts-host --plugins plugins --batch-size 4 --eval-every 0 --epochs 1000000 --run-dir run >/dev/null 2>&1 &
+  until [ -s run/metrics.jsonl ]; do sleep 0.1; kill -0 $!; done
+  kill -KILL $!
+  local end=$((SECONDS + 20)) pid
+  for pid in $(cat processes); do
+    while kill -0 "$pid" 2>/dev/null; do [ $SECONDS -lt $end ] || { kill "$pid"; echo "process $pid is left"; return 1; }; sleep 0.1; done
+  done
+}
 
 # batch-named: crash loops and failed batches name step, batch and clips
 batch-named() { gotest ./host/batch TestBatchThatEndsEveryProcess; }

@@ -22,6 +22,15 @@ refused() {
 says() { grep -qF -- "$1" "${2:-output}" || { cat "${2:-output}"; echo "expected: $1"; return 1; }; }
 silent() { ! grep -F -- "$1" "${2:-output}" || { echo "not expected: $1"; return 1; }; }
 
+# wrapped LINE...: the folder ./plugins with the plugin features, whose program is a shell script of these lines, run in this folder;
+# $program is the real program.
+wrapped() {
+  mkdir -p plugins/features
+  cp "$TREE/plugins/features/plugin.json" plugins/features
+  { echo '#!/bin/sh'; printf 'cd "%s"\nprogram="%s"\n' "$PWD" "$TREE/plugins/features/features_linux_amd64"; printf '%s\n' "$@"; } >plugins/features/features_linux_amd64
+  chmod +x plugins/features/features_linux_amd64
+}
+
 # gotest PACKAGE REGEXP: the Go tests of that name, at least one of them.
 gotest() {
   (cd "$TREE" && go test -count=1 -v -run "$2" "$1") | tee gotest
