@@ -14,12 +14,12 @@ import (
 	"testing"
 )
 
-var update = flag.Bool("update", false, "rewrite the table of docs/packages.md")
+var update = flag.Bool("update", false, "rewrite the table of docs/architecture.md")
 
 const (
-	packagesPage = "docs/packages.md"
-	tableBegin   = "<!-- packages: go test -run Architecture -update . -->\n"
-	tableEnd     = "<!-- end of packages -->\n"
+	architecturePage = "docs/architecture.md"
+	tableBegin       = "<!-- packages: go test -run Architecture -update . -->\n"
+	tableEnd         = "<!-- end of packages -->\n"
 )
 
 // row is a line of the table of packages.
@@ -39,14 +39,14 @@ var tableRow = regexp.MustCompile("(?m)^\\| `([^`]+)` \\| (.*) \\| (\\d+) \\| `(
 // TestArchitectureListsPackages compares the table of packages with the code. Sizes may be off by a tenth, so that not
 // every change has to touch the page.
 func TestArchitectureListsPackages(t *testing.T) {
-	page, err := os.ReadFile(packagesPage)
+	page, err := os.ReadFile(architecturePage)
 	if err != nil {
 		t.Fatal(err)
 	}
 	before, rest, ok := bytes.Cut(page, []byte(tableBegin))
 	table, after, ok2 := bytes.Cut(rest, []byte(tableEnd))
 	if !ok || !ok2 {
-		t.Fatalf("%s: the comments around the table of packages are missing", packagesPage)
+		t.Fatalf("%s: the comments around the table of packages are missing", architecturePage)
 	}
 	want := packageRows(t)
 	if *update {
@@ -58,7 +58,7 @@ func TestArchitectureListsPackages(t *testing.T) {
 		}
 		b.WriteString(tableEnd)
 		b.Write(after)
-		if err := os.WriteFile(packagesPage, b.Bytes(), 0o644); err != nil {
+		if err := os.WriteFile(architecturePage, b.Bytes(), 0o644); err != nil {
 			t.Fatal(err)
 		}
 		return
@@ -74,15 +74,15 @@ func TestArchitectureListsPackages(t *testing.T) {
 		delete(got, w.folder)
 		switch {
 		case !listed:
-			t.Errorf("%s does not list %s", packagesPage, w.folder)
+			t.Errorf("%s does not list %s", architecturePage, w.folder)
 		case g.purpose != w.purpose || g.imports != w.imports:
-			t.Errorf("%s: %s has changed:\n%s%s", packagesPage, w.folder, g, w)
+			t.Errorf("%s: %s has changed:\n%s%s", architecturePage, w.folder, g, w)
 		case !near(g.lines, w.lines) || !near(g.largestLines, w.largestLines):
-			t.Errorf("%s: the sizes of %s are no longer right:\n%s%s", packagesPage, w.folder, g, w)
+			t.Errorf("%s: the sizes of %s are no longer right:\n%s%s", architecturePage, w.folder, g, w)
 		}
 	}
 	for folder := range got {
-		t.Errorf("%s lists %s, which does not exist", packagesPage, folder)
+		t.Errorf("%s lists %s, which does not exist", architecturePage, folder)
 	}
 	if t.Failed() {
 		t.Log("to rewrite the table: go test -run Architecture -update .")
