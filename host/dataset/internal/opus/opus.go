@@ -141,7 +141,7 @@ func (d *Decoder) read(dst []float32, p *ogg.Packets, dec *opus.Decoder, h Heade
 // at adds the place of the last packet to an error.
 func at(p *ogg.Packets, err error) error {
 	offset, _, _ := p.Page()
-	return fmt.Errorf("Opus page at byte %d: %w", offset, err)
+	return fmt.Errorf("page of Opus at byte %d: %w", offset, err)
 }
 
 // maxSample bounds samples as package wav does.

@@ -46,7 +46,7 @@ var errDamaged = errors.New("damaged packet")
 // at adds the place of the last packet to an error.
 func at(p *ogg.Packets, err error) error {
 	offset, _, _ := p.Page()
-	return fmt.Errorf("Vorbis page at byte %d: %w", offset, err)
+	return fmt.Errorf("page of Vorbis at byte %d: %w", offset, err)
 }
 
 // prepare reads the three packets before the samples.
