@@ -45,7 +45,7 @@ func newOutputs(console console.Console) *outputs {
 // open opens the files, before anything that takes long.
 func (o *outputs) open(c *config.Config, folder *runfolder.Folder) (err error) {
 	o.folder = folder
-	o.wait = disk.NewPatience(time.Duration(c.DiskWait * float64(time.Second)))
+	o.wait = disk.NewPatience(time.Duration(c.DiskWait*float64(time.Second)), o.console.Stop)
 	o.log.Open(folder.Log, o.wait)
 	o.bus.Require(report.LogFile, o.log)
 	if o.debug, err = debug.Open(c.DebugDir); err != nil {

@@ -17,7 +17,7 @@ import (
 // first: then, and for a name without @, at is empty.
 func SplitRun(name string) (run, at string) {
 	i := strings.LastIndexByte(name, '@')
-	if i <= 0 || i == len(name)-1 {
+	if i <= 0 || i == len(name)-1 || strings.ContainsRune(name[i:], filepath.Separator) {
 		return name, ""
 	}
 	if _, err := os.Lstat(name); !errors.Is(err, fs.ErrNotExist) {

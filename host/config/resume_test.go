@@ -31,6 +31,8 @@ func TestSplitRun(t *testing.T) {
 		{"a@b@best", "a@b@best", ""},
 		{"run@", "run@", ""},
 		{"@best", "@best", ""},
+		{"/mnt/me@host/run", "/mnt/me@host/run", ""},
+		{"/mnt/me@host/run@4", "/mnt/me@host/run", "4"},
 		{"", "", ""},
 	} {
 		if run, at := SplitRun(tt.name); run != tt.run || at != tt.at {

@@ -11,19 +11,22 @@ import (
 // by several goroutines.
 type Patience struct {
 	limit time.Duration
+	stop  <-chan struct{}
 	spent atomic.Bool // the disk did not recover in time: the next file does not wait again
 }
 
-// NewPatience returns a Patience of about this time.
-func NewPatience(limit time.Duration) *Patience { return &Patience{limit: limit} }
+// NewPatience returns a Patience of about this time. It ends when stop is closed; stop may be nil.
+func NewPatience(limit time.Duration, stop <-chan struct{}) *Patience {
+	return &Patience{limit: limit, stop: stop}
+}
 
 // MayPass reports whether an error is a fault of the disk, or of the network that leads to it, that may pass: no space,
 // or an I/O error.
 func MayPass(err error) bool { return IsFull(err) || errors.Is(err, syscall.EIO) }
 
 // Retry calls write until it succeeds, or fails for good. As long as its error may pass, Retry waits 0.25, 0.5, 1, 2, 4
-// and then 8 seconds between the calls. It returns the last error when the time is over, and from then on after one call
-// until one succeeds.
+// and then 8 seconds between the calls. It returns the last error when the time is over or the run is to stop, and from
+// then on after one call until one succeeds.
 func (p *Patience) Retry(write func() error) error {
 	for wait, waited := 250*time.Millisecond, time.Duration(0); ; wait = min(2*wait, 8*time.Second) {
 		err := write()
@@ -41,7 +44,11 @@ func (p *Patience) Retry(write func() error) error {
 		if p.spent.Load() {
 			return err
 		}
-		time.Sleep(wait)
-		waited += wait
+		select {
+		case <-time.After(wait):
+			waited += wait
+		case <-p.stop:
+			waited = p.limit // one more call
+		}
 	}
 }

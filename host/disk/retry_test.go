@@ -27,7 +27,7 @@ func TestRetry(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			began, calls := time.Now(), 0
-			err := NewPatience(time.Minute).Retry(func() error {
+			err := NewPatience(time.Minute, nil).Retry(func() error {
 				if calls++; calls == c.passes {
 					return nil
 				}
@@ -46,7 +46,7 @@ func TestRetryOnce(t *testing.T) {
 		var result error
 		calls := 0
 		write := func() error { calls++; return result }
-		p := NewPatience(time.Second)
+		p := NewPatience(time.Second, nil)
 		for _, c := range []struct {
 			result error
 			calls  int
@@ -59,6 +59,19 @@ func TestRetryOnce(t *testing.T) {
 		result, calls, p = syscall.ENOSPC, 0, nil
 		if err := p.Retry(write); err != result || calls != 1 {
 			t.Errorf("without patience: %v after %d calls", err, calls)
+		}
+	})
+}
+
+// TestRetryStops: a run that is to stop does not wait for its disk.
+func TestRetryStops(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		stop := make(chan struct{})
+		time.AfterFunc(time.Second, func() { close(stop) })
+		began := time.Now()
+		err := NewPatience(time.Hour, stop).Retry(func() error { return syscall.ENOSPC })
+		if took := time.Since(began); err != syscall.ENOSPC || took != time.Second {
+			t.Errorf("%v after %v", err, took)
 		}
 	})
 }

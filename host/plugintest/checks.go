@@ -169,7 +169,7 @@ func canceled(ctx context.Context, t *subject) error {
 	_, err := t.plain.run(going, 0, 0, mixed)
 	t.plain.onBatch.Store(nil)
 	if now := t.plain.pool.PIDs(); !slices.Equal(before, now) {
-		return fmt.Errorf("the process did not answer: %w", err)
+		return errors.Join(errors.New("the process did not answer"), err)
 	}
 	return t.plain.sameAs(ctx, 0, 0, mixed)
 }
@@ -188,7 +188,7 @@ func killed(ctx context.Context, t *subject) error {
 	t.plain.onBatch.Store(nil)
 	for limit := time.Now().Add(deadline); t.plain.pool.Stats().Restarts == restarts || len(t.plain.pool.PIDs()) == 0; time.Sleep(time.Millisecond) {
 		if time.Now().After(limit) {
-			return fmt.Errorf("the process was not replaced within %v: %w", deadline, first)
+			return errors.Join(fmt.Errorf("the process was not replaced within %v", deadline), first)
 		}
 	}
 	return t.plain.sameAs(ctx, 0, 0, mixed)

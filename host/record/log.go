@@ -6,7 +6,7 @@ import (
 	"log/slog"
 	"os"
 	"strings"
-	"sync/atomic"
+	"sync"
 
 	"github.com/xtts-host/xtts-host/host/disk"
 	"github.com/xtts-host/xtts-host/host/event"
@@ -20,29 +20,61 @@ type Log struct {
 	file *logFile
 }
 
-// logFile keeps the first failed write: slog drops errors, and a run must not continue without a log.
+// maxPending limits the lines that wait for the disk, in bytes.
+const maxPending = 1 << 20
+
+// logFile keeps lines that the disk did not take, for Take: who logs never waits for a disk. It keeps the first lasting
+// failure too, since slog drops errors, and a run must not continue without a log.
 type logFile struct {
-	file   atomic.Pointer[os.File]
-	wait   atomic.Pointer[disk.Patience]
-	failed atomic.Pointer[error]
+	mu      sync.Mutex // guards the rest
+	file    *os.File
+	wait    *disk.Patience
+	pending []byte
+	failed  error
 }
 
+// Write implements io.Writer for slog. It returns no error.
 func (l *logFile) Write(p []byte) (int, error) {
-	f := l.file.Load()
-	if f == nil {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.file == nil || l.failed != nil {
 		return len(p), nil
 	}
-	done := 0
-	err := l.wait.Load().Retry(func() error {
-		n, err := f.Write(p[done:])
-		done += n
-		return err
-	})
-	if err != nil {
-		err = fmt.Errorf("log: %w", disk.Explain(err, f.Name(), int64(len(p)-done)))
-		l.failed.CompareAndSwap(nil, &err)
+	l.pending = append(l.pending, p...)
+	if err := l.flush(); err != nil && (!disk.MayPass(err) || len(l.pending) > maxPending) {
+		l.fail(err)
 	}
-	return done, err
+	return len(p), nil
+}
+
+func (l *logFile) flush() error {
+	n, err := l.file.Write(l.pending)
+	l.pending = l.pending[:copy(l.pending, l.pending[n:])]
+	return err
+}
+
+func (l *logFile) fail(err error) {
+	l.failed = fmt.Errorf("log: %w", disk.Explain(err, l.file.Name(), int64(len(l.pending))))
+}
+
+// finish writes the lines that wait, as soon as the disk takes them, or returns the error that lost a line.
+func (l *logFile) finish() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.pending) == 0 || l.failed != nil {
+		return l.failed
+	}
+	l.mu.Unlock()
+	err := l.wait.Retry(func() error {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		return l.flush()
+	})
+	l.mu.Lock()
+	if err != nil && l.failed == nil {
+		l.fail(err)
+	}
+	return l.failed
 }
 
 // NewLog returns a log that calls warn, from any goroutine, with each warning.
@@ -53,25 +85,23 @@ func NewLog(warn func(*event.Warning)) *Log {
 
 // Open makes the log write to f from now on, and wait for a full disk as long as wait says. The caller closes f.
 func (l *Log) Open(f *os.File, wait *disk.Patience) {
-	l.file.wait.Store(wait)
-	l.file.file.Store(f)
+	l.file.mu.Lock()
+	defer l.file.mu.Unlock()
+	l.file.file, l.file.wait = f, wait
 }
 
-// Take implements event.Sink. It returns the error of the first line that could not be written.
+// Take implements event.Sink. It waits for the disk, and returns the error of the first line that could not be written.
 func (l *Log) Take(events []event.Event) error {
 	for _, e := range events {
 		if c, ok := e.(*event.Checkpoint); ok && c.Err == nil {
 			l.Info("checkpoint", "path", c.Path, "step", c.Step, "reason", c.Reason)
 		}
 	}
-	if err := l.file.failed.Load(); err != nil {
-		return *err
-	}
-	return nil
+	return l.file.finish()
 }
 
 // Close implements event.Sink. It does not close the file, which belongs to the caller of Open.
-func (l *Log) Close() error { return nil }
+func (l *Log) Close() error { return l.file.finish() }
 
 // Warnings is the slog.Handler that publishes warnings and errors as events.
 type Warnings func(*event.Warning)

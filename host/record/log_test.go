@@ -9,7 +9,10 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"testing/synctest"
+	"time"
 
+	"github.com/xtts-host/xtts-host/host/disk"
 	"github.com/xtts-host/xtts-host/host/event"
 )
 
@@ -77,5 +80,46 @@ func TestLostLine(t *testing.T) {
 	l.Info("lost")
 	if err := l.Take([]event.Event{&event.Step{}}); !errors.Is(err, syscall.ENOSPC) || !strings.Contains(err.Error(), "log: ") {
 		t.Errorf("error %v", err)
+	}
+}
+
+// TestLogWaits: who logs does not wait for a full disk, Take does, and no line is lost.
+func TestLogWaits(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "log.jsonl")
+	good, err := os.Create(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer good.Close()
+	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer full.Close()
+	synctest.Test(t, func(t *testing.T) {
+		l := NewLog(func(*event.Warning) {})
+		l.Open(full, disk.NewPatience(time.Minute, nil))
+		began, taken := time.Now(), make(chan error)
+		l.Info("first")
+		if took := time.Since(began); took != 0 {
+			t.Errorf("a line took %v", took)
+		}
+		go func() { taken <- l.Take(nil) }()
+		time.Sleep(3 * time.Second)
+		l.Info("second")
+		if err := syscall.Dup3(int(good.Fd()), int(full.Fd()), syscall.O_CLOEXEC); err != nil { // the disk has space again
+			t.Error(err)
+		}
+		l.Info("third")
+		if err := <-taken; err != nil {
+			t.Error(err)
+		}
+		if err := l.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	text, err := os.ReadFile(path)
+	if got := strings.Count(string(text), "\n"); err != nil || got != 3 {
+		t.Errorf("%d lines, %v; want 3", got, err)
 	}
 }

@@ -4,7 +4,7 @@
 // Metrics, Evaluations, Ledger, Collector and Console are sinks of package event. The package receives plain values,
 // starts no process and does not link ONNX Runtime. Its only goroutines draw a Bar.
 //
-//	metrics, err := report.OpenMetrics(filepath.Join(dir, "metrics.jsonl"), names, step, disk.NewPatience(time.Minute)) // step 0: a new run
+//	metrics, err := report.OpenMetrics(filepath.Join(dir, "metrics.jsonl"), names, step, disk.NewPatience(time.Minute, nil)) // step 0: a new run
 //	...
 //	collector := report.NewCollector(names, report.Before{Steps: metrics.History(), Recent: metrics.Recent()})
 //	bus.Require("metrics.jsonl", metrics)

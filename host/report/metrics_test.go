@@ -196,7 +196,7 @@ func TestDiskRecovers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m := &Metrics{lines: &lines{limit: maxLine, path: path, file: full, wait: disk.NewPatience(time.Minute)}}
+	m := &Metrics{lines: &lines{limit: maxLine, path: path, file: full, wait: disk.NewPatience(time.Minute, nil)}}
 	defer m.Close()
 	synctest.Test(t, func(t *testing.T) {
 		began, taken := time.Now(), make(chan error)

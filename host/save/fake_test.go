@@ -18,6 +18,7 @@ import (
 type fakeStore struct {
 	steps []int64
 	fails []error // of the next saves; nil succeeds
+	stuck error   // of Prune
 	calls []string
 }
 
@@ -63,7 +64,7 @@ func (f *fakeStore) RemoveAfter(step int64) ([]int64, error) {
 
 func (f *fakeStore) Prune(keep int, paths ...string) error {
 	f.called("prune %d %v", keep, paths)
-	return nil
+	return f.stuck
 }
 
 // fakeTraining is a run at a state.

@@ -128,6 +128,21 @@ func TestFullDisk(t *testing.T) {
 }
 
 // TestKeepAll: --keep-last 0 removes no checkpoint, even if the disk is full.
+// TestOldOnesStay: a checkpoint that cannot be removed for now ends no run, except at its end.
+func TestOldOnesStay(t *testing.T) {
+	r := newRun(t, Config{Steps: 2, KeepLast: 1})
+	r.store.stuck = syscall.EIO
+	if got, want := r.train(t, 4), []string{"2 periodic", "4 periodic"}; !slices.Equal(got, want) {
+		t.Errorf("checkpoints %q, want %q", got, want)
+	}
+	if !strings.Contains(r.log.String(), "could not be removed") {
+		t.Errorf("log %q", r.log.String())
+	}
+	if err := r.Last(); !errors.Is(err, syscall.EIO) {
+		t.Errorf("at the end: %v", err)
+	}
+}
+
 func TestKeepAll(t *testing.T) {
 	r := newRun(t, Config{Steps: 2})
 	r.store.steps, r.store.fails = []int64{0, 1}, []error{syscall.ENOSPC}
