@@ -181,6 +181,9 @@ func killed(ctx context.Context, t *subject) error {
 	if t.plain == nil {
 		return skipped("many batches at a time were not possible")
 	}
+	if _, err := t.plain.run(ctx, 0, 0, mixed); err != nil {
+		return fmt.Errorf("the batch fails without that: %w", err)
+	}
 	restarts := t.plain.pool.Stats().Restarts
 	var once sync.Once
 	t.plain.during(func(pid int) { once.Do(func() { unix.Kill(pid, unix.SIGKILL) }) })
