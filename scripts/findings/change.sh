@@ -24,7 +24,8 @@ foreign-run-folder() {
 # unknown-variable: an XTTS_HOST_ variable that is no setting is refused by every command that reads settings
 unknown-variable() {
   export XTTS_HOST_BATCHSIZE=3
-  for command in train validate doctor bench 'graph inspect builtin:myxtts-nano' 'graph lint builtin:myxtts-nano' "plugins list $TREE/plugins"; do
+  ln -s "$TREE/plugins" list
+  for command in train validate doctor bench 'graph inspect builtin:myxtts-nano' 'graph lint builtin:myxtts-nano' 'plugins list list'; do
     refused 2 xtts-host $command
     says 'XTTS_HOST_BATCH_SIZE'
   done
