@@ -21,6 +21,7 @@ import (
 	"github.com/xtts-host/xtts-host/host/supervise"
 	"github.com/xtts-host/xtts-host/ortgraphs"
 	"github.com/xtts-host/xtts-host/ortgraphs/ort"
+	"github.com/xtts-host/xtts-host/shared/hint"
 	"github.com/xtts-host/xtts-host/shared/manifest"
 	"github.com/xtts-host/xtts-host/shared/ring"
 )
@@ -100,11 +101,17 @@ func name(o Options, epoch int, s shown, several bool) string {
 	return stem + ending
 }
 
+// longest is the length of a clip in seconds. A clip is held in memory whole, and its header says how long it is.
+const longest = 600
+
 // read decodes a clip.
 func read(path string, rate int) (*dataset.Row, []float32, error) {
 	clip, err := dataset.OpenClip(path, rate)
 	if err != nil {
 		return nil, nil, err
+	}
+	if seconds := int(clip.Samples) / rate; seconds >= longest {
+		return nil, nil, hint.Errorf("cut out a part, such as with ffmpeg -t 10", "--clip %s: %d s long, and %d at most are tried", path, seconds, longest)
 	}
 	wave := make([]float32, clip.Samples)
 	return clip, wave, dataset.NewDecoder(rate).Decode(wave, clip, 0)

@@ -2,6 +2,7 @@ package plugintry
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -34,7 +35,7 @@ func find(name string, bundle *manifest.Bundle, entries []catalog.Entry, values 
 	part := leading(pipeline[:at+1])
 	last := &part[len(part)-1]
 	if len(values) > 0 {
-		last.Config = values
+		last.Config = changed(last.Config, values)
 	}
 	w := &way{}
 	for _, i := range part {
@@ -49,6 +50,14 @@ func find(name string, bundle *manifest.Bundle, entries []catalog.Entry, values 
 	}
 	w.target = w.resolved.Instances[len(w.resolved.Instances)-1]
 	return w, nil
+}
+
+// changed returns a configuration with other values for some keys.
+func changed(config, values map[string]any) map[string]any {
+	all := map[string]any{}
+	maps.Copy(all, config)
+	maps.Copy(all, values)
+	return all
 }
 
 // leading keeps the instances that make what the last one reads.

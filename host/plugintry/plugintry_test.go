@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/binary"
 	"image/png"
+	"maps"
 	"math/rand/v2"
 	"os"
 	"os/exec"
@@ -165,5 +166,27 @@ func TestClipped(t *testing.T) {
 	text, err := writeSound(filepath.Join(t.TempDir(), "x.wav"), []float32{0.5, 0}, []float32{2, -3}, 22050)
 	if err != nil || !strings.HasSuffix(text, "; 2 samples beyond full scale are clipped in the file") {
 		t.Error(text, err)
+	}
+}
+
+// TestLongClip: what a header says of a clip's length is no reason to take that much memory.
+func TestLongClip(t *testing.T) {
+	const rate = 4000
+	file := filepath.Join(t.TempDir(), "long.wav")
+	samples := make([]float32, longest*rate)
+	if _, err := writeSound(file, samples, samples, rate); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := read(file, rate); err == nil || !strings.Contains(err.Error(), "600 s long") {
+		t.Errorf("error %v", err)
+	}
+}
+
+// TestChanged: the values that are given replace those of the bundle's instance, and only them.
+func TestChanged(t *testing.T) {
+	own := map[string]any{"kept": 1, "given": 1}
+	got := changed(own, map[string]any{"given": 2})
+	if want := (map[string]any{"kept": 1, "given": 2}); !maps.Equal(got, want) || own["given"] != 1 {
+		t.Errorf("%v of %v, want %v", got, own, want)
 	}
 }
