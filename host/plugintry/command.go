@@ -101,7 +101,7 @@ func name(o Options, epoch int, s shown, several bool) string {
 	return stem + ending
 }
 
-// longest is the length of a clip in seconds. A clip is held in memory whole, and its header says how long it is.
+// longest limits the length of a clip, in seconds: a clip is held in memory whole, and its header says how long it is.
 const longest = 600
 
 // read decodes a clip.
@@ -111,7 +111,7 @@ func read(path string, rate int) (*dataset.Row, []float32, error) {
 		return nil, nil, err
 	}
 	if seconds := int(clip.Samples) / rate; seconds >= longest {
-		return nil, nil, hint.Errorf("cut out a part, such as with ffmpeg -t 10", "--clip %s: %d s long, and %d at most are tried", path, seconds, longest)
+		return nil, nil, hint.Errorf("cut out a part, such as with ffmpeg -t 10", "%d s long, and only clips shorter than %d s are tried", seconds, longest)
 	}
 	wave := make([]float32, clip.Samples)
 	return clip, wave, dataset.NewDecoder(rate).Decode(wave, clip, 0)

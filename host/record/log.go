@@ -60,17 +60,18 @@ func (l *logFile) fail(err error) {
 // finish writes the lines that wait, as soon as the disk takes them, or returns the error that lost a line.
 func (l *logFile) finish() error {
 	l.mu.Lock()
-	defer l.mu.Unlock()
-	if len(l.pending) == 0 || l.failed != nil {
-		return l.failed
-	}
+	wait, pending, failed := l.wait, len(l.pending) > 0, l.failed
 	l.mu.Unlock()
-	err := l.wait.Retry(func() error {
+	if !pending || failed != nil {
+		return failed
+	}
+	err := wait.Retry(func() error {
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		return l.flush()
 	})
 	l.mu.Lock()
+	defer l.mu.Unlock()
 	if err != nil && l.failed == nil {
 		l.fail(err)
 	}
