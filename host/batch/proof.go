@@ -171,11 +171,10 @@ func (o *outputs) writes(r region) bool { return r.row >= 0 && slices.Contains(o
 
 // unwrittenRow returns the first row of a tensor with an element that is still unwritten, or -1.
 func unwrittenRow(t ring.Tensor, slot []byte) int {
-	data, size := t.In(slot), t.DType.Size()
-	each := len(data) / t.Shape[0]
+	size := t.DType.Size()
 	empty := bytes.Repeat([]byte{unwritten}, size)
 	for row := range t.Shape[0] {
-		view := data[row*each : (row+1)*each]
+		view := t.Row(slot, row)
 		if t.DType == manifest.F32 { // nearly all
 			for ; len(view) >= 4; view = view[4:] {
 				if binary.LittleEndian.Uint32(view) == 1<<32-1 {

@@ -121,7 +121,7 @@ func (n *noise) fill(slot []byte, bucket int, clips []int32) {
 			} else if clip == empty {
 				valid = 0
 			}
-			fillRow(t, rowOf(t, slot, row), valid, clip)
+			fillRow(t, t.Row(slot, row), valid, clip)
 		}
 	}
 }
@@ -146,13 +146,6 @@ func fillRow(t ring.Tensor, row []byte, valid int, clip int32) {
 	}
 }
 
-// rowOf returns the bytes of one row of a tensor.
-func rowOf(t ring.Tensor, slot []byte, row int) []byte {
-	all := t.In(slot)
-	size := len(all) / t.Shape[0]
-	return all[row*size : (row+1)*size]
-}
-
 // badPadding says which element after the end of a row of the outputs is not padding, or returns "".
 func (n *noise) badPadding(slot []byte, bucket int) string {
 	l := &n.layouts[bucket]
@@ -162,7 +155,7 @@ func (n *noise) badPadding(slot []byte, bucket int) string {
 			continue
 		}
 		for row := range t.Shape[0] {
-			data := rowOf(t, slot, row)
+			data := t.Row(slot, row)
 			length := int(int32(binary.LittleEndian.Uint32(l.View(slot, tensorName(p.Lengths))[4*row:])))
 			first := len(data) / 4 / t.Shape[1] * length
 			for i := first; i < len(data)/4; i++ {

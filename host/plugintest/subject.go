@@ -144,7 +144,7 @@ func (s *session) run(ctx context.Context, slot, bucket int, clips []int32) ([][
 	for _, p := range s.t.stage.Outputs {
 		tensor, _ := s.t.noise.layouts[bucket].Find(tensorName(p.Name))
 		for row := range out {
-			out[row] = append(out[row], rowOf(tensor, s.ring.Slot(slot), row)...)
+			out[row] = append(out[row], tensor.Row(s.ring.Slot(slot), row)...)
 		}
 	}
 	return out, nil

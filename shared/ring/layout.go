@@ -89,6 +89,13 @@ func (t Tensor) In(slot []byte) []byte {
 	return slot[t.Offset:end:end]
 }
 
+// Row returns the bytes of one row of a tensor whose first axis is the batch.
+func (t Tensor) Row(slot []byte, row int) []byte {
+	all := t.In(slot)
+	size := len(all) / t.Shape[0]
+	return all[row*size : (row+1)*size]
+}
+
 // WriteGuards fills the guards of a slot. The host calls it when it assigns the slot to a batch.
 func (l *Layout) WriteGuards(slot []byte) {
 	for i := range l.Tensors {

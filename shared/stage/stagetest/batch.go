@@ -86,7 +86,7 @@ func (k *kit) fill(slot []byte, b batch) {
 				lengths := l.View(slot, tensorName(p.Lengths))
 				binary.LittleEndian.PutUint32(lengths[4*row:], uint32(n))
 			}
-			fillRow(t, rowOf(t, slot, row), n, b.order[row])
+			fillRow(t, t.Row(slot, row), n, b.order[row])
 		}
 	}
 }
@@ -129,11 +129,4 @@ func fillRow(t ring.Tensor, row []byte, n, sample int) {
 			}
 		}
 	}
-}
-
-// rowOf returns the bytes of one row of a tensor whose first axis is B.
-func rowOf(t ring.Tensor, slot []byte, row int) []byte {
-	all := t.In(slot)
-	size := len(all) / t.Shape[0]
-	return all[row*size : (row+1)*size]
 }

@@ -109,7 +109,7 @@ func (k *kit) checkRow(t *testing.T, what string, b batch, p manifest.TensorSpec
 	t.Helper()
 	l := &k.layouts[b.bucket]
 	tensor, _ := l.Find(tensorName(p.Name))
-	data := rowOf(tensor, slot, row)
+	data := tensor.Row(slot, row)
 	elements := len(data) / tensor.DType.Size()
 	valid := elements
 	if p.Lengths != "" {
@@ -148,7 +148,7 @@ func (k *kit) compareRows(t *testing.T, a batch, slotA []byte, b batch, slotB []
 		rowB := slices.Index(b.order[:], sample)
 		for _, p := range k.spec.Outputs {
 			tensor, _ := l.Find(tensorName(p.Name))
-			if !bytes.Equal(rowOf(tensor, slotA, rowA), rowOf(tensor, slotB, rowB)) {
+			if !bytes.Equal(tensor.Row(slotA, rowA), tensor.Row(slotB, rowB)) {
 				t.Errorf("%s: a row has different bits as row %d and as row %d of a batch: the result must depend only on the row and its key",
 					p.Name, rowA, rowB)
 			}
