@@ -170,7 +170,10 @@ func (e *evaluation) measure(ctx context.Context, stop <-chan struct{}) error {
 		return exit.Refused(err)
 	}
 	at := p.Start.Progress()
-	listed := q.Unusable(report.Validation)
+	listed := map[checkpoint.Quarantined]bool{}
+	for _, c := range q.Unusable(report.Validation) {
+		listed[c] = true
+	}
 	source := p.Source()
 	// A run that ends at the checkpoint's step without an evaluation has exactly this evaluation left.
 	source.MaxSteps, source.Epochs = at.Step, int(at.Step)
@@ -184,7 +187,7 @@ func (e *evaluation) measure(ctx context.Context, stop <-chan struct{}) error {
 		return exit.Refused(err)
 	}
 	err = l.Run(ctx)
-	e.unusable = slices.DeleteFunc(q.Unusable(report.Validation), func(c checkpoint.Quarantined) bool { return slices.Contains(listed, c) })
+	e.unusable = slices.DeleteFunc(q.Unusable(report.Validation), func(c checkpoint.Quarantined) bool { return listed[c] })
 	return e.session.Device.Full(err)
 }
 

@@ -103,7 +103,7 @@ func (s *Saver) Resumable() bool { return s.saved.step > 0 }
 
 // saveIfRoom saves a checkpoint during training. A disk that is full or fails does not end the run: the previous
 // checkpoint stays intact, and the save is tried again after the following steps. The lines of metrics.jsonl must fit
-// within a minute, however.
+// within the time of --disk-wait, however.
 func (s *Saver) saveIfRoom(why event.Reason) error {
 	err := s.save(why)
 	if _, ok := errors.AsType[*diskError](err); !ok {
