@@ -32,7 +32,7 @@ plugins: need
 $(ORT):
 	scripts/fetch-ort.sh
 
-test: test-go check ## everything that needs no PyTorch
+test: test-go check build ## everything that needs no PyTorch
 	scripts/test-build.sh
 	scripts/test-cuda.sh
 	scripts/test-template.sh
