@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"time"
 )
@@ -14,10 +15,10 @@ var phases = []string{
 	"checkpoint-begin", "checkpoint-file", "checkpoint-rename", "checkpoint-saved", "drain", "shutdown",
 }
 
-// fault is a signal, or two, for a process.
+// fault is what happens to a process.
 type fault struct {
 	target string // host or plugin
-	signal string
+	signal string // one signal or two, or noReader
 }
 
 var faults = []fault{
@@ -26,16 +27,23 @@ var faults = []fault{
 	{"host", "KILL"},   // it is resumed
 	{"host", "STOP, CONT"},
 	{"host", "STOP, KILL"},
-	{"host", "INT, INT"}, // one request to stop: it saves and is resumed
+	{"host", "INT, INT"},   // one request to stop: it saves and is resumed
+	{"host", "TERM, TERM"}, // the same
 	{"host", "HUP"},
-	{"host", "PIPE"}, // the reader of its output ends
+	{"host", "PIPE"},   // changes nothing
+	{"host", noReader}, // the reader of its output ends, which changes nothing either
 }
+
+// noReader is the fault that is not a signal.
+const noReader = "no reader"
 
 // fatal reports whether the fault kills the host.
 func (b fault) fatal() bool { return b.target == "host" && strings.HasSuffix(b.signal, "KILL") }
 
 // stops reports whether the fault asks the host to end.
-func (b fault) stops() bool { return b.signal == "INT, INT" || b.signal == "HUP" }
+func (b fault) stops() bool {
+	return slices.Contains([]string{"INT, INT", "TERM, TERM", "HUP"}, b.signal)
+}
 
 // injection is one fault in one phase of a run.
 type injection struct {
@@ -121,7 +129,7 @@ func newCase(seed uint64, number int, points func(variant int, phase string) int
 		}
 		c.injections = append(c.injections, s)
 	}
-	draw(phases[number%len(phases)], faults[number%len(faults)]) // 13 and 8 have no common divisor
+	draw(phases[number%len(phases)], faults[number%len(faults)]) // 13 and 10 have no common divisor
 	for last := c.injections[0]; (last.fatal() || last.stops()) && len(c.injections) < 3 && r.IntN(3) == 0; last = c.injections[len(c.injections)-1] {
 		draw(phases[r.IntN(len(phases))], faults[r.IntN(len(faults))])
 	}

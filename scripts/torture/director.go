@@ -8,9 +8,13 @@ import (
 	"net"
 	"os"
 	"slices"
+	"strings"
 	"syscall"
 	"time"
 )
+
+var signals = map[string]syscall.Signal{"KILL": syscall.SIGKILL, "STOP": syscall.SIGSTOP, "CONT": syscall.SIGCONT,
+	"INT": syscall.SIGINT, "TERM": syscall.SIGTERM, "HUP": syscall.SIGHUP, "PIPE": syscall.SIGPIPE}
 
 // point is what the host reports when it reaches a phase: host/debug's Point.
 type point struct {
@@ -128,29 +132,16 @@ func (d *director) inject(p point) {
 			syscall.Kill(plugin, syscall.SIGSTOP)
 		}
 	}
-	var signals []syscall.Signal
-	switch s.signal {
-	case "KILL":
-		signals = []syscall.Signal{syscall.SIGKILL}
-	case "STOP":
-		signals = []syscall.Signal{syscall.SIGSTOP}
-	case "STOP, CONT":
-		signals = []syscall.Signal{syscall.SIGSTOP, syscall.SIGCONT}
-	case "INT, INT":
-		signals = []syscall.Signal{syscall.SIGINT, syscall.SIGINT}
-	case "HUP":
-		signals = []syscall.Signal{syscall.SIGHUP}
-	case "PIPE":
+	if s.signal == noReader {
 		d.hangUp()
 		d.injected = true
-	case "STOP, KILL":
-		signals = []syscall.Signal{syscall.SIGSTOP, syscall.SIGKILL}
+		return
 	}
-	for i, sig := range signals {
+	for i, name := range strings.Split(s.signal, ", ") {
 		if i > 0 {
 			time.Sleep(s.stop)
 		}
-		if err := syscall.Kill(pid, sig); err == nil {
+		if err := syscall.Kill(pid, signals[name]); err == nil {
 			d.injected = true
 		}
 	}

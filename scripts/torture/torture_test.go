@@ -54,6 +54,27 @@ func ledger() []string {
 	return lines
 }
 
+// TestFaults: every name is a signal. Signal 0 does nothing, and would count as injected.
+func TestFaults(t *testing.T) {
+	kinds := map[fault]bool{}
+	for _, f := range faults {
+		kinds[f] = true
+		for name := range strings.SplitSeq(f.signal, ", ") {
+			if signals[name] == 0 && f.signal != noReader {
+				t.Errorf("%v: no signal %s", f, name)
+			}
+		}
+	}
+	if len(kinds) != len(faults) {
+		t.Errorf("a fault is listed twice: %v", faults)
+	}
+	for _, f := range []fault{{"host", "PIPE"}, {"host", "HUP"}, {"host", "INT, INT"}, {"host", "TERM, TERM"}} {
+		if !kinds[f] {
+			t.Errorf("%v is no fault", f)
+		}
+	}
+}
+
 func TestLedgerIsChecked(t *testing.T) {
 	replace := func(line int, old, new string) func([]string) []string {
 		return func(l []string) []string {
