@@ -1,10 +1,10 @@
 package supervise
 
 import (
-	"bufio"
 	"bytes"
 	"fmt"
 	"os"
+	"strconv"
 	"sync/atomic"
 	"time"
 )
@@ -45,16 +45,18 @@ func memoryOf(pid int) int64 {
 	if err != nil {
 		return 0
 	}
-	var total int64
-	for lines := bufio.NewScanner(bytes.NewReader(status)); lines.Scan(); {
-		var kib int64
-		for _, name := range []string{"RssAnon", "RssFile"} {
-			if n, _ := fmt.Sscanf(lines.Text(), name+": %d kB", &kib); n == 1 {
-				total += kib << 10
-			}
-		}
+	return kibibytes(status, "RssAnon") + kibibytes(status, "RssFile")
+}
+
+// kibibytes returns the bytes that a line such as "RssAnon:	    1024 kB" of /proc/PID/status reports, or 0.
+func kibibytes(status []byte, name string) int64 {
+	_, after, _ := bytes.Cut(status, []byte("\n"+name+":"))
+	value, _, _ := bytes.Cut(bytes.TrimSpace(after), []byte(" "))
+	n, err := strconv.ParseInt(string(value), 10, 64)
+	if err != nil {
+		return 0
 	}
-	return total
+	return n << 10
 }
 
 func storeMax(to *atomic.Int64, value int64) {
