@@ -11,7 +11,7 @@ import (
 	"github.com/xtts-host/xtts-host/shared/manifest"
 )
 
-// Program is a graph of a bundle as a run executes it: pruned to the outputs that the run needs.
+// Program is a graph of a bundle as a run executes it: pruned to the outputs that the run needs, in an order that needs little memory.
 type Program struct {
 	// Model is the ONNX file. Data files that it names are in Dir.
 	Model []byte
@@ -27,6 +27,7 @@ func (b *Bundle) Program(g manifest.Graph, keep func(output string) bool) (*Prog
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
+	model.Graph.Node = leavesLast(model.Graph.Node)
 	p := &Program{Dir: b.Dir}
 	for _, n := range modelOps(model) {
 		p.Nodes += n

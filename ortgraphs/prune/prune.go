@@ -93,7 +93,7 @@ func reach(g *onnxpb.GraphProto, outputs []*onnxpb.ValueInfoProto) reached {
 		for _, other := range n.Output {
 			r.values[other] = true
 		}
-		for used := range reads(n) {
+		for used := range Reads(n) {
 			if !r.values[used] {
 				open = append(open, used)
 			}
@@ -103,9 +103,9 @@ func reach(g *onnxpb.GraphProto, outputs []*onnxpb.ValueInfoProto) reached {
 	return r
 }
 
-// reads returns the names of the values that a node reads: its inputs, and values from outside that its inner graphs
+// Reads returns the names of the values that a node reads: its inputs, and values from outside that its inner graphs
 // read.
-func reads(n *onnxpb.NodeProto) map[string]bool {
+func Reads(n *onnxpb.NodeProto) map[string]bool {
 	names := map[string]bool{}
 	for _, name := range n.Input {
 		if name != "" {
@@ -127,7 +127,7 @@ func free(g *onnxpb.GraphProto) map[string]bool {
 		used[v.GetName()] = true
 	}
 	for _, n := range g.Node {
-		for name := range reads(n) {
+		for name := range Reads(n) {
 			used[name] = true
 		}
 	}
