@@ -23,7 +23,7 @@ type builder struct {
 func newBuilder(ix *Index, cfg Config, lines int) *builder {
 	ix.Rows = make([]Row, 0, lines)
 	b := &builder{
-		ix: ix, cfg: cfg, ids: ids{name: ix.List, lines: map[string]int{}}, unknown: map[rune]int{},
+		ix: ix, cfg: cfg, ids: ids{name: ix.List, lines: make(map[string]int, lines)}, unknown: map[rune]int{},
 		speakers: newNumbers(cfg.Speakers), langs: newNumbers(cfg.Languages), hash: sha256.New(),
 	}
 	b.hash.Write(appendInt(nil, int64(ix.SampleRate)))
@@ -46,10 +46,10 @@ func (b *builder) add(s *scannedRow) {
 	ix.Rows = append(ix.Rows, Row{
 		ID: s.id, Path: s.path, Line: s.line,
 		Offset: s.offset, Frames: s.frames, FileRate: int(s.recording.rate), FileChannels: int(s.recording.channels), Samples: s.samples,
-		Text: s.text, Tokens: len(s.tokens),
+		Text: s.text, Tokens: s.tokens,
 		LanguageID: b.langs.of(cmp.Or(s.language, b.cfg.Language)), SpeakerID: b.speakers.of(s.speaker),
 	})
-	b.identify(&ix.Rows[len(ix.Rows)-1], s.tokens)
+	b.identify(&ix.Rows[len(ix.Rows)-1], s.fields)
 	for _, c := range s.unknown {
 		at, ok := b.unknown[c]
 		if !ok {
@@ -61,19 +61,17 @@ func (b *builder) add(s *scannedRow) {
 	}
 }
 
-// identify adds a row to the index's hash.
-func (b *builder) identify(r *Row, tokens []int32) {
+// identify adds a row to the index's hash. tokens are the ids as fields.
+func (b *builder) identify(r *Row, tokens []byte) {
 	f := appendField(b.field[:0], r.ID)
 	f = appendField(f, r.Text)
 	f = appendField(f, b.langs.names[r.LanguageID])
 	f = appendField(f, b.speakers.names[r.SpeakerID])
-	for _, n := range [...]int{r.Offset, r.Frames, r.FileRate, r.FileChannels, len(tokens)} {
+	for _, n := range [...]int{r.Offset, r.Frames, r.FileRate, r.FileChannels, r.Tokens} {
 		f = appendInt(f, int64(n))
 	}
-	for _, token := range tokens {
-		f = appendInt(f, int64(token))
-	}
 	b.hash.Write(f)
+	b.hash.Write(tokens)
 	b.field = f
 }
 

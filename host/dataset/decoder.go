@@ -100,7 +100,7 @@ func limit(s []float32) {
 
 // read fills dst with samples of the row at the file's own rate, starting at the given one.
 func (d *Decoder) read(dst []float32, row *Row, from int) error {
-	f, err := audio.Open(row.Path)
+	f, err := d.reader.Open(row.Path)
 	if err != nil {
 		return err
 	}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"iter"
+	"sync"
 	"unicode/utf8"
 
 	"github.com/xtts-host/xtts-host/shared/hint"
@@ -17,6 +18,7 @@ const (
 	maxLine     = 1 << 20 // bytes: a longer line is not read to its end
 	maxReported = 5       // lines of one error message
 	blockLines  = 256
+	maxSpare    = 4 << 20 // bytes of a block that is kept for reuse
 )
 
 // block is some lines of a list that follow one another.
@@ -25,14 +27,29 @@ type block struct {
 	ends    []int  // of the lines in text
 	text    []byte // without line ends
 	rows    []scannedRow
+	fields  []byte        // of the rows
 	done    chan struct{} // closed when rows are complete
 }
 
-func newBlock(size int) *block {
-	return &block{
-		numbers: make([]int, 0, blockLines), ends: make([]int, 0, blockLines), text: make([]byte, 0, size+size/4),
-		done: make(chan struct{}),
+// spare are blocks for reuse: their memory would be most of the garbage of a long list.
+var spare = sync.Pool{New: func() any {
+	return &block{numbers: make([]int, 0, blockLines), ends: make([]int, 0, blockLines)}
+}}
+
+func newBlock() *block {
+	b := spare.Get().(*block)
+	b.done = make(chan struct{})
+	return b
+}
+
+// release gives a block back. Only the strings of its rows stay valid.
+func (b *block) release() {
+	if cap(b.text)+cap(b.fields) > maxSpare {
+		return
 	}
+	clear(b.rows)
+	*b = block{numbers: b.numbers[:0], ends: b.ends[:0], text: b.text[:0], rows: b.rows[:0], fields: b.fields[:0]}
+	spare.Put(b)
 }
 
 func (b *block) line(i int) []byte {
@@ -49,7 +66,7 @@ func blocks(name string, r io.Reader) iter.Seq2[*block, error] {
 	return func(yield func(*block, error) bool) {
 		lines := bufio.NewScanner(r)
 		lines.Buffer(nil, maxLine)
-		b, n := newBlock(0), 0
+		b, n := newBlock(), 0
 		for lines.Scan() {
 			n++
 			data := lines.Bytes()
@@ -63,8 +80,8 @@ func blocks(name string, r io.Reader) iter.Seq2[*block, error] {
 			b.numbers, b.ends = append(b.numbers, n), append(b.ends, len(b.text))
 			if len(b.ends) == blockLines {
 				full := b
-				b = newBlock(len(full.text))
-				if !yield(full, nil) { // the block is no longer ours: a worker clears it
+				b = newBlock()
+				if !yield(full, nil) { // the block is no longer ours
 					return
 				}
 			}

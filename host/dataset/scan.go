@@ -27,7 +27,8 @@ type scannedRow struct {
 	recording recording
 	// The part of the recording that is the clip, in frames, and its length at the index's sample rate.
 	offset, frames, samples int
-	tokens                  []int32
+	tokens                  int    // number of token ids of the text
+	fields                  []byte // the ids as Index.Hash takes them
 	unknown                 []rune
 }
 
@@ -37,17 +38,16 @@ const maxText = 4096
 
 // scan reads what an index needs from the lines, several at a time.
 type scan struct {
-	cfg        Config
-	dir        string
-	name       string // of the list
-	parse      parser
-	recordings *recordings
-	known      []recording // those of the cache
-	idle       atomic.Bool // lines are parsed only
+	cfg   Config
+	dir   string
+	name  string // of the list
+	parse parser
+	files *files
+	idle  atomic.Bool // lines are parsed only
 }
 
 func newScan(ix *Index, cfg Config) *scan {
-	return &scan{cfg: cfg, dir: ix.Dir, name: ix.List, parse: parserOf(filepath.Join(ix.Dir, ix.List)), recordings: ix.recordings, known: ix.recordings.all}
+	return &scan{cfg: cfg, dir: ix.Dir, name: ix.List, parse: parserOf(filepath.Join(ix.Dir, ix.List)), files: newFiles(ix.recordings)}
 }
 
 // run reads a list and calls each for its blocks, in order. Only some blocks are in memory at a time.
@@ -89,13 +89,14 @@ func (s *scan) run(ctx context.Context, list io.Reader, each func(*block)) error
 			break
 		}
 		each(b)
+		b.release()
 	}
 	return context.Cause(ctx)
 }
 
 // block reads the lines of a block, until ctx ends.
 func (s *scan) block(ctx context.Context, b *block) error {
-	b.rows = make([]scannedRow, len(b.ends))
+	b.rows = grow(b.rows, len(b.ends)) // of zero values
 	for i := range b.rows {
 		if ctx.Err() != nil {
 			break
@@ -106,13 +107,12 @@ func (s *scan) block(ctx context.Context, b *block) error {
 		if row.refused != nil || row.reason != "" || s.idle.Load() {
 			continue
 		}
-		if err := s.row(row); hostTrouble(err) != nil {
+		if err := s.row(b, row); hostTrouble(err) != nil {
 			return err
 		} else if err != nil {
 			row.reason = reasonOf(err)
 		}
 	}
-	b.text = nil
 	return nil
 }
 
@@ -127,28 +127,22 @@ func (s *scan) audioPath(audio string) string {
 }
 
 // row completes a row. The error is the reason why it cannot be used.
-func (s *scan) row(row *scannedRow) error {
-	path, info, err := statAudio(row.path, row.any)
-	row.path = path
-	if errors.Is(err, fs.ErrNotExist) {
+func (s *scan) row(b *block, row *scannedRow) error {
+	f := s.files.find(row.path, row.any)
+	row.path, row.known, row.recording = f.path, f.place, f.recording
+	if errors.Is(f.err, fs.ErrNotExist) {
 		if row.any {
 			return fmt.Errorf("there is no %s, %s or %s", row.audio, strings.Join(endings[:len(endings)-1], ", "), endings[len(endings)-1])
 		}
 		return fmt.Errorf("there is no %s", row.audio)
 	}
-	if err != nil {
-		return err
-	}
-	state := stateOf(path, info)
-	if row.known = s.recordings.find(state); row.known >= 0 {
-		row.recording = s.known[row.known]
-	} else if row.recording, err = readHeader(path, state); err != nil {
-		return err
+	if f.err != nil {
+		return f.err
 	}
 	if err := s.cut(row); err != nil {
 		return err
 	}
-	return s.encode(row)
+	return s.encode(b, row)
 }
 
 // cut finds the part of the recording that is the clip.
@@ -170,15 +164,21 @@ func (s *scan) cut(row *scannedRow) (err error) {
 	return nil
 }
 
-func (s *scan) encode(row *scannedRow) error {
+func (s *scan) encode(b *block, row *scannedRow) error {
 	if s.cfg.Tokenizer == nil {
 		return nil
 	}
 	if n := utf8.RuneCountInString(row.text); n > maxText {
 		return fmt.Errorf("the text has %d characters, more than %d", n, maxText)
 	}
-	row.tokens, row.unknown = s.cfg.Tokenizer.Encode(row.text)
-	if len(row.tokens) == 0 {
+	start := len(b.fields)
+	for w := range s.cfg.Tokenizer.encode(row.text) {
+		b.fields = append(b.fields, w.fields...)
+		row.tokens += len(w.ids)
+		row.unknown = append(row.unknown, w.unknown...)
+	}
+	row.fields = b.fields[start:]
+	if row.tokens == 0 {
 		return errors.New("the text has no tokens")
 	}
 	return nil

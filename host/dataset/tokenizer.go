@@ -29,10 +29,19 @@ type Tokenizer struct {
 	words map[string]word // earlier words: texts repeat them
 }
 
-// word is the ids of a word.
+// word is what the tokenizer makes of a word.
 type word struct {
 	ids     []int32
+	fields  string // the ids as Index.Hash takes them
 	unknown []rune // its characters that are not in the vocabulary, with repetitions
+}
+
+func newWord(ids []int32) word {
+	var fields []byte
+	for _, id := range ids {
+		fields = appendInt(fields, int64(id))
+	}
+	return word{ids: ids, fields: string(fields)}
 }
 
 // maxWords bounds Tokenizer.words, for texts that are not natural language.
@@ -52,16 +61,28 @@ func (t *Tokenizer) ByteFallback() bool { return t.bytes != nil }
 // repetitions. Each of them has become the id of unk_token, or the ids of its bytes.
 func (t *Tokenizer) Encode(text string) (ids []int32, unknown []rune) {
 	ids = make([]int32, 0, len(text)) // few texts have more
-	for text != "" {
-		at, token := t.nextAdded(text)
-		ids, unknown = t.encodePlain(ids, unknown, text[:at])
-		if token == nil {
-			break
-		}
-		ids = append(ids, int32(token.ID))
-		text = text[at+len(token.Content):]
+	for w := range t.encode(text) {
+		ids, unknown = append(ids, w.ids...), append(unknown, w.unknown...)
 	}
 	return ids, unknown
+}
+
+// encode yields the words of a text, and its added tokens as words of one id.
+func (t *Tokenizer) encode(text string) iter.Seq[word] {
+	return func(yield func(word) bool) {
+		for text != "" {
+			at, token := t.nextAdded(text)
+			for s := range t.split(t.normalize(text[:at])) {
+				if !yield(t.encodeWord(s)) {
+					return
+				}
+			}
+			if token == nil || !yield(newWord([]int32{int32(token.ID)})) {
+				return
+			}
+			text = text[at+len(token.Content):]
+		}
+	}
 }
 
 // nextAdded finds the leftmost added token, and the longest if several start there. It returns nil and the end of the
@@ -76,14 +97,6 @@ func (t *Tokenizer) nextAdded(text string) (at int, token *addedToken) {
 		}
 	}
 	return at, token
-}
-
-func (t *Tokenizer) encodePlain(ids []int32, unknown []rune, text string) ([]int32, []rune) {
-	for s := range t.split(t.normalize(text)) {
-		w := t.encodeWord(s)
-		ids, unknown = append(ids, w.ids...), append(unknown, w.unknown...)
-	}
-	return ids, unknown
 }
 
 // symbol returns the string that the model looks up for a character: the character itself, except for the space of
@@ -127,7 +140,7 @@ func (t *Tokenizer) encodeWord(s string) word {
 	if ok {
 		return w
 	}
-	w.ids = t.merge(s)
+	w = newWord(t.merge(s))
 	for _, r := range s {
 		if !t.knows(t.symbol(r)) {
 			w.unknown = append(w.unknown, r)
@@ -136,7 +149,10 @@ func (t *Tokenizer) encodeWord(s string) word {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if len(t.words) < maxWords {
-		t.words[strings.Clone(s)] = w // s is a part of its text, which would stay in memory
+		// A copy, because s is a part of its text, which would stay in memory. One with the fields is found faster.
+		both := s + w.fields
+		w.fields = both[len(s):]
+		t.words[both[:len(s)]] = w
 	}
 	return w
 }

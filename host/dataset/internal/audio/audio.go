@@ -46,18 +46,21 @@ type File struct {
 	Info
 	file *os.File
 	size int64
+	kept *headers // may be nil
 	// read is Reader.Read for the file's format.
 	read func(r *Reader, dst []float32, from int) error
 }
 
 // Open reads the header of a file. The error says what is wrong with the file. It names the file only if it comes from
 // the operating system.
-func Open(path string) (*File, error) {
+func Open(path string) (*File, error) { return open(path, nil) }
+
+func open(path string, kept *headers) (*File, error) {
 	f, size, err := regular.Open(path)
 	if err != nil {
 		return nil, err
 	}
-	file := &File{file: f, size: size}
+	file := &File{file: f, size: size, kept: kept}
 	if file.Info, err = file.header(path); err != nil {
 		f.Close()
 		err = file.advise(err)
@@ -125,7 +128,7 @@ func (f *File) flac() (Info, error) {
 }
 
 func (f *File) mp3() (Info, error) {
-	h, err := mp3.ReadHeader(f.file, f.size)
+	h, err := f.kept.mp3(f.file, f.size)
 	f.read = func(r *Reader, dst []float32, from int) error { return r.mp3.Read(dst, f.file, h, from) }
 	return Info{h.SampleRate, h.Channels, h.Frames}, err
 }
@@ -155,7 +158,11 @@ type Reader struct {
 	vorbis vorbis.Decoder
 	opus   opus.Decoder
 	mp3    mp3.Decoder
+	kept   headers
 }
+
+// Open is like the function Open. Of the last files, it does not read what is expensive again.
+func (r *Reader) Open(path string) (*File, error) { return open(path, &r.kept) }
 
 // block is the number of bytes that are read at a time: enough to make the calls cheap, and few enough to stay in the
 // processor's cache.

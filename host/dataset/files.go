@@ -1,0 +1,61 @@
+package dataset
+
+import (
+	"io/fs"
+	"sync"
+)
+
+// maxFiles bounds the files that are remembered: few lists alternate between more recordings.
+const maxFiles = 4096
+
+// files finds the recordings of a list. It reads each header once, although a list may have thousands of clips of a
+// recording.
+type files struct {
+	recordings *recordings
+	known      []recording // those of the cache
+
+	mu   sync.Mutex
+	seen map[string]*found // by the path in the list
+}
+
+// found is the recording at a path.
+type found struct {
+	once      sync.Once // guards the rest
+	path      string    // where it is
+	place     int32     // in Index.recordings, -1 for a new one
+	recording recording
+	err       error
+}
+
+func newFiles(r *recordings) *files {
+	return &files{recordings: r, known: r.all, seen: map[string]*found{}}
+}
+
+// find returns the recording at a path, or of another ending if any is set. It is safe for concurrent use.
+func (f *files) find(path string, any bool) *found {
+	f.mu.Lock()
+	to, ok := f.seen[path]
+	if !ok {
+		if len(f.seen) == maxFiles {
+			clear(f.seen)
+		}
+		to = new(found)
+		f.seen[path] = to
+	}
+	f.mu.Unlock()
+	to.once.Do(func() { f.look(to, path, any) })
+	return to
+}
+
+func (f *files) look(to *found, path string, any bool) {
+	var info fs.FileInfo
+	if to.path, info, to.err = statAudio(path, any); to.err != nil {
+		return
+	}
+	state := stateOf(to.path, info)
+	if to.place = f.recordings.find(state); to.place >= 0 {
+		to.recording = f.known[to.place]
+	} else {
+		to.recording, to.err = readHeader(to.path, state)
+	}
+}

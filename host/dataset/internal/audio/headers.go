@@ -1,0 +1,48 @@
+package audio
+
+import (
+	"os"
+	"syscall"
+
+	"github.com/xtts-host/xtts-host/host/dataset/internal/mp3"
+)
+
+// headers keeps headers of MP3 files: reading one means reading the file, which may have thousands of clips. A nil
+// pointer keeps none.
+type headers struct {
+	of map[state]mp3.Header
+}
+
+// maxHeaders bounds the headers that are kept. That of an hour has up to 1.5 MB.
+const maxHeaders = 8
+
+// state identifies a file as long as nothing is written to it.
+type state struct {
+	dev, ino         uint64
+	size             int64
+	changed, written syscall.Timespec
+}
+
+func (h *headers) mp3(f *os.File, size int64) (mp3.Header, error) {
+	info, err := f.Stat()
+	if err != nil {
+		return mp3.Header{}, err
+	}
+	s, ok := info.Sys().(*syscall.Stat_t)
+	if h == nil || !ok {
+		return mp3.ReadHeader(f, size)
+	}
+	at := state{dev: s.Dev, ino: s.Ino, size: s.Size, changed: s.Ctim, written: s.Mtim}
+	if header, ok := h.of[at]; ok {
+		return header, nil
+	}
+	header, err := mp3.ReadHeader(f, size)
+	if err != nil {
+		return header, err
+	}
+	if len(h.of) == maxHeaders || h.of == nil {
+		h.of = map[state]mp3.Header{}
+	}
+	h.of[at] = header
+	return header, nil
+}
