@@ -73,12 +73,18 @@ func (s *Session) prepare(plan memory.Plan) (p prepared, err error) {
 		return p, err
 	}
 	p.fault = cmp.Or(p.training.Fault, p.updates.Fault)
-	p.used.Graphs = p.training.ArenaBytes + p.updates.ArenaBytes
-	if used, known := s.watch.Used(watch.Model); known {
-		p.used.Process = int(used)
-	}
+	p.used = s.measure(p.training.ArenaBytes + p.updates.ArenaBytes)
 	s.log.Info("memory of the model GPU", "cuda_graphs", p.training.Graphs+p.updates.Graphs, "arenas_mb", p.used.Graphs/gpu.MB, "process_mb", p.used.Process/gpu.MB)
 	return p, plan.Check(p.used)
+}
+
+// measure returns the memory that training uses at present, with arenas of that size.
+func (s *Session) measure(arenas int) memory.Use {
+	use := memory.Use{Graphs: arenas}
+	if used, known := s.watch.Used(watch.Model); known {
+		use.Process = int(used)
+	}
+	return use
 }
 
 func gib(bytes int) float64 { return float64(bytes) / (1 << 30) }

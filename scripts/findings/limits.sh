@@ -44,3 +44,6 @@ file-size() {
   says 'hint: raise the limit of file sizes (ulimit -f), which counts for the ring, too, or give a smaller --buffer-size'
   [ ! -e runs ] || [ -z "$(ls runs)" ]
 }
+
+# limit-by-driver: what CUDA takes of a GPU's memory is measured by the driver's figure, and counts for --model-gpu-memory
+limit-by-driver() { gotest ./host/session TestLimitByDriver; }

@@ -1,6 +1,7 @@
 // The machine that both fakes, of the driver and of NVML, make up: XTTS_HOST_TEST_FAKE_CARDS has the MB of each card, such as
 // "1024,24" for two cards; without it there is one of 1024. XTTS_HOST_TEST_FAKE_CAPABILITY is their compute capability times ten, 90
-// without it.
+// without it. XTTS_HOST_TEST_FAKE_OVERHEAD has the MB that a process with a context takes on a card in addition to what it
+// allocates, 0 without it.
 #ifndef XTTS_HOST_FAKE_CARD_H
 #define XTTS_HOST_FAKE_CARD_H
 #include <stdio.h>
@@ -26,7 +27,7 @@ static inline void card_uuid(int card, unsigned char uuid[16]) {
 
 static inline int card_bus(int card) { return 0x1b + card; }
 
-// fake_used returns how many bytes of a card this process has allocated. The driver has it; NVML's fake asks the driver of
+// fake_used returns how many bytes of a card this process uses. The driver has it; NVML's fake asks the driver of
 // its process, if there is one.
 size_t fake_used(int card) __attribute__((weak));
 #endif
