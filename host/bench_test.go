@@ -3,13 +3,13 @@ package host
 import (
 	"encoding/json"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"testing"
 	"time"
 
 	"github.com/xtts-host/xtts-host/host/catalog"
+	"github.com/xtts-host/xtts-host/host/catalog/catalogtest"
 	"github.com/xtts-host/xtts-host/host/console"
 	"github.com/xtts-host/xtts-host/host/report"
 	"github.com/xtts-host/xtts-host/host/supervise"
@@ -64,17 +64,8 @@ func BenchmarkHop(b *testing.B) {
 // passPlugin builds the plugin "pass" into a folder of plugins, which it returns.
 func passPlugin(t testing.TB, folder string) string {
 	t.Helper()
-	dir := filepath.Join(folder, "pass")
-	if err := os.MkdirAll(dir, 0o777); err != nil {
+	if err := catalogtest.Build(filepath.Join(folder, "pass", "pass"), "testdata/pass"); err != nil {
 		t.Fatal(err)
-	}
-	for _, cmd := range []*exec.Cmd{
-		buildPlugin(filepath.Join(dir, "pass"), "./testdata/pass"),
-		exec.Command("cp", "testdata/pass/plugin.json", dir),
-	} {
-		if out, err := cmd.CombinedOutput(); err != nil {
-			t.Fatalf("%v: %v\n%s", cmd.Args, err, out)
-		}
 	}
 	return folder
 }

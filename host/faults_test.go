@@ -8,12 +8,12 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
-	"runtime"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
 
+	"github.com/xtts-host/xtts-host/host/catalog/catalogtest"
 	"github.com/xtts-host/xtts-host/host/console"
 	"github.com/xtts-host/xtts-host/host/exit"
 	"github.com/xtts-host/xtts-host/host/report"
@@ -25,24 +25,10 @@ const faulty = "../plugins/testdata/faulty"
 
 var buildFaulty = sync.OnceValues(func() (string, error) {
 	dir := filepath.Join(filepath.Dir(plugins), "faulty")
-	if err := os.Mkdir(dir, 0o777); err != nil {
-		return "", err
-	}
-	data, err := os.ReadFile(filepath.Join(faulty, "plugin.json"))
-	if err != nil {
-		return "", err
-	}
-	if err := os.WriteFile(filepath.Join(dir, "plugin.json"), data, 0o666); err != nil {
-		return "", err
-	}
-	out, err := buildPlugin(filepath.Join(dir, faultyProgram()), faulty).CombinedOutput()
-	if err != nil {
-		return "", fmt.Errorf("%w\n%s", err, out)
-	}
-	return dir, nil
+	return dir, catalogtest.Build(filepath.Join(dir, faultyProgram), faulty)
 })
 
-func faultyProgram() string { return "faulty_" + runtime.GOOS + "_" + runtime.GOARCH }
+var faultyProgram = catalogtest.Program("faulty")
 
 // faultyPlugins returns a folder with the features plugin and the faulty one. change may alter the copy of the latter.
 func faultyPlugins(t *testing.T, change func(dir string)) string {
@@ -261,7 +247,7 @@ func TestFaultEndsRun(t *testing.T) {
 			if exit.Code(got.err) != tt.exit || got.err == nil {
 				t.Fatalf("exit status %d, want %d: %v", exit.Code(got.err), tt.exit, got.err)
 			}
-			names := strings.NewReplacer(filepath.Join(folder, "faulty"), "DIR", got.dir, "RUN", faultyProgram(), "PROGRAM")
+			names := strings.NewReplacer(filepath.Join(folder, "faulty"), "DIR", got.dir, "RUN", faultyProgram, "PROGRAM")
 			text := sums.ReplaceAllString(names.Replace(got.err.Error()), "SUM")
 			if text = lines.ReplaceAllString(text, "mix.go:LINE"); text != tt.err {
 				t.Errorf("error:\n%s\nwant:\n%s", text, tt.err)
@@ -395,7 +381,7 @@ func editFile(t *testing.T, path, from, to string) {
 func modify(t *testing.T) func(dir string) {
 	return func(dir string) {
 		var sums strings.Builder
-		for _, name := range []string{faultyProgram(), "plugin.json"} {
+		for _, name := range []string{faultyProgram, "plugin.json"} {
 			data, err := os.ReadFile(filepath.Join(dir, name))
 			if err != nil {
 				t.Fatal(err)
@@ -405,7 +391,7 @@ func modify(t *testing.T) func(dir string) {
 		if err := os.WriteFile(filepath.Join(dir, "plugin.sum"), []byte(sums.String()), 0o666); err != nil {
 			t.Fatal(err)
 		}
-		f, err := os.OpenFile(filepath.Join(dir, faultyProgram()), os.O_APPEND|os.O_WRONLY, 0)
+		f, err := os.OpenFile(filepath.Join(dir, faultyProgram), os.O_APPEND|os.O_WRONLY, 0)
 		if err != nil {
 			t.Fatal(err)
 		}

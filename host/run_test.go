@@ -11,7 +11,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -20,6 +19,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/xtts-host/xtts-host/host/catalog/catalogtest"
 	"github.com/xtts-host/xtts-host/host/config"
 	"github.com/xtts-host/xtts-host/host/config/configtest"
 	"github.com/xtts-host/xtts-host/host/console"
@@ -37,14 +37,6 @@ var (
 
 func TestMain(m *testing.M) { os.Exit(testMain(m)) }
 
-// buildPlugin compiles as scripts/build.sh does, so what that has compiled is in the cache. It does so under -race, too:
-// the tests of the plugins and of shared/stage run there without processes.
-func buildPlugin(exe, folder string) *exec.Cmd {
-	cmd := exec.Command("go", "build", "-trimpath", "-ldflags", "-s -w", "-o", exe, folder)
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
-	return cmd
-}
-
 func testMain(m *testing.M) int {
 	dir, err := os.MkdirTemp("", "xtts-host-test")
 	if err != nil {
@@ -54,20 +46,9 @@ func testMain(m *testing.M) int {
 	defer os.RemoveAll(dir)
 	plugins = filepath.Join(dir, "plugins")
 	for _, name := range []string{"features", "augment"} {
-		folder := filepath.Join(plugins, name)
-		if err := os.MkdirAll(folder, 0o777); err != nil {
+		if err := catalogtest.Build(filepath.Join(plugins, name, catalogtest.Program(name)), "../plugins/"+name); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			return 1
-		}
-		exe := filepath.Join(folder, name+"_"+runtime.GOOS+"_"+runtime.GOARCH)
-		for _, cmd := range []*exec.Cmd{
-			buildPlugin(exe, "../plugins/"+name),
-			exec.Command("cp", "../plugins/"+name+"/plugin.json", folder),
-		} {
-			if out, err := cmd.CombinedOutput(); err != nil {
-				fmt.Fprintf(os.Stderr, "%v: %v\n%s", cmd.Args, err, out)
-				return 1
-			}
 		}
 	}
 	// The runs' cache is a new one; the compiler's is not.

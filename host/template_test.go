@@ -3,13 +3,12 @@ package host
 import (
 	"bytes"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"syscall"
 	"testing"
 
+	"github.com/xtts-host/xtts-host/host/catalog/catalogtest"
 	"github.com/xtts-host/xtts-host/host/console"
 )
 
@@ -20,16 +19,8 @@ func TestTemplate(t *testing.T) {
 	if err := os.Symlink(filepath.Join(plugins, "features"), filepath.Join(folder, "features")); err != nil {
 		t.Fatal(err)
 	}
-	mine := filepath.Join(folder, "mine")
-	if err := os.Mkdir(mine, 0o777); err != nil {
+	if err := catalogtest.Build(filepath.Join(folder, "mine", catalogtest.Program("my-plugin")), "../plugins/template"); err != nil {
 		t.Fatal(err)
-	}
-	build := buildPlugin(filepath.Join(mine, "my-plugin_"+runtime.GOOS+"_"+runtime.GOARCH), ".")
-	build.Dir = "../plugins/template" // a module of its own
-	for _, cmd := range []*exec.Cmd{build, exec.Command("cp", "../plugins/template/plugin.json", mine)} {
-		if out, err := cmd.CombinedOutput(); err != nil {
-			t.Fatalf("%v: %v\n%s", cmd.Args, err, out)
-		}
 	}
 	with := func(drive string) string {
 		file := filepath.Join(t.TempDir(), "config.yaml")

@@ -8,7 +8,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
-	"runtime"
 	"strconv"
 	"strings"
 	"syscall"
@@ -18,6 +17,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/xtts-host/xtts-host/gpu/cuda"
+	"github.com/xtts-host/xtts-host/host/catalog/catalogtest"
 	"github.com/xtts-host/xtts-host/host/dataset"
 	"github.com/xtts-host/xtts-host/ortgraphs/ort"
 )
@@ -106,25 +106,15 @@ func buildPlugins(t *testing.T) string {
 // buildPlugin builds a first-party plugin into its folder below dir; with suffix "_cuda" its program for a GPU.
 func buildPlugin(t *testing.T, dir, id, suffix string) {
 	t.Helper()
-	folder := filepath.Join(dir, id)
-	if err := os.MkdirAll(folder, 0o777); err != nil {
-		t.Fatal(err)
-	}
-	tags := strings.TrimPrefix(suffix, "_")
-	if cuda.Fake && tags != "" {
-		tags += ",fakegpu"
-	}
-	build := exec.Command("go", "build", "-trimpath", "-ldflags", "-s -w", "-tags", tags, "-o", filepath.Join(folder, id+"_"+runtime.GOOS+"_"+runtime.GOARCH+suffix), "../../plugins/"+id)
-	if tags == "" {
-		build.Env = append(os.Environ(), "CGO_ENABLED=0") // as scripts/build.sh does, so what that has compiled is in the cache
-	}
-	for _, cmd := range []*exec.Cmd{
-		build,
-		exec.Command("cp", "../../plugins/"+id+"/plugin.json", folder),
-	} {
-		if out, err := cmd.CombinedOutput(); err != nil {
-			t.Fatalf("%v: %v\n%s", cmd.Args, err, out)
+	var tags []string
+	if suffix != "" {
+		tags = append(tags, strings.TrimPrefix(suffix, "_"))
+		if cuda.Fake {
+			tags = append(tags, "fakegpu")
 		}
+	}
+	if err := catalogtest.Build(filepath.Join(dir, id, catalogtest.Program(id)+suffix), "../../plugins/"+id, tags...); err != nil {
+		t.Fatal(err)
 	}
 }
 

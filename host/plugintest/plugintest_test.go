@@ -4,14 +4,13 @@ import (
 	"bytes"
 	"log/slog"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/xtts-host/xtts-host/host/catalog"
+	"github.com/xtts-host/xtts-host/host/catalog/catalogtest"
 	"github.com/xtts-host/xtts-host/ortgraphs"
 )
 
@@ -27,12 +26,8 @@ func TestMain(m *testing.M) {
 func build(t *testing.T, source, program string) string {
 	t.Helper()
 	dir := t.TempDir()
-	goBuild := exec.Command("go", "build", "-o", filepath.Join(dir, program+"_"+runtime.GOOS+"_"+runtime.GOARCH), ".")
-	goBuild.Dir = source
-	for _, cmd := range []*exec.Cmd{goBuild, exec.Command("cp", filepath.Join(source, "plugin.json"), dir)} {
-		if out, err := cmd.CombinedOutput(); err != nil {
-			t.Fatalf("%v: %v\n%s", cmd.Args, err, out)
-		}
+	if err := catalogtest.Build(filepath.Join(dir, catalogtest.Program(program)), source); err != nil {
+		t.Fatal(err)
 	}
 	return dir
 }

@@ -8,12 +8,11 @@ import (
 	"maps"
 	"math/rand/v2"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"testing"
 
+	"github.com/xtts-host/xtts-host/host/catalog/catalogtest"
 	"github.com/xtts-host/xtts-host/host/dataset"
 	"github.com/xtts-host/xtts-host/host/exit"
 	"github.com/xtts-host/xtts-host/shared/hint"
@@ -26,14 +25,8 @@ func buildPlugins(t *testing.T) string {
 	t.Helper()
 	all := t.TempDir()
 	for source, program := range map[string]string{"features": "features", "testdata/faulty": "faulty"} {
-		from, dir := filepath.Join("../../plugins", source), filepath.Join(all, program)
-		for _, cmd := range []*exec.Cmd{
-			exec.Command("mkdir", dir), exec.Command("cp", filepath.Join(from, "plugin.json"), dir),
-			exec.Command("go", "build", "-o", filepath.Join(dir, program+"_"+runtime.GOOS+"_"+runtime.GOARCH), "./"+from),
-		} {
-			if out, err := cmd.CombinedOutput(); err != nil {
-				t.Fatalf("%v: %v\n%s", cmd.Args, err, out)
-			}
+		if err := catalogtest.Build(filepath.Join(all, program, catalogtest.Program(program)), filepath.Join("../../plugins", source)); err != nil {
+			t.Fatal(err)
 		}
 	}
 	return all

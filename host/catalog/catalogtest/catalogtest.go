@@ -1,0 +1,44 @@
+// Package catalogtest builds plugins for tests.
+package catalogtest
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+)
+
+// Program is the file name of a plugin's program for this machine.
+func Program(name string) string { return name + "_" + runtime.GOOS + "_" + runtime.GOARCH }
+
+// Build compiles the plugin in the folder source into the file program, and copies its plugin.json into the folder of that file,
+// which it creates. The flags are those of scripts/build.sh, under -race too, so that plugins are compiled once for the tests of all
+// packages and for the build. The tests of the plugins and of shared/stage look for races, without processes.
+func Build(program, source string, tags ...string) error {
+	program, err := filepath.Abs(program)
+	if err != nil {
+		return err
+	}
+	description, err := os.ReadFile(filepath.Join(source, "plugin.json"))
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(filepath.Dir(program), 0o777); err != nil {
+		return err
+	}
+	if err := os.WriteFile(filepath.Join(filepath.Dir(program), "plugin.json"), description, 0o666); err != nil {
+		return err
+	}
+	build := exec.Command("go", "build", "-trimpath", "-buildvcs=false", "-ldflags", "-s -w", "-tags", strings.Join(tags, ","), "-o", program, ".")
+	build.Dir = source
+	build.Env = os.Environ()
+	if len(tags) == 0 {
+		build.Env = append(build.Env, "CGO_ENABLED=0")
+	}
+	if out, err := build.CombinedOutput(); err != nil {
+		return fmt.Errorf("%v in %s: %w\n%s", build.Args, source, err, out)
+	}
+	return nil
+}
