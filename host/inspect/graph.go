@@ -14,13 +14,19 @@ import (
 )
 
 // Graph describes a bundle: a folder, or builtin:NAME, which is unpacked into the cache folder. An empty cache folder
-// means the user's. asJSON writes an ortgraphs.Summary as JSON instead of text.
-func Graph(out io.Writer, spec, cache string, asJSON bool) error {
+// means the user's. rows adds what fusion would save in a batch of so many rows, unless it is 0. asJSON writes the
+// summary as JSON instead of text.
+func Graph(out io.Writer, spec, cache string, rows int, asJSON bool) error {
 	b, err := openBundle(spec, cache)
 	if err != nil {
 		return exit.Refused(err)
 	}
-	s := b.Inspect()
+	s := summary{Summary: b.Inspect()}
+	if rows > 0 {
+		if s.Fused, err = ledgers(b, rows); err != nil {
+			return exit.Refused(err)
+		}
+	}
 	if asJSON {
 		return report.JSON(out, s)
 	}
@@ -28,10 +34,17 @@ func Graph(out io.Writer, spec, cache string, asJSON bool) error {
 	t.line("bundle", "%s: %s", b.Manifest.Name, b.Manifest.Description)
 	t.line("folder", "%s", b.Dir)
 	t.line("license", "%s", b.Manifest.License)
-	t.tensors(b.Manifest, s)
-	t.memory(b.Manifest, s)
-	t.training(b.Manifest, s)
+	t.tensors(b.Manifest, s.Summary)
+	t.memory(b.Manifest, s.Summary)
+	t.training(b.Manifest, s.Summary)
+	t.fused(b.Manifest, s.Fused)
 	return t.w.Flush()
+}
+
+// summary is the output of `graph inspect --json`.
+type summary struct {
+	ortgraphs.Summary
+	Fused []Fused `json:"fused,omitempty"`
 }
 
 // table is lines with labels.

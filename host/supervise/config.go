@@ -6,8 +6,6 @@ import (
 	"runtime"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/xtts-host/xtts-host/host/catalog"
 	"github.com/xtts-host/xtts-host/shared/ring"
 	"github.com/xtts-host/xtts-host/shared/stagepb"
@@ -61,8 +59,7 @@ type Config struct {
 	// Tests use it to inject faults. Calls may be concurrent.
 	Reached func(phase Phase, id ProcessID, pid int)
 
-	awake  *awake // of the pool
-	reaper reaper
+	awake *awake // of the pool
 }
 
 func (c *Config) setDefaults() error {
@@ -86,9 +83,6 @@ func (c *Config) setDefaults() error {
 	setDefault(&c.HealthTimeout, 5*time.Second)
 	setDefault(&c.MemoryInterval, time.Second)
 	c.Restart.setDefaults()
-	if c.reaper.kill == nil {
-		c.reaper = reaper{unix.Kill, killTimeout / 2}
-	}
 	return nil
 }
 

@@ -34,8 +34,7 @@ closed-output() {
 
 # hang-up: a terminal that goes away saves a checkpoint as SIGTERM does
 hang-up() {
-  # not ignored, even if these tests run under nohup
-  env --default-signal=HUP xtts-host "${long[@]}" >output 2>&1 &
+  xtts-host "${long[@]}" >output 2>&1 &
   await '"step":2,' run/metrics.jsonl
   kill -HUP $!
   ended 130

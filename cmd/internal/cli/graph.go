@@ -17,13 +17,16 @@ func newInspect() *cobra.Command {
 		Long: `Shows what a graph bundle holds: inputs, outputs, parameters, buckets, pipeline, and the operations
 and memory of a step. BUNDLE is a folder or builtin:NAME.`,
 		Example: `xtts-host graph inspect builtin:myxtts-nano
-xtts-host graph inspect my-bundle --json > bundle.json`,
+xtts-host graph inspect my-bundle --json > bundle.json
+xtts-host graph inspect my-bundle --fused=32`,
 		Args:              oneBundle,
 		ValidArgsFunction: firstArgument(completeBundle),
 	}
 	asJSON := jsonFlag(cmd)
+	rows := cmd.Flags().Uint16("fused", 0, "also count what a step of so many rows (16) would read and write on a GPU, as exported and with each region as one kernel")
+	cmd.Flags().Lookup("fused").NoOptDefVal = "16"
 	return withSome(cmd, []string{"cache-dir"}, func(_ *cobra.Command, set *config.Set, args []string) error {
-		return inspect.Graph(os.Stdout, args[0], set.CacheDir, *asJSON)
+		return inspect.Graph(os.Stdout, args[0], set.CacheDir, int(*rows), *asJSON)
 	})
 }
 

@@ -1,0 +1,59 @@
+package inspect
+
+import (
+	"fmt"
+
+	"github.com/xtts-host/xtts-host/host/report"
+	"github.com/xtts-host/xtts-host/ortgraphs"
+	"github.com/xtts-host/xtts-host/ortgraphs/fuse"
+	"github.com/xtts-host/xtts-host/ortgraphs/shapes"
+	"github.com/xtts-host/xtts-host/shared/hint"
+	"github.com/xtts-host/xtts-host/shared/manifest"
+)
+
+// Fused is what fusion would save in a training graph, for a batch of the largest bucket. Bucket is its index.
+type Fused struct {
+	File      string      `json:"file"`
+	Precision string      `json:"precision"`
+	Bucket    int         `json:"bucket"`
+	BatchSize int         `json:"batch_size"`
+	Ledger    fuse.Ledger `json:"ledger"`
+}
+
+// ledgers partitions the training graphs of a bundle.
+func ledgers(b *ortgraphs.Bundle, rows int) ([]Fused, error) {
+	var list []Fused
+	last := len(b.Manifest.Buckets) - 1
+	for _, g := range b.Manifest.Graphs {
+		if g.Kind != "train" {
+			continue
+		}
+		l, err := fuse.NewLedger(b.Model(g.File), shapes.Sizes(b.Manifest.Buckets[last].Values(rows)))
+		if err != nil {
+			return nil, hint.Errorf("xtts-host graph lint finds what depends on the example of an export", "%s: regions: %w", b.Path(g.File), err)
+		}
+		list = append(list, Fused{g.File, g.Precision, last, rows, *l})
+	}
+	return list, nil
+}
+
+// shownRegions is the number of kinds of regions that are printed; --json has all.
+const shownRegions = 12
+
+func (t *table) fused(m *manifest.Bundle, list []Fused) {
+	for _, f := range list {
+		l := f.Ledger
+		t.line("fusion", "%s, %s rows of bucket %d (%s), without %d products of %s GB:", f.File, report.Thousands(f.BatchSize),
+			f.Bucket, Symbols(m.Buckets[f.Bucket], m.Inputs), l.Products.Kernels, gigabytes(l.Products.Bytes))
+		t.line("", "as exported: %s kernels, %s GB; one kernel for each region: %s kernels, %s GB", report.Thousands(l.Exported.Kernels),
+			gigabytes(l.Exported.Bytes), report.Thousands(l.Fused.Kernels), gigabytes(l.Fused.Bytes))
+		for _, r := range l.Regions[:min(shownRegions, len(l.Regions))] {
+			t.line("", "  %s GB in %s over %v: %s", gigabytes(r.Bytes), report.Count(r.Count, "region"), r.Domain, r.Ops)
+		}
+		for _, n := range l.Left {
+			t.line("", "  %s GB in %s of %s, as exported: %s", gigabytes(n.Bytes), report.Count(n.Count, "node"), n.Op, n.Reason)
+		}
+	}
+}
+
+func gigabytes(bytes int) string { return fmt.Sprintf("%.2f", float64(bytes)/1e9) }

@@ -1,0 +1,150 @@
+package fuse
+
+import (
+	"slices"
+
+	"github.com/xtts-host/xtts-host/ortgraphs/shapes"
+)
+
+// Graph is a model with fixed sizes, lowered to a few kinds of nodes. Nodes are in an order in which they can run.
+type Graph struct {
+	Nodes   []*Node
+	Inputs  []*Tensor
+	Outputs []Output
+}
+
+// Output is an output of the model: a tensor of the graph, which may have another shape of the same elements.
+type Output struct {
+	Name   string
+	Tensor *Tensor
+	Shape  []int
+}
+
+// Tensor is a value of the graph.
+type Tensor struct {
+	Name  string
+	Type  shapes.Type
+	Shape []int
+	// From is the node that computes it, or nil for inputs and constants.
+	From *Node
+	// Constant says that the model contains it, or that it follows from the sizes. Data has the numbers if there are at most
+	// 4,096 of them.
+	Constant bool
+	Data     []float64
+}
+
+// Elements returns the number of elements.
+func (t *Tensor) Elements() int { return product(t.Shape) }
+
+// Bytes returns the size in bytes.
+func (t *Tensor) Bytes() int { return product(t.Shape) * int(shapes.ElementSize(t.Type)) }
+
+// Kind is what a node does with its operands.
+type Kind int
+
+const (
+	// Elementwise computes each element of the output from one element of each operand, which are broadcast to the shape of the
+	// output.
+	Elementwise Kind = iota
+	// Reduction computes sum, max or min over Axes, which keep the size 1.
+	Reduction
+	// Join is Concat along Axes[0], or Pad by Pads: each element of the output is one element of an operand, or Fill.
+	Join
+	// Product is a matrix product of the last two dimensions, of the transposed operands as Transposed says.
+	Product
+	// Opaque is everything else. It runs as the model has it.
+	Opaque
+)
+
+// Node computes tensors. Only an opaque node has more than one.
+type Node struct {
+	Kind Kind
+	Op   string
+	In   []Operand
+	Out  []*Tensor
+	// Axes are those of a reduction, or the axis of a Concat.
+	Axes []int
+	// Pads are the numbers of elements that Pad puts before the first of each dimension. Fill is their value.
+	Pads []int
+	Fill float64
+	// Alpha is the parameter of LeakyRelu and Elu.
+	Alpha float64
+	// Transposed says which operands of a product are taken with their last two dimensions exchanged.
+	Transposed [2]bool
+	// Model is the node of the model that an opaque node runs.
+	Model *shapes.Node
+}
+
+// fusible reports whether a region may contain the node.
+func (n *Node) fusible() bool { return n.Kind <= Join }
+
+// domain is the shape over which the node computes: that of the output, or of the operand of a reduction.
+func (n *Node) domain() []int {
+	if n.Kind == Reduction {
+		return n.In[0].Shape()
+	}
+	return n.Out[0].Shape
+}
+
+// Operand is a tensor as a node reads it: through views, the first of which applies to the tensor.
+type Operand struct {
+	Tensor *Tensor
+	Views  []View
+}
+
+// Shape is the shape after the views.
+func (o Operand) Shape() []int {
+	if len(o.Views) == 0 {
+		return o.Tensor.Shape
+	}
+	return o.Views[len(o.Views)-1].To
+}
+
+// view returns the operand as seen through one more view.
+func (o Operand) view(v View) Operand {
+	v.From = o.Shape()
+	if v.Op == Reshape {
+		if slices.Equal(v.From, v.To) {
+			return o
+		}
+		if n := len(o.Views); n > 0 && o.Views[n-1].Op == Reshape { // two of them are one
+			return Operand{o.Tensor, slices.Clone(o.Views[:n-1])}.view(v)
+		}
+	}
+	return Operand{o.Tensor, append(slices.Clone(o.Views), v)}
+}
+
+// reshaped reports whether the views change nothing but the shape.
+func (o Operand) reshaped() bool {
+	return !slices.ContainsFunc(o.Views, func(v View) bool { return v.Op != Reshape })
+}
+
+// ViewOp is a kind of view.
+type ViewOp int
+
+const (
+	// Reshape keeps the elements in their row-major order.
+	Reshape ViewOp = iota
+	// Transpose makes dimension Perm[i] of the source the dimension i.
+	Transpose
+	// Expand repeats dimensions of size 1, and adds dimensions in front.
+	Expand
+	// Slice takes every Step-th element of a dimension, from Start on.
+	Slice
+)
+
+// View shows the elements of a tensor in another shape or order. It moves no data.
+type View struct {
+	Op                ViewOp
+	From, To          []int // shapes
+	Perm              []int
+	Axis, Start, Step int
+}
+
+func product(shape []int) int {
+	n := 1
+	for _, d := range shape {
+		n *= d
+	}
+	return n
+}

@@ -1,0 +1,192 @@
+package fuse
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/xtts-host/xtts-host/ortgraphs/onnxpb"
+	"github.com/xtts-host/xtts-host/ortgraphs/shapes"
+)
+
+// Ledger counts what one run of a graph reads and writes on a GPU: as exported, and with one kernel for each region.
+type Ledger struct {
+	// Products are the matrix products and convolutions. They are the same in both cases, except for transposed operands.
+	Products Traffic `json:"products"`
+	// Exported is everything else, one kernel for each node that moves data.
+	Exported Traffic `json:"exported"`
+	// Fused is the same in regions. It includes Left.
+	Fused Traffic `json:"fused"`
+	// Regions are those of Fused, equal ones together, the most bytes first.
+	Regions []RegionKind `json:"regions"`
+	// Left are the nodes that no region may contain, by operator.
+	Left []Left `json:"left"`
+}
+
+// Traffic is a number of kernels, and the bytes that they read and write in memory.
+type Traffic struct {
+	Kernels int `json:"kernels"`
+	Bytes   int `json:"bytes"`
+}
+
+func (t *Traffic) add(kernels, bytes int) {
+	t.Kernels += kernels
+	t.Bytes += bytes
+}
+
+// RegionKind describes regions that compute the same over the same shape.
+type RegionKind struct {
+	Count int `json:"count"`
+	// Ops counts the operations, as "Mul 3, Sub, sum". Domain is the shape over which they run.
+	Ops    string `json:"ops"`
+	Domain []int  `json:"domain"`
+	// Inputs and Outputs are numbers of tensors in memory. ColumnSums are sums over the outer axes.
+	Inputs     int `json:"inputs"`
+	Outputs    int `json:"outputs"`
+	ColumnSums int `json:"column_sums"`
+	// Bytes sums all regions of this kind.
+	Bytes int `json:"bytes"`
+}
+
+// Left are nodes of one operator that run as exported.
+type Left struct {
+	Op     string `json:"op"`
+	Count  int    `json:"count"`
+	Bytes  int    `json:"bytes"`
+	Reason string `json:"reason"`
+}
+
+// NewLedger partitions the graph of a model for one set of sizes.
+func NewLedger(model *onnxpb.ModelProto, sizes shapes.Sizes) (*Ledger, error) {
+	r, err := shapes.Infer(model, sizes)
+	if err != nil {
+		return nil, err
+	}
+	l := &Ledger{}
+	l.exported(r)
+	g, err := Lower(r)
+	if err != nil {
+		return nil, err
+	}
+	l.regions(Partition(g))
+	left := map[string]*Left{}
+	for _, n := range g.Nodes {
+		if n.Kind != Opaque || isProduct(n.Op) {
+			continue
+		}
+		if left[n.Op] == nil {
+			left[n.Op] = &Left{Op: n.Op, Reason: reason(n.Op)}
+		}
+		bytes := 0
+		for _, o := range n.In {
+			if o.Tensor != nil {
+				bytes += min(o.Tensor.Bytes(), n.Out[0].Bytes()) // a look-up reads no more than it writes
+			}
+		}
+		for _, t := range n.Out {
+			if t != nil {
+				bytes += t.Bytes()
+			}
+		}
+		left[n.Op].Count++
+		left[n.Op].Bytes += bytes
+		l.Fused.add(1, bytes)
+	}
+	for _, op := range slices.Sorted(maps.Keys(left)) {
+		l.Left = append(l.Left, *left[op])
+	}
+	return l, nil
+}
+
+// reason says why nodes of an operator are left.
+func reason(op string) string {
+	switch op {
+	case "Gather", "GatherElements", "GatherND", "ScatterElements", "ScatterND", "OneHot":
+		return "a look-up: its places depend on data"
+	case "CumSum", "TopK", "ArgMax", "ArgMin", "NonZero":
+		return "its elements depend on one another"
+	case "If", "Loop", "Scan":
+		return "it has graphs of its own"
+	}
+	return "no rule knows it in this form"
+}
+
+func isProduct(op string) bool {
+	switch op {
+	case "MatMul", "Gemm", "Conv", "ConvTranspose":
+		return true
+	}
+	return false
+}
+
+// exported counts the nodes of the model. ONNX Runtime folds a transpose of the last two dimensions into the products that read it.
+func (l *Ledger) exported(r *shapes.Result) {
+	readers := map[*shapes.Value][]*shapes.Node{}
+	for _, n := range r.Nodes {
+		for _, v := range n.In {
+			readers[v] = append(readers[v], n)
+		}
+	}
+	for _, n := range needed(r) {
+		bytes := 0
+		for _, v := range slices.Concat(n.In, n.Out) {
+			if v != nil {
+				bytes += int(v.Bytes())
+			}
+		}
+		switch op := n.Op(); {
+		case isProduct(op):
+			l.Products.add(1, bytes)
+		case slices.Contains([]string{"Reshape", "Squeeze", "Unsqueeze", "Identity", "Flatten", "Shape"}, op):
+		case op == "Transpose" && swapsLast(n) && !slices.ContainsFunc(readers[n.Out[0]], func(m *shapes.Node) bool { return m.Op() != "MatMul" }):
+		default:
+			l.Exported.add(1, bytes)
+		}
+	}
+}
+
+func swapsLast(n *shapes.Node) bool {
+	perm, _, _ := numbers(n, len(n.In), "perm")
+	rank := len(perm)
+	return rank >= 2 && slices.IsSorted(perm[:rank-2]) && perm[rank-1] == rank-2 && perm[rank-2] == rank-1
+}
+
+func (l *Ledger) regions(regions []*Region) {
+	kinds := map[string]*RegionKind{}
+	for _, r := range regions {
+		kernels, bytes := 1, r.Read+r.Written
+		if r.ColumnSums > 0 {
+			kernels = 2 // the second one adds what the blocks of the first one have summed
+		}
+		l.Fused.add(kernels, bytes)
+		k := RegionKind{Ops: r.ops(), Domain: r.Domain, Inputs: len(r.In), Outputs: len(r.Out), ColumnSums: r.ColumnSums}
+		key := fmt.Sprint(k)
+		if kinds[key] == nil {
+			kinds[key] = &k
+		}
+		kinds[key].Count++
+		kinds[key].Bytes += bytes
+	}
+	for _, key := range slices.Sorted(maps.Keys(kinds)) {
+		l.Regions = append(l.Regions, *kinds[key])
+	}
+	slices.SortStableFunc(l.Regions, func(a, b RegionKind) int { return cmp.Compare(b.Bytes, a.Bytes) })
+}
+
+// ops counts the operations of a region, the most frequent first.
+func (r *Region) ops() string {
+	count := map[string]int{}
+	for _, n := range r.Nodes {
+		count[n.Op]++
+	}
+	ops := slices.Sorted(maps.Keys(count))
+	slices.SortStableFunc(ops, func(a, b string) int { return cmp.Compare(count[b], count[a]) })
+	for i, op := range ops {
+		if count[op] > 1 {
+			ops[i] = fmt.Sprintf("%s %d", op, count[op])
+		}
+	}
+	return strings.Join(ops, ", ")
+}

@@ -1,0 +1,251 @@
+package fuse
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/xtts-host/xtts-host/ortgraphs/onnxpb"
+	"github.com/xtts-host/xtts-host/ortgraphs/shapes"
+)
+
+// Lower rewrites a model whose shapes are known into nodes of few kinds: views become parts of operands, what follows from the sizes
+// becomes constant, and composed operators (Softmax, LayerNormalization, Gemm with a bias, ...) become the operations
+// that their definitions name (https://onnx.ai/onnx/operators). It fails if an output has no known shape.
+func Lower(r *shapes.Result) (*Graph, error) {
+	l := &lowering{graph: &Graph{}, operands: map[*shapes.Value]Operand{}}
+	for _, v := range r.Inputs {
+		t := &Tensor{Name: v.Name, Type: v.Type, Shape: sizes(v)}
+		l.operands[v] = Operand{Tensor: t}
+		l.graph.Inputs = append(l.graph.Inputs, t)
+	}
+	for _, v := range r.Constants {
+		l.operands[v] = Operand{Tensor: constantOf(v)}
+	}
+	for _, n := range needed(r) {
+		if slices.ContainsFunc(n.Out, func(v *shapes.Value) bool { return v != nil && !v.Known() }) {
+			return nil, fmt.Errorf("%s (%s): its shape is not known", n.Place, n.Op())
+		}
+		if !l.lower(n) {
+			l.opaque(n)
+		}
+	}
+	for _, v := range r.Outputs {
+		if v == nil || !v.Known() {
+			return nil, fmt.Errorf("an output has no known shape")
+		}
+		t := l.stored(l.operand(v))
+		l.graph.Outputs = append(l.graph.Outputs, Output{v.Name, t.Tensor, sizes(v)})
+	}
+	l.graph.Nodes = reachable(l.graph)
+	return l.graph, nil
+}
+
+// needed returns the nodes that compute what does not follow from the sizes, in their order.
+func needed(r *shapes.Result) []*shapes.Node {
+	seen := map[*shapes.Node]bool{}
+	open := slices.Clone(r.Outputs)
+	for len(open) > 0 {
+		v := open[len(open)-1]
+		open = open[:len(open)-1]
+		if v != nil && v.Data == nil && v.From != nil && !seen[v.From] {
+			seen[v.From] = true
+			open = append(open, v.From.In...)
+		}
+	}
+	return slices.DeleteFunc(slices.Clone(r.Nodes), func(n *shapes.Node) bool { return !seen[n] })
+}
+
+// reachable returns the nodes that the outputs need, in their order.
+func reachable(g *Graph) []*Node {
+	seen := map[*Node]bool{}
+	var visit func(t *Tensor)
+	visit = func(t *Tensor) {
+		if t.From == nil || seen[t.From] {
+			return
+		}
+		seen[t.From] = true
+		for _, o := range t.From.In {
+			if o.Tensor != nil {
+				visit(o.Tensor)
+			}
+		}
+	}
+	for _, o := range g.Outputs {
+		visit(o.Tensor)
+	}
+	return slices.DeleteFunc(slices.Clone(g.Nodes), func(n *Node) bool { return !seen[n] })
+}
+
+// lowering is a model on its way to a graph. It is wide because each rule is a method.
+type lowering struct {
+	graph    *Graph
+	operands map[*shapes.Value]Operand
+}
+
+func sizes(v *shapes.Value) []int {
+	shape := make([]int, len(v.Shape))
+	for i, d := range v.Shape {
+		shape[i] = int(d)
+	}
+	return shape
+}
+
+func constantOf(v *shapes.Value) *Tensor {
+	return &Tensor{Name: v.Name, Type: v.Type, Shape: sizes(v), Constant: true, Data: v.Data}
+}
+
+// operand returns a value of the model as nodes read it.
+func (l *lowering) operand(v *shapes.Value) Operand {
+	if o, ok := l.operands[v]; ok {
+		return o
+	}
+	o := Operand{Tensor: constantOf(v)} // it follows from the sizes: needed skipped its node
+	l.operands[v] = o
+	return o
+}
+
+// add adds a node with one output.
+func (l *lowering) add(n *Node, name string, t shapes.Type, shape []int) Operand {
+	out := &Tensor{Name: name, Type: t, Shape: shape, From: n}
+	n.Out = []*Tensor{out}
+	l.graph.Nodes = append(l.graph.Nodes, n)
+	return Operand{Tensor: out}
+}
+
+// elementwise adds an elementwise node for a value of the model, or for a part of it, which name says.
+func (l *lowering) elementwise(op, name string, t shapes.Type, shape []int, in ...Operand) Operand {
+	return l.add(&Node{Kind: Elementwise, Op: op, In: in}, name, t, shape)
+}
+
+// reduce adds a reduction: sum, max or min.
+func (l *lowering) reduce(op, name string, x Operand, axes ...int) Operand {
+	shape := slices.Clone(x.Shape())
+	for _, a := range axes {
+		shape[a] = 1
+	}
+	return l.add(&Node{Kind: Reduction, Op: op, In: []Operand{x}, Axes: axes}, name, x.Tensor.Type, shape)
+}
+
+func scalar(x float64, t shapes.Type) Operand {
+	return Operand{Tensor: &Tensor{Name: fmt.Sprint(x), Type: t, Shape: []int{}, Constant: true, Data: []float64{x}}}
+}
+
+// stored returns the operand without views, except for a changed shape: as it is for a tensor in memory.
+func (l *lowering) stored(o Operand) Operand {
+	if o.reshaped() {
+		return o
+	}
+	return l.elementwise("Copy", o.Tensor.Name+"/copy", o.Tensor.Type, o.Shape(), o)
+}
+
+func (l *lowering) opaque(n *shapes.Node) {
+	p := &Node{Kind: Opaque, Op: n.Op(), Model: n}
+	for _, v := range n.In {
+		if v == nil {
+			p.In = append(p.In, Operand{})
+			continue
+		}
+		p.In = append(p.In, l.stored(l.operand(v)))
+	}
+	for _, v := range n.Out {
+		if v == nil {
+			p.Out = append(p.Out, nil)
+			continue
+		}
+		t := &Tensor{Name: v.Name, Type: v.Type, Shape: sizes(v), From: p}
+		p.Out = append(p.Out, t)
+		l.operands[v] = Operand{Tensor: t}
+	}
+	l.graph.Nodes = append(l.graph.Nodes, p)
+}
+
+// elementwiseOps are the operators that are elementwise as they are.
+var elementwiseOps = map[string]bool{
+	"Add": true, "Sub": true, "Mul": true, "Div": true, "Neg": true, "Abs": true, "Exp": true, "Log": true, "Tanh": true, "Sqrt": true,
+	"Reciprocal": true, "Where": true, "Less": true, "LessOrEqual": true, "Greater": true, "GreaterOrEqual": true, "Equal": true,
+	"And": true, "Or": true, "Xor": true, "Not": true, "Max": true, "Min": true, "Sign": true, "Erf": true, "Sigmoid": true, "Relu": true,
+	"LeakyRelu": true, "Elu": true, "Softplus": true, "Pow": true, "Floor": true, "Ceil": true, "Round": true, "Cos": true, "Sin": true,
+}
+
+// lower adds the nodes for one of the model. It returns false if no rule knows the operator in this form.
+func (l *lowering) lower(n *shapes.Node) bool {
+	if rule, ok := rules[n.Op()]; ok {
+		return rule(l, n)
+	}
+	if !elementwiseOps[n.Op()] || len(n.Out) != 1 {
+		return false
+	}
+	p := &Node{Kind: Elementwise, Op: n.Op()}
+	for _, v := range n.In {
+		p.In = append(p.In, l.operand(v))
+	}
+	switch n.Op() {
+	case "LeakyRelu":
+		p.Alpha = float(n, "alpha", 0.01)
+	case "Elu":
+		p.Alpha = float(n, "alpha", 1)
+	}
+	v := n.Out[0]
+	l.operands[v] = l.add(p, v.Name, v.Type, sizes(v))
+	return true
+}
+
+func float(n *shapes.Node, name string, otherwise float64) float64 {
+	if a := n.Attribute(name); a != nil {
+		return float64(a.GetF())
+	}
+	return otherwise
+}
+
+func integer(n *shapes.Node, name string, otherwise int) int {
+	if a := n.Attribute(name); a != nil {
+		return int(a.GetI())
+	}
+	return otherwise
+}
+
+func text(n *shapes.Node, name, otherwise string) string {
+	if a := n.Attribute(name); a != nil {
+		return string(a.GetS())
+	}
+	return otherwise
+}
+
+// numbers returns an input that the sizes determine, or an attribute of the same meaning. ok is false if the input depends on data.
+func numbers(n *shapes.Node, input int, attribute string) (list []int, given, ok bool) {
+	if v := n.Input(input); v != nil {
+		for _, x := range v.Data {
+			list = append(list, int(x))
+		}
+		return list, true, v.Data != nil
+	}
+	if a := n.Attribute(attribute); attribute != "" && a != nil {
+		for _, x := range a.Ints {
+			list = append(list, int(x))
+		}
+		return list, true, true
+	}
+	return nil, false, true
+}
+
+// isFloat reports whether a region computes with the type in f32.
+func isFloat(t shapes.Type) bool {
+	return t == onnxpb.TensorProto_FLOAT || t == onnxpb.TensorProto_BFLOAT16
+}
+
+// within returns an axis counted from the front, or false if the rank does not have it.
+func within(axis, rank int) (int, bool) {
+	if axis < 0 {
+		axis += rank
+	}
+	return axis, axis >= 0 && axis < rank
+}
+
+// small reports whether the numbers of a constant are known, and returns the only one if it has one.
+func small(o Operand) (float64, bool) {
+	if !o.Tensor.Constant || len(o.Tensor.Data) != 1 {
+		return math.NaN(), false
+	}
+	return o.Tensor.Data[0], true
+}

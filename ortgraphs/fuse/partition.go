@@ -1,0 +1,279 @@
+package fuse
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/xtts-host/xtts-host/ortgraphs/shapes"
+)
+
+// Region is a set of nodes that one kernel computes.
+type Region struct {
+	// Nodes are in the order of the graph.
+	Nodes []*Node
+	// In are the tensors that it reads from memory, Out those that it writes.
+	In, Out []*Tensor
+	// Read and Written are the bytes of In, as far as they are read, and of Out.
+	Read, Written int
+	// ColumnSums is the number of sums over the outer axes, which need a second kernel.
+	ColumnSums int
+	// Domain is the shape over which it computes, divided as far as its reshapes need.
+	Domain []int
+}
+
+// Limits of one kernel.
+const (
+	maxNodes   = 500 // of a region
+	maxOutputs = 8
+	maxLarge   = 24 // large tensors that a region of more than manyNodes nodes reads and writes
+	manyNodes  = 40
+)
+
+// group is a region in the making, or a node that no region may contain.
+type group struct {
+	nodes       []*Node
+	first, last int // positions in the graph
+}
+
+type partition struct {
+	graph   *Graph
+	at      map[*Node]int
+	uses    map[*Tensor][]use
+	outputs map[*Tensor]bool
+	of      map[*Node]*group
+}
+
+// Partition divides the graph into regions and other nodes. It changes the graph first: it chooses the layouts of products, and repeats
+// nodes that cost nothing. The regions are in an order in which they can run.
+func Partition(g *Graph) []*Region {
+	sinkBiases(g)
+	layoutProducts(g)
+	recompute(g)
+	p := &partition{graph: g, at: map[*Node]int{}, uses: g.uses(), outputs: g.outputs(), of: map[*Node]*group{}}
+	for i, n := range g.Nodes {
+		p.at[n] = i
+		p.of[n] = &group{[]*Node{n}, i, i}
+	}
+	p.joinReaders()
+	p.joinNeighbours()
+	p.joinNeighbours()
+	return p.regions()
+}
+
+// joinReaders puts each node into the region of one of its readers. It begins with the last node: so what only the backward pass reads
+// is computed there, and the forward pass does not store it.
+func (p *partition) joinReaders() {
+	for _, n := range slices.Backward(p.graph.Nodes) {
+		if !n.fusible() {
+			continue
+		}
+		var candidates []*group
+		readers := map[*group]int{}
+		for _, u := range p.uses[n.Out[0]] {
+			if u.node.fusible() {
+				g := p.of[u.node]
+				if readers[g]++; readers[g] == 1 {
+					candidates = append(candidates, g)
+				}
+			}
+		}
+		slices.SortStableFunc(candidates, func(a, b *group) int { return cmp.Compare(readers[b], readers[a]) })
+		for _, g := range candidates {
+			p.join(g, p.of[n])
+		}
+	}
+}
+
+// joinNeighbours joins regions where one reads what the other writes, or both read the same large tensor, if that saves bytes.
+func (p *partition) joinNeighbours() {
+	for _, n := range p.graph.Nodes {
+		if !n.fusible() {
+			continue
+		}
+		var candidates []*group
+		add := func(other *Node) {
+			if other != nil && other.fusible() && !slices.Contains(candidates, p.of[other]) {
+				candidates = append(candidates, p.of[other])
+			}
+		}
+		for _, o := range n.In {
+			add(o.Tensor.From)
+			if o.Tensor.Elements()*2 < product(n.domain()) {
+				continue
+			}
+			for _, u := range p.uses[o.Tensor] {
+				if u.node.fusible() && product(u.node.domain()) == product(n.domain()) {
+					add(u.node)
+				}
+			}
+		}
+		for _, g := range candidates {
+			own := p.of[n]
+			if len(g.nodes) > 0 && g != own && p.bytes(g.nodes)+p.bytes(own.nodes) > p.bytes(p.together(g, own)) {
+				p.join(g, own)
+			}
+		}
+	}
+}
+
+func (p *partition) together(a, b *group) []*Node {
+	nodes := slices.Concat(a.nodes, b.nodes)
+	slices.SortFunc(nodes, func(x, y *Node) int { return cmp.Compare(p.at[x], p.at[y]) })
+	return nodes
+}
+
+// join makes b a part of a, if one kernel can compute both and no other node has to run between them.
+func (p *partition) join(a, b *group) {
+	if a == b || len(a.nodes) == 0 || len(a.nodes)+len(b.nodes) > maxNodes || p.detour(a, b) || p.detour(b, a) {
+		return
+	}
+	nodes := p.together(a, b)
+	it := iterate(nodes)
+	if it == nil {
+		return
+	}
+	in, _, out := p.traffic(nodes)
+	if len(out) > maxOutputs {
+		return
+	}
+	if len(nodes) > manyNodes {
+		domain, large := it.axes.elements(it.domain), 0
+		for _, t := range slices.Concat(in, out) {
+			if t.Elements() > domain/8 {
+				large++
+			}
+		}
+		if large > maxLarge {
+			return
+		}
+	}
+	for _, n := range b.nodes {
+		p.of[n] = a
+	}
+	*a = group{nodes, min(a.first, b.first), max(a.last, b.last)}
+	b.nodes = nil
+}
+
+// detour reports whether a path leads from a to b through other groups.
+func (p *partition) detour(a, b *group) bool {
+	seen := map[*group]bool{a: true}
+	open := []*group{a}
+	for len(open) > 0 {
+		g := open[len(open)-1]
+		open = open[:len(open)-1]
+		for _, n := range g.nodes {
+			for _, t := range n.Out {
+				for _, u := range p.uses[t] {
+					next := p.of[u.node]
+					if next == b && g != a {
+						return true
+					}
+					if next != b && !seen[next] && next.first <= b.last {
+						seen[next] = true
+						open = append(open, next)
+					}
+				}
+			}
+		}
+	}
+	return false
+}
+
+// traffic returns what the nodes, as one kernel, read from memory and write to it, and the bytes that they read.
+func (p *partition) traffic(nodes []*Node) (in []*Tensor, read int, out []*Tensor) {
+	inside := map[*Node]bool{}
+	for _, n := range nodes {
+		inside[n] = true
+	}
+	type part struct {
+		tensor            *Tensor
+		axis, start, step int
+	}
+	parts := map[part]int{}
+	bytes := map[*Tensor]int{}
+	for _, n := range nodes {
+		for _, o := range n.In {
+			t := o.Tensor
+			if t.From != nil && inside[t.From] {
+				continue
+			}
+			if _, ok := bytes[t]; !ok {
+				in = append(in, t)
+				bytes[t] = 0
+			}
+			key, elements := part{tensor: t}, t.Elements()
+			if i := slices.IndexFunc(o.Views, func(v View) bool { return v.Op == Slice }); i >= 0 {
+				v := o.Views[i]
+				key, elements = part{t, v.Axis, v.Start, v.Step}, min(elements, product(o.Shape()))
+			}
+			if _, ok := parts[key]; !ok {
+				parts[key] = elements
+				bytes[t] = min(bytes[t]+elements*int(shapes.ElementSize(t.Type)), t.Bytes())
+			}
+		}
+		t := n.Out[0]
+		if p.outputs[t] || slices.ContainsFunc(p.uses[t], func(u use) bool { return !inside[u.node] }) {
+			out = append(out, t)
+		}
+	}
+	for _, b := range bytes {
+		read += b
+	}
+	return in, read, out
+}
+
+func (p *partition) bytes(nodes []*Node) int {
+	_, total, out := p.traffic(nodes)
+	for _, t := range out {
+		total += t.Bytes()
+	}
+	return total
+}
+
+func (p *partition) regions() []*Region {
+	var list []*Region
+	done := map[*group]bool{}
+	for _, n := range p.order() {
+		g := p.of[n]
+		if !n.fusible() || done[g] {
+			continue
+		}
+		done[g] = true
+		it := iterate(g.nodes)
+		r := &Region{Nodes: g.nodes, ColumnSums: len(it.columns)}
+		r.In, r.Read, r.Out = p.traffic(g.nodes)
+		for _, t := range r.Out {
+			r.Written += t.Bytes()
+		}
+		for _, x := range it.domain {
+			r.Domain = append(r.Domain, it.axes.size[x-1])
+		}
+		list = append(list, r)
+	}
+	return list
+}
+
+// order returns the nodes with those of a region together, each after what it reads.
+func (p *partition) order() []*Node {
+	var out []*Node
+	seen := map[*group]bool{}
+	var visit func(g *group)
+	visit = func(g *group) {
+		if seen[g] {
+			return
+		}
+		seen[g] = true
+		for _, n := range g.nodes {
+			for _, o := range n.In {
+				if o.Tensor != nil && o.Tensor.From != nil {
+					visit(p.of[o.Tensor.From])
+				}
+			}
+		}
+		out = append(out, g.nodes...)
+	}
+	for _, n := range p.graph.Nodes {
+		visit(p.of[n])
+	}
+	return out
+}

@@ -1,0 +1,89 @@
+package fuse
+
+import "fmt"
+
+// CheckPlaces reports whether a kernel may keep the results of the region in registers: at each place of the domain, each node needs
+// exactly the element of an operand that is computed at this place.
+func CheckPlaces(r *Region) error {
+	it := iterate(r.Nodes)
+	for _, n := range r.Nodes {
+		out := it.layouts[n.Out[0]]
+		if n.Kind == Reduction {
+			out = it.operands[n]
+		}
+		for _, o := range n.In {
+			if !it.inside[o.Tensor] {
+				continue
+			}
+			for place := range it.axes.elements(it.domain) {
+				needed := elementOf(o, it.index(out, place, n.domain()))
+				computed := flat(it.index(it.layouts[o.Tensor], place, o.Tensor.Shape), o.Tensor.Shape)
+				if needed != computed {
+					return fmt.Errorf("%s needs element %d of %s at place %d, where element %d is computed", n.Out[0].Name, needed, o.Tensor.Name, place, computed)
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// index returns the index into a tensor of a layout at a place of the domain.
+func (it *iteration) index(l layout, place int, shape []int) []int {
+	at := map[int]int{}
+	for i := len(it.domain) - 1; i >= 0; i-- {
+		size := it.axes.size[it.domain[i]-1]
+		at[it.domain[i]], place = place%size, place/size
+	}
+	index := make([]int, len(shape))
+	for i, atoms := range l {
+		for _, x := range it.axes.expand(atoms) {
+			index[i] = index[i]*it.axes.size[x-1] + at[x]
+		}
+	}
+	return index
+}
+
+func flat(index, shape []int) int {
+	n := 0
+	for i, d := range shape {
+		n = n*d + index[i]
+	}
+	return n
+}
+
+// elementOf returns the element of the tensor that an operand shows at an index, to which it may be broadcast.
+func elementOf(o Operand, index []int) int {
+	index = index[len(index)-len(o.Shape()):]
+	at := make([]int, len(index))
+	for i, d := range o.Shape() {
+		if d > 1 {
+			at[i] = index[i]
+		}
+	}
+	for i := len(o.Views) - 1; i >= 0; i-- {
+		v := o.Views[i]
+		source := make([]int, len(v.From))
+		switch v.Op {
+		case Transpose:
+			for i, j := range v.Perm {
+				source[j] = at[i]
+			}
+		case Expand:
+			for i, d := range v.From {
+				if d > 1 {
+					source[i] = at[i+len(v.To)-len(v.From)]
+				}
+			}
+		case Slice:
+			copy(source, at)
+			source[v.Axis] = v.Start + v.Step*at[v.Axis]
+		case Reshape:
+			rest := flat(at, v.To)
+			for i := len(v.From) - 1; i >= 0; i-- {
+				source[i], rest = rest%v.From[i], rest/v.From[i]
+			}
+		}
+		at = source
+	}
+	return flat(at, o.Tensor.Shape)
+}

@@ -1,0 +1,172 @@
+package fuse
+
+import (
+	"fmt"
+	"slices"
+)
+
+// use is an operand of a node.
+type use struct {
+	node    *Node
+	operand int
+}
+
+// uses returns the operands that read each tensor.
+func (g *Graph) uses() map[*Tensor][]use {
+	all := map[*Tensor][]use{}
+	for _, n := range g.Nodes {
+		for i, o := range n.In {
+			if o.Tensor != nil {
+				all[o.Tensor] = append(all[o.Tensor], use{n, i})
+			}
+		}
+	}
+	return all
+}
+
+func (g *Graph) outputs() map[*Tensor]bool {
+	out := map[*Tensor]bool{}
+	for _, o := range g.Outputs {
+		out[o.Tensor] = true
+	}
+	return out
+}
+
+// layoutProducts chooses the layouts of products, so that no operand is transposed in memory only for its product: a library takes
+// the last two dimensions of an operand in either order.
+func layoutProducts(g *Graph) {
+	swapResults(g)
+	copies := map[string]*Tensor{}
+	var nodes []*Node
+	for _, n := range g.Nodes {
+		if n.Kind == Product {
+			for i := range n.In {
+				if c := layoutOperand(n, i, copies); c != nil {
+					nodes = append(nodes, c)
+				}
+			}
+		}
+		nodes = append(nodes, n)
+	}
+	g.Nodes = nodes
+}
+
+// swapResults exchanges the last two dimensions of results that all readers want so: (AB)' = B'A'.
+func swapResults(g *Graph) {
+	uses, outputs := g.uses(), g.outputs()
+	for _, n := range g.Nodes {
+		t := n.Out[0]
+		if n.Kind != Product || outputs[t] || len(t.Shape) < 3 || len(uses[t]) == 0 {
+			continue
+		}
+		if slices.ContainsFunc(uses[t], func(u use) bool { return !wantsSwapped(t, u.node.In[u.operand].Views) }) {
+			continue
+		}
+		swap := swapLast(t.Shape)
+		t.Name += "/swapped"
+		t.Shape = swap.To
+		back := swapLast(t.Shape)
+		for _, u := range uses[t] {
+			o := &u.node.In[u.operand]
+			o.Views = append([]View{back}, o.Views...)
+		}
+		n.In[0], n.In[1] = n.In[1], n.In[0]
+		n.Transposed = [2]bool{!n.Transposed[1], !n.Transposed[0]}
+	}
+}
+
+// wantsSwapped reports whether the last dimension after the views is the one before the last of the tensor.
+func wantsSwapped(t *Tensor, views []View) bool {
+	a := newAxes()
+	whole := a.whole(t.Shape)
+	l, ok := a.through(whole, views)
+	if !ok {
+		return false
+	}
+	flat, wanted := a.flat(l), a.expand(whole[len(whole)-2])
+	return len(flat) > 0 && len(wanted) > 0 && flat[len(flat)-1] == wanted[len(wanted)-1]
+}
+
+// swapLast is the view that exchanges the last two dimensions.
+func swapLast(shape []int) View {
+	rank := len(shape)
+	v := View{Op: Transpose, From: shape, To: slices.Clone(shape)}
+	for i := range rank {
+		v.Perm = append(v.Perm, i)
+	}
+	v.Perm[rank-1], v.Perm[rank-2] = rank-2, rank-1
+	v.To[rank-1], v.To[rank-2] = shape[rank-2], shape[rank-1]
+	return v
+}
+
+// layoutOperand replaces the views of a product's operand by a reshape and Transposed, or by a copy, which it returns if it is a new
+// one.
+func layoutOperand(n *Node, i int, copies map[string]*Tensor) *Node {
+	o := n.In[i]
+	if o.reshaped() {
+		return nil
+	}
+	a := newAxes()
+	whole := a.whole(o.Tensor.Shape)
+	key := ""
+	if l, ok := a.through(whole, o.Views); ok && a.covers(l, o.Shape()) {
+		swap := swapLast(o.Shape())
+		swapped := slices.Clone(l)
+		rank := len(l)
+		swapped[rank-1], swapped[rank-2] = l[rank-2], l[rank-1]
+		root, flat, turned := a.flat(whole), a.flat(l), a.flat(swapped)
+		switch last := a.expand(l[rank-2]); {
+		case slices.Equal(flat, root):
+			n.In[i] = Operand{Tensor: o.Tensor}.view(View{Op: Reshape, To: o.Shape()})
+			return nil
+		case slices.Equal(turned, root):
+			n.In[i] = Operand{Tensor: o.Tensor}.view(View{Op: Reshape, To: swap.To})
+			n.Transposed[i] = !n.Transposed[i]
+			return nil
+		case len(last) > 0 && last[len(last)-1] == root[len(root)-1]: // a copy in this order moves whole rows
+			o, flat = o.view(swap), turned
+			n.Transposed[i] = !n.Transposed[i]
+		}
+		key = fmt.Sprintf("%p %v", o.Tensor, a.strides(root, flat))
+	}
+	if t := copies[key]; t != nil && key != "" {
+		n.In[i] = Operand{Tensor: t}.view(View{Op: Reshape, To: o.Shape()})
+		return nil
+	}
+	c := &Node{Kind: Elementwise, Op: "Copy", In: []Operand{o}}
+	t := &Tensor{Name: o.Tensor.Name + "/copy", Type: o.Tensor.Type, Shape: o.Shape(), From: c}
+	c.Out = []*Tensor{t}
+	copies[key] = t
+	n.In[i] = Operand{Tensor: t}
+	return c
+}
+
+// covers reports whether no dimension is repeated.
+func (a *axes) covers(l layout, shape []int) bool {
+	for i, d := range shape {
+		if a.elements(l[i]) != d {
+			return false
+		}
+	}
+	return true
+}
+
+// strides describes the order of atoms by sizes and strides in memory, where neighbours are merged.
+func (a *axes) strides(memory, order []int) [][2]int {
+	stride := map[int]int{}
+	step := 1
+	for _, x := range slices.Backward(memory) {
+		stride[x] = step
+		step *= a.size[x-1]
+	}
+	var out [][2]int
+	for _, x := range order {
+		size := a.size[x-1]
+		if n := len(out); n > 0 && out[n-1][1] == stride[x]*size {
+			out[n-1] = [2]int{out[n-1][0] * size, stride[x]}
+			continue
+		}
+		out = append(out, [2]int{size, stride[x]})
+	}
+	return out
+}
