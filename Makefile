@@ -44,7 +44,7 @@ test: test-go check build ## everything that needs no PyTorch
 
 test-go: need
 	@scripts/venv-plugin.sh & venv=$$!; $(MAKE) --no-print-directory $(ORT) & \
-		go build -race $$(go list -f '{{if ne .Name "main"}}{{.ImportPath}}{{end}}' ./...) && \
+		go build -race $$(go list -f '{{if and .GoFiles (ne .Name "main")}}{{.ImportPath}}{{end}}' ./...) && \
 		CGO_ENABLED=0 go build -trimpath -buildvcs=false ./plugins/features ./plugins/augment && \
 		wait $$venv && wait $$! # fetched while it compiles; the tests of several packages build plugins at the same time
 	go test -race -vet=off -timeout 10m ./... # vetted by check
