@@ -2,12 +2,16 @@ package plan
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
+	"os"
 	"path/filepath"
 
 	"github.com/xtts-host/xtts-host/host/batch"
 	"github.com/xtts-host/xtts-host/host/dataset"
 	"github.com/xtts-host/xtts-host/host/exit"
+	"github.com/xtts-host/xtts-host/shared/hint"
 )
 
 // OpenData reads the lists of the data sets.
@@ -36,7 +40,7 @@ func (d *Draft) OpenData(ctx context.Context) error {
 	}
 	ix, err := open(dir, dataset.Train, nil, nil)
 	if err != nil {
-		return err
+		return d.adviseMoved(err, dir, "--train-data")
 	}
 	if err := ix.ReadContents(ctx, d.waiting.Progress); err != nil {
 		return err
@@ -53,10 +57,18 @@ func (d *Draft) OpenData(ctx context.Context) error {
 	ix, err = open(val, dataset.Eval, ix.Speakers, ix.Languages)
 	switch {
 	case err != nil && d.Config.ValData != "":
-		return fmt.Errorf("--val-data: %w", err)
+		return d.adviseMoved(fmt.Errorf("--val-data: %w", err), val, "--val-data")
 	case err != nil:
 		return err
 	}
 	d.Data.Val = &batch.Split{Index: ix}
 	return nil
+}
+
+// adviseMoved gives an error the hint for a resumed run whose data set is no longer where it was.
+func (d *Draft) adviseMoved(err error, dir, flag string) error {
+	if _, missing := os.Stat(dir); d.Config.Resume == "" || !errors.Is(missing, fs.ErrNotExist) {
+		return err
+	}
+	return hint.Errorf("if it was moved, name its new folder or file with "+flag, "%w", err)
 }

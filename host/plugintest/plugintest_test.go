@@ -109,7 +109,7 @@ func TestFaults(t *testing.T) {
 		}
 		var text bytes.Buffer
 		r.Print(&text)
-		for _, want := range []string{"faulty 1.0.0: stage idle (preprocess)\n  ✓ starts", "  ✗ full, short and odd rows\n      it answered without", "      hint: write all outputs", " MB of memory at most\n"} {
+		for _, want := range []string{"faulty 1.0.0: stage idle (preprocess)\n  ✓ starts", "  ✗ full, short and odd rows\n      it answered without", "      hint: write all outputs", " MiB of memory at most\n"} {
 			if !strings.Contains(text.String(), want) {
 				t.Errorf("no %q in\n%s", want, &text)
 			}

@@ -26,7 +26,7 @@ func (r *Result) Print(out io.Writer) {
 			fmt.Fprintf(out, "    %.2f ms for a clip of %g s\n", s.MillisecondsPerClip, s.ClipSeconds)
 		}
 		if s.PeakMemory > 0 {
-			fmt.Fprintf(out, "    %d MB of memory at most\n", s.PeakMemory>>20)
+			fmt.Fprintf(out, "    %d MiB of memory at most\n", s.PeakMemory>>20)
 		}
 	}
 }

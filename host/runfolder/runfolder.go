@@ -63,9 +63,14 @@ const datedRuns = "runs"
 
 // named returns the setting that names the run folder, the folder, and what to do if it cannot be written.
 func named(set *config.Set) (setting, dir, advice string) {
+	const resumes = "a run writes to its folder: make that possible, or start another run from its weights with --init"
 	switch {
+	case set.ResumeOrStart != "" && set.Resume != "":
+		return "--resume-or-start " + set.ResumeOrStart, set.Resume, resumes
+	case set.ResumeOrStart != "":
+		return "--resume-or-start " + set.ResumeOrStart, set.RunDir, "name a folder that can be written"
 	case set.Resume != "":
-		return "--resume " + set.Resume, set.Resume, "a run writes to its folder: make that possible, or start another run from its weights with --init"
+		return "--resume " + set.Resume, set.Resume, resumes
 	case set.RunDir != "":
 		return "--run-dir " + set.RunDir, set.RunDir, "name a folder that can be written"
 	}

@@ -108,13 +108,28 @@ func TestFolderThatIsNone(t *testing.T) {
 	if err := os.Symlink(filepath.Join(dir, "nothing"), link); err != nil {
 		t.Fatal(err)
 	}
-	for _, path := range []string{file, link} {
-		set := configtest.Parse(t, "--run-dir", path)
+	for _, given := range [][]string{{"--run-dir", file}, {"--run-dir", link}, {"--resume-or-start", link}} {
+		set := configtest.Parse(t, given...)
 		_, claimed := Claim(set, time.Now())
 		for _, err := range []error{claimed, exit.Refused(Check(set))} {
-			if exit.Code(err) != 2 || !strings.HasPrefix(err.Error(), "--run-dir "+path+": "+path+" is a ") || exit.Hint(err) == "" {
-				t.Errorf("%s: exit status %d: %v", path, exit.Code(err), err)
+			if exit.Code(err) != 2 || !strings.HasPrefix(err.Error(), strings.Join(given, " ")+": "+given[1]+" is a ") || exit.Hint(err) == "" {
+				t.Errorf("%s: exit status %d: %v", given, exit.Code(err), err)
 			}
+		}
+	}
+}
+
+// TestNamedAsTyped: a message names the flag that was given, also for a run that --resume-or-start resumes.
+func TestNamedAsTyped(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "run")
+	if err := os.MkdirAll(filepath.Join(dir, "checkpoints", "step-000001"), 0o777); err != nil {
+		t.Fatal(err)
+	}
+	for _, flag := range []string{"--resume", "--resume-or-start"} {
+		set := configtest.Parse(t, flag, dir)
+		setting, got, advice := named(set)
+		if setting != flag+" "+dir || got != dir || !strings.Contains(advice, "--init") {
+			t.Errorf("%s: %q, %s, %s", flag, setting, got, advice)
 		}
 	}
 }

@@ -20,7 +20,7 @@ func (p *process) watchMemory() {
 	for {
 		reapZombies()
 		if used := p.measure(); p.cfg.MemoryLimit > 0 && used > p.cfg.MemoryLimit {
-			p.kill(fmt.Sprintf("it uses %d MB of memory, and may use %d", used>>20, p.cfg.MemoryLimit>>20), memoryHint)
+			p.kill(overLimit(used, p.cfg.MemoryLimit), memoryHint)
 			return
 		}
 		select {
@@ -29,6 +29,15 @@ func (p *process) watchMemory() {
 		case <-t.C:
 		}
 	}
+}
+
+// overLimit has both amounts in the unit of the limit: a size with a decimal unit, such as 300MB, or a number of MiB.
+func overLimit(used, limit int64) string {
+	unit, name := int64(1<<20), "MiB"
+	if limit%unit != 0 && limit%1e6 == 0 {
+		unit, name = 1e6, "MB"
+	}
+	return fmt.Sprintf("it uses %.1f %s of memory, and may use %.1f %[2]s", float64(used)/float64(unit), name, float64(limit)/float64(unit))
 }
 
 // measure returns the memory that the process uses now, and keeps the peak.

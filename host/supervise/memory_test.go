@@ -25,7 +25,21 @@ func TestMemoryLimit(t *testing.T) {
 		return errors.Is(err, ErrCrashLoop)
 	})
 	var e *PluginError
-	if !errors.As(err, &e) || !strings.Contains(err.Error(), "MB of memory, and may use 0") || e.Hint() != memoryHint {
+	if !errors.As(err, &e) || !strings.Contains(err.Error(), " of memory, and may use ") || e.Hint() != memoryHint {
 		t.Errorf("%v, hint %q", err, e.Hint())
+	}
+}
+
+// TestOverLimit: both amounts have the unit of the limit.
+func TestOverLimit(t *testing.T) {
+	for limit, want := range map[int64]string{
+		300 << 20:     "it uses 300.5 MiB of memory, and may use 300.0 MiB",
+		315_000_000:   "it uses 315.1 MB of memory, and may use 315.0 MB",
+		315_000_001:   "it uses 300.5 MiB of memory, and may use 300.4 MiB",
+		256_000 << 20: "it uses 300.5 MiB of memory, and may use 256000.0 MiB",
+	} {
+		if got := overLimit(300<<20+1<<19, limit); got != want {
+			t.Errorf("%d: %s, want %s", limit, got, want)
+		}
 	}
 }
