@@ -27,11 +27,11 @@ type FullError struct {
 
 // Error names the path unless the wrapped error does: an error of a file system may name only a part of it.
 func (e *FullError) Error() string {
-	free := "an unknown amount"
+	free := "unknown"
 	if e.Free >= 0 {
 		free = size(e.Free)
 	}
-	return fmt.Sprintf("%v (%s needs %s, %s is free)", e.err, e.Path, size(e.Need), free)
+	return fmt.Sprintf("%v (%s needs %s, free: %s)", e.err, e.Path, size(e.Need), free)
 }
 
 func (e *FullError) Unwrap() error { return e.err }

@@ -35,6 +35,15 @@ func TestExplain(t *testing.T) {
 	}
 }
 
+func TestError(t *testing.T) {
+	for free, want := range map[int64]string{0: "0 bytes", 48 << 10: "48 KiB", -1: "unknown"} {
+		want = "no space left on device (run/x needs 104 KiB, free: " + want + ")"
+		if got := (&FullError{Path: "run/x", Need: 104 << 10, Free: free, err: syscall.ENOSPC}).Error(); got != want {
+			t.Errorf("%s, want %s", got, want)
+		}
+	}
+}
+
 func TestHint(t *testing.T) {
 	for _, tt := range []struct {
 		need, free int64
