@@ -194,6 +194,8 @@ func TestCache(t *testing.T) {
 		t.Errorf("truncated: cached %v, error %v", ix.Cached, ix.CacheError)
 	}
 	again("rebuilt", true)
+	write(t, file, append([]byte("xtts-host recordings 1\n"), good[len(recordingsMark):]...))
+	again("the lengths of another version", false)
 
 	clip(t, dir, "2", 22050, 1, ramp(0, 51))
 	again("another size", false)

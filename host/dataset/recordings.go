@@ -14,8 +14,12 @@ import (
 	"syscall"
 )
 
-// recordingsMark starts a cache file. It changes with the format of a record.
-const recordingsMark = "xtts-host recordings 1\n"
+// recordingsMark starts a cache file, after what all versions begin with. It changes with the format of a record, and
+// when the host computes other lengths.
+const (
+	recordingsStart = "xtts-host recordings "
+	recordingsMark  = recordingsStart + "2\n"
+)
 
 // half is half a SHA-256: enough to distinguish files.
 type half [sha256.Size / 2]byte
@@ -70,6 +74,9 @@ func loadRecordings(cacheDir, dir, list string) (*recordings, error) {
 	}
 	if err != nil {
 		return r, fmt.Errorf("index cache: %w", err)
+	}
+	if bytes.HasPrefix(data, []byte(recordingsStart)) && !bytes.HasPrefix(data, []byte(recordingsMark)) {
+		return r, nil // of another version
 	}
 	damaged := fmt.Errorf("index cache %s is damaged", r.file)
 	data, ok := bytes.CutPrefix(data, []byte(recordingsMark))

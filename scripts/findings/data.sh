@@ -141,6 +141,33 @@ lossy-recordings() {
   grep -q 'MP4 (M4A, AAC or ALAC) is not read; convert with: ffmpeg -i phone.wav' run/quarantine.jsonl
 }
 
+# joined-mp3: an MP3 file that was joined from two with a tag between them is read to its end
+joined-mp3() {
+  local file=$CASES/../../host/dataset/internal/audio/testdata/mpeg1-44100-1.mp3
+  mkdir data
+  { cat "$file"; printf TAG; head -c 125 /dev/zero; cat "$file"; } >data/two.mp3
+  for offset in 0.0 0.1 0.31 0.35; do
+    echo "{\"audio_filepath\": \"two.mp3\", \"offset\": $offset, \"duration\": 0.2, \"text\": \"one word\"}"
+  done >data/train.jsonl
+  train --train-data data --max-steps 1 --max-quarantine 5 --run-dir run
+  figures run 'd["train"]["clips"] == 4'
+}
+
+# joined-ogg: an Ogg file that was joined from two is refused with the place where the second begins
+joined-ogg() {
+  local file=$CASES/../../host/dataset/internal/audio/testdata/vorbis-22050-1.ogg
+  mkdir -p data/wavs
+  cat "$file" "$file" >data/wavs/two.ogg
+  cp "$file" data/wavs/one.ogg
+  printf '%s|one word\n' one two >data/metadata.csv
+  train --train-data data --max-steps 1 --max-quarantine 5 --run-dir run
+  figures run 'd["train"]["clips"] == 1'
+  says "page at byte $(stat -c %s "$file"): not a supported kind of Ogg: several streams one after another" run/quarantine.jsonl
+}
+
+# many-clips-of-one-mp3: an MP3 file is read once for all its clips
+many-clips-of-one-mp3() { gotest ./host/dataset TestPartsOfOneRecording; }
+
 # opposite-channels: a stereo clip whose channels cancel each other is left out, and the reason says so
 opposite-channels() {
   clips data 4 1

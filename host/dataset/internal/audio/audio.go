@@ -135,6 +135,9 @@ func (f *File) mp3() (Info, error) {
 
 func (f *File) ogg(path string) (Info, error) {
 	s, err := ogg.Open(f.file, f.size)
+	if err == nil && f.kept == nil { // a Reader opens what was opened before
+		err = s.CheckPages()
+	}
 	switch {
 	case err != nil:
 		return Info{}, err
@@ -161,7 +164,8 @@ type Reader struct {
 	kept   headers
 }
 
-// Open is like the function Open. Of the last files, it does not read what is expensive again.
+// Open is like the function Open, for a file that it has opened before: the pages of Ogg are not checked again, and the
+// headers of the last MP3 files are not read again.
 func (r *Reader) Open(path string) (*File, error) { return open(path, &r.kept) }
 
 // block is the number of bytes that are read at a time: enough to make the calls cheap, and few enough to stay in the

@@ -21,15 +21,25 @@ type Decoder struct {
 
 // Read fills dst with the samples from, from+1, ... of a file: the mean of the channels, divided by 2^15. The file must
 // have that many: from+len(dst) <= h.Frames. A part has the same bits as in the whole file.
-func (d *Decoder) Read(dst []float32, r io.ReaderAt, h Header, from int) (err error) {
+func (d *Decoder) Read(dst []float32, r io.ReaderAt, h Header, from int) error {
 	if from < 0 || from+len(dst) > h.Frames {
 		return fmt.Errorf("samples %d to %d of %d were asked for", from, from+len(dst), h.Frames)
 	}
-	if len(dst) == 0 {
-		return nil
+	for _, p := range h.parts {
+		if n := min(len(dst), p.samples-from); n > 0 {
+			if err := d.read(dst[:n], r, h, p, from+p.skip); err != nil {
+				return err
+			}
+			dst, from = dst[n:], from+n
+		}
+		from -= p.samples
 	}
-	from += h.skip
-	f := newFeed(r, h, from/h.first.samples)
+	return nil
+}
+
+// read reads samples of a part of the file, counted from its first frame.
+func (d *Decoder) read(dst []float32, r io.ReaderAt, h Header, p part, from int) (err error) {
+	f := newFeed(r, h, p, p.begin+from/h.first.samples)
 	defer func() {
 		// The decoder indexes its tables with what it reads.
 		if r := recover(); r != nil {
@@ -39,7 +49,7 @@ func (d *Decoder) Read(dst []float32, r io.ReaderAt, h Header, from int) (err er
 			err = f.err
 		}
 	}()
-	at := f.index * h.first.samples
+	at := (f.index - p.begin) * h.first.samples
 	dec, err := mp3.NewDecoder(f)
 	if err != nil {
 		return fmt.Errorf("MP3 frame at byte %d: %w", f.offset, err)
@@ -77,6 +87,7 @@ type feed struct {
 	r      io.ReaderAt
 	h      Header
 	index  int // of the next frame
+	end    int // after the last frame
 	decode int // the first frame that is to be decoded
 
 	err    error
@@ -88,20 +99,20 @@ type feed struct {
 	started bool
 }
 
-// newFeed returns a feed for the samples of the frame target and those after it.
-func newFeed(r io.ReaderAt, h Header, target int) *feed {
-	f := &feed{r: r, h: h, decode: max(0, target-warmUp)}
+// newFeed returns a feed for the samples of the frame target and those after it in a part of the file.
+func newFeed(r io.ReaderAt, h Header, p part, target int) *feed {
+	f := &feed{r: r, h: h, end: p.end, decode: max(p.begin, target-warmUp)}
 	f.index = f.decode
-	for data := 0; f.index > 0 && data < h.first.reservoir(); f.index-- {
+	for data := 0; f.index > p.begin && data < h.first.reservoir(); f.index-- {
 		// The checksum of 2 bytes may be absent or not: assume it.
-		data += max(0, int(h.offsets[f.index]-h.offsets[f.index-1])-h.first.main-2)
+		data += max(0, int(h.sizes[f.index-1])-h.first.main-2)
 	}
 	return f
 }
 
 func (f *feed) Read(b []byte) (int, error) {
 	if len(f.rest) == 0 {
-		if f.err == nil && f.index == len(f.h.offsets)-1 {
+		if f.err == nil && f.index == f.end {
 			return 0, io.EOF
 		}
 		if f.err == nil {
@@ -119,7 +130,7 @@ func (f *feed) Read(b []byte) (int, error) {
 // next reads a frame.
 func (f *feed) next() error {
 	f.offset = f.h.offsets[f.index]
-	n := int(f.h.offsets[f.index+1] - f.offset)
+	n := int(f.h.sizes[f.index])
 	if cap(f.buf) < n {
 		f.buf = make([]byte, max(n, 2048))
 	}

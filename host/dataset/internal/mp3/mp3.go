@@ -15,7 +15,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"slices"
 
 	"github.com/xtts-host/xtts-host/shared/regular"
 )
@@ -29,78 +28,115 @@ type Header struct {
 	Channels   int // 1 or 2
 	Frames     int // samples per channel, without those that the encoder added at both ends
 
-	first   frame   // the first one
-	skip    int     // samples before the first one of the recording
-	offsets []int64 // of the frames, and the end of the last one
+	first   frame // the first one
+	parts   []part
+	offsets []int64 // of the frames
+	sizes   []uint16
+}
+
+// part is one of the recordings of a file that was joined from several. The first frame of each, with the tag of its
+// encoder, shows where it begins.
+type part struct {
+	begin, end int // frames
+	skip       int // samples before the first one of the recording
+	samples    int // of the recording
 }
 
 // ReadHeader reads the headers of all frames of a file of size bytes: no other number of samples is reliable. The error
 // does not name the file.
 func ReadHeader(r io.ReaderAt, size int64) (Header, error) {
-	f := window{r: r, size: size}
-	at, err := f.skipTags()
-	if err != nil {
+	s := scan{window: window{r: r, size: size}}
+	at, err := s.skipTags(0)
+	for err == nil && at < size {
+		at, err = s.next(at)
+	}
+	if err == nil {
+		err = s.endPart(at)
+	}
+	switch h := s.header; {
+	case err != nil:
 		return Header{}, err
+	case len(h.offsets) == 0:
+		return Header{}, errors.New("no MP3 frame with audio")
+	case h.Frames == 0:
+		return Header{}, errors.New("the audio has no samples")
+	default:
+		return h, nil
 	}
-	var h Header
-	var info tag
-	for at < size {
-		b, err := f.bytes(at, headerSize)
-		if err != nil {
-			return Header{}, err
-		}
-		next, err := parseFrame(b)
-		if err != nil && len(h.offsets) > 0 && f.trailer(at) {
-			break
-		}
-		if err != nil {
-			return Header{}, fmt.Errorf("MP3 frame at byte %d: %w", at, err)
-		}
-		if at+int64(next.size) > size {
-			return Header{}, fmt.Errorf("truncated: the MP3 frame at byte %d has %d bytes, the file has %d more", at, next.size, size-at)
-		}
-		if h.first.size == 0 {
-			h.first = next
-			if b, err = f.bytes(at, next.size); err != nil {
-				return Header{}, err
-			}
-			if info = parseTag(b, next); info.found {
-				at += int64(next.size)
-				continue
-			}
-		}
-		if !next.like(h.first) {
-			return Header{}, fmt.Errorf("MP3 frame at byte %d: %w: sample rate or channels change", at, ErrUnsupported)
-		}
-		h.offsets = append(h.offsets, at)
-		at += int64(next.size)
+}
+
+// scan collects the frames of a file.
+type scan struct {
+	window
+	header Header
+	begin  int // first frame of the current part
+	info   tag // of the current part
+}
+
+// next reads the header of the frame at an offset, or skips a tag, and returns the offset after it.
+func (s *scan) next(at int64) (int64, error) {
+	h := &s.header
+	b, err := s.bytes(at, headerSize)
+	if err != nil {
+		return 0, err
 	}
-	return h.finish(info, at)
+	f, err := parseFrame(b)
+	if err != nil && len(h.offsets) > 0 {
+		if end, ok, err := s.skipTrailer(at); ok || err != nil {
+			return end, err
+		}
+	}
+	if err != nil {
+		return 0, fmt.Errorf("MP3 frame at byte %d: %w", at, err)
+	}
+	end := at + int64(f.size)
+	if end > s.size {
+		return 0, fmt.Errorf("truncated: the MP3 frame at byte %d has %d bytes, the file has %d more", at, f.size, s.size-at)
+	}
+	isFirst := h.first.size == 0
+	if isFirst {
+		h.first, h.SampleRate, h.Channels = f, f.rate, f.channels
+	}
+	if !f.like(h.first) {
+		return 0, fmt.Errorf("MP3 frame at byte %d: %w: sample rate or channels change", at, ErrUnsupported)
+	}
+	if b, err = s.bytes(at, f.size); err != nil {
+		return 0, err
+	}
+	if info := parseTag(b, f); info.found && (isFirst || silent(b, f)) {
+		err := s.endPart(at)
+		s.info = info
+		return end, err
+	}
+	h.offsets, h.sizes = append(h.offsets, at), append(h.sizes, uint16(f.size))
+	return end, nil
 }
 
 // decoderDelay is how many samples a decoder lags behind what the encoder counts (LAME's technical FAQ).
 const decoderDelay = 529
 
-// finish computes the numbers of samples. end is the offset after the last frame.
-func (h Header) finish(info tag, end int64) (Header, error) {
-	n := len(h.offsets)
+// endPart completes the current part. end is the offset after its last frame.
+func (s *scan) endPart(end int64) error {
+	h := &s.header
+	p := part{begin: s.begin, end: len(h.offsets)}
+	n := p.end - p.begin
 	if n == 0 {
-		return Header{}, errors.New("no MP3 frame with audio")
+		return nil
 	}
-	if n < info.frames {
-		return Header{}, fmt.Errorf("truncated: %d MP3 frames up to byte %d, its tag declares %d", n, end, info.frames)
+	if n < s.info.frames {
+		return fmt.Errorf("truncated: %d MP3 frames up to byte %d, its tag declares %d", n, end, s.info.frames)
 	}
-	h.offsets = append(slices.Clip(h.offsets), end)
-	h.SampleRate, h.Channels = h.first.rate, h.first.channels
-	h.Frames = n * h.first.samples
-	if info.gapless {
-		h.skip = info.delay + decoderDelay
-		h.Frames = min(h.Frames-info.delay-info.padding, h.Frames-h.skip)
+	p.samples = n * h.first.samples
+	if s.info.gapless {
+		p.skip = s.info.delay + decoderDelay
+		p.samples = min(p.samples-s.info.delay-s.info.padding, p.samples-p.skip)
 	}
-	if h.Frames <= 0 {
-		return Header{}, errors.New("the audio has no samples")
+	if p.samples > 0 {
+		h.parts = append(h.parts, p)
+		h.Frames += p.samples
 	}
-	return h, nil
+	s.begin = p.end
+	return nil
 }
 
 // window reads a file in blocks: a system call per frame would take most of the time.

@@ -52,8 +52,54 @@ func TestTags(t *testing.T) {
 	}
 	bare := b[whole.offsets[0]:]
 	h, got, err := read(bare)
-	if n := len(whole.offsets) - 1; err != nil || h.Frames != 1152*n || !slices.Equal(got[whole.skip:][:len(want)], want) {
+	if n := len(whole.offsets); err != nil || h.Frames != 1152*n || !slices.Equal(got[whole.parts[0].skip:][:len(want)], want) {
 		t.Errorf("without a tag: %d samples of %d frames, or others; %v", h.Frames, n, err)
+	}
+}
+
+// TestJoined: a file that was joined from several has the samples of each, whatever tags are between them.
+func TestJoined(t *testing.T) {
+	b := file(t, "mpeg1-44100-1.mp3")
+	h, one, err := read(b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	id3v1 := append([]byte("TAG"), make([]byte, 125)...)
+	ape := append([]byte("APETAGEX\xD0\x07\x00\x00\x28\x00\x00\x00"), make([]byte, 16+40)...)
+	for name, between := range map[string][]byte{
+		"nothing":  nil,
+		"ID3v1":    id3v1,
+		"extended": slices.Concat([]byte("TAG+"), make([]byte, 223), id3v1),
+		"ID3v2":    append([]byte("ID3\x04\x00\x00\x00\x00\x00\x05"), make([]byte, 5)...),
+		"APE":      slices.Concat(ape, id3v1),
+		"Lyrics3":  slices.Concat([]byte("LYRICSBEGININD0000211000024LYRICS200"), id3v1),
+		"long":     slices.Concat([]byte("LYRICSBEGIN"), bytes.Repeat([]byte("x"), block-15), []byte("LYRICSEND")),
+	} {
+		joined := slices.Concat(b, between, b, between)
+		h, got, err := read(joined)
+		if err != nil || !slices.Equal(got, slices.Concat(one, one)) {
+			t.Errorf("%s: %d samples, want twice %d; %v", name, h.Frames, len(one), err)
+			continue
+		}
+		r, middle := bytes.NewReader(joined), make([]float32, 2000)
+		if err := new(Decoder).Read(middle, r, h, len(one)-1000); err != nil || !slices.Equal(middle, got[len(one)-1000:][:2000]) {
+			t.Errorf("%s: other samples in the middle; %v", name, err)
+		}
+		if err := new(Decoder).Read(middle, r, h, len(one)); err != nil || !slices.Equal(middle, one[:2000]) {
+			t.Errorf("%s: other samples in the second recording; %v", name, err)
+		}
+		// Without the tag of its encoder, the second recording counts with all samples of its frames.
+		bare := b[h.offsets[0]:]
+		if h2, _, err := read(slices.Concat(b, between, bare)); err != nil || h2.Frames != len(one)+1152*len(h.offsets)/2 {
+			t.Errorf("%s, then frames only: %d samples; %v", name, h2.Frames, err)
+		}
+	}
+	last := b[h.offsets[len(h.offsets)-1]:]
+	if _, _, err := read(slices.Concat(b[:len(b)-len(last)], b)); err == nil || !strings.Contains(err.Error(), "its tag declares") {
+		t.Errorf("the first recording is truncated: %v", err)
+	}
+	if _, _, err := read(slices.Concat(b, id3v1, []byte("and more"))); err == nil || !strings.Contains(err.Error(), "no frame begins there") {
+		t.Errorf("other bytes after a tag: %v", err)
 	}
 }
 
@@ -72,7 +118,7 @@ func TestReadHeaderRefuses(t *testing.T) {
 		"no frame":         {[]byte("ID3\x04\x00\x00\x00\x00\x00\x00"), "no MP3 frame with audio"},
 		"only the tag":     {b[:h.offsets[0]], "no MP3 frame with audio"},
 		"garbage":          {append(slices.Clone(b[:second]), "garbage"...), "damaged: no frame begins there"},
-		"a frame less":     {b[:h.offsets[len(h.offsets)-2]], "its tag declares"},
+		"a frame less":     {b[:h.offsets[len(h.offsets)-1]], "its tag declares"},
 		"another rate":     {append(slices.Clone(b[:second]), other...), "sample rate or channels change"},
 		"padding at 22050": {[]byte{0xFF, 0xF3, 0x42, 0xC0}, "22050 Hz at 32 kbit/s with a byte of padding"},
 		"more padding than samples": {func() []byte {

@@ -7,9 +7,8 @@ import (
 	"slices"
 )
 
-// skipTags returns the offset of the first frame, after ID3v2 tags (id3.org, id3v2.4.0-structure, sections 3.1 and 3.4).
-func (w *window) skipTags() (int64, error) {
-	at := int64(0)
+// skipTags returns the offset after ID3v2 tags (id3.org, id3v2.4.0-structure, sections 3.1 and 3.4).
+func (w *window) skipTags(at int64) (int64, error) {
 	for {
 		b, err := w.bytes(at, 10)
 		if err != nil || len(b) < 10 || string(b[:3]) != "ID3" {
@@ -27,24 +26,64 @@ func (w *window) skipTags() (int64, error) {
 	}
 }
 
-// trailer reports whether a tag of the kinds at the end of a file, or only zeros, begin at an offset.
-func (w *window) trailer(at int64) bool {
-	b, err := w.bytes(at, 16)
+// skipTrailer returns the offset after a tag of the kinds at the end of a recording, after which another one may begin,
+// or after zeros up to the end of the file. ok is false if there is none.
+func (w *window) skipTrailer(at int64) (end int64, ok bool, err error) {
+	b, err := w.bytes(at, 32)
 	if err != nil {
-		return false
+		return 0, false, err
 	}
-	for _, mark := range []string{"TAG", "APETAGEX", "LYRICSBEGIN", "ID3"} {
-		if bytes.HasPrefix(b, []byte(mark)) {
-			return true
-		}
+	begins := func(mark string) bool { return bytes.HasPrefix(b, []byte(mark)) }
+	end = w.size
+	switch {
+	case begins("ID3"):
+		end, err = w.skipTags(at)
+	case begins("TAG+"):
+		end = at + 227
+	case begins("TAG"):
+		end = at + 128
+	case begins("APETAGEX") && len(b) == 32:
+		end = at + 32 + int64(binary.LittleEndian.Uint32(b[12:])) // without the header
+	case begins("LYRICSBEGIN"):
+		end, err = w.afterLyrics(at)
+	case !begins("APETAGEX"):
+		ok, err = w.zeros(at)
+		return w.size, ok, err
 	}
-	for ; at < w.size; at += int64(len(b)) {
-		if b, err = w.bytes(at, block); err != nil || len(bytes.Trim(b, "\x00")) > 0 {
-			return false
-		}
-	}
-	return true
+	return min(end, w.size), err == nil, err
 }
+
+// afterLyrics returns the offset after the Lyrics3 tag at an offset, whose end has the only reliable mark.
+func (w *window) afterLyrics(at int64) (int64, error) {
+	const mark = len("LYRICS200")
+	for ; at < w.size; at += block - int64(mark) {
+		b, err := w.bytes(at, block)
+		if err != nil {
+			return 0, err
+		}
+		for _, m := range []string{"LYRICS200", "LYRICSEND"} {
+			if i := bytes.Index(b, []byte(m)); i >= 0 {
+				return at + int64(i+mark), nil
+			}
+		}
+	}
+	return w.size, nil
+}
+
+// zeros reports whether only zeros follow.
+func (w *window) zeros(at int64) (bool, error) {
+	for at < w.size {
+		b, err := w.bytes(at, block)
+		if err != nil || len(bytes.Trim(b, "\x00")) > 0 {
+			return false, err
+		}
+		at += int64(len(b))
+	}
+	return true, nil
+}
+
+// silent reports whether a frame has no audio, as that of a tag.
+func silent(b []byte, f frame) bool { return len(bytes.Trim(b[f.side:f.main], "\x00")) == 0 }
 
 // tag is what the first frame says about the others, if it has no audio itself.
 type tag struct {

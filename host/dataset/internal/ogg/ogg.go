@@ -56,7 +56,7 @@ func Open(r io.ReaderAt, size int64) (*Stream, error) {
 			return nil, err
 		}
 		if p.flags&first != 0 {
-			return nil, fmt.Errorf("%w: several streams side by side, such as a film", ErrUnsupported)
+			return nil, fmt.Errorf("page at byte %d: %w: several streams side by side, such as a film", second, ErrUnsupported)
 		}
 	}
 	return s, s.findEnd()
@@ -95,7 +95,7 @@ func (s *Stream) searchEnd(b []byte, offset int64) error {
 		}
 		switch {
 		case p.serial != s.serial:
-			return fmt.Errorf("%w: several streams one after another", ErrUnsupported)
+			return chained(p.offset)
 		case !found && p.flags&last == 0:
 			return fmt.Errorf("truncated: the last whole page, at byte %d, is not the end of the stream", p.offset)
 		}
@@ -106,6 +106,45 @@ func (s *Stream) searchEnd(b []byte, offset int64) error {
 		}
 	}
 	return fmt.Errorf("truncated or damaged: no page ends the stream in the last %d bytes", len(b))
+}
+
+func chained(offset int64) error {
+	return fmt.Errorf("page at byte %d: %w: several streams one after another", offset, ErrUnsupported)
+}
+
+// CheckPages reads the headers of all pages: Open and Packets do not find another stream in the middle of the file, or
+// one with the same serial number after the end of the first.
+func (s *Stream) CheckPages() error {
+	var p page
+	for at := int64(0); at < s.size; at = p.end() {
+		if p.flags&last != 0 {
+			var b [len(capture)]byte
+			if n, err := s.r.ReadAt(b[:], at); err != nil && err != io.EOF {
+				return err
+			} else if string(b[:n]) == capture {
+				return chained(at)
+			}
+			return nil // other bytes after the end are not of the stream
+		}
+		if err := p.header(s.r, s.size, at); err != nil {
+			return err
+		}
+		if err := s.owns(&p); err != nil {
+			return err
+		}
+		if at > 0 && p.flags&first != 0 {
+			return chained(at)
+		}
+	}
+	return nil
+}
+
+// owns refuses a page of another stream.
+func (s *Stream) owns(p *page) error {
+	if p.serial != s.serial {
+		return fmt.Errorf("page at byte %d: %w: several streams", p.offset, ErrUnsupported)
+	}
+	return nil
 }
 
 // Bytes returns the size of the file.

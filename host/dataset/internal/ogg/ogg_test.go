@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"io"
 	"slices"
 	"strings"
@@ -117,6 +118,44 @@ func TestRefuses(t *testing.T) {
 			_, err = packets(s.Packets())
 		}
 		if err == nil || !strings.Contains(err.Error(), c.want) || errors.Is(err, ErrUnsupported) != c.unsupported {
+			t.Errorf("%s: %v, want %q", name, err, c.want)
+		}
+	}
+}
+
+// TestOtherPages: no page of another stream is taken for one of the stream, wherever it is.
+func TestOtherPages(t *testing.T) {
+	other := slices.Clone(stream)
+	other[2] = build(0, 20, 8, 2, false, "b")
+	s, err := open(other...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const want = "page at byte 62: not a supported kind of Ogg: several streams"
+	if _, _, err := s.Packets().SeekTo(0, 25); err == nil || err.Error() != want {
+		t.Errorf("seek: %v", err)
+	}
+	if err := s.CheckPages(); err == nil || err.Error() != want {
+		t.Errorf("check: %v", err)
+	}
+	whole := slices.Concat(stream...)
+	for name, c := range map[string]struct {
+		pages [][]byte
+		want  string
+	}{
+		"one stream":   {stream, ""},
+		"and a tag":    {append(slices.Clone(stream), []byte("TAG of something else")), ""},
+		"a few bytes":  {append(slices.Clone(stream), []byte("Og")), ""},
+		"twice":        {[][]byte{whole, whole}, fmt.Sprintf("page at byte %d: not a supported kind of Ogg: several streams one after another", len(whole))},
+		"a third one":  {[][]byte{whole, build(first|last, 5, 9, 0, false, "next"), whole}, "several streams one after another"},
+		"no end":       {[][]byte{stream[0], stream[1], whole}, fmt.Sprintf("page at byte %d: not a supported kind of Ogg: several streams one after another", len(stream[0])+len(stream[1]))},
+		"damaged page": {[][]byte{stream[0], []byte(strings.Repeat("garbage ", 50)), stream[4], stream[5]}, "damaged: no page begins at byte "},
+	} {
+		s, err := open(c.pages...)
+		if err == nil {
+			err = s.CheckPages()
+		}
+		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
 			t.Errorf("%s: %v, want %q", name, err, c.want)
 		}
 	}

@@ -58,9 +58,10 @@ func (p *Packets) advance() error {
 	if err := p.page.read(p.s.r, p.s.size, p.next); err != nil {
 		return err
 	}
+	if err := p.s.owns(&p.page); err != nil {
+		return err
+	}
 	switch {
-	case p.page.serial != p.s.serial:
-		return fmt.Errorf("page at byte %d: %w: several streams", p.next, ErrUnsupported)
 	case p.page.number != p.number:
 		return fmt.Errorf("page at byte %d: damaged: it is number %d, expected %d", p.next, p.page.number, p.number)
 	case p.open != (p.page.flags&continued != 0):
@@ -85,6 +86,9 @@ func (p *Packets) SeekTo(from, target int64) (position int64, ok bool, err error
 	found := int64(-1)
 	for at := from; at < p.s.size; at = head.end() {
 		if err := head.header(p.s.r, p.s.size, at); err != nil {
+			return 0, false, err
+		}
+		if err := p.s.owns(&head); err != nil {
 			return 0, false, err
 		}
 		if head.granule > target || head.flags&last != 0 {
