@@ -59,23 +59,25 @@ func (s Search) guess(room int) int {
 }
 
 // searchLargest finds the largest number of rows below high that fit, and tries guess first. try returns how many times
-// the memory of the graphs there is, or an error about memory if they do not fit. Any other error ends the search, and
-// the result is not sure.
+// the memory of the graphs there is, or an error about memory if they do not fit. From the first batch that does not fit
+// on, each trial halves what is left. Any other error ends the search, and the result is not sure.
 func searchLargest(high, guess int, try func(rows int) (room float64, err error)) (low int, sure bool) {
-	more := 1 // rows to add if the room for more is unknown or nearly used up
+	more := 1       // rows to add if the room for more is unknown or nearly used up
+	failed := false // whether there is an upper bound that has been tried
 	for next := min(max(guess, 1), high-1); high-low > 1; {
 		room, err := try(next)
 		switch {
 		case err == nil:
-			// The graphs also need memory that does not grow with the rows, so there may be room for more.
 			low = next
-			next = min(max(int(float64(low)*room), low+more), high-1)
-			more *= 2
 		case exit.OutOfMemory(err):
-			high = next
-			next = (low + high) / 2
+			high, failed = next, true
 		default:
 			return low, false
+		}
+		if next = (low + high) / 2; !failed {
+			// The graphs also need memory that does not grow with the rows, so there may be room for more.
+			next = min(max(int(float64(low)*room), low+more), high-1)
+			more *= 2
 		}
 	}
 	return low, true

@@ -59,6 +59,36 @@ func TestSearchLargest(t *testing.T) {
 	}
 }
 
+// TestSearchLargestBisects: from the first batch that does not fit on, each trial halves what is left, whatever the memory that
+// a smaller batch took seems to leave.
+func TestSearchLargestBisects(t *testing.T) {
+	for _, tt := range []struct {
+		name              string
+		high, guess, fits int
+		room              float64 // that each trial reports
+		tries             int
+	}{
+		{"the guess fits, one more does not", 128, 40, 40, 0, 2},
+		{"the guess is too large", 128, 64, 40, 0, 7},
+		{"the guess is too small", 128, 10, 40, 0, 10},
+		{"much too small", 5000, 1, 3000, 0, 24},
+		{"the room promises too much", 5000, 1000, 1500, 10, 14},
+		{"the room promises nothing", 5000, 4000, 1500, 1, 12},
+		{"nothing fits", 1024, 512, 0, 0, 10},
+	} {
+		tries := 0
+		got, sure := searchLargest(tt.high, tt.guess, func(rows int) (float64, error) {
+			if tries++; rows > tt.fits {
+				return 0, gpu.ErrOutOfMemory
+			}
+			return tt.room, nil
+		})
+		if got != tt.fits || !sure || tries != tt.tries {
+			t.Errorf("%s: %d after %d tries, want %d after %d", tt.name, got, tries, tt.fits, tt.tries)
+		}
+	}
+}
+
 // A search that ends early names what it knows to fit.
 func TestSearchLargestUnsure(t *testing.T) {
 	tries := 0

@@ -30,11 +30,12 @@ type child struct {
 	journal   *journal
 	onExit    func()
 	onStart   func() // called after the start, before anything is read
+	reaper    reaper
 
 	handshake *handshake
 	outR      *io.PipeReader
 	done      chan struct{} // closed when the process has been reaped
-	escaped   []string      // orphans that were ended; set before done is closed
+	orphans   orphanReport  // set before done is closed
 
 	mu     sync.Mutex // guards the rest
 	pid    int        // 0: not started, or reaped
@@ -97,15 +98,15 @@ func (c *child) wait(pid int) {
 	unix.Kill(-pid, unix.SIGKILL)
 	c.pid, c.reaped = 0, true
 	c.mu.Unlock()
-	c.escaped = endOrphans(c) // they may hold the output open, and write to the ring
-	c.cmd.Wait()              // ProcessState has the exit status
+	c.orphans = c.reaper.endOrphans(c) // they may hold the output open, and write to the ring
+	c.cmd.Wait()                       // ProcessState has the exit status
 	c.forget()
 	c.handshake.close()
 	if w, ok := c.cmd.Stderr.(*lineWriter); ok {
 		w.flush()
 	}
 	c.journal.close()
-	c.journal.escaped(c.escaped)
+	c.journal.escaped(c.orphans.escaped)
 	c.onExit()
 	close(c.done)
 }

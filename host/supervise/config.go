@@ -6,6 +6,8 @@ import (
 	"runtime"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/xtts-host/xtts-host/host/catalog"
 	"github.com/xtts-host/xtts-host/shared/ring"
 	"github.com/xtts-host/xtts-host/shared/stagepb"
@@ -59,7 +61,8 @@ type Config struct {
 	// Tests use it to inject faults. Calls may be concurrent.
 	Reached func(phase Phase, id ProcessID, pid int)
 
-	awake *awake // of the pool
+	awake  *awake // of the pool
+	reaper reaper
 }
 
 func (c *Config) setDefaults() error {
@@ -83,6 +86,9 @@ func (c *Config) setDefaults() error {
 	setDefault(&c.HealthTimeout, 5*time.Second)
 	setDefault(&c.MemoryInterval, time.Second)
 	c.Restart.setDefaults()
+	if c.reaper.kill == nil {
+		c.reaper = reaper{unix.Kill, killTimeout / 2}
+	}
 	return nil
 }
 

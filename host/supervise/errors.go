@@ -22,6 +22,8 @@ var (
 	ErrViolation = errors.New("it broke the protocol")
 	// ErrClosed means that the pool accepts no more calls.
 	ErrClosed = errors.New("plugin pool is closed")
+	// errUnended means that a process cannot be ended. The pool fails, because no other process may share the ring with it.
+	errUnended = errors.New("did not end")
 )
 
 // PluginError is a failure of a plugin. It wraps one of the errors above, or the reason why a process could not start.
@@ -77,6 +79,8 @@ const (
 	versionHint   = "build the program and its plugin.json from the same source"
 	crashHint     = "fix the plugin: docs/plugins.md, Test, shows how to run a stage by itself"
 	lateHint      = "if a batch may take that long, allow more with --plugin-timeout SECONDS"
+	kernelHint    = "the kernel waits for a device or a file system: see dmesg"
+	remainingHint = "end it yourself (kill -9 PROCESS, as its user), then resume; a plugin must not start programs of other users (setuid)"
 	rulesHint     = "docs/plugin-protocol.md has the rules for plugins"
 )
 

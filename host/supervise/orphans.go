@@ -2,6 +2,8 @@ package supervise
 
 import (
 	"bytes"
+	"cmp"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -9,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -30,36 +33,63 @@ type orphan struct {
 	pid, group int
 	name       string
 	zombie     bool
+	refusal    error // to let the host kill it
 }
 
-// endOrphans kills and reaps the processes that a plugin process has left, and returns those that had left its process
-// group. The plugin process must have ended. A process that was started with another environment is not found.
-func endOrphans(c *child) (escaped []string) {
+func (o orphan) String() string { return fmt.Sprintf("%s (process %d)", o.name, o.pid) }
+
+var errKilled = errors.New("killed, but it hangs in the kernel")
+
+// orphanReport is what became of the processes that a plugin process left.
+type orphanReport struct {
+	escaped   []string // had left its process group and were ended
+	remaining []string // did not end, with the reason
+}
+
+// reaper ends the processes that plugin processes leave.
+type reaper struct {
+	kill func(pid int, signal unix.Signal) error
+	// limit is how long all of them together may take to end. It is shorter than killTimeout, so that the message names
+	// them and not the plugin process.
+	limit time.Duration
+}
+
+// endOrphans kills and reaps the processes that a plugin process has left. Some may remain after the limit: a process of
+// another user (setuid) must not be killed, and one may hang in the kernel. The plugin process must have ended. A
+// process that was started with another environment is not found.
+func (r reaper) endOrphans(c *child) (all orphanReport) {
+	end := time.Now().Add(r.limit)
+	given := map[int]bool{} // up, by process id
 	for {
-		found := killOrphans(c)
+		found := slices.DeleteFunc(r.killOrphans(c), func(o orphan) bool { return given[o.pid] })
 		if len(found) == 0 {
 			reapZombies()
-			return escaped
+			return all
 		}
 		for _, o := range found {
-			if o.group != c.cmd.Process.Pid {
-				escaped = append(escaped, fmt.Sprintf("%s (process %d)", o.name, o.pid))
-			}
-			reap(o.pid, 0) // its children become the host's
+			switch {
+			case !reapBefore(o.pid, end):
+				given[o.pid] = true
+				all.remaining = append(all.remaining, fmt.Sprintf("%v: %v", o, cmp.Or(o.refusal, errKilled)))
+			case o.group != c.cmd.Process.Pid:
+				all.escaped = append(all.escaped, o.String())
+			} // the children of one that has ended become the host's
 		}
 	}
 }
 
 // killOrphans kills the present orphans of a plugin process.
-func killOrphans(c *child) []orphan {
+func (r reaper) killOrphans(c *child) []orphan {
 	family.Lock()
 	defer family.Unlock()
 	mark := []byte(socketVariable + "=" + c.socketDir)
 	found := slices.DeleteFunc(orphans(), func(o orphan) bool {
 		return o.group != c.cmd.Process.Pid && (c.socketDir == "" || !marked(o.pid, mark))
 	})
-	for _, o := range found {
-		unix.Kill(o.pid, unix.SIGKILL)
+	for i, o := range found {
+		if err := r.kill(o.pid, unix.SIGKILL); err != nil {
+			found[i].refusal = fmt.Errorf("kill: %w", err)
+		}
 	}
 	return found
 }
@@ -75,13 +105,38 @@ func reapZombies() {
 	defer family.Unlock()
 	for _, o := range orphans() {
 		if o.zombie && o.group != unix.Getpgrp() {
-			reap(o.pid, unix.WNOHANG)
+			reap(o.pid)
 		}
 	}
 }
 
-func reap(pid, options int) {
-	for unix.Waitid(unix.P_PID, pid, nil, unix.WEXITED|options, nil) == unix.EINTR {
+// reapBefore waits until a process has ended, and reaps it. It returns false if that takes too long.
+func reapBefore(pid int, end time.Time) bool {
+	reaped := func() bool {
+		family.Lock()
+		defer family.Unlock()
+		return family.plugins[pid] != nil || reap(pid) // reapZombies may have reaped it, and a plugin got its id
+	}
+	for pause := time.Millisecond; !reaped(); pause = min(2*pause, 50*time.Millisecond) {
+		if time.Now().After(end) {
+			return false
+		}
+		time.Sleep(pause) // the kernel gives no signal for one child only
+	}
+	return true
+}
+
+// reap reaps a process if it has ended, and reports whether it has. The caller holds family.
+func reap(pid int) bool {
+	var info unix.Siginfo
+	for {
+		switch err := unix.Waitid(unix.P_PID, pid, &info, unix.WEXITED|unix.WNOHANG, nil); err {
+		case unix.EINTR:
+		case nil:
+			return info.Signo != 0 // 0: it runs
+		default:
+			return true // someone else has reaped it
+		}
 	}
 }
 

@@ -105,7 +105,9 @@ func (p *Pool) run(w *worker) {
 					p.endErrs = append(p.endErrs, err)
 				}
 				w.proc = nil
-				p.stats.Orphans += len(proc.child.escaped)
+				if !errors.Is(err, errUnended) {
+					p.stats.Orphans += len(proc.child.orphans.escaped)
+				}
 			})
 			close(proc.gone)
 			return
@@ -114,17 +116,16 @@ func (p *Pool) run(w *worker) {
 		close(proc.gone)
 		p.update(func() {
 			w.proc, w.recycle = nil, nil
-			if errors.Is(lost, ErrLost) { // it has ended
-				p.stats.Orphans += len(proc.child.escaped)
+			if errors.Is(lost, errUnended) {
+				p.giveUp(lost)
+			} else {
+				p.stats.Orphans += len(proc.child.orphans.escaped)
 			}
 			if p.closing {
 				p.endErrs = append(p.endErrs, lost)
 			}
-			if !errors.Is(lost, ErrLost) && p.failure == nil {
-				p.failure = lost // a process that cannot be killed: no other process may share the ring with it
-			}
 		})
-		if !errors.Is(lost, ErrLost) || !p.replace(w, proc.id, proc.life(), lost) {
+		if errors.Is(lost, errUnended) || !p.replace(w, proc.id, proc.life(), lost) {
 			return
 		}
 	}
@@ -165,12 +166,18 @@ func (p *Pool) replace(w *worker, id ProcessID, ended life, cause error) bool {
 			if err == nil {
 				w.proc, w.up = proc, true
 			}
+			if errors.Is(err, errUnended) {
+				p.giveUp(err)
+			}
 			if err == nil && p.closing {
 				proc.kill(endReason, "") // Close and Drain did not see the new process
 			}
 		})
 		if err == nil {
 			return true
+		}
+		if errors.Is(err, errUnended) {
+			return false
 		}
 		cause, ended = err, life{}
 	}
@@ -199,21 +206,21 @@ func (p *Pool) log(w *worker, cause error, wait time.Duration) {
 // fail ends the pool permanently because a worker's processes keep ending.
 func (p *Pool) fail(w *worker, loop string, cause error) {
 	e := CrashLoop(p.cfg.Plugin.Name(), loop, cause)
-	p.update(func() {
-		if p.failure == nil {
-			p.failure = e
-		}
-	})
+	p.update(func() { p.giveUp(e) })
 	p.cfg.Logger.Info("plugin given up", "plugin", p.cfg.Plugin.Name(), "worker", w.index, "reason", e.Err.Error())
 }
 
 // failChanged ends the pool permanently because there is nothing to restart.
 func (p *Pool) failChanged(err error) {
-	p.update(func() {
-		if p.failure == nil {
-			p.failure = &PluginError{Plugin: p.cfg.Plugin.Name(), Err: fmt.Errorf("a process ended and cannot be restarted: %w", err), hint: changedHint}
-		}
-	})
+	e := &PluginError{Plugin: p.cfg.Plugin.Name(), Err: fmt.Errorf("a process ended and cannot be restarted: %w", err), hint: changedHint}
+	p.update(func() { p.giveUp(e) })
+}
+
+// giveUp ends the pool permanently, for the first reason. It requires mu.
+func (p *Pool) giveUp(why error) {
+	if p.failure == nil {
+		p.failure = why
+	}
 }
 
 // update changes the state and wakes everyone who waits for a change.
@@ -239,8 +246,9 @@ func (p *Pool) wake() {
 //   - the cause of ctx's end, before a process got the call. A call in flight is waited for, at most for
 //     Config.DrainTimeout.
 //
-// The first three come in a *PluginError. The guarantee fails only if a process cannot be killed because it hangs in
-// the kernel. Then Call returns a *PluginError that wraps none of these, and the pool has failed permanently.
+// The first three come in a *PluginError. The guarantee fails only if a process cannot be ended: it hangs in the
+// kernel, or the plugin has left a process of another user. Then Call returns a *PluginError that wraps none of these,
+// and the pool has failed permanently.
 func (p *Pool) Call(ctx context.Context, req Request) (Result, error) {
 	if req.Instance < 0 || req.Instance >= len(p.cfg.Configure.Instances) {
 		return Result{}, fmt.Errorf("plugin %s has no instance %d", p.cfg.Plugin.Name(), req.Instance)

@@ -18,6 +18,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/xtts-host/xtts-host/shared/stagepb"
+	"github.com/xtts-host/xtts-host/shared/visible"
 )
 
 // ProcessID identifies one process of a pool: the worker, and the number of processes that the worker had before.
@@ -188,13 +189,11 @@ func (p *process) release() {
 func (p *process) retire(err error) error {
 	p.awaitExit(exitDelay) // a crash breaks the stream shortly before the process exits
 	p.child.kill()
-	if !p.awaitExit(killTimeout) {
-		stuck := p.stuck()
-		p.lose(stuck)
-		return stuck
+	if unsafe := p.ended(killTimeout); unsafe != nil {
+		p.lose(unsafe)
+		return unsafe
 	}
 	why, hint := p.why(err)
-	p.release()
 	lost := &PluginError{Plugin: p.cfg.Plugin.Name(), LastStderr: p.journal.last(), Err: fmt.Errorf("%w: %s", ErrLost, why), hint: hint}
 	lost.Exit, _ = p.child.exit()
 	lost.Kicked, lost.Violated = p.faults()
@@ -202,10 +201,20 @@ func (p *process) retire(err error) error {
 	return lost
 }
 
-func (p *process) stuck() *PluginError {
-	return &PluginError{Plugin: p.cfg.Plugin.Name(), LastStderr: p.journal.last(),
-		Err:  fmt.Errorf("process %s did not end within %v of being killed", p.child.ID(), killTimeout),
-		hint: "the kernel waits for a device or a file system: see dmesg"}
+// ended waits for the end of a process that is killed, or asked to end, and releases its resources. It returns an error
+// that wraps errUnended if the process, or one that it has left, runs on and may still write to the ring.
+func (p *process) ended(limit time.Duration) error {
+	e := &PluginError{Plugin: p.cfg.Plugin.Name(), LastStderr: p.journal.last()}
+	if !p.awaitExit(limit) {
+		e.Err, e.hint = fmt.Errorf("process %s %w within %v of being killed", p.child.ID(), errUnended, killTimeout), kernelHint
+		return e
+	}
+	p.release()
+	if left := p.child.orphans.remaining; len(left) > 0 {
+		e.Err, e.hint = fmt.Errorf("what it has left %w: %s", errUnended, visible.Text(strings.Join(left, ", "))), remainingHint
+		return e
+	}
+	return nil
 }
 
 // finish ends a process that has answered everything: it asks the process to end, and kills it after the limit.
@@ -214,12 +223,11 @@ func (p *process) finish(limit time.Duration) error {
 	timer := time.AfterFunc(limit, func() { p.kill(fmt.Sprintf("it did not end within %v", limit), "") })
 	p.conn.Close()     // GRPCController.Shutdown
 	p.lifeline.Close() // for plugins without GRPCController
-	exited := p.awaitExit(limit + killTimeout)
+	unsafe := p.ended(limit + killTimeout)
 	timer.Stop()
-	if !exited {
-		return p.stuck()
+	if unsafe != nil {
+		return unsafe
 	}
-	p.release()
 	if how, byItself := p.child.exit(); !byItself {
 		why, hint := p.why(nil)
 		return &PluginError{Plugin: p.cfg.Plugin.Name(), Exit: how, LastStderr: p.journal.last(), Err: errors.New(why), hint: hint}

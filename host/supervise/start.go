@@ -110,6 +110,7 @@ func (p *process) prepare(lifeline *os.File, sockets string) {
 	cmd.ExtraFiles = []*os.File{stage.RingFD - 3: p.cfg.Ring.File(), stage.LifelineFD - 3: lifeline}
 	p.child = newChild(cmd, p.cfg.Plugin.Sum, p.journal, p.cancel)
 	p.child.onStart = func() { p.reached(Start) }
+	p.child.reaper = p.cfg.reaper
 	p.client = plugin.NewClient(&plugin.ClientConfig{
 		HandshakeConfig:  stage.Handshake,
 		Plugins:          stage.PluginSet(),
@@ -193,10 +194,11 @@ func (p *process) abort(ctx context.Context, err error) error {
 		p.awaitExit(exitDelay)
 	}
 	p.child.kill()
-	if started && !p.awaitExit(killTimeout) {
-		return p.stuck()
+	if !started {
+		p.release()
+	} else if err := p.ended(killTimeout); err != nil {
+		return err
 	}
-	p.release()
 	if ctx.Err() != nil {
 		return fmt.Errorf("start plugin %s: %w", p.cfg.Plugin.Name(), context.Cause(ctx))
 	}

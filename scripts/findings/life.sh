@@ -34,7 +34,8 @@ closed-output() {
 
 # hang-up: a terminal that goes away saves a checkpoint as SIGTERM does
 hang-up() {
-  xtts-host "${long[@]}" >output 2>&1 &
+  # not ignored, even if these tests run under nohup
+  env --default-signal=HUP xtts-host "${long[@]}" >output 2>&1 &
   await '"step":2,' run/metrics.jsonl
   kill -HUP $!
   ended 130

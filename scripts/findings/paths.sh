@@ -41,3 +41,13 @@ command-line() {
   for shell in bash zsh fish; do xtts-host completion $shell >output; done
   xtts-host doctor --json --plugins "$TREE/plugins" | python3 -m json.tool >output
 }
+
+# moved-data: a resumed run whose data set was moved says which flag names the new place, and accepts it
+moved-data() {
+  clips data 9 1
+  train --train-data data --max-steps 2 --run-dir run >/dev/null
+  mv data elsewhere
+  refused 2 train --resume run --max-steps 3
+  says 'hint: if it was moved, name its new folder or file with --train-data'
+  train --resume run --max-steps 3 --train-data elsewhere
+}

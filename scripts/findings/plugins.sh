@@ -78,6 +78,9 @@ clip-ids() {
 # left-processes: what a plugin leaves behind in other process groups is ended with it, and named
 left-processes() { gotest ./host/supervise TestOrphans; }
 
+# left-process-stays: a process that a plugin leaves and that the host may not kill is named; the run does not wait for it
+left-process-stays() { gotest ./host/supervise TestOrphanThatStays; }
+
 # plugins-test: a plugin in any language is tested against the protocol's rules by one command, which names the broken one
 plugins-test() {
   xtts-host plugins test "$TREE/plugins/features" --stage logmel >output
