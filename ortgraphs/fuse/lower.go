@@ -160,20 +160,21 @@ func (l *lowering) opaque(n *shapes.Node) {
 	l.graph.Nodes = append(l.graph.Nodes, p)
 }
 
-// elementwiseOps are the operators that are elementwise as they are.
-var elementwiseOps = map[string]bool{
-	"Add": true, "Sub": true, "Mul": true, "Div": true, "Neg": true, "Abs": true, "Exp": true, "Log": true, "Tanh": true, "Sqrt": true,
-	"Reciprocal": true, "Where": true, "Less": true, "LessOrEqual": true, "Greater": true, "GreaterOrEqual": true, "Equal": true,
-	"And": true, "Or": true, "Xor": true, "Not": true, "Max": true, "Min": true, "Sign": true, "Erf": true, "Sigmoid": true, "Relu": true,
-	"LeakyRelu": true, "Elu": true, "Softplus": true, "Pow": true, "Floor": true, "Ceil": true, "Round": true, "Cos": true, "Sin": true,
+// elementwiseOps are the operators that are elementwise as they are, with their number of operands; 0 is any number.
+var elementwiseOps = map[string]int{
+	"Add": 2, "Sub": 2, "Mul": 2, "Div": 2, "Neg": 1, "Abs": 1, "Exp": 1, "Log": 1, "Tanh": 1, "Sqrt": 1, "Reciprocal": 1, "Where": 3,
+	"Less": 2, "LessOrEqual": 2, "Greater": 2, "GreaterOrEqual": 2, "Equal": 2, "And": 2, "Or": 2, "Xor": 2, "Not": 1, "Max": 0, "Min": 0,
+	"Sign": 1, "Erf": 1, "Sigmoid": 1, "Relu": 1, "LeakyRelu": 1, "Elu": 1, "Softplus": 1, "Pow": 2, "Floor": 1, "Ceil": 1, "Round": 1,
+	"Cos": 1, "Sin": 1,
 }
 
 // lower adds the nodes for one of the model. It returns false if no rule knows the operator in this form.
 func (l *lowering) lower(n *shapes.Node) bool {
-	if rule, ok := rules[n.Op()]; ok {
-		return rule(l, n)
+	if r, ok := rules[n.Op()]; ok {
+		return has(n, r.inputs) && r.apply(l, n)
 	}
-	if !elementwiseOps[n.Op()] || len(n.Out) != 1 {
+	operands, ok := elementwiseOps[n.Op()]
+	if !ok || !has(n, max(operands, 1)) || operands > 0 && len(n.In) > operands || slices.Contains(n.In, nil) || len(n.Out) != 1 {
 		return false
 	}
 	p := &Node{Kind: Elementwise, Op: n.Op()}
@@ -189,6 +190,16 @@ func (l *lowering) lower(n *shapes.Node) bool {
 	v := n.Out[0]
 	l.operands[v] = l.add(p, v.Name, v.Type, sizes(v))
 	return true
+}
+
+// has reports whether the first inputs and the first output of a node are there, which a file may omit.
+func has(n *shapes.Node, inputs int) bool {
+	for i := range inputs {
+		if n.Input(i) == nil {
+			return false
+		}
+	}
+	return len(n.Out) > 0 && n.Out[0] != nil
 }
 
 func float(n *shapes.Node, name string, otherwise float64) float64 {

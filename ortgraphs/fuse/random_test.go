@@ -27,26 +27,37 @@ type value struct {
 // TestRandomGraphs: whatever is composed of the operators that rules know, the regions compute what ONNX Runtime computes.
 func TestRandomGraphs(t *testing.T) {
 	for seed := range uint64(40) {
-		b := &builder{Rand: rand.New(rand.NewPCG(seed, 7)), graph: &onnxpb.GraphProto{Name: proto.String("random")}}
-		for i := range 3 {
-			shape := []int{2, 3, 4, 6}[b.IntN(3):]
-			name := fmt.Sprintf("in%d", i)
-			b.graph.Input = append(b.graph.Input, info(name, shape))
-			b.values = append(b.values, value{name, shape})
-		}
-		for range 25 {
-			b.step()
-		}
-		for _, v := range b.values[len(b.values)-4:] {
-			b.graph.Output = append(b.graph.Output, info(v.name, nil))
-		}
-		model := &onnxpb.ModelProto{IrVersion: proto.Int64(9), Graph: b.graph, OpsetImport: []*onnxpb.OperatorSetIdProto{{Version: proto.Int64(20)}}}
+		b := newBuilder(seed)
+		model := b.model()
 		r, g, regions := partition(t, model, shapes.Sizes{})
 		compare(t, model, r, g, regions, batch(r, nil), 1e-5, 1e-5)
 		if t.Failed() {
 			t.Fatalf("seed %d: %v", seed, b.graph.Node)
 		}
 	}
+}
+
+// newBuilder makes up a graph.
+func newBuilder(seed uint64) *builder {
+	b := &builder{Rand: rand.New(rand.NewPCG(seed, 7)), graph: &onnxpb.GraphProto{Name: proto.String("random")}}
+	for i := range 3 {
+		shape := []int{2, 3, 4, 6}[b.IntN(3):]
+		name := fmt.Sprintf("in%d", i)
+		b.graph.Input = append(b.graph.Input, info(name, shape))
+		b.values = append(b.values, value{name, shape})
+	}
+	for range 25 {
+		b.step()
+	}
+	return b
+}
+
+// model has the last values as outputs.
+func (b *builder) model() *onnxpb.ModelProto {
+	for _, v := range b.values[max(len(b.values)-4, 0):] {
+		b.graph.Output = append(b.graph.Output, info(v.name, nil))
+	}
+	return &onnxpb.ModelProto{IrVersion: proto.Int64(9), Graph: b.graph, OpsetImport: []*onnxpb.OperatorSetIdProto{{Version: proto.Int64(20)}}}
 }
 
 func info(name string, shape []int) *onnxpb.ValueInfoProto {

@@ -7,22 +7,22 @@ import (
 	"github.com/xtts-host/xtts-host/ortgraphs/shapes"
 )
 
-// rules lower operators. A rule returns false, and adds nothing, if it does not know this form of the operator.
-var rules map[string]func(l *lowering, n *shapes.Node) bool
+// rule lowers an operator that has at least so many inputs. It returns false, and adds nothing, if it does not know this form of it.
+type rule struct {
+	inputs int
+	apply  func(l *lowering, n *shapes.Node) bool
+}
 
-func init() { // the rules use the map of elementwise operators
-	rules = map[string]func(l *lowering, n *shapes.Node) bool{
-		"Cast": (*lowering).cast, "CastLike": (*lowering).cast,
-		"Clip": (*lowering).clip, "Gelu": (*lowering).gelu, "Mod": (*lowering).mod, "Sum": (*lowering).sum,
-		"Softmax": (*lowering).softmax, "LogSoftmax": (*lowering).softmax, "LayerNormalization": (*lowering).layerNormalization,
-		"ReduceSum": (*lowering).reduction, "ReduceMean": (*lowering).reduction, "ReduceMax": (*lowering).reduction,
-		"ReduceMin": (*lowering).reduction, "ReduceSumSquare": (*lowering).reduction, "ReduceL2": (*lowering).reduction,
-		"MatMul": (*lowering).matMul, "Gemm": (*lowering).gemm,
-		"Reshape": (*lowering).reshape, "Squeeze": (*lowering).reshape, "Unsqueeze": (*lowering).reshape, "Flatten": (*lowering).reshape,
-		"Identity": (*lowering).reshape, "Transpose": (*lowering).transpose, "Expand": (*lowering).expand,
-		"ConstantOfShape": (*lowering).constantOfShape, "Range": (*lowering).span,
-		"Slice": (*lowering).slice, "Split": (*lowering).split, "Concat": (*lowering).concat, "Pad": (*lowering).pad,
-	}
+var rules = map[string]rule{
+	"Cast": {1, (*lowering).cast}, "CastLike": {1, (*lowering).cast}, "Clip": {1, (*lowering).clip}, "Gelu": {1, (*lowering).gelu},
+	"Mod": {2, (*lowering).mod}, "Sum": {1, (*lowering).sum}, "Softmax": {1, (*lowering).softmax}, "LogSoftmax": {1, (*lowering).softmax},
+	"LayerNormalization": {1, (*lowering).layerNormalization}, "ReduceSum": {1, (*lowering).reduction}, "ReduceMean": {1, (*lowering).reduction},
+	"ReduceMax": {1, (*lowering).reduction}, "ReduceMin": {1, (*lowering).reduction}, "ReduceSumSquare": {1, (*lowering).reduction},
+	"ReduceL2": {1, (*lowering).reduction}, "MatMul": {2, (*lowering).matMul}, "Gemm": {2, (*lowering).gemm},
+	"Reshape": {1, (*lowering).reshape}, "Squeeze": {1, (*lowering).reshape}, "Unsqueeze": {1, (*lowering).reshape},
+	"Flatten": {1, (*lowering).reshape}, "Identity": {1, (*lowering).reshape}, "Transpose": {1, (*lowering).transpose},
+	"Expand": {1, (*lowering).expand}, "ConstantOfShape": {1, (*lowering).constantOfShape}, "Range": {3, (*lowering).span},
+	"Slice": {1, (*lowering).slice}, "Split": {1, (*lowering).split}, "Concat": {1, (*lowering).concat}, "Pad": {1, (*lowering).pad},
 }
 
 // cast drops the rounding of f32 -> bf16 -> f32 inside a region's values: the result is closer to the exact one.
@@ -74,7 +74,7 @@ func (l *lowering) mod(n *shapes.Node) bool {
 func (l *lowering) sum(n *shapes.Node) bool {
 	v := n.Out[0]
 	x := l.operand(n.In[0])
-	if !slices.Equal(x.Shape(), sizes(v)) {
+	if !slices.Equal(x.Shape(), sizes(v)) || slices.Contains(n.In, nil) {
 		return false
 	}
 	for _, other := range n.In[1:] {
@@ -161,7 +161,7 @@ func (l *lowering) reduction(n *shapes.Node) bool {
 	axes, count := []int{}, 1
 	for _, a := range list {
 		a, ok := within(a, rank)
-		if !ok {
+		if !ok || slices.Contains(axes, a) {
 			return false
 		}
 		axes = append(axes, a)

@@ -20,6 +20,12 @@ func (l *lowering) transpose(n *shapes.Node) bool {
 			perm = slices.Insert(perm, 0, i)
 		}
 	}
+	for i, axis := range perm {
+		var ok bool
+		if perm[i], ok = within(axis, len(v.Shape)); !ok {
+			return false
+		}
+	}
 	if !slices.IsSorted(perm) {
 		x = x.view(View{Op: Transpose, Perm: perm, To: sizes(v)})
 	}
@@ -117,7 +123,7 @@ func (l *lowering) split(n *shapes.Node) bool {
 func (l *lowering) concat(n *shapes.Node) bool {
 	v := n.Out[0]
 	axis, ok := within(integer(n, "axis", 0), len(v.Shape))
-	if !ok {
+	if !ok || slices.Contains(n.In, nil) {
 		return false
 	}
 	p := &Node{Kind: Join, Op: "Concat", Axes: []int{axis}}

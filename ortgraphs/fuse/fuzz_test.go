@@ -1,0 +1,73 @@
+package fuse_test
+
+import (
+	"math/rand/v2"
+	"testing"
+
+	"google.golang.org/protobuf/proto"
+
+	"github.com/xtts-host/xtts-host/ortgraphs/fuse"
+	"github.com/xtts-host/xtts-host/ortgraphs/onnxpb"
+	"github.com/xtts-host/xtts-host/ortgraphs/shapes"
+)
+
+// FuzzLedger partitions random graphs with faults in them. Graphs that shapes accepts must have a ledger or an error.
+func FuzzLedger(f *testing.F) {
+	for seed := range uint64(300) {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, seed uint64) {
+		b := newBuilder(seed)
+		for range 1 + b.IntN(6) {
+			b.spoil()
+		}
+		if l, err := fuse.NewLedger(b.model(), shapes.Sizes{}); err == nil && (l.Fused.Bytes < 0 || l.Exported.Bytes < 0) {
+			t.Errorf("%+v", l)
+		}
+	})
+}
+
+// spoil changes one node, one constant or one output.
+func (b *builder) spoil() {
+	n := b.graph.Node[b.IntN(len(b.graph.Node))]
+	switch b.IntN(6) {
+	case 0:
+		if len(n.Input) > 0 {
+			n.Input[b.IntN(len(n.Input))] = ""
+		}
+	case 1:
+		n.Input = n.Input[:b.IntN(len(n.Input)+1)]
+	case 2:
+		ops := []string{"Add", "Where", "Cast", "Clip", "Sum", "LayerNormalization", "ReduceSum", "MatMul", "Gemm", "Reshape", "Squeeze",
+			"Unsqueeze", "Flatten", "Transpose", "Expand", "ConstantOfShape", "Range", "Slice", "Split", "Concat", "Pad", "Softmax", "Gather", "Mod", "Conv"}
+		n.OpType = proto.String(ops[b.IntN(len(ops))])
+	case 3:
+		for _, a := range n.Attribute {
+			a.I = proto.Int64(int64(b.IntN(9) - 4))
+			for i := range a.Ints {
+				a.Ints[i] = int64(b.IntN(9) - 4)
+			}
+		}
+	case 4:
+		if len(b.graph.Initializer) == 0 {
+			return
+		}
+		c := b.graph.Initializer[b.IntN(len(b.graph.Initializer))]
+		for i := range c.Int64Data {
+			c.Int64Data[i] = int64(b.IntN(12) - 4)
+		}
+	case 5:
+		n.Input = append(n.Input, b.values[b.IntN(len(b.values))].name)
+		n.Output = append(n.Output, "another")
+	}
+}
+
+// TestNoShape: a graph whose shapes depend on data is refused.
+func TestNoShape(t *testing.T) {
+	b := &builder{Rand: rand.New(rand.NewPCG(1, 1)), graph: &onnxpb.GraphProto{Input: []*onnxpb.ValueInfoProto{info("in0", []int{2, 3})}}}
+	b.values = []value{{"in0", []int{2, 3}}}
+	b.node("NonZero", nil, nil, "in0")
+	if _, err := fuse.NewLedger(b.model(), nil); err == nil || err.Error() != "the node of v0 (NonZero): its shape is not known" {
+		t.Errorf("error %v", err)
+	}
+}
