@@ -111,6 +111,9 @@ func TestOpenJSONLines(t *testing.T) {
 		"{\"audio_filepath\": \"caf\xe9.wav\"}",
 		`{"audio_filepath": "none.wav", "text": "seven"}`,
 		`{"audio_filepath": "long.wav", "text": "` + strings.Repeat("x", 5000) + `"}`,
+		`{"audio_filepath": "file:///data/a.wav", "text": "nine"}`,
+		`{"audio_filepath": "~/a.wav", "text": "ten"}`,
+		`{"audio_filepath": "C:\\clips\\a.wav", "text": "eleven"}`,
 	}, "\r\n")))
 	ix := open(t, Config{Dir: list, SampleRate: 8000, Tokenizer: testTokenizer(t)})
 	var got []string
@@ -135,6 +138,9 @@ func TestOpenJSONLines(t *testing.T) {
 		"clips.json:7  : the line is not UTF-8",
 		"clips.json:8 none.wav /none.wav: there is no none.wav",
 		"clips.json:9 long.wav /long.wav: the text has 5000 characters, more than 4096",
+		"clips.json:10 file:/data/a.wav /file:/data/a.wav: there is no file:/data/a.wav (a path is needed, not a URL)",
+		"clips.json:11 ~/a.wav /~/a.wav: there is no ~/a.wav (only a shell replaces ~ by the home folder: write it in full)",
+		`clips.json:12 C:\clips\a.wav /C:\clips\a.wav: there is no C:\clips\a.wav (a path of this system is needed, with / between folders)`,
 	}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("got:\n%s\nwant:\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))

@@ -134,7 +134,7 @@ func (s *scan) row(b *block, row *scannedRow) error {
 		if row.any {
 			return fmt.Errorf("there is no %s, %s or %s", row.audio, strings.Join(endings[:len(endings)-1], ", "), endings[len(endings)-1])
 		}
-		return fmt.Errorf("there is no %s", row.audio)
+		return fmt.Errorf("there is no %s%s", row.audio, notPath(row.audio))
 	}
 	if f.err != nil {
 		return f.err
@@ -202,6 +202,20 @@ func statAudio(path string, any bool) (string, fs.FileInfo, error) {
 		}
 	}
 	return path, info, err
+}
+
+// notPath says why what a list names is no path, or nothing. The path has been cleaned: file:///a is file:/a.
+func notPath(audio string) string {
+	scheme, _, found := strings.Cut(audio, ":/")
+	switch {
+	case found && len(scheme) > 1 && !strings.Contains(scheme, "/"):
+		return " (a path is needed, not a URL)"
+	case strings.HasPrefix(audio, "~"):
+		return " (only a shell replaces ~ by the home folder: write it in full)"
+	case found || strings.Contains(audio, `\`):
+		return " (a path of this system is needed, with / between folders)"
+	}
+	return ""
 }
 
 func readHeader(path string, state half) (recording, error) {
