@@ -14,14 +14,14 @@ import (
 
 // TestInitFromRun begins with the weights of a finished run, which the first step then sees.
 func TestInitFromRun(t *testing.T) {
-	was := mustTrain(t, "--max-steps", "12", "--model-start-delay", "0")
+	was := referenceRun(t)
 	fresh := mustTrain(t, "--max-steps", "1", "--model-start-delay", "0")
 	var out strings.Builder
 	dir, err := trainPico(t, console.Console{Out: &out}, "--max-steps", "1", "--model-start-delay", "0", "--init", was)
 	if err != nil {
 		t.Fatal(err)
 	}
-	line := "weights      " + filepath.Join(was, "checkpoints", "step-000012") + ": 46 tensors loaded\n"
+	line := "weights      " + filepath.Join(was, "checkpoints", "step-000016") + ": 46 tensors loaded\n"
 	if !strings.Contains(out.String(), line) {
 		t.Errorf("no line %q in\n%s", line, &out)
 	}

@@ -308,8 +308,8 @@ func children(t *testing.T) []int {
 }
 
 func TestResumeRefusesAnotherRun(t *testing.T) {
-	dir := mustTrain(t, "--max-steps", "2")
-	err := runFlags(t, console.Console{}, "--plugins", plugins, "--graph", pico, "--train-data", clips, "--batch-size", "8", "--seed", "9", "--max-steps", "4", "--resume", dir)
+	dir := referenceRun(t)
+	err := runFlags(t, console.Console{}, "--plugins", plugins, "--graph", pico, "--train-data", clips, "--batch-size", "8", "--seed", "9", "--max-steps", "18", "--resume", dir)
 	if err == nil || exit.Code(err) != 2 || !strings.Contains(err.Error(), "batch-size: 4 -> 8") || !strings.Contains(err.Error(), "seed: 1 -> 9") {
 		t.Errorf("exit status %d: %v", exit.Code(err), err)
 	}

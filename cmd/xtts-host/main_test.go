@@ -42,14 +42,19 @@ func TestScripts(t *testing.T) { testscript.Run(t, scripts(t, "testdata/script")
 // scripts says how the scripts of a folder are run.
 func scripts(t *testing.T, dir string) testscript.Params {
 	t.Helper()
-	plugins, sample := buildPlugins(t), unpackSample(t)
-	library, pico := absolute(t, "../..", ort.CachedLibrary), absolute(t, "../../ortgraphs/testdata/pico")
+	library := absolute(t, "../..", ort.CachedLibrary)
 	if named := os.Getenv(ort.LibraryEnv); named != "" {
 		library = absolute(t, named)
 	}
-	// Every script runs in a folder that a shell, a URL or a format string could take apart.
+	// Every script runs in a folder that a shell, a URL or a format string could take apart, and has its plugins, bundle
+	// and data there.
 	root := filepath.Join(t.TempDir(), `a "b" ü|c`)
 	if err := os.Mkdir(root, 0o777); err != nil {
+		t.Fatal(err)
+	}
+	plugins, pico, sample := filepath.Join(root, "plugins"), filepath.Join(root, "pico"), unpackSample(t, root)
+	buildPlugin(t, plugins, "features", "")
+	if err := os.CopyFS(pico, os.DirFS("../../ortgraphs/testdata/pico")); err != nil {
 		t.Fatal(err)
 	}
 	return testscript.Params{
@@ -96,13 +101,6 @@ func absolute(t *testing.T, elem ...string) string {
 	return path
 }
 
-func buildPlugins(t *testing.T) string {
-	t.Helper()
-	dir := t.TempDir()
-	buildPlugin(t, dir, "features", "")
-	return dir
-}
-
 // buildPlugin builds a first-party plugin into its folder below dir; with suffix "_cuda" its program for a GPU.
 func buildPlugin(t *testing.T, dir, id, suffix string) {
 	t.Helper()
@@ -118,9 +116,9 @@ func buildPlugin(t *testing.T, dir, id, suffix string) {
 	}
 }
 
-func unpackSample(t *testing.T) string {
+func unpackSample(t *testing.T, parent string) string {
 	t.Helper()
-	dir, err := dataset.Sample(t.TempDir())
+	dir, err := dataset.Sample(parent)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -127,7 +127,7 @@ type Cost struct {
 // every symbol of an input has a value in every bucket.
 func ParseBundle(file string, data []byte) (*Bundle, error) {
 	b := new(Bundle)
-	if err := decode(file, bundleSchema, data, b); err != nil {
+	if err := decode(file, bundleSchema(), data, b); err != nil {
 		return nil, err
 	}
 	if err := b.check(); err != nil {

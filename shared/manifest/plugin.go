@@ -65,7 +65,7 @@ func (s *Stage) UsesGPU() bool { return s.GPU == GPUOptional || s.GPU == GPURequ
 // ParsePlugin parses plugin.json. file is only used in messages.
 func ParsePlugin(file string, data []byte) (*Plugin, error) {
 	p := new(Plugin)
-	if err := decode(file, pluginSchema, data, p); err != nil {
+	if err := decode(file, pluginSchema(), data, p); err != nil {
 		return nil, err
 	}
 	if err := p.check(); err != nil {

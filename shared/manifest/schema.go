@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	"github.com/santhosh-tekuri/jsonschema/v6/kind"
@@ -21,16 +22,19 @@ var bundleSchemaJSON []byte
 var pluginSchemaJSON []byte
 
 var (
-	bundleSchema = mustCompile("bundle.schema.json", bundleSchemaJSON)
-	pluginSchema = mustCompile("plugin.schema.json", pluginSchemaJSON)
+	bundleSchema = embedded("bundle.schema.json", bundleSchemaJSON)
+	pluginSchema = embedded("plugin.schema.json", pluginSchemaJSON)
 )
 
-func mustCompile(name string, data []byte) *jsonschema.Schema {
-	s, err := compile(name, data)
-	if err != nil {
-		panic(err) // the embedded schema is part of the program
-	}
-	return s
+// embedded compiles the schema at its first use, so that a command that reads no bundle and no plugin starts sooner.
+func embedded(name string, data []byte) func() *jsonschema.Schema {
+	return sync.OnceValue(func() *jsonschema.Schema {
+		s, err := compile(name, data)
+		if err != nil {
+			panic(err) // the embedded schema is part of the program
+		}
+		return s
+	})
 }
 
 func compile(name string, data []byte) (*jsonschema.Schema, error) {
