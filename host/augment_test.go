@@ -35,7 +35,7 @@ func TestAugmentationDrawsDependOnTheRowAlone(t *testing.T) {
 	}
 	sameRun(t, "restarted", want, dir)
 
-	plain := lossesOf(t, mustTrain(t, "--max-steps", "1"))
+	plain := lossesOf(t, plainRun(t))
 	if first := lossesOf(t, want)[0]; first == plain[0] {
 		t.Errorf("augmentation changes nothing: loss %v", first)
 	}
@@ -59,8 +59,8 @@ func TestAugmentationWithProbabilityZero(t *testing.T) {
 	if err := os.WriteFile(file, []byte(pipeline), 0o666); err != nil {
 		t.Fatal(err)
 	}
-	want := losses(t, mustTrain(t, "--max-steps", "8"))
-	got := losses(t, mustTrain(t, "--max-steps", "8", "--config", file))
+	want := losses(t, plainRun(t))
+	got := losses(t, mustTrain(t, append(slices.Clone(eightSteps), "--config", file)...))
 	if strings.Join(want, "\n") != strings.Join(got, "\n") {
 		t.Errorf("losses with idle augmentations:\n%s\nwithout:\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}

@@ -176,6 +176,14 @@ func referenceRun(t *testing.T) string {
 	return shared(t, "reference", func() string { return mustTrain(t, reference...) })
 }
 
+var eightSteps = []string{"--max-steps", "8"}
+
+// plainRun is the folder of a run with these flags, of the bundle's own pipeline.
+func plainRun(t *testing.T) string {
+	t.Helper()
+	return shared(t, "plain", func() string { return mustTrain(t, eightSteps...) })
+}
+
 // shared returns the folder of a run that tests share. The first one that needs it calls train.
 func shared(t *testing.T, name string, train func() string) string {
 	t.Helper()

@@ -37,8 +37,8 @@ func TestTemplate(t *testing.T) {
 		}
 		return file
 	}
-	flags := []string{"--plugins", folder, "--max-steps", "8"}
-	plain := strings.Join(losses(t, mustTrain(t, flags...)), "\n")
+	flags := append([]string{"--plugins", folder}, eightSteps...)
+	plain := strings.Join(losses(t, plainRun(t)), "\n")
 
 	killed := 0
 	kill := writer(func(p []byte) {
