@@ -48,7 +48,10 @@ func ReadHeader(r io.ReaderAt, size int64) (Header, error) {
 	s := scan{window: window{r: r, size: size}}
 	at, err := s.skipTags(0)
 	for err == nil && at < size {
-		at, err = s.next(at)
+		begin := at
+		if at, err = s.next(begin); err == nil && at <= begin {
+			err = fmt.Errorf("neither an MP3 frame nor a tag ends after byte %d", begin)
+		}
 	}
 	if err == nil {
 		err = s.endPart(at)

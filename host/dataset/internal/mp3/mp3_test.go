@@ -2,6 +2,7 @@ package mp3
 
 import (
 	"bytes"
+	"fmt"
 	"os"
 	"slices"
 	"strings"
@@ -38,14 +39,18 @@ func TestTags(t *testing.T) {
 		t.Fatal(err)
 	}
 	id3 := append([]byte("ID3\x04\x00\x10\x00\x00\x00\x05"), make([]byte, 15)...) // 5 bytes and a footer
-	for name, tagged := range map[string][]byte{
+	files := map[string][]byte{
 		"ID3v2":  append(slices.Clone(id3), b...),
 		"two":    slices.Concat(id3, id3, b),
 		"ID3v1":  append(slices.Clone(b), append([]byte("TAG"), make([]byte, 125)...)...),
 		"APE":    append(slices.Clone(b), "APETAGEX and more"...),
 		"zeros":  append(slices.Clone(b), make([]byte, 1000)...),
 		"a byte": append(slices.Clone(b), 0),
-	} {
+	}
+	for n := len("ID3"); n < 10; n++ {
+		files[fmt.Sprintf("the first %d bytes of ID3v2", n)] = slices.Concat(b, id3[:n])
+	}
+	for name, tagged := range files {
 		if h, got, err := read(tagged); err != nil || h.Frames != whole.Frames || !slices.Equal(got, want) {
 			t.Errorf("%s: %d samples, want %d; %v", name, h.Frames, whole.Frames, err)
 		}

@@ -37,7 +37,9 @@ func (w *window) skipTrailer(at int64) (end int64, ok bool, err error) {
 	end = w.size
 	switch {
 	case begins("ID3"):
-		end, err = w.skipTags(at)
+		if end, err = w.skipTags(at); end == at {
+			end = w.size // only the start of a tag is left
+		}
 	case begins("TAG+"):
 		end = at + 227
 	case begins("TAG"):
