@@ -1,4 +1,4 @@
-// Package fuse divides a training or evaluation graph into regions that one GPU kernel each could compute.
+// Package fuse divides a graph into regions that one GPU kernel each could compute.
 //
 // A step that runs as exported spends most of its time between the matrix products: each elementwise node, reduction and transpose reads
 // its operands from memory and writes its result back. A region reads what it needs once, and writes only what other

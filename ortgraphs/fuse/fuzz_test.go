@@ -1,6 +1,7 @@
 package fuse_test
 
 import (
+	"math"
 	"math/rand/v2"
 	"testing"
 
@@ -53,8 +54,12 @@ func (b *builder) spoil() {
 			return
 		}
 		c := b.graph.Initializer[b.IntN(len(b.graph.Initializer))]
+		if b.IntN(2) == 0 && len(c.Int64Data) > 0 {
+			c.Int64Data = [][]int64{c.Int64Data[1:], append(c.Int64Data, 1)}[b.IntN(2)]
+			c.Dims = []int64{int64(len(c.Int64Data))}
+		}
 		for i := range c.Int64Data {
-			c.Int64Data[i] = int64(b.IntN(12) - 4)
+			c.Int64Data[i] = []int64{int64(b.IntN(12) - 4), math.MaxInt64, math.MinInt64}[max(b.IntN(10)-7, 0)]
 		}
 	case 5:
 		n.Input = append(n.Input, b.values[b.IntN(len(b.values))].name)

@@ -46,7 +46,7 @@ func iterate(nodes []*Node) *iteration {
 		return nil
 	}
 	it.domain = it.axes.expand(it.domain)
-	if !it.inDomain() || !it.classify() {
+	if !it.classify() {
 		return nil
 	}
 	return it
@@ -233,17 +233,6 @@ func (it *iteration) consistent() bool {
 				if !slices.Equal(expanded, it.axes.expand(want[i+len(want)-len(l)])) {
 					return false
 				}
-			}
-		}
-	}
-	return true
-}
-
-func (it *iteration) inDomain() bool {
-	for _, l := range it.layouts {
-		for _, x := range it.axes.flat(l) {
-			if !slices.Contains(it.domain, x) {
-				return false
 			}
 		}
 	}

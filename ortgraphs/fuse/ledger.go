@@ -79,17 +79,7 @@ func NewLedger(model *onnxpb.ModelProto, sizes shapes.Sizes) (*Ledger, error) {
 		if left[n.Op] == nil {
 			left[n.Op] = &Left{Op: n.Op, Reason: reason(n.Op)}
 		}
-		bytes := 0
-		for _, o := range n.In {
-			if o.Tensor != nil {
-				bytes += min(o.Tensor.Bytes(), n.Out[0].Bytes()) // a look-up reads no more than it writes
-			}
-		}
-		for _, t := range n.Out {
-			if t != nil {
-				bytes += t.Bytes()
-			}
-		}
+		bytes := traffic(n.Model)
 		left[n.Op].Count++
 		left[n.Op].Bytes += bytes
 		l.Fused.add(1, bytes)
@@ -100,11 +90,34 @@ func NewLedger(model *onnxpb.ModelProto, sizes shapes.Sizes) (*Ledger, error) {
 	return l, nil
 }
 
+// traffic returns the bytes that a node of the model reads and writes. A look-up and a slice read of their first input no more than they
+// write.
+func traffic(n *shapes.Node) int {
+	read, written := 0, 0
+	for _, v := range n.Out {
+		if v != nil {
+			written += int(v.Bytes())
+		}
+	}
+	for i, v := range n.In {
+		switch {
+		case v == nil:
+		case i == 0 && (reason(n.Op()) == lookUp || n.Op() == "Slice"):
+			read += min(int(v.Bytes()), written)
+		default:
+			read += int(v.Bytes())
+		}
+	}
+	return read + written
+}
+
+const lookUp = "a look-up: its places depend on data"
+
 // reason says why nodes of an operator are left.
 func reason(op string) string {
 	switch op {
 	case "Gather", "GatherElements", "GatherND", "ScatterElements", "ScatterND", "OneHot":
-		return "a look-up: its places depend on data"
+		return lookUp
 	case "CumSum", "TopK", "ArgMax", "ArgMin", "NonZero":
 		return "its elements depend on one another"
 	case "If", "Loop", "Scan":
@@ -130,17 +143,13 @@ func (l *Ledger) exported(r *shapes.Result) {
 		}
 	}
 	for _, n := range needed(r) {
-		bytes := 0
-		for _, v := range slices.Concat(n.In, n.Out) {
-			if v != nil {
-				bytes += int(v.Bytes())
-			}
-		}
+		bytes := traffic(n)
 		switch op := n.Op(); {
 		case isProduct(op):
 			l.Products.add(1, bytes)
 		case slices.Contains([]string{"Reshape", "Squeeze", "Unsqueeze", "Identity", "Flatten", "Shape"}, op):
-		case op == "Transpose" && swapsLast(n) && !slices.ContainsFunc(readers[n.Out[0]], func(m *shapes.Node) bool { return m.Op() != "MatMul" }):
+		case op == "Transpose" && swapsLast(n) && !slices.Contains(r.Outputs, n.Out[0]) &&
+			!slices.ContainsFunc(readers[n.Out[0]], func(m *shapes.Node) bool { return m.Op() != "MatMul" }):
 		default:
 			l.Exported.add(1, bytes)
 		}
@@ -148,9 +157,9 @@ func (l *Ledger) exported(r *shapes.Result) {
 }
 
 func swapsLast(n *shapes.Node) bool {
-	perm, _, _ := numbers(n, len(n.In), "perm")
+	perm, given, _ := numbers(n, len(n.In), "perm")
 	rank := len(perm)
-	return rank >= 2 && slices.IsSorted(perm[:rank-2]) && perm[rank-1] == rank-2 && perm[rank-2] == rank-1
+	return !given && len(n.Out[0].Shape) == 2 || rank >= 2 && slices.IsSorted(perm[:rank-2]) && perm[rank-1] == rank-2 && perm[rank-2] == rank-1
 }
 
 func (l *Ledger) regions(regions []*Region) {

@@ -8,16 +8,16 @@ import (
 	"github.com/xtts-host/xtts-host/ortgraphs/shapes"
 )
 
-// TestLedgerOfNano: the numbers change only if a rule changes; then look whether they fell.
+// TestLedgerOfNano: docs/fusion.md has these numbers. They change only if a rule or the graph changes.
 func TestLedgerOfNano(t *testing.T) {
 	model := load(t, "../builtin/myxtts-nano/training_model.onnx")
-	sizes := shapes.Sizes{"B": 16, "T_text": 128, "T_mel": 448, "T_ref_mel": 130}
+	sizes := shapes.Sizes{"B": 16, "T_text": 124, "T_mel": 441, "T_ref_mel": 130}
 	l, err := fuse.NewLedger(model, sizes)
 	if err != nil {
 		t.Fatal(err)
 	}
 	got := []int{l.Exported.Kernels, l.Exported.Bytes / 1e6, l.Fused.Kernels, l.Fused.Bytes / 1e6, l.Products.Kernels}
-	if want := []int{523, 2628, 131, 832, 135}; !reflect.DeepEqual(got, want) {
+	if want := []int{523, 2567, 131, 812, 135}; !reflect.DeepEqual(got, want) {
 		t.Errorf("exported kernels and MB, fused kernels and MB, products: %v, want %v", got, want)
 	}
 	regions, kernels, bytes := 0, 0, 0

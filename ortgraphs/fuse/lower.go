@@ -77,7 +77,7 @@ func reachable(g *Graph) []*Node {
 	return slices.DeleteFunc(slices.Clone(g.Nodes), func(n *Node) bool { return !seen[n] })
 }
 
-// lowering is a model on its way to a graph. It is wide because each rule is a method.
+// lowering is a model on its way to a graph. It is wide because each rule for an operator is a method.
 type lowering struct {
 	graph    *Graph
 	operands map[*shapes.Value]Operand
@@ -227,7 +227,7 @@ func text(n *shapes.Node, name, otherwise string) string {
 func numbers(n *shapes.Node, input int, attribute string) (list []int, given, ok bool) {
 	if v := n.Input(input); v != nil {
 		for _, x := range v.Data {
-			list = append(list, int(x))
+			list = append(list, int(max(-farAway, min(x, farAway)))) // a slice to the end of any size has the largest integer
 		}
 		return list, true, v.Data != nil
 	}
@@ -239,6 +239,9 @@ func numbers(n *shapes.Node, input int, attribute string) (list []int, given, ok
 	}
 	return nil, false, true
 }
+
+// farAway is more than any size, and can be added to one.
+const farAway = 1 << 53
 
 // isFloat reports whether a region computes with the type in f32.
 func isFloat(t shapes.Type) bool {

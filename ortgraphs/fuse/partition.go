@@ -60,8 +60,9 @@ func Partition(g *Graph) []*Region {
 	return p.regions()
 }
 
-// joinReaders puts each node into the region of one of its readers. It begins with the last node: so what only the backward pass reads
-// is computed there, and the forward pass does not store it.
+// joinReaders joins each node with the regions of its readers, those with the most reads first, as far as one kernel can compute them. It
+// begins with the last node: so what only the backward pass reads is computed there, and the forward pass does not
+// store it.
 func (p *partition) joinReaders() {
 	for _, n := range slices.Backward(p.graph.Nodes) {
 		if !n.fusible() {

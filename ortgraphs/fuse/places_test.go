@@ -1,12 +1,18 @@
 package fuse
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
 // CheckPlaces reports whether a kernel may keep the results of the region in registers: at each place of the domain, each node needs
-// exactly the element of an operand that is computed at this place.
+// exactly the element of an operand that is computed at this place, and sums that it needs are sums along one row.
 func CheckPlaces(r *Region) error {
 	it := iterate(r.Nodes)
 	for _, n := range r.Nodes {
+		if err := it.checkRow(n); err != nil {
+			return err
+		}
 		out := it.layouts[n.Out[0]]
 		if n.Kind == Reduction {
 			out = it.operands[n]
@@ -22,6 +28,27 @@ func CheckPlaces(r *Region) error {
 					return fmt.Errorf("%s needs element %d of %s at place %d, where element %d is computed", n.Out[0].Name, needed, o.Tensor.Name, place, computed)
 				}
 			}
+		}
+	}
+	return nil
+}
+
+// checkRow reports whether the reductions that a node reads run along the row, which is short and innermost.
+func (it *iteration) checkRow(n *Node) error {
+	for _, o := range n.In {
+		from := o.Tensor.From
+		if !it.inside[o.Tensor] || from.Kind != Reduction {
+			continue
+		}
+		var along []int
+		elements := 1
+		for _, a := range from.Axes {
+			along = append(along, it.axes.expand(it.operands[from][a])...)
+			elements *= from.In[0].Shape()[a]
+		}
+		slices.Sort(along)
+		if !slices.Equal(along, it.row) || elements > maxRow || len(along) > 0 && !slices.Contains(along, it.domain[len(it.domain)-1]) || slices.Contains(it.columns, from) {
+			return fmt.Errorf("%s reads %s, which is no reduction along a row: atoms %v of %v", n.Out[0].Name, o.Tensor.Name, along, it.domain)
 		}
 	}
 	return nil

@@ -129,14 +129,16 @@ func layoutOperand(n *Node, i int, copies map[string]*Tensor) *Node {
 		}
 		key = fmt.Sprintf("%p %v", o.Tensor, a.strides(root, flat))
 	}
-	if t := copies[key]; t != nil && key != "" {
+	if t := copies[key]; t != nil {
 		n.In[i] = Operand{Tensor: t}.view(View{Op: Reshape, To: o.Shape()})
 		return nil
 	}
 	c := &Node{Kind: Elementwise, Op: "Copy", In: []Operand{o}}
 	t := &Tensor{Name: o.Tensor.Name + "/copy", Type: o.Tensor.Type, Shape: o.Shape(), From: c}
 	c.Out = []*Tensor{t}
-	copies[key] = t
+	if key != "" {
+		copies[key] = t
+	}
 	n.In[i] = Operand{Tensor: t}
 	return c
 }

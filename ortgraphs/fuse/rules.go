@@ -25,7 +25,7 @@ var rules = map[string]rule{
 	"Slice": {1, (*lowering).slice}, "Split": {1, (*lowering).split}, "Concat": {1, (*lowering).concat}, "Pad": {1, (*lowering).pad},
 }
 
-// cast drops the rounding of f32 -> bf16 -> f32 inside a region's values: the result is closer to the exact one.
+// cast drops the rounding of f32 -> bf16 -> f32: the result is closer to the exact one.
 func (l *lowering) cast(n *shapes.Node) bool {
 	x, v := l.operand(n.In[0]), n.Out[0]
 	if from := x.Tensor.From; from != nil && from.Op == "Cast" && v.Type == onnxpb.TensorProto_FLOAT && x.Tensor.Type == onnxpb.TensorProto_BFLOAT16 &&

@@ -45,7 +45,10 @@ func (l *lowering) expand(n *shapes.Node) bool {
 func (l *lowering) constantOfShape(n *shapes.Node) bool {
 	v, x := n.Out[0], 0.0
 	if a := n.Attribute("value"); a != nil {
-		return false
+		var ok bool
+		if x, ok = shapes.Number(a.GetT()); !ok {
+			return false
+		}
 	}
 	l.operands[v] = scalar(x, v.Type).view(View{Op: Expand, To: sizes(v)})
 	return true
@@ -85,6 +88,9 @@ func (l *lowering) slice(n *shapes.Node) bool {
 		for j := 0; !given && j < len(lists[0]); j++ {
 			lists[i] = append(lists[i], [...]int{0, 0, j, 1}[i])
 		}
+	}
+	if len(lists[1]) != len(lists[0]) || len(lists[2]) != len(lists[0]) || len(lists[3]) != len(lists[0]) {
+		return false
 	}
 	for j, start := range lists[0] {
 		axis, ok := within(lists[2][j], rank)

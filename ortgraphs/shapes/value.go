@@ -113,6 +113,18 @@ func constant(t *onnxpb.TensorProto) *Value {
 	return v
 }
 
+// Number returns the number of a tensor that has one, or false.
+func Number(t *onnxpb.TensorProto) (float64, bool) {
+	if t == nil {
+		return 0, false
+	}
+	v := constant(t)
+	if len(v.Data) != 1 {
+		return 0, false
+	}
+	return v.Data[0], true
+}
+
 // numbers returns the n numbers of a tensor, or nil if the file does not contain them.
 func numbers(t *onnxpb.TensorProto, n int) []float64 {
 	if t.GetDataLocation() == onnxpb.TensorProto_EXTERNAL {
