@@ -87,7 +87,7 @@ func (c *Config) setDefaults() error {
 	setDefault(&c.MemoryInterval, time.Second)
 	c.Restart.setDefaults()
 	if c.reaper.kill == nil {
-		c.reaper = reaper{unix.Kill, killTimeout / 2}
+		c.reaper = reaper{unix.Kill, readEnviron, killTimeout / 2}
 	}
 	return nil
 }

@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -21,8 +22,9 @@ import (
 // mutex is held while a plugin is started and while processes are listed, so a listed process id is never reused.
 var family = struct {
 	sync.Mutex
-	plugins map[int]*child // by process id; os/exec reaps them
-}{plugins: map[int]*child{}}
+	plugins   map[int]*child // by process id; os/exec reaps them
+	remaining map[int]bool   // orphans that did not end and have been reported, by process id
+}{plugins: map[int]*child{}, remaining: map[int]bool{}}
 
 // socketVariable names the folder of the socket of one plugin process. No other process has the same folder, so it
 // marks the descendants of that process.
@@ -38,7 +40,10 @@ type orphan struct {
 
 func (o orphan) String() string { return fmt.Sprintf("%s (process %d)", o.name, o.pid) }
 
-var errKilled = errors.New("killed, but it hangs in the kernel")
+var (
+	errHangs  = errors.New("killed, but it hangs in the kernel")
+	errNoTime = errors.New("killed, but there was no time to wait for its end")
+)
 
 // orphanReport is what became of the processes that a plugin process left.
 type orphanReport struct {
@@ -48,44 +53,52 @@ type orphanReport struct {
 
 // reaper ends the processes that plugin processes leave.
 type reaper struct {
-	kill func(pid int, signal unix.Signal) error
+	kill    func(pid int, signal unix.Signal) error
+	environ func(pid int) ([]byte, error)
 	// limit is how long all of them together may take to end. It is shorter than killTimeout, so that the message names
 	// them and not the plugin process.
 	limit time.Duration
 }
 
-// endOrphans kills and reaps the processes that a plugin process has left. Some may remain after the limit: a process of
-// another user (setuid) must not be killed, and one may hang in the kernel. The plugin process must have ended. A
-// process that was started with another environment is not found.
+// endOrphans kills and reaps the processes that a plugin process has left, and those whose parents it has killed. Some may
+// remain after the limit: a process of another user (setuid) must not be killed, one may hang in the kernel, and new ones
+// may appear until then. The plugin process must have ended.
 func (r reaper) endOrphans(c *child) (all orphanReport) {
+	defer reapZombies()
 	end := time.Now().Add(r.limit)
-	given := map[int]bool{} // up, by process id
-	for {
-		found := slices.DeleteFunc(r.killOrphans(c), func(o orphan) bool { return given[o.pid] })
+	for reason := errHangs; ; reason = errNoTime { // the processes found first have the whole limit to end
+		found := r.killOrphans(c)
 		if len(found) == 0 {
-			reapZombies()
 			return all
 		}
+		late := reason == errNoTime && time.Now().After(end)
 		for _, o := range found {
 			switch {
-			case !reapBefore(o.pid, end):
-				given[o.pid] = true
-				all.remaining = append(all.remaining, fmt.Sprintf("%v: %v", o, cmp.Or(o.refusal, errKilled)))
+			case late, !reapBefore(o.pid, end):
+				o.remains()
+				all.remaining = append(all.remaining, fmt.Sprintf("%v: %v", o, cmp.Or(o.refusal, reason)))
 			case o.group != c.cmd.Process.Pid:
 				all.escaped = append(all.escaped, o.String())
-			} // the children of one that has ended become the host's
+			}
+		}
+		if late {
+			return all
 		}
 	}
+}
+
+// remains excludes an orphan from later searches, also for other plugin processes, until it is reaped.
+func (o orphan) remains() {
+	family.Lock()
+	defer family.Unlock()
+	family.remaining[o.pid] = true
 }
 
 // killOrphans kills the present orphans of a plugin process.
 func (r reaper) killOrphans(c *child) []orphan {
 	family.Lock()
 	defer family.Unlock()
-	mark := []byte(socketVariable + "=" + c.socketDir)
-	found := slices.DeleteFunc(orphans(), func(o orphan) bool {
-		return o.group != c.cmd.Process.Pid && (c.socketDir == "" || !marked(o.pid, mark))
-	})
+	found := slices.DeleteFunc(orphans(), func(o orphan) bool { return family.remaining[o.pid] || !r.leftBy(c, o) })
 	for i, o := range found {
 		if err := r.kill(o.pid, unix.SIGKILL); err != nil {
 			found[i].refusal = fmt.Errorf("kill: %w", err)
@@ -93,6 +106,27 @@ func (r reaper) killOrphans(c *child) []orphan {
 	}
 	return found
 }
+
+// leftBy reports whether an orphan counts as left by a plugin process that has ended: it is in the process's group, or was
+// started with the folder of its socket in the environment. One that was started with another environment is not found.
+//
+// The environment of a program with the rights of another user (setuid) cannot be read. Such an orphan may write to the
+// ring, so it counts as left, unless it is in the group of another plugin process, or in the host's: other packages
+// start processes there. The caller holds family.
+func (r reaper) leftBy(c *child, o orphan) bool {
+	if o.group == c.cmd.Process.Pid {
+		return true
+	}
+	environ, err := r.environ(o.pid)
+	if errors.Is(err, fs.ErrPermission) {
+		return !o.zombie && o.group != unix.Getpgrp() && family.plugins[o.group] == nil
+	}
+	mark := []byte(socketVariable + "=" + c.socketDir)
+	return c.socketDir != "" && slices.ContainsFunc(bytes.Split(environ, []byte{0}), func(kv []byte) bool { return bytes.Equal(kv, mark) })
+}
+
+// readEnviron returns the environment that a process was started with.
+func readEnviron(pid int) ([]byte, error) { return os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid)) }
 
 // reapZombies reaps orphans that have ended by themselves. A process in the host's own group may be one that another
 // package has started and waits for.
@@ -130,13 +164,16 @@ func reapBefore(pid int, end time.Time) bool {
 func reap(pid int) bool {
 	var info unix.Siginfo
 	for {
-		switch err := unix.Waitid(unix.P_PID, pid, &info, unix.WEXITED|unix.WNOHANG, nil); err {
+		switch unix.Waitid(unix.P_PID, pid, &info, unix.WEXITED|unix.WNOHANG, nil) {
 		case unix.EINTR:
+			continue
 		case nil:
-			return info.Signo != 0 // 0: it runs
-		default:
-			return true // someone else has reaped it
-		}
+			if info.Signo == 0 { // it runs
+				return false
+			}
+		} // after another error: someone else has reaped it
+		delete(family.remaining, pid)
+		return true
 	}
 }
 
@@ -173,10 +210,4 @@ func statOf(pid int) (orphan, bool) {
 	}
 	group, err := strconv.Atoi(fields[2])
 	return orphan{pid: pid, group: group, name: string(stat[begin+1 : end]), zombie: fields[0] == "Z"}, err == nil
-}
-
-// marked reports whether a process has the variable in the environment that it was started with.
-func marked(pid int, variable []byte) bool {
-	environ, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid))
-	return err == nil && slices.ContainsFunc(bytes.Split(environ, []byte{0}), func(kv []byte) bool { return bytes.Equal(kv, variable) })
 }

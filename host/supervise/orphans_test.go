@@ -2,10 +2,14 @@ package supervise
 
 import (
 	"errors"
+	"io/fs"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
+	"strings"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -15,7 +19,7 @@ import (
 // orphanRig returns a rig whose plugin leaves processes, with a fake for the kill that ends them. The processes end with the test.
 func orphanRig(t *testing.T, mode string, limit time.Duration, kill func(pid int) error) *rig {
 	r := newRig(t, "orphans,"+mode)
-	r.reaper = reaper{limit: limit, kill: func(pid int, _ unix.Signal) error { return kill(pid) }}
+	r.reaper = reaper{limit: limit, environ: readEnviron, kill: func(pid int, _ unix.Signal) error { return kill(pid) }}
 	t.Cleanup(func() {
 		eventually(t, "end of the orphans", func() bool {
 			family.Lock()
@@ -107,4 +111,67 @@ func TestOrphanThatStays(t *testing.T) {
 			t.Error(err)
 		}
 	})
+}
+
+// TestOrphansWithoutEnd: the wait is bounded, too, if new processes appear as fast as the host kills them.
+func TestOrphansWithoutEnd(t *testing.T) {
+	kills := 0
+	p := orphanRig(t, "crash-at-call=1", 20*time.Millisecond, func(pid int) error {
+		if kills++; kills > 500 {
+			return unix.EPERM // an endless loop would only end with the test
+		}
+		environ, err := readEnviron(pid)
+		if err != nil || len(environ) == 0 {
+			return err // it has ended
+		}
+		next := exec.Command("sleep", "1000")
+		next.Env, next.SysProcAttr = strings.Split(string(environ), "\x00"), &syscall.SysProcAttr{Setpgid: true}
+		if err := next.Start(); err != nil {
+			t.Error(err)
+		}
+		next.Process.Release()
+		return unix.Kill(pid, unix.SIGKILL)
+	}).open()
+	_, err := callSlot(t, p, 0)
+	remains(t, err, ".*killed, but there was no time to wait for its end")
+}
+
+// TestOrphanOfAnotherUser: the host may neither read the environment of a setuid program nor kill it.
+func TestOrphanOfAnotherUser(t *testing.T) {
+	r := orphanRig(t, "crash-at-call=1", 20*time.Millisecond, func(int) error { return unix.EPERM })
+	r.reaper.environ = func(int) ([]byte, error) { return nil, &fs.PathError{Op: "open", Err: unix.EACCES} }
+	p := r.open()
+	_, err := callSlot(t, p, 0)
+	remains(t, err, "kill: operation not permitted")
+}
+
+func TestLeftBy(t *testing.T) {
+	c := &child{cmd: &exec.Cmd{Process: &os.Process{Pid: 10}}, socketDir: "/folder"}
+	family.Lock()
+	defer family.Unlock()
+	family.plugins[20] = &child{}
+	defer delete(family.plugins, 20)
+	tests := []struct {
+		name    string
+		orphan  orphan
+		environ string
+		err     error
+		want    bool
+	}{
+		{"its group", orphan{group: 10}, "", nil, true},
+		{"its folder", orphan{group: 30}, "A=1\x00" + socketVariable + "=/folder\x00", nil, true},
+		{"another folder", orphan{group: 30}, socketVariable + "=/folder2\x00", nil, false},
+		{"it has just been reaped", orphan{group: 30}, "", unix.ESRCH, false},
+		{"hidden", orphan{group: 30}, "", unix.EACCES, true},
+		{"hidden, its group", orphan{group: 10}, "", unix.EPERM, true},
+		{"hidden, ended", orphan{group: 30, zombie: true}, "", unix.EACCES, false},
+		{"hidden, of another plugin", orphan{group: 20}, "", unix.EACCES, false},
+		{"hidden, of the host", orphan{group: unix.Getpgrp()}, "", unix.EACCES, false},
+	}
+	for _, tt := range tests {
+		r := reaper{environ: func(int) ([]byte, error) { return []byte(tt.environ), tt.err }}
+		if got := r.leftBy(c, tt.orphan); got != tt.want {
+			t.Errorf("%s: %t", tt.name, got)
+		}
+	}
 }

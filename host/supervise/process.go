@@ -189,9 +189,9 @@ func (p *process) release() {
 func (p *process) retire(err error) error {
 	p.awaitExit(exitDelay) // a crash breaks the stream shortly before the process exits
 	p.child.kill()
-	if unsafe := p.ended(killTimeout); unsafe != nil {
-		p.lose(unsafe)
-		return unsafe
+	if err := p.ended(killTimeout); err != nil {
+		p.lose(err)
+		return err
 	}
 	why, hint := p.why(err)
 	lost := &PluginError{Plugin: p.cfg.Plugin.Name(), LastStderr: p.journal.last(), Err: fmt.Errorf("%w: %s", ErrLost, why), hint: hint}
@@ -223,10 +223,10 @@ func (p *process) finish(limit time.Duration) error {
 	timer := time.AfterFunc(limit, func() { p.kill(fmt.Sprintf("it did not end within %v", limit), "") })
 	p.conn.Close()     // GRPCController.Shutdown
 	p.lifeline.Close() // for plugins without GRPCController
-	unsafe := p.ended(limit + killTimeout)
+	err := p.ended(limit + killTimeout)
 	timer.Stop()
-	if unsafe != nil {
-		return unsafe
+	if err != nil {
+		return err
 	}
 	if how, byItself := p.child.exit(); !byItself {
 		why, hint := p.why(nil)

@@ -14,8 +14,8 @@ import (
 func Program(name string) string { return name + "_" + runtime.GOOS + "_" + runtime.GOARCH }
 
 // Build compiles the plugin in the folder source into the file program, and copies its plugin.json into the folder of that file,
-// which it creates. The flags are those of scripts/build.sh, under -race too, so that plugins are compiled once for the tests of all
-// packages and for the build. The tests of the plugins and of shared/stage look for races, without processes.
+// which it creates. Without tags it builds without cgo. The flags are those of scripts/build.sh, so that plugins are compiled once for
+// the tests of all packages and for the build. Plugin processes are not built with -race; the plugins' own tests are.
 func Build(program, source string, tags ...string) error {
 	program, err := filepath.Abs(program)
 	if err != nil {
@@ -31,7 +31,7 @@ func Build(program, source string, tags ...string) error {
 	if err := os.WriteFile(filepath.Join(filepath.Dir(program), "plugin.json"), description, 0o666); err != nil {
 		return err
 	}
-	build := exec.Command("go", "build", "-trimpath", "-buildvcs=false", "-ldflags", "-s -w", "-tags", strings.Join(tags, ","), "-o", program, ".")
+	build := exec.Command("go", "build", "-trimpath", "-buildvcs=false", "-ldflags", "-s -w -buildid=", "-tags", strings.Join(tags, ","), "-o", program, ".")
 	build.Dir = source
 	build.Env = os.Environ()
 	if len(tags) == 0 {
