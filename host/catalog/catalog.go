@@ -91,7 +91,7 @@ func Scan(dir string) ([]Entry, error) {
 		return nil, fmt.Errorf("scan plugins: %w", err)
 	}
 	if _, err := os.Stat(filepath.Join(dir, manifest.PluginFile)); err == nil {
-		return nil, hint.Errorf("--plugins "+filepath.Dir(dir), "scan plugins: %s is a plugin, not a folder of plugins", dir)
+		return nil, hint.Errorf("take the folder around it: "+hint.Path(filepath.Dir(dir)), "scan plugins: %s is a plugin, not a folder of plugins", dir)
 	}
 	names, err := os.ReadDir(dir)
 	if err != nil {
@@ -279,7 +279,7 @@ var errMissing = errors.New("is missing")
 // howToBuild names the command for a folder.
 func howToBuild(root *os.Root) string {
 	if _, err := root.Stat("Makefile"); err == nil {
-		return "make -C " + root.Name()
+		return "make -C " + hint.Path(root.Name())
 	}
 	return "build it; make build builds the plugins that come with xtts-host"
 }

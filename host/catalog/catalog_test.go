@@ -219,13 +219,13 @@ func TestScanRefusesDuplicateIDs(t *testing.T) {
 }
 
 func TestScanErrors(t *testing.T) {
-	dir := t.TempDir()
+	dir := filepath.Join(t.TempDir(), "a folder")
 	if _, err := Scan(filepath.Join(dir, "gone")); err == nil || !strings.HasPrefix(err.Error(), "scan plugins: ") {
 		t.Errorf("a missing folder: %v", err)
 	}
 	write(t, filepath.Join(dir, "one", "plugin.json"), pluginJSON("noise", executable("prog")))
 	_, err := Scan(filepath.Join(dir, "one"))
-	if err == nil || hint.Of(err) != "--plugins "+dir {
+	if err == nil || hint.Of(err) != "take the folder around it: '"+dir+"'" {
 		t.Errorf("a plugin's own folder: %v, hint %q", err, hint.Of(err))
 	}
 }

@@ -189,7 +189,7 @@ func TestDistribution(t *testing.T) {
 	}{
 		{nil, Distribution{Histogram: Histogram{Counts: []int{}}}},
 		{[]float64{3}, Distribution{3, 3, 3, 3, Histogram{3, 0.01, []int{1}}}},
-		{[]float64{-2.5, 0, 7.5, 7}, Distribution{-2.5, 3, 0, 7.5, Histogram{-2.5, 0.5, []int{1, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 1}}}},
+		{[]float64{-2.5, 0, 7.5, 7}, Distribution{-2.5, 3, 3.5, 7.5, Histogram{-2.5, 0.5, []int{1, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 1}}}},
 	} {
 		if got := newDistribution(c.values); !reflect.DeepEqual(got, c.want) {
 			t.Errorf("%v: %+v, want %+v", c.values, got, c.want)

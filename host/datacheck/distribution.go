@@ -56,8 +56,8 @@ func width(length float64) float64 {
 	}
 }
 
-// median does not change the values. Of an even number of values it is the lower of the two in the middle.
+// median does not change the values. Of an even number of values it is the mean of the two in the middle.
 func median(values []float64) float64 {
 	sorted := slices.Sorted(slices.Values(values))
-	return sorted[(len(sorted)-1)/2]
+	return (sorted[(len(sorted)-1)/2] + sorted[len(sorted)/2]) / 2
 }

@@ -43,17 +43,30 @@ const shownRegions = 12
 func (t *table) fused(m *manifest.Bundle, list []Fused) {
 	for _, f := range list {
 		l := f.Ledger
-		t.line("fusion", "%s, %s rows of bucket %d (%s), without %d products of %s GB:", f.File, report.Thousands(f.BatchSize),
-			f.Bucket, Symbols(m.Buckets[f.Bucket], m.Inputs), l.Products.Kernels, gigabytes(l.Products.Bytes))
-		t.line("", "as exported: %s kernels, %s GB; one kernel for each region: %s kernels, %s GB", report.Thousands(l.Exported.Kernels),
-			gigabytes(l.Exported.Bytes), report.Thousands(l.Fused.Kernels), gigabytes(l.Fused.Bytes))
+		t.line("fusion", "%s, %s rows of bucket %d (%s), without %d products of %s:", f.File, report.Thousands(f.BatchSize),
+			f.Bucket, Symbols(m.Buckets[f.Bucket], m.Inputs), l.Products.Kernels, size(l.Products.Bytes))
+		t.line("", "as exported: %s kernels, %s; one kernel for each region: %s kernels, %s", report.Thousands(l.Exported.Kernels),
+			size(l.Exported.Bytes), report.Thousands(l.Fused.Kernels), size(l.Fused.Bytes))
 		for _, r := range l.Regions[:min(shownRegions, len(l.Regions))] {
-			t.line("", "  %s GB in %s over %v: %s", gigabytes(r.Bytes), report.Count(r.Count, "region"), r.Domain, r.Ops)
+			t.line("", "  %s in %s over %v: %s", size(r.Bytes), report.Count(r.Count, "region"), r.Domain, r.Ops)
+		}
+		if more := l.Regions[min(shownRegions, len(l.Regions)):]; len(more) > 0 {
+			regions, bytes := 0, 0
+			for _, r := range more {
+				regions, bytes = regions+r.Count, bytes+r.Bytes
+			}
+			t.line("", "  %s in %s more (--json lists them)", size(bytes), report.Count(regions, "region"))
 		}
 		for _, n := range l.Left {
-			t.line("", "  %s GB in %s of %s, as exported: %s", gigabytes(n.Bytes), report.Count(n.Count, "node"), n.Op, n.Reason)
+			t.line("", "  %s in %s of %s, as exported: %s", size(n.Bytes), report.Count(n.Count, "node"), n.Op, n.Reason)
 		}
 	}
 }
 
-func gigabytes(bytes int) string { return fmt.Sprintf("%.2f", float64(bytes)/1e9) }
+// size writes a number of bytes with three digits or more, in GB or MB.
+func size(bytes int) string {
+	if bytes < 1e8 {
+		return fmt.Sprintf("%.2f MB", float64(bytes)/1e6)
+	}
+	return fmt.Sprintf("%.2f GB", float64(bytes)/1e9)
+}
