@@ -43,13 +43,14 @@ test: test-go check build ## everything that needs no PyTorch
 	scripts/test-findings.sh
 
 # First everything is compiled, while what the tests need is fetched: several packages build the plugins at the same time.
-# Without debugging information the tests link in half the time. check vets them.
+# Without debugging information the tests link in half the time, and one package more than two cores have room for uses the time in
+# which others wait for processes. check vets them.
 test-go: need
 	@scripts/venv-plugin.sh & venv=$$!; $(MAKE) --no-print-directory $(ORT) & \
 		go list -f '{{if and .GoFiles (ne .Name "main")}}{{.ImportPath}}{{end}}' ./... | xargs -r go build -race && \
 		CGO_ENABLED=0 go build -trimpath -buildvcs=false ./plugins/features ./plugins/augment && \
 		wait $$venv && wait $$!
-	go test -race -vet=off -ldflags=-w -timeout 10m ./...
+	go test -race -vet=off -ldflags=-w -p $$(($$(nproc) + 1)) -timeout 10m ./...
 
 check: need ## format, vet, generated files, staticcheck and govulncheck
 	@test -z "$$(gofmt -l $$(git ls-files '*.go'))" || { gofmt -l $$(git ls-files '*.go'); echo 'error: not gofmt-clean'; exit 1; }

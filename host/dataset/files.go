@@ -31,8 +31,9 @@ func newFiles(r *recordings) *files {
 	return &files{recordings: r, known: r.all, seen: map[string]*found{}}
 }
 
-// find returns the recording at a path, or of another ending if any is set. It is safe for concurrent use.
-func (f *files) find(path string, any bool) *found {
+// find returns the recording at a path, or of another ending if others is set, as it is for all paths of a list or for none. It is safe
+// for concurrent use.
+func (f *files) find(path string, others bool) *found {
 	f.mu.Lock()
 	to, ok := f.seen[path]
 	if !ok {
@@ -43,13 +44,13 @@ func (f *files) find(path string, any bool) *found {
 		f.seen[path] = to
 	}
 	f.mu.Unlock()
-	to.once.Do(func() { f.look(to, path, any) })
+	to.once.Do(func() { f.look(to, path, others) })
 	return to
 }
 
-func (f *files) look(to *found, path string, any bool) {
+func (f *files) look(to *found, path string, others bool) {
 	var info fs.FileInfo
-	if to.path, info, to.err = statAudio(path, any); to.err != nil {
+	if to.path, info, to.err = statAudio(path, others); to.err != nil {
 		return
 	}
 	state := stateOf(to.path, info)

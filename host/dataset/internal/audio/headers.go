@@ -10,11 +10,15 @@ import (
 // headers keeps headers of MP3 files: reading one means reading the file, which may have thousands of clips. A nil
 // pointer keeps none.
 type headers struct {
-	of map[state]mp3.Header
+	of    map[state]mp3.Header
+	bytes int // of all
 }
 
-// maxHeaders bounds the headers that are kept. That of an hour has up to 1.5 MB.
-const maxHeaders = 8
+// Limits of the headers that are kept; the newest one always is. That of an hour has up to 1.4 MB.
+const (
+	maxHeaders     = 8
+	maxHeaderBytes = 16 << 20
+)
 
 // state identifies a file as long as nothing is written to it.
 type state struct {
@@ -40,9 +44,10 @@ func (h *headers) mp3(f *os.File, size int64) (mp3.Header, error) {
 	if err != nil {
 		return header, err
 	}
-	if len(h.of) == maxHeaders || h.of == nil {
-		h.of = map[state]mp3.Header{}
+	if len(h.of) == maxHeaders || h.bytes+header.Bytes() > maxHeaderBytes || h.of == nil {
+		h.of, h.bytes = map[state]mp3.Header{}, 0
 	}
 	h.of[at] = header
+	h.bytes += header.Bytes()
 	return header, nil
 }

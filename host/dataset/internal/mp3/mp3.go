@@ -15,6 +15,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 
 	"github.com/xtts-host/xtts-host/shared/regular"
 )
@@ -33,6 +34,9 @@ type Header struct {
 	offsets []int64 // of the frames
 	sizes   []uint16
 }
+
+// Bytes returns the memory that the header takes.
+func (h *Header) Bytes() int { return 8*cap(h.offsets) + 2*cap(h.sizes) }
 
 // part is one of the recordings of a file that was joined from several. The first frame of each, with the tag of its
 // encoder, shows where it begins.
@@ -64,6 +68,7 @@ func ReadHeader(r io.ReaderAt, size int64) (Header, error) {
 	case h.Frames == 0:
 		return Header{}, errors.New("the audio has no samples")
 	default:
+		h.offsets, h.sizes = slices.Clip(h.offsets), slices.Clip(h.sizes)
 		return h, nil
 	}
 }
@@ -123,11 +128,11 @@ func (s *scan) endPart(end int64) error {
 	h := &s.header
 	p := part{begin: s.begin, end: len(h.offsets)}
 	n := p.end - p.begin
-	if n == 0 {
-		return nil
-	}
 	if n < s.info.frames {
 		return fmt.Errorf("truncated: %d MP3 frames up to byte %d, its tag declares %d", n, end, s.info.frames)
+	}
+	if n == 0 {
+		return nil
 	}
 	p.samples = n * h.first.samples
 	if s.info.gapless {

@@ -74,6 +74,7 @@ func TestJoined(t *testing.T) {
 	for name, between := range map[string][]byte{
 		"nothing":  nil,
 		"ID3v1":    id3v1,
+		"title +":  append([]byte("TAG+ and a title"), make([]byte, 112)...),
 		"extended": slices.Concat([]byte("TAG+"), make([]byte, 223), id3v1),
 		"ID3v2":    append([]byte("ID3\x04\x00\x00\x00\x00\x00\x05"), make([]byte, 5)...),
 		"APE":      slices.Concat(ape, id3v1),
@@ -121,7 +122,8 @@ func TestReadHeaderRefuses(t *testing.T) {
 		want string
 	}{
 		"no frame":         {[]byte("ID3\x04\x00\x00\x00\x00\x00\x00"), "no MP3 frame with audio"},
-		"only the tag":     {b[:h.offsets[0]], "no MP3 frame with audio"},
+		"only the tag":     {b[:h.offsets[0]], "its tag declares"},
+		"a tag, then all":  {slices.Concat(b[:h.offsets[0]], b), "its tag declares"},
 		"garbage":          {append(slices.Clone(b[:second]), "garbage"...), "damaged: no frame begins there"},
 		"a frame less":     {b[:h.offsets[len(h.offsets)-1]], "its tag declares"},
 		"another rate":     {append(slices.Clone(b[:second]), other...), "sample rate or channels change"},
@@ -191,4 +193,12 @@ func FuzzRead(f *testing.F) {
 		d.Read(make([]float32, min(h.Frames, 20_000)), r, h, 0)
 		d.Read(make([]float32, h.Frames-h.Frames/2), r, h, h.Frames/2)
 	})
+}
+
+// TestLyricsOfTwoVersions: the end of a Lyrics3 tag of version 1 counts, and not that of version 2 in a short recording after it.
+func TestLyricsOfTwoVersions(t *testing.T) {
+	w := &window{r: strings.NewReader("LYRICSBEGINLYRICSEND and frames LYRICS200"), size: 41}
+	if end, err := w.afterLyrics(0); end != 20 || err != nil {
+		t.Errorf("the tag ends at byte %d, want 20; %v", end, err)
+	}
 }

@@ -29,7 +29,7 @@ func (w *window) skipTags(at int64) (int64, error) {
 // skipTrailer returns the offset after a tag of the kinds at the end of a recording, after which another one may begin,
 // or after zeros up to the end of the file. ok is false if there is none.
 func (w *window) skipTrailer(at int64) (end int64, ok bool, err error) {
-	b, err := w.bytes(at, 32)
+	b, err := w.bytes(at, 230)
 	if err != nil {
 		return 0, false, err
 	}
@@ -40,11 +40,11 @@ func (w *window) skipTrailer(at int64) (end int64, ok bool, err error) {
 		if end, err = w.skipTags(at); end == at {
 			end = w.size // only the start of a tag is left
 		}
-	case begins("TAG+"):
+	case begins("TAG+") && len(b) == 230 && string(b[227:]) == "TAG": // TAG and a title that begins with + is no extended tag
 		end = at + 227
 	case begins("TAG"):
 		end = at + 128
-	case begins("APETAGEX") && len(b) == 32:
+	case begins("APETAGEX") && len(b) >= 32:
 		end = at + 32 + int64(binary.LittleEndian.Uint32(b[12:])) // without the header
 	case begins("LYRICSBEGIN"):
 		end, err = w.afterLyrics(at)
@@ -55,7 +55,7 @@ func (w *window) skipTrailer(at int64) (end int64, ok bool, err error) {
 	return min(end, w.size), err == nil, err
 }
 
-// afterLyrics returns the offset after the Lyrics3 tag at an offset, whose end has the only reliable mark.
+// afterLyrics returns the offset after the Lyrics3 tag at an offset, whose end has the only reliable mark, that of version 2 or 1.
 func (w *window) afterLyrics(at int64) (int64, error) {
 	const mark = len("LYRICS200")
 	for ; at < w.size; at += block - int64(mark) {
@@ -63,10 +63,14 @@ func (w *window) afterLyrics(at int64) (int64, error) {
 		if err != nil {
 			return 0, err
 		}
+		first := -1
 		for _, m := range []string{"LYRICS200", "LYRICSEND"} {
-			if i := bytes.Index(b, []byte(m)); i >= 0 {
-				return at + int64(i+mark), nil
+			if i := bytes.Index(b, []byte(m)); i >= 0 && (first < 0 || i < first) {
+				first = i
 			}
+		}
+		if first >= 0 {
+			return at + int64(first+mark), nil
 		}
 	}
 	return w.size, nil
