@@ -61,8 +61,6 @@ func (a *axes) elements(atoms []int) int {
 	return n
 }
 
-func (a *axes) equal(x, y []int) bool { return slices.Equal(a.expand(x), a.expand(y)) }
-
 // take divides atoms so that the first of them have a number of elements. It returns them and the rest, or false if no division
 // does that.
 func (a *axes) take(atoms []int, elements int) (first, rest []int, ok bool) {
