@@ -31,8 +31,8 @@ func newFiles(r *recordings) *files {
 	return &files{recordings: r, known: r.all, seen: map[string]*found{}}
 }
 
-// find returns the recording at a path, or of another ending if others is set, as it is for all paths of a list or for none. It is safe
-// for concurrent use.
+// find returns the recording at a path, or of another ending if others is set, as it is for all paths of a list or for
+// none. It is safe for concurrent use.
 func (f *files) find(path string, others bool) *found {
 	f.mu.Lock()
 	to, ok := f.seen[path]

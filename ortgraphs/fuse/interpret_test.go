@@ -91,58 +91,8 @@ func reader(o fuse.Operand, m memory) func(index []int) number {
 	if o.Tensor.Data != nil {
 		data = encode(o.Tensor.Data, o.Tensor.Type)
 	}
-	shape := o.Shape()
-	first := make([]int, len(shape))
-	sources := make([][]int, len(o.Views))
-	for i, v := range o.Views {
-		sources[i] = make([]int, len(v.From))
-	}
-	return func(index []int) number {
-		at := first
-		copy(at, index[len(index)-len(shape):])
-		for i, d := range shape {
-			if d == 1 {
-				at[i] = 0
-			}
-		}
-		for i := len(o.Views) - 1; i >= 0; i-- {
-			v, source := o.Views[i], sources[i]
-			switch v.Op {
-			case fuse.Transpose:
-				for i, j := range v.Perm {
-					source[j] = at[i]
-				}
-			case fuse.Expand:
-				copy(source, at[len(v.To)-len(v.From):])
-				for i, d := range v.From {
-					if d == 1 {
-						source[i] = 0
-					}
-				}
-			case fuse.Slice:
-				copy(source, at)
-				source[v.Axis] = v.Start + v.Step*at[v.Axis]
-			case fuse.Reshape:
-				unflatten(flatten(at, v.To), v.From, source)
-			}
-			at = source
-		}
-		return data[flatten(at, o.Tensor.Shape)]
-	}
-}
-
-func flatten(index, shape []int) int {
-	n := 0
-	for i, d := range shape {
-		n = n*d + index[i]
-	}
-	return n
-}
-
-func unflatten(n int, shape, index []int) {
-	for i := len(shape) - 1; i >= 0; i-- {
-		index[i], n = n%shape[i], n/shape[i]
-	}
+	element := fuse.Element(o)
+	return func(index []int) number { return data[element(index)] }
 }
 
 func elements(shape []int) int {
@@ -216,7 +166,7 @@ func compute(n *fuse.Node, m memory) error {
 	y := make([]number, elements(out.Shape))
 	index := make([]int, len(out.Shape))
 	for i := range y {
-		unflatten(i, out.Shape, index)
+		fuse.Unflatten(i, out.Shape, index)
 		var err error
 		if y[i], err = element(index); err != nil {
 			return err
@@ -237,7 +187,7 @@ func reduce(n *fuse.Node, x func([]int) number, index []int) number {
 	y := number{f: map[string]float64{"sum": 0, "max": math.Inf(-1), "min": math.Inf(1)}[n.Op]}
 	at := make([]int, len(shape))
 	for i := range elements(along) {
-		unflatten(i, along, at)
+		fuse.Unflatten(i, along, at)
 		for i, d := range along {
 			if d == 1 {
 				at[i] = index[i]

@@ -147,7 +147,7 @@ func (l *Ledger) exported(r *shapes.Result) {
 		switch op := n.Op(); {
 		case isProduct(op):
 			l.Products.add(1, bytes)
-		case slices.Contains([]string{"Reshape", "Squeeze", "Unsqueeze", "Identity", "Flatten", "Shape"}, op):
+		case n.IsView():
 		case op == "Transpose" && swapsLast(n) && !slices.Contains(r.Outputs, n.Out[0]) &&
 			!slices.ContainsFunc(readers[n.Out[0]], func(m *shapes.Node) bool { return m.Op() != "MatMul" }):
 		default:

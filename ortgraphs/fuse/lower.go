@@ -210,10 +210,7 @@ func float(n *shapes.Node, name string, otherwise float64) float64 {
 }
 
 func integer(n *shapes.Node, name string, otherwise int) int {
-	if a := n.Attribute(name); a != nil {
-		return int(a.GetI())
-	}
-	return otherwise
+	return int(n.Integer(name, int64(otherwise)))
 }
 
 func text(n *shapes.Node, name, otherwise string) string {
@@ -223,24 +220,16 @@ func text(n *shapes.Node, name, otherwise string) string {
 	return otherwise
 }
 
-// numbers returns an input that the sizes determine, or an attribute of the same meaning. ok is false if the input depends on data.
+// numbers is [shapes.Node.Integers], with numbers to which a size can be added.
 func numbers(n *shapes.Node, input int, attribute string) (list []int, given, ok bool) {
-	if v := n.Input(input); v != nil {
-		for _, x := range v.Data {
-			list = append(list, int(max(-farAway, min(x, farAway)))) // a slice to the end of any size has the largest integer
-		}
-		return list, true, v.Data != nil
+	values, given, ok := n.Integers(input, attribute)
+	for _, x := range values {
+		list = append(list, int(max(-farAway, min(x, farAway)))) // a slice to the end of any size has the largest integer
 	}
-	if a := n.Attribute(attribute); attribute != "" && a != nil {
-		for _, x := range a.Ints {
-			list = append(list, int(x))
-		}
-		return list, true, true
-	}
-	return nil, false, true
+	return list, given, ok
 }
 
-// farAway is more than any size, and can be added to one.
+// farAway is more than any size.
 const farAway = 1 << 53
 
 // isFloat reports whether a region computes with the type in f32.

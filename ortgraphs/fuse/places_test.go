@@ -21,8 +21,9 @@ func CheckPlaces(r *Region) error {
 			if !it.inside[o.Tensor] {
 				continue
 			}
+			element := Element(o)
 			for place := range it.axes.elements(it.domain) {
-				needed := elementOf(o, it.index(out, place, n.domain()))
+				needed := element(it.index(out, place, n.domain()))
 				computed := flat(it.index(it.layouts[o.Tensor], place, o.Tensor.Shape), o.Tensor.Shape)
 				if needed != computed {
 					return fmt.Errorf("%s needs element %d of %s at place %d, where element %d is computed", n.Out[0].Name, needed, o.Tensor.Name, place, computed)
@@ -78,39 +79,52 @@ func flat(index, shape []int) int {
 	return n
 }
 
-// elementOf returns the element of the tensor that an operand shows at an index, to which it may be broadcast.
-func elementOf(o Operand, index []int) int {
-	index = index[len(index)-len(o.Shape()):]
-	at := make([]int, len(index))
-	for i, d := range o.Shape() {
-		if d > 1 {
-			at[i] = index[i]
-		}
+// Element returns a function from an index, to whose shape an operand is broadcast, to the element of its tensor.
+func Element(o Operand) func(index []int) int {
+	shape := o.Shape()
+	first := make([]int, len(shape))
+	sources := make([][]int, len(o.Views))
+	for i, v := range o.Views {
+		sources[i] = make([]int, len(v.From))
 	}
-	for i := len(o.Views) - 1; i >= 0; i-- {
-		v := o.Views[i]
-		source := make([]int, len(v.From))
-		switch v.Op {
-		case Transpose:
-			for i, j := range v.Perm {
-				source[j] = at[i]
-			}
-		case Expand:
-			for i, d := range v.From {
-				if d > 1 {
-					source[i] = at[i+len(v.To)-len(v.From)]
+	return func(index []int) int {
+		at := first
+		copy(at, index[len(index)-len(shape):])
+		clearOnes(at, shape)
+		for i := len(o.Views) - 1; i >= 0; i-- {
+			v, source := o.Views[i], sources[i]
+			switch v.Op {
+			case Transpose:
+				for i, j := range v.Perm {
+					source[j] = at[i]
 				}
+			case Expand:
+				copy(source, at[len(v.To)-len(v.From):])
+				clearOnes(source, v.From)
+			case Slice:
+				copy(source, at)
+				source[v.Axis] = v.Start + v.Step*at[v.Axis]
+			case Reshape:
+				Unflatten(flat(at, v.To), v.From, source)
 			}
-		case Slice:
-			copy(source, at)
-			source[v.Axis] = v.Start + v.Step*at[v.Axis]
-		case Reshape:
-			rest := flat(at, v.To)
-			for i := len(v.From) - 1; i >= 0; i-- {
-				source[i], rest = rest%v.From[i], rest/v.From[i]
-			}
+			at = source
 		}
-		at = source
+		return flat(at, o.Tensor.Shape)
 	}
-	return flat(at, o.Tensor.Shape)
+}
+
+// clearOnes sets the index of dimensions of size 1 to 0.
+func clearOnes(index, shape []int) {
+	for i, d := range shape {
+		if d == 1 {
+			index[i] = 0
+		}
+	}
+}
+
+// Unflatten sets the index of an element of a shape.
+func Unflatten(element int, shape, index []int) {
+	for i := len(shape) - 1; i >= 0; i-- {
+		index[i], element = element%shape[i], element/shape[i]
+	}
 }

@@ -113,8 +113,8 @@ func sliceData(n *Node) []float64 {
 	if len(x.Shape) != 1 {
 		return nil
 	}
-	starts, _, _ := n.list(1, "starts")
-	steps, _, _ := n.list(4, "")
+	starts, _, _ := n.Integers(1, "starts")
+	steps, _, _ := n.Integers(4, "")
 	step := int64(1)
 	if len(steps) > 0 {
 		step = steps[0]

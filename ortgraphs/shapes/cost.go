@@ -17,6 +17,9 @@ type Cost struct {
 // free are operators that cost nothing in a good implementation.
 var free = map[string]bool{"Reshape": true, "Unsqueeze": true, "Squeeze": true, "Shape": true, "Identity": true, "Constant": true, "Range": true, "Expand": true}
 
+// IsView reports whether the output is the input's memory with another shape, or needs no memory.
+func (n *Node) IsView() bool { return views[n.Op()] }
+
 // views are operators whose output is the input's memory with another shape.
 var views = map[string]bool{"Reshape": true, "Squeeze": true, "Unsqueeze": true, "Flatten": true, "Identity": true, "Shape": true, "Size": true, "Constant": true}
 
@@ -33,7 +36,7 @@ func (r *Result) Cost() Cost {
 	last := map[*Value]int{}
 	kept := map[*Value]bool{}
 	for i, n := range r.Nodes {
-		if views[n.Op()] && len(n.In) > 0 && n.In[0] != nil && len(n.Out) > 0 && n.Out[0] != nil {
+		if n.IsView() && len(n.In) > 0 && n.In[0] != nil && len(n.Out) > 0 && n.Out[0] != nil {
 			owner[n.Out[0]] = n.In[0]
 		}
 		for _, v := range n.In {
@@ -67,7 +70,7 @@ func (r *Result) Cost() Cost {
 			c.FLOPs += n.flops(largest)
 		}
 		for _, v := range n.Out {
-			if v != nil && !kept[v] && !views[n.Op()] {
+			if v != nil && !kept[v] && !n.IsView() {
 				live += v.Bytes()
 			}
 		}
@@ -77,7 +80,7 @@ func (r *Result) Cost() Cost {
 			if v == nil {
 				continue
 			}
-			if v = root(v); v.From != nil && !kept[v] && !freed[v] && last[v] <= i && !views[v.From.Op()] {
+			if v = root(v); v.From != nil && !kept[v] && !freed[v] && last[v] <= i && !v.From.IsView() {
 				freed[v] = true
 				live -= v.Bytes()
 			}

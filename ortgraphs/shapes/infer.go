@@ -221,7 +221,8 @@ func (n *Node) Attribute(name string) *onnxpb.AttributeProto {
 	return nil
 }
 
-func (n *Node) integer(name string, otherwise int64) int64 {
+// Integer returns an attribute, or another number if the node does not have it.
+func (n *Node) Integer(name string, otherwise int64) int64 {
 	if a := n.Attribute(name); a != nil {
 		return a.GetI()
 	}

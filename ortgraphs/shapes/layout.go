@@ -36,7 +36,7 @@ func reshape(n *Node) error {
 		return err
 	}
 	x := n.In[0]
-	want, _, ok := n.list(1, "")
+	want, _, ok := n.Integers(1, "")
 	if !ok {
 		return nil
 	}
@@ -45,7 +45,7 @@ func reshape(n *Node) error {
 		if d < -1 {
 			return fmt.Errorf("%d cannot be reshaped to %d", x.Shape, want)
 		}
-		if d == 0 && n.integer("allowzero", 0) == 0 {
+		if d == 0 && n.Integer("allowzero", 0) == 0 {
 			if i >= len(x.Shape) {
 				return fmt.Errorf("%d cannot be reshaped to %d", x.Shape, want)
 			}
@@ -75,7 +75,7 @@ func flatten(n *Node) error {
 		return err
 	}
 	x := n.In[0].Shape
-	a := n.integer("axis", 1)
+	a := n.Integer("axis", 1)
 	if a < 0 {
 		a += int64(len(x))
 	}
@@ -90,7 +90,7 @@ func unsqueeze(n *Node) error {
 	if err := needs(n, 1); err != nil {
 		return err
 	}
-	axes, _, ok := n.list(1, "axes")
+	axes, _, ok := n.Integers(1, "axes")
 	if !ok {
 		return nil
 	}
@@ -120,7 +120,7 @@ func squeeze(n *Node) error {
 	if err := needs(n, 1); err != nil {
 		return err
 	}
-	axes, given, ok := n.list(1, "axes")
+	axes, given, ok := n.Integers(1, "axes")
 	if !ok {
 		return nil
 	}
@@ -154,7 +154,7 @@ func concat(n *Node) error {
 		return err
 	}
 	shape := slices.Clone(n.In[0].Shape)
-	a, err := axis(n.integer("axis", 0), len(shape))
+	a, err := axis(n.Integer("axis", 0), len(shape))
 	if err != nil {
 		return err
 	}
@@ -178,16 +178,16 @@ func split(n *Node) error {
 		return err
 	}
 	x := n.In[0]
-	a, err := axis(n.integer("axis", 0), len(x.Shape))
+	a, err := axis(n.Integer("axis", 0), len(x.Shape))
 	if err != nil {
 		return err
 	}
-	sizes, given, ok := n.list(1, "split")
+	sizes, given, ok := n.Integers(1, "split")
 	if !ok {
 		return nil
 	}
 	if !given {
-		parts := n.integer("num_outputs", int64(len(n.Out)))
+		parts := n.Integer("num_outputs", int64(len(n.Out)))
 		if parts <= 0 || parts > int64(len(n.Out)) {
 			return fmt.Errorf("%d parts for %d outputs", parts, len(n.Out))
 		}
@@ -214,10 +214,10 @@ func slice(n *Node) error {
 		return err
 	}
 	x := n.In[0]
-	starts, _, ok1 := n.list(1, "starts")
-	ends, _, ok2 := n.list(2, "ends")
-	axes, given, ok3 := n.list(3, "axes")
-	steps, stepped, ok4 := n.list(4, "")
+	starts, _, ok1 := n.Integers(1, "starts")
+	ends, _, ok2 := n.Integers(2, "ends")
+	axes, given, ok3 := n.Integers(3, "axes")
+	steps, stepped, ok4 := n.Integers(4, "")
 	if !ok1 || !ok2 || !ok3 || !ok4 {
 		return nil
 	}
@@ -279,7 +279,7 @@ func gather(n *Node) error {
 		return err
 	}
 	x, indices := n.In[0], n.In[1]
-	a, err := axis(n.integer("axis", 0), len(x.Shape))
+	a, err := axis(n.Integer("axis", 0), len(x.Shape))
 	if err != nil {
 		return err
 	}
@@ -300,7 +300,7 @@ func gatherND(n *Node) error {
 		return err
 	}
 	x, indices := n.In[0].Shape, n.In[1].Shape
-	batch := n.integer("batch_dims", 0)
+	batch := n.Integer("batch_dims", 0)
 	if len(indices) == 0 || batch < 0 || batch > int64(len(x)) || batch+indices[len(indices)-1] > int64(len(x)) {
 		return fmt.Errorf("indices of %d in a tensor of %d", indices, x)
 	}
@@ -312,7 +312,7 @@ func expand(n *Node) error {
 	if err := needs(n, 2); err != nil {
 		return err
 	}
-	want, _, ok := n.list(1, "")
+	want, _, ok := n.Integers(1, "")
 	if !ok {
 		return nil
 	}
@@ -328,7 +328,7 @@ func tile(n *Node) error {
 	if err := needs(n, 2); err != nil {
 		return err
 	}
-	repeats, _, ok := n.list(1, "")
+	repeats, _, ok := n.Integers(1, "")
 	if !ok {
 		return nil
 	}
@@ -347,8 +347,8 @@ func padding(n *Node) error {
 	if err := needs(n, 1); err != nil {
 		return err
 	}
-	pads, _, ok := n.list(1, "pads")
-	axes, given, ok2 := n.list(3, "")
+	pads, _, ok := n.Integers(1, "pads")
+	axes, given, ok2 := n.Integers(3, "")
 	if !ok || !ok2 {
 		return nil
 	}
@@ -376,12 +376,12 @@ func oneHot(n *Node) error {
 	if err := needs(n, 3); err != nil {
 		return err
 	}
-	depth, _, ok := n.list(1, "")
+	depth, _, ok := n.Integers(1, "")
 	if !ok || len(depth) != 1 {
 		return nil
 	}
 	x := n.In[0].Shape
-	a, err := axis(n.integer("axis", -1), len(x)+1)
+	a, err := axis(n.Integer("axis", -1), len(x)+1)
 	if err != nil {
 		return err
 	}

@@ -25,12 +25,12 @@ func (n *Node) MatMulShapes() (a, b []int64, ok bool) {
 		b = []int64{b[0], 1}
 	}
 	turn := func(s []int64, batch, inner string) {
-		if n.integer(batch, 0) != 0 && len(s) > 2 { // the first dimension moves between the last two
+		if n.Integer(batch, 0) != 0 && len(s) > 2 { // the first dimension moves between the last two
 			first := s[0]
 			copy(s, s[1:len(s)-1])
 			s[len(s)-2] = first
 		}
-		if n.integer(inner, 0) != 0 {
+		if n.Integer(inner, 0) != 0 {
 			s[len(s)-1], s[len(s)-2] = s[len(s)-2], s[len(s)-1]
 		}
 	}
@@ -90,7 +90,7 @@ func conv(n *Node) error {
 	if len(x) < 3 || len(w) != len(x) {
 		return fmt.Errorf("an input of %d and a kernel of %d", x, w)
 	}
-	if group := n.integer("group", 1); group <= 0 || x[1] != w[1]*group {
+	if group := n.Integer("group", 1); group <= 0 || x[1] != w[1]*group {
 		return fmt.Errorf("%d channels, the kernel is for %d in %d groups", x[1], w[1], group)
 	}
 	spatial := len(x) - 2

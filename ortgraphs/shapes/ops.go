@@ -99,7 +99,7 @@ func types(n *Node) {
 	case "Shape", "Size", "ArgMax", "ArgMin":
 		n.Out[0].Type = onnxpb.TensorProto_INT64
 	case "Cast":
-		n.Out[0].Type = Type(n.integer("to", 0))
+		n.Out[0].Type = Type(n.Integer("to", 0))
 	case "Where", "OneHot":
 		if v := n.Input(len(n.In) - 1); v != nil {
 			n.Out[0].Type = v.Type
@@ -148,9 +148,9 @@ func axis(a int64, rank int) (int, error) {
 	return int(a), nil
 }
 
-// list returns the integers of an input, or of an attribute in older opsets. ok is false if they are not known before
+// Integers returns the integers of an input, or of an attribute in older opsets. ok is false if they are not known before
 // the graph runs.
-func (n *Node) list(input int, attribute string) (values []int64, given, ok bool) {
+func (n *Node) Integers(input int, attribute string) (values []int64, given, ok bool) {
 	if v := n.Input(input); v != nil {
 		if v.Data == nil {
 			return nil, true, false
@@ -250,7 +250,7 @@ func cast(n *Node) error {
 	if err := needs(n, 1); err != nil {
 		return err
 	}
-	t := Type(n.integer("to", 0))
+	t := Type(n.Integer("to", 0))
 	if like := n.Input(1); n.Op() == "CastLike" && like != nil {
 		t = like.Type
 	}
@@ -263,7 +263,7 @@ func layerNormalization(n *Node) error {
 		return err
 	}
 	x := n.In[0]
-	a, err := axis(n.integer("axis", -1), len(x.Shape))
+	a, err := axis(n.Integer("axis", -1), len(x.Shape))
 	if err != nil {
 		return err
 	}
@@ -286,12 +286,12 @@ func reduce(n *Node) error {
 		return err
 	}
 	x := n.In[0]
-	axes, given, ok := n.list(1, "axes")
+	axes, given, ok := n.Integers(1, "axes")
 	if !ok {
 		return nil
 	}
 	if len(axes) == 0 {
-		if given || n.integer("noop_with_empty_axes", 0) == 0 {
+		if given || n.Integer("noop_with_empty_axes", 0) == 0 {
 			for i := range x.Shape {
 				axes = append(axes, int64(i))
 			}
@@ -300,7 +300,7 @@ func reduce(n *Node) error {
 			return nil
 		}
 	}
-	keep := n.integer("keepdims", 1) != 0
+	keep := n.Integer("keepdims", 1) != 0
 	shape, err := without(x.Shape, axes, keep)
 	if err != nil {
 		return err
@@ -335,7 +335,7 @@ func arg(n *Node) error {
 	if err := needs(n, 1); err != nil {
 		return err
 	}
-	shape, err := without(n.In[0].Shape, []int64{n.integer("axis", 0)}, n.integer("keepdims", 1) != 0)
+	shape, err := without(n.In[0].Shape, []int64{n.Integer("axis", 0)}, n.Integer("keepdims", 1) != 0)
 	if err != nil {
 		return err
 	}

@@ -19,7 +19,7 @@ func shapeOf(n *Node) error {
 		}
 		return min(max(i, 0), int64(len(x)))
 	}
-	start, end := clip(n.integer("start", 0)), clip(n.integer("end", int64(len(x))))
+	start, end := clip(n.Integer("start", 0)), clip(n.Integer("end", int64(len(x))))
 	x = x[start:max(start, end)]
 	n.set(0, onnxpb.TensorProto_INT64, []int64{int64(len(x))})
 	n.Out[0].Data = floats(x)
@@ -47,7 +47,7 @@ func constantOfShape(n *Node) error {
 	if err := needs(n, 1); err != nil {
 		return err
 	}
-	shape, _, ok := n.list(0, "")
+	shape, _, ok := n.Integers(0, "")
 	t, value := onnxpb.TensorProto_FLOAT, []float64{0}
 	if a := n.Attribute("value"); a.GetT() != nil {
 		t, value = Type(a.T.GetDataType()), numbers(a.T, 1)

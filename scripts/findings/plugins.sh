@@ -75,7 +75,7 @@ clip-ids() {
   gotest ./host TestPythonError
 }
 
-# left-processes: what a plugin leaves behind in other process groups is ended with it, and named
+# left-processes: what a plugin leaves in other process groups is ended with it, and named
 left-processes() { gotest ./host/supervise TestOrphans; }
 
 # left-process-stays: a process that a plugin leaves and that the host may not kill is named; the run does not wait for it

@@ -120,7 +120,7 @@ func (s *scan) next(at int64) (int64, error) {
 	return end, nil
 }
 
-// decoderDelay is how many samples a decoder lags behind what the encoder counts (LAME's technical FAQ).
+// decoderDelay is how many samples later a decoder is than the encoder counts (LAME's technical FAQ).
 const decoderDelay = 529
 
 // endPart completes the current part. end is the offset after its last frame.
