@@ -43,19 +43,21 @@ const shownRegions = 12
 func (t *table) fused(m *manifest.Bundle, list []Fused) {
 	for _, f := range list {
 		l := f.Ledger
-		t.line("fusion", "%s, %s rows of bucket %d (%s), without %d products of %s:", f.File, report.Thousands(f.BatchSize),
+		size := sizesLike(l.Exported.Bytes)
+		t.line("fusion", "%s, %s rows of bucket %d (%s); the %d products of %s are not counted:", f.File, report.Thousands(f.BatchSize),
 			f.Bucket, Symbols(m.Buckets[f.Bucket], m.Inputs), l.Products.Kernels, size(l.Products.Bytes))
 		t.line("", "as exported: %s kernels, %s; one kernel for each region: %s kernels, %s", report.Thousands(l.Exported.Kernels),
 			size(l.Exported.Bytes), report.Thousands(l.Fused.Kernels), size(l.Fused.Bytes))
-		for _, r := range l.Regions[:min(shownRegions, len(l.Regions))] {
+		shown := l.Regions[:min(shownRegions, len(l.Regions))]
+		for _, r := range shown {
 			t.line("", "  %s in %s over %v: %s", size(r.Bytes), report.Count(r.Count, "region"), r.Domain, r.Ops)
 		}
-		if more := l.Regions[min(shownRegions, len(l.Regions)):]; len(more) > 0 {
-			regions, bytes := 0, 0
-			for _, r := range more {
-				regions, bytes = regions+r.Count, bytes+r.Bytes
-			}
-			t.line("", "  %s in %s more (--json lists them)", size(bytes), report.Count(regions, "region"))
+		regions, bytes := 0, 0
+		for _, r := range l.Regions[len(shown):] {
+			regions, bytes = regions+r.Count, bytes+r.Bytes
+		}
+		if regions > 0 {
+			t.line("", "  %s in %s that --json lists", size(bytes), report.Count(regions, "other region"))
 		}
 		for _, n := range l.Left {
 			t.line("", "  %s in %s of %s, as exported: %s", size(n.Bytes), report.Count(n.Count, "node"), n.Op, n.Reason)
@@ -63,10 +65,11 @@ func (t *table) fused(m *manifest.Bundle, list []Fused) {
 	}
 }
 
-// size writes a number of bytes with three digits or more, in GB or MB.
-func size(bytes int) string {
-	if bytes < 1e8 {
-		return fmt.Sprintf("%.2f MB", float64(bytes)/1e6)
+// sizesLike returns a function that writes numbers of bytes in one unit, that of the largest: GB or MB.
+func sizesLike(largest int) func(bytes int) string {
+	unit, name := 1e6, "MB"
+	if largest >= 1e9 {
+		unit, name = 1e9, "GB"
 	}
-	return fmt.Sprintf("%.2f GB", float64(bytes)/1e9)
+	return func(bytes int) string { return fmt.Sprintf("%.2f %s", float64(bytes)/unit, name) }
 }

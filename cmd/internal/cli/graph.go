@@ -23,7 +23,7 @@ xtts-host graph inspect my-bundle --fused=32`,
 		ValidArgsFunction: firstArgument(completeBundle),
 	}
 	asJSON := jsonFlag(cmd)
-	rows := cmd.Flags().Uint16("fused", 0, "also count what a step of so many rows (16) would read and write on a GPU, as exported and with each region as one kernel")
+	rows := cmd.Flags().Uint16("fused", 0, "also count what a step of so many `rows` would read and write on a GPU, as exported and with each region as one kernel")
 	cmd.Flags().Lookup("fused").NoOptDefVal = "16"
 	return withSome(cmd, []string{"cache-dir"}, func(_ *cobra.Command, set *config.Set, args []string) error {
 		return inspect.Graph(os.Stdout, args[0], set.CacheDir, int(*rows), *asJSON)
