@@ -12,6 +12,8 @@ import (
 	"path/filepath"
 	"slices"
 	"syscall"
+
+	"github.com/xtts-host/xtts-host/shared/unpack"
 )
 
 // recordingsMark starts a cache file, after what all versions begin with. It changes with the format of a record, and
@@ -140,7 +142,7 @@ func (r *recordings) store() error {
 		}
 	}
 	sum := sha256.Sum256(data)
-	if err := writeFile(r.file, []byte(recordingsMark), sum[:], data); err != nil {
+	if err := unpack.File(r.file, []byte(recordingsMark), sum[:], data); err != nil {
 		return fmt.Errorf("index cache: %w", err)
 	}
 	r.changed = false

@@ -1,7 +1,7 @@
-// Package unpack writes the embedded files of a program into a cache folder, all or none of them. Several processes may
-// do this at the same time:
+// Package unpack writes files into a cache folder, all or none of them. Several processes may do this at the same time:
 //
-//	err := unpack.Folder(dir, files, func(dir string) bool { return hashOf(dir) == want })
+//	err := unpack.Folder(dir, files, func(dir string) bool { return hashOf(dir) == want }) // the program's own files
+//	err := unpack.File(path, content)
 package unpack
 
 import (
@@ -22,7 +22,7 @@ func Folder(dir string, files fs.FS, right func(dir string) bool) error {
 	if err := os.MkdirAll(filepath.Dir(dir), 0o777); err != nil {
 		return err
 	}
-	temp, lock, err := makeTemp(filepath.Dir(dir), pattern)
+	temp, lock, err := makeTemp(filepath.Dir(dir), pattern, os.MkdirTemp)
 	if err != nil {
 		return err
 	}
@@ -46,10 +46,49 @@ func Folder(dir string, files fs.FS, right func(dir string) bool) error {
 	return nil
 }
 
-// makeTemp makes a temporary folder and locks it.
-func makeTemp(parent, pattern string) (path string, lock *os.File, err error) {
+// File writes a file with the parts as its content. It replaces the file, and a reader never sees a partial one. What
+// killed processes have left in its folder is removed.
+func File(file string, parts ...[]byte) (err error) {
+	dir := filepath.Dir(file)
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
+	Sweep(filepath.Join(dir, "*.tmp"))
+	temp, lock, err := makeTemp(dir, filepath.Base(file)+".*.tmp", createTemp)
+	if err != nil {
+		return err
+	}
+	defer lock.Close()
+	f, err := os.OpenFile(temp, os.O_WRONLY, 0)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		err = errors.Join(err, f.Close())
+		if err != nil {
+			os.Remove(temp)
+		}
+	}()
+	for _, p := range parts {
+		if _, err := f.Write(p); err != nil {
+			return err
+		}
+	}
+	return os.Rename(temp, file)
+}
+
+func createTemp(dir, pattern string) (string, error) {
+	f, err := os.CreateTemp(dir, pattern)
+	if err != nil {
+		return "", err
+	}
+	return f.Name(), f.Close()
+}
+
+// makeTemp makes a temporary file or folder and locks it.
+func makeTemp(parent, pattern string, create func(parent, pattern string) (string, error)) (path string, lock *os.File, err error) {
 	for {
-		if path, err = os.MkdirTemp(parent, pattern); err != nil {
+		if path, err = create(parent, pattern); err != nil {
 			return "", nil, err
 		}
 		lock, err = Lock(path)
