@@ -91,6 +91,7 @@ var rules = []rule{
 	{folder: "gpu/gputest", own: []string{"gpu"}, noCgo: true},
 	{folder: "gpu/kernels", noCgo: true},
 	{folder: "gpu/library"},
+	{folder: "gpu/nvrtc", own: []string{"shared/regular", "shared/unpack"}, others: []string{"golang.org/x/sync/"}},
 	{folder: "gpu/nvml", own: []string{"gpu"}, others: []string{"github.com/NVIDIA/go-nvml/"}},
 	{folder: "shared", own: []string{"shared..."}, others: plugin, noCgo: true},
 	{folder: "plugins/internal/datagpu", own: []string{"gpu/cuda", "ortgraphs/ort", "plugins/internal/gpustage...", "shared..."}, noCgo: true},

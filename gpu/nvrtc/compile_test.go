@@ -1,0 +1,170 @@
+package nvrtc
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+)
+
+// fake returns a compiler whose image of a source contains the options and the source, and the number of programs that
+// it has compiled.
+func fake() (*Compiler, *atomic.Int32) {
+	n := new(atomic.Int32)
+	return &Compiler{major: 13, known: []int{80, 90, 100}, compile: func(source string, options []string, ptx bool) ([]byte, string, error) {
+		n.Add(1)
+		if strings.Contains(source, "wrong") {
+			return nil, "kernel.cu(7): error: this is wrong\n    wrong;\n    ^\n\n1 error detected", errors.New("no success")
+		}
+		return []byte(strings.Join(options, " ") + source), "", nil
+	}}, n
+}
+
+func TestTarget(t *testing.T) {
+	c, _ := fake()
+	for capability, want := range map[int]struct {
+		arch string
+		ptx  bool
+	}{80: {"sm_80", false}, 90: {"sm_90", false}, 86: {"compute_80", true}, 103: {"compute_100", true}, 990: {"compute_100", true}} {
+		if arch, ptx, err := c.target(capability); arch != want.arch || ptx != want.ptx || err != nil {
+			t.Errorf("%d: %s, %v, %v", capability, arch, ptx, err)
+		}
+	}
+	for _, capability := range []int{0, 75} {
+		if _, err := c.Compile(context.Background(), Options{Capability: capability}, nil); err == nil {
+			t.Errorf("compiles for %d", capability)
+		}
+	}
+}
+
+func TestCache(t *testing.T) {
+	c, n := fake()
+	o := Options{Capability: 90, Cache: filepath.Join(t.TempDir(), "not", "made", "yet")}
+	compile := func(want, compiles int, sources ...string) {
+		t.Helper()
+		n.Store(0)
+		compiled, err := c.Compile(context.Background(), o, sources)
+		if err != nil || compiled.CacheError != nil {
+			t.Fatal(err, compiled.CacheError)
+		}
+		if compiled.Cached != want || compiled.New != compiles || int(n.Load()) != compiles {
+			t.Errorf("%d from the cache and %d new, compiled %d; want %d and %d", compiled.Cached, compiled.New, n.Load(), want, compiles)
+		}
+		for i, image := range compiled.Images {
+			if !strings.HasSuffix(string(image), sources[i]) || !strings.HasPrefix(string(image), "-arch=sm_") {
+				t.Errorf("image %d is %q", i, image)
+			}
+		}
+	}
+	compile(0, 2, "a", "b", "a")
+	compile(2, 1, "b", "c", "a", "c")
+	o.Flags = []string{"-use_fast_math"}
+	compile(0, 1, "a")
+	o.Capability = 80
+	compile(0, 1, "a")
+	c.minor = 1
+	compile(0, 1, "a")
+	compile(1, 0, "a")
+
+	o.Cache = t.TempDir()
+	compile(0, 1, "a")
+	files, err := filepath.Glob(filepath.Join(o.Cache, "*"))
+	if err != nil || len(files) != 1 {
+		t.Fatalf("%d files, %v", len(files), err)
+	}
+	for name, damage := range map[string]func(content []byte) []byte{
+		"empty":     func([]byte) []byte { return nil },
+		"truncated": func(b []byte) []byte { return b[:len(b)-1] },
+		"checksum":  func(b []byte) []byte { return b[:32] },
+		"a bit":     func(b []byte) []byte { b[len(b)-1] ^= 1; return b },
+		"appended":  func(b []byte) []byte { return append(b, 0) },
+	} {
+		t.Log(name)
+		content, err := os.ReadFile(files[0])
+		if err == nil {
+			err = os.WriteFile(files[0], damage(content), 0o666)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		compile(0, 1, "a")
+		compile(1, 0, "a")
+	}
+}
+
+// TestNoCache: programs are compiled where the cache cannot be written, and the result has the reason.
+func TestNoCache(t *testing.T) {
+	c, _ := fake()
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, nil, 0o666); err != nil {
+		t.Fatal(err)
+	}
+	for folder, want := range map[string]string{"": "", file: "not a directory"} {
+		compiled, err := c.Compile(context.Background(), Options{Capability: 90, Cache: folder}, []string{"a", "b"})
+		if err != nil || len(compiled.Images) != 2 || compiled.New != 2 {
+			t.Errorf("%+v, %v", compiled, err)
+		}
+		if e := compiled.CacheError; (e == nil) != (want == "") || e != nil && !strings.Contains(e.Error(), want) {
+			t.Errorf("cache error %v, want %q", e, want)
+		}
+	}
+}
+
+func TestFailure(t *testing.T) {
+	c, n := fake()
+	sources := append([]string{"wrong"}, slices.Repeat([]string{"x"}, 3)...)
+	_, err := c.Compile(context.Background(), Options{Capability: 90}, sources)
+	want := "compile source 0 for sm_90: no success: kernel.cu(7): error: this is wrong: wrong;"
+	if err == nil || err.Error() != want {
+		t.Errorf("error %v, want %s", err, want)
+	}
+	n.Store(0)
+	ended, end := context.WithCancel(context.Background())
+	end()
+	if _, err := c.Compile(ended, Options{Capability: 90}, sources); !errors.Is(err, context.Canceled) || n.Load() != 0 {
+		t.Errorf("%v after %d programs", err, n.Load())
+	}
+}
+
+func TestShrink(t *testing.T) {
+	store := &cache{folder: t.TempDir()}
+	image := make([]byte, 1000-32)
+	for _, key := range []string{"a", "b", "c", "d"} {
+		store.add(key, image)
+		old := info(t, store, key).ModTime().AddDate(0, 0, -4+int(key[0]-'a'))
+		if err := os.Chtimes(filepath.Join(store.folder, key+suffix), old, old); err != nil {
+			t.Fatal(err)
+		}
+	}
+	other := filepath.Join(store.folder, "README")
+	if err := os.WriteFile(other, image, 0o666); err != nil {
+		t.Fatal(err)
+	}
+	if store.load("a") == nil { // now it is the newest
+		t.Fatal("a is not there")
+	}
+	if err := shrink(store.folder, 2999); err != nil {
+		t.Fatal(err)
+	}
+	for key, want := range map[string]bool{"a": true, "b": false, "c": false, "d": true} {
+		if got := store.load(key) != nil; got != want {
+			t.Errorf("%s is there: %v", key, got)
+		}
+	}
+	if _, err := os.Stat(other); err != nil {
+		t.Error(err)
+	}
+}
+
+func info(t *testing.T, c *cache, key string) os.FileInfo {
+	t.Helper()
+	i, err := os.Stat(filepath.Join(c.folder, key+suffix))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return i
+}
