@@ -5,42 +5,13 @@ package ort
 #cgo nocallback ort_run
 #cgo LDFLAGS: -ldl
 #include <dlfcn.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-// The library's types are opaque here, its enumerations plain integers.
-typedef struct OrtAllocator OrtAllocator;
-typedef struct OrtCUDAProviderOptionsV2 OrtCUDAProviderOptionsV2;
-typedef struct OrtIoBinding OrtIoBinding;
-typedef struct OrtKeyValuePairs OrtKeyValuePairs;
-typedef struct OrtMemoryInfo OrtMemoryInfo;
-typedef struct OrtRunOptions OrtRunOptions;
-typedef struct OrtSession OrtSession;
-typedef struct OrtSessionOptions OrtSessionOptions;
-typedef struct OrtStatus OrtStatus;
-typedef struct OrtTensorTypeAndShapeInfo OrtTensorTypeAndShapeInfo;
-typedef struct OrtTypeInfo OrtTypeInfo;
-typedef struct OrtValue OrtValue;
-typedef int ONNXTensorElementDataType;
-typedef int OrtAllocatorType;
-typedef int OrtMemType;
+#include "ort.h"
 
-#include "slots.h"
-
-#define CONSTANT(name, value) enum { name = value };
-ORT_CONSTANTS(CONSTANT)
-#define DECLARE(name, slot, result, ...) \
-	typedef result (*name##_fn)(__VA_ARGS__); \
-	enum { name##_slot = slot };
-ORT_SLOTS(DECLARE)
-
-static const void *const *ort_table; // struct OrtApi, constant once ort_open succeeded
+const void *const *ort_table;
 static const char *ort_version = "";
-
-#define ORT(name) ((name##_fn)ort_table[name##_slot])
 
 typedef struct {
 	const void *const *(*GetApi)(uint32_t);
@@ -164,7 +135,7 @@ import (
 	"github.com/xtts-host/xtts-host/shared/manifest"
 )
 
-// This is the only file of the package with C code. The names below let the other files refer to the library's objects.
+// The names below let files without C refer to the library's objects.
 type (
 	cBinding    = C.OrtIoBinding
 	cMemoryInfo = C.OrtMemoryInfo

@@ -35,11 +35,16 @@
 // The memory of a tensor must not be in the Go heap: ONNX Runtime keeps the pointer, which the rules of cgo forbid for
 // Go memory. Use a [Buffer], another mapping, or C memory.
 //
+// # Kernels
+//
+// Nodes of a domain of this package's own launch kernels that the caller has compiled: see [Kernels].
+//
 // # The library
 //
 // [Init] loads ONNX Runtime as a shared library. scripts/fetch-ort.sh fetches the version that the tests use. Most of
-// its interface comes through onnxruntime_go. api.go makes the few calls that this module lacks through the library's
-// function table, by position. slots.h lists them, and a test checks that list against the module's header.
+// its interface comes through onnxruntime_go. The C code of this package makes the few calls that this module lacks
+// through the library's function table, by position. slots.h lists them, and a test checks that list against the
+// module's header.
 //
 // ONNX Runtime 1.29 sends telemetry unless ORT_DISABLE_TELEMETRY=1 is set before it is loaded. Init sets it.
 package ort

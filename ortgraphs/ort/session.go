@@ -31,6 +31,8 @@ type SessionConfig struct {
 	// Deterministic selects kernels whose results do not depend on the order in which a GPU's threads finish. They are
 	// slower. On the CPU it has no effect, because CPU kernels are deterministic.
 	Deterministic bool
+	// Kernels are what nodes of the domain [KernelDomain] launch; nil if the graph has none.
+	Kernels *Kernels
 }
 
 // ValueInfo describes an input or output of a graph.
@@ -50,6 +52,7 @@ type Session struct {
 	inputs  []ValueInfo
 	outputs []ValueInfo
 	cuda    *CUDA // nil on the CPU
+	kernels operators
 
 	mu       sync.Mutex
 	bindings map[*Binding]struct{} // open bindings
@@ -109,6 +112,10 @@ func newSession(c SessionConfig) (*Session, error) {
 }
 
 func (s *Session) open(c SessionConfig) error {
+	var err error
+	if s.kernels, err = newOperators(c.Kernels, s.place()); err != nil {
+		return err
+	}
 	options, err := onnx.NewSessionOptions()
 	if err != nil {
 		return reclassify(err)
@@ -132,6 +139,7 @@ func (s *Session) open(c SessionConfig) error {
 			return options.AddSessionConfigEntry("session.model_external_initializers_file_folder_path", c.Dir)
 		},
 		func() error { return c.CUDA.append(options) },
+		func() error { return s.kernels.addTo(options) },
 		func() error {
 			if !c.Deterministic {
 				return nil
@@ -160,6 +168,14 @@ func (s *Session) open(c SessionConfig) error {
 	}
 	s.outputs, err = describeAll(s.pointer(), output)
 	return err
+}
+
+// place is where the session computes.
+func (s *Session) place() Place {
+	if s.cuda == nil {
+		return Host
+	}
+	return s.cuda.Device
 }
 
 // pointer reads the C session from onnxruntime_go's struct: its first field is a pointer to a struct whose first field
@@ -191,6 +207,7 @@ func (s *Session) Close() error {
 	if s.session != nil {
 		s.session.Destroy() // never fails
 	}
+	s.kernels.close()
 	release(sessionKind)
 	return nil
 }

@@ -3,6 +3,7 @@ package ort
 import (
 	"bytes"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -10,12 +11,13 @@ import (
 	"testing"
 )
 
-// slotsCheck includes slots.h together with the header that onnxruntime_go was compiled with.
+// slotsCheck includes slots.h and customop.h together with the header that onnxruntime_go was compiled with.
 const slotsCheck = `
 #include <stdbool.h>
 #include <stddef.h>
 #include <onnxruntime_c_api.h>
 #include "slots.h"
+#include "customop.h"
 #define SLOT(name, slot, result, ...) \
 	_Static_assert(offsetof(OrtApi, name) == (slot) * sizeof(void *), "slot of " #name); \
 	_Static_assert(__builtin_types_compatible_p(__typeof__(((OrtApi *)0)->name), result (*)(__VA_ARGS__)), "type of " #name);
@@ -23,37 +25,58 @@ ORT_SLOTS(SLOT)
 #define CONSTANT(name, value) _Static_assert((name) == (value), "value of " #name);
 ORT_CONSTANTS(CONSTANT)
 _Static_assert(sizeof(ONNXTensorElementDataType) == sizeof(int), "api.go passes enumerations as int");
+#define FIELD(name, result, ...) result (*name)(__VA_ARGS__);
+struct own {
+	uint32_t version;
+	ORT_CUSTOM_OP(FIELD)
+};
+#define SAME(name, result, ...) \
+	_Static_assert(offsetof(OrtCustomOp, name) == offsetof(struct own, name), "place of " #name); \
+	_Static_assert(__builtin_types_compatible_p(__typeof__(((OrtCustomOp *)0)->name), result (*)(__VA_ARGS__)), "type of " #name);
+ORT_CUSTOM_OP(SAME)
+_Static_assert(sizeof(OrtCustomOp) == sizeof(struct own), "size of OrtCustomOp");
 `
 
 func TestSlots(t *testing.T) {
-	slots, err := os.ReadFile("slots.h")
-	if err != nil {
-		t.Fatal(err)
+	lists := map[string][]byte{}
+	for _, name := range []string{"slots.h", "customop.h"} {
+		list, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		lists[name] = list
 	}
-	if out, err := compileSlots(t, slots); err != nil {
-		t.Errorf("slots.h disagrees with the header of onnxruntime_go: %v\n%s", err, out)
+	if out, err := compileLists(t, lists); err != nil {
+		t.Errorf("the lists disagree with the header of onnxruntime_go: %v\n%s", err, out)
 	}
 
 	// The check itself must fail if the lists differ.
-	for _, m := range []struct{ old, new, want string }{
-		{"X(RunWithBinding, 133,", "X(RunWithBinding, 134,", "slot of RunWithBinding"},
-		{"X(RunWithBinding, 133, OrtStatus *, OrtSession *, const OrtRunOptions *,", "X(RunWithBinding, 133, OrtStatus *, OrtSession *,", "type of RunWithBinding"},
-		{"X(ORT_API_VERSION, 29)", "X(ORT_API_VERSION, 28)", "value of ORT_API_VERSION"},
+	for _, m := range []struct{ list, old, new, want string }{
+		{"slots.h", "X(RunWithBinding, 133,", "X(RunWithBinding, 134,", "slot of RunWithBinding"},
+		{"slots.h", "X(RunWithBinding, 133, OrtStatus *, OrtSession *, const OrtRunOptions *,", "X(RunWithBinding, 133, OrtStatus *, OrtSession *,", "type of RunWithBinding"},
+		{"slots.h", "X(ORT_API_VERSION, 29)", "X(ORT_API_VERSION, 28)", "value of ORT_API_VERSION"},
+		{"customop.h", "\tX(GetStartVersion, int, const OrtCustomOp *) \\\n", "", "place of GetEndVersion"},
+		{"customop.h", "X(KernelDestroy, void, void *)", "X(KernelDestroy, int, void *)", "type of KernelDestroy"},
+		{"customop.h", " \\\n\tX(ReleaseAliasMap, void, int *, int *)", "", "size of OrtCustomOp"},
 	} {
-		wrong := bytes.Replace(slots, []byte(m.old), []byte(m.new), 1)
-		if bytes.Equal(wrong, slots) {
-			t.Fatalf("slots.h has no %q", m.old)
+		wrong := maps.Clone(lists)
+		wrong[m.list] = bytes.Replace(lists[m.list], []byte(m.old), []byte(m.new), 1)
+		if bytes.Equal(wrong[m.list], lists[m.list]) {
+			t.Fatalf("%s has no %q", m.list, m.old)
 		}
-		if out, err := compileSlots(t, wrong); err == nil || !strings.Contains(out, m.want) {
+		if out, err := compileLists(t, wrong); err == nil || !strings.Contains(out, m.want) {
 			t.Errorf("%q instead of %q was not noticed: %v\n%s", m.new, m.old, err, out)
 		}
 	}
 }
 
-func compileSlots(t *testing.T, slots []byte) (string, error) {
+// compileLists compiles slotsCheck with these files.
+func compileLists(t *testing.T, lists map[string][]byte) (string, error) {
 	t.Helper()
 	dir := t.TempDir()
-	for name, text := range map[string][]byte{"slots.h": slots, "check.c": []byte(slotsCheck)} {
+	files := maps.Clone(lists)
+	files["check.c"] = []byte(slotsCheck)
+	for name, text := range files {
 		if err := os.WriteFile(filepath.Join(dir, name), text, 0o600); err != nil {
 			t.Fatal(err)
 		}

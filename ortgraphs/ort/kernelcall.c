@@ -1,0 +1,192 @@
+#include "kernelcall.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "customop.h"
+
+struct OrtCustomOp {
+	uint32_t version;
+#define FIELD(name, result, ...) result (*name)(__VA_ARGS__);
+	ORT_CUSTOM_OP(FIELD)
+};
+
+struct kernel_op {
+	OrtCustomOp base; // the callbacks get its address
+	const char *name;
+	const kernel_set *set;
+	const kernel_output *outputs;
+	size_t output_count;
+};
+
+static const kernel_op *own(const OrtCustomOp *op) { return (const kernel_op *)op; }
+
+static OrtStatus *fail(const char *format, ...) {
+	char message[256];
+	va_list arguments;
+	va_start(arguments, format);
+	vsnprintf(message, sizeof message, format, arguments);
+	va_end(arguments);
+	return ORT(CreateStatus)(ORT_FAIL, message);
+}
+
+static const char *name_of(const OrtCustomOp *op) { return own(op)->name; }
+static const char *provider(const OrtCustomOp *op) { return own(op)->set->cuda ? "CUDAExecutionProvider" : NULL; }
+static int version(const OrtCustomOp *op) { return 1; }
+
+// The only formal input is variadic and of any types.
+static size_t one(const OrtCustomOp *op) { return 1; }
+static ONNXTensorElementDataType any_type(const OrtCustomOp *op, size_t i) { return ONNX_TENSOR_ELEMENT_DATA_TYPE_UNDEFINED; }
+static OrtCustomOpInputOutputCharacteristic variadic(const OrtCustomOp *op, size_t i) { return INPUT_OUTPUT_VARIADIC; }
+static OrtMemType device_memory(const OrtCustomOp *op, size_t i) { return OrtMemTypeDefault; }
+static int at_least_one(const OrtCustomOp *op) { return 1; }
+static int no(const OrtCustomOp *op) { return 0; }
+
+static size_t output_count(const OrtCustomOp *op) { return own(op)->output_count; }
+static ONNXTensorElementDataType output_type(const OrtCustomOp *op, size_t i) { return own(op)->outputs[i].type; }
+static OrtCustomOpInputOutputCharacteristic required(const OrtCustomOp *op, size_t i) { return INPUT_OUTPUT_REQUIRED; }
+
+// find_call returns the call of an operator with that index, or NULL.
+static const kernel_call *find_call(const kernel_op *op, int64_t index) {
+	if (index < 0 || (uint64_t)index >= op->set->call_count) return NULL;
+	const kernel_call *call = &op->set->calls[index];
+	return call->op == op ? call : NULL;
+}
+
+// create makes a node's kernel: its call.
+static OrtStatus *create(const OrtCustomOp *op, const OrtApi *api, const OrtKernelInfo *info, void **kernel) {
+	int64_t index;
+	OrtStatus *s = ORT(KernelInfoGetAttribute_int64)(info, "call", &index);
+	if (s) return s;
+	const kernel_call *call = find_call(own(op), index);
+	if (!call)
+		return fail("%s: there is no kernel call %lld with these outputs", own(op)->name, (long long)index);
+	size_t inputs;
+	if ((s = ORT(KernelInfo_GetInputCount)(info, &inputs))) return s;
+	if (inputs != call->inputs)
+		return fail("kernel call %zu has %zu inputs, but its node has %zu", call->index, call->inputs, inputs);
+	*kernel = (void *)call;
+	return NULL;
+}
+
+static void destroy(void *kernel) {}
+
+static OrtStatus *set_output(OrtShapeInferContext *context, size_t i, const kernel_output *output) {
+	OrtTensorTypeAndShapeInfo *info; // one for each output: another shape of another rank would mix with the first
+	OrtStatus *s = ORT(CreateTensorTypeAndShapeInfo)(&info);
+	if (s) return s;
+	s = ORT(SetTensorElementType)(info, output->type);
+	if (!s) s = ORT(SetDimensions)(info, output->shape, output->rank);
+	if (!s) s = ORT(ShapeInferContext_SetOutputTypeShape)(context, i, info);
+	ORT(ReleaseTensorTypeAndShapeInfo)(info);
+	return s;
+}
+
+// infer sets the types and shapes of a node's outputs. It leaves errors to create: ONNX Runtime drops the status.
+static OrtStatus *infer(const OrtCustomOp *op, OrtShapeInferContext *context) {
+	const OrtOpAttr *attribute;
+	int64_t index;
+	size_t size;
+	OrtStatus *s = ORT(ShapeInferContext_GetAttribute)(context, "call", &attribute);
+	if (!s) s = ORT(ReadOpAttr)(attribute, ORT_OP_ATTR_INT, &index, sizeof index, &size);
+	const kernel_call *call = s ? NULL : find_call(own(op), index);
+	for (size_t i = 0; call && i < call->output_count && !s; i++) s = set_output(context, i, &call->outputs[i]);
+	if (s) ORT(ReleaseStatus)(s);
+	return NULL;
+}
+
+// find_tensors sets the pointers of a call's inputs and outputs. ONNX Runtime refuses nodes that leave one out.
+static OrtStatus *find_tensors(const kernel_call *call, OrtKernelContext *context, void **pointers) {
+	OrtStatus *s;
+	for (size_t i = 0; i < call->inputs; i++) {
+		const OrtValue *v;
+		if ((s = ORT(KernelContext_GetInput)(context, i, &v))) return s;
+		if ((s = ORT(GetTensorMutableData)((OrtValue *)v, pointers++))) return s;
+	}
+	for (size_t i = 0; i < call->output_count; i++) {
+		const kernel_output *o = &call->outputs[i];
+		OrtValue *v;
+		if ((s = ORT(KernelContext_GetOutput)(context, i, o->shape, o->rank, &v))) return s;
+		if ((s = ORT(GetTensorMutableData)(v, pointers++))) return s;
+	}
+	return NULL;
+}
+
+static OrtStatus *launch(const kernel_call *call, OrtKernelContext *context, void **pointers) {
+	void *stream; // NULL on the CPU
+	OrtStatus *s = ORT(KernelContext_GetGPUComputeStream)(context, &stream);
+	for (size_t i = 0; i < call->launch_count && !s; i++) {
+		const kernel_launch *l = &call->launches[i];
+		void *arguments[KERNEL_POINTERS];
+		for (size_t j = 0; j < l->argument_count; j++) arguments[j] = &pointers[l->arguments[j]];
+		int result = ((kernel_launcher)call->set->launch)((void *)l->function, l->grid[0], l->grid[1], l->grid[2], l->block,
+		                                                  1, 1, l->shared, stream, arguments, NULL);
+		// The text makes error 2 an ErrOutOfMemory.
+		if (result) s = fail("kernel call %zu, launch %zu: CUDA failure %d: cuLaunchKernel", call->index, i, result);
+	}
+	return s;
+}
+
+static OrtStatus *compute(void *kernel, OrtKernelContext *context) {
+	const kernel_call *call = kernel;
+	void *pointers[KERNEL_POINTERS];
+	OrtStatus *s = find_tensors(call, context, pointers);
+	if (s) return s;
+	if (!call->scratch) return launch(call, context, pointers);
+
+	OrtAllocator *allocator;
+	if ((s = ORT(KernelContext_GetAllocator)(context, call->set->memory, &allocator))) return s;
+	void **scratch = &pointers[call->inputs + call->output_count];
+	if (!(s = ORT(AllocatorAlloc)(allocator, call->scratch, scratch))) {
+		s = launch(call, context, pointers);
+		// The kernels need not be done: the next user of this memory is queued on the same stream.
+		OrtStatus *freed = ORT(AllocatorFree)(allocator, *scratch);
+		if (!s)
+			s = freed;
+		else if (freed)
+			ORT(ReleaseStatus)(freed);
+	}
+	ORT(ReleaseAllocator)(allocator);
+	return s;
+}
+
+kernel_op *kernel_new_op(const char *name, const kernel_set *set, const kernel_call *first) {
+	kernel_op *op = malloc(sizeof *op);
+	*op = (kernel_op){
+	    .base = {
+	        .version = ORT_API_VERSION,
+	        .GetName = name_of,
+	        .GetExecutionProviderType = provider,
+	        .GetInputType = any_type,
+	        .GetInputTypeCount = one,
+	        .GetOutputType = output_type,
+	        .GetOutputTypeCount = output_count,
+	        .KernelDestroy = destroy,
+	        .GetInputCharacteristic = variadic,
+	        .GetOutputCharacteristic = required,
+	        .GetInputMemoryType = device_memory,
+	        .GetVariadicInputMinArity = at_least_one,
+	        .GetVariadicInputHomogeneity = no,
+	        .GetVariadicOutputMinArity = at_least_one,
+	        .GetVariadicOutputHomogeneity = no,
+	        .CreateKernelV2 = create,
+	        .KernelComputeV2 = compute,
+	        .InferOutputShapeFn = infer,
+	        .GetStartVersion = version,
+	        .GetEndVersion = version,
+	    },
+	    .name = name,
+	    .set = set,
+	    .outputs = first->outputs,
+	    .output_count = first->output_count,
+	};
+	return op;
+}
+
+OrtStatus *kernel_new_domain(const char *name, OrtCustomOpDomain **out) { return ORT(CreateCustomOpDomain)(name, out); }
+OrtStatus *kernel_add_op(OrtCustomOpDomain *domain, const kernel_op *op) { return ORT(CustomOpDomain_Add)(domain, &op->base); }
+OrtStatus *kernel_add_domain(OrtSessionOptions *options, OrtCustomOpDomain *domain) {
+	return ORT(AddCustomOpDomain)(options, domain);
+}
+void kernel_release_domain(OrtCustomOpDomain *domain) { ORT(ReleaseCustomOpDomain)(domain); }

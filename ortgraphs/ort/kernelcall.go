@@ -1,0 +1,134 @@
+package ort
+
+/*
+#include <stdlib.h>
+#include "kernelcall.h"
+*/
+import "C"
+
+import (
+	"fmt"
+	"unsafe"
+
+	onnx "github.com/yalue/onnxruntime_go"
+)
+
+const maxKernelPointers = C.KERNEL_POINTERS
+
+// operators are the custom operators of a session, which refer to them until it is released. All is in C memory. The
+// zero value has none.
+type operators struct {
+	domain *C.OrtCustomOpDomain
+	memory []unsafe.Pointer
+}
+
+// newOperators creates the operators of a session at a place; k may be nil. Close them also after an error.
+func newOperators(k *Kernels, place Place) (operators, error) {
+	var o operators
+	if k == nil {
+		return o, nil
+	}
+	if err := k.check(); err != nil {
+		return o, err
+	}
+	info, err := memoryInfo(place)
+	if err != nil {
+		return o, err
+	}
+	if err := check(C.kernel_new_domain(o.string(KernelDomain), &o.domain)); err != nil {
+		return o, fmt.Errorf("operators of %s: %w", KernelDomain, err)
+	}
+	set := inC(&o, []C.kernel_set{{launch: C.uintptr_t(k.Launch), cuda: C.bool(place != Host), memory: info}})
+	calls := make([]C.kernel_call, len(k.Calls))
+	byName := map[string]*C.kernel_op{}
+	for i, call := range k.Calls {
+		calls[i] = o.call(call)
+		name := call.Op()
+		if byName[name] == nil {
+			if byName[name], err = o.add(name, set, &calls[i]); err != nil {
+				return o, fmt.Errorf("operator %s: %w", name, err)
+			}
+		}
+		calls[i].set, calls[i].index, calls[i].op = set, C.size_t(i), byName[name]
+	}
+	set.calls, set.call_count = inC(&o, calls), C.size_t(len(calls))
+	return o, nil
+}
+
+// add creates the operator for calls with the output types of first.
+func (o *operators) add(name string, set *C.kernel_set, first *C.kernel_call) (*C.kernel_op, error) {
+	op := C.kernel_new_op(o.string(name), set, first)
+	o.memory = append(o.memory, unsafe.Pointer(op))
+	return op, check(C.kernel_add_op(o.domain, op))
+}
+
+// call translates a call, apart from its place among the others.
+func (o *operators) call(call KernelCall) C.kernel_call {
+	outputs := make([]C.kernel_output, len(call.Outputs))
+	for i, out := range call.Outputs {
+		shape := convert[C.int64_t](out.Shape)
+		outputs[i] = C.kernel_output{C.ONNXTensorElementDataType(elementTypes[out.DType]), inC(o, shape), C.size_t(len(shape))}
+	}
+	launches := make([]C.kernel_launch, len(call.Launches))
+	for i, l := range call.Launches {
+		launches[i] = C.kernel_launch{
+			function:       C.uintptr_t(l.Function),
+			grid:           [3]C.uint{C.uint(l.Grid[0]), C.uint(l.Grid[1]), C.uint(l.Grid[2])},
+			block:          C.uint(l.Block),
+			shared:         C.uint(l.Shared),
+			arguments:      inC(o, convert[C.int32_t](l.Arguments)),
+			argument_count: C.size_t(len(l.Arguments)),
+		}
+	}
+	return C.kernel_call{
+		inputs:       C.size_t(call.Inputs),
+		scratch:      C.size_t(call.Scratch),
+		outputs:      inC(o, outputs),
+		output_count: C.size_t(len(outputs)),
+		launches:     inC(o, launches),
+		launch_count: C.size_t(len(launches)),
+	}
+}
+
+// inC copies a list to C memory.
+func inC[T any](o *operators, list []T) *T {
+	if len(list) == 0 {
+		return nil
+	}
+	p := C.malloc(C.size_t(len(list)) * C.size_t(unsafe.Sizeof(list[0])))
+	o.memory = append(o.memory, p)
+	copy(unsafe.Slice((*T)(p), len(list)), list)
+	return (*T)(p)
+}
+
+func (o *operators) string(s string) *C.char {
+	c := C.CString(s)
+	o.memory = append(o.memory, unsafe.Pointer(c))
+	return c
+}
+
+func convert[T C.int32_t | C.int64_t](list []int) []T {
+	converted := make([]T, len(list))
+	for i, n := range list {
+		converted[i] = T(n)
+	}
+	return converted
+}
+
+// addTo makes the operators known to a session. The options' C struct is their only field: see layout_test.go.
+func (o *operators) addTo(options *onnx.SessionOptions) error {
+	if o.domain == nil {
+		return nil
+	}
+	return check(C.kernel_add_domain(*(**C.OrtSessionOptions)(unsafe.Pointer(options)), o.domain))
+}
+
+func (o *operators) close() {
+	if o.domain != nil {
+		C.kernel_release_domain(o.domain)
+	}
+	for _, p := range o.memory {
+		C.free(p)
+	}
+	*o = operators{}
+}

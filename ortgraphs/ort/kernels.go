@@ -1,0 +1,139 @@
+package ort
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"strings"
+
+	"github.com/xtts-host/xtts-host/shared/manifest"
+)
+
+// A node that launches kernels has an operator of the domain KernelDomain, which [KernelCall.Op] names, and one
+// attribute, the integer KernelAttribute: the index of its call in [Kernels].
+const (
+	KernelDomain    = "xtts.host"
+	KernelAttribute = "call"
+)
+
+// Kernels are what the nodes of KernelDomain in a graph launch.
+type Kernels struct {
+	// Launch is the address of a C function with the signature of CUDA's cuLaunchKernel. On a GPU it is cuLaunchKernel.
+	// On the CPU the stream is NULL, and the function must do the work before it returns.
+	Launch uintptr
+	// Calls are the calls of the graph's nodes. Nodes may share a call.
+	Calls []KernelCall
+}
+
+// KernelCall computes the outputs of a node. It numbers pointers to memory: first the node's inputs, then its outputs,
+// then the scratch memory, if there is any. The pointer to an empty tensor may be NULL.
+type KernelCall struct {
+	// Inputs is the number of the node's inputs, at least 1, which may be of any types.
+	Inputs int
+	// Outputs are all outputs of the node. Each must have a name in the graph.
+	Outputs []KernelOutput
+	// Scratch is the number of bytes of memory that is allocated for the duration of the call. Its content is undefined.
+	Scratch int
+	// Launches are queued one after the other.
+	Launches []KernelLaunch
+}
+
+// KernelOutput is the type and the shape of an output.
+type KernelOutput struct {
+	DType manifest.DType
+	Shape []int
+}
+
+// KernelLaunch is one launch of a kernel whose arguments are pointers to the memory of the call.
+type KernelLaunch struct {
+	Function uintptr // the CUfunction, for the context that is current in a run
+	Grid     [3]int  // blocks
+	Block    int     // threads
+	Shared   int     // bytes of dynamic shared memory
+	// Arguments are the numbers of the call's pointers.
+	Arguments []int
+}
+
+// Op returns the name of the call's operator, which depends only on the types of the outputs.
+func (c KernelCall) Op() string {
+	name := "KernelCall"
+	for _, o := range c.Outputs {
+		name += "_" + strings.ToUpper(string(o.DType))
+	}
+	return name
+}
+
+// check returns an error if ONNX Runtime or CUDA could not execute the calls.
+func (k *Kernels) check() error {
+	if k.Launch == 0 {
+		return errors.New("kernels without a launch function")
+	}
+	for i, c := range k.Calls {
+		if err := c.check(); err != nil {
+			return fmt.Errorf("kernel call %d: %w", i, err)
+		}
+	}
+	return nil
+}
+
+func (c KernelCall) check() error {
+	switch pointers := c.pointers(); {
+	case c.Inputs < 1:
+		return fmt.Errorf("%d inputs, but a node of ONNX Runtime has at least one", c.Inputs)
+	case len(c.Outputs) == 0:
+		return errors.New("no outputs")
+	case c.Scratch < 0:
+		return fmt.Errorf("%d bytes of scratch memory", c.Scratch)
+	case pointers > maxKernelPointers:
+		return fmt.Errorf("%d pointers, at most %d are possible", pointers, maxKernelPointers)
+	case len(c.Launches) == 0:
+		return errors.New("no launches")
+	}
+	for i, o := range c.Outputs {
+		if _, ok := elementTypes[o.DType]; !ok {
+			return fmt.Errorf("output %d: unknown element type %q", i, string(o.DType))
+		}
+		for _, d := range o.Shape {
+			if d < 0 {
+				return fmt.Errorf("output %d: dimension %d is negative", i, d)
+			}
+		}
+	}
+	for i, l := range c.Launches {
+		if err := l.check(c.pointers()); err != nil {
+			return fmt.Errorf("launch %d: %w", i, err)
+		}
+	}
+	return nil
+}
+
+// pointers returns how many pointers the call numbers.
+func (c KernelCall) pointers() int {
+	n := c.Inputs + len(c.Outputs)
+	if c.Scratch > 0 {
+		n++
+	}
+	return n
+}
+
+func (l KernelLaunch) check(pointers int) error {
+	const x, yz = math.MaxInt32, math.MaxUint16 // CUDA's limits of a grid
+	switch g := l.Grid; {
+	case l.Function == 0:
+		return errors.New("no function")
+	case g[0] < 1 || g[0] > x || g[1] < 1 || g[1] > yz || g[2] < 1 || g[2] > yz:
+		return fmt.Errorf("the grid %v is not between 1 and [%d %d %d]", g, x, yz, yz)
+	case l.Block < 1 || l.Block > 1024:
+		return fmt.Errorf("a block of %d threads is not between 1 and 1024", l.Block)
+	case l.Shared < 0 || l.Shared > math.MaxInt32:
+		return fmt.Errorf("%d bytes of shared memory", l.Shared)
+	case len(l.Arguments) > maxKernelPointers:
+		return fmt.Errorf("%d arguments, at most %d are possible", len(l.Arguments), maxKernelPointers)
+	}
+	for i, a := range l.Arguments {
+		if a < 0 || a >= pointers {
+			return fmt.Errorf("argument %d is pointer %d, but the call has only %d pointers", i, a, pointers)
+		}
+	}
+	return nil
+}
