@@ -7,6 +7,7 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
+	"github.com/xtts-host/xtts-host/ortgraphs/leaves"
 	"github.com/xtts-host/xtts-host/ortgraphs/prune"
 	"github.com/xtts-host/xtts-host/shared/manifest"
 )
@@ -27,7 +28,7 @@ func (b *Bundle) Program(g manifest.Graph, keep func(output string) bool) (*Prog
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
-	model.Graph.Node = leavesLast(model.Graph.Node)
+	model.Graph.Node = leaves.Last(model.Graph.Node)
 	p := &Program{Dir: b.Dir}
 	for _, n := range modelOps(model) {
 		p.Nodes += n

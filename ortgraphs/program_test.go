@@ -92,3 +92,31 @@ func contains(nodes []*onnxpb.NodeProto, n *onnxpb.NodeProto) bool {
 	}
 	return false
 }
+
+// TestProgramsAreInOrder: each node of a program stands after the nodes whose results it reads.
+func TestProgramsAreInOrder(t *testing.T) {
+	for _, name := range Builtins() {
+		b, err := Builtin(name, t.TempDir())
+		if err != nil {
+			t.Fatal(err)
+		}
+		g := model(t, programOf(t, b, func(string) bool { return true })).Graph
+		made := map[string]bool{"": true}
+		for _, v := range g.Input {
+			made[v.GetName()] = true
+		}
+		for _, v := range g.Initializer {
+			made[v.GetName()] = true
+		}
+		for _, n := range g.Node {
+			for _, input := range n.Input {
+				if !made[input] {
+					t.Fatalf("%s: node %q reads %s before it is computed", name, n.GetName(), input)
+				}
+			}
+			for _, output := range n.Output {
+				made[output] = true
+			}
+		}
+	}
+}

@@ -1,4 +1,6 @@
-package ortgraphs
+// Package leaves orders the nodes of a graph for ONNX Runtime, which executes nodes depth-first from the leaves: a leaf is a node
+// whose results no other node reads, such as the one that computes the gradient of a parameter.
+package leaves
 
 import (
 	"slices"
@@ -7,27 +9,26 @@ import (
 	"github.com/xtts-host/xtts-host/ortgraphs/prune"
 )
 
-// leavesLast returns the nodes with the leaves at the end, in reverse order. A leaf is a node whose results no other node reads, such
-// as the one that computes the gradient of a parameter.
+// Last returns the nodes with the leaves at the end, in reverse order.
 //
 // ONNX Runtime ignores the order of the other nodes: it makes a depth-first search from the leaves, beginning with the last one
 // (core/graph/graph_viewer.cc). A graph that PyTorch exported has the loss and the last layers' gradients first. In the
 // reverse order ONNX Runtime computes each gradient as soon as it can, and frees the activations that it needed.
-func leavesLast(nodes []*onnxpb.NodeProto) []*onnxpb.NodeProto {
+func Last(nodes []*onnxpb.NodeProto) []*onnxpb.NodeProto {
 	read := map[string]bool{}
 	for _, n := range nodes {
 		for name := range prune.Reads(n) {
 			read[name] = true
 		}
 	}
-	var inner, leaves []*onnxpb.NodeProto
+	var inner, last []*onnxpb.NodeProto
 	for _, n := range nodes {
 		if slices.ContainsFunc(n.Output, func(name string) bool { return read[name] }) {
 			inner = append(inner, n)
 		} else {
-			leaves = append(leaves, n)
+			last = append(last, n)
 		}
 	}
-	slices.Reverse(leaves)
-	return append(inner, leaves...)
+	slices.Reverse(last)
+	return append(inner, last...)
 }
