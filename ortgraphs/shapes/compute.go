@@ -11,7 +11,7 @@ import (
 // for other operators, and if the numbers of an input are unknown.
 func compute(n *Node) []float64 {
 	for _, v := range n.In {
-		if v != nil && v.Data == nil {
+		if v != nil && (v.Data == nil || v.Rounded() && !moves(n.Op())) {
 			return nil
 		}
 	}
@@ -68,6 +68,15 @@ func compute(n *Node) []float64 {
 		return a
 	}
 	return nil
+}
+
+// moves reports whether an operator only selects numbers. The largest integer, which stands for the end of a dimension, may pass it.
+func moves(op string) bool {
+	switch op {
+	case "Reshape", "Unsqueeze", "Squeeze", "Flatten", "Identity", "Concat", "Gather", "Slice", "Expand", "Where", "Min", "Max":
+		return true
+	}
+	return false
 }
 
 // index broadcasts the numbers of a value to a shape.

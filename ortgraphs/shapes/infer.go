@@ -13,6 +13,7 @@ type Sizes map[string]int
 
 // Result is a graph with its shapes for one set of sizes.
 type Result struct {
+	Model *onnxpb.ModelProto
 	// Nodes are in the order in which they run. They do not include bodies of If, Loop and Scan.
 	Nodes  []*Node
 	Inputs []*Value
@@ -50,7 +51,7 @@ func Infer(model *onnxpb.ModelProto, sizes Sizes) (*Result, error) {
 	if model.GetGraph() == nil {
 		return nil, errors.New("the model has no graph")
 	}
-	in := &inference{result: &Result{values: map[string]*Value{}}, functions: map[[2]string]*onnxpb.FunctionProto{}}
+	in := &inference{result: &Result{Model: model, values: map[string]*Value{}}, functions: map[[2]string]*onnxpb.FunctionProto{}}
 	for _, f := range model.Functions {
 		in.functions[[2]string{f.GetDomain(), f.GetName()}] = f
 	}

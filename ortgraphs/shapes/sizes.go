@@ -78,7 +78,7 @@ func constantNode(n *Node) error {
 				return fmt.Errorf("value is not a tensor")
 			}
 			v := constant(a.T)
-			out.Type, out.Shape, out.Data = v.Type, v.Shape, v.Data
+			out.Type, out.Shape, out.Data, out.Proto = v.Type, v.Shape, v.Data, v.Proto
 		case "value_int":
 			out.Type, out.Shape, out.Data = onnxpb.TensorProto_INT64, []int64{}, []float64{float64(a.GetI())}
 		case "value_float":

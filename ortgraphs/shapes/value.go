@@ -24,6 +24,8 @@ type Value struct {
 	Constant bool
 	// From is the node that computes it, or nil for inputs and initializers.
 	From *Node
+	// Proto has the content in the file, for an initializer and the tensor of a Constant; otherwise nil.
+	Proto *onnxpb.TensorProto
 }
 
 // maxData limits the numbers that are computed together with the shapes.
@@ -55,6 +57,11 @@ type Node struct {
 	// enclosing functions.
 	Place   string
 	In, Out []*Value // nil if an optional one is omitted
+}
+
+// Rounded reports whether Data has integers that are too large for it.
+func (v *Value) Rounded() bool {
+	return isInteger(v.Type) && slices.ContainsFunc(v.Data, func(x float64) bool { return math.Abs(x) >= 1<<53 })
 }
 
 // product returns the product of sizes that are not negative, at most the largest integer.
@@ -97,7 +104,7 @@ func isInteger(t Type) bool {
 
 // constant reads an initializer.
 func constant(t *onnxpb.TensorProto) *Value {
-	v := &Value{Name: t.GetName(), Type: Type(t.GetDataType()), Shape: slices.Clone(t.Dims), Constant: true}
+	v := &Value{Name: t.GetName(), Type: Type(t.GetDataType()), Shape: slices.Clone(t.Dims), Constant: true, Proto: t}
 	if v.Shape == nil {
 		v.Shape = []int64{}
 	}
@@ -113,24 +120,24 @@ func constant(t *onnxpb.TensorProto) *Value {
 	return v
 }
 
-// Number returns the number of a tensor that has one, or false.
+// Number returns the number of a tensor that has one, or false if it is not known exactly.
 func Number(t *onnxpb.TensorProto) (float64, bool) {
 	if t == nil {
 		return 0, false
 	}
 	v := constant(t)
-	if len(v.Data) != 1 {
+	if len(v.Data) != 1 || v.Rounded() {
 		return 0, false
 	}
 	return v.Data[0], true
 }
 
-// numbers returns the n numbers of a tensor, or nil if the file does not contain them.
+// numbers returns the n numbers of a tensor, or nil if the file does not contain them or they are of a type that no shape needs.
 func numbers(t *onnxpb.TensorProto, n int) []float64 {
-	if t.GetDataLocation() == onnxpb.TensorProto_EXTERNAL {
+	kind := Type(t.GetDataType())
+	if t.GetDataLocation() == onnxpb.TensorProto_EXTERNAL || kind == onnxpb.TensorProto_FLOAT16 {
 		return nil
 	}
-	kind := Type(t.GetDataType())
 	out := make([]float64, n)
 	if raw := t.RawData; len(raw) > 0 || n == 0 {
 		width := int(ElementSize(kind))
@@ -189,5 +196,5 @@ func number(raw []byte, t Type) float64 {
 	case onnxpb.TensorProto_INT8:
 		return float64(int8(raw[0]))
 	}
-	return float64(raw[0]) // bool, u8; a float16 is never part of a shape
+	return float64(raw[0]) // bool, u8
 }
