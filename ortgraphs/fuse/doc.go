@@ -9,5 +9,6 @@
 //	g, err := fuse.Lower(r)      // fixed sizes, few kinds of nodes, views as parts of operands
 //	regions := fuse.Partition(g) // which changes g
 //
-// [NewLedger] counts the kernels and bytes before and after. The same model and sizes always give the same regions.
+// [Graph.Model] writes the graph as an ONNX model again, in which one node runs the kernel of a region. [NewLedger] counts the
+// kernels and bytes before and after. The same model and sizes always give the same regions.
 package fuse

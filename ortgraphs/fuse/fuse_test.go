@@ -89,7 +89,8 @@ func batch(r *shapes.Result, sizes shapes.Sizes) map[string][]float64 {
 	return inputs
 }
 
-// compare runs the model in ONNX Runtime and its regions in the interpreter. Each output may differ by within times its norm, plus least.
+// compare runs the model in ONNX Runtime, its regions in the interpreter, and the model that the graph is written as in ONNX Runtime. Each
+// output may differ by within times its norm, plus least.
 func compare(t *testing.T, model *onnxpb.ModelProto, r *shapes.Result, g *fuse.Graph, regions []*fuse.Region, inputs map[string][]float64, within, least float64) {
 	t.Helper()
 	var opaque []*fuse.Tensor
@@ -115,19 +116,33 @@ func compare(t *testing.T, model *onnxpb.ModelProto, r *shapes.Result, g *fuse.G
 	if err != nil {
 		t.Fatal(err)
 	}
+	emitted := runModel(t, emit(t, g, regions), r, nil, inputs)
 	for _, o := range g.Outputs {
-		got, want := m[o.Tensor], want[o.Name]
+		x := m[o.Tensor]
 		if o.Tensor.Data != nil {
-			got = encode(o.Tensor.Data, o.Tensor.Type)
+			x = encode(o.Tensor.Data, o.Tensor.Type)
 		}
-		var difference, norm float64
-		for i := range want {
-			difference = math.Hypot(difference, got[i].f+float64(got[i].i)-want[i])
-			norm = math.Hypot(norm, want[i])
+		got := make([]float64, len(x))
+		for i := range got {
+			got[i] = x[i].f + float64(x[i].i)
 		}
-		if !(difference <= within*norm+least) {
-			t.Errorf("%s: %g of its norm %g away from ONNX Runtime's", o.Name, difference/norm, norm)
+		near(t, o.Name+" of the regions", got, want[o.Name], within, least)
+		near(t, o.Name+" of the written model", emitted[o.Name], want[o.Name], within, least)
+	}
+}
+
+// near compares a tensor with ONNX Runtime's.
+func near(t *testing.T, name string, got, want []float64, within, least float64) {
+	t.Helper()
+	var difference, norm float64
+	for i := range want {
+		if got[i] != want[i] { // infinite ones are equal
+			difference = math.Hypot(difference, got[i]-want[i])
 		}
+		norm = math.Hypot(norm, want[i])
+	}
+	if !(difference <= within*norm+least) {
+		t.Errorf("%s: %g of its norm %g away from ONNX Runtime's", name, difference/norm, norm)
 	}
 }
 

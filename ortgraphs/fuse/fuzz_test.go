@@ -12,7 +12,8 @@ import (
 	"github.com/xtts-host/xtts-host/ortgraphs/shapes"
 )
 
-// FuzzLedger partitions random graphs with faults in them. Graphs that shapes accepts must have a ledger or an error.
+// FuzzLedger partitions random graphs with faults in them. Graphs that shapes accepts must have a ledger or an error, and each name of
+// the model that they are written as is defined once.
 func FuzzLedger(f *testing.F) {
 	for seed := range uint64(300) {
 		f.Add(seed)
@@ -22,8 +23,22 @@ func FuzzLedger(f *testing.F) {
 		for range 1 + b.IntN(6) {
 			b.spoil()
 		}
-		if l, err := fuse.NewLedger(b.model(), shapes.Sizes{}); err == nil && (l.Fused.Bytes < 0 || l.Exported.Bytes < 0) {
+		model := b.model()
+		if l, err := fuse.NewLedger(model, shapes.Sizes{}); err == nil && (l.Fused.Bytes < 0 || l.Exported.Bytes < 0) {
 			t.Errorf("%+v", l)
+		}
+		r, err := shapes.Infer(model, shapes.Sizes{})
+		if err != nil {
+			return
+		}
+		g, err := fuse.Lower(r)
+		if err != nil {
+			return
+		}
+		if m, err := g.Model(fuse.Partition(g), calls); err == nil {
+			if err := wellFormed(m); err != nil {
+				t.Error(err)
+			}
 		}
 	})
 }

@@ -3,6 +3,7 @@ package fuse
 import (
 	"slices"
 
+	"github.com/xtts-host/xtts-host/ortgraphs/onnxpb"
 	"github.com/xtts-host/xtts-host/ortgraphs/shapes"
 )
 
@@ -11,6 +12,8 @@ type Graph struct {
 	Nodes   []*Node
 	Inputs  []*Tensor
 	Outputs []Output
+
+	model *onnxpb.ModelProto
 }
 
 // Output is an output of the model: a tensor of the graph, which may have another shape of the same elements.
@@ -28,9 +31,10 @@ type Tensor struct {
 	// From is the node that computes it, or nil for inputs and constants.
 	From *Node
 	// Constant says that the model contains it, or that it follows from the sizes. Data has the numbers if there are at most
-	// 4,096 of them.
+	// 4,096 of them and each is exact. Value is the model's, or nil for a constant that Lower made.
 	Constant bool
 	Data     []float64
+	Value    *shapes.Value
 }
 
 // Elements returns the number of elements.

@@ -13,7 +13,7 @@ import (
 // becomes constant, and composed operators (Softmax, LayerNormalization, Gemm with a bias, ...) become the operations
 // that their definitions name (https://onnx.ai/onnx/operators). It fails if an output has no known shape.
 func Lower(r *shapes.Result) (*Graph, error) {
-	l := &lowering{graph: &Graph{}, operands: map[*shapes.Value]Operand{}}
+	l := &lowering{graph: &Graph{model: r.Model}, operands: map[*shapes.Value]Operand{}}
 	for _, v := range r.Inputs {
 		t := &Tensor{Name: v.Name, Type: v.Type, Shape: sizes(v)}
 		l.operands[v] = Operand{Tensor: t}
@@ -92,7 +92,11 @@ func sizes(v *shapes.Value) []int {
 }
 
 func constantOf(v *shapes.Value) *Tensor {
-	return &Tensor{Name: v.Name, Type: v.Type, Shape: sizes(v), Constant: true, Data: v.Data}
+	t := &Tensor{Name: v.Name, Type: v.Type, Shape: sizes(v), Constant: true, Data: v.Data, Value: v}
+	if v.Rounded() {
+		t.Data = nil
+	}
+	return t
 }
 
 // operand returns a value of the model as nodes read it.

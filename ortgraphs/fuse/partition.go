@@ -13,6 +13,9 @@ type Region struct {
 	Nodes []*Node
 	// In are the tensors that it reads from memory, Out those that it writes.
 	In, Out []*Tensor
+	// Shapes are those in which the kernel writes Out: of the same elements, but as the model's output or the first reader that is not
+	// a region has them.
+	Shapes [][]int
 	// Read and Written are the bytes of In, as far as they are read, and of Out.
 	Read, Written int
 	// ColumnSums is the number of sums over the outer axes, which need a second kernel.
@@ -44,7 +47,7 @@ type partition struct {
 }
 
 // Partition divides the graph into regions and other nodes. It changes the graph first: it chooses the layouts of products, and repeats
-// nodes that cost nothing. The regions are in an order in which they can run.
+// nodes that cost nothing. The regions are in an order in which they can run, and the nodes of each stand together in the graph.
 func Partition(g *Graph) []*Region {
 	sinkBiases(g)
 	layoutProducts(g)
@@ -234,7 +237,8 @@ func (p *partition) bytes(nodes []*Node) int {
 func (p *partition) regions() []*Region {
 	var list []*Region
 	done := map[*group]bool{}
-	for _, n := range p.order() {
+	p.graph.Nodes = p.order()
+	for _, n := range p.graph.Nodes {
 		g := p.of[n]
 		if !n.fusible() || done[g] {
 			continue
@@ -245,6 +249,7 @@ func (p *partition) regions() []*Region {
 		r.In, r.Read, r.Out = p.traffic(g.nodes)
 		for _, t := range r.Out {
 			r.Written += t.Bytes()
+			r.Shapes = append(r.Shapes, p.stored(t))
 		}
 		for _, x := range it.domain {
 			r.Domain = append(r.Domain, it.axes.size[x-1])
@@ -252,6 +257,21 @@ func (p *partition) regions() []*Region {
 		list = append(list, r)
 	}
 	return list
+}
+
+// stored returns the shape in which a kernel writes a tensor.
+func (p *partition) stored(t *Tensor) []int {
+	for _, o := range p.graph.Outputs {
+		if o.Tensor == t {
+			return o.Shape
+		}
+	}
+	for _, u := range p.uses[t] {
+		if views := u.node.In[u.operand].Views; !u.node.fusible() && len(views) > 0 && views[0].Op == Reshape {
+			return views[0].To
+		}
+	}
+	return t.Shape
 }
 
 // order returns the nodes with those of a region together, each after what it reads.

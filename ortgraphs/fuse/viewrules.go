@@ -54,6 +54,12 @@ func (l *lowering) constantOfShape(n *shapes.Node) bool {
 	return true
 }
 
+// constant makes a large Constant one. A small one has its numbers already.
+func (l *lowering) constant(n *shapes.Node) bool {
+	l.operands[n.Out[0]] = Operand{Tensor: constantOf(n.Out[0])}
+	return true
+}
+
 // span makes a long Range constant. A short one is constant already.
 func (l *lowering) span(n *shapes.Node) bool {
 	for i := range n.In {

@@ -1,0 +1,127 @@
+package fuse
+
+import (
+	"google.golang.org/protobuf/proto"
+
+	"github.com/xtts-host/xtts-host/ortgraphs/onnxpb"
+	"github.com/xtts-host/xtts-host/ortgraphs/shapes"
+)
+
+// plain writes a node of the graph in ONNX's operators.
+func (e *emitter) plain(n *Node) {
+	switch n.Kind {
+	case Elementwise:
+		e.elementwise(n)
+	case Reduction:
+		op := map[string]string{"sum": "ReduceSum", "max": "ReduceMax", "min": "ReduceMin"}[n.Op]
+		in := e.operand(n.In[0])
+		e.node(op, []string{in, e.shape(n.Axes)}, e.result(n), integerAttribute("keepdims", 1))
+	case Join:
+		e.join(n)
+	case Product:
+		e.product(n)
+	case Opaque:
+		e.opaque(n)
+	}
+}
+
+// result places the only output of a node.
+func (e *emitter) result(n *Node) []string {
+	return []string{e.place(n.Out[0], n.Out[0].Shape)}
+}
+
+func (e *emitter) operands(n *Node) []string {
+	var in []string
+	for _, o := range n.In {
+		in = append(in, e.operand(o))
+	}
+	return in
+}
+
+func (e *emitter) elementwise(n *Node) {
+	if n.Op == "Copy" {
+		e.copy(n.In[0], e.place(n.Out[0], n.Out[0].Shape))
+		return
+	}
+	in, out := e.operands(n), e.result(n)
+	switch n.Op {
+	case "Rsqrt":
+		root := e.unique(out[0] + "~root")
+		e.node("Sqrt", in, []string{root})
+		e.node("Reciprocal", []string{root}, out)
+	case "GeluTanh":
+		e.node("Gelu", in, out, &onnxpb.AttributeProto{Name: proto.String("approximate"), Type: onnxpb.AttributeProto_STRING.Enum(), S: []byte("tanh")})
+	case "LeakyRelu", "Elu":
+		e.node(n.Op, in, out, floatAttribute("alpha", n.Alpha))
+	case "Cast":
+		e.node(n.Op, in, out, integerAttribute("to", int(n.Out[0].Type)))
+	default:
+		e.node(n.Op, in, out)
+	}
+}
+
+func (e *emitter) join(n *Node) {
+	in, out := e.operands(n), e.result(n)
+	if n.Op == "Concat" {
+		e.node("Concat", in, out, integerAttribute("axis", n.Axes[0]))
+		return
+	}
+	var after []int
+	for i, d := range n.In[0].Shape() {
+		after = append(after, n.Out[0].Shape[i]-d-n.Pads[i])
+	}
+	pads := e.shape(append(append([]int{}, n.Pads...), after...))
+	e.node("Pad", []string{in[0], pads, e.numbers([]float64{n.Fill}, n.Out[0].Type, []int{})}, out)
+}
+
+// product writes a matrix product with the operator that takes its operands as they are.
+func (e *emitter) product(n *Node) {
+	names := [2]string{"transA", "transB"}
+	var transposed []*onnxpb.AttributeProto
+	matrices := true
+	in := e.operands(n)
+	for i, o := range n.In {
+		matrices = matrices && len(o.Shape()) == 2
+		switch {
+		case !n.Transposed[i]:
+		case !isFloating(n.Out[0].Type):
+			in[i] = e.through(in[i], []View{swapLast(o.Shape())})
+		default:
+			transposed = append(transposed, integerAttribute(names[i], 1))
+		}
+	}
+	out := e.result(n)
+	switch {
+	case matrices && isFloating(n.Out[0].Type):
+		e.node("Gemm", in, out, transposed...)
+	case len(transposed) > 0:
+		e.node("FusedMatMul", in, out, transposed...).Domain = proto.String("com.microsoft")
+		e.require("com.microsoft", 1)
+	default:
+		e.node("MatMul", in, out)
+	}
+}
+
+// opaque writes a node of the model with the names that its tensors have here.
+func (e *emitter) opaque(n *Node) {
+	var in, out []string
+	for _, o := range n.In {
+		if o.Tensor == nil {
+			in = append(in, "")
+			continue
+		}
+		in = append(in, e.operand(o))
+	}
+	for _, t := range n.Out {
+		if t == nil {
+			out = append(out, "")
+			continue
+		}
+		out = append(out, e.place(t, t.Shape))
+	}
+	e.original(n.Model, in, out)
+}
+
+func isFloating(t shapes.Type) bool {
+	return t == onnxpb.TensorProto_FLOAT || t == onnxpb.TensorProto_BFLOAT16 || t == onnxpb.TensorProto_FLOAT16 || t == onnxpb.TensorProto_DOUBLE
+}
