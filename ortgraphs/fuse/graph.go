@@ -118,6 +118,9 @@ func (o Operand) view(v View) Operand {
 	return Operand{o.Tensor, append(slices.Clone(o.Views), v)}
 }
 
+// Plain reports whether there are no views.
+func (o Operand) Plain() bool { return len(o.Views) == 0 }
+
 // reshaped reports whether the views change nothing but the shape.
 func (o Operand) reshaped() bool {
 	return !slices.ContainsFunc(o.Views, func(v View) bool { return v.Op != Reshape })

@@ -122,11 +122,14 @@ func (l *lowering) elementwise(op, name string, t shapes.Type, shape []int, in .
 	return l.add(&Node{Kind: Elementwise, Op: op, In: in}, name, t, shape)
 }
 
-// reduce adds a reduction: sum, max or min.
+// reduce adds a reduction: sum, max or min. One over axes of size 1 is none.
 func (l *lowering) reduce(op, name string, x Operand, axes ...int) Operand {
 	shape := slices.Clone(x.Shape())
 	for _, a := range axes {
 		shape[a] = 1
+	}
+	if slices.Equal(shape, x.Shape()) {
+		return x
 	}
 	return l.add(&Node{Kind: Reduction, Op: op, In: []Operand{x}, Axes: axes}, name, x.Tensor.Type, shape)
 }

@@ -1,0 +1,310 @@
+package cudac
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/xtts-host/xtts-host/ortgraphs/fuse"
+)
+
+// body is what a kernel computes at each place. It has phases: one begins with the results of the reductions of the one before it. What
+// depends on the columns is computed for each element of a vector, the rest once for each row. It is wide because each kind of node and of access is a method.
+type body struct {
+	region *fuse.Region
+	loops  *fuse.Loops
+	shape  shape
+	places *places
+
+	inputs []*fuse.Tensor
+	phases []*phase
+	sums   []*fuse.Node // column sums
+
+	values map[*fuse.Tensor]value
+	loads  map[string]value
+	begins map[*fuse.Node]int   // the phase in which a node is computed
+	lives  map[*fuse.Tensor]int // the last phase in which a node reads a tensor
+	names  int
+
+	square  bool // results are stored through a square (tile)
+	squares []squareStore
+}
+
+// value is a variable of the kernel, or a constant. A vector value differs from element to element.
+type value struct {
+	code   string
+	vector bool
+}
+
+// phase has the statements of a phase, in the order in which they run.
+type phase struct {
+	row      []string // once a row
+	arrays   []string // declarations
+	loads    []access // vectors
+	elements []string // for each element
+	stores   []access // vectors
+	after    []string // once a row, after all elements
+}
+
+// access moves a vector of consecutive elements between memory and an array.
+type access struct {
+	array, pointer string
+	index          string // into the array: "j" for one that lives through phases, otherwise "jj"
+	stored, held   string // types in memory and of the array
+	at             affine
+	condition      string // or ""
+	fill           string // where the condition is false
+}
+
+func newBody(r *fuse.Region, loops *fuse.Loops, s shape) (*body, error) {
+	b := emptyBody(r, loops, s)
+	return b, b.fill()
+}
+
+func emptyBody(r *fuse.Region, loops *fuse.Loops, s shape) *body {
+	return &body{region: r, loops: loops, shape: s, places: newPlaces(s.sizes), values: map[*fuse.Tensor]value{}, loads: map[string]value{},
+		begins: map[*fuse.Node]int{}, lives: map[*fuse.Tensor]int{}}
+}
+
+// fill writes the statements of all nodes.
+func (b *body) fill() error {
+	b.plan()
+	for _, n := range b.region.Nodes {
+		var err error
+		column := slices.Contains(b.loops.Columns, n)
+		switch {
+		case column:
+			err = b.sumColumns(n)
+		case n.Kind == fuse.Reduction:
+			err = b.reduce(n)
+		case n.Kind == fuse.Join:
+			err = b.join(n)
+		default:
+			err = b.elementwise(n)
+		}
+		if err == nil && !column && slices.Contains(b.region.Out, n.Out[0]) {
+			err = b.store(n)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// plan finds the phase of each node, and until which phase its result is read.
+func (b *body) plan() {
+	phases := map[*fuse.Tensor]int{}
+	last := 0
+	for _, n := range b.region.Nodes {
+		own := 0
+		for _, o := range n.In {
+			own = max(own, phases[o.Tensor])
+		}
+		for _, o := range n.In {
+			b.lives[o.Tensor] = max(b.lives[o.Tensor], own)
+		}
+		b.begins[n] = own
+		if n.Kind == fuse.Reduction && !slices.Contains(b.loops.Columns, n) {
+			own++
+		}
+		phases[n.Out[0]] = own
+		last = max(last, own)
+	}
+	for range last + 1 {
+		b.phases = append(b.phases, &phase{})
+	}
+}
+
+func (b *body) name() string {
+	b.names++
+	return fmt.Sprintf("x%d", b.names)
+}
+
+func (b *body) input(t *fuse.Tensor) string {
+	i := slices.Index(b.inputs, t)
+	if i < 0 {
+		i = len(b.inputs)
+		b.inputs = append(b.inputs, t)
+	}
+	return fmt.Sprintf("p%d", i)
+}
+
+// varies reports whether a place depends on the column.
+func (b *body) varies(e affine) bool {
+	for name := range e.factors {
+		for _, a := range b.shape.cols {
+			if name == axisName(a) {
+				return true
+			}
+		}
+		if q, ok := b.places.part(name); ok && b.varies(q.value) {
+			return true
+		}
+	}
+	return false
+}
+
+// advances reports whether a place depends on the row.
+func (b *body) advances(e affine) bool {
+	for name := range e.factors {
+		for _, a := range b.shape.rows {
+			if name == axisName(a) {
+				return true
+			}
+		}
+		if q, ok := b.places.part(name); ok && b.advances(q.value) {
+			return true
+		}
+	}
+	return false
+}
+
+// consecutive reports whether the elements of a vector are consecutive in memory and aligned, and all or none of them pass the guards.
+func (b *body) consecutive(at affine, guards []guard) bool {
+	v := b.shape.V
+	if v == 1 || at.factors[b.innermost()] != 1 || !b.steps(at, 0) {
+		return false
+	}
+	for _, g := range guards {
+		switch g.value.factors[b.innermost()] {
+		case 0:
+			if b.variesByPart(g.value) {
+				return false
+			}
+		case 1:
+			if !b.steps(g.value, g.from) || !b.steps(g.value, g.to) {
+				return false
+			}
+		default:
+			return false
+		}
+	}
+	return true
+}
+
+// steps reports whether a place, beginning at from, is a multiple of the vector's length at the beginning of each vector.
+func (b *body) steps(e affine, from int) bool {
+	for name, factor := range e.factors {
+		if name != b.innermost() && factor%b.shape.V != 0 {
+			return false
+		}
+	}
+	return (e.constant-from)%b.shape.V == 0 && !b.variesByPart(e)
+}
+
+func (b *body) variesByPart(e affine) bool {
+	for name := range e.factors {
+		if q, ok := b.places.part(name); ok && b.varies(q.value) {
+			return true
+		}
+	}
+	return false
+}
+
+func (b *body) innermost() string { return axisName(b.shape.cols[len(b.shape.cols)-1]) }
+
+// operand returns an operand of a node that computes over dimensions with these axes.
+func (b *body) operand(n *fuse.Node, o fuse.Operand, axes [][]int) (value, error) {
+	if v, ok := b.values[o.Tensor]; ok {
+		return v, nil
+	}
+	at, err := b.places.element(b.places.index(axes), o)
+	if err != nil {
+		return value{}, err
+	}
+	return b.load(n, o.Tensor, at, nil, "")
+}
+
+// load reads an element of an input, or fill where a guard says that there is none.
+func (b *body) load(n *fuse.Node, t *fuse.Tensor, at affine, guards []guard, fill string) (value, error) {
+	register, ok := held(t.Type)
+	if !ok {
+		return value{}, unsupported("its elements are of type %s", t.Type)
+	}
+	if t.Constant && len(t.Data) == 1 && len(guards) == 0 && math.Abs(t.Data[0]) < 1<<53 { // larger integers are not exact
+		return value{code: literal(t.Data[0], t.Type)}, nil
+	}
+	vector, row := b.varies(at), b.advances(at)
+	for _, g := range guards {
+		vector, row = vector || b.varies(g.value), row || b.advances(g.value)
+	}
+	// Rows are read from memory once, at the beginning. What all rows read comes from the cache, when it is needed.
+	home, until := 0, b.lives[t]
+	if vector && !row {
+		home, until = b.begins[n], b.begins[n]
+	}
+	key := fmt.Sprintf("%p %s %v %s %d", t, at, guards, fill, home)
+	if v, ok := b.loads[key]; ok {
+		return v, nil
+	}
+	pointer, first := b.input(t), b.phases[home]
+	v := value{code: b.name(), vector: vector}
+	element := fmt.Sprintf("%s[%s]", pointer, at)
+	if isShort(t.Type) {
+		element = "float(" + element + ")"
+	}
+	condition := conditions(guards)
+	if condition != "" {
+		element = fmt.Sprintf("(%s) ? %s : (%s)%s", condition, element, register, fill)
+	}
+	switch {
+	case !vector:
+		first.row = append(first.row, fmt.Sprintf("const %s %s = %s;", register, v.code, element))
+	case b.consecutive(at, guards):
+		index := b.array(first, register, v.code, home, until, true)
+		first.loads = append(first.loads, access{v.code, pointer, index, stored(t.Type), register, at, condition, fill})
+		v.code += "[" + index + "]"
+	default:
+		v.code = b.assign(home, until, register, v.code, element)
+	}
+	b.loads[key] = v
+	return v, nil
+}
+
+// array declares an array for a vector value and returns the variable that indexes it: one that lives through phases has elements for
+// the whole row.
+func (b *body) array(p *phase, register, name string, begins, until int, always bool) (index string) {
+	switch {
+	case until > begins:
+		p.arrays = append(p.arrays, fmt.Sprintf("%s %s[NV];", register, name))
+		return "j"
+	case always:
+		return "jj"
+	}
+	return ""
+}
+
+// assign adds the statement that computes a vector value in a phase, and returns the code of an element.
+func (b *body) assign(begins, until int, register, name, code string) string {
+	p := b.phases[begins]
+	if b.array(p, register, name, begins, until, false) == "" {
+		p.elements = append(p.elements, fmt.Sprintf("const %s %s = %s;", register, name, code))
+		return name
+	}
+	p.elements = append(p.elements, fmt.Sprintf("%s[j] = %s;", name, code))
+	return name + "[j]"
+}
+
+func conditions(guards []guard) string {
+	var list []string
+	for _, g := range guards {
+		list = append(list, fmt.Sprintf("%s >= %d && %s < %d", g.value, g.from, g.value, g.to))
+	}
+	return strings.Join(list, " && ")
+}
+
+// define adds a value that a node computes.
+func (b *body) define(n *fuse.Node, vector bool, code string) {
+	t := n.Out[0]
+	register, _ := held(t.Type)
+	v := value{code: b.name(), vector: vector}
+	begins := b.begins[n]
+	if vector {
+		v.code = b.assign(begins, b.lives[t], register, v.code, code)
+	} else {
+		b.phases[begins].row = append(b.phases[begins].row, fmt.Sprintf("const %s %s = %s;", register, v.code, code))
+	}
+	b.values[t] = v
+}

@@ -1,0 +1,73 @@
+package cudac
+
+// columns is the program of a region that reduces no rows. The threads of a block compute neighbouring vectors of a row, and several rows
+// if one is short.
+type columns struct {
+	*body
+	across, down int    // threads of a block
+	blocks       [2]int // down, across
+}
+
+// turnBlocks limits the blocks of a region with column sums: eight for each processor of an H200.
+const turnBlocks = 1056
+
+func newColumns(b *body) (*Kernel, error) {
+	if len(b.phases) > 1 {
+		return nil, unsupported("it uses a reduction of rows")
+	}
+	s := b.shape
+	k := &columns{body: b, across: min(s.C/s.V, blockThreads)}
+	k.down = blockThreads / k.across
+	k.blocks[1] = ceil(s.C/s.V, k.across)
+	k.blocks[0] = ceil(s.R, k.down)
+	if len(b.sums) > 0 {
+		k.blocks[0] = min(k.blocks[0], max(1, turnBlocks/k.blocks[1]))
+	} else {
+		k.blocks[0] = min(k.blocks[0], 1<<20)
+	}
+	return k.kernel(), nil
+}
+
+func (k *columns) kernel() *Kernel {
+	w, s := &writer{}, k.shape
+	w.begin(k.body, 0)
+	w.line("constexpr int NV = %d;", s.V)
+	w.line("const int across = threadIdx.x %% %d, down = threadIdx.x / %d;", k.across, k.across)
+	w.line("const int c0 = (blockIdx.y * %d + across) * %d;", k.across, s.V)
+	w.line("const bool first = across == 0 && blockIdx.y == 0, live = true;")
+	w.declareSums(k.body)
+	w.line("if (down < %d && c0 < %d) for (int row = blockIdx.x * %d + down; row < %d; row += gridDim.x * %d) {", k.down, s.C, k.down, s.R, k.down)
+	w.axes(s, s.rows, "row")
+	w.parts(k.body, false)
+	p := k.phases[0]
+	for _, statement := range p.row {
+		w.line("%s", statement)
+	}
+	w.vectors(k.body, p, "0")
+	w.line("}")
+	if len(k.sums) > 0 {
+		k.sumParts(w)
+	}
+	w.line("}")
+	return k.body.kernel(w, k.blocks)
+}
+
+// sumParts adds the column sums of the block's rows and writes them.
+func (k *columns) sumParts(w *writer) {
+	s, wide := k.shape, k.across*k.shape.V
+	w.line("__shared__ float rows[%d][%d];", k.down, wide)
+	for i, n := range k.sums {
+		w.line("__syncthreads();")
+		w.line("if (down < %d) {", k.down)
+		w.line("#pragma unroll")
+		w.line("for (int j = 0; j < NV; j++) rows[down][across * %d + j] = sum%d[j];", s.V, i)
+		w.line("}")
+		w.line("__syncthreads();")
+		w.line("for (int i = threadIdx.x; i < %d; i += %d) {", wide, blockThreads)
+		w.line("float x = rows[0][i];")
+		w.line("for (int row = 1; row < %d; row++) x = %s_of(x, rows[row][i]);", k.down, n.Op)
+		w.line("const int c = blockIdx.y * %d + i;", wide)
+		w.line("if (c < %d) parts[(%d * gridDim.x + blockIdx.x) * %d + c] = x;", s.C, i, s.C)
+		w.line("}")
+	}
+}

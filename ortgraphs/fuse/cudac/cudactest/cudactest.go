@@ -1,0 +1,121 @@
+// Package cudactest runs generated CUDA programs on the CPU, for tests on machines without a GPU: the system's C++ compiler compiles them
+// together with an emulation of blocks, threads, barriers, shuffles and shared memory.
+package cudactest
+
+/*
+#cgo LDFLAGS: -ldl
+#include <dlfcn.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+typedef int (*launch_fn)(void *, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void *, void **, void **);
+
+static uintptr_t open_library(char *path) { return (uintptr_t)dlopen(path, RTLD_NOW | RTLD_LOCAL); }
+static uintptr_t symbol(uintptr_t library, char *name) { return (uintptr_t)dlsym((void *)library, name); }
+static void close_library(uintptr_t library) { dlclose((void *)library); }
+static char *last_error(void) { return dlerror(); }
+
+static int launch(uintptr_t launch, uintptr_t function, unsigned gx, unsigned gy, unsigned threads, uintptr_t *pointers, size_t n) {
+	void *arguments[64];
+	for (size_t i = 0; i < n; i++) arguments[i] = &pointers[i];
+	return ((launch_fn)launch)((void *)function, gx, gy, 1, threads, 1, 1, 0, 0, arguments, 0);
+}
+*/
+import "C"
+
+import (
+	_ "embed"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"unsafe"
+)
+
+//go:embed emulate.h
+var emulation string
+
+// Program is a library of compiled sources.
+type Program struct {
+	library C.uintptr_t
+	// Launch is the address of a function with the signature of cuLaunchKernel.
+	Launch uintptr
+}
+
+// Source is a program with functions of the given names and numbers of arguments, which are pointers.
+type Source struct {
+	Text      string
+	Functions map[string]int
+}
+
+// Compile compiles sources, each after the prelude, into one library, which the end of the test closes.
+func Compile(t testing.TB, prelude string, sources []Source) *Program {
+	t.Helper()
+	var text strings.Builder
+	fmt.Fprintf(&text, "%s\n%s\n", emulation, prelude)
+	for i, s := range sources {
+		fmt.Fprintf(&text, "namespace program%d {\n", i)
+		for name := range s.Functions {
+			fmt.Fprintf(&text, "#define %s %s_%d\n", name, name, i)
+		}
+		text.WriteString(s.Text)
+		for name, arguments := range s.Functions {
+			fmt.Fprintf(&text, "#undef %s\nextern \"C\" void call_%s_%d(void **a) { ((void (*)(%s))%s_%d)(%s); }\n", name, name, i,
+				repeat("void *", arguments), name, i, values(arguments))
+		}
+		text.WriteString("}\n")
+	}
+	dir := t.TempDir()
+	source, library := filepath.Join(dir, "kernels.cpp"), filepath.Join(dir, "kernels.so")
+	if err := os.WriteFile(source, []byte(text.String()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	out, err := exec.Command("g++", "-std=c++17", "-O0", "-w", "-fno-strict-aliasing", "-U_FORTIFY_SOURCE", "-fPIC", "-shared", "-o", library, source).CombinedOutput()
+	if err != nil {
+		t.Fatalf("g++: %v\n%s", err, out)
+	}
+	p := &Program{}
+	path := C.CString(library)
+	defer C.free(unsafe.Pointer(path))
+	if p.library = C.open_library(path); p.library == 0 {
+		t.Fatal(errors.New(C.GoString(C.last_error())))
+	}
+	t.Cleanup(func() { C.close_library(p.library) })
+	p.Launch = p.address("launch_kernel")
+	return p
+}
+
+func repeat(s string, n int) string {
+	return strings.TrimSuffix(strings.Repeat(s+", ", n), ", ")
+}
+
+func values(n int) string {
+	var list []string
+	for i := range n {
+		list = append(list, fmt.Sprintf("*(void **)a[%d]", i))
+	}
+	return strings.Join(list, ", ")
+}
+
+func (p *Program) address(name string) uintptr {
+	s := C.CString(name)
+	defer C.free(unsafe.Pointer(s))
+	return uintptr(C.symbol(p.library, s))
+}
+
+// Function returns the address of a function of a source, as Launch takes it.
+func (p *Program) Function(source int, name string) uintptr {
+	return p.address(fmt.Sprintf("call_%s_%d", name, source))
+}
+
+// Run launches a function on pointers to memory of this process.
+func (p *Program) Run(function uintptr, blocks [2]int, threads int, pointers []uintptr) error {
+	if code := C.launch(C.uintptr_t(p.Launch), C.uintptr_t(function), C.unsigned(blocks[0]), C.unsigned(blocks[1]), C.unsigned(threads),
+		(*C.uintptr_t)(unsafe.Pointer(unsafe.SliceData(pointers))), C.size_t(len(pointers))); code != 0 {
+		return fmt.Errorf("launch: %d", code)
+	}
+	return nil
+}

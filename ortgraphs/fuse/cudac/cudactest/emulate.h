@@ -1,0 +1,129 @@
+// Runs CUDA kernels on the CPU, for tests: the threads of a block are fibers on one thread of the CPU, blocks run one after another.
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <ucontext.h>
+
+#define __global__
+#define __device__
+#define __forceinline__ inline
+#define __launch_bounds__(...)
+#define __restrict__
+#define __shared__ static
+
+struct index3 {
+	unsigned x, y, z;
+};
+static index3 threadIdx, blockIdx, blockDim, gridDim;
+
+#define __expf expf
+static inline float __fdividef(float a, float b) { return a / b; }
+static inline float rsqrtf(float x) { return 1 / sqrtf(x); }
+static inline float float_of(unsigned short bits) {
+	uint32_t wide = (uint32_t)bits << 16;
+	float x;
+	memcpy(&x, &wide, 4);
+	return x;
+}
+static inline unsigned short short_of(float x) {
+	if (x != x) return 0x7fff;
+	uint32_t bits;
+	memcpy(&bits, &x, 4);
+	return (bits + 0x7fff + (bits >> 16 & 1)) >> 16;
+}
+
+enum { MOST_THREADS = 1024, STACK = 128 << 10 };
+
+static struct {
+	ucontext_t begin[MOST_THREADS], scheduler;
+	jmp_buf at[MOST_THREADS], back;
+	char *stacks;
+	int started[MOST_THREADS], done[MOST_THREADS], current, threads;
+	int arrived, turn;                                    // of the block's barrier
+	int warp_arrived[MOST_THREADS / 32], warp_turn[MOST_THREADS / 32];
+	uint64_t exchanged[MOST_THREADS];
+	void (*function)(void **);
+	void **arguments;
+} block;
+
+static void yield() {
+	if (!_setjmp(block.at[block.current])) _longjmp(block.back, 1);
+}
+
+static void wait_for(int *arrived, int *turn, int threads) {
+	int mine = *turn;
+	if (++*arrived == threads) {
+		*arrived = 0;
+		++*turn;
+		return;
+	}
+	while (*turn == mine) yield();
+}
+
+static inline void __syncthreads() { wait_for(&block.arrived, &block.turn, block.threads); }
+
+template <class T> static T __shfl_xor_sync(unsigned, T x, int mask) {
+	int me = block.current, warp = me / 32, size = block.threads - warp * 32 < 32 ? block.threads - warp * 32 : 32;
+	uint64_t bits = 0;
+	memcpy(&bits, &x, sizeof x);
+	block.exchanged[me] = bits;
+	wait_for(&block.warp_arrived[warp], &block.warp_turn[warp], size);
+	memcpy(&x, &block.exchanged[warp * 32 + (me % 32 ^ mask)], sizeof x);
+	wait_for(&block.warp_arrived[warp], &block.warp_turn[warp], size);
+	return x;
+}
+
+static void enter() {
+	block.function(block.arguments);
+	block.done[block.current] = 1;
+	_longjmp(block.back, 1);
+}
+
+static void run_block() {
+	memset(block.started, 0, sizeof block.started);
+	memset(block.done, 0, sizeof block.done);
+	memset(block.warp_arrived, 0, sizeof block.warp_arrived);
+	block.arrived = 0;
+	for (int left = 1; left;) {
+		left = 0;
+		for (block.current = 0; block.current < block.threads; block.current++) {
+			int i = block.current;
+			if (block.done[i]) continue;
+			threadIdx.x = i;
+			if (!_setjmp(block.back)) {
+				if (block.started[i]) _longjmp(block.at[i], 1);
+				block.started[i] = 1;
+				getcontext(&block.begin[i]);
+				block.begin[i].uc_stack.ss_sp = block.stacks + (size_t)i * STACK;
+				block.begin[i].uc_stack.ss_size = STACK;
+				block.begin[i].uc_link = 0;
+				makecontext(&block.begin[i], enter, 0);
+				setcontext(&block.begin[i]);
+			}
+			left += !block.done[i];
+		}
+	}
+}
+
+// launch_kernel has the signature of cuLaunchKernel. A function is a C function that takes the array of arguments.
+extern "C" int launch_kernel(void *function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz, unsigned shared, void *stream,
+                             void **arguments, void **extra) {
+	if (!block.stacks) block.stacks = (char *)malloc((size_t)MOST_THREADS * STACK);
+	if (bx > MOST_THREADS || by != 1 || bz != 1 || shared || extra) return 1;
+	block.function = (void (*)(void **))function;
+	block.arguments = arguments;
+	block.threads = bx;
+	blockDim = {bx, 1, 1};
+	gridDim = {gx, gy, gz};
+	for (unsigned z = 0; z < gz; z++)
+		for (unsigned y = 0; y < gy; y++)
+			for (unsigned x = 0; x < gx; x++) {
+				blockIdx = {x, y, z};
+				run_block();
+			}
+	return 0;
+}

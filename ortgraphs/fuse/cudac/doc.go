@@ -1,0 +1,11 @@
+// Package cudac writes the CUDA C++ of regions: a program for each, which computes the whole region.
+//
+//	k, err := cudac.Generate(region)
+//	...
+//	compile(cudac.Prelude + k.Source)
+//
+// Threads are divided into rows and columns of the region's domain (shape.go). There are three kinds of programs: one keeps a row in
+// registers, because it reduces rows (rows.go); one computes each place on its own (columns.go); one transposes squares in shared memory
+// (tile.go). The first two can also sum columns (sums.go). What they compute at a place is in body.go and nodes.go, and where its
+// operands are in memory in places.go.
+package cudac

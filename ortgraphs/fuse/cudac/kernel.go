@@ -1,0 +1,232 @@
+package cudac
+
+import (
+	_ "embed"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/xtts-host/xtts-host/ortgraphs/fuse"
+)
+
+// Prelude has what the functions of all programs share. A program is compiled after it.
+//
+//go:embed prelude.cuh
+var Prelude string
+
+// Kernel is the program of a region.
+type Kernel struct {
+	// Source is the program without Prelude. Regions that compute the same have the same source.
+	Source string
+	// In are the tensors that it reads, in the order of the arguments. The region's Out follow them, then the scratch memory.
+	In []*fuse.Tensor
+	// Scratch is the size of the scratch memory in bytes. It has no contents before and none after.
+	Scratch int
+	// Launches run one after another.
+	Launches []Launch
+}
+
+// Launch runs a function of the program. All arguments are pointers to memory of the GPU, aligned to 16 bytes.
+type Launch struct {
+	Function string
+	// Blocks is the size of the grid, Threads that of a block.
+	Blocks  [2]int
+	Threads int
+	// Arguments are positions in the list of In, Out and the scratch memory.
+	Arguments []int
+}
+
+// Generate writes the program of a region. The error is an [UnsupportedError] if there is no rule for it.
+func Generate(r *fuse.Region) (*Kernel, error) {
+	l := r.Loops()
+	for _, t := range slices.Concat(r.In, r.Out) {
+		if t.Elements() > math.MaxInt32 || t.Elements() == 0 {
+			return nil, unsupported("%s has %d elements", t.Name, t.Elements())
+		}
+	}
+	s := newShape(r, l)
+	if s.R > math.MaxInt32 || s.R*s.C == 0 {
+		return nil, unsupported("%d rows of %d places", s.R, s.C)
+	}
+	if t, ok := newTile(r, l, s); ok {
+		if k, err := t.generate(r, l); err == nil {
+			return k, nil
+		}
+	}
+	b, err := newBody(r, l, s)
+	if err != nil {
+		return nil, err
+	}
+	if s.reduces {
+		return newRows(b).kernel(), nil
+	}
+	return newColumns(b)
+}
+
+// writer collects the lines of a program.
+type writer struct {
+	strings.Builder
+	depth int
+}
+
+// line writes a line. Braces at its ends change the indentation.
+func (w *writer) line(format string, arguments ...any) {
+	text := fmt.Sprintf(format, arguments...)
+	if strings.HasPrefix(text, "}") {
+		w.depth--
+	}
+	fmt.Fprintf(w, "%s%s\n", strings.Repeat("\t", w.depth), text)
+	if strings.HasSuffix(text, "{") {
+		w.depth++
+	}
+}
+
+// begin writes the head of the region's function.
+func (w *writer) begin(b *body, blocksPerProcessor int) {
+	var parameters []string
+	for i, t := range b.inputs {
+		parameters = append(parameters, fmt.Sprintf("const %s *__restrict__ p%d", stored(t.Type), i))
+	}
+	for i, t := range b.region.Out {
+		if !b.isSum(t) {
+			parameters = append(parameters, fmt.Sprintf("%s *__restrict__ o%d", stored(t.Type), i))
+		}
+	}
+	if len(b.sums) > 0 {
+		parameters = append(parameters, "float *__restrict__ parts")
+	}
+	bounds := fmt.Sprint(blockThreads)
+	if blocksPerProcessor > 0 {
+		bounds += fmt.Sprintf(", %d", blocksPerProcessor)
+	}
+	w.line("extern \"C\" __global__ void __launch_bounds__(%s) region(%s) {", bounds, strings.Join(parameters, ", "))
+}
+
+func (b *body) isSum(t *fuse.Tensor) bool {
+	return slices.ContainsFunc(b.sums, func(n *fuse.Node) bool { return n.Out[0] == t })
+}
+
+// kernel completes a program whose function region has a grid of that size.
+func (b *body) kernel(w *writer, blocks [2]int) *Kernel {
+	k := &Kernel{In: b.inputs}
+	first := Launch{Function: "region", Blocks: blocks, Threads: blockThreads}
+	for i := range b.inputs {
+		first.Arguments = append(first.Arguments, i)
+	}
+	for i, t := range b.region.Out {
+		if !b.isSum(t) {
+			first.Arguments = append(first.Arguments, len(b.inputs)+i)
+		}
+	}
+	k.Launches = []Launch{first}
+	if len(b.sums) > 0 {
+		scratch := len(b.inputs) + len(b.region.Out)
+		k.Launches[0].Arguments = append(k.Launches[0].Arguments, scratch)
+		k.Launches = append(k.Launches, b.finish(w, blocks[0], scratch))
+		k.Scratch = 4 * len(b.sums) * blocks[0] * b.shape.C
+	}
+	k.Source = w.String()
+	return k
+}
+
+// axes declares the axes of a place, of which index is the number among all places of these axes.
+func (w *writer) axes(s shape, axes []int, index string) {
+	step := 1
+	for i := len(axes) - 1; i >= 0; i-- {
+		a := axes[i]
+		code := index
+		if step > 1 {
+			code = fmt.Sprintf("%s / %d", code, step)
+		}
+		if i > 0 {
+			code = fmt.Sprintf("%s %% %d", code, s.sizes[a])
+		}
+		w.line("const int %s = %s;", axisName(a), code)
+		step *= s.sizes[a]
+	}
+}
+
+// parts declares the parts of places that depend on the column, or those that do not.
+func (w *writer) parts(b *body, vary bool) {
+	for _, q := range b.places.parts {
+		if b.varies(q.value) != vary {
+			continue
+		}
+		switch {
+		case q.divisor == 0:
+			w.line("const int %s = %s;", q.name, q.value)
+		case q.rest:
+			w.line("const int %s = (%s) %% %d;", q.name, q.value, q.divisor)
+		default:
+			w.line("const int %s = (%s) / %d;", q.name, q.value, q.divisor)
+		}
+	}
+}
+
+// vectors writes the statements of a phase for the elements of one vector, which begins at column c0 and at element base of the arrays.
+func (w *writer) vectors(b *body, p *phase, base string) {
+	s := b.shape
+	for _, a := range slices.Concat(p.loads, p.stores) {
+		if a.index == "jj" {
+			w.line("%s %s[%d];", a.held, a.array, s.V)
+		}
+	}
+	w.line("{")
+	w.line("const int c = c0;")
+	w.axes(s, s.cols, "c")
+	w.parts(b, true)
+	for _, a := range p.loads {
+		w.load(a, s.V, base)
+	}
+	w.line("}")
+	if len(p.elements) > 0 {
+		w.line("#pragma unroll")
+		w.line("for (int jj = 0; jj < %d; jj++) {", s.V)
+		w.line("const int c = c0 + jj, j = %s + jj;", base)
+		w.axes(s, s.cols, "c")
+		w.parts(b, true)
+		for _, statement := range p.elements {
+			w.line("%s", statement)
+		}
+		w.line("}")
+	}
+	if len(p.stores) > 0 {
+		w.line("{")
+		w.line("const int c = c0;")
+		w.axes(s, s.cols, "c")
+		w.parts(b, true)
+		for _, a := range p.stores {
+			w.line("if (%s) {", a.condition)
+			w.line("vec<%s, %d> v;", a.stored, s.V)
+			w.line("#pragma unroll")
+			w.line("for (int jj = 0; jj < %d; jj++) v.at[jj] = %s[jj];", s.V, a.array)
+			w.line("*(vec<%s, %d> *)(%s + (%s)) = v;", a.stored, s.V, a.pointer, a.at)
+			w.line("}")
+		}
+		w.line("}")
+	}
+}
+
+func (w *writer) load(a access, v int, base string) {
+	index := "jj"
+	if a.index == "j" {
+		index = base + " + jj"
+	}
+	read := fmt.Sprintf("*(const vec<%s, %d> *)(%s + (%s))", a.stored, v, a.pointer, a.at)
+	if a.condition != "" {
+		w.line("if (%s) {", a.condition)
+	} else {
+		w.line("{")
+	}
+	w.line("const vec<%s, %d> v = %s;", a.stored, v, read)
+	w.line("#pragma unroll")
+	w.line("for (int jj = 0; jj < %d; jj++) %s[%s] = v.at[jj];", v, a.array, index)
+	w.line("}")
+	if a.condition != "" {
+		w.line("else {")
+		w.line("#pragma unroll")
+		w.line("for (int jj = 0; jj < %d; jj++) %s[%s] = (%s)%s;", v, a.array, index, a.held, a.fill)
+		w.line("}")
+	}
+}

@@ -1,0 +1,192 @@
+package cudac
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/xtts-host/xtts-host/ortgraphs/fuse"
+)
+
+func (b *body) elementwise(n *fuse.Node) error {
+	t := n.Out[0]
+	if _, ok := held(t.Type); !ok {
+		return unsupported("its elements are of type %s", t.Type)
+	}
+	var operands []string
+	vector := false
+	for _, o := range n.In {
+		v, err := b.operand(n, o, b.loops.Of(t))
+		if err != nil {
+			return err
+		}
+		operands = append(operands, v.code)
+		vector = vector || v.vector
+	}
+	code, err := expression(n, operands)
+	if err != nil {
+		return err
+	}
+	b.define(n, vector, code)
+	return nil
+}
+
+// reduce adds a reduction along the row. Its result is known after the phase in which its operand is computed.
+func (b *body) reduce(n *fuse.Node) error {
+	t := n.Out[0]
+	register, ok := held(t.Type)
+	if !ok || register == "bool" {
+		return unsupported("it reduces elements of type %s", t.Type)
+	}
+	x, err := b.operand(n, n.In[0], b.loops.Operand(n))
+	if err != nil {
+		return err
+	}
+	p, name := b.phases[b.begins[n]], b.name()
+	p.row = append(p.row, fmt.Sprintf("%s %s_part = %s;", register, name, identity(n.Op, register)))
+	p.elements = append(p.elements, fmt.Sprintf("%s_part = %s_of(%s_part, %s);", name, n.Op, name, x.code))
+	code := fmt.Sprintf("row_%s(%s_part)", n.Op, name)
+	if isShort(t.Type) {
+		code = "rounded(" + code + ")"
+	}
+	p.after = append(p.after, fmt.Sprintf("const %s %s = %s;", register, name, code))
+	b.values[t] = value{code: name}
+	return nil
+}
+
+// identity is the result of a reduction of no elements.
+func identity(op, register string) string {
+	switch {
+	case op == "sum":
+		return "0"
+	case register == "float" && op == "max":
+		return "-INFINITY"
+	case register == "float":
+		return "INFINITY"
+	case op == "max":
+		return map[string]string{"int": "-0x7fffffff - 1", "long long": "-0x7fffffffffffffffLL - 1"}[register]
+	}
+	return map[string]string{"int": "0x7fffffff", "long long": "0x7fffffffffffffffLL"}[register]
+}
+
+// sumColumns adds a reduction over the rows.
+func (b *body) sumColumns(n *fuse.Node) error {
+	if !isFloat(n.Out[0].Type) {
+		return unsupported("it reduces columns of type %s", n.Out[0].Type)
+	}
+	x, err := b.operand(n, n.In[0], b.loops.Operand(n))
+	if err != nil {
+		return err
+	}
+	sum := fmt.Sprintf("sum%d[j]", len(b.sums))
+	p := b.phases[b.begins[n]]
+	p.elements = append(p.elements, fmt.Sprintf("if (live) %s = %s_of(%s, %s);", sum, n.Op, sum, x.code))
+	b.sums = append(b.sums, n)
+	return nil
+}
+
+// join adds a Concat or a Pad: a load with guards for each part.
+func (b *body) join(n *fuse.Node) error {
+	t := n.Out[0]
+	whole := b.places.index(b.loops.Of(t))
+	if n.Op == "Pad" {
+		v, err := b.part(n, n.In[0], whole, n.Pads, literal(n.Fill, t.Type))
+		if err != nil {
+			return err
+		}
+		b.define(n, v.vector, v.code)
+		return nil
+	}
+	code, vector, start := "", false, 0
+	for i, o := range n.In {
+		before := make([]int, len(whole))
+		before[n.Axes[0]] = start
+		v, err := b.part(n, o, whole, before, "0")
+		if err != nil {
+			return err
+		}
+		start += o.Shape()[n.Axes[0]]
+		vector = vector || v.vector
+		if i == len(n.In)-1 {
+			code += v.code
+			break
+		}
+		code += fmt.Sprintf("%s < %d ? %s : ", whole[n.Axes[0]], start, v.code)
+	}
+	vector = vector || b.varies(whole[n.Axes[0]])
+	b.define(n, vector, code)
+	return nil
+}
+
+// part reads an operand that is a part of the node's result, and begins after so many elements of each dimension. Elsewhere it is fill.
+func (b *body) part(n *fuse.Node, o fuse.Operand, whole []affine, before []int, fill string) (value, error) {
+	shape := o.Shape()
+	index := slices.Clone(whole)
+	var guards []guard
+	for i, d := range shape {
+		if d == n.Out[0].Shape[i] {
+			continue
+		}
+		guards = append(guards, guard{whole[i], before[i], before[i] + d})
+		index[i] = whole[i].plusConstant(-before[i])
+		if !o.Plain() {
+			index[i] = b.places.named(index[i], d)
+		}
+		if d == 1 {
+			index[i] = affine{}
+		}
+	}
+	source, err := b.places.back(index, o)
+	if err != nil {
+		return value{}, err
+	}
+	return b.load(n, o.Tensor, flat(source, o.Tensor.Shape), guards, fill)
+}
+
+// store writes the result of a node to memory. Where the region repeats it, one of the equal elements is written.
+func (b *body) store(n *fuse.Node) error {
+	t := n.Out[0]
+	axes := b.loops.Of(t)
+	at := flat(b.places.index(axes), t.Shape)
+	pointer := fmt.Sprintf("o%d", slices.Index(b.region.Out, t))
+	v := b.values[t]
+	has := func(a int) bool {
+		return slices.ContainsFunc(axes, func(list []int) bool { return slices.Contains(list, a) })
+	}
+	condition := []string{"live"}
+	for _, a := range b.shape.rows {
+		if b.shape.sizes[a] > 1 && !has(a) {
+			condition = append(condition, axisName(a)+" == 0")
+		}
+	}
+	p := b.phases[b.begins[n]]
+	if n.Kind == fuse.Reduction {
+		p = b.phases[b.begins[n]+1]
+	}
+	if !slices.ContainsFunc(b.shape.cols, has) {
+		if v.vector {
+			return unsupported("a result repeats its elements")
+		}
+		p.row = append(p.row, fmt.Sprintf("if (first && %s) %s[%s] = %s;", strings.Join(condition, " && "), pointer, at, v.code))
+		return nil
+	}
+	repeated := false
+	for _, a := range b.shape.cols {
+		if b.shape.sizes[a] > 1 && !has(a) {
+			condition = append(condition, axisName(a)+" == 0")
+			repeated = true
+		}
+	}
+	if b.square {
+		return b.storeSquare(condition, pointer, at, t, v.code)
+	}
+	register, _ := held(t.Type)
+	if !repeated && b.consecutive(at, nil) {
+		name := b.name()
+		p.elements = append(p.elements, fmt.Sprintf("%s[jj] = %s;", name, v.code))
+		p.stores = append(p.stores, access{name, pointer, "jj", stored(t.Type), register, at, strings.Join(condition, " && "), ""})
+		return nil
+	}
+	p.elements = append(p.elements, fmt.Sprintf("if (%s) %s[%s] = %s;", strings.Join(condition, " && "), pointer, at, v.code))
+	return nil
+}

@@ -1,0 +1,126 @@
+package cudac
+
+import "fmt"
+
+// rows is the program of a region that reduces rows. A row is in the registers of a group of threads: of up to a warp if it is short,
+// otherwise of a block.
+type rows struct {
+	*body
+	width   int // threads of a group
+	chunks  int // vectors of a thread
+	perTurn int // rows of a block at a time
+	blocks  int
+}
+
+const (
+	// maxWarpRow is the number of columns up to which a warp computes a row.
+	maxWarpRow = 1024
+	// summingBlocks limits the blocks of a region with column sums, each of which leaves a part of them: two for each processor of an H200.
+	summingBlocks = 264
+)
+
+func newRows(b *body) *rows {
+	s := b.shape
+	k := &rows{body: b, width: blockThreads}
+	if s.C <= maxWarpRow {
+		for k.width = 1; k.width < 32 && k.width*s.V < s.C; {
+			k.width *= 2
+		}
+	}
+	k.chunks = ceil(s.C, k.width*s.V)
+	k.perTurn = blockThreads / k.width
+	k.blocks = ceil(s.R, k.perTurn)
+	if len(b.sums) > 0 {
+		k.blocks = min(k.blocks, summingBlocks)
+	}
+	return k
+}
+
+func ceil(a, b int) int { return (a + b - 1) / b }
+
+func (k *rows) kernel() *Kernel {
+	w, s := &writer{}, k.shape
+	w.group(k.width)
+	perProcessor := 0
+	if len(k.sums) > 0 && k.chunks*s.V <= 16 {
+		perProcessor = 2
+	}
+	w.begin(k.body, perProcessor)
+	w.line("constexpr int NV = %d;", k.chunks*s.V)
+	w.line("const int lane = threadIdx.x %% %d, group = threadIdx.x / %d;", k.width, k.width)
+	w.line("const bool first = lane == 0;")
+	w.declareSums(k.body)
+	w.line("for (int start = blockIdx.x * %d; start < %d; start += gridDim.x * %d) {", k.perTurn, s.R, k.perTurn)
+	if s.R%k.perTurn == 0 {
+		w.line("const bool live = true;")
+		w.line("const int row = start + group;")
+	} else { // a warp stays together: what is beyond the last row computes it again
+		w.line("const bool live = start + group < %d;", s.R)
+		w.line("const int row = live ? start + group : %d;", s.R-1)
+	}
+	w.axes(s, s.rows, "row")
+	w.parts(k.body, false)
+	for _, p := range k.phases {
+		k.phase(w, p)
+	}
+	w.line("}")
+	if len(k.sums) > 0 {
+		k.sumParts(w)
+	}
+	w.line("}")
+	return k.body.kernel(w, [2]int{k.blocks, 1})
+}
+
+// group gives the reductions of a row their names.
+func (w *writer) group(width int) {
+	for _, op := range []string{"sum", "max", "min"} {
+		w.line("template <class T> __device__ inline T row_%s(T x) { return group_%s<%d>(x); }", op, op, width)
+	}
+}
+
+func (k *rows) phase(w *writer, p *phase) {
+	s := k.shape
+	for _, statement := range p.row {
+		w.line("%s", statement)
+	}
+	for _, declaration := range p.arrays {
+		w.line("%s", declaration)
+	}
+	if len(p.loads)+len(p.elements)+len(p.stores) > 0 {
+		w.line("#pragma unroll")
+		w.line("for (int chunk = 0; chunk < %d; chunk++) {", k.chunks)
+		w.line("const int c0 = (chunk * %d + lane) * %d;", k.width, s.V)
+		whole := k.chunks*k.width*s.V == s.C
+		if !whole {
+			w.line("if (c0 < %d) {", s.C)
+		}
+		w.vectors(k.body, p, fmt.Sprintf("chunk * %d", s.V))
+		if !whole {
+			w.line("}")
+		}
+		w.line("}")
+	}
+	for _, statement := range p.after {
+		w.line("%s", statement)
+	}
+}
+
+// sumParts adds the column sums of the block's groups and writes them.
+func (k *rows) sumParts(w *writer) {
+	s := k.shape
+	w.line("__shared__ float groups[%d][%d];", k.perTurn, s.C)
+	for i, n := range k.sums {
+		w.line("__syncthreads();")
+		w.line("#pragma unroll")
+		w.line("for (int j = 0; j < NV; j++) {")
+		w.line("const int c = (j / %d * %d + lane) * %d + j %% %d;", s.V, k.width, s.V, s.V)
+		w.line("if (c < %d) groups[group][c] = sum%d[j];", s.C, i)
+		w.line("}")
+		w.line("__syncthreads();")
+		w.line("for (int c = threadIdx.x; c < %d; c += %d) {", s.C, blockThreads)
+		w.line("float x = groups[0][c];")
+		w.line("for (int i = 1; i < %d; i++) x = %s_of(x, groups[i][c]);", k.perTurn, n.Op)
+		w.line("parts[(%d * gridDim.x + blockIdx.x) * %d + c] = x;", i, s.C)
+		w.line("}")
+	}
+}
