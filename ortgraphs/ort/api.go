@@ -47,8 +47,8 @@ static const char *ort_get_version(void) { return ort_version; }
 static const char *ort_message(OrtStatus *s) { return ORT(GetErrorMessage)(s); }
 static void ort_release_status(OrtStatus *s) { ORT(ReleaseStatus)(s); }
 
-static OrtStatus *ort_memory_info(const char *name, int id, OrtMemoryInfo **out) {
-	return ORT(CreateMemoryInfo)(name, OrtDeviceAllocator, id, OrtMemTypeDefault, out);
+static OrtStatus *ort_memory_info(const char *name, int type, int id, OrtMemoryInfo **out) {
+	return ORT(CreateMemoryInfo)(name, type, id, OrtMemTypeDefault, out);
 }
 static void ort_release_info(OrtMemoryInfo *i) { ORT(ReleaseMemoryInfo)(i); }
 
@@ -196,14 +196,16 @@ func check(s *C.OrtStatus) error {
 	return classify(C.GoString(C.ort_message(s)))
 }
 
-func newMemoryInfo(p Place) (*cMemoryInfo, error) {
+func newMemoryInfo(p Place) (*cMemoryInfo, error) { return newInfo(p, C.OrtDeviceAllocator) }
+
+func newInfo(p Place, allocator C.int) (*cMemoryInfo, error) {
 	name, id := C.CString("Cpu"), 0
 	if p != Host {
 		name, id = C.CString("Cuda"), int(p)
 	}
 	defer C.free(unsafe.Pointer(name))
 	var out *cMemoryInfo
-	return out, check(C.ort_memory_info(name, C.int(id), &out))
+	return out, check(C.ort_memory_info(name, allocator, C.int(id), &out))
 }
 
 func releaseInfo(i *cMemoryInfo) { C.ort_release_info(i) }

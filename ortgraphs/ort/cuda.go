@@ -23,7 +23,8 @@ type CUDA struct {
 	// Stream is the CUstream on which kernels are queued. It must outlive the session.
 	Stream uintptr
 	// MemoryLimit limits the session's own memory, in bytes: intermediate values and workspaces, not bound tensors. 0
-	// means no limit. A run that needs more fails with [ErrOutOfMemory]; opening the session never does.
+	// means no limit. A run that needs more fails with [ErrOutOfMemory]; opening the session never does. A session with
+	// an [Arena] has the limit of the arena.
 	MemoryLimit int
 	// TF32 rounds the operands of f32 matrix products to 10 bits of mantissa: about twice as fast, with errors of 1e-3.
 	TF32 bool
@@ -68,7 +69,7 @@ func (c *CUDA) append(options *onnx.SessionOptions) error {
 	p, err := onnx.NewCUDAProviderOptions()
 	if err != nil {
 		if strings.Contains(err.Error(), "not enabled in this build") {
-			return &LibraryError{Tried: []string{Library()}, Err: errors.New("it has no CUDA"), CUDA: true}
+			return withoutCUDA()
 		}
 		return err
 	}
@@ -101,6 +102,11 @@ func (c *CUDA) append(options *onnx.SessionOptions) error {
 		}
 	}
 	return options.AppendExecutionProviderCUDA(p)
+}
+
+// withoutCUDA is the error if a GPU is used with the library for CPUs.
+func withoutCUDA() error {
+	return &LibraryError{Tried: []string{Library()}, Err: errors.New("it has no CUDA"), CUDA: true}
 }
 
 // setStream and setDeterministic read the C options from onnxruntime_go's struct, whose only field they are.
@@ -141,10 +147,11 @@ func (o *RunOptions) ShrinkArenas(p Place) error {
 	return o.AddConfig("memory.enable_memory_arena_shrinkage", device)
 }
 
-// ArenaBytes returns the GPU memory that the session's own arena has allocated; 0 on the CPU. It stays allocated until
-// the session is closed, or a run with [RunOptions.ShrinkArenas] releases it.
+// ArenaBytes returns the GPU memory that the session's own arena has allocated; 0 on the CPU, and with an [Arena], whose
+// size [Arena.Bytes] returns. It stays allocated until the session is closed, or a run with [RunOptions.ShrinkArenas]
+// releases it.
 func (s *Session) ArenaBytes() (int, error) {
-	if s.cuda == nil {
+	if s.cuda == nil || s.arena != nil {
 		return 0, nil
 	}
 	info, err := memoryInfo(s.cuda.Device)

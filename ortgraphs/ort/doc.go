@@ -29,8 +29,8 @@
 //
 // The code that creates a value closes it. Every Close is idempotent. Closing a session closes its bindings. A binding
 // keeps the tensors bound to it, so a tensor may be closed after it was bound, but its memory must stay mapped until
-// the binding is closed or another tensor is bound. [Shutdown] refuses to unload the library while sessions, tensors or
-// run options are open, and counts them, which makes leaks visible.
+// the binding is closed or another tensor is bound. [Shutdown] refuses to unload the library while sessions, tensors,
+// run options or arenas are open, and counts them, which makes leaks visible.
 //
 // The memory of a tensor must not be in the Go heap: ONNX Runtime keeps the pointer, which the rules of cgo forbid for
 // Go memory. Use a [Buffer], another mapping, or C memory.

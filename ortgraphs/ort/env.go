@@ -26,6 +26,7 @@ const (
 	sessionKind kind = iota
 	tensorKind
 	runOptionsKind
+	arenaKind
 	kinds
 )
 
@@ -36,6 +37,7 @@ var env struct {
 	ended   bool
 	library string
 	infos   map[Place]*cMemoryInfo // created on demand
+	arenas  map[Place]bool         // whether one is open
 	open    [kinds]int
 }
 
@@ -82,7 +84,7 @@ func Init(o Options) error {
 	if err := onnx.InitializeEnvironment(onnx.WithLogLevelFatal()); err != nil {
 		return fmt.Errorf("initialise ONNX Runtime from %s: %w", path, reclassify(err))
 	}
-	env.library, env.ready, env.infos = path, true, map[Place]*cMemoryInfo{}
+	env.library, env.ready, env.infos, env.arenas = path, true, map[Place]*cMemoryInfo{}, map[Place]bool{}
 	return nil
 }
 
@@ -103,7 +105,7 @@ func Find(o Options) (string, error) {
 	return filepath.Abs(path)
 }
 
-// Shutdown ends ONNX Runtime. It fails while sessions, tensors or run options are open, and counts them. Without a
+// Shutdown ends ONNX Runtime. It fails while sessions, tensors, run options or arenas are open, and counts them. Without a
 // successful Init, and the second time, it does nothing.
 func Shutdown() error {
 	env.mu.Lock()
@@ -112,8 +114,8 @@ func Shutdown() error {
 		return nil
 	}
 	if env.open != [kinds]int{} {
-		return fmt.Errorf("ONNX Runtime is in use: %d sessions, %d tensors and %d run options are open",
-			env.open[sessionKind], env.open[tensorKind], env.open[runOptionsKind])
+		return fmt.Errorf("ONNX Runtime is in use: %d sessions, %d tensors, %d run options and %d arenas are open",
+			env.open[sessionKind], env.open[tensorKind], env.open[runOptionsKind], env.open[arenaKind])
 	}
 	env.ready, env.ended = false, true
 	for _, info := range env.infos {
@@ -151,6 +153,15 @@ func memoryInfo(p Place) (*cMemoryInfo, error) {
 		env.infos[p] = info
 	}
 	return info, err
+}
+
+// reserveArena records whether a place has an arena, and reports whether that changed.
+func reserveArena(p Place, open bool) bool {
+	env.mu.Lock()
+	defer env.mu.Unlock()
+	changed := env.arenas[p] != open
+	env.arenas[p] = open
+	return changed
 }
 
 // retain records that a value is about to be created, release that it is closed. In between, Shutdown fails.

@@ -162,7 +162,7 @@ func lifecycleChild() error {
 	if err != nil {
 		return err
 	}
-	if err := ort.Shutdown(); err == nil || !strings.Contains(err.Error(), "1 sessions, 0 tensors and 0 run options") {
+	if err := ort.Shutdown(); err == nil || !strings.Contains(err.Error(), "1 sessions, 0 tensors, 0 run options and 0 arenas") {
 		return fmt.Errorf("Shutdown with a session: %v", err)
 	}
 	if err := errors.Join(addOne(s), s.Close(), s.Close(), ort.Shutdown(), ort.Shutdown()); err != nil {

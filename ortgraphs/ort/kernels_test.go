@@ -2,8 +2,6 @@ package ort_test
 
 import (
 	"errors"
-	"fmt"
-	"os"
 	"reflect"
 	"slices"
 	"strings"
@@ -294,24 +292,11 @@ func TestKernelsAreFreed(t *testing.T) {
 		}
 	}
 	cycle(5)
-	before := residentPages(t)
+	before := ort.Resident(t)
 	cycle(20)
-	if grown := (residentPages(t) - before) * os.Getpagesize(); grown > 16<<20 {
+	if grown := ort.Resident(t) - before; grown > 16<<20 {
 		t.Errorf("20 sessions leave %d MB", grown>>20)
 	}
-}
-
-func residentPages(t *testing.T) int {
-	t.Helper()
-	stat, err := os.ReadFile("/proc/self/statm")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var size, resident int
-	if _, err := fmt.Sscan(string(stat), &size, &resident); err != nil {
-		t.Fatal(err)
-	}
-	return resident
 }
 
 // The cost of a call in addition to BenchmarkRun.

@@ -31,6 +31,8 @@ type SessionConfig struct {
 	// Deterministic selects kernels whose results do not depend on the order in which a GPU's threads finish. They are
 	// slower. On the CPU it has no effect, because CPU kernels are deterministic.
 	Deterministic bool
+	// Arena is memory that the session shares with others; nil means memory of its own.
+	Arena *Arena
 	// Kernels are what nodes of the domain [KernelDomain] launch; nil if the graph has none.
 	Kernels *Kernels
 }
@@ -51,7 +53,8 @@ type Session struct {
 	session *onnx.DynamicAdvancedSession
 	inputs  []ValueInfo
 	outputs []ValueInfo
-	cuda    *CUDA // nil on the CPU
+	cuda    *CUDA  // nil on the CPU
+	arena   *Arena // nil without
 	kernels operators
 
 	mu       sync.Mutex
@@ -112,6 +115,12 @@ func newSession(c SessionConfig) (*Session, error) {
 }
 
 func (s *Session) open(c SessionConfig) error {
+	if c.Arena != nil {
+		if err := c.Arena.join(s); err != nil {
+			return err
+		}
+		s.arena = c.Arena
+	}
 	var err error
 	if s.kernels, err = newOperators(c.Kernels, s.place()); err != nil {
 		return err
@@ -121,38 +130,11 @@ func (s *Session) open(c SessionConfig) error {
 		return reclassify(err)
 	}
 	defer options.Destroy()
-	for _, set := range []func() error{
-		func() error { return options.SetIntraOpNumThreads(c.Threads) },
-		func() error { return options.SetInterOpNumThreads(1) },
-		func() error { return options.SetExecutionMode(onnx.ExecutionModeSequential) },
-		func() error { return options.SetGraphOptimizationLevel(onnx.GraphOptimizationLevelEnableAll) },
-		// With a memory pattern, the second run would allocate everything again in one block and keep both: twice the
-		// memory at the same speed.
-		func() error { return options.SetMemPattern(false) },
-		func() error { return options.SetLogSeverityLevel(onnx.LoggingLevelFatal) },
-		func() error { return options.AddSessionConfigEntry("session.intra_op.allow_spinning", "0") },
-		func() error { return options.AddSessionConfigEntry("session.inter_op.allow_spinning", "0") },
-		func() error {
-			if c.Dir == "" {
-				return nil
-			}
-			return options.AddSessionConfigEntry("session.model_external_initializers_file_folder_path", c.Dir)
-		},
-		func() error { return c.CUDA.append(options) },
-		func() error { return s.kernels.addTo(options) },
-		func() error {
-			if !c.Deterministic {
-				return nil
-			}
-			return setDeterministic(options)
-		},
-	} {
-		if err := set(); err != nil {
-			if library, ok := errors.AsType[*LibraryError](err); ok {
-				return library
-			}
-			return reclassify(err)
+	if err := s.configure(options, c); err != nil {
+		if library, ok := errors.AsType[*LibraryError](err); ok {
+			return library
 		}
+		return reclassify(err)
 	}
 	// No names: they are for onnxruntime_go's own Run, not for bindings.
 	if c.Path != "" {
@@ -163,11 +145,52 @@ func (s *Session) open(c SessionConfig) error {
 	if err != nil {
 		return reclassify(err)
 	}
+	if s.arena != nil {
+		s.arena.opened(s)
+	}
 	if s.inputs, err = describeAll(s.pointer(), input); err != nil {
 		return err
 	}
 	s.outputs, err = describeAll(s.pointer(), output)
 	return err
+}
+
+func (s *Session) configure(options *onnx.SessionOptions, c SessionConfig) error {
+	entry := func(wanted bool, key, value string) func() error {
+		return func() error {
+			if !wanted {
+				return nil
+			}
+			return options.AddSessionConfigEntry(key, value)
+		}
+	}
+	for _, set := range []func() error{
+		func() error { return options.SetIntraOpNumThreads(c.Threads) },
+		func() error { return options.SetInterOpNumThreads(1) },
+		func() error { return options.SetExecutionMode(onnx.ExecutionModeSequential) },
+		func() error { return options.SetGraphOptimizationLevel(onnx.GraphOptimizationLevelEnableAll) },
+		// With a memory pattern, the second run would allocate everything again in one block and keep both: twice the
+		// memory at the same speed.
+		func() error { return options.SetMemPattern(false) },
+		func() error { return options.SetLogSeverityLevel(onnx.LoggingLevelFatal) },
+		entry(true, "session.intra_op.allow_spinning", "0"),
+		entry(true, "session.inter_op.allow_spinning", "0"),
+		entry(c.Dir != "", "session.model_external_initializers_file_folder_path", c.Dir),
+		entry(c.Arena != nil, "session.use_env_allocators", "1"),
+		func() error { return c.CUDA.append(options) },
+		func() error { return s.kernels.addTo(options) },
+		func() error {
+			if !c.Deterministic {
+				return nil
+			}
+			return setDeterministic(options)
+		},
+	} {
+		if err := set(); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // place is where the session computes.
@@ -204,6 +227,9 @@ func (s *Session) Close() error {
 		b.release()
 	}
 	s.bindings = nil
+	if s.arena != nil {
+		s.arena.leave(s)
+	}
 	if s.session != nil {
 		s.session.Destroy() // never fails
 	}

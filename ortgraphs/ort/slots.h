@@ -6,6 +6,7 @@
 #define ORT_SLOTS(X) \
 	X(CreateStatus, 0, OrtStatus *, OrtErrorCode, const char *) \
 	X(GetErrorMessage, 2, const char *, const OrtStatus *) \
+	X(CreateEnv, 3, OrtStatus *, OrtLoggingLevel, const char *, OrtEnv **) \
 	X(CreateCustomOpDomain, 26, OrtStatus *, const char *, OrtCustomOpDomain **) \
 	X(CustomOpDomain_Add, 27, OrtStatus *, OrtCustomOpDomain *, const OrtCustomOp *) \
 	X(AddCustomOpDomain, 28, OrtStatus *, OrtSessionOptions *, OrtCustomOpDomain *) \
@@ -32,6 +33,7 @@
 	X(KernelInfoGetAttribute_int64, 86, OrtStatus *, const OrtKernelInfo *, const char *, int64_t *) \
 	X(KernelContext_GetInput, 90, OrtStatus *, const OrtKernelContext *, size_t, const OrtValue **) \
 	X(KernelContext_GetOutput, 91, OrtStatus *, OrtKernelContext *, size_t, const int64_t *, size_t, OrtValue **) \
+	X(ReleaseEnv, 92, void, OrtEnv *) \
 	X(ReleaseStatus, 93, void, OrtStatus *) \
 	X(ReleaseMemoryInfo, 94, void, OrtMemoryInfo *) \
 	X(ReleaseValue, 96, void, OrtValue *) \
@@ -45,9 +47,13 @@
 	X(ReleaseIoBinding, 135, void, OrtIoBinding *) \
 	X(BindInput, 136, OrtStatus *, OrtIoBinding *, const char *, const OrtValue *) \
 	X(BindOutput, 137, OrtStatus *, OrtIoBinding *, const char *, const OrtValue *) \
+	X(ReleaseArenaCfg, 157, void, OrtArenaCfg *) \
+	X(CreateArenaCfgV2, 164, OrtStatus *, const char *const *, const size_t *, size_t, OrtArenaCfg **) \
+	X(UnregisterAllocator, 177, OrtStatus *, OrtEnv *, const OrtMemoryInfo *) \
 	X(KernelContext_GetGPUComputeStream, 193, OrtStatus *, const OrtKernelContext *, void **) \
 	X(KernelInfo_GetInputCount, 230, OrtStatus *, const OrtKernelInfo *, size_t *) \
 	X(KernelContext_GetAllocator, 253, OrtStatus *, const OrtKernelContext *, const OrtMemoryInfo *, OrtAllocator **) \
+	X(CreateAndRegisterAllocatorV2, 259, OrtStatus *, OrtEnv *, const char *, const OrtMemoryInfo *, const OrtArenaCfg *, const char *const *, const char *const *, size_t) \
 	X(UpdateCUDAProviderOptionsWithValue, 263, OrtStatus *, OrtCUDAProviderOptionsV2 *, const char *, void *) \
 	X(ShapeInferContext_GetAttribute, 269, OrtStatus *, const OrtShapeInferContext *, const char *, const OrtOpAttr **) \
 	X(ShapeInferContext_SetOutputTypeShape, 270, OrtStatus *, const OrtShapeInferContext *, size_t, const OrtTensorTypeAndShapeInfo *) \
@@ -64,7 +70,9 @@
 	X(ORT_OP_ATTR_INT, 1) \
 	X(INPUT_OUTPUT_REQUIRED, 0) \
 	X(INPUT_OUTPUT_VARIADIC, 2) \
+	X(ORT_LOGGING_LEVEL_FATAL, 4) \
 	X(OrtDeviceAllocator, 0) \
+	X(OrtArenaAllocator, 1) \
 	X(OrtMemTypeDefault, 0) \
 	X(ONNX_TENSOR_ELEMENT_DATA_TYPE_UNDEFINED, 0) \
 	X(ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT, 1) \
