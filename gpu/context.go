@@ -27,9 +27,11 @@ type Context interface {
 	Register(mem []byte) (Registration, error)
 	NewStream() (Stream, error)
 	NewEvent() (Event, error)
-	// NewKernel makes the driver compile PTX, and returns the function of that name. The error matches ErrNoKernel if
-	// the driver cannot compile it for this card.
-	NewKernel(ptx, name string) (Kernel, error)
+	// NewModule loads compiled kernels: a cubin for this card (package nvrtc), or PTX, which the driver compiles. The
+	// error matches ErrNoKernel if the driver cannot use it on this card.
+	NewModule(image []byte) (Module, error)
+	// LaunchAddress returns the address of the driver's C function cuLaunchKernel, for libraries that launch kernels.
+	LaunchAddress() uintptr
 	Close() error
 }
 
@@ -88,5 +90,15 @@ type Event interface {
 	Close() error
 }
 
+// Module is a set of kernels on a GPU.
+type Module interface {
+	// Kernel returns the kernel of that name, which lasts as long as the module.
+	Kernel(name string) (Kernel, error)
+	Close() error
+}
+
 // Kernel is a function that a GPU runs.
-type Kernel interface{ Close() error }
+type Kernel interface {
+	// Pointer returns the CUfunction, for libraries that launch it.
+	Pointer() uintptr
+}

@@ -5,8 +5,8 @@ import "errors"
 // ErrOutOfMemory matches errors of a card without enough free memory.
 var ErrOutOfMemory = errors.New("out of GPU memory")
 
-// ErrNoKernel matches errors of a driver that cannot compile a kernel from PTX for its card, because it is too old or
-// has no compiler.
+// ErrNoKernel matches errors of a driver that cannot use a compiled kernel on its card, because it was compiled for
+// another card, or because the driver is too old or has no compiler for PTX.
 var ErrNoKernel = errors.New("no kernel for this GPU")
 
 // ErrNotBuilt matches errors of a program that was built without CUDA. Its hint is the command for a build with CUDA.

@@ -117,7 +117,15 @@ func describe(ordinal cu.Device, uuid string) (gpu.Device, error) {
 	if err := check("cuDeviceGetPCIBusId", C.cuDeviceGetPCIBusId(&pci[0], C.int(len(pci)), C.CUdevice(ordinal))); err != nil {
 		return gpu.Device{}, err
 	}
-	return gpu.Device{Index: int(ordinal), UUID: uuid, PCI: strings.ToLower(C.GoString(&pci[0])), Name: name}, nil
+	var capability [2]int
+	for i, part := range []cu.DeviceAttribute{cu.ComputeCapabilityMajor, cu.ComputeCapabilityMinor} {
+		if capability[i], err = ordinal.Attribute(part); err != nil {
+			return gpu.Device{}, wrap("cuDeviceGetAttribute", err)
+		}
+	}
+	return gpu.Device{
+		Index: int(ordinal), UUID: uuid, PCI: strings.ToLower(C.GoString(&pci[0])), Name: name, Capability: 10*capability[0] + capability[1],
+	}, nil
 }
 
 // context is a gpu.Context with a GPU's primary context. Like all types of this package, its one owner closes it after

@@ -4,6 +4,7 @@ package cuda_test
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"os/exec"
@@ -95,6 +96,23 @@ func TestStartWithoutGPU(t *testing.T) {
 	if program.ProcessState.ExitCode() != 1 || stdout.String() != "" || !strings.HasPrefix(stderr.String(), want) {
 		t.Errorf("%v\nstandard output: %s\nstandard error: %s", err, stdout.String(), stderr.String())
 	}
+}
+
+// TestLaunchAddress: the address is in the driver, not in this program's table of calls.
+func TestLaunchAddress(t *testing.T) {
+	address := bound(t).LaunchAddress()
+	maps, err := os.ReadFile("/proc/self/maps")
+	must(t, err)
+	for line := range strings.Lines(string(maps)) {
+		var from, to uintptr
+		if _, err := fmt.Sscanf(line, "%x-%x", &from, &to); err == nil && from <= address && address < to {
+			if !strings.Contains(line, "libcuda.so") {
+				t.Errorf("%#x is in %s", address, line)
+			}
+			return
+		}
+	}
+	t.Errorf("%#x is nowhere", address)
 }
 
 func TestDriverVersion(t *testing.T) {

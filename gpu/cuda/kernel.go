@@ -2,6 +2,9 @@
 
 package cuda
 
+// #include <cuda.h>
+import "C"
+
 import (
 	"fmt"
 	"unsafe"
@@ -10,50 +13,65 @@ import (
 	"gorgonia.org/cu"
 )
 
-// kernel is the only used function of a CUmodule. Its zero value is a closed kernel.
+// module is a CUmodule. Its zero value is a closed module.
+type module struct{ loaded cu.Module }
+
+// kernel is a CUfunction of a module.
 type kernel struct {
-	module   cu.Module
+	module   *module
 	function cu.Function
 }
 
-func (c *context) NewKernel(ptx, name string) (gpu.Kernel, error) {
-	k, err := c.newKernel(ptx, name)
-	if err != nil {
-		return nil, fmt.Errorf("kernel %s: %w", name, err)
+func (c *context) NewModule(image []byte) (gpu.Module, error) {
+	err := c.open()
+	if err == nil {
+		var loaded cu.Module
+		if loaded, err = cu.LoadData(string(image)); err == nil {
+			return &module{loaded}, nil
+		}
+		err = wrap("cuModuleLoadData", err)
 	}
-	return k, nil
+	return nil, fmt.Errorf("load kernels: %w", err)
 }
 
-func (c *context) newKernel(ptx, name string) (*kernel, error) {
-	if err := c.open(); err != nil {
-		return nil, err
+func (c *context) LaunchAddress() uintptr { return uintptr(unsafe.Pointer(C.cuLaunchKernel)) }
+
+func (m *module) open() error {
+	if *m == (module{}) {
+		return fmt.Errorf("kernels: %w", gpu.ErrClosed)
 	}
-	module, err := cu.LoadData(ptx)
-	if err != nil {
-		return nil, wrap("cuModuleLoadData", err)
-	}
-	function, err := module.Function(name)
-	if err != nil {
-		module.Unload() // may fail too; err has the reason
-		return nil, wrap("cuModuleGetFunction", err)
-	}
-	return &kernel{module, function}, nil
+	return nil
 }
 
-func (k *kernel) Close() error {
-	if *k == (kernel{}) {
+func (m *module) Kernel(name string) (gpu.Kernel, error) {
+	err := m.open()
+	if err == nil {
+		var function cu.Function
+		if function, err = m.loaded.Function(name); err == nil {
+			return &kernel{m, function}, nil
+		}
+		err = wrap("cuModuleGetFunction", err)
+	}
+	return nil, fmt.Errorf("kernel %s: %w", name, err)
+}
+
+func (m *module) Close() error {
+	if m.open() != nil {
 		return nil
 	}
-	err := k.module.Unload()
-	*k = kernel{}
-	return during("close a kernel", wrap("cuModuleUnload", err))
+	err := m.loaded.Unload()
+	*m = module{}
+	return during("unload kernels", wrap("cuModuleUnload", err))
 }
+
+// Pointer reads the CUfunction from cu's struct, whose only field it is.
+func (k *kernel) Pointer() uintptr { return *(*uintptr)(unsafe.Pointer(&k.function)) }
 
 func (s *stream) Launch(k gpu.Kernel, blocks, threads int, arguments ...uint64) error {
 	err := s.open()
 	own := k.(*kernel)
-	if err == nil && *own == (kernel{}) {
-		err = fmt.Errorf("kernel: %w", gpu.ErrClosed)
+	if err == nil {
+		err = own.module.open()
 	}
 	if err == nil {
 		places := make([]unsafe.Pointer, len(arguments))

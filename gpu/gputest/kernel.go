@@ -2,50 +2,76 @@ package gputest
 
 import (
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 
 	"github.com/xtts-host/xtts-host/gpu"
 )
 
-// Kernel is the fake card's kernel: a function of Config.Kernels.
-type Kernel struct {
+// Module is PTX on the fake card, whose functions are those of Config.Kernels.
+type Module struct {
 	c      *Context
-	run    func(arguments []uint64)
+	ptx    string
 	closed bool
 }
 
-func (c *Context) NewKernel(ptx, name string) (gpu.Kernel, error) {
+// Kernel is a function of Config.Kernels.
+type Kernel struct {
+	module *Module
+	run    func(arguments []uint64)
+}
+
+func (c *Context) NewModule(image []byte) (gpu.Module, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if err := c.enter("make a kernel"); err != nil {
+	if err := c.enter("load kernels"); err != nil {
 		return nil, err
 	}
-	run, ok := c.config.Kernels[name]
+	if !strings.Contains(string(image), ".visible .entry ") {
+		return nil, fmt.Errorf("load kernels: %w", gpu.ErrNoKernel)
+	}
+	c.open["module"]++
+	return &Module{c: c, ptx: string(image)}, nil
+}
+
+// LaunchAddress returns 0: nothing but Stream.Launch runs a function of Config.Kernels.
+func (c *Context) LaunchAddress() uintptr { return 0 }
+
+func (m *Module) Kernel(name string) (gpu.Kernel, error) {
+	m.c.mu.Lock()
+	defer m.c.mu.Unlock()
+	if err := m.c.enter("find a kernel"); err != nil {
+		return nil, err
+	}
+	if m.closed {
+		return nil, m.c.misuse("kernel %s: %w", name, gpu.ErrClosed)
+	}
+	run, ok := m.c.config.Kernels[name]
 	switch {
-	case ptx == nothingPTX && name == "nothing":
+	case m.ptx == nothingPTX && name == "nothing":
 		run = func([]uint64) {}
-	case !strings.Contains(ptx, ".visible .entry "):
-		return nil, fmt.Errorf("kernel %s: %w", name, gpu.ErrNoKernel)
-	case !strings.Contains(ptx, ".visible .entry "+name+"("):
+	case !strings.Contains(m.ptx, ".visible .entry "+name+"("):
 		return nil, fmt.Errorf("kernel %s: not found", name)
 	case !ok:
 		return nil, fmt.Errorf("kernel %s: %w", name, gpu.ErrNoKernel)
 	}
-	c.open["kernel"]++
-	return &Kernel{c: c, run: run}, nil
+	return &Kernel{m, run}, nil
 }
 
-func (k *Kernel) Close() error {
-	k.c.mu.Lock()
-	defer k.c.mu.Unlock()
-	if k.closed {
+func (m *Module) Close() error {
+	m.c.mu.Lock()
+	defer m.c.mu.Unlock()
+	if m.closed {
 		return nil
 	}
-	k.closed = true
-	k.c.open["kernel"]--
-	return k.c.enter("close a kernel")
+	m.closed = true
+	m.c.open["module"]--
+	return m.c.enter("unload kernels")
 }
+
+// Pointer returns a number that only tells kernels apart.
+func (k *Kernel) Pointer() uintptr { return reflect.ValueOf(k).Pointer() }
 
 // nothingPTX is a kernel that does nothing.
 const nothingPTX = ".version 7.0\n.target sm_75\n.address_size 64\n.visible .entry nothing()\n{\n\tret;\n}\n"
@@ -59,8 +85,8 @@ func (s *Stream) Launch(k gpu.Kernel, blocks, threads int, arguments ...uint64) 
 		return err
 	}
 	own := k.(*Kernel)
-	if own.closed {
-		return s.c.misuse("%s: kernel: %w", Launch, gpu.ErrClosed)
+	if own.module.closed {
+		return s.c.misuse("%s: kernels: %w", Launch, gpu.ErrClosed)
 	}
 	if blocks < 1 || threads < 1 || threads > 1024 {
 		return s.c.misuse("%s: %d blocks of %d threads", Launch, blocks, threads)

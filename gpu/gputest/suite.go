@@ -127,7 +127,7 @@ func testNotBound(t *testing.T, c gpu.Context) {
 }
 
 func testDevice(s *suite) {
-	if d := s.c.Device(); d.UUID == "" || d.Name == "" || d.PCI == "" {
+	if d := s.c.Device(); d.UUID == "" || d.Name == "" || d.PCI == "" || d.Capability < 50 {
 		s.Errorf("device %+v", d)
 	}
 	free, total, err := s.c.MemInfo()
@@ -346,21 +346,29 @@ func roundTrips(c gpu.Context, src, dst []byte) error {
 }
 
 func testKernels(s *suite) {
-	if _, err := s.c.NewKernel("this is not PTX", "nothing"); !errors.Is(err, gpu.ErrNoKernel) {
-		s.Errorf("invalid PTX: %v, not gpu.ErrNoKernel", err)
+	if m, err := s.c.NewModule([]byte("this is not PTX")); !errors.Is(err, gpu.ErrNoKernel) || m != nil {
+		s.Errorf("invalid PTX: %v, %v, not gpu.ErrNoKernel", m, err)
 	}
-	if _, err := s.c.NewKernel(nothingPTX, "something"); err == nil || errors.Is(err, gpu.ErrNoKernel) {
-		s.Errorf("a name that is not in it: %v", err)
-	}
-	k, err := s.c.NewKernel(nothingPTX, "nothing")
+	m, err := s.c.NewModule([]byte(nothingPTX))
 	s.no(err)
+	if k, err := m.Kernel("something"); err == nil || errors.Is(err, gpu.ErrNoKernel) || k != nil {
+		s.Errorf("a name that is not in it: %v, %v", k, err)
+	}
+	k, err := m.Kernel("nothing")
+	s.no(err)
+	if k.Pointer() == 0 {
+		s.Error("a kernel has no pointer")
+	}
 	q := s.stream()
 	s.no(errors.Join(q.Launch(k, 3, 64), q.Synchronize()))
 	for range 2 {
-		s.no(k.Close())
+		s.no(m.Close())
 	}
 	if err := q.Launch(k, 1, 1); !errors.Is(err, gpu.ErrClosed) {
 		s.Errorf("Launch of a closed kernel: %v, not gpu.ErrClosed", err)
+	}
+	if _, err := m.Kernel("nothing"); !errors.Is(err, gpu.ErrClosed) {
+		s.Errorf("Kernel of a closed module: %v, not gpu.ErrClosed", err)
 	}
 }
 

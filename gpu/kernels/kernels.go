@@ -7,4 +7,4 @@ import _ "embed"
 // AdamW is the update of AdamW in one pass over the vectors, in PTX.
 //
 //go:embed adamw.ptx
-var AdamW string
+var AdamW []byte

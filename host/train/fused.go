@@ -18,7 +18,7 @@ import (
 // gradients are bf16. Its arguments are the addresses of weights, gradients, state and copies, the number of elements,
 // which is a multiple of 4, the addresses of grad_norm, grad_scale and finite, and then numbers.
 type fusion struct {
-	ptx string
+	ptx []byte
 	// numbers appends the kernel's last arguments.
 	numbers func(to []uint64, p manifest.Optimizer, lr, weightDecay float64, step int64) []uint64
 	// draw draws the state of an element for the comparison of kernel and graph.
@@ -90,19 +90,26 @@ func (k *kernel) update(over ortgraphs.Range, blocks int, p manifest.Optimizer, 
 
 // fuse selects kernels for the updates if their results equal the graph's. Otherwise the fault is the reason.
 func (o *Optimizer) fuse() (fault, err error) {
+	module, err := o.device.Context.NewModule(o.rule.fusion.ptx)
+	if errors.Is(err, gpu.ErrNoKernel) {
+		return err, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	o.add(module.Close)
 	made := map[forms]*kernel{}
 	for _, s := range o.segments {
 		if made[s.forms] != nil {
 			continue
 		}
-		k, err := o.device.Context.NewKernel(o.rule.fusion.ptx, kernelName(o.params.Name, s.forms))
+		k, err := module.Kernel(kernelName(o.params.Name, s.forms))
 		if errors.Is(err, gpu.ErrNoKernel) {
 			return err, nil
 		}
 		if err != nil {
 			return nil, err
 		}
-		o.add(k.Close)
 		if fault, err := prove(o.device, o.rule, o.params, s.forms, k); fault != nil || err != nil {
 			return fault, err
 		}

@@ -25,6 +25,11 @@ static inline void card_uuid(int card, unsigned char uuid[16]) {
 	for (int i = 0; i < 16; i++) uuid[i] = 0xa0 + 16 * card + i;
 }
 
+static inline int card_capability(void) {
+	const char *capability = getenv("XTTS_HOST_TEST_FAKE_CAPABILITY");
+	return capability && *capability ? atoi(capability) : 90;
+}
+
 static inline int card_bus(int card) { return 0x1b + card; }
 
 // fake_used returns how many bytes of a card this process uses. The driver has it; NVML's fake asks the driver of

@@ -172,6 +172,14 @@ CUresult cuDeviceGetName(char *name, int size, CUdevice device) {
 	return CUDA_SUCCESS;
 }
 
+CUresult cuDeviceGetAttribute(int *value, CUdevice_attribute attribute, CUdevice device) {
+	switch (attribute) {
+	case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR: *value = card_capability() / 10; return CUDA_SUCCESS;
+	case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR: *value = card_capability() % 10; return CUDA_SUCCESS;
+	default: return CUDA_ERROR_INVALID_VALUE;
+	}
+}
+
 CUresult cuDeviceGetPCIBusId(char *id, int size, CUdevice device) {
 	snprintf(id, size, "0000:%02X:00.0", card_bus(visible[device]));
 	return CUDA_SUCCESS;

@@ -65,9 +65,7 @@ nvmlReturn_t nvmlDeviceGetPciInfo_v3(nvmlDevice_t device, nvmlPciInfo_t *pci) {
 }
 
 nvmlReturn_t nvmlDeviceGetCudaComputeCapability(nvmlDevice_t device, int *major, int *minor) {
-	const char *capability = getenv("XTTS_HOST_TEST_FAKE_CAPABILITY");
-	int n = capability && *capability ? atoi(capability) : 90;
-	*major = n / 10, *minor = n % 10;
+	*major = card_capability() / 10, *minor = card_capability() % 10;
 	return NVML_SUCCESS;
 }
 
