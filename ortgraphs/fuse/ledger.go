@@ -170,7 +170,7 @@ func (l *Ledger) regions(regions []*Region) {
 			kernels = 2 // the second one adds what the blocks of the first one have summed
 		}
 		l.Fused.add(kernels, bytes)
-		k := RegionKind{Ops: r.ops(), Domain: r.Domain, Inputs: len(r.In), Outputs: len(r.Out), ColumnSums: r.ColumnSums}
+		k := RegionKind{Ops: r.Ops(), Domain: r.Domain, Inputs: len(r.In), Outputs: len(r.Out), ColumnSums: r.ColumnSums}
 		key := fmt.Sprint(k)
 		if kinds[key] == nil {
 			kinds[key] = &k
@@ -184,8 +184,8 @@ func (l *Ledger) regions(regions []*Region) {
 	slices.SortStableFunc(l.Regions, func(a, b RegionKind) int { return cmp.Compare(b.Bytes, a.Bytes) })
 }
 
-// ops counts the operations of a region, the most frequent first.
-func (r *Region) ops() string {
+// Ops counts the operations of a region, the most frequent first.
+func (r *Region) Ops() string {
 	count := map[string]int{}
 	for _, n := range r.Nodes {
 		count[n.Op]++

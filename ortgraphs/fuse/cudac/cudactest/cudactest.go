@@ -30,6 +30,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"unsafe"
@@ -50,6 +51,17 @@ type Source struct {
 	Text      string
 	Functions map[string]int
 }
+
+// Functions finds the functions of a program.
+func Functions(text string) map[string]int {
+	functions := map[string]int{}
+	for _, head := range heads.FindAllStringSubmatch(text, -1) {
+		functions[head[1]] = strings.Count(head[2], "*__restrict__")
+	}
+	return functions
+}
+
+var heads = regexp.MustCompile(`__launch_bounds__\([0-9, ]*\) (\w+)\(([^)]*)\)`)
 
 // Compile compiles sources, each after the prelude, into one library, which the end of the test closes.
 func Compile(t testing.TB, prelude string, sources []Source) *Program {

@@ -1,0 +1,149 @@
+// Package fused makes graphs that run their regions as kernels: package fuse finds the regions, package cudac writes their programs, and
+// ONNX Runtime launches them from nodes of the graph.
+//
+//	p, err := fused.NewPlan(model, shapes.Sizes{"B": 16, "T_text": 128, "T_mel": 448})
+//	...                                          // compile p.Sources() and load them
+//	model, kernels, err := p.Link(nil, launch, functions)
+//	...
+//	session, err := ort.NewSession(ort.SessionConfig{Model: model, Kernels: kernels, ...})
+//
+// A plan is for one batch size and one bucket. It needs no GPU.
+package fused
+
+import (
+	"fmt"
+	"slices"
+
+	"google.golang.org/protobuf/proto"
+
+	"github.com/xtts-host/xtts-host/ortgraphs/fuse"
+	"github.com/xtts-host/xtts-host/ortgraphs/fuse/cudac"
+	"github.com/xtts-host/xtts-host/ortgraphs/onnxpb"
+	"github.com/xtts-host/xtts-host/ortgraphs/ort"
+	"github.com/xtts-host/xtts-host/ortgraphs/shapes"
+	"github.com/xtts-host/xtts-host/shared/manifest"
+)
+
+// Plan is a graph with fixed sizes that is divided into regions, with a program for each.
+type Plan struct {
+	graph   *fuse.Graph
+	regions []*fuse.Region
+	kernels []*cudac.Kernel // nil for a region that stays plain
+	// Left says why regions stay plain: the reason for each.
+	Left []string
+}
+
+// NewPlan divides a graph into regions and writes their programs.
+func NewPlan(model *onnxpb.ModelProto, sizes shapes.Sizes) (*Plan, error) {
+	r, err := shapes.Infer(model, sizes)
+	if err != nil {
+		return nil, err
+	}
+	g, err := fuse.Lower(r)
+	if err != nil {
+		return nil, err
+	}
+	p := &Plan{graph: g, regions: fuse.Partition(g)}
+	for _, r := range p.regions {
+		k, err := cudac.Generate(r)
+		if err == nil {
+			err = fits(r, k)
+		}
+		if err != nil {
+			p.Left = append(p.Left, fmt.Sprintf("%s: %v", r.Ops(), err))
+			k = nil
+		}
+		p.kernels = append(p.kernels, k)
+	}
+	return p, nil
+}
+
+// maxPointers is how many tensors a kernel call may have.
+const maxPointers = 60
+
+// fits returns an error if a node of ONNX Runtime cannot launch the kernel.
+func fits(r *fuse.Region, k *cudac.Kernel) error {
+	switch n := len(k.In) + len(r.Out); {
+	case len(k.In) == 0:
+		return fmt.Errorf("it reads nothing")
+	case n > maxPointers:
+		return fmt.Errorf("it has %d inputs and outputs", n)
+	}
+	return nil
+}
+
+// Regions is the number of regions. The other methods number them from 0.
+func (p *Plan) Regions() int { return len(p.regions) }
+
+// Compiled reports whether a region has a program.
+func (p *Plan) Compiled(region int) bool { return p.kernels[region] != nil }
+
+// Describe returns what a region computes, for messages.
+func (p *Plan) Describe(region int) string {
+	r := p.regions[region]
+	return fmt.Sprintf("%s over %v, which computes %s", r.Ops(), r.Domain, r.Out[0].Name)
+}
+
+// Sources returns the different programs, complete.
+func (p *Plan) Sources() []string {
+	seen := map[string]bool{}
+	var list []string
+	for _, k := range p.kernels {
+		if k != nil && !seen[k.Source] {
+			seen[k.Source] = true
+			list = append(list, cudac.Prelude+k.Source)
+		}
+	}
+	return list
+}
+
+// Function returns the address of a function of a complete program.
+type Function func(source, name string) (uintptr, error)
+
+// Link writes the graph with a kernel call for each region with a program, except those that plain accepts; plain may be nil. launch is
+// that of [ort.Kernels].
+func (p *Plan) Link(plain func(region int) bool, launch uintptr, function Function) (model []byte, kernels *ort.Kernels, err error) {
+	kernels = &ort.Kernels{Launch: launch}
+	m, err := p.graph.Model(p.regions, func(r *fuse.Region) *fuse.Call {
+		i := slices.Index(p.regions, r)
+		if p.kernels[i] == nil || plain != nil && plain(i) || err != nil {
+			return nil
+		}
+		call, lerr := link(r, p.kernels[i], function)
+		if lerr != nil {
+			err = lerr
+			return nil
+		}
+		kernels.Calls = append(kernels.Calls, call)
+		return &fuse.Call{Op: call.Op(), Domain: ort.KernelDomain, In: p.kernels[i].In, Attributes: []*onnxpb.AttributeProto{{
+			Name: proto.String(ort.KernelAttribute), Type: onnxpb.AttributeProto_INT.Enum(), I: proto.Int64(int64(len(kernels.Calls) - 1)),
+		}}}
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	model, err = proto.MarshalOptions{Deterministic: true}.Marshal(m)
+	return model, kernels, err
+}
+
+// link translates a kernel.
+func link(r *fuse.Region, k *cudac.Kernel, function Function) (ort.KernelCall, error) {
+	call := ort.KernelCall{Inputs: len(k.In), Scratch: k.Scratch}
+	for i, t := range r.Out {
+		call.Outputs = append(call.Outputs, ort.KernelOutput{DType: dtypes[t.Type], Shape: r.Shapes[i]})
+	}
+	for _, l := range k.Launches {
+		f, err := function(cudac.Prelude+k.Source, l.Function)
+		if err != nil {
+			return call, err
+		}
+		call.Launches = append(call.Launches, ort.KernelLaunch{Function: f, Grid: [3]int{l.Blocks[0], l.Blocks[1], 1}, Block: l.Threads, Arguments: l.Arguments})
+	}
+	return call, nil
+}
+
+// dtypes are the element types of kernels.
+var dtypes = map[shapes.Type]manifest.DType{
+	onnxpb.TensorProto_FLOAT: manifest.F32, onnxpb.TensorProto_BFLOAT16: manifest.BF16, onnxpb.TensorProto_INT32: manifest.I32,
+	onnxpb.TensorProto_INT64: manifest.I64, onnxpb.TensorProto_BOOL: manifest.Bool,
+}

@@ -1,0 +1,184 @@
+package fused_test
+
+import (
+	"math"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"google.golang.org/protobuf/proto"
+
+	"github.com/xtts-host/xtts-host/ortgraphs/fuse/cudac"
+	"github.com/xtts-host/xtts-host/ortgraphs/fuse/cudac/cudactest"
+	"github.com/xtts-host/xtts-host/ortgraphs/fused"
+	"github.com/xtts-host/xtts-host/ortgraphs/onnxpb"
+	"github.com/xtts-host/xtts-host/ortgraphs/ort"
+	"github.com/xtts-host/xtts-host/ortgraphs/ort/orttest"
+	"github.com/xtts-host/xtts-host/ortgraphs/shapes"
+	"github.com/xtts-host/xtts-host/shared/manifest"
+)
+
+func TestMain(m *testing.M) { os.Exit(orttest.Run(m)) }
+
+// TestTrainingGraphs: training graphs whose regions run as kernels, on the CPU's emulation of CUDA, return ONNX Runtime's loss and
+// gradients.
+func TestTrainingGraphs(t *testing.T) {
+	for name, sizes := range map[string]shapes.Sizes{
+		"../testdata/pico":               {"B": 3, "T_text": 3, "T_mel": 4, "T_ref_mel": 3},
+		"../builtin/myxtts-multispeaker": {"B": 3, "T_text": 3, "T_mel": 6},
+	} {
+		t.Run(filepath.Base(name), func(t *testing.T) {
+			data, err := os.ReadFile(name + "/training_model.onnx")
+			if err != nil {
+				t.Fatal(err)
+			}
+			model := &onnxpb.ModelProto{}
+			if err := proto.Unmarshal(data, model); err != nil {
+				t.Fatal(err)
+			}
+			p, err := fused.NewPlan(model, sizes)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(p.Left) > 0 {
+				t.Errorf("left: %v", p.Left)
+			}
+			want := run(t, ort.SessionConfig{Model: data}, sizes)
+			program, function := compile(t, p)
+			linked := func(plain func(int) bool) map[string][]float32 {
+				fusedModel, kernels, err := p.Link(plain, program.Launch, function)
+				if err != nil {
+					t.Fatal(err)
+				}
+				return run(t, ort.SessionConfig{Model: fusedModel, Kernels: kernels}, sizes)
+			}
+			compare(t, linked(nil), want)
+			compare(t, linked(func(region int) bool { return region%3 == 0 }), want)
+		})
+	}
+}
+
+// compile compiles the programs of a plan for the CPU.
+func compile(t *testing.T, p *fused.Plan) (*cudactest.Program, fused.Function) {
+	t.Helper()
+	sources := p.Sources()
+	var list []cudactest.Source
+	for _, s := range sources {
+		s = strings.TrimPrefix(s, cudac.Prelude)
+		list = append(list, cudactest.Source{Text: s, Functions: cudactest.Functions(s)})
+	}
+	program := cudactest.Compile(t, cudac.Prelude, list)
+	return program, func(source, name string) (uintptr, error) {
+		return program.Function(slices.Index(sources, source), name), nil
+	}
+}
+
+// batch returns a function that makes up an input: the second row is short, the last one is empty.
+func batch(sizes shapes.Sizes) func(v ort.ValueInfo, at int) float64 {
+	random := rand.New(rand.NewPCG(1, 2))
+	return func(v ort.ValueInfo, at int) float64 {
+		switch {
+		case strings.HasSuffix(v.Name, "_lengths"):
+			longest := sizes[map[string]string{"text_lengths": "T_text", "reference_mel_lengths": "T_ref_mel"}[v.Name]]
+			if longest == 0 {
+				longest = sizes["T_mel"]
+			}
+			return float64([]int{longest, longest - 2, 0}[min(at, 2)])
+		case v.Name == "seed":
+			return 12345
+		case v.DType == manifest.F32:
+			return random.NormFloat64() * 0.3
+		}
+		return float64(random.IntN(4))
+	}
+}
+
+// run runs a graph on the CPU and returns its outputs.
+func run(t *testing.T, c ort.SessionConfig, sizes shapes.Sizes) map[string][]float32 {
+	t.Helper()
+	c.Threads = 1
+	inputs := batch(sizes)
+	s, err := ort.NewSession(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	b, err := s.NewBinding()
+	if err != nil {
+		t.Fatal(err)
+	}
+	sort := slices.SortedFunc(slices.Values(s.Inputs()), func(a, b ort.ValueInfo) int { return strings.Compare(a.Name, b.Name) })
+	for _, v := range sort {
+		x := tensor(t, v, sizes)
+		for i := range len(x.Bytes()) / v.DType.Size() {
+			switch n := inputs(v, i); v.DType {
+			case manifest.F32:
+				ort.View[float32](x.Bytes())[i] = float32(n)
+			case manifest.I32:
+				ort.View[int32](x.Bytes())[i] = int32(n)
+			default:
+				ort.View[int64](x.Bytes())[i] = int64(n)
+			}
+		}
+		if err := b.BindInput(v.Name, x); err != nil {
+			t.Fatal(err)
+		}
+	}
+	bound := map[string]*ort.Tensor{}
+	for _, v := range s.Outputs() {
+		bound[v.Name] = tensor(t, v, sizes)
+		if err := b.BindOutput(v.Name, bound[v.Name]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := b.Run(nil); err != nil {
+		t.Fatal(err)
+	}
+	out := map[string][]float32{}
+	for name, x := range bound {
+		out[name] = slices.Clone(ort.View[float32](x.Bytes()))
+	}
+	return out
+}
+
+func tensor(t *testing.T, v ort.ValueInfo, sizes shapes.Sizes) *ort.Tensor {
+	t.Helper()
+	var shape []int
+	n := 1
+	for _, d := range v.Shape {
+		size := d.Size
+		if d.Symbol != "" {
+			size = int(sizes[d.Symbol])
+		}
+		shape = append(shape, size)
+		n *= size
+	}
+	b, err := ort.NewBuffer(n * v.DType.Size())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { b.Close() })
+	x, err := ort.NewTensor(b.Bytes(), v.DType, shape)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { x.Close() })
+	return x
+}
+
+func compare(t *testing.T, got, want map[string][]float32) {
+	t.Helper()
+	for name, w := range want {
+		var difference, norm float64
+		for i := range w {
+			difference = math.Hypot(difference, float64(got[name][i])-float64(w[i]))
+			norm = math.Hypot(norm, float64(w[i]))
+		}
+		if !(difference <= 3e-5*norm) {
+			t.Errorf("%s: %g of its norm %g away", name, difference/norm, norm)
+		}
+	}
+}
