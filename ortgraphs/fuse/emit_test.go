@@ -71,11 +71,18 @@ func wellFormed(m *onnxpb.ModelProto) error {
 func rewritten(t *testing.T, model *onnxpb.ModelProto) *onnxpb.ModelProto {
 	t.Helper()
 	r, g, regions := partition(t, model, shapes.Sizes{})
+	for _, n := range g.Nodes {
+		for _, o := range n.In {
+			if o.Tensor != nil && o.Tensor.Type == i64 && slices.ContainsFunc(o.Tensor.Data, func(x float64) bool { return x >= 1<<53 }) {
+				t.Errorf("%s has the rounded numbers %v", o.Tensor.Name, o.Tensor.Data)
+			}
+		}
+	}
 	inputs := batch(r, nil)
 	m := emit(t, g, regions)
 	want, got := runModel(t, model, r, nil, inputs), runModel(t, m, r, nil, inputs)
-	for _, v := range r.Outputs {
-		near(t, v.Name, got[v.Name], want[v.Name], 1e-6, 0)
+	for name := range want {
+		near(t, name, got[name], want[name], 1e-6, 0)
 	}
 	return m
 }
@@ -85,7 +92,7 @@ func calls(r *fuse.Region) *fuse.Call {
 	return &fuse.Call{Op: "Kernel", Domain: "xtts.host", Attributes: []*onnxpb.AttributeProto{attribute("call", 7)}, In: r.In}
 }
 
-// TestCalls: a region's kernel is one node, which writes the outputs of the model in their shapes.
+// TestCalls: a region's kernel is one node. It writes the outputs of the model in their shapes, and another tensor as a product reads it.
 func TestCalls(t *testing.T) {
 	b := newForm()
 	b.node("Tanh", []int{2, 3, 4}, nil, "x")
@@ -94,8 +101,9 @@ func TestCalls(t *testing.T) {
 	b.node("Transpose", []int{4, 6}, attributes("perm", []int{1, 0}), "v2")
 	b.node("MatMul", []int{6, 6}, nil, "v2", "v3")
 	b.node("Exp", []int{2, 3, 4}, nil, "y")
-	b.node("MatMul", []int{2, 3, 3}, nil, "v5", "z")
-	model := b.outputs("v2", "v4", "v6")
+	b.node("Reshape", []int{6, 4}, nil, "v5", b.numbers(6, 4))
+	b.node("MatMul", []int{6, 3}, nil, "v6", "n")
+	model := b.outputs("v2", "v4", "v7")
 	_, g, regions := partition(t, model, shapes.Sizes{})
 	m, err := g.Model(regions, calls)
 	if err == nil {
@@ -112,11 +120,11 @@ func TestCalls(t *testing.T) {
 		}
 		got = append(got, line)
 	}
-	want := []string{"xtts.host.Kernel [x] [v2] call=7", "xtts.host.Kernel [y] [v5] call=7", ".MatMul [v5 z] [v6]", ".Gemm [v2 v2] [v4] transB=1"}
+	want := []string{"xtts.host.Kernel [x] [v2] call=7", "xtts.host.Kernel [y] [v5] call=7", ".Gemm [v5 n] [v7]", ".Gemm [v2 v2] [v4] transB=1"}
 	if !slices.Equal(got, want) {
 		t.Errorf("nodes\n%s", strings.Join(got, "\n"))
 	}
-	if v := m.Graph.ValueInfo; len(v) != 1 || !proto.Equal(v[0], info("v5", []int{2, 3, 4})) {
+	if v := m.Graph.ValueInfo; len(v) != 1 || !proto.Equal(v[0], info("v5", []int{6, 4})) {
 		t.Errorf("value infos %v", v)
 	}
 	if o := m.Graph.Output; len(o) != 3 || !proto.Equal(o[0], info("v2", []int{6, 4})) {
@@ -139,6 +147,42 @@ func TestOutputs(t *testing.T) {
 	b.node("Add", []int{2, 3, 4}, nil, "v2", "v3")
 	b.node("ReduceSum", nil, []*onnxpb.AttributeProto{attribute("keepdims", 0)}, "x")
 	rewritten(t, b.outputs("v0", "v1", "v2", "v3", "v4", "v5", "v6", "v7", "y", "c1"))
+}
+
+// TestFunctions: the nodes of functions have names of their own for each call, and the attributes of the call.
+func TestFunctions(t *testing.T) {
+	b := newForm()
+	b.node("Flip", nil, []*onnxpb.AttributeProto{attribute("along", 1)}, "x")
+	b.node("Flip", nil, []*onnxpb.AttributeProto{attribute("along", 2)}, "v0")
+	for _, n := range b.graph.Node[:2] {
+		n.Domain = proto.String("local")
+	}
+	model := b.outputs("v0", "v1")
+	inner := newForm()
+	inner.add("CumSum", "in", inner.add("Constant", &onnxpb.AttributeProto{Name: proto.String("value_int"), Type: onnxpb.AttributeProto_INT.Enum(), RefAttrName: proto.String("along")}))
+	inner.add("Tanh", "v1")
+	inner.add("Gather", "v2", inner.add("Constant", list("value_ints", 1, 0)),
+		&onnxpb.AttributeProto{Name: proto.String("axis"), Type: onnxpb.AttributeProto_INT.Enum(), RefAttrName: proto.String("along")})
+	model.Functions = []*onnxpb.FunctionProto{{Name: proto.String("Flip"), Domain: proto.String("local"), Input: []string{"in"}, Output: []string{"v4"},
+		Attribute: []string{"along"}, Node: inner.graph.Node, OpsetImport: []*onnxpb.OperatorSetIdProto{{Version: proto.Int64(20)}}}}
+	model.OpsetImport = append(model.OpsetImport, &onnxpb.OperatorSetIdProto{Domain: proto.String("local"), Version: proto.Int64(1)})
+	rewritten(t, model)
+}
+
+// TestInitializers: a constant in a file of its own stays there, and the tensor of a Constant becomes an initializer.
+func TestInitializers(t *testing.T) {
+	b := newForm()
+	b.add("Mul", "m", b.floats(4))
+	large := &onnxpb.TensorProto{Name: proto.String("v1"), Dims: []int64{5000}, DataType: proto.Int32(int32(f32)), FloatData: make([]float32, 5000)}
+	b.add("Constant", content("value", large))
+	b.add("Neg", "v1")
+	c := b.graph.Initializer[0]
+	c.FloatData, c.DataLocation = nil, onnxpb.TensorProto_EXTERNAL.Enum()
+	c.ExternalData = []*onnxpb.StringStringEntryProto{{Key: proto.String("location"), Value: proto.String("weights.bin")}}
+	_, g, regions := partition(t, b.outputs("v0", "v2"), shapes.Sizes{})
+	if m := emit(t, g, regions); len(m.Graph.Initializer) != 2 || !proto.Equal(m.Graph.Initializer[0], c) || !proto.Equal(m.Graph.Initializer[1], large) {
+		t.Errorf("initializers %v", m.Graph.Initializer)
+	}
 }
 
 // TestSameModel: the same graph gives the same bytes.

@@ -93,7 +93,8 @@ var forms = map[string]func(b *builder) []string{
 		for _, op := range []string{"Log", "Sqrt", "Reciprocal"} {
 			out = append(out, b.add(op, positive))
 		}
-		return append(out, b.add("Gelu", "x", word("approximate", "tanh")), b.add("LeakyRelu", "x", float("alpha", 0.3)), b.add("Elu", "x", float("alpha", 2)), b.add("Elu", "y"))
+		return append(out, b.add("Gelu", "x", word("approximate", "tanh")), b.add("LeakyRelu", "x", float("alpha", 0.3)),
+			b.add("Elu", "x", float("alpha", 2)), b.add("Elu", "y"))
 	},
 	"binary": func(b *builder) (out []string) {
 		for _, op := range []string{"Add", "Sub", "Mul", "Div", "Max", "Min"} {
@@ -112,12 +113,15 @@ var forms = map[string]func(b *builder) []string{
 	"integers": func(b *builder) (out []string) {
 		x, y := b.whole("x", i64), b.whole("y", i64)
 		ten := b.numbers(10)
-		for _, z := range []string{b.add("Mod", x, ten), b.add("Mod", x, ten, attribute("fmod", 1)), b.add("Add", x, y), b.add("Neg", x), b.add("ReduceSum", x, b.numbers(1)),
-			b.add("ReduceMax", b.whole("x", i32)), b.add("MatMul", x, b.add("Transpose", y, list("perm", 0, 2, 1))), b.add("Pad", x, b.numbers(0, 0, 1, 0, 0, 1)),
+		for _, z := range []string{b.add("Pad", x, b.numbers(1, 0, 0, 0, 0, 0), b.numbers(1)), b.add("Mod", x, ten),
+			b.add("Mod", x, ten, attribute("fmod", 1)), b.add("Add", x, y), b.add("Neg", x), b.add("ReduceSum", x, b.numbers(1)),
+			b.add("ReduceMax", b.whole("x", i32)), b.add("MatMul", x, b.add("Transpose", y, list("perm", 0, 2, 1))),
+			b.add("Pad", x, b.numbers(0, 0, 1, 0, 0, 1)), b.add("Pad", b.whole("m", i32), b.numbers(0, 0, 1, 0)),
 			b.add("MatMul", b.whole("m", i32), b.whole("n", i32))} {
 			out = append(out, b.add("Cast", z, to(f32)))
 		}
-		return append(out, b.add("Cast", b.add("Cast", x, to(boole)), to(f32)), b.add("CastLike", x, "y"))
+		return append(out, b.add("Cast", b.add("Cast", x, to(boole)), to(f32)), b.add("CastLike", x, "y"), b.add("Pad", "m", b.numbers(0, 0, 1, 0)),
+			b.add("ReduceSum", "x", b.numbers(1)))
 	},
 	"clip": func(b *builder) []string {
 		return []string{b.add("Clip", "x", b.number(-0.1), b.number(0.2)), b.add("Clip", "x", "", b.number(0)), b.add("Clip", "x", b.number(0)), b.add("Clip", "x")}
@@ -132,7 +136,8 @@ var forms = map[string]func(b *builder) []string{
 	},
 	"reductions": func(b *builder) (out []string) {
 		for _, op := range []string{"ReduceSum", "ReduceMean", "ReduceMax", "ReduceMin", "ReduceSumSquare", "ReduceL2", "ReduceLogSumExp"} {
-			out = append(out, b.add(op, "x", b.numbers(-1)), b.add(op, "x", b.numbers(2, 0), attribute("keepdims", 0)), b.add(op, "x"), b.add(op, "x", attribute("noop_with_empty_axes", 1)))
+			out = append(out, b.add(op, "x", b.numbers(-1)), b.add(op, "x", b.numbers(2, 0), attribute("keepdims", 0)), b.add(op, "x"),
+				b.add(op, "x", attribute("noop_with_empty_axes", 1)))
 		}
 		return out
 	},
@@ -142,16 +147,19 @@ var forms = map[string]func(b *builder) []string{
 			b.add("MatMul", "x", b.add("Transpose", "y", list("perm", 0, 2, 1))), b.add("MatMul", b.add("Transpose", "x", list("perm", 0, 2, 1)), "y"),
 			b.add("Gemm", "m", "n", c), b.add("Gemm", "m", "m", attribute("transB", 1)), b.add("Gemm", "m", "n", attribute("transA", 1), attribute("transB", 1)),
 			b.add("Gemm", "m", "n", c, float("alpha", 0.5), float("beta", 2)), b.add("MatMul", "x", b.add("Transpose", "m")), b.add("MatMul", "x", b.floats(4)),
-			b.add("MatMul", b.add("Reshape", "x", b.numbers(6, 4)), "n"), b.add("MatMul", b.add("Transpose", "x", list("perm", 1, 0, 2)), b.add("Reshape", "z", b.numbers(1, 4, 6)))}
+			b.add("MatMul", b.add("Reshape", "x", b.numbers(6, 4)), "n"), b.add("MatMul", b.add("Transpose", "x", list("perm", 1, 0, 2)),
+				b.add("Reshape", "z", b.numbers(1, 4, 6)))}
 	},
 	"views": func(b *builder) []string {
 		part := b.add("Split", "x", b.numbers(1, 3), attribute("axis", 2))
 		n := b.graph.Node[len(b.graph.Node)-1]
 		n.Output = append(n.Output, "rest")
 		empty := b.add("Slice", "x", b.numbers(3), b.numbers(3), b.numbers(2))
-		return []string{part, "rest", b.add("Transpose", "x"), b.add("Unsqueeze", "x", b.numbers(0, 3)), b.add("Squeeze", b.add("Unsqueeze", "y", b.numbers(1)), b.numbers(1)),
+		return []string{part, "rest", b.add("Transpose", "x"), b.add("Unsqueeze", "x", b.numbers(0, 3)),
+			b.add("Squeeze", b.add("Unsqueeze", "y", b.numbers(1)), b.numbers(1)),
 			b.add("Flatten", "x"), b.add("Expand", "m", b.numbers(2, 2, 3, 4)), b.add("Slice", "x", b.numbers(-1), b.numbers(math.MinInt64), b.numbers(2), b.numbers(-2)),
-			b.add("Slice", "x", b.numbers(1, 0), b.numbers(math.MaxInt64, 1)), b.add("Neg", b.add("Slice", "x", b.numbers(2), b.numbers(-5), b.numbers(1), b.numbers(-1))),
+			b.add("Slice", "x", b.numbers(1, 0), b.numbers(math.MaxInt64, 1)),
+			b.add("Neg", b.add("Slice", "x", b.numbers(2), b.numbers(-5), b.numbers(1), b.numbers(-1))),
 			b.add("Concat", "x", b.add("Transpose", "z", list("perm", 0, 2, 1)), attribute("axis", -1)), b.add("Pad", "x", b.numbers(1, 0, -1, 0, 2, 1), b.number(7)),
 			b.add("Pad", "x", b.numbers(0, -1, 0, 0, 0, 0)), b.add("Pad", "x", b.numbers(1, 1), "", b.numbers(2), word("mode", "reflect")),
 			b.add("Pad", "m", b.numbers(2, 1), b.number(-1), b.numbers(-1)), b.add("Slice", "x", b.numbers(1), b.numbers(3), b.numbers(2)),
@@ -164,10 +172,14 @@ var forms = map[string]func(b *builder) []string{
 		}
 		three := &onnxpb.TensorProto{Dims: []int64{1}, DataType: proto.Int32(int32(f32)), FloatData: []float32{3}}
 		span := b.add("Cast", b.add("Range", b.number(0), b.number(6000), b.number(1)), to(f32))
-		causal := b.add("Less", b.add("Reshape", span, b.numbers(1, 6000)), b.add("Slice", b.add("Reshape", span, b.numbers(6000, 1)), b.numbers(0), b.numbers(3), b.numbers(0)))
+		causal := b.add("Less", b.add("Reshape", span, b.numbers(1, 6000)),
+			b.add("Slice", b.add("Reshape", span, b.numbers(6000, 1)), b.numbers(0), b.numbers(3), b.numbers(0)))
 		b.graph.Initializer = append(b.graph.Initializer, large)
 		large.Name = proto.String("large")
-		return []string{b.add("Mul", b.add("Slice", "m", b.numbers(0), b.numbers(1), b.numbers(1)), b.add("Constant", content("value", large))),
+		coarse := b.add("Cast", b.add("Cast", b.number(0.3), to(onnxpb.TensorProto_BFLOAT16)), to(f32))
+		return []string{b.add("Add", "x", coarse), b.add("Add", "m", b.add("Identity", b.number(3))),
+			b.add("Add", "m", b.add("Reshape", b.number(3), b.numbers(1, 1, 1))),
+			b.add("Mul", b.add("Slice", "m", b.numbers(0), b.numbers(1), b.numbers(1)), b.add("Constant", content("value", large))),
 			b.add("Add", b.add("ConstantOfShape", b.numbers(90, 80), content("value", three)), b.add("ReduceMax", "x", attribute("keepdims", 0))),
 			b.add("Where", causal, b.number(-1e9), "large"), "large", span, b.add("Add", "x", b.add("Constant", float("value_float", 0.3))),
 			b.add("Add", "m", b.add("Constant", content("value", &onnxpb.TensorProto{DataType: proto.Int32(int32(f32)), FloatData: []float32{-2}})))}
@@ -175,10 +187,11 @@ var forms = map[string]func(b *builder) []string{
 	"large integers": func(b *builder) []string {
 		const huge = 1<<60 + 1 // no float64 is that
 		x, c, d := b.whole("x", i64), b.numbers(huge), b.numbers(7)
-		filled := b.add("ConstantOfShape", b.numbers(4), content("value", &onnxpb.TensorProto{Dims: []int64{1}, DataType: proto.Int32(int32(i64)), Int64Data: []int64{huge}}))
+		filled := b.add("ConstantOfShape", b.numbers(5000, 1), content("value", &onnxpb.TensorProto{Dims: []int64{1}, DataType: proto.Int32(int32(i64)), Int64Data: []int64{huge}}))
 		attributed := b.add("Constant", attribute("value_int", huge))
 		var out []string
-		for _, y := range []string{b.add("Add", x, c), b.add("Add", x, b.add("Add", c, d)), b.add("Add", x, b.add("Reshape", c, b.numbers(1, 1))), b.add("Add", x, filled), b.add("Add", x, attributed)} {
+		for _, y := range []string{b.add("Add", x, c), b.add("Add", x, b.add("Add", c, d)), b.add("Add", x, b.add("Reshape", c, b.numbers(1, 1))),
+			b.add("Add", x, b.add("Slice", filled, b.numbers(0), b.numbers(3))), b.add("Add", x, attributed)} {
 			out = append(out, b.add("Cast", b.add("Mod", y, d), to(f32)))
 		}
 		return append(out, b.add("Cast", b.add("Add", x, b.add("Mod", c, d)), to(f32)))
@@ -186,7 +199,8 @@ var forms = map[string]func(b *builder) []string{
 	"others": func(b *builder) []string {
 		one := b.numbers(1)
 		return []string{b.add("Gather", b.add("Transpose", "x"), b.numbers(1, 0), attribute("axis", 1)), b.add("CumSum", b.add("Exp", "x"), one, attribute("reverse", 1)),
-			b.add("Trilu", "x", attribute("upper", 0)), b.add("Gather", "m", b.add("Cast", b.add("Greater", "x", "y"), to(i64))), b.add("Conv", "x", b.add("Reshape", "z", b.numbers(4, 3, 2))),
+			b.add("Trilu", "x", attribute("upper", 0)), b.add("Gather", "m", b.add("Cast", b.add("Greater", "x", "y"), to(i64))),
+			b.add("Conv", "x", b.add("Reshape", "z", b.numbers(4, 3, 2))),
 			b.add("Cast", b.add("ArgMax", "x", attribute("axis", 0)), to(f32))}
 	},
 }

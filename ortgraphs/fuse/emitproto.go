@@ -47,7 +47,7 @@ func encode(data []float64, t shapes.Type) ([]byte, error) {
 		case onnxpb.TensorProto_DOUBLE:
 			raw = le.AppendUint64(raw, math.Float64bits(x))
 		case onnxpb.TensorProto_BFLOAT16:
-			raw = le.AppendUint16(raw, bf16(float32(x)))
+			raw = le.AppendUint16(raw, shapes.BF16(float32(x)))
 		case onnxpb.TensorProto_INT64:
 			raw = le.AppendUint64(raw, uint64(int64(x)))
 		case onnxpb.TensorProto_UINT64:
@@ -63,13 +63,4 @@ func encode(data []float64, t shapes.Type) ([]byte, error) {
 		}
 	}
 	return raw, nil
-}
-
-// bf16 rounds to the nearest number, and to the even one of two.
-func bf16(x float32) uint16 {
-	bits := math.Float32bits(x)
-	if x != x {
-		return uint16(bits>>16) | 1 // rounding could make it infinite
-	}
-	return uint16((bits + 0x7fff + bits>>16&1) >> 16)
 }

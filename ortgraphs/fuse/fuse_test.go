@@ -156,12 +156,12 @@ func runModel(t *testing.T, model *onnxpb.ModelProto, r *shapes.Result, others [
 		shape []int
 	}
 	var outputs []output
-	for _, v := range r.Outputs {
+	for i, v := range r.Outputs {
 		shape := make([]int, len(v.Shape))
 		for i, d := range v.Shape {
 			shape[i] = int(d)
 		}
-		outputs = append(outputs, output{v.Name, v.Type, shape})
+		outputs = append(outputs, output{model.Graph.Output[i].GetName(), v.Type, shape})
 	}
 	for _, x := range others {
 		model.Graph.Output = append(model.Graph.Output, &onnxpb.ValueInfoProto{Name: proto.String(x.Name), Type: &onnxpb.TypeProto{

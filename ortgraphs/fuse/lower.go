@@ -30,12 +30,12 @@ func Lower(r *shapes.Result) (*Graph, error) {
 			l.opaque(n)
 		}
 	}
-	for _, v := range r.Outputs {
+	for i, v := range r.Outputs {
 		if v == nil || !v.Known() {
 			return nil, fmt.Errorf("an output has no known shape")
 		}
 		t := l.stored(l.operand(v))
-		l.graph.Outputs = append(l.graph.Outputs, Output{v.Name, t.Tensor, sizes(v)})
+		l.graph.Outputs = append(l.graph.Outputs, Output{r.Model.Graph.Output[i].GetName(), t.Tensor, sizes(v)})
 	}
 	l.graph.Nodes = reachable(l.graph)
 	return l.graph, nil

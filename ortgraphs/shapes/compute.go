@@ -20,10 +20,8 @@ func compute(n *Node) []float64 {
 	}
 	out := n.Out[0]
 	switch n.Op() {
-	case "Reshape", "Unsqueeze", "Squeeze", "Flatten", "Identity":
+	case "Reshape", "Unsqueeze", "Squeeze", "Flatten", "Identity", "Cast", "CastLike":
 		return n.In[0].Data
-	case "Cast", "CastLike":
-		return toType(n.In[0].Data, out.Type)
 	case "Concat":
 		if len(out.Shape) == 1 {
 			var all []float64
@@ -138,6 +136,7 @@ func sliceData(n *Node) []float64 {
 	return out
 }
 
+// toType returns the numbers as a tensor of the type has them.
 func toType(data []float64, t Type) []float64 {
 	out := slices.Clone(data)
 	for i, x := range out {
@@ -148,9 +147,20 @@ func toType(data []float64, t Type) []float64 {
 			out[i] = math.Trunc(x)
 		case t == onnxpb.TensorProto_FLOAT:
 			out[i] = float64(float32(x))
+		case t == onnxpb.TensorProto_BFLOAT16:
+			out[i] = float64(math.Float32frombits(uint32(BF16(float32(x))) << 16))
 		}
 	}
 	return out
+}
+
+// BF16 returns the bits of the bfloat16 nearest to a number, of two the even one.
+func BF16(x float32) uint16 {
+	bits := math.Float32bits(x)
+	if x != x {
+		return uint16(bits>>16) | 1 // rounding could make it infinite
+	}
+	return uint16((bits + 0x7fff + bits>>16&1) >> 16)
 }
 
 func fold(op string, data []float64) float64 {

@@ -5,7 +5,10 @@ import (
 	"slices"
 	"testing"
 
+	"google.golang.org/protobuf/proto"
+
 	"github.com/xtts-host/xtts-host/ortgraphs"
+	"github.com/xtts-host/xtts-host/ortgraphs/onnxpb"
 	"github.com/xtts-host/xtts-host/ortgraphs/shapes"
 )
 
@@ -60,6 +63,26 @@ func TestExportedGraphs(t *testing.T) {
 		}
 		if compared == 0 {
 			t.Errorf("%s: no cost of the exporter is for a batch size of this test", dir)
+		}
+	}
+}
+
+// TestNumber: numbers that a float64 does not have, or that no shape needs, are not known.
+func TestNumber(t *testing.T) {
+	for _, c := range []struct {
+		kind shapes.Type
+		raw  []byte
+		want float64
+		ok   bool
+	}{
+		{onnxpb.TensorProto_INT64, []byte{1, 0, 0, 0, 0, 0, 0x10, 0}, 1<<52 + 1, true},
+		{onnxpb.TensorProto_INT64, []byte{1, 0, 0, 0, 0, 0, 0x20, 0}, 0, false},
+		{onnxpb.TensorProto_BFLOAT16, []byte{0xc0, 0x3f}, 1.5, true},
+		{onnxpb.TensorProto_FLOAT16, []byte{0, 0x3e}, 0, false},
+	} {
+		got, ok := shapes.Number(&onnxpb.TensorProto{DataType: proto.Int32(int32(c.kind)), RawData: c.raw})
+		if got != c.want || ok != c.ok {
+			t.Errorf("%v %x: %g, %v; want %g, %v", c.kind, c.raw, got, ok, c.want, c.ok)
 		}
 	}
 }

@@ -81,7 +81,7 @@ func infer(n *Node) error {
 		if v != nil {
 			v.Constant = constant && n.Op() != "Shape" // a constant's shape is also a constant, and needs no node
 			if len(n.In) > 0 && v.Known() && v.Data == nil && product(v.Shape) <= maxData {
-				v.Data = compute(n)
+				v.Data = toType(compute(n), v.Type)
 			}
 		}
 	}
