@@ -32,6 +32,8 @@ type Options struct {
 	InputModes []string
 	// Rounds is the number of rounds.
 	Rounds int
+	// Against compares with another program instead of input modes.
+	Against Against
 	// JSON writes the figures to the standard output, and the text to standard error.
 	JSON bool
 }
@@ -60,7 +62,7 @@ func (o Options) check(set *config.Set) error {
 	if o.Rounds < 1 {
 		return exit.Usage(fmt.Errorf("--bench-rounds %d: the smallest value is 1", o.Rounds), "")
 	}
-	return nil
+	return o.Against.check(o.InputModes)
 }
 
 // minSteps is the shortest run whose report leaves the first step out of the step times, as out of the speed.
@@ -107,6 +109,9 @@ func Run(ctx context.Context, set *config.Set, o Options, console console.Consol
 	b.result = Result{
 		Version: Version, Bundle: m.Name, Bucket: m.Buckets[len(m.Buckets)-1], Steps: o.Steps, BatchSizes: o.BatchSizes,
 		Placement: at.name, Devices: at.devices, Rounds: o.Rounds,
+	}
+	if o.Against.Program != "" {
+		return b.compare(ctx, bundle, temp)
 	}
 	return b.run(ctx)
 }

@@ -29,6 +29,7 @@ type Collector struct {
 	first           firstStep
 	rest            totals
 	byBucket        map[int]*sample
+	gradients       sample // of the steps in byBucket
 
 	evaluation *Evaluation
 	unsaved    int // checkpoints for which the disk had no space
@@ -90,6 +91,7 @@ func (c *Collector) step(w *event.Step) {
 	} else {
 		c.rest.add(t)
 		c.time(w.Bucket).add(millis(w.Time))
+		c.gradients.add(millis(gradients(w.Times)))
 	}
 	if w.Skipped {
 		return
@@ -97,6 +99,14 @@ func (c *Collector) step(w *event.Step) {
 	for i, v := range w.Metrics {
 		c.recent[i] = appendRecent(c.recent[i], v)
 	}
+}
+
+// gradients returns the time of the forward and backward passes of a step.
+func gradients(t event.Times) time.Duration {
+	if t.GPUTrain > 0 {
+		return t.GPUTrain
+	}
+	return t.Train
 }
 
 // appendRecent appends a value and keeps the last ones.
@@ -217,6 +227,7 @@ func (c *Collector) speed(r *Report) {
 func (c *Collector) steps(r *Report, run Run) {
 	n, t := c.windows-1, c.rest
 	var all sample
+	passes := c.gradients
 	r.StepMs.ByBucket = map[int]Distribution{}
 	for _, bucket := range slices.Sorted(maps.Keys(c.byBucket)) {
 		s := c.byBucket[bucket]
@@ -230,6 +241,7 @@ func (c *Collector) steps(r *Report, run Run) {
 		n++
 		t.add(c.first.totals)
 		all.add(millis(c.first.Time))
+		passes.add(millis(gradients(c.first.Times)))
 		var bucket sample
 		if s := c.byBucket[c.first.bucket]; s != nil {
 			bucket = *s
@@ -237,7 +249,7 @@ func (c *Collector) steps(r *Report, run Run) {
 		bucket.add(millis(c.first.Time))
 		r.StepMs.ByBucket[c.first.bucket] = bucket.distribution()
 	}
-	r.StepMs.Distribution = all.distribution()
+	r.StepMs.Distribution, r.GradientsMs = all.distribution(), passes.distribution()
 
 	phase := func(name string, sum time.Duration, n int64) {
 		r.PhasesMs = append(r.PhasesMs, Phase{name, millis(sum) / float64(max(1, n))})

@@ -45,6 +45,9 @@ func TestCollectorLeavesTheFirstStepOut(t *testing.T) {
 	if s := r.StepMs; !s.FirstStepExcluded || s.Steps != 20 || s.Max != 100 || s.ByBucket[0].Steps != 10 || s.ByBucket[1].Steps != 10 {
 		t.Errorf("step_ms: %+v", s)
 	}
+	if g := r.GradientsMs; g.Steps != 20 || g.Min != 60 || g.Max != 60 {
+		t.Errorf("gradients_ms: %+v", g)
+	}
 	near(t, "steps_per_second", r.StepsPerSecond, 10)
 	near(t, "frames_per_second", r.FramesPerSecond, 500)
 	near(t, "input_stall_ratio", r.InputStallRatio, 0.2)
@@ -167,6 +170,7 @@ func TestPhasesOnAGPU(t *testing.T) {
 		t.Errorf("phases_ms %v, want %v at the end", r.PhasesMs, want)
 	}
 	near(t, "transfer_hidden_ratio", r.TransferHiddenRatio, 0.75)
+	near(t, "gradients_ms", r.GradientsMs.Mean, 55) // the GPU's
 	for _, want := range []string{"per step        wait 20.0 ms, train 60.0 ms, optimizer 10.0 ms, other 10.0 ms\n", "on the GPU      train 55.0 ms, optimizer 2.00 ms, transfer 4.00 ms\n"} {
 		if text := r.Table("runs/x"); !strings.Contains(text, want) {
 			t.Errorf("the table lacks %q:\n%s", want, text)

@@ -30,6 +30,15 @@ const (
 	histogramCells  = 2320
 )
 
+// DistributionOf describes these times.
+func DistributionOf(ms []float64) Distribution {
+	var s sample
+	for _, v := range ms {
+		s.add(v)
+	}
+	return s.distribution()
+}
+
 // sample collects times and their quantiles. The zero value is empty.
 type sample struct {
 	stat.Moments

@@ -58,7 +58,9 @@ type Report struct {
 	InputStallRatio     float64  `json:"input_stall_ratio"`
 	TransferHiddenRatio float64  `json:"transfer_hidden_ratio"`
 	StepMs              StepTime `json:"step_ms"`
-	PhasesMs            Phases   `json:"phases_ms"`
+	// GradientsMs describes the forward and backward passes of the steps in StepMs, by the clock of the GPU if there is one.
+	GradientsMs Distribution `json:"gradients_ms"`
+	PhasesMs    Phases       `json:"phases_ms"`
 
 	Memory      []Memory      `json:"memory"`
 	Utilization []Utilization `json:"utilization"`

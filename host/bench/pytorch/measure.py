@@ -1,0 +1,312 @@
+"""Measures training steps of a bundle's module in PyTorch, on batches that xtts-host wrote. `xtts-host bench --against pytorch` runs it.
+
+Each line of the standard input asks for one measurement, each line of the standard output answers one; the first line says what can be
+measured. All else that is printed goes to the standard error. The package `export` (scripts/export) gives the module of any builder.
+"""
+
+import argparse
+import contextlib
+import gc
+import importlib
+import importlib.util
+import inspect
+import json
+import os
+import platform
+import sys
+import time
+import types
+from pathlib import Path
+
+WARM_UP = 6  # steps: PyTorch chooses kernels, compiles, and records CUDA graphs
+DTYPES = ("f32", "tf32", "autocast", "bf16")
+ATTENTION = "-sdpa"  # ends the name of a form whose attention is scaled_dot_product_attention
+
+
+class Refused(Exception):
+    """An error that a hint answers."""
+
+    def __init__(self, text, hint):
+        super().__init__(text)
+        self.hint = hint
+
+
+def main():
+    answers = os.fdopen(os.dup(1), "w", buffering=1)
+    os.dup2(2, 1)
+    parser = argparse.ArgumentParser()
+    for name in ("bundle", "device", "builder"):
+        parser.add_argument("--" + name, default="")
+    parser.add_argument("--threads", type=int, default=0)
+    options = parser.parse_args()
+    try:
+        bench = Bench(options)
+        print(json.dumps(bench.head()), file=answers)
+    except Refused as error:
+        print(json.dumps({"error": str(error), "hint": error.hint}), file=answers)
+        return
+    for line in sys.stdin:
+        print(json.dumps(bench.answer(json.loads(line))), file=answers)
+
+
+class Bench:
+    """A bundle and the builder of its module."""
+
+    def __init__(self, options):
+        self.options, self.folder = options, Path(options.bundle)
+        self.manifest = json.loads((self.folder / "bundle.json").read_text(encoding="utf-8"))
+        load_packages()
+        if options.device == "cuda" and not torch.cuda.is_available():
+            raise Refused(f"PyTorch {torch.__version__} finds no GPU", "install a PyTorch with CUDA, or give --device cpu")
+        if options.threads:
+            torch.set_num_threads(options.threads)
+        # Modules make their constants where tensors are made by default. On the CPU a default device would only cost time.
+        if options.device != "cpu":
+            torch.set_default_device(options.device)
+        self.build, self.sdpa = builder(options.builder, self.manifest["name"])
+        self.weights, _ = rerun.read(self.folder / "params.safetensors")
+        with torch.no_grad():
+            self.check(self.build())
+
+    def head(self):
+        forms = ["eager", "compile", "graphs"] if self.options.device == "cuda" else ["eager", "compile"]
+        return {
+            "torch": torch.__version__, "python": platform.python_version(), "cuda": torch.version.cuda or "",
+            "device": torch.cuda.get_device_name() if self.options.device == "cuda" else "cpu", "threads": torch.get_num_threads(),
+            "forms": [form + end for form in forms for end in (["", ATTENTION] if self.sdpa else [""])],
+        }
+
+    def check(self, export):
+        """Refuses a module that is not the bundle's."""
+        want = {p["name"]: p["shape"] for p in self.manifest["parameters"]}
+        have = {name: list(p.shape) for name, p in export.module.named_parameters()}
+        for name in [*want, *have]:
+            if want.get(name) != have.get(name):
+                raise Refused(f"builder of {export.name}: parameter {name} has the shape {have.get(name)}, in the bundle {want.get(name)}",
+                              "give --builder the MODULE:FUNCTION that the bundle was exported from")
+        inputs, want = [i.name for i in export.inputs], [i["name"] for i in self.manifest["inputs"]]
+        if inputs != want:
+            raise Refused(f"builder of {export.name}: its inputs are {', '.join(inputs)}, those of the bundle {', '.join(want)}",
+                          "export the bundle again, or name the builder that it was exported from")
+
+    def answer(self, request):
+        try:
+            return self.measure(**request)
+        except Exception as error:  # a form that does not run is a result
+            text = f"{type(error).__name__}: {error}".strip()
+            return {"failed": text.splitlines()[0][:500]}
+        finally:
+            torch._dynamo.reset()
+            gc.collect()
+            if self.options.device == "cuda":
+                torch.cuda.empty_cache()
+
+    def measure(self, dtype, form, batches, steps):
+        attention = form.endswith(ATTENTION)
+        form = form.removesuffix(ATTENTION)
+        # f32 products of convolutions and matrices alike: by default PyTorch rounds only those of convolutions.
+        torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
+        export = self.build(**{"sdpa": True} if attention else {})
+        export.module.load_state_dict(self.weights)
+        data = [load(export, file) for file in sorted(Path(batches).glob("*.safetensors"))]
+        reference, random = proof(export, data[0])
+        torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = dtype != "f32"
+        if dtype == "bf16":
+            export.module.to(torch.bfloat16)
+        step = Step(export, data, dtype, form, self.manifest["optimizer"])
+        clock = Clock(self.options.device)
+        began = time.perf_counter()
+        loss = step.loss(0).item()
+        for i in range(WARM_UP):
+            step.gradients(i)
+        clock.wait()
+        compiled = time.perf_counter() - began
+        clock.reset_peak()
+        gradients = clock.time(step.gradients, steps)
+        for i in range(WARM_UP):
+            step.update(i)
+        whole = clock.time(step.update, steps)
+        return {"step_ms": whole, "gradients_ms": gradients, "peak_bytes": clock.peak(), "start_s": compiled,
+                "loss": None if random else loss, "reference_loss": reference}
+
+
+class Step:
+    """Training steps of an Export in one form, on its batches in turn."""
+
+    def __init__(self, export, batches, dtype, form, spec):
+        self.batches = batches
+        self.parameters = [p for p in export.module.parameters() if p.requires_grad]
+        self.optimizer, self.clip = reference.optimizer(export.module, spec), spec["grad_clip"] or float("inf")
+        for group in self.optimizer.param_groups:
+            group["fused"], group["foreach"] = True, False
+        self.graphs = form == "graphs"
+        run = forward(export, dtype)
+        self.forward = run if form == "eager" else torch.compile(run, dynamic=False, mode="reduce-overhead" if self.graphs else None)
+
+    def loss(self, i):
+        if self.graphs:
+            torch.compiler.cudagraph_mark_step_begin()
+        return self.forward(self.batches[i % len(self.batches)])
+
+    def gradients(self, i):
+        for p in self.parameters:
+            p.grad = None
+        self.loss(i).backward()
+
+    def update(self, i):
+        self.gradients(i)
+        torch.nn.utils.clip_grad_norm_(self.parameters, self.clip)
+        self.optimizer.step()
+
+
+def forward(export, dtype):
+    """The loss of a batch, as a training loop of PyTorch computes it: native dropout and attention, and no exporter."""
+    takes = inspect.signature(export.module.forward).parameters
+    every = any(p.kind == p.VAR_KEYWORD for p in takes.values())
+    device = next(export.module.parameters()).device.type
+
+    def loss(batch):
+        given = {name: x for name, x in batch.items() if every or name in takes}
+        if dtype == "bf16":
+            given = convert(given, torch.float32, torch.bfloat16)
+        with torch.autocast(device, torch.bfloat16) if dtype == "autocast" else contextlib.nullcontext():
+            result = export.module(**given)
+            if dtype == "bf16":
+                result = convert(result, torch.bfloat16, torch.float32)
+            if export.loss is not None:
+                result = export.loss(result, {name: x for name, x in batch.items() if name != "seed"})
+        return result["loss"]
+
+    return loss
+
+
+def convert(x, source, target):
+    if torch.is_tensor(x):
+        return x.to(target) if x.dtype == source else x
+    if isinstance(x, dict):
+        return {name: convert(y, source, target) for name, y in x.items()}
+    return type(x)(convert(y, source, target) for y in x) if isinstance(x, (list, tuple)) else x
+
+
+def load(export, file):
+    """A batch of the host, with its seed, on the device."""
+    tensors, metadata = rerun.read(file)
+    batch = inputs.clean(export.inputs, {i.name: tensors[i.name] for i in export.inputs})
+    return batch | {"seed": torch.tensor(int(metadata["seed"]))}
+
+
+def proof(export, batch):
+    """The loss as the exported graph has it, in f32 and with dropout from the seed, and whether PyTorch's own dropout draws at random."""
+    with torch.no_grad():
+        exact = module.Step(export)(*batch.values())["loss"].item()
+        state = random_state()
+        forward(export, "f32")(batch)
+        return exact, not all(torch.equal(a, b) for a, b in zip(state, random_state(), strict=True))
+
+
+def random_state():
+    return [torch.get_rng_state(), *(torch.cuda.get_rng_state_all() if torch.cuda.is_available() else [])]
+
+
+class Clock:
+    """Times of steps by the GPU's events, or on the CPU by the wall clock; and the peak memory of a GPU."""
+
+    def __init__(self, device):
+        self.gpu = device == "cuda"
+
+    def wait(self):
+        if self.gpu:
+            torch.cuda.synchronize()
+
+    def mark(self):
+        if not self.gpu:
+            return time.perf_counter()
+        event = torch.cuda.Event(enable_timing=True)
+        event.record()
+        return event
+
+    def time(self, step, count):
+        """Milliseconds of each of the steps."""
+        marks = [self.mark()]
+        for i in range(count):
+            step(i)
+            marks.append(self.mark())
+        self.wait()
+        pairs = zip(marks, marks[1:], strict=False)
+        return [a.elapsed_time(b) if self.gpu else (b - a) * 1e3 for a, b in pairs]
+
+    def reset_peak(self):
+        if self.gpu:
+            torch.cuda.reset_peak_memory_stats()
+
+    def peak(self):
+        return torch.cuda.max_memory_allocated() if self.gpu else 0
+
+
+def load_packages():
+    """Imports PyTorch and the package export: the installed one, or that of the repository in the working directory."""
+    global torch, inputs, module, reference, rerun, presets
+    try:
+        torch = importlib.import_module("torch")
+    except ImportError as error:
+        raise Refused(f"{sys.executable} cannot import PyTorch: {error}", "give --python the Python of an environment with PyTorch, such as venv/bin/python") from error
+    sys.path.append(str(Path("scripts").resolve()))
+    try:
+        inputs, module, presets, reference, rerun = (importlib.import_module("export" + name) for name in (
+            ".inputs", ".module", ".presets", ".baseline.reference", ".baseline.rerun"))
+    except ImportError as error:
+        raise Refused(f"{sys.executable} cannot import the exporter: {error}", "run it in the root of the repository, or install the exporter: pip install ./scripts") from error
+
+
+def builder(name, bundle):
+    """The function that builds the module, and whether it can build it with scaled_dot_product_attention."""
+    if name:
+        build = imported(name)
+        return build, "sdpa" in inspect.signature(build).parameters
+    known = [f"myxtts-{n}" for n in (*presets.NAMES, "pico", "multispeaker")]
+    if bundle not in known:
+        raise Refused(f"bundle {bundle} is no preset of xtts-export", "give --builder the MODULE:FUNCTION that the bundle was exported from")
+
+    def build(sdpa=False):
+        export = rerun._export(bundle)
+        return with_sdpa(export) if sdpa else export
+
+    return build, bundle != "myxtts-multispeaker"
+
+
+def imported(name):
+    """The function of MODULE:FUNCTION, where MODULE is importable from the working directory, or a file."""
+    place, _, function = name.rpartition(":")
+    try:
+        if not place.endswith(".py"):
+            sys.path.insert(0, os.getcwd())
+            return getattr(importlib.import_module(place), function)
+        sys.path.insert(0, str(Path(place).parent.resolve()))
+        # Not under its own name: that may be a package's, as export.py is.
+        spec = importlib.util.spec_from_file_location(f"{Path(place).stem}_of_user", place)
+        found = sys.modules[spec.name] = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(found)
+        return getattr(found, function)
+    except (ImportError, OSError, AttributeError, ValueError) as error:
+        raise Refused(f"--builder {name}: {error}", "it is MODULE:FUNCTION, importable from the working directory, or FILE.py:FUNCTION") from error
+
+
+def with_sdpa(export):
+    """The preset with PyTorch's fused attention in place of its own products and softmax."""
+    small, large = importlib.import_module("export.model"), importlib.import_module("export.large")
+    for m in export.module.modules():
+        if isinstance(m, (small.Attention, large.Attention)):
+            m.forward = types.MethodType(fused_attention, m)
+    return export
+
+
+def fused_attention(self, x, memory, mask):
+    key, value = self.key_value(memory).chunk(2, -1) if hasattr(self, "key_value") else (self.key(memory), self.value(memory))
+    heads = getattr(self, "heads", 0) or x.shape[-1] // 64
+    query, key, value = (y.unflatten(-1, (heads, -1)).transpose(1, 2) for y in (self.query(x), key, value))
+    mask = mask.expand(query.shape[0], heads, query.shape[2], key.shape[2]).to(query.dtype)
+    return self.out(torch.nn.functional.scaled_dot_product_attention(query, key, value, attn_mask=mask).transpose(1, 2).flatten(2))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,210 @@
+package pytorch
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	_ "embed"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/xtts-host/xtts-host/shared/hint"
+)
+
+//go:embed measure.py
+var script []byte
+
+// Config says what to measure.
+type Config struct {
+	Python  string // the program; "" means Find's
+	Bundle  string // its folder
+	Builder string // MODULE:FUNCTION that the bundle was exported from; "" for a preset
+	// Device is "cpu", or the UUID of a GPU.
+	Device  string
+	Threads int    // on the CPU; 0 means PyTorch's default
+	Folder  string // for the script and the compiler's cache; it exists
+}
+
+// Head describes the Python side.
+type Head struct {
+	Torch   string   `json:"torch"`
+	Python  string   `json:"python"`
+	CUDA    string   `json:"cuda,omitempty"`
+	Device  string   `json:"device"`
+	Threads int      `json:"threads"`
+	Forms   []string `json:"forms"`
+}
+
+// Request asks for one measurement.
+type Request struct {
+	DType   string `json:"dtype"`   // "f32", "tf32", "autocast" or "bf16"
+	Form    string `json:"form"`    // one of Head.Forms
+	Batches string `json:"batches"` // folder of batches that are used in turn
+	Steps   int    `json:"steps"`
+}
+
+// Measurement is the answer to a Request.
+type Measurement struct {
+	StepMs      []float64 `json:"step_ms"`      // of each whole step
+	GradientsMs []float64 `json:"gradients_ms"` // of each forward and backward pass
+	PeakBytes   int64     `json:"peak_bytes"`   // of a GPU, by PyTorch's allocator
+	StartS      float64   `json:"start_s"`      // until it was compiled and warm
+	// Loss is that of the first batch with the bundle's weights; nil if the module draws its dropout at random.
+	Loss *float64 `json:"loss"`
+	// ReferenceLoss is the same in f32, with the dropout of the exported graph.
+	ReferenceLoss float64 `json:"reference_loss"`
+}
+
+// Process is a Python process.
+type Process struct {
+	Head   Head
+	cmd    *exec.Cmd
+	in     io.WriteCloser
+	out    *bufio.Reader
+	stderr *tail
+}
+
+const installAdvice = "give --python the Python of an environment with PyTorch, such as venv/bin/python"
+
+// exportPython is the environment of the exporter's tests, below the working directory.
+const exportPython = ".cache/venv-export/bin/python"
+
+// Find returns the Python of the exporter's environment if the working directory has one, otherwise that of the PATH.
+func Find() string {
+	if path, err := filepath.Abs(exportPython); err == nil {
+		if _, err := os.Stat(path); err == nil {
+			return path
+		}
+	}
+	return "python3"
+}
+
+// Start starts a process. Its end, or that of ctx, ends it.
+func Start(ctx context.Context, c Config) (*Process, error) {
+	file := filepath.Join(c.Folder, "measure.py")
+	if err := os.WriteFile(file, script, 0o666); err != nil {
+		return nil, err
+	}
+	if c.Python == "" {
+		c.Python = Find()
+	}
+	device := "cpu"
+	if c.Device != device {
+		device = "cuda"
+	}
+	cmd := exec.CommandContext(ctx, c.Python, file, "--bundle", c.Bundle, "--builder", c.Builder, "--device", device, "--threads", strconv.Itoa(c.Threads))
+	p := &Process{cmd: cmd, stderr: &tail{}}
+	cmd.Env = append(os.Environ(), "TORCHINDUCTOR_CACHE_DIR="+filepath.Join(c.Folder, "inductor"), "TRITON_CACHE_DIR="+filepath.Join(c.Folder, "triton"), "PYTHONDONTWRITEBYTECODE=1")
+	if device == "cuda" {
+		cmd.Env = append(cmd.Env, "CUDA_VISIBLE_DEVICES="+c.Device)
+	}
+	cmd.Stderr, cmd.WaitDelay = p.stderr, 10*time.Second
+	var err error
+	if p.in, err = cmd.StdinPipe(); err != nil {
+		return nil, err
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	p.out = bufio.NewReader(out)
+	if err := cmd.Start(); err != nil {
+		return nil, hint.Errorf(installAdvice, "start Python: %w", err)
+	}
+	var head struct {
+		Head
+		Error, Hint string
+	}
+	if err := p.read(&head); err != nil {
+		return nil, hint.Errorf(installAdvice, "%s: %w", c.Python, errors.Join(err, p.Close()))
+	}
+	if head.Error != "" {
+		return nil, errors.Join(hint.Errorf(head.Hint, "%s", head.Error), p.Close())
+	}
+	p.Head = head.Head
+	return p, nil
+}
+
+// Failure is the reason why a form could not be measured. The process lives.
+type Failure string
+
+func (f Failure) Error() string { return string(f) }
+
+// Measure measures one form. A Failure means that this form does not run; after any other error the process has ended.
+func (p *Process) Measure(r Request) (*Measurement, error) {
+	if err := json.NewEncoder(p.in).Encode(r); err != nil {
+		return nil, p.ended(err)
+	}
+	var answer struct {
+		Measurement
+		Failed string
+	}
+	if err := p.read(&answer); err != nil {
+		return nil, p.ended(err)
+	}
+	if answer.Failed != "" {
+		return nil, Failure(answer.Failed)
+	}
+	return &answer.Measurement, nil
+}
+
+// ended waits for a process that does not answer, and returns why.
+func (p *Process) ended(err error) error {
+	if cerr := p.Close(); cerr != nil {
+		return cerr
+	}
+	return err
+}
+
+// read reads the next line.
+func (p *Process) read(v any) error {
+	line, err := p.out.ReadBytes('\n')
+	if err != nil {
+		return errors.New("it ended without an answer")
+	}
+	if err := json.Unmarshal(line, v); err != nil {
+		return fmt.Errorf("its answer %q: %w", bytes.TrimSpace(line), err)
+	}
+	return nil
+}
+
+// Close ends the process and waits for it. The error has the last line that it printed. It is idempotent.
+func (p *Process) Close() error {
+	if p.cmd == nil {
+		return nil
+	}
+	cmd := p.cmd
+	p.cmd = nil
+	p.in.Close()
+	if err := cmd.Wait(); err != nil {
+		return fmt.Errorf("python: %w: %s", err, p.stderr.last())
+	}
+	return nil
+}
+
+// tail keeps the end of what is written.
+type tail struct{ data []byte }
+
+const tailBytes = 4096
+
+func (t *tail) Write(b []byte) (int, error) {
+	t.data = append(t.data, b...)
+	if extra := len(t.data) - tailBytes; extra > 0 {
+		t.data = append(t.data[:0], t.data[extra:]...)
+	}
+	return len(b), nil
+}
+
+// last returns the last line that is not empty.
+func (t *tail) last() string {
+	lines := strings.Split(strings.TrimSpace(string(t.data)), "\n")
+	return strings.TrimSpace(lines[len(lines)-1])
+}
