@@ -36,12 +36,13 @@ import (
 	"unsafe"
 )
 
-// Arena is memory for the intermediate values of several sessions. On a GPU, all of them must run on one stream: a value
-// may take memory that a run before it uses until the GPU has reached its end. So sessions that run in turn need
-// together as much memory as the largest of them.
+// Arena is memory for the intermediate values and the constants of several sessions. On a GPU, all of them must run on
+// one stream: a value may take memory that a run before it uses until the GPU has reached its end. So sessions that run
+// in turn need together about as much memory as the largest of them. Run that one first: the others find room in its
+// memory.
 //
 // With CUDA graphs, open all sessions before the first run that captures one: what a later session stores for good may
-// get memory that the graph overwrites.
+// get memory that the graph overwrites. Close the arena before the GPU's context.
 type Arena struct {
 	place Place
 	env   *C.OrtEnv

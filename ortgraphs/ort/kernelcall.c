@@ -4,12 +4,16 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "customop.h"
+#include "structs.h"
 
+#define FIELD(name, result, ...) result (*name)(__VA_ARGS__);
 struct OrtCustomOp {
 	uint32_t version;
-#define FIELD(name, result, ...) result (*name)(__VA_ARGS__);
 	ORT_CUSTOM_OP(FIELD)
+};
+struct OrtAllocator {
+	uint32_t version;
+	ORT_ALLOCATOR(FIELD)
 };
 
 struct kernel_op {
@@ -128,6 +132,10 @@ static OrtStatus *launch(const kernel_call *call, OrtKernelContext *context, voi
 	return s;
 }
 
+static void release_allocator(OrtAllocator **allocator) {
+	if (*allocator) ORT(ReleaseAllocator)(*allocator);
+}
+
 static OrtStatus *compute(void *kernel, OrtKernelContext *context) {
 	const kernel_call *call = kernel;
 	void *pointers[KERNEL_POINTERS];
@@ -135,19 +143,20 @@ static OrtStatus *compute(void *kernel, OrtKernelContext *context) {
 	if (s) return s;
 	if (!call->scratch) return launch(call, context, pointers);
 
-	OrtAllocator *allocator;
+	// Only memory that is allocated on the run's stream can be some that the run has freed. An arena at its limit throws,
+	// through this function, which -fexceptions and the attribute allow.
+	__attribute__((cleanup(release_allocator))) OrtAllocator *allocator = NULL;
+	OrtSyncStream *stream;
 	if ((s = ORT(KernelContext_GetAllocator)(context, call->set->memory, &allocator))) return s;
-	void **scratch = &pointers[call->inputs + call->output_count];
-	if (!(s = ORT(AllocatorAlloc)(allocator, call->scratch, scratch))) {
-		s = launch(call, context, pointers);
-		// The kernels need not be done: the next user of this memory is queued on the same stream.
-		OrtStatus *freed = ORT(AllocatorFree)(allocator, *scratch);
-		if (!s)
-			s = freed;
-		else if (freed)
-			ORT(ReleaseStatus)(freed);
-	}
-	ORT(ReleaseAllocator)(allocator);
+	if ((s = ORT(KernelContext_GetSyncStream)(context, &stream))) return s;
+	void *scratch = allocator->AllocOnStream(allocator, call->scratch, stream);
+	if (!scratch) return fail("Failed to allocate memory for requested buffer of size %zu", call->scratch);
+	pointers[call->inputs + call->output_count] = scratch;
+	s = launch(call, context, pointers);
+	// The kernels need not be done: the next user of this memory is queued on the same stream.
+	OrtStatus *freed = ORT(AllocatorFree)(allocator, scratch);
+	if (!s) return freed;
+	if (freed) ORT(ReleaseStatus)(freed);
 	return s;
 }
 

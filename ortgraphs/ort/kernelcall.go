@@ -1,6 +1,7 @@
 package ort
 
 /*
+#cgo CFLAGS: -fexceptions
 #include <stdlib.h>
 #include "kernelcall.h"
 */

@@ -233,6 +233,41 @@ func TestLaunchErrors(t *testing.T) {
 	}
 }
 
+// TestScratchMemoryBeyondTheLimit: ONNX Runtime throws a C++ exception through the C code, which must neither end the
+// process nor leak what it holds.
+func TestScratchMemoryBeyondTheLimit(t *testing.T) {
+	arena, err := ort.NewArena(ort.Host, 1<<20)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer arena.Close()
+	call := addSquare
+	call.Scratch = 2 << 20
+	config := single(t, call)
+	config.Arena = arena
+	s := open(t, config)
+	defer s.Close()
+	b := ready(t, s, map[string]*ort.Tensor{"x": floats(t, []int{4})}, map[string]*ort.Tensor{"y": floats(t, []int{4})})
+	for range 100 {
+		if err := b.Run(nil); !errors.Is(err, ort.ErrOutOfMemory) {
+			t.Fatalf("error %v", err)
+		}
+	}
+
+	config = single(t, addSquare)
+	config.Arena = arena
+	other := open(t, config)
+	defer other.Close()
+	y := floats(t, []int{4})
+	err = ready(t, other, map[string]*ort.Tensor{"x": floats(t, []int{4}, 1, 2, 3, 4)}, map[string]*ort.Tensor{"y": y}).Run(nil)
+	if got := ort.View[float32](y.Bytes()); err != nil || !slices.Equal(got, []float32{2, 6, 12, 20}) {
+		t.Errorf("a run with less memory: %v (%v)", got, err)
+	}
+	if n, err := arena.Bytes(); n == 0 || n > 1<<20 || err != nil {
+		t.Errorf("the scratch memory is not from the arena: it has %d bytes (%v)", n, err)
+	}
+}
+
 // TestSessionsWithKernels: each session has its own calls, even for the same node, and outlives the others.
 func TestSessionsWithKernels(t *testing.T) {
 	square := double

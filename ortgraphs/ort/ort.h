@@ -22,6 +22,7 @@ typedef struct OrtSession OrtSession;
 typedef struct OrtSessionOptions OrtSessionOptions;
 typedef struct OrtShapeInferContext OrtShapeInferContext;
 typedef struct OrtStatus OrtStatus;
+typedef struct OrtSyncStream OrtSyncStream;
 typedef struct OrtTensorTypeAndShapeInfo OrtTensorTypeAndShapeInfo;
 typedef struct OrtTypeInfo OrtTypeInfo;
 typedef struct OrtValue OrtValue;

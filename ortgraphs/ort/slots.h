@@ -27,7 +27,6 @@
 	X(GetDimensions, 62, OrtStatus *, const OrtTensorTypeAndShapeInfo *, int64_t *, size_t) \
 	X(GetSymbolicDimensions, 63, OrtStatus *, const OrtTensorTypeAndShapeInfo *, const char **, size_t) \
 	X(CreateMemoryInfo, 68, OrtStatus *, const char *, OrtAllocatorType, int, OrtMemType, OrtMemoryInfo **) \
-	X(AllocatorAlloc, 75, OrtStatus *, OrtAllocator *, size_t, void **) \
 	X(AllocatorFree, 76, OrtStatus *, OrtAllocator *, void *) \
 	X(GetAllocatorWithDefaultOptions, 78, OrtStatus *, OrtAllocator **) \
 	X(KernelInfoGetAttribute_int64, 86, OrtStatus *, const OrtKernelInfo *, const char *, int64_t *) \
@@ -61,7 +60,8 @@
 	X(SetDeterministicCompute, 273, OrtStatus *, OrtSessionOptions *, bool) \
 	X(GetKeyValuePairs, 298, void, const OrtKeyValuePairs *, const char *const **, const char *const **, size_t *) \
 	X(ReleaseKeyValuePairs, 300, void, OrtKeyValuePairs *) \
-	X(AllocatorGetStats, 319, OrtStatus *, const OrtAllocator *, OrtKeyValuePairs **)
+	X(AllocatorGetStats, 319, OrtStatus *, const OrtAllocator *, OrtKeyValuePairs **) \
+	X(KernelContext_GetSyncStream, 423, OrtStatus *, const OrtKernelContext *, OrtSyncStream **)
 
 // The constants of the library that this package uses, checked in the same way.
 #define ORT_CONSTANTS(X) \

@@ -11,13 +11,13 @@ import (
 	"testing"
 )
 
-// slotsCheck includes slots.h and customop.h together with the header that onnxruntime_go was compiled with.
+// slotsCheck includes slots.h and structs.h together with the header that onnxruntime_go was compiled with.
 const slotsCheck = `
 #include <stdbool.h>
 #include <stddef.h>
 #include <onnxruntime_c_api.h>
 #include "slots.h"
-#include "customop.h"
+#include "structs.h"
 #define SLOT(name, slot, result, ...) \
 	_Static_assert(offsetof(OrtApi, name) == (slot) * sizeof(void *), "slot of " #name); \
 	_Static_assert(__builtin_types_compatible_p(__typeof__(((OrtApi *)0)->name), result (*)(__VA_ARGS__)), "type of " #name);
@@ -26,20 +26,27 @@ ORT_SLOTS(SLOT)
 ORT_CONSTANTS(CONSTANT)
 _Static_assert(sizeof(ONNXTensorElementDataType) == sizeof(int), "api.go passes enumerations as int");
 #define FIELD(name, result, ...) result (*name)(__VA_ARGS__);
-struct own {
+struct operator {
 	uint32_t version;
 	ORT_CUSTOM_OP(FIELD)
 };
-#define SAME(name, result, ...) \
-	_Static_assert(offsetof(OrtCustomOp, name) == offsetof(struct own, name), "place of " #name); \
-	_Static_assert(__builtin_types_compatible_p(__typeof__(((OrtCustomOp *)0)->name), result (*)(__VA_ARGS__)), "type of " #name);
-ORT_CUSTOM_OP(SAME)
-_Static_assert(sizeof(OrtCustomOp) == sizeof(struct own), "size of OrtCustomOp");
+struct allocator {
+	uint32_t version;
+	ORT_ALLOCATOR(FIELD)
+};
+#define SAME(theirs, ours, name, ...) \
+	_Static_assert(offsetof(theirs, name) == offsetof(ours, name), "place of " #name); \
+	_Static_assert(__builtin_types_compatible_p(__typeof__(((theirs *)0)->name), __typeof__(((ours *)0)->name)), "type of " #name);
+#define OPERATOR(...) SAME(OrtCustomOp, struct operator, __VA_ARGS__)
+#define ALLOCATOR(...) SAME(OrtAllocator, struct allocator, __VA_ARGS__)
+ORT_CUSTOM_OP(OPERATOR)
+ORT_ALLOCATOR(ALLOCATOR)
+_Static_assert(sizeof(OrtCustomOp) == sizeof(struct operator), "size of OrtCustomOp");
 `
 
 func TestSlots(t *testing.T) {
 	lists := map[string][]byte{}
-	for _, name := range []string{"slots.h", "customop.h"} {
+	for _, name := range []string{"slots.h", "structs.h"} {
 		list, err := os.ReadFile(name)
 		if err != nil {
 			t.Fatal(err)
@@ -55,9 +62,10 @@ func TestSlots(t *testing.T) {
 		{"slots.h", "X(RunWithBinding, 133,", "X(RunWithBinding, 134,", "slot of RunWithBinding"},
 		{"slots.h", "X(RunWithBinding, 133, OrtStatus *, OrtSession *, const OrtRunOptions *,", "X(RunWithBinding, 133, OrtStatus *, OrtSession *,", "type of RunWithBinding"},
 		{"slots.h", "X(ORT_API_VERSION, 29)", "X(ORT_API_VERSION, 28)", "value of ORT_API_VERSION"},
-		{"customop.h", "\tX(GetStartVersion, int, const OrtCustomOp *) \\\n", "", "place of GetEndVersion"},
-		{"customop.h", "X(KernelDestroy, void, void *)", "X(KernelDestroy, int, void *)", "type of KernelDestroy"},
-		{"customop.h", " \\\n\tX(ReleaseAliasMap, void, int *, int *)", "", "size of OrtCustomOp"},
+		{"structs.h", "\tX(GetStartVersion, int, const OrtCustomOp *) \\\n", "", "place of GetEndVersion"},
+		{"structs.h", "X(KernelDestroy, void, void *)", "X(KernelDestroy, int, void *)", "type of KernelDestroy"},
+		{"structs.h", "\tX(Reserve, void *, OrtAllocator *, size_t) \\\n", "", "place of AllocOnStream"},
+		{"structs.h", " \\\n\tX(ReleaseAliasMap, void, int *, int *)", "", "size of OrtCustomOp"},
 	} {
 		wrong := maps.Clone(lists)
 		wrong[m.list] = bytes.Replace(lists[m.list], []byte(m.old), []byte(m.new), 1)

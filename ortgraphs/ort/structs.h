@@ -1,5 +1,7 @@
-// The fields of struct OrtCustomOp after its first, the uint32_t version: X(name, result, parameters...). ONNX Runtime
-// calls them to learn about a custom operator and to run its nodes. slots_test.go compares the list with the header.
+// The fields of structures after their first, the uint32_t version: X(name, result, parameters...). slots_test.go
+// compares the lists with the header.
+
+// ONNX Runtime calls these of a custom operator, to learn about it and to run its nodes.
 #define ORT_CUSTOM_OP(X) \
 	X(CreateKernel, void *, const OrtCustomOp *, const OrtApi *, const OrtKernelInfo *) \
 	X(GetName, const char *, const OrtCustomOp *) \
@@ -26,3 +28,12 @@
 	X(ReleaseMayInplace, void, int *, int *) \
 	X(GetAliasMap, size_t, int **, int **) \
 	X(ReleaseAliasMap, void, int *, int *)
+
+// An allocator has more fields at its end.
+#define ORT_ALLOCATOR(X) \
+	X(Alloc, void *, OrtAllocator *, size_t) \
+	X(Free, void, OrtAllocator *, void *) \
+	X(Info, const OrtMemoryInfo *, const OrtAllocator *) \
+	X(Reserve, void *, OrtAllocator *, size_t) \
+	X(GetStats, OrtStatus *, const OrtAllocator *, OrtKeyValuePairs **) \
+	X(AllocOnStream, void *, OrtAllocator *, size_t, OrtSyncStream *)
