@@ -57,7 +57,7 @@ var rules = []rule{
 	{folder: "host/pipeline", own: nil, noCgo: true},
 	{folder: "host/plugintest", own: []string{"host/batch", "host/catalog", "host/config", "host/exit", "host/pipeline", "host/report", "host/supervise", "ortgraphs", "ortgraphs/ort", "shared..."}, others: []string{"golang.org/x/sys/"}, noCgo: true},
 	{folder: "host/plugintry", own: []string{"host/batch", "host/catalog", "host/config", "host/dataset", "host/exit", "host/pipeline", "host/report", "host/supervise", "ortgraphs", "ortgraphs/ort", "shared..."}, noCgo: true},
-	{folder: "host/probe", own: []string{"gpu", "gpu/cuda", "gpu/library", "gpu/nvml", "ortgraphs/ort", "shared/hint", "shared/ring"}, noCgo: true},
+	{folder: "host/probe", own: []string{"gpu", "gpu/cuda", "gpu/library", "gpu/nvml", "gpu/nvrtc", "ortgraphs/ort", "shared/hint", "shared/ring"}, noCgo: true},
 	{folder: "host/evaluate", own: []string{"gpu/nvml", "host/batch", "host/checkpoint", "host/config", "host/console", "host/dataset", "host/event", "host/exit", "host/loop", "host/machine", "host/pipeline", "host/plan", "host/record", "host/report", "host/session", "host/train", "shared/hint", "shared/visible"}, others: []string{"golang.org/x/sync/"}, noCgo: true},
 	{folder: "host/event", noCgo: true},
 	{folder: "host/place", own: []string{"gpu", "gpu/cuda", "host/config", "host/report", "shared/hint"}, noCgo: true},

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Vets and tests the code with the tag `cuda`, up to the whole program, on fake GPU libraries (scripts/cuda-fake.sh). No GPU is
-# needed.
+# Vets and tests the code with the tag `cuda`, up to the whole program, on fake GPU libraries (scripts/cuda-fake.sh), and compiles
+# kernels with the real NVRTC (90 MB, fetched once). No GPU is needed.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -10,6 +10,10 @@ fake=$(scripts/cuda-fake.sh)
 # The other packages are the same without the tag; the tests compile those that import these.
 mapfile -t tagged < <(git grep -l '^//go:build.*cuda' -- '*.go' | xargs -n 1 dirname | sort -u)
 go vet -race -tags cuda,fakegpu "${tagged[@]/#/./}"
+if [ "$(uname -m)" = x86_64 ]; then
+	scripts/fetch-ort-gpu.sh --nvrtc
+	XTTS_HOST_TEST_NVRTC=$PWD/.cache/nvrtc/13.0.88/libnvrtc.so.13 go test -race -vet=off ./gpu/nvrtc "$@"
+fi
 LD_LIBRARY_PATH=$fake go test -race -vet=off -tags cuda,fakegpu ./gpu/cuda "$@"
 LD_LIBRARY_PATH=$fake XTTS_HOST_TEST_GPU=GPU-a0a1a2a3-a4a5-a6a7-a8a9-aaabacadaeaf \
 	go test -race -vet=off -tags cuda,fakegpu -run Fused -bench Update -benchtime 1x ./host/train "$@"

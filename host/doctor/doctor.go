@@ -108,7 +108,16 @@ func (e *examination) libraries(ctx context.Context) {
 			e.provider(filepath.Join(filepath.Dir(ours.Path), cudaProvider))
 		}
 	}
-	sibling := func(name string) string { return filepath.Join(filepath.Dir(ours.Path), name) }
+	e.cuda(ctx, ours.Path, onGPU)
+	if onGPU {
+		e.compiler(ctx, ours.Path)
+	}
+}
+
+// cuda examines the libraries of CUDA, which are next to ONNX Runtime's or where the loader finds them.
+func (e *examination) cuda(ctx context.Context, runtime string, onGPU bool) {
+	r := e.report
+	sibling := func(name string) string { return filepath.Join(filepath.Dir(runtime), name) }
 	var elsewhere, missing []string
 	for _, name := range cudaLibraries {
 		if path := sibling(name); onGPU && filepath.IsAbs(path) && exists(path) {
@@ -133,6 +142,16 @@ func (e *examination) libraries(ctx context.Context) {
 	if missing != nil {
 		r.add(Note, "", "not found, and needed on a GPU only: %s", strings.Join(missing, ", "))
 	}
+}
+
+// compiler examines NVRTC. Without it, training is slower but works.
+func (e *examination) compiler(ctx context.Context, runtime string) {
+	found, err := e.Command.Compiler(ctx, runtime)
+	if err != nil {
+		e.report.add(Note, "scripts/fetch-ort.sh --gpu fetches it", "no CUDA compiler: training graphs run as exported, without fused kernels: %v", err)
+		return
+	}
+	e.report.add(OK, "", "NVRTC %s: %s", found.Version, found.Path)
 }
 
 func exists(path string) bool {

@@ -41,7 +41,7 @@ func looked(t *testing.T, script string, cards ...gpu.Card) []string {
 
 // The probes of a machine on which everything is found, and of one on which nothing is.
 const (
-	all = `gpus) cat $machine;; libraries) echo "{\"value\": [$(for l in $2; do printf '%s{"Path": "/lib/%s"}' "$c" $l; c=,; done)]}";; onnxruntime*) echo '{"value": {"Path": "libonnxruntime.so", "Version": "1.29.0"}}';;`
+	all = `gpus) cat $machine;; libraries) echo "{\"value\": [$(for l in $2; do printf '%s{"Path": "/lib/%s"}' "$c" $l; c=,; done)]}";; onnxruntime*) echo '{"value": {"Path": "libonnxruntime.so", "Version": "1.29.0"}}';; nvrtc) echo '{"value": {"Path": "/lib/libnvrtc.so.13", "Version": "13.0"}}';;`
 	few = `gpus) cat $machine;; libraries) echo "{\"value\": [$(for l in $2; do printf '%s{"Problem": "%s: cannot open"}' "$c" $l; c=,; done)]}";; onnxruntime*) echo '{"error": "no ONNX Runtime", "hint": "fetch it"}';;`
 )
 
@@ -77,6 +77,7 @@ func TestGPUs(t *testing.T) {
 		"libraries: libcuda.so.1: /lib/libcuda.so.1", "libraries: libcudart.so.13: /lib/libcudart.so.13",
 		"libraries: libcublasLt.so.13: /lib/libcublasLt.so.13", "libraries: libcublas.so.13: /lib/libcublas.so.13",
 		"libraries: libcurand.so.10: /lib/libcurand.so.10", "libraries: libcufft.so.12: /lib/libcufft.so.12", "libraries: libcudnn.so.9: /lib/libcudnn.so.9",
+		"libraries: NVRTC 13.0: /lib/libnvrtc.so.13",
 		"GPUs: GPU 0 (Fake GPU, GPU-a0000000-0000-0000-0000-000000000000) at 0000:10:00.0, compute capability 9.0",
 		"GPUs: GPU 0: 1024 MB used, 23552 MB free of 24576 MB, 50 % busy, 2 processes; recommended limits: 8110 MB for data, 16465 MB for the model",
 		"GPUs: GPU 1 (Fake GPU, GPU-b0000001-0000-0000-0000-000000000000) at 0000:11:00.0, compute capability 9.0",
@@ -114,11 +115,16 @@ func TestLibrariesInFolderOfONNXRuntime(t *testing.T) {
 		}
 	}
 	script := `libraries) echo "{\"value\": [{\"Path\": \"/lib/$2\"}]}";; ` + // of which it asks for no more than libcuda
-		`onnxruntime-cuda) echo '{"value": {"Path": "` + dir + `/libonnxruntime.so", "Version": "1.29.0"}}';; gpus) cat $machine;;`
+		`onnxruntime-cuda) echo '{"value": {"Path": "` + dir + `/libonnxruntime.so", "Version": "1.29.0"}}';; gpus) cat $machine;; nvrtc) echo "{\"error\": \"no NVRTC next to $2\"}";;`
 	c := Config{Command: looked(t, script, gputest.Cards(1, 24576*gpu.MB)...), CUDA: true, Place: placing(place.Request{})}
 	r := Examine(t.Context(), c)
 	if found := strings.Join(texts(r, OK), "\n"); !r.Works || !strings.Contains(found, "libraries: libcudnn.so.9: "+dir+"/libcudnn.so.9") {
 		t.Errorf("works %v:\n%s\n%s", r.Works, found, strings.Join(texts(r, Bad), "\n"))
+	}
+	without := "libraries: no CUDA compiler: training graphs run as exported, without fused kernels: no NVRTC next to " + dir +
+		"/libonnxruntime.so scripts/fetch-ort.sh --gpu fetches it"
+	if notes := texts(r, Note); !slices.Contains(notes, without) {
+		t.Errorf("notes\n%s\nwithout %s", strings.Join(notes, "\n"), without)
 	}
 	c.Place, c.OnCPU = placing(place.Request{Device: place.CPU}), true
 	if r := Examine(t.Context(), c); r.Works {

@@ -15,6 +15,7 @@ import (
 	"github.com/xtts-host/xtts-host/gpu"
 	"github.com/xtts-host/xtts-host/gpu/library"
 	"github.com/xtts-host/xtts-host/gpu/nvml"
+	"github.com/xtts-host/xtts-host/gpu/nvrtc"
 	"github.com/xtts-host/xtts-host/ortgraphs/ort"
 	"github.com/xtts-host/xtts-host/shared/hint"
 )
@@ -25,6 +26,7 @@ const (
 	probeLibraries = "libraries"   // with these names, separated by spaces
 	probeRuntime   = "onnxruntime" // from that path
 	probeCUDA      = "onnxruntime-cuda"
+	probeCompiler  = "nvrtc" // next to that library
 	probeRelay     = "relay" // as its request says
 )
 
@@ -79,6 +81,11 @@ func (c Command) Runtime(ctx context.Context, path string, cuda bool) (l Loaded,
 	return l, c.ask(ctx, q, &l)
 }
 
+// Compiler loads NVRTC, CUDA's compiler, from the folder of another library or as the dynamic loader finds it.
+func (c Command) Compiler(ctx context.Context, beside string) (l Loaded, err error) {
+	return l, c.ask(ctx, question{name: probeCompiler, arg: beside}, &l)
+}
+
 // answer is the output of a probe: a value, or an error message.
 type answer struct {
 	Value json.RawMessage `json:"value,omitempty"`
@@ -125,6 +132,12 @@ func serve(name, arg string) (any, error) {
 		}
 		defer ort.Shutdown()
 		return Loaded{ort.Library(), ort.Version()}, nil
+	case probeCompiler:
+		compiler, err := nvrtc.Open(arg)
+		if err != nil {
+			return nil, err
+		}
+		return Loaded{compiler.Path(), compiler.Version()}, nil
 	case probeRelay:
 		return serveRelay(arg, os.NewFile(firstExtra, "ring"))
 	}

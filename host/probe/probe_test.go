@@ -5,17 +5,23 @@ import (
 	"encoding/json"
 	"math/rand/v2"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
 	"testing"
 
 	"github.com/xtts-host/xtts-host/gpu"
+	"github.com/xtts-host/xtts-host/gpu/nvrtc"
 	"github.com/xtts-host/xtts-host/shared/ring"
 )
 
 // TestProbe runs the probes in this process.
 func TestProbe(t *testing.T) {
+	broken := filepath.Join(t.TempDir(), nvrtc.Library)
+	if err := os.WriteFile(broken, []byte("truncated"), 0o666); err != nil {
+		t.Fatal(err)
+	}
 	for _, tt := range []struct {
 		name, arg string
 		want      string // part of the answer
@@ -23,6 +29,7 @@ func TestProbe(t *testing.T) {
 		{probeGPUs, "", `{"value":{"driver":{`},
 		{probeLibraries, "libm.so.6 libnowhere.so", `/libm.so.6","Problem":""},{"Path":"","Problem":"libnowhere.so: cannot open`},
 		{probeRuntime, "/nowhere.so", `{"error":"ONNX Runtime library /nowhere.so: file does not exist","hint":"`},
+		{probeCompiler, broken, `{"error":"load NVRTC: ` + broken + `: `},
 		{"nonsense", "", `{"error":"no probe \"nonsense\""}`},
 	} {
 		var out bytes.Buffer

@@ -42,7 +42,7 @@ to you. Each wheel contains its license.
 | what | fetched by | license |
 |---|---|---|
 | ONNX Runtime, with or without CUDA | ` + "`scripts/fetch-ort.sh`, `scripts/fetch-ort-gpu.sh`" + ` | MIT, with ThirdPartyNotices.txt in the wheel |
-| CUDA runtime, cuBLAS, cuRAND, cuFFT, cuDNN | ` + "`scripts/fetch-ort-gpu.sh`" + `, those that the machine lacks | NVIDIA's license agreements of CUDA and cuDNN |
+| CUDA runtime, cuBLAS, cuRAND, cuFFT, cuDNN, NVRTC | ` + "`scripts/fetch-ort-gpu.sh`" + `, those that the machine lacks | NVIDIA's license agreements of CUDA and cuDNN |
 | the header ` + "`cuda.h`" + ` | ` + "`scripts/cuda-env.sh`" + `, for builds with CUDA | NVIDIA's license agreement of CUDA |
 
 NVIDIA's driver, with ` + "`libcuda`" + ` and NVML, belongs to the machine. The Python packages of the exporter
