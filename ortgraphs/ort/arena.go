@@ -66,28 +66,23 @@ func NewArena(p Place, limit int) (*Arena, error) {
 	return a, nil
 }
 
-func newArena(p Place, limit int) (_ *Arena, err error) {
+func newArena(p Place, limit int) (*Arena, error) {
 	if limit < 0 {
 		return nil, fmt.Errorf("a limit of %d bytes", limit)
 	}
 	if err := retain(arenaKind); err != nil {
 		return nil, err
 	}
-	defer func() {
-		if err != nil {
-			release(arenaKind)
+	err := errors.New("this place has one already") // ONNX Runtime would replace it, for new sessions
+	if reserveArena(p, true) {
+		a := &Arena{place: p, sessions: map[*Session]bool{}}
+		if err = a.register(limit); err == nil {
+			return a, nil
 		}
-	}()
-	// ONNX Runtime would replace the first one, for new sessions.
-	if !reserveArena(p, true) {
-		return nil, errors.New("this place has one already")
-	}
-	a := &Arena{place: p, sessions: map[*Session]bool{}}
-	if err = a.register(limit); err != nil {
 		reserveArena(p, false)
-		return nil, err
 	}
-	return a, nil
+	release(arenaKind)
+	return nil, err
 }
 
 func (a *Arena) register(limit int) error {
@@ -183,9 +178,9 @@ func (a *Arena) Close() error {
 		return fmt.Errorf("arena: %d sessions use it", len(a.sessions))
 	}
 	a.closed, a.size = true, 0
-	defer release(arenaKind)
 	err := check(C.arena_unregister(a.env, a.info))
 	releaseInfo(a.info)
 	reserveArena(a.place, false)
+	release(arenaKind)
 	return err
 }

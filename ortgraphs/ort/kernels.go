@@ -46,10 +46,10 @@ type KernelOutput struct {
 
 // KernelLaunch is one launch of a kernel whose arguments are pointers to the memory of the call.
 type KernelLaunch struct {
-	Function uintptr // the CUfunction, for the context that is current in a run
+	Function uintptr // the CUfunction, loaded in the device's primary context
 	Grid     [3]int  // blocks
 	Block    int     // threads
-	Shared   int     // bytes of dynamic shared memory
+	Shared   int     // bytes of dynamic shared memory; more than 48 KB require an attribute of the function
 	// Arguments are the numbers of the call's pointers.
 	Arguments []int
 }
