@@ -12,7 +12,9 @@ mapfile -t tagged < <(git grep -l '^//go:build.*cuda' -- '*.go' | xargs -n 1 dir
 go vet -race -tags cuda,fakegpu "${tagged[@]/#/./}"
 if [ "$(uname -m)" = x86_64 ]; then
 	scripts/fetch-ort-gpu.sh --nvrtc
-	XTTS_HOST_TEST_NVRTC=$PWD/.cache/nvrtc/13.0.88/libnvrtc.so.13 go test -race -vet=off ./gpu/nvrtc "$@"
+	export XTTS_HOST_TEST_NVRTC=$PWD/.cache/nvrtc/13.0.88/libnvrtc.so.13
+	go test -race -vet=off ./gpu/nvrtc "$@"
+	go test -vet=off -run NVRTC ./ortgraphs/fused "$@"
 fi
 LD_LIBRARY_PATH=$fake go test -race -vet=off -tags cuda,fakegpu ./gpu/cuda "$@"
 LD_LIBRARY_PATH=$fake XTTS_HOST_TEST_GPU=GPU-a0a1a2a3-a4a5-a6a7-a8a9-aaabacadaeaf \

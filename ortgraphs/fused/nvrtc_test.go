@@ -1,0 +1,39 @@
+package fused_test
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"google.golang.org/protobuf/proto"
+
+	"github.com/xtts-host/xtts-host/gpu/nvrtc"
+	"github.com/xtts-host/xtts-host/gpu/nvrtc/nvrtctest"
+	"github.com/xtts-host/xtts-host/ortgraphs/fused"
+	"github.com/xtts-host/xtts-host/ortgraphs/onnxpb"
+	"github.com/xtts-host/xtts-host/ortgraphs/shapes"
+)
+
+// TestNVRTC: what the emulation accepts is CUDA C++ for NVIDIA's compiler, too.
+func TestNVRTC(t *testing.T) {
+	c := nvrtctest.Open(t)
+	for _, file := range []string{"myxtts-multispeaker/training_model.onnx", "myxtts-nano/training_model.bf16.onnx"} {
+		data, err := os.ReadFile(filepath.Join("../builtin", file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		model := &onnxpb.ModelProto{}
+		if err := proto.Unmarshal(data, model); err != nil {
+			t.Fatal(err)
+		}
+		p, err := fused.NewPlan(model, shapes.Sizes{"B": 8, "T_text": 128, "T_mel": 256, "T_ref_mel": 128})
+		if err != nil {
+			t.Fatal(err)
+		}
+		compiled, err := c.Compile(t.Context(), nvrtc.Options{Capability: 80}, p.Sources())
+		if err != nil {
+			t.Errorf("%s: %v", file, err)
+		}
+		t.Logf("%s: %d programs", file, compiled.New)
+	}
+}
