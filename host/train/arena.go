@@ -14,6 +14,12 @@ var ErrCaptured = errors.New("captured CUDA graphs hold the memory")
 // ArenaBytes returns the GPU memory that ONNX Runtime's arenas hold now for intermediate values; 0 on the CPU.
 func (m *memory) ArenaBytes() (int, error) {
 	total := 0
+	if m.values != nil {
+		var err error
+		if total, err = m.values.Bytes(); err != nil {
+			return 0, err
+		}
+	}
 	for _, s := range m.sessions {
 		n, err := s.ArenaBytes()
 		if err != nil {

@@ -222,7 +222,7 @@ func TestMadeUpBatches(t *testing.T) {
 	}
 	defer trial.close()
 	for bucket, layout := range layouts {
-		if err := trial.fill(0, bucket); err != nil {
+		if err := trial.fill(0, bucket, false); err != nil {
 			t.Fatal(err)
 		}
 		for _, tensor := range layout.Tensors {

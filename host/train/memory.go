@@ -16,6 +16,7 @@ type memory struct {
 	device   Device
 	async    *ort.RunOptions // nil on the CPU
 	sessions []*ort.Session
+	values   *ort.Arena      // of intermediate values of all sessions; nil if each has its own
 	shrink   *ort.RunOptions // for the next run of each session in unshrunk
 	unshrunk []*ort.Session
 	captured bool // CUDA graphs contain addresses in the arenas
@@ -163,7 +164,7 @@ func (m *memory) open(cfg ort.SessionConfig, graphs bool) *ort.Session {
 	if m.err != nil {
 		return nil
 	}
-	cfg.Deterministic = m.device.Deterministic
+	cfg.Deterministic, cfg.Arena = m.device.Deterministic, m.values
 	if m.device.CUDA != nil {
 		cuda := *m.device.CUDA
 		cuda.Graphs = graphs
@@ -177,6 +178,16 @@ func (m *memory) open(cfg ort.SessionConfig, graphs bool) *ort.Session {
 	m.add(s.Close)
 	m.sessions = append(m.sessions, s)
 	return s
+}
+
+// share makes the sessions that are opened from now on share the memory of their intermediate values.
+func (m *memory) share() {
+	if m.err != nil || m.device.CUDA == nil {
+		return
+	}
+	if m.values, m.err = ort.NewArena(m.device.CUDA.Device, m.device.CUDA.MemoryLimit); m.err == nil {
+		m.add(m.values.Close)
+	}
 }
 
 // run runs a binding, after the queued work.

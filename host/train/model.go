@@ -8,6 +8,7 @@ import (
 	"github.com/xtts-host/xtts-host/gpu"
 	"github.com/xtts-host/xtts-host/host/checkpoint"
 	"github.com/xtts-host/xtts-host/ortgraphs"
+	"github.com/xtts-host/xtts-host/ortgraphs/fused"
 	"github.com/xtts-host/xtts-host/shared/manifest"
 	"github.com/xtts-host/xtts-host/shared/ring"
 )
@@ -32,6 +33,9 @@ type ModelConfig struct {
 	Device Device
 	// CUDAGraphs makes Prepare capture the training graph of every slot and bucket, so that a step is one launch.
 	CUDAGraphs bool
+	// Fuse compiles the kernels of the training graph's regions, which Prepare proves on a GPU; nil means that the graph
+	// runs as exported.
+	Fuse fused.Compiler
 }
 
 // Model is the bundle's training and evaluation graph with its weights, gradients and device slots.
@@ -46,7 +50,8 @@ type Model struct {
 
 	slots []block
 
-	capturing   bool // Prepare captures CUDA graphs
+	fusion      *fusedGraphs // nil if the training graph runs as exported
+	capturing   bool         // Prepare captures CUDA graphs
 	programs    []Program
 	inputs      []manifest.TensorSpec
 	train, eval [][]execution // by slot and bucket

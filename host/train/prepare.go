@@ -45,6 +45,9 @@ func (e *TooLargeError) Unwrap() error { return e.Err }
 // With CUDA graphs it then captures one for each slot and bucket, and compares replays with eager runs, in another
 // order, because a graph that is captured wrongly gives wrong numbers without an error. If one differs, none is used.
 //
+// Before that it proves the kernels of a fused training graph: on a batch of every bucket they must give the results of the graph as
+// exported. What does not is left as exported, region by region ([Model.Fusion]).
+//
 // Prepare must be called on the goroutine that trains, locked to its thread: captured graphs belong to the thread.
 // Nothing else in the process may use the GPU meanwhile. On the CPU it does nothing.
 func (m *Model) Prepare() (Prepared, error) {
@@ -58,6 +61,9 @@ func (m *Model) Prepare() (Prepared, error) {
 		return p, err
 	}
 	defer t.close()
+	if err = t.prove(); err != nil {
+		return p, err
+	}
 	if err = t.settle(); err != nil {
 		return p, err
 	}
@@ -82,7 +88,7 @@ func (m *Model) Try(bucket int) (Result, error) {
 		return Result{}, err
 	}
 	defer t.close()
-	if err := t.fill(0, bucket); err != nil {
+	if err := t.fill(0, bucket, false); err != nil {
 		return Result{}, err
 	}
 	return t.Train(0, bucket, 1)
@@ -122,7 +128,7 @@ func (t *trial) settle() error {
 	before := -1
 	for range rounds {
 		for _, bucket := range t.order {
-			if err := t.fill(0, bucket); err != nil {
+			if err := t.fill(0, bucket, false); err != nil {
 				return err
 			}
 			_, err := t.Train(0, bucket, 1)
@@ -179,7 +185,7 @@ func (t *trial) capture() (n int, err error) {
 			if err := t.memory.capture(&t.train[slot][bucket], n); err != nil {
 				return 0, err
 			}
-			if err := t.fill(slot, bucket); err != nil {
+			if err := t.fill(slot, bucket, false); err != nil {
 				return 0, err
 			}
 			if _, err := t.Train(slot, bucket, 1); err != nil {
@@ -224,7 +230,7 @@ func (t *trial) compare() (fault, err error) {
 	}
 	t.random.Shuffle(len(ids), func(i, j int) { ids[i], ids[j] = ids[j], ids[i] })
 	for _, at := range ids {
-		if err := t.fill(at.slot, at.bucket); err != nil {
+		if err := t.fill(at.slot, at.bucket, false); err != nil {
 			return nil, err
 		}
 		e := t.train[at.slot][at.bucket]
@@ -325,8 +331,9 @@ func square(x []float32) float64 {
 	return sum
 }
 
-// fill fills a synthetic batch: noise for numbers, 0 and 1 for possible indices, and lengths within the bucket.
-func (t *trial) fill(slot, bucket int) error {
+// fill fills a synthetic batch: noise for numbers, 0 and 1 for possible indices, and lengths within the bucket. The last row of several
+// may be empty.
+func (t *trial) fill(slot, bucket int, emptyRow bool) error {
 	layout, mem := &t.layouts[bucket], t.slots[slot].host
 	if t.stage != nil {
 		mem = t.stage.Bytes()
@@ -340,6 +347,9 @@ func (t *trial) fill(slot, bucket int) error {
 	for _, tensor := range layout.Tensors {
 		if tensor.Offset < layout.InputBytes {
 			t.makeUp(tensor, mem, axis[tensor.Name])
+			if v := ort.View[int32](tensor.In(mem)); emptyRow && axis[tensor.Name] > 0 && len(v) > 1 {
+				v[len(v)-1] = 0
+			}
 		}
 	}
 	if t.stage == nil {

@@ -33,16 +33,28 @@ func (m *Model) build(cfg ModelConfig) {
 	if m.averages.arena != nil {
 		evaluated = m.averagedViews(&m.memory, masters)
 	}
-	training, train := cfg.program(&m.memory, trainGraph, asked, cfg.CUDAGraphs)
-	evaluation, eval := cfg.program(&m.memory, evalGraph, outputs, false)
-	m.programs = []Program{training, evaluation}
+	if cfg.Fuse != nil {
+		m.share()
+	}
+	training := cfg.program(&m.memory, trainGraph, asked)
+	evaluation := cfg.program(&m.memory, evalGraph, outputs)
+	m.programs = []Program{training.Program, evaluation.Program}
+	train := m.open(training.session, cfg.CUDAGraphs && cfg.Fuse == nil)
+	eval := m.open(evaluation.session, false)
+	if cfg.Fuse != nil {
+		m.fuse(cfg.Fuse, training.session, train)
+	}
 	if cfg.CUDAGraphs && m.async != nil && m.err == nil {
 		m.err = m.async.NoGraph() // until Prepare
 	}
 	m.makeSlots(cfg.Slots, func(slot int, batch tensors, noDropout *ort.Tensor) {
 		maps.Copy(batch, copied)
 		batch[seedInput] = m.seeds[slot].tensor
-		m.train[slot] = append(m.train[slot], m.execution(train, batch, asked))
+		if m.fusion == nil {
+			m.train[slot] = append(m.train[slot], m.execution(train, batch, asked))
+		} else {
+			m.train[slot] = append(m.train[slot], m.bindFused(slot, len(m.train[slot]), batch, asked))
+		}
 		maps.Copy(batch, evaluated)
 		batch[seedInput] = noDropout
 		m.eval[slot] = append(m.eval[slot], m.execution(eval, batch, outputs))
@@ -85,18 +97,26 @@ func (m *Model) makeSlots(slots int, bind func(slot int, batch tensors, noDropou
 	}
 }
 
-// program opens one of the bundle's graphs, pruned to the bound outputs.
-func (cfg *ModelConfig) program(m *memory, g manifest.Graph, outputs tensors, graphs bool) (Program, *ort.Session) {
+// program is a graph with the configuration of its session.
+type program struct {
+	Program
+	session ort.SessionConfig
+}
+
+// program prunes one of the bundle's graphs to the bound outputs.
+func (cfg *ModelConfig) program(m *memory, g manifest.Graph, outputs tensors) (out program) {
 	if m.err != nil {
-		return Program{}, nil
+		return out
 	}
 	p, err := cfg.Bundle.Program(g, func(output string) bool { return outputs[output] != nil })
 	if err != nil {
 		m.err = err
-		return Program{}, nil
+		return out
 	}
-	program := Program{File: g.File, Precision: g.Precision, Nodes: p.Nodes, SHA256: p.Hash()}
-	return program, m.open(ort.SessionConfig{Model: p.Model, Dir: p.Dir, Name: g.File, Threads: cfg.Threads}, graphs)
+	return program{
+		Program: Program{File: g.File, Precision: g.Precision, Nodes: p.Nodes, SHA256: p.Hash()},
+		session: ort.SessionConfig{Model: p.Model, Dir: p.Dir, Name: g.File, Threads: cfg.Threads},
+	}
 }
 
 // Program is a graph that runs: a file of the bundle, pruned to the outputs that the run needs.

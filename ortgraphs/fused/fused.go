@@ -2,8 +2,10 @@
 // ONNX Runtime launches them from nodes of the graph.
 //
 //	p, err := fused.NewPlan(model, shapes.Sizes{"B": 16, "T_text": 128, "T_mel": 448})
-//	...                                          // compile p.Sources() and load them
-//	model, kernels, err := p.Link(nil, launch, functions)
+//	...
+//	programs, err := compiler.Compile(p.Sources())
+//	...
+//	model, kernels, err := p.Link(programs, nil)
 //	...
 //	session, err := ort.NewSession(ort.SessionConfig{Model: model, Kernels: kernels, ...})
 //
@@ -97,19 +99,15 @@ func (p *Plan) Sources() []string {
 	return list
 }
 
-// Function returns the address of a function of a complete program.
-type Function func(source, name string) (uintptr, error)
-
-// Link writes the graph with a kernel call for each region with a program, except those that plain accepts; plain may be nil. launch is
-// that of [ort.Kernels].
-func (p *Plan) Link(plain func(region int) bool, launch uintptr, function Function) (model []byte, kernels *ort.Kernels, err error) {
-	kernels = &ort.Kernels{Launch: launch}
+// Link writes the graph with a kernel call for each region that has a program, except those that plain accepts; plain may be nil.
+func (p *Plan) Link(programs Programs, plain func(region int) bool) (model []byte, kernels *ort.Kernels, err error) {
+	kernels = &ort.Kernels{Launch: programs.Launch()}
 	m, err := p.graph.Model(p.regions, func(r *fuse.Region) *fuse.Call {
 		i := slices.Index(p.regions, r)
 		if p.kernels[i] == nil || plain != nil && plain(i) || err != nil {
 			return nil
 		}
-		call, lerr := link(r, p.kernels[i], function)
+		call, lerr := link(r, p.kernels[i], programs)
 		if lerr != nil {
 			err = lerr
 			return nil
@@ -127,13 +125,13 @@ func (p *Plan) Link(plain func(region int) bool, launch uintptr, function Functi
 }
 
 // link translates a kernel.
-func link(r *fuse.Region, k *cudac.Kernel, function Function) (ort.KernelCall, error) {
+func link(r *fuse.Region, k *cudac.Kernel, programs Programs) (ort.KernelCall, error) {
 	call := ort.KernelCall{Inputs: len(k.In), Scratch: k.Scratch}
 	for i, t := range r.Out {
 		call.Outputs = append(call.Outputs, ort.KernelOutput{DType: dtypes[t.Type], Shape: r.Shapes[i]})
 	}
 	for _, l := range k.Launches {
-		f, err := function(cudac.Prelude+k.Source, l.Function)
+		f, err := programs.Function(cudac.Prelude+k.Source, l.Function)
 		if err != nil {
 			return call, err
 		}

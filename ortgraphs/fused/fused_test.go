@@ -11,9 +11,8 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
-	"github.com/xtts-host/xtts-host/ortgraphs/fuse/cudac"
-	"github.com/xtts-host/xtts-host/ortgraphs/fuse/cudac/cudactest"
 	"github.com/xtts-host/xtts-host/ortgraphs/fused"
+	"github.com/xtts-host/xtts-host/ortgraphs/fused/fusedtest"
 	"github.com/xtts-host/xtts-host/ortgraphs/onnxpb"
 	"github.com/xtts-host/xtts-host/ortgraphs/ort"
 	"github.com/xtts-host/xtts-host/ortgraphs/ort/orttest"
@@ -47,9 +46,12 @@ func TestTrainingGraphs(t *testing.T) {
 				t.Errorf("left: %v", p.Left)
 			}
 			want := run(t, ort.SessionConfig{Model: data}, sizes)
-			program, function := compile(t, p)
+			programs, err := fusedtest.NewCompiler(t).Compile(p.Sources())
+			if err != nil {
+				t.Fatal(err)
+			}
 			linked := func(plain func(int) bool) map[string][]float32 {
-				fusedModel, kernels, err := p.Link(plain, program.Launch, function)
+				fusedModel, kernels, err := p.Link(programs, plain)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -58,21 +60,6 @@ func TestTrainingGraphs(t *testing.T) {
 			compare(t, linked(nil), want)
 			compare(t, linked(func(region int) bool { return region%3 == 0 }), want)
 		})
-	}
-}
-
-// compile compiles the programs of a plan for the CPU.
-func compile(t *testing.T, p *fused.Plan) (*cudactest.Program, fused.Function) {
-	t.Helper()
-	sources := p.Sources()
-	var list []cudactest.Source
-	for _, s := range sources {
-		s = strings.TrimPrefix(s, cudac.Prelude)
-		list = append(list, cudactest.Source{Text: s, Functions: cudactest.Functions(s)})
-	}
-	program := cudactest.Compile(t, cudac.Prelude, list)
-	return program, func(source, name string) (uintptr, error) {
-		return program.Function(slices.Index(sources, source), name), nil
 	}
 }
 

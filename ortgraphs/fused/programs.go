@@ -1,0 +1,16 @@
+package fused
+
+// Compiler compiles programs for a device and loads them.
+type Compiler interface {
+	// Compile returns loaded programs. Their order does not matter.
+	Compile(sources []string) (Programs, error)
+}
+
+// Programs are loaded programs. They must stay open until the sessions that launch them are closed.
+type Programs interface {
+	// Launch is the address of the function that launches a kernel, as in [ort.Kernels].
+	Launch() uintptr
+	// Function returns the address of a function of a source.
+	Function(source, name string) (uintptr, error)
+	Close() error
+}
