@@ -34,7 +34,7 @@ var bounds = map[string]bound{
 }
 
 // choices are the words that a setting accepts.
-var choices = map[string][]string{"schedule": {"", "constant", "cosine", "linear", "exponential", "plateau"}, "device": {"auto", "cpu", "cuda"}, "precision": {"auto", "f32", "tf32", "bf16"}, "cuda-graphs": {"auto", "on", "off"}, "on-range": {"warn", "stop"}}
+var choices = map[string][]string{"schedule": {"", "constant", "cosine", "linear", "exponential", "plateau"}, "device": {"auto", "cpu", "cuda"}, "precision": {"auto", "f32", "tf32", "bf16"}, "cuda-graphs": {"auto", "on", "off"}, "fuse": {"auto", "on", "off"}, "on-range": {"warn", "stop"}}
 
 // Choices returns the words that a setting accepts, or nil if it is not a choice.
 func Choices(flag string) []string {

@@ -68,6 +68,7 @@ type Config struct {
 	Device            string
 	Precision         string // of the training graph
 	CUDAGraphs        string
+	Fuse              string
 	Deterministic     bool
 	DataGPU, ModelGPU GPU
 	MemoryIsolation   bool

@@ -72,6 +72,9 @@ func (s *Session) prepare(plan memory.Plan) (p prepared, err error) {
 	if p.updates, err = s.Optimizer.Prepare(); err != nil {
 		return p, err
 	}
+	if f := p.training.Fusion; f != nil {
+		s.log.Info("fused training graph", "kernels", f.Kernels, "left", f.Left, "wrong", f.Wrong)
+	}
 	p.fault = cmp.Or(p.training.Fault, p.updates.Fault)
 	p.used = s.measure(p.training.ArenaBytes + p.updates.ArenaBytes)
 	s.log.Info("memory of the model GPU", "cuda_graphs", p.training.Graphs+p.updates.Graphs, "arenas_mb", p.used.Graphs/gpu.MB, "process_mb", p.used.Process/gpu.MB)

@@ -29,6 +29,7 @@ type Session struct {
 	memory  memory.Plan // of the model GPU
 	capture bool        // CUDA graphs
 	fault   error       // why CUDA graphs are off although the host may choose
+	unfused error       // why the training graph is not fused although the host may choose
 	arenas  int         // largest size of ONNX Runtime's arenas in bytes
 }
 
@@ -93,6 +94,9 @@ func (s *Session) openDevice(ring []byte) error {
 func (s *Session) openModel(slots plan.Slots) (err error) {
 	b, threads := s.plan.Bundle.Manifest, s.plan.Threads()
 	model := train.ModelConfig{Bundle: s.plan.Bundle, Arena: s.plan.Arena, Precision: s.plan.Precision.Graph, Layouts: slots.Layouts, Slots: slots.Device, Threads: threads, Device: s.Device.Device, CUDAGraphs: s.capture, Average: s.plan.Config.EMA}
+	if model.Fuse, err = newCompiler(s); err != nil {
+		return err
+	}
 	if s.Model, err = train.NewModel(model); err != nil {
 		return exit.Advise(s.Device.Full(err), "the graphs pass the host's checks, but ONNX Runtime refuses them: export the bundle again")
 	}

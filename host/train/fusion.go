@@ -5,18 +5,15 @@ import (
 	"maps"
 	"slices"
 
-	"google.golang.org/protobuf/proto"
-
 	"github.com/xtts-host/xtts-host/ortgraphs/fused"
-	"github.com/xtts-host/xtts-host/ortgraphs/onnxpb"
 	"github.com/xtts-host/xtts-host/ortgraphs/ort"
-	"github.com/xtts-host/xtts-host/ortgraphs/shapes"
 	"github.com/xtts-host/xtts-host/shared/manifest"
 	"github.com/xtts-host/xtts-host/shared/ring"
 )
 
 // fusedGraphs are the training graph with its regions as kernels: a graph for each bucket, because its sizes are fixed.
 type fusedGraphs struct {
+	model    *Model
 	config   ort.SessionConfig // apart from the model
 	plans    []*fused.Plan     // by bucket
 	programs fused.Programs
@@ -39,39 +36,36 @@ type Fusion struct {
 	Wrong []string
 }
 
-// fuse makes the fused graphs of all buckets, and the sessions that run them.
-func (m *Model) fuse(compiler fused.Compiler, config ort.SessionConfig, exported *ort.Session) {
+// newFusedGraphs makes the fused graphs of all buckets, and the sessions that run them. exported runs the graph as exported.
+func newFusedGraphs(m *Model, compiler fused.Compiler, config ort.SessionConfig, exported *ort.Session) *fusedGraphs {
+	f := &fusedGraphs{model: m, config: config, exported: exported}
 	if m.err != nil {
-		return
-	}
-	f := &fusedGraphs{config: config, exported: exported}
-	model := &onnxpb.ModelProto{}
-	if m.err = proto.Unmarshal(config.Model, model); m.err != nil {
-		return
+		return f
 	}
 	var sources []string
 	for i := range m.layouts {
-		plan, err := fused.NewPlan(model, bucketSizes(m.inputs, &m.layouts[i]))
+		plan, err := fused.NewPlan(config.Model, bucketSizes(m.inputs, &m.layouts[i]))
 		if err != nil {
 			m.err = fmt.Errorf("fuse the training graph for bucket %d: %w", i, err)
-			return
+			return f
 		}
 		f.plans, f.plain = append(f.plans, plan), append(f.plain, map[int]bool{})
 		sources = append(sources, plan.Sources()...)
 	}
 	slices.Sort(sources)
 	if f.programs, m.err = compiler.Compile(slices.Compact(sources)); m.err != nil {
-		return
+		return f
 	}
 	m.add(f.programs.Close)
 	for i := range f.plans {
-		f.sessions = append(f.sessions, m.openFused(f, i, nil))
+		f.sessions = append(f.sessions, f.open(i, nil))
 	}
-	m.fusion = f
+	return f
 }
 
-// openFused opens the session of a bucket, with the regions plain that are known to be wrong or that plain accepts.
-func (m *Model) openFused(f *fusedGraphs, bucket int, plain func(region int) bool) *ort.Session {
+// open opens the session of a bucket, with the regions plain that are known to be wrong or that plain accepts.
+func (f *fusedGraphs) open(bucket int, plain func(region int) bool) *ort.Session {
+	m := f.model
 	if m.err != nil {
 		return nil
 	}
@@ -83,9 +77,29 @@ func (m *Model) openFused(f *fusedGraphs, bucket int, plain func(region int) boo
 	return m.open(c, m.capturing)
 }
 
+// bind returns the execution of a bucket's fused graph for a slot.
+func (f *fusedGraphs) bind(slot, bucket int, inputs, outputs tensors) execution {
+	if f.model.err != nil {
+		return execution{}
+	}
+	if slot == len(f.inputs) {
+		f.inputs = append(f.inputs, nil)
+	}
+	f.inputs[slot], f.outputs = append(f.inputs[slot], maps.Clone(inputs)), outputs
+	return f.model.execution(f.sessions[bucket], inputs, outputs)
+}
+
+// rebind makes the steps of a bucket use another session.
+func (f *fusedGraphs) rebind(bucket int, s *ort.Session) {
+	f.sessions[bucket] = s
+	for slot, inputs := range f.inputs {
+		f.model.train[slot][bucket] = f.model.execution(s, inputs[bucket], f.outputs)
+	}
+}
+
 // bucketSizes returns the sizes of the graph's symbols in a bucket.
-func bucketSizes(inputs []manifest.TensorSpec, layout *ring.Layout) shapes.Sizes {
-	sizes := shapes.Sizes{}
+func bucketSizes(inputs []manifest.TensorSpec, layout *ring.Layout) map[string]int {
+	sizes := map[string]int{}
 	for _, in := range inputs {
 		t, ok := layout.Find(in.Name)
 		if !ok {
@@ -100,43 +114,25 @@ func bucketSizes(inputs []manifest.TensorSpec, layout *ring.Layout) shapes.Sizes
 	return sizes
 }
 
-// Fusion returns how the training graph is fused; nil if it is not.
-func (m *Model) Fusion() *Fusion {
-	if m.fusion == nil {
+// describe returns how the training graph is fused; nil if it is not.
+func (f *fusedGraphs) describe() *Fusion {
+	if f == nil {
 		return nil
 	}
 	out := &Fusion{}
-	for bucket, p := range m.fusion.plans {
-		if slices.Contains(m.fusion.distrusted, bucket) {
+	for bucket, p := range f.plans {
+		if slices.Contains(f.distrusted, bucket) {
 			out.Wrong = append(out.Wrong, fmt.Sprintf("bucket %d: more than %d kernels; it runs as exported", bucket, maxWrong))
 			continue
 		}
 		for region := range p.Regions() {
-			if m.fusion.plain[bucket][region] {
+			if f.plain[bucket][region] {
 				out.Wrong = append(out.Wrong, fmt.Sprintf("bucket %d: %s", bucket, p.Describe(region)))
 			}
 		}
 	}
-	largest := m.fusion.plans[len(m.fusion.plans)-1]
+	largest := f.plans[len(f.plans)-1]
 	out.Left = largest.Left
 	out.Kernels = largest.Regions() - len(largest.Left)
 	return out
-}
-
-// bindFused returns the execution of a bucket's fused graph for a slot.
-func (m *Model) bindFused(slot, bucket int, inputs, outputs tensors) execution {
-	f := m.fusion
-	if slot == len(f.inputs) {
-		f.inputs = append(f.inputs, nil)
-	}
-	f.inputs[slot], f.outputs = append(f.inputs[slot], maps.Clone(inputs)), outputs
-	return m.execution(f.sessions[bucket], inputs, outputs)
-}
-
-// rebind makes the steps of a bucket use another session.
-func (m *Model) rebind(bucket int, s *ort.Session) {
-	m.fusion.sessions[bucket] = s
-	for slot, inputs := range m.fusion.inputs {
-		m.train[slot][bucket] = m.execution(s, inputs[bucket], m.fusion.outputs)
-	}
 }

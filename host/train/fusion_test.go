@@ -32,10 +32,11 @@ func TestFusion(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer m.Close()
-			if p, err := m.Prepare(); err != nil || p.Fault != nil {
+			p, err := m.Prepare()
+			if err != nil || p.Fault != nil {
 				t.Fatal(p.Fault, err)
 			}
-			f := m.Fusion()
+			f := p.Fusion
 			t.Logf("%d kernels; left %v; wrong %v", f.Kernels, f.Left, f.Wrong)
 			if planted != c.wrong || (len(f.Wrong) > 0) != (c.wrong > 0) {
 				t.Errorf("%d faults were planted, found %q", planted, f.Wrong)

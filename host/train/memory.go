@@ -180,8 +180,8 @@ func (m *memory) open(cfg ort.SessionConfig, graphs bool) *ort.Session {
 	return s
 }
 
-// share makes the sessions that are opened from now on share the memory of their intermediate values.
-func (m *memory) share() {
+// shareArena makes the sessions that are opened from now on share the memory of their intermediate values.
+func shareArena(m *memory) {
 	if m.err != nil || m.device.CUDA == nil {
 		return
 	}

@@ -22,6 +22,8 @@ type Prepared struct {
 	Graphs int
 	// Fault is the reason why there is none although they were requested.
 	Fault error
+	// Fusion describes the fused training graph; nil if it runs as exported.
+	Fusion *Fusion
 	// ArenaBytes is the memory of the intermediate values of training and evaluation.
 	ArenaBytes int
 	Time       time.Duration
@@ -46,7 +48,7 @@ func (e *TooLargeError) Unwrap() error { return e.Err }
 // order, because a graph that is captured wrongly gives wrong numbers without an error. If one differs, none is used.
 //
 // Before that it proves the kernels of a fused training graph: on a batch of every bucket they must give the results of the graph as
-// exported. What does not is left as exported, region by region ([Model.Fusion]).
+// exported. What does not is left as exported, region by region.
 //
 // Prepare must be called on the goroutine that trains, locked to its thread: captured graphs belong to the thread.
 // Nothing else in the process may use the GPU meanwhile. On the CPU it does nothing.
@@ -64,6 +66,7 @@ func (m *Model) Prepare() (Prepared, error) {
 	if err = t.prove(); err != nil {
 		return p, err
 	}
+	p.Fusion = m.fusion.describe()
 	if err = t.settle(); err != nil {
 		return p, err
 	}

@@ -34,7 +34,7 @@ func (m *Model) build(cfg ModelConfig) {
 		evaluated = m.averagedViews(&m.memory, masters)
 	}
 	if cfg.Fuse != nil {
-		m.share()
+		shareArena(&m.memory)
 	}
 	training := cfg.program(&m.memory, trainGraph, asked)
 	evaluation := cfg.program(&m.memory, evalGraph, outputs)
@@ -42,7 +42,7 @@ func (m *Model) build(cfg ModelConfig) {
 	train := m.open(training.session, cfg.CUDAGraphs && cfg.Fuse == nil)
 	eval := m.open(evaluation.session, false)
 	if cfg.Fuse != nil {
-		m.fuse(cfg.Fuse, training.session, train)
+		m.fusion = newFusedGraphs(m, cfg.Fuse, training.session, train)
 	}
 	if cfg.CUDAGraphs && m.async != nil && m.err == nil {
 		m.err = m.async.NoGraph() // until Prepare
@@ -53,7 +53,7 @@ func (m *Model) build(cfg ModelConfig) {
 		if m.fusion == nil {
 			m.train[slot] = append(m.train[slot], m.execution(train, batch, asked))
 		} else {
-			m.train[slot] = append(m.train[slot], m.bindFused(slot, len(m.train[slot]), batch, asked))
+			m.train[slot] = append(m.train[slot], m.fusion.bind(slot, len(m.train[slot]), batch, asked))
 		}
 		maps.Copy(batch, evaluated)
 		batch[seedInput] = noDropout

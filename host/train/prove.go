@@ -62,7 +62,7 @@ func (t *trial) proveBucket(bucket int) error {
 			break
 		}
 		f.plain[bucket][region] = true
-		t.rebind(bucket, t.openFused(f, bucket, nil))
+		f.rebind(bucket, f.open(bucket, nil))
 		if t.err != nil {
 			return t.err
 		}
@@ -71,7 +71,7 @@ func (t *trial) proveBucket(bucket int) error {
 		return err
 	}
 	f.distrusted = append(f.distrusted, bucket)
-	t.rebind(bucket, f.exported)
+	f.rebind(bucket, f.exported)
 	return t.err
 }
 
@@ -87,7 +87,7 @@ func (t *trial) findWrong(bucket int, want [][]float32) (int, error) {
 	f := t.fusion
 	right, wrong := 0, f.plans[bucket].Regions() // kernels of regions below right give right results
 	for n := right; ; n = (right + wrong) / 2 {
-		s := t.openFused(f, bucket, func(region int) bool { return region >= n })
+		s := f.open(bucket, func(region int) bool { return region >= n })
 		if t.err != nil {
 			return 0, t.err
 		}

@@ -1,7 +1,7 @@
 // Package fused makes graphs that run their regions as kernels: package fuse finds the regions, package cudac writes their programs, and
 // ONNX Runtime launches them from nodes of the graph.
 //
-//	p, err := fused.NewPlan(model, shapes.Sizes{"B": 16, "T_text": 128, "T_mel": 448})
+//	p, err := fused.NewPlan(file, map[string]int{"B": 16, "T_text": 128, "T_mel": 448})
 //	...
 //	programs, err := compiler.Compile(p.Sources())
 //	...
@@ -35,8 +35,12 @@ type Plan struct {
 	Left []string
 }
 
-// NewPlan divides a graph into regions and writes their programs.
-func NewPlan(model *onnxpb.ModelProto, sizes shapes.Sizes) (*Plan, error) {
+// NewPlan divides the graph of an ONNX file into regions and writes their programs. sizes are those of the graph's symbols.
+func NewPlan(file []byte, sizes map[string]int) (*Plan, error) {
+	model := &onnxpb.ModelProto{}
+	if err := proto.Unmarshal(file, model); err != nil {
+		return nil, err
+	}
 	r, err := shapes.Infer(model, sizes)
 	if err != nil {
 		return nil, err

@@ -9,11 +9,8 @@ import (
 	"strings"
 	"testing"
 
-	"google.golang.org/protobuf/proto"
-
 	"github.com/xtts-host/xtts-host/ortgraphs/fused"
 	"github.com/xtts-host/xtts-host/ortgraphs/fused/fusedtest"
-	"github.com/xtts-host/xtts-host/ortgraphs/onnxpb"
 	"github.com/xtts-host/xtts-host/ortgraphs/ort"
 	"github.com/xtts-host/xtts-host/ortgraphs/ort/orttest"
 	"github.com/xtts-host/xtts-host/ortgraphs/shapes"
@@ -34,11 +31,7 @@ func TestTrainingGraphs(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			model := &onnxpb.ModelProto{}
-			if err := proto.Unmarshal(data, model); err != nil {
-				t.Fatal(err)
-			}
-			p, err := fused.NewPlan(model, sizes)
+			p, err := fused.NewPlan(data, sizes)
 			if err != nil {
 				t.Fatal(err)
 			}
