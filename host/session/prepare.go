@@ -73,7 +73,7 @@ func (s *Session) prepare(plan memory.Plan) (p prepared, err error) {
 		return p, err
 	}
 	if f := p.training.Fusion; f != nil {
-		s.log.Info("fused training graph", "kernels", f.Kernels, "left", f.Left, "wrong", f.Wrong)
+		s.log.Info("fused training graph", "kernels", f.Kernels, "left", f.Left, "wrong", f.Wrong, "distances", f.Distances)
 	}
 	p.fault = cmp.Or(p.training.Fault, p.updates.Fault)
 	p.used = s.measure(p.training.ArenaBytes + p.updates.ArenaBytes)

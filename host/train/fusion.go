@@ -24,7 +24,8 @@ type fusedGraphs struct {
 	inputs   [][]tensors  // by slot and bucket
 	outputs  tensors
 
-	distrusted []int // buckets that run as exported, because too many of their kernels are wrong
+	distances  []float64 // by bucket: the largest difference of the results, relative to their norm
+	distrusted []int     // buckets that run as exported, because too many of their kernels are wrong
 }
 
 // Fusion describes how the training graph is fused.
@@ -34,6 +35,8 @@ type Fusion struct {
 	Left    []string
 	// Wrong names the regions whose kernels gave other results than the graph as exported. They stay plain.
 	Wrong []string
+	// Distances are the largest differences between the results of the two graphs, by bucket, relative to the norm of a result.
+	Distances []float64
 }
 
 // newFusedGraphs makes the fused graphs of all buckets, and the sessions that run them. exported runs the graph as exported.
@@ -50,6 +53,7 @@ func newFusedGraphs(m *Model, compiler fused.Compiler, config ort.SessionConfig,
 			return f
 		}
 		f.plans, f.plain = append(f.plans, plan), append(f.plain, map[int]bool{})
+		f.distances = append(f.distances, 0)
 		sources = append(sources, plan.Sources()...)
 	}
 	slices.Sort(sources)
@@ -119,7 +123,7 @@ func (f *fusedGraphs) describe() *Fusion {
 	if f == nil {
 		return nil
 	}
-	out := &Fusion{}
+	out := &Fusion{Distances: f.distances}
 	for bucket, p := range f.plans {
 		if slices.Contains(f.distrusted, bucket) {
 			out.Wrong = append(out.Wrong, fmt.Sprintf("bucket %d: more than %d kernels; it runs as exported", bucket, maxWrong))

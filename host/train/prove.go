@@ -119,7 +119,9 @@ func (t *trial) wrong(s *ort.Session, bucket int, want [][]float32) (bool, error
 	if err != nil {
 		return false, err
 	}
-	return !(distance(got, want) <= t.fusedTolerance()), nil
+	d := distance(got, want)
+	t.fusion.distances[bucket] = d
+	return !(d <= t.fusedTolerance()), nil
 }
 
 // Tolerances of a fused graph, relative to the norm of a result: sums have another order. Products in TF32 round their operands, which
