@@ -168,6 +168,9 @@ func (m *memory) open(cfg ort.SessionConfig, graphs bool) *ort.Session {
 	if m.device.CUDA != nil {
 		cuda := *m.device.CUDA
 		cuda.Graphs = graphs
+		if m.values != nil {
+			cuda.MemoryLimit = 0 // the arena has it
+		}
 		cfg.CUDA = &cuda
 	}
 	s, err := ort.NewSession(cfg)
