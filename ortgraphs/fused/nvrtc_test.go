@@ -5,12 +5,9 @@ import (
 	"path/filepath"
 	"testing"
 
-	"google.golang.org/protobuf/proto"
-
 	"github.com/xtts-host/xtts-host/gpu/nvrtc"
 	"github.com/xtts-host/xtts-host/gpu/nvrtc/nvrtctest"
 	"github.com/xtts-host/xtts-host/ortgraphs/fused"
-	"github.com/xtts-host/xtts-host/ortgraphs/onnxpb"
 	"github.com/xtts-host/xtts-host/ortgraphs/shapes"
 )
 
@@ -22,11 +19,7 @@ func TestNVRTC(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		model := &onnxpb.ModelProto{}
-		if err := proto.Unmarshal(data, model); err != nil {
-			t.Fatal(err)
-		}
-		p, err := fused.NewPlan(model, shapes.Sizes{"B": 8, "T_text": 128, "T_mel": 256, "T_ref_mel": 128})
+		p, err := fused.NewPlan(data, shapes.Sizes{"B": 8, "T_text": 128, "T_mel": 256, "T_ref_mel": 128})
 		if err != nil {
 			t.Fatal(err)
 		}
