@@ -1,8 +1,10 @@
 #!/usr/bin/env bash
 # Builds fake GPU libraries in FOLDER (.cache/cuda/fake): a libcuda.so.1 and a libnvidia-ml.so.1 with GPU memory on the host
-# (gpu/cuda/fakecuda). A program built with the tag fakegpu trains on them, and the CPU computes:
+# (gpu/cuda/fakecuda), and FOLDER/nvrtc/libnvrtc.so.13, which compiles kernels for the CPU. A program built with the tag fakegpu trains
+# on them, and the CPU computes:
 #
-#   export LD_LIBRARY_PATH=$(scripts/cuda-fake.sh)
+#   fake=$(scripts/cuda-fake.sh)
+#   export LD_LIBRARY_PATH=$fake:$fake/nvrtc
 #   go build -tags cuda,fakegpu -o bin/xtts-host ./cmd/xtts-host
 #   bin/xtts-host --plugins ./plugins --ort-lib .cache/ort/1.29.0/libonnxruntime.so.1.29.0
 #
@@ -19,6 +21,13 @@ if [ -z "$(find "$library" -newer "$sources/nvml.c" -newer "$sources/card.h" 2>/
 	header=$(go list -f '{{.Dir}}' github.com/NVIDIA/go-nvml/pkg/nvml) # the same header as in the program
 	cc -shared -fPIC -O1 -Wall -Werror -Wno-deprecated-declarations -DNVML_NO_UNVERSIONED_FUNC_DEFS "-I$header" \
 		-Wl,-soname,libnvidia-ml.so.1 -o "$library.$$" "$sources/nvml.c"
+	mv "$library.$$" "$library"
+fi
+library=$out/nvrtc/libnvrtc.so.13 emulation=ortgraphs/fuse/cudac/cudactest/emulate.h
+if [ -z "$(find "$library" -newer "$sources/nvrtc.c" -newer "$emulation" 2>/dev/null)" ]; then
+	mkdir -p "$out/nvrtc"
+	cc -shared -fPIC -O1 -Wall -Werror "-DEMULATION=\"$emulation\"" -o "$library.$$" "$sources/nvrtc.c"
+	echo | cc -shared -fPIC -xc -o "$out/nvrtc/libnvrtc-builtins.so.13.0" -
 	mv "$library.$$" "$library"
 fi
 echo "$out"

@@ -22,7 +22,7 @@ for switch in -U__CUDA_API_VERSION_INTERNAL -D__CUDA_API_VERSION_INTERNAL; do
 done | tr '\n' ' ' | grep -oE 'CUresult +cu[A-Za-z0-9_]+ *\(' | sed -E 's/CUresult +//; s/ *\(//' | sort -u |
 	sed 's/.*/__attribute__((weak)) int &(void) { return 34; }/' >"$tmp/calls.c"
 [ -s "$tmp/calls.c" ] || { echo "error: $include/cuda.h declares no call" >&2; exit 1; }
-cc -shared -fPIC -O1 -ffp-contract=off -Wall -Werror "-I$include" -Wl,-soname,libcuda.so.1 -o "$tmp/libcuda.so.1" "$tmp/calls.c" ${source:+"$source"} -lm
+cc -shared -fPIC -O1 -ffp-contract=off -Wall -Werror "-I$include" -Wl,-soname,libcuda.so.1 -o "$tmp/libcuda.so.1" "$tmp/calls.c" ${source:+"$source"} -lm -ldl
 echo "$include" >"$out/include"
 ln -sf libcuda.so.1 "$out/libcuda.so"
 mv "$tmp/libcuda.so.1" "$library" # in one step: another build may be linking

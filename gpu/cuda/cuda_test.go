@@ -3,6 +3,7 @@
 package cuda_test
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -19,6 +20,8 @@ import (
 	"github.com/xtts-host/xtts-host/gpu"
 	"github.com/xtts-host/xtts-host/gpu/cuda"
 	"github.com/xtts-host/xtts-host/gpu/gputest"
+	"github.com/xtts-host/xtts-host/gpu/nvrtc"
+	"github.com/xtts-host/xtts-host/gpu/nvrtc/nvrtctest"
 	"gorgonia.org/cu"
 )
 
@@ -95,6 +98,42 @@ func TestStartWithoutGPU(t *testing.T) {
 	want := "error: this program is built with CUDA, but the NVIDIA driver does not start: cuInit: CUDA_ERROR_NO_DEVICE (100)\nhint: "
 	if program.ProcessState.ExitCode() != 1 || stdout.String() != "" || !strings.HasPrefix(stderr.String(), want) {
 		t.Errorf("%v\nstandard output: %s\nstandard error: %s", err, stdout.String(), stderr.String())
+	}
+}
+
+// TestCompiledKernels compiles kernels for the card as the program does, and runs them.
+func TestCompiledKernels(t *testing.T) {
+	c, compiler := bound(t), nvrtctest.Open(t)
+	const threads, blocks = 64, 3
+	source := func(n int) string {
+		return fmt.Sprintf(`extern "C" __global__ void __launch_bounds__(64) add(const int *__restrict__ x, int *__restrict__ y) {
+	int i = blockIdx.x * blockDim.x + threadIdx.x;
+	y[i] = x[i] + %d;
+}`, n)
+	}
+	compiled, err := compiler.Compile(t.Context(), nvrtc.Options{Capability: c.Device().Capability, Cache: t.TempDir()}, []string{source(7), source(100)})
+	must(t, err)
+	stream, err := c.NewStream()
+	must(t, err)
+	defer stream.Close()
+	memory, err := c.Allocate(4 * threads * blocks)
+	must(t, err)
+	defer memory.Close()
+	host, err := c.AllocateHost(memory.Size())
+	must(t, err)
+	defer host.Close()
+	for _, image := range compiled.Images {
+		module, err := c.NewModule(image)
+		must(t, err)
+		defer module.Close()
+		add, err := module.Kernel("add")
+		must(t, err)
+		must(t, stream.Launch(add, blocks, threads, uint64(memory.Pointer()), uint64(memory.Pointer())))
+	}
+	must(t, stream.Download(host.Bytes(), memory, 0))
+	must(t, stream.Synchronize())
+	if want := bytes.Repeat([]byte{107, 0, 0, 0}, threads*blocks); !bytes.Equal(host.Bytes(), want) {
+		t.Errorf("%v, want %v", host.Bytes(), want)
 	}
 }
 

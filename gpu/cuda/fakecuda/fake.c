@@ -1,6 +1,7 @@
 // A CUDA driver without a GPU: the cards of card.h, whose memory is malloc's and whose streams do all work at once, in the call
 // that queues it. It is what package cuda and the program with CUDA are tested on where there is no GPU. The calls that the
 // package needs are here; scripts/cuda-stub.sh adds all others, which return 34. It refuses what the real driver refuses.
+#define _GNU_SOURCE
 #include <cuda.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -9,7 +10,7 @@
 #include <time.h>
 
 #include "card.h"
-#include "kernels.h"
+#include "module.h"
 
 enum { BLOCKS = 256, TAG = 0x7874 };
 
@@ -29,10 +30,6 @@ typedef struct { // CUevent
 	int recorded;
 	struct timespec at;
 } point;
-
-typedef struct { // CUmodule; a CUfunction is a place in kernels, from 1 on
-	int tag;
-} module;
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static block blocks[BLOCKS];
@@ -368,35 +365,35 @@ CUresult cuEventDestroy(CUevent e) {
 
 CUresult cuModuleLoadData(CUmodule *m, const void *image) {
 	BOUND;
-	if (!strstr(image, ".visible .entry ")) return CUDA_ERROR_INVALID_IMAGE;
-	module *loaded = malloc(sizeof *loaded);
-	loaded->tag = TAG;
-	*m = (CUmodule)loaded;
+	module loaded = {TAG};
+	CUresult result = load_module(&loaded, image);
+	if (result) return result;
+	*m = malloc(sizeof loaded);
+	*(module *)*m = loaded;
 	return CUDA_SUCCESS;
 }
 
+// A module's handle must be one of ours.
+static CUresult mine(CUmodule m) { return m && ((module *)m)->tag == TAG ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE; }
+
 CUresult cuModuleUnload(CUmodule m) {
 	BOUND;
-	if (!m || ((module *)m)->tag != TAG) return CUDA_ERROR_INVALID_HANDLE;
+	if (mine(m)) return mine(m);
+	unload_module((module *)m);
 	free(m);
 	return CUDA_SUCCESS;
 }
 
 CUresult cuModuleGetFunction(CUfunction *f, CUmodule m, const char *name) {
 	BOUND;
-	for (long i = 0; i < KERNELS; i++)
-		if (!strcmp(kernels[i].name, name)) {
-			*f = (CUfunction)(i + 1);
-			return CUDA_SUCCESS;
-		}
-	return CUDA_ERROR_NOT_FOUND;
+	return mine(m) ? mine(m) : find_function(f, (module *)m, name);
 }
 
+// The stream may be NULL, the legacy stream: ONNX Runtime has no other on the CPU, which computes for this card.
 CUresult cuLaunchKernel(CUfunction f, unsigned x, unsigned y, unsigned z, unsigned threads, unsigned height, unsigned depth, unsigned shared,
 	CUstream s, void **arguments, void **extra) {
 	BOUND;
-	if (stream(s)) return CUDA_ERROR_INVALID_HANDLE;
-	if (!x || !threads || threads > 1024) return CUDA_ERROR_INVALID_VALUE;
-	launch((int)((long)f - 1), x, threads, arguments);
-	return CUDA_SUCCESS;
+	if (s && stream(s)) return CUDA_ERROR_INVALID_HANDLE;
+	if (!x || !y || !z || !threads || threads > 1024 || height != 1 || depth != 1 || shared || extra) return CUDA_ERROR_INVALID_VALUE;
+	return launch_function(f, x, y, z, threads, arguments);
 }
