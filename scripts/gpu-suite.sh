@@ -14,7 +14,7 @@
 # bf16.
 #
 # SECTIONS names the sections to run, each with the minutes that it may take:
-# SECTIONS="tests losses=3 bench=8 cap limits faults torture latency bf16". On a machine with two GPUs losses, bench, cap, faults and
+# SECTIONS="tests losses=3 bench=8 cap limits faults torture latency bf16 pytorch". On a machine with two GPUs losses, bench, cap, faults and
 # torture use both. More variables, with their defaults:
 #
 #   GPU_TAGS        cuda               pack: build tags
@@ -37,6 +37,11 @@
 #   BF16            all                bf16: names of the bundles
 #   BF16_STEPS      100                bf16: steps compared with PyTorch
 #   BF16_HALF       20                 bf16: steps before the resume
+#   PYTORCH_BATCH_SIZES  16            pytorch: batch sizes of bench --against pytorch
+#   PYTORCH_FORMS   all                pytorch: forms such as compile,graphs-sdpa
+#   PYTORCH_PRECISION  auto            pytorch: tf32 or bf16; auto means both
+#   PYTORCH_STEPS   50                 pytorch: steps of a measurement
+#   PYTORCH_ROUNDS  1                  pytorch: rounds
 #
 # The exit status is 0 if every check passed.
 set -euo pipefail

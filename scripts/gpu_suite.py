@@ -17,7 +17,7 @@ import threading
 import time
 
 # How many minutes each section may take, unless SECTIONS says otherwise.
-MINUTES = {"tests": 3, "losses": 4, "bench": 9, "cap": 4, "limits": 9, "faults": 5, "torture": 4, "latency": 2, "bf16": 9}
+MINUTES = {"tests": 3, "losses": 4, "bench": 9, "cap": 4, "limits": 9, "faults": 5, "torture": 4, "latency": 2, "bf16": 9, "pytorch": 9}
 
 TESTS = [  # binary of the kit, the package's folder, which tests, which benchmarks
     ("cuda", "gpu/cuda", "TestContext", "^$"),
@@ -446,7 +446,17 @@ class Section:
         text = self.train(f"{name}-refused", *isolated, "--model-gpu-memory", 930, steps=1, want=(0, 3))
         self.result[name] |= {"limit_mb": limit, "peak_mb": peaks, "refused": text[text.find("error: "):].splitlines()[:9]}
 
-    run = {"tests": tests, "losses": runs_compared, "bench": bench, "cap": cap, "limits": limits, "faults": faults, "torture": torture, "latency": latency, "bf16": bf16}
+    def pytorch(self):
+        """Steps beside those of PyTorch, on the same batches."""
+        file, forms = self.suite.work / "pytorch.json", setting("PYTORCH_FORMS", "")
+        self.command("pytorch", [
+            self.suite.host, "bench", *self.suite.graph, "--against", "pytorch", "--python", sys.executable, "--batch-sizes", setting("PYTORCH_BATCH_SIZES", "16"),
+            "--bench-steps", setting("PYTORCH_STEPS", 50), "--bench-rounds", setting("PYTORCH_ROUNDS", 1), "--precision", setting("PYTORCH_PRECISION", "auto"),
+            *(["--forms", forms] if forms else []), "--json"], stdout=file)
+        text = file.read_text() if file.exists() else ""
+        self.result["against_pytorch"] = json.loads(text) if text else None
+
+    run = {"tests": tests, "losses": runs_compared, "bench": bench, "cap": cap, "limits": limits, "faults": faults, "torture": torture, "latency": latency, "bf16": bf16, "pytorch": pytorch}
 
 
 class Suite:
