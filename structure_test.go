@@ -97,7 +97,7 @@ var rules = []rule{
 	{folder: "gpu/gputest", own: []string{"gpu"}, noCgo: true},
 	{folder: "gpu/kernels", noCgo: true},
 	{folder: "gpu/library"},
-	{folder: "gpu/nvrtc", own: []string{"shared/regular", "shared/unpack"}, others: []string{"golang.org/x/sync/"}},
+	{folder: "gpu/nvrtc", own: []string{"shared/hint", "shared/regular", "shared/unpack"}, others: []string{"golang.org/x/sync/"}},
 	{folder: "gpu/nvrtc/nvrtctest", own: []string{"gpu/nvrtc"}},
 	{folder: "gpu/nvml", own: []string{"gpu"}, others: []string{"github.com/NVIDIA/go-nvml/"}},
 	{folder: "shared", own: []string{"shared..."}, others: plugin, noCgo: true},

@@ -99,7 +99,7 @@ type program struct {
 func firstError(log string) string {
 	lines := strings.Split(log, "\n")
 	for i, line := range lines {
-		if !strings.Contains(line, "error") {
+		if !strings.Contains(line, "error:") {
 			continue
 		}
 		if i+1 < len(lines) {

@@ -14,6 +14,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+
+	"github.com/xtts-host/xtts-host/shared/hint"
 )
 
 // Library is the name of NVRTC's library. CUDA 13 has this one in all its releases.
@@ -42,7 +44,7 @@ func Open(beside string) (*Compiler, error) {
 	}
 	c, err := open(name)
 	if err != nil {
-		return nil, fmt.Errorf("load NVRTC: %w", err)
+		return nil, hint.Errorf("scripts/fetch-ort-gpu.sh fetches NVRTC", "load NVRTC: %w", err)
 	}
 	return c, nil
 }

@@ -148,7 +148,7 @@ func (e *examination) cuda(ctx context.Context, runtime string, onGPU bool) {
 func (e *examination) compiler(ctx context.Context, runtime string) {
 	found, err := e.Command.Compiler(ctx, runtime)
 	if err != nil {
-		e.report.add(Note, "scripts/fetch-ort.sh --gpu fetches it", "no CUDA compiler: training graphs run as exported, without fused kernels: %v", err)
+		e.report.add(Note, hint.Of(err), "no CUDA compiler: training graphs run as exported, without fused kernels: %v", err)
 		return
 	}
 	e.report.add(OK, "", "NVRTC %s: %s", found.Version, found.Path)

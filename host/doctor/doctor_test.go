@@ -115,14 +115,14 @@ func TestLibrariesInFolderOfONNXRuntime(t *testing.T) {
 		}
 	}
 	script := `libraries) echo "{\"value\": [{\"Path\": \"/lib/$2\"}]}";; ` + // of which it asks for no more than libcuda
-		`onnxruntime-cuda) echo '{"value": {"Path": "` + dir + `/libonnxruntime.so", "Version": "1.29.0"}}';; gpus) cat $machine;; nvrtc) echo "{\"error\": \"no NVRTC next to $2\"}";;`
+		`onnxruntime-cuda) echo '{"value": {"Path": "` + dir + `/libonnxruntime.so", "Version": "1.29.0"}}';; gpus) cat $machine;; nvrtc) echo "{\"error\": \"no NVRTC next to $2\", \"hint\": \"fetch it\"}";;`
 	c := Config{Command: looked(t, script, gputest.Cards(1, 24576*gpu.MB)...), CUDA: true, Place: placing(place.Request{})}
 	r := Examine(t.Context(), c)
 	if found := strings.Join(texts(r, OK), "\n"); !r.Works || !strings.Contains(found, "libraries: libcudnn.so.9: "+dir+"/libcudnn.so.9") {
 		t.Errorf("works %v:\n%s\n%s", r.Works, found, strings.Join(texts(r, Bad), "\n"))
 	}
 	without := "libraries: no CUDA compiler: training graphs run as exported, without fused kernels: no NVRTC next to " + dir +
-		"/libonnxruntime.so scripts/fetch-ort.sh --gpu fetches it"
+		"/libonnxruntime.so fetch it"
 	if notes := texts(r, Note); !slices.Contains(notes, without) {
 		t.Errorf("notes\n%s\nwithout %s", strings.Join(notes, "\n"), without)
 	}

@@ -29,7 +29,7 @@ func TestProbe(t *testing.T) {
 		{probeGPUs, "", `{"value":{"driver":{`},
 		{probeLibraries, "libm.so.6 libnowhere.so", `/libm.so.6","Problem":""},{"Path":"","Problem":"libnowhere.so: cannot open`},
 		{probeRuntime, "/nowhere.so", `{"error":"ONNX Runtime library /nowhere.so: file does not exist","hint":"`},
-		{probeCompiler, broken, `{"error":"load NVRTC: ` + broken + `: `},
+		{probeCompiler, broken, `{"error":"load NVRTC: ` + broken + `: file too short","hint":"`},
 		{"nonsense", "", `{"error":"no probe \"nonsense\""}`},
 	} {
 		var out bytes.Buffer
