@@ -1,6 +1,7 @@
 package cudac
 
 import (
+	"crypto/sha256"
 	_ "embed"
 	"fmt"
 	"math"
@@ -127,7 +128,18 @@ func (b *body) kernel(w *writer, blocks [2]int) *Kernel {
 		k.Scratch = 4 * len(b.sums) * blocks[0] * b.shape.C
 	}
 	k.Source = w.String()
+	k.name()
 	return k
+}
+
+// name gives the functions names of their own, by which a profiler tells the programs apart.
+func (k *Kernel) name() {
+	sum := sha256.Sum256([]byte(k.Source))
+	for i := range k.Launches {
+		own := fmt.Sprintf("%s_%x", k.Launches[i].Function, sum[:4])
+		k.Source = strings.Replace(k.Source, " "+k.Launches[i].Function+"(", " "+own+"(", 1)
+		k.Launches[i].Function = own
+	}
 }
 
 // axes declares the axes of a place, of which index is the number among all places of these axes.
