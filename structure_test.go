@@ -68,7 +68,7 @@ var rules = []rule{
 	{folder: "host/report/screentest", others: []string{"golang.org/x/sys/"}},
 	{folder: "host/supervise", own: []string{"host/catalog", "shared..."}, others: plugin, noCgo: true},
 	{folder: "host/trace", own: []string{"host/disk", "host/pipeline", "shared/hint"}, noCgo: true},
-	{folder: "host/train", own: []string{"gpu", "gpu/kernels", "host/event", "host/pipeline", "host/schedule", "host/checkpoint", "ortgraphs", "ortgraphs/fused", "ortgraphs/ort", "shared..."}},
+	{folder: "host/train", own: []string{"gpu", "gpu/kernels", "host/event", "host/pipeline", "host/schedule", "host/checkpoint", "ortgraphs", "ortgraphs/fused", "ortgraphs/ort", "shared..."}, others: []string{"golang.org/x/sync/"}},
 	{folder: "host/precision", own: []string{"gpu", "ortgraphs", "shared/hint", "shared/manifest"}, noCgo: true},
 	{folder: "host/preflight", own: []string{"gpu", "host/config", "host/debug", "host/exit", "host/inspect", "host/memory", "host/plan", "host/report", "host/runfolder", "host/trace", "shared/hint"}, noCgo: true},
 	{folder: "host/validate", own: []string{"gpu", "gpu/cuda", "gpu/nvml", "host/batch", "host/config", "host/console", "host/doctor", "host/event", "host/exit", "host/loop", "host/machine", "host/pipeline", "host/place", "host/plan", "host/preflight", "host/probe", "host/record", "host/report", "host/schedule", "host/session", "host/train", "ortgraphs/ort", "shared/hint"}, noCgo: true},

@@ -72,18 +72,33 @@ type block struct {
 
 // pull copies the GPU's memory to Go's side, after all work queued so far.
 func (m *memory) pull(b *block) error {
+	if err := m.mirror(b); err != nil {
+		return err
+	}
+	return read(m, b, func(at int, data []byte) error {
+		copy(b.host[at:], data)
+		return nil
+	})
+}
+
+// read calls take with pieces of the GPU's memory, after all work queued so far.
+func read(m *memory, b *block, take func(at int, data []byte) error) error {
 	return m.across(b, func(stage []byte, at int) error {
 		if err := m.device.Compute.Download(stage, b.dev, at); err != nil {
 			return err
 		}
-		err := m.device.Compute.Synchronize()
-		copy(b.host[at:], stage)
-		return err
+		if err := m.device.Compute.Synchronize(); err != nil {
+			return err
+		}
+		return take(at, stage)
 	})
 }
 
 // push copies the host's side to the GPU.
 func (m *memory) push(b *block) error {
+	if err := m.mirror(b); err != nil {
+		return err
+	}
 	return m.across(b, func(stage []byte, at int) error {
 		copy(stage, b.host[at:])
 		if err := m.device.Compute.Upload(b.dev, at, stage); err != nil {
@@ -93,13 +108,10 @@ func (m *memory) push(b *block) error {
 	})
 }
 
-// across copies a block in pieces through pinned memory.
+// across moves a block in pieces through pinned memory.
 func (m *memory) across(b *block, move func(stage []byte, at int) error) (err error) {
 	if !m.device.onGPU() {
 		return nil
-	}
-	if err := m.mirror(b); err != nil {
-		return err
 	}
 	stage, err := m.device.Context.AllocateHost(min(staging, b.size))
 	if err != nil {
@@ -114,7 +126,7 @@ func (m *memory) across(b *block, move func(stage []byte, at int) error) (err er
 	return nil
 }
 
-// mirror allocates Go's side of a block on a GPU.
+// mirror allocates Go's side of a block, which only a block on a GPU lacks.
 func (m *memory) mirror(b *block) error {
 	if b.host != nil {
 		return nil

@@ -3,7 +3,11 @@ package train
 import (
 	"fmt"
 	"maps"
+	"runtime"
 	"slices"
+	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/xtts-host/xtts-host/ortgraphs/fused"
 	"github.com/xtts-host/xtts-host/ortgraphs/ort"
@@ -26,6 +30,7 @@ type fusedGraphs struct {
 
 	distances  []float64 // by bucket: the largest difference of the results, relative to their norm
 	distrusted []int     // buckets that run as exported, because too many of their kernels are wrong
+	times      FusionTimes
 }
 
 // Fusion describes how the training graph is fused.
@@ -37,7 +42,11 @@ type Fusion struct {
 	Wrong []string
 	// Distances are the largest differences between the results of the two graphs, by bucket, relative to the norm of a result.
 	Distances []float64
+	Times     FusionTimes
 }
+
+// FusionTimes is how long the parts of fusing a graph took.
+type FusionTimes struct{ Plan, Compile, Open, Proof time.Duration }
 
 // newFusedGraphs makes the fused graphs of all buckets, and the sessions that run them. exported runs the graph as exported.
 func newFusedGraphs(m *Model, compiler fused.Compiler, config ort.SessionConfig, exported *ort.Session) *fusedGraphs {
@@ -45,26 +54,48 @@ func newFusedGraphs(m *Model, compiler fused.Compiler, config ort.SessionConfig,
 	if m.err != nil {
 		return f
 	}
-	var sources []string
-	for i := range m.layouts {
-		plan, err := fused.NewPlan(config.Model, bucketSizes(m.inputs, &m.layouts[i]))
-		if err != nil {
-			m.err = fmt.Errorf("fuse the training graph for bucket %d: %w", i, err)
-			return f
-		}
-		f.plans, f.plain = append(f.plans, plan), append(f.plain, map[int]bool{})
-		f.distances = append(f.distances, 0)
-		sources = append(sources, plan.Sources()...)
+	began := time.Now()
+	if m.err = f.makePlans(); m.err != nil {
+		return f
 	}
-	slices.Sort(sources)
-	if f.programs, m.err = compiler.Compile(slices.Compact(sources)); m.err != nil {
+	planned := time.Now()
+	if f.programs, m.err = compiler.Compile(f.sources()); m.err != nil {
 		return f
 	}
 	m.add(f.programs.Close)
+	compiled := time.Now()
 	for i := range f.plans {
 		f.sessions = append(f.sessions, f.open(i, nil))
 	}
+	f.times = FusionTimes{Plan: planned.Sub(began), Compile: compiled.Sub(planned), Open: time.Since(compiled)}
 	return f
+}
+
+// makePlans plans all buckets in parallel.
+func (f *fusedGraphs) makePlans() error {
+	buckets := len(f.model.layouts)
+	f.plans, f.plain, f.distances = make([]*fused.Plan, buckets), make([]map[int]bool, buckets), make([]float64, buckets)
+	var all errgroup.Group
+	all.SetLimit(runtime.GOMAXPROCS(0))
+	for i := range f.plans {
+		f.plain[i] = map[int]bool{}
+		all.Go(func() (err error) {
+			if f.plans[i], err = fused.NewPlan(f.config.Model, bucketSizes(f.model.inputs, &f.model.layouts[i])); err != nil {
+				return fmt.Errorf("fuse the training graph for bucket %d: %w", i, err)
+			}
+			return nil
+		})
+	}
+	return all.Wait()
+}
+
+// sources returns the programs of all buckets, each once.
+func (f *fusedGraphs) sources() (list []string) {
+	for _, p := range f.plans {
+		list = append(list, p.Sources()...)
+	}
+	slices.Sort(list)
+	return slices.Compact(list)
 }
 
 // open opens the session of a bucket, with the regions plain that are known to be wrong or that plain accepts.
@@ -123,7 +154,7 @@ func (f *fusedGraphs) describe() *Fusion {
 	if f == nil {
 		return nil
 	}
-	out := &Fusion{Distances: f.distances}
+	out := &Fusion{Distances: f.distances, Times: f.times}
 	for bucket, p := range f.plans {
 		if slices.Contains(f.distrusted, bucket) {
 			out.Wrong = append(out.Wrong, fmt.Sprintf("bucket %d: more than %d kernels; it runs as exported", bucket, maxWrong))

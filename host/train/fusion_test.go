@@ -1,54 +1,60 @@
 package train
 
 import (
+	"math"
 	"strings"
 	"testing"
 
 	"github.com/xtts-host/xtts-host/ortgraphs/fused/fusedtest"
+	"github.com/xtts-host/xtts-host/shared/manifest"
 )
 
 // TestFusion: the fused training graph gives the losses of the graph as exported, a wrong kernel is found, and then only its region runs
 // as exported.
 func TestFusion(t *testing.T) {
-	g, b := readGolden(t, "pico.json"), open(t, pico)
-	layouts, index := shaped(t, b, g.Rows, g.Steps[:4])
-	for name, c := range map[string]struct {
-		wrong int // planted faults
-		after int // wrong kernels that remain after the first ones
-	}{"right": {}, "one wrong kernel": {wrong: 1}, "two wrong kernels": {wrong: 2}} {
-		t.Run(name, func(t *testing.T) {
-			compiler := fusedtest.NewCompiler(t)
-			planted := 0
-			compiler.Change = func(program string) string {
-				if planted < c.wrong && strings.Contains(program, "x3 = x") && strings.Contains(program, " * x") {
-					planted++
-					return strings.Replace(program, " * x", " + x", 1)
-				}
-				return program
-			}
-			d, _ := fakeDevice(t)
-			m, err := NewModel(ModelConfig{Bundle: b, Arena: arenaOf(b), Layouts: layouts, Slots: 1, Threads: 1, Device: d, Fuse: compiler, CUDAGraphs: true})
+	b := open(t, pico)
+	layouts, _ := shaped(t, b, 3, []goldenBatch{
+		{Sizes: manifest.Bucket{"T_text": 3, "T_mel": 5, "T_ref_mel": 4}}, {Sizes: manifest.Bucket{"T_text": 4, "T_mel": 7, "T_ref_mel": 6}},
+	})
+	compiler := fusedtest.NewCompiler(t)
+	compiler.Change = func(program string) string {
+		if strings.Contains(program, "x3 = x") {
+			return strings.Replace(program, " * x", " + x", 1)
+		}
+		return program
+	}
+	open := func(c ModelConfig) *Model {
+		c.Bundle, c.Arena, c.Layouts, c.Slots, c.Threads = b, arenaOf(b), layouts, 1, 1
+		m, err := NewModel(c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { m.Close() })
+		return m
+	}
+	plain := open(ModelConfig{})
+	for _, faults := range []int{0, 2} {
+		compiler.Faults = faults
+		d, _ := fakeDevice(t)
+		m := open(ModelConfig{Device: d, Fuse: compiler, CUDAGraphs: true})
+		p, err := m.Prepare()
+		if err != nil || p.Fault != nil {
+			t.Fatal(p.Fault, err)
+		}
+		f := p.Fusion
+		t.Logf("%d kernels; left %v; wrong %q; distances %.2g; %+v", f.Kernels, f.Left, f.Wrong, f.Distances, f.Times)
+		if f.Kernels < 50 || len(f.Wrong) != faults {
+			t.Errorf("%d kernels; %d faults were planted, found %q", f.Kernels, faults, f.Wrong)
+		}
+		for bucket := range layouts {
+			want, err := plain.Try(bucket)
 			if err != nil {
 				t.Fatal(err)
 			}
-			defer m.Close()
-			p, err := m.Prepare()
-			if err != nil || p.Fault != nil {
-				t.Fatal(p.Fault, err)
+			got, err := m.Try(bucket)
+			if d := got.Loss/want.Loss - 1; err != nil || !(math.Abs(d) < 1e-5) {
+				t.Errorf("bucket %d: loss %v, want %v; %v", bucket, got.Loss, want.Loss, err)
 			}
-			f := p.Fusion
-			t.Logf("%d kernels; left %v; wrong %v", f.Kernels, f.Left, f.Wrong)
-			if planted != c.wrong || (len(f.Wrong) > 0) != (c.wrong > 0) {
-				t.Errorf("%d faults were planted, found %q", planted, f.Wrong)
-			}
-			for i, want := range g.Steps[:4] {
-				bucket := index[want.shape()]
-				g.fill(t, want, &layouts[bucket], input(t, m))
-				r := trainOn(t, m, bucket, g.Seed)
-				if d := r.Loss/want.Loss - 1; !(d < 1e-3 && d > -1e-3) && i == 0 {
-					t.Errorf("loss %v, want %v", r.Loss, want.Loss)
-				}
-			}
-		})
+		}
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"math"
 	"math/rand/v2"
 	"slices"
 	"time"
@@ -26,7 +25,9 @@ type Prepared struct {
 	Fusion *Fusion
 	// ArenaBytes is the memory of the intermediate values of training and evaluation.
 	ArenaBytes int
-	Time       time.Duration
+	// Settled is the part of Time in which trial runs settled the arena.
+	Settled time.Duration
+	Time    time.Duration
 }
 
 // TooLargeError is a trial run that needs more memory than there is. It matches ort.ErrOutOfMemory.
@@ -67,9 +68,11 @@ func (m *Model) Prepare() (Prepared, error) {
 		return p, err
 	}
 	p.Fusion = m.fusion.describe()
+	settling := time.Now()
 	if err = t.settle(); err != nil {
 		return p, err
 	}
+	p.Settled = time.Since(settling)
 	if m.capturing {
 		err = p.graphs(t)
 		m.captured = p.Graphs > 0
@@ -299,39 +302,6 @@ func values(samples []sample) (out [][]float32) {
 		out = append(out, numbers(s.data, s.dtype))
 	}
 	return out
-}
-
-// distance returns the largest distance of two vectors of the lists, relative to the larger of their norm and a
-// millionth of all.
-func distance(a, b [][]float32) float64 {
-	all, worst := 0.0, 0.0
-	for _, x := range a {
-		all += square(x)
-	}
-	for i := range a {
-		d := 0.0
-		for k := range a[i] {
-			x, y := float64(a[i][k]), float64(b[i][k])
-			if x != y && (x == x || y == y) { // synthetic numbers may give NaN in both
-				d += (x - y) * (x - y)
-			}
-		}
-		if math.IsNaN(d) || math.IsInf(d, 0) {
-			return math.Inf(1) // only one is a number
-		}
-		worst = max(worst, math.Sqrt(d/max(square(a[i]), 1e-12*all, 1e-30)))
-	}
-	return worst
-}
-
-func square(x []float32) float64 {
-	sum := 0.0
-	for _, v := range x {
-		if v == v && !math.IsInf(float64(v), 0) {
-			sum += float64(v) * float64(v)
-		}
-	}
-	return sum
 }
 
 // fill fills a synthetic batch: noise for numbers, 0 and 1 for possible indices, and lengths within the bucket. The last row of several

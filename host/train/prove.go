@@ -4,8 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
-	"github.com/xtts-host/xtts-host/ortgraphs"
 	"github.com/xtts-host/xtts-host/ortgraphs/ort"
 	"github.com/xtts-host/xtts-host/shared/manifest"
 )
@@ -20,29 +20,48 @@ func (t *trial) prove() error {
 	if f == nil || f.exported == nil {
 		return nil
 	}
+	began := time.Now()
+	gradients, err := ort.NewBuffer(t.grads.size)
+	if err != nil {
+		return err
+	}
+	defer gradients.Close()
 	for _, bucket := range t.order {
 		if err := t.fill(0, bucket, true); err != nil {
 			return err
 		}
 		*t.seeds[0].value = t.random.Int64()
-		if err := t.proveBucket(bucket); err != nil {
+		if err := t.proveBucket(bucket, gradients.Bytes()); err != nil {
 			return fmt.Errorf("prove the fused training graph of bucket %d: %w", bucket, err)
 		}
 	}
-	t.grads.host = nil
+	f.times.Proof = time.Since(began)
 	if slices.Contains(f.sessions, f.exported) {
 		return nil
 	}
 	t.sessions = slices.DeleteFunc(t.sessions, func(s *ort.Session) bool { return s == f.exported })
-	err := f.exported.Close()
+	err = f.exported.Close()
 	f.exported = nil
 	return errors.Join(err, t.Shrink())
 }
 
-// proveBucket finds the wrong kernels of a bucket.
-func (t *trial) proveBucket(bucket int) error {
+// expected are the results of the graph as exported.
+type expected struct {
+	scalars   []float32 // loss, weight and metrics
+	gradients []byte    // as in their arena
+}
+
+// proveBucket finds the wrong kernels of a bucket. It uses memory for gradients.
+func (t *trial) proveBucket(bucket int, gradients []byte) error {
 	f := t.fusion
-	want, err := t.everything(t.execution(f.exported, f.inputs[0][bucket], f.outputs))
+	want := &expected{gradients: gradients}
+	var err error
+	if want.scalars, err = t.scalars(t.execution(f.exported, f.inputs[0][bucket], f.outputs)); err == nil {
+		err = read(&t.memory, &t.grads.block, func(at int, data []byte) error {
+			copy(gradients[at:], data)
+			return nil
+		})
+	}
 	if err != nil {
 		return tooLarge(bucket, err)
 	}
@@ -83,7 +102,7 @@ func tooLarge(bucket int, err error) error {
 }
 
 // findWrong returns the first region without which, and without all after it, the results are right; -1 if there is none.
-func (t *trial) findWrong(bucket int, want [][]float32) (int, error) {
+func (t *trial) findWrong(bucket int, want *expected) (int, error) {
 	f := t.fusion
 	right, wrong := 0, f.plans[bucket].Regions() // kernels of regions below right give right results
 	for n := right; ; n = (right + wrong) / 2 {
@@ -114,12 +133,16 @@ func (t *trial) findWrong(bucket int, want [][]float32) (int, error) {
 }
 
 // wrong reports whether a session gives other results than want.
-func (t *trial) wrong(s *ort.Session, bucket int, want [][]float32) (bool, error) {
-	got, err := t.everything(t.execution(s, t.fusion.inputs[0][bucket], t.fusion.outputs))
+func (t *trial) wrong(s *ort.Session, bucket int, want *expected) (bool, error) {
+	scalars, err := t.scalars(t.execution(s, t.fusion.inputs[0][bucket], t.fusion.outputs))
 	if err != nil {
 		return false, err
 	}
-	d := distance(got, want)
+	gradients, err := t.compareGradients(want.gradients)
+	if err != nil {
+		return false, err
+	}
+	d := max(largest([]difference{between(scalars, want.scalars)}), largest(gradients))
 	t.fusion.distances[bucket] = d
 	return !(d <= t.fusedTolerance()), nil
 }
@@ -142,8 +165,8 @@ func (t *trial) fusedTolerance() float64 {
 	return fusedTolerance
 }
 
-// everything runs once and returns all results: loss, weight, metrics and gradients.
-func (t *trial) everything(e execution) ([][]float32, error) {
+// scalars runs once and returns loss, weight and metrics.
+func (t *trial) scalars(e execution) ([]float32, error) {
 	if t.err != nil {
 		return nil, t.err
 	}
@@ -151,18 +174,9 @@ func (t *trial) everything(e execution) ([][]float32, error) {
 	if err != nil {
 		return nil, err
 	}
-	scalars := []float32{float32(r.Loss), float32(r.Weight)}
+	list := []float32{float32(r.Loss), float32(r.Weight)}
 	for _, v := range r.Metrics {
-		scalars = append(scalars, float32(v))
+		list = append(list, float32(v))
 	}
-	if err := t.pull(&t.grads.block); err != nil {
-		return nil, err
-	}
-	out := [][]float32{scalars}
-	for i := range t.params {
-		if at, ok := t.arena.Parameter(ortgraphs.Gradients, i); ok {
-			out = append(out, numbers(t.grads.host[at.Offset:at.Offset+at.Bytes()], at.DType))
-		}
-	}
-	return out, nil
+	return list, nil
 }

@@ -12,43 +12,72 @@ import (
 	"github.com/xtts-host/xtts-host/ortgraphs/fused"
 )
 
-// Compiler implements [fused.Compiler] with the system's C++ compiler and an emulation of CUDA.
+// Compiler implements [fused.Compiler] with the system's C++ compiler and an emulation of CUDA. It compiles the same sources once.
 type Compiler struct {
 	t testing.TB
-	// Change, if any, changes a program before it is compiled, to plant a fault.
+	// Change, if any, plants a fault in a program, or returns it unchanged.
 	Change func(program string) string
+	// Faults is how many of the programs that Change changes are wrong when they are loaded.
+	Faults int
+
+	compiled map[string]*programs
 }
 
 // NewCompiler returns a compiler whose programs last until the end of the test.
-func NewCompiler(t testing.TB) *Compiler { return &Compiler{t: t} }
+func NewCompiler(t testing.TB) *Compiler { return &Compiler{t: t, compiled: map[string]*programs{}} }
 
 func (c *Compiler) Compile(sources []string) (fused.Programs, error) {
-	p := &programs{sources: sources}
-	var list []cudactest.Source
-	for _, s := range sources {
-		s = strings.TrimPrefix(s, cudac.Prelude)
-		if c.Change != nil {
-			s = c.Change(s)
-		}
-		list = append(list, cudactest.Source{Text: s, Functions: cudactest.Functions(s)})
+	key := strings.Join(sources, "\x00")
+	p := c.compiled[key]
+	if p == nil {
+		p = c.compile(sources)
+		c.compiled[key] = p
 	}
-	p.program = cudactest.Compile(c.t, cudac.Prelude, list)
-	return p, nil
+	return loaded{p, c.Faults}, nil
+}
+
+// compile compiles the programs, and after them those with a fault.
+func (c *Compiler) compile(sources []string) *programs {
+	p := &programs{sources: sources}
+	var list, changed []cudactest.Source
+	for i, s := range sources {
+		s = strings.TrimPrefix(s, cudac.Prelude)
+		list = append(list, cudactest.Source{Text: s, Functions: cudactest.Functions(s)})
+		if c.Change == nil {
+			continue
+		}
+		if wrong := c.Change(s); wrong != s {
+			p.changed = append(p.changed, i)
+			changed = append(changed, cudactest.Source{Text: wrong, Functions: cudactest.Functions(wrong)})
+		}
+	}
+	p.program = cudactest.Compile(c.t, cudac.Prelude, append(list, changed...))
+	return p
 }
 
 type programs struct {
 	sources []string
+	changed []int // sources that have a wrong version, too
 	program *cudactest.Program
 }
 
-func (p *programs) Launch() uintptr { return p.program.Launch }
+// loaded are programs of which the first that have a wrong version are wrong.
+type loaded struct {
+	*programs
+	faults int
+}
 
-func (p *programs) Function(source, name string) (uintptr, error) {
+func (p loaded) Launch() uintptr { return p.program.Launch }
+
+func (p loaded) Function(source, name string) (uintptr, error) {
 	i := slices.Index(p.sources, source)
 	if i < 0 {
 		return 0, fmt.Errorf("no such program")
 	}
+	if k := slices.Index(p.changed, i); k >= 0 && k < p.faults {
+		i = len(p.sources) + k
+	}
 	return p.program.Function(i, name), nil
 }
 
-func (p *programs) Close() error { return nil }
+func (p loaded) Close() error { return nil }
