@@ -62,6 +62,7 @@ check: need ## format, vet, generated files, staticcheck and govulncheck
 
 test-export: build ## the exporter's tests, in their own PyTorch environment (5.5 GB); commit the record that they write
 	scripts/export/test.sh
+	scripts/test-pytorch.sh
 	scripts/export-tested.sh --write
 
 torture: build ## stop and kill KILLS (200) runs from SEED (1), or the one of CASE, and one run AGAIN times (a quarter)
