@@ -3,6 +3,7 @@ package pytorch
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	_ "embed"
 	"encoding/json"
@@ -124,7 +125,7 @@ func Start(ctx context.Context, c Config) (*Process, error) {
 		Error, Hint string
 	}
 	if err := p.read(&head); err != nil {
-		return nil, hint.Errorf(installAdvice, "%s: %w", c.Python, errors.Join(err, p.Close()))
+		return nil, hint.Errorf(installAdvice, "%w", p.ended(err))
 	}
 	if head.Error != "" {
 		return nil, errors.Join(hint.Errorf(head.Hint, "%s", head.Error), p.Close())
@@ -140,6 +141,9 @@ func (f Failure) Error() string { return string(f) }
 
 // Measure measures one form. A Failure means that this form does not run; after any other error the process has ended.
 func (p *Process) Measure(r Request) (*Measurement, error) {
+	if p.cmd == nil {
+		return nil, errors.New("python: it has ended")
+	}
 	if err := json.NewEncoder(p.in).Encode(r); err != nil {
 		return nil, p.ended(err)
 	}
@@ -158,10 +162,8 @@ func (p *Process) Measure(r Request) (*Measurement, error) {
 
 // ended waits for a process that does not answer, and returns why.
 func (p *Process) ended(err error) error {
-	if cerr := p.Close(); cerr != nil {
-		return cerr
-	}
-	return err
+	path := p.cmd.Path
+	return fmt.Errorf("%s: %w", path, cmp.Or(p.Close(), err))
 }
 
 // read reads the next line.
@@ -184,8 +186,12 @@ func (p *Process) Close() error {
 	cmd := p.cmd
 	p.cmd = nil
 	p.in.Close()
-	if err := cmd.Wait(); err != nil {
-		return fmt.Errorf("python: %w: %s", err, p.stderr.last())
+	err := cmd.Wait()
+	if last := p.stderr.last(); err != nil && last != "" {
+		return fmt.Errorf("it ended: %w: %s", err, last)
+	}
+	if err != nil {
+		return fmt.Errorf("it ended: %w", err)
 	}
 	return nil
 }
