@@ -49,7 +49,7 @@ var rules = []rule{
 	{folder: "host/datacheck", own: []string{"host/batch", "host/config", "host/console", "host/dataset", "host/exit", "host/report", "ortgraphs", "shared/hint", "shared/manifest", "shared/visible"}, others: []string{"golang.org/x/sync/"}, noCgo: true},
 	{folder: "host/debug", own: []string{"host/disk", "ortgraphs/safetensors", "shared..."}, noCgo: true},
 	{folder: "host/kernels", own: []string{"gpu", "gpu/nvrtc", "ortgraphs/fused"}, noCgo: true},
-	{folder: "host/device", own: []string{"gpu", "gpu/cuda", "host/train", "ortgraphs", "ortgraphs/lint", "ortgraphs/ort", "shared/hint"}, noCgo: true},
+	{folder: "host/device", own: []string{"gpu", "gpu/cuda", "host/train", "ortgraphs", "ortgraphs/lint", "ortgraphs/onnxpb", "ortgraphs/ort", "ortgraphs/shapes", "shared/hint"}, others: []string{"google.golang.org/protobuf/"}, noCgo: true},
 	{folder: "host/disk", own: nil, noCgo: true},
 	{folder: "host/freeze", own: []string{"shared/hint", "shared/manifest"}, noCgo: true},
 	{folder: "host/exit", own: []string{"gpu", "host/batch", "host/supervise", "host/train", "ortgraphs/ort", "shared/hint", "shared/visible"}, noCgo: true},

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/xtts-host/xtts-host/host/report"
+	"github.com/xtts-host/xtts-host/host/session"
 	"github.com/xtts-host/xtts-host/host/train"
 	"github.com/xtts-host/xtts-host/ortgraphs/ort"
 )
@@ -23,7 +24,7 @@ func (o *observer) facts(outcome error) (report.Run, error) {
 	if change := r.plan.Start.Change; change != nil {
 		f.Changes = change.History
 	}
-	f.Graphs, f.Memory, f.Utilization = graphsOf(r.session.Model), memory, utilization
+	f.Graphs, f.Memory, f.Utilization = graphsOf(r.session), memory, utilization
 	f.Pipeline, f.Transfers = r.loop.Path.Pipeline.Stats(), report.Transfers(r.session.Device.Timer.Transfers())
 	f.Quarantined, f.Baselines = o.quarantine.Count(), o.baselines.Losses()
 	if best := r.loop.Train.Progress.Best; best != nil {
@@ -42,12 +43,14 @@ func (o *observer) facts(outcome error) (report.Run, error) {
 }
 
 // graphsOf lists the graphs that run.
-func graphsOf(m *train.Model) []report.Graph {
-	training, evaluation := m.Programs()
+func graphsOf(s *session.Session) []report.Graph {
+	training, evaluation := s.Model.Programs()
 	graph := func(use string, p train.Program) report.Graph {
 		return report.Graph{Use: use, File: p.File, Precision: p.Precision, Nodes: p.Nodes, SHA256: p.SHA256}
 	}
-	return []report.Graph{graph("training", training), graph("evaluation", evaluation)}
+	list := []report.Graph{graph("training", training), graph("evaluation", evaluation)}
+	list[0].Fused, list[0].Unfused = s.Fusion.Report()
+	return list
 }
 
 func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }

@@ -146,7 +146,7 @@ func prepare(ctx context.Context, s *session.Session, out *outputs) error {
 	if err != nil || found == "" {
 		return err
 	}
-	fmt.Fprintf(out.console.Out, "cuda graphs  %s\nupdate       %s\n", found, s.Updates())
+	fmt.Fprintf(out.console.Out, "fused graph  %s\ncuda graphs  %s\nupdate       %s\n", &s.Fusion, found, s.Updates())
 	if _, fault := s.Optimizer.Fused(); fault != nil {
 		out.log.Warn(fmt.Sprintf("the fused update is not used: %v; updates use %s, which is slower", fault, s.Updates()))
 	}

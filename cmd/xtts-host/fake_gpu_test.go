@@ -14,13 +14,14 @@ import (
 
 	"github.com/xtts-host/xtts-host/gpu/cuda"
 	"github.com/xtts-host/xtts-host/ortgraphs/bundletest"
+	"github.com/xtts-host/xtts-host/shared/manifest"
 )
 
 // TestFakeGPU runs the scripts below testdata/fakegpu with all of the program that has CUDA, on cards of which each
 // keeps its memory on the host and has the CPU compute: see scripts/cuda-fake.sh. They start on one card of 1024 MB, by
 // the flags' default; XTTS_HOST_TEST_FAKE_CARDS asks for others. Their plugins have programs for the CPU and for a GPU;
-// $PLUGINS has features for the CPU only; $MIXED is $PICO with a bf16 graph, which the CPU can run. They have two
-// commands more:
+// $PLUGINS has features for the CPU only; $MIXED is $PICO with a bf16 graph, which the CPU can run, and $SINGLE with one
+// bucket. They have two commands more:
 //
 //	same RUN...     these runs have equal losses and gradient norms, and saved equal weights and moments, to the last bit
 //	close RUN RUN   their losses differ by less than a millionth, and what they saved is not the same
@@ -36,12 +37,14 @@ func TestFakeGPU(t *testing.T) {
 		buildPlugin(t, both, id, "_cuda")
 	}
 	mixed := bundletest.Mixed(t, absolute(t, "..", "..", "ortgraphs", "testdata", "pico")).Dir
+	single := bundletest.Rewrite(t, absolute(t, "..", "..", "ortgraphs", "testdata", "pico"), func(_ string, m *manifest.Bundle) { m.Buckets, m.Cost = m.Buckets[2:], nil }).Dir
 	setup := p.Setup
 	p.Setup = func(env *testscript.Env) error {
 		env.Setenv(folder, os.Getenv(folder))
 		err := setup(env)
 		env.Setenv("XTTS_HOST_DEVICE", "auto")
 		env.Setenv("MIXED", mixed)
+		env.Setenv("SINGLE", single)
 		for variable, value := range map[string]string{"PLUGINS": both, "GRAPH": env.Getenv("PICO"), "BATCH_SIZE": "4"} {
 			env.Setenv("XTTS_HOST_"+variable, value)
 		}

@@ -12,17 +12,16 @@ import (
 	"github.com/xtts-host/xtts-host/shared/hint"
 )
 
-// TestCapture: only a graph without findings is captured; the reason is an error where --cuda-graphs on asks for it.
-func TestCapture(t *testing.T) {
+// TestCapturable: only a graph without findings is captured.
+func TestCapturable(t *testing.T) {
 	b, err := ortgraphs.Open(filepath.Join("..", "..", "ortgraphs", "testdata", "pico"), "")
 	if err != nil {
 		t.Fatal(err)
 	}
 	const file = "training_model.onnx"
-	for _, mode := range []string{"auto", "on"} {
-		if want, fault, err := Capture(mode, "pico", b, file); !want || fault != nil || err != nil {
-			t.Errorf("%s: %t, %v, %v", mode, want, fault, err)
-		}
+	check := Capturable("a b", b, file)
+	if err := check(nil); err != nil {
+		t.Error(err)
 	}
 	// The mean of the targets, by a count from shapes: the host computes it, and a captured graph keeps it.
 	g := b.Model(file).Graph
@@ -32,15 +31,31 @@ func TestCapture(t *testing.T) {
 			Attribute: []*onnxpb.AttributeProto{{Name: proto.String("to"), I: proto.Int64(1), Type: onnxpb.AttributeProto_INT.Enum()}}},
 		&onnxpb.NodeProto{OpType: proto.String("Div"), Input: []string{"mel_spectrograms", "count"}, Output: []string{"mean"}},
 	)
-	if want, fault, err := Capture("off", "pico", b, file); want || fault != nil || err != nil {
-		t.Errorf("off: %t, %v, %v", want, fault, err)
+	if err := check(nil); err == nil || !strings.HasPrefix(err.Error(), file+": memcpy: ") || hint.Of(err) != "xtts-host graph lint 'a b' lists all" {
+		t.Errorf("%v; hint: %s", err, hint.Of(err))
 	}
-	want, fault, err := Capture("auto", "a b", b, file)
-	if want || err != nil || fault == nil || !strings.HasPrefix(fault.Error(), file+": ") || hint.Of(fault) != "xtts-host graph lint 'a b' lists all" {
-		t.Errorf("auto: %t, %v, %v; hint: %s", want, fault, err, hint.Of(fault))
+}
+
+// TestFusedIsCapturable: a fused graph is judged by its own nodes.
+func TestFusedIsCapturable(t *testing.T) {
+	check := Capturable("x", nil, "t.onnx")
+	value := func(name string, size int64) *onnxpb.ValueInfoProto {
+		dim := &onnxpb.TensorShapeProto_Dimension{Value: &onnxpb.TensorShapeProto_Dimension_DimValue{DimValue: size}}
+		return &onnxpb.ValueInfoProto{Name: &name, Type: &onnxpb.TypeProto{Value: &onnxpb.TypeProto_TensorType{
+			TensorType: &onnxpb.TypeProto_Tensor{ElemType: proto.Int32(1), Shape: &onnxpb.TensorShapeProto{Dim: []*onnxpb.TensorShapeProto_Dimension{dim}}}}}}
 	}
-	want, fault, err = Capture("on", "a b", b, file)
-	if want || fault != nil || err == nil || !strings.HasPrefix(err.Error(), "--cuda-graphs on: "+file+": ") || hint.Of(err) == "" {
-		t.Errorf("on: %t, %v, %v", want, fault, err)
+	for node, want := range map[*onnxpb.NodeProto]string{
+		{OpType: proto.String("KernelCall_F32"), Domain: proto.String("xtts.host"), Input: []string{"a", "b"}, Output: []string{"c"}}: "",
+		{OpType: proto.String("Concat"), Input: []string{"a", "b"}, Output: []string{"c"},
+			Attribute: []*onnxpb.AttributeProto{{Name: proto.String("axis"), I: proto.Int64(0), Type: onnxpb.AttributeProto_INT.Enum()}}}: "t.onnx, fused: cuda-graph: ",
+	} {
+		model, err := proto.Marshal(&onnxpb.ModelProto{Graph: &onnxpb.GraphProto{
+			Node: []*onnxpb.NodeProto{node}, Input: []*onnxpb.ValueInfoProto{value("a", 2), value("b", 3)}, Output: []*onnxpb.ValueInfoProto{value("c", 5)}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := check(model); (err == nil) != (want == "") || err != nil && !strings.HasPrefix(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", node.GetOpType(), err, want)
+		}
 	}
 }

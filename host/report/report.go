@@ -91,6 +91,9 @@ type Graph struct {
 	Precision string `json:"precision"`
 	Nodes     int    `json:"nodes"`
 	SHA256    string `json:"sha256"`
+	// Fused is absent if the graph runs as exported. On a GPU, Unfused then says why.
+	Fused   *Fused `json:"fused,omitempty"`
+	Unfused string `json:"unfused,omitempty"`
 }
 
 // Losses are training losses of steps that were not skipped, null if there was none. Best is the lowest.

@@ -144,6 +144,7 @@ func (t *table) speed(r *Report) {
 	if len(batch) > 0 {
 		t.row("in parallel", strings.Join(batch, ", ")+" per batch")
 	}
+	t.fused(r.Graphs)
 }
 
 // memory formats the memory use and the utilization of every device.

@@ -37,6 +37,9 @@ func (s *Session) Prepare(ctx context.Context) (found string, err error) {
 	if err != nil {
 		return "", s.tooLarge(ctx, err, p.used)
 	}
+	if err := s.Fusion.prepared(s.plan.Config.Fuse, p.training, s.log); err != nil {
+		return "", err
+	}
 	if p.fault != nil {
 		if s.plan.Config.CUDAGraphs == "on" {
 			return "", hint.Errorf("train with --cuda-graphs off", "--cuda-graphs on: %w", p.fault)

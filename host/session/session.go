@@ -21,16 +21,15 @@ type Session struct {
 	Device    *device.Device // the zero one on the CPU
 	Model     *train.Model
 	Optimizer *train.Optimizer
+	Fusion    Fusion
 
-	plan    *plan.Plan
-	mode    batch.InputMode
-	watch   *watch.Watch // reports the memory of the process; nil on the CPU
-	log     *slog.Logger
-	memory  memory.Plan // of the model GPU
-	capture bool        // CUDA graphs
-	fault   error       // why CUDA graphs are off although the host may choose
-	unfused error       // why the training graph is not fused although the host may choose
-	arenas  int         // largest size of ONNX Runtime's arenas in bytes
+	plan   *plan.Plan
+	mode   batch.InputMode
+	watch  *watch.Watch // reports the memory of the process; nil on the CPU
+	log    *slog.Logger
+	memory memory.Plan // of the model GPU
+	fault  error       // why CUDA graphs are off although the host may choose
+	arenas int         // largest size of ONNX Runtime's arenas in bytes
 }
 
 // New returns the session of a plan, with nothing open. w watches the GPUs of the run.
@@ -71,9 +70,9 @@ func (s *Session) OpenBeside(ctx context.Context, ring []byte, start func(contex
 	return <-started
 }
 
-// openDevice opens the model GPU, and decides whether to use CUDA graphs.
+// openDevice opens the model GPU.
 func (s *Session) openDevice(ring []byte) error {
-	c, b := s.plan.Config, s.plan.Bundle
+	c := s.plan.Config
 	room, err := s.memory.Room()
 	if err != nil {
 		return err
@@ -85,15 +84,17 @@ func (s *Session) openDevice(ring []byte) error {
 		s.Device = new(device.Device)
 		return err
 	}
-	g, _ := b.Manifest.Graph("train", string(s.plan.Precision.Graph))
-	s.capture, s.fault, err = device.Capture(c.CUDAGraphs, c.Graph, b, g.File)
-	return err
+	return nil
 }
 
 // openModel makes the model and its optimizer for batches of that size.
 func (s *Session) openModel(slots plan.Slots) (err error) {
 	b, threads := s.plan.Bundle.Manifest, s.plan.Threads()
-	model := train.ModelConfig{Bundle: s.plan.Bundle, Arena: s.plan.Arena, Precision: s.plan.Precision.Graph, Layouts: slots.Layouts, Slots: slots.Device, Threads: threads, Device: s.Device.Device, CUDAGraphs: s.capture, Average: s.plan.Config.EMA}
+	model := train.ModelConfig{Bundle: s.plan.Bundle, Arena: s.plan.Arena, Precision: s.plan.Precision.Graph, Layouts: slots.Layouts, Slots: slots.Device, Threads: threads, Device: s.Device.Device, Average: s.plan.Config.EMA}
+	if s.plan.OnGPU() && s.plan.Config.CUDAGraphs != "off" {
+		g, _ := b.Graph("train", string(s.plan.Precision.Graph))
+		model.CUDAGraphs, model.Capturable = true, device.Capturable(s.plan.Config.Graph, s.plan.Bundle, g.File)
+	}
 	if model.Fuse, err = newCompiler(s); err != nil {
 		return err
 	}

@@ -48,27 +48,31 @@ type Fusion struct {
 // FusionTimes is how long the parts of fusing a graph took.
 type FusionTimes struct{ Plan, Compile, Open, Proof time.Duration }
 
-// newFusedGraphs makes the fused graphs of all buckets, and the sessions that run them. exported runs the graph as exported.
-func newFusedGraphs(m *Model, compiler fused.Compiler, config ort.SessionConfig, exported *ort.Session) *fusedGraphs {
-	f := &fusedGraphs{model: m, config: config, exported: exported}
-	if m.err != nil {
-		return f
-	}
+// newFusedGraphs plans the fused graphs of all buckets, and compiles and loads their kernels. config is that of the graph as exported.
+func newFusedGraphs(m *Model, compiler fused.Compiler, config ort.SessionConfig) (*fusedGraphs, error) {
+	f := &fusedGraphs{model: m, config: config}
 	began := time.Now()
-	if m.err = f.makePlans(); m.err != nil {
-		return f
+	if err := f.makePlans(); err != nil {
+		return nil, err
 	}
 	planned := time.Now()
-	if f.programs, m.err = compiler.Compile(f.sources()); m.err != nil {
-		return f
+	var err error
+	if f.programs, err = compiler.Compile(f.sources()); err != nil {
+		return nil, err
 	}
 	m.add(f.programs.Close)
-	compiled := time.Now()
+	f.times = FusionTimes{Plan: planned.Sub(began), Compile: time.Since(planned)}
+	return f, nil
+}
+
+// openAll opens the sessions of all buckets. exported runs the graph as exported.
+func (f *fusedGraphs) openAll(exported *ort.Session) {
+	f.exported = exported
+	began := time.Now()
 	for i := range f.plans {
 		f.sessions = append(f.sessions, f.open(i, nil))
 	}
-	f.times = FusionTimes{Plan: planned.Sub(began), Compile: compiled.Sub(planned), Open: time.Since(compiled)}
-	return f
+	f.times.Open = time.Since(began)
 }
 
 // makePlans plans all buckets in parallel.
@@ -109,6 +113,9 @@ func (f *fusedGraphs) open(bucket int, plain func(region int) bool) *ort.Session
 	c.Model, c.Kernels, m.err = f.plans[bucket].Link(f.programs, func(region int) bool {
 		return f.plain[bucket][region] || plain != nil && plain(region)
 	})
+	if plain == nil && m.err == nil {
+		m.checkCapture(c.Model)
+	}
 	return m.open(c, m.capturing)
 }
 

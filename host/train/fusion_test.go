@@ -1,10 +1,12 @@
 package train
 
 import (
+	"errors"
 	"math"
 	"strings"
 	"testing"
 
+	"github.com/xtts-host/xtts-host/ortgraphs/fused"
 	"github.com/xtts-host/xtts-host/ortgraphs/fused/fusedtest"
 	"github.com/xtts-host/xtts-host/shared/manifest"
 )
@@ -36,13 +38,20 @@ func TestFusion(t *testing.T) {
 	for _, faults := range []int{0, 2} {
 		compiler.Faults = faults
 		d, _ := fakeDevice(t)
-		m := open(ModelConfig{Device: d, Fuse: compiler, CUDAGraphs: true})
+		checked := 0
+		m := open(ModelConfig{Device: d, Fuse: compiler, CUDAGraphs: true, Capturable: func(fused []byte) error {
+			checked += min(1, len(fused))
+			return nil
+		}})
 		p, err := m.Prepare()
 		if err != nil || p.Fault != nil {
 			t.Fatal(p.Fault, err)
 		}
 		f := p.Fusion
 		t.Logf("%d kernels; left %v; wrong %q; distances %.2g; %+v", f.Kernels, f.Left, f.Wrong, f.Distances, f.Times)
+		if p.Graphs != len(layouts) || checked != len(layouts)+faults {
+			t.Errorf("%d CUDA graphs, %d fused graphs checked", p.Graphs, checked)
+		}
 		if f.Kernels < 50 || len(f.Wrong) != faults {
 			t.Errorf("%d kernels; %d faults were planted, found %q", f.Kernels, faults, f.Wrong)
 		}
@@ -55,6 +64,39 @@ func TestFusion(t *testing.T) {
 			if d := got.Loss/want.Loss - 1; err != nil || !(math.Abs(d) < 1e-5) {
 				t.Errorf("bucket %d: loss %v, want %v; %v", bucket, got.Loss, want.Loss, err)
 			}
+		}
+	}
+}
+
+// refusing compiles nothing.
+type refusing struct{}
+
+func (refusing) Compile([]string) (fused.Programs, error) { return nil, errors.New("no space left") }
+
+// TestUnfused: a graph that cannot be fused runs as exported, also in CUDA graphs.
+func TestUnfused(t *testing.T) {
+	g, b := readGolden(t, "pico.json"), open(t, pico)
+	layouts, _ := shaped(t, b, g.Rows, g.Steps[:1])
+	uncapturable := errors.New("a table from the host")
+	for _, want := range []error{nil, uncapturable} {
+		d, _ := fakeDevice(t)
+		m, err := NewModel(ModelConfig{Bundle: b, Arena: arenaOf(b), Layouts: layouts, Slots: 1, Threads: 1, Device: d, Fuse: refusing{}, CUDAGraphs: true,
+			Capturable: func(fused []byte) error {
+				if fused != nil {
+					t.Error("a fused graph is to be captured")
+				}
+				return want
+			}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer m.Close()
+		p, err := m.Prepare()
+		if err != nil || p.Fusion != nil || p.Unfused == nil || p.Unfused.Error() != "no space left" || p.Fault != want || (p.Graphs == 1) != (want == nil) {
+			t.Errorf("%+v, %v", p, err)
+		}
+		if r, err := m.Try(0); err != nil || !(r.Loss > 0) {
+			t.Error(r, err)
 		}
 	}
 }

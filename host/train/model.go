@@ -33,8 +33,11 @@ type ModelConfig struct {
 	Device Device
 	// CUDAGraphs makes Prepare capture the training graph of every slot and bucket, so that a step is one launch.
 	CUDAGraphs bool
+	// Capturable returns the reason why a graph cannot be captured: a fused graph, or for nil the training graph as exported.
+	// Without it, all can.
+	Capturable func(fused []byte) error
 	// Fuse compiles the kernels of the training graph's regions, which Prepare proves on a GPU; nil means that the graph
-	// runs as exported.
+	// runs as exported. So it does if it cannot be fused.
 	Fuse fused.Compiler
 }
 
@@ -45,13 +48,14 @@ type Model struct {
 	memory
 	parameters
 	results
+	captureChoice
 	precision manifest.DType
 	layouts   []ring.Layout
 
 	slots []block
 
 	fusion      *fusedGraphs // nil if the training graph runs as exported
-	capturing   bool         // Prepare captures CUDA graphs
+	unfused     error        // why it does although there is a compiler
 	programs    []Program
 	inputs      []manifest.TensorSpec
 	train, eval [][]execution // by slot and bucket
@@ -89,7 +93,7 @@ func (r *results) result() Result {
 // releases everything.
 func NewModel(cfg ModelConfig) (*Model, error) {
 	b := cfg.Bundle.Manifest
-	m := &Model{memory: newMemory(cfg.Device), parameters: parameters{params: b.Parameters, arena: cfg.Arena, decay: cfg.Average}, inputs: b.Inputs, capturing: cfg.CUDAGraphs, precision: cmp.Or(cfg.Precision, manifest.F32), layouts: cfg.Layouts}
+	m := &Model{memory: newMemory(cfg.Device), parameters: parameters{params: b.Parameters, arena: cfg.Arena, decay: cfg.Average}, inputs: b.Inputs, captureChoice: captureChoice{capturing: cfg.CUDAGraphs, capturable: cfg.Capturable}, precision: cmp.Or(cfg.Precision, manifest.F32), layouts: cfg.Layouts}
 	m.build(cfg)
 	if m.err == nil {
 		m.err = m.load(&m.memory, cfg.Bundle)

@@ -23,6 +23,8 @@ type Prepared struct {
 	Fault error
 	// Fusion describes the fused training graph; nil if it runs as exported.
 	Fusion *Fusion
+	// Unfused is the reason why the training graph runs as exported although there is a compiler.
+	Unfused error
 	// ArenaBytes is the memory of the intermediate values of training and evaluation.
 	ArenaBytes int
 	// Settled is the part of Time in which trial runs settled the arena.
@@ -67,7 +69,7 @@ func (m *Model) Prepare() (Prepared, error) {
 	if err = t.prove(); err != nil {
 		return p, err
 	}
-	p.Fusion = m.fusion.describe()
+	p.Fusion, p.Unfused, p.Fault = m.fusion.describe(), m.unfused, m.uncaptured
 	settling := time.Now()
 	if err = t.settle(); err != nil {
 		return p, err

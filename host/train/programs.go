@@ -1,8 +1,10 @@
 package train
 
 import (
+	"errors"
 	"maps"
 
+	"github.com/xtts-host/xtts-host/ortgraphs/fused"
 	"github.com/xtts-host/xtts-host/ortgraphs/ort"
 	"github.com/xtts-host/xtts-host/shared/manifest"
 )
@@ -33,17 +35,11 @@ func (m *Model) build(cfg ModelConfig) {
 	if m.averages.arena != nil {
 		evaluated = m.averagedViews(&m.memory, masters)
 	}
-	if cfg.Fuse != nil {
-		shareArena(&m.memory)
-	}
 	training := cfg.program(&m.memory, trainGraph, asked)
 	evaluation := cfg.program(&m.memory, evalGraph, outputs)
 	m.programs = []Program{training.Program, evaluation.Program}
-	train := m.open(training.session, cfg.CUDAGraphs && cfg.Fuse == nil)
+	train := openTraining(m, cfg.Fuse, training.session)
 	eval := m.open(evaluation.session, false)
-	if cfg.Fuse != nil {
-		m.fusion = newFusedGraphs(m, cfg.Fuse, training.session, train)
-	}
 	if cfg.CUDAGraphs && m.async != nil && m.err == nil {
 		m.err = m.async.NoGraph() // until Prepare
 	}
@@ -59,6 +55,40 @@ func (m *Model) build(cfg ModelConfig) {
 		batch[seedInput] = noDropout
 		m.eval[slot] = append(m.eval[slot], m.execution(eval, batch, outputs))
 	})
+}
+
+// openTraining opens the training graph: as exported, and, if that is possible, fused.
+func openTraining(m *Model, compiler fused.Compiler, exported ort.SessionConfig) *ort.Session {
+	if compiler != nil && m.err == nil {
+		m.fusion, m.unfused = newFusedGraphs(m, compiler, exported)
+	}
+	if m.fusion != nil {
+		shareArena(&m.memory)
+		m.fusion.openAll(m.open(exported, false))
+		if m.err == nil || errors.Is(m.err, ort.ErrOutOfMemory) {
+			return m.fusion.exported
+		}
+		m.fusion, m.unfused, m.err = nil, m.err, nil
+	}
+	m.checkCapture(nil)
+	return m.open(exported, m.capturing)
+}
+
+// captureChoice decides whether CUDA graphs are captured.
+type captureChoice struct {
+	capturing  bool
+	capturable func(fused []byte) error // as in ModelConfig
+	uncaptured error                    // why not although that was requested
+}
+
+// checkCapture decides against CUDA graphs if a graph cannot be captured: a fused one, or for nil the training graph as exported.
+func (c *captureChoice) checkCapture(fused []byte) {
+	if !c.capturing || c.capturable == nil {
+		return
+	}
+	if c.uncaptured = c.capturable(fused); c.uncaptured != nil {
+		c.capturing = false
+	}
 }
 
 // tensors allocates them in the block of words.

@@ -51,11 +51,14 @@ func Infer(model *onnxpb.ModelProto, sizes Sizes) (*Result, error) {
 	if model.GetGraph() == nil {
 		return nil, errors.New("the model has no graph")
 	}
-	in := &inference{result: &Result{Model: model, values: map[string]*Value{}}, functions: map[[2]string]*onnxpb.FunctionProto{}}
+	in := &inference{result: &Result{Model: model, values: map[string]*Value{}}, functions: map[[2]string]*onnxpb.FunctionProto{}, declared: map[string]*onnxpb.ValueInfoProto{}}
 	for _, f := range model.Functions {
 		in.functions[[2]string{f.GetDomain(), f.GetName()}] = f
 	}
 	r, g := in.result, model.Graph
+	for _, v := range slices.Concat(g.ValueInfo, g.Output) {
+		in.declared[v.GetName()] = v
+	}
 	for _, v := range g.Input {
 		value := input(v, sizes)
 		r.Inputs = append(r.Inputs, value)
@@ -100,6 +103,23 @@ type inference struct {
 	visited   int // nodes and calls so far
 	numbers   int // in Value.Data so far
 	functions map[[2]string]*onnxpb.FunctionProto
+	declared  map[string]*onnxpb.ValueInfoProto // values that the graph declares
+}
+
+// KernelDomain is the domain of the nodes that run the kernels of fused graphs. Their results are what the graph declares.
+const KernelDomain = "xtts.host"
+
+// declare gives the outputs of a kernel their declared types and shapes.
+func (in *inference) declare(n *Node) {
+	for _, v := range n.Out {
+		if v == nil {
+			continue
+		}
+		if info := in.declared[v.Name]; info != nil {
+			as := input(info, nil)
+			v.Type, v.Shape = as.Type, as.Shape
+		}
+	}
 }
 
 // run processes nodes in the scope of their values. attributes are those of the call if the nodes belong to a function.
@@ -137,6 +157,9 @@ func (in *inference) run(nodes []*onnxpb.NodeProto, scope map[string]*Value, att
 		in.result.Nodes = append(in.result.Nodes, n)
 		if err := infer(n); err != nil {
 			return &NodeError{n.Place, n.Op(), err.Error()}
+		}
+		if p.GetDomain() == KernelDomain {
+			in.declare(n)
 		}
 		for _, v := range n.Out {
 			if v == nil {

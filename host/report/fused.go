@@ -1,0 +1,51 @@
+package report
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Fused describes how the regions of a training graph run as kernels.
+type Fused struct {
+	// Kernels is the number of kernels of the largest bucket.
+	Kernels int `json:"kernels"`
+	// Distances are the largest differences from the results of the graph as exported, by bucket, relative to the norm of a result.
+	Distances []Float `json:"distances"`
+	// Left says why regions of the largest bucket have no kernel.
+	Left []string `json:"left"`
+	// Wrong names the regions whose kernels gave other results than the graph as exported. They run without them.
+	Wrong []string `json:"wrong"`
+
+	// How long the parts took, in seconds.
+	PlanS    float64 `json:"plan_s"`
+	CompileS float64 `json:"compile_s"`
+	OpenS    float64 `json:"open_s"`
+	ProofS   float64 `json:"proof_s"`
+}
+
+func (f *Fused) String() string {
+	distance := 0.0
+	for _, d := range f.Distances {
+		distance = max(distance, float64(d))
+	}
+	parts := []string{fmt.Sprintf("%s, within %.1g of the graph as exported", Count(f.Kernels, "kernel"), distance)}
+	if n := len(f.Left); n > 0 {
+		parts = append(parts, Count(n, "region")+" without a kernel")
+	}
+	if n := len(f.Wrong); n > 0 {
+		parts = append(parts, Count(n, "wrong kernel")+" not used")
+	}
+	return strings.Join(parts, "; ")
+}
+
+// fused says how the training graph runs; nothing on the CPU.
+func (t *table) fused(graphs []Graph) {
+	for _, g := range graphs {
+		switch {
+		case g.Fused != nil:
+			t.row("fused graph", g.Fused.String())
+		case g.Unfused != "":
+			t.row("fused graph", "none: "+g.Unfused)
+		}
+	}
+}

@@ -1,0 +1,59 @@
+package session
+
+import (
+	"bytes"
+	"errors"
+	"log/slog"
+	"strings"
+	"testing"
+
+	"github.com/xtts-host/xtts-host/host/train"
+	"github.com/xtts-host/xtts-host/shared/hint"
+)
+
+// TestFusionIsReported: what the start of a run says about the fused graph, and what is a warning or an error.
+func TestFusionIsReported(t *testing.T) {
+	missing := hint.Errorf("fetch it", "load NVRTC: not found")
+	for _, c := range []struct {
+		name, mode, text string
+		before           error // why there is no compiler
+		prepared         train.Prepared
+		warnings         []string
+		refused          string
+	}{
+		{name: "fused", mode: "auto", prepared: train.Prepared{Fusion: &train.Fusion{Kernels: 9, Distances: []float64{1e-7, 2e-7}}},
+			text: "9 kernels, within 2e-07 of the graph as exported; 0.0 s to compile, 0.0 s to prove"},
+		{name: "a wrong kernel", mode: "on", prepared: train.Prepared{Fusion: &train.Fusion{Kernels: 9, Wrong: []string{"bucket 1: Exp, which computes y"}}},
+			text:     "9 kernels, within 0 of the graph as exported; 1 wrong kernel not used; 0.0 s to compile, 0.0 s to prove",
+			warnings: []string{"a kernel of the fused graph is wrong, so it is not used: bucket 1: Exp, which computes y; the results of this run are right; please report"}},
+		{name: "off", mode: "off", before: errUnfused, text: "none: --fuse off"},
+		{name: "no NVRTC", mode: "auto", before: missing, text: "none: load NVRTC: not found",
+			warnings: []string{"the training graph is not fused, so a step takes about twice as long: load NVRTC: not found; fetch it"}},
+		{name: "cannot be fused", mode: "auto", prepared: train.Prepared{Unfused: errors.New("opset 17")}, text: "none: opset 17",
+			warnings: []string{"the training graph is not fused, so a step takes about twice as long: opset 17; report this error with the model"}},
+		{name: "has to be fused", mode: "on", prepared: train.Prepared{Unfused: errors.New("opset 17")}, refused: "--fuse on: opset 17"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			var lines bytes.Buffer
+			f := Fusion{reason: c.before}
+			err := f.prepared(c.mode, c.prepared, slog.New(slog.NewTextHandler(&lines, nil)))
+			if c.refused != "" {
+				if err == nil || err.Error() != c.refused || !strings.HasSuffix(hint.Of(err), ", or train with --fuse auto") {
+					t.Errorf("%v; hint: %s", err, hint.Of(err))
+				}
+				return
+			}
+			if err != nil || f.String() != c.text {
+				t.Errorf("%q, %v", f.String(), err)
+			}
+			if n := strings.Count(lines.String(), "level=WARN"); n != len(c.warnings) {
+				t.Errorf("%d warnings: %s", n, &lines)
+			}
+			for _, w := range c.warnings {
+				if !strings.Contains(lines.String(), w) {
+					t.Errorf("no warning %q in %s", w, &lines)
+				}
+			}
+		})
+	}
+}
