@@ -93,6 +93,11 @@ func Train(ctx context.Context, set *config.Set, console console.Console, mode b
 	if err := prepare(starting, s, out); err != nil {
 		return nil, exit.Refused(err)
 	}
+	if now, _ := s.Fusion.Report(); p.Start.Resumed != nil {
+		if text := otherForm(folder.Path, now); text != "" {
+			out.log.Warn(text)
+		}
+	}
 	r, err := newRun(p, m, s, out, folder.Path, mode)
 	if err != nil {
 		return nil, exit.Refused(err)

@@ -22,13 +22,15 @@ var errUnfused = errors.New("--fuse off")
 type Fusion struct {
 	graph  *report.Fused // nil if it is not
 	reason error         // why it is not; nil on the CPU
+	tried  bool          // a compiler for it was opened
+	never  bool          // trial runs of other batches use the graph as exported
 }
 
 // newCompiler returns the compiler for the kernels of the training graph; nil if the graph runs as exported.
 func newCompiler(s *Session) (fused.Compiler, error) {
 	c := s.plan.Config
 	switch {
-	case !s.plan.OnGPU():
+	case !s.plan.OnGPU() || s.Fusion.never:
 		return nil, nil
 	case c.Fuse == "off":
 		s.Fusion.reason = errUnfused
@@ -42,6 +44,7 @@ func newCompiler(s *Session) (fused.Compiler, error) {
 	}
 	compiler, err := kernels.New(s.Device.Context, s.plan.Placement.Model.GPU.Capability, ort.Library(), cache, s.log)
 	if err == nil {
+		s.Fusion.tried = true
 		return compiler, nil
 	}
 	return nil, s.Fusion.leave(c.Fuse, err)

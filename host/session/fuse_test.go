@@ -7,6 +7,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/xtts-host/xtts-host/gpu"
+	"github.com/xtts-host/xtts-host/host/config"
+	"github.com/xtts-host/xtts-host/host/place"
+	"github.com/xtts-host/xtts-host/host/plan"
 	"github.com/xtts-host/xtts-host/host/train"
 	"github.com/xtts-host/xtts-host/shared/hint"
 )
@@ -55,5 +59,14 @@ func TestFusionIsReported(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestSearchCompilesNothing: trials of smaller batches run the graph as exported, even where NVRTC would be required.
+func TestSearchCompilesNothing(t *testing.T) {
+	p := &plan.Plan{Config: &config.Config{Fuse: "on"}, Placement: place.Placement{Model: place.Role{GPU: gpu.Device{UUID: "GPU-1"}}}}
+	s := &Session{plan: p, Fusion: Fusion{never: true}}
+	if c, err := newCompiler(s); c != nil || err != nil || s.Fusion.tried {
+		t.Error(c, err)
 	}
 }

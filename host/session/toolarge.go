@@ -42,7 +42,8 @@ func searched(p *plan.Plan, mode batch.InputMode) bool {
 	return mode == batch.Overlapped && !growsWithPlugins
 }
 
-// largestBatch finds the largest batch below the requested one that fits, by trial.
+// largestBatch finds the largest batch below the requested one that fits, by trial. The graph as exported has to fit for the proof of a
+// fused one, which needs less: so trials do without compiling kernels for their sizes, and with a fused graph a larger batch may fit, too.
 func (s *Session) largestBatch(ctx context.Context) (rows int, sure bool) {
 	room, _ := s.memory.Room()
 	if room == 0 {
@@ -52,7 +53,8 @@ func (s *Session) largestBatch(ctx context.Context) (rows int, sure bool) {
 		}
 		room = free
 	}
-	return memory.Search{
+	s.Fusion.never = true
+	rows, sure = memory.Search{
 		Rows: s.plan.Config.BatchSize, Room: room, Bundle: s.plan.Bundle, Bucket: s.plan.Buckets.Sizes[len(s.plan.Buckets.Sizes)-1], Precision: s.plan.Precision.Graph, Log: s.log,
 		Try: func(rows int) (float64, error) {
 			used, plan, err := s.tryBatch(rows)
@@ -63,6 +65,7 @@ func (s *Session) largestBatch(ctx context.Context) (rows int, sure bool) {
 			return float64(room) / float64(used.Graphs), nil
 		},
 	}.Largest(ctx)
+	return rows, sure && (rows == 0 || !s.Fusion.tried)
 }
 
 // tryBatch creates the model for batches of so many rows, as a run does, and returns its memory and the plan for it.
