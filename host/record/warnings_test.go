@@ -116,10 +116,11 @@ func TestFewLongClips(t *testing.T) {
 
 // TestIdleSettings: a setting that a run ignores is a warning.
 func TestIdleSettings(t *testing.T) {
-	c := config.Config{Precision: "tf32", CUDAGraphs: "on", MemoryBaseline: 5 << 20}
+	c := config.Config{Precision: "tf32", CUDAGraphs: "on", Fuse: "on", MemoryBaseline: 5 << 20}
 	for onCPU, want := range map[bool][]string{
 		true: {
 			"--precision tf32 has no effect on the CPU, which computes in f32", "--cuda-graphs on has no effect on the CPU",
+			"--fuse on has no effect on the CPU",
 			"--memory-baseline 5MiB has no effect on the CPU: the memory of GPUs is watched",
 		},
 		false: nil,
@@ -128,7 +129,7 @@ func TestIdleSettings(t *testing.T) {
 			t.Errorf("on the CPU %v: %q", onCPU, got)
 		}
 	}
-	if got := idle(&config.Config{Precision: "auto", CUDAGraphs: "auto"}, true); got != nil {
+	if got := idle(&config.Config{Precision: "auto", CUDAGraphs: "auto", Fuse: "auto"}, true); got != nil {
 		t.Errorf("%q", got)
 	}
 }

@@ -1,0 +1,18 @@
+# wrong-kernel: a wrong kernel of the fused graph is found at the start, and the results are right
+wrong-kernel() { gotest ./host/train 'TestFusion$'; }
+
+# not-fused: a graph that cannot be fused is trained as exported, and a warning says why
+not-fused() {
+  gotest ./host/train TestUnfused
+  gotest ./host/session TestFusionIsReported
+}
+
+# capture-of-fused: CUDA graphs are judged by the graph that runs: fusing removes parts of different sizes
+capture-of-fused() { gotest ./ortgraphs/fused TestCapturable; }
+
+# fuse-on-cpu: --fuse is a setting, and on the CPU a warning says that it has no effect
+fuse-on-cpu() {
+  clips data 12 1
+  train --train-data data --max-steps 2 --run-dir run --fuse on 2>output
+  says '--fuse on has no effect on the CPU'
+}
