@@ -87,3 +87,28 @@ func node(op, attribute, out string, in ...string) *onnxpb.NodeProto {
 	}
 	return n
 }
+
+// TestEmbeddedBundlesAreCapturable: nothing is found in the fused graphs of the embedded bundles.
+func TestEmbeddedBundlesAreCapturable(t *testing.T) {
+	for _, file := range []string{"myxtts-nano/training_model.onnx", "myxtts-nano/training_model.bf16.onnx", "myxtts-multispeaker/training_model.onnx"} {
+		data, err := os.ReadFile("../builtin/" + file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p, err := fused.NewPlan(data, shapes.Sizes{"B": 8, "T_text": 128, "T_mel": 256, "T_ref_mel": 128})
+		if err != nil {
+			t.Fatal(err)
+		}
+		linked, _, err := p.Link(loaded{}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		m := &onnxpb.ModelProto{}
+		if err := proto.Unmarshal(linked, m); err != nil {
+			t.Fatal(err)
+		}
+		if found := lint.Check(m, []shapes.Sizes{{}}); len(found) > 0 {
+			t.Errorf("%s: %v", file, found)
+		}
+	}
+}
