@@ -77,10 +77,12 @@ type Node struct {
 	Transposed [2]bool
 	// Model is the node of the model that an opaque node runs.
 	Model *shapes.Node
+
+	attention bool // it is a part of attention
 }
 
 // fusible reports whether a region may contain the node.
-func (n *Node) fusible() bool { return n.Kind <= Join }
+func (n *Node) fusible() bool { return n.Kind <= Join && !n.attention }
 
 // domain is the shape over which the node computes: that of the output, or of the operand of a reduction.
 func (n *Node) domain() []int {

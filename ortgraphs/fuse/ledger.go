@@ -17,7 +17,7 @@ type Ledger struct {
 	Products Traffic `json:"products"`
 	// Exported is everything else, one kernel for each node that moves data.
 	Exported Traffic `json:"exported"`
-	// Fused is the same in regions. It includes Left.
+	// Fused is the same in regions. It includes Left. Attention is a region, with its products.
 	Fused Traffic `json:"fused"`
 	// Regions are those of Fused, equal ones together, the most bytes first.
 	Regions []RegionKind `json:"regions"`
@@ -166,8 +166,8 @@ func (l *Ledger) regions(regions []*Region) {
 	kinds := map[string]*RegionKind{}
 	for _, r := range regions {
 		kernels, bytes := 1, r.Read+r.Written
-		if r.ColumnSums > 0 {
-			kernels = 2 // the second one adds what the blocks of the first one have summed
+		if r.ColumnSums > 0 || r.Attention != nil && r.Attention.Backward != nil {
+			kernels = 2 // the second one adds what the blocks of the first one have summed; the gradients of queries and keys have one each
 		}
 		l.Fused.add(kernels, bytes)
 		k := RegionKind{Ops: r.Ops(), Domain: r.Domain, Inputs: len(r.In), Outputs: len(r.Out), ColumnSums: r.ColumnSums}
@@ -184,8 +184,15 @@ func (l *Ledger) regions(regions []*Region) {
 	slices.SortStableFunc(l.Regions, func(a, b RegionKind) int { return cmp.Compare(b.Bytes, a.Bytes) })
 }
 
-// Ops counts the operations of a region, the most frequent first.
+// Ops counts the operations of a region, the most frequent first. Attention is one operation.
 func (r *Region) Ops() string {
+	switch {
+	case r.Attention == nil:
+	case r.Attention.Backward == nil:
+		return "attention"
+	default:
+		return "gradient of attention"
+	}
 	count := map[string]int{}
 	for _, n := range r.Nodes {
 		count[n.Op]++

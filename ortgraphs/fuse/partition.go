@@ -22,6 +22,8 @@ type Region struct {
 	ColumnSums int
 	// Domain is the shape over which it computes, divided as far as its reshapes need.
 	Domain []int
+	// Attention is nil if the region's nodes are elementwise or reductions.
+	Attention *Attention
 }
 
 // Limits of one kernel.
@@ -36,6 +38,7 @@ const (
 type group struct {
 	nodes       []*Node
 	first, last int // positions in the graph
+	attention   *Attention
 }
 
 type partition struct {
@@ -49,18 +52,40 @@ type partition struct {
 // Partition divides the graph into regions and other nodes. It changes the graph first: it chooses the layouts of products, and repeats
 // nodes that cost nothing. The regions are in an order in which they can run, and the nodes of each stand together in the graph.
 func Partition(g *Graph) []*Region {
+	found := attentions(g)
 	sinkBiases(g)
 	layoutProducts(g)
 	recompute(g)
 	p := &partition{graph: g, at: map[*Node]int{}, uses: g.uses(), outputs: g.outputs(), of: map[*Node]*group{}}
-	for i, n := range g.Nodes {
-		p.at[n] = i
-		p.of[n] = &group{[]*Node{n}, i, i}
-	}
+	p.singles(found)
 	p.joinReaders()
 	p.joinNeighbours()
 	p.joinNeighbours()
 	return p.regions()
+}
+
+// singles makes a group of each node, and of each attention.
+func (p *partition) singles(found []*attention) {
+	for _, n := range p.graph.Nodes {
+		p.of[n] = &group{nodes: []*Node{n}}
+	}
+	for _, a := range found {
+		whole := &group{nodes: a.nodes, attention: &a.Attention}
+		for _, n := range a.nodes {
+			p.of[n] = whole
+		}
+	}
+	if len(found) > 0 {
+		p.graph.Nodes = p.order()
+	}
+	for i, n := range p.graph.Nodes {
+		p.at[n] = i
+		g := p.of[n]
+		if g.nodes[0] == n {
+			g.first = i
+		}
+		g.last = i
+	}
 }
 
 // joinReaders joins each node with the regions of its readers, those with the most reads first, as far as one kernel can compute them. It
@@ -154,7 +179,7 @@ func (p *partition) join(a, b *group) {
 	for _, n := range b.nodes {
 		p.of[n] = a
 	}
-	*a = group{nodes, min(a.first, b.first), max(a.last, b.last)}
+	*a = group{nodes, min(a.first, b.first), max(a.last, b.last), nil}
 	b.nodes = nil
 }
 
@@ -240,10 +265,14 @@ func (p *partition) regions() []*Region {
 	p.graph.Nodes = p.order()
 	for _, n := range p.graph.Nodes {
 		g := p.of[n]
-		if !n.fusible() || done[g] {
+		if done[g] || !n.fusible() && g.attention == nil {
 			continue
 		}
 		done[g] = true
+		if g.attention != nil {
+			list = append(list, p.attentionRegion(g))
+			continue
+		}
 		it := iterate(g.nodes)
 		r := &Region{Nodes: g.nodes, ColumnSums: len(it.columns)}
 		r.In, r.Read, r.Out = p.traffic(g.nodes)
@@ -257,6 +286,21 @@ func (p *partition) regions() []*Region {
 		list = append(list, r)
 	}
 	return list
+}
+
+func (p *partition) attentionRegion(g *group) *Region {
+	a := g.attention
+	r := &Region{Nodes: g.nodes, Attention: a, Domain: a.Product.Shape}
+	r.In, r.Read, r.Out = p.traffic(g.nodes)
+	if b := a.Backward; b != nil && b.Result != nil {
+		r.In = append(r.In, b.Result.Out)
+		r.Read += b.Result.Out.Bytes()
+	}
+	for _, t := range r.Out {
+		r.Written += t.Bytes()
+		r.Shapes = append(r.Shapes, p.stored(t))
+	}
+	return r
 }
 
 // stored returns the shape in which a kernel writes a tensor.

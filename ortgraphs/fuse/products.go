@@ -39,7 +39,7 @@ func layoutProducts(g *Graph) {
 	copies := map[string]*Tensor{}
 	var nodes []*Node
 	for _, n := range g.Nodes {
-		if n.Kind == Product {
+		if n.Kind == Product && !n.attention {
 			for i := range n.In {
 				if c := layoutOperand(n, i, copies); c != nil {
 					nodes = append(nodes, c)
@@ -56,7 +56,7 @@ func swapResults(g *Graph) {
 	uses, outputs := g.uses(), g.outputs()
 	for _, n := range g.Nodes {
 		t := n.Out[0]
-		if n.Kind != Product || outputs[t] || len(t.Shape) < 3 || len(uses[t]) == 0 {
+		if n.Kind != Product || n.attention || outputs[t] || len(t.Shape) < 3 || len(uses[t]) == 0 {
 			continue
 		}
 		if slices.ContainsFunc(uses[t], func(u use) bool { return !wantsSwapped(t, u.node.In[u.operand].Views) }) {

@@ -8,4 +8,7 @@
 // registers, because it reduces rows (rows.go); one computes each place on its own (columns.go); one transposes squares in shared memory
 // (tile.go). The first two can also sum columns (sums.go). What they compute at a place is in body.go and nodes.go, and where its
 // operands are in memory in places.go.
+//
+// Attention has kernels that are written by hand, as templates (attention.cuh), and functions of scores and places that are generated
+// (attentionscores.go).
 package cudac

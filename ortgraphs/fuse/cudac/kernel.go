@@ -40,12 +40,15 @@ type Launch struct {
 
 // Generate writes the program of a region. The error is an [UnsupportedError] if there is no rule for it.
 func Generate(r *fuse.Region) (*Kernel, error) {
-	l := r.Loops()
 	for _, t := range slices.Concat(r.In, r.Out) {
 		if t.Elements() > math.MaxInt32 || t.Elements() == 0 {
 			return nil, unsupported("%s has %d elements", t.Name, t.Elements())
 		}
 	}
+	if r.Attention != nil {
+		return generateAttention(r)
+	}
+	l := r.Loops()
 	s := newShape(r, l)
 	if s.R > math.MaxInt32 || s.R*s.C == 0 {
 		return nil, unsupported("%d rows of %d places", s.R, s.C)
@@ -165,14 +168,18 @@ func (w *writer) parts(b *body, vary bool) {
 		if b.varies(q.value) != vary {
 			continue
 		}
-		switch {
-		case q.divisor == 0:
-			w.line("const int %s = %s;", q.name, q.value)
-		case q.rest:
-			w.line("const int %s = (%s) %% %d;", q.name, q.value, q.divisor)
-		default:
-			w.line("const int %s = (%s) / %d;", q.name, q.value, q.divisor)
-		}
+		w.part(q)
+	}
+}
+
+func (w *writer) part(q part) {
+	switch {
+	case q.divisor == 0:
+		w.line("const int %s = %s;", q.name, q.value)
+	case q.rest:
+		w.line("const int %s = (%s) %% %d;", q.name, q.value, q.divisor)
+	default:
+		w.line("const int %s = (%s) / %d;", q.name, q.value, q.divisor)
 	}
 }
 

@@ -77,6 +77,57 @@ template <class T> static T __shfl_xor_sync(unsigned, T x, int mask) {
 	return x;
 }
 
+// warp_wait waits for the threads of a warp.
+static void warp_wait() {
+	int warp = block.current / 32;
+	wait_for(&block.warp_arrived[warp], &block.warp_turn[warp], block.threads - warp * 32 < 32 ? block.threads - warp * 32 : 32);
+}
+
+// The functions below are those of attention.cuh that are instructions of a GPU. They place elements in the threads of a warp as the PTX
+// ISA says (sections "mma.m16n8k16" and "ldmatrix").
+static unsigned operands[MOST_THREADS][6];
+
+static void multiply(float *c, const unsigned *a, const unsigned *b) {
+	int me = block.current, warp = me / 32 * 32, g = me % 32 / 4, t = me % 4;
+	memcpy(operands[me], a, 16);
+	memcpy(operands[me] + 4, b, 8);
+	warp_wait();
+	for (int e = 0; e < 4; e++) {
+		int row = g + e / 2 * 8, column = 2 * t + e % 2;
+		for (int k = 0; k < 16; k++) {
+			unsigned left = operands[warp + row % 8 * 4 + k % 8 / 2][row / 8 + k / 8 * 2], right = operands[warp + column * 4 + k % 8 / 2][4 + k / 8];
+			c[e] += float_of(left >> k % 2 * 16) * float_of(right >> k % 2 * 16);
+		}
+	}
+	warp_wait();
+}
+
+static void load_any(unsigned *r, const void *row, int transposed) {
+	int me = block.current, warp = me / 32 * 32, g = me % 32 / 4, t = me % 4;
+	block.exchanged[me] = (uint64_t)(uintptr_t)row;
+	warp_wait();
+	for (int i = 0; i < 4; i++) {
+		unsigned short pair[2];
+		for (int j = 0; j < 2; j++) {
+			int from = transposed ? 2 * t + j : g, column = transposed ? g : 2 * t + j;
+			pair[j] = ((const unsigned short *)(uintptr_t)block.exchanged[warp + i * 8 + from])[column];
+		}
+		r[i] = pair[0] | (unsigned)pair[1] << 16;
+	}
+	warp_wait();
+}
+static void load_matrices(unsigned *r, const void *row) { load_any(r, row, 0); }
+static void load_transposed(unsigned *r, const void *row) { load_any(r, row, 1); }
+static void copy_16(void *to, const void *from, bool there) {
+	if ((uintptr_t)to % 16 || (uintptr_t)from % 16) abort();
+	if (there) memcpy(to, from, 16);
+	else memset(to, 0, 16);
+}
+static void end_copies() {}
+template <int GROUPS> static void wait_for_copies() {}
+static float power_of_2(float x) { return exp2f(x); }
+static unsigned pair_of(float low, float high) { return short_of(low) | (unsigned)short_of(high) << 16; }
+
 static void enter() {
 	block.function(block.arguments);
 	block.done[block.current] = 1;

@@ -1,0 +1,72 @@
+package fuse
+
+import (
+	"slices"
+)
+
+// Attention says that a region is softmax(S) V, where S is an elementwise function of a product Q K', or the gradient of it. Its kernel
+// keeps no matrix of scores in memory. The backward region computes the scores again, from the largest score and the sum of powers of
+// each row, which the forward region leaves.
+type Attention struct {
+	// Query, Key and Value have a row for each position. Gradient is that of the result, nil in the forward region.
+	Query, Key, Value, Gradient *Matrix
+	// Product is Q K', with the shape of all places: the last two dimensions are queries and keys. Scores is the operand of the softmax,
+	// Softmax its result, and Weights what is multiplied with the values.
+	Product, Scores, Softmax, Weights *Tensor
+	// Most and Total are the largest score of each row and the sum of its powers.
+	Most, Total *Tensor
+	// Results are those of the forward region, or the gradients of Query, Key and Value.
+	Results []Result
+	// Backward is nil in the forward region.
+	Backward *AttentionGradient
+}
+
+// AttentionGradient is what a backward region computes at each place and for each row.
+type AttentionGradient struct {
+	// Product is dO V', the gradient of the weights. Summed is added up along each row: Sum. Queries and Keys are the gradients of
+	// the scores that the products for dQ and dK read.
+	Product, Summed, Sum, Queries, Keys *Tensor
+	// Result is the forward region's, if the sums of dO * Result along each row are those of Summed.
+	Result *Result
+}
+
+// Matrix is an operand of a product: with a row for each position, or a column if Turned.
+type Matrix struct {
+	Operand
+	Turned bool
+}
+
+// Result is a product of a region: with a row for each position, or a column if Turned. Out, which is in memory, shows it through views.
+type Result struct {
+	Product, Out *Tensor
+	Views        []View
+	Turned       bool
+}
+
+// attentions finds attention in a graph and gives each its own copies of the nodes that it computes. It returns the nodes of each region.
+func attentions(g *Graph) []*attention {
+	var list []*attention
+	uses, outputs := g.uses(), g.outputs()
+	for _, n := range slices.Clone(g.Nodes) {
+		s, ok := softmaxOf(n, uses)
+		if !ok {
+			continue
+		}
+		f := &finding{softmax: s, uses: uses, outputs: outputs, depends: map[*Tensor]source{}}
+		if !f.find() {
+			continue
+		}
+		list = append(list, f.separate(g)...)
+		uses = g.uses()
+	}
+	if len(list) > 0 {
+		g.Nodes = reachable(g)
+	}
+	return list
+}
+
+// attention is a region in the making.
+type attention struct {
+	Attention
+	nodes []*Node
+}

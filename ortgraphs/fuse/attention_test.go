@@ -1,0 +1,298 @@
+package fuse_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+
+	"google.golang.org/protobuf/proto"
+
+	"github.com/xtts-host/xtts-host/ortgraphs/fuse"
+	"github.com/xtts-host/xtts-host/ortgraphs/onnxpb"
+	"github.com/xtts-host/xtts-host/ortgraphs/shapes"
+)
+
+const short = onnxpb.TensorProto_BFLOAT16
+
+// attending makes up the graph of one attention and its gradient, as PyTorch exports it.
+type attending struct {
+	batch, heads, queries, keys, head int
+	lengths, causal, bias, dropout    bool
+	forward                           bool // without the gradient
+	merged                            bool // queries, keys and values are parts of one tensor
+	transposedKeys                    bool // dK is computed as Q' dS
+
+	graph *onnxpb.GraphProto
+}
+
+func (a *attending) input(name string, kind shapes.Type, shape ...int) string {
+	v := info(name, shape)
+	v.Type.GetTensorType().ElemType = proto.Int32(int32(kind))
+	a.graph.Input = append(a.graph.Input, v)
+	return name
+}
+
+func (a *attending) output(name string) {
+	a.graph.Output = append(a.graph.Output, info(name, nil))
+}
+
+func (a *attending) node(op, out string, attributes []*onnxpb.AttributeProto, in ...string) string {
+	a.graph.Node = append(a.graph.Node, &onnxpb.NodeProto{OpType: proto.String(op), Input: in, Output: []string{out}, Attribute: attributes})
+	return out
+}
+
+func (a *attending) ints(list ...int) string {
+	name := fmt.Sprint("i", list)
+	a.graph.Initializer = append(a.graph.Initializer, &onnxpb.TensorProto{Name: &name, DataType: proto.Int32(int32(i64)), Dims: []int64{int64(len(list))}})
+	for _, x := range list {
+		c := a.graph.Initializer[len(a.graph.Initializer)-1]
+		c.Int64Data = append(c.Int64Data, int64(x))
+	}
+	return name
+}
+
+func (a *attending) number(x float32, kind shapes.Type) string {
+	name := fmt.Sprint(kind, x)
+	c := &onnxpb.TensorProto{Name: &name, DataType: proto.Int32(int32(kind))}
+	raw := pack([]number{{float64(x), int64(x)}}, kind)
+	c.RawData = raw[:shapes.ElementSize(kind)]
+	a.graph.Initializer = append(a.graph.Initializer, c)
+	return name
+}
+
+func (a *attending) cast(x, out string, to shapes.Type) string {
+	return a.node("Cast", out, []*onnxpb.AttributeProto{attribute("to", int(to))}, x)
+}
+
+func (a *attending) transpose(x, out string, perm ...int) string {
+	return a.node("Transpose", out, attributes("perm", perm), x)
+}
+
+// split divides a tensor of [batch, positions, heads * head] into heads.
+func (a *attending) split(x string, positions int) string {
+	a.node("Reshape", x+".4", nil, x, a.ints(a.batch, positions, a.heads, a.head))
+	return a.transpose(x+".4", x+".heads", 0, 2, 1, 3)
+}
+
+// merge is the inverse of split.
+func (a *attending) merge(x, out string, positions int) string {
+	a.transpose(x, x+".turned", 0, 2, 1, 3)
+	return a.node("Reshape", out, nil, x+".turned", a.ints(a.batch, positions, a.heads*a.head))
+}
+
+func (a *attending) operands() (q, k, v string) {
+	width := a.heads * a.head
+	if !a.merged {
+		return a.split(a.input("q", short, a.batch, a.queries, width), a.queries), a.split(a.input("k", short, a.batch, a.keys, width), a.keys),
+			a.split(a.input("v", short, a.batch, a.keys, width), a.keys)
+	}
+	a.input("qkv", short, a.batch, a.queries, 3*width)
+	names := []string{"q", "k", "v"}
+	for i, name := range names {
+		a.node("Slice", name, nil, "qkv", a.ints(i*width), a.ints((i+1)*width), a.ints(2))
+		names[i] = a.split(name, a.queries)
+	}
+	return names[0], names[1], names[2]
+}
+
+// scores adds what is between the product and the softmax.
+func (a *attending) scores(s string) string {
+	s = a.cast(a.node("Mul", "scaled", nil, s, a.number(0.25, short)), "scores", f32)
+	if a.lengths {
+		a.input("lengths", i64, a.batch)
+		a.node("Range", "positions", nil, a.number(0, i64), a.number(float32(a.keys), i64), a.number(1, i64))
+		a.node("Reshape", "lengths.4", nil, "lengths", a.ints(a.batch, 1, 1, 1))
+		a.node("Less", "there", nil, "positions", "lengths.4")
+		a.node("Sub", "away", nil, a.cast("there", "there.f", f32), a.number(1, f32))
+		s = a.node("Add", "masked", nil, s, a.node("Mul", "penalty", nil, "away", a.number(10000, f32)))
+	}
+	if a.causal {
+		a.node("Range", "columns", nil, a.number(0, i64), a.number(float32(a.keys), i64), a.number(1, i64))
+		a.node("Range", "rows", nil, a.number(0, i64), a.number(float32(a.queries), i64), a.number(1, i64))
+		a.node("Reshape", "rows.2", nil, "rows", a.ints(a.queries, 1))
+		a.node("LessOrEqual", "past", nil, "columns", "rows.2")
+		s = a.node("Where", "causal", nil, "past", s, a.number(-1e9, f32))
+	}
+	if a.bias {
+		a.input("bias", f32, a.heads, a.queries, a.keys)
+		s = a.node("Add", "biased", nil, s, "bias")
+	}
+	return s
+}
+
+// weights adds what is between the softmax and the product with the values.
+func (a *attending) weights(p, out string) string {
+	if a.dropout {
+		if out == "weights" {
+			a.input("rows.hash", f32, a.heads, a.queries, 1)
+			a.input("columns.hash", f32, a.batch, 1, 1, a.keys)
+			a.node("Greater", "kept", nil, a.node("Mul", "hash", nil, "rows.hash", "columns.hash"), a.number(-0.05, f32))
+		}
+		p = a.node("Where", out+".kept", nil, "kept", a.node("Mul", out+".scaled", nil, p, a.number(1.25, f32)), a.number(0, f32))
+	}
+	return p
+}
+
+func (a *attending) model() *onnxpb.ModelProto {
+	a.graph = &onnxpb.GraphProto{Name: proto.String("attention")}
+	q, k, v := a.operands()
+	a.transpose(k, "k.turned", 0, 1, 3, 2)
+	s := a.scores(a.node("MatMul", "products", nil, q, "k.turned"))
+	p := a.node("Softmax", "softmax", []*onnxpb.AttributeProto{attribute("axis", -1)}, s)
+	w := a.cast(a.weights(p, "weights"), "weights.short", short)
+	a.output(a.merge(a.node("MatMul", "result", nil, w, v), "out", a.queries))
+	if !a.forward {
+		a.backward(q, k, v, p, w)
+	}
+	seen := map[string]bool{}
+	var constants []*onnxpb.TensorProto
+	for _, c := range a.graph.Initializer {
+		if !seen[c.GetName()] {
+			seen[c.GetName()] = true
+			constants = append(constants, c)
+		}
+	}
+	a.graph.Initializer = constants
+	return &onnxpb.ModelProto{IrVersion: proto.Int64(9), Graph: a.graph, OpsetImport: []*onnxpb.OperatorSetIdProto{{Version: proto.Int64(20)}}}
+}
+
+func (a *attending) backward(q, k, v, p, w string) {
+	grad := a.split(a.input("grad", short, a.batch, a.queries, a.heads*a.head), a.queries)
+	n := a.batch * a.heads
+	a.output(a.merge(a.node("MatMul", "dv", nil, a.transpose(w, "weights.turned", 0, 1, 3, 2), grad), "dv.out", a.keys))
+	flat := func(x, out string, rows, columns int) string {
+		return a.node("Reshape", out, nil, x, a.ints(n, rows, columns))
+	}
+	flat(grad, "grad.3", a.queries, a.head)
+	a.transpose(flat(v, "v.3", a.keys, a.head), "v.turned", 0, 2, 1)
+	a.cast(a.node("MatMul", "dweights", nil, "grad.3", "v.turned"), "dweights.f", f32)
+	dp := a.weights(a.node("Reshape", "dweights.4", nil, "dweights.f", a.ints(a.batch, a.heads, a.queries, a.keys)), "dp")
+	a.node("Mul", "weighted", nil, dp, p)
+	a.node("ReduceSum", "sum", nil, "weighted", a.ints(-1))
+	a.node("Sub", "ds", nil, "weighted", a.node("Mul", "shared", nil, p, "sum"))
+	mask := "ds"
+	if a.causal {
+		mask = a.node("Where", "ds.causal", nil, "past", "ds", a.number(0, f32))
+	}
+	flat(a.node("Mul", "ds.scaled", nil, a.cast(mask, "ds.short", short), a.number(0.25, short)), "ds.3", a.queries, a.keys)
+	a.node("Reshape", "dq", nil, a.node("MatMul", "dq.3", nil, "ds.3", flat(k, "k.3", a.keys, a.head)), a.ints(a.batch, a.heads, a.queries, a.head))
+	a.output(a.merge("dq", "dq.out", a.queries))
+	flat(q, "q.3", a.queries, a.head)
+	if a.transposedKeys {
+		a.node("Reshape", "dk.4", nil, a.node("MatMul", "dk.3", nil, a.transpose("q.3", "q.turned", 0, 2, 1), "ds.3"), a.ints(a.batch, a.heads, a.head, a.keys))
+		a.transpose("dk.4", "dk.turned", 0, 3, 1, 2)
+		a.output(a.node("Reshape", "dk.out", nil, "dk.turned", a.ints(a.batch, a.keys, a.heads*a.head)))
+		return
+	}
+	a.node("Reshape", "dk", nil, a.node("MatMul", "dk.3", nil, a.transpose("ds.3", "ds.turned", 0, 2, 1), "q.3"), a.ints(a.batch, a.heads, a.keys, a.head))
+	a.output(a.merge("dk", "dk.out", a.keys))
+}
+
+// given makes up the inputs of a graph; the second row of a batch is short, the last one is empty.
+func given(g *fuse.Graph) memory {
+	random := rand.New(rand.NewPCG(3, 4))
+	m := memory{}
+	for _, in := range g.Inputs {
+		x := make([]float64, in.Elements())
+		for i := range x {
+			x[i] = random.NormFloat64() / 2
+			if in.Name == "lengths" {
+				x[i] = float64([]int{7, 5, 0}[min(i, 2)])
+			}
+		}
+		m[in] = encode(x, in.Type)
+	}
+	return m
+}
+
+// regionsOf counts the regions of attention, forward and backward.
+func regionsOf(regions []*fuse.Region) (forward, backward int) {
+	for _, r := range regions {
+		switch {
+		case r.Attention == nil:
+		case r.Attention.Backward == nil:
+			forward++
+		default:
+			backward++
+		}
+	}
+	return forward, backward
+}
+
+// TestAttentionKernels: the kernels of attention compute what the graph says, for any function of scores and places.
+func TestAttentionKernels(t *testing.T) {
+	var k kernels
+	for _, a := range []attending{
+		{batch: 1, heads: 2, queries: 20, keys: 17, head: 80, forward: true},
+		{batch: 1, heads: 1, queries: 70, keys: 66, head: 64},
+		{batch: 3, heads: 2, queries: 9, keys: 11, head: 16, lengths: true, transposedKeys: true},
+		{batch: 1, heads: 2, queries: 66, keys: 66, head: 32, causal: true, merged: true},
+		{batch: 2, heads: 2, queries: 33, keys: 21, head: 48, bias: true, dropout: true},
+		{batch: 1, heads: 1, queries: 20, keys: 24, head: 128, dropout: true, causal: true},
+	} {
+		_, g, regions := partition(t, a.model(), shapes.Sizes{})
+		forward, backward := regionsOf(regions)
+		if forward != 1 || backward != 1 != a.forward {
+			t.Errorf("%+v: %d regions of attention, %d of its gradient", a, forward, backward)
+		}
+		emit(t, g, regions)
+		m, err := interpret(g, regions, given(g))
+		if err != nil {
+			t.Fatal(err)
+		}
+		k.add(t, regions, m)
+	}
+	if len(k.left) > 0 {
+		t.Errorf("left: %v", k.left)
+	}
+	k.check(t, 2e-2)
+}
+
+// TestAttentionSame: with its attention in regions of their own, a graph computes the same.
+func TestAttentionSame(t *testing.T) {
+	a := attending{batch: 3, heads: 2, queries: 9, keys: 11, head: 16, lengths: true, dropout: true, transposedKeys: true}
+	model := a.model()
+	r, g, regions := partition(t, model, shapes.Sizes{})
+	got, err := interpret(g, regions, given(g))
+	if err != nil {
+		t.Fatal(err)
+	}
+	lowered, err := fuse.Lower(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want, err := interpret(lowered, nil, given(lowered))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, o := range g.Outputs {
+		if d := apart(got[o.Tensor], want[lowered.Outputs[i].Tensor]); d != 0 {
+			t.Errorf("%s: %g away", o.Name, d)
+		}
+	}
+}
+
+// TestNoAttention: a graph that needs scores or weights elsewhere, or has matrices that the kernels do not take, keeps its products.
+func TestNoAttention(t *testing.T) {
+	base := attending{batch: 2, heads: 2, queries: 9, keys: 11, head: 16}
+	for name, change := range map[string]func(a *attending){
+		"weights are an output":          func(a *attending) { a.output("weights.short") },
+		"scores are read elsewhere":      func(a *attending) { a.output(a.node("ReduceMax", "most", nil, "products", a.ints(0))) },
+		"scores have a gradient":         func(a *attending) { a.output(a.node("ReduceSum", "db", nil, "ds", a.ints(0))) },
+		"weights are multiplied further": func(a *attending) { a.output(a.node("MatMul", "more", nil, "weights.short", "v.heads")) },
+	} {
+		a := base
+		model := a.model()
+		change(&a)
+		model.Graph = a.graph
+		_, _, regions := partition(t, model, shapes.Sizes{})
+		if forward, backward := regionsOf(regions); forward+backward > 0 {
+			t.Errorf("%s: %d regions of attention, %d of its gradient", name, forward, backward)
+		}
+	}
+	base.head = 8
+	_, _, regions := partition(t, base.model(), shapes.Sizes{})
+	if forward, backward := regionsOf(regions); forward+backward > 0 {
+		t.Error("matrices of 8 columns")
+	}
+}

@@ -1,0 +1,258 @@
+package fuse
+
+import (
+	"slices"
+)
+
+// matrix returns an operand of a product of which left says that it is the first one: with rows if it has one for each position.
+func matrix(n *Node, operand int, columns bool) *Matrix {
+	return &Matrix{n.In[operand], n.Transposed[operand] != columns}
+}
+
+// query, key and the others return matrices with a row for each position.
+func (f *finding) query() *Matrix      { return matrix(f.product, 0, false) }
+func (f *finding) key() *Matrix        { return matrix(f.product, 1, true) }
+func (f *finding) resultGrad() *Matrix { return matrix(f.gradient, 0, false) }
+
+// other returns the matrix with which a reader multiplies that of all places.
+func (r reader) other() *Matrix { return matrix(r.node, 1-r.operand, r.operand == 1) }
+
+// sameMatrices reports whether the products of the backward pass read the same matrices.
+func (f *finding) sameMatrices() bool {
+	dv, _ := f.reader(true, false)
+	dq, _ := f.reader(false, true)
+	dk, _ := f.reader(true, true)
+	return same(dv.other(), f.resultGrad()) && same(dq.other(), f.key()) && same(dk.other(), f.query())
+}
+
+// same reports whether two matrices are the same part of a tensor: all first elements, a row and a column are.
+func same(a, b *Matrix) bool {
+	if a.Tensor != b.Tensor {
+		return false
+	}
+	rows, columns, batch := a.size()
+	if r, c, n := b.size(); r != rows || c != columns || n != batch {
+		return false
+	}
+	for i := range batch {
+		for _, row := range []int{0, 1, rows - 1} {
+			for _, column := range []int{0, 1, columns - 1} {
+				if a.place(i, row, column) != b.place(i, row, column) {
+					return false
+				}
+			}
+		}
+	}
+	for row := range rows {
+		if a.place(0, row, 0) != b.place(0, row, 0) {
+			return false
+		}
+	}
+	return true
+}
+
+func (m *Matrix) size() (rows, columns, batch int) {
+	shape := m.Shape()
+	rows, columns = shape[len(shape)-2], shape[len(shape)-1]
+	if m.Turned {
+		rows, columns = columns, rows
+	}
+	return rows, columns, product(shape[:len(shape)-2])
+}
+
+// place returns the place of an element in memory.
+func (m *Matrix) place(batch, row, column int) int {
+	shape := m.Shape()
+	rank := len(shape)
+	if m.Turned {
+		row, column = column, row
+	}
+	index := make([]int, rank)
+	index[rank-1], index[rank-2] = column, row
+	for i := rank - 3; i >= 0; i-- {
+		index[i] = batch % shape[i]
+		batch /= shape[i]
+	}
+	for _, v := range slices.Backward(m.Views) {
+		index = v.source(index)
+	}
+	return flatten(index, m.Tensor.Shape)
+}
+
+// source returns the index into what the view shows.
+func (v View) source(index []int) []int {
+	from := make([]int, len(v.From))
+	switch v.Op {
+	case Transpose:
+		for i, j := range v.Perm {
+			from[j] = index[i]
+		}
+	case Expand:
+		for i, d := range v.From {
+			if d != 1 {
+				from[i] = index[i+len(v.To)-len(v.From)]
+			}
+		}
+	case Slice:
+		copy(from, index)
+		from[v.Axis] = v.Start + v.Step*index[v.Axis]
+	case Reshape:
+		at := flatten(index, v.To)
+		for i := len(v.From) - 1; i >= 0; i-- {
+			from[i] = at % v.From[i]
+			at /= v.From[i]
+		}
+	}
+	return from
+}
+
+func flatten(index, shape []int) int {
+	at := 0
+	for i, d := range shape {
+		at = at*d + index[i]
+	}
+	return at
+}
+
+// separate gives the regions their own nodes.
+func (f *finding) separate(g *Graph) []*attention {
+	forward := &separation{finding: f, copies: map[*Tensor]*Tensor{}}
+	reader, _ := f.reader(false, false)
+	a := &attention{Attention: Attention{Query: f.query(), Key: f.key(), Value: reader.other()}}
+	a.Weights = forward.tensor(reader.node.In[reader.operand].Tensor)
+	a.Results = []Result{forward.result(g, reader)}
+	forward.describe(g, a)
+	if f.gradient == nil {
+		return []*attention{a}
+	}
+	backward := &separation{finding: f, copies: map[*Tensor]*Tensor{f.most: a.Most, f.total: a.Total}}
+	b := &attention{Attention: Attention{Query: f.query(), Key: f.key(), Value: matrix(f.gradient, 1, true), Gradient: f.resultGrad()}}
+	dv, _ := f.reader(true, false)
+	dq, _ := f.reader(false, true)
+	dk, _ := f.reader(true, true)
+	b.Weights = backward.tensor(dv.node.In[dv.operand].Tensor)
+	b.Backward = &AttentionGradient{Queries: backward.tensor(dq.node.In[dq.operand].Tensor), Keys: backward.tensor(dk.node.In[dk.operand].Tensor)}
+	b.Results = []Result{backward.result(g, dq), backward.result(g, dk), backward.result(g, dv)}
+	b.Backward.Product = backward.tensor(f.gradient.Out[0])
+	b.Backward.Sum = backward.tensor(f.sum.Out[0])
+	b.Backward.Summed = b.Backward.Sum.From.In[0].Tensor
+	backward.describe(g, b)
+	if onlyCast(a.Weights, a.Softmax) && b.sumsResult() {
+		b.Backward.Result = &a.Results[0]
+	}
+	return []*attention{a, b}
+}
+
+// onlyCast reports whether a tensor is another one in another type.
+func onlyCast(t, of *Tensor) bool {
+	for t != of {
+		if t.From == nil || t.From.Op != "Cast" {
+			return false
+		}
+		t = t.From.In[0].Tensor
+	}
+	return true
+}
+
+// sumsResult reports whether the sums along rows are those of the softmax times the gradient of its elements: if these are also the
+// weights, then they are the sums of dO * O.
+func (a *attention) sumsResult() bool {
+	n := a.Backward.Summed.From
+	if n == nil || n.Op != "Mul" {
+		return false
+	}
+	x, y := n.In[0].Tensor, n.In[1].Tensor
+	return x == a.Softmax && onlyCast(y, a.Backward.Product) || y == a.Softmax && onlyCast(x, a.Backward.Product)
+}
+
+// separation makes the nodes of a region.
+type separation struct {
+	*finding
+	copies map[*Tensor]*Tensor
+	nodes  []*Node
+}
+
+func (s *separation) describe(g *Graph, a *attention) {
+	a.Product, a.Scores, a.Softmax = s.tensor(s.product.Out[0]), s.tensor(s.scores), s.tensor(s.softmax.result)
+	a.Most, a.Total = s.tensor(s.most), s.tensor(s.total)
+	a.nodes = s.nodes
+	g.Nodes = append(g.Nodes, s.nodes...)
+}
+
+// tensor returns the region's copy of a tensor, or the tensor itself if it reads that.
+func (s *separation) tensor(t *Tensor) *Tensor {
+	if c, ok := s.copies[t]; ok {
+		return c
+	}
+	n := t.From
+	_, inside := s.depends[t]
+	inside = inside || slices.Contains(s.softmax.nodes, n) || s.sum != nil && n == s.sum
+	if !inside && !s.inline(t) {
+		return t
+	}
+	return s.copy(n)
+}
+
+// copy copies a node, and what the region computes of its operands.
+func (s *separation) copy(n *Node) *Tensor {
+	c := *n
+	c.In, c.attention = slices.Clone(n.In), true
+	if n != s.product && n != s.gradient {
+		for i, o := range c.In {
+			if _, inside := s.depends[o.Tensor]; inside || n.Kind != Product {
+				c.In[i].Tensor = s.tensor(o.Tensor)
+			}
+		}
+	}
+	t := *n.Out[0]
+	t.From = &c
+	c.Out = []*Tensor{&t}
+	s.copies[n.Out[0]] = &t
+	s.nodes = append(s.nodes, &c)
+	return &t
+}
+
+// result gives a product to the region. If all readers see it transposed, the region writes it so.
+func (s *separation) result(g *Graph, r reader) Result {
+	old := r.node.Out[0]
+	t := s.copy(r.node)
+	result := Result{Product: t, Out: t, Turned: r.operand == 1}
+	prefix := s.order(old)
+	if prefix > 0 {
+		views := s.uses[old][0].node.In[s.uses[old][0].operand].Views[:prefix]
+		c := &Node{Kind: Elementwise, Op: "Copy", In: []Operand{{t, views}}, attention: true}
+		out := &Tensor{Name: old.Name + "/ordered", Type: old.Type, Shape: views[prefix-1].To, From: c}
+		c.Out = []*Tensor{out}
+		s.nodes = append(s.nodes, c)
+		result.Out, result.Views = out, views
+	}
+	for _, u := range s.uses[old] {
+		o := &u.node.In[u.operand]
+		*o = Operand{result.Out, slices.Clone(o.Views[prefix:])}
+	}
+	for i, o := range g.Outputs {
+		if o.Tensor == old {
+			g.Outputs[i].Tensor = result.Out
+		}
+	}
+	return result
+}
+
+// order returns how many views all readers begin with, the last of which is a transpose, or 0.
+func (s *separation) order(t *Tensor) int {
+	uses := s.uses[t]
+	if s.outputs[t] || len(uses) == 0 {
+		return 0
+	}
+	views := uses[0].node.In[uses[0].operand].Views
+	n := slices.IndexFunc(views, func(v View) bool { return v.Op != Reshape }) + 1
+	if n == 0 || views[n-1].Op != Transpose {
+		return 0
+	}
+	for _, u := range uses {
+		if other := u.node.In[u.operand].Views; len(other) < n || !sameViews(other[:n], views[:n]) {
+			return 0
+		}
+	}
+	return n
+}

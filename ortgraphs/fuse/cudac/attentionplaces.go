@@ -1,0 +1,190 @@
+package cudac
+
+import (
+	"fmt"
+
+	"github.com/xtts-host/xtts-host/ortgraphs/fuse"
+)
+
+// span is where a matrix is in memory: its first element, and the distances of rows and columns.
+type span struct {
+	first        affine
+	row, columns int
+}
+
+// matrix returns where a matrix of the batch is.
+func (a *attention) matrix(m *fuse.Matrix) (string, error) {
+	shape := m.Shape()
+	rank := len(shape)
+	index, err := a.batchIndex(shape[:rank-2])
+	if err != nil {
+		return "", err
+	}
+	rows, columns := shape[rank-2], shape[rank-1]
+	if m.Turned {
+		rows, columns = columns, rows
+	}
+	a.places.limits["row"], a.places.limits["column"] = rows, columns
+	last := []affine{variable("row", 1), variable("column", 1)}
+	if m.Turned {
+		last[0], last[1] = last[1], last[0]
+	}
+	source, err := a.places.back(append(index, last...), m.Operand)
+	if err != nil {
+		return "", err
+	}
+	s, err := a.span(flat(source, m.Tensor.Shape))
+	if err != nil {
+		return "", err
+	}
+	if s.columns != 1 || s.row%8 != 0 || s.first.constant%8 != 0 {
+		return "", unsupported("the rows of %s are not aligned", m.Tensor.Name)
+	}
+	for _, factor := range s.first.factors {
+		if factor%8 != 0 {
+			return "", unsupported("the rows of %s are not aligned", m.Tensor.Name)
+		}
+	}
+	return fmt.Sprintf("%s + (%s), %d", a.input(m.Tensor), s.first, s.row), nil
+}
+
+// batchIndex divides the number of a matrix into an index of these dimensions, some of which may be 1 where the scores have more.
+func (a *attention) batchIndex(shape []int) ([]affine, error) {
+	own := a.Product.Shape[:len(a.Product.Shape)-2]
+	index := make([]affine, len(shape))
+	n := 1
+	for _, d := range shape {
+		n *= d
+	}
+	if n != a.batch { // broadcast
+		for i, d := range shape {
+			if d != 1 {
+				at := i + len(own) - len(shape)
+				if at < 0 || own[at] != d {
+					return nil, unsupported("a matrix has the dimensions %v", shape)
+				}
+				index[i] = a.place[at]
+			}
+		}
+		return index, nil
+	}
+	rest := flat(a.place[:len(own)], own)
+	for i := len(shape) - 1; i >= 0; i-- {
+		if shape[i] == 1 {
+			continue
+		}
+		var err error
+		if rest, index[i], err = a.places.divide(rest, shape[i]); err != nil {
+			return nil, err
+		}
+	}
+	return index, nil
+}
+
+// span takes the row and the column out of a place.
+func (a *attention) span(at affine) (span, error) {
+	s := span{first: affine{constant: at.constant}}
+	for name, factor := range at.factors {
+		switch name {
+		case "row":
+			s.row = factor
+		case "column":
+			s.columns = factor
+		default:
+			if a.varies(variable(name, 1)) {
+				return s, unsupported("a matrix is not in rows")
+			}
+			s.first = s.first.plus(variable(name, factor))
+		}
+	}
+	return s, nil
+}
+
+// varies reports whether a value differs within a block.
+func (a *attention) varies(e affine) bool {
+	rank := len(a.place)
+	for name := range e.factors {
+		if name == "row" || name == "column" || name == axisName(rank-1) || name == axisName(rank-2) {
+			return true
+		}
+		if q, ok := a.places.part(name); ok && a.varies(q.value) {
+			return true
+		}
+	}
+	return false
+}
+
+// result returns where a product is written.
+func (a *attention) result(r fuse.Result) (span, error) {
+	shape := r.Out.Shape
+	index := make([]affine, len(shape))
+	step := 1
+	names := map[string]int{} // the distance of an index of Out
+	for i := len(shape) - 1; i >= 0; i-- {
+		if shape[i] > 1 {
+			name := fmt.Sprintf("r%d", i)
+			a.places.limits[name] = shape[i]
+			index[i] = variable(name, 1)
+			names[name] = step
+		}
+		step *= shape[i]
+	}
+	source, err := a.places.back(index, fuse.Operand{Tensor: r.Product, Views: r.Views})
+	if err != nil {
+		return span{}, err
+	}
+	rank := len(source)
+	row, column := source[rank-2], source[rank-1]
+	if r.Turned {
+		row, column = column, row
+	}
+	s := span{}
+	for _, d := range []struct {
+		of   affine
+		step *int
+	}{{row, &s.row}, {column, &s.columns}} {
+		if len(d.of.factors) != 1 || d.of.constant != 0 {
+			return s, unsupported("%s is not written in rows", r.Out.Name)
+		}
+		for name, factor := range d.of.factors {
+			if factor != 1 || names[name] == 0 {
+				return s, unsupported("%s is not written in rows", r.Out.Name)
+			}
+			*d.step = names[name]
+		}
+	}
+	own := a.Product.Shape[:len(a.Product.Shape)-2]
+	number := flat(a.place[:len(own)], own)
+	for name, factor := range flat(source[:rank-2], r.Product.Shape[:rank-2]).factors {
+		if names[name] == 0 {
+			return s, unsupported("%s is not written in rows", r.Out.Name)
+		}
+		quotient, _, err := a.places.divide(number, factor)
+		if err != nil {
+			return s, err
+		}
+		_, rest, err := a.places.divide(quotient, a.places.limits[name])
+		if err != nil {
+			return s, err
+		}
+		s.first = s.first.plus(rest.times(names[name]))
+	}
+	if s.columns == 1 && s.row%8 != 0 {
+		return s, unsupported("the rows of %s are not aligned", r.Out.Name)
+	}
+	return s, nil
+}
+
+// to is the pointer and the distance of rows of a result.
+func (a *attention) to(r fuse.Result, s span) string {
+	return fmt.Sprintf("%s + (%s), %d", a.output(r.Out), s.first, s.row)
+}
+
+// perRow is the pointer to a row statistic.
+func (a *attention) perRow(pointer string) string {
+	own := a.Product.Shape[:len(a.Product.Shape)-2]
+	if pointer == "0" {
+		return "(float *)0"
+	}
+	return fmt.Sprintf("%s + (%s)", pointer, flat(a.place[:len(own)], own).times(a.rows))
+}
