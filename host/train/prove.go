@@ -148,11 +148,12 @@ func (t *trial) wrong(s *ort.Session, bucket int, want *expected) (bool, error) 
 }
 
 // Tolerances of a fused graph, relative to the norm of a result: sums have another order. Products in TF32 round their operands, which
-// then differ, to 10 bits; in bf16, a fused graph rounds less often.
+// then differ, to 10 bits. In bf16 a fused graph rounds less often: the gradients of queries and keys, which are differences of almost equal
+// numbers, have differed by up to 0.1 with random weights, where the losses of 60 steps agreed to 4e-5. A wrong kernel differs by about 1.
 const (
 	fusedTolerance     = 1e-5
 	fusedToleranceTF32 = 1e-2
-	fusedToleranceBF16 = 1e-1
+	fusedToleranceBF16 = 0.25
 )
 
 func (t *trial) fusedTolerance() float64 {
