@@ -39,12 +39,18 @@ type value struct {
 
 // phase has the statements of a phase, in the order in which they run.
 type phase struct {
-	row      []string // once a row
-	arrays   []string // declarations
-	loads    []access // vectors
-	elements []string // for each element
-	stores   []access // vectors
-	after    []string // once a row, after all elements
+	row        []string // once a row
+	arrays     []string // declarations
+	loads      []access // vectors
+	elements   []string // for each element
+	stores     []access // vectors
+	reductions []rowReduction
+}
+
+// rowReduction combines what the threads of a row have found: each has its part in the variable NAME_part.
+type rowReduction struct {
+	op, register, name string
+	short              bool // the result is bf16
 }
 
 // access moves a vector of consecutive elements between memory and an array.

@@ -191,14 +191,16 @@ func (w *writer) vectors(b *body, p *phase, base string) {
 			w.line("%s %s[%d];", a.held, a.array, s.V)
 		}
 	}
-	w.line("{")
-	w.line("const int c = c0;")
-	w.axes(s, s.cols, "c")
-	w.parts(b, true)
-	for _, a := range p.loads {
-		w.load(a, s.V, base)
+	if len(p.loads) > 0 {
+		w.line("{")
+		w.line("const int c = c0;")
+		w.axes(s, s.cols, "c")
+		w.parts(b, true)
+		for _, a := range p.loads {
+			w.load(a, s.V, base)
+		}
+		w.line("}")
 	}
-	w.line("}")
 	if len(p.elements) > 0 {
 		w.line("#pragma unroll")
 		w.line("for (int jj = 0; jj < %d; jj++) {", s.V)

@@ -45,11 +45,7 @@ func (b *body) reduce(n *fuse.Node) error {
 	p, name := b.phases[b.begins[n]], b.name()
 	p.row = append(p.row, fmt.Sprintf("%s %s_part = %s;", register, name, identity(n.Op, register)))
 	p.elements = append(p.elements, fmt.Sprintf("%s_part = %s_of(%s_part, %s);", name, n.Op, name, x.code))
-	code := fmt.Sprintf("row_%s(%s_part)", n.Op, name)
-	if isShort(t.Type) {
-		code = "rounded(" + code + ")"
-	}
-	p.after = append(p.after, fmt.Sprintf("const %s %s = %s;", register, name, code))
+	p.reductions = append(p.reductions, rowReduction{n.Op, register, name, isShort(t.Type)})
 	b.values[t] = value{code: name}
 	return nil
 }

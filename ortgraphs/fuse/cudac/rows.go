@@ -40,7 +40,6 @@ func ceil(a, b int) int { return (a + b - 1) / b }
 
 func (k *rows) kernel() *Kernel {
 	w, s := &writer{}, k.shape
-	w.group(k.width)
 	perProcessor := 0
 	if len(k.sums) > 0 && k.chunks*s.V <= 16 {
 		perProcessor = 2
@@ -71,13 +70,6 @@ func (k *rows) kernel() *Kernel {
 	return k.body.kernel(w, [2]int{k.blocks, 1})
 }
 
-// group gives the reductions of a row their names.
-func (w *writer) group(width int) {
-	for _, op := range []string{"sum", "max", "min"} {
-		w.line("template <class T> __device__ inline T row_%s(T x) { return group_%s<%d>(x); }", op, op, width)
-	}
-}
-
 func (k *rows) phase(w *writer, p *phase) {
 	s := k.shape
 	for _, statement := range p.row {
@@ -100,8 +92,12 @@ func (k *rows) phase(w *writer, p *phase) {
 		}
 		w.line("}")
 	}
-	for _, statement := range p.after {
-		w.line("%s", statement)
+	for _, r := range p.reductions {
+		code := fmt.Sprintf("group_%s<%d>(%s_part)", r.op, k.width, r.name)
+		if r.short {
+			code = "rounded(" + code + ")"
+		}
+		w.line("const %s %s = %s;", r.register, r.name, code)
 	}
 }
 
