@@ -236,7 +236,7 @@ func (c *Comparison) judge(batch int, reference float64) {
 		}
 		d := math.Abs(*row.Loss-reference) / math.Abs(reference)
 		row.LossDifference = &d
-		if limit := tolerances[row.Precision]; d > limit && row.Program == PyTorch {
+		if limit := tolerances[row.Precision]; !(d <= limit) && row.Program == PyTorch {
 			row.Failed = fmt.Sprintf("its loss differs by %.1g: up to %.0e is rounding", d, limit)
 		}
 	}

@@ -62,8 +62,8 @@ func betweenBytes(a, b []byte, t manifest.DType) (d difference) {
 	return d
 }
 
-// largest returns the largest distance of two vectors, relative to the larger of their norm and a millionth of all.
-func largest(list []difference) float64 {
+// largest returns the largest distance of two vectors, relative to the larger of their norm and a share of the norm of all.
+func largest(list []difference, share float64) float64 {
 	all, worst := 0.0, 0.0
 	for _, d := range list {
 		all += d.norm
@@ -72,18 +72,18 @@ func largest(list []difference) float64 {
 		if math.IsNaN(d.squares) || math.IsInf(d.squares, 0) {
 			return math.Inf(1) // only one is a number
 		}
-		worst = max(worst, math.Sqrt(d.squares/max(d.norm, 1e-12*all, 1e-30)))
+		worst = max(worst, math.Sqrt(d.squares/max(d.norm, share*share*all, 1e-30)))
 	}
 	return worst
 }
 
-// distance returns the largest distance of two vectors of the lists, as largest does.
+// distance returns the largest distance of two vectors of the lists, relative to the larger of their norm and a millionth of all.
 func distance(a, b [][]float32) float64 {
 	var list []difference
 	for i := range a {
 		list = append(list, between(a[i], b[i]))
 	}
-	return largest(list)
+	return largest(list, 1e-6)
 }
 
 // pieceBytes is the size of the pieces of gradients that are compared in parallel. It divides the staging memory.

@@ -24,7 +24,7 @@ func TestPieces(t *testing.T) {
 			}
 			found = append(found, betweenBytes(x[p.from:p.to], y[p.from:p.to], p.dtype))
 		}
-		got := largest(byParameter(found, list, len(b.Manifest.Parameters)))
+		got := largest(byParameter(found, list, len(b.Manifest.Parameters)), 1e-6)
 		var xs, ys [][]float32
 		for i := range b.Manifest.Parameters {
 			if at, ok := arena.Parameter(ortgraphs.Gradients, i); ok {

@@ -175,6 +175,6 @@ func (f *fusedGraphs) describe() *Fusion {
 	}
 	largest := f.plans[len(f.plans)-1]
 	out.Left = largest.Left
-	out.Kernels = largest.Regions() - len(largest.Left)
+	out.Kernels = largest.Regions() - len(largest.Left) - len(f.plain[len(f.plans)-1])
 	return out
 }

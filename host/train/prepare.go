@@ -189,6 +189,9 @@ func (p *Prepared) graphs(c capturer) (err error) {
 // capture captures a graph of every slot and bucket.
 func (t *trial) capture() (n int, err error) {
 	for _, bucket := range t.order {
+		if t.fusion != nil && slices.Contains(t.fusion.distrusted, bucket) {
+			continue // the session of the exported graph captures nothing
+		}
 		for slot := range t.slots {
 			if err := t.memory.capture(&t.train[slot][bucket], n); err != nil {
 				return 0, err
@@ -306,9 +309,9 @@ func values(samples []sample) (out [][]float32) {
 	return out
 }
 
-// fill fills a synthetic batch: noise for numbers, 0 and 1 for possible indices, and lengths within the bucket. The last row of several
-// may be empty.
-func (t *trial) fill(slot, bucket int, emptyRow bool) error {
+// fill fills a synthetic batch: noise for numbers, 0 and 1 for possible indices, and lengths within the bucket. For a
+// proof, the first row has the full length, and the last row of several is empty.
+func (t *trial) fill(slot, bucket int, proof bool) error {
 	layout, mem := &t.layouts[bucket], t.slots[slot].host
 	if t.stage != nil {
 		mem = t.stage.Bytes()
@@ -322,8 +325,8 @@ func (t *trial) fill(slot, bucket int, emptyRow bool) error {
 	for _, tensor := range layout.Tensors {
 		if tensor.Offset < layout.InputBytes {
 			t.makeUp(tensor, mem, axis[tensor.Name])
-			if v := ort.View[int32](tensor.In(mem)); emptyRow && axis[tensor.Name] > 0 && len(v) > 1 {
-				v[len(v)-1] = 0
+			if v := ort.View[int32](tensor.In(mem)); proof && axis[tensor.Name] > 0 && len(v) > 1 {
+				v[0], v[len(v)-1] = int32(axis[tensor.Name]), 0
 			}
 		}
 	}

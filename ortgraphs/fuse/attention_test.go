@@ -1,6 +1,7 @@
 package fuse_test
 
 import (
+	"cmp"
 	"fmt"
 	"math/rand/v2"
 	"testing"
@@ -18,9 +19,10 @@ const short = onnxpb.TensorProto_BFLOAT16
 type attending struct {
 	batch, heads, queries, keys, head int
 	lengths, causal, bias, dropout    bool
-	forward                           bool // without the gradient
-	merged                            bool // queries, keys and values are parts of one tensor
-	transposedKeys                    bool // dK is computed as Q' dS
+	forward                           bool    // without the gradient
+	merged                            bool    // queries, keys and values are parts of one tensor
+	transposedKeys                    bool    // dK is computed as Q' dS
+	penalty                           float32 // of keys beyond the length; 0 means 1e4
 
 	graph *onnxpb.GraphProto
 }
@@ -104,7 +106,7 @@ func (a *attending) scores(s string) string {
 		a.node("Reshape", "lengths.4", nil, "lengths", a.ints(a.batch, 1, 1, 1))
 		a.node("Less", "there", nil, "positions", "lengths.4")
 		a.node("Sub", "away", nil, a.cast("there", "there.f", f32), a.number(1, f32))
-		s = a.node("Add", "masked", nil, s, a.node("Mul", "penalty", nil, "away", a.number(10000, f32)))
+		s = a.node("Add", "masked", nil, s, a.node("Mul", "penalty", nil, "away", a.number(cmp.Or(a.penalty, 1e4), f32)))
 	}
 	if a.causal {
 		a.node("Range", "columns", nil, a.number(0, i64), a.number(float32(a.keys), i64), a.number(1, i64))
@@ -224,6 +226,8 @@ func TestAttentionKernels(t *testing.T) {
 	var k kernels
 	for _, a := range []attending{
 		{batch: 1, heads: 2, queries: 20, keys: 17, head: 80, forward: true},
+		{batch: 3, heads: 2, queries: 9, keys: 70, head: 16, lengths: true, penalty: 1e9},
+		{batch: 3, heads: 2, queries: 9, keys: 70, head: 16, lengths: true, penalty: 3e38},
 		{batch: 1, heads: 1, queries: 70, keys: 66, head: 64},
 		{batch: 3, heads: 2, queries: 9, keys: 11, head: 16, lengths: true, transposedKeys: true},
 		{batch: 1, heads: 2, queries: 66, keys: 66, head: 32, causal: true, merged: true},

@@ -14,6 +14,7 @@ package fused
 
 import (
 	"fmt"
+	"math"
 	"slices"
 
 	"google.golang.org/protobuf/proto"
@@ -74,6 +75,11 @@ func fits(r *fuse.Region, k *cudac.Kernel) error {
 		return fmt.Errorf("it reads nothing")
 	case n > maxPointers:
 		return fmt.Errorf("it has %d inputs and outputs", n)
+	}
+	for _, l := range k.Launches {
+		if l.Blocks[0] > math.MaxInt32 || l.Blocks[1] > math.MaxUint16 {
+			return fmt.Errorf("its grid is %v", l.Blocks)
+		}
 	}
 	return nil
 }

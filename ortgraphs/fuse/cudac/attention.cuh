@@ -180,8 +180,8 @@ __device__ inline void attend(const bf16 *q, int q_step, const bf16 *k, int k_st
 		for (int h = 0; h < 2; h++) {
 			top[h] = fmaxf(top[h], __shfl_xor_sync(0xffffffffu, top[h], 1));
 			top[h] = fmaxf(top[h], __shfl_xor_sync(0xffffffffu, top[h], 2));
-			base[h] = top[h] == -INFINITY ? 0 : top[h] * LOG2_E;
-			const float scale = power_of_2(largest[h] * LOG2_E - base[h]);
+			base[h] = top[h] == -INFINITY ? 0 : top[h];
+			const float scale = power_of_2((largest[h] - base[h]) * LOG2_E);
 			largest[h] = top[h];
 			sum[h] *= scale;
 #pragma unroll
@@ -195,7 +195,7 @@ __device__ inline void attend(const bf16 *q, int q_step, const bf16 *k, int k_st
 #pragma unroll
 			for (int e = 0; e < 4; e++) {
 				const int row = first + warp * 16 + g + e / 2 * 8, column = block * 64 + n * 8 + 2 * t + e % 2;
-				const float p = power_of_2(s[n][e] * LOG2_E - base[e / 2]);
+				const float p = power_of_2((s[n][e] - base[e / 2]) * LOG2_E);
 				sum[e / 2] += p;
 				s[n][e] = weight(p, TQ % 64 && row >= TQ ? TQ - 1 : row, TK % 64 && column >= TK ? TK - 1 : column);
 			}
@@ -223,8 +223,9 @@ __device__ inline void attend(const bf16 *q, int q_step, const bf16 *k, int k_st
 	store_tile<D, COLUMN>(o + first * o_step, o_step, TQ - first, out, tiles[0]);
 }
 
-// level is what is subtracted from the scores of a row, times log2(e), before the power: 2 to the rest is the row's softmax.
-__device__ inline float level_of(float most, float total) { return most * LOG2_E + log2f(total); }
+// softmax_of is the softmax of a score in a row with the largest score most. logarithm is log2 of the row's sum. The difference comes first: with
+// masks of -1e9 neither a product nor a sum with the logarithm would be exact enough.
+__device__ inline float softmax_of(float score, float most, float logarithm) { return power_of_2((score - most) * LOG2_E - logarithm); }
 
 // attend_queries computes 64 rows of dQ, and the row sums that the gradient of the softmax subtracts: those of dO * O, if OF_RESULT, or
 // of summed(...). gradient(...) is the gradient of a product Q K'.
@@ -262,11 +263,12 @@ __device__ inline void attend_queries(const bf16 *q, int q_step, const bf16 *k, 
 		if (threadIdx.x % 2 == 0) deltas[r] = x;
 	}
 	__syncthreads();
-	float level[2], delta[2] = {0, 0};
+	float peak[2], logarithm[2], delta[2] = {0, 0};
 #pragma unroll
 	for (int h = 0; h < 2; h++) {
 		const int row = first + warp * 16 + g + 8 * h;
-		level[h] = row < TQ ? level_of(most[row], total[row]) : INFINITY;
+		peak[h] = row < TQ ? most[row] : 0;
+		logarithm[h] = row < TQ ? log2f(total[row]) : INFINITY;
 		if (OF_RESULT) delta[h] = deltas[warp * 16 + g + 8 * h];
 	}
 	auto load = [&](int block) {
@@ -296,7 +298,7 @@ __device__ inline void attend_queries(const bf16 *q, int q_step, const bf16 *k, 
 				for (int e = 0; e < 4; e++) {
 					const int row = first + warp * 16 + g + e / 2 * 8, column = block * 64 + n * 8 + 2 * t + e % 2;
 					const int i = TQ % 64 && row >= TQ ? TQ - 1 : row, j = TK % 64 && column >= TK ? TK - 1 : column;
-					float p = power_of_2(score(s[n][e], i, j) * LOG2_E - level[e / 2]);
+					float p = softmax_of(score(s[n][e], i, j), peak[e / 2], logarithm[e / 2]);
 					if (TK % 64 && column >= TK) p = 0;
 					if (pass == 0) delta[e / 2] += summed(s[n][e], p, dp[n][e], i, j);
 					else dp[n][e] = gradient(s[n][e], p, dp[n][e], delta[e / 2], i, j);
@@ -329,7 +331,7 @@ __device__ inline void attend_keys(const bf16 *q, int q_step, const bf16 *k, int
 								   bf16 *dk, int dk_step, bf16 *dv, int dv_step) {
 	constexpr int ROWS = D > 64 ? 32 : 64, BLOCKS = (TQ + ROWS - 1) / ROWS;
 	alignas(16) __shared__ unsigned short memory[4 * ROWS > 64 ? 4 * ROWS : 64][D + 8];
-	__shared__ float levels[2][ROWS], deltas[2][ROWS];
+	__shared__ float peaks[2][ROWS], logarithms[2][ROWS], deltas[2][ROWS];
 	const int warp = threadIdx.x / 32, lane = threadIdx.x % 32, g = lane / 4, t = lane % 4, first = blockIdx.x * 64;
 	load_tile<D, 64>(memory, k + first * k_step, k_step, TK - first);
 	load_tile<D, 64>(memory + 64, v + first * v_step, v_step, TK - first);
@@ -350,7 +352,8 @@ __device__ inline void attend_keys(const bf16 *q, int q_step, const bf16 *k, int
 		end_copies();
 		if (threadIdx.x < ROWS) {
 			const int row = at + threadIdx.x;
-			levels[stage][threadIdx.x] = row < TQ ? level_of(most[row], total[row]) : INFINITY;
+			peaks[stage][threadIdx.x] = row < TQ ? most[row] : 0;
+			logarithms[stage][threadIdx.x] = row < TQ ? log2f(total[row]) : INFINITY;
 			deltas[stage][threadIdx.x] = row < TQ ? sums[row] : 0;
 		}
 	};
@@ -375,7 +378,7 @@ __device__ inline void attend_keys(const bf16 *q, int q_step, const bf16 *k, int
 			for (int e = 0; e < 4; e++) {
 				const int column = first + warp * 16 + g + e / 2 * 8, in = n * 8 + 2 * t + e % 2, row = block * ROWS + in;
 				const int i = TQ % ROWS && row >= TQ ? TQ - 1 : row, j = TK % 64 && column >= TK ? TK - 1 : column;
-				const float x = s[n][e], p = power_of_2(score(x, i, j) * LOG2_E - levels[stage][in]);
+				const float x = s[n][e], p = softmax_of(score(x, i, j), peaks[stage][in], logarithms[stage][in]);
 				s[n][e] = weight(p, i, j);
 				dp[n][e] = gradient(x, p, dp[n][e], deltas[stage][in], i, j);
 			}

@@ -42,7 +42,7 @@ template <class T> __device__ inline T remainder_of(T a, T b) {
 	return r != 0 && (r < 0) != (b < 0) ? r + b : r;
 }
 
-// tanh_of has a relative error of 3e-7 everywhere: near 0 a difference of almost equal numbers would have none.
+// tanh_of has a relative error of at most 2e-6 everywhere: near 0 a difference of almost equal numbers would have none.
 __device__ inline float tanh_of(float x) {
 	float s = x * x, near = x + x * s * (-0.333333333f + s * (0.133333333f + s * -0.0539682540f));
 	return s < 0.02f ? near : 1.f - __fdividef(2.f, 1.f + __expf(2.f * x));
