@@ -23,9 +23,11 @@ func CheckFolder(dir string) error {
 	}
 	for {
 		info, err := os.Stat(dir)
-		switch _, linked := os.Lstat(dir); {
+		switch link, linked := os.Lstat(dir); {
 		case errors.Is(err, fs.ErrNotExist) && linked != nil: // it would be made
 			dir = filepath.Dir(dir)
+			continue
+		case errors.Is(err, fs.ErrNotExist) && link.Mode()&fs.ModeSymlink == 0: // another process has made it since
 			continue
 		case errors.Is(err, fs.ErrNotExist):
 			return fmt.Errorf("%s is a link to nothing", dir)
