@@ -164,7 +164,7 @@ func (f *fusedGraphs) describe() *Fusion {
 	out := &Fusion{Distances: f.distances, Times: f.times}
 	for bucket, p := range f.plans {
 		if slices.Contains(f.distrusted, bucket) {
-			out.Wrong = append(out.Wrong, fmt.Sprintf("bucket %d: more than %d kernels; it runs as exported", bucket, maxWrong))
+			out.Wrong = append(out.Wrong, fmt.Sprintf("bucket %d, which differs with %d regions as exported, too: all of it runs as exported", bucket, len(f.plain[bucket])))
 			continue
 		}
 		for region := range p.Regions() {

@@ -13,7 +13,7 @@ import (
 // maxWrong is how many wrong kernels a bucket may have before it runs as exported as a whole.
 const maxWrong = 8
 
-// prove compares each fused graph with the graph as exported: all results of one batch, which has lengths of all kinds and an empty row.
+// prove compares each fused graph with the graph as exported: all results of one batch, with a row of full length and an empty one.
 // Regions whose kernels are wrong stay plain. Afterwards the graph as exported is closed.
 func (t *trial) prove() error {
 	f := t.fusion
@@ -148,8 +148,8 @@ func (t *trial) wrong(s *ort.Session, bucket int, want *expected) (bool, error) 
 	}
 	tolerance, share := t.fusedTolerance()
 	d, wrong := largest(gradients, share), false
+	loss := difference{norm: float64(want.scalars[0]) * float64(want.scalars[0])} // a metric may be zero
 	for i := range scalars {
-		loss := difference{norm: float64(want.scalars[0]) * float64(want.scalars[0])} // a metric may be zero
 		own := largest([]difference{loss, between(scalars[i:i+1], want.scalars[i:i+1])}, 1e-3)
 		if i < 2 { // loss and weight
 			wrong = wrong || !(own <= min(tolerance, toleranceBF16))

@@ -93,29 +93,12 @@ func batch(r *shapes.Result, sizes shapes.Sizes) map[string][]float64 {
 // output may differ by within times its norm, plus least.
 func compare(t *testing.T, model *onnxpb.ModelProto, r *shapes.Result, g *fuse.Graph, regions []*fuse.Region, inputs map[string][]float64, within, least float64) {
 	t.Helper()
-	var opaque []*fuse.Tensor
-	for _, n := range g.Nodes {
-		if n.Kind == fuse.Opaque {
-			opaque = append(opaque, n.Out...)
-		}
-	}
-	want := runModel(t, model, r, opaque, inputs)
 	for _, r := range regions {
 		if err := fuse.CheckPlaces(r); err != nil {
 			t.Error(err)
 		}
 	}
-	given := memory{}
-	for _, in := range g.Inputs {
-		given[in] = encode(inputs[in.Name], in.Type)
-	}
-	for _, x := range opaque {
-		given[x] = encode(want[x.Name], x.Type)
-	}
-	m, err := interpret(g, regions, given)
-	if err != nil {
-		t.Fatal(err)
-	}
+	m, want := results(t, model, r, g, regions, inputs)
 	emitted := runModel(t, emit(t, g, regions), r, nil, inputs)
 	for _, o := range g.Outputs {
 		x := m[o.Tensor]
@@ -129,6 +112,31 @@ func compare(t *testing.T, model *onnxpb.ModelProto, r *shapes.Result, g *fuse.G
 		near(t, o.Name+" of the regions", got, want[o.Name], within, least)
 		near(t, o.Name+" of the written model", emitted[o.Name], want[o.Name], within, least)
 	}
+}
+
+// results returns all tensors of a graph, from the interpreter, to which ONNX Runtime gives the results of opaque nodes, and what ONNX
+// Runtime returns.
+func results(t *testing.T, model *onnxpb.ModelProto, r *shapes.Result, g *fuse.Graph, regions []*fuse.Region, inputs map[string][]float64) (memory, map[string][]float64) {
+	t.Helper()
+	var opaque []*fuse.Tensor
+	for _, n := range g.Nodes {
+		if n.Kind == fuse.Opaque {
+			opaque = append(opaque, n.Out...)
+		}
+	}
+	want := runModel(t, model, r, opaque, inputs)
+	given := memory{}
+	for _, in := range g.Inputs {
+		given[in] = encode(inputs[in.Name], in.Type)
+	}
+	for _, x := range opaque {
+		given[x] = encode(want[x.Name], x.Type)
+	}
+	m, err := interpret(g, regions, given)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m, want
 }
 
 // near compares a tensor with ONNX Runtime's.

@@ -168,7 +168,8 @@ func TestKernels(t *testing.T) {
 	} {
 		model := load(t, name+"/training_model.onnx")
 		r, g, regions := partition(t, model, sizes)
-		k.add(t, regions, results(t, model, r, g, regions, batch(r, sizes)))
+		m, _ := results(t, model, r, g, regions, batch(r, sizes))
+		k.add(t, regions, m)
 	}
 	for seed := range uint64(60) {
 		model := newBuilder(seed).model()
@@ -176,7 +177,8 @@ func TestKernels(t *testing.T) {
 			model = newWideBuilder(seed).model()
 		}
 		r, g, regions := partition(t, model, shapes.Sizes{})
-		k.add(t, regions, results(t, model, r, g, regions, batch(r, nil)))
+		m, _ := results(t, model, r, g, regions, batch(r, nil))
+		k.add(t, regions, m)
 	}
 	if len(k.kernels) < 300 || len(k.left) > 0 {
 		t.Errorf("%d kernels; left: %v", len(k.kernels), k.left)
@@ -228,28 +230,4 @@ func TestShortKernels(t *testing.T) {
 		t.Errorf("%d kernels; left: %v", len(k.kernels), k.left)
 	}
 	k.check(t, 2e-2)
-}
-
-// results returns all tensors of a graph, from the interpreter; the results of opaque nodes are ONNX Runtime's.
-func results(t *testing.T, model *onnxpb.ModelProto, r *shapes.Result, g *fuse.Graph, regions []*fuse.Region, inputs map[string][]float64) memory {
-	t.Helper()
-	var opaque []*fuse.Tensor
-	for _, n := range g.Nodes {
-		if n.Kind == fuse.Opaque {
-			opaque = append(opaque, n.Out...)
-		}
-	}
-	want := runModel(t, model, r, opaque, inputs)
-	given := memory{}
-	for _, in := range g.Inputs {
-		given[in] = encode(inputs[in.Name], in.Type)
-	}
-	for _, x := range opaque {
-		given[x] = encode(want[x.Name], x.Type)
-	}
-	m, err := interpret(g, regions, given)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return m
 }

@@ -13,6 +13,7 @@
 package fused
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -112,14 +113,14 @@ func (p *Plan) Sources() []string {
 // Link writes the graph with a kernel call for each region that has a program, except those that plain accepts; plain may be nil.
 func (p *Plan) Link(programs Programs, plain func(region int) bool) (model []byte, kernels *ort.Kernels, err error) {
 	kernels = &ort.Kernels{Launch: programs.Launch()}
+	var failed error
 	m, err := p.graph.Model(p.regions, func(r *fuse.Region) *fuse.Call {
 		i := slices.Index(p.regions, r)
-		if p.kernels[i] == nil || plain != nil && plain(i) || err != nil {
+		if p.kernels[i] == nil || plain != nil && plain(i) || failed != nil {
 			return nil
 		}
-		call, lerr := link(r, p.kernels[i], programs)
-		if lerr != nil {
-			err = lerr
+		var call ort.KernelCall
+		if call, failed = link(r, p.kernels[i], programs); failed != nil {
 			return nil
 		}
 		kernels.Calls = append(kernels.Calls, call)
@@ -127,7 +128,7 @@ func (p *Plan) Link(programs Programs, plain func(region int) bool) (model []byt
 			Name: proto.String(ort.KernelAttribute), Type: onnxpb.AttributeProto_INT.Enum(), I: proto.Int64(int64(len(kernels.Calls) - 1)),
 		}}}
 	})
-	if err != nil {
+	if err := cmp.Or(failed, err); err != nil {
 		return nil, nil, err
 	}
 	model, err = proto.MarshalOptions{Deterministic: true}.Marshal(m)

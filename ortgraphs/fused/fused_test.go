@@ -1,6 +1,7 @@
 package fused_test
 
 import (
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"os"
@@ -43,6 +44,9 @@ func TestTrainingGraphs(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
+			if _, _, err := p.Link(unloaded{programs}, nil); err == nil {
+				t.Error("a program that is not loaded is left out without an error")
+			}
 			linked := func(plain func(int) bool) map[string][]float32 {
 				fusedModel, kernels, err := p.Link(programs, plain)
 				if err != nil {
@@ -54,6 +58,13 @@ func TestTrainingGraphs(t *testing.T) {
 			compare(t, linked(func(region int) bool { return region%3 == 0 }), want)
 		})
 	}
+}
+
+// unloaded has lost its functions.
+type unloaded struct{ fused.Programs }
+
+func (unloaded) Function(source, name string) (uintptr, error) {
+	return 0, fmt.Errorf("%s is not loaded", name)
 }
 
 // batch returns a function that makes up an input: the second row is short, the last one is empty.
