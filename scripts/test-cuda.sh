@@ -13,7 +13,7 @@ go vet -race -tags cuda,fakegpu "${tagged[@]/#/./}"
 if [ "$(uname -m)" = x86_64 ]; then
 	scripts/fetch-ort-gpu.sh --nvrtc
 	export XTTS_HOST_TEST_NVRTC=$PWD/.cache/nvrtc/13.0.88/libnvrtc.so.13
-	go test -race -vet=off ./gpu/nvrtc "$@"
+	go test -race -vet=off ./gpu/nvrtc ./host/kernels "$@"
 	go test -vet=off -run NVRTC ./ortgraphs/fused "$@"
 fi
 LD_LIBRARY_PATH=$fake XTTS_HOST_TEST_NVRTC=$fake/nvrtc/libnvrtc.so.13 go test -race -vet=off -tags cuda,fakegpu ./gpu/cuda "$@"

@@ -21,8 +21,11 @@ type Options struct {
 
 // Compiled is the result of Compiler.Compile.
 type Compiled struct {
-	// Images has an image for each source: a cubin, or PTX for a card that is newer than NVRTC.
+	// Images has an image for each source: a cubin, or PTX for a card that is newer than NVRTC. It is nil for a source
+	// that the compiler refuses.
 	Images [][]byte
+	// Refused has the compiler's reason for each source without an image, and nil for the others.
+	Refused []error
 	// Cached is the number of programs that the cache had, and New of those that were compiled. Equal sources are one
 	// program.
 	Cached, New int
@@ -64,7 +67,8 @@ func (c *Compiler) Compile(ctx context.Context, o Options, sources []string) (Co
 			}
 			image, log, err := c.compile(source, options, ptx)
 			if err != nil {
-				return fmt.Errorf("compile source %d for %s: %w%s", i, arch, err, firstError(log))
+				p.refused = fmt.Errorf("compile for %s: %w%s", arch, err, firstError(log))
+				return nil
 			}
 			p.image = image
 			store.add(keys[i], image)
@@ -76,12 +80,13 @@ func (c *Compiler) Compile(ctx context.Context, o Options, sources []string) (Co
 	}
 	out := Compiled{CacheError: store.close()}
 	for _, k := range keys {
-		out.Images = append(out.Images, programs[k].image)
+		out.Images, out.Refused = append(out.Images, programs[k].image), append(out.Refused, programs[k].refused)
 	}
 	for _, p := range programs {
-		if p.cached {
+		switch {
+		case p.cached:
 			out.Cached++
-		} else {
+		case p.refused == nil:
 			out.New++
 		}
 	}
@@ -90,8 +95,9 @@ func (c *Compiler) Compile(ctx context.Context, o Options, sources []string) (Co
 
 // program is the result for one source.
 type program struct {
-	image  []byte
-	cached bool
+	image   []byte
+	refused error
+	cached  bool
 }
 
 // firstError returns the first error in a log, with the line of the source that the compiler prints below it, after a

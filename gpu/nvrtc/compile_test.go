@@ -114,13 +114,22 @@ func TestNoCache(t *testing.T) {
 	}
 }
 
-func TestFailure(t *testing.T) {
+// TestRefused: a source that the compiler refuses has its message. The others are compiled.
+func TestRefused(t *testing.T) {
 	c, n := fake()
 	sources := append([]string{"wrong"}, slices.Repeat([]string{"x"}, 3)...)
-	_, err := c.Compile(context.Background(), Options{Capability: 90}, sources)
-	want := "compile source 0 for sm_90: no success: kernel.cu(7): error: this is wrong: wrong;"
-	if err == nil || err.Error() != want {
-		t.Errorf("error %v, want %s", err, want)
+	compiled, err := c.Compile(context.Background(), Options{Capability: 90, Cache: t.TempDir()}, sources)
+	if err != nil || compiled.CacheError != nil || compiled.New != 1 || compiled.Cached != 0 {
+		t.Fatalf("%+v, %v", compiled, err)
+	}
+	want := "compile for sm_90: no success: kernel.cu(7): error: this is wrong: wrong;"
+	if compiled.Images[0] != nil || compiled.Refused[0] == nil || compiled.Refused[0].Error() != want {
+		t.Errorf("%q, %v, want the error %s", compiled.Images[0], compiled.Refused[0], want)
+	}
+	for i := range sources[1:] {
+		if compiled.Images[1+i] == nil || compiled.Refused[1+i] != nil {
+			t.Errorf("source %d: %v", 1+i, compiled.Refused[1+i])
+		}
 	}
 	n.Store(0)
 	ended, end := context.WithCancel(context.Background())

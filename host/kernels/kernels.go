@@ -31,24 +31,24 @@ func New(context gpu.Context, capability int, library, cache string, log *slog.L
 	return &Compiler{c, context, nvrtc.Options{Capability: capability, Cache: cache}, log}, nil
 }
 
-// Compile compiles in parallel, and loads the programs.
+// Compile compiles in parallel, and loads the programs. The functions of a program that the compiler or the driver
+// refuses have its reason as their error.
 func (c *Compiler) Compile(sources []string) (fused.Programs, error) {
 	began := time.Now()
 	compiled, err := c.nvrtc.Compile(context.Background(), c.options, sources)
 	if err != nil {
 		return nil, fmt.Errorf("kernels: %w", err)
 	}
-	c.log.Info("kernels", "compiled", compiled.New, "cached", compiled.Cached, "nvrtc", c.nvrtc.Version(), "seconds", time.Since(began).Seconds())
 	if compiled.CacheError != nil {
 		c.log.Warn("kernels", "error", compiled.CacheError)
 	}
-	p := &programs{launch: c.context.LaunchAddress(), modules: map[string]gpu.Module{}}
+	p := &programs{launch: c.context.LaunchAddress(), modules: map[string]gpu.Module{}, refused: map[string]error{}}
 	for i, source := range sources {
-		if p.modules[source], err = c.context.NewModule(compiled.Images[i]); err != nil {
-			delete(p.modules, source)
+		if err := p.load(c.context, source, compiled.Images[i], compiled.Refused[i]); err != nil {
 			return nil, errors.Join(fmt.Errorf("kernels: %w", err), p.Close())
 		}
 	}
+	c.log.Info("kernels", "compiled", compiled.New, "cached", compiled.Cached, "refused", len(p.refused), "nvrtc", c.nvrtc.Version(), "seconds", time.Since(began).Seconds())
 	return p, nil
 }
 
@@ -56,11 +56,32 @@ func (c *Compiler) Compile(sources []string) (fused.Programs, error) {
 type programs struct {
 	launch  uintptr
 	modules map[string]gpu.Module
+	refused map[string]error // by the compiler or the driver
+}
+
+// load loads a program, unless the compiler has refused it.
+func (p *programs) load(context gpu.Context, source string, image []byte, refused error) error {
+	if refused == nil {
+		module, err := context.NewModule(image)
+		if err == nil {
+			p.modules[source] = module
+			return nil
+		}
+		if !errors.Is(err, gpu.ErrNoKernel) {
+			return err
+		}
+		refused = err
+	}
+	p.refused[source] = refused
+	return nil
 }
 
 func (p *programs) Launch() uintptr { return p.launch }
 
 func (p *programs) Function(source, name string) (uintptr, error) {
+	if err := p.refused[source]; err != nil {
+		return 0, err
+	}
 	m, ok := p.modules[source]
 	if !ok {
 		return 0, fmt.Errorf("kernel %s: no such program is loaded", name)

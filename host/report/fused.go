@@ -13,8 +13,9 @@ type Fused struct {
 	Distances []Float `json:"distances"`
 	// Left says why regions of the largest bucket have no kernel.
 	Left []string `json:"left"`
-	// Wrong names the regions whose kernels gave other results than the graph as exported. They run without them.
-	Wrong []string `json:"wrong"`
+	// Faulty names the regions whose kernels cannot be compiled or launched, or gave other results than the graph as exported, each with
+	// the reason. They run without them.
+	Faulty []string `json:"faulty"`
 
 	// How long the parts took, in seconds.
 	PlanS    float64 `json:"plan_s"`
@@ -32,8 +33,8 @@ func (f *Fused) String() string {
 	if n := len(f.Left); n > 0 {
 		parts = append(parts, Count(n, "region")+" without a kernel")
 	}
-	if n := len(f.Wrong); n > 0 {
-		parts = append(parts, Count(n, "wrong kernel")+" not used")
+	if n := len(f.Faulty); n > 0 {
+		parts = append(parts, Count(n, "faulty kernel")+" not used")
 	}
 	return strings.Join(parts, "; ")
 }

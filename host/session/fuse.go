@@ -59,6 +59,9 @@ func (f *Fusion) leave(mode string, reason error) error {
 	return nil
 }
 
+// maxWarnings is how many faulty kernels have a warning of their own: one cause may refuse all programs of a kind.
+const maxWarnings = 8
+
 // prepared records how the training graph is fused, and warns of what a person should know.
 func (f *Fusion) prepared(mode string, p train.Prepared, log *slog.Logger) error {
 	if p.Unfused != nil {
@@ -73,8 +76,12 @@ func (f *Fusion) prepared(mode string, p train.Prepared, log *slog.Logger) error
 		return nil
 	}
 	f.graph = described(p.Fusion)
-	for _, w := range f.graph.Wrong {
-		log.Warn("a kernel of the fused graph is wrong, so it is not used: " + w +
+	for i, fault := range f.graph.Faulty {
+		if i == maxWarnings {
+			log.Warn(fmt.Sprintf("%d more kernels of the fused graph are faulty and not used; report.json names them", len(f.graph.Faulty)-i))
+			break
+		}
+		log.Warn("a kernel of the fused graph is faulty, so it is not used: " + fault +
 			"; the results of this run are right; please report this line, with the model or the operators around that tensor")
 	}
 	return nil
@@ -83,7 +90,7 @@ func (f *Fusion) prepared(mode string, p train.Prepared, log *slog.Logger) error
 // described is the fusion of a graph for the report.
 func described(f *train.Fusion) *report.Fused {
 	r := &report.Fused{
-		Kernels: f.Kernels, Distances: []report.Float{}, Left: append([]string{}, f.Left...), Wrong: append([]string{}, f.Wrong...),
+		Kernels: f.Kernels, Distances: []report.Float{}, Left: append([]string{}, f.Left...), Faulty: append([]string{}, f.Faulty...),
 		PlanS: f.Times.Plan.Seconds(), CompileS: f.Times.Compile.Seconds(), OpenS: f.Times.Open.Seconds(), ProofS: f.Times.Proof.Seconds(),
 	}
 	for _, d := range f.Distances {

@@ -1,6 +1,7 @@
 package train
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"runtime"
@@ -21,8 +22,8 @@ type fusedGraphs struct {
 	config   ort.SessionConfig // apart from the model
 	plans    []*fused.Plan     // by bucket
 	programs fused.Programs
-	plain    []map[int]bool // by bucket: regions whose kernels gave wrong results
-	sessions []*ort.Session // by bucket
+	faults   []map[int]error // by bucket: why regions run without their kernels
+	sessions []*ort.Session  // by bucket
 
 	exported *ort.Session // the graph as exported, until the kernels are proved
 	inputs   [][]tensors  // by slot and bucket
@@ -38,8 +39,9 @@ type Fusion struct {
 	// Kernels is the number of kernels of the largest bucket, Left says why its other regions stay plain.
 	Kernels int
 	Left    []string
-	// Wrong names the regions whose kernels gave other results than the graph as exported. They stay plain.
-	Wrong []string
+	// Faulty names the regions whose kernels cannot be compiled or launched, or gave other results than the graph as exported. They
+	// stay plain.
+	Faulty []string
 	// Distances are the largest differences between the results of the two graphs, by bucket, relative to the norm of a result.
 	Distances []float64
 	Times     FusionTimes
@@ -62,7 +64,26 @@ func newFusedGraphs(m *Model, compiler fused.Compiler, config ort.SessionConfig)
 	}
 	m.add(f.programs.Close)
 	f.times = FusionTimes{Plan: planned.Sub(began), Compile: time.Since(planned)}
+	if err := f.load(); err != nil {
+		return nil, err
+	}
 	return f, nil
+}
+
+// load loads the plans' programs. The error is that of a program if none is usable.
+func (f *fusedGraphs) load() error {
+	usable, refused := 0, error(nil)
+	for bucket, p := range f.plans {
+		f.faults[bucket] = p.Load(f.programs)
+		usable += p.Regions() - len(p.Left) - len(f.faults[bucket])
+		for _, err := range f.faults[bucket] {
+			refused = err
+		}
+	}
+	if usable > 0 {
+		return nil
+	}
+	return refused
 }
 
 // openAll opens the sessions of all buckets. exported runs the graph as exported.
@@ -75,14 +96,22 @@ func (f *fusedGraphs) openAll(exported *ort.Session) {
 	f.times.Open = time.Since(began)
 }
 
+// closeAll closes all sessions.
+func (f *fusedGraphs) closeAll() (err error) {
+	for _, s := range append(f.sessions, f.exported) {
+		err = errors.Join(err, closeSession(&f.model.memory, s))
+	}
+	f.sessions, f.exported = nil, nil
+	return err
+}
+
 // makePlans plans all buckets in parallel.
 func (f *fusedGraphs) makePlans() error {
 	buckets := len(f.model.layouts)
-	f.plans, f.plain, f.distances = make([]*fused.Plan, buckets), make([]map[int]bool, buckets), make([]float64, buckets)
+	f.plans, f.faults, f.distances = make([]*fused.Plan, buckets), make([]map[int]error, buckets), make([]float64, buckets)
 	var all errgroup.Group
 	all.SetLimit(runtime.GOMAXPROCS(0))
 	for i := range f.plans {
-		f.plain[i] = map[int]bool{}
 		all.Go(func() (err error) {
 			if f.plans[i], err = fused.NewPlan(f.config.Model, bucketSizes(f.model.inputs, &f.model.layouts[i])); err != nil {
 				return fmt.Errorf("fuse the training graph for bucket %d: %w", i, err)
@@ -102,7 +131,7 @@ func (f *fusedGraphs) sources() (list []string) {
 	return slices.Compact(list)
 }
 
-// open opens the session of a bucket, with the regions plain that are known to be wrong or that plain accepts.
+// open opens the session of a bucket, without the kernels that are known to be faulty or that plain accepts.
 func (f *fusedGraphs) open(bucket int, plain func(region int) bool) *ort.Session {
 	m := f.model
 	if m.err != nil {
@@ -110,8 +139,8 @@ func (f *fusedGraphs) open(bucket int, plain func(region int) bool) *ort.Session
 	}
 	c := f.config
 	c.Name = fmt.Sprintf("%s, bucket %d, fused", c.Name, bucket)
-	c.Model, c.Kernels, m.err = f.plans[bucket].Link(f.programs, func(region int) bool {
-		return f.plain[bucket][region] || plain != nil && plain(region)
+	c.Model, c.Kernels, m.err = f.plans[bucket].Link(func(region int) bool {
+		return f.faults[bucket][region] != nil || plain != nil && plain(region)
 	})
 	if plain == nil && m.err == nil {
 		m.checkCapture(c.Model)
@@ -131,12 +160,15 @@ func (f *fusedGraphs) bind(slot, bucket int, inputs, outputs tensors) execution 
 	return f.model.execution(f.sessions[bucket], inputs, outputs)
 }
 
-// rebind makes the steps of a bucket use another session.
-func (f *fusedGraphs) rebind(bucket int, s *ort.Session) {
+// rebind makes the steps of a bucket use another session, and closes the one that they used.
+func (f *fusedGraphs) rebind(bucket int, s *ort.Session) error {
+	m := f.model
+	closed := closeSession(&m.memory, f.sessions[bucket])
 	f.sessions[bucket] = s
 	for slot, inputs := range f.inputs {
-		f.model.train[slot][bucket] = f.model.execution(s, inputs[bucket], f.outputs)
+		m.train[slot][bucket] = m.execution(s, inputs[bucket], f.outputs)
 	}
+	return errors.Join(m.err, closed)
 }
 
 // bucketSizes returns the sizes of the graph's symbols in a bucket.
@@ -164,17 +196,15 @@ func (f *fusedGraphs) describe() *Fusion {
 	out := &Fusion{Distances: f.distances, Times: f.times}
 	for bucket, p := range f.plans {
 		if slices.Contains(f.distrusted, bucket) {
-			out.Wrong = append(out.Wrong, fmt.Sprintf("bucket %d, which differs with %d regions as exported, too: all of it runs as exported", bucket, len(f.plain[bucket])))
+			out.Faulty = append(out.Faulty, fmt.Sprintf("bucket %d, which differs without the kernels of %d regions, too: all of it runs as exported", bucket, len(f.faults[bucket])))
 			continue
 		}
-		for region := range p.Regions() {
-			if f.plain[bucket][region] {
-				out.Wrong = append(out.Wrong, fmt.Sprintf("bucket %d: %s", bucket, p.Describe(region)))
-			}
+		for _, region := range slices.Sorted(maps.Keys(f.faults[bucket])) {
+			out.Faulty = append(out.Faulty, fmt.Sprintf("bucket %d: %s: %v", bucket, p.Describe(region), f.faults[bucket][region]))
 		}
 	}
 	largest := f.plans[len(f.plans)-1]
 	out.Left = largest.Left
-	out.Kernels = largest.Regions() - len(largest.Left) - len(f.plain[len(f.plans)-1])
+	out.Kernels = largest.Regions() - len(largest.Left) - len(f.faults[len(f.plans)-1])
 	return out
 }

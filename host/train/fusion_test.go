@@ -2,29 +2,54 @@ package train
 
 import (
 	"errors"
+	"fmt"
 	"math"
 	"strings"
 	"testing"
 
+	"github.com/xtts-host/xtts-host/gpu"
 	"github.com/xtts-host/xtts-host/ortgraphs/fused"
 	"github.com/xtts-host/xtts-host/ortgraphs/fused/fusedtest"
+	"github.com/xtts-host/xtts-host/ortgraphs/ort"
+	"github.com/xtts-host/xtts-host/shared/hint"
 	"github.com/xtts-host/xtts-host/shared/manifest"
 )
 
-// TestFusion: the fused training graph gives the losses of the graph as exported, a wrong kernel is found, and then only its region runs
+// faultyCompiler returns a compiler that makes the first program with a cube wrong, and the launch of the second one fail, if so many
+// faults are loaded.
+func faultyCompiler(t *testing.T) *fusedtest.Compiler {
+	c := fusedtest.NewCompiler(t)
+	planted := 0
+	c.Change = func(program string) string {
+		if !strings.Contains(program, "x3 = x") {
+			return program
+		}
+		if planted++; planted == 2 {
+			return strings.Replace(program, "{\n", "{\nlaunch_result = 9;\n", 1)
+		}
+		return strings.Replace(program, " * x", " + x", 1)
+	}
+	return c
+}
+
+// refuseOne refuses the first program with a root.
+func refuseOne() func(string) bool {
+	refused := ""
+	return func(program string) bool {
+		if refused == "" && strings.Contains(program, "sqrt") {
+			refused = program
+		}
+		return program == refused
+	}
+}
+
+// TestFusion: the fused training graph gives the losses of the graph as exported, a faulty kernel is found, and then only its region runs
 // as exported.
 func TestFusion(t *testing.T) {
 	b := open(t, pico)
 	layouts, _ := shaped(t, b, 3, []goldenBatch{
 		{Sizes: manifest.Bucket{"T_text": 3, "T_mel": 5, "T_ref_mel": 4}}, {Sizes: manifest.Bucket{"T_text": 4, "T_mel": 7, "T_ref_mel": 6}},
 	})
-	compiler := fusedtest.NewCompiler(t)
-	compiler.Change = func(program string) string {
-		if strings.Contains(program, "x3 = x") {
-			return strings.Replace(program, " * x", " + x", 1)
-		}
-		return program
-	}
 	open := func(c ModelConfig) *Model {
 		c.Bundle, c.Arena, c.Layouts, c.Slots, c.Threads = b, arenaOf(b), layouts, 1, 1
 		m, err := NewModel(c)
@@ -34,11 +59,15 @@ func TestFusion(t *testing.T) {
 		t.Cleanup(func() { m.Close() })
 		return m
 	}
-	plain := open(ModelConfig{})
-	for _, faults := range []int{0, 2} {
-		compiler.Faults = faults
+	plain, compiler := open(ModelConfig{}), faultyCompiler(t)
+	for _, c := range []struct {
+		faults int
+		refuse func(string) bool
+		want   []string
+	}{{0, nil, nil}, {2, refuseOne(), []string{"results are not those of the graph as exported", "CUDA failure 9", "kernel.cu(7): error: this is wrong"}}} {
 		d, _ := fakeDevice(t)
-		checked := 0
+		checked, before := 0, sessions(t)
+		compiler.Faults, compiler.Refuse = c.faults, c.refuse
 		m := open(ModelConfig{Device: d, Fuse: compiler, CUDAGraphs: true, Capturable: func(fused []byte) error {
 			checked += min(1, len(fused))
 			return nil
@@ -48,12 +77,20 @@ func TestFusion(t *testing.T) {
 			t.Fatal(p.Fault, err)
 		}
 		f := p.Fusion
-		t.Logf("%d kernels; left %v; wrong %q; distances %.2g; %+v", f.Kernels, f.Left, f.Wrong, f.Distances, f.Times)
-		if p.Graphs != len(layouts) || checked != len(layouts)+faults {
+		t.Logf("%d kernels; left %v; faulty %q; distances %.2g; %+v", f.Kernels, f.Left, f.Faulty, f.Distances, f.Times)
+		if p.Graphs != len(layouts) || checked != len(layouts)+c.faults {
 			t.Errorf("%d CUDA graphs, %d fused graphs checked", p.Graphs, checked)
 		}
-		if f.Kernels < 50 || len(f.Wrong) != faults {
-			t.Errorf("%d kernels; %d faults were planted, found %q", f.Kernels, faults, f.Wrong)
+		if f.Kernels < 50 || len(f.Faulty) < len(c.want) || len(c.want) == 0 && len(f.Faulty) > 0 {
+			t.Errorf("%d kernels; found %q", f.Kernels, f.Faulty)
+		}
+		for _, reason := range c.want {
+			if !strings.Contains(strings.Join(f.Faulty, "\n"), reason) {
+				t.Errorf("nothing because of %q: %q", reason, f.Faulty)
+			}
+		}
+		if open := sessions(t) - before; open != len(layouts)+1 {
+			t.Errorf("%d sessions are open for %d buckets and the evaluation", open, len(layouts))
 		}
 		for bucket := range layouts {
 			want, err := plain.Try(bucket)
@@ -68,10 +105,127 @@ func TestFusion(t *testing.T) {
 	}
 }
 
+// sessions returns how many sessions are open. ONNX Runtime counts them where it is to be shut down, which open tensors prevent.
+func sessions(t *testing.T) (n int) {
+	t.Helper()
+	data, err := ort.NewBuffer(4)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer data.Close()
+	x, err := ort.NewTensor(data.Bytes(), manifest.F32, []int{1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer x.Close()
+	err = ort.Shutdown()
+	if _, scanned := fmt.Sscanf(err.Error(), "ONNX Runtime is in use: %d sessions", &n); scanned != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// lost is the stream of a GPU on which nothing works any more after the first kernel of a proof.
+type lost struct {
+	gpu.Stream
+	proof bool
+	waits int
+}
+
+var errLost = errors.New("CUDA_ERROR_ILLEGAL_ADDRESS")
+
+func (l *lost) Clear(m gpu.Memory, at, size int) error {
+	l.proof = true
+	return l.Stream.Clear(m, at, size)
+}
+
+func (l *lost) Synchronize() error {
+	if l.proof {
+		l.waits++ // before the CPU runs a graph, and then after a kernel that is not launched
+	}
+	if l.waits > 1 {
+		return errLost
+	}
+	return l.Stream.Synchronize()
+}
+
+// TestProofLosesTheGPU: after a fault that the process cannot survive, the error names the fused graph and the way without it.
+func TestProofLosesTheGPU(t *testing.T) {
+	g, b := readGolden(t, "pico.json"), open(t, pico)
+	layouts, _ := shaped(t, b, g.Rows, g.Steps[:1])
+	d, _ := fakeDevice(t)
+	d.Compute = &lost{Stream: d.Compute}
+	m, err := NewModel(ModelConfig{Bundle: b, Arena: arenaOf(b), Layouts: layouts, Slots: 1, Threads: 1, Device: d, Fuse: failingCompiler(t)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close()
+	_, err = m.Prepare()
+	if !errors.Is(err, errLost) || !errors.Is(err, ort.ErrLaunch) || !strings.HasPrefix(err.Error(), "prove the fused training graph of bucket 0: ") ||
+		hint.Of(err) != "train with --fuse off" {
+		t.Errorf("%v; hint: %s", err, hint.Of(err))
+	}
+}
+
+// failingCompiler returns a compiler that makes the launch of a program fail.
+func failingCompiler(t *testing.T) *fusedtest.Compiler {
+	c := fusedtest.NewCompiler(t)
+	c.Change = func(program string) string { return strings.Replace(program, "{\n", "{\nlaunch_result = 700;\n", 1) }
+	c.Faults = 1
+	return c
+}
+
 // refusing compiles nothing.
 type refusing struct{}
 
 func (refusing) Compile([]string) (fused.Programs, error) { return nil, errors.New("no space left") }
+
+// unlaunchable compiles programs that sessions refuse, of all buckets but the first.
+type unlaunchable struct{ *fusedtest.Compiler }
+
+func (u unlaunchable) Compile(sources []string) (fused.Programs, error) {
+	p, err := u.Compiler.Compile(sources)
+	return &lacksLaunch{Programs: p}, err
+}
+
+type lacksLaunch struct {
+	fused.Programs
+	asked int
+}
+
+func (p *lacksLaunch) Launch() uintptr {
+	if p.asked++; p.asked > 1 {
+		return 0
+	}
+	return p.Programs.Launch()
+}
+
+// TestUnopened: if the session of a fused graph cannot be opened, those that are open are closed, and the graph runs as exported. So it does
+// if all programs are refused.
+func TestUnopened(t *testing.T) {
+	b := open(t, pico)
+	layouts, _ := shaped(t, b, 3, []goldenBatch{
+		{Sizes: manifest.Bucket{"T_text": 3, "T_mel": 5, "T_ref_mel": 4}}, {Sizes: manifest.Bucket{"T_text": 4, "T_mel": 7, "T_ref_mel": 6}},
+	})
+	compiler := fusedtest.NewCompiler(t)
+	refused := *compiler
+	refused.Refuse = func(string) bool { return true }
+	for want, compiler := range map[string]fused.Compiler{"kernels without a launch function": unlaunchable{compiler}, fusedtest.ErrRefused.Error(): &refused} {
+		d, _ := fakeDevice(t)
+		before := sessions(t)
+		m, err := NewModel(ModelConfig{Bundle: b, Arena: arenaOf(b), Layouts: layouts, Slots: 1, Threads: 1, Device: d, Fuse: compiler})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer m.Close()
+		if open := sessions(t) - before; open != 2 {
+			t.Errorf("%d sessions are open for training and evaluation", open)
+		}
+		if p, err := m.Prepare(); err != nil || p.Fusion != nil || p.Unfused == nil || !strings.Contains(p.Unfused.Error(), want) {
+			t.Errorf("%v, want %s; %v", p.Unfused, want, err)
+		}
+	}
+}
 
 // TestUnfused: a graph that cannot be fused runs as exported, also in CUDA graphs.
 func TestUnfused(t *testing.T) {

@@ -183,6 +183,16 @@ func (m *memory) open(cfg ort.SessionConfig, graphs bool) *ort.Session {
 	return s
 }
 
+// closeSession closes one of the sessions before the others; nil is none.
+func closeSession(m *memory, s *ort.Session) error {
+	if s == nil {
+		return nil
+	}
+	other := func(o *ort.Session) bool { return o == s }
+	m.sessions, m.unshrunk = slices.DeleteFunc(m.sessions, other), slices.DeleteFunc(m.unshrunk, other)
+	return s.Close()
+}
+
 // shareArena makes the sessions that are opened from now on share the memory of their intermediate values.
 func shareArena(m *memory) {
 	if m.err != nil || m.device.CUDA == nil {

@@ -68,7 +68,8 @@ func openTraining(m *Model, compiler fused.Compiler, exported ort.SessionConfig)
 		if m.err == nil || errors.Is(m.err, ort.ErrOutOfMemory) {
 			return m.fusion.exported
 		}
-		m.fusion, m.unfused, m.err = nil, m.err, nil
+		m.unfused, m.err = m.err, m.fusion.closeAll()
+		m.fusion = nil
 	}
 	m.checkCapture(nil)
 	return m.open(exported, m.capturing)

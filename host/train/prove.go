@@ -2,19 +2,19 @@ package train
 
 import (
 	"errors"
-	"fmt"
 	"slices"
 	"time"
 
 	"github.com/xtts-host/xtts-host/ortgraphs/ort"
+	"github.com/xtts-host/xtts-host/shared/hint"
 	"github.com/xtts-host/xtts-host/shared/manifest"
 )
 
-// maxWrong is how many wrong kernels a bucket may have before it runs as exported as a whole.
-const maxWrong = 8
+// maxFaulty is how many faulty kernels of a bucket are searched before it runs as exported as a whole.
+const maxFaulty = 8
 
 // prove compares each fused graph with the graph as exported: all results of one batch, with a row of full length and an empty one.
-// Regions whose kernels are wrong stay plain. Afterwards the graph as exported is closed.
+// Regions whose kernels are faulty stay plain. Afterwards the graph as exported is closed.
 func (t *trial) prove() error {
 	f := t.fusion
 	if f == nil || f.exported == nil {
@@ -31,16 +31,18 @@ func (t *trial) prove() error {
 			return err
 		}
 		*t.seeds[0].value = t.random.Int64()
-		if err := t.proveBucket(bucket, gradients.Bytes()); err != nil {
-			return fmt.Errorf("prove the fused training graph of bucket %d: %w", bucket, err)
+		switch err := t.proveBucket(bucket, gradients.Bytes()); {
+		case errors.Is(err, ort.ErrOutOfMemory):
+			return &TooLargeError{bucket, err}
+		case err != nil:
+			return hint.Errorf("train with --fuse off", "prove the fused training graph of bucket %d: %w", bucket, err)
 		}
 	}
 	f.times.Proof = time.Since(began)
 	if slices.Contains(f.sessions, f.exported) {
 		return nil
 	}
-	t.sessions = slices.DeleteFunc(t.sessions, func(s *ort.Session) bool { return s == f.exported })
-	err = f.exported.Close()
+	err = closeSession(&t.memory, f.exported)
 	f.exported = nil
 	return errors.Join(err, t.Shrink())
 }
@@ -51,113 +53,111 @@ type expected struct {
 	gradients []byte    // as in their arena
 }
 
-// proveBucket finds the wrong kernels of a bucket. It uses memory for gradients.
+// proveBucket finds the faulty kernels of a bucket. It uses memory for gradients.
 func (t *trial) proveBucket(bucket int, gradients []byte) error {
 	f := t.fusion
 	want := &expected{gradients: gradients}
 	var err error
-	if want.scalars, err = t.scalars(t.execution(f.exported, f.inputs[0][bucket], f.outputs)); err == nil {
-		err = read(&t.memory, &t.grads.block, func(at int, data []byte) error {
-			copy(gradients[at:], data)
-			return nil
-		})
-	}
-	if err != nil {
-		return tooLarge(bucket, err)
-	}
-	for range maxWrong {
-		wrong, err := t.wrong(f.sessions[bucket], bucket, want)
-		if err != nil {
-			return tooLarge(bucket, err)
-		}
-		if !wrong {
-			return nil
-		}
-		region, err := t.findWrong(bucket, want)
-		if err != nil {
-			return err
-		}
-		if region < 0 {
-			break
-		}
-		f.plain[bucket][region] = true
-		f.rebind(bucket, f.open(bucket, nil))
-		if t.err != nil {
-			return t.err
-		}
-	}
-	if wrong, err := t.wrong(f.sessions[bucket], bucket, want); err != nil || !wrong {
+	if want.scalars, err = t.scalars(t.execution(f.exported, f.inputs[0][bucket], f.outputs)); err != nil {
 		return err
 	}
-	f.distrusted, f.distances[bucket] = append(f.distrusted, bucket), 0
-	f.rebind(bucket, f.exported)
-	return t.err
-}
-
-func tooLarge(bucket int, err error) error {
-	if errors.Is(err, ort.ErrOutOfMemory) {
-		return &TooLargeError{bucket, err}
+	if err := read(&t.memory, &t.grads.block, func(at int, data []byte) error {
+		copy(gradients[at:], data)
+		return nil
+	}); err != nil {
+		return err
 	}
-	return err
+	for found := 0; ; found++ {
+		fault, err := t.check(f.sessions[bucket], bucket, want)
+		if err != nil || fault == nil {
+			return err
+		}
+		region := -1
+		if found < maxFaulty {
+			if region, fault, err = t.findFaulty(bucket, want, fault); err != nil {
+				return err
+			}
+		}
+		if region < 0 {
+			f.distrusted, f.distances[bucket] = append(f.distrusted, bucket), 0
+			return f.rebind(bucket, f.exported)
+		}
+		f.faults[bucket][region] = fault
+		if err := f.rebind(bucket, f.open(bucket, nil)); err != nil {
+			return err
+		}
+	}
 }
 
-// findWrong returns the first region without which, and without all after it, the results are right; -1 if there is none.
-func (t *trial) findWrong(bucket int, want *expected) (int, error) {
-	f := t.fusion
-	right, wrong := 0, f.plans[bucket].Regions() // kernels of regions below right give right results
+// findFaulty returns the first region without which, and without all after it, there is no fault, and the fault; -1 if there is none.
+// fault is that of all kernels.
+func (t *trial) findFaulty(bucket int, want *expected, fault error) (region int, _, err error) {
+	right, wrong := 0, t.fusion.plans[bucket].Regions() // the kernels of regions below right have no fault
 	for n := right; ; n = (right + wrong) / 2 {
-		s := f.open(bucket, func(region int) bool { return region >= n })
-		if t.err != nil {
-			return 0, t.err
-		}
-		differs, err := t.wrong(s, bucket, want)
-		if err != nil {
-			return 0, err
-		}
-		t.sessions = slices.DeleteFunc(t.sessions, func(other *ort.Session) bool { return other == s })
-		if err := s.Close(); err != nil {
-			return 0, err
-		}
+		found, err := t.checkFirst(n, bucket, want)
 		switch {
-		case n == 0 && differs:
-			return -1, nil // the graph differs without any kernel
-		case differs:
-			wrong = n
+		case err != nil:
+			return 0, nil, err
+		case found != nil && n == 0:
+			return -1, nil, nil // the graph differs without any kernel
+		case found != nil:
+			wrong, fault = n, found
 		default:
 			right = n
 		}
 		if wrong-right <= 1 {
-			return right, nil
+			return right, fault, nil
 		}
 	}
 }
 
-// wrong reports whether a session gives other results than want.
-func (t *trial) wrong(s *ort.Session, bucket int, want *expected) (bool, error) {
+// checkFirst checks the kernels of the first n regions.
+func (t *trial) checkFirst(n, bucket int, want *expected) (fault, err error) {
+	s := t.fusion.open(bucket, func(region int) bool { return region >= n })
+	if t.err != nil {
+		return nil, t.err
+	}
+	fault, err = t.check(s, bucket, want)
+	return fault, errors.Join(err, closeSession(&t.memory, s))
+}
+
+var errDiffers = errors.New("its results are not those of the graph as exported")
+
+// check runs a session. The fault is that a kernel is not launched, or that the results differ from want.
+func (t *trial) check(s *ort.Session, bucket int, want *expected) (fault, err error) {
 	// The gradients of the other graph are still there: a kernel that leaves some out must not pass.
 	if err := t.device.Compute.Clear(t.grads.dev, 0, t.grads.size); err != nil {
-		return false, err
+		return nil, err
 	}
 	scalars, err := t.scalars(t.execution(s, t.fusion.inputs[0][bucket], t.fusion.outputs))
+	if errors.Is(err, ort.ErrLaunch) {
+		if gone := t.device.Compute.Synchronize(); gone != nil { // nothing on the GPU works any more
+			return nil, errors.Join(err, gone)
+		}
+		return err, nil
+	}
 	if err != nil {
-		return false, err
+		return nil, err
 	}
 	gradients, err := t.compareGradients(want.gradients)
 	if err != nil {
-		return false, err
+		return nil, err
 	}
 	tolerance, share := t.fusedTolerance()
-	d, wrong := largest(gradients, share), false
+	d, differs := largest(gradients, share), false
 	loss := difference{norm: float64(want.scalars[0]) * float64(want.scalars[0])} // a metric may be zero
 	for i := range scalars {
 		own := largest([]difference{loss, between(scalars[i:i+1], want.scalars[i:i+1])}, 1e-3)
 		if i < 2 { // loss and weight
-			wrong = wrong || !(own <= min(tolerance, toleranceBF16))
+			differs = differs || !(own <= min(tolerance, toleranceBF16))
 		}
 		d = max(d, own)
 	}
 	t.fusion.distances[bucket] = d
-	return wrong || !(d <= tolerance), nil
+	if differs || !(d <= tolerance) {
+		return errDiffers, nil
+	}
+	return nil, nil
 }
 
 // Tolerances of a fused graph, relative to the norm of a result: sums have another order. Products in TF32 round their operands, which

@@ -5,7 +5,9 @@
 //	...
 //	programs, err := compiler.Compile(p.Sources())
 //	...
-//	model, kernels, err := p.Link(programs, nil)
+//	failed := p.Load(programs)
+//	...
+//	model, kernels, err := p.Link(nil)
 //	...
 //	session, err := ort.NewSession(ort.SessionConfig{Model: model, Kernels: kernels, ...})
 //
@@ -13,7 +15,6 @@
 package fused
 
 import (
-	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -32,7 +33,9 @@ import (
 type Plan struct {
 	graph   *fuse.Graph
 	regions []*fuse.Region
-	kernels []*cudac.Kernel // nil for a region that stays plain
+	kernels []*cudac.Kernel   // nil for a region that stays plain
+	launch  uintptr           // as in Programs
+	calls   []*ort.KernelCall // by region, of loaded programs; nil for a region that stays plain
 	// Left says why regions stay plain: the reason for each.
 	Left []string
 }
@@ -52,6 +55,7 @@ func NewPlan(file []byte, sizes map[string]int) (*Plan, error) {
 		return nil, err
 	}
 	p := &Plan{graph: g, regions: fuse.Partition(g)}
+	p.calls = make([]*ort.KernelCall, len(p.regions))
 	for _, r := range p.regions {
 		k, err := cudac.Generate(r)
 		if err == nil {
@@ -110,33 +114,46 @@ func (p *Plan) Sources() []string {
 	return list
 }
 
-// Link writes the graph with a kernel call for each region that has a program, except those that plain accepts; plain may be nil.
-func (p *Plan) Link(programs Programs, plain func(region int) bool) (model []byte, kernels *ort.Kernels, err error) {
-	kernels = &ort.Kernels{Launch: programs.Launch()}
-	var failed error
+// Load finds the functions of the plan's programs. Its result says for which regions a function is missing, and why: these stay plain.
+func (p *Plan) Load(programs Programs) (failed map[int]error) {
+	p.launch, failed = programs.Launch(), map[int]error{}
+	for i, k := range p.kernels {
+		if p.calls[i] = nil; k == nil {
+			continue
+		}
+		call, err := newCall(p.regions[i], k, programs)
+		if err != nil {
+			failed[i] = err
+			continue
+		}
+		p.calls[i] = &call
+	}
+	return failed
+}
+
+// Link writes the graph with a kernel call for each region whose program is loaded, except those that plain accepts; plain may be nil.
+func (p *Plan) Link(plain func(region int) bool) (model []byte, kernels *ort.Kernels, err error) {
+	kernels = &ort.Kernels{Launch: p.launch}
 	m, err := p.graph.Model(p.regions, func(r *fuse.Region) *fuse.Call {
 		i := slices.Index(p.regions, r)
-		if p.kernels[i] == nil || plain != nil && plain(i) || failed != nil {
+		call := p.calls[i]
+		if call == nil || plain != nil && plain(i) {
 			return nil
 		}
-		var call ort.KernelCall
-		if call, failed = link(r, p.kernels[i], programs); failed != nil {
-			return nil
-		}
-		kernels.Calls = append(kernels.Calls, call)
+		kernels.Calls = append(kernels.Calls, *call)
 		return &fuse.Call{Op: call.Op(), Domain: ort.KernelDomain, In: p.kernels[i].In, Attributes: []*onnxpb.AttributeProto{{
 			Name: proto.String(ort.KernelAttribute), Type: onnxpb.AttributeProto_INT.Enum(), I: proto.Int64(int64(len(kernels.Calls) - 1)),
 		}}}
 	})
-	if err := cmp.Or(failed, err); err != nil {
+	if err != nil {
 		return nil, nil, err
 	}
 	model, err = proto.MarshalOptions{Deterministic: true}.Marshal(m)
 	return model, kernels, err
 }
 
-// link translates a kernel.
-func link(r *fuse.Region, k *cudac.Kernel, programs Programs) (ort.KernelCall, error) {
+// newCall translates a kernel.
+func newCall(r *fuse.Region, k *cudac.Kernel, programs Programs) (ort.KernelCall, error) {
 	call := ort.KernelCall{Inputs: len(k.In), Scratch: k.Scratch}
 	for i, t := range r.Out {
 		call.Outputs = append(call.Outputs, ort.KernelOutput{DType: dtypes[t.Type], Shape: r.Shapes[i]})

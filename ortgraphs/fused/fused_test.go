@@ -1,7 +1,7 @@
 package fused_test
 
 import (
-	"fmt"
+	"errors"
 	"math"
 	"math/rand/v2"
 	"os"
@@ -40,31 +40,40 @@ func TestTrainingGraphs(t *testing.T) {
 				t.Errorf("left: %v", p.Left)
 			}
 			want := run(t, ort.SessionConfig{Model: data}, sizes)
-			programs, err := fusedtest.NewCompiler(t).Compile(p.Sources())
+			compiler := fusedtest.NewCompiler(t)
+			programs, err := compiler.Compile(p.Sources())
 			if err != nil {
 				t.Fatal(err)
 			}
-			if _, _, err := p.Link(unloaded{programs}, nil); err == nil {
-				t.Error("a program that is not loaded is left out without an error")
-			}
-			linked := func(plain func(int) bool) map[string][]float32 {
-				fusedModel, kernels, err := p.Link(programs, plain)
-				if err != nil {
-					t.Fatal(err)
+			linked := func(kernelCalls int, plain func(int) bool) map[string][]float32 {
+				fusedModel, kernels, err := p.Link(plain)
+				if err != nil || len(kernels.Calls) != kernelCalls {
+					t.Fatalf("%d kernel calls, want %d, %v", len(kernels.Calls), kernelCalls, err)
 				}
 				return run(t, ort.SessionConfig{Model: fusedModel, Kernels: kernels}, sizes)
 			}
-			compare(t, linked(nil), want)
-			compare(t, linked(func(region int) bool { return region%3 == 0 }), want)
+			compiler.Refuse = func(program string) bool { return slices.Contains(p.Sources()[:2], program) }
+			refused, err := compiler.Compile(p.Sources())
+			if err != nil {
+				t.Fatal(err)
+			}
+			failed := p.Load(refused)
+			if len(failed) < 2 || len(failed) > p.Regions()/4 {
+				t.Errorf("%d of %d regions have refused programs", len(failed), p.Regions())
+			}
+			for region, err := range failed {
+				if !errors.Is(err, fusedtest.ErrRefused) || p.Describe(region) == "" {
+					t.Errorf("%s: %v", p.Describe(region), err)
+				}
+			}
+			compare(t, linked(p.Regions()-len(failed), nil), want)
+			if failed := p.Load(programs); len(failed) > 0 {
+				t.Fatal(failed)
+			}
+			compare(t, linked(p.Regions(), nil), want)
+			compare(t, linked(p.Regions()-(p.Regions()+2)/3, func(region int) bool { return region%3 == 0 }), want)
 		})
 	}
-}
-
-// unloaded has lost its functions.
-type unloaded struct{ fused.Programs }
-
-func (unloaded) Function(source, name string) (uintptr, error) {
-	return 0, fmt.Errorf("%s is not loaded", name)
 }
 
 // batch returns a function that makes up an input: the second row is short, the last one is empty.

@@ -62,11 +62,12 @@ func TestCapturable(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	p.Load(loaded{})
 	for name, c := range map[string]struct {
 		plain func(int) bool
 		want  int
 	}{"fused": {nil, 0}, "plain": {func(int) bool { return true }, 1}} {
-		linked, _, err := p.Link(loaded{}, c.plain)
+		linked, _, err := p.Link(c.plain)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -99,7 +100,8 @@ func TestEmbeddedBundlesAreCapturable(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		linked, _, err := p.Link(loaded{}, nil)
+		p.Load(loaded{})
+		linked, _, err := p.Link(nil)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -2,7 +2,8 @@ package fused
 
 // Compiler compiles programs for a device and loads them.
 type Compiler interface {
-	// Compile returns loaded programs. Their order does not matter.
+	// Compile returns loaded programs. Their order does not matter. A program that cannot be compiled or loaded is no
+	// error of Compile, but of its functions.
 	Compile(sources []string) (Programs, error)
 }
 
@@ -10,7 +11,7 @@ type Compiler interface {
 type Programs interface {
 	// Launch is the address of the function that launches a kernel, as in [ort.Kernels].
 	Launch() uintptr
-	// Function returns the address of a function of a source.
+	// Function returns the address of a function of a source, or why the program could not be compiled or loaded.
 	Function(source, name string) (uintptr, error)
 	Close() error
 }

@@ -20,6 +20,10 @@ var (
 	// Runtime reports them. The session remains usable.
 	ErrOutOfMemory = errors.New("out of memory")
 
+	// ErrLaunch means that the device has not launched a kernel of [Kernels]. The message has CUDA's error. After some errors, such as
+	// an illegal address, which an earlier kernel may have caused, nothing on the device works any more.
+	ErrLaunch = errors.New("kernel not launched")
+
 	// ErrTerminated means that [RunOptions.Terminate] ended a run.
 	ErrTerminated = errors.New("run terminated")
 )
@@ -36,6 +40,7 @@ var (
 		"CUDNN_STATUS_ALLOC_FAILED",
 	}
 	terminatedText = "Exiting due to terminate flag being set to true"
+	launchText     = ": cuLaunchKernel" // kernelcall.c
 )
 
 // classify returns an error for a message of the library, which wraps the matching sentinel.
@@ -46,8 +51,11 @@ func classify(message string) error {
 			return fmt.Errorf("%w: %s", ErrOutOfMemory, message)
 		}
 	}
-	if strings.Contains(message, terminatedText) {
+	switch {
+	case strings.Contains(message, terminatedText):
 		return ErrTerminated
+	case strings.Contains(message, launchText):
+		return fmt.Errorf("%w: %s", ErrLaunch, message)
 	}
 	return errors.New(message)
 }

@@ -225,7 +225,7 @@ func TestLaunchErrors(t *testing.T) {
 			b := ready(t, s, map[string]*ort.Tensor{"x": floats(t, []int{4})}, map[string]*ort.Tensor{"y": floats(t, []int{4})})
 			for range 2 {
 				err := b.Run(nil)
-				if err == nil || !strings.Contains(err.Error(), tt.want) || errors.Is(err, ort.ErrOutOfMemory) != tt.memory {
+				if err == nil || !strings.Contains(err.Error(), tt.want) || errors.Is(err, ort.ErrOutOfMemory) != tt.memory || errors.Is(err, ort.ErrLaunch) == tt.memory {
 					t.Errorf("error %v, want %s", err, tt.want)
 				}
 			}

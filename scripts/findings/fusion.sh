@@ -1,6 +1,18 @@
 # wrong-kernel: a wrong kernel of the fused graph is found at the start, and the results are right
 wrong-kernel() { gotest ./host/train 'TestFusion$'; }
 
+# refused-program: a program that the compiler or the driver refuses leaves only its regions plain, with the compiler's message
+refused-program() {
+  gotest ./gpu/nvrtc TestRefused
+  gotest ./ortgraphs/fused TestTrainingGraphs
+}
+
+# lost-gpu: a fault of the GPU during the proof names the fused graph and --fuse off
+lost-gpu() { gotest ./host/train TestProofLosesTheGPU; }
+
+# open-sessions: sessions that the fused graph does not need are closed, also after a failure
+open-sessions() { gotest ./host/train TestUnopened; }
+
 # not-fused: a graph that cannot be fused is trained as exported, and a warning says why
 not-fused() {
   gotest ./host/train TestUnfused

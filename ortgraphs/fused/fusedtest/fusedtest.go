@@ -2,6 +2,7 @@
 package fusedtest
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -19,6 +20,8 @@ type Compiler struct {
 	Change func(program string) string
 	// Faults is how many of the programs that Change changes are wrong when they are loaded.
 	Faults int
+	// Refuse, if any, says which programs the compiler refuses.
+	Refuse func(program string) bool
 
 	compiled map[string]*programs
 }
@@ -33,7 +36,7 @@ func (c *Compiler) Compile(sources []string) (fused.Programs, error) {
 		p = c.compile(sources)
 		c.compiled[key] = p
 	}
-	return loaded{p, c.Faults}, nil
+	return loaded{p, c.Faults, c.Refuse}, nil
 }
 
 // compile compiles the programs, and after them those with a fault.
@@ -55,6 +58,9 @@ func (c *Compiler) compile(sources []string) *programs {
 	return p
 }
 
+// ErrRefused is the reason of a program that Refuse refuses.
+var ErrRefused = errors.New("kernel.cu(7): error: this is wrong")
+
 type programs struct {
 	sources []string
 	changed []int // sources that have a wrong version, too
@@ -65,6 +71,7 @@ type programs struct {
 type loaded struct {
 	*programs
 	faults int
+	refuse func(program string) bool
 }
 
 func (p loaded) Launch() uintptr { return p.program.Launch }
@@ -73,6 +80,9 @@ func (p loaded) Function(source, name string) (uintptr, error) {
 	i := slices.Index(p.sources, source)
 	if i < 0 {
 		return 0, fmt.Errorf("no such program")
+	}
+	if p.refuse != nil && p.refuse(source) {
+		return 0, ErrRefused
 	}
 	if k := slices.Index(p.changed, i); k >= 0 && k < p.faults {
 		i = len(p.sources) + k

@@ -160,6 +160,8 @@ static void run_block() {
 	}
 }
 
+static int launch_result; // what launch_kernel returns: a kernel sets it, to fail
+
 // launch_kernel has the signature of cuLaunchKernel. A function is a C function that takes the array of arguments.
 extern "C" int launch_kernel(void *function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz, unsigned shared, void *stream,
                              void **arguments, void **extra) {
@@ -170,11 +172,12 @@ extern "C" int launch_kernel(void *function, unsigned gx, unsigned gy, unsigned 
 	block.threads = bx;
 	blockDim = {bx, 1, 1};
 	gridDim = {gx, gy, gz};
+	launch_result = 0;
 	for (unsigned z = 0; z < gz; z++)
 		for (unsigned y = 0; y < gy; y++)
 			for (unsigned x = 0; x < gx; x++) {
 				blockIdx = {x, y, z};
 				run_block();
 			}
-	return 0;
+	return launch_result;
 }
