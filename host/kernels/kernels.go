@@ -28,7 +28,7 @@ func New(context gpu.Context, capability int, library, cache string, log *slog.L
 	if err != nil {
 		return nil, err
 	}
-	return &Compiler{c, context, nvrtc.Options{Capability: capability, Cache: cache}, log}, nil
+	return &Compiler{c, context, nvrtc.Options{Capability: capability, Flags: fused.Options, Cache: cache}, log}, nil
 }
 
 // Compile compiles in parallel, and loads the programs. The functions of a program that the compiler or the driver

@@ -23,7 +23,7 @@ func TestNVRTC(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		compiled, err := c.Compile(t.Context(), nvrtc.Options{Capability: 80}, p.Sources())
+		compiled, err := c.Compile(t.Context(), nvrtc.Options{Capability: 80, Flags: fused.Options}, p.Sources())
 		if err != nil {
 			t.Errorf("%s: %v", file, err)
 		}

@@ -1,5 +1,10 @@
 package fused
 
+import "github.com/xtts-host/xtts-host/ortgraphs/fuse/cudac"
+
+// Options are those with which NVRTC compiles a source.
+var Options = cudac.Options
+
 // Compiler compiles programs for a device and loads them.
 type Compiler interface {
 	// Compile returns loaded programs. Their order does not matter. A program that cannot be compiled or loaded is no

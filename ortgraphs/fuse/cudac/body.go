@@ -169,44 +169,61 @@ func (b *body) advances(e affine) bool {
 
 // consecutive reports whether the elements of a vector are consecutive in memory and aligned, and all or none of them pass the guards.
 func (b *body) consecutive(at affine, guards []guard) bool {
-	v := b.shape.V
-	if v == 1 || at.factors[b.innermost()] != 1 || !b.steps(at, 0) {
+	if step, aligned := b.steps(at); b.shape.V == 1 || step != 1 || !aligned {
 		return false
 	}
 	for _, g := range guards {
-		switch g.value.factors[b.innermost()] {
-		case 0:
-			if b.variesByPart(g.value) {
-				return false
-			}
-		case 1:
-			if !b.steps(g.value, g.from) || !b.steps(g.value, g.to) {
-				return false
-			}
-		default:
+		step, _ := b.steps(g.value)
+		_, from := b.steps(g.value.plusConstant(-g.from))
+		_, to := b.steps(g.value.plusConstant(-g.to))
+		if step != 0 && (step != 1 || !from || !to) {
 			return false
 		}
 	}
 	return true
 }
 
-// steps reports whether a place, beginning at from, is a multiple of the vector's length at the beginning of each vector.
-func (b *body) steps(e affine, from int) bool {
+const unsteady = math.MinInt
+
+// steps returns by how much a value grows from one element of a vector to the next, or unsteady, and whether it is a multiple of the
+// vector's length at the beginning of each vector.
+func (b *body) steps(e affine) (step int, aligned bool) {
+	aligned = e.constant%b.shape.V == 0
 	for name, factor := range e.factors {
-		if name != b.innermost() && factor%b.shape.V != 0 {
-			return false
+		grows, even := b.variableSteps(name)
+		aligned = aligned && (even || factor%b.shape.V == 0)
+		switch {
+		case grows == unsteady:
+			return unsteady, false
+		case grows != 0:
+			step += grows * factor
 		}
 	}
-	return (e.constant-from)%b.shape.V == 0 && !b.variesByPart(e)
+	return step, aligned
 }
 
-func (b *body) variesByPart(e affine) bool {
-	for name := range e.factors {
-		if q, ok := b.places.part(name); ok && b.varies(q.value) {
-			return true
+// variableSteps is steps of one variable.
+func (b *body) variableSteps(name string) (step int, aligned bool) {
+	q, ok := b.places.part(name)
+	if !ok {
+		if name == b.innermost() {
+			return 1, true
 		}
+		return 0, false
 	}
-	return false
+	step, aligned = b.steps(q.value)
+	whole := aligned && q.divisor%b.shape.V == 0 // a vector has one quotient
+	switch {
+	case q.divisor == 0:
+		return step, aligned
+	case step == 0:
+		return 0, whole && q.rest
+	case step == 1 && whole && q.rest:
+		return 1, true
+	case step == 1 && whole:
+		return 0, false
+	}
+	return unsteady, false
 }
 
 func (b *body) innermost() string { return axisName(b.shape.cols[len(b.shape.cols)-1]) }

@@ -16,6 +16,10 @@ import (
 //go:embed prelude.cuh
 var Prelude string
 
+// Options are those with which NVRTC compiles a program: quotients and roots may be wrong in the last two bits, and numbers below 2^-126 are
+// 0. What is exact there takes a function with branches for each element, which costs more than reading it.
+var Options = []string{"-ftz=true", "-prec-div=false", "-prec-sqrt=false"}
+
 // Kernel is the program of a region.
 type Kernel struct {
 	// Source is the program without Prelude. Regions that compute the same have the same source.
@@ -221,7 +225,7 @@ func (w *writer) vectors(b *body, p *phase, base string) {
 			w.line("if (%s) {", a.condition)
 			w.line("vec<%s, %d> v;", a.stored, s.V)
 			w.line("#pragma unroll")
-			w.line("for (int jj = 0; jj < %d; jj++) v.at[jj] = %s[jj];", s.V, a.array)
+			w.line("for (int jj = 0; jj < %d; jj++) v.at[jj] = %s;", s.V, inMemory(a.stored, a.array+"[jj]"))
 			w.line("*(vec<%s, %d> *)(%s + (%s)) = v;", a.stored, s.V, a.pointer, a.at)
 			w.line("}")
 		}

@@ -146,6 +146,7 @@ func (b *body) store(n *fuse.Node) error {
 	at := flat(b.places.index(axes), t.Shape)
 	pointer := fmt.Sprintf("o%d", slices.Index(b.region.Out, t))
 	v := b.values[t]
+	code := inMemory(stored(t.Type), v.code)
 	has := func(a int) bool {
 		return slices.ContainsFunc(axes, func(list []int) bool { return slices.Contains(list, a) })
 	}
@@ -163,7 +164,7 @@ func (b *body) store(n *fuse.Node) error {
 		if v.vector {
 			return unsupported("a result repeats its elements")
 		}
-		p.row = append(p.row, fmt.Sprintf("if (first && %s) %s[%s] = %s;", strings.Join(condition, " && "), pointer, at, v.code))
+		p.row = append(p.row, fmt.Sprintf("if (first && %s) %s[%s] = %s;", strings.Join(condition, " && "), pointer, at, code))
 		return nil
 	}
 	repeated := false
@@ -183,6 +184,6 @@ func (b *body) store(n *fuse.Node) error {
 		p.stores = append(p.stores, access{name, pointer, "jj", stored(t.Type), register, at, strings.Join(condition, " && "), ""})
 		return nil
 	}
-	p.elements = append(p.elements, fmt.Sprintf("if (%s) %s[%s] = %s;", strings.Join(condition, " && "), pointer, at, v.code))
+	p.elements = append(p.elements, fmt.Sprintf("if (%s) %s[%s] = %s;", strings.Join(condition, " && "), pointer, at, code))
 	return nil
 }

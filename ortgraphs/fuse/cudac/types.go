@@ -33,6 +33,14 @@ func stored(t shapes.Type) string {
 	return name
 }
 
+// inMemory converts a value of a register to the type in memory.
+func inMemory(stored, code string) string {
+	if stored == "bf16" {
+		return "exact(" + code + ")"
+	}
+	return code
+}
+
 func isShort(t shapes.Type) bool { return t == onnxpb.TensorProto_BFLOAT16 }
 
 func isFloat(t shapes.Type) bool { return t == onnxpb.TensorProto_FLOAT || isShort(t) }

@@ -36,6 +36,13 @@ static inline unsigned short short_of(float x) {
 	return (bits + 0x7fff + (bits >> 16 & 1)) >> 16;
 }
 
+static inline int __float_as_int(float x) {
+	int bits;
+	memcpy(&bits, &x, 4);
+	return bits;
+}
+static inline float rounded(float x) { return float_of(short_of(x)); }
+
 enum { MOST_THREADS = 1024, STACK = 128 << 10 };
 
 static struct {
