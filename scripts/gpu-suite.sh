@@ -54,6 +54,7 @@ pack() {
 	go build -tags "$tags" -trimpath -ldflags '-s -w' -o "$kit/xtts-host" ./cmd/xtts-host
 	go test -c -tags "$tags" -trimpath -ldflags '-s -w' -o "$kit/cuda.test" ./gpu/cuda
 	go test -c -tags "$tags" -trimpath -ldflags '-s -w' -o "$kit/train.test" ./host/train
+	go test -c -tags "$tags" -trimpath -ldflags '-s -w' -o "$kit/fuse.test" ./ortgraphs/fuse
 	for stage in plugins/features/logmel plugins/augment/waveaug plugins/augment/specaugment; do
 		go test -c -tags "$tags" -trimpath -ldflags '-s -w' -o "$kit/$(basename "$stage").test" "./$stage"
 	done

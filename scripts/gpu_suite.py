@@ -17,11 +17,12 @@ import threading
 import time
 
 # How many minutes each section may take, unless SECTIONS says otherwise.
-MINUTES = {"tests": 3, "losses": 4, "bench": 9, "cap": 4, "limits": 9, "faults": 5, "torture": 4, "latency": 2, "bf16": 9, "pytorch": 9}
+MINUTES = {"tests": 5, "losses": 4, "bench": 9, "cap": 4, "limits": 9, "faults": 5, "torture": 4, "latency": 2, "bf16": 9, "pytorch": 9}
 
 TESTS = [  # binary of the kit, the package's folder, which tests, which benchmarks
     ("cuda", "gpu/cuda", "TestContext", "^$"),
     ("train", "host/train", "Parity|Accumulation|EmptyRows|SGD|OptimizerState|SeedDrivesDropout|Ahead|Fused", "Timer|Update"),
+    ("fuse", "ortgraphs/fuse", "GPU", "^$"),
     ("logmel", "plugins/features/logmel", "GPU", "GPU"),
     ("waveaug", "plugins/augment/waveaug", "GPU", "Waveaug"),
     ("specaugment", "plugins/augment/specaugment", "GPU", "Specaugment"),

@@ -15,10 +15,10 @@ static uintptr_t symbol(uintptr_t library, char *name) { return (uintptr_t)dlsym
 static void close_library(uintptr_t library) { dlclose((void *)library); }
 static char *last_error(void) { return dlerror(); }
 
-static int launch(uintptr_t launch, uintptr_t function, unsigned gx, unsigned gy, unsigned threads, uintptr_t *pointers, size_t n) {
+static int launch(uintptr_t launch, uintptr_t function, uintptr_t stream, unsigned gx, unsigned gy, unsigned threads, uintptr_t *pointers, size_t n) {
 	void *arguments[64];
 	for (size_t i = 0; i < n; i++) arguments[i] = &pointers[i];
-	return ((launch_fn)launch)((void *)function, gx, gy, 1, threads, 1, 1, 0, 0, arguments, 0);
+	return ((launch_fn)launch)((void *)function, gx, gy, 1, threads, 1, 1, 0, (void *)stream, arguments, 0);
 }
 */
 import "C"
@@ -123,11 +123,11 @@ func (p *Program) Function(source int, name string) uintptr {
 	return p.address(fmt.Sprintf("call_%s_%d", name, source))
 }
 
-// Run launches a function on pointers to memory of this process.
-func (p *Program) Run(function uintptr, blocks [2]int, threads int, pointers []uintptr) error {
-	if code := C.launch(C.uintptr_t(p.Launch), C.uintptr_t(function), C.unsigned(blocks[0]), C.unsigned(blocks[1]), C.unsigned(threads),
+// Launch launches a function on pointers. launch is the address of a function like cuLaunchKernel: a program's, or the driver's.
+func Launch(launch, function, stream uintptr, blocks [2]int, threads int, pointers []uintptr) error {
+	if code := C.launch(C.uintptr_t(launch), C.uintptr_t(function), C.uintptr_t(stream), C.unsigned(blocks[0]), C.unsigned(blocks[1]), C.unsigned(threads),
 		(*C.uintptr_t)(unsafe.Pointer(unsafe.SliceData(pointers))), C.size_t(len(pointers))); code != 0 {
-		return fmt.Errorf("launch: %d", code)
+		return fmt.Errorf("launch: CUDA failure %d", code)
 	}
 	return nil
 }
