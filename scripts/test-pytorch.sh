@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Runs bench --against pytorch with PyTorch itself, on the CPU, in the environment of the exporter's tests (scripts/export/test.sh):
-# a preset, and a builder of a module that draws its dropout at random. It fails unless both sides compute the same losses.
+# a preset, and a builder of a module that draws its dropout at random. It fails unless both sides compute the same losses, both train from
+# audio files, and the features that PyTorch computes of them are those of the plugin's golden numbers.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -11,7 +12,7 @@ trap 'rm -rf "$work"' EXIT
 
 against() { bin/xtts-host bench --device cpu --against pytorch --python "$python" --cache-dir "$work/cache" --batch-sizes 2 --bench-steps 11 --threads 1 "$@"; }
 
-against --graph ortgraphs/testdata/pico --forms eager,eager-sdpa,compile --json >"$work/preset.json"
+against --graph ortgraphs/testdata/pico --plugins plugins --augment waveaug,specaugment --forms eager,eager-sdpa,compile --json >"$work/preset.json"
 cat >"$work/user.py" <<'PYTHON'
 import torch
 from export import examples
@@ -47,6 +48,56 @@ for name, forms, same in ("preset", ["eager", "eager-sdpa", "compile"], True), (
     for row in theirs:
         assert "failed" not in row and row["step_ms"]["steps"] == 11, row
         assert (row["loss"] is not None) == same, row  # native dropout is random
+    for row in result["rows"]:
+        assert "end_to_end_failed" not in row and row["end_to_end_ms"]["steps"] >= 10 and row["stages_on"] == "cpu", row
     assert all(r["median"] > 0 and r["best"] in forms for r in result["ratios"]), result["ratios"]
-    print(f"bench --against pytorch, {result['bundle']}: the losses are equal, {len(theirs)} forms ran")
+    assert {r["what"] for r in result["ratios"]} == {"gradients", "step", "end_to_end"}, result["ratios"]
+    print(f"bench --against pytorch, {result['bundle']}: the losses are equal, {len(theirs)} forms ran, also from audio files")
+PYTHON
+"$python" - <<'PYTHON'
+import json
+import sys
+
+import numpy as np
+import torch
+
+sys.path[:0] = ["host/bench/pytorch"]
+import loader
+
+
+def signal(n):
+    """The signal of the golden numbers, plugins/features/testdata/make_golden.py."""
+    out = np.empty(n, np.float32)
+    for i in range(n):
+        h = (i + 1) * 0x9E3779B97F4A7C15 & 0xFFFFFFFFFFFFFFFF
+        h = (h ^ h >> 30) * 0xBF58476D1CE4E5B9 & 0xFFFFFFFFFFFFFFFF
+        h = (h ^ h >> 27) * 0x94D049BB133111EB & 0xFFFFFFFFFFFFFFFF
+        noise = ((h ^ h >> 31) >> 40) / 2.0**23 - 1
+        out[i] = abs(i % 105 * 2 - 105) / 105.0 - 0.5 + (abs(i % 7 * 2 - 7) / 7.0 - 0.5) / 16 + noise / 2.0 ** (3 + i // 500)
+    return torch.from_numpy(out)
+
+
+worst = 0
+for case in json.load(open("plugins/features/testdata/golden.json"))["cases"]:
+    for after in 0, 700:  # padding of the batch
+        wave = torch.nn.functional.pad(signal(case["samples"])[None], (0, after))
+        given = {"waveform": wave, "waveform_lengths": torch.tensor([case["samples"]])}
+        made = loader.logmel(given, {"mel_spectrograms": 0.0}, {}, case["features"])
+        assert made["mel_lengths"].item() == case["frames"], case["name"]
+        mel = made["mel_spectrograms"][0, :case["frames"]].flatten()
+        worst = max(worst, (mel - torch.tensor(case["log_mel"])).abs().max().item())
+assert worst < 1e-3, worst
+
+torch.manual_seed(1)
+wave, lengths = torch.sin(torch.arange(8000) / 9.0).repeat(64, 1), torch.full([64], 8000)
+config = {"gain_probability": 0, "gain_db_min": -6, "gain_db_max": 6, "polarity_probability": 0, "noise_probability": 0.5, "snr_db_min": 20, "snr_db_max": 20}
+noise = loader.waveaug({"waveform": wave, "waveform_lengths": lengths}, {}, config, {})["waveform"] - wave
+ratio = 10 * torch.log10(wave.square().sum(1) / noise.square().sum(1))
+assert ((ratio - 20).abs() < 1e-2).logical_or(ratio.isinf()).all() and 16 < ratio.isinf().sum() < 48, ratio
+mel, lengths = torch.ones(64, 90, 40), torch.full([64], 80)
+config = {"probability": 1, "freq_masks": 1, "freq_mask_width": 8, "time_masks": 1, "time_mask_width": 70, "time_mask_share": 0.2}
+masked = loader.specaugment({"mel_spectrograms": mel, "mel_lengths": lengths}, {"mel_spectrograms": 0.0}, config, {})["mel_spectrograms"] == 0
+bands, frames = masked[:, :80].all(1).sum(1), masked.all(2).sum(1)
+assert bands.max() == 8 and bands.min() == 0 and frames.max() == 16 and frames.min() == 0 and not masked[:, 80:].any(), (bands, frames)
+print(f"bench --against pytorch: log-mel spectrograms within {worst:.1g} of librosa's; noise and masks as configured")
 PYTHON

@@ -33,7 +33,7 @@ func (a Against) check(modes []string) error {
 	case a.Program != "" && a.Program != PyTorch:
 		return exit.Usage(fmt.Errorf("--against %s: there is %s", a.Program, PyTorch), "")
 	case a.Program != "" && modes != nil:
-		return exit.Usage(errors.New("--input-modes: a comparison has none, its batches are on the device"), "leave out --input-modes or --against")
+		return exit.Usage(errors.New("--input-modes: a comparison has none"), "leave out --input-modes or --against")
 	}
 	return nil
 }
@@ -46,17 +46,24 @@ type comparer struct {
 	precisions []string // ours
 	python     *pytorch.Process
 	result     Comparison
-	reference  float64 // PyTorch's loss in f32, of the batch size in progress
+	fromFiles  string // placement of steps from audio files
+	// Of the batch size in progress:
+	reference float64 // PyTorch's loss in f32
+	rows      string  // file of the clips for PyTorch; empty if noRows says why there are no steps from audio files
+	noRows    string
 }
 
 // compare measures and prints the result, also if the benchmark ends early.
 func (b *benchmark) compare(ctx context.Context, bundle *ortgraphs.Bundle, temp string) error {
 	ctx, done := b.console.Stoppable(ctx, "measurement")
 	defer done()
-	c := &comparer{benchmark: b, dir: temp, precisions: b.precisions(bundle)}
+	c := &comparer{benchmark: b, dir: temp, precisions: b.precisions(bundle), fromFiles: OnCPU}
 	c.config = pytorch.Config{Python: b.Against.Python, Builder: b.Against.Builder, Bundle: bundle.Dir, Device: "cpu", Threads: b.set.Threads, Folder: temp}
 	device := OnCPU
 	if b.at.name != OnCPU {
+		if c.fromFiles = b.at.name; c.fromFiles == TwoGPUs {
+			c.fromFiles = PluginsOnCPU // PyTorch has one GPU
+		}
 		b.at.name, device = PluginsOnCPU, b.at.devices["model"]
 		c.config.Device = string(b.at.gpus[PluginsOnCPU].model)
 	}
@@ -147,6 +154,9 @@ func (c *comparer) measure(ctx context.Context, size int, all []Way) error {
 	if err != nil {
 		return err
 	}
+	if c.rows, c.noRows, err = c.clips(ctx, size); err != nil {
+		return err
+	}
 	total := len(c.BatchSizes) * c.Rounds * len(all)
 	for round := range c.Rounds {
 		order := slices.Clone(all)
@@ -170,6 +180,9 @@ func (c *comparer) measure(ctx context.Context, size int, all []Way) error {
 			} else {
 				row.Rounds, row.Loss = append(row.Rounds, TimedRound{round, times}), loss
 				outcome = fmt.Sprintf("%.2f ms a step", times.StepMs.P50)
+				if times.EndToEndMs.Steps > 0 {
+					outcome += fmt.Sprintf(", %.2f ms end to end", times.EndToEndMs.Mean)
+				}
 			}
 			fmt.Fprintf(c.console.Err, "%d of %d  batch %d, %s: %s\n", c.done, total, size, w, outcome)
 		}
@@ -186,7 +199,7 @@ func (c *comparer) batches(ctx context.Context, size int) (string, error) {
 	}
 	short := *c.benchmark
 	short.set, short.Steps = c.set.Copy(), 2
-	short.set.DebugDir, short.set.Precision = debug, "f32"
+	short.set.DebugDir, short.set.Precision, short.set.Fuse = debug, "f32", "off"
 	r, err := short.once(ctx, size, Variant{c.at.name, ComputeOnly})
 	if err != nil {
 		return "", fmt.Errorf("batch size %d: %w", size, err)
@@ -204,7 +217,7 @@ func (c *comparer) timed(ctx context.Context, size int, w Way, batches string) (
 	if err := c.start(ctx); err != nil {
 		return Times{}, nil, err
 	}
-	m, err := c.python.Measure(pytorch.Request{DType: w.Precision, Form: w.Form, Batches: batches, Steps: c.Steps})
+	m, err := c.python.Measure(pytorch.Request{DType: w.Precision, Form: w.Form, Batches: batches, Steps: c.Steps, Clips: c.rows})
 	if err != nil {
 		if _, alive := errors.AsType[pytorch.Failure](err); !alive {
 			c.python = nil
@@ -212,7 +225,12 @@ func (c *comparer) timed(ctx context.Context, size int, w Way, batches string) (
 		return Times{}, nil, err
 	}
 	c.reference = m.ReferenceLoss
-	return Times{report.DistributionOf(m.StepMs), report.DistributionOf(m.GradientsMs), m.PeakBytes, m.StartS}, m.Loss, nil
+	t := Times{StepMs: report.DistributionOf(m.StepMs), GradientsMs: report.DistributionOf(m.GradientsMs), PeakBytes: m.PeakBytes, StartS: m.StartS}
+	t.EndToEnd = EndToEnd{EndToEndFailed: c.noRows}
+	if c.rows != "" {
+		t.EndToEnd = endToEndOf(m.EndToEnd)
+	}
+	return t, m.Loss, nil
 }
 
 // ours measures this program.
@@ -229,6 +247,10 @@ func (c *comparer) ours(ctx context.Context, size int, precision string) (Times,
 		if m.Role == "model" && m.Device != "cpu" {
 			t.PeakBytes = m.ProcessPeakBytes
 		}
+	}
+	t.EndToEnd = EndToEnd{EndToEndFailed: c.noRows}
+	if c.rows != "" {
+		t.EndToEnd = b.endToEnd(ctx, size, c.fromFiles)
 	}
 	loss := float64(r.Loss.First)
 	return t, &loss, nil

@@ -75,6 +75,16 @@ type Times struct {
 	PeakBytes int64 `json:"peak_bytes,omitempty"`
 	// StartS is the time until PyTorch had compiled and its first steps were over.
 	StartS float64 `json:"start_s,omitempty"`
+	EndToEnd
+}
+
+// EndToEnd are steps on batches that are made of audio files during training.
+type EndToEnd struct {
+	EndToEndMs report.Distribution `json:"end_to_end_ms"`       // with what a step waited for its batch
+	StagesOn   string              `json:"stages_on,omitempty"` // "cpu" or "gpu"
+	Workers    int                 `json:"workers,omitempty"`   // of PyTorch's DataLoader
+	// EndToEndFailed is the reason why there are no such steps.
+	EndToEndFailed string `json:"end_to_end_failed,omitempty"`
 }
 
 // Ratio is our time divided by that of PyTorch's fastest form of a precision.
@@ -82,12 +92,16 @@ type Ratio struct {
 	BatchSize int    `json:"batch_size"`
 	Precision string `json:"precision"` // of PyTorch
 	Host      string `json:"host"`      // our precision
-	What      string `json:"what"`      // "step" or "gradients"
+	What      string `json:"what"`      // one of measures
 	Best      string `json:"best,omitempty"`
 	*Spread
 	// Reason says why there is no ratio.
 	Reason string `json:"reason,omitempty"`
 }
+
+// measures are what is timed: the forward and backward passes, whole steps on batches that are on the device, and steps
+// from audio files.
+var measures = []string{"gradients", "step", "end_to_end"}
 
 // counterparts has the precisions of PyTorch that each of ours is compared with.
 var counterparts = map[string][]string{"f32": {"f32"}, "tf32": {"tf32"}, "bf16": {"autocast", "bf16"}}
@@ -122,12 +136,24 @@ func ways(precisions, forms []string) []Way {
 	return all
 }
 
-// times returns the compared times of a row.
+// times returns the times of one of the measures.
 func (t *Times) times(what string) report.Distribution {
-	if what == "step" {
+	switch what {
+	case "gradients":
+		return t.GradientsMs
+	case "step":
 		return t.StepMs
 	}
-	return t.GradientsMs
+	return t.EndToEndMs
+}
+
+// typical returns the time of a step: the median, but end to end the mean, because a few steps that wait for their batch
+// count.
+func typical(d report.Distribution, what string) float64 {
+	if what == "end_to_end" {
+		return d.Mean
+	}
+	return d.P50
 }
 
 // Compare computes each row's figures from its rounds, and the ratios.
@@ -147,7 +173,7 @@ func (c *Comparison) Compare(precisions []string) {
 		}
 		for _, p := range precisions {
 			for _, precision := range counterparts[p] {
-				for _, what := range []string{"gradients", "step"} {
+				for _, what := range measures {
 					c.Ratios = append(c.Ratios, c.ratio(batch, p, precision, what))
 				}
 			}
@@ -163,14 +189,29 @@ func (c *Comparison) ratio(batch int, host, precision, what string) Ratio {
 	switch {
 	case len(ours.Rounds) == 0:
 		r.Reason = "xtts-host has no figures"
+	case what == "end_to_end" && ours.EndToEndFailed != "":
+		r.Reason = ours.EndToEndFailed
 	case best == nil:
-		r.Reason = "PyTorch has no figures"
+		r.Reason = c.withoutFigures(batch, precision, what)
 	case ours.LossDifference == nil || !(*ours.LossDifference <= tolerances[host]):
 		r.Best, r.Reason = best.Form, "the losses differ"
 	default:
-		r.Best, r.Spread = best.Form, pairs(ours, best, what)
+		if r.Best, r.Spread = best.Form, pairs(ours, best, what); r.Spread == nil {
+			r.Reason = "no round has figures of both"
+		}
 	}
 	return r
+}
+
+// withoutFigures says why PyTorch has no figures in a precision.
+func (c *Comparison) withoutFigures(batch int, precision, what string) string {
+	const reason = "PyTorch has no figures"
+	for i := range c.Rows {
+		if row := &c.Rows[i]; what == "end_to_end" && row.BatchSize == batch && row.Precision == precision && row.Program == PyTorch && row.EndToEndFailed != "" {
+			return reason + ": " + row.EndToEndFailed
+		}
+	}
+	return reason
 }
 
 // best returns the fastest form of PyTorch in a precision, or nil. A form with another loss does not count.
@@ -178,7 +219,7 @@ func (c *Comparison) best(batch int, precision, what string) *Compared {
 	var best *Compared
 	for i := range c.Rows {
 		row := &c.Rows[i]
-		if row.BatchSize != batch || row.Program != PyTorch || row.Precision != precision || len(row.Rounds) == 0 || row.Failed != "" {
+		if row.BatchSize != batch || row.Program != PyTorch || row.Precision != precision || len(row.Rounds) == 0 || row.Failed != "" || row.median(what) == 0 {
 			continue
 		}
 		if best == nil || row.median(what) < best.median(what) {
@@ -188,11 +229,16 @@ func (c *Comparison) best(batch int, precision, what string) *Compared {
 	return best
 }
 
-// median returns the median over the rounds.
+// median returns the median over the rounds; 0 if none has a time.
 func (row *Compared) median(what string) float64 {
 	var all []float64
 	for i := range row.Rounds {
-		all = append(all, row.Rounds[i].times(what).P50)
+		if d := row.Rounds[i].times(what); d.Steps > 0 {
+			all = append(all, typical(d, what))
+		}
+	}
+	if len(all) == 0 {
+		return 0
 	}
 	return middle(all)
 }
@@ -210,8 +256,8 @@ func pairs(ours, theirs *Compared, what string) *Spread {
 	for i := range ours.Rounds {
 		for k := range theirs.Rounds {
 			a, b := ours.Rounds[i].times(what), theirs.Rounds[k].times(what)
-			if ours.Rounds[i].Round == theirs.Rounds[k].Round && b.P50 > 0 {
-				all = append(all, a.P50/b.P50)
+			if ours.Rounds[i].Round == theirs.Rounds[k].Round && min(a.Steps, b.Steps) > 0 {
+				all = append(all, typical(a, what)/typical(b, what))
 				deviation = math.Hypot(relativeError(a), relativeError(b))
 			}
 		}

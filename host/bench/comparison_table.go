@@ -2,6 +2,7 @@ package bench
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"text/tabwriter"
 )
@@ -10,7 +11,7 @@ import (
 func (c *Comparison) Table(batch int) string {
 	var text strings.Builder
 	t := tabwriter.NewWriter(&text, 0, 0, 2, ' ', 0)
-	fmt.Fprintf(t, "batch %d\tforward and backward ms\tstep ms\tloss difference\tpeak memory\n", batch)
+	fmt.Fprintf(t, "batch %d\tforward and backward ms\tstep ms\tend to end ms\tloss difference\tpeak memory\n", batch)
 	for i := range c.Rows {
 		row := &c.Rows[i]
 		if row.BatchSize != batch {
@@ -20,12 +21,14 @@ func (c *Comparison) Table(batch int) string {
 			fmt.Fprintf(t, "%s\t%s\n", row.Way, brief(row.Failed))
 			continue
 		}
-		g, s := row.GradientsMs, row.StepMs
-		fmt.Fprintf(t, "%s\t%.2f ± %.2f%s\t%.2f ± %.2f%s\t%s\t%s\n", row.Way, g.P50, g.Std, c.star(row, "gradients"), s.P50, s.Std, c.star(row, "step"),
-			difference(row.LossDifference), megabytes(row.PeakBytes))
+		fmt.Fprint(t, row.Way)
+		for _, what := range measures {
+			fmt.Fprintf(t, "\t%s", c.cell(row, what))
+		}
+		fmt.Fprintf(t, "\t%s\t%s\n", difference(row.LossDifference), megabytes(row.PeakBytes))
 	}
 	t.Flush()
-	fmt.Fprintln(&text, "medians ± standard deviations; * fastest form of its precision")
+	fmt.Fprintln(&text, "medians ± standard deviations, end to end means; * fastest form of its precision")
 	return text.String()
 }
 
@@ -33,10 +36,14 @@ func (c *Comparison) Table(batch int) string {
 func (c *Comparison) RatioTable() string {
 	var text strings.Builder
 	t := tabwriter.NewWriter(&text, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(t, "our time / PyTorch's best\tforward and backward\tstep")
-	for i := 0; i+1 < len(c.Ratios); i += 2 {
-		g, s := c.Ratios[i], c.Ratios[i+1]
-		fmt.Fprintf(t, "batch %d, %s of %s\t%s\t%s\n", g.BatchSize, g.Host, g.Precision, g, s)
+	fmt.Fprintln(t, "our time / PyTorch's best\tforward and backward\tstep\tend to end")
+	for all := range slices.Chunk(c.Ratios, len(measures)) {
+		r := all[0]
+		fmt.Fprintf(t, "batch %d, %s of %s", r.BatchSize, r.Host, r.Precision)
+		for _, r := range all {
+			fmt.Fprintf(t, "\t%s", r)
+		}
+		fmt.Fprintln(t)
 	}
 	t.Flush()
 	return text.String()
@@ -45,17 +52,22 @@ func (c *Comparison) RatioTable() string {
 // String returns the ratio and the form that it is of.
 func (r Ratio) String() string {
 	if r.Reason != "" {
-		return r.Reason
+		return brief(r.Reason)
 	}
 	return fmt.Sprintf("%s of %s", r.Spread, r.Best)
 }
 
-// star marks the fastest form of a precision.
-func (c *Comparison) star(row *Compared, what string) string {
-	if c.best(row.BatchSize, row.Precision, what) == row {
-		return " *"
+// cell returns a time of a row, with a star if it is that of the fastest form of its precision.
+func (c *Comparison) cell(row *Compared, what string) string {
+	d := row.times(what)
+	if d.Steps == 0 {
+		return "-"
 	}
-	return ""
+	text := fmt.Sprintf("%.2f ± %.2f", typical(d, what), d.Std)
+	if c.best(row.BatchSize, row.Precision, what) == row {
+		text += " *"
+	}
+	return text
 }
 
 func difference(d *float64) string {

@@ -214,17 +214,12 @@ func (b *benchmark) measure(ctx context.Context, size int) error {
 	return nil
 }
 
-// once trains once and returns the report.
-func (b *benchmark) once(ctx context.Context, size int, v Variant) (_ *report.Report, err error) {
+// settings returns the settings of one training run.
+func (b *benchmark) settings(size int, v Variant) *config.Set {
 	set := b.set.Copy()
 	set.BatchSize, set.MaxSteps, set.Epochs, set.StaticShapes = size, int64(b.Steps), 1_000_000, true
 	set.CheckpointEvery, set.LogEvery, set.RunDir = 0, 0, b.dir
-	mode := batch.NoCheckpoint
 	switch v.InputMode {
-	case ComputeOnly:
-		mode = batch.ComputeOnly
-	case Synchronous:
-		mode = batch.Synchronous
 	case DoubleBuffered:
 		set.Slots = 2
 	case TripleBuffered:
@@ -232,6 +227,18 @@ func (b *benchmark) once(ctx context.Context, size int, v Variant) (_ *report.Re
 	}
 	if gpus, ok := b.at.gpus[v.Placement]; ok {
 		set.DataGPU, set.ModelGPU = gpus.data, gpus.model
+	}
+	return set
+}
+
+// once trains once and returns the report.
+func (b *benchmark) once(ctx context.Context, size int, v Variant) (_ *report.Report, err error) {
+	set, mode := b.settings(size, v), batch.NoCheckpoint
+	switch v.InputMode {
+	case ComputeOnly:
+		mode = batch.ComputeOnly
+	case Synchronous:
+		mode = batch.Synchronous
 	}
 	if err := set.Check(); err != nil {
 		return nil, exit.Refused(err)

@@ -21,6 +21,19 @@ func (s *Stage) ConfigKeys() string {
 	return fmt.Sprintf("stage %s takes %s", s.Name, strings.Join(keys, ", "))
 }
 
+// Complete returns a configuration with the defaults of the keys that it omits.
+func (s *Stage) Complete(config map[string]any) map[string]any {
+	complete := map[string]any{}
+	properties, _ := s.Config["properties"].(map[string]any)
+	for key, schema := range properties {
+		if schema, ok := schema.(map[string]any); ok && schema["default"] != nil {
+			complete[key] = schema["default"]
+		}
+	}
+	maps.Copy(complete, config)
+	return complete
+}
+
 // configKey describes a key by what its schema says. It is "" for a key that the schema does not have.
 func (s *Stage) configKey(key string) string {
 	properties, _ := s.Config["properties"].(map[string]any)

@@ -3,6 +3,7 @@ package manifest
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"os"
 	"reflect"
 	"strings"
@@ -345,5 +346,22 @@ func TestConfigSchemaIsBounded(t *testing.T) {
 		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
 			t.Errorf("%s: %v, want %q", c.name, err, c.want)
 		}
+	}
+}
+
+// TestComplete: defaults fill what a configuration omits, and nothing else.
+func TestComplete(t *testing.T) {
+	s := Stage{Config: map[string]any{"properties": map[string]any{
+		"a": map[string]any{"default": 1.5}, "b": map[string]any{"default": 2.0}, "c": map[string]any{"type": "number"},
+	}}}
+	given := map[string]any{"b": 0.0}
+	if got, want := s.Complete(given), map[string]any{"a": 1.5, "b": 0.0}; !maps.Equal(got, want) {
+		t.Errorf("%v, want %v", got, want)
+	}
+	if len(given) != 1 {
+		t.Errorf("the given configuration became %v", given)
+	}
+	if got := (&Stage{}).Complete(nil); len(got) != 0 {
+		t.Errorf("%v of a stage without configuration", got)
 	}
 }

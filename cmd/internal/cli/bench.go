@@ -17,8 +17,9 @@ func newBench() *cobra.Command {
 		Long: `Measures steps per second with and without overlap of transfer and training, for several batch
 sizes, on one GPU, and on two if the machine has two. It leaves no run folder.
 
-With --against pytorch it compares steps on batches that are on the device with those of PyTorch
-on the same batches, in every precision: eager, compiled and in CUDA graphs.`,
+With --against pytorch it compares steps with those of PyTorch in every precision: eager,
+compiled and in CUDA graphs, on the same batches on the device, and end to end from the same
+audio files.`,
 		Example: `xtts-host bench --batch-sizes 8,16 --bench-steps 50
 xtts-host bench --graph my-bundle --bench-rounds 3 --json > bench.json
 xtts-host bench --against pytorch --graph my-bundle --builder model.py:build`,

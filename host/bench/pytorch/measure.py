@@ -85,6 +85,7 @@ class Bench:
         self.build, self.sdpa = builder(options.builder, self.manifest["name"])
         weights, _ = rerun.read(self.folder / "params.safetensors")
         self.weights = {name: x.cpu() for name, x in weights.items()}  # they do not count in the memory of a form
+        self.feeds = Feeds(options.device, self.manifest)
         self.check(self.build())
 
     def head(self):
@@ -93,6 +94,7 @@ class Bench:
             "torch": torch.__version__, "python": platform.python_version(), "cuda": torch.version.cuda or "",
             "device": torch.cuda.get_device_name() if self.options.device == "cuda" else "cpu", "threads": torch.get_num_threads(),
             "forms": [form + end for form in forms for end in (["", ATTENTION] if self.sdpa else [""])],
+            "stages": sorted(loader.STAGES),
         }
 
     def check(self, export):
@@ -110,15 +112,14 @@ class Bench:
         try:
             return self.measure(**request)
         except Exception as error:  # a form that does not run is a result
-            text = f"{type(error).__name__}: {error}".strip()
-            return {"failed": text.splitlines()[0][:500]}
+            return {"failed": brief(error)}
         finally:
             torch._dynamo.reset()
             gc.collect()
             if self.options.device == "cuda":
                 torch.cuda.empty_cache()
 
-    def measure(self, dtype, form, batches, steps):
+    def measure(self, dtype, form, batches, steps, clips=""):
         attention = form.endswith(ATTENTION)
         form = form.removesuffix(ATTENTION)
         # f32 products of convolutions and matrices alike: by default PyTorch rounds only those of convolutions.
@@ -130,29 +131,66 @@ class Bench:
         torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = dtype != "f32"
         if dtype == "bf16":
             export.module.to(torch.bfloat16)
-        step = Step(export, data, dtype, form, self.manifest["optimizer"])
+        step = Step(export, dtype, form, self.manifest["optimizer"])
         clock = Clock(self.options.device)
         # From here on: when CUDA graphs are replayed, the allocator does not see the memory that they use.
         clock.reset_peak()
         began = time.perf_counter()
-        loss = step.gradients(0).item()
+        resident = lambda i: data[i % len(data)]
+        loss = step.gradients(data[0]).item()
         for i in range(1, WARM_UP):
-            step.gradients(i)
+            step.gradients(resident(i))
         clock.wait()
         compiled = time.perf_counter() - began
-        gradients = clock.time(step.gradients, steps)
+        gradients = clock.time(lambda i: step.gradients(resident(i)), steps)
         for i in range(WARM_UP):
-            step.update(i)
-        whole = clock.time(step.update, steps)
-        return {"step_ms": whole, "gradients_ms": gradients, "peak_bytes": clock.peak(), "start_s": compiled,
-                "loss": None if random else loss, "reference_loss": reference}
+            step.update(resident(i))
+        whole = clock.time(lambda i: step.update(resident(i)), steps)
+        measured = {"step_ms": whole, "gradients_ms": gradients, "peak_bytes": clock.peak(), "start_s": compiled,
+                    "loss": None if random else loss, "reference_loss": reference}
+        return measured | (self.end_to_end(step, clock, clips, data[0]["seed"], steps) if clips else {})
+
+    def end_to_end(self, step, clock, clips, seed, steps):
+        """Steps on batches from files, with the faster of the feeds."""
+        found = {}
+        try:
+            for where, feed in self.feeds.of(clips):
+                train = lambda _, feed=feed: step.update(feed.next() | {"seed": seed})
+                for i in range(WARM_UP + feed.ahead()):  # until no batch is left that was prepared before
+                    train(i)
+                clock.wait()
+                found[where] = clock.time(train, steps), feed.workers
+        except Exception as error:
+            return {"end_to_end_failed": brief(error, line=-1)}  # after the traceback of a worker
+        best = min(found, key=lambda where: sum(found[where][0]))
+        return {"end_to_end_ms": found[best][0], "stages_on": best, "workers": found[best][1]}
+
+
+class Feeds:
+    """The feeds of the last file of clips. Their processes live as long, because a training loop starts them once."""
+
+    def __init__(self, device, manifest):
+        self.device, self.features, self.inputs = device, manifest.get("features"), [i["name"] for i in manifest["inputs"]]
+        self.clips, self.made = None, {}
+
+    def of(self, clips):
+        """Where the stages run, and the feed. A feed is made when the one before it has been used."""
+        if clips != self.clips:
+            self.clips, self.made = clips, {}
+        for where in ["cpu", "gpu"] if self.device == "cuda" else ["cpu"]:
+            if where not in self.made:
+                self.made[where] = loader.Feed(clips, self.features, self.inputs, self.device, on_device=where == "gpu")
+            yield where, self.made[where]
+
+
+def brief(error, line=0):
+    return f"{type(error).__name__}: {error}".strip().splitlines()[line][:500]
 
 
 class Step:
-    """Training steps of an Export in one form, on its batches in turn."""
+    """Training steps of an Export in one form."""
 
-    def __init__(self, export, batches, dtype, form, spec):
-        self.batches = batches
+    def __init__(self, export, dtype, form, spec):
         self.parameters = [p for p in export.module.parameters() if p.requires_grad]
         self.optimizer, self.clip = reference.optimizer(export.module, spec), spec["grad_clip"] or float("inf")
         for group in self.optimizer.param_groups:
@@ -161,17 +199,17 @@ class Step:
         run = forward(export, dtype)
         self.forward = run if form == "eager" else torch.compile(run, dynamic=False, mode="reduce-overhead" if self.graphs else None)
 
-    def gradients(self, i):
+    def gradients(self, batch):
         for p in self.parameters:
             p.grad = None
         if self.graphs:
             torch.compiler.cudagraph_mark_step_begin()
-        loss = self.forward(self.batches[i % len(self.batches)])
+        loss = self.forward(batch)
         loss.backward()
         return loss.detach()
 
-    def update(self, i):
-        self.gradients(i)
+    def update(self, batch):
+        self.gradients(batch)
         torch.nn.utils.clip_grad_norm_(self.parameters, self.clip)
         self.optimizer.step()
 
@@ -262,13 +300,14 @@ class Clock:
 
 def load_packages():
     """Imports PyTorch and the package export: the installed one, or that of the repository in the working directory."""
-    global torch, inputs, module, reference, rerun, presets
+    global torch, loader, inputs, module, reference, rerun, presets
     try:
         torch = importlib.import_module("torch")
     except ImportError as error:
         raise Refused(f"{sys.executable} cannot import PyTorch: {error}", "give --python the Python of an environment with PyTorch, such as venv/bin/python") from error
     sys.path.append(str(Path("scripts").resolve()))
     try:
+        loader = importlib.import_module("loader")  # beside this file
         inputs, module, presets, reference, rerun = (importlib.import_module("export" + name) for name in (
             ".inputs", ".module", ".presets", ".baseline.reference", ".baseline.rerun"))
     except ImportError as error:

@@ -5,7 +5,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	_ "embed"
+	"embed"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -20,8 +20,8 @@ import (
 	"github.com/xtts-host/xtts-host/shared/hint"
 )
 
-//go:embed measure.py
-var script []byte
+//go:embed measure.py loader.py
+var scripts embed.FS
 
 // Config says what to measure.
 type Config struct {
@@ -42,6 +42,8 @@ type Head struct {
 	Device  string   `json:"device"`
 	Threads int      `json:"threads"`
 	Forms   []string `json:"forms"`
+	// Stages are those of the pipeline that can run there.
+	Stages []string `json:"stages"`
 }
 
 // Request asks for one measurement.
@@ -50,6 +52,8 @@ type Request struct {
 	Form    string `json:"form"`    // one of Head.Forms
 	Batches string `json:"batches"` // folder of batches that are used in turn
 	Steps   int    `json:"steps"`
+	// Clips is the file of Clips to train on end to end, too; "" for steps on Batches only.
+	Clips string `json:"clips,omitempty"`
 }
 
 // Measurement is the answer to a Request.
@@ -62,6 +66,15 @@ type Measurement struct {
 	Loss *float64 `json:"loss"`
 	// ReferenceLoss is the same in f32, with the dropout of the exported graph.
 	ReferenceLoss float64 `json:"reference_loss"`
+	EndToEnd
+}
+
+// EndToEnd are steps on batches that a DataLoader makes of audio files.
+type EndToEnd struct {
+	Ms       []float64 `json:"end_to_end_ms"` // of each step, with what it waited for its batch
+	StagesOn string    `json:"stages_on"`     // "cpu": in the workers; "gpu"; the faster of both
+	Workers  int       `json:"workers"`
+	Failed   string    `json:"end_to_end_failed"` // why there are no steps
 }
 
 // Process is a Python process.
@@ -90,8 +103,8 @@ func Find() string {
 
 // Start starts a process. Its end, or that of ctx, ends it.
 func Start(ctx context.Context, c Config) (*Process, error) {
-	file := filepath.Join(c.Folder, "measure.py")
-	if err := os.WriteFile(file, script, 0o666); err != nil {
+	file, err := writeScripts(c.Folder)
+	if err != nil {
 		return nil, err
 	}
 	if c.Python == "" {
@@ -103,12 +116,11 @@ func Start(ctx context.Context, c Config) (*Process, error) {
 	}
 	cmd := exec.CommandContext(ctx, c.Python, file, "--bundle", c.Bundle, "--builder", c.Builder, "--device", device, "--threads", strconv.Itoa(c.Threads))
 	p := &Process{cmd: cmd, stderr: &tail{}}
-	cmd.Env = append(os.Environ(), "TORCHINDUCTOR_CACHE_DIR="+filepath.Join(c.Folder, "inductor"), "TRITON_CACHE_DIR="+filepath.Join(c.Folder, "triton"), "PYTHONDONTWRITEBYTECODE=1")
+	cmd.Env = append(os.Environ(), "TORCHINDUCTOR_CACHE_DIR="+filepath.Join(c.Folder, "inductor"), "TRITON_CACHE_DIR="+filepath.Join(c.Folder, "triton"), "TMPDIR="+c.Folder, "PYTHONDONTWRITEBYTECODE=1")
 	if device == "cuda" {
 		cmd.Env = append(cmd.Env, "CUDA_VISIBLE_DEVICES="+c.Device)
 	}
 	cmd.Stderr, cmd.WaitDelay = p.stderr, 10*time.Second
-	var err error
 	if p.in, err = cmd.StdinPipe(); err != nil {
 		return nil, err
 	}
@@ -132,6 +144,20 @@ func Start(ctx context.Context, c Config) (*Process, error) {
 	}
 	p.Head = head.Head
 	return p, nil
+}
+
+// writeScripts writes the scripts to a folder, and returns the path of the one to start.
+func writeScripts(folder string) (string, error) {
+	for _, name := range []string{"measure.py", "loader.py"} {
+		text, err := scripts.ReadFile(name)
+		if err != nil {
+			return "", err
+		}
+		if err := os.WriteFile(filepath.Join(folder, name), text, 0o666); err != nil {
+			return "", err
+		}
+	}
+	return filepath.Join(folder, "measure.py"), nil
 }
 
 // Failure is the reason why a form could not be measured. The process lives.

@@ -28,12 +28,13 @@ func start(t *testing.T, script string) (*Process, error) {
 func TestMeasure(t *testing.T) {
 	p, err := start(t, `
 [ "$2 $3 $4 $5 $6 $7 $8 $9" = "--bundle b --builder m:f --device cpu --threads 3" ] || exit 1
-[ -s "$1" ] || exit 1
+[ -s "$1" ] && [ -s "$(dirname "$1")/loader.py" ] || exit 1
 echo '{"torch": "9", "forms": ["eager"]}'
 read request
 echo '{"failed": "too large"}'
 read request
-echo '{"step_ms": [2, 3], "loss": null, "reference_loss": 1.5}'
+[ "$request" = '{"dtype":"","form":"","batches":"","steps":0,"clips":"clips.json"}' ] || exit 1
+echo '{"step_ms": [2, 3], "loss": null, "reference_loss": 1.5, "end_to_end_ms": [4], "stages_on": "gpu", "workers": 8}'
 read request
 echo last words >&2
 exit 7
@@ -47,8 +48,8 @@ exit 7
 	if _, err := p.Measure(Request{}); err != Failure("too large") {
 		t.Errorf("a form that does not run: %v", err)
 	}
-	m, err := p.Measure(Request{})
-	if err != nil || len(m.StepMs) != 2 || m.Loss != nil || m.ReferenceLoss != 1.5 {
+	m, err := p.Measure(Request{Clips: "clips.json"})
+	if err != nil || len(m.StepMs) != 2 || m.Loss != nil || m.ReferenceLoss != 1.5 || len(m.Ms) != 1 || m.StagesOn != "gpu" || m.Workers != 8 {
 		t.Errorf("%+v, %v", m, err)
 	}
 	_, err = p.Measure(Request{})
