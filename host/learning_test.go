@@ -105,6 +105,8 @@ func TestLearningIsRefused(t *testing.T) {
 	}
 	for _, c := range []struct{ flags, want string }{
 		{"--lr 0.001 --min-lr 0.01", "--min-lr 0.01 is above the learning rate of 0.001"},
+		{"--lr 0", "--lr 0: a model learns with a rate above 0 only"},
+		{"--lr=-1e-4", "--lr -0.0001: a model learns with a rate above 0 only"},
 		{"--schedule plateau --train-data " + bare, "there is no validation data"},
 		{"--early-stop 3 --train-data " + bare, "there is no validation data"},
 	} {

@@ -15,6 +15,7 @@ import (
 	"github.com/xtts-host/xtts-host/host/report"
 	"github.com/xtts-host/xtts-host/host/train"
 	"github.com/xtts-host/xtts-host/ortgraphs"
+	"github.com/xtts-host/xtts-host/shared/hint"
 )
 
 // Against selects the program to compare with; the zero value selects none.
@@ -134,7 +135,7 @@ func (c *comparer) forms() ([]string, error) {
 	}
 	for _, form := range c.Against.Forms {
 		if !slices.Contains(all, form) {
-			return nil, exit.Usage(fmt.Errorf("--forms %s: there are %s", form, strings.Join(all, ", ")), "")
+			return nil, exit.Usage(fmt.Errorf("--forms %s: there are %s", form, strings.Join(all, ", ")), hint.DidYouMean(form, all))
 		}
 	}
 	return c.Against.Forms, nil

@@ -20,6 +20,7 @@ import (
 	"github.com/xtts-host/xtts-host/host/report"
 	"github.com/xtts-host/xtts-host/host/train"
 	"github.com/xtts-host/xtts-host/ortgraphs"
+	"github.com/xtts-host/xtts-host/shared/hint"
 )
 
 // Options select what Run measures.
@@ -56,7 +57,8 @@ func (o Options) check(set *config.Set) error {
 	}
 	for _, word := range o.InputModes {
 		if InputModes[word] == "" {
-			return exit.Usage(fmt.Errorf("--input-modes %s: there are %s", word, strings.Join(slices.Sorted(maps.Keys(InputModes)), ", ")), "")
+			known := slices.Sorted(maps.Keys(InputModes))
+			return exit.Usage(fmt.Errorf("--input-modes %s: there are %s", word, strings.Join(known, ", ")), hint.DidYouMean(word, known))
 		}
 	}
 	if o.Rounds < 1 {

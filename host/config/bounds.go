@@ -25,7 +25,7 @@ const (
 // arithmetic.
 var bounds = map[string]bound{
 	"epochs": {0, many}, "max-steps": {0, many}, "batch-size": {1, 1 << 20}, "accumulate": {1, 1 << 20},
-	"lr": {0, huge}, "warmup-steps": {0, many}, "weight-decay": {0, huge}, "grad-clip": {0, huge}, "max-skipped": {1, many},
+	"lr": {-huge, huge}, "warmup-steps": {0, many}, "weight-decay": {0, huge}, "grad-clip": {0, huge}, "max-skipped": {1, many},
 	"eval-every": {0, many}, "checkpoint-every": {0, many}, "checkpoint-minutes": {0, many}, "disk-wait": {0, 86400}, "keep-last": {0, many}, "log-every": {0, many},
 	"min-lr": {0, huge}, "lr-decay": {0, 1}, "plateau-factor": {0, 1}, "ema": {0, 1}, "plateau-patience": {1, many},
 	"early-stop": {0, many}, "early-stop-delta": {0, huge},
@@ -35,6 +35,13 @@ var bounds = map[string]bound{
 
 // choices are the words that a setting accepts.
 var choices = map[string][]string{"schedule": {"", "constant", "cosine", "linear", "exponential", "plateau"}, "device": {"auto", "cpu", "cuda"}, "precision": {"auto", "f32", "tf32", "bf16"}, "cuda-graphs": {"auto", "on", "off"}, "fuse": {"auto", "on", "off"}, "on-range": {"warn", "stop"}}
+
+// meant are other words for choices, as other programs have them. By letters, gpu would be nearest to its opposite.
+var meant = map[string]string{
+	"gpu": "cuda", "nvidia": "cuda", "host": "cpu", "fp32": "f32", "float32": "f32", "float": "f32", "full": "f32",
+	"fp16": "bf16", "f16": "bf16", "float16": "bf16", "half": "bf16", "mixed": "bf16", "amp": "bf16", "bfloat16": "bf16",
+	"true": "on", "yes": "on", "1": "on", "false": "off", "no": "off", "none": "off", "0": "off", "const": "constant", "cos": "cosine", "exp": "exponential",
+}
 
 // Choices returns the words that a setting accepts, or nil if it is not a choice.
 func Choices(flag string) []string {
@@ -85,9 +92,9 @@ func checkValue(f *pflag.Flag) error {
 	text := f.Value.String()
 	if words, ok := choices[f.Name]; ok && !slices.Contains(words, text) {
 		words = Choices(f.Name)
-		advice := ""
-		if len(text) > 4 { // a word similar to a shorter one may mean the opposite: gpu, cpu
-			advice = hint.DidYouMean(text, words)
+		advice := hint.DidYouMean(text, words)
+		if word := meant[strings.ToLower(text)]; slices.Contains(words, word) {
+			advice = "did you mean " + word + "?"
 		}
 		return hint.Errorf(advice, "must be %s", strings.Join(words, " or "))
 	}

@@ -57,6 +57,9 @@ func (d *Draft) checkAverage(saved *checkpoint.State) error {
 // CheckLearning refuses invalid learning rates, and schedules that need a validation loss in a run without one.
 func (d *Draft) CheckLearning(context.Context) error {
 	c := d.Config
+	if c.LR <= 0 {
+		return hint.Errorf("leave --lr out for the learning rate of the bundle", "--lr %g: a model learns with a rate above 0 only", c.LR)
+	}
 	if c.MinLR > c.LR {
 		return hint.Errorf("lower --min-lr, or raise --lr", "--min-lr %g is above the learning rate of %g", c.MinLR, c.LR)
 	}

@@ -37,8 +37,8 @@ var refusedAtOnce = map[string]wrong{
 	"batch-size": {"0", "", "the smallest value is 1"}, "accumulate": {"0", "", "the smallest value is 1"},
 	"seed": {"x", "", "not a whole number"}, "enable-static-shapes": {"x", "", "neither true nor false"},
 
-	"lr": {"-1", "", "the smallest value is 0"}, "warmup-steps": {"-1", "", "the smallest value is 0"},
-	"lr-decay": {"2", "", "the largest value is 1"}, "plateau-factor": {"2", "", "the largest value is 1"},
+	"warmup-steps": {"-1", "", "the smallest value is 0"},
+	"lr-decay":     {"2", "", "the largest value is 1"}, "plateau-factor": {"2", "", "the largest value is 1"},
 	"plateau-patience": {"0", "", "the smallest value is 1"}, "weight-decay": {"-1", "", "the smallest value is 0"},
 	"grad-clip": {"-1", "", "the smallest value is 0"}, "ema": {"2", "", "the largest value is 1"},
 	"max-skipped": {"0", "", "the smallest value is 1"},
@@ -73,6 +73,7 @@ var refusedByCheck = map[string]wrong{
 
 	"buckets":    {"50s", "", "--buckets 50s: "},
 	"schedule":   {"plateau", "", "--schedule plateau lowers the learning rate by the validation loss"},
+	"lr":         {"0", "", "--lr 0: a model learns with a rate above 0 only"},
 	"min-lr":     {"5", "", "--min-lr 5 is above the learning rate"},
 	"early-stop": {"3", "", "--early-stop 3 watches the validation loss"},
 

@@ -58,3 +58,14 @@ evaluate-a-checkpoint() {
     case $at in 2 | 4) [ "$step" = "$at" ] ;; esac
   done
 }
+
+# no-rate: a learning rate of 0 or less is refused with the way to the usual one
+no-rate() {
+  local rate
+  for rate in 0 -0.001; do
+    refused 2 train --lr=$rate --max-steps 2 --run-dir run
+    says "error: --lr $rate: a model learns with a rate above 0 only"
+    says 'hint: leave --lr out for the learning rate of the bundle'
+  done
+  [ ! -e run ]
+}

@@ -51,3 +51,16 @@ moved-data() {
   says 'hint: if it was moved, name its new folder or file with --train-data'
   train --resume run --max-steps 3 --train-data elsewhere
 }
+
+# other-words: a word of other programs for a choice is answered with the one that is meant here
+other-words() {
+  refused 2 train --device gpu --max-steps 1
+  says 'error: --device gpu: must be auto or cpu or cuda'
+  says 'hint: did you mean cuda?'
+  refused 2 train --precision fp32 --max-steps 1
+  says 'hint: did you mean f32?'
+  refused 2 train --fuse false --max-steps 1
+  says 'hint: did you mean off?'
+  refused 2 xtts-host bench --input-modes tripple
+  says 'hint: did you mean triple?'
+}
