@@ -34,7 +34,7 @@ var bounds = map[string]bound{
 }
 
 // choices are the words that a setting accepts.
-var choices = map[string][]string{"schedule": {"", "constant", "cosine", "linear", "exponential", "plateau"}, "device": {"auto", "cpu", "cuda"}, "precision": {"auto", "f32", "tf32", "bf16"}, "cuda-graphs": {"auto", "on", "off"}, "fuse": {"auto", "on", "off"}, "on-range": {"warn", "stop"}}
+var choices = map[string][]string{"schedule": {"", "constant", "cosine", "linear", "exponential", "plateau"}, "device": {"auto", "cpu", "cuda"}, "precision": {"auto", "f32", "tf32", "bf16"}, "cuda-graphs": {"auto", "on", "off"}, "fuse": {"auto", "on", "off"}, "attention": {"auto", "bf16"}, "on-range": {"warn", "stop"}}
 
 // meant are other words for choices, as other programs have them. By letters, gpu would be nearest to its opposite.
 var meant = map[string]string{
@@ -74,6 +74,15 @@ func (s *Set) Check() (err error) {
 	if len(c.Freeze) > 0 && len(c.TrainOnly) > 0 {
 		freeze, only := s.place(s.flags.Lookup("freeze")), s.place(s.flags.Lookup("train-only"))
 		return fmt.Errorf("%s cannot be combined with %s, which freezes everything that it does not name", freeze, only)
+	}
+	if c.Attention == "bf16" {
+		attention := s.place(s.flags.Lookup("attention"))
+		switch {
+		case c.Precision == "f32":
+			return fmt.Errorf("%s rounds more than %s allows", attention, s.place(s.flags.Lookup("precision")))
+		case c.Fuse == "off":
+			return fmt.Errorf("%s needs the fused graph, so it cannot be combined with %s", attention, s.place(s.flags.Lookup("fuse")))
+		}
 	}
 	if c.Device == "cpu" {
 		for _, name := range gpuFlags {

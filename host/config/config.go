@@ -69,6 +69,7 @@ type Config struct {
 	Precision         string // of the training graph
 	CUDAGraphs        string
 	Fuse              string
+	Attention         string
 	Deterministic     bool
 	DataGPU, ModelGPU GPU
 	MemoryIsolation   bool

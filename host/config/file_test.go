@@ -125,6 +125,9 @@ func TestYAMLReadsBack(t *testing.T) {
 		if len(s.Freeze) > 0 {
 			s.TrainOnly = nil
 		}
+		if s.Attention == "bf16" {
+			s.Precision, s.Fuse = "tf32", "auto"
+		}
 		if s.Device == "cpu" {
 			for _, name := range gpuFlags {
 				f := s.flags.Lookup(name)

@@ -104,6 +104,7 @@ func defineMachine(c *Config, f, gpus *pflag.FlagSet) {
 	choose(f, &c.Precision, "precision", "auto", "precision of matrix products; auto means tf32 (10 bits of mantissa) on a GPU, f32 on the CPU; bf16 needs a GPU and a bundle with a bf16 graph")
 	choose(f, &c.CUDAGraphs, "cuda-graphs", "auto", "replay of steps as CUDA graphs; auto means on where a replay gives the same result")
 	choose(f, &c.Fuse, "fuse", "auto", "kernels for the parts of the training graph between matrix products, compiled at the start on a GPU; auto means on where NVRTC is installed")
+	choose(f, &c.Attention, "attention", "auto", "precision of the matrices of attention; auto means that of --precision; bf16 is faster and needs the fused graph")
 	f.BoolVar(&c.Deterministic, "deterministic", false, "use slower GPU kernels that give the same bits in every run")
 	f.IntVar(&c.Threads, "threads", 0, "CPU `threads` of a training step (default 0: all cores)")
 	f.BoolVar(&c.RequireChecksums, "require-checksums", false, "refuse plugins without checksums")

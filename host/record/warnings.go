@@ -134,6 +134,9 @@ func idle(c *config.Config, onCPU bool) (lines []string) {
 	if onCPU && c.Fuse == "on" {
 		say("--fuse on has no effect on the CPU")
 	}
+	if onCPU && c.Attention == "bf16" {
+		say("--attention bf16 has no effect on the CPU")
+	}
 	if onCPU && c.MemoryBaseline > 0 {
 		say("--memory-baseline %s has no effect on the CPU: the memory of GPUs is watched", &c.MemoryBaseline)
 	}

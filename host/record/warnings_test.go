@@ -116,11 +116,12 @@ func TestFewLongClips(t *testing.T) {
 
 // TestIdleSettings: a setting that a run ignores is a warning.
 func TestIdleSettings(t *testing.T) {
-	c := config.Config{Precision: "tf32", CUDAGraphs: "on", Fuse: "on", MemoryBaseline: 5 << 20}
+	c := config.Config{Precision: "tf32", CUDAGraphs: "on", Fuse: "on", Attention: "bf16", MemoryBaseline: 5 << 20}
 	for onCPU, want := range map[bool][]string{
 		true: {
 			"--precision tf32 has no effect on the CPU, which computes in f32", "--cuda-graphs on has no effect on the CPU",
 			"--fuse on has no effect on the CPU",
+			"--attention bf16 has no effect on the CPU",
 			"--memory-baseline 5MiB has no effect on the CPU: the memory of GPUs is watched",
 		},
 		false: nil,

@@ -95,7 +95,8 @@ func (s *Session) openModel(slots plan.Slots) (err error) {
 		g, _ := b.Graph("train", string(s.plan.Precision.Graph))
 		model.CUDAGraphs, model.Capturable = true, device.Capturable(s.plan.Config.Graph, s.plan.Bundle, g.File)
 	}
-	if model.Fuse, err = newCompiler(s); err != nil {
+	model.Fuse.Form.BF16Attention = s.plan.Config.Attention == "bf16"
+	if model.Fuse.Compiler, err = newCompiler(s); err != nil {
 		return err
 	}
 	if s.Model, err = train.NewModel(model); err != nil {

@@ -20,7 +20,8 @@ import (
 type fusedGraphs struct {
 	model    *Model
 	config   ort.SessionConfig // apart from the model
-	plans    []*fused.Plan     // by bucket
+	form     fused.Form
+	plans    []*fused.Plan // by bucket
 	programs fused.Programs
 	faults   []map[int]error // by bucket: why regions run without their kernels
 	sessions []*ort.Session  // by bucket
@@ -51,15 +52,15 @@ type Fusion struct {
 type FusionTimes struct{ Plan, Compile, Open, Proof time.Duration }
 
 // newFusedGraphs plans the fused graphs of all buckets, and compiles and loads their kernels. config is that of the graph as exported.
-func newFusedGraphs(m *Model, compiler fused.Compiler, config ort.SessionConfig) (*fusedGraphs, error) {
-	f := &fusedGraphs{model: m, config: config}
+func newFusedGraphs(m *Model, choice FuseConfig, config ort.SessionConfig) (*fusedGraphs, error) {
+	f := &fusedGraphs{model: m, config: config, form: choice.Form}
 	began := time.Now()
 	if err := f.makePlans(); err != nil {
 		return nil, err
 	}
 	planned := time.Now()
 	var err error
-	if f.programs, err = compiler.Compile(f.sources()); err != nil {
+	if f.programs, err = choice.Compiler.Compile(f.sources()); err != nil {
 		return nil, err
 	}
 	m.add(f.programs.Close)
@@ -113,7 +114,7 @@ func (f *fusedGraphs) makePlans() error {
 	all.SetLimit(runtime.GOMAXPROCS(0))
 	for i := range f.plans {
 		all.Go(func() (err error) {
-			if f.plans[i], err = fused.NewPlan(f.config.Model, bucketSizes(f.model.inputs, &f.model.layouts[i])); err != nil {
+			if f.plans[i], err = fused.NewPlan(f.config.Model, bucketSizes(f.model.inputs, &f.model.layouts[i]), f.form); err != nil {
 				return fmt.Errorf("fuse the training graph for bucket %d: %w", i, err)
 			}
 			return nil

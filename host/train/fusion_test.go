@@ -68,7 +68,7 @@ func TestFusion(t *testing.T) {
 		d, _ := fakeDevice(t)
 		checked, before := 0, sessions(t)
 		compiler.Faults, compiler.Refuse = c.faults, c.refuse
-		m := open(ModelConfig{Device: d, Fuse: compiler, CUDAGraphs: true, Capturable: func(fused []byte) error {
+		m := open(ModelConfig{Device: d, Fuse: FuseConfig{Compiler: compiler}, CUDAGraphs: true, Capturable: func(fused []byte) error {
 			checked += min(1, len(fused))
 			return nil
 		}})
@@ -155,7 +155,7 @@ func TestProofLosesTheGPU(t *testing.T) {
 	layouts, _ := shaped(t, b, g.Rows, g.Steps[:1])
 	d, _ := fakeDevice(t)
 	d.Compute = &lost{Stream: d.Compute}
-	m, err := NewModel(ModelConfig{Bundle: b, Arena: arenaOf(b), Layouts: layouts, Slots: 1, Threads: 1, Device: d, Fuse: failingCompiler(t)})
+	m, err := NewModel(ModelConfig{Bundle: b, Arena: arenaOf(b), Layouts: layouts, Slots: 1, Threads: 1, Device: d, Fuse: FuseConfig{Compiler: failingCompiler(t)}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -213,7 +213,7 @@ func TestUnopened(t *testing.T) {
 	for want, compiler := range map[string]fused.Compiler{"kernels without a launch function": unlaunchable{compiler}, fusedtest.ErrRefused.Error(): &refused} {
 		d, _ := fakeDevice(t)
 		before := sessions(t)
-		m, err := NewModel(ModelConfig{Bundle: b, Arena: arenaOf(b), Layouts: layouts, Slots: 1, Threads: 1, Device: d, Fuse: compiler})
+		m, err := NewModel(ModelConfig{Bundle: b, Arena: arenaOf(b), Layouts: layouts, Slots: 1, Threads: 1, Device: d, Fuse: FuseConfig{Compiler: compiler}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -234,7 +234,7 @@ func TestUnfused(t *testing.T) {
 	uncapturable := errors.New("a table from the host")
 	for _, want := range []error{nil, uncapturable} {
 		d, _ := fakeDevice(t)
-		m, err := NewModel(ModelConfig{Bundle: b, Arena: arenaOf(b), Layouts: layouts, Slots: 1, Threads: 1, Device: d, Fuse: refusing{}, CUDAGraphs: true,
+		m, err := NewModel(ModelConfig{Bundle: b, Arena: arenaOf(b), Layouts: layouts, Slots: 1, Threads: 1, Device: d, Fuse: FuseConfig{Compiler: refusing{}}, CUDAGraphs: true,
 			Capturable: func(fused []byte) error {
 				if fused != nil {
 					t.Error("a fused graph is to be captured")

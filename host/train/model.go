@@ -36,9 +36,15 @@ type ModelConfig struct {
 	// Capturable returns the reason why a graph cannot be captured: a fused graph, or for nil the training graph as exported.
 	// Without it, all can.
 	Capturable func(fused []byte) error
-	// Fuse compiles the kernels of the training graph's regions, which Prepare proves on a GPU; nil means that the graph
+	Fuse       FuseConfig
+}
+
+// FuseConfig says how the training graph is fused.
+type FuseConfig struct {
+	// Compiler compiles the kernels of the training graph's regions, which Prepare proves on a GPU; nil means that the graph
 	// runs as exported. So it does if it cannot be fused.
-	Fuse fused.Compiler
+	Compiler fused.Compiler
+	Form     fused.Form
 }
 
 // Model is the bundle's training and evaluation graph with its weights, gradients and device slots.

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"maps"
 
-	"github.com/xtts-host/xtts-host/ortgraphs/fused"
 	"github.com/xtts-host/xtts-host/ortgraphs/ort"
 	"github.com/xtts-host/xtts-host/shared/manifest"
 )
@@ -58,9 +57,9 @@ func (m *Model) build(cfg ModelConfig) {
 }
 
 // openTraining opens the training graph: as exported, and, if that is possible, fused.
-func openTraining(m *Model, compiler fused.Compiler, exported ort.SessionConfig) *ort.Session {
-	if compiler != nil && m.err == nil {
-		m.fusion, m.unfused = newFusedGraphs(m, compiler, exported)
+func openTraining(m *Model, choice FuseConfig, exported ort.SessionConfig) *ort.Session {
+	if choice.Compiler != nil && m.err == nil {
+		m.fusion, m.unfused = newFusedGraphs(m, choice, exported)
 	}
 	if m.fusion != nil {
 		shareArena(&m.memory)

@@ -2,6 +2,8 @@ package fuse
 
 import (
 	"slices"
+
+	"github.com/xtts-host/xtts-host/ortgraphs/onnxpb"
 )
 
 // Attention says that a region is softmax(S) V, where S is an elementwise function of a product Q K', or the gradient of it. Its kernel
@@ -52,7 +54,7 @@ func attentions(g *Graph) []*attention {
 		if !ok {
 			continue
 		}
-		f := &finding{softmax: s, uses: uses, outputs: outputs, depends: map[*Tensor]source{}}
+		f := &finding{softmax: s, element: onnxpb.TensorProto_BFLOAT16, uses: uses, outputs: outputs, depends: map[*Tensor]source{}}
 		if !f.find() {
 			continue
 		}

@@ -3,7 +3,7 @@ package fuse
 import (
 	"slices"
 
-	"github.com/xtts-host/xtts-host/ortgraphs/onnxpb"
+	"github.com/xtts-host/xtts-host/ortgraphs/shapes"
 )
 
 // softmax is a softmax over the last dimension, as Lower writes it.
@@ -54,6 +54,7 @@ const (
 // finding is the search for the attention around a softmax.
 type finding struct {
 	softmax
+	element shapes.Type // of the matrices
 	uses    map[*Tensor][]use
 	outputs map[*Tensor]bool
 	// depends has the tensors with an element for each place that depend on a product.
@@ -85,8 +86,8 @@ func (f *finding) inline(t *Tensor) bool {
 	return t.From != nil && t.From.Kind == Elementwise && t.Elements() >= rows*columns
 }
 
-// products returns the products of all places that a tensor depends on. It returns false if it depends on anything else of that size.
-func (f *finding) products(t *Tensor, found []*Node) ([]*Node, bool) {
+// productsOf returns the products of all places that a tensor depends on. It returns false if it depends on anything else of that size.
+func (f *finding) productsOf(t *Tensor, found []*Node) ([]*Node, bool) {
 	if t.From != nil && t.From.Kind == Product && t.Elements() == f.elements() {
 		if !slices.Contains(found, t.From) {
 			found = append(found, t.From)
@@ -96,7 +97,7 @@ func (f *finding) products(t *Tensor, found []*Node) ([]*Node, bool) {
 	if f.inline(t) {
 		for _, o := range t.From.In {
 			var ok bool
-			if found, ok = f.products(o.Tensor, found); !ok {
+			if found, ok = f.productsOf(o.Tensor, found); !ok {
 				return found, false
 			}
 		}
@@ -107,7 +108,7 @@ func (f *finding) products(t *Tensor, found []*Node) ([]*Node, bool) {
 
 func (f *finding) find() bool {
 	rows, columns := f.rowsAndColumns()
-	list, ok := f.products(f.scores, nil)
+	list, ok := f.productsOf(f.scores, nil)
 	if !ok || len(list) != 1 || rows == 1 || columns == 1 {
 		return false
 	}
@@ -121,11 +122,11 @@ func (f *finding) find() bool {
 	return f.classify()
 }
 
-// suits reports whether a product is a matrix of queries and keys in bf16.
+// suits reports whether a product is a matrix of queries and keys.
 func (f *finding) suits(t *Tensor) bool {
 	rank := len(t.Shape)
 	rows, columns := f.rowsAndColumns()
-	return t.Type == onnxpb.TensorProto_BFLOAT16 && rank >= 2 && t.Shape[rank-2] == rows && t.Shape[rank-1] == columns
+	return t.Type == f.element && rank >= 2 && t.Shape[rank-2] == rows && t.Shape[rank-1] == columns
 }
 
 // spread visits all readers of a tensor that depends on a product.
@@ -179,7 +180,7 @@ func (f *finding) operands(n *Node) bool {
 		if f.sum != nil && o.Tensor == f.sum.Out[0] || slices.Contains(f.nodes, n) {
 			continue
 		}
-		list, ok := f.products(o.Tensor, nil)
+		list, ok := f.productsOf(o.Tensor, nil)
 		if !ok {
 			return false
 		}

@@ -2,8 +2,6 @@ package fuse
 
 import (
 	"slices"
-
-	"github.com/xtts-host/xtts-host/ortgraphs/onnxpb"
 )
 
 // classify finds out what each product is that reads a matrix of all places.
@@ -44,7 +42,7 @@ func (f *finding) headSizes() bool {
 		if size == 0 {
 			size = d
 		}
-		return o.Tensor.Type == onnxpb.TensorProto_BFLOAT16 && d == size && d%16 == 0 && d <= maxHead
+		return o.Tensor.Type == f.element && d == size && d%16 == 0 && d <= maxHead
 	}
 	for _, n := range []*Node{f.product, f.gradient} {
 		if n != nil && (!check(n, 0) || !check(n, 1)) {
@@ -57,7 +55,7 @@ func (f *finding) headSizes() bool {
 		if (1-r.operand == 1) == r.node.Transposed[1-r.operand] {
 			d = o.Shape()[len(o.Shape())-2]
 		}
-		if d != size || r.node.Out[0].Type != onnxpb.TensorProto_BFLOAT16 {
+		if d != size || r.node.Out[0].Type != f.element {
 			return false
 		}
 	}

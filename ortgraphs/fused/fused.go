@@ -1,7 +1,7 @@
 // Package fused makes graphs that run their regions as kernels: package fuse finds the regions, package cudac writes their programs, and
 // ONNX Runtime launches them from nodes of the graph.
 //
-//	p, err := fused.NewPlan(file, map[string]int{"B": 16, "T_text": 128, "T_mel": 448})
+//	p, err := fused.NewPlan(file, map[string]int{"B": 16, "T_text": 128, "T_mel": 448}, fused.Form{})
 //	...
 //	programs, err := compiler.Compile(p.Sources())
 //	...
@@ -40,8 +40,14 @@ type Plan struct {
 	Left []string
 }
 
+// Form says how a graph may differ from the file.
+type Form struct {
+	// BF16Attention rounds the matrices of attention in f32 to bf16, so that it gets kernels of its own.
+	BF16Attention bool
+}
+
 // NewPlan divides the graph of an ONNX file into regions and writes their programs. sizes are those of the graph's symbols.
-func NewPlan(file []byte, sizes map[string]int) (*Plan, error) {
+func NewPlan(file []byte, sizes map[string]int, form Form) (*Plan, error) {
 	model := &onnxpb.ModelProto{}
 	if err := proto.Unmarshal(file, model); err != nil {
 		return nil, err
@@ -53,6 +59,9 @@ func NewPlan(file []byte, sizes map[string]int) (*Plan, error) {
 	g, err := fuse.Lower(r)
 	if err != nil {
 		return nil, err
+	}
+	if form.BF16Attention {
+		fuse.NarrowAttention(g)
 	}
 	p := &Plan{graph: g, regions: fuse.Partition(g)}
 	p.calls = make([]*ort.KernelCall, len(p.regions))

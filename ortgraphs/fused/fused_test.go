@@ -32,7 +32,7 @@ func TestTrainingGraphs(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			p, err := fused.NewPlan(data, sizes)
+			p, err := fused.NewPlan(data, sizes, fused.Form{})
 			if err != nil {
 				t.Fatal(err)
 			}

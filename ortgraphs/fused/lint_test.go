@@ -58,7 +58,7 @@ func TestCapturable(t *testing.T) {
 	if data, err = proto.Marshal(m); err != nil {
 		t.Fatal(err)
 	}
-	p, err := fused.NewPlan(data, sizes)
+	p, err := fused.NewPlan(data, sizes, fused.Form{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -96,7 +96,7 @@ func TestEmbeddedBundlesAreCapturable(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		p, err := fused.NewPlan(data, shapes.Sizes{"B": 8, "T_text": 128, "T_mel": 256, "T_ref_mel": 128})
+		p, err := fused.NewPlan(data, shapes.Sizes{"B": 8, "T_text": 128, "T_mel": 256, "T_ref_mel": 128}, fused.Form{})
 		if err != nil {
 			t.Fatal(err)
 		}

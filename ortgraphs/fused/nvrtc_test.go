@@ -19,7 +19,7 @@ func TestNVRTC(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		p, err := fused.NewPlan(data, shapes.Sizes{"B": 8, "T_text": 128, "T_mel": 256, "T_ref_mel": 128})
+		p, err := fused.NewPlan(data, shapes.Sizes{"B": 8, "T_text": 128, "T_mel": 256, "T_ref_mel": 128}, fused.Form{})
 		if err != nil {
 			t.Fatal(err)
 		}
