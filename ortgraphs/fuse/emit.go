@@ -10,33 +10,35 @@ import (
 	"github.com/xtts-host/xtts-host/ortgraphs/shapes"
 )
 
-// Call is the node that runs a region's kernel. Its outputs are the region's Out, in the region's Shapes.
+// Call is a node that runs a kernel. It may read and compute tensors that the graph does not have.
 type Call struct {
 	Op, Domain string
 	Attributes []*onnxpb.AttributeProto
-	// In are its inputs: tensors that the region reads.
-	In []*Tensor
+	In, Out    []*Tensor
+	Shapes     [][]int // of Out
 }
 
-// Model writes the graph as an ONNX model with fixed shapes, which has the inputs and outputs of the model that was lowered. call returns
-// the node that computes a region, or nil if the region's nodes shall be written one by one. The same graph always gives
-// the same model.
-func (g *Graph) Model(regions []*Region, call func(r *Region) *Call) (*onnxpb.ModelProto, error) {
+// Model writes the graph as an ONNX model with fixed shapes, which has the inputs and outputs of the model that was lowered. calls
+// returns the nodes that compute a region, or nil if the region's nodes shall be written one by one. An output of the model that no node
+// reads may be computed by the nodes of a later region. The same graph always gives the same model.
+func (g *Graph) Model(regions []*Region, calls func(r *Region) []*Call) (*onnxpb.ModelProto, error) {
 	e := newEmitter(g)
-	calls := map[*Node]func(){}
+	computed := map[*Node][]*Call{} // the calls of a region are those of its first node
 	for _, r := range regions {
-		if c := call(r); c != nil {
+		if list := calls(r); list != nil {
 			for _, n := range r.Nodes {
-				calls[n] = nil
+				computed[n] = nil
 			}
-			calls[r.Nodes[0]] = func() { e.call(r, c) }
+			computed[r.Nodes[0]] = list
 		}
 	}
 	for _, n := range g.Nodes {
-		if write, ok := calls[n]; !ok {
+		list, ok := computed[n]
+		if !ok {
 			e.plain(n)
-		} else if write != nil {
-			write()
+		}
+		for _, c := range list {
+			e.call(c)
 		}
 		if e.err != nil {
 			return nil, e.err
@@ -114,16 +116,16 @@ func (e *emitter) find(t *Tensor) placed {
 	return p
 }
 
-func (e *emitter) call(r *Region, c *Call) {
+func (e *emitter) call(c *Call) {
 	var in, out []string
 	for _, t := range c.In {
 		in = append(in, e.find(t).name)
 	}
-	for i, t := range r.Out {
-		name := e.place(t, r.Shapes[i])
+	for i, t := range c.Out {
+		name := e.place(t, c.Shapes[i])
 		out = append(out, name)
 		if len(e.outputs[t]) == 0 {
-			e.graph.ValueInfo = append(e.graph.ValueInfo, valueInfo(name, t.Type, r.Shapes[i]))
+			e.graph.ValueInfo = append(e.graph.ValueInfo, valueInfo(name, t.Type, c.Shapes[i]))
 		}
 	}
 	e.node(c.Op, in, out, c.Attributes...).Domain = proto.String(c.Domain)

@@ -17,7 +17,7 @@ import (
 // emit writes a graph without any kernel.
 func emit(t *testing.T, g *fuse.Graph, regions []*fuse.Region) *onnxpb.ModelProto {
 	t.Helper()
-	m, err := g.Model(regions, func(*fuse.Region) *fuse.Call { return nil })
+	m, err := g.Model(regions, func(*fuse.Region) []*fuse.Call { return nil })
 	if err == nil {
 		err = wellFormed(m)
 	}
@@ -88,8 +88,8 @@ func rewritten(t *testing.T, model *onnxpb.ModelProto) *onnxpb.ModelProto {
 }
 
 // calls returns the node of a custom operator for each region.
-func calls(r *fuse.Region) *fuse.Call {
-	return &fuse.Call{Op: "Kernel", Domain: "xtts.host", Attributes: []*onnxpb.AttributeProto{attribute("call", 7)}, In: r.In}
+func calls(r *fuse.Region) []*fuse.Call {
+	return []*fuse.Call{{Op: "Kernel", Domain: "xtts.host", Attributes: []*onnxpb.AttributeProto{attribute("call", 7)}, In: r.In, Out: r.Out, Shapes: r.Shapes}}
 }
 
 // TestCalls: a region's kernel is one node. It writes the outputs of the model in their shapes, and another tensor as a product reads it.

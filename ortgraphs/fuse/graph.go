@@ -16,6 +16,17 @@ type Graph struct {
 	model *onnxpb.ModelProto
 }
 
+// Read returns the tensors that a node reads.
+func (g *Graph) Read() map[*Tensor]bool {
+	read := map[*Tensor]bool{}
+	for _, n := range g.Nodes {
+		for _, o := range n.In {
+			read[o.Tensor] = true
+		}
+	}
+	return read
+}
+
 // Output is an output of the model: a tensor of the graph, which may have another shape of the same elements.
 type Output struct {
 	Name   string

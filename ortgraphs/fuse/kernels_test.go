@@ -84,7 +84,7 @@ func (e *emulation) run(t *testing.T, source int, launches []cudac.Launch, buffe
 // check compiles all programs and compares their results with the interpreter's.
 func (k *kernels) check(t *testing.T, p processor, within float64) {
 	t.Helper()
-	p.compile(t, k.sources)
+	p.compile(t, append(k.sources, cudactest.Source{Text: cudac.Sums, Functions: cudactest.Functions(cudac.Sums)}))
 	worst := 0.0
 	for i, kernel := range k.kernels {
 		var buffers [][]byte
@@ -95,18 +95,26 @@ func (k *kernels) check(t *testing.T, p processor, within float64) {
 			}
 			buffers = append(buffers, pack(data, in.Type))
 		}
+		results := map[*fuse.Tensor][]byte{}
 		for _, out := range k.regions[i].Out {
-			buffers = append(buffers, poisoned(out.Bytes()))
+			results[out] = poisoned(out.Bytes())
 		}
-		buffers = append(buffers, poisoned(kernel.Scratch))
+		for _, out := range kernel.Out {
+			buffers = append(buffers, results[out])
+		}
+		temporary := poisoned(kernel.Scratch + 4*kernel.PartsLength)
+		buffers = append(buffers, temporary)
 		p.run(t, k.source[i], kernel.Launches, buffers)
+		if len(kernel.Sums) > 0 {
+			buffers = append(buffers, k.finishSums(t, p, kernel, temporary, results)...)
+		}
 		for j, b := range buffers {
 			if beyond := b[len(b):cap(b)]; !bytes.Equal(beyond, poisoned(len(beyond))) {
 				t.Errorf("pointer %d: written after its end\n%s", j, kernel.Source)
 			}
 		}
-		for j, out := range k.regions[i].Out {
-			got, want := unpack(buffers[len(kernel.In)+j], out.Type), k.memory[i][out]
+		for _, out := range k.regions[i].Out {
+			got, want := unpack(results[out], out.Type), k.memory[i][out]
 			limit := within
 			if a := k.regions[i].Attention; a != nil && a.Backward != nil {
 				limit = max(within, k.gradients)
@@ -118,6 +126,25 @@ func (k *kernels) check(t *testing.T, p processor, within float64) {
 		}
 	}
 	t.Logf("%d kernels, %d programs, within %.1g", len(k.kernels), len(k.sources), worst)
+}
+
+// finishSums completes the column sums of a kernel from their parts, and returns the memory of the second launch.
+func (k *kernels) finishSums(t *testing.T, p processor, kernel *cudac.Kernel, parts []byte, results map[*fuse.Tensor][]byte) [][]byte {
+	t.Helper()
+	buffers := [][]byte{nil, parts}
+	var jobs []cudac.Job
+	for i, s := range kernel.Sums {
+		jobs = append(jobs, cudac.Job{Sum: s, Source: 1, Result: 2 + i})
+		buffers = append(buffers, results[s.Out])
+	}
+	table, blocks := cudac.SumsTable(jobs)
+	buffers[0] = pack(encode(table, i64), i64)
+	launch := cudac.Launch{Function: cudac.SumsFunction, Blocks: [2]int{blocks, 1}, Threads: cudac.SumsThreads}
+	for i := range buffers {
+		launch.Arguments = append(launch.Arguments, i)
+	}
+	p.run(t, len(k.sources), []cudac.Launch{launch}, buffers)
+	return buffers
 }
 
 // apart is the largest difference, relative to the largest number.

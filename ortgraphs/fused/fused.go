@@ -15,6 +15,7 @@
 package fused
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -26,7 +27,6 @@ import (
 	"github.com/xtts-host/xtts-host/ortgraphs/onnxpb"
 	"github.com/xtts-host/xtts-host/ortgraphs/ort"
 	"github.com/xtts-host/xtts-host/ortgraphs/shapes"
-	"github.com/xtts-host/xtts-host/shared/manifest"
 )
 
 // Plan is a graph with fixed sizes that is divided into regions, with a program for each.
@@ -35,6 +35,7 @@ type Plan struct {
 	regions []*fuse.Region
 	kernels []*cudac.Kernel   // nil for a region that stays plain
 	launch  uintptr           // as in Programs
+	sums    uintptr           // the function that completes column sums
 	calls   []*ort.KernelCall // by region, of loaded programs; nil for a region that stays plain
 	// Left says why regions stay plain: the reason for each.
 	Left []string
@@ -120,65 +121,54 @@ func (p *Plan) Sources() []string {
 			list = append(list, cudac.Prelude+k.Source)
 		}
 	}
+	if slices.ContainsFunc(p.kernels, func(k *cudac.Kernel) bool { return k != nil && len(k.Sums) > 0 }) {
+		list = append(list, cudac.Prelude+cudac.Sums)
+	}
 	return list
 }
 
 // Load finds the functions of the plan's programs. Its result says for which regions a function is missing, and why: these stay plain.
 func (p *Plan) Load(programs Programs) (failed map[int]error) {
 	p.launch, failed = programs.Launch(), map[int]error{}
+	var refused error
+	p.sums, refused = programs.Function(cudac.Prelude+cudac.Sums, cudac.SumsFunction)
 	for i, k := range p.kernels {
 		if p.calls[i] = nil; k == nil {
 			continue
 		}
-		call, err := newCall(p.regions[i], k, programs)
+		call, err := p.newCall(i, programs)
+		if len(k.Sums) > 0 {
+			err = cmp.Or(err, refused)
+		}
 		if err != nil {
 			failed[i] = err
 			continue
 		}
-		p.calls[i] = &call
+		p.calls[i] = call
 	}
 	return failed
 }
 
 // Link writes the graph with a kernel call for each region whose program is loaded, except those that plain accepts; plain may be nil.
 func (p *Plan) Link(plain func(region int) bool) (model []byte, kernels *ort.Kernels, err error) {
-	kernels = &ort.Kernels{Launch: p.launch}
-	m, err := p.graph.Model(p.regions, func(r *fuse.Region) *fuse.Call {
+	l := &linking{plan: p, kernels: &ort.Kernels{Launch: p.launch}, completed: map[int][]int{}, parts: map[int]*fuse.Tensor{}}
+	var run []int
+	for i, c := range p.calls {
+		if c != nil && (plain == nil || !plain(i)) {
+			run = append(run, i)
+		}
+	}
+	l.groupSums(run)
+	m, err := p.graph.Model(p.regions, func(r *fuse.Region) []*fuse.Call {
 		i := slices.Index(p.regions, r)
-		call := p.calls[i]
-		if call == nil || plain != nil && plain(i) {
+		if !slices.Contains(run, i) {
 			return nil
 		}
-		kernels.Calls = append(kernels.Calls, *call)
-		return &fuse.Call{Op: call.Op(), Domain: ort.KernelDomain, In: p.kernels[i].In, Attributes: []*onnxpb.AttributeProto{{
-			Name: proto.String(ort.KernelAttribute), Type: onnxpb.AttributeProto_INT.Enum(), I: proto.Int64(int64(len(kernels.Calls) - 1)),
-		}}}
+		return l.calls(i)
 	})
 	if err != nil {
 		return nil, nil, err
 	}
 	model, err = proto.MarshalOptions{Deterministic: true}.Marshal(m)
-	return model, kernels, err
-}
-
-// newCall translates a kernel.
-func newCall(r *fuse.Region, k *cudac.Kernel, programs Programs) (ort.KernelCall, error) {
-	call := ort.KernelCall{Inputs: len(k.In), Scratch: k.Scratch}
-	for i, t := range r.Out {
-		call.Outputs = append(call.Outputs, ort.KernelOutput{DType: dtypes[t.Type], Shape: r.Shapes[i]})
-	}
-	for _, l := range k.Launches {
-		f, err := programs.Function(cudac.Prelude+k.Source, l.Function)
-		if err != nil {
-			return call, err
-		}
-		call.Launches = append(call.Launches, ort.KernelLaunch{Function: f, Grid: [3]int{l.Blocks[0], l.Blocks[1], 1}, Block: l.Threads, Arguments: l.Arguments})
-	}
-	return call, nil
-}
-
-// dtypes are the element types of kernels.
-var dtypes = map[shapes.Type]manifest.DType{
-	onnxpb.TensorProto_FLOAT: manifest.F32, onnxpb.TensorProto_BFLOAT16: manifest.BF16, onnxpb.TensorProto_INT32: manifest.I32,
-	onnxpb.TensorProto_INT64: manifest.I64, onnxpb.TensorProto_BOOL: manifest.Bool,
+	return model, l.kernels, err
 }

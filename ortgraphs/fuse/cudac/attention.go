@@ -210,7 +210,7 @@ func (a *attention) begin(w *writer, name string, functions []string, out []*fus
 }
 
 func (a *attention) kernel(w *writer) *Kernel {
-	return &Kernel{Source: attentionPrelude + w.String(), In: a.inputs}
+	return &Kernel{Source: attentionPrelude + w.String(), In: a.inputs, Out: a.region.Out}
 }
 
 func (a *attention) launch(function string, positions int, out []*fuse.Tensor, sums bool) Launch {

@@ -4,24 +4,34 @@ package cudac
 // if one is short.
 type columns struct {
 	*body
-	across, down int    // threads of a block
-	blocks       [2]int // down, across
+	threads, across, down int    // of a block
+	blocks                [2]int // down, across
 }
 
-// turnBlocks limits the blocks of a region with column sums: eight for each processor of an H200.
-const turnBlocks = 1056
+const (
+	// turnThreads limits the threads of a region with column sums: 2,048 for each processor of an H200. Larger blocks leave fewer parts.
+	turnThreads = 264 * 1024
+	// wideLoads is the number of vectors up to which a thread of a block of 1,024 has the registers for them.
+	wideLoads = 4
+)
 
 func newColumns(b *body) (*Kernel, error) {
 	if len(b.phases) > 1 {
 		return nil, unsupported("it uses a reduction of rows")
 	}
 	s := b.shape
-	k := &columns{body: b, across: min(s.C/s.V, blockThreads)}
-	k.down = blockThreads / k.across
+	k := &columns{body: b, threads: blockThreads, across: min(s.C/s.V, blockThreads)}
+	if len(b.sums) > 0 {
+		k.threads = 1024
+		if len(b.phases[0].loads) > wideLoads {
+			k.threads = 512
+		}
+	}
+	k.down = k.threads / k.across
 	k.blocks[1] = ceil(s.C/s.V, k.across)
 	k.blocks[0] = ceil(s.R, k.down)
 	if len(b.sums) > 0 {
-		k.blocks[0] = min(k.blocks[0], max(1, turnBlocks/k.blocks[1]))
+		k.blocks[0] = min(k.blocks[0], max(1, turnThreads/k.threads/k.blocks[1]))
 	} else {
 		k.blocks[0] = min(k.blocks[0], 1<<20)
 	}
@@ -30,7 +40,7 @@ func newColumns(b *body) (*Kernel, error) {
 
 func (k *columns) kernel() *Kernel {
 	w, s := &writer{}, k.shape
-	w.begin(k.body, 0)
+	w.begin(k.body, k.threads, 0)
 	w.line("constexpr int NV = %d;", s.V)
 	w.line("const int across = threadIdx.x %% %d, down = threadIdx.x / %d;", k.across, k.across)
 	w.line("const int c0 = (blockIdx.y * %d + across) * %d;", k.across, s.V)
@@ -49,7 +59,7 @@ func (k *columns) kernel() *Kernel {
 		k.sumParts(w)
 	}
 	w.line("}")
-	return k.body.kernel(w, k.blocks)
+	return k.body.kernel(w, k.blocks, k.threads)
 }
 
 // sumParts adds the column sums of the block's rows and writes them.
@@ -63,11 +73,12 @@ func (k *columns) sumParts(w *writer) {
 		w.line("for (int j = 0; j < NV; j++) rows[down][across * %d + j] = sum%d[j];", s.V, i)
 		w.line("}")
 		w.line("__syncthreads();")
-		w.line("for (int i = threadIdx.x; i < %d; i += %d) {", wide, blockThreads)
+		w.line("for (int i = threadIdx.x; i < %d; i += %d) {", wide, k.threads)
 		w.line("float x = rows[0][i];")
 		w.line("for (int row = 1; row < %d; row++) x = %s_of(x, rows[row][i]);", k.down, n.Op)
 		w.line("const int c = blockIdx.y * %d + i;", wide)
-		w.line("if (c < %d) parts[(%d * gridDim.x + blockIdx.x) * %d + c] = x;", s.C, i, s.C)
+		w.line("if (c >= %d) break;", s.C)
+		w.leave(k.body, i)
 		w.line("}")
 	}
 }

@@ -24,10 +24,13 @@ var Options = []string{"-ftz=true", "-prec-div=false", "-prec-sqrt=false"}
 type Kernel struct {
 	// Source is the program without Prelude. Regions that compute the same have the same source.
 	Source string
-	// In are the tensors that it reads, in the order of the arguments. The region's Out follow them, then the scratch memory.
-	In []*fuse.Tensor
+	// In are the tensors that it reads, in the order of the arguments. Out follow them, then the scratch memory or the parts of Sums.
+	In, Out []*fuse.Tensor
 	// Scratch is the size of the scratch memory in bytes. It has no contents before and none after.
 	Scratch int
+	// Sums are the region's other outputs: the program [Sums] completes them from parts, f32 of PartsLength elements.
+	Sums        []Sum
+	PartsLength int
 	// Launches run one after another.
 	Launches []Launch
 }
@@ -91,7 +94,7 @@ func (w *writer) line(format string, arguments ...any) {
 }
 
 // begin writes the head of the region's function.
-func (w *writer) begin(b *body, blocksPerProcessor int) {
+func (w *writer) begin(b *body, threads, blocksPerProcessor int) {
 	var parameters []string
 	for i, t := range b.inputs {
 		parameters = append(parameters, fmt.Sprintf("const %s *__restrict__ p%d", stored(t.Type), i))
@@ -104,7 +107,7 @@ func (w *writer) begin(b *body, blocksPerProcessor int) {
 	if len(b.sums) > 0 {
 		parameters = append(parameters, "float *__restrict__ parts")
 	}
-	bounds := fmt.Sprint(blockThreads)
+	bounds := fmt.Sprint(threads)
 	if blocksPerProcessor > 0 {
 		bounds += fmt.Sprintf(", %d", blocksPerProcessor)
 	}
@@ -116,25 +119,21 @@ func (b *body) isSum(t *fuse.Tensor) bool {
 }
 
 // kernel completes a program whose function region has a grid of that size.
-func (b *body) kernel(w *writer, blocks [2]int) *Kernel {
-	k := &Kernel{In: b.inputs}
-	first := Launch{Function: "region", Blocks: blocks, Threads: blockThreads}
-	for i := range b.inputs {
-		first.Arguments = append(first.Arguments, i)
-	}
-	for i, t := range b.region.Out {
+func (b *body) kernel(w *writer, blocks [2]int, threads int) *Kernel {
+	k := &Kernel{Source: w.String(), In: b.inputs, Sums: b.left(blocks[0]), PartsLength: len(b.sums) * blocks[0] * b.shape.C}
+	for _, t := range b.region.Out {
 		if !b.isSum(t) {
-			first.Arguments = append(first.Arguments, len(b.inputs)+i)
+			k.Out = append(k.Out, t)
 		}
 	}
-	k.Launches = []Launch{first}
-	if len(b.sums) > 0 {
-		scratch := len(b.inputs) + len(b.region.Out)
-		k.Launches[0].Arguments = append(k.Launches[0].Arguments, scratch)
-		k.Launches = append(k.Launches, b.finish(w, blocks[0], scratch))
-		k.Scratch = 4 * len(b.sums) * blocks[0] * b.shape.C
+	pointers := len(k.In) + len(k.Out)
+	if len(k.Sums) > 0 {
+		pointers++
 	}
-	k.Source = w.String()
+	k.Launches = []Launch{{Function: "region", Blocks: blocks, Threads: threads}}
+	for i := range pointers {
+		k.Launches[0].Arguments = append(k.Launches[0].Arguments, i)
+	}
 	k.name()
 	return k
 }

@@ -44,7 +44,7 @@ func (k *rows) kernel() *Kernel {
 	if len(k.sums) > 0 && k.chunks*s.V <= 16 {
 		perProcessor = 2
 	}
-	w.begin(k.body, perProcessor)
+	w.begin(k.body, blockThreads, perProcessor)
 	w.line("constexpr int NV = %d;", k.chunks*s.V)
 	w.line("const int lane = threadIdx.x %% %d, group = threadIdx.x / %d;", k.width, k.width)
 	w.line("const bool first = lane == 0;")
@@ -67,7 +67,7 @@ func (k *rows) kernel() *Kernel {
 		k.sumParts(w)
 	}
 	w.line("}")
-	return k.body.kernel(w, [2]int{k.blocks, 1})
+	return k.body.kernel(w, [2]int{k.blocks, 1}, blockThreads)
 }
 
 func (k *rows) phase(w *writer, p *phase) {
@@ -116,7 +116,7 @@ func (k *rows) sumParts(w *writer) {
 		w.line("for (int c = threadIdx.x; c < %d; c += %d) {", s.C, blockThreads)
 		w.line("float x = groups[0][c];")
 		w.line("for (int i = 1; i < %d; i++) x = %s_of(x, groups[i][c]);", k.perTurn, n.Op)
-		w.line("parts[(%d * gridDim.x + blockIdx.x) * %d + c] = x;", i, s.C)
+		w.leave(k.body, i)
 		w.line("}")
 	}
 }

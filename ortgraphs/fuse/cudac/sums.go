@@ -1,13 +1,18 @@
 package cudac
 
 import (
-	"fmt"
-	"slices"
-	"strings"
+	_ "embed"
+
+	"github.com/xtts-host/xtts-host/ortgraphs/fuse"
 )
 
-// Column sums have two functions: each block of the first leaves the sums of its rows, in memory, and the second adds those. Both add in a
-// fixed order, so the bits are the same in every run.
+// Sum is a column sum that a kernel leaves in parts.
+type Sum struct {
+	Out *fuse.Tensor
+	Op  string // sum, max or min
+	// Parts is the number of parts, each with all columns: Columns. First is the place of the first one in the kernel's parts.
+	Parts, Columns, First int
+}
 
 // declareSums declares the sums of one thread.
 func (w *writer) declareSums(b *body) {
@@ -18,38 +23,52 @@ func (w *writer) declareSums(b *body) {
 	}
 }
 
-const (
-	finishWide = 32 // columns of a block
-	finishDeep = 32 // threads of a column
-)
+// leave writes the statement that leaves the sum x of the block's rows in column c.
+func (w *writer) leave(b *body, sum int) {
+	t := b.sums[sum].Out[0]
+	w.axes(b.shape, b.shape.cols, "c")
+	w.line("parts[(%d * gridDim.x + blockIdx.x) * %d + (%s)] = x;", sum, b.shape.C, flat(b.places.index(b.loops.Of(t)), t.Shape))
+}
 
-// finish writes the second function: sums adds the parts of so many blocks.
-func (b *body) finish(w *writer, blocks, scratch int) Launch {
-	s := b.shape
-	launch := Launch{Function: "sums", Blocks: [2]int{ceil(s.C, finishWide), len(b.sums)}, Threads: finishWide * finishDeep, Arguments: []int{scratch}}
-	parameters := []string{"const float *__restrict__ parts"}
+// left describes the sums that so many blocks leave.
+func (b *body) left(blocks int) (list []Sum) {
 	for i, n := range b.sums {
-		parameters = append(parameters, fmt.Sprintf("%s *__restrict__ s%d", stored(n.Out[0].Type), i))
-		launch.Arguments = append(launch.Arguments, len(b.inputs)+slices.Index(b.region.Out, n.Out[0]))
+		list = append(list, Sum{n.Out[0], n.Op, blocks, b.shape.C, i * blocks * b.shape.C})
 	}
-	w.line("")
-	w.line("extern \"C\" __global__ void __launch_bounds__(%d) sums(%s) {", finishWide*finishDeep, strings.Join(parameters, ", "))
-	w.line("__shared__ float all[%d][%d];", finishDeep, finishWide+1)
-	w.line("const int across = threadIdx.x %% %d, down = threadIdx.x / %d;", finishWide, finishWide)
-	for i, n := range b.sums {
-		w.line("if (blockIdx.y == %d) {", i)
-		w.line("const int column = blockIdx.x * %d + across;", finishWide)
-		w.line("float x = %s;", identity(n.Op, "float"))
-		w.line("if (column < %d) for (int i = down; i < %d; i += %d) x = %s_of(x, parts[(%d + i) * %d + column]);", s.C, blocks, finishDeep, n.Op, i*blocks, s.C)
-		w.line("all[down][across] = x;")
-		w.line("__syncthreads();")
-		w.line("x = group_%s<32>(all[across][down]);", n.Op)
-		w.line("const int c = blockIdx.x * %d + down;", finishWide)
-		w.axes(s, s.cols, "c")
-		t := n.Out[0]
-		w.line("if (across == 0 && c < %d) s%d[%s] = x;", s.C, i, flat(b.places.index(b.loops.Of(t)), t.Shape))
-		w.line("}")
+	return list
+}
+
+// Sums is the program that adds the parts of column sums. It is compiled after [Prelude]. Its function has one argument, an array of pointers:
+// the table, then those that the table numbers.
+//
+//go:embed sums.cuh
+var Sums string
+
+// SumsFunction is the function of the program Sums.
+const SumsFunction = "sums"
+
+// SumsThreads is the number of threads of a block.
+const SumsThreads = 1024
+
+// Job is a sum to be completed. Source and Result are the numbers of the pointers to the kernel's parts and to the result.
+type Job struct {
+	Sum
+	Source, Result int
+}
+
+// SumsTable returns the table of a launch, of 64-bit integers, and the number of its blocks.
+func SumsTable(jobs []Job) (table []float64, blocks int) {
+	table = append(table, float64(len(jobs)))
+	for _, j := range jobs {
+		short := 0
+		if isShort(j.Out.Type) {
+			short = 1
+		}
+		op := map[string]int{"sum": 0, "max": 1, "min": 2}[j.Op]
+		for _, x := range []int{blocks, j.Source, j.First, j.Parts, j.Columns, op, j.Result, short} {
+			table = append(table, float64(x))
+		}
+		blocks += ceil(j.Columns, 32)
 	}
-	w.line("}")
-	return launch
+	return table, blocks
 }

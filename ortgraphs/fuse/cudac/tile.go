@@ -101,7 +101,7 @@ func (t *tile) generate(r *fuse.Region, l *fuse.Loops) (*Kernel, error) {
 	}
 	across, down := ceil(s.sizes[t.read], tileSize), ceil(s.sizes[t.write], tileSize)
 	w := &writer{}
-	w.begin(b, 0)
+	w.begin(b, blockThreads, 0)
 	w.line("__shared__ float square[%d][%d][%d];", len(b.squares), tileSize, tileSize+1)
 	w.line("const int x = threadIdx.x %% %d, y = threadIdx.x / %d;", tileSize, tileSize)
 	w.line("const int left = blockIdx.x %% %d * %d, top = blockIdx.x / %d %% %d * %d, rest = blockIdx.x / %d;", across, tileSize, across, down, tileSize, across*down)
@@ -131,7 +131,7 @@ func (t *tile) generate(r *fuse.Region, l *fuse.Loops) (*Kernel, error) {
 		}
 	})
 	w.line("}")
-	return b.kernel(w, [2]int{across * down * s.places(others), 1}), nil
+	return b.kernel(w, [2]int{across * down * s.places(others), 1}, blockThreads), nil
 }
 
 // squareStore writes a value of a square to memory.

@@ -16,7 +16,7 @@ static void close_library(uintptr_t library) { dlclose((void *)library); }
 static char *last_error(void) { return dlerror(); }
 
 static int launch(uintptr_t launch, uintptr_t function, uintptr_t stream, unsigned gx, unsigned gy, unsigned threads, uintptr_t *pointers, size_t n) {
-	void *arguments[64];
+	void *arguments[256];
 	for (size_t i = 0; i < n; i++) arguments[i] = &pointers[i];
 	return ((launch_fn)launch)((void *)function, gx, gy, 1, threads, 1, 1, 0, (void *)stream, arguments, 0);
 }
@@ -46,7 +46,8 @@ type Program struct {
 	Launch uintptr
 }
 
-// Source is a program with functions of the given names and numbers of arguments, which are pointers.
+// Source is a program with functions of the given names and numbers of arguments, which are pointers; 0 for a function that takes all
+// pointers as one structure of 256.
 type Source struct {
 	Text      string
 	Functions map[string]int
@@ -75,6 +76,10 @@ func Compile(t testing.TB, prelude string, sources []Source) *Program {
 		}
 		text.WriteString(s.Text)
 		for name, arguments := range s.Functions {
+			if arguments == 0 {
+				fmt.Fprintf(&text, "#undef %s\nextern \"C\" void call_%s_%d(void **a) { %s_%d(*(pointers *)a[0]); }\n", name, name, i, name, i)
+				continue
+			}
 			fmt.Fprintf(&text, "#undef %s\nextern \"C\" void call_%s_%d(void **a) { ((void (*)(%s))%s_%d)(%s); }\n", name, name, i,
 				repeat("void *", arguments), name, i, values(arguments))
 		}
@@ -123,8 +128,9 @@ func (p *Program) Function(source int, name string) uintptr {
 	return p.address(fmt.Sprintf("call_%s_%d", name, source))
 }
 
-// Launch launches a function on pointers. launch is the address of a function like cuLaunchKernel: a program's, or the driver's.
+// Launch launches a function on pointers, which are also the structure that it may take. launch is the address of a function like cuLaunchKernel: a program's, or the driver's.
 func Launch(launch, function, stream uintptr, blocks [2]int, threads int, pointers []uintptr) error {
+	pointers = append(pointers, make([]uintptr, 256-len(pointers))...)
 	if code := C.launch(C.uintptr_t(launch), C.uintptr_t(function), C.uintptr_t(stream), C.unsigned(blocks[0]), C.unsigned(blocks[1]), C.unsigned(threads),
 		(*C.uintptr_t)(unsafe.Pointer(unsafe.SliceData(pointers))), C.size_t(len(pointers))); code != 0 {
 		return fmt.Errorf("launch: CUDA failure %d", code)
