@@ -2,6 +2,7 @@ package report
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -16,6 +17,9 @@ type Fused struct {
 	// Faulty names the regions whose kernels cannot be compiled or launched, or gave other results than the graph as exported, each with
 	// the reason. They run without them.
 	Faulty []string `json:"faulty"`
+	// Unproved names the losses, metrics and gradients that say nothing of the kernels, because they are zero or not finite in the graph as
+	// exported, too.
+	Unproved []string `json:"unproved"`
 
 	// How long the parts took, in seconds.
 	PlanS    float64 `json:"plan_s"`
@@ -35,6 +39,13 @@ func (f *Fused) String() string {
 	}
 	if n := len(f.Faulty); n > 0 {
 		parts = append(parts, Count(n, "faulty kernel")+" not used")
+	}
+	if n := len(f.Unproved); n > 0 {
+		list := f.Unproved[:min(n, 3)]
+		if n > len(list) {
+			list = append(slices.Clone(list), fmt.Sprintf("%d more", n-len(list)))
+		}
+		parts = append(parts, fmt.Sprintf("%s not proved, zero or not finite in both graphs: %s", Count(n, "result"), strings.Join(list, ", ")))
 	}
 	return strings.Join(parts, "; ")
 }

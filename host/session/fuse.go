@@ -90,7 +90,7 @@ func (f *Fusion) prepared(mode string, p train.Prepared, log *slog.Logger) error
 // described is the fusion of a graph for the report.
 func described(f *train.Fusion) *report.Fused {
 	r := &report.Fused{
-		Kernels: f.Kernels, Distances: []report.Float{}, Left: append([]string{}, f.Left...), Faulty: append([]string{}, f.Faulty...),
+		Kernels: f.Kernels, Distances: []report.Float{}, Left: append([]string{}, f.Left...), Faulty: append([]string{}, f.Faulty...), Unproved: append([]string{}, f.Unproved...),
 		PlanS: f.Times.Plan.Seconds(), CompileS: f.Times.Compile.Seconds(), OpenS: f.Times.Open.Seconds(), ProofS: f.Times.Proof.Seconds(),
 	}
 	for _, d := range f.Distances {

@@ -33,6 +33,8 @@ func TestFusionIsReported(t *testing.T) {
 		{name: "many faulty kernels", mode: "auto", prepared: train.Prepared{Fusion: &train.Fusion{Kernels: 9, Faulty: make([]string, 11)}},
 			text:     "9 kernels, within 0 of the graph as exported; 11 faulty kernels not used; 0.0 s to compile, 0.0 s to prove",
 			warnings: append(make([]string, 8), "3 more kernels of the fused graph are faulty and not used; report.json names them")},
+		{name: "results that prove nothing", mode: "on", prepared: train.Prepared{Fusion: &train.Fusion{Kernels: 9, Unproved: []string{"grad.a", "grad.b", "grad.c", "grad.d", "loss"}}},
+			text: "9 kernels, within 0 of the graph as exported; 5 results not proved, zero or not finite in both graphs: grad.a, grad.b, grad.c, 2 more; 0.0 s to compile, 0.0 s to prove"},
 		{name: "off", mode: "off", before: errUnfused, text: "none: --fuse off"},
 		{name: "no NVRTC", mode: "auto", before: missing, text: "none: load NVRTC: not found",
 			warnings: []string{"the training graph is not fused, so a step takes about twice as long: load NVRTC: not found; fetch it"}},

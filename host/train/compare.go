@@ -15,7 +15,11 @@ import (
 type difference struct {
 	squares float64 // of the differences
 	norm    float64 // of the second vector
+	blind   int     // numbers of the second vector that are not finite
 }
+
+// proves reports whether the second vector shows what is wrong in the first: it is finite and not zero.
+func (d *difference) proves() bool { return d.norm > 0 && d.blind == 0 }
 
 func (d *difference) add(x, y float64) {
 	if x != y && (x == x || y == y) { // synthetic numbers may give NaN in both
@@ -23,6 +27,8 @@ func (d *difference) add(x, y float64) {
 	}
 	if y-y == 0 { // finite
 		d.norm += y * y
+	} else {
+		d.blind++
 	}
 }
 
@@ -118,19 +124,25 @@ func (t *trial) compareGradients(want []byte) ([]difference, error) {
 	list := pieces(t.arena, len(t.params), pieceBytes)
 	found := make([]difference, len(list))
 	err := read(&t.memory, &t.grads.block, func(at int, data []byte) error {
-		var all errgroup.Group
-		all.SetLimit(runtime.GOMAXPROCS(0))
-		for i, p := range list {
-			if p.from >= at && p.to <= at+len(data) {
-				all.Go(func() error {
-					found[i] = betweenBytes(data[p.from-at:p.to-at], want[p.from:p.to], p.dtype)
-					return nil
-				})
-			}
-		}
-		return all.Wait()
+		comparePieces(found, list, at, data, want)
+		return nil
 	})
 	return byParameter(found, list, len(t.params)), err
+}
+
+// comparePieces compares, in parallel, the pieces that are in data, which begins at an offset of the arena, with those of want.
+func comparePieces(found []difference, list []piece, at int, data, want []byte) {
+	var all errgroup.Group
+	all.SetLimit(runtime.GOMAXPROCS(0))
+	for i, p := range list {
+		if p.from >= at && p.to <= at+len(data) {
+			all.Go(func() error {
+				found[i] = betweenBytes(data[p.from-at:p.to-at], want[p.from:p.to], p.dtype)
+				return nil
+			})
+		}
+	}
+	all.Wait()
 }
 
 // byParameter adds up the differences of pieces.
@@ -139,6 +151,7 @@ func byParameter(found []difference, list []piece, params int) []difference {
 	for i, p := range list {
 		sums[p.param].squares += found[i].squares
 		sums[p.param].norm += found[i].norm
+		sums[p.param].blind += found[i].blind
 	}
 	return sums
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"math"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 
@@ -222,16 +223,24 @@ func TestMadeUpBatches(t *testing.T) {
 	}
 	defer trial.close()
 	for bucket, layout := range layouts {
-		if err := trial.fill(0, bucket, false); err != nil {
-			t.Fatal(err)
-		}
-		for _, tensor := range layout.Tensors {
-			if tensor.DType != manifest.I32 {
-				continue
+		for _, with := range append(references, anyRows) {
+			if err := trial.fill(0, bucket, with); err != nil {
+				t.Fatal(err)
 			}
-			for _, v := range ort.View[int32](tensor.In(trial.stage.Bytes())) {
-				if long := strings.HasSuffix(tensor.Name, "_lengths"); long && v < 1 || !long && v != 0 && v != 1 {
-					t.Errorf("%s has %d", tensor.Name, v)
+			for _, tensor := range layout.Tensors {
+				data, lengths := tensor.In(trial.stage.Bytes()), strings.HasSuffix(tensor.Name, "_lengths")
+				switch tensor.DType {
+				case manifest.I32:
+					for i, v := range ort.View[int32](data) {
+						last := i == tensor.Shape[0]-1
+						if lengths && (v == 0) != (with.edges && last) || !lengths && v != 0 && v != 1 {
+							t.Errorf("%+v: %s has %d in row %d", with, tensor.Name, v, i)
+						}
+					}
+				case manifest.F32:
+					if least := slices.Min(ort.View[float32](data)); (least > 0) != with.positive {
+						t.Errorf("%+v: %s has %g", with, tensor.Name, least)
+					}
 				}
 			}
 		}

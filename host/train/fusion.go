@@ -30,8 +30,9 @@ type fusedGraphs struct {
 	inputs   [][]tensors  // by slot and bucket
 	outputs  tensors
 
-	distances  []float64 // by bucket: the largest difference of the results, relative to their norm
-	distrusted []int     // buckets that run as exported, because too many of their kernels are wrong
+	unproved   map[string]bool // results that show nothing of a kernel, because they are zero or not finite
+	distances  []float64       // by bucket: the largest difference of the results, relative to their norm
+	distrusted []int           // buckets that run as exported, because too many of their kernels are wrong
 	times      FusionTimes
 }
 
@@ -43,6 +44,8 @@ type Fusion struct {
 	// Faulty names the regions whose kernels cannot be compiled or launched, or gave other results than the graph as exported. They
 	// stay plain.
 	Faulty []string
+	// Unproved names the results that say nothing of a bucket's kernels, because they are zero or not finite in the graph as exported.
+	Unproved []string
 	// Distances are the largest differences between the results of the two graphs, by bucket, relative to the norm of a result.
 	Distances []float64
 	Times     FusionTimes
@@ -53,7 +56,7 @@ type FusionTimes struct{ Plan, Compile, Open, Proof time.Duration }
 
 // newFusedGraphs plans the fused graphs of all buckets, and compiles and loads their kernels. config is that of the graph as exported.
 func newFusedGraphs(m *Model, choice FuseConfig, config ort.SessionConfig) (*fusedGraphs, error) {
-	f := &fusedGraphs{model: m, config: config, form: choice.Form}
+	f := &fusedGraphs{model: m, config: config, form: choice.Form, unproved: map[string]bool{}}
 	began := time.Now()
 	if err := f.makePlans(); err != nil {
 		return nil, err
@@ -194,7 +197,7 @@ func (f *fusedGraphs) describe() *Fusion {
 	if f == nil {
 		return nil
 	}
-	out := &Fusion{Distances: f.distances, Times: f.times}
+	out := &Fusion{Unproved: slices.Sorted(maps.Keys(f.unproved)), Distances: f.distances, Times: f.times}
 	for bucket, p := range f.plans {
 		if slices.Contains(f.distrusted, bucket) {
 			out.Faulty = append(out.Faulty, fmt.Sprintf("bucket %d, which differs without the kernels of %d regions, too: all of it runs as exported", bucket, len(f.faults[bucket])))

@@ -83,6 +83,7 @@ type results struct {
 	out          *words
 	loss, weight word[float32]
 	metrics      []word[float32]
+	names        []string  // of the metrics
 	values       []float64 // of the metrics
 	done         gpu.Event // after the work queued before the last Fetch; nil on the CPU
 }

@@ -12,7 +12,6 @@ import (
 	"github.com/xtts-host/xtts-host/ortgraphs"
 	"github.com/xtts-host/xtts-host/ortgraphs/ort"
 	"github.com/xtts-host/xtts-host/shared/manifest"
-	"github.com/xtts-host/xtts-host/shared/ring"
 )
 
 // Prepared is the result of Prepare.
@@ -96,7 +95,7 @@ func (m *Model) Try(bucket int) (Result, error) {
 		return Result{}, err
 	}
 	defer t.close()
-	if err := t.fill(0, bucket, false); err != nil {
+	if err := t.fill(0, bucket, anyRows); err != nil {
 		return Result{}, err
 	}
 	return t.Train(0, bucket, 1)
@@ -136,7 +135,7 @@ func (t *trial) settle() error {
 	before := -1
 	for range rounds {
 		for _, bucket := range t.order {
-			if err := t.fill(0, bucket, false); err != nil {
+			if err := t.fill(0, bucket, anyRows); err != nil {
 				return err
 			}
 			_, err := t.Train(0, bucket, 1)
@@ -196,7 +195,7 @@ func (t *trial) capture() (n int, err error) {
 			if err := t.memory.capture(&t.train[slot][bucket], n); err != nil {
 				return 0, err
 			}
-			if err := t.fill(slot, bucket, false); err != nil {
+			if err := t.fill(slot, bucket, anyRows); err != nil {
 				return 0, err
 			}
 			if _, err := t.Train(slot, bucket, 1); err != nil {
@@ -241,7 +240,7 @@ func (t *trial) compare() (fault, err error) {
 	}
 	t.random.Shuffle(len(ids), func(i, j int) { ids[i], ids[j] = ids[j], ids[i] })
 	for _, at := range ids {
-		if err := t.fill(at.slot, at.bucket, false); err != nil {
+		if err := t.fill(at.slot, at.bucket, anyRows); err != nil {
 			return nil, err
 		}
 		e := t.train[at.slot][at.bucket]
@@ -307,55 +306,4 @@ func values(samples []sample) (out [][]float32) {
 		out = append(out, numbers(s.data, s.dtype))
 	}
 	return out
-}
-
-// fill fills a synthetic batch: noise for numbers, 0 and 1 for possible indices, and lengths within the bucket. For a
-// proof, the first row has the full length, and the last row of several is empty.
-func (t *trial) fill(slot, bucket int, proof bool) error {
-	layout, mem := &t.layouts[bucket], t.slots[slot].host
-	if t.stage != nil {
-		mem = t.stage.Bytes()
-	}
-	axis := map[string]int{} // the axis that each lengths tensor counts
-	for _, in := range t.inputs {
-		if tensor, ok := layout.Find(in.Name); ok && in.Lengths != "" && len(tensor.Shape) > 1 {
-			axis[in.Lengths] = tensor.Shape[1]
-		}
-	}
-	for _, tensor := range layout.Tensors {
-		if tensor.Offset < layout.InputBytes {
-			t.makeUp(tensor, mem, axis[tensor.Name])
-			if v := ort.View[int32](tensor.In(mem)); proof && axis[tensor.Name] > 0 && len(v) > 1 {
-				v[0], v[len(v)-1] = int32(axis[tensor.Name]), 0
-			}
-		}
-	}
-	if t.stage == nil {
-		return nil
-	}
-	if err := t.device.Compute.Upload(t.slots[slot].dev, 0, mem[:layout.InputBytes]); err != nil {
-		return err
-	}
-	return t.device.Compute.Synchronize()
-}
-
-func (t *trial) makeUp(tensor ring.Tensor, mem []byte, longest int) {
-	data := tensor.In(mem)
-	clear(data)
-	switch tensor.DType {
-	case manifest.F32:
-		for i, v := 0, ort.View[float32](data); i < len(v); i++ {
-			v[i] = float32(t.random.NormFloat64())
-		}
-	case manifest.I32:
-		for i, v := 0, ort.View[int32](data); i < len(v); i++ {
-			if v[i] = int32(t.random.IntN(2)); longest > 0 {
-				v[i] = int32(1 + t.random.IntN(longest))
-			}
-		}
-	case manifest.I64:
-		for i, v := 0, ort.View[int64](data); i < len(v); i++ {
-			v[i] = int64(t.random.IntN(2))
-		}
-	}
 }

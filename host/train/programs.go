@@ -100,7 +100,7 @@ func (r *results) tensors(m *memory, metrics []string) tensors {
 		all["metric."+name] = w.tensor
 		r.metrics = append(r.metrics, w)
 	}
-	r.values = make([]float64, len(r.metrics))
+	r.names, r.values = metrics, make([]float64, len(r.metrics))
 	return all
 }
 

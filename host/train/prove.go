@@ -26,17 +26,15 @@ func (t *trial) prove() error {
 		return err
 	}
 	defer gradients.Close()
-	for _, bucket := range t.order {
-		if err := t.fill(0, bucket, true); err != nil {
-			return err
-		}
-		*t.seeds[0].value = t.random.Int64()
-		switch err := t.proveBucket(bucket, gradients.Bytes()); {
-		case errors.Is(err, ort.ErrOutOfMemory):
-			return &TooLargeError{bucket, err}
-		case err != nil:
-			return hint.Errorf("train with --fuse off", "prove the fused training graph of bucket %d: %w", bucket, err)
-		}
+	restore, err := varyWeights(t)
+	if err != nil {
+		return err
+	}
+	if err := t.proveAll(gradients.Bytes()); err != nil {
+		return err
+	}
+	if err := restore(); err != nil {
+		return err
 	}
 	f.times.Proof = time.Since(began)
 	if slices.Contains(f.sessions, f.exported) {
@@ -47,25 +45,28 @@ func (t *trial) prove() error {
 	return errors.Join(err, t.Shrink())
 }
 
-// expected are the results of the graph as exported.
-type expected struct {
-	scalars   []float32 // loss, weight and metrics
-	gradients []byte    // as in their arena
+// proveAll proves all buckets, the largest first. It uses memory for gradients.
+func (t *trial) proveAll(gradients []byte) error {
+	for _, bucket := range t.order {
+		switch err := t.proveBucket(bucket, gradients); {
+		case errors.Is(err, ort.ErrOutOfMemory):
+			return &TooLargeError{bucket, err}
+		case err != nil:
+			return hint.Errorf("train with --fuse off", "prove the fused training graph of bucket %d: %w", bucket, err)
+		}
+	}
+	return nil
 }
 
 // proveBucket finds the faulty kernels of a bucket. It uses memory for gradients.
 func (t *trial) proveBucket(bucket int, gradients []byte) error {
 	f := t.fusion
-	want := &expected{gradients: gradients}
-	var err error
-	if want.scalars, err = t.scalars(t.execution(f.exported, f.inputs[0][bucket], f.outputs)); err != nil {
+	want, err := t.reference(bucket, gradients)
+	if err != nil {
 		return err
 	}
-	if err := read(&t.memory, &t.grads.block, func(at int, data []byte) error {
-		copy(gradients[at:], data)
-		return nil
-	}); err != nil {
-		return err
+	for _, name := range want.unproved(t.Model) {
+		f.unproved[name] = true
 	}
 	for found := 0; ; found++ {
 		fault, err := t.check(f.sessions[bucket], bucket, want)
@@ -91,7 +92,7 @@ func (t *trial) proveBucket(bucket int, gradients []byte) error {
 
 // findFaulty returns the first region without which, and without all after it, there is no fault, and the fault; -1 if there is none.
 // fault is that of all kernels.
-func (t *trial) findFaulty(bucket int, want *expected, fault error) (region int, _, err error) {
+func (t *trial) findFaulty(bucket int, want *reference, fault error) (region int, _, err error) {
 	right, wrong := 0, t.fusion.plans[bucket].Regions() // the kernels of regions below right have no fault
 	for n := right; ; n = (right + wrong) / 2 {
 		found, err := t.checkFirst(n, bucket, want)
@@ -112,7 +113,7 @@ func (t *trial) findFaulty(bucket int, want *expected, fault error) (region int,
 }
 
 // checkFirst checks the kernels of the first n regions.
-func (t *trial) checkFirst(n, bucket int, want *expected) (fault, err error) {
+func (t *trial) checkFirst(n, bucket int, want *reference) (fault, err error) {
 	s := t.fusion.open(bucket, func(region int) bool { return region >= n })
 	if t.err != nil {
 		return nil, t.err
@@ -124,7 +125,7 @@ func (t *trial) checkFirst(n, bucket int, want *expected) (fault, err error) {
 var errDiffers = errors.New("its results are not those of the graph as exported")
 
 // check runs a session. The fault is that a kernel is not launched, or that the results differ from want.
-func (t *trial) check(s *ort.Session, bucket int, want *expected) (fault, err error) {
+func (t *trial) check(s *ort.Session, bucket int, want *reference) (fault, err error) {
 	// The gradients of the other graph are still there: a kernel that leaves some out must not pass.
 	if err := t.device.Compute.Clear(t.grads.dev, 0, t.grads.size); err != nil {
 		return nil, err

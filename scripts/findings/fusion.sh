@@ -10,6 +10,9 @@ refused-program() {
 # lost-gpu: a fault of the GPU during the proof names the fused graph and --fuse off
 lost-gpu() { gotest ./host/train TestProofLosesTheGPU; }
 
+# fresh-weights: the proof sees the gradients where weights are zero, changes no weight, and names the results that prove nothing
+fresh-weights() { gotest ./host/train 'TestProofOfFreshWeights|TestUnproved'; }
+
 # open-sessions: sessions that the fused graph does not need are closed, also after a failure
 open-sessions() { gotest ./host/train TestUnopened; }
 
