@@ -61,6 +61,14 @@ func (e *emitter) elementwise(n *Node) {
 }
 
 func (e *emitter) join(n *Node) {
+	if n.Op == "Windows" {
+		var parts []string
+		for i := range n.Windows.Parts {
+			parts = append(parts, e.operand(n.Part(i)))
+		}
+		e.node("Concat", parts, e.result(n), integerAttribute("axis", n.Axes[0]))
+		return
+	}
 	in, out := e.operands(n), e.result(n)
 	if n.Op == "Concat" {
 		e.node("Concat", in, out, integerAttribute("axis", n.Axes[0]))

@@ -63,7 +63,7 @@ const (
 	Elementwise Kind = iota
 	// Reduction computes sum, max or min over Axes, which keep the size 1.
 	Reduction
-	// Join is Concat along Axes[0], or Pad by Pads: each element of the output is one element of an operand, or Fill.
+	// Join is Concat along Axes[0], also of [Windows], or Pad by Pads: each element of the output is one element of an operand, or Fill.
 	Join
 	// Product is a matrix product of the last two dimensions, of the transposed operands as Transposed says.
 	Product
@@ -84,10 +84,14 @@ type Node struct {
 	Fill float64
 	// Alpha is the parameter of LeakyRelu and Elu.
 	Alpha float64
+	// Windows says which parts of the operand a Concat of them has.
+	Windows Windows
 	// Transposed says which operands of a product are taken with their last two dimensions exchanged.
 	Transposed [2]bool
 	// Model is the node of the model that an opaque node runs.
 	Model *shapes.Node
+	// Inline says that the only reader computes the node, at the places where it reads it.
+	Inline bool
 
 	attention bool // it is a part of attention
 }

@@ -240,6 +240,12 @@ func join(n *fuse.Node, x []func([]int) number, index []int) number {
 		return x[0](at)
 	}
 	axis := n.Axes[0]
+	if n.Op == "Windows" {
+		w, size := n.Windows, n.In[0].Shape()[axis]
+		at[w.Axis] = at[w.Axis]*w.Step + w.Start + at[axis]/size*w.Distance
+		at[axis] %= size
+		return x[0](at)
+	}
 	for i, o := range n.In {
 		if size := o.Shape()[axis]; at[axis] >= size {
 			at[axis] -= size

@@ -21,16 +21,22 @@ type iteration struct {
 
 	inside map[*Tensor]bool
 	nodes  []*Node
+	inline []*Node // which have no layouts
 }
 
 // iterate finds how one kernel can compute the nodes, which are in order. It returns nil if none can.
 func iterate(nodes []*Node) *iteration {
-	it := &iteration{axes: newAxes(), layouts: map[*Tensor]layout{}, operands: map[*Node]layout{}, inside: map[*Tensor]bool{}, nodes: nodes}
+	it := &iteration{axes: newAxes(), layouts: map[*Tensor]layout{}, operands: map[*Node]layout{}, inside: map[*Tensor]bool{}}
 	for _, n := range nodes {
+		if n.Inline {
+			it.inline = append(it.inline, n)
+			continue
+		}
+		it.nodes = append(it.nodes, n)
 		it.inside[n.Out[0]] = true
 	}
-	largest := nodes[0]
-	for _, n := range nodes {
+	largest := it.nodes[0]
+	for _, n := range it.nodes {
 		if product(n.domain()) > product(largest.domain()) {
 			largest = n
 		}
@@ -44,6 +50,11 @@ func iterate(nodes []*Node) *iteration {
 	}
 	if !it.spread() || !it.consistent() {
 		return nil
+	}
+	for _, n := range it.nodes {
+		if n.Op == "Windows" { // then the part is an axis of its own
+			it.axes.take(it.layouts[n.Out[0]][n.Axes[0]], n.Windows.Parts)
+		}
 	}
 	it.domain = it.axes.expand(it.domain)
 	if !it.classify() {
@@ -205,6 +216,11 @@ func (it *iteration) root(o Operand, l layout) bool {
 
 // consistent reports whether each node reads the results of the region at the places where they are computed.
 func (it *iteration) consistent() bool {
+	for _, n := range it.inline {
+		if slices.ContainsFunc(n.In, func(o Operand) bool { return it.inside[o.Tensor] }) {
+			return false
+		}
+	}
 	for _, n := range it.nodes {
 		want := it.operands[n]
 		if n.Kind == Reduction && want == nil {

@@ -53,9 +53,14 @@ type partition struct {
 // nodes that cost nothing. The regions are in an order in which they can run, and the nodes of each stand together in the graph.
 func Partition(g *Graph) []*Region {
 	found := attentions(g)
+	swapResults(g)
+	sinkTransposes(g)
+	splitReductions(g)
 	sinkBiases(g)
 	layoutProducts(g)
 	recompute(g)
+	findWindows(g)
+	inlineOperands(g)
 	p := &partition{graph: g, at: map[*Node]int{}, uses: g.uses(), outputs: g.outputs(), of: map[*Node]*group{}}
 	p.singles(found)
 	p.joinReaders()
@@ -64,9 +69,15 @@ func Partition(g *Graph) []*Region {
 	return p.regions()
 }
 
-// singles makes a group of each node, and of each attention.
+// singles makes a group of each node with what it computes inline, and of each attention.
 func (p *partition) singles(found []*attention) {
-	for _, n := range p.graph.Nodes {
+	for _, n := range slices.Backward(p.graph.Nodes) {
+		if n.Inline {
+			reader := p.of[p.uses[n.Out[0]][0].node]
+			reader.nodes = slices.Insert(reader.nodes, 0, n)
+			p.of[n] = reader
+			continue
+		}
 		p.of[n] = &group{nodes: []*Node{n}}
 	}
 	for _, a := range found {

@@ -35,7 +35,6 @@ func (g *Graph) outputs() map[*Tensor]bool {
 // layoutProducts chooses the layouts of products, so that no operand is transposed in memory only for its product: a library takes
 // the last two dimensions of an operand in either order.
 func layoutProducts(g *Graph) {
-	swapResults(g)
 	copies := map[string]*Tensor{}
 	var nodes []*Node
 	for _, n := range g.Nodes {

@@ -148,7 +148,7 @@ func (b *builder) step() {
 	}
 	rank := len(v.shape)
 	axis := b.IntN(max(rank, 1))
-	switch op := b.IntN(14); {
+	switch op := b.IntN(15); {
 	case op < 4:
 		b.node([]string{"Add", "Sub", "Mul", "Max"}[op], v.shape, nil, v.name, b.like(v).name)
 	case op == 4:
@@ -201,15 +201,43 @@ func (b *builder) step() {
 		square := slices.Clone(v.shape)
 		square[rank-1] = v.shape[rank-2]
 		b.node("MatMul", square, nil, v.name, b.values[len(b.values)-1].name)
-	case op == 13 && rank > 1 && v.shape[rank-1]%2 == 0: // the halves of x + bias, as of merged queries and keys
-		columns := v.shape[rank-1]
-		b.node("Add", v.shape, nil, v.name, b.floats(columns))
-		sum := b.values[len(b.values)-1]
-		half := slices.Clone(v.shape)
-		half[rank-1] /= 2
-		b.node("Slice", half, nil, sum.name, b.numbers(columns/2), b.numbers(columns), b.numbers(rank-1))
-		b.node("Slice", half, nil, sum.name, b.numbers(0), b.numbers(columns/2), b.numbers(rank-1))
+	case op == 14 && rank > 1:
+		b.windows(v, axis, b.IntN(rank))
+	case op == 13 && rank > 1 && v.shape[rank-1]%2 == 0:
+		b.halves(v)
 	}
+}
+
+// halves takes the halves of v + bias, as of merged queries and keys.
+func (b *builder) halves(v value) {
+	rank := len(v.shape)
+	columns := v.shape[rank-1]
+	b.node("Add", v.shape, nil, v.name, b.floats(columns))
+	sum := b.values[len(b.values)-1]
+	half := slices.Clone(v.shape)
+	half[rank-1] /= 2
+	b.node("Slice", half, nil, sum.name, b.numbers(columns/2), b.numbers(columns), b.numbers(rank-1))
+	b.node("Slice", half, nil, sum.name, b.numbers(0), b.numbers(columns/2), b.numbers(rank-1))
+}
+
+// windows joins shifted copies of v between zeros, as a convolution does.
+func (b *builder) windows(v value, axis, along int) {
+	parts, distance, step := 2+b.IntN(3), 1+b.IntN(2), 1+b.IntN(2)
+	shape, pads := slices.Clone(v.shape), make([]int, 2*len(v.shape))
+	pads[along], pads[along+len(shape)] = b.IntN(3), distance*parts
+	shape[along] += pads[along] + pads[along+len(shape)]
+	b.node("Pad", shape, nil, v.name, b.numbers(pads...))
+	padded := b.values[len(b.values)-1].name
+	part := slices.Clone(v.shape)
+	part[along] = (v.shape[along] + step - 1) / step
+	var names []string
+	for i := range parts {
+		b.node("Slice", part, nil, padded, b.numbers(i*distance), b.numbers(i*distance+v.shape[along]), b.numbers(along), b.numbers(step))
+		names = append(names, b.values[len(b.values)-1].name)
+	}
+	whole := slices.Clone(part)
+	whole[axis] *= parts
+	b.node("Concat", whole, []*onnxpb.AttributeProto{attribute("axis", axis)}, names...)
 }
 
 // floats adds a constant list of numbers.

@@ -59,11 +59,14 @@ def trace(module: nn.Module, inputs: list[Input], example: list[Tensor], outputs
     sizes.refuse_assumptions()
 
     returned = _graph_outputs(graph, signature, outputs, backward)
+    same = _unite_outputs(graph, returned)
     if compute != "f32":
         bf16.lower(graph, signature.inputs_to_parameters, signature.backward_signature.gradients_to_parameters)
     names = _graph_inputs(graph, signature, inputs)
     constants = _lift_constants(graph, sizes)
     model = translate.translate(graph, sizes.symbols(), [*names, *constants], returned, dry)
+    _copy_outputs(model, same)
+    _name_sizes(model, inputs)
     return _fold_constants(model, constants)
 
 
@@ -132,6 +135,37 @@ def _graph_outputs(graph, signature, outputs, backward) -> list[str]:
         [returned] = graph.graph.find_nodes(op="output")
         names += ["grad." + gradients[node.name] for node in returned.args[0][len(outputs):]]
     return names
+
+
+def _unite_outputs(graph, names: list[str]) -> dict[str, str]:
+    """Leaves one of the results that are the same, such as a loss that is also a metric, and its name. Returns its name for each other one's."""
+    [returned] = graph.graph.find_nodes(op="output")
+    first, same = {}, {}
+    for node, name in zip(returned.args[0], names, strict=True):
+        if first.setdefault(node, name) != name:
+            same[name] = first[node]
+    returned.args = (tuple(first),)
+    names[:] = first.values()
+    return same
+
+
+def _copy_outputs(model: onnx.ModelProto, same: dict[str, str]) -> None:
+    """Adds outputs under further names. Not by Identity: a graph without it has one name again."""
+    for name, source in same.items():
+        model.graph.node.append(onnx.helper.make_node("Sum", [source], [name]))
+        [value] = [o for o in model.graph.output if o.name == source]
+        model.graph.output.add().CopyFrom(value)
+        model.graph.output[-1].name = name
+
+
+def _name_sizes(model: onnx.ModelProto, inputs: list[Input]) -> None:
+    """Gives the inputs' dimensions their names. If code requires that one size follows from another, PyTorch has an expression of that one instead."""
+    given = {i.name: i for i in inputs}
+    for value in model.graph.input:
+        if value.name in given:
+            for dim, size in zip(value.type.tensor_type.shape.dim, given[value.name].shape, strict=True):
+                if isinstance(size, str):
+                    dim.dim_param = size
 
 
 def _plain(model: onnx.ModelProto) -> onnx.ModelProto:

@@ -53,6 +53,27 @@ def conv1d(x: Tensor, weight: Tensor, bias: Tensor | None = None, stride=1, padd
     return y if bias is None else y + bias[:, None]
 
 
+def conv_transpose1d(x: Tensor, weight: Tensor, bias: Tensor | None = None, stride=1, padding=0, output_padding=0, groups: int = 1, dilation=1) -> Tensor:
+    """f32[B, C_out, T'] of x f32[B, C_in, T], as torch.nn.functional.conv_transpose1d.
+
+    A convolution computes the `stride` elements that belong to one step of x as channels of their own.
+    """
+    stride, margin, more = _one(stride), _one(padding), _one(output_padding)
+    if groups != 1 or _one(dilation) != 1:
+        raise Refusal("a transposed convolution has groups or a dilation", "convolve with conv1d, after repeat_interleave over time", refusal.here())
+    inner, channels, kernel = weight.shape
+    taps = -(-kernel // stride)
+    if kernel % stride:
+        weight = torch.cat([weight, torch.zeros_like(weight[:, :, :1]).expand(-1, -1, taps * stride - kernel)], dim=2)
+    parts = [weight[:, :, i * stride:(i + 1) * stride].permute(2, 1, 0).reshape(stride * channels, inner) for i in range(taps)]
+    y = conv1d(x, torch.stack(parts[::-1], dim=2), None if bias is None else bias.expand(stride, -1).reshape(-1), padding=taps - 1)
+    steps = x.shape[2] + taps - 1
+    y = y.reshape(x.shape[0], stride, channels, steps).permute(0, 2, 3, 1).reshape(x.shape[0], channels, steps * stride)
+    if more > margin + taps * stride - kernel:
+        raise Refusal("a transposed convolution has an output_padding beyond its padding", "pad its result with torch.cat", refusal.here())
+    return y.narrow(2, margin, (x.shape[2] - 1) * stride - 2 * margin + kernel + more)
+
+
 def _flat(weight: Tensor) -> Tensor:
     """[C_out, C_in, kernel] to [C_out, kernel * C_in]: the order in which the copies are joined."""
     return weight.transpose(1, 2).reshape(weight.shape[0], -1)

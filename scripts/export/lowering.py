@@ -15,7 +15,7 @@ from torch._decomp import core_aten_decompositions, get_decompositions
 
 from . import refusal
 from .dropout import dropout
-from .layers import conv1d
+from .layers import conv1d, conv_transpose1d
 from .refusal import Refusal
 
 aten = torch.ops.aten
@@ -28,14 +28,17 @@ _MASKED = -1e9
 
 @contextlib.contextmanager
 def functions() -> Iterator[None]:
-    """Replaces conv1d by the one of layers.py, and padding by concatenation. A decomposition would be too late: PyTorch's own run first."""
+    """Replaces convolutions by those of layers.py, and padding by concatenation. A decomposition would be too late: PyTorch's own run first."""
     pad = functional.pad
 
     def joined(x: Tensor, margins: list[int], mode: str = "constant", value: float | None = None) -> Tensor:
         return _constant_pad_nd(x, list(margins), value or 0) if mode == "constant" else pad(x, margins, mode, value)
 
-    with (mock.patch.object(functional, "conv1d", conv1d), mock.patch.object(torch, "conv1d", conv1d),
-          mock.patch.object(functional, "pad", joined)):
+    with contextlib.ExitStack() as replaced:
+        for name, function in ("conv1d", conv1d), ("conv_transpose1d", conv_transpose1d):
+            replaced.enter_context(mock.patch.object(functional, name, function))
+            replaced.enter_context(mock.patch.object(torch, name, function))
+        replaced.enter_context(mock.patch.object(functional, "pad", joined))
         yield
 
 

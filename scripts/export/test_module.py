@@ -112,6 +112,21 @@ def test_conv1d_is_pytorchs(arguments):
         torch.testing.assert_close(got.grad, want.grad, rtol=1e-4, atol=1e-4)
 
 
+@pytest.mark.parametrize("arguments", [
+    {"kernel_size": 4, "stride": 2, "padding": 1}, {"kernel_size": 16, "stride": 8, "padding": 4}, {"kernel_size": 3}, {"kernel_size": 2, "stride": 3, "bias": False},
+    {"kernel_size": 5, "stride": 2, "padding": 2, "output_padding": 1},
+], ids=str)
+def test_conv_transpose1d_is_pytorchs(arguments):
+    module = nn.ConvTranspose1d(6, 4, **arguments)
+    x = torch.randn(2, 6, 11, generator=torch.Generator().manual_seed(0)).requires_grad_()
+    want = module(x)
+    gradients = torch.autograd.grad(want.square().sum(), [x, *module.parameters()])
+    got = layers.conv_transpose1d(x, module.weight, module.bias, module.stride, module.padding, module.output_padding)
+    torch.testing.assert_close(got, want)
+    for ours, theirs in zip(torch.autograd.grad(got.square().sum(), [x, *module.parameters()]), gradients, strict=True):
+        torch.testing.assert_close(ours, theirs, rtol=1e-4, atol=1e-4)
+
+
 class Strided(nn.Module):
     """Slices with a step, margins, a class weight, a padded embedding, constants: lowerings that no example needs."""
 
@@ -119,29 +134,31 @@ class Strided(nn.Module):
         super().__init__()
         self.embedding = nn.Embedding(5, 4, padding_idx=0)
         self.halve = nn.Conv1d(4, 6, 3, stride=2, padding=1)
+        self.up = nn.ConvTranspose1d(4, 4, 4, stride=2, padding=1)
         self.table = torch.arange(1.0, 7.0)
 
     def forward(self, x, ids):
         y = F.pad(x * self.embedding(ids)[:, None], (0, 0, 2, 1))[:, 1::2]
-        y = self.halve(y.transpose(1, 2)) * self.table[:, None] + torch.tensor([1.0, 2.0, 3.0, 4.0, 5.0, 6.0])[:, None]
+        y = self.halve(self.up(y.transpose(1, 2))) * self.table[:, None] + torch.tensor([1.0, 2.0, 3.0, 4.0, 5.0, 6.0])[:, None]
         target = ids.long() + 1
         loss = F.cross_entropy(F.silu(y).mean(2), target, weight=self.table, ignore_index=2)
-        return (loss + F.cross_entropy(F.leaky_relu(y), target[:, None].expand(-1, y.shape[2]), reduction="sum"),)
+        loss = loss + F.cross_entropy(F.leaky_relu(y), target[:, None].expand(-1, y.shape[2]), reduction="sum")
+        return loss, loss.detach()
 
 
 def test_other_lowerings(tmp_path):
     module = Strided()
-    export(module, [Input("x", "f32", ("B", "T", 4)), Input("ids", "i32", ("B",))], [torch.zeros(3, 9, 4), torch.zeros(3, dtype=torch.int32)], ("loss",),
+    export(module, [Input("x", "f32", ("B", "T", 4)), Input("ids", "i32", ("B",))], [torch.zeros(3, 9, 4), torch.zeros(3, dtype=torch.int32)], ("loss", "metric.same"),
            tmp_path / "x.onnx")
     assert not any("Scatter" in n.op_type for n in onnx.load(tmp_path / "x.onnx").graph.node)
     for time in (6, 13):
         x, ids = torch.randn(5, time, 4, generator=torch.Generator().manual_seed(0)), torch.arange(5, dtype=torch.int32)
         module.zero_grad()
-        [loss] = module(x, ids)
+        loss, _ = module(x, ids)
         loss.backward()
         feed = {"x": x.numpy(), "ids": ids.numpy(), **{name: p.detach().numpy() for name, p in module.named_parameters()}}
         out = session.run(session.load(tmp_path / "x.onnx"), feed)
-        np.testing.assert_allclose(out["loss"], loss.item(), rtol=1e-5)
+        np.testing.assert_allclose([out["loss"], out["metric.same"]], loss.item(), rtol=1e-5)
         for name, p in module.named_parameters():
             np.testing.assert_allclose(out["grad." + name], p.grad.numpy(), rtol=1e-4, atol=1e-5, err_msg=name)
 

@@ -77,6 +77,9 @@ func emptyBody(r *fuse.Region, loops *fuse.Loops, s shape) *body {
 func (b *body) fill() error {
 	b.plan()
 	for _, n := range b.region.Nodes {
+		if n.Inline {
+			continue
+		}
 		var err error
 		column := slices.Contains(b.loops.Columns, n)
 		switch {
@@ -104,12 +107,15 @@ func (b *body) plan() {
 	phases := map[*fuse.Tensor]int{}
 	last := 0
 	for _, n := range b.region.Nodes {
-		own := 0
-		for _, o := range n.In {
-			own = max(own, phases[o.Tensor])
+		if n.Inline {
+			continue
 		}
-		for _, o := range n.In {
-			b.lives[o.Tensor] = max(b.lives[o.Tensor], own)
+		own := 0
+		for _, t := range reads(n) {
+			own = max(own, phases[t])
+		}
+		for _, t := range reads(n) {
+			b.lives[t] = max(b.lives[t], own)
 		}
 		b.begins[n] = own
 		if n.Kind == fuse.Reduction && !slices.Contains(b.loops.Columns, n) {
@@ -121,6 +127,18 @@ func (b *body) plan() {
 	for range last + 1 {
 		b.phases = append(b.phases, &phase{})
 	}
+}
+
+// reads returns the tensors that a node reads, and those that what it computes inline reads.
+func reads(n *fuse.Node) (list []*fuse.Tensor) {
+	for _, o := range n.In {
+		if from := o.Tensor.From; from != nil && from.Inline {
+			list = append(list, reads(from)...)
+			continue
+		}
+		list = append(list, o.Tensor)
+	}
+	return list
 }
 
 func (b *body) name() string {
@@ -233,11 +251,32 @@ func (b *body) operand(n *fuse.Node, o fuse.Operand, axes [][]int) (value, error
 	if v, ok := b.values[o.Tensor]; ok {
 		return v, nil
 	}
-	at, err := b.places.element(b.places.index(axes), o)
+	return b.read(n, o, b.places.index(axes), nil)
+}
+
+// read returns the element of an operand for an index of a domain. Where a guard says that there is none, it may be any.
+func (b *body) read(n *fuse.Node, o fuse.Operand, index []affine, guards []guard) (value, error) {
+	source, err := b.places.source(index, o)
+	if err != nil && guards != nil { // between the guards, no index is negative
+		index = slices.Clone(index)
+		shape := o.Shape()
+		for i, d := range shape {
+			at := i + len(index) - len(shape)
+			index[at] = b.places.named(index[at], d)
+		}
+		source, err = b.places.source(index, o)
+	}
 	if err != nil {
 		return value{}, err
 	}
-	return b.load(n, o.Tensor, at, nil, "")
+	if from := o.Tensor.From; from != nil && from.Inline {
+		return b.inline(n, from, source, guards)
+	}
+	fill := ""
+	if guards != nil {
+		fill = "0"
+	}
+	return b.load(n, o.Tensor, flat(source, o.Tensor.Shape), guards, fill)
 }
 
 // load reads an element of an input, or fill where a guard says that there is none.

@@ -81,64 +81,6 @@ func (b *body) sumColumns(n *fuse.Node) error {
 	return nil
 }
 
-// join adds a Concat or a Pad: a load with guards for each part.
-func (b *body) join(n *fuse.Node) error {
-	t := n.Out[0]
-	whole := b.places.index(b.loops.Of(t))
-	if n.Op == "Pad" {
-		v, err := b.part(n, n.In[0], whole, n.Pads, literal(n.Fill, t.Type))
-		if err != nil {
-			return err
-		}
-		b.define(n, v.vector, v.code)
-		return nil
-	}
-	code, vector, start := "", false, 0
-	for i, o := range n.In {
-		before := make([]int, len(whole))
-		before[n.Axes[0]] = start
-		v, err := b.part(n, o, whole, before, "0")
-		if err != nil {
-			return err
-		}
-		start += o.Shape()[n.Axes[0]]
-		vector = vector || v.vector
-		if i == len(n.In)-1 {
-			code += v.code
-			break
-		}
-		code += fmt.Sprintf("%s < %d ? %s : ", whole[n.Axes[0]], start, v.code)
-	}
-	vector = vector || b.varies(whole[n.Axes[0]])
-	b.define(n, vector, code)
-	return nil
-}
-
-// part reads an operand that is a part of the node's result, and begins after so many elements of each dimension. Elsewhere it is fill.
-func (b *body) part(n *fuse.Node, o fuse.Operand, whole []affine, before []int, fill string) (value, error) {
-	shape := o.Shape()
-	index := slices.Clone(whole)
-	var guards []guard
-	for i, d := range shape {
-		if d == n.Out[0].Shape[i] {
-			continue
-		}
-		guards = append(guards, guard{whole[i], before[i], before[i] + d})
-		index[i] = whole[i].plusConstant(-before[i])
-		if !o.Plain() {
-			index[i] = b.places.named(index[i], d)
-		}
-		if d == 1 {
-			index[i] = affine{}
-		}
-	}
-	source, err := b.places.back(index, o)
-	if err != nil {
-		return value{}, err
-	}
-	return b.load(n, o.Tensor, flat(source, o.Tensor.Shape), guards, fill)
-}
-
 // store writes the result of a node to memory. Where the region repeats it, one of the equal elements is written.
 func (b *body) store(n *fuse.Node) error {
 	t := n.Out[0]

@@ -154,6 +154,15 @@ func flat(index []affine, shape []int) (at affine) {
 
 // element returns the place of an operand's element, for the index of a node's domain with more dimensions.
 func (p *places) element(index []affine, o fuse.Operand) (affine, error) {
+	source, err := p.source(index, o)
+	if err != nil {
+		return affine{}, err
+	}
+	return flat(source, o.Tensor.Shape), nil
+}
+
+// source returns the index into the tensor of an operand.
+func (p *places) source(index []affine, o fuse.Operand) ([]affine, error) {
 	shape := o.Shape()
 	own := make([]affine, len(shape))
 	for i, d := range shape {
@@ -161,11 +170,7 @@ func (p *places) element(index []affine, o fuse.Operand) (affine, error) {
 			own[i] = index[i+len(index)-len(shape)]
 		}
 	}
-	source, err := p.back(own, o)
-	if err != nil {
-		return affine{}, err
-	}
-	return flat(source, o.Tensor.Shape), nil
+	return p.back(own, o)
 }
 
 // part returns the definition of a variable that is no axis.

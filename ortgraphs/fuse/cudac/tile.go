@@ -43,7 +43,7 @@ func newTile(r *fuse.Region, l *fuse.Loops, s shape) (*tile, bool) {
 		inside[n.Out[0]] = true
 	}
 	for _, n := range r.Nodes {
-		if n.Kind != fuse.Elementwise {
+		if n.Kind != fuse.Elementwise || n.Inline {
 			return nil, false
 		}
 		for _, o := range n.In {

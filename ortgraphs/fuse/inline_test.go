@@ -1,0 +1,86 @@
+package fuse_test
+
+import (
+	"slices"
+	"testing"
+
+	"google.golang.org/protobuf/proto"
+
+	"github.com/xtts-host/xtts-host/ortgraphs/fuse"
+	"github.com/xtts-host/xtts-host/ortgraphs/onnxpb"
+	"github.com/xtts-host/xtts-host/ortgraphs/shapes"
+)
+
+// convolution is a model as the exporter writes convolutions: of a product's result, transposed, through LeakyRelu and Pad, three shifted
+// copies are joined and multiplied with a matrix. The gradient of the copies is added up, shifted back.
+func convolution() *onnxpb.ModelProto {
+	b := &builder{graph: &onnxpb.GraphProto{Name: proto.String("convolution")}}
+	const rows, time, channels, margin = 2, 12, 16, 2
+	for _, in := range []value{{"x", []int{rows * time, 8}}, {"w", []int{8, channels}}, {"v", []int{3 * channels, channels}}} {
+		b.graph.Input = append(b.graph.Input, info(in.name, in.shape))
+	}
+	last := func() string { return b.values[len(b.values)-1].name }
+	slice := func(x string, axis, start, end int, shape []int) {
+		b.node("Slice", shape, nil, x, b.numbers(start), b.numbers(end), b.numbers(axis))
+	}
+	b.node("MatMul", []int{rows * time, channels}, nil, "x", "w")
+	b.node("Reshape", []int{rows, time, channels}, nil, last(), b.numbers(rows, time, channels))
+	b.node("Transpose", []int{rows, channels, time}, attributes("perm", []int{0, 2, 1}), last())
+	b.node("LeakyRelu", []int{rows, channels, time}, nil, last())
+	b.node("Pad", []int{rows, channels, time + 2*margin}, nil, last(), b.numbers(0, 0, margin, 0, 0, margin))
+	padded := last()
+	var parts []string
+	for i := range 3 {
+		slice(padded, 2, i*margin, i*margin+time, []int{rows, channels, time})
+		parts = append(parts, last())
+	}
+	b.node("Concat", []int{rows, 3 * channels, time}, []*onnxpb.AttributeProto{attribute("axis", 1)}, parts...)
+	b.node("Transpose", []int{rows, time, 3 * channels}, attributes("perm", []int{0, 2, 1}), last())
+	b.node("Reshape", []int{rows * time, 3 * channels}, nil, last(), b.numbers(rows*time, 3*channels))
+	b.node("MatMul", []int{rows * time, channels}, nil, last(), "v")
+	b.graph.Output = append(b.graph.Output, info(last(), nil))
+	joined := last()
+	b.node("Transpose", []int{channels, 3 * channels}, attributes("perm", []int{1, 0}), "v")
+	b.node("MatMul", []int{rows * time, 3 * channels}, nil, joined, last())
+	b.node("Reshape", []int{rows, time, 3 * channels}, nil, last(), b.numbers(rows, time, 3*channels))
+	b.node("Transpose", []int{rows, 3 * channels, time}, attributes("perm", []int{0, 2, 1}), last())
+	gradient, sum := last(), ""
+	for i := range 3 {
+		slice(gradient, 1, i*channels, (i+1)*channels, []int{rows, channels, time})
+		b.node("Pad", []int{rows, channels, time + 2*margin}, nil, last(), b.numbers(0, 0, i*margin, 0, 0, (2-i)*margin))
+		if i > 0 {
+			b.node("Add", []int{rows, channels, time + 2*margin}, nil, sum, last())
+		}
+		sum = last()
+	}
+	b.node("ReduceSum", []int{1, channels, 1}, nil, sum, b.numbers(0, 2))
+	b.graph.Output = append(b.graph.Output, info(sum, nil), info(last(), nil))
+	return &onnxpb.ModelProto{IrVersion: proto.Int64(9), Graph: b.graph, OpsetImport: []*onnxpb.OperatorSetIdProto{{Version: proto.Int64(20)}}}
+}
+
+// TestConvolution: a convolution is one region before its product, and one after the product of its gradient. They read and write
+// only what the products do.
+func TestConvolution(t *testing.T) {
+	model := convolution()
+	r, g, regions := partition(t, model, shapes.Sizes{})
+	compare(t, model, r, g, regions, batch(r, nil), 1e-5, 1e-5)
+	var ops []string
+	for _, r := range regions {
+		ops = append(ops, r.Ops())
+		for _, in := range r.In {
+			if in.From != nil && in.From.Kind != fuse.Product {
+				t.Errorf("the region %s reads %s from memory", r.Ops(), in.Name)
+			}
+		}
+	}
+	if want := []string{"LeakyRelu, Pad, Windows", "Pad 3, Add 2, sum"}; !slices.Equal(ops, want) {
+		t.Errorf("regions %q, want %q", ops, want)
+	}
+	var k kernels
+	m, _ := results(t, model, r, g, regions, batch(r, nil))
+	k.add(t, regions, m)
+	if len(k.left) > 0 {
+		t.Errorf("no kernels: %v", k.left)
+	}
+	k.check(t, &emulation{}, 2e-6)
+}
