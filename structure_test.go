@@ -88,7 +88,7 @@ var rules = []rule{
 	{folder: "ortgraphs/fused/fusedtest", own: []string{"ortgraphs/fuse/cudac", "ortgraphs/fuse/cudac/cudactest", "ortgraphs/fused"}, noCgo: true},
 	{folder: "ortgraphs/fused", own: []string{"ortgraphs/fuse", "ortgraphs/fuse/cudac", "ortgraphs/onnxpb", "ortgraphs/ort", "ortgraphs/shapes", "shared/manifest"}, others: []string{"google.golang.org/protobuf/"}, noCgo: true},
 	{folder: "ortgraphs/fuse/cudac", own: []string{"ortgraphs/fuse", "ortgraphs/onnxpb", "ortgraphs/shapes"}, noCgo: true},
-	{folder: "ortgraphs/fuse/cudac/cudactest", own: []string{}},
+	{folder: "ortgraphs/fuse/cudac/cudactest", own: []string{}, others: []string{"golang.org/x/sys/"}},
 	{folder: "ortgraphs/fuse", own: []string{"ortgraphs/leaves", "ortgraphs/onnxpb", "ortgraphs/shapes"}, others: []string{"google.golang.org/protobuf/"}, noCgo: true},
 	{folder: "ortgraphs/ort", own: []string{"ortgraphs/ort", "shared/manifest"}, others: []string{"github.com/yalue/onnxruntime_go", "golang.org/x/sys/"}},
 	{folder: "gpu", noCgo: true},

@@ -32,7 +32,7 @@ func (a Against) check(modes []string) error {
 	case a.Program == "" && (a.Python != "" || a.Builder != "" || a.Forms != nil):
 		return exit.Usage(errors.New("--python, --builder and --forms need --against pytorch"), "")
 	case a.Program != "" && a.Program != PyTorch:
-		return exit.Usage(fmt.Errorf("--against %s: there is %s", a.Program, PyTorch), "")
+		return exit.Usage(fmt.Errorf("--against %s: not a program that steps can be compared with", a.Program), "give --against "+PyTorch)
 	case a.Program != "" && modes != nil:
 		return exit.Usage(errors.New("--input-modes: a comparison has none"), "leave out --input-modes or --against")
 	}

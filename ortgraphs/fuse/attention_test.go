@@ -9,6 +9,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/xtts-host/xtts-host/ortgraphs/fuse"
+	"github.com/xtts-host/xtts-host/ortgraphs/fuse/cudac"
 	"github.com/xtts-host/xtts-host/ortgraphs/onnxpb"
 	"github.com/xtts-host/xtts-host/ortgraphs/shapes"
 )
@@ -22,6 +23,7 @@ type attending struct {
 	forward                           bool    // without the gradient
 	merged                            bool    // queries, keys and values are parts of one tensor
 	transposedKeys                    bool    // dK is computed as Q' dS
+	form                              string  // "other values" make the gradient of the weights; the result is written in "columns"
 	penalty                           float32 // of keys beyond the length; 0 means 1e4
 
 	graph *onnxpb.GraphProto
@@ -142,7 +144,12 @@ func (a *attending) model() *onnxpb.ModelProto {
 	s := a.scores(a.node("MatMul", "products", nil, q, "k.turned"))
 	p := a.node("Softmax", "softmax", []*onnxpb.AttributeProto{attribute("axis", -1)}, s)
 	w := a.cast(a.weights(p, "weights"), "weights.short", short)
-	a.output(a.merge(a.node("MatMul", "result", nil, w, v), "out", a.queries))
+	result := a.node("MatMul", "result", nil, w, v)
+	if a.form == "columns" {
+		a.output(a.transpose(result, "out", 0, 1, 3, 2))
+	} else {
+		a.output(a.merge(result, "out", a.queries))
+	}
 	if !a.forward {
 		a.backward(q, k, v, p, w)
 	}
@@ -166,6 +173,9 @@ func (a *attending) backward(q, k, v, p, w string) {
 		return a.node("Reshape", out, nil, x, a.ints(n, rows, columns))
 	}
 	flat(grad, "grad.3", a.queries, a.head)
+	if a.form == "other values" {
+		v = a.split(a.input("other", short, a.batch, a.keys, a.heads*a.head), a.keys)
+	}
 	a.transpose(flat(v, "v.3", a.keys, a.head), "v.turned", 0, 2, 1)
 	a.cast(a.node("MatMul", "dweights", nil, "grad.3", "v.turned"), "dweights.f", f32)
 	dp := a.weights(a.node("Reshape", "dweights.4", nil, "dweights.f", a.ints(a.batch, a.heads, a.queries, a.keys)), "dp")
@@ -229,6 +239,8 @@ func (k *kernels) attention(t *testing.T) {
 		{batch: 3, heads: 2, queries: 9, keys: 70, head: 16, lengths: true, penalty: 1e9},
 		{batch: 3, heads: 2, queries: 9, keys: 70, head: 16, lengths: true, penalty: 3e38},
 		{batch: 1, heads: 1, queries: 70, keys: 66, head: 64},
+		{batch: 2, heads: 1, queries: 9, keys: 11, head: 16, form: "other values"},
+		{batch: 1, heads: 2, queries: 10, keys: 9, head: 16, form: "columns"},
 		{batch: 3, heads: 2, queries: 9, keys: 11, head: 16, lengths: true, transposedKeys: true},
 		{batch: 1, heads: 2, queries: 66, keys: 66, head: 32, causal: true, merged: true},
 		{batch: 2, heads: 2, queries: 33, keys: 21, head: 48, bias: true, dropout: true},
@@ -254,6 +266,29 @@ func TestAttentionKernels(t *testing.T) {
 	k.attention(t)
 	k.complete(t, 15)
 	k.check(t, &emulation{}, 2e-2)
+}
+
+// TestGenerateChangesNothing: the program of a region is the same again, also where the backward pass cannot use the result as it is written.
+func TestGenerateChangesNothing(t *testing.T) {
+	a := attending{batch: 1, heads: 2, queries: 10, keys: 9, head: 16, form: "columns"}
+	_, _, regions := partition(t, a.model(), shapes.Sizes{})
+	for _, r := range regions {
+		if r.Attention == nil || r.Attention.Backward == nil {
+			continue
+		}
+		first, err := cudac.Generate(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r.Attention.Backward.Result == nil {
+			t.Error("the region has lost its result")
+		}
+		if again, err := cudac.Generate(r); err != nil || again.Source != first.Source {
+			t.Errorf("another program: %v", err)
+		}
+		return
+	}
+	t.Error("no gradient of attention")
 }
 
 // TestAttentionSame: with its attention in regions of their own, a graph computes the same.

@@ -137,7 +137,7 @@ func (f *finding) separate(g *Graph) []*attention {
 	b.Backward.Sum = backward.tensor(f.sum.Out[0])
 	b.Backward.Summed = b.Backward.Sum.From.In[0].Tensor
 	backward.describe(g, b)
-	if onlyCast(a.Weights, a.Softmax) && b.sumsResult() {
+	if onlyCast(a.Weights, a.Softmax) && b.sumsResult() && same(a.Value, b.Value) {
 		b.Backward.Result = &a.Results[0]
 	}
 	return []*attention{a, b}
@@ -155,7 +155,7 @@ func onlyCast(t, of *Tensor) bool {
 }
 
 // sumsResult reports whether the sums along rows are those of the softmax times the gradient of its elements: if these are also the
-// weights, then they are the sums of dO * O.
+// weights of the forward pass, with the same values, then they are the sums of dO * O.
 func (a *attention) sumsResult() bool {
 	n := a.Backward.Summed.From
 	if n == nil || n.Op != "Mul" {

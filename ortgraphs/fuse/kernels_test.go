@@ -62,10 +62,13 @@ type processor interface {
 }
 
 // emulation runs programs on the CPU.
-type emulation struct{ program *cudactest.Program }
+type emulation struct {
+	program *cudactest.Program
+	options []string // of the compiler
+}
 
 func (e *emulation) compile(t *testing.T, sources []cudactest.Source) {
-	e.program = cudactest.Compile(t, cudac.Prelude, sources)
+	e.program = cudactest.Compile(t, cudac.Prelude, sources, e.options...)
 }
 
 func (e *emulation) run(t *testing.T, source int, launches []cudac.Launch, buffers [][]byte) {
@@ -322,6 +325,19 @@ func TestKernels(t *testing.T) {
 	k.random(t, 40, 20)
 	k.complete(t, 300)
 	k.check(t, &emulation{}, 1e-5)
+}
+
+// TestContractedKernels: the results are the same within their tolerance where a product and a sum are rounded once.
+func TestContractedKernels(t *testing.T) {
+	options := cudactest.Contracted()
+	if options == nil {
+		t.Skip("the processor has no such operation")
+	}
+	var k kernels
+	k.training(t, "../testdata/pico/training_model.onnx", shapes.Sizes{"B": 3, "T_text": 3, "T_mel": 4, "T_ref_mel": 3})
+	k.random(t, 1, 4)
+	k.complete(t, 70)
+	k.check(t, &emulation{options: options}, 2e-6)
 }
 
 // TestShortKernels: the programs of graphs in bf16 compute what the interpreter computes, as far as bf16 is exact.

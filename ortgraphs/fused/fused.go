@@ -80,16 +80,13 @@ func NewPlan(file []byte, sizes map[string]int, form Form) (*Plan, error) {
 	return p, nil
 }
 
-// maxPointers is how many tensors a kernel call may have.
-const maxPointers = 60
-
 // fits returns an error if a node of ONNX Runtime cannot launch the kernel.
 func fits(r *fuse.Region, k *cudac.Kernel) error {
-	switch n := len(k.In) + len(r.Out); {
+	switch n := len(k.In) + len(r.Out) + 1; { // and the scratch memory, or the parts of column sums
 	case len(k.In) == 0:
 		return fmt.Errorf("it reads nothing")
-	case n > maxPointers:
-		return fmt.Errorf("it has %d inputs and outputs", n)
+	case n > ort.MaxKernelPointers:
+		return fmt.Errorf("it has %d inputs and outputs", n-1)
 	}
 	for _, l := range k.Launches {
 		if l.Blocks[0] > math.MaxInt32 || l.Blocks[1] > math.MaxUint16 {

@@ -14,7 +14,8 @@ import (
 	onnx "github.com/yalue/onnxruntime_go"
 )
 
-const maxKernelPointers = C.KERNEL_POINTERS
+// MaxKernelPointers is how many pointers a call may have, and a launch as arguments.
+const MaxKernelPointers = C.KERNEL_POINTERS
 
 // operators are the custom operators of a session, which refer to them until it is released. All is in C memory. The
 // zero value has none.

@@ -84,8 +84,8 @@ func (c KernelCall) check() error {
 		return errors.New("no outputs")
 	case c.Scratch < 0:
 		return fmt.Errorf("%d bytes of scratch memory", c.Scratch)
-	case pointers > maxKernelPointers:
-		return fmt.Errorf("%d pointers, at most %d are possible", pointers, maxKernelPointers)
+	case pointers > MaxKernelPointers:
+		return fmt.Errorf("%d pointers, at most %d are possible", pointers, MaxKernelPointers)
 	case len(c.Launches) == 0:
 		return errors.New("no launches")
 	}
@@ -127,8 +127,8 @@ func (l KernelLaunch) check(pointers int) error {
 		return fmt.Errorf("a block of %d threads is not between 1 and 1024", l.Block)
 	case l.Shared < 0 || l.Shared > math.MaxInt32:
 		return fmt.Errorf("%d bytes of shared memory", l.Shared)
-	case len(l.Arguments) > maxKernelPointers:
-		return fmt.Errorf("%d arguments, at most %d are possible", len(l.Arguments), maxKernelPointers)
+	case len(l.Arguments) > MaxKernelPointers:
+		return fmt.Errorf("%d arguments, at most %d are possible", len(l.Arguments), MaxKernelPointers)
 	}
 	for i, a := range l.Arguments {
 		if a < 0 || a >= pointers {

@@ -13,6 +13,12 @@ lost-gpu() { gotest ./host/train TestProofLosesTheGPU; }
 # fresh-weights: the proof sees the gradients where weights are zero, changes no weight, and names the results that prove nothing
 fresh-weights() { gotest ./host/train 'TestProofOfFreshWeights|TestUnproved'; }
 
+# emulation: the emulation of CUDA refuses accesses that are not aligned, and copies arrive when they are waited for
+emulation() { gotest ./ortgraphs/fuse/cudac/cudactest 'TestFaults|TestContracted'; }
+
+# other-values: sums of the gradient are not taken from the result if their values are others, and a program is the same again
+other-values() { gotest ./ortgraphs/fuse 'TestAttentionKernels|TestGenerateChangesNothing'; }
+
 # open-sessions: sessions that the fused graph does not need are closed, also after a failure
 open-sessions() { gotest ./host/train TestUnopened; }
 

@@ -85,7 +85,7 @@ int nvrtcCompileProgram(program *p, int count, const char *const *options) {
 	fprintf(f, "#include <utility>\n%s\n#line 1 \"kernel.cu\"\n%s", emulation, p->source);
 	write_kernels(f, p->source);
 	fclose(f);
-	snprintf(command, sizeof command, "c++ -xc++ -std=c++17 -O0 -w -fno-strict-aliasing -U_FORTIFY_SOURCE -fPIC -shared -o %s %s 2>%s", library, source, log);
+	snprintf(command, sizeof command, "c++ -xc++ -std=c++17 -O0 -w -fno-strict-aliasing -fsanitize=alignment -U_FORTIFY_SOURCE -fPIC -shared -o %s %s 2>%s", library, source, log);
 	int failed = system(command);
 	p->log = read_file(log, &p->log_size);
 	if (!failed) p->image = read_file(library, &p->image_size);

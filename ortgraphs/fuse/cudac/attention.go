@@ -140,13 +140,9 @@ func (a *attention) backward() (*Kernel, error) {
 	}
 	b := a.Backward
 	result := "(const bf16 *)0, 0"
-	if b.Result != nil {
-		o, err := a.result(*b.Result)
-		if err != nil || o.columns != 1 {
-			b.Result = nil
-		} else {
-			result = fmt.Sprintf("%s + (%s), %d", a.input(b.Result.Out), o.first, o.row)
-		}
+	o, rows := a.rowsOf(b.Result)
+	if rows {
+		result = fmt.Sprintf("%s + (%s), %d", a.input(b.Result.Out), o.first, o.row)
 	}
 	x, p, dp, sum := place{a.Product, "x"}, place{a.Softmax, "p"}, place{b.Product, "dp"}, place{b.Sum, "sum"}
 	functions := map[string][]string{}
@@ -167,7 +163,7 @@ func (a *attention) backward() (*Kernel, error) {
 	w := &writer{}
 	a.begin(w, "queries", slices.Concat(functions["score"], functions["summed"], functions["of_queries"]), queries, true)
 	w.line("attend_queries<%d, %d, %d, %d, %t>(%s, %s, %s, %s, %s, %s, %s, score, summed, of_queries, %s, %s);", a.head, a.rows, a.columns, spans[0].columns,
-		b.Result != nil, q, k, v, grad, result, most, total, a.to(a.Results[0], spans[0]), a.perRow("sums"))
+		rows, q, k, v, grad, result, most, total, a.to(a.Results[0], spans[0]), a.perRow("sums"))
 	w.line("}")
 	a.begin(w, "keys", slices.Concat(functions["score"], functions["weight"], functions["of_keys"]), keys, true)
 	w.line("attend_keys<%d, %d, %d, %d, %d>(%s, %s, %s, %s, %s, %s, %s, score, weight, of_keys, %s, %s);", a.head, a.rows, a.columns, spans[1].columns, spans[2].columns,
@@ -177,6 +173,21 @@ func (a *attention) backward() (*Kernel, error) {
 	kernel.Scratch = 4 * a.batch * a.rows
 	kernel.Launches = []Launch{a.launch("queries", a.rows, queries, true), a.launch("keys", a.columns, keys, true)}
 	return kernel, nil
+}
+
+// rowsOf returns where a result is, if there is one and it is written in rows.
+func (a *attention) rowsOf(r *fuse.Result) (span, bool) {
+	if r == nil {
+		return span{}, false
+	}
+	before := a.places
+	a.places = before.clone()
+	s, err := a.result(*r)
+	if err != nil || s.columns != 1 {
+		a.places = before
+		return span{}, false
+	}
+	return s, true
 }
 
 // begin begins a function: all inputs, some outputs and, for the backward pass, the sums of rows are its arguments.

@@ -2,6 +2,8 @@ package cudac
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 
 	"github.com/xtts-host/xtts-host/ortgraphs/fuse"
 )
@@ -36,6 +38,10 @@ func newPlaces(sizes []int) *places {
 		p.limits[axisName(i)] = size
 	}
 	return p
+}
+
+func (p *places) clone() *places {
+	return &places{sizes: p.sizes, limits: maps.Clone(p.limits), parts: slices.Clone(p.parts), known: maps.Clone(p.known)}
 }
 
 func axisName(axis int) string { return fmt.Sprintf("a%d", axis) }

@@ -16,7 +16,7 @@ static void close_library(uintptr_t library) { dlclose((void *)library); }
 static char *last_error(void) { return dlerror(); }
 
 static int launch(uintptr_t launch, uintptr_t function, uintptr_t stream, unsigned gx, unsigned gy, unsigned threads, uintptr_t *pointers, size_t n) {
-	void *arguments[256];
+	void *arguments[n + 1];
 	for (size_t i = 0; i < n; i++) arguments[i] = &pointers[i];
 	return ((launch_fn)launch)((void *)function, gx, gy, 1, threads, 1, 1, 0, (void *)stream, arguments, 0);
 }
@@ -34,6 +34,8 @@ import (
 	"strings"
 	"testing"
 	"unsafe"
+
+	"golang.org/x/sys/cpu"
 )
 
 //go:embed emulate.h
@@ -64,8 +66,17 @@ func Functions(text string) map[string]int {
 
 var heads = regexp.MustCompile(`__launch_bounds__\([0-9, ]*\) (\w+)\(([^)]*)\)`)
 
+// Contracted are options of Compile that make a product and a sum one operation with one rounding, as compilers for GPUs do, where this
+// machine's processor has one.
+func Contracted() []string {
+	if cpu.X86.HasFMA {
+		return []string{"-O1", "-fexpensive-optimizations", "-mfma", "-ffp-contract=fast"}
+	}
+	return nil
+}
+
 // Compile compiles sources, each after the prelude, into one library, which the end of the test closes.
-func Compile(t testing.TB, prelude string, sources []Source) *Program {
+func Compile(t testing.TB, prelude string, sources []Source, options ...string) *Program {
 	t.Helper()
 	var text strings.Builder
 	fmt.Fprintf(&text, "%s\n%s\n", emulation, prelude)
@@ -90,7 +101,8 @@ func Compile(t testing.TB, prelude string, sources []Source) *Program {
 	if err := os.WriteFile(source, []byte(text.String()), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	out, err := exec.Command("g++", "-std=c++17", "-O0", "-w", "-fno-strict-aliasing", "-U_FORTIFY_SOURCE", "-fPIC", "-shared", "-o", library, source).CombinedOutput()
+	options = append([]string{"-std=c++17", "-O0", "-w", "-fno-strict-aliasing", "-fsanitize=alignment", "-U_FORTIFY_SOURCE", "-fPIC", "-shared", "-o", library, source}, options...)
+	out, err := exec.Command("g++", options...).CombinedOutput()
 	if err != nil {
 		t.Fatalf("g++: %v\n%s", err, out)
 	}

@@ -45,6 +45,13 @@ static inline float rounded(float x) { return float_of(short_of(x)); }
 
 enum { MOST_THREADS = 1024, STACK = 128 << 10 };
 
+// launch_result is what launch_kernel returns: a kernel that fails sets it to an error of CUDA.
+static int launch_result;
+enum { OUT_OF_RESOURCES = 701, MISALIGNED = 716 };
+
+// The compiler calls this before an access to memory that is not aligned as its type requires (-fsanitize=alignment).
+extern "C" __attribute__((visibility("hidden"))) void __ubsan_handle_type_mismatch_v1(void *place, void *pointer) { launch_result = MISALIGNED; }
+
 static struct {
 	ucontext_t begin[MOST_THREADS], scheduler;
 	jmp_buf at[MOST_THREADS], back;
@@ -125,13 +132,37 @@ static void load_any(unsigned *r, const void *row, int transposed) {
 }
 static void load_matrices(unsigned *r, const void *row) { load_any(r, row, 0); }
 static void load_transposed(unsigned *r, const void *row) { load_any(r, row, 1); }
+
+// Copies are made as late as the program allows, when their thread waits for them: a program that reads earlier sees what was there before.
+enum { MOST_COPIES = 256 };
+static struct {
+	struct {
+		void *to;
+		const void *from;
+		bool there;
+		int group;
+	} list[MOST_COPIES];
+	int count, groups;
+} copies[MOST_THREADS];
+
 static void copy_16(void *to, const void *from, bool there) {
-	if ((uintptr_t)to % 16 || (uintptr_t)from % 16) abort();
-	if (there) memcpy(to, from, 16);
-	else memset(to, 0, 16);
+	auto &own = copies[block.current];
+	if ((uintptr_t)to % 16 || (uintptr_t)from % 16) launch_result = MISALIGNED;
+	else if (own.count == MOST_COPIES) launch_result = OUT_OF_RESOURCES;
+	else own.list[own.count++] = {to, from, there, own.groups};
 }
-static void end_copies() {}
-template <int GROUPS> static void wait_for_copies() {}
+static void end_copies() { copies[block.current].groups++; }
+template <int GROUPS> static void wait_for_copies() {
+	auto &own = copies[block.current];
+	int left = 0;
+	for (int i = 0; i < own.count; i++) {
+		auto c = own.list[i];
+		if (c.group >= own.groups - GROUPS) own.list[left++] = c;
+		else if (c.there) memcpy(c.to, c.from, 16);
+		else memset(c.to, 0, 16);
+	}
+	own.count = left;
+}
 static float power_of_2(float x) { return exp2f(x); }
 static unsigned pair_of(float low, float high) { return short_of(low) | (unsigned)short_of(high) << 16; }
 
@@ -145,6 +176,7 @@ static void run_block() {
 	memset(block.started, 0, sizeof block.started);
 	memset(block.done, 0, sizeof block.done);
 	memset(block.warp_arrived, 0, sizeof block.warp_arrived);
+	for (int i = 0; i < block.threads; i++) copies[i].count = copies[i].groups = 0;
 	block.arrived = 0;
 	for (int left = 1; left;) {
 		left = 0;
@@ -166,8 +198,6 @@ static void run_block() {
 		}
 	}
 }
-
-static int launch_result; // what launch_kernel returns: a kernel sets it, to fail
 
 // launch_kernel has the signature of cuLaunchKernel. A function is a C function that takes the array of arguments.
 extern "C" int launch_kernel(void *function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz, unsigned shared, void *stream,
