@@ -56,6 +56,9 @@ func Run(ctx context.Context, set *config.Set, o Options, console console.Consol
 	return err
 }
 
+// refusals is how many lines are listed if ids of a list are not unique: all, unless the list itself is wrong.
+const refusals = 1000
+
 // examine opens the list as a run does, and checks it.
 func examine(ctx context.Context, set *config.Set, o Options, progress dataset.Progress) (*Report, error) {
 	cache, err := config.CacheFolder(set.CacheDir)
@@ -70,7 +73,7 @@ func examine(ctx context.Context, set *config.Set, o Options, progress dataset.P
 	set.TakeBundle(m)
 	cfg := dataset.Config{
 		Dir: o.Data, SampleRate: m.Features.SampleRate, MinSamples: m.Features.WinLength,
-		CacheDir: filepath.Join(cache, "index"), Progress: progress,
+		CacheDir: filepath.Join(cache, "index"), Refusals: refusals, Progress: progress,
 	}
 	if o.Eval {
 		cfg.Split = dataset.Eval

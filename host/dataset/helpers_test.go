@@ -108,13 +108,13 @@ func contains(t testing.TB, err error, want string) {
 
 // parseList reads the lines of a list as Open does, without the recordings.
 func parseList(name string, r io.Reader, parse parser) (entries []entry, err error) {
-	found := ids{name: name, lines: map[string]int{}}
+	found := ids{name: name, lines: map[string]int{}, most: 5}
 	for b, err := range blocks(name, r) {
 		if err != nil {
 			return nil, err
 		}
 		for i := range b.ends {
-			e, err := parseIn(b, i, parse)
+			e, err := parseIn(b, i, parse, name)
 			found.add(&e, err)
 			entries = append(entries, e)
 		}

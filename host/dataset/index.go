@@ -41,6 +41,8 @@ type Config struct {
 	CacheDir string
 	// Workers is the number of files to read at a time; 0 means 8, because reading headers waits for the disk.
 	Workers int
+	// Refusals is the number of ambiguous lines that the error lists; 0 means 5.
+	Refusals int
 	// Progress may be nil.
 	Progress Progress
 }
@@ -126,6 +128,9 @@ func Open(ctx context.Context, cfg Config) (*Index, error) {
 	if cfg.Language == "" {
 		cfg.Language = "en"
 	}
+	if cfg.Refusals == 0 {
+		cfg.Refusals = 5
+	}
 	if cfg.Progress == nil {
 		cfg.Progress = func(string, int, int) {}
 	}
@@ -154,6 +159,9 @@ func (ix *Index) open(ctx context.Context, cfg Config) error {
 		return err
 	}
 	defer list.Close()
+	if err := checkEncoding(filepath.Join(ix.Dir, ix.List), list); err != nil {
+		return err
+	}
 	if err := ix.read(ctx, cfg, list); err != nil {
 		return err
 	}

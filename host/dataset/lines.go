@@ -15,10 +15,9 @@ import (
 
 // Limits of a list.
 const (
-	maxLine     = 1 << 20 // bytes: a longer line is not read to its end
-	maxReported = 5       // lines of one error message
-	blockLines  = 256
-	maxSpare    = 4 << 20 // bytes of a block that is kept for reuse
+	maxLine    = 1 << 20 // bytes: a longer line is not read to its end
+	blockLines = 256
+	maxSpare   = 4 << 20 // bytes of a block that is kept for reuse
 )
 
 // block is some lines of a list that follow one another.
@@ -97,12 +96,12 @@ func blocks(name string, r io.Reader) iter.Seq2[*block, error] {
 	}
 }
 
-// parseIn parses a line of a block. A line that is not UTF-8 becomes an entry with a reason.
-func parseIn(b *block, i int, parse parser) (e entry, err error) {
+// parseIn parses a line of a block of a list. A line that is not UTF-8 becomes an entry with a reason.
+func parseIn(b *block, i int, parse parser, name string) (e entry, err error) {
 	if line := b.line(i); utf8.Valid(line) {
 		e, err = parse(line)
 	} else {
-		e.reason = "the line is not UTF-8"
+		e.reason = "the line is not UTF-8; if the list is in Latin-1, convert it: " + convertList("LATIN1", name)
 	}
 	e.line = b.numbers[i]
 	return e, err
@@ -112,6 +111,7 @@ func parseIn(b *block, i int, parse parser) (e entry, err error) {
 type ids struct {
 	name  string // of the list
 	lines map[string]int
+	most  int // errors that are listed
 	errs  []error
 	more  int // errors that are only counted
 }
@@ -126,7 +126,7 @@ func (s *ids) add(e *entry, err error) {
 	}
 	switch {
 	case err == nil:
-	case len(s.errs) == maxReported:
+	case len(s.errs) == s.most:
 		s.more++
 	default:
 		s.errs = append(s.errs, fmt.Errorf("%s:%d: %w", s.name, e.line, err))

@@ -102,7 +102,7 @@ func (s *scan) block(ctx context.Context, b *block) error {
 			break
 		}
 		row := &b.rows[i]
-		row.entry, row.refused = parseIn(b, i, s.parse)
+		row.entry, row.refused = parseIn(b, i, s.parse, s.name)
 		row.path = s.audioPath(row.audio)
 		if row.refused != nil || row.reason != "" || s.idle.Load() {
 			continue

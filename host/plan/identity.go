@@ -28,6 +28,7 @@ func (p *Plan) identity() map[string]string {
 		"features":      b.Features.Hash(),
 		"data":          p.Data.Train.Index.Hash(),
 		"clips":         p.Data.Train.Index.Contents,
+		"rows":          strconv.Itoa(len(p.Data.Train.Index.Rows)),
 		"order":         p.Data.Train.Plan.Order(),
 		"pipeline":      text(p.Stages.Asked),
 		"plugins":       text(plugins),

@@ -98,7 +98,11 @@ func (p *Plan) validation() string {
 // data says what is trained on, and what is left out.
 func (p *Plan) data() []string {
 	ix := p.Data.Train.Index
-	return append([]string{filepath.Join(ix.Dir, ix.List), p.Clips()}, p.Data.Usage.Train.RunLines()...)
+	lines := append([]string{filepath.Join(ix.Dir, ix.List), p.Clips()}, p.Data.Usage.Train.RunLines()...)
+	if _, languages := ix.Numbered(p.Pipeline.Dataset); languages != nil && !ix.NamesLanguages() {
+		lines = append(lines, fmt.Sprintf("all texts are taken as %s: %s has no languages, a JSON Lines list can name them", languages[ix.Rows[0].LanguageID], ix.List))
+	}
+	return lines
 }
 
 // Clips says how much is trained on.

@@ -37,8 +37,14 @@ func Differences(saved, now map[string]string) []Difference {
 	if saved["clips"] == "" {
 		delete(is, "data/recordings") // an older program did not look into recordings
 	}
+	if saved["rows"] == "" {
+		delete(is, rowCount) // nor did it count rows
+	}
 	return slices.DeleteFunc(compare(was, is), func(d Difference) bool { return !comparable(d.Name, was, is) })
 }
+
+// rowCount is the name of the number of clips, which a person can compare, unlike the hash of the data.
+const rowCount = "data/clips"
 
 // compare lists the values that differ, in the order of their names.
 func compare(was, is map[string]string) []Difference {
@@ -90,6 +96,8 @@ func values(hashes map[string]string) map[string]string {
 			pipeline(out, value)
 		case "clips":
 			out["data/recordings"] = short(value)
+		case "rows":
+			out[rowCount] = value
 		default:
 			out[cmp.Or(names[name], name)] = short(value)
 		}

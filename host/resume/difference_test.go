@@ -66,3 +66,26 @@ func TestDifferences(t *testing.T) {
 		}
 	}
 }
+
+// TestNumberOfClips: changed data is described by the number of clips, if the checkpoint has it.
+func TestNumberOfClips(t *testing.T) {
+	now := began()
+	now["data"], now["rows"] = strings.Repeat("45", 32), "23"
+	for _, c := range []struct{ rows, want string }{
+		{"24", "data: 232323232323 -> 454545454545; data/clips: 24 -> 23"},
+		{"23", "data: 232323232323 -> 454545454545"},
+		{"", "data: 232323232323 -> 454545454545"}, // of an older program
+	} {
+		was := began()
+		if c.rows != "" {
+			was["rows"] = c.rows
+		}
+		var got []string
+		for _, d := range Differences(was, now) {
+			got = append(got, d.String())
+		}
+		if text := strings.Join(got, "; "); text != c.want {
+			t.Errorf("%q clips: %s, want %s", c.rows, text, c.want)
+		}
+	}
+}

@@ -86,3 +86,12 @@ plugin-without-commit() {
     silent 'vcs.'
   done
 }
+
+# fewer-clips: a run that is resumed with other data says how many clips there were and are
+fewer-clips() {
+  clips data 12 1
+  train --train-data data --max-steps 2 --run-dir run
+  sed -i 3d data/metadata.csv
+  refused 2 xtts-host --plugins "$TREE/plugins" --resume run --max-steps 4
+  says 'data/clips: 12 -> 11'
+}

@@ -210,3 +210,39 @@ missing-recording() {
   train --train-data data --max-steps 1 --run-dir run >output 2>&1
   says 'warning: 1 of the 20 training clips cannot be used and are left out, the first (metadata.csv:6) because: there is no wavs/clip00005.wav'
 }
+
+# other-encodings: a list in UTF-16 or Latin-1 is answered with the command that converts it, and the command works
+other-encodings() {
+  clips data 3 1
+  mkdir 'my data' && mv data "my data/it's"
+  list="my data/it's/metadata.csv"
+  cp "$list" plain.csv
+  iconv -f UTF-8 -t UTF-16 plain.csv >"$list"
+  refused 2 xtts-host data check "my data/it's"
+  says 'metadata.csv: the list is in UTF-16, not in UTF-8'
+  grep -o 'iconv .*' output | bash -e
+  cmp plain.csv "$list"
+  { cat plain.csv; printf 'clip00000x|caf\xe9\n'; } >"$list"
+  xtts-host data check "my data/it's" >output
+  says 'line 4: the line is not UTF-8; if the list is in Latin-1, convert it: iconv -f LATIN1 -t UTF-8 metadata.csv'
+}
+
+# all-double-ids: data check lists every id that occurs twice, not the first five
+all-double-ids() {
+  clips data 12 1
+  cat data/metadata.csv data/metadata.csv >twice && mv twice data/metadata.csv
+  refused 2 xtts-host data check data
+  for line in 13 18 24; do says "metadata.csv:$line: id \"clip000"; done
+  silent 'more such lines'
+  refused 2 train --train-data data --max-steps 1 --run-dir run
+  says 'metadata.csv: and 7 more such lines'
+}
+
+# no-languages: a model that takes languages says which one the texts of a metadata.csv have
+no-languages() {
+  clips data 12 1
+  xtts-host --plugins "$TREE/plugins" --graph builtin:myxtts-multispeaker --train-data data --batch-size 4 --max-steps 1 --run-dir run >output
+  says 'all texts are taken as en: metadata.csv has no languages, a JSON Lines list can name them'
+  train --train-data data --max-steps 1 --run-dir other >output
+  silent 'all texts are taken'
+}

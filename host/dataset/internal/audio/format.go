@@ -125,22 +125,9 @@ func convert(path string) string {
 	stem := strings.TrimSuffix(old, ext)
 	switch strings.ToLower(ext) {
 	case ".flac":
-		return fmt.Sprintf("convert with: ffmpeg -i %s -c:a pcm_s24le %s", quote(old), quote(stem+".wav"))
+		return fmt.Sprintf("convert with: ffmpeg -i %s -c:a pcm_s24le %s", hint.Word(old), hint.Word(stem+".wav"))
 	case ".wav":
-		return fmt.Sprintf("convert with: ffmpeg -i %s -c:a flac %s && rm %[1]s", quote(old), quote(stem+".flac"))
+		return fmt.Sprintf("convert with: ffmpeg -i %s -c:a flac %s && rm %[1]s", hint.Word(old), hint.Word(stem+".flac"))
 	}
-	return fmt.Sprintf("convert with: ffmpeg -i %s -c:a flac %s", quote(old), quote(stem+".flac"))
-}
-
-// quote quotes a file name as one word of a shell command that is not an option.
-func quote(name string) string {
-	if strings.HasPrefix(name, "-") {
-		name = "./" + name
-	}
-	if strings.ContainsFunc(name, func(r rune) bool {
-		return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("._-/", r))
-	}) {
-		return "'" + strings.ReplaceAll(name, "'", `'\''`) + "'"
-	}
-	return name
+	return fmt.Sprintf("convert with: ffmpeg -i %s -c:a flac %s", hint.Word(old), hint.Word(stem+".flac"))
 }

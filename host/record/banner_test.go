@@ -1,0 +1,26 @@
+package record
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/xtts-host/xtts-host/host/batch"
+	"github.com/xtts-host/xtts-host/host/catalog"
+	"github.com/xtts-host/xtts-host/host/dataset"
+	"github.com/xtts-host/xtts-host/shared/manifest"
+)
+
+// TestLanguageThatNoLineNames: the language of the texts is shown if the model takes it and the list cannot name it.
+func TestLanguageThatNoLineNames(t *testing.T) {
+	const line = "all texts are taken as en: metadata.csv has no languages, a JSON Lines list can name them"
+	for _, c := range []struct {
+		list, tensor string
+		want         bool
+	}{{"metadata.csv", "language_ids", true}, {"metadata.csv", "speaker_ids", false}, {"train.jsonl", "language_ids", false}} {
+		ix := &dataset.Index{List: c.list, Rows: []dataset.Row{{LanguageID: 1}}, Languages: []string{"fa", "en"}, Speakers: []string{""}}
+		p := &Plan{Data: batch.Data{Train: &batch.Split{Index: ix}}, Pipeline: &catalog.Resolved{Dataset: []manifest.TensorSpec{{Name: c.tensor}}}}
+		if got := p.data(); slices.Contains(got, line) != c.want {
+			t.Errorf("%s, %s: %q", c.list, c.tensor, got)
+		}
+	}
+}
