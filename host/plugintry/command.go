@@ -122,6 +122,7 @@ type trial struct {
 	*batch.Trial
 	way    *way
 	rate   int
+	frame  float64 // seconds
 	ring   *ring.Ring
 	layout ring.Layout
 	pools  []*supervise.Pool
@@ -143,7 +144,8 @@ func open(ctx context.Context, w *way, bundle *ortgraphs.Bundle, o Options, clip
 	if err != nil {
 		library = "" // most stages need none; one that does says so
 	}
-	t := &trial{way: w, layout: layouts[0], rate: bundle.Manifest.Features.SampleRate}
+	f := bundle.Manifest.Features
+	t := &trial{way: w, layout: layouts[0], rate: f.SampleRate, frame: float64(f.HopLength) / float64(f.SampleRate)}
 	if t.ring, err = ring.Create(1, t.layout.Size); err != nil {
 		return nil, err
 	}
@@ -237,5 +239,5 @@ func (t *trial) write(s shown, file string, before []float32) (string, error) {
 	if s.sound {
 		return writeSound(file, before, values, t.rate)
 	}
-	return writePicture(file, s.port, values, columns)
+	return writePicture(file, s.port, values, columns, t.frame)
 }

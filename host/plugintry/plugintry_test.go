@@ -103,7 +103,7 @@ func TestTry(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer f.Close()
-		if c, err := png.DecodeConfig(f); err != nil || c.Width == 0 || c.Height == 0 || c.Height%cell != 0 {
+		if c, err := png.DecodeConfig(f); err != nil || c.Width == 0 || c.Height == 0 || (c.Height-axisBottom)%cell != 0 {
 			t.Errorf("%+v, %v", c, err)
 		}
 	})
@@ -135,7 +135,7 @@ func refuses(t *testing.T, try func(stage, out string, change func(*Options)) (s
 // TestCurve: a row of values is a curve, its largest value at the top.
 func TestCurve(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "pitch.png")
-	if text, err := writePicture(file, "pitch", []float32{0, 1, 0.5}, 1); err != nil || !strings.HasSuffix(text, "pitch: 3 frames, values from 0 to 1") {
+	if text, err := writePicture(file, "pitch", []float32{0, 1, 0.5}, 1, 0.01); err != nil || !strings.HasSuffix(text, "pitch: 3 frames, values from 0 to 1") {
 		t.Fatal(text, err)
 	}
 	f, err := os.Open(file)
@@ -148,7 +148,7 @@ func TestCurve(t *testing.T) {
 		t.Fatal(err)
 	}
 	for x, y := range map[int]int{0: curveHeight - 1, cell: 0, 2 * cell: curveHeight - 1 - (curveHeight-1)/2} {
-		if r, _, _, _ := picture.At(x, y).RGBA(); r == 0 {
+		if r, _, _, _ := picture.At(axisLeft+x, y).RGBA(); r == 0 {
 			t.Errorf("no light at %d, %d", x, y)
 		}
 	}

@@ -104,6 +104,18 @@ plugins-try() {
   says 'writes no waveform but mel_spectrograms'
 }
 
+# picture-axes: a picture of a stage has a labelled axis of seconds and one of columns
+picture-axes() {
+  clips data 1 1
+  xtts-host plugins try logmel --plugins "$TREE/plugins" --clip data/wavs/*.wav --out seen.png >output
+  # The width is that of the frames, 4 pixels each, and of the axis beside them.
+  python3 - "$(grep -o '[0-9]* frames' output)" <<'PYTHON'
+import struct, sys
+width, height = struct.unpack(">II", open("seen.png", "rb").read(24)[16:])
+assert width == 4 * int(sys.argv[1].split()[0]) + 80 and height == 4 * 80 + 24, (width, height)
+PYTHON
+}
+
 # stage-config: the hint for a wrong configuration of a stage says what the key takes, or which keys there are
 stage-config() {
   clips data 1 1
