@@ -54,9 +54,10 @@ for name, forms, same in ("preset", ["eager", "eager-sdpa", "compile"], True), (
     assert {r["what"] for r in result["ratios"]} == {"gradients", "step", "end_to_end"}, result["ratios"]
     print(f"bench --against pytorch, {result['bundle']}: the losses are equal, {len(theirs)} forms ran, also from audio files")
 PYTHON
-"$python" - <<'PYTHON'
+"$python" - "$work" <<'PYTHON'
 import json
 import sys
+import wave
 
 import numpy as np
 import torch
@@ -80,19 +81,38 @@ def signal(n):
 worst = 0
 for case in json.load(open("plugins/features/testdata/golden.json"))["cases"]:
     for after in 0, 700:  # padding of the batch
-        wave = torch.nn.functional.pad(signal(case["samples"])[None], (0, after))
-        given = {"waveform": wave, "waveform_lengths": torch.tensor([case["samples"]])}
+        padded = torch.nn.functional.pad(signal(case["samples"])[None], (0, after))
+        given = {"waveform": padded, "waveform_lengths": torch.tensor([case["samples"]])}
         made = loader.logmel(given, {"mel_spectrograms": 0.0}, {}, case["features"])
         assert made["mel_lengths"].item() == case["frames"], case["name"]
         mel = made["mel_spectrograms"][0, :case["frames"]].flatten()
         worst = max(worst, (mel - torch.tensor(case["log_mel"])).abs().max().item())
 assert worst < 1e-3, worst
 
+# The batches of one clip after the other, as workers make them, and those of waveforms that are padded before the stages, as on a GPU.
+bundle = json.load(open("ortgraphs/testdata/pico/bundle.json"))
+features, shapes = bundle["features"], {"text_sequences": [3, 48], "waveform": [3, 44032], "mel_spectrograms": [3, 173, 20]}
+shapes |= dict.fromkeys(["text_lengths", "waveform_lengths", "mel_lengths"], [3])
+rows = []
+for i in range(3):
+    rows.append({"path": f"{sys.argv[1]}/{i}.wav", "offset": 5, "frames": 20000 + 900 * i, "tokens": [1, 2, 3 + i], "speaker": 0, "language": 0})
+    with wave.open(rows[i]["path"], "wb") as file:
+        file.setparams((1, 2, features["sample_rate"], 0, "NONE", ""))
+        file.writeframes((3000 * signal(24000).numpy()).astype(np.int16).tobytes())
+file = {"rows": rows, "dataset": ["waveform"], "tensors": [{"name": name, "shape": shape, "pad": 0} for name, shape in shapes.items()]}
+stages = [stage | {"stage": "features/" + stage["stage"], "config": {}} for stage in bundle["pipeline"] if stage["name"] == "target"]
+late = loader.Clips(file, features, list(shapes), [])
+early = loader.Clips(file, features, list(shapes), stages)
+late = loader.run(stages, late.collate([late[i] for i in range(3)]), late.batch, features)
+early = early.collate([early[i] for i in range(3)])
+assert all(early[name].shape == late[name].shape == tuple(shape) and torch.allclose(early[name], late[name], atol=1e-5) for name, shape in shapes.items())
+assert early["mel_lengths"].tolist() == [1 + row["frames"] // 256 for row in rows] and early["mel_spectrograms"][0, 79:].eq(0).all()
+
 torch.manual_seed(1)
-wave, lengths = torch.sin(torch.arange(8000) / 9.0).repeat(64, 1), torch.full([64], 8000)
+tone, lengths = torch.sin(torch.arange(8000) / 9.0).repeat(64, 1), torch.full([64], 8000)
 config = {"gain_probability": 0, "gain_db_min": -6, "gain_db_max": 6, "polarity_probability": 0, "noise_probability": 0.5, "snr_db_min": 20, "snr_db_max": 20}
-noise = loader.waveaug({"waveform": wave, "waveform_lengths": lengths}, {}, config, {})["waveform"] - wave
-ratio = 10 * torch.log10(wave.square().sum(1) / noise.square().sum(1))
+noise = loader.waveaug({"waveform": tone, "waveform_lengths": lengths}, {}, config, {})["waveform"] - tone
+ratio = 10 * torch.log10(tone.square().sum(1) / noise.square().sum(1))
 assert ((ratio - 20).abs() < 1e-2).logical_or(ratio.isinf()).all() and 16 < ratio.isinf().sum() < 48, ratio
 mel, lengths = torch.ones(64, 90, 40), torch.full([64], 80)
 config = {"probability": 1, "freq_masks": 1, "freq_mask_width": 8, "time_masks": 1, "time_mask_width": 70, "time_mask_share": 0.2}

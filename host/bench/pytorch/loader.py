@@ -109,7 +109,8 @@ class Feed:
         batch = {name: x.to(self.device, non_blocking=True) for name, x in next(self.batches).items()}
         with torch.no_grad():
             batch = run(self.stages, batch, self.batch, self.features)
-        return {name: batch[name] for name in self.inputs}
+        # In the layout of the batches that the model was compiled for: for another one it would be compiled again.
+        return {name: batch[name].contiguous() for name in self.inputs}
 
 
 def sequence(name, lengths, values):
