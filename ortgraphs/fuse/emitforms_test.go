@@ -123,6 +123,14 @@ var forms = map[string]func(b *builder) []string{
 		return append(out, b.add("Cast", b.add("Cast", x, to(boole)), to(f32)), b.add("CastLike", x, "y"), b.add("Pad", "m", b.numbers(0, 0, 1, 0)),
 			b.add("ReduceSum", "x", b.numbers(1)))
 	},
+	"look-ups": func(b *builder) []string {
+		index := b.add("Cast", b.add("Greater", b.add("ReduceSum", "x", b.numbers(2)), b.number(0)), to(i64))
+		negative := b.add("Sub", index, b.numbers(3))
+		last := b.add("Cast", b.number(-1), to(i64))
+		return []string{b.add("Gather", "x", b.numbers(2), attribute("axis", 1)), b.add("Gather", "x", last, attribute("axis", 2)),
+			b.add("Gather", "m", b.numbers(2)), b.add("GatherElements", "x", index, attribute("axis", 2)),
+			b.add("GatherElements", b.add("LogSoftmax", "y"), negative, attribute("axis", -1)), b.add("GatherElements", "m", b.add("Squeeze", index, b.numbers(2)))}
+	},
 	"clip": func(b *builder) []string {
 		return []string{b.add("Clip", "x", b.number(-0.1), b.number(0.2)), b.add("Clip", "x", "", b.number(0)), b.add("Clip", "x", b.number(0)), b.add("Clip", "x")}
 	},

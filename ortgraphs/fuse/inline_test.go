@@ -54,7 +54,7 @@ func convolution() *onnxpb.ModelProto {
 		sum = last()
 	}
 	b.node("ReduceSum", []int{1, channels, 1}, nil, sum, b.numbers(0, 2))
-	b.graph.Output = append(b.graph.Output, info(sum, nil), info(last(), nil))
+	b.graph.Output = append(b.graph.Output, info(last(), nil))
 	return &onnxpb.ModelProto{IrVersion: proto.Int64(9), Graph: b.graph, OpsetImport: []*onnxpb.OperatorSetIdProto{{Version: proto.Int64(20)}}}
 }
 
@@ -76,6 +76,12 @@ func TestConvolution(t *testing.T) {
 	if want := []string{"LeakyRelu, Pad, Windows", "Pad 3, Add 2, sum"}; !slices.Equal(ops, want) {
 		t.Errorf("regions %q, want %q", ops, want)
 	}
+	kernelsOf(t, model, r, g, regions)
+}
+
+// kernelsOf checks that every region has a kernel, which computes what the interpreter computes.
+func kernelsOf(t *testing.T, model *onnxpb.ModelProto, r *shapes.Result, g *fuse.Graph, regions []*fuse.Region) {
+	t.Helper()
 	var k kernels
 	m, _ := results(t, model, r, g, regions, batch(r, nil))
 	k.add(t, regions, m)
@@ -83,4 +89,27 @@ func TestConvolution(t *testing.T) {
 		t.Errorf("no kernels: %v", k.left)
 	}
 	k.check(t, &emulation{}, 2e-6)
+}
+
+// TestSplitReductions: sums over the innermost dimension and others, and over long rows, begin in the region that computes the rows.
+func TestSplitReductions(t *testing.T) {
+	b := &builder{graph: &onnxpb.GraphProto{Name: proto.String("sums")}}
+	shape := []int{2, 3, 40, 160}
+	b.graph.Input = append(b.graph.Input, info("x", shape))
+	b.node("Exp", shape, nil, "x")
+	for _, axes := range [][]int{{0, 3}, {0, 2, 3}, {2, 3}, {0, 1, 2, 3}} {
+		b.node("ReduceSum", nil, nil, "v0", b.numbers(axes...))
+		b.graph.Output = append(b.graph.Output, info(b.values[len(b.values)-1].name, nil))
+	}
+	model := &onnxpb.ModelProto{IrVersion: proto.Int64(9), Graph: b.graph, OpsetImport: []*onnxpb.OperatorSetIdProto{{Version: proto.Int64(20)}}}
+	r, g, regions := partition(t, model, shapes.Sizes{})
+	compare(t, model, r, g, regions, batch(r, nil), 1e-5, 1e-5)
+	for _, region := range regions {
+		for _, in := range region.In {
+			if in.Elements() == elements(shape) && in.Name != "x" {
+				t.Errorf("the region %s reads %s from memory", region.Ops(), in.Name)
+			}
+		}
+	}
+	kernelsOf(t, model, r, g, regions)
 }

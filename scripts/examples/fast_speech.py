@@ -1,6 +1,6 @@
 """A FastSpeech 2 (arXiv:2006.04558): text to spectrogram in parallel.
 
-Blocks of attention and convolutions over tokens; predictors of durations and pitch; each token repeated over its frames; the same
+Blocks of attention and convolutions over tokens; predictors of durations, pitch and energy; each token repeated over its frames; the same
 blocks over frames. A row's durations are even here; a stage of your own can compute others with an aligner.
 
     xtts-export module scripts/examples/fast_speech.py:build --out runs/fast-speech --precision f32,bf16
@@ -55,17 +55,17 @@ class Block(nn.Module):
 
 
 class Predictor(nn.Module):
-    """A number for each token."""
+    """Numbers for each token."""
 
-    def __init__(self, width: int):
+    def __init__(self, width: int, numbers: int):
         super().__init__()
         self.first, self.second = nn.Conv1d(width, width, 3, padding=1), nn.Conv1d(width, width, 3, padding=1)
-        self.first_norm, self.second_norm, self.head = nn.LayerNorm(width), nn.LayerNorm(width), nn.Linear(width, 1)
+        self.first_norm, self.second_norm, self.head = nn.LayerNorm(width), nn.LayerNorm(width), nn.Linear(width, numbers)
 
     def forward(self, x: Tensor) -> Tensor:
         for convolution, norm in (self.first, self.first_norm), (self.second, self.second_norm):
             x = norm(F.relu(convolution(x.transpose(1, 2))).transpose(1, 2))
-        return self.head(x).squeeze(-1)
+        return self.head(x)
 
 
 class FastSpeech(nn.Module):
@@ -73,25 +73,26 @@ class FastSpeech(nn.Module):
         super().__init__()
         self.embedding = nn.Embedding(len(tokenizer.VOCABULARY), s.width)
         self.encoder, self.decoder = (nn.ModuleList(Block(s) for _ in range(s.layers)) for _ in range(2))
-        self.duration, self.pitch = Predictor(s.width), Predictor(s.width)
-        self.pitch_in = nn.Conv1d(1, s.width, 3, padding=1)
+        self.duration, self.prosody = Predictor(s.width, 1), Predictor(s.width, 2)
+        self.prosody_in = nn.Conv1d(2, s.width, 3, padding=1)
         self.head = nn.Linear(s.width, MELS)
 
-    def forward(self, text_sequences, text_lengths, mel_lengths, pitch):
+    def forward(self, text_sequences, text_lengths, mel_lengths, pitch, energy):
         tokens, frames = inside(text_lengths, text_sequences.shape[1]), inside(mel_lengths, pitch.shape[1])
         x = self.embedding(text_sequences) * tokens[:, :, None]
         x = x + sinusoids(x)
         for block in self.encoder:
             x = block(x, tokens)
         spread = alignment(text_lengths, mel_lengths, tokens.shape[1], frames.shape[1])
-        token_pitch = (spread.transpose(1, 2) @ pitch[:, :, None]) / spread.sum(1)[:, :, None].clamp(min=1)
-        durations, tone = self.duration(x.detach()), self.pitch(x)
-        x = x + self.pitch_in(token_pitch.transpose(1, 2)).transpose(1, 2)
+        counts = spread.sum(1)
+        spoken = (spread.transpose(1, 2) @ torch.stack([pitch, energy], -1)) / counts[:, :, None].clamp(min=1)
+        durations, prosody = self.duration(x.detach()).squeeze(-1), self.prosody(x)
+        x = x + self.prosody_in(spoken.transpose(1, 2)).transpose(1, 2)
         y = spread @ x
         y = (y + sinusoids(y)) * frames[:, :, None]
         for block in self.decoder:
             y = block(y, frames)
-        return self.head(y), durations, (spread.sum(1) + 1).log(), tone, token_pitch.squeeze(-1)
+        return self.head(y), durations, (counts + 1).log(), prosody, spoken
 
 
 def alignment(text_lengths: Tensor, mel_lengths: Tensor, tokens: int, frames: int) -> Tensor:
@@ -109,12 +110,12 @@ def sinusoids(x: Tensor) -> Tensor:
 
 
 def loss(outputs, batch):
-    mel, durations, target_durations, tone, target_tone = outputs
+    mel, durations, target_durations, prosody, target_prosody = outputs
     frames = inside(batch["mel_lengths"], mel.shape[1]).float()
     tokens = inside(batch["text_lengths"], durations.shape[1]).float()
     parts = {"mel_loss": mean((mel - batch["mel_spectrograms"]).abs().mean(-1), frames),
              "duration_loss": mean((durations - target_durations).square(), tokens),
-             "pitch_loss": mean((tone - target_tone).square(), tokens)}
+             "prosody_loss": mean((prosody - target_prosody).square().mean(-1), tokens)}
     return {"loss": sum(parts.values()) * (frames.sum() > 0), "loss_weight": (frames.sum() > 0).float(), **parts}
 
 
@@ -124,7 +125,7 @@ def build(sizes: Sizes = SMALL) -> Export:
         name="fast-speech-2", module=FastSpeech(sizes), loss=loss, accumulation="mean",
         inputs=[*sequence("text_sequences", "i32", "T_text", lengths="text_lengths", below=len(tokenizer.VOCABULARY)),
                 *sequence("mel_spectrograms", "f32", "T_mel", MELS, lengths="mel_lengths", origin="stage"),
-                Input("pitch", "f32", ("B", "T_mel"), lengths="mel_lengths", origin="stage")],
+                *(Input(name, "f32", ("B", "T_mel"), lengths="mel_lengths", origin="stage") for name in ("pitch", "energy"))],
         buckets=[bucket(n, text) for n, text in zip(sizes.frames, sizes.text, strict=True)], features=FEATURES,
         tokenizer=tokenizer.build(), pipeline=[LOGMEL, PROSODY])
 
