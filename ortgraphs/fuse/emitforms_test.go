@@ -131,6 +131,15 @@ var forms = map[string]func(b *builder) []string{
 			b.add("Gather", "m", b.numbers(2)), b.add("GatherElements", "x", index, attribute("axis", 2)),
 			b.add("GatherElements", b.add("LogSoftmax", "y"), negative, attribute("axis", -1)), b.add("GatherElements", "m", b.add("Squeeze", index, b.numbers(2)))}
 	},
+	"groups": func(b *builder) []string {
+		scale, bias := b.floats(3), b.floats(3)
+		one, none := b.add("Div", scale, scale), b.add("Sub", bias, bias)
+		grouped := b.add("Reshape", b.add("Transpose", b.add("Exp", "z"), list("perm", 1, 0, 2)), b.numbers(2, 2, 6))
+		wide := b.add("Reshape", b.add("Transpose", "x", list("perm", 2, 0, 1)), b.numbers(2, 3, 2, 2))
+		two := b.add("Slice", scale, b.numbers(0), b.numbers(2))
+		return []string{b.add("InstanceNormalization", "x", scale, bias, float("epsilon", 1e-3)), b.add("InstanceNormalization", "y", one, none),
+			b.add("InstanceNormalization", grouped, two, two), b.add("InstanceNormalization", wide, scale, bias)}
+	},
 	"clip": func(b *builder) []string {
 		return []string{b.add("Clip", "x", b.number(-0.1), b.number(0.2)), b.add("Clip", "x", "", b.number(0)), b.add("Clip", "x", b.number(0)), b.add("Clip", "x")}
 	},

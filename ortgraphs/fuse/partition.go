@@ -30,6 +30,7 @@ type Region struct {
 const (
 	maxNodes   = 500 // of a region
 	maxOutputs = 8
+	maxTensors = 60 // that it reads and writes
 	maxLarge   = 24 // large tensors that a region of more than manyNodes nodes reads and writes
 	manyNodes  = 40
 )
@@ -173,7 +174,7 @@ func (p *partition) join(a, b *group) {
 		return
 	}
 	in, _, out := p.traffic(nodes)
-	if len(out) > maxOutputs {
+	if len(out) > maxOutputs || len(in)+len(out) > maxTensors {
 		return
 	}
 	if len(nodes) > manyNodes {

@@ -11,6 +11,7 @@ func sinkTransposes(g *Graph) {
 		if !n.fusible() || n.Op == "Copy" {
 			continue
 		}
+		n.refine(uses)
 		order := n.order()
 		if order == nil || !movable(n, order, uses, outputs) {
 			continue
@@ -92,6 +93,7 @@ func (n *Node) reorder(order []int) {
 		}
 		n.In[i] = o.moved(inverse(order))
 	}
+	n.Axes = slices.Clone(n.Axes)
 	for i, a := range n.Axes {
 		n.Axes[i] = order[a]
 	}

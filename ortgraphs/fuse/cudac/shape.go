@@ -65,7 +65,7 @@ func (s shape) vector(r *fuse.Region) int {
 	innermost := s.sizes[s.cols[len(s.cols)-1]]
 	for _, t := range slices.Concat(r.In, r.Out) {
 		large := t.Elements()*8 > s.R*s.C
-		if isShort(t.Type) && large && innermost%8 == 0 && (!s.reduces || s.C%256 == 0) {
+		if isShort(t.Type) && large && innermost%8 == 0 && (!s.reduces || s.C%256 == 0) && 8*s.reads(r) <= maxHeld {
 			return 8
 		}
 	}
@@ -75,4 +75,19 @@ func (s shape) vector(r *fuse.Region) int {
 		}
 	}
 	return 1
+}
+
+// maxHeld is the number of elements that a thread reads at once, in vectors of 8, and keeps in registers.
+const maxHeld = 128
+
+// reads returns how many elements the nodes read from memory at each place. A convolution in each channel reads as many as its kernel has.
+func (s shape) reads(r *fuse.Region) (count int) {
+	for _, n := range r.Nodes {
+		for _, o := range n.In {
+			if slices.Contains(r.In, o.Tensor) && o.Tensor.Elements()*8 > s.R*s.C {
+				count++
+			}
+		}
+	}
+	return count
 }
