@@ -3,6 +3,7 @@ package fuse_test
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"testing"
 
@@ -16,7 +17,8 @@ import (
 
 const short = onnxpb.TensorProto_BFLOAT16
 
-// attending makes up the graph of one attention and its gradient, as PyTorch exports it.
+// attending makes up the graph of one attention and its gradient, as PyTorch exports it. It is wide because the forms of attention, which
+// tests combine, are its fields.
 type attending struct {
 	batch, heads, queries, keys, head int
 	lengths, causal, bias, dropout    bool
@@ -25,6 +27,8 @@ type attending struct {
 	transposedKeys                    bool    // dK is computed as Q' dS
 	form                              string  // "other values" make the gradient of the weights; the result is written in "columns"
 	penalty                           float32 // of keys beyond the length; 0 means 1e4
+	added                             float32 // of keys after the query: added to their scores, rather than -1e9 instead of them
+	infinite                          bool    // keys beyond the length have a score of minus infinity
 
 	graph *onnxpb.GraphProto
 }
@@ -107,6 +111,11 @@ func (a *attending) scores(s string) string {
 		a.node("Range", "positions", nil, a.number(0, i64), a.number(float32(a.keys), i64), a.number(1, i64))
 		a.node("Reshape", "lengths.4", nil, "lengths", a.ints(a.batch, 1, 1, 1))
 		a.node("Less", "there", nil, "positions", "lengths.4")
+	}
+	switch {
+	case a.lengths && a.infinite:
+		s = a.node("Where", "masked", nil, "there", s, a.number(float32(math.Inf(-1)), f32))
+	case a.lengths:
 		a.node("Sub", "away", nil, a.cast("there", "there.f", f32), a.number(1, f32))
 		s = a.node("Add", "masked", nil, s, a.node("Mul", "penalty", nil, "away", a.number(cmp.Or(a.penalty, 1e4), f32)))
 	}
@@ -115,6 +124,12 @@ func (a *attending) scores(s string) string {
 		a.node("Range", "rows", nil, a.number(0, i64), a.number(float32(a.queries), i64), a.number(1, i64))
 		a.node("Reshape", "rows.2", nil, "rows", a.ints(a.queries, 1))
 		a.node("LessOrEqual", "past", nil, "columns", "rows.2")
+	}
+	switch {
+	case a.causal && a.added != 0:
+		a.node("Sub", "later", nil, a.cast("past", "past.f", f32), a.number(1, f32))
+		s = a.node("Add", "causal", nil, s, a.node("Mul", "later.penalty", nil, "later", a.number(a.added, f32)))
+	case a.causal:
 		s = a.node("Where", "causal", nil, "past", s, a.number(-1e9, f32))
 	}
 	if a.bias {
@@ -183,7 +198,7 @@ func (a *attending) backward(q, k, v, p, w string) {
 	a.node("ReduceSum", "sum", nil, "weighted", a.ints(-1))
 	a.node("Sub", "ds", nil, "weighted", a.node("Mul", "shared", nil, p, "sum"))
 	mask := "ds"
-	if a.causal {
+	if a.causal && a.added == 0 {
 		mask = a.node("Where", "ds.causal", nil, "past", "ds", a.number(0, f32))
 	}
 	flat(a.node("Mul", "ds.scaled", nil, a.cast(mask, "ds.short", short), a.number(0.25, short)), "ds.3", a.queries, a.keys)
@@ -245,6 +260,13 @@ func (k *kernels) attention(t *testing.T) {
 		{batch: 1, heads: 2, queries: 66, keys: 66, head: 32, causal: true, merged: true},
 		{batch: 2, heads: 2, queries: 33, keys: 21, head: 48, bias: true, dropout: true},
 		{batch: 1, heads: 1, queries: 20, keys: 24, head: 128, dropout: true, causal: true},
+		{batch: 3, heads: 1, queries: 9, keys: 70, head: 16, lengths: true, infinite: true},
+		{batch: 1, heads: 1, queries: 140, keys: 140, head: 48, causal: true, merged: true},
+		{batch: 3, heads: 1, queries: 130, keys: 150, head: 16, causal: true, lengths: true, penalty: 1e9},
+		{batch: 3, heads: 1, queries: 130, keys: 130, head: 16, causal: true, lengths: true, infinite: true},
+		{batch: 3, heads: 1, queries: 200, keys: 130, head: 16, causal: true, lengths: true, added: 1e4},
+		{batch: 1, heads: 1, queries: 70, keys: 130, head: 16, causal: true, added: 2},
+		{batch: 2, heads: 1, queries: 140, keys: 134, head: 16, bias: true, dropout: true},
 	} {
 		_, g, regions := partition(t, a.model(), shapes.Sizes{})
 		forward, backward := regionsOf(regions)
@@ -264,7 +286,7 @@ func (k *kernels) attention(t *testing.T) {
 func TestAttentionKernels(t *testing.T) {
 	var k kernels
 	k.attention(t)
-	k.complete(t, 15)
+	k.complete(t, 28)
 	k.check(t, &emulation{}, 2e-2)
 }
 

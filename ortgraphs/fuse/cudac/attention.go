@@ -7,10 +7,17 @@ import (
 	"strings"
 
 	"github.com/xtts-host/xtts-host/ortgraphs/fuse"
+	"github.com/xtts-host/xtts-host/ortgraphs/onnxpb"
 )
 
-//go:embed attention.cuh
-var attentionPrelude string
+var (
+	//go:embed attention.cuh
+	attentionPrelude string
+	//go:embed attentionforward.cuh
+	attentionForward string
+	//go:embed attentionbackward.cuh
+	attentionBackward string
+)
 
 // attention is the program of an attention region. Its kernels are templates of attention.cuh; the functions written here are what the
 // graph computes at each place: scores, weights and gradients.
@@ -26,9 +33,26 @@ type attention struct {
 }
 
 const (
-	attentionRows    = 64 // of a block
 	attentionThreads = 128
+	queryTiles       = 1 // tiles of 16 rows that a warp of the gradient of queries computes
 )
+
+// tilesOf is the number of tiles of 16 rows that a warp computes, of so many rows in all. With two of them it reads half as much shared memory
+// for each product, but there are fewer blocks, and a thread has registers for matrices of up to 64 columns only.
+func tilesOf(rows, head int) int {
+	if rows > 128 && head <= 64 {
+		return 2
+	}
+	return 1
+}
+
+// blocksOf is the number of blocks that a multiprocessor is to compute at a time: four hide latencies better than two, if registers suffice.
+func blocksOf(tiles, head int) int {
+	if tiles == 1 && head <= 64 {
+		return 4
+	}
+	return 2
+}
 
 func generateAttention(r *fuse.Region) (*Kernel, error) {
 	a := newAttention(r)
@@ -46,7 +70,8 @@ func generateAttention(r *fuse.Region) (*Kernel, error) {
 func newAttention(r *fuse.Region) *attention {
 	shape := r.Attention.Product.Shape
 	rank := len(shape)
-	a := &attention{region: r, Attention: r.Attention, places: newPlaces(shape), inside: map[*fuse.Node]bool{}, rows: shape[rank-2], columns: shape[rank-1], batch: 1}
+	a := &attention{region: r, Attention: r.Attention, places: newPlaces(shape), inside: map[*fuse.Node]bool{},
+		rows: shape[rank-2], columns: shape[rank-1], batch: 1}
 	for i, d := range shape {
 		a.place = append(a.place, variable(axisName(i), 1))
 		if d == 1 {
@@ -94,7 +119,7 @@ func (a *attention) forward() (*Kernel, error) {
 	if err != nil {
 		return nil, err
 	}
-	score, err := a.function("score", a.Scores, place{a.Product, "x"})
+	score, err := a.scoreFunction()
 	if err != nil {
 		return nil, err
 	}
@@ -103,12 +128,12 @@ func (a *attention) forward() (*Kernel, error) {
 		return nil, err
 	}
 	w := &writer{}
-	a.begin(w, "attention", slices.Concat(score, weight), a.region.Out, false)
-	w.line("attend<%d, %d, %d, %d>(%s, %s, %s, score, weight, %s, %s, %s);", a.head, a.rows, a.columns, o.columns, q, k, v, a.to(a.Results[0], o),
+	a.begin(w, "attention", blocksOf(tilesOf(a.rows, a.head), a.head), slices.Concat(score, weight), a.region.Out, false)
+	w.line("attend<%d, %d, %d, %d, %d>(%s, %s, %s, score, is_plain, weight, %s, %s, %s);", a.head, tilesOf(a.rows, a.head), a.rows, a.columns, o.columns, q, k, v, a.to(a.Results[0], o),
 		a.perRow(a.output(a.Most)), a.perRow(a.output(a.Total)))
 	w.line("}")
-	kernel := a.kernel(w)
-	kernel.Launches = []Launch{a.launch("attention", a.rows, a.region.Out, false)}
+	kernel := a.kernel(attentionForward, w)
+	kernel.Launches = []Launch{a.launch("attention", a.rows, tilesOf(a.rows, a.head), a.region.Out, false)}
 	return kernel, nil
 }
 
@@ -145,33 +170,42 @@ func (a *attention) backward() (*Kernel, error) {
 		result = fmt.Sprintf("%s + (%s), %d", a.input(b.Result.Out), o.first, o.row)
 	}
 	x, p, dp, sum := place{a.Product, "x"}, place{a.Softmax, "p"}, place{b.Product, "dp"}, place{b.Sum, "sum"}
+	queries, ofQueries := scaled(b.Queries)
+	keys, ofKeys := scaled(b.Keys)
 	functions := map[string][]string{}
 	for _, f := range []struct {
 		name   string
 		tensor *fuse.Tensor
 		of     []place
 	}{
-		{"score", a.Scores, []place{x}}, {"weight", a.Weights, []place{p}}, {"summed", b.Summed, []place{x, p, dp}},
-		{"of_queries", b.Queries, []place{x, p, dp, sum}}, {"of_keys", b.Keys, []place{x, p, dp, sum}},
+		{"weight", a.Weights, []place{p}}, {"summed", b.Summed, []place{x, p, dp}},
+		{"of_queries", queries, []place{x, p, dp, sum}}, {"of_keys", keys, []place{x, p, dp, sum}},
 	} {
 		if functions[f.name], err = a.function(f.name, f.tensor, f.of...); err != nil {
 			return nil, err
 		}
 	}
+	score, err := a.scoreFunction()
+	if err != nil {
+		return nil, err
+	}
 	most, total := a.perRow(a.input(a.Most)), a.perRow(a.input(a.Total))
-	queries, keys := []*fuse.Tensor{a.Results[0].Out}, []*fuse.Tensor{a.Results[1].Out, a.Results[2].Out}
+	outQueries, outKeys := []*fuse.Tensor{a.Results[0].Out}, []*fuse.Tensor{a.Results[1].Out, a.Results[2].Out}
+	vanishes := a.vanishes()
 	w := &writer{}
-	a.begin(w, "queries", slices.Concat(functions["score"], functions["summed"], functions["of_queries"]), queries, true)
-	w.line("attend_queries<%d, %d, %d, %d, %t>(%s, %s, %s, %s, %s, %s, %s, score, summed, of_queries, %s, %s);", a.head, a.rows, a.columns, spans[0].columns,
-		rows, q, k, v, grad, result, most, total, a.to(a.Results[0], spans[0]), a.perRow("sums"))
+	a.begin(w, "queries", blocksOf(queryTiles, a.head), slices.Concat(score, functions["summed"], functions["of_queries"]), outQueries, true)
+	w.line("attend_queries<%d, %d, %d, %d, %d, %t, %t>(%s, %s, %s, %s, %s, %s, %s, score, is_plain, summed, of_queries, %s, %s, %s);",
+		a.head, queryTiles, a.rows, a.columns, spans[0].columns, rows, vanishes,
+		q, k, v, grad, result, most, total, literal(ofQueries, onnxpb.TensorProto_FLOAT), a.to(a.Results[0], spans[0]), a.perRow("rows"))
 	w.line("}")
-	a.begin(w, "keys", slices.Concat(functions["score"], functions["weight"], functions["of_keys"]), keys, true)
-	w.line("attend_keys<%d, %d, %d, %d, %d>(%s, %s, %s, %s, %s, %s, %s, score, weight, of_keys, %s, %s);", a.head, a.rows, a.columns, spans[1].columns, spans[2].columns,
-		q, k, v, grad, most, total, a.perRow("sums"), a.to(a.Results[1], spans[1]), a.to(a.Results[2], spans[2]))
+	a.begin(w, "keys", 2, slices.Concat(score, functions["weight"], functions["of_keys"]), outKeys, true)
+	w.line("attend_keys<%d, %d, %d, %d, %d, %d, %t>(%s, %s, %s, %s, %s, score, is_plain, weight, of_keys, %s, %s, %s);",
+		a.head, tilesOf(a.columns, a.head), a.rows, a.columns, spans[1].columns, spans[2].columns, vanishes,
+		q, k, v, grad, a.perRow("rows"), literal(ofKeys, onnxpb.TensorProto_FLOAT), a.to(a.Results[1], spans[1]), a.to(a.Results[2], spans[2]))
 	w.line("}")
-	kernel := a.kernel(w)
-	kernel.Scratch = 4 * a.batch * a.rows
-	kernel.Launches = []Launch{a.launch("queries", a.rows, queries, true), a.launch("keys", a.columns, keys, true)}
+	kernel := a.kernel(attentionBackward, w)
+	kernel.Scratch = 16 * a.batch * a.rows
+	kernel.Launches = []Launch{a.launch("queries", a.rows, queryTiles, outQueries, true), a.launch("keys", a.columns, tilesOf(a.columns, a.head), outKeys, true)}
 	return kernel, nil
 }
 
@@ -190,8 +224,9 @@ func (a *attention) rowsOf(r *fuse.Result) (span, bool) {
 	return s, true
 }
 
-// begin begins a function: all inputs, some outputs and, for the backward pass, the sums of rows are its arguments.
-func (a *attention) begin(w *writer, name string, functions []string, out []*fuse.Tensor, sums bool) {
+// begin begins a function: all inputs, some outputs and, for the backward pass, the sums of rows are its arguments. A multiprocessor has
+// registers for so many blocks.
+func (a *attention) begin(w *writer, name string, blocks int, functions []string, out []*fuse.Tensor, sums bool) {
 	var parameters []string
 	for i, t := range a.inputs {
 		parameters = append(parameters, fmt.Sprintf("const %s *__restrict__ p%d", stored(t.Type), i))
@@ -200,15 +235,15 @@ func (a *attention) begin(w *writer, name string, functions []string, out []*fus
 		parameters = append(parameters, fmt.Sprintf("%s *__restrict__ %s", stored(t.Type), a.output(t)))
 	}
 	if sums {
-		parameters = append(parameters, "float *__restrict__ sums")
+		parameters = append(parameters, "row_values *__restrict__ rows")
 	}
-	w.line("extern \"C\" __global__ void __launch_bounds__(%d) %s(%s) {", attentionThreads, name, strings.Join(parameters, ", "))
+	w.line("extern \"C\" __global__ void __launch_bounds__(%d, %d) %s(%s) {", attentionThreads, blocks, name, strings.Join(parameters, ", "))
 	s := shape{sizes: a.Product.Shape}
 	var batch []int
 	for i := range len(s.sizes) - 2 {
 		batch = append(batch, i)
 	}
-	w.line("const int batch = blockIdx.y;")
+	w.line("const int batch = blockIdx.x;")
 	w.axes(s, batch, "batch")
 	for _, q := range a.places.parts {
 		if !a.varies(q.value) {
@@ -220,12 +255,12 @@ func (a *attention) begin(w *writer, name string, functions []string, out []*fus
 	}
 }
 
-func (a *attention) kernel(w *writer) *Kernel {
-	return &Kernel{Source: attentionPrelude + w.String(), In: a.inputs, Out: a.region.Out}
+func (a *attention) kernel(templates string, w *writer) *Kernel {
+	return &Kernel{Source: attentionPrelude + templates + w.String(), In: a.inputs, Out: a.region.Out}
 }
 
-func (a *attention) launch(function string, positions int, out []*fuse.Tensor, sums bool) Launch {
-	l := Launch{Function: function, Blocks: [2]int{ceil(positions, attentionRows), a.batch}, Threads: attentionThreads}
+func (a *attention) launch(function string, positions, tiles int, out []*fuse.Tensor, sums bool) Launch {
+	l := Launch{Function: function, Blocks: [2]int{a.batch, ceil(positions, 64*tiles)}, Threads: attentionThreads}
 	for i := range a.inputs {
 		l.Arguments = append(l.Arguments, i)
 	}

@@ -16,21 +16,47 @@ type place struct {
 
 // function writes a function of the values at a place, and of the place, that returns an element of a tensor.
 func (a *attention) function(name string, t *fuse.Tensor, of ...place) ([]string, error) {
-	f := &placeFunction{attention: a, of: of, known: map[string]string{}}
-	result, err := f.value(t, a.place)
+	f := &placeFunction{attention: a, of: of}
+	return f.write(name, t)
+}
+
+// scoreFunction writes the function of scores, whose first parameter says that the place is in a plain square, and a function that tells
+// which squares are plain.
+func (a *attention) scoreFunction() ([]string, error) {
+	f := &placeFunction{attention: a, of: []place{{a.Product, "x"}}, plain: &plainSquares{}}
+	lines, err := f.write("score", a.Scores)
+	return append(lines, f.plain.function()), err
+}
+
+// placeFunction is a function in the making. bf16 is not rounded between its operations.
+type placeFunction struct {
+	*attention
+	of        []place
+	known     map[string]string
+	sequences map[string]affine // the names of values that depend on the place only
+	lines     []string
+	plain     *plainSquares // nil if the function does not tell them apart
+}
+
+func (f *placeFunction) write(name string, t *fuse.Tensor) ([]string, error) {
+	f.known, f.sequences = map[string]string{}, map[string]affine{}
+	result, err := f.value(t, f.place)
 	if err != nil {
 		return nil, err
 	}
 	var parameters []string
-	for _, p := range of {
+	if f.plain != nil {
+		parameters = append(parameters, "bool plain")
+	}
+	for _, p := range f.of {
 		parameters = append(parameters, "float "+p.name)
 	}
-	rank := len(a.place)
+	rank := len(f.place)
 	parameters = append(parameters, "int "+axisName(rank-2), "int "+axisName(rank-1))
 	lines := []string{fmt.Sprintf("auto %s = [&](%s) -> float {", name, strings.Join(parameters, ", "))}
 	w := &writer{}
-	for _, q := range a.places.parts {
-		if a.varies(q.value) && !strings.Contains(q.value.String(), "row") && !strings.Contains(q.value.String(), "column") {
+	for _, q := range f.places.parts {
+		if f.varies(q.value) && !strings.Contains(q.value.String(), "row") && !strings.Contains(q.value.String(), "column") {
 			w.part(q)
 		}
 	}
@@ -39,14 +65,6 @@ func (a *attention) function(name string, t *fuse.Tensor, of ...place) ([]string
 	}
 	lines = append(lines, f.lines...)
 	return append(lines, fmt.Sprintf("return %s;", result), "};"), nil
-}
-
-// placeFunction is a function in the making. bf16 is not rounded between its operations.
-type placeFunction struct {
-	*attention
-	of    []place
-	known map[string]string
-	lines []string
 }
 
 // value returns the code of an element.
@@ -79,6 +97,9 @@ func (f *placeFunction) value(t *fuse.Tensor, index []affine) (string, error) {
 		return "", err
 	}
 	name := fmt.Sprintf("x%d", len(f.known))
+	if sequence, ok := sequenceOf(t, at); ok {
+		f.sequences[name] = sequence
+	}
 	f.known[key] = name
 	f.lines = append(f.lines, fmt.Sprintf("const %s %s = %s;", register, name, code))
 	return name, nil
@@ -91,7 +112,7 @@ func (f *placeFunction) code(t *fuse.Tensor, index []affine, at affine) (string,
 			return literal(t.Data[0], t.Type), nil
 		}
 		if sequence, ok := sequenceOf(t, at); ok {
-			return sequence, nil
+			return sequence.String(), nil
 		}
 		element := fmt.Sprintf("%s[%s]", f.input(t), at)
 		if isShort(t.Type) {
@@ -121,19 +142,23 @@ func (f *placeFunction) code(t *fuse.Tensor, index []affine, at affine) (string,
 		}
 		operands = append(operands, code)
 	}
-	return function(n, operands)
+	code, err := function(n, operands)
+	if err == nil && f.plain != nil {
+		code = f.compare(n.Op, operands, code)
+	}
+	return code, err
 }
 
-// sequenceOf returns the code of an element of a constant whose elements are equally far apart, as those of Range.
-func sequenceOf(t *fuse.Tensor, at affine) (string, bool) {
+// sequenceOf returns the value of an element of a constant whose elements are equally far apart, as those of Range.
+func sequenceOf(t *fuse.Tensor, at affine) (affine, bool) {
 	if !t.Constant || len(t.Data) < 2 || isFloat(t.Type) {
-		return "", false
+		return affine{}, false
 	}
 	step := t.Data[1] - t.Data[0]
 	for i, x := range t.Data {
 		if x != t.Data[0]+float64(i)*step || math.Abs(x) > math.MaxInt32 {
-			return "", false
+			return affine{}, false
 		}
 	}
-	return at.times(int(step)).plusConstant(int(t.Data[0])).String(), true
+	return at.times(int(step)).plusConstant(int(t.Data[0])), true
 }

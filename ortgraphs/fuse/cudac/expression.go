@@ -79,6 +79,9 @@ func cast(x string, n *fuse.Node) string {
 	if to == onnxpb.TensorProto_BOOL {
 		return x + " != 0"
 	}
+	if isFloat(to) && n.In[0].Tensor.Type == onnxpb.TensorProto_BOOL {
+		return x + " ? 1.f : 0.f" // the compiler folds further operations with constants into these
+	}
 	register, _ := held(to)
 	return fmt.Sprintf("(%s)%s", register, x)
 }

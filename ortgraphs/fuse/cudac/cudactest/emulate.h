@@ -23,6 +23,11 @@ static index3 threadIdx, blockIdx, blockDim, gridDim;
 #define __expf expf
 static inline float __fdividef(float a, float b) { return a / b; }
 static inline float rsqrtf(float x) { return 1 / sqrtf(x); }
+static inline int __float_as_int(float x) {
+	int bits;
+	memcpy(&bits, &x, 4);
+	return bits;
+}
 static inline float float_of(unsigned short bits) {
 	uint32_t wide = (uint32_t)bits << 16;
 	float x;
@@ -36,11 +41,6 @@ static inline unsigned short short_of(float x) {
 	return (bits + 0x7fff + (bits >> 16 & 1)) >> 16;
 }
 
-static inline int __float_as_int(float x) {
-	int bits;
-	memcpy(&bits, &x, 4);
-	return bits;
-}
 static inline float rounded(float x) { return float_of(short_of(x)); }
 
 enum { MOST_THREADS = 1024, STACK = 128 << 10 };
@@ -91,6 +91,11 @@ template <class T> static T __shfl_xor_sync(unsigned, T x, int mask) {
 	return x;
 }
 
+static bool __any_sync(unsigned mask, int x) {
+	for (int far = 16; far > 0; far /= 2) x |= __shfl_xor_sync(mask, x, far);
+	return x;
+}
+
 // warp_wait waits for the threads of a warp.
 static void warp_wait() {
 	int warp = block.current / 32;
@@ -116,9 +121,11 @@ static void multiply(float *c, const unsigned *a, const unsigned *b) {
 	warp_wait();
 }
 
-static void load_any(unsigned *r, const void *row, int transposed) {
+typedef uintptr_t shared_at;
+static shared_at place_of(const void *p) { return (shared_at)p; }
+static void load_any(unsigned *r, shared_at row, int transposed) {
 	int me = block.current, warp = me / 32 * 32, g = me % 32 / 4, t = me % 4;
-	block.exchanged[me] = (uint64_t)(uintptr_t)row;
+	block.exchanged[me] = row;
 	warp_wait();
 	for (int i = 0; i < 4; i++) {
 		unsigned short pair[2];
@@ -130,8 +137,8 @@ static void load_any(unsigned *r, const void *row, int transposed) {
 	}
 	warp_wait();
 }
-static void load_matrices(unsigned *r, const void *row) { load_any(r, row, 0); }
-static void load_transposed(unsigned *r, const void *row) { load_any(r, row, 1); }
+static void load_matrices(unsigned *r, shared_at row) { load_any(r, row, 0); }
+static void load_transposed(unsigned *r, shared_at row) { load_any(r, row, 1); }
 
 // Copies are made as late as the program allows, when their thread waits for them: a program that reads earlier sees what was there before.
 enum { MOST_COPIES = 256 };
@@ -145,11 +152,11 @@ static struct {
 	int count, groups;
 } copies[MOST_THREADS];
 
-static void copy_16(void *to, const void *from, bool there) {
+static void copy_16(shared_at to, const void *from, bool there) {
 	auto &own = copies[block.current];
-	if ((uintptr_t)to % 16 || (uintptr_t)from % 16) launch_result = MISALIGNED;
+	if (to % 16 || (uintptr_t)from % 16) launch_result = MISALIGNED;
 	else if (own.count == MOST_COPIES) launch_result = OUT_OF_RESOURCES;
-	else own.list[own.count++] = {to, from, there, own.groups};
+	else own.list[own.count++] = {(void *)to, from, there, own.groups};
 }
 static void end_copies() { copies[block.current].groups++; }
 template <int GROUPS> static void wait_for_copies() {

@@ -1,0 +1,246 @@
+// softmax_of is the softmax of a score in a row with the largest score most. logarithm is log2 of the row's sum. The difference comes first: with
+// masks of -1e9 neither a product nor a sum with the logarithm would be exact enough.
+__device__ inline float softmax_of(float score, float most, float logarithm) { return power_of_2((score - most) * LOG2_E - logarithm); }
+
+// row_values are what the backward pass knows of a row: the largest score, log2 of the sum of powers, and the sum that the gradient of the
+// softmax subtracts.
+using row_values = vec<float, 4>;
+
+// none reports whether a warp has no number but 0. Where VANISHES, the gradients in such a square are 0, too.
+template <bool VANISHES, int M, int N> __device__ inline bool none(float (*p)[N][4]) {
+	if (!VANISHES) return false;
+	int bits = 0;
+#pragma unroll
+	for (int m = 0; m < M; m++) {
+#pragma unroll
+		for (int n = 0; n < N; n++) bits |= __float_as_int(p[m][n][0]) | __float_as_int(p[m][n][1]) | __float_as_int(p[m][n][2]) | __float_as_int(p[m][n][3]);
+	}
+	return !__any_sync(0xffffffffu, bits != 0);
+}
+
+// attend_queries computes 64 * M rows of dQ from squares of WIDTH keys, for which a thread has registers, and the row sums that the gradient of the softmax subtracts: those of dO * O, if OF_RESULT, or
+// of summed(...). gradient(...) is the gradient of a product Q K'.
+template <int D, int M, int TQ, int TK, int COLUMN, bool OF_RESULT, bool VANISHES, class Score, class Plain, class Summed, class Gradient>
+__device__ inline void attend_queries(const bf16 *q, int q_step, const bf16 *k, int k_step, const bf16 *v, int v_step, const bf16 *grad, int grad_step,
+									  const bf16 *o, int o_step, const float *most, const float *total, Score score, Plain is_plain, Summed summed, Gradient gradient,
+									  float scale, bf16 *dq, int dq_step, row_values *values) {
+	constexpr int N = streamed<D>, WIDTH = 32, BLOCKS = (TK + N - 1) / N, ROWS = 64 * M;
+	alignas(16) __shared__ unsigned short tiles[4 * N][D + 8];
+	const shared_at memory = place_of(tiles);
+	constexpr int ROW = element<D>(1, 0), STAGE = 2 * N * ROW;
+	__shared__ float deltas[ROWS];
+	const int warp = threadIdx.x / 32, lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;
+	const int first = (gridDim.y - 1 - blockIdx.y) * ROWS, own = first + warp * 16 * M;
+	auto load = [&](int block) {
+		const int at = block * N;
+		const shared_at to = memory + block % 2 * STAGE;
+		load_tile<D, N, TK % N == 0>(to, k + at * k_step, k_step, TK - at);
+		load_tile<D, N, TK % N == 0>(to + N * ROW, v + at * v_step, v_step, TK - at);
+		end_copies();
+	};
+	constexpr int AT = ROWS <= N ? 2 * N : 0; // where queries are at first, and the gradient: after the first keys if there is room
+	load_tile<D, ROWS, TQ % ROWS == 0>(memory + AT * ROW, q + first * q_step, q_step, TQ - first);
+	load_tile<D, ROWS, TQ % ROWS == 0>(memory + (AT + ROWS) * ROW, grad + first * grad_step, grad_step, TQ - first);
+	end_copies();
+	if (AT > 0) load(0);
+	float peak[M][2], logarithm[M][2], delta[M][2] = {};
+	bool far = false;
+#pragma unroll
+	for (int m = 0; m < M; m++) {
+#pragma unroll
+		for (int h = 0; h < 2; h++) {
+			const int row = own + m * 16 + g + 8 * h;
+			peak[m][h] = row < TQ ? most[row] : 0;
+			logarithm[m][h] = row < TQ ? total[row] : INFINITY;
+		}
+	}
+	vec<bf16, 8> result[M][D / 16];
+	if (OF_RESULT) {
+#pragma unroll
+		for (int m = 0; m < M; m++) {
+			const int row = first + m * 64 + threadIdx.x / 2;
+#pragma unroll
+			for (int i = 0; i < D / 16; i++) result[m][i] = *(const vec<bf16, 8> *)(o + (row < TQ ? row : 0) * o_step + threadIdx.x % 2 * (D / 2) + i * 8);
+		}
+	}
+	wait_for_copies<AT == 0 ? 0 : 1>();
+	__syncthreads();
+	unsigned a[M][D / 16][4], ag[M][D / 16][4];
+	left_of<D, M>(a, memory + (AT + warp * 16 * M) * ROW);
+	left_of<D, M>(ag, memory + (AT + ROWS + warp * 16 * M) * ROW);
+	if (OF_RESULT) {
+#pragma unroll
+		for (int m = 0; m < M; m++) {
+			const int r = m * 64 + threadIdx.x / 2;
+			float x = 0;
+#pragma unroll
+			for (int i = 0; i < D / 16; i++) {
+				const vec<bf16, 8> change = *(const vec<bf16, 8> *)&tiles[AT + ROWS + r][threadIdx.x % 2 * (D / 2) + i * 8];
+#pragma unroll
+				for (int j = 0; j < 8; j++) x += float(result[m][i].at[j]) * float(change.at[j]);
+			}
+			x += __shfl_xor_sync(0xffffffffu, x, 1);
+			if (threadIdx.x % 2 == 0) deltas[r] = x;
+		}
+	}
+	__syncthreads();
+	if (AT == 0) load(0);
+#pragma unroll
+	for (int m = 0; m < M; m++) {
+#pragma unroll
+		for (int h = 0; h < 2; h++) {
+			logarithm[m][h] = log2f(logarithm[m][h]);
+			far |= !(fabsf(peak[m][h]) <= NEAR);
+			if (OF_RESULT) delta[m][h] = deltas[warp * 16 * M + m * 16 + g + 8 * h];
+		}
+	}
+	far = __any_sync(0xffffffffu, far);
+	float lift[M][2], out[M][D / 8][4] = {};
+#pragma unroll
+	for (int r = 0; r < 2 * M; r++) lift[r / 2][r % 2] = far ? logarithm[r / 2][r % 2] : peak[r / 2][r % 2] * LOG2_E + logarithm[r / 2][r % 2];
+	for (int pass = OF_RESULT ? 1 : 0; pass < 2; pass++) {
+		for (int block = 0; block < BLOCKS; block++) {
+			wait_for_copies<0>();
+			__syncthreads();
+			if (block + 1 < BLOCKS) load(block + 1);
+			if (own >= TQ) continue;
+			const shared_at keys = memory + block % 2 * STAGE;
+#pragma unroll 1
+			for (int at = 0; at < N; at += WIDTH) {
+				float s[M][WIDTH / 8][4], p[M][WIDTH / 8][4], dp[M][WIDTH / 8][4];
+				multiply_rows<D, WIDTH, M>(s, a, keys + at * ROW);
+				const int column = block * N + at;
+				if (is_plain(own, own + 16 * M - 1, column, column + WIDTH - 1)) scores_of<true, false, M, WIDTH / 8, TQ, TK>(p, s, score, own, column);
+				else scores_of<false, false, M, WIDTH / 8, TQ, TK>(p, s, score, own, column);
+				if (far) subtract<M, WIDTH / 8>(p, peak);
+#pragma unroll
+				for (int m = 0; m < M; m++) {
+#pragma unroll
+					for (int n = 0; n < WIDTH / 8; n++) {
+#pragma unroll
+						for (int e = 0; e < 4; e++) {
+							p[m][n][e] = power_of_2(fmaf(p[m][n][e], LOG2_E, -lift[m][e / 2]));
+							if (TK % N && column + n * 8 + 2 * t + e % 2 >= TK) p[m][n][e] = 0;
+						}
+					}
+				}
+				if (none<VANISHES, M, WIDTH / 8>(p)) continue;
+				multiply_rows<D, WIDTH, M>(dp, ag, keys + (N + at) * ROW);
+#pragma unroll
+				for (int m = 0; m < M; m++) {
+#pragma unroll
+					for (int n = 0; n < WIDTH / 8; n++) {
+#pragma unroll
+						for (int e = 0; e < 4; e++) {
+							const int row = own + m * 16 + g + e / 2 * 8, column = block * N + at + n * 8 + 2 * t + e % 2;
+							const int i = TQ % 64 && row >= TQ ? TQ - 1 : row, j = TK % 64 && column >= TK ? TK - 1 : column;
+							if (pass == 0) delta[m][e / 2] += summed(s[m][n][e], p[m][n][e], dp[m][n][e], i, j);
+							else dp[m][n][e] = gradient(s[m][n][e], p[m][n][e], dp[m][n][e], delta[m][e / 2], i, j);
+						}
+					}
+				}
+				if (pass == 1) add_product<D, WIDTH, M>(out, dp, keys + at * ROW);
+			}
+		}
+		if (pass == 0) {
+#pragma unroll
+			for (int r = 0; r < 2 * M; r++) delta[r / 2][r % 2] = sum_of_four(delta[r / 2][r % 2]);
+			__syncthreads();
+			load(0);
+		}
+	}
+#pragma unroll
+	for (int m = 0; m < M; m++) {
+#pragma unroll
+		for (int h = 0; h < 2; h++) {
+			const int row = own + m * 16 + g + 8 * h;
+			if (t == 0 && row < TQ) values[row] = {{peak[m][h], logarithm[m][h], delta[m][h], 0}};
+		}
+	}
+	store_tile<D, M, COLUMN>(dq + first * dq_step, dq_step, TQ - first, scale, out, tiles);
+}
+
+// attend_keys computes 64 * M rows of dK and dV, from squares of WIDTH queries. values are those of attend_queries, weight(...) is what the product with V reads.
+template <int D, int M, int TQ, int TK, int K_COLUMN, int V_COLUMN, bool VANISHES, class Score, class Plain, class Weight, class Gradient>
+__device__ inline void attend_keys(const bf16 *q, int q_step, const bf16 *k, int k_step, const bf16 *v, int v_step, const bf16 *grad, int grad_step,
+								   const row_values *values, Score score, Plain is_plain, Weight weight, Gradient gradient, float scale,
+								   bf16 *dk, int dk_step, bf16 *dv, int dv_step) {
+	constexpr int N = streamed<D>, WIDTH = M == 2 ? 16 : 32, BLOCKS = (TQ + N - 1) / N, ROWS = 64 * M;
+	alignas(16) __shared__ unsigned short tiles[4 * N][D + 8];
+	const shared_at memory = place_of(tiles);
+	constexpr int ROW = element<D>(1, 0), STAGE = 2 * N * ROW;
+	__shared__ row_values of_rows[2][N];
+	const int warp = threadIdx.x / 32, lane = threadIdx.x % 32, g = lane / 4, t = lane % 4, first = blockIdx.y * ROWS, own = first + warp * 16 * M;
+	auto load = [&](int block) {
+		const int at = block * N;
+		const shared_at to = memory + block % 2 * STAGE;
+		load_tile<D, N, TQ % N == 0>(to, q + at * q_step, q_step, TQ - at);
+		load_tile<D, N, TQ % N == 0>(to + N * ROW, grad + at * grad_step, grad_step, TQ - at);
+		if (threadIdx.x < N) {
+			row_values *row = &of_rows[block % 2][threadIdx.x];
+			if (TQ % N == 0 || at + threadIdx.x < TQ) copy_16(place_of(row), values + at + threadIdx.x, true);
+			else *row = {{0, INFINITY, 0, 0}};
+		}
+		end_copies();
+	};
+	constexpr int AT = ROWS <= N ? 2 * N : 0; // where keys are at first, and the values: after the first queries if there is room
+	load_tile<D, ROWS, TK % ROWS == 0>(memory + AT * ROW, k + first * k_step, k_step, TK - first);
+	load_tile<D, ROWS, TK % ROWS == 0>(memory + (AT + ROWS) * ROW, v + first * v_step, v_step, TK - first);
+	end_copies();
+	if (AT > 0) load(0);
+	wait_for_copies<AT == 0 ? 0 : 1>();
+	__syncthreads();
+	unsigned ak[M][D / 16][4], av[M][D / 16][4];
+	left_of<D, M>(ak, memory + (AT + warp * 16 * M) * ROW);
+	left_of<D, M>(av, memory + (AT + ROWS + warp * 16 * M) * ROW);
+	__syncthreads();
+	if (AT == 0) load(0);
+	float out_k[M][D / 8][4] = {}, out_v[M][D / 8][4] = {};
+	for (int block = 0; block < BLOCKS; block++) {
+		wait_for_copies<0>();
+		__syncthreads();
+		if (block + 1 < BLOCKS) load(block + 1);
+		if (own >= TK) continue;
+		const shared_at queries = memory + block % 2 * STAGE, grads = queries + N * ROW;
+#pragma unroll
+		for (int at = 0; at < N; at += WIDTH) {
+			const row_values *rows = of_rows[block % 2] + at;
+			float s[M][WIDTH / 8][4], p[M][WIDTH / 8][4], dp[M][WIDTH / 8][4];
+			multiply_rows<D, WIDTH, M>(s, ak, queries + at * ROW);
+			const int row = block * N + at;
+			if (is_plain(row, row + WIDTH - 1, own, own + 16 * M - 1)) scores_of<true, true, M, WIDTH / 8, TQ, TK>(p, s, score, own, row);
+			else scores_of<false, true, M, WIDTH / 8, TQ, TK>(p, s, score, own, row);
+#pragma unroll
+			for (int m = 0; m < M; m++) {
+#pragma unroll
+				for (int n = 0; n < WIDTH / 8; n++) {
+#pragma unroll
+					for (int e = 0; e < 4; e++) {
+						const row_values &of_row = rows[n * 8 + 2 * t + e % 2];
+						p[m][n][e] = softmax_of(p[m][n][e], of_row.at[0], of_row.at[1]);
+					}
+				}
+			}
+			if (none<VANISHES, M, WIDTH / 8>(p)) continue;
+			multiply_rows<D, WIDTH, M>(dp, av, grads + at * ROW);
+#pragma unroll
+			for (int m = 0; m < M; m++) {
+#pragma unroll
+				for (int n = 0; n < WIDTH / 8; n++) {
+#pragma unroll
+					for (int e = 0; e < 4; e++) {
+						const int column = own + m * 16 + g + e / 2 * 8, in = n * 8 + 2 * t + e % 2, row = block * N + at + in;
+						const int i = TQ % 64 && row >= TQ ? TQ - 1 : row, j = TK % 64 && column >= TK ? TK - 1 : column;
+						const float x = s[m][n][e], power = p[m][n][e];
+						p[m][n][e] = weight(power, i, j);
+						dp[m][n][e] = gradient(x, power, dp[m][n][e], rows[in].at[2], i, j);
+					}
+				}
+			}
+			add_product<D, WIDTH, M>(out_v, p, grads + at * ROW);
+			add_product<D, WIDTH, M>(out_k, dp, queries + at * ROW);
+		}
+	}
+	store_tile<D, M, K_COLUMN>(dk + first * dk_step, dk_step, TK - first, scale, out_k, tiles);
+	store_tile<D, M, V_COLUMN>(dv + first * dv_step, dv_step, TK - first, 1, out_v, tiles);
+}
