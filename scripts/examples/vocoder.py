@@ -39,7 +39,7 @@ class Block(nn.Module):
     def __init__(self, width: int, kernel: int, dilations: tuple[int, ...]):
         super().__init__()
         same = lambda dilation: nn.Conv1d(width, width, kernel, dilation=dilation, padding=dilation * (kernel // 2))
-        self.dilated, self.plain = (nn.ModuleList(same(d) for d in list) for list in (dilations, [1] * len(dilations)))
+        self.dilated, self.plain = (nn.ModuleList(same(d) for d in chosen) for chosen in (dilations, [1] * len(dilations)))
 
     def forward(self, x: Tensor) -> Tensor:
         for dilated, plain in zip(self.dilated, self.plain, strict=True):

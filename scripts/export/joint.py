@@ -65,6 +65,7 @@ def trace(module: nn.Module, inputs: list[Input], example: list[Tensor], outputs
     names = _graph_inputs(graph, signature, inputs)
     constants = _lift_constants(graph, sizes)
     model = translate.translate(graph, sizes.symbols(), [*names, *constants], returned, dry)
+    _name_outputs(model, returned)
     _copy_outputs(model, same)
     _name_sizes(model, inputs)
     return _fold_constants(model, constants)
@@ -147,6 +148,16 @@ def _unite_outputs(graph, names: list[str]) -> dict[str, str]:
     returned.args = (tuple(first),)
     names[:] = first.values()
     return same
+
+
+def _name_outputs(model: onnx.ModelProto, names: list[str]) -> None:
+    """Gives the results their names, in their order: of equal ones, such as gradients of biases that are added up, torch.onnx names one."""
+    given = {o.name: name for o, name in zip(model.graph.output, names, strict=True)}
+    for value in model.graph.output:
+        value.name = given[value.name]
+    for node in model.graph.node:
+        for values in node.input, node.output:
+            values[:] = [given.get(name, name) for name in values]
 
 
 def _copy_outputs(model: onnx.ModelProto, same: dict[str, str]) -> None:

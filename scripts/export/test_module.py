@@ -163,6 +163,28 @@ def test_other_lowerings(tmp_path):
             np.testing.assert_allclose(out["grad." + name], p.grad.numpy(), rtol=1e-4, atol=1e-5, err_msg=name)
 
 
+class Branches(nn.Module):
+    """Biases that are added up have equal gradients."""
+
+    def __init__(self):
+        super().__init__()
+        self.branches = nn.ModuleList(nn.Linear(4, 4) for _ in range(3))
+
+    def forward(self, x):
+        return (sum(branch(x) for branch in self.branches).square().sum(),)
+
+
+def test_equal_gradients_have_names(tmp_path):
+    module = Branches()
+    export(module, [Input("x", "f32", ("B", 4))], [torch.zeros(3, 4)], ("loss",), tmp_path / "x.onnx")
+    x = torch.randn(5, 4, generator=torch.Generator().manual_seed(0))
+    [loss] = module(x)
+    loss.backward()
+    out = session.run(session.load(tmp_path / "x.onnx"), {"x": x.numpy(), **{name: p.detach().numpy() for name, p in module.named_parameters()}})
+    for name, p in module.named_parameters():
+        np.testing.assert_allclose(out["grad." + name], p.grad.numpy(), rtol=1e-4, atol=1e-5, err_msg=name)
+
+
 def test_parameters_without_requires_grad_are_frozen(tmp_path):
     class Model(nn.Module):
         def __init__(self):
