@@ -15,7 +15,7 @@ func kernel(body string) Source {
 // TestFaults: the emulation sees what only some runs on a GPU would show.
 func TestFaults(t *testing.T) {
 	const vector = "struct alignas(16) four { float at[4]; };\n"
-	const copied = "alignas(16) __shared__ float tile[128];\ncopy_16(tile + threadIdx.x * 4, x + threadIdx.x * 4, true);\n"
+	const copied = "alignas(16) __shared__ float tile[128];\ncopy_16(place_of(tile + threadIdx.x * 4), x + threadIdx.x * 4, true);\n"
 	read := "y[threadIdx.x * 4] = tile[(threadIdx.x * 4 + 4) % 128];\n"
 	sources := []Source{
 		kernel(vector + "*(four *)(y + threadIdx.x * 4) = *(const four *)(x + threadIdx.x * 4);"),
@@ -23,7 +23,7 @@ func TestFaults(t *testing.T) {
 		kernel(copied + "end_copies(); wait_for_copies<0>(); __syncthreads();\n" + read),
 		kernel(copied + "end_copies(); wait_for_copies<1>(); __syncthreads();\n" + read),
 		kernel(copied + "wait_for_copies<0>(); __syncthreads();\n" + read),
-		kernel("copy_16(y + 1, x, true);"),
+		kernel("copy_16(place_of(y + 1), x, true);"),
 	}
 	program := Compile(t, "", sources)
 	for i, want := range []struct {
