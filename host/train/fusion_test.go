@@ -25,7 +25,7 @@ func faultyCompiler(t *testing.T) *fusedtest.Compiler {
 			return program
 		}
 		if planted++; planted == 2 {
-			return strings.Replace(program, "{\n", "{\nlaunch_result = 9;\n", 1)
+			return failing(program, 9)
 		}
 		return strings.Replace(program, " * x", " + x", 1)
 	}
@@ -170,9 +170,15 @@ func TestProofLosesTheGPU(t *testing.T) {
 // failingCompiler returns a compiler that makes the launch of a program fail.
 func failingCompiler(t *testing.T) *fusedtest.Compiler {
 	c := fusedtest.NewCompiler(t)
-	c.Change = func(program string) string { return strings.Replace(program, "{\n", "{\nlaunch_result = 700;\n", 1) }
+	c.Change = func(program string) string { return failing(program, 700) }
 	c.Faults = 1
 	return c
+}
+
+// failing makes the launch of a program's first kernel return an error of CUDA.
+func failing(program string, code int) string {
+	kernel := strings.Index(program, "__global__")
+	return program[:kernel] + strings.Replace(program[kernel:], "{\n", fmt.Sprintf("{\nlaunch_result = %d;\n", code), 1)
 }
 
 // refusing compiles nothing.
