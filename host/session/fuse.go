@@ -63,9 +63,9 @@ func (f *Fusion) leave(mode string, reason error) error {
 const maxWarnings = 8
 
 // prepared records how the training graph is fused, and warns of what a person should know.
-func (f *Fusion) prepared(mode string, p train.Prepared, log *slog.Logger) error {
+func (f *Fusion) prepared(c *config.Config, p train.Prepared, log *slog.Logger) error {
 	if p.Unfused != nil {
-		if err := f.leave(mode, hint.Errorf("report this error with the model", "%w", p.Unfused)); err != nil {
+		if err := f.leave(c.Fuse, hint.Errorf("report this error with the model", "%w", p.Unfused)); err != nil {
 			return err
 		}
 	}
@@ -76,6 +76,9 @@ func (f *Fusion) prepared(mode string, p train.Prepared, log *slog.Logger) error
 		return nil
 	}
 	f.graph = described(p.Fusion)
+	if c.Attention == "bf16" && p.Fusion.Narrowed == 0 {
+		log.Warn("--attention bf16 has no effect: the graph has no attention in f32 for which there is a kernel")
+	}
 	for i, fault := range f.graph.Faulty {
 		if i == maxWarnings {
 			log.Warn(fmt.Sprintf("%d more kernels of the fused graph are faulty and not used; report.json names them", len(f.graph.Faulty)-i))

@@ -20,6 +20,7 @@ func TestFusionIsReported(t *testing.T) {
 	missing := hint.Errorf("fetch it", "load NVRTC: not found")
 	for _, c := range []struct {
 		name, mode, text string
+		attention        string
 		before           error // why there is no compiler
 		prepared         train.Prepared
 		warnings         []string
@@ -40,12 +41,14 @@ func TestFusionIsReported(t *testing.T) {
 			warnings: []string{"the training graph is not fused, so a step takes about twice as long: load NVRTC: not found; fetch it"}},
 		{name: "cannot be fused", mode: "auto", prepared: train.Prepared{Unfused: errors.New("opset 17")}, text: "none: opset 17",
 			warnings: []string{"the training graph is not fused, so a step takes about twice as long: opset 17; report this error with the model"}},
+		{name: "no attention", mode: "auto", attention: "bf16", prepared: train.Prepared{Fusion: &train.Fusion{Kernels: 3, Distances: []float64{0}}},
+			text: "3 kernels, within 0 of the graph as exported; 0.0 s to compile, 0.0 s to prove", warnings: []string{"--attention bf16 has no effect"}},
 		{name: "has to be fused", mode: "on", prepared: train.Prepared{Unfused: errors.New("opset 17")}, refused: "--fuse on: opset 17"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			var lines bytes.Buffer
 			f := Fusion{reason: c.before}
-			err := f.prepared(c.mode, c.prepared, slog.New(slog.NewTextHandler(&lines, nil)))
+			err := f.prepared(&config.Config{Fuse: c.mode, Attention: c.attention}, c.prepared, slog.New(slog.NewTextHandler(&lines, nil)))
 			if c.refused != "" {
 				if err == nil || err.Error() != c.refused || !strings.HasSuffix(hint.Of(err), ", or train with --fuse auto") {
 					t.Errorf("%v; hint: %s", err, hint.Of(err))

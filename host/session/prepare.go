@@ -37,7 +37,7 @@ func (s *Session) Prepare(ctx context.Context) (found string, err error) {
 	if err != nil {
 		return "", s.tooLarge(ctx, err, p.used)
 	}
-	if err := s.Fusion.prepared(s.plan.Config.Fuse, p.training, s.log); err != nil {
+	if err := s.Fusion.prepared(s.plan.Config, p.training, s.log); err != nil {
 		return "", err
 	}
 	if p.fault != nil {

@@ -1,6 +1,7 @@
 package train
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -46,6 +47,8 @@ type Fusion struct {
 	Faulty []string
 	// Unproved names the results that say nothing of a bucket's kernels, because they are zero or not finite in the graph as exported.
 	Unproved []string
+	// Narrowed is the number of attentions that are rounded to bf16 on request.
+	Narrowed int
 	// Distances are the largest differences between the results of the two graphs, by bucket, relative to the norm of a result.
 	Distances []float64
 	Times     FusionTimes
@@ -80,8 +83,8 @@ func (f *fusedGraphs) load() error {
 	for bucket, p := range f.plans {
 		f.faults[bucket] = p.Load(f.programs)
 		usable += p.Regions() - len(p.Left) - len(f.faults[bucket])
-		for _, err := range f.faults[bucket] {
-			refused = err
+		for _, region := range slices.Sorted(maps.Keys(f.faults[bucket])) {
+			refused = cmp.Or(refused, f.faults[bucket][region])
 		}
 	}
 	if usable > 0 {
@@ -192,16 +195,18 @@ func bucketSizes(inputs []manifest.TensorSpec, layout *ring.Layout) map[string]i
 	return sizes
 }
 
+// narrowed is the number of attentions of a bucket that are rounded to bf16.
+func (f *fusedGraphs) narrowed() int { return f.plans[0].Narrowed }
+
 // describe returns how the training graph is fused; nil if it is not.
 func (f *fusedGraphs) describe() *Fusion {
 	if f == nil {
 		return nil
 	}
-	out := &Fusion{Unproved: slices.Sorted(maps.Keys(f.unproved)), Distances: f.distances, Times: f.times}
+	out := &Fusion{Narrowed: f.narrowed(), Unproved: slices.Sorted(maps.Keys(f.unproved)), Distances: f.distances, Times: f.times}
 	for bucket, p := range f.plans {
 		if slices.Contains(f.distrusted, bucket) {
-			out.Faulty = append(out.Faulty, fmt.Sprintf("bucket %d, which differs without the kernels of %d regions, too: all of it runs as exported", bucket, len(f.faults[bucket])))
-			continue
+			out.Faulty = append(out.Faulty, fmt.Sprintf("bucket %d, which is no better without the kernels of %d regions: all of it runs as exported", bucket, len(f.faults[bucket])))
 		}
 		for _, region := range slices.Sorted(maps.Keys(f.faults[bucket])) {
 			out.Faulty = append(out.Faulty, fmt.Sprintf("bucket %d: %s: %v", bucket, p.Describe(region), f.faults[bucket][region]))

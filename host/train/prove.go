@@ -174,7 +174,7 @@ const (
 // such as that of the bias of keys, has only the rounding of others.
 func (t *trial) fusedTolerance() (tolerance, share float64) {
 	switch {
-	case t.precision == manifest.BF16 || t.fusion.form.BF16Attention:
+	case t.precision == manifest.BF16 || t.fusion.narrowed() > 0:
 		return fusedToleranceBF16, 1e-3
 	case t.device.CUDA != nil && t.device.CUDA.TF32:
 		return fusedToleranceTF32, 1e-3

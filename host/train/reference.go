@@ -12,8 +12,8 @@ type reference struct {
 	sizes     []difference // of the gradients from themselves, by parameter
 }
 
-// references are the batches of a proof, in the order in which they are tried: with another one, some graphs give finite results. If none
-// does, it is the first one.
+// references are the batches of a proof, in the order in which they are tried: with another one, some graphs give finite results. The
+// last one is of the first kind again, for the case that none does.
 var references = []madeUp{{edges: true}, {edges: true, positive: true}, {positive: true}, {edges: true}}
 
 // reference runs the graph as exported on the first batch for which its results are finite. It uses memory for gradients.
@@ -44,7 +44,7 @@ func (t *trial) reference(bucket int, gradients []byte) (*reference, error) {
 	return r, nil
 }
 
-// finite reports whether all results are.
+// finite reports whether loss, weight and gradients are. A metric may be infinite.
 func (r *reference) finite() bool {
 	for _, x := range r.scalars[:2] { // loss and weight
 		if x-x != 0 {

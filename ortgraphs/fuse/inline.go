@@ -14,7 +14,7 @@ func inlineOperands(g *Graph) {
 	var nodes []*Node
 	for _, n := range g.Nodes {
 		in.added = nil
-		if n.fusible() && n.Op != "Copy" || n.Op == "Copy" && !n.attention {
+		if n.fusible() {
 			for i, o := range n.In {
 				if elsewhere(n, o) && in.free(o.Tensor.From, 0) {
 					n.In[i].Tensor = in.copy(o.Tensor.From, 0)
@@ -40,9 +40,14 @@ type inlining struct {
 	copies  int
 }
 
+// divides reports whether a node divides integers: where it is read under a condition, its operands may be zero.
+func divides(n *Node) bool {
+	return (n.Op == "Div" || n.Op == "Mod") && !isFloating(n.Out[0].Type)
+}
+
 // free reports whether it costs no bytes to compute a node where it is read.
 func (in *inlining) free(n *Node, depth int) bool {
-	if n == nil || !n.fusible() || n.Kind == Reduction || n.Op == "Copy" || depth+n.height() > maxRecomputed {
+	if n == nil || !n.fusible() || n.Kind == Reduction || n.Op == "Copy" || depth+n.height() > maxRecomputed || divides(n) {
 		return false
 	}
 	if n.Inline {

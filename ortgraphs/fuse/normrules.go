@@ -31,9 +31,7 @@ func (l *lowering) instanceNormalization(n *shapes.Node) bool {
 	safe := l.elementwise("Add", v.Name+"/safe", f32, variance.Shape(), variance, scalar(float(n, "epsilon", 1e-5), f32))
 	inverse := l.elementwise("Rsqrt", v.Name+"/inverse", f32, safe.Shape(), safe)
 	y := l.elementwise("Mul", v.Name+"/normal", f32, over, centered, inverse)
-	if len(over) != len(shape) {
-		y = y.view(View{Op: Reshape, To: shape})
-	}
+	y = y.view(View{Op: Reshape, To: shape})
 	channels := []int{1, shape[1]}
 	for range shape[2:] {
 		channels = append(channels, 1)

@@ -37,7 +37,7 @@ type recomputation struct {
 
 // inMemory reports whether the tensor is written in any case.
 func inMemory(t *Tensor) bool {
-	return t == nil || t.From == nil || t.From.attention || t.From.Kind == Product || t.From.Kind == Opaque
+	return t.From == nil || t.From.attention || t.From.Kind == Product || t.From.Kind == Opaque
 }
 
 // maxRecomputed is how many nodes one after another are computed again.

@@ -37,7 +37,7 @@ func findWindows(g *Graph) {
 	}
 }
 
-// sliced returns what an operand is a slice of: a Slice is its last view. All of it is a slice, too.
+// sliced returns what an operand is a slice of: a Slice is its last view.
 func sliced(o Operand) (Operand, Windows, bool) {
 	last := len(o.Views) - 1
 	if last < 0 || o.Views[last].Op != Slice {

@@ -37,6 +37,8 @@ type Plan struct {
 	launch  uintptr           // as in Programs
 	sums    uintptr           // the function that completes column sums
 	calls   []*ort.KernelCall // by region, of loaded programs; nil for a region that stays plain
+	// Narrowed is the number of attentions whose matrices are rounded to bf16 because the form says so.
+	Narrowed int
 	// Left says why regions stay plain: the reason for each.
 	Left []string
 }
@@ -61,10 +63,11 @@ func NewPlan(file []byte, sizes map[string]int, form Form) (*Plan, error) {
 	if err != nil {
 		return nil, err
 	}
+	narrowed := 0
 	if form.BF16Attention {
-		fuse.NarrowAttention(g)
+		narrowed = fuse.NarrowAttention(g)
 	}
-	p := &Plan{graph: g, regions: fuse.Partition(g)}
+	p := &Plan{Narrowed: narrowed, graph: g, regions: fuse.Partition(g)}
 	p.calls = make([]*ort.KernelCall, len(p.regions))
 	for _, r := range p.regions {
 		k, err := cudac.Generate(r)

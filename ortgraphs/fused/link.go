@@ -1,6 +1,8 @@
 package fused
 
 import (
+	"slices"
+
 	"google.golang.org/protobuf/proto"
 
 	"github.com/xtts-host/xtts-host/ortgraphs/fuse"
@@ -62,6 +64,9 @@ const (
 	maxSumsPointers = 200
 )
 
+// The program Sums reads all pointers of a call, used or not.
+var _ = [1]struct{}{}[cudac.SumsPointers-ort.MaxKernelPointers]
+
 // groupSums decides where the column sums of regions are completed: many by one launch, but before any node reads them.
 func (l *linking) groupSums(run []int) {
 	read := l.plan.graph.Read()
@@ -79,15 +84,11 @@ func (l *linking) groupSums(run []int) {
 		if len(k.Sums) == 0 {
 			continue
 		}
-		if pointers+1+len(k.Sums) > maxSumsPointers {
+		if pointers+1+len(k.Sums) > maxSumsPointers || bytes+4*k.PartsLength > maxPartsBytes {
 			flush(last)
 		}
 		open, bytes, pointers, last = append(open, i), bytes+4*k.PartsLength, pointers+1+len(k.Sums), i
-		needed := bytes > maxPartsBytes
-		for _, s := range k.Sums {
-			needed = needed || read[s.Out]
-		}
-		if needed {
+		if slices.ContainsFunc(k.Sums, func(s cudac.Sum) bool { return read[s.Out] }) {
 			flush(i)
 		}
 	}

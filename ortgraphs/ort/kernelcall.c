@@ -138,7 +138,7 @@ static void release_allocator(OrtAllocator **allocator) {
 
 static OrtStatus *compute(void *kernel, OrtKernelContext *context) {
 	const kernel_call *call = kernel;
-	void *pointers[KERNEL_POINTERS];
+	void *pointers[KERNEL_POINTERS] = {0}; // a kernel may take all of them as one structure
 	OrtStatus *s = find_tensors(call, context, pointers);
 	if (s) return s;
 	if (!call->scratch) return launch(call, context, pointers);

@@ -50,7 +50,8 @@ type KernelLaunch struct {
 	Grid     [3]int  // blocks
 	Block    int     // threads
 	Shared   int     // bytes of dynamic shared memory; more than 48 KB require an attribute of the function
-	// Arguments are the numbers of the call's pointers.
+	// Arguments are the numbers of the call's pointers. These stand one after another, so a kernel may take argument 0 as a structure of
+	// MaxKernelPointers pointers.
 	Arguments []int
 }
 

@@ -17,7 +17,7 @@ import (
 var Prelude string
 
 // Options are those with which NVRTC compiles a program: quotients and roots may be wrong in the last two bits, and numbers below 2^-126 are
-// 0. What is exact there takes a function with branches for each element, which costs more than reading it.
+// 0. The exact versions are functions with branches, which cost more per element than reading it from memory.
 var Options = []string{"-ftz=true", "-prec-div=false", "-prec-sqrt=false"}
 
 // Kernel is the program of a region.

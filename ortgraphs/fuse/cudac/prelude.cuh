@@ -58,8 +58,8 @@ __device__ inline float softplus_of(float x) { return x > 0.f ? x + log1pf(__exp
 __device__ inline float gelu_of(float x) { return 0.5f * x * (1.f + erff(x * 0.707106781f)); }
 __device__ inline float gelu_tanh_of(float x) { return 0.5f * x * (1.f + tanh_of(0.797884561f * (x + 0.044715f * x * x * x))); }
 
-// group_OP combines the values of WIDTH neighbouring threads, a power of two up to 256, the size of a block. All threads of a warp must
-// call it, for more than 32 all of the block. Every thread has the same result.
+// group_OP combines the values of WIDTH neighbouring threads: a power of two up to 32, or 256 in a block of 256. All threads of a warp must
+// call it, for 256 all of the block. Every thread has the same result.
 #define GROUP(OP) \
 	template <int WIDTH, class T> __device__ inline T group_##OP(T x) { \
 		for (int far = WIDTH > 32 ? 16 : WIDTH / 2; far > 0; far /= 2) x = OP##_of(x, __shfl_xor_sync(0xffffffffu, x, far)); \

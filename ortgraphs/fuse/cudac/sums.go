@@ -47,6 +47,9 @@ var Sums string
 // SumsFunction is the function of the program Sums.
 const SumsFunction = "sums"
 
+// SumsPointers is the length of the array: that of the structure pointers in sums.cuh.
+const SumsPointers = 256
+
 // SumsThreads is the number of threads of a block.
 const SumsThreads = 1024
 
