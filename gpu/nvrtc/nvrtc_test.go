@@ -56,13 +56,22 @@ func TestNewerCard(t *testing.T) {
 func TestErrorsNameTheLine(t *testing.T) {
 	c := nvrtctest.Open(t)
 	source := "extern \"C\" __global__ void k(float *x) {\n\tx[0] = y;\n}\n"
-	_, err := c.Compile(context.Background(), nvrtc.Options{Capability: 80}, []string{kernels, source})
-	want := "compile source 1 for sm_80: nvrtcCompileProgram: NVRTC_ERROR_COMPILATION: kernel.cu(2): error: identifier \"y\" is undefined: x[0] = y;"
-	if err == nil || err.Error() != want {
+	compiled, err := c.Compile(context.Background(), nvrtc.Options{Capability: 80}, []string{kernels, source})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := "compile for sm_80: nvrtcCompileProgram: NVRTC_ERROR_COMPILATION: kernel.cu(2): error: identifier \"y\" is undefined: x[0] = y;"
+	if err := compiled.Refused[1]; err == nil || err.Error() != want || compiled.Images[1] != nil {
 		t.Errorf("error %v, want %s", err, want)
 	}
-	_, err = c.Compile(context.Background(), nvrtc.Options{Capability: 80, Flags: []string{"-no-such-option"}}, []string{kernels})
-	if err == nil || !strings.Contains(err.Error(), "no-such-option") {
+	if compiled.Refused[0] != nil || compiled.Images[0] == nil {
+		t.Errorf("the other source: %v", compiled.Refused[0])
+	}
+	compiled, err = c.Compile(context.Background(), nvrtc.Options{Capability: 80, Flags: []string{"-no-such-option"}}, []string{kernels})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := compiled.Refused[0]; err == nil || !strings.Contains(err.Error(), "no-such-option") {
 		t.Errorf("error %v", err)
 	}
 }

@@ -1,6 +1,7 @@
 package fused_test
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"testing"
@@ -24,7 +25,7 @@ func TestNVRTC(t *testing.T) {
 			t.Fatal(err)
 		}
 		compiled, err := c.Compile(t.Context(), nvrtc.Options{Capability: 80, Flags: fused.Options}, p.Sources())
-		if err != nil {
+		if err := errors.Join(append(compiled.Refused, err)...); err != nil {
 			t.Errorf("%s: %v", file, err)
 		}
 		t.Logf("%s: %d programs", file, compiled.New)
