@@ -143,10 +143,11 @@ func (l *lost) Synchronize() error {
 	if l.proof {
 		l.waits++ // before the CPU runs a graph, and then after a kernel that is not launched
 	}
+	err := l.Stream.Synchronize() // nothing runs any more on a GPU that is lost
 	if l.waits > 1 {
 		return errLost
 	}
-	return l.Stream.Synchronize()
+	return err
 }
 
 // TestProofLosesTheGPU: after a fault that the process cannot survive, the error names the fused graph and the way without it.
