@@ -128,6 +128,8 @@ func (s Span) Bytes() int { return s.Elements * s.DType.Size() }
 //
 // Only the arena computes sizes and offsets.
 type Arena struct {
+	parameters []manifest.Parameter
+
 	segments []Segment
 	places   []Range // by parameter: its own elements, without alignment
 	of       []int   // by parameter: its segment
@@ -136,7 +138,7 @@ type Arena struct {
 
 // NewArena lays out parameters under a policy. Their order matters only within a role.
 func NewArena(parameters []manifest.Parameter, policy Policy) *Arena {
-	a := &Arena{places: make([]Range, len(parameters)), of: make([]int, len(parameters))}
+	a := &Arena{parameters: parameters, places: make([]Range, len(parameters)), of: make([]int, len(parameters))}
 	roles, sorted := make([]Role, len(parameters)), make([]int, len(parameters))
 	for i, p := range parameters {
 		roles[i], sorted[i] = policy.role(p), i
@@ -228,12 +230,12 @@ type Memory struct {
 	Average     int `json:"average_bytes,omitempty"`
 }
 
-// Memory returns the sizes with an optimizer of that name (OptimizerState), with or without accumulated gradients, and
-// with or without a moving average of the trained weights.
-func (a *Arena) Memory(optimizer string, accumulating, averaging bool) Memory {
+// Memory returns the sizes with an optimizer, with or without accumulated gradients, and with or without a moving average
+// of the trained weights.
+func (a *Arena) Memory(o manifest.Optimizer, accumulating, averaging bool) Memory {
 	m := Memory{
 		Weights: a.Bytes(Weights), Copies: a.Bytes(Copies), Gradients: a.Bytes(Gradients),
-		Moments: len(OptimizerState(optimizer)) * a.Bytes(State),
+		Moments: a.OptimizerStateBytes(o),
 	}
 	if accumulating {
 		m.Accumulator = a.Bytes(State)

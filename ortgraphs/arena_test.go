@@ -76,7 +76,7 @@ func TestNewArena(t *testing.T) {
 			if got := strings.Join(places, " "); got != c.places {
 				t.Errorf("places %s, want %s", got, c.places)
 			}
-			m := a.Memory("adamw", true, false)
+			m := a.Memory(manifest.Optimizer{Name: "adamw"}, true, false)
 			if m != c.memory || m.Total() != m.Weights+m.Copies+m.Gradients+m.Moments+m.Accumulator {
 				t.Errorf("memory %+v, want %+v", m, c.memory)
 			}

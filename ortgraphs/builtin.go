@@ -20,9 +20,6 @@ import (
 //go:embed builtin
 var builtins embed.FS
 
-//go:embed optim/*.onnx
-var optimizers embed.FS
-
 // ErrUnknownBuiltin means that no embedded bundle has the given name.
 var ErrUnknownBuiltin = errors.New("unknown builtin bundle")
 
@@ -105,24 +102,4 @@ func same(bundle fs.FS, dir string) bool {
 		}
 	}
 	return true
-}
-
-// optimizerState names the state vectors of each optimizer's graph: the input NAME and the output NAME_out, of the size
-// of the trained parameters. SGD keeps its vector even without momentum.
-var optimizerState = map[string][]string{
-	"adamw": {"exp_avg", "exp_avg_sq"},
-	"sgd":   {"momentum_buffer"},
-}
-
-// OptimizerState returns the names of the vectors that an optimizer keeps between steps, in the order of its graph.
-func OptimizerState(name string) []string { return slices.Clone(optimizerState[name]) }
-
-// Optimizer returns an embedded optimizer graph: "accumulate" and "norm" serve every optimizer, the others are named as
-// in bundle.json ("adamw", "sgd"). Their inputs and outputs are flat vectors and scalars.
-func Optimizer(name string) ([]byte, error) {
-	data, err := optimizers.ReadFile(path.Join("optim", name+".onnx"))
-	if err != nil {
-		return nil, fmt.Errorf("no optimizer graph %q: %w", name, fs.ErrNotExist)
-	}
-	return data, nil
 }

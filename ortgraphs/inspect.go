@@ -72,7 +72,7 @@ func (b *Bundle) Inspect() Summary {
 	s := Summary{
 		Name: m.Name, Description: m.Description, License: m.License, Hash: b.Hash(),
 		Inputs: m.Inputs, Outputs: m.Outputs, Buckets: m.Buckets, Dynamic: m.Dynamic,
-		Parameters: ParameterSummary{Tensors: len(m.Parameters), Memory: NewArena(m.Parameters, Policy{}).Memory(m.Optimizer.Name, false, false)},
+		Parameters: ParameterSummary{Tensors: len(m.Parameters), Memory: NewArena(m.Parameters, Policy{}).Memory(m.Optimizer, false, false)},
 	}
 	for _, p := range m.Parameters {
 		n := p.Elements()

@@ -11,7 +11,6 @@ import (
 	"crypto/sha256"
 	"fmt"
 	"maps"
-	"path"
 	"slices"
 	"strings"
 
@@ -21,9 +20,7 @@ import (
 
 // Patterns has the patterns of one of the flags; a run uses at most one of them.
 //
-// A pattern matches a parameter if it matches its name, one of its aliases, or the name of a module that contains the
-// parameter. Names are those of PyTorch's state_dict: text_encoder.norm.weight is in text_encoder.norm and in
-// text_encoder. In a pattern, * is any text, also across dots, ? one character and [abc] one of these.
+// manifest.Parameter.Matches says what a pattern matches.
 type Patterns struct {
 	// Freeze selects parameters that are not trained.
 	Freeze []string
@@ -42,7 +39,7 @@ func Resolve(parameters []manifest.Parameter, p Patterns) (map[string]bool, erro
 	for _, pattern := range patterns {
 		fits := 0
 		for _, q := range parameters {
-			ok, err := fit(pattern, q)
+			ok, err := q.Matches(pattern)
 			if err != nil {
 				return nil, hint.Errorf("write a name with * for any text, ? for one character, [abc] for one of these",
 					"%s %s: not a pattern", flag, pattern)
@@ -72,30 +69,6 @@ func Resolve(parameters []manifest.Parameter, p Patterns) (map[string]bool, erro
 			"%s %s: no parameter is left to train", flag, strings.Join(patterns, ","))
 	}
 	return frozen, nil
-}
-
-// fit reports whether a pattern matches a parameter.
-func fit(pattern string, p manifest.Parameter) (bool, error) {
-	for _, name := range append([]string{p.Name}, p.Aliases...) {
-		for _, candidate := range modules(name) {
-			if ok, err := path.Match(flat(pattern), flat(candidate)); ok || err != nil {
-				return ok, err
-			}
-		}
-	}
-	return false, nil
-}
-
-// flat hides slashes from path.Match, whose * does not cross them.
-func flat(s string) string { return strings.ReplaceAll(s, "/", "\x00") }
-
-// modules returns the names of a parameter and of the modules that contain it, the longest first.
-func modules(name string) []string {
-	all := []string{name}
-	for i := strings.LastIndexByte(name, '.'); i > 0; i = strings.LastIndexByte(name[:i], '.') {
-		all = append(all, name[:i])
-	}
-	return all
 }
 
 // Identity returns a text for checkpoints that identifies the frozen parameters: their number, and a hash of their

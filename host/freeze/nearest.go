@@ -14,7 +14,7 @@ func nearest(pattern string, parameters []manifest.Parameter) []string {
 	distances := map[string]int{}
 	var names []string
 	for _, p := range parameters {
-		for _, name := range modules(p.Name) {
+		for _, name := range manifest.Modules(p.Name) {
 			if _, ok := distances[name]; !ok {
 				distances[name] = distance(text, name)
 				names = append(names, name)

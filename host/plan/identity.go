@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/xtts-host/xtts-host/host/config"
 	"github.com/xtts-host/xtts-host/host/schedule"
 	"github.com/xtts-host/xtts-host/shared/manifest"
 )
@@ -36,7 +37,7 @@ func (p *Plan) identity() map[string]string {
 		"batch_size":    strconv.Itoa(c.BatchSize),
 		"accumulation":  strconv.Itoa(c.Accumulate),
 		"static_shapes": strconv.FormatBool(c.StaticShapes),
-		"optimizer":     text([]any{b.Optimizer.Name, c.LR, b.Optimizer.Betas, b.Optimizer.Eps, b.Optimizer.Momentum, c.WeightDecay, c.GradClip}),
+		"optimizer":     text(optimizer(b.Optimizer, c)),
 		"schedule":      text(p.course()),
 	}
 	if p.Precision.Graph != manifest.F32 {
@@ -50,6 +51,23 @@ func (p *Plan) identity() map[string]string {
 	}
 	p.World.Identify(hashes)
 	return hashes
+}
+
+// optimizer returns the settings of the optimizer. Settings that only some optimizers have follow as an object, so that
+// the others have the value of older versions.
+func optimizer(o manifest.Optimizer, c *config.Config) []any {
+	list := []any{o.Name, c.LR, o.Betas, o.Eps, o.Momentum, c.WeightDecay, c.GradClip}
+	own := map[string]any{}
+	if len(o.AdamW) > 0 {
+		own["adamw"] = o.AdamW
+	}
+	if o.Name == "adafactor" {
+		own["beta2_decay"], own["eps1"], own["eps2"], own["d"] = o.Beta2Decay, o.Eps1, o.Eps2, o.D
+	}
+	if len(own) > 0 {
+		list = append(list, own)
+	}
+	return list
 }
 
 // course returns the settings of the learning rate except its base. Without settings that an older version did not

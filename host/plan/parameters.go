@@ -25,7 +25,7 @@ func (p *Plan) Accumulates() bool { return p.Config.Accumulate > 1 || !p.World.A
 
 // Memory returns the memory of weights, gradients and optimizer.
 func (p *Plan) Memory() ortgraphs.Memory {
-	return p.Arena.Memory(p.Bundle.Manifest.Optimizer.Name, p.Accumulates(), p.Config.EMA > 0)
+	return p.Arena.Memory(p.Bundle.Manifest.Optimizer, p.Accumulates(), p.Config.EMA > 0)
 }
 
 // trained describes the trained parameters for the report.

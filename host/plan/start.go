@@ -62,8 +62,8 @@ func (d *Draft) openResumed() (err error) {
 func (d *Draft) moments() (names []string) {
 	for i, p := range d.Bundle.Manifest.Parameters {
 		if d.Arena.Role(i).Trained {
-			for _, kind := range ortgraphs.OptimizerState(d.Bundle.Manifest.Optimizer.Name) {
-				names = append(names, checkpoint.Moment(kind, p.Name))
+			for _, s := range ortgraphs.UpdateOf(d.Bundle.Manifest.Optimizer, p).State {
+				names = append(names, checkpoint.Moment(s.Name, p.Name))
 			}
 		}
 	}

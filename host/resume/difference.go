@@ -125,9 +125,15 @@ func list(out map[string]string, names []string, value string) {
 		return
 	}
 	for i, v := range all {
-		if i < len(names) {
+		var own map[string]json.RawMessage // settings that only some have
+		switch {
+		case i < len(names):
 			out[names[i]] = plain(v)
-		} else { // of a later program
+		case json.Unmarshal(v, &own) == nil:
+			for name, value := range own {
+				out[strings.ReplaceAll(name, "_", "-")] = plain(value)
+			}
+		default: // of a later program
 			out[fmt.Sprintf("%s/%d", names[0], i)] = plain(v)
 		}
 	}

@@ -1,6 +1,8 @@
 package train
 
 import (
+	"fmt"
+
 	"github.com/xtts-host/xtts-host/host/checkpoint"
 	"github.com/xtts-host/xtts-host/ortgraphs"
 	"github.com/xtts-host/xtts-host/ortgraphs/ort"
@@ -29,7 +31,7 @@ func (a *average) bind(o *Optimizer, g *graphs) {
 			e := o.execution(session, tensors{
 				"average": averages, "param": o.flat(o.model.weights, over), "rate": a.rate.tensor, "finite": o.finite.tensor,
 			}, tensors{"average_out": averages})
-			a.updates = append(a.updates, update{e, over, forms{}})
+			a.updates = append(a.updates, update{e, fmt.Sprintf("element %d on", over.Start), []region{o.model.averages.region(over)}})
 		}
 	}
 }

@@ -159,7 +159,7 @@ func TestNoAverage(t *testing.T) {
 	if m.Average() != nil || m.averages.size != 0 || len(o.average.updates) > 0 {
 		t.Errorf("%d averages of %d bytes", len(m.Average()), m.averages.size)
 	}
-	if got := m.arena.Memory("sgd", false, true).Average; got != m.arena.Bytes(ortgraphs.State) || got%manifest.F32.Size() != 0 {
+	if got := m.arena.Memory(plainSGD, false, true).Average; got != m.arena.Bytes(ortgraphs.State) || got%manifest.F32.Size() != 0 {
 		t.Errorf("an average takes %d bytes", got)
 	}
 }

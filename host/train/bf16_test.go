@@ -55,7 +55,8 @@ func drawn(n int) []float32 {
 // with those of the run before.
 func TestGraphsRoundAsGoDoes(t *testing.T) {
 	for _, gradients := range []bool{false, true} {
-		for name, r := range rules {
+		for _, name := range []string{"adamw", "sgd", "lion"} {
+			r := rules[name]
 			m := newMemory(Device{})
 			defer m.Close()
 			f := forms{gradients, true}

@@ -24,11 +24,12 @@ const chunk = 1 << 18
 // intermediates of the whole vector would take 2 GB.
 const gpuChunk = 1 << 22
 
-// rule describes an optimizer graph. The graph has the rule's name, and in addition to the rule's inputs those that
-// every optimizer has.
+// rule describes an optimizer. The graph of one with flat state has the rule's name; ortgraphs.UpdateOf names the graphs
+// of the others. A graph has some of the rule's inputs and of those that every optimizer has.
 type rule struct {
-	// state names the vectors of the optimizer's state: the input NAME, the output NAME_out. They start at 0. A
-	// checkpoint has them as NAME.<parameter>, which is PyTorch's name.
+	// state names the flat vectors of the optimizer's state: the input NAME, the output NAME_out. They start at 0. A
+	// checkpoint has them as NAME.<parameter>, which is PyTorch's name. There is none if the optimizer updates each
+	// parameter by itself.
 	state []string
 	// scalars returns the constant f64 inputs.
 	scalars func(p manifest.Optimizer) map[string]float64
@@ -49,6 +50,22 @@ var rules = map[string]rule{
 			return map[string]float64{"momentum": p.Momentum}
 		},
 	},
+	"lion": {
+		state: ortgraphs.OptimizerState("lion"),
+		scalars: func(p manifest.Optimizer) map[string]float64 {
+			return map[string]float64{"beta1": p.Betas[0], "beta2": p.Betas[1]}
+		},
+	},
+	"muon": {
+		scalars: func(p manifest.Optimizer) map[string]float64 {
+			return map[string]float64{"momentum": p.Momentum, "beta1": p.Betas[0], "beta2": p.Betas[1], "eps": p.Eps}
+		},
+	},
+	"adafactor": {
+		scalars: func(p manifest.Optimizer) map[string]float64 {
+			return map[string]float64{"beta2_decay": p.Beta2Decay, "eps1": p.Eps1, "eps2": p.Eps2, "d": p.D}
+		},
+	},
 }
 
 // Optimizer updates a model's weights in place. It is for the trainer's goroutine.
@@ -59,7 +76,7 @@ type Optimizer struct {
 	params manifest.Optimizer
 	rule   rule
 
-	state    []vector // of the rule
+	moments
 	window   window
 	segments []segment
 	average  average
@@ -74,6 +91,12 @@ type Optimizer struct {
 	incomplete bool
 }
 
+// moments are the state of an optimizer: the vectors of its rule or, if it updates each parameter by itself, tensors.
+type moments struct {
+	state   []vector
+	tensors tensorState
+}
+
 // scalars are the scalars of an update: those written by the host, and those written by the norm's graph.
 type scalars struct {
 	in, out  *words
@@ -83,13 +106,15 @@ type scalars struct {
 	finite   word[uint8]
 	scale    word[float32] // from norm, for the updates
 	inputs   map[string]*ort.Tensor
+
+	constants map[float64]*ort.Tensor
 }
 
 // newScalars allocates them for a rule, with room for more of both kinds.
 func newScalars(m *memory, r rule, p manifest.Optimizer, moreIn, moreOut int) scalars {
 	constants := r.scalars(p)
 	constants["max_norm"] = p.GradClip
-	s := scalars{in: m.words(2 + len(constants) + moreIn), out: m.words(3 + moreOut)}
+	s := scalars{in: m.words(2 + len(constants) + moreIn), out: m.words(3 + moreOut), constants: map[float64]*ort.Tensor{}}
 	s.lr, s.step = newWord[float64](m, s.in, manifest.F64), newWord[int64](m, s.in, manifest.I64)
 	s.gradNorm, s.finite = newWord[float32](m, s.out, manifest.F32), newWord[uint8](m, s.out, manifest.Bool)
 	s.scale = newWord[float32](m, s.out, manifest.F32)
@@ -104,9 +129,13 @@ func newScalars(m *memory, r rule, p manifest.Optimizer, moreIn, moreOut int) sc
 
 // constant returns a value that does not change.
 func (s *scalars) constant(m *memory, v float64) *ort.Tensor {
-	w := newWord[float64](m, s.in, manifest.F64)
-	*w.value = v
-	return w.tensor
+	t, ok := s.constants[v]
+	if !ok {
+		w := newWord[float64](m, s.in, manifest.F64)
+		*w.value = v
+		t, s.constants[v] = w.tensor, w.tensor
+	}
+	return t
 }
 
 // flag returns an input that does not change.
@@ -121,12 +150,12 @@ func (s *scalars) output(m *memory) *ort.Tensor {
 	return newWord[float32](m, s.out, manifest.F32).tensor
 }
 
-// NewOptimizer returns the optimizer p.Name, "adamw" or "sgd", for a model. accumulating reports whether windows have
+// NewOptimizer returns the optimizer p.Name for a model. accumulating reports whether windows have
 // more than one micro-batch. threads is the number of threads inside an operator, 0 means all cores.
 func NewOptimizer(m *Model, p manifest.Optimizer, accumulating bool, threads int) (*Optimizer, error) {
 	r, ok := rules[p.Name]
 	if !ok {
-		return nil, fmt.Errorf("optimizer %q is unknown: there is %s", p.Name, strings.Join(slices.Sorted(maps.Keys(rules)), " and "))
+		return nil, fmt.Errorf("optimizer %q is unknown: there are %s", p.Name, strings.Join(slices.Sorted(maps.Keys(rules)), ", "))
 	}
 	o := &Optimizer{memory: newMemory(m.device), model: m, params: p, rule: r}
 	o.build(accumulating, threads)
@@ -144,14 +173,18 @@ func (o *Optimizer) build(accumulating bool, threads int) {
 	for range o.rule.state {
 		o.state = append(o.state, o.vector(o.model.arena, ortgraphs.State))
 	}
-	o.scalars = newScalars(&o.memory, o.rule, o.params, 4+len(o.model.arena.Segments()), 5)
+	o.scalars = newScalars(&o.memory, o.rule, o.params, 4+len(o.model.arena.Segments())+len(o.model.params), 5)
 	graphs := &graphs{memory: &o.memory, threads: threads, capturing: o.model.capturing, open: map[graph]*ort.Session{}}
 	o.bindWindow(graphs, accumulating)
 	o.segments = trainedSegments(o.window.grads, o.params.WeightDecay)
 	if o.rule.fusion != nil && o.device.onGPU() && o.err == nil {
 		o.fault, o.err = o.fuse()
 	}
-	if o.kernels == nil && o.err == nil {
+	switch {
+	case o.err != nil:
+	case o.rule.state == nil:
+		bindTensors(o, graphs)
+	case o.kernels == nil:
 		o.bindUpdates(graphs)
 	}
 	o.average.bind(o, graphs)
@@ -207,18 +240,22 @@ func (o *Optimizer) Incomplete() bool { return o.incomplete }
 func (o *Optimizer) Fused() (fused bool, fault error) { return o.kernels != nil, o.fault }
 
 // Pull updates Moments. On the CPU they are always up to date.
-func (o *Optimizer) Pull() error { return each(o.state, o.pull) }
+func (o *Optimizer) Pull() error { return each(o, o.pull) }
 
 // Push copies what was written to Moments back to the device.
-func (o *Optimizer) Push() error { return each(o.state, o.push) }
+func (o *Optimizer) Push() error { return each(o, o.push) }
 
-func each(state []vector, move func(*block) error) error {
-	for i := range state {
-		if err := move(&state[i].block); err != nil {
+// each moves the optimizer's state.
+func each(o *Optimizer, move func(*block) error) error {
+	for i := range o.state {
+		if err := move(&o.state[i].block); err != nil {
 			return err
 		}
 	}
-	return nil
+	if len(o.tensors.tensors) == 0 {
+		return nil
+	}
+	return move(&o.tensors.block)
 }
 
 // Moments returns the optimizer's state as tensors with the names of checkpoints: "exp_avg.<parameter>" and so on.
@@ -227,12 +264,12 @@ func (o *Optimizer) Moments() []checkpoint.Tensor {
 	for i, name := range o.rule.state {
 		out = append(out, o.model.views(name, o.state[i])...)
 	}
-	return out
+	return append(out, o.tensors.views()...)
 }
 
 // Bytes returns the memory of the state and the accumulated gradients.
 func (o *Optimizer) Bytes() int {
-	n := o.window.acc.size
+	n := o.window.acc.size + o.tensors.size
 	for _, s := range o.state {
 		n += s.size
 	}

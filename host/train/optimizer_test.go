@@ -75,12 +75,12 @@ func TestOptimizerState(t *testing.T) {
 		if strings.Join(got, " ") != strings.Join(want, " ") {
 			t.Errorf("%s keeps %v, want %v", name, got, want)
 		}
-		if want := m.arena.Memory(name, false, false).Moments; o.Bytes() != want || want != len(kinds)*m.weights.size {
+		if want := m.arena.Memory(manifest.Optimizer{Name: name}, false, false).Moments; o.Bytes() != want || want != len(kinds)*m.weights.size {
 			t.Errorf("%s has %d bytes, want %d", name, o.Bytes(), want)
 		}
 	}
 	m, _, _, _ := batchOf(t, pico, "pico", 1)
-	if _, err := NewOptimizer(m, manifest.Optimizer{Name: "norm"}, false, 1); err == nil || !strings.Contains(err.Error(), "adamw and sgd") {
+	if _, err := NewOptimizer(m, manifest.Optimizer{Name: "norm"}, false, 1); err == nil || !strings.Contains(err.Error(), "adafactor, adamw, lion, muon, sgd") {
 		t.Errorf("got %v", err)
 	}
 }

@@ -26,8 +26,11 @@ const (
 	gold         = "../../ortgraphs/testdata/parity"
 )
 
-// bundles has every bundle by the name of its golden files.
-var bundles = map[string]string{"pico": pico, "nano": nano, "multispeaker": multispeaker}
+// bundles has the bundle of every golden run, by its name. Those of pico with a suffix have that optimizer.
+var bundles = map[string]string{
+	"pico": pico, "nano": nano, "multispeaker": multispeaker,
+	"pico.lion": pico, "pico.muon": pico, "pico.adafactor": pico,
+}
 
 // golden is what scripts/export wrote of PyTorch's training; its README has the recipe of the batches.
 type golden struct {

@@ -72,19 +72,11 @@ func (o *Optimizer) rehearsals() []rehearsal {
 	}
 	for i := range o.updates {
 		u := &o.updates[i]
-		r := rehearsal{&u.execution, fmt.Sprintf("update of element %d on", u.Start), nil}
-		written := append([]vector{o.model.weights}, o.state...)
-		if u.copies {
-			written = append(written, o.model.copies)
-		}
-		for _, v := range written {
-			r.regions = append(r.regions, v.region(u.Range))
-		}
-		all = append(all, r)
+		all = append(all, rehearsal{&u.execution, "update of " + u.of, u.written})
 	}
 	for i := range o.average.updates {
 		u := &o.average.updates[i]
-		all = append(all, rehearsal{&u.execution, fmt.Sprintf("average of element %d on", u.Start), []region{o.model.averages.region(u.Range)}})
+		all = append(all, rehearsal{&u.execution, "average of " + u.of, u.written})
 	}
 	return all
 }

@@ -2,6 +2,7 @@ package train
 
 import (
 	"errors"
+	"fmt"
 	"maps"
 
 	"github.com/xtts-host/xtts-host/ortgraphs"
@@ -74,11 +75,11 @@ type segment struct {
 	decay float64
 }
 
-// update is an update of a chunk of the vectors.
+// update is an update of a chunk of the vectors, or of one parameter.
 type update struct {
 	execution
-	ortgraphs.Range
-	forms
+	of      string   // what it updates
+	written []region // what it writes, on a GPU
 }
 
 // vectors returns the vectors of a step.
@@ -108,7 +109,15 @@ func (o *Optimizer) bindUpdates(g *graphs) {
 	for _, s := range o.segments {
 		session, decay := g.session(graph{o.params.Name, s.forms}), o.constant(&o.memory, s.decay)
 		for _, over := range o.device.chunks(s.Range) {
-			o.updates = append(o.updates, update{o.bind(&o.memory, session, o.rule, decay, v, s.forms, over), over, s.forms})
+			written := []region{v.weights.region(over)}
+			for i := range v.state {
+				written = append(written, v.state[i].region(over))
+			}
+			if s.copies {
+				written = append(written, v.copies.region(over))
+			}
+			e := o.bind(&o.memory, session, o.rule, decay, v, s.forms, over)
+			o.updates = append(o.updates, update{e, fmt.Sprintf("element %d on", over.Start), written})
 		}
 	}
 }

@@ -132,6 +132,8 @@ def _goldens() -> None:
         parity.write(build(), folder, name)
         if name != "nano":
             parity.write_accumulation(build(), folder, name)
+        for kind in parity.OTHERS if name == "pico" else ():
+            parity.write(build(), folder, f"{name}.{kind}", kind)
     print(f"wrote golden numbers to {folder}")
 
 

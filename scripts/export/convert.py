@@ -23,6 +23,10 @@ import torch
 from . import checkpoint, optimizer
 from .builtin import REPOSITORY
 from .checkpoint import Refused
+from .lion import Lion
+
+# The optimizers of PyTorch that count their steps.
+COUNTING = ("adamw", "adafactor")
 
 # How many differences of one kind a message names.
 SHOWN = 10
@@ -40,7 +44,7 @@ def to_torch(source: Path, out: Path, bundle: Path | None = None, best: bool = F
     state = found.counters
     parameters, spec = _frozen(document["parameters"], found.frozen), _spec(state)
     problems = differences(_shapes(parameters), found.params)
-    problems += differences(_moments(spec["name"], parameters, state["version"]), found.moments)
+    problems += differences(_moments(spec, parameters, state["version"]), found.moments)
     if found.averages:
         problems += differences(_shapes([p for p in parameters if not p.get("frozen")]), found.averages)
     elif ema:
@@ -88,15 +92,15 @@ def from_torch(model: Path, bundle: Path, out: Path) -> Path:
     problems += [f"frozen      {name} is no parameter" for name in sorted(frozen - _shapes(parameters).keys())]
     moments, state, averages = {}, "", saved.get("ema", {})
     if saved.get("optimizer") and saved.get("state"):
-        kind = document["optimizer"]["name"]
         try:
-            version = json.loads(saved["state"])["version"]
-            moments, steps, more = _restored(kind, parameters, saved["optimizer"], version)
-            problems += more + differences(_moments(kind, parameters, version), moments)
+            counters = json.loads(saved["state"])
+            spec, version = _spec(counters), counters["version"]
+            moments, steps, more = _restored(spec, parameters, saved["optimizer"], version)
+            problems += more + differences(_moments(spec, parameters, version), moments)
             if averages:
                 problems += differences(_shapes([p for p in parameters if not p.get("frozen")]), averages)
             if not problems:
-                state = _counted(saved, kind, steps)
+                state = _counted(saved, spec["name"], steps)
         except (AttributeError, KeyError, TypeError, ValueError) as error:
             raise Refused(f"{model}: `optimizer`, `step` or `state` is not as to-torch writes it: {error!r}",
                           "leave `optimizer` out: then the weights alone are taken") from error
@@ -194,35 +198,59 @@ def _frozen(parameters: list[dict], names: frozenset[str]) -> list[dict]:
     return [{**p, "frozen": True} if p["name"] in names else p for p in parameters]
 
 
-def _moments(kind: str, parameters: list[dict], version: int) -> dict[str, tuple[int, ...]]:
+def _moments(spec: dict, parameters: list[dict], version: int) -> dict[str, tuple[int, ...]]:
     """Names and shapes in optimizer.safetensors; in version 1 what is frozen has a state too, which stays 0."""
     kept = [p for p in parameters if version == 1 or not p.get("frozen")]
-    return {f"{moment}.{name}": shape for moment in optimizer.STATE[kind] for name, shape in _shapes(kept).items()}
+    return {f"{moment}.{p['name']}": shape for p in kept for moment, shape in optimizer.state(spec, p).items()}
 
 
 def _spec(state: dict) -> dict:
     """The optimizer's settings that the run had, in the form of bundle.json. Their text is one of the checkpoint's hashes."""
-    name, lr, betas, eps, momentum, weight_decay, grad_clip = json.loads(state["hashes"]["optimizer"])
-    own = {"betas": betas, "eps": eps} if name == "adamw" else {"momentum": momentum}
+    name, lr, betas, eps, momentum, weight_decay, grad_clip, *more = json.loads(state["hashes"]["optimizer"])
+    keys = {"adamw": ("betas", "eps"), "sgd": ("momentum",), "lion": ("betas",), "muon": ("momentum", "betas", "eps")}.get(name, ())
+    own = {key: {"betas": betas, "eps": eps, "momentum": momentum}[key] for key in keys} | (more[0] if more else {})
     return {"name": name, "lr": lr, **own, "weight_decay": weight_decay, "grad_clip": grad_clip}
 
 
 def _optimizer(spec: dict, state: dict, parameters: list[dict], moments: dict[str, torch.Tensor]) -> dict:
-    """The state_dict of torch's own optimizer, so that it has every key that this torch expects."""
-    stand_ins = {p["name"]: torch.nn.Parameter(torch.empty(p["shape"], device="meta")) for p in parameters}
-    split = [{**g, "initial_lr": spec["lr"]} for g in groups(stand_ins.items(), parameters, spec["weight_decay"])]
+    """The state_dict of torch's own optimizer, so that it has every key that this torch expects. Muon's and AdamW's if there are two."""
     rate = learning_rate(state["schedule"], state["step"], state.get("plateau", {}).get("reductions", 0))
-    if spec["name"] == "adamw":
-        made = torch.optim.AdamW(split, lr=rate, betas=tuple(spec["betas"]), eps=spec["eps"])
-        count = {"step": float(state["optimizer_step"])}
-    else:
-        made = torch.optim.SGD(split, lr=rate, momentum=spec["momentum"])
-        count = {}
-    for group in made.param_groups:
-        for name, parameter in zip(group["param_names"], group["params"], strict=True):
-            made.state[parameter] = {key: torch.tensor(n) for key, n in count.items()}
-            made.state[parameter] |= {moment: moments[f"{moment}.{name}"] for moment in optimizer.STATE[spec["name"]]}
-    return made.state_dict()
+    made = {}
+    for kind, part in _parts(spec, parameters).items():
+        stand_ins = {p["name"]: torch.nn.Parameter(torch.empty(p["shape"], device="meta")) for p in part}
+        split = [{**g, "initial_lr": spec["lr"]} for g in groups(stand_ins.items(), part, spec["weight_decay"])]
+        made[kind] = update = torch_optimizer({**spec, "name": kind, "lr": rate}, split)
+        entries = {p["name"]: p for p in part}
+        for group in update.param_groups:
+            for name, parameter in zip(group["param_names"], group["params"], strict=True):
+                counted = {"step": torch.tensor(float(state["optimizer_step"]))} if kind in COUNTING else {}
+                update.state[parameter] = counted | {moment: moments[f"{moment}.{name}"] for moment in optimizer.state(spec, entries[name])}
+    return {kind: update.state_dict() for kind, update in made.items()} if spec["name"] == "muon" else made[spec["name"]].state_dict()
+
+
+def torch_optimizer(spec: dict, param_groups: list[dict]) -> torch.optim.Optimizer:
+    """PyTorch's optimizer with the settings of a bundle's `optimizer`. For "muon" it is the one of the matrices alone."""
+    match spec["name"]:
+        case "adamw":
+            return torch.optim.AdamW(param_groups, lr=spec["lr"], betas=tuple(spec["betas"]), eps=spec["eps"])
+        case "sgd":
+            return torch.optim.SGD(param_groups, lr=spec["lr"], momentum=spec["momentum"])
+        case "lion":
+            return Lion(param_groups, lr=spec["lr"], betas=tuple(spec["betas"]))
+        case "muon":
+            return torch.optim.Muon(param_groups, lr=spec["lr"], momentum=spec["momentum"], adjust_lr_fn="match_rms_adamw")
+        case "adafactor":
+            return torch.optim.Adafactor(param_groups, lr=spec["lr"], beta2_decay=spec["beta2_decay"], eps=(spec["eps1"], spec["eps2"]), d=spec["d"])
+    raise ValueError(f"unknown optimizer {spec['name']!r}")
+
+
+def _parts(spec: dict, parameters: list[dict]) -> dict[str, list[dict]]:
+    """The trained parameters by the optimizer of PyTorch that has them: the run's own or, for Muon, two."""
+    trained = [p for p in parameters if not p.get("frozen")]
+    if spec["name"] != "muon":
+        return {spec["name"]: trained}
+    split = {kind: [p for p in trained if (optimizer.graph(spec, p) == "adamw") == (kind == "adamw")] for kind in ("muon", "adamw")}
+    return {kind: part for kind, part in split.items() if part}
 
 
 def _load(model: Path) -> dict:
@@ -250,8 +278,19 @@ def _canonical(parameters: list[dict], model: dict[str, torch.Tensor]) -> tuple[
     return out, problems
 
 
-def _restored(kind: str, parameters: list[dict], state_dict: dict, version: int) -> tuple[dict[str, torch.Tensor], set[float], list[str]]:
+def _restored(spec: dict, parameters: list[dict], saved: dict, version: int) -> tuple[dict[str, torch.Tensor], set[float], list[str]]:
     """The host's optimizer state, the counts of steps that AdamW has in it, and what is wrong with the groups."""
+    out, steps, problems = {}, set(), []
+    for kind, part in _parts(spec, parameters).items():
+        moments, counted, more = _state(spec, part, saved[kind] if spec["name"] == "muon" else saved)
+        out, steps, problems = out | moments, steps | counted, problems + more
+    frozen = [p for p in parameters if p.get("frozen") and version == 1]
+    out |= {f"{moment}.{p['name']}": torch.zeros(shape) for p in frozen for moment, shape in optimizer.state(spec, p).items()}
+    return out, steps, problems + ([] if len(steps) <= 1 else [f"step        of the parameters differs: {sorted(steps)}"])
+
+
+def _state(spec: dict, parameters: list[dict], state_dict: dict) -> tuple[dict[str, torch.Tensor], set[float], list[str]]:
+    """The same of one optimizer of PyTorch."""
     saved = state_dict["param_groups"]
     shapes = _shapes(parameters)
     ours = [[name for name, _ in g["params"]] for g in groups(shapes.items(), parameters)]
@@ -261,24 +300,23 @@ def _restored(kind: str, parameters: list[dict], state_dict: dict, version: int)
         names = [name for part in ours for name in part]
     else:
         return {}, set(), [f"param_groups without names have {sizes} parameters, not {[len(part) for part in ours]}"]
-    out, steps = {}, set()
+    out, steps, entries = {}, set(), {p["name"]: p for p in parameters}
     for name, index in zip(names, (i for g in saved for i in g["params"]), strict=True):
         entry = state_dict["state"].get(index, {})
-        out |= {f"{moment}.{name}": entry[moment] for moment in optimizer.STATE[kind] if torch.is_tensor(entry.get(moment))}
+        kinds = optimizer.state(spec, entries[name]) if name in entries else ()
+        out |= {f"{moment}.{name}": entry[moment] for moment in kinds if torch.is_tensor(entry.get(moment))}
         if "step" in entry:
             steps.add(float(entry["step"]))
-    frozen = {p["name"] for p in parameters if p.get("frozen") and version == 1}
-    out |= {f"{moment}.{name}": torch.zeros(shapes[name]) for moment in optimizer.STATE[kind] for name in frozen}
-    return out, steps, [] if len(steps) <= 1 else [f"step        of the parameters differs: {sorted(steps)}"]
+    return out, steps, []
 
 
 def _counted(saved: dict, kind: str, steps: set[float]) -> str:
     """state.json: the text as it was, or with the counters of the steps that PyTorch made since."""
     text, state = saved["state"], json.loads(saved["state"])
     step, updates = saved.get("step", state["step"]), state["optimizer_step"]
-    if kind == "sgd":
+    if not steps and kind not in COUNTING:
         updates += step - state["step"]
-    elif steps and steps != {torch.tensor(float(updates)).item()}:  # AdamW counts in f32
+    elif steps and steps != {torch.tensor(float(updates)).item()}:  # they count in f32
         updates = int(max(steps))
     if not 0 <= updates <= step:
         raise Refused(f"the optimizer made {updates} updates, but `step` is {step}", "set `step` to the total number of steps")

@@ -21,6 +21,7 @@ BUNDLES = {
     "adamw": (presets.pico, REPOSITORY / "ortgraphs/testdata/pico"),
     "sgd": (multispeaker.build, REPOSITORY / "ortgraphs/builtin/myxtts-multispeaker"),
 }
+OTHERS = {kind: parity.OPTIMIZERS[kind] for kind in parity.OTHERS}
 FILES = (checkpoint.PARAMS, checkpoint.MOMENTS, checkpoint.STATE, checkpoint.MANIFEST)
 
 
@@ -67,6 +68,47 @@ def test_round_trip_keeps_every_bit_and_the_run_goes_on(middle, tmp_path):
     for name in FILES:
         theirs, ours = (folder.parent / "step-000008" / name for folder in (before, after))
         assert ours.read_bytes() == theirs.read_bytes(), name
+
+
+def with_optimizer(spec: dict, folder: Path) -> Path:
+    """pico's bundle with another optimizer."""
+    shutil.copytree(BUNDLES["adamw"][1], folder)
+    document = json.loads((folder / "bundle.json").read_text())
+    (folder / "bundle.json").write_text(json.dumps({**document, "optimizer": spec}))
+    return folder
+
+
+@pytest.mark.parametrize("spec", OTHERS.values(), ids=OTHERS)
+def test_other_optimizers_go_there_and_back(spec, tmp_path):
+    """The files are the same, the resumed run too, and a step of PyTorch counts."""
+    graphs = with_optimizer(spec, tmp_path / "bundle")
+    run, file = tmp_path / "run", tmp_path / "model.pt"
+    host("--graph", graphs, "--batch-size", 4, "--max-steps", 4, "--checkpoint-every", 2, "--run-dir", run)
+    before = run / "checkpoints/step-000002"
+    convert.to_torch(before, file)
+    after = convert.from_torch(file, graphs, tmp_path / "again")
+    same(before, after)
+    host("--resume", tmp_path / "again")
+    same(run / "checkpoints/step-000004", after.parent / "step-000004")
+    saved = torch.load(file, weights_only=True)
+    module = Step(presets.pico())
+    module.load_state_dict(saved["model"], strict=True)
+    entries = [{"name": name, "shape": p.shape} for name, p in module.named_parameters()]
+    states = saved["optimizer"] if spec["name"] == "muon" else {spec["name"]: saved["optimizer"]}
+    for kind, state in states.items():
+        mine = [e["name"] for e in entries if spec["name"] != "muon" or (convert.optimizer.graph(spec, e) == "adamw") == (kind == "adamw")]
+        named = [(name, module.get_parameter(name)) for name in mine]
+        update = convert.torch_optimizer({**saved["config"]["optimizer"], "name": kind, "lr": 1.0}, convert.groups(named))
+        update.load_state_dict(state)
+        for p in module.parameters():
+            p.grad = torch.full_like(p, 0.01)
+        update.step()
+        states[kind] = update.state_dict()
+    further = {**saved, "model": module.state_dict(), "optimizer": states if spec["name"] == "muon" else update.state_dict(), "step": 3}
+    torch.save(further, file)
+    folder = convert.from_torch(file, graphs, tmp_path / "further")
+    assert checkpoint.load(folder).counters["optimizer_step"] == 3
+    host("--resume", tmp_path / "further")
 
 
 def test_a_part_of_a_model_goes_there_and_back(tmp_path):
@@ -117,8 +159,7 @@ def module_and_optimizer(export, saved) -> tuple[torch.nn.Module, torch.optim.Op
     """PyTorch's own, loaded as a user would."""
     module = Step(export)
     module.load_state_dict(saved["model"], strict=True)
-    kind = {"adamw": torch.optim.AdamW, "sgd": torch.optim.SGD}[saved["config"]["optimizer"]["name"]]
-    update = kind(convert.groups(module.named_parameters()), lr=1.0)
+    update = convert.torch_optimizer({**saved["config"]["optimizer"], "lr": 1.0}, convert.groups(module.named_parameters()))
     update.load_state_dict(saved["optimizer"])
     return module, update
 

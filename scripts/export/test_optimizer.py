@@ -12,7 +12,11 @@ GRAPHS = {name: ort.InferenceSession(optimizer.build(name).SerializeToString(), 
 SPECS = {
     "adamw": {"name": "adamw", "lr": 1e-3, "betas": [0.9, 0.999], "eps": 1e-8, "weight_decay": 0.01, "grad_clip": 1.0},
     "sgd": {"name": "sgd", "lr": 0.05, "momentum": 0.9, "weight_decay": 0.01, "grad_clip": 1.0},
+    "lion": {"name": "lion", "lr": 1e-3, "betas": [0.9, 0.99], "weight_decay": 0.1, "grad_clip": 1.0},
 }
+MUON = {"name": "muon", "lr": 0.02, "momentum": 0.95, "betas": [0.9, 0.95], "eps": 1e-8, "weight_decay": 0.1, "grad_clip": 1.0}
+ADAFACTOR = {"name": "adafactor", "lr": 0.02, "beta2_decay": -0.8, "eps1": torch.finfo(torch.float32).eps, "eps2": 1e-3, "d": 1.0,
+             "weight_decay": 0.1, "grad_clip": 1.0}
 
 
 def scalars(spec: dict, step: int, norm, finite=True, grad_scale: float = 1.0) -> dict:
@@ -40,6 +44,7 @@ def norm(grads, loss=1.0, loss_weight=1.0, summed=False, others=0.0):
     pytest.param({"name": "sgd"}, id="sgd"),
     pytest.param({"name": "sgd", "weight_decay": 0.0}, id="sgd without decay"),
     pytest.param({"name": "sgd", "momentum": 0.0}, id="sgd without momentum"),
+    pytest.param({"name": "lion"}, id="lion"),
 ])
 def test_update_is_pytorchs(change, grad_clip):
     spec = {**SPECS[change["name"]], **change, "grad_clip": grad_clip}
@@ -65,6 +70,62 @@ def test_update_is_pytorchs(change, grad_clip):
     for name, want in {"param": theirs.detach(), **state}.items():
         want = want.numpy().ravel()
         assert np.linalg.norm(ours[name] - want) <= 1e-6 * np.linalg.norm(want), name
+
+
+def train_beside(spec: dict, shape: tuple[int, ...], steps: int = 25, rounded: bool = False) -> tuple[dict, dict]:
+    """A parameter and its state after steps of the graph that the host chooses, and after those of PyTorch."""
+    random = np.random.default_rng(7)
+    module = torch.nn.Module()
+    module.weight = torch.nn.Parameter(torch.tensor(random.standard_normal(shape, np.float32)))
+    entry = {"name": "weight", "shape": shape}
+    name, theirs, update = optimizer.graph(spec, entry), module.weight, reference.optimizer(module, spec)
+    if rounded:
+        update = reference.Muon(module, spec, rounded)
+    rank = {"adafactor": 3, "adafactor_vector": 1}.get(name, 2)  # of the graph's tensors
+    ours = {kind: np.zeros(size, np.float32) for kind, size in {"param": shape, **optimizer.state(spec, entry)}.items()}
+    ours["param"][...] = theirs.detach().numpy()
+    ours = {kind: x.reshape((-1, *x.shape[x.ndim - rank + 1:])) for kind, x in ours.items()}
+    for step in range(1, steps + 1):
+        gradient = random.standard_normal(shape, np.float32) * np.float32(3.0 if step % 2 else 1e-4)
+        theirs.grad = torch.tensor(gradient)
+        torch.nn.utils.clip_grad_norm_([theirs], spec["grad_clip"])
+        update.step()
+        decay = spec["weight_decay"] if len(shape) > 1 else 0.0
+        feed = {**scalars({**spec, "weight_decay": decay}, step, next(iter(norm(gradient.ravel())))), "grad": gradient.reshape(ours["param"].shape)}
+        if name.startswith("muon"):
+            feed["adjust"] = np.array(0.2 * max(shape) ** 0.5)
+        session.in_place(GRAPHS[name], feed, ours)
+    return ours, {"param": theirs.detach(), **{kind: update.state[theirs][kind] for kind in ours if kind != "param"}}
+
+
+def furthest(ours: dict, theirs: dict) -> float:
+    return max(np.linalg.norm(ours[k].ravel() - x.numpy().ravel()) / np.linalg.norm(x.numpy()) for k, x in theirs.items())
+
+
+@pytest.mark.parametrize("shape", [(24, 40), (40, 24), (32, 32), (1, 20)])
+def test_muon_is_pytorchs(shape):
+    exact, rounded = (furthest(*train_beside(MUON, shape, rounded=r)) for r in (False, True))
+    print(f"{shape}: {exact:.1e} in f32, {rounded:.1e} in bf16")
+    assert exact <= 2e-6 and rounded <= 2e-2
+
+
+@pytest.mark.parametrize("change", [{}, {"eps1": 1e-2, "eps2": 10.0, "d": 1.5}], ids=["defaults", "bounded"])
+@pytest.mark.parametrize("shape", [(24, 40), (6, 5, 3), (2, 3, 4, 5), (50,), ()])
+def test_adafactor_is_pytorchs(shape, change):
+    distance = furthest(*train_beside({**ADAFACTOR, **change}, shape))
+    print(f"{shape}: {distance:.1e}")
+    assert distance <= 2e-6
+
+
+@pytest.mark.parametrize(("spec", "shape"), [(MUON, (8, 12)), (MUON, (12, 8)), (ADAFACTOR, (2, 8, 12)), (ADAFACTOR, (8,))])
+def test_skipped_update_of_a_tensor_keeps_every_bit(spec, shape):
+    random, entry = np.random.default_rng(8), {"name": "weight", "shape": shape}
+    vectors = {"param": shape, **optimizer.state(spec, entry)}
+    vectors = {kind: random.random(size, np.float32) for kind, size in vectors.items()}
+    before = {kind: x.copy() for kind, x in vectors.items()}
+    feed = {**scalars(spec, 3, np.nan, finite=False), "adjust": np.array(1.0), "grad": np.full(shape, np.nan, np.float32)}
+    session.in_place(GRAPHS[optimizer.graph(spec, entry)], feed, vectors)
+    assert all(vectors[kind].tobytes() == before[kind].tobytes() for kind in vectors)
 
 
 @pytest.mark.parametrize("finite", [True, False])

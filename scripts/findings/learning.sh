@@ -69,3 +69,36 @@ no-rate() {
   done
   [ ! -e run ]
 }
+
+# with_optimizer FOLDER JSON: the embedded model with another optimizer in its bundle.json.
+with_optimizer() {
+  cp -r "$TREE/ortgraphs/builtin/myxtts-nano" "$1"
+  python3 - "$1/bundle.json" "$2" <<'PROGRAM'
+import json, sys
+path, optimizer = sys.argv[1:]
+with open(path) as file:
+    bundle = json.load(file)
+bundle["optimizer"] = json.loads(optimizer)
+with open(path, "w") as file:
+    json.dump(bundle, file)
+PROGRAM
+}
+
+# resumes_to_the_bit FOLDER ARGS: 4 steps with a bundle, and 4 that a checkpoint after 2 interrupts, have the same files.
+resumes_to_the_bit() {
+  local graph=$1
+  shift
+  train --graph "$graph" --max-steps 4 --checkpoint-every 2 --warmup-steps 1 --keep-last 0 "$@" --run-dir "$graph-run"
+  cp -r "$graph-run" "$graph-again"
+  rm -r "$graph-again/checkpoints/step-000004"
+  xtts-host --resume "$graph-again"
+  cmp "$graph-run/checkpoints/step-000004/MANIFEST" "$graph-again/checkpoints/step-000004/MANIFEST"
+}
+
+# other-optimizers: Lion, Muon and Adafactor train and resume with the same bits
+other-optimizers() {
+  with_optimizer lion '{"name": "lion", "lr": 1e-4, "betas": [0.9, 0.99], "weight_decay": 0.1, "grad_clip": 1}'
+  with_optimizer muon '{"name": "muon", "lr": 1e-3, "momentum": 0.95, "betas": [0.9, 0.95], "eps": 1e-8, "adamw": ["*embedding*"]}'
+  with_optimizer adafactor '{"name": "adafactor", "lr": 0.01, "beta2_decay": -0.8, "eps1": 1e-7, "eps2": 1e-3, "d": 1}'
+  for name in lion muon adafactor; do resumes_to_the_bit $name; done
+}

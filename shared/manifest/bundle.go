@@ -78,18 +78,6 @@ type StageInstance struct {
 	Outputs map[string]string `json:"outputs"`
 }
 
-// Optimizer holds the default hyperparameters of "adamw" or "sgd". Betas and Eps belong to AdamW, Momentum to SGD. A
-// value of 0 switches momentum, weight decay or clipping off.
-type Optimizer struct {
-	Name        string     `json:"name"`
-	LR          float64    `json:"lr"`
-	Betas       [2]float64 `json:"betas,omitzero"`
-	Eps         float64    `json:"eps,omitempty"`
-	Momentum    float64    `json:"momentum,omitempty"`
-	WeightDecay float64    `json:"weight_decay,omitempty"`
-	GradClip    float64    `json:"grad_clip,omitempty"`
-}
-
 // Schedule is the course of the learning rate after a linear warm-up: a name of --schedule (docs/schedules.md).
 type Schedule struct {
 	Name        string `json:"name"`
@@ -195,6 +183,9 @@ func (b *Bundle) check() error {
 	}
 	if !loss || !weight {
 		return fmt.Errorf("outputs: loss and loss_weight are both needed")
+	}
+	if err := b.Optimizer.check(b.Parameters); err != nil {
+		return fmt.Errorf("optimizer: %w", err)
 	}
 	return CheckPipeline(b.Pipeline)
 }

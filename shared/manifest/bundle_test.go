@@ -3,6 +3,7 @@ package manifest
 import (
 	"encoding/json"
 	"fmt"
+	"reflect"
 	"strings"
 	"testing"
 )
@@ -33,7 +34,16 @@ func TestOptimizer(t *testing.T) {
 		{json: `{"name": "sgd", "lr": 0.1, "momentum": 0.9, "weight_decay": 0.01, "grad_clip": 1}`,
 			want: Optimizer{Name: "sgd", LR: 0.1, Momentum: 0.9, WeightDecay: 0.01, GradClip: 1}},
 		{json: `{"name": "sgd", "lr": 0.1}`, want: Optimizer{Name: "sgd", LR: 0.1}},
-		{json: `{"name": "lion", "lr": 0.1}`, err: "optimizer.name: "},
+		{json: `{"name": "rmsprop", "lr": 0.1}`, err: "optimizer.name: "},
+		{json: `{"name": "lion", "lr": 0.1}`, err: "'betas'"},
+		{json: `{"name": "lion", "lr": 0.1, "betas": [0.9, 0.99]}`, want: Optimizer{Name: "lion", LR: 0.1, Betas: [2]float64{0.9, 0.99}}},
+		{json: `{"name": "muon", "lr": 0.1, "momentum": 0.9, "betas": [0.9, 0.99], "eps": 1e-8, "adamw": ["w*"]}`,
+			want: Optimizer{Name: "muon", LR: 0.1, Momentum: 0.9, Betas: [2]float64{0.9, 0.99}, Eps: 1e-8, AdamW: []string{"w*"}}},
+		{json: `{"name": "muon", "lr": 0.1, "momentum": 0.9, "betas": [0.9, 0.99], "eps": 1e-8, "adamw": ["x"]}`, err: `optimizer: adamw: "x" matches no parameter`},
+		{json: `{"name": "muon", "lr": 0.1, "momentum": 0.9, "betas": [0.9, 0.99], "eps": 1e-8, "adamw": ["["]}`, err: `optimizer: adamw: "[" is not a pattern`},
+		{json: `{"name": "adafactor", "lr": 0.1, "beta2_decay": -0.8, "eps1": 1e-7, "eps2": 0.001, "d": 1}`,
+			want: Optimizer{Name: "adafactor", LR: 0.1, Beta2Decay: -0.8, Eps1: 1e-7, Eps2: 0.001, D: 1}},
+		{json: `{"name": "adafactor", "lr": 0.1, "beta2_decay": -0.8, "eps1": 1e-7, "eps2": 0.001, "d": 0.5}`, err: "optimizer.d: "},
 		{json: `{"name": "sgd"}`, err: "'lr'"},
 		{json: `{"lr": 0.1}`, err: "'name'"},
 		{json: `{"name": "sgd", "lr": 0.1, "momentum": 1}`, err: "optimizer.momentum: "},
@@ -49,7 +59,7 @@ func TestOptimizer(t *testing.T) {
 			}
 		case err != nil:
 			t.Errorf("%s: %v", c.json, err)
-		case b.Optimizer != c.want:
+		case !reflect.DeepEqual(b.Optimizer, c.want):
 			t.Errorf("%s: got %+v", c.json, b.Optimizer)
 		}
 	}
@@ -63,7 +73,7 @@ func TestOptimizerIsWrittenAsItIsRead(t *testing.T) {
 			t.Fatal(err)
 		}
 		b, err := ParseBundle("bundle.json", []byte(bundleWith(string(data))))
-		if err != nil || b.Optimizer != want {
+		if err != nil || !reflect.DeepEqual(b.Optimizer, want) {
 			t.Errorf("%s: %v", data, err)
 		}
 	}

@@ -20,7 +20,14 @@ DROPOUT_OFF = -1
 OPTIMIZERS = {
     "adamw": {"name": "adamw", "lr": 0.001, "betas": [0.9, 0.999], "eps": 1e-8, "weight_decay": 0.01, "grad_clip": 1.0},
     "sgd": {"name": "sgd", "lr": 0.02, "momentum": 0.9, "weight_decay": 0.01, "grad_clip": 0.5},
+    "lion": {"name": "lion", "lr": 2e-4, "betas": [0.9, 0.99], "weight_decay": 0.1, "grad_clip": 1.0},
+    "muon": {"name": "muon", "lr": 0.001, "momentum": 0.95, "betas": [0.9, 0.999], "eps": 1e-8, "adamw": ["*embedding*"],
+             "weight_decay": 0.01, "grad_clip": 1.0},
+    "adafactor": {"name": "adafactor", "lr": 0.01, "beta2_decay": -0.8, "eps1": 1e-7, "eps2": 1e-3, "d": 1.0,
+                  "weight_decay": 0.01, "grad_clip": 1.0},
 }
+# The optimizers of which the smallest bundle has goldens besides its own.
+OTHERS = ("lion", "muon", "adafactor")
 # The first two tokens are padding and unknown.
 SPECIAL_TOKENS = 2
 FLOAT_SCALE = 2
@@ -66,10 +73,10 @@ def micro_batches(export: Export) -> list[Batch]:
     return [Batch(i, shapes(export)[0], row) for i, row in zip(ACCUMULATION, (None, 2), strict=True)]
 
 
-def write(export: Export, folder: Path, name: str) -> None:
-    """Writes name.json with the training golden and name.final.safetensors with the weights after it."""
+def write(export: Export, folder: Path, name: str, kind: str = "") -> None:
+    """Writes name.json with the training golden and name.final.safetensors with the weights after it. kind is an optimizer's name."""
     folder.mkdir(parents=True, exist_ok=True)
-    spec = OPTIMIZERS[export.optimizer["name"]]
+    spec = OPTIMIZERS[kind or export.optimizer["name"]]
     module = Step(export)
     optimizer = reference.optimizer(module, spec)
     steps = []

@@ -5,6 +5,9 @@ from collections.abc import Iterable
 import torch
 from torch import nn
 
+from ..convert import torch_optimizer
+from ..optimizer import graph
+
 
 def optimizer(module: nn.Module, spec: dict) -> torch.optim.Optimizer:
     """PyTorch's own of a bundle's `optimizer`: matrices are decayed, vectors are not."""
@@ -13,12 +16,51 @@ def optimizer(module: nn.Module, spec: dict) -> torch.optim.Optimizer:
         {"params": [p for p in parameters if p.dim() >= 2], "weight_decay": spec["weight_decay"]},
         {"params": [p for p in parameters if p.dim() < 2], "weight_decay": 0.0},
     ]
-    match spec["name"]:
-        case "adamw":
-            return torch.optim.AdamW(groups, lr=spec["lr"], betas=tuple(spec["betas"]), eps=spec["eps"])
-        case "sgd":
-            return torch.optim.SGD(groups, lr=spec["lr"], momentum=spec["momentum"])
-    raise ValueError(f"unknown optimizer {spec['name']!r}")
+    return Muon(module, spec) if spec["name"] == "muon" else torch_optimizer(spec, groups)
+
+
+class Muon:
+    """torch.optim.Muon for the matrices of the host's choice and torch.optim.AdamW for the rest. Unless rounded, Muon iterates in f32."""
+
+    def __init__(self, module: nn.Module, spec: dict, rounded: bool = False):
+        common = {"lr": spec["lr"], "weight_decay": spec["weight_decay"]}
+        named = [({"name": name, "shape": p.shape}, p) for name, p in module.named_parameters()]
+        matrices = [p for entry, p in named if graph(spec, entry) != "adamw"]
+        rest = [p for entry, p in named if graph(spec, entry) == "adamw"]
+        self.rounded = rounded
+        self.matrices = torch.optim.Muon(matrices, **common, momentum=spec["momentum"], adjust_lr_fn="match_rms_adamw") if matrices else None
+        groups = [{"params": [p for p in rest if (p.dim() >= 2) == decayed], "weight_decay": spec["weight_decay"] * decayed}
+                  for decayed in (True, False)]
+        self.rest = torch.optim.AdamW(groups, lr=spec["lr"], betas=tuple(spec["betas"]), eps=spec["eps"])
+        self.both = [o for o in (self.matrices, self.rest) if o is not None]
+
+    @property
+    def state(self) -> dict:
+        return {p: state for o in self.both for p, state in o.state.items()}
+
+    def zero_grad(self) -> None:
+        for o in self.both:
+            o.zero_grad()
+
+    def step(self) -> None:
+        theirs = torch.optim._muon._zeropower_via_newtonschulz
+        torch.optim._muon._zeropower_via_newtonschulz = theirs if self.rounded else f32_newton_schulz
+        try:
+            for o in self.both:
+                o.step()
+        finally:
+            torch.optim._muon._zeropower_via_newtonschulz = theirs
+
+
+def f32_newton_schulz(matrix: torch.Tensor, coefficients: tuple, steps: int, eps: float) -> torch.Tensor:
+    """torch.optim.Muon's iteration without its rounding to bf16."""
+    a, b, c = coefficients
+    x = matrix.T if matrix.size(0) > matrix.size(1) else matrix
+    x = x / x.norm().clamp(min=eps)
+    for _ in range(steps):
+        gram = x @ x.T
+        x = a * x + (b * gram + c * gram @ gram) @ x
+    return x.T if matrix.size(0) > matrix.size(1) else x
 
 
 def step(module: nn.Module, optimizer: torch.optim.Optimizer, batch: Iterable[torch.Tensor], seed: torch.Tensor,

@@ -1,0 +1,44 @@
+package manifest
+
+import "fmt"
+
+// Optimizer holds the default hyperparameters of "adamw", "sgd", "lion", "muon" or "adafactor". docs/bundle.md says
+// which has which. A value of 0 switches momentum, weight decay or clipping off.
+type Optimizer struct {
+	Name        string     `json:"name"`
+	LR          float64    `json:"lr"`
+	Betas       [2]float64 `json:"betas,omitzero"`
+	Eps         float64    `json:"eps,omitempty"`
+	Momentum    float64    `json:"momentum,omitempty"`
+	WeightDecay float64    `json:"weight_decay,omitempty"`
+	GradClip    float64    `json:"grad_clip,omitempty"`
+	// AdamW has patterns of the matrices that Muon leaves to AdamW.
+	AdamW []string `json:"adamw,omitempty"`
+	// Adafactor's, as PyTorch names them.
+	Beta2Decay float64 `json:"beta2_decay,omitempty"`
+	Eps1       float64 `json:"eps1,omitempty"`
+	Eps2       float64 `json:"eps2,omitempty"`
+	D          float64 `json:"d,omitempty"`
+}
+
+// check refuses patterns that match no parameter.
+func (o Optimizer) check(parameters []Parameter) error {
+	return checkPatterns("adamw", o.AdamW, parameters)
+}
+
+func checkPatterns(key string, patterns []string, parameters []Parameter) error {
+	for _, pattern := range patterns {
+		found := false
+		for _, p := range parameters {
+			ok, err := p.Matches(pattern)
+			if err != nil {
+				return fmt.Errorf("%s: %q is not a pattern", key, pattern)
+			}
+			found = found || ok
+		}
+		if !found {
+			return fmt.Errorf("%s: %q matches no parameter", key, pattern)
+		}
+	}
+	return nil
+}
