@@ -37,6 +37,8 @@ type Policy struct {
 	Precision manifest.DType
 	// Gradients has the type of a gradient, by parameter, if it differs from the type of the parameter in the graph.
 	Gradients map[string]manifest.DType
+	// Groups has the parameter group of parameters by name, counted from 1.
+	Groups map[string]int
 }
 
 // Role describes how a run uses a parameter.
@@ -49,6 +51,8 @@ type Role struct {
 	Compute manifest.DType
 	// Gradient is the type of the gradient; empty if there is none.
 	Gradient manifest.DType
+	// Group is the parameter group of a trained parameter, counted from 1; 0 is none.
+	Group int
 }
 
 func (p Policy) role(parameter manifest.Parameter) Role {
@@ -58,6 +62,7 @@ func (p Policy) role(parameter manifest.Parameter) Role {
 	}
 	if r.Trained {
 		r.Decay, r.Gradient = parameter.Decay, cmp.Or(p.Gradients[parameter.Name], r.Compute)
+		r.Group = p.Groups[parameter.Name]
 	}
 	return r
 }
@@ -76,6 +81,7 @@ func (r Role) types() (t [vectors]manifest.DType) {
 
 // order ranks roles in the arena: trained before frozen, so that State is a prefix of Weights; then bf16 before f32,
 // which keeps both aligned; then decayed before not decayed.
+// Groups follow each other within an order.
 func (r Role) order() int {
 	rank := 0
 	for _, last := range []bool{!r.Trained, r.Gradient != manifest.BF16, r.Compute != manifest.BF16, !r.Decay} {
@@ -143,7 +149,9 @@ func NewArena(parameters []manifest.Parameter, policy Policy) *Arena {
 	for i, p := range parameters {
 		roles[i], sorted[i] = policy.role(p), i
 	}
-	slices.SortStableFunc(sorted, func(i, j int) int { return cmp.Compare(roles[i].order(), roles[j].order()) })
+	slices.SortStableFunc(sorted, func(i, j int) int {
+		return cmp.Or(cmp.Compare(roles[i].order(), roles[j].order()), cmp.Compare(roles[i].Group, roles[j].Group))
+	})
 	end := 0
 	for _, i := range sorted {
 		if n := len(a.segments); n == 0 || a.segments[n-1].Role != roles[i] {

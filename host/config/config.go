@@ -45,7 +45,9 @@ type Config struct {
 	PlateauFactor         float64
 	PlateauPatience       int // evaluations
 	WeightDecay, GradClip float64
-	EMA                   float64 // decay; 0: none
+	LRFactor              []string // PATTERN=FACTOR
+	WeightDecayOf         []string // PATTERN=DECAY
+	EMA                   float64  // decay; 0: none
 	MaxSkipped            int
 
 	EvalEvery, CheckpointEvery, LogEvery int64

@@ -163,6 +163,12 @@ func equal(a, b Config) bool {
 		if len(c.Augment) == 0 {
 			c.Augment = nil
 		}
+		if len(c.LRFactor) == 0 {
+			c.LRFactor = nil
+		}
+		if len(c.WeightDecayOf) == 0 {
+			c.WeightDecayOf = nil
+		}
 		if len(c.PluginWorkers) == 0 {
 			c.PluginWorkers = nil
 		}

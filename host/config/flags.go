@@ -77,6 +77,8 @@ func defineTraining(c *Config, f, optimizer *pflag.FlagSet) {
 	f.Float64Var(&c.PlateauFactor, "plateau-factor", 0.5, "`factor` by which the schedule plateau lowers the learning rate")
 	f.IntVar(&c.PlateauPatience, "plateau-patience", 3, "`evaluations` in a row without a lower loss before the schedule plateau does so")
 	f.Float64Var(&c.WeightDecay, "weight-decay", 0, "`factor` of the decoupled weight decay")
+	f.StringSliceVar(&c.LRFactor, "lr-factor", nil, "factors of the learning rate of some parameters, as `PATTERN=FACTOR`, separated by commas: text_encoder=0.1 (docs/groups.md)")
+	f.StringSliceVar(&c.WeightDecayOf, "weight-decay-of", nil, "weight decay of some parameters, as `PATTERN=DECAY`, separated by commas: *.bias=0 (docs/groups.md)")
 	f.Float64Var(&c.GradClip, "grad-clip", 0, "largest gradient `norm`; 0 means no clipping")
 	f.Float64Var(&c.EMA, "ema", 0, "`decay` of a moving average of the weights, which is evaluated and saved (docs/weights.md); 0 means none")
 	f.IntVar(&c.MaxSkipped, "max-skipped", 10, "stop after this many skipped `steps` in a row")

@@ -37,21 +37,13 @@ func Resolve(parameters []manifest.Parameter, p Patterns) (map[string]bool, erro
 	}
 	named := map[string]bool{}
 	for _, pattern := range patterns {
-		fits := 0
+		if err := Check(flag+" "+pattern, pattern, parameters); err != nil {
+			return nil, err
+		}
 		for _, q := range parameters {
-			ok, err := q.Matches(pattern)
-			if err != nil {
-				return nil, hint.Errorf("write a name with * for any text, ? for one character, [abc] for one of these",
-					"%s %s: not a pattern", flag, pattern)
-			}
-			if ok {
-				fits++
+			if q.MatchesAny([]string{pattern}) {
 				named[q.Name] = true
 			}
-		}
-		if fits == 0 {
-			return nil, hint.Errorf("the nearest names are "+strings.Join(nearest(pattern, parameters), ", "),
-				"%s %s: no parameter has such a name", flag, pattern)
 		}
 	}
 	frozen, trained := map[string]bool{}, 0
@@ -69,6 +61,20 @@ func Resolve(parameters []manifest.Parameter, p Patterns) (map[string]bool, erro
 			"%s %s: no parameter is left to train", flag, strings.Join(patterns, ","))
 	}
 	return frozen, nil
+}
+
+// Check refuses a pattern that matches no parameter. setting is the flag and its value, for the message.
+func Check(setting, pattern string, parameters []manifest.Parameter) error {
+	for _, q := range parameters {
+		ok, err := q.Matches(pattern)
+		if err != nil {
+			return hint.Errorf("write a name with * for any text, ? for one character, [abc] for one of these", "%s: not a pattern", setting)
+		}
+		if ok {
+			return nil
+		}
+	}
+	return hint.Errorf("the nearest names are "+strings.Join(nearest(pattern, parameters), ", "), "%s: no parameter has such a name", setting)
 }
 
 // Identity returns a text for checkpoints that identifies the frozen parameters: their number, and a hash of their

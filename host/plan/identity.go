@@ -5,7 +5,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/xtts-host/xtts-host/host/config"
 	"github.com/xtts-host/xtts-host/host/schedule"
 	"github.com/xtts-host/xtts-host/shared/manifest"
 )
@@ -37,7 +36,7 @@ func (p *Plan) identity() map[string]string {
 		"batch_size":    strconv.Itoa(c.BatchSize),
 		"accumulation":  strconv.Itoa(c.Accumulate),
 		"static_shapes": strconv.FormatBool(c.StaticShapes),
-		"optimizer":     text(optimizer(b.Optimizer, c)),
+		"optimizer":     text(optimizer(p.Optimizer)),
 		"schedule":      text(p.course()),
 	}
 	if p.Precision.Graph != manifest.F32 {
@@ -55,14 +54,17 @@ func (p *Plan) identity() map[string]string {
 
 // optimizer returns the settings of the optimizer. Settings that only some optimizers have follow as an object, so that
 // the others have the value of older versions.
-func optimizer(o manifest.Optimizer, c *config.Config) []any {
-	list := []any{o.Name, c.LR, o.Betas, o.Eps, o.Momentum, c.WeightDecay, c.GradClip}
+func optimizer(o manifest.Optimizer) []any {
+	list := []any{o.Name, o.LR, o.Betas, o.Eps, o.Momentum, o.WeightDecay, o.GradClip}
 	own := map[string]any{}
 	if len(o.AdamW) > 0 {
 		own["adamw"] = o.AdamW
 	}
 	if o.Name == "adafactor" {
 		own["beta2_decay"], own["eps1"], own["eps2"], own["d"] = o.Beta2Decay, o.Eps1, o.Eps2, o.D
+	}
+	if len(o.Groups) > 0 {
+		own["groups"] = o.Groups
 	}
 	if len(own) > 0 {
 		list = append(list, own)

@@ -1,7 +1,10 @@
 package plan
 
 import (
+	"slices"
+
 	"github.com/xtts-host/xtts-host/host/freeze"
+	"github.com/xtts-host/xtts-host/host/groups"
 	"github.com/xtts-host/xtts-host/host/report"
 	"github.com/xtts-host/xtts-host/ortgraphs"
 )
@@ -14,8 +17,17 @@ func (d *Draft) layOutParameters() error {
 		return err
 	}
 	d.Frozen = freeze.Identity(frozen, len(parameters))
+	c := d.Config
+	d.Optimizer = d.Bundle.Manifest.Optimizer
+	d.Optimizer.LR, d.Optimizer.WeightDecay, d.Optimizer.GradClip = c.LR, c.WeightDecay, c.GradClip
+	d.Optimizer.Groups, err = groups.Resolve(parameters, groups.Settings{
+		Bundle: d.Bundle.Manifest.Optimizer.Groups, LRFactor: c.LRFactor, WeightDecay: c.WeightDecayOf,
+	})
+	if err != nil {
+		return err
+	}
 	policy := d.Bundle.Policy(d.Precision.Graph)
-	policy.Frozen = frozen
+	policy.Frozen, policy.Groups = frozen, groups.Of(d.Optimizer.Groups)
 	d.Arena = ortgraphs.NewArena(parameters, policy)
 	return nil
 }
@@ -34,6 +46,9 @@ func (p *Plan) trained() report.Parameters {
 	out := report.Parameters{
 		WeightsBytes: m.Weights, CopiesBytes: m.Copies, GradientsBytes: m.Gradients, MomentsBytes: m.Moments, AccumulatorBytes: m.Accumulator, AverageBytes: m.Average,
 	}
+	for _, g := range p.Optimizer.Groups {
+		out.Groups = append(out.Groups, report.ParameterGroup{LRFactor: g.LRFactor, WeightDecay: g.WeightDecay})
+	}
 	for i, q := range p.Bundle.Manifest.Parameters {
 		count := &out.Frozen
 		if p.Arena.Role(i).Trained {
@@ -41,6 +56,11 @@ func (p *Plan) trained() report.Parameters {
 		}
 		count.Tensors++
 		count.Values += q.Elements()
+		if group := p.Arena.Role(i).Group; group > 0 {
+			out.Groups[group-1].Tensors.Tensors++
+			out.Groups[group-1].Values += q.Elements()
+		}
 	}
+	out.Groups = slices.DeleteFunc(out.Groups, func(g report.ParameterGroup) bool { return g.Tensors.Tensors == 0 }) // frozen
 	return out
 }

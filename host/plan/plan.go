@@ -18,6 +18,7 @@ import (
 	"github.com/xtts-host/xtts-host/host/world"
 	"github.com/xtts-host/xtts-host/ortgraphs"
 	"github.com/xtts-host/xtts-host/ortgraphs/ort"
+	"github.com/xtts-host/xtts-host/shared/manifest"
 )
 
 // Plan describes a run. It does not change after New has returned it.
@@ -29,8 +30,7 @@ type Plan struct {
 	Bundle    *ortgraphs.Bundle
 	Buckets   Buckets
 	Precision precision.Precision
-	Arena     *ortgraphs.Arena // of the bundle's parameters, as this run trains them
-	Frozen    string           // freeze.Identity of the parameters that the run freezes
+	Training
 
 	Data   batch.Data
 	Stages Stages
@@ -40,6 +40,13 @@ type Plan struct {
 	Changes []config.Change
 	Hashes  map[string]string // of everything that changes numbers: two runs with equal hashes are the same run
 	Start   Start
+}
+
+// Training is how a run trains the bundle's parameters.
+type Training struct {
+	Arena     *ortgraphs.Arena   // their layout
+	Frozen    string             // freeze.Identity of those that the run freezes
+	Optimizer manifest.Optimizer // the bundle's with the run's settings; its groups name their parameters
 }
 
 // New makes a plan from the settings. inventory opens the inventory of the machine's GPUs. waiting shows how far the

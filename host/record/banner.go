@@ -52,6 +52,9 @@ func (p *Plan) model(b *banner) {
 	b.row("model", "%s parameters in %s", report.Thousands(values), p.Precision)
 	b.row("trained", "%s of %s, %s of %s parameters", report.Thousands(n.Trained.Tensors),
 		report.Count(n.Trained.Tensors+n.Frozen.Tensors, "tensor"), report.Thousands(n.Trained.Values), report.Thousands(values))
+	for _, g := range n.Groups {
+		b.row("group", "%s", groupText(g))
+	}
 	memory := ""
 	if n.CopiesBytes > 0 {
 		memory = fmt.Sprintf("bf16 copies %s MiB, ", report.Mebibytes(float64(n.CopiesBytes)))
@@ -143,4 +146,16 @@ func (p *Plan) Plugins() []string {
 		out = append(out, fmt.Sprintf("%s %s (%s; %s)", e.Name(), e.Manifest.Version, strings.Join(stages, ", "), report.Count(workers[e.Name()], "process")))
 	}
 	return out
+}
+
+// groupText describes a parameter group.
+func groupText(g report.ParameterGroup) string {
+	var values []string
+	if g.LRFactor != nil {
+		values = append(values, fmt.Sprintf("learning rate x %g", *g.LRFactor))
+	}
+	if g.WeightDecay != nil {
+		values = append(values, fmt.Sprintf("weight decay %g", *g.WeightDecay))
+	}
+	return fmt.Sprintf("%s, %s parameters: %s", report.Count(g.Tensors.Tensors, "tensor"), report.Thousands(g.Values), strings.Join(values, ", "))
 }

@@ -11,6 +11,15 @@ type Parameters struct {
 	MomentsBytes     int `json:"moments_bytes"`
 	AccumulatorBytes int `json:"accumulator_bytes"`
 	AverageBytes     int `json:"average_bytes,omitempty"` // absent without --ema
+	// Groups are trained parameters with their own learning rate or weight decay.
+	Groups []ParameterGroup `json:"groups,omitempty"`
+}
+
+// ParameterGroup describes parameters with their own learning rate or weight decay. Absent values are the run's.
+type ParameterGroup struct {
+	Tensors
+	LRFactor    *float64 `json:"lr_factor,omitempty"`
+	WeightDecay *float64 `json:"weight_decay,omitempty"`
 }
 
 // Tensors counts tensors and their values.

@@ -2,6 +2,7 @@ package resume
 
 import (
 	"cmp"
+	"crypto/sha256"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -103,9 +104,17 @@ func values(hashes map[string]string) map[string]string {
 		}
 	}
 	for name, value := range out {
-		out[name] = shown(value)
+		out[name] = distinct(value)
 	}
 	return out
+}
+
+// distinct returns a value for a terminal and for the comparison: a value of which only a part is shown has a hash.
+func distinct(value string) string {
+	if len(value) <= maxValue {
+		return shown(value)
+	}
+	return fmt.Sprintf("%s (%.6x)", visible.Short(value, maxValue-15), sha256.Sum256([]byte(value)))
 }
 
 // maxValue is how many bytes of a value are shown.

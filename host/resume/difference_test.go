@@ -34,6 +34,8 @@ func TestDifferences(t *testing.T) {
 		{"world_size", "2", []string{"ranks: 1 -> 2"}},
 		{"order", "another", nil},
 		{"optimizer", `["adamw",0.001,[0.9,0.98],1e-8,0,0,1]`, []string{"betas: 0.9, 0.999 -> 0.9, 0.98", "lr: 0.003 -> 0.001", "weight-decay: 0.01 -> 0"}},
+		{"optimizer", `["adamw",0.003,[0.9,0.999],1e-8,0,0.01,1,{"beta2_decay":-0.8,"groups":[{"match":["a"],"lr_factor":2}]}]`,
+			[]string{"beta2-decay: none -> -0.8", `groups: none -> "match":["a"], "lr_factor":2`}},
 		{"schedule", `["constant",0]`, []string{"schedule: cosine -> constant", "warmup-steps: 20 -> 0"}},
 		{"schedule", `["cosine",20,0.1,"x"]`, []string{"min-lr: 0 -> 0.1", "schedule/3: none -> x"}},
 		{"schedule", `["plateau",20,0,0.5,3]`, []string{"plateau-factor: none -> 0.5", "plateau-patience: none -> 3", "schedule: cosine -> plateau"}},
@@ -49,6 +51,8 @@ func TestDifferences(t *testing.T) {
 		{"optimizer", `{"lr":1}`, []string{"betas: 0.9, 0.999 -> none", "eps: 1e-8 -> none", "grad-clip: 1 -> none", "lr: 0.003 -> none", "momentum: 0 -> none", "optimizer: adamw -> unreadable", "weight-decay: 0.01 -> none"}},
 		{"plugins", `["",""]`, []string{"plugins: none -> unreadable", "plugins/augment: 0.1.0 (aaaaaaaaaaaa) -> none", "plugins/features: 0.1.0 (cdcdcdcdcdcd) -> none"}},
 		{"pipeline", `[1]`, []string{"augment: target -> unreadable"}},
+		// A value that is too long to be shown has a hash.
+		{"later", strings.Repeat("x", 300), []string{"later: none -> " + strings.Repeat("x", 182) + "... (0d4e2ca9e9cb)"}},
 	} {
 		now := began()
 		now[c.name] = c.value

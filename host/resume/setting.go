@@ -9,7 +9,7 @@ type setting struct{ never string }
 // settings are those of --allow and those that never change. docs/resume.md says what a change of each means.
 var settings = map[string]setting{
 	"lr": {}, "schedule": {}, "warmup-steps": {}, "min-lr": {}, "lr-decay": {}, "plateau-factor": {}, "plateau-patience": {},
-	"weight-decay": {}, "grad-clip": {}, "betas": {}, "eps": {}, "momentum": {}, "beta2-decay": {}, "eps1": {}, "eps2": {}, "d": {},
+	"weight-decay": {}, "grad-clip": {}, "betas": {}, "eps": {}, "momentum": {}, "beta2-decay": {}, "eps1": {}, "eps2": {}, "d": {}, "groups": {},
 	"batch-size": {}, "accumulate": {}, "seed": {}, "enable-static-shapes": {}, "buckets": {},
 	"data": {}, "augment": {}, "plugins": {},
 	"precision": {}, "freeze": {}, "graph": {},

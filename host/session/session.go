@@ -102,9 +102,7 @@ func (s *Session) openModel(slots plan.Slots) (err error) {
 	if s.Model, err = train.NewModel(model); err != nil {
 		return exit.Advise(s.Device.Full(err), "the graphs pass the host's checks, but ONNX Runtime refuses them: export the bundle again")
 	}
-	p := b.Optimizer
-	p.LR, p.WeightDecay, p.GradClip = s.plan.Config.LR, s.plan.Config.WeightDecay, s.plan.Config.GradClip
-	s.Optimizer, err = train.NewOptimizer(s.Model, p, s.plan.Accumulates(), threads)
+	s.Optimizer, err = train.NewOptimizer(s.Model, s.plan.Optimizer, s.plan.Accumulates(), threads)
 	return s.Device.Full(err)
 }
 

@@ -63,7 +63,7 @@ func TestGraphsRoundAsGoDoes(t *testing.T) {
 			v := newProof(&m, r, f)
 			s := newScalars(&m, r, manifest.Optimizer{Betas: [2]float64{0.9, 0.99}, Eps: 1e-8}, 1, 0)
 			session := graph{name, f}.load(&m, 1, false)
-			update := s.bind(&m, session, r, s.constant(&m, 0), v, f, ortgraphs.Range{End: proofs})
+			update := s.bind(&m, session, r, rates{s.lr.tensor, s.constant(&m, 0)}, v, f, ortgraphs.Range{End: proofs})
 			if m.err != nil {
 				t.Fatal(m.err)
 			}

@@ -169,7 +169,7 @@ func prove(d Device, r rule, p manifest.Optimizer, f forms, made gpu.Kernel) (fa
 	decay := newWord[float64](&m, s.in, manifest.F64)
 	v := newProof(&m, r, f)
 	whole := ortgraphs.Range{End: proofs}
-	execution := s.bind(&m, graph{p.Name, f}.load(&m, 1, false), r, decay.tensor, v, f, whole)
+	execution := s.bind(&m, graph{p.Name, f}.load(&m, 1, false), r, rates{s.lr.tensor, decay.tensor}, v, f, whole)
 	if m.err != nil {
 		return nil, m.err
 	}

@@ -108,13 +108,14 @@ type scalars struct {
 	inputs   map[string]*ort.Tensor
 
 	constants map[float64]*ort.Tensor
+	factored  map[float64]word[float64] // learning rates of groups, by factor
 }
 
 // newScalars allocates them for a rule, with room for more of both kinds.
 func newScalars(m *memory, r rule, p manifest.Optimizer, moreIn, moreOut int) scalars {
 	constants := r.scalars(p)
 	constants["max_norm"] = p.GradClip
-	s := scalars{in: m.words(2 + len(constants) + moreIn), out: m.words(3 + moreOut), constants: map[float64]*ort.Tensor{}}
+	s := scalars{in: m.words(2 + len(constants) + moreIn), out: m.words(3 + moreOut), constants: map[float64]*ort.Tensor{}, factored: map[float64]word[float64]{}}
 	s.lr, s.step = newWord[float64](m, s.in, manifest.F64), newWord[int64](m, s.in, manifest.I64)
 	s.gradNorm, s.finite = newWord[float32](m, s.out, manifest.F32), newWord[uint8](m, s.out, manifest.Bool)
 	s.scale = newWord[float32](m, s.out, manifest.F32)
@@ -173,10 +174,10 @@ func (o *Optimizer) build(accumulating bool, threads int) {
 	for range o.rule.state {
 		o.state = append(o.state, o.vector(o.model.arena, ortgraphs.State))
 	}
-	o.scalars = newScalars(&o.memory, o.rule, o.params, 4+len(o.model.arena.Segments())+len(o.model.params), 5)
+	o.scalars = newScalars(&o.memory, o.rule, o.params, 4+len(o.model.arena.Segments())+len(o.model.params)+2*len(o.params.Groups), 5)
 	graphs := &graphs{memory: &o.memory, threads: threads, capturing: o.model.capturing, open: map[graph]*ort.Session{}}
 	o.bindWindow(graphs, accumulating)
-	o.segments = trainedSegments(o.window.grads, o.params.WeightDecay)
+	o.segments = trainedSegments(o.window.grads, o.params)
 	if o.rule.fusion != nil && o.device.onGPU() && o.err == nil {
 		o.fault, o.err = o.fuse()
 	}
@@ -197,7 +198,8 @@ func (o *Optimizer) build(accumulating bool, threads int) {
 // weights. If loss or gradients are not finite, or the sum of weights is 0, it changes nothing. Outcome returns what
 // happened, after a Fetch that follows Step and before the next Step.
 func (o *Optimizer) Step(lr float64) error {
-	*o.lr.value, *o.step.value = lr, o.Steps+1
+	o.setRate(lr)
+	*o.step.value = o.Steps + 1
 	o.average.next(o.Averaged)
 	if err := errors.Join(o.send(o.in), o.device.Timer.begin(Optimizing), o.window.share.sum(), o.window.measure(&o.memory), o.receive(o.out)); err != nil {
 		return err
@@ -206,7 +208,7 @@ func (o *Optimizer) Step(lr float64) error {
 	if o.kernels != nil {
 		for _, g := range o.segments {
 			k := o.kernels[g.forms]
-			if err := k.update(g.Range, fusedBlocks, o.params, lr, g.decay, o.Steps+1); err != nil {
+			if err := k.update(g.Range, fusedBlocks, o.params, lr*g.factor, g.decay, o.Steps+1); err != nil {
 				return err
 			}
 		}

@@ -29,7 +29,7 @@ const (
 // bundles has the bundle of every golden run, by its name. Those of pico with a suffix have that optimizer.
 var bundles = map[string]string{
 	"pico": pico, "nano": nano, "multispeaker": multispeaker,
-	"pico.lion": pico, "pico.muon": pico, "pico.adafactor": pico,
+	"pico.lion": pico, "pico.muon": pico, "pico.adafactor": pico, "pico.groups": pico,
 }
 
 // golden is what scripts/export wrote of PyTorch's training; its README has the recipe of the batches.
@@ -161,6 +161,29 @@ func newModel(t testing.TB, b *ortgraphs.Bundle, layouts []ring.Layout, threads 
 	return m
 }
 
+// grouped returns the group of each parameter.
+func grouped(groups []manifest.Group) map[string]int {
+	of := map[string]int{}
+	for i, g := range groups {
+		for _, name := range g.Match {
+			of[name] = i + 1
+		}
+	}
+	return of
+}
+
+// newGrouped opens a model with parameter groups, which name their parameters.
+func newGrouped(t testing.TB, b *ortgraphs.Bundle, layouts []ring.Layout, groups []manifest.Group) *Model {
+	t.Helper()
+	arena := ortgraphs.NewArena(b.Manifest.Parameters, ortgraphs.Policy{Groups: grouped(groups)})
+	m, err := NewModel(ModelConfig{Bundle: b, Arena: arena, Layouts: layouts, Slots: 1, Threads: 2, Device: device(t)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { m.Close() })
+	return m
+}
+
 func newOptimizer(t testing.TB, m *Model, p manifest.Optimizer, accumulating bool) *Optimizer {
 	t.Helper()
 	o, err := NewOptimizer(m, p, accumulating, 2)
@@ -202,7 +225,7 @@ func TestParityWithPyTorch(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			g, b := readGolden(t, name+".json"), open(t, dir)
 			layouts, index := shaped(t, b, g.Rows, g.Steps)
-			m := newModel(t, b, layouts, 2)
+			m := newGrouped(t, b, layouts, g.Optimizer.Groups)
 			o := newOptimizer(t, m, g.Optimizer, false)
 			start := map[string][]float32{}
 			for _, p := range m.Weights() {

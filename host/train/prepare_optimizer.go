@@ -126,7 +126,8 @@ func (o *rehearsed) compare() (fault, err error) {
 	}
 	defer func() { err = errors.Join(err, stage.Close(), kept.Close()) }()
 
-	*o.lr.value, *o.step.value = 1e-2, 1
+	o.setRate(1e-2)
+	*o.step.value = 1
 	o.average.next(0)
 	for _, i := range rand.New(rand.NewPCG(1, 2)).Perm(len(all)) { // in another order than that of the captures
 		r := all[i]

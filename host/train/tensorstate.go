@@ -1,6 +1,7 @@
 package train
 
 import (
+	"maps"
 	"math"
 
 	"github.com/xtts-host/xtts-host/host/checkpoint"
@@ -58,17 +59,10 @@ func bindTensor(o *Optimizer, g *graphs, i int, u ortgraphs.Update, state []stat
 	weights, _ := v.weights.arena.Parameter(v.weights.kind, i)
 	grads, _ := v.grads.arena.Parameter(v.grads.kind, i)
 	f := forms{gradients: grads.DType == manifest.BF16, copies: role.Compute == manifest.BF16}
-	decay := 0.0
-	if role.Decay {
-		decay = o.params.WeightDecay
-	}
-	inputs := tensors{
-		"weight_decay": o.constant(&o.memory, decay), "adjust": o.constant(&o.memory, muonAdjust(u.Shape)),
-		"param": o.view(v.weights.block, weights, u.Shape...), "grad": o.view(v.grads.block, grads, u.Shape...),
-	}
-	for name, t := range o.inputs {
-		inputs[name] = t
-	}
+	rates := o.rates(&o.memory, groupOf(o.params, role))
+	inputs := tensors(maps.Clone(o.inputs))
+	inputs["lr"], inputs["weight_decay"], inputs["adjust"] = rates.lr, rates.weightDecay, o.constant(&o.memory, muonAdjust(u.Shape))
+	inputs["param"], inputs["grad"] = o.view(v.weights.block, weights, u.Shape...), o.view(v.grads.block, grads, u.Shape...)
 	outputs := tensors{"param_out": inputs["param"]}
 	written := []region{{v.weights.dev, weights.Offset, weights.Bytes(), weights.DType}}
 	for _, s := range state {

@@ -16,6 +16,7 @@ func goldenOn(t *testing.T, d Device, name string, policy ortgraphs.Policy) (*Mo
 	t.Helper()
 	g, b := readGolden(t, "pico."+name+".json"), open(t, pico)
 	layouts, index := shaped(t, b, g.Rows, g.Steps)
+	policy.Groups = grouped(g.Optimizer.Groups)
 	arena := ortgraphs.NewArena(b.Manifest.Parameters, policy)
 	m, err := NewModel(ModelConfig{Bundle: b, Arena: arena, Layouts: layouts, Slots: 1, Threads: 1, Device: d, CUDAGraphs: true})
 	if err != nil {
@@ -55,14 +56,14 @@ func bits(m *Model, o *Optimizer) (all []byte) {
 	return all
 }
 
-// TestOptimizersOnTheDevice trains with Lion, Muon and Adafactor on a fake GPU and on the CPU: no bit differs, nor in a
+// TestOptimizersOnTheDevice trains with Lion, Muon, Adafactor, and AdamW in parameter groups on a fake GPU and on the CPU: no bit differs, nor in a
 // run that a checkpoint interrupts. Half of the parameters are frozen.
 func TestOptimizersOnTheDevice(t *testing.T) {
 	half := ortgraphs.Policy{Frozen: map[string]bool{}}
 	for i, p := range open(t, pico).Manifest.Parameters {
 		half.Frozen[p.Name] = i%2 == 0
 	}
-	for _, name := range []string{"lion", "muon", "adafactor"} {
+	for _, name := range []string{"lion", "muon", "adafactor", "groups"} {
 		t.Run(name, func(t *testing.T) {
 			m, o, run := goldenOn(t, Device{}, name, half)
 			run(3)
@@ -76,7 +77,7 @@ func TestOptimizersOnTheDevice(t *testing.T) {
 				t.Errorf("the state has %d bytes, %d were computed", o.Bytes(), m.arena.OptimizerStateBytes(o.params))
 			}
 
-			d, _ := fakeDevice(t)
+			d, _ := fakeWith(t, fakeKernels()) // the kernel of AdamW
 			gm, gpu, onGPU := goldenOn(t, d, name, half)
 			onGPU(6)
 			if !bytes.Equal(bits(gm, gpu), want) {

@@ -68,11 +68,11 @@ func (v vectors) list() []vector {
 	return all
 }
 
-// segment is a part of the vectors with its own weight decay and forms.
+// segment is a part of the vectors with its own group and forms.
 type segment struct {
 	ortgraphs.Range
 	forms
-	decay float64
+	group
 }
 
 // update is an update of a chunk of the vectors, or of one parameter.
@@ -88,16 +88,14 @@ func (o *Optimizer) vectors() vectors {
 }
 
 // trainedSegments returns the trained segments of the gradients.
-func trainedSegments(grads vector, weightDecay float64) (all []segment) {
+func trainedSegments(grads vector, p manifest.Optimizer) (all []segment) {
 	for _, s := range grads.arena.Segments() {
 		if !s.Trained {
 			continue
 		}
 		part := segment{Range: s.Range, forms: forms{copies: s.Compute == manifest.BF16}}
 		part.gradients = grads.span(s.Range).DType == manifest.BF16
-		if s.Decay {
-			part.decay = weightDecay
-		}
+		part.group = groupOf(p, s.Role)
 		all = append(all, part)
 	}
 	return all
@@ -107,7 +105,7 @@ func trainedSegments(grads vector, weightDecay float64) (all []segment) {
 func (o *Optimizer) bindUpdates(g *graphs) {
 	v := o.vectors()
 	for _, s := range o.segments {
-		session, decay := g.session(graph{o.params.Name, s.forms}), o.constant(&o.memory, s.decay)
+		session, rates := g.session(graph{o.params.Name, s.forms}), o.rates(&o.memory, s.group)
 		for _, over := range o.device.chunks(s.Range) {
 			written := []region{v.weights.region(over)}
 			for i := range v.state {
@@ -116,16 +114,16 @@ func (o *Optimizer) bindUpdates(g *graphs) {
 			if s.copies {
 				written = append(written, v.copies.region(over))
 			}
-			e := o.bind(&o.memory, session, o.rule, decay, v, s.forms, over)
+			e := o.bind(&o.memory, session, o.rule, rates, v, s.forms, over)
 			o.updates = append(o.updates, update{e, fmt.Sprintf("element %d on", over.Start), written})
 		}
 	}
 }
 
 // bind returns an execution of a rule's graph over a range.
-func (s *scalars) bind(m *memory, session *ort.Session, r rule, weightDecay *ort.Tensor, v vectors, f forms, over ortgraphs.Range) execution {
+func (s *scalars) bind(m *memory, session *ort.Session, r rule, rates rates, v vectors, f forms, over ortgraphs.Range) execution {
 	inputs, outputs := maps.Clone(s.inputs), map[string]*ort.Tensor{}
-	inputs["weight_decay"], inputs["grad"] = weightDecay, m.flat(v.grads, over)
+	inputs["lr"], inputs["weight_decay"], inputs["grad"] = rates.lr, rates.weightDecay, m.flat(v.grads, over)
 	// In place: the graph is elementwise, so it reads an element before it writes it.
 	inputs["param"] = m.flat(v.weights, over)
 	outputs["param_out"] = inputs["param"]

@@ -136,17 +136,25 @@ def learning_rate(schedule: dict, step: int, reductions: int = 0) -> float:
     return floor + (rate - floor) * share
 
 
-def groups(named_parameters, parameters: list[dict] | None = None, weight_decay: float = 0.0) -> list[dict]:
+def groups(named_parameters, parameters: list[dict] | None = None, weight_decay: float = 0.0, own: list[dict] | tuple = (),
+           lr: float | None = None) -> list[dict]:
     """param_groups in the order of the saved optimizer: what is decayed, then what is not, in the bundle's order; nothing frozen.
 
-    Without the bundle's `parameters`, tensors of two and more dimensions are decayed, as the exporter of bundles does it.
+    Without the bundle's `parameters`, tensors of two and more dimensions are decayed, as the exporter of bundles does it. Parameters
+    that a group of `own` names come after the others, group by group; lr is what the factors of groups are of.
     """
     named = dict(named_parameters)
     if parameters is None:
         parameters = [{"name": name, "decay": p.dim() >= 2, "frozen": not p.requires_grad} for name, p in named.items()]
     trained = [p for p in parameters if not p.get("frozen")]
-    split = [[(p["name"], named[p["name"]]) for p in trained if bool(p.get("decay")) == decay] for decay in (True, False)]
-    return [{"params": part, "weight_decay": rate} for part, rate in zip(split, (weight_decay, 0.0), strict=True) if part]
+    out = []
+    for group in ({"match": {p["name"] for p in trained} - {name for g in own for name in g["match"]}}, *own):
+        rate = {} if lr is None or "lr_factor" not in group else {"lr": lr * group["lr_factor"]}
+        for decay, usual in ((True, weight_decay), (False, 0.0)):
+            part = [(p["name"], named[p["name"]]) for p in trained if p["name"] in group["match"] and bool(p.get("decay")) == decay]
+            if part:
+                out.append({"params": part, "weight_decay": group.get("weight_decay", usual), **rate})
+    return out
 
 
 def differences(want: dict[str, tuple[int, ...]], have: dict[str, torch.Tensor]) -> list[str]:
@@ -218,7 +226,9 @@ def _optimizer(spec: dict, state: dict, parameters: list[dict], moments: dict[st
     made = {}
     for kind, part in _parts(spec, parameters).items():
         stand_ins = {p["name"]: torch.nn.Parameter(torch.empty(p["shape"], device="meta")) for p in part}
-        split = [{**g, "initial_lr": spec["lr"]} for g in groups(stand_ins.items(), part, spec["weight_decay"])]
+        split = groups(stand_ins.items(), part, spec["weight_decay"], spec.get("groups", ()), rate)
+        for group, usual in zip(split, groups(stand_ins.items(), part, 0.0, spec.get("groups", ()), spec["lr"]), strict=True):
+            group["initial_lr"] = usual.get("lr", spec["lr"])
         made[kind] = update = torch_optimizer({**spec, "name": kind, "lr": rate}, split)
         entries = {p["name"]: p for p in part}
         for group in update.param_groups:
@@ -293,7 +303,7 @@ def _state(spec: dict, parameters: list[dict], state_dict: dict) -> tuple[dict[s
     """The same of one optimizer of PyTorch."""
     saved = state_dict["param_groups"]
     shapes = _shapes(parameters)
-    ours = [[name for name, _ in g["params"]] for g in groups(shapes.items(), parameters)]
+    ours = [[name for name, _ in g["params"]] for g in groups(shapes.items(), parameters, own=spec.get("groups", ()))]
     if all("param_names" in g for g in saved):
         names = [name for g in saved for name in g["param_names"]]
     elif (sizes := [len(g["params"]) for g in saved]) == [len(part) for part in ours]:

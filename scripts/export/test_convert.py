@@ -95,10 +95,13 @@ def test_other_optimizers_go_there_and_back(spec, tmp_path):
     module.load_state_dict(saved["model"], strict=True)
     entries = [{"name": name, "shape": p.shape} for name, p in module.named_parameters()]
     states = saved["optimizer"] if spec["name"] == "muon" else {spec["name"]: saved["optimizer"]}
+    rates = [g["lr"] for state in states.values() for g in state["param_groups"]]
+    lr = convert.learning_rate(saved["config"]["schedule"], 2)
+    assert set(rates) == {lr * g.get("lr_factor", 1) for g in ({}, *spec.get("groups", ()))}
     for kind, state in states.items():
         mine = [e["name"] for e in entries if spec["name"] != "muon" or (convert.optimizer.graph(spec, e) == "adamw") == (kind == "adamw")]
         named = [(name, module.get_parameter(name)) for name in mine]
-        update = convert.torch_optimizer({**saved["config"]["optimizer"], "name": kind, "lr": 1.0}, convert.groups(named))
+        update = convert.torch_optimizer({**saved["config"]["optimizer"], "name": kind, "lr": 1.0}, convert.groups(named, own=spec.get("groups", ())))
         update.load_state_dict(state)
         for p in module.parameters():
             p.grad = torch.full_like(p, 0.01)

@@ -102,3 +102,13 @@ other-optimizers() {
   with_optimizer adafactor '{"name": "adafactor", "lr": 0.01, "beta2_decay": -0.8, "eps1": 1e-7, "eps2": 1e-3, "d": 1}'
   for name in lion muon adafactor; do resumes_to_the_bit $name; done
 }
+
+# parameter-groups: another learning rate by pattern changes the run, is resumed to the bit and cannot change by accident
+parameter-groups() {
+  with_optimizer graph '{"name": "adamw", "lr": 1e-3, "betas": [0.9, 0.999], "eps": 1e-8, "groups": [{"match": ["decoder"], "lr_factor": 0.5}]}'
+  resumes_to_the_bit graph --lr-factor text_encoder=0.1 --weight-decay-of '*.bias=0.1'
+  train --graph graph --max-steps 4 --warmup-steps 1 --run-dir other
+  ! cmp -s other/checkpoints/step-000004/params.safetensors graph-run/checkpoints/step-000004/params.safetensors
+  refused 2 xtts-host --resume graph-run --max-steps 6 --lr-factor text_encoder=0.2
+  says '--allow groups'
+}

@@ -48,6 +48,10 @@ func TestOptimizer(t *testing.T) {
 		{json: `{"lr": 0.1}`, err: "'name'"},
 		{json: `{"name": "sgd", "lr": 0.1, "momentum": 1}`, err: "optimizer.momentum: "},
 		{json: `{"name": "sgd", "lr": 0.1, "momentum": -0.1}`, err: "optimizer.momentum: "},
+		{json: `{"name": "sgd", "lr": 0.1, "groups": [{"match": ["w"], "lr_factor": 0.5}]}`,
+			want: Optimizer{Name: "sgd", LR: 0.1, Groups: []Group{{Match: []string{"w"}, LRFactor: new(0.5)}}}},
+		{json: `{"name": "sgd", "lr": 0.1, "groups": [{"match": ["x"], "lr_factor": 0.5}]}`, err: `optimizer: groups[0]: "x" matches no parameter`},
+		{json: `{"name": "sgd", "lr": 0.1, "groups": [{"match": ["w"]}]}`, err: "optimizer.groups[0]: "},
 		{json: `{"name": "sgd", "lr": 0.1, "betas": [0.9, 0.999]}`, err: `optimizer: unknown key "betas"`},
 		{json: `{"name": "adamw", "lr": 0.1, "momentum": 0.9}`, err: `optimizer: unknown key "momentum"`},
 	} {

@@ -19,10 +19,25 @@ type Optimizer struct {
 	Eps1       float64 `json:"eps1,omitempty"`
 	Eps2       float64 `json:"eps2,omitempty"`
 	D          float64 `json:"d,omitempty"`
+	// Groups are parameters with other values. The first group with a value that matches a parameter decides.
+	Groups []Group `json:"groups,omitempty"`
+}
+
+// Group gives the parameters that one of the patterns matches a factor of the learning rate, a weight decay, or both. The
+// weight decay holds for all of them, with or without Parameter.Decay.
+type Group struct {
+	Match       []string `json:"match"`
+	LRFactor    *float64 `json:"lr_factor,omitempty"`
+	WeightDecay *float64 `json:"weight_decay,omitempty"`
 }
 
 // check refuses patterns that match no parameter.
 func (o Optimizer) check(parameters []Parameter) error {
+	for i, g := range o.Groups {
+		if err := checkPatterns(fmt.Sprintf("groups[%d]", i), g.Match, parameters); err != nil {
+			return err
+		}
+	}
 	return checkPatterns("adamw", o.AdamW, parameters)
 }
 

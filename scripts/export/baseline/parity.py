@@ -26,8 +26,13 @@ OPTIMIZERS = {
     "adafactor": {"name": "adafactor", "lr": 0.01, "beta2_decay": -0.8, "eps1": 1e-7, "eps2": 1e-3, "d": 1.0,
                   "weight_decay": 0.01, "grad_clip": 1.0},
 }
-# The optimizers of which the smallest bundle has goldens besides its own.
-OTHERS = ("lion", "muon", "adafactor")
+# The optimizers of which the smallest bundle has goldens besides its own. Groups name parameters as the host resolves patterns.
+OPTIMIZERS["groups"] = {**OPTIMIZERS["adamw"], "groups": [
+    {"match": ["text_encoder.embedding.weight", "decoder.norm.bias"], "lr_factor": 0.1},
+    {"match": ["mel_head.weight", "mel_head.bias"], "lr_factor": 3.0, "weight_decay": 0.2},
+    {"match": ["stop_head.weight"], "weight_decay": 0.0},
+]}
+OTHERS = ("lion", "muon", "adafactor", "groups")
 # The first two tokens are padding and unknown.
 SPECIAL_TOKENS = 2
 FLOAT_SCALE = 2

@@ -5,18 +5,14 @@ from collections.abc import Iterable
 import torch
 from torch import nn
 
-from ..convert import torch_optimizer
+from .. import convert
 from ..optimizer import graph
 
 
 def optimizer(module: nn.Module, spec: dict) -> torch.optim.Optimizer:
     """PyTorch's own of a bundle's `optimizer`: matrices are decayed, vectors are not."""
-    parameters = list(module.parameters())
-    groups = [
-        {"params": [p for p in parameters if p.dim() >= 2], "weight_decay": spec["weight_decay"]},
-        {"params": [p for p in parameters if p.dim() < 2], "weight_decay": 0.0},
-    ]
-    return Muon(module, spec) if spec["name"] == "muon" else torch_optimizer(spec, groups)
+    groups = convert.groups(module.named_parameters(), None, spec["weight_decay"], spec.get("groups", ()), spec["lr"])
+    return Muon(module, spec) if spec["name"] == "muon" else convert.torch_optimizer(spec, groups)
 
 
 class Muon:

@@ -1,0 +1,118 @@
+// Package groups resolves the parameter groups of a run: parameters whose learning rate or weight decay differs from the
+// run's, by pattern.
+//
+//	list, err := groups.Resolve(bundle.Parameters, groups.Settings{
+//		Bundle: bundle.Optimizer.Groups, LRFactor: []string{"text_encoder=0.1"},
+//	})
+package groups
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+
+	"github.com/xtts-host/xtts-host/host/freeze"
+	"github.com/xtts-host/xtts-host/shared/hint"
+	"github.com/xtts-host/xtts-host/shared/manifest"
+)
+
+// Settings are the sources of groups. For each value of a parameter, the first entry decides that matches and has the
+// value; the flags come before the bundle.
+type Settings struct {
+	Bundle []manifest.Group
+	// LRFactor and WeightDecay are those of --lr-factor and --weight-decay-of: PATTERN=NUMBER.
+	LRFactor, WeightDecay []string
+}
+
+// Resolve returns the groups, each with different values, and with the names of its parameters instead of patterns.
+// Parameters without values of their own are in no group.
+func Resolve(parameters []manifest.Parameter, s Settings) ([]manifest.Group, error) {
+	factors, err := parse("--lr-factor", s.LRFactor, parameters)
+	if err != nil {
+		return nil, err
+	}
+	decays, err := parse("--weight-decay-of", s.WeightDecay, parameters)
+	if err != nil {
+		return nil, err
+	}
+	var entries []manifest.Group
+	for _, e := range factors {
+		entries = append(entries, manifest.Group{Match: e.pattern, LRFactor: &e.value})
+	}
+	for _, e := range decays {
+		entries = append(entries, manifest.Group{Match: e.pattern, WeightDecay: &e.value})
+	}
+	entries = append(entries, s.Bundle...)
+	var list []manifest.Group
+	index := map[string]int{}
+	for _, p := range parameters {
+		g := of(p, entries)
+		if g.LRFactor == nil && g.WeightDecay == nil {
+			continue
+		}
+		key := fmt.Sprint(text(g.LRFactor), " ", text(g.WeightDecay))
+		at, ok := index[key]
+		if !ok {
+			at, index[key] = len(list), len(list)
+			list = append(list, g)
+		}
+		list[at].Match = append(list[at].Match, p.Name)
+	}
+	return list, nil
+}
+
+// of returns the values of a parameter.
+func of(p manifest.Parameter, entries []manifest.Group) manifest.Group {
+	var g manifest.Group
+	for _, e := range entries {
+		if p.MatchesAny(e.Match) {
+			g.LRFactor, g.WeightDecay = cmp.Or(g.LRFactor, e.LRFactor), cmp.Or(g.WeightDecay, e.WeightDecay)
+		}
+	}
+	if g.LRFactor != nil && *g.LRFactor == 1 {
+		g.LRFactor = nil
+	}
+	return g
+}
+
+func text(v *float64) string {
+	if v == nil {
+		return "none"
+	}
+	return strconv.FormatFloat(*v, 'g', -1, 64)
+}
+
+// entry is PATTERN=NUMBER.
+type entry struct {
+	pattern []string
+	value   float64
+}
+
+func parse(flag string, texts []string, parameters []manifest.Parameter) (entries []entry, err error) {
+	for _, text := range texts {
+		pattern, number, _ := strings.Cut(text, "=")
+		value, err := strconv.ParseFloat(number, 64)
+		if err != nil || value < 0 || math.IsInf(value, 0) || value != value {
+			return nil, hint.Errorf("write a pattern of names and a number of at least 0: text_encoder=0.1",
+				"%s %s: not PATTERN=NUMBER", flag, text)
+		}
+		if err := freeze.Check(flag+" "+text, pattern, parameters); err != nil {
+			return nil, err
+		}
+		entries = append(entries, entry{[]string{pattern}, value})
+	}
+	return entries, nil
+}
+
+// Of returns the index of each parameter's group in a resolved list, counted from 1.
+func Of(list []manifest.Group) map[string]int {
+	of := map[string]int{}
+	for i, g := range list {
+		for _, name := range g.Match {
+			of[name] = i + 1
+		}
+	}
+	return of
+}
