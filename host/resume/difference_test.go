@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/xtts-host/xtts-host/shared/visible"
 )
 
 // began are the hashes of a run, as a checkpoint has them.
@@ -52,7 +54,7 @@ func TestDifferences(t *testing.T) {
 		{"plugins", `["",""]`, []string{"plugins: none -> unreadable", "plugins/augment: 0.1.0 (aaaaaaaaaaaa) -> none", "plugins/features: 0.1.0 (cdcdcdcdcdcd) -> none"}},
 		{"pipeline", `[1]`, []string{"augment: target -> unreadable"}},
 		// A value that is too long to be shown has a hash.
-		{"later", strings.Repeat("x", 300), []string{"later: none -> " + strings.Repeat("x", 182) + "... (0d4e2ca9e9cb)"}},
+		{"later", strings.Repeat("x", 300), []string{"later: none -> " + visible.Short(strings.Repeat("x", 300), 185) + " (0d4e2ca9e9cb)"}},
 	} {
 		now := began()
 		now[c.name] = c.value
