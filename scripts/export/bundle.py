@@ -71,6 +71,7 @@ def _document(export: Export, step: Step, precisions: tuple[str, ...], folder: P
         "inputs": [i.entry() for i in export.inputs],
         "outputs": [{"name": name, "dtype": "f32", "shape": []} for name in step.outputs],
         "parameters": [{**p, **compute.get(p["name"], {})} for p in arena(step)],
+        **({} if not export.adapters else {"adapters": export.adapters}),
         "buckets": export.buckets,
         **({} if export.dynamic is None else {"dynamic": export.dynamic}),
         "features": export.features,

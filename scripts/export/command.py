@@ -11,7 +11,7 @@ from types import ModuleType
 
 import torch
 
-from . import builtin, multispeaker, optimizer, precision, presets, stages, convert, writer
+from . import builtin, multispeaker, lora, optimizer, precision, presets, stages, convert, writer
 from .baseline import learn, parity
 from .module import Export
 from .progress import phase
@@ -50,6 +50,10 @@ def _parser() -> argparse.ArgumentParser:
         command.add_argument("--out", type=Path, required=True, metavar="DIR", help="the bundle's folder")
         command.add_argument("--precision", type=_precisions, default=("f32",), metavar="LIST",
                              help="f32, or f32,bf16 for a second training graph with matrix products in bf16 (default: f32)")
+        command.add_argument("--freeze", type=lambda text: text.split(","), default=(), metavar="PATTERN,...",
+                             help="parameters that are not trained: decoder.norm (a tensor or module), *.bias")
+        command.add_argument("--lora", type=_lora, metavar="rank=N,alpha=X,targets=PATTERN",
+                             help="train adapters of the weights that a pattern matches, and freeze everything else; targets can be repeated")
         command.add_argument("--host", default=None, metavar="FILE", help="the xtts-host that checks the bundle (default: bin/xtts-host or PATH's, if any)")
     for name, (function, text) in OWN.items():
         commands.add_parser(name, help=text).set_defaults(run=lambda _, function=function: function())
@@ -63,7 +67,17 @@ def _precisions(text: str) -> tuple[str, ...]:
     return names
 
 
+def _lora(text: str) -> lora.Settings:
+    try:
+        return lora.Settings.parse(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from error
+
+
 def _write(export: Export, options: argparse.Namespace) -> None:
+    lora.freeze(export.module, options.freeze)
+    if options.lora:
+        export = lora.adapt(export, options.lora)
     writer.write(export, options.out, options.precision, lambda place: _inspect(place, options))
     print(f"wrote {options.out}")
 

@@ -20,7 +20,7 @@ from pathlib import Path
 
 import torch
 
-from . import checkpoint, optimizer
+from . import checkpoint, lora, optimizer
 from .builtin import REPOSITORY
 from .checkpoint import Refused
 from .lion import Lion
@@ -32,12 +32,14 @@ COUNTING = ("adamw", "adafactor")
 SHOWN = 10
 
 
-def to_torch(source: Path, out: Path, bundle: Path | None = None, best: bool = False, ema: bool = False) -> Path:
+def to_torch(source: Path, out: Path, bundle: Path | None = None, best: bool = False, ema: bool = False, merge: bool = False,
+             peft: Path | None = None) -> Path:
     """Writes a run's or a checkpoint's weights and optimizer state as PyTorch has them; returns the checkpoint's folder.
 
     Of a run it takes the newest intact checkpoint, or the one with the best evaluation. The bundle, if not given, is the one
     that the run's config.yaml names. With ema, the weights are the moving averages, for use and not to train on: without
-    optimizer and state. Refused, with a hint, if something is missing, damaged or does not fit.
+    optimizer and state. So they are with merge, with the adapters of --lora merged into the weights. peft is a folder for the adapters
+    alone. Refused, with a hint, if something is missing, damaged or does not fit.
     """
     found = checkpoint.find(source, best)
     document = _bundle(bundle or _bundle_of(found))
@@ -49,6 +51,9 @@ def to_torch(source: Path, out: Path, bundle: Path | None = None, best: bool = F
         problems += differences(_shapes([p for p in parameters if not p.get("frozen")]), found.averages)
     elif ema:
         raise Refused(f"{found.path} has no moving average of the weights", "train with --ema, or leave --ema out")
+    adapters = document.get("adapters", [])
+    if (merge or peft) and not adapters:
+        raise Refused(f"the bundle {document['name']} has no adapters", "export with --lora, or leave --merge and --peft out")
     if problems:
         raise Refused(_text(f"{found.path} does not fit the bundle {document['name']}", problems),
                       "name the bundle that the run was trained with: --bundle DIR")
@@ -66,7 +71,11 @@ def to_torch(source: Path, out: Path, bundle: Path | None = None, best: bool = F
     }
     if found.averages:
         content["ema"] = found.averages
-    if ema:
+    if peft:
+        lora.write_peft(model, adapters, peft)
+    if merge:
+        content["model"] = lora.merge(model, adapters)
+    if ema or merge:
         content = {key: content[key] for key in ("model", "step", "config")}
     part = out.with_name(out.name + ".part")
     torch.save(content, part)
@@ -336,7 +345,7 @@ def _counted(saved: dict, kind: str, steps: set[float]) -> str:
 
 
 def _to_torch(arguments: argparse.Namespace) -> str:
-    path = to_torch(arguments.source, arguments.out, arguments.bundle, arguments.best, arguments.ema)
+    path = to_torch(arguments.source, arguments.out, arguments.bundle, arguments.best, arguments.ema, arguments.merge, arguments.peft)
     return f"wrote {arguments.out} from {path}"
 
 
@@ -358,6 +367,8 @@ def main(arguments: list[str]) -> None:
     command.add_argument("--bundle", type=Path, metavar="DIR", help="default: the one in the run's config.yaml")
     command.add_argument("--best", action="store_true", help="the checkpoint of the best evaluation, not the newest")
     command.add_argument("--ema", action="store_true", help="the moving averages of a run with --ema as the weights, without the optimizer")
+    command.add_argument("--merge", action="store_true", help="merge the adapters of --lora into the weights, without the optimizer")
+    command.add_argument("--peft", type=Path, metavar="DIR", help="write the adapters of --lora in the form of the library PEFT, too")
     command.set_defaults(run=_to_torch)
     command = commands.add_parser("from-torch", help="a PyTorch file to weights or a run for xtts-host")
     command.add_argument("model", type=Path, metavar="FILE")

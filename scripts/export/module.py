@@ -31,6 +31,8 @@ class Export:
     covers the whole loss, and "mean" otherwise. tokenizer is the text of a Hugging Face tokenizer.json. The other fields are the keys of
     bundle.json of the same names (docs/bundle.md).
 
+    adapters are those of --lora (lora.py).
+
     dynamic says that forward takes texts and clips of every length up to its T_text and T_wav, so that a run computes buckets from its data.
     """
 
@@ -51,6 +53,7 @@ class Export:
     license: str = "Apache-2.0"
     eval_graph: bool = True
     dynamic: dict[str, int] | None = None
+    adapters: list[dict] = field(default_factory=list)
 
     def sizes(self) -> list[dict[str, int]]:
         """The sizes that the graphs are checked with: the buckets' and, with dynamic, those of its limits, of an eighth of them, and so on."""

@@ -15,6 +15,7 @@ type Bundle struct {
 	Inputs       []TensorSpec      `json:"inputs"`
 	Outputs      []TensorSpec      `json:"outputs"`
 	Parameters   []Parameter       `json:"parameters"`
+	Adapters     []Adapter         `json:"adapters,omitempty"`
 	Buckets      []Bucket          `json:"buckets"`
 	Dynamic      Bucket            `json:"dynamic,omitempty"`
 	Features     Features          `json:"features"`
@@ -39,6 +40,15 @@ type Parameter struct {
 	Frozen  bool     `json:"frozen,omitempty"`
 	Compute DType    `json:"compute,omitempty"`
 	Aliases []string `json:"aliases,omitempty"`
+}
+
+// Adapter is a LoRA adapter that the training graph applies to a frozen weight, which is used as weight + scale * B A. The
+// host does not use it: it is for merging the weights.
+type Adapter struct {
+	Weight string  `json:"weight"`
+	A      string  `json:"a"`
+	B      string  `json:"b"`
+	Scale  float64 `json:"scale"`
 }
 
 // Elements returns the number of values of the parameter.
@@ -184,10 +194,24 @@ func (b *Bundle) check() error {
 	if !loss || !weight {
 		return fmt.Errorf("outputs: loss and loss_weight are both needed")
 	}
+	if err := b.checkAdapters(); err != nil {
+		return err
+	}
 	if err := b.Optimizer.check(b.Parameters); err != nil {
 		return fmt.Errorf("optimizer: %w", err)
 	}
 	return CheckPipeline(b.Pipeline)
+}
+
+func (b *Bundle) checkAdapters() error {
+	for i, a := range b.Adapters {
+		for _, name := range []string{a.Weight, a.A, a.B} {
+			if !slices.ContainsFunc(b.Parameters, func(p Parameter) bool { return p.Name == name }) {
+				return fmt.Errorf("adapters[%d]: %q is not a parameter", i, name)
+			}
+		}
+	}
+	return nil
 }
 
 // phases are the names of the host's own phases of a batch in reports.

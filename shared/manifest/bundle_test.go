@@ -51,7 +51,7 @@ func TestOptimizer(t *testing.T) {
 		{json: `{"name": "sgd", "lr": 0.1, "groups": [{"match": ["w"], "lr_factor": 0.5}]}`,
 			want: Optimizer{Name: "sgd", LR: 0.1, Groups: []Group{{Match: []string{"w"}, LRFactor: new(0.5)}}}},
 		{json: `{"name": "sgd", "lr": 0.1, "groups": [{"match": ["x"], "lr_factor": 0.5}]}`, err: `optimizer: groups[0]: "x" matches no parameter`},
-		{json: `{"name": "sgd", "lr": 0.1, "groups": [{"match": ["w"]}]}`, err: "optimizer.groups[0]: "},
+		{json: `{"name": "sgd", "lr": 0.1, "groups": [{"match": ["w"]}]}`, err: "optimizer.groups.0: "},
 		{json: `{"name": "sgd", "lr": 0.1, "betas": [0.9, 0.999]}`, err: `optimizer: unknown key "betas"`},
 		{json: `{"name": "adamw", "lr": 0.1, "momentum": 0.9}`, err: `optimizer: unknown key "momentum"`},
 	} {
@@ -65,6 +65,20 @@ func TestOptimizer(t *testing.T) {
 			t.Errorf("%s: %v", c.json, err)
 		case !reflect.DeepEqual(b.Optimizer, c.want):
 			t.Errorf("%s: got %+v", c.json, b.Optimizer)
+		}
+	}
+}
+
+func TestAdapters(t *testing.T) {
+	const good = `{"weight": "w", "a": "w", "b": "w", "scale": 2}`
+	for adapters, want := range map[string]string{
+		good: "", `{"weight": "x", "a": "w", "b": "w", "scale": 2}`: `adapters[0]: "x" is not a parameter`,
+		`{"weight": "w", "a": "w", "b": "loss", "scale": 2}`: `adapters[0]: "loss" is not a parameter`,
+	} {
+		text := strings.Replace(bundleWith(`{"name": "sgd", "lr": 0.1}`), `"version": 1,`, `"version": 1, "adapters": [`+adapters+`],`, 1)
+		b, err := ParseBundle("bundle.json", []byte(text))
+		if want == "" && (err != nil || len(b.Adapters) != 1 || b.Adapters[0].Scale != 2) || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
+			t.Errorf("%s: %v", adapters, err)
 		}
 	}
 }

@@ -1,0 +1,141 @@
+"""LoRA (Hu et al. 2021): an adapter for each chosen weight W, which is used as W + scale * B A. Only A and B are trained.
+
+This holds however the module uses the weight: in a linear layer, a convolution, an embedding, attention. W stays frozen under its own
+name; A and B are `lora_A.weight` and `lora_B.weight` of the module that has W.
+"""
+
+import dataclasses
+import functools
+import json
+import math
+from collections.abc import Iterable
+from pathlib import Path
+
+import torch
+from torch import Tensor, nn
+
+from . import checkpoint, names
+from .module import Export
+from .refusal import Refusal
+
+# A of every adapter is drawn with this seed; B begins at 0, so that the model begins as it is without adapters.
+_SEED = 0
+
+
+@dataclasses.dataclass(frozen=True)
+class Settings:
+    """What --lora says."""
+
+    rank: int
+    alpha: float
+    targets: tuple[str, ...]
+
+    @classmethod
+    def parse(cls, text: str) -> "Settings":
+        """rank=16,alpha=32,targets=PATTERN; targets may be repeated. Raises ValueError."""
+        values: dict[str, list[str]] = {}
+        for part in text.split(","):
+            key, _, value = part.partition("=")
+            values.setdefault(key, []).append(value)
+        if values.keys() != {"rank", "alpha", "targets"} or len(values["rank"]) > 1 or len(values["alpha"]) > 1 or not all(values["targets"]):
+            raise ValueError(f"{text!r} is not rank=N,alpha=X,targets=PATTERN")
+        rank, alpha = int(values["rank"][0]), float(values["alpha"][0])
+        if rank < 1 or not 0 < alpha < math.inf:
+            raise ValueError(f"{text!r}: rank and alpha are above 0")
+        return cls(rank, alpha, tuple(values["targets"]))
+
+
+def freeze(module: nn.Module, patterns: Iterable[str]) -> None:
+    """Freezes the parameters that a pattern of names matches."""
+    for pattern in patterns:
+        for name in _matching("--freeze", pattern, module):
+            module.get_parameter(name).requires_grad_(False)
+
+
+def adapt(export: Export, settings: Settings) -> Export:
+    """The export with adapters, and everything else frozen."""
+    module = export.module
+    targets = [name for pattern in settings.targets for name in _matching("--lora targets", pattern, module)]
+    weights = [name for name in dict.fromkeys(targets) if module.get_parameter(name).dim() >= 2]
+    if not weights:
+        raise Refusal(f"--lora: {', '.join(settings.targets)} matches no matrix", "name modules with weights of two or more dimensions")
+    for parameter in module.parameters():
+        parameter.requires_grad_(False)
+    adapters = []
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(_SEED)
+        for name in weights:
+            adapters.append(_add(module, name, settings))
+    return dataclasses.replace(export, module=Adapted(module, adapters), adapters=adapters)
+
+
+def merged(weight: Tensor, a: Tensor, b: Tensor, scale: float) -> Tensor:
+    """The weight that an adapter stands for. A has a row for each rank, B a column; a weight of more dimensions is a matrix of its rows."""
+    return weight + scale * (b @ a).view(weight.shape)
+
+
+def merge(model: dict[str, Tensor], adapters: list[dict]) -> dict[str, Tensor]:
+    """A state_dict without adapters, in which the weights are merged."""
+    out = dict(model)
+    for adapter in adapters:
+        a, b = out.pop(adapter["a"]), out.pop(adapter["b"])
+        out[adapter["weight"]] = merged(out[adapter["weight"]], a, b, adapter["scale"])
+    return out
+
+
+def write_peft(model: dict[str, Tensor], adapters: list[dict], folder: Path) -> None:
+    """Writes the adapters alone, in the files and under the names of the library PEFT."""
+    folder.mkdir(parents=True, exist_ok=True)
+    tensors = {f"base_model.model.{adapter[key]}": model[adapter[key]] for adapter in adapters for key in ("a", "b")}
+    checkpoint.write_tensors(folder / "adapter_model.safetensors", tensors)
+    rank = model[adapters[0]["a"]].shape[0]
+    config = {"peft_type": "LORA", "r": rank, "lora_alpha": adapters[0]["scale"] * rank, "bias": "none",
+              "target_modules": [adapter["weight"].rpartition(".")[0] for adapter in adapters]}
+    (folder / "adapter_config.json").write_text(json.dumps(config, indent=2) + "\n", encoding="utf-8")
+
+
+class Adapted(nn.Module):
+    """A module whose weights have adapters. Its parameters have the names that they have in the module."""
+
+    def __init__(self, module: nn.Module, adapters: list[dict]):
+        super().__init__()
+        self._parameters, self._modules, self._buffers = module._parameters, module._modules, module._buffers
+        self.training = module.training
+
+        @functools.wraps(module.forward)  # whose parameters say which inputs it takes
+        def forward(*arguments, **named):
+            weights = {a["weight"]: merged(_tensor(module, a["weight"]), _tensor(module, a["a"]), _tensor(module, a["b"]), a["scale"])
+                       for a in adapters}
+            return torch.func.functional_call(module, weights, arguments, named)
+
+        self.forward = forward
+
+
+def _tensor(module: nn.Module, name: str) -> Tensor:
+    """A parameter by its name. While the module is traced, it is not an nn.Parameter."""
+    path, _, own = name.rpartition(".")
+    return getattr(module.get_submodule(path), own)
+
+
+def _add(module: nn.Module, name: str, settings: Settings) -> dict:
+    """Adds the adapter of a weight, and returns its entry in bundle.json."""
+    path, _, own = name.rpartition(".")
+    owner, weight = module.get_submodule(path), module.get_parameter(name)
+    if isinstance(owner, (nn.Sequential, nn.ModuleList)):
+        raise Refusal(f"--lora: {name} is a parameter of a {type(owner).__name__}", "name weights of layers")
+    columns = weight[0].numel()
+    a, b = torch.empty(settings.rank, columns), torch.zeros(weight.shape[0], settings.rank)
+    nn.init.kaiming_uniform_(a, a=math.sqrt(5))
+    for key, value in (("lora_A", a), ("lora_B", b)):
+        if not hasattr(owner, key):
+            owner.add_module(key, nn.Module())
+        getattr(owner, key).register_parameter(own, nn.Parameter(value))
+    prefix = path + "." if path else ""
+    return {"weight": name, "a": f"{prefix}lora_A.{own}", "b": f"{prefix}lora_B.{own}", "scale": settings.alpha / settings.rank}
+
+
+def _matching(flag: str, pattern: str, module: nn.Module) -> list[str]:
+    found = [name for name, _ in module.named_parameters() if names.match([pattern], {"name": name})]
+    if not found:
+        raise Refusal(f"{flag} {pattern}: no parameter has such a name", f"parameters are {', '.join([n for n, _ in module.named_parameters()][:5])}, ...")
+    return found
