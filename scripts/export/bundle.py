@@ -15,6 +15,7 @@ from .clean import Gains
 from .inputs import SEED, zeros
 from .module import Export, Step
 from .progress import phase
+from .tensors import aliases
 from .watch import DryRun
 
 TRAIN, BF16, EVAL, PARAMS, INDEX = "training_model.onnx", "training_model.bf16.onnx", "eval_model.onnx", "params.safetensors", "bundle.json"
@@ -100,10 +101,11 @@ def _cost(export: Export, step: Step, graph: Path) -> list[dict]:
 
 def arena(module: nn.Module) -> list[dict]:
     """The parameters in the order of the host's arena: what the optimizer decays (matrices), then the others (biases, norms), then what is frozen."""
-    entries = []
+    entries, further = [], aliases(module)
     for name, p in module.named_parameters():
         frozen = {} if p.requires_grad else {"frozen": True}
-        entries.append({"name": name, "shape": list(p.shape), "decay": p.dim() >= 2 and p.requires_grad, **frozen})
+        tied = {"aliases": further[name]} if name in further else {}
+        entries.append({"name": name, "shape": list(p.shape), "decay": p.dim() >= 2 and p.requires_grad, **frozen, **tied})
     return sorted(entries, key=lambda p: (p.get("frozen", False), not p["decay"]))
 
 

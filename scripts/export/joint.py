@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch._functorch.aot_autograd import aot_export_module
 
-from . import bf16, capture, clean, lowering, precision, refusal, translate, watch
+from . import bf16, capture, clean, lowering, precision, refusal, tensors, translate, watch
 from .inputs import Input
 from .refusal import Refusal
 from .watch import DryRun, Sizes
@@ -45,7 +45,7 @@ def trace(module: nn.Module, inputs: list[Input], example: list[Tensor], outputs
     dry = dry or watch.dry_run(module, inputs, example, backward=backward, buckets=buckets)
     sizes = Sizes(inputs, example, buckets)
     try:
-        with watch.quiet(), sizes.mode, lowering.functions(), precision.applied(module, compute), torch.set_grad_enabled(backward):
+        with watch.quiet(), tensors.parameters_only(module), sizes.mode, lowering.functions(), precision.applied(module, compute), torch.set_grad_enabled(backward):
             graph, signature = aot_export_module(
                 module, tuple(sizes.tensors), trace_joint=backward, output_loss_index=0 if backward else None,
                 decompositions={**translate.decompositions(), **lowering.decompositions()})
@@ -65,6 +65,7 @@ def trace(module: nn.Module, inputs: list[Input], example: list[Tensor], outputs
     names = _graph_inputs(graph, signature, inputs)
     constants = _lift_constants(graph, sizes)
     model = translate.translate(graph, sizes.symbols(), [*names, *constants], returned, dry)
+    sizes.refuse_assumptions()
     _name_outputs(model, returned)
     _copy_outputs(model, same)
     _name_sizes(model, inputs)

@@ -4,6 +4,7 @@ A scatter that adds has no fixed order on a GPU, so that equal runs would differ
 """
 
 import contextlib
+import functools
 import itertools
 import math
 from collections.abc import Callable, Iterator
@@ -13,7 +14,7 @@ import torch
 from torch import Tensor
 from torch._decomp import core_aten_decompositions, get_decompositions
 
-from . import refusal
+from . import onehot, refusal, replaced, writes
 from .dropout import dropout
 from .layers import conv1d, conv_transpose1d
 from .refusal import Refusal
@@ -28,17 +29,20 @@ _MASKED = -1e9
 
 @contextlib.contextmanager
 def functions() -> Iterator[None]:
-    """Replaces convolutions by those of layers.py, and padding by concatenation. A decomposition would be too late: PyTorch's own run first."""
+    """Replaces convolutions by those of layers.py, padding by concatenation, and writes by what has a form. A decomposition would be too late: PyTorch's own run first."""
     pad = functional.pad
 
     def joined(x: Tensor, margins: list[int], mode: str = "constant", value: float | None = None) -> Tensor:
         return _constant_pad_nd(x, list(margins), value or 0) if mode == "constant" else pad(x, margins, mode, value)
 
-    with contextlib.ExitStack() as replaced:
+    with contextlib.ExitStack() as stack:
+        # Where a view is written to, autograd would look at the strides of its memory, which no graph has.
+        stack.enter_context(torch.autograd.grad_mode._force_original_view_tracking(True))
+        stack.enter_context(replaced.functions())
         for name, function in ("conv1d", conv1d), ("conv_transpose1d", conv_transpose1d):
-            replaced.enter_context(mock.patch.object(functional, name, function))
-            replaced.enter_context(mock.patch.object(torch, name, function))
-        replaced.enter_context(mock.patch.object(functional, "pad", joined))
+            stack.enter_context(mock.patch.object(functional, name, function))
+            stack.enter_context(mock.patch.object(torch, name, function))
+        stack.enter_context(mock.patch.object(functional, "pad", joined))
         yield
 
 
@@ -53,8 +57,24 @@ def seeded(seed: Tensor | None) -> Iterator[None]:
         # Rows of the last axis: dropout's masks are made of a row's and a column's share.
         return dropout(x.reshape(1, -1, x.shape[-1]), p, seed, next(sites)).reshape(x.shape)
 
-    with mock.patch.object(functional, "dropout", drop), mock.patch.object(functional, "scaled_dot_product_attention", _attention(drop)):
+    with (mock.patch.object(functional, "dropout", drop), mock.patch.object(functional, "scaled_dot_product_attention", _attention(drop)),
+          mock.patch.object(functional, "multi_head_attention_forward", _multi_head(functional.multi_head_attention_forward))):
         yield
+
+
+def _multi_head(function: Callable) -> Callable:
+    """nn.MultiheadAttention's steps with masks of finite numbers: a row whose keys are all masked has a softmax then."""
+    @functools.wraps(function)
+    def attention(*args, key_padding_mask: Tensor | None = None, attn_mask: Tensor | None = None, **options):
+        return function(*args, key_padding_mask=_finite(key_padding_mask), attn_mask=_finite(attn_mask), **options)
+    return attention
+
+
+def _finite(mask: Tensor | None) -> Tensor | None:
+    """A mask that is added to scores, of one that says what is left out, or that has minus infinity."""
+    if mask is None:
+        return None
+    return mask.float() * _MASKED if mask.dtype == torch.bool else mask.clamp(min=_MASKED)
 
 
 def _attention(drop: Callable) -> Callable:
@@ -83,6 +103,8 @@ def decompositions() -> dict:
             aten.native_layer_norm_backward, aten._softmax_backward_data, aten._log_softmax_backward_data,
             aten.gelu_backward, aten.nll_loss_forward, aten.nll_loss2d_forward,
         ]),
+        **writes.decompositions(),
+        **onehot.decompositions(),
         aten.slice_backward.default: _slice_backward,
         aten.constant_pad_nd.default: _constant_pad_nd,
         aten.empty_permuted.default: _empty_permuted,

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor, nn
 
-from . import lowering
+from . import lowering, tensors
 from .inputs import Input, clean
 from .refusal import Refusal
 
@@ -80,7 +80,8 @@ class Step(nn.Module):
         self._parameters, self._modules, self._buffers = export.module._parameters, export.module._modules, export.module._buffers
         self._export = (export,)
         self._takes = inspect.signature(export.module.forward).parameters
-        _refuse_shared(export.module)
+        _refuse_types(export.module)
+        tensors.freeze_large_buffers(export.module)
 
     def forward(self, *tensors: Tensor):
         scalars = self.named(*tensors)
@@ -107,11 +108,7 @@ class Step(nn.Module):
         return {name: x if name == "loss" else x.detach() for name, x in named.items()}
 
 
-def _refuse_shared(module: nn.Module) -> None:
-    names = {}
-    for name, p in module.named_parameters(remove_duplicate=False):
-        if id(p) in names:
-            raise Refusal(f"parameter {name} is {names[id(p)]} under another name", f"use the tensor of {names[id(p)]} in forward: torch.nn.functional.linear(x, weight), say")
-        names[id(p)] = name
+def _refuse_types(module: nn.Module) -> None:
+    for name, p in module.named_parameters():
         if p.dtype != torch.float32:
             raise Refusal(f"parameter {name} is {str(p.dtype).removeprefix('torch.')}", "master weights are float32: call module.float()")

@@ -1,5 +1,6 @@
 """Why a module cannot be exported: one line that names the cause and its place, and a hint."""
 
+import re
 import sysconfig
 import traceback
 from pathlib import Path
@@ -12,8 +13,8 @@ _STANDARD = sysconfig.get_paths()["stdlib"]
 _OWN = str(Path(__file__).parent)
 # Modules of this package that run between a user's module and PyTorch; the others are models.
 _MACHINERY = {
-    "bundle.py", "command.py", "cost.py", "inputs.py", "joint.py", "layers.py", "lowering.py", "mixed.py", "module.py", "precision.py", "refusal.py",
-    "translate.py", "verify.py", "watch.py", "writer.py",
+    "bundle.py", "command.py", "cost.py", "inputs.py", "joint.py", "layers.py", "lowering.py", "mixed.py", "module.py", "onehot.py",
+    "precision.py", "refusal.py", "replaced.py", "tensors.py", "translate.py", "verify.py", "watch.py", "writer.py", "writes.py",
 }
 
 
@@ -48,14 +49,15 @@ def here() -> str | None:
     node = torch._C._current_autograd_node()
     if node is None:
         return innermost(traceback.extract_stack())
-    return _from_text(node.metadata.get("traceback_", []))
+    return from_text("".join(node.metadata.get("traceback_", [])))
 
 
-def _from_text(lines: list[str]) -> str | None:
+def from_text(text: str) -> str | None:
     """innermost for formatted frames, as anomaly mode stores them: '  File "x.py", line 3, in f\\n    y = g(x)\\n'."""
     frames = []
-    for entry in lines:
-        head, _, line = entry.strip().partition("\n")
+    for entry in re.split(r"^(?=  File )", text, flags=re.MULTILINE):
+        head, _, rest = entry.strip().partition("\n")
+        line = rest.partition("\n")[0]
         if not head.startswith("File "):
             continue
         path, number, name = head[len("File "):].split(", ", 2)

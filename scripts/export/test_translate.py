@@ -72,8 +72,7 @@ def test_counts_of_elements(tmp_path):
         np.testing.assert_allclose(got["grad." + name], p.grad.numpy(), rtol=1e-4, atol=1e-5, err_msg=name)
 
 
-@pytest.mark.parametrize("body", [lambda x: x.unfold(0, 2, 1), lambda x: x * round(x.shape[0] * 0.3)], ids=["unfold", "round"])
-def test_what_fails_later_is_refused_too(body, tmp_path):
+def test_what_fails_later_is_refused_too(tmp_path):
     with pytest.raises(Refusal, match="the graph cannot be written: ") as caught:
-        exported(body, tmp_path / "x.onnx")
+        exported(lambda x: x * round(x.shape[0] * 0.3), tmp_path / "x.onnx")
     assert caught.value.hint and "\n" not in str(caught.value) and list(tmp_path.iterdir()) == []

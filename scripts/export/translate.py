@@ -50,11 +50,19 @@ def decompositions() -> dict:
     return _decomp.create_onnx_friendly_decomposition_table(set(_decomp.get_onnx_implemented_overloads(_registration.ONNXRegistry.from_torchlib())))
 
 
+@cache
+def _registry() -> _registration.ONNXRegistry:
+    """torch.onnx's functions for PyTorch's operators. It reads their sources anew for each graph, as long as a small graph takes."""
+    return _registration.ONNXRegistry.from_torchlib(opset_version=OPSET)
+
+
 def translate(graph: torch.fx.GraphModule, symbols: dict[str, str], inputs: list[str], outputs: list[str], dry: DryRun) -> onnx.ModelProto:
     """The graph with these names of inputs and outputs. symbols names the sizes that PyTorch calls s0, s1. Raises Refusal."""
     _share_sizes(graph)
+    registry = _registry()
     try:
-        with watch.quiet(), mock.patch.object(_fx_passes, "decompose_with_registry", lambda program, registry: program):
+        with (watch.quiet(), mock.patch.object(_fx_passes, "decompose_with_registry", lambda program, registry: program),
+              mock.patch.object(_registration.ONNXRegistry, "from_torchlib", lambda *_, **options: registry)):
             program = torch.onnx.export(_program(graph), (), dynamo=True, verbose=False, opset_version=OPSET, optimize=False,
                                         input_names=inputs, output_names=outputs)
     except torch.onnx.errors.OnnxExporterError as error:
@@ -88,6 +96,7 @@ def _program(graph: torch.fx.GraphModule) -> ExportedProgram:
 def _share_sizes(graph: torch.fx.GraphModule) -> None:
     """One node for each size: tracing asks each tensor anew, and computes the same products of sizes at every view."""
     _multiply_sizes(graph)
+    _compute_sizes(graph)
     nodes = graph.graph.find_nodes(op="placeholder")
     known = {}
     with graph.graph.inserting_after(nodes[-1]):
@@ -103,6 +112,21 @@ def _share_sizes(graph: torch.fx.GraphModule) -> None:
             graph.graph.erase_node(node)
     graph.graph.eliminate_dead_code()
     graph.recompile()
+
+
+def _compute_sizes(graph: torch.fx.GraphModule) -> None:
+    """Tensors of the sizes that operators with a number get, for which torch.onnx has functions of constants only."""
+    for node in list(graph.graph.nodes):
+        overloads = getattr(node.target, "overloadpacket", None)
+        if node.op != "call_function" or overloads is None or node.target._overloadname != "Scalar" or "Tensor" not in overloads.overloads():
+            continue
+        x, number = node.args[:2]
+        if isinstance(number, torch.fx.Node):
+            with graph.graph.inserting_before(node):
+                made = graph.graph.call_function(torch.ops.aten.scalar_tensor.default, (number,), {"dtype": node.meta["val"].dtype})
+                made.meta["val"] = node.meta["val"].new_empty(())
+            node.target = overloads.Tensor
+            node.args = (x, made, *node.args[2:])
 
 
 def _multiply_sizes(graph: torch.fx.GraphModule) -> None:

@@ -21,7 +21,7 @@ from .refusal import Refusal
 # their norm. Correct graphs usually stay below 1e-5. A gradient that is a small difference of large terms loses digits, also in PyTorch:
 # 4e-4 was measured where PyTorch's float32 differed from its float64 by 1e-4. Wrong graphs differ by 0.1 and more.
 TOLERANCE = 1e-2
-FLOOR = 1e-6
+FLOOR = 1e-4
 # Besides the gradients: activations of small batches, and the session.
 _WORKING_MEMORY = 1 << 30
 
@@ -67,7 +67,11 @@ class Graph:
 
     def run(self, tensors: dict[str, Tensor], seed: int = -1) -> dict[str, np.ndarray]:
         """The outputs; a seed below 0 means without dropout."""
-        session.run_into(self.session, {**self.parameters, **session.batch_feed(self.inputs, tensors.values(), seed)}, self.outputs)
+        try:
+            session.run_into(self.session, {**self.parameters, **session.batch_feed(self.inputs, tensors.values(), seed)}, self.outputs)
+        except Exception as error:
+            raise Refusal(f"the graph does not run: {str(error).splitlines()[0].rpartition('Status Message: ')[2]}",
+                          "an index may be outside of its table, also in an empty row: clamp ids") from error
         return self.outputs
 
 

@@ -26,6 +26,7 @@ from .refusal import Refusal
 
 # What PyTorch raises where the value of a fake tensor, which has none, is needed.
 VALUES = DataDependentOutputException, DynamicOutputShapeException, GuardOnDataDependentSymNode
+VALUES_HINT = "keep the whole size: multiply by the mask, or torch.where(mask, x, 0), and divide a sum by mask.sum().clamp(min=1)"
 RECURRENT_HINT = "use convolutions or attention over time; a recurrence over a dynamic length has no form in plain ONNX"
 
 
@@ -131,6 +132,8 @@ class _Operators(TorchDispatchMode):
             if torch.Tag.nondeterministic_seeded in operator.tags:
                 raise Refusal(f"{operator} draws random numbers from a state that no checkpoint has",
                               "use nn.Dropout or export.dropout, whose masks come from the seed", refusal.here())
+        if _dynamic(operator, args):
+            raise Refusal(f"{operator} returns as many elements as the values decide", VALUES_HINT, refusal.here())
         for argument, value in zip(operator._schema.arguments, args, strict=False):
             if argument.alias_info is not None and argument.alias_info.is_write and isinstance(value, Tensor):
                 name = self.given.get(_storage(value)) or (None if isinstance(value, FakeTensor) else f"a tensor of the module, {list(value.shape)}")
@@ -138,6 +141,13 @@ class _Operators(TorchDispatchMode):
                     raise Refusal(f"{operator} writes into {name}, which outlives the step",
                                   "make a new tensor: torch.where(mask, a, b), torch.cat or x + y, not x[...] = y or x.add_(y)", refusal.here())
         return operator(*args, **(kwargs or {}))
+
+
+def _dynamic(operator, args: tuple) -> bool:
+    """Whether the result's shape depends on values. Of indices, only masks do that."""
+    if operator is torch.ops.aten.index.Tensor:
+        return any(isinstance(index, Tensor) and index.dtype in (torch.bool, torch.uint8) for index in args[1])
+    return torch.Tag.dynamic_output_shape in operator.tags
 
 
 def _storage(x: Tensor) -> int:
@@ -181,7 +191,7 @@ def dry_run(module: nn.Module, inputs: list[Input], example: list[Tensor], loss=
     watch = _Operators({i.name: x for i, x in zip(inputs, sizes.tensors, strict=True)} | parameters)
     try:
         # Anomaly mode keeps traces for here(), and warns that it is slow.
-        with quiet(), _recurrent_layers_refused(module), torch.autograd.detect_anomaly(check_nan=False), sizes.mode, watch, lowering.functions():
+        with quiet() as remarks, _recurrent_layers_refused(module), torch.autograd.detect_anomaly(check_nan=False), sizes.mode, watch, lowering.functions():
             result = module(*sizes.tensors)
             if backward:
                 _refuse_unused(parameters, torch.autograd.grad(loss(result), _trained(parameters), allow_unused=True))
@@ -191,6 +201,10 @@ def dry_run(module: nn.Module, inputs: list[Input], example: list[Tensor], loss=
         raise Refusal("the value of a tensor chooses a branch or a size", "use torch.where, and masks made of lengths: a graph has no branches and its "
                       "sizes are the batch's", refusal.within(error)) from error
     except Exception as error:
+        if "modified by an inplace operation" in str(error):
+            # PyTorch's message about it makes a number of each size.
+            raise Refusal("a tensor that the gradient needs is overwritten, which PyTorch refuses, too", "write a new tensor: y = y * 2, not y *= 2",
+                          _forward_line(remarks)) from error
         sizes.refuse_assumptions()
         raise Narrow(summary(error), "the module must run in PyTorch on any batch and length before it can be exported", refusal.within(error)) from error
     sizes.refuse_assumptions()
@@ -199,18 +213,30 @@ def dry_run(module: nn.Module, inputs: list[Input], example: list[Tensor], loss=
 
 @contextlib.contextmanager
 def quiet():
-    """Without PyTorch's remarks on its own work (packages that it would like to have, errors that are about to be raised) and short cuts."""
+    """Without PyTorch's remarks on its own work (packages that it would like to have, errors that are about to be raised) and short cuts.
+
+    The context is the list of remarks.
+    """
     for name, level in (("torch._subclasses.fake_tensor", logging.CRITICAL), ("torch.onnx", logging.ERROR)):
         logging.getLogger(name).setLevel(level)
     fast = torch.backends.mha.get_fastpath_enabled()
     # One operator for a whole layer, which ONNX lacks.
     torch.backends.mha.set_fastpath_enabled(False)
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            yield
+        with warnings.catch_warnings(record=True) as remarks:
+            warnings.simplefilter("always")
+            yield remarks
     finally:
         torch.backends.mha.set_fastpath_enabled(fast)
+
+
+def _forward_line(remarks: list) -> str | None:
+    """The user's line whose gradient failed: anomaly mode has remarked where it ran."""
+    for remark in remarks:
+        head, _, frames = str(remark.message).partition("Traceback of forward call that caused the error:\n")
+        if frames:
+            return refusal.from_text(frames)
+    return None
 
 
 def _trained(parameters: dict[str, nn.Parameter]) -> list[nn.Parameter]:
@@ -231,15 +257,15 @@ def _refuse_unused(parameters: dict[str, nn.Parameter], gradients: tuple) -> Non
 
 
 def refuse_buffers(module: nn.Module) -> None:
-    """A buffer would be state that neither the host nor a checkpoint knows."""
+    """Running statistics would be state that neither the host nor a checkpoint knows."""
     owners = dict(module.named_modules())
-    for name, _ in module.named_buffers():
-        path = name.split(".")[:-1]
-        while path and type(owners[".".join(path)]).__module__.startswith("torch."):
-            path = path[:-1]
-        raise Refusal(f"module has the buffer {name}, which a bundle cannot hold",
-                      "compute constants in forward (from torch.arange, for one); use layer or group norm in place of batch norm",
-                      _source(type(owners[".".join(path)])))
+    for path, norm in owners.items():
+        if isinstance(norm, nn.modules.batchnorm._NormBase) and norm.track_running_stats:
+            owner = path.split(".")
+            while owner and type(owners[".".join(owner)]).__module__.startswith("torch."):
+                owner = owner[:-1]
+            raise Refusal(f"module has the buffer {path}.running_mean, which a bundle cannot hold", "use layer or group norm in place of batch norm",
+                          _source(type(owners[".".join(owner)])))
 
 
 def _source(kind: type) -> str | None:

@@ -60,7 +60,7 @@ def sink_reshapes(graph: Graph) -> None:
         if node.op_type not in UNARY | BROADCASTING or not makers or None in makers or not any(map(graph.single, reshaped)):
             continue
         before, after = [graph.shape(maker.input[0]) for maker in makers], [graph.shape(name) for name in [*reshaped, node.output[0]]]
-        if before[0] is None or any(shape != before[0] for shape in before) or any(shape != after[0] for shape in after):
+        if before[0] is None or after[0] is None or any(shape != before[0] for shape in before) or any(shape != after[0] for shape in after):
             continue
         inputs = [graph.maker(name).input[0] if name in reshaped else name for name in node.input]
         attributes = {a.name: attribute(node, a.name) for a in node.attribute}
