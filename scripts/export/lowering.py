@@ -105,6 +105,7 @@ def decompositions() -> dict:
         ]),
         **writes.decompositions(),
         **onehot.decompositions(),
+        aten.sort.stable: _sort,
         aten.slice_backward.default: _slice_backward,
         aten.constant_pad_nd.default: _constant_pad_nd,
         aten.empty_permuted.default: _empty_permuted,
@@ -115,6 +116,11 @@ def decompositions() -> dict:
     }
     whole = ("aten.native_layer_norm.default", "aten._softmax.default", "aten.gelu.default", "aten.log1p", "aten.addmm")
     return {op: f for op, f in table.items() if not str(op).startswith(whole)}
+
+
+def _sort(x: Tensor, *, stable: bool | None = None, dim: int = -1, descending: bool = False) -> tuple[Tensor, Tensor]:
+    """ONNX takes the first of equal elements first."""
+    return torch.sort(x, dim=dim, descending=descending)
 
 
 def _slice_backward(grad: Tensor, sizes: list[int], dim: int, start: int, end: int, step: int) -> Tensor:

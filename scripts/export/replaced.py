@@ -1,12 +1,17 @@
 """PyTorch's functions that run on the example's sizes, or as one kernel that ONNX lacks, written with others."""
 
 import contextlib
+import functools
+import itertools
 import sys
 from collections.abc import Iterator
 from unittest import mock
 
 import torch
 from torch import Tensor
+
+from . import refusal
+from .refusal import Refusal
 
 
 @contextlib.contextmanager
@@ -41,6 +46,62 @@ def _take_along_dim(x: Tensor, index: Tensor, dim: int | None = None) -> Tensor:
     return x.expand(wide(x, index)).gather(dim, index.expand(wide(index, x)))
 
 
+def _cdist(x: Tensor, y: Tensor, p: float = 2.0, compute_mode: str = "") -> Tensor:
+    return torch.linalg.vector_norm(x.unsqueeze(-2) - y.unsqueeze(-3), ord=p, dim=-1)
+
+
+def _hypot(x: Tensor, y: Tensor) -> Tensor:
+    return (x.square() + y.square()).sqrt()
+
+
+def _prod(x: Tensor, dim: int | None = None, keepdim: bool = False, *, dtype: torch.dtype | None = None) -> Tensor:
+    """Of a fixed count: PyTorch's gradient looks for zeros."""
+    if dtype is not None:
+        x = x.to(dtype)
+    if dim is None:
+        x, dim = x.reshape(-1), 0
+    y = functools.reduce(torch.mul, _places(x, dim, "prod", "torch.exp of a sum of logarithms, for positive numbers"))
+    return y.unsqueeze(dim) if keepdim else y
+
+
+def _cumprod(x: Tensor, dim: int, *, dtype: torch.dtype | None = None) -> Tensor:
+    parts = _places(x if dtype is None else x.to(dtype), dim, "cumprod", "torch.exp of cumsum of logarithms, for positive numbers")
+    return torch.stack(list(itertools.accumulate(parts, torch.mul)), dim)
+
+
+def _places(x: Tensor, dim: int, name: str, hint: str) -> tuple[Tensor, ...]:
+    if not isinstance(x.shape[dim], int):
+        raise Refusal(f"{name} runs over a dynamic length", hint, refusal.here())
+    return x.unbind(dim)
+
+
+def _kthvalue(x: Tensor, k: int, dim: int = -1, keepdim: bool = False) -> torch.return_types.kthvalue:
+    return torch.return_types.kthvalue([y.narrow(dim, k - 1, 1) if keepdim else y.select(dim, k - 1) for y in torch.sort(x, dim=dim)])
+
+
+def _median(x: Tensor, dim: int | None = None, keepdim: bool = False) -> Tensor | torch.return_types.median:
+    if dim is None:
+        x = x.reshape(-1)
+        return torch.sort(x).values.select(0, (x.shape[0] - 1) // 2)
+    at = (x.shape[dim] - 1) // 2
+    return torch.return_types.median([y.narrow(dim, at, 1) if keepdim else y.select(dim, at) for y in torch.sort(x, dim=dim)])
+
+
+def _searchsorted(edges: Tensor, x: Tensor, *, out_int32: bool = False, right: bool = False, side: str | None = None, **options) -> Tensor:
+    """By comparisons with every edge."""
+    edges = edges if edges.dim() == 1 else edges.unsqueeze(-2)
+    reached = x.unsqueeze(-1) >= edges if right or side == "right" else x.unsqueeze(-1) > edges
+    return reached.sum(-1).to(torch.int32 if out_int32 else torch.int64)
+
+
+def _hardshrink(x: Tensor, lambd: float = 0.5) -> Tensor:
+    return torch.where(x.abs() > lambd, x, 0.0)
+
+
+def _softshrink(x: Tensor, lambd: float = 0.5) -> Tensor:
+    return torch.where(x.abs() > lambd, x - lambd * x.detach().sign(), 0.0)
+
+
 def _is_causal(mask: Tensor | None, is_causal: bool | None = None, size: int | None = None) -> bool:
     """PyTorch compares the values of the mask, to choose a faster kernel."""
     return is_causal is True
@@ -51,5 +112,10 @@ _FUNCTIONS = (
     (torch.nn.functional, "bilinear", _bilinear), (torch, "bilinear", _bilinear),
     (torch, "_weight_norm", _weight_norm), (sys.modules["torch.nn.utils.weight_norm"], "_weight_norm", _weight_norm),
     (torch, "take_along_dim", _take_along_dim), (Tensor, "take_along_dim", _take_along_dim),
+    (torch, "cdist", _cdist), (torch, "hypot", _hypot), (Tensor, "hypot", _hypot),
+    (torch, "prod", _prod), (Tensor, "prod", _prod), (torch, "cumprod", _cumprod), (Tensor, "cumprod", _cumprod),
+    (torch, "kthvalue", _kthvalue), (Tensor, "kthvalue", _kthvalue), (torch, "median", _median), (Tensor, "median", _median),
+    (torch.nn.functional, "hardshrink", _hardshrink), (torch.nn.functional, "softshrink", _softshrink),
+    (torch, "searchsorted", _searchsorted),
     (torch.nn.modules.transformer, "_detect_is_causal_mask", _is_causal),
 )

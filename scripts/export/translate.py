@@ -22,7 +22,7 @@ from torch.export.graph_signature import ExportGraphSignature, InputKind, InputS
 from torch.onnx._internal.exporter import _decomp, _fx_passes, _registration
 from torch.utils import _pytree
 
-from . import watch
+from . import watch, ways_out
 from .refusal import Refusal
 from .watch import DryRun
 
@@ -69,8 +69,7 @@ def translate(graph: torch.fx.GraphModule, symbols: dict[str, str], inputs: list
         operator = _failed(error)
         if operator is None:
             raise
-        raise Refusal(f"operator {operator} has no form in plain ONNX", "write it with elementwise operators, matrix products, torch.where and torch.cat",
-                      dry.place(operator)) from error
+        raise Refusal(f"operator {operator} has no form in plain ONNX", ways_out.of(operator), dry.place(operator)) from error
     _tidy(program.model)
     model = program.model_proto
     for value in [*model.graph.input, *model.graph.output, *model.graph.value_info]:

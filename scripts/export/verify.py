@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from . import session
+from . import nonfinite, session
 from .inputs import batch, lengths
 from .module import Export, Step
 from .refusal import Refusal
@@ -49,10 +49,11 @@ def check(export: Export, step: Step, sizes: dict[str, int], path: Path) -> tupl
     worst = 0.0, "loss"
     for rows, empty in ((1, None), (3, 1)):
         tensors = batch(export.inputs, {**sizes, "B": rows}, random, empty)
-        worst = max(worst, compare(step, tensors, graph.run(tensors)))
+        worst = max(worst, compare(step, tensors, graph.run(tensors), empty is not None))
     clean = _digests(graph.outputs)
     _refuse_dependence_on_nothing(clean, _digests(graph.run(soiled(export, tensors, empty))))
-    _refuse_weight_of_nothing(graph.run({name: x if name not in lengths(export.inputs) else torch.zeros_like(x) for name, x in tensors.items()}))
+    nothing = {name: x if name not in lengths(export.inputs) else torch.zeros_like(x) for name, x in tensors.items()}
+    _refuse_weight_of_nothing(step, nothing, graph.run(nothing))
     return worst
 
 
@@ -75,8 +76,8 @@ class Graph:
         return self.outputs
 
 
-def compare(step: Step, tensors: dict[str, Tensor], got: dict[str, np.ndarray]) -> tuple[float, str]:
-    """The errors of check on one batch."""
+def compare(step: Step, tensors: dict[str, Tensor], got: dict[str, np.ndarray], empty: bool = False) -> tuple[float, str]:
+    """The errors of check on one batch. empty says that it has an empty row."""
     errors, norms = {}, {}
 
     def note(name: str, p: Tensor) -> None:
@@ -96,9 +97,11 @@ def compare(step: Step, tensors: dict[str, Tensor], got: dict[str, np.ndarray]) 
         errors["grad." + name] /= max(norm, floor, np.finfo(np.float32).tiny)
     errors |= {name: abs(float(got[name]) - want.item()) / max(abs(want.item()), 1e-6) for name, want in outputs.items()}
     name = max(errors, key=lambda n: np.nan_to_num(errors[n], nan=np.inf))
+    if np.isnan(errors[name]):
+        raise _not_a_number(step, tensors, f"in a batch {'with an empty row' if empty else 'without empty rows'}, {name} is NaN")
     if not errors[name] <= TOLERANCE:
-        raise Refusal(f"{name} of the graph differs from PyTorch's by {errors[name]:.1e}", "an empty row must not divide by its length: use .clamp(min=1)"
-                      if np.isnan(errors[name]) else "look for an operation whose result is not determined, as an index out of range")
+        raise Refusal(f"{name} of the graph differs from PyTorch's by {errors[name]:.1e}",
+                      "look for an operation whose result is not determined, as an index out of range, or the order of equal elements")
     return errors[name], name
 
 
@@ -121,9 +124,13 @@ def _refuse_dependence_on_nothing(clean: dict[str, bytes], soiled: dict[str, byt
             raise Refusal(f"{name} depends on the content of an empty row", "clean inputs without lengths with torch.where(length > 0, x, 0), and clamp ids to their table")
 
 
-def _refuse_weight_of_nothing(out: dict[str, np.ndarray]) -> None:
+def _refuse_weight_of_nothing(step: Step, tensors: dict[str, Tensor], out: dict[str, np.ndarray]) -> None:
+    if bad := [name for name, x in out.items() if not np.isfinite(x).all()]:
+        raise _not_a_number(step, tensors, f"with every row empty, {bad[0]} is NaN")
     if out["loss"] != 0 or out["loss_weight"] != 0:
         raise Refusal(f"with every row empty, loss is {out['loss']:.6g} and loss_weight {out['loss_weight']:.6g}, where both must be 0",
                       "weight each row's part by a mask of its length, and divide by the masks' sum.clamp(min=1)")
-    if bad := [name for name, x in out.items() if not np.isfinite(x).all()]:
-        raise Refusal(f"with every row empty, {bad[0]} is not finite", "divide by count.clamp(min=1); torch.where must also guard the branch that it leaves out")
+
+
+def _not_a_number(step: Step, tensors: dict[str, Tensor], what: str) -> Refusal:
+    return nonfinite.explain(what, lambda: step.named(*tensors.values(), torch.tensor(-1))["loss"], [p for p in step.parameters() if p.requires_grad])

@@ -18,15 +18,15 @@ from torch import Tensor, nn
 from torch._dynamo.source import ConstantSource
 from torch._subclasses.fake_tensor import DataDependentOutputException, DynamicOutputShapeException, FakeTensor, FakeTensorMode
 from torch.fx.experimental.symbolic_shapes import DimDynamic, GuardOnDataDependentSymNode, ShapeEnv, StatelessSymbolicContext
+from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from . import lowering, refusal
+from . import lowering, refusal, ways_out
 from .inputs import Input
 from .refusal import Refusal
 
 # What PyTorch raises where the value of a fake tensor, which has none, is needed.
 VALUES = DataDependentOutputException, DynamicOutputShapeException, GuardOnDataDependentSymNode
-VALUES_HINT = "keep the whole size: multiply by the mask, or torch.where(mask, x, 0), and divide a sum by mask.sum().clamp(min=1)"
 RECURRENT_HINT = "use convolutions or attention over time; a recurrence over a dynamic length has no form in plain ONNX"
 
 
@@ -69,12 +69,12 @@ class Sizes:
 
     def refuse_assumptions(self) -> None:
         """Raises Refusal where the code has made a number of a size, or a choice that some bucket would make in another way."""
-        for guard, place in zip(self._guards, self._guards.places, strict=True):
-            self._refuse_number(guard.expr, place)
+        for guard, place, cause in zip(self._guards, self._guards.places, self._guards.causes, strict=True):
+            self._refuse_number(guard.expr, place, cause)
         for guard, place in zip(self._guards, self._guards.places, strict=True):
             self._refuse_choice(guard.expr, place)
 
-    def _refuse_number(self, guard: sympy.Basic, place: str | None) -> None:
+    def _refuse_number(self, guard: sympy.Basic, place: str | None, cause: str | None) -> None:
         """An equation with a number says that the trace has baked in the example's size, unless it always holds."""
         if not guard.is_Equality or not any(side.is_number for side in guard.args):
             return
@@ -85,8 +85,8 @@ class Sizes:
             # What a small size becomes (one frame of 8 samples) need not be what a bucket's becomes. A size itself is a number in both.
             kind = Refusal if any(side.is_Symbol for side in guard.args) else Narrow
             raise kind(
-                f"dimension {', '.join(self._symbols(guard))} was baked in, as the graph would hold for {left} = {right} only",
-                "take sizes from x.shape, in views and expansions, too; lengths may not choose sizes or branches", place)
+                f"dimension {', '.join(self._symbols(guard))} was baked in{_by(cause)}, as the graph would hold for {left} = {right} only",
+                _of_sizes(cause), place)
 
     def _refuse_choice(self, guard: sympy.Basic, place: str | None) -> None:
         for sizes in self._buckets:
@@ -106,16 +106,41 @@ class Sizes:
         return value != sympy.false
 
 
+def _by(cause: str | None) -> str:
+    return "" if cause is None or cause.startswith("__") else f" by {cause}"
+
+
+def _of_sizes(cause: str | None) -> str:
+    """The hint for a size that became a number: PyTorch's function did it, or Python's."""
+    if cause is None or cause in ("arange", "full", "linspace"):
+        return "range(), float(), int() and math need numbers: use torch.arange(x.shape[1]), and sizes as they are, also in sums and quotients"
+    return "take sizes from x.shape, in views and expansions, too; lengths may not choose sizes or branches"
+
+
 class _Guards(list):
     """ShapeEnv's list of assumptions that notes the user's line of each."""
 
     def __init__(self):
         super().__init__()
-        self.places = []
+        self.places, self.causes = [], []
 
     def append(self, guard) -> None:
         super().append(guard)
         self.places.append(refusal.here())
+        self.causes.append(_Calls.running[-1] if _Calls.running else None)
+
+
+class _Calls(TorchFunctionMode):
+    """Knows which of PyTorch's functions runs."""
+
+    running = []
+
+    def __torch_function__(self, function, types, args=(), kwargs=None):
+        _Calls.running.append(getattr(function, "__name__", str(function)))
+        try:
+            return function(*args, **(kwargs or {}))
+        finally:
+            _Calls.running.pop()
 
 
 class _Operators(TorchDispatchMode):
@@ -125,6 +150,8 @@ class _Operators(TorchDispatchMode):
         super().__init__()
         self.given = {_storage(x): name for name, x in given.items()}
         self.places = {}
+        # The type of the last value that became a number in Python.
+        self.number = None
 
     def __torch_dispatch__(self, operator, types, args=(), kwargs=None):
         if operator not in self.places:
@@ -133,7 +160,11 @@ class _Operators(TorchDispatchMode):
                 raise Refusal(f"{operator} draws random numbers from a state that no checkpoint has",
                               "use nn.Dropout or export.dropout, whose masks come from the seed", refusal.here())
         if _dynamic(operator, args):
-            raise Refusal(f"{operator} returns as many elements as the values decide", VALUES_HINT, refusal.here())
+            raise Refusal(f"{operator} returns as many elements as the values decide", ways_out.of(operator), refusal.here())
+        if ways_out.known(operator):
+            raise Refusal(f"operator {operator} has no form in plain ONNX", ways_out.of(operator), refusal.here())
+        if operator is torch.ops.aten._local_scalar_dense.default:
+            self.number = args[0].dtype
         for argument, value in zip(operator._schema.arguments, args, strict=False):
             if argument.alias_info is not None and argument.alias_info.is_write and isinstance(value, Tensor):
                 name = self.given.get(_storage(value)) or (None if isinstance(value, FakeTensor) else f"a tensor of the module, {list(value.shape)}")
@@ -175,8 +206,9 @@ class DryRun:
         """The user's line of the operator, or of the operator whose gradient it computes: X for X_backward."""
         if operator in self.places:
             return self.places[operator]
-        forward = operator._schema.name.removesuffix("_backward")
-        return next((place for op, place in self.places.items() if op._schema.name.startswith(forward)), None)
+        forward = ways_out.base(operator)
+        same = [place for op, place in self.places.items() if ways_out.base(op) == forward]
+        return next(iter(same), None) or next((place for op, place in self.places.items() if ways_out.base(op).startswith(forward)), None)
 
 
 def dry_run(module: nn.Module, inputs: list[Input], example: list[Tensor], loss=lambda result: result[0], backward: bool = True,
@@ -191,22 +223,21 @@ def dry_run(module: nn.Module, inputs: list[Input], example: list[Tensor], loss=
     watch = _Operators({i.name: x for i, x in zip(inputs, sizes.tensors, strict=True)} | parameters)
     try:
         # Anomaly mode keeps traces for here(), and warns that it is slow.
-        with quiet() as remarks, _recurrent_layers_refused(module), torch.autograd.detect_anomaly(check_nan=False), sizes.mode, watch, lowering.functions():
+        with quiet() as remarks, _recurrent_layers_refused(module), torch.autograd.detect_anomaly(check_nan=False), sizes.mode, watch, lowering.functions(), _Calls():
             result = module(*sizes.tensors)
             if backward:
                 _refuse_unused(parameters, torch.autograd.grad(loss(result), _trained(parameters), allow_unused=True))
     except Refusal:
         raise
     except VALUES as error:
-        raise Refusal("the value of a tensor chooses a branch or a size", "use torch.where, and masks made of lengths: a graph has no branches and its "
-                      "sizes are the batch's", refusal.within(error)) from error
+        raise _value_chooses(watch.number, refusal.within(error)) from error
     except Exception as error:
         if "modified by an inplace operation" in str(error):
             # PyTorch's message about it makes a number of each size.
             raise Refusal("a tensor that the gradient needs is overwritten, which PyTorch refuses, too", "write a new tensor: y = y * 2, not y *= 2",
                           _forward_line(remarks)) from error
         sizes.refuse_assumptions()
-        raise Narrow(summary(error), "the module must run in PyTorch on any batch and length before it can be exported", refusal.within(error)) from error
+        raise Narrow(summary(error), _of_errors(error), refusal.within(error) or _forward_line(remarks)) from error
     sizes.refuse_assumptions()
     return DryRun(result, watch.places, sizes)
 
@@ -230,6 +261,12 @@ def quiet():
         torch.backends.mha.set_fastpath_enabled(fast)
 
 
+def _of_errors(error: Exception) -> str:
+    if "numpy() is not supported" in str(error):
+        return "stay in PyTorch: NumPy's functions are in no graph"
+    return "the module must run in PyTorch on any batch and length before it can be exported"
+
+
 def _forward_line(remarks: list) -> str | None:
     """The user's line whose gradient failed: anomaly mode has remarked where it ran."""
     for remark in remarks:
@@ -237,6 +274,15 @@ def _forward_line(remarks: list) -> str | None:
         if frames:
             return refusal.from_text(frames)
     return None
+
+
+def _value_chooses(kind: torch.dtype | None, place: str | None) -> Refusal:
+    """kind is the type of the value."""
+    if kind == torch.bool:
+        return Refusal("the value of a tensor chooses a branch", "compute both and choose by torch.where(condition, a, b); leave checks of values out", place)
+    if kind is not None and not kind.is_floating_point:
+        return Refusal("the value of a tensor chooses a size", "keep the whole length, x.shape[1], and mask by lengths: torch.arange(x.shape[1]) < lengths[:, None]", place)
+    return Refusal("the value of a tensor becomes a number", "keep it a tensor: .item(), float() and a branch end the graph; torch.where chooses by values", place)
 
 
 def _trained(parameters: dict[str, nn.Parameter]) -> list[nn.Parameter]:

@@ -62,7 +62,7 @@ class Divergences(_Loss):
 class GaussianNll(_Loss):
     """`F.gaussian_nll_loss`, which looks for negative variances"""
 
-    refused = "chooses a branch or a size"
+    refused = "chooses a branch"
     way_out = Divergences
 
     def error(self, y, target):
@@ -129,3 +129,63 @@ class Contrastive(Case):
         logits = a @ b.T / 0.1 + (1 - rows)[None] * -1e9
         each = torch.logsumexp(logits, dim=1) - logits.diagonal()
         return {"loss": (torch.where(rows > 0, each, 0.0)).sum() / rows.sum().clamp(min=1), "loss_weight": rows.sum()}
+
+
+class _Means(Case):
+    """A mean of each row, or a distribution over its frames."""
+
+    def __init__(self):
+        super().__init__()
+        self.linear = nn.Linear(WIDTH, WIDTH)
+
+    def forward(self, x, lengths):
+        rows = (lengths > 0).float()
+        return {"loss": (self.means(self.linear(x), lengths).square().mean(1) * rows).sum() / rows.sum().clamp(min=1), "loss_weight": rows.sum()}
+
+
+class RowMeans(_Means):
+    """a mean over each row's frames, `sum / lengths.clamp(min=1)`, its root by `sqrt(x + 1e-8)`"""
+
+    def means(self, y, lengths):
+        mask = (torch.arange(y.shape[1])[None] < lengths[:, None])[..., None]
+        return (y * mask).sum(1) / lengths.clamp(min=1)[:, None] + ((y * mask).square().sum(1) + 1e-8).sqrt()
+
+
+class RowAttention(_Means):
+    """a softmax over each row's frames, masked by `-1e9`"""
+
+    def means(self, y, lengths):
+        scores = y[..., 0].masked_fill(torch.arange(y.shape[1])[None] >= lengths[:, None], -1e9)
+        return (torch.softmax(scores, 1)[..., None] * y).sum(1)
+
+
+class DividedByLength(_Means):
+    """a division by the length of an empty row"""
+
+    refused = "in a batch with an empty row, grad.linear.bias is NaN: div gives it first"
+    way_out = RowMeans
+
+    def means(self, y, lengths):
+        return (y * 1.0).sum(1) / lengths[:, None] * (lengths > 0)[:, None]  # blamed
+
+
+class RootOfNothing(_Means):
+    """`sqrt` of the sum of an empty row, whose gradient is infinite"""
+
+    refused = "the gradient of sqrt gives it first"
+    way_out = RowMeans
+
+    def means(self, y, lengths):
+        mask = (torch.arange(y.shape[1])[None] < lengths[:, None])[..., None]
+        return (y * mask).square().sum(1).sqrt()  # blamed
+
+
+class MaskedByInfinity(_Means):
+    """a softmax over an empty row, masked by `-inf`"""
+
+    refused = "_softmax gives it first"
+    way_out = RowAttention
+
+    def means(self, y, lengths):
+        scores = y[..., 0].masked_fill(torch.arange(y.shape[1])[None] >= lengths[:, None], float("-inf"))
+        return (torch.softmax(scores, 1)[..., None] * y).sum(1)  # blamed

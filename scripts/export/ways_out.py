@@ -1,0 +1,38 @@
+"""What to write in place of operators that no graph has. Each way out is a module of the suite."""
+
+MASK = "keep the whole size: multiply by the mask, or torch.where(mask, x, 0), and divide a sum by mask.sum().clamp(min=1)"
+ANY = "write it with elementwise operators, matrix products, torch.where and torch.cat"
+_BAG = "F.embedding(ids, table), times a mask of the ids, summed over them"
+
+# By the operator's name without namespace, overload, a leading underscore and what says that it is a gradient.
+_OPERATORS = {
+    "nonzero": MASK, "masked_select": MASK, "index": MASK,
+    "unique2": "compare all elements with each value: (ids[..., None] == torch.arange(table)).any(1)",
+    "unique_dim": "compare all elements with each value: (ids[..., None] == torch.arange(table)).any(1)",
+    "bincount": "sum one-hot vectors: F.one_hot(ids, table).sum(1)",
+    "histc": "compare with the edges of the bins and sum: (x[..., None] >= edges).float().sum(1)",
+    "repeat_interleave": "compare positions with the cumulative sum of durations, and multiply by that matrix of [T_mel, T_text]",
+    "embedding_bag": _BAG, "embedding_bag_forward_only": _BAG,
+    "cummax": "a maximum over a triangle: torch.where(ones.tril(), x[:, None], -1e9).amax(2), ones of [T, T]",
+    "cummin": "a minimum over a triangle: torch.where(ones.tril(), x[:, None], 1e9).amin(2), ones of [T, T]",
+    "lgamma": "Stirling's series: (z - 0.5) * z.log() - z + 0.5 * math.log(2 * math.pi) + 1 / (12 * z)",
+    "erfinv": "a logistic quantile in place of the normal one: torch.log(u / (1 - u))",
+    "linalg_slogdet": "a product of triangular matrices, whose logarithm of the determinant is the diagonal's sum of logarithms",
+    "linalg_det": "a product of triangular matrices, whose determinant is the diagonal's product",
+    "linalg_inv_ex": "a triangular or orthogonal parametrization, whose inverse is known, or another layer",
+}
+
+
+def of(operator) -> str:
+    """The way out for an operator of PyTorch."""
+    return _OPERATORS.get(base(operator), ANY)
+
+
+def known(operator) -> bool:
+    """Whether no graph has the operator, so that it is refused where it is called."""
+    return base(operator) in _OPERATORS and base(operator) != "index"
+
+
+def base(operator) -> str:
+    """The name that an operator shares with its gradient, and with the one that it is taken apart to."""
+    return operator._schema.name.partition("::")[2].removesuffix("_backward").strip("_")
