@@ -114,13 +114,15 @@ func (b *Bundle) Hash() string {
 		graphs[i].Nodes = nil
 	}
 	data, err := json.Marshal(struct { // maps are written with sorted keys
-		Inputs, Outputs []manifest.TensorSpec
-		Parameters      []manifest.Parameter
-		Buckets         []manifest.Bucket
-		Graphs          []manifest.Graph
-		Accumulation    string
-		Files           map[string]string
-	}{m.Inputs, m.Outputs, parameters, m.Buckets, graphs, m.Accumulation, m.Files})
+		Inputs       []manifest.TensorSpec
+		Scalars      []manifest.Scalar `json:",omitempty"`
+		Outputs      []manifest.TensorSpec
+		Parameters   []manifest.Parameter
+		Buckets      []manifest.Bucket
+		Graphs       []manifest.Graph
+		Accumulation string
+		Files        map[string]string
+	}{m.Inputs, m.Scalars, m.Outputs, parameters, m.Buckets, graphs, m.Accumulation, m.Files})
 	if err != nil {
 		panic(err) // only for numbers that JSON cannot represent, and these came from JSON
 	}

@@ -91,7 +91,7 @@ func (b *Bundle) checkManifest() []Fault {
 		}
 	}
 	for i, c := range m.Baselines {
-		if !slices.Contains(m.Metrics(), c.Metric) {
+		if !slices.Contains(m.OutputMetrics(), c.Metric) {
 			f.add(fmt.Sprintf("baselines[%d]", i), "metric.%s is not in outputs", c.Metric)
 		}
 		if !slices.ContainsFunc(m.Inputs, func(t manifest.TensorSpec) bool { return t.Name == c.Target }) {

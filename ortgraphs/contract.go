@@ -87,6 +87,9 @@ func contract(m *manifest.Bundle, g manifest.Graph) (inputs, outputs map[string]
 	for _, t := range m.Inputs {
 		inputs[t.Name] = tensorType{dtype: t.DType, shape: t.Shape}
 	}
+	for _, s := range m.Scalars {
+		inputs[s.Name] = tensorType{dtype: manifest.F32, shape: manifest.Shape{}}
+	}
 	for _, t := range m.Outputs {
 		outputs[t.Name] = tensorType{dtype: t.DType, shape: t.Shape}
 		if g.Kind == "train" || t.Name == "loss" || t.Name == "loss_weight" {

@@ -51,15 +51,39 @@ func (c *copier) Copy(dst int, b *pipeline.Batch) error {
 	if err := c.guards.check(b, nil); err != nil {
 		return err
 	}
-	n := 0
-	for lengths := layout.View(slot, c.lengths); len(lengths) >= 4; lengths = lengths[4:] {
-		n += int(binary.LittleEndian.Uint32(lengths))
-	}
-	c.frames[dst] = n
+	c.frames[dst] = int(sum(layout.View(slot, c.lengths)))
 	if c.hooks.Copied != nil {
 		return c.hooks.Copied(b, layout, slot)
 	}
 	return nil
+}
+
+// sum adds up the values of a lengths tensor.
+func sum(lengths []byte) (n float64) {
+	for ; len(lengths) >= 4; lengths = lengths[4:] {
+		n += float64(binary.LittleEndian.Uint32(lengths))
+	}
+	return n
+}
+
+// measure returns what the pipeline sums over the batches of a step for the bundle's scalars; nil if there is nothing.
+func (c *copier) measure(scalars []manifest.Scalar) func(b *pipeline.Batch) []float64 {
+	var lengths []string
+	for _, s := range scalars {
+		if s.Origin == manifest.OriginWindow {
+			lengths = append(lengths, s.Lengths)
+		}
+	}
+	if len(lengths) == 0 {
+		return nil
+	}
+	return func(b *pipeline.Batch) []float64 {
+		out := make([]float64, len(lengths))
+		for i, name := range lengths {
+			out[i] = sum(c.layouts[b.Bucket].View(c.ring.Slot(b.Slot), name))
+		}
+		return out
+	}
 }
 
 // frameLengths names the tensor that counts frames: the lengths of the first graph input that a stage produces, or of

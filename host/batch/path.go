@@ -23,6 +23,7 @@ type Config struct {
 	Ring       *ring.Ring
 	Layouts    []ring.Layout // by bucket
 	Inputs     []manifest.TensorSpec
+	Scalars    []manifest.Scalar // of the bundle
 	Stages     *catalog.Resolved
 	Pools      []*supervise.Pool // by plugin of Stages
 	Model      Loader
@@ -93,7 +94,7 @@ func New(c Config) (*Path, error) {
 		Decoder: &decoder{
 			common: shared, made: madeByHost(c.Layouts, c.Stages.Dataset), tensors: make([][]dataset.Tensor, c.Depths.Workers), unread: c.Quarantine.unread,
 		},
-		Device: p.copier,
+		Device: p.copier, Measure: p.copier.measure(c.Scalars),
 		Reject: func(b *pipeline.Batch, rows []pipeline.Rejected) error {
 			return c.Quarantine.rejected(c.Data.of(b), b, rows)
 		},

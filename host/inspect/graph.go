@@ -63,6 +63,13 @@ func (t *table) tensors(m *manifest.Bundle, s ortgraphs.Summary) {
 		}
 		t.line(first(i, "inputs"), "%s from the %s%s", in, in.Origin, lengths)
 	}
+	for i, s := range m.Scalars {
+		text := "the sum of " + s.Lengths + " over the batches of a step"
+		if s.Origin == manifest.OriginSchedule {
+			text = fmt.Sprintf("a schedule from %g to %g", s.Points[0][1], s.Last())
+		}
+		t.line(first(i, "scalars"), "%s f32[]: %s", s.Name, text)
+	}
 	for i, out := range m.Outputs {
 		t.line(first(i, "outputs"), "%s", out)
 	}

@@ -64,7 +64,7 @@ func New(c Config) (*Loop, error) {
 	l.Path, err = batch.New(batch.Config{
 		Source: c.Source, InputMode: c.InputMode, Data: p.Data, BatchSize: p.Config.BatchSize,
 		Depths: batch.Depths{Ring: p.Config.BufferSize, Device: p.Slots.Device, Workers: p.Config.NumWorkers, Prefetch: p.Ring.Prefetch},
-		Ring:   c.Machine.Ring, Layouts: p.Slots.Layouts, Inputs: p.Bundle.Manifest.Inputs, Stages: p.Stages.Resolved, Pools: c.Machine.Pools,
+		Ring:   c.Machine.Ring, Layouts: p.Slots.Layouts, Inputs: p.Bundle.Manifest.Inputs, Scalars: p.Bundle.Manifest.Scalars, Stages: p.Stages.Resolved, Pools: c.Machine.Pools,
 		Model: c.Session.Model, GPU: c.Session.Device.Context, Quarantine: c.Quarantine, Log: c.Log, Verify: p.Config.VerifyPlugins, Strict: p.Config.OnRange == "stop" || p.Config.VerifyPlugins, Hooks: hooks,
 	})
 	if err != nil {

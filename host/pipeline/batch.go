@@ -27,6 +27,9 @@ type Batch struct {
 	// LeftOut holds the data set's rows that the plan puts into this batch but that are left empty because they are
 	// unusable. The pipeline sets it.
 	LeftOut []int32
+	// Totals are the sums of Config.Measure over the batches of the optimizer step, or of this batch if it is one of the
+	// validation set.
+	Totals []float64
 	// Slot is the ring slot of the batch.
 	Slot int
 
@@ -45,11 +48,12 @@ type cost struct {
 }
 
 func (b *Batch) copyTo(dst *Batch) {
-	rows, left, costs := dst.Rows[:0], dst.LeftOut[:0], dst.cost[:0]
+	rows, left, costs, totals := dst.Rows[:0], dst.LeftOut[:0], dst.cost[:0], dst.Totals[:0]
 	*dst = *b
 	dst.Rows = append(rows, b.Rows...)
 	dst.LeftOut = append(left, b.LeftOut...)
 	dst.cost = append(costs, b.cost...)
+	dst.Totals = append(totals, b.Totals...)
 }
 
 // Source is the plan. Next fills the descriptive fields of b (reusing b.Rows) and reports whether there was another

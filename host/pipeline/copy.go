@@ -18,8 +18,9 @@ const (
 // copyAll copies finished batches to device slots, in the order of the plan.
 func (p *Pipeline) copyAll(ctx context.Context) error {
 	var began, ended time.Time // of the previous copy
+	var window window
 	for seq := uint64(0); ; seq++ {
-		b := p.await(ctx, seq)
+		b := window.next(ctx, p, seq)
 		if b == nil {
 			return nil
 		}

@@ -12,6 +12,7 @@ import (
 	"github.com/xtts-host/xtts-host/host/report"
 	"github.com/xtts-host/xtts-host/host/train"
 	"github.com/xtts-host/xtts-host/shared/hint"
+	"github.com/xtts-host/xtts-host/shared/manifest"
 	"github.com/xtts-host/xtts-host/shared/ring"
 )
 
@@ -88,6 +89,9 @@ func (d *Draft) Fit(context.Context) error {
 	if d.Ring, err = d.sizeRing(); err != nil {
 		return err
 	}
+	if err := d.checkWindow(); err != nil {
+		return err
+	}
 	d.Hashes = d.identity()
 	return nil
 }
@@ -109,6 +113,22 @@ func (d *Draft) sizeRing() (Ring, error) {
 		d.Changes = append(d.Changes, config.Change{Name: "buffer-size", Value: strconv.Itoa(most), Origin: "lowered to fit " + why})
 	}
 	return r, nil
+}
+
+// checkWindow refuses settings with which the totals of a step cannot be known before its first batch.
+func (d *Draft) checkWindow() error {
+	if d.Bundle.Manifest.Accumulation != manifest.Weighted {
+		return nil
+	}
+	if slots, batches := d.Config.BufferSize, d.Config.Accumulate; batches > slots {
+		return hint.Errorf("raise --buffer-size and --ring-memory, or lower --accumulate",
+			"the bundle's accumulation is weighted: a ring of %d slots cannot hold the %d batches of a step", slots, batches)
+	}
+	if !d.World.Alone() {
+		return hint.Errorf("train with one process, or export with accumulation exact or mean",
+			"the bundle's accumulation is weighted: the totals of a step are those of one rank")
+	}
+	return nil
 }
 
 // ringRoom returns how many bytes the ring may take, and the name of the limit: --ring-memory, and at most half of the

@@ -235,7 +235,7 @@ type Plugin struct {
 	P99Ms           float64 `json:"p99_ms"`
 }
 
-// Accumulation describes how the gradients of micro-batches are combined: mode "exact" or "mean".
+// Accumulation describes how the gradients of micro-batches are combined: mode "exact", "mean" or "weighted".
 type Accumulation struct {
 	Mode         string `json:"mode"`
 	MicroBatches int    `json:"micro_batches"`

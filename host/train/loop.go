@@ -184,6 +184,7 @@ type queuedBatch struct {
 func (l *Loop) train(ctx context.Context, d *pipeline.DeviceSlot) error {
 	b, next := &d.Batch, queuedBatch{slot: d, lr: l.Policy.Schedule.LR(d.Batch.Step, l.Progress.Plateau.Reductions)}
 	began := time.Now()
+	l.Model.SetScalars(d.Index, b)
 	err := l.Model.Queue(d.Index, b.Bucket, b.Seed)
 	took := time.Since(began)
 	// The time belongs to the window that ends next, even if the batch belongs to the one after.
@@ -270,7 +271,8 @@ func (l *Loop) awaitResult(ctx context.Context) error {
 func (l *Loop) step(b *pipeline.Batch, lr float64) error {
 	w, updated := &l.window, false
 	w.Step, w.Epoch, w.Bucket, w.LR = b.Step+1, b.Epoch, b.Bucket, lr
-	w.Loss, w.Metrics = l.mean.result(w.Metrics)
+	w.Loss, w.Metrics = l.mean.result(w.Metrics, l.Model.weighted)
+	w.Metrics = l.Model.appendScheduled(w.Metrics, b.Step, false)
 	if loss, ok := l.Optimizer.window.sharedLoss(); ok {
 		w.Loss = loss
 	}
@@ -314,6 +316,7 @@ func (l *Loop) evaluate(ctx context.Context, d *pipeline.DeviceSlot) error {
 		e.Samples, e.Time = 0, 0
 	}
 	began := time.Now()
+	l.Model.SetScalars(d.Index, b)
 	r, err := l.Model.Evaluate(d.Index, b.Bucket)
 	if err != nil {
 		return fmt.Errorf("evaluation after step %d: %w", l.Progress.Step, err)
@@ -331,7 +334,8 @@ func (l *Loop) evaluate(ctx context.Context, d *pipeline.DeviceSlot) error {
 		return nil
 	}
 	e.Step = l.Progress.Step
-	e.Loss, e.Metrics = l.mean.result(e.Metrics)
+	e.Loss, e.Metrics = l.mean.result(e.Metrics, false)
+	e.Metrics = l.Model.appendScheduled(e.Metrics, 0, true)
 	l.Progress.EvaluatedStep = e.Step
 	if best := l.Progress.Best; isFinite(e.Loss) && (best == nil || e.Loss < best.Loss) {
 		l.Progress.Best = &Best{e.Step, e.Loss}

@@ -24,11 +24,14 @@ func (m *mean) add(r Result) {
 }
 
 // result returns the means, NaN if nothing was added. It overwrites metrics. For one batch the result has the bits of
-// that batch: f32 times f32 is exact in f64.
-func (m *mean) result(metrics []float64) (float64, []float64) {
-	metrics = metrics[:0]
-	for _, v := range m.metrics {
-		metrics = append(metrics, v/m.weight)
+// that batch: f32 times f32 is exact in f64. summed returns the sums instead, of batches whose weights are 1.
+func (m *mean) result(metrics []float64, summed bool) (float64, []float64) {
+	metrics, by := metrics[:0], m.weight
+	if summed && by > 0 {
+		by = 1
 	}
-	return m.loss / m.weight, metrics
+	for _, v := range m.metrics {
+		metrics = append(metrics, v/by)
+	}
+	return m.loss / by, metrics
 }

@@ -55,6 +55,7 @@ type Model struct {
 	parameters
 	results
 	captureChoice
+	batchScalars
 	precision manifest.DType
 	layouts   []ring.Layout
 
@@ -66,7 +67,6 @@ type Model struct {
 	inputs      []manifest.TensorSpec
 	train, eval [][]execution // by slot and bucket
 	in          *words
-	seeds       []word[int64] // by slot: one is read while the next is queued
 }
 
 // Result is the result of a run for one batch.
@@ -100,7 +100,7 @@ func (r *results) result() Result {
 // releases everything.
 func NewModel(cfg ModelConfig) (*Model, error) {
 	b := cfg.Bundle.Manifest
-	m := &Model{memory: newMemory(cfg.Device), parameters: parameters{params: b.Parameters, arena: cfg.Arena, decay: cfg.Average}, inputs: b.Inputs, captureChoice: captureChoice{capturing: cfg.CUDAGraphs, capturable: cfg.Capturable}, precision: cmp.Or(cfg.Precision, manifest.F32), layouts: cfg.Layouts}
+	m := &Model{memory: newMemory(cfg.Device), parameters: parameters{params: b.Parameters, arena: cfg.Arena, decay: cfg.Average}, inputs: b.Inputs, batchScalars: batchScalars{specs: b.Scalars, weighted: b.Accumulation == manifest.Weighted}, captureChoice: captureChoice{capturing: cfg.CUDAGraphs, capturable: cfg.Capturable}, precision: cmp.Or(cfg.Precision, manifest.F32), layouts: cfg.Layouts}
 	m.build(cfg)
 	if m.err == nil {
 		m.err = m.load(&m.memory, cfg.Bundle)

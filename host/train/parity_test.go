@@ -301,7 +301,7 @@ func TestAccumulation(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			loss, _ := total.result(nil)
+			loss, _ := total.result(nil, false)
 			if math.Abs(loss-g.Loss) > 1e-6*g.Loss || total.weight != g.LossWeight {
 				t.Errorf("loss %v of weight %v, PyTorch %v of %v", loss, total.weight, g.Loss, g.LossWeight)
 			}

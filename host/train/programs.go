@@ -16,8 +16,8 @@ type tensors map[string]*ort.Tensor
 
 func (m *Model) build(cfg ModelConfig) {
 	masters, copied, grads := m.parameters.allocate(&m.memory)
-	metrics := cfg.Bundle.Manifest.Metrics()
-	m.in, m.out = m.words(cfg.Slots+1), m.words(2+len(metrics))
+	metrics := cfg.Bundle.Manifest.OutputMetrics()
+	m.in, m.out = m.words(cfg.Slots+1+m.scalarWords(cfg.Slots)), m.words(2+len(metrics))
 	outputs := m.results.tensors(&m.memory, metrics)
 	asked := maps.Clone(grads) // for training; evaluation needs no gradients
 	maps.Copy(asked, outputs)
@@ -115,6 +115,7 @@ func (m *Model) makeSlots(slots int, bind func(slot int, batch tensors, noDropou
 		mem := m.block(size)
 		m.slots = append(m.slots, mem)
 		m.seeds = append(m.seeds, newWord[int64](&m.memory, m.in, manifest.I64))
+		m.addSlot(&m.memory, m.in)
 		for _, layout := range m.layouts {
 			batch := tensors{}
 			for _, t := range layout.Tensors {
@@ -122,6 +123,7 @@ func (m *Model) makeSlots(slots int, bind func(slot int, batch tensors, noDropou
 					batch[t.Name] = m.tensor(mem, t.Offset, t.DType, t.Shape...)
 				}
 			}
+			m.bindScalars(slot, batch)
 			bind(slot, batch, noDropout.tensor)
 		}
 	}

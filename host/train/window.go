@@ -47,7 +47,9 @@ func (o *Optimizer) bindWindow(g *graphs, accumulating bool) {
 	sums := tensors{"loss": o.model.loss.tensor, "loss_weight": o.model.weight.tensor, "summed": no}
 	if accumulating {
 		sums = o.bindAccumulation(g, yes, no)
-		sums["summed"] = yes
+		if sums["summed"] = yes; o.model.weighted {
+			sums["summed"] = no // the graph divides by the totals of the window
+		}
 	}
 	narrow, wide := spans(w.grads)
 	sums["others"] = o.bindSquares(g, narrow, yes, no)

@@ -8,7 +8,7 @@ import os
 # ONNX Runtime 1.29.0 sends telemetry unless this is set before it is loaded.
 os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
 
-from .inputs import Input, sequence  # noqa: E402
+from .inputs import Input, schedule, sequence, window  # noqa: E402
 from .module import Export  # noqa: E402
 
-__all__ = ["Export", "Input", "sequence"]
+__all__ = ["Export", "Input", "schedule", "sequence", "window"]

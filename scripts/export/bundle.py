@@ -64,12 +64,14 @@ def _document(export: Export, step: Step, precisions: tuple[str, ...], folder: P
     # The graph has decided which parameters it takes in bf16.
     compute = {name: {"compute": "bf16"} for name in _inputs(folder / BF16, onnx.TensorProto.BFLOAT16)} if "bf16" in precisions else {}
     files = [*(g["file"] for g in graphs), PARAMS, *([] if export.tokenizer is None else [TOKENIZER])]
+    scalars = [i.entry() for i in export.inputs if i.scalar]
     return {
         "version": 1,
         "name": export.name,
         "description": export.description,
         "license": export.license,
-        "inputs": [i.entry() for i in export.inputs],
+        "inputs": [i.entry() for i in export.inputs if not i.scalar],
+        **({"scalars": scalars} if scalars else {}),
         "outputs": [{"name": name, "dtype": "f32", "shape": []} for name in step.outputs],
         "parameters": [{**p, **compute.get(p["name"], {})} for p in arena(step)],
         **({} if not export.adapters else {"adapters": export.adapters}),

@@ -15,7 +15,8 @@ class Input:
 
     shape has numbers and symbols, the rows' symbol "B" first. lengths names the input that counts the valid part of axis 1, and
     pad fills what follows it. origin is "dataset" for what the host makes, "stage" for what a stage of the pipeline makes.
-    below bounds the integers of synthetic batches: the size of the table that they index.
+    A scalar has the shape () and the origin "schedule", with points, or "window", with the lengths that it counts: schedule() and
+    window() make one. below bounds the integers of synthetic batches: the size of the table that they index.
     """
 
     name: str
@@ -25,12 +26,32 @@ class Input:
     pad: float = 0
     origin: str = "dataset"
     below: int = 2
+    points: tuple[tuple[float, float], ...] = ()
+    counts: str | None = None
+
+    @property
+    def scalar(self) -> bool:
+        """Whether the host computes it for each batch."""
+        return self.origin in ("schedule", "window")
 
     def entry(self) -> dict:
+        if self.scalar:
+            own = {"points": [list(p) for p in self.points]} if self.origin == "schedule" else {"lengths": self.counts}
+            return {"name": self.name, "origin": self.origin, **own}
         entry = {"name": self.name, "dtype": self.dtype, "shape": list(self.shape)}
         if self.lengths:
             entry |= {"pad": self.pad, "lengths": self.lengths}
         return entry | {"origin": self.origin}
+
+
+def schedule(name: str, *points: tuple[float, float]) -> Input:
+    """A number that changes with the step: points are (step, value), with straight lines between them."""
+    return Input(name, "f32", (), origin="schedule", points=points)
+
+
+def window(name: str, counts: str) -> Input:
+    """The sum of the lengths input `counts` over all micro-batches of a step, at least 1: the denominator of a term of the loss."""
+    return Input(name, "f32", (), origin="window", counts=counts)
 
 
 # The last input of every training graph.
@@ -69,6 +90,8 @@ def batch(inputs: list[Input], sizes: dict[str, int], random: np.random.Generato
             if empty_row is not None:
                 counts[empty_row] = 0
             made[i.name] = torch.from_numpy(counts.astype(np.int32))
+        elif i.scalar:
+            made[i.name] = torch.tensor(float(random.uniform(0.5, 2)))
         elif i.dtype in ("f32", "bf16", "f16"):
             made[i.name] = torch.from_numpy(random.standard_normal(shape).astype(np.float32))
         else:

@@ -109,7 +109,7 @@ def soiled(export: Export, tensors: dict[str, Tensor], row: int) -> dict[str, Te
     """The batch with garbage in everything but the lengths of a row."""
     soiled = {name: x.clone() for name, x in tensors.items()}
     for name, x in soiled.items():
-        if name not in lengths(export.inputs):
+        if name not in lengths(export.inputs) and x.dim():
             x[row] = float("nan") if x.is_floating_point() else 2**31 - 1
     return soiled
 

@@ -112,3 +112,12 @@ parameter-groups() {
   refused 2 xtts-host --resume graph-run --max-steps 6 --lr-factor text_encoder=0.2
   says '--allow groups'
 }
+
+# totals-of-a-step: the batches of a step know its totals before the first is trained, and are added up without weights
+totals-of-a-step() {
+  gotest ./host/pipeline 'TestTotals'
+  gotest ./host/train 'TestWeightedSums|TestScalarsOfABatch'
+}
+
+# scheduled-scalar: a scalar follows its points, and a bundle that contradicts itself is refused
+scheduled-scalar() { gotest ./shared/manifest 'TestScheduleIsPiecewiseLinear|TestScalars'; }

@@ -1,6 +1,7 @@
 package manifest
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -13,6 +14,7 @@ type Bundle struct {
 	Description  string            `json:"description,omitempty"`
 	License      string            `json:"license,omitempty"`
 	Inputs       []TensorSpec      `json:"inputs"`
+	Scalars      []Scalar          `json:"scalars,omitempty"`
 	Outputs      []TensorSpec      `json:"outputs"`
 	Parameters   []Parameter       `json:"parameters"`
 	Adapters     []Adapter         `json:"adapters,omitempty"`
@@ -148,6 +150,11 @@ func (b *Bundle) check() error {
 			return err
 		}
 	}
+	for _, s := range b.Scalars {
+		if err := claim(s.Name, "scalar"); err != nil {
+			return err
+		}
+	}
 	for _, p := range b.Parameters {
 		if err := claim(p.Name, "parameter"); err != nil {
 			return err
@@ -180,6 +187,16 @@ func (b *Bundle) check() error {
 	if err := b.checkDynamic(); err != nil {
 		return fmt.Errorf("dynamic: %w", err)
 	}
+	if err := cmp.Or(b.checkOutputs(), b.checkAdapters(), b.checkScalars()); err != nil {
+		return err
+	}
+	if err := b.Optimizer.check(b.Parameters); err != nil {
+		return fmt.Errorf("optimizer: %w", err)
+	}
+	return CheckPipeline(b.Pipeline)
+}
+
+func (b *Bundle) checkOutputs() error {
 	var loss, weight bool
 	for _, t := range b.Outputs {
 		switch {
@@ -194,13 +211,7 @@ func (b *Bundle) check() error {
 	if !loss || !weight {
 		return fmt.Errorf("outputs: loss and loss_weight are both needed")
 	}
-	if err := b.checkAdapters(); err != nil {
-		return err
-	}
-	if err := b.Optimizer.check(b.Parameters); err != nil {
-		return fmt.Errorf("optimizer: %w", err)
-	}
-	return CheckPipeline(b.Pipeline)
+	return nil
 }
 
 func (b *Bundle) checkAdapters() error {
@@ -242,8 +253,12 @@ func (b *Bundle) Graph(kind, precision string) (Graph, bool) {
 	return Graph{}, false
 }
 
-// Metrics returns the names of the outputs metric.<name>, in order and without the prefix.
-func (b *Bundle) Metrics() []string {
+// Metrics returns the names of the values that a step reports beside the loss: the outputs metric.<name>, in order and
+// without the prefix, and the scheduled scalars.
+func (b *Bundle) Metrics() []string { return append(b.OutputMetrics(), b.Scheduled()...) }
+
+// OutputMetrics returns the names of the outputs metric.<name>, in order and without the prefix.
+func (b *Bundle) OutputMetrics() []string {
 	var out []string
 	for _, t := range b.Outputs {
 		if name, ok := strings.CutPrefix(t.Name, "metric."); ok {

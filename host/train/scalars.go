@@ -1,0 +1,70 @@
+package train
+
+import (
+	"github.com/xtts-host/xtts-host/host/pipeline"
+	"github.com/xtts-host/xtts-host/shared/manifest"
+)
+
+// batchScalars are the scalar inputs that the host computes for each batch: the seed, and those of the bundle.
+type batchScalars struct {
+	specs []manifest.Scalar
+	// By device slot: those of a slot are read while those of the next are queued.
+	seeds    []word[int64]
+	slots    [][]word[float32]
+	weighted bool // the bundle's accumulation
+}
+
+// scalarWords returns the number of words for so many slots.
+func (s *batchScalars) scalarWords(slots int) int { return slots * len(s.specs) }
+
+// addSlot allocates the scalars of a slot, with the values of a trial: the end of a schedule, a total of 1.
+func (s *batchScalars) addSlot(m *memory, in *words) {
+	var slot []word[float32]
+	for _, spec := range s.specs {
+		w := newWord[float32](m, in, manifest.F32)
+		if *w.value = 1; spec.Origin == manifest.OriginSchedule {
+			*w.value = float32(spec.Last())
+		}
+		slot = append(slot, w)
+	}
+	s.slots = append(s.slots, slot)
+}
+
+// bindScalars adds the scalars of a slot to the inputs of a graph.
+func (s *batchScalars) bindScalars(slot int, inputs tensors) {
+	for i, w := range s.slots[slot] {
+		inputs[s.specs[i].Name] = w.tensor
+	}
+}
+
+// SetScalars computes the scalars for the batch in a device slot. Evaluations have the last value of a schedule, so that
+// their losses can be compared.
+func (s *batchScalars) SetScalars(slot int, b *pipeline.Batch) {
+	total := 0
+	for i, spec := range s.specs {
+		v := s.slots[slot][i].value
+		switch {
+		case spec.Origin == manifest.OriginWindow:
+			*v = float32(max(1, b.Totals[total]))
+			total++
+		case b.Eval:
+			*v = float32(spec.Last())
+		default:
+			*v = float32(spec.At(b.Step))
+		}
+	}
+}
+
+// appendScheduled appends the scheduled values of a step, counted from 0, or of an evaluation.
+func (s *batchScalars) appendScheduled(values []float64, step int64, evaluation bool) []float64 {
+	for _, spec := range s.specs {
+		switch {
+		case spec.Origin != manifest.OriginSchedule:
+		case evaluation:
+			values = append(values, spec.Last())
+		default:
+			values = append(values, spec.At(step))
+		}
+	}
+	return values
+}
