@@ -17,6 +17,7 @@ type Summary struct {
 	// Hash is Bundle.Hash.
 	Hash       string                `json:"hash"`
 	Inputs     []manifest.TensorSpec `json:"inputs"`
+	Scalars    []manifest.Scalar     `json:"scalars,omitempty"`
 	Outputs    []manifest.TensorSpec `json:"outputs"`
 	Parameters ParameterSummary      `json:"parameters"`
 	Buckets    []manifest.Bucket     `json:"buckets"`
@@ -71,7 +72,7 @@ func (b *Bundle) Inspect() Summary {
 	m := b.Manifest
 	s := Summary{
 		Name: m.Name, Description: m.Description, License: m.License, Hash: b.Hash(),
-		Inputs: m.Inputs, Outputs: m.Outputs, Buckets: m.Buckets, Dynamic: m.Dynamic,
+		Inputs: m.Inputs, Scalars: m.Scalars, Outputs: m.Outputs, Buckets: m.Buckets, Dynamic: m.Dynamic,
 		Parameters: ParameterSummary{Tensors: len(m.Parameters), Memory: NewArena(m.Parameters, Policy{}).Memory(m.Optimizer, false, false)},
 	}
 	for _, p := range m.Parameters {

@@ -19,14 +19,14 @@ func (w *window) next(ctx context.Context, p *Pipeline, seq uint64) *Batch {
 	return b
 }
 
-// fill waits for the batches of a step, from number seq on.
+// fill waits for the batches of a step, from number seq on, or for those that there are.
 func (w *window) fill(ctx context.Context, p *Pipeline, seq uint64) bool {
 	*w = nil
 	var totals []float64
 	for {
 		b := p.await(ctx, seq+uint64(len(*w)))
 		if b == nil {
-			return false
+			break
 		}
 		*w = append(*w, b)
 		for i, v := range p.cfg.Measure(b) {
@@ -42,5 +42,5 @@ func (w *window) fill(ctx context.Context, p *Pipeline, seq uint64) bool {
 	for _, b := range *w {
 		b.Totals = append(b.Totals[:0], totals...)
 	}
-	return true
+	return len(*w) > 0
 }

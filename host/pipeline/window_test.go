@@ -7,11 +7,12 @@ import (
 	"time"
 )
 
-// steps is a Source of steps of three batches, followed by one batch of the validation set, and a step of two batches.
-type steps struct{ at int }
+// steps is a Source of two steps of three batches, one batch of the validation set, a step of two batches, and the first
+// batch of another step: n batches of that.
+type steps struct{ n, at int }
 
 func (s *steps) Next(b *Batch) bool {
-	if s.at == 9 {
+	if s.at == s.n {
 		return false
 	}
 	b.Index, b.Eval = s.at, s.at == 6
@@ -28,9 +29,9 @@ func TestTotals(t *testing.T) {
 			var totals []string
 			rebuilt := false
 			_, seen, _ := drive(t, Config{
-				Source: &steps{}, RingSlots: ring, DeviceSlots: 2, Workers: 3,
+				Source: &steps{n: 10}, RingSlots: ring, DeviceSlots: 2, Workers: 3,
 				Decoder: decoder(func(b *Batch) ([]Rejected, error) {
-					time.Sleep(time.Duration(9-b.Index) * time.Second) // later batches are finished first
+					time.Sleep(time.Duration(10-b.Index) * time.Second) // later batches are finished first
 					return nil, nil
 				}),
 				Measure: func(b *Batch) []float64 { return []float64{1, float64(b.Index)} },
@@ -42,7 +43,7 @@ func TestTotals(t *testing.T) {
 					return nil
 				}),
 			}, func(d *DeviceSlot) { totals = append(totals, fmt.Sprint(d.Batch.Totals)) })
-			if got, want := fmt.Sprint(seen, totals), "[0 1 2 3 4 5 6 7 8] [[3 3] [3 3] [3 3] [3 12] [3 12] [3 12] [1 6] [2 15] [2 15]]"; got != want {
+			if got, want := fmt.Sprint(seen, totals), "[0 1 2 3 4 5 6 7 8 9] [[3 3] [3 3] [3 3] [3 12] [3 12] [3 12] [1 6] [2 15] [2 15] [1 9]]"; got != want {
 				t.Errorf("ring of %d: %s\nwant %s", ring, got, want)
 			}
 		})
