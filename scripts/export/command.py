@@ -11,7 +11,7 @@ from types import ModuleType
 
 import torch
 
-from . import builtin, multispeaker, lora, optimizer, precision, presets, stages, convert, writer
+from . import builtin, multispeaker, lora, optimizer, precision, presets, refusal, stages, convert, watch, writer
 from .baseline import learn, parity
 from .module import Export
 from .progress import phase
@@ -20,6 +20,7 @@ from .refusal import Refusal
 USAGE_STATUS = 2
 # A run's weights to PyTorch and back (docs/weights.md): commands with a parser of their own.
 CONVERSIONS = ("to-torch", "from-torch")
+IMPORT_HINT = "run it where `python -c 'import MODULE'` works"
 HOST = builtin.REPOSITORY / "bin/xtts-host"
 
 
@@ -30,11 +31,23 @@ def main(arguments: list[str] | None = None) -> int:
         return 0
     options = _parser().parse_args(arguments)
     try:
-        options.run(options)
+        refusing(lambda: options.run(options))
     except Refusal as error:
         print(f"error: {error}\nhint: {error.hint}", file=sys.stderr)
         return USAGE_STATUS
     return 0
+
+
+def refusing(action: Callable[[], object]) -> object:
+    """The action's result. What it raises is a Refusal, with the line of the user's code that it came from, if any."""
+    try:
+        return action()
+    except Refusal:
+        raise
+    except Exception as error:
+        place = refusal.within(error)
+        hint = "see docs/export.md for what an Export has" if place else "leave parts of the model out until it passes, to find the one that fails"
+        raise Refusal(watch.summary(error), hint, place) from error
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -42,7 +55,7 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True, description=f"also {', '.join(CONVERSIONS)}, each with its own --help")
     own = commands.add_parser("module", help="a module of your own (docs/export.md)")
     own.add_argument("builder", metavar="MODULE:FUNCTION", help="what to import and the function that returns an export.Export; MODULE may be a file")
-    own.set_defaults(run=lambda options: _write(_build(options.builder), options))
+    own.set_defaults(run=lambda options: _write(build(options.builder), options))
     preset = commands.add_parser("myxtts", help="MyXTTS in one of its sizes")
     preset.add_argument("--preset", choices=presets.NAMES, default="nano")
     preset.set_defaults(run=lambda options: _write(presets.build(options.preset), options))
@@ -95,16 +108,17 @@ def _inspect(place: Path, options: argparse.Namespace) -> None:
     print(checked.stdout.replace(str(place), str(options.out)), end="")
 
 
-def _build(builder: str) -> Export:
+def build(builder: str) -> Export:
     """Calls the function of MODULE:FUNCTION, where MODULE is importable from the working directory, or a file."""
     name, _, function = builder.rpartition(":")
     if not name:
         raise Refusal(f"{builder!r} is not MODULE:FUNCTION", "xtts-export module my_model:build --out DIR")
     try:
-        build: Callable[[], Export] = getattr(_import(name), function)
-    except (FileNotFoundError, ModuleNotFoundError, AttributeError) as error:
-        raise Refusal(f"{builder}: {error}", "run it where `python -c 'import MODULE'` works") from error
-    export = build()
+        loaded = refusing(lambda: _import(name))
+        make: Callable[[], Export] = getattr(loaded, function)
+    except AttributeError as error:
+        raise Refusal(f"{builder}: {error}", IMPORT_HINT) from error
+    export = refusing(make)
     if not isinstance(export, Export):
         raise Refusal(f"{builder} returned {type(export).__name__}", "return an export.Export")
     return export
@@ -114,7 +128,12 @@ def _import(name: str) -> ModuleType:
     path = Path(name)
     if path.suffix != ".py":
         sys.path.insert(0, str(Path.cwd()))
-        return importlib.import_module(name)
+        try:
+            return importlib.import_module(name)
+        except ModuleNotFoundError as error:
+            raise Refusal(f"{name}: {error}", IMPORT_HINT) from error
+    if not path.exists():
+        raise Refusal(f"{path} does not exist", IMPORT_HINT)
     sys.path.insert(0, str(path.parent.resolve()))
     # Not under its own name: that may be a package's, as export.py is.
     spec = importlib.util.spec_from_file_location(f"{path.stem}_of_user", path)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor, nn
 
-from . import lowering, tensors
+from . import described, lowering, tensors
 from .inputs import Input, clean
 from .refusal import Refusal
 
@@ -76,6 +76,7 @@ class Step(nn.Module):
 
     def __init__(self, export: Export):
         super().__init__()
+        described.check(export)
         # The module's own tables, so that parameters keep their names. A tuple hides the module from nn.Module's bookkeeping.
         self._parameters, self._modules, self._buffers = export.module._parameters, export.module._modules, export.module._buffers
         self._export = (export,)

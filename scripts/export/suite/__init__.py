@@ -15,7 +15,9 @@ To add one, write a class in the file of its subject, or in a new file, which is
 
 `forward` returns any tensor whose first axis is the rows, of which Case makes a loss, or the loss's scalars as a dict. test_suite.py
 exports the module and compares loss and gradients with PyTorch at three sizes, one with an empty row. A module that cannot be exported
-declares so with `refused`, `blamed` and `way_out` (case.py). Run one:
+declares so with `refused` and `way_out`, and marks the line with `# blamed` (case.py). Run one, then renew the page's tables:
 
-    cd scripts && ../.cache/venv-export/bin/python -m pytest -p no:cacheprovider -q export/suite -k Swish
+    cd scripts
+    ../.cache/venv-export/bin/python -m pytest -p no:cacheprovider -q export/suite -k Swish
+    ../.cache/venv-export/bin/python -m export.suite.table
 """

@@ -4,6 +4,7 @@ import pytest
 import torch
 
 from ..refusal import Refusal
+from . import table
 from .case import Case, cases, errors, place
 
 ALL = [case for group in cases().values() for case in group]
@@ -29,3 +30,8 @@ def test_refuses(case: type[Case], tmp_path):
     assert case.refused in message and caught.value.hint and "\n" not in message + caught.value.hint
     assert "# blamed" in (place(message) or ""), message
     assert case.way_out in EXPORTED
+
+
+def test_page_is_current():
+    text = table.PAGE.read_text(encoding="utf-8")
+    assert text == table.page(text), "run: cd scripts && python -m export.suite.table"

@@ -1,0 +1,54 @@
+"""Whether the fields of an Export are what they must be: the first thing that is looked at."""
+
+from torch import nn
+
+from .inputs import DTYPES, Input, lengths
+from .refusal import Refusal
+
+_EXAMPLE = 'sequence("mel", "f32", "T_mel", 80, lengths="mel_lengths")'
+
+
+def check(export) -> None:
+    """Raises Refusal for a field that no bundle can have."""
+    _refuse(not isinstance(export.module, nn.Module), f"module is {_kind(export.module)}", "give an instance of torch.nn.Module: module=Model()")
+    _refuse(not isinstance(export.name, str) or not export.name, f"name is {export.name!r}", "give the bundle a name in lower case")
+    _refuse(export.loss is not None and not callable(export.loss), f"loss is {_kind(export.loss)}", "give a function of (outputs, batch)")
+    _refuse(not isinstance(export.features, dict), f"features is {_kind(export.features)}", "see features in docs/bundle.md")
+    _refuse(not isinstance(export.inputs, list) or not export.inputs, "inputs is no list of inputs", f"inputs=[*{_EXAMPLE}]")
+    for i in export.inputs:
+        _check_input(i)
+    names = [i.name for i in export.inputs]
+    _refuse(len(set(names)) < len(names), f"inputs have one name twice: {', '.join(names)}", "give every input a name of its own")
+    for name in sorted(lengths(export.inputs) - set(names)):
+        raise Refusal(f"lengths {name!r} is no input", f"inputs are {', '.join(names)}; sequence() makes both")
+    _check_buckets(export)
+
+
+def _check_input(i: object) -> None:
+    _refuse(not isinstance(i, Input), f"inputs has {i!r}", f"inputs=[*{_EXAMPLE}]: with the asterisk")
+    _refuse(not isinstance(i.name, str) or not i.name.isidentifier(), f"an input's name is {i.name!r}", "it is an argument of forward")
+    _refuse(i.dtype not in DTYPES, f"input {i.name} is {i.dtype!r}", f"give one of {', '.join(DTYPES)}")
+    _refuse(any(not isinstance(d, str | int) or isinstance(d, int) and (isinstance(d, bool) or d < 1) or d == "" for d in i.shape),
+            f"input {i.name} has the shape {list(i.shape)}", "numbers from 1 are fixed sizes, strings are symbols")
+    _refuse(i.lengths is not None and (not isinstance(i.lengths, str) or len(i.shape) < 2), f"input {i.name} has lengths {i.lengths!r}",
+            "lengths names the input that counts the valid part of axis 1")
+    _refuse(not isinstance(i.below, int) or not 1 <= i.below < 2**31, f"input {i.name} has below {i.below!r}", "below is the size of the table that the integers index")
+
+
+def _check_buckets(export) -> None:
+    symbols = sorted({d for i in export.inputs for d in i.shape if isinstance(d, str) and d != "B"})
+    _refuse(not isinstance(export.buckets, list) or not export.buckets, "buckets is no list of sizes", f"buckets=[{{{', '.join(f'{s!r}: 100' for s in symbols)}}}]")
+    for bucket in export.buckets:
+        missing = [s for s in symbols if not isinstance(bucket, dict) or s not in bucket]
+        _refuse(bool(missing), f"a bucket has no size of {', '.join(missing)}", "buckets give every symbol of the inputs' shapes a size, but B")
+        bad = [s for s, n in bucket.items() if not isinstance(n, int) or isinstance(n, bool) or not 1 <= n < 2**31]
+        _refuse(bool(bad), f"a bucket has the size {', '.join(f'{s} = {bucket[s]!r}' for s in bad)}", "sizes are integers from 1")
+
+
+def _refuse(wrong: bool, reason: str, hint: str) -> None:
+    if wrong:
+        raise Refusal(reason, hint)
+
+
+def _kind(x: object) -> str:
+    return type(x).__name__ if not isinstance(x, type) else f"the class {x.__name__}"

@@ -1,0 +1,8 @@
+"""Exports changed models: `python -m export.mutate [COUNT] [SEED]` (300 take 10 minutes)."""
+
+import sys
+
+from . import run
+
+count, seed = (int(sys.argv[i]) if len(sys.argv) > i else default for i, default in ((1, 300), (2, 0)))
+print(run(seed, count))

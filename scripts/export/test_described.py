@@ -1,0 +1,35 @@
+"""Fields of an Export that no bundle can have are named."""
+
+import dataclasses
+import re
+
+import pytest
+from torch import nn
+
+from .inputs import Input, sequence
+from .module import Export, Step
+from .refusal import Refusal
+
+GOOD = Export(name="x", module=nn.Identity(), inputs=sequence("mel", "f32", "T_mel", 4, lengths="mel_lengths"), buckets=[{"T_mel": 8}], features={})
+
+
+@pytest.mark.parametrize(("change", "message"), [
+    ({"module": nn.Identity}, "module is the class Identity"),
+    ({"name": ""}, "name is ''"),
+    ({"loss": "l1"}, "loss is str"),
+    ({"features": None}, "features is NoneType"),
+    ({"inputs": [GOOD.inputs]}, "inputs has [Input("),
+    ({"inputs": [GOOD.inputs[0]]}, "lengths 'mel_lengths' is no input"),
+    ({"inputs": [*GOOD.inputs, GOOD.inputs[0]]}, "inputs have one name twice: mel, mel_lengths, mel"),
+    ({"inputs": [Input("mel", "f64", ("B",))]}, "input mel is 'f64'"),
+    ({"inputs": [Input("mel", "f32", ("B", -1))]}, "input mel has the shape ['B', -1]"),
+    ({"inputs": [Input("mel", "f32", ("B",), lengths="n")]}, "input mel has lengths 'n'"),
+    ({"inputs": [Input("ids", "i32", ("B",), below=0)]}, "input ids has below 0"),
+    ({"buckets": []}, "buckets is no list of sizes"),
+    ({"buckets": [{"T": 8}]}, "a bucket has no size of T_mel"),
+    ({"buckets": [{"T_mel": 0.5}]}, "a bucket has the size T_mel = 0.5"),
+], ids=lambda x: x if isinstance(x, str) else "")
+def test_refuses(change, message):
+    with pytest.raises(Refusal, match=re.escape(message)) as caught:
+        Step(dataclasses.replace(GOOD, **change))
+    assert caught.value.hint
