@@ -118,7 +118,7 @@ def weights(module: nn.Module) -> bytes:
 
 def _arrays(module: nn.Module) -> dict[str, np.ndarray]:
     """The parameters, without a copy of those that are f32 already."""
-    return {name: np.ascontiguousarray(p.detach().numpy(), dtype=np.float32) for name, p in module.named_parameters()}
+    return {name: np.asarray(p.detach().numpy(), dtype=np.float32, order="C") for name, p in module.named_parameters()}
 
 
 def _inputs(graph: Path, element: int) -> list[str]:

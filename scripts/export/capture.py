@@ -32,7 +32,20 @@ class _Rewriter:
             return self._integer_clip(node)
         if node.op_type == "Concat" and self._type(node.output[0]) in _FLOATS and self._unequal(node):
             return self._padded_sum(node)
+        if node.op_type == "TopK" and node.input[1] not in self.constants:
+            return [self._constant_count(node)]
         return [node]
+
+    def _constant_count(self, node):
+        """A sort takes its number of elements from a shape. A fixed one must be a constant, or the shapes after it are unknown."""
+        dims, axis = self._dims(node.input[0]), next((a.i for a in node.attribute if a.name == "axis"), -1)
+        if dims and isinstance(dims[axis], int):
+            name = f"count{dims[axis]}.i64"
+            if name not in self.constants:
+                self.constants[name] = np.array([dims[axis]], np.int64)
+                self.graph.initializer.append(numpy_helper.from_array(self.constants[name], name))
+            node.input[1] = name
+        return node
 
     def _integer_clip(self, node):
         """Clip has no kernel for i32; Max and Min have one."""

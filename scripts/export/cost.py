@@ -46,7 +46,7 @@ def count(path, feed: dict[str, np.ndarray]) -> tuple[float, float]:
 
 
 # Which inputs of a node choose the shape of its output; None means all.
-_CHOOSE_SHAPE = {"Range": None, "Reshape": (1,), "Expand": (1,), "Slice": (1, 2, 3, 4), "Split": (1,), "Tile": (1,), "Pad": (1,), "ConstantOfShape": (0,)}
+_CHOOSE_SHAPE = {"Range": None, "Reshape": (1,), "Expand": (1,), "Slice": (1, 2, 3, 4), "Split": (1,), "Tile": (1,), "Pad": (1,), "ConstantOfShape": (0,), "TopK": (1,)}
 
 
 def _intermediates(model: onnx.ModelProto, feed: dict[str, np.ndarray]) -> dict:

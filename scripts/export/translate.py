@@ -22,7 +22,7 @@ from torch.export.graph_signature import ExportGraphSignature, InputKind, InputS
 from torch.onnx._internal.exporter import _decomp, _fx_passes, _registration
 from torch.utils import _pytree
 
-from . import watch, ways_out
+from . import counts, watch, ways_out
 from .refusal import Refusal
 from .watch import DryRun
 
@@ -58,6 +58,7 @@ def _registry() -> _registration.ONNXRegistry:
 
 def translate(graph: torch.fx.GraphModule, symbols: dict[str, str], inputs: list[str], outputs: list[str], dry: DryRun) -> onnx.ModelProto:
     """The graph with these names of inputs and outputs. symbols names the sizes that PyTorch calls s0, s1. Raises Refusal."""
+    counts.on_device(graph)
     _share_sizes(graph)
     registry = _registry()
     try:
@@ -95,7 +96,6 @@ def _program(graph: torch.fx.GraphModule) -> ExportedProgram:
 def _share_sizes(graph: torch.fx.GraphModule) -> None:
     """One node for each size: tracing asks each tensor anew, and computes the same products of sizes at every view."""
     _multiply_sizes(graph)
-    _compute_sizes(graph)
     nodes = graph.graph.find_nodes(op="placeholder")
     known = {}
     with graph.graph.inserting_after(nodes[-1]):
@@ -111,21 +111,6 @@ def _share_sizes(graph: torch.fx.GraphModule) -> None:
             graph.graph.erase_node(node)
     graph.graph.eliminate_dead_code()
     graph.recompile()
-
-
-def _compute_sizes(graph: torch.fx.GraphModule) -> None:
-    """Tensors of the sizes that operators with a number get, for which torch.onnx has functions of constants only."""
-    for node in list(graph.graph.nodes):
-        overloads = getattr(node.target, "overloadpacket", None)
-        if node.op != "call_function" or overloads is None or node.target._overloadname != "Scalar" or "Tensor" not in overloads.overloads():
-            continue
-        x, number = node.args[:2]
-        if isinstance(number, torch.fx.Node):
-            with graph.graph.inserting_before(node):
-                made = graph.graph.call_function(torch.ops.aten.scalar_tensor.default, (number,), {"dtype": node.meta["val"].dtype})
-                made.meta["val"] = node.meta["val"].new_empty(())
-            node.target = overloads.Tensor
-            node.args = (x, made, *node.args[2:])
 
 
 def _multiply_sizes(graph: torch.fx.GraphModule) -> None:

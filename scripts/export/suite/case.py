@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from .. import joint, session, verify, writer
+from .. import cost, joint, session, verify, writer
 from ..inputs import SEED, Input, batch, clean, zeros
 from ..module import Export, Step
 
@@ -88,6 +88,7 @@ def errors(case: Case, path: Path) -> float:
     graph = verify.Graph(export, path)
     for sizes, empty in case.sizes:
         tensors = batch(export.inputs, sizes, np.random.default_rng(sizes["B"]), empty)
+        cost.count(path, graph.parameters | session.batch_feed(export.inputs, tensors.values(), -1))
         if empty is None or not case.nan_when_empty:
             worst = max(worst, _against_pytorch(export, tensors, graph.run(tensors)))
     return worst
