@@ -20,13 +20,10 @@ from pathlib import Path
 
 import torch
 
-from . import checkpoint, lora, optimizer
+from . import checkpoint, lora, updates
 from .builtin import REPOSITORY
 from .checkpoint import Refused
-from .lion import Lion
-
-# The optimizers of PyTorch that count their steps.
-COUNTING = ("adamw", "adafactor")
+from .updates import COUNTING, groups, torch_optimizer
 
 # How many differences of one kind a message names.
 SHOWN = 10
@@ -145,27 +142,6 @@ def learning_rate(schedule: dict, step: int, reductions: int = 0) -> float:
     return floor + (rate - floor) * share
 
 
-def groups(named_parameters, parameters: list[dict] | None = None, weight_decay: float = 0.0, own: list[dict] | tuple = (),
-           lr: float | None = None) -> list[dict]:
-    """param_groups in the order of the saved optimizer: what is decayed, then what is not, in the bundle's order; nothing frozen.
-
-    Without the bundle's `parameters`, tensors of two and more dimensions are decayed, as the exporter of bundles does it. Parameters
-    that a group of `own` names come after the others, group by group; lr is what the factors of groups are of.
-    """
-    named = dict(named_parameters)
-    if parameters is None:
-        parameters = [{"name": name, "decay": p.dim() >= 2, "frozen": not p.requires_grad} for name, p in named.items()]
-    trained = [p for p in parameters if not p.get("frozen")]
-    out = []
-    for group in ({"match": {p["name"] for p in trained} - {name for g in own for name in g["match"]}}, *own):
-        rate = {} if lr is None or "lr_factor" not in group else {"lr": lr * group["lr_factor"]}
-        for decay, usual in ((True, weight_decay), (False, 0.0)):
-            part = [(p["name"], named[p["name"]]) for p in trained if p["name"] in group["match"] and bool(p.get("decay")) == decay]
-            if part:
-                out.append({"params": part, "weight_decay": group.get("weight_decay", usual), **rate})
-    return out
-
-
 def differences(want: dict[str, tuple[int, ...]], have: dict[str, torch.Tensor]) -> list[str]:
     """One line for each f32 tensor that is missing, unexpected, or of another shape or type."""
     out = [f"missing     {name} {list(want[name])}" for name in want if name not in have]
@@ -218,7 +194,7 @@ def _frozen(parameters: list[dict], names: frozenset[str]) -> list[dict]:
 def _moments(spec: dict, parameters: list[dict], version: int) -> dict[str, tuple[int, ...]]:
     """Names and shapes in optimizer.safetensors; in version 1 what is frozen has a state too, which stays 0."""
     kept = [p for p in parameters if version == 1 or not p.get("frozen")]
-    return {f"{moment}.{p['name']}": shape for p in kept for moment, shape in optimizer.state(spec, p).items()}
+    return {f"{moment}.{p['name']}": shape for p in kept for moment, shape in updates.state(spec, p).items()}
 
 
 def _spec(state: dict) -> dict:
@@ -243,24 +219,8 @@ def _optimizer(spec: dict, state: dict, parameters: list[dict], moments: dict[st
         for group in update.param_groups:
             for name, parameter in zip(group["param_names"], group["params"], strict=True):
                 counted = {"step": torch.tensor(float(state["optimizer_step"]))} if kind in COUNTING else {}
-                update.state[parameter] = counted | {moment: moments[f"{moment}.{name}"] for moment in optimizer.state(spec, entries[name])}
+                update.state[parameter] = counted | {moment: moments[f"{moment}.{name}"] for moment in updates.state(spec, entries[name])}
     return {kind: update.state_dict() for kind, update in made.items()} if spec["name"] == "muon" else made[spec["name"]].state_dict()
-
-
-def torch_optimizer(spec: dict, param_groups: list[dict]) -> torch.optim.Optimizer:
-    """PyTorch's optimizer with the settings of a bundle's `optimizer`. For "muon" it is the one of the matrices alone."""
-    match spec["name"]:
-        case "adamw":
-            return torch.optim.AdamW(param_groups, lr=spec["lr"], betas=tuple(spec["betas"]), eps=spec["eps"])
-        case "sgd":
-            return torch.optim.SGD(param_groups, lr=spec["lr"], momentum=spec["momentum"])
-        case "lion":
-            return Lion(param_groups, lr=spec["lr"], betas=tuple(spec["betas"]))
-        case "muon":
-            return torch.optim.Muon(param_groups, lr=spec["lr"], momentum=spec["momentum"], adjust_lr_fn="match_rms_adamw")
-        case "adafactor":
-            return torch.optim.Adafactor(param_groups, lr=spec["lr"], beta2_decay=spec["beta2_decay"], eps=(spec["eps1"], spec["eps2"]), d=spec["d"])
-    raise ValueError(f"unknown optimizer {spec['name']!r}")
 
 
 def _parts(spec: dict, parameters: list[dict]) -> dict[str, list[dict]]:
@@ -268,7 +228,7 @@ def _parts(spec: dict, parameters: list[dict]) -> dict[str, list[dict]]:
     trained = [p for p in parameters if not p.get("frozen")]
     if spec["name"] != "muon":
         return {spec["name"]: trained}
-    split = {kind: [p for p in trained if (optimizer.graph(spec, p) == "adamw") == (kind == "adamw")] for kind in ("muon", "adamw")}
+    split = {kind: [p for p in trained if (updates.graph(spec, p) == "adamw") == (kind == "adamw")] for kind in ("muon", "adamw")}
     return {kind: part for kind, part in split.items() if part}
 
 
@@ -304,7 +264,7 @@ def _restored(spec: dict, parameters: list[dict], saved: dict, version: int) -> 
         moments, counted, more = _state(spec, part, saved[kind] if spec["name"] == "muon" else saved)
         out, steps, problems = out | moments, steps | counted, problems + more
     frozen = [p for p in parameters if p.get("frozen") and version == 1]
-    out |= {f"{moment}.{p['name']}": torch.zeros(shape) for p in frozen for moment, shape in optimizer.state(spec, p).items()}
+    out |= {f"{moment}.{p['name']}": torch.zeros(shape) for p in frozen for moment, shape in updates.state(spec, p).items()}
     return out, steps, problems + ([] if len(steps) <= 1 else [f"step        of the parameters differs: {sorted(steps)}"])
 
 
@@ -322,7 +282,7 @@ def _state(spec: dict, parameters: list[dict], state_dict: dict) -> tuple[dict[s
     out, steps, entries = {}, set(), {p["name"]: p for p in parameters}
     for name, index in zip(names, (i for g in saved for i in g["params"]), strict=True):
         entry = state_dict["state"].get(index, {})
-        kinds = optimizer.state(spec, entries[name]) if name in entries else ()
+        kinds = updates.state(spec, entries[name]) if name in entries else ()
         out |= {f"{moment}.{name}": entry[moment] for moment in kinds if torch.is_tensor(entry.get(moment))}
         if "step" in entry:
             steps.add(float(entry["step"]))

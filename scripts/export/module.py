@@ -28,7 +28,7 @@ class Export:
     (what the loss is a mean over; see accumulation) and metrics under any other names. Without loss, forward returns them itself.
 
     buckets give every symbol but B a value, in ascending order. accumulation is "exact" when one denominator, loss_weight,
-    covers the whole loss, and "mean" otherwise. tokenizer is the text of a Hugging Face tokenizer.json. The other fields are the keys of
+    covers the whole loss, "weighted" when each term has a window() of its own, and "mean" otherwise. tokenizer is the text of a Hugging Face tokenizer.json. The other fields are the keys of
     bundle.json of the same names (docs/bundle.md).
 
     adapters are those of --lora (lora.py).

@@ -15,8 +15,26 @@ def modules(name: str) -> list[str]:
     return [".".join(parts[:n]) for n in range(len(parts), 0, -1)]
 
 
+def resolved(groups: list[dict] | tuple, parameters: list[dict]) -> list[dict]:
+    """The groups of a bundle's `optimizer`, with names instead of patterns: the first group that matches and has a value decides."""
+    out: dict[tuple, dict] = {}
+    for p in parameters:
+        values: dict = {}
+        for group in groups:
+            if match(group["match"], p):
+                values = {**{key: x for key, x in group.items() if key != "match"}, **values}
+        if values:
+            out.setdefault(tuple(sorted(values.items())), {**values, "match": []})["match"].append(p["name"])
+    return list(out.values())
+
+
 def _expression(pattern: str) -> re.Pattern:
     """* is any text, ? one character, [a-c] one of these, [^a-c] another; a backslash takes the next character as it is."""
     pieces = {"*": ".*", "?": "."}
     tokens = re.findall(r"\\.|\[[^\]]*\]|.", pattern, re.DOTALL)
-    return re.compile("".join(pieces.get(t) or (t if len(t) > 1 else re.escape(t)) for t in tokens), re.DOTALL)
+    for at, token in enumerate(tokens):
+        if token[0] == "[" and len(token) > 1:
+            tokens[at] = "[" + token[1:].replace("[", r"\[")
+        elif len(token) == 1:
+            tokens[at] = pieces.get(token, re.escape(token))
+    return re.compile("".join(tokens), re.DOTALL)

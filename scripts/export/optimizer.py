@@ -8,7 +8,7 @@ from pathlib import Path
 
 import onnx
 
-from . import names, textual
+from . import textual
 
 # A micro-batch's gradients, weight and weighted loss are added to the sums of its window. Weights count frames or tokens: their sum is
 # exact below 2^24. Of the losses only whether their sum is finite matters.
@@ -337,33 +337,6 @@ GRAPHS = {
     "muon_wide": _muon("muon_wide", tall=False), "muon_tall": _muon("muon_tall", tall=True),
     "adafactor": ADAFACTOR, "adafactor_vector": ADAFACTOR_VECTOR,
 }
-
-# What each graph keeps of a parameter, as PyTorch names it: the graph's inputs NAME and outputs NAME_out. It begins at 0.
-STATE = {
-    "adamw": ("exp_avg", "exp_avg_sq"), "sgd": ("momentum_buffer",), "lion": ("exp_avg",),
-    "muon_wide": ("momentum_buffer",), "muon_tall": ("momentum_buffer",),
-    "adafactor": ("row_var", "col_var"), "adafactor_vector": ("variance",),
-}
-
-
-def graph(spec: dict, parameter: dict) -> str:
-    """The graph that updates a parameter, as the host's package ortgraphs chooses it."""
-    shape = parameter["shape"]
-    match spec["name"]:
-        case "muon" if len(shape) == 2 and not names.match(spec.get("adamw", ()), parameter):
-            return "muon_tall" if shape[0] > shape[1] else "muon_wide"
-        case "muon":
-            return "adamw"
-        case "adafactor":
-            return "adafactor" if len(shape) > 1 else "adafactor_vector"
-    return spec["name"]
-
-
-def state(spec: dict, parameter: dict) -> dict[str, tuple[int, ...]]:
-    """Names and shapes of what an optimizer keeps of a parameter."""
-    shape = tuple(parameter["shape"])
-    shapes = {"row_var": (*shape[:-1], 1), "col_var": (*shape[:-2], 1, *shape[-1:])}
-    return {kind: shapes.get(kind, shape) for kind in STATE[graph(spec, parameter)]}
 
 
 def scalars(spec: dict) -> dict[str, float]:

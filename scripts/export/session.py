@@ -7,7 +7,7 @@ import numpy as np
 import onnxruntime as ort
 import torch
 
-from . import optimizer
+from . import optimizer, updates
 from .bundle import TRAIN, arena
 from .inputs import Input
 from .module import Export
@@ -42,7 +42,7 @@ class Trainer:
         self.order = arena(export.module)
         sizes = [int(np.prod(p["shape"])) for p in self.order]
         self.decayed = sum(n for n, p in zip(sizes, self.order, strict=True) if p["decay"])
-        self.vectors = {name: np.zeros(sum(sizes), np.float32) for name in ("param", *optimizer.STATE[spec["name"]])}
+        self.vectors = {name: np.zeros(sum(sizes), np.float32) for name in ("param", *updates.STATE[spec["name"]])}
         self.grad = np.zeros(sum(sizes), np.float32)
         ends = np.cumsum(sizes)
         self.parameters, self.gradients = (

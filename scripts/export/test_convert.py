@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import torch
 
-from . import checkpoint, multispeaker, presets, session, convert
+from . import checkpoint, multispeaker, presets, session, convert, updates
 from .baseline import parity, reference
 from .baseline.counter import Batch
 from .builtin import REPOSITORY
@@ -99,7 +99,7 @@ def test_other_optimizers_go_there_and_back(spec, tmp_path):
     lr = convert.learning_rate(saved["config"]["schedule"], 2)
     assert set(rates) == {lr * g.get("lr_factor", 1) for g in ({}, *spec.get("groups", ()))}
     for kind, state in states.items():
-        mine = [e["name"] for e in entries if spec["name"] != "muon" or (convert.optimizer.graph(spec, e) == "adamw") == (kind == "adamw")]
+        mine = [e["name"] for e in entries if spec["name"] != "muon" or (updates.graph(spec, e) == "adamw") == (kind == "adamw")]
         named = [(name, module.get_parameter(name)) for name in mine]
         update = convert.torch_optimizer({**saved["config"]["optimizer"], "name": kind, "lr": 1.0}, convert.groups(named, own=spec.get("groups", ())))
         update.load_state_dict(state)
@@ -179,7 +179,7 @@ def test_pytorch_continues_as_the_host_does(middle):
     spec = saved["config"]["optimizer"]
     rates = [g["lr"] for g in update.param_groups]
     assert rates == [convert.learning_rate(saved["config"]["schedule"], 6)] * 2
-    kinds = convert.optimizer.STATE[spec["name"]]
+    kinds = updates.STATE[spec["name"]]
     ours = session.Trainer(export, graphs, REPOSITORY / "ortgraphs/optim", {**spec, "lr": rates[0]})
     ours.updates = 6
     for name, view in ours.parameters.items():
@@ -237,7 +237,7 @@ def test_what_does_not_fit_is_listed_and_nothing_written(middle, tmp_path):
     model["of.another.model"] = model.pop(gone)
     model[reshaped], model[halved] = model[reshaped][:, :3], model[halved].half()
     optimizer = saved["optimizer"]
-    kind = convert.optimizer.STATE[saved["config"]["optimizer"]["name"]][0]
+    kind = updates.STATE[saved["config"]["optimizer"]["name"]][0]
     del optimizer["state"][0][kind]
     torch.save({**saved, "model": model, "optimizer": optimizer}, file)
     with pytest.raises(Refused) as refused:

@@ -8,7 +8,7 @@ import torch
 from safetensors.torch import load_file
 from torch import nn
 
-from . import checkpoint, command, convert, inputs, lora, names, presets, writer
+from . import checkpoint, command, convert, inputs, lora, presets, writer
 from .module import Export, Step
 from .refusal import Refusal
 from .test_convert import host, same
@@ -105,15 +105,3 @@ def test_settings_that_make_no_sense_are_refused(text, capsys):
 def test_targets_without_a_matrix_are_refused():
     with pytest.raises(Refusal, match="matches no matrix"):
         lora.adapt(export(Mixture()), lora.Settings(3, 6.0, ("out.bias",)))
-
-
-@pytest.mark.parametrize(("pattern", "found"), [
-    ("text.norm", "text.norm.bias text.norm.weight"), ("*.bias", "text.norm.bias"), ("text*weight", "text.embedding.weight text.norm.weight"),
-    ("blocks.?", "blocks.1.weight"), ("blocks.[0-3]", "blocks.1.weight"), ("blocks.[^0-3]*", ""), ("head.weight", "text.embedding.weight"),
-    ("odd[[]0]", "odd[0]"), ("text.nor", ""),
-])
-def test_patterns_are_the_hosts(pattern, found):
-    """The cases are those of the Go package host/freeze."""
-    parameters = [{"name": "text.embedding.weight", "aliases": ["head.weight"]}, {"name": "text.norm.weight"}, {"name": "text.norm.bias"},
-                  {"name": "blocks.1.weight"}, {"name": "blocks.10.weight"}, {"name": "odd[0]"}]
-    assert {p["name"] for p in parameters if names.match([pattern], p)} == set(found.split())

@@ -5,7 +5,7 @@ import onnxruntime as ort
 import pytest
 import torch
 
-from . import optimizer, session
+from . import optimizer, session, updates
 from .baseline import reference
 
 GRAPHS = {name: ort.InferenceSession(optimizer.build(name).SerializeToString(), providers=["CPUExecutionProvider"]) for name in optimizer.GRAPHS}
@@ -27,7 +27,7 @@ def scalars(spec: dict, step: int, norm, finite=True, grad_scale: float = 1.0) -
 
 def vectors(name: str, seed: int, size: int = 5000) -> dict:
     random = np.random.default_rng(seed)
-    state = {vector: random.standard_normal(size, np.float32) for vector in ("param", *optimizer.STATE[name])}
+    state = {vector: random.standard_normal(size, np.float32) for vector in ("param", *updates.STATE[name])}
     if name == "adamw":
         state["exp_avg_sq"] **= 2
     return state
@@ -54,7 +54,7 @@ def test_update_is_pytorchs(change, grad_clip):
     theirs = module.weight
     theirs.data[...] = torch.tensor(start)
     update = reference.optimizer(module, spec)
-    ours = {"param": start.ravel().copy(), **{name: np.zeros(start.size, np.float32) for name in optimizer.STATE[spec["name"]]}}
+    ours = {"param": start.ravel().copy(), **{name: np.zeros(start.size, np.float32) for name in updates.STATE[spec["name"]]}}
     for step in range(1, 21):
         # By turns far above and far below the clipping norm.
         gradient = random.standard_normal(start.shape, np.float32) * np.float32(3.0 if step % 2 else 1e-4)
@@ -66,7 +66,7 @@ def test_update_is_pytorchs(change, grad_clip):
         session.in_place(GRAPHS[spec["name"]], {**scalars(spec, step, our_norm), "grad": gradient.ravel()}, ours)
     # Without momentum PyTorch keeps no buffer.
     state = {name: x for name, x in update.state[theirs].items() if name in ours and x is not None}
-    assert set(state) == (set() if spec.get("momentum") == 0 else set(optimizer.STATE[spec["name"]]))
+    assert set(state) == (set() if spec.get("momentum") == 0 else set(updates.STATE[spec["name"]]))
     for name, want in {"param": theirs.detach(), **state}.items():
         want = want.numpy().ravel()
         assert np.linalg.norm(ours[name] - want) <= 1e-6 * np.linalg.norm(want), name
@@ -78,11 +78,11 @@ def train_beside(spec: dict, shape: tuple[int, ...], steps: int = 25, rounded: b
     module = torch.nn.Module()
     module.weight = torch.nn.Parameter(torch.tensor(random.standard_normal(shape, np.float32)))
     entry = {"name": "weight", "shape": shape}
-    name, theirs, update = optimizer.graph(spec, entry), module.weight, reference.optimizer(module, spec)
+    name, theirs, update = updates.graph(spec, entry), module.weight, reference.optimizer(module, spec)
     if rounded:
         update = reference.Muon(module, spec, rounded)
     rank = {"adafactor": 3, "adafactor_vector": 1}.get(name, 2)  # of the graph's tensors
-    ours = {kind: np.zeros(size, np.float32) for kind, size in {"param": shape, **optimizer.state(spec, entry)}.items()}
+    ours = {kind: np.zeros(size, np.float32) for kind, size in {"param": shape, **updates.state(spec, entry)}.items()}
     ours["param"][...] = theirs.detach().numpy()
     ours = {kind: x.reshape((-1, *x.shape[x.ndim - rank + 1:])) for kind, x in ours.items()}
     for step in range(1, steps + 1):
@@ -120,11 +120,11 @@ def test_adafactor_is_pytorchs(shape, change):
 @pytest.mark.parametrize(("spec", "shape"), [(MUON, (8, 12)), (MUON, (12, 8)), (ADAFACTOR, (2, 8, 12)), (ADAFACTOR, (8,))])
 def test_skipped_update_of_a_tensor_keeps_every_bit(spec, shape):
     random, entry = np.random.default_rng(8), {"name": "weight", "shape": shape}
-    vectors = {"param": shape, **optimizer.state(spec, entry)}
+    vectors = {"param": shape, **updates.state(spec, entry)}
     vectors = {kind: random.random(size, np.float32) for kind, size in vectors.items()}
     before = {kind: x.copy() for kind, x in vectors.items()}
     feed = {**scalars(spec, 3, np.nan, finite=False), "adjust": np.array(1.0), "grad": np.full(shape, np.nan, np.float32)}
-    session.in_place(GRAPHS[optimizer.graph(spec, entry)], feed, vectors)
+    session.in_place(GRAPHS[updates.graph(spec, entry)], feed, vectors)
     assert all(vectors[kind].tobytes() == before[kind].tobytes() for kind in vectors)
 
 
@@ -145,7 +145,7 @@ def test_in_place_equals_out_of_place(name, finite):
 def test_skipped_update_keeps_every_bit(name):
     state = vectors(name, 4)
     state["param"][0] = -0.0
-    state[optimizer.STATE[name][0]][:3] = [-0.0, 1e-42, 0.0]
+    state[updates.STATE[name][0]][:3] = [-0.0, 1e-42, 0.0]
     before = {vector: x.copy() for vector, x in state.items()}
     gradient = np.full(5000, np.nan, np.float32)
     gradient[::2] = np.inf

@@ -5,30 +5,35 @@ from collections.abc import Iterable
 import torch
 from torch import nn
 
-from .. import convert
-from ..optimizer import graph
+from .. import names, updates
 
 
 def optimizer(module: nn.Module, spec: dict) -> torch.optim.Optimizer:
     """PyTorch's own of a bundle's `optimizer`: matrices are decayed, vectors are not."""
-    groups = convert.groups(module.named_parameters(), None, spec["weight_decay"], spec.get("groups", ()), spec["lr"])
-    return Muon(module, spec) if spec["name"] == "muon" else convert.torch_optimizer(spec, groups)
+    return Muon(module, spec) if spec["name"] == "muon" else updates.torch_optimizer(spec, _groups(module.named_parameters(), spec))
+
+
+def _groups(named_parameters: Iterable[tuple[str, nn.Parameter]], spec: dict) -> list[dict]:
+    """param_groups of some of a module's parameters, with those of the bundle."""
+    named = dict(named_parameters)
+    own = names.resolved(spec.get("groups", ()), [{"name": name} for name in named])
+    return updates.groups(named.items(), None, spec["weight_decay"], own, spec["lr"])
 
 
 class Muon:
     """torch.optim.Muon for the matrices of the host's choice and torch.optim.AdamW for the rest. Unless rounded, Muon iterates in f32."""
 
     def __init__(self, module: nn.Module, spec: dict, rounded: bool = False):
-        common = {"lr": spec["lr"], "weight_decay": spec["weight_decay"]}
-        named = [({"name": name, "shape": p.shape}, p) for name, p in module.named_parameters()]
-        matrices = [p for entry, p in named if graph(spec, entry) != "adamw"]
-        rest = [p for entry, p in named if graph(spec, entry) == "adamw"]
-        self.rounded = rounded
-        self.matrices = torch.optim.Muon(matrices, **common, momentum=spec["momentum"], adjust_lr_fn="match_rms_adamw") if matrices else None
-        groups = [{"params": [p for p in rest if (p.dim() >= 2) == decayed], "weight_decay": spec["weight_decay"] * decayed}
-                  for decayed in (True, False)]
-        self.rest = torch.optim.AdamW(groups, lr=spec["lr"], betas=tuple(spec["betas"]), eps=spec["eps"])
-        self.both = [o for o in (self.matrices, self.rest) if o is not None]
+        self.rounded, self.both = rounded, []
+        for kind in ("muon", "adamw"):
+            part = [(name, p) for name, p in module.named_parameters()
+                    if (updates.graph(spec, {"name": name, "shape": p.shape}) == "adamw") == (kind == "adamw")]
+            if part:
+                self.both.append(updates.torch_optimizer({**spec, "name": kind}, _groups(part, spec)))
+
+    @property
+    def param_groups(self) -> list[dict]:
+        return [group for o in self.both for group in o.param_groups]
 
     @property
     def state(self) -> dict:

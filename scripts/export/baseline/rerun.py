@@ -86,10 +86,11 @@ def train(document: dict, options: argparse.Namespace, steps: list[dict]) -> tup
     module = (Autocast if options.precision == "bf16" else Step)(export)
     spec = document["optimizer"]
     optimizer = reference.optimizer(module, spec)
+    factors = [group["lr"] / spec["lr"] for group in optimizer.param_groups]
     losses, seconds = [], []
     for step, (tensors, seed) in zip(steps, batches(export, options.batches, len(steps)), strict=True):
-        for group in optimizer.param_groups:
-            group["lr"] = step["lr"]
+        for group, factor in zip(optimizer.param_groups, factors, strict=True):
+            group["lr"] = step["lr"] * factor
         began = time.perf_counter()
         # It ends by reading the loss, which waits for the device.
         outputs, _ = reference.step(module, optimizer, tensors, seed, spec["grad_clip"])
