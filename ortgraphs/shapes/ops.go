@@ -48,6 +48,7 @@ func init() {
 	add(oneHot, "OneHot")
 	add(reduce, "ReduceSum", "ReduceMean", "ReduceMax", "ReduceMin", "ReduceProd", "ReduceL1", "ReduceL2", "ReduceSumSquare", "ReduceLogSum", "ReduceLogSumExp")
 	add(arg, "ArgMax", "ArgMin")
+	add(topK, "TopK")
 	add(shapeOf, "Shape")
 	add(sizeOf, "Size")
 	add(constantOfShape, "ConstantOfShape")
@@ -340,5 +341,28 @@ func arg(n *Node) error {
 		return err
 	}
 	n.set(0, onnxpb.TensorProto_INT64, shape)
+	return nil
+}
+
+// topK sets the largest elements and their places.
+func topK(n *Node) error {
+	if err := needs(n, 2); err != nil {
+		return err
+	}
+	count, _, ok := n.Integers(1, "")
+	if !ok || len(count) != 1 {
+		return nil
+	}
+	shape := slices.Clone(n.In[0].Shape)
+	a, err := axis(n.Integer("axis", -1), len(shape))
+	if err != nil {
+		return err
+	}
+	if count[0] < 0 || count[0] > shape[a] {
+		return fmt.Errorf("the %d largest of %d elements", count[0], shape[a])
+	}
+	shape[a] = count[0]
+	n.set(0, n.In[0].Type, shape)
+	n.set(1, onnxpb.TensorProto_INT64, slices.Clone(shape))
 	return nil
 }

@@ -69,9 +69,7 @@ class _Rewriter:
             sizes.append(size)
         none = self._zeros(1)
         margins = lambda before, after: [self._zeros(axis), before, self._zeros(len(shape) - 1), after, self._zeros(len(shape) - 1 - axis)]
-        parts = [(i, part) for i, part in enumerate(node.input) if not self._is_zero(part)]
-        if not parts:
-            return [node]
+        parts = [(i, part) for i, part in enumerate(node.input) if not self._is_zero(part)] or [(0, node.input[0])]
         total = ""
         for k, (i, part) in enumerate(parts):
             last = k == len(parts) - 1

@@ -10,7 +10,7 @@ aten = torch.ops.aten
 _ARITHMETIC = {aten.add, aten.sub, aten.mul, aten.div, aten.remainder, aten.fmod}
 _OPERATIONS = {
     operator.add: aten.add.Tensor, operator.sub: aten.sub.Tensor, operator.mul: aten.mul.Tensor, operator.truediv: aten.div.Tensor,
-    operator.pow: aten.pow.Tensor_Tensor,
+    operator.pow: aten.pow.Tensor_Tensor, operator.mod: aten.remainder.Tensor,
 }
 
 

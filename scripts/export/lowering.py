@@ -106,6 +106,7 @@ def decompositions() -> dict:
         **writes.decompositions(),
         **onehot.decompositions(),
         aten.sort.stable: _sort,
+        aten.var.correction: _var,
         aten.slice_backward.default: _slice_backward,
         aten.constant_pad_nd.default: _constant_pad_nd,
         aten.empty_permuted.default: _empty_permuted,
@@ -116,6 +117,15 @@ def decompositions() -> dict:
     }
     whole = ("aten.native_layer_norm.default", "aten._softmax.default", "aten.gelu.default", "aten.log1p", "aten.addmm")
     return {op: f for op, f in table.items() if not str(op).startswith(whole)}
+
+
+def _var(x: Tensor, dim: list[int] | None = None, *, correction: float | None = None, keepdim: bool = False) -> Tensor:
+    """With a count that counts.py moves to the device. torch.onnx's has one from shapes."""
+    dims = [d % x.dim() for d in dim] if dim else list(range(x.dim()))
+    count = 1
+    for d in dims:
+        count = count * x.shape[d]
+    return (x - x.mean(dims, keepdim=True)).square().sum(dims, keepdim=keepdim) / (count - (1 if correction is None else correction))
 
 
 def _sort(x: Tensor, *, stable: bool | None = None, dim: int = -1, descending: bool = False) -> tuple[Tensor, Tensor]:

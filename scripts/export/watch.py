@@ -171,7 +171,10 @@ class _Operators(TorchDispatchMode):
                 if name:
                     raise Refusal(f"{operator} writes into {name}, which outlives the step",
                                   "make a new tensor: torch.where(mask, a, b), torch.cat or x + y, not x[...] = y or x.add_(y)", refusal.here())
-        return operator(*args, **(kwargs or {}))
+        result = operator(*args, **(kwargs or {}))
+        if isinstance(result, Tensor) and result.is_complex():
+            raise Refusal(f"{operator} makes complex numbers, which plain ONNX lacks", ways_out.COMPLEX, refusal.here())
+        return result
 
 
 def _dynamic(operator, args: tuple) -> bool:
