@@ -71,7 +71,7 @@ def to_torch(source: Path, out: Path, bundle: Path | None = None, best: bool = F
     if peft:
         lora.write_peft(model, adapters, peft)
     if merge:
-        content["model"] = lora.merge(model, adapters)
+        content["model"] = lora.merge(model, adapters, parameters)
     if ema or merge:
         content = {key: content[key] for key in ("model", "step", "config")}
     part = out.with_name(out.name + ".part")

@@ -74,13 +74,13 @@ def merged(weight: Tensor, a: Tensor, b: Tensor, scale: float) -> Tensor:
     return weight + scale * (b @ a).view(weight.shape)
 
 
-def merge(model: dict[str, Tensor], adapters: list[dict]) -> dict[str, Tensor]:
-    """A state_dict without adapters, in which the weights are merged."""
+def merge(model: dict[str, Tensor], adapters: list[dict], parameters: Iterable[dict] = ()) -> dict[str, Tensor]:
+    """A state_dict without adapters, in which the weights are merged, also under the aliases that the bundle's parameters have."""
     out = dict(model)
     for adapter in adapters:
         a, b = out.pop(adapter["a"]), out.pop(adapter["b"])
         out[adapter["weight"]] = merged(out[adapter["weight"]], a, b, adapter["scale"])
-    return out
+    return out | {alias: out[p["name"]] for p in parameters for alias in p.get("aliases", ()) if p["name"] in out}
 
 
 def write_peft(model: dict[str, Tensor], adapters: list[dict], folder: Path) -> None:

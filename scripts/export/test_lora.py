@@ -54,6 +54,21 @@ def test_adapters_are_all_that_is_trained_and_merge():
     assert all(torch.equal(x, adapted.module.state_dict()[name]) for name, x in state.items())
 
 
+def test_a_tied_weight_is_merged_under_both_names():
+    module = nn.ModuleDict({"table": nn.Embedding(7, 8), "head": nn.Linear(8, 7, bias=False)})
+    module["head"].weight = module["table"].weight
+    module.forward = lambda ids: module["head"](module["table"](ids))
+    ids = torch.tensor([[1, 5]])
+    adapted = lora.adapt(export(module), lora.Settings(2, 4.0, ("table",)))
+    with torch.no_grad():
+        module["table"].lora_B.weight.normal_()
+    parameters = [{"name": "table.weight", "aliases": ["head.weight"]}]
+    model = lora.merge(adapted.module.state_dict(), adapted.adapters, parameters)
+    assert torch.equal(model["head.weight"], model["table.weight"]) and set(model) == {"table.weight", "head.weight"}
+    want = nn.functional.linear(nn.functional.embedding(ids, model["table.weight"]), model["head.weight"])
+    assert (adapted.module(ids) - want).norm() <= 1e-5 * want.norm()
+
+
 def test_peft_files(tmp_path):
     adapted = lora.adapt(export(Mixture()), lora.Settings(3, 6.0, ("out",)))
     lora.write_peft(adapted.module.state_dict(), adapted.adapters, tmp_path)
