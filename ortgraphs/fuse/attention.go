@@ -38,12 +38,18 @@ type Matrix struct {
 	Turned bool
 }
 
-// Result is a product of a region: with a row for each position, or a column if Turned. Out, which is in memory, shows it through views.
+// Result is a product of a region, times Scale: with a row for each position, or a column if Turned. Out, which is in memory, shows it
+// through views: as the part of dimension Axis that begins at Start, if Out joins several results.
 type Result struct {
 	Product, Out *Tensor
+	Scale        float64
 	Views        []View
+	Axis, Start  int
 	Turned       bool
 }
+
+// Shape is that of the part of Out.
+func (r Result) Shape() []int { return Operand{r.Product, r.Views}.Shape() }
 
 // attentions finds attention in a graph and gives each its own copies of the nodes that it computes. It returns the nodes of each region.
 func attentions(g *Graph) []*attention {

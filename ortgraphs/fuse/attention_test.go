@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
+	"strings"
 	"testing"
 
 	"google.golang.org/protobuf/proto"
@@ -24,6 +26,8 @@ type attending struct {
 	lengths, causal, bias, dropout    bool
 	forward                           bool    // without the gradient
 	merged                            bool    // queries, keys and values are parts of one tensor
+	joined                            int     // so many of the gradients are parts of one tensor: of keys and values, or of all
+	multiplied                        bool    // the gradient of the queries is multiplied with a constant
 	transposedKeys                    bool    // dK is computed as Q' dS
 	form                              string  // "other values" make the gradient of the weights; the result is written in "columns"
 	penalty                           float32 // of keys beyond the length; 0 means 1e4
@@ -183,7 +187,14 @@ func (a *attending) model() *onnxpb.ModelProto {
 func (a *attending) backward(q, k, v, p, w string) {
 	grad := a.split(a.input("grad", short, a.batch, a.queries, a.heads*a.head), a.queries)
 	n := a.batch * a.heads
-	a.output(a.merge(a.node("MatMul", "dv", nil, a.transpose(w, "weights.turned", 0, 1, 3, 2), grad), "dv.out", a.keys))
+	result := func(x string, positions int) string {
+		out := a.merge(x, x+".out", positions)
+		if a.joined == 0 || a.joined == 2 && x == "dq" {
+			a.output(out)
+		}
+		return out
+	}
+	result(a.node("MatMul", "dv", nil, a.transpose(w, "weights.turned", 0, 1, 3, 2), grad), a.keys)
 	flat := func(x, out string, rows, columns int) string {
 		return a.node("Reshape", out, nil, x, a.ints(n, rows, columns))
 	}
@@ -203,7 +214,11 @@ func (a *attending) backward(q, k, v, p, w string) {
 	}
 	flat(a.node("Mul", "ds.scaled", nil, a.cast(mask, "ds.short", short), a.number(0.25, short)), "ds.3", a.queries, a.keys)
 	a.node("Reshape", "dq", nil, a.node("MatMul", "dq.3", nil, "ds.3", flat(k, "k.3", a.keys, a.head)), a.ints(a.batch, a.heads, a.queries, a.head))
-	a.output(a.merge("dq", "dq.out", a.queries))
+	dq := "dq"
+	if a.multiplied {
+		dq = a.node("Mul", "dq.scaled", nil, "dq", a.number(0.3, short))
+	}
+	result(dq, a.queries)
 	flat(q, "q.3", a.queries, a.head)
 	if a.transposedKeys {
 		a.node("Reshape", "dk.4", nil, a.node("MatMul", "dk.3", nil, a.transpose("q.3", "q.turned", 0, 2, 1), "ds.3"), a.ints(a.batch, a.heads, a.head, a.keys))
@@ -212,7 +227,10 @@ func (a *attending) backward(q, k, v, p, w string) {
 		return
 	}
 	a.node("Reshape", "dk", nil, a.node("MatMul", "dk.3", nil, a.transpose("ds.3", "ds.turned", 0, 2, 1), "q.3"), a.ints(a.batch, a.heads, a.keys, a.head))
-	a.output(a.merge("dk", "dk.out", a.keys))
+	result("dk", a.keys)
+	if parts := []string{dq + ".out", "dk.out", "dv.out"}[3-max(a.joined, 1):]; a.joined > 0 {
+		a.output(a.node("Concat", "joined", []*onnxpb.AttributeProto{attribute("axis", 2)}, parts...))
+	}
 }
 
 // given makes up the inputs of a graph; the second row of a batch is short, the last one is empty.
@@ -267,11 +285,17 @@ func (k *kernels) attention(t *testing.T) {
 		{batch: 3, heads: 1, queries: 200, keys: 130, head: 16, causal: true, lengths: true, added: 1e4},
 		{batch: 1, heads: 1, queries: 70, keys: 130, head: 16, causal: true, added: 2},
 		{batch: 2, heads: 1, queries: 140, keys: 134, head: 16, bias: true, dropout: true},
+		{batch: 2, heads: 2, queries: 20, keys: 20, head: 16, merged: true, joined: 3, multiplied: true},
+		{batch: 2, heads: 2, queries: 9, keys: 11, head: 16, joined: 2},
+		{batch: 2, heads: 2, queries: 9, keys: 11, head: 16, multiplied: true},
 	} {
 		_, g, regions := partition(t, a.model(), shapes.Sizes{})
 		forward, backward := regionsOf(regions)
 		if forward != 1 || backward != 1 != a.forward {
 			t.Errorf("%+v: %d regions of attention, %d of its gradient", a, forward, backward)
+		}
+		if slices.ContainsFunc(regions, func(r *fuse.Region) bool { return strings.Contains(r.Ops(), "Concat") }) {
+			t.Errorf("%+v: the gradients are joined in a region of their own", a)
 		}
 		emit(t, g, regions)
 		m, err := interpret(g, regions, given(g))
@@ -286,7 +310,7 @@ func (k *kernels) attention(t *testing.T) {
 func TestAttentionKernels(t *testing.T) {
 	var k kernels
 	k.attention(t)
-	k.complete(t, 28)
+	k.complete(t, 34)
 	k.check(t, &emulation{}, 2e-2)
 }
 

@@ -133,6 +133,7 @@ func (f *finding) separate(g *Graph) []*attention {
 	b.Weights = backward.tensor(dv.node.In[dv.operand].Tensor)
 	b.Backward = &AttentionGradient{Queries: backward.tensor(dq.node.In[dq.operand].Tensor), Keys: backward.tensor(dk.node.In[dk.operand].Tensor)}
 	b.Results = []Result{backward.result(g, dq), backward.result(g, dk), backward.result(g, dv)}
+	backward.joinResults(g, b.Results)
 	b.Backward.Product = backward.tensor(f.gradient.Out[0])
 	b.Backward.Sum = backward.tensor(f.sum.Out[0])
 	b.Backward.Summed = b.Backward.Sum.From.In[0].Tensor
@@ -216,7 +217,13 @@ func (s *separation) copy(n *Node) *Tensor {
 func (s *separation) result(g *Graph, r reader) Result {
 	old := r.node.Out[0]
 	t := s.copy(r.node)
-	result := Result{Product: t, Out: t, Turned: r.operand == 1}
+	result := Result{Product: t, Out: t, Scale: 1, Turned: r.operand == 1}
+	if u, factor, ok := s.multiplied(old); ok && r.source&ofGradient != 0 {
+		result.Views, result.Scale = u.node.In[u.operand].Views, factor
+		s.copies[old] = t
+		old, t = u.node.Out[0], s.copy(u.node)
+		result.Out = t
+	}
 	prefix := s.order(old)
 	if prefix > 0 {
 		views := s.uses[old][0].node.In[s.uses[old][0].operand].Views[:prefix]
@@ -224,7 +231,7 @@ func (s *separation) result(g *Graph, r reader) Result {
 		out := &Tensor{Name: old.Name + "/ordered", Type: old.Type, Shape: views[prefix-1].To, From: c}
 		c.Out = []*Tensor{out}
 		s.nodes = append(s.nodes, c)
-		result.Out, result.Views = out, views
+		result.Out, result.Views = out, slices.Concat(result.Views, views)
 	}
 	for _, u := range s.uses[old] {
 		o := &u.node.In[u.operand]
@@ -236,6 +243,19 @@ func (s *separation) result(g *Graph, r reader) Result {
 		}
 	}
 	return result
+}
+
+// multiplied returns the only reader of a result if it multiplies it with a constant, as if the queries were.
+func (s *separation) multiplied(t *Tensor) (u use, factor float64, ok bool) {
+	if s.outputs[t] || len(s.uses[t]) != 1 {
+		return use{}, 0, false
+	}
+	u = s.uses[t][0]
+	if u.node.Kind != Elementwise || u.node.Op != "Mul" || !u.node.In[u.operand].reshaped() || u.node.Out[0].Elements() != t.Elements() {
+		return use{}, 0, false
+	}
+	factor, ok = small(u.node.In[1-u.operand])
+	return u, factor, ok
 }
 
 // order returns how many views all readers begin with, the last of which is a transpose, or 0.

@@ -32,6 +32,18 @@ func (g *Graph) outputs() map[*Tensor]bool {
 	return out
 }
 
+// replace makes the readers of a tensor read another one.
+func (g *Graph) replace(old, by *Tensor, uses map[*Tensor][]use) {
+	for _, u := range uses[old] {
+		u.node.In[u.operand].Tensor = by
+	}
+	for i, o := range g.Outputs {
+		if o.Tensor == old {
+			g.Outputs[i].Tensor = by
+		}
+	}
+}
+
 // layoutProducts chooses the layouts of products, so that no operand is transposed in memory only for its product: a library takes
 // the last two dimensions of an operand in either order.
 func layoutProducts(g *Graph) {

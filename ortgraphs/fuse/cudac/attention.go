@@ -190,18 +190,18 @@ func (a *attention) backward() (*Kernel, error) {
 		return nil, err
 	}
 	most, total := a.perRow(a.input(a.Most)), a.perRow(a.input(a.Total))
-	outQueries, outKeys := []*fuse.Tensor{a.Results[0].Out}, []*fuse.Tensor{a.Results[1].Out, a.Results[2].Out}
+	outQueries, outKeys := []*fuse.Tensor{a.Results[0].Out}, slices.Compact([]*fuse.Tensor{a.Results[1].Out, a.Results[2].Out})
 	vanishes := a.vanishes()
 	w := &writer{}
 	a.begin(w, "queries", blocksOf(queryTiles, a.head), slices.Concat(score, functions["summed"], functions["of_queries"]), outQueries, true)
 	w.line("attend_queries<%d, %d, %d, %d, %d, %t, %t>(%s, %s, %s, %s, %s, %s, %s, score, is_plain, summed, of_queries, %s, %s, %s);",
 		a.head, queryTiles, a.rows, a.columns, spans[0].columns, rows, vanishes,
-		q, k, v, grad, result, most, total, literal(ofQueries, onnxpb.TensorProto_FLOAT), a.to(a.Results[0], spans[0]), a.perRow("rows"))
+		q, k, v, grad, result, most, total, literal(ofQueries*a.Results[0].Scale, onnxpb.TensorProto_FLOAT), a.to(a.Results[0], spans[0]), a.perRow("rows"))
 	w.line("}")
 	a.begin(w, "keys", 2, slices.Concat(score, functions["weight"], functions["of_keys"]), outKeys, true)
 	w.line("attend_keys<%d, %d, %d, %d, %d, %d, %t>(%s, %s, %s, %s, %s, score, is_plain, weight, of_keys, %s, %s, %s);",
 		a.head, tilesOf(a.columns, a.head), a.rows, a.columns, spans[1].columns, spans[2].columns, vanishes,
-		q, k, v, grad, a.perRow("rows"), literal(ofKeys, onnxpb.TensorProto_FLOAT), a.to(a.Results[1], spans[1]), a.to(a.Results[2], spans[2]))
+		q, k, v, grad, a.perRow("rows"), literal(ofKeys*a.Results[1].Scale, onnxpb.TensorProto_FLOAT), a.to(a.Results[1], spans[1]), a.to(a.Results[2], spans[2]))
 	w.line("}")
 	kernel := a.kernel(attentionBackward, w)
 	kernel.Scratch = 16 * a.batch * a.rows

@@ -12,6 +12,15 @@ type span struct {
 	row, columns int
 }
 
+// aligned reports whether each row begins at a multiple of 16 bytes.
+func (s span) aligned() bool {
+	aligned := s.row%8 == 0 && s.first.constant%8 == 0
+	for _, factor := range s.first.factors {
+		aligned = aligned && factor%8 == 0
+	}
+	return aligned
+}
+
 // matrix returns where a matrix of the batch is.
 func (a *attention) matrix(m *fuse.Matrix) (string, error) {
 	shape := m.Shape()
@@ -37,13 +46,8 @@ func (a *attention) matrix(m *fuse.Matrix) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if s.columns != 1 || s.row%8 != 0 || s.first.constant%8 != 0 {
+	if s.columns != 1 || !s.aligned() {
 		return "", unsupported("the rows of %s are not aligned", m.Tensor.Name)
-	}
-	for _, factor := range s.first.factors {
-		if factor%8 != 0 {
-			return "", unsupported("the rows of %s are not aligned", m.Tensor.Name)
-		}
 	}
 	return fmt.Sprintf("%s + (%s), %d", a.input(m.Tensor), s.first, s.row), nil
 }
@@ -116,20 +120,29 @@ func (a *attention) varies(e affine) bool {
 
 // result returns where a product is written.
 func (a *attention) result(r fuse.Result) (span, error) {
-	shape := r.Out.Shape
-	index := make([]affine, len(shape))
-	step := 1
-	names := map[string]int{} // the distance of an index of Out
-	for i := len(shape) - 1; i >= 0; i-- {
-		if shape[i] > 1 {
-			name := fmt.Sprintf("r%d", i)
-			a.places.limits[name] = shape[i]
-			index[i] = variable(name, 1)
-			names[name] = step
-		}
-		step *= shape[i]
+	views := r.Views
+	for len(views) > 0 && views[len(views)-1].Op == fuse.Reshape {
+		views = views[:len(views)-1]
 	}
-	source, err := a.places.back(index, fuse.Operand{Tensor: r.Product, Views: r.Views})
+	before := fuse.Operand{Tensor: r.Product, Views: views}
+	shape := before.Shape()
+	s := span{}
+	steps, ok := distances(shape, r)
+	if !ok {
+		return s, unsupported("%s is not written in rows", r.Out.Name)
+	}
+	s.first.constant = r.Start * product(r.Out.Shape[r.Axis+1:])
+	index := make([]affine, len(shape))
+	names := map[string]int{} // the distance of an index of Out
+	for i, d := range shape {
+		if d > 1 {
+			name := fmt.Sprintf("r%d", i)
+			a.places.limits[name] = d
+			index[i] = variable(name, 1)
+			names[name] = steps[i]
+		}
+	}
+	source, err := a.places.back(index, before)
 	if err != nil {
 		return span{}, err
 	}
@@ -138,7 +151,6 @@ func (a *attention) result(r fuse.Result) (span, error) {
 	if r.Turned {
 		row, column = column, row
 	}
-	s := span{}
 	for _, d := range []struct {
 		of   affine
 		step *int
@@ -169,10 +181,40 @@ func (a *attention) result(r fuse.Result) (span, error) {
 		}
 		s.first = s.first.plus(rest.times(names[name]))
 	}
-	if s.columns == 1 && s.row%8 != 0 {
+	if s.columns == 1 && !s.aligned() {
 		return s, unsupported("the rows of %s are not aligned", r.Out.Name)
 	}
 	return s, nil
+}
+
+// distances returns how far the neighbours of each dimension of a shape are apart in the result's memory, where a reshape may have joined
+// several dimensions to one.
+func distances(shape []int, r fuse.Result) (steps []int, ok bool) {
+	part := r.Shape()
+	steps = make([]int, len(shape))
+	at, inside := len(part), 1 // the dimension of the part, and how much of it is left
+	for i := len(shape) - 1; i >= 0; i-- {
+		for inside == 1 && shape[i] > 1 && at > 0 {
+			at--
+			inside = part[at]
+		}
+		if inside%shape[i] != 0 {
+			return nil, false
+		}
+		if shape[i] > 1 {
+			steps[i] = part[at] / inside * product(r.Out.Shape[at+1:])
+		}
+		inside /= shape[i]
+	}
+	return steps, true
+}
+
+func product(shape []int) int {
+	n := 1
+	for _, d := range shape {
+		n *= d
+	}
+	return n
 }
 
 // to is the pointer and the distance of rows of a result.
