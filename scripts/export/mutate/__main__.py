@@ -1,4 +1,4 @@
-"""Exports changed models: `python -m export.mutate [COUNT] [SEED]` (300 take 10 minutes)."""
+"""Exports changed models: `python -m export.mutate [COUNT] [SEED]`."""
 
 import sys
 
