@@ -29,14 +29,6 @@ SMALL = Sizes(width=32, heads=2, layers=2, frames=(60, 132))
 LARGE = Sizes(width=768, heads=12, layers=16, frames=(512,))
 
 
-def uniform(seed: Tensor, *shape: int) -> Tensor:
-    """Numbers in (0, 1) that follow from the seed: an exported graph has no random operators."""
-    x = torch.arange(math.prod(shape)).view(shape) % 65521 + seed % 65521
-    for factor in (1103515245, 69069, 1664525):
-        x = (x * factor + 12345) % 2147483647
-    return (x % 65521).float() / 65522 + 1 / 65522
-
-
 def rotate(x: Tensor) -> Tensor:
     """Rotary embedding of x[B, heads, T, size]: each pair of halves turns by an angle that grows with the position."""
     half = x.shape[-1] // 2
@@ -75,11 +67,9 @@ class FlowDiT(nn.Module):
         self.blocks = nn.ModuleList(Block(s) for _ in range(s.layers))
         self.norm = nn.LayerNorm(s.width)
 
-    def forward(self, mel_spectrograms, mel_lengths, seed):
+    def forward(self, mel_spectrograms, mel_lengths):
         mel = mel_spectrograms
-        seed = torch.zeros((), dtype=torch.int64) if seed is None else seed  # evaluation has none
-        noise = (-2 * uniform(seed, *mel.shape).log()).sqrt() * (2 * math.pi * uniform(seed + 1, *mel.shape)).cos()
-        at = uniform(seed + 2, mel.shape[0])
+        noise, at = torch.randn_like(mel), torch.rand(mel.shape[0])
         x = self.frame_in(noise + at[:, None, None] * (mel - noise))
         speed = torch.exp(torch.arange(self.width // 2).float() * (-math.log(10000.0) / (self.width // 2)))
         angle = 1000 * at[:, None] * speed[None, :]

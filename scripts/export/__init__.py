@@ -10,5 +10,6 @@ os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
 
 from .inputs import Input, schedule, sequence, window  # noqa: E402
 from .module import Export  # noqa: E402
+from .noise import normal, uniform  # noqa: E402
 
-__all__ = ["Export", "Input", "schedule", "sequence", "window"]
+__all__ = ["Export", "Input", "normal", "schedule", "sequence", "uniform", "window"]

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 from torch._decomp import core_aten_decompositions, get_decompositions
 
-from . import onehot, refusal, replaced, writes
+from . import noise, onehot, refusal, replaced, writes
 from .dropout import dropout
 from .layers import conv1d, conv_transpose1d
 from .refusal import Refusal
@@ -48,7 +48,7 @@ def functions() -> Iterator[None]:
 
 @contextlib.contextmanager
 def seeded(seed: Tensor | None) -> Iterator[None]:
-    """nn.Dropout and the dropout of attention take their masks from seed, each place its own; None switches them off."""
+    """Random numbers follow from the seed, each place has its own. None and a negative one switch dropout off; noise stays, always the same."""
     sites = itertools.count(_FIRST_SITE)
 
     def drop(x: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
@@ -57,8 +57,14 @@ def seeded(seed: Tensor | None) -> Iterator[None]:
         # Rows of the last axis: dropout's masks are made of a row's and a column's share.
         return dropout(x.reshape(1, -1, x.shape[-1]), p, seed, next(sites)).reshape(x.shape)
 
-    with (mock.patch.object(functional, "dropout", drop), mock.patch.object(functional, "scaled_dot_product_attention", _attention(drop)),
-          mock.patch.object(functional, "multi_head_attention_forward", _multi_head(functional.multi_head_attention_forward))):
+    def drop_channels(x: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
+        return x * drop(torch.ones(x.shape[:2], dtype=x.dtype), p, training).view(*x.shape[:2], *[1] * (x.dim() - 2))
+
+    by_name = {
+        "dropout": drop, "dropout1d": drop_channels, "dropout2d": drop_channels, "dropout3d": drop_channels,
+        "scaled_dot_product_attention": _attention(drop), "multi_head_attention_forward": _multi_head(functional.multi_head_attention_forward),
+    }
+    with mock.patch.multiple(functional, **by_name), mock.patch.object(torch, "dropout", drop), noise.Seeded(seed):
         yield
 
 

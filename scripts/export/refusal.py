@@ -13,7 +13,7 @@ _STANDARD = sysconfig.get_paths()["stdlib"]
 _OWN = str(Path(__file__).parent)
 # Modules of this package that run between a user's module and PyTorch; the others are models.
 _MACHINERY = {
-    "bundle.py", "command.py", "cost.py", "counts.py", "described.py", "inputs.py", "joint.py", "layers.py", "lowering.py", "mixed.py", "module.py", "nonfinite.py", "onehot.py",
+    "bundle.py", "command.py", "cost.py", "counts.py", "described.py", "inputs.py", "joint.py", "layers.py", "lowering.py", "mixed.py", "module.py", "noise.py", "nonfinite.py", "onehot.py",
     "precision.py", "refusal.py", "replaced.py", "tensors.py", "translate.py", "verify.py", "watch.py", "ways_out.py", "writer.py", "writes.py",
 }
 

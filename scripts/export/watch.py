@@ -10,6 +10,7 @@ import logging
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
+from unittest import mock
 
 import numpy as np
 import sympy
@@ -17,6 +18,7 @@ import torch
 from torch import Tensor, nn
 from torch._dynamo.source import ConstantSource
 from torch._subclasses.fake_tensor import DataDependentOutputException, DynamicOutputShapeException, FakeTensor, FakeTensorMode
+from torch.distributions import Distribution
 from torch.fx.experimental.symbolic_shapes import DimDynamic, GuardOnDataDependentSymNode, ShapeEnv, StatelessSymbolicContext
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
@@ -158,7 +160,7 @@ class _Operators(TorchDispatchMode):
             self.places[operator] = refusal.here()
             if torch.Tag.nondeterministic_seeded in operator.tags:
                 raise Refusal(f"{operator} draws random numbers from a state that no checkpoint has",
-                              "use nn.Dropout or export.dropout, whose masks come from the seed", refusal.here())
+                              "torch.rand, randn, randint, normal, bernoulli and their _like forms, and nn.Dropout, follow from the seed of the step", refusal.here())
         if _dynamic(operator, args):
             raise Refusal(f"{operator} returns as many elements as the values decide", ways_out.of(operator), refusal.here())
         if ways_out.known(operator):
@@ -257,7 +259,8 @@ def quiet():
     # One operator for a whole layer, which ONNX lacks.
     torch.backends.mha.set_fastpath_enabled(False)
     try:
-        with warnings.catch_warnings(record=True) as remarks:
+        # Distributions look at the values of their parameters.
+        with mock.patch.object(Distribution, "_validate_args", False), warnings.catch_warnings(record=True) as remarks:
             warnings.simplefilter("always")
             yield remarks
     finally:
