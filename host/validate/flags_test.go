@@ -69,7 +69,10 @@ var refusedByCheck = map[string]wrong{
 	"init":       {"FILE", "", "--init FILE: FILE: not a valid safetensors file"},
 	"augment":    {"foo", "", `--augment foo: no plugin has a stage "foo"`},
 	"freeze":     {"decodr", "", "--freeze decodr: no parameter has such a name"},
+	"lr-factor":  {"decodr=2", "", "--lr-factor decodr=2: no parameter has such a name"},
 	"train-only": {"decodr", "", "--train-only decodr: no parameter has such a name"},
+
+	"weight-decay-of": {"*.bias", "", "--weight-decay-of *.bias: not PATTERN=NUMBER"},
 
 	"buckets":    {"50s", "", "--buckets 50s: "},
 	"schedule":   {"plateau", "", "--schedule plateau lowers the learning rate by the validation loss"},
