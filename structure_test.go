@@ -85,7 +85,7 @@ var rules = []rule{
 	{folder: "host/world", noCgo: true},
 	{folder: "host/watch", own: []string{"gpu", "host/event", "host/place", "host/stat"}, noCgo: true},
 	{folder: "ortgraphs", own: []string{"ortgraphs/leaves", "ortgraphs/onnxpb", "ortgraphs/prune", "ortgraphs/safetensors", "ortgraphs/shapes", "shared/hint", "shared/manifest", "shared/regular", "shared/unpack"}, others: []string{"google.golang.org/protobuf/", "github.com/nlpodyssey/safetensors"}, noCgo: true},
-	{folder: "ortgraphs/bundletest", own: []string{"ortgraphs", "ortgraphs/onnxpb", "shared/manifest"}, others: []string{"google.golang.org/protobuf/"}, noCgo: true},
+	{folder: "ortgraphs/bundletest", own: []string{"ortgraphs", "ortgraphs/onnxpb", "ortgraphs/safetensors", "shared/manifest"}, others: []string{"google.golang.org/protobuf/"}, noCgo: true},
 	{folder: "ortgraphs/fused/fusedtest", own: []string{"ortgraphs/fuse/cudac", "ortgraphs/fuse/cudac/cudactest", "ortgraphs/fused"}, noCgo: true},
 	{folder: "ortgraphs/fused", own: []string{"ortgraphs/fuse", "ortgraphs/fuse/cudac", "ortgraphs/onnxpb", "ortgraphs/ort", "ortgraphs/shapes", "shared/manifest"}, others: []string{"google.golang.org/protobuf/"}, noCgo: true},
 	{folder: "ortgraphs/fuse/cudac", own: []string{"ortgraphs/fuse", "ortgraphs/onnxpb", "ortgraphs/shapes"}, noCgo: true},

@@ -236,6 +236,8 @@ type Memory struct {
 	Moments     int `json:"moments_bytes"`
 	Accumulator int `json:"accumulator_bytes,omitempty"`
 	Average     int `json:"average_bytes,omitempty"`
+	// State has all copies of the bundle's state, which Arena.Memory does not know.
+	State int `json:"state_bytes,omitempty"`
 }
 
 // Memory returns the sizes with an optimizer, with or without accumulated gradients, and with or without a moving average
@@ -256,5 +258,5 @@ func (a *Arena) Memory(o manifest.Optimizer, accumulating, averaging bool) Memor
 
 // Total returns the sum.
 func (m Memory) Total() int {
-	return m.Weights + m.Copies + m.Gradients + m.Moments + m.Accumulator + m.Average
+	return m.Weights + m.Copies + m.Gradients + m.Moments + m.Accumulator + m.Average + m.State
 }

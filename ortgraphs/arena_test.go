@@ -41,22 +41,22 @@ func TestNewArena(t *testing.T) {
 	}{
 		{
 			"f32", Policy{}, []segment{{decayed, Range{0, 256}}, {f32, Range{256, 448}}, {frozen, Range{448, 704}}},
-			"256 448 0 640 64 320", Memory{4 * 704, 0, 4 * 448, 2 * 4 * 448, 4 * 448, 0},
+			"256 448 0 640 64 320", Memory{4 * 704, 0, 4 * 448, 2 * 4 * 448, 4 * 448, 0, 0},
 		},
 		{
 			"f32, frozen by the run", Policy{Frozen: map[string]bool{"in.weight": true, "in.bias": true}},
 			[]segment{{decayed, Range{0, 192}}, {f32, Range{192, 256}}, {frozen, Range{256, 704}}},
-			"192 256 448 512 0 576", Memory{4 * 704, 0, 4 * 256, 2 * 4 * 256, 4 * 256, 0},
+			"192 256 448 512 0 576", Memory{4 * 704, 0, 4 * 256, 2 * 4 * 256, 4 * 256, 0, 0},
 		},
 		{
 			"bf16", Policy{Precision: manifest.BF16},
 			[]segment{{bf16, Range{0, 384}}, {f32, Range{384, 576}}, {Role{Compute: manifest.BF16}, Range{576, 832}}, {frozen, Range{832, 896}}},
-			"384 576 0 832 128 448", Memory{4 * 896, 2 * (384 + 256), 2*384 + 4*192, 2 * 4 * 576, 4 * 576, 0},
+			"384 576 0 832 128 448", Memory{4 * 896, 2 * (384 + 256), 2*384 + 4*192, 2 * 4 * 576, 4 * 576, 0, 0},
 		},
 		{
 			"bf16 with a gradient in f32", Policy{Precision: manifest.BF16, Gradients: map[string]manifest.DType{"in.weight": manifest.F32}, Frozen: map[string]bool{"in.bias": true}},
 			[]segment{{bf16, Range{0, 256}}, {mixed, Range{256, 384}}, {f32, Range{384, 448}}, {Role{Compute: manifest.BF16}, Range{448, 704}}, {frozen, Range{704, 896}}},
-			"384 448 256 704 0 768", Memory{4 * 896, 2 * (384 + 256), 2*256 + 4*192, 2 * 4 * 448, 4 * 448, 0},
+			"384 448 256 704 0 768", Memory{4 * 896, 2 * (384 + 256), 2*256 + 4*192, 2 * 4 * 448, 4 * 448, 0, 0},
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {

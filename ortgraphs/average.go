@@ -24,6 +24,11 @@ func Average() ([]byte, error) {
 			operation("Where", "average_out", "finite", "moved", "average"),
 		},
 	}
+	return marshalGraph(g)
+}
+
+// marshalGraph returns the file of a graph that is made here, not exported.
+func marshalGraph(g *onnxpb.GraphProto) ([]byte, error) {
 	model := &onnxpb.ModelProto{
 		IrVersion: proto.Int64(10), Graph: g, OpsetImport: []*onnxpb.OperatorSetIdProto{{Domain: proto.String(""), Version: proto.Int64(20)}},
 	}

@@ -118,11 +118,12 @@ func (b *Bundle) Hash() string {
 		Scalars      []manifest.Scalar `json:",omitempty"`
 		Outputs      []manifest.TensorSpec
 		Parameters   []manifest.Parameter
+		State        []manifest.State `json:",omitempty"`
 		Buckets      []manifest.Bucket
 		Graphs       []manifest.Graph
 		Accumulation string
 		Files        map[string]string
-	}{m.Inputs, m.Scalars, m.Outputs, parameters, m.Buckets, graphs, m.Accumulation, m.Files})
+	}{m.Inputs, m.Scalars, m.Outputs, parameters, m.State, m.Buckets, graphs, m.Accumulation, m.Files})
 	if err != nil {
 		panic(err) // only for numbers that JSON cannot represent, and these came from JSON
 	}

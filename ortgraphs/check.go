@@ -35,8 +35,8 @@ func (b *Bundle) limit(name string) float64 {
 		return maxOther
 	}
 	values := 0.0
-	for _, p := range b.Manifest.Parameters {
-		values += elements(p.Shape) * float64(manifest.F32.Size())
+	for _, shape := range b.Stored() {
+		values += elements(shape) * float64(manifest.F32.Size())
 	}
 	return values + maxExtra
 }
@@ -83,6 +83,9 @@ func (b *Bundle) checkManifest() []Fault {
 	}
 	if !trains {
 		f.add("graphs", "none is of kind train")
+	}
+	if _, ok := m.Graph("eval", string(manifest.F32)); !ok && len(m.State) > 0 {
+		f.add("state", "no graph is of kind eval: a training graph would use the statistics of each batch")
 	}
 	checkPrecisions(m, f)
 	for i, c := range m.Cost {
@@ -210,30 +213,41 @@ func checkNodes(g manifest.Graph, model *onnxpb.ModelProto, f *faults) {
 	}
 }
 
-// checkWeights checks that the weights are exactly the parameters.
+// Stored returns the shapes of the tensors in the file of weights, and in those of checkpoints, by name: parameters and state.
+func (b *Bundle) Stored() map[string][]int {
+	shapes := map[string][]int{}
+	for _, p := range b.Manifest.Parameters {
+		shapes[p.Name] = p.Shape
+	}
+	for _, s := range b.Manifest.State {
+		shapes[s.Name] = s.Shape
+	}
+	return shapes
+}
+
+// checkWeights checks that the weights are exactly the parameters and the state.
 func (b *Bundle) checkWeights(file io.ReaderAt, size int64, f *faults) {
 	weights, err := safetensors.NewReader(file, size)
 	if err != nil {
 		f.add("header", "%v", err)
 		return
 	}
-	known := map[string]bool{}
-	for _, p := range b.Manifest.Parameters {
-		known[p.Name] = true
-		place := fmt.Sprintf("tensor %q", p.Name)
-		t, ok := weights.Tensor(p.Name)
+	stored := b.Stored()
+	for _, name := range slices.Sorted(maps.Keys(stored)) {
+		place := fmt.Sprintf("tensor %q", name)
+		t, ok := weights.Tensor(name)
 		switch {
 		case !ok:
 			f.add(place, "missing")
 		case t.DType != safetensors.F32:
 			f.add(place, "is %s, must be F32", t.DType)
-		case !slices.Equal(t.Shape, p.Shape):
-			f.add(place, "has shape %s, %s says %s", fixed(t.Shape), ManifestFile, fixed(p.Shape))
+		case !slices.Equal(t.Shape, stored[name]):
+			f.add(place, "has shape %s, %s says %s", fixed(t.Shape), ManifestFile, fixed(stored[name]))
 		}
 	}
 	for _, t := range weights.Tensors() {
-		if !known[t.Name] {
-			f.add(fmt.Sprintf("tensor %q", t.Name), "is not a parameter in %s", ManifestFile)
+		if _, ok := stored[t.Name]; !ok {
+			f.add(fmt.Sprintf("tensor %q", t.Name), "is neither a parameter nor state in %s", ManifestFile)
 		}
 	}
 }

@@ -61,13 +61,13 @@ func checkContract(m *manifest.Bundle, g manifest.Graph, graph *onnxpb.GraphProt
 		}
 		return seen
 	}
-	given := check("input", graph.Input, inputs, "is neither in inputs nor a parameter nor the seed")
+	given := check("input", graph.Input, inputs, "is neither in inputs nor a parameter, state or the seed")
 	for _, t := range graph.Initializer {
 		if given[t.GetName()] {
 			f.add(fmt.Sprintf("input %q", t.GetName()), "has a default value: an initializer of the same name")
 		}
 	}
-	unknown := "is not in outputs, nor the gradient of a parameter that is trained"
+	unknown := "is not in outputs, nor the gradient of a parameter that is trained, nor state"
 	if g.Kind == "eval" {
 		unknown = "is not in outputs"
 	}
@@ -106,6 +106,14 @@ func contract(m *manifest.Bundle, g manifest.Graph) (inputs, outputs map[string]
 			w.orF32 = true
 			outputs[gradPrefix+p.Name] = w
 			needed = append(needed, gradPrefix+p.Name)
+		}
+	}
+	for _, s := range m.State {
+		w := tensorType{dtype: manifest.F32, shape: fixed(s.Shape)}
+		inputs[s.Name] = w
+		if g.Kind == "train" {
+			outputs[StatePrefix+s.Name] = w
+			needed = append(needed, StatePrefix+s.Name)
 		}
 	}
 	return inputs, outputs, needed

@@ -20,6 +20,7 @@ type Summary struct {
 	Scalars    []manifest.Scalar     `json:"scalars,omitempty"`
 	Outputs    []manifest.TensorSpec `json:"outputs"`
 	Parameters ParameterSummary      `json:"parameters"`
+	State      []manifest.State      `json:"state,omitempty"`
 	Buckets    []manifest.Bucket     `json:"buckets"`
 	Dynamic    manifest.Bucket       `json:"dynamic,omitempty"`
 	// Steps is the cost of a step for each bucket with each of BatchSizes.
@@ -72,9 +73,10 @@ func (b *Bundle) Inspect() Summary {
 	m := b.Manifest
 	s := Summary{
 		Name: m.Name, Description: m.Description, License: m.License, Hash: b.Hash(),
-		Inputs: m.Inputs, Scalars: m.Scalars, Outputs: m.Outputs, Buckets: m.Buckets, Dynamic: m.Dynamic,
+		Inputs: m.Inputs, Scalars: m.Scalars, Outputs: m.Outputs, State: m.State, Buckets: m.Buckets, Dynamic: m.Dynamic,
 		Parameters: ParameterSummary{Tensors: len(m.Parameters), Memory: NewArena(m.Parameters, Policy{}).Memory(m.Optimizer, false, false)},
 	}
+	s.Parameters.Memory.State = StateBytes(m.State)
 	for _, p := range m.Parameters {
 		n := p.Elements()
 		s.Parameters.Elements += n

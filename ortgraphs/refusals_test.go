@@ -131,7 +131,7 @@ var refusals = map[string]struct {
 	},
 	"unknown input": {
 		func(f *fixture) { f.models[trainFile].Graph.Input[1].Name = proto.String("mel_len") },
-		`training_model.onnx: input "mel_len": is neither in inputs nor a parameter nor the seed`,
+		`training_model.onnx: input "mel_len": is neither in inputs nor a parameter, state or the seed`,
 	},
 	"input twice": {
 		func(f *fixture) { g := f.models[trainFile].Graph; g.Input = append(g.Input, g.Input[1]) },
@@ -336,7 +336,7 @@ var refusals = map[string]struct {
 		func(f *fixture) {
 			f.weights = append(f.weights, safetensors.Tensor{Name: "x", DType: safetensors.F32, Data: make([]byte, 4)})
 		},
-		`params.safetensors: tensor "x": is not a parameter in bundle.json`,
+		`params.safetensors: tensor "x": is neither a parameter nor state in bundle.json`,
 	},
 	"weight of another type": {
 		func(f *fixture) { f.weights[1].DType = safetensors.BF16; f.weights[1].Data = make([]byte, 6) },

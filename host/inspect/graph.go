@@ -76,6 +76,13 @@ func (t *table) tensors(m *manifest.Bundle, s ortgraphs.Summary) {
 	t.line("parameters", "%s values in %d tensors, %s MiB: %s with weight decay, %s without, %s frozen",
 		report.Thousands(s.Parameters.Elements), s.Parameters.Tensors, report.Mebibytes(float64(s.Parameters.Elements*manifest.F32.Size())),
 		report.Thousands(s.Parameters.Decayed), report.Thousands(s.Parameters.NotDecayed), report.Thousands(s.Parameters.Frozen))
+	if len(m.State) > 0 {
+		values := 0
+		for _, state := range m.State {
+			values += state.Elements()
+		}
+		t.line("state", "%s values in %s, which training changes: %s", report.Thousands(values), report.Count(len(m.State), "tensor"), stateNames(m.State))
+	}
 	for i, p := range precisions(s) {
 		t.line(first(i, "precisions"), "%s", p)
 	}
@@ -86,6 +93,20 @@ func (t *table) tensors(m *manifest.Bundle, s ortgraphs.Summary) {
 		t.line("dynamic", "%s: buckets can be computed from the data, for clips of up to %.2f s",
 			Symbols(m.Dynamic, m.Inputs), m.LongestClip())
 	}
+}
+
+// stateNames lists the first names.
+func stateNames(list []manifest.State) string {
+	const shown = 6
+	var names []string
+	for _, s := range list[:min(shown, len(list))] {
+		names = append(names, s.Name)
+	}
+	text := strings.Join(names, ", ")
+	if more := len(list) - len(names); more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	return text
 }
 
 // memory describes the cost of a step, and the memory use.

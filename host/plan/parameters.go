@@ -37,7 +37,9 @@ func (p *Plan) Accumulates() bool { return p.Config.Accumulate > 1 || !p.World.A
 
 // Memory returns the memory of weights, gradients and optimizer.
 func (p *Plan) Memory() ortgraphs.Memory {
-	return p.Arena.Memory(p.Bundle.Manifest.Optimizer, p.Accumulates(), p.Config.EMA > 0)
+	m := p.Arena.Memory(p.Bundle.Manifest.Optimizer, p.Accumulates(), p.Config.EMA > 0)
+	m.State = ortgraphs.StateBytes(p.Bundle.Manifest.State)
+	return m
 }
 
 // trained describes the trained parameters for the report.
@@ -45,6 +47,7 @@ func (p *Plan) trained() report.Parameters {
 	m := p.Memory()
 	out := report.Parameters{
 		WeightsBytes: m.Weights, CopiesBytes: m.Copies, GradientsBytes: m.Gradients, MomentsBytes: m.Moments, AccumulatorBytes: m.Accumulator, AverageBytes: m.Average,
+		StateBytes: m.State,
 	}
 	for _, g := range p.Optimizer.Groups {
 		out.Groups = append(out.Groups, report.ParameterGroup{LRFactor: g.LRFactor, WeightDecay: g.WeightDecay})

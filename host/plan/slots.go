@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strconv"
@@ -89,7 +90,7 @@ func (d *Draft) Fit(context.Context) error {
 	if d.Ring, err = d.sizeRing(); err != nil {
 		return err
 	}
-	if err := d.checkWindow(); err != nil {
+	if err := cmp.Or(d.checkWindow(), d.checkState()); err != nil {
 		return err
 	}
 	d.Hashes = d.identity()
@@ -127,6 +128,15 @@ func (d *Draft) checkWindow() error {
 	if !d.World.Alone() {
 		return hint.Errorf("train with one process, or export with accumulation exact or mean",
 			"the bundle's accumulation is weighted: the totals of a step are those of one rank")
+	}
+	return nil
+}
+
+// checkState refuses state that ranks would compute from different rows.
+func (d *Draft) checkState() error {
+	if list := d.Bundle.Manifest.State; len(list) > 0 && !d.World.Alone() {
+		return hint.Errorf("train with one process, or replace what keeps statistics in the model, such as batch norm by group norm",
+			"the bundle has state (%s, ...): each of the %d ranks would compute another one from its rows", list[0].Name, d.World.Size)
 	}
 	return nil
 }

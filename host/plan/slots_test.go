@@ -1,11 +1,32 @@
 package plan
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/xtts-host/xtts-host/host/config/configtest"
 	"github.com/xtts-host/xtts-host/host/limits"
+	"github.com/xtts-host/xtts-host/ortgraphs"
+	"github.com/xtts-host/xtts-host/shared/hint"
+	"github.com/xtts-host/xtts-host/shared/manifest"
 )
+
+// TestStateOfRanks: ranks would have different state.
+func TestStateOfRanks(t *testing.T) {
+	d := NewDraft(configtest.Parse(t), nil)
+	d.Bundle = &ortgraphs.Bundle{Manifest: &manifest.Bundle{State: []manifest.State{{Name: "norm.running_mean"}}}}
+	if err := d.checkState(); err != nil {
+		t.Error(err)
+	}
+	d.World.Size = 2
+	if err := d.checkState(); err == nil || !strings.Contains(err.Error(), "norm.running_mean") || hint.Of(err) == "" {
+		t.Error(err)
+	}
+	d.Bundle.Manifest.State = nil
+	if err := d.checkState(); err != nil {
+		t.Error(err)
+	}
+}
 
 // TestRingRoom: the ring takes what --ring-memory says, and at most half of what the container or the machine has.
 func TestRingRoom(t *testing.T) {

@@ -32,7 +32,7 @@ func (d *Draft) FindStart(context.Context) (err error) {
 		d.Start.Change, err = resume.Decide(resume.Config{
 			Folder: c.Resume, Checkpoint: d.Start.Resumed, Now: d.Hashes, Allow: c.Allow,
 			Speakers: speakers, Languages: languages,
-			Parameters: d.Bundle.Manifest.Parameters, Moments: d.moments(), Length: func() int64 { return d.Source().Total() },
+			Stored: d.Bundle.Stored(), Moments: d.moments(), Length: func() int64 { return d.Source().Total() },
 		})
 		if err != nil {
 			return err

@@ -67,6 +67,9 @@ func (p *Plan) model(b *banner) {
 	if c.EMA > 0 {
 		b.row("average", "of the trained weights, decay %g, evaluated and saved, %s MiB", c.EMA, report.Mebibytes(float64(n.AverageBytes)))
 	}
+	if n.StateBytes > 0 {
+		b.row("state", "%s that training changes, evaluated and saved, %s MiB", report.Count(len(p.Manifest.State), "tensor"), report.Mebibytes(float64(n.StateBytes)))
+	}
 	b.row("optimizer", "%s, learning rate %g, %s", p.Manifest.Optimizer.Name, c.LR, p.Schedule())
 }
 

@@ -11,6 +11,7 @@ type Parameters struct {
 	MomentsBytes     int `json:"moments_bytes"`
 	AccumulatorBytes int `json:"accumulator_bytes"`
 	AverageBytes     int `json:"average_bytes,omitempty"` // absent without --ema
+	StateBytes       int `json:"state_bytes,omitempty"`   // absent without state
 	// Groups are trained parameters with their own learning rate or weight decay.
 	Groups []ParameterGroup `json:"groups,omitempty"`
 }

@@ -228,13 +228,13 @@ func short(value string) string {
 }
 
 // parameters lists where the weights of a checkpoint are not the parameters of a bundle.
-func parameters(saved checkpoint.Weights, bundle []manifest.Parameter) []Difference {
+func parameters(saved checkpoint.Weights, bundle map[string][]int) []Difference {
 	was, is := map[string]string{}, map[string]string{}
 	for _, t := range saved.Tensors() {
 		was["parameters/"+t.Name] = fmt.Sprint(t.Shape)
 	}
-	for _, p := range bundle {
-		is["parameters/"+p.Name] = fmt.Sprint(p.Shape)
+	for name, shape := range bundle {
+		is["parameters/"+name] = fmt.Sprint(shape)
 	}
 	return compare(was, is)
 }

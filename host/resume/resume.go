@@ -13,7 +13,6 @@ import (
 	"github.com/xtts-host/xtts-host/host/report"
 	"github.com/xtts-host/xtts-host/host/schedule"
 	"github.com/xtts-host/xtts-host/shared/hint"
-	"github.com/xtts-host/xtts-host/shared/manifest"
 )
 
 // Config is a run to resume.
@@ -27,9 +26,9 @@ type Config struct {
 	Speakers, Languages []string
 	// Allow lists the settings that may change: --allow.
 	Allow []string
-	// Parameters are those of the bundle, and Moments the tensors of the optimizer's state that the run needs.
-	Parameters []manifest.Parameter
-	Moments    []string
+	// Stored has the shapes of the bundle's weights and state by name, and Moments the tensors of the optimizer's state that the run needs.
+	Stored  map[string][]int
+	Moments []string
 	// Length is the number of steps of the run from where the checkpoint's state lets it continue.
 	Length func() int64
 }
@@ -64,7 +63,7 @@ func Decide(c Config) (*Decision, error) {
 	}
 	found := Differences(state.Hashes, c.Now)
 	if state.Hashes["graph"] != c.Now["graph"] {
-		found = append(found, parameters(c.Checkpoint.Weights, c.Parameters)...)
+		found = append(found, parameters(c.Checkpoint.Weights, c.Stored)...)
 	}
 	found = append(found, renumbered("speakers", state.Speakers, c.Speakers)...)
 	found = append(found, renumbered("languages", state.Languages, c.Languages)...)

@@ -12,7 +12,6 @@ import (
 	"github.com/xtts-host/xtts-host/host/report"
 	"github.com/xtts-host/xtts-host/host/schedule"
 	"github.com/xtts-host/xtts-host/shared/hint"
-	"github.com/xtts-host/xtts-host/shared/manifest"
 )
 
 // saved is a run with a checkpoint at step 96, in the middle of its third epoch.
@@ -37,7 +36,7 @@ func saved(t *testing.T) Config {
 	t.Cleanup(func() { c.Close() })
 	return Config{
 		Folder: folder, Checkpoint: c, Now: began(), Moments: []string{"exp_avg.w"}, Length: func() int64 { return 300 },
-		Parameters: []manifest.Parameter{{Name: "w", Shape: []int{1}}, {Name: "v", Shape: []int{1}}},
+		Stored: map[string][]int{"w": {1}, "v": {1}},
 	}
 }
 
@@ -214,7 +213,7 @@ func TestStretch(t *testing.T) {
 func TestOtherParameters(t *testing.T) {
 	c := saved(t)
 	c.Allow, c.Now["graph"] = []string{"graph"}, "x"
-	c.Parameters = []manifest.Parameter{{Name: "w", Shape: []int{2}}, {Name: "u", Shape: []int{1}}}
+	c.Stored = map[string][]int{"w": {2}, "u": {1}}
 	_, err := Decide(c)
 	for _, want := range []string{"parameters/w: [1] -> [2]", "parameters/v: [1] -> none", "parameters/u: none -> [1]"} {
 		if err == nil || !strings.Contains(err.Error(), want) {

@@ -214,7 +214,7 @@ func (m *Model) Drain() error {
 
 // Pull updates Weights. On the CPU they are always up to date.
 func (m *Model) Pull() error {
-	if err := m.pull(&m.weights.block); err != nil || m.averages.arena == nil {
+	if err := errors.Join(m.pull(&m.weights.block), m.state.pull(&m.memory)); err != nil || m.averages.arena == nil {
 		return err
 	}
 	return m.pull(&m.averages.block)
@@ -236,10 +236,10 @@ func (m *Model) Gradients() ([]checkpoint.Tensor, error) {
 	return m.views("", m.grads), nil
 }
 
-// Bytes returns the memory of the weights with their copies, of the gradients, and of the device slots.
+// Bytes returns the memory of the weights with their copies and the state, of the gradients, and of the device slots.
 func (m *Model) Bytes() (weights, grads, slots int) {
 	for _, s := range m.slots {
 		slots += s.size
 	}
-	return m.weights.size + m.copies.size + m.averages.size, m.grads.size, slots
+	return m.weights.size + m.copies.size + m.averages.size + m.state.bytes(), m.grads.size, slots
 }

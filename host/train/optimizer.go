@@ -189,6 +189,7 @@ func (o *Optimizer) build(accumulating bool, threads int) {
 		o.bindUpdates(graphs)
 	}
 	o.average.bind(o, graphs)
+	o.window.kept.bind(o, graphs)
 	if o.err == nil {
 		o.err = o.send(o.in) // the constants; Step sends changed values again
 	}
@@ -220,7 +221,7 @@ func (o *Optimizer) Step(lr float64) error {
 			}
 		}
 	}
-	return o.device.Timer.end(Optimizing)
+	return errors.Join(o.window.kept.end(o), o.device.Timer.end(Optimizing))
 }
 
 // Outcome returns the result of the last Step, which is done: the gradient norm before clipping, and whether weights

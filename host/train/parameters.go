@@ -1,6 +1,7 @@
 package train
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/xtts-host/xtts-host/host/checkpoint"
@@ -8,7 +9,7 @@ import (
 	"github.com/xtts-host/xtts-host/shared/manifest"
 )
 
-// parameters are a model's weights and gradients.
+// parameters are a model's weights and gradients, and its state.
 type parameters struct {
 	params []manifest.Parameter
 	arena  *ortgraphs.Arena
@@ -18,6 +19,8 @@ type parameters struct {
 
 	averages vector  // moving averages of the trained weights; empty without
 	decay    float64 // of the averages
+
+	state state // which is not trained
 }
 
 // allocate allocates the vectors. It returns the parameters in f32, the parameters as the training graph reads them,
@@ -45,9 +48,11 @@ func (p *parameters) allocate(m *memory) (masters, copied, grads tensors) {
 	return masters, copied, grads
 }
 
-// Weights returns the parameters as tensors of the arena, in the order of the bundle's list. On the CPU they change
+// Weights returns the parameters and the state as tensors, each in the order of the bundle's list. On the CPU they change
 // with every step; on a GPU they are those of the last Pull.
-func (p *parameters) Weights() []checkpoint.Tensor { return p.views("", p.weights) }
+func (p *parameters) Weights() []checkpoint.Tensor {
+	return append(p.views("", p.weights), p.state.views()...)
+}
 
 // load reads the initial weights of a bundle.
 func (p *parameters) load(m *memory, b *ortgraphs.Bundle) error {
@@ -56,7 +61,7 @@ func (p *parameters) load(m *memory, b *ortgraphs.Bundle) error {
 		return err
 	}
 	defer f.Close()
-	if err := m.mirror(&p.weights.block); err != nil {
+	if err := errors.Join(m.mirror(&p.weights.block), p.state.mirror(m)); err != nil {
 		return err
 	}
 	for _, t := range p.Weights() {
@@ -76,9 +81,9 @@ func (p *parameters) load(m *memory, b *ortgraphs.Bundle) error {
 	return p.upload(m)
 }
 
-// upload copies the weights to the device and makes their bf16 copies there.
+// upload copies the weights and the state to the device and makes the bf16 copies of weights there.
 func (p *parameters) upload(m *memory) error {
-	if err := m.push(&p.weights.block); err != nil || p.copies.arena == nil {
+	if err := errors.Join(m.push(&p.weights.block), p.state.push(m)); err != nil || p.copies.arena == nil {
 		return err
 	}
 	if err := m.mirror(&p.copies.block); err != nil {

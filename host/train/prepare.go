@@ -119,7 +119,7 @@ func newTrial(m *Model) (*trial, error) {
 		return t, nil
 	}
 	var err error
-	t.stage, err = m.device.Context.AllocateHost(max(2*sampledBytes*len(m.params), SlotBytes(m.layouts)))
+	t.stage, err = m.device.Context.AllocateHost(max(2*sampledBytes*m.sampled(), SlotBytes(m.layouts)))
 	return t, err
 }
 
@@ -264,7 +264,10 @@ func (t *trial) compare() (fault, err error) {
 // sampledBytes of each gradient are compared, because a wrong graph is wrong everywhere.
 const sampledBytes = 16 << 10
 
-// outcome runs once and copies loss, weight, metrics and the beginnings of all gradients to one half of the stage.
+// sampled is the number of tensors that are compared at most.
+func (p *parameters) sampled() int { return len(p.params) + len(p.state.tensors) }
+
+// outcome runs once and copies loss, weight, metrics and the beginnings of all gradients and of the state to one half of the stage.
 func (t *trial) outcome(e execution, half int) ([][]float32, error) {
 	r, err := t.compute(Training, e)
 	if err != nil {
@@ -275,7 +278,7 @@ func (t *trial) outcome(e execution, half int) ([][]float32, error) {
 		scalars = append(scalars, float32(v))
 	}
 	var samples []sample
-	room := t.stage.Bytes()[half*sampledBytes*len(t.params):]
+	room := t.stage.Bytes()[half*sampledBytes*t.sampled():]
 	for i := range t.params {
 		at, ok := t.arena.Parameter(ortgraphs.Gradients, i)
 		if !ok {
@@ -288,9 +291,11 @@ func (t *trial) outcome(e execution, half int) ([][]float32, error) {
 		samples = append(samples, sample{room[:n], at.DType})
 		room = room[sampledBytes:]
 	}
-	if err := t.device.Compute.Synchronize(); err != nil {
+	left, err := sampleState(t, room)
+	if err := errors.Join(err, t.device.Compute.Synchronize()); err != nil {
 		return nil, err
 	}
+	samples = append(samples, left...)
 	return append([][]float32{scalars}, values(samples)...), nil
 }
 

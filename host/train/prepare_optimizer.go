@@ -78,7 +78,7 @@ func (o *Optimizer) rehearsals() []rehearsal {
 		u := &o.average.updates[i]
 		all = append(all, rehearsal{&u.execution, "average of " + u.of, u.written})
 	}
-	return all
+	return append(all, w.kept.rehearsals(o)...)
 }
 
 // rehearsed is the capturer of an optimizer.

@@ -19,7 +19,9 @@ func (m *Model) build(cfg ModelConfig) {
 	metrics := cfg.Bundle.Manifest.OutputMetrics()
 	m.in, m.out = m.words(cfg.Slots+1+m.scalarWords(cfg.Slots)), m.words(2+len(metrics))
 	outputs := m.results.tensors(&m.memory, metrics)
-	asked := maps.Clone(grads) // for training; evaluation needs no gradients
+	kept, now, next := m.state.allocate(&m.memory, cfg.Bundle.Manifest.State)
+	asked := maps.Clone(grads) // for training; evaluation needs no gradients, and changes no state
+	maps.Copy(asked, next)
 	maps.Copy(asked, outputs)
 
 	trainGraph, _ := cfg.Bundle.Manifest.Graph("train", string(m.precision))
@@ -44,6 +46,7 @@ func (m *Model) build(cfg ModelConfig) {
 	}
 	m.makeSlots(cfg.Slots, func(slot int, batch tensors, noDropout *ort.Tensor) {
 		maps.Copy(batch, copied)
+		maps.Copy(batch, now)
 		batch[seedInput] = m.seeds[slot].tensor
 		if m.fusion == nil {
 			m.train[slot] = append(m.train[slot], m.execution(train, batch, asked))
@@ -51,6 +54,7 @@ func (m *Model) build(cfg ModelConfig) {
 			m.train[slot] = append(m.train[slot], m.fusion.bind(slot, len(m.train[slot]), batch, asked))
 		}
 		maps.Copy(batch, evaluated)
+		maps.Copy(batch, kept)
 		batch[seedInput] = noDropout
 		m.eval[slot] = append(m.eval[slot], m.execution(eval, batch, outputs))
 	})

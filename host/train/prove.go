@@ -30,10 +30,14 @@ func (t *trial) prove() error {
 	if err != nil {
 		return err
 	}
+	restoreState, err := varyState(t)
+	if err != nil {
+		return err
+	}
 	if err := t.proveAll(gradients.Bytes()); err != nil {
 		return err
 	}
-	if err := restore(); err != nil {
+	if err := errors.Join(restore(), restoreState()); err != nil {
 		return err
 	}
 	f.times.Proof = time.Since(began)
@@ -127,7 +131,7 @@ var errDiffers = errors.New("its results are not those of the graph as exported"
 // check runs a session. The fault is that a kernel is not launched, or that the results differ from want.
 func (t *trial) check(s *ort.Session, bucket int, want *reference) (fault, err error) {
 	// The gradients of the other graph are still there: a kernel that leaves some out must not pass.
-	if err := t.device.Compute.Clear(t.grads.dev, 0, t.grads.size); err != nil {
+	if err := errors.Join(t.device.Compute.Clear(t.grads.dev, 0, t.grads.size), clearState(t)); err != nil {
 		return nil, err
 	}
 	scalars, err := t.scalars(t.execution(s, t.fusion.inputs[0][bucket], t.fusion.outputs))
@@ -144,8 +148,12 @@ func (t *trial) check(s *ort.Session, bucket int, want *reference) (fault, err e
 	if err != nil {
 		return nil, err
 	}
+	state, err := compareState(t, want.state)
+	if err != nil {
+		return nil, err
+	}
 	tolerance, share := t.fusedTolerance()
-	d, differs := largest(gradients, share), false
+	d, differs := max(largest(gradients, share), largest(state, share)), false
 	loss := difference{norm: float64(want.scalars[0]) * float64(want.scalars[0])} // a metric may be zero
 	for i := range scalars {
 		own := largest([]difference{loss, between(scalars[i:i+1], want.scalars[i:i+1])}, 1e-3)

@@ -3,6 +3,8 @@ package train
 import (
 	"fmt"
 	"slices"
+
+	"github.com/xtts-host/xtts-host/ortgraphs"
 )
 
 // reference is what the graph as exported computes of a synthetic batch.
@@ -10,6 +12,8 @@ type reference struct {
 	scalars   []float32    // loss, weight and metrics
 	gradients []byte       // as in their arena
 	sizes     []difference // of the gradients from themselves, by parameter
+	state     []byte       // that the batch left
+	values    []difference // of the state from itself, by tensor
 }
 
 // references are the batches of a proof, in the order in which they are tried: with another one, some graphs give finite results. The
@@ -35,6 +39,10 @@ func (t *trial) reference(bucket int, gradients []byte) (*reference, error) {
 		}); err != nil {
 			return nil, err
 		}
+		if r.state, err = leftState(t); err != nil {
+			return nil, err
+		}
+		r.values = t.state.between(r.state, r.state)
 		found := make([]difference, len(list))
 		comparePieces(found, list, 0, gradients, gradients)
 		if r.sizes = byParameter(found, list, len(t.params)); r.finite() {
@@ -44,14 +52,15 @@ func (t *trial) reference(bucket int, gradients []byte) (*reference, error) {
 	return r, nil
 }
 
-// finite reports whether loss, weight and gradients are. A metric may be infinite.
+// finite reports whether loss, weight, gradients and state are. A metric may be infinite.
 func (r *reference) finite() bool {
 	for _, x := range r.scalars[:2] { // loss and weight
 		if x-x != 0 {
 			return false
 		}
 	}
-	return !slices.ContainsFunc(r.sizes, func(d difference) bool { return d.blind > 0 })
+	blind := func(d difference) bool { return d.blind > 0 }
+	return !slices.ContainsFunc(r.sizes, blind) && !slices.ContainsFunc(r.values, blind)
 }
 
 // unproved names the results that show nothing of a kernel, because they are zero or not finite.
@@ -68,6 +77,11 @@ func (r *reference) unproved(m *Model) (names []string) {
 	for i, d := range r.sizes {
 		if m.arena.Role(i).Trained && !d.proves() {
 			names = append(names, fmt.Sprintf("grad.%s", m.params[i].Name))
+		}
+	}
+	for i, d := range r.values {
+		if !d.proves() {
+			names = append(names, ortgraphs.StatePrefix+m.state.tensors[i].Name)
 		}
 	}
 	return names

@@ -43,9 +43,12 @@ func (g *graphs) session(which graph) *ort.Session {
 func (g graph) load(m *memory, threads int, capturing bool) *ort.Session {
 	var model []byte
 	var err error
-	if g.name == averageGraph {
+	switch g.name {
+	case averageGraph:
 		model, err = ortgraphs.Average()
-	} else {
+	case chooseGraph:
+		model, err = ortgraphs.Choose()
+	default:
 		model, err = ortgraphs.OptimizerBF16(g.name, g.gradients, g.copies)
 	}
 	m.err = errors.Join(m.err, err)

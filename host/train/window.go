@@ -19,6 +19,7 @@ type window struct {
 
 	loss, weight word[float32] // the sums of a window; none without accumulation
 	share        share
+	kept         stateUpdate
 }
 
 // accumulation adds the gradients of a range.
@@ -108,20 +109,25 @@ func (o *Optimizer) bindSquares(g *graphs, narrow ortgraphs.Range, yes, no *ort.
 	return sum
 }
 
-// Accumulate queues the addition of the last batch's gradients, times the batch's weight, to the window's. The first
-// batch of a window overwrites the previous window. Without accumulation it does nothing: Step takes the gradients as
-// they are.
+// Accumulate queues the addition of the last batch's gradients, times the batch's weight, to the window's, and has the next batch
+// begin with the state that the last one left. The first batch of a window overwrites the previous window's gradients. Without accumulation
+// Step takes the gradients as they are.
 func (o *Optimizer) Accumulate(first bool) error {
-	all := o.window.accumulate[1]
+	return errors.Join(o.window.add(&o.memory, first), o.model.state.advance(&o.memory))
+}
+
+// add queues the addition of the last batch's gradients.
+func (w *window) add(m *memory, first bool) error {
+	all := w.accumulate[1]
 	if first {
-		all = o.window.accumulate[0]
+		all = w.accumulate[0]
 	}
 	if len(all) == 0 {
 		return nil
 	}
-	return o.device.Timer.around(Accumulating, func() error {
+	return m.device.Timer.around(Accumulating, func() error {
 		for _, a := range all {
-			if err := o.run(a.execution); err != nil {
+			if err := m.run(a.execution); err != nil {
 				return err
 			}
 		}
@@ -142,7 +148,7 @@ func (w *window) measure(m *memory) error {
 // Norm returns the result that Step would have for a window of the last batch alone: the gradient norm before clipping,
 // and whether loss and gradients are finite and the batch has a weight. It waits for the result and changes nothing.
 func (o *Optimizer) Norm() (gradNorm float64, finite bool, err error) {
-	if err := errors.Join(o.Accumulate(true), o.send(o.in), o.window.measure(&o.memory), o.receive(o.out), o.model.Fetch()); err != nil {
+	if err := errors.Join(o.window.add(&o.memory, true), o.send(o.in), o.window.measure(&o.memory), o.receive(o.out), o.model.Fetch()); err != nil {
 		return 0, false, err
 	}
 	_, err = o.model.Result()

@@ -42,7 +42,7 @@ def to_torch(source: Path, out: Path, bundle: Path | None = None, best: bool = F
     document = _bundle(bundle or _bundle_of(found))
     state = found.counters
     parameters, spec = _frozen(document["parameters"], found.frozen), _spec(state)
-    problems = differences(_shapes(parameters), found.params)
+    problems = differences(_stored(document, parameters), found.params)
     problems += differences(_moments(spec, parameters, state["version"]), found.moments)
     if found.averages:
         problems += differences(_shapes([p for p in parameters if not p.get("frozen")]), found.averages)
@@ -56,6 +56,7 @@ def to_torch(source: Path, out: Path, bundle: Path | None = None, best: bool = F
                       "name the bundle that the run was trained with: --bundle DIR")
     weights = {**found.params, **(found.averages if ema else {})}
     model = {name: weights[p["name"]] for p in parameters for name in (p["name"], *p.get("aliases", ()))}
+    model |= {s["name"]: weights[s["name"]] for s in document.get("state", ())}
     content = {
         "model": model,
         "optimizer": _optimizer(spec, state, parameters, found.moments),
@@ -94,7 +95,9 @@ def from_torch(model: Path, bundle: Path, out: Path) -> Path:
     frozen = frozenset(saved.get("config", {}).get("frozen", ()))
     parameters = _frozen(document["parameters"], frozen)
     weights, problems = _canonical(parameters, saved["model"])
-    problems += differences(_shapes(parameters), weights)
+    # PyTorch's counters are integers, the bundle's state is f32.
+    weights |= {s["name"]: weights[s["name"]].float() for s in document.get("state", ()) if s["name"] in weights}
+    problems += differences(_stored(document, parameters), weights)
     problems += [f"frozen      {name} is no parameter" for name in sorted(frozen - _shapes(parameters).keys())]
     moments, state, averages = {}, "", saved.get("ema", {})
     if saved.get("optimizer") and saved.get("state"):
@@ -184,6 +187,11 @@ def _bundle(folder: Path) -> dict:
 
 def _shapes(parameters: list[dict]) -> dict[str, tuple[int, ...]]:
     return {p["name"]: tuple(p["shape"]) for p in parameters}
+
+
+def _stored(document: dict, parameters: list[dict]) -> dict[str, tuple[int, ...]]:
+    """Names and shapes in params.safetensors."""
+    return _shapes(parameters) | _shapes(document.get("state", []))
 
 
 def _frozen(parameters: list[dict], names: frozenset[str]) -> list[dict]:

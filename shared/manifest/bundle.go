@@ -17,6 +17,7 @@ type Bundle struct {
 	Scalars      []Scalar          `json:"scalars,omitempty"`
 	Outputs      []TensorSpec      `json:"outputs"`
 	Parameters   []Parameter       `json:"parameters"`
+	State        []State           `json:"state,omitempty"`
 	Adapters     []Adapter         `json:"adapters,omitempty"`
 	Buckets      []Bucket          `json:"buckets"`
 	Dynamic      Bucket            `json:"dynamic,omitempty"`
@@ -161,6 +162,11 @@ func (b *Bundle) check() error {
 		}
 		if p.Compute == BF16 && len(p.Shape) < 2 {
 			return fmt.Errorf("parameters: %q has compute bf16, but is not a matrix: its shape is %v", p.Name, p.Shape)
+		}
+	}
+	for _, s := range b.State {
+		if err := claim(s.Name, "state"); err != nil {
+			return err
 		}
 	}
 	inputs := map[string]TensorSpec{}

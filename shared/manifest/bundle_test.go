@@ -83,6 +83,22 @@ func TestAdapters(t *testing.T) {
 	}
 }
 
+func TestState(t *testing.T) {
+	for state, want := range map[string]string{
+		`{"name": "norm.running_mean", "shape": [4]}`:         "",
+		`{"name": "count", "shape": []}`:                      "",
+		`{"name": "w", "shape": [1]}`:                         `state "w" has the name of parameter`,
+		`{"name": "norm.mean", "shape": ["T"]}`:               "state.0.shape.0: got string",
+		`{"name": "norm.mean", "shape": [1], "dtype": "i64"}`: "dtype",
+	} {
+		text := strings.Replace(bundleWith(`{"name": "sgd", "lr": 0.1}`), `"version": 1,`, `"version": 1, "state": [`+state+`],`, 1)
+		b, err := ParseBundle("bundle.json", []byte(text))
+		if want == "" && (err != nil || len(b.State) != 1) || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
+			t.Errorf("%s: %v", state, err)
+		}
+	}
+}
+
 // TestOptimizerIsWrittenAsItIsRead: ParseBundle refuses a key that does not belong to the optimizer.
 func TestOptimizerIsWrittenAsItIsRead(t *testing.T) {
 	for _, want := range []Optimizer{{Name: "sgd", LR: 0.1, Momentum: 0.9}, {Name: "adamw", LR: 0.1, Betas: [2]float64{0, 0.9}, Eps: 1}} {

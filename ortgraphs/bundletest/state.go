@@ -1,0 +1,122 @@
+package bundletest
+
+import (
+	"bytes"
+	"encoding/binary"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"google.golang.org/protobuf/proto"
+
+	"github.com/xtts-host/xtts-host/ortgraphs"
+	"github.com/xtts-host/xtts-host/ortgraphs/onnxpb"
+	"github.com/xtts-host/xtts-host/ortgraphs/safetensors"
+	"github.com/xtts-host/xtts-host/shared/manifest"
+)
+
+// The state of Stateful: a vector of the size of StateOf, and the number of batches.
+const (
+	StateMean  = "statistics.mean"
+	StateCount = "statistics.count"
+	StateOf    = "mel_head.bias"
+)
+
+// Stateful copies pico with state. Both graphs add the mean to the parameter StateOf, so it changes losses. A batch changes the mean to
+// 0.75 times itself plus 0.25 times the parameter's gradient, which depends on the batch and is not finite if that is not.
+func Stateful(t testing.TB, dir string) *ortgraphs.Bundle {
+	t.Helper()
+	return Rewrite(t, dir, func(dir string, m *manifest.Bundle) {
+		size := m.Parameters[slices.IndexFunc(m.Parameters, func(p manifest.Parameter) bool { return p.Name == StateOf })].Shape
+		m.State = []manifest.State{{Name: StateMean, Shape: size}, {Name: StateCount, Shape: []int{}}}
+		for i, g := range m.Graphs {
+			m.Graphs[i].Nodes = nil
+			file := filepath.Join(dir, g.File)
+			model, err := ortgraphs.ReadModel(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			keepState(model.Graph, size, g.Kind == "train")
+			data, err := proto.Marshal(model)
+			if err == nil {
+				err = os.WriteFile(file, data, 0o666)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		storeState(t, filepath.Join(dir, ortgraphs.WeightsFile), m.State)
+	})
+}
+
+// keepState changes a graph so that it has state.
+func keepState(g *onnxpb.GraphProto, size []int, train bool) {
+	const sum = StateOf + ".sum"
+	for _, n := range g.Node {
+		for i := range n.Input {
+			if n.Input[i] == StateOf {
+				n.Input[i] = sum
+			}
+		}
+	}
+	g.Node = slices.Insert(g.Node, 0, node("Add", sum, StateOf, StateMean))
+	g.Input = append(g.Input, float(StateMean, size...), float(StateCount))
+	if !train {
+		return
+	}
+	g.Node = append(g.Node,
+		node("Mul", "statistics.old", StateMean, "statistics.three_quarters"), node("Mul", "statistics.new", "grad."+StateOf, "statistics.quarter"),
+		node("Add", ortgraphs.StatePrefix+StateMean, "statistics.old", "statistics.new"),
+		node("Add", ortgraphs.StatePrefix+StateCount, StateCount, "statistics.one"))
+	for name, x := range map[string]float32{"statistics.three_quarters": 0.75, "statistics.quarter": 0.25, "statistics.one": 1} {
+		g.Initializer = append(g.Initializer, &onnxpb.TensorProto{Name: proto.String(name), DataType: proto.Int32(int32(onnxpb.TensorProto_FLOAT)), FloatData: []float32{x}})
+	}
+	g.Output = append(g.Output, float(ortgraphs.StatePrefix+StateMean, size...), float(ortgraphs.StatePrefix+StateCount))
+}
+
+func node(operator, output string, inputs ...string) *onnxpb.NodeProto {
+	return &onnxpb.NodeProto{OpType: proto.String(operator), Input: inputs, Output: []string{output}}
+}
+
+func float(name string, dims ...int) *onnxpb.ValueInfoProto {
+	shape := &onnxpb.TensorShapeProto{}
+	for _, d := range dims {
+		shape.Dim = append(shape.Dim, &onnxpb.TensorShapeProto_Dimension{Value: &onnxpb.TensorShapeProto_Dimension_DimValue{DimValue: int64(d)}})
+	}
+	tensor := &onnxpb.TypeProto_Tensor{ElemType: proto.Int32(int32(onnxpb.TensorProto_FLOAT)), Shape: shape}
+	return &onnxpb.ValueInfoProto{Name: proto.String(name), Type: &onnxpb.TypeProto{Value: &onnxpb.TypeProto_TensorType{TensorType: tensor}}}
+}
+
+// storeState adds the initial state to a file of weights: 0.5 everywhere.
+func storeState(t testing.TB, file string, state []manifest.State) {
+	t.Helper()
+	f, err := safetensors.Open(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	var all []safetensors.Tensor
+	for _, info := range f.Tensors() {
+		data := make([]byte, info.Bytes)
+		if err := f.Read(info.Name, data); err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, safetensors.Tensor{Name: info.Name, DType: info.DType, Shape: info.Shape, Data: data})
+	}
+	for _, s := range state {
+		var data []byte
+		for range s.Elements() {
+			data = binary.LittleEndian.AppendUint32(data, math.Float32bits(0.5))
+		}
+		all = append(all, safetensors.Tensor{Name: s.Name, DType: safetensors.F32, Shape: s.Shape, Data: data})
+	}
+	var out bytes.Buffer
+	if err = safetensors.Write(&out, all, nil); err == nil {
+		err = os.WriteFile(file, out.Bytes(), 0o666)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
