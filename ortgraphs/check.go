@@ -72,6 +72,11 @@ func (b *Bundle) checkManifest() []Fault {
 	if m.Tokenizer != nil {
 		listed("tokenizer", m.Tokenizer.File)
 	}
+	for i, t := range m.Inputs {
+		if t.Vocabulary != "" {
+			listed(fmt.Sprintf("inputs[%d]", i), t.Vocabulary)
+		}
+	}
 	trains := false
 	for i, g := range m.Graphs {
 		place := fmt.Sprintf("graphs[%d]", i)

@@ -2,6 +2,7 @@ package batch
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/xtts-host/xtts-host/host/dataset"
 	"github.com/xtts-host/xtts-host/host/report"
@@ -16,23 +17,31 @@ func Used(ix *dataset.Index, plan *dataset.Plan) report.DataList {
 		d.Clips++
 		d.Seconds += seconds(int32(row))
 	}
-	long, wordy := report.LeftOut{File: report.ExcludedFile}, report.LeftOut{File: report.ExcludedFile}
+	counted := append([]string{"samples", "tokens"}, ix.Columns.Counted()...) // the order of the reasons
+	left := make([]report.LeftOut, len(counted))
 	for _, e := range plan.Excluded() {
-		l, reason := &long, fmt.Sprintf("longer than %.2f s", float64(e.Limit)/float64(ix.SampleRate))
-		if e.Symbol == manifest.SymbolText {
-			l, reason = &wordy, fmt.Sprintf("text of more than %d tokens", e.Limit)
+		l := &left[slices.Index(counted, e.Of)]
+		switch e.Of {
+		case "samples":
+			l.Reason = fmt.Sprintf("longer than %.2f s", float64(e.Limit)/float64(ix.SampleRate))
+		case "tokens":
+			l.Reason = fmt.Sprintf("text of more than %d tokens", e.Limit)
+		default:
+			l.Reason = fmt.Sprintf("more than %d %s", e.Limit, e.Of)
 		}
-		l.Reason = reason
+		l.File = report.ExcludedFile
 		l.Clips++
 		l.Seconds += seconds(e.Row)
 	}
-	for _, l := range []report.LeftOut{long, wordy, {Reason: "cannot be used", File: report.QuarantineFile, Clips: len(ix.Rejected)}} {
+	for _, l := range append(left, report.LeftOut{Reason: "cannot be used", File: report.QuarantineFile, Clips: len(ix.Rejected)}) {
 		if l.Clips > 0 {
 			d.LeftOut = append(d.LeftOut, l)
 		}
 	}
-	d.Clips -= long.Clips + wordy.Clips
-	d.Seconds -= long.Seconds + wordy.Seconds
+	for _, l := range left {
+		d.Clips -= l.Clips
+		d.Seconds -= l.Seconds
+	}
 	return d
 }
 

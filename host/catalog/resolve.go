@@ -113,14 +113,14 @@ func (r *resolver) declare() error {
 	var errs []error
 	for _, in := range r.types.Inputs {
 		r.graph[in.Name] = in
-		if in.Origin != "dataset" {
+		if !in.FromHost() {
 			continue
 		}
 		t, ok := r.tensors[in.Name]
 		switch {
 		case !ok:
-			errs = append(errs, fmt.Errorf("graph input %q %s%s has origin dataset, but the host cannot make it; it can make %s",
-				in.Name, in.DType, in.Shape, list(slices.Sorted(maps.Keys(r.types.Dataset)))))
+			errs = append(errs, fmt.Errorf("graph input %q %s%s has origin %s, but the host cannot make it; it can make %s",
+				in.Name, in.DType, in.Shape, in.Origin, list(slices.Sorted(maps.Keys(r.types.Dataset)))))
 		case t.spec.DType != in.DType || !slices.Equal(t.spec.Shape, in.Shape):
 			errs = append(errs, fmt.Errorf("graph input %q is %s%s, but the host makes %s%s",
 				in.Name, in.DType, in.Shape, t.spec.DType, t.spec.Shape))
@@ -229,7 +229,7 @@ func (r *resolver) find(name string) (*Entry, manifest.Stage, error) {
 func (r *resolver) finish() error {
 	var errs []error
 	for _, in := range r.types.Inputs {
-		if t, ok := r.tensors[in.Name]; ok && (in.Origin == "dataset" || t.maker != "") {
+		if t, ok := r.tensors[in.Name]; ok && (in.FromHost() || t.maker != "") {
 			t.consume()
 		} else {
 			errs = append(errs, fmt.Errorf("graph input %q %s%s: no stage of the pipeline makes it; %s", in.Name, in.DType, in.Shape, r.makers(in)))
@@ -248,7 +248,7 @@ func (r *resolver) finish() error {
 		return err
 	}
 	for _, in := range r.types.Inputs {
-		if in.Origin == "dataset" {
+		if in.FromHost() {
 			r.out.Dataset = append(r.out.Dataset, r.tensors[in.Name].spec)
 		}
 	}

@@ -400,3 +400,23 @@ func TestResolveRefuses(t *testing.T) {
 		t.Errorf("no plugins: %v, hint %q", err, hint.Of(err))
 	}
 }
+
+// TestResolveColumns: a stage reads and edits an input that comes from a column of the list.
+func TestResolveColumns(t *testing.T) {
+	types := testTypes()
+	column := spec("f0", "f32", "B,T_mel", "mel_lengths", "column")
+	column.Column = "f0"
+	types.Dataset["f0"] = column
+	types.Inputs = append(types.Inputs[:4:4], column)
+	got, err := Resolve([]manifest.StageInstance{target, inst("louder", "augment/gain", m("waveform", "f0"), m("waveform", "f0"))}, testEntries(), types)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if made := names(got.Dataset); !strings.Contains(made, "f0 f32[B,T_mel]") {
+		t.Errorf("the host makes %s", made)
+	}
+	delete(types.Dataset, "f0")
+	if _, err = Resolve([]manifest.StageInstance{target}, testEntries(), types); err == nil || !strings.Contains(err.Error(), `graph input "f0" f32[B,T_mel] has origin column, but the host cannot make it`) {
+		t.Error(err)
+	}
+}

@@ -83,6 +83,9 @@ func examine(ctx context.Context, set *config.Set, o Options, progress dataset.P
 			return nil, exit.Advise(err, "docs/bundle.md says which tokenizers can be read")
 		}
 	}
+	if cfg.Columns, err = dataset.NewColumns(m, bundle.Path); err != nil {
+		return nil, exit.Advise(err, "docs/bundle.md says how inputs from columns are declared")
+	}
 	ix, err := dataset.Open(ctx, cfg)
 	if err != nil {
 		return nil, exit.Advise(err, "docs/data.md says how a data set is laid out")
@@ -96,7 +99,7 @@ func examine(ctx context.Context, set *config.Set, o Options, progress dataset.P
 
 // check reads the clips that a run would read.
 func check(ctx context.Context, ix *dataset.Index, m *manifest.Bundle, batchSize, workers int, progress dataset.Progress) (*Report, error) {
-	cfg := planOf(ix.Rows, m, batchSize)
+	cfg := planOf(ix, m, batchSize)
 	plan, err := dataset.NewPlan(ix.Rows, cfg)
 	if err != nil {
 		return nil, err
@@ -111,13 +114,13 @@ func check(ctx context.Context, ix *dataset.Index, m *manifest.Bundle, batchSize
 }
 
 // planOf says how a run without further flags would form batches.
-func planOf(rows []dataset.Row, m *manifest.Bundle, batchSize int) dataset.PlanConfig {
-	cfg := dataset.PlanConfig{BatchSize: batchSize, Buckets: m.Buckets}
+func planOf(ix *dataset.Index, m *manifest.Bundle, batchSize int) dataset.PlanConfig {
+	cfg := dataset.PlanConfig{BatchSize: batchSize, Buckets: m.Buckets, Columns: ix.Columns}
 	if m.Dynamic == nil {
 		return cfg
 	}
 	cfg.Limits = m.Dynamic
-	cfg.Buckets = dataset.Buckets(rows, dataset.BucketConfig{Bundle: m, BatchSize: batchSize, MaxGrowth: 1})
+	cfg.Buckets = dataset.Buckets(ix.Rows, dataset.BucketConfig{Bundle: m, BatchSize: batchSize, MaxGrowth: 1, Columns: ix.Columns})
 	if cfg.Buckets == nil {
 		cfg.Buckets = []manifest.Bucket{m.Dynamic} // the plan says why no row fits
 	}

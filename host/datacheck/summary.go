@@ -24,7 +24,7 @@ func newReport(ix *dataset.Index, plan *dataset.Plan, clips []clip) *Report {
 		row := &ix.Rows[e.Row]
 		r.Excluded = append(r.Excluded, Unusable{Line{row.Line, row.ID}, row.Path, "plan", e.Reason})
 	}
-	r.Trained.DataList = batch.Used(&dataset.Index{SampleRate: ix.SampleRate, Rows: ix.Rows}, plan)
+	r.Trained.DataList = batch.Used(&dataset.Index{SampleRate: ix.SampleRate, Columns: ix.Columns, Rows: ix.Rows}, plan)
 	usable, read := r.rows(ix, clips)
 	slices.SortStableFunc(r.Unusable, func(a, b Unusable) int { return cmp.Compare(a.Line.Line, b.Line.Line) })
 	r.Trained.ClipShare = share(float64(r.Trained.Clips), float64(r.Usable.Clips))

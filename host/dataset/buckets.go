@@ -1,6 +1,7 @@
 package dataset
 
 import (
+	"maps"
 	"math"
 	"slices"
 
@@ -20,6 +21,7 @@ type BucketConfig struct {
 	Bundle    *manifest.Bundle
 	BatchSize int     // of all ranks
 	MaxGrowth float64 // as in PlanConfig
+	Columns   *Columns
 	// Count is the number of buckets, which have the least padding. 0 means as few as give 10 % of padding and empty rows, at
 	// most MostBuckets: those for which an epoch computes the fewest frames.
 	Count int
@@ -45,13 +47,16 @@ func Buckets(rows []Row, cfg BucketConfig) []manifest.Bucket {
 		}
 	}
 	var out []manifest.Bucket
-	tokens, i := 0, 0
+	sizes, i := manifest.Bucket{}, 0
+	for _, symbol := range cfg.Bundle.Limited() {
+		sizes[symbol] = 0
+	}
 	for _, samples := range last {
-		for i < len(l.samples) && l.samples[i] <= samples {
-			tokens = max(tokens, l.tokens[i])
-			i++
+		for ; i < len(l.samples) && l.samples[i] <= samples; i++ {
+			raise(sizes, l.sizes[i])
 		}
-		out = append(out, cfg.Bundle.Fit(samples, tokens))
+		sizes[manifest.SymbolWav] = samples
+		out = append(out, cfg.Bundle.Fit(sizes))
 	}
 	return out
 }
@@ -65,8 +70,10 @@ func Extend(buckets []manifest.Bucket, rows []Row, cfg BucketConfig) []manifest.
 	}
 	cfg.Count, cfg.Samples = 1, nil
 	var rest []Row
+	var needs []need
 	for _, r := range rows {
-		if grown(r.Samples, cfg.MaxGrowth) <= limit && !slices.ContainsFunc(buckets, func(b manifest.Bucket) bool { return misfit(b, r.Tokens, grown(r.Samples, cfg.MaxGrowth)) == "" }) {
+		needs = needsOf(needs, &r, cfg.MaxGrowth, cfg.Columns)
+		if grown(r.Samples, cfg.MaxGrowth) <= limit && !slices.ContainsFunc(buckets, func(b manifest.Bucket) bool { return misfit(b, needs) == nil }) {
 			rest = append(rest, r)
 		}
 	}
@@ -74,17 +81,24 @@ func Extend(buckets []manifest.Bucket, rows []Row, cfg BucketConfig) []manifest.
 	if more == nil {
 		return buckets
 	}
-	last := buckets[len(buckets)-1]
-	largest := cfg.Bundle.Fit(max(last[manifest.SymbolWav], more[0][manifest.SymbolWav]), max(last[manifest.SymbolText], more[0][manifest.SymbolText]))
-	return append(slices.Clone(buckets), largest)
+	sizes := maps.Clone(buckets[len(buckets)-1])
+	raise(sizes, more[0])
+	return append(slices.Clone(buckets), cfg.Bundle.Fit(sizes))
+}
+
+// raise makes sizes at least as large as others.
+func raise(sizes, others manifest.Bucket) {
+	for symbol, n := range others {
+		sizes[symbol] = max(sizes[symbol], n)
+	}
 }
 
 // histogram counts rows by length. Its slices have one element for each length, ascending.
 type histogram struct {
-	samples []int // of the longest of the rows with equally many whole hops
-	frames  []int // of a row of that length
-	rows    []int // of at most that length
-	tokens  []int // of the longest text
+	samples []int             // of the longest of the rows with equally many whole hops
+	frames  []int             // of a row of that length
+	rows    []int             // of at most that length
+	sizes   []manifest.Bucket // the largest of the symbols that Bundle.Limited returns
 }
 
 func newHistogram(rows []Row, cfg BucketConfig) *histogram {
@@ -92,16 +106,26 @@ func newHistogram(rows []Row, cfg BucketConfig) *histogram {
 	longest := b.Dynamic[manifest.SymbolWav]
 	unit := b.Features.HopLength
 	unit *= (longest/unit)/mostLengths + 1
-	count, most, tokens := make([]int, longest/unit+1), make([]int, longest/unit+1), make([]int, longest/unit+1)
+	count, most, sizes := make([]int, longest/unit+1), make([]int, longest/unit+1), make([]manifest.Bucket, longest/unit+1)
+	limited := b.Limited()
+	var needs []need
 	for i := range rows {
-		samples := grown(rows[i].Samples, cfg.MaxGrowth)
-		if misfit(b.Dynamic, rows[i].Tokens, samples) != "" {
+		needs = needsOf(needs, &rows[i], cfg.MaxGrowth, cfg.Columns)
+		if misfit(b.Dynamic, needs) != nil {
 			continue
 		}
+		samples := grown(rows[i].Samples, cfg.MaxGrowth)
 		n := samples / unit
 		count[n]++
 		most[n] = max(most[n], samples)
-		tokens[n] = max(tokens[n], rows[i].Tokens)
+		if sizes[n] == nil {
+			sizes[n] = manifest.Bucket{}
+		}
+		for _, need := range needs {
+			if slices.Contains(limited, need.symbol) {
+				sizes[n][need.symbol] = max(sizes[n][need.symbol], need.size)
+			}
+		}
 	}
 	l, total := &histogram{}, 0
 	for n, rows := range count {
@@ -112,7 +136,7 @@ func newHistogram(rows []Row, cfg BucketConfig) *histogram {
 		l.samples = append(l.samples, most[n])
 		l.frames = append(l.frames, b.Features.Frames(most[n]))
 		l.rows = append(l.rows, total)
-		l.tokens = append(l.tokens, tokens[n])
+		l.sizes = append(l.sizes, sizes[n])
 	}
 	return l
 }

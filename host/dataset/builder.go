@@ -6,6 +6,8 @@ import (
 	"encoding/hex"
 	"hash"
 	"strings"
+
+	"github.com/xtts-host/xtts-host/shared/manifest"
 )
 
 // builder makes the rows of an index from its lines, in file order.
@@ -43,11 +45,15 @@ func (b *builder) add(s *scannedRow) {
 		return
 	}
 	ix.recordings.add(s.known, &s.recording)
+	for i := range s.arrays {
+		ix.recordings.add(s.arrays[i].known, &s.arrays[i].recording)
+	}
 	ix.Rows = append(ix.Rows, Row{
 		ID: s.id, Path: s.path, Line: s.line,
 		Offset: s.offset, Frames: s.frames, FileRate: int(s.recording.rate), FileChannels: int(s.recording.channels), Samples: s.samples,
 		Text: s.text, Tokens: s.tokens,
 		LanguageID: b.langs.of(cmp.Or(s.language, b.cfg.Language)), SpeakerID: b.speakers.of(s.speaker),
+		Values: s.values,
 	})
 	b.identify(&ix.Rows[len(ix.Rows)-1], s.fields)
 	for _, c := range s.unknown {
@@ -69,6 +75,12 @@ func (b *builder) identify(r *Row, tokens []byte) {
 	f = appendField(f, b.speakers.names[r.SpeakerID])
 	for _, n := range [...]int{r.Offset, r.Frames, r.FileRate, r.FileChannels, r.Tokens} {
 		f = appendInt(f, int64(n))
+	}
+	for i, v := range r.Values {
+		f = appendInt(f, int64(v.Length))
+		if b.cfg.Columns.all[i].spec.Origin == manifest.OriginColumn {
+			f = appendField(f, v.data)
+		}
 	}
 	b.hash.Write(f)
 	b.hash.Write(tokens)

@@ -10,17 +10,18 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/xtts-host/xtts-host/shared/manifest"
 	"github.com/xtts-host/xtts-host/shared/regular"
 )
 
-// ReadContents sets Contents, from the bytes of all recordings. It reads only files that the cache does not know.
+// ReadContents sets Contents, from the bytes of all recordings and arrays. It reads only files that the cache does not know.
 // progress may be nil.
 func (ix *Index) ReadContents(ctx context.Context, progress Progress) error {
 	r := ix.recordings
-	var unread []int32 // rows
-	for n, row := range r.first() {
-		if row >= 0 && r.all[n].content == (half{}) {
-			unread = append(unread, row)
+	var unread []int // uses
+	for n, use := range r.first() {
+		if use >= 0 && r.all[n].content == (half{}) {
+			unread = append(unread, use)
 		}
 	}
 	slices.Sort(unread) // in the order of the list, which often is that on the disk
@@ -30,9 +31,9 @@ func (ix *Index) ReadContents(ctx context.Context, progress Progress) error {
 	}
 	var read atomic.Bool
 	err := each(ctx, 8, len(unread), report, func(i int) error {
-		content, err := contentOf(ix.Rows[unread[i]].Path)
+		content, err := ix.content(unread[i])
 		if err == nil {
-			r.all[r.rows[unread[i]]].content = content
+			r.all[r.uses[unread[i]]].content = content
 			read.Store(true)
 		}
 		return hostTrouble(err) // clips of a file that cannot be read are left out when they are decoded
@@ -41,13 +42,29 @@ func (ix *Index) ReadContents(ctx context.Context, progress Progress) error {
 		return err
 	}
 	h := sha256.New()
-	for _, n := range r.rows {
+	for _, n := range r.uses {
 		h.Write(r.all[n].content[:])
 	}
 	ix.Contents = hex.EncodeToString(h.Sum(nil))
 	r.changed = r.changed || read.Load()
 	ix.CacheError = cmp.Or(ix.CacheError, r.store())
 	return nil
+}
+
+// content hashes the file of a use of recordings.
+func (ix *Index) content(use int) (half, error) {
+	row, array := &ix.Rows[use/ix.recordings.perRow], use%ix.recordings.perRow
+	if array == 0 {
+		return contentOf(row.Path)
+	}
+	for i, c := range ix.Columns.list() {
+		if c.spec.Origin == manifest.OriginFile {
+			if array--; array == 0 {
+				return hashArray(ix.Columns.arrays, ix.Dir, row.Values[i])
+			}
+		}
+	}
+	return half{}, nil
 }
 
 func contentOf(path string) (content half, err error) {

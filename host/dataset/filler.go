@@ -21,11 +21,13 @@ type Filler struct {
 	bad        []BadRow
 	known      []BadRow // in quarantine; not among bad, because it may still be tried as a reference
 	wanted     wanted
+	arrays     [][]byte // of a row, by column
 }
 
 // wanted holds the requested tensors of one call; nil means not requested.
 type wanted struct {
 	text, textLengths, wave, waveLengths, ref, refLengths, speakers, languages *Tensor
+	columns, counters                                                          []*Tensor // by column and counter of the index
 }
 
 // NewFiller returns a filler for batches of an index. It leaves rows in the quarantine empty, like unreadable rows. The
@@ -34,7 +36,12 @@ func NewFiller(ix *Index, refs *References, quarantine *Quarantine) *Filler {
 	if quarantine == nil {
 		quarantine = new(Quarantine)
 	}
-	return &Filler{ix: ix, refs: refs, quarantine: quarantine, specs: Specs(), decoder: NewDecoder(ix.SampleRate)}
+	f := &Filler{ix: ix, refs: refs, quarantine: quarantine, specs: ix.Columns.Tensors(), decoder: NewDecoder(ix.SampleRate)}
+	if c := ix.Columns; c != nil {
+		f.arrays = make([][]byte, len(c.all))
+		f.wanted = wanted{columns: make([]*Tensor, len(c.all)), counters: make([]*Tensor, len(c.counters))}
+	}
+	return f
 }
 
 // Fill writes every element of each tensor, padding included. It reads audio only if a waveform is requested.
@@ -59,7 +66,10 @@ func (f *Filler) Fill(b Batch, tensors []Tensor) ([]BadRow, error) {
 
 // want looks the tensors up by name.
 func (f *Filler) want(tensors []Tensor, rows int) error {
-	f.wanted = wanted{}
+	w := wanted{columns: f.wanted.columns, counters: f.wanted.counters}
+	clear(w.columns)
+	clear(w.counters)
+	f.wanted = w
 	for i := range tensors {
 		t := &tensors[i]
 		if err := t.check(f.specs[t.Name], rows); err != nil {
@@ -82,6 +92,8 @@ func (f *Filler) want(tensors []Tensor, rows int) error {
 			f.wanted.speakers = t
 		case "language_ids":
 			f.wanted.languages = t
+		default:
+			f.wantColumn(t)
 		}
 	}
 	if f.wanted.refLengths != nil && f.wanted.ref == nil {
@@ -90,7 +102,21 @@ func (f *Filler) want(tensors []Tensor, rows int) error {
 	return nil
 }
 
-// row fills row i of the tensors. It starts with the audio, because an unreadable row is empty in all tensors.
+// wantColumn looks up a column, or the lengths of columns.
+func (f *Filler) wantColumn(t *Tensor) {
+	for i, c := range f.ix.Columns.all {
+		if c.spec.Name == t.Name {
+			f.wanted.columns[i] = t
+		}
+	}
+	for i, k := range f.ix.Columns.counters {
+		if k.name == t.Name {
+			f.wanted.counters[i] = t
+		}
+	}
+}
+
+// row fills row i of the tensors. It starts with the files, because an unreadable row is empty in all tensors.
 func (f *Filler) row(epoch, i int, row int32) error {
 	if row < 0 || f.wasBad(row, i) {
 		f.empty(i)
@@ -122,6 +148,10 @@ func (f *Filler) row(epoch, i int, row int32) error {
 			f.empty(i)
 			return err
 		}
+	}
+	if ok, err := f.readArrays(i, row); !ok {
+		f.empty(i)
+		return err
 	}
 	f.put(i, r)
 	return nil
@@ -237,19 +267,25 @@ func (f *Filler) put(i int, r *Row) {
 	if w.languages != nil {
 		w.languages.putInt(i, int(r.LanguageID))
 	}
+	f.putColumns(i, r)
 }
 
 // empty pads row i of every tensor; lengths become 0.
 func (f *Filler) empty(i int) {
 	w := &f.wanted
-	for _, t := range [...]*Tensor{w.text, w.wave, w.ref, w.speakers, w.languages} {
-		if t != nil {
-			pad(t.row(i), t.padBits())
+	values, lengths := [...]*Tensor{w.text, w.wave, w.ref, w.speakers, w.languages}, [...]*Tensor{w.textLengths, w.waveLengths, w.refLengths}
+	for _, some := range [...][]*Tensor{values[:], w.columns} {
+		for _, t := range some {
+			if t != nil {
+				t.pad(t.row(i))
+			}
 		}
 	}
-	for _, t := range [...]*Tensor{w.textLengths, w.waveLengths, w.refLengths} {
-		if t != nil {
-			t.putInt(i, 0)
+	for _, some := range [...][]*Tensor{lengths[:], w.counters} {
+		for _, t := range some {
+			if t != nil {
+				t.putInt(i, 0)
+			}
 		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"io"
 	"path/filepath"
 	"runtime/debug"
+	"strings"
 
 	"github.com/xtts-host/xtts-host/shared/hint"
 	"github.com/xtts-host/xtts-host/shared/regular"
@@ -37,6 +38,8 @@ type Config struct {
 	Speakers, Languages []string
 	// MinSamples is the length of the shortest clip that can be used, in samples at SampleRate.
 	MinSamples int
+	// Columns are the tensors that come from columns of the list, which is then JSON Lines. It may be nil.
+	Columns *Columns
 	// CacheDir is the folder of the index cache. Open creates it if it does not exist. Empty means no cache.
 	CacheDir string
 	// Workers is the number of files to read at a time; 0 means 8, because reading headers waits for the disk.
@@ -65,6 +68,8 @@ type Row struct {
 	Tokens         int    // number of token ids of the text
 	LanguageID     int32  // index into Index.Languages
 	SpeakerID      int32  // index into Index.Speakers
+	// Values are those of Index.Columns.
+	Values []Value
 }
 
 // Rejected is an unusable line of the list. It is not a row of the index.
@@ -84,11 +89,13 @@ type UnknownChar struct {
 	Instead rune   // the character in the vocabulary for the same letter or digit, or 0
 }
 
-// Index lists the rows of a data set. Its fields are read-only after Open.
+// Index lists the rows of a data set. Its fields are read-only after Open. It is wide because its fields are what is known
+// of a list.
 type Index struct {
 	Dir        string // absolute path of the list's folder
 	List       string // file name of the list
 	SampleRate int
+	Columns    *Columns   // of the rows
 	Rows       []Row      // in file order
 	Rejected   []Rejected // in file order
 	// Unknown are the characters of the texts that the vocabulary does not contain, in the order of their first
@@ -101,7 +108,7 @@ type Index struct {
 	// or written; the index is complete anyway.
 	Cached     bool
 	CacheError error
-	// Contents identifies the bytes of the recordings of all rows, once ReadContents has read them.
+	// Contents identifies the bytes of the recordings and arrays of all rows, once ReadContents has read them.
 	Contents string
 
 	tokenizer  *Tokenizer
@@ -134,7 +141,7 @@ func Open(ctx context.Context, cfg Config) (*Index, error) {
 	if cfg.Progress == nil {
 		cfg.Progress = func(string, int, int) {}
 	}
-	ix := &Index{SampleRate: cfg.SampleRate, tokenizer: cfg.Tokenizer}
+	ix := &Index{SampleRate: cfg.SampleRate, Columns: cfg.Columns, tokenizer: cfg.Tokenizer}
 	if err := ix.open(ctx, cfg); err != nil {
 		return nil, fmt.Errorf("data set %s: %w", cfg.Dir, err)
 	}
@@ -153,7 +160,10 @@ func (ix *Index) open(ctx context.Context, cfg Config) error {
 		return err
 	}
 	ix.ByteFallback = cfg.Tokenizer != nil && cfg.Tokenizer.ByteFallback()
-	ix.recordings, ix.CacheError = loadRecordings(cfg.CacheDir, ix.Dir, ix.List)
+	ix.recordings, ix.CacheError = loadRecordings(cfg.CacheDir, ix.Dir, ix.List, cfg.Columns)
+	if names := cfg.Columns.Names(); names != nil && !jsonLines(ix.List) {
+		return hint.Errorf("write the list as JSON Lines (docs/data.md)", "%s: the model takes columns of the list (for %s), which %s cannot have", ix.List, strings.Join(names, ", "), ix.List)
+	}
 	list, _, err := regular.Open(filepath.Join(ix.Dir, ix.List))
 	if err != nil {
 		return err
@@ -165,7 +175,7 @@ func (ix *Index) open(ctx context.Context, cfg Config) error {
 	if err := ix.read(ctx, cfg, list); err != nil {
 		return err
 	}
-	ix.Cached = len(ix.recordings.rows) > 0 && !ix.recordings.changed
+	ix.Cached = len(ix.recordings.uses) > 0 && !ix.recordings.changed
 	if err := ix.recordings.store(); err != nil {
 		ix.CacheError = err
 	}
@@ -226,5 +236,5 @@ func (ix *Index) Tokens(r *Row) []int32 {
 }
 
 // Hash identifies the rows, independent of the folder and of file times: the hex SHA-256 of the sample rate and of
-// every row's id, tokens, language, speaker and clip.
+// every row's id, tokens, language, speaker, clip and values of columns. Of arrays, it has the lengths.
 func (ix *Index) Hash() string { return ix.hash }

@@ -12,14 +12,17 @@ import (
 	"unicode"
 )
 
-// parseObject returns the parser for JSON Lines: a line is an object in the form of NVIDIA NeMo's manifests
+// parseObject returns the parser for JSON Lines, with the values of columns: a line is an object in the form of NVIDIA NeMo's manifests
 // (https://docs.nvidia.com/nemo-framework/user-guide/latest/nemotoolkit/asr/datasets.html). It ignores unknown keys.
 // Paths are relative to dir, the folder of the list.
 //
 // No line can make the list ambiguous, so the parser returns no error.
-func parseObject(dir string) parser {
+func parseObject(dir string, columns *Columns) parser {
 	return func(line []byte) (entry, error) {
-		var o object
+		o := object{columns: columns}
+		if columns != nil {
+			o.own = make([]json.RawMessage, len(columns.all))
+		}
 		if err := o.parse(line); err != nil {
 			return entry{reason: notObject(line, err)}, nil
 		}
@@ -76,6 +79,11 @@ func (o *object) entry(dir string) entry {
 		e.reason = "audio_filepath is empty"
 	case e.text == "":
 		e.reason = "the text is empty"
+	case o.columns != nil:
+		var err error
+		if e.values, err = o.columns.values(dir, o.own); err != nil {
+			e.reason = reasonOf(err)
+		}
 	}
 	return e
 }

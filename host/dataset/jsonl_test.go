@@ -56,7 +56,7 @@ func TestParseObject(t *testing.T) {
 		{"huge duration", `{"audio_filepath": "a.wav", "text": "x", "duration": 1e999}`, entry{audio: "a.wav", text: "x", reason: "duration 1e999 is out of range"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			got, err := parseObject(dir)([]byte(c.line))
+			got, err := parseObject(dir, nil)([]byte(c.line))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -245,7 +245,7 @@ func FuzzParseObjects(f *testing.F) {
 		f.Add([]byte(s))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
-		entries, err := parseList("list", bytes.NewReader(data), parseObject("/data"))
+		entries, err := parseList("list", bytes.NewReader(data), parseObject("/data", nil))
 		if err != nil {
 			return
 		}

@@ -109,9 +109,9 @@ func jsonLines(name string) bool {
 type parser func(line []byte) (entry, error)
 
 // parserOf returns the parser of a list file.
-func parserOf(file string) parser {
+func parserOf(file string, columns *Columns) parser {
 	if jsonLines(filepath.Base(file)) {
-		return parseObject(filepath.Dir(file))
+		return parseObject(filepath.Dir(file), columns)
 	}
 	return parseLine
 }
@@ -127,6 +127,7 @@ type entry struct {
 	part   part
 	// speaker identifies rows of the same speaker. language may be empty, which means that of the data set.
 	speaker, language string
+	values            []Value // of the columns; before its header is read, an array has no length
 }
 
 // MaxID is the maximum number of bytes of an id, because each file that a run writes about its rows contains ids.

@@ -10,6 +10,9 @@ import (
 // values are parts of the line.
 type object struct {
 	audio, text, id, speaker, language, offset, duration json.RawMessage
+
+	columns *Columns
+	own     []json.RawMessage // of the columns
 }
 
 // errNotObject means that a line is JSON, but not an object.
@@ -28,11 +31,10 @@ func (o *object) parse(line []byte) error {
 	for rest[0] != '}' {
 		key, after := cutValue(rest)
 		value, after := cutValue(bytes.TrimLeft(after, spaces+":"))
-		if field := o.field(key); field != nil {
-			if *field = value; string(value) == "null" {
-				*field = nil
-			}
+		if string(value) == "null" {
+			value = nil
 		}
+		o.set(key, value)
 		rest = bytes.TrimLeft(after, spaces+",")
 	}
 	return nil
@@ -40,32 +42,36 @@ func (o *object) parse(line []byte) error {
 
 const spaces = " \t\r\n"
 
-// field returns the place for the value of a key, nil for other keys.
-func (o *object) field(key json.RawMessage) *json.RawMessage {
+// set keeps the value of a key that is known, or that is a column's.
+func (o *object) set(key, value json.RawMessage) {
 	if bytes.IndexByte(key, '\\') >= 0 {
 		name, err := unquote(key)
 		if err != nil {
-			return nil
+			return
 		}
 		key = []byte(`"` + name + `"`)
 	}
+	for i := range o.own {
+		if string(key[1:len(key)-1]) == o.columns.all[i].spec.Column {
+			o.own[i] = value
+		}
+	}
 	switch string(key) {
 	case `"audio_filepath"`:
-		return &o.audio
+		o.audio = value
 	case `"text"`:
-		return &o.text
+		o.text = value
 	case `"id"`:
-		return &o.id
+		o.id = value
 	case `"speaker"`:
-		return &o.speaker
+		o.speaker = value
 	case `"language"`:
-		return &o.language
+		o.language = value
 	case `"offset"`:
-		return &o.offset
+		o.offset = value
 	case `"duration"`:
-		return &o.duration
+		o.duration = value
 	}
-	return nil
 }
 
 // cutValue cuts the first value off valid JSON.

@@ -34,12 +34,15 @@ type PlanConfig struct {
 	Limits manifest.Bucket
 	// MaxGrowth is the factor by which the pipeline's stages may lengthen a waveform; 0 means 1.
 	MaxGrowth float64
+	// Columns are those of the rows; nil without.
+	Columns *Columns
 }
 
-// Excluded is a row that no bucket can hold. Symbol is T_wav or T_text, and Limit the largest number of samples or tokens.
+// Excluded is a row that no bucket can hold: it has more of what Of names than Limit, the value of Symbol.
 type Excluded struct {
 	Row    int32
 	Symbol string
+	Of     string // "samples", "tokens", or the steps of a column
 	Limit  int
 	Reason string
 }
@@ -88,14 +91,14 @@ func NewPlan(rows []Row, cfg PlanConfig) (*Plan, error) {
 	}
 	p := &Plan{cfg: cfg, buckets: make([]int32, len(rows)), samples: make([]int, len(rows))}
 	counts := make([]int, len(cfg.Buckets))
+	var needs []need
 	for i := range rows {
-		tokens, samples := rows[i].Tokens, rows[i].Samples
-		p.samples[i] = samples
-		longest := grown(samples, cfg.MaxGrowth)
-		b := slices.IndexFunc(cfg.Buckets, func(b manifest.Bucket) bool { return misfit(b, tokens, longest) == "" })
+		p.samples[i] = rows[i].Samples
+		needs = needsOf(needs, &rows[i], cfg.MaxGrowth, cfg.Columns)
+		b := slices.IndexFunc(cfg.Buckets, func(b manifest.Bucket) bool { return misfit(b, needs) == nil })
 		p.buckets[i] = int32(b)
 		if b < 0 {
-			p.excluded = append(p.excluded, p.exclude(int32(i), tokens, longest))
+			p.excluded = append(p.excluded, p.exclude(int32(i), needs))
 			continue
 		}
 		counts[b]++
@@ -144,32 +147,42 @@ func grown(samples int, growth float64) int {
 	return int(math.Ceil(float64(samples) * max(1, growth)))
 }
 
-// misfit returns the symbol of the bucket that is too small for a row, or "". A bucket without T_text or T_wav sets no limit
-// to texts or clips.
-func misfit(b manifest.Bucket, tokens, samples int) string {
-	if text, limited := b[manifest.SymbolText]; limited && tokens > text {
-		return manifest.SymbolText
-	}
-	if wav, limited := b[manifest.SymbolWav]; limited && samples > wav {
-		return manifest.SymbolWav
-	}
-	return ""
+// need is a size that a bucket must have for a row.
+type need struct {
+	symbol string
+	size   int
+	of     string // what is counted
 }
 
-// exclude says why no bucket can hold a row of at most so many samples.
-func (p *Plan) exclude(row int32, tokens, samples int) Excluded {
+// needsOf returns the needs of a row whose clip stages may lengthen. It uses the memory of buffer.
+func needsOf(buffer []need, r *Row, growth float64, columns *Columns) []need {
+	needs := append(buffer[:0], need{manifest.SymbolText, r.Tokens, "tokens"}, need{manifest.SymbolWav, grown(r.Samples, growth), "samples"})
+	return columns.needs(needs, r)
+}
+
+// misfit returns the first need that the bucket is too small for, or nil. A symbol that the bucket does not have sets no
+// limit.
+func misfit(b manifest.Bucket, needs []need) *need {
+	for i, n := range needs {
+		if size, limited := b[n.symbol]; limited && n.size > size {
+			return &needs[i]
+		}
+	}
+	return nil
+}
+
+// exclude says why no bucket can hold a row.
+func (p *Plan) exclude(row int32, needs []need) Excluded {
 	last := p.cfg.Buckets[len(p.cfg.Buckets)-1]
-	if p.cfg.Limits != nil && misfit(p.cfg.Limits, tokens, samples) != "" {
+	if p.cfg.Limits != nil && misfit(p.cfg.Limits, needs) != nil {
 		last = p.cfg.Limits
 	}
-	e := Excluded{Row: row, Symbol: misfit(last, tokens, samples)}
-	e.Limit = last[e.Symbol]
-	if e.Symbol == manifest.SymbolText {
-		e.Reason = fmt.Sprintf("%d tokens, but the bucket holds %d", tokens, e.Limit)
-		return e
+	n := misfit(last, needs)
+	e := Excluded{Row: row, Symbol: n.symbol, Of: n.of, Limit: last[n.symbol]}
+	e.Reason = fmt.Sprintf("%d %s, but the bucket holds %d", n.size, n.of, e.Limit)
+	if n.symbol == manifest.SymbolWav {
+		e.Limit = int(float64(e.Limit) / p.cfg.MaxGrowth)
 	}
-	e.Reason = fmt.Sprintf("%d samples, but the bucket holds %d", samples, e.Limit)
-	e.Limit = int(float64(e.Limit) / p.cfg.MaxGrowth)
 	return e
 }
 

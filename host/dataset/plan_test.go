@@ -341,8 +341,8 @@ func TestPlanExcludes(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := []Excluded{
-		{1, "T_text", 60, "61 tokens, but the bucket holds 60"},
-		{2, "T_wav", 5238, "5777 samples, but the bucket holds 5500"}, {3, "T_wav", 5238, "5565 samples, but the bucket holds 5500"},
+		{1, "T_text", "tokens", 60, "61 tokens, but the bucket holds 60"},
+		{2, "T_wav", "samples", 5238, "5777 samples, but the bucket holds 5500"}, {3, "T_wav", "samples", 5238, "5565 samples, but the bucket holds 5500"},
 	}
 	if !reflect.DeepEqual(p.Excluded(), want) {
 		t.Errorf("got %v, want %v", p.Excluded(), want)

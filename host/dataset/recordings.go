@@ -13,6 +13,7 @@ import (
 	"slices"
 	"syscall"
 
+	"github.com/xtts-host/xtts-host/shared/manifest"
 	"github.com/xtts-host/xtts-host/shared/unpack"
 )
 
@@ -27,7 +28,7 @@ const (
 type half [sha256.Size / 2]byte
 
 // recording is what is known of a file in a state: its path, size, times and inode. A write to the file changes the
-// state, also one that restores the time of the last change.
+// state, also one that restores the time of the last change. An array is recorded as well: its length as frames.
 type recording struct {
 	state    half
 	content  half  // of its bytes; zero before they are read
@@ -58,13 +59,19 @@ type recordings struct {
 	all     []recording
 	known   map[half]int32 // places in all of those of the cache, while the list is read
 	added   map[half]int32 // and of the others
-	rows    []int32        // place of the recording of each row
+	uses    []int32        // places of the recording and of the arrays of each row
+	perRow  int            // uses of a row
 	changed bool           // the cache file is to be written
 }
 
 // loadRecordings reads the cache of a list. A damaged file is an error without further consequences.
-func loadRecordings(cacheDir, dir, list string) (*recordings, error) {
-	r := &recordings{added: map[half]int32{}}
+func loadRecordings(cacheDir, dir, list string, columns *Columns) (*recordings, error) {
+	r := &recordings{added: map[half]int32{}, perRow: 1}
+	for _, c := range columns.list() {
+		if c.spec.Origin == manifest.OriginFile {
+			r.perRow++
+		}
+	}
 	if cacheDir == "" {
 		return r, nil
 	}
@@ -106,7 +113,7 @@ func (r *recordings) find(state half) int32 {
 	return -1
 }
 
-// add adds the recording of the next row, which is at place n, or new if n is -1.
+// add adds the recording of the next row, and then each of its arrays. It is at place n, or new if n is -1.
 func (r *recordings) add(n int32, rec *recording) {
 	if n < 0 {
 		place, ok := r.added[rec.state]
@@ -118,16 +125,16 @@ func (r *recordings) add(n int32, rec *recording) {
 		}
 		n = place
 	}
-	r.rows = append(r.rows, n)
+	r.uses = append(r.uses, n)
 }
 
-// first returns the first row of each recording, -1 for one that no row uses.
-func (r *recordings) first() []int32 {
-	rows := slices.Repeat([]int32{-1}, len(r.all))
-	for row, n := range slices.Backward(r.rows) {
-		rows[n] = int32(row)
+// first returns the first use of each recording, as an index into uses, -1 for one that no row uses.
+func (r *recordings) first() []int {
+	uses := slices.Repeat([]int{-1}, len(r.all))
+	for use, n := range slices.Backward(r.uses) {
+		uses[n] = use
 	}
-	return rows
+	return uses
 }
 
 // store writes the recordings that rows use to the cache, if there are new ones.
@@ -136,8 +143,8 @@ func (r *recordings) store() error {
 		return nil
 	}
 	var data []byte
-	for n, row := range r.first() {
-		if row >= 0 {
+	for n, use := range r.first() {
+		if use >= 0 {
 			data = r.all[n].append(data)
 		}
 	}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/xtts-host/xtts-host/host/dataset/internal/audio"
 	"github.com/xtts-host/xtts-host/host/dataset/internal/resample"
+	"github.com/xtts-host/xtts-host/shared/manifest"
 	"github.com/xtts-host/xtts-host/shared/regular"
 )
 
@@ -25,6 +26,7 @@ type scannedRow struct {
 	path      string // of the recording
 	known     int32  // place of the recording in Index.recordings, -1 for a new one
 	recording recording
+	arrays    []foundArray // of the columns of origin file, in order
 	// The part of the recording that is the clip, in frames, and its length at the index's sample rate.
 	offset, frames, samples int
 	tokens                  int    // number of token ids of the text
@@ -46,8 +48,14 @@ type scan struct {
 	idle  atomic.Bool // lines are parsed only
 }
 
+// foundArray is an array of a line, as known and recording of the line's recording.
+type foundArray struct {
+	known     int32
+	recording recording
+}
+
 func newScan(ix *Index, cfg Config) *scan {
-	return &scan{cfg: cfg, dir: ix.Dir, name: ix.List, parse: parserOf(filepath.Join(ix.Dir, ix.List)), files: newFiles(ix.recordings)}
+	return &scan{cfg: cfg, dir: ix.Dir, name: ix.List, parse: parserOf(filepath.Join(ix.Dir, ix.List), cfg.Columns), files: newFiles(ix.recordings)}
 }
 
 // run reads a list and calls each for its blocks, in order. Only some blocks are in memory at a time.
@@ -142,7 +150,26 @@ func (s *scan) row(b *block, row *scannedRow) error {
 	if err := s.cut(row); err != nil {
 		return err
 	}
-	return s.encode(b, row)
+	if err := s.encode(b, row); err != nil {
+		return err
+	}
+	return s.columns(row)
+}
+
+// columns finds the arrays of a line and checks the lengths of its columns.
+func (s *scan) columns(row *scannedRow) error {
+	for i := range s.cfg.Columns.list() {
+		c := &s.cfg.Columns.all[i]
+		if c.spec.Origin != manifest.OriginFile {
+			continue
+		}
+		place, r, err := s.findArray(c, &row.values[i])
+		if err != nil {
+			return fmt.Errorf("%s: %w", c.spec.Column, err)
+		}
+		row.arrays = append(row.arrays, foundArray{place, r})
+	}
+	return s.cfg.Columns.checkLengths(row.values, row.tokens, row.samples)
 }
 
 // cut finds the part of the recording that is the clip.

@@ -8,7 +8,7 @@ import (
 	"github.com/xtts-host/xtts-host/shared/manifest"
 )
 
-// Specs declares the dataset tensors: everything that a Filler can produce, by name. Integers are i32. Waveforms are in
+// Specs declares the tensors that a Filler can produce from any list, by name. Integers are i32. Waveforms are in
 // [-1,1) at the index's sample rate. An empty row has 0 in every lengths tensor.
 func Specs() map[string]manifest.TensorSpec {
 	specs := map[string]manifest.TensorSpec{}
@@ -32,9 +32,9 @@ func Specs() map[string]manifest.TensorSpec {
 type Tensor struct {
 	Name  string
 	DType manifest.DType
-	Shape []int   // [B] or [B,T]
+	Shape []int   // [B], [B,T] or longer
 	Pad   float64 // the value after the end of each row, and of empty rows
-	Data  []byte  // B*T elements of 4 bytes, little-endian
+	Data  []byte  // the elements, little-endian
 }
 
 // check compares the tensor with what the data set can produce.
@@ -57,20 +57,33 @@ func (t *Tensor) check(spec manifest.TensorSpec, rows int) error {
 }
 
 // width returns the number of elements of one row.
-func (t *Tensor) width() int { return len(t.Data) / 4 / t.Shape[0] }
+func (t *Tensor) width() int { return len(t.row(0)) / t.DType.Size() }
 
 // row returns the bytes of one row.
 func (t *Tensor) row(i int) []byte {
-	n := 4 * t.width()
+	n := len(t.Data) / t.Shape[0]
 	return t.Data[i*n : (i+1)*n]
 }
 
-// padBits returns the bits of the padding element.
-func (t *Tensor) padBits() uint32 {
-	if t.DType == manifest.F32 {
-		return math.Float32bits(float32(t.Pad))
+// pad fills the rest of a row with the padding element.
+func (t *Tensor) pad(b []byte) {
+	if t.Pad == 0 {
+		clear(b)
+		return
 	}
-	return uint32(int32(t.Pad))
+	bits := uint32(int32(t.Pad))
+	switch t.DType {
+	case manifest.F32:
+		bits = math.Float32bits(float32(t.Pad))
+	case manifest.U8, manifest.Bool:
+		for i := range b {
+			b[i] = byte(bits)
+		}
+		return
+	}
+	for ; len(b) >= 4; b = b[4:] {
+		binary.LittleEndian.PutUint32(b, bits)
+	}
 }
 
 func (t *Tensor) putInts(i int, values []int32) {
@@ -78,7 +91,7 @@ func (t *Tensor) putInts(i int, values []int32) {
 	for k, v := range values {
 		binary.LittleEndian.PutUint32(b[4*k:], uint32(v))
 	}
-	pad(b[4*len(values):], t.padBits())
+	t.pad(b[4*len(values):])
 }
 
 func (t *Tensor) putFloats(i int, values []float32) {
@@ -86,19 +99,9 @@ func (t *Tensor) putFloats(i int, values []float32) {
 	for k, v := range values {
 		binary.LittleEndian.PutUint32(b[4*k:], math.Float32bits(v))
 	}
-	pad(b[4*len(values):], t.padBits())
+	t.pad(b[4*len(values):])
 }
 
 func (t *Tensor) putInt(i, value int) {
 	binary.LittleEndian.PutUint32(t.row(i), uint32(int32(value)))
-}
-
-func pad(b []byte, bits uint32) {
-	if bits == 0 {
-		clear(b)
-		return
-	}
-	for ; len(b) >= 4; b = b[4:] {
-		binary.LittleEndian.PutUint32(b, bits)
-	}
 }

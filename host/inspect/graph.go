@@ -61,7 +61,7 @@ func (t *table) tensors(m *manifest.Bundle, s ortgraphs.Summary) {
 		if in.Lengths != "" {
 			lengths = ", counted by " + in.Lengths
 		}
-		t.line(first(i, "inputs"), "%s from the %s%s", in, in.Origin, lengths)
+		t.line(first(i, "inputs"), "%s from the %s%s", in, source(in), lengths)
 	}
 	for i, s := range m.Scalars {
 		text := "the sum of " + s.Lengths + " over the batches of a step"
@@ -107,6 +107,21 @@ func stateNames(list []manifest.State) string {
 		text += fmt.Sprintf(" and %d more", more)
 	}
 	return text
+}
+
+// source says where the values of an input come from.
+func source(in manifest.TensorSpec) string {
+	switch {
+	case in.FromList() && in.Column == "":
+		return "list"
+	case in.Origin == manifest.OriginFile:
+		return fmt.Sprintf("arrays that the list names as %s", in.Column)
+	case in.Vocabulary != "":
+		return fmt.Sprintf("list, its symbols %s by %s", in.Column, in.Vocabulary)
+	case in.Origin == manifest.OriginColumn:
+		return fmt.Sprintf("list, its %s", in.Column)
+	}
+	return in.Origin
 }
 
 // memory describes the cost of a step, and the memory use.

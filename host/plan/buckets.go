@@ -3,6 +3,8 @@ package plan
 import (
 	"fmt"
 	"math"
+	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/xtts-host/xtts-host/host/dataset"
@@ -13,8 +15,8 @@ import (
 // Buckets are the sizes that batches are padded to.
 type Buckets struct {
 	Sizes []manifest.Bucket // ascending
-	// Computed identifies buckets that are not the bundle's: what was asked for, "=", and samples/tokens of each, without
-	// the one for the validation list. A checkpoint has it among its hashes, and a run that continues takes the buckets from there.
+	// Computed identifies buckets that are not the bundle's: what was asked for, "=", and the sizes of each, without the one
+	// for the validation list. A checkpoint has it among its hashes, and a run that continues takes the buckets from there.
 	Computed string
 	perBatch bool // another batch size would have others
 }
@@ -43,7 +45,7 @@ func (d *Draft) settleBuckets() error {
 	if err != nil {
 		return err
 	}
-	d.Buckets = Buckets{Sizes: all, Computed: spec + sizesText(sizes), perBatch: !ok && asked.Auto() && asked.Count == 0}
+	d.Buckets = Buckets{Sizes: all, Computed: spec + sizesText(sizes, bundle), perBatch: !ok && asked.Auto() && asked.Count == 0}
 	return nil
 }
 
@@ -58,8 +60,7 @@ func computeBuckets(p *Plan, rows int, recorded []manifest.Bucket) (all, trainin
 		training = dataset.Buckets(p.Data.Train.Index.Rows, cfg)
 	}
 	if training == nil { // the plan refuses data without a clip that fits
-		longest := p.Bundle.Manifest.Dynamic
-		training = []manifest.Bucket{p.Bundle.Manifest.Fit(longest[manifest.SymbolWav], longest[manifest.SymbolText])}
+		training = []manifest.Bucket{p.Bundle.Manifest.Fit(p.Bundle.Manifest.Dynamic)}
 	}
 	all = training
 	if p.Data.Val != nil {
@@ -85,7 +86,7 @@ func bucketConfig(p *Plan, rows int) (dataset.BucketConfig, error) {
 	bundle, asked := p.Bundle.Manifest, p.Config.Buckets
 	longest, f := bundle.Dynamic[manifest.SymbolWav], bundle.Features
 	cfg := dataset.BucketConfig{
-		Bundle: bundle, BatchSize: p.World.BatchSize(rows), MaxGrowth: p.Stages.Resolved.MaxGrowth, Count: asked.Count,
+		Bundle: bundle, BatchSize: p.World.BatchSize(rows), MaxGrowth: p.Stages.Resolved.MaxGrowth, Columns: p.Data.Train.Index.Columns, Count: asked.Count,
 	}
 	for _, seconds := range asked.Seconds {
 		if most := bundle.LongestClip(); seconds > most {
@@ -97,13 +98,23 @@ func bucketConfig(p *Plan, rows int) (dataset.BucketConfig, error) {
 	return cfg, nil
 }
 
-// sizesText writes computed buckets as samples/tokens.
-func sizesText(sizes []manifest.Bucket) string {
+// sizesText writes computed buckets as samples/tokens, and the values of the bundle's other limited symbols.
+func sizesText(sizes []manifest.Bucket, bundle *manifest.Bundle) string {
 	var list []string
 	for _, b := range sizes {
-		list = append(list, fmt.Sprintf("%d/%d", b[manifest.SymbolWav], b[manifest.SymbolText]))
+		text := fmt.Sprint(b[manifest.SymbolWav])
+		for _, symbol := range recorded(bundle) {
+			text += fmt.Sprintf("/%d", b[symbol])
+		}
+		list = append(list, text)
 	}
 	return strings.Join(list, " ")
+}
+
+// recorded returns the symbols of a computed bucket's text after T_wav: T_text first, also if the bundle has none.
+func recorded(bundle *manifest.Bundle) []string {
+	others := slices.DeleteFunc(bundle.Limited(), func(s string) bool { return s == manifest.SymbolText })
+	return append([]string{manifest.SymbolText}, others...)
 }
 
 // parseSizes reads what sizesText wrote after spec. It reports false for buckets of another spec.
@@ -112,13 +123,20 @@ func parseSizes(text, spec string, bundle *manifest.Bundle) ([]manifest.Bucket, 
 	if !ok {
 		return nil, false, nil
 	}
+	symbols := append([]string{manifest.SymbolWav}, recorded(bundle)...)
 	var sizes []manifest.Bucket
 	for _, part := range strings.Fields(text) {
-		var samples, tokens int
-		if n, err := fmt.Sscanf(part, "%d/%d", &samples, &tokens); n != 2 || samples < 1 || samples > bundle.Dynamic[manifest.SymbolWav] {
-			return nil, false, fmt.Errorf("the checkpoint has a bucket %q: %w", part, err)
+		numbers := strings.Split(part, "/")
+		b, bad := manifest.Bucket{}, len(numbers) != len(symbols)
+		for i := 0; i < len(symbols) && !bad; i++ {
+			n, err := strconv.Atoi(numbers[i])
+			bad = err != nil || n < 0 || i == 0 && (n < 1 || n > bundle.Dynamic[manifest.SymbolWav])
+			b[symbols[i]] = n
 		}
-		sizes = append(sizes, bundle.Fit(samples, tokens))
+		if bad {
+			return nil, false, fmt.Errorf("the checkpoint has a bucket %q", part)
+		}
+		sizes = append(sizes, bundle.Fit(b))
 	}
 	return sizes, len(sizes) > 0, nil
 }

@@ -54,8 +54,8 @@ func TestSizesText(t *testing.T) {
 		Dynamic:  manifest.Bucket{"T_text": 50, "T_wav": 400},
 		Features: manifest.Features{SampleRate: 100, HopLength: 10, Center: true},
 	}
-	sizes := []manifest.Bucket{b.Fit(60, 9), b.Fit(400, 50)}
-	text := "auto=" + sizesText(sizes)
+	sizes := []manifest.Bucket{b.Fit(manifest.Bucket{"T_wav": 60, "T_text": 9}), b.Fit(manifest.Bucket{"T_wav": 400, "T_text": 50})}
+	text := "auto=" + sizesText(sizes, b)
 	if text != "auto=60/9 400/50" {
 		t.Errorf("got %q", text)
 	}
@@ -66,5 +66,13 @@ func TestSizesText(t *testing.T) {
 		if got, ok, _ := parseSizes(other, "auto=", b); ok {
 			t.Errorf("%q gave %v", other, got)
 		}
+	}
+	b.Dynamic["T_phone"], b.Buckets[0]["T_phone"] = 30, 8
+	sizes = []manifest.Bucket{b.Fit(manifest.Bucket{"T_wav": 60, "T_text": 9, "T_phone": 4})}
+	if text = "auto=" + sizesText(sizes, b); text != "auto=60/9/4" {
+		t.Errorf("got %q", text)
+	}
+	if got, ok, err := parseSizes(text, "auto=", b); !ok || err != nil || !reflect.DeepEqual(got, sizes) {
+		t.Errorf("%v, %t, %v", got, ok, err)
 	}
 }

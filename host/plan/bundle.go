@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/xtts-host/xtts-host/host/config"
+	"github.com/xtts-host/xtts-host/host/dataset"
 	"github.com/xtts-host/xtts-host/host/exit"
 	"github.com/xtts-host/xtts-host/host/precision"
 	"github.com/xtts-host/xtts-host/ortgraphs"
@@ -25,6 +26,9 @@ func (d *Draft) OpenBundle(context.Context) (err error) {
 		return d.adviseCache(err)
 	}
 	d.set.TakeBundle(d.Bundle.Manifest)
+	if d.columns, err = dataset.NewColumns(d.Bundle.Manifest, d.Bundle.Path); err != nil {
+		return exit.Advise(err, "docs/bundle.md says how inputs from the list are declared; export the bundle again")
+	}
 	sizes := d.Bundle.Manifest.Buckets
 	if d.Config.StaticShapes {
 		sizes = sizes[len(sizes)-1:]

@@ -34,7 +34,7 @@ func (d *Draft) OpenData(ctx context.Context) error {
 	open := func(dir string, which dataset.Split, speakers, languages []string) (*dataset.Index, error) {
 		ix, err := dataset.Open(ctx, dataset.Config{
 			Dir: dir, Split: which, SampleRate: d.Bundle.Manifest.Features.SampleRate, Tokenizer: tokenizer, MinSamples: d.Bundle.Manifest.Features.WinLength,
-			Speakers: speakers, Languages: languages, CacheDir: filepath.Join(d.cache, "index"), Progress: d.waiting.Progress,
+			Speakers: speakers, Languages: languages, Columns: d.columns, CacheDir: filepath.Join(d.cache, "index"), Progress: d.waiting.Progress,
 		})
 		return ix, exit.Advise(err, "README.md says how a data set is laid out")
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/xtts-host/xtts-host/gpu/cuda"
 	"github.com/xtts-host/xtts-host/host/batch"
 	"github.com/xtts-host/xtts-host/host/config"
+	"github.com/xtts-host/xtts-host/host/dataset"
 	"github.com/xtts-host/xtts-host/host/limits"
 	"github.com/xtts-host/xtts-host/host/place"
 	"github.com/xtts-host/xtts-host/host/precision"
@@ -69,6 +70,7 @@ type Draft struct {
 	set     *config.Set
 	limits  limits.Limits
 	cache   string // folder
+	columns *dataset.Columns
 	waiting *report.Waiting
 }
 

@@ -64,7 +64,7 @@ func (d *Draft) Fit(context.Context) error {
 	if err := d.settleBuckets(); err != nil {
 		return err
 	}
-	plan := dataset.PlanConfig{Seed: c.Seed, BatchSize: d.World.BatchSize(c.BatchSize), Buckets: d.Buckets.Sizes, MaxGrowth: d.Stages.Resolved.MaxGrowth}
+	plan := dataset.PlanConfig{Seed: c.Seed, BatchSize: d.World.BatchSize(c.BatchSize), Buckets: d.Buckets.Sizes, MaxGrowth: d.Stages.Resolved.MaxGrowth, Columns: d.columns}
 	if d.Buckets.Computed != "" && c.Buckets.Auto() {
 		plan.Limits = d.Bundle.Manifest.Dynamic
 	}

@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/xtts-host/xtts-host/host/catalog"
-	"github.com/xtts-host/xtts-host/host/dataset"
 	"github.com/xtts-host/xtts-host/host/exit"
 	"github.com/xtts-host/xtts-host/host/memory"
 	"github.com/xtts-host/xtts-host/shared/hint"
@@ -40,7 +39,7 @@ func (d *Draft) ResolveStages(context.Context) error {
 		return err
 	}
 	d.Stages.Resolved, err = catalog.Resolve(d.Stages.Asked, entries, catalog.Types{
-		Dataset: dataset.Specs(), Inputs: d.Bundle.Manifest.Inputs, Buckets: d.Buckets.Sizes,
+		Dataset: d.columns.Tensors(), Inputs: d.Bundle.Manifest.Inputs, Buckets: d.Buckets.Sizes,
 		Features: d.Bundle.Manifest.Features, RequireChecksums: d.Config.RequireChecksums, DataGPU: !d.Placement.Data.OnCPU(),
 	})
 	if err != nil {

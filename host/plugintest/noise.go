@@ -37,7 +37,7 @@ type noise struct {
 func newNoise(stage manifest.Stage, b *ortgraphs.Bundle) (*noise, error) {
 	n := &noise{stage: stage, short: map[string]int{manifest.SymbolWav: b.Manifest.Features.WinLength}}
 	for i := range seconds {
-		values := b.Manifest.Fit(int(seconds[i]*float64(b.Manifest.Features.SampleRate))|1, other[i]).Values(rows)
+		values := b.Manifest.Fit(manifest.Bucket{manifest.SymbolWav: int(seconds[i]*float64(b.Manifest.Features.SampleRate)) | 1, manifest.SymbolText: other[i]}).Values(rows)
 		values["n_mels"] = b.Manifest.Features.NMels
 		var tensors []ring.Tensor
 		seen := map[string]bool{}

@@ -130,7 +130,7 @@ type trial struct {
 
 func open(ctx context.Context, w *way, bundle *ortgraphs.Bundle, o Options, clip *dataset.Row) (_ *trial, err error) {
 	room := int(math.Ceil(float64(clip.Samples) * w.resolved.MaxGrowth))
-	bucket := bundle.Manifest.Fit(room, 1)
+	bucket := bundle.Manifest.Fit(manifest.Bucket{manifest.SymbolWav: room, manifest.SymbolText: 1})
 	for _, spec := range dataset.Specs() { // every waveform is the clip
 		if spec.DType == manifest.F32 {
 			bucket[spec.Shape[1].Symbol] = room

@@ -43,7 +43,7 @@ func find(name string, bundle *manifest.Bundle, entries []catalog.Entry, values 
 	}
 	var err error
 	w.resolved, err = catalog.Resolve(part, entries, catalog.Types{
-		Dataset: dataset.Specs(), Inputs: w.inputs, Buckets: []manifest.Bucket{bundle.Fit(1, 1)}, Features: bundle.Features,
+		Dataset: dataset.Specs(), Inputs: w.inputs, Buckets: []manifest.Bucket{bundle.Fit(manifest.Bucket{manifest.SymbolWav: 1, manifest.SymbolText: 1})}, Features: bundle.Features,
 	})
 	if err != nil {
 		return nil, err

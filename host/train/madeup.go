@@ -34,8 +34,10 @@ func (t *trial) fill(slot, bucket int, with madeUp) error {
 	for _, tensor := range layout.Tensors {
 		if tensor.Offset < layout.InputBytes {
 			t.makeUp(tensor, mem, axis[tensor.Name], with.positive)
-			if v := ort.View[int32](tensor.In(mem)); with.edges && axis[tensor.Name] > 0 && len(v) > 1 {
-				v[0], v[len(v)-1] = int32(axis[tensor.Name]), 0
+			if with.edges && axis[tensor.Name] > 0 {
+				if v := ort.View[int32](tensor.In(mem)); len(v) > 1 {
+					v[0], v[len(v)-1] = int32(axis[tensor.Name]), 0
+				}
 			}
 		}
 	}
@@ -67,6 +69,10 @@ func (t *trial) makeUp(tensor ring.Tensor, mem []byte, longest int, positive boo
 	case manifest.I64:
 		for i, v := 0, ort.View[int64](data); i < len(v); i++ {
 			v[i] = int64(t.random.IntN(2))
+		}
+	case manifest.U8, manifest.Bool:
+		for i := range data {
+			data[i] = byte(t.random.IntN(2))
 		}
 	}
 }

@@ -58,7 +58,7 @@ func Trials(m *manifest.Bundle) []shapes.Sizes {
 	var trials []shapes.Sizes
 	buckets := m.Buckets
 	if m.Dynamic != nil {
-		buckets = append(slices.Clone(buckets), m.Fit(m.Dynamic[manifest.SymbolWav], m.Dynamic[manifest.SymbolText]))
+		buckets = append(slices.Clone(buckets), m.Fit(m.Dynamic))
 	}
 	for _, bucket := range buckets {
 		for _, rows := range []int{1, 3, 8} {

@@ -33,13 +33,19 @@ const maxDepth = 3
 // DType is the element type of a tensor. Its String method returns the name in the file.
 type DType = nlp.DType
 
-// The element types of weights and of graph inputs.
+// The element types of the format.
 const (
+	F64  = nlp.F64
 	F32  = nlp.F32
 	F16  = nlp.F16
 	BF16 = nlp.BF16
-	I32  = nlp.I32
 	I64  = nlp.I64
+	I32  = nlp.I32
+	I16  = nlp.I16
+	I8   = nlp.I8
+	U64  = nlp.U64
+	U32  = nlp.U32
+	U16  = nlp.U16
 	U8   = nlp.U8
 	Bool = nlp.BOOL
 )
@@ -52,10 +58,8 @@ type Info struct {
 	Name  string
 	DType DType
 	Shape []int
-	// Bytes is the size of the tensor's data.
-	Bytes int64
-
-	offset int64 // from the start of the file
+	// Bytes is the size of the tensor's data, and Offset its place from the start of the file.
+	Bytes, Offset int64
 }
 
 // Reader reads the tensors of one file. It is safe for concurrent use.
@@ -147,12 +151,12 @@ func (r *Reader) place(tensors map[string]*nlp.TensorInfo, start, end int64) err
 		if size != last-first {
 			return fmt.Errorf("tensor %q: %s%v needs %d bytes, has %d", name, t.DType, t.Shape, size, last-first)
 		}
-		r.tensors = append(r.tensors, Info{Name: name, DType: t.DType, Shape: shape, Bytes: int64(size), offset: start + int64(first)})
+		r.tensors = append(r.tensors, Info{Name: name, DType: t.DType, Shape: shape, Bytes: int64(size), Offset: start + int64(first)})
 	}
 	slices.SortFunc(r.tensors, func(a, b Info) int {
 		switch {
-		case a.offset != b.offset:
-			return cmp.Compare(a.offset, b.offset)
+		case a.Offset != b.Offset:
+			return cmp.Compare(a.Offset, b.Offset)
 		case a.Bytes != b.Bytes: // an empty tensor starts where the next one starts
 			return cmp.Compare(a.Bytes, b.Bytes)
 		}
@@ -160,8 +164,8 @@ func (r *Reader) place(tensors map[string]*nlp.TensorInfo, start, end int64) err
 	})
 	at := start
 	for i, t := range r.tensors {
-		if t.offset != at {
-			return fmt.Errorf("tensor %q begins at byte %d, but the one before ends at %d", t.Name, t.offset-start, at-start)
+		if t.Offset != at {
+			return fmt.Errorf("tensor %q begins at byte %d, but the one before ends at %d", t.Name, t.Offset-start, at-start)
 		}
 		at += t.Bytes
 		r.index[t.Name] = i
@@ -257,7 +261,7 @@ func (r *Reader) Read(name string, dst []byte) error {
 	if int64(len(dst)) != t.Bytes {
 		return fmt.Errorf("tensor %q: %d bytes for a tensor of %d", name, len(dst), t.Bytes)
 	}
-	if err := readAt(r.src, dst, t.offset); err != nil {
+	if err := readAt(r.src, dst, t.Offset); err != nil {
 		return fmt.Errorf("tensor %q: %w", name, err)
 	}
 	return nil

@@ -193,7 +193,7 @@ func (b *Bundle) check() error {
 	if err := b.checkDynamic(); err != nil {
 		return fmt.Errorf("dynamic: %w", err)
 	}
-	if err := cmp.Or(b.checkOutputs(), b.checkAdapters(), b.checkScalars()); err != nil {
+	if err := cmp.Or(b.checkColumns(), b.checkOutputs(), b.checkAdapters(), b.checkScalars()); err != nil {
 		return err
 	}
 	if err := b.Optimizer.check(b.Parameters); err != nil {

@@ -1,6 +1,11 @@
 package manifest
 
-import "fmt"
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+)
 
 // The symbols of a bucket that the host can compute from the lengths of texts and clips.
 const (
@@ -9,22 +14,28 @@ const (
 	SymbolMel  = "T_mel"  // frames of T_wav samples
 )
 
-// Fit returns the bucket for clips of up to wav samples and texts of up to tokens, for a bundle with Dynamic. All other
-// symbols have the values that they have in every bucket of the bundle.
-func (b *Bundle) Fit(wav, tokens int) Bucket {
+// Fit returns the bucket for rows of up to these sizes, for a bundle with Dynamic: sizes has a value for T_wav and for
+// every other symbol of Dynamic. All other symbols have the values that they have in every bucket of the bundle.
+func (b *Bundle) Fit(sizes Bucket) Bucket {
 	out := Bucket{}
 	for symbol, n := range b.Buckets[0] {
-		switch symbol {
-		case SymbolWav:
-			n = wav
-		case SymbolMel:
-			n = max(1, b.Features.Frames(wav))
-		case SymbolText:
-			n = max(1, tokens)
+		size, given := sizes[symbol]
+		switch {
+		case symbol == SymbolWav:
+			n = size
+		case symbol == SymbolMel:
+			n = max(1, b.Features.Frames(sizes[SymbolWav]))
+		case given:
+			n = max(1, size)
 		}
 		out[symbol] = n
 	}
 	return out
+}
+
+// Limited returns the symbols of Dynamic other than T_wav, in alphabetical order: the computed buckets differ in them.
+func (b *Bundle) Limited() []string {
+	return slices.DeleteFunc(slices.Sorted(maps.Keys(b.Dynamic)), func(s string) bool { return s == SymbolWav })
 }
 
 // LongestClip is the longest clip for which a bucket can be made, in seconds; 0 if only the bundle's buckets are used.
@@ -36,7 +47,12 @@ func (b *Bundle) checkDynamic() error {
 		return nil
 	}
 	last := b.Buckets[len(b.Buckets)-1]
-	for _, symbol := range []string{SymbolText, SymbolWav} {
+	for _, symbol := range b.Limited() {
+		if counted := b.counted(); !slices.Contains(counted, symbol) {
+			return fmt.Errorf("the host cannot count %s: besides %s, it counts %s", symbol, SymbolWav, strings.Join(counted, ", "))
+		}
+	}
+	for _, symbol := range append(b.Limited(), SymbolText, SymbolWav) {
 		largest, given := b.Dynamic[symbol]
 		n, used := last[symbol]
 		switch {
@@ -47,11 +63,15 @@ func (b *Bundle) checkDynamic() error {
 		}
 	}
 	for i, bucket := range b.Buckets {
-		fit := b.Fit(bucket[SymbolWav], bucket[SymbolText])
+		sizes := Bucket{}
+		for symbol := range b.Dynamic {
+			sizes[symbol] = bucket[symbol]
+		}
+		fit := b.Fit(sizes)
 		for symbol, n := range bucket {
 			if n != fit[symbol] {
-				return fmt.Errorf("buckets[%d]: %s = %d, expected %d: only %s and %s may differ between the buckets, and %s with the frames of %s",
-					i, symbol, n, fit[symbol], SymbolText, SymbolWav, SymbolMel, SymbolWav)
+				return fmt.Errorf("buckets[%d]: %s = %d, expected %d: only %s may differ between the buckets, and %s with the frames of %s",
+					i, symbol, n, fit[symbol], strings.Join(append(b.Limited(), SymbolWav), " and "), SymbolMel, SymbolWav)
 			}
 		}
 	}

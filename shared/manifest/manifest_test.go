@@ -138,7 +138,7 @@ func TestDynamic(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, want := b.Fit(2560, 7), (Bucket{"T_text": 7, "T_wav": 2560, "T_mel": 11, "T_ref": 8192, "T_ref_mel": 33}); !reflect.DeepEqual(got, want) {
+	if got, want := b.Fit(Bucket{"T_wav": 2560, "T_text": 7}), (Bucket{"T_text": 7, "T_wav": 2560, "T_mel": 11, "T_ref": 8192, "T_ref_mel": 33}); !reflect.DeepEqual(got, want) {
 		t.Errorf("%v, want %v", got, want)
 	}
 	for _, c := range []struct {

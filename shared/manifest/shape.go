@@ -88,8 +88,14 @@ type TensorSpec struct {
 	// of a batch are valid.
 	MaxAbs    float64 `json:"max_abs,omitempty"`
 	MayBeZero bool    `json:"may_be_zero,omitempty"`
-	// Origin is the producer of a graph input: "dataset" or "stage". It is empty for ports.
+	// Origin is the producer of a graph input. It is empty for ports.
 	Origin string `json:"origin,omitempty"`
+	// Column is the key of the list whose value, or array, is the input. Vocabulary names the file with the ids of the
+	// column's symbols, and Split says how a string becomes symbols. Integers are 0 or more and below Below, if it is not 0.
+	Column     string `json:"column,omitempty"`
+	Vocabulary string `json:"vocabulary,omitempty"`
+	Split      string `json:"split,omitempty"`
+	Below      int    `json:"below,omitempty"`
 }
 
 func (t TensorSpec) String() string { return fmt.Sprintf("%s %s%s", t.Name, t.DType, t.Shape) }
