@@ -52,7 +52,8 @@ class _Counter:
             return self.of(number.args[0])
         if number.target in _OPERATIONS:
             return self._call(_OPERATIONS[number.target], tuple(self.of(n) for n in number.args))
-        if number.target is aten.sym_size.int:
+        if number.target in (aten.sym_size.int, operator.floordiv):
+            # A quotient of sizes is one itself: floats would not round as integers do.
             ones = self._call(aten.full.default, ([number], 1), {"dtype": self._kind}, (number.meta["val"],))
             return self._call(aten.sum.dim_IntList, (ones, [0]), {"dtype": self._kind})
         return self._call(aten.scalar_tensor.default, (number,), {"dtype": self._kind})

@@ -14,9 +14,8 @@ import torch
 from torch import Tensor
 from torch._decomp import core_aten_decompositions, get_decompositions
 
-from . import noise, onehot, refusal, replaced, writes
+from . import noise, onehot, pads, refusal, replaced, writes
 from .dropout import dropout
-from .layers import conv1d, conv_transpose1d
 from .refusal import Refusal
 
 aten = torch.ops.aten
@@ -29,20 +28,9 @@ _MASKED = -1e9
 
 @contextlib.contextmanager
 def functions() -> Iterator[None]:
-    """Replaces convolutions by those of layers.py, padding by concatenation, and writes by what has a form. A decomposition would be too late: PyTorch's own run first."""
-    pad = functional.pad
-
-    def joined(x: Tensor, margins: list[int], mode: str = "constant", value: float | None = None) -> Tensor:
-        return _constant_pad_nd(x, list(margins), value or 0) if mode == "constant" else pad(x, margins, mode, value)
-
-    with contextlib.ExitStack() as stack:
-        # Where a view is written to, autograd would look at the strides of its memory, which no graph has.
-        stack.enter_context(torch.autograd.grad_mode._force_original_view_tracking(True))
-        stack.enter_context(replaced.functions())
-        for name, function in ("conv1d", conv1d), ("conv_transpose1d", conv_transpose1d):
-            stack.enter_context(mock.patch.object(functional, name, function))
-            stack.enter_context(mock.patch.object(torch, name, function))
-        stack.enter_context(mock.patch.object(functional, "pad", joined))
+    """Replaces functions of PyTorch by what has a form. A decomposition would be too late: PyTorch's own run first."""
+    # Where a view is written to, autograd would look at the strides of its memory, which no graph has.
+    with torch.autograd.grad_mode._force_original_view_tracking(True), replaced.functions():
         yield
 
 
@@ -114,7 +102,7 @@ def decompositions() -> dict:
         aten.sort.stable: _sort,
         aten.var.correction: _var,
         aten.slice_backward.default: _slice_backward,
-        aten.constant_pad_nd.default: _constant_pad_nd,
+        aten.constant_pad_nd.default: lambda x, pad, value=0: pads.pad(x, pad, "constant", value),
         aten.empty_permuted.default: _empty_permuted,
         aten.embedding_dense_backward.default: _embedding_dense_backward,
         aten.native_group_norm_backward.default: _native_group_norm_backward,
@@ -145,24 +133,15 @@ def _slice_backward(grad: Tensor, sizes: list[int], dim: int, start: int, end: i
     start = start + sizes[dim] if start < 0 else start
     zeros = lambda count: grad.new_zeros([*sizes[:dim], count, *sizes[dim + 1:]])
     if step == 1:
-        return torch.cat([zeros(start), grad, zeros(sizes[dim] - start - grad.shape[dim])], dim)
+        # Sizes that are 0 or 1 in the example would be taken for constants, so more zeros come and go.
+        before, after = (pads.UNSEEN if pads.varies(count) else 0 for count in (start, sizes[dim] - start - grad.shape[dim]))
+        whole = torch.cat([zeros(start + before), grad, zeros(sizes[dim] - start - grad.shape[dim] + after)], dim)
+        return whole.narrow(dim, before, sizes[dim]) if before or after else whole
     # Each element and the step-1 zeros that follow it, as an axis of its own; then more zeros than can be missing.
     gaps = grad.unsqueeze(dim + 1)
     gaps = torch.cat([gaps, torch.zeros_like(gaps).expand([*grad.shape[:dim + 1], step - 1, *grad.shape[dim + 1:]])], dim + 1)
     spread = gaps.reshape([*grad.shape[:dim], grad.shape[dim] * step, *grad.shape[dim + 1:]])
     return torch.cat([zeros(start), spread, zeros(sizes[dim])], dim).narrow(dim, 0, sizes[dim])
-
-
-def _constant_pad_nd(x: Tensor, pad: list[int], value: float = 0) -> Tensor:
-    """Padding by joining; a negative margin cuts. PyTorch's own formula bakes in the example's sizes."""
-    for i in range(0, len(pad), 2):
-        dim = x.dim() - 1 - i // 2
-        left, right = pad[i], pad[i + 1]
-        x = x.narrow(dim, max(-left, 0), x.shape[dim] - max(-left, 0) - max(-right, 0)) if min(left, right) < 0 else x
-        margin = lambda count: [x.new_full([*x.shape[:dim], count, *x.shape[dim + 1:]], value)] if count > 0 else []
-        parts = [*margin(left), x, *margin(right)]
-        x = torch.cat(parts, dim) if len(parts) > 1 else x
-    return x
 
 
 def _empty_permuted(size: list[int], physical_layout: list[int], **options) -> Tensor:

@@ -66,6 +66,11 @@ def operands(*tensors: Tensor | None) -> tuple[Tensor | None, ...]:
     return tuple(_cast(x, LOW) for x in tensors) if mixed else tensors
 
 
+def full() -> contextlib.AbstractContextManager:
+    """Within it no policy casts: for products that are part of another function, as DFTs are."""
+    return torch._C.DisableTorchFunction()
+
+
 @contextlib.contextmanager
 def applied(module: nn.Module, precision: str) -> Iterator[None]:
     """Makes module's forward follow the policy of a precision. Its results are f32 in all of them."""

@@ -13,8 +13,8 @@ _STANDARD = sysconfig.get_paths()["stdlib"]
 _OWN = str(Path(__file__).parent)
 # Modules of this package that run between a user's module and PyTorch; the others are models.
 _MACHINERY = {
-    "bundle.py", "command.py", "cost.py", "counts.py", "described.py", "inputs.py", "joint.py", "layers.py", "lowering.py", "mixed.py", "module.py", "noise.py", "nonfinite.py", "onehot.py",
-    "precision.py", "refusal.py", "replaced.py", "tensors.py", "translate.py", "verify.py", "watch.py", "ways_out.py", "writer.py", "writes.py",
+    "bundle.py", "command.py", "convolutions.py", "cost.py", "counts.py", "described.py", "inputs.py", "joint.py", "layers.py", "lowering.py", "mixed.py", "module.py", "noise.py", "nonfinite.py", "onehot.py",
+    "pads.py", "precision.py", "refusal.py", "replaced.py", "resample.py", "signals.py", "tensors.py", "translate.py", "verify.py", "watch.py", "ways_out.py", "windows.py", "writer.py", "writes.py",
 }
 
 
@@ -29,7 +29,7 @@ class Refusal(ValueError):
 def _is_users(path: str) -> bool:
     if path.startswith(_LIBRARIES) or (path.startswith(_STANDARD) and "-packages" not in path):
         return False
-    return not (path.startswith(_OWN) and Path(path).name in _MACHINERY)
+    return not (Path(path).parent == Path(_OWN) and Path(path).name in _MACHINERY)
 
 
 def innermost(frames: traceback.StackSummary) -> str | None:

@@ -10,7 +10,7 @@ from unittest import mock
 import torch
 from torch import Tensor
 
-from . import refusal
+from . import refusal, signals
 from .refusal import Refusal
 
 
@@ -108,6 +108,7 @@ def _is_causal(mask: Tensor | None, is_causal: bool | None = None, size: int | N
 
 
 _FUNCTIONS = (
+    *signals.FUNCTIONS,
     (torch, "baddbmm", _baddbmm), (Tensor, "baddbmm", _baddbmm),
     (torch.nn.functional, "bilinear", _bilinear), (torch, "bilinear", _bilinear),
     (torch, "_weight_norm", _weight_norm), (sys.modules["torch.nn.utils.weight_norm"], "_weight_norm", _weight_norm),

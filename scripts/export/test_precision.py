@@ -9,7 +9,7 @@ import torch.nn.functional as F
 from onnx import TensorProto, helper
 from torch import nn
 
-from . import bf16, dropout, layers, lowering, mixed, precision, presets, session
+from . import bf16, convolutions, dropout, lowering, mixed, precision, presets, session
 from .bundle import BF16
 from .command import main
 from .inputs import Input, batch
@@ -137,7 +137,7 @@ class Calls(nn.Module):
 @pytest.mark.parametrize(("call", "dtype"), [
     (F.linear, LOW), (torch.matmul, LOW), (lambda x, w: x @ w, LOW), (lambda x, w: torch.einsum("ij,jk->ik", x, w), LOW),
     (lambda x, w: F.gelu(x @ w), LOW), (lambda x, w: (x @ w) * (x @ w), LOW), (lambda x, w: F.dropout(x @ w, 0.5, False), LOW),
-    (lambda x, w: layers.conv1d(x[None], w[:, :, None]), LOW), (lambda x, w: layers.conv1d(x[None], w[:, :1, None], groups=8), torch.float32),
+    (lambda x, w: convolutions.conv1d(x[None], w[:, :, None]), LOW), (lambda x, w: convolutions.conv1d(x[None], w[:, :1, None], groups=8), torch.float32),
     (lambda x, w: F.softmax(x @ w, -1), torch.float32), (lambda x, w: (x @ w).sum(), torch.float32), (lambda x, w: F.layer_norm(x @ w, [8]), torch.float32),
     (lambda x, w: (x @ w).exp(), torch.float32), (lambda x, w: F.mse_loss(x @ w, x), torch.float32), (lambda x, w: x @ w + x, torch.float32),
     (lambda x, w: F.cross_entropy(x @ w, torch.zeros(8).long()), torch.float32), (lambda x, w: x * w, torch.float32), (F.embedding, torch.float32),

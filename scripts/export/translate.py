@@ -59,6 +59,7 @@ def _registry() -> _registration.ONNXRegistry:
 def translate(graph: torch.fx.GraphModule, symbols: dict[str, str], inputs: list[str], outputs: list[str], dry: DryRun) -> onnx.ModelProto:
     """The graph with these names of inputs and outputs. symbols names the sizes that PyTorch calls s0, s1. Raises Refusal."""
     counts.on_device(graph)
+    _floor_sizes(graph)
     _share_sizes(graph)
     registry = _registry()
     try:
@@ -111,6 +112,20 @@ def _share_sizes(graph: torch.fx.GraphModule) -> None:
             graph.graph.erase_node(node)
     graph.graph.eliminate_dead_code()
     graph.recompile()
+
+
+def _floor_sizes(graph: torch.fx.GraphModule) -> None:
+    """Divisions of what may be negative, as in -(-n // 4), without a remainder. ONNX rounds towards zero, Python down."""
+    for node in graph.graph.find_nodes(op="call_function", target=operator.floordiv):
+        dividend, divisor = node.args
+        size = dividend.meta["val"] if isinstance(dividend, torch.fx.Node) else dividend
+        if isinstance(size, torch.SymInt) and any(share.is_negative for term, share in size.node.expr.as_coefficients_dict().items() if not term.is_number):
+            with graph.graph.inserting_before(node):
+                rest = graph.graph.call_function(operator.mod, (dividend, divisor))
+                rest.meta["val"] = size % (divisor.meta["val"] if isinstance(divisor, torch.fx.Node) else divisor)
+                whole = graph.graph.call_function(operator.sub, (dividend, rest))
+                whole.meta["val"] = size - rest.meta["val"]
+            node.args = (whole, divisor)
 
 
 def _multiply_sizes(graph: torch.fx.GraphModule) -> None:

@@ -7,6 +7,7 @@ with its line. The first line of each operator is recorded for problems that app
 import contextlib
 import inspect
 import logging
+import re
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -65,6 +66,10 @@ class Sizes:
         """The inputs' names of the symbols that PyTorch calls s0, s1."""
         return {str(symbol): name for symbol, name in self._names.items()}
 
+    def in_names(self, text: str) -> str:
+        """A message of PyTorch's with the inputs' names of the symbols."""
+        return re.sub(r"\bs\d+\b", lambda match: self.symbols().get(match[0], match[0]), text)
+
     def holds(self, sizes: dict[str, int]) -> bool:
         """Whether the code would run the same way with these sizes."""
         return all(self._true(guard.expr, sizes) for guard in self._guards)
@@ -83,7 +88,7 @@ class Sizes:
         # Two lengths may be bound to each other, if all buckets are.
         cases = self._buckets if self._buckets and len(self._symbols(guard)) > 1 else self._draws
         if not all(self._true(guard, sizes) for sizes in cases):
-            left, right = (str(side.subs(self._names)) for side in guard.args)
+            left, right = (str(self._named(side)) for side in guard.args)
             # What a small size becomes (one frame of 8 samples) need not be what a bucket's becomes. A size itself is a number in both.
             kind = Refusal if any(side.is_Symbol for side in guard.args) else Narrow
             raise kind(
@@ -95,9 +100,13 @@ class Sizes:
             if not self._true(guard, sizes):
                 symbols = self._symbols(guard)
                 raise Narrow(
-                    f"dimension {', '.join(symbols)} chose what was traced, which holds for {guard.subs(self._names)} only, "
+                    f"dimension {', '.join(symbols)} chose what was traced, which holds for {self._named(guard)} only, "
                     f"not for {', '.join(f'{name} = {sizes[name]}' for name in symbols)}",
                     "sizes may choose what is the same in all buckets: use torch.where with a mask of positions, or a bundle for each choice", place)
+
+    def _named(self, guard: sympy.Basic) -> sympy.Basic:
+        """In the inputs' symbols. As strings, S and N would be objects of SymPy."""
+        return guard.subs({symbol: sympy.Symbol(name) for symbol, name in self._names.items()})
 
     def _symbols(self, guard: sympy.Basic) -> list[str]:
         return sorted({self._names.get(s, str(s)) for s in guard.free_symbols})
@@ -242,7 +251,7 @@ def dry_run(module: nn.Module, inputs: list[Input], example: list[Tensor], loss=
             raise Refusal("a tensor that the gradient needs is overwritten, which PyTorch refuses, too", "write a new tensor: y = y * 2, not y *= 2",
                           _forward_line(remarks)) from error
         sizes.refuse_assumptions()
-        raise Narrow(summary(error), _of_errors(error), refusal.within(error) or _forward_line(remarks)) from error
+        raise Narrow(sizes.in_names(summary(error)), _of_errors(error), refusal.within(error) or _forward_line(remarks)) from error
     sizes.refuse_assumptions()
     return DryRun(result, watch.places, sizes)
 
@@ -270,6 +279,8 @@ def quiet():
 def _of_errors(error: Exception) -> str:
     if "numpy() is not supported" in str(error):
         return "stay in PyTorch: NumPy's functions are in no graph"
+    if "must match" in str(error) and "//" in str(error):
+        return "a stride rounds lengths: F.pad(y, (0, -y.shape[2] % 4)) makes them a multiple of 4 first, and y[:, :, :x.shape[2]] cuts what is too long"
     return "the module must run in PyTorch on any batch and length before it can be exported"
 
 
