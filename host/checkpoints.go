@@ -24,7 +24,7 @@ func (r *run) Tensors() (weights, moments []checkpoint.Tensor, err error) {
 	if err := r.session.Pull(); err != nil {
 		return nil, nil, err
 	}
-	return append(r.session.Model.Weights(), r.session.Model.Average()...), r.session.Optimizer.Moments(), nil
+	return append(r.session.Model.Weights(), r.session.Model.Average()...), r.session.Optimizers.Moments(), nil
 }
 
 // State implements save.Training.
@@ -35,7 +35,7 @@ func (r *run) State() checkpoint.State {
 		epoch, batch = epoch+1, 0
 	}
 	state := checkpoint.State{
-		Step: p.Step, OptimizerStep: r.session.Optimizer.Steps, Epoch: epoch, Batch: batch, Seed: r.plan.Config.Seed,
+		Step: p.Step, Epoch: epoch, Batch: batch, Seed: r.plan.Config.Seed,
 		Schedule:      r.plan.Schedule(),
 		EvaluatedStep: p.EvaluatedStep, Samples: o.samples, Frames: o.frames,
 		Quarantine: o.quarantine.List(), Hashes: r.plan.Hashes,
@@ -45,7 +45,11 @@ func (r *run) State() checkpoint.State {
 		state.Plateau = &p.Plateau
 	}
 	if decay := r.plan.Config.EMA; decay > 0 {
-		state.EMA = &checkpoint.EMA{Decay: decay, Updates: r.session.Optimizer.Averaged}
+		state.EMA = &checkpoint.EMA{Decay: decay}
+	}
+	for i, player := range r.plan.Players {
+		o := r.session.Optimizers[i]
+		state.Add(checkpoint.Player{Name: player.Name, OptimizerStep: o.Steps, Averaged: o.Averaged})
 	}
 	if r.plan.Config.EarlyStop > 0 {
 		state.EarlyStop = &p.EarlyStop

@@ -48,9 +48,12 @@ func graphsOf(s *session.Session) []report.Graph {
 	graph := func(use string, p train.Program) report.Graph {
 		return report.Graph{Use: use, File: p.File, Precision: p.Precision, Nodes: p.Nodes, SHA256: p.SHA256}
 	}
-	list := []report.Graph{graph("training", training), graph("evaluation", evaluation)}
+	var list []report.Graph
+	for _, p := range training {
+		list = append(list, graph("training", p))
+	}
 	list[0].Fused, list[0].Unfused = s.Fusion.Report()
-	return list
+	return append(list, graph("evaluation", evaluation))
 }
 
 func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }

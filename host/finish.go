@@ -31,7 +31,7 @@ func (r *run) finish(outcome error) (*report.Report, error) {
 	case step > 0 && errors.Is(lost, report.ErrRemoved):
 		err = r.rescue(err)
 	case step == 0 || r.mode != batch.Overlapped || o.saver.Current():
-	case r.session.Optimizer.Incomplete() || lost != nil:
+	case r.session.Optimizers.Incomplete() || lost != nil:
 		r.log.Warn(fmt.Sprintf("step %d is not saved: its update is incomplete; continue from the previous checkpoint with --resume %s", step, hint.Path(r.dir)))
 	default:
 		if serr := o.saver.Last(); errors.Is(serr, report.ErrRemoved) {
@@ -53,7 +53,7 @@ func (r *run) finish(outcome error) (*report.Report, error) {
 // rescue saves what was trained after the run folder was removed or moved away: in a new folder, which has no lines of the steps
 // before. lost is the error that says so.
 func (r *run) rescue(lost error) error {
-	if r.mode != batch.Overlapped || r.session.Optimizer.Incomplete() {
+	if r.mode != batch.Overlapped || r.session.Optimizers.Incomplete() {
 		return lost
 	}
 	if err := r.folder.Remake(); err != nil {

@@ -95,7 +95,7 @@ func TestWatch(t *testing.T) {
 	arenas := arenaBytes(t, s)
 	want := []report.Memory{
 		{Device: inventory.Cards[0].String(), Role: "data", LimitBytes: 8192 * gpu.MB},
-		{Device: inventory.Cards[1].String(), Role: "model", ArenaPeakBytes: int64(weights + grads + slots + s.Optimizer.Bytes() + arenas), ProcessPeakBytes: 14336 * gpu.MB},
+		{Device: inventory.Cards[1].String(), Role: "model", ArenaPeakBytes: int64(weights + grads + slots + s.Optimizers.Bytes() + arenas), ProcessPeakBytes: 14336 * gpu.MB},
 	}
 	if !slices.Equal(memory[1:], want) || memory[0].Device != "cpu" || memory[0].Role != "data" || memory[0].ArenaPeakBytes != 0 {
 		t.Errorf("got  %+v\nwant %+v", memory, want)
@@ -112,7 +112,7 @@ func arenaBytes(t *testing.T, s *session.Session) int {
 	if err != nil {
 		t.Fatal(err)
 	}
-	optimizer, err := s.Optimizer.ArenaBytes()
+	optimizer, err := s.Optimizers.ArenaBytes()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -127,7 +127,7 @@ type Span struct {
 // Bytes returns the size of the span.
 func (s Span) Bytes() int { return s.Elements * s.DType.Size() }
 
-// Arena places the parameters of a run in flat vectors, grouped by their roles, so that an optimizer step is a few runs
+// Arena places the parameters of a player in flat vectors, grouped by their roles, so that an optimizer step is a few runs
 // over contiguous memory for any model. All vectors share one numbering of elements: an element of a parameter has the
 // same number everywhere, and the arena returns its byte offset in each vector. The gaps between parameters are zero
 // and stay zero, because their gradients are zero.
@@ -170,6 +170,17 @@ func NewArena(parameters []manifest.Parameter, policy Policy) *Arena {
 	return a
 }
 
+// NewArenas lays out the parameters of each player of a bundle, in their order.
+func NewArenas(b *manifest.Bundle, policy Policy) (all []*Arena) {
+	for _, player := range b.InTurn() {
+		all = append(all, NewArena(b.ParametersOf(player.Name), policy))
+	}
+	return all
+}
+
+// Parameters returns the parameters in the order in which they are numbered.
+func (a *Arena) Parameters() []manifest.Parameter { return a.parameters }
+
 // Segments returns the segments in the order of their elements: trained ones come first.
 func (a *Arena) Segments() []Segment { return a.segments }
 
@@ -184,13 +195,13 @@ func (a *Arena) Trained() Range {
 	return r
 }
 
-// Role returns the role of a parameter, by its index in the bundle's list.
+// Role returns the role of a parameter, by its index in Parameters.
 func (a *Arena) Role(parameter int) Role { return a.segments[a.of[parameter]].Role }
 
 // Bytes returns the size of a vector.
 func (a *Arena) Bytes(v Vector) int { return a.bytes[v] }
 
-// Parameter returns the position of a parameter in a vector, by its index in the bundle's list; ok is false if the
+// Parameter returns the position of a parameter in a vector, by its index in Parameters; ok is false if the
 // vector does not contain it.
 func (a *Arena) Parameter(v Vector, i int) (s Span, ok bool) {
 	segment := a.segments[a.of[i]]
@@ -254,6 +265,17 @@ func (a *Arena) Memory(o manifest.Optimizer, accumulating, averaging bool) Memor
 		m.Average = a.Bytes(State)
 	}
 	return m
+}
+
+// Add adds the sizes of another player.
+func (m *Memory) Add(o Memory) {
+	m.Weights += o.Weights
+	m.Copies += o.Copies
+	m.Gradients += o.Gradients
+	m.Moments += o.Moments
+	m.Accumulator += o.Accumulator
+	m.Average += o.Average
+	m.State += o.State
 }
 
 // Total returns the sum.

@@ -101,7 +101,7 @@ func (b *Bundle) Weights() (*safetensors.File, error) { return safetensors.Open(
 
 // Hash identifies everything that determines the numbers of a run with the bundle: the content of its files, and the
 // parts of bundle.json that determine the inputs of the graphs. It does not include names, texts, counts and costs, and
-// the defaults that a run may override and records itself: features, pipeline, optimizer, schedule. It is a hex
+// the defaults that a run may override and records itself: features, pipeline, optimizers, schedule. It is a hex
 // SHA-256.
 func (b *Bundle) Hash() string {
 	m := b.Manifest
@@ -113,17 +113,22 @@ func (b *Bundle) Hash() string {
 	for i := range graphs {
 		graphs[i].Nodes = nil
 	}
+	var players []string // their order
+	for _, p := range m.Players {
+		players = append(players, p.Name)
+	}
 	data, err := json.Marshal(struct { // maps are written with sorted keys
 		Inputs       []manifest.TensorSpec
 		Scalars      []manifest.Scalar `json:",omitempty"`
 		Outputs      []manifest.TensorSpec
 		Parameters   []manifest.Parameter
 		State        []manifest.State `json:",omitempty"`
+		Players      []string         `json:",omitempty"`
 		Buckets      []manifest.Bucket
 		Graphs       []manifest.Graph
 		Accumulation string
 		Files        map[string]string
-	}{m.Inputs, m.Scalars, m.Outputs, parameters, m.State, m.Buckets, graphs, m.Accumulation, m.Files})
+	}{m.Inputs, m.Scalars, m.Outputs, parameters, m.State, players, m.Buckets, graphs, m.Accumulation, m.Files})
 	if err != nil {
 		panic(err) // only for numbers that JSON cannot represent, and these came from JSON
 	}

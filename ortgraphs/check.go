@@ -77,19 +77,22 @@ func (b *Bundle) checkManifest() []Fault {
 			listed(fmt.Sprintf("inputs[%d]", i), t.Vocabulary)
 		}
 	}
-	trains := false
 	for i, g := range m.Graphs {
 		place := fmt.Sprintf("graphs[%d]", i)
 		listed(place, g.File)
-		trains = trains || g.Kind == "train"
-		if j := slices.IndexFunc(m.Graphs, func(o manifest.Graph) bool { return o.File == g.File || o.Kind == g.Kind && o.Precision == g.Precision }); j < i {
-			f.add(place, "graphs[%d] has the same file, or the same kind and precision", j)
+		same := func(o manifest.Graph) bool {
+			return o.File == g.File || o.Kind == g.Kind && o.Precision == g.Precision && o.Player == g.Player
+		}
+		if j := slices.IndexFunc(m.Graphs, same); j < i {
+			f.add(place, "graphs[%d] has the same file, or the same kind and precision%s", j, of(g.Player))
 		}
 	}
-	if !trains {
-		f.add("graphs", "none is of kind train")
+	for _, player := range m.InTurn() {
+		if !slices.ContainsFunc(m.Graphs, func(g manifest.Graph) bool { return g.Kind == "train" && g.Player == player.Name }) {
+			f.add("graphs", "none is of kind train%s", of(player.Name))
+		}
 	}
-	if _, ok := m.Graph("eval", string(manifest.F32)); !ok && len(m.State) > 0 {
+	if _, ok := m.EvalGraph(); !ok && len(m.State) > 0 {
 		f.add("state", "no graph is of kind eval: a training graph would use the statistics of each batch")
 	}
 	checkPrecisions(m, f)
@@ -120,9 +123,24 @@ func checkPrecisions(m *manifest.Bundle, f *faults) {
 	if parameter >= 0 && graph < 0 {
 		f.add(fmt.Sprintf("parameters[%d]", parameter), "%q has compute bf16, but no graph has precision bf16", m.Parameters[parameter].Name)
 	}
-	if _, ok := m.Graph("train", string(manifest.F32)); graph >= 0 && !ok {
-		f.add(fmt.Sprintf("graphs[%d]", graph), "precision is bf16, but no training graph has precision f32")
+	if graph < 0 {
+		return
 	}
+	for _, player := range m.InTurn() {
+		for _, precision := range []manifest.DType{manifest.F32, manifest.BF16} {
+			if _, ok := m.TrainingGraph(player.Name, precision); !ok {
+				f.add(fmt.Sprintf("graphs[%d]", graph), "precision is bf16, but no training graph%s has precision %s", of(player.Name), precision)
+			}
+		}
+	}
+}
+
+// of is the addition to a message for a player; a bundle without players has one without a name.
+func of(player string) string {
+	if player == "" {
+		return ""
+	}
+	return " of player " + player
 }
 
 // checkListing finds files in the folder that are not listed.
@@ -195,7 +213,7 @@ func (b *Bundle) checkModel(name string, data []byte, f *faults) {
 			b.models[name] = model
 			checkContract(b.Manifest, g, model.Graph, f)
 			if g.Precision == string(manifest.BF16) {
-				b.widened = widened(model.Graph)
+				b.widened = append(b.widened, widened(model.Graph)...)
 			}
 			checkNodes(g, model, f)
 			b.graphs = append(b.graphs, summarize(g, model, len(data)))

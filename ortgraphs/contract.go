@@ -68,6 +68,9 @@ func checkContract(m *manifest.Bundle, g manifest.Graph, graph *onnxpb.GraphProt
 		}
 	}
 	unknown := "is not in outputs, nor the gradient of a parameter that is trained, nor state"
+	if g.Player != "" {
+		unknown = fmt.Sprintf("is not an output of player %s, nor the gradient of a parameter that it trains, nor its state", g.Player)
+	}
 	if g.Kind == "eval" {
 		unknown = "is not in outputs"
 	}
@@ -79,7 +82,8 @@ func checkContract(m *manifest.Bundle, g manifest.Graph, graph *onnxpb.GraphProt
 	}
 }
 
-// contract returns the inputs that a graph may have, the outputs that it may have, and those that it must have. In a
+// contract returns the inputs that a graph may have, the outputs that it may have, and those that it must have. A
+// training graph has the metrics and the state of its player, and the gradients of the parameters that its player trains. In a
 // graph of precision bf16, parameters with compute bf16 are bf16, and their gradients may be.
 func contract(m *manifest.Bundle, g manifest.Graph) (inputs, outputs map[string]tensorType, needed []string) {
 	inputs = map[string]tensorType{seedInput: {dtype: manifest.I64}}
@@ -91,6 +95,9 @@ func contract(m *manifest.Bundle, g manifest.Graph) (inputs, outputs map[string]
 		inputs[s.Name] = tensorType{dtype: manifest.F32, shape: manifest.Shape{}}
 	}
 	for _, t := range m.Outputs {
+		if g.Kind == "train" && t.IsMetric() && t.Player != g.Player {
+			continue
+		}
 		outputs[t.Name] = tensorType{dtype: t.DType, shape: t.Shape}
 		if g.Kind == "train" || t.Name == "loss" || t.Name == "loss_weight" {
 			needed = append(needed, t.Name)
@@ -102,7 +109,7 @@ func contract(m *manifest.Bundle, g manifest.Graph) (inputs, outputs map[string]
 			w.dtype = manifest.BF16
 		}
 		inputs[p.Name] = w
-		if g.Kind == "train" && !p.Frozen {
+		if g.Kind == "train" && !p.Frozen && p.Player == g.Player {
 			w.orF32 = true
 			outputs[gradPrefix+p.Name] = w
 			needed = append(needed, gradPrefix+p.Name)
@@ -111,7 +118,7 @@ func contract(m *manifest.Bundle, g manifest.Graph) (inputs, outputs map[string]
 	for _, s := range m.State {
 		w := tensorType{dtype: manifest.F32, shape: fixed(s.Shape)}
 		inputs[s.Name] = w
-		if g.Kind == "train" {
+		if g.Kind == "train" && s.Player == g.Player {
 			outputs[StatePrefix+s.Name] = w
 			needed = append(needed, StatePrefix+s.Name)
 		}

@@ -11,7 +11,7 @@
 //	if err != nil {
 //		return err // an *InvalidError names every fault with its file and place
 //	}
-//	train, _ := b.Manifest.Graph("train", "f32")
+//	train, _ := b.Manifest.TrainingGraph("", manifest.F32)
 //	program, err := b.Program(train, func(output string) bool { return output != "metric.mel_loss" })
 //	session, err := ort.NewSession(ort.SessionConfig{Model: program.Model, Dir: program.Dir})
 //	arena := ortgraphs.NewArena(b.Manifest.Parameters, ortgraphs.Policy{})

@@ -74,7 +74,10 @@ func (b *Bundle) Inspect() Summary {
 	s := Summary{
 		Name: m.Name, Description: m.Description, License: m.License, Hash: b.Hash(),
 		Inputs: m.Inputs, Scalars: m.Scalars, Outputs: m.Outputs, State: m.State, Buckets: m.Buckets, Dynamic: m.Dynamic,
-		Parameters: ParameterSummary{Tensors: len(m.Parameters), Memory: NewArena(m.Parameters, Policy{}).Memory(m.Optimizer, false, false)},
+		Parameters: ParameterSummary{Tensors: len(m.Parameters)},
+	}
+	for i, arena := range NewArenas(m, Policy{}) {
+		s.Parameters.Memory.Add(arena.Memory(m.InTurn()[i].Optimizer, false, false))
 	}
 	s.Parameters.Memory.State = StateBytes(m.State)
 	for _, p := range m.Parameters {

@@ -8,6 +8,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/xtts-host/xtts-host/ortgraphs/onnxpb"
+	"github.com/xtts-host/xtts-host/shared/manifest"
 )
 
 // TestProgramOfTheLoss: pruned to its loss, a training graph has no node that only gradients need, and all nodes that
@@ -33,7 +34,7 @@ func TestProgramOfTheLoss(t *testing.T) {
 				t.Errorf("%s: output %s is left", name, v.GetName())
 			}
 		}
-		eval, _ := b.Manifest.Graph("eval", "f32")
+		eval, _ := b.Manifest.EvalGraph()
 		without, err := b.Program(eval, func(string) bool { return true })
 		if err != nil {
 			t.Fatal(err)
@@ -48,7 +49,7 @@ func TestProgramOfTheLoss(t *testing.T) {
 
 func programOf(t *testing.T, b *Bundle, keep func(string) bool) *Program {
 	t.Helper()
-	g, _ := b.Manifest.Graph("train", "f32")
+	g, _ := b.Manifest.TrainingGraph("", manifest.F32)
 	p, err := b.Program(g, keep)
 	if err != nil {
 		t.Fatal(err)

@@ -6,7 +6,8 @@ import (
 	"github.com/xtts-host/xtts-host/shared/manifest"
 )
 
-// StepCost is the cost of one training step, computed from the shapes of the training graph (package shapes).
+// StepCost is the cost of one training step, computed from the shapes of the training graphs (package shapes): the sum
+// over the players, and the largest memory of any.
 type StepCost struct {
 	// Bucket is the index of the bucket. BatchSize is the number of rows.
 	Bucket    int `json:"bucket"`
@@ -32,14 +33,14 @@ const maxSteps = 32
 var BatchSizes = []int{1, 8, 16, 32}
 
 func (b *Bundle) steps() []StepCost {
-	model, problem := b.trainingModel(manifest.F32)
+	models, problem := b.trainingModels(manifest.F32)
 	var steps []StepCost
 	for i := range b.Manifest.Buckets {
 		for _, rows := range BatchSizes {
 			if i >= maxSteps {
-				model, problem = nil, "not computed: too many buckets"
+				models, problem = nil, "not computed: too many buckets"
 			}
-			c := b.step(model, problem, b.Manifest.Buckets[i], rows)
+			c := b.step(models, problem, b.Manifest.Buckets[i], rows)
 			c.Bucket = i
 			steps = append(steps, c)
 		}
@@ -47,31 +48,35 @@ func (b *Bundle) steps() []StepCost {
 	return steps
 }
 
-// Step returns the cost of a batch of that many rows in a bucket, for the training graph of a precision. The bucket need
-// not be one of the bundle's, and the cost does not name it.
+// Step returns the cost of a batch of that many rows in a bucket, for the training graphs of a precision. The bucket
+// need not be one of the bundle's, and the cost does not name it.
 func (b *Bundle) Step(precision manifest.DType, bucket manifest.Bucket, rows int) StepCost {
-	model, problem := b.trainingModel(precision)
-	return b.step(model, problem, bucket, rows)
+	models, problem := b.trainingModels(precision)
+	return b.step(models, problem, bucket, rows)
 }
 
-// trainingModel returns nil and a problem if there is none.
-func (b *Bundle) trainingModel(precision manifest.DType) (model *onnxpb.ModelProto, problem string) {
-	g, ok := b.Manifest.Graph("train", string(precision))
-	if !ok {
-		return nil, "there is no training graph in " + string(precision)
+// trainingModels returns the training graph of each player, or none and a problem.
+func (b *Bundle) trainingModels(precision manifest.DType) (models []*onnxpb.ModelProto, problem string) {
+	for _, player := range b.Manifest.InTurn() {
+		g, ok := b.Manifest.TrainingGraph(player.Name, precision)
+		if !ok {
+			return nil, "there is no training graph in " + string(precision)
+		}
+		models = append(models, b.Model(g.File))
 	}
-	return b.Model(g.File), ""
+	return models, ""
 }
 
-func (b *Bundle) step(model *onnxpb.ModelProto, problem string, bucket manifest.Bucket, rows int) StepCost {
+func (b *Bundle) step(models []*onnxpb.ModelProto, problem string, bucket manifest.Bucket, rows int) StepCost {
 	sizes := bucket.Values(rows)
 	c := StepCost{BatchSize: rows, InputBytes: inputBytes(b.Manifest, sizes), Problem: problem}
-	if model != nil {
+	for _, model := range models {
 		c.count(model, sizes)
 	}
 	return c
 }
 
+// count adds a graph.
 func (c *StepCost) count(model *onnxpb.ModelProto, sizes shapes.Sizes) {
 	r, err := shapes.Infer(model, sizes)
 	if err != nil {
@@ -79,7 +84,7 @@ func (c *StepCost) count(model *onnxpb.ModelProto, sizes shapes.Sizes) {
 		return
 	}
 	cost := r.Cost()
-	c.FLOPs, c.Bytes, c.ActivationBytes, c.Problem = cost.FLOPs, cost.Bytes, float64(cost.Peak), ""
+	c.FLOPs, c.Bytes, c.ActivationBytes = c.FLOPs+cost.FLOPs, c.Bytes+cost.Bytes, max(c.ActivationBytes, float64(cost.Peak))
 	if cost.Unknown > 0 {
 		c.Problem = "the shapes of some nodes are not known"
 	}

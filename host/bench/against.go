@@ -16,6 +16,7 @@ import (
 	"github.com/xtts-host/xtts-host/host/train"
 	"github.com/xtts-host/xtts-host/ortgraphs"
 	"github.com/xtts-host/xtts-host/shared/hint"
+	"github.com/xtts-host/xtts-host/shared/manifest"
 )
 
 // Against selects the program to compare with; the zero value selects none.
@@ -112,7 +113,7 @@ func (b *benchmark) precisions(bundle *ortgraphs.Bundle) []string {
 		return []string{"f32"}
 	}
 	all := []string{"tf32"}
-	if _, ok := bundle.Manifest.Graph("train", "bf16"); ok {
+	if bundle.Manifest.HasPrecision(manifest.BF16) {
 		all = append(all, "bf16")
 	}
 	return all

@@ -24,8 +24,11 @@ type State struct {
 	Version int `json:"version"`
 	// Step counts the windows that are over, skipped ones included; it is the next window's index from 0.
 	Step int64 `json:"step"`
-	// OptimizerStep counts the updates of the weights: windows that were not skipped.
+	// OptimizerStep counts the updates of the weights: windows that were not skipped. With several players it is that of
+	// the last one.
 	OptimizerStep int64 `json:"optimizer_step"`
+	// Players has the counts of each, if there are several.
+	Players []Player `json:"players,omitempty"`
 	// Epoch and Batch name the next batch: Batch is its index in the epoch.
 	Epoch int `json:"epoch"`
 	Batch int `json:"batch"`
@@ -55,6 +58,38 @@ type State struct {
 	Languages []string `json:"languages,omitempty"`
 	// Hashes names what changes numbers: graph, features, data, pipeline, ... Values are hashes or plain texts.
 	Hashes map[string]string `json:"hashes"`
+}
+
+// Player has what is counted for each of several players.
+type Player struct {
+	Name          string `json:"name"`
+	OptimizerStep int64  `json:"optimizer_step"`
+	// Averaged is EMA.Updates of the player.
+	Averaged int64 `json:"averaged,omitempty"`
+}
+
+// Add adds the counts of the next player. One without a name is the only one.
+func (s *State) Add(p Player) {
+	if p.Name != "" {
+		s.Players = append(s.Players, p)
+	}
+	s.OptimizerStep = p.OptimizerStep
+	if s.EMA != nil {
+		s.EMA.Updates = p.Averaged
+	}
+}
+
+// Updates returns the number of updates of a player's weights, and of their average.
+func (s *State) Updates(player string) (weights, average int64) {
+	for _, p := range s.Players {
+		if p.Name == player {
+			return p.OptimizerStep, p.Averaged
+		}
+	}
+	if s.EMA != nil {
+		average = s.EMA.Updates
+	}
+	return s.OptimizerStep, average
 }
 
 // EMA is an exponential moving average of the trained weights.
@@ -138,17 +173,25 @@ func (s State) check() error {
 	if s.EMA != nil {
 		ema = s.EMA
 	}
-	for _, c := range []struct {
+	type count struct {
 		name  string
 		value int64
-	}{
+	}
+	counts := []count{
 		{"step", s.Step}, {"optimizer_step", s.OptimizerStep}, {"epoch", int64(s.Epoch)}, {"batch", int64(s.Batch)},
 		{"evaluated_step", s.EvaluatedStep}, {"samples", s.Samples}, {"frames", s.Frames},
 		{"schedule.warmup_steps", s.Schedule.WarmupSteps}, {"schedule.total_steps", s.Schedule.TotalSteps},
 		{"schedule.decay_start", s.Schedule.DecayStart}, {"plateau.reductions", int64(plateau.Reductions)},
 		{"plateau.evaluations", int64(plateau.Evaluations)}, {"early_stop.evaluations", int64(stop.Evaluations)},
 		{"ema.updates", ema.Updates},
-	} {
+	}
+	for i, p := range s.Players {
+		counts = append(counts, count{fmt.Sprintf("players[%d].optimizer_step", i), p.OptimizerStep}, count{fmt.Sprintf("players[%d].averaged", i), p.Averaged})
+		if p.OptimizerStep > s.Step {
+			return fmt.Errorf("players[%d].optimizer_step %d is larger than step %d", i, p.OptimizerStep, s.Step)
+		}
+	}
+	for _, c := range counts {
 		if c.value < 0 || c.value > maxCount {
 			return fmt.Errorf("%s is %d", c.name, c.value)
 		}

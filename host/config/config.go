@@ -139,10 +139,11 @@ func (s *Set) TakeBundle(b *manifest.Bundle) {
 		}
 		s.origins[name] = fromBundle
 	}
+	last := b.Last().Optimizer
 	number := func(v float64) string { return strconv.FormatFloat(v, 'g', -1, 64) }
-	take("lr", number(b.Optimizer.LR))
-	take("weight-decay", number(b.Optimizer.WeightDecay))
-	take("grad-clip", number(b.Optimizer.GradClip))
+	take("lr", number(last.LR))
+	take("weight-decay", number(last.WeightDecay))
+	take("grad-clip", number(last.GradClip))
 	take("warmup-steps", strconv.Itoa(b.Schedule.WarmupSteps))
 	take("schedule", b.Schedule.Name)
 }

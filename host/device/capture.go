@@ -10,10 +10,10 @@ import (
 	"github.com/xtts-host/xtts-host/shared/hint"
 )
 
-// Capturable returns a function that decides from the nodes of a graph whether it can be captured as a CUDA graph, and returns the reason
-// if it cannot: of a fused graph, or for nil of the training graph in a file of the bundle. spec is --graph.
-func Capturable(spec string, b *ortgraphs.Bundle, file string) func(fused []byte) error {
-	return func(fused []byte) error {
+// Capturable returns a function that decides from the nodes of a training graph whether it can be captured as a CUDA graph, and returns the
+// reason if it cannot: of a file of the bundle as exported, for nil, or fused. spec is --graph.
+func Capturable(spec string, b *ortgraphs.Bundle) func(file string, fused []byte) error {
+	return func(file string, fused []byte) error {
 		if fused == nil {
 			if f := fault(b.Model(file), lint.Trials(b.Manifest)); f != nil {
 				return hint.Errorf("xtts-host graph lint "+hint.Path(spec)+" lists all", "%s: %s", file, f)

@@ -19,8 +19,8 @@ func TestCapturable(t *testing.T) {
 		t.Fatal(err)
 	}
 	const file = "training_model.onnx"
-	check := Capturable("a b", b, file)
-	if err := check(nil); err != nil {
+	check := Capturable("a b", b)
+	if err := check(file, nil); err != nil {
 		t.Error(err)
 	}
 	// The mean of the targets, by a count from shapes: the host computes it, and a captured graph keeps it.
@@ -31,14 +31,14 @@ func TestCapturable(t *testing.T) {
 			Attribute: []*onnxpb.AttributeProto{{Name: proto.String("to"), I: proto.Int64(1), Type: onnxpb.AttributeProto_INT.Enum()}}},
 		&onnxpb.NodeProto{OpType: proto.String("Div"), Input: []string{"mel_spectrograms", "count"}, Output: []string{"mean"}},
 	)
-	if err := check(nil); err == nil || !strings.HasPrefix(err.Error(), file+": memcpy: ") || hint.Of(err) != "xtts-host graph lint 'a b' lists all" {
+	if err := check(file, nil); err == nil || !strings.HasPrefix(err.Error(), file+": memcpy: ") || hint.Of(err) != "xtts-host graph lint 'a b' lists all" {
 		t.Errorf("%v; hint: %s", err, hint.Of(err))
 	}
 }
 
 // TestFusedIsCapturable: a fused graph is judged by its own nodes.
 func TestFusedIsCapturable(t *testing.T) {
-	check := Capturable("x", nil, "t.onnx")
+	check := Capturable("x", nil)
 	value := func(name string, size int64) *onnxpb.ValueInfoProto {
 		dim := &onnxpb.TensorShapeProto_Dimension{Value: &onnxpb.TensorShapeProto_Dimension_DimValue{DimValue: size}}
 		return &onnxpb.ValueInfoProto{Name: &name, Type: &onnxpb.TypeProto{Value: &onnxpb.TypeProto_TensorType{
@@ -54,7 +54,7 @@ func TestFusedIsCapturable(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := check(model); (err == nil) != (want == "") || err != nil && !strings.HasPrefix(err.Error(), want) {
+		if err := check("t.onnx", model); (err == nil) != (want == "") || err != nil && !strings.HasPrefix(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", node.GetOpType(), err, want)
 		}
 	}

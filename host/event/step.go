@@ -13,13 +13,33 @@ type Step struct {
 	Metrics  []float64
 	LR       float64
 	GradNorm float64
-	// Skipped steps changed nothing: loss or gradients were not finite, or every row was empty.
+	// Skipped steps changed nothing: loss or gradients were not finite, or every row was empty. With several players, at
+	// least one of them was skipped.
 	Skipped bool
+	// Players has what differs by player, if there are several. Loss, LR and GradNorm are those of the last one.
+	Players []Player
 	// Rows are the rows of the step in the data set, without empty rows.
 	Rows []int32
 	// Frames is the number of valid target frames in them.
 	Frames int
 	Times
+}
+
+// Player is what a step was for one of several players.
+type Player struct {
+	Name     string
+	GradNorm float64
+	Skipped  bool
+}
+
+// SkippedPlayers names those of several players that were skipped.
+func (s *Step) SkippedPlayers() (names []string) {
+	for _, p := range s.Players {
+		if p.Skipped {
+			names = append(names, p.Name)
+		}
+	}
+	return names
 }
 
 // Times are the durations of a step, or sums of them.
@@ -47,7 +67,7 @@ func (t *Times) Other() time.Duration { return t.Time - t.InputWait - t.Train - 
 
 // copyTo makes dst a copy of s, and reuses the memory of dst's slices.
 func (s *Step) copyTo(dst *Step) {
-	metrics, rows := dst.Metrics[:0], dst.Rows[:0]
+	metrics, rows, players := dst.Metrics[:0], dst.Rows[:0], dst.Players[:0]
 	*dst = *s
-	dst.Metrics, dst.Rows = append(metrics, s.Metrics...), append(rows, s.Rows...)
+	dst.Metrics, dst.Rows, dst.Players = append(metrics, s.Metrics...), append(rows, s.Rows...), append(players, s.Players...)
 }

@@ -2,7 +2,7 @@
 // run's, by pattern.
 //
 //	list, err := groups.Resolve(bundle.Parameters, groups.Settings{
-//		Bundle: bundle.Optimizer.Groups, LRFactor: []string{"text_encoder=0.1"},
+//		Bundle: bundle.Optimizer.Groups, LRFactor: []string{"text_encoder=0.1"}, Known: bundle.Parameters,
 //	})
 package groups
 
@@ -24,16 +24,18 @@ type Settings struct {
 	Bundle []manifest.Group
 	// LRFactor and WeightDecay are those of --lr-factor and --weight-decay-of: PATTERN=NUMBER.
 	LRFactor, WeightDecay []string
+	// Known are the parameters of which the flags' patterns must match one.
+	Known []manifest.Parameter
 }
 
-// Resolve returns the groups, each with different values, and with the names of its parameters instead of patterns.
+// Resolve returns the groups of a player's parameters, each with different values, and with the names of its parameters instead of patterns.
 // Parameters without values of their own are in no group.
 func Resolve(parameters []manifest.Parameter, s Settings) ([]manifest.Group, error) {
-	factors, err := parse("--lr-factor", s.LRFactor, parameters)
+	factors, err := parse("--lr-factor", s.LRFactor, s.Known)
 	if err != nil {
 		return nil, err
 	}
-	decays, err := parse("--weight-decay-of", s.WeightDecay, parameters)
+	decays, err := parse("--weight-decay-of", s.WeightDecay, s.Known)
 	if err != nil {
 		return nil, err
 	}

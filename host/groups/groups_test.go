@@ -32,7 +32,7 @@ func TestResolve(t *testing.T) {
 			`[{"match":["text.embedding.weight"],"lr_factor":5,"weight_decay":0.3},{"match":["decoder.weight"],"lr_factor":5,"weight_decay":0.2},{"match":["decoder.bias"],"weight_decay":0.2}]`,
 		},
 	} {
-		var s Settings
+		s := Settings{Known: parameters}
 		if err := json.Unmarshal([]byte(c.bundle), &s.Bundle); err != nil {
 			t.Fatal(err)
 		}
@@ -69,7 +69,7 @@ func TestRefusals(t *testing.T) {
 		{"", "decodr=0", "--weight-decay-of decodr=0: no parameter has such a name", "decoder"},
 		{"", "[=0", "--weight-decay-of [=0: not a pattern", "[abc]"},
 	} {
-		_, err := Resolve(parameters, Settings{LRFactor: fields(c.factor), WeightDecay: fields(c.decay)})
+		_, err := Resolve(parameters, Settings{LRFactor: fields(c.factor), WeightDecay: fields(c.decay), Known: parameters})
 		if err == nil || !strings.Contains(err.Error(), c.want) || !strings.Contains(hint.Of(err), c.advice) {
 			t.Errorf("got %v (%s), want %s", err, hint.Of(err), c.want)
 		}

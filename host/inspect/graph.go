@@ -3,6 +3,7 @@ package inspect
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"text/tabwriter"
 
@@ -134,7 +135,7 @@ func (t *table) memory(m *manifest.Bundle, s ortgraphs.Summary) {
 	memory := s.Parameters.Memory
 	t.line("memory", "%s MiB: weights %s, gradients %s, state of %s %s (computed; --accumulate takes the gradients' size once more)",
 		report.Mebibytes(float64(memory.Total())), report.Mebibytes(float64(memory.Weights)), report.Mebibytes(float64(memory.Gradients)),
-		m.Optimizer.Name, report.Mebibytes(float64(memory.Moments)))
+		optimizers(m), report.Mebibytes(float64(memory.Moments)))
 	var slots, between, rows []string
 	for _, c := range s.Steps {
 		if c.Bucket == len(m.Buckets)-1 {
@@ -152,15 +153,25 @@ func (t *table) training(m *manifest.Bundle, s ortgraphs.Summary) {
 	for i, p := range m.Pipeline {
 		t.line(first(i, "pipeline"), "%s: %s", p.Name, p.Stage)
 	}
-	t.line("optimizer", "%s, learning rate %g, weight decay %g, clipped at %g, %s after %d steps",
-		m.Optimizer.Name, m.Optimizer.LR, m.Optimizer.WeightDecay, m.Optimizer.GradClip, m.Schedule.Name, m.Schedule.WarmupSteps)
+	for i, p := range m.InTurn() {
+		o, name := p.Optimizer, ""
+		if p.Name != "" {
+			name = fmt.Sprintf("%d. %s: ", i+1, p.Name)
+		}
+		t.line(first(i, "optimizer"), "%s%s, learning rate %g, weight decay %g, clipped at %g, %s after %d steps",
+			name, o.Name, o.LR, o.WeightDecay, o.GradClip, m.Schedule.Name, m.Schedule.WarmupSteps)
+	}
 	t.line("accumulation", "%s", m.Accumulation)
 	for i, g := range s.Graphs {
 		var ops []string
 		for _, op := range g.Ops[:min(8, len(g.Ops))] {
 			ops = append(ops, fmt.Sprintf("%s %d", op.Op, op.Nodes))
 		}
-		t.line(first(i, "graphs"), "%s (%s, %s): %d nodes: %s ...", g.File, g.Kind, g.Precision, g.Nodes, strings.Join(ops, ", "))
+		kind := g.Kind
+		if g.Player != "" {
+			kind += " of " + g.Player
+		}
+		t.line(first(i, "graphs"), "%s (%s, %s): %d nodes: %s ...", g.File, kind, g.Precision, g.Nodes, strings.Join(ops, ", "))
 	}
 }
 
@@ -230,4 +241,13 @@ func Symbols(b manifest.Bucket, inputs []manifest.TensorSpec) string {
 		add(s)
 	}
 	return strings.Join(parts, ", ")
+}
+
+// optimizers names those of the players.
+func optimizers(m *manifest.Bundle) string {
+	var names []string
+	for _, p := range m.InTurn() {
+		names = append(names, p.Optimizer.Name)
+	}
+	return strings.Join(slices.Compact(names), " and ")
 }

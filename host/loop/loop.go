@@ -53,7 +53,7 @@ type Loop struct {
 func New(c Config) (*Loop, error) {
 	p := c.Plan
 	l := &Loop{cfg: c, Train: &train.Loop{
-		Model: c.Session.Model, Optimizer: c.Session.Optimizer, Observer: c.Observer, Stop: c.Stop, Progress: c.Progress,
+		Model: c.Session.Model, Optimizers: c.Session.Optimizers, Observer: c.Observer, Stop: c.Stop, Progress: c.Progress,
 		Policy: train.Policy{Schedule: p.Schedule(), EarlyStop: p.EarlyStop(), Counted: c.Source.Evaluated, MaxSkipped: p.Config.MaxSkipped},
 	}}
 	hooks := batch.Hooks{Copied: c.Copied, Observer: l.draw}

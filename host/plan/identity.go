@@ -36,8 +36,14 @@ func (p *Plan) identity() map[string]string {
 		"batch_size":    strconv.Itoa(c.BatchSize),
 		"accumulation":  strconv.Itoa(c.Accumulate),
 		"static_shapes": strconv.FormatBool(c.StaticShapes),
-		"optimizer":     text(optimizer(p.Optimizer)),
 		"schedule":      text(p.course()),
+	}
+	for _, player := range p.Players {
+		name := "optimizer"
+		if player.Name != "" {
+			name += "/" + player.Name
+		}
+		hashes[name] = text(optimizer(player.Optimizer))
 	}
 	if p.Precision.Graph != manifest.F32 {
 		hashes["precision"] = string(p.Precision.Graph)

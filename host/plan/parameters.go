@@ -3,42 +3,79 @@ package plan
 import (
 	"slices"
 
+	"github.com/xtts-host/xtts-host/host/checkpoint"
+	"github.com/xtts-host/xtts-host/host/config"
 	"github.com/xtts-host/xtts-host/host/freeze"
 	"github.com/xtts-host/xtts-host/host/groups"
 	"github.com/xtts-host/xtts-host/host/report"
 	"github.com/xtts-host/xtts-host/ortgraphs"
+	"github.com/xtts-host/xtts-host/shared/hint"
+	"github.com/xtts-host/xtts-host/shared/manifest"
 )
 
-// layOutParameters decides which parameters are trained, and their layout in memory.
+// layOutParameters decides which parameters are trained, how, and their layout in memory.
 func (d *Draft) layOutParameters() error {
-	parameters := d.Bundle.Manifest.Parameters
-	frozen, err := freeze.Resolve(parameters, freeze.Patterns{Freeze: d.Config.Freeze, TrainOnly: d.Config.TrainOnly})
+	b, c := d.Bundle.Manifest, d.Config
+	frozen, err := freeze.Resolve(b.Parameters, freeze.Patterns{Freeze: c.Freeze, TrainOnly: c.TrainOnly})
 	if err != nil {
 		return err
 	}
-	d.Frozen = freeze.Identity(frozen, len(parameters))
-	c := d.Config
-	d.Optimizer = d.Bundle.Manifest.Optimizer
-	d.Optimizer.LR, d.Optimizer.WeightDecay, d.Optimizer.GradClip = c.LR, c.WeightDecay, c.GradClip
-	d.Optimizer.Groups, err = groups.Resolve(parameters, groups.Settings{
-		Bundle: d.Bundle.Manifest.Optimizer.Groups, LRFactor: c.LRFactor, WeightDecay: c.WeightDecayOf,
-	})
-	if err != nil {
-		return err
+	d.Frozen, d.Players = freeze.Identity(frozen, len(b.Parameters)), nil
+	for _, p := range b.InTurn() {
+		player := Player{Name: p.Name, Optimizer: settings(p.Optimizer, b.Last().Optimizer, c)}
+		player.Optimizer.Groups, err = groups.Resolve(b.ParametersOf(p.Name), groups.Settings{
+			Bundle: p.Optimizer.Groups, LRFactor: c.LRFactor, WeightDecay: c.WeightDecayOf, Known: b.Parameters,
+		})
+		if err != nil {
+			return err
+		}
+		policy := d.Bundle.Policy(d.Precision.Graph)
+		policy.Frozen, policy.Groups = frozen, groups.Of(player.Optimizer.Groups)
+		player.Arena = ortgraphs.NewArena(b.ParametersOf(p.Name), policy)
+		if player.Arena.Trained().Len() == 0 {
+			return hint.Errorf("leave it a parameter to train", "--freeze and --train-only freeze all parameters of the player %s", p.Name)
+		}
+		d.Players = append(d.Players, player)
 	}
-	policy := d.Bundle.Policy(d.Precision.Graph)
-	policy.Frozen, policy.Groups = frozen, groups.Of(d.Optimizer.Groups)
-	d.Arena = ortgraphs.NewArena(parameters, policy)
 	return nil
+}
+
+// settings returns the optimizer of a player with the settings of a run, whose defaults are those of the last player. The
+// learning rates of the players keep their ratio. A weight decay or clipping other than the last player's in the bundle is
+// that of all.
+func settings(own, last manifest.Optimizer, c *config.Config) manifest.Optimizer {
+	switch {
+	case own.LR == last.LR:
+		own.LR = c.LR
+	case c.LR != last.LR && last.LR > 0:
+		own.LR *= c.LR / last.LR
+	}
+	if own.WeightDecay == last.WeightDecay || c.WeightDecay != last.WeightDecay {
+		own.WeightDecay = c.WeightDecay
+	}
+	if own.GradClip == last.GradClip || c.GradClip != last.GradClip {
+		own.GradClip = c.GradClip
+	}
+	return own
+}
+
+// Arenas returns the layouts of the players' parameters.
+func (t *Training) Arenas() (all []*ortgraphs.Arena) {
+	for _, p := range t.Players {
+		all = append(all, p.Arena)
+	}
+	return all
 }
 
 // Accumulates reports whether gradients are summed up before an update: over micro-batches or over ranks.
 func (p *Plan) Accumulates() bool { return p.Config.Accumulate > 1 || !p.World.Alone() }
 
-// Memory returns the memory of weights, gradients and optimizer.
+// Memory returns the memory of weights, gradients and optimizers.
 func (p *Plan) Memory() ortgraphs.Memory {
-	m := p.Arena.Memory(p.Bundle.Manifest.Optimizer, p.Accumulates(), p.Config.EMA > 0)
-	m.State = ortgraphs.StateBytes(p.Bundle.Manifest.State)
+	m := ortgraphs.Memory{State: ortgraphs.StateBytes(p.Bundle.Manifest.State)}
+	for _, player := range p.Players {
+		m.Add(player.Arena.Memory(player.Optimizer, p.Accumulates(), p.Config.EMA > 0))
+	}
 	return m
 }
 
@@ -49,10 +86,20 @@ func (p *Plan) trained() report.Parameters {
 		WeightsBytes: m.Weights, CopiesBytes: m.Copies, GradientsBytes: m.Gradients, MomentsBytes: m.Moments, AccumulatorBytes: m.Accumulator, AverageBytes: m.Average,
 		StateBytes: m.State,
 	}
+	for _, player := range p.Players {
+		player.count(&out)
+	}
+	out.Groups = slices.DeleteFunc(out.Groups, func(g report.ParameterGroup) bool { return g.Tensors.Tensors == 0 }) // frozen
+	return out
+}
+
+// count adds the player's parameters and groups.
+func (p *Player) count(out *report.Parameters) {
+	first := len(out.Groups)
 	for _, g := range p.Optimizer.Groups {
 		out.Groups = append(out.Groups, report.ParameterGroup{LRFactor: g.LRFactor, WeightDecay: g.WeightDecay})
 	}
-	for i, q := range p.Bundle.Manifest.Parameters {
+	for i, q := range p.Arena.Parameters() {
 		count := &out.Frozen
 		if p.Arena.Role(i).Trained {
 			count = &out.Trained
@@ -60,10 +107,23 @@ func (p *Plan) trained() report.Parameters {
 		count.Tensors++
 		count.Values += q.Elements()
 		if group := p.Arena.Role(i).Group; group > 0 {
-			out.Groups[group-1].Tensors.Tensors++
-			out.Groups[group-1].Values += q.Elements()
+			g := &out.Groups[first+group-1]
+			g.Tensors.Tensors++
+			g.Values += q.Elements()
 		}
 	}
-	out.Groups = slices.DeleteFunc(out.Groups, func(g report.ParameterGroup) bool { return g.Tensors.Tensors == 0 }) // frozen
-	return out
+}
+
+// moments names the tensors of the optimizers' state.
+func (t *Training) moments() (names []string) {
+	for _, player := range t.Players {
+		for i, p := range player.Arena.Parameters() {
+			if player.Arena.Role(i).Trained {
+				for _, s := range ortgraphs.UpdateOf(player.Optimizer, p).State {
+					names = append(names, checkpoint.Moment(s.Name, p.Name))
+				}
+			}
+		}
+	}
+	return names
 }

@@ -45,8 +45,14 @@ type Plan struct {
 
 // Training is how a run trains the bundle's parameters.
 type Training struct {
+	Players []Player // the bundle's, in their order
+	Frozen  string   // freeze.Identity of the parameters that the run freezes
+}
+
+// Player is how a run trains the parameters of a player.
+type Player struct {
+	Name      string
 	Arena     *ortgraphs.Arena   // their layout
-	Frozen    string             // freeze.Identity of those that the run freezes
 	Optimizer manifest.Optimizer // the bundle's with the run's settings; its groups name their parameters
 }
 

@@ -6,13 +6,18 @@ import (
 
 	"github.com/xtts-host/xtts-host/host/catalog"
 	"github.com/xtts-host/xtts-host/host/record"
+	"github.com/xtts-host/xtts-host/shared/manifest"
 )
 
 // Record returns the part of the plan for banner, warnings and report.
 func (p *Plan) Record() *record.Plan {
+	var players []manifest.Player
+	for _, player := range p.Players {
+		players = append(players, manifest.Player{Name: player.Name, Optimizer: player.Optimizer})
+	}
 	return &record.Plan{
 		Config: p.Config, Manifest: p.Bundle.Manifest, Parameters: p.trained(), Data: p.Data, Pipeline: p.Stages.Resolved, Placement: p.Placement,
-		Precision: p.Precision, Schedule: p.Schedule,
+		Precision: p.Precision, Players: players, Schedule: p.Schedule,
 		Threads: p.Threads(), RingAsked: p.Ring.Asked, RingLimit: p.Ring.Limit, SlotBytes: p.Slots.Size(), DeviceSlots: p.Slots.Device,
 		Prefetch: p.Ring.Prefetch, From: p.Start.Progress(),
 	}

@@ -26,6 +26,14 @@ type Slots struct {
 	Device  int           // slots there
 }
 
+// held returns the number of batches that stay in device slots until the last player has trained on them.
+func (t *Training) held(accumulate int) int {
+	if len(t.Players) == 1 {
+		return 0
+	}
+	return accumulate
+}
+
 // Size returns the bytes of a batch in the ring.
 func (s *Slots) Size() int {
 	size := 0
@@ -46,7 +54,7 @@ type Ring struct {
 func (p *Plan) SlotsFor(rows int) (s Slots, err error) {
 	s.Device = int(p.Config.Slots)
 	if s.Device == 0 {
-		s.Device = max(3, min(8, 64/rows))
+		s.Device = max(3, min(8, 64/rows), p.held(p.Config.Accumulate)+1)
 	}
 	sizes := p.Buckets.Sizes
 	if p.Buckets.perBatch && rows != p.Config.BatchSize {
@@ -116,8 +124,13 @@ func (d *Draft) sizeRing() (Ring, error) {
 	return r, nil
 }
 
-// checkWindow refuses settings with which the totals of a step cannot be known before its first batch.
+// checkWindow refuses settings with which the batches of a step cannot be held until its last player trains on them, or
+// with which the totals of a step cannot be known before its first batch.
 func (d *Draft) checkWindow() error {
+	if slots, held := d.Slots.Device, d.held(d.Config.Accumulate); slots < held && slots < d.Data.Train.Plan.Batches() {
+		return hint.Errorf("leave --slots out, raise it, or lower --accumulate",
+			"the bundle has several players: %s cannot hold the %d batches of a step until the last one has trained on them", report.Count(slots, "device slot"), held)
+	}
 	if d.Bundle.Manifest.Accumulation != manifest.Weighted {
 		return nil
 	}

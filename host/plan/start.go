@@ -9,7 +9,6 @@ import (
 	"github.com/xtts-host/xtts-host/host/exit"
 	"github.com/xtts-host/xtts-host/host/resume"
 	"github.com/xtts-host/xtts-host/host/train"
-	"github.com/xtts-host/xtts-host/ortgraphs"
 	"github.com/xtts-host/xtts-host/shared/hint"
 )
 
@@ -56,18 +55,6 @@ func (d *Draft) openResumed() (err error) {
 		return hint.Errorf("start it again with --resume-or-start "+hint.Path(d.Config.Resume), "the run ended before its first checkpoint")
 	}
 	return err
-}
-
-// moments names the tensors of the optimizer's state.
-func (d *Draft) moments() (names []string) {
-	for i, p := range d.Bundle.Manifest.Parameters {
-		if d.Arena.Role(i).Trained {
-			for _, s := range ortgraphs.UpdateOf(d.Bundle.Manifest.Optimizer, p).State {
-				names = append(names, checkpoint.Moment(s.Name, p.Name))
-			}
-		}
-	}
-	return names
 }
 
 // Progress is how far the run is when it begins.

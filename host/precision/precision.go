@@ -54,7 +54,7 @@ func Resolve(asked string, card *gpu.Device, b *ortgraphs.Bundle) (Precision, er
 		p.Name = "f32"
 	}
 	p.TF32 = p.Name != "f32"
-	if _, ok := b.Manifest.Graph("train", string(p.Graph)); !ok {
+	if !b.Manifest.HasPrecision(p.Graph) {
 		advice := "export the bundle again"
 		if p.Graph == manifest.BF16 {
 			advice = "train with --precision f32, or export the bundle with --precision f32,bf16"

@@ -70,7 +70,16 @@ func (p *Plan) model(b *banner) {
 	if n.StateBytes > 0 {
 		b.row("state", "%s that training changes, evaluated and saved, %s MiB", report.Count(len(p.Manifest.State), "tensor"), report.Mebibytes(float64(n.StateBytes)))
 	}
-	b.row("optimizer", "%s, learning rate %g, %s", p.Manifest.Optimizer.Name, c.LR, p.Schedule())
+	for i, player := range p.Players {
+		label, name := "optimizer", ""
+		if i > 0 {
+			label = ""
+		}
+		if player.Name != "" {
+			name = player.Name + ": "
+		}
+		b.row(label, "%s%s, learning rate %g, %s", name, player.Optimizer.Name, player.Optimizer.LR, p.Schedule())
+	}
 }
 
 // path describes the path of the batches.

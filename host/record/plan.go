@@ -15,7 +15,7 @@ import (
 	"github.com/xtts-host/xtts-host/shared/manifest"
 )
 
-// Plan describes a run before it begins.
+// Plan describes a run before it begins. It is wide because its fields are the parts of a run that banner and report show.
 type Plan struct {
 	Config     *config.Config
 	Manifest   *manifest.Bundle
@@ -25,6 +25,7 @@ type Plan struct {
 	Placement  place.Placement
 	Precision  precision.Precision
 	// Schedule is the learning rate schedule; it is set once the order of batches is planned.
+	Players  []manifest.Player // with the run's settings
 	Schedule func() schedule.Schedule
 	// Threads is the number of threads of the model on the CPU.
 	Threads int

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/xtts-host/xtts-host/host/disk"
@@ -22,14 +23,17 @@ type Metrics struct {
 
 // fixedKeys are the keys of the lines of metrics.jsonl and eval.jsonl. No metric may have such a name.
 var fixedKeys = []string{
-	"step", "epoch", "loss", "lr", "grad_norm", "step_ms", "input_wait_ms", "samples", "frames", "bucket", "skipped", "eval_ms",
+	"step", "epoch", "loss", "lr", "grad_norm", "step_ms", "input_wait_ms", "samples", "frames", "bucket", "skipped", "skipped_players", "eval_ms",
 }
+
+// normKey begins the key of the gradient norm of a player other than the last.
+const normKey = "grad_norm."
 
 // metricKeys returns the metrics' names as keys of a line.
 func metricKeys(names []string) ([]string, error) {
 	keys := make([]string, len(names))
 	for i, name := range names {
-		if slices.Contains(fixedKeys, name) || slices.Contains(names[:i], name) {
+		if slices.Contains(fixedKeys, name) || strings.HasPrefix(name, normKey) || slices.Contains(names[:i], name) {
 			return nil, fmt.Errorf("metric %q has the name of another key of metrics.jsonl", name)
 		}
 		quoted, err := json.Marshal(name)
@@ -176,6 +180,9 @@ func (m *Metrics) appendLine(b []byte, w *event.Step) []byte {
 	}
 	b = appendFloat(append(b, `,"lr":`...), w.LR)
 	b = appendFloat(append(b, `,"grad_norm":`...), w.GradNorm)
+	for _, p := range w.Players[:max(0, len(w.Players)-1)] {
+		b = appendFloat(append(append(append(b, `,"`+normKey...), p.Name...), `":`...), p.GradNorm)
+	}
 	b = appendMillis(append(b, `,"step_ms":`...), w.Time)
 	b = appendMillis(append(b, `,"input_wait_ms":`...), w.InputWait)
 	b = strconv.AppendInt(append(b, `,"samples":`...), int64(len(w.Rows)), 10)
@@ -183,6 +190,10 @@ func (m *Metrics) appendLine(b []byte, w *event.Step) []byte {
 	b = strconv.AppendInt(append(b, `,"bucket":`...), int64(w.Bucket), 10)
 	if w.Skipped {
 		b = append(b, `,"skipped":true`...)
+	}
+	if w.Skipped && len(w.Players) > 0 {
+		list, _ := json.Marshal(w.SkippedPlayers()) // of strings: no error
+		b = append(append(b, `,"skipped_players":`...), list...)
 	}
 	return append(b, "}\n"...)
 }

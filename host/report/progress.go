@@ -68,7 +68,7 @@ func (p *Progress) line(w *event.Step) string {
 	var b strings.Builder
 	b.WriteString(head(w.Step, p.Total))
 	p.losses(&b, w.Loss, w.Metrics, w.Skipped)
-	fmt.Fprintf(&b, "  lr %.1e  grad_norm %5s", w.LR, number(w.GradNorm))
+	fmt.Fprintf(&b, "  lr %.1e  grad_norm %5s", w.LR, norms(w))
 	stall := ratio(p.since.wait, p.since.time)
 	if p.since.time > 0 && !p.Bar {
 		fmt.Fprintf(&b, "  %5s steps/s", rate(float64(p.since.steps)/p.since.time.Seconds()))
@@ -98,20 +98,47 @@ func (p *Progress) Evaluated(e *event.Evaluation) string {
 	return b.String()
 }
 
+// norms returns the gradient norm of a step, with those of the other players after it.
+func norms(w *event.Step) string {
+	text := number(w.GradNorm)
+	for _, p := range w.Players[:max(0, len(w.Players)-1)] {
+		text += fmt.Sprintf(" (%s %s)", p.Name, number(p.GradNorm))
+	}
+	return text
+}
+
+// notFinite returns the gradient norm, or with several players those of the skipped ones.
+func notFinite(w *event.Step) string {
+	if len(w.Players) == 0 {
+		return fmt.Sprint(w.GradNorm)
+	}
+	var list []string
+	for _, p := range w.Players {
+		if p.Skipped {
+			list = append(list, fmt.Sprint(p.GradNorm))
+		}
+	}
+	return strings.Join(list, ", ")
+}
+
 // maxNames limits the rows that a line names.
 const maxNames = 5
 
 // Skipped returns the line of a skipped step, with the reason and the rows of the step. name returns a row's id in the
 // data set. Such a line is due immediately, for any Every.
 func (p *Progress) Skipped(w *event.Step, name func(row int32) string) string {
-	line := head(w.Step, p.Total) + "  skipped: "
+	line := head(w.Step, p.Total) + "  skipped"
+	if len(w.Players) > 0 {
+		line += " by " + strings.Join(w.SkippedPlayers(), " and ")
+	}
+	line += ": "
 	switch {
 	case len(w.Rows) == 0:
 		return line + "every row is empty"
 	case math.IsNaN(w.Loss), math.IsInf(w.Loss, 0):
 		line += fmt.Sprintf("the loss is not finite (%v); rows ", w.Loss)
 	default:
-		line += fmt.Sprintf("the gradients are not finite (grad_norm %v); rows ", w.GradNorm)
+		line += fmt.Sprintf("the gradients are not finite (grad_norm %s); rows ", notFinite(w))
 	}
 	names := make([]string, 0, maxNames)
 	for _, row := range w.Rows[:min(maxNames, len(w.Rows))] {

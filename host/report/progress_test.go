@@ -66,6 +66,14 @@ func TestProgressBesideABar(t *testing.T) {
 	}
 }
 
+func TestProgressOfPlayers(t *testing.T) {
+	p, w := Progress{Every: 1}, progressStep(1)
+	w.Players = []event.Player{{Name: "judge", GradNorm: 2}, {Name: "maker", GradNorm: w.GradNorm}}
+	if got, want := p.Step(w), "step      1  loss 1.234  lr 2.9e-03  grad_norm 0.812 (judge 2.000)"; got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+}
+
 func TestProgressOff(t *testing.T) {
 	var p Progress
 	if line := p.Step(progressStep(1)); line != "" {
@@ -89,6 +97,8 @@ func TestSkippedLine(t *testing.T) {
 		{event.Step{Loss: math.NaN(), Rows: []int32{1}}, "step   7/240  skipped: the loss is not finite (NaN); rows LJ001"},
 		{event.Step{Loss: 1, GradNorm: math.Inf(1), Rows: []int32{1, 2, 3, 4, 5}}, "step   7/240  skipped: the gradients are not finite (grad_norm +Inf); rows LJ001, LJ002, LJ003, LJ004, LJ005"},
 		{event.Step{Loss: math.Inf(-1), Rows: []int32{1, 2, 3, 4, 5, 6, 7, 8}}, "step   7/240  skipped: the loss is not finite (-Inf); rows LJ001, LJ002, LJ003, LJ004, LJ005 and 3 more"},
+		{event.Step{Loss: 1, GradNorm: 3, Rows: []int32{1}, Players: []event.Player{{Name: "judge", GradNorm: math.Inf(1), Skipped: true}, {Name: "maker", GradNorm: 3}}},
+			"step   7/240  skipped by judge: the gradients are not finite (grad_norm +Inf); rows LJ001"},
 	} {
 		c.w.Step, c.w.Skipped = 7, true
 		if got := p.Skipped(&c.w, name); got != c.want {

@@ -82,6 +82,14 @@ func valueOf(values map[string]string, name string) string {
 func values(hashes map[string]string) map[string]string {
 	out := map[string]string{}
 	for name, value := range hashes {
+		if player, ok := strings.CutPrefix(name, "optimizer/"); ok {
+			own := map[string]string{}
+			list(own, ofOptimizer, value)
+			for setting, v := range own {
+				out[setting+"/"+player] = v
+			}
+			continue
+		}
 		switch name {
 		case "order": // follows from the others
 		case "optimizer":

@@ -140,6 +140,9 @@ func (d *Decision) apply(c Config, changed map[string]bool) {
 	if (changed["freeze"] || changed["graph"]) && slices.ContainsFunc(c.Moments, missing) {
 		d.note("the optimizer starts with an empty state: parameters that were frozen have none")
 		state.OptimizerStep, d.NewOptimizer = 0, true
+		for i := range state.Players {
+			state.Players[i].OptimizerStep = 0
+		}
 	}
 }
 

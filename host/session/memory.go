@@ -16,7 +16,7 @@ func (s *Session) Relieve(reason string) error {
 	if err := s.sizeArenas(); err != nil { // their present size is the peak
 		return err
 	}
-	err := errors.Join(s.Model.Shrink(), s.Optimizer.Shrink())
+	err := errors.Join(s.Model.Shrink(), s.Optimizers.Shrink())
 	if errors.Is(err, train.ErrCaptured) {
 		s.log.Warn(fmt.Sprintf("the arenas of training cannot shrink although %s: %v; use --cuda-graphs off", reason, train.ErrCaptured))
 		return nil
@@ -33,7 +33,7 @@ func (s *Session) sizeArenas() error {
 	if err != nil {
 		return err
 	}
-	optimizer, err := s.Optimizer.ArenaBytes()
+	optimizer, err := s.Optimizers.ArenaBytes()
 	s.arenas = max(s.arenas, model+optimizer)
 	return err
 }
@@ -53,7 +53,7 @@ func (s *Session) Usage(wall time.Duration, figures []watch.Figures) ([]report.M
 		return nil, nil, err
 	}
 	weights, grads, slots := s.Model.Bytes()
-	arenas := int64(weights + grads + slots + s.Optimizer.Bytes() + s.arenas)
+	arenas := int64(weights + grads + slots + s.Optimizers.Bytes() + s.arenas)
 	if !s.plan.OnGPU() {
 		process.ArenaPeakBytes = arenas
 	}

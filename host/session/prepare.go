@@ -5,6 +5,8 @@ import (
 	"context"
 	"fmt"
 	"runtime"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/xtts-host/xtts-host/gpu"
@@ -16,8 +18,12 @@ import (
 
 // Updates describes how the optimizer updates the weights on a GPU.
 func (s *Session) Updates() string {
-	graph := "the graph of " + s.plan.Bundle.Manifest.Optimizer.Name
-	if fused, _ := s.Optimizer.Fused(); fused {
+	var names []string
+	for _, p := range s.plan.Players {
+		names = append(names, p.Optimizer.Name)
+	}
+	graph := "the graph of " + strings.Join(slices.Compact(names), " and ")
+	if fused, _ := s.Optimizers.Fused(); fused {
 		return "a fused kernel, bit-identical to " + graph
 	}
 	return graph
@@ -72,7 +78,7 @@ func (s *Session) prepare(plan memory.Plan) (p prepared, err error) {
 	if p.training, err = s.Model.Prepare(); err != nil {
 		return p, err
 	}
-	if p.updates, err = s.Optimizer.Prepare(); err != nil {
+	if p.updates, err = s.Optimizers.Prepare(); err != nil {
 		return p, err
 	}
 	if f := p.training.Fusion; f != nil {

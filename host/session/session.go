@@ -1,4 +1,4 @@
-// Package session owns the model and the optimizer on their device.
+// Package session owns the model and its optimizers on their device.
 package session
 
 import (
@@ -18,10 +18,10 @@ import (
 
 // Session is the model of a run on its device. It is complete when Open has returned.
 type Session struct {
-	Device    *device.Device // the zero one on the CPU
-	Model     *train.Model
-	Optimizer *train.Optimizer
-	Fusion    Fusion
+	Device     *device.Device // the zero one on the CPU
+	Model      *train.Model
+	Optimizers train.Optimizers
+	Fusion     Fusion
 
 	plan   *plan.Plan
 	mode   batch.InputMode
@@ -87,13 +87,12 @@ func (s *Session) openDevice(ring []byte) error {
 	return nil
 }
 
-// openModel makes the model and its optimizer for batches of that size.
+// openModel makes the model and its optimizers for batches of that size.
 func (s *Session) openModel(slots plan.Slots) (err error) {
-	b, threads := s.plan.Bundle.Manifest, s.plan.Threads()
-	model := train.ModelConfig{Bundle: s.plan.Bundle, Arena: s.plan.Arena, Precision: s.plan.Precision.Graph, Layouts: slots.Layouts, Slots: slots.Device, Threads: threads, Device: s.Device.Device, Average: s.plan.Config.EMA}
+	threads := s.plan.Threads()
+	model := train.ModelConfig{Bundle: s.plan.Bundle, Arenas: s.plan.Arenas(), Precision: s.plan.Precision.Graph, Layouts: slots.Layouts, Slots: slots.Device, Threads: threads, Device: s.Device.Device, Average: s.plan.Config.EMA}
 	if s.plan.OnGPU() && s.plan.Config.CUDAGraphs != "off" {
-		g, _ := b.Graph("train", string(s.plan.Precision.Graph))
-		model.CUDAGraphs, model.Capturable = true, device.Capturable(s.plan.Config.Graph, s.plan.Bundle, g.File)
+		model.CUDAGraphs, model.Capturable = true, device.Capturable(s.plan.Config.Graph, s.plan.Bundle)
 	}
 	model.Fuse.Form.BF16Attention = s.plan.Config.Attention == "bf16"
 	if model.Fuse.Compiler, err = newCompiler(s); err != nil {
@@ -102,20 +101,23 @@ func (s *Session) openModel(slots plan.Slots) (err error) {
 	if s.Model, err = train.NewModel(model); err != nil {
 		return exit.Advise(s.Device.Full(err), "the graphs pass the host's checks, but ONNX Runtime refuses them: export the bundle again")
 	}
-	s.Optimizer, err = train.NewOptimizer(s.Model, s.plan.Optimizer, s.plan.Accumulates(), threads)
-	return s.Device.Full(err)
+	for i, p := range s.plan.Players {
+		o, err := train.NewOptimizer(s.Model, i, p.Optimizer, s.plan.Accumulates(), threads)
+		if err != nil {
+			return s.Device.Full(err)
+		}
+		s.Optimizers = append(s.Optimizers, o)
+	}
+	return nil
 }
 
 // closeModel is idempotent, and may be called before openModel.
 func (s *Session) closeModel() error {
-	var errs []error
-	if s.Optimizer != nil {
-		errs = append(errs, s.Optimizer.Close())
-	}
+	errs := []error{s.Optimizers.Close()}
 	if s.Model != nil {
 		errs = append(errs, s.Model.Close())
 	}
-	s.Optimizer, s.Model = nil, nil
+	s.Optimizers, s.Model = nil, nil
 	return errors.Join(errs...)
 }
 

@@ -19,7 +19,7 @@ func (s *Session) Restore(start *plan.Start) error {
 	if start.Change.NewOptimizer {
 		restore = func(weights, _ []checkpoint.Tensor) error { return start.Resumed.RestoreWeights(weights) }
 	}
-	if err := restore(s.Model.Weights(), s.Optimizer.Moments()); err != nil {
+	if err := restore(s.Model.Weights(), s.Optimizers.Moments()); err != nil {
 		return err
 	}
 	s.Model.BeginAverage()
@@ -27,14 +27,15 @@ func (s *Session) Restore(start *plan.Start) error {
 		if err := saved.RestoreAverages(s.Model.Average()); err != nil {
 			return err
 		}
-		s.Optimizer.Averaged = saved.State.EMA.Updates
 	}
-	s.Optimizer.Steps = start.Resumed.State.OptimizerStep
-	return errors.Join(s.Model.Push(), s.Optimizer.Push())
+	for i, o := range s.Optimizers {
+		o.Steps, o.Averaged = start.Resumed.State.Updates(s.plan.Players[i].Name)
+	}
+	return errors.Join(s.Model.Push(), s.Optimizers.Push())
 }
 
 // Pull updates the host's copies of weights and moments.
-func (s *Session) Pull() error { return errors.Join(s.Model.Pull(), s.Optimizer.Pull()) }
+func (s *Session) Pull() error { return errors.Join(s.Model.Pull(), s.Optimizers.Pull()) }
 
 // Init loads weights by name, and lists the matches on out.
 func (s *Session) Init(from *plan.Weights, out io.Writer) error {

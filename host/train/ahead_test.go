@@ -68,7 +68,7 @@ func play(t *testing.T, d Device, micros int) played {
 	t.Helper()
 	g, b := readGolden(t, "pico.json"), open(t, pico)
 	layouts, _ := shaped(t, b, g.Rows, g.Steps[:1])
-	m, err := NewModel(ModelConfig{Bundle: b, Arena: arenaOf(b), Layouts: layouts, Slots: 2, Threads: 1, Device: d, CUDAGraphs: true})
+	m, err := NewModel(ModelConfig{Bundle: b, Arenas: arenasOf(b), Layouts: layouts, Slots: 2, Threads: 1, Device: d, CUDAGraphs: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -100,10 +100,10 @@ func play(t *testing.T, d Device, micros int) played {
 	}
 	seen := new(record)
 	runPlayed(t, &Loop{
-		Model: m, Optimizer: newOptimizer(t, m, g.Optimizer, micros > 1), Feed: f, Observer: seen,
+		Model: m, Optimizers: Optimizers{newOptimizer(t, m, g.Optimizer, micros > 1)}, Feed: f, Observer: seen,
 		Policy: Policy{Schedule: schedule.Schedule{Name: "constant", BaseLR: 1e-3, WarmupSteps: 4}, MaxSkipped: 2},
 	}, f)
-	o := played{weights: bytes.Clone(m.weights.host), most: f.most}
+	o := played{weights: bytes.Clone(m.players[0].weights.host), most: f.most}
 	o.keepSteps(t, seen, updates)
 	return o
 }
@@ -114,14 +114,14 @@ func runPlayed(t *testing.T, l *Loop, f *twoSlots) {
 	if _, err := l.Model.Prepare(); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := l.Optimizer.Prepare(); err != nil {
+	if _, err := l.Optimizers[0].Prepare(); err != nil {
 		t.Fatal(err)
 	}
 	if err := l.Run(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if f.held != [2]bool{} || l.Progress.Step != 6 || l.Optimizer.Steps != 5 || l.Optimizer.Incomplete() {
-		t.Errorf("held %v, progress %+v, %d updates, incomplete %v", f.held, l.Progress, l.Optimizer.Steps, l.Optimizer.Incomplete())
+	if f.held != [2]bool{} || l.Progress.Step != 6 || l.Optimizers[0].Steps != 5 || l.Optimizers[0].Incomplete() {
+		t.Errorf("held %v, progress %+v, %d updates, incomplete %v", f.held, l.Progress, l.Optimizers[0].Steps, l.Optimizers[0].Incomplete())
 	}
 	if err := l.Model.Pull(); err != nil {
 		t.Fatal(err)

@@ -38,8 +38,8 @@ func TestShrinkChangesNoBit(t *testing.T) {
 			t.Fatal(err)
 		}
 		if !shrinking {
-			want = bytes.Clone(m.weights.host)
-		} else if !bytes.Equal(m.weights.host, want) {
+			want = bytes.Clone(m.players[0].weights.host)
+		} else if !bytes.Equal(m.players[0].weights.host, want) {
 			t.Error("other weights than without")
 		}
 		if n, err := m.ArenaBytes(); n != 0 || err != nil {
@@ -53,7 +53,7 @@ func TestCapturedGraphsKeepArenas(t *testing.T) {
 	d, _ := fakeDevice(t)
 	g, b := readGolden(t, "pico.json"), open(t, pico)
 	layouts, _ := shaped(t, b, g.Rows, g.Steps[:1])
-	m, err := NewModel(ModelConfig{Bundle: b, Arena: arenaOf(b), Layouts: layouts, Slots: 1, Threads: 1, Device: d, CUDAGraphs: true})
+	m, err := NewModel(ModelConfig{Bundle: b, Arenas: arenasOf(b), Layouts: layouts, Slots: 1, Threads: 1, Device: d, CUDAGraphs: true})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -19,19 +19,19 @@ type average struct {
 
 // bind makes what updates the average, if the model has one.
 func (a *average) bind(o *Optimizer, g *graphs) {
-	if o.model.averages.arena == nil {
+	if o.player.averages.arena == nil {
 		return
 	}
-	a.decay = o.model.decay
+	a.decay = o.player.decay
 	a.rate = newWord[float32](&o.memory, o.in, manifest.F32)
 	session := g.session(graph{name: averageGraph})
 	for _, s := range o.segments {
 		for _, over := range o.device.chunks(s.Range) {
-			averages := o.flat(o.model.averages, over)
+			averages := o.flat(o.player.averages, over)
 			e := o.execution(session, tensors{
-				"average": averages, "param": o.flat(o.model.weights, over), "rate": a.rate.tensor, "finite": o.finite.tensor,
+				"average": averages, "param": o.flat(o.player.weights, over), "rate": a.rate.tensor, "finite": o.finite.tensor,
 			}, tensors{"average_out": averages})
-			a.updates = append(a.updates, update{e, fmt.Sprintf("element %d on", over.Start), []region{o.model.averages.region(over)}})
+			a.updates = append(a.updates, update{e, fmt.Sprintf("element %d on", over.Start), []region{o.player.averages.region(over)}})
 		}
 	}
 }
@@ -48,16 +48,15 @@ func (a *average) next(seen int64) {
 	}
 }
 
-// BeginAverage has the average, if there is one, begin with the present weights. Push takes it over.
-func (p *parameters) BeginAverage() {
+// beginAverage is BeginAverage for a player.
+func (p *parameters) beginAverage() {
 	if p.averages.arena != nil {
 		copy(ort.View[float32](p.averages.host), p.weights.numbers(p.arena.Trained()))
 	}
 }
 
-// Average returns the average as tensors: the trained parameters, named as Weights names them. There is none unless
-// ModelConfig.Average asks for one. On a GPU they are those of the last Pull.
-func (p *parameters) Average() []checkpoint.Tensor {
+// average is Average for a player.
+func (p *parameters) average() []checkpoint.Tensor {
 	if p.averages.arena == nil {
 		return nil
 	}
@@ -68,14 +67,11 @@ func (p *parameters) Average() []checkpoint.Tensor {
 	return all
 }
 
-// averagedViews returns the parameters as an evaluation reads them: the average where there is one, else the master.
-func (p *parameters) averagedViews(m *memory, masters tensors) tensors {
-	views := tensors{}
+// averagedViews replaces the masters among the parameters that an evaluation reads by the averages, where there are any.
+func (p *parameters) averagedViews(m *memory, views tensors) {
 	for i, param := range p.params {
-		views[param.Name] = masters[param.Name]
 		if at, ok := p.arena.Parameter(ortgraphs.State, i); ok {
 			views[param.Name] = m.view(p.averages.block, at, param.Shape...)
 		}
 	}
-	return views
 }

@@ -17,7 +17,7 @@ func averaging(t *testing.T, d Device, policy ortgraphs.Policy, decay float64) (
 	g, b := readGolden(t, "pico.json"), open(t, pico)
 	layouts, _ := shaped(t, b, g.Rows, g.Steps[:1])
 	m, err := NewModel(ModelConfig{
-		Bundle: b, Arena: ortgraphs.NewArena(b.Manifest.Parameters, policy), Layouts: layouts, Slots: 1, Threads: 1, Device: d, Average: decay,
+		Bundle: b, Arenas: []*ortgraphs.Arena{ortgraphs.NewArena(b.Manifest.Parameters, policy)}, Layouts: layouts, Slots: 1, Threads: 1, Device: d, Average: decay,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -99,7 +99,7 @@ func TestAverageByHand(t *testing.T) {
 func spoilGradient(t *testing.T, m *Model) {
 	t.Helper()
 	ort.View[float32](gradients(t, m)[0].Data)[0] = float32(math.NaN())
-	if err := m.push(&m.grads.block); err != nil {
+	if err := m.push(&m.players[0].grads.block); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -156,10 +156,10 @@ func TestAverageIsEvaluated(t *testing.T) {
 // TestNoAverage: without one there is no memory for it and no tensor.
 func TestNoAverage(t *testing.T) {
 	m, o := averaging(t, Device{}, ortgraphs.Policy{}, 0)
-	if m.Average() != nil || m.averages.size != 0 || len(o.average.updates) > 0 {
-		t.Errorf("%d averages of %d bytes", len(m.Average()), m.averages.size)
+	if m.Average() != nil || m.players[0].averages.size != 0 || len(o.average.updates) > 0 {
+		t.Errorf("%d averages of %d bytes", len(m.Average()), m.players[0].averages.size)
 	}
-	if got := m.arena.Memory(plainSGD, false, true).Average; got != m.arena.Bytes(ortgraphs.State) || got%manifest.F32.Size() != 0 {
+	if got := m.players[0].arena.Memory(plainSGD, false, true).Average; got != m.players[0].arena.Bytes(ortgraphs.State) || got%manifest.F32.Size() != 0 {
 		t.Errorf("an average takes %d bytes", got)
 	}
 }

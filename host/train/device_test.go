@@ -33,7 +33,7 @@ func load(t testing.TB, m *Model, bucket int) {
 func trainOn(t *testing.T, m *Model, bucket int, seed int64) Result {
 	t.Helper()
 	load(t, m, bucket)
-	r, err := m.Train(0, bucket, seed)
+	r, err := m.Train(0, 0, bucket, seed)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -44,7 +44,7 @@ func picoOn(t *testing.T, d Device) (*Model, golden, []ring.Layout) {
 	t.Helper()
 	g, b := readGolden(t, "pico.json"), open(t, pico)
 	layouts, _ := shaped(t, b, g.Rows, g.Steps[:1])
-	m, err := NewModel(ModelConfig{Bundle: b, Arena: arenaOf(b), Layouts: layouts, Slots: 1, Threads: 1, Device: d})
+	m, err := NewModel(ModelConfig{Bundle: b, Arenas: arenasOf(b), Layouts: layouts, Slots: 1, Threads: 1, Device: d})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -67,7 +67,7 @@ func TestDeviceChangesNoBit(t *testing.T) {
 	}
 	train := func(d Device, accumulating bool, frozen map[string]bool) (s state) {
 		arena := ortgraphs.NewArena(b.Manifest.Parameters, ortgraphs.Policy{Frozen: frozen})
-		m, err := NewModel(ModelConfig{Bundle: b, Arena: arena, Layouts: layouts, Slots: 1, Threads: 1, Device: d, CUDAGraphs: true})
+		m, err := NewModel(ModelConfig{Bundle: b, Arenas: []*ortgraphs.Arena{arena}, Layouts: layouts, Slots: 1, Threads: 1, Device: d, CUDAGraphs: true})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -97,7 +97,7 @@ func TestDeviceChangesNoBit(t *testing.T) {
 		if err := errors.Join(m.Pull(), o.Pull()); err != nil {
 			t.Fatal(err)
 		}
-		s.weights = bytes.Clone(m.weights.host)
+		s.weights = bytes.Clone(m.players[0].weights.host)
 		for _, x := range o.state {
 			s.moments = append(s.moments, x.host...)
 		}
@@ -154,13 +154,13 @@ func TestDeviceFailures(t *testing.T) {
 	for _, op := range []gputest.Op{gputest.Allocate, gputest.AllocateHost, gputest.Upload} {
 		d, card := fakeDevice(t)
 		card.Fail(op, 1, failed)
-		if _, err := NewModel(ModelConfig{Bundle: b, Arena: arenaOf(b), Layouts: layouts, Slots: 2, Device: d}); !errors.Is(err, failed) {
+		if _, err := NewModel(ModelConfig{Bundle: b, Arenas: arenasOf(b), Layouts: layouts, Slots: 2, Device: d}); !errors.Is(err, failed) {
 			t.Errorf("%s fails: %v", op, err)
 		}
 	}
 	for _, op := range []gputest.Op{gputest.Upload, gputest.Download} {
 		d, card := fakeDevice(t)
-		m, err := NewModel(ModelConfig{Bundle: b, Arena: arenaOf(b), Layouts: layouts, Slots: 1, Device: d})
+		m, err := NewModel(ModelConfig{Bundle: b, Arenas: arenasOf(b), Layouts: layouts, Slots: 1, Device: d})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -168,10 +168,10 @@ func TestDeviceFailures(t *testing.T) {
 		g.fill(t, g.Steps[0], &layouts[0], input(t, m))
 		card.Fail(op, 2, failed)
 		if err = m.Load(0, 0, input(t, m)); err == nil {
-			_, err = m.Train(0, 0, 1)
+			_, err = m.Train(0, 0, 0, 1)
 		}
 		if err == nil {
-			_, err = m.Train(0, 0, 1)
+			_, err = m.Train(0, 0, 0, 1)
 		}
 		if !errors.Is(err, failed) {
 			t.Errorf("%s fails: %v", op, err)
@@ -212,7 +212,7 @@ func TestMadeUpBatches(t *testing.T) {
 	b := open(t, pico)
 	g := readGolden(t, "pico.json")
 	layouts, _ := shaped(t, b, g.Rows, g.Steps)
-	m, err := NewModel(ModelConfig{Bundle: b, Arena: arenaOf(b), Layouts: layouts, Slots: 1, Device: d})
+	m, err := NewModel(ModelConfig{Bundle: b, Arenas: arenasOf(b), Layouts: layouts, Slots: 1, Device: d})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -20,12 +20,12 @@ func BenchmarkFreeze(b *testing.B) {
 	var steps []func() time.Duration
 	for _, frozen := range []map[string]bool{nil, two} {
 		arena := ortgraphs.NewArena(bundle.Manifest.Parameters, ortgraphs.Policy{Frozen: frozen})
-		m, err := NewModel(ModelConfig{Bundle: bundle, Arena: arena, Layouts: layouts, Slots: 1, Threads: 1})
+		m, err := NewModel(ModelConfig{Bundle: bundle, Arenas: []*ortgraphs.Arena{arena}, Layouts: layouts, Slots: 1, Threads: 1})
 		if err != nil {
 			b.Fatal(err)
 		}
 		defer m.Close()
-		o, err := NewOptimizer(m, g.Optimizer, false, 1)
+		o, err := NewOptimizer(m, 0, g.Optimizer, false, 1)
 		if err != nil {
 			b.Fatal(err)
 		}
@@ -33,7 +33,7 @@ func BenchmarkFreeze(b *testing.B) {
 		g.fill(b, g.Steps[0], &layouts[0], m.slots[0].host)
 		steps = append(steps, func() time.Duration {
 			began := time.Now()
-			if _, err := m.Train(0, 0, 1); err != nil {
+			if _, err := m.Train(0, 0, 0, 1); err != nil {
 				b.Fatal(err)
 			}
 			if err := o.Step(1e-4); err != nil {

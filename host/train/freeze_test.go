@@ -19,7 +19,7 @@ func afterSteps(t *testing.T, d Device, policy ortgraphs.Policy, accumulating bo
 	g, b := readGolden(t, "pico.json"), open(t, pico)
 	layouts, _ := shaped(t, b, g.Rows, g.Steps[:1])
 	arena := ortgraphs.NewArena(b.Manifest.Parameters, policy)
-	m, err := NewModel(ModelConfig{Bundle: b, Arena: arena, Layouts: layouts, Slots: 1, Threads: 1, Device: d})
+	m, err := NewModel(ModelConfig{Bundle: b, Arenas: []*ortgraphs.Arena{arena}, Layouts: layouts, Slots: 1, Threads: 1, Device: d})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -90,8 +90,8 @@ func TestFreezeChangesNoOtherBit(t *testing.T) {
 				t.Errorf("gradients of %d and state of %d bytes, want %d and %d", grads, o.Bytes(), size, c.vectors*size)
 			}
 			part, _ := m.Programs()
-			if all, _ := whole.Programs(); part.Nodes >= all.Nodes {
-				t.Errorf("the graph has %d nodes, and %d when all are trained", part.Nodes, all.Nodes)
+			if all, _ := whole.Programs(); part[0].Nodes >= all[0].Nodes {
+				t.Errorf("the graph has %d nodes, and %d when all are trained", part[0].Nodes, all[0].Nodes)
 			}
 		})
 	}
@@ -106,11 +106,11 @@ func TestRestoreVersion1(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	before := bytes.Clone(m.weights.host)
+	before := bytes.Clone(m.players[0].weights.host)
 	if err := errors.Join(m.Pull(), o.Pull(), c.Restore(m.Weights(), o.Moments())); err != nil {
 		t.Fatal(err)
 	}
-	if bytes.Equal(before, m.weights.host) {
+	if bytes.Equal(before, m.players[0].weights.host) {
 		t.Error("the weights are still those of the bundle")
 	}
 	trainOn(t, m, 0, 1)

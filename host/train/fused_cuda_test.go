@@ -23,9 +23,9 @@ var optimizers = map[bool]func(*Model, manifest.Optimizer) (*Optimizer, error){
 		graph := whole
 		graph.fusion = nil
 		rules[p.Name] = graph
-		return NewOptimizer(m, p, false, 2)
+		return NewOptimizer(m, 0, p, false, 2)
 	},
-	true: func(m *Model, p manifest.Optimizer) (*Optimizer, error) { return NewOptimizer(m, p, false, 2) },
+	true: func(m *Model, p manifest.Optimizer) (*Optimizer, error) { return NewOptimizer(m, 0, p, false, 2) },
 }
 
 // flatModel makes a model of n weights and no graphs, a quarter of which does not decay.
@@ -36,7 +36,7 @@ func flatModel(t testing.TB, n int) *Model {
 	t.Cleanup(func() { m.Close() })
 	m.in, m.out = m.words(1), m.words(2)
 	m.loss, m.weight = newWord[float32](&m.memory, m.out, manifest.F32), newWord[float32](&m.memory, m.out, manifest.F32)
-	m.weights, m.grads = m.vector(m.arena, ortgraphs.Weights), m.vector(m.arena, ortgraphs.Gradients)
+	m.players[0].weights, m.players[0].grads = m.vector(m.players[0].arena, ortgraphs.Weights), m.vector(m.players[0].arena, ortgraphs.Gradients)
 	*m.loss.value, *m.weight.value = 1, 1
 	if err := errors.Join(m.err, m.send(m.out)); err != nil {
 		t.Fatal(err)
@@ -52,7 +52,7 @@ func TestFusedGridStride(t *testing.T) {
 	var got [2][]byte
 	for i, fused := range []bool{false, true} {
 		m := flatModel(t, n)
-		for k, b := range []*block{&m.weights.block, &m.grads.block} {
+		for k, b := range []*block{&m.players[0].weights.block, &m.players[0].grads.block} {
 			if err := m.mirror(b); err != nil {
 				t.Fatal(err)
 			}
@@ -74,7 +74,7 @@ func TestFusedGridStride(t *testing.T) {
 				t.Fatal("no update")
 			}
 		}
-		for _, b := range []*block{&m.weights.block, &o.state[0].block, &o.state[1].block} {
+		for _, b := range []*block{&m.players[0].weights.block, &o.state[0].block, &o.state[1].block} {
 			if err := m.pull(b); err != nil {
 				t.Fatal(err)
 			}
@@ -92,7 +92,7 @@ func TestFusedChangesNoBit(t *testing.T) {
 	layouts, index := shaped(t, b, g.Rows, g.Steps)
 	var weights [2][]byte
 	for i, fused := range []bool{false, true} {
-		m, err := NewModel(ModelConfig{Bundle: b, Arena: arenaOf(b), Layouts: layouts, Slots: 1, Threads: 1, Device: device(t)})
+		m, err := NewModel(ModelConfig{Bundle: b, Arenas: arenasOf(b), Layouts: layouts, Slots: 1, Threads: 1, Device: device(t)})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -114,7 +114,7 @@ func TestFusedChangesNoBit(t *testing.T) {
 		if err := errors.Join(m.Pull(), o.Pull()); err != nil {
 			t.Fatal(err)
 		}
-		for _, v := range append([]vector{m.weights}, o.state...) {
+		for _, v := range append([]vector{m.players[0].weights}, o.state...) {
 			weights[i] = append(weights[i], v.host...)
 		}
 		if err := errors.Join(o.Close(), m.Close()); err != nil {

@@ -20,6 +20,7 @@ import (
 // fusedGraphs are the training graph with its regions as kernels: a graph for each bucket, because its sizes are fixed.
 type fusedGraphs struct {
 	model    *Model
+	player   *player
 	config   ort.SessionConfig // apart from the model
 	form     fused.Form
 	plans    []*fused.Plan // by bucket
@@ -58,8 +59,8 @@ type Fusion struct {
 type FusionTimes struct{ Plan, Compile, Open, Proof time.Duration }
 
 // newFusedGraphs plans the fused graphs of all buckets, and compiles and loads their kernels. config is that of the graph as exported.
-func newFusedGraphs(m *Model, choice FuseConfig, config ort.SessionConfig) (*fusedGraphs, error) {
-	f := &fusedGraphs{model: m, config: config, form: choice.Form, unproved: map[string]bool{}}
+func newFusedGraphs(m *Model, p *player, choice FuseConfig, config ort.SessionConfig) (*fusedGraphs, error) {
+	f := &fusedGraphs{model: m, player: p, config: config, form: choice.Form, unproved: map[string]bool{}}
 	began := time.Now()
 	if err := f.makePlans(); err != nil {
 		return nil, err
@@ -150,7 +151,7 @@ func (f *fusedGraphs) open(bucket int, plain func(region int) bool) *ort.Session
 		return f.faults[bucket][region] != nil || plain != nil && plain(region)
 	})
 	if plain == nil && m.err == nil {
-		m.checkCapture(c.Model)
+		m.checkCapture(f.config.Name, c.Model)
 	}
 	return m.open(c, m.capturing)
 }
@@ -173,7 +174,7 @@ func (f *fusedGraphs) rebind(bucket int, s *ort.Session) error {
 	closed := closeSession(&m.memory, f.sessions[bucket])
 	f.sessions[bucket] = s
 	for slot, inputs := range f.inputs {
-		m.train[slot][bucket] = m.execution(s, inputs[bucket], f.outputs)
+		f.player.train[slot][bucket] = m.execution(s, inputs[bucket], f.outputs)
 	}
 	return errors.Join(m.err, closed)
 }
@@ -198,6 +199,23 @@ func bucketSizes(inputs []manifest.TensorSpec, layout *ring.Layout) map[string]i
 // narrowed is the number of attentions of a bucket that are rounded to bf16.
 func (f *fusedGraphs) narrowed() int { return f.plans[0].Narrowed }
 
+// joinFusions describes the training graphs of several players as one.
+func joinFusions(a, b *Fusion) *Fusion {
+	if a == nil || b == nil {
+		return cmp.Or(a, b)
+	}
+	for i, d := range b.Distances {
+		a.Distances[i] = max(a.Distances[i], d)
+	}
+	a.Kernels, a.Narrowed = a.Kernels+b.Kernels, a.Narrowed+b.Narrowed
+	a.Left, a.Faulty, a.Unproved = append(a.Left, b.Left...), append(a.Faulty, b.Faulty...), append(a.Unproved, b.Unproved...)
+	a.Times.Plan += b.Times.Plan
+	a.Times.Compile += b.Times.Compile
+	a.Times.Open += b.Times.Open
+	a.Times.Proof += b.Times.Proof
+	return a
+}
+
 // describe returns how the training graph is fused; nil if it is not.
 func (f *fusedGraphs) describe() *Fusion {
 	if f == nil {
@@ -206,10 +224,10 @@ func (f *fusedGraphs) describe() *Fusion {
 	out := &Fusion{Narrowed: f.narrowed(), Unproved: slices.Sorted(maps.Keys(f.unproved)), Distances: f.distances, Times: f.times}
 	for bucket, p := range f.plans {
 		if slices.Contains(f.distrusted, bucket) {
-			out.Faulty = append(out.Faulty, fmt.Sprintf("bucket %d, which is no better without the kernels of %d regions: all of it runs as exported", bucket, len(f.faults[bucket])))
+			out.Faulty = append(out.Faulty, fmt.Sprintf("%sbucket %d, which is no better without the kernels of %d regions: all of it runs as exported", f.player.text(), bucket, len(f.faults[bucket])))
 		}
 		for _, region := range slices.Sorted(maps.Keys(f.faults[bucket])) {
-			out.Faulty = append(out.Faulty, fmt.Sprintf("bucket %d: %s: %v", bucket, p.Describe(region), f.faults[bucket][region]))
+			out.Faulty = append(out.Faulty, fmt.Sprintf("%sbucket %d: %s: %v", f.player.text(), bucket, p.Describe(region), f.faults[bucket][region]))
 		}
 	}
 	largest := f.plans[len(f.plans)-1]

@@ -51,7 +51,7 @@ func TestFusion(t *testing.T) {
 		{Sizes: manifest.Bucket{"T_text": 3, "T_mel": 5, "T_ref_mel": 4}}, {Sizes: manifest.Bucket{"T_text": 4, "T_mel": 7, "T_ref_mel": 6}},
 	})
 	open := func(c ModelConfig) *Model {
-		c.Bundle, c.Arena, c.Layouts, c.Slots, c.Threads = b, arenaOf(b), layouts, 1, 1
+		c.Bundle, c.Arenas, c.Layouts, c.Slots, c.Threads = b, arenasOf(b), layouts, 1, 1
 		m, err := NewModel(c)
 		if err != nil {
 			t.Fatal(err)
@@ -68,7 +68,7 @@ func TestFusion(t *testing.T) {
 		d, _ := fakeDevice(t)
 		checked, before := 0, sessions(t)
 		compiler.Faults, compiler.Refuse = c.faults, c.refuse
-		m := open(ModelConfig{Device: d, Fuse: FuseConfig{Compiler: compiler}, CUDAGraphs: true, Capturable: func(fused []byte) error {
+		m := open(ModelConfig{Device: d, Fuse: FuseConfig{Compiler: compiler}, CUDAGraphs: true, Capturable: func(_ string, fused []byte) error {
 			checked += min(1, len(fused))
 			return nil
 		}})
@@ -93,11 +93,11 @@ func TestFusion(t *testing.T) {
 			t.Errorf("%d sessions are open for %d buckets and the evaluation", open, len(layouts))
 		}
 		for bucket := range layouts {
-			want, err := plain.Try(bucket)
+			want, err := plain.Try(0, bucket)
 			if err != nil {
 				t.Fatal(err)
 			}
-			got, err := m.Try(bucket)
+			got, err := m.Try(0, bucket)
 			if d := got.Loss/want.Loss - 1; err != nil || !(math.Abs(d) < 1e-5) {
 				t.Errorf("bucket %d: loss %v, want %v; %v", bucket, got.Loss, want.Loss, err)
 			}
@@ -156,7 +156,7 @@ func TestProofLosesTheGPU(t *testing.T) {
 	layouts, _ := shaped(t, b, g.Rows, g.Steps[:1])
 	d, _ := fakeDevice(t)
 	d.Compute = &lost{Stream: d.Compute}
-	m, err := NewModel(ModelConfig{Bundle: b, Arena: arenaOf(b), Layouts: layouts, Slots: 1, Threads: 1, Device: d, Fuse: FuseConfig{Compiler: failingCompiler(t)}})
+	m, err := NewModel(ModelConfig{Bundle: b, Arenas: arenasOf(b), Layouts: layouts, Slots: 1, Threads: 1, Device: d, Fuse: FuseConfig{Compiler: failingCompiler(t)}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -220,7 +220,7 @@ func TestUnopened(t *testing.T) {
 	for want, compiler := range map[string]fused.Compiler{"kernels without a launch function": unlaunchable{compiler}, fusedtest.ErrRefused.Error(): &refused} {
 		d, _ := fakeDevice(t)
 		before := sessions(t)
-		m, err := NewModel(ModelConfig{Bundle: b, Arena: arenaOf(b), Layouts: layouts, Slots: 1, Threads: 1, Device: d, Fuse: FuseConfig{Compiler: compiler}})
+		m, err := NewModel(ModelConfig{Bundle: b, Arenas: arenasOf(b), Layouts: layouts, Slots: 1, Threads: 1, Device: d, Fuse: FuseConfig{Compiler: compiler}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -241,8 +241,8 @@ func TestUnfused(t *testing.T) {
 	uncapturable := errors.New("a table from the host")
 	for _, want := range []error{nil, uncapturable} {
 		d, _ := fakeDevice(t)
-		m, err := NewModel(ModelConfig{Bundle: b, Arena: arenaOf(b), Layouts: layouts, Slots: 1, Threads: 1, Device: d, Fuse: FuseConfig{Compiler: refusing{}}, CUDAGraphs: true,
-			Capturable: func(fused []byte) error {
+		m, err := NewModel(ModelConfig{Bundle: b, Arenas: arenasOf(b), Layouts: layouts, Slots: 1, Threads: 1, Device: d, Fuse: FuseConfig{Compiler: refusing{}}, CUDAGraphs: true,
+			Capturable: func(_ string, fused []byte) error {
 				if fused != nil {
 					t.Error("a fused graph is to be captured")
 				}
@@ -256,7 +256,7 @@ func TestUnfused(t *testing.T) {
 		if err != nil || p.Fusion != nil || p.Unfused == nil || p.Unfused.Error() != "no space left" || p.Fault != want || (p.Graphs == 1) != (want == nil) {
 			t.Errorf("%+v, %v", p, err)
 		}
-		if r, err := m.Try(0); err != nil || !(r.Loss > 0) {
+		if r, err := m.Try(0, 0); err != nil || !(r.Loss > 0) {
 			t.Error(r, err)
 		}
 	}

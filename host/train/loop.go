@@ -67,15 +67,18 @@ type Policy struct {
 
 // Loop trains until the feed ends, Stop is closed, or something fails.
 //
-// On a GPU it works one batch ahead: it queues the gradients of a batch before it reads the result of the previous
-// batch, so that the GPU continues without waiting for the host. It queues the update of a batch after the result of
-// the previous batch is known and before the result of this batch is known.
+// The players of a model train in turn: the first one on each batch when it arrives, and after its update the next one on
+// the same batches. So the batches of a window are held until the last player has trained on them.
+//
+// On a GPU it works one pass ahead, which is a batch of a player: it queues the gradients of a pass before it reads the
+// result of the previous one, so that the GPU continues without waiting for the host. It queues the update of a pass
+// after the result of the previous pass is known and before the result of this pass is known.
 type Loop struct {
-	Model     *Model
-	Optimizer *Optimizer
-	Policy    Policy
-	Feed      Feed
-	Observer  Observer
+	Model      *Model
+	Optimizers Optimizers // of the model's players
+	Policy     Policy
+	Feed       Feed
+	Observer   Observer
 	// Stop, when closed, ends the run after the current window. A window that waits for its batch is abandoned: it has
 	// changed nothing yet.
 	Stop <-chan struct{}
@@ -86,12 +89,19 @@ type Loop struct {
 	// Progress is the start of the run. The loop updates it; an Observer may read it.
 	Progress Progress
 
-	queued  queuedBatch
+	queued  pass
+	held    []*pipeline.DeviceSlot // the batches of the window, if there are several players
 	window  event.Step
-	mean    mean
+	means   means
 	eval    event.Evaluation
 	before  boundary
 	skipped int // consecutive windows
+}
+
+// means are those of the window, by player, and of the evaluation.
+type means struct {
+	window     []mean
+	evaluation mean
 }
 
 // boundary is the end of the previous window or evaluation.
@@ -122,6 +132,7 @@ func (l *Loop) Run(ctx context.Context) error {
 
 	defer l.Model.Drain() // an error here has been returned before
 
+	l.means.window, l.held = make([]mean, len(l.Optimizers)), nil
 	l.begin()
 	for !l.Policy.EarlyStop.Over(l.Progress.EarlyStop) {
 		// If no batch is ready, the GPU will wait for one, but only after the queued work: the wait is counted from
@@ -174,21 +185,45 @@ func (l *Loop) spent(what string, b *pipeline.Batch, began, ended time.Time) {
 	}
 }
 
-// queuedBatch is a batch without a result yet.
-type queuedBatch struct {
-	slot *pipeline.DeviceSlot // nil for none
-	lr   float64
+// pass is a batch that a player trains on.
+type pass struct {
+	slot   *pipeline.DeviceSlot // nil for none
+	player int
+	lr     float64
 }
 
-// train queues one micro-batch, and the update after the last one of the window.
+// train trains on one micro-batch: with the first player, and after the last micro-batch of the window with the others.
 func (l *Loop) train(ctx context.Context, d *pipeline.DeviceSlot) error {
-	b, next := &d.Batch, queuedBatch{slot: d, lr: l.Policy.Schedule.LR(d.Batch.Step, l.Progress.Plateau.Reductions)}
-	began := time.Now()
-	l.Model.SetScalars(d.Index, b)
-	err := l.Model.Queue(d.Index, b.Bucket, b.Seed)
-	took := time.Since(began)
+	next := pass{slot: d, lr: l.Policy.Schedule.LR(d.Batch.Step, l.Progress.Plateau.Reductions)}
 	// The time belongs to the window that ends next, even if the batch belongs to the one after.
 	l.window.InputWait += l.Feed.LastWait()
+	if len(l.Optimizers) == 1 {
+		return l.pass(ctx, next)
+	}
+	l.held = append(l.held, d)
+	last := d.Batch.Last
+	if err := l.pass(ctx, next); err != nil || !last {
+		return err
+	}
+	for next.player = 1; next.player < len(l.Optimizers); next.player++ {
+		for _, next.slot = range l.held {
+			if err := l.pass(ctx, next); err != nil {
+				return err
+			}
+		}
+	}
+	l.held = l.held[:0]
+	return nil
+}
+
+// pass queues the gradients of one micro-batch, and the update after the last one of the window.
+func (l *Loop) pass(ctx context.Context, p pass) error {
+	d, optimizer := p.slot, l.Optimizers[p.player]
+	b := &d.Batch
+	began := time.Now()
+	l.Model.SetScalars(d.Index, b)
+	err := l.Model.Queue(p.player, d.Index, b.Bucket, b.Seed)
+	took := time.Since(began)
 	l.window.Train += took
 	l.spent("train", b, began, began.Add(took))
 	if err != nil {
@@ -201,13 +236,13 @@ func (l *Loop) train(ctx context.Context, d *pipeline.DeviceSlot) error {
 		l.Feed.Release(d)
 		return err
 	}
-	l.queued = next
+	l.queued = p
 	began = time.Now()
-	err = l.Optimizer.Accumulate(b.Micro == 0)
+	err = optimizer.Accumulate(b.Micro == 0)
 	l.window.Train += time.Since(began)
 	if err == nil && b.Last {
 		began = time.Now()
-		err = l.Optimizer.Step(next.lr)
+		err = optimizer.Step(p.lr * l.Optimizers.ratio(p.player))
 		took = time.Since(began)
 		l.window.Optimize += took
 		l.spent("optimizer", b, began, began.Add(took))
@@ -224,13 +259,13 @@ func (l *Loop) train(ctx context.Context, d *pipeline.DeviceSlot) error {
 	return l.awaitResult(ctx)
 }
 
-// awaitResult waits for the result of the queued batch, if any, and ends the window after its last batch.
+// awaitResult waits for the result of the queued pass, if any, and ends the window after its last one.
 func (l *Loop) awaitResult(ctx context.Context) error {
 	a := l.queued
 	if a.slot == nil {
 		return nil
 	}
-	l.queued = queuedBatch{}
+	l.queued = pass{}
 	b, w := a.slot.Batch, &l.window
 	began := time.Now()
 	r, err := l.Model.Result()
@@ -242,12 +277,16 @@ func (l *Loop) awaitResult(ctx context.Context) error {
 	if l.Model.Async() {
 		l.spent("result", &b, began, began.Add(took))
 	}
+	mean := &l.means.window[a.player]
 	if b.Micro == 0 {
-		l.mean.reset()
+		mean.reset()
 		w.Rows = w.Rows[:0]
 	}
 	w.Train += took
-	l.mean.add(r)
+	mean.add(r)
+	if a.player < len(l.Optimizers)-1 {
+		return nil
+	}
 	for _, row := range b.Rows {
 		if row >= 0 {
 			w.Rows = append(w.Rows, row)
@@ -269,15 +308,17 @@ func (l *Loop) awaitResult(ctx context.Context) error {
 
 // step ends the window.
 func (l *Loop) step(b *pipeline.Batch, lr float64) error {
-	w, updated := &l.window, false
+	w, last := &l.window, len(l.Optimizers)-1
 	w.Step, w.Epoch, w.Bucket, w.LR = b.Step+1, b.Epoch, b.Bucket, lr
-	w.Loss, w.Metrics = l.mean.result(w.Metrics, l.Model.weighted)
+	w.Loss, w.Metrics = l.means.window[last].result(w.Metrics, l.Model.weighted)
+	for i, player := range l.Model.owners {
+		w.Metrics[i] = l.means.window[player].metric(i, l.Model.weighted)
+	}
 	w.Metrics = l.Model.appendScheduled(w.Metrics, b.Step, false)
-	if loss, ok := l.Optimizer.window.sharedLoss(); ok {
+	if loss, ok := l.Optimizers[last].window.sharedLoss(); ok {
 		w.Loss = loss
 	}
-	w.GradNorm, updated = l.Optimizer.Outcome()
-	w.Skipped = !updated
+	l.outcome()
 	now := time.Now()
 	done := now
 	if timer := l.Model.device.Timer; timer != nil {
@@ -291,7 +332,7 @@ func (l *Loop) step(b *pipeline.Batch, lr float64) error {
 	if err != nil {
 		return err
 	}
-	if updated {
+	if !w.Skipped {
 		l.skipped = 0
 		return nil
 	}
@@ -299,6 +340,20 @@ func (l *Loop) step(b *pipeline.Batch, lr float64) error {
 		return fmt.Errorf("%w: %d steps in a row were skipped, the last was step %d", ErrNotFinite, l.skipped, w.Step)
 	}
 	return nil
+}
+
+// outcome fills in what the updates of the window have done.
+func (l *Loop) outcome() {
+	w := &l.window
+	w.Skipped, w.Players = false, w.Players[:0]
+	for i, o := range l.Optimizers {
+		norm, updated := o.Outcome()
+		w.GradNorm = norm // the last player's
+		w.Skipped = w.Skipped || !updated
+		if len(l.Optimizers) > 1 {
+			w.Players = append(w.Players, event.Player{Name: l.Model.players[i].name, GradNorm: norm, Skipped: !updated})
+		}
+	}
 }
 
 // isFinite reports whether a loss is finite. That of an evaluation of empty rows, or of a diverged model, is not.
@@ -312,7 +367,7 @@ func (l *Loop) evaluate(ctx context.Context, d *pipeline.DeviceSlot) error {
 	}
 	b, e := &d.Batch, &l.eval
 	if b.Index == 0 {
-		l.mean.reset()
+		l.means.evaluation.reset()
 		e.Samples, e.Time = 0, 0
 	}
 	began := time.Now()
@@ -321,7 +376,7 @@ func (l *Loop) evaluate(ctx context.Context, d *pipeline.DeviceSlot) error {
 	if err != nil {
 		return fmt.Errorf("evaluation after step %d: %w", l.Progress.Step, err)
 	}
-	l.mean.add(r)
+	l.means.evaluation.add(r)
 	for _, row := range b.Rows {
 		if row >= 0 {
 			e.Samples++
@@ -334,7 +389,7 @@ func (l *Loop) evaluate(ctx context.Context, d *pipeline.DeviceSlot) error {
 		return nil
 	}
 	e.Step = l.Progress.Step
-	e.Loss, e.Metrics = l.mean.result(e.Metrics, false)
+	e.Loss, e.Metrics = l.means.evaluation.result(e.Metrics, false)
 	e.Metrics = l.Model.appendScheduled(e.Metrics, 0, true)
 	l.Progress.EvaluatedStep = e.Step
 	if best := l.Progress.Best; isFinite(e.Loss) && (best == nil || e.Loss < best.Loss) {

@@ -51,6 +51,7 @@ func (r *record) Batch(*pipeline.DeviceSlot) {}
 func (r *record) Step(w *event.Step) error {
 	c := *w
 	c.Rows, c.Metrics = append([]int32(nil), w.Rows...), append([]float64(nil), w.Metrics...)
+	c.Players = append([]event.Player(nil), w.Players...)
 	r.windows = append(r.windows, c)
 	if r.onStep != nil {
 		return r.onStep(w)
@@ -74,7 +75,7 @@ func newLoop(t *testing.T, f *feed, r *record, accumulating bool) *Loop {
 	t.Helper()
 	m, _, _, _ := batchOf(t, pico, "pico", 1)
 	return &Loop{
-		Model: m, Optimizer: newOptimizer(t, m, open(t, pico).Manifest.Optimizer, accumulating), Feed: f, Observer: r,
+		Model: m, Optimizers: Optimizers{newOptimizer(t, m, open(t, pico).Manifest.Optimizer, accumulating)}, Feed: f, Observer: r,
 		Policy: Policy{Schedule: schedule.Schedule{Name: "constant", BaseLR: 1e-3, WarmupSteps: 2}, MaxSkipped: 3},
 	}
 }
@@ -92,8 +93,8 @@ func TestLoopLearns(t *testing.T) {
 	if first.Step != 1 || first.LR != 0.5e-3 || last.LR != 1e-3 || len(first.Rows) != 3 || first.Train <= 0 || first.InputWait != time.Millisecond {
 		t.Errorf("first window: %+v", first)
 	}
-	if p := l.Progress; p.Step != 30 || p.Batch != 30 || l.Optimizer.Steps != 30 {
-		t.Errorf("progress %+v, %d updates", p, l.Optimizer.Steps)
+	if p := l.Progress; p.Step != 30 || p.Batch != 30 || l.Optimizers[0].Steps != 30 {
+		t.Errorf("progress %+v, %d updates", p, l.Optimizers[0].Steps)
 	}
 }
 
@@ -111,7 +112,7 @@ func TestWindowWithNaNIsSkippedWhole(t *testing.T) {
 		}
 	}
 	all := func() []byte {
-		return bytes.Join(append([][]byte{}, l.Model.weights.host, l.Optimizer.state[0].host, l.Optimizer.state[1].host), nil)
+		return bytes.Join(append([][]byte{}, l.Model.players[0].weights.host, l.Optimizers[0].state[0].host, l.Optimizers[0].state[1].host), nil)
 	}
 	var before []byte
 	r.onStep = func(w *event.Step) error {
@@ -133,15 +134,15 @@ func TestWindowWithNaNIsSkippedWhole(t *testing.T) {
 			t.Errorf("window %d: skipped %v, loss %v", i, w.Skipped, w.Loss)
 		}
 	}
-	if l.Progress.Step != 4 || l.Optimizer.Steps != 3 || r.windows[2].LR != 1e-3 {
-		t.Errorf("step %d, %d updates", l.Progress.Step, l.Optimizer.Steps)
+	if l.Progress.Step != 4 || l.Optimizers[0].Steps != 3 || r.windows[2].LR != 1e-3 {
+		t.Errorf("step %d, %d updates", l.Progress.Step, l.Optimizers[0].Steps)
 	}
 }
 
 func TestLoopStopsWhenNothingIsFinite(t *testing.T) {
 	r := &record{}
 	l := newLoop(t, &feed{batches: steps(10, 1)}, r, false)
-	ort.View[float32](l.Model.weights.host)[0] = float32(math.Inf(1))
+	ort.View[float32](l.Model.players[0].weights.host)[0] = float32(math.Inf(1))
 	if err := l.Run(t.Context()); !errors.Is(err, ErrNotFinite) || len(r.windows) != 3 {
 		t.Errorf("%d windows, %v", len(r.windows), err)
 	}
@@ -157,8 +158,8 @@ func TestEmptyWindowIsSkipped(t *testing.T) {
 	if err := l.Run(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if !r.windows[0].Skipped || l.Optimizer.Steps != 0 {
-		t.Errorf("%+v, %d updates", r.windows[0], l.Optimizer.Steps)
+	if !r.windows[0].Skipped || l.Optimizers[0].Steps != 0 {
+		t.Errorf("%+v, %d updates", r.windows[0], l.Optimizers[0].Steps)
 	}
 }
 
@@ -190,7 +191,7 @@ func TestEvaluationIsTheWeightedMean(t *testing.T) {
 	if len(r.evals) != 1 || math.Abs(r.evals[0].Loss-want/weight) > 1e-12 || r.evals[0].Samples != 5 || l.Progress.Best == nil {
 		t.Errorf("%+v, want loss %v", r.evals, want/weight)
 	}
-	if l.Progress.Step != 0 || l.Optimizer.Steps != 0 {
+	if l.Progress.Step != 0 || l.Optimizers[0].Steps != 0 {
 		t.Error("an evaluation trained")
 	}
 }

@@ -1,6 +1,6 @@
 package train
 
-// mean is a weighted mean of the loss and the metrics of several batches.
+// mean is a weighted mean of the loss and the metrics of several batches of a player, or of an evaluation.
 type mean struct {
 	weight, loss float64
 	metrics      []float64
@@ -26,12 +26,20 @@ func (m *mean) add(r Result) {
 // result returns the means, NaN if nothing was added. It overwrites metrics. For one batch the result has the bits of
 // that batch: f32 times f32 is exact in f64. summed returns the sums instead, of batches whose weights are 1.
 func (m *mean) result(metrics []float64, summed bool) (float64, []float64) {
-	metrics, by := metrics[:0], m.weight
-	if summed && by > 0 {
-		by = 1
-	}
+	metrics, by := metrics[:0], m.by(summed)
 	for _, v := range m.metrics {
 		metrics = append(metrics, v/by)
 	}
 	return m.loss / by, metrics
+}
+
+// metric returns one of the metrics of result.
+func (m *mean) metric(i int, summed bool) float64 { return m.metrics[i] / m.by(summed) }
+
+// by returns what sums are divided by.
+func (m *mean) by(summed bool) float64 {
+	if summed && m.weight > 0 {
+		return 1
+	}
+	return m.weight
 }

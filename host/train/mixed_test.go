@@ -28,7 +28,7 @@ func newMixed(t testing.TB, b *ortgraphs.Bundle, d Device, frozen ...string) (*M
 	g := readGolden(t, "pico.json")
 	layouts, index := shaped(t, b, g.Rows, g.Steps)
 	m, err := NewModel(ModelConfig{
-		Bundle: b, Arena: ortgraphs.NewArena(b.Manifest.Parameters, policy), Precision: manifest.BF16, Layouts: layouts, Slots: 1, Threads: 1, Device: d, CUDAGraphs: true,
+		Bundle: b, Arenas: []*ortgraphs.Arena{ortgraphs.NewArena(b.Manifest.Parameters, policy)}, Precision: manifest.BF16, Layouts: layouts, Slots: 1, Threads: 1, Device: d, CUDAGraphs: true,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -67,7 +67,7 @@ func same(t *testing.T, what string, got, want map[string][]byte) {
 func onCPU(t *testing.T, layouts []ring.Layout) *Model {
 	t.Helper()
 	b := open(t, pico)
-	m, err := NewModel(ModelConfig{Bundle: b, Arena: arenaOf(b), Layouts: layouts, Slots: 1, Threads: 1})
+	m, err := NewModel(ModelConfig{Bundle: b, Arenas: arenasOf(b), Layouts: layouts, Slots: 1, Threads: 1})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -112,7 +112,7 @@ func TestMixedStepByHand(t *testing.T) {
 			t.Fatalf("step %d: updated %v, norm %v, by hand %v", n, updated, norm, math.Sqrt(sum))
 		}
 		for i, w := range m.Weights() {
-			if m.params[i].Frozen {
+			if m.players[0].params[i].Frozen {
 				continue
 			}
 			v, ok := state[w.Name]
@@ -121,17 +121,17 @@ func TestMixedStepByHand(t *testing.T) {
 				state[w.Name] = v
 			}
 			p := g.Optimizer
-			if !m.params[i].Decay {
+			if !m.players[0].params[i].Decay {
 				p.WeightDecay = 0
 			}
 			byHand(masters[w.Name], grads[w.Name], v, p, float32(norm), int64(n+1))
 			if !slices.Equal(masters[w.Name], floats(w.Data)) {
 				t.Fatalf("step %d: %s is not as by hand", n, w.Name)
 			}
-			if at, ok := m.arena.Parameter(ortgraphs.Copies, i); ok {
+			if at, ok := m.players[0].arena.Parameter(ortgraphs.Copies, i); ok {
 				rounded := make([]byte, at.Bytes())
 				narrow(rounded, masters[w.Name])
-				if !bytes.Equal(rounded, m.copies.host[at.Offset:at.Offset+at.Bytes()]) {
+				if !bytes.Equal(rounded, m.players[0].copies.host[at.Offset:at.Offset+at.Bytes()]) {
 					t.Fatalf("step %d: the copy of %s is not it, rounded", n, w.Name)
 				}
 			}
@@ -257,24 +257,24 @@ func TestMixedSkips(t *testing.T) {
 			g.fill(t, g.Steps[0], &m.layouts[bucket], input(t, m))
 			trainOn(t, m, bucket, g.Seed)
 			before := byName(t, m, o)
-			if err := errors.Join(m.pull(&m.grads.block), m.pull(&m.copies.block)); err != nil {
+			if err := errors.Join(m.pull(&m.players[0].grads.block), m.pull(&m.players[0].copies.block)); err != nil {
 				t.Fatal(err)
 			}
-			copies := bytes.Clone(m.copies.host)
-			for i := range m.params {
-				if at, ok := m.arena.Parameter(ortgraphs.Gradients, i); ok && at.DType == where {
-					copy(m.grads.host[at.Offset:], []byte{0xc0, 0x7f, 0xc0, 0x7f}) // NaN in both
+			copies := bytes.Clone(m.players[0].copies.host)
+			for i := range m.players[0].params {
+				if at, ok := m.players[0].arena.Parameter(ortgraphs.Gradients, i); ok && at.DType == where {
+					copy(m.players[0].grads.host[at.Offset:], []byte{0xc0, 0x7f, 0xc0, 0x7f}) // NaN in both
 					break
 				}
 			}
-			if err := errors.Join(m.push(&m.grads.block), o.Accumulate(true)); err != nil {
+			if err := errors.Join(m.push(&m.players[0].grads.block), o.Accumulate(true)); err != nil {
 				t.Fatal(err)
 			}
 			if norm, updated := step(t, m, o, 1); updated || norm == norm {
 				t.Errorf("a %s gradient is not finite: updated %v, norm %v", where, updated, norm)
 			}
 			same(t, string(where), byName(t, m, o), before)
-			if err := m.pull(&m.copies.block); err != nil || !bytes.Equal(m.copies.host, copies) {
+			if err := m.pull(&m.players[0].copies.block); err != nil || !bytes.Equal(m.players[0].copies.host, copies) {
 				t.Errorf("a %s gradient is not finite: copies have changed, %v", where, err)
 			}
 		}
@@ -331,7 +331,7 @@ func TestMixedEvaluation(t *testing.T) {
 		t.Errorf("without an eval graph: loss %v, training without dropout %v", rounded.Loss, trained.Loss)
 	}
 	training, evaluation := b.Programs()
-	if evaluation.Precision != "bf16" || training.Precision != "bf16" || !strings.HasSuffix(evaluation.File, ".bf16.onnx") || evaluation.Nodes >= training.Nodes {
+	if evaluation.Precision != "bf16" || training[0].Precision != "bf16" || !strings.HasSuffix(evaluation.File, ".bf16.onnx") || evaluation.Nodes >= training[0].Nodes {
 		t.Errorf("training by %+v, evaluation by %+v", training, evaluation)
 	}
 }

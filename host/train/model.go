@@ -6,7 +6,6 @@ import (
 	"fmt"
 
 	"github.com/xtts-host/xtts-host/gpu"
-	"github.com/xtts-host/xtts-host/host/checkpoint"
 	"github.com/xtts-host/xtts-host/ortgraphs"
 	"github.com/xtts-host/xtts-host/ortgraphs/fused"
 	"github.com/xtts-host/xtts-host/shared/manifest"
@@ -16,9 +15,9 @@ import (
 // ModelConfig configures a Model. All fields except Threads are required.
 type ModelConfig struct {
 	Bundle *ortgraphs.Bundle
-	// Arena lays out the bundle's parameters.
-	Arena *ortgraphs.Arena
-	// Precision is the precision of the training graph and of Arena: F32, the default, or BF16.
+	// Arenas lay out the parameters of the bundle's players.
+	Arenas []*ortgraphs.Arena
+	// Precision is the precision of the training graphs and of Arenas: F32, the default, or BF16.
 	Precision manifest.DType
 	// Layouts has one layout per bucket. The leading InputBytes of each are the graph's inputs; a device slot has the
 	// same offsets as a ring slot.
@@ -31,11 +30,11 @@ type ModelConfig struct {
 	Average float64
 	// Device is the CPU by default.
 	Device Device
-	// CUDAGraphs makes Prepare capture the training graph of every slot and bucket, so that a step is one launch.
+	// CUDAGraphs makes Prepare capture the training graph of every player, slot and bucket, so that a step is one launch.
 	CUDAGraphs bool
-	// Capturable returns the reason why a graph cannot be captured: a fused graph, or for nil the training graph as exported.
+	// Capturable returns the reason why a training graph cannot be captured: fused, or for nil the file as exported.
 	// Without it, all can.
-	Capturable func(fused []byte) error
+	Capturable func(file string, fused []byte) error
 	Fuse       FuseConfig
 }
 
@@ -47,12 +46,11 @@ type FuseConfig struct {
 	Form     fused.Form
 }
 
-// Model is the bundle's training and evaluation graph with its weights, gradients and device slots.
+// Model is the bundle's training and evaluation graphs with their weights, gradients and device slots.
 //
 // Load and Unload are for the copier, everything else for the trainer's goroutine. Close is idempotent.
 type Model struct {
 	memory
-	parameters
 	results
 	captureChoice
 	batchScalars
@@ -61,12 +59,11 @@ type Model struct {
 
 	slots []block
 
-	fusion      *fusedGraphs // nil if the training graph runs as exported
-	unfused     error        // why it does although there is a compiler
-	programs    []Program
-	inputs      []manifest.TensorSpec
-	train, eval [][]execution // by slot and bucket
-	in          *words
+	players
+	evaluation Program
+	eval       [][]execution // by slot and bucket
+	inputs     []manifest.TensorSpec
+	in         *words
 }
 
 // Result is the result of a run for one batch.
@@ -84,6 +81,7 @@ type results struct {
 	loss, weight word[float32]
 	metrics      []word[float32]
 	names        []string  // of the metrics
+	owners       []int     // the players that the metrics belong to
 	values       []float64 // of the metrics
 	done         gpu.Event // after the work queued before the last Fetch; nil on the CPU
 }
@@ -100,10 +98,10 @@ func (r *results) result() Result {
 // releases everything.
 func NewModel(cfg ModelConfig) (*Model, error) {
 	b := cfg.Bundle.Manifest
-	m := &Model{memory: newMemory(cfg.Device), parameters: parameters{params: b.Parameters, arena: cfg.Arena, decay: cfg.Average}, inputs: b.Inputs, batchScalars: batchScalars{specs: b.Scalars, weighted: b.Accumulation == manifest.Weighted}, captureChoice: captureChoice{capturing: cfg.CUDAGraphs, capturable: cfg.Capturable}, precision: cmp.Or(cfg.Precision, manifest.F32), layouts: cfg.Layouts}
+	m := &Model{memory: newMemory(cfg.Device), players: newPlayers(cfg), inputs: b.Inputs, batchScalars: batchScalars{specs: b.Scalars, weighted: b.Accumulation == manifest.Weighted}, captureChoice: captureChoice{capturing: cfg.CUDAGraphs, capturable: cfg.Capturable}, precision: cmp.Or(cfg.Precision, manifest.F32), layouts: cfg.Layouts}
 	m.build(cfg)
 	if m.err == nil {
-		m.err = m.load(&m.memory, cfg.Bundle)
+		m.err = m.players.load(&m.memory, cfg.Bundle)
 	}
 	if m.err != nil {
 		m.Close()
@@ -155,12 +153,12 @@ func (m *Model) Unload(slot, bucket int, dst []byte) error {
 // Async reports whether Queue returns before the batch is computed.
 func (m *Model) Async() bool { return m.device.onGPU() }
 
-// Queue runs forward and backward on the batch in a device slot and may return before that is done. The gradients are
-// in the gradient arena until the next call. Fetch and Result follow; the next batch, in another slot, may be queued
-// between them.
-func (m *Model) Queue(slot, bucket int, seed int64) error {
+// Queue runs forward and backward of a player on the batch in a device slot and may return before that is done. The
+// gradients are in the player's arena until its next call. Fetch and Result follow; the next batch, in another slot, or
+// the next player may be queued between them.
+func (m *Model) Queue(player, slot, bucket int, seed int64) error {
 	*m.seeds[slot].value = seed
-	return m.queue(Training, m.train[slot][bucket])
+	return m.queue(Training, m.players[player].train[slot][bucket])
 }
 
 func (m *Model) queue(w Work, e execution) error {
@@ -187,9 +185,9 @@ func (m *Model) Result() (Result, error) {
 }
 
 // Train is Queue, Fetch and Result.
-func (m *Model) Train(slot, bucket int, seed int64) (Result, error) {
+func (m *Model) Train(player, slot, bucket int, seed int64) (Result, error) {
 	*m.seeds[slot].value = seed
-	return m.compute(Training, m.train[slot][bucket])
+	return m.compute(Training, m.players[player].train[slot][bucket])
 }
 
 // Evaluate runs the evaluation graph, without dropout, and waits for the result.
@@ -212,34 +210,14 @@ func (m *Model) Drain() error {
 	return m.device.Compute.Synchronize()
 }
 
-// Pull updates Weights. On the CPU they are always up to date.
-func (m *Model) Pull() error {
-	if err := errors.Join(m.pull(&m.weights.block), m.state.pull(&m.memory)); err != nil || m.averages.arena == nil {
-		return err
-	}
-	return m.pull(&m.averages.block)
-}
-
-// Push copies Weights to the device after a change, and updates their bf16 copies.
-func (m *Model) Push() error {
-	if err := m.upload(&m.memory); err != nil || m.averages.arena == nil {
-		return err
-	}
-	return m.push(&m.averages.block)
-}
-
-// Gradients returns the gradients of the last Train by parameter, without the frozen ones.
-func (m *Model) Gradients() ([]checkpoint.Tensor, error) {
-	if err := m.pull(&m.grads.block); err != nil {
-		return nil, err
-	}
-	return m.views("", m.grads), nil
-}
-
 // Bytes returns the memory of the weights with their copies and the state, of the gradients, and of the device slots.
 func (m *Model) Bytes() (weights, grads, slots int) {
 	for _, s := range m.slots {
 		slots += s.size
 	}
-	return m.weights.size + m.copies.size + m.averages.size + m.state.bytes(), m.grads.size, slots
+	for _, p := range m.players {
+		weights += p.weights.size + p.copies.size + p.averages.size + p.state.bytes()
+		grads += p.grads.size
+	}
+	return weights, grads, slots
 }

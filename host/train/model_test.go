@@ -25,13 +25,13 @@ func batchOf(t *testing.T, dir, name string, threads int) (*Model, golden, golde
 // outputs runs the batch and returns everything that the graph makes of it.
 func outputs(t *testing.T, m *Model, seed int64) (Result, []byte) {
 	t.Helper()
-	if err := m.pull(&m.grads.block); err != nil {
+	if err := m.pull(&m.players[0].grads.block); err != nil {
 		t.Fatal(err)
 	}
-	for i := range m.grads.host {
-		m.grads.host[i] = 0xff // NaN: whatever is not written shows
+	for i := range m.players[0].grads.host {
+		m.players[0].grads.host[i] = 0xff // NaN: whatever is not written shows
 	}
-	if err := m.push(&m.grads.block); err != nil {
+	if err := m.push(&m.players[0].grads.block); err != nil {
 		t.Fatal(err)
 	}
 	r := trainOn(t, m, 0, seed)

@@ -68,11 +68,12 @@ var rules = map[string]rule{
 	},
 }
 
-// Optimizer updates a model's weights in place. It is for the trainer's goroutine.
+// Optimizer updates the weights of one of a model's players in place. It is for the trainer's goroutine.
 type Optimizer struct {
 	memory
 	scalars
 	model  *Model
+	player *player
 	params manifest.Optimizer
 	rule   rule
 
@@ -80,15 +81,20 @@ type Optimizer struct {
 	window   window
 	segments []segment
 	average  average
-	updates  []update          // none with kernels
-	kernels  map[forms]*kernel // by the forms of a segment; nil without kernels
-	fault    error             // the reason why the kernels of the rule are not used
+	updates  []update // none with kernels
+	fusedUpdates
 
 	// Steps counts the updates. Skipped windows do not count.
 	Steps int64
 	// Averaged counts the updates that the moving average of the weights has seen.
 	Averaged   int64
 	incomplete bool
+}
+
+// fusedUpdates are the updates as kernels on a GPU.
+type fusedUpdates struct {
+	kernels map[forms]*kernel // by the forms of a segment; nil without kernels
+	fault   error             // the reason why the kernels of the rule are not used
 }
 
 // moments are the state of an optimizer: the vectors of its rule or, if it updates each parameter by itself, tensors.
@@ -151,14 +157,14 @@ func (s *scalars) output(m *memory) *ort.Tensor {
 	return newWord[float32](m, s.out, manifest.F32).tensor
 }
 
-// NewOptimizer returns the optimizer p.Name for a model. accumulating reports whether windows have
+// NewOptimizer returns the optimizer p.Name for a player of a model. accumulating reports whether windows have
 // more than one micro-batch. threads is the number of threads inside an operator, 0 means all cores.
-func NewOptimizer(m *Model, p manifest.Optimizer, accumulating bool, threads int) (*Optimizer, error) {
+func NewOptimizer(m *Model, player int, p manifest.Optimizer, accumulating bool, threads int) (*Optimizer, error) {
 	r, ok := rules[p.Name]
 	if !ok {
 		return nil, fmt.Errorf("optimizer %q is unknown: there are %s", p.Name, strings.Join(slices.Sorted(maps.Keys(rules)), ", "))
 	}
-	o := &Optimizer{memory: newMemory(m.device), model: m, params: p, rule: r}
+	o := &Optimizer{memory: newMemory(m.device), model: m, player: m.players[player], params: p, rule: r}
 	o.build(accumulating, threads)
 	if o.err != nil {
 		o.Close()
@@ -172,9 +178,9 @@ func (o *Optimizer) build(accumulating bool, threads int) {
 		o.err = o.async.NoGraph() // until Prepare
 	}
 	for range o.rule.state {
-		o.state = append(o.state, o.vector(o.model.arena, ortgraphs.State))
+		o.state = append(o.state, o.vector(o.player.arena, ortgraphs.State))
 	}
-	o.scalars = newScalars(&o.memory, o.rule, o.params, 4+len(o.model.arena.Segments())+len(o.model.params)+2*len(o.params.Groups), 5)
+	o.scalars = newScalars(&o.memory, o.rule, o.params, 4+len(o.player.arena.Segments())+len(o.player.params)+2*len(o.params.Groups), 5)
 	graphs := &graphs{memory: &o.memory, threads: threads, capturing: o.model.capturing, open: map[graph]*ort.Session{}}
 	o.bindWindow(graphs, accumulating)
 	o.segments = trainedSegments(o.window.grads, o.params)
@@ -265,7 +271,7 @@ func each(o *Optimizer, move func(*block) error) error {
 func (o *Optimizer) Moments() []checkpoint.Tensor {
 	var out []checkpoint.Tensor
 	for i, name := range o.rule.state {
-		out = append(out, o.model.views(name, o.state[i])...)
+		out = append(out, o.player.views(name, o.state[i])...)
 	}
 	return append(out, o.tensors.views()...)
 }

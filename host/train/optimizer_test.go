@@ -18,7 +18,7 @@ func TestSGDByHand(t *testing.T) {
 	track := map[string]*element{} // the first element of every parameter
 	for i, w := range m.Weights() {
 		e := &element{weight: float64(floats(w.Data[:4])[0])}
-		if m.params[i].Decay {
+		if m.players[0].params[i].Decay {
 			e.decay = decay
 		}
 		track[w.Name] = e
@@ -61,7 +61,7 @@ func TestOptimizerState(t *testing.T) {
 		o := newOptimizer(t, m, manifest.Optimizer{Name: name, Eps: 1e-8}, false)
 		var want []string
 		for _, kind := range kinds {
-			for _, p := range m.params {
+			for _, p := range m.players[0].params {
 				want = append(want, kind+"."+p.Name)
 			}
 		}
@@ -75,12 +75,12 @@ func TestOptimizerState(t *testing.T) {
 		if strings.Join(got, " ") != strings.Join(want, " ") {
 			t.Errorf("%s keeps %v, want %v", name, got, want)
 		}
-		if want := m.arena.Memory(manifest.Optimizer{Name: name}, false, false).Moments; o.Bytes() != want || want != len(kinds)*m.weights.size {
+		if want := m.players[0].arena.Memory(manifest.Optimizer{Name: name}, false, false).Moments; o.Bytes() != want || want != len(kinds)*m.players[0].weights.size {
 			t.Errorf("%s has %d bytes, want %d", name, o.Bytes(), want)
 		}
 	}
 	m, _, _, _ := batchOf(t, pico, "pico", 1)
-	if _, err := NewOptimizer(m, manifest.Optimizer{Name: "norm"}, false, 1); err == nil || !strings.Contains(err.Error(), "adafactor, adamw, lion, muon, sgd") {
+	if _, err := NewOptimizer(m, 0, manifest.Optimizer{Name: "norm"}, false, 1); err == nil || !strings.Contains(err.Error(), "adafactor, adamw, lion, muon, sgd") {
 		t.Errorf("got %v", err)
 	}
 }

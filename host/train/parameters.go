@@ -2,14 +2,13 @@ package train
 
 import (
 	"errors"
-	"fmt"
 
 	"github.com/xtts-host/xtts-host/host/checkpoint"
 	"github.com/xtts-host/xtts-host/ortgraphs"
 	"github.com/xtts-host/xtts-host/shared/manifest"
 )
 
-// parameters are a model's weights and gradients, and its state.
+// parameters are the weights and gradients of a player, and its state.
 type parameters struct {
 	params []manifest.Parameter
 	arena  *ortgraphs.Arena
@@ -23,9 +22,9 @@ type parameters struct {
 	state state // which is not trained
 }
 
-// allocate allocates the vectors. It returns the parameters in f32, the parameters as the training graph reads them,
-// and the gradients.
-func (p *parameters) allocate(m *memory) (masters, copied, grads tensors) {
+// allocate allocates the vectors. It adds the parameters in f32 to masters, and as the training graphs read them to
+// copied, and returns the gradients.
+func (p *parameters) allocate(m *memory, masters, copied tensors) (grads tensors) {
 	p.weights, p.grads = m.vector(p.arena, ortgraphs.Weights), m.vector(p.arena, ortgraphs.Gradients)
 	if p.arena.Bytes(ortgraphs.Copies) > 0 {
 		p.copies = m.vector(p.arena, ortgraphs.Copies)
@@ -33,7 +32,7 @@ func (p *parameters) allocate(m *memory) (masters, copied, grads tensors) {
 	if p.decay > 0 {
 		p.averages = m.vector(p.arena, ortgraphs.State)
 	}
-	masters, copied, grads = tensors{}, tensors{}, tensors{}
+	grads = tensors{}
 	for i, param := range p.params {
 		at, _ := p.arena.Parameter(ortgraphs.Weights, i)
 		masters[param.Name] = m.view(p.weights.block, at, param.Shape...)
@@ -45,35 +44,24 @@ func (p *parameters) allocate(m *memory) (masters, copied, grads tensors) {
 			grads["grad."+param.Name] = m.view(p.grads.block, at, param.Shape...)
 		}
 	}
-	return masters, copied, grads
+	return grads
 }
 
-// Weights returns the parameters and the state as tensors, each in the order of the bundle's list. On the CPU they change
-// with every step; on a GPU they are those of the last Pull.
-func (p *parameters) Weights() []checkpoint.Tensor {
-	return append(p.views("", p.weights), p.state.views()...)
-}
-
-// load reads the initial weights of a bundle.
-func (p *parameters) load(m *memory, b *ortgraphs.Bundle) error {
-	f, err := b.Weights()
-	if err != nil {
-		return err
-	}
-	defer f.Close()
+// load reads the initial weights and state. read reads a tensor by its name.
+func (p *parameters) load(m *memory, read func(name string, to []byte) error) error {
 	if err := errors.Join(m.mirror(&p.weights.block), p.state.mirror(m)); err != nil {
 		return err
 	}
-	for _, t := range p.Weights() {
-		if err := f.Read(t.Name, t.Data); err != nil {
-			return fmt.Errorf("%s: %w", b.Path(ortgraphs.WeightsFile), err)
+	for _, t := range append(p.views("", p.weights), p.state.views()...) {
+		if err := read(t.Name, t.Data); err != nil {
+			return err
 		}
 	}
 	if p.averages.arena != nil {
 		if err := m.mirror(&p.averages.block); err != nil {
 			return err
 		}
-		p.BeginAverage()
+		p.beginAverage()
 		if err := m.push(&p.averages.block); err != nil {
 			return err
 		}

@@ -137,9 +137,9 @@ func shaped(t testing.TB, b *ortgraphs.Bundle, rows int, batches []goldenBatch) 
 	return layouts, index
 }
 
-// arenaOf lays out a bundle's parameters for a run that freezes nothing itself.
-func arenaOf(b *ortgraphs.Bundle) *ortgraphs.Arena {
-	return ortgraphs.NewArena(b.Manifest.Parameters, ortgraphs.Policy{})
+// arenasOf lays out a bundle's parameters for a run that freezes nothing itself.
+func arenasOf(b *ortgraphs.Bundle) []*ortgraphs.Arena {
+	return ortgraphs.NewArenas(b.Manifest, ortgraphs.Policy{})
 }
 
 func open(t testing.TB, dir string) *ortgraphs.Bundle {
@@ -153,7 +153,7 @@ func open(t testing.TB, dir string) *ortgraphs.Bundle {
 
 func newModel(t testing.TB, b *ortgraphs.Bundle, layouts []ring.Layout, threads int) *Model {
 	t.Helper()
-	m, err := NewModel(ModelConfig{Bundle: b, Arena: arenaOf(b), Layouts: layouts, Slots: 1, Threads: threads, Device: device(t)})
+	m, err := NewModel(ModelConfig{Bundle: b, Arenas: arenasOf(b), Layouts: layouts, Slots: 1, Threads: threads, Device: device(t)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -176,7 +176,7 @@ func grouped(groups []manifest.Group) map[string]int {
 func newGrouped(t testing.TB, b *ortgraphs.Bundle, layouts []ring.Layout, groups []manifest.Group) *Model {
 	t.Helper()
 	arena := ortgraphs.NewArena(b.Manifest.Parameters, ortgraphs.Policy{Groups: grouped(groups)})
-	m, err := NewModel(ModelConfig{Bundle: b, Arena: arena, Layouts: layouts, Slots: 1, Threads: 2, Device: device(t)})
+	m, err := NewModel(ModelConfig{Bundle: b, Arenas: []*ortgraphs.Arena{arena}, Layouts: layouts, Slots: 1, Threads: 2, Device: device(t)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -186,7 +186,7 @@ func newGrouped(t testing.TB, b *ortgraphs.Bundle, layouts []ring.Layout, groups
 
 func newOptimizer(t testing.TB, m *Model, p manifest.Optimizer, accumulating bool) *Optimizer {
 	t.Helper()
-	o, err := NewOptimizer(m, p, accumulating, 2)
+	o, err := NewOptimizer(m, 0, p, accumulating, 2)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -314,7 +314,7 @@ func TestAccumulation(t *testing.T) {
 			if err := o.pull(&o.window.acc.block); err != nil {
 				t.Fatal(err)
 			}
-			for _, p := range m.views("", o.window.acc) {
+			for _, p := range m.players[0].views("", o.window.acc) {
 				data := make([]byte, len(p.Data))
 				if err := want.Read("grad."+p.Name, data); err != nil {
 					t.Fatal(err)

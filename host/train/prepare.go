@@ -65,10 +65,14 @@ func (m *Model) Prepare() (Prepared, error) {
 		return p, err
 	}
 	defer t.close()
-	if err = t.prove(); err != nil {
-		return p, err
+	for _, t.player = range m.players {
+		if err = t.prove(); err != nil {
+			return p, err
+		}
+		p.Fusion = joinFusions(p.Fusion, t.fusion.describe())
+		p.Unfused = cmp.Or(p.Unfused, t.unfused)
 	}
-	p.Fusion, p.Unfused, p.Fault = m.fusion.describe(), m.unfused, m.uncaptured
+	p.Fault = m.uncaptured
 	settling := time.Now()
 	if err = t.settle(); err != nil {
 		return p, err
@@ -87,9 +91,9 @@ func (m *Model) Prepare() (Prepared, error) {
 	return p, err
 }
 
-// Try runs forward and backward on a synthetic batch of a bucket, in the first device slot. The gradients are in the
-// gradient arena, as after Train; weights do not change. Like Prepare it must be called on the goroutine that trains.
-func (m *Model) Try(bucket int) (Result, error) {
+// Try runs forward and backward of a player on a synthetic batch of a bucket, in the first device slot. The gradients are
+// in the player's arena, as after Train; weights do not change. Like Prepare it must be called on the goroutine that trains.
+func (m *Model) Try(player, bucket int) (Result, error) {
 	t, err := newTrial(m)
 	if err != nil {
 		return Result{}, err
@@ -98,19 +102,20 @@ func (m *Model) Try(bucket int) (Result, error) {
 	if err := t.fill(0, bucket, anyRows); err != nil {
 		return Result{}, err
 	}
-	return t.Train(0, bucket, 1)
+	return t.Train(player, 0, bucket, 1)
 }
 
 // trial runs synthetic batches.
 type trial struct {
 	*Model
-	stage  gpu.HostMemory // a batch, then gradients; nil on the CPU
-	random *rand.Rand
-	order  []int // buckets, the largest first: the others fit into its memory
+	*player                // the one whose graph is tried
+	stage   gpu.HostMemory // a batch, then gradients; nil on the CPU
+	random  *rand.Rand
+	order   []int // buckets, the largest first: the others fit into its memory
 }
 
 func newTrial(m *Model) (*trial, error) {
-	t := &trial{Model: m, random: rand.New(rand.NewPCG(1, 2))}
+	t := &trial{Model: m, player: m.players[0], random: rand.New(rand.NewPCG(1, 2))}
 	for i := range m.layouts {
 		t.order = append(t.order, i)
 	}
@@ -118,8 +123,11 @@ func newTrial(m *Model) (*trial, error) {
 	if !m.device.onGPU() {
 		return t, nil
 	}
-	var err error
-	t.stage, err = m.device.Context.AllocateHost(max(2*sampledBytes*m.sampled(), SlotBytes(m.layouts)))
+	most, err := 0, error(nil)
+	for _, p := range m.players {
+		most = max(most, p.sampled())
+	}
+	t.stage, err = m.device.Context.AllocateHost(max(2*sampledBytes*most, SlotBytes(m.layouts)))
 	return t, err
 }
 
@@ -138,7 +146,12 @@ func (t *trial) settle() error {
 			if err := t.fill(0, bucket, anyRows); err != nil {
 				return err
 			}
-			_, err := t.Train(0, bucket, 1)
+			var err error
+			for player := range t.players {
+				if err == nil {
+					_, err = t.Train(player, 0, bucket, 1)
+				}
+			}
 			if err == nil {
 				_, err = t.Evaluate(0, bucket)
 			}
@@ -185,32 +198,36 @@ func (p *Prepared) graphs(c capturer) (err error) {
 	return err
 }
 
-// capture captures a graph of every slot and bucket.
+// capture captures a graph of every player, slot and bucket.
 func (t *trial) capture() (n int, err error) {
-	for _, bucket := range t.order {
-		if t.fusion != nil && slices.Contains(t.fusion.distrusted, bucket) {
-			continue // the session of the exported graph captures nothing
-		}
-		for slot := range t.slots {
-			if err := t.memory.capture(&t.train[slot][bucket], n); err != nil {
-				return 0, err
+	for player, p := range t.players {
+		for _, bucket := range t.order {
+			if p.fusion != nil && slices.Contains(p.fusion.distrusted, bucket) {
+				continue // the session of the exported graph captures nothing
 			}
-			if err := t.fill(slot, bucket, anyRows); err != nil {
-				return 0, err
+			for slot := range t.slots {
+				if err := t.memory.capture(&p.train[slot][bucket], n); err != nil {
+					return 0, err
+				}
+				if err := t.fill(slot, bucket, anyRows); err != nil {
+					return 0, err
+				}
+				if _, err := t.Train(player, slot, bucket, 1); err != nil {
+					return 0, fmt.Errorf("capture the CUDA graph of %sslot %d, bucket %d: %w", p.text(), slot, bucket, err)
+				}
+				n++
 			}
-			if _, err := t.Train(slot, bucket, 1); err != nil {
-				return 0, fmt.Errorf("capture the CUDA graph of slot %d, bucket %d: %w", slot, bucket, err)
-			}
-			n++
 		}
 	}
 	return n, nil
 }
 
 func (t *trial) release() {
-	for slot := range t.train {
-		for bucket := range t.train[slot] {
-			t.train[slot][bucket].options = t.async
+	for _, p := range t.players {
+		for slot := range p.train {
+			for bucket := range p.train[slot] {
+				p.train[slot][bucket].options = t.async
+			}
 		}
 	}
 }
@@ -231,11 +248,16 @@ func toleranceOf(precision manifest.DType) float64 {
 
 // compare replays every graph, each on another batch, in another order. It returns a fault if one differs.
 func (t *trial) compare() (fault, err error) {
-	type id struct{ slot, bucket int }
+	type id struct {
+		*player
+		slot, bucket int
+	}
 	var ids []id
-	for slot := range t.slots {
-		for bucket := range t.layouts {
-			ids = append(ids, id{slot, bucket})
+	for _, p := range t.players {
+		for slot := range t.slots {
+			for bucket := range t.layouts {
+				ids = append(ids, id{p, slot, bucket})
+			}
 		}
 	}
 	t.random.Shuffle(len(ids), func(i, j int) { ids[i], ids[j] = ids[j], ids[i] })
@@ -243,6 +265,7 @@ func (t *trial) compare() (fault, err error) {
 		if err := t.fill(at.slot, at.bucket, anyRows); err != nil {
 			return nil, err
 		}
+		t.player = at.player
 		e := t.train[at.slot][at.bucket]
 		*t.seeds[at.slot].value = t.random.Int64()
 		replayed, err := t.outcome(e, 0)
@@ -255,7 +278,7 @@ func (t *trial) compare() (fault, err error) {
 			return nil, err
 		}
 		if d := distance(replayed, eager); !(d <= toleranceOf(t.precision)) {
-			return fmt.Errorf("the replayed CUDA graph of slot %d, bucket %d differs from its kernels by %.2g", at.slot, at.bucket, d), nil
+			return fmt.Errorf("the replayed CUDA graph of %sslot %d, bucket %d differs from its kernels by %.2g", at.text(), at.slot, at.bucket, d), nil
 		}
 	}
 	return nil, nil

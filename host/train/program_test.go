@@ -20,7 +20,7 @@ import (
 // everything runs the bundle's training graph unpruned, next to a model, and returns all of its outputs.
 func everything(t *testing.T, m *Model, b *ortgraphs.Bundle, seed int64) map[string][]byte {
 	t.Helper()
-	g, _ := b.Manifest.Graph("train", string(manifest.F32))
+	g, _ := b.Manifest.TrainingGraph("", manifest.F32)
 	whole, err := ort.NewSession(ort.SessionConfig{Path: b.Path(g.File), Threads: 1})
 	if err != nil {
 		t.Fatal(err)
@@ -55,7 +55,7 @@ func everything(t *testing.T, m *Model, b *ortgraphs.Bundle, seed int64) map[str
 	}
 	for i, w := range m.Weights() {
 		bind(binding.BindInput, w.Name, manifest.F32, w.Shape, w.Data)
-		if p := m.params[i]; !p.Frozen {
+		if p := m.players[0].params[i]; !p.Frozen {
 			result("grad."+p.Name, p.Shape...)
 		}
 	}
@@ -123,16 +123,16 @@ func TestEvaluationHasNoBackwardPass(t *testing.T) {
 	g := readGolden(t, "nano.json")
 	layouts, _ := shaped(t, b, g.Rows, g.Steps[:1])
 	training, evaluation := newModel(t, b, layouts, 1).Programs()
-	graph, _ := b.Manifest.Graph("train", string(manifest.F32))
+	graph, _ := b.Manifest.TrainingGraph("", manifest.F32)
 	forward, err := b.Program(graph, func(output string) bool { return !strings.HasPrefix(output, "grad.") })
 	if err != nil {
 		t.Fatal(err)
 	}
-	if evaluation.Nodes != forward.Nodes || evaluation.SHA256 != forward.Hash() || evaluation.File != training.File {
+	if evaluation.Nodes != forward.Nodes || evaluation.SHA256 != forward.Hash() || evaluation.File != training[0].File {
 		t.Errorf("evaluation by %+v, want %d nodes of %s", evaluation, forward.Nodes, graph.File)
 	}
-	if 2*evaluation.Nodes > training.Nodes {
-		t.Errorf("evaluation has %d of %d nodes", evaluation.Nodes, training.Nodes)
+	if 2*evaluation.Nodes > training[0].Nodes {
+		t.Errorf("evaluation has %d of %d nodes", evaluation.Nodes, training[0].Nodes)
 	}
 	optimized := func(model []byte) int {
 		dir := t.TempDir()
@@ -154,7 +154,7 @@ func TestEvaluationHasNoBackwardPass(t *testing.T) {
 		t.Fatal(err)
 	}
 	all, pruned := optimized(whole.Model), optimized(forward.Model)
-	t.Logf("%d nodes in training, %d in evaluation; ONNX Runtime runs %d and %d", training.Nodes, evaluation.Nodes, all, pruned)
+	t.Logf("%d nodes in training, %d in evaluation; ONNX Runtime runs %d and %d", training[0].Nodes, evaluation.Nodes, all, pruned)
 	if 2*pruned > all {
 		t.Errorf("of %d nodes ONNX Runtime runs %d in evaluation", all, pruned)
 	}
@@ -223,7 +223,7 @@ func BenchmarkEvaluation(b *testing.B) {
 	}{
 		{"eval graph", open(b, nano), func(m *Model) (Result, error) { return m.Evaluate(0, 0) }},
 		{"training graph", bundletest.WithoutEval(b, nano), func(m *Model) (Result, error) { return m.Evaluate(0, 0) }},
-		{"forward and backward", open(b, nano), func(m *Model) (Result, error) { return m.Train(0, 0, -1) }},
+		{"forward and backward", open(b, nano), func(m *Model) (Result, error) { return m.Train(0, 0, 0, -1) }},
 	} {
 		b.Run(c.name, func(b *testing.B) {
 			g := readGolden(b, "nano.json")

@@ -1,8 +1,8 @@
 package train
 
 import (
-	"errors"
 	"maps"
+	"slices"
 
 	"github.com/xtts-host/xtts-host/ortgraphs/ort"
 	"github.com/xtts-host/xtts-host/shared/manifest"
@@ -15,43 +15,35 @@ const seedInput = "seed"
 type tensors map[string]*ort.Tensor
 
 func (m *Model) build(cfg ModelConfig) {
-	masters, copied, grads := m.parameters.allocate(&m.memory)
+	masters, copied, kept := tensors{}, tensors{}, tensors{}
+	made, now := make([]tensors, len(m.players)), make([]tensors, len(m.players))
+	for i, p := range m.players {
+		made[i] = p.allocate(&m.memory, masters, copied)
+		now[i] = p.state.allocate(&m.memory, cfg.Bundle.Manifest.StateOf(p.name), kept, made[i])
+	}
 	metrics := cfg.Bundle.Manifest.OutputMetrics()
 	m.in, m.out = m.words(cfg.Slots+1+m.scalarWords(cfg.Slots)), m.words(2+len(metrics))
 	outputs := m.results.tensors(&m.memory, metrics)
-	kept, now, next := m.state.allocate(&m.memory, cfg.Bundle.Manifest.State)
-	asked := maps.Clone(grads) // for training; evaluation needs no gradients, and changes no state
-	maps.Copy(asked, next)
-	maps.Copy(asked, outputs)
-
-	trainGraph, _ := cfg.Bundle.Manifest.Graph("train", string(m.precision))
-	evalGraph, ok := cfg.Bundle.Manifest.Graph("eval", string(manifest.F32))
-	evaluated := masters
-	switch {
-	case !ok && m.averages.arena != nil: // the averages are f32
-		evalGraph, _ = cfg.Bundle.Manifest.Graph("train", string(manifest.F32))
-	case !ok:
-		evalGraph, evaluated = trainGraph, copied
+	m.owners = owners(cfg.Bundle.Manifest)
+	exported := make([]*ort.Session, len(m.players))
+	for i, p := range m.players {
+		maps.Copy(made[i], outputs)
+		exported[i] = p.open(m, cfg, made[i])
 	}
-	if m.averages.arena != nil {
-		evaluated = m.averagedViews(&m.memory, masters)
-	}
-	training := cfg.program(&m.memory, trainGraph, asked)
-	evaluation := cfg.program(&m.memory, evalGraph, outputs)
-	m.programs = []Program{training.Program, evaluation.Program}
-	train := openTraining(m, cfg.Fuse, training.session)
+	evalGraph, evaluated := cfg.evalGraph(m, masters, copied)
+	evaluation := cfg.program(&m.memory, evalGraph, outputs) // evaluation needs no gradients, and changes no state
+	m.evaluation = evaluation.Program
 	eval := m.open(evaluation.session, false)
 	if cfg.CUDAGraphs && m.async != nil && m.err == nil {
 		m.err = m.async.NoGraph() // until Prepare
 	}
 	m.makeSlots(cfg.Slots, func(slot int, batch tensors, noDropout *ort.Tensor) {
 		maps.Copy(batch, copied)
-		maps.Copy(batch, now)
 		batch[seedInput] = m.seeds[slot].tensor
-		if m.fusion == nil {
-			m.train[slot] = append(m.train[slot], m.execution(train, batch, asked))
-		} else {
-			m.train[slot] = append(m.train[slot], m.fusion.bind(slot, len(m.train[slot]), batch, asked))
+		for i, p := range m.players {
+			maps.Copy(batch, kept) // of the other players
+			maps.Copy(batch, now[i])
+			p.bind(m, slot, exported[i], batch, made[i])
 		}
 		maps.Copy(batch, evaluated)
 		maps.Copy(batch, kept)
@@ -60,37 +52,50 @@ func (m *Model) build(cfg ModelConfig) {
 	})
 }
 
-// openTraining opens the training graph: as exported, and, if that is possible, fused.
-func openTraining(m *Model, choice FuseConfig, exported ort.SessionConfig) *ort.Session {
-	if choice.Compiler != nil && m.err == nil {
-		m.fusion, m.unfused = newFusedGraphs(m, choice, exported)
+// evalGraph returns the graph of evaluations and the parameters that it reads: without an eval graph, the training graph
+// of the last player.
+func (cfg *ModelConfig) evalGraph(m *Model, masters, copied tensors) (manifest.Graph, tensors) {
+	b := cfg.Bundle.Manifest
+	g, ok := b.EvalGraph()
+	if !ok && cfg.Average == 0 {
+		g, _ = b.TrainingGraph(b.Last().Name, m.precision)
+		return g, copied
 	}
-	if m.fusion != nil {
-		shareArena(&m.memory)
-		m.fusion.openAll(m.open(exported, false))
-		if m.err == nil || errors.Is(m.err, ort.ErrOutOfMemory) {
-			return m.fusion.exported
+	if !ok { // the averages are f32
+		g, _ = b.TrainingGraph(b.Last().Name, manifest.F32)
+	}
+	if cfg.Average > 0 {
+		masters = maps.Clone(masters)
+		for _, p := range m.players {
+			p.averagedViews(&m.memory, masters)
 		}
-		m.unfused, m.err = m.err, m.fusion.closeAll()
-		m.fusion = nil
 	}
-	m.checkCapture(nil)
-	return m.open(exported, m.capturing)
+	return g, masters
+}
+
+// owners returns the index of the player that each metric belongs to.
+func owners(b *manifest.Bundle) (players []int) {
+	for _, t := range b.Outputs {
+		if t.IsMetric() {
+			players = append(players, slices.IndexFunc(b.InTurn(), func(p manifest.Player) bool { return p.Name == t.Player }))
+		}
+	}
+	return players
 }
 
 // captureChoice decides whether CUDA graphs are captured.
 type captureChoice struct {
 	capturing  bool
-	capturable func(fused []byte) error // as in ModelConfig
-	uncaptured error                    // why not although that was requested
+	capturable func(file string, fused []byte) error // as in ModelConfig
+	uncaptured error                                 // why not although that was requested
 }
 
-// checkCapture decides against CUDA graphs if a graph cannot be captured: a fused one, or for nil the training graph as exported.
-func (c *captureChoice) checkCapture(fused []byte) {
+// checkCapture decides against CUDA graphs if a training graph cannot be captured: fused, or for nil the file as exported.
+func (c *captureChoice) checkCapture(file string, fused []byte) {
 	if !c.capturing || c.capturable == nil {
 		return
 	}
-	if c.uncaptured = c.capturable(fused); c.uncaptured != nil {
+	if c.uncaptured = c.capturable(file, fused); c.uncaptured != nil {
 		c.capturing = false
 	}
 }
@@ -114,7 +119,7 @@ func (m *Model) makeSlots(slots int, bind func(slot int, batch tensors, noDropou
 	*noDropout.value = -1
 	size := SlotBytes(m.layouts)
 	m.done = m.event()
-	m.train, m.eval = make([][]execution, slots), make([][]execution, slots)
+	m.eval = make([][]execution, slots)
 	for slot := range slots {
 		mem := m.block(size)
 		m.slots = append(m.slots, mem)
@@ -163,5 +168,10 @@ type Program struct {
 	SHA256 string
 }
 
-// Programs returns the training and the evaluation graph.
-func (m *Model) Programs() (training, evaluation Program) { return m.programs[0], m.programs[1] }
+// Programs returns the training graph of each player, and the evaluation graph.
+func (m *Model) Programs() (training []Program, evaluation Program) {
+	for _, p := range m.players {
+		training = append(training, p.program)
+	}
+	return training, m.evaluation
+}

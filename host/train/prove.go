@@ -13,7 +13,7 @@ import (
 // maxFaulty is how many faulty kernels of a bucket are searched before it runs as exported as a whole.
 const maxFaulty = 8
 
-// prove compares each fused graph with the graph as exported: all results of one batch, with a row of full length and an empty one.
+// prove compares each fused graph of the player with the graph as exported: all results of one batch, with a row of full length and an empty one.
 // Regions whose kernels are faulty stay plain. Afterwards the graph as exported is closed.
 func (t *trial) prove() error {
 	f := t.fusion
@@ -69,7 +69,7 @@ func (t *trial) proveBucket(bucket int, gradients []byte) error {
 	if err != nil {
 		return err
 	}
-	for _, name := range want.unproved(t.Model) {
+	for _, name := range want.unproved(t) {
 		f.unproved[name] = true
 	}
 	for found := 0; ; found++ {

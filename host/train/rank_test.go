@@ -78,7 +78,7 @@ func (x experiment) run(t *testing.T) [][]step {
 	for rank := range x.ranks {
 		r := x.newRank(t, world.World{Rank: rank, Size: x.ranks})
 		if x.ranks > 1 {
-			if err := r.loop.Optimizer.Share(member{shared, rank, ctx}); err != nil {
+			if err := r.loop.Optimizers[0].Share(member{shared, rank, ctx}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -116,18 +116,18 @@ func (x experiment) newRank(t *testing.T, w world.World) *rank {
 		t.Fatal(err)
 	}
 	arena := ortgraphs.NewArena(b.Parameters, ortgraphs.Policy{})
-	m, err := train.NewModel(train.ModelConfig{Bundle: x.bundle, Arena: arena, Layouts: layouts, Slots: 1, Threads: 1})
+	m, err := train.NewModel(train.ModelConfig{Bundle: x.bundle, Arenas: []*ortgraphs.Arena{arena}, Layouts: layouts, Slots: 1, Threads: 1})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { m.Close() })
-	o, err := train.NewOptimizer(m, b.Optimizer, x.accumulate > 1 || x.ranks > 1, 1)
+	o, err := train.NewOptimizer(m, 0, b.Optimizer, x.accumulate > 1 || x.ranks > 1, 1)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { o.Close() })
 	r := &rank{experiment: x, t: t, world: w, layouts: layouts, memory: make([]byte, layouts[len(layouts)-1].Size)}
-	r.loop = &train.Loop{Model: m, Optimizer: o, Feed: r, Observer: r, Policy: train.Policy{MaxSkipped: 2, Schedule: schedule.Schedule{Name: "constant", BaseLR: b.Optimizer.LR}}}
+	r.loop = &train.Loop{Model: m, Optimizers: train.Optimizers{o}, Feed: r, Observer: r, Policy: train.Policy{MaxSkipped: 2, Schedule: schedule.Schedule{Name: "constant", BaseLR: b.Optimizer.LR}}}
 	if x.resume {
 		r.restore()
 	}
@@ -171,8 +171,8 @@ func (r *rank) identity() map[string]string {
 
 func (r *rank) save() error {
 	p := r.loop.Progress
-	state := checkpoint.State{Step: p.Step, OptimizerStep: r.loop.Optimizer.Steps, Epoch: p.Epoch, Batch: p.Batch, Hashes: r.identity()}
-	_, err := checkpoint.NewStore(r.dir).Save(r.t.Context(), state, r.loop.Model.Weights(), r.loop.Optimizer.Moments())
+	state := checkpoint.State{Step: p.Step, OptimizerStep: r.loop.Optimizers[0].Steps, Epoch: p.Epoch, Batch: p.Batch, Hashes: r.identity()}
+	_, err := checkpoint.NewStore(r.dir).Save(r.t.Context(), state, r.loop.Model.Weights(), r.loop.Optimizers[0].Moments())
 	return err
 }
 
@@ -186,10 +186,10 @@ func (r *rank) restore() {
 	if !maps.Equal(c.State.Hashes, r.identity()) {
 		r.t.Fatalf("the checkpoint is that of %v, not %v", c.State.Hashes, r.identity())
 	}
-	if err := c.Restore(r.loop.Model.Weights(), r.loop.Optimizer.Moments()); err != nil {
+	if err := c.Restore(r.loop.Model.Weights(), r.loop.Optimizers[0].Moments()); err != nil {
 		r.t.Fatal(err)
 	}
-	r.loop.Optimizer.Steps = c.State.OptimizerStep
+	r.loop.Optimizers[0].Steps = c.State.OptimizerStep
 	r.loop.Progress = train.Progress{Step: c.State.Step, Epoch: c.State.Epoch, Batch: c.State.Batch}
 }
 

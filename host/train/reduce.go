@@ -49,7 +49,7 @@ func (o *Optimizer) Share(r Reducer) error {
 	if w.acc.arena == nil {
 		return errors.New("an optimizer that does not accumulate has no gradients to share")
 	}
-	w.share = share{r, []Part{w.acc.part(w.acc.span(o.model.arena.Trained()))}}
+	w.share = share{r, []Part{w.acc.part(w.acc.span(o.player.arena.Trained()))}}
 	for _, sum := range []word[float32]{w.loss, w.weight} {
 		w.share.parts = append(w.share.parts, o.out.part(ortgraphs.Span{DType: manifest.F32, Offset: sum.at, Elements: 1}))
 	}

@@ -64,7 +64,7 @@ func (r *reference) finite() bool {
 }
 
 // unproved names the results that show nothing of a kernel, because they are zero or not finite.
-func (r *reference) unproved(m *Model) (names []string) {
+func (r *reference) unproved(m *trial) (names []string) {
 	all := []string{"loss", "loss_weight"}
 	for _, name := range m.names {
 		all = append(all, "metric."+name)

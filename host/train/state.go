@@ -9,7 +9,8 @@ import (
 	"github.com/xtts-host/xtts-host/shared/manifest"
 )
 
-// state is what training changes of a model without a gradient, such as running statistics.
+// state is what the training of a player changes without a gradient, such as running statistics. The graphs of the other players read
+// what is kept.
 //
 // It has three blocks of one layout. A batch begins with what the batch before it left, also within a window. kept changes once per
 // window, with the weights: it is what is saved and evaluated, although a GPU may be computing the next batch, or a window may be abandoned
@@ -23,11 +24,12 @@ type state struct {
 	next block // what the last batch left
 }
 
-// allocate allocates the blocks, and returns the tensors of an evaluation and of training by name, and those that training writes.
-func (s *state) allocate(m *memory, list []manifest.State) (kept, now, next tensors) {
-	kept, now, next = tensors{}, tensors{}, tensors{}
+// allocate allocates the blocks, and returns the tensors of training by name. It adds those of an evaluation to kept, and those that training
+// writes to next.
+func (s *state) allocate(m *memory, list []manifest.State, kept, next tensors) (now tensors) {
+	now = tensors{}
 	if len(list) == 0 {
-		return kept, now, next
+		return now
 	}
 	places, bytes := ortgraphs.PlaceState(list)
 	s.tensors, s.places = list, places
@@ -37,7 +39,7 @@ func (s *state) allocate(m *memory, list []manifest.State) (kept, now, next tens
 		now[t.Name] = m.view(s.now, s.places[i], t.Shape...)
 		next[ortgraphs.StatePrefix+t.Name] = m.view(s.next, s.places[i], t.Shape...)
 	}
-	return kept, now, next
+	return now
 }
 
 // pull and push move what is kept from and to the device. A push is the beginning of the next batch, too.
@@ -90,7 +92,7 @@ const chooseGraph = "choose"
 
 // bind makes what ends a window, if the model has state.
 func (u *stateUpdate) bind(o *Optimizer, g *graphs) {
-	s := &o.model.state
+	s := &o.player.state
 	if len(s.tensors) == 0 {
 		return
 	}
@@ -101,7 +103,7 @@ func (u *stateUpdate) bind(o *Optimizer, g *graphs) {
 
 // end queues the end of a window, after its norm: a skipped window leaves the state that was before it.
 func (u *stateUpdate) end(o *Optimizer) error {
-	s := &o.model.state
+	s := &o.player.state
 	if len(s.tensors) == 0 {
 		return nil
 	}
@@ -110,7 +112,7 @@ func (u *stateUpdate) end(o *Optimizer) error {
 
 // rehearsals lists what a step may run.
 func (u *stateUpdate) rehearsals(o *Optimizer) []rehearsal {
-	s := &o.model.state
+	s := &o.player.state
 	if len(s.tensors) == 0 {
 		return nil
 	}

@@ -25,7 +25,7 @@ func stateful(t *testing.T, d Device, slots int) (*Model, golden, []ring.Layout)
 	t.Helper()
 	g, b := readGolden(t, "pico.json"), bundletest.Stateful(t, pico)
 	layouts, _ := shaped(t, b, g.Rows, g.Steps[:1])
-	m, err := NewModel(ModelConfig{Bundle: b, Arena: arenaOf(b), Layouts: layouts, Slots: slots, Threads: 1, Device: d, CUDAGraphs: true})
+	m, err := NewModel(ModelConfig{Bundle: b, Arenas: arenasOf(b), Layouts: layouts, Slots: slots, Threads: 1, Device: d, CUDAGraphs: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -58,7 +58,7 @@ func TestStateByHand(t *testing.T) {
 				o := newOptimizer(t, m, plainSGD, micros > 1)
 				_, prepared := m.Prepare()
 				_, updates := o.Prepare()
-				_, tried := m.Try(0)
+				_, tried := m.Try(0, 0)
 				_, _, normed := o.Norm()
 				if err := errors.Join(prepared, updates, tried, normed); err != nil {
 					t.Fatal(err)
@@ -213,7 +213,7 @@ func runStateful(t *testing.T, d Device, micros int, from *saved, first int) (ou
 		out = append(out, s)
 		return nil
 	}}
-	l := &Loop{Model: m, Optimizer: o, Feed: f, Observer: seen, Policy: Policy{Schedule: schedule.Schedule{Name: "constant", BaseLR: 1e-3}, MaxSkipped: 2}}
+	l := &Loop{Model: m, Optimizers: Optimizers{o}, Feed: f, Observer: seen, Policy: Policy{Schedule: schedule.Schedule{Name: "constant", BaseLR: 1e-3}, MaxSkipped: 2}}
 	if err := l.Run(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -231,7 +231,7 @@ func TestFusedState(t *testing.T) {
 			return strings.Replace(program, "7.500000000e-01f", "7.400000000e-01f", 1)
 		}
 		d, _ := fakeDevice(t)
-		m, err := NewModel(ModelConfig{Bundle: b, Arena: ortgraphs.NewArena(b.Manifest.Parameters, ortgraphs.Policy{}), Layouts: layouts, Slots: 1, Threads: 1, Device: d, Fuse: FuseConfig{Compiler: compiler}})
+		m, err := NewModel(ModelConfig{Bundle: b, Arenas: arenasOf(b), Layouts: layouts, Slots: 1, Threads: 1, Device: d, Fuse: FuseConfig{Compiler: compiler}})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -34,10 +34,10 @@ func (s *tensorState) views() (out []checkpoint.Tensor) {
 
 // bindTensors binds a graph to each trained parameter and its state.
 func bindTensors(o *Optimizer, g *graphs) {
-	o.tensors.block = o.block(o.model.arena.OptimizerStateBytes(o.params))
+	o.tensors.block = o.block(o.player.arena.OptimizerStateBytes(o.params))
 	at := 0
-	for i, p := range o.model.params {
-		if !o.model.arena.Role(i).Trained {
+	for i, p := range o.player.params {
+		if !o.player.arena.Role(i).Trained {
 			continue
 		}
 		u := ortgraphs.UpdateOf(o.params, p)
@@ -55,7 +55,7 @@ func bindTensors(o *Optimizer, g *graphs) {
 // bindTensor binds the update of parameter i. The outputs replace the inputs: the last operator of an output depends on
 // all readers of the input.
 func bindTensor(o *Optimizer, g *graphs, i int, u ortgraphs.Update, state []stateTensor) update {
-	v, role := o.vectors(), o.model.arena.Role(i)
+	v, role := o.vectors(), o.player.arena.Role(i)
 	weights, _ := v.weights.arena.Parameter(v.weights.kind, i)
 	grads, _ := v.grads.arena.Parameter(v.grads.kind, i)
 	f := forms{gradients: grads.DType == manifest.BF16, copies: role.Compute == manifest.BF16}
@@ -75,7 +75,7 @@ func bindTensor(o *Optimizer, g *graphs, i int, u ortgraphs.Update, state []stat
 		outputs["copy_out"] = o.view(v.copies.block, at, u.Shape...)
 		written = append(written, region{v.copies.dev, at.Offset, at.Bytes(), at.DType})
 	}
-	return update{o.execution(g.session(graph{u.Graph, f}), inputs, outputs), o.model.params[i].Name, written}
+	return update{o.execution(g.session(graph{u.Graph, f}), inputs, outputs), o.player.params[i].Name, written}
 }
 
 // muonAdjust is the factor of Muon's learning rate that makes an update as large as one of AdamW (Liu et al. 2025, Muon is

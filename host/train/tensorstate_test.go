@@ -18,7 +18,7 @@ func goldenOn(t *testing.T, d Device, name string, policy ortgraphs.Policy) (*Mo
 	layouts, index := shaped(t, b, g.Rows, g.Steps)
 	policy.Groups = grouped(g.Optimizer.Groups)
 	arena := ortgraphs.NewArena(b.Manifest.Parameters, policy)
-	m, err := NewModel(ModelConfig{Bundle: b, Arena: arena, Layouts: layouts, Slots: 1, Threads: 1, Device: d, CUDAGraphs: true})
+	m, err := NewModel(ModelConfig{Bundle: b, Arenas: []*ortgraphs.Arena{arena}, Layouts: layouts, Slots: 1, Threads: 1, Device: d, CUDAGraphs: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -73,8 +73,8 @@ func TestOptimizersOnTheDevice(t *testing.T) {
 			}
 			run(3)
 			want := bits(m, o)
-			if m.arena.OptimizerStateBytes(o.params) != o.Bytes() {
-				t.Errorf("the state has %d bytes, %d were computed", o.Bytes(), m.arena.OptimizerStateBytes(o.params))
+			if m.players[0].arena.OptimizerStateBytes(o.params) != o.Bytes() {
+				t.Errorf("the state has %d bytes, %d were computed", o.Bytes(), m.players[0].arena.OptimizerStateBytes(o.params))
 			}
 
 			d, _ := fakeWith(t, fakeKernels()) // the kernel of AdamW
@@ -113,17 +113,17 @@ func TestMixedTensors(t *testing.T) {
 			o := newOptimizer(t, m, spec, accumulating)
 			run(t, m, o, g, m.layouts, index, accumulating, 0, 4)
 			out := byName(t, m, o)
-			if err := m.pull(&m.copies.block); err != nil {
+			if err := m.pull(&m.players[0].copies.block); err != nil {
 				t.Fatal(err)
 			}
 			for i, w := range m.Weights() {
-				at, ok := m.arena.Parameter(ortgraphs.Copies, i)
+				at, ok := m.players[0].arena.Parameter(ortgraphs.Copies, i)
 				if !ok {
 					continue
 				}
 				rounded := make([]byte, at.Bytes())
 				narrow(rounded, floats(w.Data))
-				if !bytes.Equal(rounded, m.copies.host[at.Offset:at.Offset+at.Bytes()]) {
+				if !bytes.Equal(rounded, m.players[0].copies.host[at.Offset:at.Offset+at.Bytes()]) {
 					t.Errorf("%s: the copy of %s is not it, rounded", name, w.Name)
 				}
 			}

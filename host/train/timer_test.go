@@ -236,7 +236,7 @@ func TestModelIsTimed(t *testing.T) {
 	layouts, index := shaped(t, b, g.Rows, g.Steps)
 	d := onGPU(t)
 	timer := d.Timer
-	m, err := NewModel(ModelConfig{Bundle: b, Arena: arenaOf(b), Layouts: layouts, Slots: 1, Threads: 1, Device: d})
+	m, err := NewModel(ModelConfig{Bundle: b, Arenas: arenasOf(b), Layouts: layouts, Slots: 1, Threads: 1, Device: d})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -263,7 +263,7 @@ func TestModelIsTimed(t *testing.T) {
 	}}
 	seen := new(record)
 	l := &Loop{
-		Model: m, Optimizer: o, Feed: f, Observer: seen,
+		Model: m, Optimizers: Optimizers{o}, Feed: f, Observer: seen,
 		Policy: Policy{Schedule: schedule.Schedule{Name: "constant", BaseLR: 1e-3}, MaxSkipped: 1},
 	}
 	began := time.Now()

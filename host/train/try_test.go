@@ -17,7 +17,7 @@ func TestTry(t *testing.T) {
 	layouts, _ := shaped(t, b, g.Rows, g.Steps)
 	card, fake := fakeDevice(t)
 	for _, d := range []Device{{}, card} {
-		m, err := NewModel(ModelConfig{Bundle: b, Arena: arenaOf(b), Layouts: layouts, Slots: 1, Threads: 1, Device: d})
+		m, err := NewModel(ModelConfig{Bundle: b, Arenas: arenasOf(b), Layouts: layouts, Slots: 1, Threads: 1, Device: d})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -27,7 +27,7 @@ func TestTry(t *testing.T) {
 			o := newOptimizer(t, m, g.Optimizer, accumulating)
 			defer o.Close()
 			before := weightsOf(t, m)
-			r, err := m.Try(0)
+			r, err := m.Try(0, 0)
 			if err != nil || !isFinite(r.Loss) || r.Weight == 0 {
 				t.Fatalf("%+v, %v", r, err)
 			}

@@ -87,7 +87,7 @@ type update struct {
 
 // vectors returns the vectors of a step.
 func (o *Optimizer) vectors() vectors {
-	return vectors{weights: o.model.weights, grads: o.window.grads, state: o.state, copies: o.model.copies}
+	return vectors{weights: o.player.weights, grads: o.window.grads, state: o.state, copies: o.player.copies}
 }
 
 // trainedSegments returns the trained segments of the gradients.

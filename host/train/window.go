@@ -44,7 +44,7 @@ func spans(v vector) (narrow, wide ortgraphs.Range) {
 func (o *Optimizer) bindWindow(g *graphs, accumulating bool) {
 	no, yes := o.flag(&o.memory, 0), o.flag(&o.memory, 1)
 	w := &o.window
-	w.grads = o.model.grads
+	w.grads = o.player.grads
 	sums := tensors{"loss": o.model.loss.tensor, "loss_weight": o.model.weight.tensor, "summed": no}
 	if accumulating {
 		sums = o.bindAccumulation(g, yes, no)
@@ -67,11 +67,11 @@ func (o *Optimizer) bindWindow(g *graphs, accumulating bool) {
 // bindAccumulation returns the sums of losses and weights.
 func (o *Optimizer) bindAccumulation(g *graphs, yes, no *ort.Tensor) tensors {
 	w := &o.window
-	w.acc = o.vector(o.model.arena, ortgraphs.State)
+	w.acc = o.vector(o.player.arena, ortgraphs.State)
 	w.loss, w.weight = newWord[float32](&o.memory, o.out, manifest.F32), newWord[float32](&o.memory, o.out, manifest.F32)
 	loss, weight := w.loss.tensor, w.weight.tensor
 	ignored := [2]*ort.Tensor{o.output(&o.memory), o.output(&o.memory)} // the sums of all parts but the first, which are the same
-	narrow, wide := spans(o.model.grads)
+	narrow, wide := spans(o.player.grads)
 	parts := o.device.chunks(narrow)
 	if wide.Len() > 0 {
 		parts = append([]ortgraphs.Range{wide}, parts...)
@@ -85,7 +85,7 @@ func (o *Optimizer) bindAccumulation(g *graphs, yes, no *ort.Tensor) tensors {
 			acc := o.flat(w.acc, part)
 			session := g.session(graph{"accumulate", forms{gradients: part.Start < narrow.End}})
 			e := o.execution(session, tensors{
-				"acc": acc, "grads": o.flat(o.model.grads, part), "loss": o.model.loss.tensor, "loss_weight": o.model.weight.tensor,
+				"acc": acc, "grads": o.flat(o.player.grads, part), "loss": o.model.loss.tensor, "loss_weight": o.model.weight.tensor,
 				"first": first, "loss_sum": sums[0], "weight_sum": sums[1],
 			}, tensors{"acc_out": acc, "loss_sum_out": sums[0], "weight_sum_out": sums[1]})
 			w.accumulate[i] = append(w.accumulate[i], accumulation{e, part})
@@ -113,7 +113,7 @@ func (o *Optimizer) bindSquares(g *graphs, narrow ortgraphs.Range, yes, no *ort.
 // begin with the state that the last one left. The first batch of a window overwrites the previous window's gradients. Without accumulation
 // Step takes the gradients as they are.
 func (o *Optimizer) Accumulate(first bool) error {
-	return errors.Join(o.window.add(&o.memory, first), o.model.state.advance(&o.memory))
+	return errors.Join(o.window.add(&o.memory, first), o.player.state.advance(&o.memory))
 }
 
 // add queues the addition of the last batch's gradients.

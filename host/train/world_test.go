@@ -140,7 +140,7 @@ func TestRanksSkipTogether(t *testing.T) {
 // TestShareNeedsAccumulation: an optimizer that takes the gradients as they are cannot share them.
 func TestShareNeedsAccumulation(t *testing.T) {
 	r := experiment{bundle: load(t, pico), ranks: 1, rows: 4, accumulate: 1}.newRank(t, world.World{})
-	if err := r.loop.Optimizer.Share(member{}); err == nil {
+	if err := r.loop.Optimizers[0].Share(member{}); err == nil {
 		t.Error("gradients that no weight was put on are shared")
 	}
 }

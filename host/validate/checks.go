@@ -64,7 +64,7 @@ func (v *validation) tryModel(ctx context.Context) (_ string, err error) {
 	}
 	weights, grads, slots := v.session.Model.Bytes()
 	return fmt.Sprintf("on %s: weights %s MB, gradients %s MB, optimizer state %s MB, device slots %s MB",
-		v.modelPlace(), preflight.MB(weights), preflight.MB(grads), preflight.MB(v.session.Optimizer.Bytes()), preflight.MB(slots)), nil
+		v.modelPlace(), preflight.MB(weights), preflight.MB(grads), preflight.MB(v.session.Optimizers.Bytes()), preflight.MB(slots)), nil
 }
 
 // modelPlace names the device of the model in full.
@@ -88,19 +88,30 @@ func (v *validation) tryCapture(ctx context.Context) (string, error) {
 
 // tryCompute computes gradients of a synthetic batch, and changes no weight.
 func (v *validation) tryCompute(context.Context) (string, error) {
-	r, err := v.session.Model.Try(len(v.draft.Buckets.Sizes) - 1)
-	if err != nil {
-		return "", v.session.Device.Full(err)
+	text := fmt.Sprintf("a synthetic batch of %s in the largest bucket:", report.Count(v.draft.Config.BatchSize, "row"))
+	for i, o := range v.session.Optimizers {
+		r, err := v.session.Model.Try(i, len(v.draft.Buckets.Sizes)-1)
+		if err != nil {
+			return "", v.session.Device.Full(err)
+		}
+		norm, finite, err := o.Norm()
+		if err != nil {
+			return "", err
+		}
+		name := ""
+		if i > 0 {
+			text += ","
+		}
+		if player := v.draft.Players[i].Name; player != "" {
+			name = " " + player
+		}
+		if !finite {
+			return "", hint.Errorf("the bundle's training graph overflows on plain noise: compare it with PyTorch, and export it again (docs/export.md)",
+				"a synthetic batch:%s %w: loss %g, gradient norm %g", name, train.ErrNotFinite, r.Loss, norm)
+		}
+		text += fmt.Sprintf("%s loss %#.4g, gradient norm %#.4g", name, r.Loss, norm)
 	}
-	norm, finite, err := v.session.Optimizer.Norm()
-	if err != nil {
-		return "", err
-	}
-	if !finite {
-		return "", hint.Errorf("the bundle's training graph overflows on plain noise: compare it with PyTorch, and export it again (docs/export.md)",
-			"a synthetic batch: %w: loss %g, gradient norm %g", train.ErrNotFinite, r.Loss, norm)
-	}
-	return fmt.Sprintf("a synthetic batch of %s in the largest bucket: loss %#.4g, gradient norm %#.4g", report.Count(v.draft.Config.BatchSize, "row"), r.Loss, norm), nil
+	return text, nil
 }
 
 // pipelineChecks train in the same way as a run.

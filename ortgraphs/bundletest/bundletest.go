@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"google.golang.org/protobuf/proto"
@@ -99,6 +100,71 @@ func Mixed(t testing.TB, dir string, wide ...string) *ortgraphs.Bundle {
 			t.Fatal(err)
 		}
 		m.Graphs, m.Files[file] = append(m.Graphs, manifest.Graph{File: file, Kind: "train", Precision: "bf16"}), ""
+	})
+}
+
+// The players of WithPlayers.
+const (
+	First  = "first"
+	Second = "second"
+)
+
+// WithPlayers copies a bundle with two players, which share its loss. first accepts the parameters and the metrics of the
+// first one. change, which may be nil, changes the graph of the first one.
+func WithPlayers(t testing.TB, dir string, first func(name string) bool, change func(*onnxpb.GraphProto)) *ortgraphs.Bundle {
+	t.Helper()
+	owner := func(name string) string {
+		if first(name) {
+			return First
+		}
+		return Second
+	}
+	return Rewrite(t, dir, func(dir string, m *manifest.Bundle) {
+		m.Players = []manifest.Player{{Name: First, Optimizer: m.Optimizer}, {Name: Second, Optimizer: m.Optimizer}}
+		m.Optimizer = manifest.Optimizer{}
+		for i, p := range m.Parameters {
+			m.Parameters[i].Player = owner(p.Name)
+		}
+		for i, s := range m.State {
+			m.State[i].Player = owner(s.Name)
+		}
+		for i, out := range m.Outputs {
+			if out.IsMetric() {
+				m.Outputs[i].Player = owner(out.Name)
+			}
+		}
+		i := slices.IndexFunc(m.Graphs, func(g manifest.Graph) bool { return g.Kind == "train" })
+		whole := m.Graphs[i].File
+		m.Graphs = slices.Delete(m.Graphs, i, i+1)
+		for _, p := range m.Players {
+			model, err := ortgraphs.ReadModel(filepath.Join(dir, whole))
+			if err != nil {
+				t.Fatal(err)
+			}
+			model.Graph.Output = slices.DeleteFunc(model.Graph.Output, func(v *onnxpb.ValueInfoProto) bool {
+				kind, name, _ := strings.Cut(v.GetName(), ".")
+				if kind == "metric" {
+					name = v.GetName()
+				}
+				return name != "" && owner(name) != p.Name
+			})
+			if p.Name == First && change != nil {
+				change(model.Graph)
+			}
+			file := "training_model." + p.Name + ".onnx"
+			data, err := proto.Marshal(model)
+			if err == nil {
+				err = os.WriteFile(filepath.Join(dir, file), data, 0o666)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			m.Graphs, m.Files[file] = append(m.Graphs, manifest.Graph{File: file, Kind: "train", Precision: "f32", Player: p.Name}), ""
+		}
+		delete(m.Files, whole)
+		if err := os.Remove(filepath.Join(dir, whole)); err != nil {
+			t.Fatal(err)
+		}
 	})
 }
 

@@ -24,7 +24,8 @@ type Bundle struct {
 	Features     Features          `json:"features"`
 	Tokenizer    *Tokenizer        `json:"tokenizer,omitempty"`
 	Pipeline     []StageInstance   `json:"pipeline"`
-	Optimizer    Optimizer         `json:"optimizer"`
+	Optimizer    Optimizer         `json:"optimizer,omitzero"`
+	Players      []Player          `json:"players,omitempty"`
 	Schedule     Schedule          `json:"schedule"`
 	Graphs       []Graph           `json:"graphs"`
 	Accumulation string            `json:"accumulation"`
@@ -43,6 +44,8 @@ type Parameter struct {
 	Frozen  bool     `json:"frozen,omitempty"`
 	Compute DType    `json:"compute,omitempty"`
 	Aliases []string `json:"aliases,omitempty"`
+	// Player names the player that trains it; empty in a bundle without players.
+	Player string `json:"player,omitempty"`
 }
 
 // Adapter is a LoRA adapter that the training graph applies to a frozen weight, which is used as weight + scale * B A. The
@@ -106,6 +109,8 @@ type Graph struct {
 	// Nodes counts the nodes by operator ("domain.name" for operators outside the default domain), including those of
 	// functions and subgraphs. It may be absent.
 	Nodes map[string]int `json:"nodes,omitempty"`
+	// Player names the player whose gradients a training graph returns; empty in a bundle without players.
+	Player string `json:"player,omitempty"`
 }
 
 // Baseline asks the report for the losses of two trivial predictors.
@@ -193,11 +198,8 @@ func (b *Bundle) check() error {
 	if err := b.checkDynamic(); err != nil {
 		return fmt.Errorf("dynamic: %w", err)
 	}
-	if err := cmp.Or(b.checkColumns(), b.checkOutputs(), b.checkAdapters(), b.checkScalars()); err != nil {
+	if err := cmp.Or(b.checkColumns(), b.checkOutputs(), b.checkAdapters(), b.checkScalars(), b.checkPlayers()); err != nil {
 		return err
-	}
-	if err := b.Optimizer.check(b.Parameters); err != nil {
-		return fmt.Errorf("optimizer: %w", err)
 	}
 	return CheckPipeline(b.Pipeline)
 }
@@ -210,7 +212,7 @@ func (b *Bundle) checkOutputs() error {
 			loss = true
 		case t.Name == "loss_weight":
 			weight = true
-		case !strings.HasPrefix(t.Name, "metric."):
+		case !t.IsMetric():
 			return fmt.Errorf("outputs: %q is neither loss, loss_weight nor metric.<name>", t.Name)
 		}
 	}
@@ -249,14 +251,30 @@ func CheckPipeline(pipeline []StageInstance) error {
 	return nil
 }
 
-// Graph returns the graph of a kind and precision, or false.
-func (b *Bundle) Graph(kind, precision string) (Graph, bool) {
-	for _, g := range b.Graphs {
-		if g.Kind == kind && g.Precision == precision {
-			return g, true
-		}
+// EvalGraph returns the eval graph, or false.
+func (b *Bundle) EvalGraph() (Graph, bool) {
+	return b.find(func(g Graph) bool { return g.Kind == "eval" })
+}
+
+// TrainingGraph returns the training graph of a player in a precision, or false. The name of the one player of a bundle
+// without players is empty.
+func (b *Bundle) TrainingGraph(player string, precision DType) (Graph, bool) {
+	return b.find(func(g Graph) bool {
+		return g.Kind == "train" && g.Player == player && g.Precision == string(precision)
+	})
+}
+
+func (b *Bundle) find(is func(Graph) bool) (Graph, bool) {
+	if i := slices.IndexFunc(b.Graphs, is); i >= 0 {
+		return b.Graphs[i], true
 	}
 	return Graph{}, false
+}
+
+// HasPrecision reports whether there is a training graph in a precision.
+func (b *Bundle) HasPrecision(precision DType) bool {
+	_, ok := b.TrainingGraph(b.Last().Name, precision)
+	return ok
 }
 
 // Metrics returns the names of the values that a step reports beside the loss: the outputs metric.<name>, in order and
@@ -267,7 +285,7 @@ func (b *Bundle) Metrics() []string { return append(b.OutputMetrics(), b.Schedul
 func (b *Bundle) OutputMetrics() []string {
 	var out []string
 	for _, t := range b.Outputs {
-		if name, ok := strings.CutPrefix(t.Name, "metric."); ok {
+		if name, ok := strings.CutPrefix(t.Name, metricPrefix); ok {
 			out = append(out, name)
 		}
 	}

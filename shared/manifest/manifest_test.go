@@ -34,10 +34,10 @@ func TestParseBundle(t *testing.T) {
 	if b.Name != "myxtts-pico" || len(b.Parameters) == 0 || len(b.Buckets) != 3 {
 		t.Errorf("got %s with %d parameters and %d buckets", b.Name, len(b.Parameters), len(b.Buckets))
 	}
-	if g, ok := b.Graph("train", "f32"); !ok || g.File != "training_model.onnx" {
+	if g, ok := b.TrainingGraph("", F32); !ok || g.File != "training_model.onnx" {
 		t.Errorf("training graph %+v, %v", g, ok)
 	}
-	if _, ok := b.Graph("train", "bf16"); ok {
+	if _, ok := b.TrainingGraph("", BF16); ok {
 		t.Error("found a graph that does not exist")
 	}
 	if got := b.Metrics(); !reflect.DeepEqual(got, []string{"mel_loss", "stop_loss"}) {

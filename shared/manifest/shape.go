@@ -96,6 +96,14 @@ type TensorSpec struct {
 	Vocabulary string `json:"vocabulary,omitempty"`
 	Split      string `json:"split,omitempty"`
 	Below      int    `json:"below,omitempty"`
+	// Player names the player whose training graph returns a metric; empty in a bundle without players.
+	Player string `json:"player,omitempty"`
 }
+
+// metricPrefix begins the name of an output that is a metric.
+const metricPrefix = "metric."
+
+// IsMetric reports whether an output is a metric.
+func (t TensorSpec) IsMetric() bool { return strings.HasPrefix(t.Name, metricPrefix) }
 
 func (t TensorSpec) String() string { return fmt.Sprintf("%s %s%s", t.Name, t.DType, t.Shape) }

@@ -1,0 +1,274 @@
+package train
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+
+	"github.com/xtts-host/xtts-host/host/checkpoint"
+	"github.com/xtts-host/xtts-host/host/pipeline"
+	"github.com/xtts-host/xtts-host/host/schedule"
+	"github.com/xtts-host/xtts-host/ortgraphs"
+	"github.com/xtts-host/xtts-host/ortgraphs/bundletest"
+	"github.com/xtts-host/xtts-host/ortgraphs/onnxpb"
+	"github.com/xtts-host/xtts-host/ortgraphs/ort"
+	"github.com/xtts-host/xtts-host/shared/manifest"
+)
+
+// ofFirst accepts what the first player of the tests has.
+func ofFirst(name string) bool {
+	return strings.HasPrefix(name, "text_encoder.") || name == "metric.stop_loss"
+}
+
+// several plays batches from several slots: it refuses to give a slot that is held.
+type several struct {
+	t       *testing.T
+	slots   []pipeline.DeviceSlot
+	held    map[int]bool
+	most    int // slots that were held at a time
+	batches []pipeline.Batch
+}
+
+func (f *several) Acquire(context.Context) (*pipeline.DeviceSlot, error) {
+	if len(f.batches) == 0 {
+		return nil, io.EOF
+	}
+	for i := range f.slots {
+		if d := &f.slots[i]; !f.held[i] {
+			d.Index, d.Batch, f.batches = i, f.batches[0], f.batches[1:]
+			f.held[i] = true
+			f.most = max(f.most, len(f.held))
+			return d, nil
+		}
+	}
+	f.t.Fatal("every slot is held")
+	return nil, nil
+}
+
+func (f *several) Ready() bool { return true }
+func (f *several) Release(d *pipeline.DeviceSlot) {
+	if !f.held[d.Index] {
+		f.t.Errorf("slot %d is released twice", d.Index)
+	}
+	delete(f.held, d.Index)
+}
+func (f *several) LastWait() time.Duration { return 0 }
+
+// inTurn is a run of pico with two players, on the batches of its golden run.
+type inTurn struct {
+	*record
+	loop *Loop
+	feed *several
+}
+
+const micros = 2
+
+// playInTurn trains pico with two players for some steps of two micro-batches. fill, which may be nil, changes the memory of the slots.
+func playInTurn(t *testing.T, b *ortgraphs.Bundle, count int, lr [2]float64, fill func(m *Model)) inTurn {
+	t.Helper()
+	g := readGolden(t, "pico.json")
+	layouts, _ := shaped(t, b, g.Rows, g.Steps[:1])
+	m, err := NewModel(ModelConfig{Bundle: b, Arenas: arenasOf(b), Layouts: layouts, Slots: micros, Threads: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { m.Close() })
+	for slot := range micros { // each has a batch of its own
+		batch := g.Steps[0]
+		batch.Batch = uint64(slot)
+		g.fill(t, batch, &layouts[0], m.slots[slot].host)
+	}
+	if fill != nil {
+		fill(m)
+	}
+	r := inTurn{record: &record{}, feed: &several{t: t, slots: make([]pipeline.DeviceSlot, micros), held: map[int]bool{}, batches: steps(count, micros)}}
+	r.loop = &Loop{Model: m, Feed: r.feed, Observer: r, Policy: Policy{Schedule: schedule.Schedule{Name: "constant", BaseLR: lr[1]}, MaxSkipped: 2}}
+	for i, p := range b.Manifest.InTurn() {
+		p.Optimizer.LR = lr[i]
+		o, err := NewOptimizer(m, i, p.Optimizer, true, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { o.Close() })
+		r.loop.Optimizers = append(r.loop.Optimizers, o)
+	}
+	return r
+}
+
+// oneAtATime trains one of the players: all other parameters are frozen.
+type oneAtATime struct {
+	m *Model
+	o *Optimizer
+}
+
+func alone(t *testing.T, b *ortgraphs.Bundle, trains func(name string) bool) oneAtATime {
+	t.Helper()
+	frozen := map[string]bool{}
+	for _, p := range b.Manifest.Parameters {
+		frozen[p.Name] = !trains(p.Name)
+	}
+	g := readGolden(t, "pico.json")
+	layouts, _ := shaped(t, b, g.Rows, g.Steps[:1])
+	arena := ortgraphs.NewArena(b.Manifest.Parameters, ortgraphs.Policy{Frozen: frozen})
+	m, err := NewModel(ModelConfig{Bundle: b, Arenas: []*ortgraphs.Arena{arena}, Layouts: layouts, Slots: micros, Threads: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { m.Close() })
+	for slot := range micros {
+		batch := g.Steps[0]
+		batch.Batch = uint64(slot)
+		g.fill(t, batch, &layouts[0], m.slots[slot].host)
+	}
+	o, err := NewOptimizer(m, 0, b.Manifest.Optimizer, true, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { o.Close() })
+	return oneAtATime{m, o}
+}
+
+// window trains on a window.
+func (a oneAtATime) window(t *testing.T, batches []pipeline.Batch, lr float64) (loss float64) {
+	t.Helper()
+	var sum mean
+	for i, b := range batches {
+		r, err := a.m.Train(0, i, 0, b.Seed)
+		if err != nil {
+			t.Fatal(err)
+		}
+		sum.add(r)
+		if err := a.o.Accumulate(i == 0); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, updated := step(t, a.m, a.o, lr); !updated {
+		t.Fatal("no update")
+	}
+	loss, _ = sum.result(nil, false)
+	return loss
+}
+
+func data(tensors []checkpoint.Tensor) map[string][]byte {
+	all := map[string][]byte{}
+	for _, t := range tensors {
+		all[t.Name] = t.Data
+	}
+	return all
+}
+
+// TestPlayersTrainInTurn: two players give the bits of two models that are trained in turn on the same window, each with the
+// parameters of the other one frozen and as that one has left them.
+func TestPlayersTrainInTurn(t *testing.T) {
+	const count = 3
+	lr := [2]float64{2e-3, 1e-3}
+	both := playInTurn(t, bundletest.WithPlayers(t, pico, ofFirst, nil), count, lr, nil)
+	if err := both.loop.Run(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if both.feed.most != micros || len(both.feed.held) > 0 {
+		t.Errorf("up to %d slots were held, %d are", both.feed.most, len(both.feed.held))
+	}
+	b := open(t, pico)
+	first, second := alone(t, b, ofFirst), alone(t, b, func(name string) bool { return !ofFirst(name) })
+	for s, all := range slices.Collect(slices.Chunk(steps(count, micros), micros)) {
+		first.window(t, all, lr[0])
+		handOver(t, first.m, second.m)
+		loss := second.window(t, all, lr[1])
+		handOver(t, second.m, first.m)
+		if w := both.windows[s]; w.Loss != loss || w.Skipped || len(w.Players) != 2 || w.Players[0].Name != bundletest.First || w.GradNorm != w.Players[1].GradNorm {
+			t.Errorf("step %d: %+v, want loss %v", s+1, w, loss)
+		}
+	}
+	same := func(what string, got, want map[string][]byte) {
+		if len(got) == 0 || !maps.EqualFunc(got, want, bytes.Equal) {
+			t.Errorf("%s differ from those of models trained in turn", what)
+		}
+	}
+	moments := data(first.o.Moments())
+	maps.Copy(moments, data(second.o.Moments()))
+	same("weights", data(both.loop.Model.Weights()), data(second.m.Weights()))
+	same("moments", data(both.loop.Optimizers.Moments()), moments)
+	for i, name := range both.loop.Model.names { // each metric is that of its player
+		if v := both.windows[0].Metrics[i]; math.IsNaN(v) {
+			t.Errorf("metric %s is %v", name, v)
+		}
+	}
+}
+
+// handOver copies all weights.
+func handOver(t *testing.T, from, to *Model) {
+	t.Helper()
+	weights := data(from.Weights())
+	for _, w := range to.Weights() {
+		copy(w.Data, weights[w.Name])
+	}
+	if err := to.Push(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// infiniteWhereLoud makes the loss of a graph infinite when a spectrogram has a value above 100.
+func infiniteWhereLoud(g *onnxpb.GraphProto) {
+	for _, n := range g.Node {
+		for _, names := range [][]string{n.Input, n.Output} {
+			for i := range names {
+				if names[i] == "loss" {
+					names[i] = "finite_loss"
+				}
+			}
+		}
+	}
+	node := func(op, out string, in ...string) *onnxpb.NodeProto {
+		return &onnxpb.NodeProto{OpType: proto.String(op), Input: in, Output: []string{out}}
+	}
+	most := node("ReduceMax", "loudest", "mel_spectrograms")
+	most.Attribute = []*onnxpb.AttributeProto{{Name: proto.String("keepdims"), Type: onnxpb.AttributeProto_INT.Enum(), I: proto.Int64(0)}}
+	g.Node = append(g.Node, most, node("Exp", "huge", "loudest"), node("Add", "loss", "finite_loss", "huge"))
+}
+
+// TestPlayerIsSkippedAlone: a player whose loss is not finite keeps its weights and moments, and the other one trains.
+func TestPlayerIsSkippedAlone(t *testing.T) {
+	b := bundletest.WithPlayers(t, pico, ofFirst, infiniteWhereLoud)
+	r := playInTurn(t, b, 1, [2]float64{1e-3, 1e-3}, func(m *Model) {
+		ort.View[float32](m.layouts[0].View(m.slots[1].host, "mel_spectrograms"))[0] = 200
+	})
+	before := map[string][]byte{}
+	for name, now := range data(r.loop.Model.Weights()) {
+		before[name] = bytes.Clone(now)
+	}
+	if err := r.loop.Run(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	w := r.windows[0]
+	if !w.Skipped || !slices.Equal(w.SkippedPlayers(), []string{bundletest.First}) || !isFinite(w.Loss) {
+		t.Errorf("%+v", w)
+	}
+	if first, second := r.loop.Optimizers[0].Steps, r.loop.Optimizers[1].Steps; first != 0 || second != 1 {
+		t.Errorf("%d and %d updates", first, second)
+	}
+	for name, now := range data(r.loop.Model.Weights()) {
+		if bytes.Equal(now, before[name]) != ofFirst(name) {
+			t.Errorf("%s changed: %v", name, !ofFirst(name))
+		}
+	}
+	if r.loop.Optimizers.Incomplete() {
+		t.Error("incomplete after the end of the window")
+	}
+}
+
+// TestPlayersFollowARatio: a learning rate of the run is that of the last player.
+func TestPlayersFollowARatio(t *testing.T) {
+	all := Optimizers{{params: manifest.Optimizer{LR: 2e-4}}, {params: manifest.Optimizer{LR: 1e-4}}}
+	if all.ratio(0) != 2 || all.ratio(1) != 1 {
+		t.Error(all.ratio(0), all.ratio(1))
+	}
+}
