@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/xtts-host/xtts-host/host/catalog"
+	"github.com/xtts-host/xtts-host/host/dataset"
 	"github.com/xtts-host/xtts-host/shared/manifest"
 	"github.com/xtts-host/xtts-host/shared/ring"
 )
@@ -19,6 +20,7 @@ type outputs struct {
 	floats  []ring.Tensor    // tensors that could contain values that are not finite
 	written []string         // names of all
 	fresh   []ring.Tensor    // floats and lengths that are not inputs as well: the stage writes all of them
+	aligned []aligned        // lengths that the stage writes and that columns of the list must have
 	kept    []ring.Tensor    // small tensors of the batch that the stage must not change: lengths and numbers of rows
 }
 
@@ -28,8 +30,14 @@ type counted struct {
 	room int
 }
 
-// newOutputs finds the outputs of an instance in a layout.
-func newOutputs(in catalog.Instance, layout *ring.Layout) outputs {
+// aligned is a lengths tensor with the columns whose steps it counts.
+type aligned struct {
+	ring.Tensor
+	columns []dataset.Sequence
+}
+
+// newOutputs finds the outputs of an instance in a layout. columns are those of the rows.
+func newOutputs(in catalog.Instance, layout *ring.Layout, columns *dataset.Columns) outputs {
 	o := outputs{written: slices.Collect(maps.Values(in.Outputs))}
 	for _, port := range in.Stage.Outputs {
 		t, ok := layout.Find(in.Outputs[port.Name])
@@ -44,6 +52,10 @@ func newOutputs(in catalog.Instance, layout *ring.Layout) outputs {
 		l, ok := layout.Find(in.Outputs[port.Lengths])
 		if ok && l.DType == manifest.I32 && len(t.Shape) > 1 {
 			o.lengths = append(o.lengths, counted{l, t.Shape[1]})
+			known := slices.ContainsFunc(o.aligned, func(had aligned) bool { return had.Name == l.Name })
+			if of := columns.Sequences(l.Name); len(of) > 0 && !known {
+				o.aligned = append(o.aligned, aligned{l, of})
+			}
 			o.addFresh(in, port.Lengths, l)
 		}
 	}
@@ -125,6 +137,24 @@ func (o *outputs) checkLengths(slot []byte, rows []int32) error {
 		}
 	}
 	return nil
+}
+
+// misaligned calls found for each row whose columns have another number of steps than the stage has counted.
+func (o *outputs) misaligned(slot []byte, batch []int32, rows []dataset.Row, found func(row int, why string)) {
+	for _, l := range o.aligned {
+		view := l.In(slot)
+		for i, row := range batch {
+			if row < 0 {
+				continue
+			}
+			n := int(int32(binary.LittleEndian.Uint32(view[4*i:])))
+			for _, c := range l.columns {
+				if steps := rows[row].Values[c.Place].Length; steps != n {
+					found(i, fmt.Sprintf("%s has the length %d, but %s is %d", c.Column, steps, l.Name, n))
+				}
+			}
+		}
+	}
 }
 
 // notFinite calls found for each row of each tensor that contains a NaN or an infinity.

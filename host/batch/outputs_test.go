@@ -2,11 +2,13 @@ package batch
 
 import (
 	"encoding/binary"
+	"fmt"
 	"math"
 	"slices"
 	"testing"
 
 	"github.com/xtts-host/xtts-host/host/catalog"
+	"github.com/xtts-host/xtts-host/host/dataset"
 	"github.com/xtts-host/xtts-host/shared/manifest"
 	"github.com/xtts-host/xtts-host/shared/ring"
 )
@@ -24,7 +26,7 @@ func melOutputs() (outputs, *ring.Layout, []byte) {
 		},
 		Inputs:  map[string]string{"in": "waveform"},
 		Outputs: map[string]string{"out": "mel", "counts": "mel_lengths"},
-	}, &layout)
+	}, &layout, nil)
 	return out, &layout, make([]byte, layout.Size)
 }
 
@@ -65,7 +67,7 @@ func TestOutputRecounts(t *testing.T) {
 			{Name: "energy", DType: manifest.F32, Lengths: "counts"}, {Name: "counts", DType: manifest.I32}}},
 		Outputs:  map[string]string{"energy": "energy", "counts": "energy_lengths"},
 		Recounts: map[string]string{"energy_lengths": "mel_lengths"},
-	}, &layout)
+	}, &layout, nil)
 	slot := make([]byte, layout.Size)
 	for i, n := range []byte{5, 0, 2} {
 		layout.View(slot, "mel_lengths")[4*i], layout.View(slot, "energy_lengths")[4*i] = n, n
@@ -103,5 +105,34 @@ func TestOutputsNotFinite(t *testing.T) {
 	nan("mel", 29)
 	if rows := found(); !slices.Equal(rows, []int{0, 2}) {
 		t.Errorf("found in rows %v, want 0 and 2", rows)
+	}
+}
+
+// TestOutputsOfColumns has a column of the list whose steps a stage counts.
+func TestOutputsOfColumns(t *testing.T) {
+	b := manifest.Shape{manifest.Sym("B")}
+	columns, err := dataset.NewColumns(&manifest.Bundle{Inputs: []manifest.TensorSpec{
+		{Name: "f0", DType: manifest.F32, Shape: append(b, manifest.Sym("T_mel")), Lengths: "mel_lengths", Origin: manifest.OriginFile, Column: "pitch"},
+		{Name: "mel_lengths", DType: manifest.I32, Shape: b, Origin: manifest.OriginStage},
+	}}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	layout := ring.NewLayout([]ring.Tensor{
+		{Name: "mel", DType: manifest.F32, Shape: []int{3, 5}}, {Name: "mel_lengths", DType: manifest.I32, Shape: []int{3}},
+	}, nil)
+	out := newOutputs(catalog.Instance{
+		Stage:   manifest.Stage{Outputs: []manifest.TensorSpec{{Name: "mel", DType: manifest.F32, Lengths: "counts"}, {Name: "counts", DType: manifest.I32}}},
+		Outputs: map[string]string{"mel": "mel", "counts": "mel_lengths"},
+	}, &layout, columns)
+	slot := make([]byte, layout.Size)
+	for i, n := range []byte{5, 4, 0} {
+		layout.View(slot, "mel_lengths")[4*i] = n
+	}
+	var found []string
+	rows := []dataset.Row{{Values: []dataset.Value{{Length: 3}}}, {Values: []dataset.Value{{Length: 5}}}}
+	out.misaligned(slot, []int32{1, 0, -1}, rows, func(row int, why string) { found = append(found, fmt.Sprint(row, ": ", why)) })
+	if want := []string{"1: pitch has the length 3, but mel_lengths is 4"}; !slices.Equal(found, want) {
+		t.Errorf("%q, want %q", found, want)
 	}
 }

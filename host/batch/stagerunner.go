@@ -62,7 +62,7 @@ func newStageRunner(c *common, pool processes, plugin string, instance catalog.I
 		s.attempts[i].keys, s.attempts[i].ids = make([]byte, batchSize*stage.KeySize), make([]string, batchSize)
 	}
 	for i := range c.layouts {
-		s.outputs = append(s.outputs, newOutputs(instance, &c.layouts[i]))
+		s.outputs = append(s.outputs, newOutputs(instance, &c.layouts[i], c.data.Train.Index.Columns))
 	}
 	return s
 }
@@ -208,6 +208,11 @@ func (s *stageRunner) inspect(b *pipeline.Batch, id supervise.ProcessID) (reject
 		}
 	}
 	rows, known := s.data.of(b).Index.Rows, s.attempts[b.Slot].rows
+	out.misaligned(slot, b.Rows, rows, func(i int, why string) {
+		if !slices.ContainsFunc(rejected, func(r pipeline.Rejected) bool { return r.Row == i }) {
+			rejected = append(rejected, pipeline.Rejected{Row: i, Reason: s.reason(why)})
+		}
+	})
 	var empty, again error
 	out.notFinite(slot, func(i int, tensor string) {
 		row := b.Rows[i]

@@ -44,6 +44,7 @@ func readAll(ctx context.Context, ix *dataset.Index, plan *dataset.Plan, workers
 		all.Go(func() error {
 			decoder := dataset.NewDecoder(ix.SampleRate)
 			var samples []float32
+			var array []byte
 			for ctx.Err() == nil {
 				i := int(next.Add(1)) - 1
 				if i >= len(clips) {
@@ -53,6 +54,11 @@ func readAll(ctx context.Context, ix *dataset.Index, plan *dataset.Plan, workers
 					var err error
 					if samples, clips[i].reason, err = decoder.Clip(samples, &ix.Rows[i]); err != nil {
 						return err
+					}
+					if clips[i].reason == "" {
+						if array, clips[i].reason, err = ix.CheckArrays(array, &ix.Rows[i]); err != nil {
+							return err
+						}
 					}
 					if clips[i].reason == "" {
 						clips[i].measure(samples, ix.SampleRate)

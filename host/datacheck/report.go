@@ -54,6 +54,15 @@ type Measures struct {
 	Rate     Distribution `json:"characters_per_second"` // of the text
 	Level    Distribution `json:"level_db"`              // RMS, of full scale
 	Silence  float64      `json:"silence"`               // share of silent frames
+	Steps    []Steps      `json:"steps,omitempty"`       // by lengths input
+}
+
+// Steps are the lengths of columns of the list that have one lengths input.
+type Steps struct {
+	Lengths string       `json:"lengths"`
+	Columns []string     `json:"columns"`
+	Steps   Distribution `json:"steps"` // of a row
+	Rate    Distribution `json:"per_second"`
 }
 
 // Composition is who speaks, in what form.

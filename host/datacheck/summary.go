@@ -32,7 +32,27 @@ func newReport(ix *dataset.Index, plan *dataset.Plan, clips []clip) *Report {
 	r.SameAudio = same(ix, read, func(i int) [16]byte { return clips[i].hash })
 	r.SameText = same(ix, usable, func(i int) string { return ix.Rows[i].Text })
 	r.Composition = compose(ix, usable)
+	r.Steps = steps(ix, usable)
 	return r
+}
+
+// steps counts the steps of the rows.
+func steps(ix *dataset.Index, rows []int) (out []Steps) {
+	for _, s := range ix.Columns.Sequences("") {
+		at := slices.IndexFunc(out, func(had Steps) bool { return had.Lengths == s.Lengths })
+		if at >= 0 {
+			out[at].Columns = append(out[at].Columns, s.Column)
+			continue
+		}
+		counts, rates := make([]float64, len(rows)), make([]float64, len(rows))
+		for k, i := range rows {
+			row := &ix.Rows[i]
+			counts[k] = float64(row.Values[s.Place].Length)
+			rates[k] = counts[k] * float64(ix.SampleRate) / float64(row.Samples)
+		}
+		out = append(out, Steps{s.Lengths, []string{s.Column}, newDistribution(counts), newDistribution(rates)})
+	}
+	return out
 }
 
 // rows sums up the measures, and returns the rows that can be used, and those of them that were read.

@@ -39,6 +39,10 @@ func (r *Report) write(out io.Writer) error {
 		t.distribution("speed", "characters/s", r.Rate)
 		t.distribution("level", "dB", r.Level)
 		t.line("silence", "%s of the time", percent(r.Measures.Silence))
+		for _, s := range r.Steps {
+			t.line("steps", "%s: %.0f to %.0f, median %.0f; per second %.2f to %.2f, median %.2f", strings.Join(s.Columns, ", "),
+				s.Steps.Min, s.Steps.Max, s.Steps.Median, s.Rate.Min, s.Rate.Max, s.Rate.Median)
+		}
 	}
 	r.findings(t)
 	return t.out.Flush()

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/xtts-host/xtts-host/host/dataset/internal/array"
+	"github.com/xtts-host/xtts-host/shared/manifest"
 	"github.com/xtts-host/xtts-host/shared/regular"
 )
 
@@ -105,6 +106,30 @@ func (c *column) readArray(from *array.Reader, dir string, v Value, buffer []byt
 		return buffer, err
 	}
 	return buffer, c.checkArray(buffer)
+}
+
+// CheckArrays reads the arrays of a row. reason says why a run leaves it out. An error means that the machine is out of
+// files or memory. CheckArrays uses the memory of buffer if it is large enough, and returns it.
+func (ix *Index) CheckArrays(buffer []byte, row *Row) (_ []byte, reason string, err error) {
+	for i, v := range row.Values {
+		c := &ix.Columns.all[i]
+		if c.spec.Origin != manifest.OriginFile {
+			continue
+		}
+		buffer, err = c.readArray(ix.Columns.arrays, ix.Dir, v, buffer)
+		if trouble := hostTrouble(err); trouble != nil {
+			return buffer, "", trouble
+		}
+		if err != nil {
+			return buffer, c.unreadable(v, err), nil
+		}
+	}
+	return buffer, "", nil
+}
+
+// unreadable says why the array of a row cannot be used.
+func (c *column) unreadable(v Value, err error) string {
+	return reasonOf(fmt.Errorf("%s: %s: %w", c.spec.Column, v.data, err))
 }
 
 // hashArray hashes the bytes of an array.

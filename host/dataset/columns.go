@@ -88,8 +88,8 @@ func (c *Columns) count(t manifest.TensorSpec, b *manifest.Bundle) error {
 		return nil
 	}
 	at := slices.IndexFunc(b.Inputs, func(l manifest.TensorSpec) bool { return l.Name == t.Lengths }) // ParseBundle has found it
-	if l := b.Inputs[at]; !l.FromList() && l.Name != textLengths && l.Name != waveLengths {
-		return fmt.Errorf("the lengths %s are of origin %s: a column has lengths of its own, %s or %s", l.Name, l.Origin, textLengths, waveLengths)
+	if l := b.Inputs[at]; l.Origin == manifest.OriginDataset && l.Name != textLengths && l.Name != waveLengths {
+		return fmt.Errorf("the lengths %s are not those of a clip or its text: take %s, %s, or lengths of the column's own", l.Name, textLengths, waveLengths)
 	}
 	i := slices.IndexFunc(c.counters, func(k counter) bool { return k.name == t.Lengths })
 	if i < 0 {
@@ -125,19 +125,34 @@ func (c *Columns) Names() (names []string) {
 	return names
 }
 
+// Sequence is an input whose rows have a varying number of steps.
+type Sequence struct {
+	Column, Lengths string
+	Place           int // in Row.Values
+}
+
+// Sequences returns the inputs with a varying number of steps, of one lengths tensor if it is not "".
+func (c *Columns) Sequences(lengths string) (out []Sequence) {
+	for i, col := range c.list() {
+		if col.spec.Lengths != "" && (lengths == "" || lengths == col.spec.Lengths) {
+			out = append(out, Sequence{col.spec.Column, col.spec.Lengths, i})
+		}
+	}
+	return out
+}
+
 // Counted returns what Excluded.Of calls the steps of columns.
 func (c *Columns) Counted() (of []string) {
-	for _, col := range c.list() {
-		if col.spec.Lengths != "" {
-			of = append(of, col.steps())
-		}
+	for _, s := range c.Sequences("") {
+		of = append(of, stepsOf(s.Column))
 	}
 	return of
 }
 
-func (c *column) steps() string { return "steps of " + c.spec.Column }
+func stepsOf(column string) string { return "steps of " + column }
 
-// checkLengths refuses a row whose columns have unequal lengths although they have one lengths tensor.
+// checkLengths refuses a row whose columns have unequal lengths although they have one lengths tensor. What a stage
+// counts is not known yet.
 func (c *Columns) checkLengths(values []Value, tokens, samples int) error {
 	if c == nil {
 		return nil
@@ -164,7 +179,7 @@ func (c *Columns) checkLengths(values []Value, tokens, samples int) error {
 func (c *Columns) needs(to []need, r *Row) []need {
 	for i, col := range c.list() {
 		if col.spec.Lengths != "" {
-			to = append(to, need{col.spec.Shape[1].Symbol, r.Values[i].Length, col.steps()})
+			to = append(to, need{col.spec.Shape[1].Symbol, r.Values[i].Length, stepsOf(col.spec.Column)})
 		}
 	}
 	return to

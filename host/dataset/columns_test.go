@@ -307,11 +307,11 @@ func TestVocabulary(t *testing.T) {
 		name, lengths, want string
 	}{
 		{"waveform", "x_lengths", "has the name of a tensor that the host makes"},
-		{"x", "mel_lengths", "the lengths mel_lengths are of origin stage: a column has lengths of its own"},
+		{"x", "reference_lengths", "the lengths reference_lengths are not those of a clip or its text"},
 	} {
-		mel := counts("mel_lengths")
-		mel.Origin = "stage"
-		_, err := NewColumns(&manifest.Bundle{Inputs: []manifest.TensorSpec{input("column", c.name, manifest.I32, c.lengths, phones), counts("x_lengths"), mel}}, nil)
+		reference := counts("reference_lengths")
+		reference.Origin = "dataset"
+		_, err := NewColumns(&manifest.Bundle{Inputs: []manifest.TensorSpec{input("column", c.name, manifest.I32, c.lengths, phones), counts("x_lengths"), reference}}, nil)
 		contains(t, err, c.want)
 	}
 }

@@ -26,7 +26,7 @@ func (f *Filler) readArrays(i int, row int32) (bool, error) {
 			return false, err
 		}
 		if err != nil {
-			f.bad = append(f.bad, BadRow{Row: row, ID: r.ID, Path: r.Path, Reason: reasonOf(fmt.Errorf("%s: %s: %w", c.spec.Column, r.Values[k].data, err)), Position: i})
+			f.bad = append(f.bad, BadRow{Row: row, ID: r.ID, Path: r.Path, Reason: c.unreadable(r.Values[k], err), Position: i})
 			return false, nil
 		}
 	}

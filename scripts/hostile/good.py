@@ -1,11 +1,24 @@
 """The valid files that the variants are made from: files of the product, and the output of a short run."""
 
 import hashlib
+import json
 import os
 import pathlib
 import shutil
+import struct
 import subprocess
 import zipfile
+
+# Inputs from the list, which no graph uses and the host makes: two of arrays, with lengths of their own, and one of symbols.
+COLUMNS = [
+    {"name": "steps", "dtype": "i32", "shape": ["B", "T_step"], "lengths": "step_lengths", "origin": "file", "column": "steps", "below": 100},
+    {"name": "curve", "dtype": "f32", "shape": ["B", "T_step"], "lengths": "step_lengths", "origin": "file", "column": "curve"},
+    {"name": "step_lengths", "dtype": "i32", "shape": ["B"], "origin": "column"},
+    {"name": "letters", "dtype": "i32", "shape": ["B", "T_letter"], "lengths": "letter_lengths", "origin": "column", "column": "text",
+     "vocabulary": "letters.json", "split": "character"},
+    {"name": "letter_lengths", "dtype": "i32", "shape": ["B"], "origin": "column"},
+]
+STEPS = 12
 
 # Enough clips for pico's training and validation plan, short enough for its smallest bucket.
 CLIPS, SAMPLES, CHARACTERS = 10, 9000, 14
@@ -40,6 +53,8 @@ class Good:
         self.config.write_text(CONFIG)
         self._make_plugin()
         self._make_data()
+        self.listed, self.columns = folder / "listed", folder / "columns"
+        self._make_columns()
         subprocess.run(
             self.train("--max-steps", "2", "--checkpoint-every", "1", "--run-dir", self.run),
             check=True, env=self.environment(), cwd=folder, capture_output=True,
@@ -82,6 +97,35 @@ class Good:
             rows.append(f"{name}|{'the small sample'[:CHARACTERS]}\n")
         (self.data / "metadata_train.csv").write_text("".join(rows[:-2]))
         (self.data / "metadata_eval.csv").write_text("".join(rows[-2:]))
+
+    def _make_columns(self):
+        """Makes a bundle with COLUMNS, and a list with arrays in both formats."""
+        shutil.copytree(self.bundle, self.listed)
+        (self.listed / "letters.json").write_text(json.dumps({c: i for i, c in enumerate(sorted(set("the small sample")))}))
+        manifest = json.loads((self.listed / "bundle.json").read_text())
+        manifest["inputs"] += COLUMNS
+        manifest["buckets"] = [bucket | {"T_step": 2 * STEPS, "T_letter": CHARACTERS} for bucket in manifest["buckets"]]
+        manifest["files"]["letters.json"] = sha256(self.listed / "letters.json")
+        (self.listed / "bundle.json").write_text(json.dumps(manifest))
+        (self.columns / "arrays").mkdir(parents=True)
+        shutil.copytree(self.data / "wavs", self.columns / "wavs")
+        rows, header, data = [], {}, b""
+        for line in (self.data / "metadata_train.csv").read_text().splitlines():
+            name, text = line.split("|")
+            (self.columns / f"arrays/{name}.npy").write_bytes(npy_file(struct.pack(f"<{STEPS}q", *range(STEPS))))
+            header[name] = {"dtype": "F32", "shape": [STEPS], "data_offsets": [len(data), len(data) + 4 * STEPS]}
+            data += struct.pack(f"<{STEPS}f", *range(STEPS))
+            rows.append(json.dumps({"audio_filepath": f"wavs/{name}.wav", "text": text, "steps": f"arrays/{name}.npy", "curve": f"arrays.safetensors#{name}"}))
+        head = json.dumps(header).encode()
+        (self.columns / "arrays.safetensors").write_bytes(struct.pack("<Q", len(head)) + head + data)
+        (self.columns / "train.jsonl").write_text("\n".join(rows) + "\n")
+
+
+def npy_file(data: bytes, descr="'<i8'", shape=f"({STEPS},)", order="False", version=None, length=None) -> bytes:
+    header = f"{{'descr': {descr}, 'fortran_order': {order}, 'shape': {shape}, }}".ljust(117).encode() + b"\n"
+    version = version or 1 + (len(header) >= 1 << 16)
+    size = struct.pack("<H" if version == 1 else "<I", len(header) if length is None else length)
+    return b"\x93NUMPY" + bytes([version, 0]) + size + header + data
 
 
 def wav_file(samples: bytes, data_size=None, riff_size=None, rate=22050, channels=1, bits=16, kind=1) -> bytes:

@@ -279,6 +279,43 @@ def sounds(samples: bytes):
     yield "floats that are infinite", g.wav_file(struct.pack("<f", float("inf")) * 9000, kind=3, bits=32)
 
 
+def arrays(data: bytes):
+    """Yields .npy files that are well formed and have invalid headers or values."""
+    yield "Python objects", g.npy_file(b"cos\nsystem\n(S'touch /tmp/x'\ntR.", "'|O'")
+    yield "a structured type", g.npy_file(data, "[('a', '<i8')]")
+    yield "big-endian", g.npy_file(data, "'>i8'")
+    yield "a header of 4 GiB", g.npy_file(data, version=2, length=0xFFFFFFFF)
+    yield "a header of 1 MiB of brackets", g.npy_file(data, shape="(" * (1 << 20))
+    yield "version 255", g.npy_file(data, version=255)
+    yield "2^62 elements", g.npy_file(data, shape="(4611686018427387904,)")
+    yield "a shape whose product overflows", g.npy_file(data, shape="(4294967296, 4294967296)")
+    yield "no axis", g.npy_file(data, shape="()")
+    yield "100000 axes", g.npy_file(data, shape="(" + "1," * 100_000 + ")")
+    yield "a negative size", g.npy_file(data, shape="(-12,)")
+    yield "an expression", g.npy_file(data, shape="__import__('os').system('true')")
+    yield "Fortran order", g.npy_file(data, shape="(3, 4)", order="True")
+    yield "other steps than its fellow", g.npy_file(data[:8], shape="(1,)")
+    yield "values below 0", g.npy_file(struct.pack(f"<{g.STEPS}q", *range(-g.STEPS, 0)))
+    yield "values beyond i32", g.npy_file(struct.pack(f"<{g.STEPS}q", *[1 << 40] * g.STEPS))
+    yield "floats", g.npy_file(struct.pack(f"<{g.STEPS}d", *[float("nan")] * g.STEPS), "'<f8'")
+
+
+def columns(line: dict):
+    """Yields lists whose first line has values that a column cannot have."""
+    def with_(**changes):
+        return "".join(json.dumps(line | x) + "\n" for x in (changes, {"id": "other"})).encode()
+
+    for path in (PASSWD, "/etc/passwd.npy", "../" * 40 + "etc/passwd.npy", "a\0.npy", "\n.npy", "", ".npy", "/dev/zero.npy", "x" * 70_000 + ".npy"):
+        yield f"array {path[:20]!r}", with_(steps=path)
+    for reference in ("arrays.safetensors", "arrays.safetensors#", "arrays.safetensors#clip9", "a.safetensors#" * 9, "arrays/clip0.npy#x"):
+        yield f"tensor {reference!r}", with_(curve=reference)
+    yield "a list for a file", with_(steps=[1, 2])
+    yield "nested 5000 deep", with_(text="x").replace(b'"x"', b"[" * 5000 + b"]" * 5000, 1)
+    yield "no column", json.dumps({key: x for key, x in line.items() if key != "steps"}).encode()
+    yield "a symbol that is none", with_(text="\u202e")
+    yield "a symbol of 500 KiB", with_(text="é" * 250_000)
+
+
 # --- checkpoint -----------------------------------------------------------------------------------------------
 
 
