@@ -49,6 +49,9 @@ def write(export: Export, step: Step, dry: DryRun, precisions: tuple[str, ...], 
         (folder / PARAMS).chmod((folder / TRAIN).stat().st_mode & 0o777)
     if export.tokenizer is not None:
         (folder / TOKENIZER).write_text(export.tokenizer, encoding="utf-8")
+    for i in export.inputs:
+        if i.vocabulary:
+            (folder / i.vocabulary_file).write_text(json.dumps(i.vocabulary, ensure_ascii=False, indent=0) + "\n", encoding="utf-8")
     with phase(INDEX):
         (folder / INDEX).write_text(dump(_document(export, step, precisions, folder)) + "\n", encoding="utf-8")
     return gains
@@ -63,7 +66,8 @@ def _document(export: Export, step: Step, precisions: tuple[str, ...], folder: P
     graphs = [{**graph, "nodes": cost.nodes(folder / graph["file"])} for graph in graphs]
     # The graph has decided which parameters it takes in bf16.
     compute = {name: {"compute": "bf16"} for name in _inputs(folder / BF16, onnx.TensorProto.BFLOAT16)} if "bf16" in precisions else {}
-    files = [*(g["file"] for g in graphs), PARAMS, *([] if export.tokenizer is None else [TOKENIZER])]
+    vocabularies = [i.vocabulary_file for i in export.inputs if i.vocabulary]
+    files = [*(g["file"] for g in graphs), PARAMS, *([] if export.tokenizer is None else [TOKENIZER]), *vocabularies]
     scalars = [i.entry() for i in export.inputs if i.scalar]
     return {
         "version": 1,

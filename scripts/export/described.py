@@ -2,9 +2,10 @@
 
 from torch import nn
 
-from .inputs import DTYPES, Input, lengths
+from .inputs import DTYPES, LISTED, Input, lengths
 from .refusal import Refusal
 
+ORIGINS = ("dataset", "stage", *LISTED, "schedule", "window")
 _EXAMPLE = 'sequence("mel", "f32", "T_mel", 80, lengths="mel_lengths")'
 
 
@@ -21,6 +22,7 @@ def check(export) -> None:
     _refuse(len(set(names)) < len(names), f"inputs have one name twice: {', '.join(names)}", "give every input a name of its own")
     for name in sorted(lengths(export.inputs) - set(names)):
         raise Refusal(f"lengths {name!r} is no input", f"inputs are {', '.join(names)}; sequence() makes both")
+    _check_columns(export.inputs)
     _check_buckets(export)
 
 
@@ -32,7 +34,23 @@ def _check_input(i: object) -> None:
             f"input {i.name} has the shape {list(i.shape)}", "numbers from 1 are fixed sizes, strings are symbols")
     _refuse(i.lengths is not None and (not isinstance(i.lengths, str) or len(i.shape) < 2), f"input {i.name} has lengths {i.lengths!r}",
             "lengths names the input that counts the valid part of axis 1")
-    _refuse(not isinstance(i.below, int) or not 1 <= i.below < 2**31, f"input {i.name} has below {i.below!r}", "below is the size of the table that the integers index")
+    _refuse(i.below is not None and (not isinstance(i.below, int) or not 1 <= i.below < 2**31), f"input {i.name} has below {i.below!r}",
+            "below is the size of the table that the integers index")
+    _refuse(i.origin not in ORIGINS, f"input {i.name} has the origin {i.origin!r}", f"give one of {', '.join(ORIGINS)}")
+    given = [key for key in ("column", "vocabulary", "split") if getattr(i, key) is not None]
+    _refuse(bool(given) and i.origin not in LISTED, f"input {i.name} has {given and given[0]} and the origin {i.origin}", 'origin="column" or origin="file" takes it from the list')
+    _refuse(i.origin == "file" and len(given) > 1, f"input {i.name} of origin file has {' and '.join(given[1:])}", 'symbols are in the list itself: origin="column"')
+    symbols = i.vocabulary
+    _refuse(symbols is not None and (not isinstance(symbols, dict) or not symbols or any(not isinstance(s, str) or type(n) is not int or n < 0 for s, n in symbols.items())),
+            f"the vocabulary of input {i.name} is not symbols and their ids", 'vocabulary={"a": 0, "b": 1}')
+    _refuse(i.split not in (None, "space", "character"), f"input {i.name} has split {i.split!r}", 'split is "space" or "character"')
+
+
+def _check_columns(inputs: list[Input]) -> None:
+    counts = lengths(inputs)
+    for i in inputs:
+        _refuse(i.origin in LISTED and (i.column is None) != (i.name in counts), f"input {i.name} of origin {i.origin} has the column {i.column!r}",
+                "lengths are counted, and every other input names its column")
 
 
 def _check_buckets(export) -> None:

@@ -6,7 +6,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-DTYPES = {"f32": torch.float32, "i32": torch.int32, "i64": torch.int64}
+DTYPES = {"f32": torch.float32, "i32": torch.int32, "i64": torch.int64, "u8": torch.uint8, "bool": torch.bool}
+LISTED = ("column", "file")
 
 
 @dataclass(frozen=True)
@@ -16,7 +17,10 @@ class Input:
     shape has numbers and symbols, the rows' symbol "B" first. lengths names the input that counts the valid part of axis 1, and
     pad fills what follows it. origin is "dataset" for what the host makes, "stage" for what a stage of the pipeline makes.
     A scalar has the shape () and the origin "schedule", with points, or "window", with the lengths that it counts: schedule() and
-    window() make one. below bounds the integers of synthetic batches: the size of the table that they index.
+    window() make one. below bounds integers: the size of the table that they index.
+
+    The origin "column" takes the value of the data set's key `column`, "file" the array in the file that it names. vocabulary has the ids of
+    a column's symbols; split says how a string becomes symbols: "space" or "character".
     """
 
     name: str
@@ -25,14 +29,27 @@ class Input:
     lengths: str | None = None
     pad: float = 0
     origin: str = "dataset"
-    below: int = 2
+    below: int | None = None
     points: tuple[tuple[float, float], ...] = ()
     counts: str | None = None
+    column: str | None = None
+    vocabulary: dict[str, int] | None = None
+    split: str | None = None
 
     @property
     def scalar(self) -> bool:
         """Whether the host computes it for each batch."""
         return self.origin in ("schedule", "window")
+
+    @property
+    def table(self) -> int:
+        """The bound of the integers of synthetic batches."""
+        return self.below or (1 + max(self.vocabulary.values()) if self.vocabulary else 2)
+
+    @property
+    def vocabulary_file(self) -> str:
+        """The name of the bundle's file with the vocabulary."""
+        return f"{self.name}.vocabulary.json"
 
     def entry(self) -> dict:
         if self.scalar:
@@ -41,7 +58,8 @@ class Input:
         entry = {"name": self.name, "dtype": self.dtype, "shape": list(self.shape)}
         if self.lengths:
             entry |= {"pad": self.pad, "lengths": self.lengths}
-        return entry | {"origin": self.origin}
+        own = {"column": self.column, "vocabulary": self.vocabulary_file if self.vocabulary else None, "split": self.split, "below": self.below}
+        return entry | {"origin": self.origin} | {key: x for key, x in own.items() if x is not None and self.origin in LISTED}
 
 
 def schedule(name: str, *points: tuple[float, float]) -> Input:
@@ -95,7 +113,7 @@ def batch(inputs: list[Input], sizes: dict[str, int], random: np.random.Generato
         elif i.dtype in ("f32", "bf16", "f16"):
             made[i.name] = torch.from_numpy(random.standard_normal(shape).astype(np.float32))
         else:
-            made[i.name] = torch.from_numpy(random.integers(0, i.below, shape).astype(np.int64 if i.dtype == "i64" else np.int32))
+            made[i.name] = torch.from_numpy(random.integers(0, i.table, shape)).to(DTYPES[i.dtype])
     return made
 
 
@@ -107,5 +125,5 @@ def clean(inputs: list[Input], batch: dict[str, Tensor]) -> dict[str, Tensor]:
             x = batch[i.name]
             inside = torch.arange(x.shape[1])[None, :] < batch[i.lengths][:, None]
             inside = inside.view(*inside.shape, *[1] * (x.dim() - 2))
-            cleaned[i.name] = torch.where(inside, x, torch.zeros_like(x) + i.pad if i.pad else torch.zeros_like(x))
+            cleaned[i.name] = torch.where(inside, x, torch.full_like(x, i.pad) if i.pad else torch.zeros_like(x))
     return cleaned

@@ -59,7 +59,7 @@ class Export:
         """The sizes that the graphs are checked with: the buckets' and, with dynamic, those of its limits, of an eighth of them, and so on."""
         sizes, limits = list(self.buckets), dict(self.dynamic or {})
         hop = self.features.get("hop_length", 1)
-        while limits and min(limits["T_wav"] // hop, limits.get("T_text", 2)) >= 2:
+        while limits and min(limits["T_wav"] // hop, *(n for name, n in limits.items() if name != "T_wav"), 1 << 30) >= 2:
             frames = {"T_mel": 1 + limits["T_wav"] // hop} if "T_mel" in self.buckets[0] else {}
             sizes.append({**self.buckets[0], **limits, **frames})
             limits = {name: n // 8 for name, n in limits.items()}

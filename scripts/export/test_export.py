@@ -49,7 +49,7 @@ def batch(bundle, lengths: list[tuple[int, int, int]], sizes: dict = SIZES, seed
         elif i.dtype == "f32":
             tensors[i.name] = torch.randn(shape, generator=random)
         else:
-            tensors[i.name] = torch.randint(0, i.below, shape, generator=random, dtype=torch.int32)
+            tensors[i.name] = torch.randint(0, i.table, shape, generator=random, dtype=torch.int32)
     return tensors
 
 

@@ -110,7 +110,7 @@ def soiled(export: Export, tensors: dict[str, Tensor], row: int) -> dict[str, Te
     soiled = {name: x.clone() for name, x in tensors.items()}
     for name, x in soiled.items():
         if name not in lengths(export.inputs) and x.dim():
-            x[row] = float("nan") if x.is_floating_point() else 2**31 - 1
+            x[row] = float("nan") if x.is_floating_point() else 1 if x.dtype == torch.bool else min(2**31 - 1, torch.iinfo(x.dtype).max)
     return soiled
 
 
