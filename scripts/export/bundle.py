@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+from collections.abc import Iterable
 from pathlib import Path
 
 import numpy as np
@@ -10,11 +11,12 @@ from safetensors.numpy import save as safetensors
 from safetensors.numpy import save_file
 from torch import nn
 
-from . import cost, joint
+from . import cost, joint, state
 from .clean import Gains
-from .inputs import SEED, zeros
+from .inputs import SEED, Input, zeros
 from .module import Export, Step
 from .progress import phase
+from .refusal import Refusal
 from .tensors import aliases
 from .watch import DryRun
 
@@ -25,26 +27,30 @@ COST_ROWS = 8
 
 def write(export: Export, step: Step, dry: DryRun, precisions: tuple[str, ...], folder: Path) -> dict[str, Gains]:
     """Writes the files into a folder and returns what clean-up took away from each graph that was traced. dry is the dry run of step."""
-    inputs, example = [*export.inputs, SEED], zeros([*export.inputs, SEED], dry.sizes)
+    if step.state and not export.eval_graph:
+        raise Refusal(f"eval_graph is False, but forward changes {step.state[0].name} in training", "state needs an eval graph: leave eval_graph out")
     gains = {}
 
-    def graph(file: str, inputs: list, example: list, **options) -> onnx.ModelProto:
-        model, gains[file] = joint.export(step, inputs, example, step.outputs, folder / file, dry=dry, buckets=export.sizes(), **options)
+    def graph(file: str, inputs: list, outputs: tuple[str, ...], **options) -> onnx.ModelProto:
+        model, gains[file] = joint.export(step, inputs, zeros(inputs, dry.sizes), outputs, folder / file, buckets=export.sizes(), **{"dry": dry, **options})
         return model
 
     with phase("training graph"):
-        training = graph(TRAIN, inputs, example)
+        training = graph(TRAIN, [*export.inputs, SEED, *step.state], step.returned())
     if "bf16" in precisions:
         with phase("training graph in bf16"):
-            graph(BF16, inputs, example, compute="bf16")
+            graph(BF16, [*export.inputs, SEED, *step.state], step.returned(), compute="bf16")
     if export.eval_graph:
         with phase("eval graph"):
-            if joint.uses(training, SEED.name):
-                graph(EVAL, inputs[:-1], example[:-1], backward=False)
+            if step.state:
+                with step.evaluating():
+                    graph(EVAL, [*export.inputs, *step.state], step.outputs, backward=False, dry=None)
+            elif joint.uses(training, SEED.name):
+                graph(EVAL, export.inputs, step.outputs, backward=False)
             else:
                 joint.part(training, step.outputs, SEED.name, folder / EVAL)
     with phase("weights"):
-        save_file(_arrays(step), folder / PARAMS)
+        save_file(_arrays(step, step.state), folder / PARAMS)
         # safetensors makes a file that only its owner reads.
         (folder / PARAMS).chmod((folder / TRAIN).stat().st_mode & 0o777)
     if export.tokenizer is not None:
@@ -78,6 +84,7 @@ def _document(export: Export, step: Step, precisions: tuple[str, ...], folder: P
         **({"scalars": scalars} if scalars else {}),
         "outputs": [{"name": name, "dtype": "f32", "shape": []} for name in step.outputs],
         "parameters": [{**p, **compute.get(p["name"], {})} for p in arena(step)],
+        **({} if not step.state else {"state": [{"name": spec.name, "shape": list(spec.shape)} for spec in step.state]}),
         **({} if not export.adapters else {"adapters": export.adapters}),
         "buckets": export.buckets,
         **({} if export.dynamic is None else {"dynamic": export.dynamic}),
@@ -96,7 +103,7 @@ def _document(export: Export, step: Step, precisions: tuple[str, ...], folder: P
 
 def _cost(export: Export, step: Step, graph: Path) -> list[dict]:
     out = []
-    feed = {name: p.detach().numpy() for name, p in step.named_parameters()}
+    feed = _arrays(step, step.state)
     for i, bucket in enumerate(export.buckets):
         inputs = [*export.inputs, SEED]
         feed |= {spec.name: x.numpy() for spec, x in zip(inputs, zeros(inputs, {**bucket, "B": COST_ROWS}), strict=True)}
@@ -120,9 +127,10 @@ def weights(module: nn.Module) -> bytes:
     return safetensors(_arrays(module))
 
 
-def _arrays(module: nn.Module) -> dict[str, np.ndarray]:
-    """The parameters, without a copy of those that are f32 already."""
-    return {name: np.asarray(p.detach().numpy(), dtype=np.float32, order="C") for name, p in module.named_parameters()}
+def _arrays(module: nn.Module, held: Iterable[Input] = ()) -> dict[str, np.ndarray]:
+    """The parameters, without a copy of those that are f32 already, and the state."""
+    parameters = {name: np.asarray(p.detach().numpy(), dtype=np.float32, order="C") for name, p in module.named_parameters()}
+    return parameters | {name: x.numpy() for name, x in state.values(module, held).items()}
 
 
 def _inputs(graph: Path, element: int) -> list[str]:

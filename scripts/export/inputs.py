@@ -86,6 +86,19 @@ def lengths(inputs: list[Input]) -> set[str]:
     return {i.lengths for i in inputs if i.lengths}
 
 
+def occupied(inputs: list[Input], batch: dict[str, Tensor]) -> Tensor | None:
+    """Which rows are not empty; None if no input has lengths."""
+    rows = None
+    for name in sorted(lengths(inputs)):
+        rows = batch[name] > 0 if rows is None else rows | (batch[name] > 0)
+    return rows
+
+
+def without(inputs: list[Input], batch: dict[str, Tensor], row: int) -> dict[str, Tensor]:
+    """The batch without one of its rows."""
+    return {i.name: torch.cat([batch[i.name][:row], batch[i.name][row + 1:]]) if i.shape[:1] == ("B",) else batch[i.name] for i in inputs}
+
+
 def unequal(inputs: list[Input]) -> dict[str, int]:
     """Unequal sizes above 1 for every symbol, so that tracing cannot take one for another or for a constant."""
     symbols = sorted({d for i in inputs for d in i.shape if isinstance(d, str)})

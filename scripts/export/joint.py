@@ -43,6 +43,8 @@ def trace(module: nn.Module, inputs: list[Input], example: list[Tensor], outputs
     no graph can express. dry is the module's dry run, if it was made before. buckets are the sizes that the graph will run with.
     """
     dry = dry or watch.dry_run(module, inputs, example, backward=backward, buckets=buckets)
+    for name, place in dry.changed.items():
+        raise Refusal(f"forward changes buffer {name}, which no graph of this module returns", "export a Step, which has state", place)
     sizes = Sizes(inputs, example, buckets)
     try:
         with watch.quiet(), tensors.parameters_only(module), sizes.mode, lowering.functions(), precision.applied(module, compute), torch.set_grad_enabled(backward):

@@ -9,7 +9,7 @@ import onnxruntime as ort
 import torch
 from torch import Tensor
 
-from . import bf16, lowering, precision, verify
+from . import bf16, lowering, precision, state, verify
 from .inputs import batch, lengths
 from .module import Export, Step
 from .refusal import Refusal
@@ -65,7 +65,7 @@ def load(path: Path) -> ort.InferenceSession:
 
 def run(session: ort.InferenceSession, step: Step, tensors: dict[str, Tensor]) -> dict[str, np.ndarray]:
     """All outputs by name, with dropout off."""
-    feed = {name: p.detach() for name, p in step.named_parameters()} | tensors | {"seed": torch.tensor(-1)}
+    feed = {name: p.detach() for name, p in step.named_parameters()} | state.values(step, step.state) | tensors | {"seed": torch.tensor(-1)}
     names = [o.name for o in session.get_outputs()]
     return dict(zip(names, session.run(names, {i.name: feed[i.name].numpy() for i in session.get_inputs()}), strict=True))
 

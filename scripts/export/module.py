@@ -2,13 +2,14 @@
 
 import inspect
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 
 import torch
 from torch import Tensor, nn
 
-from . import described, lowering, tensors
-from .inputs import Input, clean
+from . import batchnorm, described, lowering, state, tensors
+from .inputs import Input, clean, occupied
 from .refusal import Refusal
 
 METRIC = "metric."
@@ -67,12 +68,15 @@ class Export:
 
 
 class Step(nn.Module):
-    """A module and its loss as one: takes the batch's tensors in the order of the inputs, then the seed; returns scalars.
+    """A module and its loss as one: takes the batch's tensors in the order of the inputs, the seed and the state; returns scalars and the new state.
 
-    The result is a dict by output name until outputs is set, then a tuple in its order.
+    The result is a dict by output name until outputs is set, then a tuple in its order, and the state after it. Without a seed, which
+    an evaluation lacks, no state is returned. Without state, that of the module is taken.
     """
 
     outputs: tuple[str, ...] = ()
+    # The buffers that forward changes.
+    state: tuple[Input, ...] = ()
 
     def __init__(self, export: Export):
         super().__init__()
@@ -80,23 +84,54 @@ class Step(nn.Module):
         # The module's own tables, so that parameters keep their names. A tuple hides the module from nn.Module's bookkeeping.
         self._parameters, self._modules, self._buffers = export.module._parameters, export.module._modules, export.module._buffers
         self._export = (export,)
+        self.written: dict[str, str | None] = {}
         self._takes = inspect.signature(export.module.forward).parameters
         _refuse_types(export.module)
         tensors.freeze_large_buffers(export.module)
 
     def forward(self, *tensors: Tensor):
-        scalars = self.named(*tensors)
-        return tuple(scalars[name] for name in self.outputs) if self.outputs else scalars
+        results = self.named(*tensors)
+        names = self.outputs or [name for name in results if not name.startswith(state.PREFIX)]
+        left = {name: x for name, x in results.items() if name.startswith(state.PREFIX)}
+        return (*(results[name] for name in names), *left.values()) if self.outputs else results
+
+    def keep(self, written: dict[str, str | None]) -> None:
+        """Makes state of these buffers, too, which the lines write."""
+        [export] = self._export
+        self.written |= written
+        tensors.restore_buffers(export.module, written)
+        # Not by nn.Module, where the module may have a part of that name.
+        object.__setattr__(self, "state", state.specs(export.module, sorted(self.written)))
+
+    def returned(self) -> tuple[str, ...]:
+        """The names of what the training graph returns beside gradients."""
+        return *self.outputs, *(state.PREFIX + spec.name for spec in self.state)
+
+    def evaluating(self) -> AbstractContextManager[None]:
+        """As an evaluation has it."""
+        return state.evaluating(self._export[0].module)
 
     def named(self, *tensors: Tensor) -> dict[str, Tensor]:
-        """The arguments of forward by name."""
+        """The results by name."""
         [export] = self._export
-        names = [i.name for i in export.inputs]
-        batch = clean(export.inputs, dict(zip(names, tensors, strict=False)))
-        given = {**batch, "seed": tensors[len(names)] if len(tensors) > len(names) else None}
+        count = len(export.inputs)
+        batch = clean(export.inputs, {i.name: x for i, x in zip(export.inputs, tensors, strict=False)})
+        seed, *rest = (None, *tensors[count:]) if [x.dtype for x in tensors[count:count + 1]] != [torch.int64] else tensors[count:]
+        before = dict(zip([spec.name for spec in self.state], rest, strict=True)) if rest else state.values(export.module, self.state)
+        rows = occupied(export.inputs, batch)
+        with state.held(export.module, before) as left, batchnorm.counting(rows):
+            named = self._scalars(batch, seed)
+            if seed is not None:
+                # A batch without rows changes nothing.
+                named |= {state.PREFIX + name: x if rows is None else torch.where(rows.any(), x, before[name]) for name, x in left().items()}
+        return named
+
+    def _scalars(self, batch: dict[str, Tensor], seed: Tensor | None) -> dict[str, Tensor]:
+        [export] = self._export
+        given = {**batch, "seed": seed}
         if unknown := [name for name, p in self._takes.items() if name not in given and p.default is p.empty and p.kind != p.VAR_KEYWORD]:
             raise Refusal(f"forward of {type(export.module).__name__} takes {unknown[0]!r}, which is no input",
-                          f"inputs are {', '.join(names)}, and seed")
+                          f"inputs are {', '.join(i.name for i in export.inputs)}, and seed")
         with lowering.seeded(given["seed"]):
             result = export.module(**{name: x for name, x in given.items() if name in self._takes})
             if export.loss is not None:

@@ -13,8 +13,8 @@ _STANDARD = sysconfig.get_paths()["stdlib"]
 _OWN = str(Path(__file__).parent)
 # Modules of this package that run between a user's module and PyTorch; the others are models.
 _MACHINERY = {
-    "bundle.py", "command.py", "convolutions.py", "cost.py", "counts.py", "described.py", "inputs.py", "joint.py", "layers.py", "lowering.py", "mixed.py", "module.py", "noise.py", "nonfinite.py", "onehot.py",
-    "pads.py", "precision.py", "refusal.py", "replaced.py", "resample.py", "signals.py", "tensors.py", "translate.py", "verify.py", "watch.py", "ways_out.py", "windows.py", "writer.py", "writes.py",
+    "batchnorm.py", "bundle.py", "command.py", "convolutions.py", "cost.py", "counts.py", "described.py", "inputs.py", "joint.py", "layers.py", "lowering.py", "mixed.py", "module.py", "noise.py", "nonfinite.py", "onehot.py",
+    "pads.py", "precision.py", "refusal.py", "replaced.py", "resample.py", "signals.py", "state.py", "tensors.py", "translate.py", "verify.py", "watch.py", "ways_out.py", "windows.py", "writer.py", "writes.py",
 }
 
 

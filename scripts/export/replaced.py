@@ -9,6 +9,7 @@ from unittest import mock
 
 import torch
 from torch import Tensor
+from torch.overrides import TorchFunctionMode
 
 from . import refusal, signals
 from .refusal import Refusal
@@ -19,7 +20,24 @@ def functions() -> Iterator[None]:
     with contextlib.ExitStack() as replaced:
         for owner, name, function in _FUNCTIONS:
             replaced.enter_context(mock.patch.object(owner, name, function))
+        replaced.enter_context(_Data())
         yield
+
+
+class _Data(TorchFunctionMode):
+    """`x.data`, which tracing cannot follow, as a detached x. As there, autograd does not notice writes into it."""
+
+    def __torch_function__(self, function, types, args=(), kwargs=None):
+        if function == Tensor.data.__get__:
+            x = args[0].detach()
+            x.aside = True
+            return x
+        if function == Tensor.data.__set__:
+            function, args = Tensor.copy_, (args[0].detach(), args[1])
+        elif not args or not isinstance(args[0], Tensor) or not getattr(args[0], "aside", False):
+            return function(*args, **(kwargs or {}))
+        with torch.autograd._unsafe_preserve_version_counter(args[0]):
+            return function(*args, **(kwargs or {}))
 
 
 def _baddbmm(x: Tensor, a: Tensor, b: Tensor, *, beta: float = 1, alpha: float = 1) -> Tensor:

@@ -1,7 +1,7 @@
 """What a module owns: parameters under one name each, and buffers, which are constants of the graph."""
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from unittest import mock
 
 import torch
@@ -39,6 +39,17 @@ def freeze_large_buffers(module: nn.Module) -> None:
             if x is not None and x.dtype == torch.float32 and 4 * x.numel() > LARGEST:
                 delattr(owner, name)
                 owner.register_parameter(name, nn.Parameter(x, requires_grad=False))
+                owner._parameters[name].was_buffer = True
+
+
+def restore_buffers(module: nn.Module, names: Iterable[str]) -> None:
+    """Undoes freeze_large_buffers for some."""
+    for name in names:
+        path, _, own = name.rpartition(".")
+        owner = module.get_submodule(path)
+        if (x := owner._parameters.get(own)) is not None:
+            delattr(owner, own)
+            owner.register_buffer(own, x.detach())
 
 
 @contextlib.contextmanager

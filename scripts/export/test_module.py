@@ -215,10 +215,14 @@ class Recurrent(Base):
         return self.recurrent(y)[0]  # blame
 
 
-class Buffered(Base):  # blame
+class Buffered(Base):
     def __init__(self):
         super().__init__()
-        self.norm = nn.BatchNorm1d(4)
+        self.register_buffer("count", torch.zeros(()))
+
+    def trap(self, x, y):
+        self.count.add_(1)  # blame
+        return y
 
 
 class NoForward(Base):
@@ -253,7 +257,7 @@ class Unused(Base):
     (Loops(), r"dimension T was baked in, .* T = 5 only"),
     (Recurrent(nn.LSTM), r"recurrent is nn.LSTM, a recurrent layer over a dynamic length"),
     (Recurrent(nn.GRU), r"recurrent is nn.GRU, a recurrent layer over a dynamic length"),
-    (Buffered(), r"module has the buffer norm.running_mean"),
+    (Buffered(), r"forward changes buffer count"),
     (NoForward(), r"operator aten.cummax.default has no form"),
     (NoBackward(), r"operator aten.grid_sampler_2d_backward.default has no form"),
     (Random(), r"aten.* draws random numbers"),

@@ -12,8 +12,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from . import nonfinite, session
-from .inputs import batch, lengths
+from . import nonfinite, session, state
+from .inputs import batch, lengths, without
 from .module import Export, Step
 from .refusal import Refusal
 
@@ -22,6 +22,9 @@ from .refusal import Refusal
 # 4e-4 was measured where PyTorch's float32 differed from its float64 by 1e-4. Wrong graphs differ by 0.1 and more.
 TOLERANCE = 1e-2
 FLOOR = 1e-4
+# Of the state with and without an empty row: sums have another order.
+TOLERANCE_OF_ROWS = 1e-4
+_BATCHES = 3
 # Besides the gradients: activations of small batches, and the session.
 _WORKING_MEMORY = 1 << 30
 
@@ -54,22 +57,72 @@ def check(export: Export, step: Step, sizes: dict[str, int], path: Path) -> tupl
     _refuse_dependence_on_nothing(clean, _digests(graph.run(soiled(export, tensors, empty))))
     nothing = {name: x if name not in lengths(export.inputs) else torch.zeros_like(x) for name, x in tensors.items()}
     _refuse_weight_of_nothing(step, nothing, graph.run(nothing))
+    if step.state:
+        worst = max(worst, _check_state(export, step, graph, sizes, nothing))
     return worst
 
 
+def _check_state(export: Export, step: Step, graph: "Graph", sizes: dict[str, int], nothing: dict[str, Tensor]) -> tuple[float, str]:
+    """The error of the state after several batches, and what the graph contract says of empty rows."""
+    ours, random = dict(graph.state), np.random.default_rng(2)
+    theirs = {name: torch.from_numpy(x) for name, x in ours.items()}
+    for _ in range(_BATCHES):
+        tensors = batch(export.inputs, {**sizes, "B": 3}, random, empty_row=1)
+        with torch.no_grad():
+            theirs = state_of(step.named(*tensors.values(), torch.tensor(-1), *theirs.values()))
+        ours = state_of(graph.run(tensors, state=ours))
+        worst = _largest(distances(ours, theirs))
+        _refuse_difference(worst)
+    counted, ours = state_of(graph.run(tensors)), state_of(graph.run(without(export.inputs, tensors, 1)))
+    for name, error in distances(counted, ours).items():
+        if not error <= TOLERANCE_OF_ROWS:
+            raise Refusal(f"an empty row changes {state.PREFIX}{name}, where it must not count",
+                          "weight what it is made of by a mask of the rows, lengths > 0, and divide by the masks' sum.clamp(min=1)", step.written.get(name))
+    for name, x in state_of(graph.run(nothing)).items():
+        if not np.array_equal(x, graph.state[name]):
+            raise Refusal(f"with every row empty, {state.PREFIX}{name} changes", "weight what it is made of by a mask of the rows, lengths > 0", step.written.get(name))
+    return worst
+
+
+def state_of(outputs: dict) -> dict:
+    """The state that a batch left, by the names of the buffers. Arrays are copied."""
+    left = {name.removeprefix(state.PREFIX): x for name, x in outputs.items() if name.startswith(state.PREFIX)}
+    return {name: x.copy() if isinstance(x, np.ndarray) else x for name, x in left.items()}
+
+
+def distances(got: dict[str, np.ndarray], want: dict[str, np.ndarray | Tensor]) -> dict[str, float]:
+    """The errors of state, relative to the norm of what it should be. A tensor far smaller than all others together is rounding."""
+    norms = {name: float(np.linalg.norm(x)) for name, x in want.items()}
+    floor = max(FLOOR * float(np.linalg.norm(list(norms.values()))), 1e-6)
+    return {name: float(np.linalg.norm(got[name] - np.asarray(x))) / max(norms[name], floor) for name, x in want.items()}
+
+
+def _largest(errors: dict[str, float]) -> tuple[float, str]:
+    name = max(errors, key=lambda n: np.nan_to_num(errors[n], nan=np.inf))
+    return errors[name], name
+
+
+def _refuse_difference(worst: tuple[float, str]) -> None:
+    if not worst[0] <= TOLERANCE:
+        raise Refusal(f"{worst[1]} of the graph differs from PyTorch's by {worst[0]:.1e}",
+                      "look for an operation whose result is not determined, as an index out of range, or the order of equal elements")
+
+
 class Graph:
-    """A training graph of an Export, fed the module's own weights. outputs are those of the last run: the next one overwrites them."""
+    """A training graph of an Export, fed the module's own weights and state. outputs are those of the last run: the next one overwrites them."""
 
     def __init__(self, export: Export, path: Path):
         self.session = session.load(path, threads=torch.get_num_threads())
         self.parameters = {name: p.detach().numpy() for name, p in export.module.named_parameters()}
         self.inputs = export.inputs
+        names = [o.name.removeprefix(state.PREFIX) for o in self.session.get_outputs() if o.name.startswith(state.PREFIX)]
+        self.state = {name: x.numpy() for name, x in state.values(export.module, state.specs(export.module, names)).items()}
         self.outputs = {o.name: np.zeros(o.shape, np.float32) for o in self.session.get_outputs()}
 
-    def run(self, tensors: dict[str, Tensor], seed: int = -1) -> dict[str, np.ndarray]:
-        """The outputs; a seed below 0 means without dropout."""
+    def run(self, tensors: dict[str, Tensor], seed: int = -1, state: dict[str, np.ndarray] | None = None) -> dict[str, np.ndarray]:
+        """The outputs; a seed below 0 means without dropout. The state is the module's, if none is given."""
         try:
-            session.run_into(self.session, {**self.parameters, **session.batch_feed(self.inputs, tensors.values(), seed)}, self.outputs)
+            session.run_into(self.session, {**self.parameters, **(state or self.state), **session.batch_feed(self.inputs, tensors.values(), seed)}, self.outputs)
         except Exception as error:
             raise Refusal(f"the graph does not run: {str(error).splitlines()[0].rpartition('Status Message: ')[2]}",
                           "an index may be outside of its table, also in an empty row: clamp ids") from error
@@ -95,14 +148,13 @@ def compare(step: Step, tensors: dict[str, Tensor], got: dict[str, np.ndarray], 
     floor = FLOOR * float(np.linalg.norm(list(norms.values())))
     for name, norm in norms.items():
         errors["grad." + name] /= max(norm, floor, np.finfo(np.float32).tiny)
-    errors |= {name: abs(float(got[name]) - want.item()) / max(abs(want.item()), 1e-6) for name, want in outputs.items()}
-    name = max(errors, key=lambda n: np.nan_to_num(errors[n], nan=np.inf))
-    if np.isnan(errors[name]):
-        raise _not_a_number(step, tensors, f"in a batch {'with an empty row' if empty else 'without empty rows'}, {name} is NaN")
-    if not errors[name] <= TOLERANCE:
-        raise Refusal(f"{name} of the graph differs from PyTorch's by {errors[name]:.1e}",
-                      "look for an operation whose result is not determined, as an index out of range, or the order of equal elements")
-    return errors[name], name
+    errors |= {name: abs(float(got[name]) - want.item()) / max(abs(want.item()), 1e-6) for name, want in outputs.items() if not name.startswith(state.PREFIX)}
+    errors |= {state.PREFIX + name: error for name, error in distances(state_of(got), state_of(outputs)).items()}
+    worst = _largest(errors)
+    if np.isnan(worst[0]):
+        raise _not_a_number(step, tensors, f"in a batch {'with an empty row' if empty else 'without empty rows'}, {worst[1]} is NaN")
+    _refuse_difference(worst)
+    return worst
 
 
 def soiled(export: Export, tensors: dict[str, Tensor], row: int) -> dict[str, Tensor]:

@@ -5,7 +5,6 @@ with its line. The first line of each operator is recorded for problems that app
 """
 
 import contextlib
-import inspect
 import logging
 import re
 import warnings
@@ -24,7 +23,7 @@ from torch.fx.experimental.symbolic_shapes import DimDynamic, GuardOnDataDepende
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from . import lowering, refusal, ways_out
+from . import lowering, refusal, state, ways_out
 from .inputs import Input
 from .refusal import Refusal
 
@@ -157,9 +156,13 @@ class _Calls(TorchFunctionMode):
 class _Operators(TorchDispatchMode):
     """Notes where each operator is first used and refuses writes into what the module was given."""
 
-    def __init__(self, given: dict[str, Tensor]):
+    def __init__(self, given: dict[str, Tensor], buffers: dict[str, Tensor], mode: FakeTensorMode):
         super().__init__()
         self.given = {_storage(x): name for name, x in given.items()}
+        # Views of a buffer are views of its stand-in, which the mode forgets when no one has it.
+        self._stand_ins = {name: mode.from_tensor(x, static_shapes=True) for name, x in buffers.items()}
+        self.buffers = {_storage(x): name for tensors in (buffers, self._stand_ins) for name, x in tensors.items()}
+        self.changed: dict[str, str | None] = {}
         self.places = {}
         # The type of the last value that became a number in Python.
         self.number = None
@@ -176,12 +179,17 @@ class _Operators(TorchDispatchMode):
             raise Refusal(f"operator {operator} has no form in plain ONNX", ways_out.of(operator), refusal.here())
         if operator is torch.ops.aten._local_scalar_dense.default:
             self.number = args[0].dtype
-        for argument, value in zip(operator._schema.arguments, args, strict=False):
+        given = dict(enumerate(args)) | (kwargs or {})
+        for i, argument in enumerate(operator._schema.arguments):
+            value = given.get(i, given.get(argument.name))
             if argument.alias_info is not None and argument.alias_info.is_write and isinstance(value, Tensor):
+                if buffer := self.buffers.get(_storage(value)):
+                    self.changed.setdefault(buffer, refusal.here())
+                    continue
                 name = self.given.get(_storage(value)) or (None if isinstance(value, FakeTensor) else f"a tensor of the module, {list(value.shape)}")
                 if name:
                     raise Refusal(f"{operator} writes into {name}, which outlives the step",
-                                  "make a new tensor: torch.where(mask, a, b), torch.cat or x + y, not x[...] = y or x.add_(y)", refusal.here())
+                                  "make a new tensor: torch.where(mask, a, b), torch.cat or x + y, not x[...] = y; what lasts is a buffer of the module, by register_buffer", refusal.here())
         result = operator(*args, **(kwargs or {}))
         if isinstance(result, Tensor) and result.is_complex():
             raise Refusal(f"{operator} makes complex numbers, which plain ONNX lacks", ways_out.COMPLEX, refusal.here())
@@ -205,6 +213,8 @@ class DryRun:
 
     result: object
     places: dict[object, str | None]
+    # The buffers that forward changes, but for the state that it was given, and the lines that write them, where they are known.
+    changed: dict[str, str | None]
     _sizes: Sizes
 
     @property
@@ -231,10 +241,10 @@ def dry_run(module: nn.Module, inputs: list[Input], example: list[Tensor], loss=
 
     Raises Refusal, and Narrow where another example may pass.
     """
-    refuse_buffers(module)
     sizes = Sizes(inputs, example, buckets)
-    parameters = dict(module.named_parameters())
-    watch = _Operators({i.name: x for i, x in zip(inputs, sizes.tensors, strict=True)} | parameters)
+    parameters, kept = dict(module.named_parameters()), state.Kept(module)
+    large = {name: p for name, p in parameters.items() if hasattr(p, "was_buffer")}
+    watch = _Operators({i.name: x for i, x in zip(inputs, sizes.tensors, strict=True)} | parameters, kept.buffers | large, sizes.mode)
     try:
         # Anomaly mode keeps traces for here(), and warns that it is slow.
         with quiet() as remarks, _recurrent_layers_refused(module), torch.autograd.detect_anomaly(check_nan=False), sizes.mode, watch, lowering.functions(), _Calls():
@@ -252,8 +262,10 @@ def dry_run(module: nn.Module, inputs: list[Input], example: list[Tensor], loss=
                           _forward_line(remarks)) from error
         sizes.refuse_assumptions()
         raise Narrow(sizes.in_names(summary(error)), _of_errors(error), refusal.within(error) or _forward_line(remarks)) from error
+    finally:
+        assigned = kept.restore()
     sizes.refuse_assumptions()
-    return DryRun(result, watch.places, sizes)
+    return DryRun(result, watch.places, dict.fromkeys(assigned) | watch.changed, sizes)
 
 
 @contextlib.contextmanager
@@ -317,25 +329,6 @@ def _refuse_unused(parameters: dict[str, nn.Parameter], gradients: tuple) -> Non
     if unused := [name for name, g in zip(names, gradients, strict=True) if g is None]:
         raise Refusal(f"the loss does not depend on parameter {unused[0]}" + (f" and {len(unused) - 1} more" if unused[1:] else ""),
                       "use it, remove it, or set its requires_grad to False, which freezes it")
-
-
-def refuse_buffers(module: nn.Module) -> None:
-    """Running statistics would be state that neither the host nor a checkpoint knows."""
-    owners = dict(module.named_modules())
-    for path, norm in owners.items():
-        if isinstance(norm, nn.modules.batchnorm._NormBase) and norm.track_running_stats:
-            owner = path.split(".")
-            while owner and type(owners[".".join(owner)]).__module__.startswith("torch."):
-                owner = owner[:-1]
-            raise Refusal(f"module has the buffer {path}.running_mean, which a bundle cannot hold", "use layer or group norm in place of batch norm",
-                          _source(type(owners[".".join(owner)])))
-
-
-def _source(kind: type) -> str | None:
-    try:
-        return f"{inspect.getsourcefile(kind)}:{inspect.getsourcelines(kind)[1]} (class {kind.__name__})"
-    except (OSError, TypeError):
-        return None
 
 
 @contextlib.contextmanager

@@ -7,7 +7,7 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 
-from . import bundle, mixed, verify, watch
+from . import bundle, mixed, state, verify, watch
 from .clean import Gains
 from .inputs import SEED, unequal, zeros
 from .module import Export, Step
@@ -39,17 +39,20 @@ def dry_run(export: Export, step: Step) -> DryRun:
     Small sizes that are all unequal show best what the code assumes of sizes. A module that assumes more than they allow (a least length, a
     relation of two lengths) is tried with a bucket's.
     """
-    inputs = [*export.inputs, SEED]
-
     def attempt(sizes: dict[str, int]) -> DryRun:
-        return watch.dry_run(step, inputs, zeros(inputs, sizes), loss=_loss, buckets=export.sizes())
+        while True:
+            inputs = [*export.inputs, SEED, *step.state]
+            dry = watch.dry_run(step, inputs, zeros(inputs, sizes), loss=_loss, buckets=export.sizes())
+            if not dry.changed:
+                return dry
+            step.keep(dry.changed)
 
     small = unequal(export.inputs)
     try:
         dry = attempt(small)
     except watch.Narrow:
         dry = attempt({"B": small["B"], **{name: n for name, n in export.buckets[0].items() if name in small}})
-    step.outputs = tuple(dry.result)
+    step.outputs = tuple(name for name in dry.result if not name.startswith(state.PREFIX))
     return dry
 
 
@@ -80,7 +83,7 @@ def _other(dry: DryRun, grow: Callable[[int], int]) -> dict[str, int]:
 def _loss(result: dict[str, Tensor]) -> Tensor:
     """Checks that Step returned float32 scalars, and returns the loss."""
     for name, x in result.items():
-        if x.dim() != 0 or x.dtype != torch.float32:
+        if not name.startswith(state.PREFIX) and (x.dim() != 0 or x.dtype != torch.float32):
             raise Refusal(f"{name} is {str(x.dtype).removeprefix('torch.')}{list(x.shape)}, not a float32 scalar", f"reduce {name} with .sum() or .mean(), and .float() it")
     return result["loss"]
 

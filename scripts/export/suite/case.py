@@ -10,8 +10,8 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from .. import cost, joint, session, verify, writer
-from ..inputs import SEED, Input, batch, clean, zeros
+from .. import cost, joint, session, state, verify, writer
+from ..inputs import SEED, Input, batch, clean, without, zeros
 from ..module import Export, Step
 
 WIDTH = 8
@@ -77,20 +77,28 @@ def exported(case: Case) -> Export:
 
 
 def errors(case: Case, path: Path) -> float:
-    """Exports the case, and returns the largest error of an output or gradient, relative to its norm. Raises Refusal."""
+    """Exports the case, and returns the largest error of an output, a gradient, or the state, relative to its norm. Raises Refusal."""
     export = exported(case)
     step = Step(export)
     dry = writer.dry_run(export, step)
-    inputs = [*export.inputs, SEED]
-    joint.export(step, inputs, zeros(inputs, dry.sizes), step.outputs, path, dry=dry, buckets=export.sizes())
+    inputs = [*export.inputs, SEED, *step.state]
+    joint.export(step, inputs, zeros(inputs, dry.sizes), step.returned(), path, dry=dry, buckets=export.sizes())
     worst, _ = verify.check(export, step, case.sizes[1][0], path)
     worst = worst if case.nan_when_empty else 0.0
     graph = verify.Graph(export, path)
+    # Of state, each batch takes what the batch before it left.
+    ours, theirs = graph.state, state.values(case, step.state)
     for sizes, empty in case.sizes:
         tensors = batch(export.inputs, sizes, np.random.default_rng(sizes["B"]), empty)
-        cost.count(path, graph.parameters | session.batch_feed(export.inputs, tensors.values(), -1))
+        cost.count(path, graph.parameters | graph.state | session.batch_feed(export.inputs, tensors.values(), -1))
         if empty is None or not case.nan_when_empty:
-            worst = max(worst, _against_pytorch(export, tensors, graph.run(tensors)))
+            got = graph.run(tensors, state=ours)
+            if step.state and empty is not None:
+                tensors = without(export.inputs, tensors, empty)
+            with state.held(case, theirs) as left:
+                worst = max(worst, _against_pytorch(export, tensors, got))
+                ours, theirs = verify.state_of(got), left()
+            worst = max([worst, *verify.distances(ours, theirs).values()])
     return worst
 
 
