@@ -30,6 +30,11 @@ func (c *comparer) clips(ctx context.Context, size int) (path, reason string, er
 			return "", "there is no stage " + name + " in PyTorch", nil
 		}
 	}
+	for _, t := range p.Stages.Resolved.Dataset {
+		if t.FromList() {
+			return "", "the input " + t.Name + " comes from the list, which is not read in PyTorch", nil
+		}
+	}
 	text, err := json.Marshal(clipsOf(p))
 	if err != nil {
 		return "", "", err

@@ -117,12 +117,14 @@ func (c *Columns) list() []column {
 	return c.all
 }
 
-// Names returns the inputs, in the order of Row.Values.
-func (c *Columns) Names() (names []string) {
+// Keys returns the keys of the list, each once.
+func (c *Columns) Keys() (keys []string) {
 	for _, col := range c.list() {
-		names = append(names, col.spec.Name)
+		if !slices.Contains(keys, col.spec.Column) {
+			keys = append(keys, col.spec.Column)
+		}
 	}
-	return names
+	return keys
 }
 
 // Sequence is an input whose rows have a varying number of steps.

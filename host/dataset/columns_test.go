@@ -175,7 +175,7 @@ func TestColumnRefusals(t *testing.T) {
 		contains(t, err, c.want)
 	}
 	_, err := Open(context.Background(), Config{Dir: folder(t, "a|b"), SampleRate: 22050, Columns: columns(t, aligned()...)})
-	contains(t, err, "metadata.csv: the model takes columns of the list (for phonemes, durations, stress, loudness, question, voice, codes), which metadata.csv cannot have")
+	contains(t, err, "metadata.csv: the model takes phonemes, durations, stress, loudness, question, voice, codes from the list, which this format cannot have")
 }
 
 // TestColumnsAreText: ids by character may share the lengths of the text, and a column may be a key that the host knows.
@@ -314,4 +314,31 @@ func TestVocabulary(t *testing.T) {
 		_, err := NewColumns(&manifest.Bundle{Inputs: []manifest.TensorSpec{input("column", c.name, manifest.I32, c.lengths, phones), counts("x_lengths"), reference}}, nil)
 		contains(t, err, c.want)
 	}
+}
+
+// For any line, what is accepted unpacks to as many values as its length says.
+func FuzzColumns(f *testing.F) {
+	for _, s := range []string{speechLine, strings.Replace(speechLine, `"w ʌ n"`, `["w", "\u028c", "t͡s"]`, 1), strings.Replace(speechLine, "-1.5", "[[-1e38]]", 1),
+		strings.Replace(speechLine, "codes.npy", "a.safetensors#b", 1), `{"phonemes": "w", "phonemes": null, "stress": [ 1 ,2], "voice": {}}`} {
+		f.Add(s)
+	}
+	c := columns(f, aligned()...)
+	parse := parseObject("/data", c)
+	f.Fuzz(func(t *testing.T, line string) {
+		e, err := parse([]byte(line))
+		if err != nil || e.reason != "" {
+			return
+		}
+		for i, v := range e.values {
+			n := c.all[i].spec.DType.Size() * max(v.Length, 1)
+			for _, d := range c.all[i].inner {
+				n *= d
+			}
+			if c.all[i].spec.Origin == manifest.OriginFile {
+				arrayOf("/data", v)
+			} else if rest := c.all[i].unpack(make([]byte, n), v.data); len(rest) > 0 {
+				t.Errorf("%s: %d of %d bytes are missing", c.all[i].spec.Name, len(rest), n)
+			}
+		}
+	})
 }

@@ -161,8 +161,8 @@ func (ix *Index) open(ctx context.Context, cfg Config) error {
 	}
 	ix.ByteFallback = cfg.Tokenizer != nil && cfg.Tokenizer.ByteFallback()
 	ix.recordings, ix.CacheError = loadRecordings(cfg.CacheDir, ix.Dir, ix.List, cfg.Columns)
-	if names := cfg.Columns.Names(); names != nil && !jsonLines(ix.List) {
-		return hint.Errorf("write the list as JSON Lines (docs/data.md)", "%s: the model takes columns of the list (for %s), which %s cannot have", ix.List, strings.Join(names, ", "), ix.List)
+	if keys := cfg.Columns.Keys(); len(keys) > 0 && !jsonLines(ix.List) {
+		return hint.Errorf("write the list as JSON Lines (docs/data.md)", "%s: the model takes %s from the list, which this format cannot have", ix.List, strings.Join(keys, ", "))
 	}
 	list, _, err := regular.Open(filepath.Join(ix.Dir, ix.List))
 	if err != nil {
@@ -188,6 +188,9 @@ func (ix *Index) open(ctx context.Context, cfg Config) error {
 	r, form := ix.Rejected[0], "each line is id|text, and its audio is wavs/<id>.wav"
 	if jsonLines(ix.List) {
 		form = `each line is an object such as {"audio_filepath": "clips/1.wav", "text": "One."}`
+		if keys := cfg.Columns.Keys(); len(keys) > 0 {
+			form += ", and has " + strings.Join(keys, ", ")
+		}
 	}
 	return hint.Errorf(form,
 		"%s: %w: all %d lines are rejected, the first (%s) because: %s", ix.List, ErrNoRows, len(ix.Rejected), ix.Place(r.Line), r.Reason)

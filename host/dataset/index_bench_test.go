@@ -5,9 +5,12 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/xtts-host/xtts-host/host/dataset/internal/array/arraytest"
 )
 
 // manyRows writes a list of n lines with texts of LJSpeech's length. Each line has a recording of its own, which are links
@@ -45,15 +48,41 @@ func writeList(tb testing.TB, dir, list string) string {
 	return file
 }
 
+// manyColumns writes a list of n lines with 80 phonemes and as many durations, in arrays that are links to one file for 5000.
+func manyColumns(tb testing.TB, n int) string {
+	dir := filepath.Dir(manyRows(tb, n, false))
+	lines := strings.Split(strings.TrimSpace(string(must(os.ReadFile(filepath.Join(dir, "train.jsonl"))))), "\n")
+	array := arraytest.Ints(slices.Repeat([]int32{7}, 80)...)
+	phonemes := strings.Repeat("w ʌ n n ", 20)
+	for i, line := range lines {
+		folder := fmt.Sprintf("d%03d", i/5000)
+		first := filepath.Join(dir, folder, "first")
+		if i%5000 == 0 {
+			write(tb, first, array)
+		}
+		if err := os.Link(first, filepath.Join(dir, folder, fmt.Sprintf("%d.npy", i))); err != nil {
+			tb.Fatal(err)
+		}
+		lines[i] = fmt.Sprintf(`%s, "phonemes": "%s", "durations": "%s/%d.npy"}`, strings.TrimSuffix(line, "}"), phonemes, folder, i)
+	}
+	return writeList(tb, dir, strings.Join(lines, "\n"))
+}
+
 // BenchmarkIndex opens lists of 200,000 lines. CPU time does not depend on what else the machine does.
 func BenchmarkIndex(b *testing.B) {
 	const n = 200_000
 	for _, c := range []struct {
-		name            string
-		cached, missing bool
-	}{{"cold", false, false}, {"cached", true, false}, {"missing", false, true}} {
+		name                     string
+		cached, missing, columns bool
+	}{{"cold", false, false, false}, {"cached", true, false, false}, {"missing", false, true, false}, {"columns", true, false, true}} {
 		b.Run(c.name, func(b *testing.B) {
-			cfg := Config{Dir: manyRows(b, n, c.missing), SampleRate: 22050, Tokenizer: testTokenizer(b)}
+			cfg := Config{SampleRate: 22050, Tokenizer: testTokenizer(b)}
+			if c.columns {
+				inputs := aligned()
+				cfg.Dir, cfg.Columns = manyColumns(b, n), columns(b, inputs[0], inputs[1], inputs[3])
+			} else {
+				cfg.Dir = manyRows(b, n, c.missing)
+			}
 			if c.cached {
 				cfg.CacheDir = b.TempDir()
 				open(b, cfg)

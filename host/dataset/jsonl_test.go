@@ -232,6 +232,9 @@ func TestLongLineIsNotRead(t *testing.T) {
 	if r.read > 2*maxLine {
 		t.Errorf("%d bytes were read", r.read)
 	}
+	if n, err := countLines(&r); n != 0 || err != nil || r.read > 4*maxLine {
+		t.Errorf("%d bytes were read for the number of lines, %d, %v", r.read, n, err)
+	}
 }
 
 // For any bytes, an accepted list has unique ids, and lines with a text, a path and a valid part.

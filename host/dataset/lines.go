@@ -141,13 +141,16 @@ func (s *ids) err() error {
 	return errors.Join(errs...)
 }
 
-// countLines counts the line ends of a file.
+// countLines counts the line ends of a file, up to a line that is too long, where the list ends.
 func countLines(r io.Reader) (n int, err error) {
 	buffer := make([]byte, 64<<10)
-	for err == nil {
+	for long := 0; err == nil && long <= maxLine; {
 		var read int
 		read, err = r.Read(buffer)
 		n += bytes.Count(buffer[:read], []byte("\n"))
+		if long += read; bytes.IndexByte(buffer[:read], '\n') >= 0 {
+			long = 0
+		}
 	}
 	if err == io.EOF {
 		err = nil

@@ -56,7 +56,7 @@ func reference(dir string, v json.RawMessage) (string, error) {
 
 // convert converts a value in the list itself. Of a sequence, each step of axis 1 has the shape inner.
 func (c *column) convert(v json.RawMessage) (Value, error) {
-	var packed []byte
+	packed := make([]byte, 0, len(v)/2) // most values take a byte, and one between them
 	if c.spec.Lengths == "" {
 		err := c.nested(&packed, v, c.inner)
 		return Value{data: string(packed)}, err
@@ -79,15 +79,16 @@ func (c *column) split(to *[]byte, v json.RawMessage) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	symbols := c.vocabulary.symbols(text)
-	for i, symbol := range symbols {
+	n := 0
+	for symbol := range c.vocabulary.symbols(text) {
 		id, err := c.vocabulary.id(symbol)
 		if err != nil {
-			return 0, fmt.Errorf("[%d]%w", i, err)
+			return 0, fmt.Errorf("[%d]%w", n, err)
 		}
 		*to = binary.AppendVarint(*to, int64(id))
+		n++
 	}
-	return len(symbols), nil
+	return n, nil
 }
 
 // nested converts nested lists of a shape. An error begins with the place.

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"iter"
 	"path/filepath"
 	"strings"
 
@@ -40,11 +41,11 @@ func loadVocabulary(path string, of manifest.TensorSpec) (*vocabulary, error) {
 }
 
 // symbols splits a string.
-func (v *vocabulary) symbols(text string) []string {
+func (v *vocabulary) symbols(text string) iter.Seq[string] {
 	if v.split == manifest.SplitCharacter {
-		return strings.Split(text, "")
+		return strings.SplitSeq(text, "")
 	}
-	return strings.Fields(text)
+	return strings.FieldsSeq(text)
 }
 
 func (v *vocabulary) id(symbol string) (int32, error) {

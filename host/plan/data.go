@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/xtts-host/xtts-host/host/batch"
 	"github.com/xtts-host/xtts-host/host/dataset"
@@ -25,6 +26,10 @@ func (d *Draft) OpenData(ctx context.Context) error {
 		}
 	}
 	dir := d.Config.TrainData
+	if keys := d.columns.Keys(); dir == "" && len(keys) > 0 {
+		return hint.Errorf("name a list that has them with --train-data (docs/data.md)",
+			"%s takes %s from the list, which the embedded sample does not have", d.Bundle.Manifest.Name, strings.Join(keys, ", "))
+	}
 	if dir == "" {
 		var err error
 		if dir, err = dataset.Sample(d.cache); err != nil {

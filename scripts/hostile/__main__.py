@@ -134,7 +134,7 @@ def kinds(g: good.Good, seed: int):
     line = variants.json.loads((g.columns / "train.jsonl").read_text().splitlines()[0])
     yield from corrupted("npy", g.columns, "arrays/clip0.npy", variants.arrays(array[-8 * good.STEPS:]), from_list("npy", "clip0"))
     yield from corrupted("arrays", g.columns, "arrays.safetensors", variants.weights((g.columns / "arrays.safetensors").read_bytes()), from_list("arrays", "arrays.safetensors|train.jsonl"))
-    yield from corrupted("columns", g.columns, "train.jsonl", variants.columns(line), from_list("columns", "train.jsonl"))
+    yield from corrupted("columns", g.columns, "train.jsonl", variants.columns(line), from_list("columns", "train.jsonl|neither metadata"))
     yield from corrupted("vocabulary", g.listed, "letters.json", variants.of_json({"a": 1}),
         lambda bundle, what: Trial("vocabulary", what, g.train("--max-steps", "1", graph=bundle, data=g.columns), "letters.json|train.jsonl", (0, 2, 5)), variants.sign)
 
