@@ -155,7 +155,10 @@ func (l *linter) node(n *shapes.Node, p placement) {
 	case op == "NonZero" || op == "Compress" || op == "Unique" || op == "NonMaxSuppression":
 		l.found(HostSync, n, "multiply by a mask, or use Where", "the shape of its output depends on the data, so the host must read it")
 		return
-	case op == "If" || op == "Loop" || op == "Scan":
+	case op == "Scan":
+		l.found(HostSync, n, "use convolutions or attention over time where speed matters", "the host starts every step of the recurrence, and no CUDA graph holds it")
+		return
+	case op == "If" || op == "Loop":
 		l.found(HostSync, n, "write it without a branch or loop: use Where, or unroll the steps", "the host decides what runs next")
 		return
 	case p.cpu[n]:

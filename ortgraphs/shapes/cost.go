@@ -3,7 +3,7 @@ package shapes
 // Cost is the cost of one run of the graph, computed from its shapes.
 type Cost struct {
 	// FLOPs counts 2mkn for a product of [m, k] and [k, n], and one per element of the largest operand for other nodes.
-	// Shape arithmetic and views count nothing. The exporter counts in the same way (scripts/export/cost.py).
+	// Shape arithmetic and views count nothing; a Scan counts the nodes of its body for each step. The exporter counts in the same way (scripts/export/cost.py).
 	FLOPs float64
 	// Bytes sums the inputs and outputs of the same nodes, in bytes. It is an upper bound, because fusion lowers it.
 	Bytes float64
@@ -60,12 +60,15 @@ func (r *Result) Cost() Cost {
 			c.Unknown++
 			continue
 		}
+		if n.Step != nil {
+			c.repeat(n.Step.Cost(), n.Steps, live)
+		}
 		var moved, largest int64
 		for _, v := range append(n.In[:len(n.In):len(n.In)], n.Out...) {
 			moved += v.Bytes()
 			largest = max(largest, v.Elements())
 		}
-		if !free[n.Op()] {
+		if !free[n.Op()] && n.Step == nil {
 			c.Bytes += float64(moved)
 			c.FLOPs += n.flops(largest)
 		}
@@ -87,6 +90,14 @@ func (r *Result) Cost() Cost {
 		}
 	}
 	return c
+}
+
+// repeat adds the steps of a recurrence, which begins with that many live bytes.
+func (c *Cost) repeat(step Cost, steps, live int64) {
+	c.FLOPs += float64(steps) * step.FLOPs
+	c.Bytes += float64(steps) * step.Bytes
+	c.Unknown += step.Unknown
+	c.Peak = max(c.Peak, live+step.Peak)
 }
 
 func (n *Node) flops(largest int64) float64 {

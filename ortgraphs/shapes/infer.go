@@ -14,7 +14,7 @@ type Sizes map[string]int
 // Result is a graph with its shapes for one set of sizes.
 type Result struct {
 	Model *onnxpb.ModelProto
-	// Nodes are in the order in which they run. They do not include bodies of If, Loop and Scan.
+	// Nodes are in the order in which they run. They do not include bodies of If and Loop; that of a Scan is Node.Step.
 	Nodes  []*Node
 	Inputs []*Value
 	// Outputs are the graph's outputs. An entry is nil if nothing computes the value that the graph names.
@@ -160,6 +160,11 @@ func (in *inference) run(nodes []*onnxpb.NodeProto, scope map[string]*Value, att
 		}
 		if p.GetDomain() == KernelDomain {
 			in.declare(n)
+		}
+		if n.Op() == "Scan" {
+			if err := in.scan(n, scope, depth); err != nil {
+				return err
+			}
 		}
 		for _, v := range n.Out {
 			if v == nil {

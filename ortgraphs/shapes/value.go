@@ -57,6 +57,9 @@ type Node struct {
 	// enclosing functions.
 	Place   string
 	In, Out []*Value // nil if an optional one is omitted
+	// Step is one step of a Scan whose shapes are known, and Steps the number of steps.
+	Step  *Result
+	Steps int64
 }
 
 // Rounded reports whether Data has integers that are too large for it.

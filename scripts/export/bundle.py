@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -102,14 +102,16 @@ def _document(export: Export, step: Step, precisions: tuple[str, ...], folder: P
 
 
 def _cost(export: Export, step: Step, graph: Path) -> list[dict]:
-    out = []
+    return [{"bucket": i, "batch_size": COST_ROWS, "flops": c.flops, "bytes": c.bytes} for i, c in enumerate(costs(export, step, graph))]
+
+
+def costs(export: Export, step: Step, graph: Path) -> Iterator[cost.Cost]:
+    """Of a step in each bucket."""
     feed = _arrays(step, step.state)
-    for i, bucket in enumerate(export.buckets):
-        inputs = [*export.inputs, SEED]
+    inputs = [*export.inputs, SEED]
+    for bucket in export.buckets:
         feed |= {spec.name: x.numpy() for spec, x in zip(inputs, zeros(inputs, {**bucket, "B": COST_ROWS}), strict=True)}
-        flops, bytes_ = cost.count(graph, feed)
-        out.append({"bucket": i, "batch_size": COST_ROWS, "flops": flops, "bytes": bytes_})
-    return out
+        yield cost.count(graph, feed)
 
 
 def arena(module: nn.Module) -> list[dict]:

@@ -1,6 +1,8 @@
 """What a graph is made of and what one run of it costs, counted from the graph."""
 
 from collections import Counter
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
 
 import numpy as np
 import onnx
@@ -11,13 +13,30 @@ _FREE = {"Reshape", "Unsqueeze", "Squeeze", "Shape", "Identity", "Constant", "Ra
 
 
 def nodes(path) -> dict[str, int]:
-    """The number of a graph's nodes by operator, the most frequent first."""
-    counts = Counter(node.op_type for node in onnx.load(path).graph.node)
+    """The number of a graph's nodes by operator, the most frequent first. Those of bodies count once."""
+    counts = Counter(node.op_type for node in _all(onnx.load(path).graph))
     return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
 
 
-def count(path, feed: dict[str, np.ndarray]) -> tuple[float, float]:
-    """(floating-point operations, bytes read and written) of a run on these inputs.
+def _all(graph: onnx.GraphProto) -> Iterator[onnx.NodeProto]:
+    """The nodes, also those of bodies."""
+    for node in graph.node:
+        yield node
+        for attribute in node.attribute:
+            if attribute.type == onnx.AttributeProto.GRAPH:
+                yield from _all(attribute.g)
+
+
+class Cost(NamedTuple):
+    """Floating-point operations, bytes read and written, and executed nodes."""
+
+    flops: float
+    bytes: float
+    nodes: int
+
+
+def count(path, feed: dict[str, np.ndarray]) -> Cost:
+    """The cost of a run on these inputs.
 
     A matrix product of [m, k] and [k, n] counts 2mkn operations, another node one per element of its largest operand. Bytes
     are those of each node's inputs and outputs: an upper bound, which fusion lowers.
@@ -27,11 +46,23 @@ def count(path, feed: dict[str, np.ndarray]) -> tuple[float, float]:
     for tensor in model.graph.initializer:
         x = onnx.numpy_helper.to_array(tensor)
         arrays[tensor.name] = x.shape, x.itemsize
-    arrays |= _intermediates(model, feed)
+    return _count(model.graph.node, arrays | _intermediates(model, feed))
 
-    flops = bytes_ = 0
-    for node in model.graph.node:
+
+def _count(nodes: Iterable[onnx.NodeProto], arrays: dict[str, tuple[tuple, int]]) -> Cost:
+    """arrays are shapes and item sizes, by name."""
+    flops = bytes_ = ran = 0
+    for node in nodes:
         if node.op_type in _FREE:
+            continue
+        ran += 1
+        if node.op_type == "Scan":
+            given = {a.name: a for a in node.attribute}
+            steps, body = arrays[node.input[-1]][0][0], given["body"].g
+            first = len(node.input) - given["num_scan_inputs"].i
+            items = {i.name: (shape[n >= first:], size) for n, (i, (shape, size)) in enumerate(zip(body.input, (arrays[name] for name in node.input), strict=True))}
+            step = _count(body.node, arrays | items)
+            flops, bytes_, ran = flops + steps * step.flops, bytes_ + steps * step.bytes, ran + steps * step.nodes
             continue
         inputs = [arrays[name] for name in node.input if name]
         outputs = [arrays[name] for name in node.output if name in arrays]
@@ -42,7 +73,7 @@ def count(path, feed: dict[str, np.ndarray]) -> tuple[float, float]:
             flops += 2 * inner * int(np.prod(outputs[0][0]))
         else:
             flops += max(int(np.prod(shape)) for shape, _ in inputs + outputs)
-    return float(flops), float(bytes_)
+    return Cost(float(flops), float(bytes_), ran)
 
 
 # Which inputs of a node choose the shape of its output; None means all.
@@ -69,16 +100,57 @@ def _intermediates(model: onnx.ModelProto, feed: dict[str, np.ndarray]) -> dict:
             if name in constants:
                 node.output[i] = name + ".computed"
     concrete.graph.initializer.extend(onnx.numpy_helper.from_array(x, name) for name, x in constants.items())
-    inferred = onnx.shape_inference.infer_shapes(concrete, strict_mode=True)
-
     known = {name: (x.shape, x.itemsize) for name, x in constants.items()}
-    for value in [*inferred.graph.value_info, *inferred.graph.output]:
+    for value in _inferred(concrete):
         tensor = value.type.tensor_type
         if not all(dim.HasField("dim_value") for dim in tensor.shape.dim):
             raise ValueError(f"shape inference lost the shape of {value.name}: {tensor.shape}")
         shape = tuple(dim.dim_value for dim in tensor.shape.dim)
         known[value.name.removesuffix(".computed")] = shape, onnx.helper.tensor_dtype_to_np_dtype(tensor.elem_type).itemsize
     return known
+
+
+def _inferred(model: onnx.ModelProto) -> list[onnx.ValueInfoProto]:
+    """The values that nodes make, also in the bodies of recurrences: shape inference loses the number of steps, and sizes computed in a step."""
+    nodes, made = list(model.graph.node), []
+    outputs = list(model.graph.output)
+    del model.graph.node[:], model.graph.output[:]
+    for node in nodes:
+        if node.op_type != "Scan":
+            model.graph.node.append(node)
+            continue
+        before = onnx.shape_inference.infer_shapes(model, strict_mode=True).graph
+        types = {v.name: v.type for v in [*before.value_info, *before.input]}
+        types |= {t.name: onnx.helper.make_tensor_type_proto(t.data_type, t.dims) for t in before.initializer}
+        given = {a.name: a for a in node.attribute}
+        body, carries = given["body"].g, len(node.input) - given["num_scan_inputs"].i
+        length = types[node.input[-1]].tensor_type.shape.dim[0].dim_value
+        step = _step(model, body, [types[name] for name in node.input], carries, types)
+        made += step.values()
+        for i, (name, value) in enumerate(zip(node.output, body.output, strict=True)):
+            item = step[value.name].type.tensor_type
+            shape = [length] * (i >= carries) + [d.dim_value for d in item.shape.dim]
+            model.graph.input.append(onnx.helper.make_tensor_value_info(name, item.elem_type, shape))
+            made.append(model.graph.input[-1])
+    model.graph.output.extend(outputs)
+    last = onnx.shape_inference.infer_shapes(model, strict_mode=True).graph
+    return [*made, *last.value_info, *last.output]
+
+
+def _step(model: onnx.ModelProto, body: onnx.GraphProto, given: list[onnx.TypeProto], carries: int, types: dict[str, onnx.TypeProto]) -> dict[str, onnx.ValueInfoProto]:
+    """Every value of one step of a recurrence. It is computed: a step is small."""
+    step = onnx.ModelProto(ir_version=model.ir_version, opset_import=model.opset_import, graph=body)
+    for i, (value, kind) in enumerate(zip(step.graph.input, given, strict=True)):
+        item = kind.tensor_type
+        value.CopyFrom(onnx.helper.make_tensor_value_info(value.name, item.elem_type, [d.dim_value for d in item.shape.dim][i >= carries:]))
+    made = [name for node in body.node for name in node.output if name]
+    outside = {name for node in body.node for name in node.input if name} - {*made, *(i.name for i in body.input)}
+    step.graph.initializer.extend(t for t in model.graph.initializer if t.name in outside)
+    step.graph.input.extend(onnx.ValueInfoProto(name=name, type=types[name]) for name in sorted(outside - {t.name for t in step.graph.initializer}))
+    zeros = {i.name: np.zeros([d.dim_value for d in i.type.tensor_type.shape.dim], onnx.helper.tensor_dtype_to_np_dtype(i.type.tensor_type.elem_type))
+             for i in step.graph.input}
+    values = _run(step, set(made), zeros)
+    return {name: onnx.helper.make_tensor_value_info(name, onnx.helper.np_dtype_to_tensor_dtype(x.dtype), x.shape) for name, x in values.items()}
 
 
 def _run(model: onnx.ModelProto, names: set[str], feed: dict[str, np.ndarray]) -> dict[str, np.ndarray]:

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch._functorch.aot_autograd import aot_export_module
 
-from . import bf16, capture, clean, lowering, precision, refusal, tensors, translate, watch
+from . import bf16, capture, clean, constants, lowering, precision, refusal, scangraph, tensors, translate, watch
 from .inputs import Input
 from .refusal import Refusal
 from .watch import DryRun, Sizes
@@ -65,18 +65,19 @@ def trace(module: nn.Module, inputs: list[Input], example: list[Tensor], outputs
     if compute != "f32":
         bf16.lower(graph, signature.inputs_to_parameters, signature.backward_signature.gradients_to_parameters)
     names = _graph_inputs(graph, signature, inputs)
-    constants = _lift_constants(graph, sizes)
-    model = translate.translate(graph, sizes.symbols(), [*names, *constants], returned, dry)
+    scangraph.trace(graph, dry)
+    own = constants.lift(graph, sizes)
+    model = translate.translate(graph, sizes.symbols(), [*names, *own], returned, dry)
     sizes.refuse_assumptions()
     _name_outputs(model, returned)
     _copy_outputs(model, same)
     _name_sizes(model, inputs)
-    return _fold_constants(model, constants)
+    return constants.fold(model, own)
 
 
 def uses(model: onnx.ModelProto, name: str) -> bool:
     """Whether any node reads the value."""
-    return any(name in node.input for node in model.graph.node)
+    return any(name in scangraph.reads(node) for node in model.graph.node)
 
 
 def part(model: onnx.ModelProto, outputs: tuple[str, ...], without: str, path) -> None:
@@ -85,7 +86,7 @@ def part(model: onnx.ModelProto, outputs: tuple[str, ...], without: str, path) -
     needed, nodes = set(outputs), []
     for node in reversed(graph.node):
         if needed.intersection(node.output):
-            needed.update(node.input)
+            needed.update(scangraph.reads(node))
             nodes.append(node)
     kept = {"node": nodes[::-1], "initializer": [t for t in graph.initializer if t.name in needed],
             "input": [i for i in graph.input if i.name != without], "output": [o for o in graph.output if o.name in outputs]}
@@ -102,33 +103,6 @@ def _graph_inputs(graph, signature, inputs) -> list[str]:
     """The names of the placeholders, in the graph's order."""
     remaining = iter(inputs)
     return [signature.inputs_to_parameters.get(node.name) or next(remaining).name for node in graph.graph.find_nodes(op="placeholder")]
-
-
-def _lift_constants(graph: torch.fx.GraphModule, sizes: Sizes) -> dict[str, Tensor]:
-    """Makes inputs of the tensors that are the module's own attributes or made in forward: torch.onnx.export loses them otherwise."""
-    constants, lifted = {}, {}
-    last = graph.graph.find_nodes(op="placeholder")[-1]
-    for node in graph.graph.find_nodes(op="get_attr"):
-        if node.target not in lifted:
-            constants[node.target] = getattr(graph, node.target)
-            with graph.graph.inserting_after(last):
-                last = lifted[node.target] = graph.graph.placeholder(node.target)
-            last.meta["val"] = sizes.mode.from_tensor(constants[node.target], static_shapes=True)
-        node.replace_all_uses_with(lifted[node.target])
-        graph.graph.erase_node(node)
-    graph.recompile()
-    for name in constants:
-        delattr(graph, name)
-    return constants
-
-
-def _fold_constants(model: onnx.ModelProto, constants: dict[str, Tensor]) -> onnx.ModelProto:
-    """Undoes _lift_constants: the inputs become constants of the graph."""
-    inputs = [i for i in model.graph.input if i.name not in constants]
-    del model.graph.input[:]
-    model.graph.input.extend(inputs)
-    model.graph.initializer.extend(onnx.numpy_helper.from_array(x.detach().numpy(), name) for name, x in constants.items())
-    return model
 
 
 def _graph_outputs(graph, signature, outputs, backward) -> list[str]:
@@ -184,17 +158,27 @@ def _name_sizes(model: onnx.ModelProto, inputs: list[Input]) -> None:
 
 def _plain(model: onnx.ModelProto) -> onnx.ModelProto:
     """Drops stack traces (most of the file) and checks what remains."""
+    scangraph.write(model.graph)
     model.ir_version = IR_VERSION
     model.producer_version = ""
+    for known in [o for o in model.opset_import if o.domain == translate.SCAN_DOMAIN]:
+        model.opset_import.remove(known)
     model.ClearField("metadata_props")
-    for holder in [model.graph, *model.graph.node, *model.graph.value_info, *model.graph.input, *model.graph.output, *model.graph.initializer]:
-        holder.ClearField("metadata_props")
-        holder.ClearField("doc_string")
-    del model.graph.value_info[:]
-    for node in model.graph.node:
-        node.ClearField("name")
+    _strip(model.graph)
     onnx.checker.check_model(model, full_check=True)
     foreign = {(n.domain, n.op_type) for n in model.graph.node if n.domain}
     if foreign or len(model.functions):
         raise ValueError(f"not plain ONNX: {sorted(foreign)}, {[f.name for f in model.functions]}")
     return model
+
+
+def _strip(graph: onnx.GraphProto) -> None:
+    for holder in [graph, *graph.node, *graph.value_info, *graph.input, *graph.output, *graph.initializer]:
+        holder.ClearField("metadata_props")
+        holder.ClearField("doc_string")
+    del graph.value_info[:]
+    for node in graph.node:
+        node.ClearField("name")
+        for attribute in node.attribute:
+            if attribute.type == onnx.AttributeProto.GRAPH:
+                _strip(attribute.g)

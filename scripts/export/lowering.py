@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 from torch._decomp import core_aten_decompositions, get_decompositions
 
-from . import noise, onehot, pads, refusal, replaced, writes
+from . import noise, onehot, pads, recurrent, refusal, replaced, writes
 from .dropout import dropout
 from .refusal import Refusal
 
@@ -52,7 +52,7 @@ def seeded(seed: Tensor | None) -> Iterator[None]:
         "dropout": drop, "dropout1d": drop_channels, "dropout2d": drop_channels, "dropout3d": drop_channels,
         "scaled_dot_product_attention": _attention(drop), "multi_head_attention_forward": _multi_head(functional.multi_head_attention_forward),
     }
-    with mock.patch.multiple(functional, **by_name), mock.patch.object(torch, "dropout", drop), noise.Seeded(seed):
+    with mock.patch.multiple(functional, **by_name), mock.patch.object(torch, "dropout", drop), recurrent.functions(), noise.Seeded(seed):
         yield
 
 

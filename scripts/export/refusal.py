@@ -11,11 +11,8 @@ import torch
 _LIBRARIES = (str(Path(torch.__file__).parent), str(Path(sympy.__file__).parent), "<")
 _STANDARD = sysconfig.get_paths()["stdlib"]
 _OWN = str(Path(__file__).parent)
-# Modules of this package that run between a user's module and PyTorch; the others are models.
-_MACHINERY = {
-    "batchnorm.py", "bundle.py", "command.py", "convolutions.py", "cost.py", "counts.py", "described.py", "inputs.py", "joint.py", "layers.py", "lowering.py", "mixed.py", "module.py", "noise.py", "nonfinite.py", "onehot.py",
-    "pads.py", "precision.py", "refusal.py", "replaced.py", "resample.py", "signals.py", "state.py", "tensors.py", "translate.py", "verify.py", "watch.py", "ways_out.py", "windows.py", "writer.py", "writes.py",
-}
+# Modules of this package that are as a user's: models, tests. All others run between those and PyTorch.
+_MODELS = re.compile(r"(examples|large|model|multispeaker|test_\w+)\.py")
 
 
 class Refusal(ValueError):
@@ -29,7 +26,7 @@ class Refusal(ValueError):
 def _is_users(path: str) -> bool:
     if path.startswith(_LIBRARIES) or (path.startswith(_STANDARD) and "-packages" not in path):
         return False
-    return not (Path(path).parent == Path(_OWN) and Path(path).name in _MACHINERY)
+    return Path(path).parent != Path(_OWN) or _MODELS.fullmatch(Path(path).name) is not None
 
 
 def innermost(frames: traceback.StackSummary) -> str | None:

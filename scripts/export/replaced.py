@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
-from . import refusal, signals
+from . import ctc, refusal, signals
 from .refusal import Refusal
 
 
@@ -136,5 +136,6 @@ _FUNCTIONS = (
     (torch, "kthvalue", _kthvalue), (Tensor, "kthvalue", _kthvalue), (torch, "median", _median), (Tensor, "median", _median),
     (torch.nn.functional, "hardshrink", _hardshrink), (torch.nn.functional, "softshrink", _softshrink),
     (torch, "searchsorted", _searchsorted),
+    (torch.nn.functional, "ctc_loss", ctc.ctc_loss), (torch, "ctc_loss", ctc.ctc_loss),
     (torch.nn.modules.transformer, "_detect_is_causal_mask", _is_causal),
 )

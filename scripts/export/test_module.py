@@ -206,15 +206,6 @@ class Loops(Base):
         return sum(y[:, t] for t in range(x.shape[1]))  # blame
 
 
-class Recurrent(Base):
-    def __init__(self, kind):
-        super().__init__()
-        self.recurrent = kind(4, 4, batch_first=True)
-
-    def trap(self, x, y):
-        return self.recurrent(y)[0]  # blame
-
-
 class Buffered(Base):
     def __init__(self):
         super().__init__()
@@ -255,8 +246,6 @@ class Unused(Base):
     (WritesAttribute(), r"aten.add_.* writes into a tensor of the module"),
     (Frozen(), r"dimension B, T was baked in by reshape"),
     (Loops(), r"dimension T was baked in, .* T = 5 only"),
-    (Recurrent(nn.LSTM), r"recurrent is nn.LSTM, a recurrent layer over a dynamic length"),
-    (Recurrent(nn.GRU), r"recurrent is nn.GRU, a recurrent layer over a dynamic length"),
     (Buffered(), r"forward changes buffer count"),
     (NoForward(), r"operator aten.cummax.default has no form"),
     (NoBackward(), r"operator aten.grid_sampler_2d_backward.default has no form"),
@@ -273,8 +262,8 @@ def test_refuses_and_names_the_line(module, message, tmp_path):
         assert path == __file__ and "# blame" in open(path).readlines()[int(line) - 1]
 
 
-def recurrent() -> Export:
-    return Export(name="recurrent", module=Recurrent(nn.GRU), loss=lambda outputs, _: {"loss": outputs[0], "loss_weight": outputs[0]},
+def looping() -> Export:
+    return Export(name="looping", module=Loops(), loss=lambda outputs, _: {"loss": outputs[0], "loss_weight": outputs[0]},
                   inputs=sequence("x", "f32", "T", 4, lengths="lengths"), buckets=[{"T": 8}], features={})
 
 
@@ -283,7 +272,7 @@ def other() -> int:
 
 
 @pytest.mark.parametrize(("builder", "error"), [
-    ("recurrent", "recurrent is nn.GRU"), ("other", "returned int"), ("absent", "no attribute 'absent'"),
+    ("looping", "dimension T was baked in"), ("other", "returned int"), ("absent", "no attribute 'absent'"),
 ])
 def test_command_prints_error_and_hint(builder, error, tmp_path, capsys):
     assert main(["module", f"export.test_module:{builder}", "--out", str(tmp_path)]) == 2

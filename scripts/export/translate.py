@@ -19,14 +19,17 @@ from onnxscript.rewriter.rules import common as rules
 from torch.export import ExportedProgram
 from torch.export.exported_program import ModuleCallEntry, ModuleCallSignature
 from torch.export.graph_signature import ExportGraphSignature, InputKind, InputSpec, OutputKind, OutputSpec, TensorArgument
-from torch.onnx._internal.exporter import _decomp, _fx_passes, _registration
+from torch.onnx._internal.exporter import _core, _decomp, _fx_passes, _registration
 from torch.utils import _pytree
 
-from . import counts, watch, ways_out
+from . import counts, recurrence, watch, ways_out
 from .refusal import Refusal
 from .watch import DryRun
 
 OPSET = 20
+# Of the node that stands for a recurrence, and the graphs of the steps by their numbers, until scangraph.py writes it.
+SCAN_DOMAIN = "export"
+steps: dict[int, onnx.GraphProto] = {}
 
 
 def _neutral(operator: str, number: int) -> pattern.RewriteRule:
@@ -53,7 +56,16 @@ def decompositions() -> dict:
 @cache
 def _registry() -> _registration.ONNXRegistry:
     """torch.onnx's functions for PyTorch's operators. It reads their sources anew for each graph, as long as a small graph takes."""
-    return _registration.ONNXRegistry.from_torchlib(opset_version=OPSET)
+    registry = _registration.ONNXRegistry.from_torchlib(opset_version=OPSET)
+    registry._register(recurrence.OPERATOR, _registration.OnnxDecompMeta(_scan, recurrence.OPERATOR, None, is_custom=True, skip_signature_inference=True))
+    return registry
+
+
+def _scan(tensors: list[ir.Value], carries: int, sequences: int, reverse: bool, body: int) -> list[ir.Value]:
+    attributes = {"carries": carries, "sequences": sequences, "reverse": int(reverse), "body": body}
+    node = ir.node("Scan", tensors, attributes, domain=SCAN_DOMAIN, num_outputs=len(steps[body].output))
+    _core.current_tracer.nodes.append(node)
+    return node.outputs
 
 
 def translate(graph: torch.fx.GraphModule, symbols: dict[str, str], inputs: list[str], outputs: list[str], dry: DryRun) -> onnx.ModelProto:

@@ -29,7 +29,6 @@ from .refusal import Refusal
 
 # What PyTorch raises where the value of a fake tensor, which has none, is needed.
 VALUES = DataDependentOutputException, DynamicOutputShapeException, GuardOnDataDependentSymNode
-RECURRENT_HINT = "use convolutions or attention over time; a recurrence over a dynamic length has no form in plain ONNX"
 
 
 # Numbers of rows that a graph must run with, in addition to the example's. One row is left to verify.py: PyTorch treats a size of 1 specially.
@@ -123,7 +122,7 @@ def _by(cause: str | None) -> str:
 def _of_sizes(cause: str | None) -> str:
     """The hint for a size that became a number: PyTorch's function did it, or Python's."""
     if cause is None or cause in ("arange", "full", "linspace"):
-        return "range(), float(), int() and math need numbers: use torch.arange(x.shape[1]), and sizes as they are, also in sums and quotients"
+        return "range(), float(), int() and math need numbers: use torch.arange(x.shape[1]), sizes as they are, also in sums and quotients, and export.scan for a loop over time"
     return "take sizes from x.shape, in views and expansions, too; lengths may not choose sizes or branches"
 
 
@@ -247,7 +246,7 @@ def dry_run(module: nn.Module, inputs: list[Input], example: list[Tensor], loss=
     watch = _Operators({i.name: x for i, x in zip(inputs, sizes.tensors, strict=True)} | parameters, kept.buffers | large, sizes.mode)
     try:
         # Anomaly mode keeps traces for here(), and warns that it is slow.
-        with quiet() as remarks, _recurrent_layers_refused(module), torch.autograd.detect_anomaly(check_nan=False), sizes.mode, watch, lowering.functions(), _Calls():
+        with quiet() as remarks, torch.autograd.detect_anomaly(check_nan=False), sizes.mode, watch, lowering.functions(), _Calls():
             result = module(*sizes.tensors)
             if backward:
                 _refuse_unused(parameters, torch.autograd.grad(loss(result), _trained(parameters), allow_unused=True))
@@ -329,18 +328,3 @@ def _refuse_unused(parameters: dict[str, nn.Parameter], gradients: tuple) -> Non
     if unused := [name for name, g in zip(names, gradients, strict=True) if g is None]:
         raise Refusal(f"the loss does not depend on parameter {unused[0]}" + (f" and {len(unused) - 1} more" if unused[1:] else ""),
                       "use it, remove it, or set its requires_grad to False, which freezes it")
-
-
-@contextlib.contextmanager
-def _recurrent_layers_refused(module: nn.Module):
-    def refuse(name: str, layer: nn.Module):
-        def hook(*_):
-            raise Refusal(f"{name} is nn.{type(layer).__name__}, a recurrent layer over a dynamic length", RECURRENT_HINT, refusal.here())
-        return hook
-    handles = [layer.register_forward_pre_hook(refuse(name or "the module", layer))
-               for name, layer in module.named_modules() if isinstance(layer, nn.RNNBase)]
-    try:
-        yield
-    finally:
-        for handle in handles:
-            handle.remove()

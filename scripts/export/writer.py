@@ -17,6 +17,10 @@ from .staging import staged
 from .watch import DryRun
 
 
+# Seconds that a GPU takes to start a kernel.
+_LAUNCH = 5e-6
+
+
 def write(export: Export, folder: Path, precisions: tuple[str, ...] = ("f32",), accept: Callable[[Path], None] = lambda _: None) -> None:
     """Writes the bundle, with a training graph for each precision, and prints how long each phase took. Raises Refusal.
 
@@ -29,7 +33,7 @@ def write(export: Export, folder: Path, precisions: tuple[str, ...] = ("f32",), 
     with staged(folder) as place:
         gains = bundle.write(export, step, dry, precisions, place)
         _verify(export, step, dry, precisions, place)
-        _report(place, gains)
+        _report(export, step, place, gains)
         accept(place)
 
 
@@ -94,7 +98,7 @@ def _describe(module: nn.Module) -> None:
     print(f"{type(module).__name__}: {sum(p.numel() for p in parameters):,} parameters in {len(parameters)} tensors", flush=True)
 
 
-def _report(folder: Path, gains: dict[str, Gains]) -> None:
+def _report(export: Export, step: Step, folder: Path, gains: dict[str, Gains]) -> None:
     """Prints what the graphs of a bundle are made of, what cleaning took away, and what a step costs."""
     document = json.loads((folder / bundle.INDEX).read_text(encoding="utf-8"))
     for graph in document["graphs"]:
@@ -102,3 +106,7 @@ def _report(folder: Path, gains: dict[str, Gains]) -> None:
         print(f"  {sum(graph['nodes'].values())} nodes: " + ", ".join(f"{n} {kind}" for kind, n in graph["nodes"].items()))
     for c in document["cost"]:
         print(f"a step of {c['batch_size']} rows, bucket {c['bucket']}: {c['flops'] / 1e9:.3g} GFLOP, {c['bytes'] / 1e9:.3g} GB read and written at most")
+    if recurrences := document["graphs"][0]["nodes"].get("Scan"):
+        *_, longest = bundle.costs(export, step, folder / bundle.TRAIN)
+        print(f"warning: {recurrences} recurrences (Scan): a step of the last bucket runs {longest.nodes:,} nodes one after the other. A GPU needs about "
+              f"{longest.nodes * _LAUNCH:.2g} s for that, whatever their size")

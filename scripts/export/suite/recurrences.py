@@ -1,0 +1,116 @@
+"""Recurrences over time"""
+
+import torch
+import torch.nn.functional as F
+from torch import nn
+from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
+
+from ..alignment import monotonic_path
+from ..recurrence import scan
+from .case import WIDTH, Case
+
+
+class _Recurrent(Case):
+    # PyTorch refuses to pack an empty row.
+    nan_when_empty = False
+
+    def __init__(self):
+        super().__init__()
+        self.linear = nn.Linear(WIDTH, WIDTH)
+
+
+class Gru(_Recurrent):
+    """`nn.GRU` of two layers, bidirectional, with a first state"""
+
+    def __init__(self):
+        super().__init__()
+        self.rnn = nn.GRU(WIDTH, 5, num_layers=2, batch_first=True, bidirectional=True, dropout=0.0)
+        self.start = nn.Parameter(torch.randn(4, 1, 5))
+
+    def forward(self, x):
+        y, last = self.rnn(self.linear(x), self.start.expand(-1, x.shape[0], -1).contiguous())
+        return y + last.mean(0)[:, None].repeat(1, 1, 2)
+
+
+class Lstm(_Recurrent):
+    """`nn.LSTM` with and without biases, with a projection"""
+
+    def __init__(self):
+        super().__init__()
+        self.rnn, self.projected = nn.LSTM(WIDTH, 7), nn.LSTM(7, 6, bias=False, proj_size=4)
+
+    def forward(self, x):
+        y, (last, cell) = self.rnn(self.linear(x).transpose(0, 1))
+        z, _ = self.projected(y + last + cell)
+        return z.transpose(0, 1)
+
+
+class Rnn(_Recurrent):
+    """`nn.RNN`, with `tanh` and with `relu`"""
+
+    def __init__(self):
+        super().__init__()
+        self.rnn, self.relu = nn.RNN(WIDTH, WIDTH, batch_first=True), nn.RNN(WIDTH, WIDTH, nonlinearity="relu", bias=False, batch_first=True)
+
+    def forward(self, x):
+        y, _ = self.rnn(self.linear(x))
+        return self.relu(y)[0]
+
+
+class PackedRows(_Recurrent):
+    """`pack_padded_sequence`, a bidirectional `nn.LSTM`, `pad_packed_sequence` with `total_length`, as Tacotron 2 has them"""
+
+    def __init__(self):
+        super().__init__()
+        self.rnn = nn.LSTM(WIDTH, 4, batch_first=True, bidirectional=True)
+
+    def forward(self, x, lengths):
+        # A row of no frames cannot be packed by PyTorch.
+        packed = pack_padded_sequence(self.linear(x), lengths.clamp(min=1), batch_first=True, enforce_sorted=False)
+        y, (last, _) = self.rnn(packed)
+        y, _ = pad_packed_sequence(y, batch_first=True, total_length=x.shape[1])
+        return y + last[0].repeat(1, 2)[:, None]
+
+
+class OwnRecurrence(_Recurrent):
+    """A recurrence of one's own by `export.scan`: a linear unit with a gate, from the end to the beginning"""
+
+    def __init__(self):
+        super().__init__()
+        self.gate = nn.Linear(WIDTH, WIDTH)
+        self.decay = nn.Parameter(torch.zeros(WIDTH))
+
+    def forward(self, x):
+        def step(carry, items, constants):
+            [state], [now], [weight, bias, decay] = carry, items, constants
+            gate = torch.sigmoid(F.linear(state, weight, bias) + now)
+            state = torch.exp(-F.softplus(decay)) * state + gate * now
+            return (state,), (state * gate,)
+
+        y = self.linear(x).transpose(0, 1)
+        (last,), (z,) = scan(step, (torch.zeros_like(y[0]),), (y,), (self.gate.weight, self.gate.bias, self.decay), reverse=True)
+        return z.transpose(0, 1) + last[:, None]
+
+
+class Ctc(_Recurrent):
+    """`F.ctc_loss`, rows that cannot be spelled with `zero_infinity`"""
+
+    # PyTorch's own of an empty row is -0.
+    def forward(self, x, lengths, ids, id_lengths):
+        spoken = F.log_softmax(self.linear(x).repeat(1, 1, 2)[..., :11], dim=-1).transpose(0, 1)
+        mean = F.ctc_loss(spoken, ids % 10 + 1, lengths, torch.minimum(id_lengths, lengths // 3), zero_infinity=True)
+        return {"loss": mean + F.ctc_loss(spoken, ids % 4, lengths, id_lengths, blank=10, reduction="none", zero_infinity=True).mean(),
+                "loss_weight": (lengths > 0).float().sum()}
+
+
+class MonotonicAlignment(_Recurrent):
+    """Monotonic alignment search, `export.alignment.monotonic_path`: the mean of the symbols' vectors by frames"""
+
+    def __init__(self):
+        super().__init__()
+        self.table = nn.Embedding(11, WIDTH)
+
+    def forward(self, x, lengths, ids, id_lengths):
+        symbols, frames = self.table(ids), self.linear(x)
+        path = monotonic_path(symbols @ frames.transpose(1, 2), torch.minimum(id_lengths, lengths), lengths)
+        return path.transpose(1, 2) @ symbols - frames
