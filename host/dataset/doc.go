@@ -1,6 +1,6 @@
 // Package dataset turns recordings and their texts into batches: it indexes a list (metadata.csv or JSON Lines,
 // docs/data.md), plans which rows form which batch, decodes and resamples audio, and writes the dataset tensors of a
-// batch to given memory.
+// batch to given memory. Columns of the list become tensors, too, if a bundle takes them as inputs (NewColumns).
 //
 // Everything random is a pure function of the seed, so the same seed gives the same batches with any number of workers,
 // on any machine, and after any restart. docs/data-plan.md specifies the algorithm. An unreadable clip never changes
@@ -19,6 +19,6 @@
 //		...
 //	}
 //
-// Index, Plan, Epoch, References, Tokenizer and Quarantine are safe for concurrent use. Only one goroutine at a time
+// Index, Columns, Plan, Epoch, References, Tokenizer and Quarantine are safe for concurrent use. Only one goroutine at a time
 // may use a Decoder or a Filler.
 package dataset

@@ -37,6 +37,7 @@ def _check_input(i: object) -> None:
     _refuse(i.below is not None and (not isinstance(i.below, int) or not 1 <= i.below < 2**31), f"input {i.name} has below {i.below!r}",
             "below is the size of the table that the integers index")
     _refuse(i.origin not in ORIGINS, f"input {i.name} has the origin {i.origin!r}", f"give one of {', '.join(ORIGINS)}")
+    _refuse(i.origin in LISTED and i.dtype == "i64", f"input {i.name} of origin {i.origin} is i64", "the host makes f32, i32, u8 and bool; call .long() in forward")
     given = [key for key in ("column", "vocabulary", "split") if getattr(i, key) is not None]
     _refuse(bool(given) and i.origin not in LISTED, f"input {i.name} has {given and given[0]} and the origin {i.origin}", 'origin="column" or origin="file" takes it from the list')
     _refuse(i.origin == "file" and len(given) > 1, f"input {i.name} of origin file has {' and '.join(given[1:])}", 'symbols are in the list itself: origin="column"')

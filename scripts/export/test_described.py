@@ -26,6 +26,7 @@ GOOD = Export(name="x", module=nn.Identity(), inputs=sequence("mel", "f32", "T_m
     ({"inputs": [Input("mel", "f32", ("B",), lengths="n")]}, "input mel has lengths 'n'"),
     ({"inputs": [Input("ids", "i32", ("B",), below=0)]}, "input ids has below 0"),
     ({"inputs": [Input("ids", "i32", ("B",), origin="table")]}, "input ids has the origin 'table'"),
+    ({"inputs": [Input("ids", "i64", ("B",), origin="column", column="ids")]}, "input ids of origin column is i64"),
     ({"inputs": [Input("ids", "i32", ("B",), column="ids")]}, "input ids has column and the origin dataset"),
     ({"inputs": [Input("ids", "i32", ("B",), origin="column")]}, "input ids of origin column has the column None"),
     ({"inputs": [Input("ids", "i32", ("B",), origin="file", column="ids", vocabulary={"a": 0})]}, "input ids of origin file has vocabulary"),
