@@ -147,4 +147,5 @@ class Step(nn.Module):
 def _refuse_types(module: nn.Module) -> None:
     for name, p in module.named_parameters():
         if p.dtype != torch.float32:
-            raise Refusal(f"parameter {name} is {str(p.dtype).removeprefix('torch.')}", "master weights are float32: call module.float()")
+            hint = "keep two parameters of float32, and torch.complex(a, b) of them in forward" if p.dtype.is_complex else "master weights are float32: call module.float()"
+            raise Refusal(f"parameter {name} is {str(p.dtype).removeprefix('torch.')}", hint)

@@ -16,6 +16,8 @@ import torch
 from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
+from .complexes import Complex
+
 functional = torch.nn.functional
 
 # What `--precision` knows.
@@ -54,7 +56,7 @@ class Policy(TorchFunctionMode):
     def __torch_function__(self, function, types, args=(), kwargs=None):
         name, kwargs = getattr(function, "__name__", ""), kwargs or {}
         dtype = LOW if name in _PRODUCTS else torch.float32 if name in _WIDE else None
-        if dtype is None:
+        if dtype is None or any(isinstance(x, Complex) for x in args):
             return function(*args, **kwargs)
         with torch._C.DisableTorchFunction():
             return function(*(_cast(x, dtype) for x in args), **{key: _cast(x, dtype) for key, x in kwargs.items()})

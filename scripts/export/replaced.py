@@ -3,6 +3,7 @@
 import contextlib
 import functools
 import itertools
+import math
 import sys
 from collections.abc import Iterator
 from unittest import mock
@@ -11,13 +12,14 @@ import torch
 from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
-from . import ctc, refusal, signals
+from . import complexes, ctc, refusal, signals
 from .refusal import Refusal
 
 
 @contextlib.contextmanager
 def functions() -> Iterator[None]:
     with contextlib.ExitStack() as replaced:
+        replaced.enter_context(complexes.Numbers())
         for owner, name, function in _FUNCTIONS:
             replaced.enter_context(mock.patch.object(owner, name, function))
         replaced.enter_context(_Data())
@@ -70,6 +72,37 @@ def _cdist(x: Tensor, y: Tensor, p: float = 2.0, compute_mode: str = "") -> Tens
 
 def _hypot(x: Tensor, y: Tensor) -> Tensor:
     return (x.square() + y.square()).sqrt()
+
+
+def _atan2(y: Tensor, x: Tensor) -> Tensor:
+    """By Chebyshev's series of the arc tangent on [0, 1], whose coefficients are 2 (-1)^k q^(2k+1) / (2k+1), q = sqrt(2) - 1. ONNX Runtime has no Atan on a GPU."""
+    a, b = y.detach().abs(), x.detach().abs()
+    larger = torch.maximum(a, b)
+    t = torch.minimum(a, b) / torch.where(larger > 0, larger, 1.0)
+    # Clenshaw's recurrence for the odd polynomials: T(2k+1) = (4 t^2 - 2) T(2k-1) - T(2k-3).
+    twice, last, before = 4 * t * t - 2, 0.0, 0.0
+    for k in range(_TERMS - 1, 0, -1):
+        last, before = _share(k) + twice * last - before, last
+    angle = t * (_share(0) + (twice - 1) * last - before)
+    angle = torch.where(a > b, math.pi / 2 - angle, angle)
+    angle = torch.where(x.detach() < 0, math.pi - angle, angle)
+    angle = torch.where(y.detach() < 0, -angle, angle)
+    # Its gradient, of a term that is 0.
+    size = x.detach().square() + y.detach().square()
+    some = size > 0
+    return angle + torch.where(some, (x.detach() * y - y.detach() * x) / torch.where(some, size, 1.0), 0.0)
+
+
+# The next term of the series is below 1e-9.
+_TERMS = 10
+
+
+def _share(k: int) -> float:
+    return 2 * (-1) ** k * (math.sqrt(2) - 1) ** (2 * k + 1) / (2 * k + 1)
+
+
+def _atan(x: Tensor) -> Tensor:
+    return _atan2(x, torch.ones_like(x))
 
 
 def _prod(x: Tensor, dim: int | None = None, keepdim: bool = False, *, dtype: torch.dtype | None = None) -> Tensor:
@@ -126,12 +159,13 @@ def _is_causal(mask: Tensor | None, is_causal: bool | None = None, size: int | N
 
 
 _FUNCTIONS = (
-    *signals.FUNCTIONS,
+    *signals.FUNCTIONS, *complexes.FUNCTIONS,
     (torch, "baddbmm", _baddbmm), (Tensor, "baddbmm", _baddbmm),
     (torch.nn.functional, "bilinear", _bilinear), (torch, "bilinear", _bilinear),
     (torch, "_weight_norm", _weight_norm), (sys.modules["torch.nn.utils.weight_norm"], "_weight_norm", _weight_norm),
     (torch, "take_along_dim", _take_along_dim), (Tensor, "take_along_dim", _take_along_dim),
     (torch, "cdist", _cdist), (torch, "hypot", _hypot), (Tensor, "hypot", _hypot),
+    (torch, "atan2", _atan2), (Tensor, "atan2", _atan2), (torch, "arctan2", _atan2), (torch, "atan", _atan), (Tensor, "atan", _atan), (torch, "arctan", _atan),
     (torch, "prod", _prod), (Tensor, "prod", _prod), (torch, "cumprod", _cumprod), (Tensor, "cumprod", _cumprod),
     (torch, "kthvalue", _kthvalue), (Tensor, "kthvalue", _kthvalue), (torch, "median", _median), (Tensor, "median", _median),
     (torch.nn.functional, "hardshrink", _hardshrink), (torch.nn.functional, "softshrink", _softshrink),

@@ -1,10 +1,10 @@
-"""PyTorch's functions of signals, written with others: convolutions, pools, windows, padding, resampling."""
+"""PyTorch's functions of signals, written with others: convolutions, pools, windows, padding, resampling, Fourier transforms."""
 
 import torch
 
-from . import convolutions, pads, resample, windows
+from . import convolutions, pads, resample, spectrum, windows
 
 FUNCTIONS = (
-    *convolutions.FUNCTIONS, *windows.FUNCTIONS, *resample.FUNCTIONS,
+    *convolutions.FUNCTIONS, *windows.FUNCTIONS, *resample.FUNCTIONS, *spectrum.FUNCTIONS,
     (torch.nn.functional, "pad", pads.pad),
 )

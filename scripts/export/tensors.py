@@ -1,12 +1,13 @@
 """What a module owns: parameters under one name each, and buffers, which are constants of the graph."""
 
 import contextlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from unittest import mock
 
 import torch
 from torch import Tensor, nn
 from torch.nn.utils import stateless
+from torch.utils._python_dispatch import _disable_current_modes
 
 # `xtts-host graph lint` reports larger constants: each graph of the bundle would hold them.
 LARGEST = 1 << 20
@@ -50,6 +51,12 @@ def restore_buffers(module: nn.Module, names: Iterable[str]) -> None:
         if (x := owner._parameters.get(own)) is not None:
             delattr(owner, own)
             owner.register_buffer(own, x.detach())
+
+
+def made(constant: Callable):
+    """What constant() returns, computed at once: a tensor that the graph holds, not operators that compute it."""
+    with _disable_current_modes():
+        return constant()
 
 
 @contextlib.contextmanager

@@ -21,6 +21,7 @@ from torch._subclasses.fake_tensor import DataDependentOutputException, DynamicO
 from torch.distributions import Distribution
 from torch.fx.experimental.symbolic_shapes import DimDynamic, GuardOnDataDependentSymNode, ShapeEnv, StatelessSymbolicContext
 from torch.overrides import TorchFunctionMode
+from torch.utils._sympy.functions import FloorDiv, Mod, PythonMod
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from . import lowering, refusal, state, ways_out
@@ -29,6 +30,8 @@ from .refusal import Refusal
 
 # What PyTorch raises where the value of a fake tensor, which has none, is needed.
 VALUES = DataDependentOutputException, DynamicOutputShapeException, GuardOnDataDependentSymNode
+ROUNDED_HINT = ("a stride rounds lengths: F.pad(y, (0, 4 - y.shape[2] % 4)) makes them a multiple of 4 first, always with something to cut afterwards: "
+                "y[:, :, :x.shape[2]]")
 
 
 # Numbers of rows that a graph must run with, in addition to the example's. One row is left to verify.py: PyTorch treats a size of 1 specially.
@@ -97,10 +100,11 @@ class Sizes:
         for sizes in self._buckets:
             if not self._true(guard, sizes):
                 symbols = self._symbols(guard)
+                hint = "sizes may choose what is the same in all buckets: use torch.where with a mask of positions, or a bundle for each choice"
                 raise Narrow(
                     f"dimension {', '.join(symbols)} chose what was traced, which holds for {self._named(guard)} only, "
                     f"not for {', '.join(f'{name} = {sizes[name]}' for name in symbols)}",
-                    "sizes may choose what is the same in all buckets: use torch.where with a mask of positions, or a bundle for each choice", place)
+                    ROUNDED_HINT if guard.has(FloorDiv, Mod, PythonMod) else hint, place)
 
     def _named(self, guard: sympy.Basic) -> sympy.Basic:
         """In the inputs' symbols. As strings, S and N would be objects of SymPy."""
@@ -291,7 +295,7 @@ def _of_errors(error: Exception) -> str:
     if "numpy() is not supported" in str(error):
         return "stay in PyTorch: NumPy's functions are in no graph"
     if "must match" in str(error) and "//" in str(error):
-        return "a stride rounds lengths: F.pad(y, (0, -y.shape[2] % 4)) makes them a multiple of 4 first, and y[:, :, :x.shape[2]] cuts what is too long"
+        return ROUNDED_HINT
     return "the module must run in PyTorch on any batch and length before it can be exported"
 
 

@@ -2,7 +2,7 @@
 
 MASK = "keep the whole size: multiply by the mask, or torch.where(mask, x, 0), and divide a sum by mask.sum().clamp(min=1)"
 ANY = "write it with elementwise operators, matrix products, torch.where and torch.cat"
-COMPLEX = "write it with real and imaginary parts; rotary positions: y * cos + torch.cat((-b, a), dim=-1) * sin, where a, b = y.chunk(2, dim=-1)"
+COMPLEX = "compute with both parts: torch.complex(f(z.real), f(z.imag)); sums, products, abs, angle, exp, conj, views and Fourier transforms have a form"
 _BAG = "F.embedding(ids, table), times a mask of the ids, summed over them"
 
 # By the operator's name without namespace, overload, a leading underscore and what says that it is a gradient.

@@ -23,9 +23,15 @@ def shifted(x: Tensor, dim: int, kernel: int, stride: int = 1, dilation: int = 1
         return [x.narrow(dim, i * dilation, count) for i in range(kernel)]
     # Elements of one remainder by the stride are neighbours in a tensor of their own, whose gradient needs no zeros in between.
     steps = count + reach // stride
-    x = pads.constant(x, dim, 0, stride - 1).narrow(dim, 0, steps * stride)
+    x = _first(x, dim, steps * stride, stride - 1)
     phases = x.reshape([*x.shape[:dim], steps, stride, *x.shape[dim + 1:]]).unbind(dim + 1)
     return [phases[i * dilation % stride].narrow(dim, i * dilation // stride, count) for i in range(kernel)]
+
+
+def _first(x: Tensor, dim: int, size, missing: int) -> Tensor:
+    """The first elements, of which up to `missing` are zeros that x does not have. Of a varying size some always remain, or none would be assumed to."""
+    more = pads.UNSEEN if pads.varies(x.shape[dim]) else 0
+    return pads.constant(x, dim, 0, missing + more).narrow(dim, 0, size)
 
 
 def tupled(given, count: int) -> tuple[int, ...]:
@@ -114,7 +120,8 @@ def frames(x: Tensor, size: int, step: int) -> Tensor:
     """[..., count, size]: the windows of the last axis, as Tensor.unfold. A window is a few whole steps, the last one cut."""
     count, taps = (x.shape[-1] - size) // step + 1, -(-size // step)
     steps = count + taps - 1
-    x = pads.constant(x, x.dim() - 1, 0, taps * step - size).narrow(-1, 0, steps * step).reshape([*x.shape[:-1], steps, step])
+    x = _first(x, x.dim() - 1, steps * step, taps * step - size)
+    x = x.reshape([*x.shape[:-1], steps, step])
     parts = [x.narrow(-2, i, count) for i in range(taps)]
     return joined(parts, -1).narrow(-1, 0, size)
 

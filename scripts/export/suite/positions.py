@@ -83,15 +83,12 @@ class Rotary(_Attending):
 class ComplexRotary(_Attending):
     """rotary positions by complex numbers: `torch.polar`, `view_as_complex`, `view_as_real`"""
 
-    refused = "makes complex numbers"
-    way_out = Rotary
-
     def rotated(self, y, turns):
         return torch.view_as_real(torch.view_as_complex(y.float().reshape(*y.shape[:-1], -1, 2)) * turns).flatten(2)
 
     def forward(self, x):
         angles = torch.outer(torch.arange(x.shape[1]).float(), 1.0 / (10000 ** (torch.arange(0, WIDTH, 2).float() / WIDTH)))
-        turns = torch.polar(torch.ones_like(angles), angles)  # blamed
+        turns = torch.polar(torch.ones_like(angles), angles)
         return self.attended(self.rotated(self.q(x), turns), self.rotated(self.k(x), turns), x)
 
 

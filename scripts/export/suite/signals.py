@@ -11,6 +11,9 @@ from .values import LongestRow
 class _Frames(Case):
     """A linear layer, then `of` over [B, WIDTH, T], as f32[B, channels, any]."""
 
+    # Odd and even: a stride must not take one of both for granted.
+    buckets = ({"T": 25}, {"T": 60})
+
     def __init__(self):
         super().__init__()
         self.linear = nn.Linear(WIDTH, WIDTH)
@@ -97,14 +100,14 @@ class Periods(Case):
 
 
 class UNet(_Frames):
-    """a U-Net over time: `F.pad` to a multiple of 4, strided down, transposed up, the skip joined, and the rest cut"""
+    """a U-Net over time: `F.pad(y, (0, 4 - n % 4))`, strided down, transposed up, the skip joined, and the rest cut"""
 
     def layers(self):
         self.down, self.up = nn.Conv1d(WIDTH, 12, 4, stride=4), nn.ConvTranspose1d(12, WIDTH, 4, stride=4)
         self.out = nn.Conv1d(2 * WIDTH, WIDTH, 3, padding=1)
 
     def of(self, y):
-        padded = F.pad(y, (0, (-y.shape[2]) % 4))
+        padded = F.pad(y, (0, 4 - y.shape[2] % 4))
         return self.out(torch.cat([padded, self.up(torch.tanh(self.down(padded)))], 1))[:, :, :y.shape[2]]
 
 
