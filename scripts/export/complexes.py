@@ -244,6 +244,8 @@ def polar(size: Tensor, angle: Tensor) -> Complex:
 
 def view_as_complex(x: Tensor) -> Complex:
     """torch.view_as_complex."""
+    if x.shape[-1] != 2:
+        raise Refusal(f"view_as_complex of a last axis of {x.shape[-1]}", "it has a real and an imaginary part: y.unflatten(-1, (-1, 2))", refusal.here())
     return Complex(*x.float().unbind(-1))
 
 

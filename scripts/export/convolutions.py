@@ -6,7 +6,8 @@ import math
 import torch
 from torch import Tensor
 
-from . import pads, precision, windows
+from . import pads, precision, refusal, windows
+from .refusal import Refusal
 from .windows import shifted, tupled
 
 # A longer kernel is a window of windows: fewer copies to make, and a Concat of at most 32.
@@ -20,6 +21,7 @@ def convolution(axes: int, x: Tensor, weight: Tensor, bias: Tensor | None = None
     """
     if x.dim() == axes + 1:
         return convolution(axes, x.unsqueeze(0), weight, bias, stride, padding, dilation, groups).squeeze(0)
+    _refuse_other(x, weight.shape[1] * groups)
     kernel, stride, dilation = weight.shape[2:], tupled(stride, axes), tupled(dilation, axes)
     depthwise = groups == weight.shape[0] == x.shape[1] and groups > 1
     if not depthwise:
@@ -43,6 +45,11 @@ def convolution(axes: int, x: Tensor, weight: Tensor, bias: Tensor | None = None
     y = torch.bmm(x.flatten(1, -2), flat.unflatten(0, (groups, -1)).transpose(1, 2))
     y = y.reshape([*x.shape[:-1], y.shape[-1]]).movedim(-1, 2).movedim(0, 1).flatten(1, 2)
     return y if bias is None else y + bias.view(-1, *[1] * axes)
+
+
+def _refuse_other(x: Tensor, channels: int) -> None:
+    if not pads.varies(x.shape[1]) and x.shape[1] != channels:
+        raise Refusal(f"a convolution of {channels} channels gets {x.shape[1]}", "channels are the second axis: [B, C, T]; y.transpose(1, 2) of [B, T, C]", refusal.here())
 
 
 def _margins(padding, reach: list[int]) -> list[tuple[int, int]]:
@@ -84,6 +91,7 @@ def transposed(axes: int, x: Tensor, weight: Tensor, bias: Tensor | None = None,
     """
     if x.dim() == axes + 1:
         return transposed(axes, x.unsqueeze(0), weight, bias, stride, padding, output_padding, groups, dilation).squeeze(0)
+    _refuse_other(x, weight.shape[0])
     stride, margin, more, dilation = (tupled(given, axes) for given in (stride, padding, output_padding, dilation))
     lengths, gaps, taps = [], [], []
     if groups != x.shape[1] or groups == 1:

@@ -85,6 +85,7 @@ def test_conv_transpose2d_is_pytorchs(options):
     lambda x: F.lp_pool1d(x.abs() + 1, 2, 3),
     lambda x: x.unfold(2, 7, 3), lambda x: x.unfold(1, 2, 1), lambda x: F.unfold(x[None], (2, 3), padding=1, stride=2), lambda x: x.unfold(2, 20, 1),
     lambda x: F.fold(x[:, :, :16], (5, 6), (2, 3), padding=0, stride=1), lambda x: F.fold(x[:1, :4, :12], (5, 7), 2, padding=1, stride=2),
+    lambda x: F.fold(x[:1, :4, :6], (7, 6), (2, 2), padding=0, stride=(3, 2)), lambda x: F.fold(x[:1, :4, :4], (4, 5), 2, padding=(1, 0), stride=(5, 1)),
 ])
 def test_windows_are_pytorchs(call):
     same(call, numbers(2, 6, 23))
@@ -118,6 +119,7 @@ def test_pad_is_pytorchs(mode, margins):
 @pytest.mark.parametrize(("call", "message"), [
     (lambda x: F.pad(x, (5, 0), "reflect"), "adds 5 to an axis of 5 by reflect"), (lambda x: F.max_pool1d(x, 2, return_indices=True), "returns indices"),
     (lambda x: F.avg_pool1d(x, 2, ceil_mode=True), "ceil_mode"), (lambda x: F.interpolate(x, scale_factor=0.7), "no fraction of small numbers"),
+    (lambda x: F.conv1d(x, torch.zeros(4, 2, 3)), "a convolution of 2 channels gets 3"), (lambda x: F.conv_transpose1d(x, torch.zeros(4, 2, 3)), "of 4 channels gets 3"),
     (lambda x: F.interpolate(x[None], scale_factor=2, mode="bicubic"), "bicubic"), (lambda x: F.interpolate(x), "neither or both"),
 ])
 def test_refuses_with_a_hint(call, message):

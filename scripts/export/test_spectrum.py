@@ -59,6 +59,7 @@ def test_istft_is_pytorchs(options):
     lambda z, w: torch.cat([z, w], 1)[:, 1:].flip(2), lambda z, w: torch.stack([z, w.conj()], 1).flatten(1, 2), lambda z, w: torch.where(z.real > 0, z, w) * z.abs(),
     lambda z, w: z.masked_fill(z.imag > 0, 0) + w.transpose(1, 2).reshape(w.shape), lambda z, w: torch.add(z, w, alpha=2).log(), lambda z, w: torch.polar(z.abs(), w.imag) * w,
     lambda z, w: z * torch.tensor(0.5 + 1j) + torch.ones(3, dtype=torch.complex64) * w, lambda z, w: sum(z.unbind(1)) + w.chunk(2, 1)[0][:, 0], lambda z, w: z.real.to(torch.complex64) * w,
+    lambda z, w: torch.nn.functional.pad(z, (1, 2)) + w[..., :1],
 ])
 def test_complex_numbers_are_pytorchs(call):
     x = [numbers(2, 4, 3), numbers(2, 4, 3).flip(1), numbers(2, 4, 3).flip(2) + 1, numbers(2, 4, 3).roll(1)]
@@ -85,7 +86,7 @@ def test_constants_of_a_module_are_pairs():
 @pytest.mark.parametrize(("call", "message"), [
     (lambda z: z.tanh(), "tanh of complex numbers"), (lambda z: torch.linalg.eigvals(z), "linalg_eigvals of complex numbers"), (lambda z: z.float(), "float of complex"),
     (lambda z: z.to(torch.float32), "become real"), (lambda z: torch.stft(z, 4), "complex samples"), (lambda z: 2.0 ** z, "a tensor as its exponent"),
-    (lambda z: z.mul_(2), "mul_ of complex numbers"),
+    (lambda z: z.mul_(2), "mul_ of complex numbers"), (lambda z: torch.view_as_complex(z.real), "a last axis of 8"),
 ])
 def test_refuses_with_a_hint(call, message):
     with lowering.functions(), pytest.raises(Refusal, match=message) as caught:

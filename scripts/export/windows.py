@@ -175,7 +175,8 @@ def fold(x: Tensor, output_size, kernel_size, dilation=1, padding=0, stride=1) -
     x = overlapped(x.permute(0, 1, 2, 4, 5, 3), stride[1])
     x = overlapped(x.permute(0, 1, 4, 3, 2), stride[0]).transpose(2, 3)
     for i in range(2):
-        x = x.narrow(2 + i, padding[i], min(size[i], x.shape[2 + i] - padding[i]) if isinstance(size[i], int) and isinstance(x.shape[2 + i], int) else size[i])
+        # What no window reaches is 0.
+        x = pads.constant(x, 2 + i, -padding[i], padding[i] + size[i] - x.shape[2 + i])
     return x
 
 
