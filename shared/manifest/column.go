@@ -2,6 +2,7 @@ package manifest
 
 import (
 	"fmt"
+	"math"
 	"slices"
 )
 
@@ -62,6 +63,19 @@ func (b *Bundle) checkColumns() error {
 	return nil
 }
 
+// holds reports whether a type that the host makes can hold a value.
+func holds(d DType, v float64) bool {
+	switch d {
+	case I32:
+		return v == float64(int32(v))
+	case U8:
+		return v == float64(uint8(v))
+	case Bool:
+		return v == 0 || v == 1
+	}
+	return !math.IsInf(float64(float32(v)), 0)
+}
+
 func (b *Bundle) checkColumn(t TensorSpec) error {
 	if len(t.Shape) == 0 || t.Shape[0].Symbol != BatchSymbol {
 		return fmt.Errorf("has the shape %s: the first dimension is %s", t.Shape, BatchSymbol)
@@ -78,6 +92,8 @@ func (b *Bundle) checkColumn(t TensorSpec) error {
 	switch {
 	case t.DType != F32 && t.DType != Bool && !integers:
 		return fmt.Errorf("is %s: the host makes f32, i32, u8 and bool", t.DType)
+	case !holds(t.DType, t.Pad):
+		return fmt.Errorf("has pad %v, which %s cannot hold", t.Pad, t.DType)
 	case t.Below != 0 && !integers:
 		return fmt.Errorf("is %s: below is for i32 and u8", t.DType)
 	case t.Vocabulary != "" && t.DType != I32:
