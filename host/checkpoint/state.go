@@ -70,12 +70,14 @@ type Player struct {
 
 // Add adds the counts of the next player. One without a name is the only one.
 func (s *State) Add(p Player) {
-	if p.Name != "" {
-		s.Players = append(s.Players, p)
-	}
 	s.OptimizerStep = p.OptimizerStep
 	if s.EMA != nil {
 		s.EMA.Updates = p.Averaged
+	} else {
+		p.Averaged = 0
+	}
+	if p.Name != "" {
+		s.Players = append(s.Players, p)
 	}
 }
 

@@ -32,11 +32,12 @@ var optimizers = map[bool]func(*Model, manifest.Optimizer) (*Optimizer, error){
 func flatModel(t testing.TB, n int) *Model {
 	t.Helper()
 	list := []manifest.Parameter{{Shape: []int{3 * n / 4}, Decay: true}, {Shape: []int{n / 4}}}
-	m := &Model{memory: newMemory(device(t)), parameters: parameters{arena: ortgraphs.NewArena(list, ortgraphs.Policy{})}}
+	m := &Model{memory: newMemory(device(t)), players: players{{parameters: parameters{arena: ortgraphs.NewArena(list, ortgraphs.Policy{})}}}}
 	t.Cleanup(func() { m.Close() })
 	m.in, m.out = m.words(1), m.words(2)
 	m.loss, m.weight = newWord[float32](&m.memory, m.out, manifest.F32), newWord[float32](&m.memory, m.out, manifest.F32)
-	m.players[0].weights, m.players[0].grads = m.vector(m.players[0].arena, ortgraphs.Weights), m.vector(m.players[0].arena, ortgraphs.Gradients)
+	p := m.players[0]
+	p.weights, p.grads = m.vector(p.arena, ortgraphs.Weights), m.vector(p.arena, ortgraphs.Gradients)
 	*m.loss.value, *m.weight.value = 1, 1
 	if err := errors.Join(m.err, m.send(m.out)); err != nil {
 		t.Fatal(err)

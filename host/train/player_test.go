@@ -272,3 +272,33 @@ func TestPlayersFollowARatio(t *testing.T) {
 		t.Error(all.ratio(0), all.ratio(1))
 	}
 }
+
+// TestPlayersKeepTheirState: only the player that has a state changes it, once for each of its batches, and the other one reads it.
+func TestPlayersKeepTheirState(t *testing.T) {
+	stateful := bundletest.Stateful(t, pico)
+	b := bundletest.WithPlayers(t, stateful.Dir, func(name string) bool { return ofFirst(name) || strings.HasPrefix(name, "statistics.") }, nil)
+	const count = 3
+	r := playInTurn(t, b, count, [2]float64{1e-3, 1e-3}, nil)
+	if err := r.loop.Run(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	all := data(r.loop.Model.Weights())
+	if n := floats(all[bundletest.StateCount])[0] - 0.5; n != count*micros { // it begins at 0.5
+		t.Errorf("the state counts %v batches, want %d", n, count*micros)
+	}
+	with := r.windows[count-1].Loss
+	r = playInTurn(t, b, count, [2]float64{1e-3, 1e-3}, func(m *Model) {
+		for i, v := range ort.View[float32](data(m.Weights())[bundletest.StateMean]) {
+			ort.View[float32](data(m.Weights())[bundletest.StateMean])[i] = v + 0.5
+		}
+		if err := m.Push(); err != nil {
+			t.Fatal(err)
+		}
+	})
+	if err := r.loop.Run(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if r.windows[count-1].Loss == with {
+		t.Error("the second player does not read the state of the first")
+	}
+}

@@ -195,3 +195,32 @@ def _rename(graph: onnx.GraphProto, old: str, new: str) -> None:
             for i, name in enumerate(side):
                 if name == old:
                     side[i] = new
+
+
+def unite(models: list[onnx.ModelProto]) -> None:
+    """Has the graphs of several players take each parameter in one type. What one of them uses in f32, the others take in f32 and cast."""
+    taken = [{i.name: i.type.tensor_type.elem_type for i in model.graph.input} for model in models]
+    used = [{name for node in model.graph.node for name in node.input} for model in models]
+    low = {name for types in taken for name, kind in types.items() if kind == TensorProto.BFLOAT16}
+    wide = {name for types, uses in zip(taken, used, strict=True) for name, kind in types.items() if name in uses and kind == TensorProto.FLOAT}
+    for model, types, uses in zip(models, taken, used, strict=True):
+        graph = model.graph
+        for value in [i for i in graph.input if i.name in low - wide and i.name not in uses]:
+            graph.input.remove(value)
+        for name in sorted(low & wide):
+            if types.get(name) == TensorProto.BFLOAT16:
+                _take_wide(graph, name)
+
+
+def _take_wide(graph: onnx.GraphProto, name: str) -> None:
+    """Makes a bf16 input f32, with a cast, and its gradient, too."""
+    short, gradient = f"{name}.bf16", f"grad.{name}"
+    for node in graph.node:
+        node.input[:] = [short if x == name else f"{gradient}.bf16" if x == gradient else x for x in node.input]
+        node.output[:] = [f"{gradient}.bf16" if x == gradient else x for x in node.output]
+    graph.node.insert(0, helper.make_node("Cast", [name], [short], to=TensorProto.BFLOAT16))
+    for value in [*graph.input, *graph.output]:
+        if value.name in (name, gradient):
+            value.type.tensor_type.elem_type = TensorProto.FLOAT
+    if any(o.name == gradient for o in graph.output):
+        graph.node.append(helper.make_node("Cast", [f"{gradient}.bf16"], [gradient], to=TensorProto.FLOAT))

@@ -11,10 +11,10 @@ from safetensors.numpy import save as safetensors
 from safetensors.numpy import save_file
 from torch import nn
 
-from . import cost, joint, state
+from . import bf16, cost, joint, state
 from .clean import Gains
 from .inputs import SEED, Input, zeros
-from .module import Export, Step
+from .module import METRIC, Export, Step
 from .progress import phase
 from .refusal import Refusal
 from .tensors import aliases
@@ -25,53 +25,81 @@ TOKENIZER = "tokenizer.json"
 COST_ROWS = 8
 
 
-def write(export: Export, step: Step, dry: DryRun, precisions: tuple[str, ...], folder: Path) -> dict[str, Gains]:
-    """Writes the files into a folder and returns what clean-up took away from each graph that was traced. dry is the dry run of step."""
-    if step.state and not export.eval_graph:
-        raise Refusal(f"eval_graph is False, but forward changes {step.state[0].name} in training", "state needs an eval graph: leave eval_graph out")
-    gains = {}
+def training_file(player: str, precision: str = "f32") -> str:
+    """The file of a player's training graph; the one player of an export without players has no name."""
+    return ".".join(["training_model", *filter(None, [player]), *([] if precision == "f32" else [precision]), "onnx"])
 
-    def graph(file: str, inputs: list, outputs: tuple[str, ...], **options) -> onnx.ModelProto:
-        model, gains[file] = joint.export(step, inputs, zeros(inputs, dry.sizes), outputs, folder / file, buckets=export.sizes(), **{"dry": dry, **options})
+
+def write(export: Export, steps: dict[str, Step], dry: dict[str, DryRun], precisions: tuple[str, ...], folder: Path) -> dict[str, Gains]:
+    """Writes the files into a folder and returns what clean-up took away from each graph that was traced. dry has the dry runs of steps."""
+    held, sizes, gains = next(iter(steps.values())).state, next(iter(dry.values())).sizes, {}
+    if held and not export.eval_graph:
+        raise Refusal(f"eval_graph is False, but forward changes {held[0].name} in training", "state needs an eval graph: leave eval_graph out")
+
+    def graph(step: Step, file: str, inputs: list, outputs: tuple[str, ...], **options) -> onnx.ModelProto:
+        model, gains[file] = joint.export(step, inputs, zeros(inputs, sizes), outputs, folder / file, buckets=export.sizes(), **options)
         return model
 
-    with phase("training graph"):
-        training = graph(TRAIN, [*export.inputs, SEED, *step.state], step.returned())
-    if "bf16" in precisions:
-        with phase("training graph in bf16"):
-            graph(BF16, [*export.inputs, SEED, *step.state], step.returned(), compute="bf16")
+    for player, step in steps.items():
+        of = f" of {player}" if player else ""
+        with step.alone():
+            for precision in precisions:
+                with phase(f"training graph{of}" + ("" if precision == "f32" else f" in {precision}")):
+                    model = graph(step, training_file(player, precision), [*export.inputs, SEED, *held], step.returned(), dry=dry[player], compute=precision)
+                if precision == "f32":
+                    training = model
+    if export.players and "bf16" in precisions:
+        _unite([folder / training_file(player, "bf16") for player in steps])
     if export.eval_graph:
         with phase("eval graph"):
-            if step.state:
-                with step.evaluating():
-                    graph(EVAL, [*export.inputs, *step.state], step.outputs, backward=False, dry=None)
+            if export.players or held:
+                whole = evaluation(export, steps)
+                with whole.evaluating():
+                    graph(whole, EVAL, [*export.inputs, *held], whole.outputs, backward=False)
             elif joint.uses(training, SEED.name):
-                graph(EVAL, export.inputs, step.outputs, backward=False)
+                graph(step, EVAL, export.inputs, step.outputs, dry=dry[player], backward=False)
             else:
                 joint.part(training, step.outputs, SEED.name, folder / EVAL)
     with phase("weights"):
         save_file(_arrays(step, step.state), folder / PARAMS)
         # safetensors makes a file that only its owner reads.
-        (folder / PARAMS).chmod((folder / TRAIN).stat().st_mode & 0o777)
+        (folder / PARAMS).chmod((folder / training_file(player)).stat().st_mode & 0o777)
     if export.tokenizer is not None:
         (folder / TOKENIZER).write_text(export.tokenizer, encoding="utf-8")
     for i in export.inputs:
         if i.vocabulary:
             (folder / i.vocabulary_file).write_text(json.dumps(i.vocabulary, ensure_ascii=False, indent=0) + "\n", encoding="utf-8")
     with phase(INDEX):
-        (folder / INDEX).write_text(dump(_document(export, step, precisions, folder)) + "\n", encoding="utf-8")
+        (folder / INDEX).write_text(dump(_document(export, steps, precisions, folder)) + "\n", encoding="utf-8")
     return gains
 
 
-def _document(export: Export, step: Step, precisions: tuple[str, ...], folder: Path) -> dict:
-    graphs = [{"file": TRAIN, "kind": "train", "precision": "f32"}]
-    if "bf16" in precisions:
-        graphs.append({"file": BF16, "kind": "train", "precision": "bf16"})
+def _unite(files: list[Path]) -> None:
+    """Has the bf16 graphs of several players take each parameter in one type."""
+    models = [onnx.load(file) for file in files]
+    bf16.unite(models)
+    for file, model in zip(files, models, strict=True):
+        onnx.save(model, file)
+
+
+def evaluation(export: Export, steps: dict[str, Step]) -> Step:
+    """The loss of the last player, and the metrics of all."""
+    step = Step(export)
+    step.keep({name: line for s in steps.values() for name, line in s.written.items()})
+    step.outputs = tuple(dict.fromkeys(["loss", "loss_weight", *(name for s in steps.values() for name in s.outputs)]))
+    return step
+
+
+def _document(export: Export, steps: dict[str, Step], precisions: tuple[str, ...], folder: Path) -> dict:
+    step = steps[export.turns()[-1]]
+    owned = lambda player: {"player": player} if player else {}
+    graphs = [{"file": training_file(player, precision), "kind": "train", "precision": precision, **owned(player)} for player in steps for precision in precisions]
+    outputs = {name: owned(player) if name.startswith(METRIC) else {} for player, s in steps.items() for name in s.outputs}
     if export.eval_graph:
         graphs.append({"file": EVAL, "kind": "eval", "precision": "f32"})
     graphs = [{**graph, "nodes": cost.nodes(folder / graph["file"])} for graph in graphs]
     # The graph has decided which parameters it takes in bf16.
-    compute = {name: {"compute": "bf16"} for name in _inputs(folder / BF16, onnx.TensorProto.BFLOAT16)} if "bf16" in precisions else {}
+    compute = {name: {"compute": "bf16"} for g in graphs if g["precision"] == "bf16" for name in _inputs(folder / g["file"], onnx.TensorProto.BFLOAT16)}
     vocabularies = [i.vocabulary_file for i in export.inputs if i.vocabulary]
     files = [*(g["file"] for g in graphs), PARAMS, *([] if export.tokenizer is None else [TOKENIZER]), *vocabularies]
     scalars = [i.entry() for i in export.inputs if i.scalar]
@@ -82,36 +110,37 @@ def _document(export: Export, step: Step, precisions: tuple[str, ...], folder: P
         "license": export.license,
         "inputs": [i.entry() for i in export.inputs if not i.scalar],
         **({"scalars": scalars} if scalars else {}),
-        "outputs": [{"name": name, "dtype": "f32", "shape": []} for name in step.outputs],
-        "parameters": [{**p, **compute.get(p["name"], {})} for p in arena(step)],
-        **({} if not step.state else {"state": [{"name": spec.name, "shape": list(spec.shape)} for spec in step.state]}),
+        "outputs": [{"name": name, "dtype": "f32", "shape": [], **own} for name, own in outputs.items()],
+        "parameters": [{**p, **compute.get(p["name"], {}), **owned(export.owner(p["name"]))} for p in arena(step)],
+        **({} if not step.state else {"state": [{"name": spec.name, "shape": list(spec.shape), **owned(export.owner(spec.name, "buffer"))} for spec in step.state]}),
         **({} if not export.adapters else {"adapters": export.adapters}),
         "buckets": export.buckets,
         **({} if export.dynamic is None else {"dynamic": export.dynamic}),
         "features": export.features,
         **({} if export.tokenizer is None else {"tokenizer": {"file": TOKENIZER}}),
         "pipeline": export.pipeline,
-        "optimizer": export.optimizer,
+        **({"players": [{"name": name, "optimizer": player.optimizer} for name, player in export.players.items()]} if export.players else {"optimizer": export.optimizer}),
         "schedule": export.schedule,
         "graphs": graphs,
         "accumulation": export.accumulation,
         "baselines": export.baselines,
-        "cost": _cost(export, step, folder / TRAIN),
+        "cost": _cost(export, steps, folder),
         "files": {name: _sha256(folder / name) for name in files},
     }
 
 
-def _cost(export: Export, step: Step, graph: Path) -> list[dict]:
-    return [{"bucket": i, "batch_size": COST_ROWS, "flops": c.flops, "bytes": c.bytes} for i, c in enumerate(costs(export, step, graph))]
+def _cost(export: Export, steps: dict[str, Step], folder: Path) -> list[dict]:
+    return [{"bucket": i, "batch_size": COST_ROWS, "flops": c.flops, "bytes": c.bytes} for i, c in enumerate(costs(export, steps, folder))]
 
 
-def costs(export: Export, step: Step, graph: Path) -> Iterator[cost.Cost]:
-    """Of a step in each bucket."""
+def costs(export: Export, steps: dict[str, Step], folder: Path) -> Iterator[cost.Cost]:
+    """Of a step in each bucket, of all players together."""
+    step = steps[export.turns()[-1]]
     feed = _arrays(step, step.state)
     inputs = [*export.inputs, SEED]
     for bucket in export.buckets:
         feed |= {spec.name: x.numpy() for spec, x in zip(inputs, zeros(inputs, {**bucket, "B": COST_ROWS}), strict=True)}
-        yield cost.count(graph, feed)
+        yield cost.Cost(*map(sum, zip(*(cost.count(folder / training_file(player), feed) for player in steps), strict=True)))
 
 
 def arena(module: nn.Module) -> list[dict]:

@@ -41,9 +41,9 @@ def to_torch(source: Path, out: Path, bundle: Path | None = None, best: bool = F
     found = checkpoint.find(source, best)
     document = _bundle(bundle or _bundle_of(found))
     state = found.counters
-    parameters, spec = _frozen(document["parameters"], found.frozen), _spec(state)
+    parameters, specs = _frozen(document["parameters"], found.frozen), _specs(document, state)
     problems = differences(_stored(document, parameters), found.params)
-    problems += differences(_moments(spec, parameters, state["version"]), found.moments)
+    problems += differences(_moments(specs, parameters, state["version"]), found.moments)
     if found.averages:
         problems += differences(_shapes([p for p in parameters if not p.get("frozen")]), found.averages)
     elif ema:
@@ -59,10 +59,10 @@ def to_torch(source: Path, out: Path, bundle: Path | None = None, best: bool = F
     model |= {s["name"]: weights[s["name"]] for s in document.get("state", ())}
     content = {
         "model": model,
-        "optimizer": _optimizer(spec, state, parameters, found.moments),
+        "optimizer": _alone({player: _optimizer(specs, player, state, parameters, found.moments) for player in specs}),
         "step": state["step"],
         "config": {
-            "bundle": document["name"], "features": document.get("features"), "optimizer": spec, "schedule": state["schedule"],
+            "bundle": document["name"], "features": document.get("features"), "optimizer": _alone(specs), "schedule": state["schedule"],
             "settings": found.settings, "frozen": sorted(found.frozen),
         },
         "state": found.state,
@@ -103,13 +103,15 @@ def from_torch(model: Path, bundle: Path, out: Path) -> Path:
     if saved.get("optimizer") and saved.get("state"):
         try:
             counters = json.loads(saved["state"])
-            spec, version = _spec(counters), counters["version"]
-            moments, steps, more = _restored(spec, parameters, saved["optimizer"], version)
-            problems += more + differences(_moments(spec, parameters, version), moments)
+            specs, version, steps = _specs(document, counters), counters["version"], {}
+            for player, spec in specs.items():
+                own, steps[player], more = _restored(spec, _owned(parameters, player), saved["optimizer"][player] if player else saved["optimizer"], version)
+                moments, problems = moments | own, problems + more
+            problems += differences(_moments(specs, parameters, version), moments)
             if averages:
                 problems += differences(_shapes([p for p in parameters if not p.get("frozen")]), averages)
             if not problems:
-                state = _counted(saved, spec["name"], steps)
+                state = _counted(saved, {player: spec["name"] for player, spec in specs.items()}, steps)
         except (AttributeError, KeyError, TypeError, ValueError) as error:
             raise Refused(f"{model}: `optimizer`, `step` or `state` is not as to-torch writes it: {error!r}",
                           "leave `optimizer` out: then the weights alone are taken") from error
@@ -199,25 +201,47 @@ def _frozen(parameters: list[dict], names: frozenset[str]) -> list[dict]:
     return [{**p, "frozen": True} if p["name"] in names else p for p in parameters]
 
 
-def _moments(spec: dict, parameters: list[dict], version: int) -> dict[str, tuple[int, ...]]:
+def _owned(parameters: list[dict], player: str) -> list[dict]:
+    """Those of a player. The one of a bundle without players has no name."""
+    return [p for p in parameters if p.get("player", "") == player]
+
+
+def _alone(by_player: dict[str, dict]) -> dict:
+    """What there is for each player; in a bundle without players, that of the one."""
+    return by_player.get("", by_player)
+
+
+def _moments(specs: dict[str, dict], parameters: list[dict], version: int) -> dict[str, tuple[int, ...]]:
     """Names and shapes in optimizer.safetensors; in version 1 what is frozen has a state too, which stays 0."""
     kept = [p for p in parameters if version == 1 or not p.get("frozen")]
-    return {f"{moment}.{p['name']}": shape for p in kept for moment, shape in updates.state(spec, p).items()}
+    return {f"{moment}.{p['name']}": shape for p in kept for moment, shape in updates.state(specs[p.get("player", "")], p).items()}
 
 
-def _spec(state: dict) -> dict:
-    """The optimizer's settings that the run had, in the form of bundle.json. Their text is one of the checkpoint's hashes."""
-    name, lr, betas, eps, momentum, weight_decay, grad_clip, *more = json.loads(state["hashes"]["optimizer"])
+def _specs(document: dict, state: dict) -> dict[str, dict]:
+    """The optimizer's settings that the run had, of each player."""
+    return {player["name"]: _spec(state["hashes"][f"optimizer/{player['name']}"]) for player in document.get("players", ())} or {"": _spec(state["hashes"]["optimizer"])}
+
+
+def _updates(state: dict, player: str) -> int:
+    """How often the weights of a player were updated."""
+    return next((p["optimizer_step"] for p in state.get("players", ()) if p["name"] == player), state["optimizer_step"])
+
+
+def _spec(text: str) -> dict:
+    """The settings of one optimizer, in the form of bundle.json. Their text is one of the checkpoint's hashes."""
+    name, lr, betas, eps, momentum, weight_decay, grad_clip, *more = json.loads(text)
     keys = {"adamw": ("betas", "eps"), "sgd": ("momentum",), "lion": ("betas",), "muon": ("momentum", "betas", "eps")}.get(name, ())
     own = {key: {"betas": betas, "eps": eps, "momentum": momentum}[key] for key in keys} | (more[0] if more else {})
     return {"name": name, "lr": lr, **own, "weight_decay": weight_decay, "grad_clip": grad_clip}
 
 
-def _optimizer(spec: dict, state: dict, parameters: list[dict], moments: dict[str, torch.Tensor]) -> dict:
+def _optimizer(specs: dict[str, dict], player: str, state: dict, parameters: list[dict], moments: dict[str, torch.Tensor]) -> dict:
     """The state_dict of torch's own optimizer, so that it has every key that this torch expects. Muon's and AdamW's if there are two."""
-    rate = learning_rate(state["schedule"], state["step"], state.get("plateau", {}).get("reductions", 0))
+    spec, last = specs[player], list(specs.values())[-1]
+    # The schedule is that of the last player.
+    rate = learning_rate(state["schedule"], state["step"], state.get("plateau", {}).get("reductions", 0)) * (1 if spec is last else spec["lr"] / last["lr"])
     made = {}
-    for kind, part in _parts(spec, parameters).items():
+    for kind, part in _parts(spec, _owned(parameters, player)).items():
         stand_ins = {p["name"]: torch.nn.Parameter(torch.empty(p["shape"], device="meta")) for p in part}
         split = groups(stand_ins.items(), part, spec["weight_decay"], spec.get("groups", ()), rate)
         for group, usual in zip(split, groups(stand_ins.items(), part, 0.0, spec.get("groups", ()), spec["lr"]), strict=True):
@@ -226,7 +250,7 @@ def _optimizer(spec: dict, state: dict, parameters: list[dict], moments: dict[st
         entries = {p["name"]: p for p in part}
         for group in update.param_groups:
             for name, parameter in zip(group["param_names"], group["params"], strict=True):
-                counted = {"step": torch.tensor(float(state["optimizer_step"]))} if kind in COUNTING else {}
+                counted = {"step": torch.tensor(float(_updates(state, player)))} if kind in COUNTING else {}
                 update.state[parameter] = counted | {moment: moments[f"{moment}.{name}"] for moment in updates.state(spec, entries[name])}
     return {kind: update.state_dict() for kind, update in made.items()} if spec["name"] == "muon" else made[spec["name"]].state_dict()
 
@@ -297,19 +321,23 @@ def _state(spec: dict, parameters: list[dict], state_dict: dict) -> tuple[dict[s
     return out, steps, []
 
 
-def _counted(saved: dict, kind: str, steps: set[float]) -> str:
-    """state.json: the text as it was, or with the counters of the steps that PyTorch made since."""
+def _counted(saved: dict, kinds: dict[str, str], steps: dict[str, set[float]]) -> str:
+    """state.json: the text as it was, or with the counters of the steps that PyTorch made since. kinds and steps are by player."""
     text, state = saved["state"], json.loads(saved["state"])
-    step, updates = saved.get("step", state["step"]), state["optimizer_step"]
-    if not steps and kind not in COUNTING:
-        updates += step - state["step"]
-    elif steps and steps != {torch.tensor(float(updates)).item()}:  # they count in f32
-        updates = int(max(steps))
-    if not 0 <= updates <= step:
-        raise Refused(f"the optimizer made {updates} updates, but `step` is {step}", "set `step` to the total number of steps")
-    if (step, updates) == (state["step"], state["optimizer_step"]):
+    step, counts = saved.get("step", state["step"]), {}
+    for player, kind in kinds.items():
+        updates = _updates(state, player)
+        if not steps[player] and kind not in COUNTING:
+            updates += step - state["step"]
+        elif steps[player] and steps[player] != {torch.tensor(float(updates)).item()}:  # they count in f32
+            updates = int(max(steps[player]))
+        if not 0 <= updates <= step:
+            raise Refused(f"the optimizer{f' of {player}' if player else ''} made {updates} updates, but `step` is {step}", "set `step` to the total number of steps")
+        counts[player] = updates
+    if step == state["step"] and all(updates == _updates(state, player) for player, updates in counts.items()):
         return text
-    return json.dumps({**state, "step": step, "optimizer_step": updates}, ensure_ascii=False, indent=2) + "\n"
+    players = {"players": [{**p, "optimizer_step": counts[p["name"]]} for p in state["players"]]} if "players" in state else {}
+    return json.dumps({**state, "step": step, "optimizer_step": list(counts.values())[-1], **players}, ensure_ascii=False, indent=2) + "\n"
 
 
 def _to_torch(arguments: argparse.Namespace) -> str:

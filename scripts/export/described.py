@@ -1,5 +1,7 @@
 """Whether the fields of an Export are what they must be: the first thing that is looked at."""
 
+import re
+
 from torch import nn
 
 from .inputs import DTYPES, LISTED, Input, lengths
@@ -16,6 +18,7 @@ def check(export) -> None:
     _refuse(export.loss is not None and not callable(export.loss), f"loss is {_kind(export.loss)}", "give a function of (outputs, batch)")
     _refuse(not isinstance(export.features, dict), f"features is {_kind(export.features)}", "see features in docs/bundle.md")
     _refuse(not isinstance(export.inputs, list) or not export.inputs, "inputs is no list of inputs", f"inputs=[*{_EXAMPLE}]")
+    _check_players(export)
     for i in export.inputs:
         _check_input(i)
     names = [i.name for i in export.inputs]
@@ -24,6 +27,19 @@ def check(export) -> None:
         raise Refusal(f"lengths {name!r} is no input", f"inputs are {', '.join(names)}; sequence() makes both")
     _check_columns(export.inputs)
     _check_buckets(export)
+
+
+def _check_players(export) -> None:
+    if not export.players:
+        return
+    _refuse(len(export.players) < 2, "there is one player", "leave players out, and give loss and optimizer")
+    _refuse(export.loss is not None, "an export with players has a loss", "each player has its own: Player(loss=...)")
+    for name, player in export.players.items():
+        _refuse(not re.fullmatch("[a-z][a-z0-9_]{0,31}", name), f"a player's name is {name!r}", "use small letters, digits and underscores")
+        _refuse(not callable(player.loss), f"loss of {name} is {_kind(player.loss)}", "give a function of (outputs, batch)")
+    trained = {export.owner(name) for name, p in export.module.named_parameters() if p.requires_grad}
+    for name in export.players:
+        _refuse(name not in trained, f"player {name} has no parameter that is trained", f"parameters are {', '.join([n for n, _ in export.module.named_parameters()][:5])}, ...")
 
 
 def _check_input(i: object) -> None:

@@ -1,18 +1,36 @@
 """A module and what it needs to become a bundle: the description that `xtts-export module` takes, and its training step."""
 
 import inspect
-from collections.abc import Callable
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 
 import torch
 from torch import Tensor, nn
 
-from . import batchnorm, described, lowering, state, tensors
+from . import batchnorm, described, lowering, names, state, tensors
 from .inputs import Input, clean, occupied
 from .refusal import Refusal
 
 METRIC = "metric."
+ADAMW = {"name": "adamw", "lr": 1e-3, "betas": [0.9, 0.999], "eps": 1e-8, "weight_decay": 0.01, "grad_clip": 1.0}
+
+
+@dataclass(frozen=True)
+class Player:
+    """One of several that train in turn on each batch (docs/players.md), as the discriminator and the generator of a GAN.
+
+    parameters are patterns of names of what it trains; each parameter of the module belongs to the first player that matches it. loss is
+    as that of Export; it may call parts of the module. optimizer is as in bundle.json.
+    """
+
+    parameters: str | tuple[str, ...]
+    loss: Callable[[object, dict[str, Tensor]], dict[str, Tensor]]
+    optimizer: dict = field(default_factory=lambda: dict(ADAMW))
+
+    @property
+    def patterns(self) -> tuple[str, ...]:
+        return (self.parameters,) if isinstance(self.parameters, str) else tuple(self.parameters)
 
 
 @dataclass
@@ -34,6 +52,8 @@ class Export:
 
     adapters are those of --lora (lora.py).
 
+    players, by name, train in turn on each batch; then they have the losses and the optimizers. The last one's loss is that of the model.
+
     dynamic says that forward takes texts and clips of every length up to its T_text and T_wav, so that a run computes buckets from its data.
     """
 
@@ -45,8 +65,7 @@ class Export:
     loss: Callable[[object, dict[str, Tensor]], dict[str, Tensor]] | None = None
     tokenizer: str | None = None
     pipeline: list[dict] = field(default_factory=list)
-    optimizer: dict = field(default_factory=lambda: {
-        "name": "adamw", "lr": 1e-3, "betas": [0.9, 0.999], "eps": 1e-8, "weight_decay": 0.01, "grad_clip": 1.0})
+    optimizer: dict = field(default_factory=lambda: dict(ADAMW))
     schedule: dict = field(default_factory=lambda: {"name": "cosine", "warmup_steps": 20})
     accumulation: str = "exact"
     baselines: list[dict] = field(default_factory=list)
@@ -55,6 +74,20 @@ class Export:
     eval_graph: bool = True
     dynamic: dict[str, int] | None = None
     adapters: list[dict] = field(default_factory=list)
+    players: dict[str, Player] = field(default_factory=dict)
+
+    def turns(self) -> tuple[str, ...]:
+        """The names of the players, in their order; the one of an export without players has none."""
+        return tuple(self.players) or ("",)
+
+    def owner(self, tensor: str, kind: str = "parameter") -> str:
+        """The player that a parameter or a buffer belongs to. Raises Refusal if there is none."""
+        for name, player in self.players.items():
+            if names.match(player.patterns, {"name": tensor}):
+                return name
+        if self.players:
+            raise Refusal(f"{kind} {tensor} belongs to no player", f"name it, or its module, in the parameters of {' or '.join(self.players)}")
+        return ""
 
     def sizes(self) -> list[dict[str, int]]:
         """The sizes that the graphs are checked with: the buckets' and, with dynamic, those of its limits, of an eighth of them, and so on."""
@@ -70,16 +103,18 @@ class Export:
 class Step(nn.Module):
     """A module and its loss as one: takes the batch's tensors in the order of the inputs, the seed and the state; returns scalars and the new state.
 
-    The result is a dict by output name until outputs is set, then a tuple in its order, and the state after it. Without a seed, which
-    an evaluation lacks, no state is returned. Without state, that of the module is taken.
+    players are those whose losses are computed; the loss of the last one is the step's. The result is a dict by output name until outputs is
+    set, then a tuple in its order, and the state of these players after it. Without a seed, which an evaluation lacks, no state is returned.
+    Without state, that of the module is taken.
     """
 
     outputs: tuple[str, ...] = ()
     # The buffers that forward changes.
     state: tuple[Input, ...] = ()
 
-    def __init__(self, export: Export):
+    def __init__(self, export: Export, *players: str):
         super().__init__()
+        self.players = players or export.turns()
         described.check(export)
         # The module's own tables, so that parameters keep their names. A tuple hides the module from nn.Module's bookkeeping.
         self._parameters, self._modules, self._buffers = export.module._parameters, export.module._modules, export.module._buffers
@@ -91,9 +126,8 @@ class Step(nn.Module):
 
     def forward(self, *tensors: Tensor):
         results = self.named(*tensors)
-        names = self.outputs or [name for name in results if not name.startswith(state.PREFIX)]
-        left = {name: x for name, x in results.items() if name.startswith(state.PREFIX)}
-        return (*(results[name] for name in names), *left.values()) if self.outputs else results
+        left = [x for name, x in results.items() if name.startswith(state.PREFIX)]
+        return (*(results[name] for name in self.outputs), *left) if self.outputs else results
 
     def keep(self, written: dict[str, str | None]) -> None:
         """Makes state of these buffers, too, which the lines write."""
@@ -105,7 +139,12 @@ class Step(nn.Module):
 
     def returned(self) -> tuple[str, ...]:
         """The names of what the training graph returns beside gradients."""
-        return *self.outputs, *(state.PREFIX + spec.name for spec in self.state)
+        return *self.outputs, *(state.PREFIX + spec.name for spec in self.changed())
+
+    def changed(self) -> list[Input]:
+        """The state of the step's players. That of others is what these have left, whatever forward makes of it."""
+        [export] = self._export
+        return [spec for spec in self.state if export.owner(spec.name, "buffer") in self.players]
 
     def evaluating(self) -> AbstractContextManager[None]:
         """As an evaluation has it."""
@@ -120,28 +159,60 @@ class Step(nn.Module):
         before = dict(zip([spec.name for spec in self.state], rest, strict=True)) if rest else state.values(export.module, self.state)
         rows = occupied(export.inputs, batch)
         with state.held(export.module, before) as left, batchnorm.counting(rows):
-            named = self._scalars(batch, seed)
+            named = self._results(batch, seed)
             if seed is not None:
+                own, after = {spec.name for spec in self.changed()}, left()
                 # A batch without rows changes nothing.
-                named |= {state.PREFIX + name: x if rows is None else torch.where(rows.any(), x, before[name]) for name, x in left().items()}
+                named |= {state.PREFIX + name: x if rows is None else torch.where(rows.any(), x, before[name]) for name, x in after.items() if name in own}
         return named
 
-    def _scalars(self, batch: dict[str, Tensor], seed: Tensor | None) -> dict[str, Tensor]:
+    def _results(self, batch: dict[str, Tensor], seed: Tensor | None) -> dict[str, Tensor]:
         [export] = self._export
         given = {**batch, "seed": seed}
         if unknown := [name for name, p in self._takes.items() if name not in given and p.default is p.empty and p.kind != p.VAR_KEYWORD]:
             raise Refusal(f"forward of {type(export.module).__name__} takes {unknown[0]!r}, which is no input",
                           f"inputs are {', '.join(i.name for i in export.inputs)}, and seed")
         with lowering.seeded(given["seed"]):
-            result = export.module(**{name: x for name, x in given.items() if name in self._takes})
-            if export.loss is not None:
-                result = export.loss(result, batch)
+            outputs = export.module(**{name: x for name, x in given.items() if name in self._takes})
+            results = {player: self._scalars(player, outputs, batch) for player in self.players}
+        named, metrics = {}, {}
+        for player, result in results.items():
+            named = {"loss": result.pop("loss"), "loss_weight": result.pop("loss_weight")}
+            if player != export.turns()[-1]:
+                metrics[f"{METRIC}{player}.loss"] = named["loss"]
+            result = {METRIC + name.removeprefix(METRIC): x for name, x in result.items()}
+            if same := sorted(metrics.keys() & result.keys()):
+                raise Refusal(f"two players return the metric {same[0].removeprefix(METRIC)}", "give every player's metrics names of their own")
+            metrics |= result
+        return named | {name: x.detach() for name, x in metrics.items()} | {"loss_weight": named["loss_weight"].detach()}
+
+    def _scalars(self, player: str, outputs: object, batch: dict[str, Tensor]) -> dict[str, Tensor]:
+        """What the loss of a player returns for the outputs of the module."""
+        [export] = self._export
+        loss = export.players[player].loss if player else export.loss
+        result = loss(outputs, batch) if loss is not None else outputs
         if not isinstance(result, dict) or not {"loss", "loss_weight"} <= result.keys():
-            raise Refusal(f"{'loss function' if export.loss else 'forward'} returned {type(result).__name__} without loss and loss_weight",
+            raise Refusal(f"{f'loss function of {player}' if player else 'loss function' if loss else 'forward'} returned {type(result).__name__} without loss and loss_weight",
                           'return {"loss": ..., "loss_weight": ..., "any_metric": ...}')
-        named = {"loss": result["loss"], "loss_weight": result["loss_weight"]}
-        named |= {METRIC + name.removeprefix(METRIC): x for name, x in result.items() if name not in named}
-        return {name: x if name == "loss" else x.detach() for name, x in named.items()}
+        return dict(result)
+
+    @contextmanager
+    def alone(self) -> Iterator[None]:
+        """Within it, only the parameters of the step's players are trained."""
+        [export] = self._export
+        others = [p for name, p in self.named_parameters() if p.requires_grad and export.owner(name) not in self.players]
+        for p in others:
+            p.requires_grad_(False)
+        try:
+            yield
+        finally:
+            for p in others:
+                p.requires_grad_(True)
+
+
+def steps(export: Export) -> dict[str, Step]:
+    """The training step of each player, by name."""
+    return {player: Step(export, player) for player in export.turns()}
 
 
 def _refuse_types(module: nn.Module) -> None:

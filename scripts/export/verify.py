@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from . import nonfinite, session, state
-from .inputs import batch, lengths, without
+from .inputs import SEED, batch, lengths, without
 from .module import Export, Step
 from .refusal import Refusal
 
@@ -69,8 +69,8 @@ def _check_state(export: Export, step: Step, graph: "Graph", sizes: dict[str, in
     for _ in range(_BATCHES):
         tensors = batch(export.inputs, {**sizes, "B": 3}, random, empty_row=1)
         with torch.no_grad():
-            theirs = state_of(step.named(*tensors.values(), torch.tensor(-1), *theirs.values()))
-        ours = state_of(graph.run(tensors, state=ours))
+            theirs |= state_of(step.named(*tensors.values(), torch.tensor(-1), *theirs.values()))
+        ours |= state_of(graph.run(tensors, state=ours))
         worst = _largest(distances(ours, theirs))
         _refuse_difference(worst)
     counted, ours = state_of(graph.run(tensors)), state_of(graph.run(without(export.inputs, tensors, 1)))
@@ -115,7 +115,7 @@ class Graph:
         self.session = session.load(path, threads=torch.get_num_threads())
         self.parameters = {name: p.detach().numpy() for name, p in export.module.named_parameters()}
         self.inputs = export.inputs
-        names = [o.name.removeprefix(state.PREFIX) for o in self.session.get_outputs() if o.name.startswith(state.PREFIX)]
+        names = sorted({i.name for i in self.session.get_inputs()} - self.parameters.keys() - {i.name for i in self.inputs} - {SEED.name})
         self.state = {name: x.numpy() for name, x in state.values(export.module, state.specs(export.module, names)).items()}
         self.outputs = {o.name: np.zeros(o.shape, np.float32) for o in self.session.get_outputs()}
 

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from . import bundle, mixed, state, verify, watch
 from .clean import Gains
 from .inputs import SEED, unequal, zeros
-from .module import Export, Step
+from .module import Export, Step, steps
 from .progress import phase
 from .refusal import Refusal
 from .staging import staged
@@ -26,15 +26,28 @@ def write(export: Export, folder: Path, precisions: tuple[str, ...] = ("f32",), 
 
     The folder is created or changed only after every check has passed. accept is the last check; it gets the temporary folder of the files.
     """
-    step = Step(export)
+    made = steps(export)
     _describe(export.module)
     with phase("dry run"):
-        dry = dry_run(export, step)
+        dry = dry_runs(export, made)
     with staged(folder) as place:
-        gains = bundle.write(export, step, dry, precisions, place)
-        _verify(export, step, dry, precisions, place)
-        _report(export, step, place, gains)
+        gains = bundle.write(export, made, dry, precisions, place)
+        for player, step in made.items():
+            with step.alone():
+                _verify(export, step, dry[player], precisions, place, player)
+        _report(export, made, place, gains)
         accept(place)
+
+
+def dry_runs(export: Export, made: dict[str, Step]) -> dict[str, DryRun]:
+    """The dry runs of all players. What one of them changes is state for all."""
+    dry = {player: dry_run(export, step) for player, step in made.items()}
+    written = {name: line for step in made.values() for name, line in step.written.items()}
+    for player, step in made.items():
+        if step.written.keys() != written.keys():
+            step.keep(written)
+            dry[player] = dry_run(export, step)
+    return dry
 
 
 def dry_run(export: Export, step: Step) -> DryRun:
@@ -46,7 +59,8 @@ def dry_run(export: Export, step: Step) -> DryRun:
     def attempt(sizes: dict[str, int]) -> DryRun:
         while True:
             inputs = [*export.inputs, SEED, *step.state]
-            dry = watch.dry_run(step, inputs, zeros(inputs, sizes), loss=_loss, buckets=export.sizes())
+            with step.alone():
+                dry = watch.dry_run(step, inputs, zeros(inputs, sizes), loss=_loss, buckets=export.sizes())
             if not dry.changed:
                 return dry
             step.keep(dry.changed)
@@ -60,21 +74,22 @@ def dry_run(export: Export, step: Step) -> DryRun:
     return dry
 
 
-def _verify(export: Export, step: Step, dry: DryRun, precisions: tuple[str, ...], folder: Path) -> None:
+def _verify(export: Export, step: Step, dry: DryRun, precisions: tuple[str, ...], folder: Path, player: str) -> None:
+    of = f" {player}" if player else ""
     if reason := verify.lacks_memory(step):
         print(f"not compared with PyTorch: {reason}")
     else:
-        with phase("verify"):
-            error, name = verify.check(export, step, _other(dry, lambda n: n + 4), folder / bundle.TRAIN)
+        with phase(f"verify{of}"):
+            error, name = verify.check(export, step, _other(dry, lambda n: n + 4), folder / bundle.training_file(player))
         print(f"  differs from PyTorch by at most {error:.1e} of the norm, in {name}")
     if "bf16" not in precisions:
         return
     if reason := verify.lacks_memory(step, mixed.COPIES):
         print(f"bf16 not compared with PyTorch: {reason}")
         return
-    with phase("verify bf16"):
+    with phase(f"verify{of} bf16"):
         # Large enough that no single frame decides how far f32 is.
-        same, f32 = mixed.check(export, step, _other(dry, lambda n: 4 * n + 8), folder / bundle.BF16)
+        same, f32 = mixed.check(export, step, _other(dry, lambda n: 4 * n + 8), folder / bundle.training_file(player, "bf16"))
     print(f"  differs from PyTorch in bf16 by {same}, in f32 by {f32}")
 
 
@@ -98,7 +113,7 @@ def _describe(module: nn.Module) -> None:
     print(f"{type(module).__name__}: {sum(p.numel() for p in parameters):,} parameters in {len(parameters)} tensors", flush=True)
 
 
-def _report(export: Export, step: Step, folder: Path, gains: dict[str, Gains]) -> None:
+def _report(export: Export, made: dict[str, Step], folder: Path, gains: dict[str, Gains]) -> None:
     """Prints what the graphs of a bundle are made of, what cleaning took away, and what a step costs."""
     document = json.loads((folder / bundle.INDEX).read_text(encoding="utf-8"))
     for graph in document["graphs"]:
@@ -106,7 +121,7 @@ def _report(export: Export, step: Step, folder: Path, gains: dict[str, Gains]) -
         print(f"  {sum(graph['nodes'].values())} nodes: " + ", ".join(f"{n} {kind}" for kind, n in graph["nodes"].items()))
     for c in document["cost"]:
         print(f"a step of {c['batch_size']} rows, bucket {c['bucket']}: {c['flops'] / 1e9:.3g} GFLOP, {c['bytes'] / 1e9:.3g} GB read and written at most")
-    if recurrences := document["graphs"][0]["nodes"].get("Scan"):
-        *_, longest = bundle.costs(export, step, folder / bundle.TRAIN)
+    if recurrences := sum(graph["nodes"].get("Scan", 0) for graph in document["graphs"] if graph["kind"] == "train" and graph["precision"] == "f32"):
+        *_, longest = bundle.costs(export, made, folder)
         print(f"warning: {recurrences} recurrences (Scan): a step of the last bucket runs {longest.nodes:,} nodes one after the other. A GPU needs about "
               f"{longest.nodes * _LAUNCH:.2g} s for that, whatever their size")
