@@ -3,6 +3,7 @@ package train
 import (
 	"bytes"
 	"context"
+	"errors"
 	"io"
 	"maps"
 	"math"
@@ -18,9 +19,11 @@ import (
 	"github.com/xtts-host/xtts-host/host/schedule"
 	"github.com/xtts-host/xtts-host/ortgraphs"
 	"github.com/xtts-host/xtts-host/ortgraphs/bundletest"
+	"github.com/xtts-host/xtts-host/ortgraphs/fused/fusedtest"
 	"github.com/xtts-host/xtts-host/ortgraphs/onnxpb"
 	"github.com/xtts-host/xtts-host/ortgraphs/ort"
 	"github.com/xtts-host/xtts-host/shared/manifest"
+	"github.com/xtts-host/xtts-host/shared/ring"
 )
 
 // ofFirst accepts what the first player of the tests has.
@@ -71,24 +74,16 @@ type inTurn struct {
 
 const micros = 2
 
-// playInTurn trains pico with two players for some steps of two micro-batches. fill, which may be nil, changes the memory of the slots.
-func playInTurn(t *testing.T, b *ortgraphs.Bundle, count int, lr [2]float64, fill func(m *Model)) inTurn {
+// playInTurn prepares to train pico with two players on a device for some steps of two micro-batches. fill, which may be nil, changes a batch.
+func playInTurn(t *testing.T, d Device, b *ortgraphs.Bundle, count int, lr [2]float64, fill func(slot int, layout *ring.Layout, room []byte)) inTurn {
 	t.Helper()
 	g := readGolden(t, "pico.json")
 	layouts, _ := shaped(t, b, g.Rows, g.Steps[:1])
-	m, err := NewModel(ModelConfig{Bundle: b, Arenas: arenasOf(b), Layouts: layouts, Slots: micros, Threads: 1})
+	m, err := NewModel(ModelConfig{Bundle: b, Arenas: arenasOf(b), Layouts: layouts, Slots: micros, Threads: 1, Device: d, CUDAGraphs: true})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { m.Close() })
-	for slot := range micros { // each has a batch of its own
-		batch := g.Steps[0]
-		batch.Batch = uint64(slot)
-		g.fill(t, batch, &layouts[0], m.slots[slot].host)
-	}
-	if fill != nil {
-		fill(m)
-	}
 	r := inTurn{record: &record{}, feed: &several{t: t, slots: make([]pipeline.DeviceSlot, micros), held: map[int]bool{}, batches: steps(count, micros)}}
 	r.loop = &Loop{Model: m, Feed: r.feed, Observer: r, Policy: Policy{Schedule: schedule.Schedule{Name: "constant", BaseLR: lr[1]}, MaxSkipped: 2}}
 	for i, p := range b.Manifest.InTurn() {
@@ -99,6 +94,27 @@ func playInTurn(t *testing.T, b *ortgraphs.Bundle, count int, lr [2]float64, fil
 		}
 		t.Cleanup(func() { o.Close() })
 		r.loop.Optimizers = append(r.loop.Optimizers, o)
+	}
+	if _, err := m.Prepare(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.loop.Optimizers.Prepare(); err != nil {
+		t.Fatal(err)
+	}
+	room := input(t, m)
+	if !d.onGPU() {
+		room = make([]byte, len(room))
+	}
+	for slot := range micros { // each has a batch of its own
+		batch := g.Steps[0]
+		batch.Batch = uint64(slot)
+		g.fill(t, batch, &layouts[0], room)
+		if fill != nil {
+			fill(slot, &layouts[0], room)
+		}
+		if err := m.Load(slot, 0, room); err != nil {
+			t.Fatal(err)
+		}
 	}
 	return r
 }
@@ -168,10 +184,19 @@ func data(tensors []checkpoint.Tensor) map[string][]byte {
 // TestPlayersTrainInTurn: two players give the bits of two models that are trained in turn on the same window, each with the
 // parameters of the other one frozen and as that one has left them.
 func TestPlayersTrainInTurn(t *testing.T) {
+	for name, device := range cpuAndGPU {
+		t.Run(name, func(t *testing.T) { trainInTurn(t, device(t)) })
+	}
+}
+
+func trainInTurn(t *testing.T, d Device) {
 	const count = 3
 	lr := [2]float64{2e-3, 1e-3}
-	both := playInTurn(t, bundletest.WithPlayers(t, pico, ofFirst, nil), count, lr, nil)
+	both := playInTurn(t, d, bundletest.WithPlayers(t, pico, ofFirst, nil), count, lr, nil)
 	if err := both.loop.Run(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(both.loop.Model.Pull(), both.loop.Optimizers.Pull()); err != nil {
 		t.Fatal(err)
 	}
 	if both.feed.most != micros || len(both.feed.held) > 0 {
@@ -238,8 +263,10 @@ func infiniteWhereLoud(g *onnxpb.GraphProto) {
 // TestPlayerIsSkippedAlone: a player whose loss is not finite keeps its weights and moments, and the other one trains.
 func TestPlayerIsSkippedAlone(t *testing.T) {
 	b := bundletest.WithPlayers(t, pico, ofFirst, infiniteWhereLoud)
-	r := playInTurn(t, b, 1, [2]float64{1e-3, 1e-3}, func(m *Model) {
-		ort.View[float32](m.layouts[0].View(m.slots[1].host, "mel_spectrograms"))[0] = 200
+	r := playInTurn(t, Device{}, b, 1, [2]float64{1e-3, 1e-3}, func(slot int, layout *ring.Layout, room []byte) {
+		if slot == 1 {
+			ort.View[float32](layout.View(room, "mel_spectrograms"))[0] = 200
+		}
 	})
 	before := map[string][]byte{}
 	for name, now := range data(r.loop.Model.Weights()) {
@@ -278,7 +305,7 @@ func TestPlayersKeepTheirState(t *testing.T) {
 	stateful := bundletest.Stateful(t, pico)
 	b := bundletest.WithPlayers(t, stateful.Dir, func(name string) bool { return ofFirst(name) || strings.HasPrefix(name, "statistics.") }, nil)
 	const count = 3
-	r := playInTurn(t, b, count, [2]float64{1e-3, 1e-3}, nil)
+	r := playInTurn(t, Device{}, b, count, [2]float64{1e-3, 1e-3}, nil)
 	if err := r.loop.Run(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -287,18 +314,59 @@ func TestPlayersKeepTheirState(t *testing.T) {
 		t.Errorf("the state counts %v batches, want %d", n, count*micros)
 	}
 	with := r.windows[count-1].Loss
-	r = playInTurn(t, b, count, [2]float64{1e-3, 1e-3}, func(m *Model) {
-		for i, v := range ort.View[float32](data(m.Weights())[bundletest.StateMean]) {
-			ort.View[float32](data(m.Weights())[bundletest.StateMean])[i] = v + 0.5
-		}
-		if err := m.Push(); err != nil {
-			t.Fatal(err)
-		}
-	})
+	r = playInTurn(t, Device{}, b, count, [2]float64{1e-3, 1e-3}, nil)
+	mean := ort.View[float32](data(r.loop.Model.Weights())[bundletest.StateMean])
+	for i := range mean {
+		mean[i] += 0.5
+	}
+	if err := r.loop.Model.Push(); err != nil {
+		t.Fatal(err)
+	}
 	if err := r.loop.Run(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	if r.windows[count-1].Loss == with {
 		t.Error("the second player does not read the state of the first")
+	}
+}
+
+// TestPlayersAreFused: the training graph of each player is fused, proved and captured by itself.
+func TestPlayersAreFused(t *testing.T) {
+	b := bundletest.WithPlayers(t, pico, ofFirst, nil)
+	g := readGolden(t, "pico.json")
+	layouts, _ := shaped(t, b, g.Rows, g.Steps[:1])
+	open := func(c ModelConfig) *Model {
+		c.Bundle, c.Arenas, c.Layouts, c.Slots, c.Threads = b, arenasOf(b), layouts, 1, 1
+		m, err := NewModel(c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { m.Close() })
+		return m
+	}
+	d, _ := fakeDevice(t)
+	var checked []string
+	plain, fused := open(ModelConfig{}), open(ModelConfig{
+		Device: d, Fuse: FuseConfig{Compiler: fusedtest.NewCompiler(t)}, CUDAGraphs: true,
+		Capturable: func(file string, _ []byte) error { checked = append(checked, file); return nil },
+	})
+	p, err := fused.Prepare()
+	if err != nil || p.Fault != nil || p.Unfused != nil {
+		t.Fatal(p.Fault, p.Unfused, err)
+	}
+	if own := fused.players[1].fusion.describe().Kernels; p.Fusion.Kernels <= own || own < 20 || len(p.Fusion.Faulty) > 0 || p.Graphs != 2*len(layouts) {
+		t.Errorf("%d kernels of both and %d of the second; faulty %q; %d CUDA graphs", p.Fusion.Kernels, own, p.Fusion.Faulty, p.Graphs)
+	}
+	if len(checked) != 2 || checked[0] == checked[1] {
+		t.Errorf("checked for capture: %v", checked)
+	}
+	for player := range fused.players {
+		want, err := plain.Try(player, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := fused.Try(player, 0); err != nil || !(math.Abs(got.Loss/want.Loss-1) < 1e-5) {
+			t.Errorf("player %d: loss %v, want %v; %v", player, got.Loss, want.Loss, err)
+		}
 	}
 }
