@@ -32,7 +32,7 @@ _WIDE = frozenset({
     "softmax", "log_softmax", "softmin", "logsumexp", "softplus", "logsigmoid", "log_sigmoid",
     "layer_norm", "group_norm", "instance_norm", "rms_norm", "norm", "normalize", "renorm", "vector_norm",
     "sum", "mean", "prod", "cumsum", "cumprod", "std", "var", "std_mean", "var_mean", "nansum", "nanmean",
-    "exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "pow", "__pow__", "__rpow__", "square", "reciprocal", "__rtruediv__", "__rdiv__", "rsqrt",
+    "dot", "vdot", "exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "pow", "__pow__", "__rpow__", "square", "reciprocal", "__rtruediv__", "__rdiv__", "rsqrt",
     "cosh", "sinh", "tan", "acos", "asin", "erfinv", "cdist", "dist", "pdist", "cosine_similarity",
     "binary_cross_entropy", "binary_cross_entropy_with_logits", "cross_entropy_loss", "nll_loss", "nll_loss_nd", "nll_loss2d", "mse_loss", "l1_loss",
     "smooth_l1_loss", "huber_loss", "kl_div", "poisson_nll_loss", "margin_ranking_loss", "hinge_embedding_loss", "cosine_embedding_loss",

@@ -161,10 +161,10 @@ class _Operators(TorchDispatchMode):
 
     def __init__(self, given: dict[str, Tensor], buffers: dict[str, Tensor], mode: FakeTensorMode):
         super().__init__()
-        self.given = {_storage(x): name for name, x in given.items()}
-        # Views of a buffer are views of its stand-in, which the mode forgets when no one has it.
-        self._stand_ins = {name: mode.from_tensor(x, static_shapes=True) for name, x in buffers.items()}
-        self.buffers = {_storage(x): name for tensors in (buffers, self._stand_ins) for name, x in tensors.items()}
+        # Views of a real tensor are views of its stand-in, which the mode forgets when no one has it.
+        self._stand_ins = [{name: x if isinstance(x, FakeTensor) else mode.from_tensor(x, static_shapes=True) for name, x in own.items()} for own in (given, buffers)]
+        self.given, self.buffers = ({_storage(x): name for own in both for name, x in own.items()}
+                                    for both in zip((given, buffers), self._stand_ins, strict=True))
         self.changed: dict[str, str | None] = {}
         self.places = {}
         # The type of the last value that became a number in Python.

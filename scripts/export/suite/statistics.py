@@ -196,3 +196,45 @@ class PlainAttribute(_Linear):
         y = self.linear(x)
         self.mean.mul_(0.9)  # blamed
         return y - self.mean
+
+
+class ActNorm(_Linear):
+    """actnorm (Glow, VITS): what the first batch decides is in buffers, by `torch.where` and a flag, what is learned is added"""
+
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("begun", torch.tensor(False))
+        self.register_buffer("mean", torch.zeros(WIDTH))
+        self.register_buffer("scale", torch.ones(WIDTH))
+        self.shift, self.logs = nn.Parameter(torch.zeros(WIDTH)), nn.Parameter(torch.zeros(WIDTH))
+
+    def forward(self, x, lengths):
+        y = self.linear(x)
+        if self.training:
+            with torch.no_grad():
+                valid = (torch.arange(x.shape[1])[None, :] < lengths[:, None]).float()[..., None]
+                count = valid.sum().clamp(min=1)
+                mean = (y * valid).sum((0, 1)) / count
+                scale = (((y - mean).square() * valid).sum((0, 1)) / count + 1e-6).rsqrt()
+                self.mean.copy_(torch.where(self.begun, self.mean, mean))
+                self.scale.copy_(torch.where(self.begun, self.scale, scale))
+                self.begun.fill_(True)
+        return (y - self.mean) * self.scale * self.logs.exp() + self.shift
+
+
+class ActNormOfParameters(_Linear):
+    """actnorm that writes the first batch's statistics into parameters; run the module once before the export, or"""
+
+    refused = "writes into shift, which outlives the step"
+    way_out = ActNorm
+
+    def __init__(self):
+        super().__init__()
+        self.shift, self.begun = nn.Parameter(torch.zeros(WIDTH)), False
+
+    def forward(self, x):
+        y = self.linear(x)
+        if not self.begun:
+            self.shift.data.copy_(-y.detach().mean((0, 1)))  # blamed
+            self.begun = True
+        return y + self.shift
