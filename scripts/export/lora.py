@@ -106,6 +106,7 @@ class Adapted(nn.Module):
         def forward(*arguments, **named):
             weights = {a["weight"]: merged(_tensor(module, a["weight"]), _tensor(module, a["a"]), _tensor(module, a["b"]), a["scale"])
                        for a in adapters}
+            module.training = self.training  # the mode of its parts is theirs
             return torch.func.functional_call(module, weights, arguments, named)
 
         self.forward = forward

@@ -27,13 +27,14 @@ COPIES = 4
 
 @dataclass(frozen=True)
 class Distance:
-    """How far a graph is from PyTorch: the loss, and all gradients as one vector, relative to PyTorch's."""
+    """How far a graph is from PyTorch: the loss, all gradients as one vector, and the tensor of the state that is farthest, relative to PyTorch's."""
 
     loss: float
     gradients: float
+    state: float = 0.0
 
     def __str__(self) -> str:
-        return f"{self.loss:.1e} in the loss and {self.gradients:.1e} in the gradients"
+        return f"{self.loss:.1e} in the loss and {self.gradients:.1e} in the gradients" + (f", {self.state:.1e} in the state" if self.state else "")
 
 
 def check(export: Export, step: Step, sizes: dict[str, int], path: Path) -> tuple[Distance, Distance]:
@@ -79,9 +80,10 @@ def distance(step: Step, tensors: dict[str, Tensor], got: dict[str, np.ndarray],
     loss = outputs[0].item()
     norms = [(np.linalg.norm(got["grad." + name] - want.numpy()), torch.linalg.vector_norm(want)) for name, want in zip(trained, gradients, strict=True)]
     error, norm = np.linalg.norm(norms, axis=0)
-    return Distance(abs(float(got["loss"]) - loss) / max(abs(loss), 1e-6), float(error / max(norm, np.finfo(np.float32).tiny)))
+    left = verify.distances(verify.state_of(got), verify.state_of(dict(zip(step.returned(), outputs, strict=True))))
+    return Distance(abs(float(got["loss"]) - loss) / max(abs(loss), 1e-6), float(error / max(norm, np.finfo(np.float32).tiny)), float(np.max([0.0, *left.values()])))
 
 
 def _refuse(file: str, found: Distance, limits: tuple[float, float], compute: str, hint: str) -> None:
-    if not (found.loss <= limits[0] and found.gradients <= limits[1]):
+    if not (found.loss <= limits[0] and found.gradients <= limits[1] and found.state <= limits[1]):
         raise Refusal(f"{file} differs from PyTorch in {compute} by {found}, where {limits[0]:.0e} and {limits[1]:.0e} are allowed", hint)

@@ -1,8 +1,11 @@
 """State from a module to the program and back: bin/xtts-host must be built."""
 
+import dataclasses
 import json
+import re
 
 import numpy as np
+import onnx
 import pytest
 import torch
 import torch.nn.functional as F
@@ -135,6 +138,27 @@ def test_a_resumed_run_has_the_same_bits(bundle, tmp_path):
     train(bundle, parts, 4, *more, "--resume", tmp_path / "again")
     for name in ("params.safetensors", "optimizer.safetensors"):
         assert (again.parent / "step-000004" / name).read_bytes() == (whole / "checkpoints/step-000004" / name).read_bytes(), name
+
+
+class Normalized(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.frame_in, self.norm = nn.utils.spectral_norm(nn.Conv1d(80, 32, 3, padding=1, bias=False)), nn.BatchNorm1d(32)
+        self.mix, self.frame_out = nn.utils.parametrizations.spectral_norm(nn.Linear(32, 32)), nn.Linear(32, 80)
+
+    def forward(self, mel_spectrograms):
+        return self.frame_out(torch.tanh(self.mix(self.norm(self.frame_in(mel_spectrograms.transpose(1, 2))).transpose(1, 2))))
+
+
+def test_a_bf16_graph_keeps_its_state_in_f32(tmp_path, capsys):
+    torch.manual_seed(0)
+    writer.write(dataclasses.replace(build(), module=Normalized()), tmp_path / "bundle", ("f32", "bf16"))
+    assert re.search(r"in bf16 by .* in the state, in f32 by .* in the state", capsys.readouterr().out)
+    graph, document = onnx.load(tmp_path / "bundle/training_model.bf16.onnx").graph, json.loads((tmp_path / "bundle/bundle.json").read_text())
+    types = {value.name: value.type.tensor_type.elem_type for value in (*graph.input, *graph.output)}
+    names = [s["name"] for s in document["state"]]
+    assert len(names) == 7 and {types[name] for name in (*names, *("state." + name for name in names))} == {onnx.TensorProto.FLOAT}
+    assert types["frame_out.weight"] == onnx.TensorProto.BFLOAT16
 
 
 def test_a_graph_for_evaluation_is_needed(tmp_path):

@@ -97,11 +97,12 @@ class MovingAverage(_Linear):
 
 
 class AssignedAverage(_Linear):
-    """a buffer that gets another tensor: `self.scale = 0.9 * self.scale + ...`, and `self.log[0] = ...`"""
+    """a buffer that gets another tensor: `self.scale = 0.9 * self.scale + ...`, `self.last.data = ...`, and `self.log[0] = ...`"""
 
     def __init__(self):
         super().__init__()
         self.register_buffer("scale", torch.ones(1))
+        self.register_buffer("last", torch.ones(()))
         self.register_buffer("log", torch.zeros(2))
 
     def forward(self, x, lengths):
@@ -109,6 +110,8 @@ class AssignedAverage(_Linear):
         rows = (lengths > 0).float()
         power = ((y.square().mean((1, 2)) * rows).sum() / rows.sum().clamp(min=1)).detach()
         self.scale = 0.9 * self.scale + 0.1 * power
+        y = y + self.last
+        self.last.data = power
         self.log[0] = power
         self.log[1] += power.sqrt()
         return y / self.scale + self.log[1]
