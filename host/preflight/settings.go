@@ -63,7 +63,11 @@ func (s *settings) bundle(ctx context.Context) (string, error) {
 	if longest := m.LongestClip(); longest > 0 {
 		lengths = fmt.Sprintf("clips of up to %.1f s", longest)
 	}
-	return fmt.Sprintf("%s: %s parameters in %s, %s", m.Name, report.Thousands(n), s.draft.Precision, lengths), nil
+	kept := ""
+	if len(m.State) > 0 {
+		kept = report.Count(len(m.State), "tensor") + " of state, "
+	}
+	return fmt.Sprintf("%s: %s parameters in %s, %s%s", m.Name, report.Thousands(n), s.draft.Precision, kept, lengths), nil
 }
 
 func (s *settings) data(ctx context.Context) (string, error) {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
@@ -101,6 +102,31 @@ func TestStateByHand(t *testing.T) {
 					}
 				}
 			})
+		}
+	}
+}
+
+// TestStateKeepsItsBits: the end of a step copies state, whatever its bits stand for, such as -0 and NaN.
+func TestStateKeepsItsBits(t *testing.T) {
+	m, _, _ := stateful(t, Device{}, 1)
+	o, s := newOptimizer(t, m, plainSGD, false), &m.players[0].state
+	random := rand.New(rand.NewPCG(1, 2))
+	for _, finite := range []uint8{1, 0, 1} {
+		before := bytes.Clone(s.kept.host)
+		for i, bits := 0, ort.View[int32](s.next.host); i < len(bits); i++ {
+			if bits[i] = int32(random.Uint32()); i%3 == 0 {
+				bits[i] = math.MinInt32 // -0
+			}
+		}
+		*o.finite.value = finite
+		if err := o.window.kept.end(o); err != nil {
+			t.Fatal(err)
+		}
+		if finite != 0 {
+			before = s.next.host
+		}
+		if !bytes.Equal(s.kept.host, before) || !bytes.Equal(s.now.host, before) {
+			t.Errorf("after a step whose flag is %d, the state has other bits", finite)
 		}
 	}
 }

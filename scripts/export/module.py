@@ -40,6 +40,8 @@ class Export:
     module's forward takes inputs by name: those that it has parameters for, and `seed` (i64 scalar, None in the eval graph) when
     it has one. Its parameters keep their state_dict names; those with requires_grad False are frozen.
 
+    Buffers that forward changes while the module is in training mode are state of the bundle (state.py).
+
     In the batch that it gets, everything after a row's length is padding. nn.Dropout and the dropout of PyTorch's attention are drawn from
     the seed.
 
