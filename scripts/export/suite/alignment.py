@@ -4,6 +4,7 @@ import torch
 from torch import nn
 
 from .case import TABLE, WIDTH, Case
+from .recurrences import MonotonicAlignment
 
 
 class _Aligned(Case):
@@ -32,10 +33,10 @@ class SoftAlignment(_Aligned):
 
 
 class MonotonicSearch(_Aligned):
-    """monotonic alignment search (Glow-TTS, VITS), a recurrence over the frames: take durations from the data set, or"""
+    """monotonic alignment search in NumPy, as Glow-TTS and VITS have it"""
 
     refused = ".numpy() is not supported"
-    way_out = SoftAlignment
+    way_out = MonotonicAlignment
 
     def forward(self, x, ids, id_lengths):
         text, scores = self.scores(x, ids, id_lengths)
