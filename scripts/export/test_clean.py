@@ -7,12 +7,13 @@ import onnx
 import onnx.parser
 import onnxruntime
 import pytest
+import sympy
 import torch
 from onnx import numpy_helper
 from onnx.reference import ReferenceEvaluator
 
 from . import capture, examples, joint, large, model, presets, writer
-from .clean import PASSES, clean
+from .clean import PASSES, clean, sizes
 from .inputs import SEED, sequence, zeros
 from .joint import IR_VERSION
 from .module import Export, Step
@@ -228,3 +229,11 @@ def test_pass_on_a_small_graph(name, body, want):
     clean(model, {name: PASSES[name]})
     kinds = [node.op_type for node in model.graph.node]
     assert {kind: kinds.count(kind) for kind in kinds} == want
+
+
+@pytest.mark.parametrize(("source", "want"), [(["B", "T"], [0, 0, -1]), (["B", 4], [0, -1, 4]), (None, None), (["N", 4], None)], ids=str)
+def test_a_reshape_copies_only_known_dimensions(source, want):
+    """A bf16 graph has casts whose shapes are unknown."""
+    symbols = lambda dims: [sympy.Symbol(d, positive=True) if isinstance(d, str) else sympy.Integer(d) for d in dims]
+    shape = ["B", "T", "N"] if want and want[-1] == -1 else ["B", "T", 4]
+    assert sizes.reshape_constant(source and symbols(source), symbols(shape)) == want

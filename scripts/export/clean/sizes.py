@@ -106,8 +106,9 @@ class _Sizes:
     free: bool
 
 
-def reshape_constant(source: Shape, shape: Shape) -> list[int] | None:
-    """The constant second input of Reshape, where one serves for every size: 0 copies a dimension, one -1 takes what is left."""
+def reshape_constant(source: Shape | None, shape: Shape) -> list[int] | None:
+    """The constant second input of Reshape, where one serves for every size: 0 copies a dimension, one -1 takes what is left. None is an unknown shape."""
+    source = source or []
     open_ = [i for i, d in enumerate(shape) if not d.is_Integer]
     if len(open_) > 1:
         open_ = [i for i in open_ if i >= len(source) or source[i] != shape[i]]
