@@ -24,7 +24,7 @@ class Sizes:
     frames: tuple[int, ...]  # of the buckets
 
 
-SMALL = Sizes(width=32, heads=2, layers=2, kernel=7, frames=(60, 132))
+SMALL = Sizes(width=32, heads=2, layers=2, kernel=7, frames=(181, 441))
 LARGE = Sizes(width=512, heads=8, layers=8, kernel=31, frames=(1024,))
 
 

@@ -30,7 +30,7 @@ class Sizes:
     frames: tuple[int, ...]
 
 
-SMALL = Sizes(width=32, heads=2, layers=1, kernel=5, text=(48, 72), frames=(60, 132))
+SMALL = Sizes(width=32, heads=2, layers=1, kernel=5, text=(72, 124), frames=(181, 441))
 LARGE = Sizes(width=512, heads=8, layers=4, kernel=9, text=(128,), frames=(768,))
 
 

@@ -25,7 +25,7 @@ class Sizes:
     frames: tuple[int, ...]  # of the buckets
 
 
-SMALL = Sizes(width=32, heads=2, layers=2, frames=(60, 132))
+SMALL = Sizes(width=32, heads=2, layers=2, frames=(181, 441))
 LARGE = Sizes(width=768, heads=12, layers=16, frames=(512,))
 
 

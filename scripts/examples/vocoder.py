@@ -26,7 +26,7 @@ class Sizes:
     frames: tuple[int, ...]  # of the buckets
 
 
-SMALL = Sizes(width=32, rates=(16, 16), kernels=(3,), dilations=(1, 3), frames=(9, 17))
+SMALL = Sizes(width=32, rates=(16, 16), kernels=(3,), dilations=(1, 3), frames=(181, 441))
 LARGE = Sizes(width=512, rates=(8, 8, 2, 2), kernels=(3, 7, 11), dilations=(1, 3, 5), frames=(33,))
 WINDOWS = (128, 256, 512)
 BANDS = 40
