@@ -39,14 +39,16 @@ def setting(name, default):
 
 
 def draw_weights(folder):
-    """Draws random weights for a bundle that was packed without them: ones for the weights of norms, small values for matrices."""
+    """Draws random weights for a bundle that was packed without them: ones for the weights of norms and for state, small values for matrices."""
     import numpy as np
 
     bundle = json.loads((folder / "bundle.json").read_text())
     random, header, parts, at = np.random.default_rng(0), {}, [], 0
-    for p in bundle["parameters"]:
+    for p in [*bundle["parameters"], *bundle.get("state", [])]:
         shape = p["shape"]
-        if len(shape) > 1:
+        if p in bundle.get("state", []):
+            x = np.ones(shape, np.float32)
+        elif len(shape) > 1:
             x = random.standard_normal(shape, dtype=np.float32) * np.float32(0.02)
         else:
             x = np.full(shape, "norm" in p["name"] and p["name"].endswith("weight"), np.float32)

@@ -34,7 +34,7 @@ func Capturable(spec string, b *ortgraphs.Bundle) func(file string, fused []byte
 // fault returns the first finding that rules out CUDA graphs.
 func fault(model *onnxpb.ModelProto, trials []shapes.Sizes) *lint.Finding {
 	for _, f := range lint.Check(model, trials) {
-		if f.Rule == lint.CUDAGraph || f.Rule == lint.Memcpy || f.Rule == lint.CPUNode {
+		if f.Rule == lint.CUDAGraph || f.Rule == lint.Memcpy || f.Rule == lint.CPUNode || f.Rule == lint.HostSync {
 			return &f
 		}
 	}

@@ -197,9 +197,9 @@ func closeSession(m *memory, s *ort.Session) error {
 	return s.Close()
 }
 
-// shareArena makes the sessions that are opened from now on share the memory of their intermediate values.
+// shareArena makes the sessions that are opened from now on share the memory of their intermediate values, also those of several players.
 func shareArena(m *memory) {
-	if m.err != nil || m.device.CUDA == nil {
+	if m.err != nil || m.device.CUDA == nil || m.values != nil {
 		return
 	}
 	if m.values, m.err = ort.NewArena(m.device.CUDA.Device, m.device.CUDA.MemoryLimit); m.err == nil {
