@@ -20,8 +20,8 @@ functional = torch.nn.functional
 
 
 @contextlib.contextmanager
-def counting(rows: Tensor | None) -> Iterator[None]:
-    """Batch norm counts these rows, a bool[B]; None is all."""
+def counting(rows: Callable[[], Tensor | None]) -> Iterator[None]:
+    """Batch norm counts the rows that the function returns, a bool[B]; None is all. It is called when they are needed."""
     with (mock.patch.object(functional, "batch_norm", partial(_batch_norm, rows)), mock.patch.object(nn.modules.batchnorm._BatchNorm, "forward", _forward),
           mock.patch.object(functional, "instance_norm", partial(_instance_norm, functional.instance_norm))):
         yield
@@ -48,12 +48,12 @@ def _forward(self: nn.modules.batchnorm._BatchNorm, x: Tensor) -> Tensor:
     return functional.batch_norm(x, *kept, self.weight, self.bias, of_batch, factor, self.eps)
 
 
-def _batch_norm(rows: Tensor | None, x: Tensor, running_mean: Tensor | None, running_var: Tensor | None, weight: Tensor | None = None,
+def _batch_norm(rows: Callable[[], Tensor | None], x: Tensor, running_mean: Tensor | None, running_var: Tensor | None, weight: Tensor | None = None,
                 bias: Tensor | None = None, training: bool = False, momentum: float | Tensor = 0.1, eps: float = 1e-5) -> Tensor:
     channels = [1, -1] + [1] * (x.dim() - 2)
     y = x.float()
     if training:
-        mean, variance, count = _statistics(y, _weights(rows, y))
+        mean, variance, count = _statistics(y, _weights(rows(), y))
         if running_mean is not None:
             _follow(running_mean, mean, momentum)
             _follow(running_var, variance * (count / (count - 1).clamp(min=1)), momentum)

@@ -4,6 +4,7 @@ import inspect
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
+from functools import cache
 
 import torch
 from torch import Tensor, nn
@@ -159,13 +160,14 @@ class Step(nn.Module):
         batch = clean(export.inputs, {i.name: x for i, x in zip(export.inputs, tensors, strict=False)})
         seed, *rest = (None, *tensors[count:]) if [x.dtype for x in tensors[count:count + 1]] != [torch.int64] else tensors[count:]
         before = dict(zip([spec.name for spec in self.state], rest, strict=True)) if rest else state.values(export.module, self.state)
-        rows = occupied(export.inputs, batch)
+        # Not computed unless something asks: it would number the graph's other values anew.
+        rows = cache(lambda: occupied(export.inputs, batch))
         with state.held(export.module, before) as left, batchnorm.counting(rows):
             named = self._results(batch, seed)
             if seed is not None:
                 own, after = {spec.name for spec in self.changed()}, left()
                 # A batch without rows changes nothing.
-                named |= {state.PREFIX + name: x if rows is None else torch.where(rows.any(), x, before[name]) for name, x in after.items() if name in own}
+                named |= {state.PREFIX + name: x if rows() is None else torch.where(rows().any(), x, before[name]) for name, x in after.items() if name in own}
         return named
 
     def _results(self, batch: dict[str, Tensor], seed: Tensor | None) -> dict[str, Tensor]:

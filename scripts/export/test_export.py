@@ -247,13 +247,6 @@ class Frozen(torch.nn.Module):
         return ((x.reshape(3, -1) * self.weight).sum(),)
 
 
-class Buffered(torch.nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.norm = torch.nn.BatchNorm1d(4)
-
-
-@pytest.mark.parametrize(("module", "message"), [(Frozen(), "baked in"), (Buffered(), "norm.running_mean")])
-def test_export_refuses(module, message, tmp_path):
-    with pytest.raises(ValueError, match=message):
-        export(module, [Input("x", "f32", ("B", "T", 4))], [torch.zeros(3, 5, 4)], ("loss",), tmp_path / "x.onnx")
+def test_export_refuses(tmp_path):
+    with pytest.raises(ValueError, match="baked in"):
+        export(Frozen(), [Input("x", "f32", ("B", "T", 4))], [torch.zeros(3, 5, 4)], ("loss",), tmp_path / "x.onnx")
