@@ -12,7 +12,7 @@ import (
 	"github.com/xtts-host/xtts-host/shared/hint"
 )
 
-// Limits of a .npy header. NumPy itself refuses to read more than 10,000 bytes without being told to.
+// Limits of a .npy header. NumPy itself reads no more than 10,000 bytes unless it is asked to.
 const (
 	maxHeader = 64 << 10
 	maxRank   = 32
