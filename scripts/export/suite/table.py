@@ -7,29 +7,36 @@ from ..builtin import REPOSITORY
 from .case import Case, cases
 
 PAGE = REPOSITORY / "docs/export.md"
-BEGIN, END = "<!-- made by python -m export.suite.table -->", "<!-- end of what is made -->"
 
 
-def markdown() -> str:
+def parts() -> dict[str, str]:
+    """What the page has between the comments of these names."""
     groups = {sys.modules[group[0].__module__].__doc__.partition("\n")[0]: group for group in cases().values()}
     every = [case for group in groups.values() for case in group]
     exported = [f"| {subject} | {'; '.join(_phrase(case) for case in group if case.refused is None)} |" for subject, group in groups.items()
                 if any(case.refused is None for case in group)]
     refused = [f"| {_phrase(case)} | {case.refused} | {_phrase(case.way_out)} |" for case in every if case.refused]
     count = sum(case.refused is None for case in every)
-    return "\n".join([
-        f"[`scripts/export/suite`](../scripts/export/suite) has {len(every)} small modules. {count} are exported and compared with",
-        "PyTorch at three sizes, one with an empty row: loss, gradients and state differ by less than 1e-4 of their norm.", "",
-        "| subject | exported as it stands |", "|---|---|", *exported, "",
-        f"The other {len(every) - count} are refused. What stands in the last column is in the suite, too, and is exported.", "",
-        "| refused | message | instead |", "|---|---|---|", *refused])
+    return {
+        "what is exported": "\n".join([
+            f"[`scripts/export/suite`](../scripts/export/suite) has {len(every)} small modules. {count} are exported and compared with",
+            "PyTorch at three sizes, one with an empty row: loss, gradients and state differ by less than 1e-4 of their norm.", "",
+            "| subject | exported as it stands |", "|---|---|", *exported]),
+        "what is refused": "\n".join([
+            f"The suite has {len(every) - count} modules that are refused, with this message. What stands in the last column is in the suite, too,",
+            "and is exported.", "",
+            "| refused | message | instead |", "|---|---|---|", *refused]),
+    }
 
 
 def page(text: str) -> str:
-    """The page with the tables in their place."""
-    before, _, rest = text.partition(BEGIN)
-    _, _, after = rest.partition(END)
-    return f"{before}{BEGIN}\n{markdown()}\n{END}{after}"
+    """The page with the tables in their places."""
+    for name, table in parts().items():
+        begin, end = f"<!-- made by python -m export.suite.table: {name} -->", f"<!-- end of {name} -->"
+        before, _, rest = text.partition(begin)
+        _, _, after = rest.partition(end)
+        text = f"{before}{begin}\n{table}\n{end}{after}"
+    return text
 
 
 def _phrase(case: type[Case]) -> str:
