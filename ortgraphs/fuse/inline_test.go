@@ -79,6 +79,36 @@ func TestConvolution(t *testing.T) {
 	kernelsOf(t, model, r, g, regions)
 }
 
+// TestJoinedWindows: windows are computed where a Concat or a Pad reads them, also where those join other elements along the axis of the
+// windows, so that an index before the first window is no window's.
+func TestJoinedWindows(t *testing.T) {
+	b := &builder{graph: &onnxpb.GraphProto{Name: proto.String("windows")}}
+	b.graph.Input = append(b.graph.Input, info("x", []int{4, 6}))
+	last := func() string { return b.values[len(b.values)-1].name }
+	b.node("Pad", []int{4, 9}, nil, "x", b.numbers(0, 1, 0, 2))
+	padded := last()
+	var parts []string
+	for i := range 3 {
+		b.node("Slice", []int{4, 3}, nil, padded, b.numbers(i), b.numbers(i+6), b.numbers(1), b.numbers(2))
+		parts = append(parts, last())
+	}
+	b.node("Concat", []int{12, 3}, []*onnxpb.AttributeProto{attribute("axis", 0)}, parts...)
+	windows := last()
+	b.node("Concat", []int{24, 3}, []*onnxpb.AttributeProto{attribute("axis", 0)}, windows, windows)
+	b.node("Tanh", []int{24, 3}, nil, last())
+	b.graph.Output = append(b.graph.Output, info(last(), nil))
+	b.node("Reshape", []int{6, 2, 3}, nil, windows, b.numbers(6, 2, 3))
+	b.node("Pad", []int{6, 5, 3}, nil, last(), b.numbers(0, 2, 0, 0, 1, 0))
+	b.node("Sigmoid", []int{6, 5, 3}, nil, last())
+	b.graph.Output = append(b.graph.Output, info(last(), nil))
+	model := &onnxpb.ModelProto{IrVersion: proto.Int64(9), Graph: b.graph, OpsetImport: []*onnxpb.OperatorSetIdProto{{Version: proto.Int64(20)}}}
+	r, g, regions := partition(t, model, shapes.Sizes{})
+	if want := "Pad 2, Windows 2, Concat, Tanh"; len(regions) != 2 || regions[0].Ops() != want {
+		t.Errorf("regions %v, want two, the first %s", regions, want)
+	}
+	kernelsOf(t, model, r, g, regions)
+}
+
 // kernelsOf checks that every region has a kernel, which computes what the interpreter computes.
 func kernelsOf(t *testing.T, model *onnxpb.ModelProto, r *shapes.Result, g *fuse.Graph, regions []*fuse.Region) {
 	t.Helper()

@@ -125,7 +125,7 @@ func (c *card) runOn(t *testing.T, source int, launches []cudac.Launch, blocks [
 // TestGPUKernels: on a GPU, programs that NVRTC has compiled compute what the interpreter computes, on memory that is NaN before, write nothing
 // after it, and give the same bits again. The fake driver runs a few: its compiler takes a second for each.
 func TestGPUKernels(t *testing.T) {
-	small, wide := uint64(100), uint64(100)
+	small, wide := uint64(smallGraphs), uint64(wideGraphs)
 	sizes := shapes.Sizes{"B": 3, "T_text": 17, "T_mel": 24, "T_ref_mel": 13}
 	if cuda.Fake {
 		small, wide = 1, 1

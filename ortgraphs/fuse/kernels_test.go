@@ -309,6 +309,31 @@ func toShort(model *onnxpb.ModelProto) {
 	}
 }
 
+// smallGraphs and wideGraphs are the random graphs whose kernels run on a GPU.
+const smallGraphs, wideGraphs = 100, 100
+
+// TestRandomGeneration: there is a kernel for each region of the random graphs that run on a GPU, whose compiler is not needed for it.
+func TestRandomGeneration(t *testing.T) {
+	for seed := range uint64(smallGraphs + wideGraphs) {
+		for _, short := range []bool{false, true} {
+			b := newBuilder(seed)
+			if seed >= smallGraphs {
+				b = newWideBuilder(seed)
+			}
+			model := b.model()
+			if short {
+				toShort(model)
+			}
+			_, _, regions := partition(t, model, shapes.Sizes{})
+			for _, r := range regions {
+				if _, err := cudac.Generate(r); err != nil {
+					t.Errorf("seed %d, bf16 %t: %s: %v", seed, short, r.Ops(), err)
+				}
+			}
+		}
+	}
+}
+
 // complete reports kernels that are missing.
 func (k *kernels) complete(t *testing.T, least int) {
 	t.Helper()

@@ -38,10 +38,7 @@ func (a *attention) matrix(m *fuse.Matrix) (string, error) {
 	if m.Turned {
 		last[0], last[1] = last[1], last[0]
 	}
-	source, err := a.places.back(append(index, last...), m.Operand)
-	if err != nil {
-		return "", err
-	}
+	source := a.places.back(append(index, last...), m.Operand)
 	s, err := a.span(flat(source, m.Tensor.Shape))
 	if err != nil {
 		return "", err
@@ -72,17 +69,7 @@ func (a *attention) batchIndex(shape []int) ([]affine, error) {
 		}
 		return index, nil
 	}
-	rest := flat(a.place[:len(own)], own)
-	for i := len(shape) - 1; i >= 0; i-- {
-		if shape[i] == 1 {
-			continue
-		}
-		var err error
-		if rest, index[i], err = a.places.divide(rest, shape[i]); err != nil {
-			return nil, err
-		}
-	}
-	return index, nil
+	return a.places.unflatten(flat(a.place[:len(own)], own), shape), nil
 }
 
 // span takes the row and the column out of a place.
@@ -142,10 +129,7 @@ func (a *attention) result(r fuse.Result) (span, error) {
 			names[name] = steps[i]
 		}
 	}
-	source, err := a.places.back(index, before)
-	if err != nil {
-		return span{}, err
-	}
+	source := a.places.back(index, before)
 	rank := len(source)
 	row, column := source[rank-2], source[rank-1]
 	if r.Turned {
@@ -171,14 +155,8 @@ func (a *attention) result(r fuse.Result) (span, error) {
 		if names[name] == 0 {
 			return s, unsupported("%s is not written in rows", r.Out.Name)
 		}
-		quotient, _, err := a.places.divide(number, factor)
-		if err != nil {
-			return s, err
-		}
-		_, rest, err := a.places.divide(quotient, a.places.limits[name])
-		if err != nil {
-			return s, err
-		}
+		quotient, _ := a.places.divide(number, factor, a.batch)
+		_, rest := a.places.divide(quotient, a.places.limits[name], ceil(a.batch, factor))
 		s.first = s.first.plus(rest.times(names[name]))
 	}
 	if s.columns == 1 && !s.aligned() {

@@ -132,11 +132,7 @@ func (f *placeFunction) code(t *fuse.Tensor, index []affine, at affine) (string,
 				own[i] = index[i+len(index)-len(shape)]
 			}
 		}
-		source, err := f.places.back(own, o)
-		if err != nil {
-			return "", err
-		}
-		code, err := f.value(o.Tensor, source)
+		code, err := f.value(o.Tensor, f.places.back(own, o))
 		if err != nil {
 			return "", err
 		}

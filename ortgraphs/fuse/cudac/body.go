@@ -232,8 +232,6 @@ func (b *body) variableSteps(name string) (step int, aligned bool) {
 	step, aligned = b.steps(q.value)
 	whole := aligned && q.divisor%b.shape.V == 0 // a vector has one quotient
 	switch {
-	case q.divisor == 0:
-		return step, aligned
 	case step == 0:
 		return 0, whole && q.rest
 	case step == 1 && whole && q.rest:
@@ -256,19 +254,7 @@ func (b *body) operand(n *fuse.Node, o fuse.Operand, axes [][]int) (value, error
 
 // read returns the element of an operand for an index of a domain. Where a guard says that there is none, it may be any.
 func (b *body) read(n *fuse.Node, o fuse.Operand, index []affine, guards []guard) (value, error) {
-	source, err := b.places.source(index, o)
-	if err != nil && guards != nil { // between the guards, no index is negative
-		index = slices.Clone(index)
-		shape := o.Shape()
-		for i, d := range shape {
-			at := i + len(index) - len(shape)
-			index[at] = b.places.named(index[at], d)
-		}
-		source, err = b.places.source(index, o)
-	}
-	if err != nil {
-		return value{}, err
-	}
+	source := b.places.source(index, o)
 	if from := o.Tensor.From; from != nil && from.Inline {
 		return b.inline(n, from, source, guards)
 	}
@@ -276,7 +262,7 @@ func (b *body) read(n *fuse.Node, o fuse.Operand, index []affine, guards []guard
 	if guards != nil {
 		fill = "0"
 	}
-	return b.load(n, o.Tensor, flat(source, o.Tensor.Shape), guards, fill)
+	return b.load(n, o.Tensor, b.places.place(source, o.Tensor), guards, fill)
 }
 
 // load reads an element of an input, or fill where a guard says that there is none.

@@ -58,7 +58,8 @@ func (b *body) joined(reader, n *fuse.Node, whole []affine, guards []guard) (val
 		return b.window(reader, n, whole, guards)
 	}
 	axis := n.Axes[0]
-	all, start := value{vector: b.varies(whole[axis])}, 0
+	along := b.places.expand(whole[axis])
+	all, start := value{vector: b.varies(along)}, 0
 	for i, o := range n.In {
 		before := make([]int, len(whole))
 		before[axis] = start
@@ -72,7 +73,7 @@ func (b *body) joined(reader, n *fuse.Node, whole []affine, guards []guard) (val
 			all.code = "(" + all.code + v.code + ")"
 			break
 		}
-		all.code += fmt.Sprintf("%s < %d ? %s : ", whole[axis], start, v.code)
+		all.code += fmt.Sprintf("%s < %d ? %s : ", along, start, v.code)
 	}
 	return all, nil
 }
@@ -80,10 +81,7 @@ func (b *body) joined(reader, n *fuse.Node, whole []affine, guards []guard) (val
 // window is the element of a Concat of windows: the part is a variable, so all of them are one read.
 func (b *body) window(reader, n *fuse.Node, whole []affine, guards []guard) (value, error) {
 	w, axis := n.Windows, n.Axes[0]
-	part, rest, err := b.places.divide(whole[axis], n.In[0].Shape()[axis])
-	if err != nil {
-		return value{}, err
-	}
+	part, rest := b.places.divide(whole[axis], n.In[0].Shape()[axis], n.Out[0].Shape[axis])
 	index := slices.Clone(whole)
 	index[axis] = rest
 	index[w.Axis] = whole[w.Axis].times(w.Step).plus(part.times(w.Distance)).plusConstant(w.Start)
@@ -99,25 +97,17 @@ func (b *body) part(reader, n *fuse.Node, o fuse.Operand, whole []affine, before
 		if d == n.Out[0].Shape[i] {
 			continue
 		}
-		own = append(own, guard{whole[i], before[i], before[i] + d})
+		own = append(own, guard{b.places.expand(whole[i]), before[i], before[i] + d})
 		index[i] = whole[i].plusConstant(-before[i])
 		if d == 1 {
 			index[i] = affine{}
 		}
 	}
-	source, err := b.places.back(index, o)
-	if err != nil { // between the guards, no index is negative
-		for i, d := range shape {
-			index[i] = b.places.named(index[i], d)
-		}
-		if source, err = b.places.back(index, o); err != nil {
-			return value{}, err
-		}
-	}
+	source := b.places.back(index, o)
 	guards := slices.Concat(outer, own)
 	from := o.Tensor.From
 	if from == nil || !from.Inline {
-		return b.load(reader, o.Tensor, flat(source, o.Tensor.Shape), guards, fill)
+		return b.load(reader, o.Tensor, b.places.place(source, o.Tensor), guards, fill)
 	}
 	v, err := b.inline(reader, from, source, guards)
 	if err != nil || len(own) == 0 {

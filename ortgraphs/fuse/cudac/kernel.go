@@ -176,14 +176,11 @@ func (w *writer) parts(b *body, vary bool) {
 }
 
 func (w *writer) part(q part) {
-	switch {
-	case q.divisor == 0:
-		w.line("const int %s = %s;", q.name, q.value)
-	case q.rest:
-		w.line("const int %s = (%s) %% %d;", q.name, q.value, q.divisor)
-	default:
-		w.line("const int %s = (%s) / %d;", q.name, q.value, q.divisor)
+	operator := "/"
+	if q.rest {
+		operator = "%"
 	}
+	w.line("const int %s = (%s) %s %d;", q.name, q.value, operator, q.divisor)
 }
 
 // vectors writes the statements of a phase for the elements of one vector, which begins at column c0 and at element base of the arrays.

@@ -11,18 +11,20 @@ import (
 // places computes the place of an element in memory from the index of the region's domain.
 type places struct {
 	sizes []int // of the axes
-	// limits has the number of values of each variable, which begin at 0: the axes a0, a1, ... and those of parts.
+	// limits has the number of values of each variable, which begin at 0: the axes a0, a1, ..., those of parts, and those of guarded.
 	limits map[string]int
 	// parts are variables that quotients and rests need, each after those that it uses.
 	parts []part
 	known map[string]int // parts by what they compute
+	// guarded has the values of variables that stand for values with guards.
+	guarded map[string]affine
 }
 
-// part defines a variable: a value itself, its quotient by divisor, or its rest.
+// part defines a variable: the quotient of a value by divisor, or its rest.
 type part struct {
 	name    string
 	value   affine
-	divisor int // 0 for the value itself
+	divisor int
 	rest    bool
 }
 
@@ -33,7 +35,7 @@ type guard struct {
 }
 
 func newPlaces(sizes []int) *places {
-	p := &places{sizes: sizes, limits: map[string]int{}, known: map[string]int{}}
+	p := &places{sizes: sizes, limits: map[string]int{}, known: map[string]int{}, guarded: map[string]affine{}}
 	for i, size := range sizes {
 		p.limits[axisName(i)] = size
 	}
@@ -41,7 +43,7 @@ func newPlaces(sizes []int) *places {
 }
 
 func (p *places) clone() *places {
-	return &places{sizes: p.sizes, limits: maps.Clone(p.limits), parts: slices.Clone(p.parts), known: maps.Clone(p.known)}
+	return &places{sizes: p.sizes, limits: maps.Clone(p.limits), parts: slices.Clone(p.parts), known: maps.Clone(p.known), guarded: maps.Clone(p.guarded)}
 }
 
 func axisName(axis int) string { return fmt.Sprintf("a%d", axis) }
@@ -72,28 +74,46 @@ func (p *places) define(q part, limit int) affine {
 	return variable(p.parts[i].name, 1)
 }
 
-// divide returns e/k and e%k.
-func (p *places) divide(e affine, k int) (quotient, rest affine, err error) {
-	if k == 1 {
-		return e, affine{}, nil
+// divide returns e/k and e%k of a value that is from 0 up to limit wherever the element exists. Elsewhere it may be negative, for which C
+// rounds the quotient towards 0: a guard keeps that from being used.
+func (p *places) divide(e affine, k, limit int) (quotient, rest affine) {
+	switch {
+	case k == 1:
+		return e, affine{}
+	case limit <= k:
+		return affine{}, e
 	}
-	quotient, rest = e.dividedBy(k)
-	if least, most := p.bounds(rest); least >= 0 && most < k {
-		return quotient, rest, nil
+	value := p.expand(e)
+	for _, form := range []affine{e, value} {
+		quotient, rest = form.dividedBy(k)
+		if least, most := p.bounds(rest); least >= 0 && most < k {
+			return quotient, rest
+		}
 	}
-	least, most := p.bounds(e)
-	if least < 0 {
-		return affine{}, affine{}, unsupported("an index that may be negative is divided")
-	}
-	return p.define(part{value: e, divisor: k}, most/k+1), p.define(part{value: e, divisor: k, rest: true}, k), nil
+	_, most := p.bounds(e)
+	most = max(0, min(most, limit-1))
+	return p.define(part{value: value, divisor: k}, most/k+1), p.define(part{value: value, divisor: k, rest: true}, k)
 }
 
-// named returns a variable for a value that a guard limits to 0 up to limit.
-func (p *places) named(e affine, limit int) affine {
+// within returns a value for which bounds knows that it is from 0 up to limit, because a guard says so.
+func (p *places) within(e affine, limit int) affine {
 	if least, most := p.bounds(e); least >= 0 && most < limit {
 		return e
 	}
-	return p.define(part{value: e}, limit)
+	name := fmt.Sprintf("i%d", len(p.guarded))
+	p.guarded[name], p.limits[name] = p.expand(e), limit
+	return variable(name, 1)
+}
+
+// expand returns the value without variables of within, as the program computes it.
+func (p *places) expand(e affine) affine {
+	out := e
+	for name, factor := range e.factors {
+		if value, ok := p.guarded[name]; ok {
+			out = out.plus(variable(name, -factor)).plus(value.times(factor))
+		}
+	}
+	return out
 }
 
 // index returns the index into a shape whose dimensions have these axes.
@@ -110,7 +130,7 @@ func (p *places) index(axes [][]int) []affine {
 }
 
 // back returns the index into the tensor of an operand from the index into the operand.
-func (p *places) back(index []affine, o fuse.Operand) ([]affine, error) {
+func (p *places) back(index []affine, o fuse.Operand) []affine {
 	for i := len(o.Views) - 1; i >= 0; i-- {
 		v := o.Views[i]
 		source := make([]affine, len(v.From))
@@ -130,20 +150,29 @@ func (p *places) back(index []affine, o fuse.Operand) ([]affine, error) {
 			copy(source, index)
 			source[v.Axis] = index[v.Axis].times(v.Step).plusConstant(v.Start)
 		case fuse.Reshape:
-			rest := flat(index, v.To)
-			for j := len(v.From) - 1; j >= 0; j-- {
-				if v.From[j] == 1 {
-					continue
-				}
-				var err error
-				if rest, source[j], err = p.divide(rest, v.From[j]); err != nil {
-					return nil, err
+			whole := slices.Clone(index)
+			for j, d := range v.To {
+				if d > 1 {
+					whole[j] = p.within(index[j], d)
 				}
 			}
+			source = p.unflatten(flat(whole, v.To), v.From)
 		}
 		index = source
 	}
-	return index, nil
+	return index
+}
+
+// unflatten returns the index of an element of a shape from its place in memory.
+func (p *places) unflatten(at affine, shape []int) []affine {
+	index, limit := make([]affine, len(shape)), product(shape)
+	for i := len(shape) - 1; i >= 0; i-- {
+		if d := shape[i]; d != 1 {
+			at, index[i] = p.divide(at, d, limit)
+			limit /= d
+		}
+	}
+	return index
 }
 
 // flat returns the place of an index in memory.
@@ -159,16 +188,15 @@ func flat(index []affine, shape []int) (at affine) {
 }
 
 // element returns the place of an operand's element, for the index of a node's domain with more dimensions.
-func (p *places) element(index []affine, o fuse.Operand) (affine, error) {
-	source, err := p.source(index, o)
-	if err != nil {
-		return affine{}, err
-	}
-	return flat(source, o.Tensor.Shape), nil
+func (p *places) element(index []affine, o fuse.Operand) affine {
+	return p.place(p.source(index, o), o.Tensor)
 }
 
+// place returns the place of a tensor's element, as the program computes it.
+func (p *places) place(index []affine, t *fuse.Tensor) affine { return p.expand(flat(index, t.Shape)) }
+
 // source returns the index into the tensor of an operand.
-func (p *places) source(index []affine, o fuse.Operand) ([]affine, error) {
+func (p *places) source(index []affine, o fuse.Operand) []affine {
 	shape := o.Shape()
 	own := make([]affine, len(shape))
 	for i, d := range shape {

@@ -50,11 +50,7 @@ func newTile(r *fuse.Region, l *fuse.Loops, s shape) (*tile, bool) {
 			if inside[o.Tensor] || o.Tensor.Elements()*4 < s.R*s.C {
 				continue
 			}
-			at, err := p.element(p.index(l.Of(n.Out[0])), o)
-			if err != nil {
-				return nil, false
-			}
-			if axis, ok := innermostAxis(at); ok {
+			if axis, ok := innermostAxis(p.element(p.index(l.Of(n.Out[0])), o)); ok {
 				bytes[axis] += o.Tensor.Bytes()
 			}
 		}
