@@ -265,8 +265,8 @@ var unary = map[string]func(x float64) float64{
 	"Sigmoid": func(x float64) float64 { return 1 / (1 + math.Exp(-x)) }, "Relu": func(x float64) float64 { return max(x, 0) },
 	"Softplus": func(x float64) float64 { return math.Log1p(math.Exp(x)) }, "Not": func(x float64) float64 { return truth(x == 0) },
 	"Sign":     func(x float64) float64 { return truth(x > 0) - truth(x < 0) },
-	"Gelu":     func(x float64) float64 { return x / 2 * (1 + math.Erf(x/math.Sqrt2)) },
-	"GeluTanh": func(x float64) float64 { return x / 2 * (1 + math.Tanh(math.Sqrt(2/math.Pi)*(x+0.044715*x*x*x))) },
+	"Gelu":     func(x float64) float64 { return x / 2 * math.Erfc(-x/math.Sqrt2) },
+	"GeluTanh": func(x float64) float64 { return x / (1 + math.Exp(-math.Sqrt(8/math.Pi)*(x+0.044715*x*x*x))) },
 }
 
 var binary = map[string]func(a, b float64) float64{

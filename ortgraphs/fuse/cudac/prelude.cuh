@@ -55,8 +55,10 @@ __device__ inline float tanh_of(float x) {
 }
 __device__ inline float sigmoid_of(float x) { return 1.f / (1.f + __expf(-x)); }
 __device__ inline float softplus_of(float x) { return x > 0.f ? x + log1pf(__expf(-x)) : log1pf(__expf(x)); }
-__device__ inline float gelu_of(float x) { return 0.5f * x * (1.f + erff(x * 0.707106781f)); }
-__device__ inline float gelu_tanh_of(float x) { return 0.5f * x * (1.f + tanh_of(0.797884561f * (x + 0.044715f * x * x * x))); }
+// Below 0, 1 + erf(x) and 1 + tanh(x) are differences of almost equal numbers. These are 1 + erf(x / sqrt(2)) = erfc(-x / sqrt(2)) and
+// (1 + tanh(x)) / 2 = sigmoid(2 x).
+__device__ inline float gelu_of(float x) { return 0.5f * x * erfcf(x * -0.707106781f); }
+__device__ inline float gelu_tanh_of(float x) { return x * sigmoid_of(1.595769122f * (x + 0.044715f * x * x * x)); }
 
 // group_OP combines the values of WIDTH neighbouring threads: a power of two up to 32, or 256 in a block of 256. All threads of a warp must
 // call it, for 256 all of the block. Every thread has the same result.
