@@ -86,13 +86,13 @@ class Conformer(nn.Module):
         x = F.silu(self.frame_in(mel.transpose(1, 2))).transpose(1, 2)
         steps = inside((mel_lengths + 1) // 2, x.shape[1])
         for block in self.blocks:
-            x = block(x, steps[:, None, None, :], steps[:, :, None].float())
+            x = block(x, steps[:, None, None, :], steps[:, :, None])
         return self.head(x).unflatten(-1, (2, MELS)).flatten(1, 2)
 
 
 def hidden(mel: Tensor) -> Tensor:
-    """f32[T_mel]: 1 in the frames that the model does not see, 8 of 20."""
-    return (torch.arange(mel.shape[1]) % 20 < 8).float()
+    """[T_mel]: 1 in the frames that the model does not see, 8 of 20."""
+    return (torch.arange(mel.shape[1]) % 20 < 8).to(mel.dtype)
 
 
 def loss(predicted, batch):

@@ -46,7 +46,7 @@ class Block(nn.Module):
         self.feed_out = nn.Conv1d(4 * s.width, s.width, 1)
 
     def forward(self, x: Tensor, seen: Tensor) -> Tensor:
-        weight = seen[:, :, None].float()
+        weight = seen[:, :, None]
         q, k, v = (y.unflatten(-1, (self.heads, -1)).transpose(1, 2) for y in self.query_key_value(x).chunk(3, -1))
         y = F.scaled_dot_product_attention(q, k, v, attn_mask=seen[:, None, None, :])
         x = self.attention_norm(x + self.out(y.transpose(1, 2).flatten(2))) * weight
@@ -85,10 +85,11 @@ class FastSpeech(nn.Module):
             x = block(x, tokens)
         spread = alignment(text_lengths, mel_lengths, tokens.shape[1], frames.shape[1])
         counts = spread.sum(1)
-        spoken = (spread.transpose(1, 2) @ torch.stack([pitch, energy], -1)) / counts[:, :, None].clamp(min=1)
+        numbers = torch.stack([pitch, energy], -1)
+        spoken = (spread.transpose(1, 2).to(numbers.dtype) @ numbers) / counts[:, :, None].clamp(min=1).to(numbers.dtype)
         durations, prosody = self.duration(x.detach()).squeeze(-1), self.prosody(x)
         x = x + self.prosody_in(spoken.transpose(1, 2)).transpose(1, 2)
-        y = spread @ x
+        y = spread.to(x.dtype) @ x
         y = (y + sinusoids(y)) * frames[:, :, None]
         for block in self.decoder:
             y = block(y, frames)
@@ -106,7 +107,7 @@ def sinusoids(x: Tensor) -> Tensor:
     half = x.shape[-1] // 2
     speed = torch.exp(torch.arange(half).float() * (-math.log(10000.0) / half))
     angle = torch.arange(x.shape[1]).float()[:, None] * speed[None, :]
-    return torch.cat([angle.sin(), angle.cos()], -1)
+    return torch.cat([angle.sin(), angle.cos()], -1).to(x.dtype)
 
 
 def loss(outputs, batch):

@@ -70,10 +70,10 @@ class FlowDiT(nn.Module):
     def forward(self, mel_spectrograms, mel_lengths):
         mel = mel_spectrograms
         noise, at = torch.randn_like(mel), torch.rand(mel.shape[0])
-        x = self.frame_in(noise + at[:, None, None] * (mel - noise))
+        x = self.frame_in((noise + at[:, None, None] * (mel - noise)).to(mel.dtype))
         speed = torch.exp(torch.arange(self.width // 2).float() * (-math.log(10000.0) / (self.width // 2)))
         angle = 1000 * at[:, None] * speed[None, :]
-        time = self.time_out(F.silu(self.time_in(torch.cat([angle.cos(), angle.sin()], -1))))
+        time = self.time_out(F.silu(self.time_in(torch.cat([angle.cos(), angle.sin()], -1).to(mel.dtype))))
         seen = inside(mel_lengths, mel.shape[1])[:, None, None, :]
         for block in self.blocks:
             x = block(x, time, seen)

@@ -49,7 +49,7 @@ class Matcha(nn.Module):
             x = block(x, tokens)
         means = self.mean(x)
         path = monotonic_path(likelihood(means, mel_spectrograms), text_lengths, mel_lengths)
-        near = path.transpose(1, 2) @ means
+        near = path.transpose(1, 2).to(means.dtype) @ means
         durations = self.duration(x.detach()).squeeze(-1)
         flow, target = self.flow(mel_spectrograms, near, frames)
         return flow, target, near, durations, (path.sum(2) + 1).log()
@@ -57,10 +57,10 @@ class Matcha(nn.Module):
     def flow(self, mel: Tensor, near: Tensor, frames: Tensor) -> tuple[Tensor, Tensor]:
         """How a mixture of noise and spectrogram should move, and how it moves."""
         noise, at = torch.randn_like(mel), torch.rand(mel.shape[0])
-        x = self.frame_in(torch.cat([noise + at[:, None, None] * (mel - noise), near], -1))
+        x = self.frame_in(torch.cat([noise + at[:, None, None] * (mel - noise), near], -1).to(mel.dtype))
         half = self.time_in.in_features // 2
         angle = 1000 * at[:, None] * torch.exp(torch.arange(half).float() * (-math.log(10000.0) / half))[None, :]
-        time = self.time_out(F.silu(self.time_in(torch.cat([angle.cos(), angle.sin()], -1))))
+        time = self.time_out(F.silu(self.time_in(torch.cat([angle.cos(), angle.sin()], -1).to(mel.dtype))))
         for block in self.blocks:
             x = block(x, time, frames[:, None, None, :])
         return self.frame_out(self.norm(x)), mel - noise
