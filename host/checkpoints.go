@@ -36,20 +36,21 @@ func (r *run) State() checkpoint.State {
 	}
 	state := checkpoint.State{
 		Step: p.Step, Epoch: epoch, Batch: batch, Seed: r.plan.Config.Seed,
-		Schedule:      r.plan.Schedule(),
 		EvaluatedStep: p.EvaluatedStep, Samples: o.samples, Frames: o.frames,
 		Quarantine: o.quarantine.List(), Hashes: r.plan.Hashes,
 	}
 	state.Speakers, state.Languages = r.plan.Data.Names()
-	if state.Schedule.Name == schedule.Plateau {
-		state.Plateau = &p.Plateau
-	}
 	if decay := r.plan.Config.EMA; decay > 0 {
 		state.EMA = &checkpoint.EMA{Decay: decay}
 	}
+	schedules := r.plan.Schedules()
 	for i, player := range r.plan.Players {
 		o := r.session.Optimizers[i]
-		state.Add(checkpoint.Player{Name: player.Name, OptimizerStep: o.Steps, Averaged: o.Averaged})
+		own := checkpoint.Player{Name: player.Name, OptimizerStep: o.Steps, Averaged: o.Averaged, Schedule: &schedules[i]}
+		if own.Schedule.Name == schedule.Plateau {
+			own.Plateau = &p.Plateaus[i]
+		}
+		state.Add(own)
 	}
 	if r.plan.Config.EarlyStop > 0 {
 		state.EarlyStop = &p.EarlyStop

@@ -6,17 +6,22 @@ import (
 	"github.com/xtts-host/xtts-host/host/report"
 )
 
-// lowered reports that an evaluation has lowered the learning rate.
+// lowered reports that an evaluation has lowered the learning rate of a player.
 func (o *observer) lowered(step int64) {
-	p, policy := &o.run.loop.Train.Progress, &o.run.loop.Train.Policy
-	if p.Plateau.Reductions == o.reductions {
-		return
+	for i, s := range o.run.loop.Train.Policy.Schedules {
+		now := o.run.loop.Train.Progress.Plateaus[i].Reductions
+		if now == o.reductions[i] {
+			continue
+		}
+		o.reductions[i] = now
+		lr, of := s.LR(max(step, s.WarmupSteps), now), ""
+		args := []any{"step", step, "lr", lr}
+		if name := o.run.plan.Players[i].Name; name != "" {
+			of, args = " of "+name, append(args, "player", name)
+		}
+		fmt.Fprintf(o.run.console.Out, "learning rate%s lowered to %g: no lower validation loss in %s\n", of, lr, report.Count(s.Patience, "evaluation"))
+		o.run.log.Info("learning rate lowered", args...)
 	}
-	o.reductions = p.Plateau.Reductions
-	s := policy.Schedule
-	fmt.Fprintf(o.run.console.Out, "learning rate lowered to %g: no lower validation loss in %s\n",
-		s.LR(max(step, s.WarmupSteps), o.reductions), report.Count(s.Patience, "evaluation"))
-	o.run.log.Info("learning rate lowered", "step", step, "lr", s.LR(max(step, s.WarmupSteps), o.reductions))
 }
 
 // stopped returns why the run ended before its last step, if the validation loss was the reason.

@@ -26,14 +26,17 @@ type observer struct {
 	quarantine *batch.Quarantine
 
 	first           int64 // step of this process
-	reductions      int   // of the learning rate that were reported
+	reductions      []int // of the learning rates of the players that were reported
 	stepFrames      int   // of the step so far
 	samples, frames int64 // trained on, also before a resume
 }
 
 // newObserver opens the files of the run folder and adds the run's sinks.
 func newObserver(r *run, p train.Progress, state *checkpoint.State) (_ *observer, err error) {
-	o := &observer{run: r, first: p.Step + 1, reductions: p.Plateau.Reductions}
+	o := &observer{run: r, first: p.Step + 1, reductions: make([]int, len(r.plan.Players))}
+	for i, plateau := range p.Plateaus {
+		o.reductions[i] = plateau.Reductions
+	}
 	if err = errors.Join(r.plan.Data.WriteExcluded(r.dir), r.plan.Data.WriteNames(r.dir)); err != nil {
 		return nil, err
 	}

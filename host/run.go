@@ -183,9 +183,8 @@ func newRun(p *plan.Plan, m *machine.Machine, s *session.Session, out *outputs, 
 	}
 	p.Close() // so that the space of a checkpoint that is pruned later is freed
 	r.source = p.Source()
-	if total, s := r.source.Total(), p.Schedule(); s.Ends() && total > s.TotalSteps {
-		r.log.Warn(fmt.Sprintf("the %s schedule ends at step %d, the length of the run when it began: the learning rate is %g from there to step %d (--allow schedule stretches it)",
-			s.Name, s.TotalSteps, s.MinLR, total))
+	for _, line := range plan.EndsEarly(p.Schedules(), r.source.Total()) {
+		r.log.Warn(line)
 	}
 	if r.observer, err = newObserver(r, progress, state); err != nil {
 		return nil, err
@@ -226,7 +225,7 @@ func (r *run) begin() (train.Progress, *checkpoint.State, error) {
 	for _, name := range start.Change.Unused {
 		r.log.Warn("--allow " + name + ": nothing of it differs from the checkpoint, so it allows nothing")
 	}
-	p := start.Progress()
+	p := r.plan.Progress()
 	if start.Resumed.Averages == nil && r.plan.Config.EMA > 0 {
 		fmt.Fprintf(r.console.Out, "average      begins with the weights of step %d: the checkpoint has none\n", p.Step)
 	}

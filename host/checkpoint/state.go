@@ -25,9 +25,9 @@ type State struct {
 	// Step counts the windows that are over, skipped ones included; it is the next window's index from 0.
 	Step int64 `json:"step"`
 	// OptimizerStep counts the updates of the weights: windows that were not skipped. With several players it is that of
-	// the last one.
+	// the last one, as Schedule and Plateau are.
 	OptimizerStep int64 `json:"optimizer_step"`
-	// Players has the counts of each, if there are several.
+	// Players has what differs by player, if there are several.
 	Players []Player `json:"players,omitempty"`
 	// Epoch and Batch name the next batch: Batch is its index in the epoch.
 	Epoch int `json:"epoch"`
@@ -66,11 +66,14 @@ type Player struct {
 	OptimizerStep int64  `json:"optimizer_step"`
 	// Averaged is EMA.Updates of the player.
 	Averaged int64 `json:"averaged,omitempty"`
+	// Schedule and Plateau are as in State. A checkpoint of an older program has neither: the players had one schedule.
+	Schedule *schedule.Schedule `json:"schedule,omitempty"`
+	Plateau  *schedule.State    `json:"plateau,omitempty"`
 }
 
-// Add adds the counts of the next player. One without a name is the only one.
+// Add adds what the next player has. One without a name is the only one.
 func (s *State) Add(p Player) {
-	s.OptimizerStep = p.OptimizerStep
+	s.OptimizerStep, s.Schedule, s.Plateau = p.OptimizerStep, *p.Schedule, p.Plateau
 	if s.EMA != nil {
 		s.EMA.Updates = p.Averaged
 	} else {
@@ -92,6 +95,30 @@ func (s *State) Updates(player string) (weights, average int64) {
 		average = s.EMA.Updates
 	}
 	return s.OptimizerStep, average
+}
+
+// ScheduleOf returns the learning rate schedule of a player, and what the schedule plateau has seen.
+func (s *State) ScheduleOf(player string) (course schedule.Schedule, seen schedule.State) {
+	course, plateau := s.Schedule, s.Plateau
+	for _, p := range s.Players {
+		if p.Name == player && p.Schedule != nil {
+			course, plateau = *p.Schedule, p.Plateau
+		}
+	}
+	if plateau != nil {
+		seen = *plateau
+	}
+	return course, seen
+}
+
+// Schedules calls change with every schedule and with what it has seen, which is nil unless that is plateau.
+func (s *State) Schedules(change func(*schedule.Schedule, *schedule.State)) {
+	change(&s.Schedule, s.Plateau)
+	for _, p := range s.Players {
+		if p.Schedule != nil {
+			change(p.Schedule, p.Plateau)
+		}
+	}
 }
 
 // EMA is an exponential moving average of the trained weights.
@@ -164,10 +191,7 @@ func decodeState(data []byte) (State, error) {
 const maxCount = 1 << 53
 
 func (s State) check() error {
-	plateau, stop := new(schedule.State), new(schedule.Waiting)
-	if s.Plateau != nil {
-		plateau = s.Plateau
-	}
+	stop := new(schedule.Waiting)
 	if s.EarlyStop != nil {
 		stop = s.EarlyStop
 	}
@@ -182,11 +206,14 @@ func (s State) check() error {
 	counts := []count{
 		{"step", s.Step}, {"optimizer_step", s.OptimizerStep}, {"epoch", int64(s.Epoch)}, {"batch", int64(s.Batch)},
 		{"evaluated_step", s.EvaluatedStep}, {"samples", s.Samples}, {"frames", s.Frames},
-		{"schedule.warmup_steps", s.Schedule.WarmupSteps}, {"schedule.total_steps", s.Schedule.TotalSteps},
-		{"schedule.decay_start", s.Schedule.DecayStart}, {"plateau.reductions", int64(plateau.Reductions)},
-		{"plateau.evaluations", int64(plateau.Evaluations)}, {"early_stop.evaluations", int64(stop.Evaluations)},
-		{"ema.updates", ema.Updates},
+		{"early_stop.evaluations", int64(stop.Evaluations)}, {"ema.updates", ema.Updates},
 	}
+	s.Schedules(func(course *schedule.Schedule, plateau *schedule.State) {
+		counts = append(counts, count{"schedule.warmup_steps", course.WarmupSteps}, count{"schedule.total_steps", course.TotalSteps}, count{"schedule.decay_start", course.DecayStart})
+		if plateau != nil {
+			counts = append(counts, count{"plateau.reductions", int64(plateau.Reductions)}, count{"plateau.evaluations", int64(plateau.Evaluations)})
+		}
+	})
 	for i, p := range s.Players {
 		counts = append(counts, count{fmt.Sprintf("players[%d].optimizer_step", i), p.OptimizerStep}, count{fmt.Sprintf("players[%d].averaged", i), p.Averaged})
 		if p.OptimizerStep > s.Step {

@@ -139,13 +139,13 @@ func (s *Set) TakeBundle(b *manifest.Bundle) {
 		}
 		s.origins[name] = fromBundle
 	}
-	last := b.Last().Optimizer
+	last := b.Last()
 	number := func(v float64) string { return strconv.FormatFloat(v, 'g', -1, 64) }
-	take("lr", number(last.LR))
-	take("weight-decay", number(last.WeightDecay))
-	take("grad-clip", number(last.GradClip))
-	take("warmup-steps", strconv.Itoa(b.Schedule.WarmupSteps))
-	take("schedule", b.Schedule.Name)
+	take("lr", number(last.Optimizer.LR))
+	take("weight-decay", number(last.Optimizer.WeightDecay))
+	take("grad-clip", number(last.Optimizer.GradClip))
+	take("warmup-steps", strconv.Itoa(last.Schedule.WarmupSteps))
+	take("schedule", last.Schedule.Name)
 }
 
 // Given reports whether the user has given the setting: by a flag, the environment or a file.

@@ -170,7 +170,7 @@ func (e *evaluation) measure(ctx context.Context, stop <-chan struct{}) error {
 	if err := e.session.Restore(&p.Start); err != nil {
 		return exit.Refused(err)
 	}
-	at := p.Start.Progress()
+	at := p.Progress()
 	listed := map[checkpoint.Quarantined]bool{}
 	for _, c := range q.Unusable(report.Validation) {
 		listed[c] = true

@@ -28,6 +28,7 @@ type Step struct {
 // Player is what a step was for one of several players.
 type Player struct {
 	Name     string
+	LR       float64
 	GradNorm float64
 	Skipped  bool
 }

@@ -159,7 +159,7 @@ func (t *table) training(m *manifest.Bundle, s ortgraphs.Summary) {
 			name = fmt.Sprintf("%d. %s: ", i+1, p.Name)
 		}
 		t.line(first(i, "optimizer"), "%s%s, learning rate %g, weight decay %g, clipped at %g, %s after %d steps",
-			name, o.Name, o.LR, o.WeightDecay, o.GradClip, m.Schedule.Name, m.Schedule.WarmupSteps)
+			name, o.Name, o.LR, o.WeightDecay, o.GradClip, p.Schedule.Name, p.Schedule.WarmupSteps)
 	}
 	t.line("accumulation", "%s", m.Accumulation)
 	for i, g := range s.Graphs {

@@ -54,7 +54,7 @@ func New(c Config) (*Loop, error) {
 	p := c.Plan
 	l := &Loop{cfg: c, Train: &train.Loop{
 		Model: c.Session.Model, Optimizers: c.Session.Optimizers, Observer: c.Observer, Stop: c.Stop, Progress: c.Progress,
-		Policy: train.Policy{Schedule: p.Schedule(), EarlyStop: p.EarlyStop(), Counted: c.Source.Evaluated, MaxSkipped: p.Config.MaxSkipped},
+		Policy: train.Policy{Schedules: p.Schedules(), EarlyStop: p.EarlyStop(), Counted: c.Source.Evaluated, MaxSkipped: p.Config.MaxSkipped},
 	}}
 	hooks := batch.Hooks{Copied: c.Copied, Observer: l.draw}
 	if c.Debug != nil {

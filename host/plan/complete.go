@@ -14,7 +14,7 @@ func (p *Plan) Complete() string {
 	if p.Start.Resumed == nil {
 		return ""
 	}
-	at, source := p.Start.Progress(), p.Source()
+	at, source := p.Progress(), p.Source()
 	source.Start(at)
 	over := source.Done() || p.EarlyStop().Over(at.EarlyStop)
 	if beyond := at.Step > source.Total(); !beyond && !(over && reported(p.Config.Resume, at.Step)) {

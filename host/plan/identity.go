@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/xtts-host/xtts-host/host/config"
 	"github.com/xtts-host/xtts-host/host/schedule"
 	"github.com/xtts-host/xtts-host/shared/manifest"
 )
@@ -36,7 +37,7 @@ func (p *Plan) identity() map[string]string {
 		"batch_size":    strconv.Itoa(c.BatchSize),
 		"accumulation":  strconv.Itoa(c.Accumulate),
 		"static_shapes": strconv.FormatBool(c.StaticShapes),
-		"schedule":      text(p.course()),
+		"schedule":      text(courseOf(p.Players[len(p.Players)-1].Schedule, c)),
 	}
 	for _, player := range p.Players {
 		name := "optimizer"
@@ -44,6 +45,9 @@ func (p *Plan) identity() map[string]string {
 			name += "/" + player.Name
 		}
 		hashes[name] = text(optimizer(player.Optimizer))
+		if own := text(courseOf(player.Schedule, c)); own != hashes["schedule"] {
+			hashes["schedule/"+player.Name] = own
+		}
 	}
 	if p.Precision.Graph != manifest.F32 {
 		hashes["precision"] = string(p.Precision.Graph)
@@ -78,15 +82,14 @@ func optimizer(o manifest.Optimizer) []any {
 	return list
 }
 
-// course returns the settings of the learning rate except its base. Without settings that an older version did not
+// courseOf returns the settings of the learning rate except its base. Without settings that an older version did not
 // have, it equals the value of that version.
-func (p *Plan) course() []any {
-	c := p.Config
-	course := []any{c.Schedule, c.WarmupSteps}
+func courseOf(s manifest.Schedule, c *config.Config) []any {
+	course := []any{s.Name, s.WarmupSteps}
 	switch {
-	case c.Schedule == schedule.Exponential:
+	case s.Name == schedule.Exponential:
 		course = append(course, c.MinLR, c.LRDecay)
-	case c.Schedule == schedule.Plateau:
+	case s.Name == schedule.Plateau:
 		course = append(course, c.MinLR, c.PlateauFactor, c.PlateauPatience)
 	case c.MinLR > 0:
 		course = append(course, c.MinLR)

@@ -22,7 +22,7 @@ func (d *Draft) layOutParameters() error {
 	}
 	d.Frozen, d.Players = freeze.Identity(frozen, len(b.Parameters)), nil
 	for _, p := range b.InTurn() {
-		player := Player{Name: p.Name, Optimizer: settings(p.Optimizer, b.Last().Optimizer, c)}
+		player := Player{Name: p.Name, Optimizer: settings(p.Optimizer, b.Last().Optimizer, c), Schedule: course(*p.Schedule, *b.Last().Schedule, c)}
 		player.Optimizer.Groups, err = groups.Resolve(b.ParametersOf(p.Name), groups.Settings{
 			Bundle: p.Optimizer.Groups, LRFactor: c.LRFactor, WeightDecay: c.WeightDecayOf, Known: b.Parameters,
 		})
@@ -55,6 +55,18 @@ func settings(own, last manifest.Optimizer, c *config.Config) manifest.Optimizer
 	}
 	if own.GradClip == last.GradClip || c.GradClip != last.GradClip {
 		own.GradClip = c.GradClip
+	}
+	return own
+}
+
+// course returns the schedule of a player with the settings of a run, whose defaults are those of the last player. Others
+// are those of all.
+func course(own, last manifest.Schedule, c *config.Config) manifest.Schedule {
+	if c.Schedule != last.Name {
+		own.Name = c.Schedule
+	}
+	if c.WarmupSteps != int64(last.WarmupSteps) {
+		own.WarmupSteps = int(c.WarmupSteps)
 	}
 	return own
 }

@@ -54,6 +54,7 @@ type Player struct {
 	Name      string
 	Arena     *ortgraphs.Arena   // their layout
 	Optimizer manifest.Optimizer // the bundle's with the run's settings; its groups name their parameters
+	Schedule  manifest.Schedule  // likewise
 }
 
 // New makes a plan from the settings. inventory opens the inventory of the machine's GPUs. waiting shows how far the

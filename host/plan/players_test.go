@@ -29,3 +29,35 @@ func TestSettingsOfPlayers(t *testing.T) {
 		}
 	}
 }
+
+// TestSchedulesOfPlayers: a schedule or a warm-up of the run that is not the last player's in the bundle holds for all. The
+// minimum keeps the ratio of the rates, also where a rate is 0.
+func TestSchedulesOfPlayers(t *testing.T) {
+	last, other := manifest.Schedule{Name: "cosine", WarmupSteps: 20}, manifest.Schedule{Name: "constant", WarmupSteps: 5}
+	for _, c := range []struct {
+		set  config.Config
+		want manifest.Schedule
+	}{
+		{config.Config{Schedule: "cosine", WarmupSteps: 20}, other},
+		{config.Config{Schedule: "linear", WarmupSteps: 20}, manifest.Schedule{Name: "linear", WarmupSteps: 5}},
+		{config.Config{Schedule: "cosine", WarmupSteps: 0}, manifest.Schedule{Name: "constant"}},
+	} {
+		if got := course(other, last, &c.set); got != c.want {
+			t.Errorf("%+v: %+v", c.set, got)
+		}
+		if got := course(last, last, &c.set); got.Name != c.set.Schedule || int64(got.WarmupSteps) != c.set.WarmupSteps {
+			t.Errorf("the last player: %+v", got)
+		}
+	}
+	c := &config.Config{LR: 1e-3, MinLR: 1e-4}
+	for _, lr := range []float64{0, 1e-3, 4e-3} {
+		p := Player{Optimizer: manifest.Optimizer{LR: lr}, Schedule: last}
+		if s := p.schedule(c, 100); s.BaseLR != lr || s.MinLR != 1e-4*(lr/1e-3) || s.DecayStart != 20 || s.TotalSteps != 100 {
+			t.Errorf("%+v", s)
+		}
+	}
+	p := Player{Schedule: last}
+	if s := p.schedule(&config.Config{}, 100); s.MinLR != 0 {
+		t.Errorf("the rate of the run is 0: %+v", s)
+	}
+}

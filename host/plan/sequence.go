@@ -3,9 +3,11 @@ package plan
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/xtts-host/xtts-host/host/batch"
 	"github.com/xtts-host/xtts-host/host/checkpoint"
+	"github.com/xtts-host/xtts-host/host/config"
 	"github.com/xtts-host/xtts-host/host/schedule"
 	"github.com/xtts-host/xtts-host/shared/hint"
 )
@@ -17,25 +19,49 @@ func (p *Plan) Source() *batch.Source {
 	if p.Data.Val != nil {
 		s.Val = p.Data.Val.Plan
 	}
-	s.Start(p.Start.Progress())
+	s.Start(p.Progress())
 	return s
 }
 
-// Schedule returns the learning rate schedule. A resumed run takes the parts that are fixed at the start of a run from
-// its checkpoint.
-func (p *Plan) Schedule() schedule.Schedule {
-	c := p.Config
-	s := schedule.Schedule{
-		Name: c.Schedule, BaseLR: c.LR, MinLR: c.MinLR, WarmupSteps: c.WarmupSteps, DecayStart: c.WarmupSteps, TotalSteps: p.Source().Total(),
+// Schedules returns the learning rate schedules of the players. A resumed run takes the parts that are fixed at the start
+// of a run from its checkpoint.
+func (p *Plan) Schedules() (all []schedule.Schedule) {
+	steps := p.Source().Total()
+	for _, player := range p.Players {
+		s := player.schedule(p.Config, steps)
+		if p.Start.Resumed != nil {
+			saved, _ := p.Start.Resumed.State.ScheduleOf(player.Name)
+			s = s.Continue(saved)
+		}
+		all = append(all, s)
+	}
+	return all
+}
+
+// EndsEarly returns a line for each schedule that ends before the last step of a run.
+func EndsEarly(all []schedule.Schedule, last int64) (lines []string) {
+	for _, s := range all {
+		if s.Ends() && last > s.TotalSteps {
+			lines = append(lines, fmt.Sprintf("the %s schedule ends at step %d, the length of the run when it began: the learning rate is %g from there to step %d (--allow schedule stretches it)",
+				s.Name, s.TotalSteps, s.MinLR, last))
+		}
+	}
+	return slices.Compact(lines)
+}
+
+// schedule returns the player's schedule in a run of so many steps. Its minimum has the same ratio to --min-lr as its
+// rate to --lr.
+func (p *Player) schedule(c *config.Config, steps int64) schedule.Schedule {
+	warmup := int64(p.Schedule.WarmupSteps)
+	s := schedule.Schedule{Name: p.Schedule.Name, BaseLR: p.Optimizer.LR, WarmupSteps: warmup, DecayStart: warmup, TotalSteps: steps}
+	if c.MinLR > 0 {
+		s.MinLR = c.MinLR * (p.Optimizer.LR / c.LR)
 	}
 	switch s.Name {
 	case schedule.Exponential:
 		s.Factor = c.LRDecay
 	case schedule.Plateau:
 		s.Factor, s.Patience = c.PlateauFactor, c.PlateauPatience
-	}
-	if p.Start.Resumed != nil {
-		s = s.Continue(p.Start.Resumed.State.Schedule)
 	}
 	return s
 }
@@ -57,7 +83,7 @@ func (d *Draft) checkAverage(saved *checkpoint.State) error {
 // CheckLearning refuses invalid learning rates, and schedules that need a validation loss in a run without one.
 func (d *Draft) CheckLearning(context.Context) error {
 	c := d.Config
-	if c.LR <= 0 {
+	if c.LR < 0 || !slices.ContainsFunc(d.Players, func(p Player) bool { return p.Optimizer.LR > 0 }) {
 		return hint.Errorf("leave --lr out for the learning rate of the bundle", "--lr %g: a model learns with a rate above 0 only", c.LR)
 	}
 	if c.MinLR > c.LR {
@@ -68,7 +94,7 @@ func (d *Draft) CheckLearning(context.Context) error {
 	}
 	const advice = "name validation data with --val-data, or add metadata_eval.csv to the training data"
 	switch {
-	case c.Schedule == schedule.Plateau:
+	case slices.ContainsFunc(d.Players, func(p Player) bool { return p.Schedule.Name == schedule.Plateau }):
 		return hint.Errorf(advice, "--schedule plateau lowers the learning rate by the validation loss, and there is no validation data")
 	case c.EarlyStop > 0:
 		return hint.Errorf(advice, "--early-stop %d watches the validation loss, and there is no validation data", c.EarlyStop)

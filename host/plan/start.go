@@ -58,22 +58,23 @@ func (d *Draft) openResumed() (err error) {
 }
 
 // Progress is how far the run is when it begins.
-func (s *Start) Progress() train.Progress {
-	if s.Resumed == nil {
+func (p *Plan) Progress() train.Progress {
+	if p.Start.Resumed == nil {
 		return train.Progress{}
 	}
-	state := &s.Resumed.State
-	p := train.Progress{Step: state.Step, Epoch: state.Epoch, Batch: state.Batch, EvaluatedStep: state.EvaluatedStep}
-	if state.Plateau != nil {
-		p.Plateau = *state.Plateau
+	state := &p.Start.Resumed.State
+	at := train.Progress{Step: state.Step, Epoch: state.Epoch, Batch: state.Batch, EvaluatedStep: state.EvaluatedStep}
+	for _, player := range p.Players {
+		_, plateau := state.ScheduleOf(player.Name)
+		at.Plateaus = append(at.Plateaus, plateau)
 	}
 	if state.EarlyStop != nil {
-		p.EarlyStop = *state.EarlyStop
+		at.EarlyStop = *state.EarlyStop
 	}
 	if state.Best != nil {
-		p.Best = &train.Best{Step: state.Best.Step, Loss: state.Best.Loss}
+		at.Best = &train.Best{Step: state.Best.Step, Loss: state.Best.Loss}
 	}
-	return p
+	return at
 }
 
 func (s *Start) close() error {

@@ -118,9 +118,16 @@ func (s *settings) learning(ctx context.Context) (string, error) {
 	if err := s.draft.CheckLearning(ctx); err != nil {
 		return "", err
 	}
-	text := fmt.Sprintf("%s steps, %s schedule, rate %g", report.Thousands(s.draft.Source().Total()), s.draft.Config.Schedule, s.draft.Config.LR)
-	if w := s.draft.Config.WarmupSteps; w > 0 {
-		text += fmt.Sprintf(" after %s", report.Count(int(w), "warm-up step"))
+	text := report.Thousands(s.draft.Source().Total()) + " steps"
+	for _, p := range s.draft.Players {
+		text += ", "
+		if p.Name != "" {
+			text += p.Name + ": "
+		}
+		text += fmt.Sprintf("%s schedule, rate %g", p.Schedule.Name, p.Optimizer.LR)
+		if w := p.Schedule.WarmupSteps; w > 0 {
+			text += fmt.Sprintf(" after %s", report.Count(w, "warm-up step"))
+		}
 	}
 	return text, nil
 }

@@ -70,6 +70,7 @@ func (p *Plan) model(b *banner) {
 	if n.StateBytes > 0 {
 		b.row("state", "%s that training changes, evaluated and saved, %s MiB", report.Count(len(p.Manifest.State), "tensor"), report.Mebibytes(float64(n.StateBytes)))
 	}
+	schedules := p.Schedules()
 	for i, player := range p.Players {
 		label, name := "optimizer", ""
 		if i > 0 {
@@ -78,7 +79,7 @@ func (p *Plan) model(b *banner) {
 		if player.Name != "" {
 			name = player.Name + ": "
 		}
-		b.row(label, "%s%s, learning rate %g, %s", name, player.Optimizer.Name, player.Optimizer.LR, p.Schedule())
+		b.row(label, "%s%s, learning rate %g, %s", name, player.Optimizer.Name, player.Optimizer.LR, schedules[i])
 	}
 }
 

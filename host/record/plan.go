@@ -24,9 +24,9 @@ type Plan struct {
 	Pipeline   *catalog.Resolved
 	Placement  place.Placement
 	Precision  precision.Precision
-	// Schedule is the learning rate schedule; it is set once the order of batches is planned.
-	Players  []manifest.Player // with the run's settings
-	Schedule func() schedule.Schedule
+	Players    []manifest.Player // with the run's settings
+	// Schedules are those of the players; it is called once the order of batches is planned.
+	Schedules func() []schedule.Schedule
 	// Threads is the number of threads of the model on the CPU.
 	Threads int
 	// RingAsked is the requested number of ring slots, before it was lowered to fit --ring-memory; SlotBytes is the

@@ -3,6 +3,7 @@ package record
 import (
 	"fmt"
 	"runtime"
+	"slices"
 	"strings"
 
 	"github.com/xtts-host/xtts-host/gpu"
@@ -119,7 +120,7 @@ func (p *Plan) Warnings() []string {
 	for i := range all.data {
 		all.data[i].advice = p.lengthAdvice()
 	}
-	return append(append(idle(p.Config, p.Placement.Model.OnCPU()), badSchedule(p.source().Total(), p.Schedule())...), badChoices(all)...)
+	return append(append(idle(p.Config, p.Placement.Model.OnCPU()), badSchedules(p.source().Total(), p.Schedules())...), badChoices(all)...)
 }
 
 // idle returns a line for each setting that has no effect.
@@ -143,16 +144,19 @@ func idle(c *config.Config, onCPU bool) (lines []string) {
 	return lines
 }
 
-// badSchedule returns a line for each problem of the learning rate schedule in a run of so many steps.
-func badSchedule(steps int64, s schedule.Schedule) (lines []string) {
-	if s.WarmupSteps > 0 && steps <= s.WarmupSteps {
-		lines = append(lines, fmt.Sprintf("the warm-up of %d steps is as long as the run or longer (%s), so the learning rate ends at %.4g of %g: use fewer --warmup-steps, such as %d",
-			s.WarmupSteps, report.Count(steps, "step"), s.LR(steps-1, 0), s.BaseLR, steps/10))
+// badSchedules returns a line for each problem of the players' learning rate schedules in a run of so many steps.
+func badSchedules(steps int64, all []schedule.Schedule) (lines []string) {
+	for _, s := range all {
+		if s.WarmupSteps > 0 && steps <= s.WarmupSteps {
+			lines = append(lines, fmt.Sprintf("the warm-up of %d steps is as long as the run or longer (%s), so the learning rate ends at %.4g of %g: use fewer --warmup-steps, such as %d",
+				s.WarmupSteps, report.Count(steps, "step"), s.LR(steps-1, 0), s.BaseLR, steps/10))
+		}
 	}
-	if s.Name == schedule.Constant && s.MinLR > 0 {
-		lines = append(lines, fmt.Sprintf("--min-lr %g has no effect with --schedule constant", s.MinLR))
+	falls := func(s schedule.Schedule) bool { return s.Name != schedule.Constant }
+	if last := all[len(all)-1]; last.MinLR > 0 && !slices.ContainsFunc(all, falls) {
+		lines = append(lines, fmt.Sprintf("--min-lr %g has no effect with --schedule constant", last.MinLR))
 	}
-	return lines
+	return slices.Compact(lines)
 }
 
 func findingsOf(s *batch.Split, used *report.DataList) findings {

@@ -84,20 +84,25 @@ func TestPoorChoices(t *testing.T) {
 
 // TestPoorSchedules: a learning rate that cannot do what was asked for is warned of.
 func TestPoorSchedules(t *testing.T) {
-	cosine := schedule.Schedule{Name: "cosine", BaseLR: 0.003, WarmupSteps: 20}
+	cosine, constant := schedule.Schedule{Name: "cosine", BaseLR: 0.003, WarmupSteps: 20}, schedule.Schedule{Name: "constant", BaseLR: 1}
+	floored := constant
+	floored.MinLR = 0.1
+	of := func(all ...schedule.Schedule) []schedule.Schedule { return all }
 	for _, c := range []struct {
 		steps int64
-		schedule.Schedule
-		want []string
+		all   []schedule.Schedule // of the players
+		want  []string
 	}{
-		{10, cosine, []string{"the warm-up of 20 steps is as long as the run or longer (10 steps), so the learning rate ends at 0.0015 of 0.003: use fewer --warmup-steps, such as 1"}},
-		{20, cosine, []string{"the warm-up of 20 steps is as long as the run or longer (20 steps), so the learning rate ends at 0.003 of 0.003: use fewer --warmup-steps, such as 2"}},
-		{21, cosine, nil},
-		{1, schedule.Schedule{Name: "constant", BaseLR: 1}, nil},
-		{1, schedule.Schedule{Name: "constant", BaseLR: 1, MinLR: 0.1}, []string{"--min-lr 0.1 has no effect with --schedule constant"}},
+		{10, of(cosine), []string{"the warm-up of 20 steps is as long as the run or longer (10 steps), so the learning rate ends at 0.0015 of 0.003: use fewer --warmup-steps, such as 1"}},
+		{20, of(cosine), []string{"the warm-up of 20 steps is as long as the run or longer (20 steps), so the learning rate ends at 0.003 of 0.003: use fewer --warmup-steps, such as 2"}},
+		{21, of(cosine), nil},
+		{1, of(constant), nil},
+		{19, of(cosine, cosine), []string{"the warm-up of 20 steps is as long as the run or longer (19 steps), so the learning rate ends at 0.00285 of 0.003: use fewer --warmup-steps, such as 1"}},
+		{40, of(cosine, floored), nil},
+		{1, of(floored), []string{"--min-lr 0.1 has no effect with --schedule constant"}},
 	} {
-		if got := badSchedule(c.steps, c.Schedule); !slices.Equal(got, c.want) {
-			t.Errorf("%d steps, %+v:\ngot  %q\nwant %q", c.steps, c.Schedule, got, c.want)
+		if got := badSchedules(c.steps, c.all); !slices.Equal(got, c.want) {
+			t.Errorf("%d steps, %+v:\ngot  %q\nwant %q", c.steps, c.all, got, c.want)
 		}
 	}
 }

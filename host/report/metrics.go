@@ -26,14 +26,17 @@ var fixedKeys = []string{
 	"step", "epoch", "loss", "lr", "grad_norm", "step_ms", "input_wait_ms", "samples", "frames", "bucket", "skipped", "skipped_players", "eval_ms",
 }
 
-// normKey begins the key of the gradient norm of a player other than the last.
-const normKey = "grad_norm."
+// rateKey and normKey begin the keys of the learning rate and of the gradient norm of a player other than the last.
+const (
+	rateKey = "lr."
+	normKey = "grad_norm."
+)
 
 // metricKeys returns the metrics' names as keys of a line.
 func metricKeys(names []string) ([]string, error) {
 	keys := make([]string, len(names))
 	for i, name := range names {
-		if slices.Contains(fixedKeys, name) || strings.HasPrefix(name, normKey) || slices.Contains(names[:i], name) {
+		if slices.Contains(fixedKeys, name) || strings.HasPrefix(name, rateKey) || strings.HasPrefix(name, normKey) || slices.Contains(names[:i], name) {
 			return nil, fmt.Errorf("metric %q has the name of another key of metrics.jsonl", name)
 		}
 		quoted, err := json.Marshal(name)
@@ -179,8 +182,12 @@ func (m *Metrics) appendLine(b []byte, w *event.Step) []byte {
 		}
 	}
 	b = appendFloat(append(b, `,"lr":`...), w.LR)
+	others := w.Players[:max(0, len(w.Players)-1)]
+	for _, p := range others {
+		b = appendFloat(append(append(append(b, `,"`+rateKey...), p.Name...), `":`...), p.LR)
+	}
 	b = appendFloat(append(b, `,"grad_norm":`...), w.GradNorm)
-	for _, p := range w.Players[:max(0, len(w.Players)-1)] {
+	for _, p := range others {
 		b = appendFloat(append(append(append(b, `,"`+normKey...), p.Name...), `":`...), p.GradNorm)
 	}
 	b = appendMillis(append(b, `,"step_ms":`...), w.Time)

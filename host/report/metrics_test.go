@@ -52,13 +52,13 @@ func TestMetricsLine(t *testing.T) {
 		{"skipped", func(w *event.Step) { w.Skipped, w.GradNorm = true, math.Inf(1) },
 			`{"step":4,"epoch":1,"loss":null,"mel_loss":null,"stop_loss":null,"lr":1e-05,"grad_norm":null,"step_ms":101.235,"input_wait_ms":1.500,"samples":3,"frames":412,"bucket":2,"skipped":true}`},
 		{"players", func(w *event.Step) {
-			w.Players = []event.Player{{Name: "judge", GradNorm: 2}, {Name: "maker", GradNorm: w.GradNorm}}
+			w.Players = []event.Player{{Name: "judge", LR: 0.5, GradNorm: 2}, {Name: "maker", GradNorm: w.GradNorm}}
 		},
-			`{"step":4,"epoch":1,"loss":0.25,"mel_loss":0.5,"stop_loss":0.25,"lr":1e-05,"grad_norm":0.8125,"grad_norm.judge":2,"step_ms":101.235,"input_wait_ms":1.500,"samples":3,"frames":412,"bucket":2}`},
+			`{"step":4,"epoch":1,"loss":0.25,"mel_loss":0.5,"stop_loss":0.25,"lr":1e-05,"lr.judge":0.5,"grad_norm":0.8125,"grad_norm.judge":2,"step_ms":101.235,"input_wait_ms":1.500,"samples":3,"frames":412,"bucket":2}`},
 		{"skipped player", func(w *event.Step) {
 			w.Skipped, w.Players = true, []event.Player{{Name: "judge", GradNorm: nan, Skipped: true}, {Name: "maker", GradNorm: w.GradNorm}}
 		},
-			`{"step":4,"epoch":1,"loss":null,"mel_loss":null,"stop_loss":null,"lr":1e-05,"grad_norm":0.8125,"grad_norm.judge":null,"step_ms":101.235,"input_wait_ms":1.500,"samples":3,"frames":412,"bucket":2,"skipped":true,"skipped_players":["judge"]}`},
+			`{"step":4,"epoch":1,"loss":null,"mel_loss":null,"stop_loss":null,"lr":1e-05,"lr.judge":0,"grad_norm":0.8125,"grad_norm.judge":null,"step_ms":101.235,"input_wait_ms":1.500,"samples":3,"frames":412,"bucket":2,"skipped":true,"skipped_players":["judge"]}`},
 		{"one metric is not finite", func(w *event.Step) { w.Metrics[1] = nan },
 			`{"step":4,"epoch":1,"loss":0.25,"mel_loss":0.5,"stop_loss":null,"lr":1e-05,"grad_norm":0.8125,"step_ms":101.235,"input_wait_ms":1.500,"samples":3,"frames":412,"bucket":2}`},
 	} {

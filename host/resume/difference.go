@@ -75,19 +75,24 @@ func comparable(name string, was, is map[string]string) bool {
 }
 
 func valueOf(values map[string]string, name string) string {
-	return cmp.Or(values[name], absent[name], "none")
+	setting, _, _ := strings.Cut(name, "/")
+	return cmp.Or(values[name], absent[setting], "none")
 }
 
 // values takes the hashes of a run apart into single readable values, by setting and part.
 func values(hashes map[string]string) map[string]string {
-	out := map[string]string{}
+	out, players := map[string]string{}, false
+	for name := range hashes {
+		players = players || strings.HasPrefix(name, "optimizer/")
+	}
 	for name, value := range hashes {
-		if player, ok := strings.CutPrefix(name, "optimizer/"); ok {
-			own := map[string]string{}
-			list(own, ofOptimizer, value)
-			for setting, v := range own {
-				out[setting+"/"+player] = v
-			}
+		if kind, player, ok := strings.Cut(name, "/"); ok && kind == "optimizer" {
+			ofPlayer(out, player, func(own map[string]string) {
+				list(own, ofOptimizer, value)
+				course(own, cmp.Or(hashes["schedule/"+player], hashes["schedule"]))
+			})
+			continue
+		} else if ok && kind == "schedule" { // taken with the optimizer of its player
 			continue
 		}
 		switch name {
@@ -95,9 +100,8 @@ func values(hashes map[string]string) map[string]string {
 		case "optimizer":
 			list(out, ofOptimizer, value)
 		case "schedule":
-			var course []any
-			if json.Unmarshal([]byte(value), &course) == nil && len(course) > 0 {
-				list(out, ofSchedule(fmt.Sprint(course[0])), value)
+			if !players {
+				course(out, value)
 			}
 		case "plugins":
 			plugins(out, value)
@@ -115,6 +119,23 @@ func values(hashes map[string]string) map[string]string {
 		out[name] = distinct(value)
 	}
 	return out
+}
+
+// ofPlayer adds values of a player to those of a run.
+func ofPlayer(out map[string]string, player string, add func(own map[string]string)) {
+	own := map[string]string{}
+	add(own)
+	for setting, value := range own {
+		out[setting+"/"+player] = value
+	}
+}
+
+// course adds the values of a schedule.
+func course(out map[string]string, value string) {
+	var all []any
+	if json.Unmarshal([]byte(value), &all) == nil && len(all) > 0 {
+		list(out, ofSchedule(fmt.Sprint(all[0])), value)
+	}
 }
 
 // distinct returns a value for a terminal and for the comparison: a value of which only a part is shown has a hash.

@@ -1,6 +1,7 @@
 package resume
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -16,6 +17,35 @@ func began() map[string]string {
 		"optimizer": `["adamw",0.003,[0.9,0.999],1e-8,0,0.01,1]`, "schedule": `["cosine",20]`,
 		"plugins":  `["augment 0.1.0 ` + strings.Repeat("aa", 32) + `","features 0.1.0 ` + strings.Repeat("cd", 32) + `"]`,
 		"pipeline": `[{"name":"target","stage":"logmel","config":{"gain":1,"edges":[1,2]},"inputs":{"a":"b"},"outputs":{"c":"mel"}}]`,
+	}
+}
+
+// TestDifferencesOfPlayers: a player without a schedule of its own in the checkpoint has the run's.
+func TestDifferencesOfPlayers(t *testing.T) {
+	of := func(more ...string) map[string]string {
+		hashes := map[string]string{"schedule": `["cosine",20]`}
+		for _, player := range []string{"judge", "maker"} {
+			hashes["optimizer/"+player] = `["adamw",0.003,[0.9,0.999],1e-8,0,0.01,1]`
+		}
+		for i := 0; i < len(more); i += 2 {
+			hashes[more[i]] = more[i+1]
+		}
+		return hashes
+	}
+	for _, c := range []struct {
+		was, is map[string]string
+		want    string
+	}{
+		{of(), of(), ""},
+		{of(), of("schedule/judge", `["constant",20]`), "[schedule/judge: cosine -> constant]"},
+		{of("schedule/judge", `["constant",5]`), of(), "[schedule/judge: constant -> cosine warmup-steps/judge: 5 -> 20]"},
+		{of("schedule/judge", `["constant",20]`), of("schedule", `["constant",20]`), "[schedule/maker: cosine -> constant]"},
+		{of(), of("schedule/judge", `["cosine",20,0.1]`), "[min-lr/judge: 0 -> 0.1]"},
+		{of(), of("optimizer/maker", `["adamw",0,[0.9,0.999],1e-8,0,0.01,1]`), "[lr/maker: 0.003 -> 0]"},
+	} {
+		if got := Differences(c.was, c.is); (len(got) > 0 || c.want != "") && fmt.Sprint(got) != c.want {
+			t.Errorf("%v, want %s", got, c.want)
+		}
 	}
 }
 

@@ -126,15 +126,17 @@ func (d *Decision) apply(c Config, changed map[string]bool) {
 		state.Quarantine = nil
 	}
 	if changed["schedule"] || changed["warmup-steps"] {
-		state.Schedule = schedule.Schedule{}
+		beginAgain(state)
 		d.note("the learning rate follows the schedule as if the run had begun with it")
 	}
 	if changed["graph"] && state.Best != nil {
 		d.note("the evaluations so far no longer count as best: their losses are another graph's")
 		state.Best, state.EarlyStop = nil, nil
-		if state.Plateau != nil {
-			state.Plateau.Waiting = schedule.Waiting{}
-		}
+		state.Schedules(func(_ *schedule.Schedule, plateau *schedule.State) {
+			if plateau != nil {
+				plateau.Waiting = schedule.Waiting{}
+			}
+		})
 	}
 	missing := func(name string) bool { _, ok := c.Checkpoint.Moments.Tensor(name); return !ok }
 	if (changed["freeze"] || changed["graph"]) && slices.ContainsFunc(c.Moments, missing) {
@@ -150,16 +152,27 @@ func (d *Decision) apply(c Config, changed map[string]bool) {
 func (d *Decision) stretch(c Config, history []report.Change, needed map[string]bool) {
 	const name = "schedule/length"
 	state := &c.Checkpoint.State
-	if !state.Schedule.Ends() || state.Schedule.TotalSteps == c.Length() {
+	was, is := int64(0), c.Length()
+	state.Schedules(func(s *schedule.Schedule, _ *schedule.State) {
+		if s.Ends() && s.TotalSteps != is {
+			was = s.TotalSteps
+		}
+	})
+	if was == 0 {
 		return
 	}
-	change := Difference{name, strconv.FormatInt(state.Schedule.TotalSteps, 10), strconv.FormatInt(c.Length(), 10)}
+	change := Difference{name, strconv.FormatInt(was, 10), strconv.FormatInt(is, 10)}
 	if !slices.Contains(c.Allow, "schedule") && !slices.Contains(history, change.at(state.Step)) {
 		return
 	}
 	d.Changes, needed["schedule"] = append(d.Changes, change), true
-	state.Schedule = schedule.Schedule{}
+	beginAgain(state)
 	d.note("the learning rate follows the schedule as if the run had begun with that length")
+}
+
+// beginAgain forgets what is fixed of the schedules at the start of a run.
+func beginAgain(state *checkpoint.State) {
+	state.Schedules(func(s *schedule.Schedule, _ *schedule.State) { *s = schedule.Schedule{} })
 }
 
 // reordered reports whether the batches of an epoch are others. A checkpoint of an older program does not hold their

@@ -209,6 +209,34 @@ func TestStretch(t *testing.T) {
 	}
 }
 
+// TestSchedulesOfPlayers: what is fixed of the schedules of several players is kept or forgotten for all.
+func TestSchedulesOfPlayers(t *testing.T) {
+	c := saved(t)
+	c.Length, c.Allow = func() int64 { return 600 }, []string{"schedule"}
+	state := &c.Checkpoint.State
+	state.Schedule = schedule.Schedule{Name: "constant", TotalSteps: 300}
+	state.Players = []checkpoint.Player{
+		{Name: "judge", Schedule: &schedule.Schedule{Name: "cosine", TotalSteps: 300}, Plateau: &schedule.State{Reductions: 2}},
+		{Name: "maker", Schedule: &schedule.Schedule{Name: "constant", TotalSteps: 300}},
+		{Name: "old"},
+	}
+	if s, seen := state.ScheduleOf("judge"); s.Name != "cosine" || seen.Reductions != 2 {
+		t.Errorf("%+v, %+v", s, seen)
+	}
+	if s, _ := state.ScheduleOf("old"); s != state.Schedule {
+		t.Errorf("of an older program: %+v", s)
+	}
+	d, err := Decide(c)
+	if err != nil || len(d.Changes) != 1 || d.Changes[0].String() != "schedule/length: 300 -> 600" {
+		t.Fatal(d, err)
+	}
+	for _, p := range state.Players {
+		if s, _ := state.ScheduleOf(p.Name); s != (schedule.Schedule{}) {
+			t.Errorf("%s: %+v", p.Name, s)
+		}
+	}
+}
+
 // TestOtherParameters: another graph may have no other parameters.
 func TestOtherParameters(t *testing.T) {
 	c := saved(t)

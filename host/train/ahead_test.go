@@ -101,7 +101,7 @@ func play(t *testing.T, d Device, micros int) played {
 	seen := new(record)
 	runPlayed(t, &Loop{
 		Model: m, Optimizers: Optimizers{newOptimizer(t, m, g.Optimizer, micros > 1)}, Feed: f, Observer: seen,
-		Policy: Policy{Schedule: schedule.Schedule{Name: "constant", BaseLR: 1e-3, WarmupSteps: 4}, MaxSkipped: 2},
+		Policy: Policy{Schedules: []schedule.Schedule{{Name: "constant", BaseLR: 1e-3, WarmupSteps: 4}}, MaxSkipped: 2},
 	}, f)
 	o := played{weights: bytes.Clone(m.players[0].weights.host), most: f.most}
 	o.keepSteps(t, seen, updates)

@@ -32,8 +32,9 @@ type Progress struct {
 	// EvaluatedStep is the step of the last evaluation, 0 before the first.
 	EvaluatedStep int64
 	Best          *Best
-	// Plateau and EarlyStop are the states of the policy's schedule and early stop.
-	Plateau   schedule.State
+	// Plateaus and EarlyStop are the states of the policy's schedules and early stop. Without Plateaus, no evaluation was
+	// counted.
+	Plateaus  []schedule.State
 	EarlyStop schedule.Waiting
 }
 
@@ -56,9 +57,9 @@ type Observer interface {
 
 // Policy has the settings of a run about its steps.
 type Policy struct {
-	Schedule  schedule.Schedule
+	Schedules []schedule.Schedule // of the players
 	EarlyStop schedule.EarlyStop
-	// Counted reports whether schedule and early stop use the evaluation after a step; nil means all. An evaluation
+	// Counted reports whether schedules and early stop use the evaluation after a step; nil means all. An evaluation
 	// only because of the end of the run does not count: a longer run would not have it.
 	Counted func(step int64) bool
 	// MaxSkipped windows in a row end the run with ErrNotFinite.
@@ -133,6 +134,9 @@ func (l *Loop) Run(ctx context.Context) error {
 	defer l.Model.Drain() // an error here has been returned before
 
 	l.means.window, l.held = make([]mean, len(l.Optimizers)), nil
+	if l.Progress.Plateaus == nil {
+		l.Progress.Plateaus = make([]schedule.State, len(l.Optimizers))
+	}
 	l.begin()
 	for !l.Policy.EarlyStop.Over(l.Progress.EarlyStop) {
 		// If no batch is ready, the GPU will wait for one, but only after the queued work: the wait is counted from
@@ -189,12 +193,16 @@ func (l *Loop) spent(what string, b *pipeline.Batch, began, ended time.Time) {
 type pass struct {
 	slot   *pipeline.DeviceSlot // nil for none
 	player int
-	lr     float64
+}
+
+// rate returns the learning rate of a player in a step, counted from 0.
+func (l *Loop) rate(player int, step int64) float64 {
+	return l.Policy.Schedules[player].LR(step, l.Progress.Plateaus[player].Reductions)
 }
 
 // train trains on one micro-batch: with the first player, and after the last micro-batch of the window with the others.
 func (l *Loop) train(ctx context.Context, d *pipeline.DeviceSlot) error {
-	next := pass{slot: d, lr: l.Policy.Schedule.LR(d.Batch.Step, l.Progress.Plateau.Reductions)}
+	next := pass{slot: d}
 	// The time belongs to the window that ends next, even if the batch belongs to the one after.
 	l.window.InputWait += l.Feed.LastWait()
 	if len(l.Optimizers) == 1 {
@@ -242,7 +250,7 @@ func (l *Loop) pass(ctx context.Context, p pass) error {
 	l.window.Train += time.Since(began)
 	if err == nil && b.Last {
 		began = time.Now()
-		err = optimizer.Step(p.lr * l.Optimizers.ratio(p.player))
+		err = optimizer.Step(l.rate(p.player, b.Step))
 		took = time.Since(began)
 		l.window.Optimize += took
 		l.spent("optimizer", b, began, began.Add(took))
@@ -297,7 +305,7 @@ func (l *Loop) awaitResult(ctx context.Context) error {
 	if !b.Last {
 		return nil
 	}
-	if err := l.step(&b, a.lr); err != nil {
+	if err := l.step(&b); err != nil {
 		return err
 	}
 	if ctx.Err() != nil {
@@ -307,9 +315,9 @@ func (l *Loop) awaitResult(ctx context.Context) error {
 }
 
 // step ends the window.
-func (l *Loop) step(b *pipeline.Batch, lr float64) error {
+func (l *Loop) step(b *pipeline.Batch) error {
 	w, last := &l.window, len(l.Optimizers)-1
-	w.Step, w.Epoch, w.Bucket, w.LR = b.Step+1, b.Epoch, b.Bucket, lr
+	w.Step, w.Epoch, w.Bucket = b.Step+1, b.Epoch, b.Bucket
 	w.Loss, w.Metrics = l.means.window[last].result(w.Metrics, l.Model.weighted)
 	for i, player := range l.Model.owners {
 		w.Metrics[i] = l.means.window[player].metric(i, l.Model.weighted)
@@ -318,7 +326,7 @@ func (l *Loop) step(b *pipeline.Batch, lr float64) error {
 	if loss, ok := l.Optimizers[last].window.sharedLoss(); ok {
 		w.Loss = loss
 	}
-	l.outcome()
+	l.outcome(b.Step)
 	now := time.Now()
 	done := now
 	if timer := l.Model.device.Timer; timer != nil {
@@ -342,16 +350,16 @@ func (l *Loop) step(b *pipeline.Batch, lr float64) error {
 	return nil
 }
 
-// outcome fills in what the updates of the window have done.
-func (l *Loop) outcome() {
+// outcome fills in what the updates of the window, a step that is counted from 0, have done.
+func (l *Loop) outcome(step int64) {
 	w := &l.window
 	w.Skipped, w.Players = false, w.Players[:0]
 	for i, o := range l.Optimizers {
 		norm, updated := o.Outcome()
-		w.GradNorm = norm // the last player's
+		w.GradNorm, w.LR = norm, l.rate(i, step) // the last player's stay
 		w.Skipped = w.Skipped || !updated
 		if len(l.Optimizers) > 1 {
-			w.Players = append(w.Players, event.Player{Name: l.Model.players[i].name, GradNorm: norm, Skipped: !updated})
+			w.Players = append(w.Players, event.Player{Name: l.Model.players[i].name, LR: w.LR, GradNorm: norm, Skipped: !updated})
 		}
 	}
 }
@@ -396,7 +404,9 @@ func (l *Loop) evaluate(ctx context.Context, d *pipeline.DeviceSlot) error {
 		l.Progress.Best = &Best{e.Step, e.Loss}
 	}
 	if p := &l.Policy; p.Counted == nil || p.Counted(e.Step) {
-		p.Schedule.Observe(&l.Progress.Plateau, e.Step, e.Loss)
+		for i, s := range p.Schedules {
+			s.Observe(&l.Progress.Plateaus[i], e.Step, e.Loss)
+		}
 		p.EarlyStop.Observe(&l.Progress.EarlyStop, e.Loss)
 	}
 	err = l.Observer.Evaluated(e)

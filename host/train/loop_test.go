@@ -76,7 +76,7 @@ func newLoop(t *testing.T, f *feed, r *record, accumulating bool) *Loop {
 	m, _, _, _ := batchOf(t, pico, "pico", 1)
 	return &Loop{
 		Model: m, Optimizers: Optimizers{newOptimizer(t, m, open(t, pico).Manifest.Optimizer, accumulating)}, Feed: f, Observer: r,
-		Policy: Policy{Schedule: schedule.Schedule{Name: "constant", BaseLR: 1e-3, WarmupSteps: 2}, MaxSkipped: 3},
+		Policy: Policy{Schedules: []schedule.Schedule{{Name: "constant", BaseLR: 1e-3, WarmupSteps: 2}}, MaxSkipped: 3},
 	}
 }
 

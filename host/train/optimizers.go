@@ -20,15 +20,6 @@ func (all Optimizers) each(move func(*Optimizer) error) error {
 	return nil
 }
 
-// ratio returns the learning rate of a player, relative to that of the last one.
-func (all Optimizers) ratio(player int) float64 {
-	last := len(all) - 1
-	if player == last {
-		return 1
-	}
-	return all[player].params.LR / all[last].params.LR
-}
-
 // Pull updates Moments. On the CPU they are always up to date.
 func (all Optimizers) Pull() error { return all.each((*Optimizer).Pull) }
 

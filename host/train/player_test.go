@@ -22,7 +22,6 @@ import (
 	"github.com/xtts-host/xtts-host/ortgraphs/fused/fusedtest"
 	"github.com/xtts-host/xtts-host/ortgraphs/onnxpb"
 	"github.com/xtts-host/xtts-host/ortgraphs/ort"
-	"github.com/xtts-host/xtts-host/shared/manifest"
 	"github.com/xtts-host/xtts-host/shared/ring"
 )
 
@@ -85,9 +84,9 @@ func playInTurn(t *testing.T, d Device, b *ortgraphs.Bundle, count int, lr [2]fl
 	}
 	t.Cleanup(func() { m.Close() })
 	r := inTurn{record: &record{}, feed: &several{t: t, slots: make([]pipeline.DeviceSlot, micros), held: map[int]bool{}, batches: steps(count, micros)}}
-	r.loop = &Loop{Model: m, Feed: r.feed, Observer: r, Policy: Policy{Schedule: schedule.Schedule{Name: "constant", BaseLR: lr[1]}, MaxSkipped: 2}}
+	r.loop = &Loop{Model: m, Feed: r.feed, Observer: r, Policy: Policy{MaxSkipped: 2}}
 	for i, p := range b.Manifest.InTurn() {
-		p.Optimizer.LR = lr[i]
+		r.loop.Policy.Schedules = append(r.loop.Policy.Schedules, schedule.Schedule{Name: "constant", BaseLR: lr[i]})
 		o, err := NewOptimizer(m, i, p.Optimizer, true, 1)
 		if err != nil {
 			t.Fatal(err)
@@ -292,11 +291,49 @@ func TestPlayerIsSkippedAlone(t *testing.T) {
 	}
 }
 
-// TestPlayersFollowARatio: a learning rate of the run is that of the last player.
-func TestPlayersFollowARatio(t *testing.T) {
-	all := Optimizers{{params: manifest.Optimizer{LR: 2e-4}}, {params: manifest.Optimizer{LR: 1e-4}}}
-	if all.ratio(0) != 2 || all.ratio(1) != 1 {
-		t.Error(all.ratio(0), all.ratio(1))
+// TestPlayerAtRateZero: a player whose rate is 0 keeps its weights, whichever it is, and the other one trains.
+func TestPlayerAtRateZero(t *testing.T) {
+	for idle := range 2 {
+		lr := [2]float64{1e-3, 1e-3}
+		lr[idle] = 0
+		r := playInTurn(t, Device{}, bundletest.WithPlayers(t, pico, ofFirst, nil), 2, lr, nil)
+		before := map[string][]byte{}
+		for name, now := range data(r.loop.Model.Weights()) {
+			before[name] = bytes.Clone(now)
+		}
+		if err := r.loop.Run(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		for _, w := range r.windows {
+			if w.Skipped || !isFinite(w.Loss) || w.Players[0].LR != lr[0] || w.Players[1].LR != lr[1] || w.LR != lr[1] {
+				t.Errorf("player %d is idle: %+v", idle, w)
+			}
+		}
+		for name, now := range data(r.loop.Model.Weights()) {
+			if kept := bytes.Equal(now, before[name]); kept != (ofFirst(name) == (idle == 0)) {
+				t.Errorf("player %d is idle, %s is kept: %v", idle, name, kept)
+			}
+		}
+	}
+}
+
+// TestPlayersHaveSchedules: each player follows its own, also in what lowers the rate at an evaluation.
+func TestPlayersHaveSchedules(t *testing.T) {
+	r := playInTurn(t, Device{}, bundletest.WithPlayers(t, pico, ofFirst, nil), 3, [2]float64{1e-3, 1e-3}, nil)
+	policy := &r.loop.Policy
+	policy.Schedules = []schedule.Schedule{
+		{Name: schedule.Plateau, BaseLR: 5e-3, WarmupSteps: 2, Factor: 0.5, Patience: 1},
+		{Name: schedule.Linear, BaseLR: 1e-3, TotalSteps: 4},
+	}
+	r.loop.Progress.Plateaus = []schedule.State{{Reductions: 1}, {}}
+	if err := r.loop.Run(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for s, w := range r.windows {
+		first, second := policy.Schedules[0].LR(int64(s), 1), policy.Schedules[1].LR(int64(s), 0)
+		if w.Players[0].LR != first || w.Players[1].LR != second || w.LR != second || first == second {
+			t.Errorf("step %d: %+v, want the rates %v and %v", w.Step, w.Players, first, second)
+		}
 	}
 }
 

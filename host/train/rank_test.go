@@ -127,7 +127,7 @@ func (x experiment) newRank(t *testing.T, w world.World) *rank {
 	}
 	t.Cleanup(func() { o.Close() })
 	r := &rank{experiment: x, t: t, world: w, layouts: layouts, memory: make([]byte, layouts[len(layouts)-1].Size)}
-	r.loop = &train.Loop{Model: m, Optimizers: train.Optimizers{o}, Feed: r, Observer: r, Policy: train.Policy{MaxSkipped: 2, Schedule: schedule.Schedule{Name: "constant", BaseLR: b.Optimizer.LR}}}
+	r.loop = &train.Loop{Model: m, Optimizers: train.Optimizers{o}, Feed: r, Observer: r, Policy: train.Policy{MaxSkipped: 2, Schedules: []schedule.Schedule{{Name: "constant", BaseLR: b.Optimizer.LR}}}}
 	if x.resume {
 		r.restore()
 	}

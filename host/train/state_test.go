@@ -239,7 +239,7 @@ func runStateful(t *testing.T, d Device, micros int, from *saved, first int) (ou
 		out = append(out, s)
 		return nil
 	}}
-	l := &Loop{Model: m, Optimizers: Optimizers{o}, Feed: f, Observer: seen, Policy: Policy{Schedule: schedule.Schedule{Name: "constant", BaseLR: 1e-3}, MaxSkipped: 2}}
+	l := &Loop{Model: m, Optimizers: Optimizers{o}, Feed: f, Observer: seen, Policy: Policy{Schedules: []schedule.Schedule{{Name: "constant", BaseLR: 1e-3}}, MaxSkipped: 2}}
 	if err := l.Run(t.Context()); err != nil {
 		t.Fatal(err)
 	}

@@ -264,7 +264,7 @@ func TestModelIsTimed(t *testing.T) {
 	seen := new(record)
 	l := &Loop{
 		Model: m, Optimizers: Optimizers{o}, Feed: f, Observer: seen,
-		Policy: Policy{Schedule: schedule.Schedule{Name: "constant", BaseLR: 1e-3}, MaxSkipped: 1},
+		Policy: Policy{Schedules: []schedule.Schedule{{Name: "constant", BaseLR: 1e-3}}, MaxSkipped: 1},
 	}
 	began := time.Now()
 	if err := l.Run(t.Context()); err != nil {

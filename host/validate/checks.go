@@ -202,7 +202,7 @@ func (v *validation) trySteps(ctx context.Context) (_ string, err error) {
 func (v *validation) begin() (train.Progress, error) {
 	switch start := v.draft.Start; {
 	case start.Resumed != nil:
-		return start.Progress(), v.session.Restore(&start)
+		return v.draft.Progress(), v.session.Restore(&start)
 	case start.Weights != nil:
 		return train.Progress{}, v.session.Init(start.Weights, io.Discard)
 	}

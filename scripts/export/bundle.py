@@ -14,7 +14,7 @@ from torch import nn
 from . import bf16, cost, joint, state
 from .clean import Gains
 from .inputs import SEED, Input, zeros
-from .module import METRIC, Export, Step
+from .module import METRIC, Export, Player, Step
 from .progress import phase
 from .refusal import Refusal
 from .tensors import aliases
@@ -90,6 +90,10 @@ def evaluation(export: Export, steps: dict[str, Step]) -> Step:
     return step
 
 
+def _player(name: str, player: Player) -> dict:
+    return {"name": name, "optimizer": player.optimizer, **({} if player.schedule is None else {"schedule": player.schedule})}
+
+
 def _document(export: Export, steps: dict[str, Step], precisions: tuple[str, ...], folder: Path) -> dict:
     step = steps[export.turns()[-1]]
     owned = lambda player: {"player": player} if player else {}
@@ -119,7 +123,7 @@ def _document(export: Export, steps: dict[str, Step], precisions: tuple[str, ...
         "features": export.features,
         **({} if export.tokenizer is None else {"tokenizer": {"file": TOKENIZER}}),
         "pipeline": export.pipeline,
-        **({"players": [{"name": name, "optimizer": player.optimizer} for name, player in export.players.items()]} if export.players else {"optimizer": export.optimizer}),
+        **({"players": [_player(name, player) for name, player in export.players.items()]} if export.players else {"optimizer": export.optimizer}),
         "schedule": export.schedule,
         "graphs": graphs,
         "accumulation": export.accumulation,

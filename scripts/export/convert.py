@@ -62,7 +62,7 @@ def to_torch(source: Path, out: Path, bundle: Path | None = None, best: bool = F
         "optimizer": _alone({player: _optimizer(specs, player, state, parameters, found.moments) for player in specs}),
         "step": state["step"],
         "config": {
-            "bundle": document["name"], "features": document.get("features"), "optimizer": _alone(specs), "schedule": state["schedule"],
+            "bundle": document["name"], "features": document.get("features"), "optimizer": _alone(specs), "schedule": _alone({player: _schedule(state, player)[0] for player in specs}),
             "settings": found.settings, "frozen": sorted(found.frozen),
         },
         "state": found.state,
@@ -227,6 +227,13 @@ def _updates(state: dict, player: str) -> int:
     return next((p["optimizer_step"] for p in state.get("players", ()) if p["name"] == player), state["optimizer_step"])
 
 
+def _schedule(state: dict, player: str) -> tuple[dict, int]:
+    """The learning rate schedule of a player, and how often plateau has lowered the rate. In a checkpoint of an older program the players have one
+    schedule."""
+    own = next((p for p in state.get("players", ()) if p["name"] == player and "schedule" in p), state)
+    return own["schedule"], own.get("plateau", {}).get("reductions", 0)
+
+
 def _spec(text: str) -> dict:
     """The settings of one optimizer, in the form of bundle.json. Their text is one of the checkpoint's hashes."""
     name, lr, betas, eps, momentum, weight_decay, grad_clip, *more = json.loads(text)
@@ -237,10 +244,8 @@ def _spec(text: str) -> dict:
 
 def _optimizer(specs: dict[str, dict], player: str, state: dict, parameters: list[dict], moments: dict[str, torch.Tensor]) -> dict:
     """The state_dict of torch's own optimizer, so that it has every key that this torch expects. Muon's and AdamW's if there are two."""
-    spec, last = specs[player], list(specs.values())[-1]
-    # The schedule is that of the last player.
-    rate = learning_rate(state["schedule"], state["step"], state.get("plateau", {}).get("reductions", 0)) * (1 if spec is last else spec["lr"] / last["lr"])
-    made = {}
+    spec, (schedule, reductions), made = specs[player], _schedule(state, player), {}
+    rate = learning_rate(schedule, state["step"], reductions)
     for kind, part in _parts(spec, _owned(parameters, player)).items():
         stand_ins = {p["name"]: torch.nn.Parameter(torch.empty(p["shape"], device="meta")) for p in part}
         split = groups(stand_ins.items(), part, spec["weight_decay"], spec.get("groups", ()), rate)

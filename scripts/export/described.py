@@ -36,6 +36,7 @@ def _check_players(export) -> None:
     _refuse(export.loss is not None, "an export with players has a loss", "each player has its own: Player(loss=...)")
     for name, player in export.players.items():
         _refuse(not re.fullmatch("[a-z][a-z0-9_]{0,31}", name), f"a player's name is {name!r}", "use small letters, digits and underscores")
+        _refuse(not isinstance(player.schedule, dict | None), f"schedule of {name} is {_kind(player.schedule)}", 'schedule={"name": "cosine", "warmup_steps": 20}')
         _refuse(not callable(player.loss), f"loss of {name} is {_kind(player.loss)}", "give a function of (outputs, batch)")
     trained = {export.owner(name) for name, p in export.module.named_parameters() if p.requires_grad}
     for name in export.players:

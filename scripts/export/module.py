@@ -22,12 +22,14 @@ class Player:
     """One of several that train in turn on each batch (docs/players.md), as the discriminator and the generator of a GAN.
 
     parameters are patterns of names of what it trains; each parameter of the module belongs to the first player that matches it. loss is
-    as that of Export; it may call parts of the module. optimizer is as in bundle.json.
+    as that of Export; it may call parts of the module. optimizer and schedule are as in bundle.json; without a schedule, the player has that
+    of Export.
     """
 
     parameters: str | tuple[str, ...]
     loss: Callable[[object, dict[str, Tensor]], dict[str, Tensor]]
     optimizer: dict = field(default_factory=lambda: dict(ADAMW))
+    schedule: dict | None = None
 
     @property
     def patterns(self) -> tuple[str, ...]:

@@ -63,7 +63,7 @@ def gan() -> Export:
         buckets=[{"T_wav": 256 * n, "T_mel": 1 + n} for n in (200, 440)], features={**FEATURES, "n_mels": MELS},
         pipeline=[{"name": "target", "stage": "logmel", "inputs": {"waveform": "waveform", "waveform_lengths": "waveform_lengths"},
                    "outputs": {"mel_spectrograms": "mel", "mel_lengths": "mel_lengths"}}],
-        players={"discriminator": Player("discriminator", judge, {**settings, "lr": 2e-3}), "generator": Player("generator", make, {**settings, "lr": 1e-3})})
+        players={"discriminator": Player("discriminator", judge, {**settings, "lr": 2e-3}, schedule={"name": "constant", "warmup_steps": 4}), "generator": Player("generator", make, {**settings, "lr": 1e-3})})
 
 
 @pytest.fixture(scope="module")
@@ -76,6 +76,7 @@ def bundle(tmp_path_factory):
 def test_bundle_has_players(bundle):
     document = json.loads((bundle / "bundle.json").read_text())
     assert [p["name"] for p in document["players"]] == ["discriminator", "generator"] and "optimizer" not in document
+    assert [p.get("schedule") for p in document["players"]] == [{"name": "constant", "warmup_steps": 4}, None] and document["schedule"]["name"] == "cosine"
     assert {o["name"]: o.get("player") for o in document["outputs"]} == {
         "loss": None, "loss_weight": None, "metric.discriminator.loss": "discriminator", "metric.real": "discriminator", "metric.near": "generator"}
     assert all(p["name"].startswith(p["player"]) for p in document["parameters"])
@@ -126,6 +127,7 @@ def _change(**players):
     (lambda: _change(generator={"parameters": "generator.0"}), "parameter generator.2.weight belongs to no player"),
     (lambda: _change(discriminator={"parameters": "*"}), "player generator has no parameter that is trained"),
     (lambda: _change(generator={"loss": None}), "loss of generator is NoneType"),
+    (lambda: _change(generator={"schedule": "cosine"}), "schedule of generator is str"),
     (lambda: dataclasses.replace(gan(), loss=lambda outputs, data: outputs), "an export with players has a loss"),
     (lambda: dataclasses.replace(gan(), players=dict([next(iter(gan().players.items()))])), "there is one player"),
     (lambda: dataclasses.replace(gan(), players={"A b": p for p in gan().players.values()} | gan().players), "a player's name is 'A b'"),
@@ -175,7 +177,7 @@ def test_program_trains_as_pytorch_does(run):
         for name, player in export.players.items():
             optimizer = optimizers[name]
             for group in optimizer.param_groups:
-                group["lr"] = line["lr"] * player.optimizer["lr"] / 1e-3
+                group["lr"] = line["lr"] if name == "generator" else 2e-3 * min(1, line["step"] / 4)
             model.zero_grad()
             made[name] = player.loss(fake, data)
             made[name]["loss"].backward()
@@ -205,8 +207,8 @@ def test_resumed_to_the_bit(run, tmp_path):
     shutil.rmtree(again / f"checkpoints/step-{STEPS:06}")
     host("--resume", again)
     same(folder / f"checkpoints/step-{STEPS:06}", again / f"checkpoints/step-{STEPS:06}")
-    assert json.loads((again / f"checkpoints/step-{STEPS:06}/state.json").read_text())["players"] == [
-        {"name": "discriminator", "optimizer_step": STEPS}, {"name": "generator", "optimizer_step": STEPS}]
+    players = json.loads((again / f"checkpoints/step-{STEPS:06}/state.json").read_text())["players"]
+    assert [(p["name"], p["optimizer_step"], p["schedule"]["name"]) for p in players] == [("discriminator", STEPS, "constant"), ("generator", STEPS, "cosine")]
 
 
 def test_to_pytorch_and_back(run, bundle, tmp_path):
@@ -219,7 +221,7 @@ def test_to_pytorch_and_back(run, bundle, tmp_path):
     for name, rate in (("discriminator", 2e-3), ("generator", 1e-3)):
         optimizer = torch.optim.AdamW(convert.groups((f"{name}.{n}", p) for n, p in model.get_submodule(name).named_parameters()))
         optimizer.load_state_dict(saved["optimizer"][name])
-        assert optimizer.param_groups[0]["initial_lr"] == rate and {s["step"].item() for s in optimizer.state.values()} == {STEPS}
+        assert optimizer.param_groups[0]["initial_lr"] == rate and optimizer.param_groups[0]["lr"] == (rate if name == "discriminator" else 0) and {s["step"].item() for s in optimizer.state.values()} == {STEPS}
     checkpoint = convert.from_torch(tmp_path / "model.pt", bundle, tmp_path / "back")
     same(folder / f"checkpoints/step-{STEPS:06}", checkpoint)
 

@@ -1,6 +1,7 @@
 package manifest
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 )
@@ -10,15 +11,21 @@ import (
 type Player struct {
 	Name      string    `json:"name"`
 	Optimizer Optimizer `json:"optimizer"`
+	// Schedule is nil for that of the bundle.
+	Schedule *Schedule `json:"schedule,omitempty"`
 }
 
-// InTurn returns the players in the order in which they train on a batch. A bundle without players has one, whose name
-// is empty.
+// InTurn returns the players in the order in which they train on a batch, each with its schedule. A bundle without players
+// has one, whose name is empty.
 func (b *Bundle) InTurn() []Player {
 	if len(b.Players) == 0 {
-		return []Player{{Optimizer: b.Optimizer}}
+		return []Player{{Optimizer: b.Optimizer, Schedule: &b.Schedule}}
 	}
-	return b.Players
+	all := slices.Clone(b.Players)
+	for i := range all {
+		all[i].Schedule = cmp.Or(all[i].Schedule, &b.Schedule)
+	}
+	return all
 }
 
 // Last returns the player that trains last. Its loss is that of the model.

@@ -14,7 +14,7 @@ const players = `{
 	"buckets": [{"T": 4}],
 	"features": {"sample_rate": 22050, "n_fft": 1024, "win_length": 1024, "hop_length": 256, "window": "hann", "center": true, "pad_mode": "constant", "power": 1,
 		"n_mels": 80, "mel_scale": "slaney", "mel_norm": "slaney", "f_min": 0, "f_max": 11025, "log": "ln", "log_floor": 1e-5},
-	"players": [{"name": "judge", "optimizer": {"name": "sgd", "lr": 0.2}}, {"name": "maker", "optimizer": {"name": "sgd", "lr": 0.1}}],
+	"players": [{"name": "judge", "optimizer": {"name": "sgd", "lr": 0.2}, "schedule": {"name": "cosine", "warmup_steps": 3}}, {"name": "maker", "optimizer": {"name": "sgd", "lr": 0.1}}],
 	"graphs": [{"file": "judge.onnx", "kind": "train", "precision": "f32", "player": "judge"}, {"file": "maker.onnx", "kind": "train", "precision": "f32", "player": "maker"},
 		{"file": "eval.onnx", "kind": "eval", "precision": "f32"}],
 	"files": {}
@@ -25,7 +25,7 @@ func TestPlayers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if all := b.InTurn(); len(all) != 2 || all[0].Name != "judge" || b.Last().Optimizer.LR != 0.1 {
+	if all := b.InTurn(); len(all) != 2 || all[0].Name != "judge" || b.Last().Optimizer.LR != 0.1 || *all[0].Schedule != (Schedule{"cosine", 3}) || *b.Last().Schedule != (Schedule{Name: "constant"}) {
 		t.Errorf("players %+v", all)
 	}
 	if own := b.ParametersOf("maker"); len(own) != 1 || own[0].Name != "maker.weight" {
@@ -57,6 +57,8 @@ func TestPlayersAreRefused(t *testing.T) {
 		{`"name": "loss", "dtype": "f32", "shape": []`, `"name": "loss", "dtype": "f32", "shape": [], "player": "judge"`, `outputs[0]: loss is an output of every player`},
 		{`"precision": "f32", "player": "maker"`, `"precision": "f32"`, `graphs[1] maker.onnx belongs to no player`},
 		{`"kind": "eval", "precision": "f32"`, `"kind": "eval", "precision": "f32", "player": "maker"`, `player`},
+		{`"schedule": {"name": "cosine"`, `"schedule": {"name": "sine"`, `players.0.schedule.name: value must be one of`},
+		{`"warmup_steps": 3`, `"warmup_steps": -3`, `players.0.schedule.warmup_steps: minimum`},
 		{`"lr": 0.1`, `"lr": 0.1, "groups": [{"match": ["judge"], "lr_factor": 2}]`, `players[1]: optimizer: groups[0]: "judge" matches no parameter`},
 		{`"players": [`, `"optimizer": {"name": "sgd", "lr": 1}, "players": [`, `optimizer`},
 	} {
