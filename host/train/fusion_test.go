@@ -36,7 +36,7 @@ func faultyCompiler(t *testing.T) *fusedtest.Compiler {
 func refuseOne() func(string) bool {
 	refused := ""
 	return func(program string) bool {
-		if refused == "" && strings.Contains(program, "sqrt") {
+		if refused == "" && strings.Contains(program, "sqrtf(") {
 			refused = program
 		}
 		return program == refused
