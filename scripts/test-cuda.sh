@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Vets and tests the code with the tag `cuda`, up to the whole program, on fake GPU libraries (scripts/cuda-fake.sh), and compiles
-# kernels with the real NVRTC (90 MB, fetched once). No GPU is needed.
+# Vets and links the programs with the tag `cuda`, tests them on fake GPU libraries (scripts/cuda-fake.sh), and compiles kernels with
+# the real NVRTC (90 MB, fetched once). No GPU is needed.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -10,6 +10,10 @@ fake=$(scripts/cuda-fake.sh)
 # The other packages are the same without the tag; the tests compile those that import these.
 mapfile -t tagged < <(git grep -l '^//go:build.*cuda' -- '*.go' | xargs -n 1 dirname | sort -u)
 go vet -race -tags cuda,fakegpu "${tagged[@]/#/./}"
+# As CUDA=1 builds them. Of several programs, go build links each and keeps none.
+programs=(./cmd/xtts-host ./plugins/features ./plugins/augment)
+go vet -tags cuda "${tagged[@]/#/./}" "${programs[@]}"
+go build -trimpath -buildvcs=false -tags cuda -ldflags '-s -w -buildid=' "${programs[@]}"
 if [ "$(uname -m)" = x86_64 ]; then
 	scripts/fetch-ort-gpu.sh --nvrtc
 	export XTTS_HOST_TEST_NVRTC=$PWD/.cache/nvrtc/13.0.88/libnvrtc.so.13
