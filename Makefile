@@ -65,7 +65,7 @@ test-export: build ## the exporter's tests, in their own PyTorch environment (5.
 	scripts/test-pytorch.sh
 	scripts/export-tested.sh --write
 
-torture: build ## stop and kill KILLS (200) runs from SEED (1), or the one of CASE, and one run AGAIN times (a quarter)
+torture: build ## stop and kill KILLS (200) runs from SEED (1), or the one of CASE, and two runs AGAIN times together (a quarter)
 	go run ./scripts/torture -kills $(or $(KILLS),200) -seed $(or $(SEED),1) $(if $(CASE),-case $(CASE)) $(if $(AGAIN),-again $(AGAIN))
 
 soak: build ## MINUTES (20) of training with a plugin killed every 10 s; JSON=FILE takes the figures

@@ -72,19 +72,24 @@ func (s injection) String() string {
 	return fmt.Sprintf("%s the %s %s %s %d", s.signal, target, when, s.phase, s.occurrence)
 }
 
-// variant is a kind of run.
-type variant struct {
-	name string
-	args []string
+// kind is a kind of run.
+type kind struct {
+	name    string
+	players bool // of the bundle with two players and state
+	args    []string
 }
 
-var variants = [...]variant{
-	{"plain", []string{"--eval-every", "1000"}}, // so at the end only
-	{"accumulating", []string{"--accumulate", "2", "--eval-every", "15", "--plugin-workers", "features=2"}},
+var kinds = [...]kind{
+	{"plain", false, []string{"--eval-every", "1000"}}, // so at the end only
+	{"accumulating", false, []string{"--accumulate", "2", "--eval-every", "15", "--plugin-workers", "features=2"}},
+	{"players", true, []string{"--accumulate", "2", "--eval-every", "5", "--plateau-patience", "1", "--ema", "0.9"}},
 }
 
-// oftenSaved is the kind of run that is killed again and again: it gets on by few steps each time.
-var oftenSaved = variant{"often saved", []string{"--eval-every", "1000", "--checkpoint-every", "2"}}
+// The kinds of the runs that are killed again and again: each gets on by few steps at a time.
+var oftenSaved = [...]kind{
+	{"often saved", false, []string{"--eval-every", "1000", "--checkpoint-every", "2"}},
+	{"often saved, players", true, []string{"--eval-every", "5", "--checkpoint-every", "2", "--plateau-patience", "1", "--ema", "0.9"}},
+}
 
 // The steps of every run, and the steps between two checkpoints.
 const steps, checkpointEvery = 100, 20
@@ -94,7 +99,7 @@ const steps, checkpointEvery = 100, 20
 type tortureCase struct {
 	seed       uint64
 	number     int
-	variant    int
+	kind       int
 	injections []injection
 }
 
@@ -103,16 +108,16 @@ func (c *tortureCase) String() string {
 	for _, s := range c.injections {
 		text = append(text, s.String())
 	}
-	return fmt.Sprintf("case %d: %s: %s", c.number, variants[c.variant].name, strings.Join(text, "; then "))
+	return fmt.Sprintf("case %d: %s: %s", c.number, kinds[c.kind].name, strings.Join(text, "; then "))
 }
 
 // newCase draws a case. Phase and fault of the first injection rotate, so a few dozen cases cover every pair. points
 // returns how often an undisturbed run reaches a phase.
-func newCase(seed uint64, number int, points func(variant int, phase string) int) *tortureCase {
+func newCase(seed uint64, number int, points func(kind int, phase string) int) *tortureCase {
 	r := rand.New(rand.NewPCG(seed, uint64(number)))
-	c := &tortureCase{seed: seed, number: number, variant: r.IntN(len(variants))}
+	c := &tortureCase{seed: seed, number: number, kind: r.IntN(len(kinds))}
 	draw := func(phase string, b fault) {
-		s := injection{fault: b, phase: phase, occurrence: 1 + r.IntN(max(1, points(c.variant, phase)))}
+		s := injection{fault: b, phase: phase, occurrence: 1 + r.IntN(max(1, points(c.kind, phase)))}
 		s.held = r.IntN(2) == 0
 		s.delay = time.Duration(r.IntN(3000)) * time.Microsecond
 		s.stop = time.Duration(100+r.IntN(200)) * time.Millisecond

@@ -10,14 +10,14 @@ import (
 	"time"
 )
 
-// startAgain kills one run so many times, in phases drawn at random, and starts it again by the same command line. It
+// startAgain kills one run of a kind so many times, in phases drawn at random, and starts it again by the same command line. It
 // must come to its end with the losses of an undisturbed run.
-func (l *lab) startAgain(ctx context.Context, seed uint64, kills int) error {
-	ref, err := l.reference(ctx, oftenSaved)
+func (l *lab) startAgain(ctx context.Context, seed uint64, k kind, kills int) error {
+	ref, err := l.reference(ctx, k)
 	if err != nil {
-		return fmt.Errorf("undisturbed run %s, in %s: %w", oftenSaved.name, l.dir, err)
+		return fmt.Errorf("undisturbed run %s, in %s: %w", k.name, l.dir, err)
 	}
-	s, err := l.site(filepath.Join(l.dir, "started-again"), "started-again", oftenSaved)
+	s, err := l.site(filepath.Join(l.dir, "again-"+k.name), "again-"+k.name, k)
 	if err != nil {
 		return err
 	}

@@ -18,9 +18,13 @@ import (
 	"os/signal"
 	"path/filepath"
 	"runtime"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
+
+	"github.com/xtts-host/xtts-host/ortgraphs/variant"
+	"github.com/xtts-host/xtts-host/shared/manifest"
 )
 
 func main() {
@@ -38,7 +42,7 @@ func run(ctx context.Context) error {
 	var l lab
 	kills := flag.Int("kills", 200, "number of cases")
 	seed := flag.Uint64("seed", 1, "cases are a function of it")
-	again := flag.Int("again", -1, "kill one run this many `times` and start it again by the same command line (default: a quarter of -kills)")
+	again := flag.Int("again", -1, "kill runs this many `times`, half of them with players, and start them again by the same command line (default: a quarter of -kills)")
 	one := flag.Int("case", -1, "run only the case of this `number`")
 	jobs := flag.Int("jobs", 2*runtime.NumCPU(), "number of concurrent cases: they wait half of their time")
 	soak := flag.Duration("soak", 0, "train for that long instead, with a plugin killed every 10 s")
@@ -49,7 +53,7 @@ func run(ctx context.Context) error {
 		l.env = append(l.env, v)
 		return nil
 	})
-	flag.StringVar(&l.graph, "graph", "ortgraphs/testdata/pico", "the bundle to train")
+	flag.StringVar(&l.graph, "graph", "ortgraphs/testdata/pico", "the `folder` of the bundle pico, of which one with players and state is made, too")
 	flag.Parse()
 	if err := l.open(); err != nil {
 		return err
@@ -76,35 +80,39 @@ func run(ctx context.Context) error {
 // torture runs cases and prints the table.
 func (l *lab) torture(ctx context.Context, seed uint64, numbers []int, jobs, again int) error {
 	began := time.Now()
-	var references [len(variants)]*reference
-	for i, v := range variants {
+	var references [len(kinds)]*reference
+	for i, k := range kinds {
 		var err error
-		if references[i], err = l.reference(ctx, v); err != nil {
-			return fmt.Errorf("undisturbed run %s, in %s: %w", v.name, l.dir, err)
+		if references[i], err = l.reference(ctx, k); err != nil {
+			return fmt.Errorf("undisturbed run %s, in %s: %w", k.name, l.dir, err)
 		}
 	}
 	queue := make(chan int)
 	var mu sync.Mutex // guards table and the output
 	table := newTable()
 	var workers sync.WaitGroup
-	if again > 0 {
+	for i, k := range oftenSaved {
+		times := (again + i) / len(oftenSaved)
+		if times == 0 {
+			continue
+		}
 		workers.Go(func() {
-			err := l.startAgain(ctx, seed, again)
+			err := l.startAgain(ctx, seed, k, times)
 			mu.Lock()
 			defer mu.Unlock()
 			if err != nil {
 				table.failed++
-				fmt.Printf("FAIL one run killed %d times: %v\n     its folder is in %s\n", again, err, l.dir)
+				fmt.Printf("FAIL %s: one run killed %d times: %v\n     its folder is in %s\n", k.name, times, err, l.dir)
 			} else {
-				fmt.Printf("ok   one run killed %d times and started again by the same command line\n", again)
+				fmt.Printf("ok   %s: one run killed %d times and started again by the same command line\n", k.name, times)
 			}
 		})
 	}
 	for range max(1, jobs) {
 		workers.Go(func() {
 			for n := range queue {
-				c := newCase(seed, n, func(variant int, phase string) int { return references[variant].points[phase] })
-				injected, err := l.play(ctx, c, references[c.variant])
+				c := newCase(seed, n, func(kind int, phase string) int { return references[kind].points[phase] })
+				injected, err := l.play(ctx, c, references[c.kind])
 				mu.Lock()
 				table.add(c, injected, err)
 				if err != nil {
@@ -139,6 +147,7 @@ func (l *lab) torture(ctx context.Context, seed uint64, numbers []int, jobs, aga
 // lab is a temporary folder for the runs, and the programs to run.
 type lab struct {
 	host, plugins, graph string
+	players              string   // graph with two players and state
 	env                  []string // of every run, added to the harness's own
 	cache                string   // shared by all runs, like a user's cache
 	dir                  string
@@ -156,8 +165,26 @@ func (l *lab) open() (err error) {
 	if l.cache, err = os.UserCacheDir(); err != nil {
 		return err
 	}
-	l.dir, err = os.MkdirTemp("", "torture")
+	if l.dir, err = os.MkdirTemp("", "torture"); err != nil {
+		return err
+	}
+	l.players = filepath.Join(l.dir, "players")
+	_, err = variant.Rewrite(l.graph, l.players, variant.State, variant.Players(ofFirst, nil), courses)
 	return err
+}
+
+// ofFirst accepts what the first of two players has. It changes the state, which the other one reads.
+func ofFirst(name string) bool {
+	return strings.HasPrefix(name, "text_encoder.") || strings.HasPrefix(name, "statistics.") || name == "metric.stop_loss"
+}
+
+// courses gives the players optimizers and learning rates of their own, which evaluations lower.
+func courses(_ string, m *manifest.Bundle) error {
+	m.Players[0].Optimizer = manifest.Optimizer{Name: "sgd", LR: 0.01, Momentum: 0.9, GradClip: 1}
+	m.Players[0].Schedule = &manifest.Schedule{Name: "plateau"}
+	m.Players[1].Optimizer.LR = 0.02
+	m.Players[1].Schedule = &manifest.Schedule{Name: "plateau", WarmupSteps: 50}
+	return nil
 }
 
 func (l *lab) caseDir(c *tortureCase) string {

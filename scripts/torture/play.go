@@ -23,14 +23,14 @@ const hostLimit = 90 * time.Second
 
 // site is the folder of one run with its processes.
 type site struct {
-	lab     *lab
-	dir     string
-	variant variant
-	marker  string // in the environment of every process of the run
+	lab    *lab
+	dir    string
+	kind   kind
+	marker string // in the environment of every process of the run
 }
 
-func (l *lab) site(dir, name string, v variant) (*site, error) {
-	s := &site{lab: l, dir: dir, variant: v, marker: fmt.Sprintf("XTTS_PLUGIN_TORTURE_ID=%d-%s", os.Getpid(), name)}
+func (l *lab) site(dir, name string, k kind) (*site, error) {
+	s := &site{lab: l, dir: dir, kind: k, marker: fmt.Sprintf("XTTS_PLUGIN_TORTURE_ID=%d-%s", os.Getpid(), name)}
 	return s, errors.Join(os.MkdirAll(s.path("tmp"), 0o777), os.MkdirAll(s.path("debug"), 0o777), os.MkdirAll(s.path("home"), 0o777))
 }
 
@@ -38,11 +38,15 @@ func (s *site) path(name string) string { return filepath.Join(s.dir, name) }
 
 // command returns a host that starts the run or resumes it: the command line is the same every time.
 func (s *site) command(more ...string) *exec.Cmd {
-	args := []string{"--plugins", s.lab.plugins, "--debug-dir", s.path("debug"), "--resume-or-start", s.path("run"), "--graph", s.lab.graph,
+	graph := s.lab.graph
+	if s.kind.players {
+		graph = s.lab.players
+	}
+	args := []string{"--plugins", s.lab.plugins, "--debug-dir", s.path("debug"), "--resume-or-start", s.path("run"), "--graph", graph,
 		"--augment", "waveaug,specaugment", "--batch-size", "2", "--buffer-size", "6", "--threads", "1", "--log-every", "0", "--keep-last", "2",
 		"--max-steps", fmt.Sprint(steps), "--checkpoint-every", fmt.Sprint(checkpointEvery),
 		"--plugin-timeout", fmt.Sprint(deadline.Seconds()), "--plugin-start-timeout", fmt.Sprint(deadline.Seconds())}
-	args = append(args, s.variant.args...)
+	args = append(args, s.kind.args...)
 	cmd := exec.Command(s.lab.host, append(args, more...)...)
 	cmd.Env = append([]string{s.marker, "PATH=" + os.Getenv("PATH"), "HOME=" + s.path("home"), "TMPDIR=" + s.path("tmp"),
 		"XDG_CACHE_HOME=" + s.lab.cache, "XTTS_HOST_DEVICE=cpu", "ORT_DISABLE_TELEMETRY=1"}, s.lab.env...)
@@ -120,8 +124,8 @@ type reference struct {
 	points map[string]int // how often it reached each phase
 }
 
-func (l *lab) reference(ctx context.Context, v variant) (*reference, error) {
-	s, err := l.site(filepath.Join(l.dir, "undisturbed-"+v.name), "undisturbed-"+v.name, v)
+func (l *lab) reference(ctx context.Context, k kind) (*reference, error) {
+	s, err := l.site(filepath.Join(l.dir, "undisturbed-"+k.name), "undisturbed-"+k.name, k)
 	if err != nil {
 		return nil, err
 	}
@@ -161,7 +165,7 @@ func lastLines(text string, n int) string {
 // play runs a case to its end and compares. It returns the number of injected faults. The folder of a successful case
 // is removed.
 func (l *lab) play(ctx context.Context, c *tortureCase, ref *reference) (injected int, err error) {
-	s, err := l.site(l.caseDir(c), fmt.Sprintf("%d-%d", c.seed, c.number), variants[c.variant])
+	s, err := l.site(l.caseDir(c), fmt.Sprintf("%d-%d", c.seed, c.number), kinds[c.kind])
 	if err != nil {
 		return 0, err
 	}

@@ -59,7 +59,7 @@ func median(values []int64) int64 {
 
 // soak trains for that long with a plugin killed every ten seconds, in rotation, and shows what has grown.
 func (l *lab) soak(ctx context.Context, length time.Duration, results string) error {
-	s, err := l.site(filepath.Join(l.dir, "soak"), "soak", variant{})
+	s, err := l.site(filepath.Join(l.dir, "soak"), "soak", kind{})
 	if err != nil {
 		return err
 	}

@@ -56,20 +56,20 @@ func ledger() []string {
 
 // TestFaults: every name is a signal. Signal 0 does nothing, and would count as injected.
 func TestFaults(t *testing.T) {
-	kinds := map[fault]bool{}
+	listed := map[fault]bool{}
 	for _, f := range faults {
-		kinds[f] = true
+		listed[f] = true
 		for name := range strings.SplitSeq(f.signal, ", ") {
 			if signals[name] == 0 && f.signal != noReader {
 				t.Errorf("%v: no signal %s", f, name)
 			}
 		}
 	}
-	if len(kinds) != len(faults) {
+	if len(listed) != len(faults) {
 		t.Errorf("a fault is listed twice: %v", faults)
 	}
 	for _, f := range []fault{{"host", "PIPE"}, {"host", "HUP"}, {"host", "INT, INT"}, {"host", "TERM, TERM"}} {
-		if !kinds[f] {
+		if !listed[f] {
 			t.Errorf("%v is no fault", f)
 		}
 	}

@@ -1,4 +1,4 @@
-package bundletest
+package variant
 
 import (
 	"bytes"
@@ -7,7 +7,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"testing"
 
 	"google.golang.org/protobuf/proto"
 
@@ -17,38 +16,26 @@ import (
 	"github.com/xtts-host/xtts-host/shared/manifest"
 )
 
-// The state of Stateful: a vector of the size of StateOf, and the number of batches.
+// The state of State: a vector of the size of StateOf, and the number of batches.
 const (
 	StateMean  = "statistics.mean"
 	StateCount = "statistics.count"
 	StateOf    = "mel_head.bias"
 )
 
-// Stateful copies pico with state. Both graphs add the mean to the parameter StateOf, so it changes losses. A batch changes the mean to
-// 0.75 times itself plus 0.25 times the parameter's gradient, which depends on the batch and is not finite if that is not.
-func Stateful(t testing.TB, dir string) *ortgraphs.Bundle {
-	t.Helper()
-	return Rewrite(t, dir, func(dir string, m *manifest.Bundle) {
-		size := m.Parameters[slices.IndexFunc(m.Parameters, func(p manifest.Parameter) bool { return p.Name == StateOf })].Shape
-		m.State = []manifest.State{{Name: StateMean, Shape: size}, {Name: StateCount, Shape: []int{}}}
-		for i, g := range m.Graphs {
-			m.Graphs[i].Nodes = nil
-			file := filepath.Join(dir, g.File)
-			model, err := ortgraphs.ReadModel(file)
-			if err != nil {
-				t.Fatal(err)
-			}
-			keepState(model.Graph, size, g.Kind == "train")
-			data, err := proto.Marshal(model)
-			if err == nil {
-				err = os.WriteFile(file, data, 0o666)
-			}
-			if err != nil {
-				t.Fatal(err)
-			}
+// State adds state to pico. Both graphs add the mean to the parameter StateOf, so it changes losses. A batch changes the mean to 0.75 times
+// itself plus 0.25 times the parameter's gradient, which depends on the batch and is not finite if that is not.
+func State(dir string, m *manifest.Bundle) error {
+	size := m.Parameters[slices.IndexFunc(m.Parameters, func(p manifest.Parameter) bool { return p.Name == StateOf })].Shape
+	m.State = []manifest.State{{Name: StateMean, Shape: size}, {Name: StateCount, Shape: []int{}}}
+	for i, g := range m.Graphs {
+		m.Graphs[i].Nodes = nil
+		file := filepath.Join(dir, g.File)
+		if err := rewriteGraph(file, file, func(model *onnxpb.GraphProto) { keepState(model, size, g.Kind == "train") }); err != nil {
+			return err
 		}
-		storeState(t, filepath.Join(dir, ortgraphs.WeightsFile), m.State)
-	})
+	}
+	return storeState(filepath.Join(dir, ortgraphs.WeightsFile), m.State)
 }
 
 // keepState changes a graph so that it has state.
@@ -70,8 +57,11 @@ func keepState(g *onnxpb.GraphProto, size []int, train bool) {
 		node("Mul", "statistics.old", StateMean, "statistics.three_quarters"), node("Mul", "statistics.new", "grad."+StateOf, "statistics.quarter"),
 		node("Add", ortgraphs.StatePrefix+StateMean, "statistics.old", "statistics.new"),
 		node("Add", ortgraphs.StatePrefix+StateCount, StateCount, "statistics.one"))
-	for name, x := range map[string]float32{"statistics.three_quarters": 0.75, "statistics.quarter": 0.25, "statistics.one": 1} {
-		g.Initializer = append(g.Initializer, &onnxpb.TensorProto{Name: proto.String(name), DataType: proto.Int32(int32(onnxpb.TensorProto_FLOAT)), FloatData: []float32{x}})
+	for _, c := range []struct {
+		name  string
+		value float32
+	}{{"statistics.three_quarters", 0.75}, {"statistics.quarter", 0.25}, {"statistics.one", 1}} {
+		g.Initializer = append(g.Initializer, &onnxpb.TensorProto{Name: proto.String(c.name), DataType: proto.Int32(int32(onnxpb.TensorProto_FLOAT)), FloatData: []float32{c.value}})
 	}
 	g.Output = append(g.Output, float(ortgraphs.StatePrefix+StateMean, size...), float(ortgraphs.StatePrefix+StateCount))
 }
@@ -90,18 +80,17 @@ func float(name string, dims ...int) *onnxpb.ValueInfoProto {
 }
 
 // storeState adds the initial state to a file of weights: 0.5 everywhere.
-func storeState(t testing.TB, file string, state []manifest.State) {
-	t.Helper()
+func storeState(file string, state []manifest.State) error {
 	f, err := safetensors.Open(file)
 	if err != nil {
-		t.Fatal(err)
+		return err
 	}
 	defer f.Close()
 	var all []safetensors.Tensor
 	for _, info := range f.Tensors() {
 		data := make([]byte, info.Bytes)
 		if err := f.Read(info.Name, data); err != nil {
-			t.Fatal(err)
+			return err
 		}
 		all = append(all, safetensors.Tensor{Name: info.Name, DType: info.DType, Shape: info.Shape, Data: data})
 	}
@@ -113,10 +102,8 @@ func storeState(t testing.TB, file string, state []manifest.State) {
 		all = append(all, safetensors.Tensor{Name: s.Name, DType: safetensors.F32, Shape: s.Shape, Data: data})
 	}
 	var out bytes.Buffer
-	if err = safetensors.Write(&out, all, nil); err == nil {
-		err = os.WriteFile(file, out.Bytes(), 0o666)
+	if err := safetensors.Write(&out, all, nil); err != nil {
+		return err
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	return os.WriteFile(file, out.Bytes(), 0o666)
 }
