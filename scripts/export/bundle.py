@@ -12,6 +12,7 @@ from safetensors.numpy import save_file
 from torch import nn
 
 from . import bf16, cost, joint, state
+from .cache import Cache
 from .clean import Gains
 from .inputs import SEED, Input, zeros
 from .module import METRIC, Export, Player, Step
@@ -30,14 +31,14 @@ def training_file(player: str, precision: str = "f32") -> str:
     return ".".join(["training_model", *filter(None, [player]), *([] if precision == "f32" else [precision]), "onnx"])
 
 
-def write(export: Export, steps: dict[str, Step], dry: dict[str, DryRun], precisions: tuple[str, ...], folder: Path) -> dict[str, Gains]:
+def write(export: Export, steps: dict[str, Step], dry: dict[str, DryRun], precisions: tuple[str, ...], folder: Path, cache: Cache) -> dict[str, Gains]:
     """Writes the files into a folder and returns what clean-up took away from each graph that was traced. dry has the dry runs of steps."""
     held, sizes, gains = next(iter(steps.values())).state, next(iter(dry.values())).sizes, {}
     if held and not export.eval_graph:
         raise Refusal(f"eval_graph is False, but forward changes {held[0].name} in training", "state needs an eval graph: leave eval_graph out")
 
     def graph(step: Step, file: str, inputs: list, outputs: tuple[str, ...], **options) -> onnx.ModelProto:
-        model, gains[file] = joint.export(step, inputs, zeros(inputs, sizes), outputs, folder / file, buckets=export.sizes(), **options)
+        model, gains[file] = joint.export(step, inputs, zeros(inputs, sizes), outputs, folder / file, buckets=export.sizes(), cache=cache, **options)
         return model
 
     for player, step in steps.items():

@@ -13,6 +13,7 @@ import torch
 
 from . import builtin, multispeaker, lora, optimizer, precision, presets, refusal, stages, convert, watch, writer
 from .baseline import learn, parity
+from .cache import Cache, default_folder
 from .module import Export
 from .progress import phase
 from .refusal import Refusal
@@ -67,6 +68,7 @@ def _parser() -> argparse.ArgumentParser:
                              help="parameters that are not trained: decoder.norm (a tensor or module), *.bias")
         command.add_argument("--lora", type=_lora, metavar="rank=N,alpha=X,targets=PATTERN",
                              help="train adapters of the weights that a pattern matches, and freeze everything else; targets can be repeated")
+        command.add_argument("--no-cache", action="store_true", help="trace all graphs, and keep none for the next export (docs/export.md)")
         command.add_argument("--host", default=None, metavar="FILE", help="the xtts-host that checks the bundle (default: bin/xtts-host or PATH's, if any)")
     for name, (function, text) in OWN.items():
         commands.add_parser(name, help=text).set_defaults(run=lambda _, function=function: function())
@@ -91,7 +93,8 @@ def _write(export: Export, options: argparse.Namespace) -> None:
     lora.freeze(export.module, options.freeze)
     if options.lora:
         export = lora.adapt(export, options.lora)
-    writer.write(export, options.out, options.precision, lambda place: _inspect(place, options))
+    kept = Cache(None if options.no_cache else default_folder())
+    writer.write(export, options.out, options.precision, lambda place: _inspect(place, options), kept)
     print(f"wrote {options.out}")
 
 

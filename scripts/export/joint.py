@@ -4,12 +4,16 @@ AOTAutograd traces the joint graph, decompositions reduce it to operators that O
 the batch and the parameters and returns the module's outputs and one gradient per parameter, under the parameters' names.
 """
 
+import dataclasses
+
 import onnx
 import torch
 from torch import Tensor, nn
 from torch._functorch.aot_autograd import aot_export_module
 
 from . import bf16, capture, clean, constants, lowering, precision, refusal, scangraph, tensors, translate, watch
+from .cache import Cache
+from .cache import key as keyed
 from .inputs import Input
 from .refusal import Refusal
 from .watch import DryRun, Sizes
@@ -19,8 +23,45 @@ PARTS = "leave parts of forward out until it passes, to find the one that fails"
 
 
 def export(module: nn.Module, inputs: list[Input], example: list[Tensor], outputs: tuple[str, ...], path, backward: bool = True,
-           dry: DryRun | None = None, compute: str = "f32", buckets: list[dict] | tuple = ()) -> tuple[onnx.ModelProto, clean.Gains]:
-    """Writes path, the graph of trace cleaned and checked, and returns it with what cleaning took away. Raises Refusal."""
+           dry: DryRun | None = None, compute: str = "f32", buckets: list[dict] | tuple = (), cache: Cache | None = None) -> tuple[onnx.ModelProto, clean.Gains]:
+    """Writes path, the graph of trace cleaned and checked, and returns it with what cleaning took away. Raises Refusal.
+
+    A graph that the cache has is the same, byte by byte.
+    """
+    dry = dry or watch.dry_run(module, inputs, example, backward=backward, buckets=buckets)
+    key = _key(module, inputs, example, outputs, path, backward, dry, compute, buckets, cache) if cache else None
+    if key and (found := cache.get(key, path.name)):
+        notes, graph = found
+        path.write_bytes(graph)
+        return onnx.load_from_string(graph), clean.Gains(**notes)
+    model, gains = _made(module, inputs, example, outputs, path, backward, dry, compute, buckets)
+    if key:
+        cache.put(key, dataclasses.asdict(gains), path.read_bytes())
+    return model, gains
+
+
+def _key(module: nn.Module, inputs: list[Input], example: list[Tensor], outputs: tuple[str, ...], path, backward: bool, dry: DryRun, compute: str,
+         buckets: list[dict] | tuple, cache: Cache) -> str | None:
+    """The name of the graph in the cache: all that trace takes, with a module as the program that it runs. None if that cannot be told."""
+    programs, sizes = [dry.program], [list(x.shape) for x in example]
+    if compute != "f32" or not dry.of(inputs, example, backward):
+        try:
+            with precision.applied(module, compute):
+                programs.append(watch.dry_run(module, inputs, example, backward=backward, buckets=buckets).program)
+        except Refusal:
+            # Tracing has the message for it.
+            return None
+    if unknown := next(filter(None, (program.unknown for program in programs)), None):
+        cache.remarks.append(f"{path.name} is not kept: {unknown}")
+        return None
+    return keyed(
+        programs=[program.digest() for program in programs], inputs=[[i.name, i.dtype, i.shape] for i in inputs], example=sizes, outputs=outputs,
+        backward=backward, compute=compute, buckets=list(buckets), aliases=tensors.aliases(module),
+        parameters=[[name, list(p.shape), str(p.dtype), p.requires_grad] for name, p in module.named_parameters()])
+
+
+def _made(module: nn.Module, inputs: list[Input], example: list[Tensor], outputs: tuple[str, ...], path, backward: bool, dry: DryRun, compute: str,
+          buckets: list[dict] | tuple) -> tuple[onnx.ModelProto, clean.Gains]:
     try:
         model = trace(module, inputs, example, outputs, backward, dry, compute, buckets)
         capture.rewrite(model)

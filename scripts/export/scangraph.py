@@ -84,8 +84,10 @@ def _write(graph: onnx.GraphProto, node: onnx.NodeProto, prefix: str) -> None:
     body.ClearField("initializer")
     body.name = prefix + "step"
     results, backward = len(body.output) - given["carries"], given["reverse"]
+    # An attribute without values has no type; the gradient of a step that has no results has none.
+    outward = {"scan_output_directions": [backward] * results} if results else {}
     scan_node = helper.make_node("Scan", node.input[:inner], node.output, name=node.name, body=body, num_scan_inputs=given["sequences"],
-                                 scan_input_directions=[backward] * given["sequences"], scan_output_directions=[backward] * results)
+                                 scan_input_directions=[backward] * given["sequences"], **outward)
     node.CopyFrom(scan_node)
 
 

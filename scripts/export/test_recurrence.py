@@ -65,6 +65,14 @@ class Nested(Loss):
         return y + self.other.weight.sum()
 
 
+class Sums(Loss):
+    """A step whose gradient returns nothing for each step: its items have no gradient, and its constant's is summed."""
+
+    def run(self, x):
+        step = lambda carry, items, constants: ((carry[0] + items[0] * constants[0],), (carry[0],))
+        return scan(step, (torch.zeros_like(x[0]),), (x,), (self.linear.bias,))[1][0] + self.other(self.linear(x))
+
+
 class Products(Loss):
     """Two products one after the other, with one matrix twice; a carry of integers; the last carry only."""
 
@@ -79,7 +87,7 @@ class Products(Loss):
         return state * count[:, None] + self.other.bias
 
 
-@pytest.mark.parametrize("kind", [Nested, Products])
+@pytest.mark.parametrize("kind", [Nested, Products, Sums])
 @pytest.mark.parametrize("shape", [(1, 1, 4), (2, 7, 4)])
 def test_gradients(kind, shape, tmp_path):
     assert gradients(kind(), tmp_path / "x.onnx", torch.randn(shape)) < 1e-5

@@ -26,6 +26,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from . import lowering, refusal, state, ways_out
 from .inputs import Input
+from .program import Program
 from .refusal import Refusal
 
 # What PyTorch raises where the value of a fake tensor, which has none, is needed.
@@ -148,7 +149,12 @@ class _Calls(TorchFunctionMode):
 
     running = []
 
+    def __init__(self, program: Program):
+        super().__init__()
+        self._program = program
+
     def __torch_function__(self, function, types, args=(), kwargs=None):
+        self._program.call(function)
         _Calls.running.append(getattr(function, "__name__", str(function)))
         try:
             return function(*args, **(kwargs or {}))
@@ -159,8 +165,9 @@ class _Calls(TorchFunctionMode):
 class _Operators(TorchDispatchMode):
     """Notes where each operator is first used and refuses writes into what the module was given."""
 
-    def __init__(self, given: dict[str, Tensor], buffers: dict[str, Tensor], mode: FakeTensorMode):
+    def __init__(self, given: dict[str, Tensor], buffers: dict[str, Tensor], mode: FakeTensorMode, program: Program):
         super().__init__()
+        self._program = program
         # Views of a real tensor are views of its stand-in, which the mode forgets when no one has it.
         self._stand_ins = [{name: x if isinstance(x, FakeTensor) else mode.from_tensor(x, static_shapes=True) for name, x in own.items()} for own in (given, buffers)]
         self.given, self.buffers = ({_storage(x): name for own in both for name, x in own.items()}
@@ -196,6 +203,7 @@ class _Operators(TorchDispatchMode):
         result = operator(*args, **(kwargs or {}))
         if isinstance(result, Tensor) and result.is_complex():
             raise Refusal(f"{operator} makes complex numbers, which plain ONNX lacks", ways_out.COMPLEX, refusal.here())
+        self._program.ran(operator, args, kwargs or {}, result)
         return result
 
 
@@ -218,6 +226,9 @@ class DryRun:
     places: dict[object, str | None]
     # The buffers that forward changes, but for the state that it was given, and the lines that write them, where they are known.
     changed: dict[str, str | None]
+    program: Program
+    # What it ran on: inputs and sizes, and whether with gradients.
+    _ran: tuple
     _sizes: Sizes
 
     @property
@@ -228,6 +239,10 @@ class DryRun:
     def holds(self, sizes: dict[str, int]) -> bool:
         """Whether the module would run the same way with these sizes."""
         return self._sizes.holds(sizes)
+
+    def of(self, inputs: list[Input], example: list[Tensor], backward: bool) -> bool:
+        """Whether it is a dry run on these inputs and sizes."""
+        return self._ran == _conditions(inputs, example, backward)
 
     def place(self, operator) -> str | None:
         """The user's line of the operator, or of the operator whose gradient it computes: X for X_backward."""
@@ -247,13 +262,19 @@ def dry_run(module: nn.Module, inputs: list[Input], example: list[Tensor], loss=
     sizes = Sizes(inputs, example, buckets)
     parameters, kept = dict(module.named_parameters()), state.Kept(module)
     large = {name: p for name, p in parameters.items() if hasattr(p, "was_buffer")}
-    watch = _Operators({i.name: x for i, x in zip(inputs, sizes.tensors, strict=True)} | parameters, kept.buffers | large, sizes.mode)
+    given = {i.name: x for i, x in zip(inputs, sizes.tensors, strict=True)} | parameters
+    program = Program(given, sizes.in_names)
+    watch = _Operators(given, kept.buffers | large, sizes.mode, program)
     try:
         # Anomaly mode keeps traces for here(), and warns that it is slow.
-        with quiet() as remarks, torch.autograd.detect_anomaly(check_nan=False), sizes.mode, watch, lowering.functions(), _Calls():
+        with (quiet() as remarks, torch.autograd.detect_anomaly(check_nan=False), torch.set_grad_enabled(backward), sizes.mode, watch, lowering.functions(),
+              _Calls(program)):
             result = module(*sizes.tensors)
+            gradients = ()
             if backward:
-                _refuse_unused(parameters, torch.autograd.grad(loss(result), _trained(parameters), allow_unused=True))
+                gradients = torch.autograd.grad(loss(result), _trained(parameters), allow_unused=True)
+                _refuse_unused(parameters, gradients)
+            program.returned(result, gradients)
     except Refusal:
         raise
     except VALUES as error:
@@ -268,7 +289,11 @@ def dry_run(module: nn.Module, inputs: list[Input], example: list[Tensor], loss=
     finally:
         assigned = kept.restore()
     sizes.refuse_assumptions()
-    return DryRun(result, watch.places, dict.fromkeys(assigned) | watch.changed, sizes)
+    return DryRun(result, watch.places, dict.fromkeys(assigned) | watch.changed, program, _conditions(inputs, example, backward), sizes)
+
+
+def _conditions(inputs: list[Input], example: list[Tensor], backward: bool) -> tuple:
+    return [(i.name, i.shape) for i in inputs], [x.shape for x in example], backward
 
 
 @contextlib.contextmanager

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from . import bundle, mixed, state, verify, watch
+from .cache import Cache
 from .clean import Gains
 from .inputs import SEED, unequal, zeros
 from .module import Export, Step, steps
@@ -21,8 +22,11 @@ from .watch import DryRun
 _LAUNCH = 5e-6
 
 
-def write(export: Export, folder: Path, precisions: tuple[str, ...] = ("f32",), accept: Callable[[Path], None] = lambda _: None) -> None:
+def write(export: Export, folder: Path, precisions: tuple[str, ...] = ("f32",), accept: Callable[[Path], None] = lambda _: None,
+          cache: Cache | None = None) -> None:
     """Writes the bundle, with a training graph for each precision, and prints how long each phase took. Raises Refusal.
+
+    Graphs that the cache has are not traced again. They are checked as all others.
 
     The folder is created or changed only after every check has passed. accept is the last check; it gets the temporary folder of the files.
     """
@@ -31,7 +35,10 @@ def write(export: Export, folder: Path, precisions: tuple[str, ...] = ("f32",), 
     with phase("dry run"):
         dry = dry_runs(export, made)
     with staged(folder) as place:
-        gains = bundle.write(export, made, dry, precisions, place)
+        cache = cache or Cache(None)
+        gains = bundle.write(export, made, dry, precisions, place, cache)
+        for line in cache.report():
+            print(line)
         for player, step in made.items():
             with step.alone():
                 _verify(export, step, dry[player], precisions, place, player)
