@@ -51,7 +51,11 @@ func (g *Graph) Model(regions []*Region, calls func(r *Region) []*Call) (*onnxpb
 		return nil, e.err
 	}
 	e.graph.Node = leaves.Last(e.graph.Node)
-	return &onnxpb.ModelProto{IrVersion: g.model.IrVersion, ProducerName: proto.String("xtts-host"), Graph: e.graph, OpsetImport: e.imports}, nil
+	m := &onnxpb.ModelProto{IrVersion: g.model.IrVersion, ProducerName: proto.String("xtts-host"), Graph: e.graph, OpsetImport: e.imports}
+	if e.functions {
+		m.Functions = g.model.Functions
+	}
+	return m, nil
 }
 
 // emitter is a graph on its way to a model.
@@ -64,6 +68,8 @@ type emitter struct {
 	views map[viewKey]string
 	// values are the names of the model's constants.
 	values map[*shapes.Value]string
+	// functions says that the model's functions are needed: nodes have graphs of their own, in which calls are not replaced.
+	functions bool
 }
 
 type placed struct {
@@ -72,7 +78,7 @@ type placed struct {
 }
 
 func newEmitter(g *Graph) *emitter {
-	e := &emitter{newModelFile(g.model), map[*Tensor][]Output{}, map[*Tensor]placed{}, map[viewKey]string{}, map[*shapes.Value]string{}}
+	e := &emitter{newModelFile(g.model), map[*Tensor][]Output{}, map[*Tensor]placed{}, map[viewKey]string{}, map[*shapes.Value]string{}, false}
 	for _, t := range g.Inputs {
 		e.names[t.Name] = true
 		e.stored[t] = placed{t.Name, t.Shape}

@@ -27,9 +27,12 @@ func emit(t *testing.T, g *fuse.Graph, regions []*fuse.Region) *onnxpb.ModelProt
 	return m
 }
 
-// wellFormed reports whether each name of a model is defined once and before it is read.
+// wellFormed reports whether each name of a model is defined once and before it is read, also in the graphs of its nodes.
 func wellFormed(m *onnxpb.ModelProto) error {
-	defined := map[string]bool{"": true}
+	return wellFormedGraph(m.Graph, map[string]bool{"": true})
+}
+
+func wellFormedGraph(g *onnxpb.GraphProto, defined map[string]bool) error {
 	define := func(name string) error {
 		if defined[name] && name != "" {
 			return fmt.Errorf("%s is defined twice", name)
@@ -38,23 +41,28 @@ func wellFormed(m *onnxpb.ModelProto) error {
 		return nil
 	}
 	var errs []error
-	for _, v := range m.Graph.Input {
+	for _, v := range g.Input {
 		errs = append(errs, define(v.GetName()))
 	}
-	for _, v := range m.Graph.Initializer {
+	for _, v := range g.Initializer {
 		errs = append(errs, define(v.GetName()))
 	}
-	for _, n := range m.Graph.Node {
+	for _, n := range g.Node {
 		for _, name := range n.Input {
 			if !defined[name] {
 				errs = append(errs, fmt.Errorf("%s reads %s before it is defined", n.GetName(), name))
+			}
+		}
+		for _, a := range n.Attribute {
+			if a.G != nil {
+				errs = append(errs, wellFormedGraph(a.G, defined))
 			}
 		}
 		for _, name := range n.Output {
 			errs = append(errs, define(name))
 		}
 	}
-	for _, v := range m.Graph.Output {
+	for _, v := range g.Output {
 		if !defined[v.GetName()] {
 			errs = append(errs, fmt.Errorf("the output %s is not defined", v.GetName()))
 		}
@@ -211,8 +219,9 @@ func TestModelErrors(t *testing.T) {
 		`versions 20 and 21 of the domain ""`: func(m *onnxpb.ModelProto) {
 			m.Functions = []*onnxpb.FunctionProto{{OpsetImport: []*onnxpb.OperatorSetIdProto{{Version: proto.Int64(21)}}}}
 		},
-		"the node of v0 (CumSum): it has graphs of its own, which may read tensors that do not exist any more": func(m *onnxpb.ModelProto) {
-			m.Graph.Node[0].Attribute = []*onnxpb.AttributeProto{{Name: proto.String("body"), G: &onnxpb.GraphProto{}}}
+		"the node of v0 (CumSum): its graph reads nothing, which nothing computes": func(m *onnxpb.ModelProto) {
+			body := &onnxpb.GraphProto{Output: []*onnxpb.ValueInfoProto{{Name: proto.String("nothing")}}}
+			m.Graph.Node[0].Attribute = []*onnxpb.AttributeProto{{Name: proto.String("body"), G: body}}
 		},
 		"a constant of type FLOAT16 cannot be written": func(m *onnxpb.ModelProto) {
 			m.Graph.Node[1].Attribute[0].I = proto.Int64(int64(onnxpb.TensorProto_FLOAT16))

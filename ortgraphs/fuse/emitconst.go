@@ -39,7 +39,7 @@ func (e *emitter) value(v *shapes.Value) string {
 // computed writes a node of the model that computes constants from constants.
 func (e *emitter) computed(n *shapes.Node) {
 	var in, out []string
-	for _, v := range n.In {
+	for _, v := range n.Reads() {
 		name := ""
 		if v != nil {
 			name = e.value(v)
@@ -57,16 +57,16 @@ func (e *emitter) computed(n *shapes.Node) {
 	e.original(n, in, out)
 }
 
-// original writes a node as the model has it, but with the names that its tensors have here.
-func (e *emitter) original(n *shapes.Node, in, out []string) {
-	for _, a := range n.Proto.Attribute {
-		if a.G != nil || len(a.Graphs) > 0 {
-			e.fail("%s (%s): it has graphs of its own, which may read tensors that do not exist any more", n.Place, n.Op())
-		}
+// original writes a node as the model has it, but with the names that its tensors have here: reads are those of its Reads.
+func (e *emitter) original(n *shapes.Node, reads, out []string) {
+	in, captured := reads[:len(n.In)], map[string]string{}
+	for i, c := range n.Captured {
+		captured[c.Name] = reads[len(in)+i]
 	}
+	inner := innerGraphs{e, n}
 	name := slices.IndexFunc(out, func(name string) bool { return name != "" })
 	e.graph.Node = append(e.graph.Node, &onnxpb.NodeProto{Name: proto.String(out[name]), OpType: n.Proto.OpType, Domain: n.Proto.Domain,
-		Overload: n.Proto.Overload, Input: in, Output: out, Attribute: n.Proto.Attribute})
+		Overload: n.Proto.Overload, Input: in, Output: out, Attribute: inner.attributes(n.Proto.Attribute, captured)})
 }
 
 // renamed returns a tensor that has the same content in memory, or in the same file.

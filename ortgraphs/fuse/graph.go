@@ -88,7 +88,7 @@ type Node struct {
 	Windows Windows
 	// Transposed says which operands of a product are taken with their last two dimensions exchanged.
 	Transposed [2]bool
-	// Model is the node of the model that an opaque node runs.
+	// Model is the node of the model that an opaque node runs. In has its inputs, and then what its graphs read from outside.
 	Model *shapes.Node
 	// Inline says that the only reader computes the node, at the places where it reads it.
 	Inline bool

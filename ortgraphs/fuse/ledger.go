@@ -36,6 +36,8 @@ func (t *Traffic) add(kernels, bytes int) {
 	t.Bytes += bytes
 }
 
+func (t *Traffic) repeat(times int, one Traffic) { t.add(times*one.Kernels, times*one.Bytes) }
+
 // RegionKind describes regions that compute the same over the same shape.
 type RegionKind struct {
 	Count int `json:"count"`
@@ -52,10 +54,12 @@ type RegionKind struct {
 
 // Left are nodes of one operator that run as exported.
 type Left struct {
-	Op     string `json:"op"`
-	Count  int    `json:"count"`
-	Bytes  int    `json:"bytes"`
-	Reason string `json:"reason"`
+	Op    string `json:"op"`
+	Count int    `json:"count"`
+	// Kernels and Bytes are those of all steps of a recurrence, without its products.
+	Kernels int    `json:"kernels"`
+	Bytes   int    `json:"bytes"`
+	Reason  string `json:"reason"`
 }
 
 // NewLedger partitions the graph of a model for one set of sizes.
@@ -65,7 +69,7 @@ func NewLedger(model *onnxpb.ModelProto, sizes shapes.Sizes) (*Ledger, error) {
 		return nil, err
 	}
 	l := &Ledger{}
-	l.exported(r)
+	l.Products, l.Exported = count(r, needed(r))
 	g, err := Lower(r)
 	if err != nil {
 		return nil, err
@@ -79,10 +83,11 @@ func NewLedger(model *onnxpb.ModelProto, sizes shapes.Sizes) (*Ledger, error) {
 		if left[n.Op] == nil {
 			left[n.Op] = &Left{Op: n.Op, Reason: reason(n.Op)}
 		}
-		bytes := traffic(n.Model)
+		_, t := count(r, []*shapes.Node{n.Model})
 		left[n.Op].Count++
-		left[n.Op].Bytes += bytes
-		l.Fused.add(1, bytes)
+		left[n.Op].Kernels += t.Kernels
+		left[n.Op].Bytes += t.Bytes
+		l.Fused.add(t.Kernels, t.Bytes)
 	}
 	for _, op := range slices.Sorted(maps.Keys(left)) {
 		l.Left = append(l.Left, *left[op])
@@ -120,8 +125,8 @@ func reason(op string) string {
 		return lookUp
 	case "CumSum", "TopK", "ArgMax", "ArgMin", "NonZero":
 		return "its elements depend on one another"
-	case "If", "Loop", "Scan":
-		return "it has graphs of its own"
+	case "Scan":
+		return "a recurrence: its steps run one after another"
 	}
 	return "no rule knows it in this form"
 }
@@ -134,26 +139,32 @@ func isProduct(op string) bool {
 	return false
 }
 
-// exported counts the nodes of the model. ONNX Runtime folds a transpose of the last two dimensions into the products that read it.
-func (l *Ledger) exported(r *shapes.Result) {
+// count counts nodes of the model, the matrix products aside. Of a recurrence it counts the nodes of all steps. ONNX Runtime folds a transpose of the last two dimensions
+// into the products that read it.
+func count(r *shapes.Result, nodes []*shapes.Node) (products, others Traffic) {
 	readers := map[*shapes.Value][]*shapes.Node{}
 	for _, n := range r.Nodes {
-		for _, v := range n.In {
+		for _, v := range n.Reads() {
 			readers[v] = append(readers[v], n)
 		}
 	}
-	for _, n := range needed(r) {
+	for _, n := range nodes {
 		bytes := traffic(n)
 		switch op := n.Op(); {
 		case isProduct(op):
-			l.Products.add(1, bytes)
+			products.add(1, bytes)
 		case n.IsView():
 		case op == "Transpose" && swapsLast(n) && !slices.Contains(r.Outputs, n.Out[0]) &&
 			!slices.ContainsFunc(readers[n.Out[0]], func(m *shapes.Node) bool { return m.Op() != "MatMul" }):
+		case n.Step != nil:
+			p, o := count(n.Step, n.Step.Nodes)
+			products.repeat(int(n.Steps), p)
+			others.repeat(int(n.Steps), o)
 		default:
-			l.Exported.add(1, bytes)
+			others.add(1, bytes)
 		}
 	}
+	return products, others
 }
 
 func swapsLast(n *shapes.Node) bool {

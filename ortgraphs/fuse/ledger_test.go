@@ -2,6 +2,7 @@ package fuse_test
 
 import (
 	"reflect"
+	"slices"
 	"testing"
 
 	"github.com/xtts-host/xtts-host/ortgraphs/fuse"
@@ -30,7 +31,7 @@ func TestLedgerOfNano(t *testing.T) {
 		bytes += r.Bytes
 	}
 	for _, n := range l.Left {
-		kernels += n.Count
+		kernels += n.Kernels
 		bytes += n.Bytes
 	}
 	if kernels != l.Fused.Kernels || bytes != l.Fused.Bytes {
@@ -39,5 +40,28 @@ func TestLedgerOfNano(t *testing.T) {
 	again, err := fuse.NewLedger(model, sizes)
 	if err != nil || !reflect.DeepEqual(l, again) {
 		t.Errorf("another ledger of the same graph differs: %v", err)
+	}
+}
+
+// TestLedgerOfRecurrence: the nodes of its step count once for each step, the products among the products.
+func TestLedgerOfRecurrence(t *testing.T) {
+	model := load(t, "../testdata/recurrences/PackedRows.onnx")
+	var kernels, products []int
+	for _, steps := range []int{5, 10, 15} {
+		l, err := fuse.NewLedger(model, shapes.Sizes{"B": 3, "T": steps})
+		if err != nil {
+			t.Fatal(err)
+		}
+		i := slices.IndexFunc(l.Left, func(n fuse.Left) bool { return n.Op == "Scan" })
+		if i < 0 || l.Left[i].Count != 4 {
+			t.Fatalf("left: %+v", l.Left)
+		}
+		kernels, products = append(kernels, l.Left[i].Kernels), append(products, l.Products.Kernels)
+	}
+	if perStep := (kernels[1] - kernels[0]) / 5; perStep < 10 || kernels[0] != 5*perStep || kernels[2] != 15*perStep {
+		t.Errorf("kernels of 5, 10 and 15 steps: %d", kernels)
+	}
+	if products[0] == products[1] || products[2]-products[1] != products[1]-products[0] {
+		t.Errorf("products of 5, 10 and 15 steps: %d", products)
 	}
 }

@@ -50,7 +50,7 @@ func needed(r *shapes.Result) []*shapes.Node {
 		open = open[:len(open)-1]
 		if v != nil && v.Data == nil && v.From != nil && !seen[v.From] {
 			seen[v.From] = true
-			open = append(open, v.From.In...)
+			open = append(open, v.From.Reads()...)
 		}
 	}
 	return slices.DeleteFunc(slices.Clone(r.Nodes), func(n *shapes.Node) bool { return !seen[n] })
@@ -148,7 +148,7 @@ func (l *lowering) stored(o Operand) Operand {
 
 func (l *lowering) opaque(n *shapes.Node) {
 	p := &Node{Kind: Opaque, Op: n.Op(), Model: n}
-	for _, v := range n.In {
+	for _, v := range n.Reads() {
 		if v == nil {
 			p.In = append(p.In, Operand{})
 			continue

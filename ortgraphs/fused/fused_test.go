@@ -90,13 +90,52 @@ func TestTrainingGraphs(t *testing.T) {
 	}
 }
 
+// TestRecurrences: the regions around a recurrence run as kernels, and its step reads their results.
+func TestRecurrences(t *testing.T) {
+	files, err := filepath.Glob("../testdata/recurrences/*.onnx")
+	if err != nil || len(files) == 0 {
+		t.Fatal(files, err)
+	}
+	sizes := shapes.Sizes{"B": 3, "T": 7, "N": 4}
+	for _, file := range files {
+		t.Run(filepath.Base(file), func(t *testing.T) {
+			data, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			p, err := fused.NewPlan(data, sizes, fused.Form{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(p.Left) > 0 {
+				t.Errorf("left: %v", p.Left)
+			}
+			programs, err := fusedtest.NewCompiler(t).Compile(p.Sources())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if failed := p.Load(programs); len(failed) > 0 {
+				t.Fatal(failed)
+			}
+			model, kernels, err := p.Link(nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(kernels.Calls) < p.Regions() || p.Regions() < 10 {
+				t.Errorf("%d kernel calls for %d regions", len(kernels.Calls), p.Regions())
+			}
+			compare(t, run(t, ort.SessionConfig{Model: model, Kernels: kernels}, sizes), run(t, ort.SessionConfig{Model: data}, sizes))
+		})
+	}
+}
+
 // batch returns a function that makes up an input: the second row is short, the last one is empty.
 func batch(sizes shapes.Sizes) func(v ort.ValueInfo, at int) float64 {
 	random := rand.New(rand.NewPCG(1, 2))
 	return func(v ort.ValueInfo, at int) float64 {
 		switch {
-		case strings.HasSuffix(v.Name, "_lengths"):
-			longest := sizes[map[string]string{"text_lengths": "T_text", "reference_mel_lengths": "T_ref_mel"}[v.Name]]
+		case strings.HasSuffix(v.Name, "lengths"):
+			longest := sizes[map[string]string{"text_lengths": "T_text", "reference_mel_lengths": "T_ref_mel", "lengths": "T", "id_lengths": "N"}[v.Name]]
 			if longest == 0 {
 				longest = sizes["T_mel"]
 			}

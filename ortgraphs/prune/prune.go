@@ -103,15 +103,20 @@ func reach(g *onnxpb.GraphProto, outputs []*onnxpb.ValueInfoProto) reached {
 	return r
 }
 
-// Reads returns the names of the values that a node reads: its inputs, and values from outside that its inner graphs
-// read.
+// Reads returns the names of the values that a node reads: its inputs, and what it captures.
 func Reads(n *onnxpb.NodeProto) map[string]bool {
-	names := map[string]bool{}
+	names := Captured(n)
 	for _, name := range n.Input {
 		if name != "" {
 			names[name] = true
 		}
 	}
+	return names
+}
+
+// Captured returns the names of the values from outside that the inner graphs of a node read.
+func Captured(n *onnxpb.NodeProto) map[string]bool {
+	names := map[string]bool{}
 	for g := range inner(n) {
 		for name := range free(g) {
 			names[name] = true

@@ -3,9 +3,11 @@ package shapes
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/xtts-host/xtts-host/ortgraphs/onnxpb"
+	"github.com/xtts-host/xtts-host/ortgraphs/prune"
 )
 
 // Sizes gives a value to each symbol of the graph's inputs.
@@ -139,6 +141,11 @@ func (in *inference) run(nodes []*onnxpb.NodeProto, scope map[string]*Value, att
 			}
 			n.In = append(n.In, v)
 		}
+		for _, name := range slices.Sorted(maps.Keys(prune.Captured(p))) {
+			if v := scope[name]; v != nil {
+				n.Captured = append(n.Captured, Captured{name, v})
+			}
+		}
 		if f := in.functions[[2]string{p.GetDomain(), p.GetOpType()}]; f != nil {
 			if err := in.call(n, f, scope, depth); err != nil {
 				return err
@@ -162,7 +169,7 @@ func (in *inference) run(nodes []*onnxpb.NodeProto, scope map[string]*Value, att
 			in.declare(n)
 		}
 		if n.Op() == "Scan" {
-			if err := in.scan(n, scope, depth); err != nil {
+			if err := in.scan(n, depth); err != nil {
 				return err
 			}
 		}

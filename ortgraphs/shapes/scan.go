@@ -5,22 +5,19 @@ import (
 	"slices"
 
 	"github.com/xtts-host/xtts-host/ortgraphs/onnxpb"
-	"github.com/xtts-host/xtts-host/ortgraphs/prune"
 )
 
 // scan computes the shapes of one step of a Scan, and from them those of its results. They stay unknown if an input's shape is, or if the
 // sequences are not along the first axis.
-func (in *inference) scan(n *Node, scope map[string]*Value, depth int) error {
+func (in *inference) scan(n *Node, depth int) error {
 	body, carries, ok := recurrence(n)
 	if !ok || slices.ContainsFunc(n.In, func(v *Value) bool { return !v.Known() }) {
 		return nil
 	}
 	step := &inference{result: &Result{values: map[string]*Value{}}, visited: in.visited, numbers: in.numbers, functions: in.functions}
 	values := step.result.values
-	for name := range prune.Reads(n.Proto) {
-		if v := scope[name]; v != nil {
-			values[name] = v
-		}
+	for _, c := range n.Captured {
+		values[c.Name] = c.Value
 	}
 	for _, t := range body.Initializer {
 		v := constant(t)

@@ -57,9 +57,26 @@ type Node struct {
 	// enclosing functions.
 	Place   string
 	In, Out []*Value // nil if an optional one is omitted
+	// Captured are the values from outside that the graphs in its attributes read, in the order of their names.
+	Captured []Captured
 	// Step is one step of a Scan whose shapes are known, and Steps the number of steps.
 	Step  *Result
 	Steps int64
+}
+
+// Captured is a value from outside of a graph, and its name there: in a function, the value may have another one.
+type Captured struct {
+	Name  string
+	Value *Value
+}
+
+// Reads returns the values that the node reads: its inputs, and what it captures. Those that are omitted are nil.
+func (n *Node) Reads() []*Value {
+	list := n.In[:len(n.In):len(n.In)]
+	for _, c := range n.Captured {
+		list = append(list, c.Value)
+	}
+	return list
 }
 
 // Rounded reports whether Data has integers that are too large for it.

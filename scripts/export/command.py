@@ -151,6 +151,13 @@ def _bundles() -> None:
         print(f"wrote {folder}")
 
 
+def _graphs() -> None:
+    # The suite is only for the repository's own commands.
+    from .suite import kept
+    kept.write_all(kept.FOLDER)
+    print(f"wrote {kept.FOLDER}")
+
+
 def _optimizer() -> None:
     optimizer.write(builtin.REPOSITORY / "ortgraphs/optim")
 
@@ -179,14 +186,15 @@ def _learn() -> None:
 
 
 def _repository() -> None:
-    for name in ("bundles", "optimizer", "stages", "parity"):
+    for name in ("bundles", "graphs", "optimizer", "stages", "parity"):
         OWN[name][0]()
 
 
 # What writes into this repository.
 OWN = {
-    "repository": (_repository, "bundles, optimizer, stages and parity"),
+    "repository": (_repository, "bundles, graphs, optimizer, stages and parity"),
     "bundles": (_bundles, "the repository's own bundles"),
+    "graphs": (_graphs, "the graphs of the suite that tests of the host read"),
     "optimizer": (_optimizer, "the optimizer graphs"),
     "stages": (_stages, "the graphs of the plugins' stages"),
     "parity": (_goldens, "the golden numbers of the host's tests"),

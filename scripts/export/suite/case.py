@@ -76,13 +76,19 @@ def exported(case: Case) -> Export:
     return Export(name=type(case).__name__, module=case, inputs=inputs, buckets=buckets, features={}, loss=case.loss, eval_graph=False)
 
 
-def errors(case: Case, path: Path) -> float:
-    """Exports the case, and returns the largest error of an output, a gradient, or the state, relative to its norm. Raises Refusal."""
+def write(case: Case, path: Path) -> tuple[Export, Step]:
+    """Exports the training graph of the case. Raises Refusal."""
     export = exported(case)
     step = Step(export)
     dry = writer.dry_run(export, step)
     inputs = [*export.inputs, SEED, *step.state]
     joint.export(step, inputs, zeros(inputs, dry.sizes), step.returned(), path, dry=dry, buckets=export.sizes())
+    return export, step
+
+
+def errors(case: Case, path: Path) -> float:
+    """Exports the case, and returns the largest error of an output, a gradient, or the state, relative to its norm. Raises Refusal."""
+    export, step = write(case, path)
     worst, _ = verify.check(export, step, case.sizes[1][0], path)
     worst = worst if case.nan_when_empty else 0.0
     graph = verify.Graph(export, path)
@@ -122,7 +128,7 @@ def cases() -> dict[str, list[type[Case]]]:
     """Every case, by the name of its file."""
     found = {}
     for module in pkgutil.iter_modules([str(Path(__file__).parent)]):
-        if module.name not in ("case", "table", "__main__") and not module.name.startswith("test_"):
+        if module.name not in ("case", "kept", "table", "__main__") and not module.name.startswith("test_"):
             loaded = importlib.import_module(f"{__package__}.{module.name}")
             found[module.name] = [c for c in vars(loaded).values()
                                   if isinstance(c, type) and issubclass(c, Case) and c.__module__ == loaded.__name__ and c.__doc__ and not c.__name__.startswith("_")]
