@@ -77,8 +77,11 @@ func (x experiment) run(t *testing.T) [][]step {
 	g, ctx := errgroup.WithContext(t.Context())
 	for rank := range x.ranks {
 		r := x.newRank(t, world.World{Rank: rank, Size: x.ranks})
-		if x.ranks > 1 {
-			if err := r.loop.Optimizers[0].Share(member{shared, rank, ctx}); err != nil {
+		for _, o := range r.loop.Optimizers {
+			if x.ranks == 1 {
+				continue
+			}
+			if err := o.Share(member{shared, rank, ctx}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -102,7 +105,8 @@ type rank struct {
 	source  pipeline.Source
 	layouts []ring.Layout
 	loop    *train.Loop
-	slot    pipeline.DeviceSlot
+	slots   []pipeline.DeviceSlot // for the batches of a window, in turn
+	taken   int
 	memory  []byte // a ring slot
 	empty   bool
 	seen    []step
@@ -115,19 +119,26 @@ func (x experiment) newRank(t *testing.T, w world.World) *rank {
 	if err != nil {
 		t.Fatal(err)
 	}
-	arena := ortgraphs.NewArena(b.Parameters, ortgraphs.Policy{})
-	m, err := train.NewModel(train.ModelConfig{Bundle: x.bundle, Arenas: []*ortgraphs.Arena{arena}, Layouts: layouts, Slots: 1, Threads: 1})
+	arenas := ortgraphs.NewArenas(b, ortgraphs.Policy{})
+	m, err := train.NewModel(train.ModelConfig{Bundle: x.bundle, Arenas: arenas, Layouts: layouts, Slots: x.accumulate, Threads: 1})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { m.Close() })
-	o, err := train.NewOptimizer(m, 0, b.Optimizer, x.accumulate > 1 || x.ranks > 1, 1)
-	if err != nil {
-		t.Fatal(err)
+	r := &rank{experiment: x, t: t, world: w, layouts: layouts, slots: make([]pipeline.DeviceSlot, x.accumulate), memory: make([]byte, layouts[len(layouts)-1].Size)}
+	for i := range r.slots {
+		r.slots[i].Index = i
 	}
-	t.Cleanup(func() { o.Close() })
-	r := &rank{experiment: x, t: t, world: w, layouts: layouts, memory: make([]byte, layouts[len(layouts)-1].Size)}
-	r.loop = &train.Loop{Model: m, Optimizers: train.Optimizers{o}, Feed: r, Observer: r, Policy: train.Policy{MaxSkipped: 2, Schedules: []schedule.Schedule{{Name: "constant", BaseLR: b.Optimizer.LR}}}}
+	r.loop = &train.Loop{Model: m, Feed: r, Observer: r, Policy: train.Policy{MaxSkipped: 2}}
+	for i, p := range b.InTurn() {
+		o, err := train.NewOptimizer(m, i, p.Optimizer, x.accumulate > 1 || x.ranks > 1, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { o.Close() })
+		r.loop.Optimizers = append(r.loop.Optimizers, o)
+		r.loop.Policy.Schedules = append(r.loop.Policy.Schedules, schedule.Schedule{Name: "constant", BaseLR: p.Optimizer.LR})
+	}
 	if x.resume {
 		r.restore()
 	}
@@ -171,8 +182,11 @@ func (r *rank) identity() map[string]string {
 
 func (r *rank) save() error {
 	p := r.loop.Progress
-	state := checkpoint.State{Step: p.Step, OptimizerStep: r.loop.Optimizers[0].Steps, Epoch: p.Epoch, Batch: p.Batch, Hashes: r.identity()}
-	_, err := checkpoint.NewStore(r.dir).Save(r.t.Context(), state, r.loop.Model.Weights(), r.loop.Optimizers[0].Moments())
+	state := checkpoint.State{Step: p.Step, Epoch: p.Epoch, Batch: p.Batch, Hashes: r.identity()}
+	for i, player := range r.bundle.Manifest.InTurn() {
+		state.Add(checkpoint.Player{Name: player.Name, OptimizerStep: r.loop.Optimizers[i].Steps, Schedule: &r.loop.Policy.Schedules[i]})
+	}
+	_, err := checkpoint.NewStore(r.dir).Save(r.t.Context(), state, r.loop.Model.Weights(), r.loop.Optimizers.Moments())
 	return err
 }
 
@@ -186,10 +200,12 @@ func (r *rank) restore() {
 	if !maps.Equal(c.State.Hashes, r.identity()) {
 		r.t.Fatalf("the checkpoint is that of %v, not %v", c.State.Hashes, r.identity())
 	}
-	if err := c.Restore(r.loop.Model.Weights(), r.loop.Optimizers[0].Moments()); err != nil {
+	if err := c.Restore(r.loop.Model.Weights(), r.loop.Optimizers.Moments()); err != nil {
 		r.t.Fatal(err)
 	}
-	r.loop.Optimizers[0].Steps = c.State.OptimizerStep
+	for i, player := range r.bundle.Manifest.InTurn() {
+		r.loop.Optimizers[i].Steps, _ = c.State.Updates(player.Name)
+	}
 	r.loop.Progress = train.Progress{Step: c.State.Step, Epoch: c.State.Epoch, Batch: c.State.Batch}
 }
 
@@ -199,7 +215,8 @@ func (r *rank) Release(*pipeline.DeviceSlot) {}
 func (r *rank) Batch(*pipeline.DeviceSlot)   {}
 
 func (r *rank) Acquire(ctx context.Context) (*pipeline.DeviceSlot, error) {
-	b := &r.slot.Batch
+	slot := &r.slots[r.taken%len(r.slots)]
+	b := &slot.Batch
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}
@@ -211,11 +228,13 @@ func (r *rank) Acquire(ctx context.Context) (*pipeline.DeviceSlot, error) {
 	}
 	r.empty = r.empty || slices.Max(b.Rows) < 0
 	r.fill(b)
-	return &r.slot, r.loop.Model.Load(r.slot.Index, b.Bucket, r.memory)
+	r.taken++
+	return slot, r.loop.Model.Load(slot.Index, b.Bucket, r.memory)
 }
 
 func (r *rank) Step(s *event.Step) error {
 	now := step{Step: *s, rows: slices.Clone(s.Rows), empty: r.empty}
+	now.Players = slices.Clone(s.Players)
 	for _, p := range r.loop.Model.Weights() {
 		now.weights = append(now.weights, p.Data...)
 	}

@@ -5,11 +5,13 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/xtts-host/xtts-host/host/checkpoint"
 	"github.com/xtts-host/xtts-host/host/world"
 	"github.com/xtts-host/xtts-host/ortgraphs"
+	"github.com/xtts-host/xtts-host/ortgraphs/bundletest"
 	"github.com/xtts-host/xtts-host/ortgraphs/ort"
 )
 
@@ -25,6 +27,21 @@ func load(t *testing.T, dir string) *ortgraphs.Bundle {
 		t.Fatal(err)
 	}
 	return b
+}
+
+// each runs a test of ranks with one player and with two.
+func each(t *testing.T, test func(t *testing.T, b *ortgraphs.Bundle)) {
+	t.Helper()
+	t.Run("one player", func(t *testing.T) { test(t, load(t, pico)) })
+	t.Run("players", func(t *testing.T) { test(t, players(t)) })
+}
+
+// players returns pico with two players.
+func players(t *testing.T) *ortgraphs.Bundle {
+	t.Helper()
+	return bundletest.WithPlayers(t, pico, func(name string) bool {
+		return strings.HasPrefix(name, "text_encoder.") || name == "metric.stop_loss"
+	}, nil)
 }
 
 // sameBits compares what ranks, or runs, end each step with.
@@ -54,8 +71,9 @@ func distance(a, b []byte) float64 {
 // TestTwoRanksAreOne trains two ranks of 4 rows, and one of 8: every step has the same rows, loss, gradient norm and
 // weights. The windows have two micro-batches, the last of an epoch one; the last batches of an epoch leave a rank
 // without a row. Dropout is off since a graph draws it by the row's place in the batch.
-func TestTwoRanksAreOne(t *testing.T) {
-	b := load(t, pico)
+func TestTwoRanksAreOne(t *testing.T) { each(t, twoRanksAreOne) }
+
+func twoRanksAreOne(t *testing.T, b *ortgraphs.Bundle) {
 	two := experiment{bundle: b, ranks: 2, rows: 4, accumulate: 2}.run(t)
 	one := experiment{bundle: b, ranks: 1, rows: 8, accumulate: 2}.run(t)[0]
 	sameBits(t, "the ranks", two[0], two[1])
@@ -71,6 +89,12 @@ func TestTwoRanksAreOne(t *testing.T) {
 			t.Errorf("step %d: rank 0 reports %v of norm %v, rank 1 %v of norm %v", s.Step.Step, a.Loss, a.GradNorm, b.Loss, b.GradNorm)
 		}
 		worst = max(worst, math.Abs(a.Loss/s.Loss-1), math.Abs(a.GradNorm/s.GradNorm-1), distance(a.weights, s.weights))
+		for p := range s.Players {
+			if a.Players[p] != b.Players[p] {
+				t.Errorf("step %d: rank 0 has %+v, rank 1 %+v", s.Step.Step, a.Players[p], b.Players[p])
+			}
+			worst = max(worst, math.Abs(a.Players[p].GradNorm/s.Players[p].GradNorm-1))
+		}
 	}
 	if worst > 1e-6 || !idle {
 		t.Errorf("largest relative difference %.2g; a rank had no row: %v", worst, idle)
@@ -81,10 +105,13 @@ func TestTwoRanksAreOne(t *testing.T) {
 // TestRanksAreMicroBatches: two ranks are one with two micro-batches, bit for bit, dropout included, also where the
 // mean of losses counts rather than that of frames.
 func TestRanksAreMicroBatches(t *testing.T) {
-	for kind, dir := range map[string]string{"exact": pico, "mean": multispeaker} {
-		t.Run(kind, func(t *testing.T) {
-			b := load(t, dir)
-			if b.Manifest.Accumulation != kind {
+	for _, c := range []struct {
+		kind   string
+		bundle *ortgraphs.Bundle
+	}{{"exact", load(t, pico)}, {"mean", load(t, multispeaker)}, {"exact", players(t)}} {
+		b := c.bundle
+		t.Run(b.Manifest.Name, func(t *testing.T) {
+			if b.Manifest.Accumulation != c.kind {
 				t.Fatalf("the accumulation is %s", b.Manifest.Accumulation)
 			}
 			two := experiment{bundle: b, ranks: 2, rows: 4, accumulate: 1, dropout: true}
@@ -95,8 +122,10 @@ func TestRanksAreMicroBatches(t *testing.T) {
 }
 
 // TestRanksResume: a checkpoint of rank 0 is all that both need.
-func TestRanksResume(t *testing.T) {
-	x := experiment{bundle: load(t, pico), ranks: 2, rows: 4, accumulate: 2, dropout: true, dir: t.TempDir()}
+func TestRanksResume(t *testing.T) { each(t, ranksResume) }
+
+func ranksResume(t *testing.T, b *ortgraphs.Bundle) {
+	x := experiment{bundle: b, ranks: 2, rows: 4, accumulate: 2, dropout: true, dir: t.TempDir()}
 	whole := x.run(t)
 	first, then := x, x
 	first.saveAfter, then.resume = 2, true
@@ -121,9 +150,11 @@ func TestRanksResume(t *testing.T) {
 }
 
 // TestRanksSkipTogether: what is not a number on one rank changes the weights of none.
-func TestRanksSkipTogether(t *testing.T) {
+func TestRanksSkipTogether(t *testing.T) { each(t, ranksSkipTogether) }
+
+func ranksSkipTogether(t *testing.T, b *ortgraphs.Bundle) {
 	const spoilt = 2
-	two := experiment{bundle: load(t, pico), ranks: 2, rows: 4, accumulate: 2, spoilt: spoilt}.run(t)
+	two := experiment{bundle: b, ranks: 2, rows: 4, accumulate: 2, spoilt: spoilt}.run(t)
 	sameBits(t, "the ranks", two[0], two[1])
 	for rank, seen := range two {
 		for i, s := range seen {
