@@ -46,14 +46,15 @@ func (o *observer) facts(outcome error) (report.Run, error) {
 func graphsOf(s *session.Session) []report.Graph {
 	training, evaluation := s.Model.Programs()
 	graph := func(use string, p train.Program) report.Graph {
-		return report.Graph{Use: use, File: p.File, Precision: p.Precision, Nodes: p.Nodes, SHA256: p.SHA256}
+		return report.Graph{Use: use, Player: p.Player, File: p.File, Precision: p.Precision, Nodes: p.Nodes, SHA256: p.SHA256}
 	}
 	var list []report.Graph
-	for _, p := range training {
-		list = append(list, graph("training", p))
+	for i, p := range training {
+		g := graph(report.Training, p)
+		g.Fused, g.Unfused = s.Fusion.Report(i)
+		list = append(list, g)
 	}
-	list[0].Fused, list[0].Unfused = s.Fusion.Report()
-	return append(list, graph("evaluation", evaluation))
+	return append(list, graph(report.Evaluating, evaluation))
 }
 
 func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }

@@ -1,24 +1,30 @@
 package host
 
 import (
+	"fmt"
 	"path/filepath"
 
 	"github.com/xtts-host/xtts-host/host/report"
 )
 
-// otherForm names a change of the training graph's form since the process before, by the report in the run folder: fused, or as exported.
-// Both round in other places. It is empty without a change, and if the folder has no report.
-func otherForm(dir string, now *report.Fused) string {
+// otherForms names the training graphs whose form has changed since the process before, by the report in the run folder: fused, or as
+// exported. Both round in other places. There is none if the folder has no report. now lists the graphs, those of training first.
+func otherForms(dir string, now []report.Graph) (lines []string) {
 	before, err := report.Read(filepath.Join(dir, report.ReportFile))
-	if err != nil || len(before.Graphs) == 0 {
-		return ""
+	if err != nil {
+		return nil
 	}
-	g := before.Graphs[0]
-	switch {
-	case g.Fused != nil && now == nil:
-		return "the run was trained with the fused graph so far, and continues with the graph as exported: from here on its losses differ by rounding from those of a run that is fused all the time (--fuse)"
-	case g.Unfused != "" && now != nil:
-		return "the run was trained with the graph as exported so far, and continues with the fused graph: from here on its losses differ by rounding from those of a run that is not fused (--fuse off)"
+	for i, g := range now[:min(len(now), len(before.Graphs))] {
+		of, was := "", before.Graphs[i]
+		if g.Player != "" {
+			of = " of " + g.Player
+		}
+		switch {
+		case was.Fused != nil && g.Fused == nil:
+			lines = append(lines, fmt.Sprintf("the run was trained with the fused graph%s so far, and continues with the graph as exported: from here on its losses differ by rounding from those of a run that is fused all the time (--fuse)", of))
+		case was.Unfused != "" && g.Fused != nil:
+			lines = append(lines, fmt.Sprintf("the run was trained with the graph%s as exported so far, and continues with the fused graph: from here on its losses differ by rounding from those of a run that is not fused (--fuse off)", of))
+		}
 	}
-	return ""
+	return lines
 }

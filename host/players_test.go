@@ -11,6 +11,7 @@ import (
 	"github.com/xtts-host/xtts-host/host/checkpoint"
 	"github.com/xtts-host/xtts-host/host/console"
 	"github.com/xtts-host/xtts-host/host/exit"
+	"github.com/xtts-host/xtts-host/host/report"
 	"github.com/xtts-host/xtts-host/ortgraphs/bundletest"
 	"github.com/xtts-host/xtts-host/shared/manifest"
 )
@@ -39,6 +40,14 @@ func TestPlayersAreResumed(t *testing.T) {
 	}
 	if got, want := checkpoints(t, again), checkpoints(t, want); !maps.Equal(got, want) {
 		t.Errorf("checkpoints %v, want %v", slices.Sorted(maps.Keys(got)), slices.Sorted(maps.Keys(want)))
+	}
+	r := readReport(t, again)
+	if all := r.Parameters; len(all.Players) != 2 || all.Players[0].Player != bundletest.First || all.Players[0].Trained.Values == 0 ||
+		all.Players[0].Trained.Values+all.Players[1].Trained.Values != all.Trained.Values || all.Players[0].MomentsBytes+all.Players[1].MomentsBytes != all.MomentsBytes {
+		t.Errorf("parameters in report.json: %+v", all)
+	}
+	if r.Graphs[0].Player != bundletest.First || r.Graphs[1].Player != bundletest.Second || r.Graphs[2].Player != "" || r.Graphs[2].Use != report.Evaluating {
+		t.Errorf("graphs in report.json: %+v", r.Graphs)
 	}
 	c, err := checkpoint.Load(checkpoint.NewStore(again).Path(6))
 	if err != nil {

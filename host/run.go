@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
+	"strings"
 
 	"github.com/xtts-host/xtts-host/gpu/nvml"
 	"github.com/xtts-host/xtts-host/host/batch"
@@ -93,8 +94,8 @@ func Train(ctx context.Context, set *config.Set, console console.Console, mode b
 	if err := prepare(starting, s, out); err != nil {
 		return nil, exit.Refused(err)
 	}
-	if now, _ := s.Fusion.Report(); p.Start.Resumed != nil {
-		if text := otherForm(folder.Path, now); text != "" {
+	if p.Start.Resumed != nil {
+		for _, text := range otherForms(folder.Path, graphsOf(s)) {
 			out.log.Warn(text)
 		}
 	}
@@ -151,7 +152,7 @@ func prepare(ctx context.Context, s *session.Session, out *outputs) error {
 	if err != nil || found == "" {
 		return err
 	}
-	fmt.Fprintf(out.console.Out, "fused graph  %s\ncuda graphs  %s\nupdate       %s\n", &s.Fusion, found, s.Updates())
+	fmt.Fprintf(out.console.Out, "fused graph  %s\ncuda graphs  %s\nupdate       %s\n", strings.Join(s.Fusion.Lines(), "\n             "), found, s.Updates())
 	if _, fault := s.Optimizers.Fused(); fault != nil {
 		out.log.Warn(fmt.Sprintf("the fused update is not used: %v; updates use %s, which is slower", fault, s.Updates()))
 	}

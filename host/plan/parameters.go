@@ -83,31 +83,37 @@ func (t *Training) Arenas() (all []*ortgraphs.Arena) {
 func (p *Plan) Accumulates() bool { return p.Config.Accumulate > 1 || !p.World.Alone() }
 
 // Memory returns the memory of weights, gradients and optimizers.
-func (p *Plan) Memory() ortgraphs.Memory {
-	m := ortgraphs.Memory{State: ortgraphs.StateBytes(p.Bundle.Manifest.State)}
-	for _, player := range p.Players {
-		m.Add(player.Arena.Memory(player.Optimizer, p.Accumulates(), p.Config.EMA > 0))
+func (p *Plan) Memory() (m ortgraphs.Memory) {
+	for i := range p.Players {
+		m.Add(p.Players[i].memory(p))
 	}
 	return m
 }
 
-// trained describes the trained parameters for the report.
-func (p *Plan) trained() report.Parameters {
-	m := p.Memory()
-	out := report.Parameters{
-		WeightsBytes: m.Weights, CopiesBytes: m.Copies, GradientsBytes: m.Gradients, MomentsBytes: m.Moments, AccumulatorBytes: m.Accumulator, AverageBytes: m.Average,
-		StateBytes: m.State,
-	}
-	for _, player := range p.Players {
-		player.count(&out)
-	}
-	out.Groups = slices.DeleteFunc(out.Groups, func(g report.ParameterGroup) bool { return g.Tensors.Tensors == 0 }) // frozen
-	return out
+// memory is Plan.Memory for one of the players.
+func (p *Player) memory(of *Plan) ortgraphs.Memory {
+	m := p.Arena.Memory(p.Optimizer, of.Accumulates(), of.Config.EMA > 0)
+	m.State = ortgraphs.StateBytes(of.Bundle.Manifest.StateOf(p.Name))
+	return m
 }
 
-// count adds the player's parameters and groups.
+// trained describes the trained parameters for the report.
+func (p *Plan) trained() (all report.Parameters) {
+	for i := range p.Players {
+		player := &p.Players[i]
+		m := player.memory(p)
+		own := report.Parameters{
+			Player: player.Name, WeightsBytes: m.Weights, CopiesBytes: m.Copies, GradientsBytes: m.Gradients, MomentsBytes: m.Moments,
+			AccumulatorBytes: m.Accumulator, AverageBytes: m.Average, StateBytes: m.State,
+		}
+		player.count(&own)
+		all.Add(own)
+	}
+	return all
+}
+
+// count counts the player's parameters and groups.
 func (p *Player) count(out *report.Parameters) {
-	first := len(out.Groups)
 	for _, g := range p.Optimizer.Groups {
 		out.Groups = append(out.Groups, report.ParameterGroup{LRFactor: g.LRFactor, WeightDecay: g.WeightDecay})
 	}
@@ -119,11 +125,12 @@ func (p *Player) count(out *report.Parameters) {
 		count.Tensors++
 		count.Values += q.Elements()
 		if group := p.Arena.Role(i).Group; group > 0 {
-			g := &out.Groups[first+group-1]
+			g := &out.Groups[group-1]
 			g.Tensors.Tensors++
 			g.Values += q.Elements()
 		}
 	}
+	out.Groups = slices.DeleteFunc(out.Groups, func(g report.ParameterGroup) bool { return g.Tensors.Tensors == 0 }) // frozen
 }
 
 // moments names the tensors of the optimizers' state.

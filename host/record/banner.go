@@ -55,6 +55,12 @@ func (p *Plan) model(b *banner) {
 	for _, g := range n.Groups {
 		b.row("group", "%s", groupText(g))
 	}
+	for _, own := range n.Players {
+		b.row("player", "%s: %s of %s parameters trained", own.Player, report.Thousands(own.Trained.Values), report.Thousands(own.Trained.Values+own.Frozen.Values))
+		for _, g := range own.Groups {
+			b.row("group", "%s: %s", own.Player, groupText(g))
+		}
+	}
 	memory := ""
 	if n.CopiesBytes > 0 {
 		memory = fmt.Sprintf("bf16 copies %s MiB, ", report.Mebibytes(float64(n.CopiesBytes)))

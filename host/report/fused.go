@@ -50,14 +50,18 @@ func (f *Fused) String() string {
 	return strings.Join(parts, "; ")
 }
 
-// fused says how the training graph runs; nothing on the CPU.
+// fused says how the training graphs run; nothing on the CPU.
 func (t *table) fused(graphs []Graph) {
 	for _, g := range graphs {
+		of := ""
+		if g.Player != "" {
+			of = g.Player + ": "
+		}
 		switch {
 		case g.Fused != nil:
-			t.row("fused graph", g.Fused.String())
+			t.row("fused graph", of+g.Fused.String())
 		case g.Unfused != "":
-			t.row("fused graph", "none: "+g.Unfused)
+			t.row("fused graph", of+"none: "+g.Unfused)
 		}
 	}
 }

@@ -86,7 +86,8 @@ type Change struct {
 
 // Graph describes one graph of the bundle that ran.
 type Graph struct {
-	Use       string `json:"use"` // "training" or "evaluation"
+	Use       string `json:"use"`              // Training or Evaluating
+	Player    string `json:"player,omitempty"` // of one of several training graphs
 	File      string `json:"file"`
 	Precision string `json:"precision"`
 	Nodes     int    `json:"nodes"`
@@ -95,6 +96,12 @@ type Graph struct {
 	Fused   *Fused `json:"fused,omitempty"`
 	Unfused string `json:"unfused,omitempty"`
 }
+
+// The uses of a graph.
+const (
+	Training   = "training"
+	Evaluating = "evaluation"
+)
 
 // Losses are training losses of steps that were not skipped, null if there was none. Best is the lowest.
 type Losses struct {

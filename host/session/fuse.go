@@ -18,12 +18,27 @@ import (
 // errUnfused is why the training graph runs as exported with --fuse off.
 var errUnfused = errors.New("--fuse off")
 
-// Fusion is how the training graph of a session is fused.
+// Fusion is how the training graphs of a session, one for each player, are fused.
 type Fusion struct {
-	graph  *report.Fused // nil if it is not
-	reason error         // why it is not; nil on the CPU
-	tried  bool          // a compiler for it was opened
-	never  bool          // trial runs of other batches use the graph as exported
+	graphs []fusedGraph // by player; none before the trial runs
+	reason error        // why there is no compiler for them; nil on the CPU
+	tried  bool         // a compiler for them was opened
+	never  bool         // trial runs of other batches use the graphs as exported
+}
+
+// fusedGraph is how the training graph of a player is fused.
+type fusedGraph struct {
+	player string
+	facts  *report.Fused // nil if it is not
+	reason error         // why it is not
+}
+
+// of names the player after a noun.
+func (g *fusedGraph) of() string {
+	if g.player == "" {
+		return ""
+	}
+	return " of " + g.player
 }
 
 // newCompiler returns the compiler for the kernels of the training graph; nil if the graph runs as exported.
@@ -50,44 +65,61 @@ func newCompiler(s *Session) (fused.Compiler, error) {
 	return nil, s.Fusion.leave(c.Fuse, err)
 }
 
-// leave records why the training graph cannot be fused. With --fuse on that is an error.
+// leave records why no training graph can be fused. With --fuse on that is an error.
 func (f *Fusion) leave(mode string, reason error) error {
-	if mode == "on" {
-		return hint.Errorf(hint.Of(reason)+", or train with --fuse auto", "--fuse on: %w", reason)
-	}
 	f.reason = reason
-	return nil
+	return required(mode, reason)
+}
+
+// required returns an error if --fuse on requires what cannot be done for the reason.
+func required(mode string, reason error) error {
+	if mode != "on" {
+		return nil
+	}
+	return hint.Errorf(hint.Of(reason)+", or train with --fuse auto", "--fuse on: %w", reason)
 }
 
 // maxWarnings is how many faulty kernels have a warning of their own: one cause may refuse all programs of a kind.
 const maxWarnings = 8
 
-// prepared records how the training graph is fused, and warns of what a person should know.
+// prepared records how the training graphs are fused, and warns of what a person should know.
 func (f *Fusion) prepared(c *config.Config, p train.Prepared, log *slog.Logger) error {
-	if p.Unfused != nil {
-		if err := f.leave(c.Fuse, hint.Errorf("report this error with the model", "%w", p.Unfused)); err != nil {
-			return err
-		}
-	}
 	if f.reason != nil && !errors.Is(f.reason, errUnfused) {
 		log.Warn(fmt.Sprintf("the training graph is not fused, so a step takes about twice as long: %v; %s", f.reason, hint.Of(f.reason)))
 	}
-	if p.Fusion == nil {
-		return nil
+	narrowed, fused := 0, false
+	f.graphs = nil
+	for _, form := range p.Forms {
+		g := fusedGraph{player: form.Player, reason: f.reason}
+		if form.Unfused != nil {
+			g.reason = hint.Errorf("report this error with the model", "%w", form.Unfused)
+			if err := required(c.Fuse, g.reason); err != nil {
+				return err
+			}
+			log.Warn(fmt.Sprintf("the training graph%s is not fused, so a step takes about twice as long: %v; %s", g.of(), g.reason, hint.Of(g.reason)))
+		}
+		if form.Fusion != nil {
+			g.facts, fused, narrowed = described(form.Fusion), true, narrowed+form.Fusion.Narrowed
+			g.warnOfFaults(log)
+		}
+		f.graphs = append(f.graphs, g)
 	}
-	f.graph = described(p.Fusion)
-	if c.Attention == "bf16" && p.Fusion.Narrowed == 0 {
+	if c.Attention == "bf16" && fused && narrowed == 0 {
 		log.Warn("--attention bf16 has no effect: the graph has no attention in f32 for which there is a kernel")
 	}
-	for i, fault := range f.graph.Faulty {
+	return nil
+}
+
+// warnOfFaults warns of kernels that are not used.
+func (g *fusedGraph) warnOfFaults(log *slog.Logger) {
+	for i, fault := range g.facts.Faulty {
 		if i == maxWarnings {
-			log.Warn(fmt.Sprintf("%d more kernels of the fused graph are faulty and not used; report.json names them", len(f.graph.Faulty)-i))
+			log.Warn(fmt.Sprintf("%d more kernels of the fused graph%s are faulty and not used; report.json names them", len(g.facts.Faulty)-i, g.of()))
 			break
 		}
-		log.Warn("a kernel of the fused graph is faulty, so it is not used: " + fault +
+		log.Warn("a kernel of the fused graph" + g.of() + " is faulty, so it is not used: " + fault +
 			"; the results of this run are right; please report this line, with the model or the operators around that tensor")
 	}
-	return nil
 }
 
 // described is the fusion of a graph for the report.
@@ -102,19 +134,31 @@ func described(f *train.Fusion) *report.Fused {
 	return r
 }
 
-// Report returns how the training graph is fused. If it is not, the reason is that; on the CPU there is none.
-func (f *Fusion) Report() (graph *report.Fused, reason string) {
-	if f.graph == nil && f.reason != nil {
-		reason = f.reason.Error()
+// Report returns how the training graph of a player is fused. If it is not, the reason is that; on the CPU there is none.
+func (f *Fusion) Report(player int) (graph *report.Fused, reason string) {
+	if player >= len(f.graphs) {
+		return nil, ""
 	}
-	return f.graph, reason
+	g := &f.graphs[player]
+	if g.facts == nil && g.reason != nil {
+		reason = g.reason.Error()
+	}
+	return g.facts, reason
 }
 
-// String describes the training graph for the start of a run on a GPU.
-func (f *Fusion) String() string {
-	g, reason := f.Report()
-	if g == nil {
-		return "none: " + reason
+// Lines describe the training graphs for the start of a run on a GPU.
+func (f *Fusion) Lines() (lines []string) {
+	for i := range f.graphs {
+		text := ""
+		if name := f.graphs[i].player; name != "" {
+			text = name + ": "
+		}
+		if g, reason := f.Report(i); g != nil {
+			text += fmt.Sprintf("%s; %.1f s to compile, %.1f s to prove", g, g.CompileS, g.ProofS)
+		} else {
+			text += "none: " + reason
+		}
+		lines = append(lines, text)
 	}
-	return fmt.Sprintf("%s; %.1f s to compile, %.1f s to prove", g, g.CompileS, g.ProofS)
+	return lines
 }

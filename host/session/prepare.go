@@ -81,8 +81,12 @@ func (s *Session) prepare(plan memory.Plan) (p prepared, err error) {
 	if p.updates, err = s.Optimizers.Prepare(); err != nil {
 		return p, err
 	}
-	if f := p.training.Fusion; f != nil {
-		s.log.Info("fused training graph", "kernels", f.Kernels, "left", f.Left, "faulty", f.Faulty, "unproved", f.Unproved, "distances", f.Distances,
+	for _, form := range p.training.Forms {
+		f := form.Fusion
+		if f == nil {
+			continue
+		}
+		s.log.Info("fused training graph", "player", form.Player, "kernels", f.Kernels, "left", f.Left, "faulty", f.Faulty, "unproved", f.Unproved, "distances", f.Distances,
 			"plan_s", f.Times.Plan.Seconds(), "compile_s", f.Times.Compile.Seconds(), "open_s", f.Times.Open.Seconds(), "proof_s", f.Times.Proof.Seconds(), "settle_s", p.training.Settled.Seconds())
 	}
 	p.fault = cmp.Or(p.training.Fault, p.updates.Fault)

@@ -38,7 +38,16 @@ type fusedGraphs struct {
 	times      FusionTimes
 }
 
-// Fusion describes how the training graph is fused.
+// TrainingForm says how the training graph of a player runs on a GPU.
+type TrainingForm struct {
+	Player string
+	// Fusion describes the fused graph; nil if the graph runs as exported.
+	Fusion *Fusion
+	// Unfused is the reason why it runs as exported although there is a compiler.
+	Unfused error
+}
+
+// Fusion describes how a training graph is fused.
 type Fusion struct {
 	// Kernels is the number of kernels of the largest bucket, Left says why its other regions stay plain.
 	Kernels int
@@ -199,23 +208,6 @@ func bucketSizes(inputs []manifest.TensorSpec, layout *ring.Layout) map[string]i
 // narrowed is the number of attentions of a bucket that are rounded to bf16.
 func (f *fusedGraphs) narrowed() int { return f.plans[0].Narrowed }
 
-// joinFusions describes the training graphs of several players as one.
-func joinFusions(a, b *Fusion) *Fusion {
-	if a == nil || b == nil {
-		return cmp.Or(a, b)
-	}
-	for i, d := range b.Distances {
-		a.Distances[i] = max(a.Distances[i], d)
-	}
-	a.Kernels, a.Narrowed = a.Kernels+b.Kernels, a.Narrowed+b.Narrowed
-	a.Left, a.Faulty, a.Unproved = append(a.Left, b.Left...), append(a.Faulty, b.Faulty...), append(a.Unproved, b.Unproved...)
-	a.Times.Plan += b.Times.Plan
-	a.Times.Compile += b.Times.Compile
-	a.Times.Open += b.Times.Open
-	a.Times.Proof += b.Times.Proof
-	return a
-}
-
 // describe returns how the training graph is fused; nil if it is not.
 func (f *fusedGraphs) describe() *Fusion {
 	if f == nil {
@@ -224,10 +216,10 @@ func (f *fusedGraphs) describe() *Fusion {
 	out := &Fusion{Narrowed: f.narrowed(), Unproved: slices.Sorted(maps.Keys(f.unproved)), Distances: f.distances, Times: f.times}
 	for bucket, p := range f.plans {
 		if slices.Contains(f.distrusted, bucket) {
-			out.Faulty = append(out.Faulty, fmt.Sprintf("%sbucket %d, which is no better without the kernels of %d regions: all of it runs as exported", f.player.text(), bucket, len(f.faults[bucket])))
+			out.Faulty = append(out.Faulty, fmt.Sprintf("bucket %d, which is no better without the kernels of %d regions: all of it runs as exported", bucket, len(f.faults[bucket])))
 		}
 		for _, region := range slices.Sorted(maps.Keys(f.faults[bucket])) {
-			out.Faulty = append(out.Faulty, fmt.Sprintf("%sbucket %d: %s: %v", f.player.text(), bucket, p.Describe(region), f.faults[bucket][region]))
+			out.Faulty = append(out.Faulty, fmt.Sprintf("bucket %d: %s: %v", bucket, p.Describe(region), f.faults[bucket][region]))
 		}
 	}
 	largest := f.plans[len(f.plans)-1]

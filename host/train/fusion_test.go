@@ -76,7 +76,7 @@ func TestFusion(t *testing.T) {
 		if err != nil || p.Fault != nil {
 			t.Fatal(p.Fault, err)
 		}
-		f := p.Fusion
+		f := p.Forms[0].Fusion
 		t.Logf("%d kernels; left %v; faulty %q; distances %.2g; %+v", f.Kernels, f.Left, f.Faulty, f.Distances, f.Times)
 		if p.Graphs != len(layouts) || checked != len(layouts)+c.faults {
 			t.Errorf("%d CUDA graphs, %d fused graphs checked", p.Graphs, checked)
@@ -228,8 +228,8 @@ func TestUnopened(t *testing.T) {
 		if open := sessions(t) - before; open != 2 {
 			t.Errorf("%d sessions are open for training and evaluation", open)
 		}
-		if p, err := m.Prepare(); err != nil || p.Fusion != nil || p.Unfused == nil || !strings.Contains(p.Unfused.Error(), want) {
-			t.Errorf("%v, want %s; %v", p.Unfused, want, err)
+		if p, err := m.Prepare(); err != nil || p.Forms[0].Fusion != nil || p.Forms[0].Unfused == nil || !strings.Contains(p.Forms[0].Unfused.Error(), want) {
+			t.Errorf("%v, want %s; %v", p.Forms, want, err)
 		}
 	}
 }
@@ -253,7 +253,7 @@ func TestUnfused(t *testing.T) {
 		}
 		defer m.Close()
 		p, err := m.Prepare()
-		if err != nil || p.Fusion != nil || p.Unfused == nil || p.Unfused.Error() != "no space left" || p.Fault != want || (p.Graphs == 1) != (want == nil) {
+		if err != nil || p.Forms[0].Fusion != nil || p.Forms[0].Unfused == nil || p.Forms[0].Unfused.Error() != "no space left" || p.Fault != want || (p.Graphs == 1) != (want == nil) {
 			t.Errorf("%+v, %v", p, err)
 		}
 		if r, err := m.Try(0, 0); err != nil || !(r.Loss > 0) {

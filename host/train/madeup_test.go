@@ -23,11 +23,11 @@ func TestProofOfFreshWeights(t *testing.T) {
 		t.Fatal(err)
 	}
 	p, err := m.Prepare()
-	if err != nil || p.Fusion == nil {
-		t.Fatal(p.Unfused, err)
+	if err != nil || p.Forms[0].Fusion == nil {
+		t.Fatal(p.Forms, err)
 	}
-	if len(p.Fusion.Unproved) > 0 {
-		t.Errorf("unproved: %v", p.Fusion.Unproved)
+	if len(p.Forms[0].Fusion.Unproved) > 0 {
+		t.Errorf("unproved: %v", p.Forms[0].Fusion.Unproved)
 	}
 	if err := m.Pull(); err != nil || !bytes.Equal(m.players[0].weights.host, make([]byte, len(m.players[0].weights.host))) {
 		t.Errorf("other weights after the proof, %v", err)

@@ -45,6 +45,7 @@ func (p *player) open(m *Model, cfg ModelConfig, outputs tensors) (exported *ort
 	g, _ := cfg.Bundle.Manifest.TrainingGraph(p.name, m.precision)
 	training := cfg.program(&m.memory, g, outputs)
 	p.program = training.Program
+	p.program.Player = p.name
 	if cfg.Fuse.Compiler != nil && m.err == nil {
 		p.fusion, p.unfused = newFusedGraphs(m, p, cfg.Fuse, training.session)
 	}

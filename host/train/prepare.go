@@ -20,10 +20,8 @@ type Prepared struct {
 	Graphs int
 	// Fault is the reason why there is none although they were requested.
 	Fault error
-	// Fusion describes the fused training graph; nil if it runs as exported.
-	Fusion *Fusion
-	// Unfused is the reason why the training graph runs as exported although there is a compiler.
-	Unfused error
+	// Forms are those of the players' training graphs; none on the CPU.
+	Forms []TrainingForm
 	// ArenaBytes is the memory of the intermediate values of training and evaluation.
 	ArenaBytes int
 	// Settled is the part of Time in which trial runs settled the arena.
@@ -69,8 +67,7 @@ func (m *Model) Prepare() (Prepared, error) {
 		if err = t.prove(); err != nil {
 			return p, err
 		}
-		p.Fusion = joinFusions(p.Fusion, t.fusion.describe())
-		p.Unfused = cmp.Or(p.Unfused, t.unfused)
+		p.Forms = append(p.Forms, TrainingForm{t.player.name, t.fusion.describe(), t.unfused})
 	}
 	p.Fault = m.uncaptured
 	settling := time.Now()

@@ -162,6 +162,7 @@ func (cfg *ModelConfig) program(m *memory, g manifest.Graph, outputs tensors) (o
 
 // Program is a graph that runs: a file of the bundle, pruned to the outputs that the run needs.
 type Program struct {
+	Player          string // of a training graph; empty if there is one player
 	File, Precision string
 	// Nodes and SHA256 are those of the pruned graph.
 	Nodes  int

@@ -263,14 +263,14 @@ func TestFusedState(t *testing.T) {
 		}
 		t.Cleanup(func() { m.Close() })
 		p, err := m.Prepare()
-		if err != nil || p.Fusion == nil {
-			t.Fatal(p.Unfused, err)
+		if err != nil || p.Forms[0].Fusion == nil {
+			t.Fatal(p.Forms, err)
 		}
-		if len(p.Fusion.Faulty) != faults {
-			t.Errorf("with %d wrong kernels of the state, found %q", faults, p.Fusion.Faulty)
+		if len(p.Forms[0].Fusion.Faulty) != faults {
+			t.Errorf("with %d wrong kernels of the state, found %q", faults, p.Forms[0].Fusion.Faulty)
 		}
-		if slices.ContainsFunc(p.Fusion.Unproved, func(name string) bool { return strings.HasPrefix(name, ortgraphs.StatePrefix) }) {
-			t.Errorf("unproved %q", p.Fusion.Unproved)
+		if slices.ContainsFunc(p.Forms[0].Fusion.Unproved, func(name string) bool { return strings.HasPrefix(name, ortgraphs.StatePrefix) }) {
+			t.Errorf("unproved %q", p.Forms[0].Fusion.Unproved)
 		}
 		if mean, count := stateOf(t, m); mean[0] != 0.5 || count != 0.5 {
 			t.Errorf("the proof leaves the state %v, %v", mean[0], count)

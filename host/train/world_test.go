@@ -106,11 +106,11 @@ func twoRanksAreOne(t *testing.T, b *ortgraphs.Bundle) {
 // mean of losses counts rather than that of frames.
 func TestRanksAreMicroBatches(t *testing.T) {
 	for _, c := range []struct {
-		kind   string
-		bundle *ortgraphs.Bundle
-	}{{"exact", load(t, pico)}, {"mean", load(t, multispeaker)}, {"exact", players(t)}} {
-		b := c.bundle
-		t.Run(b.Manifest.Name, func(t *testing.T) {
+		name, kind string
+		bundle     *ortgraphs.Bundle
+	}{{"exact", "exact", load(t, pico)}, {"mean", "mean", load(t, multispeaker)}, {"players", "exact", players(t)}} {
+		t.Run(c.name, func(t *testing.T) {
+			b := c.bundle
 			if b.Manifest.Accumulation != c.kind {
 				t.Fatalf("the accumulation is %s", b.Manifest.Accumulation)
 			}

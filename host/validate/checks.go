@@ -83,7 +83,7 @@ func (v *validation) tryCapture(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return found + "; fused graph: " + v.session.Fusion.String() + "; an update is " + v.session.Updates(), nil
+	return found + "; fused graph: " + strings.Join(v.session.Fusion.Lines(), "; ") + "; an update is " + v.session.Updates(), nil
 }
 
 // tryCompute computes gradients of a synthetic batch, and changes no weight.
