@@ -153,7 +153,7 @@ func prepare(ctx context.Context, s *session.Session, out *outputs) error {
 		return err
 	}
 	fmt.Fprintf(out.console.Out, "fused graph  %s\ncuda graphs  %s\nupdate       %s\n", strings.Join(s.Fusion.Lines(), "\n             "), found, s.Updates())
-	if _, fault := s.Optimizers.Fused(); fault != nil {
+	if _, fault := s.Optimizers.InKernels(); fault != nil {
 		out.log.Warn(fmt.Sprintf("the fused update is not used: %v; updates use %s, which is slower", fault, s.Updates()))
 	}
 	return nil

@@ -23,7 +23,7 @@ func (s *Session) Updates() string {
 		names = append(names, p.Optimizer.Name)
 	}
 	graph := "the graph of " + strings.Join(slices.Compact(names), " and ")
-	if fused, _ := s.Optimizers.Fused(); fused {
+	if yes, _ := s.Optimizers.InKernels(); yes {
 		return "a fused kernel, bit-identical to " + graph
 	}
 	return graph

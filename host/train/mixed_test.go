@@ -191,13 +191,13 @@ func TestMixedOnADevice(t *testing.T) {
 	b := bundletest.Mixed(t, pico, "mel_head.weight")
 	for _, accumulating := range []bool{false, true} {
 		t.Run(fmt.Sprintf("accumulating %v", accumulating), func(t *testing.T) {
-			train := func(d Device, fused bool) ([]float64, map[string][]byte) {
+			train := func(d Device, inKernel bool) ([]float64, map[string][]byte) {
 				m, g, index := newMixed(t, b, d)
 				defer m.Close()
 				o := newOptimizer(t, m, g.Optimizer, accumulating)
 				defer o.Close()
-				if is, fault := o.Fused(); is != fused || fused && fault != nil {
-					t.Fatalf("fused %v, %v", is, fault)
+				if is, fault := o.InKernel(); is != inKernel || inKernel && fault != nil {
+					t.Fatalf("inKernel %v, %v", is, fault)
 				}
 				for _, prepare := range []func() (Prepared, error){m.Prepare, o.Prepare} {
 					if p, err := prepare(); err != nil || p.Fault != nil || (p.Graphs > 0) != d.onGPU() {

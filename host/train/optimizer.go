@@ -33,7 +33,7 @@ type rule struct {
 	state []string
 	// scalars returns the constant f64 inputs.
 	scalars func(p manifest.Optimizer) map[string]float64
-	fusion  *fusion // nil for none
+	kernel  *updateKernel // nil for none
 }
 
 var rules = map[string]rule{
@@ -42,7 +42,7 @@ var rules = map[string]rule{
 		scalars: func(p manifest.Optimizer) map[string]float64 {
 			return map[string]float64{"beta1": p.Betas[0], "beta2": p.Betas[1], "eps": p.Eps}
 		},
-		fusion: &fusion{ptx: kernels.AdamW, numbers: adamwNumbers, draw: drawAdamW},
+		kernel: &updateKernel{ptx: kernels.AdamW, numbers: adamwNumbers, draw: drawAdamW},
 	},
 	"sgd": {
 		state: ortgraphs.OptimizerState("sgd"),
@@ -82,7 +82,7 @@ type Optimizer struct {
 	segments []segment
 	average  average
 	updates  []update // none with kernels
-	fusedUpdates
+	kernelUpdates
 
 	// Steps counts the updates. Skipped windows do not count.
 	Steps int64
@@ -91,8 +91,8 @@ type Optimizer struct {
 	incomplete bool
 }
 
-// fusedUpdates are the updates as kernels on a GPU.
-type fusedUpdates struct {
+// kernelUpdates are the updates as kernels on a GPU.
+type kernelUpdates struct {
 	kernels map[forms]*kernel // by the forms of a segment; nil without kernels
 	fault   error             // the reason why the kernels of the rule are not used
 }
@@ -184,8 +184,8 @@ func (o *Optimizer) build(accumulating bool, threads int) {
 	graphs := &graphs{memory: &o.memory, threads: threads, capturing: o.model.capturing, open: map[graph]*ort.Session{}}
 	o.bindWindow(graphs, accumulating)
 	o.segments = trainedSegments(o.window.grads, o.params)
-	if o.rule.fusion != nil && o.device.onGPU() && o.err == nil {
-		o.fault, o.err = o.fuse()
+	if o.rule.kernel != nil && o.device.onGPU() && o.err == nil {
+		o.fault, o.err = o.useKernels()
 	}
 	switch {
 	case o.err != nil:
@@ -215,7 +215,7 @@ func (o *Optimizer) Step(lr float64) error {
 	if o.kernels != nil {
 		for _, g := range o.segments {
 			k := o.kernels[g.forms]
-			if err := k.update(g.Range, fusedBlocks, o.params, lr*g.factor, g.decay, o.Steps+1); err != nil {
+			if err := k.update(g.Range, kernelBlocks, o.params, lr*g.factor, g.decay, o.Steps+1); err != nil {
 				return err
 			}
 		}
@@ -245,8 +245,8 @@ func (o *Optimizer) Outcome() (gradNorm float64, updated bool) {
 // saved.
 func (o *Optimizer) Incomplete() bool { return o.incomplete }
 
-// Fused reports whether an update is one kernel on the GPU, and the reason if the optimizer's kernel is not used.
-func (o *Optimizer) Fused() (fused bool, fault error) { return o.kernels != nil, o.fault }
+// InKernel reports whether an update is one kernel on the GPU, and the reason if the optimizer's kernel is not used.
+func (o *Optimizer) InKernel() (yes bool, fault error) { return o.kernels != nil, o.fault }
 
 // Pull updates Moments. On the CPU they are always up to date.
 func (o *Optimizer) Pull() error { return each(o, o.pull) }

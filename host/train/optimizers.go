@@ -78,14 +78,14 @@ func (all Optimizers) Prepare() (p Prepared, err error) {
 	return p, err
 }
 
-// Fused reports whether every update is one kernel on the GPU, and the reason if the kernel of an optimizer is not used.
-func (all Optimizers) Fused() (fused bool, fault error) {
-	fused = true
+// InKernels reports whether every update is one kernel on the GPU, and the reason if the kernel of an optimizer is not used.
+func (all Optimizers) InKernels() (yes bool, fault error) {
+	yes = true
 	for _, o := range all {
-		own, reason := o.Fused()
-		fused, fault = fused && own, cmp.Or(fault, reason)
+		own, reason := o.InKernel()
+		yes, fault = yes && own, cmp.Or(fault, reason)
 	}
-	return fused, fault
+	return yes, fault
 }
 
 // Close closes every optimizer. It is idempotent.

@@ -58,8 +58,8 @@ func fakeKernels() map[string]func([]uint64) {
 
 var always uint8 = 1 // of the program's data, which does not move
 
-// TestFusedIsCompared: a kernel is used when it gives what the graph gives, and only then.
-func TestFusedIsCompared(t *testing.T) {
+// TestUpdateKernelIsCompared: a kernel is used when it gives what the graph gives, and only then.
+func TestUpdateKernelIsCompared(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		kernel func([]uint64)
@@ -81,9 +81,9 @@ func TestFusedIsCompared(t *testing.T) {
 			d, _ := fakeWith(t, kernels)
 			m, g, _ := picoOn(t, d)
 			o := newOptimizer(t, m, g.Optimizer, false)
-			fused, fault := o.Fused()
-			if fused != (c.fault == "") || (fault == nil) != fused || (len(o.updates) == 0) != fused {
-				t.Fatalf("fused %v, %d updates by the graph, %v", fused, len(o.updates), fault)
+			inKernel, fault := o.InKernel()
+			if inKernel != (c.fault == "") || (fault == nil) != inKernel || (len(o.updates) == 0) != inKernel {
+				t.Fatalf("inKernel %v, %d updates by the graph, %v", inKernel, len(o.updates), fault)
 			}
 			if err := m.Drain(); err != nil { // what is queued names memory that the test's end closes
 				t.Error(err)

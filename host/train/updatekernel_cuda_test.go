@@ -21,7 +21,7 @@ var optimizers = map[bool]func(*Model, manifest.Optimizer) (*Optimizer, error){
 		whole := rules[p.Name]
 		defer func() { rules[p.Name] = whole }()
 		graph := whole
-		graph.fusion = nil
+		graph.kernel = nil
 		rules[p.Name] = graph
 		return NewOptimizer(m, 0, p, false, 2)
 	},
@@ -47,11 +47,11 @@ func flatModel(t testing.TB, n int) *Model {
 
 var adamw = manifest.Optimizer{Name: "adamw", LR: 1e-4, Betas: [2]float64{0.9, 0.98}, Eps: 1e-8, WeightDecay: 0.01, GradClip: 1}
 
-// TestFusedGridStride updates more elements than there are threads.
-func TestFusedGridStride(t *testing.T) {
-	const n = 2 * 4 * fusedThreads * fusedBlocks
+// TestUpdateKernelGridStride updates more elements than there are threads.
+func TestUpdateKernelGridStride(t *testing.T) {
+	const n = 2 * 4 * kernelThreads * kernelBlocks
 	var got [2][]byte
-	for i, fused := range []bool{false, true} {
+	for i, inKernel := range []bool{false, true} {
 		m := flatModel(t, n)
 		for k, b := range []*block{&m.players[0].weights.block, &m.players[0].grads.block} {
 			if err := m.mirror(b); err != nil {
@@ -65,7 +65,7 @@ func TestFusedGridStride(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		o, err := optimizers[fused](m, adamw)
+		o, err := optimizers[inKernel](m, adamw)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -87,22 +87,22 @@ func TestFusedGridStride(t *testing.T) {
 	}
 }
 
-// TestFusedChangesNoBit trains with the kernel and with the graph, on the GPU.
-func TestFusedChangesNoBit(t *testing.T) {
+// TestUpdateKernelChangesNoBit trains with the kernel and with the graph, on the GPU.
+func TestUpdateKernelChangesNoBit(t *testing.T) {
 	g, b := readGolden(t, "pico.json"), open(t, pico)
 	layouts, index := shaped(t, b, g.Rows, g.Steps)
 	var weights [2][]byte
-	for i, fused := range []bool{false, true} {
+	for i, inKernel := range []bool{false, true} {
 		m, err := NewModel(ModelConfig{Bundle: b, Arenas: arenasOf(b), Layouts: layouts, Slots: 1, Threads: 1, Device: device(t)})
 		if err != nil {
 			t.Fatal(err)
 		}
-		o, err := optimizers[fused](m, g.Optimizer)
+		o, err := optimizers[inKernel](m, g.Optimizer)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if is, fault := o.Fused(); is != fused {
-			t.Fatalf("fused %v: %v", is, fault)
+		if is, fault := o.InKernel(); is != inKernel {
+			t.Fatalf("inKernel %v: %v", is, fault)
 		}
 		for _, s := range g.Steps[:10] {
 			bucket := index[s.shape()]
@@ -134,10 +134,10 @@ func BenchmarkUpdate(b *testing.B) {
 	if cuda.Fake {
 		n = 1 << 16
 	}
-	for _, fused := range []bool{false, true} {
-		b.Run(fmt.Sprintf("fused=%v", fused), func(b *testing.B) {
+	for _, inKernel := range []bool{false, true} {
+		b.Run(fmt.Sprintf("fused=%v", inKernel), func(b *testing.B) {
 			m := flatModel(b, n)
-			o, err := optimizers[fused](m, adamw)
+			o, err := optimizers[inKernel](m, adamw)
 			if err != nil {
 				b.Fatal(err)
 			}

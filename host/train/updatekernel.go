@@ -11,13 +11,13 @@ import (
 	"github.com/xtts-host/xtts-host/shared/manifest"
 )
 
-// fusion is the update of a rule as one kernel on a GPU: one pass over the vectors, where the graph makes one pass per
+// updateKernel is the update of a rule as one kernel on a GPU: one pass over the vectors, where the graph makes one pass per
 // operator. The graph defines the result, and the kernel is used if its bits are the same.
 //
 // The kernel has the graph's name, followed by "_copy" if it writes bf16 copies of the weights, and by "_bf16" if the
 // gradients are bf16. Its arguments are the addresses of weights, gradients, state and copies, the number of elements,
 // which is a multiple of 4, the addresses of grad_norm, grad_scale and finite, and then numbers.
-type fusion struct {
+type updateKernel struct {
 	ptx []byte
 	// numbers appends the kernel's last arguments.
 	numbers func(to []uint64, p manifest.Optimizer, lr, weightDecay float64, step int64) []uint64
@@ -43,22 +43,22 @@ func drawAdamW(r *rand.Rand, state []float32) {
 	}
 }
 
-// kernel is a fusion with its vectors.
+// kernel is an updateKernel with its vectors.
 type kernel struct {
 	gpu.Kernel
-	*fusion
+	*updateKernel
 	stream    gpu.Stream
 	vectors   []vector // weights, gradients, state, copies
 	words     [3]uint64
 	arguments []uint64
 }
 
-// fusedThreads times fusedBlocks is enough to keep any GPU busy. A block of threads updates fusedWidth elements at a
+// kernelThreads times kernelBlocks is enough to keep any GPU busy. A block of threads updates kernelWidth elements at a
 // time: each thread loads four at once.
 const (
-	fusedThreads = 256
-	fusedBlocks  = 4096
-	fusedWidth   = 4 * fusedThreads
+	kernelThreads = 256
+	kernelBlocks  = 4096
+	kernelWidth   = 4 * kernelThreads
 )
 
 // kernelName returns the name of an optimizer's kernel for such vectors.
@@ -72,9 +72,9 @@ func kernelName(optimizer string, f forms) string {
 	return optimizer
 }
 
-func newKernel(k gpu.Kernel, f *fusion, stream gpu.Stream, v vectors, s *scalars) *kernel {
+func newKernel(k gpu.Kernel, u *updateKernel, stream gpu.Stream, v vectors, s *scalars) *kernel {
 	word := func(at int) uint64 { return uint64(s.out.dev.Pointer()) + uint64(at) }
-	return &kernel{Kernel: k, fusion: f, stream: stream, vectors: v.list(), words: [3]uint64{word(s.gradNorm.at), word(s.scale.at), word(s.finite.at)}}
+	return &kernel{Kernel: k, updateKernel: u, stream: stream, vectors: v.list(), words: [3]uint64{word(s.gradNorm.at), word(s.scale.at), word(s.finite.at)}}
 }
 
 // update queues the update of a range, with at most so many blocks of threads.
@@ -85,12 +85,12 @@ func (k *kernel) update(over ortgraphs.Range, blocks int, p manifest.Optimizer, 
 	}
 	a = append(append(a, uint64(over.Len())), k.words[:]...)
 	k.arguments = k.numbers(a, p, lr, weightDecay, step)
-	return k.stream.Launch(k.Kernel, min(blocks, (over.Len()+fusedWidth-1)/fusedWidth), fusedThreads, k.arguments...)
+	return k.stream.Launch(k.Kernel, min(blocks, (over.Len()+kernelWidth-1)/kernelWidth), kernelThreads, k.arguments...)
 }
 
-// fuse selects kernels for the updates if their results equal the graph's. Otherwise the fault is the reason.
-func (o *Optimizer) fuse() (fault, err error) {
-	module, err := o.device.Context.NewModule(o.rule.fusion.ptx)
+// useKernels selects kernels for the updates if their results equal the graph's. Otherwise the fault is the reason.
+func (o *Optimizer) useKernels() (fault, err error) {
+	module, err := o.device.Context.NewModule(o.rule.kernel.ptx)
 	if errors.Is(err, gpu.ErrNoKernel) {
 		return err, nil
 	}
@@ -117,7 +117,7 @@ func (o *Optimizer) fuse() (fault, err error) {
 		if !s.copies {
 			v.copies = vector{}
 		}
-		made[s.forms] = newKernel(k, o.rule.fusion, o.device.Compute, v, &o.scalars)
+		made[s.forms] = newKernel(k, o.rule.kernel, o.device.Compute, v, &o.scalars)
 	}
 	o.kernels = made
 	return nil, nil
@@ -173,7 +173,7 @@ func prove(d Device, r rule, p manifest.Optimizer, f forms, made gpu.Kernel) (fa
 	if m.err != nil {
 		return nil, m.err
 	}
-	k := newKernel(made, r.fusion, d.Compute, v, &s)
+	k := newKernel(made, r.kernel, d.Compute, v, &s)
 	random := rand.New(rand.NewPCG(3, 4))
 	for _, c := range toProve {
 		*s.lr.value, *s.step.value, *decay.value = c.lr, c.step, c.decay
@@ -215,7 +215,7 @@ func (c *proof) draw(random *rand.Rand, r rule) [][]float32 {
 		if c.finite == 0 && i%3 == 0 {
 			out[1][i] = notFinite[i/3%3]
 		}
-		r.fusion.draw(random, state)
+		r.kernel.draw(random, state)
 		for n := range state {
 			out[2+n][i] = state[n]
 		}
