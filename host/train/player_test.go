@@ -392,7 +392,7 @@ func TestPlayersAreFused(t *testing.T) {
 		t.Fatalf("%+v, %v", p, err)
 	}
 	for i, name := range []string{bundletest.First, bundletest.Second} {
-		if form := p.Forms[i]; form.Player != name || form.Unfused != nil || form.Fusion.Kernels < 20 || len(form.Fusion.Faulty) > 0 {
+		if form := p.Forms[i]; form.Player != name || form.Unfused != nil || form.Fusion.Kernels < 20 || len(form.Fusion.Faulty) > 0 || len(form.Fusion.Unproved) > 0 {
 			t.Errorf("%+v: %+v", form, form.Fusion)
 		}
 	}

@@ -190,7 +190,10 @@ func (t *trial) fusedTolerance() (tolerance, share float64) {
 	return fusedTolerance, 1e-6
 }
 
-// scalars runs once and returns loss, weight and metrics.
+// owns reports whether a metric is one that the graph of the player returns.
+func (t *trial) owns(metric int) bool { return t.players[t.owners[metric]] == t.player }
+
+// scalars runs once and returns loss, weight and the player's metrics.
 func (t *trial) scalars(e execution) ([]float32, error) {
 	if t.err != nil {
 		return nil, t.err
@@ -200,8 +203,10 @@ func (t *trial) scalars(e execution) ([]float32, error) {
 		return nil, err
 	}
 	list := []float32{float32(r.Loss), float32(r.Weight)}
-	for _, v := range r.Metrics {
-		list = append(list, float32(v))
+	for i, v := range r.Metrics {
+		if t.owns(i) {
+			list = append(list, float32(v))
+		}
 	}
 	return list, nil
 }

@@ -9,7 +9,7 @@ import (
 
 // reference is what the graph as exported computes of a synthetic batch.
 type reference struct {
-	scalars   []float32    // loss, weight and metrics
+	scalars   []float32    // loss, weight and the player's metrics
 	gradients []byte       // as in their arena
 	sizes     []difference // of the gradients from themselves, by parameter
 	state     []byte       // that the batch left
@@ -66,8 +66,10 @@ func (r *reference) finite() bool {
 // unproved names the results that show nothing of a kernel, because they are zero or not finite.
 func (r *reference) unproved(m *trial) (names []string) {
 	all := []string{"loss", "loss_weight"}
-	for _, name := range m.names {
-		all = append(all, "metric."+name)
+	for i, name := range m.names {
+		if m.owns(i) {
+			all = append(all, "metric."+name)
+		}
 	}
 	for i, x := range r.scalars {
 		if d := between([]float32{x}, []float32{x}); !d.proves() {
