@@ -17,7 +17,7 @@ from common import FEATURES, HOP, LOGMEL, MELS, bucket, inside
 from export import Export, Player, sequence
 
 SLOPE = 0.1
-FEATURES_WEIGHT, SPECTRUM_WEIGHT = 2.0, 45.0
+WEIGHTS = {"feature_loss": 2.0, "mel_loss": 45.0}
 ADAMW = {"name": "adamw", "lr": 2e-4, "betas": [0.8, 0.99], "eps": 1e-8, "weight_decay": 0.01, "grad_clip": 0.0}
 
 
@@ -74,6 +74,29 @@ def of_rows(x: Tensor) -> Tensor:
     return x.mean(tuple(range(1, x.dim())))
 
 
+def judged(real: list[list[Tensor]], made: list[list[Tensor]]) -> dict[str, Tensor]:
+    """The discriminator's loss of each row, by what it finds in real and in made signals."""
+    right, wrong = sum(of_rows((1 - critic[-1]).square()) for critic in real), sum(of_rows(critic[-1].square()) for critic in made)
+    return {"loss": right + wrong, "real_loss": right, "fake_loss": wrong}
+
+
+def fooled(real: list[list[Tensor]], made: list[list[Tensor]]) -> dict[str, Tensor]:
+    """The generator's losses of each row by the discriminator."""
+    return {"adversarial_loss": sum(of_rows((1 - critic[-1]).square()) for critic in made),
+            "feature_loss": sum(of_rows((x - y).abs()) for a, b in zip(made, real, strict=True) for x, y in zip(a[:-1], b[:-1], strict=True))}
+
+
+def heard(fake: Tensor, real: Tensor, hops: int) -> Tensor:
+    """The distance of the mel spectrograms of each row."""
+    fake, real = (x.reshape(x.shape[0], hops, HOP) for x in (fake, real))
+    return sum(part(fake, real) for part in vocoder.LOSSES) / len(vocoder.LOSSES)
+
+
+def weighed(terms: dict[str, Tensor]) -> Tensor:
+    """The generator's loss of its terms, those without a weight as they are."""
+    return sum(WEIGHTS.get(name, 1.0) * x for name, x in terms.items())
+
+
 SMALL = replace(vocoder.SMALL, width=16, frames=(181, 441))  # clips of the sample data
 
 
@@ -82,28 +105,20 @@ def build(sizes: vocoder.Sizes = SMALL, width: int = 8, periods: tuple[int, ...]
     model = Gan(sizes, width, periods, scales, layers)
 
     def means(batch, **terms):
-        """The terms, one number for each row, as means over the rows that are not empty; the first one is the loss."""
+        """The terms, one number for each row, as means over the rows that are not empty."""
         rows = (batch["waveform_lengths"] > 0).float()
         made = {name: (x * rows).sum() / rows.sum().clamp(min=1) for name, x in terms.items()}
         return {**made, "loss_weight": rows.sum()}
 
-    def criticize(waveform, batch):
-        return model.discriminator(waveform, batch["mel_spectrograms"].shape[1] - 1)
+    def criticize(fake, batch):
+        return [model.discriminator(x, batch["mel_spectrograms"].shape[1] - 1) for x in (batch["waveform"], fake)]
 
     def judge(fake, batch):
-        real, made = criticize(batch["waveform"], batch), criticize(fake.detach(), batch)
-        right = sum(of_rows((1 - critic[-1]).square()) for critic in real)
-        wrong = sum(of_rows(critic[-1].square()) for critic in made)
-        return means(batch, loss=right + wrong, real_loss=right, fake_loss=wrong)
+        return means(batch, **judged(*criticize(fake.detach(), batch)))
 
     def make(fake, batch):
-        real, made = criticize(batch["waveform"], batch), criticize(fake, batch)
-        adversarial = sum(of_rows((1 - critic[-1]).square()) for critic in made)
-        features = sum(of_rows((x - y).abs()) for a, b in zip(made, real, strict=True) for x, y in zip(a[:-1], b[:-1], strict=True))
-        frames = lambda x: x.reshape(x.shape[0], batch["mel_spectrograms"].shape[1] - 1, HOP)
-        spectrum = sum(part(frames(fake), frames(batch["waveform"])) for part in vocoder.LOSSES) / len(vocoder.LOSSES)
-        return means(batch, loss=adversarial + FEATURES_WEIGHT * features + SPECTRUM_WEIGHT * spectrum,
-                     adversarial_loss=adversarial, feature_loss=features, mel_loss=spectrum)
+        terms = fooled(*criticize(fake, batch)) | {"mel_loss": heard(fake, batch["waveform"], batch["mel_spectrograms"].shape[1] - 1)}
+        return means(batch, loss=weighed(terms), **terms)
 
     return Export(
         name="gan-vocoder", module=model, description="the generator of HiFi-GAN with discriminators of periods and scales",
