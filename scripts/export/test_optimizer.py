@@ -80,7 +80,7 @@ def train_beside(spec: dict, shape: tuple[int, ...], steps: int = 25, rounded: b
     entry = {"name": "weight", "shape": shape}
     name, theirs, update = updates.graph(spec, entry), module.weight, reference.optimizer(module, spec)
     if rounded:
-        update = reference.Muon(module, spec, rounded)
+        update = reference.Muon(module.named_parameters(), spec, rounded)
     rank = {"adafactor": 3, "adafactor_vector": 1}.get(name, 2)  # of the graph's tensors
     ours = {kind: np.zeros(size, np.float32) for kind, size in {"param": shape, **updates.state(spec, entry)}.items()}
     ours["param"][...] = theirs.detach().numpy()

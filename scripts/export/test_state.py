@@ -12,8 +12,8 @@ import torch.nn.functional as F
 from safetensors.torch import load_file
 from torch import Tensor, nn
 
-from . import convert, examples, session, updates, writer
-from .baseline import rerun
+from . import convert, examples, session, writer
+from .baseline import loop, rerun
 from .inputs import batch, clean, sequence
 from .module import Export
 from .refusal import Refusal
@@ -90,22 +90,12 @@ def test_the_program_trains_as_pytorch(bundle, tmp_path):
     run, debug = tmp_path / "run", tmp_path / "debug"
     (debug / "batches").mkdir(parents=True)
     train(bundle, run, STEPS, "--debug-dir", debug)
-    export, spec = build(), json.loads((bundle / "bundle.json").read_text())["optimizer"]
-    module, lines = export.module, [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
-    optimizer = updates.torch_optimizer(spec, updates.groups(module.named_parameters(), None, spec["weight_decay"]))
-    empty = 0
-    for line, (tensors, _) in zip(lines, rerun.batches(export, debug / "batches", STEPS), strict=True):
-        mels, lengths = tensors
-        empty += int((lengths == 0).sum())
-        given = clean(export.inputs, {"mel_spectrograms": mels[lengths > 0], "mel_lengths": lengths[lengths > 0]})
-        for group in optimizer.param_groups:
-            group["lr"] = line["lr"]
-        optimizer.zero_grad()
-        loss = export.loss(module(**given), given)["loss"]
-        loss.backward()
-        nn.utils.clip_grad_norm_(module.parameters(), spec["grad_clip"])
-        optimizer.step()
-        assert line["loss"] == pytest.approx(loss.item(), rel=1e-5), line["step"]
+    export, document = build(), json.loads((bundle / "bundle.json").read_text())
+    lines = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
+    batches = list(rerun.batches(export, debug / "batches", STEPS))
+    for line, made in zip(lines, loop.train(export, document, lines, batches), strict=True):
+        assert line["loss"] == pytest.approx(made[""]["loss"], rel=1e-5), line["step"]
+    module, empty = export.module, sum(int((lengths == 0).sum()) for (_, lengths), _ in batches)
     assert empty
     convert.to_torch(run, tmp_path / "model.pt", bundle=bundle)
     saved = torch.load(tmp_path / "model.pt", weights_only=True)["model"]

@@ -1,6 +1,6 @@
 """PyTorch's optimizer step, as the host's must be."""
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 import torch
 from torch import nn
@@ -8,9 +8,10 @@ from torch import nn
 from .. import names, updates
 
 
-def optimizer(module: nn.Module, spec: dict) -> torch.optim.Optimizer:
-    """PyTorch's own of a bundle's `optimizer`: matrices are decayed, vectors are not."""
-    return Muon(module, spec) if spec["name"] == "muon" else updates.torch_optimizer(spec, _groups(module.named_parameters(), spec))
+def optimizer(module: nn.Module, spec: dict, only: Collection[str] | None = None) -> torch.optim.Optimizer:
+    """PyTorch's own of a bundle's `optimizer`: matrices are decayed, vectors are not. only names what it trains, if that is not everything."""
+    named = [(name, p) for name, p in module.named_parameters() if only is None or name in only]
+    return Muon(named, spec) if spec["name"] == "muon" else updates.torch_optimizer(spec, _groups(named, spec))
 
 
 def _groups(named_parameters: Iterable[tuple[str, nn.Parameter]], spec: dict) -> list[dict]:
@@ -23,10 +24,10 @@ def _groups(named_parameters: Iterable[tuple[str, nn.Parameter]], spec: dict) ->
 class Muon:
     """torch.optim.Muon for the matrices of the host's choice and torch.optim.AdamW for the rest. Unless rounded, Muon iterates in f32."""
 
-    def __init__(self, module: nn.Module, spec: dict, rounded: bool = False):
-        self.rounded, self.both = rounded, []
+    def __init__(self, named_parameters: Iterable[tuple[str, nn.Parameter]], spec: dict, rounded: bool = False):
+        self.rounded, self.both, named = rounded, [], list(named_parameters)
         for kind in ("muon", "adamw"):
-            part = [(name, p) for name, p in module.named_parameters()
+            part = [(name, p) for name, p in named
                     if (updates.graph(spec, {"name": name, "shape": p.shape}) == "adamw") == (kind == "adamw")]
             if part:
                 self.both.append(updates.torch_optimizer({**spec, "name": kind}, _groups(part, spec)))

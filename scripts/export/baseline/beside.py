@@ -1,0 +1,161 @@
+"""Trains models in the program and beside it in a loop of PyTorch, on the same batches of the sample data, and compares the losses.
+
+    python -m export.baseline.beside ../scripts/examples/vits.py:build ../scripts/examples/code_gpt.py:build --steps 200 --work ../runs/beside
+
+Each builder is exported to WORK/NAME/bundle, unless a bundle is there. The program trains it, and PyTorch trains what the builder returns:
+loop.py. A second loop of PyTorch is rounded otherwise: before each step, every weight moves by one unit in the last place. How far it comes
+from the first one is what rounding alone does to the losses of that model. The losses are in WORK/NAME/losses.json, and the output ends with a
+table in Markdown. The exit status is 1 when the program is farther from PyTorch than --limit, and than twice the second loop.
+"""
+
+import argparse
+import json
+import os
+import shutil
+import statistics
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import torch
+from torch import nn
+
+from .. import builtin, command
+from ..module import Export
+from ..progress import phase
+from . import loop, rerun
+
+LAST = 20
+PROGRAM = builtin.REPOSITORY / "bin/xtts-host"
+
+
+@dataclass
+class Losses:
+    """The losses of a player in each step."""
+
+    model: str
+    player: str
+    host: list[float]
+    pytorch: list[float]
+    rounded: list[float]  # of the second loop
+
+    def difference(self, steps: int | None = None) -> float:
+        """The largest relative difference between the program and PyTorch, in the first steps or in all."""
+        return _largest(self.host[:steps], self.pytorch[:steps])
+
+    def rounding(self, steps: int | None = None) -> float:
+        """The same between the two loops of PyTorch."""
+        return _largest(self.rounded[:steps], self.pytorch[:steps])
+
+    @property
+    def end(self) -> float:
+        """The relative difference between the program and PyTorch in the mean of the last steps."""
+        return _largest(*([statistics.fmean(x[-LAST:])] for x in (self.host, self.pytorch)))
+
+    def within(self, limit: float) -> bool:
+        return self.difference() <= max(limit, 2 * self.rounding()) and self.end <= limit
+
+
+def _largest(losses: list[float], reference: list[float]) -> float:
+    return max(abs(a - b) / abs(b) for a, b in zip(losses, reference, strict=True))
+
+
+def main(arguments: list[str] | None = None) -> int:
+    options = _parser().parse_args(arguments)
+    found = []
+    for builder in options.builders:
+        try:
+            found += compare(builder, options.work, options.steps, options.batch_size)
+        except command.Refusal as error:
+            sys.exit(f"error: {error}\nhint: {error.hint}")
+    print(table(found))
+    return 0 if all(losses.within(options.limit) for losses in found) else 1
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m export.baseline.beside", description=__doc__.splitlines()[0])
+    parser.add_argument("builders", nargs="+", metavar="MODULE:FUNCTION", help="as xtts-export module takes it")
+    parser.add_argument("--work", type=Path, required=True, metavar="DIR", help="the folder of bundles and runs; a bundle in it is not exported again")
+    parser.add_argument("--steps", type=int, default=200, metavar="N", help="how many steps (default: 200)")
+    parser.add_argument("--batch-size", type=int, default=4, metavar="N", help="rows of a batch (default: 4)")
+    parser.add_argument("--limit", type=float, default=0.01, help=f"the largest relative difference of a loss, and of the mean of the last {LAST} (default: 0.01)")
+    return parser
+
+
+def compare(builder: str, work: Path, steps: int, batch_size: int) -> list[Losses]:
+    """The losses of each player of what the builder returns."""
+    folder = work.resolve() / command.build(builder).name
+    bundle, run, debug = (folder / name for name in ("bundle", "run", "debug"))
+    if not bundle.exists() and command.main(["module", builder, "--out", str(bundle)]):
+        sys.exit(1)
+    for former in (run, debug):
+        shutil.rmtree(former, ignore_errors=True)
+    (debug / "batches").mkdir(parents=True)
+    with phase(f"{folder.name}: {steps} steps in the program"):
+        _program("--graph", bundle, "--batch-size", batch_size, "--max-steps", steps, "--eval-every", 0, "--run-dir", run, "--debug-dir", debug)
+    lines = [json.loads(line) for line in (run / "metrics.jsonl").read_text(encoding="utf-8").splitlines()]
+    if skipped := [line["step"] for line in lines if line["loss"] is None]:
+        sys.exit(f"error: {run}: step {skipped[0]} was skipped, so it has no loss to compare")
+    document = json.loads((bundle / "bundle.json").read_text(encoding="utf-8"))
+
+    def trained(rounded: bool) -> list[dict[str, dict[str, float]]]:
+        export = command.build(builder)
+        load(export, bundle)
+        batches = rerun.batches(export, debug / "batches", steps)
+        with phase(f"{folder.name}: {steps} steps in PyTorch{', rounded otherwise' * rounded}"):
+            return list(loop.train(export, document, lines, nudging(export.module, batches) if rounded else batches))
+
+    pytorch, rounded = trained(False), trained(True)
+    shutil.rmtree(debug)
+    *others, last = pytorch[0]
+    found = [Losses(document["name"], player, [line[key] for line in lines], *([step[player]["loss"] for step in made] for made in (pytorch, rounded)))
+             for player, key in (*((player, f"{player}.loss") for player in others), (last, "loss"))]
+    (folder / "losses.json").write_text(json.dumps([asdict(x) for x in found]), encoding="utf-8")
+    return found
+
+
+def load(export: Export, bundle: Path) -> None:
+    """Gives the module the weights and the state of the bundle. Constants and frozen buffers are the builder's."""
+    weights, _ = rerun.read(bundle / "params.safetensors")
+    export.module.load_state_dict(weights, strict=False)
+
+
+def nudging(module: nn.Module, batches: Iterator) -> Iterator:
+    """The batches. Before each, every weight moves up or down by one unit in the last place."""
+    generator = torch.Generator().manual_seed(0)
+    for batch in batches:
+        with torch.no_grad():
+            for p in module.parameters():
+                up = torch.rand(p.shape, generator=generator) < 0.5
+                p.copy_(torch.nextafter(p, torch.where(up, torch.inf, -torch.inf)))
+        yield batch
+
+
+def _program(*arguments: object) -> None:
+    if not PROGRAM.is_file():
+        sys.exit(f"error: {PROGRAM} is missing\nhint: make build")
+    done = subprocess.run([PROGRAM, "--plugins", "plugins", *map(str, arguments)], cwd=builtin.REPOSITORY, capture_output=True, text=True,
+                          env={**os.environ, "XTTS_HOST_DEVICE": "cpu"})
+    if done.returncode:
+        sys.exit(f"{done.stderr.strip()}\nthe run of {arguments[1]} ended with status {done.returncode}")
+
+
+def table(found: list[Losses]) -> str:
+    """In each cell of a step the loss of the program, then that of PyTorch."""
+    steps = len(found[0].host)
+    half = (steps + 1) // 2
+    shown, until = sorted({1, half, steps}), (half, steps)
+    rows = [["model", "player", *(f"step {step}" for step in shown), *(f"difference to step {step}" for step in until),
+             f"of the mean of the last {LAST}", *(f"rounding to step {step}" for step in until)]]
+    rows.append(["---"] * len(rows[0]))
+    for x in found:
+        losses = [f"{x.host[step - 1]:.6g}, {x.pytorch[step - 1]:.6g}" for step in shown]
+        numbers = (*map(x.difference, until), x.end, *map(x.rounding, until))
+        rows.append([x.model, x.player or "-", *losses, *(f"{number:.1e}" for number in numbers)])
+    return "\n".join(f"| {' | '.join(row)} |" for row in rows)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
