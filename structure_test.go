@@ -54,7 +54,7 @@ var rules = []rule{
 	{folder: "host/freeze", own: []string{"shared/hint", "shared/manifest"}, noCgo: true},
 	{folder: "host/groups", own: []string{"host/freeze", "shared/hint", "shared/manifest"}, noCgo: true},
 	{folder: "host/exit", own: []string{"gpu", "host/batch", "host/supervise", "host/train", "ortgraphs/ort", "shared/hint", "shared/visible"}, noCgo: true},
-	{folder: "host/inspect", own: []string{"host/catalog", "host/config", "host/exit", "host/report", "ortgraphs", "ortgraphs/fuse", "ortgraphs/lint", "ortgraphs/ort", "ortgraphs/shapes", "shared/hint", "shared/manifest", "shared/visible"}, noCgo: true},
+	{folder: "host/inspect", own: []string{"host/catalog", "host/config", "host/exit", "host/report", "ortgraphs", "ortgraphs/fuse", "ortgraphs/fused", "ortgraphs/lint", "ortgraphs/ort", "ortgraphs/shapes", "shared/hint", "shared/manifest", "shared/visible"}, noCgo: true},
 	{folder: "host/memory", own: []string{"gpu", "host/catalog", "host/exit", "host/report", "host/train", "ortgraphs", "ortgraphs/ort", "shared/hint", "shared/manifest"}, noCgo: true},
 	{folder: "host/pipeline", own: nil, noCgo: true},
 	{folder: "host/plugintest", own: []string{"host/batch", "host/catalog", "host/config", "host/exit", "host/pipeline", "host/report", "host/supervise", "ortgraphs", "ortgraphs/ort", "shared..."}, others: []string{"golang.org/x/sys/"}, noCgo: true},

@@ -2,10 +2,12 @@ package inspect
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/xtts-host/xtts-host/host/report"
 	"github.com/xtts-host/xtts-host/ortgraphs"
 	"github.com/xtts-host/xtts-host/ortgraphs/fuse"
+	"github.com/xtts-host/xtts-host/ortgraphs/fused"
 	"github.com/xtts-host/xtts-host/ortgraphs/shapes"
 	"github.com/xtts-host/xtts-host/shared/hint"
 	"github.com/xtts-host/xtts-host/shared/manifest"
@@ -28,7 +30,7 @@ func ledgers(b *ortgraphs.Bundle, rows int) ([]Fused, error) {
 		if g.Kind != "train" {
 			continue
 		}
-		l, err := fuse.NewLedger(b.Model(g.File), shapes.Sizes(b.Manifest.Buckets[last].Values(rows)))
+		l, err := fuse.NewLedger(b.Model(g.File), shapes.Sizes(b.Manifest.Buckets[last].Values(rows)), fused.Kernels)
 		if err != nil {
 			return nil, hint.Errorf("xtts-host graph lint finds what depends on the example of an export", "%s: regions: %w", b.Path(g.File), err)
 		}
@@ -51,6 +53,7 @@ func (t *table) fused(m *manifest.Bundle, list []Fused) {
 		shown := l.Regions[:min(shownRegions, len(l.Regions))]
 		for _, r := range shown {
 			t.line("", "  %s in %s over %v: %s", size(r.Bytes), report.Count(r.Count, "region"), r.Domain, r.Ops)
+			t.line("", "    %s", kernels(r))
 		}
 		regions, bytes := 0, 0
 		for _, r := range l.Regions[len(shown):] {
@@ -63,6 +66,21 @@ func (t *table) fused(m *manifest.Bundle, list []Fused) {
 			t.line("", "  %s in %s of %s, as exported: %s", size(n.Bytes), report.Count(n.Count, "node"), n.Op, n.Reason)
 		}
 	}
+}
+
+// shownKernels is the number of kernels of a kind of region that are printed.
+const shownKernels = 4
+
+// kernels names the kernels of a kind of region, and says why there is none.
+func kernels(r fuse.RegionKind) string {
+	names := strings.Join(r.Kernels[:min(shownKernels, len(r.Kernels))], ", ")
+	if n := len(r.Kernels) - shownKernels; n > 0 {
+		names += fmt.Sprintf(", %d more", n)
+	}
+	if len(r.Plain) > 0 {
+		return strings.TrimPrefix(names+"; no kernel: "+strings.Join(r.Plain, "; "), "; ")
+	}
+	return names
 }
 
 // sizesLike returns a function that writes numbers of bytes in one unit, that of the largest: GB or MB.

@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -16,7 +17,8 @@ import (
 	"github.com/xtts-host/xtts-host/ortgraphs/onnxpb"
 )
 
-// TestLint plants a node into a good bundle that the host must wait for. ONNX Runtime keeps it, so it is found twice.
+// TestLint plants a node into a good bundle that the host must wait for. ONNX Runtime keeps it, so it is found twice. Fusing removes it,
+// because nothing reads what it computes.
 func TestLint(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "planted")
 	if err := os.CopyFS(dir, os.DirFS("../../ortgraphs/testdata/pico")); err != nil {
@@ -59,5 +61,8 @@ func TestLint(t *testing.T) {
 	want := "host-sync           node find (NonZero): the shape of its output depends on the data, so the host must read it\n"
 	if !strings.Contains(out.String(), want) {
 		t.Errorf("it says\n%s\nwant in it\n%s", &out, want)
+	}
+	if !regexp.MustCompile(`(?m)^training_model\.onnx as fused on a GPU: \d+ nodes, 0 findings$`).MatchString(out.String()) {
+		t.Errorf("it says\n%s\nof the fused graph", &out)
 	}
 }

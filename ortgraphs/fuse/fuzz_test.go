@@ -8,6 +8,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/xtts-host/xtts-host/ortgraphs/fuse"
+	"github.com/xtts-host/xtts-host/ortgraphs/fused"
 	"github.com/xtts-host/xtts-host/ortgraphs/onnxpb"
 	"github.com/xtts-host/xtts-host/ortgraphs/shapes"
 )
@@ -24,7 +25,7 @@ func FuzzLedger(f *testing.F) {
 			b.spoil()
 		}
 		model := b.model()
-		if l, err := fuse.NewLedger(model, shapes.Sizes{}); err == nil && (l.Fused.Bytes < 0 || l.Exported.Bytes < 0) {
+		if l, err := fuse.NewLedger(model, shapes.Sizes{}, fused.Kernels); err == nil && (l.Fused.Bytes < 0 || l.Exported.Bytes < 0) {
 			t.Errorf("%+v", l)
 		}
 		r, err := shapes.Infer(model, shapes.Sizes{})
@@ -87,7 +88,7 @@ func TestNoShape(t *testing.T) {
 	b := &builder{Rand: rand.New(rand.NewPCG(1, 1)), graph: &onnxpb.GraphProto{Input: []*onnxpb.ValueInfoProto{info("in0", []int{2, 3})}}}
 	b.values = []value{{"in0", []int{2, 3}}}
 	b.node("NonZero", nil, nil, "in0")
-	if _, err := fuse.NewLedger(b.model(), nil); err == nil || err.Error() != "the node of v0 (NonZero): its shape is not known" {
+	if _, err := fuse.NewLedger(b.model(), nil, fused.Kernels); err == nil || err.Error() != "the node of v0 (NonZero): its shape is not known" {
 		t.Errorf("error %v", err)
 	}
 }

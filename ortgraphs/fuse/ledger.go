@@ -50,6 +50,9 @@ type RegionKind struct {
 	ColumnSums int `json:"column_sums"`
 	// Bytes sums all regions of this kind.
 	Bytes int `json:"bytes"`
+	// Kernels are the names of their functions. Plain says why regions have none.
+	Kernels []string `json:"kernels"`
+	Plain   []string `json:"plain"`
 }
 
 // Left are nodes of one operator that run as exported.
@@ -62,8 +65,9 @@ type Left struct {
 	Reason  string `json:"reason"`
 }
 
-// NewLedger partitions the graph of a model for one set of sizes.
-func NewLedger(model *onnxpb.ModelProto, sizes shapes.Sizes) (*Ledger, error) {
+// NewLedger partitions the graph of a model for one set of sizes. kernels returns the names of the functions that compute a region, or why
+// there are none.
+func NewLedger(model *onnxpb.ModelProto, sizes shapes.Sizes, kernels func(r *Region) ([]string, error)) (*Ledger, error) {
 	r, err := shapes.Infer(model, sizes)
 	if err != nil {
 		return nil, err
@@ -74,7 +78,7 @@ func NewLedger(model *onnxpb.ModelProto, sizes shapes.Sizes) (*Ledger, error) {
 	if err != nil {
 		return nil, err
 	}
-	l.regions(Partition(g))
+	l.regions(Partition(g), kernels)
 	left := map[string]*Left{}
 	for _, n := range g.Nodes {
 		if n.Kind != Opaque || isProduct(n.Op) {
@@ -173,7 +177,7 @@ func swapsLast(n *shapes.Node) bool {
 	return !given && len(n.Out[0].Shape) == 2 || rank >= 2 && slices.IsSorted(perm[:rank-2]) && perm[rank-1] == rank-2 && perm[rank-2] == rank-1
 }
 
-func (l *Ledger) regions(regions []*Region) {
+func (l *Ledger) regions(regions []*Region, names func(r *Region) ([]string, error)) {
 	kinds := map[string]*RegionKind{}
 	for _, r := range regions {
 		kernels, bytes := 1, r.Read+r.Written
@@ -181,18 +185,38 @@ func (l *Ledger) regions(regions []*Region) {
 			kernels = 2 // the second one adds what the blocks of the first one have summed; the gradients of queries and keys have one each
 		}
 		l.Fused.add(kernels, bytes)
-		k := RegionKind{Ops: r.Ops(), Domain: r.Domain, Inputs: len(r.In), Outputs: len(r.Out), ColumnSums: r.ColumnSums}
+		k := RegionKind{Ops: r.Ops(), Domain: r.Domain, Inputs: len(r.In), Outputs: len(r.Out), ColumnSums: r.ColumnSums, Kernels: []string{}, Plain: []string{}}
 		key := fmt.Sprint(k)
 		if kinds[key] == nil {
 			kinds[key] = &k
 		}
-		kinds[key].Count++
-		kinds[key].Bytes += bytes
+		kinds[key].add(r, bytes, names)
 	}
 	for _, key := range slices.Sorted(maps.Keys(kinds)) {
 		l.Regions = append(l.Regions, *kinds[key])
 	}
 	slices.SortStableFunc(l.Regions, func(a, b RegionKind) int { return cmp.Compare(b.Bytes, a.Bytes) })
+}
+
+// add counts a region of the kind.
+func (k *RegionKind) add(r *Region, bytes int, kernels func(r *Region) ([]string, error)) {
+	k.Count++
+	k.Bytes += bytes
+	names, err := kernels(r)
+	if err != nil {
+		k.Plain = appendNew(k.Plain, err.Error())
+	}
+	k.Kernels = appendNew(k.Kernels, names...)
+}
+
+// appendNew appends those that the list does not have.
+func appendNew(list []string, more ...string) []string {
+	for _, x := range more {
+		if !slices.Contains(list, x) {
+			list = append(list, x)
+		}
+	}
+	return list
 }
 
 // Ops counts the operations of a region, the most frequent first. Attention is one operation.

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/xtts-host/xtts-host/ortgraphs/fuse"
+	"github.com/xtts-host/xtts-host/ortgraphs/fused"
 	"github.com/xtts-host/xtts-host/ortgraphs/shapes"
 )
 
@@ -13,7 +14,7 @@ import (
 func TestLedgerOfNano(t *testing.T) {
 	model := load(t, "../builtin/myxtts-nano/training_model.onnx")
 	sizes := shapes.Sizes{"B": 16, "T_text": 124, "T_mel": 441, "T_ref_mel": 130}
-	l, err := fuse.NewLedger(model, sizes)
+	l, err := fuse.NewLedger(model, sizes, fused.Kernels)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -29,6 +30,9 @@ func TestLedgerOfNano(t *testing.T) {
 			kernels += r.Count
 		}
 		bytes += r.Bytes
+		if len(r.Kernels) == 0 || len(r.Kernels) > r.Count || len(r.Plain) > 0 {
+			t.Errorf("the kernels of %d regions: %v, %v", r.Count, r.Kernels, r.Plain)
+		}
 	}
 	for _, n := range l.Left {
 		kernels += n.Kernels
@@ -37,7 +41,7 @@ func TestLedgerOfNano(t *testing.T) {
 	if kernels != l.Fused.Kernels || bytes != l.Fused.Bytes {
 		t.Errorf("the parts of Fused sum to %d kernels, %d bytes; want %v", kernels, bytes, l.Fused)
 	}
-	again, err := fuse.NewLedger(model, sizes)
+	again, err := fuse.NewLedger(model, sizes, fused.Kernels)
 	if err != nil || !reflect.DeepEqual(l, again) {
 		t.Errorf("another ledger of the same graph differs: %v", err)
 	}
@@ -48,7 +52,7 @@ func TestLedgerOfRecurrence(t *testing.T) {
 	model := load(t, "../testdata/recurrences/PackedRows.onnx")
 	var kernels, products []int
 	for _, steps := range []int{5, 10, 15} {
-		l, err := fuse.NewLedger(model, shapes.Sizes{"B": 3, "T": steps})
+		l, err := fuse.NewLedger(model, shapes.Sizes{"B": 3, "T": steps}, fused.Kernels)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -70,17 +70,38 @@ func NewPlan(file []byte, sizes map[string]int, form Form) (*Plan, error) {
 	p := &Plan{Narrowed: narrowed, graph: g, regions: fuse.Partition(g)}
 	p.calls = make([]*ort.KernelCall, len(p.regions))
 	for _, r := range p.regions {
-		k, err := cudac.Generate(r)
-		if err == nil {
-			err = fits(r, k)
-		}
+		k, err := kernelOf(r)
 		if err != nil {
 			p.Left = append(p.Left, fmt.Sprintf("%s: %v", r.Ops(), err))
-			k = nil
 		}
 		p.kernels = append(p.kernels, k)
 	}
 	return p, nil
+}
+
+// kernelOf writes the program of a region, or says why the region stays plain.
+func kernelOf(r *fuse.Region) (*cudac.Kernel, error) {
+	k, err := cudac.Generate(r)
+	if err == nil {
+		err = fits(r, k)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return k, nil
+}
+
+// Kernels returns the names of the functions that compute a region, in the order in which they run, as a profiler shows them. Sums over
+// columns are completed by [cudac.SumsFunction], for many regions at once. The error says why the region stays plain.
+func Kernels(r *fuse.Region) (names []string, err error) {
+	k, err := kernelOf(r)
+	if err != nil {
+		return nil, err
+	}
+	for _, l := range k.Launches {
+		names = append(names, l.Function)
+	}
+	return names, nil
 }
 
 // fits returns an error if a node of ONNX Runtime cannot launch the kernel.
@@ -149,8 +170,24 @@ func (p *Plan) Load(programs Programs) (failed map[int]error) {
 	return failed
 }
 
+// Draft returns the graph as Link writes it if all programs can be loaded, for what looks at its nodes. It cannot run.
+func (p *Plan) Draft() (*onnxpb.ModelProto, error) {
+	p.Load(unloaded{})
+	model, _, err := p.link(nil)
+	return model, err
+}
+
 // Link writes the graph with a kernel call for each region whose program is loaded, except those that plain accepts; plain may be nil.
 func (p *Plan) Link(plain func(region int) bool) (model []byte, kernels *ort.Kernels, err error) {
+	m, kernels, err := p.link(plain)
+	if err != nil {
+		return nil, nil, err
+	}
+	model, err = proto.MarshalOptions{Deterministic: true}.Marshal(m)
+	return model, kernels, err
+}
+
+func (p *Plan) link(plain func(region int) bool) (*onnxpb.ModelProto, *ort.Kernels, error) {
 	l := &linking{plan: p, kernels: &ort.Kernels{Launch: p.launch}, completed: map[int][]int{}, parts: map[int]*fuse.Tensor{}}
 	var run []int
 	for i, c := range p.calls {
@@ -166,9 +203,5 @@ func (p *Plan) Link(plain func(region int) bool) (model []byte, kernels *ort.Ker
 		}
 		return l.calls(i)
 	})
-	if err != nil {
-		return nil, nil, err
-	}
-	model, err = proto.MarshalOptions{Deterministic: true}.Marshal(m)
-	return model, l.kernels, err
+	return m, l.kernels, err
 }

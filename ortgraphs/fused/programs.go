@@ -20,3 +20,10 @@ type Programs interface {
 	Function(source, name string) (uintptr, error)
 	Close() error
 }
+
+// unloaded are the programs of a draft.
+type unloaded struct{}
+
+func (unloaded) Launch() uintptr                          { return 0 }
+func (unloaded) Function(string, string) (uintptr, error) { return 0, nil }
+func (unloaded) Close() error                             { return nil }
