@@ -105,7 +105,7 @@ func (k *kernels) check(t *testing.T, p processor, within float64) {
 		for _, out := range kernel.Out {
 			buffers = append(buffers, results[out])
 		}
-		temporary := poisoned(kernel.Scratch + 4*kernel.PartsLength)
+		temporary := poisoned(kernel.Scratch + 4*kernel.PartialsLength)
 		buffers = append(buffers, temporary)
 		p.run(t, k.source[i], kernel.Launches, buffers)
 		if len(kernel.Sums) > 0 {

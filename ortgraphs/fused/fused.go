@@ -106,7 +106,7 @@ func Kernels(r *fuse.Region) (names []string, err error) {
 
 // fits returns an error if a node of ONNX Runtime cannot launch the kernel.
 func fits(r *fuse.Region, k *cudac.Kernel) error {
-	switch n := len(k.In) + len(r.Out) + 1; { // and the scratch memory, or the parts of column sums
+	switch n := len(k.In) + len(r.Out) + 1; { // and the scratch memory, or partial sums
 	case len(k.In) == 0:
 		return fmt.Errorf("it reads nothing")
 	case n > ort.MaxKernelPointers:
@@ -188,7 +188,7 @@ func (p *Plan) Link(plain func(region int) bool) (model []byte, kernels *ort.Ker
 }
 
 func (p *Plan) link(plain func(region int) bool) (*onnxpb.ModelProto, *ort.Kernels, error) {
-	l := &linking{plan: p, kernels: &ort.Kernels{Launch: p.launch}, completed: map[int][]int{}, parts: map[int]*fuse.Tensor{}}
+	l := &linking{plan: p, kernels: &ort.Kernels{Launch: p.launch}, completed: map[int][]int{}, partials: map[int]*fuse.Tensor{}}
 	var run []int
 	for i, c := range p.calls {
 		if c != nil && (plain == nil || !plain(i)) {

@@ -13,7 +13,7 @@ import (
 	"github.com/xtts-host/xtts-host/shared/manifest"
 )
 
-// newCall translates the kernel of a region. Its last output are the parts of its column sums, if it has any.
+// newCall translates the kernel of a region. Its last output are the partial sums of its column sums, if it has any.
 func (p *Plan) newCall(region int, programs Programs) (*ort.KernelCall, error) {
 	k := p.kernels[region]
 	call := &ort.KernelCall{Inputs: len(k.In), Scratch: k.Scratch}
@@ -21,7 +21,7 @@ func (p *Plan) newCall(region int, programs Programs) (*ort.KernelCall, error) {
 		call.Outputs = append(call.Outputs, p.output(region, t))
 	}
 	if len(k.Sums) > 0 {
-		call.Outputs = append(call.Outputs, ort.KernelOutput{DType: manifest.F32, Shape: []int{k.PartsLength}})
+		call.Outputs = append(call.Outputs, ort.KernelOutput{DType: manifest.F32, Shape: []int{k.PartialsLength}})
 	}
 	for _, l := range k.Launches {
 		f, err := programs.Function(cudac.Prelude+k.Source, l.Function)
@@ -55,12 +55,12 @@ type linking struct {
 	kernels *ort.Kernels
 	// completed has the regions whose column sums are completed after a region.
 	completed map[int][]int
-	parts     map[int]*fuse.Tensor // by region
+	partials  map[int]*fuse.Tensor // by region
 }
 
-// Limits of the sums that one launch completes: their parts stay in memory until then.
+// Limits of the sums that one launch completes: their partial sums stay in memory until then.
 const (
-	maxPartsBytes   = 32 << 20
+	maxPartialBytes = 32 << 20
 	maxSumsPointers = 200
 )
 
@@ -84,10 +84,10 @@ func (l *linking) groupSums(run []int) {
 		if len(k.Sums) == 0 {
 			continue
 		}
-		if pointers+1+len(k.Sums) > maxSumsPointers || bytes+4*k.PartsLength > maxPartsBytes {
+		if pointers+1+len(k.Sums) > maxSumsPointers || bytes+4*k.PartialsLength > maxPartialBytes {
 			flush(last)
 		}
-		open, bytes, pointers, last = append(open, i), bytes+4*k.PartsLength, pointers+1+len(k.Sums), i
+		open, bytes, pointers, last = append(open, i), bytes+4*k.PartialsLength, pointers+1+len(k.Sums), i
 		if slices.ContainsFunc(k.Sums, func(s cudac.Sum) bool { return read[s.Out] }) {
 			flush(i)
 		}
@@ -100,9 +100,9 @@ func (l *linking) calls(region int) []*fuse.Call {
 	k, call := l.plan.kernels[region], l.plan.calls[region]
 	node := l.node(*call, k.In, k.Out)
 	if len(k.Sums) > 0 {
-		parts := &fuse.Tensor{Name: "parts", Type: onnxpb.TensorProto_FLOAT, Shape: []int{k.PartsLength}}
-		l.parts[region] = parts
-		node.Out = append(node.Out[:len(node.Out):len(node.Out)], parts)
+		partials := &fuse.Tensor{Name: "partials", Type: onnxpb.TensorProto_FLOAT, Shape: []int{k.PartialsLength}}
+		l.partials[region] = partials
+		node.Out = append(node.Out[:len(node.Out):len(node.Out)], partials)
 	}
 	list := []*fuse.Call{node}
 	if regions := l.completed[region]; len(regions) > 0 {
@@ -130,7 +130,7 @@ func (l *linking) sums(regions []int) *fuse.Call {
 	call := ort.KernelCall{}
 	var jobs []cudac.Job
 	for i, region := range regions {
-		in = append(in, l.parts[region])
+		in = append(in, l.partials[region])
 		for _, s := range l.plan.kernels[region].Sums {
 			jobs = append(jobs, cudac.Job{Sum: s, Source: 1 + i, Result: 1 + len(regions) + len(out)})
 			out = append(out, s.Out)

@@ -15,14 +15,14 @@ func TestGroupSums(t *testing.T) {
 		want         map[int][]int
 	}{
 		"few":      {1, 100, map[int][]int{4: {0, 1, 2, 3, 4}}},
-		"memory":   {1, maxPartsBytes / 4 / 2, map[int][]int{1: {0, 1}, 3: {2, 3}, 4: {4}}},
+		"memory":   {1, maxPartialBytes / 4 / 2, map[int][]int{1: {0, 1}, 3: {2, 3}, 4: {4}}},
 		"pointers": {maxSumsPointers/2 - 1, 100, map[int][]int{1: {0, 1}, 3: {2, 3}, 4: {4}}},
 		"one more": {maxSumsPointers / 2, 100, map[int][]int{0: {0}, 1: {1}, 2: {2}, 3: {3}, 4: {4}}},
 	} {
 		p := &Plan{graph: &fuse.Graph{}}
 		var run []int
 		for i := range 5 {
-			p.kernels = append(p.kernels, &cudac.Kernel{Sums: make([]cudac.Sum, c.sums), PartsLength: c.length})
+			p.kernels = append(p.kernels, &cudac.Kernel{Sums: make([]cudac.Sum, c.sums), PartialsLength: c.length})
 			run = append(run, i)
 		}
 		l := &linking{plan: p, completed: map[int][]int{}}

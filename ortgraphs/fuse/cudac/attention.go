@@ -245,9 +245,9 @@ func (a *attention) begin(w *writer, name string, blocks int, functions []string
 	}
 	w.line("const int batch = blockIdx.x;")
 	w.axes(s, batch, "batch")
-	for _, q := range a.places.parts {
+	for _, q := range a.places.divisions {
 		if !a.varies(q.value) {
-			w.part(q)
+			w.division(q)
 		}
 	}
 	for _, line := range functions {

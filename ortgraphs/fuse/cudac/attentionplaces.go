@@ -98,7 +98,7 @@ func (a *attention) varies(e affine) bool {
 		if name == "row" || name == "column" || name == axisName(rank-1) || name == axisName(rank-2) {
 			return true
 		}
-		if q, ok := a.places.part(name); ok && a.varies(q.value) {
+		if q, ok := a.places.division(name); ok && a.varies(q.value) {
 			return true
 		}
 	}
@@ -168,19 +168,19 @@ func (a *attention) result(r fuse.Result) (span, error) {
 // distances returns how far the neighbours of each dimension of a shape are apart in the result's memory, where a reshape may have joined
 // several dimensions to one.
 func distances(shape []int, r fuse.Result) (steps []int, ok bool) {
-	part := r.Shape()
+	whole := r.Shape()
 	steps = make([]int, len(shape))
-	at, inside := len(part), 1 // the dimension of the part, and how much of it is left
+	at, inside := len(whole), 1 // the dimension of the result, and how much of it is left
 	for i := len(shape) - 1; i >= 0; i-- {
 		for inside == 1 && shape[i] > 1 && at > 0 {
 			at--
-			inside = part[at]
+			inside = whole[at]
 		}
 		if inside%shape[i] != 0 {
 			return nil, false
 		}
 		if shape[i] > 1 {
-			steps[i] = part[at] / inside * product(r.Out.Shape[at+1:])
+			steps[i] = whole[at] / inside * product(r.Out.Shape[at+1:])
 		}
 		inside /= shape[i]
 	}

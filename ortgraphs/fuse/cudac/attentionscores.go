@@ -55,9 +55,9 @@ func (f *placeFunction) write(name string, t *fuse.Tensor) ([]string, error) {
 	parameters = append(parameters, "int "+axisName(rank-2), "int "+axisName(rank-1))
 	lines := []string{fmt.Sprintf("auto %s = [&](%s) -> float {", name, strings.Join(parameters, ", "))}
 	w := &writer{}
-	for _, q := range f.places.parts {
+	for _, q := range f.places.divisions {
 		if f.varies(q.value) && !strings.Contains(q.value.String(), "row") && !strings.Contains(q.value.String(), "column") {
-			w.part(q)
+			w.division(q)
 		}
 	}
 	if text := strings.TrimSuffix(w.String(), "\n"); text != "" {

@@ -47,7 +47,7 @@ type phase struct {
 	reductions []rowReduction
 }
 
-// rowReduction combines what the threads of a row have found: each has its part in the variable NAME_part.
+// rowReduction combines what the threads of a row have found: each has its own in the variable NAME_partial.
 type rowReduction struct {
 	op, register, name string
 	short              bool // the result is bf16
@@ -163,7 +163,7 @@ func (b *body) varies(e affine) bool {
 				return true
 			}
 		}
-		if q, ok := b.places.part(name); ok && b.varies(q.value) {
+		if q, ok := b.places.division(name); ok && b.varies(q.value) {
 			return true
 		}
 	}
@@ -178,7 +178,7 @@ func (b *body) advances(e affine) bool {
 				return true
 			}
 		}
-		if q, ok := b.places.part(name); ok && b.advances(q.value) {
+		if q, ok := b.places.division(name); ok && b.advances(q.value) {
 			return true
 		}
 	}
@@ -222,7 +222,7 @@ func (b *body) steps(e affine) (step int, aligned bool) {
 
 // variableSteps is steps of one variable.
 func (b *body) variableSteps(name string) (step int, aligned bool) {
-	q, ok := b.places.part(name)
+	q, ok := b.places.division(name)
 	if !ok {
 		if name == b.innermost() {
 			return 1, true

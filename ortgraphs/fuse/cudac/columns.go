@@ -9,7 +9,7 @@ type columns struct {
 }
 
 const (
-	// turnThreads limits the threads of a region with column sums: 2,048 for each processor of an H200. Larger blocks leave fewer parts.
+	// turnThreads limits the threads of a region with column sums: 2,048 for each processor of an H200. Larger blocks leave fewer partial sums.
 	turnThreads = 264 * 1024
 	// wideLoads is the number of vectors up to which a thread of a block of 1,024 has the registers for them.
 	wideLoads = 4
@@ -48,7 +48,7 @@ func (k *columns) kernel() *Kernel {
 	w.declareSums(k.body)
 	w.line("if (down < %d && c0 < %d) for (int row = blockIdx.x * %d + down; row < %d; row += gridDim.x * %d) {", k.down, s.C, k.down, s.R, k.down)
 	w.axes(s, s.rows, "row")
-	w.parts(k.body, false)
+	w.divisions(k.body, false)
 	p := k.phases[0]
 	for _, statement := range p.row {
 		w.line("%s", statement)
@@ -56,14 +56,14 @@ func (k *columns) kernel() *Kernel {
 	w.vectors(k.body, p, "0")
 	w.line("}")
 	if len(k.sums) > 0 {
-		k.sumParts(w)
+		k.partialSums(w)
 	}
 	w.line("}")
 	return k.body.kernel(w, k.blocks, k.threads)
 }
 
-// sumParts adds the column sums of the block's rows and writes them.
-func (k *columns) sumParts(w *writer) {
+// partialSums adds the column sums of the block's rows and writes them.
+func (k *columns) partialSums(w *writer) {
 	s, wide := k.shape, k.across*k.shape.V
 	w.line("__shared__ float rows[%d][%d];", k.down, wide)
 	for i, n := range k.sums {

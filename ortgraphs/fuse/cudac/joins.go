@@ -7,7 +7,7 @@ import (
 	"github.com/xtts-host/xtts-host/ortgraphs/fuse"
 )
 
-// join adds a Concat or a Pad: a read with guards for each part.
+// join adds a Concat or a Pad: a read with guards for each operand.
 func (b *body) join(n *fuse.Node) error {
 	v, err := b.joined(n, n, b.places.index(b.loops.Of(n.Out[0])), nil)
 	if err == nil {
@@ -53,7 +53,7 @@ func (b *body) inline(reader, n *fuse.Node, index []affine, guards []guard) (val
 func (b *body) joined(reader, n *fuse.Node, whole []affine, guards []guard) (value, error) {
 	switch n.Op {
 	case "Pad":
-		return b.part(reader, n, n.In[0], whole, n.Pads, literal(n.Fill, n.Out[0].Type), guards)
+		return b.piece(reader, n, n.In[0], whole, n.Pads, literal(n.Fill, n.Out[0].Type), guards)
 	case "Windows":
 		return b.window(reader, n, whole, guards)
 	}
@@ -63,7 +63,7 @@ func (b *body) joined(reader, n *fuse.Node, whole []affine, guards []guard) (val
 	for i, o := range n.In {
 		before := make([]int, len(whole))
 		before[axis] = start
-		v, err := b.part(reader, n, o, whole, before, "0", guards)
+		v, err := b.piece(reader, n, o, whole, before, "0", guards)
 		if err != nil {
 			return value{}, err
 		}
@@ -78,18 +78,18 @@ func (b *body) joined(reader, n *fuse.Node, whole []affine, guards []guard) (val
 	return all, nil
 }
 
-// window is the element of a Concat of windows: the part is a variable, so all of them are one read.
+// window is the element of a Concat of windows: its number is a variable, so all of them are one read.
 func (b *body) window(reader, n *fuse.Node, whole []affine, guards []guard) (value, error) {
 	w, axis := n.Windows, n.Axes[0]
-	part, rest := b.places.divide(whole[axis], n.In[0].Shape()[axis], n.Out[0].Shape[axis])
+	number, rest := b.places.divide(whole[axis], n.In[0].Shape()[axis], n.Out[0].Shape[axis])
 	index := slices.Clone(whole)
 	index[axis] = rest
-	index[w.Axis] = whole[w.Axis].times(w.Step).plus(part.times(w.Distance)).plusConstant(w.Start)
+	index[w.Axis] = whole[w.Axis].times(w.Step).plus(number.times(w.Distance)).plusConstant(w.Start)
 	return b.read(reader, n.In[0], index, guards)
 }
 
-// part reads an operand that is a part of the node's result, and begins after so many elements of each dimension. Elsewhere it is fill.
-func (b *body) part(reader, n *fuse.Node, o fuse.Operand, whole []affine, before []int, fill string, outer []guard) (value, error) {
+// piece reads an operand that is a piece of the node's result, and begins after so many elements of each dimension. Elsewhere it is fill.
+func (b *body) piece(reader, n *fuse.Node, o fuse.Operand, whole []affine, before []int, fill string, outer []guard) (value, error) {
 	shape := o.Shape()
 	index := slices.Clone(whole)
 	var own []guard

@@ -24,13 +24,13 @@ var Options = []string{"-ftz=true", "-prec-div=false", "-prec-sqrt=false"}
 type Kernel struct {
 	// Source is the program without Prelude. Regions that compute the same have the same source.
 	Source string
-	// In are the tensors that it reads, in the order of the arguments. Out follow them, then the scratch memory or the parts of Sums.
+	// In are the tensors that it reads, in the order of the arguments. Out follow them, then the scratch memory or the partial sums of Sums.
 	In, Out []*fuse.Tensor
 	// Scratch is the size of the scratch memory in bytes. It has no contents before and none after.
 	Scratch int
-	// Sums are the region's other outputs: the program [Sums] completes them from parts, f32 of PartsLength elements.
-	Sums        []Sum
-	PartsLength int
+	// Sums are the region's other outputs: the program [Sums] completes them from partial sums, f32 of PartialsLength elements.
+	Sums           []Sum
+	PartialsLength int
 	// Launches run one after another.
 	Launches []Launch
 }
@@ -105,7 +105,7 @@ func (w *writer) begin(b *body, threads, blocksPerProcessor int) {
 		}
 	}
 	if len(b.sums) > 0 {
-		parameters = append(parameters, "float *__restrict__ parts")
+		parameters = append(parameters, "float *__restrict__ partials")
 	}
 	bounds := fmt.Sprint(threads)
 	if blocksPerProcessor > 0 {
@@ -120,7 +120,7 @@ func (b *body) isSum(t *fuse.Tensor) bool {
 
 // kernel completes a program whose function region has a grid of that size.
 func (b *body) kernel(w *writer, blocks [2]int, threads int) *Kernel {
-	k := &Kernel{Source: w.String(), In: b.inputs, Sums: b.left(blocks[0]), PartsLength: len(b.sums) * blocks[0] * b.shape.C}
+	k := &Kernel{Source: w.String(), In: b.inputs, Sums: b.left(blocks[0]), PartialsLength: len(b.sums) * blocks[0] * b.shape.C}
 	for _, t := range b.region.Out {
 		if !b.isSum(t) {
 			k.Out = append(k.Out, t)
@@ -165,17 +165,17 @@ func (w *writer) axes(s shape, axes []int, index string) {
 	}
 }
 
-// parts declares the parts of places that depend on the column, or those that do not.
-func (w *writer) parts(b *body, vary bool) {
-	for _, q := range b.places.parts {
+// divisions declares the quotients and rests that depend on the column, or those that do not.
+func (w *writer) divisions(b *body, vary bool) {
+	for _, q := range b.places.divisions {
 		if b.varies(q.value) != vary {
 			continue
 		}
-		w.part(q)
+		w.division(q)
 	}
 }
 
-func (w *writer) part(q part) {
+func (w *writer) division(q division) {
 	operator := "/"
 	if q.rest {
 		operator = "%"
@@ -195,7 +195,7 @@ func (w *writer) vectors(b *body, p *phase, base string) {
 		w.line("{")
 		w.line("const int c = c0;")
 		w.axes(s, s.cols, "c")
-		w.parts(b, true)
+		w.divisions(b, true)
 		for _, a := range p.loads {
 			w.load(a, s.V, base)
 		}
@@ -206,7 +206,7 @@ func (w *writer) vectors(b *body, p *phase, base string) {
 		w.line("for (int jj = 0; jj < %d; jj++) {", s.V)
 		w.line("const int c = c0 + jj, j = %s + jj;", base)
 		w.axes(s, s.cols, "c")
-		w.parts(b, true)
+		w.divisions(b, true)
 		for _, statement := range p.elements {
 			w.line("%s", statement)
 		}
@@ -216,7 +216,7 @@ func (w *writer) vectors(b *body, p *phase, base string) {
 		w.line("{")
 		w.line("const int c = c0;")
 		w.axes(s, s.cols, "c")
-		w.parts(b, true)
+		w.divisions(b, true)
 		for _, a := range p.stores {
 			w.line("if (%s) {", a.condition)
 			w.line("vec<%s, %d> v;", a.stored, s.V)

@@ -43,8 +43,8 @@ func (b *body) reduce(n *fuse.Node) error {
 		return err
 	}
 	p, name := b.phases[b.begins[n]], b.name()
-	p.row = append(p.row, fmt.Sprintf("%s %s_part = %s;", register, name, identity(n.Op, register)))
-	p.elements = append(p.elements, fmt.Sprintf("%s_part = %s_of(%s_part, %s);", name, n.Op, name, x.code))
+	p.row = append(p.row, fmt.Sprintf("%s %s_partial = %s;", register, name, identity(n.Op, register)))
+	p.elements = append(p.elements, fmt.Sprintf("%s_partial = %s_of(%s_partial, %s);", name, n.Op, name, x.code))
 	p.reductions = append(p.reductions, rowReduction{n.Op, register, name, isShort(t.Type)})
 	b.values[t] = value{code: name}
 	return nil

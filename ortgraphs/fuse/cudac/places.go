@@ -11,17 +11,17 @@ import (
 // places computes the place of an element in memory from the index of the region's domain.
 type places struct {
 	sizes []int // of the axes
-	// limits has the number of values of each variable, which begin at 0: the axes a0, a1, ..., those of parts, and those of guarded.
+	// limits has the number of values of each variable, which begin at 0: the axes a0, a1, ..., those of divisions, and those of guarded.
 	limits map[string]int
-	// parts are variables that quotients and rests need, each after those that it uses.
-	parts []part
-	known map[string]int // parts by what they compute
+	// divisions define variables, each after those that it uses.
+	divisions []division
+	known     map[string]int // divisions by what they compute
 	// guarded has the values of variables that stand for values with guards.
 	guarded map[string]affine
 }
 
-// part defines a variable: the quotient of a value by divisor, or its rest.
-type part struct {
+// division defines a variable: the quotient of a value by divisor, or its rest.
+type division struct {
 	name    string
 	value   affine
 	divisor int
@@ -43,7 +43,7 @@ func newPlaces(sizes []int) *places {
 }
 
 func (p *places) clone() *places {
-	return &places{sizes: p.sizes, limits: maps.Clone(p.limits), parts: slices.Clone(p.parts), known: maps.Clone(p.known), guarded: maps.Clone(p.guarded)}
+	return &places{sizes: p.sizes, limits: maps.Clone(p.limits), divisions: slices.Clone(p.divisions), known: maps.Clone(p.known), guarded: maps.Clone(p.guarded)}
 }
 
 func axisName(axis int) string { return fmt.Sprintf("a%d", axis) }
@@ -61,17 +61,17 @@ func (p *places) bounds(e affine) (least, most int) {
 	return least, most
 }
 
-func (p *places) define(q part, limit int) affine {
+func (p *places) define(q division, limit int) affine {
 	key := fmt.Sprintf("%s %d %t %d", q.value, q.divisor, q.rest, limit)
 	i, ok := p.known[key]
 	if !ok {
-		i = len(p.parts)
+		i = len(p.divisions)
 		q.name = fmt.Sprintf("q%d", i)
 		p.known[key] = i
-		p.parts = append(p.parts, q)
+		p.divisions = append(p.divisions, q)
 		p.limits[q.name] = limit
 	}
-	return variable(p.parts[i].name, 1)
+	return variable(p.divisions[i].name, 1)
 }
 
 // divide returns e/k and e%k of a value that is from 0 up to limit wherever the element exists. Elsewhere it may be negative, for which C
@@ -92,7 +92,7 @@ func (p *places) divide(e affine, k, limit int) (quotient, rest affine) {
 	}
 	_, most := p.bounds(e)
 	most = max(0, min(most, limit-1))
-	return p.define(part{value: value, divisor: k}, most/k+1), p.define(part{value: value, divisor: k, rest: true}, k)
+	return p.define(division{value: value, divisor: k}, most/k+1), p.define(division{value: value, divisor: k, rest: true}, k)
 }
 
 // within returns a value for which bounds knows that it is from 0 up to limit, because a guard says so.
@@ -207,12 +207,12 @@ func (p *places) source(index []affine, o fuse.Operand) []affine {
 	return p.back(own, o)
 }
 
-// part returns the definition of a variable that is no axis.
-func (p *places) part(name string) (part, bool) {
-	for _, q := range p.parts {
+// division returns the definition of a variable that is no axis.
+func (p *places) division(name string) (division, bool) {
+	for _, q := range p.divisions {
 		if q.name == name {
 			return q, true
 		}
 	}
-	return part{}, false
+	return division{}, false
 }

@@ -15,7 +15,7 @@ type rows struct {
 const (
 	// maxWarpRow is the number of columns up to which a warp computes a row.
 	maxWarpRow = 1024
-	// summingBlocks limits the blocks of a region with column sums, each of which leaves a part of them: two for each processor of an H200.
+	// summingBlocks limits the blocks of a region with column sums, each of which leaves a partial sum of each: two for each processor of an H200.
 	summingBlocks = 264
 )
 
@@ -58,13 +58,13 @@ func (k *rows) kernel() *Kernel {
 		w.line("const int row = live ? start + group : %d;", s.R-1)
 	}
 	w.axes(s, s.rows, "row")
-	w.parts(k.body, false)
+	w.divisions(k.body, false)
 	for _, p := range k.phases {
 		k.phase(w, p)
 	}
 	w.line("}")
 	if len(k.sums) > 0 {
-		k.sumParts(w)
+		k.partialSums(w)
 	}
 	w.line("}")
 	return k.body.kernel(w, [2]int{k.blocks, 1}, blockThreads)
@@ -93,7 +93,7 @@ func (k *rows) phase(w *writer, p *phase) {
 		w.line("}")
 	}
 	for _, r := range p.reductions {
-		code := fmt.Sprintf("group_%s<%d>(%s_part)", r.op, k.width, r.name)
+		code := fmt.Sprintf("group_%s<%d>(%s_partial)", r.op, k.width, r.name)
 		if r.short {
 			code = "rounded(" + code + ")"
 		}
@@ -101,8 +101,8 @@ func (k *rows) phase(w *writer, p *phase) {
 	}
 }
 
-// sumParts adds the column sums of the block's groups and writes them.
-func (k *rows) sumParts(w *writer) {
+// partialSums adds the column sums of the block's groups and writes them.
+func (k *rows) partialSums(w *writer) {
 	s := k.shape
 	w.line("__shared__ float groups[%d][%d];", k.perTurn, s.C)
 	for i, n := range k.sums {

@@ -6,12 +6,12 @@ import (
 	"github.com/xtts-host/xtts-host/ortgraphs/fuse"
 )
 
-// Sum is a column sum that a kernel leaves in parts.
+// Sum is a column sum that a kernel leaves as partial sums.
 type Sum struct {
 	Out *fuse.Tensor
 	Op  string // sum, max or min
-	// Parts is the number of parts, each with all columns: Columns. First is the place of the first one in the kernel's parts.
-	Parts, Columns, First int
+	// Partials is the number of partial sums, each of all columns: Columns. First is the place of the first one among those of the kernel.
+	Partials, Columns, First int
 }
 
 // declareSums declares the sums of one thread.
@@ -27,7 +27,7 @@ func (w *writer) declareSums(b *body) {
 func (w *writer) leave(b *body, sum int) {
 	t := b.sums[sum].Out[0]
 	w.axes(b.shape, b.shape.cols, "c")
-	w.line("parts[(%d * gridDim.x + blockIdx.x) * %d + (%s)] = x;", sum, b.shape.C, flat(b.places.index(b.loops.Of(t)), t.Shape))
+	w.line("partials[(%d * gridDim.x + blockIdx.x) * %d + (%s)] = x;", sum, b.shape.C, flat(b.places.index(b.loops.Of(t)), t.Shape))
 }
 
 // left describes the sums that so many blocks leave.
@@ -38,7 +38,7 @@ func (b *body) left(blocks int) (list []Sum) {
 	return list
 }
 
-// Sums is the program that adds the parts of column sums. It is compiled after [Prelude]. Its function has one argument, an array of pointers:
+// Sums is the program that completes column sums. It is compiled after [Prelude]. Its function has one argument, an array of pointers:
 // the table, then those that the table numbers.
 //
 //go:embed sums.cuh
@@ -53,7 +53,7 @@ const SumsPointers = 256
 // SumsThreads is the number of threads of a block.
 const SumsThreads = 1024
 
-// Job is a sum to be completed. Source and Result are the numbers of the pointers to the kernel's parts and to the result.
+// Job is a sum to be completed. Source and Result are the numbers of the pointers to the kernel's partial sums and to the result.
 type Job struct {
 	Sum
 	Source, Result int
@@ -68,7 +68,7 @@ func SumsTable(jobs []Job) (table []float64, blocks int) {
 			short = 1
 		}
 		op := map[string]int{"sum": 0, "max": 1, "min": 2}[j.Op]
-		for _, x := range []int{blocks, j.Source, j.First, j.Parts, j.Columns, op, j.Result, short} {
+		for _, x := range []int{blocks, j.Source, j.First, j.Partials, j.Columns, op, j.Result, short} {
 			table = append(table, float64(x))
 		}
 		blocks += ceil(j.Columns, 32)

@@ -111,8 +111,8 @@ func (t *tile) generate(r *fuse.Region, l *fuse.Loops) (*Kernel, error) {
 		w.line("}")
 	}
 	turn(0, 1, func() {
-		w.parts(b, false)
-		w.parts(b, true)
+		w.divisions(b, false)
+		w.divisions(b, true)
 		for _, statement := range slices.Concat(b.phases[0].row, b.phases[0].elements) {
 			w.line("%s", statement)
 		}
