@@ -39,16 +39,15 @@ def main(arguments: list[str] | None = None) -> int:
     return 0
 
 
-def refusing(action: Callable[[], object]) -> object:
-    """The action's result. What it raises is a Refusal, with the line of the user's code that it came from, if any."""
+def refusing(action: Callable[[], object], hint: str = "the module must run in PyTorch on any batch and length before it can be exported") -> object:
+    """The action's result. What it raises is a Refusal, with the line of the user's code that it came from, if any, and the hint for it."""
     try:
         return action()
     except Refusal:
         raise
     except Exception as error:
         place = refusal.within(error)
-        hint = "see docs/export.md for what an Export has" if place else "leave parts of the model out until it passes, to find the one that fails"
-        raise Refusal(watch.summary(error), hint, place) from error
+        raise Refusal(watch.summary(error), hint if place else "leave parts of the model out until it passes, to find the one that fails", place) from error
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -100,6 +99,8 @@ def _write(export: Export, options: argparse.Namespace) -> None:
 
 def _inspect(place: Path, options: argparse.Namespace) -> None:
     """Has the host read the bundle as a run would, in the place where its files are until they are accepted."""
+    if options.host and shutil.which(options.host) is None:
+        raise Refusal(f"--host {options.host} is no program", "leave --host out to take bin/xtts-host")
     host = options.host or (HOST if HOST.exists() else shutil.which("xtts-host"))
     if host is None:
         print("bundle not checked: bin/xtts-host is missing (make build)")
@@ -117,11 +118,11 @@ def build(builder: str) -> Export:
     if not name:
         raise Refusal(f"{builder!r} is not MODULE:FUNCTION", "xtts-export module my_model:build --out DIR")
     try:
-        loaded = refusing(lambda: _import(name))
+        loaded = refusing(lambda: _import(name), f"Python cannot import {name}: correct this line first")
         make: Callable[[], Export] = getattr(loaded, function)
     except AttributeError as error:
         raise Refusal(f"{builder}: {error}", IMPORT_HINT) from error
-    export = refusing(make)
+    export = refusing(make, f"{function}() fails in Python, before anything is exported: correct this line first; docs/export.md has the fields of an Export")
     if not isinstance(export, Export):
         raise Refusal(f"{builder} returned {type(export).__name__}", "return an export.Export")
     return export

@@ -23,6 +23,8 @@ def convolution(axes: int, x: Tensor, weight: Tensor, bias: Tensor | None = None
         return convolution(axes, x.unsqueeze(0), weight, bias, stride, padding, dilation, groups).squeeze(0)
     _refuse_other(x, weight.shape[1] * groups)
     kernel, stride, dilation = weight.shape[2:], tupled(stride, axes), tupled(dilation, axes)
+    if min(*kernel, *stride, *dilation) < 1:
+        raise Refusal(f"a convolution has the kernel {list(kernel)}, the stride {list(stride)} and the dilation {list(dilation)}", "all are at least 1", refusal.here())
     depthwise = groups == weight.shape[0] == x.shape[1] and groups > 1
     if not depthwise:
         # Before their copies are made.

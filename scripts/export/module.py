@@ -198,8 +198,11 @@ class Step(nn.Module):
         loss = export.players[player].loss if player else export.loss
         result = loss(outputs, batch) if loss is not None else outputs
         if not isinstance(result, dict) or not {"loss", "loss_weight"} <= result.keys():
-            raise Refusal(f"{f'loss function of {player}' if player else 'loss function' if loss else 'forward'} returned {type(result).__name__} without loss and loss_weight",
+            returned = f"{{{', '.join(map(repr, result))}}}" if isinstance(result, dict) else type(result).__name__
+            raise Refusal(f"{f'loss function of {player}' if player else 'loss function' if loss else 'forward'} returned {returned} without loss and loss_weight",
                           'return {"loss": ..., "loss_weight": ..., "any_metric": ...}')
+        if other := [name for name in result if not isinstance(name, str)]:
+            raise Refusal(f"a metric has the name {other[0]!r}", "names of metrics are strings")
         return dict(result)
 
     @contextmanager

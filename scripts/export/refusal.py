@@ -11,6 +11,8 @@ import torch
 _LIBRARIES = (str(Path(torch.__file__).parent), str(Path(sympy.__file__).parent), "<")
 _STANDARD = sysconfig.get_paths()["stdlib"]
 _OWN = str(Path(__file__).parent)
+# Of a line of source code in a message.
+_COLUMNS = 140
 # Modules of this package that are as a user's: models, tests. All others run between those and PyTorch.
 _MODELS = re.compile(r"(examples|large|model|multispeaker|test_\w+)\.py")
 
@@ -34,7 +36,8 @@ def innermost(frames: traceback.StackSummary) -> str | None:
     own = [i for i, f in enumerate(frames) if f.filename.startswith(_OWN) and not _is_users(f.filename)]
     for frame in reversed(frames[own[0] if own else 0:]):
         if _is_users(frame.filename):
-            return f"{frame.filename}:{frame.lineno} ({frame.line})"
+            line = frame.line or ""
+            return f"{frame.filename}:{frame.lineno} ({line if len(line) <= _COLUMNS else line[:_COLUMNS] + '...'})"
     return None
 
 

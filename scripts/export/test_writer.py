@@ -9,10 +9,10 @@ from torch import nn
 from . import verify
 from .command import main
 from .inputs import sequence
-from .module import Export
+from .module import Export, steps
 from .refusal import Refusal
 from .staging import staged
-from .writer import write
+from .writer import dry_runs, write
 
 
 def export(weight) -> Export:
@@ -98,3 +98,11 @@ def test_a_folder_is_never_a_mixture(tmp_path):
         (place / "b").write_text("a folder is in the way")
         (place / "bundle.json").write_text("new")
     assert sorted(path.name for path in folder.iterdir()) == ["b", "sub"] and [path.name for path in tmp_path.iterdir()] == ["bundle"]
+
+
+def test_a_step_can_be_run_again():
+    """As the step of a player is, when another one has state that it has not."""
+    made = right()
+    step = steps(made)
+    [first], [second] = (dry_runs(made, step).values() for _ in range(2))
+    assert first.result.keys() == second.result.keys() and first.program.digest() == second.program.digest()

@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from . import nonfinite, session, state
+from . import nonfinite, refusal, session, state, watch
 from .inputs import SEED, batch, lengths, without
 from .module import Export, Step
 from .refusal import Refusal
@@ -52,7 +52,7 @@ def check(export: Export, step: Step, sizes: dict[str, int], path: Path) -> tupl
     worst = 0.0, "loss"
     for rows, empty in ((1, None), (3, 1)):
         tensors = batch(export.inputs, {**sizes, "B": rows}, random, empty)
-        worst = max(worst, compare(step, tensors, graph.run(tensors), empty is not None))
+        worst = max(worst, compare(step, tensors, _run(graph, step, tensors), empty is not None))
     clean = _digests(graph.outputs)
     _refuse_dependence_on_nothing(clean, _digests(graph.run(soiled(export, tensors, empty))))
     nothing = {name: x if name not in lengths(export.inputs) else torch.zeros_like(x) for name, x in tensors.items()}
@@ -60,6 +60,20 @@ def check(export: Export, step: Step, sizes: dict[str, int], path: Path) -> tupl
     if step.state:
         worst = max(worst, _check_state(export, step, graph, sizes, nothing))
     return worst
+
+
+def _run(graph: "Graph", step: Step, tensors: dict[str, Tensor]) -> dict[str, np.ndarray]:
+    """The graph's outputs. Where it does not run, PyTorch may not run either, and knows the line."""
+    try:
+        return graph.run(tensors)
+    except Refusal as refused:
+        try:
+            step.named(*tensors.values(), torch.tensor(-1))
+        except Exception as error:
+            raise Refusal(f"on a random batch, {watch.summary(error)}",
+                          "below of an Input is the size of the table that it indexes; ids are also looked up in empty rows and after a row's end: clamp them",
+                          refusal.within(error)) from refused
+        raise
 
 
 def _check_state(export: Export, step: Step, graph: "Graph", sizes: dict[str, int], nothing: dict[str, Tensor]) -> tuple[float, str]:

@@ -78,10 +78,14 @@ class Sizes:
 
     def refuse_assumptions(self) -> None:
         """Raises Refusal where the code has made a number of a size, or a choice that some bucket would make in another way."""
-        for guard, place, cause in zip(self._guards, self._guards.places, self._guards.causes, strict=True):
-            self._refuse_number(guard.expr, place, cause)
+        self.refuse_numbers()
         for guard, place in zip(self._guards, self._guards.places, strict=True):
             self._refuse_choice(guard.expr, place)
+
+    def refuse_numbers(self) -> None:
+        """Raises Refusal where the code has made a number of a size."""
+        for guard, place, cause in zip(self._guards, self._guards.places, self._guards.causes, strict=True):
+            self._refuse_number(guard.expr, place, cause)
 
     def _refuse_number(self, guard: sympy.Basic, place: str | None, cause: str | None) -> None:
         """An equation with a number says that the trace has baked in the example's size, unless it always holds."""
@@ -275,7 +279,8 @@ def dry_run(module: nn.Module, inputs: list[Input], example: list[Tensor], loss=
                 gradients = torch.autograd.grad(loss(result), _trained(parameters), allow_unused=True)
                 _refuse_unused(parameters, gradients)
             program.returned(result, gradients)
-    except Refusal:
+    except Refusal as error:
+        error.args = (sizes.in_names(str(error)),)
         raise
     except VALUES as error:
         raise _value_chooses(watch.number, refusal.within(error)) from error
@@ -284,8 +289,9 @@ def dry_run(module: nn.Module, inputs: list[Input], example: list[Tensor], loss=
             # PyTorch's message about it makes a number of each size.
             raise Refusal("a tensor that the gradient needs is overwritten, which PyTorch refuses, too", "write a new tensor: y = y * 2, not y *= 2",
                           _forward_line(remarks)) from error
-        sizes.refuse_assumptions()
-        raise Narrow(sizes.in_names(summary(error)), _of_errors(error), refusal.within(error) or _forward_line(remarks)) from error
+        # A size that became a number is what makes code fail. A choice before the failure is not: PyTorch compares sizes to find it.
+        sizes.refuse_numbers()
+        raise Narrow(sizes.in_names(summary(error)), _of_errors(error, inputs), refusal.within(error) or _forward_line(remarks)) from error
     finally:
         assigned = kept.restore()
     sizes.refuse_assumptions()
@@ -316,7 +322,9 @@ def quiet():
         torch.backends.mha.set_fastpath_enabled(fast)
 
 
-def _of_errors(error: Exception) -> str:
+def _of_errors(error: Exception, inputs: list[Input]) -> str:
+    if isinstance(error, KeyError):
+        return f"the batch of a loss has {', '.join(i.name for i in inputs)}"
     if "numpy() is not supported" in str(error):
         return "stay in PyTorch: NumPy's functions are in no graph"
     if "must match" in str(error) and "//" in str(error):
@@ -348,8 +356,9 @@ def _trained(parameters: dict[str, nn.Parameter]) -> list[nn.Parameter]:
 
 def summary(error: Exception) -> str:
     """One line."""
-    text = str(error).strip()
-    return f"{type(error).__name__}: {text.splitlines()[0]}" if text else type(error).__name__
+    # A user has tensors; that they are stand-ins is the exporter's affair. PyTorch lists signatures in further lines.
+    text = str(error).strip().replace("FakeTensor", "Tensor").partition("\n")[0].removesuffix(", but expected one of:")
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__
 
 
 def _refuse_unused(parameters: dict[str, nn.Parameter], gradients: tuple) -> None:

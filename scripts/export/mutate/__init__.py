@@ -3,9 +3,13 @@
 import ast
 import contextlib
 import copy
+import difflib
 import io
+import multiprocessing
 import random
+import re
 import tempfile
+import traceback
 from collections import Counter
 from pathlib import Path
 
@@ -13,6 +17,9 @@ from .. import command, writer
 from ..refusal import Refusal
 
 MODEL = Path(__file__).with_name("model.py")
+# An export of the model takes about 5 s.
+SECONDS = 600
+_PROCESSES = multiprocessing.get_context("fork")
 
 _NUMBERS = (0, 1, -1, 2, 3, 7, 0.5, 2**31, None, "x", True)
 _WORDS = ("", "x", "mel", "text", "f32", "i32", "f64", "T_text", "T_mel", "B", 5, None)
@@ -65,7 +72,7 @@ def _change(tree: ast.Module, choose: random.Random) -> None:
 
 
 def outcome(source: str, folder: Path) -> str:
-    """What exporting a source ends with: "exported", or the refusal. Anything else is raised."""
+    """What exporting a source ends with: "exported", the refusal with its hint, or a traceback."""
     path = folder / "mutant.py"
     path.write_text(source, encoding="utf-8")
     try:
@@ -73,18 +80,38 @@ def outcome(source: str, folder: Path) -> str:
             export = command.build(f"{path}:build")
             command.refusing(lambda: writer.write(export, folder / "bundle"))
     except Refusal as refusal:
-        return f"refused: {refusal}"
+        return f"refused: {refusal}; hint: {refusal.hint}"
+    except Exception:
+        return f"traceback: {traceback.format_exc()}"
     return "exported"
 
 
-def run(seed: int, count: int) -> Counter:
-    """Exports mutants, and counts what they ended with."""
-    ends = Counter()
+def isolated(source: str) -> str:
+    """outcome in a process of its own: a change may write into PyTorch's modules, or never end."""
+    ours, theirs = _PROCESSES.Pipe(duplex=False)
     with tempfile.TemporaryDirectory() as folder:
-        for source in mutants(seed, count):
-            end = outcome(source, Path(folder))
-            if "\n" in end:
-                raise AssertionError(f"a refusal of several lines: {end}")
-            ends[end.partition(":")[0]] += 1
-            print(end, flush=True)
+        process = _PROCESSES.Process(target=lambda: theirs.send(outcome(source, Path(folder))))
+        process.start()
+        try:
+            end = ours.recv() if ours.poll(SECONDS) else f"endless: more than {SECONDS} s"
+        finally:
+            process.kill()
+            process.join()
+    return end
+
+
+def changes(source: str) -> list[str]:
+    """The lines that are not the model's, and what they were."""
+    lines = difflib.unified_diff(ast.unparse(ast.parse(MODEL.read_text(encoding="utf-8"))).splitlines(), source.splitlines(), lineterm="", n=0)
+    return [line for line in lines if re.match(r"[+-](?![+-])", line)]
+
+
+def run(seed: int, count: int) -> Counter:
+    """Exports mutants, prints each change and its end, and counts the ends."""
+    ends = Counter()
+    for number, source in enumerate(mutants(seed, count)):
+        end = isolated(source)
+        kind = end.partition(":")[0]
+        ends["several lines" if kind == "refused" and "\n" in end else kind] += 1
+        print(f"{number}", *changes(source), f"    {end}", sep="\n", flush=True)
     return ends
