@@ -34,8 +34,7 @@ class AlignedSpeech(nn.Module):
 
     def forward(self, phonemes, phoneme_lengths, durations, speaker, mel_spectrograms, mel_lengths):
         tokens, frames = inside(phoneme_lengths, phonemes.shape[1]), inside(mel_lengths, mel_spectrograms.shape[1])
-        there = phoneme_lengths > 0  # an empty row has no speaker
-        x = (self.phoneme(phonemes) + self.speaker(torch.where(there, speaker, 0))[:, None, :]) * tokens[:, :, None]
+        x = (self.phoneme(phonemes) + self.speaker(speaker)[:, None, :]) * tokens[:, :, None]
         x = x + sinusoids(x)
         for block in self.encoder:
             x = block(x, tokens)

@@ -131,12 +131,18 @@ def batch(inputs: list[Input], sizes: dict[str, int], random: np.random.Generato
 
 
 def clean(inputs: list[Input], batch: dict[str, Tensor]) -> dict[str, Tensor]:
-    """The batch with padding after each row's length. A mask would not do: NaN times 0 is NaN, and a random id has no row in a table."""
+    """The batch with padding after each row's length, and with zeros in an empty row of what has no lengths, as the id of a speaker.
+
+    A mask would not do: NaN times 0 is NaN, and a random id has no row in a table.
+    """
     cleaned = dict(batch)
+    rows, counts = occupied(inputs, batch), lengths(inputs)
     for i in inputs:
+        x = batch[i.name]
         if i.lengths:
-            x = batch[i.name]
             inside = torch.arange(x.shape[1])[None, :] < batch[i.lengths][:, None]
             inside = inside.view(*inside.shape, *[1] * (x.dim() - 2))
             cleaned[i.name] = torch.where(inside, x, torch.full_like(x, i.pad) if i.pad else torch.zeros_like(x))
+        elif rows is not None and i.name not in counts and i.shape[:1] == ("B",):
+            cleaned[i.name] = torch.where(rows.view(-1, *[1] * (x.dim() - 1)), x, torch.zeros_like(x))
     return cleaned

@@ -5,11 +5,12 @@ the batch and the parameters and returns the module's outputs and one gradient p
 """
 
 import dataclasses
+from unittest import mock
 
 import onnx
 import torch
 from torch import Tensor, nn
-from torch._functorch.aot_autograd import aot_export_module
+from torch._functorch import aot_autograd
 
 from . import bf16, capture, clean, constants, lowering, precision, refusal, scangraph, tensors, translate, watch
 from .cache import Cache
@@ -88,8 +89,9 @@ def trace(module: nn.Module, inputs: list[Input], example: list[Tensor], outputs
         raise Refusal(f"forward changes buffer {name}, which no graph of this module returns", "export a Step, which has state", place)
     sizes = Sizes(inputs, example, buckets)
     try:
-        with watch.quiet(), tensors.parameters_only(module), sizes.mode, lowering.functions(), precision.applied(module, compute), torch.set_grad_enabled(backward):
-            graph, signature = aot_export_module(
+        with (watch.quiet(), tensors.parameters_only(module), sizes.mode, lowering.functions(), precision.applied(module, compute), torch.set_grad_enabled(backward),
+              mock.patch.object(aot_autograd, "create_graph_signature", _signature)):
+            graph, signature = aot_autograd.aot_export_module(
                 module, tuple(sizes.tensors), trace_joint=backward, output_loss_index=0 if backward else None,
                 decompositions={**translate.decompositions(), **lowering.decompositions()})
     except Refusal:
@@ -114,6 +116,24 @@ def trace(module: nn.Module, inputs: list[Input], example: list[Tensor], outputs
     _copy_outputs(model, same)
     _name_sizes(model, inputs)
     return constants.fold(model, own)
+
+
+_SIGNATURE = aot_autograd.create_graph_signature
+
+
+def _signature(graph: torch.fx.GraphModule, *metadata, num_user_fw_outs: int | None, **rest) -> aot_autograd.GraphSignature:
+    """Of a graph whose gradients all have names of their own: those of two parameters that are added up are one result."""
+    [returned] = graph.graph.find_nodes(op="output")
+    results, seen = list(returned.args[0]), set()
+    for i, node in enumerate(results):
+        if i >= (num_user_fw_outs or len(results)) and node in seen:
+            with graph.graph.inserting_before(returned):
+                results[i] = graph.graph.call_function(torch.ops.aten.clone.default, (node,))
+            results[i].meta = dict(node.meta)
+        seen.add(node)
+    returned.args = (tuple(results),)
+    graph.recompile()
+    return _SIGNATURE(graph, *metadata, num_user_fw_outs=num_user_fw_outs, **rest)
 
 
 def uses(model: onnx.ModelProto, name: str) -> bool:

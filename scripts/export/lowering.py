@@ -100,6 +100,7 @@ def decompositions() -> dict:
         **writes.decompositions(),
         **onehot.decompositions(),
         aten.sort.stable: _sort,
+        aten.clamp.default: _clamp,
         aten.var.correction: _var,
         aten.slice_backward.default: _slice_backward,
         aten.constant_pad_nd.default: lambda x, pad, value=0: pads.pad(x, pad, "constant", value),
@@ -120,6 +121,17 @@ def _var(x: Tensor, dim: list[int] | None = None, *, correction: float | None = 
     for d in dims:
         count = count * x.shape[d]
     return (x - x.mean(dims, keepdim=True)).square().sum(dims, keepdim=keepdim) / (count - (1 if correction is None else correction))
+
+
+def _clamp(x: Tensor, low: float | None = None, high: float | None = None) -> Tensor:
+    """With both bounds of the result's type: `clamp(1e-6, 1)` has a float and an integer."""
+    bounds = [b for b in (low, high) if b is not None]
+    if not x.is_floating_point() and not any(isinstance(b, float) for b in bounds):
+        return NotImplemented
+    if x.is_floating_point() and all(isinstance(b, float) for b in bounds):
+        return NotImplemented
+    x = x if x.is_floating_point() else x.to(torch.get_default_dtype())
+    return torch.clamp(x, *(None if b is None else float(b) for b in (low, high)))
 
 
 def _sort(x: Tensor, *, stable: bool | None = None, dim: int = -1, descending: bool = False) -> tuple[Tensor, Tensor]:

@@ -49,7 +49,7 @@ def check(export: Export, step: Step, sizes: dict[str, int], path: Path) -> tupl
     _refuse(path.name, f32, F32, "f32", "leave bf16 out of --precision: what this module computes needs f32")
     soiled = run(session, step, verify.soiled(export, tensors, empty))
     if bad := [name for name, x in got.items() if x.tobytes() != soiled[name].tobytes()]:
-        raise Refusal(f"{path.name}: {bad[0]} depends on the content of an empty row", "clean inputs with torch.where(length > 0, x, 0) before anything else")
+        raise Refusal(f"{path.name}: {bad[0]} depends on the content of an empty row", "forward gets zeros there, so this is an error of the exporter: report it with the module")
     nothing = run(session, step, {name: torch.zeros_like(x) if name in lengths(export.inputs) else x for name, x in tensors.items()})
     if bad := [name for name, x in nothing.items() if not np.isfinite(x).all()]:
         raise Refusal(f"{path.name}: with every row empty, {bad[0]} is not finite", "divide by count.clamp(min=1)")

@@ -1,4 +1,4 @@
-"""nn.GRU, nn.LSTM and nn.RNN over a dynamic length, as recurrences of recurrence.py, with the formulas of PyTorch's documentation.
+"""nn.GRU, nn.LSTM and nn.RNN over a dynamic length, as recurrences of recurrence.py, and their cells, with the formulas of PyTorch's documentation.
 
 What does not depend on the past, the product with the input, is one product over all frames. Packed sequences are padded ones whose
 state does not change after a row's length, so that the backward direction begins at its last frame.
@@ -33,6 +33,9 @@ def functions() -> Iterator[None]:
     with contextlib.ExitStack() as stack:
         for kind in nn.RNN, nn.GRU, nn.LSTM:
             stack.enter_context(mock.patch.object(kind, "forward", _instead_of(kind.forward)))
+        for name, mode in ("gru_cell", "GRU"), ("lstm_cell", "LSTM"), ("rnn_tanh_cell", "RNN_TANH"), ("rnn_relu_cell", "RNN_RELU"):
+            for owner in torch, torch._VF:
+                stack.enter_context(mock.patch.object(owner, name, _one_step(mode)))
         # Modules import these two by name, so the functions stay and their code changes.
         for function, instead in (rnn.pack_padded_sequence, _pack), (rnn.pad_packed_sequence, _pad):
             stack.callback(setattr, function, "__code__", function.__code__)
@@ -53,6 +56,15 @@ def _instead_of(original: Callable) -> Callable:
         packed = isinstance(input, Packed)
         return _forward(self, input, hx) if packed or traced(input) else original(self, input, hx)
     return forward
+
+
+def _one_step(mode: str) -> Callable:
+    """torch.gru_cell and the like. PyTorch's own have the example's number of rows."""
+    def cell(input: Tensor, hx: Tensor | tuple[Tensor, Tensor], w_ih: Tensor, w_hh: Tensor, b_ih: Tensor | None = None, b_hh: Tensor | None = None):
+        carry = (hx,) if isinstance(hx, Tensor) else tuple(hx)
+        after = _CELLS[mode](carry, functional.linear(input, w_ih, b_ih), [c for c in (w_hh, b_hh) if c is not None])
+        return after if mode == "LSTM" else after[0]
+    return cell
 
 
 def _pack(input: Tensor, lengths: Tensor, batch_first: bool = False, enforce_sorted: bool = True) -> Packed:

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
-from . import complexes, ctc, refusal, signals
+from . import complexes, ctc, refusal, signals, tapers
 from .refusal import Refusal
 
 
@@ -45,6 +45,16 @@ class _Data(TorchFunctionMode):
 def _baddbmm(x: Tensor, a: Tensor, b: Tensor, *, beta: float = 1, alpha: float = 1) -> Tensor:
     product = torch.bmm(a, b)
     return (x if beta == 1 else x * beta) + (product if alpha == 1 else product * alpha)
+
+
+def _addcmul(x: Tensor, a: Tensor, b: Tensor, *, value: float = 1) -> Tensor:
+    product = a * b
+    return x + (product if value == 1 else product * value)
+
+
+def _addcdiv(x: Tensor, a: Tensor, b: Tensor, *, value: float = 1) -> Tensor:
+    quotient = a / b
+    return x + (quotient if value == 1 else quotient * value)
 
 
 def _bilinear(x: Tensor, y: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
@@ -159,8 +169,9 @@ def _is_causal(mask: Tensor | None, is_causal: bool | None = None, size: int | N
 
 
 _FUNCTIONS = (
-    *signals.FUNCTIONS, *complexes.FUNCTIONS,
+    *signals.FUNCTIONS, *complexes.FUNCTIONS, *tapers.FUNCTIONS,
     (torch, "baddbmm", _baddbmm), (Tensor, "baddbmm", _baddbmm),
+    (torch, "addcmul", _addcmul), (Tensor, "addcmul", _addcmul), (torch, "addcdiv", _addcdiv), (Tensor, "addcdiv", _addcdiv),
     (torch.nn.functional, "bilinear", _bilinear), (torch, "bilinear", _bilinear),
     (torch, "_weight_norm", _weight_norm), (sys.modules["torch.nn.utils.weight_norm"], "_weight_norm", _weight_norm),
     (torch, "take_along_dim", _take_along_dim), (Tensor, "take_along_dim", _take_along_dim),

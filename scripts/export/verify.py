@@ -139,7 +139,7 @@ class Graph:
             session.run_into(self.session, {**self.parameters, **(state or self.state), **session.batch_feed(self.inputs, tensors.values(), seed)}, self.outputs)
         except Exception as error:
             raise Refusal(f"the graph does not run: {str(error).splitlines()[0].rpartition('Status Message: ')[2]}",
-                          "an index may be outside of its table, also in an empty row: clamp ids") from error
+                          "an index may be outside of its table: clamp it, or give the input its `below`") from error
         return self.outputs
 
 
@@ -187,7 +187,7 @@ def _digests(outputs: dict[str, np.ndarray]) -> dict[str, bytes]:
 def _refuse_dependence_on_nothing(clean: dict[str, bytes], soiled: dict[str, bytes]) -> None:
     for name, digest in clean.items():
         if digest != soiled[name]:
-            raise Refusal(f"{name} depends on the content of an empty row", "clean inputs without lengths with torch.where(length > 0, x, 0), and clamp ids to their table")
+            raise Refusal(f"{name} depends on the content of an empty row", "forward gets zeros there, so this is an error of the exporter: report it with the module")
 
 
 def _refuse_weight_of_nothing(step: Step, tensors: dict[str, Tensor], out: dict[str, np.ndarray]) -> None:

@@ -27,6 +27,7 @@ INPUTS = {i.name: i for i in (
     Input("wave", "f32", ("B", "S"), lengths="wave_lengths"),
     Input("wave_lengths", "i32", ("B",)),
     Input("speaker", "i32", ("B",), below=TABLE),
+    Input("voice", "f32", ("B", WIDTH)),
     SEED,
 )}
 # Rows, frames, ids, samples; then the row that is empty.

@@ -120,12 +120,13 @@ class OverwrittenResult(_Linear):
 
 
 class Where(_Linear):
-    """`torch.where` with numbers, `torch.minimum`, `maximum`, `clamp` with tensors, `lerp`"""
+    """`torch.where` with numbers, `torch.minimum`, `maximum`, `clamp` with tensors and with a float and an integer, `lerp`, `addcdiv`"""
 
     def forward(self, x):
         y = self.linear(x)
         y = torch.where(y > 0, y, 0.1) + torch.minimum(x, y) + torch.maximum(x, y).clamp(min=y - 1, max=y + 0.5)
-        return torch.lerp(x, y, 0.3) + torch.lerp(x, y, torch.sigmoid(y))
+        y = y.clamp(-1.5, 1) + torch.arange(WIDTH).clip(0.5, 6)
+        return torch.lerp(x, y, 0.3) + torch.lerp(x, y, torch.sigmoid(y)).addcdiv(x, 2 + y.square(), value=0.1)
 
 
 class Triangles(_Linear):

@@ -55,6 +55,17 @@ class ComputedPositions(Case):
         return self.linear(x + torch.stack([angles.sin(), angles.cos()], dim=-1).flatten(-2))
 
 
+class Ramp(Case):
+    """positions from 0 to 1: `torch.linspace(0, 1, x.shape[1])`"""
+
+    def __init__(self):
+        super().__init__()
+        self.linear = nn.Linear(WIDTH, WIDTH)
+
+    def forward(self, x):
+        return self.linear(x) * torch.linspace(-1, 2, x.shape[1])[:, None] + torch.linspace(0, 1, WIDTH)
+
+
 class LearnedPositions(Case):
     """a learned table of positions: `nn.Embedding` of `torch.arange`, and a sliced `nn.Parameter`"""
 

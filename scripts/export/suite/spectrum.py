@@ -52,6 +52,19 @@ class Resolutions(_Wave):
         return total
 
 
+class Tapers(Case):
+    """`torch.hann_window`, `hamming_window`, `blackman_window`, `bartlett_window` and `kaiser_window`, periodic and symmetric"""
+
+    def __init__(self):
+        super().__init__()
+        self.linear = nn.Linear(WIDTH, WIDTH)
+
+    def forward(self, x):
+        made = (torch.hann_window, torch.hamming_window, torch.blackman_window, torch.bartlett_window, torch.kaiser_window)
+        window = sum((i + 1) * (taper(WIDTH) + taper(WIDTH, False)) for i, taper in enumerate(made))
+        return self.linear(x) * window + torch.hamming_window(x.shape[1])[:, None]
+
+
 class Inverse(Case):
     """a vocoder's head: `torch.istft` of magnitudes and phases, `mag * (cos + 1j * sin)`, `torch.polar`, with `length`"""
 

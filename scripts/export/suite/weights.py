@@ -112,6 +112,17 @@ class Bilinear(Case):
         return F.linear(y, F.normalize(self.bilinear.weight[0], dim=1) * self.scale)
 
 
+class Summed(Case):
+    """parameters that are added up, whose gradients are one tensor: `x * (self.a + self.b)`"""
+
+    def __init__(self):
+        super().__init__()
+        self.a, self.b = nn.Parameter(torch.randn(WIDTH)), nn.Parameter(torch.randn(WIDTH))
+
+    def forward(self, x):
+        return x * (self.a + self.b)
+
+
 class LowRank(Case):
     """LoRA by hand: a frozen layer and a product of two small matrices"""
 
