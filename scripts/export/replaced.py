@@ -163,6 +163,16 @@ def _softshrink(x: Tensor, lambd: float = 0.5) -> Tensor:
     return torch.where(x.abs() > lambd, x - lambd * x.detach().sign(), 0.0)
 
 
+def _rrelu(x: Tensor, lower: float = 1 / 8, upper: float = 1 / 3, training: bool = False, inplace: bool = False) -> Tensor:
+    slope = lower + (upper - lower) * torch.rand_like(x) if training else (lower + upper) / 2
+    return torch.where(x >= 0, x, x * slope)
+
+
+def _scripted(function: torch.jit.ScriptFunction, *args, **options):
+    """The Python function that torch.jit.script compiled: its own interpreter runs on the example's sizes."""
+    return function._torchdynamo_inline(*args, **options)
+
+
 def _is_causal(mask: Tensor | None, is_causal: bool | None = None, size: int | None = None) -> bool:
     """PyTorch compares the values of the mask, to choose a faster kernel."""
     return is_causal is True
@@ -180,7 +190,9 @@ _FUNCTIONS = (
     (torch, "prod", _prod), (Tensor, "prod", _prod), (torch, "cumprod", _cumprod), (Tensor, "cumprod", _cumprod),
     (torch, "kthvalue", _kthvalue), (Tensor, "kthvalue", _kthvalue), (torch, "median", _median), (Tensor, "median", _median),
     (torch.nn.functional, "hardshrink", _hardshrink), (torch.nn.functional, "softshrink", _softshrink),
+    (torch.nn.functional, "rrelu", _rrelu), (torch, "rrelu", _rrelu),
     (torch, "searchsorted", _searchsorted),
+    (torch.jit.ScriptFunction, "__call__", _scripted),
     (torch.nn.functional, "ctc_loss", ctc.ctc_loss), (torch, "ctc_loss", ctc.ctc_loss),
     (torch.nn.modules.transformer, "_detect_is_causal_mask", _is_causal),
 )

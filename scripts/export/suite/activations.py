@@ -46,11 +46,11 @@ class Smooth(_Activation):
 
 
 class Pieces(_Activation):
-    """`F.relu`, `leaky_relu`, `elu`, `selu`, `celu`, `relu6`, `hardtanh`, `hardswish`, `hardsigmoid`"""
+    """`F.relu`, `leaky_relu`, `elu`, `selu`, `celu`, `relu6`, `hardtanh`, `hardswish`, `hardsigmoid`, `rrelu`"""
 
     def activate(self, y):
         y = F.relu(y) + F.leaky_relu(y, 0.1) + F.elu(y) + F.selu(y) + F.celu(y, 0.5)
-        return y + F.relu6(4 * y) + F.hardtanh(y) + F.hardswish(y) + F.hardsigmoid(y)
+        return y + F.relu6(4 * y) + F.hardtanh(y) + F.hardswish(y) + F.hardsigmoid(y) + F.rrelu(y)
 
 
 class Prelu(_Activation):

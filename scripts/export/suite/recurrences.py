@@ -72,6 +72,23 @@ class PackedRows(_Recurrent):
         return y + last[0].repeat(1, 2)[:, None]
 
 
+class Cells(_Recurrent):
+    """`nn.GRUCell`, `nn.LSTMCell`, `nn.RNNCell` in a loop over a fixed number of steps"""
+
+    def __init__(self):
+        super().__init__()
+        self.gru, self.lstm, self.rnn = nn.GRUCell(WIDTH, WIDTH), nn.LSTMCell(WIDTH, WIDTH), nn.RNNCell(WIDTH, WIDTH, bias=False)
+
+    def forward(self, x):
+        y, h, state, z, steps = self.linear(x), None, None, None, []
+        for t in range(3):
+            h = self.gru(y[:, t], h)
+            state = self.lstm(h, state)
+            z = self.rnn(state[0], z)
+            steps.append(z + state[1])
+        return torch.stack(steps, dim=1)
+
+
 class OwnRecurrence(_Recurrent):
     """A recurrence of one's own by `export.scan`: a linear unit with a gate, from the end to the beginning"""
 

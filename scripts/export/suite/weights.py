@@ -100,6 +100,23 @@ class CheckpointedLayer(Case):
         return x + torch.utils.checkpoint.checkpoint(self.layer, x, use_reentrant=False)
 
 
+@torch.jit.script
+def _gated(a: torch.Tensor, b: torch.Tensor, channels: int):
+    y = a + b
+    return torch.tanh(y[:, :, :channels]) * torch.sigmoid(y[:, :, channels:])
+
+
+class Scripted(Case):
+    """a function of `torch.jit.script`, as WaveNet's gate in VITS"""
+
+    def __init__(self):
+        super().__init__()
+        self.a, self.b = nn.Linear(WIDTH, 2 * WIDTH), nn.Linear(WIDTH, 2 * WIDTH)
+
+    def forward(self, x):
+        return _gated(self.a(x), self.b(x), WIDTH)
+
+
 class Bilinear(Case):
     """`nn.Bilinear`, `F.linear` of a computed weight"""
 
