@@ -135,14 +135,15 @@ def clean(inputs: list[Input], batch: dict[str, Tensor]) -> dict[str, Tensor]:
 
     A mask would not do: NaN times 0 is NaN, and a random id has no row in a table.
     """
-    cleaned = dict(batch)
-    rows, counts = occupied(inputs, batch), lengths(inputs)
+    cleaned, counts = dict(batch), lengths(inputs)
+    whole = [i for i in inputs if counts and not i.lengths and i.name not in counts and i.shape[:1] == ("B",)]
+    rows = occupied(inputs, batch) if whole else None
     for i in inputs:
         x = batch[i.name]
         if i.lengths:
             inside = torch.arange(x.shape[1])[None, :] < batch[i.lengths][:, None]
             inside = inside.view(*inside.shape, *[1] * (x.dim() - 2))
             cleaned[i.name] = torch.where(inside, x, torch.full_like(x, i.pad) if i.pad else torch.zeros_like(x))
-        elif rows is not None and i.name not in counts and i.shape[:1] == ("B",):
+        elif i in whole:
             cleaned[i.name] = torch.where(rows.view(-1, *[1] * (x.dim() - 1)), x, torch.zeros_like(x))
     return cleaned

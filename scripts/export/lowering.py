@@ -76,7 +76,7 @@ def _attention(drop: Callable) -> Callable:
                   is_causal: bool = False, scale: float | None = None, enable_gqa: bool = False) -> Tensor:
         """torch's, step by step; a row whose keys are all masked gets their mean, where torch gives NaN."""
         if enable_gqa:
-            raise Refusal("scaled_dot_product_attention has enable_gqa", "repeat the keys and values with repeat_interleave", refusal.here())
+            key, value = (x.repeat_interleave(query.shape[-3] // x.shape[-3], -3) for x in (key, value))
         # Scores in f32 whatever the precision of products, as the softmax has them.
         scores = torch.matmul(query * (1 / math.sqrt(query.shape[-1]) if scale is None else scale), key.transpose(-1, -2)).float()
         if is_causal:
@@ -125,10 +125,8 @@ def _var(x: Tensor, dim: list[int] | None = None, *, correction: float | None = 
 
 def _clamp(x: Tensor, low: float | None = None, high: float | None = None) -> Tensor:
     """With both bounds of the result's type: `clamp(1e-6, 1)` has a float and an integer."""
-    bounds = [b for b in (low, high) if b is not None]
-    if not x.is_floating_point() and not any(isinstance(b, float) for b in bounds):
-        return NotImplemented
-    if x.is_floating_point() and all(isinstance(b, float) for b in bounds):
+    kinds = {type(b) for b in (low, high) if b is not None}
+    if kinds == {int} or kinds == {float} and x.is_floating_point():
         return NotImplemented
     x = x if x.is_floating_point() else x.to(torch.get_default_dtype())
     return torch.clamp(x, *(None if b is None else float(b) for b in (low, high)))

@@ -101,7 +101,7 @@ class CrossAttention(Case):
 
 
 class ScaledDotProduct(Case):
-    """`F.scaled_dot_product_attention` with heads, a boolean mask, `is_causal`"""
+    """`F.scaled_dot_product_attention` with heads, a boolean mask, `is_causal`, `enable_gqa`"""
 
     nan_when_empty = True
 
@@ -113,6 +113,7 @@ class ScaledDotProduct(Case):
         q, k, v = (y.view(*y.shape[:2], 2, -1).transpose(1, 2) for y in self.qkv(x).chunk(3, dim=-1))
         y = F.scaled_dot_product_attention(q, k, v, attn_mask=valid(x, lengths)[:, None, None])
         y = y + F.scaled_dot_product_attention(q, k, v, is_causal=True)
+        y = y + F.scaled_dot_product_attention(q, k[:, :1], v[:, 1:], enable_gqa=True)
         return self.out(y.transpose(1, 2).flatten(2))
 
 
