@@ -1,5 +1,7 @@
 """Parameters"""
 
+import warnings
+
 import torch
 import torch.nn.functional as F
 from torch import nn
@@ -100,10 +102,15 @@ class CheckpointedLayer(Case):
         return x + torch.utils.checkpoint.checkpoint(self.layer, x, use_reentrant=False)
 
 
-@torch.jit.script
 def _gated(a: torch.Tensor, b: torch.Tensor, channels: int):
     y = a + b
     return torch.tanh(y[:, :, :channels]) * torch.sigmoid(y[:, :, channels:])
+
+
+with warnings.catch_warnings():
+    # PyTorch advises against torch.jit.script; models of the field still have it.
+    warnings.simplefilter("ignore", FutureWarning)
+    _scripted = torch.jit.script(_gated)
 
 
 class Scripted(Case):
@@ -114,7 +121,7 @@ class Scripted(Case):
         self.a, self.b = nn.Linear(WIDTH, 2 * WIDTH), nn.Linear(WIDTH, 2 * WIDTH)
 
     def forward(self, x):
-        return _gated(self.a(x), self.b(x), WIDTH)
+        return _scripted(self.a(x), self.b(x), WIDTH)
 
 
 class Bilinear(Case):
