@@ -62,7 +62,7 @@ def to_torch(source: Path, out: Path, bundle: Path | None = None, best: bool = F
         "optimizer": _alone({player: _optimizer(specs, player, state, parameters, found.moments) for player in specs}),
         "step": state["step"],
         "config": {
-            "bundle": document["name"], "features": document.get("features"), "optimizer": _alone(specs), "schedule": _alone({player: _schedule(state, player)[0] for player in specs}),
+            "bundle": document["name"], "features": document.get("features"), "optimizer": _alone(specs), "schedule": _alone({player: _schedule(state, specs, player)[0] for player in specs}),
             "settings": found.settings, "frozen": sorted(found.frozen),
         },
         "state": found.state,
@@ -227,11 +227,14 @@ def _updates(state: dict, player: str) -> int:
     return next((p["optimizer_step"] for p in state.get("players", ()) if p["name"] == player), state["optimizer_step"])
 
 
-def _schedule(state: dict, player: str) -> tuple[dict, int]:
-    """The learning rate schedule of a player, and how often plateau has lowered the rate. In a checkpoint of an older program the players have one
-    schedule."""
+def _schedule(state: dict, specs: dict[str, dict], player: str) -> tuple[dict, int]:
+    """The learning rate schedule of a player, and how often plateau has lowered the rate. A checkpoint of an older program has that of the last player
+    only: its rates times the ratio of the two players' rates were those of the other."""
     own = next((p for p in state.get("players", ()) if p["name"] == player and "schedule" in p), state)
-    return own["schedule"], own.get("plateau", {}).get("reductions", 0)
+    schedule, last = own["schedule"], list(specs.values())[-1]["lr"]
+    if own is state and last > 0:
+        schedule = schedule | {key: schedule[key] * (specs[player]["lr"] / last) for key in ("base_lr", "min_lr") if key in schedule}
+    return schedule, own.get("plateau", {}).get("reductions", 0)
 
 
 def _spec(text: str) -> dict:
@@ -244,7 +247,7 @@ def _spec(text: str) -> dict:
 
 def _optimizer(specs: dict[str, dict], player: str, state: dict, parameters: list[dict], moments: dict[str, torch.Tensor]) -> dict:
     """The state_dict of torch's own optimizer, so that it has every key that this torch expects. Muon's and AdamW's if there are two."""
-    spec, (schedule, reductions), made = specs[player], _schedule(state, player), {}
+    spec, (schedule, reductions), made = specs[player], _schedule(state, specs, player), {}
     rate = learning_rate(schedule, state["step"], reductions)
     for kind, part in _parts(spec, _owned(parameters, player)).items():
         stand_ins = {p["name"]: torch.nn.Parameter(torch.empty(p["shape"], device="meta")) for p in part}

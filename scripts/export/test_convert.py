@@ -332,6 +332,28 @@ def test_aliases_and_frozen_tensors(tmp_path, version):
         convert.from_torch(file, bundle, tmp_path / "untied")
 
 
+@pytest.mark.parametrize(("last", "want"), [(2e-3, [5e-4, 2e-3]), (0.0, [0.0, 0.0])])
+def test_players_of_an_older_program(tmp_path, last, want):
+    """Its checkpoints have one schedule, the last player's: the rates of the other are in the ratio of the two."""
+    parameters = [{"name": f"{player}.weight", "shape": [2], "player": player} for player in ("judge", "voice")]
+    (tmp_path / "bundle").mkdir()
+    document = {"name": "made up", "parameters": parameters, "players": [{"name": "judge"}, {"name": "voice"}]}
+    (tmp_path / "bundle/bundle.json").write_text(json.dumps(document))
+    moments = {f"{kind}.{p['name']}": torch.zeros(2) for kind in ("exp_avg", "exp_avg_sq") for p in parameters}
+    state = {
+        "version": 2, "step": 3, "optimizer_step": 3, "players": [{"name": name, "optimizer_step": 3} for name in ("judge", "voice")],
+        "schedule": {"name": "constant", "base_lr": last, "min_lr": last / 10, "warmup_steps": 0, "total_steps": 9},
+        "hashes": {f"optimizer/{name}": f'["adamw",{lr},[0.9,0.999],1e-8,0,0.01,1]' for name, lr in (("judge", 5e-4), ("voice", last))},
+    }
+    before = tmp_path / "run/checkpoints/step-000003"
+    checkpoint.write(before, {p["name"]: torch.zeros(2) for p in parameters}, moments, json.dumps(state), frozenset())
+    convert.to_torch(before, tmp_path / "model.pt", tmp_path / "bundle")
+    saved = torch.load(tmp_path / "model.pt", weights_only=True)
+    assert [group["lr"] for name in ("judge", "voice") for group in saved["optimizer"][name]["param_groups"]] == pytest.approx(want)
+    schedules = [saved["config"]["schedule"][name] for name in ("judge", "voice")]
+    assert [s["base_lr"] for s in schedules] == pytest.approx(want) and [s["min_lr"] for s in schedules] == pytest.approx([x / 10 for x in want])
+
+
 def test_header_is_gos(tmp_path):
     """The host sorts __metadata__ among the names and escapes as encoding/json does."""
     checkpoint.write_tensors(tmp_path / "file", {"é": torch.tensor(1.0), "A<b>": torch.zeros(0, 2)})
