@@ -73,7 +73,8 @@ func NewLedger(model *onnxpb.ModelProto, sizes shapes.Sizes, kernels func(r *Reg
 		return nil, err
 	}
 	l := &Ledger{}
-	l.Products, l.Exported = count(r, needed(r))
+	read := readers{}
+	l.Products, l.Exported = read.count(r, needed(r))
 	g, err := Lower(r)
 	if err != nil {
 		return nil, err
@@ -87,7 +88,7 @@ func NewLedger(model *onnxpb.ModelProto, sizes shapes.Sizes, kernels func(r *Reg
 		if left[n.Op] == nil {
 			left[n.Op] = &Left{Op: n.Op, Reason: reason(n.Op)}
 		}
-		_, t := count(r, []*shapes.Node{n.Model})
+		_, t := read.count(r, []*shapes.Node{n.Model})
 		left[n.Op].Count++
 		left[n.Op].Kernels += t.Kernels
 		left[n.Op].Bytes += t.Bytes
@@ -143,15 +144,25 @@ func isProduct(op string) bool {
 	return false
 }
 
-// count counts nodes of the model, the matrix products aside. Of a recurrence it counts the nodes of all steps. ONNX Runtime folds a transpose of the last two dimensions
-// into the products that read it.
-func count(r *shapes.Result, nodes []*shapes.Node) (products, others Traffic) {
-	readers := map[*shapes.Value][]*shapes.Node{}
-	for _, n := range r.Nodes {
-		for _, v := range n.Reads() {
-			readers[v] = append(readers[v], n)
+// readers has the nodes that read each value of a graph. Each graph is searched once.
+type readers map[*shapes.Result]map[*shapes.Value][]*shapes.Node
+
+func (all readers) of(r *shapes.Result) map[*shapes.Value][]*shapes.Node {
+	if all[r] == nil {
+		all[r] = map[*shapes.Value][]*shapes.Node{}
+		for _, n := range r.Nodes {
+			for _, v := range n.Reads() {
+				all[r][v] = append(all[r][v], n)
+			}
 		}
 	}
+	return all[r]
+}
+
+// count counts nodes of the model, the matrix products aside. Of a recurrence it counts the nodes of all steps. ONNX Runtime
+// folds a transpose of the last two dimensions into the products that read it.
+func (all readers) count(r *shapes.Result, nodes []*shapes.Node) (products, others Traffic) {
+	reads := all.of(r)
 	for _, n := range nodes {
 		bytes := traffic(n)
 		switch op := n.Op(); {
@@ -159,9 +170,9 @@ func count(r *shapes.Result, nodes []*shapes.Node) (products, others Traffic) {
 			products.add(1, bytes)
 		case n.IsView():
 		case op == "Transpose" && swapsLast(n) && !slices.Contains(r.Outputs, n.Out[0]) &&
-			!slices.ContainsFunc(readers[n.Out[0]], func(m *shapes.Node) bool { return m.Op() != "MatMul" }):
+			!slices.ContainsFunc(reads[n.Out[0]], func(m *shapes.Node) bool { return m.Op() != "MatMul" }):
 		case n.Step != nil:
-			p, o := count(n.Step, n.Step.Nodes)
+			p, o := all.count(n.Step, n.Step.Nodes)
 			products.repeat(int(n.Steps), p)
 			others.repeat(int(n.Steps), o)
 		default:
