@@ -39,9 +39,10 @@ func Players(first func(name string) bool, change func(*onnxpb.GraphProto)) Chan
 				m.Outputs[i].Player = owner(out.Name)
 			}
 		}
-		i := slices.IndexFunc(m.Graphs, func(g manifest.Graph) bool { return g.Kind == "train" })
-		whole := m.Graphs[i].File
-		m.Graphs = slices.Delete(m.Graphs, i, i+1)
+		whole, err := takeGraph(m, "train")
+		if err != nil {
+			return err
+		}
 		for _, p := range m.Players {
 			file := "training_model." + p.Name + ".onnx"
 			m.Graphs, m.Files[file] = append(m.Graphs, manifest.Graph{File: file, Kind: "train", Precision: "f32", Player: p.Name}), ""
@@ -61,7 +62,6 @@ func Players(first func(name string) bool, change func(*onnxpb.GraphProto)) Chan
 				return err
 			}
 		}
-		delete(m.Files, whole)
 		return os.Remove(filepath.Join(dir, whole))
 	}
 }

@@ -3,6 +3,7 @@ package variant
 import (
 	"bytes"
 	"encoding/binary"
+	"fmt"
 	"math"
 	"os"
 	"path/filepath"
@@ -26,7 +27,11 @@ const (
 // State adds state to pico. Both graphs add the mean to the parameter StateOf, so it changes losses. A batch changes the mean to 0.75 times
 // itself plus 0.25 times the parameter's gradient, which depends on the batch and is not finite if that is not.
 func State(dir string, m *manifest.Bundle) error {
-	size := m.Parameters[slices.IndexFunc(m.Parameters, func(p manifest.Parameter) bool { return p.Name == StateOf })].Shape
+	i := slices.IndexFunc(m.Parameters, func(p manifest.Parameter) bool { return p.Name == StateOf })
+	if i < 0 {
+		return fmt.Errorf("it has no parameter %s, to which the state is added", StateOf)
+	}
+	size := m.Parameters[i].Shape
 	m.State = []manifest.State{{Name: StateMean, Shape: size}, {Name: StateCount, Shape: []int{}}}
 	for i, g := range m.Graphs {
 		m.Graphs[i].Nodes = nil

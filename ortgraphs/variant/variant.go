@@ -35,9 +35,12 @@ func Rewrite(from, to string, changes ...Change) (*ortgraphs.Bundle, error) {
 	if err := json.Unmarshal(data, &m); err != nil {
 		return nil, fmt.Errorf("%s: %w", file, err)
 	}
+	if m.Files == nil {
+		m.Files = map[string]string{}
+	}
 	for _, change := range changes {
 		if err := change(to, &m); err != nil {
-			return nil, err
+			return nil, fmt.Errorf("bundle %s: %w", from, err)
 		}
 	}
 	for name := range m.Files {
@@ -59,11 +62,23 @@ func Rewrite(from, to string, changes ...Change) (*ortgraphs.Bundle, error) {
 
 // WithoutEval removes the eval graph.
 func WithoutEval(dir string, m *manifest.Bundle) error {
-	i := slices.IndexFunc(m.Graphs, func(g manifest.Graph) bool { return g.Kind == "eval" })
-	file := m.Graphs[i].File
+	file, err := takeGraph(m, "eval")
+	if err != nil {
+		return err
+	}
+	return os.Remove(filepath.Join(dir, file))
+}
+
+// takeGraph removes the first graph of a kind from the manifest, and returns its file.
+func takeGraph(m *manifest.Bundle, kind string) (file string, err error) {
+	i := slices.IndexFunc(m.Graphs, func(g manifest.Graph) bool { return g.Kind == kind })
+	if i < 0 {
+		return "", fmt.Errorf("it has no graph of kind %q", kind)
+	}
+	file = m.Graphs[i].File
 	delete(m.Files, file)
 	m.Graphs = slices.Delete(m.Graphs, i, i+1)
-	return os.Remove(filepath.Join(dir, file))
+	return file, nil
 }
 
 // Mixed adds a bf16 graph that the CPU can run: it takes matrices and gives their gradients in bf16, and computes in f32.

@@ -12,6 +12,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -170,7 +171,10 @@ func (l *lab) open() (err error) {
 	}
 	l.players = filepath.Join(l.dir, "players")
 	_, err = variant.Rewrite(l.graph, l.players, variant.State, variant.Players(ofFirst, nil), courses)
-	return err
+	if err != nil {
+		return errors.Join(err, os.RemoveAll(l.dir))
+	}
+	return nil
 }
 
 // ofFirst accepts what the first of two players has. It changes the state, which the other one reads.

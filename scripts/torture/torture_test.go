@@ -2,6 +2,8 @@ package main
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
 	"reflect"
 	"strings"
 	"testing"
@@ -142,5 +144,21 @@ func TestGrowth(t *testing.T) {
 	flat := &series{Limit: 10, values: []int64{500, 500, 7, 9, 8, 7, 9, 8, 7, 9, 8, 9, 7, 8, 9, 7, 8, 9, 7, 8}} // the warm-up is not counted
 	if !flat.sum() || flat.Max != 9 {
 		t.Errorf("%+v", flat)
+	}
+}
+
+// TestUnfitBundle: a bundle that cannot be changed is an error, which leaves no folder.
+func TestUnfitBundle(t *testing.T) {
+	temp, graph := t.TempDir(), t.TempDir()
+	t.Setenv("TMPDIR", temp)
+	if err := os.WriteFile(filepath.Join(graph, "bundle.json"), []byte("{}"), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	l := lab{host: graph, plugins: graph, graph: graph}
+	if err := l.open(); err == nil || !strings.Contains(err.Error(), "bundle "+graph+": it has no parameter") {
+		t.Errorf("%v", err)
+	}
+	if left, err := os.ReadDir(temp); err != nil || len(left) > 0 {
+		t.Errorf("%v remain, %v", left, err)
 	}
 }
