@@ -3,6 +3,7 @@ package host
 import (
 	"fmt"
 
+	"github.com/xtts-host/xtts-host/host/record"
 	"github.com/xtts-host/xtts-host/host/report"
 )
 
@@ -14,12 +15,12 @@ func (o *observer) lowered(step int64) {
 			continue
 		}
 		o.reductions[i] = now
-		lr, of := s.LR(max(step, s.WarmupSteps), now), ""
+		lr, player := s.LR(max(step, s.WarmupSteps), now), o.run.plan.Players[i].Name
 		args := []any{"step", step, "lr", lr}
-		if name := o.run.plan.Players[i].Name; name != "" {
-			of, args = " of "+name, append(args, "player", name)
+		if player != "" {
+			args = append(args, "player", player)
 		}
-		fmt.Fprintf(o.run.console.Out, "learning rate%s lowered to %g: no lower validation loss in %s\n", of, lr, report.Count(s.Patience, "evaluation"))
+		fmt.Fprintf(o.run.console.Out, "learning rate%s lowered to %g: no lower validation loss in %s\n", record.Of(player), lr, report.Count(s.Patience, "evaluation"))
 		o.run.log.Info("learning rate lowered", args...)
 	}
 }

@@ -184,7 +184,7 @@ func newRun(p *plan.Plan, m *machine.Machine, s *session.Session, out *outputs, 
 	}
 	p.Close() // so that the space of a checkpoint that is pruned later is freed
 	r.source = p.Source()
-	for _, line := range plan.EndsEarly(p.Schedules(), r.source.Total()) {
+	for _, line := range plan.EndsEarly(p.Players, p.Schedules(), r.source.Total()) {
 		r.log.Warn(line)
 	}
 	if r.observer, err = newObserver(r, progress, state); err != nil {

@@ -1,9 +1,11 @@
 package plan
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/xtts-host/xtts-host/host/config"
+	"github.com/xtts-host/xtts-host/host/schedule"
 	"github.com/xtts-host/xtts-host/shared/manifest"
 )
 
@@ -59,5 +61,36 @@ func TestSchedulesOfPlayers(t *testing.T) {
 	p := Player{Schedule: last}
 	if s := p.schedule(&config.Config{}, 100); s.MinLR != 0 {
 		t.Errorf("the rate of the run is 0: %+v", s)
+	}
+}
+
+// TestSchedulesNameTheirPlayers: what is said of a schedule names the player, if there are several.
+func TestSchedulesNameTheirPlayers(t *testing.T) {
+	const rest = " ends at step 10, the length of the run when it began: the learning rate is 0 from there to step 20 (--allow schedule stretches it)"
+	short, constant := schedule.Schedule{Name: "cosine", TotalSteps: 10}, schedule.Schedule{Name: "constant", TotalSteps: 10}
+	for _, c := range []struct {
+		players []Player
+		all     []schedule.Schedule
+		want    []string
+	}{
+		{[]Player{{}}, []schedule.Schedule{short}, []string{"the cosine schedule" + rest}},
+		{[]Player{{Name: "judge"}, {Name: "voice"}}, []schedule.Schedule{short, short}, []string{"the cosine schedule of judge" + rest, "the cosine schedule of voice" + rest}},
+		{[]Player{{Name: "judge"}, {Name: "voice"}}, []schedule.Schedule{constant, short}, []string{"the cosine schedule of voice" + rest}},
+	} {
+		if got := EndsEarly(c.players, c.all, 20); !slices.Equal(got, c.want) {
+			t.Errorf("got  %q\nwant %q", got, c.want)
+		}
+	}
+
+	plateau := manifest.Schedule{Name: schedule.Plateau}
+	for name, players := range map[string][]Player{
+		"":          {{Optimizer: manifest.Optimizer{LR: 1}, Schedule: plateau}},
+		" of voice": {{Name: "judge"}, {Name: "voice", Optimizer: manifest.Optimizer{LR: 1}, Schedule: plateau}},
+	} {
+		d := &Draft{Plan: Plan{Config: &config.Config{LR: 1}, Training: Training{Players: players}}}
+		want := "the schedule plateau" + name + " lowers the learning rate by the validation loss, and there is no validation data"
+		if err := d.CheckLearning(t.Context()); err == nil || err.Error() != want {
+			t.Errorf("got  %v\nwant %s", err, want)
+		}
 	}
 }

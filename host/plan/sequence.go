@@ -8,6 +8,7 @@ import (
 	"github.com/xtts-host/xtts-host/host/batch"
 	"github.com/xtts-host/xtts-host/host/checkpoint"
 	"github.com/xtts-host/xtts-host/host/config"
+	"github.com/xtts-host/xtts-host/host/record"
 	"github.com/xtts-host/xtts-host/host/schedule"
 	"github.com/xtts-host/xtts-host/shared/hint"
 )
@@ -38,15 +39,15 @@ func (p *Plan) Schedules() (all []schedule.Schedule) {
 	return all
 }
 
-// EndsEarly returns a line for each schedule that ends before the last step of a run.
-func EndsEarly(all []schedule.Schedule, last int64) (lines []string) {
-	for _, s := range all {
+// EndsEarly returns a line for each of the players' schedules that ends before the last step of a run.
+func EndsEarly(players []Player, all []schedule.Schedule, last int64) (lines []string) {
+	for i, s := range all {
 		if s.Ends() && last > s.TotalSteps {
-			lines = append(lines, fmt.Sprintf("the %s schedule ends at step %d, the length of the run when it began: the learning rate is %g from there to step %d (--allow schedule stretches it)",
-				s.Name, s.TotalSteps, s.MinLR, last))
+			lines = append(lines, fmt.Sprintf("the %s schedule%s ends at step %d, the length of the run when it began: the learning rate is %g from there to step %d (--allow schedule stretches it)",
+				s.Name, record.Of(players[i].Name), s.TotalSteps, s.MinLR, last))
 		}
 	}
-	return slices.Compact(lines)
+	return lines
 }
 
 // schedule returns the player's schedule in a run of so many steps. Its minimum has the same ratio to --min-lr as its
@@ -93,10 +94,12 @@ func (d *Draft) CheckLearning(context.Context) error {
 		return nil
 	}
 	const advice = "name validation data with --val-data, or add metadata_eval.csv to the training data"
-	switch {
-	case slices.ContainsFunc(d.Players, func(p Player) bool { return p.Schedule.Name == schedule.Plateau }):
-		return hint.Errorf(advice, "--schedule plateau lowers the learning rate by the validation loss, and there is no validation data")
-	case c.EarlyStop > 0:
+	for _, p := range d.Players {
+		if p.Schedule.Name == schedule.Plateau {
+			return hint.Errorf(advice, "the schedule plateau%s lowers the learning rate by the validation loss, and there is no validation data", record.Of(p.Name))
+		}
+	}
+	if c.EarlyStop > 0 {
 		return hint.Errorf(advice, "--early-stop %d watches the validation loss, and there is no validation data", c.EarlyStop)
 	}
 	return nil

@@ -120,7 +120,7 @@ func (p *Plan) Warnings() []string {
 	for i := range all.data {
 		all.data[i].advice = p.lengthAdvice()
 	}
-	return append(append(idle(p.Config, p.Placement.Model.OnCPU()), badSchedules(p.source().Total(), p.Schedules())...), badChoices(all)...)
+	return append(append(idle(p.Config, p.Placement.Model.OnCPU()), badSchedules(p.source().Total(), p.Players, p.Schedules())...), badChoices(all)...)
 }
 
 // idle returns a line for each setting that has no effect.
@@ -145,18 +145,26 @@ func idle(c *config.Config, onCPU bool) (lines []string) {
 }
 
 // badSchedules returns a line for each problem of the players' learning rate schedules in a run of so many steps.
-func badSchedules(steps int64, all []schedule.Schedule) (lines []string) {
-	for _, s := range all {
+func badSchedules(steps int64, players []manifest.Player, all []schedule.Schedule) (lines []string) {
+	for i, s := range all {
 		if s.WarmupSteps > 0 && steps <= s.WarmupSteps {
-			lines = append(lines, fmt.Sprintf("the warm-up of %d steps is as long as the run or longer (%s), so the learning rate ends at %.4g of %g: use fewer --warmup-steps, such as %d",
-				s.WarmupSteps, report.Count(steps, "step"), s.LR(steps-1, 0), s.BaseLR, steps/10))
+			lines = append(lines, fmt.Sprintf("the warm-up of %d steps%s is as long as the run or longer (%s), so the learning rate ends at %.4g of %g: use a shorter one, such as --warmup-steps %d",
+				s.WarmupSteps, Of(players[i].Name), report.Count(steps, "step"), s.LR(steps-1, 0), s.BaseLR, steps/10))
 		}
 	}
 	falls := func(s schedule.Schedule) bool { return s.Name != schedule.Constant }
 	if last := all[len(all)-1]; last.MinLR > 0 && !slices.ContainsFunc(all, falls) {
-		lines = append(lines, fmt.Sprintf("--min-lr %g has no effect with --schedule constant", last.MinLR))
+		lines = append(lines, fmt.Sprintf("--min-lr %g has no effect with the schedule constant", last.MinLR))
 	}
-	return slices.Compact(lines)
+	return lines
+}
+
+// Of returns " of NAME" for texts about a player, and nothing for the only one, which has no name.
+func Of(player string) string {
+	if player == "" {
+		return ""
+	}
+	return " of " + player
 }
 
 func findingsOf(s *batch.Split, used *report.DataList) findings {

@@ -9,6 +9,7 @@ import (
 	"github.com/xtts-host/xtts-host/host/dataset"
 	"github.com/xtts-host/xtts-host/host/report"
 	"github.com/xtts-host/xtts-host/host/schedule"
+	"github.com/xtts-host/xtts-host/shared/manifest"
 )
 
 func TestPoorChoices(t *testing.T) {
@@ -88,20 +89,26 @@ func TestPoorSchedules(t *testing.T) {
 	floored := constant
 	floored.MinLR = 0.1
 	of := func(all ...schedule.Schedule) []schedule.Schedule { return all }
+	alone, two := []manifest.Player{{}}, []manifest.Player{{Name: "judge"}, {Name: "voice"}}
 	for _, c := range []struct {
-		steps int64
-		all   []schedule.Schedule // of the players
-		want  []string
+		steps   int64
+		players []manifest.Player
+		all     []schedule.Schedule
+		want    []string
 	}{
-		{10, of(cosine), []string{"the warm-up of 20 steps is as long as the run or longer (10 steps), so the learning rate ends at 0.0015 of 0.003: use fewer --warmup-steps, such as 1"}},
-		{20, of(cosine), []string{"the warm-up of 20 steps is as long as the run or longer (20 steps), so the learning rate ends at 0.003 of 0.003: use fewer --warmup-steps, such as 2"}},
-		{21, of(cosine), nil},
-		{1, of(constant), nil},
-		{19, of(cosine, cosine), []string{"the warm-up of 20 steps is as long as the run or longer (19 steps), so the learning rate ends at 0.00285 of 0.003: use fewer --warmup-steps, such as 1"}},
-		{40, of(cosine, floored), nil},
-		{1, of(floored), []string{"--min-lr 0.1 has no effect with --schedule constant"}},
+		{10, alone, of(cosine), []string{"the warm-up of 20 steps is as long as the run or longer (10 steps), so the learning rate ends at 0.0015 of 0.003: use a shorter one, such as --warmup-steps 1"}},
+		{20, alone, of(cosine), []string{"the warm-up of 20 steps is as long as the run or longer (20 steps), so the learning rate ends at 0.003 of 0.003: use a shorter one, such as --warmup-steps 2"}},
+		{21, alone, of(cosine), nil},
+		{1, alone, of(constant), nil},
+		{19, two, of(cosine, cosine), []string{
+			"the warm-up of 20 steps of judge is as long as the run or longer (19 steps), so the learning rate ends at 0.00285 of 0.003: use a shorter one, such as --warmup-steps 1",
+			"the warm-up of 20 steps of voice is as long as the run or longer (19 steps), so the learning rate ends at 0.00285 of 0.003: use a shorter one, such as --warmup-steps 1"}},
+		{19, two, of(constant, cosine), []string{
+			"the warm-up of 20 steps of voice is as long as the run or longer (19 steps), so the learning rate ends at 0.00285 of 0.003: use a shorter one, such as --warmup-steps 1"}},
+		{40, two, of(cosine, floored), nil},
+		{1, alone, of(floored), []string{"--min-lr 0.1 has no effect with the schedule constant"}},
 	} {
-		if got := badSchedules(c.steps, c.all); !slices.Equal(got, c.want) {
+		if got := badSchedules(c.steps, c.players, c.all); !slices.Equal(got, c.want) {
 			t.Errorf("%d steps, %+v:\ngot  %q\nwant %q", c.steps, c.all, got, c.want)
 		}
 	}

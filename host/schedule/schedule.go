@@ -102,7 +102,11 @@ func (c Schedule) String() string {
 	case Exponential:
 		text += fmt.Sprintf(", times %g a step", c.Factor)
 	case Plateau:
-		text += fmt.Sprintf(", times %g after %d evaluations without a lower loss", c.Factor, c.Patience)
+		evaluations := "evaluations"
+		if c.Patience == 1 {
+			evaluations = "evaluation"
+		}
+		text += fmt.Sprintf(", times %g after %d %s without a lower loss", c.Factor, c.Patience, evaluations)
 	}
 	if c.MinLR > 0 && (c.Name == Exponential || c.Name == Plateau) {
 		text += fmt.Sprintf(", at least %g", c.MinLR)

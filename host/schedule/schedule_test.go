@@ -126,6 +126,7 @@ func TestString(t *testing.T) {
 		{Schedule{Name: Linear, MinLR: 1e-5, WarmupSteps: 1, TotalSteps: 300}, "linear to 1e-05 at step 300 after 1 step of warm-up"},
 		{Schedule{Name: Exponential, Factor: 0.999, MinLR: 1e-5}, "exponential, times 0.999 a step, at least 1e-05"},
 		{Schedule{Name: Plateau, Factor: 0.5, Patience: 3}, "plateau, times 0.5 after 3 evaluations without a lower loss"},
+		{Schedule{Name: Plateau, Factor: 0.5, Patience: 1}, "plateau, times 0.5 after 1 evaluation without a lower loss"},
 	} {
 		if got := c.s.String(); got != c.want {
 			t.Errorf("got %q, want %q", got, c.want)

@@ -75,7 +75,7 @@ var refusedByCheck = map[string]wrong{
 	"weight-decay-of": {"*.bias", "", "--weight-decay-of *.bias: not PATTERN=NUMBER"},
 
 	"buckets":    {"50s", "", "--buckets 50s: "},
-	"schedule":   {"plateau", "", "--schedule plateau lowers the learning rate by the validation loss"},
+	"schedule":   {"plateau", "", "the schedule plateau lowers the learning rate by the validation loss"},
 	"lr":         {"0", "", "--lr 0: a model learns with a rate above 0 only"},
 	"min-lr":     {"5", "", "--min-lr 5 is above the learning rate"},
 	"early-stop": {"3", "", "--early-stop 3 watches the validation loss"},
