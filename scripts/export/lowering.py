@@ -126,7 +126,8 @@ def _var(x: Tensor, dim: list[int] | None = None, *, correction: float | None = 
 def _clamp(x: Tensor, low: float | None = None, high: float | None = None) -> Tensor:
     """With both bounds of the result's type: `clamp(1e-6, 1)` has a float and an integer."""
     kinds = {type(b) for b in (low, high) if b is not None}
-    if kinds == {int} or kinds == {float} and x.is_floating_point():
+    # A bound that is a size has neither type.
+    if kinds != {int, float} and (kinds != {float} or x.is_floating_point()):
         return NotImplemented
     x = x if x.is_floating_point() else x.to(torch.get_default_dtype())
     return torch.clamp(x, *(None if b is None else float(b) for b in (low, high)))

@@ -78,7 +78,7 @@ class Table(nn.Module):
     def forward(self, ids: Tensor, weight: Tensor) -> Tensor:
         """f32[B, width], zero where weight f32[B] is."""
         rows = self.weight.shape[0]
-        return torch.matmul(one_hot(ids, rows, weight), self.weight)
+        return torch.matmul(one_hot(ids.clamp(0, rows - 1), rows, weight), self.weight)
 
 
 def one_hot(ids: Tensor, size: int, weight: Tensor) -> Tensor:

@@ -61,8 +61,8 @@ def _instead_of(original: Callable) -> Callable:
 def _one_step(mode: str) -> Callable:
     """torch.gru_cell and the like. PyTorch's own have the example's number of rows."""
     def cell(input: Tensor, hx: Tensor | tuple[Tensor, Tensor], w_ih: Tensor, w_hh: Tensor, b_ih: Tensor | None = None, b_hh: Tensor | None = None):
-        carry = (hx,) if isinstance(hx, Tensor) else tuple(hx)
-        after = _CELLS[mode](carry, functional.linear(input, w_ih, b_ih), [c for c in (w_hh, b_hh) if c is not None])
+        carry = tuple(h.float() for h in ((hx,) if isinstance(hx, Tensor) else hx))
+        after = _CELLS[mode](carry, functional.linear(input, w_ih, b_ih).float(), [c for c in (w_hh, b_hh) if c is not None])
         return after if mode == "LSTM" else after[0]
     return cell
 

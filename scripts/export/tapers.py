@@ -6,13 +6,16 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from . import refusal
+from .refusal import Refusal
+
 _LINSPACE = torch.linspace
 
 
 def _angles(length: int, periodic: bool) -> Tensor:
     """2 pi k / n for each place k. One place alone is at pi, where the window is 1."""
-    if isinstance(length, int) and length == 1:
-        return torch.full([1], math.pi)
+    if isinstance(length, int) and length < 2:
+        return torch.full([length], math.pi)
     return torch.arange(length, dtype=torch.float32) * (2 * math.pi / (length if periodic else length - 1))
 
 
@@ -35,7 +38,10 @@ def _bartlett(window_length: int, periodic: bool = True, *, dtype: torch.dtype |
 
 def _kaiser(window_length: int, periodic: bool = True, beta: float = 12.0, *, dtype: torch.dtype | None = None, **options) -> Tensor:
     """Of a fixed length: its Bessel function has no form in ONNX."""
-    return torch.tensor(np.kaiser(window_length + periodic, beta)[:window_length].tolist(), dtype=dtype or torch.get_default_dtype())
+    if not isinstance(window_length, int):
+        raise Refusal("kaiser_window has a dynamic length", "give it a number, or use torch.hann_window", refusal.here())
+    values = np.kaiser(window_length + periodic, beta)[:window_length] if window_length > 1 else np.ones(window_length)
+    return torch.tensor(values.tolist(), dtype=dtype or torch.get_default_dtype())
 
 
 def _linspace(start: float, end: float, steps: int, *, dtype: torch.dtype | None = None, **options) -> Tensor:

@@ -1,14 +1,16 @@
 """A bundle's folder appears after the bundle has passed every check, and not before."""
 
 import json
+import shutil
+from dataclasses import replace
 
 import pytest
 import torch
 from torch import nn
 
-from . import verify
+from . import joint, verify
 from .command import main
-from .inputs import sequence
+from .inputs import Input, sequence
 from .module import Export, steps
 from .refusal import Refusal
 from .staging import staged
@@ -106,3 +108,21 @@ def test_a_step_can_be_run_again():
     step = steps(made)
     [first], [second] = (dry_runs(made, step).values() for _ in range(2))
     assert first.result.keys() == second.result.keys() and first.program.digest() == second.program.digest()
+
+
+def test_another_eval_graph_is_refused(tmp_path, monkeypatch):
+    """As a wrong one of the cache: the eval graph of a module whose outputs are halved."""
+    part, halved = joint.part, replace(right(), eval_graph=True, loss=lambda y, batch: right().loss(0.5 * y, batch))
+    write(halved, tmp_path / "halved")
+    monkeypatch.setattr(joint, "part", lambda *args: shutil.copy(tmp_path / "halved/eval_model.onnx", args[-1]))
+    with pytest.raises(Refusal, match="loss of the eval graph differs from PyTorch's by 7.5e-01"):
+        write(replace(right(), eval_graph=True), tmp_path / "bundle")
+    monkeypatch.setattr(joint, "part", part)
+    write(replace(right(), eval_graph=True), tmp_path / "bundle")
+
+
+def test_a_module_without_lengths_is_refused(tmp_path):
+    x = Input("x", "f32", ("B", 4))
+    loss = lambda y, batch: {"loss": y.square().mean(), "loss_weight": 0 * y.sum() + y.shape[0]}
+    with pytest.raises(Refusal, match="no input has lengths"):
+        write(replace(right(), inputs=[x], loss=loss, buckets=[{}]), tmp_path / "bundle")

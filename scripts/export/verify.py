@@ -47,6 +47,8 @@ def available() -> int | None:
 
 def check(export: Export, step: Step, sizes: dict[str, int], path: Path) -> tuple[float, str]:
     """The largest error among outputs and gradients, relative to their norm, and the name of that tensor. Raises Refusal when it is above TOLERANCE."""
+    if not lengths(export.inputs):
+        raise Refusal("no input has lengths, so that the empty rows of a batch would count", "give a tensor of the rows its lengths, as export.sequence does")
     graph = Graph(export, path)
     random = np.random.default_rng(1)
     worst = 0.0, "loss"
@@ -62,6 +64,19 @@ def check(export: Export, step: Step, sizes: dict[str, int], path: Path) -> tupl
     return worst
 
 
+def check_evaluation(export: Export, step: Step, sizes: dict[str, int], path: Path) -> tuple[float, str]:
+    """The largest error of what the eval graph returns, on a batch with an empty row. Raises Refusal when it is above TOLERANCE."""
+    tensors = batch(export.inputs, {**sizes, "B": 3}, np.random.default_rng(3), empty_row=1)
+    got = Graph(export, path).run(tensors)
+    with torch.no_grad():
+        want = step.named(*tensors.values())
+    worst = _largest({name: abs(float(x) - want[name].item()) / max(abs(want[name].item()), 1e-6) for name, x in got.items()})
+    if not worst[0] <= TOLERANCE:
+        raise Refusal(f"{worst[1]} of the eval graph differs from PyTorch's by {worst[0]:.1e}",
+                      "an evaluation has no seed and no dropout, and modules with state are in evaluation mode: look for what differs there")
+    return worst
+
+
 def _run(graph: "Graph", step: Step, tensors: dict[str, Tensor]) -> dict[str, np.ndarray]:
     """The graph's outputs. Where it does not run, PyTorch may not run either, and knows the line."""
     try:
@@ -70,9 +85,8 @@ def _run(graph: "Graph", step: Step, tensors: dict[str, Tensor]) -> dict[str, np
         try:
             step.named(*tensors.values(), torch.tensor(-1))
         except Exception as error:
-            raise Refusal(f"on a random batch, {watch.summary(error)}",
-                          "below of an Input is the size of the table that it indexes; ids are also looked up in empty rows and after a row's end: clamp them",
-                          refusal.within(error)) from refused
+            hint = "below of an Input is the size of the table that it indexes" if isinstance(error, IndexError) else "the module must run in PyTorch on any batch and length"
+            raise Refusal(f"on a random batch, {watch.summary(error)}", hint, refusal.within(error)) from refused
         raise
 
 

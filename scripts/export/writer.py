@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
 
 import torch
@@ -42,6 +43,8 @@ def write(export: Export, folder: Path, precisions: tuple[str, ...] = ("f32",), 
         for player, step in made.items():
             with step.alone():
                 _verify(export, step, dry[player], precisions, place, player)
+        if export.eval_graph and not verify.lacks_memory(step):
+            _verify_evaluation(export, made, dry, place)
         _report(export, made, place, gains)
         accept(place)
 
@@ -100,6 +103,13 @@ def _verify(export: Export, step: Step, dry: DryRun, precisions: tuple[str, ...]
         # Large enough that no single frame decides how far f32 is.
         same, f32 = mixed.check(export, step, _other(dry, lambda n: 4 * n + 8), folder / bundle.training_file(player, "bf16"))
     print(f"  differs from PyTorch in bf16 by {same}, in f32 by {f32}")
+
+
+def _verify_evaluation(export: Export, made: dict[str, Step], dry: dict[str, DryRun], folder: Path) -> None:
+    step = bundle.evaluation(export, made)
+    with phase("verify evaluation"), step.evaluating() if export.players or step.state else nullcontext():
+        error, name = verify.check_evaluation(export, step, _other(next(iter(dry.values())), lambda n: n + 4), folder / bundle.EVAL)
+    print(f"  differs from PyTorch by at most {error:.1e}, in {name}")
 
 
 def _other(dry: DryRun, grow: Callable[[int], int]) -> dict[str, int]:

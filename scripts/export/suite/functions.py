@@ -73,10 +73,11 @@ class Logical(_Linear):
 
 
 class SizesAsNumbers(_Linear):
-    """sizes in sums and quotients: `y / x.shape[1]`, `x.size(1) ** 0.5`, `arange(n) / n`"""
+    """sizes in sums, quotients and bounds: `y / x.shape[1]`, `x.size(1) ** 0.5`, `arange(n) / n`, `clamp(max=n - 2)`"""
 
     def of(self, y, x):
         n = x.shape[1]
+        y = y.clamp(max=n) * torch.arange(n).clamp(max=n - 2)[:, None]
         return y / n + y / n ** 0.5 + (torch.arange(n) / n)[:, None] + y * (2 * n - 1)
 
 
