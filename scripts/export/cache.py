@@ -10,16 +10,21 @@ import json
 import os
 import platform
 import tempfile
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
+from typing import TypeVar
 
+T = TypeVar("T")
 # Bytes of all files. The two graphs of a model with 66 million parameters take 2 MB.
 LIMIT = 512 << 20
 _SUFFIX, _PARTIAL = ".graph", ".partial"
 # Whatever has a part in making a graph.
 _PACKAGES = ("torch", "onnx", "onnxscript", "onnx-ir", "onnxruntime", "numpy", "sympy")
+# Folders that try the exporter or train without it, and make no graphs.
+_APART = ("baseline", "mutate", "suite")
 
 
 def default_folder() -> Path | None:
@@ -31,12 +36,13 @@ def default_folder() -> Path | None:
 
 
 @cache
-def exporter() -> str:
-    """A hash of this package's sources and of the versions of what it uses."""
-    root, digest = Path(__file__).parent, hashlib.sha256()
+def exporter(root: Path = Path(__file__).parent) -> str:
+    """A hash of the package's sources that have a part in making a graph, and of the versions of what they use."""
+    digest = hashlib.sha256()
     for path in sorted(root.rglob("*.py")):
-        if not path.name.startswith("test_"):
-            digest.update(f"{path.relative_to(root)} {hashlib.sha256(path.read_bytes()).hexdigest()}\n".encode())
+        place = path.relative_to(root)
+        if place.parts[0] not in _APART and not path.name.startswith("test_"):
+            digest.update(f"{place} {hashlib.sha256(path.read_bytes()).hexdigest()}\n".encode())
     digest.update(json.dumps([platform.python_version(), platform.machine(), *(f"{name} {version(name)}" for name in _PACKAGES)]).encode())
     return digest.hexdigest()
 
@@ -56,31 +62,36 @@ class Cache:
     made: list[str] = field(default_factory=list)
     remarks: list[str] = field(default_factory=list)
 
-    def get(self, key: str, name: str) -> tuple[dict, bytes] | None:
-        """What was noted about the graph, and the graph."""
+    def get(self, key: str, name: str, decode: Callable[[dict, bytes], T]) -> T | None:
+        """What decode makes of what was noted about the graph, and of the graph. An entry that cannot be decoded is none."""
         if self.folder is None:
             return None
         entry, path = None, self._path(key)
         try:
-            entry = _decoded(key, path.read_bytes())
+            entry = decode(*_decoded(key, path.read_bytes()))
             os.utime(path)
         except FileNotFoundError:
             pass
-        except ValueError:
-            self.remarks.append(f"{path} is damaged and was not used")
         except OSError as error:
             self.remarks.append(f"{path} cannot be read: {error.strerror}")
+        except Exception:
+            # A checksum tells that a file is whole, not who wrote it.
+            self.remarks.append(f"{path} is damaged and was not used")
         (self.made if entry is None else self.found).append(name)
         return entry
 
     def put(self, key: str, notes: dict, graph: bytes) -> None:
         if self.folder is None:
             return
+        data = _encoded(key, notes, graph)
+        if len(data) > self.limit:
+            self.remarks.append(f"a graph of {len(graph)} bytes is not kept: all files may have {self.limit}")
+            return
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
             with tempfile.NamedTemporaryFile(dir=self.folder, suffix=_PARTIAL, delete=False) as file:
                 try:
-                    file.write(_encoded(key, notes, graph))
+                    file.write(data)
                     file.close()
                     os.replace(file.name, self._path(key))
                 except OSError:
@@ -121,7 +132,7 @@ def _encoded(key: str, notes: dict, graph: bytes) -> bytes:
 
 
 def _decoded(key: str, data: bytes) -> tuple[dict, bytes]:
-    """Raises ValueError if it is not what was written under this key."""
+    """Raises an exception, whichever its content leads to, if it is not what was written under this key."""
     checksum, _, content = data.partition(b"\n")
     head, _, graph = content.partition(b"\n")
     if hashlib.sha256(content).hexdigest().encode() != checksum or (notes := json.loads(head)).pop("key") != key:

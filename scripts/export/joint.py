@@ -30,11 +30,11 @@ def export(module: nn.Module, inputs: list[Input], example: list[Tensor], output
     A graph that the cache has is the same, byte by byte.
     """
     dry = dry or watch.dry_run(module, inputs, example, backward=backward, buckets=buckets)
-    key = _key(module, inputs, example, outputs, path, backward, dry, compute, buckets, cache) if cache else None
-    if key and (found := cache.get(key, path.name)):
-        notes, graph = found
+    key = _key(module, inputs, example, outputs, path, backward, dry, compute, buckets, cache) if cache and cache.folder else None
+    if key and (found := cache.get(key, path.name, _kept)):
+        model, gains, graph = found
         path.write_bytes(graph)
-        return onnx.load_from_string(graph), clean.Gains(**notes)
+        return model, gains
     model, gains = _made(module, inputs, example, outputs, path, backward, dry, compute, buckets)
     if key:
         cache.put(key, dataclasses.asdict(gains), path.read_bytes())
@@ -59,6 +59,11 @@ def _key(module: nn.Module, inputs: list[Input], example: list[Tensor], outputs:
         programs=[program.digest() for program in programs], inputs=[[i.name, i.dtype, i.shape] for i in inputs], example=sizes, outputs=outputs,
         backward=backward, compute=compute, buckets=list(buckets), aliases=tensors.aliases(module),
         parameters=[[name, list(p.shape), str(p.dtype), p.requires_grad] for name, p in module.named_parameters()])
+
+
+def _kept(notes: dict, graph: bytes) -> tuple[onnx.ModelProto, clean.Gains, bytes]:
+    """An entry of the cache. Raises an exception if it is not what export puts there."""
+    return onnx.load_from_string(graph), clean.Gains(**notes), graph
 
 
 def _made(module: nn.Module, inputs: list[Input], example: list[Tensor], outputs: tuple[str, ...], path, backward: bool, dry: DryRun, compute: str,

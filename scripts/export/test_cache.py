@@ -2,7 +2,10 @@
 
 import contextlib
 import dataclasses
+import hashlib
+import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -126,37 +129,56 @@ def test_another_exporter_misses(filled, tmp_path, monkeypatch):
     assert found(filled, export(), tmp_path) == []
 
 
-def test_the_exporter_is_its_sources():
-    name = cache.exporter()
-    source = Path(cache.__file__).with_name("cache_of_test.py")
-    try:
-        source.write_text("x = 1\n")
-        cache.exporter.cache_clear()
-        assert cache.exporter() != name
-    finally:
-        source.unlink()
-        cache.exporter.cache_clear()
-    assert cache.exporter() == name
+def test_the_exporter_is_its_sources(tmp_path):
+    def name() -> str:
+        return cache.exporter.__wrapped__(tmp_path / "export")
+
+    shutil.copytree(Path(cache.__file__).parent, tmp_path / "export", ignore=shutil.ignore_patterns("__pycache__"))
+    before = cache.exporter()
+    assert name() == before
+    for apart in ("suite/case.py", "baseline/learn.py", "mutate/new.py", "test_new.py"):
+        (tmp_path / "export" / apart).write_text("x = 1\n")
+    assert name() == before
+    (tmp_path / "export/clean/new.py").write_text("x = 1\n")
+    assert name() != before
 
 
 def damaged(data: bytes) -> list[bytes]:
     return [b"", data[:10], data[:-1], data[:-7] + b"x" + data[-6:], data.replace(b'"key": "', b'"key": "0', 1)]
 
 
+def pair(notes: dict, graph: bytes) -> tuple[dict, bytes]:
+    return notes, graph
+
+
 def test_damaged_entries_are_ignored_with_a_line(tmp_path):
     kept = Cache(tmp_path)
     kept.put("a" * 64, {"before": 1}, b"graph\nof bytes")
     [entry] = tmp_path.iterdir()
-    assert kept.get("a" * 64, "x.onnx") == ({"before": 1}, b"graph\nof bytes")
+    assert kept.get("a" * 64, "x.onnx", pair) == ({"before": 1}, b"graph\nof bytes")
     for data in damaged(entry.read_bytes()):
         entry.write_bytes(data)
         kept = Cache(tmp_path)
-        assert kept.get("a" * 64, "x.onnx") is None
+        assert kept.get("a" * 64, "x.onnx", pair) is None
         assert kept.report() == [f"cache: no graph of 1 in {tmp_path}", f"cache: {entry} is damaged and was not used"]
     # The entry of another key, under this one's name.
     kept.put("b" * 64, {}, b"other")
     os.replace(tmp_path / ("b" * 64 + ".graph"), entry)
-    assert kept.get("a" * 64, "x.onnx") is None
+    assert kept.get("a" * 64, "x.onnx", pair) is None
+
+
+@pytest.mark.parametrize("content", [
+    b"", b"[]\n", b"null\n", b"{}\n", b"\xff\n", {}, {"before": 1}, {"before": 1, "after": 1, "passes": {}, "other": 1}, {"before": 1, "after": 1, "passes": {}},
+], ids=str)
+def test_whole_entries_of_another_content_are_ignored_with_a_line(tmp_path, content):
+    """Notes of other names, and at last a graph that is none."""
+    key, kept = "a" * 64, Cache(tmp_path)
+    if isinstance(content, dict):
+        content = json.dumps({"key": key, **content}).encode() + b"\n\xffno graph"
+    entry = tmp_path / f"{key}.graph"
+    entry.write_bytes(hashlib.sha256(content).hexdigest().encode() + b"\n" + content)
+    assert kept.get(key, "x.onnx", joint._kept) is None
+    assert kept.remarks == [f"{entry} is damaged and was not used"] and kept.made == ["x.onnx"]
 
 
 def test_a_truncated_entry_is_traced_again_and_replaced(tmp_path, capsys):
@@ -187,15 +209,23 @@ def test_the_folder_stays_below_its_limit(tmp_path):
     for i, name in enumerate("abc"):
         kept.put(name * 64, {}, bytes(1000))
         os.utime(tmp_path / (name * 64 + ".graph"), (i, i))
-    kept.get("a" * 64, "x")
+    kept.get("a" * 64, "x", pair)
     kept.put("d" * 64, {}, bytes(1000))
     assert sorted(path.name[0] for path in tmp_path.iterdir()) == ["c", "d"]
+
+
+def test_what_is_larger_than_the_limit_is_not_written(tmp_path):
+    kept = Cache(tmp_path, limit=2500)
+    kept.put("a" * 64, {}, bytes(1000))
+    kept.put("b" * 64, {}, bytes(2500))
+    assert [path.name[0] for path in tmp_path.iterdir()] == ["a"]
+    assert kept.remarks == ["a graph of 2500 bytes is not kept: all files may have 2500"]
 
 
 def test_a_folder_that_cannot_be_written_is_no_error(tmp_path):
     (tmp_path / "file").touch()
     kept = Cache(tmp_path / "file")
-    assert kept.get("a" * 64, "x") is None
+    assert kept.get("a" * 64, "x", pair) is None
     kept.put("a" * 64, {}, b"graph")
     assert any("cannot be written" in line for line in kept.report())
 
@@ -210,9 +240,12 @@ def test_what_a_digest_would_not_cover_is_not_kept(tmp_path, capsys):
             step = lambda carry, items, constants: ((carry[0] + items[0] * constants[0],), (carry[0],))
             return scan(step, (torch.zeros_like(x[:, 0]),), (x.transpose(0, 1),), (self.weight,))[1][0].transpose(0, 1)
 
-    kept = Cache(tmp_path / "entries")
-    write(dataclasses.replace(export(), module=Sum()), tmp_path / "bundle", kept)
+    kept, made = Cache(tmp_path / "entries"), dataclasses.replace(export(), module=Sum())
+    write(made, tmp_path / "bundle", kept)
     assert kept.found == kept.made == [] and "training_model.onnx is not kept: it has export.scan.default" in capsys.readouterr().out
+    with mock.patch.object(joint, "_key") as key:
+        write(made, tmp_path / "fresh", Cache(None))
+    assert not key.called and "cache:" not in capsys.readouterr().out
 
 
 def digest() -> str:

@@ -23,7 +23,6 @@ import torch
 from torch import nn
 
 from .. import builtin, command
-from ..module import Export
 from ..progress import phase
 from . import loop, rerun
 
@@ -64,12 +63,11 @@ def _largest(losses: list[float], reference: list[float]) -> float:
 
 def main(arguments: list[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
-    found = []
-    for builder in options.builders:
-        try:
-            found += compare(builder, options.work, options.steps, options.batch_size)
-        except command.Refusal as error:
-            sys.exit(f"error: {error}\nhint: {error.hint}")
+    try:
+        refuse_shared(options.builders)
+        found = [losses for builder in options.builders for losses in compare(builder, options.work, options.steps, options.batch_size)]
+    except command.Refusal as error:
+        sys.exit(f"error: {error}\nhint: {error.hint}")
     print(table(found))
     return 0 if all(losses.within(options.limit) for losses in found) else 1
 
@@ -82,6 +80,17 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--batch-size", type=int, default=4, metavar="N", help="rows of a batch (default: 4)")
     parser.add_argument("--limit", type=float, default=0.01, help=f"the largest relative difference of a loss, and of the mean of the last {LAST} (default: 0.01)")
     return parser
+
+
+def refuse_shared(builders: list[str]) -> None:
+    """Refuses two builders of one name, which is that of their folder."""
+    first = {}
+    for builder in builders:
+        name = command.build(builder).name
+        if name in first:
+            raise command.Refusal(f"{first[name]} and {builder} both return an Export of the name {name!r}, so they would share the folder WORK/{name}",
+                                  "compare them in two calls, each with a --work of its own")
+        first[name] = builder
 
 
 def compare(builder: str, work: Path, steps: int, batch_size: int) -> list[Losses]:
@@ -102,7 +111,7 @@ def compare(builder: str, work: Path, steps: int, batch_size: int) -> list[Losse
 
     def trained(rounded: bool) -> list[dict[str, dict[str, float]]]:
         export = command.build(builder)
-        load(export, bundle)
+        load(export.module, bundle, [spec["name"] for spec in document.get("state", ())])
         batches = rerun.batches(export, debug / "batches", steps)
         with phase(f"{folder.name}: {steps} steps in PyTorch{', rounded otherwise' * rounded}"):
             return list(loop.train(export, document, lines, nudging(export.module, batches) if rounded else batches))
@@ -116,10 +125,25 @@ def compare(builder: str, work: Path, steps: int, batch_size: int) -> list[Losse
     return found
 
 
-def load(export: Export, bundle: Path) -> None:
-    """Gives the module the weights and the state of the bundle. Constants and frozen buffers are the builder's."""
-    weights, _ = rerun.read(bundle / "params.safetensors")
-    export.module.load_state_dict(weights, strict=False)
+def load(module: nn.Module, bundle: Path, state: list[str]) -> None:
+    """Gives the module the parameters and the state of the bundle. Constants are the builder's. Raises Refusal if the two do not fit.
+
+    Not by load_state_dict, which lacks buffers that are not persistent and wants every name of a tied parameter.
+    """
+    file, hint = bundle / "params.safetensors", f"the bundle is of another builder, or of a former one: remove {bundle}"
+    weights, _ = rerun.read(file)
+    parameters = dict(module.named_parameters())
+    # A large buffer is a frozen parameter of the bundle.
+    held = dict(module.named_buffers(remove_duplicate=False)) | parameters
+    if missing := sorted({*parameters, *state} - weights.keys()):
+        raise command.Refusal(f"{file} lacks {missing[0]}", hint)
+    for name, x in weights.items():
+        if name not in held:
+            raise command.Refusal(f"{file} has {name}, which the module lacks", hint)
+        if x.shape != held[name].shape:
+            raise command.Refusal(f"{name} is {list(x.shape)} in {file}, and {list(held[name].shape)} in the module", hint)
+        with torch.no_grad():
+            held[name].copy_(x)
 
 
 def nudging(module: nn.Module, batches: Iterator) -> Iterator:

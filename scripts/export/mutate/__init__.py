@@ -72,7 +72,7 @@ def _change(tree: ast.Module, choose: random.Random) -> None:
 
 
 def outcome(source: str, folder: Path) -> str:
-    """What exporting a source ends with: "exported", the refusal with its hint, or a traceback."""
+    """What exporting a source ends with: "exported", the refusal with its hint, or a traceback. An exit of Python is one, too."""
     path = folder / "mutant.py"
     path.write_text(source, encoding="utf-8")
     try:
@@ -81,7 +81,7 @@ def outcome(source: str, folder: Path) -> str:
             command.refusing(lambda: writer.write(export, folder / "bundle"))
     except Refusal as refusal:
         return f"refused: {refusal}; hint: {refusal.hint}"
-    except Exception:
+    except (Exception, SystemExit):
         return f"traceback: {traceback.format_exc()}"
     return "exported"
 
@@ -92,8 +92,13 @@ def isolated(source: str) -> str:
     with tempfile.TemporaryDirectory() as folder:
         process = _PROCESSES.Process(target=lambda: theirs.send(outcome(source, Path(folder))))
         process.start()
+        # The pipe ends with the process only if nothing else holds this end.
+        theirs.close()
         try:
             end = ours.recv() if ours.poll(SECONDS) else f"endless: more than {SECONDS} s"
+        except EOFError:
+            process.join()
+            end = f"died: exit status {process.exitcode}"
         finally:
             process.kill()
             process.join()
