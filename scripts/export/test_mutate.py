@@ -5,7 +5,6 @@ import ast
 import pytest
 
 from . import mutate
-from .examples import FEATURES  # noqa: F401  (loaded before processes are forked)
 
 
 def changed(old: str, new: str) -> str:

@@ -11,6 +11,7 @@ import re
 import tempfile
 import traceback
 from collections import Counter
+from multiprocessing.connection import Connection
 from pathlib import Path
 
 from .. import command, writer
@@ -19,7 +20,9 @@ from ..refusal import Refusal
 MODEL = Path(__file__).with_name("model.py")
 # An export of the model takes about 5 s.
 SECONDS = 600
-_PROCESSES = multiprocessing.get_context("fork")
+# A copy of this process would have the threads of its autograd, which end at a fork. The server has PyTorch loaded, and nothing running.
+_PROCESSES = multiprocessing.get_context("forkserver")
+_PROCESSES.set_forkserver_preload([command.__name__])
 
 _NUMBERS = (0, 1, -1, 2, 3, 7, 0.5, 2**31, None, "x", True)
 _WORDS = ("", "x", "mel", "text", "f32", "i32", "f64", "T_text", "T_mel", "B", 5, None)
@@ -86,11 +89,15 @@ def outcome(source: str, folder: Path) -> str:
     return "exported"
 
 
+def _answer(end: Connection, source: str, folder: str) -> None:
+    end.send(outcome(source, Path(folder)))
+
+
 def isolated(source: str) -> str:
     """outcome in a process of its own: a change may write into PyTorch's modules, or never end."""
     ours, theirs = _PROCESSES.Pipe(duplex=False)
     with tempfile.TemporaryDirectory() as folder:
-        process = _PROCESSES.Process(target=lambda: theirs.send(outcome(source, Path(folder))))
+        process = _PROCESSES.Process(target=_answer, args=(theirs, source, folder))
         process.start()
         # The pipe ends with the process only if nothing else holds this end.
         theirs.close()
