@@ -32,7 +32,11 @@ func Graph(out io.Writer, spec, cache string, rows int, asJSON bool) error {
 		return report.JSON(out, s)
 	}
 	t := &table{tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)}
-	t.line("bundle", "%s: %s", b.Manifest.Name, b.Manifest.Description)
+	title := b.Manifest.Name
+	if b.Manifest.Description != "" {
+		title += ": " + b.Manifest.Description
+	}
+	t.line("bundle", "%s", title)
 	t.line("folder", "%s", b.Dir)
 	t.line("license", "%s", b.Manifest.License)
 	t.tensors(b.Manifest, s.Summary)
