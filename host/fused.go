@@ -15,10 +15,7 @@ func otherForms(dir string, now []report.Graph) (lines []string) {
 		return nil
 	}
 	for i, g := range now[:min(len(now), len(before.Graphs))] {
-		of, was := "", before.Graphs[i]
-		if g.Player != "" {
-			of = " of " + g.Player
-		}
+		of, was := report.Of(g.Player), before.Graphs[i]
 		switch {
 		case was.Fused != nil && g.Fused == nil:
 			lines = append(lines, fmt.Sprintf("the run was trained with the fused graph%s so far, and continues with the graph as exported: from here on its losses differ by rounding from those of a run that is fused all the time (--fuse)", of))

@@ -3,7 +3,6 @@ package host
 import (
 	"fmt"
 
-	"github.com/xtts-host/xtts-host/host/record"
 	"github.com/xtts-host/xtts-host/host/report"
 )
 
@@ -20,7 +19,7 @@ func (o *observer) lowered(step int64) {
 		if player != "" {
 			args = append(args, "player", player)
 		}
-		fmt.Fprintf(o.run.console.Out, "learning rate%s lowered to %g: no lower validation loss in %s\n", record.Of(player), lr, report.Count(s.Patience, "evaluation"))
+		fmt.Fprintf(o.run.console.Out, "learning rate%s lowered to %g: no lower validation loss in %s\n", report.Of(player), lr, report.Count(s.Patience, "evaluation"))
 		o.run.log.Info("learning rate lowered", args...)
 	}
 }

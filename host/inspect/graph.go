@@ -171,11 +171,7 @@ func (t *table) training(m *manifest.Bundle, s ortgraphs.Summary) {
 		for _, op := range g.Ops[:min(8, len(g.Ops))] {
 			ops = append(ops, fmt.Sprintf("%s %d", op.Op, op.Nodes))
 		}
-		kind := g.Kind
-		if g.Player != "" {
-			kind += " of " + g.Player
-		}
-		t.line(first(i, "graphs"), "%s (%s, %s): %d nodes: %s ...", g.File, kind, g.Precision, g.Nodes, strings.Join(ops, ", "))
+		t.line(first(i, "graphs"), "%s (%s%s, %s): %d nodes: %s ...", g.File, g.Kind, report.Of(g.Player), g.Precision, g.Nodes, strings.Join(ops, ", "))
 	}
 }
 

@@ -8,7 +8,7 @@ import (
 	"github.com/xtts-host/xtts-host/host/batch"
 	"github.com/xtts-host/xtts-host/host/checkpoint"
 	"github.com/xtts-host/xtts-host/host/config"
-	"github.com/xtts-host/xtts-host/host/record"
+	"github.com/xtts-host/xtts-host/host/report"
 	"github.com/xtts-host/xtts-host/host/schedule"
 	"github.com/xtts-host/xtts-host/shared/hint"
 )
@@ -44,7 +44,7 @@ func EndsEarly(players []Player, all []schedule.Schedule, last int64) (lines []s
 	for i, s := range all {
 		if s.Ends() && last > s.TotalSteps {
 			lines = append(lines, fmt.Sprintf("the %s schedule%s ends at step %d, the length of the run when it began: the learning rate is %g from there to step %d (--allow schedule stretches it)",
-				s.Name, record.Of(players[i].Name), s.TotalSteps, s.MinLR, last))
+				s.Name, report.Of(players[i].Name), s.TotalSteps, s.MinLR, last))
 		}
 	}
 	return lines
@@ -96,7 +96,7 @@ func (d *Draft) CheckLearning(context.Context) error {
 	const advice = "name validation data with --val-data, or add metadata_eval.csv to the training data"
 	for _, p := range d.Players {
 		if p.Schedule.Name == schedule.Plateau {
-			return hint.Errorf(advice, "the schedule plateau%s lowers the learning rate by the validation loss, and there is no validation data", record.Of(p.Name))
+			return hint.Errorf(advice, "the schedule plateau%s lowers the learning rate by the validation loss, and there is no validation data", report.Of(p.Name))
 		}
 	}
 	if c.EarlyStop > 0 {

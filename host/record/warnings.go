@@ -149,7 +149,7 @@ func badSchedules(steps int64, players []manifest.Player, all []schedule.Schedul
 	for i, s := range all {
 		if s.WarmupSteps > 0 && steps <= s.WarmupSteps {
 			lines = append(lines, fmt.Sprintf("the warm-up of %d steps%s is as long as the run or longer (%s), so the learning rate ends at %.4g of %g: use a shorter one, such as --warmup-steps %d",
-				s.WarmupSteps, Of(players[i].Name), report.Count(steps, "step"), s.LR(steps-1, 0), s.BaseLR, steps/10))
+				s.WarmupSteps, report.Of(players[i].Name), report.Count(steps, "step"), s.LR(steps-1, 0), s.BaseLR, steps/10))
 		}
 	}
 	falls := func(s schedule.Schedule) bool { return s.Name != schedule.Constant }
@@ -157,14 +157,6 @@ func badSchedules(steps int64, players []manifest.Player, all []schedule.Schedul
 		lines = append(lines, fmt.Sprintf("--min-lr %g has no effect with the schedule constant", last.MinLR))
 	}
 	return lines
-}
-
-// Of returns " of NAME" for texts about a player, and nothing for the only one, which has no name.
-func Of(player string) string {
-	if player == "" {
-		return ""
-	}
-	return " of " + player
 }
 
 func findingsOf(s *batch.Split, used *report.DataList) findings {

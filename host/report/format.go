@@ -120,3 +120,11 @@ func Mebibytes(n float64) string {
 		return fmt.Sprintf("%.0f", m)
 	}
 }
+
+// Of writes " of NAME" for texts about a player, and nothing for the only one, which has no name.
+func Of(player string) string {
+	if player == "" {
+		return ""
+	}
+	return " of " + player
+}

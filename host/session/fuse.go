@@ -33,14 +33,6 @@ type fusedGraph struct {
 	reason error         // why it is not
 }
 
-// of names the player after a noun.
-func (g *fusedGraph) of() string {
-	if g.player == "" {
-		return ""
-	}
-	return " of " + g.player
-}
-
 // newCompiler returns the compiler for the kernels of the training graph; nil if the graph runs as exported.
 func newCompiler(s *Session) (fused.Compiler, error) {
 	c := s.plan.Config
@@ -96,7 +88,7 @@ func (f *Fusion) prepared(c *config.Config, p train.Prepared, log *slog.Logger) 
 			if err := required(c.Fuse, g.reason); err != nil {
 				return err
 			}
-			log.Warn(fmt.Sprintf("the training graph%s is not fused, so a step takes about twice as long: %v; %s", g.of(), g.reason, hint.Of(g.reason)))
+			log.Warn(fmt.Sprintf("the training graph%s is not fused, so a step takes about twice as long: %v; %s", report.Of(g.player), g.reason, hint.Of(g.reason)))
 		}
 		if form.Fusion != nil {
 			g.facts, fused, narrowed = described(form.Fusion), true, narrowed+form.Fusion.Narrowed
@@ -114,10 +106,10 @@ func (f *Fusion) prepared(c *config.Config, p train.Prepared, log *slog.Logger) 
 func (g *fusedGraph) warnOfFaults(log *slog.Logger) {
 	for i, fault := range g.facts.Faulty {
 		if i == maxWarnings {
-			log.Warn(fmt.Sprintf("%d more kernels of the fused graph%s are faulty and not used; report.json names them", len(g.facts.Faulty)-i, g.of()))
+			log.Warn(fmt.Sprintf("%d more kernels of the fused graph%s are faulty and not used; report.json names them", len(g.facts.Faulty)-i, report.Of(g.player)))
 			break
 		}
-		log.Warn("a kernel of the fused graph" + g.of() + " is faulty, so it is not used: " + fault +
+		log.Warn("a kernel of the fused graph" + report.Of(g.player) + " is faulty, so it is not used: " + fault +
 			"; the results of this run are right; please report this line, with the model or the operators around that tensor")
 	}
 }

@@ -29,17 +29,7 @@ func TestTrainingGraphs(t *testing.T) {
 		"../builtin/myxtts-multispeaker": {"B": 3, "T_text": 3, "T_mel": 6},
 	} {
 		t.Run(filepath.Base(name), func(t *testing.T) {
-			data, err := os.ReadFile(name + "/training_model.onnx")
-			if err != nil {
-				t.Fatal(err)
-			}
-			p, err := fused.NewPlan(data, sizes, fused.Form{})
-			if err != nil {
-				t.Fatal(err)
-			}
-			if len(p.Left) > 0 {
-				t.Errorf("left: %v", p.Left)
-			}
+			data, p := planned(t, name+"/training_model.onnx", sizes)
 			want := run(t, ort.SessionConfig{Model: data}, sizes)
 			compiler := fusedtest.NewCompiler(t)
 			programs, err := compiler.Compile(p.Sources())
@@ -90,6 +80,22 @@ func TestTrainingGraphs(t *testing.T) {
 	}
 }
 
+// planned plans the graph of a file. Every region of it must have a kernel.
+func planned(t *testing.T, file string, sizes shapes.Sizes) (data []byte, p *fused.Plan) {
+	t.Helper()
+	data, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if p, err = fused.NewPlan(data, sizes, fused.Form{}); err != nil {
+		t.Fatal(err)
+	}
+	if len(p.Left) > 0 {
+		t.Errorf("left: %v", p.Left)
+	}
+	return data, p
+}
+
 // TestRecurrences: the regions around a recurrence run as kernels, and its step reads their results.
 func TestRecurrences(t *testing.T) {
 	files, err := filepath.Glob("../testdata/recurrences/*.onnx")
@@ -99,17 +105,7 @@ func TestRecurrences(t *testing.T) {
 	sizes := shapes.Sizes{"B": 3, "T": 7, "N": 4}
 	for _, file := range files {
 		t.Run(filepath.Base(file), func(t *testing.T) {
-			data, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
-			p, err := fused.NewPlan(data, sizes, fused.Form{})
-			if err != nil {
-				t.Fatal(err)
-			}
-			if len(p.Left) > 0 {
-				t.Errorf("left: %v", p.Left)
-			}
+			data, p := planned(t, file, sizes)
 			programs, err := fusedtest.NewCompiler(t).Compile(p.Sources())
 			if err != nil {
 				t.Fatal(err)
