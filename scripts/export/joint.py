@@ -43,7 +43,7 @@ def export(module: nn.Module, inputs: list[Input], example: list[Tensor], output
 
 def _key(module: nn.Module, inputs: list[Input], example: list[Tensor], outputs: tuple[str, ...], path, backward: bool, dry: DryRun, compute: str,
          buckets: list[dict] | tuple, cache: Cache) -> str | None:
-    """The name of the graph in the cache: all that trace takes, with a module as the program that it runs. None if that cannot be told."""
+    """The name of the graph in the cache: all that trace takes, with a module as the program that it runs. None if a digest would not cover the program."""
     programs, sizes = [dry.program], [list(x.shape) for x in example]
     if compute != "f32" or not dry.of(inputs, example, backward):
         try:
@@ -69,7 +69,7 @@ def _kept(notes: dict, graph: bytes) -> tuple[onnx.ModelProto, clean.Gains, byte
 def _made(module: nn.Module, inputs: list[Input], example: list[Tensor], outputs: tuple[str, ...], path, backward: bool, dry: DryRun, compute: str,
           buckets: list[dict] | tuple) -> tuple[onnx.ModelProto, clean.Gains]:
     try:
-        model = trace(module, inputs, example, outputs, backward, dry, compute, buckets)
+        model = trace(module, inputs, example, outputs, dry, backward, compute, buckets)
         capture.rewrite(model)
         bf16.widen(model)
         gains = clean.clean(model)
@@ -81,15 +81,14 @@ def _made(module: nn.Module, inputs: list[Input], example: list[Tensor], outputs
     return model, gains
 
 
-def trace(module: nn.Module, inputs: list[Input], example: list[Tensor], outputs: tuple[str, ...], backward: bool = True,
-          dry: DryRun | None = None, compute: str = "f32", buckets: list[dict] | tuple = ()) -> onnx.ModelProto:
+def trace(module: nn.Module, inputs: list[Input], example: list[Tensor], outputs: tuple[str, ...], dry: DryRun, backward: bool = True,
+          compute: str = "f32", buckets: list[dict] | tuple = ()) -> onnx.ModelProto:
     """The module's forward and, with backward, its gradients, as torch.onnx writes them. compute is the precision of matrix products.
 
     module(*example) returns f32 scalars, the loss first. Every symbolic size of the example must be greater than 1,
     because tracing takes 0 and 1 for constants; the graph runs with them all the same. Raises Refusal for code that
-    no graph can express. dry is the module's dry run, if it was made before. buckets are the sizes that the graph will run with.
+    no graph can express. dry is the module's dry run. buckets are the sizes that the graph will run with.
     """
-    dry = dry or watch.dry_run(module, inputs, example, backward=backward, buckets=buckets)
     for name, place in dry.changed.items():
         raise Refusal(f"forward changes buffer {name}, which no graph of this module returns", "export a Step, which has state", place)
     sizes = Sizes(inputs, example, buckets)

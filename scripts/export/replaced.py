@@ -43,18 +43,19 @@ class _Data(TorchFunctionMode):
 
 
 def _baddbmm(x: Tensor, a: Tensor, b: Tensor, *, beta: float = 1, alpha: float = 1) -> Tensor:
-    product = torch.bmm(a, b)
-    return (x if beta == 1 else x * beta) + (product if alpha == 1 else product * alpha)
+    return _times(x, beta) + _times(torch.bmm(a, b), alpha)
 
 
 def _addcmul(x: Tensor, a: Tensor, b: Tensor, *, value: float = 1) -> Tensor:
-    product = a * b
-    return x + (product if value == 1 else product * value)
+    return x + _times(a * b, value)
 
 
 def _addcdiv(x: Tensor, a: Tensor, b: Tensor, *, value: float = 1) -> Tensor:
-    quotient = a / b
-    return x + (quotient if value == 1 else quotient * value)
+    return x + _times(a / b, value)
+
+
+def _times(x: Tensor, factor: float) -> Tensor:
+    return x if factor == 1 else x * factor
 
 
 def _bilinear(x: Tensor, y: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
