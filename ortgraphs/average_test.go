@@ -2,17 +2,34 @@ package ortgraphs
 
 import "testing"
 
-// TestAverage: the graph is made here, so nothing else says that its parts fit together.
-func TestAverage(t *testing.T) {
-	data, err := Average()
-	if err != nil {
-		t.Fatal(err)
+// TestMadeGraphs: these graphs are made here, so nothing else says that their parts fit together.
+func TestMadeGraphs(t *testing.T) {
+	for name, make := range map[string]func() ([]byte, error){
+		"average": Average, "choose": Choose, "weighted_sum": WeightedSum, "deviation": Deviation, "mean_of_ranks": MeanOfRanks,
+	} {
+		t.Run(name, func(t *testing.T) {
+			data, err := make()
+			if err != nil {
+				t.Fatal(err)
+			}
+			checkMade(t, name, data)
+		})
 	}
+}
+
+func checkMade(t *testing.T, name string, data []byte) {
+	t.Helper()
 	model, err := parseModel(data)
 	if err != nil {
 		t.Fatal(err)
 	}
+	if model.Graph.GetName() != name {
+		t.Errorf("its name is %s", model.Graph.GetName())
+	}
 	known := map[string]bool{}
+	for _, c := range model.Graph.Initializer {
+		known[c.GetName()] = true
+	}
 	for _, in := range model.Graph.Input {
 		known[in.GetName()] = true
 	}

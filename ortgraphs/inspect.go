@@ -79,7 +79,7 @@ func (b *Bundle) Inspect() Summary {
 	for i, arena := range NewArenas(m, Policy{}) {
 		s.Parameters.Memory.Add(arena.Memory(m.InTurn()[i].Optimizer, false, false))
 	}
-	s.Parameters.Memory.State = StateBytes(m.State)
+	s.Parameters.Memory.State = StateBytes(m.State, true)
 	for _, p := range m.Parameters {
 		n := p.Elements()
 		s.Parameters.Elements += n

@@ -10,7 +10,8 @@ import (
 // StatePrefix precedes the name of a state tensor in the name of its new value, an output of the training graph.
 const StatePrefix = "state."
 
-// stateCopies is how often a run holds the state: after the last window, before the next batch, and after it.
+// stateCopies is how often a run holds the state: after the last window, before the next batch, and after it. One of several ranks also
+// holds what rank 0 left.
 const stateCopies = 3
 
 // PlaceState places state tensors in a block of so many bytes. The gaps between them are never read.
@@ -23,10 +24,13 @@ func PlaceState(list []manifest.State) (places []Span, bytes int) {
 	return places, bytes
 }
 
-// StateBytes returns the memory that a run needs for the state.
-func StateBytes(list []manifest.State) int {
+// StateBytes returns the memory that a run needs for the state, alone or as one of several ranks.
+func StateBytes(list []manifest.State, alone bool) int {
 	_, bytes := PlaceState(list)
-	return stateCopies * bytes
+	if alone {
+		return stateCopies * bytes
+	}
+	return (stateCopies + 1) * bytes
 }
 
 // Choose returns the graph that chooses one of two i32 vectors by a flag:

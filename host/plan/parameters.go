@@ -93,7 +93,7 @@ func (p *Plan) Memory() (m ortgraphs.Memory) {
 // memory is Plan.Memory for one of the players.
 func (p *Player) memory(of *Plan) ortgraphs.Memory {
 	m := p.Arena.Memory(p.Optimizer, of.Accumulates(), of.Config.EMA > 0)
-	m.State = ortgraphs.StateBytes(of.Bundle.Manifest.StateOf(p.Name))
+	m.State = ortgraphs.StateBytes(of.Bundle.Manifest.StateOf(p.Name), of.World.Alone())
 	return m
 }
 

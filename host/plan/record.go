@@ -1,11 +1,14 @@
 package plan
 
 import (
+	"fmt"
 	"log/slog"
 	"os"
+	"slices"
 
 	"github.com/xtts-host/xtts-host/host/catalog"
 	"github.com/xtts-host/xtts-host/host/record"
+	"github.com/xtts-host/xtts-host/host/report"
 	"github.com/xtts-host/xtts-host/shared/manifest"
 )
 
@@ -25,7 +28,17 @@ func (p *Plan) Record() *record.Plan {
 
 // Warnings returns a line for each setting or finding that makes the run slow, its result worse, or its plugins unsafe.
 func Warnings(p *Plan) []string {
-	return append(p.Record().Warnings(), catalog.Exposed(p.Config.Plugins, p.Stages.Resolved.Plugins, os.Geteuid())...)
+	return slices.Concat(p.Record().Warnings(), stateOfRanks(p), catalog.Exposed(p.Config.Plugins, p.Stages.Resolved.Plugins, os.Geteuid()))
+}
+
+// stateOfRanks returns a line if the ranks average state: unlike all other results, it may depend on their number.
+func stateOfRanks(p *Plan) []string {
+	list := p.Bundle.Manifest.State
+	if len(list) == 0 || p.World.Alone() {
+		return nil
+	}
+	return []string{fmt.Sprintf("the bundle has state (%s, ...), which is averaged over the %d ranks: batch norm takes the statistics of a rank's %s, so its losses are not those of one rank with all rows (docs/data-plan.md)",
+		list[0].Name, p.World.Size, report.Count(p.Config.BatchSize, "row"))}
 }
 
 // Warn logs the warnings about the run, the plugin folders that are not used, and unknown characters.

@@ -1,7 +1,6 @@
 package plan
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"strconv"
@@ -98,7 +97,7 @@ func (d *Draft) Fit(context.Context) error {
 	if d.Ring, err = d.sizeRing(); err != nil {
 		return err
 	}
-	if err := cmp.Or(d.checkWindow(), d.checkState()); err != nil {
+	if err := d.checkWindow(); err != nil {
 		return err
 	}
 	d.Hashes = d.identity()
@@ -141,15 +140,6 @@ func (d *Draft) checkWindow() error {
 	if !d.World.Alone() {
 		return hint.Errorf("train with one process, or export with accumulation exact or mean",
 			"the bundle's accumulation is weighted: the totals of a step are those of one rank")
-	}
-	return nil
-}
-
-// checkState refuses state that ranks would compute from different rows.
-func (d *Draft) checkState() error {
-	if list := d.Bundle.Manifest.State; len(list) > 0 && !d.World.Alone() {
-		return hint.Errorf("train with one process, or replace what keeps statistics in the model, such as batch norm by group norm",
-			"the bundle has state (%s, ...): each of the %d ranks would compute another one from its rows", list[0].Name, d.World.Size)
 	}
 	return nil
 }

@@ -7,24 +7,23 @@ import (
 	"github.com/xtts-host/xtts-host/host/config/configtest"
 	"github.com/xtts-host/xtts-host/host/limits"
 	"github.com/xtts-host/xtts-host/ortgraphs"
-	"github.com/xtts-host/xtts-host/shared/hint"
 	"github.com/xtts-host/xtts-host/shared/manifest"
 )
 
-// TestStateOfRanks: ranks would have different state.
+// TestStateOfRanks: one line says what several ranks do with state.
 func TestStateOfRanks(t *testing.T) {
-	d := NewDraft(configtest.Parse(t), nil)
+	d := NewDraft(configtest.Parse(t, "--batch-size", "8"), nil)
 	d.Bundle = &ortgraphs.Bundle{Manifest: &manifest.Bundle{State: []manifest.State{{Name: "norm.running_mean"}}}}
-	if err := d.checkState(); err != nil {
-		t.Error(err)
+	if lines := stateOfRanks(&d.Plan); len(lines) > 0 {
+		t.Error(lines)
 	}
 	d.World.Size = 2
-	if err := d.checkState(); err == nil || !strings.Contains(err.Error(), "norm.running_mean") || hint.Of(err) == "" {
-		t.Error(err)
+	if lines := stateOfRanks(&d.Plan); len(lines) != 1 || !strings.Contains(lines[0], "(norm.running_mean, ...), which is averaged over the 2 ranks") || !strings.Contains(lines[0], "8 rows") {
+		t.Error(lines)
 	}
 	d.Bundle.Manifest.State = nil
-	if err := d.checkState(); err != nil {
-		t.Error(err)
+	if lines := stateOfRanks(&d.Plan); len(lines) > 0 {
+		t.Error(lines)
 	}
 }
 

@@ -323,9 +323,7 @@ func (l *Loop) step(b *pipeline.Batch) error {
 		w.Metrics[i] = l.means.window[player].metric(i, l.Model.weighted)
 	}
 	w.Metrics = l.Model.appendScheduled(w.Metrics, b.Step, false)
-	if loss, ok := l.Optimizers[last].window.sharedLoss(); ok {
-		w.Loss = loss
-	}
+	w.Loss = l.Optimizers.shared(w.Loss, w.Metrics)
 	l.outcome(b.Step)
 	now := time.Now()
 	done := now

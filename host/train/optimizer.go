@@ -182,6 +182,7 @@ func (o *Optimizer) build(accumulating bool, threads int) {
 	}
 	o.scalars = newScalars(&o.memory, o.rule, o.params, 4+len(o.player.arena.Segments())+len(o.player.params)+2*len(o.params.Groups), 5)
 	graphs := &graphs{memory: &o.memory, threads: threads, capturing: o.model.capturing, open: map[graph]*ort.Session{}}
+	o.window.share.graphs = graphs
 	o.bindWindow(graphs, accumulating)
 	o.segments = trainedSegments(o.window.grads, o.params)
 	if o.rule.kernel != nil && o.device.onGPU() && o.err == nil {
@@ -208,7 +209,7 @@ func (o *Optimizer) Step(lr float64) error {
 	o.setRate(lr)
 	*o.step.value = o.Steps + 1
 	o.average.next(o.Averaged)
-	if err := errors.Join(o.send(o.in), o.device.Timer.begin(Optimizing), o.window.share.sum(), o.window.measure(&o.memory), o.receive(o.out)); err != nil {
+	if err := errors.Join(o.send(o.in), o.device.Timer.begin(Optimizing), o.window.share.sum(&o.memory), o.window.measure(&o.memory), o.receive(o.out)); err != nil {
 		return err
 	}
 	o.incomplete = true

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/xtts-host/xtts-host/gpu"
@@ -78,7 +79,7 @@ func (o *Optimizer) rehearsals() []rehearsal {
 		u := &o.average.updates[i]
 		all = append(all, rehearsal{&u.execution, "average of " + u.of, u.written})
 	}
-	return append(all, w.kept.rehearsals(o)...)
+	return slices.Concat(all, w.kept.rehearsals(o), w.share.rehearsals(o))
 }
 
 // rehearsed is the capturer of an optimizer.

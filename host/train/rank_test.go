@@ -2,6 +2,7 @@ package train_test
 
 import (
 	"context"
+	"errors"
 	"io"
 	"maps"
 	"math"
@@ -73,7 +74,7 @@ func (x experiment) plan(t *testing.T, w world.World) *dataset.Plan {
 func (x experiment) run(t *testing.T) [][]step {
 	t.Helper()
 	seen := make([][]step, x.ranks)
-	shared := &exchange{parts: make([][]train.Part, x.ranks), added: make(chan struct{})}
+	shared := &exchange{parts: make([][]train.Part, x.ranks), done: make(chan struct{})}
 	g, ctx := errgroup.WithContext(t.Context())
 	for rank := range x.ranks {
 		r := x.newRank(t, world.World{Rank: rank, Size: x.ranks})
@@ -200,7 +201,7 @@ func (r *rank) restore() {
 	if !maps.Equal(c.State.Hashes, r.identity()) {
 		r.t.Fatalf("the checkpoint is that of %v, not %v", c.State.Hashes, r.identity())
 	}
-	if err := c.Restore(r.loop.Model.Weights(), r.loop.Optimizers.Moments()); err != nil {
+	if err := errors.Join(c.Restore(r.loop.Model.Weights(), r.loop.Optimizers.Moments()), r.loop.Model.Push()); err != nil {
 		r.t.Fatal(err)
 	}
 	for i, player := range r.bundle.Manifest.InTurn() {
@@ -234,7 +235,7 @@ func (r *rank) Acquire(ctx context.Context) (*pipeline.DeviceSlot, error) {
 
 func (r *rank) Step(s *event.Step) error {
 	now := step{Step: *s, rows: slices.Clone(s.Rows), empty: r.empty}
-	now.Players = slices.Clone(s.Players)
+	now.Players, now.Metrics = slices.Clone(s.Players), slices.Clone(s.Metrics)
 	for _, p := range r.loop.Model.Weights() {
 		now.weights = append(now.weights, p.Data...)
 	}
@@ -292,12 +293,12 @@ func mix(x uint64) uint64 {
 	return x ^ x>>31
 }
 
-// exchange adds up the parts of ranks that are goroutines of one process, in the order of the ranks.
+// exchange combines the parts of ranks that are goroutines of one process, in the order of the ranks.
 type exchange struct {
 	mu      sync.Mutex
 	parts   [][]train.Part
 	arrived int
-	added   chan struct{} // closed when all have arrived
+	done    chan struct{} // closed when all have arrived
 }
 
 // member is the exchange as one rank sees it.
@@ -308,26 +309,35 @@ type member struct {
 }
 
 func (m member) Sum(parts []train.Part) error {
+	return m.meet(parts, func(sum, v float32) float32 { return sum + v })
+}
+
+func (m member) Broadcast(parts []train.Part) error {
+	return m.meet(parts, func(lead, _ float32) float32 { return lead })
+}
+
+// meet waits for all ranks, and then gives each what combine makes of their values.
+func (m member) meet(parts []train.Part, combine func(a, b float32) float32) error {
 	m.mu.Lock()
-	added := m.added
+	done := m.done
 	m.parts[m.rank] = parts
 	if m.arrived++; m.arrived == len(m.parts) {
 		for i, first := range m.parts[0] {
 			for _, other := range m.parts[1:] {
 				for j, v := range other[i].Host {
-					first.Host[j] += v
+					first.Host[j] = combine(first.Host[j], v)
 				}
 			}
 			for _, other := range m.parts[1:] {
 				copy(other[i].Host, first.Host)
 			}
 		}
-		m.arrived, m.added = 0, make(chan struct{})
-		close(added)
+		m.arrived, m.done = 0, make(chan struct{})
+		close(done)
 	}
 	m.mu.Unlock()
 	select {
-	case <-added:
+	case <-done:
 		return nil
 	case <-m.ctx.Done():
 		return context.Cause(m.ctx)

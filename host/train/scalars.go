@@ -12,6 +12,7 @@ type batchScalars struct {
 	seeds    []word[int64]
 	slots    [][]word[float32]
 	weighted bool // the bundle's accumulation
+	rows     int  // of the batch whose scalars were set last; empty ones do not count
 }
 
 // scalarWords returns the number of words for so many slots.
@@ -41,6 +42,12 @@ func (s *batchScalars) bindScalars(slot int, inputs tensors) {
 // their losses can be compared.
 func (s *batchScalars) SetScalars(slot int, b *pipeline.Batch) {
 	total := 0
+	s.rows = 0
+	for _, row := range b.Rows {
+		if row >= 0 {
+			s.rows++
+		}
+	}
 	for i, spec := range s.specs {
 		v := s.slots[slot][i].value
 		switch {

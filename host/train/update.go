@@ -48,6 +48,12 @@ func (g graph) load(m *memory, threads int, capturing bool) *ort.Session {
 		model, err = ortgraphs.Average()
 	case chooseGraph:
 		model, err = ortgraphs.Choose()
+	case weightedSumGraph:
+		model, err = ortgraphs.WeightedSum()
+	case deviationGraph:
+		model, err = ortgraphs.Deviation()
+	case stateMeanGraph:
+		model, err = ortgraphs.MeanOfRanks()
 	default:
 		model, err = ortgraphs.OptimizerBF16(g.name, g.gradients, g.copies)
 	}

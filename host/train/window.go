@@ -113,11 +113,11 @@ func (o *Optimizer) bindSquares(g *graphs, narrow ortgraphs.Range, yes, no *ort.
 // begin with the state that the last one left. The first batch of a window overwrites the previous window's gradients. Without accumulation
 // Step takes the gradients as they are.
 func (o *Optimizer) Accumulate(first bool) error {
-	return errors.Join(o.window.add(&o.memory, first), o.player.state.advance(&o.memory))
+	return errors.Join(o.window.add(&o.memory, first, func() error { return o.window.share.add(o, first) }), o.player.state.advance(&o.memory))
 }
 
-// add queues the addition of the last batch's gradients.
-func (w *window) add(m *memory, first bool) error {
+// add queues the addition of the last batch's gradients, and what goes with it.
+func (w *window) add(m *memory, first bool, more func() error) error {
 	all := w.accumulate[1]
 	if first {
 		all = w.accumulate[0]
@@ -131,7 +131,7 @@ func (w *window) add(m *memory, first bool) error {
 				return err
 			}
 		}
-		return nil
+		return more()
 	})
 }
 
@@ -148,7 +148,8 @@ func (w *window) measure(m *memory) error {
 // Norm returns the result that Step would have for a window of the last batch alone: the gradient norm before clipping,
 // and whether loss and gradients are finite and the batch has a weight. It waits for the result and changes nothing.
 func (o *Optimizer) Norm() (gradNorm float64, finite bool, err error) {
-	if err := errors.Join(o.window.add(&o.memory, true), o.send(o.in), o.window.measure(&o.memory), o.receive(o.out), o.model.Fetch()); err != nil {
+	alone := func() error { return nil }
+	if err := errors.Join(o.window.add(&o.memory, true, alone), o.send(o.in), o.window.measure(&o.memory), o.receive(o.out), o.model.Fetch()); err != nil {
 		return 0, false, err
 	}
 	_, err = o.model.Result()

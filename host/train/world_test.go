@@ -29,18 +29,20 @@ func load(t *testing.T, dir string) *ortgraphs.Bundle {
 	return b
 }
 
-// each runs a test of ranks with one player and with two.
+// each runs a test of ranks with one player and with two, without state and with a mean over rows.
 func each(t *testing.T, test func(t *testing.T, b *ortgraphs.Bundle)) {
 	t.Helper()
 	t.Run("one player", func(t *testing.T) { test(t, load(t, pico)) })
-	t.Run("players", func(t *testing.T) { test(t, players(t)) })
+	t.Run("players", func(t *testing.T) { test(t, players(t, pico)) })
+	t.Run("state", func(t *testing.T) { test(t, bundletest.Stateful(t, pico)) })
+	t.Run("players with state", func(t *testing.T) { test(t, players(t, bundletest.Stateful(t, pico).Dir)) })
 }
 
-// players returns pico with two players.
-func players(t *testing.T) *ortgraphs.Bundle {
+// players returns a bundle like pico with two players. The state, if there is any, is that of the first one.
+func players(t *testing.T, dir string) *ortgraphs.Bundle {
 	t.Helper()
-	return bundletest.WithPlayers(t, pico, func(name string) bool {
-		return strings.HasPrefix(name, "text_encoder.") || name == "metric.stop_loss"
+	return bundletest.WithPlayers(t, dir, func(name string) bool {
+		return strings.HasPrefix(name, "text_encoder.") || strings.HasPrefix(name, "statistics.") || name == "metric.stop_loss"
 	}, nil)
 }
 
@@ -68,8 +70,8 @@ func distance(a, b []byte) float64 {
 	return math.Sqrt(difference / size)
 }
 
-// TestTwoRanksAreOne trains two ranks of 4 rows, and one of 8: every step has the same rows, loss, gradient norm and
-// weights. The windows have two micro-batches, the last of an epoch one; the last batches of an epoch leave a rank
+// TestTwoRanksAreOne trains two ranks of 4 rows, and one of 8: every step has the same rows, loss, metrics, gradient norm,
+// weights and state. The windows have two micro-batches, the last of an epoch one; the last batches of an epoch leave a rank
 // without a row. Dropout is off since a graph draws it by the row's place in the batch.
 func TestTwoRanksAreOne(t *testing.T) { each(t, twoRanksAreOne) }
 
@@ -89,6 +91,12 @@ func twoRanksAreOne(t *testing.T, b *ortgraphs.Bundle) {
 			t.Errorf("step %d: rank 0 reports %v of norm %v, rank 1 %v of norm %v", s.Step.Step, a.Loss, a.GradNorm, b.Loss, b.GradNorm)
 		}
 		worst = max(worst, math.Abs(a.Loss/s.Loss-1), math.Abs(a.GradNorm/s.GradNorm-1), distance(a.weights, s.weights))
+		for i, v := range s.Metrics {
+			if a.Metrics[i] != b.Metrics[i] {
+				t.Errorf("step %d: rank 0 reports the metrics %v, rank 1 %v", s.Step.Step, a.Metrics, b.Metrics)
+			}
+			worst = max(worst, math.Abs(a.Metrics[i]/v-1))
+		}
 		for p := range s.Players {
 			if a.Players[p] != b.Players[p] {
 				t.Errorf("step %d: rank 0 has %+v, rank 1 %+v", s.Step.Step, a.Players[p], b.Players[p])
@@ -99,7 +107,7 @@ func twoRanksAreOne(t *testing.T, b *ortgraphs.Bundle) {
 	if worst > 1e-6 || !idle {
 		t.Errorf("largest relative difference %.2g; a rank had no row: %v", worst, idle)
 	}
-	t.Logf("%d steps: largest relative difference of loss, norm or weights %.2g", len(one), worst)
+	t.Logf("%d steps: largest relative difference of loss, metrics, norm or weights %.2g", len(one), worst)
 }
 
 // TestRanksAreMicroBatches: two ranks are one with two micro-batches, bit for bit, dropout included, also where the
@@ -108,7 +116,7 @@ func TestRanksAreMicroBatches(t *testing.T) {
 	for _, c := range []struct {
 		name, kind string
 		bundle     *ortgraphs.Bundle
-	}{{"exact", "exact", load(t, pico)}, {"mean", "mean", load(t, multispeaker)}, {"players", "exact", players(t)}} {
+	}{{"exact", "exact", load(t, pico)}, {"mean", "mean", load(t, multispeaker)}, {"players", "exact", players(t, pico)}} {
 		t.Run(c.name, func(t *testing.T) {
 			b := c.bundle
 			if b.Manifest.Accumulation != c.kind {

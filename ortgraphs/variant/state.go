@@ -3,6 +3,7 @@ package variant
 import (
 	"bytes"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"math"
 	"os"
@@ -24,19 +25,24 @@ const (
 	StateOf    = "mel_head.bias"
 )
 
-// State adds state to pico. Both graphs add the mean to the parameter StateOf, so it changes losses. A batch changes the mean to 0.75 times
-// itself plus 0.25 times the parameter's gradient, which depends on the batch and is not finite if that is not.
+// State adds state to pico. Both graphs add the mean to the parameter StateOf, so it changes losses. A batch moves the mean by 0.3 of the
+// way to the mean over its rows of each band of the first input of numbers, padding included. Empty rows do not count, and a batch without
+// others leaves the state as it is.
 func State(dir string, m *manifest.Bundle) error {
 	i := slices.IndexFunc(m.Parameters, func(p manifest.Parameter) bool { return p.Name == StateOf })
 	if i < 0 {
 		return fmt.Errorf("it has no parameter %s, to which the state is added", StateOf)
 	}
 	size := m.Parameters[i].Shape
+	of := slices.IndexFunc(m.Inputs, func(in manifest.TensorSpec) bool { return in.DType == manifest.F32 && in.Lengths != "" })
+	if of < 0 {
+		return errors.New("it has no f32 input with lengths, whose mean the state is")
+	}
 	m.State = []manifest.State{{Name: StateMean, Shape: size}, {Name: StateCount, Shape: []int{}}}
 	for i, g := range m.Graphs {
 		m.Graphs[i].Nodes = nil
 		file := filepath.Join(dir, g.File)
-		if err := rewriteGraph(file, file, func(model *onnxpb.GraphProto) { keepState(model, size, g.Kind == "train") }); err != nil {
+		if err := rewriteGraph(file, file, func(model *onnxpb.GraphProto) { keepState(model, m.Inputs[of], size, g.Kind == "train") }); err != nil {
 			return err
 		}
 	}
@@ -44,7 +50,7 @@ func State(dir string, m *manifest.Bundle) error {
 }
 
 // keepState changes a graph so that it has state.
-func keepState(g *onnxpb.GraphProto, size []int, train bool) {
+func keepState(g *onnxpb.GraphProto, of manifest.TensorSpec, size []int, train bool) {
 	const sum = StateOf + ".sum"
 	for _, n := range g.Node {
 		for i := range n.Input {
@@ -58,21 +64,33 @@ func keepState(g *onnxpb.GraphProto, size []int, train bool) {
 	if !train {
 		return
 	}
+	const mean, rows, ones, seen = "statistics.new", "statistics.rows", "statistics.ones", "statistics.any"
 	g.Node = append(g.Node,
-		node("Mul", "statistics.old", StateMean, "statistics.three_quarters"), node("Mul", "statistics.new", "grad."+StateOf, "statistics.quarter"),
-		node("Add", ortgraphs.StatePrefix+StateMean, "statistics.old", "statistics.new"),
-		node("Add", ortgraphs.StatePrefix+StateCount, StateCount, "statistics.one"))
-	for _, c := range []struct {
-		name  string
-		value float32
-	}{{"statistics.three_quarters", 0.75}, {"statistics.quarter", 0.25}, {"statistics.one", 1}} {
-		g.Initializer = append(g.Initializer, &onnxpb.TensorProto{Name: proto.String(c.name), DataType: proto.Int32(int32(onnxpb.TensorProto_FLOAT)), FloatData: []float32{c.value}})
-	}
+		node("Greater", "statistics.row", of.Lengths, "statistics.nothing"), node("Unsqueeze", "statistics.filled", "statistics.row", "statistics.after"),
+		node("Where", ones, "statistics.filled", "statistics.one", "statistics.zero"), node("ReduceSum", "statistics.all", ones, "statistics.axes"),
+		node("Squeeze", rows, "statistics.all", "statistics.axes"), node("Min", seen, rows, "statistics.one"), node("Max", "statistics.divisor", rows, "statistics.one"),
+		node("ReduceMean", "statistics.bands", of.Name, "statistics.time"),
+		node("Where", "statistics.taken", "statistics.filled", "statistics.bands", "statistics.zero"),
+		node("ReduceSum", "statistics.summed", "statistics.taken", "statistics.before"), node("Squeeze", "statistics.sum", "statistics.summed", "statistics.before"),
+		node("Div", mean, "statistics.sum", "statistics.divisor"), node("Sub", "statistics.way", mean, StateMean),
+		node("Mul", "statistics.rate", seen, "statistics.part"), node("Mul", "statistics.step", "statistics.way", "statistics.rate"),
+		node("Add", ortgraphs.StatePrefix+StateMean, StateMean, "statistics.step"), node("Add", ortgraphs.StatePrefix+StateCount, StateCount, seen))
+	g.Initializer = append(g.Initializer, scalar("statistics.zero", 0), scalar("statistics.one", 1), scalar("statistics.part", 0.3),
+		&onnxpb.TensorProto{Name: proto.String("statistics.nothing"), DataType: proto.Int32(int32(onnxpb.TensorProto_INT32)), Int32Data: []int32{0}},
+		axes("statistics.after", 1, 2), axes("statistics.axes", 0, 1, 2), axes("statistics.time", 1), axes("statistics.before", 0, 1))
 	g.Output = append(g.Output, float(ortgraphs.StatePrefix+StateMean, size...), float(ortgraphs.StatePrefix+StateCount))
 }
 
 func node(operator, output string, inputs ...string) *onnxpb.NodeProto {
 	return &onnxpb.NodeProto{OpType: proto.String(operator), Input: inputs, Output: []string{output}}
+}
+
+func scalar(name string, v float32) *onnxpb.TensorProto {
+	return &onnxpb.TensorProto{Name: proto.String(name), DataType: proto.Int32(int32(onnxpb.TensorProto_FLOAT)), FloatData: []float32{v}}
+}
+
+func axes(name string, list ...int64) *onnxpb.TensorProto {
+	return &onnxpb.TensorProto{Name: proto.String(name), Dims: []int64{int64(len(list))}, DataType: proto.Int32(int32(onnxpb.TensorProto_INT64)), Int64Data: list}
 }
 
 func float(name string, dims ...int) *onnxpb.ValueInfoProto {
