@@ -92,6 +92,9 @@ func (r *run) report(outcome error) (*report.Report, error) {
 	if err != nil {
 		return nil, err
 	}
+	if c := facts.FeatureCache; c != nil {
+		r.log.Info("feature cache", "folder", c.Folder, "bytes", c.Bytes, "hits", c.Hits, "misses", c.Misses, "hit_ratio", c.HitRatio)
+	}
 	out := r.observer.collector.Build(facts)
 	if err := out.Write(filepath.Join(r.dir, report.ReportFile)); err != nil {
 		return nil, err

@@ -73,7 +73,7 @@ func Train(ctx context.Context, set *config.Set, console console.Console, mode b
 	io.WriteString(out.console.Out, p.Record().Banner(folder.Path))
 	p.Warn(out.log.Logger)
 	m, err := machine.Open(machine.Config{
-		Plan: p, Log: out.log.Logger, Debug: out.debug, Inventory: nvml.Open, Memory: func(m *event.Memory) { out.bus.Publish(m) },
+		Plan: p, Log: out.log.Logger, Debug: out.debug, Inventory: nvml.Open, Memory: func(m *event.Memory) { out.bus.Publish(m) }, Features: true,
 	})
 	if err != nil {
 		return nil, exit.Refused(err)

@@ -7,6 +7,7 @@ import (
 	"github.com/xtts-host/xtts-host/host/catalog"
 	"github.com/xtts-host/xtts-host/host/dataset"
 	"github.com/xtts-host/xtts-host/host/pipeline"
+	"github.com/xtts-host/xtts-host/host/report"
 	"github.com/xtts-host/xtts-host/host/supervise"
 	"github.com/xtts-host/xtts-host/host/train"
 	"github.com/xtts-host/xtts-host/shared/manifest"
@@ -29,6 +30,7 @@ type Config struct {
 	Model      Loader
 	GPU        gpu.Context // of the model; nil on the CPU
 	Quarantine *Quarantine
+	Features   *Features // nil without a feature cache
 	Log        *slog.Logger
 	Verify     bool // prove that plugins write only to their outputs; the pools have supervise.Config.Pause
 	Strict     bool // a range that a stage leaves ends the run
@@ -70,8 +72,10 @@ type Path struct {
 	Pipeline *pipeline.Pipeline
 	Feed     train.Feed // the trainer takes its batches from it
 
-	mode   adapter
-	copier *copier
+	mode     adapter
+	copier   *copier
+	features *Features
+	memos    []*memo // by stage instance
 }
 
 // New creates a path. Nothing runs until the pipeline runs.
@@ -100,10 +104,11 @@ func New(c Config) (*Path, error) {
 		},
 		RingSlots: c.Depths.Ring, DeviceSlots: c.Depths.Device, Workers: c.Depths.Workers, Prefetch: c.Depths.Prefetch,
 	}
-	for _, in := range c.Stages.Instances {
+	p.features, p.memos = c.Features, c.Features.memos(shared, c.Stages.Instances)
+	for i, in := range c.Stages.Instances {
 		cfg.Stages = append(cfg.Stages, pipeline.Step{
 			Name: in.Name, Augment: in.Stage.Kind == manifest.Augment,
-			Stage: newStageRunner(shared, c.Pools[in.Plugin], c.Stages.Plugins[in.Plugin].Name(), in, c.BatchSize, c.Log),
+			Stage: newStageRunner(shared, c.Pools[in.Plugin], c.Stages.Plugins[in.Plugin].Name(), in, p.memos[i], c.BatchSize, c.Log),
 		})
 	}
 	p.mode.configure(&cfg, c.Source)
@@ -120,6 +125,9 @@ func New(c Config) (*Path, error) {
 
 // Frames counts the valid target frames of the batch in a device slot.
 func (p *Path) Frames(d *pipeline.DeviceSlot) int { return p.copier.frames[d.Index] }
+
+// FeatureCache returns the figures of the feature cache, nil without one.
+func (p *Path) FeatureCache() *report.FeatureCache { return p.features.report(p.memos) }
 
 // Close unblocks a pipeline that waits for the trainer. Call it after the last step.
 func (p *Path) Close() { p.mode.close() }

@@ -1,7 +1,6 @@
 package batch
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -25,6 +24,7 @@ type stageRunner struct {
 	plugin   string
 	instance catalog.Instance
 	outputs  []outputs // by bucket
+	memo     *memo     // nil without a feature cache
 	log      *slog.Logger
 	reported sync.Map   // tensors whose range was reported
 	attempts []attempts // by ring slot
@@ -56,8 +56,8 @@ const maxFailures = 3
 // limit is one below that of the policy, so that it is certain which of the two reports the error if both apply.
 const maxEnds = 5
 
-func newStageRunner(c *common, pool processes, plugin string, instance catalog.Instance, batchSize int, log *slog.Logger) *stageRunner {
-	s := &stageRunner{common: c, pool: pool, plugin: plugin, instance: instance, log: log, attempts: make([]attempts, c.ring.Slots())}
+func newStageRunner(c *common, pool processes, plugin string, instance catalog.Instance, memo *memo, batchSize int, log *slog.Logger) *stageRunner {
+	s := &stageRunner{common: c, pool: pool, plugin: plugin, instance: instance, memo: memo, log: log, attempts: make([]attempts, c.ring.Slots())}
 	for i := range s.attempts {
 		s.attempts[i].keys, s.attempts[i].ids = make([]byte, batchSize*stage.KeySize), make([]string, batchSize)
 	}
@@ -68,14 +68,48 @@ func newStageRunner(c *common, pool processes, plugin string, instance catalog.I
 }
 
 // Process implements pipeline.Stage.
-func (s *stageRunner) Process(ctx context.Context, b *pipeline.Batch) (_ []pipeline.Rejected, _ time.Duration, err error) {
+func (s *stageRunner) Process(ctx context.Context, b *pipeline.Batch) ([]pipeline.Rejected, time.Duration, error) {
+	if s.memo.uses(b.Eval) {
+		return s.recall(ctx, b)
+	}
+	return s.compute(ctx, b, b.Rows, nil)
+}
+
+// recall takes the rows that the feature cache has from there, and has the stage compute the others.
+func (s *stageRunner) recall(ctx context.Context, b *pipeline.Batch) ([]pipeline.Rejected, time.Duration, error) {
+	began := time.Now()
+	known := s.memo.look(s.ring.Slot(b.Slot), b.Bucket, b.Rows)
+	defer known.free()
+	if known.missed == 0 {
+		known.fill()
+		known.fillEmpty(b.Rows)
+		rejected := s.misaligned(b)
+		if len(rejected) > 0 {
+			return rejected, time.Since(began), nil
+		}
+		return nil, time.Since(began), s.checkRange(b)
+	}
+	known.hide()
+	looked := time.Since(began)
+	rejected, busy, err := s.compute(ctx, b, known.sent, known.fill)
+	if err == nil && len(rejected) == 0 {
+		began = time.Now()
+		known.store()
+		looked += time.Since(began)
+	}
+	return rejected, looked + busy, err
+}
+
+// compute sends the batch to a process, and checks the result. rows are those of the batch that the stage computes.
+// complete, which may be nil, adds the others.
+func (s *stageRunner) compute(ctx context.Context, b *pipeline.Batch, rows []int32, complete func()) (_ []pipeline.Rejected, _ time.Duration, err error) {
 	a := &s.attempts[b.Slot]
 	s.guards.enter(b.Slot, s.pool)
 	defer func() { s.guards.leave(b.Slot, errors.Is(err, supervise.ErrLost)) }()
 	if err := s.guards.check(b, nil); err != nil { // another plugin caused it
 		return nil, 0, err
 	}
-	res, err := s.call(ctx, b, a)
+	res, err := s.call(ctx, b, a, rows)
 	switch {
 	case err != nil && ctx.Err() != nil: // the run ends, perhaps because of another stage
 		return nil, res.Busy, err
@@ -101,12 +135,18 @@ func (s *stageRunner) Process(ctx context.Context, b *pipeline.Batch) (_ []pipel
 	if len(res.Bad) > 0 {
 		rejected := make([]pipeline.Rejected, len(res.Bad))
 		for i, bad := range res.Bad {
-			if b.Rows[bad.Row] < 0 {
+			if rows[bad.Row] < 0 {
 				return nil, res.Busy, supervise.Violation(s.plugin, fmt.Errorf("it rejects row %d, which is empty (%s): %s", bad.Row, s.describe(b), bad.Reason))
 			}
 			rejected[i] = pipeline.Rejected{Row: bad.Row, Reason: s.reason(bad.Reason)}
 		}
 		return rejected, res.Busy, nil
+	}
+	if err := s.outputs[b.Bucket].checkKept(s.ring.Slot(b.Slot), a.kept); err != nil {
+		return nil, res.Busy, s.replace(b, res.Process, err)
+	}
+	if complete != nil {
+		complete()
 	}
 	rejected, err := s.inspect(b, res.Process)
 	if err == nil {
@@ -117,9 +157,9 @@ func (s *stageRunner) Process(ctx context.Context, b *pipeline.Batch) (_ []pipel
 
 // call sends the batch to a process. With a proof it works alone, and an error that wraps supervise.ErrViolation says
 // what else than its outputs it wrote.
-func (s *stageRunner) call(ctx context.Context, b *pipeline.Batch, a *attempts) (supervise.Result, error) {
+func (s *stageRunner) call(ctx context.Context, b *pipeline.Batch, a *attempts, rows []int32) (supervise.Result, error) {
 	out := &s.outputs[b.Bucket]
-	s.nameRows(a, b)
+	s.nameRows(a, b, rows)
 	s.proof.begin(b.Slot, out)
 	a.kept = out.save(s.ring.Slot(b.Slot), a.kept[:0])
 	res, err := s.pool.Call(ctx, supervise.Request{
@@ -180,14 +220,14 @@ func (s *stageRunner) describe(b *pipeline.Batch) string {
 	return text
 }
 
-// nameRows writes the key and the clip of each row.
-func (s *stageRunner) nameRows(a *attempts, b *pipeline.Batch) {
-	rows := s.data.of(b).Index.Rows
+// nameRows writes the key and the clip of each row that the stage computes.
+func (s *stageRunner) nameRows(a *attempts, b *pipeline.Batch, rows []int32) {
+	clips := s.data.of(b).Index.Rows
 	clear(a.keys)
 	clear(a.ids)
-	for i, row := range b.Rows {
+	for i, row := range rows {
 		if row >= 0 {
-			a.ids[i] = rows[row].ID
+			a.ids[i] = clips[row].ID
 			key := dataset.RowKey(s.seed, b.Epoch, a.ids[i], s.instance.Name)
 			copy(a.keys[i*stage.KeySize:], key[:])
 		}
@@ -199,7 +239,7 @@ func (s *stageRunner) nameRows(a *attempts, b *pipeline.Batch) {
 // state. If it fails again, the row is rejected.
 func (s *stageRunner) inspect(b *pipeline.Batch, id supervise.ProcessID) (rejected []pipeline.Rejected, err error) {
 	slot, out := s.ring.Slot(b.Slot), &s.outputs[b.Bucket]
-	if err := cmp.Or(out.checkKept(slot, s.attempts[b.Slot].kept), out.checkLengths(slot, b.Rows)); err != nil {
+	if err := out.checkLengths(slot, b.Rows); err != nil {
 		return nil, s.replace(b, id, err)
 	}
 	if s.strict { // also before a second attempt at values that are not finite
@@ -208,11 +248,7 @@ func (s *stageRunner) inspect(b *pipeline.Batch, id supervise.ProcessID) (reject
 		}
 	}
 	rows, known := s.data.of(b).Index.Rows, s.attempts[b.Slot].rows
-	out.misaligned(slot, b.Rows, rows, func(i int, why string) {
-		if !slices.ContainsFunc(rejected, func(r pipeline.Rejected) bool { return r.Row == i }) {
-			rejected = append(rejected, pipeline.Rejected{Row: i, Reason: s.reason(why)})
-		}
-	})
+	rejected = s.misaligned(b)
 	var empty, again error
 	out.notFinite(slot, func(i int, tensor string) {
 		row := b.Rows[i]
@@ -240,6 +276,16 @@ func (s *stageRunner) inspect(b *pipeline.Batch, id supervise.ProcessID) (reject
 	}
 	s.attempts[b.Slot].rows = known[:0]
 	return nil, s.checkRange(b)
+}
+
+// misaligned rejects the rows whose columns do not have as many steps as the stage has counted.
+func (s *stageRunner) misaligned(b *pipeline.Batch) (rejected []pipeline.Rejected) {
+	s.outputs[b.Bucket].misaligned(s.ring.Slot(b.Slot), b.Rows, s.data.of(b).Index.Rows, func(i int, why string) {
+		if !slices.ContainsFunc(rejected, func(r pipeline.Rejected) bool { return r.Row == i }) {
+			rejected = append(rejected, pipeline.Rejected{Row: i, Reason: s.reason(why)})
+		}
+	})
+	return rejected
 }
 
 // replace ends a process that violates the protocol, and with a proof the run.

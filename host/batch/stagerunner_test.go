@@ -51,7 +51,7 @@ func fakeCommon(t *testing.T, slots int) *common {
 }
 
 func fakeRunner(r *common, pool processes, name string) *stageRunner {
-	return newStageRunner(r, pool, name+"-plugin", catalog.Instance{Name: name}, 1, slog.New(slog.DiscardHandler))
+	return newStageRunner(r, pool, name+"-plugin", catalog.Instance{Name: name}, nil, 1, slog.New(slog.DiscardHandler))
 }
 
 // TestBatchThatEndsEveryProcess is given up the fifth time, though other batches are finished between; batches that are
@@ -127,7 +127,7 @@ func TestProcessThatDamagesManyEmptyRows(t *testing.T) {
 	}}
 	in := catalog.Instance{Name: "mix", Outputs: map[string]string{"mel": "mel"}}
 	in.Stage.Outputs = []manifest.TensorSpec{{Name: "mel", DType: manifest.F32}}
-	s := newStageRunner(r, pool, "mix-plugin", in, maxEnds+1, slog.New(slog.DiscardHandler))
+	s := newStageRunner(r, pool, "mix-plugin", in, nil, maxEnds+1, slog.New(slog.DiscardHandler))
 	b := &pipeline.Batch{Rows: slices.Repeat([]int32{-1}, maxEnds+1)}
 	r.guards.begin(b)
 	if _, _, err := s.Process(t.Context(), b); !errors.Is(err, pipeline.ErrRebuild) {
@@ -162,7 +162,7 @@ func TestCallNamesClips(t *testing.T) {
 	r := fakeCommon(t, 1)
 	r.data.Train.Index.Rows = []dataset.Row{{ID: "A/0001"}, {ID: "B/0002"}}
 	pool := &fakePool{call: func(int) (supervise.Result, error) { return supervise.Result{}, nil }}
-	s := newStageRunner(r, pool, "mix-plugin", catalog.Instance{Name: "mix"}, 3, slog.New(slog.DiscardHandler))
+	s := newStageRunner(r, pool, "mix-plugin", catalog.Instance{Name: "mix"}, nil, 3, slog.New(slog.DiscardHandler))
 	for _, c := range []struct {
 		rows []int32
 		want []string

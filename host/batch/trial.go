@@ -50,7 +50,7 @@ func NewTrial(c TrialConfig) *Trial {
 		shared.guards.names = append(shared.guards.names, c.Stages.Plugins[i].Name())
 	}
 	for _, in := range c.Stages.Instances {
-		t.runners = append(t.runners, newStageRunner(shared, c.Pools[in.Plugin], c.Stages.Plugins[in.Plugin].Name(), in, c.BatchSize, c.Log))
+		t.runners = append(t.runners, newStageRunner(shared, c.Pools[in.Plugin], c.Stages.Plugins[in.Plugin].Name(), in, nil, c.BatchSize, c.Log))
 	}
 	return t
 }

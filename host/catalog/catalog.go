@@ -4,9 +4,11 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -47,6 +49,8 @@ type Entry struct {
 	Sum string
 
 	gpuCommand, gpuSum string // like Command[0] and Sum, for the program for a GPU; empty without one
+
+	files []string // that determine what the plugin does, with those of plugin.sum
 }
 
 // OnGPU returns the entry with the program for a process that is given a GPU, if the plugin has a separate one. A
@@ -202,6 +206,7 @@ func examine(dir string) Entry {
 
 // checkSums compares the folder with its sums. gpu is the program for the data GPU, empty for none.
 func (e *Entry) checkSums(root *os.Root, command, files []string, gpu string) {
+	e.files = files
 	sums, err := readFile(root, manifest.SumFile)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -214,6 +219,7 @@ func (e *Entry) checkSums(root *os.Root, command, files []string, gpu string) {
 			e.Sum = listed[rel]
 		}
 		e.gpuSum = listed[gpu]
+		e.files = slices.Sorted(maps.Keys(listed))
 		if e.State = Verified; err != nil {
 			e.State, e.Reason = Modified, err.Error()
 			e.Hint = "install the plugin again; if the change is yours, write its " + manifest.SumFile + " again with sha256sum"

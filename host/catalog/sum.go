@@ -79,6 +79,25 @@ func verify(root *os.Root, sums []byte, files []string) (map[string]string, erro
 	return listed, nil
 }
 
+// Contents returns the hex SHA-256 of the plugin's files: the manifest, the programs or the script, and all that plugin.sum
+// lists.
+func (e *Entry) Contents() (string, error) {
+	root, err := os.OpenRoot(e.Dir)
+	if err != nil {
+		return "", fmt.Errorf("plugin %s: %w", e.Name(), err)
+	}
+	defer root.Close()
+	h := sha256.New()
+	for _, name := range e.files {
+		sum, err := hashFile(root, name)
+		if err != nil {
+			return "", fmt.Errorf("plugin %s: %w", e.Name(), err)
+		}
+		fmt.Fprintf(h, "%s  %s\n", sum, name)
+	}
+	return hex.EncodeToString(h.Sum(nil)), nil
+}
+
 func hashFile(root *os.Root, name string) (string, error) {
 	f, size, err := regular.OpenIn(root, name)
 	if err != nil {

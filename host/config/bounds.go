@@ -75,6 +75,10 @@ func (s *Set) Check() (err error) {
 		freeze, only := s.place(s.flags.Lookup("freeze")), s.place(s.flags.Lookup("train-only"))
 		return fmt.Errorf("%s cannot be combined with %s, which freezes everything that it does not name", freeze, only)
 	}
+	if c.FeatureCache != "" && c.VerifyPlugins {
+		return hint.Errorf("leave one of them out", "%s cannot be combined with %s, which keeps calls from the plugins",
+			s.place(s.flags.Lookup("verify-plugins")), s.place(s.flags.Lookup("feature-cache")))
+	}
 	if c.Attention == "bf16" {
 		attention := s.place(s.flags.Lookup("attention"))
 		switch {

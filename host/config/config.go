@@ -63,6 +63,8 @@ type Config struct {
 	PluginStartTimeout              float64 // seconds
 	PluginMemory                    Limit   // of a process; 0: what its plugin.json says
 	RingMemory                      Bytes
+	FeatureCache                    string // folder; empty: none
+	FeatureCacheSize                Bytes
 	Slots                           Auto
 	ModelStartDelay                 float64 // seconds
 	StaticShapes                    bool

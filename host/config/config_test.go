@@ -193,6 +193,8 @@ func TestRefused(t *testing.T) {
 		{"--device cpu --enable-memory-isolation", "", "--device cpu cannot be combined with --enable-memory-isolation true"},
 		{"--model-gpu-memory auto", "XTTS_HOST_DEVICE=cpu", "XTTS_HOST_DEVICE=cpu cannot be combined with --model-gpu-memory auto"},
 		{"--data-gpu-memory much", "", "--data-gpu-memory much: not an amount of memory: use a number of MB, or a unit as in 1GiB, or auto"},
+		{"--verify-plugins --feature-cache x", "", "--verify-plugins true cannot be combined with --feature-cache x, which keeps calls from the plugins"},
+		{"--feature-cache-size 0", "", "--feature-cache-size 0: not an amount of memory: use a number of MB, or a unit as in 1GiB"},
 		{"--freeze a,b.* --train-only c", "", "--freeze a,b.* cannot be combined with --train-only c, which freezes everything that it does not name"},
 		{"--resume a --run-dir b", "", "--resume a continues the run in that folder, so it cannot be combined with --run-dir b"},
 		{"--resume-or-start a --run-dir b", "", "--resume-or-start a names the folder of the run, so it cannot be combined with --resume or --run-dir"},

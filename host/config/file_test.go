@@ -125,6 +125,9 @@ func TestYAMLReadsBack(t *testing.T) {
 		if len(s.Freeze) > 0 {
 			s.TrainOnly = nil
 		}
+		if s.VerifyPlugins {
+			s.FeatureCache = ""
+		}
 		if s.Attention == "bf16" {
 			s.Precision, s.Fuse = "tf32", "auto"
 		}

@@ -95,6 +95,9 @@ func definePipeline(c *Config, f *pflag.FlagSet) {
 	f.BoolVar(&c.VerifyPlugins, "verify-plugins", false, "prove that plugins write only to their outputs, and stop when one does not; slower")
 	c.RingMemory = 1 << 30
 	f.Var(&c.RingMemory, "ring-memory", "largest `size` of the ring, in MB or with a unit")
+	f.StringVar(&c.FeatureCache, "feature-cache", "", "`folder` that keeps what stages compute from clips, for later epochs and other runs (docs/feature-cache.md)")
+	c.FeatureCacheSize = 16 << 30
+	f.Var(&c.FeatureCacheSize, "feature-cache-size", "largest `size` of the folder of --feature-cache, in MB or with a unit; the least recently used leaves first")
 	c.Slots = 3
 	f.Var(&c.Slots, "slots", "`batches` that are buffered on the model's device (device slots): 2 to 8, or auto")
 	f.Float64Var(&c.ModelStartDelay, "model-start-delay", 2, "longest time to fill the pipeline before the first step, in `seconds`")

@@ -132,7 +132,7 @@ func open(ctx context.Context, p *plan.Plan, console console.Console) (_ *evalua
 			err = errors.Join(err, e.close())
 		}
 	}()
-	e.machine, err = machine.Open(machine.Config{Plan: p, Log: e.log, Inventory: nvml.Open, Memory: func(*event.Memory) {}})
+	e.machine, err = machine.Open(machine.Config{Plan: p, Log: e.log, Inventory: nvml.Open, Memory: func(*event.Memory) {}, Features: true})
 	if err != nil {
 		return nil, err
 	}

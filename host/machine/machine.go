@@ -12,8 +12,10 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/xtts-host/xtts-host/gpu"
+	"github.com/xtts-host/xtts-host/host/batch"
 	"github.com/xtts-host/xtts-host/host/debug"
 	"github.com/xtts-host/xtts-host/host/event"
+	"github.com/xtts-host/xtts-host/host/featurecache"
 	"github.com/xtts-host/xtts-host/host/plan"
 	"github.com/xtts-host/xtts-host/host/supervise"
 	"github.com/xtts-host/xtts-host/host/watch"
@@ -29,14 +31,18 @@ type Config struct {
 	Inventory func() (gpu.Inventory, error) // is called only on a GPU
 	Memory    func(*event.Memory)           // receives the measurements of the watch
 	MinSlots  int                           // of the ring, if more are needed than the plan has
+	Features  bool                          // open the feature cache if the plan has one
 }
 
 // Machine owns the ring, the plugin processes and the GPU monitor. It is complete after Open and, in a run with
 // plugins, StartPlugins.
 type Machine struct {
-	Ring  *ring.Ring
-	Pools []*supervise.Pool // by plugin of the plan
-	Watch *watch.Watch      // nil on the CPU
+	Ring     *ring.Ring
+	Pools    []*supervise.Pool // by plugin of the plan
+	Watch    *watch.Watch      // nil on the CPU
+	Features *batch.Features   // nil without --feature-cache
+
+	cache *featurecache.Cache
 
 	plan  *plan.Plan
 	log   *slog.Logger
@@ -51,11 +57,18 @@ func Open(c Config) (_ *Machine, err error) {
 	if err := m.openWatch(c.Inventory, c.Memory); err != nil {
 		return nil, err
 	}
+	if c.Features {
+		if err := m.openFeatures(); err != nil {
+			m.cache.Close()
+			return nil, errors.Join(err, m.Watch.Close())
+		}
+	}
 	if m.Ring, err = ring.Create(max(c.MinSlots, c.Plan.Config.BufferSize), c.Plan.Slots.Size()); err != nil {
 		advice := "give a smaller --buffer-size"
 		if errors.Is(err, syscall.EFBIG) {
 			advice = "raise the limit of file sizes (ulimit -f), which counts for the ring, too, or " + advice
 		}
+		m.cache.Close()
 		return nil, errors.Join(hint.Errorf(advice, "%w", err), m.Watch.Close())
 	}
 	return m, nil
@@ -81,6 +94,7 @@ func (m *Machine) Close() error {
 		}
 	}
 	errs := []error{drain.Wait(), m.Watch.Close()}
+	m.cache.Close()
 	if m.Ring != nil {
 		errs = append(errs, m.Ring.Close())
 	}

@@ -28,6 +28,7 @@ var checks = []check{
 	{"no write after the answer", "answer when all threads have finished with the slot", false, lateWrites},
 	{"same batch, same bits", "draw random numbers only from the row's key, and keep no state from one call to the next", true, repeat},
 	{"any place in any batch", "let each row depend on nothing but its content and its key", true, position},
+	{"any epoch, if cacheable", "declare a stage cacheable only if it draws nothing from the row's key", true, anyEpoch},
 	{"many batches at a time", "share no scratch memory between calls", false, together},
 	{"two processes", "use nothing that differs between processes, such as a process id, a clock or a file", true, processes},
 	{"a call whose caller has gone", "answer every call, also if its context has ended", false, canceled},
@@ -103,6 +104,21 @@ func position(ctx context.Context, t *subject) error {
 			if err := t.verified.sameAs(ctx, 1, bucket, clips); err != nil {
 				return err
 			}
+		}
+	}
+	return nil
+}
+
+// anyEpoch has other keys for the same clips.
+func anyEpoch(ctx context.Context, t *subject) error {
+	if !t.stage.Cacheable {
+		return skipped("the stage is not declared cacheable")
+	}
+	t.verified.epoch = 1
+	defer func() { t.verified.epoch = 0 }()
+	for bucket := range t.noise.layouts {
+		if err := t.verified.sameAs(ctx, 0, bucket, mixed); err != nil {
+			return err
 		}
 	}
 	return nil

@@ -85,6 +85,7 @@ func TestFaults(t *testing.T) {
 		{"writes after its answer", "mix", "no write after the answer", "it wrote to row 0 of bystander in ring slot"},
 		{"draws from the clock", "mix", "same batch, same bits", "differ"},
 		{"depends on the place", "mix", "any place in any batch", "differ"},
+		{"declares its draws cacheable", "keyed", "any epoch, if cacheable", "differ"},
 		{"depends on the process", "mix", "two processes", "differ"},
 		{"ignores its lifeline", "mix", "ends with the host", "after the end of its lifeline"},
 		{"hangs when asked to drain", "mix", "ends when asked to", "Drain: no answer"},

@@ -85,6 +85,7 @@ type session struct {
 	ring    *ring.Ring
 	pool    *supervise.Pool
 	trial   *batch.Trial
+	epoch   int                           // of the row keys
 	onBatch atomic.Pointer[func(pid int)] // called when a call has been sent
 	close   func()
 }
@@ -129,7 +130,7 @@ func (t *subject) open(ctx context.Context, processes int, verify bool) (*sessio
 
 // run sends a batch of clips, and returns the bytes of all outputs by row.
 func (s *session) run(ctx context.Context, slot, bucket int, clips []int32) ([][]byte, error) {
-	b := &pipeline.Batch{Slot: slot, Bucket: bucket, Rows: slices.Clone(clips)}
+	b := &pipeline.Batch{Epoch: s.epoch, Slot: slot, Bucket: bucket, Rows: slices.Clone(clips)}
 	rejected, busy, err := s.trial.Run(ctx, b, func(memory []byte) { s.t.noise.fill(memory, bucket, clips) })
 	if err != nil {
 		return nil, err

@@ -6,6 +6,7 @@ import (
 
 	"github.com/xtts-host/xtts-host/host/config"
 	"github.com/xtts-host/xtts-host/host/debug"
+	"github.com/xtts-host/xtts-host/host/featurecache"
 	"github.com/xtts-host/xtts-host/host/runfolder"
 	"github.com/xtts-host/xtts-host/host/trace"
 )
@@ -20,6 +21,11 @@ func outputs(set *config.Set) []Check {
 	}
 	if file := set.Trace; file != "" {
 		checks = append(checks, Check{Name: "timeline", Try: func(context.Context) (string, error) { return file, trace.Check(file) }})
+	}
+	if dir := set.FeatureCache; dir != "" {
+		checks = append(checks, Check{Name: "feature cache", Try: func(context.Context) (string, error) {
+			return dir + ", up to " + set.FeatureCacheSize.String(), featurecache.Check(dir)
+		}})
 	}
 	return checks
 }

@@ -158,6 +158,7 @@ type Run struct {
 	// Best is the best evaluation of the whole run; nil means the best of this process.
 	Best              *Best
 	EarlyStop         *EarlyStop
+	FeatureCache      *FeatureCache
 	Memory            []Memory
 	Utilization       []Utilization
 	Plugins           []Plugin
@@ -178,7 +179,7 @@ func (c *Collector) Build(run Run) *Report {
 		Loss:       c.losses(),
 		Evaluation: c.lastEvaluation(run.Best), EarlyStop: run.EarlyStop,
 		Memory: append([]Memory{}, run.Memory...), Utilization: append([]Utilization{}, run.Utilization...), Plugins: append([]Plugin{}, run.Plugins...),
-		Quarantined: run.Quarantined, UnsavedCheckpoints: c.unsaved,
+		FeatureCache: run.FeatureCache, Quarantined: run.Quarantined, UnsavedCheckpoints: c.unsaved,
 		Excluded: run.Excluded, Data: run.Data, UnknownCharacters: append([]UnknownCharacter{}, run.UnknownCharacters...), Accumulation: run.Accumulation,
 		TransferHiddenRatio: transferHidden(run),
 	}

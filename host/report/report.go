@@ -65,7 +65,9 @@ type Report struct {
 	Memory      []Memory      `json:"memory"`
 	Utilization []Utilization `json:"utilization"`
 	Plugins     []Plugin      `json:"plugins"`
-	Quarantined int           `json:"quarantined"`
+	// FeatureCache is absent without one.
+	FeatureCache *FeatureCache `json:"feature_cache,omitempty"`
+	Quarantined  int           `json:"quarantined"`
 	// UnsavedCheckpoints counts the checkpoints for which the disk had no space; the run continued without them.
 	UnsavedCheckpoints int `json:"unsaved_checkpoints"`
 	// Excluded counts the rows that fit in no bucket.

@@ -24,6 +24,7 @@ func (r *Report) Table(folder string) string {
 		t.baseline(r, b)
 	}
 	t.speed(r)
+	t.features(r.FeatureCache)
 	t.memory(r)
 	t.troubles(r)
 	t.row("limited by", r.Verdict.Bottleneck)

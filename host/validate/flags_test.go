@@ -50,7 +50,7 @@ var refusedAtOnce = map[string]wrong{
 	"num-workers": {"0", "", "the smallest value is 1"}, "plugin-timeout": {"-1", "", "the smallest value is 0"},
 	"plugin-start-timeout": {"-1", "", "the smallest value is 0"}, "plugin-memory": {"x", "", "not an amount of memory"},
 	"buffer-size": {"0", "", "the smallest value is 1"}, "on-range": {"x", "", "must be warn or stop"},
-	"verify-plugins": {"x", "", "neither true nor false"}, "slots": {"1", "", "must be 2 to 8, or auto"},
+	"feature-cache-size": {"x", "", "not an amount of memory"}, "verify-plugins": {"x", "", "neither true nor false"}, "slots": {"1", "", "must be 2 to 8, or auto"},
 	"model-start-delay": {"-1", "", "the smallest value is 0"}, "max-quarantine": {"-2", "", "the smallest value is -1"},
 
 	"cuda-graphs": {"maybe", "", "must be auto or on or off"}, "fuse": {"maybe", "", "must be auto or on or off"}, "attention": {"f32", "", "must be auto or bf16"}, "deterministic": {"x", "", "neither true nor false"},
@@ -91,6 +91,8 @@ var refusedByCheck = map[string]wrong{
 	"data-gpu":                {"0", "", "--data-gpu 0: --model-gpu is missing"},
 	"model-gpu":               {"7", "--data-gpu cpu", "--model-gpu 7: no GPU 7"},
 	"enable-memory-isolation": {"true", "", "--enable-memory-isolation: no GPU found"},
+
+	"feature-cache": {"FILE", "", "--feature-cache FILE: FILE is a file, not a folder"},
 
 	"debug-dir": {"FILE", "", "--debug-dir FILE: FILE is a file, not a folder"},
 	"trace":     {"NONE/trace.json", "", "--trace NONE/trace.json: stat NONE: no such file"},

@@ -57,6 +57,9 @@ type Stage struct {
 	// GPU is "none" (also when empty), GPUOptional or GPURequired.
 	GPU           string `json:"gpu,omitempty"`
 	Deterministic bool   `json:"deterministic"`
+	// Cacheable says that the outputs of a row depend on nothing but the row's inputs, the configuration and the feature
+	// contract, so that the host may keep them: not on the row key, the epoch, the bucket or the bundle's files.
+	Cacheable bool `json:"cacheable,omitempty"`
 }
 
 // UsesGPU reports whether the stage can use a GPU.
@@ -98,6 +101,9 @@ func (p *Plugin) check() error {
 			if s.Kind == Augment && !in[t.Name] {
 				return fmt.Errorf("stage %q: output %q is not an input: an augment stage edits its inputs in place", s.Name, t.Name)
 			}
+		}
+		if s.Cacheable && (s.Kind != Preprocess || !s.Deterministic) {
+			return fmt.Errorf("stage %q: cacheable needs the kind %s and deterministic", s.Name, Preprocess)
 		}
 	}
 	return nil

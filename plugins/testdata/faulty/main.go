@@ -1,7 +1,7 @@
 // Faulty is a plugin that works correctly except for the faults that XTTS_PLUGIN_FAULT lists, separated by commas.
 // host/faults_test.go has the list, and checks the effect of each on a run. Its stage mix applies a gain that is drawn
 // from the row's key, so a row that is processed twice, or not at all, changes the losses of a run. The stage tint is the
-// same without the lengths among its outputs, and idle answers without having worked.
+// same without the lengths among its outputs, keyed is the same with a wrong declaration, and idle answers without having worked.
 package main
 
 import (
@@ -105,7 +105,8 @@ func main() {
 		os.Exit(0)
 	}()
 	id := stage.Plugin{ID: "faulty", Version: "1.0.0", Stages: map[string]func() stage.Stage{
-		"mix": func() stage.Stage { return new(mix) }, "tint": func() stage.Stage { return new(mix) }, "idle": func() stage.Stage { return idle{} },
+		"mix": func() stage.Stage { return new(mix) }, "tint": func() stage.Stage { return new(mix) }, "keyed": func() stage.Stage { return new(mix) },
+		"idle": func() stage.Stage { return idle{} },
 	}}
 	if inject("reports another version") {
 		id.Version = "0.9.0"

@@ -1,0 +1,101 @@
+package featurecache
+
+import (
+	"cmp"
+	"encoding/hex"
+	"os"
+	"path/filepath"
+	"slices"
+	"syscall"
+	"time"
+)
+
+// sweepShare is the part of the bound that a process writes between two sweeps: limit / sweepShare. A sweep leaves twice
+// as much free, so that two processes together keep the bound.
+const sweepShare = 20
+
+// abandoned is the age of an incomplete file that no process writes any more.
+const abandoned = time.Hour
+
+// onDisk rounds the size of a file up to blocks.
+func onDisk(size int64) int64 { return (size + 4095) &^ 4095 }
+
+// startSweep sweeps in the background, unless a sweep is in progress.
+func (c *Cache) startSweep() {
+	if c.closed.Load() || !c.sweeping.CompareAndSwap(false, true) {
+		return
+	}
+	c.tasks.Go(func() {
+		defer c.sweeping.Store(false)
+		c.sweep()
+	})
+}
+
+// entry is a file of the cache.
+type entry struct {
+	key  Key
+	size int64
+	used int64 // Unix time in nanoseconds
+}
+
+// sweep measures the folder and removes the entries that were not used for the longest time, until there is room again.
+// Only one process at a time sweeps; the others count on it.
+func (c *Cache) sweep() {
+	lock, err := os.OpenFile(filepath.Join(c.dir, "lock"), os.O_RDWR|os.O_CREATE|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0o666)
+	if err != nil {
+		return
+	}
+	defer lock.Close()
+	c.unswept.Store(0)
+	if syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) != nil {
+		return
+	}
+	entries, total := c.list()
+	room := c.limit - 2*(c.limit/sweepShare)
+	if total > room {
+		slices.SortFunc(entries, func(a, b entry) int { return cmp.Compare(a.used, b.used) })
+		for _, e := range entries {
+			if total <= room || c.closed.Load() {
+				break
+			}
+			if os.Remove(c.path(e.key)) == nil {
+				total -= e.size
+			}
+		}
+	}
+	c.bytes.Store(total + c.unswept.Load())
+}
+
+// list finds the entries and removes abandoned files. Files with other names are not touched.
+func (c *Cache) list() (entries []entry, total int64) {
+	left, _ := filepath.Glob(filepath.Join(c.dir, incoming, pattern))
+	for _, path := range left {
+		if info, err := os.Lstat(path); err == nil && time.Since(info.ModTime()) > abandoned {
+			os.Remove(path)
+		}
+	}
+	for first := range 256 {
+		if c.closed.Load() {
+			return nil, total
+		}
+		prefix := hex.EncodeToString([]byte{byte(first)})
+		files, err := os.ReadDir(filepath.Join(c.dir, prefix))
+		if err != nil {
+			continue
+		}
+		for _, f := range files {
+			name, err := hex.DecodeString(prefix + f.Name())
+			if err != nil || len(name) != len(Key{}) || !f.Type().IsRegular() {
+				continue
+			}
+			info, err := f.Info()
+			if err != nil {
+				continue // another process has removed it
+			}
+			e := entry{Key(name), onDisk(info.Size()), info.ModTime().UnixNano()}
+			entries = append(entries, e)
+			total += e.size
+		}
+	}
+	return entries, total
+}
