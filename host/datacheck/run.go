@@ -79,6 +79,7 @@ func examine(ctx context.Context, set *config.Set, o Options, progress dataset.P
 		cfg.Split = dataset.Eval
 	}
 	if m.Tokenizer != nil {
+		cfg.Prefix = m.Tokenizer.Prefix
 		if cfg.Tokenizer, err = dataset.LoadTokenizer(bundle.Path(m.Tokenizer.File)); err != nil {
 			return nil, exit.Advise(err, "docs/bundle.md says which tokenizers can be read")
 		}

@@ -31,6 +31,8 @@ type Config struct {
 	SampleRate int
 	// Tokenizer may be nil if no text tensor is used. Then rows have no tokens.
 	Tokenizer *Tokenizer
+	// Prefix comes before each text: added tokens of the tokenizer, with {language} for the language of the row.
+	Prefix string
 	// Language is the language of rows whose line names none; empty means "en".
 	Language string
 	// Speakers and Languages are the first entries of the index's lists, so known names keep their numbers. An
@@ -112,6 +114,7 @@ type Index struct {
 	Contents string
 
 	tokenizer  *Tokenizer
+	prefix     string // Config.Prefix
 	hash       string
 	recordings *recordings
 }
@@ -141,7 +144,7 @@ func Open(ctx context.Context, cfg Config) (*Index, error) {
 	if cfg.Progress == nil {
 		cfg.Progress = func(string, int, int) {}
 	}
-	ix := &Index{SampleRate: cfg.SampleRate, Columns: cfg.Columns, tokenizer: cfg.Tokenizer}
+	ix := &Index{SampleRate: cfg.SampleRate, Columns: cfg.Columns, tokenizer: cfg.Tokenizer, prefix: cfg.Prefix}
 	if err := ix.open(ctx, cfg); err != nil {
 		return nil, fmt.Errorf("data set %s: %w", cfg.Dir, err)
 	}
@@ -234,8 +237,9 @@ func (ix *Index) Tokens(r *Row) []int32 {
 	if ix.tokenizer == nil {
 		return nil
 	}
-	ids, _ := ix.tokenizer.Encode(r.Text)
-	return ids
+	ids, _ := ix.tokenizer.prefix(ix.prefix, ix.Languages[r.LanguageID]) // the scan has refused rows without one
+	of, _ := ix.tokenizer.Encode(r.Text)
+	return append(ids, of...)
 }
 
 // Hash identifies the rows, independent of the folder and of file times: the hex SHA-256 of the sample rate and of

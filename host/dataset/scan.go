@@ -1,6 +1,7 @@
 package dataset
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -198,7 +199,14 @@ func (s *scan) encode(b *block, row *scannedRow) error {
 	if n := utf8.RuneCountInString(row.text); n > maxText {
 		return fmt.Errorf("the text has %d characters, more than %d", n, maxText)
 	}
+	before, err := s.cfg.Tokenizer.prefix(s.cfg.Prefix, cmp.Or(row.language, s.cfg.Language))
+	if err != nil {
+		return err
+	}
 	start := len(b.fields)
+	for _, id := range before {
+		b.fields = appendInt(b.fields, int64(id))
+	}
 	for w := range s.cfg.Tokenizer.encode(row.text) {
 		b.fields = append(b.fields, w.fields...)
 		row.tokens += len(w.ids)
@@ -208,6 +216,7 @@ func (s *scan) encode(b *block, row *scannedRow) error {
 	if row.tokens == 0 {
 		return errors.New("the text has no tokens")
 	}
+	row.tokens += len(before)
 	return nil
 }
 

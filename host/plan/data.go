@@ -19,8 +19,10 @@ import (
 func (d *Draft) OpenData(ctx context.Context) error {
 	defer d.waiting.Close()
 	var tokenizer *dataset.Tokenizer
+	var prefix string
 	if t := d.Bundle.Manifest.Tokenizer; t != nil {
 		var err error
+		prefix = t.Prefix
 		if tokenizer, err = dataset.LoadTokenizer(d.Bundle.Path(t.File)); err != nil {
 			return exit.Advise(err, "docs/bundle.md says which tokenizers can be read; correct the file, or export the bundle again")
 		}
@@ -38,7 +40,7 @@ func (d *Draft) OpenData(ctx context.Context) error {
 	}
 	open := func(dir string, which dataset.Split, speakers, languages []string) (*dataset.Index, error) {
 		ix, err := dataset.Open(ctx, dataset.Config{
-			Dir: dir, Split: which, SampleRate: d.Bundle.Manifest.Features.SampleRate, Tokenizer: tokenizer, MinSamples: d.Bundle.Manifest.Features.WinLength,
+			Dir: dir, Split: which, SampleRate: d.Bundle.Manifest.Features.SampleRate, Tokenizer: tokenizer, Prefix: prefix, MinSamples: d.Bundle.Manifest.Features.WinLength,
 			Speakers: speakers, Languages: languages, Columns: d.columns, CacheDir: filepath.Join(d.cache, "index"), Progress: d.waiting.Progress,
 		})
 		return ix, exit.Advise(err, "README.md says how a data set is laid out")

@@ -122,7 +122,7 @@ def _document(export: Export, steps: dict[str, Step], precisions: tuple[str, ...
         "buckets": export.buckets,
         **({} if export.dynamic is None else {"dynamic": export.dynamic}),
         "features": export.features,
-        **({} if export.tokenizer is None else {"tokenizer": {"file": TOKENIZER}}),
+        **({} if export.tokenizer is None else {"tokenizer": {"file": TOKENIZER, **({} if export.tokenizer_prefix is None else {"prefix": export.tokenizer_prefix})}}),
         "pipeline": export.pipeline,
         **({"players": [_player(name, player) for name, player in export.players.items()]} if export.players else {"optimizer": export.optimizer}),
         "schedule": export.schedule,

@@ -11,7 +11,7 @@ from types import ModuleType
 
 import torch
 
-from . import builtin, multispeaker, lora, optimizer, precision, presets, refusal, stages, convert, watch, writer
+from . import builtin, cleantext, multispeaker, lora, optimizer, precision, presets, refusal, stages, convert, watch, writer
 from .baseline import learn, parity
 from .cache import Cache, default_folder
 from .module import Export
@@ -69,6 +69,12 @@ def _parser() -> argparse.ArgumentParser:
                              help="train adapters of the weights that a pattern matches, and freeze everything else; targets can be repeated")
         command.add_argument("--no-cache", action="store_true", help="trace all graphs, and keep none for the next export (docs/export.md)")
         command.add_argument("--host", default=None, metavar="FILE", help="the xtts-host that checks the bundle (default: bin/xtts-host or PATH's, if any)")
+    text = commands.add_parser("clean-text", help="the texts of a list as coqui's code cleans them for XTTS (docs/xtts-text.md)")
+    text.add_argument("list", type=Path, metavar="LIST", help="a list of JSON Lines (docs/data.md)")
+    text.add_argument("--out", type=Path, required=True, metavar="FILE", help="the list with cleaned texts, in the same folder")
+    text.add_argument("--language", default="en", metavar="CODE", help="language of lines that name none (default: en)")
+    text.add_argument("--python", default=None, metavar="FILE", help="a Python that has coqui-tts 0.28.0 (default: this one)")
+    text.set_defaults(run=lambda o: print(f"wrote {o.out}: {cleantext.clean(o.list, o.out, o.language, o.python)} texts"))
     for name, (function, text) in OWN.items():
         commands.add_parser(name, help=text).set_defaults(run=lambda _, function=function: function())
     return parser

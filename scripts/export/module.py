@@ -52,8 +52,9 @@ class Export:
     (what the loss is a mean over; see accumulation) and metrics under any other names. Without loss, forward returns them itself.
 
     buckets give every symbol but B a value, in ascending order. accumulation is "exact" when one denominator, loss_weight,
-    covers the whole loss, "weighted" when each term has a window() of its own, and "mean" otherwise. tokenizer is the text of a Hugging Face tokenizer.json. The other fields are the keys of
-    bundle.json of the same names (docs/bundle.md).
+    covers the whole loss, "weighted" when each term has a window() of its own, and "mean" otherwise. tokenizer is the text of a Hugging Face tokenizer.json,
+    and tokenizer_prefix what comes before each text, such as "[{language}]". The other fields are the keys of bundle.json of the same
+    names (docs/bundle.md).
 
     adapters are those of --lora (lora.py).
 
@@ -69,6 +70,7 @@ class Export:
     features: dict
     loss: Callable[[object, dict[str, Tensor]], dict[str, Tensor]] | None = None
     tokenizer: str | None = None
+    tokenizer_prefix: str | None = None
     pipeline: list[dict] = field(default_factory=list)
     optimizer: dict = field(default_factory=lambda: dict(ADAMW))
     schedule: dict = field(default_factory=lambda: {"name": "cosine", "warmup_steps": 20})

@@ -79,9 +79,11 @@ func (b Bucket) Values(batchSize int) map[string]int {
 	return v
 }
 
-// Tokenizer names the tokenizer's file.
+// Tokenizer names the tokenizer's file. Prefix is what comes before each text, of tokens of the file, with {language} for
+// the language of the row.
 type Tokenizer struct {
-	File string `json:"file"`
+	File   string `json:"file"`
+	Prefix string `json:"prefix,omitempty"`
 }
 
 // StageInstance is one step of the pipeline. Inputs and Outputs map the stage's ports to tensors of the batch.
