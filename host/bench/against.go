@@ -247,7 +247,7 @@ func (c *comparer) ours(ctx context.Context, size int, precision string) (Times,
 	t := Times{StepMs: r.StepMs.Distribution, GradientsMs: r.GradientsMs}
 	for _, m := range r.Memory {
 		if m.Role == "model" && m.Device != "cpu" {
-			t.PeakBytes = m.ProcessPeakBytes
+			t.PeakBytes, t.ProcessPeakBytes = m.ArenaPeakBytes, m.ProcessPeakBytes
 		}
 	}
 	t.EndToEnd = EndToEnd{EndToEndFailed: c.noRows}

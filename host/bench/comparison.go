@@ -71,8 +71,11 @@ type TimedRound struct {
 type Times struct {
 	StepMs      report.Distribution `json:"step_ms"`
 	GradientsMs report.Distribution `json:"gradients_ms"` // forward and backward
-	// PeakBytes is the peak memory of the GPU: of the process for xtts-host, of the tensors for PyTorch.
+	// PeakBytes is the peak memory of weights, gradients, moments, batches and results: what xtts-host and ONNX Runtime's arenas have
+	// taken, and what PyTorch's tensors take.
 	PeakBytes int64 `json:"peak_bytes,omitempty"`
+	// ProcessPeakBytes is all that the process takes of the GPU, by the driver. Unknown for PyTorch.
+	ProcessPeakBytes int64 `json:"process_peak_bytes,omitempty"`
 	// StartS is the time until PyTorch had compiled and its first steps were over.
 	StartS float64 `json:"start_s,omitempty"`
 	EndToEnd
