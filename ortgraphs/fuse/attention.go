@@ -17,6 +17,9 @@ type Attention struct {
 	Product, Scores, Softmax, Weights *Tensor
 	// Most and Total are the largest score of each row and the sum of its powers.
 	Most, Total *Tensor
+	// Reach says for each row which keys have a softmax of at least 2^-126: bit k is set if one of ReachWidth keys from k * ReachWidth on
+	// has, and may be set if none has. It is nil if there is no backward region.
+	Reach *Tensor
 	// Results are those of the forward region, or the gradients of Query, Key and Value.
 	Results []Result
 	// Backward is nil in the forward region.
@@ -50,6 +53,12 @@ type Result struct {
 
 // Shape is that of the part of Out.
 func (r Result) Shape() []int { return Operand{r.Product, r.Views}.Shape() }
+
+// Reach is the operation of the reduction that computes [Attention.Reach].
+const Reach = "reach"
+
+// ReachWidth is the number of keys of a bit of [Attention.Reach]: a multiple of 64, for at most 32 bits.
+func ReachWidth(keys int) int { return 64 * max(1, (keys+64*32-1)/(64*32)) }
 
 // attentions finds attention in a graph and gives each its own copies of the nodes that it computes. It returns the nodes of each region.
 func attentions(g *Graph) []*attention {

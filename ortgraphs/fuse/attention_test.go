@@ -312,6 +312,9 @@ func TestAttentionKernels(t *testing.T) {
 	k.attention(t)
 	k.complete(t, 34)
 	k.check(t, &emulation{}, 2e-2)
+	if !k.unreached {
+		t.Error("a causal row's later keys are in reach")
+	}
 }
 
 // TestGenerateChangesNothing: the program of a region is the same again, also where the backward pass cannot use the result as it is written.

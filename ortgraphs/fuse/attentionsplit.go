@@ -2,6 +2,8 @@ package fuse
 
 import (
 	"slices"
+
+	"github.com/xtts-host/xtts-host/ortgraphs/onnxpb"
 )
 
 // matrix returns an operand of a product of which left says that it is the first one: with rows if it has one for each position.
@@ -125,8 +127,9 @@ func (f *finding) separate(g *Graph) []*attention {
 	if f.gradient == nil {
 		return []*attention{a}
 	}
+	a.Reach = forward.reach(g, a)
 	backward := &separation{finding: f, copies: map[*Tensor]*Tensor{f.most: a.Most, f.total: a.Total}}
-	b := &attention{Attention: Attention{Query: f.query(), Key: f.key(), Value: matrix(f.gradient, 1, true), Gradient: f.resultGrad()}}
+	b := &attention{Attention: Attention{Query: f.query(), Key: f.key(), Value: matrix(f.gradient, 1, true), Gradient: f.resultGrad(), Reach: a.Reach}}
 	dv, _ := f.reader(true, false)
 	dq, _ := f.reader(false, true)
 	dk, _ := f.reader(true, true)
@@ -178,6 +181,16 @@ func (s *separation) describe(g *Graph, a *attention) {
 	a.Most, a.Total = s.tensor(s.most), s.tensor(s.total)
 	a.nodes = s.nodes
 	g.Nodes = append(g.Nodes, s.nodes...)
+}
+
+// reach adds the node that tells the backward region which keys a row attends to.
+func (s *separation) reach(g *Graph, a *attention) *Tensor {
+	n := &Node{Kind: Reduction, Op: Reach, In: []Operand{{Tensor: a.Softmax}}, Axes: []int{len(a.Softmax.Shape) - 1}, attention: true}
+	t := &Tensor{Name: a.Softmax.Name + "/reach", Type: onnxpb.TensorProto_INT32, Shape: a.Most.Shape, From: n}
+	n.Out = []*Tensor{t}
+	a.nodes = append(a.nodes, n)
+	g.Nodes = append(g.Nodes, n)
+	return t
 }
 
 // tensor returns the region's copy of a tensor, or the tensor itself if it reads that.

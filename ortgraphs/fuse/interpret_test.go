@@ -200,6 +200,10 @@ func reduce(n *fuse.Node, x func([]int) number, index []int) number {
 			y.f = max(y.f, v.f)
 		case "min":
 			y.f = min(y.f, v.f)
+		case fuse.Reach:
+			if last := len(shape) - 1; v.f >= 0x1p-126 || v.f != v.f {
+				y.i |= 1 << (at[last] / fuse.ReachWidth(shape[last]))
+			}
 		}
 	}
 	if isInteger(n.Out[0].Type) {

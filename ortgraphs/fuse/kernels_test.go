@@ -28,6 +28,8 @@ type kernels struct {
 	left    map[string]int
 	// gradients is how far the gradients of attention may be away, where they are differences of almost equal numbers in bf16.
 	gradients float64
+	// unreached says that the keys of some row beyond the first bit are not in reach, as should be.
+	unreached bool
 }
 
 func (k *kernels) add(t *testing.T, regions []*fuse.Region, m memory) {
@@ -118,6 +120,10 @@ func (k *kernels) check(t *testing.T, p processor, within float64) {
 		}
 		for _, out := range k.regions[i].Out {
 			got, want := unpack(results[out], out.Type), k.memory[i][out]
+			if out.From.Op == fuse.Reach {
+				k.checkReach(t, got, want)
+				continue
+			}
 			limit := within
 			if a := k.regions[i].Attention; a != nil && a.Backward != nil {
 				limit = max(within, k.gradients)
@@ -129,6 +135,17 @@ func (k *kernels) check(t *testing.T, p processor, within float64) {
 		}
 	}
 	t.Logf("%d kernels, %d programs, within %.1g", len(k.kernels), len(k.sources), worst)
+}
+
+// checkReach: keys that a row attends to are in reach.
+func (k *kernels) checkReach(t *testing.T, got, want []number) {
+	t.Helper()
+	for i := range want {
+		if want[i].i&^got[i].i != 0 {
+			t.Errorf("row %d: the keys %b are in reach, not %b", i, want[i].i, got[i].i)
+		}
+		k.unreached = k.unreached || want[i].i == 1 && got[i].i == 1
+	}
 }
 
 // finishSums completes the column sums of a kernel from their parts, and returns the memory of the second launch.

@@ -304,15 +304,26 @@ func (p *partition) attentionRegion(g *group) *Region {
 	a := g.attention
 	r := &Region{Nodes: g.nodes, Attention: a, Domain: a.Product.Shape}
 	r.In, r.Read, r.Out = p.traffic(g.nodes)
-	if b := a.Backward; b != nil && b.Result != nil {
-		r.In = append(r.In, b.Result.Out)
-		r.Read += b.Result.Out.Bytes()
+	switch b := a.Backward; {
+	case b == nil && a.Reach != nil:
+		r.Out = append(r.Out, a.Reach)
+	case b != nil:
+		r.reads(a.Reach)
+		if b.Result != nil {
+			r.reads(b.Result.Out)
+		}
 	}
 	for _, t := range r.Out {
 		r.Written += t.Bytes()
 		r.Shapes = append(r.Shapes, p.stored(t))
 	}
 	return r
+}
+
+// reads adds a tensor that no node reads.
+func (r *Region) reads(t *Tensor) {
+	r.In = append(r.In, t)
+	r.Read += t.Bytes()
 }
 
 // stored returns the shape in which a kernel writes a tensor.

@@ -129,8 +129,8 @@ func (a *attention) forward() (*Kernel, error) {
 	}
 	w := &writer{}
 	a.begin(w, "attention", blocksOf(tilesOf(a.rows, a.head), a.head), slices.Concat(score, weight), a.region.Out, false)
-	w.line("attend<%d, %d, %d, %d, %d>(%s, %s, %s, score, is_plain, weight, %s, %s, %s);", a.head, tilesOf(a.rows, a.head), a.rows, a.columns, o.columns, q, k, v, a.to(a.Results[0], o),
-		a.perRow(a.output(a.Most)), a.perRow(a.output(a.Total)))
+	w.line("attend<%d, %d, %d, %d, %d, %d>(%s, %s, %s, score, is_plain, weight, %s, %s, %s, %s);", a.head, tilesOf(a.rows, a.head), a.rows, a.columns, o.columns, fuse.ReachWidth(a.columns),
+		q, k, v, a.to(a.Results[0], o), a.perRow("float", a.output(a.Most)), a.perRow("float", a.output(a.Total)), a.perRow("int", a.output(a.Reach)))
 	w.line("}")
 	kernel := a.kernel(attentionForward, w)
 	kernel.Launches = []Launch{a.launch("attention", a.rows, tilesOf(a.rows, a.head), a.region.Out, false)}
@@ -189,19 +189,20 @@ func (a *attention) backward() (*Kernel, error) {
 	if err != nil {
 		return nil, err
 	}
-	most, total := a.perRow(a.input(a.Most)), a.perRow(a.input(a.Total))
+	statistics := strings.Join([]string{a.perRow("float", a.input(a.Most)), a.perRow("float", a.input(a.Total)), a.perRow("int", a.input(a.Reach))}, ", ")
 	outQueries, outKeys := []*fuse.Tensor{a.Results[0].Out}, slices.Compact([]*fuse.Tensor{a.Results[1].Out, a.Results[2].Out})
 	vanishes := a.vanishes()
 	w := &writer{}
 	a.begin(w, "queries", blocksOf(queryTiles, a.head), slices.Concat(score, functions["summed"], functions["of_queries"]), outQueries, true)
-	w.line("attend_queries<%d, %d, %d, %d, %d, %t, %t>(%s, %s, %s, %s, %s, %s, %s, score, is_plain, summed, of_queries, %s, %s, %s);",
-		a.head, queryTiles, a.rows, a.columns, spans[0].columns, rows, vanishes,
-		q, k, v, grad, result, most, total, literal(ofQueries*a.Results[0].Scale, onnxpb.TensorProto_FLOAT), a.to(a.Results[0], spans[0]), a.perRow("rows"))
+	width := fuse.ReachWidth(a.columns)
+	w.line("attend_queries<%d, %d, %d, %d, %d, %d, %t, %t>(%s, %s, %s, %s, %s, %s, score, is_plain, summed, of_queries, %s, %s, %s);",
+		a.head, queryTiles, a.rows, a.columns, spans[0].columns, width, rows, vanishes,
+		q, k, v, grad, result, statistics, literal(ofQueries*a.Results[0].Scale, onnxpb.TensorProto_FLOAT), a.to(a.Results[0], spans[0]), a.perRow("row_values", "rows"))
 	w.line("}")
 	a.begin(w, "keys", 2, slices.Concat(score, functions["weight"], functions["of_keys"]), outKeys, true)
-	w.line("attend_keys<%d, %d, %d, %d, %d, %d, %t>(%s, %s, %s, %s, %s, score, is_plain, weight, of_keys, %s, %s, %s);",
-		a.head, tilesOf(a.columns, a.head), a.rows, a.columns, spans[1].columns, spans[2].columns, vanishes,
-		q, k, v, grad, a.perRow("rows"), literal(ofKeys*a.Results[1].Scale, onnxpb.TensorProto_FLOAT), a.to(a.Results[1], spans[1]), a.to(a.Results[2], spans[2]))
+	w.line("attend_keys<%d, %d, %d, %d, %d, %d, %d, %t>(%s, %s, %s, %s, %s, score, is_plain, weight, of_keys, %s, %s, %s);",
+		a.head, tilesOf(a.columns, a.head), a.rows, a.columns, spans[1].columns, spans[2].columns, width, vanishes,
+		q, k, v, grad, a.perRow("row_values", "rows"), literal(ofKeys*a.Results[1].Scale, onnxpb.TensorProto_FLOAT), a.to(a.Results[1], spans[1]), a.to(a.Results[2], spans[2]))
 	w.line("}")
 	kernel := a.kernel(attentionBackward, w)
 	kernel.Scratch = 16 * a.batch * a.rows

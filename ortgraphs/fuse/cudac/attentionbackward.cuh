@@ -2,8 +2,8 @@
 // masks of -1e9 neither a product nor a sum with the logarithm would be exact enough.
 __device__ inline float softmax_of(float score, float most, float logarithm) { return power_of_2((score - most) * LOG2_E - logarithm); }
 
-// row_values are what the backward pass knows of a row: the largest score, log2 of the sum of powers, and the sum that the gradient of the
-// softmax subtracts.
+// row_values are what the backward pass knows of a row: the largest score, log2 of the sum of powers, the sum that the gradient of the
+// softmax subtracts, and the bits of the keys in reach.
 using row_values = vec<float, 4>;
 
 // none reports whether a warp has no number but 0. Where VANISHES, the gradients in such a square are 0, too.
@@ -18,11 +18,17 @@ template <bool VANISHES, int M, int N> __device__ inline bool none(float (*p)[N]
 	return !__any_sync(0xffffffffu, bits != 0);
 }
 
+// any_of combines the bits of a warp.
+__device__ inline unsigned any_of(unsigned bits) {
+	for (int far = 16; far > 0; far /= 2) bits |= __shfl_xor_sync(0xffffffffu, bits, far);
+	return bits;
+}
+
 // attend_queries computes 64 * M rows of dQ from squares of WIDTH keys, for which a thread has registers, and the row sums that the gradient of the softmax subtracts: those of dO * O, if OF_RESULT, or
 // of summed(...). gradient(...) is the gradient of a product Q K'.
-template <int D, int M, int TQ, int TK, int COLUMN, bool OF_RESULT, bool VANISHES, class Score, class Plain, class Summed, class Gradient>
+template <int D, int M, int TQ, int TK, int COLUMN, int REACH, bool OF_RESULT, bool VANISHES, class Score, class Plain, class Summed, class Gradient>
 __device__ inline void attend_queries(const bf16 *q, int q_step, const bf16 *k, int k_step, const bf16 *v, int v_step, const bf16 *grad, int grad_step,
-									  const bf16 *o, int o_step, const float *most, const float *total, Score score, Plain is_plain, Summed summed, Gradient gradient,
+									  const bf16 *o, int o_step, const float *most, const float *total, const int *reach, Score score, Plain is_plain, Summed summed, Gradient gradient,
 									  float scale, bf16 *dq, int dq_step, row_values *values) {
 	constexpr int N = streamed<D>, WIDTH = 32, BLOCKS = (TK + N - 1) / N, ROWS = 64 * M;
 	alignas(16) __shared__ unsigned short tiles[4 * N][D + 8];
@@ -31,9 +37,9 @@ __device__ inline void attend_queries(const bf16 *q, int q_step, const bf16 *k, 
 	__shared__ float deltas[ROWS];
 	const int warp = threadIdx.x / 32, lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;
 	const int first = (gridDim.y - 1 - blockIdx.y) * ROWS, own = first + warp * 16 * M;
-	auto load = [&](int block) {
+	auto load = [&](int block, int stage) {
 		const int at = block * N;
-		const shared_at to = memory + block % 2 * STAGE;
+		const shared_at to = memory + stage * STAGE;
 		load_tile<D, N, TK % N == 0>(to, k + at * k_step, k_step, TK - at);
 		load_tile<D, N, TK % N == 0>(to + N * ROW, v + at * v_step, v_step, TK - at);
 		end_copies();
@@ -42,7 +48,24 @@ __device__ inline void attend_queries(const bf16 *q, int q_step, const bf16 *k, 
 	load_tile<D, ROWS, TQ % ROWS == 0>(memory + AT * ROW, q + first * q_step, q_step, TQ - first);
 	load_tile<D, ROWS, TQ % ROWS == 0>(memory + (AT + ROWS) * ROW, grad + first * grad_step, grad_step, TQ - first);
 	end_copies();
-	if (AT > 0) load(0);
+	unsigned reached = ~0u, of_block = ~0u; // the keys in reach of the warp's rows, and of all; the first ones are visited in any case
+	if (VANISHES) {
+		reached = of_block = 0;
+#pragma unroll
+		for (int i = lane; i < ROWS; i += 32) {
+			const unsigned bits = first + i < TQ ? reach[first + i] : 0;
+			of_block |= bits;
+			if (i / (16 * M) == warp) reached |= bits;
+		}
+		reached = any_of(reached);
+		of_block = any_of(of_block);
+	}
+	auto after = [&](int block) {
+		do block++;
+		while (block < BLOCKS && !(of_block >> block * N / REACH & 1));
+		return block;
+	};
+	if (AT > 0) load(0, 0);
 	float peak[M][2], logarithm[M][2], delta[M][2] = {};
 	bool far = false;
 #pragma unroll
@@ -84,7 +107,7 @@ __device__ inline void attend_queries(const bf16 *q, int q_step, const bf16 *k, 
 		}
 	}
 	__syncthreads();
-	if (AT == 0) load(0);
+	if (AT == 0) load(0, 0);
 #pragma unroll
 	for (int m = 0; m < M; m++) {
 #pragma unroll
@@ -99,12 +122,13 @@ __device__ inline void attend_queries(const bf16 *q, int q_step, const bf16 *k, 
 #pragma unroll
 	for (int r = 0; r < 2 * M; r++) lift[r / 2][r % 2] = far ? logarithm[r / 2][r % 2] : peak[r / 2][r % 2] * LOG2_E + logarithm[r / 2][r % 2];
 	for (int pass = OF_RESULT ? 1 : 0; pass < 2; pass++) {
-		for (int block = 0; block < BLOCKS; block++) {
+		for (int block = 0, next, stage = 0; block < BLOCKS; block = next, stage = 1 - stage) {
+			next = after(block);
 			wait_for_copies<0>();
 			__syncthreads();
-			if (block + 1 < BLOCKS) load(block + 1);
-			if (own >= TQ) continue;
-			const shared_at keys = memory + block % 2 * STAGE;
+			if (next < BLOCKS) load(next, 1 - stage);
+			if (own >= TQ || !(reached >> block * N / REACH & 1)) continue;
+			const shared_at keys = memory + stage * STAGE;
 #pragma unroll 1
 			for (int at = 0; at < N; at += WIDTH) {
 				float s[M][WIDTH / 8][4], p[M][WIDTH / 8][4], dp[M][WIDTH / 8][4];
@@ -146,7 +170,7 @@ __device__ inline void attend_queries(const bf16 *q, int q_step, const bf16 *k, 
 #pragma unroll
 			for (int r = 0; r < 2 * M; r++) delta[r / 2][r % 2] = sum_of_four(delta[r / 2][r % 2]);
 			__syncthreads();
-			load(0);
+			load(0, 0);
 		}
 	}
 #pragma unroll
@@ -154,14 +178,21 @@ __device__ inline void attend_queries(const bf16 *q, int q_step, const bf16 *k, 
 #pragma unroll
 		for (int h = 0; h < 2; h++) {
 			const int row = own + m * 16 + g + 8 * h;
-			if (t == 0 && row < TQ) values[row] = {{peak[m][h], logarithm[m][h], delta[m][h], 0}};
+			if (t == 0 && row < TQ) values[row] = {{peak[m][h], logarithm[m][h], delta[m][h], __int_as_float(reached)}};
 		}
 	}
 	store_tile<D, M, COLUMN>(dq + first * dq_step, dq_step, TQ - first, scale, out, tiles);
 }
 
+// bits_of are those of so many keys in reach.
+template <int REACH, int KEYS> __device__ inline unsigned bits_of(int first) {
+	unsigned bits = 0;
+	for (int i = first; i < first + KEYS; i += 16) bits |= 1u << i / REACH;
+	return bits;
+}
+
 // attend_keys computes 64 * M rows of dK and dV, from squares of WIDTH queries. values are those of attend_queries, weight(...) is what the product with V reads.
-template <int D, int M, int TQ, int TK, int K_COLUMN, int V_COLUMN, bool VANISHES, class Score, class Plain, class Weight, class Gradient>
+template <int D, int M, int TQ, int TK, int K_COLUMN, int V_COLUMN, int REACH, bool VANISHES, class Score, class Plain, class Weight, class Gradient>
 __device__ inline void attend_keys(const bf16 *q, int q_step, const bf16 *k, int k_step, const bf16 *v, int v_step, const bf16 *grad, int grad_step,
 								   const row_values *values, Score score, Plain is_plain, Weight weight, Gradient gradient, float scale,
 								   bf16 *dk, int dk_step, bf16 *dv, int dv_step) {
@@ -171,13 +202,13 @@ __device__ inline void attend_keys(const bf16 *q, int q_step, const bf16 *k, int
 	constexpr int ROW = element<D>(1, 0), STAGE = 2 * N * ROW;
 	__shared__ row_values of_rows[2][N];
 	const int warp = threadIdx.x / 32, lane = threadIdx.x % 32, g = lane / 4, t = lane % 4, first = blockIdx.y * ROWS, own = first + warp * 16 * M;
-	auto load = [&](int block) {
+	auto load = [&](int block, int stage) {
 		const int at = block * N;
-		const shared_at to = memory + block % 2 * STAGE;
+		const shared_at to = memory + stage * STAGE;
 		load_tile<D, N, TQ % N == 0>(to, q + at * q_step, q_step, TQ - at);
 		load_tile<D, N, TQ % N == 0>(to + N * ROW, grad + at * grad_step, grad_step, TQ - at);
 		if (threadIdx.x < N) {
-			row_values *row = &of_rows[block % 2][threadIdx.x];
+			row_values *row = &of_rows[stage][threadIdx.x];
 			if (TQ % N == 0 || at + threadIdx.x < TQ) copy_16(place_of(row), values + at + threadIdx.x, true);
 			else *row = {{0, INFINITY, 0, 0}};
 		}
@@ -187,24 +218,41 @@ __device__ inline void attend_keys(const bf16 *q, int q_step, const bf16 *k, int
 	load_tile<D, ROWS, TK % ROWS == 0>(memory + AT * ROW, k + first * k_step, k_step, TK - first);
 	load_tile<D, ROWS, TK % ROWS == 0>(memory + (AT + ROWS) * ROW, v + first * v_step, v_step, TK - first);
 	end_copies();
-	if (AT > 0) load(0);
+	if (AT > 0) load(0, 0);
+	__shared__ int in_reach[BLOCKS]; // whether a key of all warps is, of a query in a block
+	if (VANISHES) {
+		for (int i = threadIdx.x; i < BLOCKS; i += ATTENTION_THREADS) in_reach[i] = 0;
+		__syncthreads();
+		const unsigned all = bits_of<REACH, ROWS>(first);
+		for (int i = threadIdx.x; i < TQ; i += ATTENTION_THREADS) {
+			if (__float_as_int(values[i].at[3]) & all) in_reach[i / N] = 1;
+		}
+	}
+	const unsigned reaching = bits_of<REACH, 16 * M>(own);
+	auto after = [&](int block) {
+		do block++;
+		while (VANISHES && block < BLOCKS && !in_reach[block]);
+		return block;
+	};
 	wait_for_copies<AT == 0 ? 0 : 1>();
 	__syncthreads();
 	unsigned ak[M][D / 16][4], av[M][D / 16][4];
 	left_of<D, M>(ak, memory + (AT + warp * 16 * M) * ROW);
 	left_of<D, M>(av, memory + (AT + ROWS + warp * 16 * M) * ROW);
 	__syncthreads();
-	if (AT == 0) load(0);
+	if (AT == 0) load(0, 0);
 	float out_k[M][D / 8][4] = {}, out_v[M][D / 8][4] = {};
-	for (int block = 0; block < BLOCKS; block++) {
+	for (int block = 0, next, stage = 0; block < BLOCKS; block = next, stage = 1 - stage) {
+		next = after(block);
 		wait_for_copies<0>();
 		__syncthreads();
-		if (block + 1 < BLOCKS) load(block + 1);
+		if (next < BLOCKS) load(next, 1 - stage);
 		if (own >= TK) continue;
-		const shared_at queries = memory + block % 2 * STAGE, grads = queries + N * ROW;
+		const shared_at queries = memory + stage * STAGE, grads = queries + N * ROW;
 #pragma unroll
 		for (int at = 0; at < N; at += WIDTH) {
-			const row_values *rows = of_rows[block % 2] + at;
+			const row_values *rows = of_rows[stage] + at;
+			if (VANISHES && !__any_sync(0xffffffffu, __float_as_int(rows[lane % WIDTH].at[3]) & reaching)) continue;
 			float s[M][WIDTH / 8][4], p[M][WIDTH / 8][4], dp[M][WIDTH / 8][4];
 			multiply_rows<D, WIDTH, M>(s, ak, queries + at * ROW);
 			const int row = block * N + at;

@@ -1,8 +1,8 @@
 // attend computes 64 * M rows of softmax(score(Q K')) V, and what the backward pass needs of each: the largest score, and the sum of the
-// powers. A square in which all powers are 0 is left after the first product.
-template <int D, int M, int TQ, int TK, int COLUMN, class Score, class Plain, class Weight>
+// powers. A square in which all powers are 0 is left after the first product, and not in reach.
+template <int D, int M, int TQ, int TK, int COLUMN, int REACH, class Score, class Plain, class Weight>
 __device__ inline void attend(const bf16 *q, int q_step, const bf16 *k, int k_step, const bf16 *v, int v_step, Score score, Plain is_plain, Weight weight,
-							  bf16 *o, int o_step, float *most, float *total) {
+							  bf16 *o, int o_step, float *most, float *total, int *reach) {
 	constexpr int N = streamed<D>, BLOCKS = (TK + N - 1) / N, ROWS = 64 * M;
 	alignas(16) __shared__ unsigned short tiles[4 * N][D + 8];
 	const shared_at memory = place_of(tiles);
@@ -26,6 +26,7 @@ __device__ inline void attend(const bf16 *q, int q_step, const bf16 *k, int k_st
 #pragma unroll
 	for (int r = 0; r < 2 * M; r++) largest[r / 2][r % 2] = base[r / 2][r % 2] = -INFINITY;
 	bool far = false;
+	unsigned reached = 0;
 	auto square = [&](int column, shared_at keys) {
 		float s[M][N / 8][4];
 		multiply_rows<D, N, M>(s, a, keys);
@@ -56,6 +57,7 @@ __device__ inline void attend(const bf16 *q, int q_step, const bf16 *k, int k_st
 			}
 		}
 		if (!__any_sync(0xffffffffu, needed)) return;
+		reached |= 1u << column / REACH;
 		if (__any_sync(0xffffffffu, raised)) {
 			bool distant = false;
 #pragma unroll
@@ -116,6 +118,7 @@ __device__ inline void attend(const bf16 *q, int q_step, const bf16 *k, int k_st
 			if (most && t == 0 && row < TQ) {
 				most[row] = largest[m][h];
 				total[row] = largest[m][h] == -INFINITY ? NAN : all * power_of_2((base[m][h] - largest[m][h]) * LOG2_E);
+				if (reach) reach[row] = reached;
 			}
 		}
 	}

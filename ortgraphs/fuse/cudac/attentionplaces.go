@@ -200,11 +200,11 @@ func (a *attention) to(r fuse.Result, s span) string {
 	return fmt.Sprintf("%s + (%s), %d", a.output(r.Out), s.first, s.row)
 }
 
-// perRow is the pointer to a row statistic.
-func (a *attention) perRow(pointer string) string {
+// perRow is the pointer to what is known of each row, of a type.
+func (a *attention) perRow(of, pointer string) string {
 	own := a.Product.Shape[:len(a.Product.Shape)-2]
 	if pointer == "0" {
-		return "(float *)0"
+		return fmt.Sprintf("(%s *)0", of)
 	}
 	return fmt.Sprintf("%s + (%s)", pointer, flat(a.place[:len(own)], own).times(a.rows))
 }

@@ -28,6 +28,11 @@ static inline int __float_as_int(float x) {
 	memcpy(&bits, &x, 4);
 	return bits;
 }
+static inline float __int_as_float(int bits) {
+	float x;
+	memcpy(&x, &bits, 4);
+	return x;
+}
 static inline float float_of(unsigned short bits) {
 	uint32_t wide = (uint32_t)bits << 16;
 	float x;
