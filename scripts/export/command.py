@@ -39,7 +39,7 @@ def main(arguments: list[str] | None = None) -> int:
     return 0
 
 
-def refusing(action: Callable[[], object], hint: str = "the module must run in PyTorch on any batch and length before it can be exported") -> object:
+def refusing(action: Callable[[], object], hint: str | None = None) -> object:
     """The action's result. What it raises is a Refusal, with the line of the user's code that it came from, if any, and the hint for it."""
     try:
         return action()
@@ -47,7 +47,7 @@ def refusing(action: Callable[[], object], hint: str = "the module must run in P
         raise
     except Exception as error:
         place = refusal.within(error)
-        raise Refusal(watch.summary(error), hint if place else "leave parts of the model out until it passes, to find the one that fails", place) from error
+        raise Refusal(watch.summary(error), (hint or watch.way_out(error)) if place else "leave parts of the model out until it passes, to find the one that fails", place) from error
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -130,7 +130,7 @@ def build(builder: str) -> Export:
         raise Refusal(f"{builder}: {error}", IMPORT_HINT) from error
     export = refusing(make, f"{function}() fails in Python, before anything is exported: correct this line first; docs/export.md has the fields of an Export")
     if not isinstance(export, Export):
-        raise Refusal(f"{builder} returned {type(export).__name__}", "return an export.Export")
+        raise Refusal(f"{builder} returned {refusal.kind(export)}", "return an export.Export")
     return export
 
 

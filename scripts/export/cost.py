@@ -164,7 +164,7 @@ def _run(model: onnx.ModelProto, names: set[str], feed: dict[str, np.ndarray]) -
     _keep_ancestors(probe.graph, names)
     options = ort.SessionOptions()
     options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
-    options.log_severity_level = 3
+    options.log_severity_level = 4
     session = ort.InferenceSession(probe.SerializeToString(), options, providers=["CPUExecutionProvider"])
     return dict(zip(sorted(names), session.run(sorted(names), {i.name: feed[i.name] for i in session.get_inputs()}), strict=True))
 

@@ -5,7 +5,7 @@ import re
 from torch import nn
 
 from .inputs import DTYPES, LISTED, Input, lengths
-from .refusal import Refusal
+from .refusal import Refusal, kind
 
 ORIGINS = ("dataset", "stage", *LISTED, "schedule", "window")
 _EXAMPLE = 'sequence("mel", "f32", "T_mel", 80, lengths="mel_lengths")'
@@ -13,13 +13,15 @@ _EXAMPLE = 'sequence("mel", "f32", "T_mel", 80, lengths="mel_lengths")'
 
 def check(export) -> None:
     """Raises Refusal for a field that no bundle can have."""
-    _refuse(not isinstance(export.module, nn.Module), f"module is {_kind(export.module)}", "give an instance of torch.nn.Module: module=Model()")
+    _refuse(not isinstance(export.module, nn.Module), f"module is {kind(export.module)}", "give an instance of torch.nn.Module: module=Model()")
     _refuse(not isinstance(export.name, str) or not export.name, f"name is {export.name!r}", "give the bundle a name in lower case")
-    _refuse(export.loss is not None and not callable(export.loss), f"loss is {_kind(export.loss)}", "give a function of (outputs, batch)")
-    _refuse(not isinstance(export.features, dict), f"features is {_kind(export.features)}", "see features in docs/bundle.md")
+    _refuse(export.loss is not None and not callable(export.loss), f"loss is {kind(export.loss)}", "give a function of (outputs, batch)")
+    _refuse(not isinstance(export.features, dict), f"features is {kind(export.features)}", "give a dict, as features in docs/bundle.md")
     _refuse(not isinstance(export.inputs, list) or not export.inputs, "inputs is no list of inputs", f"inputs=[*{_EXAMPLE}]")
     _check_players(export)
-    for i in export.inputs:
+    for at, i in enumerate(export.inputs):
+        _refuse(not isinstance(i, Input), f"inputs[{at}] is {i!r}", f"inputs=[*{_EXAMPLE}]: with the asterisk")
+        _refuse(not isinstance(i.name, str) or not i.name.isidentifier(), f"the name of inputs[{at}] is {i.name!r}", "it is an argument of forward")
         _check_input(i)
     names = [i.name for i in export.inputs]
     _refuse(len(set(names)) < len(names), f"inputs have one name twice: {', '.join(names)}", "give every input a name of its own")
@@ -36,17 +38,15 @@ def _check_players(export) -> None:
     _refuse(export.loss is not None, "an export with players has a loss", "each player has its own: Player(loss=...)")
     for name, player in export.players.items():
         _refuse(not re.fullmatch("[a-z][a-z0-9_]{0,31}", name), f"a player's name is {name!r}", "use small letters, digits and underscores")
-        _refuse(not isinstance(player.schedule, dict | None), f"schedule of {name} is {_kind(player.schedule)}", 'schedule={"name": "cosine", "warmup_steps": 20}')
-        _refuse(not callable(player.loss), f"loss of {name} is {_kind(player.loss)}", "give a function of (outputs, batch)")
+        _refuse(not isinstance(player.schedule, dict | None), f"schedule of {name} is {kind(player.schedule)}", 'schedule={"name": "cosine", "warmup_steps": 20}')
+        _refuse(not callable(player.loss), f"loss of {name} is {kind(player.loss)}", "give a function of (outputs, batch)")
     trained = {export.owner(name) for name, p in export.module.named_parameters() if p.requires_grad}
     for name in export.players:
         _refuse(name not in trained, f"player {name} has no parameter that is trained", f"parameters are {', '.join([n for n, _ in export.module.named_parameters()][:5])}, ...")
 
 
-def _check_input(i: object) -> None:
-    _refuse(not isinstance(i, Input), f"inputs has {i!r}", f"inputs=[*{_EXAMPLE}]: with the asterisk")
-    _refuse(not isinstance(i.name, str) or not i.name.isidentifier(), f"an input's name is {i.name!r}", "it is an argument of forward")
-    _refuse(i.dtype not in DTYPES, f"input {i.name} is {i.dtype!r}", f"give one of {', '.join(DTYPES)}")
+def _check_input(i: Input) -> None:
+    _refuse(i.dtype not in DTYPES, f"input {i.name} has the type {i.dtype!r}", f"give one of {', '.join(DTYPES)}")
     _refuse(any(not isinstance(d, str | int) or isinstance(d, int) and (isinstance(d, bool) or d < 1) or d == "" for d in i.shape),
             f"input {i.name} has the shape {list(i.shape)}", "numbers from 1 are fixed sizes, strings are symbols")
     _refuse(i.lengths is not None and (not isinstance(i.lengths, str) or len(i.shape) < 2), f"input {i.name} has lengths {i.lengths!r}",
@@ -74,17 +74,20 @@ def _check_columns(inputs: list[Input]) -> None:
 def _check_buckets(export) -> None:
     symbols = sorted({d for i in export.inputs for d in i.shape if isinstance(d, str) and d != "B"})
     _refuse(not isinstance(export.buckets, list) or not export.buckets, "buckets is no list of sizes", f"buckets=[{{{', '.join(f'{s!r}: 100' for s in symbols)}}}]")
-    for bucket in export.buckets:
-        missing = [s for s in symbols if not isinstance(bucket, dict) or s not in bucket]
-        _refuse(bool(missing), f"a bucket has no size of {', '.join(missing)}", "buckets give every symbol of the inputs' shapes a size, but B")
+    for at, bucket in enumerate(export.buckets):
+        _refuse(not isinstance(bucket, dict), f"buckets[{at}] is {kind(bucket)}", f"buckets=[{{{', '.join(f'{s!r}: 100' for s in symbols)}}}]")
+        missing = [s for s in symbols if s not in bucket]
+        _refuse(bool(missing), f"buckets[{at}] has no size of {', '.join(f'{s} (a dimension of {_of(export.inputs, s)})' for s in missing)}",
+                "buckets give every symbol of the inputs' shapes a size, but B")
         bad = [s for s, n in bucket.items() if not isinstance(n, int) or isinstance(n, bool) or not 1 <= n < 2**31]
-        _refuse(bool(bad), f"a bucket has the size {', '.join(f'{s} = {bucket[s]!r}' for s in bad)}", "sizes are integers from 1")
+        _refuse(bool(bad), f"buckets[{at}] has the size {', '.join(f'{s} = {bucket[s]!r}' for s in bad)}", "sizes are integers from 1")
+
+
+def _of(inputs: list[Input], symbol: str) -> str:
+    return " and ".join(i.name for i in inputs if symbol in i.shape)
 
 
 def _refuse(wrong: bool, reason: str, hint: str) -> None:
     if wrong:
         raise Refusal(reason, hint)
 
-
-def _kind(x: object) -> str:
-    return type(x).__name__ if not isinstance(x, type) else f"the class {x.__name__}"

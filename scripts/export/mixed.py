@@ -60,7 +60,7 @@ def load(path: Path) -> ort.InferenceSession:
     """The graph as the CPU can run it (bf16.emulated), in f32 outside."""
     options = ort.SessionOptions()
     options.intra_op_num_threads = torch.get_num_threads()
-    options.log_severity_level = 3
+    options.log_severity_level = 4
     return ort.InferenceSession(bf16.emulated(onnx.load(path)).SerializeToString(), options, providers=["CPUExecutionProvider"])
 
 

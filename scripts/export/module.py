@@ -9,7 +9,7 @@ from functools import cache
 import torch
 from torch import Tensor, nn
 
-from . import batchnorm, described, lowering, names, state, tensors
+from . import batchnorm, described, lowering, names, refusal, state, tensors
 from .inputs import Input, clean, occupied
 from .refusal import Refusal
 
@@ -200,7 +200,7 @@ class Step(nn.Module):
         loss = export.players[player].loss if player else export.loss
         result = loss(outputs, batch) if loss is not None else outputs
         if not isinstance(result, dict) or not {"loss", "loss_weight"} <= result.keys():
-            returned = f"{{{', '.join(map(repr, result))}}}" if isinstance(result, dict) else type(result).__name__
+            returned = f"{{{', '.join(map(repr, result))}}}" if isinstance(result, dict) else refusal.kind(result)
             raise Refusal(f"{f'loss function of {player}' if player else 'loss function' if loss else 'forward'} returned {returned} without loss and loss_weight",
                           'return {"loss": ..., "loss_weight": ..., "any_metric": ...}')
         if other := [name for name in result if not isinstance(name, str)]:

@@ -4,6 +4,7 @@ import re
 import sysconfig
 import traceback
 from pathlib import Path
+from types import ModuleType
 
 import sympy
 import torch
@@ -23,6 +24,20 @@ class Refusal(ValueError):
     def __init__(self, reason: str, hint: str, place: str | None = None):
         super().__init__(f"{place}: {reason}" if place else reason)
         self.hint = hint
+
+
+def kind(x: object) -> str:
+    """What an object is, in a message: None, "l1", the function loss, the class Model, of the type list."""
+    match x:
+        case None | bool() | int() | float() | str():
+            return repr(x)
+        case type():
+            return f"the class {x.__name__}"
+        case ModuleType():
+            return f"the Python module {x.__name__}"
+        case _ if callable(x) and hasattr(x, "__name__"):
+            return f"the function {x.__name__}"
+    return f"of the type {type(x).__name__}"
 
 
 def _is_users(path: str) -> bool:

@@ -19,7 +19,7 @@ CHUNK = 1 << 18
 def load(path: Path, threads: int = 1) -> ort.InferenceSession:
     options = ort.SessionOptions()
     options.intra_op_num_threads = threads
-    options.log_severity_level = 3
+    options.log_severity_level = 4
     return ort.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
 
 

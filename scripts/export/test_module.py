@@ -272,7 +272,7 @@ def other() -> int:
 
 
 @pytest.mark.parametrize(("builder", "error"), [
-    ("looping", "dimension T was baked in"), ("other", "returned int"), ("absent", "no attribute 'absent'"),
+    ("looping", "dimension T was baked in"), ("other", "returned 1"), ("absent", "no attribute 'absent'"),
 ])
 def test_command_prints_error_and_hint(builder, error, tmp_path, capsys):
     assert main(["module", f"export.test_module:{builder}", "--out", str(tmp_path)]) == 2

@@ -29,7 +29,11 @@ def test_changed_models_are_refused_in_one_line():
     ("\"spectrum\": l1", "5: l1", "a metric has the name 5", "are strings"),
     ("kernel_size=3", "kernel_size=0", "mutant.py:26 (y = self.norm(y + self.conv(y.transpose(1, 2)).transpose(1, 2))): a convolution has the kernel [0]", "at least 1"),
     ("nn.Embedding(VOCABULARY,", "nn.Embedding(8,", "keys = self.table(text)): on a random batch, IndexError", "below of an Input is the size of the table"),
-    ("torch.arange(text.shape[1])", "torch.arange()", "got ();", "must run in PyTorch"),
+    ("torch.arange(text.shape[1])", "torch.arange()", "got ();", "must run in PyTorch before it can be exported"),
+    ("kernel_size=3, padding=1", "kernel_size=3", "must match the size of tensor b (T_mel - 2) at non-singleton dimension 1;", "try it with two batches of other sizes"),
+    ("return {\"loss\": l1", "{\"loss\": l1", "loss function returned None without loss and loss_weight", "return {"),
+    ("features=FEATURES", "features=nn", "features is the Python module torch.nn", "docs/bundle.md"),
+    ("\"T_text\", lengths", "\"T_words\", lengths", "buckets[0] has no size of T_words (a dimension of text)", "but B"),
 ])
 def test_refusals_name_the_cause(old, new, message, hint):
     end = mutate.isolated(changed(old, new))

@@ -126,8 +126,8 @@ def _change(**players):
 @pytest.mark.parametrize("change, reason", [
     (lambda: _change(generator={"parameters": "generator.0"}), "parameter generator.2.weight belongs to no player"),
     (lambda: _change(discriminator={"parameters": "*"}), "player generator has no parameter that is trained"),
-    (lambda: _change(generator={"loss": None}), "loss of generator is NoneType"),
-    (lambda: _change(generator={"schedule": "cosine"}), "schedule of generator is str"),
+    (lambda: _change(generator={"loss": None}), "loss of generator is None"),
+    (lambda: _change(generator={"schedule": "cosine"}), "schedule of generator is 'cosine'"),
     (lambda: dataclasses.replace(gan(), loss=lambda outputs, data: outputs), "an export with players has a loss"),
     (lambda: dataclasses.replace(gan(), players=dict([next(iter(gan().players.items()))])), "there is one player"),
     (lambda: dataclasses.replace(gan(), players={"A b": p for p in gan().players.values()} | gan().players), "a player's name is 'A b'"),

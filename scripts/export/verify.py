@@ -85,7 +85,7 @@ def _run(graph: "Graph", step: Step, tensors: dict[str, Tensor]) -> dict[str, np
         try:
             step.named(*tensors.values(), torch.tensor(-1))
         except Exception as error:
-            hint = "below of an Input is the size of the table that it indexes" if isinstance(error, IndexError) else "the module must run in PyTorch on any batch and length"
+            hint = "below of an Input is the size of the table that it indexes" if isinstance(error, IndexError) else watch.way_out(error)
             raise Refusal(f"on a random batch, {watch.summary(error)}", hint, refusal.within(error)) from refused
         raise
 

@@ -291,7 +291,8 @@ def dry_run(module: nn.Module, inputs: list[Input], example: list[Tensor], loss=
                           _forward_line(remarks)) from error
         # A size that became a number is what makes code fail. A choice before the failure is not: PyTorch compares sizes to find it.
         sizes.refuse_numbers()
-        raise Narrow(sizes.in_names(summary(error)), _of_errors(error, inputs), refusal.within(error) or _forward_line(remarks)) from error
+        hint = f"the batch of a loss has {', '.join(i.name for i in inputs)}" if isinstance(error, KeyError) else way_out(error)
+        raise Narrow(sizes.in_names(summary(error)), hint, refusal.within(error) or _forward_line(remarks)) from error
     finally:
         assigned = kept.restore()
     sizes.refuse_assumptions()
@@ -322,14 +323,16 @@ def quiet():
         torch.backends.mha.set_fastpath_enabled(fast)
 
 
-def _of_errors(error: Exception, inputs: list[Input]) -> str:
-    if isinstance(error, KeyError):
-        return f"the batch of a loss has {', '.join(i.name for i in inputs)}"
-    if "numpy() is not supported" in str(error):
+def way_out(error: Exception) -> str:
+    """The hint for an error of the user's code."""
+    text = str(error)
+    if "numpy() is not supported" in text:
         return "stay in PyTorch: NumPy's functions are in no graph"
-    if "must match" in str(error) and "//" in str(error):
+    if "must match" in text and "//" in text:
         return ROUNDED_HINT
-    return "the module must run in PyTorch on any batch and length before it can be exported"
+    if isinstance(error, RuntimeError | IndexError):
+        return "this line must run in PyTorch on any batch and length: try it with two batches of other sizes"
+    return "this line must run in PyTorch before it can be exported: correct it first"
 
 
 def _forward_line(remarks: list) -> str | None:
@@ -358,6 +361,8 @@ def summary(error: Exception) -> str:
     """One line."""
     # A user has tensors; that they are stand-ins is the exporter's affair. PyTorch lists signatures in further lines.
     text = str(error).strip().replace("FakeTensor", "Tensor").partition("\n")[0].removesuffix(", but expected one of:")
+    if text.count(")") > text.count("("):
+        text = text.removesuffix(")")
     return f"{type(error).__name__}: {text}" if text else type(error).__name__
 
 

@@ -102,7 +102,12 @@ def isolated(source: str) -> str:
         # The pipe ends with the process only if nothing else holds this end.
         theirs.close()
         try:
-            end = ours.recv() if ours.poll(SECONDS) else f"endless: more than {SECONDS} s"
+            if ours.poll(SECONDS):
+                end = ours.recv()
+                # A process that is killed before its end leaves semaphores behind.
+                process.join(SECONDS)
+            else:
+                end = f"endless: more than {SECONDS} s"
         except EOFError:
             process.join()
             end = f"died: exit status {process.exitcode}"
