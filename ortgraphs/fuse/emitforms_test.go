@@ -174,7 +174,9 @@ var forms = map[string]func(b *builder) []string{
 		empty := b.add("Slice", "x", b.numbers(3), b.numbers(3), b.numbers(2))
 		return []string{part, "rest", b.add("Transpose", "x"), b.add("Unsqueeze", "x", b.numbers(0, 3)),
 			b.add("Squeeze", b.add("Unsqueeze", "y", b.numbers(1)), b.numbers(1)),
-			b.add("Flatten", "x"), b.add("Expand", "m", b.numbers(2, 2, 3, 4)), b.add("Slice", "x", b.numbers(-1), b.numbers(math.MinInt64), b.numbers(2), b.numbers(-2)),
+			b.add("Flatten", "x"), b.add("Expand", "m", b.numbers(2, 2, 3, 4)), b.add("Tile", "x", b.numbers(1, 3, 2)),
+			b.add("Neg", b.add("Tile", b.add("Transpose", "m"), b.numbers(2, 1))), b.add("Tile", "m", b.numbers(1, 1)), b.add("Concat", "m", b.add("Tile", "m", b.numbers(0, 1)), attribute("axis", 0)),
+			b.add("Slice", "x", b.numbers(-1), b.numbers(math.MinInt64), b.numbers(2), b.numbers(-2)),
 			b.add("Slice", "x", b.numbers(1, 0), b.numbers(math.MaxInt64, 1)),
 			b.add("Neg", b.add("Slice", "x", b.numbers(2), b.numbers(-5), b.numbers(1), b.numbers(-1))),
 			b.add("Concat", "x", b.add("Transpose", "z", list("perm", 0, 2, 1)), attribute("axis", -1)), b.add("Pad", "x", b.numbers(1, 0, -1, 0, 2, 1), b.number(7)),

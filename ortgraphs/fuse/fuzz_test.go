@@ -56,7 +56,7 @@ func (b *builder) spoil() {
 		n.Input = n.Input[:b.IntN(len(n.Input)+1)]
 	case 2:
 		ops := []string{"Add", "Where", "Cast", "Clip", "Sum", "LayerNormalization", "ReduceSum", "MatMul", "Gemm", "Reshape", "Squeeze",
-			"Unsqueeze", "Flatten", "Transpose", "Expand", "ConstantOfShape", "Range", "Slice", "Split", "Concat", "Pad", "Softmax", "Gather", "Mod", "Conv"}
+			"Unsqueeze", "Flatten", "Transpose", "Expand", "Tile", "ConstantOfShape", "Range", "Slice", "Split", "Concat", "Pad", "Softmax", "Gather", "Mod", "Conv"}
 		n.OpType = proto.String(ops[b.IntN(len(ops))])
 	case 3:
 		for _, a := range n.Attribute {

@@ -148,7 +148,7 @@ func (b *builder) step() {
 	}
 	rank := len(v.shape)
 	axis := b.IntN(max(rank, 1))
-	switch op := b.IntN(15); {
+	switch op := b.IntN(16); {
 	case op < 4:
 		b.node([]string{"Add", "Sub", "Mul", "Max"}[op], v.shape, nil, v.name, b.like(v).name)
 	case op == 4:
@@ -201,11 +201,25 @@ func (b *builder) step() {
 		square := slices.Clone(v.shape)
 		square[rank-1] = v.shape[rank-2]
 		b.node("MatMul", square, nil, v.name, b.values[len(b.values)-1].name)
+	case op == 15 && rank > 0:
+		b.tile(v, axis, b.IntN(rank))
 	case op == 14 && rank > 1:
 		b.windows(v, axis, b.IntN(rank))
 	case op == 13 && rank > 1 && v.shape[rank-1]%2 == 0:
 		b.halves(v)
 	}
+}
+
+// tile repeats v along some axes.
+func (b *builder) tile(v value, axes ...int) {
+	shape, repeats := slices.Clone(v.shape), slices.Repeat([]int{1}, len(v.shape))
+	for _, a := range axes {
+		repeats[a] = 1 + b.IntN(3)
+	}
+	for i := range shape {
+		shape[i] *= repeats[i]
+	}
+	b.node("Tile", shape, nil, v.name, b.numbers(repeats...))
 }
 
 // halves takes the halves of v + bias, as of merged queries and keys.

@@ -21,7 +21,7 @@ var rules = map[string]rule{
 	"ReduceL2": {1, (*lowering).reduction}, "MatMul": {2, (*lowering).matMul}, "Gemm": {2, (*lowering).gemm},
 	"Reshape": {1, (*lowering).reshape}, "Squeeze": {1, (*lowering).reshape}, "Unsqueeze": {1, (*lowering).reshape},
 	"Flatten": {1, (*lowering).reshape}, "Identity": {1, (*lowering).reshape}, "Transpose": {1, (*lowering).transpose},
-	"Expand": {1, (*lowering).expand}, "Constant": {0, (*lowering).constant}, "ConstantOfShape": {1, (*lowering).constantOfShape}, "Range": {3, (*lowering).span},
+	"Expand": {1, (*lowering).expand}, "Tile": {2, (*lowering).tile}, "Constant": {0, (*lowering).constant}, "ConstantOfShape": {1, (*lowering).constantOfShape}, "Range": {3, (*lowering).span},
 	"Gather": {2, (*lowering).gather}, "GatherElements": {2, (*lowering).gatherElements}, "InstanceNormalization": {3, (*lowering).instanceNormalization},
 	"Slice": {1, (*lowering).slice}, "Split": {1, (*lowering).split}, "Concat": {1, (*lowering).concat}, "Pad": {1, (*lowering).pad},
 }

@@ -42,6 +42,27 @@ func (l *lowering) expand(n *shapes.Node) bool {
 	return true
 }
 
+// tile expands a dimension of 1 before each that is repeated, and joins the two.
+func (l *lowering) tile(n *shapes.Node) bool {
+	x, v := l.operand(n.In[0]), n.Out[0]
+	repeats, given, ok := numbers(n, 1, "")
+	if !given || !ok || len(repeats) != len(x.Shape()) || slices.ContainsFunc(repeats, func(times int) bool { return times < 1 }) {
+		return false
+	}
+	var apart, expanded []int
+	for axis, size := range x.Shape() {
+		if times := repeats[axis]; times > 1 {
+			apart, expanded = append(apart, 1), append(expanded, times)
+		}
+		apart, expanded = append(apart, size), append(expanded, size)
+	}
+	if len(apart) > len(x.Shape()) {
+		x = x.view(View{Op: Reshape, To: apart}).view(View{Op: Expand, To: expanded}).view(View{Op: Reshape, To: sizes(v)})
+	}
+	l.operands[v] = x
+	return true
+}
+
 func (l *lowering) constantOfShape(n *shapes.Node) bool {
 	v, x := n.Out[0], 0.0
 	if a := n.Attribute("value"); a != nil {
