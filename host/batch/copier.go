@@ -51,36 +51,38 @@ func (c *copier) Copy(dst int, b *pipeline.Batch) error {
 	if err := c.guards.check(b, nil); err != nil {
 		return err
 	}
-	c.frames[dst] = int(sum(layout.View(slot, c.lengths)))
+	c.frames[dst] = int(sum(layout.View(slot, c.lengths), 0))
 	if c.hooks.Copied != nil {
 		return c.hooks.Copied(b, layout, slot)
 	}
 	return nil
 }
 
-// sum adds up the values of a lengths tensor.
-func sum(lengths []byte) (n float64) {
+// sum adds up the values of a lengths tensor, and perRow for each that is not 0.
+func sum(lengths []byte, perRow int) (n float64) {
 	for ; len(lengths) >= 4; lengths = lengths[4:] {
-		n += float64(binary.LittleEndian.Uint32(lengths))
+		if length := binary.LittleEndian.Uint32(lengths); length > 0 {
+			n += float64(length) + float64(perRow)
+		}
 	}
 	return n
 }
 
 // measure returns what the pipeline sums over the batches of a step for the bundle's scalars; nil if there is nothing.
 func (c *copier) measure(scalars []manifest.Scalar) func(b *pipeline.Batch) []float64 {
-	var lengths []string
+	var windows []manifest.Scalar
 	for _, s := range scalars {
 		if s.Origin == manifest.OriginWindow {
-			lengths = append(lengths, s.Lengths)
+			windows = append(windows, s)
 		}
 	}
-	if len(lengths) == 0 {
+	if len(windows) == 0 {
 		return nil
 	}
 	return func(b *pipeline.Batch) []float64 {
-		out := make([]float64, len(lengths))
-		for i, name := range lengths {
-			out[i] = sum(c.layouts[b.Bucket].View(c.ring.Slot(b.Slot), name))
+		out := make([]float64, len(windows))
+		for i, s := range windows {
+			out[i] = sum(c.layouts[b.Bucket].View(c.ring.Slot(b.Slot), s.Lengths), s.PerRow)
 		}
 		return out
 	}

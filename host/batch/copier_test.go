@@ -24,3 +24,10 @@ func TestFrameLengths(t *testing.T) {
 		}
 	}
 }
+
+func TestSumOfLengths(t *testing.T) {
+	lengths := []byte{3, 0, 0, 0, 0, 0, 0, 0, 1, 1, 0, 0}
+	if whole, more := sum(lengths, 0), sum(lengths, 2); whole != 260 || more != 264 {
+		t.Errorf("got %g and %g, want 260 and 264: an empty row counts nothing", whole, more)
+	}
+}

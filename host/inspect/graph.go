@@ -69,7 +69,11 @@ func (t *table) tensors(m *manifest.Bundle, s ortgraphs.Summary) {
 		t.line(first(i, "inputs"), "%s from the %s%s", in, source(in), lengths)
 	}
 	for i, s := range m.Scalars {
-		text := "the sum of " + s.Lengths + " over the batches of a step"
+		text := "the sum of " + s.Lengths
+		if s.PerRow > 0 {
+			text += fmt.Sprintf(", and %d for each row,", s.PerRow)
+		}
+		text += " over the batches of a step"
 		if s.Origin == manifest.OriginSchedule {
 			text = fmt.Sprintf("a schedule from %g to %g", s.Points[0][1], s.Last())
 		}

@@ -32,6 +32,7 @@ class Input:
     below: int | None = None
     points: tuple[tuple[float, float], ...] = ()
     counts: str | None = None
+    per_row: int = 0
     column: str | None = None
     vocabulary: dict[str, int] | None = None
     split: str | None = None
@@ -53,7 +54,7 @@ class Input:
 
     def entry(self) -> dict:
         if self.scalar:
-            own = {"points": [list(p) for p in self.points]} if self.origin == "schedule" else {"lengths": self.counts}
+            own = {"points": [list(p) for p in self.points]} if self.origin == "schedule" else {"lengths": self.counts, **({"per_row": self.per_row} if self.per_row else {})}
             return {"name": self.name, "origin": self.origin, **own}
         entry = {"name": self.name, "dtype": self.dtype, "shape": list(self.shape)}
         if self.lengths:
@@ -67,9 +68,12 @@ def schedule(name: str, *points: tuple[float, float]) -> Input:
     return Input(name, "f32", (), origin="schedule", points=points)
 
 
-def window(name: str, counts: str) -> Input:
-    """The sum of the lengths input `counts` over all micro-batches of a step, at least 1: the denominator of a term of the loss."""
-    return Input(name, "f32", (), origin="window", counts=counts)
+def window(name: str, counts: str, per_row: int = 0) -> Input:
+    """The sum of the lengths input `counts` over all micro-batches of a step, at least 1: the denominator of a term of the loss.
+
+    per_row is what the module adds to each row that is not empty, such as 1 for a token at its end.
+    """
+    return Input(name, "f32", (), origin="window", counts=counts, per_row=per_row)
 
 
 # The last input of every training graph.

@@ -35,7 +35,8 @@ def loss(outputs, batch):
     token = ((tokens - 1).square() * inside).sum() / batch["tokens"]
     frame = ((frames - batch["mel_spectrograms"]).abs().mean(-1) * within).sum() / batch["frames"]
     counted = ((text + mel).sum() > 0).float()
-    return {"loss": token + batch["frame_weight"] * frame, "loss_weight": counted, "token_loss": token, "frame_loss": frame}
+    share = (text + (text > 0)).sum() / batch["tokens"]
+    return {"loss": token + batch["frame_weight"] * frame, "loss_weight": counted, "token_loss": token, "frame_loss": frame, "share": share}
 
 
 def export() -> Export:
@@ -45,7 +46,7 @@ def export() -> Export:
         name="terms", module=Terms(), loss=loss, buckets=[pico.buckets[-1]], features=pico.features, tokenizer=pico.tokenizer,
         inputs=[*sequence("text_sequences", "i32", "T_text", lengths="text_lengths", below=64),
                 *sequence("mel_spectrograms", "f32", "T_mel", MELS, lengths="mel_lengths", origin="stage"),
-                window("tokens", "text_lengths"), window("frames", "mel_lengths"), schedule("frame_weight", (0, 0.5), (4, 2.5))],
+                window("tokens", "text_lengths", per_row=1), window("frames", "mel_lengths"), schedule("frame_weight", (0, 0.5), (4, 2.5))],
         pipeline=pico.pipeline[:1], accumulation="weighted", schedule={"name": "constant"},
         optimizer={"name": "sgd", "lr": 0.1, "momentum": 0.9, "weight_decay": 0.0, "grad_clip": 0.0})
 
@@ -69,6 +70,8 @@ def test_four_batches_are_one(graphs, tmp_path):
     host(*common, "--batch-size", 5, "--accumulate", 4, "--run-dir", parts)
     for a, b in zip(lines(whole), lines(parts), strict=True):
         assert (a["samples"], a["frames"]) == (b["samples"], b["frames"]) and a["samples"] == 18
+        # The denominator counts each row's tokens and one more, those of empty rows not.
+        assert a["share"] == pytest.approx(1) and b["share"] == pytest.approx(1)
         for key in ("loss", "token_loss", "frame_loss", "grad_norm"):
             assert b[key] == pytest.approx(a[key], rel=1e-5), key
     one, four = (load_file(run / "checkpoints/step-000006" / checkpoint.PARAMS) for run in (whole, parts))

@@ -23,6 +23,9 @@ func TestScalars(t *testing.T) {
 	for _, c := range []struct{ scalars, accumulation, want string }{
 		{`{"name": "kl", "origin": "schedule", "points": [[0, 0], [100, 1]]}`, "exact", ""},
 		{window, "weighted", ""},
+		{`{"name": "frames", "origin": "window", "lengths": "n", "per_row": 1}`, "weighted", ""},
+		{`{"name": "frames", "origin": "window", "lengths": "n", "per_row": -1}`, "weighted", "scalars.0.per_row"},
+		{`{"name": "kl", "origin": "schedule", "points": [[0, 1]], "per_row": 1}`, "exact", "scalars.0"},
 		{window + `, {"name": "kl", "origin": "schedule", "points": [[0, 1]]}`, "weighted", ""},
 		{window, "exact", "occur together only"},
 		{`{"name": "kl", "origin": "schedule", "points": [[0, 0]]}`, "weighted", "occur together only"},
