@@ -20,7 +20,7 @@ from pathlib import Path
 
 import torch
 
-from . import checkpoint, lora, updates
+from . import checkpoint, foreign, lora, updates
 from .builtin import REPOSITORY
 from .checkpoint import Refused
 from .updates import COUNTING, groups, torch_optimizer
@@ -30,13 +30,14 @@ SHOWN = 10
 
 
 def to_torch(source: Path, out: Path, bundle: Path | None = None, best: bool = False, ema: bool = False, merge: bool = False,
-             peft: Path | None = None) -> Path:
+             peft: Path | None = None, base: Path | None = None) -> Path:
     """Writes a run's or a checkpoint's weights and optimizer state as PyTorch has them; returns the checkpoint's folder.
 
     Of a run it takes the newest intact checkpoint, or the one with the best evaluation. The bundle, if not given, is the one
     that the run's config.yaml names. With ema, the weights are the moving averages, for use and not to train on: without
-    optimizer and state. So they are with merge, with the adapters of --lora merged into the weights. peft is a folder for the adapters
-    alone. Refused, with a hint, if something is missing, damaged or does not fit.
+    optimizer and state. So they are with merge, with the adapters of --lora merged into the weights, and with base, a PyTorch file of
+    another program: they take the place of its own, and its other tensors stay. peft is a folder for the adapters alone. Refused, with a
+    hint, if something is missing, damaged or does not fit.
     """
     found = checkpoint.find(source, best)
     document = _bundle(bundle or _bundle_of(found))
@@ -73,12 +74,26 @@ def to_torch(source: Path, out: Path, bundle: Path | None = None, best: bool = F
         lora.write_peft(model, adapters, peft)
     if merge:
         content["model"] = lora.merge(model, adapters, parameters)
-    if ema or merge:
+    if base:
+        content["model"] = _based(base, content["model"])
+    if ema or merge or base:
         content = {key: content[key] for key in ("model", "step", "config")}
     part = out.with_name(out.name + ".part")
     torch.save(content, part)
     os.replace(part, out)
     return found.path
+
+
+def _based(base: Path, weights: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+    """The state_dict of a file with these weights."""
+    hint = "name the file that the bundle was exported from"
+    try:
+        model, problems = foreign.replaced(foreign.read(base), weights)
+    except foreign.Unreadable as error:
+        raise Refused(str(error), hint) from error
+    if problems:
+        raise Refused(_text(f"{base} has other weights than the run", problems), hint)
+    return model
 
 
 def from_torch(model: Path, bundle: Path, out: Path) -> Path:
@@ -349,7 +364,7 @@ def _counted(saved: dict, kinds: dict[str, str], steps: dict[str, set[float]]) -
 
 
 def _to_torch(arguments: argparse.Namespace) -> str:
-    path = to_torch(arguments.source, arguments.out, arguments.bundle, arguments.best, arguments.ema, arguments.merge, arguments.peft)
+    path = to_torch(arguments.source, arguments.out, arguments.bundle, arguments.best, arguments.ema, arguments.merge, arguments.peft, arguments.base)
     return f"wrote {arguments.out} from {path}"
 
 
@@ -373,6 +388,7 @@ def main(arguments: list[str]) -> None:
     command.add_argument("--ema", action="store_true", help="the moving averages of a run with --ema as the weights, without the optimizer")
     command.add_argument("--merge", action="store_true", help="merge the adapters of --lora into the weights, without the optimizer")
     command.add_argument("--peft", type=Path, metavar="DIR", help="write the adapters of --lora in the form of the library PEFT, too")
+    command.add_argument("--base", type=Path, metavar="FILE", help="another program's .pth: write it with the run's weights in place of its own, without the optimizer")
     command.set_defaults(run=_to_torch)
     command = commands.add_parser("from-torch", help="a PyTorch file to weights or a run for xtts-host")
     command.add_argument("model", type=Path, metavar="FILE")
