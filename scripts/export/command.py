@@ -17,6 +17,7 @@ from .cache import Cache, default_folder
 from .module import Export
 from .progress import phase
 from .refusal import Refusal
+from .xtts import preset as preset_of_xtts
 
 USAGE_STATUS = 2
 # A run's weights to PyTorch and back (docs/weights.md): commands with a parser of their own.
@@ -59,7 +60,12 @@ def _parser() -> argparse.ArgumentParser:
     preset = commands.add_parser("myxtts", help="MyXTTS in one of its sizes")
     preset.add_argument("--preset", choices=presets.NAMES, default="nano")
     preset.set_defaults(run=lambda options: _write(presets.build(options.preset), options))
-    for command in (own, preset):
+    xtts = commands.add_parser("xtts-v2", help="the GPT of XTTS v2, with coqui's weights or random ones (docs/xtts-v2.md)")
+    xtts.add_argument("--checkpoint", type=Path, metavar="FILE", help="coqui's model.pth, or a checkpoint of its trainer (default: random weights)")
+    xtts.add_argument("--vocab", type=Path, metavar="FILE", help="the vocab.json of the checkpoint (default: the tokenizer of the embedded model)")
+    xtts.add_argument("--config", type=Path, metavar="FILE", help="coqui's config.json, for the sizes (default: those of XTTS v2)")
+    xtts.set_defaults(run=lambda options: _write(preset_of_xtts.build(options.checkpoint, options.vocab, options.config), options))
+    for command in (own, preset, xtts):
         command.add_argument("--out", type=Path, required=True, metavar="DIR", help="the bundle's folder")
         command.add_argument("--precision", type=_precisions, default=("f32",), metavar="LIST",
                              help="f32, or f32,bf16 for a second training graph with matrix products in bf16 (default: f32)")

@@ -1,0 +1,59 @@
+"""XTTS v2 as an Export."""
+
+from pathlib import Path
+
+import torch
+
+from .. import tokenizer, voicebpe
+from ..inputs import sequence, window
+from ..module import Export
+from ..refusal import Refusal
+from . import settings, weights
+from .conditioning import MELS
+from .model import CODES_MORE, TEXT_MORE, XTTS
+
+# Of coqui's trainer: the longest clip, 11.6 seconds, the longest text, and the six seconds of its conditioning clips.
+_TEXT, _SAMPLES, _CONDITIONING = 200, 255995, 517
+STRIDE = 1024
+# Rows that stay in a position table: PyTorch traces a slice that leaves one row, or none, in another way.
+_SPARE = 2
+# The spectrogram of coqui's DVAE, without its division of each band.
+FEATURES = {
+    "sample_rate": 22050, "n_fft": 1024, "win_length": 1024, "hop_length": 256, "window": "hann", "center": True, "pad_mode": "reflect",
+    "power": 2, "n_mels": MELS, "mel_scale": "htk", "mel_norm": "slaney", "f_min": 0, "f_max": 8000, "log": "ln", "log_floor": 1e-5,
+}
+# Those of coqui's recipe for fine-tuning. It decays no embeddings, no norms and no biases.
+OPTIMIZER = {
+    "name": "adamw", "lr": 5e-6, "betas": [0.9, 0.96], "eps": 1e-8, "weight_decay": 0.01, "grad_clip": 0.0,
+    "groups": [{"match": ["gpt.*_embedding"], "weight_decay": 0}],
+}
+
+
+def build(checkpoint: Path | None = None, vocabulary: Path | None = None, config: Path | None = None) -> Export:
+    """With the weights of the checkpoint, or random ones. Raises Refusal."""
+    if checkpoint is not None and vocabulary is None:
+        raise Refusal("--checkpoint without --vocab", "the ids of a text follow from the vocab.json of the checkpoint")
+    sizes = settings.read(config, vocabulary)
+    model = {} if checkpoint is None else weights.read(checkpoint)
+    sizes = weights.fit(sizes, model)
+    torch.manual_seed(0)
+    module = XTTS(sizes)
+    if checkpoint is not None:
+        for line in weights.load(module, model, checkpoint):
+            print(line)
+    text = {"tokenizer": tokenizer.build()} if vocabulary is None else {
+        "tokenizer": voicebpe.convert(vocabulary.read_text(encoding="utf-8")), "tokenizer_prefix": voicebpe.PREFIX}
+    limits = {"T_text": sizes.text_positions - TEXT_MORE - _SPARE, "T_code": sizes.audio_positions - CODES_MORE - _SPARE}
+    codes = min(-(-_SAMPLES // STRIDE), limits["T_code"])
+    dynamic = {"T_text": limits["T_text"], "T_wav": limits["T_code"] * STRIDE, "T_code": limits["T_code"], "T_cond": _CONDITIONING}
+    bucket = {"T_text": min(_TEXT, limits["T_text"]), "T_wav": min(_SAMPLES, codes * STRIDE), "T_code": codes, "T_cond": _CONDITIONING}
+    return Export(
+        name="xtts-v2", description="the GPT of XTTS v2: text, audio codes and a conditioning spectrogram to the next code",
+        license="LicenseRef-CPML" if checkpoint else "Apache-2.0", module=module,
+        inputs=[*sequence("text_sequences", "i32", "T_text", lengths="text_lengths", below=sizes.text_tokens, pad=sizes.stop_text),
+                *sequence("audio_codes", "i32", "T_code", lengths="code_lengths", below=sizes.audio_tokens - 2, pad=sizes.stop_audio,
+                          origin="file", column="codes"),
+                *sequence("conditioning_mel", "f32", "T_cond", MELS, lengths="conditioning_lengths", origin="file", column="conditioning"),
+                window("text_count", "text_lengths", TEXT_MORE), window("code_count", "code_lengths", CODES_MORE)],
+        buckets=[bucket], dynamic=dynamic, features=FEATURES, optimizer=dict(OPTIMIZER),
+        schedule={"name": "constant"}, accumulation="weighted", **text)

@@ -1,0 +1,62 @@
+"""The weights of coqui's files: what a file may hold beside them, and text tables with more rows than the file has."""
+
+import dataclasses
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from .. import foreign
+from ..refusal import Refusal
+from .model import Sizes, XTTS
+
+# coqui's trainer saves its whole model, in which XTTS is a part.
+_TRAINER = "xtts."
+_GPT = "gpt."
+# Of a GPT that was prepared for inference: the same tensors under further names.
+_COPIES = ("gpt.gpt_inference.", "gpt.gpt.wte.", "gpt.ds_engine.")
+# Tables with a row for each token of the text.
+_TEXT_TABLES = ("gpt.text_embedding.weight", "gpt.text_head.weight", "gpt.text_head.bias")
+_SEED = 0
+
+
+def read(file: Path) -> dict[str, Tensor]:
+    """The state_dict of a .pth, under the names of XTTS. Raises Refusal."""
+    try:
+        model = foreign.read(file)
+    except foreign.Unreadable as error:
+        raise Refusal(str(error), "name a model.pth of XTTS v2, or a checkpoint of coqui's trainer") from error
+    return {name.removeprefix(_TRAINER): x for name, x in model.items()}
+
+
+def fit(sizes: Sizes, model: dict[str, Tensor]) -> Sizes:
+    """The sizes with the rows of the file's text tables, if it has more of them than the vocabulary."""
+    rows = len(model[_TEXT_TABLES[0]]) if _TEXT_TABLES[0] in model else 0
+    return dataclasses.replace(sizes, text_tokens=max(sizes.text_tokens, rows))
+
+
+def load(module: XTTS, model: dict[str, Tensor], file: Path) -> list[str]:
+    """Loads the GPT of the file into the module; returns lines that say what was left out and added. Raises Refusal."""
+    found = {name: x.float() for name, x in model.items() if name.startswith(_GPT) and not name.startswith(_COPIES)}
+    lines = [f"{file}: {len(model) - len(found)} tensors are not of the GPT, and left out"] if len(found) < len(model) else []
+    rows = module.sizes.text_tokens
+    if 0 < (had := min((len(found[name]) for name in _TEXT_TABLES if name in found), default=0)) < rows:
+        found |= {name: _grown(found[name], rows) for name in _TEXT_TABLES if name in found}
+        lines.append(f"{file}: {rows - had} rows were added to the text tables, for ids from {had}")
+    wanted = module.state_dict()
+    problems = [f"{name} is missing" for name in wanted if name not in found]
+    problems += [f"{name} is unknown" for name in found if name not in wanted]
+    problems += [f"{name} is {list(found[name].shape)}, not {list(x.shape)}" for name, x in wanted.items() if name in found and found[name].shape != x.shape]
+    if problems:
+        more = f", and {len(problems) - 3} more" if len(problems) > 3 else ""
+        raise Refusal(f"{file} does not fit: {', '.join(problems[:3])}{more}", "give the config.json of this checkpoint: --config")
+    module.load_state_dict(found)
+    return lines
+
+
+def _grown(x: Tensor, rows: int) -> Tensor:
+    """With further rows like those that it has: random, of the same mean and standard deviation in each column."""
+    random = torch.Generator().manual_seed(_SEED)
+    spread = torch.randn((rows - len(x), *x.shape[1:]), generator=random) * x.std(0)
+    return torch.cat([x, x.mean(0) + spread])
+
