@@ -83,8 +83,8 @@ _CHOOSE_SHAPE = {"Range": None, "Reshape": (1,), "Expand": (1,), "Slice": (1, 2,
 def _intermediates(model: onnx.ModelProto, feed: dict[str, np.ndarray]) -> dict:
     """Shape and item size of every computed value.
 
-    Shape inference alone loses track at computed sizes. They are computed, which needs no other part of the graph and almost no
-    memory, and put into the graph as constants.
+    Shape inference alone loses track at computed sizes. They are computed and put into the graph as constants, those first that follow from
+    known shapes: then more shapes are known. What is left in the end is computed with all that it needs.
     """
     computed = {name for node in model.graph.node for name in node.output}
     sizes = {name for node in model.graph.node if node.op_type in _CHOOSE_SHAPE
@@ -94,13 +94,13 @@ def _intermediates(model: onnx.ModelProto, feed: dict[str, np.ndarray]) -> dict:
     for value in concrete.graph.input:
         for dim, n in zip(value.type.tensor_type.shape.dim, feed[value.name].shape, strict=True):
             dim.dim_value = n
-    constants = _run(model, sizes, feed)
-    for node in concrete.graph.node:
-        for i, name in enumerate(node.output):
-            if name in constants:
-                node.output[i] = name + ".computed"
-    concrete.graph.initializer.extend(onnx.numpy_helper.from_array(x, name) for name, x in constants.items())
-    known = {name: (x.shape, x.itemsize) for name, x in constants.items()}
+    constants: dict[str, np.ndarray] = {}
+    while found := _shapes(concrete) | _run(concrete, _light(concrete, sizes - constants.keys()), feed):
+        constants |= found
+        _hold(concrete, found)
+    left = _run(model, sizes - constants.keys(), feed)
+    _hold(concrete, left)
+    known = {name: (x.shape, x.itemsize) for name, x in (constants | left).items()}
     for value in _inferred(concrete):
         tensor = value.type.tensor_type
         if not all(dim.HasField("dim_value") for dim in tensor.shape.dim):
@@ -108,6 +108,38 @@ def _intermediates(model: onnx.ModelProto, feed: dict[str, np.ndarray]) -> dict:
         shape = tuple(dim.dim_value for dim in tensor.shape.dim)
         known[value.name.removesuffix(".computed")] = shape, onnx.helper.tensor_dtype_to_np_dtype(tensor.elem_type).itemsize
     return known
+
+
+def _shapes(model: onnx.ModelProto) -> dict[str, np.ndarray]:
+    """The results of Shape whose tensors have known shapes."""
+    graph = onnx.shape_inference.infer_shapes(model).graph
+    types = {v.name: v.type.tensor_type for v in [*graph.input, *graph.value_info]}
+    known = {name: [d.dim_value for d in t.shape.dim] for name, t in types.items() if t.HasField("shape") and all(d.HasField("dim_value") for d in t.shape.dim)}
+    part = lambda node: slice(*({a.name: a.i for a in node.attribute}.get(key) for key in ("start", "end")))
+    return {node.output[0]: np.array(known[node.input[0]][part(node)], np.int64) for node in model.graph.node if node.op_type == "Shape" and node.input[0] in known}
+
+
+def _light(model: onnx.ModelProto, names: set[str]) -> set[str]:
+    """Those of the names that do not depend on an input of floats."""
+    heavy = {i.name for i in model.graph.input if i.type.tensor_type.elem_type == onnx.TensorProto.FLOAT}
+    for node in model.graph.node:
+        if heavy.intersection(node.input):
+            heavy.update(node.output)
+    return names.intersection(name for node in model.graph.node for name in node.output) - heavy
+
+
+def _hold(model: onnx.ModelProto, constants: dict[str, np.ndarray]) -> None:
+    """Puts values into the graph in place of what computes them."""
+    kept = []
+    for node in model.graph.node:
+        for i, name in enumerate(node.output):
+            if name in constants:
+                node.output[i] = name + ".computed"
+        if not all(name.endswith(".computed") for name in node.output if name):
+            kept.append(node)
+    del model.graph.node[:]
+    model.graph.node.extend(kept)
+    model.graph.initializer.extend(onnx.numpy_helper.from_array(x, name) for name, x in constants.items())
 
 
 def _inferred(model: onnx.ModelProto) -> list[onnx.ValueInfoProto]:
