@@ -6,7 +6,7 @@ count (docs/bundle.md). The running variance is of the sample (n - 1), the one t
 
 import contextlib
 from collections.abc import Callable, Iterator
-from functools import partial
+from functools import partial, wraps
 from unittest import mock
 
 import sympy
@@ -22,9 +22,15 @@ functional = torch.nn.functional
 @contextlib.contextmanager
 def counting(rows: Callable[[], Tensor | None]) -> Iterator[None]:
     """Batch norm counts the rows that the function returns, a bool[B]; None is all. It is called when they are needed."""
-    with (mock.patch.object(functional, "batch_norm", partial(_batch_norm, rows)), mock.patch.object(nn.modules.batchnorm._BatchNorm, "forward", _forward),
-          mock.patch.object(functional, "instance_norm", partial(_instance_norm, functional.instance_norm))):
+    with (mock.patch.object(functional, "batch_norm", _named(functional.batch_norm, partial(_batch_norm, rows))),
+          mock.patch.object(nn.modules.batchnorm._BatchNorm, "forward", _forward),
+          mock.patch.object(functional, "instance_norm", _named(functional.instance_norm, partial(_instance_norm, functional.instance_norm)))):
         yield
+
+
+def _named(original: Callable, function: Callable) -> Callable:
+    """function with the name of the original, which PyTorch's tracing asks for."""
+    return wraps(original)(lambda *args, **options: function(*args, **options))
 
 
 def _instance_norm(function: Callable, x: Tensor, running_mean: Tensor | None = None, running_var: Tensor | None = None, weight: Tensor | None = None,

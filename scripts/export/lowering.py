@@ -5,7 +5,6 @@ A scatter that adds has no fixed order on a GPU, so that equal runs would differ
 
 import contextlib
 import functools
-import itertools
 import math
 from collections.abc import Callable, Iterator
 from unittest import mock
@@ -21,8 +20,6 @@ from .refusal import Refusal
 aten = torch.ops.aten
 functional = torch.nn.functional
 
-# Sites of dropout that lowering numbers itself, apart from those that a model numbers.
-_FIRST_SITE = 1000
 _MASKED = -1e9
 
 
@@ -34,16 +31,18 @@ def functions() -> Iterator[None]:
         yield
 
 
-@contextlib.contextmanager
-def seeded(seed: Tensor | None) -> Iterator[None]:
+def seeded(seed: Tensor | None) -> contextlib.AbstractContextManager[None]:
     """Random numbers follow from the seed, each place has its own. None and a negative one switch dropout off; noise stays, always the same."""
-    sites = itertools.count(_FIRST_SITE)
+    return noise.Draws.of(seed, _seeded).used()
 
+
+@contextlib.contextmanager
+def _seeded(draws: noise.Draws) -> Iterator[None]:
     def drop(x: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
-        if seed is None or p == 0 or not training:
+        if draws.masks is None or p == 0 or not training:
             return x
         # Rows of the last axis: dropout's masks are made of a row's and a column's share.
-        return dropout(x.reshape(1, -1, x.shape[-1]), p, seed, next(sites)).reshape(x.shape)
+        return dropout(x.reshape(1, -1, x.shape[-1]), p, draws.masks, draws.next_mask()).reshape(x.shape)
 
     def drop_channels(x: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
         return x * drop(torch.ones(x.shape[:2], dtype=x.dtype), p, training).view(*x.shape[:2], *[1] * (x.dim() - 2))
@@ -52,7 +51,7 @@ def seeded(seed: Tensor | None) -> Iterator[None]:
         "dropout": drop, "dropout1d": drop_channels, "dropout2d": drop_channels, "dropout3d": drop_channels,
         "scaled_dot_product_attention": _attention(drop), "multi_head_attention_forward": _multi_head(functional.multi_head_attention_forward),
     }
-    with mock.patch.multiple(functional, **by_name), mock.patch.object(torch, "dropout", drop), recurrent.functions(), noise.Seeded(seed):
+    with mock.patch.multiple(functional, **by_name), mock.patch.object(torch, "dropout", drop), recurrent.functions(), noise.Seeded(draws):
         yield
 
 

@@ -9,7 +9,7 @@ from functools import cache
 import torch
 from torch import Tensor, nn
 
-from . import batchnorm, described, lowering, names, refusal, state, tensors
+from . import batchnorm, described, leftovers, lowering, names, refusal, state, tensors
 from .inputs import Input, clean, occupied
 from .refusal import Refusal
 
@@ -166,7 +166,7 @@ class Step(nn.Module):
         before = dict(zip([spec.name for spec in self.state], rest, strict=True)) if rest else state.values(export.module, self.state)
         # Not computed unless something asks: it would number the graph's other values anew.
         rows = cache(lambda: occupied(export.inputs, batch))
-        with state.held(export.module, before) as left, batchnorm.counting(rows):
+        with leftovers.removed(export.module), state.held(export.module, before) as left, batchnorm.counting(rows):
             named = self._results(batch, seed)
             if seed is not None:
                 own, after = {spec.name for spec in self.changed()}, left()

@@ -6,9 +6,10 @@ round a key is added, and the sum is raised to the fifth power modulo 2^31 - 1. 
 common divisor. Integers give the same bits in PyTorch and in ONNX Runtime, on a CPU and on a GPU.
 """
 
-import itertools
+import contextlib
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
@@ -61,13 +62,70 @@ def _fraction(bits: Tensor) -> Tensor:
     return ((bits - bits % 256).float() + 128) * 2.0**-31
 
 
+# Sites of dropout that PyTorch's functions have, apart from those that a model numbers.
+_FIRST_DROPOUT = 1000
+
+
+@dataclass
+class Draws:
+    """Where the random numbers of a forward pass, or of a step of a recurrence, come from: their seeds, and the sites that come next."""
+
+    # Dropout's: None and a negative one switch it off.
+    masks: Tensor | None
+    noise: Tensor
+    # Makes PyTorch's functions take their numbers from here.
+    functions: "Callable[[Draws], contextlib.AbstractContextManager]"
+    mask: int = _FIRST_DROPOUT
+    site: int = 0
+
+    @classmethod
+    def of(cls, seed: Tensor | None, functions: "Callable[[Draws], contextlib.AbstractContextManager]") -> "Draws":
+        return cls(seed, torch.tensor(_EVALUATION) if seed is None else seed, functions)
+
+    def next_mask(self) -> int:
+        self.mask += 1
+        return self.mask - 1
+
+    def next_site(self) -> int:
+        self.site += 1
+        return self.site - 1
+
+    @contextlib.contextmanager
+    def used(self) -> Iterator[None]:
+        """Within it, random numbers come from here."""
+        _running.append(self)
+        try:
+            with self.functions(self):
+                yield
+        finally:
+            _running.pop()
+
+    def in_step(self, noise: Tensor, masks: Tensor | None = None, *, t: Tensor) -> "Draws":
+        """Those of a step of a recurrence, with the seeds of the whole: each step t has seeds of its own, and all have the same sites."""
+        own = _seed_of_step(noise, t)
+        return Draws(None if masks is None else torch.where(masks < 0, masks, _seed_of_step(masks, t)), own, self.functions, self.mask, self.site)
+
+
+_running: list[Draws] = []
+
+
+def running() -> Draws | None:
+    """Where random numbers come from now."""
+    return _running[-1] if _running else None
+
+
+def _seed_of_step(seed: Tensor, t: Tensor) -> Tensor:
+    """A number of 62 bits."""
+    high = _fifth_power((t + seed % _PRIME) % _PRIME)
+    return high * 2**31 + _fifth_power((high + seed % _OTHER_PRIME) % _PRIME)
+
+
 class Seeded(TorchDispatchMode):
     """Takes the numbers of torch.randn, torch.rand_like and the like from a seed, each call its own."""
 
-    def __init__(self, seed: Tensor | None):
+    def __init__(self, draws: Draws):
         super().__init__()
-        self.seed = torch.tensor(_EVALUATION) if seed is None else seed
-        self.sites = itertools.count()
+        self.draws = draws
 
     def __torch_dispatch__(self, operator, types, args=(), kwargs=None):
         kwargs = kwargs or {}
@@ -78,13 +136,13 @@ class Seeded(TorchDispatchMode):
         return operator(*args, **kwargs) if draw is None else draw(self, kwargs.get("dtype"), *args)
 
     def uniform(self, shape: Sequence[int]) -> Tensor:
-        return uniform(shape, self.seed, next(self.sites))
+        return uniform(shape, self.draws.noise, self.draws.next_site())
 
     def normal(self, shape: Sequence[int]) -> Tensor:
-        return normal(shape, self.seed, next(self.sites))
+        return normal(shape, self.draws.noise, self.draws.next_site())
 
     def integers(self, low: int, high: int, shape: Sequence[int]) -> Tensor:
-        return integers(low, high, shape, self.seed, next(self.sites))
+        return integers(low, high, shape, self.draws.noise, self.draws.next_site())
 
 
 def _normals(mode: Seeded, dtype: torch.dtype | None, mean: Tensor | float, std: Tensor | float = 1.0, size: Sequence[int] | None = None) -> Tensor:

@@ -6,7 +6,7 @@ over all steps by one product after the recurrence, if the step uses the matrix 
 
 import itertools
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from unittest import mock
 
 import torch
@@ -14,6 +14,8 @@ from torch import Tensor
 from torch._subclasses.fake_tensor import FakeTensor
 from torch._subclasses.functional_tensor import FunctionalTensor
 
+from . import noise
+from .outer import Reads
 from .refusal import Refusal
 
 functional = torch.nn.functional
@@ -27,13 +29,61 @@ def scan(step: Step, carry: Sequence[Tensor], sequences: Sequence[Tensor], const
     """Runs step(carry, items, constants) -> (carry, results) for each element of the sequences' first axis, and returns the last carry and
     the results of all steps, joined along a new first axis.
 
-    A carry keeps its shapes and types. The step must read all its tensors from its arguments. reverse begins with the last element; results
-    stay at the places of their items.
+    A carry keeps its shapes and types. Tensors that the step reads besides its arguments, as parameters of modules, are constants, too. Each
+    step draws random numbers of its own. reverse begins with the last element; results stay at the places of their items.
     """
-    tensors = (*carry, *sequences, *constants)
-    if not traced(*tensors):
-        return _loop(step, tuple(carry), sequences, tuple(constants), reverse)
-    results = _Recurrence.apply(step, len(carry), len(sequences), reverse, *tensors)
+    run = _traced if traced(*carry, *sequences, *constants) else _loop
+    if (draws := noise.running()) is None:
+        return run(step, carry, sequences, constants, reverse)
+    drawing = _Drawing(step, draws)
+    results = run(drawing, carry, (*sequences, torch.arange(sequences[0].shape[0])), (*constants, *drawing.seeds), reverse)
+    drawing.end()
+    return results
+
+
+class _Drawing:
+    """A step whose last item is its number, and whose last constants are seeds: all that is random in it follows from them."""
+
+    def __init__(self, step: Step, draws: noise.Draws):
+        self._step, self._whole = step, draws
+        # Every run of the step begins with the same sites.
+        self._draws = self._last = replace(draws)
+        self.seeds = [x for x in (draws.noise, draws.masks) if x is not None]
+
+    def __call__(self, carry: Tensors, items: Tensors, constants: Tensors) -> tuple[Sequence[Tensor], Sequence[Tensor]]:
+        given = len(constants) - len(self.seeds)
+        return self._run(self._draws.in_step(*constants[given:], t=items[-1]), carry, items[:-1], constants[:given])
+
+    @property
+    def drew(self) -> bool:
+        """Whether the step that ran last drew numbers."""
+        return (self._last.mask, self._last.site) != (self._draws.mask, self._draws.site)
+
+    def without_seeds(self, carry: Tensors, items: Tensors, constants: Tensors) -> tuple[Sequence[Tensor], Sequence[Tensor]]:
+        """The step, if it draws nothing."""
+        return self._run(replace(self._draws), carry, items, constants)
+
+    def _run(self, draws: noise.Draws, *arguments: Tensors) -> tuple[Sequence[Tensor], Sequence[Tensor]]:
+        self._last = draws
+        with draws.used():
+            return self._step(*arguments)
+
+    def end(self) -> None:
+        """What follows draws other numbers."""
+        self._whole.mask, self._whole.site = self._last.mask, self._last.site
+
+
+def _traced(step: Step, carry: Sequence[Tensor], sequences: Sequence[Tensor], constants: Sequence[Tensor], reverse: bool) -> tuple[Tensors, Tensors]:
+    """As an operator, whose constants are also the tensors that the step reads besides its arguments."""
+    # Not the tensors themselves: the step may read these, too.
+    first = [[x.detach() for x in group] for group in (carry, [x.select(0, 0) for x in sequences], constants)]
+    reads = Reads([x for group in first for x in group])
+    with torch.no_grad(), reads.active():
+        step(*map(tuple, first))
+    if isinstance(step, _Drawing) and not step.drew:
+        sequences, constants, step = sequences[:-1], constants[:-len(step.seeds)], step.without_seeds
+    tensors = (*carry, *sequences, *constants, *reads.tensors)
+    results = _Recurrence.apply(step, len(carry), len(sequences), len(reads.tensors), reverse, *tensors)
     return results[:len(carry)], results[len(carry):]
 
 
@@ -42,11 +92,11 @@ def traced(*tensors: Tensor) -> bool:
     return any(isinstance(x, (FakeTensor, FunctionalTensor)) for x in tensors)
 
 
-def _loop(step: Step, carry: Tensors, sequences: Sequence[Tensor], constants: Tensors, reverse: bool) -> tuple[Tensors, Tensors]:
+def _loop(step: Step, carry: Sequence[Tensor], sequences: Sequence[Tensor], constants: Sequence[Tensor], reverse: bool) -> tuple[Tensors, Tensors]:
     """By PyTorch, step by step."""
     places, steps = range(sequences[0].shape[0]), []
     for t in reversed(places) if reverse else places:
-        carry, results = step(carry, tuple(x[t] for x in sequences), constants)
+        carry, results = step(tuple(carry), tuple(x[t] for x in sequences), tuple(constants))
         steps.append(results)
     return tuple(carry), tuple(torch.stack(results[::-1] if reverse else results) for results in zip(*steps, strict=True))
 
@@ -84,9 +134,9 @@ def _run(body: Body, carry: Sequence[Tensor], sequences: Sequence[Tensor], const
 
 class _Recurrence(torch.autograd.Function):
     @staticmethod
-    def forward(ctx, step: Step, carries: int, sequences: int, reverse: bool, *tensors: Tensor):
-        parts = _Parts(step, carries, sequences)
-        results = _run(Body(parts.forward, parts.forward), *parts.split(tensors), reverse)
+    def forward(ctx, step: Step, carries: int, sequences: int, read: int, reverse: bool, *tensors: Tensor):
+        parts = _Parts(step, carries, sequences, read)
+        results = _run(Body(parts.forward, parts.like), *parts.split(tensors), reverse)
         kept = results[carries:2 * carries + len(parts.products)]
         results = [*results[:carries], *results[carries + len(kept):]]
         ctx.parts, ctx.reverse, ctx.floats = parts, reverse, [x.is_floating_point() for x in results]
@@ -99,13 +149,13 @@ class _Recurrence(torch.autograd.Function):
         parts = ctx.parts
         middle = parts.carries + len(parts.products)
         tensors, products = ctx.saved_tensors[:parts.carries] + ctx.saved_tensors[middle:], ctx.saved_tensors[parts.carries:middle]
-        slope = _Slope(parts, tensors, ctx.needs_input_grad[4:])
+        slope = _Slope(parts, tensors, ctx.needs_input_grad[5:])
         given = [g for g, wanted in zip(gradients, ctx.floats, strict=True) if wanted]
         before, items, constants = parts.split(tensors)
         after = sum(ctx.floats[:parts.carries])
         carry = [*given[:after], *(torch.zeros_like(constants[i]) for i in slope.summed)]
         results = _run(Body(slope.run, slope.like), carry, [*before, *items, *products, *given[after:]], constants, not ctx.reverse)
-        return None, None, None, None, *slope.gradients(results, tensors)
+        return None, None, None, None, None, *slope.gradients(results, tensors)
 
 
 @dataclass
@@ -115,6 +165,8 @@ class _Parts:
     step: Step
     carries: int
     sequences: int
+    # How many of the constants, the last ones, the step does not get: it reads them from elsewhere.
+    read: int
     products: "list[_Product]" = field(default_factory=list)
 
     def split(self, tensors: Sequence[Tensor]) -> tuple[Tensors, Tensors, Tensors]:
@@ -126,13 +178,20 @@ class _Parts:
         after, results = self.run(*self.split(tensors))
         return *after, *(x.clone() for x in tensors[:self.carries]), *(p.y.clone() for p in self.products), *results
 
+    def like(self, *tensors: Tensor) -> Tensors:
+        # The step may read what it also gets.
+        return self.forward(*(x.detach() for x in tensors))
+
     def run(self, carry: Tensors, items: Tensors, constants: Tensors, known: Sequence[Tensor] = ()) -> tuple[Sequence[Tensor], Sequence[Tensor]]:
         """The step. Constants that F.linear gets have no gradient: products has what their gradient is made of. known are their y, if they have been computed."""
         linear = functional.linear
         self.products = []
         place = lambda x: next((i for i, c in enumerate(constants) if c is x), None)
+        given = len(constants) - self.read
+        reads = Reads([*carry, *items, *constants, *known], constants[given:])
 
         def noted(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+            x, weight, bias = reads.of(x), reads.of_product(weight), reads.of_product(bias)
             if place(weight) is None:
                 return linear(x, weight, bias)
             y = _Known.apply(x, weight.detach(), known[len(self.products)]) if known else linear(x, weight, bias)
@@ -140,8 +199,8 @@ class _Parts:
             self.products.append(_Product(place(weight), place(bias), x, y))
             return y
 
-        with mock.patch.object(functional, "linear", noted):
-            return self.step(carry, items, constants)
+        with mock.patch.object(functional, "linear", noted), reads.active():
+            return self.step(carry, items, constants[:given])
 
 
 @dataclass(frozen=True)
@@ -189,7 +248,7 @@ class _Slope:
     def like(self, *tensors: Tensor) -> Tensors:
         sums, (before, items, _, _, constants) = self._split(tensors)
         with torch.no_grad():
-            self._parts.run(before, items, constants)
+            self._parts.run(*([x.detach() for x in group] for group in (before, items, constants)))
         products = [x for p in self._parts.products for x in (p.x, p.y)]
         return *(before[i] for i in self._carry), *sums, *(items[i] for i in self._items), *products
 

@@ -40,7 +40,8 @@ def kind(x: object) -> str:
     return f"of the type {type(x).__name__}"
 
 
-def _is_users(path: str) -> bool:
+def is_users(path: str) -> bool:
+    """Whether a file is neither PyTorch's nor Python's nor the exporter's."""
     if path.startswith(_LIBRARIES) or (path.startswith(_STANDARD) and "-packages" not in path):
         return False
     return Path(path).parent != Path(_OWN) or _MODELS.fullmatch(Path(path).name) is not None
@@ -48,9 +49,9 @@ def _is_users(path: str) -> bool:
 
 def innermost(frames: traceback.StackSummary) -> str | None:
     """`file.py:12 (text)` of the innermost frame below an exporter's that is neither PyTorch's nor the exporter's."""
-    own = [i for i, f in enumerate(frames) if f.filename.startswith(_OWN) and not _is_users(f.filename)]
+    own = [i for i, f in enumerate(frames) if f.filename.startswith(_OWN) and not is_users(f.filename)]
     for frame in reversed(frames[own[0] if own else 0:]):
-        if _is_users(frame.filename):
+        if is_users(frame.filename):
             line = frame.line or ""
             return f"{frame.filename}:{frame.lineno} ({line if len(line) <= _COLUMNS else line[:_COLUMNS] + '...'})"
     return None

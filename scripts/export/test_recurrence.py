@@ -13,8 +13,9 @@ from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 from . import session
 from .alignment import monotonic_path
 from .ctc import ctc_loss
-from .inputs import Input
+from .inputs import SEED, Input
 from .joint import export
+from .lowering import seeded
 from .recurrence import scan
 from .refusal import Refusal
 
@@ -182,3 +183,58 @@ def test_monotonic_path_is_the_best():
         best = max(totals, key=totals.get)
         assert path[row].nonzero().tolist() == sorted([i, f] for f, i in enumerate(best))
     assert not path[3].any()
+
+
+class Noisy(Loss):
+    """A step that reads modules and tensors of the function around it, and draws numbers; then more numbers."""
+
+    def __init__(self):
+        super().__init__()
+        self.cell = nn.LSTMCell(8, 4)
+
+    def run(self, x):
+        memory = self.linear(x).mean(0)
+
+        def step(carry, items, constants):
+            state, cell = self.cell(torch.cat([items[0], memory], -1), carry)
+            # other's weight is that of a product, and read in another way, too.
+            state = F.dropout(state, 0.3) * self.other.weight.mean() + 0.1 * torch.randn_like(state)
+            return (state, cell), (self.other(state), memory * state)
+
+        zero = torch.zeros_like(x[0])
+        _, (y, z) = scan(step, (zero, zero), (x,), reverse=True)
+        return y + z + F.dropout(torch.rand_like(y), 0.5)
+
+
+@pytest.mark.parametrize("seed", [-1, 7])
+def test_a_step_draws_what_a_loop_draws(seed, tmp_path):
+    class Seeded(Noisy):
+        def forward(self, x, seed):
+            with seeded(seed):
+                return super().forward(x)
+
+    module, x, seed = Seeded(), torch.randn(6, 3, 4), torch.tensor(seed)
+    export(module, [X, SEED], [EXAMPLE, torch.zeros((), dtype=torch.int64)], ("loss",), tmp_path / "x.onnx")
+    graph = session.load(tmp_path / "x.onnx")
+    feed = {name: p.detach().numpy() for name, p in module.named_parameters()} | {"x": x.numpy(), "seed": seed.numpy()}
+    got = dict(zip([o.name for o in graph.get_outputs()], graph.run(None, {i.name: feed[i.name] for i in graph.get_inputs()}), strict=True))
+    loss, = module(x, seed)
+    loss.backward()
+    for name, want in [("loss", loss.detach()), *((f"grad.{name}", p.grad) for name, p in module.named_parameters())]:
+        torch.testing.assert_close(torch.from_numpy(np.asarray(got[name])), want, rtol=1e-4, atol=1e-6)
+
+
+def test_each_step_draws_its_own():
+    """In a loop and in a graph: what the steps draw are numbers of one distribution, and no two are the same."""
+    def drawn(seed):
+        with seeded(torch.tensor(seed)):
+            return scan(lambda *_: ((), (torch.rand(500), F.dropout(torch.ones(500), 0.3))), (), (torch.zeros(40, 1),))[1]
+
+    numbers, kept = drawn(5)
+    assert len(numbers.unique()) > 0.99 * numbers.numel() and abs(numbers.mean() - 0.5) < 0.01
+    kept = kept > 0
+    assert abs(kept.float().mean() - 0.7) < 0.02
+    # Two steps agree in 0.7² + 0.3² of the places.
+    agree = (kept[:, None] == kept[None]).float().mean(-1)[~torch.eye(40, dtype=torch.bool)]
+    assert abs(agree.mean() - 0.58) < 0.01 and agree.max() < 0.75
+    assert (drawn(-1)[1] == 1).all()

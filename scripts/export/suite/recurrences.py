@@ -109,6 +109,34 @@ class OwnRecurrence(_Recurrent):
         return z.transpose(0, 1) + last[:, None]
 
 
+class DecoderSteps(_Recurrent):
+    """the decoder of Tacotron 2 with `export.scan`: the step calls `nn.LSTMCell`, attention to text and its past by layers of the module, `F.dropout`, and reads tensors of `forward`"""
+
+    def __init__(self):
+        super().__init__()
+        self.cell, self.query = nn.LSTMCell(2 * WIDTH, WIDTH), nn.Linear(WIDTH, WIDTH, bias=False)
+        self.place, self.score, self.out = nn.Conv1d(2, WIDTH, 3, padding=1), nn.Linear(WIDTH, 1, bias=False), nn.Linear(2 * WIDTH, WIDTH)
+        self.table = nn.Embedding(11, WIDTH)
+
+    def forward(self, x, ids, id_lengths):
+        memory, padding = self.table(ids), torch.arange(ids.shape[1])[None, :] >= id_lengths[:, None]
+
+        def step(carry, items, _):
+            state, cell, context, weights, sums = carry
+            state, cell = self.cell(torch.cat([items[0], context], -1), (state, cell))
+            state = F.dropout(state, 0.0, self.training)
+            past = self.place(torch.stack([weights, sums], 1)).transpose(1, 2)
+            scores = self.score(torch.tanh(self.query(state)[:, None] + past + memory)).squeeze(-1).masked_fill(padding, -1e9)
+            weights = scores.softmax(-1)
+            context = torch.bmm(weights[:, None], memory).squeeze(1)
+            return (state, cell, context, weights, sums + weights), (self.out(torch.cat([state, context], -1)), weights)
+
+        frames = self.linear(F.pad(x, (0, 0, 1, -1))).transpose(0, 1)
+        nothing, unread = torch.zeros_like(x[:, 0]), torch.zeros_like(padding, dtype=torch.float32)
+        _, (y, weights) = scan(step, (nothing, nothing, nothing, unread, unread), (frames,))
+        return y.transpose(0, 1) + weights.square().sum((0, 2))[:, None, None]
+
+
 class Ctc(_Recurrent):
     """`F.ctc_loss`, rows that cannot be spelled with `zero_infinity`"""
 

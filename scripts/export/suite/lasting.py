@@ -1,0 +1,87 @@
+"""Tensors that `forward` keeps for the next call"""
+
+import functools
+import math
+
+import torch
+from torch import nn
+
+from .case import WIDTH, Case
+from .spectrum import _Wave
+from .statistics import MovingAverage, _Linear
+
+banks, windows = {}, {}
+
+
+class KeptPositions(_Linear):
+    """a table of positions in an attribute that `forward` fills, and fills again for a longer batch (`extend_pe`, rotary caches)"""
+
+    def __init__(self):
+        super().__init__()
+        self.table = None
+
+    def extend(self, x):
+        if self.table is not None and self.table.shape[1] >= x.shape[1]:
+            return
+        angles = torch.arange(x.shape[1])[:, None] * torch.exp(torch.arange(0, WIDTH, 2) * -(math.log(1e4) / WIDTH))
+        self.table = torch.stack([angles.sin(), angles.cos()], -1).flatten(1)[None].to(x.device, x.dtype)
+
+    def forward(self, x):
+        self.extend(x)
+        return self.linear(x) + self.table[:, :x.shape[1]]
+
+
+class KeptBanks(_Wave):
+    """a mel loss whose filter bank and window are made once, in global dicts (`mel_spectrogram_torch` of HiFi-GAN and VITS)"""
+
+    def mel(self, wave):
+        key = str(wave.device)
+        if key not in banks:
+            banks[key] = (torch.arange(9) - torch.arange(6)[:, None]).abs().neg().exp().to(wave.device)
+            windows[key] = torch.hann_window(16).to(wave.device)
+        wave = nn.functional.pad(wave[:, None], (6, 6), mode="reflect").squeeze(1)
+        z = torch.view_as_real(torch.stft(wave, 16, 4, 16, windows[key], center=False, return_complex=True))
+        return torch.log(torch.clamp(banks[key] @ (z.square().sum(-1) + 1e-6).sqrt(), min=1e-5))
+
+    def error(self, y, wave):
+        return (self.mel(y) - self.mel(wave)).abs().mean((1, 2))
+
+
+@functools.lru_cache(maxsize=None)
+def ramp(count: int) -> torch.Tensor:
+    return torch.arange(count).cos()
+
+
+class OtherKept(_Linear):
+    """masks in a dict of the module, a table by `functools.lru_cache`, a buffer that `forward` registers, attention weights in an attribute and in a list"""
+
+    def __init__(self):
+        super().__init__()
+        self.masks, self.weights, self.history = {}, None, []
+        self.register_buffer("slope", None)
+
+    def forward(self, x):
+        key = f"{x.shape[1]}"
+        if key not in self.masks:
+            self.masks[key] = torch.full((x.shape[1], x.shape[1]), -1e9).triu(1)
+        if self.slope is None:
+            self.slope = torch.full((WIDTH,), 0.5)
+        y = self.linear(x) * ramp(WIDTH) * self.slope
+        self.weights = torch.softmax(y @ y.mT + self.masks[key], -1)
+        self.history.append(self.weights.detach())
+        return self.weights @ y
+
+
+class GivenAttribute(_Linear):
+    """a moving average that is another tensor in each call, in an attribute that is no buffer"""
+
+    refused = "forward gives mean another tensor, which outlives the step"
+    way_out = MovingAverage
+
+    def __init__(self):
+        super().__init__()
+        self.mean = torch.zeros(WIDTH)
+
+    def forward(self, x):
+        self.mean = 0.9 * self.mean + 0.1 * x.mean((0, 1))  # blamed
+        return self.linear(x) - self.mean
