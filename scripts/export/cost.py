@@ -8,6 +8,8 @@ import numpy as np
 import onnx
 import onnxruntime as ort
 
+from . import scangraph
+
 # Shape arithmetic and views: no floating-point work and, run well, no memory traffic.
 _FREE = {"Reshape", "Unsqueeze", "Squeeze", "Shape", "Identity", "Constant", "Range", "Expand"}
 
@@ -206,7 +208,7 @@ def _keep_ancestors(graph: onnx.GraphProto, names: set[str]) -> None:
     needed, kept = set(names), []
     for node in reversed(graph.node):
         if needed.intersection(node.output):
-            needed.update(node.input)
+            needed.update(scangraph.reads(node))
             kept.append(node)
     inputs = [i for i in graph.input if i.name in needed]
     del graph.node[:], graph.input[:]

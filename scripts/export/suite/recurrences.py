@@ -116,7 +116,7 @@ class DecoderSteps(_Recurrent):
         super().__init__()
         self.cell, self.query = nn.LSTMCell(2 * WIDTH, WIDTH), nn.Linear(WIDTH, WIDTH, bias=False)
         self.place, self.score, self.out = nn.Conv1d(2, WIDTH, 3, padding=1), nn.Linear(WIDTH, 1, bias=False), nn.Linear(2 * WIDTH, WIDTH)
-        self.table = nn.Embedding(11, WIDTH)
+        self.table, self.after = nn.Embedding(11, WIDTH), nn.Conv1d(WIDTH, WIDTH, 3, padding=1)
 
     def forward(self, x, ids, id_lengths):
         memory, padding = self.table(ids), torch.arange(ids.shape[1])[None, :] >= id_lengths[:, None]
@@ -134,7 +134,9 @@ class DecoderSteps(_Recurrent):
         frames = self.linear(F.pad(x, (0, 0, 1, -1))).transpose(0, 1)
         nothing, unread = torch.zeros_like(x[:, 0]), torch.zeros_like(padding, dtype=torch.float32)
         _, (y, weights) = scan(step, (nothing, nothing, nothing, unread, unread), (frames,))
-        return y.transpose(0, 1) + weights.square().sum((0, 2))[:, None, None]
+        y = y.transpose(0, 1)
+        y = y + self.after(y.transpose(1, 2)).transpose(1, 2)
+        return y + weights.square().sum((0, 2))[:, None, None]
 
 
 class Ctc(_Recurrent):
