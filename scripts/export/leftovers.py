@@ -22,24 +22,17 @@ _BOOKS = {"_parameters", "_buffers", "_modules", "__builtins__"}
 def removed(module: nn.Module) -> Iterator[None]:
     """Within it, tensors may be kept in attributes of the module's parts, in global variables, in dicts and lists there, and by lru_cache.
 
-    Afterwards these are as they were. Raises Refusal for a tensor that took the place of one of its shape: it is none that was made when it
-    was needed, but one that is to outlive the step, which only a buffer does.
+    Afterwards these are as they were. Raises Refusal for an attribute that was read and then got another tensor of its shape: that one is to
+    outlive the step, which only a buffer does.
     """
     parts, variables = dict(module.named_modules()), _globals()
     places = [*(part.__dict__ for part in parts.values()), *variables]
     places += [x for place in places for key, x in place.items() if type(x) in (dict, list) and key not in _BOOKS]
     before = [(place, place.copy()) for place in places]
     buffers = [(part._buffers, part._buffers.copy()) for part in parts.values()]
-    tensors = {(id(part), key): (f"{name}.{key}".lstrip("."), x) for name, part in parts.items() for key, x in part.__dict__.items() if isinstance(x, Tensor)}
     try:
-        with _lines(tensors) as lines:
+        with _attributes(parts):
             yield
-        for part in parts.values():
-            for key, x in part.__dict__.items():
-                name, kept = tensors.get((id(part), key), ("", None))
-                if isinstance(x, Tensor) and kept is not None and x is not kept and tuple(x.shape) == tuple(kept.shape):
-                    raise Refusal(f"forward gives {name} another tensor, which outlives the step",
-                                  f"make it a buffer, by register_buffer({key!r}, ...): buffers that forward changes are state", lines.get((id(part), key)))
     finally:
         for place, old in before:
             _restore(place, old)
@@ -58,17 +51,37 @@ def _globals() -> list[dict]:
 
 
 @contextlib.contextmanager
-def _lines(attributes: dict) -> Iterator[dict[tuple[int, str], str | None]]:
-    """The lines that set these attributes of modules."""
-    lines, assign = {}, nn.Module.__setattr__
+def _attributes(parts: dict[str, nn.Module]) -> Iterator[None]:
+    """Knows which tensors in attributes of modules are read, and which lines give the attributes others."""
+    kept = {(id(part), key): x for part in parts.values() for key, x in part.__dict__.items() if isinstance(x, Tensor)}
+    read, lines, attribute, assign = set(), {}, nn.Module.__getattr__, nn.Module.__setattr__
 
-    def noted(self: nn.Module, name: str, value: object) -> None:
-        if (id(self), name) in attributes:
+    def reading(self: nn.Module, name: str):
+        if (place := (id(self), name)) not in kept:
+            return attribute(self, name)
+        read.add(place)
+        return kept[place]
+
+    def assigning(self: nn.Module, name: str, value: object) -> None:
+        if (id(self), name) in read and name not in self.__dict__:
             lines[id(self), name] = refusal.here()
         assign(self, name, value)
 
-    with mock.patch.object(nn.Module, "__setattr__", noted) if attributes else contextlib.nullcontext():
-        yield lines
+    if not kept:
+        yield
+        return
+    # Python asks __getattr__ for what an object does not have.
+    for part in parts.values():
+        for key in [key for key in part.__dict__ if (id(part), key) in kept]:
+            del part.__dict__[key]
+    with mock.patch.object(nn.Module, "__getattr__", reading), mock.patch.object(nn.Module, "__setattr__", assigning):
+        yield
+    for name, part in parts.items():
+        for key, x in part.__dict__.items():
+            place = id(part), key
+            if place in lines and isinstance(x, Tensor) and tuple(x.shape) == tuple(kept[place].shape):
+                raise Refusal(f"forward gives {name + '.' if name else ''}{key} another tensor, which outlives the step",
+                              f"make it a buffer, by register_buffer({key!r}, ...): buffers that forward changes are state", lines[place])
 
 
 def _restore(place: dict | list, old: dict | list) -> None:
@@ -82,6 +95,9 @@ def _restore(place: dict | list, old: dict | list) -> None:
                 place[key] = old[key]
             else:
                 del place[key]
+    for key, x in old.items():
+        if isinstance(x, Tensor):
+            place.setdefault(key, x)
 
 
 def _has_tensor(x: object) -> bool:
