@@ -12,6 +12,7 @@ from unittest import mock
 import torch
 from torch import Tensor
 from torch._decomp import core_aten_decompositions, get_decompositions
+from torch.utils.checkpoint import CheckpointFunction
 
 from . import noise, onehot, pads, recurrent, refusal, replaced, writes
 from .dropout import dropout
@@ -51,7 +52,9 @@ def _seeded(draws: noise.Draws) -> Iterator[None]:
         "dropout": drop, "dropout1d": drop_channels, "dropout2d": drop_channels, "dropout3d": drop_channels,
         "scaled_dot_product_attention": _attention(drop), "multi_head_attention_forward": _multi_head(functional.multi_head_attention_forward),
     }
-    with mock.patch.multiple(functional, **by_name), mock.patch.object(torch, "dropout", drop), recurrent.functions(), noise.Seeded(draws):
+    # A graph keeps what its gradient needs; PyTorch's reentrant checkpoint has a gradient in backward() only.
+    whole = mock.patch.object(CheckpointFunction, "apply", lambda function, preserve, *args: function(*args))
+    with mock.patch.multiple(functional, **by_name), mock.patch.object(torch, "dropout", drop), whole, recurrent.functions(), noise.Seeded(draws):
         yield
 
 

@@ -1,18 +1,19 @@
 """PyTorch's functions that run on the example's sizes, or as one kernel that ONNX lacks, written with others."""
 
+import builtins
 import contextlib
 import functools
 import itertools
 import math
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from unittest import mock
 
 import torch
 from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
-from . import complexes, ctc, refusal, signals, tapers
+from . import complexes, ctc, matrices, refusal, signals, tapers
 from .refusal import Refusal
 
 
@@ -175,13 +176,18 @@ def _scripted(function: torch.jit.ScriptFunction, *args, **options):
     return function._torchdynamo_inline(*args, **options)
 
 
+def _len(x: object, len: Callable[[object], int] = len) -> int:
+    """Python's own makes a number of a size."""
+    return x.shape[0] if isinstance(x, Tensor) and x.dim() else len(x)
+
+
 def _is_causal(mask: Tensor | None, is_causal: bool | None = None, size: int | None = None) -> bool:
     """PyTorch compares the values of the mask, to choose a faster kernel."""
     return is_causal is True
 
 
 _FUNCTIONS = (
-    *signals.FUNCTIONS, *complexes.FUNCTIONS, *tapers.FUNCTIONS,
+    *signals.FUNCTIONS, *complexes.FUNCTIONS, *tapers.FUNCTIONS, *matrices.FUNCTIONS,
     (torch, "baddbmm", _baddbmm), (Tensor, "baddbmm", _baddbmm),
     (torch, "addcmul", _addcmul), (Tensor, "addcmul", _addcmul), (torch, "addcdiv", _addcdiv), (Tensor, "addcdiv", _addcdiv),
     (torch.nn.functional, "bilinear", _bilinear), (torch, "bilinear", _bilinear),
@@ -194,7 +200,7 @@ _FUNCTIONS = (
     (torch.nn.functional, "hardshrink", _hardshrink), (torch.nn.functional, "softshrink", _softshrink),
     (torch.nn.functional, "rrelu", _rrelu), (torch, "rrelu", _rrelu),
     (torch, "searchsorted", _searchsorted),
-    (torch.jit.ScriptFunction, "__call__", _scripted),
+    (torch.jit.ScriptFunction, "__call__", _scripted), (builtins, "len", _len),
     (torch.nn.functional, "ctc_loss", ctc.ctc_loss), (torch, "ctc_loss", ctc.ctc_loss),
     (torch.nn.modules.transformer, "_detect_is_causal_mask", _is_causal),
 )

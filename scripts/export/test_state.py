@@ -28,8 +28,6 @@ class Autoencoder(nn.Module):
 
     def __init__(self):
         super().__init__()
-        # In a graph of evaluation, too.
-        self.instance = nn.InstanceNorm1d(80)
         self.frame_in = nn.utils.spectral_norm(nn.Conv1d(80, WIDTH, 3, padding=1, bias=False))
         self.norm, self.last = nn.BatchNorm1d(WIDTH), nn.BatchNorm1d(WIDTH, momentum=None)
         self.mix = nn.utils.parametrizations.spectral_norm(nn.Linear(WIDTH, WIDTH, bias=False))
@@ -40,7 +38,7 @@ class Autoencoder(nn.Module):
         self.register_buffer("table", torch.linspace(0.5, 1.5, WIDTH))
 
     def forward(self, mel_spectrograms, mel_lengths):
-        x = self.norm(self.frame_in(self.instance(mel_spectrograms.transpose(1, 2)))).transpose(1, 2)
+        x = self.norm(self.frame_in(mel_spectrograms.transpose(1, 2))).transpose(1, 2)
         valid = examples.valid(mel_lengths, x.shape[1])[..., None]
         chosen = F.one_hot((x.square().sum(-1, keepdim=True) - 2 * x @ self.codes.t() + self.codes.square().sum(-1)).argmin(-1), CODES).float()
         quantized = chosen @ self.codes
@@ -139,7 +137,7 @@ class Normalized(nn.Module):
         self.mix, self.frame_out = nn.utils.parametrizations.spectral_norm(nn.Linear(32, 32)), nn.Linear(32, 80)
 
     def forward(self, mel_spectrograms):
-        return self.frame_out(torch.tanh(self.mix(self.norm(self.frame_in(self.instance(mel_spectrograms.transpose(1, 2)))).transpose(1, 2))))
+        return self.frame_out(torch.tanh(self.mix(self.norm(self.frame_in(mel_spectrograms.transpose(1, 2))).transpose(1, 2))))
 
 
 def test_a_bf16_graph_keeps_its_state_in_f32(tmp_path, capsys):

@@ -18,9 +18,8 @@ _OPERATORS = {
     "cummin": "a minimum over a triangle: torch.where(ones.tril(), x[:, None], 1e9).amin(2), ones of [T, T]",
     "lgamma": "Stirling's series: (z - 0.5) * z.log() - z + 0.5 * math.log(2 * math.pi) + 1 / (12 * z)",
     "erfinv": "a logistic quantile in place of the normal one: torch.log(u / (1 - u))",
-    "linalg_slogdet": "a product of triangular matrices, whose logarithm of the determinant is the diagonal's sum of logarithms",
-    "linalg_det": "a product of triangular matrices, whose determinant is the diagonal's product",
-    "linalg_inv_ex": "a triangular or orthogonal parametrization, whose inverse is known, or another layer",
+    "linalg_cholesky_ex": "learn the factor itself: a.tril(-1) + torch.diag_embed(d.exp())",
+    "linalg_matrix_exp": "the map of Cayley, torch.linalg.solve(eye + a, eye - a); parametrizations.orthogonal has it as orthogonal_map='cayley'",
 }
 
 

@@ -174,27 +174,69 @@ class Triangular(Case):
         return x @ (lower @ upper).T + self.scale.sum()
 
 
-class LogDeterminant(Case):
-    """`torch.logdet`, `slogdet`, `linalg.inv` (the invertible convolution of Glow-TTS)"""
+class _Square(Case):
+    def __init__(self):
+        super().__init__()
+        self.weight = nn.Parameter(torch.linalg.qr(torch.randn(WIDTH, WIDTH))[0] + 0.1 * torch.randn(WIDTH, WIDTH))
 
-    refused = "operator aten._linalg_slogdet.default has no form"
-    way_out = Triangular
+
+class InvertibleConvolution(_Square):
+    """`torch.logdet`, `slogdet`, `det` and `inverse` of matrices of up to 32 rows: the invertible convolution of Glow-TTS"""
 
     def __init__(self):
         super().__init__()
-        self.weight = nn.Parameter(torch.eye(WIDTH) + 0.1 * torch.randn(WIDTH, WIDTH))
+        w = torch.linalg.qr(torch.randn(4, 4))[0]
+        w[:, 0] *= torch.det(w)
+        self.groups = nn.Parameter(w)
+
+    def forward(self, x, lengths):
+        y = x.transpose(1, 2).unflatten(1, (2, 2, 2)).permute(0, 1, 3, 2, 4).reshape(x.shape[0], 4, 2, -1)
+        y = F.conv2d(y, self.groups.view(4, 4, 1, 1)).flatten(1, 2).transpose(1, 2)
+        size = torch.logdet(self.groups) * lengths + torch.linalg.slogdet(self.weight).logabsdet
+        return (y @ self.weight.inverse() + torch.det(self.groups)) * size[:, None, None]
+
+
+class Solutions(_Square):
+    """`torch.linalg.solve`, `inv`, `solve_triangular`, and `nn.utils.parametrizations.orthogonal` with `orthogonal_map="cayley"`"""
+
+    def __init__(self):
+        super().__init__()
+        self.turn = nn.utils.parametrizations.orthogonal(nn.Linear(WIDTH, WIDTH), orthogonal_map="cayley", use_trivialization=False)
 
     def forward(self, x):
-        return x @ self.weight.T + torch.slogdet(self.weight)[1]  # blamed
+        lower = torch.linalg.solve_triangular(self.weight.tril(-1), x.mT, upper=False, unitriangular=True)
+        upper = torch.linalg.solve_triangular(self.weight.triu() + 2 * torch.eye(WIDTH), self.turn(x), upper=True, left=False)
+        return lower.mT + upper + torch.linalg.solve(self.weight, x.mT).mT @ torch.linalg.inv(self.weight)
 
 
-class Inverse(LogDeterminant):
-    """`torch.linalg.inv`"""
+class MatrixExponential(_Square):
+    """`torch.matrix_exp`, as `parametrizations.orthogonal` has it by default"""
 
-    refused = "operator aten.linalg_inv_ex.default has no form"
+    refused = "operator aten.linalg_matrix_exp.default has no form"
+    way_out = Solutions
 
     def forward(self, x):
-        return x @ torch.linalg.inv(self.weight)  # blamed
+        return x @ torch.matrix_exp(self.weight - self.weight.mT)  # blamed
+
+
+class Cholesky(_Square):
+    """`torch.linalg.cholesky`"""
+
+    refused = "operator aten.linalg_cholesky_ex.default has no form"
+    way_out = Triangular
+
+    def forward(self, x):
+        return x @ torch.linalg.cholesky(self.weight @ self.weight.mT + torch.eye(WIDTH))  # blamed
+
+
+class LargeDeterminant(_Square):
+    """a determinant of more than 32 rows, or of [T, T]"""
+
+    refused = "up to 32 rows have"
+    way_out = Triangular
+
+    def forward(self, x):
+        return x @ self.weight + torch.linalg.slogdet(x @ x.mT)[1][:, None, None]  # blamed
 
 
 class Histograms(Case):

@@ -24,6 +24,19 @@ class LengthMasks(_Linear):
         return y.masked_fill((~inside | late & inside).unsqueeze(-1), 0.5)
 
 
+class RowsByLen(Case):
+    """masks of `len(lengths)` rows, as SpeechBrain has them: `torch.arange(n).expand(len(lengths), n) < lengths.unsqueeze(1)`"""
+
+    def __init__(self):
+        super().__init__()
+        self.linear = nn.Linear(WIDTH, WIDTH)
+
+    def forward(self, x, lengths):
+        n = x.shape[1]
+        mask = torch.as_tensor(torch.arange(n, dtype=lengths.dtype).expand(len(lengths), n) < lengths.unsqueeze(1), dtype=x.dtype)
+        return self.linear(x) * mask.view(len(x), -1, 1)
+
+
 class MaskedMean(_Linear):
     """a mean over the frames of each row, `expand_as`, division by `clamp(min=1)`"""
 

@@ -102,6 +102,14 @@ class CheckpointedLayer(Case):
         return x + torch.utils.checkpoint.checkpoint(self.layer, x, use_reentrant=False)
 
 
+class ReentrantCheckpoint(CheckpointedLayer):
+    """the same with `use_reentrant=True`, and `checkpoint_sequential`"""
+
+    def forward(self, x):
+        y = torch.utils.checkpoint.checkpoint(self.layer, self.layer(x), use_reentrant=True)
+        return x + torch.utils.checkpoint.checkpoint_sequential(self.layer, 2, y, use_reentrant=True)
+
+
 def _gated(a: torch.Tensor, b: torch.Tensor, channels: int):
     y = a + b
     return torch.tanh(y[:, :, :channels]) * torch.sigmoid(y[:, :, channels:])
