@@ -27,6 +27,8 @@ type Context interface {
 	Register(mem []byte) (Registration, error)
 	NewStream() (Stream, error)
 	NewEvent() (Event, error)
+	// Synchronize returns when all queued work is done, also that of streams that libraries have made.
+	Synchronize() error
 	// NewModule loads compiled kernels: a cubin for this card (package nvrtc), or PTX, which the driver compiles. The
 	// error matches ErrNoKernel if the driver cannot use it on this card.
 	NewModule(image []byte) (Module, error)

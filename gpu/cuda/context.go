@@ -184,6 +184,14 @@ func (c *context) MemInfo() (free, total int, err error) {
 	return int(f), int(t), during(what, wrap("cuMemGetInfo", err))
 }
 
+func (c *context) Synchronize() error {
+	err := c.open()
+	if err == nil {
+		err = wrap("cuCtxSynchronize", cu.Synchronize())
+	}
+	return during("wait for the GPU", err)
+}
+
 func (c *context) Close() error {
 	if c.closed {
 		return nil

@@ -74,6 +74,7 @@ type Context struct {
 	blocks  []*Memory
 	used    int // bytes of the card
 	open    map[string]int
+	streams []*Stream
 	fail    map[Op]injection
 	lost    error // the error that a stream's work failed with
 	closed  bool
@@ -158,6 +159,23 @@ func (c *Context) MemInfo() (free, total int, err error) {
 		return 0, 0, err
 	}
 	return c.config.Memory - c.used, c.config.Memory, nil
+}
+
+func (c *Context) Synchronize() error {
+	c.mu.Lock()
+	err := c.enter("wait for the GPU")
+	var last []*point
+	for _, s := range c.streams {
+		last = append(last, s.last)
+	}
+	c.mu.Unlock()
+	if err != nil {
+		return err
+	}
+	for _, p := range last {
+		p.wait()
+	}
+	return c.failed()
 }
 
 // Close returns an error that matches ErrMisuse if something that was created with the context is open.

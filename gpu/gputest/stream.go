@@ -49,7 +49,9 @@ func (c *Context) NewStream() (gpu.Stream, error) {
 		return nil, err
 	}
 	c.open["stream"]++
-	return &Stream{c: c}, nil
+	s := &Stream{c: c}
+	c.streams = append(c.streams, s)
+	return s, nil
 }
 
 // enter starts every call. The caller holds the context's mu.
@@ -271,6 +273,7 @@ func (s *Stream) Close() error {
 	err := s.enter("close a stream")
 	s.closed = true
 	s.c.open["stream"]--
+	s.c.streams = slices.DeleteFunc(s.c.streams, func(o *Stream) bool { return o == s })
 	last := s.last
 	s.c.mu.Unlock()
 	last.wait()

@@ -30,6 +30,7 @@ func TestContext(t *testing.T, open func() (gpu.Context, error)) {
 		{"OutOfRange", testOutOfRange},
 		{"Events", testEvents},
 		{"Order", testOrder},
+		{"Synchronize", testSynchronize},
 		{"Kernels", testKernels},
 		{"Threads", testThreads},
 		{"Closed", testClosed},
@@ -117,6 +118,9 @@ func testNotBound(t *testing.T, c gpu.Context) {
 	runtime.LockOSThread() // never unlocked, see newSuite
 	if _, _, err := c.MemInfo(); err == nil {
 		t.Error("MemInfo works on a thread without Bind")
+	}
+	if err := c.Synchronize(); err == nil {
+		t.Error("Synchronize works on a thread without Bind")
 	}
 	if _, err := c.NewStream(); err == nil {
 		t.Error("NewStream works on a thread without Bind")
@@ -300,6 +304,23 @@ func testOrder(s *suite) {
 }
 
 // testThreads lets threads work concurrently, each with its own stream.
+// testSynchronize: the context waits for all streams.
+func testSynchronize(s *suite) {
+	const size = 1 << 20
+	var streams []gpu.Stream
+	for range 3 {
+		q, m := s.stream(), s.memory(size)
+		s.no(q.Upload(m, 0, s.pinned(size)))
+		streams = append(streams, q)
+	}
+	s.no(s.c.Synchronize())
+	for _, q := range streams {
+		if idle, err := q.Idle(); !idle || err != nil {
+			s.Errorf("after Synchronize of the context a stream is idle: %v, %v", idle, err)
+		}
+	}
+}
+
 func testThreads(s *suite) {
 	const size, threads = 1 << 16, 4
 	failed := make(chan error)

@@ -50,7 +50,7 @@ func clipsOf(p *plan.Plan) pytorch.Clips {
 	for i := range train.Index.Rows {
 		if row := &train.Index.Rows[i]; train.Plan.Bucket(int32(i)) >= 0 {
 			c.Rows = append(c.Rows, pytorch.Clip{
-				Path: row.Path, Offset: row.Offset, Frames: row.Frames, Tokens: slices.Concat([]int32{}, train.Index.Tokens(row)),
+				Path: row.Path, Offset: row.Offset, Frames: row.Frames, Tokens: append([]int32{}, train.Index.Tokens(row)...),
 				Speaker: row.SpeakerID, Language: row.LanguageID,
 			})
 		}

@@ -325,6 +325,11 @@ CUresult cuStreamCreate(CUstream *s, unsigned flags) {
 	return CUDA_SUCCESS;
 }
 
+CUresult cuCtxSynchronize(void) {
+	BOUND;
+	return CUDA_SUCCESS;
+}
+
 CUresult cuStreamQuery(CUstream s) { return stream(s); }
 CUresult cuStreamSynchronize(CUstream s) { return stream(s); }
 CUresult cuStreamWaitEvent(CUstream s, CUevent e, unsigned flags) { return stream(s); }
