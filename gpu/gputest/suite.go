@@ -303,7 +303,6 @@ func testOrder(s *suite) {
 	}
 }
 
-// testThreads lets threads work concurrently, each with its own stream.
 // testSynchronize: the context waits for all streams.
 func testSynchronize(s *suite) {
 	const size = 1 << 20
@@ -321,6 +320,7 @@ func testSynchronize(s *suite) {
 	}
 }
 
+// testThreads lets threads work concurrently, each with its own stream.
 func testThreads(s *suite) {
 	const size, threads = 1 << 16, 4
 	failed := make(chan error)

@@ -22,9 +22,8 @@ type Features struct {
 	identities [][sha256.Size]byte // by instance
 }
 
-// NewFeatures computes the identities of the instances. device names the device of a plugin's stages, and what computes
-// there.
-func NewFeatures(cache *featurecache.Cache, stages *catalog.Resolved, contract manifest.Features, device func(in catalog.Instance) string) (*Features, error) {
+// NewFeatures computes the identities of the instances. on names what the plugins compute on.
+func NewFeatures(cache *featurecache.Cache, stages *catalog.Resolved, contract manifest.Features, on string) (*Features, error) {
 	f := &Features{cache: cache}
 	contents := make([]string, len(stages.Plugins))
 	for i := range stages.Plugins {
@@ -36,7 +35,7 @@ func NewFeatures(cache *featurecache.Cache, stages *catalog.Resolved, contract m
 	for _, in := range stages.Instances {
 		p := stages.Plugins[in.Plugin].Manifest
 		text, err := json.Marshal([]any{
-			"xtts-host feature 1", p.ID, p.Version, contents[in.Plugin], in.Stage.Name, in.Config, contract, device(in), runtime.GOARCH, forPlugins(os.Environ()),
+			"xtts-host feature 1", p.ID, p.Version, contents[in.Plugin], in.Stage.Name, in.Config, contract, on, runtime.GOARCH, forPlugins(os.Environ()),
 		})
 		if err != nil {
 			return nil, fmt.Errorf("config of %s: %w", in.Name, err)

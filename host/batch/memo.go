@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"hash"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -65,6 +66,7 @@ func (p *port) fits(n int) bool {
 // ports are the ports of an instance in a bucket, in the order of its declaration.
 type ports struct {
 	in, out []port
+	hidden  []port            // the tensors of in, each once: two ports can have one
 	prefix  [sha256.Size]byte // of all keys
 }
 
@@ -96,6 +98,11 @@ func newPorts(in catalog.Instance, layout *ring.Layout, identity [sha256.Size]by
 	}
 	if p.in, ok = find(in.Stage.Inputs, in.Inputs, 'i'); !ok {
 		return p, false
+	}
+	for _, one := range p.in {
+		if !slices.ContainsFunc(p.hidden, func(o port) bool { return o.Name == one.Name }) {
+			p.hidden = append(p.hidden, one)
+		}
 	}
 	if p.out, ok = find(in.Stage.Outputs, in.Outputs, 'o'); !ok {
 		return p, false
@@ -132,7 +139,7 @@ type lookup struct {
 	found  [][2]int           // by row: the part of data that is its entry; empty if the cache has none
 	missed int                // rows
 	data   []byte
-	hidden []byte
+	saved  []byte // what hide has overwritten
 }
 
 var lookups = sync.Pool{New: func() any { return new(lookup) }}
@@ -141,7 +148,7 @@ var lookups = sync.Pool{New: func() any { return new(lookup) }}
 func (m *memo) look(slot []byte, bucket int, rows []int32) *lookup {
 	l := lookups.Get().(*lookup)
 	*l = lookup{
-		memo: m, ports: &m.ports[bucket], slot: slot, keys: l.keys[:0], sent: append(l.sent[:0], rows...), found: l.found[:0], data: l.data[:0], hidden: l.hidden[:0],
+		memo: m, ports: &m.ports[bucket], slot: slot, keys: l.keys[:0], sent: append(l.sent[:0], rows...), found: l.found[:0], data: l.data[:0], saved: l.saved[:0],
 	}
 	h := sha256.New()
 	for i, row := range rows {
@@ -206,16 +213,25 @@ func (l *lookup) parse(entry []byte, part func(p *port, data []byte)) bool {
 	return len(entry) == 0
 }
 
+// drop makes a row that the cache has one that the stage computes.
+func (l *lookup) drop(row int, of int32) {
+	l.found[row], l.sent[row] = [2]int{}, of
+	l.missed++
+	l.memo.hits.Add(-1)
+	l.memo.misses.Add(1)
+}
+
 // hide makes the rows that the cache has empty, so that the stage computes only the others.
 func (l *lookup) hide() {
 	for row := range l.found {
 		if !l.has(row) {
 			continue
 		}
-		for i := range l.in {
-			data := l.in[i].Row(l.slot, row)
-			l.hidden = append(l.hidden, data...)
-			ring.Fill(data, l.in[i].padding)
+		for i := range l.ports.hidden {
+			p := &l.ports.hidden[i]
+			data := p.Row(l.slot, row)
+			l.saved = append(l.saved, data...)
+			ring.Fill(data, p.padding)
 		}
 	}
 }
@@ -225,14 +241,14 @@ func (l *lookup) has(row int) bool { return l.found[row][0] < l.found[row][1] }
 
 // fill writes the rows that the cache has, after the inputs that hide has saved.
 func (l *lookup) fill() {
-	hidden := l.hidden
+	saved := l.saved
 	for row, at := range l.found {
 		if !l.has(row) {
 			continue
 		}
-		for i := range l.in {
-			if len(hidden) > 0 {
-				hidden = hidden[copy(l.in[i].Row(l.slot, row), hidden):]
+		for i := range l.ports.hidden {
+			if len(saved) > 0 {
+				saved = saved[copy(l.ports.hidden[i].Row(l.slot, row), saved):]
 			}
 		}
 		l.parse(l.data[at[0]:at[1]], func(p *port, data []byte) {

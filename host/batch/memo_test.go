@@ -17,12 +17,12 @@ import (
 	"github.com/xtts-host/xtts-host/shared/ring"
 )
 
-// pairs is a stage that writes the sums of pairs of samples, with the padding -1.
+// pairs is a stage that writes the sums of pairs of samples, with the padding -1. Two of its ports read the samples.
 var pairs = catalog.Instance{
-	Name: "pairs", Inputs: map[string]string{"x": "wave", "n": "samples"}, Outputs: map[string]string{"y": "sums", "m": "steps"},
+	Name: "pairs", Inputs: map[string]string{"x": "wave", "again": "wave", "n": "samples"}, Outputs: map[string]string{"y": "sums", "m": "steps"},
 	Stage: manifest.Stage{
 		Name: "pairs", Kind: manifest.Preprocess, Deterministic: true, Cacheable: true,
-		Inputs:  []manifest.TensorSpec{{Name: "x", DType: manifest.I32, Lengths: "n"}, {Name: "n", DType: manifest.I32}},
+		Inputs:  []manifest.TensorSpec{{Name: "x", DType: manifest.I32, Lengths: "n"}, {Name: "again", DType: manifest.I32, Lengths: "n"}, {Name: "n", DType: manifest.I32}},
 		Outputs: []manifest.TensorSpec{{Name: "y", DType: manifest.I32, Lengths: "m", MayBeZero: true}, {Name: "m", DType: manifest.I32}},
 	},
 }

@@ -115,25 +115,29 @@ func (o *outputs) checkKept(slot, saved []byte) error {
 // checkLengths returns an error for a row whose length is impossible: below 0, beyond the tensor, not 0 in an empty row
 // (-1 in rows), or different from the graph's length of the row.
 func (o *outputs) checkLengths(slot []byte, rows []int32) error {
-	for _, l := range o.lengths {
-		view := l.In(slot)
-		for i, row := range rows {
-			n := int(int32(binary.LittleEndian.Uint32(view[4*i:])))
-			switch {
-			case n < 0 || n > l.room:
-				return fmt.Errorf("row %d has length %d in %s, outside 0 to %d", i, n, l.Name, l.room)
-			case row < 0 && n != 0:
-				return fmt.Errorf("the empty row %d got length %d in %s", i, n, l.Name)
-			}
+	for i, row := range rows {
+		if err := o.checkLength(slot, i, row); err != nil {
+			return err
 		}
 	}
-	for _, pair := range o.same {
-		made, want := pair[0].In(slot), pair[1].In(slot)
-		for i := range rows {
-			n, m := int32(binary.LittleEndian.Uint32(made[4*i:])), int32(binary.LittleEndian.Uint32(want[4*i:]))
-			if n != m {
-				return fmt.Errorf("row %d has length %d in %s, but %d in %s", i, n, pair[0].Name, m, pair[1].Name)
-			}
+	return nil
+}
+
+func (o *outputs) checkLength(slot []byte, i int, row int32) error {
+	length := func(t *ring.Tensor) int { return int(int32(binary.LittleEndian.Uint32(t.Row(slot, i)))) }
+	for j := range o.lengths {
+		l := &o.lengths[j]
+		switch n := length(&l.Tensor); {
+		case n < 0 || n > l.room:
+			return fmt.Errorf("row %d has length %d in %s, outside 0 to %d", i, n, l.Name, l.room)
+		case row < 0 && n != 0:
+			return fmt.Errorf("the empty row %d got length %d in %s", i, n, l.Name)
+		}
+	}
+	for j := range o.same {
+		made, want := &o.same[j][0], &o.same[j][1]
+		if n, m := length(made), length(want); n != m {
+			return fmt.Errorf("row %d has length %d in %s, but %d in %s", i, n, made.Name, m, want.Name)
 		}
 	}
 	return nil

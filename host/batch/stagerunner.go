@@ -80,8 +80,13 @@ func (s *stageRunner) recall(ctx context.Context, b *pipeline.Batch) ([]pipeline
 	began := time.Now()
 	known := s.memo.look(s.ring.Slot(b.Slot), b.Bucket, b.Rows)
 	defer known.free()
+	known.fill()
+	for i, row := range b.Rows { // the lengths that a row was kept with may not be those of another tensor in this run
+		if known.has(i) && s.outputs[b.Bucket].checkLength(s.ring.Slot(b.Slot), i, row) != nil {
+			known.drop(i, row)
+		}
+	}
 	if known.missed == 0 {
-		known.fill()
 		known.fillEmpty(b.Rows)
 		rejected := s.misaligned(b)
 		if len(rejected) > 0 {

@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -79,16 +80,21 @@ func verify(root *os.Root, sums []byte, files []string) (map[string]string, erro
 	return listed, nil
 }
 
-// Contents returns the hex SHA-256 of the plugin's files: the manifest, the programs or the script, and all that plugin.sum
-// lists.
+// Contents returns the hex SHA-256 of the plugin's files: those that plugin.sum lists, or all of the folder.
 func (e *Entry) Contents() (string, error) {
 	root, err := os.OpenRoot(e.Dir)
 	if err != nil {
 		return "", fmt.Errorf("plugin %s: %w", e.Name(), err)
 	}
 	defer root.Close()
+	files := e.files
+	if e.State == Unverified {
+		if files, err = allFiles(root); err != nil {
+			return "", fmt.Errorf("plugin %s: %w", e.Name(), err)
+		}
+	}
 	h := sha256.New()
-	for _, name := range e.files {
+	for _, name := range files {
 		sum, err := hashFile(root, name)
 		if err != nil {
 			return "", fmt.Errorf("plugin %s: %w", e.Name(), err)
@@ -96,6 +102,22 @@ func (e *Entry) Contents() (string, error) {
 		fmt.Fprintf(h, "%s  %s\n", sum, name)
 	}
 	return hex.EncodeToString(h.Sum(nil)), nil
+}
+
+// allFiles returns the files of a folder and its folders, but for those that Python makes of its modules.
+func allFiles(root *os.Root) (files []string, err error) {
+	err = fs.WalkDir(root.FS(), ".", func(name string, entry fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case entry.IsDir() && entry.Name() == "__pycache__":
+			return fs.SkipDir
+		case entry.Type().IsRegular():
+			files = append(files, name)
+		}
+		return nil
+	})
+	return files, err
 }
 
 func hashFile(root *os.Root, name string) (string, error) {

@@ -2,7 +2,6 @@ package machine
 
 import (
 	"github.com/xtts-host/xtts-host/host/batch"
-	"github.com/xtts-host/xtts-host/host/catalog"
 	"github.com/xtts-host/xtts-host/host/featurecache"
 	"github.com/xtts-host/xtts-host/ortgraphs/ort"
 )
@@ -16,15 +15,23 @@ func (m *Machine) openFeatures() (err error) {
 	if m.cache, err = featurecache.Open(c.FeatureCache, int64(c.FeatureCacheSize), func(text string) { m.log.Warn(text) }); err != nil {
 		return err
 	}
-	m.Features, err = batch.NewFeatures(m.cache, m.plan.Stages.Resolved, m.plan.Bundle.Manifest.Features, m.computesOn)
+	on, err := m.computesOn()
+	if err != nil {
+		return err
+	}
+	m.Features, err = batch.NewFeatures(m.cache, m.plan.Stages.Resolved, m.plan.Bundle.Manifest.Features, on)
 	return err
 }
 
-// computesOn names what a stage computes on. A GPU gives other bits than the CPU, and another model of GPU, or another
-// version of the library, may as well.
-func (m *Machine) computesOn(in catalog.Instance) string {
-	if data := m.plan.Placement.Data; !data.OnCPU() && in.Stage.UsesGPU() {
-		return data.GPU.Name + ", onnxruntime " + ort.Version()
+// computesOn names what the plugins compute on: a GPU gives other bits than the CPU, and another model of GPU, or another
+// version of ONNX Runtime, may as well. The library is loaded here, because it knows its version only then.
+func (m *Machine) computesOn() (string, error) {
+	if err := ort.Init(m.plan.ORT()); err != nil {
+		return "", err
 	}
-	return "cpu"
+	on := "cpu"
+	if data := m.plan.Placement.Data; !data.OnCPU() {
+		on = data.GPU.Name
+	}
+	return on + ", onnxruntime " + ort.Version(), nil
 }

@@ -17,8 +17,9 @@ type Attention struct {
 	Product, Scores, Softmax, Weights *Tensor
 	// Most and Total are the largest score of each row and the sum of its powers.
 	Most, Total *Tensor
-	// Reach says for each row which keys have a softmax of at least 2^-126: bit k is set if one of ReachWidth keys from k * ReachWidth on
-	// has, and may be set if none has. It is nil if there is no backward region.
+	// Reach says for each row which keys it attends to. Bit k is for the ReachWidth keys from k * ReachWidth on. It is set if the softmax
+	// of one of them is at least 2^-126, so that a backward pass that visits only these keys loses nothing; other bits may be set, too.
+	// It is nil if there is no backward region.
 	Reach *Tensor
 	// Results are those of the forward region, or the gradients of Query, Key and Value.
 	Results []Result

@@ -23,7 +23,7 @@ type Scalar struct {
 	Points [][2]float64 `json:"points,omitempty"`
 	// Lengths names the lengths input whose sum over all micro-batches of a step is the value, at least 1.
 	Lengths string `json:"lengths,omitempty"`
-	// PerRow is what each row that is not empty adds to the sum: the tokens that the graph itself adds to a row.
+	// PerRow is what each length above 0 adds to the sum: the tokens that the graph itself adds to a row.
 	PerRow int `json:"per_row,omitempty"`
 }
 

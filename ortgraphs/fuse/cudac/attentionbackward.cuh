@@ -48,7 +48,7 @@ __device__ inline void attend_queries(const bf16 *q, int q_step, const bf16 *k, 
 	load_tile<D, ROWS, TQ % ROWS == 0>(memory + AT * ROW, q + first * q_step, q_step, TQ - first);
 	load_tile<D, ROWS, TQ % ROWS == 0>(memory + (AT + ROWS) * ROW, grad + first * grad_step, grad_step, TQ - first);
 	end_copies();
-	unsigned reached = ~0u, of_block = ~0u; // the keys in reach of the warp's rows, and of all; the first ones are visited in any case
+	unsigned reached = ~0u, of_block = ~0u; // the keys in reach of the warp's rows, and of all rows of the block of threads
 	if (VANISHES) {
 		reached = of_block = 0;
 #pragma unroll
@@ -219,7 +219,7 @@ __device__ inline void attend_keys(const bf16 *q, int q_step, const bf16 *k, int
 	load_tile<D, ROWS, TK % ROWS == 0>(memory + (AT + ROWS) * ROW, v + first * v_step, v_step, TK - first);
 	end_copies();
 	if (AT > 0) load(0, 0);
-	__shared__ int in_reach[BLOCKS]; // whether a key of all warps is, of a query in a block
+	__shared__ int in_reach[BLOCKS]; // by block of queries: whether one of them reaches one of this block's keys
 	if (VANISHES) {
 		for (int i = threadIdx.x; i < BLOCKS; i += ATTENTION_THREADS) in_reach[i] = 0;
 		__syncthreads();
