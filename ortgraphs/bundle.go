@@ -40,6 +40,8 @@ type Bundle struct {
 	Manifest *manifest.Bundle
 
 	graphs []GraphSummary
+	// frozen are the tensors of the weights of inference graphs, by file.
+	frozen map[string][]safetensors.Info
 	// models are the graphs, by file.
 	models map[string]*onnxpb.ModelProto
 	// widened names the parameters that a bf16 graph takes in bf16, and gives the gradients of in f32.
@@ -79,7 +81,7 @@ func Load(dir string) (*Bundle, error) {
 	if err != nil {
 		return nil, hint.Errorf("docs/bundle.md specifies "+ManifestFile+"; correct it, or export the bundle again", "bundle: %w", err)
 	}
-	b := &Bundle{Dir: dir, Manifest: m, models: map[string]*onnxpb.ModelProto{}}
+	b := &Bundle{Dir: dir, Manifest: m, models: map[string]*onnxpb.ModelProto{}, frozen: map[string][]safetensors.Info{}}
 	if list := b.check(root); len(list) > 0 {
 		return nil, &InvalidError{Dir: dir, Faults: list}
 	}
@@ -126,9 +128,10 @@ func (b *Bundle) Hash() string {
 		Players      []string         `json:",omitempty"`
 		Buckets      []manifest.Bucket
 		Graphs       []manifest.Graph
+		Inference    []manifest.InferenceGraph `json:",omitempty"`
 		Accumulation string
 		Files        map[string]string
-	}{m.Inputs, m.Scalars, m.Outputs, parameters, m.State, players, m.Buckets, graphs, m.Accumulation, m.Files})
+	}{m.Inputs, m.Scalars, m.Outputs, parameters, m.State, players, m.Buckets, graphs, m.Inference, m.Accumulation, m.Files})
 	if err != nil {
 		panic(err) // only for numbers that JSON cannot represent, and these came from JSON
 	}

@@ -24,6 +24,7 @@ const (
 	maxModel = 64 << 20  // graphs contain no weights: those of thousands of nodes have a few MiB
 	maxOther = 256 << 20 // tokenizers have up to 30 MiB
 	maxExtra = 16 << 20  // what weights may have in addition to the values of the parameters: their header
+	maxParts = 1 << 30   // weights of an inference graph: a decoder to waveforms has about 100 MiB
 )
 
 // limit returns the maximum size of a file.
@@ -31,6 +32,8 @@ func (b *Bundle) limit(name string) float64 {
 	switch {
 	case b.isModel(name):
 		return maxModel
+	case ofInference(b.Manifest, name):
+		return maxParts
 	case name != WeightsFile:
 		return maxOther
 	}
@@ -44,7 +47,8 @@ func (b *Bundle) limit(name string) float64 {
 // isModel reports whether a file must be ONNX: a graph of the manifest, whatever it is named, or a file with that
 // extension.
 func (b *Bundle) isModel(name string) bool {
-	return filepath.Ext(name) == ".onnx" || slices.ContainsFunc(b.Manifest.Graphs, func(g manifest.Graph) bool { return g.File == name })
+	return filepath.Ext(name) == ".onnx" || slices.ContainsFunc(b.Manifest.Graphs, func(g manifest.Graph) bool { return g.File == name }) ||
+		slices.ContainsFunc(b.Manifest.Inference, func(g manifest.InferenceGraph) bool { return g.File == name })
 }
 
 // check reads all files and returns all faults. It fills the summaries of the graphs.
@@ -56,7 +60,7 @@ func (b *Bundle) check(root *os.Root) []Fault {
 		b.checkFile(root, name, f)
 		list = append(list, f.list...)
 	}
-	return list
+	return append(list, checkAllInference(b)...)
 }
 
 // checkManifest checks the references inside bundle.json.
@@ -85,6 +89,15 @@ func (b *Bundle) checkManifest() []Fault {
 		}
 		if j := slices.IndexFunc(m.Graphs, same); j < i {
 			f.add(place, "graphs[%d] has the same file, or the same kind and precision%s", j, of(g.Player))
+		}
+	}
+	for i, g := range m.Inference {
+		listed(fmt.Sprintf("inference[%d]", i), g.File)
+		if g.Weights != "" {
+			listed(fmt.Sprintf("inference[%d]", i), g.Weights)
+		}
+		if g.Weights == WeightsFile {
+			f.add(fmt.Sprintf("inference[%d]", i), "%s has the parameters: a graph takes them by their names", WeightsFile)
 		}
 	}
 	for _, player := range m.InTurn() {
@@ -197,6 +210,8 @@ func (b *Bundle) checkFile(root *os.Root, name string, f *faults) {
 		b.checkModel(name, model.Bytes(), f)
 	case name == WeightsFile:
 		b.checkWeights(file, size, f)
+	case ofInference(b.Manifest, name):
+		readFrozen(b, name, file, size, f)
 	}
 }
 
@@ -218,6 +233,9 @@ func (b *Bundle) checkModel(name string, data []byte, f *faults) {
 			checkNodes(g, model, f)
 			b.graphs = append(b.graphs, summarize(g, model, len(data)))
 		}
+	}
+	if slices.ContainsFunc(b.Manifest.Inference, func(g manifest.InferenceGraph) bool { return g.File == name }) {
+		b.models[name] = model
 	}
 }
 

@@ -43,30 +43,6 @@ type tensorType struct {
 // checkContract compares the inputs and outputs of a graph with bundle.json.
 func checkContract(m *manifest.Bundle, g manifest.Graph, graph *onnxpb.GraphProto, f *faults) {
 	inputs, outputs, needed := contract(m, g)
-	symbols := map[string]string{}
-	check := func(kind string, values []*onnxpb.ValueInfoProto, want map[string]tensorType, unknown string) map[string]bool {
-		seen := map[string]bool{}
-		for _, v := range values {
-			place := fmt.Sprintf("%s %q", kind, v.GetName())
-			w, ok := want[v.GetName()]
-			switch {
-			case seen[v.GetName()]:
-				f.add(place, "occurs twice")
-			case !ok:
-				f.add(place, "%s", unknown)
-			default:
-				checkType(place, v.GetType(), w, symbols, f)
-			}
-			seen[v.GetName()] = true
-		}
-		return seen
-	}
-	given := check("input", graph.Input, inputs, "is neither in inputs nor a parameter, state or the seed")
-	for _, t := range graph.Initializer {
-		if given[t.GetName()] {
-			f.add(fmt.Sprintf("input %q", t.GetName()), "has a default value: an initializer of the same name")
-		}
-	}
 	unknown := "is not in outputs, nor the gradient of a parameter that is trained, nor state"
 	if g.Player != "" {
 		unknown = fmt.Sprintf("is not an output of player %s, nor the gradient of a parameter that it trains, nor its state", g.Player)
@@ -74,12 +50,50 @@ func checkContract(m *manifest.Bundle, g manifest.Graph, graph *onnxpb.GraphProt
 	if g.Kind == "eval" {
 		unknown = "is not in outputs"
 	}
-	made := check("output", graph.Output, outputs, unknown)
-	for _, name := range needed {
-		if !made[name] {
-			f.add(fmt.Sprintf("output %q", name), "missing")
+	c := comparison{faults: f, symbols: map[string]string{}}
+	c.inputs(graph, inputs, nil, "is neither in inputs nor a parameter, state or the seed")
+	c.values("output", graph.Output, outputs, needed, unknown)
+}
+
+// comparison is that of one graph with its contract. symbols maps the graph's own names of dynamic dimensions to symbols of
+// the bundle: ONNX Runtime assumes that dimensions of one name are equal when it plans its memory.
+type comparison struct {
+	*faults
+	symbols map[string]string
+}
+
+// inputs compares the inputs of a graph with those that it may have. All of needed must be there.
+func (c *comparison) inputs(graph *onnxpb.GraphProto, want map[string]tensorType, needed []string, unknown string) {
+	given := c.values("input", graph.Input, want, needed, unknown)
+	for _, t := range graph.Initializer {
+		if given[t.GetName()] {
+			c.add(fmt.Sprintf("input %q", t.GetName()), "has a default value: an initializer of the same name")
 		}
 	}
+}
+
+// values compares inputs or outputs with those that a graph may have. It returns their names.
+func (c *comparison) values(kind string, values []*onnxpb.ValueInfoProto, want map[string]tensorType, needed []string, unknown string) map[string]bool {
+	seen := map[string]bool{}
+	for _, v := range values {
+		place := fmt.Sprintf("%s %q", kind, v.GetName())
+		w, ok := want[v.GetName()]
+		switch {
+		case seen[v.GetName()]:
+			c.add(place, "occurs twice")
+		case !ok:
+			c.add(place, "%s", unknown)
+		default:
+			c.check(place, v.GetType(), w)
+		}
+		seen[v.GetName()] = true
+	}
+	for _, name := range needed {
+		if !seen[name] {
+			c.add(fmt.Sprintf("%s %q", kind, name), "missing")
+		}
+	}
+	return seen
 }
 
 // contract returns the inputs that a graph may have, the outputs that it may have, and those that it must have. A
@@ -135,24 +149,23 @@ func fixed(dims []int) manifest.Shape {
 	return shape
 }
 
-// checkType compares the declared type of an input or output. symbols maps the graph's own names of dynamic dimensions
-// to symbols of the bundle: ONNX Runtime assumes that dimensions of one name are equal when it plans its memory.
-func checkType(place string, t *onnxpb.TypeProto, want tensorType, symbols map[string]string, f *faults) {
+// check compares the declared type of an input or output.
+func (c *comparison) check(place string, t *onnxpb.TypeProto, want tensorType) {
 	tensor := t.GetTensorType()
 	if tensor == nil {
-		f.add(place, "is not a tensor")
+		c.add(place, "is not a tensor")
 		return
 	}
 	if got, ok := elemTypes[tensor.GetElemType()]; !ok || got != want.dtype && !(want.orF32 && got == manifest.F32) {
-		f.add(place, "is %s, %s says %s", elemName(tensor.GetElemType()), ManifestFile, want.dtype)
+		c.add(place, "is %s, %s says %s", elemName(tensor.GetElemType()), ManifestFile, want.dtype)
 	}
 	if tensor.Shape == nil {
-		f.add(place, "declares no shape, %s says %s", ManifestFile, want.shape)
+		c.add(place, "declares no shape, %s says %s", ManifestFile, want.shape)
 		return
 	}
 	dims := tensor.Shape.Dim
 	if len(dims) != len(want.shape) {
-		f.add(place, "has shape %s, %s says %s", shapeText(dims), ManifestFile, want.shape)
+		c.add(place, "has shape %s, %s says %s", shapeText(dims), ManifestFile, want.shape)
 		return
 	}
 	for i, d := range dims {
@@ -160,17 +173,17 @@ func checkType(place string, t *onnxpb.TypeProto, want tensorType, symbols map[s
 		name := d.GetDimParam()
 		switch {
 		case w.Symbol == "" && d.GetDimValue() != int64(w.Size):
-			f.add(place, "has shape %s, %s says %s", shapeText(dims), ManifestFile, want.shape)
+			c.add(place, "has shape %s, %s says %s", shapeText(dims), ManifestFile, want.shape)
 			return
 		case w.Symbol != "" && name == "":
-			f.add(place, "has shape %s: dimension %d must be dynamic, %s says %s", shapeText(dims), i, ManifestFile, want.shape)
+			c.add(place, "has shape %s: dimension %d must be dynamic, %s says %s", shapeText(dims), i, ManifestFile, want.shape)
 			return
 		case w.Symbol != "":
-			if _, ok := symbols[name]; !ok {
-				symbols[name] = w.Symbol
+			if _, ok := c.symbols[name]; !ok {
+				c.symbols[name] = w.Symbol
 			}
-			if other := symbols[name]; other != w.Symbol {
-				f.add(place, "the graph calls both %s and %s %q", other, w.Symbol, name)
+			if other := c.symbols[name]; other != w.Symbol {
+				c.add(place, "the graph calls both %s and %s %q", other, w.Symbol, name)
 			}
 		}
 	}

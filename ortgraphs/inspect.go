@@ -5,6 +5,8 @@ import (
 	"maps"
 	"slices"
 
+	"google.golang.org/protobuf/proto"
+
 	"github.com/xtts-host/xtts-host/ortgraphs/onnxpb"
 	"github.com/xtts-host/xtts-host/shared/manifest"
 )
@@ -27,6 +29,8 @@ type Summary struct {
 	Steps []StepCost `json:"steps"`
 	// Graphs are in the order of bundle.json.
 	Graphs []GraphSummary `json:"graphs"`
+	// Inference graphs are in the order of bundle.json.
+	Inference []InferenceSummary `json:"inference,omitempty"`
 }
 
 // ParameterSummary counts tensors and values: all of them, and by what the optimizer does with them.
@@ -41,6 +45,19 @@ type ParameterSummary struct {
 	BF16        int `json:"bf16"`
 	// Memory is the need of an f32 run that freezes no more than the bundle does and does not accumulate.
 	Memory Memory `json:"memory"`
+}
+
+// InferenceSummary describes one inference graph.
+type InferenceSummary struct {
+	manifest.InferenceGraph
+	// Bytes is the size of the file, WeightBytes that of the tensors in its weights.
+	Bytes       int   `json:"bytes"`
+	WeightBytes int64 `json:"weight_bytes"`
+	// Parameters counts the inputs that are parameters or state of the bundle.
+	Parameters int `json:"parameters"`
+	// Nodes and Ops are as in GraphSummary.
+	Nodes int       `json:"nodes"`
+	Ops   []OpCount `json:"ops"`
 }
 
 // GraphSummary describes one graph.
@@ -101,6 +118,25 @@ func (b *Bundle) Inspect() Summary {
 		i := slices.IndexFunc(b.graphs, func(s GraphSummary) bool { return s.File == g.File })
 		s.Graphs = append(s.Graphs, b.graphs[i])
 	}
+	for _, g := range m.Inference {
+		s.Inference = append(s.Inference, summarizeInference(b, g))
+	}
+	return s
+}
+
+func summarizeInference(b *Bundle, g manifest.InferenceGraph) InferenceSummary {
+	model := b.models[g.File]
+	s := InferenceSummary{InferenceGraph: g, Bytes: proto.Size(model)}
+	s.Nodes, s.Ops = countNodes(model)
+	stored := b.Stored()
+	for _, in := range model.Graph.Input {
+		if _, ok := stored[in.GetName()]; ok {
+			s.Parameters++
+		}
+	}
+	for _, t := range b.frozen[g.Weights] {
+		s.WeightBytes += t.Bytes
+	}
 	return s
 }
 
@@ -119,13 +155,19 @@ func summarize(g manifest.Graph, model *onnxpb.ModelProto, size int) GraphSummar
 		s.Functions = append(s.Functions, opName(fn.GetDomain(), fn.GetName()))
 	}
 	slices.Sort(s.Functions)
+	s.Nodes, s.Ops = countNodes(model)
+	return s
+}
+
+// countNodes counts a model's nodes, and those of each operator, the most frequent first.
+func countNodes(model *onnxpb.ModelProto) (nodes int, list []OpCount) {
 	ops := modelOps(model)
 	for _, op := range slices.Sorted(maps.Keys(ops)) {
-		s.Ops = append(s.Ops, OpCount{op, ops[op]})
-		s.Nodes += ops[op]
+		list = append(list, OpCount{op, ops[op]})
+		nodes += ops[op]
 	}
-	slices.SortStableFunc(s.Ops, func(a, b OpCount) int { return cmp.Compare(b.Nodes, a.Nodes) })
-	return s
+	slices.SortStableFunc(list, func(a, b OpCount) int { return cmp.Compare(b.Nodes, a.Nodes) })
+	return nodes, list
 }
 
 // modelOps counts a model's nodes by operator, those of each function once.

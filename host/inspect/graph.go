@@ -42,6 +42,7 @@ func Graph(out io.Writer, spec, cache string, rows int, asJSON bool) error {
 	t.tensors(b.Manifest, s.Summary)
 	t.memory(b.Manifest, s.Summary)
 	t.training(b.Manifest, s.Summary)
+	t.inference(s.Summary)
 	t.fused(b.Manifest, s.Fused)
 	return t.w.Flush()
 }
@@ -178,6 +179,30 @@ func (t *table) training(m *manifest.Bundle, s ortgraphs.Summary) {
 		t.line(first(i, "graphs"), "%s (%s%s, %s): %d nodes: %s ...", g.File, g.Kind, report.Of(g.Player), g.Precision, g.Nodes, strings.Join(ops, ", "))
 	}
 }
+
+// inference describes the inference graphs.
+func (t *table) inference(s ortgraphs.Summary) {
+	names := func(list []manifest.TensorSpec) string {
+		var parts []string
+		for _, tensor := range list[:min(shownTensors, len(list))] {
+			parts = append(parts, tensor.String())
+		}
+		if more := len(list) - len(parts); more > 0 {
+			parts = append(parts, fmt.Sprintf("%d more", more))
+		}
+		return strings.Join(parts, ", ")
+	}
+	for i, g := range s.Inference {
+		takes := report.Count(g.Parameters, "parameter")
+		if g.Weights != "" {
+			takes += fmt.Sprintf(" and %s MiB of %s", report.Mebibytes(float64(g.WeightBytes)), g.Weights)
+		}
+		t.line(first(i, "inference"), "%s (%s, %s): %d nodes, with %s: %s to %s", g.Name, g.Kind, g.File, g.Nodes, takes, names(g.Inputs), names(g.Outputs))
+	}
+}
+
+// shownTensors bounds the tensors of a line.
+const shownTensors = 6
 
 // precisions describes which parameters each training graph has in which precision.
 func precisions(s ortgraphs.Summary) []string {

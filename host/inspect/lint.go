@@ -82,6 +82,18 @@ func lintGraphs(b *ortgraphs.Bundle) (list []LintedGraph, err error) {
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	trials := lint.Trials(b.Manifest)
+	check := func(file string, trials []shapes.Sizes) error {
+		optimized := filepath.Join(dir, file)
+		if err := ort.Optimize(b.Path(file), optimized); err != nil {
+			return exit.Refused(err)
+		}
+		model, err := ortgraphs.ReadModel(optimized)
+		if err != nil {
+			return exit.Refused(err)
+		}
+		list = append(list, LintedGraph{File: file, Optimized: true, Nodes: len(model.Graph.Node), Findings: lint.Check(model, trials)})
+		return nil
+	}
 	for _, g := range b.Manifest.Graphs {
 		model := b.Model(g.File)
 		list = append(list, LintedGraph{File: g.File, Nodes: len(model.Graph.Node), Findings: lint.Check(model, trials)})
@@ -97,14 +109,16 @@ func lintGraphs(b *ortgraphs.Bundle) (list []LintedGraph, err error) {
 			list = append(list, LintedGraph{File: g.File, Optimized: true, Skipped: "ONNX Runtime's CPU provider, which would optimize it, has no bf16 kernels", Findings: []lint.Finding{}})
 			continue
 		}
-		optimized := filepath.Join(dir, g.File)
-		if err := ort.Optimize(b.Path(g.File), optimized); err != nil {
-			return nil, exit.Refused(err)
+		if err := check(g.File, trials); err != nil {
+			return nil, err
 		}
-		if model, err = ortgraphs.ReadModel(optimized); err != nil {
-			return nil, exit.Refused(err)
+	}
+	for _, g := range b.Manifest.Inference {
+		model, trials := b.Model(g.File), lint.InferenceTrials(b.Manifest, g)
+		list = append(list, LintedGraph{File: g.File, Nodes: len(model.Graph.Node), Findings: lint.Check(model, trials)})
+		if err := check(g.File, trials); err != nil {
+			return nil, err
 		}
-		list = append(list, LintedGraph{File: g.File, Optimized: true, Nodes: len(model.Graph.Node), Findings: lint.Check(model, trials)})
 	}
 	return list, nil
 }

@@ -1,6 +1,7 @@
 package lint
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -67,6 +68,31 @@ func Trials(m *manifest.Bundle) []shapes.Sizes {
 	}
 	return trials
 }
+
+// InferenceTrials returns the sizes with which an inference graph is checked: for each of two sizes, one row and several. A
+// symbol that buckets have is as large as in the first and in the last of them.
+func InferenceTrials(m *manifest.Bundle, g manifest.InferenceGraph) []shapes.Sizes {
+	var trials []shapes.Sizes
+	for i, bucket := range []manifest.Bucket{m.Buckets[0], m.Buckets[len(m.Buckets)-1]} {
+		for _, rows := range []int{1, 3} {
+			sizes := shapes.Sizes{}
+			for k, t := range g.Inputs {
+				for _, d := range t.Shape {
+					if _, ok := sizes[d.Symbol]; d.Symbol != "" && !ok {
+						sizes[d.Symbol] = cmp.Or(bucket[d.Symbol], smallSize<<i+k)
+					}
+				}
+			}
+			sizes[manifest.BatchSymbol] = rows
+			trials = append(trials, sizes)
+		}
+	}
+	return trials
+}
+
+// smallSize is the size of a symbol that no bucket has, such as the steps that a decoder has made. Tables of positions have
+// more rows.
+const smallSize = 12
 
 // Check returns the findings for a model's graph, in the order of its nodes. A fault that occurs with several trials is
 // reported once. Trials must not be empty.

@@ -28,6 +28,7 @@ type Bundle struct {
 	Players      []Player          `json:"players,omitempty"`
 	Schedule     Schedule          `json:"schedule"`
 	Graphs       []Graph           `json:"graphs"`
+	Inference    []InferenceGraph  `json:"inference,omitempty"`
 	Accumulation string            `json:"accumulation"`
 	Baselines    []Baseline        `json:"baselines,omitempty"`
 	Cost         []Cost            `json:"cost,omitempty"`
@@ -200,7 +201,7 @@ func (b *Bundle) check() error {
 	if err := b.checkDynamic(); err != nil {
 		return fmt.Errorf("dynamic: %w", err)
 	}
-	if err := cmp.Or(b.checkColumns(), b.checkOutputs(), b.checkAdapters(), b.checkScalars(), b.checkPlayers()); err != nil {
+	if err := cmp.Or(b.checkColumns(), b.checkOutputs(), b.checkAdapters(), b.checkScalars(), b.checkPlayers(), b.checkInference()); err != nil {
 		return err
 	}
 	return CheckPipeline(b.Pipeline)

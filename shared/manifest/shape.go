@@ -98,6 +98,8 @@ type TensorSpec struct {
 	Below      int    `json:"below,omitempty"`
 	// Player names the player whose training graph returns a metric; empty in a bundle without players.
 	Player string `json:"player,omitempty"`
+	// Feeds names the input of an inference graph that takes this output in the next run.
+	Feeds string `json:"feeds,omitempty"`
 }
 
 // metricPrefix begins the name of an output that is a metric.
