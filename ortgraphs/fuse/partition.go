@@ -53,6 +53,7 @@ type partition struct {
 // Partition divides the graph into regions and other nodes. It changes the graph first: it chooses the layouts of products, and repeats
 // nodes that cost nothing. The regions are in an order in which they can run, and the nodes of each stand together in the graph.
 func Partition(g *Graph) []*Region {
+	sinkScales(g)
 	found := attentions(g)
 	swapResults(g)
 	sinkTransposes(g)
@@ -67,6 +68,7 @@ func Partition(g *Graph) []*Region {
 	p.joinReaders()
 	p.joinNeighbours()
 	p.joinNeighbours()
+	p.derive()
 	return p.regions()
 }
 

@@ -3,32 +3,71 @@
 package leaves
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/xtts-host/xtts-host/ortgraphs/onnxpb"
 	"github.com/xtts-host/xtts-host/ortgraphs/prune"
 )
 
-// Last returns the nodes with the leaves at the end, in reverse order.
+// Last returns the nodes with the leaves at the end, those to which the longest path leads first.
 //
 // ONNX Runtime ignores the order of the other nodes: it makes a depth-first search from the leaves, beginning with the last one
-// (core/graph/graph_viewer.cc). A graph that PyTorch exported has the loss and the last layers' gradients first. In the
-// reverse order ONNX Runtime computes each gradient as soon as it can, and frees the activations that it needed.
+// (core/graph/graph_viewer.cc). So it computes the loss first, then each gradient as soon as the backward pass has come so far, and
+// frees the activations that it needed. A gradient to which all layers contribute is computed at the end: computed earlier, it would
+// leave the operands of all others in memory.
 func Last(nodes []*onnxpb.NodeProto) []*onnxpb.NodeProto {
-	read := map[string]bool{}
-	for _, n := range nodes {
-		for name := range prune.Reads(n) {
-			read[name] = true
-		}
-	}
+	g := newGraph(nodes)
 	var inner, last []*onnxpb.NodeProto
-	for _, n := range nodes {
-		if slices.ContainsFunc(n.Output, func(name string) bool { return read[name] }) {
+	depth := map[*onnxpb.NodeProto]int{}
+	for i, n := range nodes {
+		if g.read[i] {
 			inner = append(inner, n)
-		} else {
-			last = append(last, n)
+			continue
+		}
+		last = append(last, n)
+		depth[n] = g.depth(i)
+	}
+	slices.Reverse(last) // of equal depth, the first one runs first
+	slices.SortStableFunc(last, func(a, b *onnxpb.NodeProto) int { return cmp.Compare(depth[b], depth[a]) })
+	return append(inner, last...)
+}
+
+// graph says from which nodes each node reads, by position.
+type graph struct {
+	sources [][]int
+	read    []bool
+	depths  []int // negative before it is known
+}
+
+func newGraph(nodes []*onnxpb.NodeProto) *graph {
+	from := map[string]int{}
+	for i, n := range nodes {
+		for _, name := range n.Output {
+			if name != "" {
+				from[name] = i
+			}
 		}
 	}
-	slices.Reverse(last)
-	return append(inner, last...)
+	g := &graph{make([][]int, len(nodes)), make([]bool, len(nodes)), slices.Repeat([]int{-1}, len(nodes))}
+	for i, n := range nodes {
+		for name := range prune.Reads(n) {
+			if source, ok := from[name]; ok {
+				g.sources[i] = append(g.sources[i], source)
+				g.read[source] = true
+			}
+		}
+	}
+	return g
+}
+
+// depth is the length of the longest path that leads to a node.
+func (g *graph) depth(node int) int {
+	if g.depths[node] < 0 {
+		g.depths[node] = 0
+		for _, s := range g.sources[node] {
+			g.depths[node] = max(g.depths[node], g.depth(s)+1)
+		}
+	}
+	return g.depths[node]
 }

@@ -18,12 +18,14 @@ func TestLast(t *testing.T) {
 	branch := &onnxpb.NodeProto{OpType: proto.String("If"), Input: []string{"c"}, Output: []string{"if"}, Attribute: []*onnxpb.AttributeProto{{
 		G: &onnxpb.GraphProto{Node: []*onnxpb.NodeProto{node("inner", "outer")}},
 	}}}
-	nodes := []*onnxpb.NodeProto{node("loss", "x"), node("a", "x"), node("outer", "x"), node("grad.2", "a"), branch, node("b", "if", "a"), node("grad.1", "b")}
+	nodes := []*onnxpb.NodeProto{
+		node("loss", "x"), node("a", "x"), node("outer", "x"), node("grad.all", "c", "a"), node("grad.2", "a"), branch, node("b", "if", "a"), node("grad.1", "b"), node("c", "b"),
+	}
 	var got []string
 	for _, n := range leaves.Last(nodes) {
 		got = append(got, n.Output[0])
 	}
-	if want := strings.Fields("a outer if b grad.1 grad.2 loss"); !slices.Equal(got, want) {
+	if want := strings.Fields("a outer if b c grad.all grad.1 grad.2 loss"); !slices.Equal(got, want) {
 		t.Errorf("order %v, want %v", got, want)
 	}
 	if nodes[0].Output[0] != "loss" {

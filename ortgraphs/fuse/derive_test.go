@@ -1,0 +1,61 @@
+package fuse_test
+
+import (
+	"math"
+	"slices"
+	"strings"
+	"testing"
+
+	"google.golang.org/protobuf/proto"
+
+	"github.com/xtts-host/xtts-host/ortgraphs/fuse"
+	"github.com/xtts-host/xtts-host/ortgraphs/onnxpb"
+	"github.com/xtts-host/xtts-host/ortgraphs/shapes"
+)
+
+// TestDerive: a region behind a product computes normalized values again if that reads no more than the values themselves. What they are
+// computed from is in memory if a product reads it; otherwise there are only its two terms, which are twice as large.
+func TestDerive(t *testing.T) {
+	for _, tt := range []struct {
+		name    string
+		product bool
+	}{{"its input is in memory", true}, {"its terms are twice as large", false}} {
+		t.Run(tt.name, func(t *testing.T) {
+			b := &builder{graph: &onnxpb.GraphProto{Name: proto.String("derive")}}
+			shape, weights := []int{6, 16}, []int{16, 16}
+			b.graph.Input = append(b.graph.Input, info("x", shape), info("y", shape), info("w", weights))
+			relu := func(name string) string { return b.add("Relu", b.add("MatMul", name, "w")) }
+			sum := b.add("Mul", relu("x"), relu("y"))
+			axis := b.numbers(1)
+			normal := b.add("Div", b.add("Sub", sum, b.add("ReduceMean", sum, axis)), b.add("Exp", b.add("ReduceMax", sum, axis)))
+			wide := b.add("MatMul", b.add("Tanh", normal), "w")
+			b.graph.Output = append(b.graph.Output, info(b.add("Mul", wide, normal), nil))
+			if tt.product {
+				b.graph.Output = append(b.graph.Output, info(b.add("MatMul", sum, "w"), nil))
+			}
+			model := &onnxpb.ModelProto{IrVersion: proto.Int64(9), Graph: b.graph, OpsetImport: []*onnxpb.OperatorSetIdProto{{Version: proto.Int64(20)}}}
+			r, g, regions := partition(t, model, shapes.Sizes{})
+			inputs := map[string][]float64{}
+			for i, in := range g.Inputs {
+				for j := range in.Elements() {
+					inputs[in.Name] = append(inputs[in.Name], math.Sin(float64(7*i+j)))
+				}
+			}
+			compare(t, model, r, g, regions, inputs, 1e-5, 0)
+			kept := slices.ContainsFunc(regions, func(r *fuse.Region) bool {
+				return slices.ContainsFunc(r.Out, func(t *fuse.Tensor) bool { return t.Name == normal })
+			})
+			again := 0
+			for _, r := range regions {
+				for _, n := range r.Nodes {
+					if strings.Contains(n.Out[0].Name, "/derived") {
+						again++
+					}
+				}
+			}
+			if kept == tt.product || (again > 0) != tt.product {
+				t.Errorf("the normalized values are kept: %t; %d nodes are computed again", kept, again)
+			}
+		})
+	}
+}

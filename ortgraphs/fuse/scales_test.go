@@ -1,0 +1,78 @@
+package fuse_test
+
+import (
+	"slices"
+	"testing"
+
+	"google.golang.org/protobuf/proto"
+
+	"github.com/xtts-host/xtts-host/ortgraphs/fuse"
+	"github.com/xtts-host/xtts-host/ortgraphs/onnxpb"
+	"github.com/xtts-host/xtts-host/ortgraphs/shapes"
+)
+
+// TestScales: a product reads what its operand is a multiple of, if that is in memory, and the results are the same to the bit. A factor that
+// is no power of two would change them, and an operand that nothing else reads is written in any case.
+func TestScales(t *testing.T) {
+	for _, tt := range []struct {
+		name   string
+		factor float32
+		alone  bool // only the multiple is read
+		sunk   bool
+	}{
+		{"a power of two", 0.125, false, true}, {"negative", -2, false, true}, {"another factor", 0.3, false, false}, {"nothing else reads it", 0.125, true, false},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			short := to(onnxpb.TensorProto_BFLOAT16)
+			b := &builder{graph: &onnxpb.GraphProto{Name: proto.String("scales")}}
+			b.graph.Input = append(b.graph.Input, info("x", []int{8, 16}), info("y", []int{16, 8}))
+			x, y := b.add("Tanh", b.add("Cast", "x", short)), b.add("Cast", "y", short)
+			multiple := b.add("Mul", x, b.add("Cast", b.number(tt.factor), short))
+			b.graph.Output = append(b.graph.Output, info(b.add("Cast", b.add("MatMul", multiple, y), to(onnxpb.TensorProto_FLOAT)), nil))
+			if !tt.alone {
+				b.graph.Output = append(b.graph.Output, info(b.add("Cast", b.add("MatMul", y, x), to(onnxpb.TensorProto_FLOAT)), nil))
+			}
+			model := &onnxpb.ModelProto{IrVersion: proto.Int64(9), Graph: b.graph, OpsetImport: []*onnxpb.OperatorSetIdProto{{Version: proto.Int64(20)}}}
+			_, g, regions := partition(t, model, shapes.Sizes{})
+			written := slices.ContainsFunc(regions, func(r *fuse.Region) bool {
+				return slices.ContainsFunc(r.Out, func(t *fuse.Tensor) bool { return t.Name == multiple })
+			})
+			if written == tt.sunk {
+				t.Errorf("the multiple is written: %t", written)
+			}
+			given := memory{}
+			for i, in := range g.Inputs {
+				values := make([]float64, in.Elements())
+				for j := range values {
+					values[j] = float64((7*i+5*j)%64)/32 - 1
+				}
+				given[in] = encode(values, in.Type)
+			}
+			got, err := interpret(g, regions, given)
+			if err != nil {
+				t.Fatal(err)
+			}
+			r, err := shapes.Infer(model, shapes.Sizes{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			plain, err := fuse.Lower(r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			again := memory{}
+			for i, in := range plain.Inputs {
+				again[in] = given[g.Inputs[i]]
+			}
+			want, err := interpret(plain, nil, again)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for i, o := range g.Outputs {
+				if !slices.Equal(got[o.Tensor], want[plain.Outputs[i].Tensor]) {
+					t.Errorf("%s: %v, want %v", o.Name, got[o.Tensor], want[plain.Outputs[i].Tensor])
+				}
+			}
+		})
+	}
+}
