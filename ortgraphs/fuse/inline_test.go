@@ -7,6 +7,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/xtts-host/xtts-host/ortgraphs/fuse"
+	"github.com/xtts-host/xtts-host/ortgraphs/fuse/cudac"
 	"github.com/xtts-host/xtts-host/ortgraphs/onnxpb"
 	"github.com/xtts-host/xtts-host/ortgraphs/shapes"
 )
@@ -142,4 +143,36 @@ func TestSplitReductions(t *testing.T) {
 		}
 	}
 	kernelsOf(t, model, r, g, regions)
+}
+
+// TestWholeColumns: where rows are so wide that the blocks which add all rows fill a GPU, no partial sums are left, for few rows and for
+// more than a block has. Sums of narrower rows are left in parts, also of columns that no vector divides.
+func TestWholeColumns(t *testing.T) {
+	for _, c := range []struct {
+		shape []int
+		whole bool
+	}{
+		{[]int{3, 132, 128}, true}, {[]int{70, 132, 128}, true}, {[]int{3, 5, 128}, false}, {[]int{40, 13, 7}, false},
+	} {
+		b := &builder{graph: &onnxpb.GraphProto{Name: proto.String("columns")}}
+		b.graph.Input = append(b.graph.Input, info("x", c.shape))
+		b.node("Exp", c.shape, nil, "x")
+		b.graph.Output = append(b.graph.Output, info("v0", nil))
+		for _, op := range []string{"ReduceSum", "ReduceMax"} {
+			b.node(op, nil, nil, "v0", b.numbers(0))
+			b.graph.Output = append(b.graph.Output, info(b.values[len(b.values)-1].name, nil))
+		}
+		model := &onnxpb.ModelProto{IrVersion: proto.Int64(9), Graph: b.graph, OpsetImport: []*onnxpb.OperatorSetIdProto{{Version: proto.Int64(20)}}}
+		r, g, regions := partition(t, model, shapes.Sizes{})
+		for _, region := range regions {
+			k, err := cudac.Generate(region)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if whole := k.PartialsLength == 0; whole != c.whole {
+				t.Errorf("%v: %d partial sums", c.shape, k.PartialsLength)
+			}
+		}
+		kernelsOf(t, model, r, g, regions)
+	}
 }

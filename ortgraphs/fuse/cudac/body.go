@@ -20,6 +20,7 @@ type body struct {
 	inputs []*fuse.Tensor
 	phases []*phase
 	sums   []*fuse.Node // column sums
+	whole  bool         // a block adds all rows of its columns, so the sums are complete
 
 	values map[*fuse.Tensor]value
 	loads  map[string]value

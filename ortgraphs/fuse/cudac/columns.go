@@ -13,6 +13,9 @@ const (
 	turnThreads = 264 * 1024
 	// wideLoads is the number of vectors up to which a thread of a block of 1,024 has the registers for them.
 	wideLoads = 4
+	// wholeColumns is the number of vectors in a row from which the blocks that add all rows fill the processors, so that there are no
+	// partial sums: a warp of vectors for each of 132 processors.
+	wholeColumns = 132 * 32
 )
 
 func newColumns(b *body) (*Kernel, error) {
@@ -26,13 +29,20 @@ func newColumns(b *body) (*Kernel, error) {
 		if len(b.phases[0].loads) > wideLoads {
 			k.threads = 512
 		}
+		if s.C/s.V >= wholeColumns { // one block adds all rows of its columns
+			b.whole = true
+			k.across = max(k.threads/s.R, 32)
+		}
 	}
 	k.down = k.threads / k.across
 	k.blocks[1] = ceil(s.C/s.V, k.across)
 	k.blocks[0] = ceil(s.R, k.down)
-	if len(b.sums) > 0 {
+	switch {
+	case b.whole:
+		k.blocks[0] = 1
+	case len(b.sums) > 0:
 		k.blocks[0] = min(k.blocks[0], max(1, turnThreads/k.threads/k.blocks[1]))
-	} else {
+	default:
 		k.blocks[0] = min(k.blocks[0], 1<<20)
 	}
 	return k.kernel(), nil

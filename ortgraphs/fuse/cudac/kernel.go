@@ -100,11 +100,11 @@ func (w *writer) begin(b *body, threads, blocksPerProcessor int) {
 		parameters = append(parameters, fmt.Sprintf("const %s *__restrict__ p%d", stored(t.Type), i))
 	}
 	for i, t := range b.region.Out {
-		if !b.isSum(t) {
+		if !b.isPartial(t) {
 			parameters = append(parameters, fmt.Sprintf("%s *__restrict__ o%d", stored(t.Type), i))
 		}
 	}
-	if len(b.sums) > 0 {
+	if len(b.sums) > 0 && !b.whole {
 		parameters = append(parameters, "float *__restrict__ partials")
 	}
 	bounds := fmt.Sprint(threads)
@@ -114,15 +114,17 @@ func (w *writer) begin(b *body, threads, blocksPerProcessor int) {
 	w.line("extern \"C\" __global__ void __launch_bounds__(%s) region(%s) {", bounds, strings.Join(parameters, ", "))
 }
 
-func (b *body) isSum(t *fuse.Tensor) bool {
-	return slices.ContainsFunc(b.sums, func(n *fuse.Node) bool { return n.Out[0] == t })
+// isPartial reports whether the kernel leaves only partial sums of an output.
+func (b *body) isPartial(t *fuse.Tensor) bool {
+	return !b.whole && slices.ContainsFunc(b.sums, func(n *fuse.Node) bool { return n.Out[0] == t })
 }
 
 // kernel completes a program whose function region has a grid of that size.
 func (b *body) kernel(w *writer, blocks [2]int, threads int) *Kernel {
-	k := &Kernel{Source: w.String(), In: b.inputs, Sums: b.left(blocks[0]), PartialsLength: len(b.sums) * blocks[0] * b.shape.C}
+	k := &Kernel{Source: w.String(), In: b.inputs, Sums: b.left(blocks[0])}
+	k.PartialsLength = len(k.Sums) * blocks[0] * b.shape.C
 	for _, t := range b.region.Out {
-		if !b.isSum(t) {
+		if !b.isPartial(t) {
 			k.Out = append(k.Out, t)
 		}
 	}

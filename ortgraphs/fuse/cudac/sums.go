@@ -2,6 +2,7 @@ package cudac
 
 import (
 	_ "embed"
+	"slices"
 
 	"github.com/xtts-host/xtts-host/ortgraphs/fuse"
 )
@@ -27,11 +28,18 @@ func (w *writer) declareSums(b *body) {
 func (w *writer) leave(b *body, sum int) {
 	t := b.sums[sum].Out[0]
 	w.axes(b.shape, b.shape.cols, "c")
+	if b.whole {
+		w.line("o%d[%s] = x;", slices.Index(b.region.Out, t), flat(b.places.index(b.loops.Of(t)), t.Shape))
+		return
+	}
 	w.line("partials[(%d * gridDim.x + blockIdx.x) * %d + (%s)] = x;", sum, b.shape.C, flat(b.places.index(b.loops.Of(t)), t.Shape))
 }
 
 // left describes the sums that so many blocks leave.
 func (b *body) left(blocks int) (list []Sum) {
+	if b.whole {
+		return nil
+	}
 	for i, n := range b.sums {
 		list = append(list, Sum{n.Out[0], n.Op, blocks, b.shape.C, i * blocks * b.shape.C})
 	}
@@ -59,6 +67,14 @@ type Job struct {
 	Source, Result int
 }
 
+// columnsOfBlock is the number of columns that a block of sums.cuh completes: vectors where they are aligned.
+func (j Job) columnsOfBlock() int {
+	if j.Columns%4 == 0 && j.First%4 == 0 {
+		return 32 * 4
+	}
+	return 32
+}
+
 // SumsTable returns the table of a launch, of 64-bit integers, and the number of its blocks.
 func SumsTable(jobs []Job) (table []float64, blocks int) {
 	table = append(table, float64(len(jobs)))
@@ -71,7 +87,7 @@ func SumsTable(jobs []Job) (table []float64, blocks int) {
 		for _, x := range []int{blocks, j.Source, j.First, j.Partials, j.Columns, op, j.Result, short} {
 			table = append(table, float64(x))
 		}
-		blocks += ceil(j.Columns, 32)
+		blocks += ceil(j.Columns, j.columnsOfBlock())
 	}
 	return table, blocks
 }
