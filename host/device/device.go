@@ -63,7 +63,8 @@ func open(context gpu.Context, c Config) (_ *Device, err error) {
 		return nil, fmt.Errorf("pin the ring: %w", err)
 	}
 	if !cuda.Fake {
-		d.CUDA = &ort.CUDA{Device: ort.Place(context.Device().Index), Stream: d.Compute.Pointer(), TF32: c.TF32, MemoryLimit: c.MemoryLimit}
+		d.CUDA = &ort.CUDA{Device: ort.Place(context.Device().Index), Stream: d.Compute.Pointer(), TF32: c.TF32, MemoryLimit: c.MemoryLimit,
+			Wait: context.Synchronize}
 	}
 	d.Deterministic = c.Deterministic
 	return d, nil

@@ -39,7 +39,7 @@ func device(t testing.TB) Device {
 	}
 	d.Deterministic = true // tests compare bits
 	if !cuda.Fake {
-		d.CUDA = &ort.CUDA{Device: ort.Place(d.Context.Device().Index), Stream: d.Compute.Pointer()}
+		d.CUDA = &ort.CUDA{Device: ort.Place(d.Context.Device().Index), Stream: d.Compute.Pointer(), Wait: d.Context.Synchronize}
 	}
 	return d
 }

@@ -183,14 +183,10 @@ func (m *memory) open(cfg ort.SessionConfig, graphs bool) *ort.Session {
 	return s
 }
 
-// closeSession closes one of the sessions; nil is none. It waits for all work on the GPU: at the end of a run, ONNX Runtime queues a callback
-// that frees pinned memory, and CUDA permits that only while the session has more of it. The nodes of a Scan have streams of their own.
+// closeSession closes one of the sessions; nil is none.
 func closeSession(m *memory, s *ort.Session) error {
 	if s == nil {
 		return nil
-	}
-	if m.device.onGPU() {
-		_ = m.device.Context.Synchronize() // a run has reported the error of a GPU that is lost
 	}
 	other := func(o *ort.Session) bool { return o == s }
 	m.sessions, m.unshrunk = slices.DeleteFunc(m.sessions, other), slices.DeleteFunc(m.unshrunk, other)

@@ -89,6 +89,17 @@ static OrtStatus *ort_stats(OrtSession *s, OrtMemoryInfo *info, const char *key,
 	return st;
 }
 
+// ort_pinned returns a session's allocator of pinned memory. It lives until it is released, longer than the session if need be.
+static OrtStatus *ort_pinned(OrtSession *s, int device, OrtAllocator **out) {
+	OrtMemoryInfo *info;
+	OrtStatus *st = ORT(CreateMemoryInfo)("CudaPinned", OrtArenaAllocator, device, OrtMemTypeDefault, &info);
+	if (st) return st;
+	st = ORT(CreateAllocator)(s, info, out);
+	ORT(ReleaseMemoryInfo)(info);
+	return st;
+}
+static void ort_release_allocator(OrtAllocator *a) { ORT(ReleaseAllocator)(a); }
+
 // The options are onnxruntime_go's. Its own way sets strings only, and a stream as a string means the NULL stream.
 static OrtStatus *ort_cuda_stream(void *options, uintptr_t stream) {
 	return ORT(UpdateCUDAProviderOptionsWithValue)(options, "user_compute_stream", (void *)stream);
@@ -206,6 +217,15 @@ func newInfo(p Place, allocator C.int) (*cMemoryInfo, error) {
 	defer C.free(unsafe.Pointer(name))
 	var out *cMemoryInfo
 	return out, check(C.ort_memory_info(name, allocator, C.int(id), &out))
+}
+
+// pinned keeps a session's allocator of pinned memory on a GPU until release.
+func pinned(s *cSession, device Place) (release func(), err error) {
+	var a *C.OrtAllocator
+	if err := check(C.ort_pinned(s, C.int(device), &a)); err != nil {
+		return nil, err
+	}
+	return func() { C.ort_release_allocator(a) }, nil
 }
 
 func releaseInfo(i *cMemoryInfo) { C.ort_release_info(i) }

@@ -32,6 +32,9 @@ type CUDA struct {
 	Graphs bool
 	// Whole refuses a graph with a node that would run on the CPU, including shape arithmetic.
 	Whole bool
+	// Wait returns when all work of the GPU's context is done, also that of streams that ONNX Runtime has made.
+	// [Session.Close] calls it. It is required.
+	Wait func() error
 }
 
 // cudaLibraries are the libraries that the CUDA provider loads by name, each after the libraries that it needs.
@@ -65,6 +68,9 @@ func (c *CUDA) append(options *onnx.SessionOptions) error {
 	}
 	if c.Stream == 0 {
 		return fmt.Errorf("CUDA needs a stream: 0 is the legacy stream, which waits for all others")
+	}
+	if c.Wait == nil {
+		return fmt.Errorf("CUDA needs a function that waits for the GPU")
 	}
 	p, err := onnx.NewCUDAProviderOptions()
 	if err != nil {

@@ -216,7 +216,7 @@ func (s *Session) Inputs() []ValueInfo { return s.inputs }
 // Outputs returns the graph's outputs in its order. The caller must not modify the list.
 func (s *Session) Outputs() []ValueInfo { return s.outputs }
 
-// Close releases the session and its bindings.
+// Close releases the session and its bindings. On a GPU it waits for all queued work.
 func (s *Session) Close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -230,10 +230,29 @@ func (s *Session) Close() error {
 	if s.arena != nil {
 		s.arena.leave(s)
 	}
+	var err error
 	if s.session != nil {
-		s.session.Destroy() // never fails
+		err = s.destroy()
 	}
 	s.kernels.close()
 	release(sessionKind)
+	return err
+}
+
+// destroy ends the C session. Streams that ONNX Runtime has made, such as those of a Scan, queue a callback when they end, which frees
+// pinned memory and then drops the allocator. CUDA permits no callback to free what the allocator has in the end, and the process would
+// abort. So the session's allocator is released after the callbacks.
+func (s *Session) destroy() error {
+	if s.cuda == nil {
+		s.session.Destroy() // never fails
+		return nil
+	}
+	releasePinned, err := pinned(s.pointer(), s.cuda.Device)
+	s.session.Destroy()
+	if err != nil {
+		return fmt.Errorf("%s: pinned memory: %w", s.name, err)
+	}
+	_ = s.cuda.Wait() // of a GPU that is lost, a run has reported the error
+	releasePinned()
 	return nil
 }

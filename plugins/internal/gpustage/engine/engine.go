@@ -128,7 +128,8 @@ func (d *Device) open() (err error) {
 		return nil
 	}
 	// In f32, nothing is rounded to TF32, because golden numbers test the stages.
-	d.cuda = &ort.CUDA{Device: ort.Place(d.config.Context.Device().Index), Stream: d.compute.Pointer(), Whole: true}
+	d.cuda = &ort.CUDA{Device: ort.Place(d.config.Context.Device().Index), Stream: d.compute.Pointer(), Whole: true,
+		Wait: d.config.Context.Synchronize}
 	if d.async, err = ort.NewRunOptions(); err != nil {
 		return err
 	}
