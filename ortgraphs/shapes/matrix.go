@@ -94,13 +94,7 @@ func conv(n *Node) error {
 		return fmt.Errorf("%d channels, the kernel is for %d in %d groups", x[1], w[1], group)
 	}
 	spatial := len(x) - 2
-	values := func(name string, count int, otherwise int64) []int64 {
-		if a := n.Attribute(name); a != nil && len(a.Ints) == count {
-			return a.Ints
-		}
-		return slices.Repeat([]int64{otherwise}, count)
-	}
-	strides, dilations, pads := values("strides", spatial, 1), values("dilations", spatial, 1), values("pads", 2*spatial, 0)
+	strides, dilations, pads := n.integers("strides", spatial, 1), n.integers("dilations", spatial, 1), n.integers("pads", 2*spatial, 0)
 	auto := "NOTSET"
 	if a := n.Attribute("auto_pad"); a != nil {
 		auto = string(a.GetS())
@@ -119,4 +113,37 @@ func conv(n *Node) error {
 	}
 	n.set(0, n.In[0].Type, shape)
 	return nil
+}
+
+// convTranspose is the size of the input whose convolution has this one's size.
+func convTranspose(n *Node) error {
+	if err := needs(n, 2); err != nil {
+		return err
+	}
+	x, w := n.In[0].Shape, n.In[1].Shape
+	group := n.Integer("group", 1)
+	if len(x) < 3 || len(w) != len(x) || group <= 0 || x[1] != w[0] {
+		return fmt.Errorf("an input of %d and a kernel of %d in %d groups", x, w, group)
+	}
+	if n.Attribute("auto_pad") != nil && string(n.Attribute("auto_pad").GetS()) != "NOTSET" || n.Attribute("output_shape") != nil {
+		types(n)
+		return nil
+	}
+	spatial := len(x) - 2
+	strides, dilations, pads := n.integers("strides", spatial, 1), n.integers("dilations", spatial, 1), n.integers("pads", 2*spatial, 0)
+	more := n.integers("output_padding", spatial, 0)
+	shape := []int64{x[0], w[1] * group}
+	for i := range spatial {
+		shape = append(shape, strides[i]*(x[2+i]-1)+more[i]+dilations[i]*(w[2+i]-1)+1-pads[i]-pads[spatial+i])
+	}
+	n.set(0, n.In[0].Type, shape)
+	return nil
+}
+
+// integers returns an attribute of so many integers, or as many times otherwise.
+func (n *Node) integers(name string, count int, otherwise int64) []int64 {
+	if a := n.Attribute(name); a != nil && len(a.Ints) == count {
+		return a.Ints
+	}
+	return slices.Repeat([]int64{otherwise}, count)
 }

@@ -55,7 +55,8 @@ func init() {
 	add(constantNode, "Constant")
 	add(rangeOf, "Range")
 	add(eyeLike, "EyeLike")
-	add(conv, "Conv")
+	add(conv, "Conv", "com.microsoft.FusedConv")
+	add(convTranspose, "ConvTranspose")
 }
 
 // infer sets the outputs of a node.

@@ -9,9 +9,10 @@ import os
 os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
 
 from .alignment import monotonic_path  # noqa: E402
+from .inference import Inference  # noqa: E402
 from .inputs import Input, schedule, sequence, window  # noqa: E402
 from .module import Export, Player  # noqa: E402
 from .noise import normal, uniform  # noqa: E402
 from .recurrence import scan  # noqa: E402
 
-__all__ = ["Export", "Input", "Player", "monotonic_path", "normal", "scan", "schedule", "sequence", "uniform", "window"]
+__all__ = ["Export", "Inference", "Input", "Player", "monotonic_path", "normal", "scan", "schedule", "sequence", "uniform", "window"]

@@ -11,7 +11,7 @@ from safetensors.numpy import save as safetensors
 from safetensors.numpy import save_file
 from torch import nn
 
-from . import bf16, cost, joint, state
+from . import bf16, cost, inference, joint, state
 from .cache import Cache
 from .clean import Gains
 from .inputs import SEED, Input, zeros
@@ -70,8 +70,12 @@ def write(export: Export, steps: dict[str, Step], dry: dict[str, DryRun], precis
     for i in export.inputs:
         if i.vocabulary:
             (folder / i.vocabulary_file).write_text(json.dumps(i.vocabulary, ensure_ascii=False, indent=0) + "\n", encoding="utf-8")
+    graphs = []
+    for entry in export.inference:
+        with phase(f"inference graph {entry.name}"):
+            graphs.append(inference.write(entry, dict(export.module.named_parameters()), folder))
     with phase(INDEX):
-        (folder / INDEX).write_text(dump(_document(export, steps, precisions, folder)) + "\n", encoding="utf-8")
+        (folder / INDEX).write_text(dump(_document(export, steps, precisions, graphs, folder)) + "\n", encoding="utf-8")
     return gains
 
 
@@ -95,7 +99,7 @@ def _player(name: str, player: Player) -> dict:
     return {"name": name, "optimizer": player.optimizer, **({} if player.schedule is None else {"schedule": player.schedule})}
 
 
-def _document(export: Export, steps: dict[str, Step], precisions: tuple[str, ...], folder: Path) -> dict:
+def _document(export: Export, steps: dict[str, Step], precisions: tuple[str, ...], inference: list[dict], folder: Path) -> dict:
     step = steps[export.turns()[-1]]
     owned = lambda player: {"player": player} if player else {}
     graphs = [{"file": training_file(player, precision), "kind": "train", "precision": precision, **owned(player)} for player in steps for precision in precisions]
@@ -106,7 +110,8 @@ def _document(export: Export, steps: dict[str, Step], precisions: tuple[str, ...
     # The graph has decided which parameters it takes in bf16.
     compute = {name: {"compute": "bf16"} for g in graphs if g["precision"] == "bf16" for name in _inputs(folder / g["file"], onnx.TensorProto.BFLOAT16)}
     vocabularies = [i.vocabulary_file for i in export.inputs if i.vocabulary]
-    files = [*(g["file"] for g in graphs), PARAMS, *([] if export.tokenizer is None else [TOKENIZER]), *vocabularies]
+    own = [g[key] for g in inference for key in ("file", "weights") if key in g]
+    files = [*(g["file"] for g in graphs), PARAMS, *([] if export.tokenizer is None else [TOKENIZER]), *vocabularies, *own]
     scalars = [i.entry() for i in export.inputs if i.scalar]
     return {
         "version": 1,
@@ -127,6 +132,7 @@ def _document(export: Export, steps: dict[str, Step], precisions: tuple[str, ...
         **({"players": [_player(name, player) for name, player in export.players.items()]} if export.players else {"optimizer": export.optimizer}),
         "schedule": export.schedule,
         "graphs": graphs,
+        **({"inference": inference} if inference else {}),
         "accumulation": export.accumulation,
         "baselines": export.baselines,
         "cost": _cost(export, steps, folder),

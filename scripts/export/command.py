@@ -64,7 +64,9 @@ def _parser() -> argparse.ArgumentParser:
     xtts.add_argument("--checkpoint", type=Path, metavar="FILE", help="coqui's model.pth, or a checkpoint of its trainer (default: random weights)")
     xtts.add_argument("--vocab", type=Path, metavar="FILE", help="the vocab.json of the checkpoint (default: the tokenizer of the embedded model)")
     xtts.add_argument("--config", type=Path, metavar="FILE", help="coqui's config.json, for the sizes (default: those of XTTS v2)")
-    xtts.set_defaults(run=lambda options: _write(preset_of_xtts.build(options.checkpoint, options.vocab, options.config), options))
+    xtts.add_argument("--dvae", type=Path, metavar="FILE", help="the dvae.pth of the checkpoint, which makes its codes (default: random weights)")
+    xtts.add_argument("--mel-norms", type=Path, metavar="FILE", help="the mel_stats.pth of the checkpoint (default: those in the checkpoint, or random ones)")
+    xtts.set_defaults(run=lambda o: _write(preset_of_xtts.build(o.checkpoint, o.vocab, o.config, o.dvae, o.mel_norms), o))
     for command in (own, preset, xtts):
         command.add_argument("--out", type=Path, required=True, metavar="DIR", help="the bundle's folder")
         command.add_argument("--precision", type=_precisions, default=("f32",), metavar="LIST",

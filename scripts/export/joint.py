@@ -73,7 +73,7 @@ def _made(module: nn.Module, inputs: list[Input], example: list[Tensor], outputs
         capture.rewrite(model)
         bf16.widen(model)
         gains = clean.clean(model)
-        onnx.save(_plain(model), path)
+        onnx.save(plain(model), path)
     except Refusal:
         raise
     except Exception as error:
@@ -221,7 +221,7 @@ def _name_sizes(model: onnx.ModelProto, inputs: list[Input]) -> None:
                     dim.dim_param = size
 
 
-def _plain(model: onnx.ModelProto) -> onnx.ModelProto:
+def plain(model: onnx.ModelProto) -> onnx.ModelProto:
     """Drops stack traces (most of the file) and checks what remains."""
     scangraph.write(model.graph)
     model.ir_version = IR_VERSION

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from . import batchnorm, described, leftovers, lowering, names, refusal, state, tensors
+from .inference import Inference
 from .inputs import Input, clean, occupied
 from .refusal import Refusal
 
@@ -60,6 +61,8 @@ class Export:
 
     players, by name, train in turn on each batch; then they have the losses and the optimizers. The last one's loss is that of the model.
 
+    inference are graphs that no training step runs (inference.py). They see the module's parameters as they are when the bundle is written.
+
     dynamic says that forward takes texts and clips of every length up to its T_text and T_wav, so that a run computes buckets from its data.
     """
 
@@ -82,6 +85,7 @@ class Export:
     dynamic: dict[str, int] | None = None
     adapters: list[dict] = field(default_factory=list)
     players: dict[str, Player] = field(default_factory=dict)
+    inference: list[Inference] = field(default_factory=list)
 
     def turns(self) -> tuple[str, ...]:
         """The names of the players, in their order; the one of an export without players has none."""

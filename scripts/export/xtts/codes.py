@@ -6,7 +6,6 @@
 import argparse
 import itertools
 import json
-import math
 import sys
 from pathlib import Path
 
@@ -16,11 +15,9 @@ import torch
 from safetensors.numpy import save_file
 from torch import Tensor
 
-from .. import foreign
 from ..refusal import Refusal
-from . import dvae, mels
+from . import frozen, mels
 
-STRIDE = 1024
 _CONDITIONING = 6 * mels.RATE  # of a clip of the speaker, from its beginning: coqui's max_conditioning_length
 _SHORTEST = mels.RATE // 2  # coqui leaves out shorter ones
 
@@ -29,39 +26,17 @@ class Maker:
     """What a list gets."""
 
     def __init__(self, encoder: Path, norms: Path):
-        try:
-            self.encoder = dvae.load(foreign.read(encoder))
-        except foreign.Unreadable as error:
-            raise Refusal(str(error), "name XTTS' dvae.pth: --dvae") from error
-        except (KeyError, RuntimeError) as error:
-            raise Refusal(f"{encoder} is no DVAE of XTTS: {str(error).splitlines()[0]}", "name XTTS' dvae.pth: --dvae") from error
-        band = _norms(norms)
-        self.spoken, self.conditioning = mels.spoken(band), mels.conditioning(band)
+        band = frozen.read_norms(norms)
+        self.spoken, self.conditioning = frozen.Codes(band, frozen.read_encoder(encoder)), mels.conditioning(band)
 
     @torch.no_grad()
     def codes(self, waveform: Tensor) -> np.ndarray:
-        """One for every STRIDE samples that have begun. The encoder makes one more if the last is complete."""
-        return self.encoder(self.spoken(waveform[None]))[0, :math.ceil(len(waveform) / STRIDE)].int().numpy()
+        return self.spoken(waveform[None], torch.tensor([len(waveform)]))[0][0].numpy()
 
     @torch.no_grad()
     def mel(self, waveform: Tensor) -> np.ndarray:
-        return self.conditioning(waveform[None, :_CONDITIONING])[0].T.contiguous().numpy()
-
-
-def _norms(file: Path) -> Tensor:
-    """mel_stats.pth is one tensor; model.pth has it as mel_stats."""
-    hint = "name XTTS' mel_stats.pth or model.pth: --mel-norms"
-    try:
-        saved = torch.load(file, map_location="cpu", weights_only=True)
-    except Exception:  # of many classes, and another attempt says why
-        saved = None
-    try:
-        found = saved if torch.is_tensor(saved) else foreign.read(file).get("mel_stats")
-    except foreign.Unreadable as error:
-        raise Refusal(str(error), hint) from error
-    if found is None or tuple(found.shape) != (mels.MELS,) or not bool((found != 0).all()):
-        raise Refusal(f"{file} has no norms of {mels.MELS} bands", hint)
-    return found.float()
+        waveform = waveform[None, :_CONDITIONING]
+        return self.conditioning(waveform, torch.tensor([waveform.shape[1]]))[0][0].numpy()
 
 
 def load(row: dict, folder: Path) -> Tensor:

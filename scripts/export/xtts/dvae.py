@@ -1,12 +1,16 @@
-"""The encoder of XTTS' discrete VAE: a spectrogram of 80 bands to codes, one for every four frames, under the names of coqui's dvae.pth."""
+"""The encoder of XTTS' discrete VAE: a spectrogram of 80 bands to codes, one for every four frames, under the names of coqui's dvae.pth.
+
+Frames after a row's length are 0 before every convolution, as they are at the end of a row that is alone.
+"""
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 
 from .conditioning import MELS
+from .mels import inside
 
-_WIDTHS, _BLOCKS = (512, 1024), 3
+CODES = 1024
+_WIDTH, _BLOCKS, _HALVINGS = 512, 3, 2
 _CODEBOOK = 512
 
 
@@ -16,16 +20,20 @@ class Residual(nn.Module):
         layers = [nn.Conv1d(width, width, 3, padding=1), nn.ReLU(), nn.Conv1d(width, width, 3, padding=1), nn.ReLU(), nn.Conv1d(width, width, 1)]
         self.net = nn.Sequential(*layers)
 
-    def forward(self, x: Tensor) -> Tensor:
-        return self.net(x) + x
+    def forward(self, x: Tensor, inside: Tensor) -> Tensor:
+        first, relu, second, *rest = self.net
+        y = second(relu(first(x)) * inside)
+        for layer in rest:
+            y = layer(y)
+        return (y + x) * inside
 
 
 class Codebook(nn.Module):
     """A vector for each code, as a column."""
 
-    def __init__(self, codes: int):
+    def __init__(self, codes: int, width: int):
         super().__init__()
-        self.register_buffer("embed", torch.randn(_CODEBOOK, codes))
+        self.register_buffer("embed", torch.randn(width, codes))
 
     def forward(self, x: Tensor) -> Tensor:
         """The nearest one's number. What all distances have in common is left out."""
@@ -33,20 +41,32 @@ class Codebook(nn.Module):
 
 
 class Encoder(nn.Module):
-    def __init__(self, codes: int):
+    def __init__(self, codes: int = CODES, width: int = _WIDTH, codebook: int = _CODEBOOK):
         super().__init__()
-        widths = zip((MELS, *_WIDTHS[:-1]), _WIDTHS, strict=True)
-        halve = [nn.Sequential(nn.Conv1d(inner, outer, 3, stride=2, padding=1), nn.ReLU()) for inner, outer in widths]
-        self.encoder = nn.Sequential(*halve, *(Residual(_WIDTHS[-1]) for _ in range(_BLOCKS)), nn.Conv1d(_WIDTHS[-1], _CODEBOOK, 1))
-        self.codebook = Codebook(codes)
+        widths = [MELS, *(width << i for i in range(_HALVINGS))]
+        halve = [nn.Sequential(nn.Conv1d(inner, outer, 3, stride=2, padding=1), nn.ReLU()) for inner, outer in zip(widths, widths[1:], strict=False)]
+        self.encoder = nn.Sequential(*halve, *(Residual(widths[-1]) for _ in range(_BLOCKS)), nn.Conv1d(widths[-1], codebook, 1))
+        self.codebook = Codebook(codes, codebook)
 
-    def forward(self, mel: Tensor) -> Tensor:
-        """i64[B, ceil(T / 4)] of f32[B, MELS, T]."""
-        return self.codebook(self.encoder(mel).transpose(1, 2))
+    @property
+    def codes(self) -> int:
+        return self.codebook.embed.shape[1]
+
+    def forward(self, mel: Tensor, frames: Tensor) -> Tensor:
+        """i64[B, ceil(T / 4)] of f32[B, T, MELS], of which frames count. What follows a row's end is 0."""
+        x, parts = mel.transpose(1, 2), list(self.encoder)
+        for halve in parts[:_HALVINGS]:
+            x, frames = halve(x), (frames + 1) // 2
+            valid = inside(frames, x.shape[2])[:, None]
+            x = x * valid
+        for block in parts[_HALVINGS:-1]:
+            x = block(x, valid)
+        return self.codebook(parts[-1](x).transpose(1, 2))
 
 
 def load(weights: dict[str, Tensor]) -> Encoder:
     """Of a state_dict of the whole VAE. Raises KeyError or RuntimeError if it is none."""
-    encoder = Encoder(weights["codebook.embed"].shape[1])
+    codebook, codes = weights["codebook.embed"].shape
+    encoder = Encoder(codes, len(weights["encoder.0.0.weight"]), codebook)
     encoder.load_state_dict({name: weights[name].float() for name in encoder.state_dict()})
     return encoder.eval()

@@ -8,13 +8,12 @@ from .. import tokenizer, voicebpe
 from ..inputs import sequence, window
 from ..module import Export
 from ..refusal import Refusal
-from . import settings, weights
+from . import frozen, settings, weights
 from .conditioning import MELS
 from .model import CODES_MORE, TEXT_MORE, XTTS
 
 # Of coqui's trainer: the longest clip, 11.6 seconds, the longest text, and the six seconds of its conditioning clips.
 _TEXT, _SAMPLES, _CONDITIONING = 200, 255995, 517
-STRIDE = 1024
 # Rows that stay in a position table: PyTorch traces a slice that leaves one row, or none, in another way.
 _SPARE = 2
 # The spectrogram of coqui's DVAE, without its division of each band.
@@ -29,10 +28,13 @@ OPTIMIZER = {
 }
 
 
-def build(checkpoint: Path | None = None, vocabulary: Path | None = None, config: Path | None = None) -> Export:
+def build(checkpoint: Path | None = None, vocabulary: Path | None = None, config: Path | None = None, dvae: Path | None = None,
+          norms: Path | None = None) -> Export:
     """With the weights of the checkpoint, or random ones. Raises Refusal."""
     if checkpoint is not None and vocabulary is None:
         raise Refusal("--checkpoint without --vocab", "the ids of a text follow from the vocab.json of the checkpoint")
+    if checkpoint is not None and dvae is None:
+        raise Refusal("--checkpoint without --dvae", "the codes of a clip follow from the dvae.pth of the checkpoint")
     sizes = settings.read(config, vocabulary)
     model = {} if checkpoint is None else weights.read(checkpoint)
     sizes = weights.fit(sizes, model)
@@ -41,12 +43,13 @@ def build(checkpoint: Path | None = None, vocabulary: Path | None = None, config
     if checkpoint is not None:
         for line in weights.load(module, model, checkpoint):
             print(line)
+    parts = frozen.build(model, sizes.audio_tokens - 2, dvae, norms)
     text = {"tokenizer": tokenizer.build()} if vocabulary is None else {
         "tokenizer": voicebpe.convert(vocabulary.read_text(encoding="utf-8")), "tokenizer_prefix": voicebpe.PREFIX}
     limits = {"T_text": sizes.text_positions - TEXT_MORE - _SPARE, "T_code": sizes.audio_positions - CODES_MORE - _SPARE}
-    codes = min(-(-_SAMPLES // STRIDE), limits["T_code"])
-    dynamic = {"T_text": limits["T_text"], "T_wav": limits["T_code"] * STRIDE, "T_code": limits["T_code"], "T_cond": _CONDITIONING}
-    bucket = {"T_text": min(_TEXT, limits["T_text"]), "T_wav": min(_SAMPLES, codes * STRIDE), "T_code": codes, "T_cond": _CONDITIONING}
+    codes = min(-(-_SAMPLES // frozen.STRIDE), limits["T_code"])
+    dynamic = {"T_text": limits["T_text"], "T_wav": limits["T_code"] * frozen.STRIDE, "T_code": limits["T_code"], "T_cond": _CONDITIONING}
+    bucket = {"T_text": min(_TEXT, limits["T_text"]), "T_wav": min(_SAMPLES, codes * frozen.STRIDE), "T_code": codes, "T_cond": _CONDITIONING}
     return Export(
         name="xtts-v2", description="the GPT of XTTS v2: text, audio codes and a conditioning spectrogram to the next code",
         license="LicenseRef-CPML" if checkpoint else "Apache-2.0", module=module,
@@ -56,4 +59,4 @@ def build(checkpoint: Path | None = None, vocabulary: Path | None = None, config
                 *sequence("conditioning_mel", "f32", "T_cond", MELS, lengths="conditioning_lengths", origin="file", column="conditioning"),
                 window("text_count", "text_lengths", TEXT_MORE), window("code_count", "code_lengths", CODES_MORE)],
         buckets=[bucket], dynamic=dynamic, features=FEATURES, optimizer=dict(OPTIMIZER),
-        schedule={"name": "constant"}, accumulation="weighted", **text)
+        schedule={"name": "constant"}, accumulation="weighted", inference=parts, **text)

@@ -14,6 +14,7 @@ from torch import Tensor
 from .. import inputs, session
 from ..builtin import REPOSITORY
 from ..module import Export
+from . import dvae as coder
 from .conditioning import MELS
 from .model import CODES_MORE, TEXT_MORE
 
@@ -49,6 +50,14 @@ def vocabulary(folder: Path, tokens: int = 520) -> Path:
     """A vocab.json."""
     file = folder / "vocab.json"
     file.write_text(json.dumps(tokenizer(tokens)), encoding="utf-8")
+    return file
+
+
+def dvae(folder: Path, codes: int = CODES) -> Path:
+    """A dvae.pth, with a tensor of the decoder."""
+    file = folder / "dvae.pth"
+    torch.manual_seed(1)
+    torch.save(coder.Encoder(codes, 16, 16).state_dict() | {"decoder.0.weight": torch.ones(2)}, file)
     return file
 
 

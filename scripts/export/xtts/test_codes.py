@@ -9,7 +9,7 @@ import soundfile
 import torch
 from safetensors.numpy import load_file
 
-from . import codes, dvae, mels
+from . import codes, dvae, frozen, mels
 
 RATE = 16000
 
@@ -19,7 +19,7 @@ def made(tmp_path_factory):
     """A list of clips by two speakers and one of nobody, with two bad ones, and the weights."""
     folder = tmp_path_factory.mktemp("codes")
     torch.manual_seed(1)
-    torch.save(dvae.Encoder(64).state_dict() | {"decoder.0.weight": torch.ones(2)}, folder / "dvae.pth")
+    torch.save(dvae.Encoder(64, 16, 16).state_dict() | {"decoder.0.weight": torch.ones(2)}, folder / "dvae.pth")
     torch.save(torch.rand(mels.MELS) * 3 + 0.5, folder / "norms.pth")
     rows = []
     for i, (speaker, seconds) in enumerate([("a", 1.0), ("b", 0.7), ("a", 2.3), ("a", 7.5), (None, 0.6), ("a", 0.3)]):
@@ -46,7 +46,7 @@ def test_a_list(made, tmp_path, capsys):
     read = lambda reference: load_file(out.parent / reference.split("#")[0])[reference.split("#")[1]]
     samples = [math.ceil(seconds * mels.RATE) for seconds in (1.0, 0.7, 2.3, 6.5, 0.6)]
     for row, count in zip(rows, samples, strict=True):
-        assert len(read(row["codes"])) == math.ceil(count / codes.STRIDE)
+        assert len(read(row["codes"])) == math.ceil(count / frozen.STRIDE)
     # The next clip of the speaker, six seconds of it; alone, its own.
     of = [samples[i] for i in (2, 1, 3, 0, 4)]
     assert [read(row["conditioning"]).shape for row in rows] == [(1 + min(n, 6 * mels.RATE) // mels.HOP, 80) for n in of]

@@ -26,21 +26,22 @@ class Settings:
 
 @pytest.fixture(scope="module")
 def files(tmp_path_factory):
-    """A checkpoint of coqui's trainer, and the config.json of it."""
+    """A checkpoint of coqui's trainer, its vocab.json and config.json, and a dvae.pth."""
     folder = tmp_path_factory.mktemp("coqui")
     config = small.config(folder)
     model = {f"xtts.{name}": x for name, x in small.shaken(preset.build(config=config)).module.state_dict().items()}
     # Prepared for inference, the GPT has its code table under another name, too.
     model |= {"xtts.gpt.gpt.wte.weight": model["xtts.gpt.mel_embedding.weight"], "xtts.hifigan_decoder.bias": torch.ones(3), "dvae.codebook": torch.ones(2)}
+    model["xtts.mel_stats"] = torch.linspace(0.5, 3, 80)
     torch.save({"model": model, "step": 5}, folder / "model.pth")
-    return folder / "model.pth", small.vocabulary(folder), config
+    return folder / "model.pth", small.vocabulary(folder), config, small.dvae(folder)
 
 
 @pytest.fixture(scope="module")
 def bundle(files, tmp_path_factory):
     folder = tmp_path_factory.mktemp("xtts") / "bundle"
-    model, vocabulary, config = files
-    assert main(["xtts-v2", "--checkpoint", str(model), "--vocab", str(vocabulary), "--config", str(config), "--precision", "f32,bf16", "--out", str(folder)]) == 0
+    model, vocabulary, config, dvae = files
+    assert main(["xtts-v2", "--checkpoint", str(model), "--vocab", str(vocabulary), "--config", str(config), "--dvae", str(dvae), "--precision", "f32,bf16", "--out", str(folder)]) == 0
     return folder
 
 
@@ -53,7 +54,7 @@ def test_the_bundle_has_the_weights_of_the_checkpoint(files, bundle):
     model = torch.load(files[0], weights_only=True)["model"]
     kept = load_file(bundle / "params.safetensors")
     assert all(torch.equal(x, model["xtts." + name]) for name, x in kept.items())
-    assert model.keys() - {"xtts." + name for name in kept} == {"xtts.gpt.gpt.wte.weight", "xtts.hifigan_decoder.bias", "dvae.codebook"}
+    assert model.keys() - {"xtts." + name for name in kept} == {"xtts.gpt.gpt.wte.weight", "xtts.hifigan_decoder.bias", "xtts.mel_stats", "dvae.codebook"}
     document = json.loads((bundle / "bundle.json").read_text())
     assert document["scalars"] == [{"name": "text_count", "origin": "window", "lengths": "text_lengths", "per_row": 1},
                                    {"name": "code_count", "origin": "window", "lengths": "code_lengths", "per_row": 4}]
@@ -104,8 +105,8 @@ def test_settings_in_the_file_are_not_needed(files, tmp_path):
 
 
 def test_a_longer_vocabulary_gets_rows(files, tmp_path):
-    model, _, config = files
-    grown = preset.build(model, small.vocabulary(tmp_path, 530), config).module.state_dict()
+    model, _, config, dvae = files
+    grown = preset.build(model, small.vocabulary(tmp_path, 530), config, dvae).module.state_dict()
     old = torch.load(model, weights_only=True)["model"]
     for name in ("gpt.text_embedding.weight", "gpt.text_head.weight", "gpt.text_head.bias"):
         assert len(grown[name]) == 530 and torch.equal(grown[name][:520], old["xtts." + name])
@@ -131,23 +132,38 @@ def test_the_sizes_of_the_released_model():
     ({"gpt_layers": 3}, small.tokenizer(), "gpt.gpt.h.2.ln_1.weight is missing"),
 ])
 def test_refusals(files, tmp_path, arguments, vocabulary, message):
-    model, own, _ = files
+    model, own, _, dvae = files
     config = small.config(tmp_path, **arguments)
     file = tmp_path / "vocab.json" if vocabulary else own
     if vocabulary:
         file.write_text(json.dumps(vocabulary), encoding="utf-8")
     with pytest.raises(Refusal, match=message):
         # Without the vocabulary, the configuration has the tokens.
-        preset.build(*((None, None) if "token" in str(arguments) else (model, file)), config)
+        preset.build(*((None, None) if "token" in str(arguments) else (model, file)), config, dvae)
 
 
 def test_files_that_are_none(files, tmp_path):
     broken = tmp_path / "broken"
     broken.write_bytes(b"{")
-    with pytest.raises(Refusal, match="needs|without --vocab"):
+    with pytest.raises(Refusal, match="without --vocab"):
         preset.build(files[0])
+    with pytest.raises(Refusal, match="without --dvae"):
+        preset.build(*files[:3])
     with pytest.raises(Refusal, match="broken cannot be read"):
-        preset.build(broken, files[1], files[2])
+        preset.build(broken, *files[1:])
+    with pytest.raises(Refusal, match="broken cannot be read"):
+        preset.build(*files[:3], broken)
+    with pytest.raises(Refusal, match=r"broken (cannot be read|holds no)"):
+        preset.build(*files, broken)
+    with pytest.raises(Refusal, match=r"dvae.pth has no norms of 80 bands"):
+        preset.build(*files, files[3])
+    with pytest.raises(Refusal, match=r"model.pth is no DVAE of XTTS"):
+        preset.build(*files[:3], files[0])
+    with pytest.raises(Refusal, match=r"dvae.pth makes 64 codes, and the GPT has 128"):
+        preset.build(*files[:3], small.dvae(tmp_path, 64))
+    torch.save({name: x for name, x in torch.load(files[0], weights_only=True)["model"].items() if "mel_stats" not in name}, tmp_path / "plain.pth")
+    with pytest.raises(Refusal, match="the checkpoint has no mel_stats"):
+        preset.build(tmp_path / "plain.pth", *files[1:])
     with pytest.raises(Refusal, match="broken cannot be read"):
         preset.build(config=broken)
     torch.save([1], tmp_path / "list.pth")

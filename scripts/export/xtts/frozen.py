@@ -1,0 +1,87 @@
+"""What XTTS v2 has beside its GPT, as inference graphs: waveforms to codes and to the conditioning spectrogram."""
+
+from pathlib import Path
+
+import torch
+from torch import Tensor, nn
+
+from .. import foreign
+from ..inference import Inference
+from ..inputs import Input
+from ..refusal import Refusal
+from . import dvae, mels
+
+# Samples of a code.
+STRIDE = 1024
+_DVAE_HINT, _NORMS_HINT = "name XTTS' dvae.pth: --dvae", "name XTTS' mel_stats.pth, or its model.pth: --mel-norms"
+_STATS = "mel_stats"
+_WAVEFORM = [Input("waveform", "f32", ("B", "T_wav"), lengths="waveform_lengths"), Input("waveform_lengths", "i32", ("B",))]
+
+
+class Codes(nn.Module):
+    """One for every STRIDE samples that have begun. The encoder makes one more if the last is complete."""
+
+    def __init__(self, norms: Tensor, encoder: dvae.Encoder):
+        super().__init__()
+        self.spectrogram, self.dvae = mels.spoken(norms), encoder
+
+    def forward(self, waveform: Tensor, waveform_lengths: Tensor) -> tuple[Tensor, Tensor]:
+        codes = self.dvae(*self.spectrogram(waveform, waveform_lengths))
+        return codes[:, :(waveform.shape[1] + STRIDE - 1) // STRIDE].int(), (waveform_lengths + STRIDE - 1) // STRIDE
+
+
+def build(model: dict[str, Tensor], count: int, encoder: Path | None, norms: Path | None) -> list[Inference]:
+    """With the files, or what the checkpoint `model` has of them, or random weights if it is empty. count is that of the GPT's codes. Raises Refusal."""
+    if norms is not None:
+        bands = read_norms(norms)
+    elif _STATS in model or not model:
+        bands = _norms(model[_STATS], "the checkpoint") if model else torch.ones(mels.MELS)
+    else:
+        raise Refusal(f"the checkpoint has no {_STATS}", _NORMS_HINT)
+    made = dvae.Encoder(count).eval() if encoder is None else read_encoder(encoder)
+    if made.codes != count:
+        raise Refusal(f"{encoder} makes {made.codes} codes, and the GPT has {count}", "give the dvae.pth and the config.json of one model: --dvae, --config")
+    return [conditioning(bands), codes(bands, made)]
+
+
+def codes(norms: Tensor, encoder: dvae.Encoder) -> Inference:
+    return Inference(
+        "codes", "stage", Codes(norms, encoder), _WAVEFORM,
+        [Input("codes", "i32", ("B", "T_code"), lengths="code_lengths"), Input("code_lengths", "i32", ("B",))],
+        {"B": 3, "T_wav": 5000}, sample_rate=mels.RATE)
+
+
+def conditioning(norms: Tensor) -> Inference:
+    return Inference(
+        "conditioning_mel", "stage", mels.conditioning(norms), _WAVEFORM,
+        [Input("conditioning_mel", "f32", ("B", "T_cond", mels.MELS), lengths="conditioning_lengths"), Input("conditioning_lengths", "i32", ("B",))],
+        {"B": 3, "T_wav": 5000}, sample_rate=mels.RATE)
+
+
+def read_encoder(file: Path) -> dvae.Encoder:
+    """The encoder of dvae.pth. Raises Refusal."""
+    try:
+        return dvae.load(foreign.read(file))
+    except foreign.Unreadable as error:
+        raise Refusal(str(error), _DVAE_HINT) from error
+    except (KeyError, RuntimeError, ValueError, TypeError) as error:
+        raise Refusal(f"{file} is no DVAE of XTTS: {str(error).splitlines()[0]}", _DVAE_HINT) from error
+
+
+def read_norms(file: Path) -> Tensor:
+    """mel_stats.pth is one tensor; model.pth has it as mel_stats. Raises Refusal."""
+    try:
+        saved = torch.load(file, map_location="cpu", weights_only=True)
+    except Exception:  # of many classes, and another attempt says why
+        saved = None
+    try:
+        found = saved if torch.is_tensor(saved) else foreign.read(file).get(_STATS)
+    except foreign.Unreadable as error:
+        raise Refusal(str(error), _NORMS_HINT) from error
+    return _norms(found, file)
+
+
+def _norms(found: Tensor | None, where: object) -> Tensor:
+    if found is None or tuple(found.shape) != (mels.MELS,) or not bool((found != 0).all()):
+        raise Refusal(f"{where} has no norms of {mels.MELS} bands", _NORMS_HINT)
+    return found.float()
