@@ -74,7 +74,9 @@ class _Stateless(nn.Module):
 def write(entry: Inference, shared: dict[str, Tensor], folder: Path) -> dict:
     """Writes the graph and its weights, compared with PyTorch, and returns its entry of bundle.json. shared are the bundle's parameters. Raises Refusal."""
     names = {id(x): name for name, x in shared.items()}
-    tensors = {**dict(entry.module.named_parameters()), **dict(entry.module.named_buffers())}
+    # A batch norm counts its batches, which nothing reads.
+    counts = lambda name: name.rpartition(".")[2] == "num_batches_tracked"
+    tensors = {**dict(entry.module.named_parameters()), **{name: x for name, x in entry.module.named_buffers() if not counts(name)}}
     given = {name: names.get(id(x), name) for name, x in tensors.items()}
     own = {name: x for name, x in tensors.items() if id(x) not in names}
     if both := sorted(own.keys() & (shared.keys() | {i.name for i in (*entry.inputs, *entry.outputs)})):

@@ -56,6 +56,22 @@ def whole(s: Sizes) -> nn.Module:
     return Xtts(config)
 
 
+def decoder(width: int, channels: int) -> nn.Module:
+    """Its decoder from what the GPT makes to a waveform, with its speaker encoder, with weights that are loud, and statistics of batches."""
+    from TTS.tts.layers.xtts.hifigan_decoder import HifiDecoder  # noqa: PLC0415
+    torch.manual_seed(6)
+    made = HifiDecoder(decoder_input_dim=width, upsample_initial_channel_decoder=channels)
+    with torch.no_grad():
+        for name, x in made.named_parameters():
+            if "waveform_decoder" in name and not name.endswith("bias"):
+                x.mul_(2)
+        for part in made.modules():
+            if isinstance(part, nn.modules.batchnorm._BatchNorm):
+                part.running_mean.normal_(0, 0.1)
+                part.running_var.uniform_(0.5, 2)
+    return made.eval()
+
+
 def codes(norms: Tensor) -> tuple[nn.Module, nn.Module, nn.Module]:
     """Its DVAE as its trainer makes it, the spectrogram of what is spoken and that of the conditioning."""
     from TTS.tts.layers.tortoise.arch_utils import TorchMelSpectrogram  # noqa: PLC0415

@@ -1,4 +1,5 @@
-"""What XTTS v2 has beside its GPT, as inference graphs: waveforms to codes and to the conditioning spectrogram."""
+"""What XTTS v2 has beside its GPT, as inference graphs: waveforms to codes, to the conditioning spectrogram and to the speaker's vector, and what
+the GPT makes to a waveform."""
 
 from pathlib import Path
 
@@ -10,11 +11,14 @@ from ..inference import Inference
 from ..inputs import Input
 from ..refusal import Refusal
 from . import dvae, mels
+from . import speaker as speakers
+from . import vocoder as vocoders
+from .model import Sizes
 
 # Samples of a code.
 STRIDE = 1024
 _DVAE_HINT, _NORMS_HINT = "name XTTS' dvae.pth: --dvae", "name XTTS' mel_stats.pth, or its model.pth: --mel-norms"
-_STATS = "mel_stats"
+_STATS, _VOCODER, _SPEAKER = "mel_stats", "hifigan_decoder.waveform_decoder.", "hifigan_decoder.speaker_encoder."
 _WAVEFORM = [Input("waveform", "f32", ("B", "T_wav"), lengths="waveform_lengths"), Input("waveform_lengths", "i32", ("B",))]
 
 
@@ -30,18 +34,35 @@ class Codes(nn.Module):
         return codes[:, :(waveform.shape[1] + STRIDE - 1) // STRIDE].int(), (waveform_lengths + STRIDE - 1) // STRIDE
 
 
-def build(model: dict[str, Tensor], count: int, encoder: Path | None, norms: Path | None) -> list[Inference]:
-    """With the files, or what the checkpoint `model` has of them, or random weights if it is empty. count is that of the GPT's codes. Raises Refusal."""
+def build(model: dict[str, Tensor], sizes: Sizes, encoder: Path | None, norms: Path | None) -> tuple[list[Inference], list[str]]:
+    """With the files, or what the checkpoint `model` has of them, or random weights if it is empty. Also returns lines that say what is left out.
+
+    Raises Refusal.
+    """
     if norms is not None:
         bands = read_norms(norms)
     elif _STATS in model or not model:
         bands = _norms(model[_STATS], "the checkpoint") if model else torch.ones(mels.MELS)
     else:
         raise Refusal(f"the checkpoint has no {_STATS}", _NORMS_HINT)
+    count = sizes.audio_tokens - 2
     made = dvae.Encoder(count).eval() if encoder is None else read_encoder(encoder)
     if made.codes != count:
         raise Refusal(f"{encoder} makes {made.codes} codes, and the GPT has {count}", "give the dvae.pth and the config.json of one model: --dvae, --config")
-    return [conditioning(bands), codes(bands, made)]
+    parts = [conditioning(bands), codes(bands, made)]
+    if not model:
+        return [*parts, speaker(speakers.SpeakerEncoder().eval()), vocoder(vocoders.Vocoder(sizes.width).eval())], []
+    found = {prefix: {name.removeprefix(prefix): x for name, x in model.items() if name.startswith(prefix)} for prefix in (_SPEAKER, _VOCODER)}
+    if missing := [prefix.rstrip(".") for prefix, own in found.items() if not own]:
+        return parts, [f"the checkpoint has no {' and no '.join(missing)}: the bundle is for training alone"]
+    try:
+        parts += [speaker(speakers.load(found[_SPEAKER])), vocoder(vocoders.load(found[_VOCODER]))]
+    except (KeyError, RuntimeError, IndexError) as error:
+        raise Refusal(f"the hifigan_decoder of the checkpoint is not that of XTTS v2: {str(error).splitlines()[0]}", "name a model.pth of XTTS v2") from error
+    if parts[-1].inputs[0].shape[-1] != sizes.width:
+        raise Refusal(f"the hifigan_decoder of the checkpoint takes {parts[-1].inputs[0].shape[-1]} channels, and the GPT has {sizes.width}",
+                      "give the config.json of this checkpoint: --config")
+    return parts, []
 
 
 def codes(norms: Tensor, encoder: dvae.Encoder) -> Inference:
@@ -56,6 +77,16 @@ def conditioning(norms: Tensor) -> Inference:
         "conditioning_mel", "stage", mels.conditioning(norms), _WAVEFORM,
         [Input("conditioning_mel", "f32", ("B", "T_cond", mels.MELS), lengths="conditioning_lengths"), Input("conditioning_lengths", "i32", ("B",))],
         {"B": 3, "T_wav": 5000}, sample_rate=mels.RATE)
+
+
+def speaker(encoder: speakers.SpeakerEncoder) -> Inference:
+    return Inference("speaker", "stage", encoder, [Input("waveform", "f32", ("B", "T_wav"))], [Input("speaker", "f32", ("B", encoder.fc.out_features))],
+                     {"B": 2, "T_wav": 4000}, sample_rate=speakers.RATE)
+
+
+def vocoder(generator: vocoders.Vocoder) -> Inference:
+    inputs = [Input("latents", "f32", ("B", "T_latent", generator.conv_pre.in_channels)), Input("speaker", "f32", ("B", generator.cond_layer.in_channels))]
+    return Inference("vocoder", "vocoder", generator, inputs, [Input("waveform", "f32", ("B", "T_wav"))], {"B": 2, "T_latent": 7}, sample_rate=vocoders.RATE)
 
 
 def read_encoder(file: Path) -> dvae.Encoder:

@@ -43,7 +43,9 @@ def build(checkpoint: Path | None = None, vocabulary: Path | None = None, config
     if checkpoint is not None:
         for line in weights.load(module, model, checkpoint):
             print(line)
-    parts = frozen.build(model, sizes.audio_tokens - 2, dvae, norms)
+    parts, left = frozen.build(model, sizes, dvae, norms)
+    for line in left:
+        print(f"{checkpoint}: {line}")
     text = {"tokenizer": tokenizer.build()} if vocabulary is None else {
         "tokenizer": voicebpe.convert(vocabulary.read_text(encoding="utf-8")), "tokenizer_prefix": voicebpe.PREFIX}
     limits = {"T_text": sizes.text_positions - TEXT_MORE - _SPARE, "T_code": sizes.audio_positions - CODES_MORE - _SPARE}

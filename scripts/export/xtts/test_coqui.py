@@ -1,4 +1,4 @@
-"""Losses, gradients and files beside coqui's own classes, which are no part of the exporter's environment: scripts/test-coqui.sh runs this."""
+"""Losses, gradients, inference graphs and files beside coqui's own classes, which are no part of the exporter's environment: scripts/test-coqui.sh runs this."""
 
 import zipfile
 
@@ -11,6 +11,7 @@ from .. import convert, inference, session, writer
 from ..builtin import REPOSITORY
 from ..test_convert import host
 from . import coqui, dvae, frozen, mels, preset, small
+from .model import Sizes
 
 pytestmark = pytest.mark.skipif(not coqui.available(), reason="coqui-tts is not installed: scripts/test-coqui.sh")
 
@@ -29,6 +30,7 @@ def made(tmp_path_factory):
     """An Export, its bundle, and coqui's GPT with the same weights."""
     folder = tmp_path_factory.mktemp("coqui")
     export = small.shaken(preset.build(vocabulary=small.vocabulary(folder), config=small.config(folder), dvae=small.dvae(folder)))
+    export.inference.clear()
     writer.write(export, folder / "bundle")
     theirs = coqui.gpt(export.module.sizes)
     theirs.load_state_dict(export.module.gpt.state_dict(), strict=True)
@@ -111,3 +113,26 @@ def test_codes_and_spectrograms_are_coquis(tmp_path):
             equal, count = equal + sum(map(int.__eq__, want, codes["codes"][i].tolist())), count + len(want)
             seen |= set(want)
     assert len(seen) >= 50 and equal >= 0.999 * count
+
+
+def test_speaker_and_waveform_are_coquis(tmp_path):
+    """From a checkpoint of coqui's decoder, with weights as in training: normalized, and statistics of batches that are not 0 and 1."""
+    theirs = coqui.decoder(width=32, channels=64)
+    sizes = Sizes(width=32, heads=2)
+    model = {f"hifigan_decoder.{name}": x for name, x in theirs.state_dict().items()} | {"mel_stats": torch.ones(80)}
+    parts, left = frozen.build(model, sizes, None, None)
+    *_, speaker, vocoder = parts
+    assert not left and (speaker.name, vocoder.name) == ("speaker", "vocoder")
+    for part in (speaker, vocoder):
+        inference.write(part, {}, tmp_path)
+    run = lambda part, **given: session.run(session.load(tmp_path / part.file), load_file(tmp_path / part.weights_file) | given)
+    wave = torch.randn(2, 30001, generator=torch.Generator().manual_seed(1)) * torch.linspace(0, 0.5, 30001)
+    with torch.no_grad():
+        want = theirs.speaker_encoder(wave[:, None].clone(), l2_norm=True)
+        got = torch.from_numpy(run(speaker, waveform=wave.numpy())["speaker"])
+        assert (got - want).abs().max() < 1e-4 and (want[0] - want[1]).abs().max() > 1e-3
+        for frames in (5, 33):
+            latents = torch.randn(1, frames, 32)
+            sound = theirs(latents, g=want[:1, :, None])[:, 0]
+            made = torch.from_numpy(run(vocoder, latents=latents.numpy(), speaker=want[:1].numpy())["waveform"])
+            assert made.shape == sound.shape and (made - sound).abs().max() < 1e-4 and sound.std() > 0.01

@@ -38,7 +38,7 @@ def fit(sizes: Sizes, model: dict[str, Tensor]) -> Sizes:
 def load(module: XTTS, model: dict[str, Tensor], file: Path) -> list[str]:
     """Loads the GPT of the file into the module; returns lines that say what was left out and added. Raises Refusal."""
     found = {name: x.float() for name, x in model.items() if name.startswith(_GPT) and not name.startswith(_COPIES)}
-    lines = [f"{file}: {len(model) - len(found)} tensors are not of the GPT, and left out"] if len(found) < len(model) else []
+    lines = [f"{file}: {len(model) - len(found)} tensors are not of the GPT, and not trained"] if len(found) < len(model) else []
     rows = module.sizes.text_tokens
     if 0 < (had := min((len(found[name]) for name in _TEXT_TABLES if name in found), default=0)) < rows:
         found |= {name: _grown(found[name], rows) for name in _TEXT_TABLES if name in found}
