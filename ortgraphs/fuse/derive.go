@@ -118,7 +118,7 @@ const impossible = math.MaxInt / 64
 
 // cost returns the bytes that the group has to read in addition for a tensor, from memory or to compute it again.
 func (s *search) cost(t *Tensor, depth int) int {
-	if t.Constant || s.reads[t] || t.Elements()*8 <= s.tensor.Elements() && (t.From == nil || !t.From.Inline) {
+	if t == nil || t.Constant || s.reads[t] || t.Elements()*8 <= s.tensor.Elements() && (t.From == nil || !t.From.Inline) {
 		return 0
 	}
 	return min(s.memory(t), s.again(t, depth))
@@ -149,7 +149,10 @@ func (s *search) again(t *Tensor, depth int) int {
 func (s *search) collect(t *Tensor, depth int) {
 	s.plan.again[t] = true
 	for _, o := range t.From.In {
-		c := o.Tensor
+		c := o.Tensor // nil if an operand is absent, as a limit of Clip
+		if c == nil {
+			continue
+		}
 		switch cost := s.cost(c, depth+1); {
 		case s.plan.again[c] || cost == 0 && (c.Constant || s.reads[c] || c.Elements()*8 <= s.tensor.Elements()):
 		case s.memory(c) <= s.again(c, depth+1):
@@ -277,10 +280,15 @@ func (d *derivation) drop(n *Node) {
 		return
 	}
 	g := d.of[n]
+	if g == nil { // it went with another node
+		return
+	}
 	g.nodes = slices.DeleteFunc(g.nodes, func(other *Node) bool { return other == n })
 	d.graph.Nodes = slices.DeleteFunc(d.graph.Nodes, func(other *Node) bool { return other == n })
 	d.leave([]*Node{n})
 	for _, o := range n.In {
-		d.drop(o.Tensor.From)
+		if o.Tensor != nil {
+			d.drop(o.Tensor.From)
+		}
 	}
 }
