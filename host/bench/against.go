@@ -227,7 +227,7 @@ func (c *comparer) timed(ctx context.Context, size int, w Way, batches string) (
 		return Times{}, nil, err
 	}
 	c.reference = m.ReferenceLoss
-	t := Times{StepMs: report.DistributionOf(m.StepMs), GradientsMs: report.DistributionOf(m.GradientsMs), PeakBytes: m.PeakBytes, StartS: m.StartS}
+	t := Times{StepMs: report.DistributionOf(m.StepMs), GradientsMs: report.DistributionOf(m.GradientsMs), Memory: Memory{PeakBytes: m.PeakBytes, ReservedBytes: m.ReservedBytes, OptimizerBytes: m.OptimizerBytes}, StartS: m.StartS}
 	t.EndToEnd = EndToEnd{EndToEndFailed: c.noRows}
 	if c.rows != "" {
 		t.EndToEnd = endToEndOf(m.EndToEnd)
@@ -247,7 +247,8 @@ func (c *comparer) ours(ctx context.Context, size int, precision string) (Times,
 	t := Times{StepMs: r.StepMs.Distribution, GradientsMs: r.GradientsMs}
 	for _, m := range r.Memory {
 		if m.Role == "model" && m.Device != "cpu" {
-			t.PeakBytes, t.ProcessPeakBytes = m.ArenaPeakBytes, m.ProcessPeakBytes
+			moments := int64(r.Parameters.MomentsBytes)
+			t.Memory = Memory{PeakBytes: m.ArenaPeakBytes - moments, OptimizerBytes: moments, ProcessPeakBytes: m.ProcessPeakBytes}
 		}
 	}
 	t.EndToEnd = EndToEnd{EndToEndFailed: c.noRows}

@@ -71,14 +71,23 @@ type TimedRound struct {
 type Times struct {
 	StepMs      report.Distribution `json:"step_ms"`
 	GradientsMs report.Distribution `json:"gradients_ms"` // forward and backward
-	// PeakBytes is the peak memory of weights, gradients, moments, batches and results: what xtts-host and ONNX Runtime's arenas have
-	// taken, and what PyTorch's tensors take.
-	PeakBytes int64 `json:"peak_bytes,omitempty"`
-	// ProcessPeakBytes is all that the process takes of the GPU, by the driver. Unknown for PyTorch.
-	ProcessPeakBytes int64 `json:"process_peak_bytes,omitempty"`
+	Memory
 	// StartS is the time until PyTorch had compiled and its first steps were over.
 	StartS float64 `json:"start_s,omitempty"`
 	EndToEnd
+}
+
+// Memory is the memory of a GPU.
+type Memory struct {
+	// PeakBytes is the peak of forward and backward passes: weights and their copies, gradients, batches and what is between the nodes. Of
+	// xtts-host it is what its buffers and ONNX Runtime's arena have taken; of PyTorch what its tensors take.
+	PeakBytes int64 `json:"peak_bytes,omitempty"`
+	// ReservedBytes is what PyTorch's allocator has taken for them. Unknown for xtts-host, whose peak it is.
+	ReservedBytes int64 `json:"reserved_bytes,omitempty"`
+	// OptimizerBytes is the size of the optimizer's moments, which are not in the others.
+	OptimizerBytes int64 `json:"optimizer_bytes,omitempty"`
+	// ProcessPeakBytes is all that the process takes of the GPU, by the driver. Unknown for PyTorch.
+	ProcessPeakBytes int64 `json:"process_peak_bytes,omitempty"`
 }
 
 // EndToEnd are steps on batches that are made of audio files during training.

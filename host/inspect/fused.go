@@ -20,6 +20,7 @@ type Fused struct {
 	Bucket    int         `json:"bucket"`
 	BatchSize int         `json:"batch_size"`
 	Ledger    fuse.Ledger `json:"ledger"`
+	Memory    Memory      `json:"memory"`
 }
 
 // ledgers partitions the training graphs of a bundle.
@@ -30,11 +31,16 @@ func ledgers(b *ortgraphs.Bundle, rows int) ([]Fused, error) {
 		if g.Kind != "train" {
 			continue
 		}
-		l, err := fuse.NewLedger(b.Model(g.File), shapes.Sizes(b.Manifest.Buckets[last].Values(rows)), fused.Kernels)
+		sizes := shapes.Sizes(b.Manifest.Buckets[last].Values(rows))
+		l, err := fuse.NewLedger(b.Model(g.File), sizes, fused.Kernels)
+		var m *Memory
+		if err == nil {
+			m, err = memoryOf(b, g.File, sizes)
+		}
 		if err != nil {
 			return nil, hint.Errorf("xtts-host graph lint finds what depends on the example of an export", "%s: regions: %w", b.Path(g.File), err)
 		}
-		list = append(list, Fused{g.File, g.Precision, last, rows, *l})
+		list = append(list, Fused{g.File, g.Precision, last, rows, *l, *m})
 	}
 	return list, nil
 }
@@ -65,6 +71,7 @@ func (t *table) fused(m *manifest.Bundle, list []Fused) {
 		for _, n := range l.Left {
 			t.line("", "  %s in %s of %s, as exported: %s", size(n.Bytes), report.Count(n.Count, "node"), n.Op, n.Reason)
 		}
+		t.tensorMemory(&f.Memory)
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"github.com/xtts-host/xtts-host/host/exit"
 	"github.com/xtts-host/xtts-host/ortgraphs"
+	"github.com/xtts-host/xtts-host/ortgraphs/lifetime"
 	"github.com/xtts-host/xtts-host/shared/manifest"
 )
 
@@ -37,7 +38,7 @@ func (s Search) Largest(ctx context.Context) (rows int, sure bool) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, searchTime)
 	defer cancel()
-	guess := s.guess(s.Room * 7 / 10) // on an H200 the shapes gave 1.4 times the memory that fitted: the arena has gaps, and CUDA graphs need memory
+	guess := s.guess(s.Room * 9 / 10) // CUDA graphs and the workspaces of libraries need memory, too
 	return searchLargest(s.Rows, guess, func(rows int) (float64, error) {
 		if ctx.Err() != nil {
 			return 0, ctx.Err()
@@ -50,12 +51,33 @@ func (s Search) Largest(ctx context.Context) (rows int, sure bool) {
 	})
 }
 
-// guess returns the largest batch below the one that did not fit whose tensors fit by the shapes of the training graph.
+// guess returns the largest batch below the one that did not fit for which the arena of the graphs as exported fits by its plan.
 func (s Search) guess(room int) int {
 	return sort.Search(s.Rows-1, func(rows int) bool { // whether one more row is too much
-		c := s.Bundle.Step(s.Precision, s.Bucket, rows+1)
-		return c.Problem != "" || c.ActivationBytes >= float64(room)
+		bytes, err := s.arena(rows + 1)
+		return err != nil || bytes >= int64(room)
 	})
+}
+
+// arena returns the planned size of ONNX Runtime's arena for the training graphs as exported: that of the player that needs the most.
+func (s Search) arena(rows int) (int64, error) {
+	m, most := s.Bundle.Manifest, int64(0)
+	for _, player := range m.InTurn() {
+		g, ok := m.TrainingGraph(player.Name, s.Precision)
+		if !ok {
+			return 0, fmt.Errorf("there is no training graph in %s", s.Precision)
+		}
+		p, err := s.Bundle.Program(g, func(string) bool { return true })
+		if err != nil {
+			return 0, err
+		}
+		l, err := lifetime.OfFile(p.Model, s.Bucket.Values(rows))
+		if err != nil {
+			return 0, err
+		}
+		most = max(most, lifetime.Arena(l))
+	}
+	return most, nil
 }
 
 // searchLargest finds the largest number of rows below high that fit, and tries guess first. try returns how many times

@@ -113,11 +113,15 @@ func TestLargestBatchStops(t *testing.T) {
 	}
 }
 
-// TestGuessBatch: the batch fits by the shapes of the graph, and one more row does not.
+// TestGuessBatch: the batch fits by the plan of the graph, and one more row does not.
 func TestGuessBatch(t *testing.T) {
 	b := picoBundle(t)
-	room := int(b.Step(manifest.F32, b.Manifest.Buckets[len(b.Manifest.Buckets)-1], 24).ActivationBytes) + 1
-	if got := (Search{Rows: 64, Bundle: b, Bucket: b.Manifest.Buckets[len(b.Manifest.Buckets)-1], Precision: manifest.F32}).guess(room); got != 24 {
+	s := Search{Rows: 64, Bundle: b, Bucket: b.Manifest.Buckets[len(b.Manifest.Buckets)-1], Precision: manifest.F32}
+	bytes, err := s.arena(24)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := s.guess(int(bytes) + 1); got != 24 {
 		t.Errorf("%d rows, want 24", got)
 	}
 }

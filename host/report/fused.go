@@ -10,6 +10,8 @@ import (
 type Fused struct {
 	// Kernels is the number of kernels of the largest bucket.
 	Kernels int `json:"kernels"`
+	// ArenaBytes is the planned size of ONNX Runtime's arena for training and evaluation of the largest bucket.
+	ArenaBytes int64 `json:"arena_bytes"`
 	// Distances are the largest differences from the results of the graph as exported, by bucket, relative to the norm of a result.
 	Distances []Float `json:"distances"`
 	// Left says why regions of the largest bucket have no kernel.

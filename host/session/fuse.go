@@ -117,7 +117,7 @@ func (g *fusedGraph) warnOfFaults(log *slog.Logger) {
 // described is the fusion of a graph for the report.
 func described(f *train.Fusion) *report.Fused {
 	r := &report.Fused{
-		Kernels: f.Kernels, Distances: []report.Float{}, Left: append([]string{}, f.Left...), Faulty: append([]string{}, f.Faulty...), Unproved: append([]string{}, f.Unproved...),
+		Kernels: f.Kernels, ArenaBytes: f.ArenaBytes, Distances: []report.Float{}, Left: append([]string{}, f.Left...), Faulty: append([]string{}, f.Faulty...), Unproved: append([]string{}, f.Unproved...),
 		PlanS: f.Times.Plan.Seconds(), CompileS: f.Times.Compile.Seconds(), OpenS: f.Times.Open.Seconds(), ProofS: f.Times.Proof.Seconds(),
 	}
 	for _, d := range f.Distances {

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/xtts-host/xtts-host/ortgraphs/fused"
+	"github.com/xtts-host/xtts-host/ortgraphs/lifetime"
 	"github.com/xtts-host/xtts-host/ortgraphs/ort"
 	"github.com/xtts-host/xtts-host/shared/manifest"
 	"github.com/xtts-host/xtts-host/shared/ring"
@@ -32,10 +33,17 @@ type fusedGraphs struct {
 	inputs   [][]tensors  // by slot and bucket
 	outputs  tensors
 
+	compared
+	largest *lifetime.Plan // of the tensors of the largest bucket
+	arena   int64          // the planned size of ONNX Runtime's arena
+	times   FusionTimes
+}
+
+// compared is what the comparison with the graph as exported has shown.
+type compared struct {
 	unproved   map[string]bool // results that show nothing of a kernel, because they are zero or not finite
 	distances  []float64       // by bucket: the largest difference of the results, relative to their norm
 	distrusted []int           // buckets that run as exported, because too many of their kernels are wrong
-	times      FusionTimes
 }
 
 // TrainingForm says how the training graph of a player runs on a GPU.
@@ -59,6 +67,8 @@ type Fusion struct {
 	Unproved []string
 	// Narrowed is the number of attentions that are rounded to bf16 on request.
 	Narrowed int
+	// ArenaBytes is the planned size of ONNX Runtime's arena for training and evaluation of the largest bucket.
+	ArenaBytes int64
 	// Distances are the largest differences between the results of the two graphs, by bucket, relative to the norm of a result.
 	Distances []float64
 	Times     FusionTimes
@@ -69,7 +79,7 @@ type FusionTimes struct{ Plan, Compile, Open, Proof time.Duration }
 
 // newFusedGraphs plans the fused graphs of all buckets, and compiles and loads their kernels. config is that of the graph as exported.
 func newFusedGraphs(m *Model, p *player, choice FuseConfig, config ort.SessionConfig) (*fusedGraphs, error) {
-	f := &fusedGraphs{model: m, player: p, config: config, form: choice.Form, unproved: map[string]bool{}}
+	f := &fusedGraphs{model: m, player: p, config: config, form: choice.Form, compared: compared{unproved: map[string]bool{}}}
 	began := time.Now()
 	if err := f.makePlans(); err != nil {
 		return nil, err
@@ -133,10 +143,23 @@ func (f *fusedGraphs) makePlans() error {
 			if f.plans[i], err = fused.NewPlan(f.config.Model, bucketSizes(f.model.inputs, &f.model.layouts[i]), f.form); err != nil {
 				return fmt.Errorf("fuse the training graph for bucket %d: %w", i, err)
 			}
-			return nil
+			if i < buckets-1 {
+				return nil
+			}
+			f.largest, err = f.plans[i].Lifetimes()
+			return err
 		})
 	}
 	return all.Wait()
+}
+
+// planMemory plans the arena for training and evaluation, in the order of [trial.settle].
+func (f *fusedGraphs) planMemory(evaluation []byte) {
+	plans := []*lifetime.Plan{f.largest}
+	if l, err := lifetime.OfFile(evaluation, bucketSizes(f.model.inputs, &f.model.layouts[len(f.plans)-1])); err == nil {
+		plans = append([]*lifetime.Plan{l}, plans...)
+	}
+	f.arena = lifetime.Arena(plans...)
 }
 
 // sources returns the programs of all buckets, each once.
@@ -213,7 +236,7 @@ func (f *fusedGraphs) describe() *Fusion {
 	if f == nil {
 		return nil
 	}
-	out := &Fusion{Narrowed: f.narrowed(), Unproved: slices.Sorted(maps.Keys(f.unproved)), Distances: f.distances, Times: f.times}
+	out := &Fusion{Narrowed: f.narrowed(), Unproved: slices.Sorted(maps.Keys(f.unproved)), ArenaBytes: f.arena, Distances: f.distances, Times: f.times}
 	for bucket, p := range f.plans {
 		if slices.Contains(f.distrusted, bucket) {
 			out.Faulty = append(out.Faulty, fmt.Sprintf("bucket %d, which is no better without the kernels of %d regions: all of it runs as exported", bucket, len(f.faults[bucket])))

@@ -134,7 +134,8 @@ func (t *trial) close() {
 	}
 }
 
-// settle runs every bucket repeatedly until the arena no longer grows.
+// settle runs every bucket repeatedly until the arena no longer grows. Evaluation comes first: it has fewer and larger values, the scores of
+// attention among them, whose memory the values of training then divide. It would not find so large pieces in the memory of those.
 func (t *trial) settle() error {
 	const rounds = 4 // two are enough with memory patterns off
 	before := -1
@@ -143,14 +144,11 @@ func (t *trial) settle() error {
 			if err := t.fill(0, bucket, anyRows); err != nil {
 				return err
 			}
-			var err error
+			_, err := t.Evaluate(0, bucket)
 			for player := range t.players {
 				if err == nil {
 					_, err = t.Train(player, 0, bucket, 1)
 				}
-			}
-			if err == nil {
-				_, err = t.Evaluate(0, bucket)
 			}
 			if errors.Is(err, ort.ErrOutOfMemory) {
 				return &TooLargeError{bucket, err}

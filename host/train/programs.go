@@ -33,6 +33,11 @@ func (m *Model) build(cfg ModelConfig) {
 	evalGraph, evaluated := cfg.evalGraph(m, masters, copied)
 	evaluation := cfg.program(&m.memory, evalGraph, outputs) // evaluation needs no gradients, and changes no state
 	m.evaluation = evaluation.Program
+	for _, p := range m.players {
+		if p.fusion != nil && m.err == nil {
+			p.fusion.planMemory(evaluation.session.Model)
+		}
+	}
 	eval := m.open(evaluation.session, false)
 	if cfg.CUDAGraphs && m.async != nil && m.err == nil {
 		m.err = m.async.NoGraph() // until Prepare

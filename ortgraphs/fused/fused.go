@@ -55,6 +55,11 @@ func NewPlan(file []byte, sizes map[string]int, form Form) (*Plan, error) {
 	if err := proto.Unmarshal(file, model); err != nil {
 		return nil, err
 	}
+	return PlanOf(model, sizes, form)
+}
+
+// PlanOf is NewPlan for a graph that has been read.
+func PlanOf(model *onnxpb.ModelProto, sizes map[string]int, form Form) (*Plan, error) {
 	r, err := shapes.Infer(model, sizes)
 	if err != nil {
 		return nil, err
@@ -170,7 +175,8 @@ func (p *Plan) Load(programs Programs) (failed map[int]error) {
 	return failed
 }
 
-// Draft returns the graph as Link writes it if all programs can be loaded, for what looks at its nodes. It cannot run.
+// Draft returns the graph as Link writes it if all programs can be loaded, for what looks at its nodes. It cannot run. Programs that were
+// loaded before are no longer used.
 func (p *Plan) Draft() (*onnxpb.ModelProto, error) {
 	p.Load(unloaded{})
 	model, _, err := p.link(nil)

@@ -133,7 +133,8 @@ class Bench:
             export.module.to(torch.bfloat16)
         step = Step(export, dtype, form, self.manifest["optimizer"])
         clock = Clock(self.options.device)
-        # From here on: when CUDA graphs are replayed, the allocator does not see the memory that they use.
+        # From here on: when CUDA graphs are replayed, the allocator does not see the memory that they use. It sees it while they are recorded,
+        # before the optimizer has moments, so those are counted apart.
         clock.reset_peak()
         began = time.perf_counter()
         resident = lambda i: data[i % len(data)]
@@ -143,11 +144,12 @@ class Bench:
         clock.wait()
         compiled = time.perf_counter() - began
         gradients = clock.time(lambda i: step.gradients(resident(i)), steps)
+        peak, reserved = clock.peak()
         for i in range(WARM_UP):
             step.update(resident(i))
         whole = clock.time(lambda i: step.update(resident(i)), steps)
-        measured = {"step_ms": whole, "gradients_ms": gradients, "peak_bytes": clock.peak(), "start_s": compiled,
-                    "loss": None if random else loss, "reference_loss": reference}
+        measured = {"step_ms": whole, "gradients_ms": gradients, "start_s": compiled,
+                    "peak_bytes": peak, "reserved_bytes": reserved, "optimizer_bytes": step.moments(), "loss": None if random else loss, "reference_loss": reference}
         return measured | (self.end_to_end(step, clock, clips, data[0]["seed"], steps) if clips else {})
 
     def end_to_end(self, step, clock, clips, seed, steps):
@@ -207,6 +209,11 @@ class Step:
         loss = self.forward(batch)
         loss.backward()
         return loss.detach()
+
+    def moments(self):
+        """The bytes of the optimizer's state on the device of the parameters."""
+        tensors = [x for state in self.optimizer.state.values() for x in state.values() if torch.is_tensor(x)]
+        return sum(x.numel() * x.element_size() for x in tensors if x.device == self.parameters[0].device)
 
     def update(self, batch):
         self.gradients(batch)
@@ -295,7 +302,8 @@ class Clock:
             torch.cuda.reset_peak_memory_stats()
 
     def peak(self):
-        return torch.cuda.max_memory_allocated() if self.gpu else 0
+        """The most bytes of tensors, and of what the allocator has taken for them."""
+        return (torch.cuda.max_memory_allocated(), torch.cuda.max_memory_reserved()) if self.gpu else (0, 0)
 
 
 def load_packages():

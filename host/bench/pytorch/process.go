@@ -60,8 +60,12 @@ type Request struct {
 type Measurement struct {
 	StepMs      []float64 `json:"step_ms"`      // of each whole step
 	GradientsMs []float64 `json:"gradients_ms"` // of each forward and backward pass
-	PeakBytes   int64     `json:"peak_bytes"`   // of a GPU, by PyTorch's allocator
-	StartS      float64   `json:"start_s"`      // until it was compiled and warm
+	// PeakBytes is the peak memory of the tensors of forward and backward passes on a GPU, ReservedBytes what PyTorch's allocator has taken
+	// for them. OptimizerBytes is the size of the optimizer's state, which is in neither.
+	PeakBytes      int64   `json:"peak_bytes"`
+	ReservedBytes  int64   `json:"reserved_bytes"`
+	OptimizerBytes int64   `json:"optimizer_bytes"`
+	StartS         float64 `json:"start_s"` // until it was compiled and warm
 	// Loss is that of the first batch with the bundle's weights; nil if the module draws its dropout at random.
 	Loss *float64 `json:"loss"`
 	// ReferenceLoss is the same in f32, with the dropout of the exported graph.
