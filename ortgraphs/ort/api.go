@@ -65,6 +65,15 @@ static void ort_release_binding(OrtIoBinding *b) { ORT(ReleaseIoBinding)(b); }
 static OrtStatus *ort_bind(OrtIoBinding *b, int output, const char *name, const OrtValue *v) {
 	return output ? ORT(BindOutput)(b, name, v) : ORT(BindInput)(b, name, v);
 }
+static OrtStatus *ort_bind_place(OrtIoBinding *b, const char *name, const OrtMemoryInfo *i) {
+	return ORT(BindOutputToDevice)(b, name, i);
+}
+// ort_bound gets the outputs of the last run in the order in which they were first bound. The caller frees the list.
+static OrtStatus *ort_bound(const OrtIoBinding *b, OrtValue ***out, size_t *n) {
+	OrtAllocator *a;
+	OrtStatus *st = ORT(GetAllocatorWithDefaultOptions)(&a);
+	return st ? st : ORT(GetBoundOutputValues)(b, a, out, n);
+}
 static OrtStatus *ort_run(OrtSession *s, const OrtRunOptions *o, const OrtIoBinding *b) {
 	return ORT(RunWithBinding)(s, o, b);
 }
@@ -115,10 +124,10 @@ static OrtStatus *ort_name(OrtSession *s, int output, size_t i, char **out) {
 	if (st) return st;
 	return output ? ORT(SessionGetOutputName)(s, i, a, out) : ORT(SessionGetInputName)(s, i, a, out);
 }
-static OrtStatus *ort_free_name(char *name) {
+static OrtStatus *ort_free(void *p) {
 	OrtAllocator *a;
 	OrtStatus *st = ORT(GetAllocatorWithDefaultOptions)(&a);
-	return st ? st : ORT(AllocatorFree)(a, name);
+	return st ? st : ORT(AllocatorFree)(a, p);
 }
 static OrtStatus *ort_type_info(OrtSession *s, int output, size_t i, OrtTypeInfo **out) {
 	return output ? ORT(SessionGetOutputTypeInfo)(s, i, out) : ORT(SessionGetInputTypeInfo)(s, i, out);
@@ -134,6 +143,15 @@ static OrtStatus *ort_dimensions(const OrtTensorTypeAndShapeInfo *t, int64_t *si
 	OrtStatus *st = ORT(GetDimensions)(t, sizes, rank);
 	return st ? st : ORT(GetSymbolicDimensions)(t, symbols, rank);
 }
+static OrtStatus *ort_value_info(const OrtValue *v, OrtTensorTypeAndShapeInfo **out, int *type, size_t *rank) {
+	OrtStatus *st = ORT(GetTensorTypeAndShape)(v, out);
+	if (st || (st = ORT(GetTensorElementType)(*out, type))) return st;
+	return ORT(GetDimensionsCount)(*out, rank);
+}
+static OrtStatus *ort_sizes(const OrtTensorTypeAndShapeInfo *t, int64_t *sizes, size_t rank) {
+	return ORT(GetDimensions)(t, sizes, rank);
+}
+static void ort_release_info_of(OrtTensorTypeAndShapeInfo *t) { ORT(ReleaseTensorTypeAndShapeInfo)(t); }
 static void ort_release_type_info(OrtTypeInfo *t) { ORT(ReleaseTypeInfo)(t); }
 */
 import "C"
@@ -266,6 +284,54 @@ func bind(b *cBinding, side side, name string, v *cValue) error {
 	return check(C.ort_bind(b, C.int(side), n, v))
 }
 
+func bindPlace(b *cBinding, name string, info *cMemoryInfo) error {
+	n := C.CString(name)
+	defer C.free(unsafe.Pointer(n))
+	return check(C.ort_bind_place(b, n, info))
+}
+
+// boundValues returns the outputs of the last run, in the order in which they were first bound.
+func boundValues(b *cBinding) ([]*cValue, error) {
+	var list **cValue
+	var n C.size_t
+	if err := check(C.ort_bound(b, &list, &n)); err != nil || n == 0 {
+		return nil, err
+	}
+	values := append([]*cValue(nil), unsafe.Slice(list, n)...)
+	return values, check(C.ort_free(unsafe.Pointer(list)))
+}
+
+// describeValue returns the type and the shape of a tensor, and the address of its elements.
+func describeValue(v *cValue) (dtype manifest.DType, shape []int, address uintptr, err error) {
+	var info *C.OrtTensorTypeAndShapeInfo
+	var element C.int
+	var rank C.size_t
+	if err = check(C.ort_value_info(v, &info, &element, &rank)); err != nil {
+		return "", nil, 0, err
+	}
+	defer C.ort_release_info_of(info)
+	sizes := make([]int64, rank)
+	if err = check(C.ort_sizes(info, (*C.int64_t)(unsafe.SliceData(sizes)), rank)); err != nil {
+		return "", nil, 0, err
+	}
+	for _, n := range sizes {
+		shape = append(shape, int(n))
+	}
+	var data C.uintptr_t
+	err = check(C.ort_value_data(v, &data))
+	return elementType(element), shape, uintptr(data), err
+}
+
+// elementType is "" for a type that is not supported.
+func elementType(number C.int) manifest.DType {
+	for dtype, n := range elementTypes {
+		if n == number {
+			return dtype
+		}
+	}
+	return ""
+}
+
 func cudaStream(options unsafe.Pointer, stream uintptr) error {
 	return check(C.ort_cuda_stream(options, C.uintptr_t(stream)))
 }
@@ -305,7 +371,7 @@ func describe(s *cSession, side side, i C.size_t) (ValueInfo, error) {
 		return v, err
 	}
 	v.Name = C.GoString(name)
-	if err := check(C.ort_free_name(name)); err != nil {
+	if err := check(C.ort_free(unsafe.Pointer(name))); err != nil {
 		return v, err
 	}
 
@@ -323,12 +389,7 @@ func describe(s *cSession, side side, i C.size_t) (ValueInfo, error) {
 	if tensor == nil {
 		return v, fmt.Errorf("%s %q is not a tensor", side, v.Name)
 	}
-	for dtype, number := range elementTypes {
-		if number == element {
-			v.DType = dtype
-		}
-	}
-	if v.DType == "" {
+	if v.DType = elementType(element); v.DType == "" {
 		return v, fmt.Errorf("%s %q has an element type that is not supported (ONNX number %d)", side, v.Name, element)
 	}
 

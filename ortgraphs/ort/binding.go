@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"slices"
 
 	"github.com/xtts-host/xtts-host/shared/manifest"
 )
@@ -17,7 +18,18 @@ type Binding struct {
 
 	// Bound tensors are kept here as long as the library may use them.
 	bound [2]map[string]*Tensor
+	// outputs are in the order in which they were first bound.
+	outputs []boundOutput
 }
+
+// boundOutput is an output that was bound to a tensor, or to a place.
+type boundOutput struct {
+	name  string
+	owned bool // ONNX Runtime allocates it
+	place Place
+}
+
+var errNoSuchName = errors.New("the graph has no such name")
 
 // NewBinding creates a binding with nothing bound. Every input must be bound before Run. ONNX Runtime computes outputs
 // that are not bound too, and drops them, so prune the graph to the bound outputs before creating its session.
@@ -65,7 +77,71 @@ func (b *Binding) bind(side side, infos []ValueInfo, name string, t *Tensor) err
 		return b.fail(side, name, err)
 	}
 	b.bound[side][name] = t
+	if side == output {
+		b.setOutput(boundOutput{name: name})
+	}
 	return nil
+}
+
+// BindOutputAt makes ONNX Runtime allocate the output of that name at a place, for outputs whose shape is not known
+// before the run: [Binding.Outputs] returns it. It holds for one run: bind again before the next one. Errors are as for
+// BindInput.
+func (b *Binding) BindOutputAt(name string, place Place) error {
+	if b.err != nil {
+		return b.err
+	}
+	if !slices.ContainsFunc(b.session.outputs, func(info ValueInfo) bool { return info.Name == name }) {
+		return b.fail(output, name, errNoSuchName)
+	}
+	info, err := memoryInfo(place)
+	if err == nil {
+		err = bindPlace(b.binding, name, info)
+	}
+	if err != nil {
+		return b.fail(output, name, err)
+	}
+	delete(b.bound[output], name)
+	b.setOutput(boundOutput{name: name, owned: true, place: place})
+	return nil
+}
+
+func (b *Binding) setOutput(o boundOutput) {
+	for i := range b.outputs {
+		if b.outputs[i].name == o.name {
+			b.outputs[i] = o
+			return
+		}
+	}
+	b.outputs = append(b.outputs, o)
+}
+
+// Outputs returns what the last run has allocated, by name. The caller closes the tensors.
+func (b *Binding) Outputs() (_ map[string]*Tensor, err error) {
+	if b.err != nil {
+		return nil, b.err
+	}
+	values, err := boundValues(b.binding)
+	if err != nil {
+		return nil, fmt.Errorf("%s: outputs: %w", b.session.name, err)
+	}
+	found := map[string]*Tensor{}
+	for i, v := range values {
+		if err != nil || i >= len(b.outputs) || !b.outputs[i].owned {
+			releaseValue(v)
+			continue
+		}
+		var t *Tensor
+		if t, err = adopt(v, b.outputs[i].place); err == nil {
+			found[b.outputs[i].name] = t
+		}
+	}
+	if err != nil {
+		for _, t := range found {
+			t.Close()
+		}
+		return nil, fmt.Errorf("%s: outputs: %w", b.session.name, err)
+	}
+	return found, nil
 }
 
 func (b *Binding) fail(side side, name string, err error) error {
@@ -90,7 +166,7 @@ func checkBind(infos []ValueInfo, name string, t *Tensor) error {
 		}
 		return nil
 	}
-	return errors.New("the graph has no such name")
+	return errNoSuchName
 }
 
 // fits reports whether a tensor of that shape has the rank and the fixed dimensions of the declared shape.

@@ -26,6 +26,7 @@
 	X(GetDimensionsCount, 61, OrtStatus *, const OrtTensorTypeAndShapeInfo *, size_t *) \
 	X(GetDimensions, 62, OrtStatus *, const OrtTensorTypeAndShapeInfo *, int64_t *, size_t) \
 	X(GetSymbolicDimensions, 63, OrtStatus *, const OrtTensorTypeAndShapeInfo *, const char **, size_t) \
+	X(GetTensorTypeAndShape, 65, OrtStatus *, const OrtValue *, OrtTensorTypeAndShapeInfo **) \
 	X(CreateMemoryInfo, 68, OrtStatus *, const char *, OrtAllocatorType, int, OrtMemType, OrtMemoryInfo **) \
 	X(AllocatorFree, 76, OrtStatus *, OrtAllocator *, void *) \
 	X(GetAllocatorWithDefaultOptions, 78, OrtStatus *, OrtAllocator **) \
@@ -46,6 +47,8 @@
 	X(ReleaseIoBinding, 135, void, OrtIoBinding *) \
 	X(BindInput, 136, OrtStatus *, OrtIoBinding *, const char *, const OrtValue *) \
 	X(BindOutput, 137, OrtStatus *, OrtIoBinding *, const char *, const OrtValue *) \
+	X(BindOutputToDevice, 138, OrtStatus *, OrtIoBinding *, const char *, const OrtMemoryInfo *) \
+	X(GetBoundOutputValues, 140, OrtStatus *, const OrtIoBinding *, OrtAllocator *, OrtValue ***, size_t *) \
 	X(ReleaseArenaCfg, 157, void, OrtArenaCfg *) \
 	X(CreateArenaCfgV2, 164, OrtStatus *, const char *const *, const size_t *, size_t, OrtArenaCfg **) \
 	X(UnregisterAllocator, 177, OrtStatus *, OrtEnv *, const OrtMemoryInfo *) \

@@ -8,8 +8,8 @@ import (
 	"github.com/xtts-host/xtts-host/shared/manifest"
 )
 
-// Tensor is a typed view, with a shape, of memory that the caller owns. It may be bound to any number of bindings, as
-// an input and as an output. A Tensor must not be closed while it is being bound; otherwise it is safe for concurrent
+// Tensor is a typed view, with a shape, of memory that the caller owns, or an output for which ONNX Runtime has allocated
+// memory ([Binding.Outputs]). It may be bound to any number of bindings, as an input and as an output. A Tensor must not be closed while it is being bound; otherwise it is safe for concurrent
 // use.
 type Tensor struct {
 	value *cValue
@@ -86,6 +86,28 @@ func newTensorAt(place Place, address uintptr, size int, dtype manifest.DType, s
 	return t, nil
 }
 
+// adopt makes a Tensor of an output at a place. It owns the value, also after an error.
+func adopt(v *cValue, place Place) (_ *Tensor, err error) {
+	defer func() {
+		if err != nil {
+			releaseValue(v)
+		}
+	}()
+	t := &Tensor{value: v}
+	var address uintptr
+	if t.dtype, t.shape, address, err = describeValue(v); err != nil {
+		return nil, err
+	}
+	need, err := byteSize(t.dtype, t.shape)
+	if err != nil {
+		return nil, err
+	}
+	if place == Host {
+		t.mem = unsafe.Slice((*byte)(*(*unsafe.Pointer)(unsafe.Pointer(&address))), need)
+	}
+	return t, retain(tensorKind)
+}
+
 // byteSize returns the number of bytes of a tensor.
 func byteSize(dtype manifest.DType, shape []int) (int, error) {
 	n := uint64(dtype.Size())
@@ -111,10 +133,11 @@ func (t *Tensor) DType() manifest.DType { return t.dtype }
 // Shape returns the dimensions. The caller must not modify them.
 func (t *Tensor) Shape() []int { return t.shape }
 
-// Bytes returns exactly the memory of the tensor, or nil if NewTensorAt created it.
+// Bytes returns exactly the memory of the tensor, or nil if NewTensorAt created it, or if it is an output on a GPU.
 func (t *Tensor) Bytes() []byte { return t.mem }
 
-// Close releases ONNX Runtime's view; the caller still owns the memory. Bindings that hold the tensor stay valid.
+// Close releases ONNX Runtime's view; the caller still owns the memory. Memory that ONNX Runtime has allocated is freed
+// when no binding holds the tensor, either. Bindings that hold it stay valid.
 func (t *Tensor) Close() error {
 	if t.value == nil {
 		return nil
