@@ -34,7 +34,7 @@ var (
 var rules = []rule{
 	{folder: "", own: nil}, // a package in a folder without a rule may import nothing of ours
 	{folder: "cmd", own: []string{"cmd/internal/cli"}, others: []string{"github.com/spf13/cobra/doc"}},
-	{folder: "cmd/internal/cli", own: []string{"host", "host/bench", "host/catalog", "host/config", "host/console", "host/datacheck", "host/doctor", "host/evaluate", "host/exit", "host/inspect", "host/plugintest", "host/plugintry", "host/probe", "host/validate", "ortgraphs", "shared/hint", "shared/manifest"}, others: []string{"github.com/spf13/cobra", "github.com/spf13/pflag", "golang.org/x/term"}},
+	{folder: "cmd/internal/cli", own: []string{"host", "host/bench", "host/catalog", "host/config", "host/console", "host/datacheck", "host/doctor", "host/evaluate", "host/exit", "host/inspect", "host/plugintest", "host/plugintry", "host/probe", "host/synthesize", "host/validate", "ortgraphs", "shared/hint", "shared/manifest"}, others: []string{"github.com/spf13/cobra", "github.com/spf13/pflag", "golang.org/x/term"}},
 	{folder: "host", own: []string{"host...", "ortgraphs", "ortgraphs/lint", "ortgraphs/ort", "ortgraphs/safetensors", "gpu", "gpu/cuda", "gpu/nvml", "shared..."}, others: []string{"golang.org/x/sync/"}},
 	{folder: "host/batch", own: []string{"gpu", "host/catalog", "host/checkpoint", "host/disk", "host/dataset", "host/featurecache", "host/pipeline", "host/report", "host/supervise", "host/train", "host/world", "ortgraphs", "shared..."}, noCgo: true},
 	{folder: "host/bench", own: []string{"gpu", "gpu/nvml", "host", "host/batch", "host/bench/pytorch", "host/catalog", "host/config", "host/console", "host/exit", "host/place", "host/plan", "host/report", "host/train", "ortgraphs", "shared/hint", "shared/manifest"}, noCgo: true},
@@ -62,6 +62,9 @@ var rules = []rule{
 	{folder: "host/plugintry", own: []string{"host/batch", "host/catalog", "host/config", "host/dataset", "host/exit", "host/pipeline", "host/report", "host/supervise", "ortgraphs", "ortgraphs/ort", "shared..."}, noCgo: true},
 	{folder: "host/probe", own: []string{"gpu", "gpu/cuda", "gpu/library", "gpu/nvml", "gpu/nvrtc", "ortgraphs/ort", "shared/hint", "shared/ring"}, noCgo: true},
 	{folder: "host/evaluate", own: []string{"gpu/nvml", "host/batch", "host/checkpoint", "host/config", "host/console", "host/dataset", "host/event", "host/exit", "host/loop", "host/machine", "host/pipeline", "host/plan", "host/record", "host/report", "host/session", "host/train", "shared/hint", "shared/visible"}, others: []string{"golang.org/x/sync/"}, noCgo: true},
+	{folder: "host/inference", own: []string{"gpu", "host/device", "ortgraphs", "ortgraphs/ort", "ortgraphs/safetensors", "shared/manifest"}, noCgo: true},
+	{folder: "host/synthesize", own: []string{"gpu/cuda", "gpu/nvml", "host/checkpoint", "host/config", "host/console", "host/dataset", "host/device", "host/disk", "host/exit", "host/inference", "host/place", "host/report", "host/synthesize/sampling", "ortgraphs", "ortgraphs/ort", "ortgraphs/safetensors", "shared/hint", "shared/manifest", "shared/regular"}, noCgo: true},
+	{folder: "host/synthesize/sampling", noCgo: true},
 	{folder: "host/event", noCgo: true},
 	{folder: "host/place", own: []string{"gpu", "gpu/cuda", "host/config", "host/report", "shared/hint"}, noCgo: true},
 	{folder: "host/record", own: []string{"gpu", "host/batch", "host/catalog", "host/config", "host/dataset", "host/disk", "host/event", "host/place", "host/precision", "host/report", "host/schedule", "host/train", "shared/manifest", "shared/visible"}, noCgo: true},

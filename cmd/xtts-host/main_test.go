@@ -19,6 +19,7 @@ import (
 	"github.com/xtts-host/xtts-host/gpu/cuda"
 	"github.com/xtts-host/xtts-host/host/catalog/catalogtest"
 	"github.com/xtts-host/xtts-host/host/dataset"
+	"github.com/xtts-host/xtts-host/host/synthesize/synthesizetest"
 	"github.com/xtts-host/xtts-host/ortgraphs/ort"
 )
 
@@ -33,6 +34,7 @@ func TestMain(m *testing.M) {
 //	$PLUGINS  a folder of plugins with features, built as `make build` does
 //	$PICO     the smallest bundle
 //	$SAMPLE   the embedded data set, unpacked
+//	$SPEAKING a bundle that speaks (package synthesizetest)
 //
 // The condition [tmpfs] says that a file system can be mounted by "unshare -Urm".
 //
@@ -55,6 +57,10 @@ func scripts(t *testing.T, dir string) testscript.Params {
 	plugins, pico, sample := filepath.Join(root, "plugins"), filepath.Join(root, "pico"), unpackSample(t, root)
 	buildPlugin(t, plugins, "features", "")
 	if err := os.CopyFS(pico, os.DirFS("../../ortgraphs/testdata/pico")); err != nil {
+		t.Fatal(err)
+	}
+	speaking := filepath.Join(root, "speaking")
+	if err := synthesizetest.Write(speaking, pico, "../../host/dataset/testdata/voicebpe/tokenizer.json"); err != nil {
 		t.Fatal(err)
 	}
 	return testscript.Params{
@@ -82,6 +88,7 @@ func scripts(t *testing.T, dir string) testscript.Params {
 			env.Setenv("PLUGINS", plugins)
 			env.Setenv("PICO", pico)
 			env.Setenv("SAMPLE", sample)
+			env.Setenv("SPEAKING", speaking)
 			env.Setenv(ort.LibraryEnv, library)
 			env.Setenv("XTTS_HOST_DEVICE", "cpu")            // also on a machine with a GPU
 			env.Setenv("XTTS_HOST_MODEL_START_DELAY", "0.1") // runs of a few batches never fill the pipeline

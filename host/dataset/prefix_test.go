@@ -64,6 +64,34 @@ func TestPrefix(t *testing.T) {
 	}
 }
 
+func TestLanguages(t *testing.T) {
+	tokenizer, _ := voices(t)
+	got := tokenizer.Languages("[{language}]")
+	if slices.Sort(got); len(got) != 17 || !slices.Contains(got, "zh-cn") || slices.Contains(got, "STOP") {
+		t.Error(got)
+	}
+	if got := tokenizer.Languages("[en]"); got != nil {
+		t.Error(got)
+	}
+}
+
+// TestTokens: a text alone has the tokens of a row.
+func TestTokens(t *testing.T) {
+	tokenizer, list := voices(t)
+	for _, v := range list {
+		if ids, _, err := tokenizer.Tokens("[{language}]", v.Language, v.Cleaned); err != nil || !slices.Equal(ids, v.IDs) {
+			t.Errorf("%s %q: %v, %v, want %v", v.Language, v.Cleaned, ids, err, v.IDs)
+		}
+	}
+	_, unknown, err := tokenizer.Tokens("", "", "a\u2603b")
+	if err != nil || string(unknown) != "\u2603" {
+		t.Errorf("%q, %v", unknown, err)
+	}
+	if _, _, err := tokenizer.Tokens("[{language}]", "fa", "a"); err == nil {
+		t.Error("a language without a tag was taken")
+	}
+}
+
 // TestOpenWithPrefix: each row gets the tag of its language, and a row of a language without one is left out.
 func TestOpenWithPrefix(t *testing.T) {
 	tokenizer, list := voices(t)

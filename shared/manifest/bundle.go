@@ -29,6 +29,7 @@ type Bundle struct {
 	Schedule     Schedule          `json:"schedule"`
 	Graphs       []Graph           `json:"graphs"`
 	Inference    []InferenceGraph  `json:"inference,omitempty"`
+	Synthesis    *Synthesis        `json:"synthesis,omitempty"`
 	Accumulation string            `json:"accumulation"`
 	Baselines    []Baseline        `json:"baselines,omitempty"`
 	Cost         []Cost            `json:"cost,omitempty"`
@@ -201,7 +202,7 @@ func (b *Bundle) check() error {
 	if err := b.checkDynamic(); err != nil {
 		return fmt.Errorf("dynamic: %w", err)
 	}
-	if err := cmp.Or(b.checkColumns(), b.checkOutputs(), b.checkAdapters(), b.checkScalars(), b.checkPlayers(), b.checkInference()); err != nil {
+	if err := cmp.Or(b.checkColumns(), b.checkOutputs(), b.checkAdapters(), b.checkScalars(), b.checkPlayers(), b.checkInference(), b.checkSynthesis()); err != nil {
 		return err
 	}
 	return CheckPipeline(b.Pipeline)

@@ -64,6 +64,7 @@ func New() *cobra.Command {
 	root.AddCommand(
 		train,
 		newEvaluate(),
+		newSynthesize(),
 		newValidate(),
 		newDoctor(),
 		newBench(),

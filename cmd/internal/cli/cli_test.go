@@ -4,6 +4,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -68,16 +69,17 @@ func TestEveryFlagIsInTheHelp(t *testing.T) {
 	}
 }
 
-// TestFlagsOfOneCommand: what only one command takes is not known to the others.
+// TestFlagsOfOneCommand: what only one command takes is not known to the others. Some flags mean the same in several.
 func TestFlagsOfOneCommand(t *testing.T) {
 	settings := map[string]bool{}
 	for _, g := range config.New().Groups() {
 		g.Flags.VisitAll(func(f *pflag.Flag) { settings[f.Name] = true })
 	}
+	shared := []string{"json", "help", "run", "out"}
 	owner := map[string]string{}
 	for _, cmd := range all(New()) {
 		cmd.LocalFlags().VisitAll(func(f *pflag.Flag) {
-			if settings[f.Name] || f.Name == "json" || f.Name == "help" {
+			if settings[f.Name] || slices.Contains(shared, f.Name) {
 				return
 			}
 			if other := owner[f.Name]; other != "" {

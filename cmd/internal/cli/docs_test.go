@@ -58,10 +58,13 @@ func commandLines(page string) (found []line) {
 	return found
 }
 
+// word is a word of the shell, which may have quoted parts.
+var word = regexp.MustCompile(`(?:"[^"]*"|'[^']*'|[^\s"'])+`)
+
 // commands returns the command lines of xtts-host in a line of the shell.
 func commands(text string, named bool) (found []line) {
 	for _, command := range operator.Split(comment.ReplaceAllString(text, ""), -1) {
-		words := strings.Fields(command)
+		words := word.FindAllString(command, -1)
 		for len(words) > 0 && strings.Contains(words[0], "=") {
 			words = words[1:] // a variable of the environment
 		}

@@ -1,0 +1,243 @@
+package synthesize
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"time"
+
+	"github.com/xtts-host/xtts-host/host/config"
+	"github.com/xtts-host/xtts-host/host/console"
+	"github.com/xtts-host/xtts-host/host/dataset"
+	"github.com/xtts-host/xtts-host/host/exit"
+	"github.com/xtts-host/xtts-host/host/report"
+	"github.com/xtts-host/xtts-host/host/synthesize/sampling"
+	"github.com/xtts-host/xtts-host/ortgraphs"
+	"github.com/xtts-host/xtts-host/shared/hint"
+	"github.com/xtts-host/xtts-host/shared/manifest"
+	"github.com/xtts-host/xtts-host/shared/regular"
+)
+
+// Options are the flags of `xtts-host synthesize` that are no settings of a run.
+type Options struct {
+	Text, TextFile string
+	Language       string
+	Speakers       []string // files
+	Out            string   // a file, or "-" for the standard output
+	Seed           int64
+	Sampling       manifest.Sampling
+	// Given says which of Sampling replace the bundle's.
+	Given func(flag string) bool
+}
+
+// maxText bounds a file of text, in bytes.
+const maxText = 16 << 20
+
+// Run runs the command. set.Resume names the run, set.Graph the bundle.
+func Run(ctx context.Context, set *config.Set, o Options, console console.Console) (err error) {
+	ctx, done := console.Stoppable(ctx, "code")
+	defer done()
+	out := console.Out
+	if o.Out == "-" {
+		out = console.Err
+	}
+	text, err := o.text()
+	if err != nil {
+		return exit.Refused(err)
+	}
+	bundle, err := open(set)
+	if err != nil {
+		return exit.Refused(err)
+	}
+	tokenized, err := tokenize(bundle, text, o.Language)
+	if err != nil {
+		return exit.Refused(err)
+	}
+	if len(tokenized.unknown) > 0 {
+		fmt.Fprintf(console.Err, "warning: the tokenizer does not know %q\n", string(tokenized.unknown))
+	}
+	began := time.Now()
+	m, err := openModel(set, bundle)
+	if err != nil {
+		return exit.Refused(err)
+	}
+	defer func() { err = errors.Join(err, m.close()) }()
+	voice, err := m.speaker.Listen(o.Speakers)
+	if err != nil {
+		return exit.Refused(err)
+	}
+	defer voice.Close()
+	fmt.Fprintf(out, "weights      %s\nloaded       %.2f s\n", m.from, time.Since(began).Seconds())
+	s, err := o.open(console.Out, m.speaker.Rate())
+	if err != nil {
+		return exit.Refused(err)
+	}
+	defer s.discard()
+	t := telling{speaker: m.speaker, voice: voice, settings: o.settings(bundle.Manifest.Synthesis.Sampling), sound: s, warnings: console.Err}
+	if err := t.speak(ctx, tokenized.pieces); err != nil {
+		return err
+	}
+	if err := s.finish(); err != nil {
+		return err
+	}
+	fmt.Fprintln(out, t.summary(o.Out))
+	return nil
+}
+
+// text returns what is to be spoken.
+func (o *Options) text() (string, error) {
+	if o.TextFile == "" {
+		return o.Text, nil
+	}
+	if o.TextFile == "-" {
+		b, err := io.ReadAll(io.LimitReader(os.Stdin, maxText))
+		return string(b), err
+	}
+	b, err := regular.Read(o.TextFile, maxText)
+	if err != nil {
+		return "", fmt.Errorf("--text-file: %w", err)
+	}
+	return string(b), nil
+}
+
+// open opens the output.
+func (o *Options) open(stdout io.Writer, rate int) (*sound, error) {
+	if o.Out == "-" {
+		return stream(stdout, rate)
+	}
+	if ending := filepath.Ext(o.Out); !strings.EqualFold(ending, ".wav") {
+		return nil, hint.Errorf("--out speech.wav, or --out - for the standard output", "--out %s: only WAV files are written", o.Out)
+	}
+	s, err := create(o.Out, rate)
+	if err != nil {
+		return nil, fmt.Errorf("--out: %w", err)
+	}
+	return s, nil
+}
+
+// settings returns the bundle's settings of sampling with those that are given in their place.
+func (o *Options) settings(bundle manifest.Sampling) sampling.Settings {
+	s := bundle
+	for flag, replace := range map[string]func(){
+		"temperature":        func() { s.Temperature = o.Sampling.Temperature },
+		"top-k":              func() { s.TopK = o.Sampling.TopK },
+		"top-p":              func() { s.TopP = o.Sampling.TopP },
+		"repetition-penalty": func() { s.RepetitionPenalty = o.Sampling.RepetitionPenalty },
+	} {
+		if o.Given(flag) {
+			replace()
+		}
+	}
+	return sampling.Settings{Temperature: s.Temperature, TopK: s.TopK, TopP: s.TopP, RepetitionPenalty: s.RepetitionPenalty, Seed: uint64(o.Seed)}
+}
+
+// open opens the bundle, which must speak.
+func open(set *config.Set) (*ortgraphs.Bundle, error) {
+	cache, err := config.CacheFolder(set.CacheDir)
+	if err != nil {
+		return nil, err
+	}
+	bundle, err := ortgraphs.Open(set.Graph, cache)
+	if err != nil {
+		return nil, err
+	}
+	if bundle.Manifest.Synthesis == nil {
+		return nil, hint.Errorf("docs/synthesize.md lists the graphs; a bundle that has them can be given with --graph",
+			"the bundle %s has no graphs that speak", set.Graph)
+	}
+	return bundle, nil
+}
+
+// tokenized is a text as the model takes it.
+type tokenized struct {
+	pieces  [][]int32
+	unknown []rune
+}
+
+// tokenize divides the text into pieces that the model takes, at most as long as those of its training.
+func tokenize(bundle *ortgraphs.Bundle, text, language string) (t tokenized, err error) {
+	m := bundle.Manifest
+	if m.Tokenizer == nil {
+		return t, fmt.Errorf("the bundle %s has no tokenizer", m.Name)
+	}
+	tokenizer, err := dataset.LoadTokenizer(bundle.Path(m.Tokenizer.File))
+	if err != nil {
+		return t, err
+	}
+	known := tokenizer.Languages(m.Tokenizer.Prefix)
+	if len(known) > 0 && language == "" {
+		return t, hint.Errorf("the bundle has "+strings.Join(known, ", "), "--language is missing")
+	}
+	most := m.Buckets[len(m.Buckets)-1][manifest.SymbolText]
+	tokens := func(text string) []int32 {
+		var ids []int32
+		ids, t.unknown, err = tokenizer.Tokens(m.Tokenizer.Prefix, language, text)
+		return ids
+	}
+	if tokens(text); err != nil {
+		return t, hint.Errorf("the bundle has "+strings.Join(known, ", "), "%w", err)
+	}
+	unknown := t.unknown
+	list, long := pieces(text, func(part string) bool { return len(tokens(part)) <= most })
+	if long != "" {
+		return t, hint.Errorf("shorten it, or divide it with spaces", "a word of %d characters has more than %d tokens: %.40q", len([]rune(long)), most, long)
+	}
+	for _, part := range list {
+		t.pieces = append(t.pieces, tokens(part))
+	}
+	t.unknown = unknown
+	if len(list) == 0 {
+		return t, hint.Errorf(`for example: --text "Good morning."`, "there is no text to speak")
+	}
+	return t, nil
+}
+
+// telling speaks the pieces of a text one after the other.
+type telling struct {
+	speaker  *Speaker
+	voice    *Voice
+	settings sampling.Settings
+	sound    *sound
+	warnings io.Writer
+
+	first, all time.Duration // until the first sound, and until the end
+	codes      int
+}
+
+func (t *telling) speak(ctx context.Context, texts [][]int32) error {
+	began := time.Now()
+	emit := func(wave []float32) error {
+		if t.first == 0 {
+			t.first = time.Since(began)
+		}
+		return t.sound.write(wave)
+	}
+	for i, tokens := range texts {
+		t.settings.Sequence = uint64(i)
+		spoken, err := t.speaker.Speak(ctx, t.voice, tokens, t.settings, emit)
+		if err != nil {
+			return err
+		}
+		if t.codes += spoken.Codes; spoken.Cut {
+			fmt.Fprintf(t.warnings, "warning: part %d of %d was cut after %d codes: the model did not end it\n", i+1, len(texts), spoken.Codes)
+		}
+	}
+	t.all = time.Since(began)
+	return nil
+}
+
+// summary says what was spoken, and how fast.
+func (t *telling) summary(out string) string {
+	length := float64(t.sound.samples) / float64(t.sound.rate)
+	return fmt.Sprintf("first sound  after %.3f s\nspoken       %.2f s in %.2f s: real-time factor %.3f, %s\nwritten      %s",
+		t.first.Seconds(), length, t.all.Seconds(), t.all.Seconds()/max(length, 1e-9), report.Count(t.codes, "code"), out)
+}
+
+// threads is the number of CPU threads that compute.
+func threads(set *config.Set) int { return cmp.Or(set.Threads, runtime.GOMAXPROCS(0)) }

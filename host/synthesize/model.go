@@ -1,0 +1,122 @@
+package synthesize
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/xtts-host/xtts-host/gpu/cuda"
+	"github.com/xtts-host/xtts-host/gpu/nvml"
+	"github.com/xtts-host/xtts-host/host/checkpoint"
+	"github.com/xtts-host/xtts-host/host/config"
+	"github.com/xtts-host/xtts-host/host/device"
+	"github.com/xtts-host/xtts-host/host/inference"
+	"github.com/xtts-host/xtts-host/host/place"
+	"github.com/xtts-host/xtts-host/ortgraphs"
+	"github.com/xtts-host/xtts-host/ortgraphs/ort"
+	"github.com/xtts-host/xtts-host/ortgraphs/safetensors"
+)
+
+// model is a speaker with its device and its weights.
+type model struct {
+	speaker *Speaker
+	from    string // where the weights are from
+
+	device  *device.Device
+	staging *ort.Buffer // the way of weights to a GPU
+	runtime *inference.Runtime
+	weights func() error // closes them
+}
+
+// stagingBytes is large enough for the full speed of transfers.
+const stagingBytes = 32 << 20
+
+// openModel opens the graphs on the device of the settings, with the weights of the run, or else of the bundle.
+func openModel(set *config.Set, bundle *ortgraphs.Bundle) (_ *model, err error) {
+	m := &model{device: new(device.Device)}
+	defer func() {
+		if err != nil {
+			err = errors.Join(m.device.Full(err), m.close())
+		}
+	}()
+	weights, err := m.open(set, bundle)
+	if err != nil {
+		return nil, err
+	}
+	placement, err := place.Find(&set.Config, nvml.Open)
+	if err != nil {
+		return nil, err
+	}
+	onGPU := !placement.Model.OnCPU()
+	if err := ort.Init(ort.Options{Library: set.ORTLib, CUDA: onGPU && !cuda.Fake}); err != nil {
+		return nil, err
+	}
+	if m.staging, err = ort.NewBuffer(stagingBytes); err != nil {
+		return nil, err
+	}
+	if onGPU {
+		opened, err := device.Open(device.Config{UUID: placement.Model.GPU.UUID, Ring: m.staging.Bytes(), Deterministic: true})
+		if err != nil {
+			return nil, err
+		}
+		m.device = opened
+	}
+	m.runtime = inference.New(inference.Config{Bundle: bundle, Weights: weights, Device: m.device, Staging: m.staging.Bytes(), Threads: threads(set)})
+	m.speaker, err = NewSpeaker(bundle.Manifest.Synthesis, m.runtime)
+	return m, err
+}
+
+// open opens the weights: the averages of a run that has them, as its evaluations do.
+func (m *model) open(set *config.Set, bundle *ortgraphs.Bundle) (inference.Weights, error) {
+	if set.Resume == "" {
+		m.from = set.Graph
+		file, err := bundle.Weights()
+		if err != nil {
+			return nil, err
+		}
+		m.weights = file.Close
+		return file, nil
+	}
+	c, damaged, err := checkpoint.NewStore(set.Resume).Find(set.ResumeAt)
+	if err != nil {
+		return nil, fmt.Errorf("--run %s: %w", set.Resume, err)
+	}
+	m.from, m.weights = c.Path, c.Close
+	for _, d := range damaged {
+		m.from += fmt.Sprintf("\n             %s is damaged and skipped: %v", d.Path, d.Err)
+	}
+	all := c.Weights
+	if c.Averages != nil {
+		all = append(checkpoint.Weights{c.Averages}, all...)
+		m.from += " (moving average)"
+	}
+	return all, fitting(all, bundle, c.Path)
+}
+
+// fitting checks that the weights are those of the bundle.
+func fitting(weights inference.Weights, bundle *ortgraphs.Bundle, path string) error {
+	for name, shape := range bundle.Stored() {
+		found, ok := weights.Tensor(name)
+		switch {
+		case !ok:
+			return fmt.Errorf("%s has no tensor %q, which the bundle %s has: it is of another bundle", path, name, bundle.Manifest.Name)
+		case found.DType != safetensors.F32 || fmt.Sprint(found.Shape) != fmt.Sprint(shape):
+			return fmt.Errorf("%q is %s%v in %s, and F32%v in the bundle %s", name, found.DType, found.Shape, path, shape, bundle.Manifest.Name)
+		}
+	}
+	return nil
+}
+
+func (m *model) close() error {
+	var errs []error
+	if m.runtime != nil {
+		errs = append(errs, m.runtime.Close())
+	}
+	errs = append(errs, m.device.Close())
+	if m.staging != nil {
+		errs = append(errs, m.staging.Close())
+	}
+	if m.weights != nil {
+		errs = append(errs, m.weights())
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,252 @@
+package synthesize
+
+import (
+	"context"
+	"encoding/binary"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"github.com/xtts-host/xtts-host/host/device"
+	"github.com/xtts-host/xtts-host/host/inference"
+	"github.com/xtts-host/xtts-host/host/synthesize/sampling"
+	"github.com/xtts-host/xtts-host/host/synthesize/synthesizetest"
+	"github.com/xtts-host/xtts-host/ortgraphs"
+	"github.com/xtts-host/xtts-host/ortgraphs/ort/orttest"
+)
+
+func TestMain(m *testing.M) { os.Exit(orttest.Run(m)) }
+
+const tokenizer = "../dataset/testdata/voicebpe/tokenizer.json"
+
+// speaking returns the bundle of synthesizetest, its speaker on the CPU, and its parameter stop_head.bias.
+func speaking(t *testing.T) (*ortgraphs.Bundle, *Speaker, float64) {
+	t.Helper()
+	folder := filepath.Join(t.TempDir(), "bundle")
+	if err := synthesizetest.Write(folder, "../../ortgraphs/testdata/pico", tokenizer); err != nil {
+		t.Fatal(err)
+	}
+	bundle, err := ortgraphs.Load(folder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	weights, err := bundle.Weights()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { weights.Close() })
+	var bias [4]byte
+	if err := weights.Read("stop_head.bias", bias[:]); err != nil {
+		t.Fatal(err)
+	}
+	runtime := inference.New(inference.Config{Bundle: bundle, Weights: weights, Device: new(device.Device), Threads: 1})
+	t.Cleanup(func() { runtime.Close() })
+	s, err := NewSpeaker(bundle.Manifest.Synthesis, runtime)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return bundle, s, float64(math.Float32frombits(binary.LittleEndian.Uint32(bias[:])))
+}
+
+// clip writes a WAV file of so many seconds with one value.
+func clip(t *testing.T, value float32, rate int, seconds float64) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "clip.wav")
+	s, err := create(path, rate)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.write(slices.Repeat([]float32{value}, int(seconds*float64(rate)))); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.finish(); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// expected computes what the model of synthesizetest does greedily: the latents, and the waveform of all of them.
+func expected(voice, speaker, bias float64, tokens []int32) (latents [][2]float64, wave []float64, codes int) {
+	keys := []float64{voice}
+	for _, token := range tokens {
+		keys = append(keys, float64(token))
+	}
+	for {
+		sum := 0.0
+		for _, k := range keys {
+			sum += k
+		}
+		target := math.Mod(sum, 7)
+		if len(keys) > 40 {
+			target = 7
+		}
+		latents = append(latents, [2]float64{target + bias, float64(len(keys))})
+		code := math.Round(target)
+		if code == 7 {
+			break
+		}
+		codes++
+		keys = append(keys, code+float64(codes))
+	}
+	for i, l := range latents {
+		mean := 0.5*l[0] + 0.01*l[1]
+		if i > 0 {
+			mean += 0.25 * latents[i-1][0]
+		}
+		if i+1 < len(latents) {
+			mean += 0.25 * latents[i+1][0]
+		}
+		for j := range 4 {
+			wave = append(wave, mean*0.1*speaker*float64(i%3*4+j+1)/12)
+		}
+	}
+	return latents, wave, codes
+}
+
+var greedy = sampling.Settings{RepetitionPenalty: 1}
+
+// The whole way: clips to a voice, tokens to codes with a cache, latents to parts of a waveform, against the formulas of
+// the model.
+func TestSpeak(t *testing.T) {
+	_, s, bias := speaking(t)
+	voice, err := s.Listen([]string{clip(t, 0.25, 22050, 2), clip(t, 0.5, 22050, 2)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer voice.Close()
+	// Three seconds of both clips: two of the first, one of the second. The speaker is the mean of the two.
+	const heard, speaker = 0.25*2/3 + 0.5/3, 0.375
+	for _, tokens := range [][]int32{{3}, {5, 9, 2, 0, 11}, {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 31, 32, 33, 34, 35, 36, 37, 38, 39, 40}} {
+		var wave []float32
+		parts := 0
+		spoken, err := s.Speak(context.Background(), voice, tokens, greedy, func(part []float32) error {
+			wave = append(wave, part...)
+			parts++
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		latents, want, codes := expected(heard, speaker, bias, tokens)
+		if spoken.Codes != codes || spoken.Cut || len(wave) != len(want) || len(wave) != 4*len(latents) {
+			t.Fatalf("%v: %+v, %d samples; want %d codes, %d samples", tokens, spoken, len(wave), codes, len(want))
+		}
+		for i := range want {
+			if math.Abs(float64(wave[i])-want[i]) > 1e-4 { // clips of 16 bits
+				t.Fatalf("%v: sample %d is %v, want %v", tokens, i, wave[i], want[i])
+			}
+		}
+		if enough := len(latents) > firstPart+1; (parts > 1) != enough {
+			t.Errorf("%d latents in %d parts", len(latents), parts)
+		}
+	}
+}
+
+// A text that the model does not end is cut at the longest one.
+func TestSpeakTooLong(t *testing.T) {
+	bundle, s, _ := speaking(t)
+	bundle.Manifest.Synthesis.Stop = 100 // it never comes
+	voice, err := s.Listen([]string{clip(t, 0.5, 22050, 1)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer voice.Close()
+	samples := 0
+	spoken, err := s.Speak(context.Background(), voice, []int32{1}, greedy, func(part []float32) error { samples += len(part); return nil })
+	if err != nil || spoken != (Spoken{Codes: 60, Cut: true}) || samples != 4*60 {
+		t.Errorf("%+v, %d samples, %v", spoken, samples, err)
+	}
+}
+
+func TestSpeakIsInterrupted(t *testing.T) {
+	_, s, _ := speaking(t)
+	voice, err := s.Listen([]string{clip(t, 0.5, 22050, 1)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer voice.Close()
+	ctx, cancel := context.WithCancelCause(context.Background())
+	cancel(os.ErrDeadlineExceeded)
+	if _, err := s.Speak(ctx, voice, []int32{1}, greedy, func([]float32) error { return nil }); err != os.ErrDeadlineExceeded {
+		t.Error(err)
+	}
+}
+
+func TestListenRefuses(t *testing.T) {
+	_, s, _ := speaking(t)
+	for want, path := range map[string]string{
+		"the clips of --speaker are too short":               clip(t, 0.5, 22050, 0.1),
+		"--speaker nowhere.wav: no such file or directory":   "nowhere.wav",
+		"--speaker synthesize_test.go: the file is no audio": "synthesize_test.go",
+	} {
+		if _, err := s.Listen([]string{path}); err == nil || len(err.Error()) < len(want) || err.Error()[:len(want)] != want {
+			t.Errorf("%v, want %s", err, want)
+		}
+	}
+}
+
+func TestWAV(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "a.wav")
+	s, err := create(path, 24000)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.write([]float32{0, 0.5, -2, 2}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(path); err == nil {
+		t.Error("the file has its name before it is complete")
+	}
+	if err := s.finish(); err != nil {
+		t.Fatal(err)
+	}
+	s.discard() // nothing is left to do
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(data) != wavHeader+8 || binary.LittleEndian.Uint32(data[4:]) != uint32(len(data)-8) || binary.LittleEndian.Uint32(data[40:]) != 8 {
+		t.Errorf("% x", data)
+	}
+	for i, want := range []int16{0, 16384, -32768, 32767} {
+		if got := int16(binary.LittleEndian.Uint16(data[wavHeader+2*i:])); got != want {
+			t.Errorf("sample %d is %d, want %d", i, got, want)
+		}
+	}
+	if s, err = create(path+"2", 24000); err != nil {
+		t.Fatal(err)
+	}
+	s.discard()
+	if left, _ := filepath.Glob(filepath.Join(filepath.Dir(path), "*")); len(left) != 1 {
+		t.Errorf("left: %v", left)
+	}
+}
+
+func TestPieces(t *testing.T) {
+	for _, tt := range []struct {
+		text string
+		most int // runes of a piece
+		want []string
+	}{
+		{"One. Two! Three?", 99, []string{"One. Two! Three?"}},
+		{"One. Two! Three?", 9, []string{"One. Two!", "Three?"}},
+		{"One.\n\n  Two.  \n", 99, []string{"One.", "Two."}},
+		{"It costs 3.50, e.g. today. Yes.", 27, []string{"It costs 3.50, e.g. today.", "Yes."}},
+		{"He said: \"No.\" And left.", 16, []string{"He said: \"No.\"", "And left."}},
+		{"one two, three four five", 12, []string{"one two,", "three four", "five"}},
+		{"سلام. خوبی؟ بله، خوبم.", 12, []string{"سلام. خوبی؟", "بله، خوبم."}},
+		{"你好。再见。", 4, []string{"你好。", "再见。"}},
+		{"...", 9, []string{"..."}},
+		{" \n ", 9, nil},
+	} {
+		got, long := pieces(tt.text, func(s string) bool { return len([]rune(s)) <= tt.most })
+		if long != "" || !slices.Equal(got, tt.want) {
+			t.Errorf("%q in %d: %q (%q), want %q", tt.text, tt.most, got, long, tt.want)
+		}
+	}
+	if _, long := pieces("a bb extraordinary c", func(s string) bool { return len(s) <= 5 }); long != "extraordinary" {
+		t.Errorf("%q is too long", long)
+	}
+}

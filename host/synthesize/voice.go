@@ -1,0 +1,156 @@
+package synthesize
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+
+	"github.com/xtts-host/xtts-host/host/dataset"
+	"github.com/xtts-host/xtts-host/host/inference"
+	"github.com/xtts-host/xtts-host/shared/hint"
+	"github.com/xtts-host/xtts-host/shared/manifest"
+)
+
+// Voice is what the model knows of a speaker.
+type Voice struct {
+	voice, speaker *inference.Value
+}
+
+// Close releases the voice.
+func (v *Voice) Close() {
+	v.voice.Close()
+	v.speaker.Close()
+}
+
+// Listen makes a voice of reference clips. The speaker is the mean over the clips; the voice is that over chunks of all
+// of them together.
+func (s *Speaker) Listen(clips []string) (*Voice, error) {
+	var speakers, voices mean
+	var all []float32
+	r := s.spec.Reference
+	rate := s.conditioningMel.Spec.SampleRate
+	for _, path := range clips {
+		wave, err := read(path, s.speaker.Spec.SampleRate, r.Speaker)
+		if err != nil {
+			return nil, unreadable(path, err)
+		}
+		if err := s.hear(wave, &speakers); err != nil {
+			return nil, fmt.Errorf("--speaker %s: %w", path, err)
+		}
+		if wave, err = read(path, rate, r.Speaker); err != nil {
+			return nil, unreadable(path, err)
+		}
+		all = append(all, wave...)
+	}
+	all = all[:min(len(all), seconds(r.Voice, rate))]
+	for size := seconds(r.Chunk, rate); len(all) > 0 && len(all) >= seconds(r.Least, rate); all = all[min(size, len(all)):] {
+		if err := s.imitate(all[:min(size, len(all))], &voices); err != nil {
+			return nil, err
+		}
+	}
+	if voices.count == 0 {
+		return nil, hint.Errorf(fmt.Sprintf("give clips of some seconds, at least %g", r.Least), "the clips of --speaker are too short")
+	}
+	voice, err := voices.value()
+	if err != nil {
+		return nil, err
+	}
+	speaker, err := speakers.value()
+	if err != nil {
+		return nil, errors.Join(err, voice.Close())
+	}
+	return &Voice{voice, speaker}, nil
+}
+
+// hear adds the speaker of a clip.
+func (s *Speaker) hear(wave []float32, to *mean) error {
+	given, err := waveform(wave)
+	if err != nil {
+		return err
+	}
+	defer given.Close()
+	x, shape, err := one(s.speaker, given, manifest.GraphSpeaker)
+	if err != nil {
+		return err
+	}
+	return to.add(x, shape)
+}
+
+// imitate adds the voice of a chunk.
+func (s *Speaker) imitate(wave []float32, to *mean) error {
+	given, err := waveform(wave)
+	if err != nil {
+		return err
+	}
+	defer given.Close()
+	mel, err := s.conditioningMel.Run(given)
+	if err != nil {
+		return err
+	}
+	defer mel.Close()
+	x, shape, err := one(s.conditioning, mel, manifest.TensorVoice)
+	if err != nil {
+		return err
+	}
+	return to.add(x, shape)
+}
+
+// waveform returns the inputs of graphs that take one clip.
+func waveform(wave []float32) (inference.Values, error) {
+	x, err := inference.Floats(wave, 1, len(wave))
+	if err != nil {
+		return nil, err
+	}
+	n, err := inference.Integers([]int32{int32(len(wave))}, 1)
+	if err != nil {
+		return nil, errors.Join(err, x.Close())
+	}
+	return inference.Values{manifest.TensorWaveform: x, manifest.TensorWaveformLengths: n}, nil
+}
+
+// mean is the mean of tensors of one shape.
+type mean struct {
+	sum   []float32
+	shape []int
+	count int
+}
+
+func (m *mean) add(x []float32, shape []int) error {
+	if m.count == 0 {
+		m.sum, m.shape = make([]float32, len(x)), shape
+	}
+	if len(x) != len(m.sum) {
+		return fmt.Errorf("a result has the shape %v, and the one before %v", shape, m.shape)
+	}
+	for i, v := range x {
+		m.sum[i] += v
+	}
+	m.count++
+	return nil
+}
+
+func (m *mean) value() (*inference.Value, error) {
+	for i := range m.sum {
+		m.sum[i] /= float32(m.count)
+	}
+	return inference.Floats(m.sum, m.shape...)
+}
+
+// read returns the beginning of a clip.
+func read(path string, rate int, most float64) ([]float32, error) {
+	clip, err := dataset.OpenClip(path, rate)
+	if err != nil {
+		return nil, err
+	}
+	wave := make([]float32, min(clip.Samples, seconds(most, rate)))
+	return wave, dataset.NewDecoder(rate).Decode(wave, clip, 0)
+}
+
+func seconds(n float64, rate int) int { return int(n * float64(rate)) }
+
+func unreadable(path string, err error) error {
+	if file, ok := errors.AsType[*fs.PathError](err); ok {
+		err = file.Err // the path is in the message
+	}
+	return hint.Errorf("name a sound file: WAV, FLAC, Ogg or MP3", "--speaker %s: %w", path, err)
+}

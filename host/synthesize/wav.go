@@ -1,0 +1,106 @@
+package synthesize
+
+import (
+	"bufio"
+	"encoding/binary"
+	"errors"
+	"io"
+	"math"
+	"os"
+
+	"github.com/xtts-host/xtts-host/host/disk"
+)
+
+// wavHeader is the size of the header: RIFF, fmt and the beginning of data.
+const wavHeader = 44
+
+// unknown is the size of data in a header that was written before the data.
+const unknown = math.MaxUint32 - wavHeader + 8
+
+// header returns the header of a WAV file of 16 bits with one channel.
+func header(rate int, data uint32) []byte {
+	b := append([]byte("RIFF"), binary.LittleEndian.AppendUint32(nil, wavHeader-8+data)...)
+	b = append(b, "WAVEfmt "...)
+	b = binary.LittleEndian.AppendUint32(b, 16)
+	b = binary.LittleEndian.AppendUint16(b, 1) // integers
+	b = binary.LittleEndian.AppendUint16(b, 1) // channel
+	b = binary.LittleEndian.AppendUint32(b, uint32(rate))
+	b = binary.LittleEndian.AppendUint32(b, uint32(2*rate))
+	b = binary.LittleEndian.AppendUint16(b, 2)
+	b = binary.LittleEndian.AppendUint16(b, 16)
+	b = append(b, "data"...)
+	return binary.LittleEndian.AppendUint32(b, data)
+}
+
+// sound is a WAV file that is written while it is made.
+type sound struct {
+	out     *bufio.Writer
+	file    *os.File // nil for a stream
+	path    string
+	rate    int
+	samples int
+}
+
+// stream writes a WAV file to out, with sizes that say that they are unknown.
+func stream(out io.Writer, rate int) (*sound, error) {
+	s := &sound{out: bufio.NewWriter(out), rate: rate}
+	_, err := s.out.Write(header(rate, unknown))
+	return s, err
+}
+
+// create writes a WAV file next to path. Only finish gives it its name.
+func create(path string, rate int) (*sound, error) {
+	f, err := os.Create(path + ".tmp")
+	if err != nil {
+		return nil, err
+	}
+	s := &sound{out: bufio.NewWriter(f), file: f, path: path, rate: rate}
+	_, err = s.out.Write(header(rate, 0))
+	return s, err
+}
+
+// write appends samples. A stream gets them at once.
+func (s *sound) write(wave []float32) error {
+	for _, v := range wave {
+		x := int16(min(max(math.Round(32768*float64(v)), -32768), 32767))
+		if _, err := s.out.Write(binary.LittleEndian.AppendUint16(nil, uint16(x))); err != nil {
+			return s.explain(err)
+		}
+	}
+	s.samples += len(wave)
+	if s.file == nil {
+		return s.out.Flush()
+	}
+	return nil
+}
+
+// finish completes the file.
+func (s *sound) finish() error {
+	err := s.out.Flush()
+	if s.file == nil || err != nil {
+		return s.explain(err)
+	}
+	_, err = s.file.WriteAt(header(s.rate, uint32(2*s.samples)), 0)
+	if err = errors.Join(err, s.file.Sync(), s.file.Close()); err != nil {
+		return s.explain(err)
+	}
+	err = os.Rename(s.file.Name(), s.path)
+	s.file = nil
+	return err
+}
+
+// discard removes a file that was not finished.
+func (s *sound) discard() {
+	if s.file != nil {
+		s.file.Close()
+		os.Remove(s.file.Name())
+	}
+}
+
+// explain adds the free space to the error of a full disk.
+func (s *sound) explain(err error) error {
+	if err == nil || s.file == nil {
+		return err
+	}
+	return disk.Explain(err, s.path, int64(2*s.samples))
+}
