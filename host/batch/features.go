@@ -35,7 +35,7 @@ func NewFeatures(cache *featurecache.Cache, stages *catalog.Resolved, contract m
 	for _, in := range stages.Instances {
 		p := stages.Plugins[in.Plugin].Manifest
 		text, err := json.Marshal([]any{
-			"xtts-host feature 1", p.ID, p.Version, contents[in.Plugin], in.Stage.Name, in.Config, contract, on, runtime.GOARCH, forPlugins(os.Environ()),
+			"xtts-host feature 2", p.ID, p.Version, contents[in.Plugin], in.Stage.Name, in.Config, in.Files, contract, on, runtime.GOARCH, forPlugins(os.Environ()),
 		})
 		if err != nil {
 			return nil, fmt.Errorf("config of %s: %w", in.Name, err)

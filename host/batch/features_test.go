@@ -48,6 +48,8 @@ func TestIdentities(t *testing.T) {
 		{"a file that no sum lists", func() { write("helper.py", "x = 2") }},
 		{"a file in a folder", func() { write("tables/a.npy", "1") }},
 		{"the configuration", func() { stage.Config = map[string]any{"width": 2} }},
+		{"a file of the bundle", func() { stage.Files = map[string]string{"codes.onnx": "ab12"} }},
+		{"its content", func() { stage.Files = map[string]string{"codes.onnx": "cd34"} }},
 		{"the stage", func() { stage.Stage.Name = "triples" }},
 		{"the feature contract", func() { contract.SampleRate = 24000 }},
 		{"the device", func() { on = "GPU, onnxruntime 1" }},

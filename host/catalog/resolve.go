@@ -19,6 +19,9 @@ type Types struct {
 	Inputs   []manifest.TensorSpec
 	Buckets  []manifest.Bucket
 	Features manifest.Features
+	// Files are the bundle's files with their SHA-256, and Inference its inference graphs.
+	Files     map[string]string
+	Inference []manifest.InferenceGraph
 	// RequireChecksums refuses plugins that are not verified.
 	RequireChecksums bool
 	// DataGPU means that the plugins have a GPU. Without it, stages that require a GPU are refused. With it, stages
@@ -54,6 +57,8 @@ type Instance struct {
 	Name   string
 	Stage  manifest.Stage
 	Config map[string]any
+	// Files are the bundle's files that Config names, with their SHA-256.
+	Files map[string]string
 	// Inputs and Outputs map the stage's ports to tensors.
 	Inputs, Outputs map[string]string
 	// Recounts maps lengths tensors that the instance writes and only the host reads to the lengths tensors that the
@@ -146,6 +151,10 @@ func (r *resolver) add(s manifest.StageInstance, pipeline []manifest.StageInstan
 	if err := manifest.ValidateConfig(stage, s.Config); err != nil {
 		return err
 	}
+	files, err := r.files(stage, s.Config)
+	if err != nil {
+		return err
+	}
 	if stage.GPU == manifest.GPURequired && !r.types.DataGPU {
 		return hint.Errorf("give the plugins one with --data-gpu N --model-gpu M, or use another stage",
 			"stage %q of plugin %s needs a GPU, but the plugins run on the CPU", s.Stage, entry.Name())
@@ -154,7 +163,7 @@ func (r *resolver) add(s manifest.StageInstance, pipeline []manifest.StageInstan
 		return hint.Errorf("build it; make build CUDA=1 builds the plugins that come with xtts-host; with --data-gpu cpu they compute on the CPU",
 			"plugin %s is given the data GPU, but its program for a GPU is missing: %s", entry.Name(), file)
 	}
-	i := Instance{Name: s.Name, Stage: stage, Config: s.Config, Inputs: s.Inputs, Outputs: s.Outputs}
+	i := Instance{Name: s.Name, Stage: stage, Config: s.Config, Files: files, Inputs: s.Inputs, Outputs: s.Outputs}
 	if err := r.bindPorts(&i, entry, pipeline); err != nil {
 		return err
 	}

@@ -40,7 +40,7 @@ func (d *Draft) ResolveStages(context.Context) error {
 	}
 	d.Stages.Resolved, err = catalog.Resolve(d.Stages.Asked, entries, catalog.Types{
 		Dataset: d.columns.Tensors(), Inputs: d.Bundle.Manifest.Inputs, Buckets: d.Buckets.Sizes,
-		Features: d.Bundle.Manifest.Features, RequireChecksums: d.Config.RequireChecksums, DataGPU: !d.Placement.Data.OnCPU(),
+		Features: d.Bundle.Manifest.Features, Files: d.Bundle.Manifest.Files, Inference: d.Bundle.Manifest.Inference, RequireChecksums: d.Config.RequireChecksums, DataGPU: !d.Placement.Data.OnCPU(),
 	})
 	if err != nil {
 		return err

@@ -44,6 +44,7 @@ func find(name string, bundle *manifest.Bundle, entries []catalog.Entry, values 
 	var err error
 	w.resolved, err = catalog.Resolve(part, entries, catalog.Types{
 		Dataset: dataset.Specs(), Inputs: w.inputs, Buckets: []manifest.Bucket{bundle.Fit(manifest.Bucket{manifest.SymbolWav: 1, manifest.SymbolText: 1})}, Features: bundle.Features,
+		Files: bundle.Files, Inference: bundle.Inference,
 	})
 	if err != nil {
 		return nil, err

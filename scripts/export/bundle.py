@@ -126,6 +126,7 @@ def _document(export: Export, steps: dict[str, Step], precisions: tuple[str, ...
         **({} if not export.adapters else {"adapters": export.adapters}),
         "buckets": export.buckets,
         **({} if export.dynamic is None else {"dynamic": export.dynamic}),
+        **({"strides": export.strides} if export.strides else {}),
         "features": export.features,
         **({} if export.tokenizer is None else {"tokenizer": {"file": TOKENIZER, **({} if export.tokenizer_prefix is None else {"prefix": export.tokenizer_prefix})}}),
         "pipeline": export.pipeline,

@@ -64,6 +64,7 @@ class Export:
     inference are graphs that no training step runs (inference.py). They see the module's parameters as they are when the bundle is written.
 
     dynamic says that forward takes texts and clips of every length up to its T_text and T_wav, so that a run computes buckets from its data.
+    strides are symbols that follow from T_wav: one element for so many samples that have begun.
     """
 
     name: str
@@ -83,6 +84,7 @@ class Export:
     license: str = "Apache-2.0"
     eval_graph: bool = True
     dynamic: dict[str, int] | None = None
+    strides: dict[str, int] = field(default_factory=dict)
     adapters: list[dict] = field(default_factory=list)
     players: dict[str, Player] = field(default_factory=dict)
     inference: list[Inference] = field(default_factory=list)
@@ -106,7 +108,8 @@ class Export:
         hop = self.features.get("hop_length", 1)
         while limits and min(limits["T_wav"] // hop, *(n for name, n in limits.items() if name != "T_wav"), 1 << 30) >= 2:
             frames = {"T_mel": 1 + limits["T_wav"] // hop} if "T_mel" in self.buckets[0] else {}
-            sizes.append({**self.buckets[0], **limits, **frames})
+            steps = {name: -(-limits["T_wav"] // stride) for name, stride in self.strides.items()}
+            sizes.append({**self.buckets[0], **limits, **frames, **steps})
             limits = {name: n // 8 for name, n in limits.items()}
         return sizes
 

@@ -18,7 +18,7 @@ import (
 )
 
 // programs are the packages whose dependencies are distributed when a build is.
-var programs = []string{"./cmd/xtts-host", "./plugins/augment", "./plugins/features"}
+var programs = []string{"./cmd/xtts-host", "./plugins/augment", "./plugins/features", "./plugins/inference"}
 
 // builds are the supported ones. Imports differ by tag and by architecture.
 var builds = []struct{ arch, tags string }{{"amd64", ""}, {"amd64", "cuda"}, {"arm64", ""}}

@@ -21,6 +21,7 @@ type Bundle struct {
 	Adapters     []Adapter         `json:"adapters,omitempty"`
 	Buckets      []Bucket          `json:"buckets"`
 	Dynamic      Bucket            `json:"dynamic,omitempty"`
+	Strides      map[string]int    `json:"strides,omitempty"`
 	Features     Features          `json:"features"`
 	Tokenizer    *Tokenizer        `json:"tokenizer,omitempty"`
 	Pipeline     []StageInstance   `json:"pipeline"`

@@ -15,16 +15,20 @@ const (
 )
 
 // Fit returns the bucket for rows of up to these sizes, for a bundle with Dynamic: sizes has a value for T_wav and for
-// every other symbol of Dynamic. All other symbols have the values that they have in every bucket of the bundle.
+// every other symbol of Dynamic. T_mel and the symbols of Strides follow from T_wav. All other symbols have the values that
+// they have in every bucket of the bundle.
 func (b *Bundle) Fit(sizes Bucket) Bucket {
 	out := Bucket{}
 	for symbol, n := range b.Buckets[0] {
 		size, given := sizes[symbol]
+		stride := b.Strides[symbol]
 		switch {
 		case symbol == SymbolWav:
 			n = size
 		case symbol == SymbolMel:
 			n = max(1, b.Features.Frames(sizes[SymbolWav]))
+		case stride > 0:
+			n = max(1, (sizes[SymbolWav]+stride-1)/stride)
 		case given:
 			n = max(1, size)
 		}
@@ -43,8 +47,8 @@ func (b *Bundle) LongestClip() float64 { return b.Features.Seconds(b.Dynamic[Sym
 
 // checkDynamic checks that Fit can make every bucket up to Dynamic.
 func (b *Bundle) checkDynamic() error {
-	if b.Dynamic == nil {
-		return nil
+	if err := b.checkStrides(); err != nil || b.Dynamic == nil {
+		return err
 	}
 	last := b.Buckets[len(b.Buckets)-1]
 	for _, symbol := range b.Limited() {
@@ -71,8 +75,23 @@ func (b *Bundle) checkDynamic() error {
 		for symbol, n := range bucket {
 			if n != fit[symbol] {
 				return fmt.Errorf("buckets[%d]: %s = %d, expected %d: only %s may differ between the buckets, and %s with the frames of %s",
-					i, symbol, n, fit[symbol], strings.Join(append(b.Limited(), SymbolWav), " and "), SymbolMel, SymbolWav)
+					i, symbol, n, fit[symbol], strings.Join(append(b.Limited(), SymbolWav), " and "), strings.Join(b.followers(), " and "), SymbolWav)
 			}
+		}
+	}
+	return nil
+}
+
+// followers returns the symbols that follow from T_wav.
+func (b *Bundle) followers() []string {
+	return append([]string{SymbolMel}, slices.Sorted(maps.Keys(b.Strides))...)
+}
+
+func (b *Bundle) checkStrides() error {
+	for _, symbol := range slices.Sorted(maps.Keys(b.Strides)) {
+		_, limited := b.Dynamic[symbol]
+		if _, used := b.Buckets[0][symbol]; !used || limited || symbol == SymbolWav || symbol == SymbolMel || slices.Contains(b.counted(), symbol) {
+			return fmt.Errorf("strides has %s: it is for symbols of buckets that only stages write, and not for those of dynamic", symbol)
 		}
 	}
 	return nil

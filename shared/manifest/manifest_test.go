@@ -155,6 +155,42 @@ func TestDynamic(t *testing.T) {
 	}
 }
 
+// TestStrides: a symbol that follows from the samples of a row.
+func TestStrides(t *testing.T) {
+	data := edit(t, read(t, pico), map[string]any{"T_text": 100, "T_wav": 88064}, "dynamic")
+	data = edit(t, data, map[string]any{"T_code": 1024}, "strides")
+	var document Bundle
+	if err := json.Unmarshal(data, &document); err != nil {
+		t.Fatal(err)
+	}
+	for i, bucket := range document.Buckets {
+		data = edit(t, data, (bucket["T_wav"]+1023)/1024, "buckets", i, "T_code")
+	}
+	b, err := ParseBundle("bundle.json", data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for samples, want := range map[int]int{1: 1, 1024: 1, 1025: 2, 88064: 86} {
+		if got := b.Fit(Bucket{"T_wav": samples, "T_text": 7})["T_code"]; got != want {
+			t.Errorf("%d samples: %d, want %d", samples, got, want)
+		}
+	}
+	for _, c := range []struct {
+		value any
+		path  []any
+		want  string
+	}{
+		{77, []any{"buckets", 2, "T_code"}, "dynamic: buckets[2]: T_code = 77, expected 43: only T_text and T_wav may differ between the buckets, and T_mel and T_code"},
+		{map[string]any{"T_mel": 256}, []any{"strides"}, "dynamic: strides has T_mel: it is for symbols"},
+		{map[string]any{"T_other": 256}, []any{"strides"}, "dynamic: strides has T_other"},
+		{map[string]any{"T_code": 0}, []any{"strides"}, "strides.T_code: "},
+	} {
+		if _, err := ParseBundle("bundle.json", edit(t, data, c.value, c.path...)); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%v: %v, want %s", c.path, err, c.want)
+		}
+	}
+}
+
 func TestParsePlugin(t *testing.T) {
 	p, err := ParsePlugin("plugin.json", read(t, features))
 	if err != nil {
@@ -192,6 +228,7 @@ func TestPluginRefusals(t *testing.T) {
 		{"memory as text", "1GB", []any{"gpu_memory_mb"}, "plugin.json: gpu_memory_mb: "},
 		{"memory that overflows", 1 << 44, []any{"gpu_memory_mb"}, "plugin.json: gpu_memory_mb: "},
 		{"memory of a stage", 800, []any{"stages", 0, "gpu_memory_mb"}, `plugin.json: stages.0: unknown key "gpu_memory_mb"`},
+		{"files that the configuration lacks", []string{"f_min", "graph"}, []any{"stages", 1, "files"}, `plugin.json: stage "prosody": files has "graph", which is not a property of config`},
 		{"unknown key", 800, []any{"gpu_memory"}, `plugin.json: top level: unknown key "gpu_memory"`},
 	} {
 		t.Run(c.name, func(t *testing.T) {

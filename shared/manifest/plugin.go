@@ -57,9 +57,12 @@ type Stage struct {
 	// GPU is "none" (also when empty), GPUOptional or GPURequired.
 	GPU           string `json:"gpu,omitempty"`
 	Deterministic bool   `json:"deterministic"`
-	// Cacheable says that the outputs of a row depend on nothing but the row's inputs, the configuration and the feature
-	// contract, so that the host may keep them: not on the row key, the epoch, the bucket or the bundle's files.
+	// Cacheable says that the outputs of a row depend on nothing but the row's inputs, the configuration, the files of the
+	// bundle that Files names and the feature contract, so that the host may keep them: not on the row key, the epoch or the
+	// bucket.
 	Cacheable bool `json:"cacheable,omitempty"`
+	// Files are the keys of the configuration that name a file of the bundle.
+	Files []string `json:"files,omitempty"`
 }
 
 // UsesGPU reports whether the stage can use a GPU.
@@ -100,6 +103,11 @@ func (p *Plugin) check() error {
 		for _, t := range s.Outputs {
 			if s.Kind == Augment && !in[t.Name] {
 				return fmt.Errorf("stage %q: output %q is not an input: an augment stage edits its inputs in place", s.Name, t.Name)
+			}
+		}
+		for _, key := range s.Files {
+			if properties, _ := s.Config["properties"].(map[string]any); properties[key] == nil {
+				return fmt.Errorf("stage %q: files has %q, which is not a property of config", s.Name, key)
 			}
 		}
 		if s.Cacheable && (s.Kind != Preprocess || !s.Deterministic) {

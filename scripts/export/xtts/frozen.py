@@ -22,6 +22,16 @@ _STATS, _VOCODER, _SPEAKER = "mel_stats", "hifigan_decoder.waveform_decoder.", "
 _WAVEFORM = [Input("waveform", "f32", ("B", "T_wav"), lengths="waveform_lengths"), Input("waveform_lengths", "i32", ("B",))]
 
 
+# The codes of a clip, and the spectrogram of another clip of its speaker (docs/data-plan.md, reference clips).
+PIPELINE = [
+    {"name": "codes", "stage": "codes", "config": {"graph": "codes.onnx", "weights": "codes.safetensors"},
+     "inputs": {"waveform": "waveform", "waveform_lengths": "waveform_lengths"}, "outputs": {"codes": "audio_codes", "code_lengths": "code_lengths"}},
+    {"name": "conditioning", "stage": "conditioning", "config": {"graph": "conditioning_mel.onnx", "weights": "conditioning_mel.safetensors"},
+     "inputs": {"waveform": "reference_waveform", "waveform_lengths": "reference_lengths"},
+     "outputs": {"conditioning_mel": "conditioning_mel", "conditioning_lengths": "conditioning_lengths"}},
+]
+
+
 class Codes(nn.Module):
     """One for every STRIDE samples that have begun. The encoder makes one more if the last is complete."""
 

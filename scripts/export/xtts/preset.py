@@ -8,12 +8,12 @@ from .. import tokenizer, voicebpe
 from ..inputs import sequence, window
 from ..module import Export
 from ..refusal import Refusal
-from . import frozen, settings, weights
+from . import frozen, mels, settings, weights
 from .conditioning import MELS
 from .model import CODES_MORE, TEXT_MORE, XTTS
 
 # Of coqui's trainer: the longest clip, 11.6 seconds, the longest text, and the six seconds of its conditioning clips.
-_TEXT, _SAMPLES, _CONDITIONING = 200, 255995, 517
+_TEXT, _SAMPLES, _REFERENCE = 200, 255995, 6 * mels.RATE
 # Rows that stay in a position table: PyTorch traces a slice that leaves one row, or none, in another way.
 _SPARE = 2
 # The spectrogram of coqui's DVAE, without its division of each band.
@@ -50,15 +50,16 @@ def build(checkpoint: Path | None = None, vocabulary: Path | None = None, config
         "tokenizer": voicebpe.convert(vocabulary.read_text(encoding="utf-8")), "tokenizer_prefix": voicebpe.PREFIX}
     limits = {"T_text": sizes.text_positions - TEXT_MORE - _SPARE, "T_code": sizes.audio_positions - CODES_MORE - _SPARE}
     codes = min(-(-_SAMPLES // frozen.STRIDE), limits["T_code"])
-    dynamic = {"T_text": limits["T_text"], "T_wav": limits["T_code"] * frozen.STRIDE, "T_code": limits["T_code"], "T_cond": _CONDITIONING}
-    bucket = {"T_text": min(_TEXT, limits["T_text"]), "T_wav": min(_SAMPLES, codes * frozen.STRIDE), "T_code": codes, "T_cond": _CONDITIONING}
+    dynamic = {"T_text": limits["T_text"], "T_wav": limits["T_code"] * frozen.STRIDE}
+    bucket = {"T_text": min(_TEXT, limits["T_text"]), "T_wav": min(_SAMPLES, codes * frozen.STRIDE), "T_code": codes,
+              "T_ref": _REFERENCE, "T_cond": 1 + _REFERENCE // mels.HOP}
     return Export(
         name="xtts-v2", description="the GPT of XTTS v2: text, audio codes and a conditioning spectrogram to the next code",
         license="LicenseRef-CPML" if checkpoint else "Apache-2.0", module=module,
         inputs=[*sequence("text_sequences", "i32", "T_text", lengths="text_lengths", below=sizes.text_tokens, pad=sizes.stop_text),
                 *sequence("audio_codes", "i32", "T_code", lengths="code_lengths", below=sizes.audio_tokens - 2, pad=sizes.stop_audio,
-                          origin="file", column="codes"),
-                *sequence("conditioning_mel", "f32", "T_cond", MELS, lengths="conditioning_lengths", origin="file", column="conditioning"),
+                          origin="stage"),
+                *sequence("conditioning_mel", "f32", "T_cond", MELS, lengths="conditioning_lengths", origin="stage"),
                 window("text_count", "text_lengths", TEXT_MORE), window("code_count", "code_lengths", CODES_MORE)],
-        buckets=[bucket], dynamic=dynamic, features=FEATURES, optimizer=dict(OPTIMIZER),
+        buckets=[bucket], dynamic=dynamic, strides={"T_code": frozen.STRIDE}, features=FEATURES, pipeline=frozen.PIPELINE, optimizer=dict(OPTIMIZER),
         schedule={"name": "constant"}, accumulation="weighted", inference=parts, **text)
