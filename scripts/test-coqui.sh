@@ -17,4 +17,4 @@ if [ "$(cat "$venv/.requirements" 2>/dev/null)" != "$want" ]; then
   echo "$want" > "$venv/.requirements"
 fi
 cd scripts
-exec "$venv/bin/python" -m pytest -p no:cacheprovider -q export/xtts/test_coqui.py "$@"
+exec "$venv/bin/python" -m pytest -p no:cacheprovider -q export/xtts/test_coqui.py export/xtts/test_coqui_speaking.py "$@"

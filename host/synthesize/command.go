@@ -148,7 +148,7 @@ func open(set *config.Set) (*ortgraphs.Bundle, error) {
 		return nil, err
 	}
 	if bundle.Manifest.Synthesis == nil {
-		return nil, hint.Errorf("docs/synthesize.md lists the graphs; a bundle that has them can be given with --graph",
+		return nil, hint.Errorf("`xtts-export xtts-v2` writes a bundle that speaks, which --graph can name (docs/synthesize.md)",
 			"the bundle %s has no graphs that speak", set.Graph)
 	}
 	return bundle, nil

@@ -134,6 +134,7 @@ def _document(export: Export, steps: dict[str, Step], precisions: tuple[str, ...
         "schedule": export.schedule,
         "graphs": graphs,
         **({"inference": inference} if inference else {}),
+        **({"synthesis": export.synthesis} if inference and export.synthesis else {}),
         "accumulation": export.accumulation,
         "baselines": export.baselines,
         "cost": _cost(export, steps, folder),

@@ -1,5 +1,7 @@
 """Graphs of a bundle that no training step runs: frozen parts of a model, and the model as it speaks (docs/bundle.md, inference graphs)."""
 
+from collections.abc import Iterator, Set
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -25,7 +27,7 @@ TOLERANCE, MOST_UNEQUAL = 1e-4, 1e-3
 class Inference:
     """One graph. name, kind, sample_rate and feeds (inputs by the outputs that they take in the next run) are as in bundle.json.
 
-    module's forward takes the inputs in order, and returns the outputs in order; it has no dropout. Its parameters and buffers become the graph's
+    module's forward takes the inputs in order, and returns the outputs in order, in evaluation mode. Its parameters and buffers become the graph's
     weights. Those that are parameters of the exported module, the same tensors, are taken from there.
 
     sizes give every symbol of the inputs a value above 1, to trace with and to compare with PyTorch; so do twice these sizes.
@@ -81,18 +83,32 @@ def write(entry: Inference, shared: dict[str, Tensor], folder: Path) -> dict:
     own = {name: x for name, x in tensors.items() if id(x) not in names}
     if both := sorted(own.keys() & (shared.keys() | {i.name for i in (*entry.inputs, *entry.outputs)})):
         raise Refusal(f"{both[0]} is a tensor of the inference graph {entry.name}, and the name of another one", "give it a name of its own")
-    with torch.no_grad():
-        model = _trace(entry, tensors, given)
+    with torch.no_grad(), _evaluated(entry.module):
+        model = _trace(entry, tensors, given, own.keys())
         onnx.save(model, folder / entry.file)
+        taken = {i.name for i in model.graph.input}
         if own:
             arrays = {name: np.array(x.detach().numpy(), order="C") for name, x in own.items()}
             save_file(arrays, folder / entry.weights_file)
             (folder / entry.weights_file).chmod((folder / entry.file).stat().st_mode & 0o777)
-        _verify(entry, {given[name]: x.detach().numpy() for name, x in tensors.items()}, folder)
+        _verify(entry, {given[name]: x.detach().numpy() for name, x in tensors.items() if given[name] in taken}, folder)
     return entry.entry(bool(own))
 
 
-def _trace(entry: Inference, tensors: dict[str, Tensor], given: dict[str, str]) -> onnx.ModelProto:
+@contextmanager
+def _evaluated(module: nn.Module) -> Iterator[None]:
+    """In evaluation mode, and then as it was: parts of it are trained."""
+    training = [part for part in module.modules() if part.training]
+    try:
+        module.eval()
+        yield
+    finally:
+        for part in training:
+            part.training = True
+
+
+def _trace(entry: Inference, tensors: dict[str, Tensor], given: dict[str, str], own: Set[str]) -> onnx.ModelProto:
+    """The graph, without the parameters of the bundle that it does not need. Of tensors of its own, it needs all."""
     example = _example(entry, entry.sizes)
     dims = {name: torch.export.Dim(name) for name in entry.sizes}
     shapes = [{axis: dims[d] for axis, d in enumerate(i.shape) if isinstance(d, str)} for i in entry.inputs] + [None] * len(tensors)
@@ -107,8 +123,11 @@ def _trace(entry: Inference, tensors: dict[str, Tensor], given: dict[str, str]) 
     model = program.model_proto
     clean.clean(model)
     used = {name for node in model.graph.node for name in node.input}
-    if idle := [i.name for i in model.graph.input if i.name not in used and i.name in given.values()]:
-        raise Refusal(f"{idle[0]} of the inference graph {entry.name} is not used", "leave out what the graph does not need")
+    idle = [i for i in model.graph.input if i.name not in used and i.name in given.values()]
+    if unused := [i.name for i in idle if i.name in own]:
+        raise Refusal(f"{unused[0]} of the inference graph {entry.name} is not used", "leave out what the graph does not need")
+    for i in idle:
+        model.graph.input.remove(i)
     return plain(model)
 
 

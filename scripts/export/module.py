@@ -61,7 +61,7 @@ class Export:
 
     players, by name, train in turn on each batch; then they have the losses and the optimizers. The last one's loss is that of the model.
 
-    inference are graphs that no training step runs (inference.py). They see the module's parameters as they are when the bundle is written.
+    inference are graphs that no training step runs (inference.py), and synthesis says how they speak (docs/synthesize.md). They see the module's parameters as they are when the bundle is written.
 
     dynamic says that forward takes texts and clips of every length up to its T_text and T_wav, so that a run computes buckets from its data.
     strides are symbols that follow from T_wav: one element for so many samples that have begun.
@@ -88,6 +88,7 @@ class Export:
     adapters: list[dict] = field(default_factory=list)
     players: dict[str, Player] = field(default_factory=dict)
     inference: list[Inference] = field(default_factory=list)
+    synthesis: dict | None = None
 
     def turns(self) -> tuple[str, ...]:
         """The names of the players, in their order; the one of an export without players has none."""

@@ -14,6 +14,9 @@ from torch import Tensor, nn
 DROPOUT = 0.1
 _SPREAD = 0.02
 
+# Keys and values of a block, f32[B, heads, S, width / heads].
+Past = tuple[Tensor, Tensor]
+
 
 class Projection(nn.Module):
     """A linear layer whose matrix is [in, out]: transformers' Conv1D."""
@@ -33,10 +36,13 @@ class Attention(nn.Module):
         self.c_attn, self.c_proj = Projection(width, 3 * width), Projection(width, width, spread)
         self.dropout = nn.Dropout(DROPOUT)
 
-    def forward(self, x: Tensor, mask: Tensor) -> Tensor:
+    def forward(self, x: Tensor, mask: Tensor, past: Past | None = None) -> tuple[Tensor, Past]:
+        """Also returns the keys and values of x, after those of past."""
         q, k, v = (y.unflatten(-1, (self.heads, -1)).transpose(1, 2) for y in self.c_attn(x).chunk(3, -1))
+        if past is not None:
+            k, v = torch.cat([past[0], k], 2), torch.cat([past[1], v], 2)
         y = F.scaled_dot_product_attention(q, k, v, attn_mask=mask, dropout_p=DROPOUT if self.training else 0.0)
-        return self.dropout(self.c_proj(y.transpose(1, 2).flatten(2)))
+        return self.dropout(self.c_proj(y.transpose(1, 2).flatten(2))), (k, v)
 
 
 class FeedForward(nn.Module):
@@ -55,13 +61,14 @@ class Block(nn.Module):
         self.ln_1, self.attn = nn.LayerNorm(width), Attention(width, heads, spread)
         self.ln_2, self.mlp = nn.LayerNorm(width), FeedForward(width, spread)
 
-    def forward(self, x: Tensor, mask: Tensor) -> Tensor:
-        x = x + self.attn(self.ln_1(x), mask)
-        return x + self.mlp(self.ln_2(x))
+    def forward(self, x: Tensor, mask: Tensor, past: Past | None = None) -> tuple[Tensor, Past]:
+        y, past = self.attn(self.ln_1(x), mask, past)
+        x = x + y
+        return x + self.mlp(self.ln_2(x)), past
 
 
 class GPT2(nn.Module):
-    """x f32[B, S, width]; mask f32[B, 1, S, S] is added to the scores."""
+    """x f32[B, S, width]; mask f32[B, 1, S, past + S] is added to the scores. past has the keys and values of each block for what came before x."""
 
     def __init__(self, layers: int, width: int, heads: int):
         super().__init__()
@@ -71,8 +78,9 @@ class GPT2(nn.Module):
         self.h = nn.ModuleList(Block(width, heads, spread) for _ in range(layers))
         self.ln_f = nn.LayerNorm(width)
 
-    def forward(self, x: Tensor, mask: Tensor) -> Tensor:
-        x = self.drop(x)
-        for block in self.h:
-            x = block(x, mask)
-        return self.ln_f(x)
+    def forward(self, x: Tensor, mask: Tensor, past: list[Past] | None = None) -> tuple[Tensor, list[Past]]:
+        x, now = self.drop(x), []
+        for i, block in enumerate(self.h):
+            x, kept = block(x, mask, None if past is None else past[i])
+            now.append(kept)
+        return self.ln_f(x), now

@@ -11,7 +11,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from .conditioning import Encoder, Resampler, masked
-from .gpt2 import GPT2
+from .gpt2 import GPT2, Past
 
 # What a row's sequences have beside its tokens and codes. A text begins with a start token. Codes begin with one, too, and three stop codes
 # follow them: coqui counts three codes more than there are.
@@ -61,15 +61,25 @@ class GPT(nn.Module):
 
     def forward(self, text: Tensor, text_inside: Tensor, codes: Tensor, codes_inside: Tensor, mel: Tensor, mel_inside: Tensor) -> tuple[Tensor, Tensor]:
         """text and codes are inputs, with start tokens. Each *_inside is 1 where the tensor is not padding."""
-        voice = self.conditioning_perceiver(self.conditioning_encoder(mel, mel_inside), mel_inside)
+        voice = self.voice(mel, mel_inside)
+        keys = torch.cat([torch.ones_like(voice[:, :, 0]), text_inside, codes_inside], 1)
+        y, _ = self.hidden(voice, text, codes, keys)
+        y = y[:, voice.shape[1]:]
+        return self.text_head(y[:, :text.shape[1]]), self.mel_head(y[:, text.shape[1]:])
+
+    def voice(self, mel: Tensor, inside: Tensor) -> Tensor:
+        """f32[B, LATENTS, width]."""
+        return self.conditioning_perceiver(self.conditioning_encoder(mel, inside), inside)
+
+    def hidden(self, voice: Tensor, text: Tensor, codes: Tensor, keys: Tensor) -> tuple[Tensor, list[Past]]:
+        """f32[B, S, width], what the heads take, of voice, text and codes in a row. keys f32[B, S] is 0 for what none may attend to."""
         spoken = self.text_embedding(text) + self.text_pos_embedding(text.shape[1])
         heard = self.mel_embedding(codes) + self.mel_pos_embedding(codes.shape[1])
         x = torch.cat([voice, spoken, heard], 1)
-        keys = torch.cat([torch.ones_like(voice[:, :, 0]), text_inside, codes_inside], 1)
         at = torch.arange(x.shape[1])
-        past = (at[None, :] <= at[:, None]).float()
-        y = self.final_norm(self.gpt(x, masked(past[None, None] * keys[:, None, None, :])))[:, voice.shape[1]:]
-        return self.text_head(y[:, :text.shape[1]]), self.mel_head(y[:, text.shape[1]:])
+        before = (at[None, :] <= at[:, None]).float()
+        y, past = self.gpt(x, masked(before[None, None] * keys[:, None, None, :]))
+        return self.final_norm(y), past
 
 
 class XTTS(nn.Module):
@@ -82,26 +92,26 @@ class XTTS(nn.Module):
     def forward(self, text_sequences, text_lengths, audio_codes, code_lengths, conditioning_mel, conditioning_lengths, text_count, code_count):
         s = self.sizes
         rows = (text_lengths * code_lengths > 0).float()[:, None]
-        text = _between(text_sequences, s.start_text, s.stop_text, TEXT_MORE)
-        codes = _between(audio_codes, s.start_audio, s.stop_audio, CODES_MORE)
+        text = between(text_sequences, s.start_text, s.stop_text, TEXT_MORE)
+        codes = between(audio_codes, s.start_audio, s.stop_audio, CODES_MORE)
         # Of a row's sequence and its targets equally many count. In an empty row there are none.
-        text_inside = _inside(text_lengths + TEXT_MORE, text.shape[1] - 1) * rows
-        codes_inside = _inside(code_lengths + CODES_MORE, codes.shape[1] - 1) * rows
-        mel_inside = _inside(conditioning_lengths, conditioning_mel.shape[1])
+        text_inside = inside(text_lengths + TEXT_MORE, text.shape[1] - 1) * rows
+        codes_inside = inside(code_lengths + CODES_MORE, codes.shape[1] - 1) * rows
+        mel_inside = inside(conditioning_lengths, conditioning_mel.shape[1])
         text_logits, code_logits = self.gpt(text[:, :-1], text_inside, codes[:, :-1], codes_inside, conditioning_mel, mel_inside)
         text_loss = _entropy(text_logits, text[:, 1:], text_inside) / text_count
         code_loss = _entropy(code_logits, codes[:, 1:], codes_inside) / code_count
         return {"loss": TEXT_WEIGHT * text_loss + CODE_WEIGHT * code_loss, "loss_weight": rows.sum().clamp(max=1), "text_loss": text_loss, "code_loss": code_loss}
 
 
-def _between(ids: Tensor, start: int, stop: int, stops: int) -> Tensor:
+def between(ids: Tensor, start: int, stop: int, stops: int) -> Tensor:
     """The ids after a start token and before stop tokens. They are joined as floats, which a graph adds up with zeros in between."""
     ids = ids.float()
     first = torch.ones_like(ids[:, :1])
     return torch.cat([start * first, ids, *[stop * first] * stops], 1).long()
 
 
-def _inside(lengths: Tensor, size: int) -> Tensor:
+def inside(lengths: Tensor, size: int) -> Tensor:
     return (torch.arange(size)[None, :] < lengths[:, None]).float()
 
 

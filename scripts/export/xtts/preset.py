@@ -8,7 +8,7 @@ from .. import tokenizer, voicebpe
 from ..inputs import sequence, window
 from ..module import Export
 from ..refusal import Refusal
-from . import frozen, mels, settings, weights
+from . import decode, frozen, mels, settings, speaking, weights
 from .conditioning import MELS
 from .model import CODES_MORE, TEXT_MORE, XTTS
 
@@ -46,6 +46,7 @@ def build(checkpoint: Path | None = None, vocabulary: Path | None = None, config
     parts, left = frozen.build(model, sizes, dvae, norms)
     for line in left:
         print(f"{checkpoint}: {line}")
+    spoken = any(part.kind == "vocoder" for part in parts)
     text = {"tokenizer": tokenizer.build()} if vocabulary is None else {
         "tokenizer": voicebpe.convert(vocabulary.read_text(encoding="utf-8")), "tokenizer_prefix": voicebpe.PREFIX}
     limits = {"T_text": sizes.text_positions - TEXT_MORE - _SPARE, "T_code": sizes.audio_positions - CODES_MORE - _SPARE}
@@ -62,4 +63,5 @@ def build(checkpoint: Path | None = None, vocabulary: Path | None = None, config
                 *sequence("conditioning_mel", "f32", "T_cond", MELS, lengths="conditioning_lengths", origin="stage"),
                 window("text_count", "text_lengths", TEXT_MORE), window("code_count", "code_lengths", CODES_MORE)],
         buckets=[bucket], dynamic=dynamic, strides={"T_code": frozen.STRIDE}, features=FEATURES, pipeline=frozen.PIPELINE, optimizer=dict(OPTIMIZER),
-        schedule={"name": "constant"}, accumulation="weighted", inference=parts, **text)
+        schedule={"name": "constant"}, accumulation="weighted",
+        inference=[*parts, *(decode.entries(module) if spoken else [])], synthesis=speaking.numbers(sizes, config) if spoken else None, **text)

@@ -3,6 +3,9 @@
 Tensors have the names of `hifigan_decoder.waveform_decoder` in coqui's checkpoints; a checkpoint's normalized weights are multiplied out.
 """
 
+import math
+from fractions import Fraction
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
@@ -60,6 +63,20 @@ def stretched(x: Tensor, up: int, down: int) -> Tensor:
     right = torch.minimum(left + 1, torch.arange(x.shape[1]).amax(0))
     part = (at - left.float())[None, :, None]
     return (1 - part) * x.index_select(1, left) + part * x.index_select(1, right)
+
+
+def windows() -> dict[str, int]:
+    """`vocoder` of docs/synthesize.md: how far a sample reaches among the latents, and after how many of them a sample begins anew."""
+    hop, frames = math.prod(_STRIDES), Fraction(*_FRAMES) * Fraction(*_RATES)
+    reach, rate = Fraction(3), 1
+    for stride in _STRIDES:
+        # A layer of upsampling reaches the next frames, and the largest kernel has the longest reach of a block's.
+        reach += Fraction(1, rate)
+        rate *= stride
+        reach += Fraction(sum((max(_KERNELS) - 1) // 2 * (dilation + 1) for dilation in _DILATIONS), rate)
+    reach += Fraction(3, rate)
+    # A frame is between two latents.
+    return {"context": math.ceil(reach / frames) + 1, "latents": frames.denominator, "samples": frames.numerator * hop}
 
 
 def load(weights: dict[str, Tensor]) -> Vocoder:

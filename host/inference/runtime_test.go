@@ -1,0 +1,131 @@
+package inference
+
+import (
+	"math"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/xtts-host/xtts-host/gpu/gputest"
+	"github.com/xtts-host/xtts-host/host/device"
+	"github.com/xtts-host/xtts-host/host/synthesize/synthesizetest"
+	"github.com/xtts-host/xtts-host/host/train"
+	"github.com/xtts-host/xtts-host/ortgraphs"
+	"github.com/xtts-host/xtts-host/ortgraphs/ort/orttest"
+)
+
+func TestMain(m *testing.M) { os.Exit(orttest.Run(m)) }
+
+// speaking opens a runtime with the bundle of synthesizetest.
+func speaking(t *testing.T, c Config) *Runtime {
+	t.Helper()
+	folder := filepath.Join(t.TempDir(), "bundle")
+	if err := synthesizetest.Write(folder, "../../ortgraphs/testdata/pico", "../dataset/testdata/voicebpe/tokenizer.json"); err != nil {
+		t.Fatal(err)
+	}
+	var err error
+	if c.Bundle, err = ortgraphs.Load(folder); err != nil {
+		t.Fatal(err)
+	}
+	weights, err := c.Bundle.Weights()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Weights, c.Threads = weights, 1
+	r := New(c)
+	t.Cleanup(func() {
+		if err := r.Close(); err != nil {
+			t.Error(err)
+		}
+		weights.Close()
+	})
+	return r
+}
+
+// run runs a graph with a parameter of the bundle and one with weights of its own, and gives the first's cache to the
+// next run.
+func run(t *testing.T, r *Runtime) (latents, wave []float32) {
+	t.Helper()
+	step, err := r.Open("step")
+	if err != nil {
+		t.Fatal(err)
+	}
+	vocoder, err := r.Open("vocoder")
+	if err != nil {
+		t.Fatal(err)
+	}
+	values := Values{}
+	must := func(v *Value, err error) *Value {
+		if err != nil {
+			t.Fatal(err)
+		}
+		return v
+	}
+	values["past_keys"] = must(Floats([]float32{2, 3}, 1, 2))
+	for i := range int32(3) {
+		values["code"], values["position"] = must(Integers([]int32{1}, 1)), must(Integers([]int32{i}, 1))
+		results, err := step.Run(values, "latent")
+		if err != nil {
+			t.Fatal(err)
+		}
+		latents = append(latents, results["latent"].Floats()...)
+		values.Close()
+		values = Values{"past_keys": results["keys"]}
+		delete(results, "keys")
+		results.Close()
+	}
+	values["latents"], values["speaker"] = must(Floats(latents, 1, 3, 2)), must(Floats([]float32{1}, 1, 1))
+	defer values.Close()
+	results, err := vocoder.Run(values, "waveform")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer results.Close()
+	return latents, slices.Clone(results["waveform"].Floats())
+}
+
+// On a fake GPU, whose memory the CPU computes with, weights come through pinned memory that is smaller than they are.
+func TestDeviceChangesNoBit(t *testing.T) {
+	latents, wave := run(t, speaking(t, Config{Device: new(device.Device)}))
+	// Sums of 6, 8 and 11 keys modulo 7, and the number of keys.
+	bias := latents[0] - 6
+	near := func(x, want float32) bool { return math.Abs(float64(x-bias-want)) < 1e-5 }
+	if len(wave) != 12 || latents[1] != 3 || !near(latents[2], 1) || !near(latents[4], 4) || latents[5] != 5 {
+		t.Errorf("latents %v, waveform %v", latents, wave)
+	}
+	runtime.LockOSThread()
+	card := gputest.New(gputest.Config{Misuse: func(err error) { t.Error(err) }})
+	if err := card.Bind(); err != nil {
+		t.Fatal(err)
+	}
+	stream, err := card.NewStream()
+	if err != nil {
+		t.Fatal(err)
+	}
+	staging, err := card.AllocateHost(3)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { staging.Close(); stream.Close(); card.Close() }) // reports what is still open
+	r := speaking(t, Config{Device: &device.Device{Device: train.Device{Context: card, Compute: stream}}, Staging: staging.Bytes()})
+	if again, same := run(t, r); !slices.Equal(again, latents) || !slices.Equal(same, wave) {
+		t.Errorf("on a GPU %v and %v, on the CPU %v and %v", again, same, latents, wave)
+	}
+}
+
+func TestRefusals(t *testing.T) {
+	r := speaking(t, Config{Device: new(device.Device)})
+	if _, err := r.Open("singing"); err == nil || !strings.Contains(err.Error(), "has no inference graph singing") {
+		t.Error(err)
+	}
+	step, err := r.Open("step")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := step.Run(Values{}); err == nil || err.Error() != `step: no value for its input "code"` {
+		t.Error(err)
+	}
+}
