@@ -32,6 +32,7 @@ func (p *partition) derive() {
 			d.replace(n.Out[0])
 		}
 	}
+	d.shorten(nodes)
 }
 
 // replace computes a tensor again in the regions that read it: in all of them, so that it is not in memory at all, or at least where that
@@ -260,7 +261,7 @@ func (d *derivation) fits(g *group, before *iteration) bool {
 		return false
 	}
 	in, _, out := d.traffic(g.nodes)
-	if len(in)+len(out) > maxTensors {
+	if len(in)+len(out) > maxTensors || len(out) > maxOutputs {
 		return false
 	}
 	for _, t := range in {

@@ -40,37 +40,10 @@ func TestScales(t *testing.T) {
 			if written == tt.sunk {
 				t.Errorf("the multiple is written: %t", written)
 			}
-			given := memory{}
-			for i, in := range g.Inputs {
-				values := make([]float64, in.Elements())
-				for j := range values {
-					values[j] = float64((7*i+5*j)%64)/32 - 1
-				}
-				given[in] = encode(values, in.Type)
-			}
-			got, err := interpret(g, regions, given)
-			if err != nil {
-				t.Fatal(err)
-			}
-			r, err := shapes.Infer(model, shapes.Sizes{})
-			if err != nil {
-				t.Fatal(err)
-			}
-			plain, err := fuse.Lower(r)
-			if err != nil {
-				t.Fatal(err)
-			}
-			again := memory{}
-			for i, in := range plain.Inputs {
-				again[in] = given[g.Inputs[i]]
-			}
-			want, err := interpret(plain, nil, again)
-			if err != nil {
-				t.Fatal(err)
-			}
+			got, want := computed(t, g, regions), plainly(t, model)
 			for i, o := range g.Outputs {
-				if !slices.Equal(got[o.Tensor], want[plain.Outputs[i].Tensor]) {
-					t.Errorf("%s: %v, want %v", o.Name, got[o.Tensor], want[plain.Outputs[i].Tensor])
+				if !slices.Equal(got[o.Tensor], want[i]) {
+					t.Errorf("%s: %v, want %v", o.Name, got[o.Tensor], want[i])
 				}
 			}
 		})

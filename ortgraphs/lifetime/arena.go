@@ -6,7 +6,7 @@ import (
 )
 
 // arena is ONNX Runtime's (core/framework/bfc_arena.cc), as a run configures it: it takes the smallest free chunk that is large enough, and
-// divides it if the rest is worth it. Free neighbors are joined, but not those of two regions. A region is as large as the request for which
+// divides it if there is a rest. Free neighbors are joined, but not those of two regions. A region is as large as the request for which
 // there was no room.
 type arena struct {
 	free  []*chunk // by size, and then by address
@@ -20,10 +20,7 @@ type chunk struct {
 	prev, next *chunk // in its region
 }
 
-const (
-	grain = 256       // of sizes
-	spare = 128 << 20 // a chunk that is so much too large, or twice as large, is divided
-)
+const grain = 256 // of sizes
 
 func before(a, b *chunk) int { return cmp.Or(cmp.Compare(a.size, b.size), cmp.Compare(a.at, b.at)) }
 
@@ -38,7 +35,7 @@ func (a *arena) allocate(bytes int64) *chunk {
 	c := a.free[i]
 	a.free = slices.Delete(a.free, i, i+1)
 	c.used = true
-	if c.size >= 2*bytes || c.size-bytes >= spare {
+	if c.size > bytes {
 		rest := &chunk{at: c.at + bytes, size: c.size - bytes, prev: c, next: c.next}
 		if rest.next != nil {
 			rest.next.prev = rest

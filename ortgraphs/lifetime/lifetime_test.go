@@ -94,9 +94,7 @@ func TestArena(t *testing.T) {
 		want    int64
 	}{
 		{"sizes are multiples of 256", []*lifetime.Buffer{buffer(1, 0, 0)}, 256},
-		{"a chunk of twice the size is divided", []*lifetime.Buffer{buffer(2*mb, 0, 0), buffer(mb, 1, 2), buffer(mb, 1, 2)}, 2 * mb},
-		{"a chunk of less is not", []*lifetime.Buffer{buffer(3*mb, 0, 0), buffer(2*mb, 1, 2), buffer(mb, 1, 2)}, 4 * mb},
-		{"unless the rest is large", []*lifetime.Buffer{buffer(300*mb, 0, 0), buffer(170*mb, 1, 2), buffer(130*mb, 1, 2)}, 300 * mb},
+		{"a chunk is divided", []*lifetime.Buffer{buffer(3*mb, 0, 0), buffer(2*mb, 1, 2), buffer(mb, 1, 2)}, 3 * mb},
 		{"the smallest chunk is taken", []*lifetime.Buffer{buffer(4*mb, 0, 0), buffer(mb, 0, 0), buffer(mb, 1, 2), buffer(4*mb, 1, 2)}, 5 * mb},
 		{"neighbors are joined", []*lifetime.Buffer{buffer(4*mb, 0, 0), buffer(2*mb, 1, 1), buffer(2*mb, 1, 2), buffer(4*mb, 3, 3)}, 4 * mb},
 		{"regions are not", []*lifetime.Buffer{buffer(mb, 0, 0), buffer(mb, 0, 0), buffer(2*mb, 1, 1)}, 4 * mb},

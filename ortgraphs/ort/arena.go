@@ -6,11 +6,12 @@ package ort
 
 // arena_register creates an arena and registers it with the environment: the process has only one, which is counted.
 static OrtStatus *arena_register(const char *provider, const OrtMemoryInfo *info, size_t limit, OrtEnv **env) {
-	// The default strategy doubles the arena whenever it is too small.
-	static const char *const keys[] = {"max_mem", "arena_extend_strategy"};
-	const size_t values[] = {limit, 1};
+	// The default strategy doubles the arena whenever it is too small. By default, a piece that is up to 128 MB, but not
+	// twice as large as requested, is not divided.
+	static const char *const keys[] = {"max_mem", "arena_extend_strategy", "max_dead_bytes_per_chunk"};
+	const size_t values[] = {limit, 1, 256};
 	OrtArenaCfg *config;
-	OrtStatus *s = ORT(CreateArenaCfgV2)(keys, values, 2, &config);
+	OrtStatus *s = ORT(CreateArenaCfgV2)(keys, values, sizeof keys / sizeof *keys, &config);
 	if (s) return s;
 	if (!(s = ORT(CreateEnv)(ORT_LOGGING_LEVEL_FATAL, "", env))) {
 		s = ORT(CreateAndRegisterAllocatorV2)(*env, provider, info, config, NULL, NULL, 0);
