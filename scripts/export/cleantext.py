@@ -6,6 +6,7 @@ import sys
 import tempfile
 from pathlib import Path
 
+from . import listing
 from .refusal import Refusal
 
 _CLEANER = Path(__file__).with_name("coqui_text.py")
@@ -20,8 +21,8 @@ def clean(source: Path, target: Path, language: str = "en", python: str | None =
     if target.exists():
         raise Refusal(f"--out {target} exists", "name a new file, or remove that one")
     try:
-        lines = source.read_text(encoding="utf-8-sig").splitlines()
-        rows = [json.loads(line) for line in lines if line.strip()]
+        lines = listing.lines(source)
+        rows = [json.loads(line) for _, line in lines]
         texts = [[row.get("language") or language, row["text"]] for row in rows]
     except (OSError, UnicodeError) as error:
         raise Refusal(f"{source} cannot be read: {error}", "name a list of JSON Lines (docs/data.md)") from error
@@ -30,13 +31,13 @@ def clean(source: Path, target: Path, language: str = "en", python: str | None =
     if not all(isinstance(value, str) for pair in texts for value in pair):
         raise Refusal(f"{source} has a text or a language that is no string", "docs/data.md says what a line has")
     cleaned = _run(texts, python or sys.executable)
-    numbers = [i for i, line in enumerate(lines, 1) if line.strip()]
-    failed = [f"{source}:{n}: {pair[0]}: {made}" for n, pair, made in zip(numbers, texts, cleaned, strict=True) if isinstance(made, str)]
+    failed = [f"{source}:{n}: {pair[0]}: {made}" for (n, _), pair, made in zip(lines, texts, cleaned, strict=True) if isinstance(made, str)]
     if failed:
         more = f"\nand {len(failed) - _SHOWN} more such lines" if len(failed) > _SHOWN else ""
         raise Refusal("coqui's code cannot clean\n" + "\n".join(failed[:_SHOWN]) + more, "write such texts in words, or as the tokenizer has them, and leave their lines out here")
     made = [json.dumps({**row, "language": tag, "text": text}, ensure_ascii=False) for row, (tag, text) in zip(rows, cleaned, strict=True)]
-    target.write_text("".join(line + "\n" for line in made), encoding="utf-8")
+    with listing.replacing(target) as file:
+        file.write("".join(line + "\n" for line in made).encode())
     return len(rows)
 
 

@@ -12,7 +12,6 @@
 import argparse
 import json
 import math
-import os
 import pickle
 import re
 import sys
@@ -20,10 +19,11 @@ from pathlib import Path
 
 import torch
 
-from . import checkpoint, foreign, lora, updates
+from . import checkpoint, foreign, listing, lora, updates
 from .builtin import REPOSITORY
 from .checkpoint import Refused
 from .updates import COUNTING, groups, torch_optimizer
+from .xtts import TEXT_TABLES
 
 # How many differences of one kind a message names.
 SHOWN = 10
@@ -52,6 +52,8 @@ def to_torch(source: Path, out: Path, bundle: Path | None = None, best: bool = F
     adapters = document.get("adapters", [])
     if (merge or peft) and not adapters:
         raise Refused(f"the bundle {document['name']} has no adapters", "export with --lora, or leave --merge and --peft out")
+    if base and adapters and not merge:
+        raise Refused(f"the bundle {document['name']} has adapters, for which {base} has no place", "merge them into the weights: --merge")
     if problems:
         raise Refused(_text(f"{found.path} does not fit the bundle {document['name']}", problems),
                       "name the bundle that the run was trained with: --bundle DIR")
@@ -78,9 +80,8 @@ def to_torch(source: Path, out: Path, bundle: Path | None = None, best: bool = F
         content["model"] = _based(base, content["model"])
     if ema or merge or base:
         content = {key: content[key] for key in ("model", "step", "config")}
-    part = out.with_name(out.name + ".part")
-    torch.save(content, part)
-    os.replace(part, out)
+    with listing.replacing(out) as file:
+        torch.save(content, file)
     return found.path
 
 
@@ -88,7 +89,7 @@ def _based(base: Path, weights: dict[str, torch.Tensor]) -> dict[str, torch.Tens
     """The state_dict of a file with these weights."""
     hint = "name the file that the bundle was exported from"
     try:
-        model, problems = foreign.replaced(foreign.read(base), weights)
+        model, problems = foreign.replaced(foreign.read(base), weights, TEXT_TABLES)
     except foreign.Unreadable as error:
         raise Refused(str(error), hint) from error
     if problems:

@@ -1,6 +1,7 @@
 """Files of torch.save that other programs wrote: their tensors, and the same files with other weights."""
 
 import pickle
+from collections.abc import Collection
 from pathlib import Path
 
 import torch
@@ -24,19 +25,20 @@ def read(file: Path) -> dict[str, Tensor]:
     return tensors
 
 
-def replaced(model: dict[str, Tensor], weights: dict[str, Tensor]) -> tuple[dict[str, Tensor], list[str]]:
+def replaced(model: dict[str, Tensor], weights: dict[str, Tensor], tables: Collection[str] = ()) -> tuple[dict[str, Tensor], list[str]]:
     """The state_dict with these weights, and what does not fit.
 
-    The names in the state_dict may all have one more prefix. A tensor that it has under several names is replaced under all. The first axis may
-    differ: a table that has got more rows.
+    The names in the state_dict may all have one more prefix. A tensor that it has under several names is replaced under all. tables are weights
+    that may have got more rows.
     """
     first = next(iter(weights))
     prefixes = [name.removesuffix(first) for name in model if name == first or name.endswith("." + first)]
     prefix = max(prefixes, key=lambda p: sum(p + name in model for name in weights), default="")
     problems = [f"missing     {prefix}{name}" for name in weights if prefix + name not in model]
     both = {name: prefix + name for name in weights if prefix + name in model}
+    grown = lambda name, own: name in tables and weights[name].shape[1:] == model[own].shape[1:] and weights[name].shape[:1] > model[own].shape[:1]
     problems += [f"shape       {own} is {list(model[own].shape)}, not {list(weights[name].shape)}" for name, own in both.items()
-                 if model[own].shape[1:] != weights[name].shape[1:] or model[own].dim() != weights[name].dim()]
+                 if model[own].shape != weights[name].shape and not grown(name, own)]
     place = lambda x: (x.data_ptr(), x.shape, x.stride())
     new = {place(model[own]): weights[name] for name, own in both.items()}
     return {name: new.get(place(x), x) for name, x in model.items()}, problems

@@ -43,6 +43,13 @@ def test_clean(tmp_path, coqui):
         {"audio_filepath": "3.wav", "text": "pt um", "language": "pt"}, {"audio_filepath": "4.wav", "text": "fr x", "language": "fr"}]
 
 
+def test_only_a_newline_ends_a_line(tmp_path, coqui):
+    file, out = tmp_path / "train.jsonl", tmp_path / "clean.jsonl"
+    file.write_bytes('{"text": "One\u2028two\u0085three"}\r\n{"text": "Four"}'.encode())
+    assert clean(file, out) == 2
+    assert [json.loads(line)["text"] for line in out.read_text(encoding="utf-8").split("\n")[:-1]] == ["en one\u2028two\u0085three", "en four"]
+
+
 def test_refused(tmp_path, coqui, monkeypatch):
     good = {"audio_filepath": "1.wav", "text": "One"}
     out = tmp_path / "clean.jsonl"

@@ -94,6 +94,11 @@ def test_a_run_trains_adapters_and_comes_back(tmp_path):
     assert set(load_file(tmp_path / "peft/adapter_model.safetensors")) == {"base_model.model." + name for name in names}
 
     convert.to_torch(before, tmp_path / "merged.pt", merge=True)
+    with pytest.raises(convert.Refused, match="has adapters") as refused:
+        convert.to_torch(before, tmp_path / "no.pt", base=tmp_path / "merged.pt")
+    assert "--merge" in refused.value.hint
+    convert.to_torch(before, tmp_path / "based.pt", base=tmp_path / "merged.pt", merge=True)
+    assert torch.load(tmp_path / "based.pt", weights_only=True)["model"].keys() == torch.load(tmp_path / "merged.pt", weights_only=True)["model"].keys()
     plain, saved = presets.pico(), torch.load(file, weights_only=True)
     adapted.module.load_state_dict(saved["model"], strict=True)
     plain.module.load_state_dict(torch.load(tmp_path / "merged.pt", weights_only=True)["model"], strict=True)

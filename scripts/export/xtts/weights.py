@@ -8,6 +8,7 @@ from torch import Tensor
 
 from .. import foreign
 from ..refusal import Refusal
+from . import TEXT_TABLES
 from .model import Sizes, XTTS
 
 # coqui's trainer saves its whole model, in which XTTS is a part.
@@ -15,8 +16,6 @@ _TRAINER = "xtts."
 _GPT = "gpt."
 # Of a GPT that was prepared for inference: the same tensors under further names.
 _COPIES = ("gpt.gpt_inference.", "gpt.gpt.wte.", "gpt.ds_engine.")
-# Tables with a row for each token of the text.
-_TEXT_TABLES = ("gpt.text_embedding.weight", "gpt.text_head.weight", "gpt.text_head.bias")
 _SEED = 0
 
 
@@ -31,7 +30,7 @@ def read(file: Path) -> dict[str, Tensor]:
 
 def fit(sizes: Sizes, model: dict[str, Tensor]) -> Sizes:
     """The sizes with the rows of the file's text tables, if it has more of them than the vocabulary."""
-    rows = len(model[_TEXT_TABLES[0]]) if _TEXT_TABLES[0] in model else 0
+    rows = len(model[TEXT_TABLES[0]]) if TEXT_TABLES[0] in model else 0
     return dataclasses.replace(sizes, text_tokens=max(sizes.text_tokens, rows))
 
 
@@ -40,8 +39,8 @@ def load(module: XTTS, model: dict[str, Tensor], file: Path) -> list[str]:
     found = {name: x.float() for name, x in model.items() if name.startswith(_GPT) and not name.startswith(_COPIES)}
     lines = [f"{file}: {len(model) - len(found)} tensors are not of the GPT, and not trained"] if len(found) < len(model) else []
     rows = module.sizes.text_tokens
-    if 0 < (had := min((len(found[name]) for name in _TEXT_TABLES if name in found), default=0)) < rows:
-        found |= {name: _grown(found[name], rows) for name in _TEXT_TABLES if name in found}
+    if 0 < (had := min((len(found[name]) for name in TEXT_TABLES if name in found), default=0)) < rows:
+        found |= {name: _grown(found[name], rows) for name in TEXT_TABLES if name in found}
         lines.append(f"{file}: {rows - had} rows were added to the text tables, for ids from {had}")
     wanted = module.state_dict()
     problems = [f"{name} is missing" for name in wanted if name not in found]
