@@ -1,14 +1,20 @@
 """What a run of forward leaves outside of its results: tables of positions, filter banks and attention weights that modules and functions keep.
 
-While a graph is traced they are stand-ins, which are of no use to the next run. So every run begins with what the first one found.
+While a graph is traced they are stand-ins, which are of no use to the next run. So every run begins with what the first one found. A module whose
+next run reads what the last one left, as a moving average, is no graph: refuse_carried runs it twice.
 """
 
 import contextlib
+import contextvars
 import functools
+import random
 import sys
-from collections.abc import Iterator
-from unittest import mock
+from collections import deque
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 
+import numpy as np
+import torch
 from torch import Tensor, nn
 
 from . import refusal
@@ -16,91 +22,198 @@ from .refusal import Refusal
 
 # nn.Module's own books, whose tensors are parameters and buffers; and Python's of a module.
 _BOOKS = {"_parameters", "_buffers", "_modules", "__builtins__"}
+_CONTAINERS = dict, list, set, deque
+_NUMBERS = bool, int, float
+_MISSING = object()
+# Within a run, those that it is made of leave what they find.
+_running = contextvars.ContextVar("running", default=False)
 
 
 @contextlib.contextmanager
 def removed(module: nn.Module) -> Iterator[None]:
-    """Within it, tensors may be kept in attributes of the module's parts, in global variables, in dicts and lists there, and by lru_cache.
+    """Within it, anything may be kept in attributes of the module's parts, in global variables, in containers there, and by lru_cache.
 
-    Afterwards these are as they were. Raises Refusal for an attribute that was read and then got another tensor of its shape: that one is to
-    outlive the step, which only a buffer does.
+    Afterwards these are as they were.
     """
-    parts, variables = dict(module.named_modules()), _globals()
-    places = [*(part.__dict__ for part in parts.values()), *variables]
-    places += [x for place in places for key, x in place.items() if type(x) in (dict, list) and key not in _BOOKS]
-    before = [(place, place.copy()) for place in places]
-    buffers = [(part._buffers, part._buffers.copy()) for part in parts.values()]
+    if _running.get():
+        yield
+        return
+    before = _Places(module)
+    token = _running.set(True)
     try:
-        with _attributes(parts):
-            yield
+        yield
     finally:
-        for place, old in before:
-            _restore(place, old)
-        for own, known in buffers:
+        _running.reset(token)
+        before.restore()
+
+
+def refuse_carried(module: nn.Module, first: Callable[[], dict[str, Tensor]], second: Callable[[], dict[str, Tensor]]) -> None:
+    """Raises Refusal if what the first run leaves changes what the second returns. They run the module on batches of one size."""
+    def alone() -> dict[str, Tensor]:
+        with removed(module):
+            return second()
+
+    with torch.no_grad():
+        want = alone()
+        if not _same(want, alone()):
+            line = _line(lambda before=_drawn(): _drawn() != before, alone)
+            raise Refusal("forward returns something else for the same batch when it runs again",
+                          "random numbers are torch.rand, randn and the like, which follow from the seed of the step; those of Python and NumPy would be constants", line)
+        with removed(module):
+            places = _Places(module)
+            first()
+            left = places.changes()
+            after = second()
+            counted = [change for change in left if change.counts()]
+        if _same(want, after) and not counted:
+            return
+        # Of several, a tensor says more than a flag that tells that it was set.
+        [blamed, *_] = (counted if _same(want, after) else sorted(left, key=lambda change: not isinstance(change.value, Tensor))) or [None]
+        if blamed is None:
+            raise Refusal("a run of forward changes what the next one returns", "what lasts is a buffer of the module, by register_buffer: buffers that forward changes are state")
+        with removed(module):
+            line = _line(blamed.happened, first)
+        raise blamed.refusal(line)
+
+
+@dataclass
+class _Change:
+    """An entry of a place after a run."""
+
+    name: str
+    place: object
+    key: object
+    old: object
+    value: object
+
+    def now(self) -> object:
+        return self.place.get(self.key, _MISSING) if isinstance(self.place, dict) else tuple(self.place)
+
+    def happened(self) -> bool:
+        return _differs(self.old, self.now())
+
+    def counts(self) -> bool:
+        """Whether it is a number that the next run has changed again: a cache stays as it is, since both have one size."""
+        return all(type(x) in (int, float) for x in (self.old, self.value, self.now())) and self.now() != self.value
+
+    def refusal(self, line: str | None) -> Refusal:
+        if isinstance(self.value, _NUMBERS):
+            return Refusal(f"forward changes {self.name} from {self.old} to {self.value}, and the next call has the new value: a graph would not",
+                           "a number that changes over steps is an input, schedule(...), or a buffer that is written where self.training; a counter that decides nothing is left out", line)
+        name = self.name.rpartition(".")[2]
+        return Refusal(f"forward gives {self.name} another {'tensor' if isinstance(self.value, Tensor) else 'value'}, which outlives the step",
+                       f"make it a buffer, by register_buffer({name!r}, ...): buffers that forward changes are state", line)
+
+
+class _Places:
+    """Where a run may leave something, and what is there."""
+
+    def __init__(self, module: nn.Module):
+        attributes = [(f"{path}." if path else "", part.__dict__) for path, part in module.named_modules()]
+        # Of objects that a part has, such as a helper with an average.
+        attributes += [(f"{prefix}{key}.", vars(x)) for prefix, own in attributes for key, x in own.items() if _is_helper(x)]
+        variables = _globals()
+        named = [*attributes, *((f"{name}.", own) for name, own in variables)]
+        self._shared = {id(own) for _, own in variables}
+        containers = [(prefix + str(key), x) for prefix, own in named for key, x in own.items() if isinstance(x, _CONTAINERS) and key not in _BOOKS]
+        self._before = [(name, place, _copy(place)) for name, place in [*named, *containers]]
+        self._buffers = [(part._buffers, part._buffers.copy()) for part in module.modules()]
+        self._caches = {id(x): x for _, own in variables for x in own.values() if isinstance(x, functools._lru_cache_wrapper)}.values()
+
+    def changes(self) -> list[_Change]:
+        """What is no longer as it was."""
+        found = []
+        for name, place, old in self._before:
+            if not isinstance(place, dict):
+                if _differs(now := tuple(place), tuple(old)):
+                    found.append(_Change(name, place, None, tuple(old), now))
+                continue
+            for key in [key for key in {**old, **place} if key not in _BOOKS and self._matters(place, old, key)]:
+                label = name + str(key) if name.endswith(".") or not name else name
+                found.append(_Change(label, place, key, old.get(key, _MISSING), place.get(key, _MISSING)))
+        return found
+
+    def restore(self) -> None:
+        for _, place, old in self._before:
+            if not isinstance(place, dict):
+                if _differs(tuple(place), tuple(old)):
+                    place.clear()
+                    (place.update if isinstance(place, set) else place.extend)(old)
+                continue
+            for key in [key for key in {**old, **place} if key not in _BOOKS and self._matters(place, old, key)]:
+                if key in old:
+                    place[key] = old[key]
+                else:
+                    del place[key]
+        for own, known in self._buffers:
             # Those that had a tensor may be state.
             had = {name: own[name] for name, x in known.items() if x is not None}
             own.clear()
             own.update(known | had)
-        for function in {id(x): x for place in variables for x in place.values() if isinstance(x, functools._lru_cache_wrapper)}.values():
+        for function in self._caches:
             function.cache_clear()
 
+    def _matters(self, place: dict, old: dict, key: object) -> bool:
+        """Whether an entry has changed. Of global variables, which libraries have, too, only tensors and numbers count."""
+        was, now = old.get(key, _MISSING), place.get(key, _MISSING)
+        return _differs(was, now) and (id(place) not in self._shared or any(isinstance(x, (Tensor, *_NUMBERS)) or _has_tensor(x) for x in (was, now)))
 
-def _globals() -> list[dict]:
+
+def _is_helper(x: object) -> bool:
+    """Whether it is an object of a class of the user's that has attributes."""
+    file = getattr(sys.modules.get(type(x).__module__), "__file__", None)
+    return not isinstance(x, (nn.Module, type, *_CONTAINERS)) and hasattr(x, "__dict__") and file is not None and refusal.is_users(file)
+
+
+def _globals() -> list[tuple[str, dict]]:
     """The global variables of modules that may be a model's."""
-    return [vars(m) for m in list(sys.modules.values()) if (path := getattr(m, "__file__", None)) and refusal.is_users(path)]
+    return [(name, vars(m)) for name, m in list(sys.modules.items()) if (path := getattr(m, "__file__", None)) and refusal.is_users(path)]
 
 
-@contextlib.contextmanager
-def _attributes(parts: dict[str, nn.Module]) -> Iterator[None]:
-    """Knows which tensors in attributes of modules are read, and which lines give the attributes others."""
-    kept = {(id(part), key): x for part in parts.values() for key, x in part.__dict__.items() if isinstance(x, Tensor)}
-    read, lines, attribute, assign = set(), {}, nn.Module.__getattr__, nn.Module.__setattr__
-
-    def reading(self: nn.Module, name: str):
-        if (place := (id(self), name)) not in kept:
-            return attribute(self, name)
-        read.add(place)
-        return kept[place]
-
-    def assigning(self: nn.Module, name: str, value: object) -> None:
-        if (id(self), name) in read and name not in self.__dict__:
-            lines[id(self), name] = refusal.here()
-        assign(self, name, value)
-
-    if not kept:
-        yield
-        return
-    # Python asks __getattr__ for what an object does not have.
-    for part in parts.values():
-        for key in [key for key in part.__dict__ if (id(part), key) in kept]:
-            del part.__dict__[key]
-    with mock.patch.object(nn.Module, "__getattr__", reading), mock.patch.object(nn.Module, "__setattr__", assigning):
-        yield
-    for name, part in parts.items():
-        for key, x in part.__dict__.items():
-            place = id(part), key
-            if place in lines and isinstance(x, Tensor) and tuple(x.shape) == tuple(kept[place].shape):
-                raise Refusal(f"forward gives {name + '.' if name else ''}{key} another tensor, which outlives the step",
-                              f"make it a buffer, by register_buffer({key!r}, ...): buffers that forward changes are state", lines[place])
+def _copy(place):
+    return dict(place) if isinstance(place, dict) else list(place)
 
 
-def _restore(place: dict | list, old: dict | list) -> None:
-    if isinstance(place, list):
-        if len(place) != len(old) or any(x is not y and _has_tensor(x) for x, y in zip(place, old, strict=True)):
-            place[:] = old
-        return
-    for key, x in list(place.items()):
-        if key not in _BOOKS and x is not old.get(key) and _has_tensor(x):
-            if key in old:
-                place[key] = old[key]
-            else:
-                del place[key]
-    for key, x in old.items():
-        if isinstance(x, Tensor):
-            place.setdefault(key, x)
+def _differs(a: object, b: object) -> bool:
+    """Of numbers their values count, of anything else which object it is."""
+    if isinstance(a, tuple) and isinstance(b, tuple):
+        return len(a) != len(b) or any(_differs(x, y) for x, y in zip(a, b, strict=True))
+    return a is not b and (type(a) is not type(b) or type(a) not in (*_NUMBERS, str) or a != b)
 
 
 def _has_tensor(x: object) -> bool:
     if isinstance(x, dict):
         x = tuple(x.values())
     return isinstance(x, Tensor) or (isinstance(x, (tuple, list)) and any(isinstance(y, Tensor) for y in x))
+
+
+def _same(a: dict[str, Tensor], b: dict[str, Tensor]) -> bool:
+    return a.keys() == b.keys() and all(torch.equal(torch.nan_to_num(x), torch.nan_to_num(b[name])) for name, x in a.items())
+
+
+def _drawn() -> tuple:
+    """How far the generators of Python and NumPy are."""
+    _, numbers, place, *_ = np.random.get_state()
+    return random.getstate(), numbers.tobytes(), place
+
+
+def _line(happened: Callable[[], bool], run: Callable[[], object]) -> str | None:
+    """The user's line that makes it happen."""
+    last, found = None, None
+
+    def follow(frame, event: str, _):
+        nonlocal last, found
+        if not refusal.is_users(frame.f_code.co_filename):
+            return None
+        if found is None and last and happened():
+            found = last
+        last = frame.f_code.co_filename, frame.f_lineno, frame.f_code.co_name
+        return follow
+
+    former = sys.gettrace()
+    sys.settrace(follow)
+    try:
+        run()
+    finally:
+        sys.settrace(former)
+    return refusal.at(*found) if found or (last and happened() and (found := last)) else None

@@ -7,6 +7,7 @@ parameters as inputs.
 """
 
 import hashlib
+import math
 from collections.abc import Callable, Iterable
 
 import torch
@@ -32,6 +33,7 @@ class Program:
         self._kept: list[Tensor] = []
         for name, x in given.items():
             self._label(x, f"given {name}")
+        self._given = len(self._kept)
 
     def call(self, function: Callable) -> None:
         """A function of PyTorch that the code called: two of them may consist of the same operators here, and of others while a graph is traced."""
@@ -52,6 +54,13 @@ class Program:
     def digest(self) -> str | None:
         """None if there is something that it would not cover, which unknown names."""
         return None if self.unknown else self._hash.hexdigest()
+
+    def bytes(self, number: Callable[[int | torch.SymInt], int]) -> int:
+        """Of all that the operators made, forward and backward, views not counted: no run has more at once. number is that of a size."""
+        made: dict[int, Tensor] = {}
+        for x in self._kept[self._given:]:
+            made.setdefault(x.untyped_storage()._cdata, x)
+        return sum(x.itemsize * math.prod(map(number, x.shape)) for x in made.values())
 
     def _label(self, x: Tensor, label: str) -> None:
         self._labels[id(x)] = label

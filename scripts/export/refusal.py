@@ -57,6 +57,11 @@ def innermost(frames: traceback.StackSummary) -> str | None:
     return None
 
 
+def at(path: str, number: int, function: str) -> str | None:
+    """The same for one line."""
+    return innermost(traceback.StackSummary.from_list([traceback.FrameSummary(path, number, function)]))
+
+
 def here() -> str | None:
     """The user's line that is running; during the backward pass, the line whose gradient is being computed.
 

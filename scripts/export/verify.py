@@ -46,13 +46,16 @@ def available() -> int | None:
 
 
 def check(export: Export, step: Step, sizes: dict[str, int], path: Path) -> tuple[float, str]:
-    """The largest error among outputs and gradients, relative to their norm, and the name of that tensor. Raises Refusal when it is above TOLERANCE."""
+    """The largest error among outputs and gradients, relative to their norm, and the name of that tensor. Raises Refusal when it is above TOLERANCE.
+
+    sizes has two rows or more.
+    """
     if not lengths(export.inputs):
         raise Refusal("no input has lengths, so that the empty rows of a batch would count", "give a tensor of the rows its lengths, as export.sequence does")
     graph = Graph(export, path)
     random = np.random.default_rng(1)
     worst = 0.0, "loss"
-    for rows, empty in ((1, None), (3, 1)):
+    for rows, empty in ((1, None), (sizes["B"], 1)):
         tensors = batch(export.inputs, {**sizes, "B": rows}, random, empty)
         worst = max(worst, compare(step, tensors, _run(graph, step, tensors), empty is not None))
     clean = _digests(graph.outputs)
@@ -66,7 +69,7 @@ def check(export: Export, step: Step, sizes: dict[str, int], path: Path) -> tupl
 
 def check_evaluation(export: Export, step: Step, sizes: dict[str, int], path: Path) -> tuple[float, str]:
     """The largest error of what the eval graph returns, on a batch with an empty row. Raises Refusal when it is above TOLERANCE."""
-    tensors = batch(export.inputs, {**sizes, "B": 3}, np.random.default_rng(3), empty_row=1)
+    tensors = batch(export.inputs, sizes, np.random.default_rng(3), empty_row=1)
     got = Graph(export, path).run(tensors)
     with torch.no_grad():
         want = step.named(*tensors.values())
@@ -95,7 +98,7 @@ def _check_state(export: Export, step: Step, graph: "Graph", sizes: dict[str, in
     ours, random = dict(graph.state), np.random.default_rng(2)
     theirs = {name: torch.from_numpy(x) for name, x in ours.items()}
     for _ in range(_BATCHES):
-        tensors = batch(export.inputs, {**sizes, "B": 3}, random, empty_row=1)
+        tensors = batch(export.inputs, sizes, random, empty_row=1)
         with torch.no_grad():
             theirs |= state_of(step.named(*tensors.values(), torch.tensor(-1), *theirs.values()))
         ours |= state_of(graph.run(tensors, state=ours))

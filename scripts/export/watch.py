@@ -53,6 +53,7 @@ class Sizes:
         environment.guards = self._guards = _Guards()
         self.mode = FakeTensorMode(shape_env=environment, allow_non_fake_inputs=True)
         self.tensors, self._names, self.example = [], {}, {}
+        self._numbers: dict[tuple, int] = {}
         for spec, x in zip(inputs, example, strict=True):
             sizes = [DimDynamic.DYNAMIC if isinstance(d, str) else DimDynamic.STATIC for d in spec.shape]
             context = StatelessSymbolicContext(dynamic_sizes=sizes)
@@ -117,6 +118,15 @@ class Sizes:
 
     def _symbols(self, guard: sympy.Basic) -> list[str]:
         return sorted({self._names.get(s, str(s)) for s in guard.free_symbols})
+
+    def number(self, size: int | torch.SymInt, sizes: dict[str, int]) -> int:
+        """What a size of the run is with other sizes."""
+        if not isinstance(size, torch.SymInt):
+            return size
+        key = size.node.expr, *sizes.items()
+        if key not in self._numbers:
+            self._numbers[key] = int(size.node.expr.xreplace({symbol: sympy.Integer(sizes[name]) for symbol, name in self._names.items()}))
+        return self._numbers[key]
 
     def _true(self, guard: sympy.Basic, sizes: dict[str, int]) -> bool:
         """Whether an assumption about sizes holds. Assumptions about anything else count as true."""
@@ -185,8 +195,7 @@ class _Operators(TorchDispatchMode):
         if operator not in self.places:
             self.places[operator] = refusal.here()
             if torch.Tag.nondeterministic_seeded in operator.tags:
-                raise Refusal(f"{operator} draws random numbers from a state that no checkpoint has",
-                              "torch.rand, randn, randint, normal, bernoulli and their _like forms, and nn.Dropout, follow from the seed of the step", refusal.here())
+                raise Refusal(f"{operator} draws random numbers from a state that no checkpoint has", ways_out.of_random(operator), refusal.here())
         if _dynamic(operator, args):
             raise Refusal(f"{operator} returns as many elements as the values decide", ways_out.of(operator), refusal.here())
         if ways_out.known(operator):
@@ -243,6 +252,10 @@ class DryRun:
     def holds(self, sizes: dict[str, int]) -> bool:
         """Whether the module would run the same way with these sizes."""
         return self._sizes.holds(sizes)
+
+    def bytes(self, sizes: dict[str, int]) -> int:
+        """What all operators of a run with these sizes make: an upper bound of the memory for activations."""
+        return self.program.bytes(lambda size: self._sizes.number(size, sizes))
 
     def of(self, inputs: list[Input], example: list[Tensor], backward: bool) -> bool:
         """Whether it is a dry run on these inputs and sizes."""

@@ -18,9 +18,24 @@ _OPERATORS = {
     "cummin": "a minimum over a triangle: torch.where(ones.tril(), x[:, None], 1e9).amin(2), ones of [T, T]",
     "lgamma": "Stirling's series: (z - 0.5) * z.log() - z + 0.5 * math.log(2 * math.pi) + 1 / (12 * z)",
     "erfinv": "a logistic quantile in place of the normal one: torch.log(u / (1 - u))",
+    "embedding_renorm": "leave max_norm out, and scale in forward: table * (m / table.norm(dim=1, keepdim=True).clamp(min=m)), then F.embedding(ids, it)",
+    "linalg_householder_product": "the map of Cayley: parametrizations.orthogonal(layer, orthogonal_map='cayley')",
     "linalg_cholesky_ex": "learn the factor itself: a.tril(-1) + torch.diag_embed(d.exp())",
     "linalg_matrix_exp": "the map of Cayley, torch.linalg.solve(eye + a, eye - a); parametrizations.orthogonal has it as orthogonal_map='cayley'",
 }
+
+
+# Of operators that draw random numbers.
+RANDOM = "torch.rand, randn, randint, normal, bernoulli and their _like forms, and nn.Dropout, follow from the seed of the step"
+_RANDOM = {
+    "randperm": "the order of random numbers, which follow from the seed of the step: torch.rand(n).argsort()",
+    "multinomial": "the largest of perturbed logarithms, whose noise follows from the seed of the step: (p.log() - (-torch.rand_like(p).log()).log()).argmax(-1)",
+}
+
+
+def of_random(operator) -> str:
+    """The way out for an operator of PyTorch that draws random numbers."""
+    return _RANDOM.get(base(operator), RANDOM)
 
 
 def of(operator) -> str:

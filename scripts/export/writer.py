@@ -5,13 +5,14 @@ from collections.abc import Callable
 from contextlib import nullcontext
 from pathlib import Path
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
-from . import bundle, mixed, state, verify, watch
+from . import bundle, leftovers, mixed, state, verify, watch
 from .cache import Cache
 from .clean import Gains
-from .inputs import SEED, unequal, zeros
+from .inputs import SEED, batch, unequal, zeros
 from .module import Export, Step, steps
 from .progress import phase
 from .refusal import Refusal
@@ -19,6 +20,10 @@ from .staging import staged
 from .watch import DryRun
 
 
+# Of a batch that is compared: one row of it is empty.
+_FEWEST_ROWS, _SHORTEST = 2, 2
+# Bytes of activations in PyTorch. The graph has its own, which are about as many.
+_MEMORY = 2 << 30
 # Seconds that a GPU takes to start a kernel.
 _LAUNCH = 5e-6
 
@@ -83,7 +88,20 @@ def dry_run(export: Export, step: Step) -> DryRun:
     except watch.Narrow:
         dry = attempt({"B": small["B"], **{name: n for name, n in export.buckets[0].items() if name in small}})
     step.outputs = tuple(name for name in dry.result if not name.startswith(state.PREFIX))
+    _refuse_carried(export, step, checked(dry))
     return dry
+
+
+def _refuse_carried(export: Export, step: Step, sizes: dict[str, int]) -> None:
+    """Two runs with real numbers: fake ones do not show what the first one leaves for the second."""
+    batches = [batch(export.inputs, sizes, np.random.default_rng(n)).values() for n in (4, 5)]
+    try:
+        leftovers.refuse_carried(export.module, *(lambda tensors=tensors: step.named(*tensors, torch.tensor(-1)) for tensors in batches))
+    except Refusal:
+        raise
+    except Exception as error:
+        # A batch that forward cannot take: the check of the graph knows more of it.
+        print(f"forward does not run on a random batch ({watch.summary(error)}), so what it leaves for the next call is not checked")
 
 
 def _verify(export: Export, step: Step, dry: DryRun, precisions: tuple[str, ...], folder: Path, player: str) -> None:
@@ -92,7 +110,7 @@ def _verify(export: Export, step: Step, dry: DryRun, precisions: tuple[str, ...]
         print(f"not compared with PyTorch: {reason}")
     else:
         with phase(f"verify{of}"):
-            error, name = verify.check(export, step, _other(dry, lambda n: n + 4), folder / bundle.training_file(player))
+            error, name = verify.check(export, step, checked(dry), folder / bundle.training_file(player))
         print(f"  differs from PyTorch by at most {error:.1e} of the norm, in {name}")
     if "bf16" not in precisions:
         return
@@ -101,21 +119,30 @@ def _verify(export: Export, step: Step, dry: DryRun, precisions: tuple[str, ...]
         return
     with phase(f"verify{of} bf16"):
         # Large enough that no single frame decides how far f32 is.
-        same, f32 = mixed.check(export, step, _other(dry, lambda n: 4 * n + 8), folder / bundle.training_file(player, "bf16"))
+        same, f32 = mixed.check(export, step, checked(dry, lambda n: 4 * n + 8, rows=4), folder / bundle.training_file(player, "bf16"))
     print(f"  differs from PyTorch in bf16 by {same}, in f32 by {f32}")
 
 
 def _verify_evaluation(export: Export, made: dict[str, Step], dry: dict[str, DryRun], folder: Path) -> None:
     step = bundle.evaluation(export, made)
     with phase("verify evaluation"), step.evaluating() if export.players or step.state else nullcontext():
-        error, name = verify.check_evaluation(export, step, _other(next(iter(dry.values())), lambda n: n + 4), folder / bundle.EVAL)
+        error, name = verify.check_evaluation(export, step, checked(next(iter(dry.values()))), folder / bundle.EVAL)
     print(f"  differs from PyTorch by at most {error:.1e}, in {name}")
 
 
-def _other(dry: DryRun, grow: Callable[[int], int]) -> dict[str, int]:
-    """Sizes that differ from those of the dry run, or the same ones if the module takes no others."""
-    grown = {name: grow(n) for name, n in dry.sizes.items()}
-    return grown if dry.holds(grown) else dry.sizes
+def checked(dry: DryRun, grow: Callable[[int], int] = lambda n: n + 4, rows: int = 3) -> dict[str, int]:
+    """The sizes of a check: others than those of the dry run, if the module takes them, and so few rows and short lengths that a run fits into _MEMORY.
+
+    A module that takes no small sizes had a dry run with a bucket's. Of the parts of them that the module takes, the largest that fits is chosen,
+    or the smallest.
+    """
+    sizes = {**next(filter(dry.holds, [{name: grow(n) for name, n in dry.sizes.items()}]), dry.sizes), "B": rows}
+    few = {**sizes, "B": _FEWEST_ROWS}
+    parts = ({name: n if name == "B" else max(n // part, _SHORTEST) for name, n in few.items()} for part in (2, 4, 8, 16))
+    for chosen in (sizes, few, *filter(dry.holds, parts)):
+        if dry.bytes(chosen) <= _MEMORY:
+            break
+    return chosen
 
 
 def _loss(result: dict[str, Tensor]) -> Tensor:

@@ -72,6 +72,82 @@ class OtherKept(_Linear):
         return self.weights @ y
 
 
+class LazyAttribute(_Linear):
+    """a moving average in an attribute that is `None` before the first call"""
+
+    refused = "forward gives mean another tensor, which outlives the step"
+    way_out = MovingAverage
+
+    def __init__(self):
+        super().__init__()
+        self.mean = None
+
+    def forward(self, x):
+        if self.mean is None:
+            self.mean = x.detach().mean((0, 1))  # blamed
+        else:
+            self.mean = 0.9 * self.mean + 0.1 * x.detach().mean((0, 1))
+        return self.linear(x) - self.mean
+
+
+class Counter(_Linear):
+    """a number that counts calls, and decides how much something weighs"""
+
+    refused = "forward changes calls from 0 to 1, and the next call has the new value"
+    way_out = MovingAverage
+
+    def __init__(self):
+        super().__init__()
+        self.calls = 0
+
+    def forward(self, x):
+        self.calls += 1  # blamed
+        return self.linear(x) * min(1.0, self.calls / 1000)
+
+
+class Queue(_Linear):
+    """a queue of former batches in a list, as negatives or for a teacher"""
+
+    refused = "forward gives queue another value, which outlives the step"
+    way_out = MovingAverage
+
+    def __init__(self):
+        super().__init__()
+        self.queue = []
+
+    def forward(self, x):
+        y = self.linear(x)
+        for former in self.queue[-3:]:
+            y = y + former
+        self.queue.append(x.detach().mean((0, 1)))  # blamed
+        return y
+
+
+class _Average:
+    """A helper that is no module."""
+
+    def __init__(self):
+        self.values = {}
+
+    def update(self, name: str, x: torch.Tensor) -> torch.Tensor:
+        self.values[name] = x if name not in self.values else 0.9 * self.values[name] + 0.1 * x  # blamed
+        return self.values[name]
+
+
+class HelperAverage(_Linear):
+    """a moving average in an object that is no `nn.Module`"""
+
+    refused = "forward gives average.values another tensor, which outlives the step"
+    way_out = MovingAverage
+
+    def __init__(self):
+        super().__init__()
+        self.average = _Average()
+
+    def forward(self, x):
+        return self.linear(x) - self.average.update("x", x.detach().mean((0, 1)))
+
+
 class GivenAttribute(_Linear):
     """a moving average that is another tensor in each call, in an attribute that is no buffer"""
 

@@ -1,0 +1,97 @@
+"""What a call of forward leaves for the next one, as the exporter finds it before it traces."""
+
+import random
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from . import writer
+from .module import Step
+from .refusal import Refusal
+from .suite.case import WIDTH, Case, exported
+from .suite.lasting import KeptBanks, KeptPositions, OtherKept
+
+STEPS = 0
+
+
+class Linear(Case):
+    def __init__(self):
+        super().__init__()
+        self.linear, self.size, self.seen, self.scale = nn.Linear(WIDTH, WIDTH), 0, False, None
+
+
+class Flag(Linear):
+    def forward(self, x):
+        if not self.seen:
+            self.scale = x.detach().std()  # blamed
+            self.seen = True
+        return self.linear(x) / self.scale
+
+
+class GlobalCounter(Linear):
+    def forward(self, x):
+        global STEPS
+        STEPS += 1  # blamed
+        return self.linear(x) * STEPS
+
+
+class PythonsRandom(Linear):
+    def forward(self, x):
+        y = self.linear(x)
+        return y + random.random() * x  # blamed
+
+
+class NumPysRandom(Linear):
+    def forward(self, x):
+        skipped = np.random.rand() < 0.5  # blamed
+        return x * float(self.linear.out_features) + (0 if skipped else self.linear(x)) + self.linear(x)
+
+
+class Cache(Linear):
+    """What depends on sizes only, with a flag and a number."""
+
+    def forward(self, x):
+        if not self.seen or x.shape[1] > self.size:
+            self.scale, self.size, self.seen = torch.arange(x.shape[1]).cos()[:, None], x.shape[1], True
+        return self.linear(x) * self.scale[:x.shape[1]]
+
+
+def dry(case: Case) -> None:
+    torch.manual_seed(0)
+    export = exported(case)
+    writer.dry_run(export, Step(export))
+
+
+@pytest.mark.parametrize(("case", "reason", "hint"), [
+    (Flag, "forward gives scale another tensor, which outlives the step", "register_buffer('scale'"),
+    (GlobalCounter, "forward changes export.test_leftovers.STEPS from 0 to 1", "schedule"),
+    (PythonsRandom, "forward returns something else for the same batch", "torch.rand"),
+], ids=lambda x: getattr(x, "__name__", None))
+def test_refused(case, reason, hint):
+    with pytest.raises(Refusal) as caught:
+        dry(case())
+    message = str(caught.value)
+    assert reason in message and "# blamed" in message and "test_leftovers.py" in message and hint in caught.value.hint, message
+    assert STEPS == 0
+
+
+def test_numpys_random_numbers_are_refused():
+    for seed in range(20):
+        np.random.seed(seed)
+        a, b = np.random.rand(2) < 0.5
+        if a != b:
+            break
+    np.random.seed(seed)
+    with pytest.raises(Refusal, match="forward returns something else"):
+        for _ in range(8):
+            dry(NumPysRandom())
+
+
+@pytest.mark.parametrize("case", [Cache, KeptPositions, KeptBanks, OtherKept])
+def test_a_cache_passes_and_leaves_nothing(case):
+    module = case()
+    before = {key: x for key, x in vars(module).items() if not key.startswith("_")}
+    dry(module)
+    assert {key: x for key, x in vars(module).items() if not key.startswith("_")} == before
