@@ -10,6 +10,7 @@ from unittest import mock
 
 import torch
 from torch import Tensor
+from torch._guards import detect_fake_mode
 from torch.overrides import TorchFunctionMode
 from torch.utils import _pytree as pytree
 
@@ -50,6 +51,8 @@ class Reads(TorchFunctionMode):
 
     def call(self, function: Callable, args: tuple, kwargs: dict):
         """What function returns of these arguments, with the tensors from elsewhere replaced."""
+        if sizes := [x for x in pytree.tree_leaves((args, kwargs)) if isinstance(x, torch.SymInt)]:
+            self._refuse_outer(sizes)
         if function is _linear:
             x, weight, bias = (*args, *[None] * 3)[:3]
             given = {"input": x, "weight": weight, "bias": bias} | kwargs
@@ -61,6 +64,13 @@ class Reads(TorchFunctionMode):
             if isinstance(x, Tensor):
                 self._known[id(x)] = x
         return result
+
+    def _refuse_outer(self, sizes: list[torch.SymInt]) -> None:
+        """Refuses sizes of tensors from elsewhere. A step is traced alone, so those of its own tensors are of another environment."""
+        mode = detect_fake_mode(list(self._known.values()))
+        if mode is not None and any(x.node.shape_env is not mode.shape_env for x in sizes):
+            raise Refusal("a step of a scan takes a size from outside", "sizes within are those of the step's arguments: items[0].shape; as a number, "
+                          "read a tensor that is made before the scan: count = torch.ones(x.shape[1]).sum()", refusal.here())
 
     def of_product(self, x: Tensor | None) -> Tensor | None:
         """What is in the place of a matrix or bias of F.linear."""

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
-from . import complexes, ctc, matrices, refusal, signals, tapers
+from . import complexes, ctc, integers, matrices, refusal, signals, tapers
 from .refusal import Refusal
 
 
@@ -24,6 +24,7 @@ def functions() -> Iterator[None]:
         for owner, name, function in _FUNCTIONS:
             replaced.enter_context(mock.patch.object(owner, name, function))
         replaced.enter_context(_Data())
+        replaced.enter_context(integers.sizes())
         yield
 
 
@@ -138,6 +139,21 @@ def _places(x: Tensor, dim: int, name: str, hint: str) -> tuple[Tensor, ...]:
     return x.unbind(dim)
 
 
+def _whole(function: Callable) -> Callable:
+    """amax, amin, max or min, whose form over all axes ONNX lacks."""
+    over = {"max": torch.amax, "min": torch.amin}.get(function.__name__, function)
+
+    def reduced(x: Tensor, *args, **options):
+        shapes = [*args[:1], options.get("dim", ())]
+        whole = not args and not options if over is not function else all(isinstance(d, tuple | list) and not d for d in shapes) and not args[1:]
+        if not whole or options.get("out") is not None:
+            return function(x, *args, **options)
+        y = over(x.reshape(-1), 0)
+        return y.reshape([1] * x.dim()) if options.get("keepdim") else y
+
+    return reduced
+
+
 def _kthvalue(x: Tensor, k: int, dim: int = -1, keepdim: bool = False) -> torch.return_types.kthvalue:
     return torch.return_types.kthvalue([y.narrow(dim, k - 1, 1) if keepdim else y.select(dim, k - 1) for y in torch.sort(x, dim=dim)])
 
@@ -196,6 +212,7 @@ _FUNCTIONS = (
     (torch, "cdist", _cdist), (torch, "hypot", _hypot), (Tensor, "hypot", _hypot),
     (torch, "atan2", _atan2), (Tensor, "atan2", _atan2), (torch, "arctan2", _atan2), (torch, "atan", _atan), (Tensor, "atan", _atan), (torch, "arctan", _atan),
     (torch, "prod", _prod), (Tensor, "prod", _prod), (torch, "cumprod", _cumprod), (Tensor, "cumprod", _cumprod),
+    *((owner, name, _whole(getattr(owner, name))) for owner in (torch, Tensor) for name in ("amax", "amin", "max", "min")),
     (torch, "kthvalue", _kthvalue), (Tensor, "kthvalue", _kthvalue), (torch, "median", _median), (Tensor, "median", _median),
     (torch.nn.functional, "hardshrink", _hardshrink), (torch.nn.functional, "softshrink", _softshrink),
     (torch.nn.functional, "rrelu", _rrelu), (torch, "rrelu", _rrelu),

@@ -33,6 +33,7 @@ from .refusal import Refusal
 VALUES = DataDependentOutputException, DynamicOutputShapeException, GuardOnDataDependentSymNode
 ROUNDED_HINT = ("a stride rounds lengths: F.pad(y, (0, 4 - y.shape[2] % 4)) makes them a multiple of 4 first, always with something to cut afterwards: "
                 "y[:, :, :x.shape[2]]")
+REMAINDER_HINT = "leave the condition out: F.pad(y, (0, -y.shape[2] % 4)) adds nothing to a whole multiple of 4"
 
 
 # Numbers of rows that a graph must run with, in addition to the example's. One row is left to verify.py: PyTorch treats a size of 1 specially.
@@ -100,7 +101,7 @@ class Sizes:
             kind = Refusal if any(side.is_Symbol for side in guard.args) else Narrow
             raise kind(
                 f"dimension {', '.join(self._symbols(guard))} was baked in{_by(cause)}, as the graph would hold for {left} = {right} only",
-                _of_sizes(cause), place)
+                REMAINDER_HINT if guard.has(Mod, PythonMod) and not guard.has(FloorDiv) else _of_sizes(cause), place)
 
     def _refuse_choice(self, guard: sympy.Basic, place: str | None) -> None:
         for sizes in self._buckets:

@@ -90,6 +90,41 @@ class Best(_Linear):
         return y + (nearest - y).detach() + nearest * 0.1 + values.sum(-1, keepdim=True) + places.float().mean(-1, keepdim=True)
 
 
+class Permuted(_Linear):
+    """a random order: `torch.randperm`"""
+
+    refused = "draws random numbers from a state that no checkpoint has"
+    way_out = Sorted
+
+    def forward(self, x):
+        return self.linear(x)[:, :, torch.randperm(WIDTH)]  # blamed
+
+
+class ScaledTable(Case):
+    """rows of a table that are shorter than a limit, scaled in `forward`"""
+
+    def __init__(self):
+        super().__init__()
+        self.table = nn.Parameter(torch.randn(TABLE, WIDTH))
+
+    def forward(self, ids):
+        return F.embedding(ids, self.table * (1.5 / self.table.norm(dim=1, keepdim=True).clamp(min=1.5)))
+
+
+class MaxNorm(Case):
+    """`nn.Embedding` with `max_norm`, which writes into its table"""
+
+    refused = "embedding_renorm"
+    way_out = ScaledTable
+
+    def __init__(self):
+        super().__init__()
+        self.table = nn.Embedding(TABLE, WIDTH, max_norm=1.5)
+
+    def forward(self, ids):
+        return self.table(ids)  # blamed
+
+
 class Bucketized(Case):
     """`torch.bucketize` and an embedding: quantized pitch and energy"""
 

@@ -101,6 +101,15 @@ class Extremes(_Linear):
         return y * values + y.min(-1, keepdim=True).values + y.amax((1, 2), keepdim=True) + places * 0.1 + y.argmax(1, keepdim=True) * 0.01
 
 
+class WholeExtremes(_Linear):
+    """`amax`, `amin`, `max` and `min` over all axes, as for the peak of a waveform"""
+
+    def forward(self, x):
+        y = self.linear(x)
+        peak = torch.max(y.abs()) + x.amin().abs() + torch.amax(x, dim=())
+        return y / peak + y.min() - 0.1 * y.detach().max()
+
+
 class LogSums(_Linear):
     """`torch.logsumexp`, `log_softmax`, `softmin`, `cumsum`"""
 

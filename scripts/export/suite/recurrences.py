@@ -109,6 +109,36 @@ class OwnRecurrence(_Recurrent):
         return z.transpose(0, 1) + last[:, None]
 
 
+class CountedSteps(_Recurrent):
+    """a step of `export.scan` that divides by the length, as a tensor that is made before the scan"""
+
+    def forward(self, x):
+        y = self.linear(x).transpose(0, 1)
+        count = torch.ones(x.shape[1]).sum()
+
+        def step(carry, items, _):
+            state = torch.tanh(carry[0] + items[0]) / count * torch.ones(items[0].shape[0], 1)
+            return (state,), (state,)
+
+        return scan(step, (torch.zeros_like(y[0]),), (y,))[1][0].transpose(0, 1)
+
+
+class SizedSteps(_Recurrent):
+    """a step of `export.scan` that takes a size from outside"""
+
+    refused = "a step of a scan takes a size from outside"
+    way_out = CountedSteps
+
+    def forward(self, x):
+        y, n = self.linear(x).transpose(0, 1), x.shape[1]
+
+        def step(carry, items, _):
+            state = torch.tanh(carry[0] + items[0]) / n  # blamed
+            return (state,), (state,)
+
+        return scan(step, (torch.zeros_like(y[0]),), (y,))[1][0].transpose(0, 1)
+
+
 class DecoderSteps(_Recurrent):
     """the decoder of Tacotron 2 with `export.scan`: the step calls `nn.LSTMCell`, attention to text and its past by layers of the module, `F.dropout`, and reads tensors of `forward`"""
 

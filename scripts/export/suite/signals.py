@@ -1,5 +1,7 @@
 """Convolutions, pools, windows and resampling"""
 
+import math
+
 import torch
 import torch.nn.functional as F
 from torch import nn
@@ -116,6 +118,18 @@ class Groups(_Frames):
 
     def of(self, y):
         return F.pad(y, (0, -(-y.shape[2] // 4) * 4 - y.shape[2])).unflatten(2, (-1, 4)).sum(3)
+
+
+class WholeHops(_Frames):
+    """zeros up to whole hops as codecs have them, `math.ceil(n / hop) * hop - n` and `int(...)` of it, coded, decoded, cut and added"""
+
+    def layers(self):
+        self.down, self.up = nn.Conv1d(WIDTH, 12, 4, stride=4), nn.ConvTranspose1d(12, WIDTH, 4, stride=4)
+
+    def of(self, y):
+        n = int(y.shape[-1])
+        more = int(math.ceil(n / 4)) * 4 - n
+        return y + self.up(torch.tanh(self.down(F.pad(y, (0, more)))))[..., :n]
 
 
 class UncutUNet(UNet):
