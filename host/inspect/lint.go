@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/xtts-host/xtts-host/host/exit"
@@ -113,6 +114,7 @@ func lintGraphs(b *ortgraphs.Bundle) (list []LintedGraph, err error) {
 			return nil, err
 		}
 	}
+	trained := len(list)
 	for _, g := range b.Manifest.Inference {
 		model, trials := b.Model(g.File), lint.InferenceTrials(b.Manifest, g)
 		list = append(list, LintedGraph{File: g.File, Nodes: len(model.Graph.Node), Findings: lint.Check(model, trials)})
@@ -120,7 +122,15 @@ func lintGraphs(b *ortgraphs.Bundle) (list []LintedGraph, err error) {
 			return nil, err
 		}
 	}
+	for i := range list[trained:] {
+		uncaptured(&list[trained+i])
+	}
 	return list, nil
+}
+
+// uncaptured removes the findings about CUDA graphs: no one captures an inference graph, whose sizes change from run to run.
+func uncaptured(g *LintedGraph) {
+	g.Findings = slices.DeleteFunc(g.Findings, func(f lint.Finding) bool { return f.Rule == lint.CUDAGraph })
 }
 
 // lintFused checks the graph that fusing makes of a file. A graph that cannot be fused is skipped.
