@@ -67,6 +67,8 @@ def write(export: Export, steps: dict[str, Step], dry: dict[str, DryRun], precis
         (folder / PARAMS).chmod((folder / training_file(player)).stat().st_mode & 0o777)
     if export.tokenizer is not None:
         (folder / TOKENIZER).write_text(export.tokenizer, encoding="utf-8")
+    for name, text in export.files.items():
+        (folder / name).write_text(text, encoding="utf-8")
     for i in export.inputs:
         if i.vocabulary:
             (folder / i.vocabulary_file).write_text(json.dumps(i.vocabulary, ensure_ascii=False, indent=0) + "\n", encoding="utf-8")
@@ -111,7 +113,7 @@ def _document(export: Export, steps: dict[str, Step], precisions: tuple[str, ...
     compute = {name: {"compute": "bf16"} for g in graphs if g["precision"] == "bf16" for name in _inputs(folder / g["file"], onnx.TensorProto.BFLOAT16)}
     vocabularies = [i.vocabulary_file for i in export.inputs if i.vocabulary]
     own = [g[key] for g in inference for key in ("file", "weights") if key in g]
-    files = [*(g["file"] for g in graphs), PARAMS, *([] if export.tokenizer is None else [TOKENIZER]), *vocabularies, *own]
+    files = [*(g["file"] for g in graphs), PARAMS, *([] if export.tokenizer is None else [TOKENIZER]), *vocabularies, *own, *export.files]
     scalars = [i.entry() for i in export.inputs if i.scalar]
     return {
         "version": 1,

@@ -54,7 +54,7 @@ class Export:
 
     buckets give every symbol but B a value, in ascending order. accumulation is "exact" when one denominator, loss_weight,
     covers the whole loss, "weighted" when each term has a window() of its own, and "mean" otherwise. tokenizer is the text of a Hugging Face tokenizer.json,
-    and tokenizer_prefix what comes before each text, such as "[{language}]". The other fields are the keys of bundle.json of the same
+    and tokenizer_prefix what comes before each text, such as "[{language}]". files are the texts of further files of the bundle, by name. The other fields are the keys of bundle.json of the same
     names (docs/bundle.md).
 
     adapters are those of --lora (lora.py).
@@ -75,6 +75,7 @@ class Export:
     loss: Callable[[object, dict[str, Tensor]], dict[str, Tensor]] | None = None
     tokenizer: str | None = None
     tokenizer_prefix: str | None = None
+    files: dict[str, str] = field(default_factory=dict)
     pipeline: list[dict] = field(default_factory=list)
     optimizer: dict = field(default_factory=lambda: dict(ADAMW))
     schedule: dict = field(default_factory=lambda: {"name": "cosine", "warmup_steps": 20})

@@ -8,7 +8,7 @@ from .. import tokenizer, voicebpe
 from ..inputs import sequence, window
 from ..module import Export
 from ..refusal import Refusal
-from . import decode, frozen, mels, settings, speaking, weights
+from . import decode, extend, frozen, mels, settings, speaking, weights
 from .conditioning import MELS
 from .model import CODES_MORE, TEXT_MORE, XTTS
 
@@ -29,13 +29,19 @@ OPTIMIZER = {
 
 
 def build(checkpoint: Path | None = None, vocabulary: Path | None = None, config: Path | None = None, dvae: Path | None = None,
-          norms: Path | None = None) -> Export:
-    """With the weights of the checkpoint, or random ones. Raises Refusal."""
+          norms: Path | None = None, more: Path | None = None) -> Export:
+    """With the weights of the checkpoint, or random ones. The vocabulary gets tokens for the texts of the list more. Raises Refusal."""
+    if more is not None and vocabulary is None:
+        raise Refusal("--extend-tokenizer without --vocab", "name the vocab.json that is to be extended")
     if checkpoint is not None and vocabulary is None:
         raise Refusal("--checkpoint without --vocab", "the ids of a text follow from the vocab.json of the checkpoint")
     if checkpoint is not None and dvae is None:
         raise Refusal("--checkpoint without --dvae", "the codes of a clip follow from the dvae.pth of the checkpoint")
-    sizes = settings.read(config, vocabulary)
+    words = None if vocabulary is None else settings.text_of(vocabulary)
+    if more is not None:
+        words, new = extend.extend(words, extend.read(more))
+        print(f"{more}: {len(new)} new tokens: {' '.join(new)}")
+    sizes = settings.read(config, vocabulary, words)
     model = {} if checkpoint is None else weights.read(checkpoint)
     sizes = weights.fit(sizes, model)
     torch.manual_seed(0)
@@ -47,8 +53,8 @@ def build(checkpoint: Path | None = None, vocabulary: Path | None = None, config
     for line in left:
         print(f"{checkpoint}: {line}")
     spoken = any(part.kind == "vocoder" for part in parts)
-    text = {"tokenizer": tokenizer.build()} if vocabulary is None else {
-        "tokenizer": voicebpe.convert(vocabulary.read_text(encoding="utf-8")), "tokenizer_prefix": voicebpe.PREFIX}
+    text = {"tokenizer": tokenizer.build()} if words is None else {
+        "tokenizer": voicebpe.convert(words), "tokenizer_prefix": voicebpe.PREFIX, "files": {"vocab.json": words}}
     limits = {"T_text": sizes.text_positions - TEXT_MORE - _SPARE, "T_code": sizes.audio_positions - CODES_MORE - _SPARE}
     codes = min(-(-_SAMPLES // frozen.STRIDE), limits["T_code"])
     dynamic = {"T_text": limits["T_text"], "T_wav": limits["T_code"] * frozen.STRIDE}

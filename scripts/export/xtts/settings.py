@@ -21,11 +21,11 @@ _KEYS = {
 _HINT = "name the config.json that belongs to the checkpoint of XTTS v2"
 
 
-def read(config: Path | None, vocabulary: Path | None) -> Sizes:
-    """Those of XTTS v2 as it was released, with what the files say. Raises Refusal."""
+def read(config: Path | None, vocabulary: Path | None, words: str | None = None) -> Sizes:
+    """Those of XTTS v2 as it was released, with what the files say. words is the text of the vocabulary. Raises Refusal."""
     sizes = dataclasses.replace(Sizes(), **({} if config is None else _configured(config)))
     if vocabulary is not None:
-        sizes = dataclasses.replace(sizes, **_counted(vocabulary))
+        sizes = dataclasses.replace(sizes, **_counted(vocabulary, words or text_of(vocabulary)))
     of = f" of {config}" if config else ""
     _refuse(sizes.width % sizes.heads or sizes.width % 8, f"gpt_n_model_channels{of} is {sizes.width}, with {sizes.heads} heads", "the width is a multiple of 8 and of the heads")
     for name, count in (("text", sizes.text_tokens), ("audio", sizes.audio_tokens)):
@@ -36,7 +36,7 @@ def read(config: Path | None, vocabulary: Path | None) -> Sizes:
 
 
 def _configured(file: Path) -> dict[str, int]:
-    document = _json(file)
+    document = _parsed(file, text_of(file))
     arguments = document.get("model_args")
     _refuse(not isinstance(arguments, dict), f"{file} has no model_args", _HINT)
     _refuse(arguments.get("gpt_use_perceiver_resampler", True) is not True, f"{file}: gpt_use_perceiver_resampler is not true, as in XTTS v1", _HINT)
@@ -49,9 +49,9 @@ def _configured(file: Path) -> dict[str, int]:
     return found
 
 
-def _counted(file: Path) -> dict[str, int]:
+def _counted(file: Path, text: str) -> dict[str, int]:
     """As coqui's tokenizer counts: one more than the highest id, of the model's or an added token."""
-    document = _json(file)
+    document = _parsed(file, text)
     try:
         ids = {**document["model"]["vocab"], **{token["content"]: token["id"] for token in document.get("added_tokens", ())}}
         return {"text_tokens": max(ids.values()) + 1, "start_text": ids[START], "stop_text": ids[STOP]}
@@ -61,10 +61,18 @@ def _counted(file: Path) -> dict[str, int]:
         raise Refusal(f"{file} is no tokenizer: {error}", "name XTTS' vocab.json, a tokenizer in the format of Hugging Face") from error
 
 
-def _json(file: Path) -> dict:
+def text_of(file: Path) -> str:
+    """Raises Refusal."""
     try:
-        document = json.loads(file.read_text(encoding="utf-8"))
+        return file.read_text(encoding="utf-8")
     except (OSError, ValueError) as error:
+        raise Refusal(f"{file} cannot be read: {error}", "name a JSON file") from error
+
+
+def _parsed(file: Path, text: str) -> dict:
+    try:
+        document = json.loads(text)
+    except ValueError as error:
         raise Refusal(f"{file} cannot be read: {error}", "name a JSON file") from error
     _refuse(not isinstance(document, dict), f"{file} is no JSON object", _HINT)
     return document
