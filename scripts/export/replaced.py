@@ -173,6 +173,13 @@ def _searchsorted(edges: Tensor, x: Tensor, *, out_int32: bool = False, right: b
     return reached.sum(-1).to(torch.int32 if out_int32 else torch.int64)
 
 
+def _one_hot(ids: Tensor, num_classes: int = -1, one_hot: Callable[..., Tensor] = torch.nn.functional.one_hot) -> Tensor:
+    """PyTorch's own makes a number of a length."""
+    if not isinstance(num_classes, torch.SymInt):
+        return one_hot(ids, num_classes)
+    return (ids.unsqueeze(-1) == torch.arange(num_classes, device=ids.device)).to(torch.int64)
+
+
 def _hardshrink(x: Tensor, lambd: float = 0.5) -> Tensor:
     return torch.where(x.abs() > lambd, x, 0.0)
 
@@ -216,7 +223,7 @@ _FUNCTIONS = (
     (torch, "kthvalue", _kthvalue), (Tensor, "kthvalue", _kthvalue), (torch, "median", _median), (Tensor, "median", _median),
     (torch.nn.functional, "hardshrink", _hardshrink), (torch.nn.functional, "softshrink", _softshrink),
     (torch.nn.functional, "rrelu", _rrelu), (torch, "rrelu", _rrelu),
-    (torch, "searchsorted", _searchsorted),
+    (torch, "searchsorted", _searchsorted), (torch.nn.functional, "one_hot", _one_hot),
     (torch.jit.ScriptFunction, "__call__", _scripted), (builtins, "len", _len),
     (torch.nn.functional, "ctc_loss", ctc.ctc_loss), (torch, "ctc_loss", ctc.ctc_loss),
     (torch.nn.modules.transformer, "_detect_is_causal_mask", _is_causal),

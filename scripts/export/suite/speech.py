@@ -117,6 +117,24 @@ class GaussianUpsampling(_Linear):
         return self.linear(energy.masked_fill(~mask[:, None], -1e9).softmax(-1) @ text)
 
 
+class GuidedAttention(_Linear):
+    """guided attention, and durations as sums of `F.one_hot` of the best token, whose classes are a length"""
+
+    def __init__(self):
+        super().__init__()
+        self.embedding = nn.Embedding(TABLE, WIDTH)
+
+    def forward(self, x, lengths, ids, id_lengths):
+        mask = torch.arange(ids.size(1))[None] < id_lengths[:, None]
+        weights = (self.linear(x) @ self.embedding(ids).mT / 3).masked_fill(~mask[:, None], -1e9).softmax(-1)
+        text = torch.arange(ids.size(1))[None, None] / id_lengths.clamp(min=1)[:, None, None]
+        time = torch.arange(x.size(1))[None, :, None] / lengths.clamp(min=1)[:, None, None]
+        guide = 1 - torch.exp(-((text - time) ** 2) / (2 * 0.2 ** 2))
+        seen = (torch.arange(x.size(1))[None] < lengths[:, None])[..., None]
+        durations = (F.one_hot(weights.argmax(-1), ids.size(1)) * seen).sum(1).float()
+        return (weights * guide * seen).sum(-1, keepdim=True) + 0.01 * (weights.sum(1) * durations).mean(1)[:, None, None]
+
+
 class StreamingConvolution(_Linear):
     """causal convolutions with a cache of former frames, which is an argument, `None` at the beginning"""
 
