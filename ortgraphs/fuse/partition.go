@@ -211,7 +211,7 @@ func (p *partition) detour(a, b *group) bool {
 					if next == b && g != a {
 						return true
 					}
-					if next != b && !seen[next] && next.first <= b.last {
+					if next != b && !seen[next] {
 						seen[next] = true
 						open = append(open, next)
 					}
