@@ -26,7 +26,7 @@ touch "$odd/changed"
 
 make -C "$plain" --no-print-directory plugins CUDA=0
 make -C "$odd" --no-print-directory run CUDA=0 STEPS=2
-for p in features augment; do
+for p in features augment inference; do
 	cmp "$plain/plugins/$p/plugin.sum" "$odd/plugins/$p/plugin.sum" || fail "plugins/$p differs between folders or commits"
 done
 git clone --quiet "$plain" "$twin" # with the link to the cache, which is committed there
@@ -39,7 +39,7 @@ done
 echo "one more line" >>"$twin/README.md"
 git -C "$twin" -c user.name=test -c user.email=test@example.org commit --quiet -am "README: add a line"
 make -C "$twin" --no-print-directory plugins CUDA=0
-for p in features augment; do
+for p in features augment inference; do
 	cmp "$plain/plugins/$p/plugin.sum" "$twin/plugins/$p/plugin.sum" || fail "plugins/$p differs after a commit that changes no code"
 done
 output=$(make -C "$refused" --no-print-directory build CUDA=0 2>&1) && fail "make build succeeded in $refused; an error was expected"

@@ -1,14 +1,17 @@
 """Losses, gradients, inference graphs and files beside coqui's own classes, which are no part of the exporter's environment: scripts/test-coqui.sh runs this."""
 
-import zipfile
+import dataclasses
+import itertools
+import json
+from pathlib import Path
 
 import librosa
+import numpy as np
 import pytest
 import torch
 from safetensors.numpy import load_file
 
 from .. import convert, inference, session, writer
-from ..builtin import REPOSITORY
 from ..test_convert import host
 from . import coqui, dvae, frozen, mels, preset, small
 from .model import Sizes
@@ -25,12 +28,52 @@ LENGTHS = {
 }
 
 
+@dataclasses.dataclass(frozen=True)
+class Coder:
+    """coqui's DVAE and spectrograms, and the files that the exporter reads."""
+
+    dvae: torch.nn.Module
+    spoken: torch.nn.Module
+    conditioning: torch.nn.Module
+    norms: torch.Tensor
+    folder: Path
+
+
 @pytest.fixture(scope="module")
-def made(tmp_path_factory):
+def clips(tmp_path_factory):
+    """The folder of recorded speech, and a list of it."""
+    return small.data(tmp_path_factory.mktemp("coqui") / "data")
+
+
+def recordings(clips: Path, split: str = "train") -> list[torch.Tensor]:
+    rows = [json.loads(line) for line in (clips / f"{split}.jsonl").read_text().splitlines()]
+    return [torch.from_numpy(librosa.load(row["audio_filepath"], sr=mels.RATE)[0])[None] for row in rows]
+
+
+@pytest.fixture(scope="module")
+def coder(clips, tmp_path_factory):
+    """With random weights in full size, and a codebook of vectors of speech itself, with noise: more than 50 codes are in use."""
+    torch.manual_seed(2)
+    norms, folder = torch.rand(80) * 3 + 1, tmp_path_factory.mktemp("coder")
+    dvae, spoken, conditioning = coqui.codes(norms)
+    with torch.no_grad():
+        vectors = torch.cat([dvae.encoder(spoken(wave))[0] for wave in recordings(clips)[:8]], 1)
+        chosen = vectors[:, torch.randint(vectors.shape[1], (1024,))]
+        dvae.codebook.embed.copy_(chosen + 0.1 * vectors.std() * torch.randn(chosen.shape))
+    torch.save(dvae.state_dict(), folder / "dvae.pth")
+    torch.save(norms, folder / "mel_stats.pth")
+    return Coder(dvae, spoken, conditioning, norms, folder)
+
+
+@pytest.fixture(scope="module")
+def made(coder, tmp_path_factory):
     """An Export, its bundle, and coqui's GPT with the same weights."""
     folder = tmp_path_factory.mktemp("coqui")
-    export = small.shaken(preset.build(vocabulary=small.vocabulary(folder), config=small.config(folder), dvae=small.dvae(folder)))
-    export.inference.clear()
+    config = small.config(folder, gpt_num_audio_tokens=1026, gpt_start_audio_token=1024, gpt_stop_audio_token=1025)
+    export = small.shaken(preset.build(vocabulary=small.vocabulary(folder), config=config, dvae=coder.folder / "dvae.pth", norms=coder.folder / "mel_stats.pth"))
+    # Those of training. The others have a test of their own.
+    del export.inference[2:]
+    export.synthesis = None
     writer.write(export, folder / "bundle")
     theirs = coqui.gpt(export.module.sizes)
     theirs.load_state_dict(export.module.gpt.state_dict(), strict=True)
@@ -60,15 +103,14 @@ def test_dropout_is_where_coqui_has_it(made):
     assert theirs.gpt.config.attn_pdrop == theirs.gpt.config.resid_pdrop == theirs.gpt.config.embd_pdrop == ours.drop.p
 
 
-def test_coquis_loader_takes_a_trained_file(made, tmp_path):
+def test_coquis_loader_takes_a_trained_file(made, clips, tmp_path):
     """A run of four steps, written into a file of coqui's whole model, loaded strictly: its loss is that of the trained weights here."""
     export, bundle, _ = made
     whole = coqui.whole(export.module.sizes)
     whole.gpt.load_state_dict({name: x for name, x in export.module.gpt.state_dict().items()})
     base, back, run = tmp_path / "model.pth", tmp_path / "back.pth", tmp_path / "run"
     torch.save({"model": whole.state_dict()}, base)
-    data = small.data(tmp_path / "data")
-    host("--graph", bundle, "--train-data", data, "--batch-size", 4, "--max-steps", 4, "--lr", 0.001, "--eval-every", 0, "--run-dir", run)
+    host("--graph", bundle, "--train-data", clips, "--batch-size", 4, "--max-steps", 4, "--lr", 0.001, "--eval-every", 0, "--run-dir", run)
     convert.to_torch(run, back, bundle, base=base)
     again = coqui.whole(export.module.sizes)
     again.load_checkpoint(again.config, checkpoint_path=str(back), vocab_path=small.vocabulary(tmp_path), eval=False, strict=True)
@@ -82,37 +124,72 @@ def test_coquis_loader_takes_a_trained_file(made, tmp_path):
     assert abs(before - ours) > 0.01
 
 
-def test_codes_and_spectrograms_are_coquis(tmp_path):
-    """Of recorded speech, with a random codebook of the encoder's scale: more than 50 codes are in use."""
-    torch.manual_seed(2)
-    norms = torch.rand(80) * 3 + 1
-    theirs, spoken, conditioning = coqui.codes(norms)
-    with zipfile.ZipFile(REPOSITORY / "host/dataset/sample/sample.zip") as sample:
-        clips = [sample.extract(name, tmp_path) for name in sorted(sample.namelist()) if name.endswith(".wav")][:6]
-    waves = [torch.from_numpy(librosa.load(clip, sr=mels.RATE)[0])[None] for clip in clips]
+def test_codes_and_spectrograms_are_coquis(coder, clips, tmp_path):
+    """Of the graphs, on recorded speech, all clips at once."""
+    waves = recordings(clips)[:6]
+    parts = [frozen.codes(coder.norms, dvae.load(coder.dvae.state_dict())), frozen.conditioning(coder.norms)]
+    for part in parts:
+        inference.write(part, {}, tmp_path)
+    lengths = torch.tensor([wave.shape[1] for wave in waves], dtype=torch.int32)
+    batch = {"waveform": torch.nn.utils.rnn.pad_sequence([wave[0] for wave in waves], batch_first=True), "waveform_lengths": lengths}
+    codes, mel = (session.run(session.load(tmp_path / part.file), load_file(tmp_path / part.weights_file) | batch) for part in parts)
+    pairs = []
     with torch.no_grad():
-        vectors = torch.cat([theirs.encoder(spoken(wave))[0] for wave in waves], 1)
-        # Vectors of the speech itself, with noise.
-        chosen = vectors[:, torch.randint(vectors.shape[1], (1024,))]
-        theirs.codebook.embed.copy_(chosen + 0.1 * vectors.std() * torch.randn(chosen.shape))
-        parts = [frozen.codes(norms, dvae.load(theirs.state_dict())), frozen.conditioning(norms)]
-        for part in parts:
-            inference.write(part, {}, tmp_path)
-        # The graphs, on all clips at once.
-        lengths = torch.tensor([wave.shape[1] for wave in waves], dtype=torch.int32)
-        batch = {"waveform": torch.nn.utils.rnn.pad_sequence([wave[0] for wave in waves], batch_first=True), "waveform_lengths": lengths}
-        codes, mel = (session.run(session.load(tmp_path / part.file), load_file(tmp_path / part.weights_file) | batch) for part in parts)
-        seen, equal, count = set(), 0, 0
         for i, wave in enumerate(waves):
-            assert (mels.spoken(norms)(wave, lengths[i:i + 1])[0].transpose(1, 2) - spoken(wave)).abs().max() < 1e-4
-            want, frames = conditioning(wave)[0].T, mel["conditioning_lengths"][i]
+            assert (mels.spoken(coder.norms)(wave, lengths[i:i + 1])[0].transpose(1, 2) - coder.spoken(wave)).abs().max() < 1e-4
+            want, frames = coder.conditioning(wave)[0].T, mel["conditioning_lengths"][i]
             assert len(want) == frames and (torch.from_numpy(mel["conditioning_mel"][i, :frames]) - want).abs().max() < 1e-4
-            # coqui's encoder makes one more code if the last one's samples are complete.
-            want = theirs.get_codebook_indices(spoken(wave))[0, :-(-wave.shape[1] // frozen.STRIDE)].tolist()
-            assert codes["code_lengths"][i] == len(want)
-            equal, count = equal + sum(map(int.__eq__, want, codes["codes"][i].tolist())), count + len(want)
-            seen |= set(want)
-    assert len(seen) >= 50 and equal >= 0.999 * count
+            pairs.append((codes["codes"][i, :codes["code_lengths"][i]].tolist(), coquis(coder, wave)))
+    assert_equal(pairs)
+
+
+def coquis(coder: Coder, wave: torch.Tensor) -> list[int]:
+    """Its codes of a clip. Its encoder makes one more if the last one's samples are complete."""
+    return coder.dvae.get_codebook_indices(coder.spoken(wave))[0, :-(-wave.shape[1] // frozen.STRIDE)].tolist()
+
+
+def assert_equal(pairs: list[tuple[list[int], list[int]]]) -> None:
+    assert all(len(got) == len(want) for got, want in pairs)
+    got, want = (list(itertools.chain(*codes)) for codes in zip(*pairs, strict=True))
+    assert len(set(want)) >= 50 and sum(map(int.__eq__, got, want)) >= 0.999 * len(want)
+
+
+def test_the_stages_of_a_run_make_coquis_codes_and_spectrograms(made, coder, clips, tmp_path):
+    """What a run keeps in its feature cache: the codes of every clip, and the spectrograms of the evaluation's references, which are whole clips.
+
+    With a warm cache, the same run encodes nothing, and has the same losses, bit for bit, as without a cache.
+    """
+    _, bundle, _ = made
+    losses, reports = [], []
+    for name, cache in (("plain", ()), ("cold", ("--feature-cache", tmp_path / "cache")), ("warm", ("--feature-cache", tmp_path / "cache"))):
+        host("--graph", bundle, "--train-data", clips, "--batch-size", 8, "--max-steps", 6, "--eval-every", 3, "--lr", 0.001, *cache, "--run-dir", tmp_path / name)
+        losses.append([json.loads(line).get("loss") for line in (tmp_path / name / "metrics.jsonl").read_text().splitlines()])
+        reports.append(json.loads((tmp_path / name / "report.json").read_text()).get("feature_cache"))
+    assert losses[0] == losses[1] == losses[2] and len(losses[0]) >= 6
+    cold, warm = ({stage["name"]: stage for stage in report["stages"]} for report in reports[1:])
+    assert cold["codes"]["stored"] and reports[2]["hit_ratio"] == 1 and warm["codes"]["hits"] and not warm["codes"]["misses"]
+    assert "training_uncached" not in warm["codes"] and "drawn anew" in warm["conditioning"]["training_uncached"]
+
+    kept = []
+    for file in (tmp_path / "cache").glob("[0-9a-f][0-9a-f]/*"):
+        # The size of the first output in bytes, its elements, the second output, and a checksum.
+        size = int.from_bytes(file.read_bytes()[:4], "little")
+        kept.append(file.read_bytes()[4:4 + size])
+    waves = recordings(clips) + recordings(clips, "eval")
+    with torch.no_grad():
+        codes, references = [coquis(coder, wave) for wave in waves], [coder.conditioning(wave)[0].T for wave in waves]
+    agree = lambda got, want: sum(map(int.__eq__, got, want))
+    pairs, spectrograms = [], 0
+    for content in kept:
+        # A frame has 80 floats, a code is one integer: no clip of this length has as many.
+        if len(content) % (4 * mels.MELS) == 0 and len(content) > 4 * max(map(len, codes)):
+            got = torch.from_numpy(np.frombuffer(content, np.float32).copy()).view(-1, mels.MELS)
+            spectrograms += min((got - want).abs().max() for want in references if want.shape == got.shape) < 1e-4
+        else:
+            got = np.frombuffer(content, np.int32).tolist()
+            pairs.append((got, max((want for want in codes if len(want) == len(got)), key=lambda want: agree(got, want))))
+    assert len(pairs) == len(waves) and len(kept) == len(pairs) + spectrograms and spectrograms
+    assert_equal(pairs)
 
 
 def test_speaker_and_waveform_are_coquis(tmp_path):
