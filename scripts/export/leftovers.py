@@ -115,7 +115,7 @@ class _Places:
         variables = _globals()
         named = [*attributes, *((f"{name}.", own) for name, own in variables)]
         self._shared = {id(own) for _, own in variables}
-        containers = [(prefix + str(key), x) for prefix, own in named for key, x in own.items() if isinstance(x, _CONTAINERS) and key not in _BOOKS]
+        containers = [(prefix + str(key), x) for prefix, own in named for key, x in own.items() if _is_container(x) and key not in _BOOKS]
         self._before = [(name, place, _copy(place)) for name, place in [*named, *containers]]
         self._buffers = [(part._buffers, part._buffers.copy()) for part in module.modules()]
         self._caches = {id(x): x for _, own in variables for x in own.values() if isinstance(x, functools._lru_cache_wrapper)}.values()
@@ -157,6 +157,11 @@ class _Places:
         """Whether an entry has changed. Of global variables, which libraries have, too, only tensors and numbers count."""
         was, now = old.get(key, _MISSING), place.get(key, _MISSING)
         return _differs(was, now) and (id(place) not in self._shared or any(isinstance(x, (Tensor, *_NUMBERS)) or _has_tensor(x) for x in (was, now)))
+
+
+def _is_container(x: object) -> bool:
+    """Whether it holds what it has. A dict that makes its entries when they are asked for, as transformers' tables of classes, cannot be copied."""
+    return isinstance(x, _CONTAINERS) and not (isinstance(x, dict) and type(x).__getitem__ is not dict.__getitem__)
 
 
 def _is_helper(x: object) -> bool:

@@ -95,3 +95,25 @@ def test_a_cache_passes_and_leaves_nothing(case):
     before = {key: x for key, x in vars(module).items() if not key.startswith("_")}
     dry(module)
     assert {key: x for key, x in vars(module).items() if not key.startswith("_")} == before
+
+
+class Lazy(dict):
+    """A table of classes whose entries are imported when they are asked for, as transformers has: one of a package that is not installed."""
+
+    def __getitem__(self, key):
+        raise ImportError(key)
+
+    def keys(self):
+        return ["missing"]
+
+    def __iter__(self):
+        return iter(self.keys())
+
+
+CLASSES = Lazy()
+
+
+def test_tables_that_make_their_entries_are_not_asked():
+    dry(Cache())
+    with pytest.raises(ImportError):
+        dict(CLASSES)
