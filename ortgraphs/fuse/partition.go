@@ -37,9 +37,8 @@ const (
 
 // group is a region in the making, or a node that no region may contain.
 type group struct {
-	nodes       []*Node
-	first, last int // positions in the graph
-	attention   *Attention
+	nodes     []*Node
+	attention *Attention
 }
 
 type partition struct {
@@ -94,11 +93,6 @@ func (p *partition) singles(found []*attention) {
 	}
 	for i, n := range p.graph.Nodes {
 		p.at[n] = i
-		g := p.of[n]
-		if g.nodes[0] == n {
-			g.first = i
-		}
-		g.last = i
 	}
 }
 
@@ -193,7 +187,7 @@ func (p *partition) join(a, b *group) {
 	for _, n := range b.nodes {
 		p.of[n] = a
 	}
-	*a = group{nodes, min(a.first, b.first), max(a.last, b.last), nil}
+	*a = group{nodes: nodes}
 	b.nodes = nil
 }
 
