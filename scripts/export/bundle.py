@@ -72,10 +72,11 @@ def write(export: Export, steps: dict[str, Step], dry: dict[str, DryRun], precis
     for i in export.inputs:
         if i.vocabulary:
             (folder / i.vocabulary_file).write_text(json.dumps(i.vocabulary, ensure_ascii=False, indent=0) + "\n", encoding="utf-8")
-    graphs = []
+    graphs, state = [], {spec.name for spec in step.state}
+    shared = {**dict(export.module.named_parameters()), **{name: x for name, x in export.module.named_buffers() if name in state}}
     for entry in export.inference:
         with phase(f"inference graph {entry.name}"):
-            graphs.append(inference.write(entry, dict(export.module.named_parameters()), folder))
+            graphs.append(inference.write(entry, shared, folder))
     with phase(INDEX):
         (folder / INDEX).write_text(dump(_document(export, steps, precisions, graphs, folder)) + "\n", encoding="utf-8")
     return gains

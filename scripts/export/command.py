@@ -65,7 +65,7 @@ def _parser() -> argparse.ArgumentParser:
     xtts.add_argument("--vocab", type=Path, metavar="FILE", help="the vocab.json of the checkpoint (default: the tokenizer of the embedded model)")
     xtts.add_argument("--config", type=Path, metavar="FILE", help="coqui's config.json, for the sizes (default: those of XTTS v2)")
     xtts.add_argument("--dvae", type=Path, metavar="FILE", help="the dvae.pth of the checkpoint, which makes its codes (default: random weights)")
-    xtts.add_argument("--mel-norms", type=Path, metavar="FILE", help="the mel_stats.pth of the checkpoint (default: those in the checkpoint, or random ones)")
+    xtts.add_argument("--mel-norms", type=Path, metavar="FILE", help="the mel_stats.pth of the checkpoint (default: those in the checkpoint, or ones)")
     xtts.add_argument("--extend-tokenizer", type=Path, metavar="LIST", help="texts whose letters and languages --vocab lacks: they become tokens, with rows of their own")
     xtts.set_defaults(run=lambda o: _write(preset_of_xtts.build(o.checkpoint, o.vocab, o.config, o.dvae, o.mel_norms, o.extend_tokenizer), o))
     for command in (own, preset, xtts):

@@ -30,7 +30,7 @@ class Inference:
     module's forward takes the inputs in order, and returns the outputs in order, in evaluation mode. Its parameters and buffers become the graph's
     weights. Those that are parameters of the exported module, the same tensors, are taken from there.
 
-    sizes give every symbol of the inputs a value above 1, to trace with and to compare with PyTorch; so do twice these sizes.
+    sizes give every symbol of the inputs a value above 1, to trace with and to compare with PyTorch; so do sizes of twice as many, less one.
     """
 
     name: str
@@ -74,7 +74,7 @@ class _Stateless(nn.Module):
 
 
 def write(entry: Inference, shared: dict[str, Tensor], folder: Path) -> dict:
-    """Writes the graph and its weights, compared with PyTorch, and returns its entry of bundle.json. shared are the bundle's parameters. Raises Refusal."""
+    """Writes the graph and its weights, compared with PyTorch, and returns its entry of bundle.json. shared are the bundle's parameters and state. Raises Refusal."""
     names = {id(x): name for name, x in shared.items()}
     # A batch norm counts its batches, which nothing reads.
     counts = lambda name: name.rpartition(".")[2] == "num_batches_tracked"

@@ -87,3 +87,12 @@ class Branch(nn.Module):
 def test_refusals(tmp_path, module, message):
     with pytest.raises(Refusal, match=message):
         inference.write(entry(module), {}, tmp_path)
+
+
+def test_state_is_the_bundles(tmp_path):
+    """A graph that shares a batch norm takes its running statistics from the run, not as they were at the export."""
+    norm = nn.BatchNorm1d(5).eval()
+    shared = {f"model.{name}": x for name, x in (*norm.named_parameters(), *norm.named_buffers()) if name != "num_batches_tracked"}
+    part = Inference("part", "stage", nn.Sequential(norm), [Input("x", "f32", ("B", 5))], [Input("y", "f32", ("B", 5))], {"B": 3})
+    assert "weights" not in inference.write(part, shared, tmp_path)
+    assert {i.name for i in session.load(tmp_path / "part.onnx").get_inputs()} == {"x", *shared}
