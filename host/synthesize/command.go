@@ -48,6 +48,9 @@ func Run(ctx context.Context, set *config.Set, o Options, console console.Consol
 		out = console.Err
 	}
 	text, err := o.text()
+	if err == nil {
+		err = o.writable()
+	}
 	if err != nil {
 		return exit.Refused(err)
 	}
@@ -96,7 +99,10 @@ func (o *Options) text() (string, error) {
 		return o.Text, nil
 	}
 	if o.TextFile == "-" {
-		b, err := io.ReadAll(io.LimitReader(os.Stdin, maxText))
+		b, err := io.ReadAll(io.LimitReader(os.Stdin, maxText+1))
+		if err == nil && len(b) > maxText {
+			err = fmt.Errorf("--text-file -: more than %d MiB", maxText>>20)
+		}
 		return string(b), err
 	}
 	b, err := regular.Read(o.TextFile, maxText)
@@ -106,13 +112,27 @@ func (o *Options) text() (string, error) {
 	return string(b), nil
 }
 
+// writable returns an error if --out cannot be written, before the weights are read.
+func (o *Options) writable() error {
+	if o.Out == "-" {
+		return nil
+	}
+	if ending := filepath.Ext(o.Out); !strings.EqualFold(ending, ".wav") {
+		return hint.Errorf("--out speech.wav, or --out - for the standard output", "--out %s: only WAV files are written", o.Out)
+	}
+	if info, err := os.Stat(o.Out); err == nil && info.IsDir() {
+		return hint.Errorf("name a file in it", "--out %s is a folder", o.Out)
+	}
+	if _, err := os.Stat(filepath.Dir(o.Out)); err != nil {
+		return hint.Errorf("make the folder first", "--out %s: %w", o.Out, err)
+	}
+	return nil
+}
+
 // open opens the output.
 func (o *Options) open(stdout io.Writer, rate int) (*sound, error) {
 	if o.Out == "-" {
 		return stream(stdout, rate)
-	}
-	if ending := filepath.Ext(o.Out); !strings.EqualFold(ending, ".wav") {
-		return nil, hint.Errorf("--out speech.wav, or --out - for the standard output", "--out %s: only WAV files are written", o.Out)
 	}
 	s, err := create(o.Out, rate)
 	if err != nil {

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/xtts-host/xtts-host/host/device"
@@ -218,8 +219,26 @@ func TestWAV(t *testing.T) {
 	if s, err = create(path+"2", 24000); err != nil {
 		t.Fatal(err)
 	}
+	s.samples = mostSamples
+	if err := s.write([]float32{0}); err == nil || !strings.Contains(err.Error(), "at most 4 GiB") {
+		t.Errorf("more samples than the header can say: %v", err)
+	}
 	s.discard()
-	if left, _ := filepath.Glob(filepath.Join(filepath.Dir(path), "*")); len(left) != 1 {
+	folder := filepath.Join(t.TempDir(), "folder")
+	if err := os.Mkdir(folder, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if s, err = create(folder, 24000); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.finish(); err == nil {
+		t.Error("a folder has become a file")
+	}
+	s.discard()
+	if left, _ := filepath.Glob(filepath.Join(filepath.Dir(folder), "[.a-z]*")); len(left) != 1 {
+		t.Errorf("left beside the folder: %v", left)
+	}
+	if left, _ := filepath.Glob(filepath.Join(filepath.Dir(path), "[.a-z]*")); len(left) != 1 {
 		t.Errorf("left: %v", left)
 	}
 }
@@ -238,6 +257,7 @@ func TestPieces(t *testing.T) {
 		{"one two, three four five", 12, []string{"one two,", "three four", "five"}},
 		{"سلام. خوبی؟ بله، خوبم.", 12, []string{"سلام. خوبی؟", "بله، خوبم."}},
 		{"你好。再见。", 4, []string{"你好。", "再见。"}},
+		{"你好。再见。谢谢。早安。", 7, []string{"你好。再见。", "谢谢。早安。"}},
 		{"...", 9, []string{"..."}},
 		{" \n ", 9, nil},
 	} {

@@ -53,7 +53,8 @@ func pieces(text string, fits func(string) bool) (list []string, long string) {
 	return list, ""
 }
 
-// within divides a text in the first of these ways, and parts that do not fit in the next.
+// within divides a text in the first of these ways, and parts that do not fit in the next. A piece has what is between its parts as the
+// text has it: languages without spaces get none.
 func within(text string, fits func(string) bool, ways []func(string) []string) (list []string, long string) {
 	if text == "" {
 		return nil, ""
@@ -64,15 +65,19 @@ func within(text string, fits func(string) bool, ways []func(string) []string) (
 	if len(ways) == 0 {
 		return nil, text
 	}
+	first, end := 0, 0 // of the last piece
 	for _, part := range ways[0](text) {
-		if n := len(list); n > 0 && fits(list[n-1]+" "+part) {
-			list[n-1] += " " + part
+		at := end + strings.Index(text[end:], part)
+		end = at + len(part)
+		if len(list) > 0 && fits(text[first:end]) {
+			list[len(list)-1] = text[first:end]
 			continue
 		}
 		parts, long := within(part, fits, ways[1:])
 		if long != "" {
 			return nil, long
 		}
+		first = at + strings.LastIndex(part, parts[len(parts)-1])
 		list = append(list, parts...)
 	}
 	return list, ""

@@ -7,8 +7,10 @@ import (
 	"io"
 	"math"
 	"os"
+	"path/filepath"
 
 	"github.com/xtts-host/xtts-host/host/disk"
+	"github.com/xtts-host/xtts-host/shared/hint"
 )
 
 // wavHeader is the size of the header: RIFF, fmt and the beginning of data.
@@ -16,6 +18,9 @@ const wavHeader = 44
 
 // unknown is the size of data in a header that was written before the data.
 const unknown = math.MaxUint32 - wavHeader + 8
+
+// mostSamples is what the size in the header can say.
+const mostSamples = unknown / 2
 
 // header returns the header of a WAV file of 16 bits with one channel.
 func header(rate int, data uint32) []byte {
@@ -48,11 +53,14 @@ func stream(out io.Writer, rate int) (*sound, error) {
 	return s, err
 }
 
-// create writes a WAV file next to path. Only finish gives it its name.
+// create writes a WAV file under another name in the folder of path. Only finish gives it its name.
 func create(path string, rate int) (*sound, error) {
-	f, err := os.Create(path + ".tmp")
+	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
 	if err != nil {
 		return nil, err
+	}
+	if err := f.Chmod(0o644); err != nil {
+		return nil, errors.Join(err, f.Close(), os.Remove(f.Name()))
 	}
 	s := &sound{out: bufio.NewWriter(f), file: f, path: path, rate: rate}
 	_, err = s.out.Write(header(rate, 0))
@@ -68,6 +76,9 @@ func (s *sound) write(wave []float32) error {
 		}
 	}
 	s.samples += len(wave)
+	if s.file != nil && s.samples > mostSamples {
+		return hint.Errorf("divide the text, or name the standard output: --out -", "%s: a WAV file has at most 4 GiB", s.path)
+	}
 	if s.file == nil {
 		return s.out.Flush()
 	}
@@ -84,9 +95,11 @@ func (s *sound) finish() error {
 	if err = errors.Join(err, s.file.Sync(), s.file.Close()); err != nil {
 		return s.explain(err)
 	}
-	err = os.Rename(s.file.Name(), s.path)
+	if err := os.Rename(s.file.Name(), s.path); err != nil {
+		return err
+	}
 	s.file = nil
-	return err
+	return nil
 }
 
 // discard removes a file that was not finished.

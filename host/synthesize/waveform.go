@@ -1,6 +1,8 @@
 package synthesize
 
 import (
+	"fmt"
+
 	"github.com/xtts-host/xtts-host/host/inference"
 	"github.com/xtts-host/xtts-host/shared/manifest"
 )
@@ -56,6 +58,9 @@ func (p *partial) run(end int) error {
 	if err != nil {
 		return err
 	}
+	if want := p.samples(p.count()); len(wave) < want-p.samples(1)-1 || len(wave) > want+p.samples(1)+1 {
+		return fmt.Errorf("the vocoder makes %d samples of %d latents, but synthesis.vocoder of bundle.json says %d", len(wave), p.count(), want)
+	}
 	before := p.samples(p.start)
 	if end < 0 || end > before+len(wave) {
 		end = before + len(wave)
@@ -72,7 +77,7 @@ func (p *partial) run(end int) error {
 // move lets the window begin later, as far as the next sample allows.
 func (p *partial) move() {
 	at := p.emitted * p.windows.Latents / p.windows.Samples
-	start := max(0, at-p.windows.Context) / p.windows.Latents * p.windows.Latents
+	start := min(max(0, at-p.windows.Context), p.start+p.count()) / p.windows.Latents * p.windows.Latents
 	if start > p.start {
 		p.window = append([]float32(nil), p.window[(start-p.start)*p.width:]...)
 		p.start = start

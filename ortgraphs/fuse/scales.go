@@ -16,9 +16,10 @@ func sinkScales(g *Graph) {
 	for _, n := range g.Nodes {
 		nodes = append(nodes, n)
 		if n.Kind == Product {
+			result := len(nodes) // the second factor multiplies before the first
 			for i := range n.In {
 				if x, factor, ok := scaled(n.In[i], uses, outputs); ok && absorbs(n, uses, outputs) {
-					nodes = append(nodes, scaleResult(n, factor))
+					nodes = slices.Insert(nodes, result, scaleResult(n, factor))
 					n.In[i] = x
 				}
 			}

@@ -18,17 +18,23 @@ func TestScales(t *testing.T) {
 		name   string
 		factor float32
 		alone  bool // only the multiple is read
+		both   bool // operands are multiples
 		sunk   bool
 	}{
-		{"a power of two", 0.125, false, true}, {"negative", -2, false, true}, {"another factor", 0.3, false, false}, {"nothing else reads it", 0.125, true, false},
+		{"a power of two", 0.125, false, false, true}, {"negative", -2, false, false, true}, {"another factor", 0.3, false, false, false},
+		{"nothing else reads it", 0.125, true, false, false}, {"both operands", 0.125, false, true, true},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			short := to(onnxpb.TensorProto_BFLOAT16)
 			b := &builder{graph: &onnxpb.GraphProto{Name: proto.String("scales")}}
 			b.graph.Input = append(b.graph.Input, info("x", []int{8, 16}), info("y", []int{16, 8}))
-			x, y := b.add("Tanh", b.add("Cast", "x", short)), b.add("Cast", "y", short)
+			x, y := b.add("Tanh", b.add("Cast", "x", short)), b.add("Tanh", b.add("Cast", "y", short))
 			multiple := b.add("Mul", x, b.add("Cast", b.number(tt.factor), short))
-			b.graph.Output = append(b.graph.Output, info(b.add("Cast", b.add("MatMul", multiple, y), to(onnxpb.TensorProto_FLOAT)), nil))
+			other := y
+			if tt.both {
+				other = b.add("Mul", y, b.add("Cast", b.number(-2), short))
+			}
+			b.graph.Output = append(b.graph.Output, info(b.add("Cast", b.add("MatMul", multiple, other), to(onnxpb.TensorProto_FLOAT)), nil))
 			if !tt.alone {
 				b.graph.Output = append(b.graph.Output, info(b.add("Cast", b.add("MatMul", y, x), to(onnxpb.TensorProto_FLOAT)), nil))
 			}

@@ -7,6 +7,7 @@ package main
 
 import (
 	"github.com/xtts-host/xtts-host/plugins/inference/frozen"
+	"github.com/xtts-host/xtts-host/shared/manifest"
 	"github.com/xtts-host/xtts-host/shared/stage"
 )
 
@@ -15,8 +16,8 @@ func main() {
 		ID:      "inference",
 		Version: "0.1.0",
 		Stages: map[string]func() stage.Stage{
-			"codes":        func() stage.Stage { return frozen.New("codes", "code_lengths") },
-			"conditioning": func() stage.Stage { return frozen.New("conditioning_mel", "conditioning_lengths") },
+			"codes":        func() stage.Stage { return frozen.New("codes", "code_lengths", manifest.I32) },
+			"conditioning": func() stage.Stage { return frozen.New("conditioning_mel", "conditioning_lengths", manifest.F32) },
 		},
 	})
 }

@@ -11,7 +11,7 @@ from safetensors.numpy import save as safetensors
 from safetensors.numpy import save_file
 from torch import nn
 
-from . import bf16, cost, inference, joint, state
+from . import bf16, cost, inferencegraph, joint, state
 from .cache import Cache
 from .clean import Gains
 from .inputs import SEED, Input, zeros
@@ -76,7 +76,7 @@ def write(export: Export, steps: dict[str, Step], dry: dict[str, DryRun], precis
     shared = {**dict(export.module.named_parameters()), **{name: x for name, x in export.module.named_buffers() if name in state}}
     for entry in export.inference:
         with phase(f"inference graph {entry.name}"):
-            graphs.append(inference.write(entry, shared, folder))
+            graphs.append(inferencegraph.write(entry, shared, folder))
     with phase(INDEX):
         (folder / INDEX).write_text(dump(_document(export, steps, precisions, graphs, folder)) + "\n", encoding="utf-8")
     return gains

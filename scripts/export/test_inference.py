@@ -6,7 +6,7 @@ import torch
 from safetensors.numpy import load_file
 from torch import nn
 
-from . import inference, session
+from . import inferencegraph, session
 from .inference import Inference
 from .inputs import Input
 from .refusal import Refusal
@@ -35,7 +35,7 @@ def test_a_graph_takes_parameters_and_its_own_weights(tmp_path):
     layer, cache = nn.Linear(3, 5), ("B", "T_past", 5)
     step = Inference("step", "decode", Decoder(layer), [Input("code", "i32", ("B",), below=4), Input("past", "f32", cache)],
                      [Input("y", "f32", ("B", 1, 5)), Input("next", "f32", ("B", "T_next", 5))], {"B": 2, "T_past": 3}, feeds={"next": "past"})
-    document = inference.write(step, {"model.weight": layer.weight, "model.bias": layer.bias, "model.other": nn.Parameter(torch.ones(1))}, tmp_path)
+    document = inferencegraph.write(step, {"model.weight": layer.weight, "model.bias": layer.bias, "model.other": nn.Parameter(torch.ones(1))}, tmp_path)
     assert document["weights"] == "step.safetensors" and document["outputs"][1]["feeds"] == "past"
     own, graph = load_file(tmp_path / "step.safetensors"), session.load(tmp_path / "step.onnx")
     assert own.keys() == {"table"} and {i.name for i in graph.get_inputs()} == {"code", "past", "model.weight", "model.bias", "table"}
@@ -86,7 +86,7 @@ class Branch(nn.Module):
 ])
 def test_refusals(tmp_path, module, message):
     with pytest.raises(Refusal, match=message):
-        inference.write(entry(module), {}, tmp_path)
+        inferencegraph.write(entry(module), {}, tmp_path)
 
 
 def test_state_is_the_bundles(tmp_path):
@@ -94,5 +94,5 @@ def test_state_is_the_bundles(tmp_path):
     norm = nn.BatchNorm1d(5).eval()
     shared = {f"model.{name}": x for name, x in (*norm.named_parameters(), *norm.named_buffers()) if name != "num_batches_tracked"}
     part = Inference("part", "stage", nn.Sequential(norm), [Input("x", "f32", ("B", 5))], [Input("y", "f32", ("B", 5))], {"B": 3})
-    assert "weights" not in inference.write(part, shared, tmp_path)
+    assert "weights" not in inferencegraph.write(part, shared, tmp_path)
     assert {i.name for i in session.load(tmp_path / "part.onnx").get_inputs()} == {"x", *shared}

@@ -41,6 +41,9 @@ xtts-host synthesize --graph my-bundle --text-file in.txt --language fa --speake
 	f.Float64Var(&o.Sampling.RepetitionPenalty, "repetition-penalty", 1, "`factor` against codes that were chosen before; 1 means none (default: the bundle's)")
 	f.Int64Var(&o.Seed, "seed", 0, "`number` that determines the choice of codes")
 	o.Given = f.Changed
+	for _, name := range []string{"top-p", "repetition-penalty"} {
+		f.Lookup(name).DefValue = "0" // hides it: the bundle has the default
+	}
 	return withSet(cmd, set, synthesizing, func(cmd *cobra.Command, set *config.Set, _ []string) error {
 		if err := checkSynthesis(&o); err != nil {
 			return usage(cmd, err)

@@ -2,7 +2,7 @@
 // (docs/bundle.md) on waveforms, on the CPU.
 //
 //	stage.Plugin{Stages: map[string]func() stage.Stage{
-//		"codes": func() stage.Stage { return frozen.New("codes", "code_lengths") },
+//		"codes": func() stage.Stage { return frozen.New("codes", "code_lengths", manifest.I32) },
 //	}}
 //
 // Every row is a run of its own, without padding, in one thread: rows compute in parallel, no time is spent on padding, and

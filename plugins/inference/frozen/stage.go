@@ -28,15 +28,17 @@ const (
 // Stage runs an inference graph that makes a sequence of each waveform. It rejects a row with a sample that is not finite,
 // and one whose sequence is longer than the bucket's.
 type Stage struct {
-	output, lengths string // ports
-	dtype           manifest.DType
+	output, lengths string         // ports
+	dtype           manifest.DType // of the output
 	whole           *graph
 	counts          *graph // the part that computes the lengths alone
 	weights         *weights
 }
 
-// New returns a stage whose output port and its lengths have these names.
-func New(output, lengths string) *Stage { return &Stage{output: output, lengths: lengths} }
+// New returns a stage whose output port, of that type, and its lengths have these names.
+func New(output, lengths string, dtype manifest.DType) *Stage {
+	return &Stage{output: output, lengths: lengths, dtype: dtype}
+}
 
 // config is that of plugin.json: names of files of the bundle.
 type config struct {
@@ -97,8 +99,8 @@ func (s *Stage) open(file, frozen string) error {
 		return err
 	}
 	for _, out := range s.whole.session.Outputs() {
-		if out.Name == s.output {
-			s.dtype = out.DType
+		if out.Name == s.output && out.DType != s.dtype {
+			return fmt.Errorf("%s returns %s of type %s, but the port takes %s", name, s.output, out.DType, s.dtype)
 		}
 	}
 	s.counts, err = open(name, model, w, s.lengths)

@@ -82,7 +82,7 @@ func write(t *testing.T, change func(*onnxpb.GraphProto)) map[string]string {
 
 const both = `{"graph": "g.onnx", "weights": "g.safetensors"}`
 
-func newStage() stage.Stage { return New("codes", "code_lengths") }
+func newStage() stage.Stage { return New("codes", "code_lengths", manifest.I32) }
 
 func TestStageConforms(t *testing.T) {
 	stagetest.Run(t, newStage, stagetest.Options{
@@ -102,13 +102,13 @@ func TestConditioningConforms(t *testing.T) {
 		g.Output[0].Type.Value = &onnxpb.TypeProto_TensorType{TensorType: &onnxpb.TypeProto_Tensor{ElemType: proto.Int32(1), Shape: shape}}
 		g.Output[0].Name, g.Output[1].Name = proto.String("conditioning_mel"), proto.String("conditioning_lengths")
 	})
-	stagetest.Run(t, func() stage.Stage { return New("conditioning_mel", "conditioning_lengths") }, stagetest.Options{
+	stagetest.Run(t, func() stage.Stage { return New("conditioning_mel", "conditioning_lengths", manifest.F32) }, stagetest.Options{
 		Manifest: "../plugin.json", Stage: "conditioning", Config: both, Files: files, Buckets: []manifest.Bucket{{"T_wav": 41, "T_cond": 11, "n_mels": 1}},
 	})
 }
 
 func TestRows(t *testing.T) {
-	s := New("codes", "code_lengths")
+	s := New("codes", "code_lengths", manifest.I32)
 	defer s.Close()
 	files := write(t, func(*onnxpb.GraphProto) {})
 	if err := s.open(files["g.onnx"], files["g.safetensors"]); err != nil {
@@ -137,12 +137,16 @@ func TestOpenRefuses(t *testing.T) {
 		"g.onnx takes gain, which is neither waveform, waveform_lengths nor a tensor of its weights": func(g *onnxpb.GraphProto) {
 			g.Input[2].Name, g.Node[1].Input[1] = proto.String("gain"), "gain"
 		},
+		"g.onnx returns codes of type i64, but the port takes i32": func(g *onnxpb.GraphProto) {
+			g.Node[2].Attribute[0].I = proto.Int64(int64(onnxpb.TensorProto_INT64))
+			g.Output[0].Type.GetTensorType().ElemType = proto.Int32(int32(onnxpb.TensorProto_INT64))
+		},
 		"g.onnx returns no codes": func(g *onnxpb.GraphProto) {
 			g.Output[0].Name = proto.String("numbers")
 			g.Node[2].Output[0] = "numbers"
 		},
 	} {
-		s := New("codes", "code_lengths")
+		s := New("codes", "code_lengths", manifest.I32)
 		files := write(t, change)
 		if err := s.open(files["g.onnx"], files["g.safetensors"]); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v, want %s", err, want)

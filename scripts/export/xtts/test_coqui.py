@@ -11,7 +11,7 @@ import pytest
 import torch
 from safetensors.numpy import load_file
 
-from .. import convert, inference, session, writer
+from .. import convert, inferencegraph, session, writer
 from ..test_convert import host
 from . import coqui, dvae, frozen, mels, preset, small
 from .model import Sizes
@@ -129,7 +129,7 @@ def test_codes_and_spectrograms_are_coquis(coder, clips, tmp_path):
     waves = recordings(clips)[:6]
     parts = [frozen.codes(coder.norms, dvae.load(coder.dvae.state_dict())), frozen.conditioning(coder.norms)]
     for part in parts:
-        inference.write(part, {}, tmp_path)
+        inferencegraph.write(part, {}, tmp_path)
     lengths = torch.tensor([wave.shape[1] for wave in waves], dtype=torch.int32)
     batch = {"waveform": torch.nn.utils.rnn.pad_sequence([wave[0] for wave in waves], batch_first=True), "waveform_lengths": lengths}
     codes, mel = (session.run(session.load(tmp_path / part.file), load_file(tmp_path / part.weights_file) | batch) for part in parts)
@@ -201,7 +201,7 @@ def test_speaker_and_waveform_are_coquis(tmp_path):
     *_, speaker, vocoder = parts
     assert not left and (speaker.name, vocoder.name) == ("speaker", "vocoder")
     for part in (speaker, vocoder):
-        inference.write(part, {}, tmp_path)
+        inferencegraph.write(part, {}, tmp_path)
     run = lambda part, **given: session.run(session.load(tmp_path / part.file), load_file(tmp_path / part.weights_file) | given)
     wave = torch.randn(2, 30001, generator=torch.Generator().manual_seed(1)) * torch.linspace(0, 0.5, 30001)
     with torch.no_grad():

@@ -5,7 +5,7 @@ import onnxruntime as ort
 import pytest
 import torch
 
-from .. import inference
+from .. import inferencegraph
 from . import decode, preset, small, vocoder
 from .conditioning import LATENTS
 from .model import between, inside
@@ -23,7 +23,7 @@ def made(tmp_path_factory):
     parameters = dict(model.named_parameters())
     sessions = {}
     for entry in decode.entries(model):
-        document = inference.write(entry, parameters, folder)
+        document = inferencegraph.write(entry, parameters, folder)
         assert "weights" not in document, "a parameter was copied"
         sessions[entry.name] = entry, ort.InferenceSession(str(folder / entry.file), providers=["CPUExecutionProvider"])
 
