@@ -39,7 +39,10 @@ func CheckFolder(dir string) error {
 		case !info.IsDir():
 			return fmt.Errorf("%s is a file, not a folder", dir)
 		}
-		if err := syscall.Access(dir, mayWrite|maySearch); err != nil {
+		switch err := syscall.Access(dir, mayWrite|maySearch); {
+		case errors.Is(err, fs.ErrNotExist): // another process has removed it since
+			continue
+		case err != nil:
 			return &fs.PathError{Op: "write to folder", Path: dir, Err: err}
 		}
 		return nil
