@@ -16,7 +16,7 @@ rm -rf "$work"
 trap 'rm -rf "$work"' EXIT
 for dir in "$plain" "$odd" "$refused"; do
 	mkdir -p "$dir"
-	git ls-files -z --cached --others --exclude-standard | xargs -0 cp --parents -t "$dir"
+	git ls-files -z --cached --others --exclude-standard | xargs -0 cp --parents -t "$dir" --
 	ln -s "$cache" "$dir/.cache"
 	git -C "$dir" init --quiet
 	git -C "$dir" add .
