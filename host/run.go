@@ -13,6 +13,7 @@ import (
 	"github.com/xtts-host/xtts-host/host/checkpoint"
 	"github.com/xtts-host/xtts-host/host/config"
 	"github.com/xtts-host/xtts-host/host/console"
+	"github.com/xtts-host/xtts-host/host/disk"
 	"github.com/xtts-host/xtts-host/host/event"
 	"github.com/xtts-host/xtts-host/host/exit"
 	"github.com/xtts-host/xtts-host/host/loop"
@@ -116,7 +117,7 @@ func writeSettings(p *plan.Plan, set *config.Set, dir string) error {
 		}
 		text = change.Comment() + text
 	}
-	return report.ReplaceFile(filepath.Join(dir, config.RunFile), []byte(text))
+	return disk.Replace(filepath.Join(dir, config.RunFile), []byte(text))
 }
 
 // removesFolder reports whether to remove the folder of a run that ended with err: a run that was refused, or stopped

@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"github.com/xtts-host/xtts-host/shared/regular"
-	"github.com/xtts-host/xtts-host/shared/unpack"
+	"github.com/xtts-host/xtts-host/shared/replace"
 )
 
 // cacheLimit is the size of the cache folder, in bytes. A model's kernels for one bucket take about 1 MB.
@@ -68,7 +68,7 @@ func (c *cache) add(key string, image []byte) {
 		return
 	}
 	sum := sha256.Sum256(image)
-	c.err = unpack.File(filepath.Join(c.folder, key+suffix), sum[:], image)
+	c.err = replace.Write(filepath.Join(c.folder, key+suffix), sum[:], image)
 	c.added = true
 }
 

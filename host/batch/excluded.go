@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"path/filepath"
 
+	"github.com/xtts-host/xtts-host/host/disk"
 	"github.com/xtts-host/xtts-host/host/report"
 )
 
@@ -26,7 +27,7 @@ func (d Data) WriteExcluded(dir string) error {
 	if lines.Len() == 0 {
 		return nil
 	}
-	return report.ReplaceFile(filepath.Join(dir, report.ExcludedFile), lines.Bytes())
+	return disk.Replace(filepath.Join(dir, report.ExcludedFile), lines.Bytes())
 }
 
 // Excluded counts the rows that fit in no bucket.

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"path/filepath"
 
+	"github.com/xtts-host/xtts-host/host/disk"
 	"github.com/xtts-host/xtts-host/host/report"
 )
 
@@ -29,5 +30,5 @@ func (d Data) WriteNames(dir string) error {
 	if err != nil {
 		return err
 	}
-	return report.ReplaceFile(filepath.Join(dir, report.SpeakersFile), append(text, '\n'))
+	return disk.Replace(filepath.Join(dir, report.SpeakersFile), append(text, '\n'))
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"path/filepath"
 
+	"github.com/xtts-host/xtts-host/host/disk"
 	"github.com/xtts-host/xtts-host/host/report"
 	"github.com/xtts-host/xtts-host/shared/hint"
 )
@@ -16,7 +17,7 @@ func (r *Report) draw(dir string) error {
 		{"characters-per-second.svg", "Characters of text per second", "characters/s", r.Rate},
 		{"levels.svg", "Level of the clips", "dB of full scale (RMS)", r.Level},
 	} {
-		if err := report.ReplaceFile(filepath.Join(dir, p.file), p.draw()); err != nil {
+		if err := disk.Replace(filepath.Join(dir, p.file), p.draw()); err != nil {
 			return hint.Errorf("free space, or name another folder", "--pictures: %w", err)
 		}
 	}

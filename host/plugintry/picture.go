@@ -8,7 +8,7 @@ import (
 	"image/png"
 	"slices"
 
-	"github.com/xtts-host/xtts-host/host/report"
+	"github.com/xtts-host/xtts-host/host/disk"
 )
 
 const (
@@ -51,7 +51,7 @@ func writePicture(file, port string, values []float32, columns int, frame float6
 	if err := png.Encode(&b, picture); err != nil {
 		return "", err
 	}
-	if err := report.ReplaceFile(file, b.Bytes()); err != nil {
+	if err := disk.Replace(file, b.Bytes()); err != nil {
 		return "", err
 	}
 	size := fmt.Sprintf("%d frames", frames)

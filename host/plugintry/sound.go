@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"math"
 
-	"github.com/xtts-host/xtts-host/host/report"
+	"github.com/xtts-host/xtts-host/host/disk"
 )
 
 // writeSound writes a WAV file of 16 bits, and compares the waveform with the one before the stage.
@@ -29,7 +29,7 @@ func writeSound(file string, before, after []float32, rate int) (string, error) 
 		}
 		b = binary.LittleEndian.AppendUint16(b, uint16(int16(min(max(math.Round(32768*float64(v)), -32768), 32767))))
 	}
-	if err := report.ReplaceFile(file, b); err != nil {
+	if err := disk.Replace(file, b); err != nil {
 		return "", err
 	}
 	text := fmt.Sprintf("%s; %.2f s -> %.2f s, peak %.3f -> %.3f, RMS %.3f -> %.3f", file,

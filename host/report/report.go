@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"os"
 
 	"github.com/xtts-host/xtts-host/host/disk"
 	"github.com/xtts-host/xtts-host/shared/regular"
@@ -288,7 +287,7 @@ func (r *Report) Write(path string) error {
 	if err := enc.Encode(r); err != nil {
 		return fmt.Errorf("write %s: %w", path, err)
 	}
-	if err := ReplaceFile(path, b.Bytes()); err != nil {
+	if err := disk.Replace(path, b.Bytes()); err != nil {
 		return fmt.Errorf("write report: %w", err) // a *fs.PathError names the file
 	}
 	return nil
@@ -309,25 +308,3 @@ func Read(path string) (*Report, error) {
 
 // maxReport bounds a report, in bytes. One has some 10 KB.
 const maxReport = 16 << 20
-
-// ReplaceFile replaces a file durably, completely or not at all. A killed process may leave path + ".tmp", which the
-// next ReplaceFile overwrites: only one process at a time writes the file.
-func ReplaceFile(path string, data []byte) (err error) {
-	f, err := os.Create(path + ".tmp")
-	if err != nil {
-		return disk.Explain(err, path, int64(len(data)))
-	}
-	defer func() {
-		if err != nil {
-			os.Remove(f.Name())
-		}
-	}()
-	_, err = f.Write(data)
-	if err == nil {
-		err = f.Sync()
-	}
-	if err = errors.Join(err, f.Close()); err != nil {
-		return disk.Explain(err, path, int64(len(data)))
-	}
-	return os.Rename(f.Name(), path)
-}

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/xtts-host/xtts-host/host/disk"
 	"github.com/xtts-host/xtts-host/host/report"
 	"github.com/xtts-host/xtts-host/shared/regular"
 )
@@ -65,7 +66,7 @@ func (d *Decision) Write(folder string) error {
 	if _, err := regular.Stat(path); b.Len() == 0 && errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
-	return report.ReplaceFile(path, b.Bytes())
+	return disk.Replace(path, b.Bytes())
 }
 
 // Comment lists the changes of the run for the top of its config.yaml.

@@ -3,14 +3,12 @@ package synthesize
 import (
 	"bufio"
 	"encoding/binary"
-	"errors"
 	"io"
 	"math"
-	"os"
-	"path/filepath"
 
 	"github.com/xtts-host/xtts-host/host/disk"
 	"github.com/xtts-host/xtts-host/shared/hint"
+	"github.com/xtts-host/xtts-host/shared/replace"
 )
 
 // wavHeader is the size of the header: RIFF, fmt and the beginning of data.
@@ -40,7 +38,7 @@ func header(rate int, data uint32) []byte {
 // sound is a WAV file that is written while it is made.
 type sound struct {
 	out     *bufio.Writer
-	file    *os.File // nil for a stream
+	file    *replace.File // nil for a stream
 	path    string
 	rate    int
 	samples int
@@ -53,14 +51,11 @@ func stream(out io.Writer, rate int) (*sound, error) {
 	return s, err
 }
 
-// create writes a WAV file under another name in the folder of path. Only finish gives it its name.
+// create writes a WAV file that appears with finish.
 func create(path string, rate int) (*sound, error) {
-	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
+	f, err := replace.Create(path)
 	if err != nil {
 		return nil, err
-	}
-	if err := f.Chmod(0o644); err != nil {
-		return nil, errors.Join(err, f.Close(), os.Remove(f.Name()))
 	}
 	s := &sound{out: bufio.NewWriter(f), file: f, path: path, rate: rate}
 	_, err = s.out.Write(header(rate, 0))
@@ -92,21 +87,19 @@ func (s *sound) finish() error {
 		return s.explain(err)
 	}
 	_, err = s.file.WriteAt(header(s.rate, uint32(2*s.samples)), 0)
-	if err = errors.Join(err, s.file.Sync(), s.file.Close()); err != nil {
+	if err == nil {
+		err = s.file.Sync()
+	}
+	if err != nil {
 		return s.explain(err)
 	}
-	if err := os.Rename(s.file.Name(), s.path); err != nil {
-		return err
-	}
-	s.file = nil
-	return nil
+	return s.file.Commit()
 }
 
 // discard removes a file that was not finished.
 func (s *sound) discard() {
 	if s.file != nil {
-		s.file.Close()
-		os.Remove(s.file.Name())
+		s.file.Discard()
 	}
 }
 

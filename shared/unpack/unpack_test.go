@@ -7,6 +7,8 @@ import (
 	"sync"
 	"testing"
 	"testing/fstest"
+
+	"github.com/xtts-host/xtts-host/shared/replace"
 )
 
 var files = fstest.MapFS{"a": {Data: []byte("one")}, "sub/b": {Data: []byte("two")}}
@@ -55,7 +57,7 @@ func TestKilled(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	lock, err := Lock(running)
+	lock, err := replace.Lock(running)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,0 +1,119 @@
+package replace
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+)
+
+// names returns what a folder has.
+func names(t *testing.T, dir string) string {
+	t.Helper()
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var list []string
+	for _, e := range entries {
+		list = append(list, e.Name())
+	}
+	return strings.Join(list, " ")
+}
+
+// TestWrite: a file is replaced, and what a killed process left that wrote another one goes. Files of other programs stay.
+func TestWrite(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "not", "made", "yet")
+	file := filepath.Join(dir, "image.bin")
+	for _, content := range []string{"old and longer", "new"} {
+		if content == "new" {
+			for _, left := range []string{".other.bin.42" + ending, ".vim.tmp"} {
+				if err := os.WriteFile(filepath.Join(dir, left), []byte("half"), 0o666); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		if err := Write(file, []byte(content[:2]), []byte(content[2:])); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := os.ReadFile(file); err != nil || string(got) != content {
+			t.Errorf("the file has %q, %v", got, err)
+		}
+	}
+	if got := names(t, dir); got != ".vim.tmp image.bin" {
+		t.Errorf("%s are there", got)
+	}
+}
+
+// TestFile: the old content stays until Commit, and after Discard. What is being written is not taken for what was left.
+func TestFile(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "a")
+	if err := Write(path, []byte("old")); err != nil {
+		t.Fatal(err)
+	}
+	for _, commit := range []bool{false, true} {
+		f, err := Create(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := f.WriteString("new"); err != nil {
+			t.Fatal(err)
+		}
+		if err := Write(filepath.Join(dir, "b"), nil); err != nil { // which sweeps
+			t.Fatal(err)
+		}
+		if got, err := os.ReadFile(path); err != nil || string(got) != "old" {
+			t.Errorf("before the end, the file has %q, %v", got, err)
+		}
+		want := "old"
+		if commit {
+			err, want = f.Commit(), "new"
+		}
+		if err != nil || f.Discard() != nil || f.Discard() != nil {
+			t.Errorf("commit %v: %v", commit, err)
+		}
+		if got, err := os.ReadFile(path); err != nil || string(got) != want || names(t, dir) != "a b" {
+			t.Errorf("the file has %q, %v; %s are there", got, err, names(t, dir))
+		}
+		if info, err := os.Stat(path); err != nil || info.Mode().Perm()&0o444 != 0o444 {
+			t.Errorf("others cannot read it: %v, %v", info.Mode(), err)
+		}
+	}
+}
+
+// TestCommitFails: nothing is left where the name is that of a folder.
+func TestCommitFails(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.Mkdir(filepath.Join(dir, "folder"), 0o777); err != nil {
+		t.Fatal(err)
+	}
+	if err := Write(filepath.Join(dir, "folder"), []byte("x")); err == nil || names(t, dir) != "folder" {
+		t.Errorf("%v; %s are there", err, names(t, dir))
+	}
+	if _, err := Create(filepath.Join(dir, "nowhere", "a")); err == nil {
+		t.Error("a file in a folder that is not there")
+	}
+}
+
+// TestAtTheSameTime: writers that remove what others have left do not remove what others write.
+func TestAtTheSameTime(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "file")
+	content := bytes.Repeat([]byte("whole"), 1<<12)
+	var wg sync.WaitGroup
+	for range 8 {
+		wg.Go(func() {
+			for range 20 {
+				if err := Write(file, content); err != nil {
+					t.Error(err)
+				}
+				if got, err := os.ReadFile(file); err != nil || !bytes.Equal(got, content) {
+					t.Errorf("%d bytes, %v", len(got), err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+}
