@@ -92,13 +92,17 @@ func (b *Bundle) checkManifest() []Fault {
 		}
 	}
 	for i, g := range m.Inference {
-		listed(fmt.Sprintf("inference[%d]", i), g.File)
-		if g.Weights != "" {
-			listed(fmt.Sprintf("inference[%d]", i), g.Weights)
+		place := fmt.Sprintf("inference[%d]", i)
+		listed(place, g.File)
+		switch {
+		case g.Weights == "":
+			continue
+		case g.Weights == WeightsFile:
+			f.add(place, "%s has the parameters: a graph takes them by their names", WeightsFile)
+		case b.isModel(g.Weights):
+			f.add(place, "weights is %s, a graph: they are in a safetensors file", g.Weights)
 		}
-		if g.Weights == WeightsFile {
-			f.add(fmt.Sprintf("inference[%d]", i), "%s has the parameters: a graph takes them by their names", WeightsFile)
-		}
+		listed(place, g.Weights)
 	}
 	for _, player := range m.InTurn() {
 		if !slices.ContainsFunc(m.Graphs, func(g manifest.Graph) bool { return g.Kind == "train" && g.Player == player.Name }) {

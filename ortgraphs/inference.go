@@ -3,19 +3,12 @@ package ortgraphs
 import (
 	"fmt"
 	"io"
-	"maps"
 	"slices"
 
 	"github.com/xtts-host/xtts-host/ortgraphs/onnxpb"
 	"github.com/xtts-host/xtts-host/ortgraphs/safetensors"
 	"github.com/xtts-host/xtts-host/shared/manifest"
 )
-
-// fileTypes maps the element types of safetensors to those of graphs. Other types do not occur in weights.
-var fileTypes = map[safetensors.DType]manifest.DType{
-	safetensors.F32: manifest.F32, safetensors.F64: manifest.F64, safetensors.F16: manifest.F16, safetensors.BF16: manifest.BF16,
-	safetensors.I32: manifest.I32, safetensors.I64: manifest.I64, safetensors.U8: manifest.U8, safetensors.Bool: manifest.Bool,
-}
 
 // ofInference reports whether a file has the weights of an inference graph.
 func ofInference(m *manifest.Bundle, name string) bool {
@@ -59,12 +52,12 @@ func stored(b *Bundle, weights []safetensors.Info, f *faults) map[string]tensorT
 	}
 	for _, t := range weights {
 		place := fmt.Sprintf("tensor %q", t.Name)
-		dtype, known := fileTypes[t.DType]
+		dtype, known := safetensors.GraphType(t.DType)
 		switch _, twice := types[t.Name]; {
 		case twice:
 			f.add(place, "has the name of a parameter or of state")
 		case !known:
-			f.add(place, "is %s: graphs take %v", t.DType, slices.Sorted(maps.Values(fileTypes)))
+			f.add(place, "is %s, which graphs do not take", t.DType)
 		default:
 			types[t.Name] = tensorType{dtype: dtype, shape: fixed(t.Shape)}
 		}

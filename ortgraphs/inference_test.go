@@ -97,14 +97,19 @@ func TestInferenceRefusals(t *testing.T) {
 			f.models[codesFile].Graph.Initializer = []*onnxpb.TensorProto{{Name: proto.String("book")}}
 		},
 		`codes.onnx: ir_version: 11`: func(f *fixture) { f.models[codesFile].IrVersion = proto.Int64(11) },
-		`step.onnx: input "seed": is not in its inputs, nor a parameter or state`:    func(f *fixture) { f.models[stepFile].Graph.Input[1] = value("seed", onnxpb.TensorProto_INT64) },
-		`step.onnx: input "out.bias": has shape [2], bundle.json says [3]`:           func(f *fixture) { f.models[stepFile].Graph.Input[1] = value("out.bias", f32, 2) },
-		`step.onnx: output "next": missing`:                                          func(f *fixture) { f.models[stepFile].Graph.Output = nil },
-		`codes.safetensors: header: not a valid safetensors file`:                    func(f *fixture) { f.files[codesWeights] = []byte("no") },
-		`bundle.json: inference[1]: params.safetensors has the parameters: a graph`:  func(f *fixture) { f.manifest.Inference[1].Weights = WeightsFile },
-		`bundle.json: inference[1]: other.safetensors is not listed in files`:        func(f *fixture) { f.manifest.Inference[1].Weights = "other.safetensors" },
+		`step.onnx: input "seed": is not in its inputs, nor a parameter or state`:   func(f *fixture) { f.models[stepFile].Graph.Input[1] = value("seed", onnxpb.TensorProto_INT64) },
+		`step.onnx: input "out.bias": has shape [2], bundle.json says [3]`:          func(f *fixture) { f.models[stepFile].Graph.Input[1] = value("out.bias", f32, 2) },
+		`step.onnx: output "next": missing`:                                         func(f *fixture) { f.models[stepFile].Graph.Output = nil },
+		`codes.safetensors: header: not a valid safetensors file`:                   func(f *fixture) { f.files[codesWeights] = []byte("no") },
+		`bundle.json: inference[1]: params.safetensors has the parameters: a graph`: func(f *fixture) { f.manifest.Inference[1].Weights = WeightsFile },
+		`bundle.json: inference[1]: other.safetensors is not listed in files`:       func(f *fixture) { f.manifest.Inference[1].Weights = "other.safetensors" },
+		`bundle.json: inference[1]: weights is codes.onnx, a graph: they are in a`:  func(f *fixture) { f.manifest.Inference[1].Weights = codesFile },
+		`bundle.json: inference[1]: weights is step.onnx, a graph: they are in a`:   func(f *fixture) { f.manifest.Inference[1].Weights = stepFile },
+		`table.txt: header: not a valid safetensors file`: func(f *fixture) {
+			f.manifest.Inference[1].Weights, f.files["table.txt"] = "table.txt", []byte("a table")
+		},
 		`codes.safetensors: tensor "table": has the name of a parameter or of state`: func(f *fixture) { f.setWeights(t, one("book", 5, "hop", "table")) },
-		`codes.safetensors: tensor "odd": is I8: graphs take [`: func(f *fixture) {
+		`codes.safetensors: tensor "odd": is I8, which graphs do not take`: func(f *fixture) {
 			f.setWeights(t, append(one("book", 5, "hop"), safetensors.Tensor{Name: "odd", DType: safetensors.I8, Shape: []int{}, Data: []byte{1}}))
 		},
 		`codes.onnx: input "hop": is not in its inputs`:                       func(f *fixture) { f.setWeights(t, nil) },

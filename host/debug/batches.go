@@ -7,7 +7,6 @@ import (
 	"strconv"
 
 	"github.com/xtts-host/xtts-host/ortgraphs/safetensors"
-	"github.com/xtts-host/xtts-host/shared/manifest"
 	"github.com/xtts-host/xtts-host/shared/ring"
 )
 
@@ -23,12 +22,6 @@ type Batch struct {
 	Slot    []byte
 }
 
-// dtypes has the element types of graph inputs.
-var dtypes = map[manifest.DType]safetensors.DType{
-	manifest.F32: safetensors.F32, manifest.F16: safetensors.F16, manifest.BF16: safetensors.BF16,
-	manifest.I32: safetensors.I32, manifest.I64: safetensors.I64, manifest.U8: safetensors.U8, manifest.Bool: safetensors.Bool,
-}
-
 // Batch writes the batch to the folder batches. If the harness has not created this folder, it does nothing: the
 // batches of a long run fill a disk.
 func (f *Folder) Batch(b Batch) (err error) {
@@ -37,7 +30,7 @@ func (f *Folder) Batch(b Batch) (err error) {
 	}
 	tensors := make([]safetensors.Tensor, len(b.Tensors))
 	for i, t := range b.Tensors {
-		tensors[i] = safetensors.Tensor{Name: t.Name, DType: dtypes[t.DType], Shape: t.Shape, Data: b.Slot[t.Offset : t.Offset+t.Bytes()]}
+		tensors[i] = safetensors.Tensor{Name: t.Name, DType: safetensors.TypeOf(t.DType), Shape: t.Shape, Data: b.Slot[t.Offset : t.Offset+t.Bytes()]}
 	}
 	file, err := os.Create(filepath.Join(f.dir, batchesFolder, fmt.Sprintf("%06d-%02d.safetensors", b.Step, b.Micro)))
 	if err != nil {

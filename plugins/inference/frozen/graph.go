@@ -10,7 +10,6 @@ import (
 	"github.com/xtts-host/xtts-host/ortgraphs/ort"
 	"github.com/xtts-host/xtts-host/ortgraphs/prune"
 	"github.com/xtts-host/xtts-host/ortgraphs/safetensors"
-	"github.com/xtts-host/xtts-host/shared/manifest"
 )
 
 // graph is a session with the tensors that are the same in every run.
@@ -92,12 +91,6 @@ type weights struct {
 // align is that of the tensors in memory, in bytes: what vector instructions like.
 const align = 64
 
-// dtypes are the types that the weights of an inference graph have.
-var dtypes = map[safetensors.DType]manifest.DType{
-	safetensors.F32: manifest.F32, safetensors.F64: manifest.F64, safetensors.F16: manifest.F16, safetensors.BF16: manifest.BF16,
-	safetensors.I32: manifest.I32, safetensors.I64: manifest.I64, safetensors.U8: manifest.U8, safetensors.Bool: manifest.Bool,
-}
-
 // readWeights reads a file of weights; without a name, there are none.
 func readWeights(file string) (*weights, error) {
 	w := &weights{tensors: map[string]*ort.Tensor{}}
@@ -121,7 +114,11 @@ func readWeights(file string) (*weights, error) {
 		if err := f.Read(t.Name, rest[:t.Bytes]); err != nil {
 			return nil, fmt.Errorf("%s: %w", file, err)
 		}
-		if w.tensors[t.Name], err = ort.NewTensor(rest, dtypes[t.DType], slices.Clone(t.Shape)); err != nil {
+		dtype, ok := safetensors.GraphType(t.DType)
+		if !ok {
+			return nil, fmt.Errorf("%s: tensor %q is %s, which graphs do not take", file, t.Name, t.DType)
+		}
+		if w.tensors[t.Name], err = ort.NewTensor(rest, dtype, slices.Clone(t.Shape)); err != nil {
 			return nil, fmt.Errorf("%s: tensor %q: %w", file, t.Name, err)
 		}
 		rest = rest[(int(t.Bytes)+align-1)/align*align:]
