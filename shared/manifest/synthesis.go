@@ -29,7 +29,8 @@ type Windows struct {
 }
 
 // Reference says what of the reference clips is heard, in seconds: the beginning of each for the speaker, and the
-// beginning of all together for the voice, in chunks of equal length. A last chunk that is shorter than Least is left out.
+// beginning of all together for the voice, in chunks of equal length. A last chunk that is shorter than Least is left out,
+// and a clip that is shorter is refused.
 type Reference struct {
 	Speaker float64 `json:"speaker"`
 	Voice   float64 `json:"voice"`
@@ -45,104 +46,36 @@ type Sampling struct {
 	RepetitionPenalty float64 `json:"repetition_penalty"`
 }
 
-// The names of the inference graphs that speak, and of their tensors that the host knows.
-const (
-	GraphConditioningMel = "conditioning_mel"
-	GraphSpeaker         = "speaker"
-	GraphConditioning    = "conditioning"
-	GraphPrefill         = "prefill"
-	GraphStep            = "step"
-	GraphVocoder         = "vocoder"
-
-	TensorWaveform        = "waveform"
-	TensorWaveformLengths = "waveform_lengths"
-	TensorVoice           = "voice"
-	TensorText            = "tokens"
-	TensorTextLengths     = "token_lengths"
-	TensorCode            = "code"
-	TensorPosition        = "position"
-	TensorLogits          = "logits"
-	TensorLatent          = "latent"
-	TensorLatents         = "latents"
-)
-
-// speaking lists what each graph that speaks must take and return.
-var speaking = []struct {
-	name, kind     string
-	takes, returns []string
-}{
-	{GraphConditioningMel, InferenceStage, []string{TensorWaveform, TensorWaveformLengths}, nil},
-	{GraphSpeaker, InferenceStage, []string{TensorWaveform}, []string{GraphSpeaker}},
-	{GraphConditioning, InferenceDecode, nil, []string{TensorVoice}},
-	{GraphPrefill, InferenceDecode, []string{TensorVoice, TensorText, TensorTextLengths}, []string{TensorLogits, TensorLatent}},
-	{GraphStep, InferenceDecode, []string{TensorCode, TensorPosition}, []string{TensorLogits, TensorLatent}},
-	{GraphVocoder, InferenceVocoder, []string{TensorLatents, GraphSpeaker}, []string{TensorWaveform}},
-}
-
-// checkSynthesis checks that the graphs exist, and that each gets all of its inputs from the host or from another one.
+// checkSynthesis checks the graphs that speak, and the numbers that depend on them.
 func (b *Bundle) checkSynthesis() error {
 	s := b.Synthesis
 	if s == nil {
 		return nil
 	}
-	graphs := map[string]InferenceGraph{}
-	for _, want := range speaking {
-		g, ok := b.InferenceGraph(want.name)
-		if !ok || g.Kind != want.kind {
-			return fmt.Errorf("there is no inference graph %s of kind %s", want.name, want.kind)
-		}
-		for _, name := range want.takes {
-			if !names(g.Inputs, name) {
-				return fmt.Errorf("the inference graph %s has no input %q", g.Name, name)
-			}
-		}
-		for _, name := range want.returns {
-			if !names(g.Outputs, name) {
-				return fmt.Errorf("the inference graph %s has no output %q", g.Name, name)
-			}
-		}
-		graphs[g.Name] = g
+	speech, err := b.speech()
+	if err != nil {
+		return err
 	}
-	mel, conditioning, prefill, step := graphs[GraphConditioningMel], graphs[GraphConditioning], graphs[GraphPrefill], graphs[GraphStep]
-	for _, in := range conditioning.Inputs {
-		if !names(mel.Outputs, in.Name) {
-			return fmt.Errorf("the input %q of %s is no output of %s", in.Name, GraphConditioning, GraphConditioningMel)
-		}
-	}
-	for _, in := range step.Inputs {
-		if in.Name == TensorCode || in.Name == TensorPosition {
-			continue
-		}
-		if from := step.Source(in.Name); !names(prefill.Outputs, from) {
-			return fmt.Errorf("the input %q of %s is no output of %s: %q would be", in.Name, GraphStep, GraphPrefill, from)
-		}
-	}
-	logits, _ := step.Tensor(TensorLogits)
-	if len(logits.Shape) != 2 {
-		return fmt.Errorf("%s of %s is not of rows and codes", logits, GraphStep)
-	}
-	codes := logits.Shape[len(logits.Shape)-1].Size
 	for _, code := range append(slices.Clone(s.Prompt), s.Stop) {
-		if code >= codes {
+		if codes := speech.numbers[codesDim].value; code >= codes {
 			return fmt.Errorf("there is no code %d: %s has %d", code, TensorLogits, codes)
 		}
 	}
-	return nil
+	return s.Reference.check(min(speech.graphs[GraphSpeaker].SampleRate, speech.graphs[GraphConditioningMel].SampleRate))
 }
 
-func names(list []TensorSpec, name string) bool {
-	return slices.ContainsFunc(list, func(t TensorSpec) bool { return t.Name == name })
-}
-
-// Takes reports whether the one who runs the graph gives it an input of that name.
-func (g *InferenceGraph) Takes(name string) bool { return names(g.Inputs, name) }
-
-// Source returns the output that an input takes in the next run: the one that feeds it, or the one of its name.
-func (g *InferenceGraph) Source(input string) string {
-	for _, t := range g.Outputs {
-		if t.Feeds == input {
-			return t.Name
+// check checks that something can be heard at the sample rate. A chunk of no sample would never end.
+func (r Reference) check(rate int) error {
+	for _, length := range []struct {
+		key   string
+		value float64
+	}{{"speaker", r.Speaker}, {"voice", r.Voice}, {"chunk", r.Chunk}} {
+		if length.value < r.Least {
+			return fmt.Errorf("synthesis.reference: %s is %g s, shorter than least, %g s", length.key, length.value, r.Least)
 		}
 	}
-	return input
+	if r.Least*float64(rate) < 1 {
+		return fmt.Errorf("synthesis.reference: least is %g s, shorter than a sample at %d Hz", r.Least, rate)
+	}
+	return nil
 }
