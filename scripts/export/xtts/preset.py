@@ -42,6 +42,7 @@ def build(checkpoint: Path | None = None, vocabulary: Path | None = None, config
         words, new = extend.extend(words, extend.read(more))
         print(f"{more}: {len(new)} new tokens: {' '.join(new)}")
     sizes = settings.read(config, vocabulary, words)
+    synthesis = speaking.numbers(sizes, config)
     model = {} if checkpoint is None else weights.read(checkpoint)
     sizes = weights.fit(sizes, model)
     torch.manual_seed(0)
@@ -70,4 +71,4 @@ def build(checkpoint: Path | None = None, vocabulary: Path | None = None, config
                 window("text_count", "text_lengths", TEXT_MORE), window("code_count", "code_lengths", CODES_MORE)],
         buckets=[bucket], dynamic=dynamic, strides={"T_code": frozen.STRIDE}, features=FEATURES, pipeline=frozen.PIPELINE, optimizer=dict(OPTIMIZER),
         schedule={"name": "constant"}, accumulation="weighted",
-        inference=[*parts, *(decode.entries(module) if spoken else [])], synthesis=speaking.numbers(sizes, config) if spoken else None, **text)
+        inference=[*parts, *(decode.entries(module) if spoken else [])], synthesis=synthesis if spoken else None, **text)

@@ -118,5 +118,5 @@ def test_the_command_speaks_as_coqui(made, tmp_path):
 
 def test_numbers_are_coquis(made):
     theirs, _, _ = made
-    assert {name: theirs.config[name] for name in speaking.DEFAULTS} == speaking.DEFAULTS
+    assert {name: theirs.config[name] for name in speaking.KEYS} == {name: key.default for name, key in speaking.KEYS.items()}
     assert speaking.numbers(settings.Sizes(audio_positions=theirs.gpt.mel_pos_embedding.emb.num_embeddings), None)["longest"] == theirs.gpt.max_gen_mel_tokens

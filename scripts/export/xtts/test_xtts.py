@@ -10,11 +10,12 @@ import torch
 from safetensors.torch import load_file
 
 from .. import checkpoint, convert
+from ..builtin import REPOSITORY
 from ..checkpoint import Refused
 from ..command import main
 from ..refusal import Refusal
 from ..test_convert import host
-from . import preset, settings, small, weights
+from . import preset, settings, small, speaking, weights
 from .model import Sizes
 
 
@@ -140,6 +141,40 @@ def test_refusals(files, tmp_path, arguments, vocabulary, message):
     with pytest.raises(Refusal, match=message):
         # Without the vocabulary, the configuration has the tokens.
         preset.build(*((None, None) if "token" in str(arguments) else (model, file)), config, dvae)
+
+
+@pytest.mark.parametrize(("changed", "message"), [
+    ({"temperature": -1}, "config.json: temperature is -1, not a number from 0 to 100"),
+    ({"temperature": float("nan")}, "temperature is nan, not a number"),
+    ({"top_k": 2.5}, "top_k is 2.5, not a whole number from 0 to"),
+    ({"top_k": True}, "top_k is True, not a whole number"),
+    ({"top_p": 1.5}, "top_p is 1.5, not a number above 0 to 1"),
+    ({"top_p": None}, "top_p is None, not"),
+    ({"repetition_penalty": 0}, "repetition_penalty is 0, not a number above 0"),
+    ({"gpt_cond_chunk_len": 0.1}, "gpt_cond_chunk_len is 0.1, not a number from 0.33 to 600"),
+    ({"max_ref_len": "10"}, "max_ref_len is '10', not"),
+])
+def test_settings_of_speaking_are_refused_first(tmp_path, changed, message):
+    file = small.config(tmp_path)
+    file.write_text(json.dumps(json.loads(file.read_text()) | changed))
+    with mock.patch.object(preset, "XTTS", side_effect=AssertionError("later")), pytest.raises(Refusal, match=message):
+        preset.build(config=file)
+
+
+def test_settings_of_speaking(tmp_path):
+    file = small.config(tmp_path)
+    file.write_text(json.dumps(json.loads(file.read_text()) | {"temperature": 0, "top_k": 0.0, "gpt_cond_len": 6}))
+    told = speaking.numbers(settings.read(file, None), file)
+    assert told["sampling"] == {"temperature": 0, "top_k": 0, "top_p": 0.85, "repetition_penalty": 2.0}
+    assert told["reference"] == {"speaker": 10, "voice": 6, "chunk": 4, "least": 0.33}
+    schema = json.loads((REPOSITORY / "shared/manifest/bundle.schema.json").read_text())
+    entries = schema["properties"]["synthesis"]["properties"]
+    for key in speaking.KEYS.values():
+        allowed = entries[key.place[0]]["properties"][key.place[1]]
+        allowed = schema["$defs"]["seconds"] if "$ref" in allowed else allowed
+        assert key.most == allowed["maximum"]
+        assert key.least >= allowed.get("minimum", allowed.get("exclusiveMinimum"))
+        assert key.above or key.least > allowed.get("exclusiveMinimum", -1)
 
 
 def test_files_that_are_none(files, tmp_path):
