@@ -1,12 +1,15 @@
 // Package inference runs the inference graphs of a bundle (docs/bundle.md) on the device of the model. Graphs share the
 // parameters, and what a graph returns stays on the device until the host asks for it:
 //
-//	runtime, err := inference.New(inference.Config{Bundle: bundle, Weights: weights, Device: device})
-//	prefill, err := runtime.Open("prefill")
-//	results, err := prefill.Run(inference.Values{"text_sequences": text}, "logits")
+//	runtime := inference.New(inference.Config{Bundle: bundle, Weights: weights, Device: new(device.Device), Threads: 1})
+//	defer runtime.Close()
+//	step, err := runtime.Open(ctx, "step")
+//	results, err := step.Run(inference.Values{"code": code, "position": position, "past_keys": keys}, "logits")
+//	logits := results["logits"].Floats()
 package inference
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"unsafe"
@@ -49,11 +52,15 @@ func New(c Config) *Runtime { return &Runtime{Config: c, parameters: map[string]
 // Close closes the graphs and releases the weights.
 func (r *Runtime) Close() error { return r.open.close() }
 
-// Open opens the inference graph of that name.
-func (r *Runtime) Open(name string) (*Graph, error) {
+// Open opens the inference graph of that name, with the weights that no graph has loaded before. It ends early with the
+// cause of ctx.
+func (r *Runtime) Open(ctx context.Context, name string) (*Graph, error) {
 	spec, ok := r.Bundle.Manifest.InferenceGraph(name)
 	if !ok {
 		return nil, fmt.Errorf("%s has no inference graph %s", r.Bundle.Manifest.Name, name)
+	}
+	if err := context.Cause(ctx); err != nil {
+		return nil, err
 	}
 	session, err := ort.NewSession(ort.SessionConfig{
 		Path: r.Bundle.Path(spec.File), Threads: r.Threads, CUDA: r.Device.CUDA, Deterministic: true, // equal seeds give equal bytes
@@ -76,6 +83,9 @@ func (r *Runtime) Open(name string) (*Graph, error) {
 	for _, in := range session.Inputs() {
 		if spec.Takes(in.Name) {
 			continue
+		}
+		if err := context.Cause(ctx); err != nil {
+			return nil, err
 		}
 		t, err := r.weight(own, in)
 		if err != nil {

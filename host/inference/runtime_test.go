@@ -1,6 +1,7 @@
 package inference
 
 import (
+	"context"
 	"math"
 	"os"
 	"path/filepath"
@@ -49,11 +50,11 @@ func speaking(t *testing.T, c Config) *Runtime {
 // next run.
 func run(t *testing.T, r *Runtime) (latents, wave []float32) {
 	t.Helper()
-	step, err := r.Open("step")
+	step, err := r.Open(t.Context(), "step")
 	if err != nil {
 		t.Fatal(err)
 	}
-	vocoder, err := r.Open("vocoder")
+	vocoder, err := r.Open(t.Context(), "vocoder")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -118,10 +119,15 @@ func TestDeviceChangesNoBit(t *testing.T) {
 
 func TestRefusals(t *testing.T) {
 	r := speaking(t, Config{Device: new(device.Device)})
-	if _, err := r.Open("singing"); err == nil || !strings.Contains(err.Error(), "has no inference graph singing") {
+	if _, err := r.Open(t.Context(), "singing"); err == nil || !strings.Contains(err.Error(), "has no inference graph singing") {
 		t.Error(err)
 	}
-	step, err := r.Open("step")
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cancel(os.ErrDeadlineExceeded)
+	if _, err := r.Open(ctx, "vocoder"); err != os.ErrDeadlineExceeded {
+		t.Errorf("interrupted: %v", err)
+	}
+	step, err := r.Open(t.Context(), "step")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -6,11 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"runtime"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/xtts-host/xtts-host/host/config"
 	"github.com/xtts-host/xtts-host/host/console"
@@ -18,6 +20,7 @@ import (
 	"github.com/xtts-host/xtts-host/host/exit"
 	"github.com/xtts-host/xtts-host/host/report"
 	"github.com/xtts-host/xtts-host/host/synthesize/sampling"
+	"github.com/xtts-host/xtts-host/host/train"
 	"github.com/xtts-host/xtts-host/ortgraphs"
 	"github.com/xtts-host/xtts-host/shared/hint"
 	"github.com/xtts-host/xtts-host/shared/manifest"
@@ -41,13 +44,14 @@ const maxText = 16 << 20
 
 // Run runs the command. set.Resume names the run, set.Graph the bundle.
 func Run(ctx context.Context, set *config.Set, o Options, console console.Console) (err error) {
-	ctx, done := console.Stoppable(ctx, "code")
+	ctx, done := console.Stoppable(ctx, "operation")
 	defer done()
+	defer func() { err = advise(err) }()
 	out := console.Out
 	if o.Out == "-" {
 		out = console.Err
 	}
-	text, err := o.text()
+	text, err := o.text(ctx)
 	if err == nil {
 		err = o.writable()
 	}
@@ -65,21 +69,24 @@ func Run(ctx context.Context, set *config.Set, o Options, console console.Consol
 	if len(tokenized.unknown) > 0 {
 		fmt.Fprintf(console.Err, "warning: the tokenizer does not know %q\n", string(tokenized.unknown))
 	}
+	if err := context.Cause(ctx); err != nil {
+		return err
+	}
 	began := time.Now()
-	m, err := openModel(set, bundle)
+	m, err := openModel(ctx, set, bundle)
 	if err != nil {
-		return exit.Refused(err)
+		return err
 	}
 	defer func() { err = errors.Join(err, m.close()) }()
-	voice, err := m.speaker.Listen(o.Speakers)
+	voice, err := m.speaker.Listen(ctx, o.Speakers)
 	if err != nil {
-		return exit.Refused(err)
+		return fmt.Errorf("--speaker %w", err)
 	}
 	defer voice.Close()
 	fmt.Fprintf(out, "weights      %s\nloaded       %.2f s\n", m.from, time.Since(began).Seconds())
 	s, err := o.open(console.Out, m.speaker.Rate())
 	if err != nil {
-		return exit.Refused(err)
+		return err
 	}
 	defer s.discard()
 	t := telling{speaker: m.speaker, voice: voice, settings: o.settings(bundle.Manifest.Synthesis.Sampling), sound: s, warnings: console.Err}
@@ -93,23 +100,81 @@ func Run(ctx context.Context, set *config.Set, o Options, console console.Consol
 	return nil
 }
 
-// text returns what is to be spoken.
-func (o *Options) text() (string, error) {
-	if o.TextFile == "" {
-		return o.Text, nil
+// advise adds the next step to an error of the model. Those of memory and of numbers have other hints in training.
+func advise(err error) error {
+	switch {
+	case hint.Of(err) != "" || errors.Is(err, train.ErrInterrupted):
+		return err
+	case exit.OutOfMemory(err):
+		return hint.Errorf("end what else uses the memory of the device, or compute on the CPU: --device cpu", "%w", err)
+	case errors.Is(err, sampling.ErrNotFinite):
+		return hint.Errorf("training has damaged the weights: speak with an earlier checkpoint, such as --run RUN@best", "%w", err)
 	}
-	if o.TextFile == "-" {
+	return err
+}
+
+// broken adds the next step to an error while speaking.
+func broken(err error) error {
+	if err = advise(err); hint.Of(err) != "" || errors.Is(err, train.ErrInterrupted) {
+		return err
+	}
+	return hint.Errorf("try that part alone; if it fails again, export the bundle again", "%w", err)
+}
+
+// text returns what is to be spoken.
+func (o *Options) text(ctx context.Context) (string, error) {
+	name, text := "--text", o.Text
+	var err error
+	switch o.TextFile {
+	case "":
+	case "-":
+		name = "--text-file -"
+		text, err = stdin(ctx)
+	default:
+		var b []byte
+		b, err = regular.Read(o.TextFile, maxText)
+		name, text = "--text-file "+o.TextFile, string(b)
+		err = reason(err)
+	}
+	if err != nil {
+		return "", fmt.Errorf("%s: %w", name, err)
+	}
+	for i, r := range text { // a faulty byte is a rune of one byte
+		if r == utf8.RuneError && !strings.HasPrefix(text[i:], string(utf8.RuneError)) {
+			return "", hint.Errorf("convert it, for example: iconv -f LATIN1 -t UTF-8", "%s: byte %d (0x%02x) is not UTF-8", name, i+1, text[i])
+		}
+	}
+	return text, nil
+}
+
+// reason is the error of a file whose path is in the message already.
+func reason(err error) error {
+	if file, ok := errors.AsType[*fs.PathError](err); ok {
+		return file.Err
+	}
+	return err
+}
+
+// stdin returns the text of the standard input. Its reader stays when ctx ends before the text does.
+func stdin(ctx context.Context) (string, error) {
+	type result struct {
+		text []byte
+		err  error
+	}
+	read := make(chan result, 1)
+	go func() {
 		b, err := io.ReadAll(io.LimitReader(os.Stdin, maxText+1))
 		if err == nil && len(b) > maxText {
-			err = fmt.Errorf("--text-file -: more than %d MiB", maxText>>20)
+			err = fmt.Errorf("more than %d MiB", maxText>>20)
 		}
-		return string(b), err
+		read <- result{b, err}
+	}()
+	select {
+	case r := <-read:
+		return string(r.text), r.err
+	case <-ctx.Done():
+		return "", context.Cause(ctx)
 	}
-	b, err := regular.Read(o.TextFile, maxText)
-	if err != nil {
-		return "", fmt.Errorf("--text-file: %w", err)
-	}
-	return string(b), nil
 }
 
 // writable returns an error if --out cannot be written, before the weights are read.
@@ -242,7 +307,7 @@ func (t *telling) speak(ctx context.Context, texts [][]int32) error {
 		t.settings.Sequence = uint64(i)
 		spoken, err := t.speaker.Speak(ctx, t.voice, tokens, t.settings, emit)
 		if err != nil {
-			return err
+			return broken(fmt.Errorf("part %d of %d: %w", i+1, len(texts), err))
 		}
 		if t.codes += spoken.Codes; spoken.Cut {
 			fmt.Fprintf(t.warnings, "warning: part %d of %d was cut after %d codes: the model did not end it\n", i+1, len(texts), spoken.Codes)

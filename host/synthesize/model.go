@@ -1,6 +1,7 @@
 package synthesize
 
 import (
+	"context"
 	"errors"
 	"fmt"
 
@@ -9,6 +10,7 @@ import (
 	"github.com/xtts-host/xtts-host/host/checkpoint"
 	"github.com/xtts-host/xtts-host/host/config"
 	"github.com/xtts-host/xtts-host/host/device"
+	"github.com/xtts-host/xtts-host/host/exit"
 	"github.com/xtts-host/xtts-host/host/inference"
 	"github.com/xtts-host/xtts-host/host/place"
 	"github.com/xtts-host/xtts-host/ortgraphs"
@@ -30,8 +32,9 @@ type model struct {
 // stagingBytes is large enough for the full speed of transfers.
 const stagingBytes = 32 << 20
 
-// openModel opens the graphs on the device of the settings, with the weights of the run, or else of the bundle.
-func openModel(set *config.Set, bundle *ortgraphs.Bundle) (_ *model, err error) {
+// openModel opens the graphs on the device of the settings, with the weights of the run, or else of the bundle. What the
+// user can correct is a refusal.
+func openModel(ctx context.Context, set *config.Set, bundle *ortgraphs.Bundle) (_ *model, err error) {
 	m := &model{device: new(device.Device)}
 	defer func() {
 		if err != nil {
@@ -40,15 +43,18 @@ func openModel(set *config.Set, bundle *ortgraphs.Bundle) (_ *model, err error) 
 	}()
 	weights, err := m.open(set, bundle)
 	if err != nil {
-		return nil, err
+		return nil, exit.Refused(err)
 	}
 	placement, err := place.Find(&set.Config, nvml.Open)
 	if err != nil {
+		return nil, exit.Refused(err)
+	}
+	if err := context.Cause(ctx); err != nil { // the files of weights have been read for their sums
 		return nil, err
 	}
 	onGPU := !placement.Model.OnCPU()
 	if err := ort.Init(ort.Options{Library: set.ORTLib, CUDA: onGPU && !cuda.Fake}); err != nil {
-		return nil, err
+		return nil, exit.Refused(err)
 	}
 	if m.staging, err = ort.NewBuffer(stagingBytes); err != nil {
 		return nil, err
@@ -61,7 +67,7 @@ func openModel(set *config.Set, bundle *ortgraphs.Bundle) (_ *model, err error) 
 		m.device = opened
 	}
 	m.runtime = inference.New(inference.Config{Bundle: bundle, Weights: weights, Device: m.device, Staging: m.staging.Bytes(), Threads: threads(set)})
-	m.speaker, err = NewSpeaker(bundle.Manifest.Synthesis, m.runtime)
+	m.speaker, err = NewSpeaker(ctx, bundle.Manifest.Synthesis, m.runtime)
 	return m, err
 }
 

@@ -18,8 +18,8 @@ type Speaker struct {
 	conditioningMel, speaker, conditioning, prefill, step, vocoder *inference.Graph
 }
 
-// NewSpeaker opens the graphs.
-func NewSpeaker(spec *manifest.Synthesis, runtime *inference.Runtime) (*Speaker, error) {
+// NewSpeaker opens the graphs. It ends early with the cause of ctx.
+func NewSpeaker(ctx context.Context, spec *manifest.Synthesis, runtime *inference.Runtime) (*Speaker, error) {
 	s := &Speaker{spec: spec}
 	for _, g := range []struct {
 		name string
@@ -29,7 +29,7 @@ func NewSpeaker(spec *manifest.Synthesis, runtime *inference.Runtime) (*Speaker,
 		{manifest.GraphPrefill, &s.prefill}, {manifest.GraphStep, &s.step}, {manifest.GraphVocoder, &s.vocoder},
 	} {
 		var err error
-		if *g.to, err = runtime.Open(g.name); err != nil {
+		if *g.to, err = runtime.Open(ctx, g.name); err != nil {
 			return nil, err
 		}
 	}

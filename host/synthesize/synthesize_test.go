@@ -3,6 +3,7 @@ package synthesize
 import (
 	"context"
 	"encoding/binary"
+	"io"
 	"math"
 	"os"
 	"path/filepath"
@@ -11,11 +12,15 @@ import (
 	"testing"
 
 	"github.com/xtts-host/xtts-host/host/device"
+	"github.com/xtts-host/xtts-host/host/exit"
 	"github.com/xtts-host/xtts-host/host/inference"
 	"github.com/xtts-host/xtts-host/host/synthesize/sampling"
 	"github.com/xtts-host/xtts-host/host/synthesize/synthesizetest"
+	"github.com/xtts-host/xtts-host/host/train"
 	"github.com/xtts-host/xtts-host/ortgraphs"
+	"github.com/xtts-host/xtts-host/ortgraphs/ort"
 	"github.com/xtts-host/xtts-host/ortgraphs/ort/orttest"
+	"github.com/xtts-host/xtts-host/shared/hint"
 )
 
 func TestMain(m *testing.M) { os.Exit(orttest.Run(m)) }
@@ -44,7 +49,7 @@ func speaking(t *testing.T) (*ortgraphs.Bundle, *Speaker, float64) {
 	}
 	runtime := inference.New(inference.Config{Bundle: bundle, Weights: weights, Device: new(device.Device), Threads: 1})
 	t.Cleanup(func() { runtime.Close() })
-	s, err := NewSpeaker(bundle.Manifest.Synthesis, runtime)
+	s, err := NewSpeaker(t.Context(), bundle.Manifest.Synthesis, runtime)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -112,7 +117,7 @@ var greedy = sampling.Settings{RepetitionPenalty: 1}
 // the model.
 func TestSpeak(t *testing.T) {
 	_, s, bias := speaking(t)
-	voice, err := s.Listen([]string{clip(t, 0.25, 22050, 2), clip(t, 0.5, 22050, 2)})
+	voice, err := s.Listen(t.Context(), []string{clip(t, 0.25, 22050, 2), clip(t, 0.5, 22050, 2)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -149,7 +154,7 @@ func TestSpeak(t *testing.T) {
 func TestSpeakTooLong(t *testing.T) {
 	bundle, s, _ := speaking(t)
 	bundle.Manifest.Synthesis.Stop = 100 // it never comes
-	voice, err := s.Listen([]string{clip(t, 0.5, 22050, 1)})
+	voice, err := s.Listen(t.Context(), []string{clip(t, 0.5, 22050, 1)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -163,7 +168,7 @@ func TestSpeakTooLong(t *testing.T) {
 
 func TestSpeakIsInterrupted(t *testing.T) {
 	_, s, _ := speaking(t)
-	voice, err := s.Listen([]string{clip(t, 0.5, 22050, 1)})
+	voice, err := s.Listen(t.Context(), []string{clip(t, 0.5, 22050, 1)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -177,13 +182,79 @@ func TestSpeakIsInterrupted(t *testing.T) {
 
 func TestListenRefuses(t *testing.T) {
 	_, s, _ := speaking(t)
-	for want, path := range map[string]string{
-		"the clips of --speaker are too short":               clip(t, 0.5, 22050, 0.1),
-		"--speaker nowhere.wav: no such file or directory":   "nowhere.wav",
-		"--speaker synthesize_test.go: the file is no audio": "synthesize_test.go",
+	long, short := clip(t, 0.5, 22050, 1), clip(t, 0.5, 22050, 0.1)
+	for path, want := range map[string]string{
+		short:                short + ": the clip has 0.1 s, and a voice needs at least 0.2 s",
+		"nowhere.wav":        "nowhere.wav: no such file or directory",
+		"synthesize_test.go": "synthesize_test.go: the file is no audio",
 	} {
-		if _, err := s.Listen([]string{path}); err == nil || len(err.Error()) < len(want) || err.Error()[:len(want)] != want {
+		_, err := s.Listen(t.Context(), []string{long, path})
+		if err == nil || !strings.HasPrefix(err.Error(), want) || !exit.IsRefusal(err) || hint.Of(err) == "" {
 			t.Errorf("%v, want %s", err, want)
+		}
+	}
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cancel(os.ErrDeadlineExceeded)
+	if _, err := s.Listen(ctx, []string{long}); err != os.ErrDeadlineExceeded {
+		t.Errorf("interrupted: %v", err)
+	}
+}
+
+// TestBroken: an error while speaking names its part, and has a hint.
+func TestBroken(t *testing.T) {
+	_, s, _ := speaking(t)
+	voice, err := s.Listen(t.Context(), []string{clip(t, 0.5, 22050, 1)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer voice.Close()
+	out, err := stream(io.Discard, s.Rate())
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.spec.Vocoder.Samples *= 2
+	told := telling{speaker: s, voice: voice, settings: greedy, sound: out, warnings: io.Discard}
+	err = told.speak(t.Context(), [][]int32{{1}})
+	if err == nil || !strings.HasPrefix(err.Error(), "part 1 of 1: the vocoder makes ") || !strings.HasPrefix(hint.Of(err), "correct synthesis.vocoder") {
+		t.Errorf("%v (%s)", err, hint.Of(err))
+	}
+	s.spec.Vocoder.Samples /= 2
+	err = told.speak(t.Context(), [][]int32{{1}, {}})
+	if err == nil || !strings.HasPrefix(err.Error(), "part 2 of 2: ") || hint.Of(err) == "" || exit.Code(err) != 1 {
+		t.Errorf("%v (%s)", err, hint.Of(err))
+	}
+	for _, tt := range []struct {
+		err  error
+		hint string
+		code int
+	}{
+		{sampling.ErrNotFinite, "training has damaged the weights", 1},
+		{ort.ErrOutOfMemory, "end what else uses the memory", 3},
+		{train.ErrInterrupted, "", 130},
+	} {
+		if err := broken(tt.err); !strings.HasPrefix(hint.Of(err), tt.hint) || exit.Code(err) != tt.code || tt.hint == "" && hint.Of(err) != "" {
+			t.Errorf("%v: status %d, hint %s", err, exit.Code(err), hint.Of(err))
+		}
+	}
+}
+
+func TestText(t *testing.T) {
+	latin := filepath.Join(t.TempDir(), "latin1.txt")
+	if err := os.WriteFile(latin, []byte("caf\xe9"), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct {
+		o    Options
+		want string
+	}{
+		{Options{Text: "a \ufffd b"}, ""}, // the character itself is valid
+		{Options{Text: "سلام\xff"}, "--text: byte 9 (0xff) is not UTF-8"},
+		{Options{TextFile: latin}, "--text-file " + latin + ": byte 4 (0xe9) is not UTF-8"},
+		{Options{TextFile: "nowhere.txt"}, "--text-file nowhere.txt: no such file or directory"},
+	} {
+		_, err := tt.o.text(t.Context())
+		if tt.want == "" && err != nil || tt.want != "" && (err == nil || err.Error() != tt.want) {
+			t.Errorf("%v, want %s", err, tt.want)
 		}
 	}
 }

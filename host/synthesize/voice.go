@@ -1,11 +1,12 @@
 package synthesize
 
 import (
+	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 
 	"github.com/xtts-host/xtts-host/host/dataset"
+	"github.com/xtts-host/xtts-host/host/exit"
 	"github.com/xtts-host/xtts-host/host/inference"
 	"github.com/xtts-host/xtts-host/shared/hint"
 	"github.com/xtts-host/xtts-host/shared/manifest"
@@ -23,33 +24,33 @@ func (v *Voice) Close() {
 }
 
 // Listen makes a voice of reference clips. The speaker is the mean over the clips; the voice is that over chunks of all
-// of them together.
-func (s *Speaker) Listen(clips []string) (*Voice, error) {
+// of them together. An error of a clip is a refusal that begins with its path.
+func (s *Speaker) Listen(ctx context.Context, clips []string) (*Voice, error) {
 	var speakers, voices mean
 	var all []float32
 	r := s.spec.Reference
 	rate := s.conditioningMel.Spec.SampleRate
 	for _, path := range clips {
-		wave, err := read(path, s.speaker.Spec.SampleRate, r.Speaker)
+		if err := context.Cause(ctx); err != nil {
+			return nil, err
+		}
+		ofSpeaker, ofVoice, err := s.read(path)
 		if err != nil {
-			return nil, unreadable(path, err)
+			return nil, exit.Refused(fmt.Errorf("%s: %w", path, err))
 		}
-		if err := s.hear(wave, &speakers); err != nil {
-			return nil, fmt.Errorf("--speaker %s: %w", path, err)
+		if err := s.hear(ofSpeaker, &speakers); err != nil {
+			return nil, fmt.Errorf("%s: %w", path, err)
 		}
-		if wave, err = read(path, rate, r.Speaker); err != nil {
-			return nil, unreadable(path, err)
-		}
-		all = append(all, wave...)
+		all = append(all, ofVoice...)
 	}
 	all = all[:min(len(all), seconds(r.Voice, rate))]
 	for size := seconds(r.Chunk, rate); len(all) > 0 && len(all) >= seconds(r.Least, rate); all = all[min(size, len(all)):] {
+		if err := context.Cause(ctx); err != nil {
+			return nil, err
+		}
 		if err := s.imitate(all[:min(size, len(all))], &voices); err != nil {
 			return nil, err
 		}
-	}
-	if voices.count == 0 {
-		return nil, hint.Errorf(fmt.Sprintf("give clips of some seconds, at least %g", r.Least), "the clips of --speaker are too short")
 	}
 	voice, err := voices.value()
 	if err != nil {
@@ -60,6 +61,31 @@ func (s *Speaker) Listen(clips []string) (*Voice, error) {
 		return nil, errors.Join(err, voice.Close())
 	}
 	return &Voice{voice, speaker}, nil
+}
+
+// read returns the beginning of a clip at the sample rates of the graphs speaker and conditioning_mel.
+func (s *Speaker) read(path string) (ofSpeaker, ofVoice []float32, err error) {
+	if ofSpeaker, err = s.beginning(path, s.speaker.Spec.SampleRate); err == nil {
+		ofVoice, err = s.beginning(path, s.conditioningMel.Spec.SampleRate)
+	}
+	return ofSpeaker, ofVoice, err
+}
+
+// beginning returns what is heard of a clip.
+func (s *Speaker) beginning(path string, rate int) ([]float32, error) {
+	r := s.spec.Reference
+	clip, err := dataset.OpenClip(path, rate)
+	if err != nil {
+		return nil, hint.Errorf("name a sound file: WAV, FLAC, Ogg or MP3", "%w", reason(err))
+	}
+	wave := make([]float32, min(clip.Samples, seconds(r.Speaker, rate)))
+	if len(wave) < seconds(r.Least, rate) {
+		return nil, hint.Errorf("give a clip of some seconds", "the clip has %.2g s, and a voice needs at least %g s", float64(len(wave))/float64(rate), r.Least)
+	}
+	if err := dataset.NewDecoder(rate).Decode(wave, clip, 0); err != nil {
+		return nil, hint.Errorf("name a sound file: WAV, FLAC, Ogg or MP3", "%w", reason(err))
+	}
+	return wave, nil
 }
 
 // hear adds the speaker of a clip.
@@ -136,21 +162,4 @@ func (m *mean) value() (*inference.Value, error) {
 	return inference.Floats(m.sum, m.shape...)
 }
 
-// read returns the beginning of a clip.
-func read(path string, rate int, most float64) ([]float32, error) {
-	clip, err := dataset.OpenClip(path, rate)
-	if err != nil {
-		return nil, err
-	}
-	wave := make([]float32, min(clip.Samples, seconds(most, rate)))
-	return wave, dataset.NewDecoder(rate).Decode(wave, clip, 0)
-}
-
 func seconds(n float64, rate int) int { return int(n * float64(rate)) }
-
-func unreadable(path string, err error) error {
-	if file, ok := errors.AsType[*fs.PathError](err); ok {
-		err = file.Err // the path is in the message
-	}
-	return hint.Errorf("name a sound file: WAV, FLAC, Ogg or MP3", "--speaker %s: %w", path, err)
-}

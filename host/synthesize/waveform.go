@@ -1,9 +1,8 @@
 package synthesize
 
 import (
-	"fmt"
-
 	"github.com/xtts-host/xtts-host/host/inference"
+	"github.com/xtts-host/xtts-host/shared/hint"
 	"github.com/xtts-host/xtts-host/shared/manifest"
 )
 
@@ -59,7 +58,8 @@ func (p *partial) run(end int) error {
 		return err
 	}
 	if want := p.samples(p.count()); len(wave) < want-p.samples(1)-1 || len(wave) > want+p.samples(1)+1 {
-		return fmt.Errorf("the vocoder makes %d samples of %d latents, but synthesis.vocoder of bundle.json says %d", len(wave), p.count(), want)
+		return hint.Errorf("correct synthesis.vocoder of bundle.json (docs/synthesize.md), or export the bundle again",
+			"the vocoder makes %d samples of %d latents, but synthesis.vocoder says %d", len(wave), p.count(), want)
 	}
 	before := p.samples(p.start)
 	if end < 0 || end > before+len(wave) {

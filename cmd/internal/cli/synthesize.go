@@ -44,12 +44,20 @@ xtts-host synthesize --graph my-bundle --text-file in.txt --language fa --speake
 	for _, name := range []string{"top-p", "repetition-penalty"} {
 		f.Lookup(name).DefValue = "0" // hides it: the bundle has the default
 	}
-	return withSet(cmd, set, synthesizing, func(cmd *cobra.Command, set *config.Set, _ []string) error {
-		if err := checkSynthesis(&o); err != nil {
+	withSet(cmd, set, synthesizing, func(cmd *cobra.Command, set *config.Set, _ []string) error {
+		err := checkSynthesis(&o)
+		if err == nil && set.Resume == "" && !set.Given("graph") {
+			err = hint.Errorf("--run RUN, or --graph DIR with a bundle that `xtts-export xtts-v2` has written", "one of --run and --graph is needed: the weights to speak with")
+		}
+		if err != nil {
 			return usage(cmd, err)
 		}
 		return synthesize.Run(cmd.Context(), set, o, openConsole())
 	})
+	// The default of a run does not speak.
+	graph := f.Lookup("graph")
+	graph.DefValue, graph.Usage = "", "`folder` of a bundle that speaks (default: that of --run)"
+	return cmd
 }
 
 // checkSynthesis checks the flags of synthesize.
