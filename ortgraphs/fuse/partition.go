@@ -58,6 +58,7 @@ func Partition(g *Graph) []*Region {
 	sinkTransposes(g)
 	splitReductions(g)
 	sinkBiases(g)
+	shareWindows(g)
 	layoutProducts(g)
 	recompute(g)
 	findWindows(g)

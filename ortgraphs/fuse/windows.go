@@ -12,29 +12,33 @@ type Windows struct {
 // findWindows writes each Concat of such slices as a node that reads the operand once.
 func findWindows(g *Graph) {
 	for _, n := range g.Nodes {
-		if n.Kind != Join || n.Op != "Concat" || n.attention || len(n.In) < 2 {
-			continue
-		}
-		first, w, ok := sliced(n.In[0])
-		if !ok || w.Axis == n.Axes[0] {
-			continue
-		}
-		w.Parts = len(n.In)
-		for i, o := range n.In[1:] {
-			other, v, ok := sliced(o)
-			if i == 0 {
-				w.Distance = v.Start - w.Start
-			}
-			if !ok || other.Tensor != first.Tensor || !sameViews(other.Views, first.Views) || v.Axis != w.Axis || v.Step != w.Step ||
-				v.Start != w.Start+(i+1)*w.Distance || !slices.Equal(o.Shape(), n.In[0].Shape()) {
-				w.Parts = 0
-				break
-			}
-		}
-		if w.Parts > 0 {
-			n.Op, n.In, n.Windows = "Windows", []Operand{first}, w
+		if x, w, ok := windowsOf(n); ok {
+			n.Op, n.In, n.Windows = "Windows", []Operand{x}, w
 		}
 	}
+}
+
+// windowsOf returns what the parts of a Concat are slices of, if they are windows.
+func windowsOf(n *Node) (x Operand, w Windows, ok bool) {
+	if n.Kind != Join || n.Op != "Concat" || n.attention || len(n.In) < 2 {
+		return x, w, false
+	}
+	x, w, ok = sliced(n.In[0])
+	if !ok || w.Axis == n.Axes[0] {
+		return x, w, false
+	}
+	w.Parts = len(n.In)
+	for i, o := range n.In[1:] {
+		other, v, ok := sliced(o)
+		if i == 0 {
+			w.Distance = v.Start - w.Start
+		}
+		if !ok || other.Tensor != x.Tensor || !sameViews(other.Views, x.Views) || v.Axis != w.Axis || v.Step != w.Step ||
+			v.Start != w.Start+(i+1)*w.Distance || !slices.Equal(o.Shape(), n.In[0].Shape()) {
+			return x, w, false
+		}
+	}
+	return x, w, true
 }
 
 // sliced returns what an operand is a slice of: a Slice is its last view.
