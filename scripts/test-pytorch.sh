@@ -67,7 +67,7 @@ import loader
 
 
 def signal(n):
-    """The signal of the golden numbers, plugins/features/testdata/make_golden.py."""
+    """The signal of the golden numbers, shared/mel/meltest/make_golden.py."""
     out = np.empty(n, np.float32)
     for i in range(n):
         h = (i + 1) * 0x9E3779B97F4A7C15 & 0xFFFFFFFFFFFFFFFF
@@ -79,7 +79,7 @@ def signal(n):
 
 
 worst = 0
-for case in json.load(open("plugins/features/testdata/golden.json"))["cases"]:
+for case in json.load(open("shared/mel/meltest/golden.json"))["cases"]:
     for after in 0, 700:  # padding of the batch
         padded = torch.nn.functional.pad(signal(case["samples"])[None], (0, after))
         given = {"waveform": padded, "waveform_lengths": torch.tensor([case["samples"]])}

@@ -11,6 +11,7 @@ import (
 	"github.com/xtts-host/xtts-host/plugins/features/internal/featurestest"
 	"github.com/xtts-host/xtts-host/plugins/internal/gpustage/gpustagetest"
 	"github.com/xtts-host/xtts-host/shared/manifest"
+	"github.com/xtts-host/xtts-host/shared/mel/meltest"
 	"github.com/xtts-host/xtts-host/shared/stage"
 	"github.com/xtts-host/xtts-host/shared/stage/stagetest"
 )
@@ -30,7 +31,7 @@ func onDevice(t testing.TB, f manifest.Features, rows, samples, frames int) *fea
 
 // small is a contract with small tables.
 func small() manifest.Features {
-	f := base()
+	f := meltest.Base()
 	f.NFFT, f.WinLength, f.HopLength, f.NMels = 256, 256, 64, 20
 	return f
 }
@@ -38,15 +39,15 @@ func small() manifest.Features {
 // TestGoldenOnGPU compares the graph with the extractor's golden numbers, with the same tolerance: the graph is float64
 // too.
 func TestGoldenOnGPU(t *testing.T) {
-	for _, c := range readGolden(t) {
+	for _, c := range meltest.Cases(t) {
 		t.Run(c.Name, func(t *testing.T) {
 			r := onDevice(t, c.Features, 1, c.Samples, c.Frames)
-			copy(r.Float32(waveform), signal(c.Samples))
+			copy(r.Float32(waveform), meltest.Signal(c.Samples))
 			r.Int32(waveformLengths)[0] = int32(c.Samples)
 			if res := r.Process(t); res.Error != "" || len(res.BadRows) > 0 || r.Int32(melLengths)[0] != int32(c.Frames) {
 				t.Fatalf("%d frames, want %d: %v", r.Int32(melLengths)[0], c.Frames, res)
 			}
-			if worst := c.apart(r.Float32(melSpectrograms)); !(worst <= 1e-5) {
+			if worst := c.Apart(r.Float32(melSpectrograms)); !(worst <= 1e-5) {
 				t.Errorf("up to %g away from the golden values", worst)
 			}
 		})
@@ -75,7 +76,7 @@ func TestGPUAgreesWithCPU(t *testing.T) {
 					wave[k] = float32(math.NaN())
 				}
 				for row, n := range lengths {
-					copy(wave[row*samples:], signal(int(n)))
+					copy(wave[row*samples:], meltest.Signal(int(n)))
 				}
 				wave[10*samples+799], wave[11*samples+1] = float32(math.Inf(-1)), float32(math.NaN())
 				copy(r.Int32(waveformLengths), lengths)
@@ -120,7 +121,7 @@ func TestGPUInParts(t *testing.T) {
 		framesTogether = together
 		r := onDevice(t, small(), rows, samples, frames)
 		for row := range rows {
-			copy(r.Float32(waveform)[row*samples:], signal(samples-row))
+			copy(r.Float32(waveform)[row*samples:], meltest.Signal(samples-row))
 			r.Int32(waveformLengths)[row] = int32(samples - row)
 		}
 		if res := r.Process(t); res.Error != "" {
@@ -137,7 +138,7 @@ func TestGPUInParts(t *testing.T) {
 // it measures the CPU.
 func BenchmarkLogmelGPU(b *testing.B) {
 	const rows, frames, samples = 16, 500, 499 * 256
-	r := onDevice(b, base(), rows, samples, frames)
+	r := onDevice(b, meltest.Base(), rows, samples, frames)
 	for i := range r.Float32(waveform) {
 		r.Float32(waveform)[i] = rand.Float32() - 0.5
 	}

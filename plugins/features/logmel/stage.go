@@ -7,6 +7,7 @@ import (
 
 	"github.com/xtts-host/xtts-host/plugins/internal/gpustage"
 	"github.com/xtts-host/xtts-host/shared/hint"
+	"github.com/xtts-host/xtts-host/shared/mel"
 	"github.com/xtts-host/xtts-host/shared/stage"
 )
 
@@ -25,13 +26,13 @@ type Stage struct {
 	// OpenGPU opens the GPU of a configuration that has one. If it is nil, such a configuration is refused.
 	OpenGPU gpustage.Opener
 
-	extractor *Extractor
+	extractor *mel.Extractor
 	gpu       gpustage.Handle
 }
 
 // Configure refuses an invalid contract, and buckets that do not match the contract.
 func (s *Stage) Configure(_ context.Context, cfg *stage.Config) error {
-	e, err := New(cfg.Features)
+	e, err := mel.New(cfg.Features)
 	if err != nil {
 		return err
 	}
@@ -53,35 +54,37 @@ func (s *Stage) Attach(memory []byte) error { return s.gpu.Attach(memory) }
 // Close releases the GPU.
 func (s *Stage) Close() error { return s.gpu.Close() }
 
-func fits(e *Extractor, cfg *stage.Config, bucket int) error {
-	wave, mel := cfg.Shape(bucket, waveform), cfg.Shape(bucket, melSpectrograms)
+func fits(e *mel.Extractor, cfg *stage.Config, bucket int) error {
+	wave, frames := cfg.Shape(bucket, waveform), cfg.Shape(bucket, melSpectrograms)
 	wavLengths, frameLengths := cfg.Shape(bucket, waveformLengths), cfg.Shape(bucket, melLengths)
-	if len(wave) != 2 || len(mel) != 3 || len(wavLengths) != 1 || len(frameLengths) != 1 {
+	if len(wave) != 2 || len(frames) != 3 || len(wavLengths) != 1 || len(frameLengths) != 1 {
 		return fmt.Errorf("ports of shapes %s %v, %s %v, %s %v, %s %v: want [B,T_wav], [B], [B,T_mel,n_mels], [B]",
-			waveform, wave, waveformLengths, wavLengths, melSpectrograms, mel, melLengths, frameLengths)
+			waveform, wave, waveformLengths, wavLengths, melSpectrograms, frames, melLengths, frameLengths)
 	}
-	if rows := []int{wave[0], wavLengths[0], mel[0], frameLengths[0]}; slices.Min(rows) != slices.Max(rows) {
+	if rows := []int{wave[0], wavLengths[0], frames[0], frameLengths[0]}; slices.Min(rows) != slices.Max(rows) {
 		return fmt.Errorf("ports of %v rows", rows)
 	}
-	f := e.features
-	if mel[2] != f.NMels {
+	f := e.Features()
+	if frames[2] != f.NMels {
 		return hint.Errorf("the bundle's input and its features must agree",
-			"%s has %d bands, the feature contract n_mels = %d", melSpectrograms, mel[2], f.NMels)
+			"%s has %d bands, the feature contract n_mels = %d", melSpectrograms, frames[2], f.NMels)
 	}
-	if frames := f.Frames(wave[1]); mel[1] < frames {
-		return hint.Errorf(fmt.Sprintf("give the bucket at least %d frames, or fewer samples", frames),
-			"%s has room for %d frames, but %d samples make %d", melSpectrograms, mel[1], wave[1], frames)
+	if n := f.Frames(wave[1]); frames[1] < n {
+		return hint.Errorf(fmt.Sprintf("give the bucket at least %d frames, or fewer samples", n),
+			"%s has room for %d frames, but %d samples make %d", melSpectrograms, frames[1], wave[1], n)
 	}
 	return nil
 }
 
 // Process computes the rows in parallel. The bits of a row depend only on that row.
 func (s *Stage) Process(ctx context.Context, b *stage.Batch) error {
+	features := s.extractor.Features()
+	bands := features.NMels
 	var (
 		wave, samples = b.Float32(waveform), b.Int32(waveformLengths)
-		mel, frames   = b.Float32(melSpectrograms), b.Int32(melLengths)
+		out, frames   = b.Float32(melSpectrograms), b.Int32(melLengths)
 		width         = b.Shape(waveform)[1]
-		size          = b.Shape(melSpectrograms)[1] * s.extractor.features.NMels
+		size          = b.Shape(melSpectrograms)[1] * bands
 		pad           = float32(b.Pad(melSpectrograms))
 	)
 	for row, n := range samples {
@@ -94,17 +97,17 @@ func (s *Stage) Process(ctx context.Context, b *stage.Batch) error {
 	}
 	stage.EachRow(len(samples), func(row int) {
 		n := int(samples[row])
-		out := mel[row*size : (row+1)*size]
-		count := s.extractor.features.Frames(n)
+		mel := out[row*size : (row+1)*size]
+		count := features.Frames(n)
 		if ctx.Err() != nil {
 			return // no one waits for the result any more
 		}
-		if err := s.extractor.Compute(out, wave[row*width:][:n]); err != nil {
+		if err := s.extractor.Compute(mel, wave[row*width:][:n]); err != nil {
 			b.Reject(row, err.Error())
 			count = 0
 		}
 		frames[row] = int32(count)
-		fill(out[count*s.extractor.features.NMels:], pad)
+		fill(mel[count*bands:], pad)
 	})
 	return ctx.Err()
 }

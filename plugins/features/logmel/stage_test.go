@@ -9,22 +9,19 @@ import (
 
 	"github.com/xtts-host/xtts-host/plugins/features/internal/featurestest"
 	"github.com/xtts-host/xtts-host/shared/manifest"
+	"github.com/xtts-host/xtts-host/shared/mel"
+	"github.com/xtts-host/xtts-host/shared/mel/meltest"
 	"github.com/xtts-host/xtts-host/shared/ring"
 	"github.com/xtts-host/xtts-host/shared/stage"
 	"github.com/xtts-host/xtts-host/shared/stage/stagetest"
 	"github.com/xtts-host/xtts-host/shared/stagepb"
 )
 
-func base() manifest.Features {
-	return manifest.Features{SampleRate: 22050, NFFT: 1024, WinLength: 1024, HopLength: 256, Window: "hann", Center: true, PadMode: "constant",
-		Power: 1, NMels: 80, MelScale: "slaney", MelNorm: "slaney", FMax: 11025, Log: "ln", LogFloor: 1e-5}
-}
-
 func TestStageConforms(t *testing.T) {
 	stagetest.Run(t, func() stage.Stage { return new(Stage) }, stagetest.Options{
 		Manifest: "../plugin.json",
 		Stage:    "logmel",
-		Features: base(),
+		Features: meltest.Base(),
 		Buckets: []manifest.Bucket{
 			{"T_wav": 2000, "T_mel": 8, "n_mels": 80},
 			{"T_wav": 8191, "T_mel": 32, "n_mels": 80},
@@ -69,7 +66,7 @@ func TestStageRefuses(t *testing.T) {
 		{"silent band", func(f *manifest.Features) { f.NMels = 400 }, 2560, 11, 400, "contains no FFT bin"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			f := base()
+			f := meltest.Base()
 			if c.change != nil {
 				c.change(&f)
 			}
@@ -87,25 +84,25 @@ func TestStageRows(t *testing.T) {
 	const samples, frames = 3000, 20
 	process := func(workers int) ([]float32, []int32, *stagepb.Result) {
 		defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(workers))
-		r, err := runner(t, base(), samples, frames, 80)
+		r, err := runner(t, meltest.Base(), samples, frames, 80)
 		if err != nil {
 			t.Fatal(err)
 		}
-		copy(r.Float32(waveform), signal(2500))
-		copy(r.Float32(waveform)[2*samples:], signal(100))
+		copy(r.Float32(waveform), meltest.Signal(2500))
+		copy(r.Float32(waveform)[2*samples:], meltest.Signal(100))
 		r.Float32(waveform)[2*samples+42] = float32(math.Inf(1))
 		copy(r.Int32(waveformLengths), []int32{2500, 0, 100})
 		res := r.Process(t)
 		return slices.Clone(r.Float32(melSpectrograms)), slices.Clone(r.Int32(melLengths)), res
 	}
-	mel, lengths, res := process(1)
+	got, lengths, res := process(1)
 	if want := []int32{10, 0, 0}; !slices.Equal(lengths, want) {
 		t.Errorf("mel_lengths %v, want %v", lengths, want)
 	}
 	if len(res.BadRows) != 1 || res.BadRows[0].Row != 2 || res.BadRows[0].Reason != "sample 42 is +Inf" || res.Error != "" {
 		t.Errorf("result %v", res)
 	}
-	e, err := New(base())
+	e, err := mel.New(meltest.Base())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -113,13 +110,13 @@ func TestStageRows(t *testing.T) {
 	for i := range want {
 		want[i] = -3
 	}
-	if err := e.Compute(want, signal(2500)); err != nil {
+	if err := e.Compute(want, meltest.Signal(2500)); err != nil {
 		t.Fatal(err)
 	}
-	if !slices.Equal(mel, want) {
+	if !slices.Equal(got, want) {
 		t.Error("the rows are not the extractor's with padding")
 	}
-	if many, _, _ := process(4); !slices.Equal(mel, many) {
+	if many, _, _ := process(4); !slices.Equal(got, many) {
 		t.Error("four workers gave different bits than one")
 	}
 }

@@ -5,8 +5,8 @@ import (
 	"math/bits"
 	"sync"
 
-	"github.com/xtts-host/xtts-host/plugins/features/internal/fft"
-	"github.com/xtts-host/xtts-host/plugins/features/internal/frame"
+	"github.com/xtts-host/xtts-host/shared/fft"
+	"github.com/xtts-host/xtts-host/shared/frame"
 	"github.com/xtts-host/xtts-host/shared/manifest"
 )
 

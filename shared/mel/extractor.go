@@ -1,11 +1,11 @@
-package logmel
+package mel
 
 import (
 	"math"
 	"sync"
 
-	"github.com/xtts-host/xtts-host/plugins/features/internal/fft"
-	"github.com/xtts-host/xtts-host/plugins/features/internal/frame"
+	"github.com/xtts-host/xtts-host/shared/fft"
+	"github.com/xtts-host/xtts-host/shared/frame"
 	"github.com/xtts-host/xtts-host/shared/manifest"
 )
 
@@ -62,6 +62,28 @@ func New(f manifest.Features) (*Extractor, error) {
 		}
 	}
 	return e, nil
+}
+
+// Features returns the contract.
+func (e *Extractor) Features() manifest.Features { return e.features }
+
+// Cutter returns what cuts a waveform into the frames of the spectrogram.
+func (e *Extractor) Cutter() frame.Cutter { return e.cutter }
+
+// Tables are what the extractor computes with.
+type Tables struct {
+	// Window has n_fft values: the window, centred, and zeros.
+	Window []float64
+	// Bands are the mel filters, and First and End the bins that at least one of them uses.
+	Bands      []Band
+	First, End int
+	// A value is the logarithm times Scale, plus Shift: the base of the logarithm, and the normalization.
+	Scale, Shift float64
+}
+
+// Tables returns the tables, which the caller must not change.
+func (e *Extractor) Tables() Tables {
+	return Tables{e.window, e.bank.bands, e.bank.first, e.bank.end, e.scale, e.shift}
 }
 
 // Compute writes the spectrogram of wave, f32[frames, n_mels] with frames = Features.Frames(len(wave)), to the start of

@@ -2,7 +2,7 @@
 """Writes golden.json: log-mel spectrograms of a computed signal, in float64, by librosa and numpy.
 
     python3 -m venv /tmp/golden && /tmp/golden/bin/pip install librosa==0.11.0 numpy==2.2.6
-    /tmp/golden/bin/python plugins/features/testdata/make_golden.py
+    /tmp/golden/bin/python shared/mel/meltest/make_golden.py
 
 The STFT and the mel filters are librosa's; power, logarithm and normalisation follow docs/bundle.md. No audio is
 stored: signal() uses integer arithmetic and a few exact divisions, so any language computes the same samples.

@@ -1,9 +1,11 @@
-// Package fft transforms real frames in float64 and returns the parts of their spectra that the features need:
+// Package fft transforms real frames in float64, and their spectra back:
 //
 //	plan := fft.New(1024)           // tables, safe to share
 //	t := plan.Transform()           // scratch memory, for one goroutine
 //	t.Power(spectrum, frame)        // |X[k]|², k = 0..512
 //	t.Real(correlation, powers)     // of an even sequence, whose spectrum is real
+//	t.Spectrum(spectrum, frame)     // X[k]
+//	t.Inverse(frame, spectrum)
 //
 // gonum transforms any size. The package transforms powers of two itself, about four times as fast.
 package fft
@@ -28,6 +30,11 @@ type Transform interface {
 	Power(dst, x []float64)
 	// Real writes the real part of X[k] for k = 0..n/2 to dst. If x is even, x[i] = x[n-i], the spectrum is real.
 	Real(dst, x []float64)
+	// Spectrum writes X[k] for k = 0..n/2 to dst.
+	Spectrum(dst []complex128, x []float64)
+	// Inverse writes to dst the frame that has the spectrum x, of which it does not read the imaginary parts of X[0]
+	// and X[n/2].
+	Inverse(dst []float64, x []complex128)
 }
 
 // New returns a plan for n real numbers; n must be even.
@@ -58,6 +65,15 @@ func (g *gonumTransform) Power(dst, x []float64) {
 func (g *gonumTransform) Real(dst, x []float64) {
 	for k, c := range g.fft.Coefficients(g.out, x) {
 		dst[k] = real(c)
+	}
+}
+
+func (g *gonumTransform) Spectrum(dst []complex128, x []float64) { g.fft.Coefficients(dst, x) }
+
+func (g *gonumTransform) Inverse(dst []float64, x []complex128) {
+	g.fft.Sequence(dst, x)
+	for i := range dst {
+		dst[i] /= float64(len(dst))
 	}
 }
 
@@ -98,13 +114,28 @@ func (r *radix4) Transform() Transform {
 }
 
 type radix4Transform struct {
-	plan *radix4
-	a, b []complex128
+	plan   *radix4
+	a, b   []complex128
+	joined []float64 // n, of Inverse
 }
 
 func (t *radix4Transform) Power(dst, x []float64) { t.plan.powers(dst, t.packed(x)) }
 
 func (t *radix4Transform) Real(dst, x []float64) { t.plan.reals(dst, t.packed(x)) }
+
+func (t *radix4Transform) Spectrum(dst []complex128, x []float64) { t.plan.spectrum(dst, t.packed(x)) }
+
+// Inverse packs the two spectra again, and transforms the conjugate: conj(z) has the spectrum m conj(packed samples).
+func (t *radix4Transform) Inverse(dst []float64, x []complex128) {
+	if t.joined == nil {
+		t.joined = make([]float64, 2*t.plan.m)
+	}
+	t.plan.join(t.joined, x)
+	scale := 1 / float64(t.plan.m)
+	for i, c := range t.packed(t.joined) {
+		dst[2*i], dst[2*i+1] = real(c)*scale, -imag(c)*scale
+	}
+}
 
 // packed returns the spectrum of the packed samples.
 func (t *radix4Transform) packed(x []float64) []complex128 {
@@ -195,6 +226,32 @@ func (r *radix4) reals(dst []float64, z []complex128) {
 	}
 }
 
+// spectrum computes the same spectrum from z.
+func (r *radix4) spectrum(dst, z []complex128) {
+	m := r.m
+	re, im := real(z[0]), imag(z[0])
+	dst[0], dst[m] = complex(re+im, 0), complex(re-im, 0)
+	for k := 1; k <= m/2; k++ {
+		p, q := z[k], conj(z[m-k])
+		even, odd := p+q, r.split[k]*minus90(p-q) // both doubled
+		dst[k], dst[m-k] = half(even+odd), conj(half(even-odd))
+	}
+}
+
+// join writes the conjugate of z, real and imaginary parts in turn, for the spectrum x.
+func (r *radix4) join(dst []float64, x []complex128) {
+	m := r.m
+	put := func(k int, z complex128) { dst[2*k], dst[2*k+1] = real(z), -imag(z) }
+	put(0, complex(real(x[0])+real(x[m]), real(x[0])-real(x[m]))/2)
+	for k := 1; k <= m/2; k++ {
+		p, q := x[k], conj(x[m-k])
+		even, odd := half(p+q), times90(conj(r.split[k])*half(p-q))
+		put(k, even+odd)
+		put(m-k, conj(even)-conj(odd))
+	}
+}
+
+func half(c complex128) complex128    { return complex(real(c)/2, imag(c)/2) }
 func norm2(c complex128) float64      { return float64(real(c)*real(c)) + float64(imag(c)*imag(c)) }
 func conj(c complex128) complex128    { return complex(real(c), -imag(c)) }
 func times90(c complex128) complex128 { return complex(-imag(c), real(c)) }

@@ -1,78 +1,20 @@
-package logmel
+package mel
 
 import (
-	"encoding/json"
 	"errors"
 	"math"
-	"os"
 	"runtime"
-	"slices"
 	"strings"
 	"testing"
 
 	"github.com/xtts-host/xtts-host/shared/manifest"
+	"github.com/xtts-host/xtts-host/shared/mel/meltest"
 )
-
-// signal is the signal of testdata/make_golden.py.
-func signal(n int) []float32 {
-	out := make([]float32, n)
-	for i := range out {
-		h := uint64(i+1) * 0x9E3779B97F4A7C15
-		h = (h ^ h>>30) * 0xBF58476D1CE4E5B9
-		h = (h ^ h>>27) * 0x94D049BB133111EB
-		h ^= h >> 31
-		noise := float64(h>>40)/(1<<23) - 1
-		slow := math.Abs(float64(i%105*2-105))/105 - 0.5
-		fast := math.Abs(float64(i%7*2-7))/7 - 0.5
-		out[i] = float32(slow + fast/16 + noise/math.Pow(2, float64(3+i/500)))
-	}
-	return out
-}
-
-// golden is one case of testdata/golden.json: librosa's results in float64.
-type golden struct {
-	Name     string
-	Features manifest.Features
-	Samples  int
-	Frames   int
-	LogMel   []float64 `json:"log_mel"`
-}
-
-func readGolden(t *testing.T) []golden {
-	t.Helper()
-	data, err := os.ReadFile("../testdata/golden.json")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var file struct {
-		Signal []float32
-		Cases  []golden
-	}
-	if err := json.Unmarshal(data, &file); err != nil {
-		t.Fatal(err)
-	}
-	if got := signal(len(file.Signal)); !slices.Equal(got, file.Signal) {
-		t.Fatalf("the signal begins with %v, the file's with %v", got, file.Signal)
-	}
-	return file.Cases
-}
-
-// apart returns the largest distance between values and those of the file.
-func (g golden) apart(mel []float32) float64 {
-	if len(mel) != len(g.LogMel) {
-		return math.Inf(1)
-	}
-	var worst float64
-	for i, want := range g.LogMel {
-		worst = max(worst, math.Abs(float64(mel[i])-want))
-	}
-	return worst
-}
 
 // TestGolden compares the extractor with librosa in float64. The contract allows an implementation 1e-4 (power) or 1e-3
 // (magnitude) in ln. float64 is limited only by the seven digits of the file and the float32 of the result.
 func TestGolden(t *testing.T) {
-	for _, c := range readGolden(t) {
+	for _, c := range meltest.Cases(t) {
 		t.Run(c.Name, func(t *testing.T) {
 			e, err := New(c.Features)
 			if err != nil {
@@ -82,10 +24,10 @@ func TestGolden(t *testing.T) {
 				t.Fatalf("%d frames, want %d", n, c.Frames)
 			}
 			mel := make([]float32, c.Frames*c.Features.NMels)
-			if err := e.Compute(mel, signal(c.Samples)); err != nil {
+			if err := e.Compute(mel, meltest.Signal(c.Samples)); err != nil {
 				t.Fatal(err)
 			}
-			if worst := c.apart(mel); !(worst <= 1e-5) {
+			if worst := c.Apart(mel); !(worst <= 1e-5) {
 				t.Errorf("%d values, up to %g away from %d golden ones", len(mel), worst, len(c.LogMel))
 			}
 		})
@@ -115,7 +57,7 @@ func TestNewRefuses(t *testing.T) {
 		{func(f *manifest.Features) { f.Normalization = &manifest.Normalization{Mean: 1} }, "normalization.std is 0"},
 		{func(f *manifest.Features) { f.NFFT = 256; f.WinLength = 256 }, "mel band 0 of 80 (0.0 to 82.2 Hz) contains no FFT bin: n_fft 256 at 22050 Hz has one every 86.1 Hz"},
 	} {
-		f := base()
+		f := meltest.Base()
 		c.change(&f)
 		_, err := New(f)
 		if err == nil || !strings.Contains(err.Error(), c.want) {
@@ -125,23 +67,23 @@ func TestNewRefuses(t *testing.T) {
 }
 
 func TestComputeRefuses(t *testing.T) {
-	e, err := New(base())
+	e, err := New(meltest.Base())
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, bad := range []float64{math.NaN(), math.Inf(1), math.Inf(-1)} {
-		wave := signal(2000)
+		wave := meltest.Signal(2000)
 		wave[1234] = float32(bad)
 		if err := e.Compute(make([]float32, 8*80), wave); err == nil || !strings.Contains(err.Error(), "sample 1234 is ") {
 			t.Errorf("a sample of %v: %v", bad, err)
 		}
 	}
-	f := base()
+	f := meltest.Base()
 	f.Center = false
 	if e, err = New(f); err != nil {
 		t.Fatal(err)
 	}
-	if err := e.Compute(nil, signal(1023)); !errors.Is(err, ErrTooShort) {
+	if err := e.Compute(nil, meltest.Signal(1023)); !errors.Is(err, ErrTooShort) {
 		t.Errorf("less than a window: %v", err)
 	}
 	if err := e.Compute(nil, nil); err != nil {
@@ -151,12 +93,12 @@ func TestComputeRefuses(t *testing.T) {
 
 // TestComputeAllocates: the memory of Compute does not grow with the waveform.
 func TestComputeAllocates(t *testing.T) {
-	e, err := New(base())
+	e, err := New(meltest.Base())
 	if err != nil {
 		t.Fatal(err)
 	}
-	wave := signal(22050)
-	mel := make([]float32, base().Frames(len(wave))*80)
+	wave := meltest.Signal(22050)
+	mel := make([]float32, meltest.Base().Frames(len(wave))*80)
 	// The race detector makes sync.Pool drop values at random. One allocation per frame would be 87.
 	if n := testing.AllocsPerRun(20, func() { e.Compute(mel, wave) }); n > 8 {
 		t.Errorf("%v allocations", n)
@@ -177,13 +119,13 @@ func BenchmarkCompute(b *testing.B) {
 		}},
 	} {
 		b.Run(c.name, func(b *testing.B) {
-			f := base()
+			f := meltest.Base()
 			c.change(&f)
 			e, err := New(f)
 			if err != nil {
 				b.Fatal(err)
 			}
-			wave := signal(5 * f.SampleRate)
+			wave := meltest.Signal(5 * f.SampleRate)
 			mel := make([]float32, f.Frames(len(wave))*f.NMels)
 			for b.Loop() {
 				if err := e.Compute(mel, wave); err != nil {

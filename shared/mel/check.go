@@ -1,4 +1,4 @@
-package logmel
+package mel
 
 import (
 	"github.com/xtts-host/xtts-host/shared/hint"

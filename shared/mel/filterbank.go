@@ -1,4 +1,4 @@
-package logmel
+package mel
 
 import (
 	"math"
@@ -9,13 +9,14 @@ import (
 
 // filterbank holds triangular mel filters without their zeros: each band weighs a short run of bins.
 type filterbank struct {
-	bands      []band
+	bands      []Band
 	first, end int // the bins that at least one band uses
 }
 
-type band struct {
-	first   int // bin of the first weight
-	weights []float64
+// Band is a mel filter.
+type Band struct {
+	First   int // bin of the first weight
+	Weights []float64
 }
 
 // newFilterbank follows the definition of librosa.filters.mel: the edges of the bands are equally spaced on the mel
@@ -29,7 +30,7 @@ func newFilterbank(f manifest.Features) (filterbank, error) {
 	edge := func(i int) float64 { return toHz(low + (high-low)*float64(i)/float64(f.NMels+1)) }
 	spacing := float64(f.SampleRate) / float64(f.NFFT)
 
-	bank := filterbank{bands: make([]band, f.NMels), first: f.NFFT/2 + 1}
+	bank := filterbank{bands: make([]Band, f.NMels), first: f.NFFT/2 + 1}
 	for i := range bank.bands {
 		lower, centre, upper := edge(i), edge(i+1), edge(i+2)
 		area := 1.0
@@ -43,18 +44,18 @@ func newFilterbank(f manifest.Features) (filterbank, error) {
 			if w <= 0 {
 				continue
 			}
-			if b.weights == nil {
-				b.first = k
+			if b.Weights == nil {
+				b.First = k
 			}
-			b.weights = append(b.weights, w*area)
+			b.Weights = append(b.Weights, w*area)
 		}
-		if b.weights == nil {
+		if b.Weights == nil {
 			return bank, hint.Errorf("the band would be silent in every clip: use a smaller n_mels or a larger n_fft",
 				"features: mel band %d of %d (%.1f to %.1f Hz) contains no FFT bin: n_fft %d at %d Hz has one every %.1f Hz",
 				i, f.NMels, lower, upper, f.NFFT, f.SampleRate, spacing)
 		}
-		bank.first = min(bank.first, b.first)
-		bank.end = max(bank.end, b.first+len(b.weights))
+		bank.first = min(bank.first, b.First)
+		bank.end = max(bank.end, b.First+len(b.Weights))
 	}
 	return bank, nil
 }
@@ -62,9 +63,9 @@ func newFilterbank(f manifest.Features) (filterbank, error) {
 // apply returns the weighted sum of one band.
 func (f *filterbank) apply(i int, spectrum []float64) float64 {
 	b := &f.bands[i]
-	bins := spectrum[b.first:][:len(b.weights)]
+	bins := spectrum[b.First:][:len(b.Weights)]
 	var sum float64
-	for k, w := range b.weights {
+	for k, w := range b.Weights {
 		sum += float64(w * bins[k])
 	}
 	return sum
