@@ -39,13 +39,16 @@ class _Stateless(nn.Module):
 
 def write(entry: Inference, shared: dict[str, Tensor], folder: Path) -> dict:
     """Writes the graph and its weights, compared with PyTorch, and returns its entry of bundle.json. shared are the bundle's parameters and state. Raises Refusal."""
+    listed = [i.name for i in (*entry.inputs, *entry.outputs)]
+    if twice := sorted({name for name in listed if listed.count(name) > 1}):
+        raise Refusal(f"the inference graph {entry.name} has two inputs or outputs {twice[0]}", "give each a name of its own; feeds says which output an input takes next")
     names = {id(x): name for name, x in shared.items()}
     # A batch norm counts its batches, which nothing reads.
     counts = lambda name: name.rpartition(".")[2] == "num_batches_tracked"
     tensors = {**dict(entry.module.named_parameters()), **{name: x for name, x in entry.module.named_buffers() if not counts(name)}}
     given = {name: names.get(id(x), name) for name, x in tensors.items()}
     own = {name: x for name, x in tensors.items() if id(x) not in names}
-    if both := sorted(own.keys() & (shared.keys() | {i.name for i in (*entry.inputs, *entry.outputs)})):
+    if both := sorted(own.keys() & {*shared, *listed}):
         raise Refusal(f"{both[0]} is a tensor of the inference graph {entry.name}, and the name of another one", "give it a name of its own")
     with torch.no_grad(), _evaluated(entry.module):
         model = _trace(entry, tensors, given, own.keys())

@@ -50,8 +50,12 @@ def valid(lengths: Tensor, size: int) -> Tensor:
 
 def sinusoids(size: int, width: int, rate: float, like: Tensor) -> Tensor:
     """f32[size, width] positions, computed so that no table bounds the length."""
-    at = torch.arange(size, device=like.device).to(like.dtype)[:, None] * rate
-    frequency = torch.exp(torch.arange(width // 2, device=like.device).to(like.dtype) * (-math.log(10000.0) / (width // 2)))
+    return waves(torch.arange(size, device=like.device).to(like.dtype)[:, None] * rate, width)
+
+
+def waves(at: Tensor, width: int) -> Tensor:
+    """f32[..., width] of positions f32[..., 1]."""
+    frequency = torch.exp(torch.arange(width // 2, device=at.device).to(at.dtype) * (-math.log(10000.0) / (width // 2)))
     angle = at * frequency[None, :]
     return torch.cat([torch.sin(angle), torch.cos(angle)], dim=-1)
 
@@ -73,14 +77,24 @@ class Attention(nn.Module):
         self.out = nn.Linear(width, width, bias=False)
 
     def forward(self, x: Tensor, memory: Tensor, mask: Tensor) -> Tensor:
+        return self.mix(self.queries(x), *self.keys_values(memory), mask)
+
+    def queries(self, x: Tensor) -> Tensor:
+        return self._split(self.query(x))
+
+    def keys_values(self, memory: Tensor) -> tuple[Tensor, Tensor]:
+        return self._split(self.key(memory)), self._split(self.value(memory))
+
+    def mix(self, queries: Tensor, keys: Tensor, values: Tensor, mask: Tensor | float) -> Tensor:
+        """Where the queries look, of f32[B, heads, T, half] each."""
+        batch, heads, time, half = queries.shape
+        scores = torch.matmul(queries * (1 / math.sqrt(half)), keys.transpose(-1, -2)) + mask
+        y = torch.matmul(torch.softmax(scores, dim=-1), values)
+        return self.out(y.transpose(1, 2).reshape(batch, time, heads * half))
+
+    def _split(self, x: Tensor) -> Tensor:
         batch, time, width = x.shape
-        q, k, v = (
-            p(m).view(batch, m.shape[1], self.heads, width // self.heads).transpose(1, 2)
-            for p, m in ((self.query, x), (self.key, memory), (self.value, memory))
-        )
-        scores = torch.matmul(q * (1 / math.sqrt(width // self.heads)), k.transpose(-1, -2)) + mask
-        y = torch.matmul(torch.softmax(scores, dim=-1), v)
-        return self.out(y.transpose(1, 2).reshape(batch, time, width))
+        return x.view(batch, time, self.heads, width // self.heads).transpose(1, 2)
 
 
 class Block(nn.Module):
@@ -102,7 +116,10 @@ class Block(nn.Module):
         x = x + self.attention(y, y, mask)
         if memory is not None:
             x = x + self.cross(self.cross_norm(x), memory, memory_mask)
-        return x + self.feed_out(silu(self.feed_in(self.feed_norm(x))))
+        return x + self.feed(x)
+
+    def feed(self, x: Tensor) -> Tensor:
+        return self.feed_out(silu(self.feed_in(self.feed_norm(x))))
 
 
 class TextEncoder(nn.Module):
@@ -166,10 +183,7 @@ class Decoder(nn.Module):
         frames = mel.shape[1]
         # Not F.pad: tracing it bakes in the example's sizes.
         previous = torch.cat([torch.zeros_like(mel[:, :1]), mel[:, :-1]], dim=1)
-        x = silu(self.prenet_in(previous))
-        if seed is not None:
-            x = self.dropout(x, seed)
-        x = self.prenet_out(x)
+        x = self.prenet(previous, seed)
         x = x + sinusoids(frames, x.shape[2], 1.0, x) + speaker[:, None, :]
         at = torch.arange(frames, device=mel.device)
         # The causal mask covers the padding too, which comes after every valid frame.
@@ -177,6 +191,12 @@ class Decoder(nn.Module):
         for block in self.blocks:
             x = block(x, mask, memory, memory_mask)
         return self.norm(x)
+
+    def prenet(self, previous: Tensor, seed: Tensor | None) -> Tensor:
+        x = silu(self.prenet_in(previous))
+        if seed is not None:
+            x = self.dropout(x, seed)
+        return self.prenet_out(x)
 
 
 class MyXTTS(nn.Module):
@@ -205,6 +225,29 @@ class MyXTTS(nn.Module):
         state = self.decoder(mel_spectrograms, speaker, memory, memory_mask, seed)
         heads = (self.stop_head, self.pitch_head, self.energy_head) if self.prosody else (self.stop_head,)
         return self.mel_head(state), *(head(state).squeeze(-1) for head in heads)
+
+    # The parts of forward from which speaking.py makes one frame after the other.
+
+    @property
+    def frame_blocks(self) -> nn.ModuleList:
+        return self.decoder.blocks
+
+    def voice(self, mel: Tensor, lengths: Tensor) -> Tensor:
+        return self.speaker_encoder(mel, lengths)
+
+    def read(self, text: Tensor, lengths: Tensor, voice: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """The memory of a text, its additive mask, and what the voice adds to each frame that the decoder takes."""
+        return *self.text_encoder(text, lengths), voice[:, None, :]
+
+    def enter(self, previous: Tensor, position: Tensor) -> Tensor:
+        """The frames before those at position i32[B], f32[B, 1, n_mels], as the decoder takes them."""
+        x = self.decoder.prenet(previous, None)
+        return x + waves(position.to(x.dtype)[:, None, None], x.shape[2])
+
+    def leave(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        """Frames, and the logits of the last one."""
+        state = self.decoder.norm(x)
+        return self.mel_head(state), self.stop_head(state).squeeze(-1)
 
 
 def loss(outputs: tuple[Tensor, ...], batch: dict[str, Tensor]) -> dict[str, Tensor]:

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import torch
 
-from . import large, model, tokenizer
+from . import large, model, speaking, tokenizer
 from .inputs import Input, sequence
 from .module import Export
 
@@ -63,12 +63,13 @@ def build(name: str) -> Export:
         module = model.MyXTTS(replace(NANO, vocab=len(tokenizer.ENGLISH)))
         module.text_encoder.add_tokens(NANO.vocab - len(tokenizer.ENGLISH))
         return _small("myxtts-nano", "text encoder, speaker encoder, autoregressive mel decoder", module, NANO, FEATURES, LENGTHS, 33024,
-                      tokenizer=tokenizer.build(), dynamic=DYNAMIC)
+                      tokenizer=tokenizer.build(), dynamic=DYNAMIC, **_speaking(module, NANO, 33024))
+    module = large.MyXTTS(SIZES[name])
     return Export(
-        name=f"myxtts-{name}", description="text encoder, mel encoder, autoregressive mel decoder", module=large.MyXTTS(SIZES[name]),
+        name=f"myxtts-{name}", description="text encoder, mel encoder, autoregressive mel decoder", module=module,
         inputs=_inputs(SIZES[name]), buckets=[_bucket(*lengths) for lengths in LENGTHS], dynamic=DYNAMIC, features=FEATURES,
         tokenizer=tokenizer.build(), pipeline=_pipeline(SIZES[name], TARGET), optimizer={**ADAMW, "lr": 8e-5, "grad_clip": 0.5},
-        schedule={"name": "cosine", "warmup_steps": 1500}, **_COMMON)
+        schedule={"name": "cosine", "warmup_steps": 1500}, **_COMMON, **_speaking(module, SIZES[name], DYNAMIC["T_wav"]))
 
 
 def pico() -> Export:
@@ -87,6 +88,13 @@ def _small(name: str, description: str, module: model.MyXTTS, sizes: model.Sizes
                 *sequence("reference_mel_spectrograms", "f32", "T_ref_mel", sizes.n_mels, lengths="reference_mel_lengths", origin="stage")],
         buckets=[{**_bucket(*n), "T_ref": reference, "T_ref_mel": _frames(reference)} for n in lengths], features=features,
         pipeline=_pipeline(sizes, TARGET, REFERENCE), optimizer=ADAMW, schedule={"name": "cosine", "warmup_steps": 20}, **_COMMON, **rest)
+
+
+def _speaking(module: speaking.Model, sizes: model.Sizes | large.Sizes, reference: int) -> dict:
+    """What makes a bundle speak, with voices of parts of so many samples."""
+    longest = _frames(DYNAMIC["T_wav"])
+    return {"inference": speaking.entries(module, sizes.n_mels, sizes.vocab, longest),
+            "synthesis": speaking.numbers(longest, round(reference / FEATURES["sample_rate"], 1))}
 
 
 def _inputs(sizes: model.Sizes | large.Sizes) -> list[Input]:

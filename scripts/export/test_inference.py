@@ -96,3 +96,9 @@ def test_state_is_the_bundles(tmp_path):
     part = Inference("part", "stage", nn.Sequential(norm), [Input("x", "f32", ("B", 5))], [Input("y", "f32", ("B", 5))], {"B": 3})
     assert "weights" not in inferencegraph.write(part, shared, tmp_path)
     assert {i.name for i in session.load(tmp_path / "part.onnx").get_inputs()} == {"x", *shared}
+
+
+def test_a_name_is_one_tensor(tmp_path):
+    part = Inference("part", "stage", nn.ReLU(), [Input("x", "f32", ("B", 5))], [Input("x", "f32", ("B", 5))], {"B": 3})
+    with pytest.raises(Refusal, match="the inference graph part has two inputs or outputs x"):
+        inferencegraph.write(part, {}, tmp_path)

@@ -49,7 +49,8 @@ def numbers(s: Sizes, config: Path | None) -> dict:
     for name, key in KEYS.items():
         part, entry = key.place
         entries[part][entry] = _checked(config, name, key, given.get(name, key.default))
-    return {"stop": s.stop_audio, "longest": s.audio_positions - _UNCHOSEN, "prompt": [_FILLING, s.start_audio], "vocoder": vocoder.windows(), **entries}
+    codes = {"stop": s.stop_audio, "prompt": [_FILLING, s.start_audio], "vocoder": vocoder.windows(), "sampling": entries["sampling"]}
+    return {"longest": s.audio_positions - _UNCHOSEN, "reference": entries["reference"], "codes": codes}
 
 
 def _checked(config: Path | None, name: str, key: Key, x: object) -> float:

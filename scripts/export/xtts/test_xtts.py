@@ -165,12 +165,12 @@ def test_settings_of_speaking(tmp_path):
     file = small.config(tmp_path)
     file.write_text(json.dumps(json.loads(file.read_text()) | {"temperature": 0, "top_k": 0.0, "gpt_cond_len": 6}))
     told = speaking.numbers(settings.read(file, None), file)
-    assert told["sampling"] == {"temperature": 0, "top_k": 0, "top_p": 0.85, "repetition_penalty": 2.0}
+    assert told["codes"]["sampling"] == {"temperature": 0, "top_k": 0, "top_p": 0.85, "repetition_penalty": 2.0}
     assert told["reference"] == {"speaker": 10, "voice": 6, "chunk": 4, "least": 0.33}
     schema = json.loads((REPOSITORY / "shared/manifest/bundle.schema.json").read_text())
     entries = schema["properties"]["synthesis"]["properties"]
     for key in speaking.KEYS.values():
-        allowed = entries[key.place[0]]["properties"][key.place[1]]
+        allowed = {**entries, **entries["codes"]["properties"]}[key.place[0]]["properties"][key.place[1]]
         allowed = schema["$defs"]["seconds"] if "$ref" in allowed else allowed
         assert key.most == allowed["maximum"]
         assert key.least >= allowed.get("minimum", allowed.get("exclusiveMinimum"))
