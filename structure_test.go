@@ -63,7 +63,8 @@ var rules = []rule{
 	{folder: "host/probe", own: []string{"gpu", "gpu/cuda", "gpu/library", "gpu/nvml", "gpu/nvrtc", "ortgraphs/ort", "shared/hint", "shared/ring"}, noCgo: true},
 	{folder: "host/evaluate", own: []string{"gpu/nvml", "host/batch", "host/checkpoint", "host/config", "host/console", "host/dataset", "host/event", "host/exit", "host/loop", "host/machine", "host/pipeline", "host/plan", "host/record", "host/report", "host/session", "host/train", "shared/hint", "shared/visible"}, others: []string{"golang.org/x/sync/"}, noCgo: true},
 	{folder: "host/inference", own: []string{"gpu", "host/device", "ortgraphs", "ortgraphs/ort", "ortgraphs/safetensors", "shared/manifest"}, noCgo: true},
-	{folder: "host/synthesize", own: []string{"gpu/cuda", "gpu/nvml", "host/checkpoint", "host/config", "host/console", "host/dataset", "host/device", "host/disk", "host/exit", "host/inference", "host/place", "host/report", "host/synthesize/sampling", "host/train", "ortgraphs", "ortgraphs/ort", "ortgraphs/safetensors", "shared/hint", "shared/manifest", "shared/regular", "shared/replace"}, noCgo: true},
+	{folder: "host/synthesize", own: []string{"gpu/cuda", "gpu/nvml", "host/checkpoint", "host/config", "host/console", "host/dataset", "host/device", "host/disk", "host/exit", "host/inference", "host/place", "host/report", "host/synthesize/griffinlim", "host/synthesize/sampling", "host/train", "ortgraphs", "ortgraphs/ort", "ortgraphs/safetensors", "shared/hint", "shared/manifest", "shared/mel", "shared/regular", "shared/replace"}, noCgo: true},
+	{folder: "host/synthesize/griffinlim", own: []string{"shared/fft", "shared/manifest", "shared/mel"}, noCgo: true},
 	{folder: "host/synthesize/sampling", noCgo: true},
 	{folder: "host/event", noCgo: true},
 	{folder: "host/place", own: []string{"gpu", "gpu/cuda", "host/config", "host/report", "shared/hint"}, noCgo: true},
@@ -109,11 +110,12 @@ var rules = []rule{
 	{folder: "gpu/nvrtc/nvrtctest", own: []string{"gpu/nvrtc"}},
 	{folder: "gpu/nvml", own: []string{"gpu"}, others: []string{"github.com/NVIDIA/go-nvml/"}},
 	{folder: "shared", own: []string{"shared..."}, others: plugin, noCgo: true},
+	{folder: "shared/fft", others: []string{"gonum.org/v1/gonum/"}, noCgo: true},
 	{folder: "plugins/internal/datagpu", own: []string{"gpu/cuda", "ortgraphs/ort", "plugins/internal/gpustage...", "shared..."}, noCgo: true},
 	{folder: "plugins/internal/gpustage/engine", own: []string{"gpu", "ortgraphs/ort", "plugins/internal/gpustage", "shared..."}, noCgo: true},
 	{folder: "plugins/internal/gpustage/gpustagetest", own: []string{"gpu...", "ortgraphs/ort...", "plugins/internal...", "shared..."}, noCgo: true},
 	{folder: "plugins/inference/frozen", own: []string{"ortgraphs/onnxpb", "ortgraphs/ort", "ortgraphs/prune", "ortgraphs/safetensors", "shared..."}, others: []string{"google.golang.org/protobuf/"}, noCgo: true},
-	{folder: "plugins", own: []string{"plugins...", "shared..."}, others: []string{"gonum.org/v1/gonum/"}, noCgo: true},
+	{folder: "plugins", own: []string{"plugins...", "shared..."}, noCgo: true},
 }
 
 // onlyImporter names the one folder that may import a module.

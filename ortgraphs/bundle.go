@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -102,9 +103,9 @@ func (b *Bundle) Model(file string) *onnxpb.ModelProto { return b.models[file] }
 func (b *Bundle) Weights() (*safetensors.File, error) { return safetensors.Open(b.Path(WeightsFile)) }
 
 // Hash identifies everything that determines the numbers of a run with the bundle: the content of its files, and the
-// parts of bundle.json that determine the inputs of the graphs. It does not include names, texts, counts and costs, and
-// the defaults that a run may override and records itself: features, pipeline, optimizers, schedule. It is a hex
-// SHA-256.
+// parts of bundle.json that determine the inputs of the graphs. It does not include names, texts, counts and costs, the
+// graphs with which the model speaks, and the defaults that a run may override and records itself: features, pipeline,
+// optimizers, schedule. It is a hex SHA-256.
 func (b *Bundle) Hash() string {
 	m := b.Manifest
 	parameters := slices.Clone(m.Parameters)
@@ -119,6 +120,16 @@ func (b *Bundle) Hash() string {
 	for _, p := range m.Players {
 		players = append(players, p.Name)
 	}
+	files := maps.Clone(m.Files)
+	var stages []manifest.InferenceGraph
+	for _, g := range m.Inference {
+		if g.Kind == manifest.InferenceStage {
+			stages = append(stages, g)
+			continue
+		}
+		delete(files, g.File)
+		delete(files, g.Weights)
+	}
 	data, err := json.Marshal(struct { // maps are written with sorted keys
 		Inputs       []manifest.TensorSpec
 		Scalars      []manifest.Scalar `json:",omitempty"`
@@ -131,7 +142,7 @@ func (b *Bundle) Hash() string {
 		Inference    []manifest.InferenceGraph `json:",omitempty"`
 		Accumulation string
 		Files        map[string]string
-	}{m.Inputs, m.Scalars, m.Outputs, parameters, m.State, players, m.Buckets, graphs, m.Inference, m.Accumulation, m.Files})
+	}{m.Inputs, m.Scalars, m.Outputs, parameters, m.State, players, m.Buckets, graphs, stages, m.Accumulation, files})
 	if err != nil {
 		panic(err) // only for numbers that JSON cannot represent, and these came from JSON
 	}

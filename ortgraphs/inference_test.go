@@ -70,9 +70,13 @@ func TestInferenceGraphs(t *testing.T) {
 		t.Errorf("step is %+v", g)
 	}
 	hash := b.Hash()
-	b.Manifest.Inference[1].Outputs[0].Feeds = ""
+	b.Manifest.Files[stepFile], b.Manifest.Inference[1].Outputs[0].Feeds = "", ""
+	if b.Hash() != hash {
+		t.Error("the hash depends on how the model speaks, which no training does")
+	}
+	b.Manifest.Inference[0].SampleRate = 24000
 	if b.Hash() == hash {
-		t.Error("the hash does not depend on the inference graphs")
+		t.Error("the hash does not depend on the inference graphs of stages")
 	}
 }
 

@@ -62,6 +62,13 @@ func Run(ctx context.Context, set *config.Set, o Options, console console.Consol
 	if err != nil {
 		return exit.Refused(err)
 	}
+	settings, err := o.settings(bundle.Manifest.Synthesis)
+	if err == nil {
+		err = o.voiced(bundle.Manifest)
+	}
+	if err != nil {
+		return exit.Refused(err)
+	}
 	tokenized, err := tokenize(bundle, text, o.Language)
 	if err != nil {
 		return exit.Refused(err)
@@ -89,7 +96,7 @@ func Run(ctx context.Context, set *config.Set, o Options, console console.Consol
 		return err
 	}
 	defer s.discard()
-	t := telling{speaker: m.speaker, voice: voice, settings: o.settings(bundle.Manifest.Synthesis.Sampling), sound: s, warnings: console.Err}
+	t := telling{speaker: m.speaker, voice: voice, settings: settings, sound: s, warnings: console.Err}
 	if err := t.speak(ctx, tokenized.pieces); err != nil {
 		return err
 	}
@@ -107,7 +114,7 @@ func advise(err error) error {
 		return err
 	case exit.OutOfMemory(err):
 		return hint.Errorf("end what else uses the memory of the device, or compute on the CPU: --device cpu", "%w", err)
-	case errors.Is(err, sampling.ErrNotFinite):
+	case errors.Is(err, sampling.ErrNotFinite), errors.Is(err, errFrame):
 		return hint.Errorf("training has damaged the weights: speak with an earlier checkpoint, such as --run RUN@best", "%w", err)
 	}
 	return err
@@ -206,20 +213,38 @@ func (o *Options) open(stdout io.Writer, rate int) (*sound, error) {
 	return s, nil
 }
 
-// settings returns the bundle's settings of sampling with those that are given in their place.
-func (o *Options) settings(bundle manifest.Sampling) sampling.Settings {
-	s := bundle
+// settings returns the bundle's settings of sampling with those that are given in their place. A model of frames has none.
+func (o *Options) settings(bundle *manifest.Synthesis) (sampling.Settings, error) {
+	var s manifest.Sampling
+	if bundle.Codes != nil {
+		s = bundle.Codes.Sampling
+	}
 	for flag, replace := range map[string]func(){
 		"temperature":        func() { s.Temperature = o.Sampling.Temperature },
 		"top-k":              func() { s.TopK = o.Sampling.TopK },
 		"top-p":              func() { s.TopP = o.Sampling.TopP },
 		"repetition-penalty": func() { s.RepetitionPenalty = o.Sampling.RepetitionPenalty },
 	} {
-		if o.Given(flag) {
-			replace()
+		if !o.Given(flag) {
+			continue
 		}
+		if bundle.Codes == nil {
+			return sampling.Settings{}, hint.Errorf("leave it out", "--%s chooses codes, and the model predicts frames", flag)
+		}
+		replace()
 	}
-	return sampling.Settings{Temperature: s.Temperature, TopK: s.TopK, TopP: s.TopP, RepetitionPenalty: s.RepetitionPenalty, Seed: uint64(o.Seed)}
+	return sampling.Settings{Temperature: s.Temperature, TopK: s.TopK, TopP: s.TopP, RepetitionPenalty: s.RepetitionPenalty, Seed: uint64(o.Seed)}, nil
+}
+
+// voiced returns an error if clips are missing, or if the model speaks without.
+func (o *Options) voiced(bundle *manifest.Bundle) error {
+	switch voiced := bundle.Speaks(manifest.GraphConditioning); {
+	case voiced && len(o.Speakers) == 0:
+		return hint.Errorf("for example: --speaker me.wav", "--speaker is missing: a clip of the voice")
+	case !voiced && len(o.Speakers) > 0:
+		return hint.Errorf("leave it out", "--speaker %s: the bundle %s has one voice", o.Speakers[0], bundle.Name)
+	}
+	return nil
 }
 
 // open opens the bundle, which must speak.
@@ -233,7 +258,7 @@ func open(set *config.Set) (*ortgraphs.Bundle, error) {
 		return nil, err
 	}
 	if bundle.Manifest.Synthesis == nil {
-		return nil, hint.Errorf("`xtts-export xtts-v2` writes a bundle that speaks, which --graph can name (docs/synthesize.md)",
+		return nil, hint.Errorf("`xtts-export xtts-v2` and `xtts-export myxtts` write bundles that speak, which --graph can name (docs/synthesize.md)",
 			"the bundle %s has no graphs that speak", set.Graph)
 	}
 	return bundle, nil
@@ -292,7 +317,7 @@ type telling struct {
 	warnings io.Writer
 
 	first, all time.Duration // until the first sound, and until the end
-	codes      int
+	length     int           // in units of the model
 }
 
 func (t *telling) speak(ctx context.Context, texts [][]int32) error {
@@ -305,12 +330,16 @@ func (t *telling) speak(ctx context.Context, texts [][]int32) error {
 	}
 	for i, tokens := range texts {
 		t.settings.Sequence = uint64(i)
+		before := t.sound.samples
 		spoken, err := t.speaker.Speak(ctx, t.voice, tokens, t.settings, emit)
 		if err != nil {
 			return broken(fmt.Errorf("part %d of %d: %w", i+1, len(texts), err))
 		}
-		if t.codes += spoken.Codes; spoken.Cut {
-			fmt.Fprintf(t.warnings, "warning: part %d of %d was cut after %d codes: the model did not end it\n", i+1, len(texts), spoken.Codes)
+		if t.length += spoken.Length; spoken.Cut {
+			fmt.Fprintf(t.warnings, "warning: part %d of %d was cut after %s: the model did not end it\n", i+1, len(texts), report.Count(spoken.Length, t.speaker.Unit()))
+		}
+		if t.sound.samples == before {
+			fmt.Fprintf(t.warnings, "warning: part %d of %d has no sound: the model ended it after %s\n", i+1, len(texts), report.Count(spoken.Length, t.speaker.Unit()))
 		}
 	}
 	t.all = time.Since(began)
@@ -321,7 +350,7 @@ func (t *telling) speak(ctx context.Context, texts [][]int32) error {
 func (t *telling) summary(out string) string {
 	length := float64(t.sound.samples) / float64(t.sound.rate)
 	return fmt.Sprintf("first sound  after %.3f s\nspoken       %.2f s in %.2f s: real-time factor %.3f, %s\nwritten      %s",
-		t.first.Seconds(), length, t.all.Seconds(), t.all.Seconds()/max(length, 1e-9), report.Count(t.codes, "code"), out)
+		t.first.Seconds(), length, t.all.Seconds(), t.all.Seconds()/max(length, 1e-9), report.Count(t.length, t.speaker.Unit()), out)
 }
 
 // threads is the number of CPU threads that compute.

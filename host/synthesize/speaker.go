@@ -1,5 +1,5 @@
 // Package synthesize speaks texts with the inference graphs of a bundle (docs/synthesize.md): a voice from reference
-// clips, the codes of a text one by one, and a waveform of what the model returns with them, while it goes on.
+// clips, the codes or the frames of a text one by one, and a waveform of them.
 package synthesize
 
 import (
@@ -9,18 +9,33 @@ import (
 	"github.com/xtts-host/xtts-host/host/inference"
 	"github.com/xtts-host/xtts-host/host/synthesize/sampling"
 	"github.com/xtts-host/xtts-host/shared/manifest"
+	"github.com/xtts-host/xtts-host/shared/mel"
 )
 
-// Speaker has the graphs of a bundle that speak.
+// Speaker has the graphs of a bundle that speak. Those that it does not have are nil.
 type Speaker struct {
 	spec *manifest.Synthesis
+	kind kind
 
 	conditioningMel, speaker, conditioning, prefill, step, vocoder *inference.Graph
+
+	mel *mel.Extractor // what conditioning takes if there is no conditioningMel
+}
+
+// kind is what differs between models of codes and models of frames.
+type kind interface {
+	// rate is the sample rate of the speech, in Hz.
+	rate() int
+	// unit names what the model makes one by one.
+	unit() string
+	// speak is Speaker.Speak.
+	speak(ctx context.Context, voice *Voice, tokens []int32, chosen sampling.Settings, emit func([]float32) error) (Spoken, error)
 }
 
 // NewSpeaker opens the graphs. It ends early with the cause of ctx.
 func NewSpeaker(ctx context.Context, spec *manifest.Synthesis, runtime *inference.Runtime) (*Speaker, error) {
 	s := &Speaker{spec: spec}
+	bundle := runtime.Bundle.Manifest
 	for _, g := range []struct {
 		name string
 		to   **inference.Graph
@@ -28,132 +43,46 @@ func NewSpeaker(ctx context.Context, spec *manifest.Synthesis, runtime *inferenc
 		{manifest.GraphConditioningMel, &s.conditioningMel}, {manifest.GraphSpeaker, &s.speaker}, {manifest.GraphConditioning, &s.conditioning},
 		{manifest.GraphPrefill, &s.prefill}, {manifest.GraphStep, &s.step}, {manifest.GraphVocoder, &s.vocoder},
 	} {
+		if !bundle.Speaks(g.name) {
+			continue
+		}
 		var err error
 		if *g.to, err = runtime.Open(ctx, g.name); err != nil {
 			return nil, err
 		}
 	}
-	return s, nil
+	if spec.Frames == nil {
+		s.kind = codes{s}
+		return s, nil
+	}
+	var err error
+	if s.mel, err = mel.New(bundle.Features); err != nil {
+		return nil, err
+	}
+	s.kind, err = newFrames(s, bundle.Features, runtime.Threads)
+	return s, err
 }
 
 // Rate is the sample rate of the speech, in Hz.
-func (s *Speaker) Rate() int { return s.vocoder.Spec.SampleRate }
+func (s *Speaker) Rate() int { return s.kind.rate() }
+
+// Unit names what the model makes one by one, such as "code".
+func (s *Speaker) Unit() string { return s.kind.unit() }
+
+// Voiced reports whether the model speaks in the voice of clips.
+func (s *Speaker) Voiced() bool { return s.conditioning != nil }
 
 // Spoken says how a text was spoken.
 type Spoken struct {
-	Codes int
+	// Length is the number of units.
+	Length int
 	// Cut says that the model did not end by itself.
 	Cut bool
 }
 
 // Speak speaks the tokens of a text, and calls emit with each part of the waveform as soon as it is final.
 func (s *Speaker) Speak(ctx context.Context, voice *Voice, tokens []int32, chosen sampling.Settings, emit func([]float32) error) (Spoken, error) {
-	w := newWaveform(s, voice, emit)
-	spoken, err := s.decode(ctx, voice, tokens, sampling.New(chosen, s.spec.Prompt), w.add)
-	if err == nil {
-		err = w.end()
-	}
-	return spoken, err
-}
-
-// decode chooses the codes of a text, and calls take with the latent of each, that of the code that ends it, too.
-func (s *Speaker) decode(ctx context.Context, voice *Voice, tokens []int32, sampler *sampling.Sampler, take func([]float32) error) (spoken Spoken, err error) {
-	d := decoding{speaker: s, cache: inference.Values{}}
-	defer d.close()
-	if err = d.begin(voice, tokens); err != nil {
-		return spoken, err
-	}
-	for {
-		code, err := sampler.Next(d.results[manifest.TensorLogits].Floats())
-		if err != nil {
-			return spoken, err
-		}
-		if err := take(d.results[manifest.TensorLatent].Floats()); err != nil {
-			return spoken, err
-		}
-		if code == s.spec.Stop {
-			return spoken, nil
-		}
-		if spoken.Codes++; spoken.Codes == s.spec.Longest {
-			spoken.Cut = true
-			return spoken, nil
-		}
-		if err := context.Cause(ctx); err != nil {
-			return spoken, err
-		}
-		if err := d.next(code, spoken.Codes); err != nil {
-			return spoken, err
-		}
-	}
-}
-
-// decoding is the state of the model within a text.
-type decoding struct {
-	speaker *Speaker
-	results inference.Values // of the last run
-	cache   inference.Values // by the inputs of the next one
-}
-
-// begin runs the text.
-func (d *decoding) begin(voice *Voice, tokens []int32) error {
-	text, err := inference.Integers(tokens, 1, len(tokens))
-	if err != nil {
-		return err
-	}
-	defer text.Close()
-	length, err := inference.Integers([]int32{int32(len(tokens))}, 1)
-	if err != nil {
-		return err
-	}
-	defer length.Close()
-	return d.run(d.speaker.prefill, inference.Values{
-		manifest.TensorVoice: voice.voice, manifest.TensorText: text, manifest.TensorTextLengths: length,
-	})
-}
-
-// next runs the model for a code.
-func (d *decoding) next(code, position int) error {
-	chosen, err := inference.Integers([]int32{int32(code)}, 1)
-	if err != nil {
-		return err
-	}
-	defer chosen.Close()
-	at, err := inference.Integers([]int32{int32(position)}, 1)
-	if err != nil {
-		return err
-	}
-	defer at.Close()
-	d.cache[manifest.TensorCode], d.cache[manifest.TensorPosition] = chosen, at
-	defer delete(d.cache, manifest.TensorCode)
-	defer delete(d.cache, manifest.TensorPosition)
-	return d.run(d.speaker.step, d.cache)
-}
-
-// run runs a graph, and takes from its results what the next step needs.
-func (d *decoding) run(g *inference.Graph, given inference.Values) error {
-	results, err := g.Run(given, manifest.TensorLogits, manifest.TensorLatent)
-	if err != nil {
-		return err
-	}
-	step := &d.speaker.step.Spec
-	for _, in := range step.Inputs {
-		from := step.Source(in.Name)
-		if made, ok := results[from]; ok {
-			if before, ok := d.cache[in.Name]; ok {
-				before.Close()
-			}
-			d.cache[in.Name] = made
-			delete(results, from)
-		}
-	}
-	d.results.Close()
-	d.results = results
-	return nil
-}
-
-func (d *decoding) close() {
-	d.results.Close()
-	d.cache.Close()
+	return s.kind.speak(ctx, voice, tokens, chosen, emit)
 }
 
 // one returns the only value of a run.

@@ -136,7 +136,7 @@ func TestSpeak(t *testing.T) {
 			t.Fatal(err)
 		}
 		latents, want, codes := expected(heard, speaker, bias, tokens)
-		if spoken.Codes != codes || spoken.Cut || len(wave) != len(want) || len(wave) != 4*len(latents) {
+		if spoken.Length != codes || spoken.Cut || len(wave) != len(want) || len(wave) != 4*len(latents) {
 			t.Fatalf("%v: %+v, %d samples; want %d codes, %d samples", tokens, spoken, len(wave), codes, len(want))
 		}
 		for i := range want {
@@ -153,7 +153,7 @@ func TestSpeak(t *testing.T) {
 // A text that the model does not end is cut at the longest one.
 func TestSpeakTooLong(t *testing.T) {
 	bundle, s, _ := speaking(t)
-	bundle.Manifest.Synthesis.Stop = 100 // it never comes
+	bundle.Manifest.Synthesis.Codes.Stop = 100 // it never comes
 	voice, err := s.Listen(t.Context(), []string{clip(t, 0.5, 22050, 1)})
 	if err != nil {
 		t.Fatal(err)
@@ -161,7 +161,7 @@ func TestSpeakTooLong(t *testing.T) {
 	defer voice.Close()
 	samples := 0
 	spoken, err := s.Speak(context.Background(), voice, []int32{1}, greedy, func(part []float32) error { samples += len(part); return nil })
-	if err != nil || spoken != (Spoken{Codes: 60, Cut: true}) || samples != 4*60 {
+	if err != nil || spoken != (Spoken{Length: 60, Cut: true}) || samples != 4*60 {
 		t.Errorf("%+v, %d samples, %v", spoken, samples, err)
 	}
 }
@@ -212,13 +212,13 @@ func TestBroken(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.spec.Vocoder.Samples *= 2
+	s.spec.Codes.Vocoder.Samples *= 2
 	told := telling{speaker: s, voice: voice, settings: greedy, sound: out, warnings: io.Discard}
 	err = told.speak(t.Context(), [][]int32{{1}})
 	if err == nil || !strings.HasPrefix(err.Error(), "part 1 of 1: the vocoder makes ") || !strings.HasPrefix(hint.Of(err), "correct synthesis.vocoder") {
 		t.Errorf("%v (%s)", err, hint.Of(err))
 	}
-	s.spec.Vocoder.Samples /= 2
+	s.spec.Codes.Vocoder.Samples /= 2
 	err = told.speak(t.Context(), [][]int32{{1}, {}})
 	if err == nil || !strings.HasPrefix(err.Error(), "part 2 of 2: ") || hint.Of(err) == "" || exit.Code(err) != 1 {
 		t.Errorf("%v (%s)", err, hint.Of(err))

@@ -12,24 +12,27 @@ import (
 	"github.com/xtts-host/xtts-host/shared/manifest"
 )
 
-// Voice is what the model knows of a speaker.
+// Voice is what the model knows of a speaker. A part that its graphs do not take is nil.
 type Voice struct {
 	voice, speaker *inference.Value
 }
 
 // Close releases the voice.
 func (v *Voice) Close() {
-	v.voice.Close()
-	v.speaker.Close()
+	for _, part := range []*inference.Value{v.voice, v.speaker} {
+		if part != nil {
+			part.Close()
+		}
+	}
 }
 
 // Listen makes a voice of reference clips. The speaker is the mean over the clips; the voice is that over chunks of all
-// of them together. An error of a clip is a refusal that begins with its path.
+// of them together. A model without voices takes no clips. An error of a clip is a refusal that begins with its path.
 func (s *Speaker) Listen(ctx context.Context, clips []string) (*Voice, error) {
 	var speakers, voices mean
 	var all []float32
 	r := s.spec.Reference
-	rate := s.conditioningMel.Spec.SampleRate
+	rate := s.voiceRate()
 	for _, path := range clips {
 		if err := context.Cause(ctx); err != nil {
 			return nil, err
@@ -38,8 +41,10 @@ func (s *Speaker) Listen(ctx context.Context, clips []string) (*Voice, error) {
 		if err != nil {
 			return nil, exit.Refused(fmt.Errorf("%s: %w", path, err))
 		}
-		if err := s.hear(ofSpeaker, &speakers); err != nil {
-			return nil, fmt.Errorf("%s: %w", path, err)
+		if s.speaker != nil {
+			if err := s.hear(ofSpeaker, &speakers); err != nil {
+				return nil, fmt.Errorf("%s: %w", path, err)
+			}
 		}
 		all = append(all, ofVoice...)
 	}
@@ -52,22 +57,36 @@ func (s *Speaker) Listen(ctx context.Context, clips []string) (*Voice, error) {
 			return nil, err
 		}
 	}
-	voice, err := voices.value()
-	if err != nil {
-		return nil, err
+	v := new(Voice)
+	for part, m := range map[**inference.Value]*mean{&v.voice: &voices, &v.speaker: &speakers} {
+		if m.count == 0 {
+			continue
+		}
+		var err error
+		if *part, err = m.value(); err != nil {
+			v.Close()
+			return nil, err
+		}
 	}
-	speaker, err := speakers.value()
-	if err != nil {
-		return nil, errors.Join(err, voice.Close())
-	}
-	return &Voice{voice, speaker}, nil
+	return v, nil
 }
 
-// read returns the beginning of a clip at the sample rates of the graphs speaker and conditioning_mel.
-func (s *Speaker) read(path string) (ofSpeaker, ofVoice []float32, err error) {
-	if ofSpeaker, err = s.beginning(path, s.speaker.Spec.SampleRate); err == nil {
-		ofVoice, err = s.beginning(path, s.conditioningMel.Spec.SampleRate)
+// voiceRate is the sample rate of what the voice is made of.
+func (s *Speaker) voiceRate() int {
+	if s.conditioningMel == nil {
+		return s.mel.Features().SampleRate
 	}
+	return s.conditioningMel.Spec.SampleRate
+}
+
+// read returns the beginning of a clip at the sample rates of the speaker and of the voice.
+func (s *Speaker) read(path string) (ofSpeaker, ofVoice []float32, err error) {
+	if s.speaker != nil {
+		if ofSpeaker, err = s.beginning(path, s.speaker.Spec.SampleRate); err != nil {
+			return nil, nil, err
+		}
+	}
+	ofVoice, err = s.beginning(path, s.voiceRate())
 	return ofSpeaker, ofVoice, err
 }
 
@@ -104,34 +123,53 @@ func (s *Speaker) hear(wave []float32, to *mean) error {
 
 // imitate adds the voice of a chunk.
 func (s *Speaker) imitate(wave []float32, to *mean) error {
-	given, err := waveform(wave)
+	spectrogram, err := s.spectrogram(wave)
 	if err != nil {
 		return err
 	}
-	defer given.Close()
-	mel, err := s.conditioningMel.Run(given)
-	if err != nil {
-		return err
-	}
-	defer mel.Close()
-	x, shape, err := one(s.conditioning, mel, manifest.TensorVoice)
+	defer spectrogram.Close()
+	x, shape, err := one(s.conditioning, spectrogram, manifest.TensorVoice)
 	if err != nil {
 		return err
 	}
 	return to.add(x, shape)
 }
 
+// spectrogram returns what conditioning takes of a chunk: what conditioning_mel makes, or that of the feature contract.
+func (s *Speaker) spectrogram(wave []float32) (inference.Values, error) {
+	if s.conditioningMel != nil {
+		given, err := waveform(wave)
+		if err != nil {
+			return nil, err
+		}
+		defer given.Close()
+		return s.conditioningMel.Run(given)
+	}
+	f := s.mel.Features()
+	count := f.Frames(len(wave))
+	x := make([]float32, count*f.NMels)
+	if err := s.mel.Compute(x, wave); err != nil {
+		return nil, err
+	}
+	return sequence(manifest.TensorConditioningMel, manifest.TensorConditioningLengths, x, count, f.NMels)
+}
+
 // waveform returns the inputs of graphs that take one clip.
 func waveform(wave []float32) (inference.Values, error) {
-	x, err := inference.Floats(wave, 1, len(wave))
+	return sequence(manifest.TensorWaveform, manifest.TensorWaveformLengths, wave, len(wave))
+}
+
+// sequence returns a row of these dimensions, the first of which is its length.
+func sequence(name, lengths string, x []float32, dims ...int) (inference.Values, error) {
+	row, err := inference.Floats(x, append([]int{1}, dims...)...)
 	if err != nil {
 		return nil, err
 	}
-	n, err := inference.Integers([]int32{int32(len(wave))}, 1)
+	n, err := inference.Integers([]int32{int32(dims[0])}, 1)
 	if err != nil {
-		return nil, errors.Join(err, x.Close())
+		return nil, errors.Join(err, row.Close())
 	}
-	return inference.Values{manifest.TensorWaveform: x, manifest.TensorWaveformLengths: n}, nil
+	return inference.Values{name: row, lengths: n}, nil
 }
 
 // mean is the mean of tensors of one shape.

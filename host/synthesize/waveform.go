@@ -30,7 +30,7 @@ type partial struct {
 }
 
 func newWaveform(s *Speaker, voice *Voice, emit func([]float32) error) *partial {
-	return &partial{vocoder: s.vocoder, speaker: voice.speaker, windows: s.spec.Vocoder, emit: emit, part: firstPart, waiting: -s.spec.Vocoder.Context}
+	return &partial{vocoder: s.vocoder, speaker: voice.speaker, windows: s.spec.Codes.Vocoder, emit: emit, part: firstPart, waiting: -s.spec.Codes.Vocoder.Context}
 }
 
 // add takes the next latent.

@@ -25,21 +25,57 @@ const (
 	TensorLogits          = "logits"
 	TensorLatent          = "latent"
 	TensorLatents         = "latents"
+	TensorFrames          = "frames"
+	TensorStop            = "stop"
+
+	TensorConditioningMel     = "conditioning_mel"
+	TensorConditioningLengths = "conditioning_lengths"
 )
 
-// The numbers that graphs have in common: the number of codes, and the size of a latent.
+// The numbers that graphs have in common: the number of codes, the size of a latent, the bands of a frame, and the frames
+// of a run.
 const (
 	codesDim = "codes"
 	widthDim = "width"
+	bandsDim = "bands"
+	runDim   = "run"
 )
 
-// speaking lists the graphs that speak, with the tensors that have a fixed name. A symbol in lower-case letters is a
-// number, the same one in all graphs. A tensor without a shape is f32 and has any fixed sizes after its rows: the mean
-// of several is taken. may is what a graph can take, and need not.
-var speaking = []struct {
+// part is a graph that speaks, with the tensors that have a fixed name. A symbol in lower-case letters is a number, the
+// same one in all graphs. A tensor without a shape is f32 and has any fixed sizes after its rows: the mean of several is
+// taken. may is what a graph can take, and need not.
+type part struct {
 	name, kind          string
+	optional            bool
 	takes, may, returns []TensorSpec
-}{
+}
+
+// speakingFrames are the graphs of a model that predicts frames.
+var speakingFrames = []part{
+	{
+		name: GraphConditioning, kind: InferenceDecode, optional: true,
+		takes:   []TensorSpec{spec(TensorConditioningMel, F32, "B", "T", bandsDim), spec(TensorConditioningLengths, I32, "B")},
+		returns: []TensorSpec{spec(TensorVoice, F32)},
+	},
+	{
+		name: GraphPrefill, kind: InferenceDecode,
+		takes: []TensorSpec{spec(TensorText, I32, "B", "T"), spec(TensorTextLengths, I32, "B")}, may: []TensorSpec{spec(TensorVoice, F32)},
+		returns: []TensorSpec{spec(TensorFrames, F32, "B", runDim, bandsDim), spec(TensorStop, F32, "B")},
+	},
+	{
+		name: GraphStep, kind: InferenceDecode,
+		may:     []TensorSpec{spec(TensorPosition, I32, "B")},
+		returns: []TensorSpec{spec(TensorFrames, F32, "B", runDim, bandsDim), spec(TensorStop, F32, "B")},
+	},
+	{
+		name: GraphVocoder, kind: InferenceVocoder, optional: true,
+		takes:   []TensorSpec{spec(TensorFrames, F32, "B", "T", bandsDim)},
+		returns: []TensorSpec{spec(TensorWaveform, F32, "B", "T")},
+	},
+}
+
+// speakingCodes are the graphs of a model that chooses codes.
+var speakingCodes = []part{
 	{
 		name: GraphConditioningMel, kind: InferenceStage,
 		takes: []TensorSpec{spec(TensorWaveform, F32, "B", "T"), spec(TensorWaveformLengths, I32, "B")},
@@ -75,6 +111,20 @@ func spec(name string, dtype DType, symbols ...string) TensorSpec {
 	return t
 }
 
+// parts are the graphs of a kind of model.
+func (s *Synthesis) parts() []part {
+	if s.Frames != nil {
+		return speakingFrames
+	}
+	return speakingCodes
+}
+
+// Speaks reports whether the bundle has an inference graph of that name, and speaks with it.
+func (b *Bundle) Speaks(graph string) bool {
+	_, ok := b.InferenceGraph(graph)
+	return ok && b.Synthesis != nil && slices.ContainsFunc(b.Synthesis.parts(), func(p part) bool { return p.name == graph })
+}
+
 // speech is the graphs of a bundle that speak, by name, and the numbers that they have in common.
 type speech struct {
 	graphs  map[string]InferenceGraph
@@ -91,8 +141,11 @@ type common struct {
 // what the next one takes.
 func (b *Bundle) speech() (speech, error) {
 	s := speech{map[string]InferenceGraph{}, map[string]common{}}
-	for _, want := range speaking {
+	for _, want := range b.Synthesis.parts() {
 		g, ok := b.InferenceGraph(want.name)
+		if !ok && want.optional {
+			continue
+		}
 		if !ok || g.Kind != want.kind {
 			return s, fmt.Errorf("there is no inference graph %s of kind %s", want.name, want.kind)
 		}
@@ -114,14 +167,25 @@ func (b *Bundle) speech() (speech, error) {
 				return s, err
 			}
 		}
-		// What conditioning and step take besides comes from other graphs.
-		for _, in := range g.Inputs {
-			if known := names(want.takes, in.Name) || names(want.may, in.Name); !known && g.Name != GraphConditioning && g.Name != GraphStep {
-				return s, fmt.Errorf("nothing gives the inference graph %s its input %q", g.Name, in.Name)
-			}
+		if err := s.given(g, want); err != nil {
+			return s, err
 		}
 	}
 	return s, s.flows()
+}
+
+// given checks that a graph takes nothing that no one gives it. What step takes besides comes from the run before it, and
+// what conditioning takes may come from conditioning_mel.
+func (s *speech) given(g InferenceGraph, want part) error {
+	if g.Name == GraphStep || len(want.takes) == 0 {
+		return nil
+	}
+	for _, in := range g.Inputs {
+		if !names(want.takes, in.Name) && !names(want.may, in.Name) {
+			return fmt.Errorf("nothing gives the inference graph %s its input %q", g.Name, in.Name)
+		}
+	}
+	return nil
 }
 
 // has checks that a graph has a tensor of that name, type and shape.
@@ -177,10 +241,24 @@ type flow struct{ from, output, to, input string }
 
 // flows checks the tensors between graphs.
 func (s *speech) flows() error {
-	step := s.graphs[GraphStep]
-	given := []flow{{GraphConditioning, TensorVoice, GraphPrefill, TensorVoice}, {GraphSpeaker, GraphSpeaker, GraphVocoder, GraphSpeaker}}
-	for _, in := range s.graphs[GraphConditioning].Inputs {
-		given = append(given, flow{GraphConditioningMel, in.Name, GraphConditioning, in.Name})
+	step, prefill := s.graphs[GraphStep], s.graphs[GraphPrefill]
+	var given []flow
+	_, voiced := s.graphs[GraphConditioning]
+	if takes := names(prefill.Inputs, TensorVoice); takes && !voiced {
+		return fmt.Errorf("nothing gives the inference graph %s its input %q: there is no %s", GraphPrefill, TensorVoice, GraphConditioning)
+	} else if voiced && !takes {
+		return fmt.Errorf("the inference graph %s has no input %q", GraphPrefill, TensorVoice)
+	}
+	if voiced {
+		given = append(given, flow{GraphConditioning, TensorVoice, GraphPrefill, TensorVoice})
+	}
+	if _, ok := s.graphs[GraphSpeaker]; ok {
+		given = append(given, flow{GraphSpeaker, GraphSpeaker, GraphVocoder, GraphSpeaker})
+	}
+	if _, ok := s.graphs[GraphConditioningMel]; ok {
+		for _, in := range s.graphs[GraphConditioning].Inputs {
+			given = append(given, flow{GraphConditioningMel, in.Name, GraphConditioning, in.Name})
+		}
 	}
 	for _, in := range step.Inputs {
 		if in.Name == TensorCode || in.Name == TensorPosition {

@@ -5,18 +5,39 @@ import (
 	"slices"
 )
 
-// Synthesis says how the inference graphs of a bundle speak (docs/synthesize.md): numbers that are in no graph.
+// Synthesis says how the inference graphs of a bundle speak (docs/synthesize.md): numbers that are in no graph. It has
+// Codes or Frames: what the model predicts.
 type Synthesis struct {
+	// Longest is the largest number of codes of a text, or of runs that predict frames.
+	Longest   int       `json:"longest"`
+	Reference Reference `json:"reference,omitzero"`
+	Codes     *Codes    `json:"codes,omitempty"`
+	Frames    *Frames   `json:"frames,omitempty"`
+}
+
+// Codes is a model that chooses one code after the other.
+type Codes struct {
 	// Stop is the code that ends a text.
 	Stop int `json:"stop"`
-	// Longest is the largest number of codes of a text.
-	Longest int `json:"longest"`
 	// Prompt are codes that the repetition penalty counts as chosen from the beginning.
 	Prompt []int `json:"prompt,omitempty"`
 	// Vocoder says how the vocoder may be run on a part of the latents.
-	Vocoder   Windows   `json:"vocoder"`
-	Reference Reference `json:"reference"`
-	Sampling  Sampling  `json:"sampling"`
+	Vocoder  Windows  `json:"vocoder"`
+	Sampling Sampling `json:"sampling"`
+}
+
+// Frames is a model that predicts frames of a spectrogram one after the other.
+type Frames struct {
+	// Stop is the probability of the end from which on a frame is the last one.
+	Stop float64 `json:"stop"`
+	// GriffinLim makes the waveform if the bundle has no vocoder.
+	GriffinLim *GriffinLim `json:"griffin_lim,omitempty"`
+}
+
+// GriffinLim are the settings of that algorithm.
+type GriffinLim struct {
+	Iterations int     `json:"iterations"`
+	Momentum   float64 `json:"momentum"`
 }
 
 // Windows says what the waveform of a part of the latents has in common with that of all.
@@ -56,12 +77,29 @@ func (b *Bundle) checkSynthesis() error {
 	if err != nil {
 		return err
 	}
-	for _, code := range append(slices.Clone(s.Prompt), s.Stop) {
+	if s.Frames != nil {
+		return s.Frames.check(b.Features, &speech, s.Reference)
+	}
+	for _, code := range append(slices.Clone(s.Codes.Prompt), s.Codes.Stop) {
 		if codes := speech.numbers[codesDim].value; code >= codes {
 			return fmt.Errorf("there is no code %d: %s has %d", code, TensorLogits, codes)
 		}
 	}
 	return s.Reference.check(min(speech.graphs[GraphSpeaker].SampleRate, speech.graphs[GraphConditioningMel].SampleRate))
+}
+
+// check checks what the feature contract decides about frames, and that they become a waveform.
+func (f *Frames) check(features Features, s *speech, r Reference) error {
+	if bands := s.numbers[bandsDim]; bands.value != features.NMels {
+		return fmt.Errorf("%s has %s = %d, and the feature contract n_mels = %d", bands.of, bandsDim, bands.value, features.NMels)
+	}
+	if _, ok := s.graphs[GraphVocoder]; ok == (f.GriffinLim != nil) {
+		return fmt.Errorf("synthesis.frames: either an inference graph %s or griffin_lim makes the waveform", GraphVocoder)
+	}
+	if _, ok := s.graphs[GraphConditioning]; !ok {
+		return nil
+	}
+	return r.check(features.SampleRate)
 }
 
 // check checks that something can be heard at the sample rate. A chunk of no sample would never end.

@@ -25,7 +25,7 @@ func spoken() *Bundle {
 	logits, latent := tensor("logits", F32, "B", 8), tensor("latent", F32, "B", 16)
 	keys, values, memory := tensor("keys", F32, "B", 2, "T", 8), tensor("values", F32, "B", 2, "T", 8), tensor("memory", I64, 1, "T_text")
 	return &Bundle{
-		Synthesis: &Synthesis{Stop: 7, Prompt: []int{0, 1}, Reference: Reference{Speaker: 10, Voice: 12, Chunk: 4, Least: 0.33}},
+		Synthesis: &Synthesis{Codes: &Codes{Stop: 7, Prompt: []int{0, 1}}, Reference: Reference{Speaker: 10, Voice: 12, Chunk: 4, Least: 0.33}},
 		Inference: []InferenceGraph{
 			{Name: "conditioning_mel", Kind: "stage", SampleRate: 22050, Inputs: []TensorSpec{wave, lengths}, Outputs: []TensorSpec{mel}},
 			{Name: "speaker", Kind: "stage", SampleRate: 16000, Inputs: []TensorSpec{wave}, Outputs: []TensorSpec{speaker}},
@@ -44,6 +44,71 @@ func spoken() *Bundle {
 			},
 			{Name: "vocoder", Kind: "vocoder", SampleRate: 24000, Inputs: []TensorSpec{tensor("latents", F32, "B", "T_latent", 16), speaker}, Outputs: []TensorSpec{wave}},
 		},
+	}
+}
+
+// spokenFrames is the same for a model that predicts two frames in a run.
+func spokenFrames() *Bundle {
+	tensor := func(name string, dtype DType, dims ...Dim) TensorSpec {
+		return TensorSpec{Name: name, DType: dtype, Shape: dims}
+	}
+	b, mel := Sym("B"), tensor("frames", F32, Sym("B"), Fixed(2), Fixed(80))
+	stop, voice, memory := tensor("stop", F32, b), tensor("voice", F32, b, Fixed(16)), tensor("memory", F32, b, Sym("T_text"), Fixed(8))
+	fed := mel
+	fed.Feeds = "previous"
+	return &Bundle{
+		Features:  Features{NMels: 80, SampleRate: 22050},
+		Synthesis: &Synthesis{Longest: 100, Reference: Reference{Speaker: 10, Voice: 12, Chunk: 4, Least: 0.33}, Frames: &Frames{Stop: 0.5, GriffinLim: &GriffinLim{}}},
+		Inference: []InferenceGraph{
+			{
+				Name: "conditioning", Kind: "decode", Outputs: []TensorSpec{voice},
+				Inputs: []TensorSpec{tensor("conditioning_mel", F32, b, Sym("T"), Fixed(80)), tensor("conditioning_lengths", I32, b)},
+			},
+			{
+				Name: "prefill", Kind: "decode", Inputs: []TensorSpec{voice, tensor("tokens", I32, b, Sym("T_text")), tensor("token_lengths", I32, b)},
+				Outputs: []TensorSpec{mel, stop, memory},
+			},
+			{Name: "step", Kind: "decode", Inputs: []TensorSpec{tensor("previous", F32, b, Fixed(2), Fixed(80)), memory}, Outputs: []TensorSpec{fed, stop}},
+		},
+	}
+}
+
+func TestSynthesisOfFrames(t *testing.T) {
+	b := spokenFrames()
+	if err := b.checkSynthesis(); err != nil {
+		t.Fatal(err)
+	}
+	vocoder := InferenceGraph{
+		Name: "vocoder", Kind: "vocoder", SampleRate: 22050, Inputs: []TensorSpec{{Name: "frames", DType: F32, Shape: Shape{Sym("B"), Sym("T"), Fixed(80)}}},
+		Outputs: []TensorSpec{{Name: "waveform", DType: F32, Shape: Shape{Sym("B"), Sym("T_wav")}}},
+	}
+	b.Inference, b.Synthesis.Frames.GriffinLim = append(b.Inference, vocoder), nil
+	if err := b.checkSynthesis(); err != nil || !b.Speaks("vocoder") || b.Speaks("speaker") {
+		t.Errorf("with a vocoder: %v", err)
+	}
+	b = spokenFrames()
+	b.Inference, b.Inference[1].Inputs = b.Inference[1:], b.Inference[1].Inputs[1:]
+	if err := b.checkSynthesis(); err != nil || b.Speaks("conditioning") {
+		t.Errorf("without a voice: %v", err)
+	}
+	for want, change := range map[string]func(*Bundle){
+		"there is no inference graph step of kind decode":                        func(b *Bundle) { b.Inference = b.Inference[:2] },
+		`the inference graph step has no output "stop"`:                          func(b *Bundle) { b.Inference[2].Outputs = b.Inference[2].Outputs[:1] },
+		"frames of prefill has bands = 80, and conditioning_mel of conditioning": func(b *Bundle) { b.Inference[0].Inputs[0].Shape[2] = Fixed(40) },
+		"frames of step has run = 1, and frames of prefill has 2":                func(b *Bundle) { b.Inference[2].Outputs[0].Shape = Shape{Sym("B"), Fixed(1), Fixed(80)} },
+		"has bands = 80, and the feature contract n_mels = 100":                  func(b *Bundle) { b.Features.NMels = 100 },
+		"either an inference graph vocoder or griffin_lim makes the waveform":    func(b *Bundle) { b.Synthesis.Frames.GriffinLim = nil },
+		`gives the inference graph prefill its input "voice": there is no cond`:  func(b *Bundle) { b.Inference = b.Inference[1:] },
+		`the inference graph prefill has no input "voice"`:                       func(b *Bundle) { b.Inference[1].Inputs = b.Inference[1].Inputs[1:] },
+		`nothing gives the inference graph conditioning its input "pitch"`:       func(b *Bundle) { b.Inference[0].Inputs = append(b.Inference[0].Inputs, TensorSpec{Name: "pitch"}) },
+		`the input "previous" of step is no output of prefill`:                   func(b *Bundle) { b.Inference[2].Outputs[0].Feeds = "" },
+		"synthesis.reference: chunk is 0.1 s":                                    func(b *Bundle) { b.Synthesis.Reference.Chunk = 0.1 },
+	} {
+		b := spokenFrames()
+		change(b)
+		if err := b.checkSynthesis(); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %s", err, want)
+		}
 	}
 }
 
@@ -66,8 +131,8 @@ func TestSynthesis(t *testing.T) {
 		`the input "mel" of conditioning is no output of conditioning_mel`:  func(b *Bundle) { b.Inference[0].Outputs[0].Name = "bands" },
 		`the input "past_keys" of step is no output of prefill: "keys" `:    func(b *Bundle) { b.Inference[3].Outputs[2].Name = "key" },
 		`the input "memory" of step is no output of prefill`:                func(b *Bundle) { b.Inference[3].Outputs = b.Inference[3].Outputs[:4] },
-		"there is no code 8: logits has 8":                                  func(b *Bundle) { b.Synthesis.Stop = 8 },
-		"there is no code 9: logits has 8":                                  func(b *Bundle) { b.Synthesis.Prompt[1] = 9 },
+		"there is no code 8: logits has 8":                                  func(b *Bundle) { b.Synthesis.Codes.Stop = 8 },
+		"there is no code 9: logits has 8":                                  func(b *Bundle) { b.Synthesis.Codes.Prompt[1] = 9 },
 		"the output logits f32[] of the inference graph prefill is not log": func(b *Bundle) { b.Inference[3].Outputs[0].Shape = nil },
 		// Types and ranks of what the host gives and gets.
 		"the input waveform f64[B,T_wav] of the inference graph conditioning_mel is not waveform f32[B,T]": func(b *Bundle) { b.Inference[0].Inputs[0].DType = F64 },

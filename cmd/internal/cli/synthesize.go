@@ -39,25 +39,17 @@ xtts-host synthesize --graph my-bundle --text-file in.txt --language fa --speake
 	f.IntVar(&o.Sampling.TopK, "top-k", 0, "most probable `codes` to choose from; 0 means all (default: the bundle's)")
 	f.Float64Var(&o.Sampling.TopP, "top-p", 1, "`probability` of the codes to choose from; 1 means all (default: the bundle's)")
 	f.Float64Var(&o.Sampling.RepetitionPenalty, "repetition-penalty", 1, "`factor` against codes that were chosen before; 1 means none (default: the bundle's)")
-	f.Int64Var(&o.Seed, "seed", 0, "`number` that determines the choice of codes")
+	f.Int64Var(&o.Seed, "seed", 0, "`number` that determines the choice of codes, or the phases")
 	o.Given = f.Changed
 	for _, name := range []string{"top-p", "repetition-penalty"} {
 		f.Lookup(name).DefValue = "0" // hides it: the bundle has the default
 	}
-	withSet(cmd, set, synthesizing, func(cmd *cobra.Command, set *config.Set, _ []string) error {
-		err := checkSynthesis(&o)
-		if err == nil && set.Resume == "" && !set.Given("graph") {
-			err = hint.Errorf("--run RUN, or --graph DIR with a bundle that `xtts-export xtts-v2` has written", "one of --run and --graph is needed: the weights to speak with")
-		}
-		if err != nil {
+	return withSet(cmd, set, synthesizing, func(cmd *cobra.Command, set *config.Set, _ []string) error {
+		if err := checkSynthesis(&o); err != nil {
 			return usage(cmd, err)
 		}
 		return synthesize.Run(cmd.Context(), set, o, openConsole())
 	})
-	// The default of a run does not speak.
-	graph := f.Lookup("graph")
-	graph.DefValue, graph.Usage = "", "`folder` of a bundle that speaks (default: that of --run)"
-	return cmd
 }
 
 // checkSynthesis checks the flags of synthesize.
@@ -66,8 +58,6 @@ func checkSynthesis(o *synthesize.Options) error {
 	switch {
 	case (o.Text == "") == (o.TextFile == ""):
 		return hint.Errorf(`for example: --text "Good morning."`, "one of --text and --text-file is needed")
-	case len(o.Speakers) == 0:
-		return hint.Errorf("for example: --speaker me.wav", "--speaker is missing: a clip of the voice")
 	case o.Out == "":
 		return hint.Errorf("for example: --out speech.wav", "--out is missing: the file to write")
 	case !(s.Temperature >= 0 && s.Temperature <= 100):

@@ -62,9 +62,12 @@ func inference() []object {
 // synthesis returns the entry of that name.
 func synthesis() object {
 	return object{
-		"stop": Stop, "longest": 60, "prompt": []int{1}, "vocoder": object{"context": 1, "latents": 3, "samples": 12},
+		"longest":   60,
 		"reference": object{"speaker": 2.0, "voice": 3.0, "chunk": 0.5, "least": 0.2},
-		"sampling":  object{"temperature": 0.75, "top_k": 5, "top_p": 0.85, "repetition_penalty": 1},
+		"codes": object{
+			"stop": Stop, "prompt": []int{1}, "vocoder": object{"context": 1, "latents": 3, "samples": 12},
+			"sampling": object{"temperature": 0.75, "top_k": 5, "top_p": 0.85, "repetition_penalty": 1},
+		},
 	}
 }
 

@@ -1,0 +1,55 @@
+package synthesize
+
+import (
+	"context"
+
+	"github.com/xtts-host/xtts-host/host/synthesize/sampling"
+	"github.com/xtts-host/xtts-host/shared/manifest"
+)
+
+// codes is a model that chooses one code after the other, with a vocoder of its latents.
+type codes struct{ *Speaker }
+
+func (c codes) rate() int { return c.vocoder.Spec.SampleRate }
+
+func (c codes) unit() string { return "code" }
+
+func (c codes) speak(ctx context.Context, voice *Voice, tokens []int32, chosen sampling.Settings, emit func([]float32) error) (Spoken, error) {
+	w := newWaveform(c.Speaker, voice, emit)
+	spoken, err := c.decode(ctx, voice, tokens, sampling.New(chosen, c.spec.Codes.Prompt), w.add)
+	if err == nil {
+		err = w.end()
+	}
+	return spoken, err
+}
+
+// decode chooses the codes of a text, and calls take with the latent of each, that of the code that ends it, too.
+func (c codes) decode(ctx context.Context, voice *Voice, tokens []int32, sampler *sampling.Sampler, take func([]float32) error) (spoken Spoken, err error) {
+	d := c.decoding(manifest.TensorLogits, manifest.TensorLatent)
+	defer d.close()
+	if err = d.begin(voice, tokens); err != nil {
+		return spoken, err
+	}
+	for {
+		code, err := sampler.Next(d.made[manifest.TensorLogits])
+		if err != nil {
+			return spoken, err
+		}
+		if err := take(d.made[manifest.TensorLatent]); err != nil {
+			return spoken, err
+		}
+		if code == c.spec.Codes.Stop {
+			return spoken, nil
+		}
+		if spoken.Length++; spoken.Length == c.spec.Longest {
+			spoken.Cut = true
+			return spoken, nil
+		}
+		if err := context.Cause(ctx); err != nil {
+			return spoken, err
+		}
+		if err := d.next(spoken.Length, map[string]int{manifest.TensorCode: code}); err != nil {
+			return spoken, err
+		}
+	}
+}
