@@ -99,6 +99,8 @@ type Set struct {
 	Config
 	// ResumeFlag is the flag that names Config.Resume, as errors print it: --resume, or --run of evaluate.
 	ResumeFlag string
+	// NoPlugins says that the command starts none, so that a run may name any.
+	NoPlugins bool
 
 	groups  []Group
 	flags   *pflag.FlagSet // all of them

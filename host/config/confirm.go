@@ -26,6 +26,9 @@ func checkRunFile(s *Set) error {
 	var named, flags []string
 	known := confirmed(s)
 	for _, name := range code {
+		if name == "plugins" && s.NoPlugins {
+			continue
+		}
 		f := s.flags.Lookup(name)
 		path := f.Value.String()
 		if !fromRunFile(s, name) || path == "" || absolute(path) == absolute(f.DefValue) || slices.Contains(known, confirmation(name, path)) {

@@ -59,6 +59,11 @@ func TestRunFolderNamesNoCode(t *testing.T) {
 	if want := `confirm it with --plugins '/tmp/it'\''s evil' --ort-lib /tmp/libevil.so`; !strings.Contains(hint.Of(err), want) {
 		t.Errorf("hint %s, want %s", hint.Of(err), want)
 	}
+	without := New()
+	without.NoPlugins = true
+	if err := without.Parse([]string{"--resume", run}, nil); err == nil || !strings.HasSuffix(hint.Of(err), "confirm it with --ort-lib "+library) {
+		t.Errorf("a command without plugins: %v (%s)", err, hint.Of(err))
+	}
 	if err := New().Parse([]string{"--resume", run, "--plugins", "/mine"}, nil); err == nil || strings.Contains(err.Error(), evil) {
 		t.Errorf("with --plugins: %v", err)
 	}

@@ -26,7 +26,7 @@ xtts-host synthesize --graph my-bundle --text-file in.txt --language fa --speake
 		Args: noArguments,
 	}
 	set := config.New()
-	set.ResumeFlag = "--run"
+	set.ResumeFlag, set.NoPlugins = "--run", true
 	o := synthesize.Options{}
 	f := cmd.Flags()
 	f.StringVar(&set.Resume, "run", "", "`folder` of the run, or FOLDER@best, FOLDER@last or FOLDER@1200 (default: the weights of --graph)")
