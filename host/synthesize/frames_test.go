@@ -8,10 +8,13 @@ import (
 	"strings"
 	"testing"
 
+	"google.golang.org/protobuf/proto"
+
 	"github.com/xtts-host/xtts-host/host/device"
 	"github.com/xtts-host/xtts-host/host/inference"
 	"github.com/xtts-host/xtts-host/host/synthesize/sampling"
 	"github.com/xtts-host/xtts-host/ortgraphs"
+	"github.com/xtts-host/xtts-host/ortgraphs/onnxpb"
 	"github.com/xtts-host/xtts-host/shared/hint"
 	"github.com/xtts-host/xtts-host/shared/manifest"
 )
@@ -135,6 +138,55 @@ func TestSpeakFrames(t *testing.T) {
 	s.spec.Frames.Stop = 1e-6
 	if wave, spoken = speak(sampling.Settings{}); spoken != (Spoken{Length: 1}) || len(wave) != 0 {
 		t.Errorf("a model that ends at once: %+v, %d samples", spoken, len(wave))
+	}
+}
+
+// TestVocoderOfFrames: a bundle's vocoder gets the frames as the model made them. This one makes a sample of each value.
+func TestVocoderOfFrames(t *testing.T) {
+	runtime, s := speakingFrames(t, 5)
+	voice := listen(t, s)
+	want, _, err := s.kind.(frames).decode(t.Context(), voice, hello)
+	if err != nil {
+		t.Fatal(err)
+	}
+	value := func(name string, dims ...string) *onnxpb.ValueInfoProto {
+		shape := &onnxpb.TensorShapeProto{}
+		for _, d := range dims {
+			shape.Dim = append(shape.Dim, &onnxpb.TensorShapeProto_Dimension{Value: &onnxpb.TensorShapeProto_Dimension_DimParam{DimParam: d}})
+		}
+		tensor := &onnxpb.TypeProto_Tensor{ElemType: proto.Int32(int32(onnxpb.TensorProto_FLOAT)), Shape: shape}
+		return &onnxpb.ValueInfoProto{Name: &name, Type: &onnxpb.TypeProto{Value: &onnxpb.TypeProto_TensorType{TensorType: tensor}}}
+	}
+	model, err := proto.Marshal(&onnxpb.ModelProto{
+		IrVersion: proto.Int64(10), OpsetImport: []*onnxpb.OperatorSetIdProto{{Version: proto.Int64(20)}},
+		Graph: &onnxpb.GraphProto{
+			Name: proto.String("vocoder"), Input: []*onnxpb.ValueInfoProto{value("frames", "B", "T", "bands")}, Output: []*onnxpb.ValueInfoProto{value("waveform", "B", "T_wav")},
+			Node: []*onnxpb.NodeProto{{OpType: proto.String("Flatten"), Input: []string{"frames"}, Output: []string{"waveform"}}}, // axis 1
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(runtime.Bundle.Path("vocoder.onnx"), model, 0o666); err != nil {
+		t.Fatal(err)
+	}
+	tensor := func(name string, dims ...manifest.Dim) []manifest.TensorSpec {
+		return []manifest.TensorSpec{{Name: name, DType: manifest.F32, Shape: dims}}
+	}
+	m := runtime.Bundle.Manifest
+	m.Inference = append(m.Inference, manifest.InferenceGraph{
+		Name: "vocoder", Kind: manifest.InferenceVocoder, File: "vocoder.onnx", SampleRate: 24000,
+		Inputs:  tensor("frames", manifest.Sym("B"), manifest.Sym("T"), manifest.Fixed(80)),
+		Outputs: tensor("waveform", manifest.Sym("B"), manifest.Sym("T_wav")),
+	})
+	m.Synthesis.Frames.GriffinLim = nil
+	if s, err = NewSpeaker(t.Context(), m.Synthesis, runtime); err != nil {
+		t.Fatal(err)
+	}
+	var wave []float32
+	_, err = s.Speak(t.Context(), voice, hello, sampling.Settings{}, func(part []float32) error { wave = append(wave, part...); return nil })
+	if err != nil || !slices.Equal(wave, want) || s.Rate() != 24000 {
+		t.Errorf("%d samples at %d Hz, want %d; %v", len(wave), s.Rate(), len(want), err)
 	}
 }
 
