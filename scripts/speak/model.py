@@ -44,17 +44,6 @@ class Model:
         x = self._norm("decoder.norm", x)
         return self._linear("mel_head", x), self._linear("stop_head", x)[:, 0]
 
-    def speak(self, ids: list[int], reference: np.ndarray, frames: int) -> np.ndarray:
-        """f32[T, n_mels]: frame by frame, each from those before it, until the model predicts the last one, or `frames`."""
-        memory, voice, past = self.text(ids), self.voice(reference), {}
-        predicted = [np.zeros((1, self.n_mels), np.float32)]
-        for _ in range(frames):
-            mel, stop = self.decode(predicted[-1], voice, memory, past)
-            predicted.append(mel)
-            if stop[0] > 0:
-                break
-        return np.concatenate(predicted[1:])
-
     def _count(self, part: str) -> int:
         return len({name.split(".")[2] for name in self.weights if name.startswith(f"{part}.blocks.")})
 
