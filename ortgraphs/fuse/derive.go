@@ -284,7 +284,11 @@ func (d *derivation) drop(n *Node) {
 	if g == nil { // it went with another node
 		return
 	}
-	g.nodes = slices.DeleteFunc(g.nodes, func(other *Node) bool { return other == n })
+	rest := slices.DeleteFunc(slices.Clone(g.nodes), func(other *Node) bool { return other == n })
+	if len(rest) > 0 && iterate(rest) == nil { // it joins what one kernel cannot compute without it
+		return
+	}
+	g.nodes = rest
 	d.graph.Nodes = slices.DeleteFunc(d.graph.Nodes, func(other *Node) bool { return other == n })
 	d.leave([]*Node{n})
 	for _, o := range n.In {

@@ -105,7 +105,7 @@ func elements(shape []int) int {
 
 func isInteger(t shapes.Type) bool {
 	switch t {
-	case onnxpb.TensorProto_FLOAT, onnxpb.TensorProto_BFLOAT16, onnxpb.TensorProto_BOOL:
+	case onnxpb.TensorProto_FLOAT, onnxpb.TensorProto_DOUBLE, onnxpb.TensorProto_BFLOAT16, onnxpb.TensorProto_BOOL:
 		return false
 	}
 	return true
@@ -128,6 +128,8 @@ func of(x float64, t shapes.Type) number {
 	case onnxpb.TensorProto_BFLOAT16:
 		bits := math.Float32bits(float32(x))
 		return number{f: float64(math.Float32frombits((bits + 0x7fff + bits>>16&1) &^ 0xffff))}
+	case onnxpb.TensorProto_DOUBLE:
+		return number{f: x}
 	case onnxpb.TensorProto_BOOL:
 		return number{f: truth(x != 0)}
 	}
@@ -184,7 +186,7 @@ func reduce(n *fuse.Node, x func([]int) number, index []int) number {
 	for _, a := range n.Axes {
 		along[a] = shape[a]
 	}
-	y := number{f: map[string]float64{"sum": 0, "max": math.Inf(-1), "min": math.Inf(1)}[n.Op]}
+	y := map[string]number{"max": {math.Inf(-1), math.MinInt64}, "min": {math.Inf(1), math.MaxInt64}}[n.Op]
 	at := make([]int, len(shape))
 	for i := range elements(along) {
 		fuse.Unflatten(i, along, at)
@@ -197,9 +199,9 @@ func reduce(n *fuse.Node, x func([]int) number, index []int) number {
 		case "sum":
 			y = number{y.f + v.f, y.i + v.i}
 		case "max":
-			y.f = max(y.f, v.f)
+			y = number{max(y.f, v.f), max(y.i, v.i)}
 		case "min":
-			y.f = min(y.f, v.f)
+			y = number{min(y.f, v.f), min(y.i, v.i)}
 		case fuse.Reach:
 			if last := len(shape) - 1; v.f >= 0x1p-126 || v.f != v.f {
 				y.i |= 1 << (at[last] / fuse.ReachWidth(shape[last]))

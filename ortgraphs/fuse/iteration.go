@@ -275,8 +275,13 @@ func (it *iteration) classify() bool {
 			continue
 		}
 		s := sum{node: n, whole: len(it.axes.flat(it.operands[n])) == len(it.domain)}
+		elements := 1
 		for _, a := range n.Axes {
 			s.along = append(s.along, it.axes.expand(it.operands[n][a])...)
+			elements *= n.In[0].Shape()[a]
+		}
+		if it.axes.elements(s.along) != elements { // it repeats what the region computes once
+			return false
 		}
 		slices.Sort(s.along)
 		switch {
