@@ -160,8 +160,9 @@ class _Places:
 
 
 def _is_container(x: object) -> bool:
-    """Whether it holds what it has. A dict that makes its entries when they are asked for, as transformers' tables of classes, cannot be copied."""
-    return isinstance(x, _CONTAINERS) and not (isinstance(x, dict) and type(x).__getitem__ is not dict.__getitem__)
+    """Whether it holds what it has. A dict that makes its entries when they are asked for, or finds them by other keys, as tables of transformers do,
+    cannot be copied."""
+    return isinstance(x, _CONTAINERS) and not (isinstance(x, dict) and (type(x).__getitem__ is not dict.__getitem__ or type(x).get is not dict.get))
 
 
 def _is_helper(x: object) -> bool:

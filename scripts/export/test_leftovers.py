@@ -110,10 +110,17 @@ class Lazy(dict):
         return iter(self.keys())
 
 
-CLASSES = Lazy()
+class ByClass(dict):
+    """A table by the class of an object, as transformers has."""
+
+    def get(self, model):
+        return super().get(str(type(model)))
 
 
-def test_tables_that_make_their_entries_are_not_asked():
+CLASSES, BY_CLASS = Lazy(), ByClass({"class": 1})
+
+
+def test_tables_of_other_keys_and_entries_are_not_asked():
     dry(Cache())
     with pytest.raises(ImportError):
         dict(CLASSES)
