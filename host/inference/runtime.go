@@ -30,7 +30,7 @@ type Weights interface {
 // Config configures a Runtime.
 type Config struct {
 	Bundle *ortgraphs.Bundle
-	// Weights are the parameters and the state of the bundle.
+	// Weights are the parameters and the state of the bundle. Graphs get those with adapters merged.
 	Weights Weights
 	// Device is the model's; the zero Device is the CPU. It has pinned Staging, through which weights come to a GPU.
 	Device  *device.Device
@@ -47,7 +47,10 @@ type Runtime struct {
 }
 
 // New returns a runtime with no graph open. ONNX Runtime must be initialized.
-func New(c Config) *Runtime { return &Runtime{Config: c, parameters: map[string]*ort.Tensor{}} }
+func New(c Config) *Runtime {
+	c.Weights = withAdapters(c.Weights, c.Bundle)
+	return &Runtime{Config: c, parameters: map[string]*ort.Tensor{}}
+}
 
 // Close closes the graphs and releases the weights.
 func (r *Runtime) Close() error { return r.open.close() }
@@ -124,7 +127,7 @@ func (r *Runtime) parameter(in ort.ValueInfo) (*ort.Tensor, error) {
 func (r *Runtime) load(from Weights, in ort.ValueInfo) (*ort.Tensor, error) {
 	info, ok := from.Tensor(in.Name)
 	if !ok {
-		return nil, fmt.Errorf("the weights have no tensor %q", in.Name)
+		return nil, missing(in.Name)
 	}
 	host, err := ort.NewBuffer(int(info.Bytes))
 	if err != nil {
@@ -143,6 +146,8 @@ func (r *Runtime) load(from Weights, in ort.ValueInfo) (*ort.Tensor, error) {
 	}
 	return r.tensor(ort.NewTensorAt(r.place(), memory.Pointer(), memory.Size(), in.DType, info.Shape))
 }
+
+func missing(name string) error { return fmt.Errorf("the weights have no tensor %q", name) }
 
 // tensor makes the runtime close a tensor that was created.
 func (r *Runtime) tensor(t *ort.Tensor, err error) (*ort.Tensor, error) {

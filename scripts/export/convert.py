@@ -19,7 +19,7 @@ from pathlib import Path
 
 import torch
 
-from . import checkpoint, foreign, listing, lora, updates
+from . import checkpoint, foreign, listing, lora, peftfiles, updates
 from .builtin import REPOSITORY
 from .checkpoint import Refused
 from .updates import COUNTING, groups, torch_optimizer
@@ -52,6 +52,9 @@ def to_torch(source: Path, out: Path, bundle: Path | None = None, best: bool = F
     adapters = document.get("adapters", [])
     if (merge or peft) and not adapters:
         raise Refused(f"the bundle {document['name']} has no adapters", "export with --lora, or leave --merge and --peft out")
+    if peft and (others := peftfiles.unknown(adapters, parameters)):
+        raise Refused(f"PEFT has no adapters for {', '.join(others[:SHOWN])}", "leave --peft out, and use --merge; or export with adapters of linear layers, "
+                      "convolutions and embeddings")
     if base and adapters and not merge:
         raise Refused(f"the bundle {document['name']} has adapters, for which {base} has no place", "merge them into the weights: --merge")
     if problems:
@@ -73,7 +76,7 @@ def to_torch(source: Path, out: Path, bundle: Path | None = None, best: bool = F
     if found.averages:
         content["ema"] = found.averages
     if peft:
-        lora.write_peft(model, adapters, peft)
+        peftfiles.write(model, adapters, peft)
     if merge:
         content["model"] = lora.merge(model, adapters, parameters)
     if base:

@@ -1,25 +1,26 @@
 """LoRA (Hu et al. 2021): an adapter for each chosen weight W, which is used as W + scale * B A. Only A and B are trained.
 
 This holds however the module uses the weight: in a linear layer, a convolution, an embedding, attention. W stays frozen under its own
-name; A and B are `lora_A.weight` and `lora_B.weight` of the module that has W.
+name; A and B are `lora_A.weight` and `lora_B.weight` of the module that has W. A takes the layer's input, B makes its output: of a weight
+that is [in, out], the product is transposed.
 """
 
 import dataclasses
 import functools
-import json
 import math
 from collections.abc import Iterable
-from pathlib import Path
 
 import torch
 from torch import Tensor, nn
 
-from . import checkpoint, names
+from . import names
 from .module import Export
 from .refusal import Refusal
 
 # A of every adapter is drawn with this seed; B begins at 0, so that the model begins as it is without adapters.
 _SEED = 0
+# Layers whose weight is [in, out].
+TRANSPOSED = ("transposed", "embedding")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -69,9 +70,10 @@ def adapt(export: Export, settings: Settings) -> Export:
     return dataclasses.replace(export, module=Adapted(module, adapters), adapters=adapters)
 
 
-def merged(weight: Tensor, a: Tensor, b: Tensor, scale: float) -> Tensor:
-    """The weight that an adapter stands for. A has a row for each rank, B a column; a weight of more dimensions is a matrix of its rows."""
-    return weight + scale * (b @ a).view(weight.shape)
+def merged(weight: Tensor, a: Tensor, b: Tensor, adapter: dict) -> Tensor:
+    """The weight that an adapter, as bundle.json has it, stands for. A weight of more than two dimensions is a matrix of its rows."""
+    product = a.T @ b.T if adapter.get("layer") in TRANSPOSED else b @ a
+    return weight + adapter["scale"] * product.view(weight.shape)
 
 
 def merge(model: dict[str, Tensor], adapters: list[dict], parameters: Iterable[dict] = ()) -> dict[str, Tensor]:
@@ -79,19 +81,8 @@ def merge(model: dict[str, Tensor], adapters: list[dict], parameters: Iterable[d
     out = dict(model)
     for adapter in adapters:
         a, b = out.pop(adapter["a"]), out.pop(adapter["b"])
-        out[adapter["weight"]] = merged(out[adapter["weight"]], a, b, adapter["scale"])
+        out[adapter["weight"]] = merged(out[adapter["weight"]], a, b, adapter)
     return out | {alias: out[p["name"]] for p in parameters for alias in p.get("aliases", ()) if p["name"] in out}
-
-
-def write_peft(model: dict[str, Tensor], adapters: list[dict], folder: Path) -> None:
-    """Writes the adapters alone, in the files and under the names of the library PEFT."""
-    folder.mkdir(parents=True, exist_ok=True)
-    tensors = {f"base_model.model.{adapter[key]}": model[adapter[key]] for adapter in adapters for key in ("a", "b")}
-    checkpoint.write_tensors(folder / "adapter_model.safetensors", tensors)
-    rank = model[adapters[0]["a"]].shape[0]
-    config = {"peft_type": "LORA", "r": rank, "lora_alpha": adapters[0]["scale"] * rank, "bias": "none",
-              "target_modules": [adapter["weight"].rpartition(".")[0] for adapter in adapters]}
-    (folder / "adapter_config.json").write_text(json.dumps(config, indent=2) + "\n", encoding="utf-8")
 
 
 class Adapted(nn.Module):
@@ -104,8 +95,7 @@ class Adapted(nn.Module):
 
         @functools.wraps(module.forward)  # whose parameters say which inputs it takes
         def forward(*arguments, **named):
-            weights = {a["weight"]: merged(_tensor(module, a["weight"]), _tensor(module, a["a"]), _tensor(module, a["b"]), a["scale"])
-                       for a in adapters}
+            weights = {a["weight"]: merged(_tensor(module, a["weight"]), _tensor(module, a["a"]), _tensor(module, a["b"]), a) for a in adapters}
             module.training = self.training  # the mode of its parts is theirs
             return torch.func.functional_call(module, weights, arguments, named)
 
@@ -124,15 +114,35 @@ def _add(module: nn.Module, name: str, settings: Settings) -> dict:
     owner, weight = module.get_submodule(path), module.get_parameter(name)
     if isinstance(owner, (nn.Sequential, nn.ModuleList)):
         raise Refusal(f"--lora: {name} is a parameter of a {type(owner).__name__}", "name weights of layers")
-    columns = weight[0].numel()
-    a, b = torch.empty(settings.rank, columns), torch.zeros(weight.shape[0], settings.rank)
+    layer = _layer(owner, own)
+    inner, outer = weight.shape if layer in TRANSPOSED else (weight[0].numel(), len(weight))
+    a, b = torch.empty(settings.rank, inner), torch.zeros(outer, settings.rank)
     nn.init.kaiming_uniform_(a, a=math.sqrt(5))
+    if layer == "embedding":
+        # A row of A is as rare as its token, so that B is the one that is not 0 at first.
+        nn.init.normal_(b)
+        nn.init.zeros_(a)
     for key, value in (("lora_A", a), ("lora_B", b)):
         if not hasattr(owner, key):
             owner.add_module(key, nn.Module())
         getattr(owner, key).register_parameter(own, nn.Parameter(value))
     prefix = path + "." if path else ""
-    return {"weight": name, "a": f"{prefix}lora_A.{own}", "b": f"{prefix}lora_B.{own}", "scale": settings.alpha / settings.rank}
+    return {"weight": name, "a": f"{prefix}lora_A.{own}", "b": f"{prefix}lora_B.{own}", "scale": settings.alpha / settings.rank,
+            **({"layer": layer} if layer else {})}
+
+
+def _layer(owner: nn.Module, own: str) -> str | None:
+    """What kind of layer has the weight, if it is one that the library PEFT knows: as bundle.json has it."""
+    if own != "weight":
+        return None
+    if isinstance(owner, nn.Embedding):
+        return "embedding"
+    if isinstance(owner, nn.Linear):
+        return "linear"
+    if isinstance(owner, (nn.Conv1d, nn.Conv2d, nn.Conv3d)) and owner.groups == 1:
+        return "convolution"
+    transformers = any(f"{base.__module__}.{base.__name__}" == "transformers.pytorch_utils.Conv1D" for base in type(owner).__mro__)
+    return "transposed" if transformers or getattr(owner, "inputs_first", False) else None
 
 
 def _matching(flag: str, pattern: str, module: nn.Module) -> list[str]:

@@ -8,10 +8,11 @@ import torch
 from safetensors.torch import load_file
 from torch import nn
 
-from . import checkpoint, command, convert, inputs, lora, presets, writer
+from . import checkpoint, command, convert, inputs, lora, peftfiles, presets, writer
 from .module import Export, Step
 from .refusal import Refusal
 from .test_convert import host, same
+from .xtts import gpt2
 
 SETTINGS = lora.Settings(rank=3, alpha=6.0, targets=("table", "convolve", "attend", "out"))
 
@@ -47,6 +48,7 @@ def test_adapters_are_all_that_is_trained_and_merge():
         adapted.module(ids).square().sum().backward()
         update.step()
     trained = adapted.module(ids)
+    assert all(p.square().sum() > 0 for p in adapted.module.parameters() if p.requires_grad)
     assert (trained - before).norm() > 0.01 * before.norm()
     plain = Mixture()
     plain.load_state_dict(lora.merge(adapted.module.state_dict(), adapted.adapters), strict=True)
@@ -61,7 +63,7 @@ def test_a_tied_weight_is_merged_under_both_names():
     ids = torch.tensor([[1, 5]])
     adapted = lora.adapt(export(module), lora.Settings(2, 4.0, ("table",)))
     with torch.no_grad():
-        module["table"].lora_B.weight.normal_()
+        module["table"].lora_A.weight.normal_()
     parameters = [{"name": "table.weight", "aliases": ["head.weight"]}]
     model = lora.merge(adapted.module.state_dict(), adapted.adapters, parameters)
     assert torch.equal(model["head.weight"], model["table.weight"]) and set(model) == {"table.weight", "head.weight"}
@@ -69,13 +71,31 @@ def test_a_tied_weight_is_merged_under_both_names():
     assert (adapted.module(ids) - want).norm() <= 1e-5 * want.norm()
 
 
+def test_weights_are_adapted_from_input_to_output():
+    """A takes the input of the layer: also where the weight is [in, out]."""
+    module = nn.ModuleDict({"first": nn.Linear(8, 6), "then": gpt2.Projection(6, 5), "words": nn.Embedding(7, 8), "filter": nn.Conv1d(5, 4, 3)})
+    module.forward = lambda ids: module["filter"](module["then"](module["first"](module["words"](ids))).transpose(1, 2))
+    adapted = lora.adapt(export(module), lora.Settings(2, 4.0, ("*.weight",)))
+    sizes = {a["weight"]: (a["layer"], list(module.get_parameter(a["a"]).shape), list(module.get_parameter(a["b"]).shape)) for a in adapted.adapters}
+    assert sizes == {"first.weight": ("linear", [2, 8], [6, 2]), "then.weight": ("transposed", [2, 6], [5, 2]),
+                     "words.weight": ("embedding", [2, 7], [8, 2]), "filter.weight": ("convolution", [2, 15], [4, 2])}
+
+
 def test_peft_files(tmp_path):
-    adapted = lora.adapt(export(Mixture()), lora.Settings(3, 6.0, ("out",)))
-    lora.write_peft(adapted.module.state_dict(), adapted.adapters, tmp_path)
+    adapted = lora.adapt(export(Mixture()), lora.Settings(3, 6.0, ("table", "convolve", "out")))
+    peftfiles.write(adapted.module.state_dict(), adapted.adapters, tmp_path)
     tensors = load_file(tmp_path / "adapter_model.safetensors")
-    assert {name: list(x.shape) for name, x in tensors.items()} == {"base_model.model.out.lora_A.weight": [3, 8], "base_model.model.out.lora_B.weight": [4, 3]}
+    assert {name.removeprefix("base_model.model."): list(x.shape) for name, x in tensors.items()} == {
+        "out.lora_A.weight": [3, 8], "out.lora_B.weight": [4, 3], "table.lora_embedding_A": [3, 7], "table.lora_embedding_B": [8, 3],
+        "convolve.lora_A.weight": [3, 8, 3], "convolve.lora_B.weight": [8, 3, 1]}
     config = json.loads((tmp_path / "adapter_config.json").read_text())
-    assert (config["r"], config["lora_alpha"], config["target_modules"]) == (3, 6.0, ["out"])
+    assert (config["r"], config["lora_alpha"], config["target_modules"]) == (3, 6.0, ["table", "convolve", "out"])
+
+
+def test_peft_knows_not_all_weights():
+    adapted = lora.adapt(export(Mixture()), lora.Settings(3, 6.0, ("attend", "out")))
+    assert peftfiles.unknown(adapted.adapters, []) == ["attend.in_proj_weight"]
+    assert peftfiles.unknown(adapted.adapters[1:], [{"name": "out.weight", "aliases": ["head.weight"]}]) == ["out.weight"]
 
 
 def test_a_run_trains_adapters_and_comes_back(tmp_path):
@@ -91,7 +111,8 @@ def test_a_run_trains_adapters_and_comes_back(tmp_path):
     same(before, after)
     host("--resume", tmp_path / "again")
     same(run / "checkpoints/step-000004", after.parent / "step-000004")
-    assert set(load_file(tmp_path / "peft/adapter_model.safetensors")) == {"base_model.model." + name for name in names}
+    kept = load_file(tmp_path / "peft/adapter_model.safetensors")
+    assert {name.removeprefix("base_model.model.").replace("_embedding", "").removesuffix(".weight") for name in kept} == {n.removesuffix(".weight") for n in names}
 
     convert.to_torch(before, tmp_path / "merged.pt", merge=True)
     with pytest.raises(convert.Refused, match="has adapters") as refused:

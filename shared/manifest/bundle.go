@@ -51,14 +51,19 @@ type Parameter struct {
 	Player string `json:"player,omitempty"`
 }
 
-// Adapter is a LoRA adapter that the training graph applies to a frozen weight, which is used as weight + scale * B A. The
-// host does not use it: it is for merging the weights.
+// Adapter is a LoRA adapter of a frozen weight, which is used as weight + scale * B A. The training graph applies it; for
+// the inference graphs, the host does.
 type Adapter struct {
 	Weight string  `json:"weight"`
 	A      string  `json:"a"`
 	B      string  `json:"b"`
 	Scale  float64 `json:"scale"`
+	// Layer is the kind of layer that has the weight, if it is a known one.
+	Layer string `json:"layer,omitempty"`
 }
+
+// Transposed reports whether the weight is [in, out], so that the product is transposed before it is added.
+func (a Adapter) Transposed() bool { return a.Layer == "transposed" || a.Layer == "embedding" }
 
 // Elements returns the number of values of the parameter.
 func (p Parameter) Elements() int {
@@ -229,11 +234,35 @@ func (b *Bundle) checkOutputs() error {
 
 func (b *Bundle) checkAdapters() error {
 	for i, a := range b.Adapters {
+		sizes := map[string][]int{}
 		for _, name := range []string{a.Weight, a.A, a.B} {
-			if !slices.ContainsFunc(b.Parameters, func(p Parameter) bool { return p.Name == name }) {
+			at := slices.IndexFunc(b.Parameters, func(p Parameter) bool { return p.Name == name })
+			if at < 0 {
 				return fmt.Errorf("adapters[%d]: %q is not a parameter", i, name)
 			}
+			sizes[name] = b.Parameters[at].Shape
 		}
+		if err := a.check(sizes[a.Weight], sizes[a.A], sizes[a.B]); err != nil {
+			return fmt.Errorf("adapters[%d]: %w", i, err)
+		}
+	}
+	return nil
+}
+
+// check returns an error if the product of the matrices does not have the shape of the weight.
+func (a Adapter) check(weight, first, second []int) error {
+	if len(weight) < 2 || a.Transposed() && len(weight) != 2 {
+		return fmt.Errorf("%q%v is no weight of such a layer", a.Weight, weight)
+	}
+	outer, inner := weight[0], 1
+	for _, n := range weight[1:] {
+		inner *= n
+	}
+	if a.Transposed() {
+		outer, inner = inner, outer
+	}
+	if len(first) != 2 || first[0] < 1 || !slices.Equal(first, []int{first[0], inner}) || !slices.Equal(second, []int{outer, first[0]}) {
+		return fmt.Errorf("%q%v and %q%v make no [%d, %d], as %q%v needs", a.A, first, a.B, second, outer, inner, a.Weight, weight)
 	}
 	return nil
 }

@@ -70,15 +70,27 @@ func TestOptimizer(t *testing.T) {
 }
 
 func TestAdapters(t *testing.T) {
-	const good = `{"weight": "w", "a": "w", "b": "w", "scale": 2}`
-	for adapters, want := range map[string]string{
-		good: "", `{"weight": "x", "a": "w", "b": "w", "scale": 2}`: `adapters[0]: "x" is not a parameter`,
-		`{"weight": "w", "a": "w", "b": "loss", "scale": 2}`: `adapters[0]: "loss" is not a parameter`,
+	const parameters = `"parameters": [{"name": "w", "shape": [2]}, {"name": "linear", "shape": [3, 5]}, {"name": "filter", "shape": [3, 5, 2]},
+		{"name": "a5", "shape": [2, 5]}, {"name": "a10", "shape": [2, 10]}, {"name": "b3", "shape": [3, 2]}, {"name": "a3", "shape": [2, 3]}, {"name": "b5", "shape": [5, 2]}]`
+	for adapter, want := range map[string]string{
+		`"weight": "linear", "a": "a5", "b": "b3"`:                          "",
+		`"weight": "linear", "a": "a5", "b": "b3", "layer": "linear"`:       "",
+		`"weight": "filter", "a": "a10", "b": "b3", "layer": "convolution"`: "",
+		`"weight": "linear", "a": "a3", "b": "b5", "layer": "transposed"`:   "",
+		`"weight": "linear", "a": "a3", "b": "b5", "layer": "embedding"`:    "",
+		`"weight": "x", "a": "a5", "b": "b3"`:                               `adapters[0]: "x" is not a parameter`,
+		`"weight": "linear", "a": "a5", "b": "loss"`:                        `adapters[0]: "loss" is not a parameter`,
+		`"weight": "linear", "a": "a3", "b": "b5"`:                          `adapters[0]: "a3"[2 3] and "b5"[5 2] make no [3, 5], as "linear"[3 5] needs`,
+		`"weight": "linear", "a": "a5", "b": "b3", "layer": "transposed"`:   `make no [5, 3]`,
+		`"weight": "filter", "a": "a3", "b": "b5", "layer": "transposed"`:   `"filter"[3 5 2] is no weight of such a layer`,
+		`"weight": "w", "a": "a5", "b": "b3"`:                               `"w"[2] is no weight of such a layer`,
+		`"weight": "linear", "a": "w", "b": "b3"`:                           `"w"[2] and "b3"[3 2] make no [3, 5]`,
 	} {
-		text := strings.Replace(bundleWith(`{"name": "sgd", "lr": 0.1}`), `"version": 1,`, `"version": 1, "adapters": [`+adapters+`],`, 1)
+		text := strings.Replace(bundleWith(`{"name": "sgd", "lr": 0.1}`), `"version": 1,`, `"version": 1, "adapters": [{`+adapter+`, "scale": 2}],`, 1)
+		text = strings.Replace(text, `"parameters": [{"name": "w", "shape": [2]}]`, parameters, 1)
 		b, err := ParseBundle("bundle.json", []byte(text))
 		if want == "" && (err != nil || len(b.Adapters) != 1 || b.Adapters[0].Scale != 2) || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
-			t.Errorf("%s: %v", adapters, err)
+			t.Errorf("%s: %v", adapter, err)
 		}
 	}
 }

@@ -21,6 +21,8 @@ Past = tuple[Tensor, Tensor]
 class Projection(nn.Module):
     """A linear layer whose matrix is [in, out]: transformers' Conv1D."""
 
+    inputs_first = True  # which adapters of it have to know
+
     def __init__(self, inner: int, outer: int, spread: float = _SPREAD):
         super().__init__()
         self.weight, self.bias = nn.Parameter(spread * torch.randn(inner, outer)), nn.Parameter(torch.zeros(outer))
@@ -41,7 +43,7 @@ class Attention(nn.Module):
         q, k, v = (y.unflatten(-1, (self.heads, -1)).transpose(1, 2) for y in self.c_attn(x).chunk(3, -1))
         if past is not None:
             k, v = torch.cat([past[0], k], 2), torch.cat([past[1], v], 2)
-        y = F.scaled_dot_product_attention(q, k, v, attn_mask=mask, dropout_p=DROPOUT if self.training else 0.0)
+        y = F.scaled_dot_product_attention(q, k, v, attn_mask=mask, dropout_p=self.dropout.p if self.training else 0.0)
         return self.dropout(self.c_proj(y.transpose(1, 2).flatten(2))), (k, v)
 
 
