@@ -4,7 +4,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 venv=$PWD/.cache/venv-coqui base=$PWD/.cache/venv-export
-want='coqui-tts[codec]==0.28.0 torchaudio==2.11.0 transformers==5.23.0 six==1.17.0'
+want='coqui-tts[codec]==0.28.0 torchaudio==2.11.0 transformers==5.23.0 six==1.17.0 peft==0.21.2'
 export PIP_NO_CACHE_DIR=1 PIP_DISABLE_PIP_VERSION_CHECK=1 ORT_DISABLE_TELEMETRY=1 HOME="$PWD/.cache/home"
 mkdir -p "$HOME"
 [ -x "$base/bin/python" ] || { echo "error: $base is missing" >&2; echo "hint: scripts/export/test.sh makes it" >&2; exit 1; }
@@ -17,4 +17,4 @@ if [ "$(cat "$venv/.requirements" 2>/dev/null)" != "$want" ]; then
   echo "$want" > "$venv/.requirements"
 fi
 cd scripts
-exec "$venv/bin/python" -m pytest -p no:cacheprovider -q export/xtts/test_coqui.py export/xtts/test_coqui_speaking.py "$@"
+exec "$venv/bin/python" -m pytest -p no:cacheprovider -q export/xtts/test_coqui*.py "$@"

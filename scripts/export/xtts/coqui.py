@@ -48,12 +48,17 @@ def whole(s: Sizes) -> nn.Module:
     from TTS.tts.configs.xtts_config import XttsConfig  # noqa: PLC0415
     from TTS.tts.models.xtts import Xtts  # noqa: PLC0415
     config = XttsConfig()
-    config.model_args.update({
+    config.model_args.update(arguments(s) | {"decoder_input_dim": s.width})
+    return Xtts(config)
+
+
+def arguments(s: Sizes) -> dict[str, object]:
+    """Those of model_args in its config.json that say how large the GPT is."""
+    return {
         "gpt_layers": s.layers, "gpt_n_model_channels": s.width, "gpt_n_heads": s.heads, "gpt_max_text_tokens": s.text_positions - 2,
         "gpt_max_audio_tokens": s.audio_positions - 3, "gpt_number_text_tokens": s.text_tokens, "gpt_num_audio_tokens": s.audio_tokens,
         "gpt_start_text_token": s.start_text, "gpt_stop_text_token": s.stop_text, "gpt_start_audio_token": s.start_audio,
-        "gpt_stop_audio_token": s.stop_audio, "gpt_use_perceiver_resampler": True, "decoder_input_dim": s.width})
-    return Xtts(config)
+        "gpt_stop_audio_token": s.stop_audio, "gpt_use_perceiver_resampler": True}
 
 
 def decoder(width: int, channels: int) -> nn.Module:

@@ -5,6 +5,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import librosa
 import numpy as np
 import torch
 from torch import Tensor
@@ -13,6 +14,7 @@ from .. import inputs, session
 from ..builtin import REPOSITORY
 from ..module import Export
 from . import dvae as coder
+from . import mels
 from .model import CODES_MORE, TEXT_MORE
 
 CODES = 128
@@ -93,3 +95,9 @@ def data(folder: Path) -> Path:
         rows = [json.loads(line) | {"language": "en"} for line in file.read_text(encoding="utf-8").splitlines()]
         file.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
     return folder
+
+
+def recordings(folder: Path, split: str = "train") -> list[Tensor]:
+    """The clips of a list of data, f32[1, T], at the rate of the model."""
+    rows = [json.loads(line) for line in (folder / f"{split}.jsonl").read_text(encoding="utf-8").splitlines()]
+    return [torch.from_numpy(librosa.load(row["audio_filepath"], sr=mels.RATE)[0])[None] for row in rows]
