@@ -20,22 +20,14 @@ def clean(source: Path, target: Path, language: str = "en", python: str | None =
         raise Refusal(f"--out {target} is in another folder than {source}", "write it beside the list: paths of recordings are relative to its folder")
     if target.exists():
         raise Refusal(f"--out {target} exists", "name a new file, or remove that one")
-    try:
-        lines = listing.lines(source)
-        rows = [json.loads(line) for _, line in lines]
-        texts = [[row.get("language") or language, row["text"]] for row in rows]
-    except (OSError, UnicodeError) as error:
-        raise Refusal(f"{source} cannot be read: {error}", "name a list of JSON Lines (docs/data.md)") from error
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise Refusal(f"{source} is no list of JSON Lines with texts: {error!r}", "docs/data.md says what a line has") from error
-    if not all(isinstance(value, str) for pair in texts for value in pair):
-        raise Refusal(f"{source} has a text or a language that is no string", "docs/data.md says what a line has")
+    rows = listing.rows(source)
+    texts = [[row.get("language") or language, row["text"]] for _, row in rows]
     cleaned = _run(texts, python or sys.executable)
-    failed = [f"{source}:{n}: {pair[0]}: {made}" for (n, _), pair, made in zip(lines, texts, cleaned, strict=True) if isinstance(made, str)]
+    failed = [f"{place}: {pair[0]}: {made}" for (place, _), pair, made in zip(rows, texts, cleaned, strict=True) if isinstance(made, str)]
     if failed:
         more = f"\nand {len(failed) - _SHOWN} more such lines" if len(failed) > _SHOWN else ""
         raise Refusal("coqui's code cannot clean\n" + "\n".join(failed[:_SHOWN]) + more, "write such texts in words, or as the tokenizer has them, and leave their lines out here")
-    made = [json.dumps({**row, "language": tag, "text": text}, ensure_ascii=False) for row, (tag, text) in zip(rows, cleaned, strict=True)]
+    made = [json.dumps({**row, "language": tag, "text": text}, ensure_ascii=False) for (_, row), (tag, text) in zip(rows, cleaned, strict=True)]
     with listing.replacing(target) as file:
         file.write("".join(line + "\n" for line in made).encode())
     return len(rows)

@@ -5,11 +5,39 @@ from collections.abc import Collection
 from pathlib import Path
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 
 class Unreadable(Exception):
     """The reason why a file has no state_dict."""
+
+
+class Unfit(Exception):
+    """The reason why tensors are not those of a module."""
+
+
+# How many tensors a reason names.
+_SHOWN = 3
+
+
+def load(module: nn.Module, tensors: dict[str, Tensor]) -> None:
+    """Loads exactly these tensors into the module. Raises Unfit."""
+    wanted = module.state_dict()
+    problems = [f"{name} is missing" for name in wanted if name not in tensors]
+    problems += [f"{name} is unknown" for name in tensors if name not in wanted]
+    problems += [f"{name} is {list(tensors[name].shape)}, not {list(x.shape)}" for name, x in wanted.items() if name in tensors and tensors[name].shape != x.shape]
+    if problems:
+        raise Unfit(", ".join(problems[:_SHOWN]) + (f", and {len(problems) - _SHOWN} more" if len(problems) > _SHOWN else ""))
+    module.load_state_dict(tensors)
+
+
+def shape(tensors: dict[str, Tensor], name: str, count: int) -> tuple[int, ...]:
+    """That of a tensor with so many axes, none empty. Raises Unfit."""
+    if name not in tensors:
+        raise Unfit(f"{name} is missing")
+    if (x := tensors[name]).dim() != count or not x.numel():
+        raise Unfit(f"{name} is {list(x.shape)}, not of {count} axes with elements")
+    return tuple(x.shape)
 
 
 def read(file: Path) -> dict[str, Tensor]:

@@ -10,14 +10,14 @@ import functools
 import random
 import sys
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
-from . import refusal
+from . import refusal, watch
 from .refusal import Refusal
 
 # nn.Module's own books, whose tensors are parameters and buffers; and Python's of a module.
@@ -48,14 +48,22 @@ def removed(module: nn.Module) -> Iterator[None]:
 
 
 def refuse_carried(module: nn.Module, first: Callable[[], dict[str, Tensor]], second: Callable[[], dict[str, Tensor]]) -> None:
-    """Raises Refusal if what the first run leaves changes what the second returns. They run the module on batches of one size."""
-    def alone() -> dict[str, Tensor]:
+    """Raises Refusal if what the first run leaves changes what the second returns, or makes it fail. They run the module on batches of one size."""
+    def alone(run: Callable[[], dict[str, Tensor]] = second) -> dict[str, Tensor]:
         with removed(module):
-            return second()
+            return run()
 
     with torch.no_grad():
-        want = alone()
-        if not _same(want, alone()):
+        try:
+            alone(first)
+            want = alone()
+        except Refusal:
+            raise
+        except Exception as error:
+            # A batch that forward cannot take: the check of the graph knows more of it.
+            print(f"forward does not run on a random batch ({watch.summary(error)}), so what it leaves for the next call is not checked")
+            return
+        if not _same(want, _again(alone)):
             line = _line(lambda before=_drawn(): _drawn() != before, alone)
             raise Refusal("forward returns something else for the same batch when it runs again",
                           "random numbers are torch.rand, randn and the like, which follow from the seed of the step; those of Python and NumPy would be constants", line)
@@ -63,7 +71,7 @@ def refuse_carried(module: nn.Module, first: Callable[[], dict[str, Tensor]], se
             places = _Places(module)
             first()
             left = places.changes()
-            after = second()
+            after = _again(second, left)
             counted = [change for change in left if change.counts()]
         if _same(want, after) and not counted:
             return
@@ -74,6 +82,17 @@ def refuse_carried(module: nn.Module, first: Callable[[], dict[str, Tensor]], se
         with removed(module):
             line = _line(blamed.happened, first)
         raise blamed.refusal(line)
+
+
+def _again(run: Callable[[], dict[str, Tensor]], left: Sequence["_Change"] = ()) -> dict[str, Tensor]:
+    """A run that another one has shown to work. left is what the run before this one has left."""
+    try:
+        return run()
+    except Exception as error:
+        names = ", ".join(dict.fromkeys(change.name for change in left))
+        raise Refusal(f"forward fails when it is called again: {watch.summary(error)}",
+                      f"a graph begins each step as the first one began: make {names or 'what a call uses up'} anew in forward; what lasts is a buffer, by register_buffer",
+                      refusal.within(error)) from error
 
 
 @dataclass

@@ -103,6 +103,7 @@ def decompositions() -> dict:
         **onehot.decompositions(),
         aten.sort.stable: _sort,
         aten.clamp.default: _clamp,
+        aten.cumsum.default: _cumsum,
         aten.var.correction: _var,
         aten.slice_backward.default: _slice_backward,
         aten.constant_pad_nd.default: lambda x, pad, value=0: pads.pad(x, pad, "constant", value),
@@ -133,6 +134,12 @@ def _clamp(x: Tensor, low: float | None = None, high: float | None = None) -> Te
         return NotImplemented
     x = x if x.is_floating_point() else x.to(torch.get_default_dtype())
     return torch.clamp(x, *(None if b is None else float(b) for b in (low, high)))
+
+
+def _cumsum(x: Tensor, dim: int, *, dtype: torch.dtype | None = None) -> Tensor:
+    """Added up in f64, as PyTorch does on a CPU. In f32 the phase of a sine is off by 1e-3 after some thousand samples."""
+    x = x if dtype is None else x.to(dtype)
+    return aten.cumsum.default(x.double(), dim).to(x.dtype) if x.dtype in (torch.float32, torch.bfloat16, torch.float16) else NotImplemented
 
 
 def _sort(x: Tensor, *, stable: bool | None = None, dim: int = -1, descending: bool = False) -> tuple[Tensor, Tensor]:

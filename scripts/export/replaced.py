@@ -56,6 +56,10 @@ def _addcdiv(x: Tensor, a: Tensor, b: Tensor, *, value: float = 1) -> Tensor:
     return x + _times(a / b, value)
 
 
+def _lerp(x: Tensor, end: Tensor, weight: Tensor | float) -> Tensor:
+    return x + weight * (end - x)
+
+
 def _times(x: Tensor, factor: float) -> Tensor:
     return x if factor == 1 else x * factor
 
@@ -213,6 +217,7 @@ _FUNCTIONS = (
     *signals.FUNCTIONS, *complexes.FUNCTIONS, *tapers.FUNCTIONS, *matrices.FUNCTIONS,
     (torch, "baddbmm", _baddbmm), (Tensor, "baddbmm", _baddbmm),
     (torch, "addcmul", _addcmul), (Tensor, "addcmul", _addcmul), (torch, "addcdiv", _addcdiv), (Tensor, "addcdiv", _addcdiv),
+    (torch, "lerp", _lerp), (Tensor, "lerp", _lerp),
     (torch.nn.functional, "bilinear", _bilinear), (torch, "bilinear", _bilinear),
     (torch, "_weight_norm", _weight_norm), (sys.modules["torch.nn.utils.weight_norm"], "_weight_norm", _weight_norm),
     (torch, "take_along_dim", _take_along_dim), (Tensor, "take_along_dim", _take_along_dim),

@@ -63,7 +63,7 @@ def test_refused(tmp_path, coqui, monkeypatch):
     file = listed(tmp_path, good, {**good, "language": "fa"})
     refused(f"{file}:3: fa: NotImplementedError: Language 'fa' is not supported.", file)
     refused("and 1 more such lines", listed(tmp_path, *[{**good, "language": "fa"}] * 6))
-    refused("KeyError('text')", listed(tmp_path, {"audio_filepath": "1.wav"}))
+    refused(f"{file}:1 has no text", listed(tmp_path, {"audio_filepath": "1.wav"}))
     refused("no string", listed(tmp_path, {**good, "text": 5}))
     refused("cannot be read", tmp_path / "none.jsonl")
     file = listed(tmp_path, good)

@@ -58,6 +58,49 @@ class Cache(Linear):
         return self.linear(x) * self.scale[:x.shape[1]]
 
 
+class Consumed(Linear):
+    """Its second call wants what the first has taken."""
+
+    def __init__(self):
+        super().__init__()
+        self.scales = [0.5]
+
+    def forward(self, x):
+        return self.linear(x) * self.scales.pop()  # blamed
+
+
+class Grown(Linear):
+    """A cache of keys, which the mask of a call has no place for."""
+
+    def __init__(self):
+        super().__init__()
+        self.keys = None
+
+    def forward(self, x):
+        y = self.linear(x)
+        self.keys = y if self.keys is None else torch.cat([self.keys, y], 1)
+        return (y @ self.keys.mT + torch.ones(x.shape[1], x.shape[1]).tril()).softmax(-1) @ self.keys  # blamed
+
+
+class Once(Linear):
+    """What it uses up is nothing that the exporter can give back."""
+
+    def __init__(self):
+        super().__init__()
+        # For the dry run, and for the first of two runs on each of two batches.
+        self.linear.scales = iter([1.0] * 3)
+
+    def forward(self, x):
+        return self.linear(x) * next(self.linear.scales)  # blamed
+
+
+class Unlucky(Linear):
+    """Not every batch is one that it can take, whatever was left."""
+
+    def forward(self, x):
+        return self.linear(x)[:, torch.full((2,), 10**6)]
+
+
 def dry(case: Case) -> None:
     torch.manual_seed(0)
     export = exported(case)
@@ -68,6 +111,9 @@ def dry(case: Case) -> None:
     (Flag, "forward gives scale another tensor, which outlives the step", "register_buffer('scale'"),
     (GlobalCounter, "forward changes export.test_leftovers.STEPS from 0 to 1", "schedule"),
     (PythonsRandom, "forward returns something else for the same batch", "torch.rand"),
+    (Consumed, "forward fails when it is called again: IndexError: pop from empty list", "make scales anew in forward"),
+    (Grown, "forward fails when it is called again: RuntimeError", "make keys anew in forward"),
+    (Once, "forward fails when it is called again: StopIteration", "make what a call uses up anew in forward"),
 ], ids=lambda x: getattr(x, "__name__", None))
 def test_refused(case, reason, hint):
     with pytest.raises(Refusal) as caught:
@@ -75,6 +121,11 @@ def test_refused(case, reason, hint):
     message = str(caught.value)
     assert reason in message and "# blamed" in message and "test_leftovers.py" in message and hint in caught.value.hint, message
     assert STEPS == 0
+
+
+def test_a_batch_that_forward_cannot_take_says_nothing_of_the_next_call(capsys):
+    dry(Unlucky())
+    assert "does not run on a random batch (IndexError: index 1000000 is out of bounds" in capsys.readouterr().out
 
 
 def test_numpys_random_numbers_are_refused():

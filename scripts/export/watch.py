@@ -7,6 +7,7 @@ with its line. The first line of each operator is recorded for problems that app
 import contextlib
 import logging
 import re
+import sys
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,7 +16,7 @@ from unittest import mock
 import numpy as np
 import sympy
 import torch
-from torch import Tensor, nn
+from torch import Tensor, _prims_common, nn
 from torch._dynamo.source import ConstantSource
 from torch._subclasses.fake_tensor import DataDependentOutputException, DynamicOutputShapeException, FakeTensor, FakeTensorMode
 from torch.distributions import Distribution
@@ -40,6 +41,9 @@ REMAINDER_HINT = "leave the condition out: F.pad(y, (0, -y.shape[2] % 4)) adds n
 ROWS = (2, 3, 8, 64, 256)
 # Draws of sizes that an equation must hold for to say nothing of them.
 _DRAWS = 8
+# PyTorch's functions of memory layout, and the most frames between a question about a size and the function that asks it.
+_LAYOUT = re.compile("contiguous|strides|dense|physical_perm")
+_ASKING = 10
 
 
 class Narrow(Refusal):
@@ -50,7 +54,7 @@ class Sizes:
     """Fake tensors with symbolic sizes, and what the code that ran on them assumed of the sizes."""
 
     def __init__(self, inputs: list[Input], example: list[Tensor], buckets: Sequence[dict[str, int]] = ()):
-        environment = ShapeEnv()
+        environment = _Environment()
         environment.guards = self._guards = _Guards()
         self.mode = FakeTensorMode(shape_env=environment, allow_non_fake_inputs=True)
         self.tensors, self._names, self.example = [], {}, {}
@@ -144,6 +148,26 @@ def _of_sizes(cause: str | None) -> str:
     if cause is None or cause in ("arange", "full", "linspace"):
         return "range(), float(), int() and math need numbers: use torch.arange(x.shape[1]), sizes as they are, also in sums and quotients, and export.scan for a loop over time"
     return "take sizes from x.shape, in views and expansions, too; lengths may not choose sizes or branches"
+
+
+class _Environment(ShapeEnv):
+    """Notes no assumption by which PyTorch chooses how a result lies in memory: values do not depend on it, and no graph has it."""
+
+    def evaluate_expr(self, *args, **kwargs):
+        with self.suppress_guards() if _lays_out() else contextlib.nullcontext():
+            return super().evaluate_expr(*args, **kwargs)
+
+
+def _lays_out() -> bool:
+    """Whether it is PyTorch's code about strides that asks."""
+    frame = sys._getframe(2)
+    for _ in range(_ASKING):
+        if frame is None:
+            return False
+        if frame.f_code.co_filename == _prims_common.__file__ and _LAYOUT.search(frame.f_code.co_name):
+            return True
+        frame = frame.f_back
+    return False
 
 
 class _Guards(list):

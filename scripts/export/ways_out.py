@@ -33,6 +33,11 @@ _RANDOM = {
 }
 
 
+def every() -> set[str]:
+    """All of this page."""
+    return {MASK, ANY, COMPLEX, RANDOM, *_OPERATORS.values(), *_RANDOM.values()}
+
+
 def of_random(operator) -> str:
     """The way out for an operator of PyTorch that draws random numbers."""
     return _RANDOM.get(base(operator), RANDOM)

@@ -92,15 +92,25 @@ class LogOfSize(_Linear):
 
 
 class RunningMaximum(_Linear):
-    """a running maximum by a triangle of [T, T]"""
+    """a running maximum and a running minimum by a triangle of [T, T]"""
 
     def of(self, y, x):
-        seen = torch.ones(x.shape[1], x.shape[1], dtype=torch.bool).tril()
-        return torch.where(seen[None, :, :, None], y[:, None], -1e9).amax(2)
+        seen = torch.ones(x.shape[1], x.shape[1], dtype=torch.bool).tril()[None, :, :, None]
+        return torch.where(seen, y[:, None], -1e9).amax(2) - 0.5 * torch.where(seen, y[:, None], 1e9).amin(2)
+
+
+class Cummin(_Linear):
+    """`cummin`"""
+
+    refused = "operator aten.cummin.default has no form"
+    way_out = RunningMaximum
+
+    def of(self, y, x):
+        return y.cummin(1).values  # blamed
 
 
 class Cummax(_Linear):
-    """`cummax`, `cummin`"""
+    """`cummax`"""
 
     refused = "operator aten.cummax.default has no form"
     way_out = RunningMaximum
@@ -217,6 +227,20 @@ class MatrixExponential(_Square):
 
     def forward(self, x):
         return x @ torch.matrix_exp(self.weight - self.weight.mT)  # blamed
+
+
+class Householder(_Square):
+    """`parametrizations.orthogonal` with `orthogonal_map="householder"`"""
+
+    refused = "operator aten.linalg_householder_product.default has no form"
+    way_out = Solutions
+
+    def __init__(self):
+        super().__init__()
+        self.turn = nn.utils.parametrizations.orthogonal(nn.Linear(WIDTH, WIDTH), orthogonal_map="householder")
+
+    def forward(self, x):
+        return self.turn(x)  # blamed
 
 
 class Cholesky(_Square):

@@ -90,14 +90,26 @@ class Best(_Linear):
         return y + (nearest - y).detach() + nearest * 0.1 + values.sum(-1, keepdim=True) + places.float().mean(-1, keepdim=True)
 
 
-class Permuted(_Linear):
-    """a random order: `torch.randperm`"""
-
-    refused = "draws random numbers from a state that no checkpoint has"
-    way_out = Sorted
+class Warped(_Linear):
+    """frames at places between frames, which are learned: `floor`, `gather` of both neighbours, `torch.lerp`"""
 
     def forward(self, x):
-        return self.linear(x)[:, :, torch.randperm(WIDTH)]  # blamed
+        y, n = self.linear(x), x.shape[1]
+        at = (torch.arange(n) + 2 * torch.tanh(y[..., 0])).clamp(0, n - 1)
+        left = at.detach().floor().long()
+        frames = [y.gather(1, i[..., None].expand(-1, -1, WIDTH)) for i in (left, (left + 1).clamp(max=n - 1))]
+        return torch.lerp(*frames, (at - left)[..., None])
+
+
+class GridSampled(_Linear):
+    """`F.grid_sample`"""
+
+    refused = "operator aten.grid_sampler_2d_backward.default has no form"
+    way_out = Warped
+
+    def forward(self, x):
+        y = self.linear(x)
+        return F.grid_sample(y[:, None], torch.tanh(y[:, :, None, :2]), align_corners=False)[:, 0, :, 0]  # blamed
 
 
 class ScaledTable(Case):

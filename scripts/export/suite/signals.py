@@ -132,6 +132,16 @@ class WholeHops(_Frames):
         return y + self.up(torch.tanh(self.down(F.pad(y, (0, more)))))[..., :n]
 
 
+class CutResult(WholeHops):
+    """the same with `-n % hop`, cut, transposed and returned as it is: whole hops and others in one bundle"""
+
+    buckets = ({"T": 24}, {"T": 61})
+
+    def of(self, y):
+        n = y.shape[-1]
+        return self.up(torch.tanh(self.down(F.pad(y, (0, -n % 4)))))[..., :n]
+
+
 class UncutUNet(UNet):
     """a length that a stride rounds, and that must be the unrounded one"""
 

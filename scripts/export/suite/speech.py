@@ -41,6 +41,24 @@ class StyleNorm(_Linear):
         return (self.conv(F.leaky_relu(y, 0.2)).transpose(1, 2) + self.linear(x)) / math.sqrt(2)
 
 
+class HarmonicSource(Case):
+    """the source of a vocoder with harmonics (NSF): `cumsum` of the fundamental frequency over the samples, `% 1`, `sin`, and noise where there is no voice"""
+
+    def __init__(self):
+        super().__init__()
+        self.pitch, self.merge, self.filter = nn.Linear(WIDTH, 1), nn.Linear(9, 1), nn.Conv1d(1, 4, 7, padding=3)
+
+    def forward(self, x):
+        pitch = F.interpolate(80 + 200 * torch.sigmoid(self.pitch(x)).mT, scale_factor=16.0).mT
+        cycles = (pitch * torch.arange(1, 10) / 24000) % 1
+        wrapped = cycles.cumsum(1) % 1
+        turns = torch.zeros_like(cycles)
+        turns[:, 1:] = (wrapped[:, 1:] - wrapped[:, :-1] < 0) * -1.0
+        voiced = (pitch > 150).float()
+        sines = voiced * 0.1 * torch.sin((cycles + turns).cumsum(1) * 2 * math.pi) + (1 - voiced) * 0.003 * torch.zeros_like(cycles)
+        return self.filter(torch.tanh(self.merge(sines + 0.1 * torch.sin(cycles.cumsum(1) * 2 * math.pi))).mT)
+
+
 class GroupedQueries(_Linear):
     """attention with two keys for four queries, `repeat_interleave` of the heads, and linear biases (ALiBi)"""
 

@@ -6,6 +6,7 @@ Frames after a row's length are 0 before every convolution, as they are at the e
 import torch
 from torch import Tensor, nn
 
+from .. import foreign
 from .conditioning import MELS
 from .mels import inside
 
@@ -65,8 +66,8 @@ class Encoder(nn.Module):
 
 
 def load(weights: dict[str, Tensor]) -> Encoder:
-    """Of a state_dict of the whole VAE. Raises KeyError or RuntimeError if it is none."""
-    codebook, codes = weights["codebook.embed"].shape
-    encoder = Encoder(codes, len(weights["encoder.0.0.weight"]), codebook)
-    encoder.load_state_dict({name: weights[name].float() for name in encoder.state_dict()})
+    """Of a state_dict of the whole VAE. Raises foreign.Unfit if it is none."""
+    codebook, codes = foreign.shape(weights, "codebook.embed", 2)
+    encoder = Encoder(codes, foreign.shape(weights, "encoder.0.0.weight", 3)[0], codebook)
+    foreign.load(encoder, {name: weights[name].float() for name in encoder.state_dict() if name in weights})
     return encoder.eval()

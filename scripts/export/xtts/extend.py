@@ -4,7 +4,7 @@ import json
 import unicodedata
 from pathlib import Path
 
-from .. import voicebpe
+from .. import listing, voicebpe
 from ..refusal import Refusal
 
 _LIST = "name a list of JSON Lines (docs/data.md), or a .txt file with a text in each line"
@@ -33,15 +33,10 @@ def extend(vocabulary: str, texts: list[tuple[str, str | None]]) -> tuple[str, l
 
 def read(file: Path) -> list[tuple[str, str | None]]:
     """The texts of a list of JSON Lines with their languages, or the lines of a .txt file. Raises Refusal."""
-    try:
-        lines = [line for line in file.read_text(encoding="utf-8-sig").split("\n") if line.strip()]
-        texts = [(line, None) for line in lines] if file.suffix == ".txt" else [(row["text"], row.get("language")) for row in map(json.loads, lines)]
-    except (OSError, UnicodeError) as error:
-        raise Refusal(f"{file} cannot be read: {error}", _LIST) from error
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise Refusal(f"{file} is no list of JSON Lines with texts: {error!r}", _LIST) from error
+    if file.suffix == ".txt":
+        texts = [(line, None) for _, line in listing.lines(file)]
+    else:
+        texts = [(row["text"], row.get("language")) for _, row in listing.rows(file)]
     if not texts:
         raise Refusal(f"{file} has no texts", _LIST)
-    if wrong := [n for n, (text, language) in enumerate(texts, 1) if not isinstance(text, str) or not isinstance(language, str | None)]:
-        raise Refusal(f"{file}, text {wrong[0]}: the text or the language is no string", _LIST)
     return texts

@@ -67,8 +67,8 @@ def build(model: dict[str, Tensor], sizes: Sizes, encoder: Path | None, norms: P
         return parts, [f"the checkpoint has no {' and no '.join(missing)}: the bundle is for training alone"]
     try:
         parts += [speaker(speakers.load(found[_SPEAKER])), vocoder(vocoders.load(found[_VOCODER]))]
-    except (KeyError, RuntimeError, IndexError) as error:
-        raise Refusal(f"the hifigan_decoder of the checkpoint is not that of XTTS v2: {str(error).splitlines()[0]}", "name a model.pth of XTTS v2") from error
+    except foreign.Unfit as error:
+        raise Refusal(f"the hifigan_decoder of the checkpoint is not that of XTTS v2: {error}", "name a model.pth of XTTS v2") from error
     if parts[-1].inputs[0].shape[-1] != sizes.width:
         raise Refusal(f"the hifigan_decoder of the checkpoint takes {parts[-1].inputs[0].shape[-1]} channels, and the GPT has {sizes.width}",
                       "give the config.json of this checkpoint: --config")
@@ -105,8 +105,8 @@ def read_encoder(file: Path) -> dvae.Encoder:
         return dvae.load(foreign.read(file))
     except foreign.Unreadable as error:
         raise Refusal(str(error), _DVAE_HINT) from error
-    except (KeyError, RuntimeError, ValueError, TypeError) as error:
-        raise Refusal(f"{file} is no DVAE of XTTS: {str(error).splitlines()[0]}", _DVAE_HINT) from error
+    except foreign.Unfit as error:
+        raise Refusal(f"{file} is no DVAE of XTTS: {error}", _DVAE_HINT) from error
 
 
 def read_norms(file: Path) -> Tensor:

@@ -10,6 +10,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from .. import foreign
 from .power import Power
 
 RATE = 16000
@@ -19,6 +20,8 @@ _DEPTHS, _REDUCTION, _ATTENTION = (3, 4, 6, 3), 8, 128
 WIDTHS, SPEAKER = (32, 64, 128, 256), 512
 # A ResNet with strides of 2 in three of its four layers.
 _BANDS = _MELS // 8
+# A name that batch norm has beside its statistics.
+_COUNTER = ".num_batches_tracked"
 
 
 class Squeeze(nn.Module):
@@ -75,11 +78,12 @@ class SpeakerEncoder(nn.Module):
 
 
 def load(weights: dict[str, Tensor]) -> SpeakerEncoder:
-    """Of the tensors of speaker_encoder. Raises KeyError or RuntimeError if they are others."""
-    made = SpeakerEncoder(tuple(len(weights[f"layer{i}.0.conv1.weight"]) for i in range(1, 5)), len(weights["fc.weight"]))
-    # The spectrogram's tables are computed.
-    own = {name: x for name, x in made.state_dict().items() if name.startswith(("power.", "bank"))}
-    made.load_state_dict({name: x.float() for name, x in weights.items() if not name.startswith("torch_spec.") and x.is_floating_point()} | own, strict=False)
-    if missing := [name for name in made.state_dict().keys() - weights.keys() - own.keys() if "num_batches_tracked" not in name]:
-        raise KeyError(missing[0])
+    """Of the tensors of speaker_encoder. Raises foreign.Unfit if they are others."""
+    widths = tuple(foreign.shape(weights, f"layer{i}.0.conv1.weight", 4)[0] for i in range(1, 5))
+    if narrow := [i for i, width in enumerate(widths, 1) if width < _REDUCTION]:
+        raise foreign.Unfit(f"layer{narrow[0]}.0.conv1.weight has fewer than {_REDUCTION} channels")
+    made = SpeakerEncoder(widths, foreign.shape(weights, "fc.weight", 2)[0])
+    # The spectrogram's tables are computed, and batches are not counted.
+    own = {name: x for name, x in made.state_dict().items() if name.startswith(("power.", "bank")) or name.endswith(_COUNTER)}
+    foreign.load(made, {name: x.float() for name, x in weights.items() if not name.startswith("torch_spec.") and not name.endswith(_COUNTER)} | own)
     return made.eval()

@@ -48,11 +48,12 @@ def test_rows_of_the_checkpoint(tmp_path):
 
 def test_refusals(tmp_path):
     wrong = tmp_path / "wrong.jsonl"
-    with pytest.raises(Refusal, match="wrong.jsonl cannot be read"):
+    with pytest.raises(Refusal, match="wrong.jsonl cannot be read: No such file or directory"):
         extend.read(wrong)
-    for text, reason in (("\n", "has no texts"), ('{"language": "fa"}\n', r"no list of JSON Lines with texts: KeyError\('text'\)"),
-                         ('{"text": "a"}\n{"text": "a", "language": 3}\n', "text 2: the text or the language is no string")):
-        wrong.write_text(text)
+    for text, reason in (("\n", "wrong.jsonl has no texts"), ('{"text": "a"}\n\n{"language": "fa"}\n', "wrong.jsonl:3 has no text"), ("[1]", "wrong.jsonl:1 is no JSON object"),
+                         ('{"text": "a"}\n{"text": "a", "language": 3}\n', "wrong.jsonl:2: language is 3, which is no string"), ('{"text": null}', "wrong.jsonl:1: text is null"),
+                         ('{"text": "a\u2028b"}\n{"text": "a}\n', "wrong.jsonl:2 is no JSON: Unterminated string"), ('{"text": "a"}\n\udcff', "wrong.jsonl:2 is no UTF-8: byte 0xff")):
+        wrong.write_bytes(text.encode("utf-8", "surrogateescape"))
         with pytest.raises(Refusal, match=reason):
             extend.read(wrong)
     with pytest.raises(Refusal, match="--extend-tokenizer without --vocab"):

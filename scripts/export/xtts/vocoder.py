@@ -10,6 +10,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from .. import foreign
+
 RATE = 24000
 # The frames of the GPT are of 1024 samples at 22,050 Hz, those of the generator of 256 at 24,000 Hz.
 _FRAMES, _RATES = (4, 1), (160, 147)
@@ -80,24 +82,28 @@ def windows() -> dict[str, int]:
 
 
 def load(weights: dict[str, Tensor]) -> Vocoder:
-    """Of the tensors of waveform_decoder. Raises KeyError or RuntimeError if they are others."""
+    """Of the tensors of waveform_decoder. Raises foreign.Unfit if they are others."""
     plain = multiplied(weights)
-    channels, width = plain["conv_pre.weight"].shape[:2]
-    made = Vocoder(width, channels, plain["cond_layer.weight"].shape[1])
-    made.load_state_dict(plain)
+    channels, width, _ = foreign.shape(plain, "conv_pre.weight", 3)
+    if channels % (1 << len(_STRIDES)):
+        raise foreign.Unfit(f"conv_pre.weight has {channels} channels, which {len(_STRIDES)} layers cannot halve")
+    made = Vocoder(width, channels, foreign.shape(plain, "cond_layer.weight", 3)[1])
+    foreign.load(made, plain)
     return made.eval()
 
 
 def multiplied(weights: dict[str, Tensor]) -> dict[str, Tensor]:
-    """With a weight in place of its norm and its direction (Salimans and Kingma 2016), under the names of both forms of PyTorch."""
+    """With a weight in place of its norm and its direction (Salimans and Kingma 2016), under the names of both forms of PyTorch. Raises foreign.Unfit."""
     plain = {}
     for name, x in weights.items():
         path, _, kind = name.rpartition(".")
         if kind in ("original0", "weight_g"):
             continue
         if kind in ("original1", "weight_v"):
-            norm = weights[f"{path}.original0" if kind == "original1" else f"{path}.weight_g"]
+            norm, axes = f"{path}.original0" if kind == "original1" else f"{path}.weight_g", x.dim()
+            if foreign.shape(weights, norm, axes) != (len(x), *[1] * (axes - 1)):
+                raise foreign.Unfit(f"{norm} is {list(weights[norm].shape)}, for a direction of {list(x.shape)}")
             # The norm is that of each entry of the first axis.
-            x, name = torch._weight_norm(x.float(), norm.float(), 0), f"{path.removesuffix('.parametrizations.weight')}.weight"
+            x, name = torch._weight_norm(x.float(), weights[norm].float(), 0), f"{path.removesuffix('.parametrizations.weight')}.weight"
         plain[name] = x.float()
     return plain

@@ -42,14 +42,10 @@ def load(module: XTTS, model: dict[str, Tensor], file: Path) -> list[str]:
     if 0 < (had := min((len(found[name]) for name in TEXT_TABLES if name in found), default=0)) < rows:
         found |= {name: _grown(found[name], rows) for name in TEXT_TABLES if name in found}
         lines.append(f"{file}: {rows - had} rows were added to the text tables, for ids from {had}")
-    wanted = module.state_dict()
-    problems = [f"{name} is missing" for name in wanted if name not in found]
-    problems += [f"{name} is unknown" for name in found if name not in wanted]
-    problems += [f"{name} is {list(found[name].shape)}, not {list(x.shape)}" for name, x in wanted.items() if name in found and found[name].shape != x.shape]
-    if problems:
-        more = f", and {len(problems) - 3} more" if len(problems) > 3 else ""
-        raise Refusal(f"{file} does not fit: {', '.join(problems[:3])}{more}", "give the config.json of this checkpoint: --config")
-    module.load_state_dict(found)
+    try:
+        foreign.load(module, found)
+    except foreign.Unfit as error:
+        raise Refusal(f"{file} does not fit: {error}", "give the config.json of this checkpoint: --config") from error
     return lines
 
 

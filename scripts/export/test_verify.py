@@ -1,0 +1,86 @@
+"""The check against PyTorch tells rounding from an error, also where a gradient is nothing but rounding."""
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from . import verify
+from .refusal import Refusal
+from .suite.case import SIZES, WIDTH, Case, errors, write
+
+
+class BeforeNorms(Case):
+    """The gradients of both biases are zero in exact arithmetic."""
+
+    def __init__(self):
+        super().__init__()
+        self.linear, self.conv, self.norm = nn.Linear(WIDTH, WIDTH), nn.Conv1d(WIDTH, WIDTH, 1), nn.InstanceNorm1d(WIDTH)
+
+    def forward(self, x):
+        return self.norm(self.conv(self.linear(x).mT)).mT
+
+
+class Shift(Case):
+    """All gradients are rounding."""
+
+    def __init__(self):
+        super().__init__()
+        self.shift = nn.Parameter(torch.zeros(WIDTH))
+
+    def forward(self, x):
+        return (x + self.shift).softmax(1)
+
+
+@pytest.fixture(autouse=True)
+def same_weights():
+    torch.manual_seed(0)
+
+
+@pytest.mark.parametrize("case", [BeforeNorms, Shift])
+def test_rounding_passes(case, tmp_path):
+    assert errors(case(), tmp_path / "x.onnx") <= case.tolerance
+
+
+@pytest.fixture(scope="module")
+def graph(tmp_path_factory):
+    """A graph that passes."""
+    torch.manual_seed(0)
+    path = tmp_path_factory.mktemp("verify") / "x.onnx"
+    export, step = write(BeforeNorms(), path)
+    verify.check(export, step, SIZES[1][0], path)
+    return export, step, path
+
+
+@pytest.mark.parametrize(("name", "wrong"), [
+    ("grad.conv.bias", lambda x, norm: x + 1e-2 * norm),
+    ("grad.linear.bias", lambda x, norm: x + 1e-2 * norm),
+    ("grad.linear.weight", lambda x, norm: 1.02 * x),
+    ("grad.conv.weight", lambda x, norm: -x),
+    ("loss", lambda x, norm: 1.02 * x),
+])
+def test_an_error_does_not(name, wrong, graph, monkeypatch):
+    """One percent of the norm of all gradients, where a gradient is nothing but rounding."""
+    export, step, path = graph
+    run = verify.Graph.run
+
+    def other(graph: verify.Graph, *args, **kwargs):
+        got = run(graph, *args, **kwargs)
+        norm = float(torch.tensor([(torch.from_numpy(x) ** 2).sum() for key, x in got.items() if key.startswith("grad.")]).sum().sqrt())
+        return got | {name: wrong(got[name], norm)}
+
+    monkeypatch.setattr(verify.Graph, "run", other)
+    with pytest.raises(Refusal, match=f"{name} of the graph differs from PyTorch's"):
+        verify.check(export, step, SIZES[1][0], path)
+
+
+def test_other_random_numbers_are_no_rounding():
+    far = verify.moved(lambda tensors: {"y": F.dropout(tensors["x"], 0.5)}, [], {"x": torch.ones(100)})
+    assert far["y"] < 1e-4
+
+
+def test_weights_are_left_as_they_were():
+    weight, x = torch.randn(4, requires_grad=True), {"x": torch.ones(4), "ids": torch.arange(4)}
+    before = weight.detach().clone()
+    far = verify.moved(lambda tensors: {"y": (weight * tensors["x"] * tensors["ids"]).detach()}, [weight], x)
+    assert 0 < far["y"] < 1e-5 and torch.equal(weight, before)
