@@ -53,8 +53,10 @@ def _seeded(draws: noise.Draws) -> Iterator[None]:
         "scaled_dot_product_attention": _attention(drop), "multi_head_attention_forward": _multi_head(functional.multi_head_attention_forward),
     }
     # A graph keeps what its gradient needs; PyTorch's reentrant checkpoint has a gradient in backward() only.
+    # The precision of a graph is that of the export.
+    plain = mock.patch.multiple(torch.amp.autocast_mode.autocast, __enter__=lambda self: self, __exit__=lambda *_: None)
     whole = mock.patch.object(CheckpointFunction, "apply", lambda function, preserve, *args: function(*args))
-    with mock.patch.multiple(functional, **by_name), mock.patch.object(torch, "dropout", drop), whole, recurrent.functions(), noise.Seeded(draws):
+    with mock.patch.multiple(functional, **by_name), mock.patch.object(torch, "dropout", drop), whole, plain, recurrent.functions(), noise.Seeded(draws):
         yield
 
 

@@ -89,13 +89,20 @@ def _run(graph: "Graph", step: Step, tensors: dict[str, Tensor]) -> dict[str, np
     """The graph's outputs. Where it does not run, PyTorch may not run either, and knows the line."""
     try:
         return graph.run(tensors)
-    except Refusal as refused:
-        try:
-            step.named(*tensors.values(), torch.tensor(-1))
-        except Exception as error:
-            hint = "below of an Input is the size of the table that it indexes" if isinstance(error, IndexError) else watch.way_out(error)
-            raise Refusal(f"on a random batch, {watch.summary(error)}", hint, refusal.within(error)) from refused
+    except Refusal:
+        _forward(step, tensors)
         raise
+
+
+def _forward(step: Step, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+    """What the step returns by PyTorch. Raises Refusal with the user's line."""
+    try:
+        return step.named(*tensors.values(), torch.tensor(-1))
+    except Refusal:
+        raise
+    except Exception as error:
+        hint = "below of an Input is the size of the table that it indexes" if isinstance(error, IndexError) else watch.way_out(error)
+        raise Refusal(f"on a random batch, {watch.summary(error)}", hint, refusal.within(error)) from error
 
 
 def _check_state(export: Export, step: Step, graph: "Graph", sizes: dict[str, int], nothing: dict[str, Tensor]) -> tuple[float, str]:
@@ -148,7 +155,11 @@ class Graph:
     """A training graph of an Export, fed the module's own weights and state. outputs are those of the last run: the next one overwrites them."""
 
     def __init__(self, export: Export, path: Path):
-        self.session = session.load(path, threads=torch.get_num_threads())
+        try:
+            self.session = session.load(path, threads=torch.get_num_threads())
+        except Exception as error:
+            raise Refusal(f"ONNX Runtime cannot load the graph: {str(error).splitlines()[0].rpartition(' : ')[2]}",
+                          "compute in float32, without .half(), .bfloat16() and .double() in forward: --precision f32,bf16 makes a graph with products in bf16") from error
         self.parameters = {name: p.detach().numpy() for name, p in export.module.named_parameters()}
         self.inputs = export.inputs
         names = sorted({i.name for i in self.session.get_inputs()} - self.parameters.keys() - {i.name for i in self.inputs} - {SEED.name})
@@ -199,7 +210,7 @@ def _by_pytorch(step: Step, tensors: dict[str, Tensor], note: Callable[[str, Ten
 
     hooks = [p.register_post_accumulate_grad_hook(partial(take, name)) for name, p in step.named_parameters() if p.requires_grad]
     try:
-        outputs = step.named(*tensors.values(), torch.tensor(-1))
+        outputs = _forward(step, tensors)
         outputs["loss"].backward()
     finally:
         for hook in hooks:

@@ -105,7 +105,7 @@ class Sizes:
             kind = Refusal if any(side.is_Symbol for side in guard.args) else Narrow
             raise kind(
                 f"dimension {', '.join(self._symbols(guard))} was baked in{_by(cause)}, as the graph would hold for {left} = {right} only",
-                REMAINDER_HINT if guard.has(Mod, PythonMod) and not guard.has(FloorDiv) else _of_sizes(cause), place)
+                REMAINDER_HINT if _asks_remainder(guard) else _of_sizes(cause), place)
 
     def _refuse_choice(self, guard: sympy.Basic, place: str | None) -> None:
         for sizes in self._buckets:
@@ -115,7 +115,7 @@ class Sizes:
                 raise Narrow(
                     f"dimension {', '.join(symbols)} chose what was traced, which holds for {self._named(guard)} only, "
                     f"not for {', '.join(f'{name} = {sizes[name]}' for name in symbols)}",
-                    ROUNDED_HINT if guard.has(FloorDiv, Mod, PythonMod) else hint, place)
+                    REMAINDER_HINT if _asks_remainder(guard) else ROUNDED_HINT if guard.has(FloorDiv, Mod, PythonMod) else hint, place)
 
     def _named(self, guard: sympy.Basic) -> sympy.Basic:
         """In the inputs' symbols. As strings, S and N would be objects of SymPy."""
@@ -137,6 +137,11 @@ class Sizes:
         """Whether an assumption about sizes holds. Assumptions about anything else count as true."""
         value = guard.xreplace({symbol: sympy.Integer(sizes[name]) for symbol, name in self._names.items()})
         return value != sympy.false
+
+
+def _asks_remainder(guard: sympy.Basic) -> bool:
+    """Whether it compares a remainder, as of `n % 2`, with something."""
+    return any(isinstance(side, (Mod, PythonMod)) for side in guard.args)
 
 
 def _by(cause: str | None) -> str:
