@@ -148,7 +148,8 @@ def _largest(errors: dict[str, float]) -> tuple[float, str]:
 def _refuse_difference(worst: tuple[float, str]) -> None:
     if not worst[0] <= TOLERANCE:
         raise Refusal(f"{worst[1]} of the graph differs from PyTorch's by {worst[0]:.1e}",
-                      "look for an operation whose result is not determined, as an index out of range, or the order of equal elements")
+                      "look for an operation whose result is not determined: an index out of range, the order of equal elements, "
+                      "or abs, sign and angle of what is 0 but for rounding, as in silence")
 
 
 class Graph:

@@ -392,7 +392,8 @@ def _value_chooses(kind: torch.dtype | None, place: str | None) -> Refusal:
     if kind == torch.bool:
         return Refusal("the value of a tensor chooses a branch", "compute both and choose by torch.where(condition, a, b); leave checks of values out", place)
     if kind is not None and not kind.is_floating_point:
-        return Refusal("the value of a tensor chooses a size", "keep the whole length, x.shape[1], and mask by lengths: torch.arange(x.shape[1]) < lengths[:, None]", place)
+        return Refusal("the value of a tensor chooses a size", "keep the whole length, x.shape[1], and mask by lengths: torch.arange(x.shape[1]) < lengths[:, None]; n frames from a place are "
+                       "y.gather(1, (start[:, None] + torch.arange(n))[..., None].expand(-1, -1, y.shape[2]))", place)
     return Refusal("the value of a tensor becomes a number", "keep it a tensor: .item(), float() and a branch end the graph; torch.where chooses by values", place)
 
 

@@ -135,6 +135,22 @@ class GaussianUpsampling(_Linear):
         return self.linear(energy.masked_fill(~mask[:, None], -1e9).softmax(-1) @ text)
 
 
+class AveragedPitch(Case):
+    """the mean pitch of each token (FastPitch): differences of cumulative sums, by `gather` at the ends of durations"""
+
+    def __init__(self):
+        super().__init__()
+        self.pitch = nn.Linear(WIDTH, 1)
+
+    def forward(self, x, ids, id_lengths):
+        durations = (ids % 3 + 1) * (torch.arange(ids.shape[1]) < id_lengths[:, None])
+        ends = torch.cumsum(durations, 1).long().clamp(max=x.shape[1])
+        starts, pitch = F.pad(ends[:, :-1], (1, 0)), F.relu(self.pitch(x)[..., 0])
+        total, voiced = F.pad(pitch.cumsum(1), (1, 0)), F.pad((pitch != 0).cumsum(1), (1, 0))
+        total, voiced = (t.gather(1, ends) - t.gather(1, starts) for t in (total, voiced))
+        return torch.where(voiced == 0, 0.0, total / voiced.clamp(min=1))
+
+
 class GuidedAttention(_Linear):
     """guided attention, and durations as sums of `F.one_hot` of the best token, whose classes are a length"""
 

@@ -52,6 +52,23 @@ class FormerWeightNorm(WeightNorm):
     normed = staticmethod(nn.utils.weight_norm)
 
 
+class _Rows(nn.Module):
+    def forward(self, weight):
+        return weight / weight.norm(dim=1, keepdim=True)
+
+
+class OwnParametrization(Case):
+    """`nn.utils.parametrize.register_parametrization` with a module of one's own: rows of length 1"""
+
+    def __init__(self):
+        super().__init__()
+        self.linear, self.scale = nn.Linear(WIDTH, WIDTH), nn.Parameter(torch.ones(WIDTH))
+        nn.utils.parametrize.register_parametrization(self.linear, "weight", _Rows())
+
+    def forward(self, x):
+        return self.linear(x) * self.scale
+
+
 class Frozen(Case):
     """`requires_grad_(False)`, `torch.no_grad()`, `detach`"""
 
