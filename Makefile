@@ -15,10 +15,13 @@ PLATFORM = $(shell go env GOOS)_$(shell go env GOARCH)
 # Relative, since the name of a target ends at a space.
 ORT := .cache/ort/1.29.0/libonnxruntime.so.1.29.0
 
-.PHONY: run need build plugins test test-go test-export check torture soak fuzz bench docs notices clean
+.PHONY: run need build plugins help test test-go test-export check torture soak fuzz bench docs notices clean
 
 run: ## fetch what is missing, build, and train on the embedded sample
 	@scripts/run.sh
+
+help: ## this list
+	@sed -n 's/^\([a-z-]*\):.* ## /\1\t/p' $(MAKEFILE_LIST) | expand -t 13
 
 need:
 	@scripts/need.sh
@@ -83,5 +86,5 @@ docs: ## manual pages in .cache/man
 notices: need ## THIRD_PARTY_NOTICES.md: the linked modules and their licenses
 	go run ./scripts/notices
 
-clean:
-	rm -rf bin runs plugins/*/*_$(PLATFORM) plugins/*/*_$(PLATFORM)_cuda plugins/*/plugin.sum
+clean: ## remove what make build makes; runs and .cache stay
+	rm -rf bin plugins/*/*_$(PLATFORM) plugins/*/*_$(PLATFORM)_cuda plugins/*/plugin.sum
