@@ -65,7 +65,7 @@ func outcomeOf(err error) string {
 	case err == nil:
 		return report.Done
 	case errors.Is(err, train.ErrInterrupted):
-		return "interrupted"
+		return report.Interrupted
 	}
 	return err.Error()
 }

@@ -46,7 +46,7 @@ func (r *run) finish(outcome error) (*report.Report, error) {
 	if cerr := o.close(); cerr != nil {
 		err = errors.Join(err, cerr)
 	}
-	out, rerr := r.report(outcome)
+	out, rerr := r.report(err)
 	return out, errors.Join(err, rerr)
 }
 
@@ -86,7 +86,7 @@ func (r *run) resumeHint(err error) error {
 	return err
 }
 
-// report writes report.json and prints its table.
+// report writes report.json and prints its table. outcome is the error that the run ends with.
 func (r *run) report(outcome error) (*report.Report, error) {
 	facts, err := r.observer.facts(outcome)
 	if err != nil {

@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"strings"
 	"syscall"
 )
 
@@ -31,7 +32,11 @@ func (e *FullError) Error() string {
 	if e.Free >= 0 {
 		free = size(e.Free)
 	}
-	return fmt.Sprintf("%v (%s needs %s, free: %s)", e.err, e.Path, size(e.Need), free)
+	text, what := e.err.Error(), e.Path+" "
+	if strings.Contains(text, e.Path) {
+		what = ""
+	}
+	return fmt.Sprintf("%s (%sneeds %s, free: %s)", text, what, size(e.Need), free)
 }
 
 func (e *FullError) Unwrap() error { return e.err }

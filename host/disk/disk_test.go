@@ -20,7 +20,7 @@ func TestExplain(t *testing.T) {
 		if !ok || !IsFull(err) || full.Need != 20<<20 || full.Free <= 0 {
 			t.Fatalf("%v: %+v", cause, err)
 		}
-		if text := err.Error(); !strings.Contains(text, path+" needs 20 MiB, ") {
+		if text := err.Error(); !strings.Contains(text, " (needs 20 MiB, ") || strings.Count(text, path) != 1 {
 			t.Errorf("text %q", text)
 		}
 		if h := hint.Of(err); !strings.HasPrefix(h, "free ") || !strings.Contains(h, filepath.Dir(path)) {

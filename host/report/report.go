@@ -14,8 +14,11 @@ import (
 // Version is the version of report.json.
 const Version = 1
 
-// Done is the outcome of a run that trained all of its steps.
-const Done = "done"
+// Outcomes of a run other than an error: Done if it trained all of its steps and saved what it had to.
+const (
+	Done        = "done"
+	Interrupted = "interrupted"
+)
 
 // Report is the content of report.json. docs/report.md specifies the figures. Times and speeds are of this process;
 // steps, samples, frames and losses are of the whole run, including the part before a resume.
@@ -33,7 +36,7 @@ type Report struct {
 	Parameters Parameters `json:"parameters"`
 	// Versions are those of the libraries that computed the numbers, by name.
 	Versions map[string]string `json:"versions"`
-	// Outcome is Done, "interrupted", or the error that ended the run.
+	// Outcome is Done, Interrupted, or the error that ended the run.
 	Outcome string `json:"outcome"`
 	// ResumedAt is the step of the checkpoint that the run continued from; absent for 0.
 	ResumedAt int64 `json:"resumed_at,omitempty"`

@@ -62,7 +62,11 @@ func (t *table) row(name, text string) {
 func (t *table) gap() { t.b.WriteByte('\n') }
 
 func (t *table) head(r *Report) {
-	fmt.Fprintf(&t.b, "%s on %s: %s after %s and %s in %s\n", r.Bundle, r.Device, r.Outcome,
+	outcome := r.Outcome
+	if outcome != Done && outcome != Interrupted {
+		outcome = "failed" // the command's error follows
+	}
+	fmt.Fprintf(&t.b, "%s on %s: %s after %s and %s in %s\n", r.Bundle, r.Device, outcome,
 		Count(r.Steps, "step"), Count(r.Samples, "sample"), duration(time.Duration(r.WallS*float64(time.Second))))
 	if r.ResumedAt > 0 {
 		fmt.Fprintf(&t.b, "resumed at step %d: times and speeds are of the steps since\n", r.ResumedAt)

@@ -101,6 +101,9 @@ func newRun(t *testing.T, c Config) *run {
 	r := &run{at: new(fakeTraining), store: new(fakeStore)}
 	c.Training, c.Store, c.Bus, c.Log = r.at, r.store, event.NewBus(), slog.New(slog.NewTextHandler(&r.log, nil))
 	c.Spent = func(_, _ time.Time) {}
+	if c.Total == 0 {
+		c.Total = 1000
+	}
 	if c.Confirm == nil {
 		c.Confirm = io.Discard
 	}

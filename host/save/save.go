@@ -19,6 +19,7 @@ type Config struct {
 	Steps    int64         // between checkpoints; 0: not by steps
 	Interval time.Duration // between checkpoints; 0: not by time
 	KeepLast int           // checkpoints; 0 keeps all
+	Total    int64         // steps of the run
 	// Follows is true in every process of a run but one, whose checkpoints hold the same weights: it saves none.
 	Follows bool
 
@@ -115,12 +116,16 @@ func (s *Saver) saveIfRoom(why event.Reason) error {
 	if again && why == event.Periodic {
 		return nil // has been reported
 	}
+	failed := &event.Checkpoint{Step: step, Reason: why, Err: err}
+	if step >= s.cfg.Total {
+		return s.cfg.Bus.Publish(failed) // Last follows, whose error ends the run
+	}
 	text := "a checkpoint could not be written: the run continues without it, and tries again"
 	if disk.IsFull(err) {
 		text = "the disk is full: the run continues without this checkpoint (" + hint.Of(err) + "), and tries again"
 	}
 	s.cfg.Log.Warn(text, "step", step, "error", err)
-	return s.cfg.Bus.Publish(&event.Checkpoint{Step: step, Reason: why, Err: err})
+	return s.cfg.Bus.Publish(failed)
 }
 
 // save saves a checkpoint. It first makes the lines of the steps before it durable.

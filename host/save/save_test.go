@@ -127,7 +127,23 @@ func TestFullDisk(t *testing.T) {
 	}
 }
 
-// TestKeepAll: --keep-last 0 removes no checkpoint, even if the disk is full.
+// TestFullDiskAtTheEnd: a checkpoint of the last step that does not fit is no warning, since Last tries again, and fails.
+func TestFullDiskAtTheEnd(t *testing.T) {
+	r := newRun(t, Config{Steps: 2, Total: 4})
+	full := []error{syscall.ENOSPC, syscall.ENOSPC}
+	r.train(t, 2)
+	r.store.fails = full
+	if got, want := r.train(t, 4), []string{"4 periodic failed"}; !slices.Equal(got, want) {
+		t.Errorf("checkpoints %q, want %q", got, want)
+	}
+	if r.log.Len() > 0 {
+		t.Errorf("warnings at the last step:\n%s", &r.log)
+	}
+	if err := r.Last(); !errors.Is(err, syscall.ENOSPC) {
+		t.Errorf("the last checkpoint: %v, want %v", err, syscall.ENOSPC)
+	}
+}
+
 // TestOldOnesStay: a checkpoint that cannot be removed for now ends no run, except at its end.
 func TestOldOnesStay(t *testing.T) {
 	r := newRun(t, Config{Steps: 2, KeepLast: 1})
@@ -143,6 +159,7 @@ func TestOldOnesStay(t *testing.T) {
 	}
 }
 
+// TestKeepAll: --keep-last 0 removes no checkpoint, even if the disk is full.
 func TestKeepAll(t *testing.T) {
 	r := newRun(t, Config{Steps: 2})
 	r.store.steps, r.store.fails = []int64{0, 1}, []error{syscall.ENOSPC}
