@@ -85,11 +85,15 @@ func badChoices(c choices) []string {
 	for _, d := range c.data {
 		if n := len(d.rejected); n > 0 {
 			first := d.rejected[0]
-			say("%d of the %d %s clips cannot be used and are left out, the first (%s:%d) because: %s (quarantine.jsonl names them)",
-				n, n+d.clips, d.name, d.list, first.Line, visible.Short(first.Reason, dataset.MaxID))
+			are, them := "are", "them"
+			if n == 1 {
+				are, them = "is", "it"
+			}
+			say("%d of the %d %s clips cannot be used and %s left out, the first (%s:%d) because: %s (quarantine.jsonl names %s)",
+				n, n+d.clips, d.name, are, d.list, first.Line, visible.Short(first.Reason, dataset.MaxID), them)
 		}
 		if d.used.Lost() > lostShare {
-			say("%s of the %s data is not used (%s): %s", d.used.LostShare(), d.name, strings.Join(d.used.Lines(), "; "), d.advice)
+			say("%s of the %s data is not used (%s): %s", d.used.LostShare(), d.name, strings.Join(d.used.LostLines(), "; "), d.advice)
 		}
 		if d.shared > 0 {
 			say("%d of the %d validation clips are training clips, too: the validation loss does not show how well the model does on clips that it has not seen", d.shared, d.clips)
@@ -147,10 +151,17 @@ func idle(c *config.Config, onCPU bool) (lines []string) {
 // badSchedules returns a line for each problem of the players' learning rate schedules in a run of so many steps.
 func badSchedules(steps int64, players []manifest.Player, all []schedule.Schedule) (lines []string) {
 	for i, s := range all {
-		if s.WarmupSteps > 0 && steps <= s.WarmupSteps {
-			lines = append(lines, fmt.Sprintf("the warm-up of %d steps%s is as long as the run or longer (%s), so the learning rate ends at %.4g of %g: use a shorter one, such as --warmup-steps %d",
-				s.WarmupSteps, report.Of(players[i].Name), report.Count(steps, "step"), s.LR(steps-1, 0), s.BaseLR, steps/10))
+		reached := ""
+		switch {
+		case steps < s.WarmupSteps:
+			reached = fmt.Sprintf("longer than the run (%s), so the learning rate ends at %.4g of %g", report.Count(steps, "step"), s.LR(steps-1, 0), s.BaseLR)
+		case steps == s.WarmupSteps && steps > 1:
+			reached = fmt.Sprintf("as long as the run, so the learning rate reaches %g only in the last step", s.BaseLR)
+		default:
+			continue
 		}
+		lines = append(lines, fmt.Sprintf("the warm-up of %s%s is %s: use a shorter one, such as --warmup-steps %d",
+			report.Count(s.WarmupSteps, "step"), report.Of(players[i].Name), reached, steps/10))
 	}
 	falls := func(s schedule.Schedule) bool { return s.Name != schedule.Constant }
 	if last := all[len(all)-1]; last.MinLR > 0 && !slices.ContainsFunc(all, falls) {

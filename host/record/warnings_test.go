@@ -52,7 +52,7 @@ func TestPoorChoices(t *testing.T) {
 		{"short epoch", func(c *choices) { c.slots = 5 },
 			[]string{"--slots 5 is more than an epoch has batches (4): use fewer, or auto"}},
 		{"long clips", func(c *choices) {
-			c.data[1].used = &report.DataList{Clips: 4, Seconds: 60, LeftOut: []report.LeftOut{{Reason: "longer than 5.11 s (excluded.jsonl)", Clips: 2, Seconds: 30}}}
+			c.data[1].used = &report.DataList{Clips: 4, Seconds: 60, LeftOut: []report.LeftOut{{Reason: "longer than 5.11 s (excluded.jsonl)", Clips: 2, Seconds: 30}, {Reason: "cannot be used", Clips: 13}}}
 			c.data[1].advice = "cut them"
 		}, []string{"33 % of the validation data is not used (left out: 2 clips, 0.5 min (33 % of the time): longer than 5.11 s (excluded.jsonl)): cut them"}},
 		{"training clips in validation", func(c *choices) { c.data[1].shared = 5 },
@@ -61,6 +61,9 @@ func TestPoorChoices(t *testing.T) {
 			c.data[0].list = "metadata.csv"
 			c.data[0].rejected = []dataset.Rejected{{Line: 7, Reason: "no such \x1b[2Jfile"}, {Line: 9}}
 		}, []string{"2 of the 26 training clips cannot be used and are left out, the first (metadata.csv:7) because: no such \\x1b[2Jfile (quarantine.jsonl names them)"}},
+		{"missing recording", func(c *choices) {
+			c.data[0].list, c.data[0].rejected = "metadata.csv", []dataset.Rejected{{Line: 7, Reason: "no such file"}}
+		}, []string{"1 of the 25 training clips cannot be used and is left out, the first (metadata.csv:7) because: no such file (quarantine.jsonl names it)"}},
 		{"unknown characters", func(c *choices) { c.data[0].unknown = unknown },
 			[]string{`the tokenizer does not know 46 characters: U+200D (40, first in metadata.csv:9), U+00E9 'é' (2, first in metadata.csv:3), U+00DF 'ß' (1, first in metadata.csv:10), U+00F8 'ø' (1, first in metadata.csv:11), 2 others in the training texts (spell them with characters it knows)`}},
 		{"Arabic letters and digits", func(c *choices) {
@@ -88,6 +91,8 @@ func TestPoorSchedules(t *testing.T) {
 	cosine, constant := schedule.Schedule{Name: "cosine", BaseLR: 0.003, WarmupSteps: 20}, schedule.Schedule{Name: "constant", BaseLR: 1}
 	floored := constant
 	floored.MinLR = 0.1
+	warm, short := constant, constant
+	warm.WarmupSteps, short.WarmupSteps = 20, 1
 	of := func(all ...schedule.Schedule) []schedule.Schedule { return all }
 	alone, two := []manifest.Player{{}}, []manifest.Player{{Name: "judge"}, {Name: "voice"}}
 	for _, c := range []struct {
@@ -96,15 +101,17 @@ func TestPoorSchedules(t *testing.T) {
 		all     []schedule.Schedule
 		want    []string
 	}{
-		{10, alone, of(cosine), []string{"the warm-up of 20 steps is as long as the run or longer (10 steps), so the learning rate ends at 0.0015 of 0.003: use a shorter one, such as --warmup-steps 1"}},
-		{20, alone, of(cosine), []string{"the warm-up of 20 steps is as long as the run or longer (20 steps), so the learning rate ends at 0.003 of 0.003: use a shorter one, such as --warmup-steps 2"}},
+		{10, alone, of(cosine), []string{"the warm-up of 20 steps is longer than the run (10 steps), so the learning rate ends at 0.0015 of 0.003: use a shorter one, such as --warmup-steps 1"}},
+		{20, alone, of(cosine), []string{"the warm-up of 20 steps is as long as the run, so the learning rate reaches 0.003 only in the last step: use a shorter one, such as --warmup-steps 2"}},
 		{21, alone, of(cosine), nil},
 		{1, alone, of(constant), nil},
+		{20, alone, of(warm), []string{"the warm-up of 20 steps is as long as the run, so the learning rate reaches 1 only in the last step: use a shorter one, such as --warmup-steps 2"}},
+		{1, alone, of(short), nil}, // its first step has the full rate
 		{19, two, of(cosine, cosine), []string{
-			"the warm-up of 20 steps of judge is as long as the run or longer (19 steps), so the learning rate ends at 0.00285 of 0.003: use a shorter one, such as --warmup-steps 1",
-			"the warm-up of 20 steps of voice is as long as the run or longer (19 steps), so the learning rate ends at 0.00285 of 0.003: use a shorter one, such as --warmup-steps 1"}},
+			"the warm-up of 20 steps of judge is longer than the run (19 steps), so the learning rate ends at 0.00285 of 0.003: use a shorter one, such as --warmup-steps 1",
+			"the warm-up of 20 steps of voice is longer than the run (19 steps), so the learning rate ends at 0.00285 of 0.003: use a shorter one, such as --warmup-steps 1"}},
 		{19, two, of(constant, cosine), []string{
-			"the warm-up of 20 steps of voice is as long as the run or longer (19 steps), so the learning rate ends at 0.00285 of 0.003: use a shorter one, such as --warmup-steps 1"}},
+			"the warm-up of 20 steps of voice is longer than the run (19 steps), so the learning rate ends at 0.00285 of 0.003: use a shorter one, such as --warmup-steps 1"}},
 		{40, two, of(cosine, floored), nil},
 		{1, alone, of(floored), []string{"--min-lr 0.1 has no effect with the schedule constant"}},
 	} {

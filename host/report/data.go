@@ -2,6 +2,7 @@ package report
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/xtts-host/xtts-host/shared/manifest"
 )
@@ -59,17 +60,24 @@ func (d *DataList) String() string {
 }
 
 // Lines says what is left out and why, in one line for each reason.
-func (d *DataList) Lines() []string { return d.lines(false) }
+func (d *DataList) Lines() []string { return leftOutLines(d.LeftOut, d.Seconds, false) }
 
 // RunLines is Lines with the files of the run folder that name the clips.
-func (d *DataList) RunLines() []string { return d.lines(true) }
+func (d *DataList) RunLines() []string { return leftOutLines(d.LeftOut, d.Seconds, true) }
 
-func (d *DataList) lines(files bool) []string {
+// LostLines is Lines without the clips that Lost does not count, whose length is not known.
+func (d *DataList) LostLines() []string {
+	unknown := func(l LeftOut) bool { return l.Seconds == 0 }
+	return leftOutLines(slices.DeleteFunc(slices.Clone(d.LeftOut), unknown), d.Seconds, false)
+}
+
+// leftOutLines writes what is left out of a list, of which so many seconds are used.
+func leftOutLines(left []LeftOut, used float64, files bool) []string {
 	var lines []string
-	for _, l := range d.LeftOut {
+	for _, l := range left {
 		text := "left out: " + Count(l.Clips, "clip")
 		if l.Seconds > 0 {
-			text += fmt.Sprintf(", %.1f min (%s of the time)", l.Seconds/60, percent(l.Seconds/(l.Seconds+d.Seconds)))
+			text += fmt.Sprintf(", %.1f min (%s of the time)", l.Seconds/60, percent(l.Seconds/(l.Seconds+used)))
 		}
 		text += ": " + l.Reason
 		if files {

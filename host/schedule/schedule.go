@@ -96,6 +96,9 @@ func (c Schedule) Continue(saved Schedule) Schedule {
 // String describes the course: "cosine to 0 at step 5000 after 20 steps of warm-up".
 func (c Schedule) String() string {
 	text := c.Name
+	if c.Ends() && c.DecayStart > 0 && c.TotalSteps > 0 && c.TotalSteps <= c.DecayStart {
+		return fmt.Sprintf("%s, which would begin after %d steps of warm-up and end at step %d", c.Name, c.WarmupSteps, c.TotalSteps)
+	}
 	switch c.Name {
 	case Cosine, Linear:
 		text += fmt.Sprintf(" to %g at step %d", c.MinLR, c.TotalSteps)

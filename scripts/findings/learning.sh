@@ -6,7 +6,7 @@ peak-rate() {
 # warm-up-of-the-whole-run: --max-steps at or below the warm-up is warned of, with the rate that the run ends with
 warm-up-of-the-whole-run() {
   train --max-steps 5 --warmup-steps 10 --lr 0.002 --run-dir run >output 2>&1
-  says 'the warm-up of 10 steps is as long as the run or longer (5 steps), so the learning rate ends at 0.001 of 0.002'
+  says 'the warm-up of 10 steps is longer than the run (5 steps), so the learning rate ends at 0.001 of 0.002'
 }
 # more-schedules: linear, exponential and plateau train, and the banner says where a schedule ends
 more-schedules() {
