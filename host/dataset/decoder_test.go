@@ -157,7 +157,8 @@ func TestAudioFiles(t *testing.T) {
 	if want := map[string]int{"wav.wav": 22050, "both.wav": 22050, "flac.flac": 24000, "link.flac": 24000, "mp3.mp3": 44100, "opus.opus": 48000}; !maps.Equal(got, want) {
 		t.Errorf("files %v, want %v", got, want)
 	}
-	want := "not a supported kind of MP3: layer 2 of MPEG audio; convert with: ffmpeg -i mp2.wav -c:a flac mp2.flac && rm mp2.wav"
+	path := filepath.Join(dir, "wavs/A/mp2.wav")
+	want := "not a supported kind of MP3: layer 2 of MPEG audio; convert with: ffmpeg -i " + path + " -c:a flac " + strings.TrimSuffix(path, "wav") + "flac && rm " + path
 	if len(ix.Rejected) != 1 || !strings.HasSuffix(ix.Rejected[0].Reason, want) {
 		t.Errorf("rejected %+v, want %q", ix.Rejected, want)
 	}

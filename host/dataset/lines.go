@@ -96,12 +96,12 @@ func blocks(name string, r io.Reader) iter.Seq2[*block, error] {
 	}
 }
 
-// parseIn parses a line of a block of a list. A line that is not UTF-8 becomes an entry with a reason.
-func parseIn(b *block, i int, parse parser, name string) (e entry, err error) {
+// parseIn parses a line of a block of the list at path. A line that is not UTF-8 becomes an entry with a reason.
+func parseIn(b *block, i int, parse parser, path string) (e entry, err error) {
 	if line := b.line(i); utf8.Valid(line) {
 		e, err = parse(line)
 	} else {
-		e.reason = "the line is not UTF-8; if the list is in Latin-1, convert it: " + convertList("LATIN1", name)
+		e.reason = "the line is not UTF-8; if the list is in Latin-1, convert it: " + convertList("LATIN1", path)
 	}
 	e.line = b.numbers[i]
 	return e, err

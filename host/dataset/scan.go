@@ -44,6 +44,7 @@ type scan struct {
 	cfg   Config
 	dir   string
 	name  string // of the list
+	path  string // of the list
 	parse parser
 	files *files
 	idle  atomic.Bool // lines are parsed only
@@ -56,7 +57,8 @@ type foundArray struct {
 }
 
 func newScan(ix *Index, cfg Config) *scan {
-	return &scan{cfg: cfg, dir: ix.Dir, name: ix.List, parse: parserOf(filepath.Join(ix.Dir, ix.List), cfg.Columns), files: newFiles(ix.recordings)}
+	path := filepath.Join(ix.Dir, ix.List)
+	return &scan{cfg: cfg, dir: ix.Dir, name: ix.List, path: path, parse: parserOf(path, cfg.Columns), files: newFiles(ix.recordings)}
 }
 
 // run reads a list and calls each for its blocks, in order. Only some blocks are in memory at a time.
@@ -111,7 +113,7 @@ func (s *scan) block(ctx context.Context, b *block) error {
 			break
 		}
 		row := &b.rows[i]
-		row.entry, row.refused = parseIn(b, i, s.parse, s.name)
+		row.entry, row.refused = parseIn(b, i, s.parse, s.path)
 		row.path = s.audioPath(row.audio)
 		if row.refused != nil || row.reason != "" || s.idle.Load() {
 			continue

@@ -138,7 +138,7 @@ lossy-recordings() {
   train --train-data data --max-steps 1 --max-quarantine 5 --run-dir run
   figures run 'd["train"]["clips"] == 7 and len(d["train"]["left_out"]) == 1'
   grep -q 'truncated: the MP3 frame at byte [0-9]* has' run/quarantine.jsonl
-  grep -q 'MP4 (M4A, AAC or ALAC) is not read; convert with: ffmpeg -i phone.wav' run/quarantine.jsonl
+  grep -q 'MP4 (M4A, AAC or ALAC) is not read; convert with: ffmpeg -i .*/data/wavs/phone.wav -c:a' run/quarantine.jsonl
 }
 
 # joined-mp3: an MP3 file that was joined from two with a tag between them is read to its end
@@ -208,7 +208,7 @@ missing-recording() {
   clips data 20 1
   rm data/wavs/clip00005.wav
   train --train-data data --max-steps 1 --run-dir run >output 2>&1
-  says 'warning: 1 of the 20 training clips cannot be used and are left out, the first (metadata.csv:6) because: there is no wavs/clip00005.wav'
+  says 'warning: 1 of the 20 training clips cannot be used and is left out, the first (metadata.csv:6) because: there is no wavs/clip00005.wav'
 }
 
 # other-encodings: a list in UTF-16 or Latin-1 is answered with the command that converts it, and the command works
@@ -224,7 +224,9 @@ other-encodings() {
   cmp plain.csv "$list"
   { cat plain.csv; printf 'clip00000x|caf\xe9\n'; } >"$list"
   xtts-host data check "my data/it's" >output
-  says 'line 4: the line is not UTF-8; if the list is in Latin-1, convert it: iconv -f LATIN1 -t UTF-8 metadata.csv'
+  says 'line 4: the line is not UTF-8; if the list is in Latin-1, convert it: iconv -f LATIN1'
+  grep -o 'iconv .*' output | bash -e
+  test "$(tail -n 1 "$list")" = 'clip00000x|café'
 }
 
 # all-double-ids: data check lists every id that occurs twice, not the first five

@@ -120,14 +120,13 @@ func torn(head []byte) bool {
 // convert returns the command that converts the file to a supported format. A new WAV file is found before the old
 // file. A new FLAC file is found only if the WAV file of the same name is removed.
 func convert(path string) string {
-	old := filepath.Base(path)
-	ext := filepath.Ext(old)
-	stem := strings.TrimSuffix(old, ext)
+	ext := filepath.Ext(path)
+	old, stem := hint.Word(path), strings.TrimSuffix(path, ext)
 	switch strings.ToLower(ext) {
 	case ".flac":
-		return fmt.Sprintf("convert with: ffmpeg -i %s -c:a pcm_s24le %s", hint.Word(old), hint.Word(stem+".wav"))
+		return fmt.Sprintf("convert with: ffmpeg -i %s -c:a pcm_s24le %s", old, hint.Word(stem+".wav"))
 	case ".wav":
-		return fmt.Sprintf("convert with: ffmpeg -i %s -c:a flac %s && rm %[1]s", hint.Word(old), hint.Word(stem+".flac"))
+		return fmt.Sprintf("convert with: ffmpeg -i %s -c:a flac %s && rm %[1]s", old, hint.Word(stem+".flac"))
 	}
-	return fmt.Sprintf("convert with: ffmpeg -i %s -c:a flac %s", hint.Word(old), hint.Word(stem+".flac"))
+	return fmt.Sprintf("convert with: ffmpeg -i %s -c:a flac %s", old, hint.Word(stem+".flac"))
 }
