@@ -9,11 +9,14 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/xtts-host/xtts-host/host/checkpoint"
+	"github.com/xtts-host/xtts-host/host/config/configtest"
 	"github.com/xtts-host/xtts-host/host/console"
 	"github.com/xtts-host/xtts-host/host/exit"
 	"github.com/xtts-host/xtts-host/host/report"
+	"github.com/xtts-host/xtts-host/host/runfolder"
 )
 
 // copyReference returns a copy of the reference run.
@@ -163,6 +166,16 @@ func TestStartAgain(t *testing.T) {
 			!strings.HasPrefix(exit.Hint(err), "start it again with --resume-or-start "+dir) {
 			t.Errorf("%s: %v, %q", flags[0], err, exit.Hint(err))
 		}
+	}
+	folder, err := runfolder.Claim(configtest.Parse(t, "--resume-or-start="+dir), time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := resume(t, "--resume", dir); exit.Code(err) != 2 || !strings.Contains(err.Error(), "another process is training in this folder") {
+		t.Errorf("--resume while another process trains: %v", err)
+	}
+	if err := folder.Close(false); err != nil {
+		t.Fatal(err)
 	}
 	if _, err := resume(t, append([]string{"--resume-or-start", dir}, start...)...); err != nil {
 		t.Fatal(err)

@@ -8,6 +8,7 @@ import (
 	"github.com/xtts-host/xtts-host/host/checkpoint"
 	"github.com/xtts-host/xtts-host/host/exit"
 	"github.com/xtts-host/xtts-host/host/resume"
+	"github.com/xtts-host/xtts-host/host/runfolder"
 	"github.com/xtts-host/xtts-host/host/train"
 	"github.com/xtts-host/xtts-host/shared/hint"
 )
@@ -52,6 +53,9 @@ func (d *Draft) openResumed() (err error) {
 	}
 	d.Start.Resumed, d.Start.Damaged, err = checkpoint.NewStore(d.Config.Resume).Find(d.Config.ResumeAt)
 	if errors.Is(err, checkpoint.ErrNone) && len(d.Start.Damaged) == 0 {
+		if err := runfolder.Taken(d.Config.Resume); err != nil {
+			return err
+		}
 		return hint.Errorf("start it again with --resume-or-start "+hint.Path(d.Config.Resume), "the run ended before its first checkpoint")
 	}
 	return err

@@ -162,7 +162,7 @@ func lock(dir string, made bool) (*Folder, error) {
 	}
 	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
 		f.Close()
-		return nil, exit.Refused(hint.Errorf("wait for it, or stop it with Ctrl-C", "%s: another process is training in this folder", dir))
+		return nil, exit.Refused(taken(dir))
 	}
 	// The folder may have been removed in between, and even created again: then the lock is on a file that no one else
 	// can open.
@@ -178,6 +178,23 @@ func lock(dir string, made bool) (*Folder, error) {
 		return nil, fmt.Errorf("log: %w", err)
 	}
 	return &Folder{Path: dir, made: made, Log: f}, nil
+}
+
+func taken(dir string) error {
+	return hint.Errorf("wait for it, or stop it with Ctrl-C", "%s: another process is training in this folder", dir)
+}
+
+// Taken returns an error if another process is training in a folder. It changes nothing.
+func Taken(dir string) error {
+	f, err := os.Open(filepath.Join(dir, report.LogFile))
+	if err != nil {
+		return nil // no run, or one that cannot be read: Claim says which
+	}
+	defer f.Close()
+	if syscall.Flock(int(f.Fd()), syscall.LOCK_SH|syscall.LOCK_NB) != nil {
+		return taken(dir)
+	}
+	return nil
 }
 
 // Remake makes the folder and its log anew after they were removed or moved away, and locks them.
