@@ -34,13 +34,16 @@ type Section struct {
 // Report is the result of Examine. As JSON it is the output of `xtts-host doctor --json`, specified in docs/doctor.md.
 type Report struct {
 	Version int `json:"version"` // of this format: 1
-	// Works is true when no finding is Bad.
+	// Works is true when no finding is Bad. Then Unchecked says whether a setting could not be checked.
 	Works     bool           `json:"works"`
+	Unchecked bool           `json:"unchecked,omitzero"`
 	Sections  []Section      `json:"sections"`
 	Driver    gpu.Driver     `json:"driver"`
 	GPUs      []GPU          `json:"gpus"`
 	Links     []gpu.CardLink `json:"links"`
 	Placement *Placement     `json:"placement"` // null if training would be refused
+
+	fault error // of the first finding that is Bad, if it is of a setting: it has the exit status of a run
 }
 
 // GPU is a GPU with the recommended memory limit of each role.
@@ -101,7 +104,10 @@ func (r *Report) Write(out io.Writer) error {
 			}
 		}
 	}
-	if r.Works {
+	switch {
+	case r.Works && r.Unchecked:
+		text.WriteString("nothing was found that keeps training from working on this machine; not all settings were checked\n")
+	case r.Works:
 		text.WriteString("training with these settings can work on this machine\n")
 	}
 	_, err := io.WriteString(out, text.String())

@@ -10,9 +10,9 @@ import (
 	"github.com/xtts-host/xtts-host/host/exit"
 	"github.com/xtts-host/xtts-host/host/place"
 	"github.com/xtts-host/xtts-host/host/plan"
+	"github.com/xtts-host/xtts-host/host/preflight"
 	"github.com/xtts-host/xtts-host/host/probe"
 	"github.com/xtts-host/xtts-host/host/report"
-	"github.com/xtts-host/xtts-host/shared/hint"
 )
 
 // Run runs the command: it reports whether training with these settings can work on this machine, and what is missing.
@@ -36,7 +36,7 @@ func Run(ctx context.Context, out io.Writer, set *config.Set, version string, as
 		return err
 	}
 	if n := r.Bad(); n > 0 {
-		return exit.Refused(hint.Errorf("see the lines marked ✗", "training with these settings cannot work on this machine: %s", report.Count(n, "problem")))
+		return exit.Refused(preflight.Failed(n, r.fault))
 	}
 	return nil
 }

@@ -19,11 +19,16 @@ func (r *Report) settings(ctx context.Context, draft *plan.Draft, set *config.Se
 		switch o := c.Outcome(ctx, blame); {
 		case o.OK == nil:
 			r.add(Note, "", "%s: %s", o.Name, o.Detail)
+			r.Unchecked = true
 		case o.Passed():
 			r.add(OK, "", "%s: %s", o.Name, o.Detail)
 		case c.Name == preflight.Plugins && errors.Is(o.Fault, fs.ErrNotExist) && aboutMachine(set):
 			r.add(Note, o.Hint, "%s", fault(&o))
+			r.Unchecked = true
 		default:
+			if r.Works {
+				r.fault = o.Fault
+			}
 			r.add(Bad, o.Hint, "%s", fault(&o))
 		}
 	}

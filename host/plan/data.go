@@ -12,6 +12,7 @@ import (
 	"github.com/xtts-host/xtts-host/host/batch"
 	"github.com/xtts-host/xtts-host/host/dataset"
 	"github.com/xtts-host/xtts-host/host/exit"
+	"github.com/xtts-host/xtts-host/host/report"
 	"github.com/xtts-host/xtts-host/shared/hint"
 )
 
@@ -52,7 +53,7 @@ func (d *Draft) OpenData(ctx context.Context) error {
 	if err := ix.ReadContents(ctx, d.waiting.Progress); err != nil {
 		return err
 	}
-	d.Data.Train = &batch.Split{Index: ix}
+	d.Data.Train = &batch.Split{Name: report.Train, Index: ix}
 	val := d.Config.ValData
 	if val == "" {
 		has, err := dataset.HasEval(dir)
@@ -68,7 +69,7 @@ func (d *Draft) OpenData(ctx context.Context) error {
 	case err != nil:
 		return err
 	}
-	d.Data.Val = &batch.Split{Index: ix}
+	d.Data.Val = &batch.Split{Name: report.Validation, Index: ix}
 	return nil
 }
 

@@ -8,11 +8,15 @@ import (
 	"strings"
 
 	"github.com/xtts-host/xtts-host/gpu"
+	"github.com/xtts-host/xtts-host/host/batch"
 	"github.com/xtts-host/xtts-host/host/config"
+	"github.com/xtts-host/xtts-host/host/dataset"
 	"github.com/xtts-host/xtts-host/host/inspect"
 	"github.com/xtts-host/xtts-host/host/memory"
 	"github.com/xtts-host/xtts-host/host/plan"
 	"github.com/xtts-host/xtts-host/host/report"
+	"github.com/xtts-host/xtts-host/shared/hint"
+	"github.com/xtts-host/xtts-host/shared/visible"
 )
 
 // Checks that other checks depend on. A caller may put a check with the name Limits before these.
@@ -76,10 +80,34 @@ func (s *settings) data(ctx context.Context) (string, error) {
 	}
 	ix := s.draft.Data.Train.Index
 	text := fmt.Sprintf("%s: %s, %s", filepath.Join(ix.Dir, ix.List), report.Count(len(ix.Rows), "clip"), report.Count(len(ix.Speakers), "speaker"))
-	if n := len(ix.Rejected); n > 0 {
-		text += fmt.Sprintf("; %s cannot be used", report.Count(n, "line"))
+	unusable := s.unusable()
+	q, err := batch.OpenQuarantine("", s.draft.Data, s.set.MaxQuarantine, nil)
+	if err != nil { // as a run ends before its first step
+		return "", fmt.Errorf("%w%s", err, unusable)
 	}
-	return text, nil
+	return text + unusable, q.Close()
+}
+
+// mostUnusable limits the lines of a list that are named because they cannot be used.
+const mostUnusable = 10
+
+// unusable names the lines of the lists that cannot be used, each in a line of the text.
+func (s *settings) unusable() string {
+	var text strings.Builder
+	for _, split := range s.draft.Data.Splits() {
+		ix := split.Index
+		if len(ix.Rejected) == 0 {
+			continue
+		}
+		fmt.Fprintf(&text, "\n%s of %s cannot be used:", report.Count(len(ix.Rejected), "line"), ix.List)
+		for _, r := range ix.Rejected[:min(mostUnusable, len(ix.Rejected))] {
+			fmt.Fprintf(&text, "\n  %s: %s", ix.Place(r.Line), visible.Short(r.Reason, dataset.MaxID))
+		}
+		if more := len(ix.Rejected) - mostUnusable; more > 0 {
+			fmt.Fprintf(&text, "\n  and %s more: xtts-host data check %s lists them", report.Thousands(more), hint.Path(ix.Dir))
+		}
+	}
+	return text.String()
 }
 
 func (s *settings) plugins(ctx context.Context) (string, error) {

@@ -24,7 +24,6 @@ import (
 	"github.com/xtts-host/xtts-host/host/record"
 	"github.com/xtts-host/xtts-host/host/report"
 	"github.com/xtts-host/xtts-host/host/session"
-	"github.com/xtts-host/xtts-host/shared/hint"
 )
 
 // Run runs the command: it tries the parts of a run with these settings, up to three steps of training, and reports
@@ -65,22 +64,10 @@ func Run(ctx context.Context, set *config.Set, version string, asJSON bool, cons
 	}
 	if fault := r.Err(); fault != nil {
 		_, failed, _ := r.Count()
-		return hint.Errorf("see the lines marked ✗", "%w", &invalid{failed, fault})
+		return preflight.Failed(failed, fault)
 	}
 	return nil
 }
-
-// invalid is the error of a failed validation. It has the exit status of the first failed check, but not its text,
-// which has been printed.
-type invalid struct {
-	crosses int
-	first   error
-}
-
-func (e *invalid) Error() string {
-	return "training with these settings cannot work on this machine: " + report.Count(e.crosses, "problem")
-}
-func (e *invalid) Unwrap() error { return e.first }
 
 // refusing marks errors as refusals, because training would return them before its first step.
 func refusing(checks []preflight.Check) []preflight.Check {
