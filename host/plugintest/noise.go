@@ -146,8 +146,9 @@ func fillRow(t ring.Tensor, row []byte, valid int, clip int32) {
 	}
 }
 
-// badPadding says which element after the end of a row of the outputs is not padding, or returns "".
-func (n *noise) badPadding(slot []byte, bucket int) string {
+// badPadding says which element after the end of a row of the outputs is not padding, or returns "". Of the rows of a batch of
+// these clips it looks at the empty ones, or at the others.
+func (n *noise) badPadding(slot []byte, bucket int, clips []int32, ofEmpty bool) string {
 	l := &n.layouts[bucket]
 	for _, p := range n.stage.Outputs {
 		t, _ := l.Find(tensorName(p.Name))
@@ -155,8 +156,14 @@ func (n *noise) badPadding(slot []byte, bucket int) string {
 			continue
 		}
 		for row := range t.Shape[0] {
+			if (clips[row] == empty) != ofEmpty {
+				continue
+			}
 			data := t.Row(slot, row)
 			length := int(int32(binary.LittleEndian.Uint32(l.View(slot, tensorName(p.Lengths))[4*row:])))
+			if ofEmpty && length != 0 {
+				return fmt.Sprintf("row %d is empty, and its length of port %s is %d", row, p.Name, length)
+			}
 			first := len(data) / 4 / t.Shape[1] * length
 			for i := first; i < len(data)/4; i++ {
 				if v := math.Float32frombits(binary.LittleEndian.Uint32(data[4*i:])); v != padding {

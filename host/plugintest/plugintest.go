@@ -151,6 +151,8 @@ func (t *subject) try(ctx context.Context, k check, started bool) error {
 		return skipped("it does not start")
 	case k.bits && !t.stage.Deterministic:
 		return skipped("the stage is not declared deterministic")
+	case k.bits && t.changing:
+		return skipped(`not tried: "same batch, same bits" failed`)
 	}
 	return k.run(ctx, t)
 }

@@ -83,6 +83,7 @@ func TestFaults(t *testing.T) {
 		{"shortens a row", "tint", "full, short and odd rows", "tensor_waveform_lengths is not an output of the stage"},
 		{"writes to the padding", "mix", "padding after each row", "not the pad value -2.5"},
 		{"writes after its answer", "mix", "no write after the answer", "it wrote to row 0 of bystander in ring slot"},
+		{"changes empty rows", "mix", "empty rows", "row 1 of port waveform has 0 valid elements, and element 0 is"},
 		{"draws from the clock", "mix", "same batch, same bits", "differ"},
 		{"depends on the place", "mix", "any place in any batch", "differ"},
 		{"declares its draws cacheable", "keyed", "any epoch, if cacheable", "differ"},
@@ -96,6 +97,9 @@ func TestFaults(t *testing.T) {
 			found := failed(t, test(t, dir, c.stage, 500*time.Millisecond, nil), c.stage)
 			if why, ok := found[c.check]; !ok || !strings.Contains(why, c.why) {
 				t.Errorf("%s: %q, want %q; failed: %v", c.check, why, c.why, found)
+			}
+			if alone := c.fault == "draws from the clock" || c.fault == "changes empty rows"; alone && len(found) != 1 {
+				t.Errorf("one fault fails %d checks: %v", len(found), found)
 			}
 		})
 	}

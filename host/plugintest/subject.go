@@ -44,6 +44,7 @@ type subject struct {
 
 	verified, plain *session
 	want            map[int][][]byte // the outputs of the mixed batch, by bucket and row
+	changing        bool             // the same batch did not give the same bits
 	perClip         []time.Duration
 	peak            int64
 }
@@ -173,7 +174,7 @@ func (s *session) sameAs(ctx context.Context, slot, bucket int, clips []int32) e
 	if err != nil {
 		return err
 	}
-	if !s.t.stage.Deterministic {
+	if !s.t.stage.Deterministic || s.t.changing {
 		return nil
 	}
 	for row, clip := range clips {

@@ -50,6 +50,8 @@ func (m *mix) Process(_ context.Context, b *stage.Batch) error {
 			gain /= 2
 		case inject("depends on the process"):
 			gain = float32(os.Getpid()%1000) / 1000
+		case inject("changes empty rows") && n == 0:
+			clear(wave[row*width:][:width])
 		}
 		for i := range wave[row*width:][:n] {
 			wave[row*width+i] *= gain
