@@ -29,8 +29,7 @@ func TestPoorChoices(t *testing.T) {
 	}{
 		{"nothing", func(*choices) {}, nil},
 		{"batch on the CPU", func(c *choices) { c.batchSize = 4 }, []string{"--batch-size 4 leaves the CPU's vector units idle: use 8 or more"}},
-		{"batch on a GPU", func(c *choices) { c.batchSize, c.card = 4, 143771<<20 },
-			[]string{"--batch-size 4 leaves most of the GPU idle: use 8 or more (48 suits a GPU of 143771 MB)"}},
+		{"batch on a GPU", func(c *choices) { c.batchSize, c.card = 4, 143771<<20 }, []string{"--batch-size 4 leaves most of the GPU idle: use 8 or more (48 suits a GPU of 143771 MB)"}},
 		{"batch on a small GPU", func(c *choices) { c.batchSize, c.card = 17, 11264<<20 },
 			[]string{"--batch-size 17 is large for a GPU of 11264 MB: use 16, with --buffer-size 25"}},
 		{"batch that suits a small GPU", func(c *choices) { c.batchSize, c.card = 16, 11264<<20 }, nil},
@@ -40,17 +39,14 @@ func TestPoorChoices(t *testing.T) {
 			[]string{"--batch-size 49 is large for a GPU of 23028 MB: use 48, with --buffer-size 100"}},
 		{"batch on a large GPU", func(c *choices) { c.batchSize, c.card = 288, 143771<<20 }, nil},
 		{"buffer", func(c *choices) { c.bufferSize, c.bufferAsked = 1, 1 }, []string{"--buffer-size 1 prepares a batch only after the previous one is done: use 2 or more"}},
-		{"lowered", func(c *choices) { c.bufferAsked, c.ringLimit = 50, "--ring-memory 12MiB" },
-			[]string{"--buffer-size 50 was lowered to 2 to fit --ring-memory 12MiB: it needs 300 MiB"}},
+		{"lowered", func(c *choices) { c.bufferAsked, c.ringLimit = 50, "--ring-memory 12MiB" }, []string{"--buffer-size 50 was lowered to 2 to fit --ring-memory 12MiB: it needs 300 MiB"}},
 		{"lowered to one", func(c *choices) { c.bufferSize, c.ringLimit = 1, "--ring-memory 6.5MiB" }, []string{
 			"--buffer-size 2 was lowered to 1 to fit --ring-memory 6.5MiB: it needs 12 MiB",
 			"--buffer-size 1 prepares a batch only after the previous one is done: use 2 or more",
 		}},
 		{"workers", func(c *choices) { c.workers = 3 }, []string{"--num-workers 3 is more than the machine has cores: use 2 or fewer"}},
-		{"accumulation", func(c *choices) { c.accumulate = 5 },
-			[]string{"--accumulate 5 is more than an epoch has batches, and steps do not cross epochs: use 4 or less"}},
-		{"short epoch", func(c *choices) { c.slots = 5 },
-			[]string{"--slots 5 is more than an epoch has batches (4): use fewer, or auto"}},
+		{"accumulation", func(c *choices) { c.accumulate = 5 }, []string{"--accumulate 5 is more than an epoch has batches, and steps do not cross epochs: use 4 or less"}},
+		{"short epoch", func(c *choices) { c.slots = 5 }, []string{"--slots 5 is more than an epoch has batches (4): use fewer, or auto"}},
 		{"long clips", func(c *choices) {
 			c.data[1].used = &report.DataList{Clips: 4, Seconds: 60, LeftOut: []report.LeftOut{{Reason: "longer than 5.11 s (excluded.jsonl)", Clips: 2, Seconds: 30}, {Reason: "cannot be used", Clips: 13}}}
 			c.data[1].advice = "cut them"
