@@ -196,7 +196,11 @@ func (b *benchmark) measure(ctx context.Context, size int) error {
 			case err == nil:
 				b.result.With, b.result.Bucket = r.Versions, r.Data.Buckets[len(r.Data.Buckets)-1]
 				if b.done == 1 {
-					fmt.Fprintf(b.console.Err, "trained on %s\n", strings.Join(append([]string{r.Data.Train.String()}, r.Data.Train.Lines()...), "; "))
+					made := ""
+					if b.made != "" {
+						made = "made-up clips that fill the largest bucket: "
+					}
+					fmt.Fprintf(b.console.Err, "trained on %s%s\n", made, strings.Join(append([]string{r.Data.Train.String()}, r.Data.Train.Lines()...), "; "))
 				}
 				b.result.Add(size, v, round, Of(r))
 				fmt.Fprintf(b.console.Err, "%s: %.2f steps/s\n", name, r.StepsPerSecond)

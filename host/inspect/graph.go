@@ -167,8 +167,14 @@ func (t *table) training(m *manifest.Bundle, s ortgraphs.Summary) {
 		if p.Name != "" {
 			name = fmt.Sprintf("%d. %s: ", i+1, p.Name)
 		}
-		t.line(first(i, "optimizer"), "%s%s, learning rate %g, weight decay %g, clipped at %g, %s after %d steps",
-			name, o.Name, o.LR, o.WeightDecay, o.GradClip, p.Schedule.Name, p.Schedule.WarmupSteps)
+		clip, warmup := "not clipped", ""
+		if o.GradClip > 0 {
+			clip = fmt.Sprintf("clipped at %g", o.GradClip)
+		}
+		if n := p.Schedule.WarmupSteps; n > 0 {
+			warmup = " after " + report.Count(n, "step") + " of warm-up"
+		}
+		t.line(first(i, "optimizer"), "%s%s, learning rate %g, weight decay %g, %s, %s%s", name, o.Name, o.LR, o.WeightDecay, clip, p.Schedule.Name, warmup)
 	}
 	t.line("accumulation", "%s", m.Accumulation)
 	for i, g := range s.Graphs {

@@ -69,7 +69,7 @@ func (p *Plan) model(b *banner) {
 	if n.AccumulatorBytes > 0 {
 		memory += fmt.Sprintf(", accumulator %s MiB", report.Mebibytes(float64(n.AccumulatorBytes)))
 	}
-	b.row("", "%s", memory)
+	b.row("memory", "%s", memory)
 	if c.EMA > 0 {
 		b.row("average", "of the trained weights, decay %g, evaluated and saved, %s MiB", c.EMA, report.Mebibytes(float64(n.AverageBytes)))
 	}
