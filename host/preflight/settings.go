@@ -167,27 +167,20 @@ func (s *settings) memory(context.Context) (string, error) {
 	p := d.MemoryFor(d.Slots)
 	copies := ""
 	if p.Copies > 0 {
-		copies = fmt.Sprintf("bf16 copies of the weights %s MB, ", MB(p.Copies))
+		copies = fmt.Sprintf("bf16 copies of the weights %s MiB, ", report.Mebibytes(float64(p.Copies)))
 	}
-	text := fmt.Sprintf("weights, gradients and optimizer state %s MB, %sdevice slots %s MB", MB(p.Arenas), copies, MB(p.Slots))
+	text := fmt.Sprintf("weights, gradients and optimizer state %s MiB, %sdevice slots %s MiB",
+		report.Mebibytes(float64(p.Arenas)), copies, report.Mebibytes(float64(p.Slots)))
 	room, err := p.Room()
 	switch {
 	case err != nil:
 		return "", err
 	case room > 0:
-		text += fmt.Sprintf(", CUDA %d MB; %d MB of %d are left for the graphs", memory.Libraries/gpu.MB, room/gpu.MB, p.Limit/gpu.MB)
+		text += fmt.Sprintf(", CUDA %d MiB; %d MiB of %d are left for the graphs", memory.Libraries/gpu.MB, room/gpu.MB, p.Limit/gpu.MB)
 	case d.OnGPU():
-		text += fmt.Sprintf(", CUDA %d MB; the GPU has %d MB", memory.Libraries/gpu.MB, d.Placement.Model.GPU.Memory/gpu.MB)
+		text += fmt.Sprintf(", CUDA %d MiB; the GPU has %d MiB", memory.Libraries/gpu.MB, d.Placement.Model.GPU.Memory/gpu.MB)
 	}
 	return text, nil
-}
-
-// MB formats a size in MB, that of a small model with two decimals.
-func MB(n int) string {
-	if n < 10*gpu.MB {
-		return fmt.Sprintf("%.2f", float64(n)/gpu.MB)
-	}
-	return fmt.Sprint(n / gpu.MB)
 }
 
 func (s *settings) start(ctx context.Context) (string, error) {

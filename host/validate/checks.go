@@ -63,8 +63,8 @@ func (v *validation) tryModel(ctx context.Context) (_ string, err error) {
 		return "", v.session.TooLarge(ctx, err)
 	}
 	weights, grads, slots := v.session.Model.Bytes()
-	return fmt.Sprintf("on %s: weights %s MB, gradients %s MB, optimizer state %s MB, device slots %s MB",
-		v.modelPlace(), preflight.MB(weights), preflight.MB(grads), preflight.MB(v.session.Optimizers.Bytes()), preflight.MB(slots)), nil
+	return fmt.Sprintf("on %s: weights %s MiB, gradients %s MiB, optimizer state %s MiB, device slots %s MiB",
+		v.modelPlace(), report.Mebibytes(float64(weights)), report.Mebibytes(float64(grads)), report.Mebibytes(float64(v.session.Optimizers.Bytes())), report.Mebibytes(float64(slots))), nil
 }
 
 // modelPlace names the device of the model in full.
@@ -242,11 +242,11 @@ func (v *validation) tryMemory(context.Context) (string, error) {
 		if m.LimitBytes > 0 {
 			text += fmt.Sprintf(" of %d", m.LimitBytes/gpu.MB)
 		}
-		used = append(used, text+" MB")
+		used = append(used, text+" MiB")
 		if m.LimitBytes > 0 && m.ProcessPeakBytes > m.LimitBytes {
 			flag := "--" + m.Role + "-gpu-memory"
 			return "", hint.Errorf(fmt.Sprintf("give %s %d or more, or a smaller --batch-size", flag, m.ProcessPeakBytes/gpu.MB),
-				"%w: %s %d: %s used %d MB", ort.ErrOutOfMemory, flag, m.LimitBytes/gpu.MB, m.Device, m.ProcessPeakBytes/gpu.MB)
+				"%w: %s %d: %s used %d MiB", ort.ErrOutOfMemory, flag, m.LimitBytes/gpu.MB, m.Device, m.ProcessPeakBytes/gpu.MB)
 		}
 	}
 	return strings.Join(used, ", "), nil

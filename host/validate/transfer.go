@@ -156,5 +156,5 @@ func differ(got, sent []byte, way string) error {
 // speed formats the size and speed of a copy.
 func speed(n int, took time.Duration) string {
 	took = max(took, time.Nanosecond) // the clock may not advance
-	return fmt.Sprintf("%.2f MB in %.1f µs (%.1f GB/s)", float64(n)/gpu.MB, float64(took)/float64(time.Microsecond), float64(n)/float64(took))
+	return fmt.Sprintf("%.2f MiB in %.1f µs (%.1f GB/s)", float64(n)/gpu.MB, float64(took)/float64(time.Microsecond), float64(n)/float64(took))
 }

@@ -56,7 +56,7 @@ func TestTransfer(t *testing.T) {
 		want   []string
 	}{
 		{"sound", func(*fakeRoad) {}, []string{
-			"✓ plugins to ring another process, on GPU 0: 0.00 MB in 1000.0 µs (0.0 GB/s), no byte changed", "✓ ring to model to GPU 1, 3 device slots, 3 sizes: ",
+			"✓ plugins to ring another process, on GPU 0: 0.00 MiB in 1000.0 µs (0.0 GB/s), no byte changed", "✓ ring to model to GPU 1, 3 device slots, 3 sizes: ",
 			"✓ plugins to model GPU 0 -> ring -> GPU 1: 5000 bytes, no byte changed"}},
 		{"a bit of the relay", func(r *fakeRoad) { r.relayed = func(to []byte) error { to[4999] ^= 0x10; return nil } }, []string{
 			"✗ plugins to ring 1 of 5000 bytes differ after the transfer from the plugins' side (GPU 0) to the ring, the first is byte 4999: ", "hint: repeat it", "✓ ring to model", `- plugins to model not tried: "plugins to ring" failed`}},
