@@ -191,7 +191,7 @@ func (r *resolver) find(name string) (*Entry, manifest.Stage, error) {
 	if !qualified {
 		short = name
 	}
-	var all, candidates, unread []string
+	var all, names, candidates, unread []string // names are as typed: with the plugin or without it
 	var entry *Entry
 	var stage manifest.Stage
 	for i := range r.entries {
@@ -205,6 +205,9 @@ func (r *resolver) find(name string) (*Entry, manifest.Stage, error) {
 		for _, s := range e.Manifest.Stages {
 			full := e.Manifest.ID + "/" + s.Name
 			all = append(all, full)
+			if names = append(names, s.Name); qualified {
+				names[len(names)-1] = full
+			}
 			if s.Name == short && (!qualified || e.Manifest.ID == plugin) {
 				candidates = append(candidates, full)
 				entry, stage = e, s
@@ -219,8 +222,13 @@ func (r *resolver) find(name string) (*Entry, manifest.Stage, error) {
 	case len(candidates) == 0:
 		slices.Sort(all)
 		err := fmt.Errorf("no plugin has a stage %q; there are %s", name, strings.Join(append(slices.Compact(all), unread...), ", "))
+		slices.Sort(names)
+		advice := hint.DidYouMean(name, slices.Compact(names))
 		if len(unread) > 0 {
-			err = hint.Errorf(brokenHint, "%w", err)
+			advice = brokenHint
+		}
+		if advice != "" {
+			err = hint.Errorf(advice, "%w", err)
 		}
 		return nil, stage, err
 	case len(candidates) > 1:

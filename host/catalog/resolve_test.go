@@ -303,9 +303,9 @@ var refusals = []struct {
 	hint     string
 }{
 	{"unknown stage", []manifest.StageInstance{inst("x", "logmell", nil, nil)}, nil,
-		`pipeline: instance "x": no plugin has a stage "logmell"; there are augment/gain, augment/mask, augment/mix, features/envelope, features/logmel, features/pitch, lost/echo, neural/denoise, neural/dvae, other/gain`, ""},
+		`pipeline: instance "x": no plugin has a stage "logmell"; there are augment/gain, augment/mask, augment/mix, features/envelope, features/logmel, features/pitch, lost/echo, neural/denoise, neural/dvae, other/gain`, "did you mean logmel?"},
 	{"unknown plugin", []manifest.StageInstance{inst("x", "feature/logmel", nil, nil)}, nil,
-		`pipeline: instance "x": no plugin has a stage "feature/logmel"; there are augment/gain, augment/mask, augment/mix, features/envelope, features/logmel, features/pitch, lost/echo, neural/denoise, neural/dvae, other/gain`, ""},
+		`pipeline: instance "x": no plugin has a stage "feature/logmel"; there are augment/gain, augment/mask, augment/mix, features/envelope, features/logmel, features/pitch, lost/echo, neural/denoise, neural/dvae, other/gain`, "did you mean features/logmel?"},
 	{"ambiguous stage", []manifest.StageInstance{inst("x", "gain", nil, nil)}, nil,
 		`pipeline: instance "x": stage "gain" is ambiguous: write augment/gain or other/gain`, ""},
 	{"plugin not built", []manifest.StageInstance{inst("x", "echo", nil, nil)}, nil,

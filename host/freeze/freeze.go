@@ -74,7 +74,7 @@ func Check(setting, pattern string, parameters []manifest.Parameter) error {
 			return nil
 		}
 	}
-	return hint.Errorf("the nearest names are "+strings.Join(nearest(pattern, parameters), ", "), "%s: no parameter has such a name", setting)
+	return hint.Errorf(names(pattern, parameters), "%s: no parameter has such a name", setting)
 }
 
 // Identity returns a text for checkpoints that identifies the frozen parameters: their number, and a hash of their

@@ -65,6 +65,7 @@ func TestRefused(t *testing.T) {
 	for _, c := range []struct{ freeze, only, err, hint string }{
 		{"text,text.nrom", "", "--freeze text.nrom: no parameter has such a name", "the nearest names are text.norm, text, decoder"},
 		{"", "decodr.*", "--train-only decodr.*: no parameter has such a name", "the nearest names are decoder, text, text.norm"},
+		{"nix.*", "", "--freeze nix.*: no parameter has such a name", "the outermost names are text, decoder, odd/name[0], positions"},
 		{"text[", "", "--freeze text[: not a pattern", "write a name with * for any text, ? for one character, [abc] for one of these"},
 		{"*", "", "--freeze *: no parameter is left to train", left},
 		{"", "positions", "--train-only positions: no parameter is left to train", left},

@@ -8,7 +8,7 @@ import (
 
 // DidYouMean returns a hint that names the known words nearest to a mistyped one, or "" when none is near: "did you
 // mean --lr?". Case, dashes, underscores and dots do not count. A word of a longer name is near, too: --steps is near
-// to --max-steps.
+// to --max-steps. So is the beginning of a name: specaug is near to specaugment.
 func DidYouMean(typed string, known []string) string {
 	near := nearest(typed, known)
 	switch n := len(near); n {
@@ -22,7 +22,7 @@ func DidYouMean(typed string, known []string) string {
 }
 
 // nearest returns the known words with the smallest distance, in their order, or else those that have the typed one as
-// a part.
+// a word or begin with it.
 func nearest(typed string, known []string) []string {
 	letters := fold(typed)
 	smallest := (len(letters) + 5) / 5 // a slip in four letters, two in nine
@@ -39,7 +39,7 @@ func nearest(typed string, known []string) []string {
 		return near
 	}
 	for _, word := range known {
-		if slices.Contains(strings.FieldsFunc(strings.ToLower(word), separates), string(letters)) {
+		if slices.Contains(strings.FieldsFunc(strings.ToLower(word), separates), string(letters)) || strings.HasPrefix(string(fold(word)), string(letters)) {
 			near = append(near, word)
 		}
 	}

@@ -14,6 +14,7 @@ func TestDidYouMean(t *testing.T) {
 		{"--lrr", "did you mean --lr?"},
 		{"--steps", "did you mean --max-steps or --warmup-steps?"},
 		{"--size", "did you mean --batch-size?"},
+		{"--warm", "did you mean --warmup-steps?"},
 		{"--frobnicate", ""},
 		{"--x", ""},
 		{"", ""},
