@@ -166,12 +166,12 @@ func TestOpenJSONLinesFails(t *testing.T) {
 		_, err := Open(context.Background(), Config{Dir: dir, SampleRate: 8000})
 		contains(t, err, c.err)
 	}
-	file := filepath.Join(t.TempDir(), "clips.csv")
+	file := filepath.Join(t.TempDir(), "clips.txt")
 	write(t, file, []byte("1|x\n"))
 	_, err := Open(context.Background(), Config{Dir: file, SampleRate: 8000})
-	contains(t, err, "neither .jsonl nor .json")
+	contains(t, err, "neither .csv, .jsonl nor .json")
 	_, err = Open(context.Background(), Config{Dir: "/dev/null", SampleRate: 8000})
-	contains(t, err, "neither .jsonl nor .json")
+	contains(t, err, "neither .csv, .jsonl nor .json")
 	if err := os.Mkdir(filepath.Join(filepath.Dir(file), "metadata.csv"), 0o755); err != nil {
 		t.Fatal(err)
 	}

@@ -50,7 +50,7 @@ func exists(file string) (bool, error) {
 	return err == nil, err
 }
 
-// HasEval reports whether a data set has a separate list for evaluation. A JSON Lines file has none.
+// HasEval reports whether a data set has a separate list for evaluation. A file has none.
 func HasEval(dir string) (bool, error) {
 	if file, err := isFile(dir); file || err != nil {
 		return false, err
@@ -73,15 +73,15 @@ func isFile(path string) (bool, error) {
 // locate returns the folder and the list of a data set.
 func locate(path string, split Split) (dir, list string, err error) {
 	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
-		return "", "", hint.Errorf("a data set is a folder as LJSpeech has it, or a JSON Lines manifest (docs/data.md)", "there is no such folder or file")
+		return "", "", hint.Errorf("a data set is a folder as LJSpeech has it, a list of one, or a JSON Lines manifest (docs/data.md)", "there is no such folder or file")
 	}
 	file, err := isFile(path)
 	if err != nil {
 		return "", "", err
 	}
 	if file {
-		if !jsonLines(path) {
-			return "", "", hint.Errorf("use the folder of a data set, or a JSON Lines file", "a file that is neither .jsonl nor .json")
+		if !jsonLines(path) && strings.ToLower(filepath.Ext(path)) != ".csv" {
+			return "", "", hint.Errorf("use the folder of a data set, its metadata.csv, or a JSON Lines file", "a file that is neither .csv, .jsonl nor .json")
 		}
 		return filepath.Dir(path), filepath.Base(path), nil
 	}

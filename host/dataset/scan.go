@@ -8,11 +8,14 @@ import (
 	"io"
 	"io/fs"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
 	"unicode/utf8"
+
+	"golang.org/x/text/unicode/norm"
 
 	"github.com/xtts-host/xtts-host/host/dataset/internal/audio"
 	"github.com/xtts-host/xtts-host/host/dataset/internal/resample"
@@ -143,7 +146,7 @@ func (s *scan) row(b *block, row *scannedRow) error {
 	row.path, row.known, row.recording = f.path, f.place, f.recording
 	if errors.Is(f.err, fs.ErrNotExist) {
 		if row.any {
-			return fmt.Errorf("there is no %s, %s or %s", row.audio, strings.Join(endings[:len(endings)-1], ", "), endings[len(endings)-1])
+			return fmt.Errorf("there is no %s, %s or %s%s", row.audio, strings.Join(endings[:len(endings)-1], ", "), endings[len(endings)-1], withEnding(row))
 		}
 		return fmt.Errorf("there is no %s%s", row.audio, notPath(row.audio))
 	}
@@ -222,24 +225,60 @@ func (s *scan) encode(b *block, row *scannedRow) error {
 	return nil
 }
 
+// withEnding says that the id of a line names a file with its ending, if it does.
+func withEnding(row *scannedRow) string {
+	if _, err := regular.Stat(strings.TrimSuffix(row.path, ".wav")); err != nil {
+		return ""
+	}
+	return " (leave out the ending of the id: " + strings.TrimSuffix(row.audio, ".wav") + " is there)"
+}
+
 // endings are those of the recordings of metadata.csv other than .wav, in the order of search. The content decides how a file
 // is read.
 var endings = []string{".flac", ".ogg", ".opus", ".mp3"}
 
 // statAudio finds an audio file: the path, or, if it does not exist and any is set, the first file of the same name with
-// another ending. It opens nothing.
+// another ending, in small or capital letters. Then it looks for the name in other Unicode forms: some systems store "ö" as
+// one character, some as two, and copies of a data set mix them. It opens nothing.
 func statAudio(path string, any bool) (string, fs.FileInfo, error) {
 	info, err := regular.Stat(path)
-	stem, ok := strings.CutSuffix(path, ".wav")
-	if !any || !ok || !errors.Is(err, fs.ErrNotExist) {
+	if !errors.Is(err, fs.ErrNotExist) {
 		return path, info, err
 	}
-	for _, ending := range endings {
-		if info, err := regular.Stat(stem + ending); !errors.Is(err, fs.ErrNotExist) {
-			return stem + ending, info, err
+	for _, same := range forms(path) {
+		names := []string{same}
+		if stem, ok := strings.CutSuffix(same, ".wav"); ok && any {
+			for _, ending := range endings {
+				names = append(names, stem+ending)
+			}
+			for _, ending := range append([]string{".wav"}, endings...) {
+				names = append(names, stem+strings.ToUpper(ending))
+			}
+		}
+		for _, name := range names {
+			if name == path {
+				continue
+			}
+			if info, err := regular.Stat(name); !errors.Is(err, fs.ErrNotExist) {
+				return name, info, err
+			}
 		}
 	}
 	return path, info, err
+}
+
+// forms returns a path, and the others that it is in Unicode's forms NFC and NFD, with its folder as it is or in the same form.
+func forms(path string) []string {
+	all := []string{path}
+	dir, base := filepath.Split(path)
+	for _, form := range []norm.Form{norm.NFC, norm.NFD} {
+		for _, other := range []string{dir + form.String(base), form.String(path)} {
+			if !slices.Contains(all, other) {
+				all = append(all, other)
+			}
+		}
+	}
+	return all
 }
 
 // notPath says why what a list names is no path, or nothing. The path has been cleaned: file:///a is file:/a.

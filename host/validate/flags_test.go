@@ -64,7 +64,7 @@ var refusedByCheck = map[string]wrong{
 	"plugins":    {"NONE", "", "--plugins NONE: scan plugins: open NONE: no such file"},
 	"graph":      {"NONE", "", "bundle: open NONE: no such file"},
 	"train-data": {"NONE", "", "data set NONE: there is no such folder or file"},
-	"val-data":   {"FILE", "", "--val-data: data set FILE: a file that is neither .jsonl nor .json"},
+	"val-data":   {"FILE", "", "--val-data: data set FILE: a file that is neither .csv, .jsonl nor .json"},
 	"run-dir":    {"FILE/run", "", "--run-dir FILE/run: FILE is a file, not a folder"},
 	"init":       {"FILE", "", "--init FILE: FILE: not a valid safetensors file"},
 	"augment":    {"foo", "", `--augment foo: no plugin has a stage "foo"`},
