@@ -24,8 +24,9 @@ type choices struct {
 	slotSize                int    // bytes of one
 	ringLimit               string // what it fits
 	workers, cores          int
-	batches                 int // of an epoch
-	slots                   int // of the device, as requested; 0 for auto
+	batches                 int     // of an epoch
+	emptyRows               float64 // share of an epoch's frames in rows without a clip
+	slots                   int     // of the device, as requested; 0 for auto
 	data                    []findings
 }
 
@@ -51,6 +52,7 @@ const (
 	lostShare  = 0.01
 	goodBatch  = 8
 	goodBuffer = 2
+	emptyShare = 0.5 // the largest without one
 )
 
 // badChoices returns a line for each setting or finding that makes a run slow or its result worse, with a fix.
@@ -65,6 +67,9 @@ func badChoices(c choices) []string {
 		say("--batch-size %d is large for a GPU of %d MB: use %d, with --buffer-size %d", c.batchSize, c.card/gpu.MB, most, buffer)
 	case c.card == 0 && c.batchSize < goodBatch:
 		say("--batch-size %d leaves the CPU's vector units idle: use %d or more", c.batchSize, goodBatch)
+	}
+	if c.emptyRows > emptyShare {
+		say("--batch-size %d leaves %.0f %% of the batches empty: the training data has %s, use a smaller one", c.batchSize, 100*c.emptyRows, report.Count(c.data[0].used.Clips, "clip"))
 	}
 	if c.bufferSize < c.bufferAsked {
 		say("--buffer-size %d was lowered to %d to fit %s: it needs %d MiB",
@@ -114,7 +119,7 @@ func (p *Plan) Warnings() []string {
 	all := choices{
 		card: p.Placement.Model.GPU.Memory, batchSize: c.BatchSize, accumulate: c.Accumulate,
 		bufferSize: c.BufferSize, bufferAsked: p.RingAsked, slotSize: p.SlotBytes, ringLimit: p.RingLimit,
-		workers: c.NumWorkers, cores: runtime.NumCPU(), batches: p.Data.Train.Plan.Batches(), slots: int(c.Slots),
+		workers: c.NumWorkers, cores: runtime.NumCPU(), batches: p.Data.Train.Plan.Batches(), emptyRows: p.Data.Usage.Padding.EmptyRows, slots: int(c.Slots),
 	}
 	all.data = append(all.data, findingsOf(p.Data.Train, &p.Data.Usage.Train))
 	if p.Data.Val != nil {

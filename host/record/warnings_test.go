@@ -129,6 +129,19 @@ func TestFewLongClips(t *testing.T) {
 	}
 }
 
+// TestEmptyRows: a batch that the data cannot fill is warned of.
+func TestEmptyRows(t *testing.T) {
+	used := &report.DataList{Clips: 24, Seconds: 99}
+	c := choices{batchSize: 500, bufferSize: 2, bufferAsked: 2, workers: 1, cores: 1, accumulate: 1, batches: 1, slots: 3, emptyRows: 0.5, data: []findings{{name: "training", used: used}}}
+	if got := badChoices(c); got != nil {
+		t.Errorf("half of the rows: %q", got)
+	}
+	c.emptyRows = 0.952
+	if got, want := badChoices(c), []string{"--batch-size 500 leaves 95 % of the batches empty: the training data has 24 clips, use a smaller one"}; !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
 // TestIdleSettings: a setting that a run ignores is a warning.
 func TestIdleSettings(t *testing.T) {
 	c := config.Config{Precision: "tf32", CUDAGraphs: "on", Fuse: "on", Attention: "bf16", MemoryBaseline: 5 << 20}
