@@ -60,7 +60,7 @@ func (d *derivation) replace(t *Tensor) {
 		}
 	}
 	whole = whole && held < t.Bytes()*(last-d.turn[own])
-	var undo []func()
+	var undo, always []func()
 	for _, g := range readers {
 		plan := plans[g]
 		if plan == nil || !whole && plan.bytes > 0 {
@@ -71,7 +71,13 @@ func (d *derivation) replace(t *Tensor) {
 			whole = false
 		case plan.bytes > 0:
 			undo = append(undo, back)
+		default:
+			always = append(always, back)
 		}
+	}
+	kept := len(d.uses[t]) > 0 || d.outputs[t]
+	if !kept && !d.mayDrop(t.From) {
+		whole, undo = false, append(undo, always...)
 	}
 	if !whole { // the tensor stays in memory
 		for _, back := range slices.Backward(undo) {
@@ -94,7 +100,7 @@ func (d *derivation) plan(t *Tensor, g *group) *derived {
 		return nil
 	}
 	in, _, _ := d.traffic(g.nodes)
-	s := &search{derivation: d, group: g, tensor: t, reads: map[*Tensor]bool{}, plan: &derived{again: map[*Tensor]bool{}}}
+	s := &search{derivation: d, group: g, tensor: t, reads: map[*Tensor]bool{}, known: map[step]int{}, plan: &derived{again: map[*Tensor]bool{}}}
 	for _, x := range in {
 		s.reads[x] = x != t
 	}
@@ -111,7 +117,14 @@ type search struct {
 	group  *group
 	tensor *Tensor
 	reads  map[*Tensor]bool // what the group reads in any case
+	known  map[step]int     // results of again, which depend on reads
 	plan   *derived
+}
+
+// step is a tensor on the way to one that is computed again, and how many nodes are between the two.
+type step struct {
+	tensor *Tensor
+	depth  int
 }
 
 // impossible is more than all memory.
@@ -139,10 +152,14 @@ func (s *search) again(t *Tensor, depth int) int {
 	if n == nil || n.Kind != Elementwise || !n.fusible() || n.Inline || depth == maxDerived {
 		return impossible
 	}
+	if total, ok := s.known[step{t, depth}]; ok {
+		return total
+	}
 	total := 0
 	for _, o := range n.In {
 		total = min(impossible, total+s.cost(o.Tensor, depth+1))
 	}
+	s.known[step{t, depth}] = total
 	return total
 }
 
@@ -158,6 +175,7 @@ func (s *search) collect(t *Tensor, depth int) {
 		case s.plan.again[c] || cost == 0 && (c.Constant || s.reads[c] || c.Elements()*8 <= s.tensor.Elements()):
 		case s.memory(c) <= s.again(c, depth+1):
 			s.reads[c] = true
+			clear(s.known)
 			s.plan.bytes += c.Bytes()
 			s.plan.held += c.Bytes() * max(0, s.turn[s.group]-s.lastRead(c))
 		default:
@@ -178,22 +196,77 @@ func (d *derivation) lastRead(t *Tensor) int {
 	return last
 }
 
-// apply makes a group compute a tensor, if one kernel can still compute the group: it returns what undoes that, or nil.
+// apply makes a group compute a tensor, if one kernel can still compute the group: it returns what undoes that, or nil. A node that is
+// computed inline gets a copy of its own, which is inline, too.
 func (d *derivation) apply(t *Tensor, g *group, plan *derived) (undo func()) {
+	readers := [][]use{nil}
+	for _, u := range d.uses[t] {
+		switch {
+		case d.of[u.node] != g:
+		case !u.node.Inline:
+			readers[0] = append(readers[0], u)
+		case d.mayInline(u.node, plan):
+			readers = append(readers, []use{u})
+		default:
+			return nil
+		}
+	}
+	before, old := iterate(g.nodes), g.nodes
+	results := make([]*Tensor, len(readers))
+	var added []*Node
+	for i, list := range readers {
+		if len(list) > 0 {
+			var nodes []*Node
+			results[i], nodes = d.again(t, plan, i > 0)
+			d.read(list, t, results[i])
+			added = append(added, nodes...)
+		}
+	}
+	d.enter(added, g)
+	undo = func() {
+		g.nodes = old
+		d.leave(added)
+		for i, list := range readers {
+			d.read(list, results[i], t)
+		}
+	}
+	if g.nodes = slices.Concat(added, old); d.fits(g, before) {
+		return undo
+	}
+	undo()
+	return nil
+}
+
+// mayInline reports whether what an inline node reads can be computed inline.
+func (d *derivation) mayInline(n *Node, plan *derived) bool {
+	height := len(plan.again)
+	for ; n.Inline; n = d.uses[n.Out[0]][0].node {
+		height++
+	}
+	for x := range plan.again {
+		if divides(x.From) {
+			return false
+		}
+	}
+	return height <= maxRecomputed
+}
+
+// again returns a copy of a tensor, and the nodes that compute it.
+func (d *derivation) again(t *Tensor, plan *derived, inline bool) (*Tensor, []*Node) {
 	made := map[*Tensor]*Tensor{}
 	var added []*Node
-	var again func(x *Tensor) *Tensor
-	again = func(x *Tensor) *Tensor {
+	var copied func(x *Tensor) *Tensor
+	copied = func(x *Tensor) *Tensor {
 		if !plan.again[x] {
 			return x
 		}
-		if made[x] != nil {
+		if made[x] != nil && !inline { // an inline node has one reader
 			return made[x]
 		}
 		n := *x.From
-		n.In = slices.Clone(n.In)
+		n.In, n.Inline = slices.Clone(n.In), inline
 		for i, o := range n.In {
-			n.In[i].Tensor = again(o.Tensor)
+			n.In[i].Tensor = copied(o.Tensor)
 		}
 		d.copies++
 		made[x] = &Tensor{Name: fmt.Sprintf("%s/derived%d", x.Name, d.copies), Type: x.Type, Shape: x.Shape, From: &n}
@@ -201,26 +274,7 @@ func (d *derivation) apply(t *Tensor, g *group, plan *derived) (undo func()) {
 		added = append(added, &n)
 		return made[x]
 	}
-	result := again(t)
-	before, old := iterate(g.nodes), g.nodes
-	var changed []use
-	for _, u := range d.uses[t] {
-		if d.of[u.node] == g {
-			changed = append(changed, u)
-		}
-	}
-	d.read(changed, t, result)
-	d.enter(added, g)
-	undo = func() {
-		g.nodes = old
-		d.leave(added)
-		d.read(changed, result, t)
-	}
-	if g.nodes = slices.Concat(added, old); d.fits(g, before) {
-		return undo
-	}
-	undo()
-	return nil
+	return copied(t), added
 }
 
 // read makes operands that read one tensor read another one.
@@ -275,25 +329,46 @@ func (d *derivation) fits(g *group, before *iteration) bool {
 	return true
 }
 
-// drop removes a node whose result nothing reads any more, and then what only it has read.
+// drop removes a node whose result nothing reads any more, and then what only it has read, if it may.
 func (d *derivation) drop(n *Node) {
-	if n == nil || !n.fusible() || len(n.Out) != 1 || len(d.uses[n.Out[0]]) > 0 || d.outputs[n.Out[0]] {
+	if !d.mayDrop(n) {
 		return
 	}
-	g := d.of[n]
-	if g == nil { // it went with another node
-		return
+	for _, m := range d.unread(n) {
+		g := d.of[m]
+		g.nodes = slices.DeleteFunc(g.nodes, func(other *Node) bool { return other == m })
+		d.graph.Nodes = slices.DeleteFunc(d.graph.Nodes, func(other *Node) bool { return other == m })
+		d.leave([]*Node{m})
 	}
-	rest := slices.DeleteFunc(slices.Clone(g.nodes), func(other *Node) bool { return other == n })
-	if len(rest) > 0 && iterate(rest) == nil { // it joins what one kernel cannot compute without it
-		return
-	}
-	g.nodes = rest
-	d.graph.Nodes = slices.DeleteFunc(d.graph.Nodes, func(other *Node) bool { return other == n })
-	d.leave([]*Node{n})
-	for _, o := range n.In {
-		if o.Tensor != nil {
-			d.drop(o.Tensor.From)
+}
+
+// mayDrop reports whether one kernel each can compute what drop leaves of groups: a node may be what relates the dimensions of others.
+func (d *derivation) mayDrop(n *Node) bool {
+	gone := d.unread(n)
+	for _, m := range gone {
+		rest := slices.DeleteFunc(slices.Clone(d.of[m].nodes), func(other *Node) bool { return slices.Contains(gone, other) })
+		if len(rest) > 0 && iterate(rest) == nil {
+			return false
 		}
 	}
+	return true
+}
+
+// unread returns a node whose result nothing reads any more, and then what only it and the nodes before in the list have read.
+func (d *derivation) unread(n *Node) (gone []*Node) {
+	var visit func(n *Node)
+	visit = func(n *Node) {
+		if n == nil || !n.fusible() || len(n.Out) != 1 || d.of[n] == nil || d.outputs[n.Out[0]] || slices.Contains(gone, n) ||
+			slices.ContainsFunc(d.uses[n.Out[0]], func(u use) bool { return !slices.Contains(gone, u.node) }) {
+			return
+		}
+		gone = append(gone, n)
+		for _, o := range n.In {
+			if o.Tensor != nil {
+				visit(o.Tensor.From)
+			}
+		}
+	}
+	visit(n)
+	return gone
 }

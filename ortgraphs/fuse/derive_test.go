@@ -59,3 +59,39 @@ func TestDerive(t *testing.T) {
 		})
 	}
 }
+
+// TestDeriveInline: f32 copies of a bf16 tensor that is in memory are made where they are read, also where a Pad or a Concat reads them at
+// other places than those of its region.
+func TestDeriveInline(t *testing.T) {
+	b := &builder{graph: &onnxpb.GraphProto{Name: proto.String("inline")}}
+	b.graph.Input = append(b.graph.Input, info("x", []int{6, 16}), info("w", []int{16, 16}), info("v", []int{32, 16}))
+	bf16, f32 := onnxpb.TensorProto_BFLOAT16, onnxpb.TensorProto_FLOAT
+	product := func(x, w string) string { return b.add("MatMul", x, b.add("Cast", w, to(bf16))) }
+	x := b.add("Cast", "x", to(bf16))
+	sum := b.add("Add", product(x, "w"), x)
+	wide := b.add("Cast", sum, to(f32))
+	padded := b.add("Pad", b.add("LeakyRelu", wide), b.numbers(2, 0, 2, 0))
+	windows := b.add("Concat", b.add("Slice", padded, b.numbers(0), b.numbers(6), b.numbers(0)), b.add("Slice", padded, b.numbers(4), b.numbers(10), b.numbers(0)), attribute("axis", 1))
+	late := b.add("Mul", b.add("Tanh", b.add("Cast", product(b.add("Cast", windows, to(bf16)), "v"), to(f32))), wide)
+	for _, name := range []string{late, b.add("Cast", product(sum, "w"), to(f32))} {
+		b.graph.Output = append(b.graph.Output, info(name, nil))
+	}
+	model := &onnxpb.ModelProto{IrVersion: proto.Int64(9), Graph: b.graph, OpsetImport: []*onnxpb.OperatorSetIdProto{{Version: proto.Int64(20)}}}
+	_, g, regions := partition(t, model, shapes.Sizes{})
+	for _, r := range regions {
+		if err := fuse.CheckPlaces(r); err != nil {
+			t.Error(err)
+		}
+		for _, out := range r.Out {
+			if out.Type == f32 && !slices.ContainsFunc(g.Outputs, func(o fuse.Output) bool { return o.Tensor == out }) {
+				t.Errorf("%s writes %s in f32", r.Ops(), out.Name)
+			}
+		}
+	}
+	got, want := computed(t, g, regions), plainly(t, model)
+	for i, o := range g.Outputs {
+		if !slices.Equal(got[o.Tensor], want[i]) {
+			t.Errorf("%s has other bits", o.Name)
+		}
+	}
+}

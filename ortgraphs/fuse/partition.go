@@ -39,6 +39,7 @@ const (
 type group struct {
 	nodes     []*Node
 	attention *Attention
+	visited   int // the last search that came here
 }
 
 type partition struct {
@@ -47,6 +48,8 @@ type partition struct {
 	uses    map[*Tensor][]use
 	outputs map[*Tensor]bool
 	of      map[*Node]*group
+
+	searches int
 }
 
 // Partition divides the graph into regions and other nodes. It changes the graph first: it chooses the layouts of products, and repeats
@@ -194,7 +197,8 @@ func (p *partition) join(a, b *group) {
 
 // detour reports whether a path leads from a to b through other groups.
 func (p *partition) detour(a, b *group) bool {
-	seen := map[*group]bool{a: true}
+	p.searches++
+	a.visited = p.searches
 	open := []*group{a}
 	for len(open) > 0 {
 		g := open[len(open)-1]
@@ -206,8 +210,8 @@ func (p *partition) detour(a, b *group) bool {
 					if next == b && g != a {
 						return true
 					}
-					if next != b && !seen[next] {
-						seen[next] = true
+					if next != b && next.visited != p.searches {
+						next.visited = p.searches
 						open = append(open, next)
 					}
 				}

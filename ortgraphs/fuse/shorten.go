@@ -109,7 +109,7 @@ func (d *derivation) keepShort(chain []*Node, first, last *group) {
 	d.enter([]*Node{widen}, last)
 	first.nodes = slices.Concat(first.nodes, added)
 	last.nodes = append([]*Node{widen}, slices.DeleteFunc(slices.Clone(last.nodes), func(n *Node) bool { return slices.Contains(chain, n) })...)
-	if d.fits(first, before[0]) && d.fits(last, before[1]) {
+	if d.fits(first, before[0]) && d.fits(last, before[1]) && d.mayDrop(normal.From) {
 		d.drop(normal.From)
 		return
 	}
