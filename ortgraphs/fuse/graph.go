@@ -93,7 +93,8 @@ type Node struct {
 	// Inline says that the only reader computes the node, at the places where it reads it.
 	Inline bool
 
-	attention bool // it is a part of attention
+	attention bool  // it is a part of attention
+	after     *Node // before which no region begins that computes the node
 }
 
 // fusible reports whether a region may contain the node.

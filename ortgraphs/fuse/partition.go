@@ -169,6 +169,9 @@ func (p *partition) join(a, b *group) {
 		return
 	}
 	nodes := p.together(a, b)
+	if slices.ContainsFunc(nodes, func(n *Node) bool { return n.after != nil && p.at[nodes[0]] < p.at[n.after] }) {
+		return
+	}
 	it := iterate(nodes)
 	if it == nil {
 		return
@@ -327,13 +330,23 @@ func (r *Region) reads(t *Tensor) {
 	r.Read += t.Bytes()
 }
 
-// stored returns the shape in which a kernel writes a tensor.
+// stored returns the shape in which a kernel writes a tensor. ONNX Runtime keeps a buffer for the next value of its shape: what the forward
+// pass has written is no buffer for the backward pass, because that would be in memory all the time.
 func (p *partition) stored(t *Tensor) []int {
 	for _, o := range p.graph.Outputs {
 		if o.Tensor == t {
 			return o.Shape
 		}
 	}
+	shape := p.asRead(t)
+	if t.From != nil && t.From.after != nil {
+		shape = slices.Insert(slices.Clone(shape), 0, 1)
+	}
+	return shape
+}
+
+// asRead returns the shape in which the first node that is no region reads a tensor.
+func (p *partition) asRead(t *Tensor) []int {
 	for _, u := range p.uses[t] {
 		if views := u.node.In[u.operand].Views; !u.node.fusible() && len(views) > 0 && views[0].Op == Reshape {
 			return views[0].To

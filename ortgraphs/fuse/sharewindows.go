@@ -46,6 +46,7 @@ type convolution struct {
 	Windows
 	x, dy          Operand // dy has two dimensions
 	positions      int     // of dy, along the axis of the windows
+	before         int     // zeros around dy, so that the windows of all positions of x begin in it
 	weight, parted *Node   // the products Windows(x)' dy, transposed, and dy W'
 	dx             *Tensor // the sum of the parts
 }
@@ -79,8 +80,12 @@ func (s *windowSharing) convolution(n *Node) *convolution {
 	if c.weight == nil || s.outputs[c.weight.Out[0]] || c.dy.Shape()[1] > x.Shape()[last] || !s.findParts(c) {
 		return nil
 	}
+	c.before = c.Start + c.reach()
 	return c
 }
+
+// reach is the distance between the first and the last tap.
+func (c *convolution) reach() int { return (c.Parts - 1) * c.Distance }
 
 // matrix returns an operand of a product without a transpose, and whether the product takes it transposed.
 func (n *Node) matrix(i int) (o Operand, transposed bool) {
@@ -189,15 +194,63 @@ func (s *windowSharing) part(c *convolution, t *Tensor) (int, bool) {
 	return part, slices.Equal(o.Shape(), shape) && slices.Equal(pads, before)
 }
 
+// trim leaves out the zeros around x, if the readers of dx do not need those positions. What is between them is computed again from what the
+// forward pass has written, after dy.
+func (s *windowSharing) trim(c *convolution, l *lowering) {
+	var casts []*Node
+	o := c.x
+	for o.Plain() && o.Tensor.From != nil && o.Tensor.From.Kind == Elementwise && o.Tensor.From.Op == "Cast" {
+		casts = append(casts, o.Tensor.From)
+		o = o.Tensor.From.In[0]
+	}
+	pad := o.Tensor.From
+	if !o.Plain() || pad == nil || pad.Kind != Join || pad.Op != "Pad" || pad.Fill != 0 {
+		return
+	}
+	inner := pad.In[0]
+	whole := slices.Clone(inner.Shape())
+	size, first := whole[c.Axis], pad.Pads[c.Axis]
+	whole[c.Axis] = c.x.Shape()[c.Axis]
+	before := c.before - first
+	if !slices.Equal(whole, c.x.Shape()) || before < 0 || size+c.reach() < before+c.positions || !s.readsOnly(c.dx, c.Axis, first, size) {
+		return
+	}
+	for _, u := range s.uses[c.dx] {
+		o := &u.node.In[u.operand]
+		o.Views = o.Views[1:]
+	}
+	again := func(n *Node, in []Operand, shape []int) *Tensor {
+		m, t := *n, n.Out[0]
+		m.In, m.after = in, c.dy.Tensor.From
+		return l.add(&m, t.Name+"/late", t.Type, shape).Tensor
+	}
+	if n := inner.Tensor.From; n != nil && n.Kind == Elementwise && !n.attention {
+		inner.Tensor = again(n, slices.Clone(n.In), n.Out[0].Shape)
+	}
+	for _, n := range slices.Backward(casts) {
+		inner = Operand{Tensor: again(n, []Operand{inner}, inner.Shape())}
+	}
+	c.x, c.before = inner, before
+}
+
+// readsOnly reports whether all readers of a tensor take the same part of it first.
+func (s *windowSharing) readsOnly(t *Tensor, axis, start, size int) bool {
+	return !s.outputs[t] && !slices.ContainsFunc(s.uses[t], func(u use) bool {
+		views := u.node.In[u.operand].Views
+		return len(views) == 0 || views[0].Op != Slice || views[0].Axis != axis || views[0].Start != start || views[0].Step != 1 || views[0].To[axis] != size
+	})
+}
+
 // rewrite computes the gradients of a convolution from windows of dy.
 func (s *windowSharing) rewrite(c *convolution) {
+	l := &lowering{graph: &Graph{}}
+	s.trim(c, l)
 	shape := slices.Clone(c.x.Shape())
 	last := len(shape) - 1
 	channels, results := shape[last], c.dy.Shape()[1]
 	rows := product(shape[:last])
 	in := func(x Operand, to ...int) Operand { return x.view(View{Op: Reshape, To: to}) }
 
-	l := &lowering{graph: &Graph{}}
 	windows := in(l.windowsOfGradient(c), rows, c.Parts*results)
 	taps := c.parted.In[1]
 	if c.parted.Transposed[1] {
@@ -231,13 +284,13 @@ func (l *lowering) windowsOfGradient(c *convolution) Operand {
 	if kind != f32 { // ONNX Runtime's Pad has no other
 		x = l.elementwise("Cast", name+"/wide", f32, x.Shape(), x)
 	}
-	pads, reach := make([]int, len(shape)), (c.Parts-1)*c.Distance
-	pads[c.Axis], shape[c.Axis] = c.Start+reach, size+reach
+	pads := make([]int, len(shape))
+	pads[c.Axis], shape[c.Axis] = c.before, size+c.reach()
 	x = l.add(&Node{Kind: Join, Op: "Pad", In: []Operand{x}, Pads: pads}, name+"/padded", f32, slices.Clone(shape))
 	if kind != f32 {
 		x = l.elementwise("Cast", name+"/narrow", kind, x.Shape(), x)
 	}
-	join := &Node{Kind: Join, Op: "Concat", Axes: []int{last}}
+	join := &Node{Kind: Join, Op: "Concat", Axes: []int{last}, after: c.dy.Tensor.From}
 	for i := range c.Parts {
 		join.In = append(join.In, cut(x, c.Axis, i*c.Distance, 1, size))
 	}

@@ -20,6 +20,7 @@ type convolved struct {
 	rows, time, width, channels int    // of x; width is 0 for three dimensions
 	results                     int    // the channels of y
 	taps, distance, first, rest int    // the windows begin at first, and leave rest positions at the end
+	margin                      int    // zeros at both ends of time
 	other                       string // what is different from a convolution that shares windows
 }
 
@@ -51,9 +52,15 @@ func (c convolved) model() *onnxpb.ModelProto {
 	x, y, columns := shaped(c.time, c.channels), shaped(positions, c.results), c.taps*c.channels
 	last, count := len(x)-1, elements(y[:len(y)-1])
 	w := []int{c.results, c.channels, c.taps}
-	b.graph.Input = append(b.graph.Input, info("x", x), info("w", w), info("e", y))
+	b.graph.Input = append(b.graph.Input, info("x", shaped(c.time-2*c.margin, c.channels)), info("w", w), info("e", y))
 	cast := func(name string, kind onnxpb.TensorProto_DataType) string { return c.cast(b, name, kind) }
-	input := cast(b.add("Tanh", "x"), c.kind)
+	input := b.add("Tanh", "x")
+	if c.margin > 0 {
+		pads := make([]int, 2*len(x))
+		pads[1], pads[1+len(x)] = c.margin, c.margin
+		input = b.add("Pad", input, b.numbers(pads...))
+	}
+	input = cast(input, c.kind)
 	weights := b.add("Reshape", b.add("Transpose", cast("w", c.kind), list("perm", 0, 2, 1)), b.numbers(c.results, columns))
 	var parts []string
 	for i := range c.taps {
@@ -74,6 +81,9 @@ func (c convolved) model() *onnxpb.ModelProto {
 	sum, some := c.sum(b, moved, positions, last)
 	if c.other == summed {
 		out = append(out, b.add("Exp", c.cast(b, some, onnxpb.TensorProto_FLOAT)))
+	}
+	if c.margin > 0 {
+		sum = b.add("Slice", sum, b.numbers(c.margin), b.numbers(c.time-c.margin), b.numbers(1))
 	}
 	out = append(out, b.add("Sub", cast(sum, onnxpb.TensorProto_FLOAT), "x"))
 	switch c.other {
@@ -130,13 +140,18 @@ func anys(names []string) (list []any) {
 	return list
 }
 
-// shares reports whether each windows have the width that only those of a gradient have, or serve one product only.
+// shares reports whether the gradient of the weights is a product of x, without zeros around it, with windows of the other gradient.
 func (c convolved) shares(g *fuse.Graph) bool {
 	for _, n := range g.Nodes {
 		if n.Kind != fuse.Product || n.Transposed != [2]bool{true, false} {
 			continue
 		}
-		return n.In[0].Shape()[1] == c.channels && n.In[1].Shape()[1] == c.taps*c.results
+		positions := c.time
+		if c.margin <= min(c.first+(c.taps-1)*c.distance, c.rest+(c.taps-1)*c.distance) { // windows of dy begin and end outside of it
+			positions -= 2 * c.margin
+		}
+		rows := c.rows * max(c.width, 1) * positions
+		return slices.Equal(n.In[0].Shape(), []int{rows, c.channels}) && slices.Equal(n.In[1].Shape(), []int{rows, c.taps * c.results})
 	}
 	return false
 }
@@ -175,6 +190,7 @@ func TestSharedWindows(t *testing.T) {
 			taps: 2 + random.IntN(4), distance: 1 + random.IntN(3), first: random.IntN(3), rest: random.IntN(3)}
 		c.time = c.first + c.rest + (c.taps-1)*c.distance + 2 + random.IntN(8)
 		c.results = 1 + random.IntN(c.channels)
+		c.margin = random.IntN(min(3, (c.time+1)/2))
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			c.check(t, true)
 			c.kind = onnxpb.TensorProto_BFLOAT16
