@@ -47,8 +47,8 @@ func instead(put func(path string) error) func(string) error {
 	}
 }
 
-// samples overwrites every sample with a value.
-func samples(value int16) func(string) error {
+// constant overwrites every sample with a value.
+func constant(value int16) func(string) error {
 	return func(path string) error {
 		data, err := os.ReadFile(path)
 		if err != nil {
@@ -112,8 +112,8 @@ func faults() []fault {
 		{"A/0009", `^there is no wavs/A/0009\.wav, \.flac, \.ogg, \.opus or \.mp3$`, os.Remove},
 		{"A/0010", `^stat: too many levels of symbolic links$`, instead(func(p string) error { return os.Symlink(p, p) })},
 		{"B/0001", `^the file is no audio of a known format`, func(p string) error { return os.WriteFile(p, []byte("<html>404 Not Found</html>"), 0o666) }},
-		{"B/0002", `^silent: no sample is above -80 dB of full scale$`, samples(0)},
-		{"B/0003", `^silent: `, samples(3)},
+		{"B/0002", `^silent: no sample is above -80 dB of full scale$`, constant(0)},
+		{"B/0003", `^silent: `, constant(3)},
 		{"B/0004", `^sample 200 of channel 1 is NaN: not finite$`, floatsWithNaN},
 		{"C/0001", `: 100 samples with a window of 512: the waveform is shorter than one window$`, func(p string) error { return writeSamples(p, 100) }},
 	}

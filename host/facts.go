@@ -30,7 +30,7 @@ func (o *observer) facts(outcome error) (report.Run, error) {
 	if best := r.loop.Train.Progress.Best; best != nil {
 		f.Best = &report.Best{Step: best.Step, Loss: report.Float(best.Loss)}
 	}
-	f.EarlyStop, f.FeatureCache = r.stopped(), r.loop.Path.FeatureCache()
+	f.EarlyStop, f.FeatureCache, f.Spoken = r.stopped(), r.loop.Path.FeatureCache(), r.samples.Report()
 	for i, pool := range r.machine.Pools {
 		s, id := pool.Stats(), r.plan.Stages.Resolved.Plugins[i].Name()
 		f.Plugins = append(f.Plugins, report.Plugin{

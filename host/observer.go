@@ -114,7 +114,7 @@ func (o *observer) due(step int64) bool {
 }
 
 // close closes everything that the bus does not close. It is idempotent.
-func (o *observer) close() error { return o.quarantine.Close() }
+func (o *observer) close() error { return errors.Join(o.quarantine.Close(), o.run.samples.Close()) }
 
 // seen receives every batch before it leaves the ring, on the copier's goroutine.
 func (o *observer) seen(b *pipeline.Batch, layout *ring.Layout, slot []byte) error {
@@ -164,8 +164,11 @@ func (o *observer) Evaluated(e *event.Evaluation) error {
 	if err := o.run.bus.Flush(); err != nil {
 		return err
 	}
-	if !e.Best {
-		return nil
+	if e.Best {
+		if err := o.saver.Best(); err != nil {
+			return err
+		}
 	}
-	return o.saver.Best()
+	o.run.samples.Speak(e.Step)
+	return nil
 }

@@ -174,7 +174,7 @@ func TestStartAgain(t *testing.T) {
 	if _, err := resume(t, "--resume", dir); exit.Code(err) != 2 || !strings.Contains(err.Error(), "another process is training in this folder") {
 		t.Errorf("--resume while another process trains: %v", err)
 	}
-	if err := folder.Close(false); err != nil {
+	if err := folder.Close(nil); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := resume(t, append([]string{"--resume-or-start", dir}, start...)...); err != nil {

@@ -21,6 +21,7 @@ import (
 	"github.com/xtts-host/xtts-host/host/plan"
 	"github.com/xtts-host/xtts-host/host/report"
 	"github.com/xtts-host/xtts-host/host/runfolder"
+	"github.com/xtts-host/xtts-host/host/samples"
 	"github.com/xtts-host/xtts-host/host/session"
 	"github.com/xtts-host/xtts-host/host/train"
 )
@@ -58,7 +59,7 @@ func Train(ctx context.Context, set *config.Set, console console.Console, mode b
 	if err != nil {
 		return nil, err
 	}
-	defer func() { folder.Close(removesFolder(err)) }()
+	defer func() { folder.Close(err) }()
 	defer func() { err = errors.Join(err, out.bus.Close()) }() // while the folder is locked
 	if err := out.open(p.Config, folder); err != nil {
 		return nil, exit.Refused(err)
@@ -96,11 +97,11 @@ func Train(ctx context.Context, set *config.Set, console console.Console, mode b
 		return nil, exit.Refused(err)
 	}
 	if p.Start.Resumed != nil {
-		for _, text := range otherForms(folder.Path, graphsOf(s)) {
+		for _, text := range report.OtherForms(folder.Path, graphsOf(s)) {
 			out.log.Warn(text)
 		}
 	}
-	r, err := newRun(p, m, s, out, folder.Path, mode)
+	r, err := newRun(starting, p, m, s, out, folder.Path, mode)
 	if err != nil {
 		return nil, exit.Refused(err)
 	}
@@ -118,13 +119,6 @@ func writeSettings(p *plan.Plan, set *config.Set, dir string) error {
 		text = change.Comment() + text
 	}
 	return disk.Replace(filepath.Join(dir, config.RunFile), []byte(text))
-}
-
-// removesFolder reports whether to remove the folder of a run that ended with err: a run that was refused, or stopped
-// before its first step, leaves no folder. The last lines of a plugin and a list of bad clips stay.
-func removesFolder(err error) bool {
-	code := exit.Code(err)
-	return exit.IsRefusal(err) && (code == 2 || code == 3 || code == 130)
 }
 
 // printConfig prints the settings with the bundle's defaults.
@@ -173,10 +167,11 @@ type run struct {
 	source   *batch.Source
 	loop     *loop.Loop
 	observer *observer
+	samples  *samples.Speaker // nil without
 }
 
 // newRun loads the initial state of the run into the model, and creates the pipeline and the training loop.
-func newRun(p *plan.Plan, m *machine.Machine, s *session.Session, out *outputs, dir string, mode batch.InputMode) (*run, error) {
+func newRun(ctx context.Context, p *plan.Plan, m *machine.Machine, s *session.Session, out *outputs, dir string, mode batch.InputMode) (*run, error) {
 	r := &run{outputs: out, plan: p, machine: m, session: s, dir: dir, mode: mode, store: checkpoint.NewStore(dir)}
 	r.store.Reached = out.reached
 	progress, state, err := r.begin()
@@ -195,6 +190,9 @@ func newRun(p *plan.Plan, m *machine.Machine, s *session.Session, out *outputs, 
 		Plan: p, Machine: m, Session: s, Source: r.source, InputMode: mode, Progress: progress, Stop: r.console.Stop,
 		Observer: r.observer, Quarantine: r.observer.quarantine, Bus: r.bus, Log: r.log.Logger, Debug: r.debug, Trace: r.trace, Copied: r.observer.seen,
 	})
+	if err == nil {
+		err = r.openSamples(ctx)
+	}
 	if err != nil {
 		return nil, errors.Join(err, r.observer.close())
 	}

@@ -56,6 +56,7 @@ type Config struct {
 	KeepLast                             int
 	EarlyStop                            int // evaluations; 0: never
 	EarlyStopDelta                       float64
+	Samples                              string // file; empty: none
 
 	NumWorkers, Threads, BufferSize int
 	PluginWorkers                   map[string]int

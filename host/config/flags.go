@@ -17,6 +17,7 @@ func (s *Set) define() {
 
 	f := s.group("Evaluation, checkpoints, log")
 	f.Int64Var(&c.EvalEvery, "eval-every", 0, "`steps` between evaluations (default 0: after every epoch)")
+	f.StringVar(&c.Samples, "samples", "", "`file` with sentences to speak at each evaluation, one in each line, or JSON Lines with voices (docs/synthesize.md)")
 	f.IntVar(&c.EarlyStop, "early-stop", 0, "end the run after this many `evaluations` in a row without a lower loss; 0 means never")
 	f.Float64Var(&c.EarlyStopDelta, "early-stop-delta", 0, "difference of `loss` that --early-stop takes for a lower one")
 	f.Int64Var(&c.CheckpointEvery, "checkpoint-every", 1000, "`steps` between checkpoints; 0 means only at the end")

@@ -11,6 +11,15 @@ import (
 
 // OpenClip reads the header of one audio file that is in no list. The clip's id is the file's name without its ending.
 func OpenClip(path string, sampleRate int) (*Row, error) {
+	r, err := openRecording(path)
+	if err != nil {
+		return nil, err
+	}
+	return r.At(sampleRate)
+}
+
+// openRecording is OpenClip without a sample rate.
+func openRecording(path string) (*Row, error) {
 	f, err := audio.Open(path)
 	if err != nil {
 		return nil, err
@@ -19,11 +28,17 @@ func OpenClip(path string, sampleRate int) (*Row, error) {
 	if f.Frames == 0 {
 		return nil, errors.New("the audio has no samples")
 	}
-	if err := checkRate(f.SampleRate, sampleRate); err != nil {
-		return nil, err
-	}
 	return &Row{
 		ID: strings.TrimSuffix(filepath.Base(path), filepath.Ext(path)), Path: path, Frames: f.Frames, FileRate: f.SampleRate, FileChannels: f.Channels,
-		Samples: resample.Len(f.Frames, f.SampleRate, sampleRate),
 	}, nil
+}
+
+// At returns the row with the number of its samples at another rate.
+func (r *Row) At(sampleRate int) (*Row, error) {
+	if err := checkRate(r.FileRate, sampleRate); err != nil {
+		return nil, err
+	}
+	at := *r
+	at.Samples = resample.Len(r.Frames, r.FileRate, sampleRate)
+	return &at, nil
 }

@@ -41,6 +41,7 @@ func Run(ctx context.Context, set *config.Set, asJSON bool, console console.Cons
 	}
 	ctx, done := console.Stoppable(ctx, "step")
 	defer done()
+	set.Samples = "" // only the run speaks
 	p, err := plan.New(ctx, set, nvml.Open, console.Waiting())
 	if err != nil {
 		return exit.Refused(err)

@@ -2,10 +2,8 @@
 // parameters, and what a graph returns stays on the device until the host asks for it:
 //
 //	runtime := inference.New(inference.Config{Bundle: bundle, Weights: weights, Device: new(device.Device), Threads: 1})
-//	defer runtime.Close()
 //	step, err := runtime.Open(ctx, "step")
 //	results, err := step.Run(inference.Values{"code": code, "position": position, "past_keys": keys}, "logits")
-//	logits := results["logits"].Floats()
 package inference
 
 import (
@@ -37,6 +35,8 @@ type Config struct {
 	Staging []byte
 	// Threads is the number of threads inside an operator on the CPU.
 	Threads int
+	// Tensors are parameters and state that are on the device already, by name; Weights has the others. It may be nil.
+	Tensors map[string]*ort.Tensor
 }
 
 // Runtime has the graphs that were opened, and their weights. All calls come from one thread, on a GPU that of Device.
@@ -71,7 +71,7 @@ func (r *Runtime) Open(ctx context.Context, name string) (*Graph, error) {
 	if err != nil {
 		return nil, err
 	}
-	r.open.add(session.Close)
+	r.open = append(r.open, session.Close)
 	g := &Graph{Spec: spec, session: session, place: r.place()}
 	if g.binding, err = session.NewBinding(); err != nil {
 		return nil, err
@@ -113,8 +113,10 @@ func (r *Runtime) weight(own *safetensors.File, in ort.ValueInfo) (*ort.Tensor, 
 
 // parameter returns a parameter on the device. Graphs share it.
 func (r *Runtime) parameter(in ort.ValueInfo) (*ort.Tensor, error) {
-	if t, ok := r.parameters[in.Name]; ok {
-		return t, nil
+	for _, known := range []map[string]*ort.Tensor{r.Tensors, r.parameters} {
+		if t, ok := known[in.Name]; ok {
+			return t, nil
+		}
 	}
 	t, err := r.load(r.Weights, in)
 	if err == nil {
@@ -137,7 +139,7 @@ func (r *Runtime) load(from Weights, in ort.ValueInfo) (*ort.Tensor, error) {
 		return nil, errors.Join(err, host.Close())
 	}
 	if r.Device.Context == nil {
-		r.open.add(host.Close)
+		r.open = append(r.open, host.Close)
 		return r.tensor(ort.NewTensor(host.Bytes(), in.DType, info.Shape))
 	}
 	memory, err := r.upload(host.Bytes())
@@ -152,7 +154,7 @@ func missing(name string) error { return fmt.Errorf("the weights have no tensor 
 // tensor makes the runtime close a tensor that was created.
 func (r *Runtime) tensor(t *ort.Tensor, err error) (*ort.Tensor, error) {
 	if err == nil {
-		r.open.add(t.Close)
+		r.open = append(r.open, t.Close)
 	}
 	return t, err
 }
@@ -163,7 +165,7 @@ func (r *Runtime) upload(from []byte) (gpu.Memory, error) {
 	if err != nil {
 		return nil, err
 	}
-	r.open.add(memory.Close)
+	r.open = append(r.open, memory.Close)
 	for at := 0; at < len(from); {
 		n := copy(r.Staging, from[at:])
 		if err := errors.Join(r.Device.Compute.Upload(memory, at, r.Staging[:n]), r.Device.Compute.Synchronize()); err != nil {
@@ -184,8 +186,6 @@ func (r *Runtime) place() ort.Place {
 
 // closers closes what was opened, in reverse order.
 type closers []func() error
-
-func (c *closers) add(f func() error) { *c = append(*c, f) }
 
 func (c *closers) close() error {
 	var errs []error

@@ -16,6 +16,7 @@ import (
 	"github.com/xtts-host/xtts-host/host/place"
 	"github.com/xtts-host/xtts-host/host/precision"
 	"github.com/xtts-host/xtts-host/host/report"
+	"github.com/xtts-host/xtts-host/host/samples"
 	"github.com/xtts-host/xtts-host/host/world"
 	"github.com/xtts-host/xtts-host/ortgraphs"
 	"github.com/xtts-host/xtts-host/ortgraphs/ort"
@@ -39,6 +40,7 @@ type Plan struct {
 	Ring   Ring
 	// Changes are the settings that have other values in Config than they were given.
 	Changes []config.Change
+	Samples []samples.Sample  // to speak at evaluations
 	Hashes  map[string]string // of everything that changes numbers: two runs with equal hashes are the same run
 	Start   Start
 }
@@ -62,7 +64,7 @@ type Player struct {
 func New(ctx context.Context, set *config.Set, inventory func() (gpu.Inventory, error), waiting *report.Waiting) (*Plan, error) {
 	d := NewDraft(set, waiting)
 	place := func(context.Context) error { return d.Place(inventory) }
-	for _, step := range []func(context.Context) error{place, d.OpenBundle, d.OpenData, d.ResolveStages, d.Fit, d.CheckLearning, d.FindStart} {
+	for _, step := range []func(context.Context) error{place, d.OpenBundle, d.OpenData, d.ReadSamples, d.ResolveStages, d.Fit, d.CheckLearning, d.FindStart} {
 		if err := step(ctx); err != nil {
 			d.Close()
 			return nil, err

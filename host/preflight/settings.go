@@ -43,6 +43,9 @@ func Settings(draft *plan.Draft, set *config.Set) []Check {
 		{Name: Learning, Needs: []string{Buffers}, Try: s.learning},
 		{Name: Memory, Needs: []string{Buffers}, Try: s.memory},
 	}
+	if set.Samples != "" {
+		checks = append(checks, Check{Name: "samples", Needs: []string{Data}, Try: s.samples, Remedy: "docs/synthesize.md says what can be spoken"})
+	}
 	if set.Resume != "" || set.Init != "" {
 		checks = append(checks, Check{Name: Start, Needs: []string{Buffers}, Try: s.start, Remedy: "name another --resume or --init, or omit it"})
 	}
@@ -108,6 +111,13 @@ func (s *settings) unusable() string {
 		}
 	}
 	return text.String()
+}
+
+func (s *settings) samples(ctx context.Context) (string, error) {
+	if err := s.draft.ReadSamples(ctx); err != nil {
+		return "", err
+	}
+	return fmt.Sprintf("%s: %s", s.set.Samples, report.Count(len(s.draft.Samples), "sentence")), nil
 }
 
 func (s *settings) plugins(ctx context.Context) (string, error) {

@@ -159,6 +159,7 @@ type Run struct {
 	Best              *Best
 	EarlyStop         *EarlyStop
 	FeatureCache      *FeatureCache
+	Spoken            *Spoken
 	Memory            []Memory
 	Utilization       []Utilization
 	Plugins           []Plugin
@@ -179,7 +180,7 @@ func (c *Collector) Build(run Run) *Report {
 		Loss:       c.losses(),
 		Evaluation: c.lastEvaluation(run.Best), EarlyStop: run.EarlyStop,
 		Memory: append([]Memory{}, run.Memory...), Utilization: append([]Utilization{}, run.Utilization...), Plugins: append([]Plugin{}, run.Plugins...),
-		FeatureCache: run.FeatureCache, Quarantined: run.Quarantined, UnsavedCheckpoints: c.unsaved,
+		FeatureCache: run.FeatureCache, Spoken: run.Spoken, Quarantined: run.Quarantined, UnsavedCheckpoints: c.unsaved,
 		Excluded: run.Excluded, Data: run.Data, UnknownCharacters: append([]UnknownCharacter{}, run.UnknownCharacters...), Accumulation: run.Accumulation,
 		TransferHiddenRatio: transferHidden(run),
 	}

@@ -54,6 +54,8 @@ type Report struct {
 	// EarlyStop is absent if the run did not end so.
 	EarlyStop *EarlyStop `json:"early_stop,omitempty"`
 	Baselines []Baseline `json:"baselines"`
+	// Spoken is absent without sentences.
+	Spoken *Spoken `json:"spoken,omitempty"`
 
 	StepsPerSecond      float64  `json:"steps_per_second"`
 	FramesPerSecond     float64  `json:"frames_per_second"`

@@ -23,6 +23,7 @@ func (r *Report) Table(folder string) string {
 	for _, b := range r.Baselines {
 		t.baseline(r, b)
 	}
+	t.spoken(r.Spoken)
 	t.speed(r)
 	t.features(r.FeatureCache)
 	t.memory(r)

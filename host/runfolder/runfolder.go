@@ -106,7 +106,7 @@ func claimNamed(dir string, anew bool) (*Folder, error) {
 		}
 		// With the lock: the run of another start may have ended since this one began.
 		if err := holdsRun(dir, anew); err != nil {
-			f.Close(false)
+			f.Close(nil)
 			return nil, exit.Refused(err)
 		}
 		return f, nil
@@ -211,10 +211,13 @@ func (f *Folder) Remake() error {
 	return err
 }
 
-// Close releases the folder. With remove, a folder that this process created is removed before its lock.
-func (f *Folder) Close(remove bool) error {
+// Close releases the folder of a run that ended with that error. A run that was refused, or stopped before its first step,
+// leaves no folder that this process created; it is removed before its lock. The last lines of a plugin and a list of bad
+// clips stay.
+func (f *Folder) Close(outcome error) error {
+	code := exit.Code(outcome)
 	var err error
-	if remove && f.made {
+	if f.made && exit.IsRefusal(outcome) && (code == 2 || code == 3 || code == 130) {
 		err = removeFolder(f.Path)
 	}
 	return errors.Join(err, f.Log.Close())

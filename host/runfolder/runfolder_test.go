@@ -48,7 +48,11 @@ func TestStartsThatShareAFolder(t *testing.T) {
 					t.Errorf("the folder of the start that has it was removed: %v", err)
 				}
 				holders.Add(-1)
-				if err := f.Close(i%2 == 0); err != nil {
+				var outcome error
+				if i%2 == 0 {
+					outcome = exit.Refused(os.ErrInvalid)
+				}
+				if err := f.Close(outcome); err != nil {
 					t.Error(err)
 				}
 			}
@@ -68,7 +72,7 @@ func TestFolderOfARunThatEnded(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, report.MetricsFile), nil, 0o666); err != nil {
 		t.Fatal(err)
 	}
-	f.Close(false)
+	f.Close(nil)
 	if _, err := Claim(set, time.Now()); exit.Code(err) != 2 || !strings.Contains(err.Error(), "there is a run in it") {
 		t.Errorf("exit status %d: %v", exit.Code(err), err)
 	}
@@ -144,7 +148,7 @@ func TestRunsOfOneSecond(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer f.Close(false)
+		defer f.Close(nil)
 		paths = append(paths, f.Path)
 	}
 	if want := []string{"runs/20260102T030405Z", "runs/20260102T030405Z-2"}; !slices.Equal(paths, want) {

@@ -18,7 +18,6 @@ import (
 	"github.com/xtts-host/xtts-host/host/console"
 	"github.com/xtts-host/xtts-host/host/dataset"
 	"github.com/xtts-host/xtts-host/host/exit"
-	"github.com/xtts-host/xtts-host/host/report"
 	"github.com/xtts-host/xtts-host/host/synthesize/sampling"
 	"github.com/xtts-host/xtts-host/host/train"
 	"github.com/xtts-host/xtts-host/ortgraphs"
@@ -69,12 +68,12 @@ func Run(ctx context.Context, set *config.Set, o Options, console console.Consol
 	if err != nil {
 		return exit.Refused(err)
 	}
-	tokenized, err := tokenize(bundle, text, o.Language)
+	tokenized, err := Tokenize(bundle, text, o.Language)
 	if err != nil {
 		return exit.Refused(err)
 	}
-	if len(tokenized.unknown) > 0 {
-		fmt.Fprintf(console.Err, "warning: the tokenizer does not know %q\n", string(tokenized.unknown))
+	if len(tokenized.Unknown) > 0 {
+		fmt.Fprintf(console.Err, "warning: the tokenizer does not know %q\n", string(tokenized.Unknown))
 	}
 	if err := context.Cause(ctx); err != nil {
 		return err
@@ -97,7 +96,7 @@ func Run(ctx context.Context, set *config.Set, o Options, console console.Consol
 	}
 	defer s.discard()
 	t := telling{speaker: m.speaker, voice: voice, settings: settings, sound: s, warnings: console.Err}
-	if err := t.speak(ctx, tokenized.pieces); err != nil {
+	if err := t.speak(ctx, tokenized.parts); err != nil {
 		return err
 	}
 	if err := s.finish(); err != nil {
@@ -118,14 +117,6 @@ func advise(err error) error {
 		return hint.Errorf("training has damaged the weights: speak with an earlier checkpoint, such as --run RUN@best", "%w", err)
 	}
 	return err
-}
-
-// broken adds the next step to an error while speaking.
-func broken(err error) error {
-	if err = advise(err); hint.Of(err) != "" || errors.Is(err, train.ErrInterrupted) {
-		return err
-	}
-	return hint.Errorf("try that part alone; if it fails again, export the bundle again", "%w", err)
 }
 
 // text returns what is to be spoken.
@@ -213,12 +204,9 @@ func (o *Options) open(stdout io.Writer, rate int) (*sound, error) {
 	return s, nil
 }
 
-// settings returns the bundle's settings of sampling with those that are given in their place. A model of frames has none.
+// settings returns the bundle's settings of sampling with those that are given in their place. A model of frames takes none.
 func (o *Options) settings(bundle *manifest.Synthesis) (sampling.Settings, error) {
-	var s manifest.Sampling
-	if bundle.Codes != nil {
-		s = bundle.Codes.Sampling
-	}
+	s := defaults(bundle)
 	for flag, replace := range map[string]func(){
 		"temperature":        func() { s.Temperature = o.Sampling.Temperature },
 		"top-k":              func() { s.TopK = o.Sampling.TopK },
@@ -233,7 +221,19 @@ func (o *Options) settings(bundle *manifest.Synthesis) (sampling.Settings, error
 		}
 		replace()
 	}
-	return sampling.Settings{Temperature: s.Temperature, TopK: s.TopK, TopP: s.TopP, RepetitionPenalty: s.RepetitionPenalty, Seed: uint64(o.Seed)}, nil
+	return settings(s, o.Seed), nil
+}
+
+// defaults returns the bundle's settings of sampling. A model of frames has none.
+func defaults(bundle *manifest.Synthesis) manifest.Sampling {
+	if bundle.Codes == nil {
+		return manifest.Sampling{}
+	}
+	return bundle.Codes.Sampling
+}
+
+func settings(s manifest.Sampling, seed int64) sampling.Settings {
+	return sampling.Settings{Temperature: s.Temperature, TopK: s.TopK, TopP: s.TopP, RepetitionPenalty: s.RepetitionPenalty, Seed: uint64(seed)}
 }
 
 // voiced returns an error if clips are missing, or if the model speaks without.
@@ -257,21 +257,26 @@ func open(set *config.Set) (*ortgraphs.Bundle, error) {
 	if err != nil {
 		return nil, err
 	}
+	return bundle, Speaks(bundle, set.Graph)
+}
+
+// Speaks returns an error if a bundle, which that value of --graph names, does not speak.
+func Speaks(bundle *ortgraphs.Bundle, graph string) error {
 	if bundle.Manifest.Synthesis == nil {
-		return nil, hint.Errorf("`xtts-export xtts-v2` and `xtts-export myxtts` write bundles that speak, which --graph can name (docs/synthesize.md)",
-			"the bundle %s has no graphs that speak", set.Graph)
+		return hint.Errorf("`xtts-export xtts-v2` and `xtts-export myxtts` write bundles that speak, which --graph can name (docs/synthesize.md)",
+			"the bundle %s has no graphs that speak", graph)
 	}
-	return bundle, nil
+	return nil
 }
 
-// tokenized is a text as the model takes it.
-type tokenized struct {
-	pieces  [][]int32
-	unknown []rune
+// Text is a text as the model takes it.
+type Text struct {
+	parts   [][]int32
+	Unknown []rune // that the tokenizer does not know
 }
 
-// tokenize divides the text into pieces that the model takes, at most as long as those of its training.
-func tokenize(bundle *ortgraphs.Bundle, text, language string) (t tokenized, err error) {
+// Tokenize divides the text into parts that the model takes, at most as long as those of its training.
+func Tokenize(bundle *ortgraphs.Bundle, text, language string) (t Text, err error) {
 	m := bundle.Manifest
 	if m.Tokenizer == nil {
 		return t, fmt.Errorf("the bundle %s has no tokenizer", m.Name)
@@ -287,70 +292,25 @@ func tokenize(bundle *ortgraphs.Bundle, text, language string) (t tokenized, err
 	most := m.Buckets[len(m.Buckets)-1][manifest.SymbolText]
 	tokens := func(text string) []int32 {
 		var ids []int32
-		ids, t.unknown, err = tokenizer.Tokens(m.Tokenizer.Prefix, language, text)
+		ids, t.Unknown, err = tokenizer.Tokens(m.Tokenizer.Prefix, language, text)
 		return ids
 	}
 	if tokens(text); err != nil {
 		return t, hint.Errorf("the bundle has "+strings.Join(known, ", "), "%w", err)
 	}
-	unknown := t.unknown
+	unknown := t.Unknown
 	list, long := pieces(text, func(part string) bool { return len(tokens(part)) <= most })
 	if long != "" {
 		return t, hint.Errorf("shorten it, or divide it with spaces", "a word of %d characters has more than %d tokens: %.40q", len([]rune(long)), most, long)
 	}
 	for _, part := range list {
-		t.pieces = append(t.pieces, tokens(part))
+		t.parts = append(t.parts, tokens(part))
 	}
-	t.unknown = unknown
+	t.Unknown = unknown
 	if len(list) == 0 {
 		return t, hint.Errorf(`for example: --text "Good morning."`, "there is no text to speak")
 	}
 	return t, nil
-}
-
-// telling speaks the pieces of a text one after the other.
-type telling struct {
-	speaker  *Speaker
-	voice    *Voice
-	settings sampling.Settings
-	sound    *sound
-	warnings io.Writer
-
-	first, all time.Duration // until the first sound, and until the end
-	length     int           // in units of the model
-}
-
-func (t *telling) speak(ctx context.Context, texts [][]int32) error {
-	began := time.Now()
-	emit := func(wave []float32) error {
-		if t.first == 0 {
-			t.first = time.Since(began)
-		}
-		return t.sound.write(wave)
-	}
-	for i, tokens := range texts {
-		t.settings.Sequence = uint64(i)
-		before := t.sound.samples
-		spoken, err := t.speaker.Speak(ctx, t.voice, tokens, t.settings, emit)
-		if err != nil {
-			return broken(fmt.Errorf("part %d of %d: %w", i+1, len(texts), err))
-		}
-		if t.length += spoken.Length; spoken.Cut {
-			fmt.Fprintf(t.warnings, "warning: part %d of %d was cut after %s: the model did not end it\n", i+1, len(texts), report.Count(spoken.Length, t.speaker.Unit()))
-		}
-		if t.sound.samples == before {
-			fmt.Fprintf(t.warnings, "warning: part %d of %d has no sound: the model ended it after %s\n", i+1, len(texts), report.Count(spoken.Length, t.speaker.Unit()))
-		}
-	}
-	t.all = time.Since(began)
-	return nil
-}
-
-// summary says what was spoken, and how fast.
-func (t *telling) summary(out string) string {
-	length := float64(t.sound.samples) / float64(t.sound.rate)
-	return fmt.Sprintf("first sound  after %.3f s\nspoken       %.2f s in %.2f s: real-time factor %.3f, %s\nwritten      %s",
-		t.first.Seconds(), length, t.all.Seconds(), t.all.Seconds()/max(length, 1e-9), report.Count(t.length, t.speaker.Unit()), out)
 }
 
 // threads is the number of CPU threads that compute.

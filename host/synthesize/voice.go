@@ -26,24 +26,38 @@ func (v *Voice) Close() {
 	}
 }
 
-// Listen makes a voice of reference clips. The speaker is the mean over the clips; the voice is that over chunks of all
-// of them together. A model without voices takes no clips. An error of a clip is a refusal that begins with its path.
+// Listen makes a voice of reference clips. A model without voices takes none. An error of a clip is a refusal that begins
+// with its path.
 func (s *Speaker) Listen(ctx context.Context, clips []string) (*Voice, error) {
+	rows := make([]*dataset.Row, len(clips))
+	for i, path := range clips {
+		clip, err := dataset.OpenClip(path, s.voiceRate())
+		if err != nil {
+			return nil, exit.Refused(fmt.Errorf("%s: %w", path, unreadable(err)))
+		}
+		rows[i] = clip
+	}
+	return s.ListenTo(ctx, rows...)
+}
+
+// ListenTo is Listen for clips whose headers have been read. The speaker is the mean over the clips; the voice is that over
+// chunks of all of them together.
+func (s *Speaker) ListenTo(ctx context.Context, clips ...*dataset.Row) (*Voice, error) {
 	var speakers, voices mean
 	var all []float32
 	r := s.spec.Reference
 	rate := s.voiceRate()
-	for _, path := range clips {
+	for _, clip := range clips {
 		if err := context.Cause(ctx); err != nil {
 			return nil, err
 		}
-		ofSpeaker, ofVoice, err := s.read(path)
+		ofSpeaker, ofVoice, err := s.read(clip)
 		if err != nil {
-			return nil, exit.Refused(fmt.Errorf("%s: %w", path, err))
+			return nil, exit.Refused(fmt.Errorf("%s: %w", clip.Path, err))
 		}
 		if s.speaker != nil {
 			if err := s.hear(ofSpeaker, &speakers); err != nil {
-				return nil, fmt.Errorf("%s: %w", path, err)
+				return nil, fmt.Errorf("%s: %w", clip.Path, err)
 			}
 		}
 		all = append(all, ofVoice...)
@@ -80,31 +94,36 @@ func (s *Speaker) voiceRate() int {
 }
 
 // read returns the beginning of a clip at the sample rates of the speaker and of the voice.
-func (s *Speaker) read(path string) (ofSpeaker, ofVoice []float32, err error) {
+func (s *Speaker) read(clip *dataset.Row) (ofSpeaker, ofVoice []float32, err error) {
 	if s.speaker != nil {
-		if ofSpeaker, err = s.beginning(path, s.speaker.Spec.SampleRate); err != nil {
+		if ofSpeaker, err = s.beginning(clip, s.speaker.Spec.SampleRate); err != nil {
 			return nil, nil, err
 		}
 	}
-	ofVoice, err = s.beginning(path, s.voiceRate())
+	ofVoice, err = s.beginning(clip, s.voiceRate())
 	return ofSpeaker, ofVoice, err
 }
 
 // beginning returns what is heard of a clip.
-func (s *Speaker) beginning(path string, rate int) ([]float32, error) {
+func (s *Speaker) beginning(clip *dataset.Row, rate int) ([]float32, error) {
 	r := s.spec.Reference
-	clip, err := dataset.OpenClip(path, rate)
+	at, err := clip.At(rate)
 	if err != nil {
-		return nil, hint.Errorf("name a sound file: WAV, FLAC, Ogg or MP3", "%w", reason(err))
+		return nil, unreadable(err)
 	}
-	wave := make([]float32, min(clip.Samples, seconds(r.Speaker, rate)))
+	wave := make([]float32, min(at.Samples, seconds(r.Speaker, rate)))
 	if len(wave) < seconds(r.Least, rate) {
 		return nil, hint.Errorf("give a clip of some seconds", "the clip has %.2g s, and a voice needs at least %g s", float64(len(wave))/float64(rate), r.Least)
 	}
-	if err := dataset.NewDecoder(rate).Decode(wave, clip, 0); err != nil {
-		return nil, hint.Errorf("name a sound file: WAV, FLAC, Ogg or MP3", "%w", reason(err))
+	if err := dataset.NewDecoder(rate).Decode(wave, at, 0); err != nil {
+		return nil, unreadable(err)
 	}
 	return wave, nil
+}
+
+// unreadable is the error of a clip whose path is in the message already.
+func unreadable(err error) error {
+	return hint.Errorf("name a sound file: WAV, FLAC, Ogg or MP3", "%w", reason(err))
 }
 
 // hear adds the speaker of a clip.

@@ -30,7 +30,8 @@ func (m *Model) build(cfg ModelConfig) {
 		maps.Copy(made[i], outputs)
 		exported[i] = p.open(m, cfg, made[i])
 	}
-	evalGraph, evaluated := cfg.evalGraph(m, masters, copied)
+	m.Evaluated = cfg.evaluated(m, masters)
+	evalGraph, evaluated := cfg.evalGraph(m, copied)
 	evaluation := cfg.program(&m.memory, evalGraph, outputs) // evaluation needs no gradients, and changes no state
 	m.evaluation = evaluation.Program
 	for _, p := range m.players {
@@ -55,11 +56,23 @@ func (m *Model) build(cfg ModelConfig) {
 		batch[seedInput] = noDropout
 		m.eval[slot] = append(m.eval[slot], m.execution(eval, batch, outputs))
 	})
+	maps.Copy(m.Evaluated, kept)
+}
+
+// evaluated returns the parameters in f32, with the averages in place of those that have one.
+func (cfg *ModelConfig) evaluated(m *Model, masters tensors) tensors {
+	all := maps.Clone(masters)
+	if cfg.Average > 0 {
+		for _, p := range m.players {
+			p.averagedViews(&m.memory, all)
+		}
+	}
+	return all
 }
 
 // evalGraph returns the graph of evaluations and the parameters that it reads: without an eval graph, the training graph
 // of the last player.
-func (cfg *ModelConfig) evalGraph(m *Model, masters, copied tensors) (manifest.Graph, tensors) {
+func (cfg *ModelConfig) evalGraph(m *Model, copied tensors) (manifest.Graph, tensors) {
 	b := cfg.Bundle.Manifest
 	g, ok := b.EvalGraph()
 	if !ok && cfg.Average == 0 {
@@ -69,13 +82,7 @@ func (cfg *ModelConfig) evalGraph(m *Model, masters, copied tensors) (manifest.G
 	if !ok { // the averages are f32
 		g, _ = b.TrainingGraph(b.Last().Name, manifest.F32)
 	}
-	if cfg.Average > 0 {
-		masters = maps.Clone(masters)
-		for _, p := range m.players {
-			p.averagedViews(&m.memory, masters)
-		}
-	}
-	return g, masters
+	return g, m.Evaluated
 }
 
 // owners returns the index of the player that each metric belongs to.

@@ -1,21 +1,19 @@
-package host
+package report
 
 import (
 	"fmt"
 	"path/filepath"
-
-	"github.com/xtts-host/xtts-host/host/report"
 )
 
-// otherForms names the training graphs whose form has changed since the process before, by the report in the run folder: fused, or as
-// exported. Both round in other places. There is none if the folder has no report. now lists the graphs, those of training first.
-func otherForms(dir string, now []report.Graph) (lines []string) {
-	before, err := report.Read(filepath.Join(dir, report.ReportFile))
+// OtherForms names the training graphs whose form has changed since the process before, by the report in the run folder: fused, or as
+// exported. Both round in other places. There is none if the folder has no  now lists the graphs, those of training first.
+func OtherForms(dir string, now []Graph) (lines []string) {
+	before, err := Read(filepath.Join(dir, ReportFile))
 	if err != nil {
 		return nil
 	}
 	for i, g := range now[:min(len(now), len(before.Graphs))] {
-		of, was := report.Of(g.Player), before.Graphs[i]
+		of, was := Of(g.Player), before.Graphs[i]
 		switch {
 		case was.Fused != nil && g.Fused == nil:
 			lines = append(lines, fmt.Sprintf("the run was trained with the fused graph%s so far, and continues with the graph as exported: from here on its losses differ by rounding from those of a run that is fused all the time (--fuse)", of))

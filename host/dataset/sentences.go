@@ -1,0 +1,82 @@
+package dataset
+
+import (
+	"bytes"
+	"cmp"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"unicode/utf8"
+
+	"github.com/xtts-host/xtts-host/shared/hint"
+	"github.com/xtts-host/xtts-host/shared/regular"
+)
+
+// Sentence is a text that is to be spoken.
+type Sentence struct {
+	Place string // as "samples.txt:3"
+	Text  string
+	// Language and Voice are those of a line of JSON Lines; other lines have none.
+	Language string
+	Voice    *Row
+}
+
+// maxSentences bounds a file of sentences, in bytes.
+const maxSentences = 1 << 20
+
+// ReadSentences reads sentences. A file *.jsonl or *.json has the form of a list (docs/data.md), and the clip of a line
+// is the voice for its text; clips may occur more than once. Any other file has a sentence in each line. It fails at the
+// first line that cannot be used.
+func ReadSentences(path string) ([]Sentence, error) {
+	data, err := regular.Read(path, maxSentences)
+	if err != nil {
+		return nil, err
+	}
+	if err := checkEncoding(path, bytes.NewReader(data)); err != nil {
+		return nil, err
+	}
+	var list []Sentence
+	number := 0
+	for line := range bytes.Lines(bytes.TrimPrefix(data, []byte("\ufeff"))) {
+		number++
+		line = bytes.TrimSpace(line)
+		if len(line) == 0 {
+			continue
+		}
+		s := Sentence{Place: fmt.Sprintf("%s:%d", filepath.Base(path), number)}
+		switch {
+		case !utf8.Valid(line):
+			return nil, hint.Errorf("if the file is in Latin-1, convert it: "+convertList("LATIN1", path), "%s: the line is not UTF-8", s.Place)
+		case jsonLines(path):
+			err = s.parse(filepath.Dir(path), line)
+		default:
+			s.Text = string(line)
+		}
+		if err != nil {
+			return nil, hint.Errorf(`each line is an object such as {"audio_filepath": "me.wav", "text": "One."}`, "%s: %w", s.Place, err)
+		}
+		list = append(list, s)
+	}
+	if len(list) == 0 {
+		return nil, hint.Errorf("write a sentence in each line", "%s has no sentence", filepath.Base(path))
+	}
+	return list, nil
+}
+
+// parse reads a line of JSON Lines, and the header of its recording.
+func (s *Sentence) parse(dir string, line []byte) error {
+	e, err := parseObject(dir, nil)(line)
+	if err != nil || e.reason != "" {
+		return cmp.Or(err, errors.New(e.reason))
+	}
+	path := filepath.FromSlash(e.audio)
+	if !filepath.IsAbs(path) {
+		path = filepath.Join(dir, path)
+	}
+	s.Text, s.Language = e.text, cmp.Or(e.language, "en")
+	if s.Voice, err = openRecording(path); err != nil {
+		return fmt.Errorf("%s: %s", e.audio, reasonOf(err))
+	}
+	s.Voice.Offset, s.Voice.Frames, err = e.part.frames(s.Voice.Frames, s.Voice.FileRate)
+	return err
+}

@@ -1,0 +1,33 @@
+package plan
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/xtts-host/xtts-host/host/exit"
+	"github.com/xtts-host/xtts-host/host/samples"
+	"github.com/xtts-host/xtts-host/host/synthesize"
+	"github.com/xtts-host/xtts-host/shared/hint"
+)
+
+// ReadSamples reads the sentences that the run speaks at its evaluations, if there are any.
+func (d *Draft) ReadSamples(context.Context) (err error) {
+	file := d.Config.Samples
+	if file == "" {
+		return nil
+	}
+	switch err = synthesize.Speaks(d.Bundle, d.Config.Graph); {
+	case err != nil:
+	case len(d.Bundle.Manifest.Adapters) > 0:
+		err = hint.Errorf("leave --samples out; xtts-host synthesize --run RUN speaks with its checkpoints", "the weights of the bundle have adapters, which are apart from them in a run")
+	case d.Data.Val == nil:
+		err = hint.Errorf("name validation data with --val-data, or leave --samples out", "the run has no evaluations, at which they are spoken")
+	default:
+		d.Samples, err = samples.Read(file, d.Bundle, d.Data.Val.Index)
+		err = exit.Advise(err, "name a file with a sentence in each line, or speak none: --samples ''")
+	}
+	if err != nil {
+		return fmt.Errorf("--samples %s: %w", file, err)
+	}
+	return nil
+}

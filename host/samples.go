@@ -1,0 +1,25 @@
+package host
+
+import (
+	"context"
+	"path/filepath"
+	"time"
+
+	"github.com/xtts-host/xtts-host/host/batch"
+	"github.com/xtts-host/xtts-host/host/samples"
+)
+
+// openSamples opens what speaks at the evaluations.
+func (r *run) openSamples(ctx context.Context) (err error) {
+	p, s := &r.loop.Train.Progress, r.session
+	c := samples.Config{
+		Bundle: r.plan.Bundle, Weights: s.Model.Evaluated, Device: s.Device, Threads: r.plan.Threads(), Dir: filepath.Join(r.dir, samples.Folder),
+		Step: p.Step, EvaluatedStep: p.EvaluatedStep, Stop: r.console.Stop, Log: r.log.Logger,
+		Spent: func(began, ended time.Time) { r.loop.Timeline.Trained("samples", nil, began, ended) },
+	}
+	if r.plan.World.Leads() && r.mode == batch.Overlapped {
+		c.Samples = r.plan.Samples
+	}
+	r.samples, err = samples.Open(ctx, c)
+	return err
+}

@@ -1,0 +1,256 @@
+// Package samples speaks sentences at the evaluations of a run, with the weights of the evaluation, into WAV files
+// (docs/synthesize.md):
+//
+//	list, err := samples.Read("sentences.txt", bundle, index)
+//	s, err := samples.Open(ctx, samples.Config{Samples: list, Bundle: bundle, Weights: model.Evaluated, ...})
+//	defer s.Close()
+//	s.Speak(200) // DIR/step-000200/1.wav, ...
+package samples
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/xtts-host/xtts-host/host/dataset"
+	"github.com/xtts-host/xtts-host/host/device"
+	"github.com/xtts-host/xtts-host/host/disk"
+	"github.com/xtts-host/xtts-host/host/inference"
+	"github.com/xtts-host/xtts-host/host/report"
+	"github.com/xtts-host/xtts-host/host/synthesize"
+	"github.com/xtts-host/xtts-host/ortgraphs"
+	"github.com/xtts-host/xtts-host/ortgraphs/ort"
+	"github.com/xtts-host/xtts-host/shared/hint"
+)
+
+// Folder is that of the samples in a run folder.
+const Folder = "samples"
+
+// prefix begins the name of a folder in it, as that of a checkpoint.
+const prefix = "step-"
+
+// Config configures a Speaker.
+type Config struct {
+	Samples []Sample
+	Bundle  *ortgraphs.Bundle
+	// Weights are the parameters and the state in the memory of the model, on its Device.
+	Weights map[string]*ort.Tensor
+	Device  *device.Device
+	Threads int
+	Dir     string
+	// Step and EvaluatedStep are where the run begins, and its last evaluation before.
+	Step, EvaluatedStep int64
+	Stop                <-chan struct{} // ends the samples of an evaluation early; may be nil
+	Log                 *slog.Logger
+	Spent               func(began, ended time.Time)
+}
+
+// Speaker speaks the samples of a run. The trainer's goroutine calls it.
+type Speaker struct {
+	Config
+	runtime    *inference.Runtime
+	speaker    *synthesize.Speaker
+	incomplete int // evaluations
+}
+
+// stagingBytes is large enough for the full speed of transfers.
+const stagingBytes = 32 << 20
+
+// Open opens the graphs and listens to all voices once, so that what cannot be spoken is found before training. A resumed
+// run makes later samples again, and those of its last evaluation that are missing. Without samples, the speaker is nil.
+func Open(ctx context.Context, c Config) (_ *Speaker, err error) {
+	if err := forget(c.Dir, c.EvaluatedStep); err != nil || len(c.Samples) == 0 {
+		return nil, err
+	}
+	s := &Speaker{Config: c}
+	defer func() {
+		if err != nil {
+			err = errors.Join(fmt.Errorf("--samples: %w", c.Device.Full(err)), s.Close())
+		}
+	}()
+	if err := s.open(ctx); err != nil {
+		return nil, err
+	}
+	if c.Step > 0 && c.Step == c.EvaluatedStep {
+		s.Speak(c.Step)
+	}
+	return s, nil
+}
+
+func (s *Speaker) open(ctx context.Context) (err error) {
+	c := &s.Config
+	s.runtime = inference.New(inference.Config{Bundle: c.Bundle, Tensors: c.Weights, Device: c.Device, Threads: c.Threads})
+	if c.Device.Context != nil {
+		staging, err := c.Device.Context.AllocateHost(stagingBytes)
+		if err != nil {
+			return err
+		}
+		defer staging.Close()
+		s.runtime.Staging = staging.Bytes()
+	}
+	if s.speaker, err = synthesize.NewSpeaker(ctx, c.Bundle.Manifest.Synthesis, s.runtime); err != nil {
+		return err
+	}
+	heard := voices{}
+	defer heard.close()
+	for _, sample := range c.Samples {
+		if _, err := heard.of(ctx, s.speaker, sample.Voice); err != nil {
+			return fmt.Errorf("%s: %w", sample.Place, err)
+		}
+		if len(sample.Text.Unknown) > 0 {
+			c.Log.Warn(fmt.Sprintf("--samples: %s: the tokenizer does not know %q", sample.Place, string(sample.Text.Unknown)))
+		}
+	}
+	return nil
+}
+
+// Close releases the graphs. It is idempotent.
+func (s *Speaker) Close() error {
+	if s == nil || s.runtime == nil {
+		return nil
+	}
+	return s.runtime.Close()
+}
+
+// Speak speaks the samples with the present weights; a file that is there stays. Training goes on without what cannot be
+// spoken or written.
+func (s *Speaker) Speak(step int64) {
+	if s == nil {
+		return
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	over := make(chan struct{})
+	go func() {
+		defer close(over)
+		select {
+		case <-s.Stop:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	began := time.Now()
+	err := s.speak(ctx, step)
+	s.Spent(began, time.Now())
+	if err != nil && ctx.Err() == nil {
+		s.incomplete++
+		text := fmt.Sprintf("the samples of step %d are not complete, and training goes on: %v", step, err)
+		if advice := hint.Of(err); advice != "" {
+			text += " (" + advice + ")"
+		}
+		s.Log.Warn(text, "step", step)
+	}
+	cancel()
+	<-over
+}
+
+func (s *Speaker) speak(ctx context.Context, step int64) error {
+	dir := filepath.Join(s.Dir, fmt.Sprintf(prefix+"%06d", step))
+	for _, folder := range []string{s.Dir, dir} { // not that of the run: it may have been removed
+		if err := os.Mkdir(folder, 0o777); err != nil && !errors.Is(err, fs.ErrExist) {
+			return disk.Explain(err, folder, 1)
+		}
+	}
+	heard := voices{}
+	defer heard.close()
+	for i, sample := range s.Samples {
+		path := filepath.Join(dir, strconv.Itoa(i+1)+".wav")
+		if _, err := os.Stat(path); err == nil {
+			continue
+		}
+		voice, err := heard.of(ctx, s.speaker, sample.Voice)
+		if err == nil {
+			err = s.speaker.WriteFile(ctx, path, voice, sample.Text, warnings{s.Log, sample.Place, step})
+		}
+		if err != nil {
+			return fmt.Errorf("%s: %w", sample.Place, disk.Explain(err, path, 1))
+		}
+	}
+	return nil
+}
+
+// Report describes the samples; nil for a nil Speaker.
+func (s *Speaker) Report() *report.Spoken {
+	if s == nil {
+		return nil
+	}
+	all, _ := steps(s.Dir) // a folder that cannot be read has had a warning
+	return &report.Spoken{Folder: Folder, Sentences: len(s.Samples), Steps: append([]int64{}, all...), Incomplete: s.incomplete}
+}
+
+// voices are those of clips, each of which is heard once.
+type voices map[clip]*synthesize.Voice
+
+type clip struct {
+	path           string
+	offset, frames int
+}
+
+func (v voices) of(ctx context.Context, speaker *synthesize.Speaker, row *dataset.Row) (*synthesize.Voice, error) {
+	var key clip
+	var clips []*dataset.Row
+	if row != nil {
+		key, clips = clip{row.Path, row.Offset, row.Frames}, append(clips, row)
+	}
+	if known, ok := v[key]; ok {
+		return known, nil
+	}
+	voice, err := speaker.ListenTo(ctx, clips...)
+	if err == nil {
+		v[key] = voice
+	}
+	return voice, err
+}
+
+func (v voices) close() {
+	for _, voice := range v {
+		voice.Close()
+	}
+}
+
+// warnings writes the warnings of a sample to the log.
+type warnings struct {
+	log   *slog.Logger
+	place string
+	step  int64
+}
+
+func (w warnings) Write(text []byte) (int, error) {
+	w.log.Info(w.place+": "+strings.TrimSpace(strings.TrimPrefix(string(text), "warning: ")), "step", w.step)
+	return len(text), nil
+}
+
+// steps returns the steps that a folder has samples of, in order.
+func steps(dir string) ([]int64, error) {
+	entries, err := os.ReadDir(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	var list []int64
+	for _, e := range entries {
+		name, ok := strings.CutPrefix(e.Name(), prefix)
+		if step, bad := strconv.ParseInt(name, 10, 64); ok && bad == nil && e.IsDir() {
+			list = append(list, step)
+		}
+	}
+	slices.Sort(list)
+	return list, err
+}
+
+// forget removes the samples of the steps after one, which a resumed run makes again.
+func forget(dir string, after int64) error {
+	all, err := steps(dir)
+	for _, step := range all {
+		if step > after {
+			err = errors.Join(err, os.RemoveAll(filepath.Join(dir, fmt.Sprintf(prefix+"%06d", step))))
+		}
+	}
+	return err
+}
