@@ -159,9 +159,9 @@ func stdin(ctx context.Context) (string, error) {
 		text []byte
 		err  error
 	}
-	read := make(chan result, 1)
+	read, input := make(chan result, 1), os.Stdin
 	go func() {
-		b, err := io.ReadAll(io.LimitReader(os.Stdin, maxText+1))
+		b, err := io.ReadAll(io.LimitReader(input, maxText+1))
 		if err == nil && len(b) > maxText {
 			err = fmt.Errorf("more than %d MiB", maxText>>20)
 		}

@@ -59,7 +59,7 @@ func (t *telling) speak(ctx context.Context, texts [][]int32) error {
 			fmt.Fprintf(t.warnings, "warning: part %d of %d was cut after %s: the model did not end it\n", i+1, len(texts), report.Count(spoken.Length, t.speaker.Unit()))
 		}
 		if t.sound.samples == before {
-			fmt.Fprintf(t.warnings, "warning: part %d of %d has no sound: the model ended it after %s\n", i+1, len(texts), report.Count(spoken.Length, t.speaker.Unit()))
+			fmt.Fprintf(t.warnings, "warning: part %d of %d has no sound: the model ended it after %s; a model learns to end in training\n", i+1, len(texts), report.Count(spoken.Length, t.speaker.Unit()))
 		}
 	}
 	t.all = time.Since(began)
@@ -68,9 +68,13 @@ func (t *telling) speak(ctx context.Context, texts [][]int32) error {
 
 // summary says what was spoken, and how fast.
 func (t *telling) summary(out string) string {
+	units := report.Count(t.length, t.speaker.Unit())
+	if t.sound.samples == 0 {
+		return fmt.Sprintf("spoken       nothing in %.2f s, %s\nwritten      %s", t.all.Seconds(), units, out)
+	}
 	length := float64(t.sound.samples) / float64(t.sound.rate)
 	return fmt.Sprintf("first sound  after %.3f s\nspoken       %.2f s in %.2f s: real-time factor %.3f, %s\nwritten      %s",
-		t.first.Seconds(), length, t.all.Seconds(), t.all.Seconds()/max(length, 1e-9), report.Count(t.length, t.speaker.Unit()), out)
+		t.first.Seconds(), length, t.all.Seconds(), t.all.Seconds()/length, units, out)
 }
 
 // broken adds the next step to an error while speaking.
