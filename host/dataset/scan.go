@@ -227,7 +227,11 @@ func (s *scan) encode(b *block, row *scannedRow) error {
 
 // withEnding says that the id of a line names a file with its ending, if it does.
 func withEnding(row *scannedRow) string {
-	if _, err := regular.Stat(strings.TrimSuffix(row.path, ".wav")); err != nil {
+	named := strings.TrimSuffix(row.path, ".wav")
+	if ending := strings.ToLower(filepath.Ext(named)); ending != ".wav" && !slices.Contains(endings, ending) {
+		return ""
+	}
+	if _, err := regular.Stat(named); err != nil {
 		return ""
 	}
 	return " (leave out the ending of the id: " + strings.TrimSuffix(row.audio, ".wav") + " is there)"

@@ -53,7 +53,8 @@ func ReadSentences(path string) ([]Sentence, error) {
 			s.Text = string(line)
 		}
 		if err != nil {
-			return nil, hint.Errorf(`each line is an object such as {"audio_filepath": "me.wav", "text": "One."}`, "%s: %w", s.Place, err)
+			advice := cmp.Or(hint.Of(err), `each line is an object such as {"audio_filepath": "me.wav", "text": "One."}, and its recording is there`)
+			return nil, hint.Errorf(advice, "%s: %w", s.Place, err)
 		}
 		list = append(list, s)
 	}

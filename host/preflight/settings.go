@@ -107,7 +107,7 @@ func (s *settings) unusable() string {
 			fmt.Fprintf(&text, "\n  %s: %s", ix.Place(r.Line), visible.Short(r.Reason, dataset.MaxID))
 		}
 		if more := len(ix.Rejected) - mostUnusable; more > 0 {
-			fmt.Fprintf(&text, "\n  and %s more: xtts-host data check %s lists them", report.Thousands(more), hint.Path(ix.Dir))
+			fmt.Fprintf(&text, "\n  and %s more: xtts-host data check %s lists them", report.Thousands(more), hint.Path(filepath.Join(ix.Dir, ix.List)))
 		}
 	}
 	return text.String()

@@ -61,15 +61,15 @@ func badChoices(c choices) []string {
 	say := func(format string, args ...any) { lines = append(lines, fmt.Sprintf(format, args...)) }
 	suited, buffer, most := report.Suited(c.card)
 	switch {
+	case c.emptyRows > emptyShare:
+		say("--batch-size %d is more than the training data fills: %.0f %% of the rows of its batches have no clip; it has %s, use a smaller one",
+			c.batchSize, 100*c.emptyRows, report.Count(c.data[0].used.Clips, "clip"))
 	case c.card > 0 && c.batchSize < goodBatch:
 		say("--batch-size %d leaves most of the GPU idle: use %d or more (%d suits a GPU of %d MB)", c.batchSize, goodBatch, suited, c.card/gpu.MB)
 	case c.card > 0 && c.batchSize > most:
 		say("--batch-size %d is large for a GPU of %d MB: use %d, with --buffer-size %d", c.batchSize, c.card/gpu.MB, most, buffer)
 	case c.card == 0 && c.batchSize < goodBatch:
 		say("--batch-size %d leaves the CPU's vector units idle: use %d or more", c.batchSize, goodBatch)
-	}
-	if c.emptyRows > emptyShare {
-		say("--batch-size %d leaves %.0f %% of the batches empty: the training data has %s, use a smaller one", c.batchSize, 100*c.emptyRows, report.Count(c.data[0].used.Clips, "clip"))
 	}
 	if c.bufferSize < c.bufferAsked {
 		say("--buffer-size %d was lowered to %d to fit %s: it needs %d MiB",

@@ -67,8 +67,8 @@ const stagingBytes = 32 << 20
 // Open opens the graphs and listens to all voices once, so that what cannot be spoken is found before training. A resumed
 // run makes later samples again, and those of its last evaluation that are missing. Without samples, the speaker is nil.
 func Open(ctx context.Context, c Config) (_ *Speaker, err error) {
-	if err := forget(c.Dir, c.EvaluatedStep); err != nil || len(c.Samples) == 0 {
-		return nil, err
+	if len(c.Samples) == 0 {
+		return nil, forget(c.Dir, c.EvaluatedStep)
 	}
 	s := &Speaker{Config: c}
 	defer func() {
@@ -79,6 +79,9 @@ func Open(ctx context.Context, c Config) (_ *Speaker, err error) {
 	if err := s.open(ctx); err != nil {
 		return nil, err
 	}
+	if err := forget(c.Dir, c.EvaluatedStep); err != nil {
+		return nil, err
+	}
 	if c.Step > 0 && c.Step == c.EvaluatedStep {
 		s.Speak(c.Step)
 	}
@@ -87,14 +90,23 @@ func Open(ctx context.Context, c Config) (_ *Speaker, err error) {
 
 func (s *Speaker) open(ctx context.Context) (err error) {
 	c := &s.Config
-	s.runtime = inference.New(inference.Config{Bundle: c.Bundle, Tensors: c.Weights, Device: c.Device, Threads: c.Threads})
+	device := c.Device
+	if device.CUDA != nil { // without the TF32 of training, as synthesize computes
+		exact := *device.CUDA
+		exact.TF32 = false
+		device.CUDA = &exact
+	}
+	s.runtime = inference.New(inference.Config{Bundle: c.Bundle, Tensors: c.Weights, Device: device, Threads: c.Threads})
 	if c.Device.Context != nil {
 		staging, err := c.Device.Context.AllocateHost(stagingBytes)
 		if err != nil {
 			return err
 		}
-		defer staging.Close()
 		s.runtime.Staging = staging.Bytes()
+		defer func() {
+			s.runtime.Staging = nil
+			err = errors.Join(err, staging.Close())
+		}()
 	}
 	if s.speaker, err = synthesize.NewSpeaker(ctx, c.Bundle.Manifest.Synthesis, s.runtime); err != nil {
 		return err

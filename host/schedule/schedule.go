@@ -97,7 +97,7 @@ func (c Schedule) Continue(saved Schedule) Schedule {
 func (c Schedule) String() string {
 	text := c.Name
 	if c.Ends() && c.DecayStart > 0 && c.TotalSteps > 0 && c.TotalSteps <= c.DecayStart {
-		return fmt.Sprintf("%s, not begun at step %d: %d steps of warm-up", c.Name, c.TotalSteps, c.WarmupSteps)
+		return fmt.Sprintf("%s, not begun at step %d: the warm-up has %d", c.Name, c.TotalSteps, c.WarmupSteps)
 	}
 	switch c.Name {
 	case Cosine, Linear:

@@ -124,7 +124,7 @@ func TestString(t *testing.T) {
 		{Schedule{Name: Constant}, "constant"},
 		{Schedule{Name: Cosine, WarmupSteps: 20, TotalSteps: 300}, "cosine to 0 at step 300 after 20 steps of warm-up"},
 		{Schedule{Name: Cosine, WarmupSteps: 20, DecayStart: 20, TotalSteps: 21}, "cosine to 0 at step 21 after 20 steps of warm-up"},
-		{Schedule{Name: Cosine, WarmupSteps: 20, DecayStart: 20, TotalSteps: 20}, "cosine, not begun at step 20: 20 steps of warm-up"},
+		{Schedule{Name: Cosine, WarmupSteps: 20, DecayStart: 20, TotalSteps: 20}, "cosine, not begun at step 20: the warm-up has 20"},
 		{Schedule{Name: Linear, MinLR: 1e-5, WarmupSteps: 1, TotalSteps: 300}, "linear to 1e-05 at step 300 after 1 step of warm-up"},
 		{Schedule{Name: Exponential, Factor: 0.999, MinLR: 1e-5}, "exponential, times 0.999 a step, at least 1e-05"},
 		{Schedule{Name: Plateau, Factor: 0.5, Patience: 3}, "plateau, times 0.5 after 3 evaluations without a lower loss"},

@@ -24,7 +24,7 @@ type Plan interface {
 }
 
 // Transform computes X[k], the sum of x[i] exp(-2πik/n) over a real frame x of n elements, without scaling. It
-// allocates nothing and does not change the frame.
+// does not change the frame, and allocates nothing after the first Inverse.
 type Transform interface {
 	// Power writes |X[k]|² for k = 0..n/2 to dst.
 	Power(dst, x []float64)

@@ -87,7 +87,7 @@ func pad(samples, wave []float32, at int, reflect bool) {
 		switch {
 		case j >= 0 && j < len(wave):
 			samples[i] = wave[j]
-		case reflect:
+		case reflect && len(wave) > 0:
 			samples[i] = wave[mirror(j, len(wave))]
 		default:
 			samples[i] = 0

@@ -40,7 +40,7 @@ func Create(path string) (*File, error) {
 			continue
 		}
 		if err != nil {
-			return nil, err
+			return nil, named(err, path)
 		}
 		if err := lock(f); errors.Is(err, syscall.EWOULDBLOCK) || errors.Is(err, fs.ErrNotExist) {
 			f.Close() // another process has taken it for one that was left, and removes it
@@ -50,11 +50,24 @@ func Create(path string) (*File, error) {
 	}
 }
 
+// named makes an error name the file that the caller knows, in place of the temporary one.
+func named(err error, path string) error {
+	var of *fs.PathError
+	var link *os.LinkError
+	switch {
+	case errors.As(err, &of):
+		return &fs.PathError{Op: of.Op, Path: path, Err: of.Err}
+	case errors.As(err, &link):
+		return &fs.PathError{Op: link.Op, Path: path, Err: link.Err}
+	}
+	return err
+}
+
 // Commit closes the file and gives it its name.
 func (f *File) Commit() error {
 	err := os.Rename(f.Name(), f.path) // before Close, which ends the lock
 	if err != nil {
-		return errors.Join(err, f.Discard())
+		return errors.Join(named(err, f.path), f.Discard())
 	}
 	f.over = true
 	return f.Close()

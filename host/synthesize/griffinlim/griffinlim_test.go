@@ -183,15 +183,19 @@ func TestEqualSeedsGiveEqualBits(t *testing.T) {
 
 // TestExtremes: no frame and one frame, values beyond full scale, and values that are no numbers.
 func TestExtremes(t *testing.T) {
+	reflected := meltest.Base()
+	reflected.PadMode = "reflect"
 	v := vocoder(t, meltest.Base(), Config{Iterations: 2, Momentum: 0.99, Threads: 4})
-	for frames := range 3 {
-		wave, err := v.Waveform(context.Background(), slices.Repeat([]float32{3e38}, 80*frames), 0, 0)
-		if err != nil || len(wave) != max(0, frames-1)*256 {
-			t.Errorf("%d frames: %d samples, %v", frames, len(wave), err)
-		}
-		for _, x := range wave {
-			if x-x != 0 {
-				t.Fatalf("a sample is %v", x)
+	for _, v := range []*Vocoder{v, vocoder(t, reflected, v.Config)} {
+		for frames := range 3 {
+			wave, err := v.Waveform(context.Background(), slices.Repeat([]float32{3e38}, 80*frames), 0, 0)
+			if err != nil || len(wave) != max(0, frames-1)*256 {
+				t.Errorf("%d frames: %d samples, %v", frames, len(wave), err)
+			}
+			for _, x := range wave {
+				if x-x != 0 {
+					t.Fatalf("a sample is %v", x)
+				}
 			}
 		}
 	}

@@ -121,7 +121,9 @@ def _against_pytorch(export: Export, tensors: dict[str, Tensor], got: dict[str, 
         given = clean(export.inputs, batch)
         with lowering.seeded(torch.tensor(-1)) if case.draws else nullcontext():
             loss = case.loss(case(**{name: given.get(name) for name in inspect.signature(case.forward).parameters}), given)["loss"]
-        return {"loss": loss.detach()} | dict(zip(parameters, torch.autograd.grad(loss, parameters.values()), strict=True))
+        case.zero_grad()
+        loss.backward()
+        return {"loss": loss.detach()} | {name: p.grad for name, p in parameters.items()}
 
     want = run(tensors)
     norms = {name: float(torch.linalg.vector_norm(x)) for name, x in want.items()}
