@@ -15,7 +15,7 @@ PLATFORM = $(shell go env GOOS)_$(shell go env GOARCH)
 # Relative, since the name of a target ends at a space.
 ORT := .cache/ort/1.29.0/libonnxruntime.so.1.29.0
 
-.PHONY: run need build plugins help test test-go test-export check torture soak fuzz bench docs notices clean
+.PHONY: run need build plugins help test test-go test-export check torture soak fuzz bench docs generate notices clean
 
 run: ## fetch what is missing, build, and train on the embedded sample
 	@scripts/run.sh
@@ -82,6 +82,13 @@ bench: build
 
 docs: ## manual pages in .cache/man
 	go run ./cmd/xtts-docs .cache/man
+
+# The tests compare each of these files with the code; with -update they write it.
+generate: need ## the pages, the schema and the pictures of docs that are made from the code
+	go test -vet=off . -run '^TestArchitectureListsPackages$$' -update
+	go test -vet=off ./cmd/internal/cli -run '^TestCommandsPage$$' -update
+	go test -vet=off ./host/config -run '^TestSchema$$' -update
+	go test -vet=off ./host/schedule -run '^TestPicture$$' -update
 
 notices: need ## THIRD_PARTY_NOTICES.md: the linked modules and their licenses
 	go run ./scripts/notices

@@ -18,7 +18,7 @@ var update = flag.Bool("update", false, "rewrite the table of docs/architecture.
 
 const (
 	architecturePage = "docs/architecture.md"
-	tableBegin       = "<!-- packages: go test -run Architecture -update . -->\n"
+	tableBegin       = "<!-- packages: make generate -->\n"
 	tableEnd         = "<!-- end of packages -->\n"
 )
 
@@ -85,7 +85,7 @@ func TestArchitectureListsPackages(t *testing.T) {
 		t.Errorf("%s lists %s, which does not exist", architecturePage, folder)
 	}
 	if t.Failed() {
-		t.Log("to rewrite the table: go test -run Architecture -update .")
+		t.Log("make generate writes the table")
 	}
 }
 

@@ -270,6 +270,6 @@ func TestSchema(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !bytes.Equal(got.Bytes(), want) {
-		t.Errorf("%s is not that of the flags: go test ./host/config -update regenerates it\n%s", golden, got.Bytes())
+		t.Errorf("%s is not that of the flags: make generate writes it\n%s", golden, got.Bytes())
 	}
 }

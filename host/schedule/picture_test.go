@@ -40,7 +40,7 @@ func TestPicture(t *testing.T) {
 		}
 	}
 	if got, err := os.ReadFile(picture); err != nil || !bytes.Equal(got, want) {
-		t.Errorf("%s is not what the schedules are (%v): go test ./host/schedule -update regenerates it", picture, err)
+		t.Errorf("%s is not what the schedules are (%v): make generate writes it", picture, err)
 	}
 }
 

@@ -100,7 +100,7 @@ func TestCommandsPage(t *testing.T) {
 	const golden = "../../../docs/commands.md"
 	var page strings.Builder
 	page.WriteString("# Commands\n\n" +
-		"The help of every command. This page is generated: `go test ./cmd/internal/cli -update` regenerates it.\n")
+		"The help of every command. This page is generated: `make generate` writes it.\n")
 	var sections strings.Builder
 	page.WriteString("\n| command | |\n|---|---|\n")
 	for _, cmd := range all(New()) {
@@ -121,6 +121,6 @@ func TestCommandsPage(t *testing.T) {
 		t.Fatal(err)
 	}
 	if page.String() != string(want) {
-		t.Errorf("%s is not the help of the commands: go test ./cmd/internal/cli -update regenerates it", golden)
+		t.Errorf("%s is not the help of the commands: make generate writes it", golden)
 	}
 }
