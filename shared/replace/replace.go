@@ -21,11 +21,11 @@ import (
 // ending is that of files that are not complete. No other program has it, so they can be removed.
 const ending = ".xtts-partial"
 
-// File is a file that has another name until Commit.
+// File is a file that has another name until Commit. Its errors name the file that it is to become.
 type File struct {
-	*os.File
-	path string
-	over bool
+	temporary *os.File
+	path      string
+	over      bool
 }
 
 // Create opens a file that is to replace path, or to become it, in the same folder. It removes what killed processes have
@@ -46,7 +46,7 @@ func Create(path string) (*File, error) {
 			f.Close() // another process has taken it for one that was left, and removes it
 			continue
 		}
-		return &File{File: f, path: path}, nil // on a file system without locks, Sweep does not remove it either
+		return &File{temporary: f, path: path}, nil // on a file system without locks, Sweep does not remove it either
 	}
 }
 
@@ -63,14 +63,29 @@ func named(err error, path string) error {
 	return err
 }
 
+// Write appends p, as io.Writer.
+func (f *File) Write(p []byte) (int, error) {
+	n, err := f.temporary.Write(p)
+	return n, named(err, f.path)
+}
+
+// WriteAt writes p at an offset, as io.WriterAt.
+func (f *File) WriteAt(p []byte, offset int64) (int, error) {
+	n, err := f.temporary.WriteAt(p, offset)
+	return n, named(err, f.path)
+}
+
+// Sync returns when the content is on the disk.
+func (f *File) Sync() error { return named(f.temporary.Sync(), f.path) }
+
 // Commit closes the file and gives it its name.
 func (f *File) Commit() error {
-	err := os.Rename(f.Name(), f.path) // before Close, which ends the lock
+	err := os.Rename(f.temporary.Name(), f.path) // before Close, which ends the lock
 	if err != nil {
 		return errors.Join(named(err, f.path), f.Discard())
 	}
 	f.over = true
-	return f.Close()
+	return named(f.temporary.Close(), f.path)
 }
 
 // Discard closes and removes the file, unless Commit or Discard has been called.
@@ -79,7 +94,7 @@ func (f *File) Discard() error {
 		return nil
 	}
 	f.over = true
-	return errors.Join(os.Remove(f.Name()), f.Close())
+	return errors.Join(os.Remove(f.temporary.Name()), f.temporary.Close())
 }
 
 // Write writes a file with the parts as its content, and makes its folder.

@@ -2,6 +2,8 @@ package replace
 
 import (
 	"bytes"
+	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -59,7 +61,7 @@ func TestFile(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := f.WriteString("new"); err != nil {
+		if _, err := f.Write([]byte("new")); err != nil {
 			t.Fatal(err)
 		}
 		if err := Write(filepath.Join(dir, "b"), nil); err != nil { // which sweeps
@@ -116,4 +118,24 @@ func TestAtTheSameTime(t *testing.T) {
 		})
 	}
 	wg.Wait()
+}
+
+// TestErrors: an error names the file that the caller knows.
+func TestErrors(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "a")
+	f, err := Create(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := f.temporary.Close(); err != nil {
+		t.Fatal(err)
+	}
+	_, write := f.Write([]byte("a"))
+	_, writeAt := f.WriteAt([]byte("a"), 0)
+	for name, err := range map[string]error{"Write": write, "WriteAt": writeAt, "Sync": f.Sync(), "Commit": f.Commit()} {
+		var of *fs.PathError
+		if !errors.As(err, &of) || of.Path != path {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
 }
