@@ -24,6 +24,10 @@ import (
 // MB is the unit of memory in flags and messages about GPUs: 2^20 bytes, as in nvidia-smi.
 const MB = 1 << 20
 
+// StagingBytes is a size of pinned memory for the copies of weights to and from a GPU: large enough for full speed, and
+// small compared with them.
+const StagingBytes = 32 * MB
+
 // Device is one GPU.
 type Device struct {
 	// Index is its index in the order of PCI addresses, as CUDA counts with CUDA_DEVICE_ORDER=PCI_BUS_ID.

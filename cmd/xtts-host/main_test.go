@@ -21,6 +21,7 @@ import (
 	"github.com/xtts-host/xtts-host/host/dataset"
 	"github.com/xtts-host/xtts-host/host/synthesize/synthesizetest"
 	"github.com/xtts-host/xtts-host/ortgraphs/ort"
+	"github.com/xtts-host/xtts-host/ortgraphs/variant"
 )
 
 // The test binary is the program as well: under the name of the program it runs main.
@@ -35,6 +36,7 @@ func TestMain(m *testing.M) {
 //	$PICO     the smallest bundle
 //	$SAMPLE   the embedded data set, unpacked
 //	$SPEAKING a bundle that speaks (package synthesizetest)
+//	$ADAPTED  that bundle with an adapter, which alone is trained
 //
 // The condition [tmpfs] says that a file system can be mounted by "unshare -Urm".
 //
@@ -63,6 +65,10 @@ func scripts(t *testing.T, dir string) testscript.Params {
 	if err := synthesizetest.Write(speaking, pico, "../../host/dataset/testdata/voicebpe/tokenizer.json"); err != nil {
 		t.Fatal(err)
 	}
+	adapted := filepath.Join(root, "adapted")
+	if _, err := variant.Rewrite(speaking, adapted, variant.Adapter("stop_head.weight")); err != nil {
+		t.Fatal(err)
+	}
 	return testscript.Params{
 		Dir:                 dir,
 		WorkdirRoot:         root,
@@ -89,6 +95,7 @@ func scripts(t *testing.T, dir string) testscript.Params {
 			env.Setenv("PICO", pico)
 			env.Setenv("SAMPLE", sample)
 			env.Setenv("SPEAKING", speaking)
+			env.Setenv("ADAPTED", adapted)
 			env.Setenv(ort.LibraryEnv, library)
 			env.Setenv("XTTS_HOST_DEVICE", "cpu")            // also on a machine with a GPU
 			env.Setenv("XTTS_HOST_MODEL_START_DELAY", "0.1") // runs of a few batches never fill the pipeline

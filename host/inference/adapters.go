@@ -3,28 +3,31 @@ package inference
 import (
 	"runtime"
 	"sync"
-	"unsafe"
 
 	"github.com/xtts-host/xtts-host/ortgraphs"
+	"github.com/xtts-host/xtts-host/ortgraphs/ort"
 	"github.com/xtts-host/xtts-host/shared/manifest"
 )
 
-// adapted are weights with the adapters of a bundle in them: the inference graphs take plain weights.
+// adapted are weights with the adapters of a bundle, if it has any, in them: the inference graphs take plain weights.
 type adapted struct {
 	Weights
 	adapters map[string]manifest.Adapter // by the name of the weight
 }
 
 // withAdapters returns the weights as the graphs take them.
-func withAdapters(w Weights, b *ortgraphs.Bundle) Weights {
-	if len(b.Manifest.Adapters) == 0 {
-		return w
-	}
+func withAdapters(w Weights, b *ortgraphs.Bundle) adapted {
 	out := adapted{Weights: w, adapters: map[string]manifest.Adapter{}}
 	for _, a := range b.Manifest.Adapters {
 		out.adapters[a.Weight] = a
 	}
 	return out
+}
+
+// merged reports whether the weight of that name has an adapter in it.
+func (w adapted) merged(name string) bool {
+	_, ok := w.adapters[name]
+	return ok
 }
 
 // Read reads a tensor, with its adapter if it has one.
@@ -48,7 +51,7 @@ func (w adapted) Read(name string, dst []byte) error {
 	if adapter.Transposed() {
 		left, right = a.transposed(), b.transposed()
 	}
-	add(floats(dst), left, right, float32(adapter.Scale))
+	add(ort.View[float32](dst), left, right, float32(adapter.Scale))
 	return nil
 }
 
@@ -81,8 +84,9 @@ func add(weight []float32, left, right matrix, scale float32) {
 	workers := runtime.GOMAXPROCS(0)
 	for worker := range workers {
 		group.Go(func() {
+			sum := make([]float32, right.columns)
 			for row := worker; row < left.rows; row += workers {
-				sum := make([]float32, right.columns)
+				clear(sum)
 				for k, x := range left.values[row*left.columns:][:left.columns] {
 					for column, y := range right.values[k*right.columns:][:right.columns] {
 						sum[column] += x * y
@@ -95,9 +99,4 @@ func add(weight []float32, left, right matrix, scale float32) {
 		})
 	}
 	group.Wait()
-}
-
-// floats returns the values in memory that has only these.
-func floats(x []byte) []float32 {
-	return unsafe.Slice((*float32)(unsafe.Pointer(unsafe.SliceData(x))), len(x)/4)
 }

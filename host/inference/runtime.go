@@ -28,28 +28,31 @@ type Weights interface {
 // Config configures a Runtime.
 type Config struct {
 	Bundle *ortgraphs.Bundle
-	// Weights are the parameters and the state of the bundle. Graphs get those with adapters merged.
+	// Weights are the parameters and the state of the bundle. Graphs get copies of those that they take, with adapters
+	// merged.
 	Weights Weights
 	// Device is the model's; the zero Device is the CPU. It has pinned Staging, through which weights come to a GPU.
 	Device  *device.Device
 	Staging []byte
 	// Threads is the number of threads inside an operator on the CPU.
 	Threads int
-	// Tensors are parameters and state that are on the device already, by name; Weights has the others. It may be nil.
+	// Tensors are those of Weights that are on the device already, by name. Graphs get them instead of copies, unless they
+	// have adapters. It may be nil.
 	Tensors map[string]*ort.Tensor
 }
 
 // Runtime has the graphs that were opened, and their weights. All calls come from one thread, on a GPU that of Device.
 type Runtime struct {
 	Config
+	weights    adapted
 	parameters map[string]*ort.Tensor // that a graph takes
+	merged     []*copied              // those of them with adapters
 	open       closers
 }
 
 // New returns a runtime with no graph open. ONNX Runtime must be initialized.
 func New(c Config) *Runtime {
-	c.Weights = withAdapters(c.Weights, c.Bundle)
-	return &Runtime{Config: c, parameters: map[string]*ort.Tensor{}}
+	return &Runtime{Config: c, weights: withAdapters(c.Weights, c.Bundle), parameters: map[string]*ort.Tensor{}}
 }
 
 // Close closes the graphs and releases the weights.
@@ -105,7 +108,8 @@ func (r *Runtime) Open(ctx context.Context, name string) (*Graph, error) {
 func (r *Runtime) weight(own *safetensors.File, in ort.ValueInfo) (*ort.Tensor, error) {
 	if own != nil {
 		if _, ok := own.Tensor(in.Name); ok {
-			return r.load(own, in)
+			t, _, err := r.load(own, in)
+			return t, err
 		}
 	}
 	return r.parameter(in)
@@ -113,67 +117,107 @@ func (r *Runtime) weight(own *safetensors.File, in ort.ValueInfo) (*ort.Tensor, 
 
 // parameter returns a parameter on the device. Graphs share it.
 func (r *Runtime) parameter(in ort.ValueInfo) (*ort.Tensor, error) {
-	for _, known := range []map[string]*ort.Tensor{r.Tensors, r.parameters} {
-		if t, ok := known[in.Name]; ok {
-			return t, nil
-		}
+	merged := r.weights.merged(in.Name)
+	if t, ok := r.Tensors[in.Name]; ok && !merged {
+		return t, nil
 	}
-	t, err := r.load(r.Weights, in)
-	if err == nil {
-		r.parameters[in.Name] = t
+	if t, ok := r.parameters[in.Name]; ok {
+		return t, nil
 	}
-	return t, err
-}
-
-// load copies the tensor of an input from a file to the device.
-func (r *Runtime) load(from Weights, in ort.ValueInfo) (*ort.Tensor, error) {
-	info, ok := from.Tensor(in.Name)
-	if !ok {
-		return nil, missing(in.Name)
-	}
-	host, err := ort.NewBuffer(int(info.Bytes))
+	t, c, err := r.load(r.weights, in)
 	if err != nil {
 		return nil, err
 	}
-	if err := from.Read(in.Name, host.Bytes()); err != nil {
-		return nil, errors.Join(err, host.Close())
+	if r.parameters[in.Name] = t; merged {
+		r.merged = append(r.merged, c)
 	}
+	return t, nil
+}
+
+// Refresh merges the adapters again into the weights that graphs take, after a change of Weights. It ends early with the
+// cause of ctx: then some weights are old.
+func (r *Runtime) Refresh(ctx context.Context) error {
+	for _, c := range r.merged {
+		if err := context.Cause(ctx); err != nil {
+			return err
+		}
+		if err := r.fill(c, r.weights); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// copied is a tensor in memory of the runtime.
+type copied struct {
+	name   string
+	host   *ort.Buffer // on the CPU
+	memory gpu.Memory  // on a GPU
+}
+
+// load copies the tensor of an input to the device.
+func (r *Runtime) load(from Weights, in ort.ValueInfo) (*ort.Tensor, *copied, error) {
+	info, ok := from.Tensor(in.Name)
+	if !ok {
+		return nil, nil, missing(in.Name)
+	}
+	c := &copied{name: in.Name}
+	var err error
 	if r.Device.Context == nil {
-		r.open = append(r.open, host.Close)
-		return r.tensor(ort.NewTensor(host.Bytes(), in.DType, info.Shape))
+		if c.host, err = ort.NewBuffer(int(info.Bytes)); err != nil {
+			return nil, nil, err
+		}
+		r.open = append(r.open, c.host.Close)
+	} else {
+		if c.memory, err = r.Device.Context.Allocate(int(info.Bytes)); err != nil {
+			return nil, nil, err
+		}
+		r.open = append(r.open, c.memory.Close)
 	}
-	memory, err := r.upload(host.Bytes())
-	if err = errors.Join(err, host.Close()); err != nil {
-		return nil, err
+	if err := r.fill(c, from); err != nil {
+		return nil, nil, err
 	}
-	return r.tensor(ort.NewTensorAt(r.place(), memory.Pointer(), memory.Size(), in.DType, info.Shape))
+	var t *ort.Tensor
+	if c.memory == nil {
+		t, err = ort.NewTensor(c.host.Bytes(), in.DType, info.Shape)
+	} else {
+		t, err = ort.NewTensorAt(r.place(), c.memory.Pointer(), c.memory.Size(), in.DType, info.Shape)
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	r.open = append(r.open, t.Close)
+	return t, c, nil
+}
+
+// fill copies the values of a tensor to its memory.
+func (r *Runtime) fill(c *copied, from Weights) (err error) {
+	if c.memory == nil {
+		return from.Read(c.name, c.host.Bytes())
+	}
+	host, err := ort.NewBuffer(c.memory.Size())
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, host.Close()) }()
+	if err := from.Read(c.name, host.Bytes()); err != nil {
+		return err
+	}
+	return r.upload(c.memory, host.Bytes())
 }
 
 func missing(name string) error { return fmt.Errorf("the weights have no tensor %q", name) }
 
-// tensor makes the runtime close a tensor that was created.
-func (r *Runtime) tensor(t *ort.Tensor, err error) (*ort.Tensor, error) {
-	if err == nil {
-		r.open = append(r.open, t.Close)
-	}
-	return t, err
-}
-
 // upload copies memory to the GPU.
-func (r *Runtime) upload(from []byte) (gpu.Memory, error) {
-	memory, err := r.Device.Context.Allocate(len(from))
-	if err != nil {
-		return nil, err
-	}
-	r.open = append(r.open, memory.Close)
+func (r *Runtime) upload(to gpu.Memory, from []byte) error {
 	for at := 0; at < len(from); {
 		n := copy(r.Staging, from[at:])
-		if err := errors.Join(r.Device.Compute.Upload(memory, at, r.Staging[:n]), r.Device.Compute.Synchronize()); err != nil {
-			return nil, err
+		if err := errors.Join(r.Device.Compute.Upload(to, at, r.Staging[:n]), r.Device.Compute.Synchronize()); err != nil {
+			return err
 		}
 		at += n
 	}
-	return memory, nil
+	return nil
 }
 
 // place is where the tensors of graphs are.

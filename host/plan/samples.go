@@ -18,8 +18,6 @@ func (d *Draft) ReadSamples(context.Context) (err error) {
 	}
 	switch err = synthesize.Speaks(d.Bundle, d.Config.Graph); {
 	case err != nil:
-	case len(d.Bundle.Manifest.Adapters) > 0:
-		err = hint.Errorf("leave --samples out; xtts-host synthesize --run RUN speaks with its checkpoints", "the weights of the bundle have adapters, which are apart from them in a run")
 	case d.Data.Val == nil:
 		err = hint.Errorf("name validation data with --val-data, or leave --samples out", "the run has no evaluations, at which they are spoken")
 	default:

@@ -11,10 +11,9 @@ import (
 )
 
 func TestReadSamples(t *testing.T) {
-	speaks, adapters := &manifest.Synthesis{}, []manifest.Adapter{{Weight: "w", A: "a", B: "b"}}
+	speaks := &manifest.Synthesis{}
 	for want, b := range map[string]*manifest.Bundle{
 		"--samples a.txt: the bundle mine has no graphs that speak":      {},
-		"--samples a.txt: the weights of the bundle have adapters, ":     {Synthesis: speaks, Adapters: adapters},
 		"--samples a.txt: the run has no evaluations, at which they are": {Synthesis: speaks},
 	} {
 		d := &Draft{Plan: Plan{Config: &config.Config{Samples: "a.txt", Graph: "mine"}, Bundle: &ortgraphs.Bundle{Manifest: b}}}

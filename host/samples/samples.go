@@ -2,7 +2,7 @@
 // (docs/synthesize.md):
 //
 //	list, err := samples.Read("sentences.txt", bundle, index)
-//	s, err := samples.Open(ctx, samples.Config{Samples: list, Bundle: bundle, Weights: model.Evaluated, ...})
+//	s, err := samples.Open(ctx, samples.Config{Samples: list, Bundle: bundle, Weights: &model.Evaluated, ...})
 //	defer s.Close()
 //	s.Speak(200) // DIR/step-000200/1.wav, ...
 package samples
@@ -20,6 +20,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/xtts-host/xtts-host/gpu"
 	"github.com/xtts-host/xtts-host/host/dataset"
 	"github.com/xtts-host/xtts-host/host/device"
 	"github.com/xtts-host/xtts-host/host/disk"
@@ -41,8 +42,9 @@ const prefix = "step-"
 type Config struct {
 	Samples []Sample
 	Bundle  *ortgraphs.Bundle
-	// Weights are the parameters and the state in the memory of the model, on its Device.
-	Weights map[string]*ort.Tensor
+	// Weights are the present parameters and state, and Tensors the memory of the model that has them, on its Device.
+	Weights inference.Weights
+	Tensors map[string]*ort.Tensor
 	Device  *device.Device
 	Threads int
 	Dir     string
@@ -60,9 +62,6 @@ type Speaker struct {
 	speaker    *synthesize.Speaker
 	incomplete int // evaluations
 }
-
-// stagingBytes is large enough for the full speed of transfers.
-const stagingBytes = 32 << 20
 
 // Open opens the graphs and listens to all voices once, so that what cannot be spoken is found before training. A resumed
 // run makes later samples again, and those of its last evaluation that are missing. Without samples, the speaker is nil.
@@ -88,7 +87,7 @@ func Open(ctx context.Context, c Config) (_ *Speaker, err error) {
 	return s, nil
 }
 
-func (s *Speaker) open(ctx context.Context) (err error) {
+func (s *Speaker) open(ctx context.Context) error {
 	c := &s.Config
 	device := c.Device
 	if device.CUDA != nil { // without the TF32 of training, as synthesize computes
@@ -96,19 +95,12 @@ func (s *Speaker) open(ctx context.Context) (err error) {
 		exact.TF32 = false
 		device.CUDA = &exact
 	}
-	s.runtime = inference.New(inference.Config{Bundle: c.Bundle, Tensors: c.Weights, Device: device, Threads: c.Threads})
-	if c.Device.Context != nil {
-		staging, err := c.Device.Context.AllocateHost(stagingBytes)
-		if err != nil {
-			return err
-		}
-		s.runtime.Staging = staging.Bytes()
-		defer func() {
-			s.runtime.Staging = nil
-			err = errors.Join(err, staging.Close())
-		}()
-	}
-	if s.speaker, err = synthesize.NewSpeaker(ctx, c.Bundle.Manifest.Synthesis, s.runtime); err != nil {
+	s.runtime = inference.New(inference.Config{Bundle: c.Bundle, Weights: c.Weights, Tensors: c.Tensors, Device: device, Threads: c.Threads})
+	err := s.staged(func() (err error) {
+		s.speaker, err = synthesize.NewSpeaker(ctx, c.Bundle.Manifest.Synthesis, s.runtime)
+		return err
+	})
+	if err != nil {
 		return err
 	}
 	heard := voices{}
@@ -122,6 +114,23 @@ func (s *Speaker) open(ctx context.Context) (err error) {
 		}
 	}
 	return nil
+}
+
+// staged runs what copies weights to the device, with pinned memory on their way.
+func (s *Speaker) staged(do func() error) (err error) {
+	if s.Device.Context == nil {
+		return do()
+	}
+	staging, err := s.Device.Context.AllocateHost(gpu.StagingBytes)
+	if err != nil {
+		return err
+	}
+	s.runtime.Staging = staging.Bytes()
+	defer func() {
+		s.runtime.Staging = nil
+		err = errors.Join(err, staging.Close())
+	}()
+	return do()
 }
 
 // Close releases the graphs. It is idempotent.
@@ -168,6 +177,11 @@ func (s *Speaker) speak(ctx context.Context, step int64) error {
 	for _, folder := range []string{s.Dir, dir} { // not that of the run: it may have been removed
 		if err := os.Mkdir(folder, 0o777); err != nil && !errors.Is(err, fs.ErrExist) {
 			return disk.Explain(err, folder, 1)
+		}
+	}
+	if len(s.Bundle.Manifest.Adapters) > 0 {
+		if err := s.staged(func() error { return s.runtime.Refresh(ctx) }); err != nil {
+			return err
 		}
 	}
 	heard := voices{}

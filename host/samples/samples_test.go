@@ -53,7 +53,7 @@ func newRun(t *testing.T) *run {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer file.Close()
+	t.Cleanup(func() { file.Close() })
 	buffer, err := ort.NewBuffer(4)
 	if err != nil {
 		t.Fatal(err)
@@ -75,7 +75,7 @@ func newRun(t *testing.T) *run {
 		t.Fatal(err)
 	}
 	r.Config = Config{
-		Bundle: r.bundle, Weights: map[string]*ort.Tensor{"stop_head.bias": bias}, Device: new(device.Device), Threads: 1, Dir: filepath.Join(r.dir, Folder),
+		Bundle: r.bundle, Weights: file, Tensors: map[string]*ort.Tensor{"stop_head.bias": bias}, Device: new(device.Device), Threads: 1, Dir: filepath.Join(r.dir, Folder),
 		Log: slog.New(slog.NewTextHandler(&r.log, nil)), Spent: func(_, _ time.Time) {},
 	}
 	return r

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/xtts-host/xtts-host/gpu"
 	"github.com/xtts-host/xtts-host/gpu/cuda"
 	"github.com/xtts-host/xtts-host/gpu/nvml"
 	"github.com/xtts-host/xtts-host/host/checkpoint"
@@ -28,9 +29,6 @@ type model struct {
 	runtime *inference.Runtime
 	weights func() error // closes them
 }
-
-// stagingBytes is large enough for the full speed of transfers.
-const stagingBytes = 32 << 20
 
 // openModel opens the graphs on the device of the settings, with the weights of the run, or else of the bundle. What the
 // user can correct is a refusal.
@@ -56,7 +54,7 @@ func openModel(ctx context.Context, set *config.Set, bundle *ortgraphs.Bundle) (
 	if err := ort.Init(ort.Options{Library: set.ORTLib, CUDA: onGPU && !cuda.Fake}); err != nil {
 		return nil, exit.Refused(err)
 	}
-	if m.staging, err = ort.NewBuffer(stagingBytes); err != nil {
+	if m.staging, err = ort.NewBuffer(gpu.StagingBytes); err != nil {
 		return nil, err
 	}
 	if onGPU {

@@ -27,7 +27,7 @@ func TestMain(m *testing.M) { os.Exit(orttest.Run(m)) }
 
 const tokenizer = "../dataset/testdata/voicebpe/tokenizer.json"
 
-// speaking returns the bundle of synthesizetest, its speaker on the CPU, and its parameter stop_head.bias.
+// speaking returns the bundle of synthesizetest, its speaker on the CPU, and what its stop_head adds to latents.
 func speaking(t *testing.T) (*ortgraphs.Bundle, *Speaker, float64) {
 	t.Helper()
 	folder := filepath.Join(t.TempDir(), "bundle")
@@ -43,9 +43,16 @@ func speaking(t *testing.T) (*ortgraphs.Bundle, *Speaker, float64) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { weights.Close() })
-	var bias [4]byte
-	if err := weights.Read("stop_head.bias", bias[:]); err != nil {
-		t.Fatal(err)
+	offset := 0.0
+	for _, name := range []string{"stop_head.bias", "stop_head.weight"} {
+		info, _ := weights.Tensor(name)
+		values := make([]byte, info.Bytes)
+		if err := weights.Read(name, values); err != nil {
+			t.Fatal(err)
+		}
+		for at := range len(values) / 4 {
+			offset += float64(math.Float32frombits(binary.LittleEndian.Uint32(values[4*at:])))
+		}
 	}
 	runtime := inference.New(inference.Config{Bundle: bundle, Weights: weights, Device: new(device.Device), Threads: 1})
 	t.Cleanup(func() { runtime.Close() })
@@ -53,7 +60,7 @@ func speaking(t *testing.T) (*ortgraphs.Bundle, *Speaker, float64) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return bundle, s, float64(math.Float32frombits(binary.LittleEndian.Uint32(bias[:])))
+	return bundle, s, offset
 }
 
 // clip writes a WAV file of so many seconds with one value.

@@ -4,7 +4,6 @@ import (
 	"fmt"
 
 	"github.com/xtts-host/xtts-host/host/checkpoint"
-	"github.com/xtts-host/xtts-host/ortgraphs"
 	"github.com/xtts-host/xtts-host/ortgraphs/ort"
 	"github.com/xtts-host/xtts-host/shared/manifest"
 )
@@ -65,13 +64,4 @@ func (p *parameters) average() []checkpoint.Tensor {
 		all[i].Average = true
 	}
 	return all
-}
-
-// averagedViews replaces the masters among the parameters that an evaluation reads by the averages, where there are any.
-func (p *parameters) averagedViews(m *memory, views tensors) {
-	for i, param := range p.params {
-		if at, ok := p.arena.Parameter(ortgraphs.State, i); ok {
-			views[param.Name] = m.view(p.averages.block, at, param.Shape...)
-		}
-	}
 }

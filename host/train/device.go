@@ -58,10 +58,6 @@ func (d *Device) arrive() error {
 	return d.Transfer.Synchronize()
 }
 
-// staging is the pinned memory for copies of arenas to and from the host. It is large enough for full speed, and small
-// compared with them.
-const staging = 32 << 20
-
 // block is memory for graphs, with a side for Go. On the CPU both are the same memory. On a GPU, Go's side is a copy,
 // which pull and push update.
 type block struct {
@@ -83,7 +79,12 @@ func (m *memory) pull(b *block) error {
 
 // read calls take with pieces of the GPU's memory, after all work queued so far.
 func read(m *memory, b *block, take func(at int, data []byte) error) error {
-	return m.across(b, func(stage []byte, at int) error {
+	return readPart(m, b, 0, b.size, take)
+}
+
+// readPart is read for so many bytes from a place on. take gets the places in the block.
+func readPart(m *memory, b *block, from, size int, take func(at int, data []byte) error) error {
+	return m.across(from, size, func(stage []byte, at int) error {
 		if err := m.device.Compute.Download(stage, b.dev, at); err != nil {
 			return err
 		}
@@ -99,7 +100,7 @@ func (m *memory) push(b *block) error {
 	if err := m.mirror(b); err != nil {
 		return err
 	}
-	return m.across(b, func(stage []byte, at int) error {
+	return m.across(0, b.size, func(stage []byte, at int) error {
 		copy(stage, b.host[at:])
 		if err := m.device.Compute.Upload(b.dev, at, stage); err != nil {
 			return err
@@ -108,18 +109,18 @@ func (m *memory) push(b *block) error {
 	})
 }
 
-// across moves a block in pieces through pinned memory.
-func (m *memory) across(b *block, move func(stage []byte, at int) error) (err error) {
+// across moves so many bytes of a block in pieces through pinned memory.
+func (m *memory) across(from, size int, move func(stage []byte, at int) error) (err error) {
 	if !m.device.onGPU() {
 		return nil
 	}
-	stage, err := m.device.Context.AllocateHost(min(staging, b.size))
+	stage, err := m.device.Context.AllocateHost(min(gpu.StagingBytes, size))
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, stage.Close()) }()
-	for at := 0; at < b.size; at += staging {
-		if err := move(stage.Bytes()[:min(staging, b.size-at)], at); err != nil {
+	for at := from; at < from+size; at += gpu.StagingBytes {
+		if err := move(stage.Bytes()[:min(gpu.StagingBytes, from+size-at)], at); err != nil {
 			return err
 		}
 	}

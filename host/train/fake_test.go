@@ -129,7 +129,7 @@ func TestWeightsCrossToTheDevice(t *testing.T) {
 	d, _ := fakeDevice(t)
 	m := newMemory(d)
 	defer m.Close()
-	b := m.block(2*staging + 12)
+	b := m.block(2*gpu.StagingBytes + 12)
 	if err := m.mirror(&b); err != nil {
 		t.Fatal(err)
 	}

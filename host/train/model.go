@@ -8,7 +8,6 @@ import (
 	"github.com/xtts-host/xtts-host/gpu"
 	"github.com/xtts-host/xtts-host/ortgraphs"
 	"github.com/xtts-host/xtts-host/ortgraphs/fused"
-	"github.com/xtts-host/xtts-host/ortgraphs/ort"
 	"github.com/xtts-host/xtts-host/shared/manifest"
 	"github.com/xtts-host/xtts-host/shared/ring"
 )
@@ -51,10 +50,7 @@ type FuseConfig struct {
 //
 // Load and Unload are for the copier, everything else for the trainer's goroutine. Close is idempotent.
 type Model struct {
-	// Evaluated are the parameters and the state that evaluations read, by their names: in f32, with moving averages in
-	// place of the weights that have one. They are the model's memory, so each has its present value, and no one else
-	// writes or closes them.
-	Evaluated map[string]*ort.Tensor
+	Evaluated Evaluated
 
 	memory
 	results

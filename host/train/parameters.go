@@ -22,9 +22,9 @@ type parameters struct {
 	state state // which is not trained
 }
 
-// allocate allocates the vectors. It adds the parameters in f32 to masters, and as the training graphs read them to
-// copied, and returns the gradients.
-func (p *parameters) allocate(m *memory, masters, copied tensors) (grads tensors) {
+// allocate allocates the vectors. It adds the parameters as the training graphs read them to copied, and returns the
+// gradients.
+func (p *parameters) allocate(m *memory, copied tensors) (grads tensors) {
 	p.weights, p.grads = m.vector(p.arena, ortgraphs.Weights), m.vector(p.arena, ortgraphs.Gradients)
 	if p.arena.Bytes(ortgraphs.Copies) > 0 {
 		p.copies = m.vector(p.arena, ortgraphs.Copies)
@@ -34,12 +34,13 @@ func (p *parameters) allocate(m *memory, masters, copied tensors) (grads tensors
 	}
 	grads = tensors{}
 	for i, param := range p.params {
-		at, _ := p.arena.Parameter(ortgraphs.Weights, i)
-		masters[param.Name] = m.view(p.weights.block, at, param.Shape...)
-		copied[param.Name] = masters[param.Name]
-		if at, ok := p.arena.Parameter(ortgraphs.Copies, i); ok {
-			copied[param.Name] = m.view(p.copies.block, at, param.Shape...)
+		read, at := &p.weights, ortgraphs.Span{}
+		if copy, ok := p.arena.Parameter(ortgraphs.Copies, i); ok {
+			read, at = &p.copies, copy
+		} else {
+			at, _ = p.arena.Parameter(ortgraphs.Weights, i)
 		}
+		copied[param.Name] = m.view(read.block, at, param.Shape...)
 		if at, ok := p.arena.Parameter(ortgraphs.Gradients, i); ok {
 			grads["grad."+param.Name] = m.view(p.grads.block, at, param.Shape...)
 		}

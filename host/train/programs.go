@@ -15,10 +15,10 @@ const seedInput = "seed"
 type tensors map[string]*ort.Tensor
 
 func (m *Model) build(cfg ModelConfig) {
-	masters, copied, kept := tensors{}, tensors{}, tensors{}
+	copied, kept := tensors{}, tensors{}
 	made, now := make([]tensors, len(m.players)), make([]tensors, len(m.players))
 	for i, p := range m.players {
-		made[i] = p.allocate(&m.memory, masters, copied)
+		made[i] = p.allocate(&m.memory, copied)
 		now[i] = p.state.allocate(&m.memory, cfg.Bundle.Manifest.StateOf(p.name), kept, made[i])
 	}
 	metrics := cfg.Bundle.Manifest.OutputMetrics()
@@ -30,7 +30,7 @@ func (m *Model) build(cfg ModelConfig) {
 		maps.Copy(made[i], outputs)
 		exported[i] = p.open(m, cfg, made[i])
 	}
-	m.Evaluated = cfg.evaluated(m, masters)
+	m.Evaluated = newEvaluated(m)
 	evalGraph, evaluated := cfg.evalGraph(m, copied)
 	evaluation := cfg.program(&m.memory, evalGraph, outputs) // evaluation needs no gradients, and changes no state
 	m.evaluation = evaluation.Program
@@ -56,18 +56,6 @@ func (m *Model) build(cfg ModelConfig) {
 		batch[seedInput] = noDropout
 		m.eval[slot] = append(m.eval[slot], m.execution(eval, batch, outputs))
 	})
-	maps.Copy(m.Evaluated, kept)
-}
-
-// evaluated returns the parameters in f32, with the averages in place of those that have one.
-func (cfg *ModelConfig) evaluated(m *Model, masters tensors) tensors {
-	all := maps.Clone(masters)
-	if cfg.Average > 0 {
-		for _, p := range m.players {
-			p.averagedViews(&m.memory, all)
-		}
-	}
-	return all
 }
 
 // evalGraph returns the graph of evaluations and the parameters that it reads: without an eval graph, the training graph
@@ -82,7 +70,7 @@ func (cfg *ModelConfig) evalGraph(m *Model, copied tensors) (manifest.Graph, ten
 	if !ok { // the averages are f32
 		g, _ = b.TrainingGraph(b.Last().Name, manifest.F32)
 	}
-	return g, m.Evaluated
+	return g, m.Evaluated.Tensors
 }
 
 // owners returns the index of the player that each metric belongs to.

@@ -1,12 +1,8 @@
 package variant
 
 import (
-	"bytes"
-	"encoding/binary"
 	"errors"
 	"fmt"
-	"math"
-	"os"
 	"path/filepath"
 	"slices"
 
@@ -14,7 +10,6 @@ import (
 
 	"github.com/xtts-host/xtts-host/ortgraphs"
 	"github.com/xtts-host/xtts-host/ortgraphs/onnxpb"
-	"github.com/xtts-host/xtts-host/ortgraphs/safetensors"
 	"github.com/xtts-host/xtts-host/shared/manifest"
 )
 
@@ -46,7 +41,7 @@ func State(dir string, m *manifest.Bundle) error {
 			return err
 		}
 	}
-	return storeState(filepath.Join(dir, ortgraphs.WeightsFile), m.State)
+	return store(filepath.Join(dir, ortgraphs.WeightsFile), constant(StateMean, size, 0.5), constant(StateCount, nil, 0.5))
 }
 
 // keepState changes a graph so that it has state.
@@ -100,33 +95,4 @@ func float(name string, dims ...int) *onnxpb.ValueInfoProto {
 	}
 	tensor := &onnxpb.TypeProto_Tensor{ElemType: proto.Int32(int32(onnxpb.TensorProto_FLOAT)), Shape: shape}
 	return &onnxpb.ValueInfoProto{Name: proto.String(name), Type: &onnxpb.TypeProto{Value: &onnxpb.TypeProto_TensorType{TensorType: tensor}}}
-}
-
-// storeState adds the initial state to a file of weights: 0.5 everywhere.
-func storeState(file string, state []manifest.State) error {
-	f, err := safetensors.Open(file)
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	var all []safetensors.Tensor
-	for _, info := range f.Tensors() {
-		data := make([]byte, info.Bytes)
-		if err := f.Read(info.Name, data); err != nil {
-			return err
-		}
-		all = append(all, safetensors.Tensor{Name: info.Name, DType: info.DType, Shape: info.Shape, Data: data})
-	}
-	for _, s := range state {
-		var data []byte
-		for range s.Elements() {
-			data = binary.LittleEndian.AppendUint32(data, math.Float32bits(0.5))
-		}
-		all = append(all, safetensors.Tensor{Name: s.Name, DType: safetensors.F32, Shape: s.Shape, Data: data})
-	}
-	var out bytes.Buffer
-	if err := safetensors.Write(&out, all, nil); err != nil {
-		return err
-	}
-	return os.WriteFile(file, out.Bytes(), 0o666)
 }

@@ -55,21 +55,22 @@ CHOICE = [
     node("ReduceSum", "keys one", "sum", keepdims=1), node("Shape", "keys", "count64", start=1, end=2), node("Cast", "count64", "count", to=T.FLOAT),
     node("Mod", "sum seven", "rest", fmod=1), node("Greater", "count long", "ended"), node("Where", "ended seven rest", "target"),
     node("Sub", "target range", "distance"), node("Mul", "distance distance", "square"), node("Neg", "square", "logits"),
-    node("ReduceSum", "stop_head.bias", "offset", keepdims=0), node("Add", "target offset", "first"),
+    node("ReduceSum", "stop_head.bias", "bias", keepdims=0), node("ReduceSum", "stop_head.weight", "weight", keepdims=0),
+    node("Add", "bias weight", "offset"), node("Add", "target offset", "first"),
     node("Shape", "first", "first_shape"), node("Expand", "count first_shape", "second"), node("Concat", "first second", "latent", axis=1),
 ]
 NUMBERS = [ONE, LAST, constant("seven", np.float32([TARGETS])), constant("long", np.float32([40])), constant("range", np.arange(CODES, dtype=np.float32)[None])]
 MADE = [value("logits", T.FLOAT, "B", CODES), value("latent", T.FLOAT, "B", 2), value("keys", T.FLOAT, "B", "T_next")]
-BIAS = value("stop_head.bias", T.FLOAT, 1)
+HEAD = [value("stop_head.weight", T.FLOAT, 1, 16), value("stop_head.bias", T.FLOAT, 1)]
 
 save("prefill",
      [node("Cast", "tokens", "words", to=T.FLOAT), node("Squeeze", "voice last", "heard"), node("Concat", "heard words", "keys", axis=1), *CHOICE],
-     [value("voice", T.FLOAT, "B", 1, 1), value("tokens", T.INT32, "B", "T_text"), value("token_lengths", T.INT32, "B"), BIAS], MADE, NUMBERS)
+     [value("voice", T.FLOAT, "B", 1, 1), value("tokens", T.INT32, "B", "T_text"), value("token_lengths", T.INT32, "B"), *HEAD], MADE, NUMBERS)
 
 save("step",
      [node("Add", "code position", "together"), node("Cast", "together", "number", to=T.FLOAT), node("Unsqueeze", "number one", "new"),
       node("Concat", "past_keys new", "keys", axis=1), *CHOICE],
-     [value("code", T.INT32, "B"), value("position", T.INT32, "B"), value("past_keys", T.FLOAT, "B", "T_past"), BIAS], MADE, NUMBERS)
+     [value("code", T.INT32, "B"), value("position", T.INT32, "B"), value("past_keys", T.FLOAT, "B", "T_past"), *HEAD], MADE, NUMBERS)
 
 # The mean of a latent with the one before and after it, times a pattern of the place in the period, the speaker and the gain.
 save("vocoder",
